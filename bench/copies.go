@@ -1,27 +1,25 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/progtest"
 )
 
 // copies measures the time that --speculate saves in two cases: a host that dies, and a host that
 // takes ten times as long for each job. There are four hosts with two slots each.
 func copies(l *lab, r *report) error {
-	r.table("80 jobs of 1 s, one host dies after 3 s", "median", "all")
-	for _, c := range []struct {
+	modes := []struct {
 		name  string
 		flags []string
-	}{{"without copies", nil}, {"--speculate", []string{"--speculate"}}} {
+	}{{"without copies", nil}, {"--speculate", []string{"--speculate"}}}
+	r.table("80 jobs of 1 s, one host dies after 3 s", "median", "all")
+	for _, c := range modes {
 		var took []float64
 		for range min(l.rounds, 3) {
 			d, err := l.dying(c.flags)
@@ -34,10 +32,7 @@ func copies(l *lab, r *report) error {
 	}
 	r.table("200 jobs of 2 s, 20 s on one host", "time")
 	slow := strings.Repeat("case $DCS_HOST in ws4) sleep 20;; *) sleep 2;; esac\n", 200)
-	for _, c := range []struct {
-		name  string
-		flags []string
-	}{{"without copies", nil}, {"--speculate", []string{"--speculate"}}} {
+	for _, c := range modes {
 		run, err := timed(l.dcs(4, 2, l.runDir(), append(c.flags, l.file("slow.txt", slow))...))
 		if err != nil {
 			return err
@@ -52,34 +47,24 @@ func copies(l *lab, r *report) error {
 // dying runs 80 jobs of one second and kills everything on one host after three seconds.
 func (l *lab) dying(flags []string) (time.Duration, error) {
 	cmd := l.dcs(4, 2, l.runDir(), append(flags, l.file("second.txt", strings.Repeat("sleep 1\n", 80)))...)
-	done := make(chan error, 1)
-	time.AfterFunc(3*time.Second, func() { done <- l.killHost(3) })
+	done := make(chan bool)
+	time.AfterFunc(3*time.Second, func() { l.killHost(3); close(done) })
 	c, err := timed(cmd)
-	return c.wall, errors.Join(err, <-done, l.sshd[3].Start())
+	<-done
+	return c.wall, errors.Join(err, l.sshd[3].Start())
 }
 
 // killHost kills the sshd of a host and all processes below it.
-func (l *lab) killHost(i int) error {
+func (l *lab) killHost(i int) {
 	s := l.sshd[i]
 	s.Stop()
+	mark := fmt.Sprintf("DCS_HOST=ws%d\x00", i+1)
 	for range 3 { // a supervisor may have started a process in the meantime
-		if err := l.killAll(s, "DCS_HOST=ws"+strconv.Itoa(i+1)); err != nil {
-			return err
+		for _, p := range progtest.Processes(func(p progtest.Process) bool {
+			env, _ := os.ReadFile(p.Dir + "/environ")
+			return strings.Contains(p.Args, s.Dir) || strings.Contains(string(env), mark)
+		}) {
+			syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 	}
-	return nil
-}
-
-func (l *lab) killAll(s *hosttest.SSHD, mark string) error {
-	procs, err := filepath.Glob("/proc/[0-9]*")
-	for _, p := range procs {
-		args, _ := os.ReadFile(p + "/cmdline")
-		env, _ := os.ReadFile(p + "/environ")
-		if bytes.Contains(args, []byte(s.Dir)) || bytes.Contains(env, []byte(mark+"\x00")) {
-			if pid, err := strconv.Atoi(filepath.Base(p)); err == nil {
-				syscall.Kill(pid, syscall.SIGKILL)
-			}
-		}
-	}
-	return err
 }

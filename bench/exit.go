@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -35,16 +33,9 @@ func exits(l *lab, r *report) error {
 
 // lastInstant returns the latest time that the jobs of a run printed.
 func lastInstant(runDir string) (last time.Time, err error) {
-	outs, err := filepath.Glob(filepath.Join(runDir, "attempts", "*", "*.out"))
-	if err != nil || len(outs) == 0 {
-		return last, fmt.Errorf("no outputs in %s: %v", runDir, err)
-	}
-	for _, f := range outs {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			return last, err
-		}
-		at, err := instant(string(b))
+	texts, err := outputs(runDir)
+	for _, text := range texts {
+		at, err := instant(text)
 		if err != nil {
 			return last, err
 		}
@@ -52,5 +43,5 @@ func lastInstant(runDir string) (last time.Time, err error) {
 			last = at
 		}
 	}
-	return last, nil
+	return last, err
 }

@@ -53,8 +53,8 @@ func paperForeign(l *lab, r *report) error {
 	}()
 	run := l.runDir()
 	n := int(lasts/each) * (3*4 - burners)
-	cmd := exec.Command(l.bin, "run", "--no-tui", "--hosts", l.file("foreign.toml", inventory.String()), "--run-dir", run, l.file("sleeps.txt", sleeps(n, each.Seconds())))
-	cmd.Dir = l.dir
+	cmd := l.command("run", "--no-tui", "--hosts", l.file("foreign.toml", inventory.String()), "--run-dir", run,
+		l.file("sleeps.txt", sleeps(n, each.Seconds())))
 	if _, err := timed(cmd); err != nil {
 		return err
 	}

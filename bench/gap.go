@@ -1,9 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,19 +29,11 @@ func gaps(l *lab, r *report) error {
 			if _, err := timed(l.spread(c.hosts, slots, dir, "--shell", "/bin/bash", file)); err != nil {
 				return err
 			}
-			outs, err := filepath.Glob(filepath.Join(dir, "attempts", "*", "*.out"))
+			outs, err := outputs(dir)
 			if err != nil || len(outs) != jobs {
 				return fmt.Errorf("%d outputs of %d jobs: %v", len(outs), jobs, err)
 			}
-			var text strings.Builder
-			for _, f := range outs {
-				b, err := os.ReadFile(f)
-				if err != nil {
-					return err
-				}
-				text.Write(b)
-			}
-			ours = append(ours, gapsOf(text.String())...)
+			ours = append(ours, gapsOf(strings.Join(outs, ""))...)
 
 			cmd := xargs(slots, file, "bash")
 			out := l.file("xargs.out", "")
@@ -51,12 +43,8 @@ func gaps(l *lab, r *report) error {
 			}
 			cmd.Stdout = f
 			_, err = timed(cmd)
-			f.Close()
-			if err != nil {
-				return err
-			}
-			b, err := os.ReadFile(out)
-			if err != nil {
+			b, rerr := os.ReadFile(out)
+			if err := errors.Join(err, rerr, f.Close()); err != nil {
 				return err
 			}
 			theirs = append(theirs, gapsOf(string(b))...)

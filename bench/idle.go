@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"dcs-tui/internal/polltest"
 )
 
 // idle measures the cost of 100 long jobs on four hosts over one minute.
@@ -15,9 +17,7 @@ func idle(l *lab, r *report) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	for until := time.Now().Add(30 * time.Second); len(withArg("__slot")) < n && time.Now().Before(until); {
-		time.Sleep(200 * time.Millisecond)
-	}
+	polltest.Within(30*time.Second, func() bool { return len(withArg("__slot")) >= n })
 	time.Sleep(2 * time.Second)
 	helpers, slots := withArg("__host"), withArg("__slot")
 	sum := func(pids []int) (cpu time.Duration, rss int64) {

@@ -70,13 +70,11 @@ func (l *lab) close() {
 
 // inventory writes a hosts.toml with the given number of hosts and of slots per host.
 func (l *lab) inventory(hosts, slots int) string {
-	var b strings.Builder
+	text := ""
 	for i, s := range l.sshd[:hosts] {
-		fmt.Fprintf(&b, "[[host]]\nname = \"ws%d\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\n"+
-			"slots = %d\nyield = false\nnice = 0\nwork_dir = %q\n\n",
-			i+1, s.Port, s.User, s.Identity, slots, filepath.Join(s.Dir, "work"))
+		text += s.Entry(fmt.Sprintf("ws%d", i+1), slots)
 	}
-	return l.file("hosts.toml", b.String())
+	return l.file("hosts.toml", text)
 }
 
 // file writes a new file in the lab's directory and returns its path.
@@ -99,9 +97,30 @@ func (l *lab) runDir() string {
 func (l *lab) dcs(hosts, slots int, runDir string, extra ...string) *exec.Cmd {
 	args := append([]string{"run", "--no-tui", "--ssh-config", l.sshd[0].ConfigFile,
 		"--hosts", l.inventory(hosts, slots), "--run-dir", runDir}, extra...)
+	return l.command(args...)
+}
+
+// command prepares the program in the lab's directory.
+func (l *lab) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(l.bin, args...)
 	cmd.Dir = l.dir
 	return cmd
+}
+
+// outputs returns what each job of a run printed, if the run has at least one.
+func outputs(runDir string) (texts []string, err error) {
+	files, err := filepath.Glob(filepath.Join(runDir, "attempts", "*", "*.out"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no outputs in %s: %v", runDir, err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, string(b))
+	}
+	return texts, nil
 }
 
 // spread prepares a run with a total number of slots over at most the given number of hosts.

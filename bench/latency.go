@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -91,7 +93,7 @@ func converse(cmd *exec.Cmd, n int, line string, at func(i int, said string) (ti
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	lines := newLines(out)
+	lines := bufio.NewReader(out)
 	const warmUp = 3
 	var d []time.Duration
 	for i := range n + warmUp {
@@ -99,7 +101,7 @@ func converse(cmd *exec.Cmd, n int, line string, at func(i int, said string) (ti
 		if _, err := io.WriteString(in, line); err != nil {
 			return nil, err
 		}
-		said, err := lines.next()
+		said, err := lines.ReadString('\n')
 		if err != nil {
 			return nil, err
 		}
@@ -113,6 +115,15 @@ func converse(cmd *exec.Cmd, n int, line string, at func(i int, said string) (ti
 	}
 	in.Close()
 	return d, cmd.Wait()
+}
+
+// firstInstant returns the time that the first attempt of a job printed.
+func firstInstant(runDir string, id jobs.ID) (time.Time, error) {
+	b, err := os.ReadFile(jobs.AttemptFile(runDir, jobs.AttemptID{Job: id, N: 1}, jobs.FileOut))
+	if err != nil {
+		return time.Time{}, err
+	}
+	return instant(string(b))
 }
 
 // instant parses bash's EPOCHREALTIME.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/socket"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -91,8 +92,7 @@ func finishedRun(dir string, n int) error {
 // observeMillion measures a screen that is attached to a run with a million finished jobs while the
 // last job runs.
 func (l *lab) observeMillion(r *report, dir string) error {
-	resume := exec.Command(l.bin, "resume", "--no-tui", dir)
-	resume.Dir = l.dir
+	resume := l.command("resume", "--no-tui", dir)
 	if err := resume.Start(); err != nil {
 		return err
 	}
@@ -100,13 +100,11 @@ func (l *lab) observeMillion(r *report, dir string) error {
 		exec.Command(l.bin, "cancel", "--all", "--yes", dir).Run()
 		resume.Wait()
 	}()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if table, _, err := journal.Replay(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: new(rundir.Asked)}); err == nil && table.Counts[jobs.Running] == 1 {
-			break
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("the last job of %s does not run", dir)
-		}
+	if !polltest.Within(time.Minute, func() bool {
+		table, _, err := journal.Replay(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: new(rundir.Asked)})
+		return err == nil && table.Counts[jobs.Running] == 1
+	}) {
+		return fmt.Errorf("the last job of %s does not run", dir)
 	}
 	var times []time.Duration
 	for range l.rounds {
@@ -157,14 +155,9 @@ func (l *lab) delays() ([]time.Duration, error) {
 	}
 	defer cmd.Wait()
 	var run *rundir.Run
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		var err error
-		if run, err = rundir.Open(dir); err == nil {
-			break
-		}
-		if time.Now().After(end) {
-			return nil, err
-		}
+	var err error
+	if !polltest.Within(time.Minute, func() bool { run, err = rundir.Open(dir); return err == nil }) {
+		return nil, err
 	}
 	v := runview.Open(run, runview.Options{Socket: func(ctx context.Context, o *journal.Owner) (runview.Conn, error) {
 		return socket.Dial(ctx, o.Socket, run.UID())
@@ -197,20 +190,23 @@ func (l *lab) delays() ([]time.Duration, error) {
 	return delays, nil
 }
 
-// throughputWith returns the jobs per second of a run while the given number of screens watch it.
+// attachTime is how long a measurement waits for screens to be attached and drawn. Opening them takes
+// up to half a second of CPU each, which is no part of watching.
+const attachTime = 3 * time.Second
+
+// throughputWith returns the jobs per second of a run while the given number of screens watch it. It
+// counts the jobs that end after attachTime.
 func (l *lab) throughputWith(screens int) (float64, error) {
 	dir := l.runDir()
 	cmd := l.dcs(1, 2, dir, l.file("zero.txt", strings.Repeat("sleep 0\n", l.jobs)))
-	start := time.Now()
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
+	polltest.Within(10*time.Second, func() bool {
+		o, _ := os.ReadFile(filepath.Join(dir, rundir.OwnerFile))
+		return strings.Contains(string(o), `"socket"`)
+	})
 	for range screens {
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if o, err := os.ReadFile(filepath.Join(dir, rundir.OwnerFile)); err == nil && strings.Contains(string(o), `"socket"`) {
-				break
-			}
-		}
 		s, err := l.open(160, 48, dir, "attach", dir)
 		if err != nil {
 			cmd.Wait()
@@ -218,8 +214,35 @@ func (l *lab) throughputWith(screens int) (float64, error) {
 		}
 		defer s.leave()
 	}
+	time.Sleep(attachTime)
+	since := jobs.StampOf(time.Now())
 	if err := cmd.Wait(); err != nil {
 		return 0, err
 	}
-	return float64(l.jobs) / time.Since(start).Seconds(), nil
+	return rateSince(dir, since)
+}
+
+// rateSince returns how many jobs of a finished run ended in each second after since.
+func rateSince(dir string, since jobs.Stamp) (float64, error) {
+	run, err := rundir.Open(dir)
+	if err != nil {
+		return 0, err
+	}
+	r := journal.NewReader(run, journal.Follow(run))
+	if _, err := r.Poll(nil); err != nil {
+		return 0, err
+	}
+	n, last := 0, since
+	for _, j := range r.Table().Jobs {
+		for _, a := range j.Attempts {
+			if a.Outcome != nil && a.Outcome.Ended > since {
+				n++
+				last = max(last, a.Outcome.Ended)
+			}
+		}
+	}
+	if n == 0 {
+		return 0, fmt.Errorf("all jobs of %s ended before the screens were attached: use more -jobs", dir)
+	}
+	return float64(n) / (float64(last-since) / float64(time.Second)), nil
 }

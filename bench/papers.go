@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -28,11 +29,13 @@ func (l *lab) scaled(n int) int { return max(1, int(float64(n)*l.scale+0.5)) }
 
 // local prepares a run on slots of this machine without ssh.
 func (l *lab) local(slots int, extra ...string) *exec.Cmd {
-	inventory := l.file("local.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n",
+	return l.command(append([]string{"run", "--no-tui", "--hosts", l.here(slots), "--run-dir", l.runDir()}, extra...)...)
+}
+
+// here writes a hosts.toml with slots of this machine.
+func (l *lab) here(slots int) string {
+	return l.file("local.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n",
 		slots, filepath.Join(l.dir, "here")))
-	cmd := exec.Command(l.bin, append([]string{"run", "--no-tui", "--hosts", inventory, "--run-dir", l.runDir()}, extra...)...)
-	cmd.Dir = l.dir
-	return cmd
 }
 
 // beside runs ours and theirs alternately. It returns the median times in seconds and the median of
@@ -254,9 +257,7 @@ func paperStart(l *lab, r *report) error {
 	ended := filepath.Join(l.dir, "ended")
 	file := l.file("one.txt", "sleep 1; touch "+ended+"\n")
 	started := func(host ...string) *exec.Cmd {
-		cmd := exec.Command(l.bin, append([]string{"run", "--no-tui", "--run-dir", l.runDir()}, append(host, file)...)...)
-		cmd.Dir = l.dir
-		return cmd
+		return l.command(slices.Concat([]string{"run", "--no-tui", "--run-dir", l.runDir()}, host, []string{file})...)
 	}
 	rounds := max(3, l.rounds)
 	r.table("one job of `sleep 1`", "the paper, ms", "xargs, ms", "dcs-tui, until the job's end, ms", "until the program's end, ms")

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"dcs-tui/internal/progtest"
 )
 
 // proc is the state of one process according to /proc.
@@ -84,17 +86,11 @@ func children(pid int) (pids []int) {
 // other run may be active during the measurement.
 func withArg(arg string) []int {
 	var pids []int
-	lists, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, f := range lists {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			continue
-		}
-		args := strings.Split(string(b), "\x00")
-		if len(args) > 1 && args[1] == arg {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-			pids = append(pids, pid)
-		}
+	for _, p := range progtest.Processes(func(p progtest.Process) bool {
+		args := strings.Split(p.Args, "\x00")
+		return len(args) > 1 && args[1] == arg
+	}) {
+		pids = append(pids, p.PID)
 	}
 	return pids
 }

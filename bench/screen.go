@@ -29,9 +29,8 @@ func screen(l *lab, r *report) error {
 			r.row("the same, with the look at the board that the key asks for, and its frame", figures["look-median-ms"]+" ms", figures["look-worst-ms"]+" ms")
 		}
 	}
-	local := l.file("hosts.toml", "[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\n")
 	million := l.file("million.txt", strings.Repeat("sleep 100000\n", 1_000_000))
-	s, err := l.watch(160, 48, l.runDir(), "--hosts", local, million)
+	s, err := l.watch(160, 48, l.runDir(), "--hosts", l.here(2), million)
 	if err != nil {
 		return err
 	}
@@ -54,25 +53,20 @@ func screen(l *lab, r *report) error {
 	const span = 30 * time.Second
 	a, _ := readProc(s.cmd.Process.Pid)
 	b, _ := readProc(dispatcher)
-	s.mu.Lock()
-	sent := s.bytes
-	s.mu.Unlock()
+	sent := s.sent()
 	time.Sleep(span)
 	a2, _ := readProc(s.cmd.Process.Pid)
 	b2, _ := readProc(dispatcher)
-	s.mu.Lock()
-	sent = s.bytes - sent
-	s.mu.Unlock()
+	sent = s.sent() - sent
 	share := func(d time.Duration) string { return fmt.Sprintf("%.2f %%", 100*d.Seconds()/span.Seconds()) }
 	r.say("Idle at a million jobs, 160x48, over %.0f s: the screen %s of a core and %s resident, its dispatcher %s and %s; %d bytes/s to the terminal (clocks run).",
 		span.Seconds(), share(a2.cpu-a.cpu), mib(a2.rss), share(b2.cpu-b.cpu), mib(b2.rss), sent/int64(span.Seconds()))
 
 	r.say("Jobs that end all the time (`sleep 0.1` on 4 slots), so that each look, four a second, brings a change:\n")
 	r.table("size", "bytes/s", "screen's CPU of a core")
-	busy := l.file("busy.toml", "[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 4\nyield = false\nnice = 0\n")
 	short := l.file("short.txt", strings.Repeat("sleep 0.1\n", 100_000))
 	for _, size := range [][2]int{{80, 24}, {160, 48}} {
-		if err := l.flow(r, size, "--hosts", busy, short); err != nil {
+		if err := l.flow(r, size, "--hosts", l.here(4), short); err != nil {
 			return err
 		}
 	}
@@ -88,16 +82,12 @@ func (l *lab) flow(r *report, size [2]int, args ...string) error {
 	defer s.end(l)
 	time.Sleep(5 * time.Second)
 	const span = 20 * time.Second
-	count := func() (int64, proc) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		p, _ := readProc(s.cmd.Process.Pid)
-		return s.bytes, p
-	}
-	b0, p0 := count()
+	sent := s.sent()
+	p0, _ := readProc(s.cmd.Process.Pid)
 	time.Sleep(span)
-	b1, p1 := count()
-	r.row(fmt.Sprintf("%dx%d", size[0], size[1]), fmt.Sprint((b1-b0)/int64(span.Seconds())), fmt.Sprintf("%.1f %%", 100*(p1.cpu-p0.cpu).Seconds()/span.Seconds()))
+	sent = s.sent() - sent
+	p1, _ := readProc(s.cmd.Process.Pid)
+	r.row(fmt.Sprintf("%dx%d", size[0], size[1]), fmt.Sprint(sent/int64(span.Seconds())), fmt.Sprintf("%.1f %%", 100*(p1.cpu-p0.cpu).Seconds()/span.Seconds()))
 	return nil
 }
 

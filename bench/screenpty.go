@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
 )
 
@@ -50,11 +51,9 @@ func (l *lab) open(w, h int, dir string, args ...string) (*watched, error) {
 		return nil, err
 	}
 	go s.read()
-	for end := time.Now().Add(2 * time.Minute); !s.has("1 Jobs"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			s.end(l)
-			return nil, fmt.Errorf("the screen does not open: %q", s.tail)
-		}
+	if !polltest.Within(2*time.Minute, func() bool { return s.has("1 Jobs") }) {
+		s.end(l)
+		return nil, fmt.Errorf("the screen does not open: %q", s.tail)
 	}
 	return s, nil
 }
@@ -78,6 +77,13 @@ func (s *watched) read() {
 			return
 		}
 	}
+}
+
+// sent returns the number of bytes that the program has sent.
+func (s *watched) sent() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes
 }
 
 func (s *watched) has(text string) bool {

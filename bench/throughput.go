@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"dcs-tui/internal/polltest"
 )
 
 // throughput runs jobs that do nothing, over ssh, with logs, claims, sentinels, and a durable
@@ -68,9 +70,7 @@ func (l *lab) remoteXargs(slots int, file string) *exec.Cmd {
 // nobody is logged in, because the time of a process counts only after it has ended.
 func (l *lab) hostCPU() (sum time.Duration) {
 	for _, s := range l.daemons {
-		for end := time.Now().Add(3 * time.Second); time.Now().Before(end) && len(children(s)) > 0; {
-			time.Sleep(5 * time.Millisecond)
-		}
+		polltest.Within(3*time.Second, func() bool { return len(children(s)) == 0 })
 		if p, err := readProc(s); err == nil {
 			sum += p.cpu + p.childCPU
 		}

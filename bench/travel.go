@@ -40,7 +40,7 @@ func travel(l *lab, r *report) error {
 		}
 	}
 	var alone, beside []time.Duration
-	var beatAlone, beatBeside time.Duration
+	var heartbeatAlone, heartbeatBeside time.Duration
 	idle := func() error {
 		for range 1500 {
 			d, err := t.launch()
@@ -48,7 +48,7 @@ func travel(l *lab, r *report) error {
 				return err
 			}
 			alone = append(alone, d)
-			beatAlone = max(beatAlone, t.beat())
+			heartbeatAlone = max(heartbeatAlone, t.heartbeat())
 		}
 		return nil
 	}
@@ -65,7 +65,7 @@ func travel(l *lab, r *report) error {
 			return err
 		}
 		beside = append(beside, d)
-		beatBeside = max(beatBeside, t.beat())
+		heartbeatBeside = max(heartbeatBeside, t.heartbeat())
 	}
 	took := time.Since(start)
 	if err := idle(); err != nil { // measure again, because other users may load this machine
@@ -79,8 +79,8 @@ func travel(l *lab, r *report) error {
 		return err
 	}
 	r.table("what", "launches", "median, ms", "p95", "oldest heartbeat, s")
-	r.row("nothing is sent", fmt.Sprint(len(alone)), ms(median(alone)), ms(quantile(alone, 0.95)), fmt.Sprintf("%.1f", beatAlone.Seconds()))
-	r.row("1 GiB is sent", fmt.Sprint(len(beside)), ms(median(beside)), ms(quantile(beside, 0.95)), fmt.Sprintf("%.1f", beatBeside.Seconds()))
+	r.row("nothing is sent", fmt.Sprint(len(alone)), ms(median(alone)), ms(quantile(alone, 0.95)), fmt.Sprintf("%.1f", heartbeatAlone.Seconds()))
+	r.row("1 GiB is sent", fmt.Sprint(len(beside)), ms(median(beside)), ms(quantile(beside, 0.95)), fmt.Sprintf("%.1f", heartbeatBeside.Seconds()))
 	r.say("It took %.1f s, %.0f MiB/s.", took.Seconds(), travelBytes/took.Seconds()/(1<<20))
 	return nil
 }
@@ -121,12 +121,12 @@ func (t *traveler) launch() (time.Duration, error) {
 	}
 }
 
-// beat returns the age of the host's last published heartbeat.
-func (t *traveler) beat() time.Duration {
+// heartbeat returns the age of the host's last published heartbeat.
+func (t *traveler) heartbeat() time.Duration {
 	b, err := os.ReadFile(t.state)
 	var s live.State
 	if err != nil || json.Unmarshal(b, &s) != nil || len(s.Hosts) == 0 {
 		return 0
 	}
-	return s.Hosts[0].Beat
+	return s.Hosts[0].Heartbeat
 }

@@ -99,7 +99,7 @@ func (a *agent) enqueue(command any) bool {
 	case a.commands <- command:
 		return true
 	default:
-		signal(a.overflow)
+		Signal(a.overflow)
 		return false
 	}
 }
@@ -194,8 +194,8 @@ func (a *agent) handle(command any) {
 		a.sendHost(&hosts.Probe{Epoch: a.epoch(), Attempts: o.Attempts})
 	case sched.List:
 		a.sendHost(&hosts.List{Epoch: a.epoch(), Jobs: o.Jobs})
-	case sched.Look:
-		a.sendHost(&hosts.Look{Host: o.Host, Attempts: o.Attempts})
+	case sched.Inspect:
+		a.sendHost(&hosts.Inspect{Host: o.Host, Attempts: o.Attempts})
 	case hosts.Returned:
 		a.sendHost(&o)
 	case readRequest:
@@ -218,7 +218,7 @@ func (a *agent) sendHost(m hosts.Message) {
 		return
 	}
 	if err := a.worker.Send(m); err != nil && a.worker.Err() == nil {
-		a.notice(fmt.Sprintf("%s could not be sent: %v", m.Word(), err))
+		a.notice(fmt.Sprintf("%s could not be sent: %v", m.Kind(), err))
 	}
 }
 

@@ -15,8 +15,8 @@ type Journal interface {
 	commit.Journal
 	// Fenced returns the epoch of a dispatcher that has taken over the run, or 0 if there is none.
 	Fenced() (int, error)
-	// Beat shows other dispatchers that this one is alive.
-	Beat() error
+	// Heartbeat shows other dispatchers that this one is alive.
+	Heartbeat() error
 }
 
 // Config configures a dispatcher. Table is the folded journal, which is empty for a new run. The
@@ -34,9 +34,9 @@ type Config struct {
 	Table     *jobs.Table
 	// StoreSpecs makes accepted jobs durable before they are submitted to the core.
 	StoreSpecs func([]*jobs.Spec) error
-	// Look reads the attempts of another host in the run directory, through this machine's mount.
-	// It may block as long as the mount hangs. nil: nothing can be read.
-	Look func(host string, attempts []jobs.AttemptID) *hosts.Looked
+	// Inspect reads the attempts of another host in the run directory, through this machine's
+	// mount. It may block as long as the mount hangs. nil: nothing can be read.
+	Inspect func(host string, attempts []jobs.AttemptID) *hosts.Inspected
 	// Deleted reports whether the run directory was deleted. It is called when the journal cannot
 	// be found, and may block as long as the mount hangs. nil: never deleted.
 	Deleted func() bool

@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"slices"
+	"strings"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
@@ -33,17 +35,14 @@ func openFor(open hosts.Open, h *hosts.Host) *hosts.Open {
 	open.Host, open.WorkDir, open.ShareDir, open.Nice = h.Name, h.WorkDir, h.ShareDir, h.Nice
 	open.Owner, open.OwnerIdle = h.Owner, h.OwnerIdle
 	open.Slots, open.Less = h.Slots.Fixed, h.Slots.Less
-	open.Setup = join(h.Setup, open.Setup)
+	open.Setup = join("\n", h.Setup, open.Setup)
 	open.Sends = open.Sends || len(h.Send) > 0
 	return &open
 }
 
-// join concatenates two setups.
-func join(a, b string) string {
-	if a == "" || b == "" {
-		return a + b
-	}
-	return a + "\n" + b
+// join joins the texts that are not empty.
+func join(separator string, texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), separator)
 }
 
 func (a *agent) connected(r dialed) {

@@ -15,17 +15,14 @@ import (
 var errNoJournal = errors.New("journal: no such file or directory")
 
 // goneRig returns a dispatcher with a running job whose journal has vanished.
-func goneRig(t *testing.T, deleted *atomic.Bool) (*rig, *slowJournal) {
-	r := &rig{t: t, journal: &fakeJournal{t: t}, deleted: deleted.Load}
-	slow := &slowJournal{fakeJournal: r.journal}
-	r.hosts = newFakeHosts(t, r.journal, time.Hour)
-	r.on = slow
-	r.start(&jobs.Table{}, "a")
-	r.submit(1)
+func goneRig(t *testing.T, deleted func() bool) *rig {
+	r := idleRig(t, time.Hour)
+	r.deleted = deleted
+	r.start(&jobs.Table{}, "a").submit(1)
 	time.Sleep(10 * time.Second)
-	slow.vanish(errNoJournal)
-	slow.refuse(errNoJournal)
-	return r, slow
+	r.journal.Vanish(errNoJournal)
+	r.journal.Fail(errNoJournal)
+	return r
 }
 
 // endsPromptly stops the dispatcher and checks that it ends without waiting.
@@ -46,9 +43,7 @@ func (r *rig) endsPromptly(ev sched.Event) {
 // a stop ends the dispatcher although nothing can be recorded any more (promise 5).
 func TestDeletedRunDirectoryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		deleted := new(atomic.Bool)
-		deleted.Store(true)
-		r, _ := goneRig(t, deleted)
+		r := goneRig(t, func() bool { return true })
 		time.Sleep(time.Minute)
 		if s := r.d.Snapshot(); !s.Deleted || !strings.Contains(s.Problem, "/run was deleted") || r.told("/run was deleted") != 1 {
 			t.Errorf("deleted %v, problem %q, told %d times", s.Deleted, s.Problem, r.told("/run was deleted"))
@@ -63,11 +58,11 @@ func TestDeletedRunDirectoryReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := new(atomic.Bool)
 		deleted.Store(true)
-		r, slow := goneRig(t, deleted)
+		r := goneRig(t, deleted.Load)
 		time.Sleep(time.Minute)
 		deleted.Store(false)
-		slow.vanish(nil)
-		slow.refuse(nil)
+		r.journal.Vanish(nil)
+		r.journal.Fail(nil)
 		time.Sleep(time.Minute)
 		if s := r.d.Snapshot(); s.Deleted || s.Problem != "" || r.told("is there again") == 0 {
 			t.Errorf("deleted %v, problem %q", s.Deleted, s.Problem)
@@ -83,7 +78,7 @@ func TestDeletedRunDirectoryReturns(t *testing.T) {
 // only inaccessible, and that a stop still ends the dispatcher.
 func TestMissingRunDirectoryIsNotDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := goneRig(t, new(atomic.Bool))
+		r := goneRig(t, func() bool { return false })
 		time.Sleep(time.Minute)
 		if s := r.d.Snapshot(); s.Deleted || s.Problem == "" || r.told("deleted") > 0 {
 			t.Errorf("deleted %v, problem %q", s.Deleted, s.Problem)

@@ -127,17 +127,23 @@ func (d *Dispatcher) Close() (sched.Finish, error) {
 }
 
 // send sends an input to the engine. It returns false if the engine has ended.
-func (d *Dispatcher) send(in input) bool {
+func (d *Dispatcher) send(in input) bool { return d.sendWithin(context.Background(), in) == nil }
+
+// sendWithin sends an input to the engine. It returns errEnded if the engine has ended, and the error
+// of ctx if that ends first.
+func (d *Dispatcher) sendWithin(ctx context.Context, in input) error {
 	select {
 	case <-d.done:
-		return false
+		return errEnded
 	default:
 	}
 	select {
 	case d.inputs <- in:
-		return true
+		return nil
 	case <-d.done:
-		return false
+		return errEnded
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -148,18 +154,8 @@ func (d *Dispatcher) Ended() <-chan struct{} { return d.done }
 // ended without running f. It returns the error of ctx if that ends first; f may still run later.
 func (d *Dispatcher) call(ctx context.Context, f func(*engine)) error {
 	ran := make(chan struct{})
-	in := input{call: func(e *engine) { f(e); close(ran) }}
-	select {
-	case <-d.done:
-		return errEnded
-	default:
-	}
-	select {
-	case d.inputs <- in:
-	case <-d.done:
-		return errEnded
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := d.sendWithin(ctx, input{call: func(e *engine) { f(e); close(ran) }}); err != nil {
+		return err
 	}
 	select {
 	case <-ran:
@@ -180,22 +176,20 @@ func (d *Dispatcher) call(ctx context.Context, f func(*engine)) error {
 // at most about a millisecond. The errors are those of call. A panic of f is raised in the caller,
 // because a reader must not end the run.
 func query[T any](ctx context.Context, d *Dispatcher, f func(*engine) T) (T, error) {
-	var none T
-	answer, fault := make(chan T, 1), make(chan string, 1)
+	var answer, none T
+	fault := ""
 	if err := d.call(ctx, func(e *engine) {
 		defer func() {
 			if p := recover(); p != nil {
-				fault <- fmt.Sprintf("%v (in the engine)\n%s", p, debug.Stack())
+				fault = fmt.Sprintf("%v (in the engine)\n%s", p, debug.Stack())
 			}
 		}()
-		answer <- f(e)
+		answer = f(e)
 	}); err != nil {
-		return none, err
+		return none, err // f may still run
 	}
-	select {
-	case p := <-fault:
-		panic(p)
-	case a := <-answer:
-		return a, nil
+	if fault != "" {
+		panic(fault)
 	}
+	return answer, nil
 }

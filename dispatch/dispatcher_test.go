@@ -12,13 +12,13 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
 
 // rig runs a dispatcher with fake hosts and a fake journal, in virtual time.
 type rig struct {
 	t       *testing.T
-	journal *fakeJournal
-	on      Journal // the dispatcher's journal; nil means journal
+	journal *jobstest.Journal
 	deleted func() bool
 	files   Files
 	hosts   *fakeHosts
@@ -26,24 +26,30 @@ type rig struct {
 	notices []string
 }
 
+// newRig starts a dispatcher of a new run with these hosts, on which each job takes the given time.
 func newRig(t *testing.T, run time.Duration, names ...string) *rig {
-	r := &rig{t: t, journal: &fakeJournal{t: t}}
+	return idleRig(t, run).start(&jobs.Table{}, names...)
+}
+
+// idleRig returns a rig that is not started.
+func idleRig(t *testing.T, run time.Duration) *rig {
+	r := &rig{t: t, journal: new(jobstest.Journal)}
 	r.hosts = newFakeHosts(t, r.journal, run)
-	return r.start(&jobs.Table{}, names...)
+	return r
+}
+
+func fakeHost(name string) *hosts.Host {
+	return &hosts.Host{Name: name, Link: "ssh", Addresses: []string{name}, Slots: hosts.SlotRule{Fixed: 4}, Weight: 1}
 }
 
 func (r *rig) start(table *jobs.Table, names ...string) *rig {
 	var hs []*hosts.Host
 	for _, n := range names {
-		hs = append(hs, &hosts.Host{Name: n, Link: "ssh", Addresses: []string{n}, Slots: hosts.SlotRule{Fixed: 4}, Weight: 1})
-	}
-	var j Journal = r.journal
-	if r.on != nil {
-		j = r.on
+		hs = append(hs, fakeHost(n))
 	}
 	d, err := Start(Config{
 		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1}, Hosts: hs,
-		Connector: r.hosts, Journal: j, Table: table, Deleted: r.deleted, Files: r.files,
+		Connector: r.hosts, Journal: r.journal, Table: table, Deleted: r.deleted, Files: r.files,
 		StoreSpecs: func([]*jobs.Spec) error { return nil },
 		Open:       hosts.Open{Run: "u1", Epoch: 1},
 		Notify:     func(n Notice) { r.notices = append(r.notices, n.Text) },
@@ -55,16 +61,8 @@ func (r *rig) start(table *jobs.Table, names ...string) *rig {
 	return r
 }
 
-func specs(n int) []*jobs.Spec {
-	var out []*jobs.Spec
-	for range n {
-		out = append(out, &jobs.Spec{Command: "true", Options: jobs.NoOptions})
-	}
-	return out
-}
-
 func (r *rig) submit(n int) {
-	if err := r.d.Submit(specs(n), true); err != nil {
+	if err := r.d.Submit(jobstest.Specs(n), true); err != nil {
 		r.t.Fatal(err)
 	}
 }
@@ -108,12 +106,18 @@ func (r *rig) stop() {
 func (r *rig) replayed() *jobs.Table {
 	r.t.Helper()
 	table := &jobs.Table{Specs: r.d.cfg.Table.Specs}
-	for i := range r.journal.durable {
-		if err := jobs.Fold(table, &r.journal.durable[i]); err != nil {
+	r.fold(table, r.journal.Durable()...)
+	return table
+}
+
+// fold applies records to a table.
+func (r *rig) fold(table *jobs.Table, records ...jobs.Record) {
+	r.t.Helper()
+	for i := range records {
+		if err := jobs.Fold(table, &records[i]); err != nil {
 			r.t.Fatal(err)
 		}
 	}
-	return table
 }
 
 // TestEveryJobComesBackOnce checks that every submitted job yields one result, that results are
@@ -153,7 +157,7 @@ func TestEveryJobComesBackOnce(t *testing.T) {
 func TestNothingIsLaunchedWithoutJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a")
-		r.journal.set(syscall.ENOSPC, 0)
+		r.journal.Fail(syscall.ENOSPC)
 		r.submit(3)
 		time.Sleep(30 * time.Second)
 		if r.hosts.launches != 0 {
@@ -162,7 +166,7 @@ func TestNothingIsLaunchedWithoutJournal(t *testing.T) {
 		if s := r.d.Snapshot(); s.Problem == "" {
 			t.Error("the snapshot does not say that the journal cannot be written")
 		}
-		r.journal.set(nil, 0)
+		r.journal.Fail(nil)
 		if res := r.drain(); len(res) != 3 {
 			t.Errorf("%d results after the disk was freed", len(res))
 		}
@@ -177,7 +181,7 @@ func TestAFencedDispatcherStops(t *testing.T) {
 		r := newRig(t, time.Hour, "a")
 		r.submit(2)
 		time.Sleep(10 * time.Second)
-		r.journal.set(nil, 2)
+		r.journal.FencedBy(2)
 		<-r.d.Finished()
 		r.close(sched.Fenced)
 		if len(r.hosts.killed) != 0 {
@@ -196,9 +200,7 @@ func TestALinkThatBreaksLosesNothing(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		r.hosts.cut("a", "connection refused")
 		time.Sleep(25 * time.Second)
-		r.hosts.mu.Lock()
-		delete(r.hosts.refuse, "a")
-		r.hosts.mu.Unlock()
+		r.hosts.heal()
 		res := r.drain()
 		if len(res) != 16 {
 			t.Errorf("%d results of 16", len(res))

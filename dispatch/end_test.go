@@ -45,7 +45,7 @@ func TestAHostThatIsAwayAtTheEndIsCleanedLater(t *testing.T) {
 		if r.journaled(jobs.KindEnded) {
 			t.Error("the run was written down as ended")
 		}
-		delete(r.hosts.refuse, "b")
+		r.hosts.heal()
 		table := r.replayed()
 		r.hosts.byes = nil
 		r.start(table, "a", "b")
@@ -59,12 +59,7 @@ func TestAHostThatIsAwayAtTheEndIsCleanedLater(t *testing.T) {
 }
 
 func (r *rig) journaled(k jobs.Kind) bool {
-	for i := range r.journal.durable {
-		if r.journal.durable[i].Kind == k {
-			return true
-		}
-	}
-	return false
+	return r.journal.Has(func(r *jobs.Record) bool { return r.Kind == k })
 }
 
 // TestLongCommandsAreSplitOverMessages checks that long commands are sent in several messages. None
@@ -102,8 +97,8 @@ func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 // TestHostReportsAreBounded checks that the values of a host report are limited before the core
 // sees them (promise 5).
 func TestHostReportsAreBounded(t *testing.T) {
-	b := &hosts.Beat{Load: [3]float64{math.NaN(), math.Inf(1), -1}, Busy: math.NaN(), Ours: -3, MemFree: -5, DiskFree: -7, Running: -2}
-	saneBeat(b)
+	b := &hosts.Heartbeat{Load: [3]float64{math.NaN(), math.Inf(1), -1}, Busy: math.NaN(), Ours: -3, MemFree: -5, DiskFree: -7, Running: -2}
+	saneHeartbeat(b)
 	for _, f := range []float64{b.Load[0], b.Load[1], b.Load[2], b.Busy, b.Ours} {
 		if f != 0 {
 			t.Errorf("%v got through", f)

@@ -24,17 +24,17 @@ type input struct {
 // engine holds the state of the goroutine that owns the core. Only that goroutine uses these
 // fields.
 type engine struct {
-	d       *Dispatcher
-	cfg     *Config
-	core    *sched.Core
-	loop    *commit.Loop
-	writer  writer
-	agents  map[string]*agent
-	start   time.Time     // origin of Time.Mono
-	looking chan struct{} // holds a token while the shared directory is being read
-	rate    rate
-	history history
-	ahead   map[string]time.Duration // how far a host's clock was ahead of ours when it came up
+	d          *Dispatcher
+	cfg        *Config
+	core       *sched.Core
+	loop       *commit.Loop
+	writer     writer
+	agents     map[string]*agent
+	start      time.Time     // origin of Time.Mono
+	inspecting chan struct{} // holds a token while the shared directory is being read
+	rate       rate
+	history    history
+	ahead      map[string]time.Duration // how far a host's clock was ahead of ours when it came up
 
 	reports []sched.Event // reports of attempts for the next step of the core
 
@@ -49,7 +49,7 @@ type engine struct {
 	retries  int  // see Snapshot.Retries
 
 	checkingSince time.Time // start of the current check of run directory and fence; zero: none
-	beatAt        time.Time // time of the last heartbeat in the owner file
+	heartbeatAt   time.Time // time of the last heartbeat in the owner file
 	ownedAt       time.Time // when the run was last known to be ours
 	missed        int       // consecutive checks that found the run directory deleted
 	deleted       bool      // the run directory is reported as deleted
@@ -65,7 +65,7 @@ type engine struct {
 const maxBatch = 1024
 
 func newEngine(d *Dispatcher) *engine {
-	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), looking: make(chan struct{}, 1), agents: map[string]*agent{}, ahead: map[string]time.Duration{}, more: true}
+	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), inspecting: make(chan struct{}, 1), agents: map[string]*agent{}, ahead: map[string]time.Duration{}, more: true}
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Hosts)
 	e.loop = commit.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)
@@ -185,7 +185,7 @@ func (e *engine) stepReports() {
 	}
 	if e.fencedBy == 0 { // otherwise the decisions of this dispatcher do not count any more
 		e.loop.Step(e.now(), e.reports...)
-		signal(e.d.signals.Changed)
+		Signal(e.d.signals.Changed)
 	}
 	clear(e.reports)
 	e.reports = e.reports[:0]
@@ -225,10 +225,10 @@ func (e *engine) step(ev sched.Event) {
 	e.loop.Step(e.now(), ev)
 	switch ev.(type) {
 	case sched.Tick, sched.Acked:
-	case sched.HostBeat:
-		signal(e.d.signals.Reported)
+	case sched.HostHeartbeat:
+		Signal(e.d.signals.Reported)
 	default:
-		signal(e.d.signals.Changed)
+		Signal(e.d.signals.Changed)
 	}
 	switch ev := ev.(type) {
 	case sched.HostUp:
@@ -236,26 +236,26 @@ func (e *engine) step(ev sched.Event) {
 			a.uptime.Store(0) // the previous heartbeat may be from an earlier boot
 		}
 		e.confirm(ev.Host, ev.Hello.Uptime)
-	case sched.HostBeat:
-		e.confirm(ev.Host, ev.Beat.Uptime)
+	case sched.HostHeartbeat:
+		e.confirm(ev.Host, ev.Heartbeat.Uptime)
 		e.reported(ev)
 	}
 }
 
 // reported passes on the lines that attempts of a host have written to DCS_REPORT. An attempt may
 // have ended in the meantime, for example while no dispatcher ran.
-func (e *engine) reported(ev sched.HostBeat) {
+func (e *engine) reported(ev sched.HostHeartbeat) {
 	if e.cfg.Reported == nil || !e.core.Linked(ev.Host) {
 		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(ev.Beat.Reports)) {
+	for _, name := range slices.Sorted(maps.Keys(ev.Heartbeat.Reports)) {
 		id, err := jobs.ParseAttemptID(name)
 		if err != nil {
 			continue
 		}
 		t := e.core.Table()
 		if a := t.Attempt(id); a != nil && a.Host == ev.Host && (a.State.Open() || a.State == jobs.AttemptExited) {
-			for _, why := range e.cfg.Reported(id.Job, t.Job(id.Job).State.Terminal(), ev.Beat.Reports[name]) {
+			for _, why := range e.cfg.Reported(id.Job, t.Job(id.Job).State.Terminal(), ev.Heartbeat.Reports[name]) {
 				e.loop.Note(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(time.Now()), Job: id.Job, Reason: why})
 			}
 		}
@@ -278,7 +278,7 @@ func (e *engine) note(n Notice) {
 	}
 	e.loop.Note(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job, Reason: n.Text})
 	e.history.setNote(n.Host, n.Text)
-	signal(e.d.signals.Changed)
+	Signal(e.d.signals.Changed)
 	e.notify(n)
 }
 
@@ -305,7 +305,7 @@ func (e *engine) written(err error) {
 		return
 	}
 	out := e.loop.Flushed(e.now(), err)
-	signal(e.d.signals.Durable)
+	Signal(e.d.signals.Durable)
 	if out.FencedBy > 0 {
 		e.fenced(out.FencedBy)
 		return

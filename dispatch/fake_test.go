@@ -10,97 +10,25 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
-
-// fakeJournal keeps records in memory, tracks which are durable, and can be made to fail.
-type fakeJournal struct {
-	mu      sync.Mutex
-	t       *testing.T
-	pending []jobs.Record
-	durable []jobs.Record
-	fail    error
-	fenced  int
-	beats   int
-}
-
-func (j *fakeJournal) Append(rs []jobs.Record) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.pending = append(j.pending, rs...)
-	return j.fail
-}
-
-func (j *fakeJournal) Sync() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.fail != nil {
-		return j.fail
-	}
-	j.durable = append(j.durable, j.pending...)
-	j.pending = nil
-	return nil
-}
-
-func (j *fakeJournal) Fenced() (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.fenced, nil
-}
-
-func (j *fakeJournal) Beat() error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.beats++
-	return nil
-}
-
-func (j *fakeJournal) set(fail error, fenced int) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.fail, j.fenced = fail, fenced
-}
-
-// intended reports whether the launching record of an attempt is durable.
-func (j *fakeJournal) intended(id jobs.AttemptID) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for i := range j.durable {
-		if r := &j.durable[i]; r.Kind == jobs.KindLaunching && r.Attempt() == id {
-			return true
-		}
-	}
-	return false
-}
-
-// ended reports whether the end of an attempt is durable.
-func (j *fakeJournal) ended(id jobs.AttemptID) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for i := range j.durable {
-		if r := &j.durable[i]; r.Outcome != nil && r.Attempt() == id {
-			return true
-		}
-	}
-	return false
-}
 
 // fakeHosts is a Connector whose hosts run every job for a given time. They keep their state across
 // connections, as a spool does.
 type fakeHosts struct {
-	mu       sync.Mutex
-	t        *testing.T
-	journal  *fakeJournal
-	run      time.Duration
-	exit     func(jobs.AttemptID) int
-	refuse   map[string]error // errors that Connect returns, by host
-	workers  map[string]*fakeWorker
-	started  map[jobs.AttemptID]int
-	outcomes map[jobs.AttemptID]*jobs.Outcome
-	byes     []hosts.Bye
-	killed   []jobs.AttemptID
-	launches int
-	mute     bool    // reads are not answered
-	reads    []int64 // ids of the reads that were not answered
+	mu         sync.Mutex
+	t          *testing.T
+	journal    *jobstest.Journal
+	run        time.Duration
+	refuse     map[string]error // errors that Connect returns, by host
+	workers    map[string]*fakeWorker
+	started    map[jobs.AttemptID]int
+	outcomes   map[jobs.AttemptID]*jobs.Outcome
+	byes       []hosts.Bye
+	killed     []jobs.AttemptID
+	launches   int
+	unanswered bool    // reads are not answered
+	reads      []int64 // ids of the reads that were not answered
 	// Answers reads of returned files, unless its result is nil.
 	returned func(*hosts.Read) *hosts.Chunk
 	files    int              // number of files that each job returns
@@ -108,7 +36,7 @@ type fakeHosts struct {
 	wg       sync.WaitGroup
 }
 
-func newFakeHosts(t *testing.T, j *fakeJournal, run time.Duration) *fakeHosts {
+func newFakeHosts(t *testing.T, j *jobstest.Journal, run time.Duration) *fakeHosts {
 	return &fakeHosts{t: t, journal: j, run: run, refuse: map[string]error{}, workers: map[string]*fakeWorker{},
 		started: map[jobs.AttemptID]int{}, outcomes: map[jobs.AttemptID]*jobs.Outcome{}}
 }
@@ -132,6 +60,13 @@ func (f *fakeHosts) cut(name, why string) {
 	f.refuse[name] = errors.New(why)
 	f.mu.Unlock()
 	w.Cut(errors.New("broken pipe"))
+}
+
+// heal lets hosts accept links again.
+func (f *fakeHosts) heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.refuse)
 }
 
 // forget waits for the jobs to end without reporting their ends.
@@ -166,7 +101,7 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 		case *hosts.Returned:
 			w.f.mu.Lock()
 			for _, id := range m.Attempts {
-				if !w.f.journal.ended(id) {
+				if !w.f.journal.Has(func(r *jobs.Record) bool { return r.Outcome != nil && r.Attempt() == id }) {
 					w.f.t.Errorf("the files of %s may be removed before its outcome is durable", id)
 				}
 				w.f.let = append(w.f.let, id)
@@ -181,15 +116,14 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 				break
 			}
 			w.f.mu.Lock()
-			mute := w.f.mute
-			if mute {
+			unanswered := w.f.unanswered
+			if unanswered {
 				w.f.reads = append(w.f.reads, m.ID)
 			}
 			w.f.mu.Unlock()
-			if mute {
-				break
+			if !unanswered {
+				w.Say(&hosts.Chunk{ID: m.ID, Size: 5, Bulk: []byte("hello")})
 			}
-			w.Say(&hosts.Chunk{ID: m.ID, Size: 5, Bulk: []byte("hello")})
 		case *hosts.Bye:
 			w.f.mu.Lock()
 			w.f.byes = append(w.f.byes, *m)
@@ -202,7 +136,7 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 
 func (w *fakeWorker) launch(m *hosts.Launch) {
 	for _, job := range m.Jobs {
-		if !w.f.journal.intended(job.Attempt) {
+		if !w.f.journal.Has(func(r *jobs.Record) bool { return r.Kind == jobs.KindLaunching && r.Attempt() == job.Attempt }) {
 			w.f.t.Errorf("attempt %s reached its host before its record was durable", job.Attempt)
 		}
 		w.f.mu.Lock()
@@ -216,11 +150,7 @@ func (w *fakeWorker) launch(m *hosts.Launch) {
 		w.Say(&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: job.Attempt, Slot: 1}}})
 		w.f.wg.Go(func() {
 			time.Sleep(w.f.run) // virtual time: the bubble's clock
-			exit := 0
-			if w.f.exit != nil {
-				exit = w.f.exit(job.Attempt)
-			}
-			w.finish(job.Attempt, jobs.Outcome{Exit: exit, Files: int32(w.f.files), Started: 1, Ended: 1 + jobs.Stamp(w.f.run)})
+			w.finish(job.Attempt, jobs.Outcome{Files: int32(w.f.files), Started: 1, Ended: 1 + jobs.Stamp(w.f.run)})
 		})
 	}
 }

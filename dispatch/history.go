@@ -78,7 +78,9 @@ func (e *engine) hosts(now sched.Time) []Host {
 		list[i] = Host{HostView: v, Linked: e.core.Linked(v.Name)}
 		if a := e.agents[v.Name]; a != nil {
 			list[i].Delay = time.Duration(a.delay.Load())
-			list[i].Files = joinFiles(v.Beat.Files, a.transfer.text(), list[i].Linked)
+			if list[i].Linked {
+				list[i].Files = join("; ", v.Heartbeat.Files, a.transfer.text())
+			}
 		}
 		if h := e.history.hosts[v.Name]; h != nil {
 			list[i].Note, list[i].History = h.note, h.samples()

@@ -17,9 +17,6 @@ func TestSetHosts(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a")
 		r.submit(60)
 		time.Sleep(5 * time.Second)
-		host := func(name string) *hosts.Host {
-			return &hosts.Host{Name: name, Link: "ssh", Addresses: []string{name}, Slots: hosts.SlotRule{Fixed: 4}, Weight: 1}
-		}
 		give := func(list ...*hosts.Host) {
 			if err := r.d.SetHosts(context.Background(), list); err != nil {
 				t.Fatal(err)
@@ -31,7 +28,7 @@ func TestSetHosts(t *testing.T) {
 			}
 			return all
 		}
-		give(host("b"))
+		give(fakeHost("b"))
 		if got := names(); got != "ba" {
 			t.Errorf("hosts %q, want b, and a while its jobs run", got)
 		}
@@ -44,7 +41,7 @@ func TestSetHosts(t *testing.T) {
 			t.Errorf("goodbyes %v, want one to a, with the end", r.hosts.byes)
 		}
 		r.hosts.mu.Unlock()
-		give(host("b"), host("a"))
+		give(fakeHost("b"), fakeHost("a"))
 		<-r.d.Finished()
 		r.close(sched.AllDone)
 		if len(r.hosts.byes) != 3 {

@@ -38,7 +38,7 @@ func (a *agent) launches(o sched.Launch) []*hosts.Launch {
 func (a *agent) launchJob(p sched.LaunchItem) hosts.LaunchJob {
 	s := p.Spec
 	j := hosts.LaunchJob{
-		Attempt: p.Attempt, Command: s.Command, Cwd: s.Cwd, Env: s.Env, Params: s.Params,
+		Attempt: p.Attempt, Command: s.Command, Cwd: s.Cwd, Env: s.Env, Params: s.Params(),
 		Timeout: p.Timeout, Slots: s.Slots, GPUs: p.GPUs, HalfGPU: s.GPUs == jobs.HalfGPU, Restart: p.Restart,
 	}
 	if !a.host.Load().NoMemLimit {
@@ -46,7 +46,7 @@ func (a *agent) launchJob(p sched.LaunchItem) hosts.LaunchJob {
 	}
 	a.d.cfg.Files.launch(&j, s)
 	if s.Setup != "" {
-		j.Setup = join(join(a.host.Load().Setup, a.d.cfg.Open.Setup), s.Setup)
+		j.Setup = join("\n", a.host.Load().Setup, a.d.cfg.Open.Setup, s.Setup)
 	}
 	return j
 }

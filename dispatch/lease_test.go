@@ -8,23 +8,21 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
 
 // TestNoLeaseWithoutTheRun checks that a dispatcher that cannot verify that it still owns the run
 // extends no lease, because its successor may treat the lease as over (promise 2).
 func TestNoLeaseWithoutTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, slow := slowRig(t, time.Hour)
-		if err := r.d.Submit(specs(1), true); err != nil {
-			t.Fatal(err)
-		}
+		r := newRig(t, time.Hour, "a")
+		r.submit(1)
 		clock := func() (now time.Duration) {
 			r.d.call(t.Context(), func(e *engine) { now = e.agents["a"].clock() })
 			return now
 		}
 		time.Sleep(20 * time.Second)
-		gate := make(chan struct{})
-		slow.hang(gate)
+		release := r.journal.Hang()
 		hung := clock()
 		time.Sleep(20 * time.Second)
 		last := clock()
@@ -35,14 +33,12 @@ func TestNoLeaseWithoutTheRun(t *testing.T) {
 		if now := clock(); now != last {
 			t.Errorf("leases went on from %v to %v while the run directory hung", last, now)
 		}
-		slow.hang(nil)
-		close(gate)
+		release()
 		time.Sleep(20 * time.Second)
 		if now := clock(); now <= last {
 			t.Error("leases do not go on when it answers again")
 		}
-		r.d.Do(sched.Stop{Why: "test"})
-		r.d.Close()
+		r.stop()
 		r.hosts.forget()
 	})
 }
@@ -62,7 +58,7 @@ func TestNoLeaseOfAnotherBoot(t *testing.T) {
 			if got := a.clock(); got != 0 {
 				t.Errorf("leases are counted from %v", got)
 			}
-			l := a.launches(sched.Launch{Host: "a", Jobs: []sched.LaunchItem{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Spec: specs(1)[0]}}})
+			l := a.launches(sched.Launch{Host: "a", Jobs: []sched.LaunchItem{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Spec: jobstest.Specs(1)[0]}}})
 			if l[0].ExpireUptime != 0 {
 				t.Errorf("a launch may be taken until %v", l[0].ExpireUptime)
 			}

@@ -31,8 +31,8 @@ func newSignals() Signals {
 	return Signals{make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}, 1)}
 }
 
-// signal sends to a channel that holds one signal, unless it holds one already.
-func signal(c chan struct{}) {
+// Signal sends to a channel that holds one signal, unless it holds one already.
+func Signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -69,7 +69,8 @@ func (e *engine) liveView() liveView {
 	v := liveView{now: now.Mono, hosts: e.hosts(now), running: e.core.Running()}
 	v.s = live.State{
 		V: live.Version, Run: e.cfg.RunUID, Epoch: e.cfg.Open.Epoch, At: now.Wall.Time(), More: e.more, Held: e.core.Paused(), Draining: e.core.Draining(), Stuck: e.core.Stuck(),
-		Deleted: e.deleted, Tries: e.tries(), Hybrid: e.core.Hybrid(), Rate: e.rate.perSecond(now.Mono), Rates: e.rate.history(now.Mono),
+		Deleted: e.deleted, Tries: cmp.Or(e.cfg.Sched.Tries, jobs.DefaultTries), Hybrid: e.core.Hybrid(),
+		Rate: e.rate.perSecond(now.Mono), Rates: e.rate.history(now.Mono),
 	}
 	if err := e.problem(now); err != nil {
 		v.s.Problem = err.Error()
@@ -129,10 +130,10 @@ func progress(reports []sched.ProgressView, hosts []live.Host) map[string]string
 // liveHost converts a view of a host. Numbers are rounded to a precision that people can
 // distinguish, which makes the file a quarter smaller.
 func liveHost(h *Host, now time.Duration) live.Host {
-	b := &h.Beat
+	b := &h.Heartbeat
 	v := live.Host{
-		Name: h.Name, State: h.State.String(), Reason: shorten(h.Reason), Linked: h.Linked, Stopped: h.Stopped, Note: shorten(h.Note),
-		Slots: h.Slots, Given: h.Given, Usable: round(h.Usable), Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
+		Name: h.Name, State: h.State.String(), Reason: shorten(h.Reason), Linked: h.Linked, Stopped: h.Asked.Use == jobs.HostStopped, Note: shorten(h.Note),
+		Slots: h.Slots, Given: int(h.Asked.Slots), Usable: round(h.Usable), Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
 		Load: [3]float64{round(b.Load[0]), round(b.Load[1]), round(b.Load[2])}, Busy: round(b.Busy), Ours: round(b.Ours),
 		MemFree: b.MemFree, DiskFree: b.DiskFree, FSDelay: b.FSDelay.Round(time.Microsecond), Delay: h.Delay.Round(time.Microsecond),
 		Files: shorten(h.Files), Users: shorten(b.Sharing.Text()), History: h.History, Idle: h.Idle.Round(time.Millisecond),
@@ -143,8 +144,8 @@ func liveHost(h *Host, now time.Duration) live.Host {
 	since := func(at time.Duration) time.Duration {
 		return max(time.Millisecond, (now - at).Round(time.Millisecond))
 	}
-	if h.LastBeat > 0 {
-		v.Beat = since(h.LastBeat)
+	if h.LastHeartbeat > 0 {
+		v.Heartbeat = since(h.LastHeartbeat)
 	} else {
 		v.DiskFree = -1
 	}
@@ -166,12 +167,4 @@ func shorten(s string) string {
 	}
 	// Also removes a part of a character that was cut.
 	return strings.ToValidUTF8(s[:maxLiveText-len("…")], "") + "…"
-}
-
-// tries returns the number of attempts of a job that sets none itself.
-func (e *engine) tries() int {
-	if n := e.cfg.Sched.Tries; n > 0 {
-		return n
-	}
-	return jobs.DefaultTries
 }

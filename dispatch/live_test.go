@@ -51,7 +51,7 @@ func TestLive(t *testing.T) {
 			t.Fatalf("%d hosts", len(s.Hosts))
 		}
 		if h := s.Hosts[1]; h.Name != "b" || h.State != "up" || !h.Linked || h.Slots != 4 || h.Usable != 4 || h.Running < 4 || h.Done != 4 || h.Cores != 4 ||
-			h.MemBytes != 1<<33 || h.Beat == 0 || h.Down != 0 || len(h.History) == 0 {
+			h.MemBytes != 1<<33 || h.Heartbeat == 0 || h.Down != 0 || len(h.History) == 0 {
 			t.Errorf("%+v", h)
 		}
 		if s.Rate == 0 || s.ETA == 0 || len(s.Queues) != 1 || s.Queues[0].Mean != 10*time.Second {
@@ -97,13 +97,13 @@ func TestSignals(t *testing.T) {
 		if signaled(g.Changed) || signaled(g.Durable) || !signaled(g.Reported) {
 			t.Error("a host report is not signaled as such")
 		}
-		r.journal.set(errors.New("no space left on device"), 0)
+		r.journal.Fail(errors.New("no space left on device"))
 		r.d.Do(sched.Pause{On: true})
 		time.Sleep(time.Second)
 		if !signaled(g.Changed) || liveState(t, r.d).Problem == "" {
 			t.Error("a problem is not signaled")
 		}
-		r.journal.set(nil, 0)
+		r.journal.Fail(nil)
 		r.d.Do(sched.Pause{})
 		r.drain()
 		r.close(sched.AllDone)
@@ -141,22 +141,22 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 		step(sched.HostUp{Host: h.Name, Hello: &hosts.Hello{Slots: 16, Cores: 16, MemBytes: 1 << 36}})
 	}
 	running := map[string]*hosts.Started{}
-	beats := map[string]*hosts.Beat{}
+	heartbeats := map[string]*hosts.Heartbeat{}
 	for i := range table.Jobs {
 		for _, a := range table.Jobs[i].Attempts {
 			if running[a.Host] == nil {
 				running[a.Host] = &hosts.Started{}
-				beats[a.Host] = &hosts.Beat{Load: [3]float64{15.871234, 14.2, 13.991}, Busy: 15.9712, Ours: 15.51234, MemFree: 31234567890, DiskFree: 1234567890123,
+				heartbeats[a.Host] = &hosts.Heartbeat{Load: [3]float64{15.871234, 14.2, 13.991}, Busy: 15.9712, Ours: 15.51234, MemFree: 31234567890, DiskFree: 1234567890123,
 					FSDelay: 1234567, Progress: map[string]string{}}
 			}
 			running[a.Host].Jobs = append(running[a.Host].Jobs, hosts.StartedJob{Attempt: a.ID, Slot: 1})
-			beats[a.Host].Progress[a.ID.String()] = "epoch 17 of 50"
+			heartbeats[a.Host].Progress[a.ID.String()] = "epoch 17 of 50"
 		}
 	}
 	for _, h := range d.cfg.Hosts {
 		if m := running[h.Name]; m != nil {
 			step(sched.AttemptsStarted{Host: h.Name, Msg: m})
-			step(sched.HostBeat{Host: h.Name, Beat: beats[h.Name]})
+			step(sched.HostHeartbeat{Host: h.Name, Heartbeat: heartbeats[h.Name]})
 		}
 		past := e.history.hosts[h.Name]
 		past.note = h.Name + " is up: 16 slots, 16 cores, 64 GiB of memory"

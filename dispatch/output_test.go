@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,17 +19,15 @@ import (
 // (X2).
 func TestFetchedOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		table := &jobs.Table{}
-		r := &rig{t: t, journal: &fakeJournal{t: t}}
-		r.hosts = newFakeHosts(t, r.journal, time.Second)
-		r.start(table, "a").submit(1)
+		r := newRig(t, time.Second, "a")
+		r.submit(1)
 		r.drain()
 		r.close(sched.AllDone)
 
 		dir := t.TempDir()
 		d, err := Start(Config{RunUID: "u1", RunName: "test", RunDir: dir, Sched: sched.Config{Seed: 1}, Connector: r.hosts, Journal: r.journal,
-			Table: table, Open: hosts.Open{Run: "u1", Epoch: 2}, HostDirs: map[string]string{"a": "a:/kept"},
-			Hosts: []*hosts.Host{{Name: "b", Link: "ssh", Addresses: []string{"b"}, Slots: hosts.SlotRule{Fixed: 4}, Weight: 1}}})
+			Table: r.d.cfg.Table, Open: hosts.Open{Run: "u1", Epoch: 2}, HostDirs: map[string]string{"a": "a:/kept"},
+			Hosts: []*hosts.Host{fakeHost("b")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,10 +39,7 @@ func TestFetchedOutput(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		path := jobs.AttemptFile(dir, id, jobs.FileOut)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte("brought"), 0o600); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("brought"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		if data, size, err := d.Output(t.Context(), id, jobs.FileOut, -3, 100); err != nil || string(data) != "ght" || size != 7 {

@@ -22,10 +22,10 @@ func TestRequestAtTheEnd(t *testing.T) {
 			r := newRig(t, 10*time.Second, "a")
 			r.submit(1)
 			time.Sleep(5 * time.Second)
-			r.journal.set(errors.New("no space left on device"), 0)
+			r.journal.Fail(errors.New("no space left on device"))
 			time.Sleep(time.Minute)
 			r.d.Do(sched.Request{Name: "again", Do: []sched.Event{sched.Requeue{Jobs: []jobs.ID{1}}}})
-			r.journal.set(nil, 0)
+			r.journal.Fail(nil)
 			time.Sleep(5 * time.Second)
 			select {
 			case <-r.d.Finished():
@@ -80,7 +80,7 @@ func TestReadsAreBounded(t *testing.T) {
 		r.submit(1)
 		time.Sleep(5 * time.Second)
 		r.hosts.mu.Lock()
-		r.hosts.mute = true // its file system hangs
+		r.hosts.unanswered = true // its file system hangs
 		r.hosts.mu.Unlock()
 		id := jobs.AttemptID{Job: 1, N: 1}
 		for range 200 {
@@ -92,7 +92,7 @@ func TestReadsAreBounded(t *testing.T) {
 		}
 		r.hosts.mu.Lock()
 		asked, w := r.hosts.reads, r.hosts.workers["a"]
-		r.hosts.mute = false
+		r.hosts.unanswered = false
 		r.hosts.mu.Unlock()
 		if len(asked) == 0 || len(asked) > maxHostReads {
 			t.Errorf("%d reads are under way", len(asked))

@@ -1,86 +1,58 @@
 package dispatch
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
 
-// TestResultsOfPastRoundsAreDeliveredAgain checks that a resumed run delivers the unacknowledged
-// results in order, including the result of a round that a user ended by requesting the next one
-// (promise 1).
-func TestResultsOfPastRoundsAreDeliveredAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ok := &jobs.Outcome{Started: 1, Ended: 2}
-		table := &jobs.Table{}
-		for i, s := range specs(2) {
-			s.ID = jobs.ID(i + 1)
-			table.Specs = append(table.Specs, s)
-		}
-		for _, r := range []jobs.Record{
-			{Kind: jobs.KindAccepted, Job: 1, Count: 2},
+// TestUnacknowledgedResultsAreDeliveredAgain checks that a resumed run delivers the unacknowledged
+// results in order (promises 1 and 5).
+func TestUnacknowledgedResultsAreDeliveredAgain(t *testing.T) {
+	type result struct {
+		seq   int64
+		job   jobs.ID
+		state jobs.JobState
+	}
+	for _, c := range []struct {
+		name    string
+		damaged bool
+		records []jobs.Record
+		want    []result
+	}{
+		{"including the result of a round that a user ended by requesting the next one", false, []jobs.Record{
 			{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
-			{Kind: jobs.KindExited, Job: 1, N: 1, Host: "a", Next: jobs.Succeeded, Seq: 1, Outcome: ok},
+			{Kind: jobs.KindExited, Job: 1, N: 1, Host: "a", Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{Started: 1, Ended: 2}},
 			{Kind: jobs.KindJob, Job: 2, Next: jobs.Canceled, Seq: 2},
 			{Kind: jobs.KindRound, Job: 1},
 			{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 3},
-		} {
-			if err := jobs.Fold(table, &r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r := &rig{t: t, journal: &fakeJournal{t: t}}
-		r.hosts = newFakeHosts(t, r.journal, time.Second)
-		r.start(table, "a")
-		if err := r.d.Submit(nil, true); err != nil {
-			t.Fatal(err)
-		}
-		res := r.drain()
-		want := []jobs.JobState{jobs.Succeeded, jobs.Canceled, jobs.Canceled}
-		if len(res) != len(want) {
-			t.Fatalf("%d results, want %d", len(res), len(want))
-		}
-		for i, x := range res {
-			if x.Seq != int64(i+1) || x.State != want[i] {
-				t.Errorf("result %d is number %d of job %d: %s", i+1, x.Seq, x.Job, x.State)
-			}
-		}
-		r.close(sched.AllDone)
-	})
-}
-
-// TestResultsWithHugeNumbersAreDeliveredAgain checks result numbers that skip far ahead after
-// damage. Pending results are sorted by number, and a huge number takes no memory (promises 1 and
-// 5).
-func TestResultsWithHugeNumbersAreDeliveredAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		table := &jobs.Table{Damaged: true}
-		for i, s := range specs(2) {
-			s.ID = jobs.ID(i + 1)
-			table.Specs = append(table.Specs, s)
-		}
-		for _, r := range []jobs.Record{
-			{Kind: jobs.KindAccepted, Job: 1, Count: 2},
+		}, []result{{1, 1, jobs.Succeeded}, {2, 2, jobs.Canceled}, {3, 1, jobs.Canceled}}},
+		{"whose numbers skip far ahead after damage, without taking memory", true, []jobs.Record{
 			{Kind: jobs.KindJob, Job: 2, Next: jobs.Canceled, Seq: 1 << 20},
 			{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1 << 60},
-		} {
-			if err := jobs.Fold(table, &r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r := &rig{t: t, journal: &fakeJournal{t: t}}
-		r.hosts = newFakeHosts(t, r.journal, time.Second)
-		r.start(table, "a")
-		if err := r.d.Submit(nil, true); err != nil {
-			t.Fatal(err)
-		}
-		res := r.drain()
-		if len(res) != 2 || res[0].Job != 2 || res[1].Seq != 1<<60 {
-			t.Errorf("%d results: %+v", len(res), res)
-		}
-		r.close(sched.AllDone)
-	})
+		}, []result{{1 << 20, 2, jobs.Canceled}, {1 << 60, 1, jobs.Canceled}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := idleRig(t, time.Second)
+				table := &jobs.Table{Damaged: c.damaged, Specs: jobstest.Specs(2)}
+				r.fold(table, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
+				r.fold(table, c.records...)
+				r.start(table, "a").submit(0)
+				var got []result
+				for _, x := range r.drain() {
+					got = append(got, result{x.Seq, x.Job, x.State})
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("results %v, want %v", got, c.want)
+				}
+				r.close(sched.AllDone)
+			})
+		})
+	}
 }

@@ -72,7 +72,8 @@ func (e *engine) resultOf(j *jobs.Job) *Result {
 	if a := results.Counted(j); a != nil {
 		dir = e.filesDir(a.Host)
 	}
-	r := results.FromJob(e.cfg.RunUID, e.cfg.RunName, e.cfg.Created, dir, j)
+	place := results.RunInfo{UID: e.cfg.RunUID, Name: e.cfg.RunName, Created: e.cfg.Created, Dir: dir}
+	r := place.Result(j)
 	return &r
 }
 
@@ -130,9 +131,9 @@ func (e *engine) release(out commit.Out) {
 		switch o := o.(type) {
 		case sched.Finish:
 			e.end(o)
-		case sched.Look:
+		case sched.Inspect:
 			if o.Via == "" {
-				e.look(o)
+				e.inspect(o)
 			}
 		case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance, sched.UseInstances:
 			if e.cfg.Provide != nil {
@@ -142,25 +143,25 @@ func (e *engine) release(out commit.Out) {
 	}
 }
 
-// look reads attempts of a host through this machine's own mount of the shared directory. It does
-// so in a goroutine, because the mount may hang. While a read hangs, further commands are dropped,
-// because the core repeats them.
-func (e *engine) look(o sched.Look) {
-	if e.cfg.Look == nil {
+// inspect reads attempts of a host through this machine's own mount of the shared directory. It
+// does so in a goroutine, because the mount may hang. While a read hangs, further commands are
+// dropped, because the core repeats them.
+func (e *engine) inspect(o sched.Inspect) {
+	if e.cfg.Inspect == nil {
 		return
 	}
 	select {
-	case e.looking <- struct{}{}:
+	case e.inspecting <- struct{}{}:
 	default:
 		return
 	}
 	go func() {
-		defer func() { <-e.looking }()
-		seen := e.cfg.Look(o.Host, o.Attempts)
+		defer func() { <-e.inspecting }()
+		seen := e.cfg.Inspect(o.Host, o.Attempts)
 		if seen != nil {
 			e.d.returns.notYet(seen)
 		}
-		e.d.send(input{ev: sched.HostLooked{Msg: seen}})
+		e.d.send(input{ev: sched.HostInspected{Msg: seen}})
 	}()
 }
 
@@ -174,7 +175,7 @@ func (e *engine) end(f sched.Finish) {
 	}
 	e.finish = &f
 	e.d.results.end()
-	signal(e.d.signals.Changed)
+	Signal(e.d.signals.Changed)
 }
 
 // fenced stops this dispatcher, because another one owns the run. From then on it writes, launches,
@@ -208,26 +209,26 @@ func (e *engine) housekeeping() {
 		return
 	}
 	e.checkingSince = time.Now()
-	beat := time.Since(e.beatAt) >= ownerInterval
-	if beat {
-		e.beatAt = time.Now()
+	heartbeat := time.Since(e.heartbeatAt) >= ownerInterval
+	if heartbeat {
+		e.heartbeatAt = time.Now()
 	}
 	go func() {
 		by, err := e.cfg.Journal.Fenced()
-		var unbeaten error
-		if beat && err == nil && by == 0 {
-			unbeaten = e.cfg.Journal.Beat()
+		var heartbeatErr error
+		if heartbeat && err == nil && by == 0 {
+			heartbeatErr = e.cfg.Journal.Heartbeat()
 		}
 		deleted := err != nil && e.cfg.Deleted != nil && e.cfg.Deleted()
 		e.d.send(input{call: func(e *engine) {
-			e.housekept(by, err, unbeaten)
+			e.housekept(by, err, heartbeatErr)
 			e.checkedDeleted(deleted)
 		}})
 	}()
 }
 
 // housekept handles the result of housekeeping.
-func (e *engine) housekept(by int, err, unbeaten error) {
+func (e *engine) housekept(by int, err, heartbeatErr error) {
 	began := e.checkingSince
 	e.checkingSince = time.Time{}
 	if by > 0 {
@@ -240,8 +241,8 @@ func (e *engine) housekept(by int, err, unbeaten error) {
 	if err == nil || e.loop.Problem(e.now()) == nil {
 		e.loop.Obstruct(e.now(), err)
 	}
-	if unbeaten != nil && e.loop.Problem(e.now()) == nil {
-		e.notify(Notice{At: time.Now(), Text: fmt.Sprintf("the owner file cannot be written: %v", unbeaten)})
+	if heartbeatErr != nil && e.loop.Problem(e.now()) == nil {
+		e.notify(Notice{At: time.Now(), Text: fmt.Sprintf("the owner file cannot be written: %v", heartbeatErr)})
 	}
 }
 
@@ -268,7 +269,7 @@ func (e *engine) checkedDeleted(deleted bool) {
 		e.deleted = true
 		e.notify(Notice{At: time.Now(), Text: fmt.Sprintf("the run directory %s was deleted or moved: nothing is launched or recorded any more; "+
 			"running jobs continue, and their results are lost unless the directory is restored; Ctrl-C or SIGTERM ends this dispatcher", e.cfg.RunDir)})
-		signal(e.d.signals.Changed)
+		Signal(e.d.signals.Changed)
 	}
 }
 

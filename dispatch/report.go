@@ -16,9 +16,9 @@ import (
 func (a *agent) handleReport(m hosts.Message) {
 	name := a.name
 	switch m := m.(type) {
-	case *hosts.Beat:
-		saneBeat(m)
-		a.sendEvent(sched.HostBeat{Host: name, Beat: m})
+	case *hosts.Heartbeat:
+		saneHeartbeat(m)
+		a.sendEvent(sched.HostHeartbeat{Host: name, Heartbeat: m})
 	case *hosts.Started:
 		for i := range m.Jobs {
 			m.Jobs[i].Slot = saneSlot(m.Jobs[i].Slot)
@@ -49,11 +49,11 @@ func (a *agent) handleReport(m hosts.Message) {
 		a.fetchProbed(m.Jobs)
 		m.Why = truncate(m.Why)
 		a.sendEvent(sched.HostListed{Host: name, Msg: m})
-	case *hosts.Looked:
+	case *hosts.Inspected:
 		saneExited(m.Jobs)
-		m.Why, m.Beat = truncate(m.Why), truncate(m.Beat)
+		m.Why, m.Heartbeat = truncate(m.Why), truncate(m.Heartbeat)
 		a.d.returns.notYet(m)
-		a.sendEvent(sched.HostLooked{Via: name, Msg: m})
+		a.sendEvent(sched.HostInspected{Via: name, Msg: m})
 	case *hosts.Trouble:
 		a.noticeOf(m.Attempt.Job, truncate(m.Text))
 	case *hosts.Chunk:
@@ -110,7 +110,7 @@ func saneHello(h *hosts.Hello) {
 	}
 }
 
-func saneBeat(b *hosts.Beat) {
+func saneHeartbeat(b *hosts.Heartbeat) {
 	for _, f := range []*float64{&b.Load[0], &b.Load[1], &b.Load[2], &b.Busy, &b.Ours} {
 		if !(*f >= 0) || math.IsInf(*f, 0) { // also NaN
 			*f = 0

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
-	"dcs-tui/jobs"
-	"dcs-tui/jobs/jobstest"
 )
 
 // TestRequestsWaitForTheNextDispatcher checks that requests about hosts are recorded when the
@@ -23,16 +21,9 @@ func TestRequestsWaitForTheNextDispatcher(t *testing.T) {
 		r.d.Do(sched.DrainHost{Host: "c", On: true})
 		r.d.Do(sched.DrainHost{Host: "c"})
 		time.Sleep(5 * time.Second)
-		r.d.Do(sched.Stop{Why: "test"})
-		<-r.d.Finished()
-		r.close(sched.Stopped)
-		next := &jobs.Table{Specs: jobstest.Specs(20)}
-		for i := range r.journal.durable {
-			if err := jobs.Fold(next, &r.journal.durable[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if got := fmt.Sprint(next.Hosts); got != "map[a:{1 0} b:{2 2}]" {
+		r.stop()
+		r.hosts.forget()
+		if got := fmt.Sprint(r.replayed().Hosts); got != "map[a:{1 0} b:{2 2}]" {
 			t.Error(got)
 		}
 	})

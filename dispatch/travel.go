@@ -194,7 +194,7 @@ func (r *returns) waits(id jobs.AttemptID, o *jobs.Outcome) bool {
 
 // notYet removes such outcomes from the observations of a host that cannot be queried. Until their
 // files are here, they only prove that the attempts have started.
-func (r *returns) notYet(m *hosts.Looked) {
+func (r *returns) notYet(m *hosts.Inspected) {
 	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
 		if !r.waits(j.Attempt, &j.Outcome) {
 			return false
@@ -497,17 +497,6 @@ func (t *transfer) text() string {
 		return ""
 	}
 	return fmt.Sprintf("returns files of %s: %s", jobs.Plural(t.jobs, "job"), files.Progress(t.got, t.total, time.Since(t.since)))
-}
-
-// joinFiles joins the texts about files that are being sent to and returned from a host.
-func joinFiles(sent, returned string, linked bool) string {
-	switch {
-	case !linked:
-		return ""
-	case sent == "" || returned == "":
-		return sent + returned
-	}
-	return sent + "; " + returned
 }
 
 // releaseFiles notifies hosts that these results and their files are durable here.

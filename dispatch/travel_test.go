@@ -37,9 +37,8 @@ func (r *returner) answer(m *hosts.Read) *hosts.Chunk {
 
 func returning(t *testing.T, host *returner) (r *rig, file string) {
 	base := t.TempDir()
-	r = &rig{t: t, journal: &fakeJournal{t: t}}
+	r = idleRig(t, time.Second)
 	r.files = Files{Source: files.NewSource(base), Base: base, Notes: filepath.Join(base, "notes"), Return: []string{"out/a"}}
-	r.hosts = newFakeHosts(t, r.journal, time.Second)
 	r.hosts.returned, r.hosts.files = host.answer, 1
 	return r, filepath.Join(base, "out/a")
 }
@@ -62,9 +61,7 @@ func TestSuccessWaitsForFiles(t *testing.T) {
 		}
 		r.hosts.cut("a", "away")
 		time.Sleep(10 * time.Second)
-		r.hosts.mu.Lock()
-		clear(r.hosts.refuse)
-		r.hosts.mu.Unlock()
+		r.hosts.heal()
 		host.open.Store(true)
 		r.drain()
 		time.Sleep(time.Second)
@@ -126,13 +123,13 @@ func TestKillEndsTheReturn(t *testing.T) {
 func TestSeenOutcomeWithoutFiles(t *testing.T) {
 	r := newReturns()
 	id, other := jobs.AttemptID{Job: 1, N: 1}, jobs.AttemptID{Job: 2, N: 1}
-	m := &hosts.Looked{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}, {Attempt: other}}}
+	m := &hosts.Inspected{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}, {Attempt: other}}}
 	r.notYet(m)
 	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != other || len(m.Runs) != 1 || m.Runs[0] != id {
 		t.Errorf("%+v", m)
 	}
 	r.setHere(id)
-	m = &hosts.Looked{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}}}
+	m = &hosts.Inspected{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}}}
 	if r.notYet(m); len(m.Jobs) != 1 {
 		t.Errorf("%+v", m)
 	}

@@ -1,6 +1,9 @@
 package dispatch
 
-import "dcs-tui/jobs"
+import (
+	"dcs-tui/dispatch/commit"
+	"dcs-tui/jobs"
+)
 
 // writer makes records durable in a goroutine of its own, one batch at a time, so that a hung
 // disk does not block the engine.
@@ -14,13 +17,7 @@ func newWriter(d *Dispatcher) writer {
 	w := writer{d: d, work: make(chan []jobs.Record, 1)}
 	go func() {
 		for batch := range w.work {
-			var err error
-			if len(batch) > 0 {
-				err = d.cfg.Journal.Append(batch)
-			}
-			if err == nil {
-				err = d.cfg.Journal.Sync()
-			}
+			err := commit.Write(d.cfg.Journal, batch)
 			// The engine reads until this arrives.
 			d.inputs <- input{call: func(e *engine) { e.written(err) }}
 		}

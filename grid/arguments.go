@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -74,7 +76,7 @@ func ParseArguments(command string, words []string, stdin io.Reader) (*Arguments
 	switch {
 	case a.raw:
 		a.command = "{}"
-	case !placeholder.MatchString(command):
+	case !placeholder().MatchString(command):
 		a.command += " {}"
 	}
 	return a, nil
@@ -106,11 +108,11 @@ func readValueLines(file string, stdin io.Reader) ([]string, error) {
 }
 
 // placeholder matches {}, {.}, {/}, {//}, {/.}, {#}, and {2}, {2.}, {2/} and so on.
-var placeholder = regexp.MustCompile(`\{(?:(\d*)(\.|/|//|/\.)?|(#))\}`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(?:(\d*)(\.|/|//|/\.)?|(#))\}`) })
 
 // check returns an error for a placeholder of a source that does not exist.
 func (a *Arguments) check() error {
-	for _, m := range placeholder.FindAllStringSubmatch(a.command, -1) {
+	for _, m := range placeholder().FindAllStringSubmatch(a.command, -1) {
 		if m[1] == "" {
 			continue
 		}
@@ -164,12 +166,13 @@ func (a *Arguments) Jobs(limit int) ([]*jobs.Spec, error) {
 
 // job returns the job of number n with these values.
 func (a *Arguments) job(n int, values []string) *jobs.Spec {
-	spec := &jobs.Spec{ID: jobs.ID(n)}
+	params := make([]jobs.Param, len(values))
 	for i, v := range values {
-		spec.Params = append(spec.Params, jobs.Param{Name: strconv.Itoa(i + 1), Value: v})
+		params[i] = jobs.Param{Name: strconv.Itoa(i + 1), Value: v}
 	}
-	spec.Command = placeholder.ReplaceAllStringFunc(a.command, func(p string) string {
-		m := placeholder.FindStringSubmatch(p)
+	spec := &jobs.Spec{ID: jobs.ID(n), Labels: jobs.NewLabels("", params)}
+	spec.Command = placeholder().ReplaceAllStringFunc(a.command, func(p string) string {
+		m := placeholder().FindStringSubmatch(p)
 		if m[3] == "#" {
 			return strconv.Itoa(n)
 		}
@@ -181,7 +184,7 @@ func (a *Arguments) job(n int, values []string) *jobs.Spec {
 		words := make([]string, len(chosen))
 		for i, v := range chosen {
 			if words[i] = pathPart(v, m[2]); !a.raw {
-				words[i] = quoteForShell(words[i])
+				words[i] = text.ShellWord(words[i])
 			}
 		}
 		return strings.Join(words, " ")
@@ -203,19 +206,19 @@ func dirname(v string) string {
 }
 
 // extension returns the part of a value that {.} removes.
-var extension = regexp.MustCompile(`\.[^/.]+$`)
+var extension = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\.[^/.]+$`) })
 
 // pathPart returns the part of a value that the letters of a placeholder select.
 func pathPart(v, letters string) string {
 	switch letters {
 	case ".":
-		return extension.ReplaceAllString(v, "")
+		return extension().ReplaceAllString(v, "")
 	case "/":
 		return v[strings.LastIndexByte(v, '/')+1:]
 	case "//":
 		return dirname(v)
 	case "/.":
-		return extension.ReplaceAllString(v[strings.LastIndexByte(v, '/')+1:], "")
+		return extension().ReplaceAllString(v[strings.LastIndexByte(v, '/')+1:], "")
 	}
 	return v
 }

@@ -65,7 +65,7 @@ func TestArgumentsParams(t *testing.T) {
 	}
 	specs, err := a.Jobs(1)
 	want := []jobs.Param{{Name: "1", Value: "a"}, {Name: "2", Value: "b.c"}}
-	if err != nil || !slices.Equal(specs[0].Params, want) {
+	if err != nil || !slices.Equal(specs[0].Params(), want) {
 		t.Errorf("Jobs = %v, %v; want parameters %v", specs, err, want)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"dcs-tui/jobs"
 )
@@ -27,7 +28,7 @@ const stdinFile = "-"
 
 // parameterLine matches a line with the values of a parameter, which distinguishes a template from
 // a list of commands.
-var parameterLine = regexp.MustCompile(`(?m)^[ \t]*\[[A-Za-z0-9_]+\][ \t]+[^ \t\r\n]`)
+var parameterLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^[ \t]*\[[A-Za-z0-9_]+\][ \t]+[^ \t\r\n]`) })
 
 // MaxPeek is the number of bytes that HasParameterLine reads.
 const MaxPeek = 1 << 20
@@ -50,12 +51,12 @@ func IsTemplate(file string) bool {
 }
 
 // IsParameterLine reports whether a line gives the values of a parameter.
-func IsParameterLine(line string) bool { return parameterLine.MatchString(line) }
+func IsParameterLine(line string) bool { return parameterLine().MatchString(line) }
 
 // HasParameterLine reports whether the beginning of a text has a line with the values of a
 // parameter. If so, it is a template and not a list of commands.
 func HasParameterLine(text io.Reader) bool {
-	return parameterLine.MatchReader(bufio.NewReaderSize(io.LimitReader(text, MaxPeek), 64<<10))
+	return parameterLine().MatchReader(bufio.NewReaderSize(io.LimitReader(text, MaxPeek), 64<<10))
 }
 
 // ReadBatch reads files of jobs and templates. read returns the jobs of a file, numbered from 1,

@@ -14,9 +14,7 @@ func TestQueueNames(t *testing.T) {
 	for _, c := range []struct{ files, want string }{
 		{"a.txt b.txt", "a b"}, {"x/a.txt y/a.txt c", "x/a.txt y/a.txt c"}, {".jobs -", ".jobs "}, {"a.b.txt", "a.b"},
 	} {
-		if got := strings.Join(queueNames(strings.Split(c.files, " ")), " "); got != c.want {
-			t.Errorf("%s: %q, want %q", c.files, got, c.want)
-		}
+		same(t, c.files, strings.Join(queueNames(strings.Split(c.files, " ")), " "), c.want)
 	}
 }
 
@@ -32,9 +30,7 @@ func TestColumnsOfTemplates(t *testing.T) {
 			t.Errorf("%s: %v", c.columns, err)
 		}
 	}
-	if got := strings.Join(b.Columns, " "); got != "acc time=json:t loss" {
-		t.Error(got)
-	}
+	same(t, "the columns", strings.Join(b.Columns, " "), "acc time=json:t loss")
 }
 
 // TestIsTemplate checks that a template is distinguished from a list of commands by its lines of
@@ -56,9 +52,7 @@ func TestIsTemplate(t *testing.T) {
 	} {
 		name := fmt.Sprintf("f%d.txt", i)
 		write(name, c.text)
-		if got := IsTemplate(filepath.Join(dir, name)); got != c.want {
-			t.Errorf("%.40q: %v", c.text, got)
-		}
+		same(t, name, IsTemplate(filepath.Join(dir, name)), c.want)
 	}
 	write("x.jsonl", "[C] 1\n")
 	if IsTemplate(filepath.Join(dir, "x.jsonl")) || IsTemplate(dir) || IsTemplate(filepath.Join(dir, "none")) {

@@ -42,7 +42,7 @@ func (p *parser) compare(ctx context.Context) {
 	}
 	fail := func(format string, args ...any) { p.wrong.at(c.line, c.command.offset, format, args...) }
 	if most := p.t.Most(); most > DefaultLimit {
-		fail("a command can compare the settings of at most %s jobs, and there may be %s: narrow the values, or name parameters without a command", thousands(DefaultLimit), thousands(most))
+		fail("a command can compare the settings of at most %s jobs, and there may be %s: narrow the values, or name parameters without a command", jobs.Thousands(DefaultLimit), jobs.Thousands(most))
 		return
 	}
 	keys, settings, err := p.settings(c)
@@ -98,7 +98,7 @@ func (p *parser) settings(c *comparison) (keys, settings []string, err error) {
 		}
 		seen[key] = true
 		if len(keys) == maxSettings {
-			return nil, nil, fmt.Errorf("there are more than %s settings to be compared with each other: name only the parameters that count, before the command", thousands(maxSettings))
+			return nil, nil, fmt.Errorf("there are more than %s settings to be compared with each other: name only the parameters that count, before the command", jobs.Thousands(maxSettings))
 		}
 		var values []string
 		for _, i := range c.params {

@@ -8,38 +8,45 @@ import (
 	"dcs-tui/jobs"
 )
 
-// directiveNames holds the words that may follow @.
-var directiveNames = []string{"where", "sample", "zip", "result", "hardness", "search"}
+// directives holds the words that may follow @, and the methods that parse such a line from an offset.
+var directives = []struct {
+	name  string
+	parse func(p *parser, l *line, from int)
+}{
+	{"where", (*parser).where}, {"sample", (*parser).sampleLine}, {"zip", (*parser).zip},
+	{"result", (*parser).result}, {"hardness", (*parser).hardness}, {"search", (*parser).search},
+}
 
 // directives parses the lines that begin with @. The names of the parameters are known.
 func (p *parser) directives() {
 	for _, l := range p.at {
-		name := l.text[1:]
-		if end := strings.IndexAny(name, blanks); end >= 0 {
-			name = name[:end]
-		}
-		from := 1 + len(name)
-		switch name {
-		case "where":
-			p.where(l, from)
-		case "sample":
-			p.sampleLine(l, from)
-		case "zip":
-			p.zip(l, from)
-		case "result":
-			p.result(l, from)
-		case "hardness":
-			p.hardness(l, from)
-		case "search":
-			p.search(l, from)
-		default:
-			hint := "the words are @" + strings.Join(directiveNames, ", @")
-			if near := jobs.Nearest(name, directiveNames); near != "" {
-				hint = "did you mean @" + near + "?"
+		name, _, _ := cutAny(l.text[1:], blanks)
+		var names []string
+		known := false
+		for _, d := range directives {
+			if names = append(names, d.name); d.name == name {
+				d.parse(p, l, 1+len(name))
+				known = true
 			}
-			p.wrong.at(l, 0, "there is no @%s: %s (a command that begins with @ is put in quotes)", name, hint)
 		}
+		if known {
+			continue
+		}
+		hint := "the words are @" + strings.Join(names, ", @")
+		if near := jobs.Nearest(name, names); near != "" {
+			hint = "did you mean @" + near + "?"
+		}
+		p.wrong.at(l, 0, "there is no @%s: %s (a command that begins with @ is put in quotes)", name, hint)
 	}
+}
+
+// words splits the list that begins at an offset of a line. It returns false after an error.
+func (p *parser) words(l *line, text string, from int) ([]word, bool) {
+	words, at, err := splitWords(text, from)
+	if err != nil {
+		p.wrong.at(l, at, "%v", err)
+	}
+	return words, err == nil
 }
 
 // paramAt returns the parameter that a word names, with or without brackets.
@@ -67,9 +74,8 @@ func (p *parser) unknown(name string) string {
 
 // zip parses `@zip a, b`.
 func (p *parser) zip(l *line, from int) {
-	words, at, err := splitWords(l.text, from)
-	if err != nil {
-		p.wrong.at(l, at, "%v", err)
+	words, ok := p.words(l, l.text, from)
+	if !ok {
 		return
 	}
 	if len(words) < 2 {
@@ -85,9 +91,6 @@ func (p *parser) zip(l *line, from int) {
 		if before := p.zipped[i]; before != nil {
 			p.wrong.at(l, w.offset, "%s is zipped already, in line %d", w.text, before.no)
 			continue
-		}
-		if p.zipped == nil {
-			p.zipped = map[int]*line{}
 		}
 		p.zipped[i] = l
 		group = append(group, i)

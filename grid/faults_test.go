@@ -1,16 +1,23 @@
 package grid
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	"dcs-tui/jobs"
 )
 
 // TestFaults checks that a bad template has a clear error with file, line, and column, and that no
 // job starts. Each case holds the template, the position of the error, and words of it.
 func TestFaults(t *testing.T) {
-	const ok = "a [C]\n[C] 1 2\n"
+	const (
+		ok    = "a [C]\n[C] 1 2\n"
+		three = "a [x]\n[x] 1 2 3\n"
+		space = "a [x]\n[x] 0..1\n"
+	)
 	for _, c := range []struct{ text, at, words string }{
 		// The file.
 		{"", "t.txt", "no command"},
@@ -118,6 +125,15 @@ func TestFaults(t *testing.T) {
 		// Directives.
 		{ok + "@wehre C > 1", "t.txt:3:1", "did you mean @where?"},
 		{ok + "@ C", "t.txt:3:1", "there is no @"},
+		// Filters. Package query tests the other errors.
+		{ok + "@where", "t.txt:3:7", "a comparison is expected"},
+		{ok + "@where C and C > 1", "t.txt:3:10", `a comparison such as = or > is expected after "C"`},
+		{ok + "@where [D] > 1", "t.txt:3:8", `no parameter "D"`},
+		{ok + "@where C < 'a'", "t.txt:3:12", "have no order"},
+		{ok + "@where C > 1.2.3", "t.txt:3:12", `C is a number, and "1.2.3" is not`},
+		{"a [k]\n[k] rbf poly\n@where k > 1", "t.txt:3:12", "have no order"},
+		{"a [k]\n[k] rbf poly\n@where k * 2 > 1", "t.txt:3:8", `its value "rbf" is not a number`},
+		{"a\n@where 1 < 2", "t.txt:2:1", "there is no parameter to filter by"},
 		{ok + "@zip C", "t.txt:3:5", "@zip ties"},
 		{ok + "@zip C, D", "t.txt:3:9", "no parameter D"},
 		{ok + "[D] 1 2 3\n@zip C D", "t.txt:4:1", "[C] has 2 and [D] has 3"},
@@ -149,7 +165,48 @@ func TestFaults(t *testing.T) {
 		{ok + "@hardness C:1<2<3", "t.txt:3:11", `C has no value "3"`},
 		{ok + "@hardness C:1<2<1", "t.txt:3:11", "twice"},
 		{"a [v]\n[v] x 1\n@hardness v", "t.txt:3:11", "from easy to hard"},
+		{"a [v]\n[v] 10% 9%\n@hardness v", "t.txt:3:11", `the value "10%" of v is not a number`},
 		{ok + "@hardness C\n@hardness C", "t.txt:4:1", "in line 3"},
+		// Commands that compare (E2).
+		{three + "@hardness command:", "t.txt:3:19", "the command that compares is missing"},
+		{three + "@hardness x:up command: c", "t.txt:3:11", "name only x"},
+		{three + "@hardness x, command: c", "t.txt:3:13", "ends in a comma"},
+		{three + "@hardness y command: c", "t.txt:3:11", "no parameter y"},
+		{three + "@hardness x x command: c", "t.txt:3:13", "twice"},
+		{three + "@hardness x\n@hardness command: c", "t.txt:4:1", "in line 3"},
+		{three + "@hardness command: echo no idea >&2; exit 3", "t.txt:3:20", "(exit status 3): no idea"},
+		{three + "@hardness command: echo '<'", "t.txt:3:20", "1 answers to 3 lines: for each line that it reads"},
+		{three + "@hardness x command: yes '<' | head -4", "t.txt:3:22", "4 answers to 3 lines"},
+		{three + "@hardness command: printf '<\\n\\n>'", "t.txt:3:20", `answered "" to its line 2, (1) and (3): it should print <`},
+		{three + "@hardness command: yes less | head -3", "t.txt:3:20", `answered "less" to its line 1, (1) and (2)`},
+		{three + "@hardness command: printf '<\\n>\\n<\\n'", "t.txt:3:20", "contradicts itself: (1) < (2) and (2) < (3), but (1) > (3)"},
+		{three + "@hardness command: printf '=\\n?\\n=\\n'", "t.txt:3:20", "contradicts itself: (1) = (2) and (2) = (3), but (1) ? (3)"},
+		{"a [x]\n[x] 1..1001\n@hardness command: c", "t.txt:3:20", "more than 1,000 settings"},
+		{"a [x]\n[x] 1..2000000\n@where x < 3\n@hardness command: c", "t.txt:4:20", "settings of at most 1,000,000 jobs"},
+		{"a [x]\n[x] 1 'a\tb'\n@hardness command: c", "t.txt:3:20", `the value "a b" of [x] holds a tab`},
+		// Searches.
+		{space + "@search", "t.txt:3:8", "the method is missing"},
+		{space + "@search best", "t.txt:3:9", "there is no method"},
+		{space + "@search tpe minimize loss", "t.txt:3:1", "the number of trials is missing"},
+		{space + "@search tpe trials 0", "t.txt:3:20", "from 1 to"},
+		{space + "@search tpe trials 9", "t.txt:3:1", "needs a metric"},
+		{space + "@search tpe trials", "t.txt:3:13", "something must follow"},
+		{space + "@search tpe trials 9 minimize a maximize b", "t.txt:3:42", "one metric"},
+		{space + "@search random trials 9 seed x", "t.txt:3:30", "is not a seed"},
+		{space + "@search random trials 9 often 3", "t.txt:3:31", "not expected"},
+		{space + "@search ask trials 9 minimize a", "t.txt:3:1", "takes a command"},
+		{space + "@search tpe trials 9 minimize a command: x", "t.txt:3:1", "takes a command"},
+		{space + "@search halving trials 9 minimize a factor 1", "t.txt:3:44", "from 2"},
+		{space + "@search random trials 9\n@search lhs trials 9", "t.txt:4:1", "two searches"},
+		{space + "@search random trials 9\n@where x > 0", "t.txt:4:1", "do not go together"},
+		{space + "@search random trials 9\n@sample 3", "t.txt:4:1", "do not go together"},
+		{space + "@search random trials 9 minimize x", "t.txt:3:1", "is a parameter"},
+		{space + "b [x]\n@search random trials 9", "t.txt:3:1", "one command"},
+		{"a\n@search random trials 9", "t.txt:2:1", "no parameter"},
+		{"a [x]\n[x] 0..1 7\n@search random trials 9", "t.txt:2:1", "stands alone"},
+		{"a [x]\n[x] 1..1\n@search random trials 9", "t.txt:2:5", "both ends are the same"},
+		{"a [x]\n[x] log 0..1\n@search random trials 9", "t.txt:2:5", "begins above 0"},
+		{"a [x]\n[x] 1..9999999 step 1\n@search random trials 9", "t.txt:2:1", "leave out the step"},
 		// Sources.
 		{ok + "[f] file:", "t.txt:3:10", "file: PATH"},
 		{ok + "[f] command: ", "t.txt:3:14", "command: ls"},
@@ -160,15 +217,20 @@ func TestFaults(t *testing.T) {
 		{ok + "[f] command: printf 'a\\000b'", "t.txt:3:14", "NUL"},
 		{ok + "[f] command: kill -9 $$", "t.txt:3:14", "killed"},
 	} {
-		tmpl, err := Parse(strings.NewReader(c.text), "t.txt")
-		if err == nil {
-			t.Errorf("%.60q: no error, %d points", c.text, tmpl.Points())
-			continue
-		}
-		first, _, _ := strings.Cut(err.Error(), "\n")
-		if !strings.HasPrefix(first, c.at+": ") || !strings.Contains(first, c.words) {
-			t.Errorf("%.60q: got\n%v\nwant %s: … %s", c.text, err, c.at, c.words)
-		}
+		refused(t, Config{}, c.text, c.at, c.words)
+	}
+}
+
+// refused checks that the first error of a template is at a position and has these words in it.
+func refused(t *testing.T, config Config, text, at, words string) {
+	t.Helper()
+	_, err := config.Parse(context.Background(), strings.NewReader(text), "t.txt")
+	if err == nil {
+		t.Errorf("%.60q: no error", text)
+		return
+	}
+	if first, _, _ := strings.Cut(err.Error(), "\n"); !strings.HasPrefix(first, at+": ") || !strings.Contains(first, words) {
+		t.Errorf("%.60q: got\n%v\nwant %s: … %s", text, err, at, words)
 	}
 }
 
@@ -182,7 +244,7 @@ func TestSeveralFaults(t *testing.T) {
 	if got := strings.Join(at, " "); got != "1:3 1:7 2:7 3:5 4:1" {
 		t.Errorf("%s\n%v", got, err)
 	}
-	var fault *Fault
+	var fault *jobs.ParseError
 	if !errors.As(err, &fault) || fault.Line != 1 || fault.Column != 3 {
 		t.Errorf("%+v", fault)
 	}
@@ -190,9 +252,8 @@ func TestSeveralFaults(t *testing.T) {
 	for i := range 1200 {
 		fmt.Fprintf(&many, "[x%d] 1\n", i)
 	}
-	if _, err := Parse(strings.NewReader(many.String()), "t.txt"); err == nil || !strings.Contains(err.Error(), "t.txt:1001:1: there are more than 1000 parameters") {
-		t.Error(err)
-	}
+	many.WriteString("a [x0]\n")
+	refused(t, Config{}, many.String(), "t.txt:1001:1", "there are more than 1000 parameters")
 	_, err = Parse(strings.NewReader("a\n"+strings.Repeat("[x-y] 1\n", 30)), "t.txt")
 	if n := strings.Count(err.Error(), "\n") + 1; n != 11 || !strings.HasSuffix(err.Error(), "t.txt: there are 20 more errors") {
 		t.Errorf("%d lines: %v", n, err)

@@ -25,6 +25,7 @@ func FuzzTemplate(f *testing.F) {
 		"a [v]\n[v] brute bnb\n@hardness v:bnb<brute\n@result r re:(x)\n",
 		"a [x] [y]\n[x] 1..3\n[y] a \"b c\"\n@hardness x, y command: ./cmp --all\n@where x != 2 or y = 'a'\n",
 		"a [f]\r\r\r", // each parse drops a carriage return
+		"[f] \\\n file: \\\n x y\na [f:q] [g]\n[g] command: ls\n@where f != 'x y'\n",
 		"\ufeffa [f]\r\n[f] file: x\r\n[g] command: ls\n",
 		"a [x] [y]\n[x] -2..2\n[y] log 1e-3..1e2\n[z] 1..9 step 2\n@search halving trials 30 minimize loss seed 7 from 2 factor 4\n",
 		"a [x]\n[x] lin 0..1, 3\n@search tpe trials 9 maximize \"a b\"\n@search ask trials 3 minimize y command: ./x [x] \\\n y",
@@ -65,7 +66,7 @@ func FuzzTemplate(f *testing.F) {
 		}
 		if s := tmpl.Search; s != nil && s.Learns() {
 			at := make([]float64, len(tmpl.Space))
-			if back, ok := tmpl.Coordinates(tmpl.Trial(1, at).Params); !ok || len(back) != len(at) {
+			if back, ok := tmpl.Coordinates(tmpl.Trial(1, at).Params()); !ok || len(back) != len(at) {
 				t.Fatalf("the first point is no trial: %+v", tmpl.Space)
 			}
 			return
@@ -79,7 +80,7 @@ func FuzzTemplate(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if first = append(first, s); s.ID != jobs.ID(len(first)) || len(s.Params) != len(tmpl.Params) || s.Line < 1 {
+			if first = append(first, s); s.ID != jobs.ID(len(first)) || len(s.Params()) != len(tmpl.Params) || s.Line < 1 {
 				t.Fatalf("%+v", s)
 			}
 			if _, err := new(jobs.SpecReader).Read(jobs.AppendSpecJSON(nil, s)); err != nil {

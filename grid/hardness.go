@@ -109,10 +109,9 @@ func (p *parser) hardness(l *line, from int) {
 	}
 	p.hard = l
 	text, command, given := cutCommand(strings.TrimRight(l.text, blanks), from)
-	words, at, err := splitWords(text, from)
+	words, ok := p.words(l, text, from)
 	switch {
-	case err != nil:
-		p.wrong.at(l, at, "%v", err)
+	case !ok:
 	case given:
 		p.compared(l, words, command)
 	case len(words) == 0:
@@ -200,8 +199,11 @@ func (p *parser) order(h Hardness) {
 	param := p.t.Params[p.known[h.Param]]
 	fail := func(format string, args ...any) { p.wrong.add(h.Line, h.Column, format, args...) }
 	if h.Order == nil {
-		if param.kind != allNumbers {
-			fail("the value %s of %s is not a number: write the values from easy to hard, %s:a<b<c", quoteText(param.example), h.Param, h.Param)
+		for v := range param.values.written() {
+			if !isNumber(v) {
+				fail("the value %s of %s is not a number: write the values from easy to hard, %s:a<b<c", quoteText(v), h.Param, h.Param)
+				return
+			}
 		}
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -29,29 +30,29 @@ func (t *Template) params(ix []int) []jobs.Param {
 }
 
 func (t *Template) spec(c *command, id jobs.ID, params []jobs.Param, hard *tuples) *jobs.Spec {
-	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params), Name: c.title(params), Params: params,
+	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params), Name: c.title(params), Labels: jobs.NewLabels("", params),
 		Options: hard.options(c, params)}
 }
 
-// fill returns a text with values in place of the references.
-func fill(text []piece, params []jobs.Param) string {
-	if len(text) == 1 && text[0].param < 0 {
-		return text[0].text
+// fill returns the text of pieces with values in place of the references.
+func fill(parts []piece, params []jobs.Param) string {
+	if len(parts) == 1 && parts[0].param < 0 {
+		return parts[0].text
 	}
 	var b strings.Builder
 	n := 0
-	for _, p := range text {
+	for _, p := range parts {
 		if n += len(p.text); p.param >= 0 {
 			n += len(params[p.param].Value)
 		}
 	}
 	b.Grow(n)
-	for _, p := range text {
+	for _, p := range parts {
 		b.WriteString(p.text)
 		switch {
 		case p.param < 0:
 		case p.quoted:
-			b.WriteString(quoteForShell(params[p.param].Value))
+			b.WriteString(text.ShellWord(params[p.param].Value))
 		default:
 			b.WriteString(params[p.param].Value)
 		}

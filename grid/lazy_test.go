@@ -15,44 +15,25 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestPointsAreInOrder checks that random access agrees with the order of the jobs, with and
-// without zips and several commands, and that every point occurs once.
-func TestPointsAreInOrder(t *testing.T) {
-	tmpl := parse(t, "a [x] [y] [z]\nb [z]\n[x] 1..4\n[y] 1..3\n[z] 1..4\n[w] p q\n@zip x z\n")
-	if tmpl.Points() != 4*3*2 || tmpl.Commands() != 2 {
-		t.Fatalf("%d points", tmpl.Points())
-	}
-	seen := map[string]bool{}
-	k := 0
-	for s := range tmpl.Jobs() {
-		one := tmpl.Job(k)
-		if one.Command != s.Command || !slices.Equal(one.Params, s.Params) || one.ID != s.ID || !slices.Equal(tmpl.Point(k/2), s.Params) {
-			t.Fatalf("job %d: %+v, but in order %+v", k, one, s)
-		}
-		if s.Params[0].Value != s.Params[2].Value {
-			t.Fatalf("not zipped: %+v", s.Params)
-		}
-		seen[fmt.Sprint(s.Params, s.Line)] = true
-		k++
-	}
-	if n, _ := tmpl.Count(); n != k || len(seen) != k {
-		t.Errorf("%d jobs, %d distinct, counted %d", k, len(seen), n)
-	}
-}
-
-// TestFilterAgreesWithKeeps checks that a filter keeps the points that Keeps selects, however its
-// conditions are distributed over the axes.
-func TestFilterAgreesWithKeeps(t *testing.T) {
-	for _, where := range []string{"x > 2", "z = 3", "x > y and y > z", "x + y = z or z = 1", "x > 1 and z < 3 and (y = 2 or x = 4)", "1 = 1", "1 = 2"} {
-		tmpl := parse(t, "a [x] [y] [z]\n[x] 1..4\n[y] 1..4\n[z] 1..4\n@where "+where)
+// TestFilterOverAxes checks that a filter keeps the points that it selects, however its conditions
+// are distributed over the axes.
+func TestFilterOverAxes(t *testing.T) {
+	for where, keeps := range map[string]func(x, y, z int) bool{
+		"x > 2":                                func(x, y, z int) bool { return x > 2 },
+		"z = 3":                                func(x, y, z int) bool { return z == 3 },
+		"x > y and y > z":                      func(x, y, z int) bool { return x > y && y > z },
+		"x + y = z or z = 1":                   func(x, y, z int) bool { return x+y == z || z == 1 },
+		"x > 1 and z < 3 and (y = 2 or x = 4)": func(x, y, z int) bool { return x > 1 && z < 3 && (y == 2 || x == 4) },
+		"1 = 1":                                func(x, y, z int) bool { return true },
+	} {
 		var want []string
-		for k := range tmpl.Points() {
-			if tmpl.Keeps(k) {
-				want = append(want, tmpl.Job(k).Command)
+		for k := range 64 {
+			if x, y, z := k/16+1, k/4%4+1, k%4+1; keeps(x, y, z) {
+				want = append(want, fmt.Sprint(" ", x, " ", y, " ", z))
 			}
 		}
-		if got := commandsOf(t, tmpl); !slices.Equal(got, want) {
-			t.Errorf("%s: %d jobs, want %d", where, len(got), len(want))
+		if got := points(t, parse(t, "a [x] [y] [z]\n[x] 1..4\n[y] 1..4\n[z] 1..4\n@where "+where)); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", where, got, want)
 		}
 	}
 }
@@ -88,8 +69,7 @@ func TestMemory(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for s := range tmpl.Jobs() {
-		all = append(all, s)
-		text += len(s.Command)
+		all, text = append(all, s), text+len(s.Command)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
@@ -127,9 +107,7 @@ func TestSources(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if got := strings.Join(commandsOf(t, tmpl), "|"); got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
+		same(t, text, strings.Join(commandsOf(t, tmpl), "|"), want)
 	}
 }
 
@@ -144,9 +122,7 @@ func TestSourcesAreEnded(t *testing.T) {
 		if text == "yes" {
 			c.Timeout = time.Minute
 		}
-		if _, err := c.Parse(context.Background(), strings.NewReader("a [f]\n[f] command: "+text), "t.txt"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
+		refused(t, c, "a [f]\n[f] command: "+text, "t.txt:2:14", want)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -169,23 +145,41 @@ func Parse(r io.Reader, name string) (*Template, error) {
 	return Config{}.Parse(context.Background(), r, name)
 }
 
-// Commands returns the number of command lines, which is the number of jobs of each point.
-func (t *Template) Commands() int { return len(t.commands) }
-
-// Job returns job k of the whole product, from 0, before filter and sample.
-func (t *Template) Job(k int) *jobs.Spec {
-	params := t.params(t.point(k / len(t.commands)))
-	return t.spec(t.commands[k%len(t.commands)], jobs.ID(k+1), params, newTuples(t))
+// BenchmarkJobs makes the jobs of a plain grid, of one with a filter that keeps half, and of a
+// sample. It reports ns and bytes per job.
+func BenchmarkJobs(b *testing.B) {
+	const head = "./simulate -T [T] --seed [seed] --out 'run [T] [seed].csv'\n[T] 0..1 step 0.001\n[seed] 1..1000\n"
+	for name, text := range map[string]string{
+		"product": head, "filter": head + "@where seed % 2 = 0 and T * 1000 < 2000\n", "sample": head + "@sample 500000\n",
+	} {
+		b.Run(name, func(b *testing.B) {
+			tmpl, err := Config{Limit: 2_000_000}.Parse(b.Context(), strings.NewReader(text), "t.txt")
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			n := 0
+			for n < b.N {
+				for range tmpl.Jobs() {
+					if n++; n == b.N {
+						break
+					}
+				}
+			}
+		})
+	}
 }
 
-// Point returns point k of the whole product, from 0.
-func (t *Template) Point(k int) []jobs.Param { return t.params(t.point(k)) }
-
-// Keeps reports whether the filter keeps point k.
-func (t *Template) Keeps(k int) bool { return t.keeps(t.point(k), len(t.axes)) }
-
-func (t *Template) point(k int) []int {
-	ix := make([]int, len(t.axes))
-	t.place(k, ix)
-	return ix
+// BenchmarkFilter evaluates points that the filter excludes and reports ns per point.
+func BenchmarkFilter(b *testing.B) {
+	tmpl, err := Parse(strings.NewReader("a [x] [y]\n[x] 1..1000\n[y] 1..10000\n@where x * y > 20000000 and y != x"), "t.txt")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if n, err := tmpl.Count(); n != 0 || err != nil {
+			b.Fatal(n, err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1e7, "ns/point")
 }

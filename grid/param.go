@@ -14,14 +14,16 @@ type Param struct {
 	Name         string
 	Line, Column int
 
+	line    *line
+	source  *source // file or command that gives the values; nil: the line does
 	values  values
 	axis    int    // number of its axis, which zipped parameters share
-	example string // a value that is not a number
+	example string // a value that is not a number for a filter
 	kind    valueKind
 	known   []query.Value // the values, if a filter uses the parameter and there are not too many
 }
 
-// valueKind tells which values of a parameter are numbers.
+// valueKind tells which values of a parameter are numbers for a filter.
 type valueKind byte
 
 const (
@@ -42,12 +44,12 @@ const maxCachedValues = 1 << 16
 // duplicate returns a value that occurs more than once. A range has no duplicates.
 func (p *Param) duplicate() (string, bool) {
 	parts := p.values.parts
-	if _, ok := parts[0].(texts); !ok && len(parts) == 1 {
+	if len(parts) == 1 && isRange(parts[0]) {
 		return "", false
 	}
 	seen := make(map[string]bool, min(p.Len(), maxCachedValues))
 	for _, part := range parts {
-		if _, ok := part.(texts); !ok && part.count() > maxCachedValues {
+		if isRange(part) && part.count() > maxCachedValues {
 			continue
 		}
 		for k := range part.count() {
@@ -63,19 +65,13 @@ func (p *Param) duplicate() (string, bool) {
 
 // classify sets the kind of the values.
 func (p *Param) classify() {
-	some, all := false, true
-	for _, part := range p.values.parts {
-		list, ok := part.(texts)
-		if !ok {
-			some = true // all values of a range are numbers
-			continue
-		}
-		for _, v := range list {
-			if isNumber(v) {
-				some = true
-			} else if all {
-				all, p.example = false, v
-			}
+	// All values of a range are numbers.
+	some, all := slices.ContainsFunc(p.values.parts, isRange), true
+	for v := range p.values.written() {
+		if _, ok := query.ParseNumber(v); ok {
+			some = true
+		} else if all {
+			all, p.example = false, v
 		}
 	}
 	switch {
@@ -122,10 +118,7 @@ func (p *parser) isParam(l *line) bool {
 	if l.text[0] != '[' || strings.HasPrefix(l.text, "[[") {
 		return false
 	}
-	first := l.text
-	if end := strings.IndexAny(first, blanks); end >= 0 {
-		first = first[:end]
-	}
+	first, _, _ := cutAny(l.text, blanks)
 	if first == "[" {
 		return false // the command test
 	}
@@ -160,17 +153,15 @@ func (p *parser) param(l *line) {
 		p.wrong.at(l, 0, "there are more than %d parameters", maxParams)
 		return
 	}
-	param := &Param{Name: name, Line: no, Column: column}
+	param := &Param{Name: name, Line: no, Column: column, line: l}
 	p.known[name] = len(p.t.Params)
 	p.names = append(p.names, name)
 	p.t.Params = append(p.t.Params, param)
-	p.params = append(p.params, l)
-	p.sources = append(p.sources, nil)
 	if s, ok := cutSource(l.text, len(l.text)-len(strings.TrimLeft(l.text[end+1:], blanks))); ok {
 		if s.text == "" {
 			p.wrong.at(l, min(s.offset, len(l.text)), "the source of the values of [%s] is missing: write [%s] file: PATH or [%s] command: ls *.csv", name, name, name)
 		}
-		p.sources[len(p.sources)-1] = &s
+		param.source = &s
 		return
 	}
 	words, at, err := splitWords(l.text, end+1)
@@ -185,7 +176,7 @@ func (p *parser) param(l *line) {
 	case len(words) == 0:
 		p.wrong.at(l, end+1, "[%s] has no values: write them behind it, [%s] 0.1, 1, 10", name, name)
 	default:
-		p.values(param, l)
+		p.values(param)
 	}
 }
 
@@ -196,62 +187,57 @@ const maxParams = 1000
 const maxValue = 127 << 10
 
 // values checks the values of a parameter.
-func (p *parser) values(param *Param, l *line) {
-	for _, part := range param.values.parts {
-		list, _ := part.(texts)
-		for _, v := range list {
-			if len(v) > maxValue {
-				p.wrong.at(l, 0, "a value of [%s] is longer than %d KiB, more than Linux hands to a program", param.Name, maxValue>>10)
-				return
-			}
+func (p *parser) values(param *Param) {
+	for v := range param.values.written() {
+		if len(v) > maxValue {
+			p.wrong.at(param.line, 0, "a value of [%s] is longer than %d KiB, more than Linux hands to a program", param.Name, maxValue>>10)
+			return
 		}
 	}
 	if v, ok := param.duplicate(); ok {
-		p.doubt.at(l, 0, "[%s] has the value %s more than once; its jobs will run as often", param.Name, quoteText(v))
+		p.doubt.at(param.line, 0, "[%s] has the value %s more than once; its jobs will run as often", param.Name, quoteText(v))
 	}
 	param.classify()
 }
 
 // fetch reads the values that come from files and commands.
 func (p *parser) fetch(ctx context.Context) {
-	for i, s := range p.sources {
-		if s == nil {
+	for _, param := range p.t.Params {
+		if param.source == nil {
 			continue
 		}
-		list, err := p.read(*s, ctx, p.Config)
+		list, err := p.read(*param.source, ctx, p.Config)
 		if err != nil {
-			p.wrong.at(p.params[i], s.offset, "[%s] %v", p.t.Params[i].Name, err)
+			p.wrong.at(param.line, param.source.offset, "[%s] %v", param.Name, err)
 			continue
 		}
-		param := p.t.Params[i]
 		param.values.add(list)
-		p.values(param, p.params[i])
-		p.unquoted(i, list)
+		p.values(param)
+		p.unquoted(param, list)
 	}
 }
 
 // resolvedText returns the text of the template in which the values from files and commands replace
 // their sources. Parsing it again gives the same jobs.
 func (p *parser) resolvedText() string {
-	from := map[*line]int{}
-	for i, s := range p.sources {
-		if s != nil {
-			from[p.params[i]] = i
+	fetched := map[*line]*Param{}
+	for _, param := range p.t.Params {
+		if param.source != nil {
+			fetched[param.line] = param
 		}
 	}
 	var b strings.Builder
 	for _, l := range p.all {
-		i, ok := from[l]
-		for n, raw := range l.raw {
-			if ok {
-				raw = ""
+		param := fetched[l]
+		if param != nil {
+			b.WriteString("[" + param.Name + "]")
+			for k := range param.Len() {
+				b.WriteString(" " + quoteValue(param.Value(k)))
 			}
-			if ok && n == 0 {
-				param := p.t.Params[i]
-				b.WriteString("[" + param.Name + "]")
-				for k := range param.Len() {
-					b.WriteString(" " + quoteValue(param.Value(k)))
-				}
+		}
+		for _, raw := range l.raw {
+			if param != nil {
+				raw = ""
 			}
 			writeLine(&b, raw)
 		}
@@ -261,14 +247,14 @@ func (p *parser) resolvedText() string {
 
 // unquoted adds a warning if a value from a file or a command has special characters of the
 // shell and is used without quotes.
-func (p *parser) unquoted(i int, list texts) {
+func (p *parser) unquoted(param *Param, list texts) {
 	n := slices.IndexFunc(list, needsQuoting)
 	if n < 0 {
 		return
 	}
 	for _, l := range p.calls {
 		for _, r := range references(l.text) {
-			if r.name == p.t.Params[i].Name && r.form == "" && !r.escaped() {
+			if r.name == param.Name && r.form == "" && !r.escaped() {
 				p.doubt.at(l, r.from, "the value %s of [%s] means something to the shell: write [%s:q] to have it quoted", quoteText(list[n]), r.name, r.name)
 				return
 			}

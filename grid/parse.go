@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"dcs-tui/jobs"
 )
 
 // Config holds the settings of the parser. The zero value is usable.
@@ -64,9 +66,9 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if len(b) > maxTemplate {
-		return nil, &Fault{File: name, Text: fmt.Sprintf("the template has more than %d MiB: put values into a file and write [name] file: PATH", maxTemplate>>20)}
+		return nil, &jobs.ParseError{File: name, Err: fmt.Errorf("the template has more than %d MiB: put values into a file and write [name] file: PATH", maxTemplate>>20)}
 	}
-	p := &parser{Config: c, t: &Template{File: name}, known: map[string]int{}}
+	p := &parser{Config: c, t: &Template{File: name}, known: map[string]int{}, zipped: map[int]*line{}}
 	p.wrong.file, p.doubt.file = name, name
 	if c.Search != "" {
 		b = append(b, "\n\n"+c.Search+"\n"...) // the blank line ends a line that continues
@@ -104,8 +106,6 @@ type parser struct {
 	doubt faults
 
 	all     []*line
-	params  []*line // lines of t.Params
-	sources []*source
 	calls   []*line // command lines
 	at      []*line // lines that begin with @
 	known   map[string]int

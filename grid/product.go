@@ -1,8 +1,9 @@
 package grid
 
 import (
-	"fmt"
 	"strings"
+
+	"dcs-tui/jobs"
 )
 
 // product assigns the parameters to axes and makes the checks that depend on their values.
@@ -43,10 +44,10 @@ func (p *parser) product() {
 	switch n := t.Most(); {
 	case n <= p.Limit:
 	case t.sample != nil && (!t.Filtered() || t.sample.n > p.Limit/len(t.commands)):
-		p.wrong.at(p.sampled, 0, "the sample gives %s jobs, more than %s: take a smaller one, or raise --limit", thousands(n), thousands(p.Limit))
+		p.wrong.at(p.sampled, 0, "the sample gives %s jobs, more than %s: take a smaller one, or raise --limit", jobs.Thousands(n), jobs.Thousands(p.Limit))
 	case !t.Filtered():
 		p.tooLarge("the product of all values gives %s jobs, more than %s: take fewer values, keep some with @where, draw some with @sample 1000, or raise --limit",
-			thousands(n), thousands(p.Limit))
+			jobs.Thousands(n), jobs.Thousands(p.Limit))
 	}
 }
 
@@ -65,14 +66,11 @@ func (p *parser) tooLarge(format string, args ...any) {
 // nested adds a warning for values that refer to parameters, because such references are not
 // replaced.
 func (p *parser) nested() {
-	for i, param := range p.t.Params {
-		for _, part := range param.values.parts {
-			list, _ := part.(texts)
-			for _, v := range list {
-				if strings.Contains(v, "[") && p.named(references(v)) {
-					p.doubt.at(p.params[i], 0, "the value %s of [%s] stays as it is: parameters are replaced in commands alone", quoteText(v), param.Name)
-					return
-				}
+	for _, param := range p.t.Params {
+		for v := range param.values.written() {
+			if strings.Contains(v, "[") && p.named(references(v)) {
+				p.doubt.at(param.line, 0, "the value %s of [%s] stays as it is: parameters are replaced in commands alone", quoteText(v), param.Name)
+				return
 			}
 		}
 	}
@@ -148,12 +146,4 @@ func (p *parser) checkLatinFilter(f filter, param *Param) {
 	if s := p.t.sample; s != nil && s.latin && param.axis < s.axes {
 		p.wrong.at(p.sampled, 0, "a Latin hypercube cannot be combined with a filter of its parameters, which would leave strata empty: leave out latin, or the @where in line %d", f.line.no)
 	}
-}
-
-func thousands(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -20,6 +20,12 @@ type texts []string
 func (t texts) count() int      { return len(t) }
 func (t texts) at(k int) string { return t[k] }
 
+// isRange reports whether a part is not a list of values.
+func isRange(p part) bool {
+	_, listed := p.(texts)
+	return !listed
+}
+
 // steps is from, from + step, … in exact decimals.
 type steps struct {
 	from, step int64 // multiplied by 10 to the power e
@@ -46,16 +52,28 @@ func (s steps) number(k int) float64 {
 	return decimal{m, s.e}.float()
 }
 
-// even holds n values from a to b at equal distances.
-type even struct {
+// series holds n values from a to b: at equal distances, or, if log is set, each the same multiple of
+// the previous one. Then a and b have the same sign.
+type series struct {
 	a, b   decimal
 	n      int
-	digits int // significant digits of values with infinitely many decimals
+	log    bool
+	digits int // significant digits of values that are not exact
 }
 
-func (v even) count() int { return v.n }
+func (v series) count() int { return v.n }
 
-func (v even) at(k int) string {
+func (v series) at(k int) string {
+	switch {
+	case k == 0:
+		return v.a.String()
+	case k == v.n-1:
+		return v.b.String()
+	case v.log:
+		la, lb := math.Log10(math.Abs(v.a.float())), math.Log10(math.Abs(v.b.float()))
+		x := la + (lb-la)*(float64(k)/float64(v.n-1))
+		return rounded(math.Copysign(math.Pow(10, x), v.a.float()), v.digits)
+	}
 	a := v.a.rational()
 	r := new(big.Rat).Sub(v.b.rational(), a)
 	r.Mul(r, big.NewRat(int64(k), int64(v.n-1)))
@@ -67,27 +85,6 @@ func (v even) at(k int) string {
 	}
 	f, _ := r.Float64()
 	return rounded(f, v.digits)
-}
-
-// powers holds n values from a to b, each the same multiple of the previous one.
-type powers struct {
-	a, b   decimal // of the same sign
-	n      int
-	digits int
-}
-
-func (p powers) count() int { return p.n }
-
-func (p powers) at(k int) string {
-	switch k {
-	case 0:
-		return p.a.String()
-	case p.n - 1:
-		return p.b.String()
-	}
-	la, lb := math.Log10(math.Abs(p.a.float())), math.Log10(math.Abs(p.b.float()))
-	x := la + (lb-la)*(float64(k)/float64(p.n-1))
-	return rounded(math.Copysign(math.Pow(10, x), p.a.float()), p.digits)
 }
 
 // interval is a continuous range, for a search.
@@ -225,25 +222,20 @@ func newSpread(kind, word, times string) (part, error) {
 	if a.String() == b.String() {
 		return nil, fmt.Errorf("%s %s: both ends are the same", kind, word)
 	}
-	if kind == "log" {
+	v := series{a: a, b: b, n: n, log: kind == "log"}
+	apart := math.Abs(fb-fa) / float64(n-1) / max(math.Abs(fa), math.Abs(fb))
+	if v.log {
 		if fa == 0 || fb == 0 || (fa < 0) != (fb < 0) {
 			return nil, fmt.Errorf("log %s: a logarithmic range cannot reach or cross 0", word)
 		}
-		// Six digits are readable. More are used if neighbors would otherwise be equal.
-		apart := math.Abs(math.Log(fb/fa)) / float64(n-1)
-		if math.IsInf(fb/fa, 0) || fb/fa == 0 {
+		if apart = math.Abs(math.Log(fb/fa)) / float64(n-1); math.IsInf(apart, 0) {
 			apart = 1
 		}
-		p := powers{a: a, b: b, n: n, digits: max(6, 3+int(math.Ceil(-math.Log10(apart))))}
-		if p.digits > 15 {
-			return nil, fmt.Errorf("log %s x%d: the values are too close to tell them apart", word, n)
-		}
-		return p, nil
 	}
-	apart := math.Abs(fb-fa) / float64(n-1) / max(math.Abs(fa), math.Abs(fb))
-	v := even{a: a, b: b, n: n, digits: max(6, 3+int(math.Ceil(-math.Log10(apart))))}
+	// Six digits are readable. More are used if neighbors would otherwise be equal.
+	v.digits = max(6, 3+int(math.Ceil(-math.Log10(apart))))
 	if v.digits > 15 {
-		return nil, fmt.Errorf("lin %s x%d: the values are too close to tell them apart", word, n)
+		return nil, fmt.Errorf("%s %s x%d: the values are too close to tell them apart", kind, word, n)
 	}
 	return v, nil
 }

@@ -1,6 +1,10 @@
 package grid
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
 
 // reference is a parameter named in a command: [name], or [name:form].
 type reference struct {
@@ -15,52 +19,33 @@ type reference struct {
 // formQuoted is the form of a reference whose value is quoted for the shell.
 const formQuoted = "q"
 
+// referenceForm matches [name] and [name:form].
+var referenceForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[(\w+)(?::(\w+))?\]`) })
+
 // references returns the texts that may refer to parameters. `[ -f x ]`, `[a-z]`, and `[[` do not.
 func references(text string) []reference {
 	var all []reference
-	for i := 0; i < len(text); i++ {
-		if text[i] != '[' {
+	for _, m := range referenceForm().FindAllStringSubmatchIndex(text, -1) {
+		r := reference{from: m[0], to: m[1], name: text[m[2]:m[3]]}
+		if !validName(r.name) {
 			continue
 		}
-		r := reference{from: i}
-		j := i + 1
-		for j < len(text) && wordByte(text[j]) {
-			j++
+		if m[4] >= 0 {
+			r.form = text[m[4]:m[5]]
 		}
-		r.name = text[i+1 : j]
-		if j < len(text) && text[j] == ':' {
-			k := j + 1
-			for k < len(text) && wordByte(text[k]) {
-				k++
-			}
-			r.form, j = text[j+1:k], k
-			if r.form == "" {
-				continue // [a:] is not a reference
-			}
-		}
-		if j == len(text) || text[j] != ']' || !validName(r.name) {
-			continue
-		}
-		r.to = j + 1
-		before := strings.TrimRight(text[:i], `\`)
-		r.slashes = i - len(before)
+		before := strings.TrimRight(text[:r.from], `\`)
+		r.slashes = r.from - len(before)
 		if before != "" {
-			last := before[len(before)-1]
-			r.index = wordByte(last) || last == ']' || last == '}' || last == ')'
+			r.index = strings.IndexByte(wordBytes+"]})", before[len(before)-1]) >= 0
 			variable := strings.TrimRight(before, wordBytes)
 			r.array = r.index && (strings.HasSuffix(variable, "${") || strings.HasSuffix(variable, "${#") || strings.HasSuffix(variable, "${!"))
 		}
 		all = append(all, r)
-		i = j
 	}
 	return all
 }
 
 const wordBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
-
-func wordByte(b byte) bool {
-	return b == '_' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
-}
 
 // maxName keeps DCS_PARAM_<name> readable.
 const maxName = 100

@@ -130,32 +130,24 @@ func (r *relation) tuples(name string) ([][]string, error) {
 	return all, nil
 }
 
-// groups returns the number of the connected component of each setting.
+// groups returns the number of the connected component of each setting, from 0 in the order of
+// their first settings.
 func (r *relation) groups() []int {
-	parent := make([]int, len(r.up))
-	for i := range parent {
-		parent[i] = i
-	}
-	root := func(i int) int {
-		for parent[i] != i {
-			parent[i] = parent[parent[i]]
-			i = parent[i]
-		}
-		return i
-	}
-	for a := range r.up {
+	group, n := slices.Repeat([]int{-1}, len(r.up)), 0
+	var visit func(a int)
+	visit = func(a int) {
+		group[a] = n
 		for b := range r.up {
-			if r.atMost(a, b) {
-				parent[root(a)] = root(b)
+			if group[b] < 0 && (r.atMost(a, b) || r.atMost(b, a)) {
+				visit(b)
 			}
 		}
 	}
-	group, number := make([]int, len(r.up)), map[int]int{}
-	for i := range group {
-		if _, ok := number[root(i)]; !ok {
-			number[root(i)] = len(number)
+	for a := range group {
+		if group[a] < 0 {
+			visit(a)
+			n++
 		}
-		group[i] = number[root(i)]
 	}
 	return group
 }

@@ -128,15 +128,15 @@ func (p *parser) sampleLine(l *line, from int) {
 		return
 	}
 	p.sampled = l
-	words, at, err := splitWords(l.text, from)
-	if err != nil {
-		p.wrong.at(l, at, "%v", err)
+	words, ok := p.words(l, l.text, from)
+	if !ok {
 		return
 	}
 	if len(words) == 0 {
 		p.wrong.at(l, from, "the number of points is missing: %s", sampleForm)
 		return
 	}
+	var err error
 	s := &sample{seed: 1}
 	if s.n, err = strconv.Atoi(words[0].text); err != nil || s.n < 1 {
 		p.wrong.at(l, words[0].offset, "%q is not a number of points: %s", words[0].text, sampleForm)

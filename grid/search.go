@@ -71,8 +71,8 @@ func (s *Search) Line() string {
 
 // isSearch reports whether a line is an @search line.
 func isSearch(l *line) bool {
-	rest, ok := strings.CutPrefix(l.text, "@search")
-	return ok && (rest == "" || strings.IndexByte(blanks, rest[0]) >= 0)
+	word, _, _ := cutAny(l.text, blanks)
+	return word == "@search"
 }
 
 // search parses `@search METHOD trials N [minimize|maximize METRIC] [seed S] [from STEP]
@@ -86,12 +86,12 @@ func (p *parser) search(l *line, from int) {
 	p.t.Search, p.searched = s, l
 	head, command, asks := strings.Cut(l.text[from:], "command:")
 	s.Command = strings.TrimSpace(command)
-	words, at, err := splitWords(l.text[:from+len(head)], from)
-	if err == nil && len(words) == 0 {
-		at, err = from, fmt.Errorf("the method is missing: %s", searchForm)
+	words, ok := p.words(l, l.text[:from+len(head)], from)
+	if !ok {
+		return
 	}
-	if err != nil {
-		p.wrong.at(l, at, "%v", err)
+	if len(words) == 0 {
+		p.wrong.at(l, from, "the method is missing: %s", searchForm)
 		return
 	}
 	s.Method = words[0].text
@@ -184,10 +184,7 @@ const maxChoices = 100_000
 
 // space sets the space of the search. The values of all parameters are known.
 func (p *parser) space() {
-	if p.t.Search == nil {
-		return
-	}
-	for i, param := range p.t.Params {
+	for _, param := range p.t.Params {
 		s := search.Param{Name: param.Name}
 		first := param.values.parts[0]
 		r, continuous := first.(interval)
@@ -195,15 +192,14 @@ func (p *parser) space() {
 		case continuous && len(param.values.parts) == 1:
 			s.Low, s.High, s.Log = r.low, r.high, r.log
 		case slices.ContainsFunc(param.values.parts, func(o part) bool { _, ok := o.(interval); return ok }):
-			p.wrong.at(p.params[i], 0, "[%s] has a range and other values: under a search a range without a step stands alone", param.Name)
+			p.wrong.at(param.line, 0, "[%s] has a range and other values: under a search a range without a step stands alone", param.Name)
 		case param.Len() > maxChoices:
-			p.wrong.at(p.params[i], 0, "[%s] has more than %d values: leave out the step, and the range is continuous", param.Name, maxChoices)
+			p.wrong.at(param.line, 0, "[%s] has more than %d values: leave out the step, and the range is continuous", param.Name, maxChoices)
 		default:
 			for k := range param.Len() {
 				s.Values = append(s.Values, param.Value(k))
 			}
-			_, listed := first.(texts)
-			s.Ordered = len(param.values.parts) == 1 && !listed
+			s.Ordered = len(param.values.parts) == 1 && isRange(first)
 		}
 		p.t.Space = append(p.t.Space, s)
 	}

@@ -23,10 +23,7 @@ const searchText = `train [x] [lr] [n] [k:q]
 // TestSearchSpace checks that a range is continuous in a search, unless it has steps or is a list,
 // and that it keeps its meaning outside a search (K12).
 func TestSearchSpace(t *testing.T) {
-	tmpl, err := Parse(strings.NewReader(searchText+"@search tpe trials 100 minimize loss seed 7\n"), "s.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tmpl := parse(t, searchText+"@search tpe trials 100 minimize loss seed 7\n")
 	s := tmpl.Space
 	if s[0].Low != -2 || s[0].High != 2 || s[0].Values != nil || !s[1].Log || s[1].Low != 1e-3 || s[1].High != 100 {
 		t.Errorf("ranges: %+v", s[:2])
@@ -38,7 +35,7 @@ func TestSearchSpace(t *testing.T) {
 	if spec.Command != "train -1 1 9 'a b'" || spec.ID != 3 {
 		t.Errorf("a trial is %d: %s", spec.ID, spec.Command)
 	}
-	if at, ok := tmpl.Coordinates(spec.Params); !ok || at[0] != 0.25 || at[2] != 0.9 {
+	if at, ok := tmpl.Coordinates(spec.Params()); !ok || at[0] != 0.25 || at[2] != 0.9 {
 		t.Errorf("its point is %v, %v", at, ok)
 	}
 	if n, err := tmpl.Count(); n != 100 || err != nil || tmpl.Search.Best() != "loss:min" {
@@ -49,9 +46,7 @@ func TestSearchSpace(t *testing.T) {
 			t.Errorf("the jobs of a search that learns: %v", err)
 		}
 	}
-	if _, err := Parse(strings.NewReader(searchText), "s.txt"); err == nil || !strings.Contains(err.Error(), "log 1e-3..1e2 needs a number of values") {
-		t.Errorf("without a search: %v", err)
-	}
+	refused(t, Config{}, searchText, "t.txt:3:6", "log 1e-3..1e2 needs a number of values") // without a search
 }
 
 // TestSearchFlags checks that the flags of a search are kept as a line of the template, whatever
@@ -80,52 +75,12 @@ func TestSearchFlags(t *testing.T) {
 // TestSearchDesign checks that a design is known beforehand, so that its jobs can be printed and
 // are always the same.
 func TestSearchDesign(t *testing.T) {
-	tmpl, err := Parse(strings.NewReader("a [x]\n[x] 0..1\n@search lhs trials 10\n"), "s.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
 	seen := map[string]bool{}
-	for spec, err := range tmpl.Jobs() {
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen[spec.Command[:5]] = true // for example "a 0.3"
+	for _, command := range commandsOf(t, parse(t, "a [x]\n[x] 0..1\n@search lhs trials 10\n")) {
+		seen[command[:5]] = true // for example "a 0.3"
 	}
 	if len(seen) < 9 { // 0.1 may be written in this form
 		t.Errorf("the strata of the trials are %v", seen)
-	}
-}
-
-func TestSearchFaults(t *testing.T) {
-	const ok = "a [x]\n[x] 0..1\n"
-	for _, c := range []struct{ text, at, words string }{
-		{ok + "@search", "t.txt:3:8", "the method is missing"},
-		{ok + "@search best", "t.txt:3:9", "there is no method"},
-		{ok + "@search tpe minimize loss", "t.txt:3:1", "the number of trials is missing"},
-		{ok + "@search tpe trials 0", "t.txt:3:20", "from 1 to"},
-		{ok + "@search tpe trials 9", "t.txt:3:1", "needs a metric"},
-		{ok + "@search tpe trials", "t.txt:3:13", "something must follow"},
-		{ok + "@search tpe trials 9 minimize a maximize b", "t.txt:3:42", "one metric"},
-		{ok + "@search random trials 9 seed x", "t.txt:3:30", "is not a seed"},
-		{ok + "@search random trials 9 often 3", "t.txt:3:31", "not expected"},
-		{ok + "@search ask trials 9 minimize a", "t.txt:3:1", "takes a command"},
-		{ok + "@search tpe trials 9 minimize a command: x", "t.txt:3:1", "takes a command"},
-		{ok + "@search halving trials 9 minimize a factor 1", "t.txt:3:44", "from 2"},
-		{ok + "@search random trials 9\n@search lhs trials 9", "t.txt:4:1", "two searches"},
-		{ok + "@search random trials 9\n@where x > 0", "t.txt:4:1", "do not go together"},
-		{ok + "@search random trials 9\n@sample 3", "t.txt:4:1", "do not go together"},
-		{ok + "@search random trials 9 minimize x", "t.txt:3:1", "is a parameter"},
-		{ok + "b [x]\n@search random trials 9", "t.txt:3:1", "one command"},
-		{"a\n@search random trials 9", "t.txt:2:1", "no parameter"},
-		{"a [x]\n[x] 0..1 7\n@search random trials 9", "t.txt:2:1", "stands alone"},
-		{"a [x]\n[x] 1..1\n@search random trials 9", "t.txt:2:5", "both ends are the same"},
-		{"a [x]\n[x] log 0..1\n@search random trials 9", "t.txt:2:5", "begins above 0"},
-		{"a [x]\n[x] 1..9999999 step 1\n@search random trials 9", "t.txt:2:1", "leave out the step"},
-	} {
-		_, err := Parse(strings.NewReader(c.text), "t.txt")
-		if err == nil || !strings.HasPrefix(err.Error(), c.at+":") || !strings.Contains(err.Error(), c.words) {
-			t.Errorf("%q: %v\nwant %s: …%s…", c.text, err, c.at, c.words)
-		}
 	}
 }
 
@@ -175,9 +130,7 @@ echo ended >> log
 {"do":"stop"}
 ended
 `
-	if string(log) != want {
-		t.Errorf("the optimizer read\n%swant\n%s", log, want)
-	}
+	same(t, "what the optimizer read", string(log), want)
 }
 
 // TestOptimizerFaults checks that a failure of the optimizer is reported and leaves none of its

@@ -19,12 +19,12 @@ import (
 // for each command line.
 type Template struct {
 	File     string
-	Params   []*Param       // in the order of their lines
-	Results  []Result       // @result
-	Hardness []Hardness     // @hardness, unless a command compares
-	Search   *Search        // @search, or nil
-	Space    []search.Param // space of the search
-	Warnings []*Fault       // in the order of the lines
+	Params   []*Param           // in the order of their lines
+	Results  []Result           // @result
+	Hardness []Hardness         // @hardness, unless a command compares
+	Search   *Search            // @search, or nil
+	Space    []search.Param     // space of the search
+	Warnings []*jobs.ParseError // in the order of the lines
 
 	commands   []*command
 	comparison *comparison // comparison of an @hardness line with a command

@@ -1,8 +1,10 @@
 package grid
 
 import (
-	"context"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -20,15 +22,45 @@ func parse(t *testing.T, text string) *Template {
 	return tmpl
 }
 
-// commandsOf returns all commands of a template, in order.
-func commandsOf(t *testing.T, tmpl *Template) []string {
+// same checks that two values are equal.
+func same[T comparable](t *testing.T, what any, got, want T) {
 	t.Helper()
-	var all []string
+	if got != want {
+		t.Errorf("%v: got %v, want %v", what, got, want)
+	}
+}
+
+// specsOf returns all jobs of a template, in order.
+func specsOf(t *testing.T, tmpl *Template) []*jobs.Spec {
+	t.Helper()
+	var all []*jobs.Spec
 	for s, err := range tmpl.Jobs() {
 		if err != nil {
 			t.Fatal(err)
 		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// commandsOf returns all commands of a template, in order.
+func commandsOf(t *testing.T, tmpl *Template) (all []string) {
+	t.Helper()
+	for _, s := range specsOf(t, tmpl) {
 		all = append(all, s.Command)
+	}
+	return all
+}
+
+// points returns the joined values of each job, in order.
+func points(t *testing.T, tmpl *Template) (all []string) {
+	t.Helper()
+	for _, s := range specsOf(t, tmpl) {
+		text := ""
+		for _, p := range s.Params() {
+			text += " " + p.Value
+		}
+		all = append(all, text)
 	}
 	return all
 }
@@ -43,20 +75,13 @@ func TestBeanstalks(t *testing.T) {
 			want = append(want, "svm -train -kernel rbf -C "+c+" -gamma "+g)
 		}
 	}
-	if got := commandsOf(t, tmpl); !slices.Equal(got, want) {
-		t.Errorf("got\n%s", strings.Join(got, "\n"))
-	}
-	if n, err := tmpl.Count(); n != 30 || err != nil {
-		t.Errorf("count %d, %v", n, err)
-	}
-	if len(tmpl.Warnings) > 0 {
-		t.Errorf("warnings: %v", tmpl.Warnings)
-	}
-	i := 0
-	for s := range tmpl.Jobs() {
-		if i++; s.ID != jobs.ID(i) || s.Line != 1 || s.File != "t.txt" || len(s.Params) != 2 || s.Params[0].Name != "1" {
-			t.Fatalf("job %d: %+v", i, s)
+	for i, s := range specsOf(t, tmpl) {
+		if s.Command != want[i] || s.ID != jobs.ID(i+1) || s.Line != 1 || s.File != "t.txt" || len(s.Params()) != 2 || s.Params()[0].Name != "1" {
+			t.Fatalf("job %d: %+v, want %s", i+1, s, want[i])
 		}
+	}
+	if n, err := tmpl.Count(); n != len(want) || err != nil || len(tmpl.Warnings) > 0 {
+		t.Errorf("count %d, %v, warnings %v", n, err, tmpl.Warnings)
 	}
 }
 
@@ -118,9 +143,7 @@ func TestForms(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			tmpl := parse(t, c.text)
 			got := commandsOf(t, tmpl)
-			if s := strings.Join(got, "|"); s != c.want {
-				t.Errorf("got  %s\nwant %s", s, c.want)
-			}
+			same(t, "jobs", strings.Join(got, "|"), c.want)
 			if n, err := tmpl.Count(); n != len(got) || err != nil {
 				t.Errorf("count %d, %v, but there are %d jobs", n, err, len(got))
 			}
@@ -133,14 +156,10 @@ func TestForms(t *testing.T) {
 func TestParamsStandInTheSpec(t *testing.T) {
 	tmpl := parse(t, "a [C]\n[C] 0.10 'x y'\n[seed] 1..2\n")
 	last := []jobs.Param{{Name: "C", Value: "x y"}, {Name: "seed", Value: "2"}}
-	var got *jobs.Spec
-	for s := range tmpl.Jobs() {
-		got = s
+	if got := specsOf(t, tmpl)[3]; !slices.Equal(got.Params(), last) {
+		t.Errorf("got %+v, want the parameters %v", got, last)
 	}
-	if !slices.Equal(got.Params, last) || got.ID != 4 {
-		t.Errorf("%+v", got)
-	}
-	if len(tmpl.Warnings) != 1 || !strings.Contains(tmpl.Warnings[0].Text, "DCS_PARAM_seed") {
+	if len(tmpl.Warnings) != 1 || !strings.Contains(tmpl.Warnings[0].Text(), "DCS_PARAM_seed") {
 		t.Errorf("%v", tmpl.Warnings)
 	}
 }
@@ -148,11 +167,7 @@ func TestParamsStandInTheSpec(t *testing.T) {
 // TestOptions checks that #DCS lines work as in jobs files, that name= may contain parameters, and
 // that equal options are one value for all jobs.
 func TestOptions(t *testing.T) {
-	tmpl := parse(t, "#DCS default tries=2 tags=x\n#DCS name='run [C]' timeout=2h\na [C]\nb [C]\n[C] 1 2\n")
-	var specs []*jobs.Spec
-	for s := range tmpl.Jobs() {
-		specs = append(specs, s)
-	}
+	specs := specsOf(t, parse(t, "#DCS default tries=2 tags=x\n#DCS name='run [C]' timeout=2h\na [C]\nb [C]\n[C] 1 2\n"))
 	a, b := specs[0], specs[1]
 	if a.Name != "run 1" || specs[2].Name != "run 2" || b.Name != "b C=1" || a.Timeout.Hours() != 2 || a.Tries != 2 || b.Timeout != 0 || b.Tries != 2 {
 		t.Errorf("%+v %+v, %+v %+v", a, a.Options, b, b.Options)
@@ -179,12 +194,10 @@ func TestTitles(t *testing.T) {
 		"a [C]\n[C] " + strings.Repeat("x", 100): "C=" + strings.Repeat("x", 39) + "…",
 	} {
 		var got []string
-		for s := range parse(t, text).Jobs() {
+		for _, s := range specsOf(t, parse(t, text)) {
 			got = append(got, s.Name)
 		}
-		if s := strings.Join(got, "|"); s != want {
-			t.Errorf("%q: %q, want %q", text, s, want)
-		}
+		same(t, text, strings.Join(got, "|"), want)
 	}
 }
 
@@ -194,31 +207,76 @@ func TestResultsAndHardness(t *testing.T) {
 	tmpl := parse(t, "a [v] [n] [m]\n[v] brute bnb heur\n[n] 2..50\n[m] 1 2\n@result acc\n@result loss=json:test.loss\n"+
 		"@result t re:Time: ([0-9.]+) s\n@hardness v:heur<bnb<brute, n:down, m\n")
 	want := `[{acc  5 9} {loss json:test.loss 6 9} {t re:Time: ([0-9.]+) s 7 9}] [{v false [heur bnb brute] 8 11} {n true [] 8 29} {m false [] 8 37}]`
-	if got := fmt.Sprint(tmpl.Results, " ", tmpl.Hardness); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	same(t, "lines", fmt.Sprint(tmpl.Results, " ", tmpl.Hardness), want)
+}
+
+// TestWhere checks filters of parameters by their values. Package query tests the language.
+func TestWhere(t *testing.T) {
+	for _, c := range []struct{ values, filter, want string }{
+		{"1..5", "x >= 3", "3 4 5"},
+		{"1..5", "2 <= [x] < 4 or x=5", "2 3 5"},
+		{"1..5", "2 * (x + 1) = 6", "2"},
+		{"-3..3", "x % 2 = 1", "1 3"},            // the sign is that of the left operand, as in C
+		{"1..3", "1 / (x - 2) > 0", "2 3"},       // 1/0 is infinite, as in IEEE 754
+		{"9 10 1e1 010", "x = 10", "10 1e1 010"}, // numbers compare as numbers
+		{"9 10 100", "x < 50", "9 10"},
+		{"5% 10% 20%", "x > 8%", "10% 20%"},
+		{"5% 10% 20%", "x * 2 = 20", "10%"},
+		{"nan 1", "x != nan", "1"},
+		// As decimals, not as binary floating-point numbers.
+		{"0..1 step 0.1", "x + 0.2 = 0.5", "0.3"},
+		{"0..1 step 0.1", "x % 0.3 = 0", "0 0.3 0.6 0.9"},
+		// Beyond 2^53.
+		{"9007199254740992 9007199254740993", "x = 9007199254740992", "9007199254740992 9007199254740993"},
+		{"1000000000000001 1000000000000002", "x = 1000000000000001", "1000000000000001"},
+		{"rbf poly", "x = rbf", "rbf"},
+		{"rbf poly", `x < "q"`, "poly"},
+		{"'a \"b' c", `x = "a \"b"`, `a "b`},
+		{"auto 1 2", "x = 'auto' or x > 1", "auto 2"},
+		{"1..3", "1 > 2", ""},
+	} {
+		got := strings.TrimPrefix(strings.Join(points(t, parse(t, "a [x]\n[x] "+c.values+"\n@where "+c.filter)), ""), " ")
+		same(t, c.values+" where "+c.filter, got, c.want)
 	}
 }
 
-// TestTextIsSelfContained checks that Text yields the same jobs with the same line numbers, without
-// the files and commands that the values came from.
-func TestTextIsSelfContained(t *testing.T) {
-	c := Config{read: func(s source, _ context.Context, _ Config) (texts, error) {
-		return texts{s.text, `a "b" \`, "it's", " 1..3", "$x"}, nil
-	}}
-	tmpl, err := c.Parse(context.Background(), strings.NewReader("[f] \\\n file: \\\n x y\na [f:q] [g]\n[g] command: ls\n@where f != 'x y'\n"), "t.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	again := parse(t, tmpl.Text())
-	if a, b := commandsOf(t, tmpl), commandsOf(t, again); !slices.Equal(a, b) || len(a) != 20 {
-		t.Errorf("%q\n%q", a, b)
-	}
-	for s := range again.Jobs() {
-		if s.Line != 4 {
-			t.Fatalf("line %d", s.Line)
+// TestExamples checks that the examples are parsed without warnings, have the number of jobs that
+// they state, and that their first commands run. The assignment problem needs a compiler, so its
+// command is only compared.
+func TestExamples(t *testing.T) {
+	for file, want := range map[string]struct {
+		jobs   int
+		output string // the beginning of the output of the first job
+	}{
+		"svm.txt":        {30, "svm -train -kernel rbf -C 0.001 -gamma 0\n"},
+		"darts.txt":      {20, "pi=3."},
+		"forms.txt":      {20, "train [rate] --model "},
+		"search.txt":     {60, "loss=308.129096\n"},
+		"assignment.txt": {4500, "bin/assignment brute 2 10 1 [2 2 10]"},
+	} {
+		f, err := os.Open("../examples/" + file)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if again.Text() != tmpl.Text() {
-		t.Errorf("%q", again.Text())
+		tmpl, err := Parse(f, file)
+		f.Close()
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if n, err := tmpl.Count(); n != want.jobs || err != nil || len(tmpl.Warnings) > 0 {
+			t.Errorf("%s: %d jobs, want %d; %v, warnings %v", file, n, want.jobs, err, tmpl.Warnings)
+		}
+		first, err := tmpl.Pull()()
+		if errors.Is(err, errLearns) {
+			first = tmpl.Trial(1, make([]float64, len(tmpl.Space)))
+		}
+		out := []byte(fmt.Sprint(first.Command, " ", first.Hardness[:min(3, len(first.Hardness))]))
+		if file != "assignment.txt" {
+			out, err = exec.Command("/bin/sh", "-c", first.Command).CombinedOutput()
+		}
+		if err != nil || !strings.HasPrefix(string(out), want.output) {
+			t.Errorf("%s: %s: got %q, %v, want %q", file, first.Command, out, err, want.output)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package grid
 
 import (
 	"fmt"
+	"iter"
 	"sort"
 	"strings"
 
@@ -33,6 +34,20 @@ func (v *values) add(p part) bool {
 	v.parts = append(v.parts, p)
 	v.ends = append(v.ends, n+p.count())
 	return true
+}
+
+// written yields the values that were written one by one, without those of ranges.
+func (v *values) written() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, part := range v.parts {
+			list, _ := part.(texts)
+			for _, text := range list {
+				if !yield(text) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (v *values) count() int {

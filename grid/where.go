@@ -24,12 +24,7 @@ type condition = func(ix []int) bool
 func (p *parser) where(l *line, from int) {
 	q, err := query.Parse(l.text[from:])
 	if err == nil {
-		_, err = query.Compile(q, query.Fields[[]int](func(name string) (*query.Field[[]int], error) {
-			if _, ok := p.known[name]; !ok {
-				return nil, query.Unknown("parameter", name, p.names)
-			}
-			return &query.Field[[]int]{Name: name}, nil
-		}), nil)
+		_, err = query.Compile(q, p.fields(func(param *Param) *query.Field[[]int] { return &query.Field[[]int]{Name: param.Name} }), nil)
 	}
 	if err != nil {
 		p.wrongFilter(filter{line: l, from: from}, err)
@@ -45,21 +40,26 @@ func (p *parser) wrongFilter(f filter, err error) {
 	}
 }
 
+// fields returns the lookup of the fields that of makes for parameters.
+func (p *parser) fields(of func(*Param) *query.Field[[]int]) query.Fields[[]int] {
+	return func(name string) (*query.Field[[]int], error) {
+		if i, ok := p.known[name]; ok {
+			return of(p.t.Params[i]), nil
+		}
+		return nil, query.Unknown("parameter", name, p.names)
+	}
+}
+
 // compile adds the conditions of a filter to those of the fastest axis that each needs.
 // The values of all parameters are known.
 func (p *parser) compile(f filter) {
 	t := p.t
 	for _, q := range f.query.Conditions() {
 		last := 0
-		condition, err := query.Compile(q, query.Fields[[]int](func(name string) (*query.Field[[]int], error) {
-			i, ok := p.known[name]
-			if !ok {
-				return nil, query.Unknown("parameter", name, p.names)
-			}
-			param := t.Params[i]
+		condition, err := query.Compile(q, p.fields(func(param *Param) *query.Field[[]int] {
 			last = max(last, param.axis)
 			p.checkLatinFilter(f, param)
-			return p.field(f, param), nil
+			return p.field(f, param)
 		}), nil)
 		if err != nil {
 			p.wrongFilter(f, err)

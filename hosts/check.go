@@ -18,11 +18,11 @@ const CheckTimeout = 90 * time.Second
 
 // CheckResult is the result of the check of one host.
 type CheckResult struct {
-	Host    *Host
-	Hello   *Hello
-	Beat    *Beat         // the first heartbeat
-	Connect time.Duration // until the helper answered
-	Err     error
+	Host      *Host
+	Hello     *Hello
+	Heartbeat *Heartbeat    // the first heartbeat
+	Connect   time.Duration // until the helper answered
+	Err       error
 }
 
 // Usable reports whether jobs can run on the host.
@@ -78,7 +78,7 @@ func checkHost(ctx context.Context, connector Connector, h *Host, open Open, fou
 	}
 	defer w.Close()
 	c.Hello, c.Connect = w.Hello(), time.Since(began)
-	c.Err = c.firstBeat(ctx, w)
+	c.Err = c.firstHeartbeat(ctx, w)
 	usable := c.Err == nil
 	found <- c // now owned by the receiver
 	if !usable || w.Send(&Bye{End: true}) != nil {
@@ -96,7 +96,7 @@ func checkHost(ctx context.Context, connector Connector, h *Host, open Open, fou
 	}
 }
 
-func (c *CheckResult) firstBeat(ctx context.Context, w Worker) error {
+func (c *CheckResult) firstHeartbeat(ctx context.Context, w Worker) error {
 	for {
 		select {
 		case m, ok := <-w.Reports():
@@ -104,8 +104,8 @@ func (c *CheckResult) firstBeat(ctx context.Context, w Worker) error {
 				return w.Err()
 			}
 			switch m := m.(type) {
-			case *Beat:
-				c.Beat = m
+			case *Heartbeat:
+				c.Heartbeat = m
 				return nil
 			case *Trouble:
 				if m.Fatal {

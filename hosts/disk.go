@@ -6,12 +6,12 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// LookOnDisk returns what files in dir prove about attempts of a host that cannot be queried. Only
+// InspectDisk returns what files in dir prove about attempts of a host that cannot be queried. Only
 // files of this run, host, and attempt count. Why describes what could not be read; the rest is
 // valid nevertheless.
-func LookOnDisk(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) *Looked {
+func InspectDisk(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) *Inspected {
 	seen, err := attempts.OfHost(d, dir, run, host, ids)
-	m := &Looked{Host: host, Runs: seen.Claimed, Never: seen.Never, Beat: seen.Beat}
+	m := &Inspected{Host: host, Runs: seen.Claimed, Never: seen.Never, Heartbeat: seen.Heartbeat}
 	for _, f := range seen.Finished {
 		m.Jobs = append(m.Jobs, ExitedJob{Attempt: f.Attempt, Slot: f.Slot, Outcome: f.Outcome})
 	}

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -94,12 +95,7 @@ const DefaultOwnerIdle = 10 * time.Minute
 const DefaultLostAfter = 60 * time.Second
 
 // LostAfterOrDefault returns LostAfter, or the default when it is 0.
-func (h *Host) LostAfterOrDefault() time.Duration {
-	if h.LostAfter > 0 {
-		return h.LostAfter
-	}
-	return DefaultLostAfter
-}
+func (h *Host) LostAfterOrDefault() time.Duration { return cmp.Or(h.LostAfter, DefaultLostAfter) }
 
 // Same reports whether two hosts are equal apart from the place where they were read.
 func (h *Host) Same(o *Host) bool {

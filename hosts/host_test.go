@@ -125,12 +125,9 @@ func TestRouter(t *testing.T) {
 
 // TestExitErrorText checks that the error of a command distinguishes exit codes and signals.
 func TestExitErrorText(t *testing.T) {
-	for _, c := range []struct {
-		err  ExitError
-		want string
-	}{{ExitError{Code: 3}, "exit code 3"}, {ExitError{Code: -1, Signal: "SIGKILL"}, "ended by SIGKILL"}} {
-		if got := c.err.Error(); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
+	for want, err := range map[string]ExitError{"exit code 3": {Code: 3}, "ended by SIGKILL": {Code: -1, Signal: "SIGKILL"}} {
+		if got := err.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
@@ -154,17 +151,13 @@ func TestRemoteShells(t *testing.T) {
 		`"ssh"`:   0,
 		`"local"`: 0,
 	} {
-		inv, _, err := Parse([]byte("[[host]]\nname = \"ssh\"\nlink = "+link+"\n"), "f")
-		if err != nil {
-			t.Errorf("%s: %v", link, err)
-			continue
-		}
+		inv, _ := parse(t, "[[host]]\nname = \"ssh\"\nlink = "+link+"\n")
 		if got := inv.Hosts[0].Shells; got != want {
 			t.Errorf("%s: %d shells, want %d", link, got, want)
 		}
 	}
-	inv, _, err := Parse([]byte("[defaults]\nlink = 'ssh {name}'\n[[host]]\nname = 'a'\n[[host]]\nname = 'b'\nlink = 'docker exec -i b'\n"), "f")
-	if err != nil || inv.Hosts[0].Shells != 1 || inv.Hosts[1].Shells != 0 {
-		t.Errorf("%+v, %v", inv, err)
+	inv, _ := parse(t, "[defaults]\nlink = 'ssh {name}'\n[[host]]\nname = 'a'\n[[host]]\nname = 'b'\nlink = 'docker exec -i b'\n")
+	if inv.Hosts[0].Shells != 1 || inv.Hosts[1].Shells != 0 {
+		t.Errorf("%+v", inv)
 	}
 }

@@ -38,15 +38,42 @@ func TestPlaceholders(t *testing.T) {
 	}
 }
 
+// checkInstances lists the instances of the run dcs-a. It compares them, with their hosts, or the
+// beginning of the error, with want.
+func checkInstances(t *testing.T, p *Provider, want string) {
+	t.Helper()
+	list, err := p.Instances(context.Background(), "dcs-a")
+	var parts []string
+	for _, in := range list {
+		parts = append(parts, in.Name+":")
+		for _, h := range in.Hosts {
+			parts = append(parts, fmt.Sprintf("%s=%s,%d", h.Name, strings.Join(h.Addresses, " "), h.Port))
+		}
+		if in.Pending != "" {
+			parts = append(parts, "pending: "+in.Pending)
+		}
+		if in.Left > 0 {
+			parts = append(parts, fmt.Sprintf("left %s", in.Left))
+		}
+	}
+	got := strings.Join(parts, " ")
+	if err != nil {
+		got = "error: " + err.Error()
+	}
+	if got != want && (err == nil || !strings.HasPrefix(got, want)) || strings.ContainsRune(got, '\x1b') {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestList(t *testing.T) {
 	for _, c := range []struct{ name, command, want string }{
-		{"names", "echo dcs-a-1; echo; echo ' dcs-a-2 '", "dcs-a-1=[dcs-a-1]:0 dcs-a-2=[dcs-a-2]:0"},
-		{"addresses and ports", "echo dcs-a-1 10.0.0.1; echo dcs-a-2 h.example.org 2222", "dcs-a-1=[10.0.0.1]:0 dcs-a-2=[h.example.org]:2222"},
-		{"others are left out", "echo dcs-b-1; echo other; echo dcs-a; echo dcs-a-1", "dcs-a-1=[dcs-a-1]:0"},
-		{"a name twice", "echo dcs-a-1; echo dcs-a-1 x", "dcs-a-1=[dcs-a-1]:0"},
+		{"names", "echo dcs-a-1; echo; echo ' dcs-a-2 '", "dcs-a-1: dcs-a-1=dcs-a-1,0 dcs-a-2: dcs-a-2=dcs-a-2,0"},
+		{"addresses and ports", "echo dcs-a-1 10.0.0.1; echo dcs-a-2 h.example.org 2222", "dcs-a-1: dcs-a-1=10.0.0.1,0 dcs-a-2: dcs-a-2=h.example.org,2222"},
+		{"others are left out", "echo dcs-b-1; echo other; echo dcs-a; echo dcs-a-1", "dcs-a-1: dcs-a-1=dcs-a-1,0"},
+		{"a name twice", "echo dcs-a-1; echo dcs-a-1 x", "dcs-a-1: dcs-a-1=dcs-a-1,0"},
 		{"nothing", "true", ""},
-		{"noise on standard error", "echo warning >&2; echo dcs-a-1", "dcs-a-1=[dcs-a-1]:0"},
-		{"prefix", "echo {run}-7", "dcs-a-7=[dcs-a-7]:0"},
+		{"noise on standard error", "echo warning >&2; echo dcs-a-1", "dcs-a-1: dcs-a-1=dcs-a-1,0"},
+		{"prefix", "echo {run}-7", "dcs-a-7: dcs-a-7=dcs-a-7,0"},
 		{"garbage", `printf 'dcs-a-1\n\033[2J{"x": 1}\n'`, `error: provider cloud: the list command printed a line that is not an instance`},
 		{"binary", `printf 'dcs-a-1\n\000\377\n'`, "error: provider cloud: the list command printed a line that is not an instance"},
 		{"a name with spaces", "echo 'my old instance 4'", "error: provider cloud: the list command printed a line that is not an instance"},
@@ -58,20 +85,7 @@ func TestList(t *testing.T) {
 		{"a million lines", "yes dcs-a-1 | head -1000000", "error: provider cloud: the list command printed more than 1 MiB"},
 		{"escapes in the message", `printf '\033[2Jbad\n' >&2; exit 1`, "error: provider cloud: the list command failed (exit status 1): "},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			list, err := cloudCommands("", c.command, "").Instances(context.Background(), "dcs-a")
-			var got []string
-			for _, h := range list {
-				got = append(got, fmt.Sprintf("%s=%v:%d", h.Name, h.Hosts[0].Addresses, h.Hosts[0].Port))
-			}
-			text := strings.Join(got, " ")
-			if err != nil {
-				text = "error: " + err.Error()
-			}
-			if text != c.want && (err == nil || !strings.HasPrefix(text, c.want)) || strings.ContainsRune(text, '\x1b') {
-				t.Errorf("got %q, want %q", text, c.want)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { checkInstances(t, cloudCommands("", c.command, ""), c.want) })
 	}
 }
 
@@ -114,15 +128,10 @@ func slurm(t *testing.T, keys string, programs map[string]string) *Provider {
 	t.Helper()
 	bin := t.TempDir()
 	for name, text := range programs {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, filepath.Join(bin, name), "#!/bin/sh\n"+text)
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-	inv, _, err := Parse([]byte("[[provider]]\nname = 'hpc'\ntype = 'slurm'\nmax = 2\ntime = '2h'\n"+keys), "hosts.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	inv, _ := parse(t, hpc+keys)
 	return inv.Providers[0]
 }
 
@@ -130,15 +139,15 @@ func slurm(t *testing.T, keys string, programs map[string]string) *Provider {
 // from squeue.
 func TestAllocations(t *testing.T) {
 	for _, c := range []struct{ name, squeue, want string }{
-		{"running", "echo 'dcs-a-1|7|RUNNING|1:59:30|n[1-2]|None'", "dcs-a-1 dcs-a-1.n1=n1 dcs-a-1.n2=n2 left 1h59m30s"},
+		{"running", "echo 'dcs-a-1|7|RUNNING|1:59:30|n[1-2]|None'", "dcs-a-1: dcs-a-1.n1=n1,0 dcs-a-1.n2=n2,0 left 1h59m30s"},
 		{"lists of nodes", "echo 'dcs-a-1|7|RUNNING|1-00:00:10|n[08-10,12],gpu3|None'",
-			"dcs-a-1 dcs-a-1.n08=n08 dcs-a-1.n09=n09 dcs-a-1.n10=n10 dcs-a-1.n12=n12 dcs-a-1.gpu3=gpu3 left 24h0m10s"},
-		{"no end", "echo 'dcs-a-1|7|RUNNING|UNLIMITED|n1|None'", "dcs-a-1 dcs-a-1.n1=n1 left 0s"},
-		{"at its end", "echo 'dcs-a-1|7|RUNNING|0:00|n1|None'", "dcs-a-1 dcs-a-1.n1=n1 left 1s"},
-		{"pending", "echo 'dcs-a-1|7|PENDING|2:00:00||Resources'", "dcs-a-1 pending: Resources left 0s"},
-		{"pending, without a reason yet", "echo 'dcs-a-1|7|PENDING|2:00:00||None'", "dcs-a-1 pending: pending left 0s"},
+			"dcs-a-1: dcs-a-1.n08=n08,0 dcs-a-1.n09=n09,0 dcs-a-1.n10=n10,0 dcs-a-1.n12=n12,0 dcs-a-1.gpu3=gpu3,0 left 24h0m10s"},
+		{"no end", "echo 'dcs-a-1|7|RUNNING|UNLIMITED|n1|None'", "dcs-a-1: dcs-a-1.n1=n1,0"},
+		{"at its end", "echo 'dcs-a-1|7|RUNNING|0:00|n1|None'", "dcs-a-1: dcs-a-1.n1=n1,0 left 1s"},
+		{"pending", "echo 'dcs-a-1|7|PENDING|2:00:00||Resources'", "dcs-a-1: pending: Resources"},
+		{"pending, without a reason yet", "echo 'dcs-a-1|7|PENDING|2:00:00||None'", "dcs-a-1: pending: pending"},
 		{"other jobs are left out", "echo 'my|job 3|7|RUNNING|x|y'; echo 'dcs-b-1|8|RUNNING|1:00|n1|None'; echo 'dcs-a-1|9|PENDING|1:00||Priority'",
-			"dcs-a-1 pending: Priority left 0s"},
+			"dcs-a-1: pending: Priority"},
 		{"nothing", "true", ""},
 		{"garbage", "echo '{\"jobs\": []}'", "error: provider hpc: the list command printed a line that is not an allocation"},
 		{"a name alone", "echo dcs-a-1", "error: provider hpc: the list command printed a line that is not an allocation"},
@@ -151,27 +160,7 @@ func TestAllocations(t *testing.T) {
 		{"squeue fails", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1",
 			"error: provider hpc: the list command failed (exit status 1): slurm_load_jobs error: Unable to contact slurm controller"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			list, err := slurm(t, "", map[string]string{"squeue": c.squeue}).Instances(context.Background(), "dcs-a")
-			var got []string
-			for _, in := range list {
-				got = append(got, in.Name)
-				for _, h := range in.Hosts {
-					got = append(got, fmt.Sprintf("%s=%s", h.Name, strings.Join(h.Addresses, " ")))
-				}
-				if in.Pending != "" {
-					got = append(got, "pending: "+in.Pending)
-				}
-				got = append(got, fmt.Sprintf("left %s", in.Left))
-			}
-			text := strings.Join(got, " ")
-			if err != nil {
-				text = "error: " + err.Error()
-			}
-			if text != c.want && (err == nil || !strings.HasPrefix(text, c.want)) {
-				t.Errorf("got %q, want %q", text, c.want)
-			}
-		})
+		t.Run(c.name, func(t *testing.T) { checkInstances(t, slurm(t, "", map[string]string{"squeue": c.squeue}), c.want) })
 	}
 }
 

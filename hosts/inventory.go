@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/BurntSushi/toml"
+
 	"dcs-tui/jobs"
 )
 
@@ -204,18 +206,8 @@ func AddedText(name, options string) string {
 	fmt.Fprintf(&b, "\n[[host]]\nname = %q\n", name)
 	for word := range strings.FieldsSeq(options) {
 		key, value, _ := strings.Cut(word, "=")
-		switch v := optionValue(value).(type) {
-		case string:
-			fmt.Fprintf(&b, "%s = %q\n", key, v)
-		case []any:
-			fmt.Fprintf(&b, "%s = [%q", key, v[0])
-			for _, one := range v[1:] {
-				fmt.Fprintf(&b, ", %q", one)
-			}
-			b.WriteString("]\n")
-		default:
-			fmt.Fprintf(&b, "%s = %v\n", key, v)
-		}
+		line, _ := toml.Marshal(map[string]any{key: optionValue(value)}) // of these types it succeeds
+		b.Write(line)
 	}
 	return b.String()
 }
@@ -276,18 +268,14 @@ const maxShown = 20
 
 // Error returns a line for each problem, at most maxShown.
 func (p Problems) Error() string {
-	var b strings.Builder
-	for i, one := range p {
-		if i == maxShown {
-			fmt.Fprintf(&b, "\n%s: and %d more", one.File, len(p)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(one.String())
+	var lines []string
+	for _, one := range p[:min(len(p), maxShown)] {
+		lines = append(lines, one.String())
 	}
-	return b.String()
+	if more := len(p) - maxShown; more > 0 {
+		lines = append(lines, fmt.Sprintf("%s: and %d more", p[0].File, more))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // notes collects problems and warnings while a file is read.

@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"dcs-tui/jobs"
@@ -212,11 +214,13 @@ func parseTags(items []string) (tags []string, err error) {
 }
 
 // keptPattern matches an item of `queues`.
-var keptPattern = regexp.MustCompile(`^(.*?\S)(?: slots=([1-9]\d{0,3}))?(?: gpus=([1-9]\d{0,3}))?$`)
+var keptPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(.*?\S)(?: slots=([1-9]\d{0,3}))?(?: gpus=([1-9]\d{0,3}))?$`)
+})
 
 func parseKept(items []string) (list []Kept, err error) {
 	for _, item := range items {
-		m := keptPattern.FindStringSubmatch(item)
+		m := keptPattern().FindStringSubmatch(item)
 		if m == nil || strings.Contains(m[1], "slots=") || strings.Contains(m[1], "gpus=") {
 			return nil, fmt.Errorf(`%q is none of "QUEUE", "QUEUE slots=N", "QUEUE gpus=N", and "QUEUE slots=N gpus=N"`, item)
 		}
@@ -325,30 +329,25 @@ func setSlots(d *draft, v any) error {
 }
 
 // slotRule combines `slots` and `reserve` of a host, own, with those of [defaults], def.
-// Without either, one core is reserved. A warning or an error concerns the host's own
-// `reserve`.
-func slotRule(def, own *draft) (rule SlotRule, warning string, err error) {
-	slots, reserve := own.slots, own.reserve
-	if slots == nil {
-		slots = def.slots
-	}
-	if reserve == nil {
-		reserve = def.reserve
-	}
+// Without either, one core is reserved. It reports what is wrong with the host's own `reserve`, which
+// is on that line.
+func (r *reader) slotRule(line int, def, own *draft) SlotRule {
+	slots, reserve := cmp.Or(own.slots, def.slots), cmp.Or(own.reserve, def.reserve)
 	switch {
 	case slots != nil && slots.fixed > 0:
 		if own.reserve != nil {
-			warning = fmt.Sprintf("reserve does nothing here: slots is the number %d", slots.fixed)
+			r.warn(line, "reserve does nothing here: slots is the number %d", slots.fixed)
 		}
-		return SlotRule{Fixed: slots.fixed}, warning, nil
+		return SlotRule{Fixed: slots.fixed}
 	case slots != nil && !slots.bare && own.reserve == nil:
-		return SlotRule{Less: slots.less}, "", nil
+		return SlotRule{Less: slots.less}
 	case slots != nil && !slots.bare && own.slots != nil && *own.reserve != slots.less:
-		return SlotRule{}, "", fmt.Errorf("reserve = %d contradicts slots = \"cores-%d\"; give only one of them", *own.reserve, slots.less)
+		r.bad(line, "reserve = %d contradicts slots = \"cores-%d\"; give only one of them", *own.reserve, slots.less)
+		return SlotRule{}
 	case reserve != nil:
-		return SlotRule{Less: *reserve}, "", nil
+		return SlotRule{Less: *reserve}
 	case slots != nil: // "cores", all of them
-		return SlotRule{}, "", nil
+		return SlotRule{}
 	}
-	return SlotRule{Less: 1}, "", nil
+	return SlotRule{Less: 1}
 }

@@ -29,8 +29,7 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 	}
 	var root map[string]any
 	if _, err := toml.Decode(string(data), &root); err != nil {
-		var pe toml.ParseError
-		if errors.As(err, &pe) {
+		if pe, ok := errors.AsType[toml.ParseError](err); ok {
 			line := pe.Position.Line
 			if at := pe.Position.Start; at > 0 && at <= len(data) { // Line is one too far when a line end was not expected
 				line = min(line, 1+bytes.Count(data[:at], []byte("\n")))
@@ -95,11 +94,7 @@ func (r *reader) root(root map[string]any) {
 	case nil:
 	case map[string]any:
 		r.apply(def, "defaults", 0, t)
-		if _, warning, err := slotRule(&draft{}, def); err != nil {
-			r.bad(r.at.line("defaults", 0, "reserve"), "%v", err)
-		} else if warning != "" {
-			r.warn(r.at.line("defaults", 0, "reserve"), "%s", warning)
-		}
+		r.slotRule(r.at.line("defaults", 0, "reserve"), &draft{}, def)
 	default:
 		r.bad(r.at.table("defaults", 0), "defaults must be a table, written [defaults] once")
 	}
@@ -219,12 +214,7 @@ func (r *reader) draft(def *draft, table string, n int, values map[string]any, r
 	before := len(r.problems)
 	own := &draft{table: table, host: def.host}
 	r.apply(own, table, n, values)
-	rule, warning, err := slotRule(def, own)
-	if err != nil {
-		r.bad(r.at.line(table, n, "reserve"), "%v", err)
-	} else if warning != "" {
-		r.warn(r.at.line(table, n, "reserve"), "%s", warning)
-	}
+	rule := r.slotRule(r.at.line(table, n, "reserve"), def, own)
 	var missing []string
 	for _, key := range required {
 		if _, given := values[key]; !given {

@@ -24,6 +24,23 @@ func parse(t *testing.T, text string) (*Inventory, []string) {
 	return inv, warnings
 }
 
+// writeFile writes a file, with its directories, and returns its path.
+func writeFile(t *testing.T, file, text string) string {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// refuse fails the test unless an inventory is refused with an error that contains want.
+func refuse(t *testing.T, text, want string) {
+	t.Helper()
+	if _, _, err := Parse([]byte(text), "hosts.toml"); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: got %v, want %q", text, err, want)
+	}
+}
+
 // TestDefaultsOfAHost checks every default, such as n - 1 slots on n cores.
 func TestDefaultsOfAHost(t *testing.T) {
 	inv, warnings := parse(t, "[[host]]\nname = \"melon4\"\n")
@@ -190,23 +207,10 @@ func TestFindInventory(t *testing.T) {
 			t.Errorf("FindInventory(%q) = %q, %v; want %q", flag, got, err, want)
 		}
 	}
-	write := func(file string) {
-		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte("[[host]]\nname='a'\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	find("", "")
-	inConfig := filepath.Join(config, "dcs-tui", "hosts.toml")
-	write(inConfig)
-	find("", inConfig)
-	write("hosts.toml")
-	find("", "hosts.toml")
-	write("other.toml")
-	find("other.toml", "other.toml")
+	find("", writeFile(t, filepath.Join(config, "dcs-tui", "hosts.toml"), ""))
+	find("", writeFile(t, "hosts.toml", ""))
+	find("other.toml", writeFile(t, "other.toml", ""))
 	if _, err := FindInventory("missing.toml"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing --hosts file: %v", err)
 	}
@@ -219,10 +223,7 @@ func TestFindInventory(t *testing.T) {
 }
 
 func TestLoad(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "h.toml")
-	if err := os.WriteFile(file, []byte("[[host]]\r\nname = 'a'\r\nport = 2222\r\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := writeFile(t, filepath.Join(t.TempDir(), "h.toml"), "[[host]]\r\nname = 'a'\r\nport = 2222\r\n")
 	inv, _, err := Load(file)
 	if err != nil || inv.File != file || inv.Hosts[0].Port != 2222 || inv.Hosts[0].File != file {
 		t.Errorf("%+v, %v", inv, err)
@@ -401,27 +402,26 @@ func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
 // TestQueues checks the slots and GPUs that a host keeps for queues, and that invalid values are
 // refused with file and line (K10).
 func TestQueues(t *testing.T) {
-	for _, tt := range []struct{ says, kept, wrong string }{
-		{`queues = "urgent"`, "urgent", ""},
-		{`queues = ["urgent", "late night slots=2 gpus=1", "x gpus=1"]`, "urgent, late night slots=2 gpus=1, x gpus=1", ""},
-		{`queues = []`, "", ""},
-		{`queues = ["a slots=3", "b slots=2"]`, "", "hosts.toml:4: queues: 5 slots are kept, and the host has 4"},
-		{`queues = "a gpus=3"`, "", "hosts.toml:4: queues: 3 GPUs are kept, and the host has 2"},
-		{`queues = "a slots=0"`, "", `hosts.toml:4: queues: "a slots=0" is none of "QUEUE"`},
-		{`queues = "a slots=1 slots=2"`, "", "is none of"},
-		{`queues = ["a", "a slots=1"]`, "", "hosts.toml:4: queues: the queue a is given twice"},
-		{`queues = "slots=2"`, "", `hosts.toml:4: queues: "slots=2" is none of`},
-		{`queues = 2`, "", "hosts.toml:4: queues: must be a text or a list of texts"},
+	const text = "[[host]]\nname = 'a'\nslots = 4\nqueues = %s\ngpus = 2\n"
+	for queues, want := range map[string]string{
+		`"urgent"`: "urgent",
+		`["urgent", "late night slots=2 gpus=1", "x gpus=1"]`: "urgent, late night slots=2 gpus=1, x gpus=1",
+		`[]`: "",
 	} {
-		inv, _, err := Parse(fmt.Appendf(nil, "[[host]]\nname = 'a'\nslots = 4\n%s\ngpus = 2\n", tt.says), "hosts.toml")
-		switch {
-		case tt.wrong != "":
-			if err == nil || !strings.Contains(err.Error(), tt.wrong) {
-				t.Errorf("%s: %v, want %s", tt.says, err, tt.wrong)
-			}
-		case err != nil || inv.Hosts[0].KeptText() != tt.kept:
-			t.Errorf("%s: %v, %v", tt.says, inv, err)
+		if inv, _ := parse(t, fmt.Sprintf(text, queues)); inv.Hosts[0].KeptText() != want {
+			t.Errorf("%s: got %q, want %q", queues, inv.Hosts[0].KeptText(), want)
 		}
+	}
+	for queues, want := range map[string]string{
+		`["a slots=3", "b slots=2"]`: "5 slots are kept, and the host has 4",
+		`"a gpus=3"`:                 "3 GPUs are kept, and the host has 2",
+		`"a slots=0"`:                `"a slots=0" is none of "QUEUE"`,
+		`"a slots=1 slots=2"`:        `"a slots=1 slots=2" is none of`,
+		`["a", "a slots=1"]`:         "the queue a is given twice",
+		`"slots=2"`:                  `"slots=2" is none of`,
+		`2`:                          "must be a text or a list of texts",
+	} {
+		refuse(t, fmt.Sprintf(text, queues), "hosts.toml:4: queues: "+want)
 	}
 }
 
@@ -444,28 +444,22 @@ func TestIsOpenTo(t *testing.T) {
 // TestInventoryTokens checks the counts of [tokens] (T7).
 func TestInventoryTokens(t *testing.T) {
 	text := "[tokens]\nmatlab = 5\nansys = 0\n[[host]]\nname = 'a'\n"
-	inv, _, err := Parse([]byte(text), "hosts.toml")
-	if err != nil || fmt.Sprint(inv.TokensWith([]jobs.Token{{Name: "ansys", Count: 2}})) != "[ansys:2 matlab:5]" {
-		t.Errorf("%+v, %v", inv, err)
+	inv, _ := parse(t, text)
+	if got := fmt.Sprint(inv.TokensWith([]jobs.Token{{Name: "ansys", Count: 2}})); got != "[ansys:2 matlab:5]" {
+		t.Errorf("got %s, want [ansys:2 matlab:5]", got)
 	}
 	for says, wrong := range map[string]string{
 		"matlab = -1": "hosts.toml:2: matlab: must be from 0 to 1000000", "matlab = '5'": "hosts.toml:2: matlab: must be a whole number",
 		"'a b' = 1": `hosts.toml:2: a b: "a b" is not a name of tokens`,
 	} {
-		_, _, err := Parse([]byte(strings.Replace(text, "matlab = 5", says, 1)), "hosts.toml")
-		if err == nil || !strings.Contains(err.Error(), wrong) {
-			t.Errorf("%s: %v, want %s", says, err, wrong)
-		}
+		refuse(t, strings.Replace(text, "matlab = 5", says, 1), wrong)
 	}
 }
 
 // TestParseLogins checks that an inventory may be a plain list in the syntax of GNU parallel's
 // --sshloginfile.
 func TestParseLogins(t *testing.T) {
-	inv, _, err := Parse([]byte("# our room\nws01\n 8/ada@ws02:2222 # big\n\n4/ws[03-04]\n1/:\n"), "nodes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	inv, _ := parse(t, "# our room\nws01\n 8/ada@ws02:2222 # big\n\n4/ws[03-04]\n1/:\n")
 	local := Local().Hosts[0].Name
 	want := []Host{
 		{Name: "ws01", Addresses: []string{"ws01"}, Slots: SlotRule{Less: 1}, Link: "ssh", Line: 2},
@@ -488,26 +482,21 @@ func TestParseLogins(t *testing.T) {
 
 func TestParseLoginsRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"ws01\nssh -p 22 ws02\n", `f:2: "ssh -p 22 ws02" has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config`},
-		{"0/ws01\n", `f:1: "0/ws01" does not begin with a number of slots from 1 to 4096: a login is [SLOTS/][USER@]HOST[:PORT]`},
-		{"ws01\n2/ws01\n", "f:2: the host ws01 is given twice, first on line 1"},
-		{"-oProxyCommand\n", `f:1: the host name "-oProxyCommand" starts with "-"; start it with a letter or digit`},
-		{"-x@ws01\n", `f:1: "-x@ws01" has no user before the @`},
-		{"ws01:0\n", `f:1: "0" is not a port from 1 to 65535`},
+		{"ws01\nssh -p 22 ws02\n", `hosts.toml:2: "ssh -p 22 ws02" has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config`},
+		{"0/ws01\n", `hosts.toml:1: "0/ws01" does not begin with a number of slots from 1 to 4096: a login is [SLOTS/][USER@]HOST[:PORT]`},
+		{"ws01\n2/ws01\n", "hosts.toml:2: the host ws01 is given twice, first on line 1"},
+		{"-oProxyCommand\n", `hosts.toml:1: the host name "-oProxyCommand" starts with "-"; start it with a letter or digit`},
+		{"-x@ws01\n", `hosts.toml:1: "-x@ws01" has no user before the @`},
+		{"ws01:0\n", `hosts.toml:1: "0" is not a port from 1 to 65535`},
 	} {
-		if _, _, err := Parse([]byte(c.text), "f"); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("Parse(%q) = %v, want %s", c.text, err, c.want)
-		}
+		refuse(t, c.text, c.want)
 	}
 }
 
 // TestAdd checks that a host that is added on request has the defaults of the inventory and its own
 // options, and that the text that is saved for it yields the same host.
 func TestAdd(t *testing.T) {
-	inv, _, err := Parse([]byte("[defaults]\nslots = 7\nnice = 3\n[[host]]\nname = \"a\"\n"), "hosts.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	inv, _ := parse(t, "[defaults]\nslots = 7\nnice = 3\n[[host]]\nname = \"a\"\n")
 	for _, c := range []struct {
 		name, options string
 		want          Host // only the fields that the test compares
@@ -538,10 +527,8 @@ func TestAdd(t *testing.T) {
 		if h.Slots != c.want.Slots || h.Nice != c.want.Nice || strings.Join(h.Addresses, " ") != strings.Join(c.want.Addresses, " ") || strings.Join(h.Tags, " ") != strings.Join(c.want.Tags, " ") {
 			t.Errorf("%s %s: %+v, want %+v", c.name, c.options, *h, c.want)
 		}
-		again, _, err := Parse([]byte(inv.Text+AddedText(c.name, c.options)), "hosts.toml")
-		if err != nil {
-			t.Errorf("%s %s: its text: %v", c.name, c.options, err)
-		} else if kept := again.Find("b"); kept == nil || !kept.Same(h) {
+		again, _ := parse(t, inv.Text+AddedText(c.name, c.options))
+		if kept := again.Find("b"); kept == nil || !kept.Same(h) {
 			t.Errorf("%s %s: its text gives %+v, want %+v", c.name, c.options, kept, *h)
 		}
 	}
@@ -576,14 +563,8 @@ func TestWith(t *testing.T) {
 // TestTOML checks that hosts can be appended to a list of logins, and to the inventory of a run
 // without a file.
 func TestTOML(t *testing.T) {
-	logins, _, err := Parse([]byte("# ours\n4/me@ws1:2222\nws[2-3]\n"), "nodes")
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, _, err := Parse([]byte(logins.TOML()+AddedText("ws4", "slots=2")), "nodes")
-	if err != nil {
-		t.Fatalf("%v\n%s", err, logins.TOML())
-	}
+	logins, _ := parse(t, "# ours\n4/me@ws1:2222\nws[2-3]\n")
+	again, _ := parse(t, logins.TOML()+AddedText("ws4", "slots=2"))
 	if len(again.Hosts) != 4 {
 		t.Fatalf("%d hosts, want 4", len(again.Hosts))
 	}
@@ -592,12 +573,12 @@ func TestTOML(t *testing.T) {
 			t.Errorf("%+v, want %+v", *again.Hosts[i], *h)
 		}
 	}
-	alone, _, err := Parse([]byte(Local().TOML()), "hosts.toml")
-	if err != nil || len(alone.Hosts) != 1 || alone.Hosts[0].Link != "local" {
-		t.Errorf("this machine: %v, %+v", err, alone)
+	alone, _ := parse(t, Local().TOML())
+	if len(alone.Hosts) != 1 || alone.Hosts[0].Link != "local" {
+		t.Errorf("this machine: %+v", alone)
 	}
 	text := "[[host]]\nname = \"a\"\n"
-	if inv, _, err := Parse([]byte(text), "hosts.toml"); err != nil || inv.TOML() != text {
-		t.Errorf("the text of a file is not kept: %v", err)
+	if inv, _ := parse(t, text); inv.TOML() != text {
+		t.Errorf("the text of a file is not kept: %q", inv.TOML())
 	}
 }

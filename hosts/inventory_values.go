@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"dcs-tui/jobs"
@@ -233,61 +235,41 @@ func timeOfDay(s string) (time.Duration, bool) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err == nil
 }
 
+// shellToken matches blanks, a text in quotes, a quoted character, bare text, or a single character.
+var shellToken = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)[ \t\r\n]+|'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^ \t\r\n'"\\|&;<>$\x60()]+|.`)
+})
+
+// escaped matches a quoted character in "…".
+var escaped = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\(["\\$\x60])`) })
+
 // splitWords splits a command into words as a shell does: blanks separate words, '…' is
 // literal, and in "…" and bare text a backslash quotes. Nothing is expanded, so bare shell
 // operators are an error.
-func splitWords(s string) ([]string, error) {
-	var words []string
-	var word strings.Builder
+func splitWords(s string) (words []string, err error) {
 	started := false
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		switch {
+	for _, token := range shellToken().FindAllString(s, -1) {
+		switch c := token[0]; {
 		case strings.IndexByte(" \t\r\n", c) >= 0:
-			if started {
-				words = append(words, word.String())
-				word.Reset()
-				started = false
-			}
-		case c == '\'' || c == '"':
-			started = true
-			end := quoted(s[i+1:], c, &word)
-			if end < 0 {
-				return nil, fmt.Errorf("the command %q has a quote %c that is not closed", s, c)
-			}
-			i += end
-		case c == '\\':
-			if i++; i == len(s) {
-				return nil, fmt.Errorf("the command %q ends in a backslash", s)
-			}
-			started = true
-			word.WriteByte(s[i])
+			started = false
+			continue
+		case token == "'", token == `"`:
+			return nil, fmt.Errorf("the command %q has a quote %c that is not closed", s, c)
+		case token == `\`:
+			return nil, fmt.Errorf("the command %q ends in a backslash", s)
 		case strings.IndexByte("|&;<>$`()", c) >= 0:
 			return nil, fmt.Errorf("the command %q contains %q, but no shell reads it; use sh -c '…' or quote it", s, c)
-		default:
-			started = true
-			word.WriteByte(c)
+		case c == '\'':
+			token = token[1 : len(token)-1]
+		case c == '"':
+			token = escaped().ReplaceAllString(token[1:len(token)-1], "$1")
+		case c == '\\':
+			token = token[1:]
 		}
-	}
-	if started {
-		words = append(words, word.String())
+		if !started {
+			started, words = true, append(words, "")
+		}
+		words[len(words)-1] += token
 	}
 	return words, nil
-}
-
-// quoted adds to word what precedes the closing quote. It returns the number of bytes up to and
-// including the quote, or -1 if there is none.
-func quoted(s string, quote byte, word *strings.Builder) int {
-	for i := 0; i < len(s); i++ {
-		switch {
-		case s[i] == quote:
-			return i + 1
-		case s[i] == '\\' && quote == '"' && i+1 < len(s) && strings.IndexByte("\"\\$`", s[i+1]) >= 0:
-			i++
-			word.WriteByte(s[i])
-		default:
-			word.WriteByte(s[i])
-		}
-	}
-	return -1
 }

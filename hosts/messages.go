@@ -10,8 +10,8 @@ import (
 const ProtocolVersion = 1
 
 // Message is a message between dispatcher and helper. Package helper encodes it as a frame
-// with all exported fields. Word is the word of the frame.
-type Message interface{ Word() string }
+// with all exported fields. Kind is the word in the frame that names its type.
+type Message interface{ Kind() string }
 
 // ---- dispatcher to host ----
 
@@ -23,7 +23,10 @@ type Open struct {
 	Host    string // inventory name; the helper's directories carry it
 	Epoch   int
 	// Absolute path on the dispatcher's machine; "": the helper does not look for it.
-	RunDir       string
+	RunDir string
+	// RunDir was a mirror. A host that shares the directory from which it was made keeps its
+	// attempts there.
+	Mirrored     bool
 	Nonce        string // content of RunDir/nonce, which proves that the directory is shared
 	WorkDir      string // "": ~/.dcs-tui
 	ShareDir     string // holds the locks of GPUs; "": /var/tmp/dcs-share
@@ -54,8 +57,29 @@ type Open struct {
 	Reads bool
 	// Standby requests that the helper starts a standby dispatcher of the run in RunDir in
 	// the background, and then ends. Only Version, Run, Host, Nonce, WorkDir and Env are
-	// used; Env is added to the environment of the standby.
+	// used; Env is added to the environment of the standby. If the host does not see RunDir and
+	// Mirror is set, the helper receives a mirror of the run directory instead.
 	Standby bool
+	Mirror  *OpenMirror
+	// Ballot requests a helper that only answers this ballot, in its hello.
+	Ballot *Ballot
+}
+
+// OpenMirror describes the mirror that a helper receives. Package mirror has the protocol.
+type OpenMirror struct {
+	Generation string
+	Epoch      int    // of the sender
+	Boot       string // boot id of the sender's machine
+	Exists     bool   // the mirror was begun before
+}
+
+// Ballot is a request to a voter of a generation of mirrors, or its answer. Without a Choice it
+// makes the host a voter of the generation.
+type Ballot struct {
+	Generation string
+	Epoch      int    // of the dispatcher that begins the generation; not in a vote
+	Choice     string // asked for; in an answer the vote that the voter has cast
+	Voter      string // in an answer: the id of the voter; "": the host has no vote
 }
 
 // Ping keeps the helper alive and extends the lease. Until LeaseUptime, in the host's own
@@ -132,9 +156,9 @@ type Probe struct {
 	Attempts []jobs.AttemptID
 }
 
-// Look asks for what the directory of this host's attempts contains of attempts of another
-// host, which cannot be asked now. It is answered by one Looked.
-type Look struct {
+// Inspect asks for what the directory of this host's attempts contains of attempts of another
+// host, which cannot be asked now. It is answered by one Inspected.
+type Inspect struct {
 	Host     string // the other host
 	Attempts []jobs.AttemptID
 }
@@ -176,6 +200,26 @@ type Piece struct {
 	Bulk []byte `json:"-"`
 }
 
+// Store writes pieces of files to a mirror, in this order, durably. It is answered by a Stored.
+type Store struct {
+	ID     int64
+	Pieces []StorePiece
+	// Describe is the new content of mirror.json, written after the pieces; nil: unchanged.
+	Describe []byte
+	Remove   bool // the mirror is not needed any more
+	Check    bool // Stored.Watched is wanted
+}
+
+// StorePiece is a piece of a file of a run directory.
+type StorePiece struct {
+	Name   string // relative to the run directory
+	Offset int64  // WholeFile: Bulk replaces the file
+	Bulk   []byte `json:"-"`
+}
+
+// WholeFile is the Offset of a StorePiece that replaces a file.
+const WholeFile = -1
+
 // Returned reports that the outcomes of attempts and the files that they return are durable.
 // The host may remove their directories.
 type Returned struct{ Attempts []jobs.AttemptID }
@@ -202,7 +246,7 @@ type Hello struct {
 	// LockedGPUs are the devices that jobs of any run or user hold, HalfGPUs those of
 	// which half is free.
 	LockedGPUs, HalfGPUs []int
-	Sharing              *Sharing // as in Beat, if the run wanted all slots
+	Sharing              *Sharing // as in Heartbeat, if the run wanted all slots
 	Owner                Owner
 	Slots                int  // by the rule of Open
 	Shared               bool // the host sees the dispatcher's run directory
@@ -220,9 +264,11 @@ type Hello struct {
 	ZoneSeconds int
 	// Why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends.
 	Error string
-	// No job may be launched before a Beat without Receives, because files that every job gets are
-	// missing.
+	// No job may be launched before a Heartbeat without Receives, because files that every job gets
+	// are missing.
 	Receives bool
+	Mirrors  bool    // the helper receives a mirror of the run directory in Dir
+	Ballot   *Ballot // answers Open.Ballot
 	// Error may pass (full, quota, read-only, stale handle, I/O error), so a retry makes sense.
 	Passing bool
 }
@@ -233,9 +279,9 @@ type Owner struct {
 	Suspend bool   // running jobs are suspended
 }
 
-// Beat is the heartbeat. It is sent every 3 s, even while file systems hang, and once right
+// Heartbeat is the heartbeat. It is sent every 3 s, even while file systems hang, and once right
 // after the hello.
-type Beat struct {
+type Heartbeat struct {
 	// The first, whose Busy and Ours include the start of the helper itself.
 	Early    bool  `json:",omitempty"`
 	Seq      int64 // of the latest Ping received
@@ -360,8 +406,8 @@ type ProbedJob struct {
 	Why     string         `json:"w,omitempty"`
 }
 
-// Looked answers a Look.
-type Looked struct {
+// Inspected answers an Inspect.
+type Inspected struct {
 	Host string
 	Jobs []ExitedJob // those with a complete sentinel
 	// Those with a claim of the host and no sentinel: they have started, or are about to.
@@ -370,8 +416,8 @@ type Looked struct {
 	Never []jobs.AttemptID
 	// Content of the host's heartbeat file, which changes while the host is alive; "": there is
 	// none.
-	Beat string
-	Why  string // why part of the directory could not be read; "": all was read
+	Heartbeat string
+	Why       string // why part of the directory could not be read; "": all was read
 }
 
 // Listed answers a List, in one or more parts: what a Probe would find of each attempt.
@@ -411,31 +457,44 @@ type Chunk struct {
 	Bulk   []byte `json:"-"`
 }
 
-// Word returns the word of the frame.
-func (Open) Word() string      { return "open" }
-func (Ping) Word() string      { return "ping" }
-func (Launch) Word() string    { return "launch" }
-func (Limit) Word() string     { return "limit" }
-func (Share) Word() string     { return "share" }
-func (Withdraw) Word() string  { return "withdraw" }
-func (Kill) Word() string      { return "kill" }
-func (Probe) Word() string     { return "probe" }
-func (Look) Word() string      { return "look" }
-func (List) Word() string      { return "list" }
-func (Read) Word() string      { return "read" }
-func (Bye) Word() string       { return "bye" }
-func (Hello) Word() string     { return "hello" }
-func (Beat) Word() string      { return "beat" }
-func (Started) Word() string   { return "started" }
-func (Exits) Word() string     { return "exits" }
-func (Withdrawn) Word() string { return "withdrawn" }
-func (Refused) Word() string   { return "refused" }
-func (Probed) Word() string    { return "probed" }
-func (Looked) Word() string    { return "looked" }
-func (Listed) Word() string    { return "listed" }
-func (Trouble) Word() string   { return "trouble" }
-func (Chunk) Word() string     { return "chunk" }
-func (Want) Word() string      { return "want" }
-func (Piece) Word() string     { return "piece" }
-func (Resend) Word() string    { return "resend" }
-func (Returned) Word() string  { return "returned" }
+// Stored answers a Store.
+type Stored struct {
+	ID       int64
+	FencedBy int    // epoch of the dispatcher that has taken over the mirror; 0: none
+	Why      string // why nothing is known to be durable; "": everything is
+	Asking   bool   // the standby there has asked for votes
+	Watched  bool   // a standby watches there
+	// NoStandby is why no standby could be started there; "": one watches, or none was requested.
+	NoStandby string
+}
+
+// Kind returns the kind of the frame.
+func (Open) Kind() string      { return "open" }
+func (Ping) Kind() string      { return "ping" }
+func (Launch) Kind() string    { return "launch" }
+func (Limit) Kind() string     { return "limit" }
+func (Share) Kind() string     { return "share" }
+func (Withdraw) Kind() string  { return "withdraw" }
+func (Kill) Kind() string      { return "kill" }
+func (Probe) Kind() string     { return "probe" }
+func (Inspect) Kind() string   { return "inspect" }
+func (List) Kind() string      { return "list" }
+func (Read) Kind() string      { return "read" }
+func (Bye) Kind() string       { return "bye" }
+func (Hello) Kind() string     { return "hello" }
+func (Heartbeat) Kind() string { return "heartbeat" }
+func (Started) Kind() string   { return "started" }
+func (Exits) Kind() string     { return "exits" }
+func (Withdrawn) Kind() string { return "withdrawn" }
+func (Refused) Kind() string   { return "refused" }
+func (Probed) Kind() string    { return "probed" }
+func (Inspected) Kind() string { return "inspected" }
+func (Listed) Kind() string    { return "listed" }
+func (Trouble) Kind() string   { return "trouble" }
+func (Chunk) Kind() string     { return "chunk" }
+func (Want) Kind() string      { return "want" }
+func (Piece) Kind() string     { return "piece" }
+func (Resend) Kind() string    { return "resend" }
+func (Store) Kind() string     { return "store" }
+func (Stored) Kind() string    { return "stored" }
+func (Returned) Kind() string  { return "returned" }

@@ -115,8 +115,6 @@ func TestSlurmKeys(t *testing.T) {
 		"[[provider]]\nname = 'c'\ncreate = 'c'\nlist = 'l'\nterminate = 't'\nmax = 1\naccount = 'p'\n": `account belongs in a [[provider]] with type = "slurm"`,
 		"[[host]]\nname = 'a'\nlink = 'srun'\n":                                                         "neither",
 	} {
-		if _, _, err := Parse([]byte(keys), "hosts.toml"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", keys, err, want)
-		}
+		refuse(t, keys, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // MaxHosts is the maximum number of hosts in an inventory. A larger range, such as
@@ -17,58 +18,39 @@ const MaxHosts = 10000
 // leading zeros determines the width. The order is that of the text, and the last bracket
 // varies fastest. A pattern without brackets stands for itself.
 func Expand(pattern string) ([]string, error) {
-	var fixed []string   // text before each bracket
-	var sets [][]segment // content of each bracket
-	total := 1
-	rest := pattern
-	for {
-		open := strings.IndexByte(rest, '[')
-		if open < 0 {
-			if strings.IndexByte(rest, ']') >= 0 {
-				return nil, fmt.Errorf("%s has a ] without a [", strconv.Quote(pattern))
-			}
-			break
-		}
-		end := strings.IndexByte(rest, ']')
-		if end < open {
-			return nil, fmt.Errorf("%s: brackets do not match", strconv.Quote(pattern))
-		}
-		segs, n, err := parseSegments(rest[open+1 : end])
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", strconv.Quote(pattern), err)
-		}
-		if total *= n; total > MaxHosts {
-			return nil, fmt.Errorf("%s stands for more than %d hosts", strconv.Quote(pattern), MaxHosts)
-		}
-		fixed, sets, rest = append(fixed, rest[:open]), append(sets, segs), rest[end+1:]
-	}
 	names := []string{""}
-	for i, segs := range sets {
-		next := make([]string, 0, total)
-		for _, n := range names {
-			for _, s := range segs {
-				for k := s.from; k <= s.to; k++ {
-					next = append(next, fmt.Sprintf("%s%s%0*d", n, fixed[i], s.width, k))
-				}
+	for rest := pattern; ; {
+		open, end := strings.IndexByte(rest, '['), strings.IndexByte(rest, ']')
+		switch {
+		case open < 0 && end < 0:
+			for i := range names {
+				names[i] += rest
+			}
+			return names, nil
+		case open < 0:
+			return nil, fmt.Errorf("%q has a ] without a [", pattern)
+		case end < open:
+			return nil, fmt.Errorf("%q: brackets do not match", pattern)
+		}
+		numbers, err := expandNumbers(rest[open+1 : end])
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", pattern, err)
+		}
+		if len(names)*len(numbers) > MaxHosts {
+			return nil, fmt.Errorf("%q stands for more than %d hosts", pattern, MaxHosts)
+		}
+		var longer []string
+		for _, name := range names {
+			for _, number := range numbers {
+				longer = append(longer, name+rest[:open]+number)
 			}
 		}
-		names = next
+		names, rest = longer, rest[end+1:]
 	}
-	for i := range names {
-		names[i] += rest
-	}
-	return names, nil
 }
 
-// segment is one part of a bracket: 7 or 05-12.
-type segment struct {
-	from, to int
-	width    int // of the numbers, with leading zeros
-}
-
-func parseSegments(text string) ([]segment, int, error) {
-	var segs []segment
-	total := 0
+// expandNumbers expands the content of a bracket: 7, 05-12, or several of them.
+func expandNumbers(text string) (numbers []string, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		part = strings.TrimSpace(part)
 		low, high, isRange := strings.Cut(part, "-")
@@ -78,42 +60,39 @@ func parseSegments(text string) ([]segment, int, error) {
 		low, high = strings.TrimSpace(low), strings.TrimSpace(high)
 		from, err := rangeNumber(low)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		to, err := rangeNumber(high)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		if to < from {
-			return nil, 0, fmt.Errorf("the range [%s] runs backwards", part)
+		switch {
+		case to < from:
+			return nil, fmt.Errorf("the range [%s] runs backwards", part)
+		case len(high) > 1 && high[0] == '0' && len(high) != len(low):
+			return nil, fmt.Errorf("the ends of the range [%s] differ in width", part)
+		case len(numbers)+to-from >= MaxHosts:
+			return nil, fmt.Errorf("the range [%s] stands for more than %d hosts", part, MaxHosts)
 		}
 		width := 0
-		if len(low) > 1 && low[0] == '0' {
+		if low[0] == '0' {
 			width = len(low)
 		}
-		if len(high) > 1 && high[0] == '0' && len(high) != len(low) {
-			return nil, 0, fmt.Errorf("the ends of the range [%s] differ in width", part)
+		for k := from; k <= to; k++ {
+			numbers = append(numbers, fmt.Sprintf("%0*d", width, k))
 		}
-		if n := to - from + 1; n > MaxHosts || total+n > MaxHosts {
-			return nil, 0, fmt.Errorf("the range [%s] stands for more than %d hosts", part, MaxHosts)
-		}
-		total += to - from + 1
-		segs = append(segs, segment{from, to, width})
 	}
-	return segs, total, nil
+	return numbers, nil
 }
 
 func rangeNumber(s string) (int, error) {
-	if s == "" {
+	switch {
+	case s == "":
 		return 0, fmt.Errorf("a number is missing in the brackets (write node[01-12] or ws[1,3,5-7])")
-	}
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' {
-			return 0, fmt.Errorf("%s in the brackets is not a number", strconv.Quote(s))
-		}
-	}
-	if len(s) > 9 {
-		return 0, fmt.Errorf("the number %s in the brackets is too long", strconv.Quote(s))
+	case strings.Trim(s, "0123456789") != "":
+		return 0, fmt.Errorf("%q in the brackets is not a number", s)
+	case len(s) > 9:
+		return 0, fmt.Errorf("the number %q in the brackets is too long", s)
 	}
 	return strconv.Atoi(s)
 }
@@ -146,7 +125,7 @@ const maxName = 63
 
 // numbered matches a name with a number in its first label, such as node01.lab, and splits
 // it at the last of them.
-var numbered = regexp.MustCompile(`^([^.]*?)(\d{1,9})([^0-9.]*(?:\..*)?)$`)
+var numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^.]*?)(\d{1,9})([^0-9.]*(?:\..*)?)$`) })
 
 // Fold is the inverse of Expand. It returns patterns for names, each in the position of its
 // first name.
@@ -157,7 +136,7 @@ func Fold(names []string) []string {
 	for _, name := range names {
 		p := part{before: name}
 		if len(name) > maxName { // not the name of a host, and matching would take long
-		} else if m := numbered.FindStringSubmatch(name); m != nil {
+		} else if m := numbered().FindStringSubmatch(name); m != nil {
 			p = part{m[1], m[3]}
 			numbers[p] = append(numbers[p], m[2])
 		}

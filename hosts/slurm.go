@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"dcs-tui/jobs"
@@ -178,50 +180,39 @@ func timeLeft(s string) (time.Duration, error) {
 	case "UNLIMITED", "NOT_SET", "INVALID", "N/A":
 		return 0, nil
 	}
-	days, clock, dated := strings.Cut(s, "-")
-	if !dated {
-		days, clock = "0", s
-	}
-	if strings.Count(clock, ":") == 1 {
-		clock = "0:" + clock
-	}
-	parts := append([]string{days}, strings.Split(clock, ":")...)
-	units := []int{24, 24, 60, 60} // that make up the unit before
-	if len(parts) != len(units) {
+	m := remaining().FindStringSubmatch(s)
+	if m == nil {
 		return 0, fmt.Errorf("%q is not a time that is left", s)
 	}
-	total := 0
-	for i, part := range parts {
-		n, err := strconv.ParseUint(part, 10, 20)
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a time that is left", s)
-		}
-		total = total*units[i] + int(n)
+	var n [4]int
+	for i := range n {
+		n[i], _ = strconv.Atoi(m[i+1]) // a part that is missing is 0
 	}
-	return max(time.Second, time.Duration(total)*time.Second), nil
+	seconds := ((n[0]*24+n[1])*60+n[2])*60 + n[3]
+	return max(time.Second, time.Duration(seconds)*time.Second), nil
 }
 
+// remaining matches a time as squeue prints it.
+var remaining = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,6}):(\d{1,6})$`)
+})
+
+// nodePattern matches one node, or a range of nodes, in a list.
+var nodePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:\[[^\]]*\]|[^\[,])+`) })
+
 // nodeNames expands a list of nodes such as a[01-03,7],login2.
-func nodeNames(list string) ([]string, error) {
-	var names []string
-	depth, from := 0, 0
-	for i, r := range list + "," {
-		switch {
-		case r == '[':
-			depth++
-		case r == ']':
-			depth--
-		case r == ',' && depth == 0:
-			if i == from {
-				return nil, fmt.Errorf("%q is not a list of nodes", list)
-			}
-			some, err := Expand(list[from:i])
-			if err != nil {
-				return nil, err
-			}
-			if names, from = append(names, some...), i+1; len(names) > MaxHosts {
-				return nil, fmt.Errorf("%q are more than %d nodes", list, MaxHosts)
-			}
+func nodeNames(list string) (names []string, err error) {
+	patterns := nodePattern().FindAllString(list, -1)
+	if list == "" || strings.Join(patterns, ",") != list {
+		return nil, fmt.Errorf("%q is not a list of nodes", list)
+	}
+	for _, pattern := range patterns {
+		some, err := Expand(pattern)
+		if err != nil {
+			return nil, err
+		}
+		if names = append(names, some...); len(names) > MaxHosts {
+			return nil, fmt.Errorf("%q are more than %d nodes", list, MaxHosts)
 		}
 	}
 	return names, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -151,34 +152,28 @@ func (s *Spec) Same(o *Spec) bool {
 // String describes the change for people, not yet sanitized: "timeout 2h0m0s, tries 5".
 func (c *Change) String() string {
 	var parts []string
-	say := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
 	if c.Command != nil {
 		short := *c.Command
 		if len(short) > 100 {
 			short = strings.ToValidUTF8(short[:100], "") + "…"
 		}
-		say("command %s", short)
+		parts = append(parts, "command "+short)
 	}
 	if c.Name != nil {
-		say("name %s", *c.Name)
+		parts = append(parts, "name "+*c.Name)
 	}
-	if c.Timeout != nil {
-		say("timeout %s", *c.Timeout)
-	}
-	if c.MemBytes != nil {
-		say("mem %s", FormatSize(*c.MemBytes))
-	}
-	if c.Tries != nil {
-		say("tries %d", *c.Tries)
-	}
-	if c.Slots != nil {
-		say("slots %d", *c.Slots)
-	}
-	if c.GPUs != nil {
-		say("gpus %s", *c.GPUs)
-	}
-	if c.Tags != nil {
-		say("tags %s", strings.Join(*c.Tags, ","))
-	}
+	describe(&parts, "timeout", c.Timeout, time.Duration.String)
+	describe(&parts, "mem", c.MemBytes, FormatSize)
+	describe(&parts, "tries", c.Tries, strconv.Itoa)
+	describe(&parts, "slots", c.Slots, strconv.Itoa)
+	describe(&parts, "gpus", c.GPUs, GPUs.String)
+	describe(&parts, "tags", c.Tags, func(tags []string) string { return strings.Join(tags, ",") })
 	return strings.Join(parts, ", ")
+}
+
+// describe adds the key and the value of a field that is set.
+func describe[T any](parts *[]string, key string, value *T, text func(T) string) {
+	if value != nil {
+		*parts = append(*parts, key+" "+text(*value))
+	}
 }

@@ -22,14 +22,11 @@ func Fold(t *Table, r *Record) error {
 		return nil
 	case KindEvent:
 		if r.Count > 0 && r.Job > 0 && int(r.Job) <= t.NumJobs() {
-			if t.Late == nil {
-				t.Late = map[ID]int32{}
-			}
-			t.Late[r.Job] = int32(r.Count)
+			insert(&t.Late, r.Job, int32(r.Count))
 		}
 		return nil
 	case KindHost:
-		return t.wish(r)
+		return t.setHost(r)
 	case KindInstance:
 		return t.instance(r)
 	case KindMachine:
@@ -64,10 +61,7 @@ func Fold(t *Table, r *Record) error {
 	case KindAccepted:
 		return t.accept(r)
 	case KindRequest:
-		if t.Requests == nil {
-			t.Requests = map[string]bool{}
-		}
-		t.Requests[r.Request] = true
+		insert(&t.Requests, r.Request, true)
 		t.CanceledAll = t.CanceledAll || r.How == CanceledAll
 		return nil
 	case KindClosed:
@@ -117,16 +111,10 @@ func Fold(t *Table, r *Record) error {
 			return fmt.Errorf("job %d is %s: there is nothing to end", r.Job, j.State)
 		}
 		if r.How == ThenRequeue {
-			if t.Requeues == nil {
-				t.Requeues = map[ID]bool{}
-			}
-			t.Requeues[r.Job] = true
+			insert(&t.Requeues, r.Job, true)
 			return nil
 		}
-		if t.Cancels == nil {
-			t.Cancels = map[ID]Cancel{}
-		}
-		t.Cancels[r.Job] = Cancel{r.Reason, r.Request}
+		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request})
 		t.dropRequeue(r.Job)
 		return nil
 	case KindPriority:
@@ -134,6 +122,14 @@ func Fold(t *Table, r *Record) error {
 		return nil
 	}
 	return fmt.Errorf("unknown record kind %q", r.Kind)
+}
+
+// insert sets an entry of a map, which may be nil.
+func insert[K comparable, V any](m *map[K]V, key K, value V) {
+	if *m == nil {
+		*m = map[K]V{}
+	}
+	(*m)[key] = value
 }
 
 // sound returns an error for a record that no state of the table could make valid. A record must
@@ -213,10 +209,25 @@ func (t *Table) launch(j *Job, r *Record) error {
 	if r.N != len(j.Attempts)+1 {
 		return fmt.Errorf("attempt %s does not follow %d earlier ones", r.Attempt(), len(j.Attempts))
 	}
-	j.Attempts = append(j.Attempts, &Attempt{ID: r.Attempt(), Host: r.Host, Machine: t.At[r.Host], Launched: r.At, Round: j.Round})
+	j.addAttempt(Attempt{ID: r.Attempt(), Host: r.Host, Machine: t.At[r.Host], Launched: r.At, Round: j.Round})
 	j.Retry = 0
 	t.set(j, Running)
 	return nil
+}
+
+// addAttempt appends an attempt. The first one shares an allocation with the list, because most of
+// a million jobs have one attempt.
+func (j *Job) addAttempt(a Attempt) {
+	if j.Attempts != nil {
+		j.Attempts = append(j.Attempts, new(a))
+		return
+	}
+	first := &struct {
+		attempt Attempt
+		list    [1]*Attempt
+	}{attempt: a}
+	first.list[0] = &first.attempt
+	j.Attempts = first.list[:]
 }
 
 // maxGap is the maximum number of attempt numbers that a record may skip after damage.
@@ -240,8 +251,7 @@ func (t *Table) relaunch(j *Job, r *Record) bool {
 		return true
 	}
 	for k := n + 1; k < r.N; k++ {
-		j.Attempts = append(j.Attempts, &Attempt{ID: AttemptID{r.Job, k}, Launched: r.At, Round: j.Round, State: AttemptLost,
-			Reason: "no record of it is left"})
+		j.addAttempt(Attempt{ID: AttemptID{r.Job, k}, Launched: r.At, Round: j.Round, State: AttemptLost, Reason: "no record of it is left"})
 	}
 	return false
 }

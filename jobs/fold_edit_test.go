@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,19 +13,6 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// threeJobs returns a table with three accepted jobs, and a function that folds records into it.
-func threeJobs(t *testing.T) (*jobs.Table, func(r jobs.Record)) {
-	table := &jobs.Table{Specs: jobstest.Specs(3)}
-	must := func(r jobs.Record) {
-		t.Helper()
-		if err := jobs.Fold(table, &r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 3})
-	return table, must
-}
-
 func other(t *testing.T, s *jobs.Spec, command string) *jobs.Spec {
 	t.Helper()
 	s, err := (&jobs.Change{Command: &command}).Apply(s)
@@ -34,14 +22,18 @@ func other(t *testing.T, s *jobs.Spec, command string) *jobs.Spec {
 	return s
 }
 
+func edited(s *jobs.Spec) jobs.Record {
+	return jobs.Record{Kind: jobs.KindEdited, Job: s.ID, Spec: s, Reason: "edited"}
+}
+
 // TestFoldEditQueued checks that an edited queued job runs by its new specification with all its
 // tries. Attempts by the old specification no longer count.
 func TestFoldEditQueued(t *testing.T) {
-	table, must := threeJobs(t)
-	must(jobs.Record{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "a"})
-	must(jobs.Record{Kind: jobs.KindExited, Job: 2, N: 1, Charged: true, Retry: 99, Outcome: &jobs.Outcome{Exit: 1}})
+	retried := exited(2, 1, bad, jobs.Queued, 0)
+	retried.Retry = 99
+	table := fold(t, []jobs.Record{accepted(3), launching(2, 1), retried})
 	s := other(t, table.Job(2).Spec, "true")
-	must(jobs.Record{Kind: jobs.KindEdited, Job: 2, Spec: s, Reason: "edited"})
+	apply(t, table, edited(s))
 	j := table.Job(2)
 	if j.Spec != s || table.Specs[1] != s || j.Round != 1 || j.Failures != 0 || j.Retry != 0 || j.State != jobs.Queued || table.Counts[jobs.Queued] != 3 {
 		t.Errorf("%+v", j)
@@ -54,12 +46,10 @@ func TestFoldEditQueued(t *testing.T) {
 // TestFoldEditTerminal checks that the result of an earlier round keeps the specification that
 // produced it. The same record applies the edit and begins the next round.
 func TestFoldEditTerminal(t *testing.T) {
-	table, must := threeJobs(t)
+	table := fold(t, []jobs.Record{accepted(3), launching(1, 1), exited(1, 1, bad, jobs.Failed, 1)})
 	old := table.Job(1).Spec
-	must(jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"})
-	must(jobs.Record{Kind: jobs.KindExited, Job: 1, N: 1, Next: jobs.Failed, Seq: 1, Charged: true, Outcome: &jobs.Outcome{Exit: 1}})
 	s := other(t, old, "true")
-	must(jobs.Record{Kind: jobs.KindEdited, Job: 1, Spec: s})
+	apply(t, table, edited(s))
 	j := table.Job(1)
 	if j.State != jobs.Queued || j.Round != 2 || j.Spec != s || len(table.Past) != 1 || table.Past[0].Spec != old || table.Past[0].Round != 1 ||
 		table.Past[0].Attempts[0].Round != 1 || table.Past[0].State != jobs.Failed {
@@ -70,27 +60,24 @@ func TestFoldEditTerminal(t *testing.T) {
 // TestFoldEditRefused checks that an edit that does not fit changes nothing (promise 2: what runs
 // is what is recorded).
 func TestFoldEditRefused(t *testing.T) {
-	table, must := threeJobs(t)
-	s := other(t, table.Job(2).Spec, "true")
-	must(jobs.Record{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "a"})
-	for what, r := range map[string]jobs.Record{
-		"running":           {Kind: jobs.KindEdited, Job: 2, Spec: s},
-		"no spec":           {Kind: jobs.KindEdited, Job: 1},
-		"another job's":     {Kind: jobs.KindEdited, Job: 1, Spec: s},
-		"no such job":       {Kind: jobs.KindEdited, Job: 9, Spec: s},
-		"without options":   {Kind: jobs.KindEdited, Job: 1, Spec: &jobs.Spec{ID: 1}},
-		"an attempt, alive": {Kind: jobs.KindEdited, Job: 2, Spec: s},
+	runs := []jobs.Record{accepted(3), launching(2, 1)}
+	ends := append(runs, launching(2, 2), exited(2, 2, ok, jobs.Succeeded, 1))
+	s := jobstest.Specs(3)[1]
+	for _, c := range []struct {
+		name   string
+		script []jobs.Record
+		edit   jobs.Record
+	}{
+		{"running", runs, edited(s)},
+		{"no spec", runs, jobs.Record{Kind: jobs.KindEdited, Job: 1}},
+		{"another job's", runs, jobs.Record{Kind: jobs.KindEdited, Job: 1, Spec: s}},
+		{"no such job", runs, jobs.Record{Kind: jobs.KindEdited, Job: 9, Spec: s}},
+		{"without options", runs, edited(&jobs.Spec{ID: 1})},
+		{"another attempt may be alive", ends, edited(s)},
 	} {
-		if what == "an attempt, alive" { // of the previous round
-			must(jobs.Record{Kind: jobs.KindLaunching, Job: 2, N: 2, Host: "b"})
-			must(jobs.Record{Kind: jobs.KindExited, Job: 2, N: 2, Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{}})
-		}
-		before := *table.Job(2)
-		if err := jobs.Fold(table, &r); err == nil {
-			t.Errorf("%s: no error", what)
-		}
-		if !reflect.DeepEqual(before, *table.Job(2)) || table.Specs[1] == s {
-			t.Errorf("%s: it changed something", what)
+		table := fold(t, c.script)
+		if err := jobs.Fold(table, &c.edit); err == nil || !reflect.DeepEqual(table, fold(t, c.script)) {
+			t.Errorf("%s: got %v and the table %+v, want an error and no change", c.name, err, table)
 		}
 	}
 }
@@ -109,9 +96,11 @@ func TestChange(t *testing.T) {
 	if s.Tries != 2 || s.Name != "n" || s.Tags[0] != "x" {
 		t.Errorf("the old one was changed: %+v", s)
 	}
-	if c.Empty() || !new(jobs.Change).Empty() || c.String() == "" {
-		t.Errorf("empty %v, %q", c.Empty(), c.String())
+	if c.Empty() || !new(jobs.Change).Empty() {
+		t.Errorf("empty %v", c.Empty())
 	}
+	c.Command, c.MemBytes, c.Slots, c.GPUs = ptr(strings.Repeat("x", 99)+"é"), ptr(int64(3<<29)), ptr(2), ptr(jobs.HalfGPU)
+	same(t, "text", c.String(), "command "+strings.Repeat("x", 99)+"…, name , timeout 1h0m0s, mem 1536M, tries 0, slots 2, gpus 0.5, tags b,a,b")
 	if got.Same(s) || !got.Same(want) {
 		t.Error("Same is wrong")
 	}
@@ -141,6 +130,16 @@ func TestChangeRefused(t *testing.T) {
 	} {
 		if s, err := c.change.Apply(c.of); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v, %v; want %q", c.change, s, err, c.want)
+		}
+	}
+}
+
+// TestChangeGPUs checks the numbers of devices that a request may hold (T3).
+func TestChangeGPUs(t *testing.T) {
+	for text, ok := range map[string]bool{`{"gpus":0.5}`: true, `{"gpus":3}`: true, `{"gpus":0.7}`: false, `{"gpus":-1}`: false, `{"gpus":1e9}`: false} {
+		var c jobs.Change
+		if err := json.Unmarshal([]byte(text), &c); (err == nil && c.Check() == nil) != ok {
+			t.Errorf("%s: %v, %v, want ok %v", text, err, c.Check(), ok)
 		}
 	}
 }

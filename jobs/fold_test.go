@@ -121,9 +121,7 @@ func TestFoldTransitions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := show(table.Job(1)); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
-			}
+			same(t, "job 1", show(table.Job(1)), c.want)
 			checkCounts(t, table)
 		})
 	}
@@ -137,30 +135,38 @@ func TestFoldKeepsUnacknowledgedResults(t *testing.T) {
 		exited(1, 2, ok, jobs.Succeeded, 2), round(1), over(jobs.KindJob, 1, 0, jobs.Canceled, 3),
 	}
 	table := fold(t, script)
-	if len(table.Past) != 2 {
-		t.Fatalf("%d results of earlier rounds are kept, want 2", len(table.Past))
-	}
+	same(t, "kept results of earlier rounds", len(table.Past), 2)
 	for i, want := range []string{"failed r1 f1 s1 | exited", "succeeded r2 f0 s2 | exited exited"} {
-		if got := show(&table.Past[i]); got != want {
-			t.Errorf("kept %s, want %s", got, want)
-		}
+		same(t, "a kept row", show(&table.Past[i]), want)
 	}
 	for seq, left := range map[int64]int{0: 2, 1: 1, 2: 0, 3: 0} {
-		if got := fold(t, append(script[:len(script):len(script)], acked(seq))).Past; len(got) != left {
-			t.Errorf("%d are kept when %d is acknowledged, want %d", len(got), seq, left)
-		}
+		same(t, seq, len(fold(t, append(script[:len(script):len(script)], acked(seq))).Past), left)
 	}
 }
 
 func fold(t *testing.T, script []jobs.Record) *jobs.Table {
 	t.Helper()
 	table := &jobs.Table{Specs: jobstest.Specs(3)}
+	apply(t, table, script...)
+	return table
+}
+
+// same checks that two values are equal.
+func same[T comparable](t *testing.T, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: got %v, want %v", what, got, want)
+	}
+}
+
+// apply folds more records into a table.
+func apply(t *testing.T, table *jobs.Table, script ...jobs.Record) {
+	t.Helper()
 	for i := range script {
 		if err := jobs.Fold(table, &script[i]); err != nil {
 			t.Fatalf("record %d: %v", i, err)
 		}
 	}
-	return table
 }
 
 func show(j *jobs.Job) string {
@@ -188,9 +194,7 @@ func checkCounts(t *testing.T, table *jobs.Table) {
 	for i := range table.Jobs {
 		want[table.Jobs[i].State]++
 	}
-	if table.Counts != want {
-		t.Errorf("counts are %v, the jobs say %v", table.Counts, want)
-	}
+	same(t, "counts by the states of jobs", table.Counts, want)
 }
 
 // TestFoldNeverRepeatsAResult checks promises 1 and 2 over random histories. Result numbers are 1,
@@ -238,10 +242,8 @@ func TestFoldAfterALostLine(t *testing.T) {
 	if err := skip(2, 5); err == nil {
 		t.Error("number 5 was given twice")
 	}
-	ack := acked(8)
-	if err := jobs.Fold(table, &ack); err != nil || table.Seq != 8 {
-		t.Errorf("acknowledged 8: seq %d, %v", table.Seq, err)
-	}
+	apply(t, table, acked(8))
+	same(t, "the newest result", table.Seq, 8)
 	if err := skip(2, 8); err == nil {
 		t.Error("number 8 was given although a consumer has had it")
 	}
@@ -274,10 +276,8 @@ func TestFoldWishes(t *testing.T) {
 	if table.Cancels[1].Reason != "asked" || !table.Requests["r1"] || table.Requests["r2"] {
 		t.Errorf("cancels %v, requests %v", table.Cancels, table.Requests)
 	}
-	end := over(jobs.KindCanceled, 1, 1, jobs.Canceled, 1)
-	if err := jobs.Fold(table, &end); err != nil || len(table.Cancels) != 0 {
-		t.Errorf("afterwards: %v, %v", table.Cancels, err)
-	}
+	apply(t, table, over(jobs.KindCanceled, 1, 1, jobs.Canceled, 1))
+	same(t, "jobs to cancel afterwards", len(table.Cancels), 0)
 }
 
 // TestFoldLaunchAfterDamage checks that attempt numbers may be skipped where records are missing. A
@@ -301,9 +301,7 @@ func TestFoldLaunchAfterDamage(t *testing.T) {
 	for _, a := range table.Job(1).Attempts {
 		hosts = append(hosts, a.Host+" "+a.State.String())
 	}
-	if got := fmt.Sprint(hosts); got != "[ lost b launching  lost  lost a launching]" {
-		t.Errorf("attempts: %s", got)
-	}
+	same(t, "attempts", fmt.Sprint(hosts), "[ lost b launching  lost  lost a launching]")
 }
 
 // TestFoldPlaceIsNamed checks that an attempt whose launch record was lost to damage gets its host
@@ -315,14 +313,50 @@ func TestFoldPlaceIsNamed(t *testing.T) {
 		table.Damaged = true
 		later := launching(1, 2)
 		later.Host = "b"
-		told := jobs.Record{Kind: kind, Job: 1, N: 1, Host: "a", Next: jobs.Running, Outcome: ok}
-		for _, r := range []jobs.Record{later, told} {
-			if err := jobs.Fold(table, &r); err != nil {
-				t.Fatalf("%s: %v", kind, err)
+		apply(t, table, later, jobs.Record{Kind: kind, Job: 1, N: 1, Host: "a", Next: jobs.Running, Outcome: ok})
+		a := table.Job(1).Attempts
+		same(t, kind, a[0].Host+a[1].Host, "ab")
+	}
+}
+
+// TestFoldInstance checks that an instance is created once and that the table records its times. A
+// record that does not fit changes nothing.
+func TestFoldInstance(t *testing.T) {
+	type step struct {
+		how string
+		ok  bool
+	}
+	for _, c := range []struct {
+		name  string
+		steps []step
+		want  jobs.Instance
+	}{
+		{"life", []step{{"creating", true}, {"up", true}, {"terminating", true}, {"gone", true}},
+			jobs.Instance{Provider: "cloud", State: "gone", Created: 1, Up: 2, Gone: 4}},
+		{"never answered", []step{{"creating", true}, {"terminating", true}, {"terminating", true}, {"gone", true}},
+			jobs.Instance{Provider: "cloud", State: "gone", Created: 1, Gone: 4}},
+		{"creation failed", []step{{"creating", true}, {"gone", true}}, jobs.Instance{Provider: "cloud", State: "gone", Created: 1, Gone: 2}},
+		{"found again", []step{{"creating", true}, {"gone", true}, {"terminating", true}}, jobs.Instance{Provider: "cloud", State: "terminating", Created: 1}},
+		{"found again and used up", []step{{"creating", true}, {"up", true}, {"gone", true}, {"up", true}}, jobs.Instance{Provider: "cloud", State: "up", Created: 1, Up: 2}},
+		{"created twice", []step{{"creating", true}, {"creating", false}}, jobs.Instance{Provider: "cloud", State: "creating", Created: 1}},
+		{"up twice", []step{{"creating", true}, {"up", true}, {"up", false}}, jobs.Instance{Provider: "cloud", State: "up", Created: 1, Up: 2}},
+		{"gone twice", []step{{"creating", true}, {"gone", true}, {"gone", false}}, jobs.Instance{Provider: "cloud", State: "gone", Created: 1, Gone: 2}},
+		{"never created", []step{{"up", false}, {"terminating", false}, {"gone", false}, {"", false}}, jobs.Instance{}},
+		{"unknown state", []step{{"creating", true}, {"resting", false}}, jobs.Instance{Provider: "cloud", State: "creating", Created: 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var table jobs.Table
+			for i, s := range c.steps {
+				before := table.Instances["dcs-a-1"]
+				err := jobs.Fold(&table, &jobs.Record{Kind: jobs.KindInstance, At: jobs.Stamp(i + 1), Host: "dcs-a-1", How: s.how, Reason: "cloud"})
+				if (err == nil) != s.ok {
+					t.Errorf("%s: got %v, want ok %v", s.how, err, s.ok)
+				}
+				if err != nil && !reflect.DeepEqual(before, table.Instances["dcs-a-1"]) {
+					t.Errorf("%s was refused and has changed the table", s.how)
+				}
 			}
-		}
-		if a := table.Job(1).Attempts; a[0].Host != "a" || a[1].Host != "b" {
-			t.Errorf("%s: on hosts %q and %q", kind, a[0].Host, a[1].Host)
-		}
+			same(t, "the instance", table.Instances["dcs-a-1"], c.want)
+		})
 	}
 }

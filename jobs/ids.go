@@ -105,11 +105,7 @@ func (l *Ranges) Add(id ID) {
 func RangesOf(ids []ID) Ranges {
 	list := make(Ranges, 0, 16)
 	for _, id := range ids {
-		if n := len(list); n > 0 && list[n-1].Last+1 == id {
-			list[n-1].Last = id
-			continue
-		}
-		list = append(list, Range{id, id})
+		list.Add(id)
 	}
 	return list.sorted()
 }

@@ -32,9 +32,7 @@ func TestAttemptFile(t *testing.T) {
 		{jobs.AttemptID{Job: 1000, N: 1}, "/r/attempts/001/1000.1.status"},
 		{jobs.AttemptID{Job: 1_234_567, N: 10}, "/r/attempts/1234/1234567.10.status"},
 	} {
-		if got := jobs.AttemptFile("/r", c.id, jobs.FileStatus); got != c.want {
-			t.Errorf("got %s, want %s", got, c.want)
-		}
+		same(t, "the path", jobs.AttemptFile("/r", c.id, jobs.FileStatus), c.want)
 	}
 }
 

@@ -16,18 +16,33 @@ type packed struct {
 	specs   []address   // job id - 1
 	rows    []address   // of accepted jobs; 0: the job is unchanged since it was accepted
 	open    map[ID]*Job // rows that are not packed; their Spec is nil
-	options []*Options  // distinct options
-	number  map[*Options]int
-	hosts   []string
-	hostAt  map[string]int
+	options Numbering[*Options]
+	hosts   Numbering[string]
 	buf     []byte
+}
+
+// Numbering numbers distinct values from 0, in the order in which they are added.
+type Numbering[V comparable] struct {
+	Values  []V // by number
+	numbers map[V]int
+}
+
+// Number returns the number of a value, and adds the value if it is new.
+func (n *Numbering[V]) Number(value V) int {
+	number, ok := n.numbers[value]
+	if !ok {
+		number = len(n.Values)
+		n.Values = append(n.Values, value)
+		insert(&n.numbers, value, number)
+	}
+	return number
 }
 
 // NewPacked returns an empty table that keeps its rows packed, for a reader with a million of them.
 // Specs, Jobs, and Past stay empty. Spec, Job, RowReader, and Rows unpack copies. Fold unpacks the
 // row that it changes, and Pack packs it again.
 func NewPacked() *Table {
-	return &Table{packed: &packed{open: map[ID]*Job{}, number: map[*Options]int{}, hostAt: map[string]int{}}}
+	return &Table{packed: &packed{open: map[ID]*Job{}}}
 }
 
 // Pack packs the row of a job of a packed table, unless one of its attempts is open.
@@ -54,12 +69,7 @@ func (t *Table) row(id ID) *Job {
 	if id < 1 || int(id) > len(p.rows) {
 		return nil
 	}
-	j := new(Job)
-	if at := p.rows[id-1]; at != 0 {
-		j = new(RowReader).load(p, id)
-	} else {
-		j.Round, j.Priority = 1, p.priority(id)
-	}
+	j := new(RowReader).load(p, id)
 	p.open[id] = j
 	return j
 }
@@ -144,6 +154,7 @@ func (t *Table) Rows() iter.Seq[*Job] {
 type RowReader struct {
 	job      Job
 	spec     Spec
+	labels   Labels
 	pointers []*Attempt
 	attempts []Attempt
 	outcomes []Outcome
@@ -169,19 +180,23 @@ func (r *RowReader) Spec(t *Table, id ID) *Spec {
 		return t.Specs[id-1]
 	}
 	r.spec.ID = id
-	t.packed.codeSpec(t.packed.unpacking(t.packed.specs[id-1]), &r.spec)
+	t.packed.codeSpec(t.packed.unpacking(t.packed.specs[id-1]), &r.spec, &r.labels)
+	r.spec.Labels = nil
+	if r.labels.key != "" || len(r.labels.params) > 0 {
+		r.spec.Labels = &r.labels
+	}
 	return &r.spec
 }
 
 func (p *packed) priority(id ID) int32 {
 	var options int
 	number(p.unpacking(p.specs[id-1]), &options)
-	return int32(p.options[options].Priority)
+	return int32(p.options.Values[options].Priority)
 }
 
 func (p *packed) addSpec(s *Spec) address {
-	own := *s
-	return p.add(func(c *codec) { p.codeSpec(c, &own) })
+	own, labels := *s, Labels{s.Key(), s.Params()}
+	return p.add(func(c *codec) { p.codeSpec(c, &own, &labels) })
 }
 
 func (p *packed) addRow(j *Job) address {
@@ -237,33 +252,24 @@ func (p *packed) add(code func(c *codec)) address {
 
 func (p *packed) unpacking(at address) *codec { return &codec{rest: p.blocks.at(at)} }
 
-// codeSpec packs or unpacks a specification without its ID. The number of its options comes first.
-func (p *packed) codeSpec(c *codec, s *Spec) {
+// codeSpec packs or unpacks a specification without its ID, and its labels. The number of its
+// options comes first.
+func (p *packed) codeSpec(c *codec, s *Spec, l *Labels) {
 	var n int
 	if c.packing {
-		n = p.optionsNumber(cmp.Or(s.Options, NoOptions))
+		n = p.options.Number(cmp.Or(s.Options, NoOptions))
 	}
 	number(c, &n)
-	s.Options = p.options[n]
+	s.Options = p.options.Values[n]
 	number(c, &s.Line)
-	c.texts(&s.Command, &s.Name, &s.Key)
-	params := len(s.Params)
+	c.texts(&s.Command, &s.Name, &l.key)
+	params := len(l.params)
 	if number(c, &params); !c.packing {
-		s.Params = slices.Grow(s.Params[:0], params)[:params]
+		l.params = slices.Grow(l.params[:0], params)[:params]
 	}
-	for i := range s.Params {
-		c.texts(&s.Params[i].Name, &s.Params[i].Value)
+	for i := range l.params {
+		c.texts(&l.params[i].Name, &l.params[i].Value)
 	}
-}
-
-// optionsNumber returns the index of options in p.options.
-func (p *packed) optionsNumber(o *Options) int {
-	n, ok := p.number[o]
-	if !ok {
-		n = len(p.options)
-		p.options, p.number[o] = append(p.options, o), n
-	}
-	return n
 }
 
 // codeRow packs or unpacks a row without its specification and attempts. The state comes first.
@@ -282,17 +288,13 @@ func codeRow(c *codec, j *Job) {
 func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
 	var host int
 	if c.packing {
-		var ok bool
-		if host, ok = p.hostAt[a.Host]; !ok {
-			host = len(p.hosts)
-			p.hosts, p.hostAt[a.Host] = append(p.hosts, a.Host), host
-		}
+		host = p.hosts.Number(a.Host)
 	}
 	ended := a.Outcome != nil
 	number(c, &a.State)
 	c.flags(&a.Charged, &ended)
 	number(c, &host)
-	a.Host = p.hosts[host]
+	a.Host = p.hosts.Values[host]
 	number(c, &a.Slot)
 	number(c, &a.Round)
 	number(c, &a.Launched)
@@ -310,7 +312,8 @@ func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
 	number(c, &o.MaxRSSBytes)
 	number(c, &o.Files)
 	number(c, &o.LeftChildren)
-	c.texts(&o.Signal, &o.Memory, &o.Error, &o.LastLine)
+	number(c, &o.Memory)
+	c.texts(&o.Signal, &o.Error, &o.LastLine)
 	a.Outcome = o
 }
 

@@ -65,8 +65,8 @@ func TestPacked(t *testing.T) {
 func sameRow(a, b *jobs.Job) bool {
 	x, y := *a, *b
 	s, u := *x.Spec, *y.Spec
-	if len(s.Params)+len(u.Params) == 0 {
-		s.Params, u.Params = nil, nil
+	if len(s.Params())+len(u.Params()) == 0 {
+		s.Labels, u.Labels = jobs.NewLabels(s.Key(), nil), jobs.NewLabels(u.Key(), nil)
 	}
 	if len(x.Attempts)+len(y.Attempts) == 0 {
 		x.Attempts, y.Attempts = nil, nil
@@ -82,9 +82,10 @@ func TestPackedFields(t *testing.T) {
 		MaxRSSBytes: 1 << 40, TimedOut: true, Stopped: true, DiskFull: true, Unreturned: true, Files: 3, Suspended: 5, LeftChildren: 9, Error: "e", LastLine: "last\xff"}
 	allSet(t, *out)
 	long := make([]byte, 100_000)
-	spec := &jobs.Spec{ID: 1, Line: 7, Command: "a\x00é" + string(long), Name: "n", Key: "k", Params: []jobs.Param{{Name: "x", Value: "1"}, {Name: "y"}},
+	spec := &jobs.Spec{ID: 1, Line: 7, Command: "a\x00é" + string(long), Name: "n", Labels: jobs.NewLabels("k", []jobs.Param{{Name: "x", Value: "1"}, {Name: "y"}}),
 		Options: &jobs.Options{Queue: "q", Priority: -3}}
 	allSet(t, *spec)
+	allSet(t, *spec.Labels)
 	short := &jobs.Spec{ID: 2, Command: "b", Options: jobs.NoOptions}
 	table := jobs.NewPacked()
 	table.SetSpecs(0, []*jobs.Spec{spec, short})

@@ -23,7 +23,7 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 	}
 	var own settings
 	own.File, own.last, own.named = s.name, id-1, s.named
-	spec := &Spec{ID: id, Line: at}
+	spec, submitted := &Spec{ID: id, Line: at}, Labels{}
 	keys := 0 // without v and id
 	err := members(line, func(key string, v jsontext.Value) (err error) {
 		if key != "v" && key != "id" {
@@ -40,8 +40,8 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 			spec.Command, err = scalar(key, v)
 			return err
 		case "id":
-			spec.Key, err = scalar(key, v)
-			if err == nil && (spec.Key == "" || len(spec.Key) > maxKey || !utf8.ValidString(spec.Key)) {
+			submitted.key, err = scalar(key, v)
+			if err == nil && (submitted.key == "" || len(submitted.key) > maxKey || !utf8.ValidString(submitted.key)) {
 				err = fmt.Errorf("id: it must be a text of 1 to %d bytes", maxKey)
 			}
 			return err
@@ -60,16 +60,16 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 				if len(v) > maxEnvValue {
 					return fmt.Errorf("params.%s is longer than %d KiB, more than Linux hands to a program", name, maxEnvValue>>10)
 				}
-				spec.Params = append(spec.Params, Param{name, v})
+				submitted.params = append(submitted.params, Param{name, v})
 				return nil
 			})
 		}
 		return own.setJSON(key, v)
 	})
 	if s.stream {
-		s.ask.Line, s.ask.ID = at, spec.Key
+		s.ask.Line, s.ask.ID = at, submitted.key
 	}
-	earlier := s.keys[spec.Key]
+	earlier := s.keys[submitted.key]
 	switch {
 	case err != nil:
 		return nil, err
@@ -82,11 +82,11 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 		s.ask.Repeats = earlier
 		return nil, nil
 	case earlier != 0:
-		return nil, fmt.Errorf("job %d has the id %q, too", earlier, spec.Key)
+		return nil, fmt.Errorf("job %d has the id %q, too", earlier, submitted.key)
 	case strings.Trim(spec.Command, " \t\r\n") == "":
 		return nil, errors.New("the job has no command")
 	}
-	spec.Name, spec.Options = own.name, s.intern.Share(&own.Options)
+	spec.Name, spec.Labels, spec.Options = own.name, NewLabels(submitted.key, submitted.params), s.intern.Share(&own.Options)
 	s.know(spec, id)
 	return spec, nil
 }

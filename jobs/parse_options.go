@@ -44,81 +44,70 @@ func (s *settings) set(key, v string) error {
 		}
 		return s.setList(key, items)
 	}
-	switch key {
-	case "cwd":
-		s.Cwd = v
-		return nil
-	case "setup":
-		s.Setup = v
-		return nil
-	}
-	if !slices.Contains(optionKeys, key) {
+	set := scalarOptions[key]
+	if set == nil {
 		return unknownOption(key)
 	}
-	if err := s.setScalar(key, v); err != nil {
+	if err := set(s, v); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	return nil
 }
 
-func (s *settings) setScalar(key, v string) (err error) {
-	switch key {
-	case "name":
-		s.name, err = optional(v, parseLabel)
-	case "queue":
-		s.Queue, err = optional(v, parseLabel)
-	case "priority":
-		s.Priority, err = optional(v, count(math.MinInt32, math.MaxInt32))
-	case "tries":
-		s.Tries, err = optional(v, count(1, MaxTries))
-	case "retry_delay":
-		s.RetryDelay, err = optional(v, func(v string) (*time.Duration, error) {
-			d, err := ParseDelay(v)
-			return &d, err
-		})
-	case "timeout":
-		s.Timeout, err = optional(v, ParseDuration)
-	case "deadline":
-		s.Deadline, err = optional(v, ParseDeadline)
-	case "est":
-		s.Estimate, err = optional(v, ParseDuration)
-	case "gpus":
-		s.GPUs, err = optional(v, parseGPUs)
-	case "mem":
-		s.MemBytes, err = optional(v, ParseSize)
-	case "slots":
-		s.Slots, err = optional(v, count(1, MaxSlots))
-	case "queue_slots":
-		s.QueueSlots, err = optional(v, count(1, MaxSlots))
-	case "share":
-		s.Share, err = optional(v, count(1, MaxShare))
-	case "queue_priority":
-		s.QueuePriority, err = optional(v, func(v string) (*int, error) {
-			n, err := count(math.MinInt32, math.MaxInt32)(v)
-			return &n, err
-		})
-	case "on_lost":
-		s.OnLost, err = optional(v, func(v string) (o OnLost, err error) {
-			err = o.UnmarshalText([]byte(v))
-			return o, err
-		})
-	case "speculate":
-		s.NoCopies, err = optional(v, func(v string) (bool, error) {
-			if v != "true" && v != "false" {
-				return false, fmt.Errorf("%q is neither true nor false", v)
-			}
-			return v == "false", nil
-		})
-	}
-	return err
+// scalarOptions holds a function for each option with a single value, which sets it.
+var scalarOptions = map[string]func(*settings, string) error{
+	"name":           scalarOption(func(s *settings) *string { return &s.name }, parseLabel),
+	"queue":          scalarOption(func(s *settings) *string { return &s.Queue }, parseLabel),
+	"priority":       scalarOption(func(s *settings) *int { return &s.Priority }, count(math.MinInt32, math.MaxInt32)),
+	"tries":          scalarOption(func(s *settings) *int { return &s.Tries }, count(1, MaxTries)),
+	"retry_delay":    scalarOption(func(s *settings) **time.Duration { return &s.RetryDelay }, pointerTo(ParseDelay)),
+	"timeout":        scalarOption(func(s *settings) *time.Duration { return &s.Timeout }, ParseDuration),
+	"deadline":       scalarOption(func(s *settings) *time.Time { return &s.Deadline }, ParseDeadline),
+	"est":            scalarOption(func(s *settings) *time.Duration { return &s.Estimate }, ParseDuration),
+	"gpus":           scalarOption(func(s *settings) *GPUs { return &s.GPUs }, parseGPUs),
+	"mem":            scalarOption(func(s *settings) *int64 { return &s.MemBytes }, ParseSize),
+	"slots":          scalarOption(func(s *settings) *int { return &s.Slots }, count(1, MaxSlots)),
+	"cwd":            scalarOption(func(s *settings) *string { return &s.Cwd }, verbatim),
+	"setup":          scalarOption(func(s *settings) *string { return &s.Setup }, verbatim),
+	"on_lost":        scalarOption(func(s *settings) *OnLost { return &s.OnLost }, parseOnLost),
+	"speculate":      scalarOption(func(s *settings) *bool { return &s.NoCopies }, parseNoCopies),
+	"share":          scalarOption(func(s *settings) *int { return &s.Share }, count(1, MaxShare)),
+	"queue_priority": scalarOption(func(s *settings) **int { return &s.QueuePriority }, pointerTo(count(math.MinInt32, math.MaxInt32))),
+	"queue_slots":    scalarOption(func(s *settings) *int { return &s.QueueSlots }, count(1, MaxSlots)),
 }
 
-// optional returns the zero value, the run's default, for the empty text.
-func optional[T any](v string, parse func(string) (T, error)) (t T, err error) {
-	if v == "" {
-		return t, nil
+// scalarOption returns a function that sets an option to a parsed value. The empty text stands for
+// the zero value, the run's default.
+func scalarOption[T any](option func(*settings) *T, parse func(string) (T, error)) func(*settings, string) error {
+	return func(s *settings, v string) (err error) {
+		var value T
+		if v != "" {
+			value, err = parse(v)
+		}
+		*option(s) = value
+		return err
 	}
-	return parse(v)
+}
+
+func pointerTo[T any](parse func(string) (T, error)) func(string) (*T, error) {
+	return func(v string) (*T, error) {
+		value, err := parse(v)
+		return &value, err
+	}
+}
+
+func verbatim(v string) (string, error) { return v, nil }
+
+func parseOnLost(v string) (o OnLost, err error) {
+	err = o.UnmarshalText([]byte(v))
+	return o, err
+}
+
+func parseNoCopies(v string) (bool, error) {
+	if v != "true" && v != "false" {
+		return false, fmt.Errorf("%q is neither true nor false", v)
+	}
+	return v == "false", nil
 }
 
 // setList sets a list option. No items reset it.

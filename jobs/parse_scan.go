@@ -247,28 +247,30 @@ func (s *Scanner) job(line []byte, at int) *Spec {
 		name, options = own.name, s.intern.Share(&own.Options)
 	}
 	s.pending, s.pendingLine, s.defaultLine = s.pending[:0], 0, 0
-	if name != "" {
-		s.names = append(s.names, jobName{name, s.id})
-	}
 	spec := &Spec{ID: s.id, Line: at, Command: string(line), Name: name, Options: options}
+	s.know(spec, s.id)
 	s.id++
 	return spec
 }
 
-// ParseError is an error in a line of a jobs file.
+// ParseError is an error or a warning about a jobs file or a template.
 type ParseError struct {
 	File   string
-	Line   int // from 1
-	Column int // from 1; 0: not known
+	Line   int // from 1; 0: the whole file
+	Column int // in characters from 1; 0: not known, or the whole line
 	Err    error
 }
 
-// Error returns FILE:LINE: TEXT or FILE:LINE:COLUMN: TEXT on one line.
+// Error returns FILE:LINE:COLUMN: TEXT without what is not known, on one line.
 func (e *ParseError) Error() string {
-	if e.Column > 0 {
-		return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Text())
+	where := e.File
+	if e.Line > 0 {
+		where += fmt.Sprintf(":%d", e.Line)
 	}
-	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text())
+	if e.Column > 0 {
+		where += fmt.Sprintf(":%d", e.Column)
+	}
+	return Clean(where+": "+e.Err.Error(), 0)
 }
 
 // Text returns the message without its position. Control characters in text from the file are

@@ -58,11 +58,8 @@ func (s *Scanner) know(spec *Spec, id ID) {
 	if spec.Name != "" {
 		s.names = append(s.names, jobName{spec.Name, id})
 	}
-	if spec.Key != "" {
-		if s.keys == nil {
-			s.keys = map[string]ID{}
-		}
-		s.keys[spec.Key] = id
+	if key := spec.Key(); key != "" {
+		insert(&s.keys, key, id)
 	}
 }
 

@@ -5,14 +5,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"time"
 )
+
+// TestOptionKeys checks that the keys that an error suggests are those that can be set.
+func TestOptionKeys(t *testing.T) {
+	want := append(slices.Collect(maps.Keys(scalarOptions)), append([]string{"env.NAME"}, listKeys...)...)
+	got := slices.Sorted(slices.Values(optionKeys))
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
 
 func parseText(t *testing.T, text string) []*Spec {
 	t.Helper()
@@ -116,6 +128,24 @@ four
 	}
 }
 
+// TestOptionValues checks the values of gpus= and tokens=, and that jobs.jsonl keeps them (T3, T7).
+func TestOptionValues(t *testing.T) {
+	for says, want := range map[string][]OptionText{
+		"gpus=0.5":              {{"gpus", "0.5"}},
+		"gpus=0":                nil,
+		"gpus=1024":             {{"gpus", "1024"}},
+		"tokens=matlab:2":       {{"tokens", "matlab:2"}},
+		"tokens=matlab,ansys:3": {{"tokens", "ansys:3,matlab:1"}},
+		"tokens=":               nil,
+	} {
+		s := parseText(t, "#DCS "+says+"\ntrue\n")[0]
+		again, err := new(SpecReader).Read(AppendSpecJSON(nil, s))
+		if err != nil || !slices.Equal(s.OptionTexts(), want) || !slices.Equal(again.OptionTexts(), want) || !again.Same(s) {
+			t.Errorf("%s: got %v, stored as %v, %v", says, s.OptionTexts(), again, err)
+		}
+	}
+}
+
 // TestParseQueuePriority checks that a queue_priority of 0 is a setting and that a missing one is
 // not (K3).
 func TestParseQueuePriority(t *testing.T) {
@@ -190,6 +220,16 @@ func TestParseErrors(t *testing.T) {
 		{"#DCS slots=99999999999999999999\na\n", "is not between"},
 		{"#DCS deadline=tomorrow\na\n", "is not a point in time"},
 		{"#DCS deadline=1066-10-14\na\n", "out of range"},
+		{"#DCS gpus=1.5\na\n", "gpus: \"1.5\" is not a whole number"},
+		{"#DCS gpus=.5\na\n", "is not a whole number"},
+		{"#DCS gpus=1025\na\n", "is not between 0 and 1024"},
+		{"#DCS gpus=-1\na\n", "is not between 0 and 1024"},
+		{"#DCS tokens=matlab:0\na\n", "j.txt:1: tokens: 0 is not between 1 and 1000000"},
+		{"#DCS tokens=matlab:many\na\n", `tokens: "many" is not a whole number`},
+		{"#DCS tokens=:1\na\n", `tokens: "" is not a name of tokens`},
+		{"#DCS tokens='a b:1'\na\n", `tokens: "a b" is not a name of tokens`},
+		{"#DCS tokens=a,a:2\na\n", "tokens: a is given twice"},
+		{"#DCS queue_slots=0\na\n", "queue_slots: 0 is not between 1 and 4096"},
 		{"#DCS tags=a,,b\na\n", "empty item"},
 		{"#DCS tags='a b'\na\n", "space or a comma"},
 		{"#DCS on_lost=cry\na\n", "neither requeue nor wait"},
@@ -393,4 +433,27 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%v\n%s", err, file)
 		}
 	})
+}
+
+// TestExample checks that the first command of the README works. The example parses, and its last
+// and shortest job computes pi from its command and environment alone.
+func TestExample(t *testing.T) {
+	specs, err := ParseFile("../examples/jobs.txt", 1)
+	if err != nil || len(specs) != 40 {
+		t.Fatalf("%d jobs, %v", len(specs), err)
+	}
+	for _, s := range specs {
+		if s.Estimate == 0 || s.Queue == "" || (s.ID > 32) != (s.Name != "") || !strings.HasPrefix(s.Command, "awk ") {
+			t.Errorf("job %d: %q %+v", s.ID, s.Command, s.Options)
+		}
+	}
+	machin := specs[39]
+	cmd := exec.Command("/bin/sh", "-c", machin.Command)
+	cmd.Env = os.Environ()
+	for _, e := range machin.Env {
+		cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
+	}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "pi=3.14159265359") {
+		t.Errorf("%q, %v", out, err)
+	}
 }

@@ -35,14 +35,9 @@ func TestParseSize(t *testing.T) {
 			t.Errorf("%q was read as %v", s, n)
 		}
 	}
-}
-
-// TestSizeWithoutUnit checks that a small number without a unit is refused, because nobody means
-// bytes (K10), and that the error shows what to write.
-func TestSizeWithoutUnit(t *testing.T) {
-	_, err := ParseSize("20")
-	if want := "20 bytes? Write 20G or 20M"; err == nil || err.Error() != want {
-		t.Errorf("%v, want %s", err, want)
+	// Nobody means bytes (K10).
+	if _, err := ParseSize("20"); err == nil || err.Error() != "20 bytes? Write 20G or 20M" {
+		t.Errorf("20: got %v, want an error that shows what to write", err)
 	}
 }
 

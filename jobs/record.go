@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -160,9 +161,7 @@ func (s JobState) MarshalText() ([]byte, error) { return []byte(s.String()), nil
 
 // UnmarshalText reads the word.
 func (s *JobState) UnmarshalText(b []byte) error {
-	i, err := indexOf(jobStateNames[:], string(b), "job state")
-	*s = JobState(i)
-	return err
+	return parseWord(s, jobStateNames[:], b, "job state")
 }
 
 // AttemptState is the state of one execution.
@@ -192,9 +191,7 @@ func (s AttemptState) MarshalText() ([]byte, error) { return []byte(s.String()),
 
 // UnmarshalText reads the word.
 func (s *AttemptState) UnmarshalText(b []byte) error {
-	i, err := indexOf(attemptStateNames[:], string(b), "attempt state")
-	*s = AttemptState(i)
-	return err
+	return parseWord(s, attemptStateNames[:], b, "attempt state")
 }
 
 func nameOf(names []string, i int) string {
@@ -204,13 +201,14 @@ func nameOf(names []string, i int) string {
 	return fmt.Sprintf("state(%d)", i)
 }
 
-func indexOf(names []string, word, what string) (int, error) {
-	for i, n := range names {
-		if n == word {
-			return i, nil
-		}
+// parseWord sets a value to the index of its name.
+func parseWord[T ~uint8](value *T, names []string, word []byte, what string) error {
+	i := slices.Index(names, string(word))
+	if i < 0 {
+		return fmt.Errorf("unknown %s %q", what, word)
 	}
-	return 0, fmt.Errorf("unknown %s %q", what, word)
+	*value = T(i)
+	return nil
 }
 
 // Instance is a host that a provider created for the run.
@@ -269,10 +267,7 @@ func (t *Table) instance(r *Record) error {
 	default:
 		return fmt.Errorf("no instance is %q", r.How)
 	}
-	if t.Instances == nil {
-		t.Instances = map[string]Instance{}
-	}
-	t.Instances[r.Host] = i
+	insert(&t.Instances, r.Host, i)
 	return nil
 }
 
@@ -296,7 +291,7 @@ func (r *Record) InstanceText() string {
 // AbsoluteCwd resolves the relative working directories of jobs against Base.
 type AbsoluteCwd struct {
 	Base string
-	done map[*Options]*Options // jobs share options, so each is copied only once
+	done map[*Options]*Options // see changed
 }
 
 // Resolve makes the working directory of s absolute if it is relative.
@@ -304,15 +299,5 @@ func (c *AbsoluteCwd) Resolve(s *Spec) {
 	if s.Options == nil || s.Cwd == "" || filepath.IsAbs(s.Cwd) {
 		return
 	}
-	o := c.done[s.Options]
-	if o == nil {
-		copied := *s.Options
-		copied.Cwd = filepath.Join(c.Base, s.Cwd)
-		o = &copied
-		if c.done == nil {
-			c.done = map[*Options]*Options{}
-		}
-		c.done[s.Options] = o
-	}
-	s.Options = o
+	s.Options = changed(&c.done, s.Options, func(o *Options) { o.Cwd = filepath.Join(c.Base, o.Cwd) })
 }

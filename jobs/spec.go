@@ -15,13 +15,43 @@ import (
 // small because a run may have a million of them. Settings that many jobs share are in Options, one
 // value for all jobs with equal options.
 type Spec struct {
-	ID       ID      `json:"id"`
-	Line     int     `json:"line,omitzero"` // line of the jobs file; 0: the job is from elsewhere
-	Command  string  `json:"command"`       // shell text as the user wrote it
-	Name     string  `json:"name,omitzero"` // "": the command is shown instead
-	Key      string  `json:"key,omitzero"`  // the submitter's own id, unique in the run; "": none
-	Params   []Param `json:"params,omitempty"`
-	*Options `json:"options,omitempty"`
+	ID      ID
+	Line    int    // line of the jobs file; 0: the job is from elsewhere
+	Command string // shell text as the user wrote it
+	Name    string // "": the command is shown instead
+	*Labels
+	*Options
+}
+
+// Labels are the submitter's own id and the parameters of a job. They are not fields of Spec
+// because most jobs have neither.
+type Labels struct {
+	key    string
+	params []Param
+}
+
+// NewLabels returns labels, or nil if both are empty.
+func NewLabels(key string, params []Param) *Labels {
+	if key == "" && len(params) == 0 {
+		return nil
+	}
+	return &Labels{key, params}
+}
+
+// Key returns the submitter's own id, which is unique in the run; "": none.
+func (l *Labels) Key() string {
+	if l == nil {
+		return ""
+	}
+	return l.key
+}
+
+// Params returns the parameters of a grid job.
+func (l *Labels) Params() []Param {
+	if l == nil {
+		return nil
+	}
+	return l.params
 }
 
 // Param is one parameter of a grid job. The job receives it as DCS_PARAM_<Name>.
@@ -82,9 +112,7 @@ func (c Condition) MarshalText() ([]byte, error) { return []byte(c.String()), ni
 
 // UnmarshalText reads the word.
 func (c *Condition) UnmarshalText(b []byte) error {
-	i, err := indexOf(conditionNames[:], string(b), "condition")
-	*c = Condition(i)
-	return err
+	return parseWord(c, conditionNames[:], b, "condition")
 }
 
 // Met reports whether a job in state s lets its dependent jobs run.
@@ -185,30 +213,30 @@ func (s *Spec) Title() string {
 
 // ChangeOptions changes the options of jobs. Jobs that shared a value share the changed value.
 func ChangeOptions(specs []*Spec, change func(*Options)) {
-	done := map[*Options]*Options{}
+	var done map[*Options]*Options
 	for _, s := range specs {
-		o := done[s.Options]
-		if o == nil {
-			own := *s.Options
-			change(&own)
-			o = &own
-			done[s.Options] = o
-		}
-		s.Options = o
+		s.Options = changed(&done, s.Options, change)
 	}
+}
+
+// changed returns a changed copy of options. Jobs share options, so done holds the copies of those
+// that were changed before.
+func changed(done *map[*Options]*Options, o *Options, change func(*Options)) *Options {
+	if (*done)[o] == nil {
+		own := *o
+		change(&own)
+		insert(done, o, &own)
+	}
+	return (*done)[o]
 }
 
 // QueuesOf returns the queues of jobs, in the order of their first jobs.
 func QueuesOf(specs []*Spec) []string {
-	var names []string
-	seen := map[string]bool{}
+	var names Numbering[string]
 	for _, s := range specs {
-		if !seen[s.Queue] {
-			seen[s.Queue] = true
-			names = append(names, s.Queue)
-		}
+		names.Number(s.Queue)
 	}
-	return names
+	return names.Values
 }
 
 // OptionText is an option in the form of a jobs file.
@@ -304,22 +332,36 @@ type Outcome struct {
 	Unreturned bool  `json:"unreturned,omitzero"`
 	Files      int32 `json:"files,omitzero"` // number of files that it returns
 	// Descendants that were alive after its shell had exited.
-	LeftChildren int32 `json:"left_children,omitzero"`
-	// MemoryLimit or OutOfMemory; "": not ended because of memory.
-	Memory string `json:"memory,omitzero"`
+	LeftChildren int32     `json:"left_children,omitzero"`
+	Memory       MemoryEnd `json:"memory,omitzero"`
 	// Why it could not be started (missing cwd, missing shell, …).
 	Error string `json:"error,omitzero"`
 	// Last line of stderr of a failed job, at most 200 bytes, not sanitized.
 	LastLine string `json:"last_line,omitzero"`
 }
 
-// The reasons for which a job was ended because of its memory (Outcome.Memory).
+// MemoryEnd is the reason for which a job was ended because of its memory.
+type MemoryEnd uint8
+
+// The values of MemoryEnd. The zero value means that it was not ended because of its memory.
 const (
 	// It used more than it requested (Options.MemBytes); MaxRSSBytes is then the sum over its
 	// processes.
-	MemoryLimit = "limit"
-	OutOfMemory = "oom" // the kernel killed it because the machine was out of memory
+	MemoryLimit MemoryEnd = 1 + iota
+	OutOfMemory           // the kernel killed it because the machine was out of memory
 )
+
+var memoryEndNames = [...]string{"", "limit", "oom"}
+
+// MarshalText writes the word used in JSON.
+func (m MemoryEnd) MarshalText() ([]byte, error) {
+	return []byte(nameOf(memoryEndNames[:], int(m))), nil
+}
+
+// UnmarshalText reads the word.
+func (m *MemoryEnd) UnmarshalText(b []byte) error {
+	return parseWord(m, memoryEndNames[:], b, "cause")
+}
 
 // MemoryFloor is a lower bound of Outcome.MaxRSSBytes, up to small deviations, however small the
 // job is. The kernel starts counting a process at the size of the supervisor that started it, 12 to
@@ -329,7 +371,7 @@ const MemoryFloor = 16 << 20
 
 // OK reports whether the command itself succeeded.
 func (o *Outcome) OK() bool {
-	return o.Exit == 0 && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped && o.Memory == ""
+	return o.Exit == 0 && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped && o.Memory == 0
 }
 
 // Elapsed returns the run time by the host's clock, without the time that the job was suspended. It

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -39,13 +40,23 @@ func unmarshalText(dec *jsontext.Decoder, s *string) error {
 	return err
 }
 
-// storedSpec is a Spec without methods, so that it is stored field by field.
-type storedSpec Spec
+// storedSpec is the stored form of a Spec. O is the type of its options.
+type storedSpec[O any] struct {
+	ID      ID      `json:"id"`
+	Line    int     `json:"line,omitzero"`
+	Command *string `json:"command"`
+	Name    string  `json:"name,omitzero"`
+	Key     string  `json:"key,omitzero"`
+	Params  []Param `json:"params,omitempty"`
+	Options O       `json:"options,omitempty"`
+}
 
 // AppendSpecJSON appends a specification to b as a JSON object:
 //
 //	{"id":2,"line":7,"command":"./sim 2","name":"two","params":[{"name":"x","value":"1"}],"options":{"queue":"a"}}
-func AppendSpecJSON(b []byte, s *Spec) []byte { return appendJSON(b, (*storedSpec)(s)) }
+func AppendSpecJSON(b []byte, s *Spec) []byte {
+	return appendJSON(b, &storedSpec[*Options]{s.ID, s.Line, &s.Command, s.Name, s.Key(), s.Params(), s.Options})
+}
 
 func appendJSON(b []byte, v any) []byte {
 	text, err := json.Marshal(v, JSON)
@@ -76,22 +87,12 @@ func AppendSpec(b []byte, s *Spec) []byte {
 	return append(AppendLineSum(b[:len(b)-1], from), '\n')
 }
 
-// SpecReader parses the output of AppendSpecJSON and shares equal options. It is not safe for
-// concurrent use.
+// SpecReader parses the output of AppendSpecJSON and shares equal options.
 type SpecReader struct{ shared Interner }
 
 // Read parses b, which must hold one specification and nothing else.
 func (r *SpecReader) Read(b []byte) (*Spec, error) {
-	type fields struct { // the fields of Spec
-		ID      ID             `json:"id"`
-		Line    int            `json:"line"`
-		Command *string        `json:"command"`
-		Name    string         `json:"name"`
-		Key     string         `json:"key"`
-		Params  []Param        `json:"params"`
-		Options jsontext.Value `json:"options"`
-	}
-	s, err := unmarshal[fields](b)
+	s, err := unmarshal[storedSpec[jsontext.Value]](b)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,7 @@ func (r *SpecReader) Read(b []byte) (*Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Spec{ID: s.ID, Line: s.Line, Command: *s.Command, Name: s.Name, Key: s.Key, Params: s.Params, Options: o}, nil
+	return &Spec{ID: s.ID, Line: s.Line, Command: *s.Command, Name: s.Name, Labels: NewLabels(s.Key, s.Params), Options: o}, nil
 }
 
 func readOptions(b []byte) (*Options, error) {
@@ -131,8 +132,11 @@ func (s *Spec) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Interner returns one shared value for equal options. It is not safe for concurrent use.
-type Interner struct{ known map[string]*Options }
+// Interner returns one shared value for equal options.
+type Interner struct {
+	mu    sync.Mutex
+	known map[string]*Options
+}
 
 // Share returns the shared value of options that equal o.
 func (in *Interner) Share(o *Options) *Options {
@@ -148,15 +152,14 @@ func (in *Interner) of(text []byte, make func() (*Options, error)) (*Options, er
 	if string(text) == "{}" {
 		return NoOptions, nil
 	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	if o := in.known[string(text)]; o != nil {
 		return o, nil
 	}
 	o, err := make()
 	if err == nil {
-		if in.known == nil {
-			in.known = map[string]*Options{}
-		}
-		in.known[string(text)] = o
+		insert(&in.known, string(text), o)
 	}
 	return o, err
 }

@@ -2,8 +2,11 @@ package jobs
 
 import (
 	"bytes"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 
 	"github.com/go-json-experiment/json"
 )
@@ -35,6 +38,7 @@ type SpecDecoder struct {
 	name   string
 	have   int // specifications of earlier files
 	specs  SpecReader
+	ahead  Ahead[*Spec]
 	line   int // number of the current line
 	next   ID  // id of the next specification; 0: unknown yet
 	good   int // number of lines that could be read
@@ -56,10 +60,33 @@ const maxLostSpecs = 1 << 20
 // in earlier files.
 func NewSpecDecoder(name string, have int) *SpecDecoder { return &SpecDecoder{name: name, have: have} }
 
+// Ahead decodes the lines of a block before Line is called for each of them. The block ends with a
+// newline.
+func (d *SpecDecoder) Ahead(block []byte) {
+	d.ahead.Decode(block, func(_ int, line []byte, s **Spec) {
+		if object, ok := SummedLine(line); ok {
+			*s, _ = d.specs.Read(object)
+		}
+	})
+}
+
 // Line parses the text between two newlines. That is one line, or several if the newline between
 // them is damaged. The specifications in add follow the first after ones.
 func (d *SpecDecoder) Line(text []byte) (after int, add []*Spec, err error) {
 	d.line++
+	if s := d.ahead.Take(); s != nil && *s != nil && !d.isFirst() {
+		add, err = d.accept(*s)
+	} else {
+		add, err = d.parts(text)
+	}
+	if err != nil {
+		err = fmt.Errorf("%s:%d: %w", d.name, d.line, err)
+	}
+	return d.after(add), add, err
+}
+
+// parts parses the lines between two newlines.
+func (d *SpecDecoder) parts(text []byte) (add []*Spec, err error) {
 	for err == nil {
 		head := text
 		if _, ok := lineText(text); !ok {
@@ -76,10 +103,7 @@ func (d *SpecDecoder) Line(text []byte) (after int, add []*Spec, err error) {
 		d.damage("the end of a line is damaged, which costs nothing")
 		text = text[len(head)+1:]
 	}
-	if err != nil {
-		err = fmt.Errorf("%s:%d: %w", d.name, d.line, err)
-	}
-	return d.after(add), add, err
+	return add, err
 }
 
 // after returns the number of specifications that precede add.
@@ -93,7 +117,7 @@ func (d *SpecDecoder) after(add []*Spec) int {
 // one parses a line.
 func (d *SpecDecoder) one(text []byte) (add []*Spec, err error) {
 	object, ok := SummedLine(text)
-	if d.line == 1 && d.next == 0 && d.header == nil {
+	if d.isFirst() {
 		return d.first(object, ok)
 	}
 	s, err := (*Spec)(nil), errors.New("the line is damaged (its checksum does not fit)")
@@ -104,6 +128,11 @@ func (d *SpecDecoder) one(text []byte) (add []*Spec, err error) {
 		d.bad = append(d.bad, badLine{d.line, err, bytes.HasPrefix(text, []byte(`{"id":`))})
 		return nil, nil
 	}
+	return d.accept(s)
+}
+
+// accept returns the specification of a line, and placeholders for those that were lost before it.
+func (d *SpecDecoder) accept(s *Spec) (add []*Spec, err error) {
 	if d.next == 0 { // the first line is damaged
 		add = d.begin(max(0, min(d.have, int(s.ID)-1-len(d.bad))))
 	}
@@ -116,6 +145,9 @@ func (d *SpecDecoder) one(text []byte) (add []*Spec, err error) {
 	d.next++
 	return append(add, s), nil
 }
+
+// isFirst reports whether the current line should be the header.
+func (d *SpecDecoder) isFirst() bool { return d.line == 1 && d.next == 0 && d.header == nil }
 
 // first parses the first line.
 func (d *SpecDecoder) first(object []byte, ok bool) ([]*Spec, error) {
@@ -253,4 +285,12 @@ func wholePrefix(text []byte) []byte {
 		}
 		from += k + 1
 	}
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Checksum returns the CRC-32C of b as eight hexadecimal digits. All files of a run that hold
+// checksums use this form.
+func Checksum(b []byte) string {
+	return hex.EncodeToString(binary.BigEndian.AppendUint32(nil, crc32.Checksum(b, castagnoli)))
 }

@@ -40,8 +40,8 @@ func decodeSpecs(data []byte) (out stored, err error) {
 // trip.
 func fullSpec() *Spec {
 	return &Spec{
-		ID: 1, Line: 7, Command: "printf 'a\\tb' \"$X\"\t\x01\u2028é", Name: "näme", Key: "k\"1",
-		Params: []Param{{"x", "0.1"}, {"y", ""}},
+		ID: 1, Line: 7, Command: "printf 'a\\tb' \"$X\"\t\x01\u2028é", Name: "näme",
+		Labels: NewLabels("k\"1", []Param{{"x", "0.1"}, {"y", ""}}),
 		Options: &Options{
 			Queue: "q", Priority: -3, Tries: 5, Timeout: 90*time.Second + 1, Estimate: 36 * time.Hour,
 			Deadline: time.Date(2026, 11, 20, 18, 0, 0, 5, time.UTC), Tags: []string{"a", "gpu"}, GPUs: 2,
@@ -201,7 +201,7 @@ func FuzzSpecRoundTrip(f *testing.F) {
 	f.Add("echo 1", "", "x", "1", "A", "b", int64(5), -1)
 	f.Add("a\\\"\n\x00\x7f\u2028", "\xff", "\xc3", "{\"b64\":\"\"}", "]", "\\u0000", int64(-1), 1<<40)
 	f.Fuzz(func(t *testing.T, command, name, pn, pv, en, ev string, ns int64, n int) {
-		in := &Spec{ID: 1, Line: n, Command: command, Name: name, Params: []Param{{pn, pv}}, Options: &Options{
+		in := &Spec{ID: 1, Line: n, Command: command, Name: name, Labels: NewLabels("", []Param{{pn, pv}}), Options: &Options{
 			Timeout: time.Duration(ns), Priority: n, MemBytes: ns, Env: []EnvVar{{en, ev}},
 			Tags: []string{pn, pv}, Queue: ev, After: []ID{ID(n)}, File: en, Deadline: StampOf(time.Unix(0, ns)).Time().UTC(),
 		}}
@@ -252,38 +252,6 @@ func FuzzDecodeSpecs(f *testing.F) {
 			t.Fatalf("not stable:\n%s\n%s", again, third)
 		}
 	})
-}
-
-// benchmarkSpecs returns n jobs like those of a sweep: short, with one shared option.
-func benchmarkSpecs(n int) []byte {
-	data := []byte(SpecsHeader(0))
-	o := &Options{File: "sweep.txt", Estimate: 5 * time.Minute}
-	for i := range n {
-		data = AppendSpec(data, &Spec{ID: ID(i + 1), Line: i + 2, Command: `./sim --seed 12345 --out "r/12345.csv"`, Options: o})
-	}
-	return data
-}
-
-func BenchmarkAppendSpec(b *testing.B) {
-	s := fullSpec()
-	s.Options = &Options{File: "sweep.txt", Estimate: 5 * time.Minute}
-	buf := make([]byte, 0, 1<<10)
-	b.ReportAllocs()
-	for b.Loop() {
-		buf = AppendSpec(buf[:0], s)
-	}
-}
-
-func BenchmarkDecodeSpecs(b *testing.B) {
-	const n = 20_000
-	data := benchmarkSpecs(n)
-	b.ReportAllocs()
-	for b.Loop() {
-		if s, err := decodeSpecs(data); err != nil || len(s.Specs) != n {
-			b.Fatal(len(s.Specs), err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/job")
 }
 
 // damageFile returns a jobs.jsonl of a few jobs with everything that a line may hold.

@@ -108,7 +108,7 @@ type Table struct {
 	Late map[ID]int32
 
 	// Hosts maps host names to the settings that the user made and has not withdrawn.
-	Hosts map[string]HostWish
+	Hosts map[string]HostSetting
 
 	// Instances holds all instances that the run has had, by name.
 	Instances map[string]Instance
@@ -223,13 +223,10 @@ func (t *Table) machine(r *Record) error {
 	if m.Host == "" || m.ID == "" {
 		return fmt.Errorf("no machine %q can be behind host %q", r.Reason, r.Host)
 	}
-	if t.Machines == nil {
-		t.Machines, t.At = map[Machine]int32{}, map[string]int32{}
-	}
 	if t.Machines[m] == 0 {
-		t.Machines[m] = int32(len(t.Machines) + 1)
+		insert(&t.Machines, m, int32(len(t.Machines)+1))
 	}
-	t.At[m.Host] = t.Machines[m]
+	insert(&t.At, m.Host, t.Machines[m])
 	return nil
 }
 
@@ -242,15 +239,12 @@ func (t *Table) askHost(r *Record) error {
 		delete(t.Inventory, r.Host)
 		return nil
 	}
-	if t.Inventory == nil {
-		t.Inventory = map[string]HostRequest{}
-	}
-	t.Inventory[r.Host] = HostRequest{Removed: r.Count == HostRemoved, Options: r.Reason}
+	insert(&t.Inventory, r.Host, HostRequest{Removed: r.Count == HostRemoved, Options: r.Reason})
 	return nil
 }
 
-// HostWish is a user's setting for a host. The zero value is no setting.
-type HostWish struct {
+// HostSetting is a user's setting for a host. The zero value is no setting.
+type HostSetting struct {
 	Use   HostUse
 	Slots int32 // instead of the number from its rule; 0: the number from its rule
 }
@@ -265,20 +259,17 @@ const (
 	HostStopped         // running attempts were ended to run elsewhere, nothing more starts
 )
 
-// wish records a user's setting for a host.
-func (t *Table) wish(r *Record) error {
+// setHost records a user's setting for a host.
+func (t *Table) setHost(r *Record) error {
 	if r.Host == "" || r.Count < 0 || r.Count > int(HostStopped) || r.Slot < 0 {
 		return fmt.Errorf("nobody can ask for use %d and %d slots of host %q", r.Count, r.Slot, r.Host)
 	}
-	w := HostWish{HostUse(r.Count), int32(r.Slot)}
-	if w == (HostWish{}) {
+	w := HostSetting{HostUse(r.Count), int32(r.Slot)}
+	if w == (HostSetting{}) {
 		delete(t.Hosts, r.Host)
 		return nil
 	}
-	if t.Hosts == nil {
-		t.Hosts = map[string]HostWish{}
-	}
-	t.Hosts[r.Host] = w
+	insert(&t.Hosts, r.Host, w)
 	return nil
 }
 

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -224,6 +225,18 @@ func editDistance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// Thousands formats a number with commas: 100,000.
+func Thousands(n int) string {
+	text := strconv.Itoa(max(n, -n))
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	if n < 0 {
+		return "-" + text
+	}
+	return text
 }
 
 // Plural formats a number of things: "1 job", "3 jobs".

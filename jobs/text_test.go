@@ -107,6 +107,11 @@ func TestNumbersOfThings(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 12_345_678: "12,345,678", -1_234_567: "-1,234,567"} {
+		if got := Thousands(n); got != want {
+			t.Errorf("%d: got %s, want %s", n, got, want)
+		}
+	}
 }
 
 func TestSignals(t *testing.T) {
@@ -126,5 +131,20 @@ func TestSignals(t *testing.T) {
 		if n := SignalNumber(s); n != 0 {
 			t.Errorf("%q is %d", s, n)
 		}
+	}
+}
+
+// TestRelativeCwd checks that equal options stay shared when their cwd is made absolute, and that
+// other options do not change.
+func TestRelativeCwd(t *testing.T) {
+	shared, absolute := &Options{Cwd: "sub", Queue: "q"}, &Options{Cwd: "/data"}
+	a, b := &Spec{Options: shared}, &Spec{Options: shared}
+	c, d, e := &Spec{Options: absolute}, &Spec{Options: NoOptions}, &Spec{}
+	r := AbsoluteCwd{Base: "/home/me"}
+	for _, s := range []*Spec{a, b, c, d, e} {
+		r.Resolve(s)
+	}
+	if a.Cwd != "/home/me/sub" || a.Queue != "q" || a.Options != b.Options || shared.Cwd != "sub" || c.Options != absolute || d.Options != NoOptions || e.Options != nil {
+		t.Errorf("%+v %+v %+v", a.Options, c.Options, shared)
 	}
 }

@@ -96,20 +96,10 @@ func FormatSize(n int64) string {
 
 // measure splits "12.5G/x" into the number, the letters after it, and the rest.
 func measure(s string) (n float64, unit, rest string, ok bool) {
-	digits := func(r rune) bool { return !(r >= '0' && r <= '9' || r == '.') }
-	letters := func(r rune) bool { return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z') }
-	number, rest := s, ""
-	if i := strings.IndexFunc(s, digits); i >= 0 {
-		number, rest = s[:i], s[i:]
-	}
-	unit = rest
-	if i := strings.IndexFunc(rest, letters); i >= 0 {
-		unit, rest = rest[:i], rest[i:]
-	} else {
-		rest = ""
-	}
-	n, err := strconv.ParseFloat(number, 64)
-	return n, unit, rest, err == nil
+	unit = strings.TrimLeft(s, "0123456789.")
+	n, err := strconv.ParseFloat(strings.TrimSuffix(s, unit), 64)
+	rest = strings.TrimLeftFunc(unit, func(r rune) bool { return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' })
+	return n, strings.TrimSuffix(unit, rest), rest, err == nil
 }
 
 // deadlineLayouts are tried in turn. Without a zone, a time is local.
@@ -371,10 +361,8 @@ func SignalName(n int) string {
 
 // SignalNumber is the inverse of SignalName; 0 for an unknown name.
 func SignalNumber(name string) int {
-	for n, s := range signalNames {
-		if s == name {
-			return n // 0 for ""
-		}
+	if n := slices.Index(signalNames[:], name); n >= 0 {
+		return n // 0 for ""
 	}
 	if digits, ok := strings.CutPrefix(name, "SIG"); ok {
 		if n, err := strconv.Atoi(digits); err == nil && SignalName(n) == name {

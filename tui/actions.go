@@ -93,7 +93,7 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 		return nil
 	}
 	if r, ok := m.single(which); ok && (r.Phase.Terminal() || r.Phase == runview.Ending) {
-		m.complain(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), stands(r.Phase)))
+		m.complain(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), phaseOf(r.Phase).stands))
 		return nil
 	}
 	return m.withCost(which, func(m *model, w runview.Cost) tea.Cmd {
@@ -126,14 +126,6 @@ func (m *model) named(which jobs.Ranges) string {
 	return "these " + plural(which.Count(), "job") + " are"
 }
 
-// stands describes the state of a job, after its name.
-func stands(p runview.Phase) string {
-	if p < runview.Phases {
-		return phaseWords[p].stands
-	}
-	return "is in a state that this screen does not know"
-}
-
 func (m *model) requeueSelected() tea.Cmd { return m.requeueJobs(m.targets()) }
 
 // requeueJobs runs finished jobs again. It asks first if there are many jobs, because they repeat
@@ -143,7 +135,7 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 		return nil
 	}
 	if r, ok := m.single(which); ok && !r.Phase.Terminal() {
-		m.complain(fmt.Sprintf("nothing to requeue: %s %s", jobName(r.ID), stands(r.Phase)))
+		m.complain(fmt.Sprintf("nothing to requeue: %s %s", jobName(r.ID), phaseOf(r.Phase).stands))
 		return nil
 	}
 	do := func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Requeue, Jobs: which}) }
@@ -157,7 +149,7 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 		}
 		text := "each gets a new round, whatever came of it before"
 		if n := w.Queued + w.Handed + w.Running; n > 0 {
-			text += "; " + thousands(n) + " that are queued or run stay as they are"
+			text += "; " + jobs.Thousands(n) + " that are queued or run stay as they are"
 		}
 		m.modal = newConfirmation("Run "+plural(w.Over, "job")+" again?", text, w.Over, do)
 		return nil
@@ -170,7 +162,7 @@ func (m *model) prioritize(n int, relative bool) tea.Cmd {
 		return nil
 	}
 	if r, ok := m.single(which); ok && r.Phase.Terminal() {
-		m.complain(fmt.Sprintf("its priority changes nothing: %s %s", jobName(r.ID), stands(r.Phase)))
+		m.complain(fmt.Sprintf("its priority changes nothing: %s %s", jobName(r.ID), phaseOf(r.Phase).stands))
 		return nil
 	}
 	return m.act(runview.Action{Do: runview.Priority, Jobs: which, Number: n, Relative: relative})
@@ -178,7 +170,7 @@ func (m *model) prioritize(n int, relative bool) tea.Cmd {
 
 // launchesNothing reports whether the run is paused or drains.
 func (m *model) launchesNothing() bool {
-	return m.pic != nil && (m.pic.Paused || m.pic.Draining != "")
+	return m.snap != nil && (m.snap.Paused || m.snap.Draining != "")
 }
 
 // pause pauses launching, or continues it.
@@ -191,7 +183,7 @@ func (m *model) pause() tea.Cmd {
 }
 
 func (m *model) pauseWith(verb runview.Verb) tea.Cmd {
-	if m.pic == nil || !m.dispatched(string(verb)) {
+	if m.snap == nil || !m.dispatched(string(verb)) {
 		return nil
 	}
 	return m.act(runview.Action{Do: verb})
@@ -233,7 +225,7 @@ func (m *model) editCurrent() tea.Cmd {
 		return nil
 	}
 	if !editable(r.Phase) {
-		m.complain(fmt.Sprintf("cannot edit: %s %s; c cancels it, then it can be edited", jobName(r.ID), stands(r.Phase)))
+		m.complain(fmt.Sprintf("cannot edit: %s %s; c cancels it, then it can be edited", jobName(r.ID), phaseOf(r.Phase).stands))
 		return nil
 	}
 	return m.edit(r.ID)
@@ -247,7 +239,7 @@ func editable(p runview.Phase) bool {
 func (m *model) edit(id jobs.ID) tea.Cmd {
 	return m.detailFor(&waiting{keeps: true}, id, func(m *model, d *runview.Detail) tea.Cmd {
 		if !editable(d.Row.Phase) {
-			m.complain(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), stands(d.Row.Phase)))
+			m.complain(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), phaseOf(d.Row.Phase).stands))
 			return nil
 		}
 		m.modal = &input{
@@ -256,7 +248,7 @@ func (m *model) edit(id jobs.ID) tea.Cmd {
 			left: func(m *model) tea.Cmd { m.say("nothing was changed"); return nil },
 			note: func(m *model, w int) []string {
 				if d.Row.Phase.Terminal() {
-					return []string{styleFaint.Render(" " + jobName(id) + " " + stands(d.Row.Phase) + "; enter queues it again with the new command")}
+					return []string{styleFaint.Render(" " + jobName(id) + " " + phaseOf(d.Row.Phase).stands + "; enter queues it again with the new command")}
 				}
 				return nil
 			},

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -26,35 +24,14 @@ const (
 func screenOn(t *testing.T, src *fakeSource, id jobs.ID, w, h int) (*model, *time.Time) {
 	t.Helper()
 	now := noon
-	m := newModel(Options{Source: src}, func() time.Time { return now })
-	m.Update(tea.WindowSizeMsg{Width: w, Height: h})
-	refresh(t, m)
+	m := newScreen(t, src, w, h)
+	m.now = func() time.Time { return now }
 	m.jobs.follow(id)
 	refresh(t, m)
 	if r, ok := m.job(); !ok || r.ID != id {
 		t.Fatalf("the cursor is on %d, %v", r.ID, ok)
 	}
 	return m, &now
-}
-
-// do presses keys and waits for the results of their commands, however busy the machine is. It is
-// for keys that start no ticks.
-func do(t *testing.T, m *model, keys ...string) {
-	t.Helper()
-	for _, k := range keys {
-		_, cmd := m.Update(keyMsg(k))
-		finish(t, m, cmd)
-		refresh(t, m)
-	}
-}
-
-func finish(t *testing.T, m *model, cmd tea.Cmd) {
-	t.Helper()
-	if cmd == nil {
-		return
-	}
-	_, next := m.Update(cmd())
-	finish(t, m, next)
 }
 
 // same compares the recorded actions with the wanted ones.
@@ -71,16 +48,6 @@ func same(t *testing.T, src *fakeSource, want ...runview.Action) {
 		}
 		if (g.Edit == nil) != (w.Edit == nil) || w.Edit != nil && *g.Edit.Command != *w.Edit.Command {
 			t.Errorf("edited: %+v, not %+v", g.Edit, w.Edit)
-		}
-	}
-}
-
-func shows(t *testing.T, m *model, texts ...string) {
-	t.Helper()
-	s := plain(m)
-	for _, text := range texts {
-		if !strings.Contains(s, text) {
-			t.Errorf("the screen does not say %q:\n%s", text, s)
 		}
 	}
 }
@@ -141,7 +108,7 @@ func TestKeysOnAJob(t *testing.T) {
 				src := sample()
 				src.cost = c.cost
 				m, _ := screenOn(t, src, c.on, size[0], size[1])
-				do(t, m, strings.Fields(c.keys)...)
+				press(t, m, c.keys)
 				same(t, src, c.want...)
 				checkSize(t, m, c.name)
 				if size[0] >= 80 {
@@ -152,9 +119,10 @@ func TestKeysOnAJob(t *testing.T) {
 	}
 }
 
-// TestCancelOfASelection checks that a selection is canceled only after a question that states what
-// is lost, and that the user must type the number of jobs if it is more than a hundred (rule 9).
-func TestCancelOfASelection(t *testing.T) {
+// TestKeysOnASelection checks that a selection is canceled, and many jobs are requeued, only after a
+// question that states what is lost, and that the user must type the number of jobs if it is more than
+// a hundred (rule 9).
+func TestKeysOnASelection(t *testing.T) {
 	which := jobs.Ranges{{First: 50117, Last: 50118}}
 	many := jobs.Ranges{{First: 1, Last: 1234}}
 	for _, c := range []struct {
@@ -178,38 +146,26 @@ func TestCancelOfASelection(t *testing.T) {
 		{"many: the number", many, runview.Cost{Queued: 1234}, "c 1 2 3 5 backspace 4 enter", true, nil},
 		{"many: the number as it is shown", many, runview.Cost{Queued: 1234}, "c 1 , 2 3 4 enter", true, nil},
 		{"all over", which, runview.Cost{Over: 2}, "c", false, []string{"these 2 jobs are over already"}},
+		{"requeue many", many, runview.Cost{Over: 120, Queued: 3}, "r", false, []string{"Run 120 jobs again?", "3 that are queued or run"}},
+		{"requeue many: y is no answer", many, runview.Cost{Over: 120, Queued: 3}, "r y", false, []string{"nothing was done"}},
+		{"requeue many: the number", many, runview.Cost{Over: 120, Queued: 3}, "r 1 2 0 enter", true, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			src := sample()
 			src.cost = c.cost
 			m, _ := screenOn(t, src, aRunning, 80, 24)
 			m.jobs.sel.set(c.which)
-			do(t, m, strings.Fields(c.keys)...)
+			press(t, m, c.keys)
 			if c.did {
-				same(t, src, runview.Action{Do: runview.Cancel, Jobs: c.which})
-				if m.jobs.sel.n != 0 {
-					t.Error("what has been canceled is still selected")
-				}
+				verb := map[byte]runview.Verb{'c': runview.Cancel, 'r': runview.Requeue}[c.keys[0]]
+				same(t, src, runview.Action{Do: verb, Jobs: c.which})
+				equal(t, m.jobs.sel.n, 0, "number of selected jobs afterwards")
 			} else {
 				same(t, src)
 			}
 			shows(t, m, c.shows...)
 		})
 	}
-}
-
-// TestRequeueOfMany checks that requeueing many jobs needs a confirmation.
-func TestRequeueOfMany(t *testing.T) {
-	src := sample()
-	src.cost = runview.Cost{Over: 120, Queued: 3}
-	m, _ := screenOn(t, src, aFailed, 80, 24)
-	which := jobs.Ranges{{First: 1, Last: 123}}
-	m.jobs.sel.set(which)
-	do(t, m, "r")
-	same(t, src)
-	shows(t, m, "Run 120 jobs again?", "3 that are queued or run")
-	do(t, m, "1", "2", "0", "enter")
-	same(t, src, runview.Action{Do: runview.Requeue, Jobs: which})
 }
 
 // TestKeysBeforeTheQuestion checks that keys typed before a question is visible do not answer it,
@@ -224,15 +180,15 @@ func TestKeysBeforeTheQuestion(t *testing.T) {
 			t.Errorf("%s did something", k)
 		}
 	}
-	finish(t, m, costCmd)
+	run(t, m, costCmd)
 	same(t, src)
 	shows(t, m, "Cancel job 50117?")
 
-	do(t, m, "esc")
+	press(t, m, "esc")
 	_, costCmd = m.Update(keyMsg("c"))
 	m.Update(keyMsg("esc")) // closes the question before the answer arrives
 	m.Update(keyMsg("j"))
-	finish(t, m, costCmd)
+	run(t, m, costCmd)
 	if m.modal != nil {
 		t.Error("the question came after it was left")
 	}
@@ -244,7 +200,7 @@ func TestUndoTime(t *testing.T) {
 	src := sample()
 	src.cost = runview.Cost{Queued: 1}
 	m, now := screenOn(t, src, aQueued, 80, 24)
-	do(t, m, "c")
+	press(t, m, "c")
 	for _, s := range []struct {
 		after time.Duration
 		shows string
@@ -254,7 +210,7 @@ func TestUndoTime(t *testing.T) {
 		shows(t, m, s.shows)
 	}
 	*now = noon.Add(10*time.Second + time.Millisecond)
-	do(t, m, "u")
+	press(t, m, "u")
 	same(t, src, runview.Cancel.Jobs(aQueued))
 	m.Update(second{})
 	if m.undo != nil || strings.Contains(plain(m), "undo ") {
@@ -274,9 +230,9 @@ func TestRefusals(t *testing.T) {
 		src.answer = func(runview.Action) (*runview.Answer, error) { return nil, err }
 		m, _ := screenOn(t, src, aQueued, 80, 24)
 		m.jobs.sel.toggle(aQueued)
-		do(t, m, "c")
+		press(t, m, "c")
 		if m.modal != nil {
-			do(t, m, "y")
+			press(t, m, "y")
 		}
 		shows(t, m, want)
 		if m.undo != nil || m.jobs.sel.n != 1 {
@@ -298,7 +254,7 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 		}
 		for _, keys := range []string{"c", "+", "-", "p", ": d r a i n - r u n enter", ": p a u s e enter"} {
 			m.message = message{}
-			do(t, m, strings.Fields(keys)...)
+			press(t, m, keys)
 			if !strings.Contains(m.message.text, "nobody dispatches it") || !m.message.bad {
 				t.Errorf("%s says %q", keys, m.message.text)
 			}
@@ -306,10 +262,10 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 		same(t, src)
 		m.jobs.follow(aFailed)
 		refresh(t, m)
-		do(t, m, "r")
-		do(t, m, "e", "x", "enter")
+		press(t, m, "r")
+		press(t, m, "e x enter")
 		typeText(t, m, ":resume")
-		do(t, m, "enter")
+		press(t, m, "enter")
 		same(t, src, runview.Requeue.Jobs(aFailed), runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed),
 			Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}}, runview.Action{Do: runview.Resume})
 	}
@@ -327,7 +283,7 @@ func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
 		}
 	})
 	m := newScreen(t, src, 80, 24)
-	finish(t, m, m.edit(50120))
+	run(t, m, m.edit(50120))
 	text := plain(m)
 	if !strings.Contains(text, "enter queues it again") || strings.Contains(text, "it is queued again") {
 		t.Errorf("the screen says:\n%s", text)
@@ -349,7 +305,7 @@ func TestACancelEndsNoMoreThanWasSaid(t *testing.T) {
 		src := sample()
 		src.cost = c.cost
 		m, _ := screenOn(t, src, aQueued, 80, 24)
-		do(t, m, strings.Fields(c.keys)...)
+		press(t, m, c.keys)
 		if did := src.done(); len(did) != 1 || did[0].Do != runview.Cancel || did[0].Waiting != c.want {
 			t.Errorf("%+v: %+v", c.cost, did)
 		}

@@ -44,11 +44,11 @@ func BenchmarkScreen(b *testing.B) {
 	m := newModel(Options{Source: src}, time.Now)
 	m.Update(tea.WindowSizeMsg{Width: 160, Height: 48})
 	look := func() {
-		pic, err := src.Snapshot(context.Background(), m.ask())
+		snap, err := src.Snapshot(context.Background(), m.ask())
 		if err != nil {
 			b.Fatal(err)
 		}
-		m.Update(looked{pic: pic, at: time.Now()})
+		m.Update(snapshotMsg{snap: snap, at: time.Now()})
 		m.View()
 	}
 	for range 3 {

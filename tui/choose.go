@@ -50,11 +50,7 @@ func (c *chooser) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			c.over = true
 			return c, tea.Quit
 		default:
-			for _, b := range moving(func() int { return c.h }, func(_ *model, by int) { c.at += by }) {
-				if slices.Contains(b.keys, key) {
-					b.do(c.m)
-				}
-			}
+			c.m.pressIn(moving(func() int { return c.h }, func(_ *model, by int) { c.at += by }), key)
 		}
 	}
 	c.settle(len(c.rows))

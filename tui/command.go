@@ -10,6 +10,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/runview"
 )
@@ -60,13 +61,7 @@ func findCommand(name string) *command {
 	return nil
 }
 
-func commandNames() []string {
-	names := make([]string, len(commands))
-	for i := range commands {
-		names[i] = commands[i].name
-	}
-	return names
-}
+func commandNames() []string { return mapped(commands, func(c command) string { return c.name }) }
 
 func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 40)) }
 
@@ -112,14 +107,10 @@ func (m *model) listNow() *list {
 }
 
 func (m *model) hostNames() []string {
-	if m.pic == nil {
+	if m.snap == nil {
 		return nil
 	}
-	names := make([]string, len(m.pic.Hosts))
-	for i := range m.pic.Hosts {
-		names[i] = m.pic.Hosts[i].Name
-	}
-	return names
+	return mapped(m.snap.Hosts, func(h live.Host) string { return h.Name })
 }
 
 // hostNamed returns an error if the run has no host of that name.
@@ -222,14 +213,19 @@ func onJob(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, erro
 
 // parseIDs parses "17 20-30,40".
 func (m *model) parseIDs(s string) (jobs.Ranges, error) {
-	which, err := jobs.ParseRanges(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' }), ","))
+	which, err := jobs.ParseRanges(strings.Join(wordsOf(s), ","))
 	if err != nil {
 		return nil, err
 	}
-	if last := jobs.ID(max(1, m.pic.Total)); which.Last() > last {
+	if last := jobs.ID(max(1, m.snap.Total)); which.Last() > last {
 		return nil, fmt.Errorf("there is no job %d; the last is %d", which.Last(), last)
 	}
 	return which, nil
+}
+
+// wordsOf splits a list at blanks and commas.
+func wordsOf(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" ,\t", r) })
 }
 
 // onHost returns a command for a host. do gets the text after the host's name.
@@ -303,7 +299,7 @@ func (m *model) commandEdit(arg string) (tea.Cmd, error) {
 	case !ok:
 		return nil, nil
 	case !editable(r.Phase):
-		return nil, fmt.Errorf("cannot edit: %s %s", jobName(r.ID), stands(r.Phase))
+		return nil, fmt.Errorf("cannot edit: %s %s", jobName(r.ID), phaseOf(r.Phase).stands)
 	}
 	return m.edited(r.ID, "", arg)
 }
@@ -354,7 +350,7 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 func (m *model) sortWords() []string {
 	names := sortNames
 	if p := m.result; m.focus() == pane(p) && p.tabular {
-		names = p.columnNames()
+		names = columnNames(p.columnsNow())
 		if p.groups.on {
 			names = p.groupOrders()[1:]
 		}
@@ -362,13 +358,7 @@ func (m *model) sortWords() []string {
 	return append(slices.Clip(names), "asc", "desc")
 }
 
-func viewNames() []string {
-	names := make([]string, tabs)
-	for i, n := range tabNames {
-		names[i] = strings.ToLower(n)
-	}
-	return names
-}
+func viewNames() []string { return mapped(tabNames[:], strings.ToLower) }
 
 func (m *model) commandView(arg string) (tea.Cmd, error) {
 	for i, n := range viewNames() {
@@ -390,8 +380,8 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 // endRun ends the dispatcher, after a question that describes what happens to its jobs.
 func endRun(verb runview.Verb, what, running, queued string) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, _ string) (tea.Cmd, error) {
-		if m.pic != nil && m.dispatched(what) {
-			t := counts(m.pic)
+		if m.snap != nil && m.dispatched(what) {
+			t := counts(m.snap)
 			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", plural(t.running+t.handed, "running job")+" "+running+"; "+plural(t.queued, "queued job")+" "+queued+".", 0,
 				func(m *model) tea.Cmd { return m.act(runview.Action{Do: verb}) })
 		}
@@ -401,10 +391,10 @@ func endRun(verb runview.Verb, what, running, queued string) func(*model, string
 
 // cancelRun cancels all jobs, after a question that describes what is lost.
 func (m *model) cancelRun() tea.Cmd {
-	if m.pic == nil || !m.dispatched("cancel the run") {
+	if m.snap == nil || !m.dispatched("cancel the run") {
 		return nil
 	}
-	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.pic.Total))}}
+	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.snap.Total))}}
 	return m.withCost(all, func(m *model, w runview.Cost) tea.Cmd {
 		m.modal = newConfirmation("Cancel the whole run?", loss(w), w.Running+w.Handed+w.Queued, func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.CancelRun}) })
 		return nil

@@ -9,20 +9,6 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// enter types a line into the command line and executes it.
-func enter(t *testing.T, m *model, line string) {
-	t.Helper()
-	m.Update(keyMsg(":"))
-	for _, r := range line {
-		k := string(r)
-		if r == ' ' {
-			k = "space"
-		}
-		m.Update(keyMsg(k))
-	}
-	do(t, m, "enter")
-}
-
 // TestCommands checks the action of each command and its error message.
 func TestCommands(t *testing.T) {
 	act := func(a ...runview.Action) []runview.Action { return a }
@@ -101,6 +87,7 @@ func TestCommands(t *testing.T) {
 		{line: "cancel-run", then: "8 4 6 3 9 enter", want: act(runview.Action{Do: runview.CancelRun})},
 		{line: "resume", shows: "the run has a dispatcher already"},
 		{line: "help", shows: "cancel"},
+		{line: "quit", shows: "detach"},
 		{line: "", shows: "50137"},
 		{line: "  :pause  ", want: act(runview.Action{Do: runview.Pause})},
 		{line: "canel", shows: `there is no command "canel" (did you mean "cancel"?)`},
@@ -112,13 +99,12 @@ func TestCommands(t *testing.T) {
 			src := sample()
 			src.matches = jobs.Ranges{{First: 1, Last: 17}}
 			src.cost = runview.Cost{Queued: 1}
-			switch {
-			case strings.HasPrefix(c.line, "cancel-run"):
+			if strings.HasPrefix(c.line, "cancel-run") {
 				src.cost = runview.Cost{Queued: 84_513, Running: 126, Lost: time.Hour}
 			}
 			m, _ := screenOn(t, src, aQueued, 100, 30)
-			enter(t, m, c.line)
-			do(t, m, strings.Fields(c.then)...)
+			typeLine(t, m, ":", c.line)
+			press(t, m, c.then)
 			same(t, src, c.want...)
 			checkSize(t, m, c.line)
 			shows(t, m, c.shows)
@@ -132,14 +118,14 @@ func TestCommandsLeaveHiddenJobsAlone(t *testing.T) {
 	for _, line := range []string{"cancel", "requeue", "prio 5", "edit", "edit true"} {
 		src := sample()
 		m, _ := screenOn(t, src, aQueued, 100, 30)
-		enter(t, m, "view hosts")
-		enter(t, m, line)
+		typeLine(t, m, ":", "view hosts")
+		typeLine(t, m, ":", line)
 		same(t, src)
 		shows(t, m, "which jobs? give their numbers", "[2 Hosts")
 	}
 }
 
-// TestCommandTable checks that the help names every command and that the table has no duplicates.
+// TestCommandTable checks that every command has a help text and that the table has no duplicates.
 func TestCommandTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range commands {
@@ -152,16 +138,6 @@ func TestCommandTable(t *testing.T) {
 		if c.help == "" || c.do == nil {
 			t.Errorf("%s has no help or does nothing", c.name)
 		}
-	}
-	for _, must := range strings.Fields("cancel requeue prio pause continue drain use stop slots sort filter job logs detail why select edit view drain-run stop-run cancel-run resume quit help") {
-		if !seen[must] {
-			t.Errorf("there is no :%s", must)
-		}
-	}
-	m := newScreen(t, sample(), 100, 30)
-	enter(t, m, "quit")
-	if m.modal == nil {
-		t.Error("quit did not ask how to leave")
 	}
 }
 
@@ -178,7 +154,8 @@ func TestCompletion(t *testing.T) {
 		{"drain ws0", "tab tab", "drain ws02"},
 		{"drain ws0", "shift+tab", "drain ws09"},
 		{"stop ws1", "tab tab tab tab", "stop ws10"},
-		{"sort pr", "tab", "sort pr"},
+		{"sort pr", "tab", "sort progress"},
+		{"sort pr", "tab tab", "sort priority"},
 		{"sort pri", "tab", "sort priority "},
 		{"view re", "tab", "view results "},
 		{"filter sta", "tab", "filter state="},
@@ -190,17 +167,8 @@ func TestCompletion(t *testing.T) {
 	} {
 		m.modal = nil
 		m.openCommand(c.typed)
-		do(t, m, strings.Fields(c.keys)...)
-		got := m.modal.(*input).text.String()
-		if c.typed == "sort pr" { // progress, priority: a choice
-			if got != "sort progress" && got != "sort priority" && got != "sort pr" {
-				t.Errorf("%q became %q", c.typed, got)
-			}
-			continue
-		}
-		if got != c.want {
-			t.Errorf("%q %s became %q, not %q", c.typed, c.keys, got, c.want)
-		}
+		press(t, m, c.keys)
+		equal(t, m.modal.(*input).text.String(), c.want, "%q %s", c.typed, c.keys)
 		checkSize(t, m, c.typed)
 	}
 }
@@ -231,7 +199,7 @@ func FuzzCommand(f *testing.F) {
 			t.Errorf("the error is not clean: %q", err)
 		}
 		if cmd != nil && !strings.Contains(line, "q") && !strings.Contains(line, "leave") {
-			finish(t, m, cmd)
+			run(t, m, cmd)
 		}
 		for _, a := range src.did {
 			switch a.Do {
@@ -239,8 +207,6 @@ func FuzzCommand(f *testing.F) {
 				t.Errorf("%q did %+v at once", line, a)
 			}
 		}
-		m.frame = ""
-		m.draw()
 		harmless(t, m, "fuzz")
 	})
 }
@@ -250,23 +216,17 @@ func FuzzCommand(f *testing.F) {
 func TestHistoryAndErrors(t *testing.T) {
 	src := sample()
 	m, _ := screenOn(t, src, aQueued, 80, 24)
-	enter(t, m, "sort host")
-	enter(t, m, "sort nme")
+	typeLine(t, m, ":", "sort host")
+	typeLine(t, m, ":", "sort nme")
 	if p, ok := m.modal.(*input); !ok || p.text.String() != "sort nme" {
 		t.Fatal("a line with an error is gone")
 	}
-	do(t, m, "left", "left", "a", "enter")
-	if m.jobs.sort != runview.SortName {
-		t.Errorf("sorted by %v", m.jobs.sort)
-	}
-	do(t, m, ":", "d", "up", "up", "up", "up", "down")
-	if got := m.modal.(*input).text.String(); got != "sort nme" {
-		t.Errorf("the past shows %q", got)
-	}
-	do(t, m, "down", "down", "down")
-	if got := m.modal.(*input).text.String(); got != "d" {
-		t.Errorf("what was being typed is %q", got)
-	}
+	press(t, m, "left left a enter")
+	equal(t, m.jobs.sort, runview.SortName, "the order")
+	press(t, m, ": d up up up up down")
+	equal(t, m.modal.(*input).text.String(), "sort nme", "the past")
+	press(t, m, "down down down")
+	equal(t, m.modal.(*input).text.String(), "d", "what was being typed")
 }
 
 // TestEditKeepsEveryCharacter checks that editing keeps each character of a job's command.
@@ -279,11 +239,10 @@ func TestEditKeepsEveryCharacter(t *testing.T) {
 		}
 	})
 	m, _ := screenOn(t, src, aFailed, 80, 24)
-	do(t, m, "e")
-	shows(t, m, "␊do echo")
+	press(t, m, "e", "␊do echo")
 	harmless(t, m, "edit")
-	m.Update(pasteMsg(" # more\r\nlines\r\n"))
-	do(t, m, "enter")
+	m.Update(pasted(" # more\r\nlines\r\n"))
+	press(t, m, "enter")
 	same(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed), Edit: &jobs.Change{Command: new(command + " # more\nlines")}})
 }
 

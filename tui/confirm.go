@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,7 @@ func (c *confirmation) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 func (c *confirmation) draw(m *model, w, h int) []string {
 	answer := styleBold.Render("y") + ": yes   any other key: no   [y/N] "
 	if c.number > 0 {
-		answer = "type " + styleBold.Render(thousands(c.number)) + " and " + m.keyName("enter") + " to do it, esc: no   " + c.typed
+		answer = "type " + styleBold.Render(jobs.Thousands(c.number)) + " and " + m.keyName("enter") + " to do it, esc: no   " + c.typed
 	}
 	var out []string
 	for _, l := range m.wrap(m.clean(c.title), w-2) {
@@ -73,7 +74,7 @@ func (c *confirmation) draw(m *model, w, h int) []string {
 
 // leave closes the screen. If the run continues, leave first asks what should happen to it.
 func (m *model) leave() tea.Cmd {
-	if m.pic == nil || m.over() {
+	if m.snap == nil || m.over() {
 		return tea.Quit
 	}
 	m.modal = &leaveModal{}
@@ -89,7 +90,7 @@ func (l *leaveModal) keys(m *model) []binding {
 		m.modal = nil
 		return m.act(runview.Action{Do: runview.DrainRun})
 	})
-	if m.pic.Draining != "" {
+	if m.snap.Draining != "" {
 		drain = key(pauseKey, "continue", "launch again: the drain is over, the run is not", func(m *model) tea.Cmd {
 			m.modal = nil
 			return m.pauseWith(runview.Continue)
@@ -109,15 +110,15 @@ func (l *leaveModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 }
 
 func (l *leaveModal) draw(m *model, w, h int) []string {
-	t := counts(m.pic)
-	name := m.clean(m.pic.Run.Name)
-	count := fmt.Sprintf("%s, %s queued.", going(t), thousands(t.queued))
+	t := counts(m.snap)
+	name := m.clean(m.snap.Run.Name)
+	count := fmt.Sprintf("%s, %s queued.", going(t), jobs.Thousands(t.queued))
 	title := fmt.Sprintf(" Leave %s? ", m.cut(name, max(8, w/2)))
 	if width(title)+width(count) > w {
 		title = " Leave? "
 	}
 	if width(title)+width(count) > w {
-		count = fmt.Sprintf("%s run, %s wait.", thousands(t.running+t.handed), thousands(t.queued))
+		count = fmt.Sprintf("%s run, %s wait.", jobs.Thousands(t.running+t.handed), jobs.Thousands(t.queued))
 	}
 	out := []string{styleBold.Render(title) + count}
 	wide := 7
@@ -151,11 +152,7 @@ var leaveShort = map[string]string{
 
 // going describes how many jobs run, for a sentence.
 func going(t tally) string {
-	s := thousands(t.running) + " running"
-	if t.handed > 0 {
-		s += ", " + thousands(t.handed) + " sent to hosts"
-	}
-	return s
+	return jobs.Thousands(t.running) + " running" + when(t.handed > 0, ", "+jobs.Thousands(t.handed)+" sent to hosts")
 }
 
 // question shows a question of the dispatcher (live.Question) once. It waits until the user has
@@ -167,8 +164,8 @@ func (m *model) question() tea.Cmd {
 	}
 	asked, open := m.modal.(*questionModal)
 	q := (*live.Question)(nil)
-	if m.pic != nil && !m.over() {
-		q = m.pic.Question
+	if m.snap != nil && !m.over() {
+		q = m.snap.Question
 	}
 	switch {
 	case q == nil && open: // another screen has answered
@@ -218,23 +215,7 @@ func (p *questionModal) paste(_ *model, s string) tea.Cmd {
 func (p *questionModal) reply(m *model, text string) tea.Cmd {
 	m.modal, m.replied = nil, p.q.ID
 	clear(p.text.text) // keep a secret in memory no longer than needed
-	do := m.act(runview.Action{Do: runview.Reply, Number: int(p.q.ID), Text: text})
-	return func() tea.Msg { return replied{do()} }
-}
-
-// replied is the result of sending an answer. If it did not arrive, the question is shown again.
-type replied struct{ msg tea.Msg }
-
-func (r replied) apply(m *model) tea.Cmd {
-	a, ok := r.msg.(answered)
-	if !ok {
-		return nil
-	}
-	if a.err != nil {
-		m.replied = 0
-	}
-	m.handleAnswer(a)
-	return nil
+	return m.act(runview.Action{Do: runview.Reply, Number: int(p.q.ID), Text: text})
 }
 
 func (p *questionModal) draw(m *model, w, h int) []string {
@@ -254,6 +235,7 @@ func (p *questionModal) draw(m *model, w, h int) []string {
 type waiting struct {
 	keeps bool // text typed meanwhile belongs to the line that is about to open
 	typed []tea.Msg
+	left  func() // called instead of using the answer after esc; may be nil
 }
 
 func (p *waiting) key(m *model, k tea.KeyPressMsg) tea.Cmd {
@@ -310,40 +292,33 @@ func (p *waiting) draw(m *model, w, h int) []string {
 	return foot
 }
 
-// lookTimeout bounds a call of the source that the user waits for.
-const lookTimeout = 10 * time.Second
-
-// fetched is the answer of the source to a request of a key.
-type fetched struct {
-	box  *waiting // the box that waits for it
-	then func(*model) tea.Cmd
-}
+// sourceTimeout bounds a call of the source that the user waits for.
+const sourceTimeout = 10 * time.Second
 
 // await calls the source. Until it answers, only esc works. Therefore two quick keys do not start
-// two actions, and a y typed before a question is visible confirms nothing. ask runs outside the
-// screen's goroutine; the function that it returns runs inside.
-func (m *model) await(box *waiting, ask func(context.Context) func(*model) tea.Cmd) tea.Cmd {
+// two actions, and a y typed before a question is visible confirms nothing.
+func (m *model) await(box *waiting, limit time.Duration, ask func(context.Context) reply) tea.Cmd {
 	m.modal = box
-	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
-		defer cancel()
-		return fetched{box, ask(ctx)}
-	}
-}
-
-func (f fetched) apply(m *model) tea.Cmd {
-	if m.modal != modal(f.box) { // closed with esc
-		return nil
-	}
-	m.modal = nil
-	cmd := f.then(m)
-	return tea.Batch(cmd, f.box.retype(m))
+	return call(limit, func(ctx context.Context) reply {
+		then := ask(ctx)
+		return func(m *model) tea.Cmd {
+			switch {
+			case m.modal == modal(box):
+				m.modal = nil
+				cmd := then(m)
+				return tea.Batch(cmd, box.retype(m))
+			case box.left != nil: // closed with esc
+				box.left()
+			}
+			return nil
+		}
+	})
 }
 
 // withCost requests the cost of ending jobs, and then calls then with it.
 func (m *model) withCost(which jobs.Ranges, then func(*model, runview.Cost) tea.Cmd) tea.Cmd {
 	src := m.src
-	return m.await(&waiting{}, func(ctx context.Context) func(*model) tea.Cmd {
+	return m.await(&waiting{}, sourceTimeout, func(ctx context.Context) reply {
 		w, err := src.Cost(ctx, which)
 		return func(m *model) tea.Cmd {
 			if err != nil {
@@ -359,18 +334,11 @@ func (m *model) withCost(which jobs.Ranges, then func(*model, runview.Cost) tea.
 func loss(w runview.Cost) string {
 	s := "nothing running is touched"
 	if w.Running > 0 {
-		s = fmt.Sprintf("%s running, %s of run time lost", thousands(w.Running), span(w.Lost))
+		s = fmt.Sprintf("%s running, %s of run time lost", jobs.Thousands(w.Running), span(w.Lost))
 	}
-	if w.Handed > 0 {
-		s += "; " + thousands(w.Handed) + " sent, not known to have started"
-	}
-	if w.Queued > 0 {
-		s += "; " + thousands(w.Queued) + " queued"
-	}
-	if w.Over > 0 {
-		s += "; " + thousands(w.Over) + " over already, which stay as they are"
-	}
-	return s
+	return s + when(w.Handed > 0, "; "+jobs.Thousands(w.Handed)+" sent, not known to have started") +
+		when(w.Queued > 0, "; "+jobs.Thousands(w.Queued)+" queued") +
+		when(w.Over > 0, "; "+jobs.Thousands(w.Over)+" over already, which stay as they are")
 }
 
 // detail requests the details of a job, and then calls then with them.
@@ -380,12 +348,12 @@ func (m *model) detail(id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) t
 
 func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
 	src := m.src
-	return m.await(box, func(ctx context.Context) func(*model) tea.Cmd {
-		pic, err := src.Snapshot(ctx, runview.Query{Focus: id})
+	return m.await(box, sourceTimeout, func(ctx context.Context) reply {
+		snap, err := src.Snapshot(ctx, runview.Query{Focus: id})
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			err = errors.New("no answer for " + span(lookTimeout))
-		case err == nil && (pic.Detail == nil || pic.Detail.Row.ID != id):
+			err = errors.New("no answer for " + span(sourceTimeout))
+		case err == nil && (snap.Detail == nil || snap.Detail.Row.ID != id):
 			err = fmt.Errorf("there is no %s", jobName(id))
 		}
 		return func(m *model) tea.Cmd {
@@ -393,7 +361,7 @@ func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *runview.D
 				m.complain(jobName(id) + ": " + err.Error())
 				return nil
 			}
-			return then(m, pic.Detail)
+			return then(m, snap.Detail)
 		}
 	})
 }
@@ -403,7 +371,7 @@ func (m *model) why(id jobs.ID) tea.Cmd {
 	return m.detail(id, func(m *model, d *runview.Detail) tea.Cmd {
 		text := d.Why
 		if text == "" {
-			text = fmt.Sprintf("%s %s.", jobName(id), stands(d.Row.Phase))
+			text = fmt.Sprintf("%s %s.", jobName(id), phaseOf(d.Row.Phase).stands)
 		}
 		if last := lastStderr(d); last != "" && !strings.Contains(text, last) {
 			text += " The last line of its stderr: " + last
@@ -421,10 +389,9 @@ func lastStderr(d *runview.Detail) string {
 	if d.Row.Last != "" {
 		return d.Row.Last
 	}
-	for i := len(d.Attempts) - 1; i >= 0; i-- {
-		if last := d.Attempts[i].Last; last != "" {
-			return last
-		}
+	last := ""
+	for _, a := range d.Attempts {
+		last = cmp.Or(a.Last, last)
 	}
-	return ""
+	return last
 }

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -35,15 +36,15 @@ func (m *model) openDetail(id jobs.ID) tea.Cmd {
 }
 
 func (p *detailPane) see(m *model) {
-	if m.pic != nil && m.pic.Detail != nil && m.pic.Detail.Row.ID == p.job {
-		p.all, p.row = m.pic.Detail, m.pic.Detail.Row
+	if m.snap != nil && m.snap.Detail != nil && m.snap.Detail.Row.ID == p.job {
+		p.all, p.row = m.snap.Detail, m.snap.Detail.Row
 	}
 }
 
 func (p *detailPane) title(m *model) string {
 	s := fmt.Sprintf("job %d", p.job)
 	if p.row.ID == p.job {
-		s += " " + m.g.dot + " " + m.g.phase[min(p.row.Phase, runview.Phases-1)] + " " + p.row.Phase.String()
+		s += " " + m.g.dot + " " + m.sign(p.row.Phase) + " " + p.row.Phase.String()
 	}
 	if len(p.lines) > p.h && p.h > 0 {
 		s += fmt.Sprintf(" %s line %d of %d", m.g.dot, p.top+1, len(p.lines))
@@ -70,26 +71,17 @@ func (p *detailPane) draw(m *model, w, h int, focused bool) []string {
 }
 
 // labelColumn is the width of the labels, in cells.
-const labelColumn = 10
+const labelColumn = 11
 
 // labeled returns a label and the text beside it, wrapped between words.
 func (m *model) labeled(label, text string, w int) []string {
 	if text == "" {
 		return nil
 	}
-	return beside(label, m.wrap(text, max(8, w-labelColumn-1)))
+	return hanging(m.label(label), m.wrap(text, max(8, w-labelColumn)))
 }
 
-// beside returns lines with a label to the left of the first one.
-func beside(label string, lines []string) []string {
-	head := styleFaint.Render(label + strings.Repeat(" ", max(1, labelColumn-len(label))))
-	var out []string
-	for _, l := range lines {
-		out = append(out, head+" "+l)
-		head = strings.Repeat(" ", labelColumn)
-	}
-	return out
-}
+func (m *model) label(text string) string { return styleFaint.Render(m.fit(text, labelColumn)) }
 
 // detailLines returns all lines for a width of w cells.
 func (p *detailPane) detailLines(m *model, w int) []string {
@@ -104,7 +96,7 @@ func (p *detailPane) detailLines(m *model, w int) []string {
 	whole := func(label, text string) { // shows a text in full
 		for l := range strings.SplitSeq(strings.TrimRight(clip(text, maxCommand), "\n"), "\n") {
 			if l := m.wholeLine(l); l != "" {
-				out = append(out, beside(label, wrapped(l, max(8, w-labelColumn-1)))...)
+				out = append(out, hanging(m.label(label), wrapped(l, max(8, w-labelColumn)))...)
 			}
 			label = ""
 		}
@@ -113,12 +105,12 @@ func (p *detailPane) detailLines(m *model, w int) []string {
 		whole("name", d.Row.Title)
 	}
 	whole("command", d.Command)
-	clean("params", joined(d.Row.Params, "  ", func(p jobs.Param) string { return p.Name + "=" + p.Value }))
+	clean("params", strings.Join(mapped(d.Row.Params, func(p jobs.Param) string { return p.Name + "=" + p.Value }), "  "))
 	add("state", m.stateLine(&d.Row))
 	add("asks for", m.clean(needs(d)))
 	add("limits", m.clean(m.limits(d)))
 	clean("setup", d.Setup)
-	clean("env", joined(d.Env, "  ", func(e jobs.EnvVar) string { return e.Name + "=" + e.Value }))
+	clean("env", strings.Join(mapped(d.Env, func(e jobs.EnvVar) string { return e.Name + "=" + e.Value }), "  "))
 	clean("after", d.AfterText())
 	clean("in", d.Cwd)
 	if d.File != "" {
@@ -136,92 +128,54 @@ const maxCommand = 64 << 10
 
 // stateLine describes the state of the job, with its tries.
 func (m *model) stateLine(r *runview.Row) string {
-	s := phaseStyle(r.Phase).Render(m.g.phase[min(r.Phase, runview.Phases-1)] + " " + r.Phase.String())
-	if r.Host != "" {
-		s += " on " + m.clean(r.Host)
-	}
-	switch {
-	case r.Copies == 1:
-		s += ", 1 copy"
-	case r.Copies > 1:
-		s += fmt.Sprintf(", %d copies", r.Copies)
-	}
-	s += fmt.Sprintf(", %d of %d tries failed", r.Failures, r.Tries)
+	s := phaseOf(r.Phase).style.Render(m.sign(r.Phase) + " " + r.Phase.String())
+	tries := fmt.Sprintf("%d of %d tries failed", r.Failures, r.Tries)
 	if r.Attempt > r.Failures+1 {
-		s += fmt.Sprintf(" (%s in all: those that a host gave back, or lost, and those of rounds before use up no try)", plural(r.Attempt, "attempt"))
+		tries += fmt.Sprintf(" (%s in all: those that a host gave back, or lost, and those of rounds before use up no try)", plural(r.Attempt, "attempt"))
 	}
-	switch {
-	case r.Phase == runview.Retry && !r.Retry.IsZero():
-		s += ", next one in " + clock(r.Retry.Sub(m.instant()))
-	case r.Phase == runview.Queued && r.Place >= 0:
-		s += fmt.Sprintf(", %s before it in the queue", thousands(r.Place))
+	copies := fmt.Sprintf("%d copies", r.Copies)
+	if r.Copies == 1 {
+		copies = "1 copy"
 	}
-	if r.Round > 1 {
-		s += fmt.Sprintf(", round %d", r.Round)
-	}
+	progress := when(r.Said != "", "it says: "+m.clean(r.Said))
 	if r.Progress >= 0 {
-		s += fmt.Sprintf(", %d%% done by its own account", int(r.Progress*100))
-	} else if r.Said != "" {
-		s += ", it says: " + m.clean(r.Said)
+		progress = fmt.Sprintf("%d%% done by its own account", int(r.Progress*100))
 	}
-	return s
+	return strings.Join(filled(
+		s+when(r.Host != "", " on "+m.clean(r.Host)),
+		when(r.Copies > 0, copies),
+		tries,
+		when(r.Phase == runview.Retry && !r.Retry.IsZero(), "next one in "+clock(r.Retry.Sub(m.instant()))),
+		when(r.Phase == runview.Queued && r.Place >= 0, jobs.Thousands(r.Place)+" before it in the queue"),
+		when(r.Round > 1, fmt.Sprintf("round %d", r.Round)),
+		progress,
+	), ", ")
 }
 
 // needs describes the job's requirements on a host.
 func needs(d *runview.Detail) string {
-	s := []string{plural(d.SlotCount(), "slot")}
-	if d.GPUs > 0 {
-		s = append(s, d.GPUs.Text())
-	}
-	if d.MemBytes > 0 {
-		s = append(s, size(d.MemBytes)+" memory")
-	}
-	if len(d.Tags) > 0 {
-		s = append(s, "tags "+strings.Join(d.Tags, " "))
-	}
-	if len(d.Tokens) > 0 {
-		s = append(s, "tokens "+d.TokenText())
-	}
-	return strings.Join(s, ", ")
+	return strings.Join(filled(
+		plural(d.SlotCount(), "slot"),
+		when(d.GPUs > 0, d.GPUs.Text()),
+		when(d.MemBytes > 0, size(d.MemBytes)+" memory"),
+		when(len(d.Tags) > 0, "tags "+strings.Join(d.Tags, " ")),
+		when(len(d.Tokens) > 0, "tokens "+d.TokenText()),
+	), ", ")
 }
 
 // limits describes the queue, the priority, and the times of a job.
 func (m *model) limits(d *runview.Detail) string {
-	var s []string
-	if d.Row.Queue != "" {
-		s = append(s, "queue "+d.Row.Queue)
-	}
-	if d.Row.Priority != 0 {
-		s = append(s, fmt.Sprintf("priority %d", d.Row.Priority))
-	}
-	if d.Timeout > 0 {
-		s = append(s, "timeout "+span(d.Timeout))
-	}
-	if !d.Deadline.IsZero() {
-		s = append(s, "deadline "+m.moment(d.Deadline))
-	}
-	if d.Estimate > 0 {
-		s = append(s, "expected to take "+span(d.Estimate))
-	}
-	return strings.Join(s, ", ")
-}
-
-// joined joins the texts of the elements of a list.
-func joined[T any](list []T, between string, text func(T) string) string {
-	s := make([]string, len(list))
-	for i, x := range list {
-		s[i] = text(x)
-	}
-	return strings.Join(s, between)
+	return strings.Join(filled(
+		when(d.Row.Queue != "", "queue "+d.Row.Queue),
+		when(d.Row.Priority != 0, fmt.Sprintf("priority %d", d.Row.Priority)),
+		when(d.Timeout > 0, "timeout "+span(d.Timeout)),
+		when(!d.Deadline.IsZero(), "deadline "+m.moment(d.Deadline)),
+		when(d.Estimate > 0, "expected to take "+span(d.Estimate)),
+	), ", ")
 }
 
 // clip returns the first n bytes of a text.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:n]
-}
+func clip(s string, n int) string { return s[:min(len(s), n)] }
 
 // attempt returns the lines of one attempt.
 func (m *model) attempt(a *runview.Attempt, w int) []string {
@@ -234,26 +188,12 @@ func (m *model) attempt(a *runview.Attempt, w int) []string {
 	case a.Result != "" || a.State == "lost":
 		style = styleBad
 	}
-	word := a.State
-	if a.Result != "" {
-		word = a.Result
-	}
-	head := styleBold.Render(a.ID.String()) + " " + style.Render(m.clean(word)) + " on " + m.clean(a.Host)
-	if a.Slot > 0 {
-		head += fmt.Sprintf(" slot %d", a.Slot)
-	}
-	if a.Round > 1 {
-		head += fmt.Sprintf(", round %d", a.Round)
-	}
-	if a.Charged {
-		head += ", a try that failed"
-	}
+	head := styleBold.Render(a.ID.String()) + " " + style.Render(m.clean(cmp.Or(a.Result, a.State))) + " on " + m.clean(a.Host) +
+		when(a.Slot > 0, fmt.Sprintf(" slot %d", a.Slot)) + when(a.Round > 1, fmt.Sprintf(", round %d", a.Round)) + when(a.Charged, ", a try that failed")
 	out := m.wrap(head, w)
 	add := func(label, text string) { out = append(out, m.labeled("  "+label, text, w)...) }
 	add("time", m.times(a))
-	if a.CPU > 0 || a.MaxRSS > 0 {
-		add("used", fmt.Sprintf("%s of CPU time, %s of memory at most", took(a.CPU), peak(a.MaxRSS)))
-	}
+	add("used", when(a.CPU > 0 || a.MaxRSS > 0, fmt.Sprintf("%s of CPU time, %s of memory at most", took(a.CPU), peak(a.MaxRSS))))
 	add("reason", m.clean(a.Reason))
 	add("stderr", m.line([]byte(a.Last)))
 	add("files", m.clean(a.Out))

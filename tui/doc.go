@@ -4,10 +4,10 @@
 // Only outside.go starts programs: a pager, and a shell on a host, which have the terminal in the
 // meantime. No other package imports Bubble Tea and Lip Gloss.
 //
-// One goroutine, Bubble Tea's, owns the model. One command at a time requests a snapshot (look.go).
-// Other commands execute actions and reads and return messages. A pane (layout.go) is a part of the
-// screen with its own keys. Lists share viewport, table, and column (table.go), long texts share
-// viewer (viewer.go).
+// One goroutine, Bubble Tea's, owns the model. One command at a time requests a snapshot
+// (snapshots.go). Other commands execute actions and reads and return messages. A pane (layout.go)
+// is a part of the screen with its own keys. Lists share viewport, table, and column (table.go),
+// long texts share viewer (viewer.go).
 //
 // # Rules
 //

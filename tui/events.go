@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
 
@@ -42,21 +43,19 @@ func (p *eventsPane) state(m *model) string {
 	if p.cursor == 0 {
 		s += "  following"
 	} else {
-		s += "  " + thousands(p.back) + " newer: G follows"
+		s += "  " + jobs.Thousands(p.back) + " newer: G follows"
 	}
-	for _, older := range p.older(m) {
-		s += " " + older
-	}
-	return s
+	older := p.older(m)
+	return s + when(older != "", " "+older)
 }
 
-// older names the command that shows the events that are not kept here. It returns nil if all are
+// older names the command that shows the events that are not kept here. It returns "" if all are
 // kept.
-func (p *eventsPane) older(m *model) []string {
-	if m.pic == nil || m.pic.Events == nil || !m.pic.Events.Cut {
-		return nil
+func (p *eventsPane) older(m *model) string {
+	if m.snap == nil || m.snap.Events == nil || !m.snap.Events.Cut {
+		return ""
 	}
-	return []string{" older ones: dcs-tui events " + m.clean(m.pic.Run.Name)}
+	return " older ones: dcs-tui events " + m.clean(m.snap.Run.Name)
 }
 
 // ask requests the events on the screen and some more on both sides.
@@ -73,7 +72,7 @@ func (p *eventsPane) ask(m *model, ask *runview.Query) {
 
 // see finds the cursor's position in the loaded events.
 func (p *eventsPane) see(m *model) {
-	e := m.pic.Events
+	e := m.snap.Events
 	if e == nil {
 		return
 	}
@@ -135,10 +134,10 @@ func (p *eventsPane) put(e *runview.Events, at int) {
 
 // lines returns the loaded events, or nil if there are none yet.
 func (p *eventsPane) lines(m *model) *runview.Events {
-	if m.pic == nil || m.pic.Events == nil || len(m.pic.Events.Lines) == 0 {
+	if m.snap == nil || m.snap.Events == nil || len(m.snap.Events.Lines) == 0 {
 		return nil
 	}
-	return m.pic.Events
+	return m.snap.Events
 }
 
 // event returns the event under the cursor, or nil if it is not loaded.
@@ -185,10 +184,10 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	p.h = h
 	e := p.lines(m)
 	switch {
-	case m.pic != nil && m.pic.Events != nil && m.pic.Events.Wrong != "":
-		return []string{styleBad.Render(" the filter: " + m.clean(m.pic.Events.Wrong))}
+	case m.snap != nil && m.snap.Events != nil && m.snap.Events.Wrong != "":
+		return []string{styleBad.Render(" the filter: " + m.clean(m.snap.Events.Wrong))}
 	case e == nil && p.filter != "":
-		return append([]string{" no event matches " + m.clean(p.filter) + ": esc shows all"}, p.older(m)...)
+		return []string{" no event matches " + m.clean(p.filter) + ": esc shows all", p.older(m)}
 	case e == nil:
 		return []string{m.waitingWord("nothing has happened yet that matters: a shows all records")}
 	}

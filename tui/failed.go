@@ -40,34 +40,34 @@ func newFailedPane() *failedPane { return &failedPane{opened: map[cause]bool{}} 
 func causeOf(g *runview.Group) cause { return cause{g.Cause, g.Last} }
 
 func (p *failedPane) title(m *model) string {
-	if m.pic == nil {
+	if m.snap == nil {
 		return "Failed"
 	}
-	return "Failed " + thousands(counts(m.pic).failed)
+	return "Failed " + jobs.Thousands(counts(m.snap).failed)
 }
 
 func (p *failedPane) state(m *model) string {
-	if m.pic == nil || len(m.pic.Groups) == 0 {
+	if m.snap == nil || len(m.snap.Groups) == 0 {
 		return ""
 	}
-	if n := len(m.pic.Groups); n < runview.MaxGroups {
+	if n := len(m.snap.Groups); n < runview.MaxGroups {
 		return plural(n, "cause")
 	}
-	return thousands(runview.MaxGroups-1) + " causes and others"
+	return jobs.Thousands(runview.MaxGroups-1) + " causes and others"
 }
 
 func (p *failedPane) ask(_ *model, ask *runview.Query) { ask.Groups = true }
 
 // lines returns the rows of the view and their keys.
 func (p *failedPane) lines(m *model) (lines []failedLine, keys []failedKey) {
-	if m.pic == nil {
+	if m.snap == nil {
 		return nil, nil
 	}
 	add := func(l failedLine, job jobs.ID) {
 		lines, keys = append(lines, l), append(keys, failedKey{causeOf(l.group), job})
 	}
-	for i := range m.pic.Groups {
-		g := &m.pic.Groups[i]
+	for i := range m.snap.Groups {
+		g := &m.snap.Groups[i]
 		add(failedLine{group: g}, 0)
 		if !p.opened[causeOf(g)] {
 			continue
@@ -111,9 +111,8 @@ func (p *failedPane) move(m *model, by int) {
 }
 
 func (p *failedPane) click(m *model, row int) {
-	if _, keys := p.lines(m); row > 0 {
-		p.put(keys, p.top+row-1)
-	}
+	_, keys := p.lines(m)
+	p.table.click(keys, row)
 }
 
 // line returns the row under the cursor.
@@ -180,7 +179,7 @@ func (p *failedPane) copied(m *model) (what, text string) {
 func (p *failedPane) draw(m *model, w, h int, focused bool) []string {
 	lines, keys := p.lines(m)
 	if len(lines) == 0 {
-		if m.pic != nil && counts(m.pic).failed > 0 {
+		if m.snap != nil && counts(m.snap).failed > 0 {
 			return []string{" counting what failed " + m.g.cut}
 		}
 		return []string{m.waitingWord("nothing has failed")}
@@ -198,24 +197,24 @@ func (p *failedPane) text(m *model, l failedLine, w int) string {
 	g := l.group
 	switch {
 	case l.rest > 0:
-		return fmt.Sprintf("%12s and %s more: f shows them in the list of jobs", "", thousands(l.rest))
+		return fmt.Sprintf("%12s and %s more: f shows them in the list of jobs", "", jobs.Thousands(l.rest))
 	case l.row != nil:
 		r := l.row
 		when := ""
 		if !r.Ended.IsZero() {
 			when = span(m.instant().Sub(r.Ended)) + " ago"
 		}
-		return m.cut(fmt.Sprintf("%12d %s %s  %d/%d  %-8s %s", r.ID, phaseStyle(r.Phase).Render(m.g.phase[min(r.Phase, runview.Phases-1)]),
+		return m.cut(fmt.Sprintf("%12d %s %s  %d/%d  %-8s %s", r.ID, phaseOf(r.Phase).style.Render(m.sign(r.Phase)),
 			m.fit(m.clean(r.Host), 8), r.Failures, r.Tries, when, m.clean(r.Title)), w)
 	}
 	sign := "+"
 	if p.opened[causeOf(g)] {
 		sign = "-"
 	}
-	left := sign + " " + styleBad.Render(fmt.Sprintf("%8s", thousands(g.Count))) + "  "
+	left := sign + " " + styleBad.Render(fmt.Sprintf("%8s", jobs.Thousands(g.Count))) + "  "
 	var right []string
 	if g.Tries > 0 {
-		right = append(right, styleWarn.Render(m.g.phase[runview.Retry]+" "+thousands(g.Tries)+" retrying"))
+		right = append(right, styleWarn.Render(m.sign(runview.Retry)+" "+jobs.Thousands(g.Tries)+" retrying"))
 	}
 	if len(g.Hosts) > 0 {
 		right = append(right, "on "+m.cut(m.clean(strings.Join(g.Hosts, " ")), max(8, w/4)))

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
@@ -27,24 +28,33 @@ var update = flag.Bool("update", false, "write the golden screens anew")
 type fakeSource struct {
 	mu       sync.Mutex
 	snapshot func(runview.Query) (*runview.Snapshot, error)
+	look     func(context.Context, runview.Query) (*runview.Snapshot, error) // if set, answers a snapshotter
 	cost     runview.Cost
 	matches  jobs.Ranges
 	read     func(runview.Read) (*runview.Piece, error)
 	answer   func(runview.Action) (*runview.Answer, error)
-	asks     []runview.Query
+	asks     []runview.Query // requests for snapshots
+	now      int             // requests in progress
+	most     int             // maximum of now
 	did      []runview.Action
 }
 
 func (f *fakeSource) Snapshot(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 	f.mu.Lock()
 	f.asks = append(f.asks, ask)
+	f.now++
+	f.most = max(f.most, f.now)
 	f.mu.Unlock()
-	pic, err := f.snapshot(ask)
-	if err == nil && pic.Version == ask.After {
+	defer func() { f.mu.Lock(); f.now--; f.mu.Unlock() }()
+	if f.look != nil {
+		return f.look(ctx, ask)
+	}
+	snap, err := f.snapshot(ask)
+	if err == nil && snap.Version == ask.After {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return pic, err
+	return snap, err
 }
 
 func (f *fakeSource) Match(context.Context, string) (jobs.Ranges, runview.Cost, error) {
@@ -84,22 +94,35 @@ var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 // clock stands still, and no goroutine runs beside it.
 func newScreen(t *testing.T, src *fakeSource, w, h int) *model {
 	t.Helper()
-	now := noon
-	m := newModel(Options{Source: src}, func() time.Time { return now })
+	return newScreenOf(t, Options{Source: src}, w, h)
+}
+
+// newScreenOf is newScreen with options.
+func newScreenOf(t *testing.T, o Options, w, h int) *model {
+	t.Helper()
+	m := newModel(o, func() time.Time { return noon })
 	m.Update(tea.WindowSizeMsg{Width: w, Height: h})
 	refresh(t, m)
 	return m
 }
 
-// refresh fetches the snapshot that the screen requests now, as the looker does.
+// newView is newScreenOf with a view on the whole width.
+func newView(t *testing.T, o Options, v tab, w, h int) *model {
+	t.Helper()
+	m := newScreenOf(t, o, w, h)
+	m.tab, m.side = v, v
+	refresh(t, m)
+	return m
+}
+
+// refresh fetches the snapshot that the screen requests now, as the snapshotter does.
 func refresh(t *testing.T, m *model) {
 	t.Helper()
 	for range 3 { // the request depends on what is shown
+		drawn(m)
+		snap, err := m.src.(*fakeSource).snapshot(m.ask())
 		m.frame = ""
-		m.draw()
-		pic, err := m.src.(*fakeSource).snapshot(m.ask())
-		m.frame = ""
-		m.handle(looked{pic: pic, err: err, at: m.now()})
+		m.handle(snapshotMsg{snap: snap, err: err, at: m.now()})
 		m.draw()
 		cmd := m.reading()
 		for _, x := range m.placed {
@@ -111,14 +134,29 @@ func refresh(t *testing.T, m *model) {
 	}
 }
 
-// press sends keys by name and runs the resulting commands. It does not wait for commands that
-// block.
-func press(t *testing.T, m *model, keys ...string) {
+// press sends keys, whose names are separated by blanks, and runs the resulting commands. Then it
+// checks that the screen shows the texts.
+func press(t *testing.T, m *model, keys string, texts ...string) {
 	t.Helper()
-	for _, k := range keys {
+	for k := range strings.FieldsSeq(keys) {
 		_, cmd := m.Update(keyMsg(k))
 		run(t, m, cmd)
 		refresh(t, m)
+	}
+	shows(t, m, texts...)
+}
+
+// shows checks that the screen contains texts; hides, that it does not.
+func shows(t *testing.T, m *model, texts ...string) { t.Helper(); contains(t, m, true, texts) }
+func hides(t *testing.T, m *model, texts ...string) { t.Helper(); contains(t, m, false, texts) }
+
+func contains(t *testing.T, m *model, want bool, texts []string) {
+	t.Helper()
+	s := plain(m)
+	for _, text := range texts {
+		if got := strings.Contains(s, text); got != want {
+			t.Errorf("the screen contains %q: %v, want %v:\n%s", text, got, want, s)
+		}
 	}
 }
 
@@ -146,33 +184,27 @@ func comesOf(cmd tea.Cmd) tea.Msg {
 	return cmd()
 }
 
-// keyMsg returns the message of the key with a name.
+// specialKeys are the keys whose names are not their characters.
+var specialKeys = map[string]rune{
+	"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft,
+	"right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd,
+	"backspace": tea.KeyBackspace, "space": tea.KeySpace,
+}
+
+// keyMsg returns the message of the key with a name, for example space or ctrl+d.
 func keyMsg(name string) tea.KeyPressMsg {
-	special := map[string]rune{
-		"enter": tea.KeyEnter, "esc": tea.KeyEscape, "tab": tea.KeyTab, "up": tea.KeyUp, "down": tea.KeyDown, "left": tea.KeyLeft,
-		"right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd,
-		"backspace": tea.KeyBackspace, "space": tea.KeySpace,
-	}
-	k := tea.Key{}
-	rest := name
-	if r, ok := strings.CutPrefix(rest, "ctrl+"); ok {
-		k.Mod |= tea.ModCtrl
-		rest = r
-	}
-	if r, ok := strings.CutPrefix(rest, "shift+"); ok {
-		k.Mod |= tea.ModShift
-		rest = r
-	}
-	if r, ok := special[rest]; ok {
-		k.Code = r
-		if rest == "space" {
-			k.Text = " "
+	var k tea.Key
+	for prefix, mod := range map[string]tea.KeyMod{"ctrl+": tea.ModCtrl, "shift+": tea.ModShift} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			name, k.Mod = rest, mod
 		}
-		return tea.KeyPressMsg(k)
 	}
-	k.Code = []rune(rest)[0]
-	if k.Mod == 0 {
-		k.Text = rest
+	k.Code = []rune(name)[0]
+	if r, ok := specialKeys[name]; ok {
+		k.Code = r
+	}
+	if k.Mod == 0 && unicode.IsPrint(k.Code) {
+		k.Text = string(k.Code)
 	}
 	return tea.KeyPressMsg(k)
 }
@@ -181,35 +213,57 @@ func keyMsg(name string) tea.KeyPressMsg {
 func typeText(t *testing.T, m *model, text string) {
 	t.Helper()
 	for _, r := range text {
-		if r == ' ' {
-			press(t, m, "space")
-		} else {
-			press(t, m, string(r))
-		}
+		_, cmd := m.Update(tea.KeyPressMsg{Code: r, Text: string(r)})
+		run(t, m, cmd)
 	}
+	refresh(t, m)
 }
 
 // plain returns the screen without colors and trailing blanks.
 func plain(m *model) string {
-	m.frame = ""
-	m.draw()
 	var b strings.Builder
-	for l := range strings.SplitSeq(ansi.Strip(m.frame), "\n") {
+	for l := range strings.SplitSeq(ansi.Strip(drawn(m)), "\n") {
 		b.WriteString(strings.TrimRight(l, " ") + "\n")
 	}
 	return b.String()
+}
+
+// typeLine opens a line with a key, types a text, and confirms it.
+func typeLine(t *testing.T, m *model, key, text string) {
+	t.Helper()
+	press(t, m, key)
+	typeText(t, m, text)
+	press(t, m, "enter")
+}
+
+// equal checks that got is want. An error message begins with the formatted text.
+func equal[T comparable](t *testing.T, got, want T, format string, args ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", fmt.Sprintf(format, args...), got, want)
+	}
+}
+
+// has checks that a text contains another. An error message begins with the formatted text.
+func has(t *testing.T, text, part, format string, args ...any) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%s: %q does not contain %q", fmt.Sprintf(format, args...), text, part)
+	}
+}
+
+// drawn draws the screen anew and returns it with its colors.
+func drawn(m *model) string {
+	m.frame = ""
+	m.draw()
+	return m.frame
 }
 
 // golden compares the screen with testdata/golden/NAME.txt.
 func golden(t *testing.T, m *model, name string) {
 	t.Helper()
 	checkSize(t, m, name)
-	checkGolden(t, plain(m), name)
-}
-
-// checkGolden compares a text with testdata/golden/NAME.txt.
-func checkGolden(t *testing.T, got, name string) {
-	t.Helper()
+	got := plain(m)
 	file := filepath.Join("testdata", "golden", name+".txt")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -229,9 +283,7 @@ func checkGolden(t *testing.T, got, name string) {
 // checkSize checks that the screen has exactly as many rows and cells as the terminal.
 func checkSize(t *testing.T, m *model, name string) {
 	t.Helper()
-	m.frame = ""
-	m.draw()
-	rows := strings.Split(m.frame, "\n")
+	rows := strings.Split(drawn(m), "\n")
 	if len(rows) != m.h {
 		t.Errorf("%s has %d rows, the terminal %d", name, len(rows), m.h)
 	}
@@ -257,13 +309,13 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 	for i := range 12 {
 		h := live.Host{Name: fmt.Sprintf("ws%02d", i+1), State: "up", Slots: 12, Usable: 11.5, Running: 11, Done: 1000 + i, Cores: 12,
 			Load: [3]float64{11.2, 10.8, 9.9}, Busy: 11.4, Ours: 10.9, MemBytes: 64 << 30, MemFree: 40 << 30, DiskFree: 800 << 30,
-			Delay: 700 * time.Microsecond, Beat: time.Second}
+			Delay: 700 * time.Microsecond, Heartbeat: time.Second}
 		for k := range 60 {
 			h.History = append(h.History, uint8(40+k))
 		}
 		switch i {
 		case 4:
-			h.State, h.Reason, h.Down, h.RetryIn, h.Running, h.Beat = "lost", "no answer for 60 s", 92*time.Second, 17*time.Second, 0, 92*time.Second
+			h.State, h.Reason, h.Down, h.RetryIn, h.Running, h.Heartbeat = "lost", "no answer for 60 s", 92*time.Second, 17*time.Second, 0, 92*time.Second
 		case 11:
 			h.State, h.Reason = "draining", "draining"
 		}

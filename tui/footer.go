@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -53,7 +52,7 @@ func (m *model) messageRows() []string {
 		return rows
 	}
 	if r, ok := m.job(); ok && r.Phase == runview.Handed && m.onJobs() {
-		return []string{m.sides(" "+phaseStyle(r.Phase).Render(m.g.phase[r.Phase]+" handed")+": "+phaseWords[r.Phase].help, undo, m.w)}
+		return []string{m.sides(" "+phaseOf(r.Phase).style.Render(m.sign(r.Phase)+" handed")+": "+phaseOf(r.Phase).help, undo, m.w)}
 	}
 	if e := m.newestBad(); e != "" {
 		return []string{m.sides(" "+styleWarn.Render(m.g.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)}
@@ -106,35 +105,29 @@ func (m *model) summary() []string {
 	if !m.over() || m.h < summaryH || m.folded || m.full && m.extra != nil && m.onExtra {
 		return nil
 	}
-	n := m.pic.Phases
-	t := counts(m.pic)
+	n := m.snap.Phases
+	t := counts(m.snap)
 	var parts []string
 	for _, p := range []runview.Phase{runview.Succeeded, runview.Failed, runview.TimedOut, runview.Canceled, runview.Skipped} {
 		if n[p] > 0 {
-			parts = append(parts, phaseStyle(p).Render(m.g.phase[p]+" "+thousands(n[p])+" "+strings.SplitN(stands(p), " ", 2)[1]))
+			parts = append(parts, phaseOf(p).style.Render(m.sign(p)+" "+jobs.Thousands(n[p])+" "+strings.SplitN(phaseOf(p).stands, " ", 2)[1]))
 		}
 	}
-	if left := m.pic.Total - t.over; left > 0 {
-		parts = append(parts, styleWarn.Render(m.g.phase[runview.Queued]+" "+thousands(left)+" left"))
-	}
-	if len(parts) == 0 {
-		parts = append(parts, "there were no jobs")
-	}
-	if !m.pic.Run.Created.IsZero() {
-		parts = append(parts, styleFaint.Render("begun "+m.day(m.pic.Run.Created)))
-	}
+	left := m.snap.Total - t.over
+	parts = filled(append(parts, styleWarn.Render(when(left > 0, m.sign(runview.Queued)+" "+jobs.Thousands(left)+" left")), when(m.snap.Total == 0, "there were no jobs"),
+		styleFaint.Render(when(!m.snap.Run.Created.IsZero(), "begun "+m.snap.Run.Created.Format("Jan 2 15:04"))))...)
 	out := []string{m.rule("Summary", m.w, false), " " + m.most(parts, "   ", m.w-1)}
 	trouble := m.hostTrouble(max(1, m.h/3-6))
 	// room is the number of rows for causes. The summary takes at most a third of the screen.
 	room := max(1, min(3, m.h/3-5-len(trouble)))
-	for i := range m.pic.Groups {
+	for i := range m.snap.Groups {
 		if i == room {
-			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.pic.Groups)-i, "other cause")+": 3")))
+			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.snap.Groups)-i, "other cause")+": 3")))
 			break
 		}
-		g := &m.pic.Groups[i]
+		g := &m.snap.Groups[i]
 		if g.Count > 0 {
-			out = append(out, m.cut(fmt.Sprintf(" %8s  %s  %s", thousands(g.Count), styleBold.Render(m.clean(g.Cause)), m.clean(g.Last)), m.w))
+			out = append(out, m.cut(fmt.Sprintf(" %8s  %s  %s", jobs.Thousands(g.Count), styleBold.Render(m.clean(g.Cause)), m.clean(g.Last)), m.w))
 		}
 	}
 	out = append(out, trouble...)
@@ -144,25 +137,16 @@ func (m *model) summary() []string {
 			next = append(next, styleBold.Render(b.show())+" "+b.word)
 		}
 	}
-	if t.failed > 0 {
-		next = append(next, styleBold.Render("3")+" failures")
-	}
-	if m.tab != tabJobs {
-		next = append(next, styleBold.Render("1")+" the jobs")
-	}
-	next = append(next, styleBold.Render("esc")+" folds this away", styleBold.Render("q")+" leave")
+	next = filled(append(next, when(t.failed > 0, styleBold.Render("3")+" failures"), when(m.tab != tabJobs, styleBold.Render("1")+" the jobs"),
+		styleBold.Render("esc")+" folds this away", styleBold.Render("q")+" leave")...)
 	return append(out, " "+m.most(next, "   ", m.w-1), m.rule("", m.w, false))
 }
 
 // hostTrouble describes the trouble of hosts during the run, in at most n lines.
 func (m *model) hostTrouble(n int) []string {
 	var out []string
-	for _, text := range m.pic.Trouble {
-		mark := styleWarn.Render(m.g.warn)
-		for _, line := range m.wrap(m.clean(text), m.w-3-width(m.g.warn)) {
-			out = append(out, " "+mark+" "+line)
-			mark = strings.Repeat(" ", width(m.g.warn))
-		}
+	for _, text := range m.snap.Trouble {
+		out = append(out, hanging(" "+styleWarn.Render(m.g.warn)+" ", m.wrap(m.clean(text), m.w-3-width(m.g.warn)))...)
 	}
 	if len(out) > n {
 		const more = "  2 has more"
@@ -172,27 +156,24 @@ func (m *model) hostTrouble(n int) []string {
 	return out
 }
 
-// day formats a time with its day.
-func (m *model) day(t time.Time) string { return t.Format("Jan 2 15:04") }
-
 // resumeKeys returns the keys that start a dispatcher for a run without one.
 func (m *model) resumeKeys() []binding {
-	left := func(m *model) bool { return m.pic.Total > counts(m.pic).over }
+	left := func(m *model) bool { return m.snap.Total > counts(m.snap).over }
 	resume := func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Resume}) }
 	requeue := func(m *model) tea.Cmd { return m.requeueJobs(m.allFailed()) }
 	return grouped("Run",
 		key(resumeKey, "resume", "resume the run: a dispatcher is started, what still runs is adopted", resume).
 			when(func(m *model) bool { return m.over() && left(m) }),
 		key(resumeKey, "requeue what failed", "when the run is over: run again what has failed", requeue).
-			when(func(m *model) bool { return m.over() && !left(m) && counts(m.pic).failed > 0 }),
+			when(func(m *model) bool { return m.over() && !left(m) && counts(m.snap).failed > 0 }),
 	)
 }
 
 // allFailed returns the jobs of all causes.
 func (m *model) allFailed() jobs.Ranges {
 	var which jobs.Ranges
-	for i := range m.pic.Groups {
-		which = jobs.Union(which, m.pic.Groups[i].Which)
+	for i := range m.snap.Groups {
+		which = jobs.Union(which, m.snap.Groups[i].Which)
 	}
 	return which
 }

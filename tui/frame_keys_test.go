@@ -64,17 +64,12 @@ func TestKeysAskFor(t *testing.T) {
 		{"nobody drains hosts of a dead run", states["dead"], heavy, "2 d x + -", nil},
 		{"nothing to resume while it lives", nil, heavy, "2 R", nil},
 	} {
-		if c.change == nil {
-			c.change = func(*runview.Snapshot) {}
-		}
 		src := change(c.change)
 		src.cost = c.cost
 		m := newScreen(t, src, 80, 24)
 		run(t, m, m.question())
-		press(t, m, strings.Fields(c.keys)...)
-		if got := fmt.Sprintf("%+v", src.done()); got != fmt.Sprintf("%+v", c.want) {
-			t.Errorf("%s (%s):\n got %s\nwant %+v", c.what, c.keys, got, c.want)
-		}
+		press(t, m, c.keys)
+		equal(t, fmt.Sprintf("%+v", src.done()), fmt.Sprintf("%+v", c.want), "%s (%s)", c.what, c.keys)
 	}
 }
 
@@ -91,58 +86,34 @@ func TestLeaving(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		change func(*runview.Snapshot)
-		keys   []string // all but the last keep the screen open
+		keys   string // these keep the screen open
+		last   string
 		ends   bool
 	}{
-		{"detach", nil, []string{"q", "d"}, true},
-		{"ctrl+c twice", nil, []string{"ctrl+c", "ctrl+c"}, true},
-		{"ctrl+c once", nil, []string{"ctrl+c"}, false},
-		{"out of a question of the screen", nil, []string{"2", "x", "ctrl+c", "ctrl+c", "ctrl+c"}, true},
-		{"out of the dispatcher's question", states["question"], []string{"ctrl+c", "ctrl+c"}, true},
-		{"out of the help", nil, []string{"?", "ctrl+c", "ctrl+c", "ctrl+c"}, true},
-		{"out of a host", nil, []string{"2", "enter", "ctrl+c", "ctrl+c", "ctrl+c"}, true},
-		{"stay", nil, []string{"q", "esc"}, false},
-		{"drain stays", nil, []string{"q", "r"}, false},
-		{"over", states["ended"], []string{"q"}, true},
-		{"dead", states["dead"], []string{"q"}, true},
+		{"detach", nil, "q", "d", true},
+		{"ctrl+c twice", nil, "ctrl+c", "ctrl+c", true},
+		{"ctrl+c once", nil, "", "ctrl+c", false},
+		{"out of a question of the screen", nil, "2 x ctrl+c ctrl+c", "ctrl+c", true},
+		{"out of the dispatcher's question", states["question"], "ctrl+c", "ctrl+c", true},
+		{"out of the help", nil, "? ctrl+c ctrl+c", "ctrl+c", true},
+		{"out of a host", nil, "2 enter ctrl+c ctrl+c", "ctrl+c", true},
+		{"stay", nil, "q", "esc", false},
+		{"drain stays", nil, "q", "r", false},
+		{"over", states["ended"], "", "q", true},
+		{"dead", states["dead"], "", "q", true},
 	} {
-		if c.change == nil {
-			c.change = func(*runview.Snapshot) {}
-		}
 		src := change(c.change)
 		m := newScreen(t, src, 80, 24)
 		run(t, m, m.question())
-		press(t, m, c.keys[:len(c.keys)-1]...)
-		if got := quits(m, c.keys[len(c.keys)-1]); got != c.ends {
-			t.Errorf("%s: %v ends the screen: %v", c.what, c.keys, got)
-		}
+		press(t, m, c.keys)
+		equal(t, quits(m, c.last), c.ends, "%s: %s %s ends the screen", c.what, c.keys, c.last)
 		for _, a := range src.done() {
-			if a.Do != runview.DrainRun {
-				t.Errorf("%s: leaving asked for %s", c.what, a.Do)
-			}
+			equal(t, a.Do, runview.DrainRun, "%s: the action of leaving", c.what)
 		}
 	}
 	m := newModel(Options{Source: sample()}, func() time.Time { return noon })
 	if !quits(m, "q") {
 		t.Error("a screen without a snapshot cannot be left")
-	}
-}
-
-// TestLeavingSaysHowToComeBack checks that the screen names the command for coming back before it
-// closes.
-func TestLeavingSaysHowToComeBack(t *testing.T) {
-	m := newScreen(t, sample(), 120, 36)
-	press(t, m, "q")
-	if text := plain(m); !strings.Contains(text, "dcs-tui attach sweep-20260314") {
-		t.Errorf("it does not:\n%s", text)
-	}
-	golden(t, m, "frame-leave-120x36")
-	m = newScreen(t, sample(), 40, 10)
-	press(t, m, "q")
-	for _, word := range []string{"detach", "drain", "cancel", "stay"} {
-		if !strings.Contains(plain(m), word) {
-			t.Errorf("at 40x10 %s is missing:\n%s", word, plain(m))
-		}
 	}
 }
 
@@ -193,7 +164,7 @@ func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 	m := newScreen(t, src, 80, 24)
 	src.answer = func(runview.Action) (*runview.Answer, error) { return nil, fmt.Errorf("connection reset") }
 	run(t, m, m.question())
-	press(t, m, "a", "enter")
+	press(t, m, "a enter")
 	run(t, m, m.question())
 	if _, ok := m.modal.(*questionModal); !ok {
 		t.Errorf("after an error it is not asked again: %T", m.modal)
@@ -214,14 +185,10 @@ func contexts(t *testing.T) map[string]*model {
 			if name == "question" || name == "notlive" {
 				continue
 			}
-			m := newScreen(t, change(f), 80, 24)
-			m.tab, m.side = v, v
-			refresh(t, m)
+			m := newView(t, Options{Source: change(f)}, v, 80, 24)
 			all[tabNames[v]+", "+name] = m
 		}
-		m := newScreen(t, sample(), 80, 24)
-		m.tab, m.side = v, v
-		refresh(t, m)
+		m := newView(t, Options{Source: sample()}, v, 80, 24)
 		all[tabNames[v]] = m
 	}
 	return all
@@ -259,9 +226,7 @@ func TestTheTableOfKeys(t *testing.T) {
 func TestHintsDoSomething(t *testing.T) {
 	for _, v := range []tab{tabHosts, tabFailed, tabEvents} {
 		fresh := func() *model {
-			m := newScreen(t, sample(), 200, 24)
-			m.tab, m.side = v, v
-			refresh(t, m)
+			m := newView(t, Options{Source: sample()}, v, 200, 24)
 			return m
 		}
 		for _, b := range fresh().focus().keys() {
@@ -274,9 +239,7 @@ func TestHintsDoSomething(t *testing.T) {
 			if plain(m) == before && len(m.src.(*fakeSource).done()) == 0 {
 				t.Errorf("%s: %s (%s) does nothing", tabNames[v], b.show(), b.word)
 			}
-			if !strings.Contains(before, m.keyName(b.show())+" "+b.word) {
-				t.Errorf("%s: %s %s is not in the footer of a wide screen", tabNames[v], b.show(), b.word)
-			}
+			has(t, before, m.keyName(b.show())+" "+b.word, "%s: the footer of a wide screen", tabNames[v])
 		}
 	}
 }
@@ -285,14 +248,10 @@ func TestHintsDoSomething(t *testing.T) {
 func TestTheHeaderNamesRealKeys(t *testing.T) {
 	m := newScreen(t, change(states["paused"]), 80, 24)
 	press(t, m, pauseKey)
-	if got := m.src.(*fakeSource).done(); len(got) != 1 || got[0].Do != runview.Continue {
-		t.Errorf("%s asked for %+v", pauseKey, got)
-	}
+	same(t, m.src.(*fakeSource), runview.Action{Do: runview.Continue})
 	m = newScreen(t, change(states["draining"]), 80, 24)
-	press(t, m, "q", "esc", pauseKey, "q", pauseKey)
-	if got := m.src.(*fakeSource).done(); len(got) != 2 || got[0].Do != runview.Continue || got[1].Do != runview.Continue {
-		t.Errorf("%s while draining asked for %+v", pauseKey, got)
-	}
+	press(t, m, "q esc "+pauseKey+" q "+pauseKey)
+	same(t, m.src.(*fakeSource), runview.Action{Do: runview.Continue}, runview.Action{Do: runview.Continue})
 	for _, b := range m.resumeKeys() {
 		if !slices.Contains(b.keys, resumeKey) {
 			t.Errorf("%s is not %s", b.word, resumeKey)
@@ -310,16 +269,14 @@ func TestCursorsStick(t *testing.T) {
 			slices.Reverse(p.Groups)
 		}
 	}), 80, 24)
-	press(t, m, "2", "j", "j", "3", "j", "enter", "j")
+	press(t, m, "2 j j 3 j enter j")
 	turned = true
 	refresh(t, m)
-	if h := m.hosts.host(m); h.Name != "ws03" {
-		t.Errorf("the cursor went to %s", h.Name)
-	}
+	equal(t, m.hosts.host(m).Name, "ws03", "the host under the cursor")
 	if r, ok := m.failed.current(m); !ok || r.ID != jobs.ID(50140) {
 		t.Errorf("the cursor went to job %d", r.ID)
 	}
-	press(t, m, "k", "enter") // close the group that the job belongs to
+	press(t, m, "k enter") // close the group that the job belongs to
 	if l, _ := m.failed.line(m); l.row != nil || l.group.Cause != "exit 1" {
 		t.Errorf("the cursor went to %+v", l)
 	}
@@ -344,15 +301,12 @@ func TestKeysAreAboutWhatWasSeen(t *testing.T) {
 	press(t, m, "r")
 	turned = false
 	refresh(t, m)
-	press(t, m, "enter", "j")
+	press(t, m, "enter j")
 	turned = true
 	refresh(t, m)
 	press(t, m, "r") // reports that the job has gone, and has no effect
 	press(t, m, "r")
-	want := []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}, {Do: runview.Requeue, Jobs: jobs.One(50121)}}
-	if got := src.done(); fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("asked for %+v\nwant %+v", got, want)
-	}
+	same(t, src, runview.Action{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}, runview.Requeue.Jobs(50121))
 }
 
 // TestFocusGoesThroughThePanes checks that keys go to the pane with the focus when two panes are
@@ -365,20 +319,13 @@ func TestFocusGoesThroughThePanes(t *testing.T) {
 		seen = append(seen, title)
 		press(t, m, "tab")
 	}
-	if got := strings.Join(seen, " "); got != "Jobs Hosts 50117 Events Jobs" {
-		t.Errorf("tab goes through %s", got)
-	}
-	if n := strings.Count(plain(m), "┏"); n != 1 {
-		t.Errorf("%d panes have the heavy border", n)
-	}
-	press(t, m, "1", "2")
-	if m.tab != tabJobs || m.focus() != pane(m.hosts) {
-		t.Error("2 does not move the focus to the hosts beside")
-	}
+	equal(t, strings.Join(seen, " "), "Jobs Hosts 50117 Events Jobs", "the panes that tab goes through")
+	equal(t, strings.Count(plain(m), "┏"), 1, "panes with the heavy border")
+	press(t, m, "1 2")
+	equal(t, m.tab, tabJobs, "the view after 2")
+	equal(t, m.focus(), pane(m.hosts), "the pane with the focus after 2")
 	press(t, m, "2")
-	if m.tab != tabHosts {
-		t.Error("2 again does not give the hosts the width")
-	}
+	equal(t, m.tab, tabHosts, "the view after 2 again")
 }
 
 func pasted(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
@@ -387,14 +334,9 @@ func pasted(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
 // screen that is too small to show what keys act on.
 func TestTooSmallForKeys(t *testing.T) {
 	m := newScreen(t, sample(), 39, 9)
-	press(t, m, "2", "d", "p", "c", "x", "r")
-	if got := m.src.(*fakeSource).done(); len(got) > 0 {
-		t.Errorf("unseen keys asked for %+v", got)
-	}
-	press(t, m, "q")
-	if text := plain(m); !strings.Contains(text, "detach") {
-		t.Errorf("the question is not seen:\n%s", text)
-	}
+	press(t, m, "2 d p c x r")
+	same(t, m.src.(*fakeSource)) // keys for what is not seen have no effect
+	press(t, m, "q", "detach")
 	if !quits(m, "d") {
 		t.Error("it cannot be left")
 	}
@@ -404,9 +346,7 @@ func TestTooSmallForKeys(t *testing.T) {
 func TestClicks(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	m.hosts.click(m, 3)
-	if h := m.hosts.host(m); h.Name != "ws03" {
-		t.Errorf("the third row of the hosts is %s", h.Name)
-	}
+	equal(t, m.hosts.host(m).Name, "ws03", "the third row of the hosts")
 	m.open(tabFailed)
 	refresh(t, m)
 	m.failed.click(m, 2)
@@ -423,18 +363,5 @@ func TestClicks(t *testing.T) {
 		m.hosts.click(m, row)
 		m.failed.click(m, row)
 		m.events.click(m, row)
-	}
-}
-
-// TestViewsAreNotHiddenByDetails checks that a new view replaces details that fill the whole body.
-func TestViewsAreNotHiddenByDetails(t *testing.T) {
-	m := newScreen(t, sample(), 80, 15)
-	press(t, m, "enter")
-	if m.extra == nil {
-		t.Fatal("enter opens no details")
-	}
-	press(t, m, "2")
-	if text := plain(m); !strings.Contains(text, "ws03") || m.focus() != pane(m.hosts) {
-		t.Errorf("2 does not show the hosts:\n%s", text)
 	}
 }

@@ -15,13 +15,13 @@ import (
 )
 
 // TestNumbersForPeople checks how durations, sizes, and numbers are formatted at the edges of their
-// ranges.
+// ranges. A duration below a second of a finished job is not shown as 0:00.
 func TestNumbersForPeople(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range [][2]string{
-		{thousands(0), "0"}, {thousands(999), "999"}, {thousands(1000), "1,000"}, {thousands(84512), "84,512"}, {thousands(-1234567), "-1,234,567"},
 		{short(9999), "9,999"}, {short(99999), "99999"}, {short(123_456), "123k"}, {short(12_345_678), "12M"}, {short(math.MaxInt), "9999G"},
 		{clock(0), "0:00"}, {clock(42 * time.Second), "0:42"}, {clock(72*time.Minute + 4*time.Second), "1:12:04"}, {clock(100 * time.Hour), "4d 04:00"}, {clock(-time.Hour), "0:00"},
+		{took(0), "0:00"}, {took(time.Millisecond), "<0.1s"}, {took(513 * time.Millisecond), "0.5s"}, {took(999 * time.Millisecond), "0.9s"}, {took(time.Second), "0:01"},
 		{span(0), "0s"}, {span(59 * time.Second), "59s"}, {span(61 * time.Minute), "1h01"}, {span(34*time.Hour + 10*time.Minute), "34h10"}, {span(2 * time.Hour), "2h"},
 		{span(100 * time.Hour), "4d"}, {span(400 * day), "400d"}, {span(1500 * day), "4y"}, {span(-1), "0s"},
 		{delay(0), "-"}, {delay(700 * time.Microsecond), "0.7ms"}, {delay(12 * time.Millisecond), "12ms"}, {delay(1200 * time.Millisecond), "1.2s"}, {delay(time.Hour), "1h"},
@@ -30,9 +30,7 @@ func TestNumbersForPeople(t *testing.T) {
 		{percent(0, 10), "0.0%"}, {percent(1, 100_000), "<0.1%"}, {percent(99_999, 100_000), "99.9%"}, {percent(3, 3), "100.0%"}, {percent(0, 0), "-"},
 		{plural(1, "job"), "1 job"}, {plural(1200, "job"), "1,200 jobs"},
 	} {
-		if c[0] != c[1] {
-			t.Errorf("got %q, want %q", c[0], c[1])
-		}
+		equal(t, c[0], c[1], "a number")
 	}
 }
 
@@ -43,18 +41,14 @@ func TestBars(t *testing.T) {
 		m := &model{g: g}
 		for w := range 60 {
 			for _, v := range []float64{-1, 0, 0.001, 0.5, 0.78, 0.999, 1, 2, math.NaN(), math.Inf(1)} {
-				if got := width(m.bar(v, w)); got != w {
-					t.Errorf("bar(%v, %d) has %d cells", v, w, got)
-				}
+				equal(t, width(m.bar(v, w)), w, "width of bar(%v)", v)
 			}
 			for _, c := range [][3]int{{0, 0, 0}, {0, 0, 10}, {10, 0, 10}, {5, 5, 10}, {0, 10, 10}, {1, 1, 1_000_000}, {999_998, 1, 1_000_000}, {9, 9, 10}} {
 				s := ansi.Strip(m.shares(c[0], c[1], 0, c[2], w))
 				if o := ansi.Strip(m.shares(c[0], c[1], 7, c[2]+7, w)); width(o) != w || w > 3 && !strings.Contains(o, g.othersBar) {
 					t.Errorf("shares(%v and 7 left out, %d) is %q", c, w, o)
 				}
-				if width(s) != w {
-					t.Errorf("shares(%v, %d) has %d cells: %q", c, w, width(s), s)
-				}
+				equal(t, width(s), w, "width of shares(%v)", c)
 				if w > 2 && c[1] > 0 != strings.Contains(s, g.badBar) {
 					t.Errorf("shares(%v, %d) does not tell what failed: %q", c, w, s)
 				}
@@ -70,20 +64,14 @@ func TestBars(t *testing.T) {
 // measured.
 func TestSparklines(t *testing.T) {
 	m := &model{g: &utf8Glyphs}
-	if got := m.spark([]float64{9, 0, 4, 8, math.NaN(), 8}, 0, 5); got != "▁▅█ █" {
-		t.Errorf("got %q", got)
-	}
-	if got := m.spark([]float64{1}, 8, 3); got != "  ▂" {
-		t.Errorf("got %q", got)
-	}
+	equal(t, m.spark([]float64{9, 0, 4, 8, math.NaN(), 8}, 0, 5), "▁▅█ █", "with a gap")
+	equal(t, m.spark([]float64{1}, 8, 3), "  ▂", "one value")
 	got := pool([]float64{1, 3, math.NaN(), 5, math.NaN(), math.NaN()}, 3)
 	if got[0] != 2 || got[1] != 5 || !math.IsNaN(got[2]) {
 		t.Errorf("pooled %v", got)
 	}
 	h := &live.Host{History: []uint8{0, 100, 255, 50}}
-	if got := ansi.Strip(m.history(h, 4)); got != "▁█ ▅" {
-		t.Errorf("history %q", got)
-	}
+	equal(t, ansi.Strip(m.history(h, 4)), "▁█ ▅", "history")
 }
 
 // TestSlotsOfAHost checks how a host's used slots, its free slots, and the slots taken by others
@@ -98,17 +86,13 @@ func TestSlotsOfAHost(t *testing.T) {
 		{0, 10, 10, "··········"}, {1, 10, 10, "█·········"}, {11, 12, 12, "█████████·"}, {12, 12, 12, "██████████"},
 		{3, 10, 5, "███··░░░░░"}, {5, 10, 3, "█████░░░░░"}, {0, 10, 0, "░░░░░░░░░░"}, {1, 1000, 1000, "█·········"}, {0, 0, 0, ""}, {20, 10, 10, "██████████"},
 	} {
-		if got := ansi.Strip(m.slotsBar(&live.Host{Running: c.used, Slots: c.slots, Usable: c.usable}, 10)); got != c.want {
-			t.Errorf("%d of %d, %v usable: %q, want %q", c.used, c.slots, c.usable, got, c.want)
-		}
+		equal(t, ansi.Strip(m.slotsBar(&live.Host{Running: c.used, Slots: c.slots, Usable: c.usable}, 10)), c.want, "%d of %d, %v usable", c.used, c.slots, c.usable)
 	}
 }
 
 func TestTheWindowOfAList(t *testing.T) {
 	for _, c := range [][5]int{{0, 0, 10, 5, 0}, {0, 4, 10, 5, 0}, {0, 5, 10, 5, 1}, {7, 3, 10, 5, 3}, {9, 9, 10, 5, 5}, {3, 0, 2, 5, 0}, {0, 3, 10, 0, 3}} {
-		if got := window(c[0], c[1], c[2], c[3]); got != c[4] {
-			t.Errorf("window%v = %d, want %d", c[:4], got, c[4])
-		}
+		equal(t, window(c[0], c[1], c[2], c[3]), c[4], "window%v", c[:4])
 	}
 }
 
@@ -118,13 +102,11 @@ func TestShortNamesOfHosts(t *testing.T) {
 		{"ws01 ws02 ws03 ws12", "01 02 03 12"}, {"n101 n102 n201 n202", "101 102 201 202"}, {"ws01 gpu01 ws02 gpu02", "w01 g01 w02 g02"},
 		{"melon pear fig apple", "melon pear fig apple"}, {"desk laptop", "desk  laptop "}, {"a1 b1 aa1 bb1", "a1 b1 aa1 bb1"},
 	} {
-		m := &model{g: &utf8Glyphs, pic: &runview.Snapshot{}}
+		m := &model{g: &utf8Glyphs, snap: &runview.Snapshot{}}
 		for _, n := range strings.Fields(c[0]) {
-			m.pic.Hosts = append(m.pic.Hosts, live.Host{Name: n})
+			m.snap.Hosts = append(m.snap.Hosts, live.Host{Name: n})
 		}
-		if got := strings.Join(m.shortNames(), " "); got != c[1] {
-			t.Errorf("%s: %q, want %q", c[0], got, c[1])
-		}
+		equal(t, strings.Join(m.shortNames(), " "), c[1], "%s", c[0])
 	}
 }
 
@@ -139,12 +121,11 @@ func TestLiveness(t *testing.T) {
 		age  time.Duration
 		want string
 	}{{0, "● live 0s"}, {3 * time.Second, "● live 3s"}, {5 * time.Second, "○ not live, 5s old"}, {time.Hour, "○ not live, 1h old"}} {
-		if now = noon.Add(c.age); !strings.Contains(row(), c.want) {
-			t.Errorf("after %v: %s", c.age, row())
-		}
+		now = noon.Add(c.age)
+		has(t, row(), c.want, "after %v", c.age)
 	}
 	now = noon
-	m.Update(looked{err: errors.New("the run directory does not answer"), at: noon})
+	m.Update(snapshotMsg{err: errors.New("the run directory does not answer"), at: noon})
 	if !strings.Contains(row(), "not live") || !strings.Contains(plain(m), "does not answer") {
 		t.Errorf("a run that cannot be read: %s", row())
 	}
@@ -160,40 +141,9 @@ func TestETA(t *testing.T) {
 		{34*time.Hour + 10*time.Minute, 2 * time.Hour, false, "ETA 34h10 ±2h"}, {time.Minute, 0, false, "ETA 1m"},
 		{time.Minute, 0, true, "ETA 1m, more may come"}, {0, 0, true, "more may come"}, {0, 0, false, "ETA not known yet"},
 	} {
-		m := &model{g: &utf8Glyphs, pic: &runview.Snapshot{ETA: c.eta, Spread: c.spread, More: c.more}}
-		if got := m.eta(); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
+		m := &model{g: &utf8Glyphs, snap: &runview.Snapshot{ETA: c.eta, Spread: c.spread, More: c.more}}
+		equal(t, m.eta(), c.want, "the ETA")
 	}
-}
-
-// TestConnectingIsTold checks that the screen explains a long wait for the first host, even if it
-// is too narrow for the list of hosts.
-func TestConnectingIsTold(t *testing.T) {
-	for _, s := range sizes {
-		m := newFrame(t, change(func(p *runview.Snapshot) {
-			for i := range p.Hosts {
-				p.Hosts[i].State = hostConnecting
-			}
-		}), s[0], s[1])
-		if text := plain(m); !strings.Contains(text, "CONNECTING  to 12 hosts") {
-			t.Errorf("%v: it is not said:\n%s", s, text)
-		}
-	}
-}
-
-// log returns a source of events that grows.
-func log(n *int, p *runview.Snapshot, w *runview.EventsWindow) {
-	if w == nil {
-		return
-	}
-	total := *n
-	back := max(0, min(w.Back, total-w.Rows))
-	e := &runview.Events{Total: total, Back: back}
-	for i := max(0, total-back-w.Rows); i < total-back; i++ {
-		e.Lines = append(e.Lines, runview.Event{Seq: uint64(10 + i), At: noon, Text: fmt.Sprintf("event %d", i), Bad: i == 70})
-	}
-	p.Events = e
 }
 
 // TestEventsKeepTheirPlace checks that the log follows the newest event. If the user has scrolled
@@ -201,13 +151,15 @@ func log(n *int, p *runview.Snapshot, w *runview.EventsWindow) {
 // can be reached (E8).
 func TestEventsKeepTheirPlace(t *testing.T) {
 	n := 1000
-	src := &fakeSource{}
-	src.snapshot = func(ask runview.Query) (*runview.Snapshot, error) {
+	m := newScreen(t, &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
 		p := sampleSnapshot(ask)
-		log(&n, p, ask.Events)
+		back := max(0, min(ask.Events.Back, n-ask.Events.Rows))
+		p.Events = &runview.Events{Total: n, Back: back}
+		for i := max(0, n-back-ask.Events.Rows); i < n-back; i++ {
+			p.Events.Lines = append(p.Events.Lines, runview.Event{Seq: uint64(10 + i), At: noon, Text: fmt.Sprintf("event %d", i), Bad: i == 70})
+		}
 		return p, nil
-	}
-	m := newScreen(t, src, 80, 24)
+	}}, 80, 24)
 	cursor := func() string {
 		for i, l := range strings.Split(plain(m), "\n") {
 			if rest, ok := strings.CutPrefix(l, ">"); ok {
@@ -217,43 +169,32 @@ func TestEventsKeepTheirPlace(t *testing.T) {
 		return "none"
 	}
 	press(t, m, "5")
-	if got := cursor(); got != "21:event 999" {
-		t.Fatalf("it begins at %s", got)
-	}
+	equal(t, cursor(), "21:event 999", "the cursor at first")
 	n += 5
 	refresh(t, m)
-	if got := cursor(); got != "21:event 1004" {
-		t.Errorf("it does not follow: %s", got)
-	}
-	press(t, m, "k", "k", "pgup")
+	equal(t, cursor(), "21:event 1004", "the cursor while it follows")
+	press(t, m, "k k pgup")
 	at := cursor()
 	for _, more := range []int{1, 40, 90, 1, 400, 3000} {
 		n += more
 		refresh(t, m)
-		if got := cursor(); got != at {
-			t.Errorf("after %d more: %s, before %s", more, got, at)
-		}
+		equal(t, cursor(), at, "after %d more", more)
 	}
 	press(t, m, "j")
 	if got := cursor(); got == at {
 		t.Error("it does not move")
 	}
 	press(t, m, "g")
-	if got := cursor(); got != "4:event 0" {
-		t.Errorf("g goes to %s", got)
-	}
+	equal(t, cursor(), "4:event 0", "the cursor after g")
 	for range 300 {
 		press(t, m, "j")
 	}
-	if got := cursor(); !strings.HasSuffix(got, ":event 300") {
-		t.Errorf("300 steps from the first go to %s", got)
-	}
+	_, event, _ := strings.Cut(cursor(), ":")
+	equal(t, event, "event 300", "the cursor 300 steps after the first")
 	press(t, m, "G")
 	n++
 	refresh(t, m)
-	if got, want := cursor(), fmt.Sprintf("21:event %d", n-1); got != want {
-		t.Errorf("G does not follow: %s, want %s", got, want)
-	}
+	equal(t, cursor(), fmt.Sprintf("21:event %d", n-1), "the cursor after G")
 }
 
 // TestEventsAreFiltered checks that the choice between important events and all events, and a
@@ -271,11 +212,9 @@ func TestEventsAreFiltered(t *testing.T) {
 	want("at first", runview.EventsWindow{})
 	press(t, m, "a")
 	want("a", runview.EventsWindow{All: true})
-	press(t, m, "/")
-	typeText(t, m, "host=ws05")
-	press(t, m, "enter")
+	typeLine(t, m, "/", "host=ws05")
 	want("/", runview.EventsWindow{All: true, Filter: "host=ws05"})
-	press(t, m, "esc", "a")
+	press(t, m, "esc a")
 	want("esc a", runview.EventsWindow{})
 }
 
@@ -283,16 +222,14 @@ func TestEventsAreFiltered(t *testing.T) {
 // filter language, and that it can be scrolled to its end at any size (rule 12).
 func TestTheHelpIsWhole(t *testing.T) {
 	m := newScreen(t, sample(), 60, 15)
-	press(t, m, "2", "?")
+	press(t, m, "2 ?")
 	var text strings.Builder
 	for range 40 {
 		text.WriteString(strings.ReplaceAll(plain(m), "\n                ", ""))
 		press(t, m, "pgdown")
 	}
 	for _, word := range []string{"drain: what runs there finishes", "state=fail", "straggler", ":requeue", "one slot more", "ctrl+z", "ended because it ran longer"} {
-		if !strings.Contains(text.String(), word) {
-			t.Errorf("the help does not have %q", word)
-		}
+		has(t, text.String(), word, "the help")
 	}
 	press(t, m, "esc")
 	if m.modal != nil {
@@ -305,7 +242,7 @@ func TestTheHelpIsWhole(t *testing.T) {
 func TestDetailsOfAHost(t *testing.T) {
 	src := sample()
 	m := newScreen(t, src, 80, 24)
-	press(t, m, "2", "j", "j", "j", "j", "enter")
+	press(t, m, "2 j j j j enter")
 	golden(t, m, "frame-host-80x24")
 	ask := m.ask()
 	if ask.Events == nil || ask.Events.Filter != "host=ws05" || !ask.Events.All {
@@ -313,18 +250,5 @@ func TestDetailsOfAHost(t *testing.T) {
 	}
 	if ask.Jobs != nil || ask.Groups {
 		t.Error("it asks for what is not shown")
-	}
-}
-
-// TestTheNewestBadEvent checks that the footer shows the newest bad event until there is a newer
-// message.
-func TestTheNewestBadEvent(t *testing.T) {
-	m := newScreen(t, sample(), 80, 24)
-	if text := plain(m); !strings.Contains(text, "⚠ 11:59:30 50120.3 has ended on ws03") {
-		t.Errorf("it is not there:\n%s", text)
-	}
-	m.say("done")
-	if text := plain(m); strings.Contains(text, "50120.3") || !strings.Contains(text, "done") {
-		t.Errorf("the message is not there:\n%s", text)
 	}
 }

@@ -2,10 +2,13 @@ package tui
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"time"
 
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
 
@@ -46,43 +49,33 @@ func counts(p *runview.Snapshot) tally {
 func (m *model) running(t tally) string {
 	switch {
 	case m.over() && t.running+t.handed > 0:
-		return "may run " + thousands(t.running+t.handed)
+		return "may run " + jobs.Thousands(t.running+t.handed)
 	case t.handed > 0:
-		return "run " + thousands(t.running) + " +" + thousands(t.handed) + " handed" + when(m.w >= roomyW, " (sent to hosts, not started)")
+		return "run " + jobs.Thousands(t.running) + " +" + jobs.Thousands(t.handed) + " handed" + when(m.w >= roomyW, " (sent to hosts, not started)")
 	}
-	return "run " + thousands(t.running)
+	return "run " + jobs.Thousands(t.running)
 }
 
 // runRow returns the row with the name of the run, the age of the snapshot, and the numbers of
 // jobs.
 func (m *model) runRow() string {
 	live, style := m.liveness()
-	if m.pic == nil {
+	if m.snap == nil {
 		return " " + styleBold.Render("dcs-tui") + "  " + style.Render(live)
 	}
-	t, p := counts(m.pic), &m.g.phase
-	numbers := []string{
-		styleBusy.Render(m.running(t)), "queue " + thousands(t.queued),
-		styleGood.Render("done " + thousands(t.done)), m.failures(t.failed),
-	}
-	if t.retry > 0 {
-		numbers = append(numbers, styleWarn.Render(p[runview.Retry]+" "+thousands(t.retry)))
-	}
-	if m.pic.Stragglers > 0 && !m.over() {
-		numbers = append(numbers, styleWarn.Render(m.g.warn+" "+thousands(m.pic.Stragglers)+" slow"))
-	}
-	if n := m.pic.Phases[runview.Away]; n > 0 && !m.over() {
-		numbers = append(numbers, styleWarn.Render(p[runview.Away]+" "+thousands(n)+" away"))
-	}
-	if t.other > 0 {
-		numbers = append(numbers, styleFaint.Render(p[runview.Canceled]+" "+thousands(t.other)))
-	}
-	if on := m.pic.Run.Standby; on != "" && !m.over() {
-		numbers = append(numbers, styleFaint.Render("standby "+m.clean(on)))
-	}
+	t := counts(m.snap)
+	away, standby := m.snap.Phases[runview.Away], m.clean(m.snap.Run.Standby)
+	numbers := filled(
+		styleBusy.Render(m.running(t)), "queue "+jobs.Thousands(t.queued), styleGood.Render("done "+jobs.Thousands(t.done)), m.failures(t.failed),
+		styleWarn.Render(when(t.retry > 0, m.sign(runview.Retry)+" "+jobs.Thousands(t.retry))),
+		styleWarn.Render(when(m.snap.Stragglers > 0 && !m.over(), m.g.warn+" "+jobs.Thousands(m.snap.Stragglers)+" slow")),
+		styleWarn.Render(when(away > 0 && !m.over(), m.sign(runview.Away)+" "+jobs.Thousands(away)+" away")),
+		styleFaint.Render(when(t.other > 0, m.sign(runview.Canceled)+" "+jobs.Thousands(t.other))),
+		styleFaint.Render(when(standby != "" && !m.over(), "standby "+standby)),
+	)
 	// If space is short, drop the laboratory first, then the wide gaps, the name, and the finished
 	// jobs.
-	name, lab := m.clean(m.pic.Run.Name), m.cut(m.clean(m.pic.Run.Lab), max(8, m.w/6))
+	name, lab := m.clean(m.snap.Run.Name), m.cut(m.clean(m.snap.Run.Lab), max(8, m.w/6))
 	between, all := "   ", numbers[:4]
 	room := func() int { return m.w - 4 - width(live) - width(strings.Join(all, between)) }
 	left := styleBold.Render(m.cut(name, max(10, m.w/4))) + "  " + lab + "  "
@@ -105,7 +98,7 @@ func (m *model) runRow() string {
 
 // failures describes the number of failures, in red if there are any.
 func (m *model) failures(n int) string {
-	s := m.g.phase[runview.Failed] + " " + thousands(n)
+	s := m.sign(runview.Failed) + " " + jobs.Thousands(n)
 	if n > 0 {
 		return styleBad.Render(s)
 	}
@@ -116,19 +109,19 @@ func (m *model) failures(n int) string {
 func (m *model) liveness() (string, ink) {
 	age := m.since()
 	switch {
-	case m.pic == nil && m.lookErr != nil:
+	case m.snap == nil && m.snapshotErr != nil:
 		return m.g.gone + " no answer", styleBad
-	case m.pic == nil:
+	case m.snap == nil:
 		return m.g.gone + " reading the run", styleWarn
-	case m.pic.Status == runview.StatusSilent:
-		return m.g.phase[runview.Failed] + " dispatcher silent", styleBad
+	case m.snap.Status == runview.StatusSilent:
+		return m.sign(runview.Failed) + " dispatcher silent", styleBad
 	case m.crashed():
-		return m.g.phase[runview.Failed] + " dispatcher died", styleBad
-	case m.over() && m.pic.Total > counts(m.pic).over:
+		return m.sign(runview.Failed) + " dispatcher died", styleBad
+	case m.over() && m.snap.Total > counts(m.snap).over:
 		return m.g.gone + " stopped", styleWarn
 	case m.over():
 		return m.g.gone + " ended", styleBold
-	case m.lookErr != nil || age >= staleAge:
+	case m.snapshotErr != nil || age >= staleAge:
 		return m.g.gone + " not live, " + span(age) + " old", styleBad
 	}
 	return m.g.live + " live " + span(age), styleGood
@@ -136,58 +129,51 @@ func (m *model) liveness() (string, ink) {
 
 // progressRow describes the progress of the run, its rate, and when it will end.
 func (m *model) progressRow() string {
-	if m.pic == nil {
+	if m.snap == nil {
 		return ""
 	}
-	t := counts(m.pic)
-	if m.pic.Total == 0 {
-		return " " + m.shares(0, 0, 0, 0, m.w/2) + "  " + "no jobs yet" + when(m.pic.More, ", more may come")
+	t := counts(m.snap)
+	if m.snap.Total == 0 {
+		return " " + m.shares(0, 0, 0, 0, m.w/2) + "  " + "no jobs yet" + when(m.snap.More, ", more may come")
 	}
-	said := []string{percent(t.over, m.pic.Total)}
+	said := []string{percent(t.over, m.snap.Total)}
 	if m.over() {
-		said = append(said, thousands(t.over)+" of "+thousands(m.pic.Total)+" jobs are over")
+		said = append(said, jobs.Thousands(t.over)+" of "+jobs.Thousands(m.snap.Total)+" jobs are over")
 	} else {
-		n := min(len(m.pic.Rates), max(8, m.w/10))
+		n := min(len(m.snap.Rates), max(8, m.w/10))
 		if n == 1 { // a single bar has no scale
 			n = 0
 		}
-		said = append(said, strings.TrimSpace(pace(m.pic.Rate)+" "+styleBusy.Render(m.spark(m.pic.Rates, 0, n))), m.eta())
+		said = append(said, strings.TrimSpace(pace(m.snap.Rate)+" "+styleBusy.Render(m.spark(m.snap.Rates, 0, n))), m.eta())
 	}
 	right := "  " + strings.Join(said, "  ") + " "
-	return m.sides(" "+m.shares(t.done, t.failed, t.other, m.pic.Total, m.w-1-width(right)), right, m.w)
+	return m.sides(" "+m.shares(t.done, t.failed, t.other, m.snap.Total, m.w-1-width(right)), right, m.w)
 }
 
 // eta describes when the run is expected to end, with the uncertainty.
 func (m *model) eta() string {
 	switch {
-	case m.pic.ETA <= 0 && m.pic.More:
+	case m.snap.ETA <= 0 && m.snap.More:
 		return "more may come"
-	case m.pic.ETA <= 0:
+	case m.snap.ETA <= 0:
 		return "ETA not known yet"
 	}
-	s := "ETA " + span(m.pic.ETA)
-	if m.pic.Spread > 0 {
-		s += " " + m.g.plusMinus + span(m.pic.Spread)
-	}
-	if m.pic.More {
-		s += ", more may come"
-	}
-	return s
+	return "ETA " + span(m.snap.ETA) + when(m.snap.Spread > 0, " "+m.g.plusMinus+span(m.snap.Spread)) + when(m.snap.More, ", more may come")
 }
 
 // summaryRow returns the whole header of a small screen.
 func (m *model) summaryRow() string {
 	live, style := m.liveness()
-	if m.pic == nil {
+	if m.snap == nil {
 		return style.Render(live)
 	}
 	glyph, _, _ := strings.Cut(live, " ")
-	t := counts(m.pic)
+	t := counts(m.snap)
 	parts := []string{
-		style.Render(glyph) + " " + percent(t.over, m.pic.Total), m.failures(t.failed), styleBusy.Render(m.running(t)),
-		"queue " + thousands(t.queued), styleGood.Render("done " + thousands(t.done)), m.eta(),
+		style.Render(glyph) + " " + percent(t.over, m.snap.Total), m.failures(t.failed), styleBusy.Render(m.running(t)),
+		"queue " + jobs.Thousands(t.queued), styleGood.Render("done " + jobs.Thousands(t.done)), m.eta(),
 	}
-	if m.over() || m.lookErr != nil {
+	if m.over() || m.snapshotErr != nil {
 		parts[0] = style.Render(live)
 	}
 	where := styleBold.Render("[" + tabNames[m.tab] + "]")
@@ -203,9 +189,9 @@ func (m *model) tooSmall() []string {
 	}
 	live, style := m.liveness()
 	rows := []string{style.Render(live)}
-	if m.pic != nil {
-		t := counts(m.pic)
-		rows = append(rows, m.most([]string{m.failures(t.failed), m.running(t), "queue " + thousands(t.queued), "done " + thousands(t.done)}, " ", m.w))
+	if m.snap != nil {
+		t := counts(m.snap)
+		rows = append(rows, m.most([]string{m.failures(t.failed), m.running(t), "queue " + jobs.Thousands(t.queued), "done " + jobs.Thousands(t.done)}, " ", m.w))
 	}
 	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), "q leaves the screen")
 }
@@ -255,7 +241,8 @@ func (m *model) tabsRow() string {
 		full, short = append(full, long), append(short, name)
 	}
 	left := " " + strings.Join(full, "  ")
-	right := m.listState()
+	right := m.panes[m.tab].state(m)
+	right += when(right != "", " ")
 	for _, tight := range []string{" " + strings.Join(short, "  "), strings.Join(short, " ")} {
 		if width(left)+2+width(right) > m.w {
 			left = tight
@@ -266,33 +253,25 @@ func (m *model) tabsRow() string {
 
 // tabCount returns the number beside the name of a view.
 func (m *model) tabCount(t tab) string {
-	if m.pic == nil {
+	if m.snap == nil {
 		return ""
 	}
 	switch t {
 	case tabJobs:
 		if p := m.jobs.page; m.jobs.filter != "" && p != nil && m.jobs.fits(p) && p.Wrong == "" {
-			return thousands(p.Matched)
+			return jobs.Thousands(p.Matched)
 		}
-		return thousands(m.pic.Total)
+		return jobs.Thousands(m.snap.Total)
 	case tabHosts:
 		if m.over() {
-			return thousands(len(m.pic.Hosts))
+			return jobs.Thousands(len(m.snap.Hosts))
 		}
-		up, _ := m.usable()
-		return fmt.Sprintf("%d/%d", up, len(m.pic.Hosts))
+		up, _, _ := m.usable()
+		return fmt.Sprintf("%d/%d", up, len(m.snap.Hosts))
 	case tabFailed:
-		if n := counts(m.pic).failed; n > 0 {
-			return styleBad.Render(thousands(n))
+		if n := counts(m.snap).failed; n > 0 {
+			return styleBad.Render(jobs.Thousands(n))
 		}
-	}
-	return ""
-}
-
-// listState describes how the view is filtered and sorted.
-func (m *model) listState() string {
-	if state := m.panes[m.tab].state(m); state != "" {
-		return state + " "
 	}
 	return ""
 }
@@ -300,23 +279,23 @@ func (m *model) listState() string {
 // banner describes what prevents progress, the worst first. It returns one row if that is enough,
 // and none if there are no problems.
 func (m *model) banner() []string {
-	var said, words, texts []string
+	var words, texts, said []string
 	add := func(style ink, word, text string) {
-		words, texts = append(words, style.with(styleHere).with(styleBold).Render(" "+word+" ")), append(texts, text)
-		said = append(said, words[len(words)-1]+" "+text)
+		word = style.with(styleHere).with(styleBold).Render(" "+word+" ") + " "
+		words, texts, said = append(words, word), append(texts, text), append(said, word+text)
 	}
-	if m.lookErr != nil {
-		add(styleBad, "NOT LIVE", m.clean(m.lookErr.Error()))
+	if m.snapshotErr != nil {
+		add(styleBad, "NOT LIVE", m.clean(m.snapshotErr.Error()))
 	}
-	if p := m.pic; p != nil {
+	if p := m.snap; p != nil {
 		t := counts(p)
 		switch {
 		case p.Status == runview.StatusSilent:
-			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+thousands(max(0, p.Total-t.over))+" jobs are left: "+resumeKey+" resumes")
+			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+jobs.Thousands(max(0, p.Total-t.over))+" jobs are left: "+resumeKey+" resumes")
 		case m.crashed():
-			add(styleBad, "DISPATCHER DIED", thousands(max(0, p.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" resumes")
+			add(styleBad, "DISPATCHER DIED", jobs.Thousands(max(0, p.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" resumes")
 		case m.over() && p.Total > t.over:
-			add(styleWarn, "STOPPED", thousands(p.Total-t.over)+" jobs are left: "+resumeKey+" resumes")
+			add(styleWarn, "STOPPED", jobs.Thousands(p.Total-t.over)+" jobs are left: "+resumeKey+" resumes")
 		case m.over() && t.done < p.Total:
 			add(styleWarn, "ENDED", m.clean(p.Over))
 		case m.over():
@@ -332,12 +311,12 @@ func (m *model) banner() []string {
 			add(styleWarn, "PAUSED", "nothing is launched until "+pauseKey+" continues")
 		}
 	}
-	if p := m.pic; p != nil && !m.over() && !p.Paused && p.Draining == "" {
-		up, connecting := m.usable()
+	if p := m.snap; p != nil && !m.over() && !p.Paused && p.Draining == "" {
+		up, connecting, taking := m.usable()
 		switch waits := counts(p).queued > 0; {
 		case p.Stuck != "":
 			add(styleBad, "NOTHING CAN START", m.clean(p.Stuck))
-		case len(p.Hosts) == 0 || m.taking() > 0:
+		case len(p.Hosts) == 0 || taking > 0:
 			if busy := m.takenByOthers(); busy != "" {
 				add(styleWarn, "OTHERS' LOAD", busy)
 			}
@@ -360,16 +339,10 @@ func (m *model) banner() []string {
 	var rows []string
 	most := m.maxRows()
 	for i := 0; i < len(said) && len(rows) < most; i++ {
-		indent := 1 + width(words[i]) + 1
+		w := m.w - width(words[i]) - 2
 		left := most - len(rows) - (len(said) - i - 1)
-		lines := m.wrap(texts[i], max(10, m.w-indent-1))
-		for k, l := range m.atMost(lines, max(1, left), max(1, m.w-indent-1)) {
-			if k == 0 {
-				rows = append(rows, " "+words[i]+" "+l)
-			} else {
-				rows = append(rows, strings.Repeat(" ", indent)+l)
-			}
-		}
+		lines := m.wrap(texts[i], max(10, w))
+		rows = append(rows, hanging(" "+words[i], m.atMost(lines, max(1, left), max(1, w)))...)
 	}
 	return rows
 }
@@ -380,20 +353,32 @@ const (
 	pauseKey  = "p"
 )
 
-// usable returns the numbers of hosts that are up and of hosts being connected to.
-func (m *model) usable() (up, connecting int) {
-	if m.pic == nil {
-		return 0, 0
-	}
-	for i := range m.pic.Hosts {
-		switch h := &m.pic.Hosts[i]; {
-		case h.State == hostUp:
-			up++
-		case h.State == hostConnecting:
-			connecting++
+// allHosts iterates over the hosts of the newest snapshot.
+func (m *model) allHosts() iter.Seq2[int, *live.Host] {
+	return func(yield func(int, *live.Host) bool) {
+		for i := range m.snap.Hosts {
+			if !yield(i, &m.snap.Hosts[i]) {
+				return
+			}
 		}
 	}
-	return up, connecting
+}
+
+// usable returns the numbers of hosts that are up, that are being connected to, and that start
+// jobs.
+func (m *model) usable() (up, connecting, taking int) {
+	for _, h := range m.allHosts() {
+		switch h.State {
+		case hostUp:
+			up++
+		case hostConnecting:
+			connecting++
+		}
+		if takes(h) {
+			taking++
+		}
+	}
+	return up, connecting, taking
 }
 
 // othersTime is how long the load of others is shown after its last report, because the load comes
@@ -403,8 +388,7 @@ const othersTime = 15 * time.Second
 // noteOthersLoad records the hosts whose slots are reduced because other users occupy their cores,
 // or all cores that jobs could have.
 func (m *model) noteOthersLoad() {
-	for i := range m.pic.Hosts {
-		h := &m.pic.Hosts[i]
+	for _, h := range m.allHosts() {
 		if h.State == hostUp && h.Cores > 0 && h.Usable < float64(h.Slots) && (h.Busy-h.Ours >= float64(h.Cores)-0.5 || strings.HasPrefix(h.Reason, "reduces its slots")) {
 			m.others[h.Name] = m.now()
 		}
@@ -414,8 +398,8 @@ func (m *model) noteOthersLoad() {
 // takenByOthers names these hosts. It returns "" if there are none.
 func (m *model) takenByOthers() string {
 	var names []string
-	for i := range m.pic.Hosts {
-		if h := &m.pic.Hosts[i]; m.now().Sub(m.others[h.Name]) < othersTime && h.State == hostUp {
+	for _, h := range m.allHosts() {
+		if m.now().Sub(m.others[h.Name]) < othersTime && h.State == hostUp {
 			names = append(names, fmt.Sprintf("%s (%s of %d cores)", m.clean(h.Name), oneDigit(min(h.Busy-h.Ours, float64(h.Cores))), h.Cores))
 		}
 	}
@@ -423,15 +407,4 @@ func (m *model) takenByOthers() string {
 		return ""
 	}
 	return "on " + some(names, 3) + when(!m.small(), ": jobs start there as these become free")
-}
-
-// taking returns the number of hosts that start jobs.
-func (m *model) taking() int {
-	n := 0
-	for i := range m.pic.Hosts {
-		if takes(&m.pic.Hosts[i]) {
-			n++
-		}
-	}
-	return n
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -15,15 +16,15 @@ import (
 // Otherwise it shows the number of hosts by state, and those that are not simply up. The trouble of
 // the worst host is at the right.
 func (m *model) slotsRow() string {
-	if m.pic == nil {
+	if m.snap == nil {
 		return ""
 	}
-	p := m.pic
+	p := m.snap
 	if m.over() { // their states are unknown
 		return m.sides(" "+plural(len(p.Hosts), "host"), "kept in "+m.cutLeft(m.clean(p.Run.Dir), m.w*3/4)+" ", m.w)
 	}
 	if len(p.Hosts) == 0 {
-		return fmt.Sprintf(" slots %s/%s  no hosts", thousands(p.SlotsBusy), thousands(p.Slots))
+		return fmt.Sprintf(" slots %s/%s  no hosts", jobs.Thousands(p.SlotsBusy), jobs.Thousands(p.Slots))
 	}
 	left, where := m.slotsWords()
 	long, short := m.worst()
@@ -44,24 +45,24 @@ func (m *model) slotsRow() string {
 // slotsWords describes the slots in use and the usable slots, and on how many hosts they are, if
 // not on all. A host that starts no jobs has no usable slots besides those in use.
 func (m *model) slotsWords() (slots, where string) {
-	p := m.pic
+	p := m.snap
 	all, n := p.Slots, len(p.Hosts)
-	for i := range p.Hosts {
-		if h := &p.Hosts[i]; !takes(h) {
+	for _, h := range m.allHosts() {
+		if !takes(h) {
 			all, n = all-max(0, h.Slots-h.Running), n-1
 		}
 	}
 	if n < len(p.Hosts) {
-		where = fmt.Sprintf(" on %s of %s", thousands(n), plural(len(p.Hosts), "host"))
+		where = fmt.Sprintf(" on %s of %s", jobs.Thousands(n), plural(len(p.Hosts), "host"))
 	}
-	return fmt.Sprintf(" slots %s/%s", thousands(p.SlotsBusy), thousands(max(p.SlotsBusy, all))), where
+	return fmt.Sprintf(" slots %s/%s", jobs.Thousands(p.SlotsBusy), jobs.Thousands(max(p.SlotsBusy, all))), where
 }
 
 // groupTrouble groups the hosts in trouble by cause, if their reasons have changed.
 func (m *model) groupTrouble() {
 	var texts []runview.HostText
-	for i := range m.pic.Hosts {
-		if h := &m.pic.Hosts[i]; worry(h) > 1 && h.Reason != "" {
+	for _, h := range m.allHosts() {
+		if worry(h) > 1 && h.Reason != "" {
 			// Bounded, because they are searched.
 			texts = append(texts, runview.HostText{Host: clip(h.Name, 200), Text: clip(h.Reason, 1000)})
 		}
@@ -87,9 +88,8 @@ func (m *model) commonCauses(n, w int) []string {
 func (m *model) worst() (long, short string) {
 	var worst *live.Host
 	bad := 0
-	up, connecting := m.usable()
-	for i := range m.pic.Hosts {
-		h := &m.pic.Hosts[i]
+	up, connecting, _ := m.usable()
+	for _, h := range m.allHosts() {
 		if worry(h) > 1 {
 			bad++
 		}
@@ -97,13 +97,13 @@ func (m *model) worst() (long, short string) {
 			worst = h
 		}
 	}
-	if connecting > 0 && connecting+up == len(m.pic.Hosts) {
-		return fmt.Sprintf("connecting to %s: %s up", plural(len(m.pic.Hosts), "host"), thousands(up)), "connecting"
+	if connecting > 0 && connecting+up == len(m.snap.Hosts) {
+		return fmt.Sprintf("connecting to %s: %s up", plural(len(m.snap.Hosts), "host"), jobs.Thousands(up)), "connecting"
 	}
 	long, short = m.trouble(worst)
 	for i := range m.causes { // hosts with the same cause are named together
 		if g := &m.causes[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, clip(worst.Name, 200)) {
-			long, short = m.clean(g.Title()+": "+g.Text), thousands(len(g.Hosts))+" "+m.clean(hostWord(worst))
+			long, short = m.clean(g.Title()+": "+g.Text), jobs.Thousands(len(g.Hosts))+" "+m.clean(hostWord(worst))
 			bad -= len(g.Hosts) - 1
 		}
 	}
@@ -116,28 +116,22 @@ func (m *model) worst() (long, short string) {
 
 // eachHost returns every host's short name with its load.
 func (m *model) eachHost() string {
-	if len(m.pic.Hosts)*3 > m.w {
+	if len(m.snap.Hosts)*3 > m.w {
 		return strings.Repeat(" ", m.w) // there is not enough space
 	}
 	names := m.shortNames()
-	var b strings.Builder
-	for i := range m.pic.Hosts {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(names[i] + m.loadGlyph(&m.pic.Hosts[i]))
+	for i, h := range m.allHosts() {
+		names[i] += m.loadGlyph(h)
 	}
-	return b.String()
+	return strings.Join(names, " ")
 }
 
 // oddHosts counts the hosts by state and names those that are not simply up.
 func (m *model) oddHosts() string {
 	count := map[string]int{}
-	var words []string
-	var odd []string
+	var words, odd []string
 	names := m.shortNames()
-	for i := range m.pic.Hosts {
-		h := &m.pic.Hosts[i]
+	for i, h := range m.allHosts() {
 		word := hostWord(h)
 		if count[word]++; count[word] == 1 {
 			words = append(words, word)
@@ -147,7 +141,7 @@ func (m *model) oddHosts() string {
 		}
 	}
 	for i, w := range words {
-		words[i] = fmt.Sprintf("%s %s", thousands(count[w]), m.clean(w))
+		words[i] = fmt.Sprintf("%s %s", jobs.Thousands(count[w]), m.clean(w))
 	}
 	return m.most(append([]string{strings.Join(words, ", ") + " "}, odd...), " ", m.w*2/3)
 }
@@ -155,32 +149,23 @@ func (m *model) oddHosts() string {
 // shortNames returns the last two digits of the hosts' names, or as much as is needed to
 // distinguish them.
 func (m *model) shortNames() []string {
-	hosts := m.pic.Hosts
-	names := make([]string, len(hosts))
-	if len(hosts) <= 3 { // there is enough space
-		for i := range hosts {
-			names[i] = m.cut(m.clean(hosts[i].Name), 16) + " "
-		}
-		return names
+	names := mapped(m.hostNames(), m.clean)
+	if len(names) <= 3 { // there is enough space
+		return mapped(names, func(s string) string { return m.cut(s, 16) + " " })
 	}
+	var out []string
 	for _, short := range []func(string) string{
 		func(s string) string { return lastDigits(s, 2) },
 		func(s string) string { return lastDigits(s, 9) },
 		func(s string) string { return ansi.TruncateWc(s, 1, "") + lastDigits(s, 4) },
 		func(s string) string { return s },
 	} {
-		seen := map[string]bool{}
-		unique := true
-		for i := range hosts {
-			names[i] = m.cut(short(m.clean(hosts[i].Name)), 8)
-			unique = unique && !seen[names[i]]
-			seen[names[i]] = true
-		}
-		if unique {
+		out = mapped(names, func(s string) string { return m.cut(short(s), 8) })
+		if sorted := slices.Sorted(slices.Values(out)); len(slices.Compact(sorted)) == len(out) {
 			break
 		}
 	}
-	return names
+	return out
 }
 
 // lastDigits returns the last n digits at the end of a name, or the whole name if it does not end

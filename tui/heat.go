@@ -8,6 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
 
@@ -22,32 +23,27 @@ type heatView struct {
 	number    int       // width of the widest number in cells
 }
 
-// The shades from the smallest number to the largest, and their colors.
-var (
-	heatShades = [runview.HeatLevels]string{"··", "░░", "▒▒", "▓▓", "██"}
-	heatASCII  = [runview.HeatLevels]string{"..", "::", "++", "##", "@@"}
-	heatStyles = [runview.HeatLevels]ink{
-		inkOf(lipgloss.NewStyle().Foreground(lipgloss.Blue)), inkOf(lipgloss.NewStyle().Foreground(lipgloss.Cyan)), inkOf(lipgloss.NewStyle().Foreground(lipgloss.Green)),
-		inkOf(lipgloss.NewStyle().Foreground(lipgloss.Yellow)), inkOf(lipgloss.NewStyle().Foreground(lipgloss.Red)),
-	}
-)
-
-// shade returns the shade of a level in two cells, or "--" if there is no number.
-func (m *model) shade(level int8) string {
-	switch {
-	case level < 0 || level >= runview.HeatLevels:
-		return "--"
-	case m.opt.ASCII:
-		return heatASCII[level]
-	}
-	return heatShades[level]
+// heatLevels are the shades, also in ASCII, and the colors: that of no number, and then from the
+// smallest number to the largest.
+var heatLevels = [1 + runview.HeatLevels]struct {
+	utf8, ascii string
+	style       ink
+}{
+	{"--", "--", styleFaint},
+	{"··", "..", inkOf(lipgloss.NewStyle().Foreground(lipgloss.Blue))},
+	{"░░", "::", styleBusy},
+	{"▒▒", "++", styleGood},
+	{"▓▓", "##", styleWarn},
+	{"██", "@@", styleBad},
 }
 
-func heatStyle(level int8) *ink {
+// shade returns the shade of a level in two cells, and its color.
+func (m *model) shade(level int8) (string, ink) {
 	if level < 0 || level >= runview.HeatLevels {
-		return &styleFaint
+		level = -1
 	}
-	return &heatStyles[level]
+	l := &heatLevels[1+level]
+	return m.g.pick(l.utf8, l.ascii), l.style
 }
 
 const (
@@ -68,11 +64,7 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 		return []string{styleFaint.Render("  computing " + m.g.cut)}
 	}
 	x := t.Heat
-	label := width(m.cellText(x.Down, heatLabel))
-	for _, text := range x.Rows {
-		label = max(label, width(m.cellText(text, heatLabel)))
-	}
-	label = min(label, heatLabel, max(4, w/4))
+	label := min(m.widest(heatLabel, append([]string{x.Down}, x.Rows...)...), max(4, w/4))
 	number, cell := max(1, v.number), 1+shadeWidth
 	// Including the cursor's end mark.
 	numbered := (2+number+1+shadeWidth)*len(x.Columns) < w-label-2
@@ -89,22 +81,21 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 		b.WriteString(mark(i == v.at && focused, m.g.cursor) + " " + m.fit(m.cellText(x.Rows[i], label), label))
 		edge := " "
 		for k := v.left; k < v.left+columns; k++ {
-			here, style := focused && i == v.at && k == v.col, heatStyle(x.Levels[i][k])
+			here := focused && i == v.at && k == v.col
+			shade, style := m.shade(x.Levels[i][k])
 			if here {
 				edge = styleHere.Render("[")
 			}
 			b.WriteString(edge)
 			if numbered {
-				text := " " + m.right(p.heatText(m, i, k), number) + " "
+				ink := style
 				if here {
-					text = styleHere.Render(text)
-				} else {
-					text = style.Render(text)
+					ink = styleHere
 				}
-				b.WriteString(text)
+				b.WriteString(ink.Render(" " + m.right(p.heatText(m, i, k), number) + " "))
 			}
 			// Not reversed: a full shade would look like an empty one.
-			b.WriteString(style.Render(m.shade(x.Levels[i][k])))
+			b.WriteString(style.Render(shade))
 			if edge = " "; here {
 				edge = styleHere.Render("]")
 			}
@@ -137,15 +128,7 @@ func (v *heatView) take(m *model, x *runview.Heat) {
 		col = v.col
 	}
 	v.put(x, row, col)
-	v.number = 1
-	for _, row := range x.Cells {
-		for _, text := range row {
-			v.number = max(v.number, min(heatNumber, width(m.cellText(text, heatNumber))))
-		}
-	}
-	for _, text := range x.Columns {
-		v.number = max(v.number, min(heatNumber, width(m.cellText(text, heatNumber)))-3)
-	}
+	v.number = max(1, m.widest(heatNumber, slices.Concat(x.Cells...)...), m.widest(heatNumber, x.Columns...)-3)
 }
 
 // put moves the cursor to a cell, or to the nearest one.
@@ -169,7 +152,7 @@ func (p *resultsPane) pivot() []string {
 // heatTitle describes the heat map and its shades.
 func (p *resultsPane) heatTitle(m *model, w int) string {
 	x := p.table.Heat
-	left := " " + styleBold.Render(m.cut(m.cellText(x.Figure, 40), 40)) + ": " + m.cut(m.cellText(x.Down, 30), 30) + " down, " + m.cut(m.cellText(x.Across, 30), 30) + " across"
+	left := " " + styleBold.Render(m.cut(m.cellText(x.Metric, 40), 40)) + ": " + m.cut(m.cellText(x.Down, 30), 30) + " down, " + m.cut(m.cellText(x.Across, 30), 30) + " across"
 	for _, c := range p.table.Columns {
 		if c.Vary && c.Name != x.Down && c.Name != x.Across {
 			left += ", over " + m.cut(m.cellText(c.Name, 30), 30)
@@ -180,7 +163,8 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 	}
 	var scale strings.Builder
 	for level := range int8(runview.HeatLevels) {
-		scale.WriteString(heatStyle(level).Render(m.shade(level)))
+		shade, style := m.shade(level)
+		scale.WriteString(style.Render(shade))
 	}
 	return m.sides(left, "  "+m.cut(m.cellText(x.Min, heatNumber), heatNumber)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumber), heatNumber)+" ", w)
 }
@@ -212,7 +196,7 @@ func (p *resultsPane) heatRest(columns int) string {
 		if shown >= here+more {
 			return
 		}
-		s := fmt.Sprintf("%s %d to %d of %s", what, first+1, first+min(shown, here), thousands(here+more))
+		s := fmt.Sprintf("%s %d to %d of %s", what, first+1, first+min(shown, here), jobs.Thousands(here+more))
 		if more > 0 {
 			s += fmt.Sprintf(" (the first %d can be shown)", here)
 		}

@@ -17,7 +17,7 @@ type helpRow struct{ name, text string }
 // commands of the command line, and the language of the filter.
 func (m *model) openHelp() tea.Cmd {
 	rows := m.helpRows()
-	m.modal = &wholeText{viewer{title: "Help", text: func(m *model, w int) []string { return m.helpLines(rows, w-2) }}}
+	m.modal = &textModal{whole: true, viewer: viewer{title: "Help", text: func(m *model, w int) []string { return m.helpLines(rows, w-2) }}}
 	return nil
 }
 
@@ -44,13 +44,8 @@ func (m *model) helpLines(rows []helpRow, w int) []string {
 			out = append(out, styleBold.Render(r.name))
 			continue
 		}
-		for k, l := range m.wrap(r.text, max(10, w-column-4)) {
-			name := ""
-			if k == 0 {
-				name = r.name
-			}
-			out = append(out, "  "+styleBold.Render(m.fit(name, column))+"  "+l)
-		}
+		name := "  " + styleBold.Render(m.fit(r.name, column)) + "  "
+		out = append(out, hanging(name, m.wrap(r.text, max(10, w-column-4)))...)
 	}
 	return out
 }
@@ -63,30 +58,23 @@ func (m *model) helpKeys() []helpRow {
 	for _, b := range own {
 		taken[b.keys[0]] = true
 	}
-	all := own[:len(own):len(own)]
+	all := slices.Clone(own)
 	for _, b := range m.general() {
 		if b.offered(m) && !taken[b.keys[0]] {
 			all = append(all, b)
 		}
 	}
-	var groups []string
-	rows := map[string][]helpRow{}
-	for _, b := range all {
-		if b.help == "" { // an alias of another binding
-			continue
-		}
-		if _, ok := rows[b.group]; !ok {
-			groups = append(groups, b.group)
-		}
-		text := b.help
-		if !b.offered(m) {
-			text += " (not now)"
-		}
-		rows[b.group] = append(rows[b.group], helpRow{m.keyName(strings.Join(b.keys, " ")), text})
-	}
+	all = slices.DeleteFunc(all, func(b binding) bool { return b.help == "" }) // aliases of other bindings
 	var out []helpRow
-	for _, g := range groups {
-		out = append(append(out, helpRow{name: g}), rows[g]...)
+	for len(all) > 0 {
+		group := all[0].group
+		out = append(out, helpRow{name: group})
+		for _, b := range all {
+			if b.group == group {
+				out = append(out, helpRow{m.keyName(strings.Join(b.keys, " ")), b.help + when(!b.offered(m), " (not now)")})
+			}
+		}
+		all = slices.DeleteFunc(all, func(b binding) bool { return b.group == group })
 	}
 	return out
 }
@@ -121,12 +109,12 @@ var helpFilter = []helpRow{
 func (m *model) helpSigns() []helpRow {
 	out := []helpRow{{name: "Signs"}}
 	for p := range runview.Phases {
-		out = append(out, helpRow{m.g.phase[p] + " " + p.String(), phaseWords[p].help})
+		out = append(out, helpRow{m.sign(p) + " " + p.String(), phases[p].help})
 	}
 	out = append(out, helpRow{name: "Signs of hosts"})
-	for _, s := range hostHelp {
-		h := live.Host{State: s[0]}
-		out = append(out, helpRow{m.hostGlyph(&h) + " " + hostWord(&h), s[1]})
+	for _, s := range hostStates {
+		h := live.Host{State: s.state}
+		out = append(out, helpRow{m.hostGlyph(&h) + " " + hostWord(&h), s.help})
 	}
 	full := m.g.bar[len(m.g.bar)-1]
 	return append(out,
@@ -137,33 +125,4 @@ func (m *model) helpSigns() []helpRow {
 		helpRow{m.g.spark[0] + " " + m.g.spark[len(m.g.spark)-1], "up, in the header: how busy its cores are, by everybody"},
 		helpRow{full + m.g.bar[0] + m.g.othersBar, "slots: in use, free, and not usable because others use the cores"},
 		helpRow{full + m.g.badBar + m.g.othersBar, "the run: succeeded, failed, canceled or skipped"})
-}
-
-var hostHelp = [][2]string{
-	{hostUp, "jobs run there; held: it is up and starts nothing, the row says why"},
-	{hostSuspect, "no heartbeat for 15 s: nothing more is started there"},
-	{hostLost, "given up: its jobs are queued again"},
-	{hostConnecting, "being connected to"},
-	{hostBackingOff, "could not be reached, or fails everything: tried again later"},
-	{hostDraining, "what runs there finishes, nothing more starts"},
-	{hostDisabled, "stopped by a person, or of no use: the row says why"},
-	{hostCreating, "an instance of a provider whose create command runs"},
-	{hostStarting, "an instance that has not answered yet"},
-	{hostTerminating, "an instance that gets no more jobs; its outputs are fetched first"},
-}
-
-// phaseWords describe the phases of a job.
-var phaseWords = [runview.Phases]struct{ stands, help string }{
-	runview.Ending:    {"is being canceled already", "runs, and is being canceled"},
-	runview.Running:   {"runs", "runs"},
-	runview.Away:      {"runs on a host that cannot be reached now", "runs on a host that cannot be reached now"},
-	runview.Handed:    {"has been handed to a host", "sent to its host, which starts it when a slot is free there"},
-	runview.Retry:     {"waits for its next try", "failed or lost, waits for its next try"},
-	runview.Failed:    {"has failed", "failed, and has no try left"},
-	runview.TimedOut:  {"has timed out", "ended because it ran longer than it may"},
-	runview.Queued:    {"is queued", "waits for a slot"},
-	runview.Waits:     {"waits for other jobs", "waits for other jobs"},
-	runview.Succeeded: {"has succeeded", "succeeded"},
-	runview.Canceled:  {"is canceled", "canceled by a person"},
-	runview.Skipped:   {"was skipped", "skipped: as hard as one that timed out, or what it waits for failed"},
 }

@@ -1,13 +1,13 @@
 package tui
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -34,21 +34,46 @@ func works(h *live.Host) bool { return h.State == hostUp || h.State == hostDrain
 // takes reports whether a host starts jobs.
 func takes(h *live.Host) bool { return h.State == hostUp && h.Reason == "" }
 
-// worries orders the states of a host by how urgently they need attention.
-var worries = map[string]int{hostLost: 6, hostBackingOff: 5, hostSuspect: 4, hostConnecting: 2, hostCreating: 2, hostStarting: 2, hostDisabled: 1, hostDraining: 1, hostTerminating: 1}
+// hostInfo is what the screen shows of a state of a host.
+type hostInfo struct {
+	state, utf8, ascii string
+	style              ink
+	worry              int // how urgently a host in this state needs attention
+	help               string
+}
+
+var hostStates = []hostInfo{
+	{hostUp, "●", "@", styleGood, 3, "jobs run there; held: it is up and starts nothing, the row says why"},
+	{hostSuspect, "?", "?", styleWarn, 4, "no heartbeat for 15 s: nothing more is started there"},
+	{hostLost, "✗", "x", styleBad, 6, "given up: its jobs are queued again"},
+	{hostConnecting, "◌", "c", styleWarn, 2, "being connected to"},
+	{hostBackingOff, "↻", "r", styleWarn, 5, "could not be reached, or fails everything: tried again later"},
+	{hostDraining, "↓", "d", styleWarn, 1, "what runs there finishes, nothing more starts"},
+	{hostDisabled, "–", "-", styleFaint, 1, "stopped by a person, or of no use: the row says why"},
+	{hostCreating, "◌", "c", styleWarn, 2, "an instance of a provider whose create command runs"},
+	{hostStarting, "◌", "c", styleWarn, 2, "an instance that has not answered yet"},
+	{hostTerminating, "↓", "d", styleWarn, 1, "an instance that gets no more jobs; its outputs are fetched first"},
+}
+
+// stateOf returns the description of the state of a host, which a later version may have added.
+func stateOf(h *live.Host) *hostInfo {
+	for i := range hostStates {
+		if s := &hostStates[i]; s.state == h.State {
+			return s
+		}
+	}
+	return &hostInfo{h.State, "?", "?", styleWarn, 3, ""}
+}
 
 // worry returns how urgently a host needs attention; 0: not at all.
 func worry(h *live.Host) int {
-	n, known := worries[h.State]
 	switch {
-	case h.State == hostUp && h.Reason == "":
+	case takes(h):
 		return 0
-	case !known: // also a host that is up but starts nothing
-		return 3
 	case h.State == hostDisabled && !h.Stopped && h.Reason != "": // not requested by a user
 		return 5
 	}
-	return n
+	return stateOf(h).worry
 }
 
 // hostWord describes the state in a word of at most eleven letters.
@@ -72,21 +97,15 @@ func (m *model) stateText(h *live.Host) string {
 }
 
 // hostGlyph returns the glyph of a host's state.
-func (m *model) hostGlyph(h *live.Host) string { return cmp.Or(m.g.host[h.State], m.g.question) }
+func (m *model) hostGlyph(h *live.Host) string {
+	return m.g.pick(stateOf(h).utf8, stateOf(h).ascii)
+}
 
-func hostStyle(h *live.Host) ink {
-	switch h.State {
-	case hostUp:
-		if h.Reason != "" {
-			return styleWarn
-		}
-		return styleGood
-	case hostLost:
-		return styleBad
-	case hostDisabled:
-		return styleFaint
+func hostStyle(h *live.Host) *ink {
+	if h.State == hostUp && h.Reason != "" {
+		return &styleWarn
 	}
-	return styleWarn
+	return &stateOf(h).style
 }
 
 // loadGlyph shows how busy a host is, or its state if it is not up, in one cell.
@@ -141,7 +160,7 @@ func (m *model) again(h *live.Host) string {
 
 // openHost shows everything that is known about a host, over the whole screen.
 func (m *model) openHost(name string) tea.Cmd {
-	m.modal = &wholeText{viewer{
+	m.modal = &textModal{whole: true, viewer: viewer{
 		title:  "Host " + m.clean(name),
 		text:   func(m *model, w int) []string { return m.hostLines(name, w) },
 		events: &runview.EventsWindow{Filter: "host=" + name, All: true, Rows: 200},
@@ -150,18 +169,15 @@ func (m *model) openHost(name string) tea.Cmd {
 }
 
 func (m *model) hostLines(name string, w int) []string {
-	i := slices.IndexFunc(m.pic.Hosts, func(h live.Host) bool { return h.Name == name })
+	i := slices.IndexFunc(m.snap.Hosts, func(h live.Host) bool { return h.Name == name })
 	if i < 0 {
 		return []string{"It is no longer part of the inventory."}
 	}
-	h := &m.pic.Hosts[i]
+	h := &m.snap.Hosts[i]
 	var out []string
 	add := func(name, text string) {
-		for i, l := range m.wrap(text, max(10, w-17)) {
-			if i > 0 {
-				name = ""
-			}
-			out = append(out, styleFaint.Render(m.fit(name, 13))+l)
+		if text != "" {
+			out = append(out, hanging(styleFaint.Render(m.fit(name, 13)), m.wrap(text, max(10, w-17)))...)
 		}
 	}
 	state := hostStyle(h).Render(m.hostGlyph(h) + " " + m.stateText(h))
@@ -171,47 +187,30 @@ func (m *model) hostLines(name string, w int) []string {
 		state += "  starts nothing: " + strings.TrimPrefix(m.clean(h.Reason), "starts nothing: ")
 	}
 	add("state", state)
-	if h.Note != "" {
-		add("last note", m.clean(h.Note))
-	}
+	add("last note", m.clean(h.Note))
 	usable := h.Usable
 	if !takes(h) {
 		usable = 0
 	}
 	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable), plural(h.Buffered, "job")+" sent in advance"))
-	out = append(out, m.fit("", 13)+m.slotsBar(h, min(40, w-17)))
-	add("five minutes", "")
-	out[len(out)-1] += m.history(h, min(60, w-17))
+	add("", m.slotsBar(h, min(40, w-17)))
+	add("five minutes", m.history(h, min(60, w-17)))
 	add("load", fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]), oneDigit(h.Load[1]), oneDigit(h.Load[2])))
-	if h.Cores > 0 {
-		add("cores", fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy), oneDigit(h.Ours)))
-	}
-	if h.Users != "" {
-		add("users", m.clean(h.Users))
-	}
-	if h.GPUs > 0 {
-		add("GPUs", itoa(h.GPUs))
-	}
-	if h.MemBytes > 0 && h.MemFree >= 0 {
-		add("memory", size(h.MemFree)+" free of "+size(h.MemBytes))
-	}
-	if h.DiskFree >= 0 {
-		add("disk", size(h.DiskFree)+" free")
-	}
-	if h.Files != "" {
-		add("files", m.clean(h.Files))
-	}
+	add("cores", when(h.Cores > 0, fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy), oneDigit(h.Ours))))
+	add("users", m.clean(h.Users))
+	add("GPUs", when(h.GPUs > 0, itoa(h.GPUs)))
+	add("memory", when(h.MemBytes > 0 && h.MemFree >= 0, size(h.MemFree)+" free of "+size(h.MemBytes)))
+	add("disk", when(h.DiskFree >= 0, size(h.DiskFree)+" free"))
+	add("files", m.clean(h.Files))
 	add("delay", "link "+delay(h.Delay)+", its file system "+delay(h.FSDelay))
-	if h.Beat > 0 {
-		add("last sign", span(h.Beat+m.since())+" ago")
-	}
-	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", thousands(h.Done), thousands(h.Failed)))
+	add("last sign", when(h.Heartbeat > 0, span(h.Heartbeat+m.since())+" ago"))
+	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", jobs.Thousands(h.Done), jobs.Thousands(h.Failed)))
 	out = append(out, "", styleBold.Render("What happened there"))
-	if m.pic.Events == nil || len(m.pic.Events.Lines) == 0 {
+	if m.snap.Events == nil || len(m.snap.Events.Lines) == 0 {
 		return append(out, styleFaint.Render("nothing that is still known"))
 	}
-	for i := len(m.pic.Events.Lines) - 1; i >= 0; i-- {
-		e := &m.pic.Events.Lines[i]
+	for i := len(m.snap.Events.Lines) - 1; i >= 0; i-- {
+		e := &m.snap.Events.Lines[i]
 		if e.Host == name {
 			out = append(out, m.eventLine(e, w-2))
 		}

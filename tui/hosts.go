@@ -27,7 +27,7 @@ type hostsPane struct {
 func (p *hostsPane) choose() *choices { return &p.choices }
 
 func (p *hostsPane) title(m *model) string {
-	if m.pic == nil {
+	if m.snap == nil {
 		return "Hosts"
 	}
 	if m.over() {
@@ -49,22 +49,19 @@ func (p *hostsPane) state(m *model) string {
 
 // hosts returns the hosts and their names in display order.
 func (p *hostsPane) hosts(m *model) (hosts []*live.Host, names []string) {
-	if m.pic == nil {
+	if m.snap == nil {
 		return nil, nil
 	}
 	fits, err := m.hostFilter(p.filter)
-	for i := range m.pic.Hosts {
-		if h := &m.pic.Hosts[i]; err != nil || fits(h) { // a wrong filter is still being typed
+	for _, h := range m.allHosts() {
+		if err != nil || fits(h) { // a wrong filter is still being typed
 			hosts = append(hosts, h)
 		}
 	}
 	if p.trouble {
 		slices.SortStableFunc(hosts, func(a, b *live.Host) int { return worry(b) - worry(a) })
 	}
-	for _, h := range hosts {
-		names = append(names, h.Name)
-	}
-	return hosts, names
+	return hosts, mapped(hosts, func(h *live.Host) string { return h.Name })
 }
 
 // see detects that the host under the cursor has gone from the run or from the filter.
@@ -100,8 +97,8 @@ func (p *hostsPane) move(m *model, by int) {
 }
 
 func (p *hostsPane) click(m *model, row int) {
-	_, names := p.hosts(m)
-	p.table.click(names, row)
+	_, keys := p.hosts(m)
+	p.table.click(keys, row)
 }
 
 func (p *hostsPane) copied(m *model) (what, text string) {
@@ -116,7 +113,7 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 	p.h = h - 1 - len(causes)
 	hosts, names := p.hosts(m)
 	switch {
-	case len(hosts) == 0 && m.pic != nil && len(m.pic.Hosts) > 0:
+	case len(hosts) == 0 && m.snap != nil && len(m.snap.Hosts) > 0:
 		return []string{" no host matches " + m.clean(p.filter) + ": esc shows all"}
 	case len(hosts) == 0:
 		return []string{m.waitingWord("no hosts yet")}
@@ -166,22 +163,10 @@ func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, cols []hostColumn
 // downText describes why a host is not up, for how long, and when the next attempt is. If w cells
 // are not enough, it begins with the next attempt.
 func (m *model) downText(h *live.Host, w int) string {
-	var parts []string
-	if r := m.clean(h.Reason); r != "" {
-		parts = append(parts, r)
-	}
-	if h.Down > 0 {
-		parts = append(parts, "down "+clock(h.Down+m.since()))
-	}
-	if wait := m.again(h); wait != "" {
-		parts = append(parts, wait)
-	}
-	if h.Running > 0 {
-		parts = append(parts, plural(h.Running, "job")+" there")
-	}
-	text := strings.Join(parts, ", ")
-	if wait := m.again(h); wait != "" && width(text) > w {
-		return wait + ": " + m.clean(h.Reason)
+	reason, wait := m.clean(h.Reason), m.again(h)
+	text := strings.Join(filled(reason, when(h.Down > 0, "down "+clock(h.Down+m.since())), wait, when(h.Running > 0, plural(h.Running, "job")+" there")), ", ")
+	if wait != "" && width(text) > w {
+		return wait + ": " + reason
 	}
 	return text
 }
@@ -351,8 +336,7 @@ func (p *hostsPane) columns(m *model, w int) []hostColumn {
 		return func(m *model, h *live.Host, w int) (string, *ink) { return f(m, h, w), nil }
 	}
 	name, state := len("HOST"), len("STATE")
-	for i := range m.pic.Hosts {
-		h := &m.pic.Hosts[i]
+	for _, h := range m.allHosts() {
 		name = max(name, min(16, width(m.clean(h.Name))))
 		if works(h) { // measurements are beside it
 			state = max(state, 2+len(m.stateText(h)))
@@ -381,8 +365,7 @@ func (p *hostsPane) columns(m *model, w int) []hostColumn {
 }
 
 func hostStateCell(m *model, h *live.Host, w int) (string, *ink) {
-	style := hostStyle(h)
-	return m.hostGlyph(h) + " " + m.stateText(h), &style
+	return m.hostGlyph(h) + " " + m.stateText(h), hostStyle(h)
 }
 
 const usedWidth = 7

@@ -266,24 +266,18 @@ func (e *edited) cutTo(pos int) {
 	e.pos = from
 }
 
-// word returns the position one word before or after the cursor.
+// word returns the position one word before (by -1) or after (by 1) the cursor.
 func (e *edited) word(by int) int {
-	is := func(i int) bool { return i >= 0 && i < len(e.text) && !unicode.IsSpace(e.text[i]) }
+	is := func(i int, space bool) bool { // whether the next character in that direction is one
+		i += min(by, 0)
+		return i >= 0 && i < len(e.text) && unicode.IsSpace(e.text[i]) == space
+	}
 	i := e.pos
-	if by < 0 {
-		for i > 0 && !is(i-1) {
-			i--
-		}
-		for is(i - 1) {
-			i--
-		}
-		return i
+	for is(i, true) {
+		i += by
 	}
-	for i < len(e.text) && !is(i) {
-		i++
-	}
-	for is(i) {
-		i++
+	for is(i, false) {
+		i += by
 	}
 	return i
 }
@@ -456,11 +450,9 @@ func (m *model) filterWords(before string) (int, []string) {
 		}
 	}
 	if i := strings.IndexByte(word, '='); i > 0 {
-		switch key := word[:i+1]; key {
-		case "state=":
-			known = prefixed(key, stateWords)
-		case "host=":
-			known = prefixed(key, m.hostNames())
+		key := word[:i+1]
+		if values := map[string][]string{"state=": stateWords, "host=": m.hostNames()}[key]; values != nil {
+			known = mapped(values, func(value string) string { return key + value })
 		}
 	}
 	return start, startingWith(known, word)
@@ -472,14 +464,6 @@ var (
 	stateWords   = []string{"open", "done", "bad", "run", "queue", "retry", "fail", "timeout", "ok", "cancel", "skip", "waits", "handed", "away", "ending",
 		"queued", "running", "succeeded", "failed", "timed_out", "canceled", "skipped"}
 )
-
-func prefixed(p string, words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = p + w
-	}
-	return out
-}
 
 // startingWith returns the words that begin with typed.
 func startingWith(words []string, typed string) []string {

@@ -24,11 +24,7 @@ type jobsPane struct {
 }
 
 func (p *jobsPane) title(m *model) string {
-	s := "Jobs " + thousands(p.matched())
-	if st := p.state(m); st != "" {
-		s += "  " + st
-	}
-	return s
+	return "Jobs " + jobs.Thousands(p.matched()) + "  " + p.state(m)
 }
 
 func (p *jobsPane) draw(m *model, w, h int, focused bool) []string {
@@ -45,7 +41,7 @@ func (p *jobsPane) choose() *choices { return &p.choices }
 
 // see handles a new snapshot.
 func (p *jobsPane) see(m *model) {
-	if page := m.pic.Jobs; page != nil && p.fits(page) {
+	if page := m.snap.Jobs; page != nil && p.fits(page) {
 		p.seen.look(m, page.Rows)
 		p.memory.update(page.Rows)
 		p.watch(m, page)
@@ -83,12 +79,10 @@ func (s *seen) look(m *model, rows []runview.Row) {
 	for i := range rows {
 		r := &rows[i]
 		s.id = max(s.id, len(itoa(int(r.ID))))
-		s.host = max(s.host, min(16, width(m.cellText(r.Host, 16))))
+		s.host = max(s.host, m.widest(16, r.Host))
 		s.try = max(s.try, len(tries(m, r)))
-		if r.Queue != "" {
-			s.queue = max(s.queue, min(12, width(m.cellText(r.Queue, 12))))
-		}
-		s.title = max(s.title, min(maxTitle, width(m.cellText(r.Title, maxTitle))))
+		s.queue = max(s.queue, m.widest(12, r.Queue))
+		s.title = max(s.title, m.widest(maxTitle, r.Title))
 		s.progress = s.progress || r.Progress >= 0 || r.Said != "" || r.Cause != ""
 		s.priority = s.priority || r.Priority != 0
 		s.cpu, s.memory = s.cpu || r.CPU > 0, s.memory || r.MaxRSS > 0
@@ -96,8 +90,7 @@ func (s *seen) look(m *model, rows []runview.Row) {
 			if len(s.params) < maxParams && !slices.Contains(s.params, p.Name) {
 				s.params = append(s.params, p.Name)
 			}
-			title := r.Title[:min(len(r.Title), maxShown)]
-			s.unnamed = s.unnamed || !strings.Contains(title, p.Name+"="+p.Value)
+			s.unnamed = s.unnamed || !strings.Contains(clip(r.Title, maxShown), p.Name+"="+p.Value)
 		}
 	}
 }
@@ -140,8 +133,8 @@ const (
 )
 
 func (s *seen) idWidth(m *model) int {
-	if m.pic != nil {
-		s.id = max(s.id, len(itoa(m.pic.Total)))
+	if m.snap != nil {
+		s.id = max(s.id, len(itoa(m.snap.Total)))
 	}
 	return max(5, s.id)
 }
@@ -150,14 +143,10 @@ func idCell(m *model, r *runview.Row, w int) (string, *ink) { return itoa(int(r.
 
 // stateCell returns the phase as glyph, word, and color (rule 8). A straggler is called slow.
 func stateCell(m *model, r *runview.Row, w int) (string, *ink) {
-	glyph, word, style := m.g.dot, r.Phase.String(), phaseStyle(r.Phase)
-	if r.Phase < runview.Phases {
-		glyph = m.g.phase[r.Phase]
-	}
 	if r.Straggler && r.Phase == runview.Running {
-		glyph, word, style = m.g.warn, "slow", styleWarn
+		return m.g.warn + " slow", &styleWarn
 	}
-	return glyph + " " + word, &style
+	return m.sign(r.Phase) + " " + r.Phase.String(), &phaseOf(r.Phase).style
 }
 
 func hostCell(m *model, r *runview.Row, w int) (string, *ink) {
@@ -181,8 +170,8 @@ func tryCell(m *model, r *runview.Row, w int) (string, *ink) {
 
 func tries(m *model, r *runview.Row) string {
 	n, most := r.Failures, r.Tries
-	if most == 0 && m.pic != nil {
-		most = m.pic.Tries
+	if most == 0 && m.snap != nil {
+		most = m.snap.Tries
 	}
 	switch r.Phase {
 	case runview.Ending, runview.Running, runview.Away, runview.Handed, runview.Succeeded, runview.Retry:
@@ -213,16 +202,16 @@ func elapsed(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.Started.IsZero() || end.IsZero() {
 		return "-", &styleFaint
 	}
-	if r.Phase == runview.Away || m.over() && !r.Phase.Terminal() {
-		return clock(end.Sub(r.Started)) + "?", &styleFaint // if it still runs
+	switch ran := end.Sub(r.Started); {
+	case r.Phase == runview.Away || m.over() && !r.Phase.Terminal():
+		return clock(ran) + "?", &styleFaint // if it still runs
+	case r.Straggler:
+		return clock(ran), &styleWarn
+	case r.Phase.Terminal():
+		return took(ran), nil
+	default:
+		return clock(ran), nil
 	}
-	if r.Straggler {
-		return clock(end.Sub(r.Started)), &styleWarn
-	}
-	if r.Phase.Terminal() {
-		return took(end.Sub(r.Started)), nil
-	}
-	return clock(end.Sub(r.Started)), nil
 }
 
 // progressCell returns what the job reports about its progress, or why it failed.
@@ -231,8 +220,7 @@ func progressCell(m *model, r *runview.Row, w int) (string, *ink) {
 	case r.Phase == runview.Succeeded, r.Phase.Terminal() && r.Cause == "":
 		return "", nil
 	case r.Cause != "" && (r.Phase.Terminal() || r.Phase == runview.Retry):
-		style := phaseStyle(r.Phase)
-		return m.cellText(r.Cause, w), &style
+		return m.cellText(r.Cause, w), &phaseOf(r.Phase).style
 	case r.Progress >= 0 && w >= 15:
 		return m.bar(r.Progress, w-5) + fmt.Sprintf(" %3.0f%%", 100*min(1, r.Progress)), &styleBusy
 	case r.Progress >= 0:
@@ -294,7 +282,7 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 	l.resize(max(0, h-1))
 	count := ""
 	if n := m.jobs.sel.n; n > 0 {
-		count = "  " + stylePick.Render(thousands(n)+" selected")
+		count = "  " + stylePick.Render(jobs.Thousands(n)+" selected")
 	}
 	head := heading(m, cols, 2, w-width(count)) + count
 	out := []string{head}
@@ -308,7 +296,7 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 		wrong = l.wrongNow()
 	}
 	if wrong != "" {
-		return append(out, "  "+styleBad.Render(m.g.phase[runview.Failed]+" "+m.clean(wrong)), "  esc clears the filter")
+		return append(out, "  "+styleBad.Render(m.sign(runview.Failed)+" "+m.clean(wrong)), "  esc clears the filter")
 	}
 	if l.page.Matched == 0 {
 		return append(out, styleFaint.Render("  "+m.whyEmpty(l)))
@@ -325,26 +313,16 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 
 // alike returns the common prefix of the names of the visible rows.
 func (l *list) alike() string {
-	common, n := "", 0
+	var titles []string
 	for i := range l.h {
-		r, ok := l.row(l.top + i)
-		if !ok {
-			continue
+		if r, ok := l.row(l.top + i); ok {
+			titles = append(titles, clip(r.Title, maxShown))
 		}
-		title := r.Title[:min(len(r.Title), maxShown)]
-		if n++; n == 1 {
-			common = title
-		}
-		k := 0
-		for k < len(common) && k < len(title) && common[k] == title[k] {
-			k++
-		}
-		common = common[:k]
 	}
-	if n < 2 {
+	if len(titles) < 2 {
 		return ""
 	}
-	return common
+	return commonStart(titles)
 }
 
 // whyEmpty explains why a list has no rows.
@@ -354,7 +332,7 @@ func (m *model) whyEmpty(l *list) string {
 		return "no job matches " + m.clean(l.filter) + "; esc clears the filter"
 	case l.base != "":
 		return "nothing has finished yet"
-	case m.pic != nil && m.pic.More:
+	case m.snap != nil && m.snap.More:
 		return "no jobs yet, more may come"
 	}
 	return "no jobs"

@@ -7,36 +7,9 @@ import (
 	"testing"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
-	"github.com/charmbracelet/x/ansi"
-
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
-
-// goldenPane compares a pane drawn in w x h cells, without colors, with a golden file.
-func goldenPane(t *testing.T, m *model, p pane, w, h int, name string) {
-	t.Helper()
-	var b strings.Builder
-	for range 3 { // the request depends on the size
-		p.draw(m, w, h, true)
-		var ask runview.Query
-		p.ask(m, &ask)
-		pic, err := m.src.(*fakeSource).snapshot(ask)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m.pic = pic
-		p.see(m)
-	}
-	for _, l := range p.draw(m, w, h, true) {
-		if n := width(l); n > w {
-			t.Errorf("%s: a row has %d cells of %d: %q", name, n, w, ansi.Strip(l))
-		}
-		b.WriteString(strings.TrimRight(ansi.Strip(l), " ") + "\n")
-	}
-	checkGolden(t, b.String(), name)
-}
 
 // allPhases returns a source whose list has a job in each phase, with all optional parts of rows.
 func allPhases() *fakeSource {
@@ -85,18 +58,16 @@ func allPhases() *fakeSource {
 	}}
 }
 
-// TestGoldenJobs compares the list of jobs at widths from 40 to 160 cells. It covers each phase:
-// glyph, word, try, time of the next try, and cause of the last failure (rules 6, 8).
+// TestGoldenJobs compares the lists of jobs and of results at widths from 40 to 300 cells, each
+// alone on the screen. They cover each phase: glyph, word, try, time of the next try, and cause of
+// the last failure (rules 6, 8).
 func TestGoldenJobs(t *testing.T) {
-	for _, size := range [][2]int{{40, 10}, {60, 15}, {80, 24}, {120, 36}, {160, 48}, {300, 40}} {
-		w, h := size[0], size[1]
-		name := fmt.Sprintf("jobs-%dx%d", w, h)
-		m, _ := screenOn(t, sample(), 50118, w, h)
-		do(t, m, "j", "space", "space", "k", "k", "k")
-		goldenPane(t, m, m.jobs, w, h, name)
-		m = newScreen(t, allPhases(), w, h)
-		goldenPane(t, m, m.jobs, w, h, name+"-phases")
-		goldenPane(t, m, m.result, w, h, name+"-results")
+	for _, s := range [][2]int{{40, 10}, {60, 20}, {80, 24}, {120, 24}, {160, 24}, {300, 24}} {
+		for v, name := range map[tab]string{tabJobs: "phases", tabResults: "results"} {
+			m := newView(t, Options{Source: allPhases()}, v, s[0], s[1])
+			press(t, m, "z")
+			golden(t, m, fmt.Sprintf("jobs-%dx%d-%s", s[0], s[1], name))
+		}
 	}
 }
 
@@ -104,12 +75,9 @@ func TestGoldenJobs(t *testing.T) {
 func TestCopies(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	r := &runview.Row{Phase: runview.Running, Host: "melon04", Copies: 2}
-	if got, _ := hostCell(m, r, 12); got != "melon04 +2" {
-		t.Errorf("the host is %q, want melon04 +2", got)
-	}
-	if got := m.stateLine(r); !strings.Contains(got, "on melon04, 2 copies,") {
-		t.Errorf("the details say %q", got)
-	}
+	got, _ := hostCell(m, r, 12)
+	equal(t, got, "melon04 +2", "the host")
+	has(t, m.stateLine(r), "on melon04, 2 copies,", "the details")
 }
 
 // TestEmptyLists checks the text that replaces an empty list.
@@ -127,7 +95,7 @@ func TestEmptyLists(t *testing.T) {
 	m := newScreen(t, src, 80, 24)
 	shows(t, m, "no jobs")
 	for _, k := range []string{"j", "G", "ctrl+u", "space", "c", "r", "e", "w", "+", "enter", "l", "s"} {
-		do(t, m, k)
+		press(t, m, k)
 		checkSize(t, m, k)
 	}
 	same(t, src)
@@ -138,7 +106,7 @@ func TestEmptyLists(t *testing.T) {
 	page.Wrong = "a quote is open"
 	refresh(t, m)
 	shows(t, m, "a quote is open")
-	do(t, m, "esc", "4")
+	press(t, m, "esc 4")
 	page.Wrong = ""
 	refresh(t, m)
 	shows(t, m, "nothing has finished yet")
@@ -149,73 +117,19 @@ func TestEmptyLists(t *testing.T) {
 func TestResultsAskForWhatIsOver(t *testing.T) {
 	src := sample()
 	m := newScreen(t, src, 100, 24)
-	do(t, m, "4")
+	press(t, m, "4")
 	if w := m.ask().Jobs; w == nil || w.Filter != "state=done" {
 		t.Fatalf("asked for %+v", w)
 	}
-	enter(t, m, "filter C=0.1")
+	typeLine(t, m, ":", "filter C=0.1")
 	if w := m.ask().Jobs; w.Filter != "state=done C=0.1" || m.jobs.filter != "" {
 		t.Errorf("asked for %+v", w)
 	}
-	do(t, m, "j", "space")
-	if m.jobs.sel.n != 1 {
-		t.Errorf("selected %v", m.jobs.sel.which)
-	}
-	do(t, m, "esc", "esc", "1")
+	press(t, m, "j space")
+	equal(t, m.jobs.sel.n, 1, "number of selected jobs")
+	press(t, m, "esc esc 1")
 	if w := m.ask().Jobs; w.Filter != "" {
 		t.Errorf("back in Jobs it asks for %+v", w)
-	}
-}
-
-// BenchmarkKeyToFrame measures the time from a key press to a frame with 1,000,000 jobs; it must be
-// less than 16 ms (rule 3).
-func BenchmarkKeyToFrame(b *testing.B) {
-	c := newCrowd(1_000_000)
-	for _, size := range [][2]int{{80, 24}, {160, 48}, {300, 100}} {
-		b.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(b *testing.B) {
-			src := &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
-				p := sampleSnapshot(runview.Query{})
-				p.Total = len(c.order)
-				if ask.Jobs != nil {
-					p.Jobs = c.page(ask.Jobs)
-					for i := range p.Jobs.Rows {
-						r := &p.Jobs.Rows[i]
-						id := r.ID
-						*r = sampleRow(50110 + id%40)
-						r.ID = id
-					}
-				}
-				return p, nil
-			}}
-			m := newModel(Options{Source: src}, func() time.Time { return noon })
-			m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
-			var which jobs.Ranges
-			for i := jobs.ID(1); i < 1_000_000; i += 2 {
-				which.Add(i)
-			}
-			m.jobs.sel.set(which)
-			look := func() {
-				pic, err := src.snapshot(m.ask())
-				m.Update(looked{pic: pic, err: err, at: m.now()})
-			}
-			for range 3 {
-				m.View()
-				look()
-			}
-			before := *m.jobs.request()
-			var spent time.Duration
-			for i := 0; b.Loop(); i++ {
-				start := time.Now()
-				m.Update(keyMsg("j"))
-				m.View()
-				spent += time.Since(start)
-				if *m.jobs.request() != before { // answers arrive independently of the keys
-					look()
-					before = *m.jobs.request()
-				}
-			}
-			b.ReportMetric(float64(spent.Microseconds())/float64(b.N)/1000, "ms/key")
-		})
 	}
 }
 
@@ -258,17 +172,13 @@ func TestTheCursorTurnsNoBarRound(t *testing.T) {
 				}
 			}
 		})
-		m := newModel(o, func() time.Time { return noon })
-		m.Update(tea.WindowSizeMsg{Width: 100, Height: 24})
-		refresh(t, m)
+		m := newScreenOf(t, o, 100, 24)
 		for _, view := range []string{"1", "2"} {
 			press(t, m, view)
 			for range 3 {
 				press(t, m, "j")
-				m.frame = ""
-				m.draw()
 				found := false
-				for line := range strings.SplitSeq(m.frame, "\n") {
+				for line := range strings.SplitSeq(drawn(m), "\n") {
 					text, marks := reversed(line)
 					if !strings.HasPrefix(text, ">") {
 						continue
@@ -339,7 +249,7 @@ func TestColumnsFit(t *testing.T) {
 // TestSideways checks that the user can move to every column of a table that is wider than the
 // screen, that the first columns stay visible, and that the footer mentions the hidden columns.
 func TestSideways(t *testing.T) {
-	const params, figures = 40, 20
+	const params, nMetrics = 40, 20
 	var rows [][]jobs.Param
 	for i := range 6 {
 		var row []jobs.Param
@@ -350,7 +260,7 @@ func TestSideways(t *testing.T) {
 	}
 	var names []string
 	var text strings.Builder
-	for k := range figures {
+	for k := range nMetrics {
 		names = append(names, fmt.Sprintf("fig%02d", k))
 		fmt.Fprintf(&text, "fig%02d=%d\n", k, k)
 	}
@@ -360,7 +270,7 @@ func TestSideways(t *testing.T) {
 		all = append(all, fmt.Sprintf("p%02d", k))
 	}
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
-		m := newResults(t, src, size[0], size[1], false)
+		m := newView(t, Options{Source: src}, tabResults, size[0], size[1])
 		m.folded = true
 		heading := func() string {
 			for line := range strings.SplitSeq(plain(m), "\n") {
@@ -389,34 +299,28 @@ func TestSideways(t *testing.T) {
 				if seen += heading() + " "; turns.more == 0 {
 					break
 				}
-				do(t, m, "right")
+				press(t, m, "right")
 			}
 			for _, c := range columns {
-				if n := strings.Count(seen, c); n != 1 {
-					t.Errorf("%v: %s is on %d pages", size, c, n)
-				}
+				equal(t, strings.Count(seen, c), 1, "%v: pages with %s", size, c)
 			}
 			for range pages - 1 {
-				do(t, m, "left")
+				press(t, m, "left")
 			}
-			if heading() != first {
-				t.Errorf("%v: back at the first columns it is\n%s\nand was\n%s", size, heading(), first)
-			}
+			equal(t, heading(), first, "%v: back at the first columns", size)
 		}
 		through(&m.result.aside, "ID", all)
 		if err := typed(t, m, "result last=key:fig19"); err != nil || size[0] >= 80 && !strings.Contains(heading(), " last") {
 			t.Errorf("%v: a column that was just asked for is not on the first page: %v, %s", size, err, heading())
 		}
-		if err := typed(t, m, "group p01"); err != nil {
-			t.Fatal(err)
-		}
+		execute(t, m, "group p01")
 		through(&m.result.groups.aside, "p01", []string{"jobs", "solved", "fig00_mean", "fig19_median", "fig07_sd"})
 	}
 }
 
-// TestFigures checks that a number that does not fit is rounded. If it were cut, it would lose its
+// TestNumbers checks that a number that does not fit is rounded. If it were cut, it would lose its
 // exponent or its magnitude. The numbers of groups and heat maps always fit.
-func TestFigures(t *testing.T) {
+func TestNumbers(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	for _, c := range []struct {
 		text string
@@ -442,12 +346,9 @@ func TestFigures(t *testing.T) {
 // TestTheCursorOfAHeatMapSticks checks that the cursor of a heat map stays on its values while new
 // values arrive (rule 4).
 func TestTheCursorOfAHeatMapSticks(t *testing.T) {
-	m := newResults(t, sweep(t), 80, 24, false)
-	if err := typed(t, m, "pivot C gamma acc"); err != nil {
-		t.Fatal(err)
-	}
-	do(t, m, "j", "right")
-	shows(t, m, "C=0.1 gamma=0.5: 0.2955")
+	m := newView(t, Options{Source: sweep(t)}, tabResults, 80, 24)
+	execute(t, m, "pivot C gamma acc")
+	press(t, m, "j right", "C=0.1 gamma=0.5: 0.2955")
 	x := *m.result.table.Heat
 	x.Rows, x.Columns = append([]string{"0.001"}, x.Rows...), append([]string{"0"}, x.Columns...)
 	empty := make([]string, len(x.Columns))
@@ -455,9 +356,9 @@ func TestTheCursorOfAHeatMapSticks(t *testing.T) {
 	for _, row := range m.result.table.Heat.Cells {
 		x.Cells, x.Levels = append(x.Cells, append([]string{""}, row...)), append(x.Levels, make([]int8, len(x.Columns)))
 	}
-	p := *m.pic
+	p := *m.snap
 	p.Table = &runview.Table{Ready: true, Heat: &x, Columns: m.result.table.Columns}
-	m.handle(looked{pic: &p, at: noon})
+	m.handle(snapshotMsg{snap: &p, at: noon})
 	m.frame = ""
 	shows(t, m, "C=0.1 gamma=0.5: 0.2955")
 }

@@ -50,8 +50,8 @@ func (m *model) lines() []string {
 	if m.tiny() {
 		return m.exactly(m.tooSmall(), m.h)
 	}
-	if o, ok := m.modal.(overlay); ok {
-		return m.exactly(o.screen(m, m.w, m.h), m.h)
+	if p, ok := m.modal.(*textModal); ok && p.whole {
+		return m.exactly(p.draw(m, m.w, m.h), m.h)
 	}
 	head := m.header()
 	foot := m.footer()
@@ -141,19 +141,15 @@ func (m *model) below() pane {
 
 // compose draws the placed panes into h rows. The first row is row y of the screen.
 func (m *model) compose(y, h int) []string {
-	rows := make([]strings.Builder, h)
+	rows := make([]string, h)
 	for _, p := range m.placed { // in order of x within each row
 		for i, l := range m.box(p) {
 			if r := p.y - y + i; r < h {
-				rows[r].WriteString(l)
+				rows[r] += l
 			}
 		}
 	}
-	out := make([]string, h)
-	for i := range rows {
-		out[i] = rows[i].String()
-	}
-	return out
+	return rows
 }
 
 // box draws one pane with its title, exactly p.h rows of p.w cells.
@@ -281,12 +277,6 @@ type modal interface {
 	key(m *model, k tea.KeyPressMsg) tea.Cmd
 	// draw returns at most h lines that replace the footer.
 	draw(m *model, w, h int) []string
-}
-
-// overlay is a modal that covers the whole screen. It may have the method ask of a pane.
-type overlay interface {
-	modal
-	screen(m *model, w, h int) []string
 }
 
 // showJobs shows the list of jobs with a filter.

@@ -3,6 +3,7 @@ package tui
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -184,10 +185,10 @@ func (l *list) request() *runview.JobsWindow {
 	case l.outdated:
 	case l.waits:
 		if l.top >= l.first && l.top+l.h <= l.first+w.Rows {
-			return l.requested()
+			return new(l.win)
 		}
 	case l.page != nil && l.enough(l.page):
-		return l.requested()
+		return new(l.win)
 	}
 	*w = runview.JobsWindow{Filter: l.query(), Sort: l.sort, Reverse: l.reverse, At: l.at, Rows: min(runview.MaxRows, max(40, 4*l.h))}
 	if w.Above = l.at - l.top + l.h*3/2; !l.held {
@@ -197,12 +198,7 @@ func (l *list) request() *runview.JobsWindow {
 		w.Cursor = l.cursor
 	}
 	l.first, l.waits, l.outdated = max(0, w.At-w.Above), true, false
-	return l.requested()
-}
-
-func (l *list) requested() *runview.JobsWindow {
-	w := l.win
-	return &w
+	return new(l.win)
 }
 
 // enough reports whether a page has the visible rows and some more on both sides.
@@ -295,38 +291,27 @@ func (l *list) selectCurrent(m *model) tea.Cmd {
 	return nil
 }
 
-// matchedAll contains the jobs that a filter matches.
-type matchedAll struct {
-	filter string
-	which  jobs.Ranges
-	err    error
-}
-
 // selectAll selects all jobs of a list, loaded or not.
 func (l *list) selectAll(m *model) tea.Cmd { return m.selectMatches(l.query()) }
 
 // selectMatches selects all jobs that a filter matches.
 func (m *model) selectMatches(filter string) tea.Cmd {
 	src := m.src
-	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
-		defer cancel()
+	return call(sourceTimeout, func(ctx context.Context) reply {
 		which, _, err := src.Match(ctx, filter)
-		return matchedAll{filter, which, err}
-	}
-}
-
-func (a matchedAll) apply(m *model) tea.Cmd {
-	switch n := a.which.Count(); {
-	case a.err != nil:
-		m.complain("nothing was selected: " + a.err.Error())
-	case n == 0:
-		m.complain("no job matches: nothing was selected")
-	default:
-		m.jobs.sel.add(a.which)
-		m.say(plural(m.jobs.sel.n, "job") + " selected; esc clears the selection")
-	}
-	return nil
+		return func(m *model) tea.Cmd {
+			switch {
+			case err != nil:
+				m.complain("nothing was selected: " + err.Error())
+			case which.Count() == 0:
+				m.complain("no job matches: nothing was selected")
+			default:
+				m.jobs.sel.add(which)
+				m.say(plural(m.jobs.sel.n, "job") + " selected; esc clears the selection")
+			}
+			return nil
+		}
+	})
 }
 
 // empty clears the selection or, if there is none, the filter. It returns false if both are empty.
@@ -357,20 +342,10 @@ func (s *selection) toggle(id jobs.ID) {
 		s.add(jobs.One(id))
 		return
 	}
-	var rest jobs.Ranges // a new slice: an action may still use the old one
-	for _, r := range s.which {
-		if id < r.First || id > r.Last {
-			rest = append(rest, r)
-			continue
-		}
-		if r.First < id {
-			rest = append(rest, jobs.Range{First: r.First, Last: id - 1})
-		}
-		if r.Last > id {
-			rest = append(rest, jobs.Range{First: id + 1, Last: r.Last})
-		}
-	}
-	s.set(rest)
+	i := slices.IndexFunc(s.which, func(r jobs.Range) bool { return id <= r.Last })
+	parts := jobs.Ranges{{First: s.which[i].First, Last: id - 1}, {First: id + 1, Last: s.which[i].Last}}
+	parts = slices.DeleteFunc(parts, func(r jobs.Range) bool { return r.First > r.Last })
+	s.set(slices.Concat(s.which[:i], parts, s.which[i+1:])) // a new slice: an action may still use the old one
 }
 
 // add adds jobs.

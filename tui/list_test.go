@@ -39,7 +39,7 @@ func (c *crowd) page(w *runview.JobsWindow) *runview.Page {
 	return p
 }
 
-// look fetches pages as the looker does until the request no longer changes.
+// look fetches pages as the snapshotter does until the request no longer changes.
 func (c *crowd) look(l *list) (asked int) {
 	for range 5 {
 		w := l.request()
@@ -76,6 +76,13 @@ func here(l *list) jobs.ID {
 	return r.ID
 }
 
+// cursorOn checks the job and the position of the cursor.
+func cursorOn(t *testing.T, l *list, id jobs.ID, at int) {
+	t.Helper()
+	equal(t, here(l), id, "the job under the cursor")
+	equal(t, l.at, at, "the position of the cursor")
+}
+
 // TestTheCursorSticksToItsJob checks that the cursor stays on its job, and the job in its screen
 // row, however the order changes (rule 4).
 func TestTheCursorSticksToItsJob(t *testing.T) {
@@ -89,9 +96,7 @@ func TestTheCursorSticksToItsJob(t *testing.T) {
 		i, line := slices.Index(c.order, 8), l.at-l.top
 		c.order = slices.Insert(slices.Delete(c.order, i, i+1), to, 8)
 		c.look(l)
-		if here(l) != 8 || l.at != to {
-			t.Errorf("after its job has moved to %d the cursor is on job %d at %d", to, here(l), l.at)
-		}
+		cursorOn(t, l, 8, to)
 		if to > 20 && to < 99_000 && l.at-l.top != line {
 			t.Errorf("at %d its line is %d, was %d", to, l.at-l.top, line)
 		}
@@ -110,16 +115,12 @@ func TestTheTopStaysTheTop(t *testing.T) {
 		prepare()
 		slices.Reverse(c.order)
 		c.look(l)
-		if l.top != 0 || here(l) != c.order[0] {
-			t.Errorf("the cursor is on %d at %d, the first is %d", here(l), l.at, c.order[0])
-		}
+		cursorOn(t, l, c.order[0], 0)
 	}
 	l.hold() // the user acts on the visible rows
 	slices.Reverse(c.order)
 	c.look(l)
-	if want := c.order[len(c.order)-1]; here(l) != want {
-		t.Errorf("held, the cursor is on %d, not on %d", here(l), want)
-	}
+	equal(t, here(l), c.order[len(c.order)-1], "held, the job under the cursor")
 }
 
 // TestMovingAsksRarely checks that a key draws from loaded rows, and that the source is asked only
@@ -142,9 +143,7 @@ func TestMovingAsksRarely(t *testing.T) {
 	if asked > 20 {
 		t.Errorf("400 rows took %d round trips", asked)
 	}
-	if here(l) != 401 {
-		t.Errorf("the cursor is on %d", here(l))
-	}
+	equal(t, here(l), 401, "the job under the cursor")
 }
 
 // TestAHeldKeyDoesNotStarveTheAnswer checks that keys that stay within a pending answer do not ask
@@ -157,13 +156,11 @@ func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
 	for range 15 {
 		l.move(l.at + 1)
 		if *l.request() != w {
-			t.Fatal("the wish has changed before its answer")
+			t.Fatal("the request has changed before its answer")
 		}
 	}
 	l.take(c.page(&w))
-	if here(l) != 50_016 {
-		t.Errorf("the cursor is on %d", here(l))
-	}
+	equal(t, here(l), 50_016, "the job under the cursor")
 }
 
 // TestAJumpIsDrawnAtOnce checks that a jump to rows that are not loaded is drawn immediately, with
@@ -181,9 +178,8 @@ func TestAJumpIsDrawnAtOnce(t *testing.T) {
 	}
 	slices.Reverse(c.order)
 	c.look(l)
-	if here(l) != 5000 || l.at != 0 || l.request().Cursor != 5000 {
-		t.Errorf("in another order the cursor is on %d at %d", here(l), l.at)
-	}
+	cursorOn(t, l, 5000, 0)
+	equal(t, l.request().Cursor, 5000, "the job of the request")
 }
 
 // TestALateAnswerChangesNothing checks that an answer to an older request does not move the cursor.
@@ -198,16 +194,13 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 		t.Errorf("the cursor is on %d, %v", here(l), l.shown())
 	}
 	c.look(l)
-	if here(l) != 6 {
-		t.Errorf("the cursor is on %d", here(l))
-	}
+	equal(t, here(l), 6, "the job under the cursor")
 
 	l.follow(6)
 	l.request()
 	late = c.page(&runview.JobsWindow{At: 9000, Rows: 40}) // asked for a position, not for the job
-	if l.take(late); here(l) != 6 {
-		t.Errorf("one late answer has taken the cursor to %d", here(l))
-	}
+	l.take(late)
+	equal(t, here(l), 6, "the job under the cursor after a late answer")
 }
 
 // TestAJobThatLeavesTheList checks that the cursor keeps its position when its job leaves the list.
@@ -219,15 +212,11 @@ func TestAJobThatLeavesTheList(t *testing.T) {
 	c.order = slices.DeleteFunc(c.order, func(id jobs.ID) bool { return id == 41 })
 	c.look(l)
 	c.look(l)
-	if here(l) != 42 || l.at != 40 {
-		t.Errorf("the cursor is on %d at %d", here(l), l.at)
-	}
+	cursorOn(t, l, 42, 40)
 	c.order = c.order[:3]
 	c.look(l)
 	c.look(l)
-	if here(l) != 3 {
-		t.Errorf("the cursor is on %d of three", here(l))
-	}
+	equal(t, here(l), 3, "the job under the cursor")
 	c.order = nil
 	c.look(l)
 	c.look(l)
@@ -248,15 +237,12 @@ func TestAFilterAndTheCursor(t *testing.T) {
 	l.setFilter("x")
 	some := &crowd{order: []jobs.ID{7, 400, 501, 900}}
 	some.look(l)
-	if here(l) != 501 || l.at != 2 {
-		t.Errorf("the cursor is on %d at %d", here(l), l.at)
-	}
+	cursorOn(t, l, 501, 2)
 	l.setFilter("y")
 	other := &crowd{order: []jobs.ID{8, 9}}
 	other.look(l)
-	if here(l) != 8 || l.held {
-		t.Errorf("the cursor is on %d", here(l))
-	}
+	equal(t, here(l), 8, "the job under the cursor")
+	equal(t, l.held, false, "the user has moved the cursor")
 	l.setFilter("")
 	l.follow(777)
 	all.look(l)
@@ -266,9 +252,8 @@ func TestAFilterAndTheCursor(t *testing.T) {
 	l.sort, l.reverse = runview.SortName, true
 	slices.Reverse(all.order)
 	all.look(l)
-	if here(l) != 777 || l.request().Sort != runview.SortName {
-		t.Errorf("sorted anew the cursor is on %d", here(l))
-	}
+	equal(t, here(l), 777, "the job under the cursor, sorted anew")
+	equal(t, l.request().Sort, runview.SortName, "the order of the request")
 }
 
 // TestResizeKeepsTheCursorOnTheScreen checks that no size and no list leaves the cursor outside the
@@ -296,26 +281,29 @@ func TestSelecting(t *testing.T) {
 	src := sample()
 	src.matches = jobs.Ranges{{First: 1, Last: 40_000}, {First: 50_000, Last: 90_000}}
 	m, _ := screenOn(t, src, aFailed, 80, 24)
-	do(t, m, "space", "space", "k", "space")
-	shows(t, m, "1 selected")
+	press(t, m, "space space k space", "1 selected")
 	if !m.jobs.sel.has(aFailed) || m.jobs.sel.n != 1 {
 		t.Errorf("selected: %v", m.jobs.sel.which)
 	}
-	do(t, m, "a")
-	shows(t, m, "80,001 selected")
+	press(t, m, "a", "80,001 selected")
 	m.jobs.setFilter("C=0.1")
 	refresh(t, m)
-	do(t, m, "esc")
+	press(t, m, "esc")
 	if m.jobs.sel.n != 0 || m.jobs.filter == "" {
 		t.Error("esc has not cleared the selection alone")
 	}
-	do(t, m, "esc")
-	if m.jobs.filter != "" {
-		t.Error("esc has not cleared the filter")
-	}
+	press(t, m, "esc")
+	equal(t, m.jobs.filter, "", "the filter after esc")
 	src.matches = nil
-	do(t, m, "a")
-	shows(t, m, "nothing was selected")
+	press(t, m, "a", "nothing was selected")
+}
+
+// pause lets the time pass after which a filter that is being typed is applied.
+func pause(t *testing.T, m *model) {
+	t.Helper()
+	line := m.modal.(*input)
+	m.Update(filterDue{line.filters, line.text.String(), line})
+	refresh(t, m)
 }
 
 // TestFilterLine checks that `/` filters during typing, after a pause, and that errors are shown in
@@ -327,63 +315,46 @@ func TestFilterLine(t *testing.T) {
 		}
 	})
 	m, _ := screenOn(t, src, aFailed, 80, 24)
-	typed := func() {
-		if l, ok := m.modal.(*input); ok {
-			m.Update(filterDue{&m.jobs.list, l.text.String(), l})
-			refresh(t, m)
-		}
-	}
-	do(t, m, "/")
+	press(t, m, "/")
 	typeText(t, m, "stat:x")
-	if m.jobs.filter != "" {
-		t.Error("it was applied without a pause")
-	}
+	equal(t, m.jobs.filter, "", "the filter without a pause")
 	m.Update(filterDue{&m.jobs.list, "sta", m.modal.(*input)})
-	if m.jobs.filter != "" {
-		t.Error("what is no longer there was applied")
-	}
-	typed()
+	equal(t, m.jobs.filter, "", "the filter after the pause of an older text")
+	pause(t, m)
 	// And the list stays while it is being typed.
 	shows(t, m, "there is no stat:; did you mean state?", "50118")
-	do(t, m, "enter")
+	press(t, m, "enter")
 	if m.modal == nil {
 		t.Error("a filter that is wrong was taken")
 	}
 	shows(t, m, "there is no stat:; did you mean state?")
-	do(t, m, "ctrl+u")
+	press(t, m, "ctrl+u")
 	typeText(t, m, "C=0.1")
-	typed()
+	pause(t, m)
 	shows(t, m, "/C=0.1", "96,859 jobs")
-	do(t, m, "enter")
+	press(t, m, "enter")
 	if m.modal != nil || m.jobs.filter != "C=0.1" {
 		t.Errorf("filter %q, modal %v", m.jobs.filter, m.modal)
 	}
 	shows(t, m, "/C=0.1")
-	do(t, m, "/", "esc")
-	if m.jobs.filter != "" {
-		t.Error("esc did not clear the filter")
-	}
-	do(t, m, "/", "up", "enter")
-	if m.jobs.filter != "C=0.1" {
-		t.Errorf("the filter before is not remembered: %q", m.jobs.filter)
-	}
+	press(t, m, "/ esc")
+	equal(t, m.jobs.filter, "", "the filter after esc")
+	press(t, m, "/ up enter")
+	equal(t, m.jobs.filter, "C=0.1", "the filter after up")
 }
 
 // TestSorting checks that s cycles through the columns, S reverses the order, and the head of the
 // list shows both.
 func TestSorting(t *testing.T) {
 	m, _ := screenOn(t, sample(), aFailed, 80, 24)
-	do(t, m, "s")
-	shows(t, m, "sort:id ▲", "ID▲")
-	do(t, m, "S")
-	shows(t, m, "sort:id ▼", "ID▼")
+	press(t, m, "s", "sort:id ▲", "ID▲")
+	press(t, m, "S", "sort:id ▼", "ID▼")
 	for range runview.Sorts - 1 {
-		do(t, m, "s")
+		press(t, m, "s")
 	}
 	shows(t, m, "sort:age ▼")
-	if r, _ := m.job(); r.ID != aFailed {
-		t.Errorf("the cursor is on %d", r.ID)
-	}
+	r, _ := m.job()
+	equal(t, r.ID, aFailed, "the job under the cursor")
 }
 
 // TestMoving checks the keys j k g G ctrl+d ctrl+u PgUp PgDn.
@@ -397,7 +368,7 @@ func TestMoving(t *testing.T) {
 		{"j", 1}, {"k", 0}, {"down down up", 1}, {"g", 0}, {"ctrl+d", h / 2}, {"ctrl+u", 0}, {"pgdown", h}, {"pgup", 0},
 		{"G", sampleTotal - 1}, {"k", sampleTotal - 2}, {"home", 0}, {"end", sampleTotal - 1}, {"g", 0}, {"k", 0},
 	} {
-		do(t, m, strings.Fields(c.keys)...)
+		press(t, m, c.keys)
 		if m.jobs.at != c.want {
 			t.Fatalf("%s: at %d, not %d", c.keys, m.jobs.at, c.want)
 		}
@@ -417,13 +388,10 @@ func TestMouse(t *testing.T) {
 			y++
 		}
 		m.Update(tea.MouseClickMsg{X: p.x + 3, Y: y, Button: tea.MouseLeft})
-		if r, _ := m.job(); r.ID != aRunning+4 {
-			t.Errorf("%v: on %d", size, r.ID)
-		}
+		r, _ := m.job()
+		equal(t, r.ID, aRunning+4, "%v: the job under the cursor", size)
 		m.Update(tea.MouseWheelMsg{X: p.x + 3, Y: y, Button: tea.MouseWheelDown})
-		if m.jobs.at != 4+wheelRows {
-			t.Errorf("%v: at %d", size, m.jobs.at)
-		}
+		equal(t, m.jobs.at, 4+wheelRows, "%v: row of the cursor", size)
 		for _, y := range []int{-1, 0, m.h - 1, m.h, 1000} {
 			m.Update(tea.MouseClickMsg{X: 5, Y: y, Button: tea.MouseLeft})
 		}
@@ -450,16 +418,13 @@ func TestSelection(t *testing.T) {
 	}
 	n := 0
 	for id := jobs.ID(0); id < 230; id++ {
-		if s.has(id) != want[id] {
-			t.Errorf("%d: %v", id, s.has(id))
-		}
+		equal(t, s.has(id), want[id], "%d is selected", id)
 		if want[id] {
 			n++
 		}
 	}
-	if s.n != n || s.which.Count() != n {
-		t.Errorf("%d, %d selected, not %d", s.n, s.which.Count(), n)
-	}
+	equal(t, s.n, n, "the number of selected jobs")
+	equal(t, s.which.Count(), n, "the number of jobs in the ranges")
 	for i := 1; i < len(s.which); i++ {
 		if s.which[i].First <= s.which[i-1].Last+1 {
 			t.Errorf("ranges touch: %v", s.which)
@@ -476,9 +441,7 @@ func TestSelectionsAreNotChangedInPlace(t *testing.T) {
 	s.toggle(5)
 	s.toggle(20)
 	s.toggle(12)
-	if fmt.Sprint(held) != before {
-		t.Errorf("%v has become %v", before, held)
-	}
+	equal(t, fmt.Sprint(held), before, "the jobs of the action")
 }
 
 // TestKeysDoNothingWhereTheCursorSlid checks each view with a cursor: if the item under the cursor
@@ -515,14 +478,14 @@ func TestKeysDoNothingWhereTheCursorSlid(t *testing.T) {
 			}
 		})
 		m := newScreen(t, src, 80, 24)
-		do(t, m, strings.Fields(c.keys)...)
+		press(t, m, c.keys)
 		gone = true
 		refresh(t, m)
-		do(t, m, c.key)
+		press(t, m, c.key)
 		if did := src.done(); !strings.HasSuffix(m.message.text, c.says) || len(did) > 0 || m.modal != nil {
 			t.Errorf("%s: it says %q and did %+v", c.name, m.message.text, did)
 		}
-		do(t, m, c.key)
+		press(t, m, c.key)
 		did := src.done()
 		if len(did) != 1 || did[0].Do != c.does.Do || did[0].Host != c.does.Host || !slices.Equal(did[0].Jobs, c.does.Jobs) || did[0].Number != c.does.Number {
 			t.Errorf("%s: the second key did %+v, not %+v; it says %q", c.name, did, c.does, m.message.text)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,20 +18,20 @@ import (
 
 // model is the state of the screen. Bubble Tea's goroutine owns it.
 type model struct {
-	opt  Options
-	src  runview.Source
-	look *looker
-	now  func() time.Time
-	g    *glyphs
+	opt       Options
+	src       runview.Source
+	snapshots *snapshotter
+	now       func() time.Time
+	g         *glyphs
 
 	w, h  int
 	frame string // the rows of the screen; "": they must be redrawn
-	asked string // key of the looker's current request
+	asked string // key of the snapshotter's current request
 
-	pic     *runview.Snapshot // the newest snapshot; nil before the first
-	gotAt   time.Time         // when it arrived
-	drawnAt time.Time         // when the screen was last drawn
-	lookErr error             // why there is no newer snapshot; nil: no error
+	snap        *runview.Snapshot // the newest snapshot; nil before the first
+	gotAt       time.Time         // when it arrived
+	drawnAt     time.Time         // when the screen was last drawn
+	snapshotErr error             // why there is no newer snapshot; nil: no error
 
 	tab      tab
 	panes    [tabs]pane
@@ -74,7 +75,6 @@ type message struct {
 type undo struct {
 	jobs jobs.Ranges
 	till time.Time
-	what string
 }
 
 // undoTime is how long `u` works after a cancel (rule 9).
@@ -84,6 +84,9 @@ func newModel(o Options, now func() time.Time) *model {
 	m := &model{opt: o, src: o.Source, now: now, others: map[string]time.Time{}, g: &utf8Glyphs, w: 80, h: 24}
 	if o.ASCII {
 		m.g = &asciiGlyphs
+	}
+	if o.Suspended == nil {
+		m.opt.Suspended = func(bool) {}
 	}
 	m.jobs, m.hosts, m.failed, m.result, m.events = &jobsPane{}, &hostsPane{}, newFailedPane(), newResultsPane(), &eventsPane{}
 	m.under = newOutput(0, false)
@@ -95,16 +98,16 @@ func newModel(o Options, now func() time.Time) *model {
 }
 
 // over reports whether the run has no dispatcher now.
-func (m *model) over() bool { return m.pic != nil && m.pic.Status != runview.StatusRunning }
+func (m *model) over() bool { return m.snap != nil && m.snap.Status != runview.StatusRunning }
 
 // crashed reports whether the dispatcher is gone without having ended the run.
 func (m *model) crashed() bool {
-	return m.pic != nil && (m.pic.Status == runview.StatusCrashed || m.pic.Status == runview.StatusSilent)
+	return m.snap != nil && (m.snap.Status == runview.StatusCrashed || m.snap.Status == runview.StatusSilent)
 }
 
 // since returns the age of the snapshot. Remaining waits in it are shorter by that time.
 func (m *model) since() time.Duration {
-	if m.pic == nil {
+	if m.snap == nil {
 		return 0
 	}
 	return max(0, m.now().Sub(m.gotAt))
@@ -112,10 +115,10 @@ func (m *model) since() time.Duration {
 
 // instant returns the current time of the dispatcher's clock, as far as it is known.
 func (m *model) instant() time.Time {
-	if m.pic == nil {
+	if m.snap == nil {
 		return m.now()
 	}
-	return m.pic.At.Add(m.now().Sub(m.gotAt))
+	return m.snap.At.Add(m.now().Sub(m.gotAt))
 }
 
 // say shows a message for a while; complain shows an error.
@@ -143,12 +146,7 @@ func (m *model) focus() pane {
 
 // shown reports whether a pane was visible when the screen was last drawn.
 func (m *model) shown(p pane) bool {
-	for _, x := range m.placed {
-		if x.pane == p {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.placed, func(x placed) bool { return x.pane == p })
 }
 
 // open shows a view, or moves the focus to it if it is visible.
@@ -196,12 +194,7 @@ func (m *model) turn(by int) tea.Cmd {
 		m.open((m.tab + tab(by) + tabs) % tabs)
 		return nil
 	}
-	at := 0
-	for i, x := range m.placed {
-		if x.pane == m.focus() {
-			at = i
-		}
-	}
+	at := max(0, slices.IndexFunc(m.placed, func(x placed) bool { return x.pane == m.focus() }))
 	m.focusOn(m.placed[(at+by+len(m.placed))%len(m.placed)].pane)
 	return nil
 }
@@ -233,8 +226,8 @@ func (m *model) ask() runview.Query {
 	for _, x := range m.placed {
 		x.pane.ask(m, &ask)
 	}
-	if p, ok := m.modal.(interface{ ask(*model, *runview.Query) }); ok {
-		p.ask(m, &ask)
+	if p, ok := m.modal.(*textModal); ok && p.events != nil {
+		ask.Events = p.events
 	}
 	if m.over() {
 		ask.Groups = true // for the summary
@@ -262,18 +255,16 @@ var _ tea.Model = (*model)(nil)
 // jobName returns the name of a job for a sentence.
 func jobName(id jobs.ID) string { return "job " + itoa(int(id)) }
 
-// answered is the result of an action.
-type answered struct {
-	action runview.Action
-	answer *runview.Answer
-	err    error
-}
+// reply is a message that runs in the screen's goroutine.
+type reply func(*model) tea.Cmd
+
+func (r reply) apply(m *model) tea.Cmd { return r(m) }
 
 // second is the message that advances the clocks on the screen.
 type second struct{}
 
 // Init starts the requests to the source.
-func (m *model) Init() tea.Cmd { return tea.Batch(m.look.next, m.tick()) }
+func (m *model) Init() tea.Cmd { return tea.Batch(m.snapshots.next, m.tick()) }
 
 // Clocks advance one second after the last frame. After a snapshot, the next one may arrive in time
 // to advance them.
@@ -294,7 +285,7 @@ func (m *model) untilSecond() time.Duration {
 	return clockInterval
 }
 
-// Update handles one message. Then it passes the screen's request to the looker.
+// Update handles one message. Then it passes the screen's request to the snapshotter.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	unchanged := !m.news(msg) && m.calm()
 	cmd := m.handle(msg)
@@ -311,7 +302,7 @@ func (m *model) news(msg tea.Msg) bool {
 	switch msg := msg.(type) {
 	case second:
 		return m.now().Sub(m.drawnAt) >= clockInterval // otherwise all clocks were just advanced
-	case looked:
+	case snapshotMsg:
 		return !msg.same
 	case readDue:
 		return false
@@ -340,7 +331,7 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 			return p.paste(m, msg.Content)
 		}
 	case tea.ResumeMsg:
-		m.resumed()
+		m.opt.Suspended(false)
 	case second:
 		if m.message.text != "" && m.now().After(m.message.till) {
 			m.message = message{}
@@ -349,27 +340,25 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 			m.undo = nil
 		}
 		return m.tick()
-	case looked:
-		m.handlePicture(msg)
-		return tea.Batch(m.look.next, m.question())
-	case answered:
-		m.handleAnswer(msg)
-	case interface{ apply(*model) tea.Cmd }: // messages of panes and modals
+	case snapshotMsg:
+		m.handleSnapshot(msg)
+		return tea.Batch(m.snapshots.next, m.question())
+	case interface{ apply(*model) tea.Cmd }: // replies, and messages of panes and modals
 		return msg.apply(m)
 	}
 	return nil
 }
 
-// handlePicture handles a snapshot, or the error of the request for it.
-func (m *model) handlePicture(l looked) {
+// handleSnapshot handles a snapshot, or the error of the request for it.
+func (m *model) handleSnapshot(l snapshotMsg) {
 	if l.err != nil {
-		m.lookErr = l.err
+		m.snapshotErr = l.err
 		return
 	}
-	if was := m.pic; was != nil && was.Paused != l.pic.Paused && m.message.of == map[bool]runview.Verb{true: runview.Continue, false: runview.Pause}[l.pic.Paused] {
+	if was := m.snap; was != nil && was.Paused != l.snap.Paused && m.message.of == map[bool]runview.Verb{true: runview.Continue, false: runview.Pause}[l.snap.Paused] {
 		m.message = message{} // another screen has changed it again
 	}
-	m.pic, m.gotAt, m.lookErr = l.pic, l.at, nil
+	m.snap, m.gotAt, m.snapshotErr = l.snap, l.at, nil
 	m.folded = m.folded && m.over()
 	m.noteOthersLoad()
 	m.groupTrouble()
@@ -381,10 +370,10 @@ func (m *model) handlePicture(l looked) {
 	}
 }
 
-// request passes the screen's request to the looker if it has changed. It draws first, to determine
-// which panes are visible.
+// request passes the screen's request to the snapshotter if it has changed. It draws first, to
+// determine which panes are visible.
 func (m *model) request() {
-	if m.look == nil {
+	if m.snapshots == nil {
 		return
 	}
 	m.draw()
@@ -392,39 +381,52 @@ func (m *model) request() {
 	key := fmt.Sprintf("%+v %+v %+v %v %d", ask.Jobs, ask.Table, ask.Events, ask.Groups, ask.Focus)
 	if key != m.asked {
 		m.asked = key
-		m.look.want(ask)
+		m.snapshots.want(ask)
 	}
 }
 
-// actTimeout bounds an action, because the source may hang.
+// actTimeout bounds an action.
 const actTimeout = 30 * time.Second
 
-// act executes an action and returns the answer as a message.
-func (m *model) act(a runview.Action) tea.Cmd {
-	src := m.src
+// call returns a command that runs ask outside the screen's goroutine, because the source may hang.
+// The function that ask returns runs inside.
+func call(limit time.Duration, ask func(context.Context) reply) tea.Cmd {
 	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(context.Background(), actTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
-		answer, err := src.Do(ctx, a)
-		return answered{a, answer, err}
+		return ask(ctx)
 	}
 }
 
-// handleAnswer shows the result of an action, and stores what an undo needs.
-func (m *model) handleAnswer(a answered) {
+// act executes an action, shows its result, and stores what an undo needs.
+func (m *model) act(a runview.Action) tea.Cmd {
+	src := m.src
+	return call(actTimeout, func(ctx context.Context) reply {
+		answer, err := src.Do(ctx, a)
+		return func(m *model) tea.Cmd {
+			m.handleAnswer(a, answer, err)
+			return nil
+		}
+	})
+}
+
+func (m *model) handleAnswer(a runview.Action, answer *runview.Answer, err error) {
 	var refused *runview.Refused
 	switch {
-	case errors.As(a.err, &refused):
+	case errors.As(err, &refused):
 		m.complain(refused.Why)
-	case a.err != nil:
-		m.complain(string(a.action.Do) + ": " + a.err.Error())
+	case err != nil:
+		m.complain(string(a.Do) + ": " + err.Error())
 	default:
-		if len(a.answer.Changed) > 0 && a.action.Do == runview.Cancel {
-			m.undo = &undo{jobs: a.answer.Changed, till: m.now().Add(undoTime), what: a.answer.Text}
+		if len(answer.Changed) > 0 && a.Do == runview.Cancel {
+			m.undo = &undo{jobs: answer.Changed, till: m.now().Add(undoTime)}
 		}
-		m.acted(a.action)
-		m.say(naming(a.answer.Text, a.action.Jobs))
-		m.message.of = a.action.Do
+		m.acted(a)
+		m.say(naming(answer.Text, a.Jobs))
+		m.message.of = a.Do
+	}
+	if err != nil && a.Do == runview.Reply { // the question is shown again
+		m.replied = 0
 	}
 }
 

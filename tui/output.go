@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,13 +17,13 @@ import (
 // file and has at most one read in progress (outputread.go).
 type outputPane struct {
 	noPane
-	fixed  bool // opened for one job; otherwise it follows the cursor of the list
-	job    jobs.ID
-	row    runview.Row // newest known row of the job
-	pick   int         // number of the chosen attempt; 0: the newest
-	file   jobs.File
-	chosen bool // the user has chosen the stream
-	mute   bool // the job failed and printed nothing on stdout, so its stderr is shown
+	fixed    bool // opened for one job; otherwise it follows the cursor of the list
+	job      jobs.ID
+	row      runview.Row // newest known row of the job
+	pick     int         // number of the chosen attempt; 0: the newest
+	file     jobs.File
+	chosen   bool // the user has chosen the stream
+	noStdout bool // the job failed and printed nothing on stdout, so its stderr is shown
 
 	shown  source // file of the excerpt
 	text   excerpt
@@ -96,7 +95,7 @@ func (p *outputPane) title(m *model) string {
 		s = fmt.Sprintf("%d.%d %s %s attempt %d of %d", p.job, p.shown.id.N, name, m.g.dot, p.shown.id.N, max(n, p.shown.id.N))
 	}
 	if p.left > 0 && !p.wrap {
-		s += " " + m.g.dot + " from column " + thousands(p.left+1)
+		s += " " + m.g.dot + " from column " + jobs.Thousands(p.left+1)
 	}
 	if s += " " + m.g.dot + " " + p.position(); p.fixed {
 		s += m.beside(p.job)
@@ -237,10 +236,11 @@ func (p *outputPane) draw(m *model, w, h int, focused bool) []string {
 	if words := p.words(m); words != "" {
 		return limit(wrapped(words, w), h)
 	}
+	top := p.top
 	if p.follow {
-		return p.tail(m, h)
+		top = p.bottom(m)
 	}
-	return p.from(m, p.top, h)
+	return p.from(m, top, h)
 }
 
 // words returns the text that replaces the output if there is none.
@@ -252,15 +252,15 @@ func (p *outputPane) words(m *model) string {
 		return styleFaint.Render("no job")
 	case p.shown.id.N == 0:
 		s := "It has not started yet."
-		if m.pic != nil && m.pic.Detail != nil && m.pic.Detail.Row.ID == p.job && m.pic.Detail.Why != "" {
-			s = m.clean(m.pic.Detail.Why)
+		if m.snap != nil && m.snap.Detail != nil && m.snap.Detail.Row.ID == p.job && m.snap.Detail.Why != "" {
+			s = m.clean(m.snap.Detail.Why)
 		}
 		return s
 	case p.err != nil && len(e.rows) == 0:
 		return "The output cannot be read now: " + m.clean(p.err.Error())
 	case !p.read && len(e.rows) == 0:
 		return styleFaint.Render("reading " + m.g.cut)
-	case len(e.rows) == 0 && e.over && p.mute && p.file == jobs.FileErr:
+	case len(e.rows) == 0 && e.over && p.noStdout && p.file == jobs.FileErr:
 		return styleFaint.Render("It printed nothing, neither on stdout nor on stderr.")
 	case len(e.rows) == 0 && e.over:
 		return styleFaint.Render("It printed nothing on " + name + ".")
@@ -293,9 +293,9 @@ func (p *outputPane) sideways(way int) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
 		first, most := p.text.find(p.top.offset), 0
 		if p.follow {
-			first = len(p.text.rows) - p.h
+			first = max(0, len(p.text.rows)-p.h)
 		}
-		for i := max(0, first); i < min(len(p.text.rows), first+p.h); i++ {
+		for i := first; i < min(len(p.text.rows), first+p.h); i++ {
 			most = max(most, width(m.line(p.text.bytesOf(i))))
 		}
 		if to := p.left + way*max(1, p.w/2); way < 0 || to < most {
@@ -303,19 +303,6 @@ func (p *outputPane) sideways(way int) func(*model) tea.Cmd {
 		}
 		return nil
 	}
-}
-
-// tail returns the last h lines.
-func (p *outputPane) tail(m *model, h int) []string {
-	var back []string
-	for i := len(p.text.rows) - 1; i >= 0 && len(back) < h; i-- {
-		parts := p.parts(m, i)
-		for k := len(parts) - 1; k >= 0 && len(back) < h; k-- {
-			back = append(back, p.mark(parts[k]))
-		}
-	}
-	slices.Reverse(back)
-	return back
 }
 
 // from returns the h lines that begin at a place.
@@ -338,7 +325,7 @@ func (p *outputPane) mark(l string) string {
 		return l
 	}
 	var out strings.Builder
-	fold := matcher(p.find)
+	fold := matcher(p.find, strings.Index)
 	for {
 		i, n := fold(l)
 		if i < 0 || n == 0 {
@@ -401,19 +388,17 @@ func (p *outputPane) move(m *model, by int) {
 }
 
 // stand stops following and keeps the visible lines.
-func (p *outputPane) stand(m *model) {
-	if !p.follow {
-		return
-	}
-	p.follow = false
+func (p *outputPane) stand(m *model) { p.follow, p.top = false, p.bottom(m) }
+
+// bottom returns the first visible line if the last one is the end of the excerpt.
+func (p *outputPane) bottom(m *model) (top place) {
 	left := p.h
-	for i := len(p.text.rows) - 1; i >= 0; i-- {
+	for i := len(p.text.rows) - 1; i >= 0 && left > 0; i-- {
 		n := len(p.parts(m, i))
-		p.top = place{offset: p.text.at(i), sub: max(0, n-left)}
-		if left -= n; left <= 0 {
-			break
-		}
+		top = place{offset: p.text.at(i), sub: max(0, n-left)}
+		left -= n
 	}
+	return top
 }
 
 // end reports whether the excerpt reaches the known end of the file.

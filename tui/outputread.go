@@ -83,11 +83,11 @@ func (p *outputPane) aim(m *model) {
 	if !p.fixed {
 		r, _ := m.panes[m.tab].current(m)
 		if r.ID != p.job {
-			p.job, p.pick, p.file, p.chosen, p.mute = r.ID, 0, jobs.FileOut, false, false
+			p.job, p.pick, p.file, p.chosen, p.noStdout = r.ID, 0, jobs.FileOut, false, false
 		}
 		p.row = r
 	}
-	if d := m.pic; d != nil && d.Detail != nil && d.Detail.Row.ID == p.job {
+	if d := m.snap; d != nil && d.Detail != nil && d.Detail.Row.ID == p.job {
 		p.row = d.Detail.Row
 	}
 	want := source{file: p.file}
@@ -190,10 +190,10 @@ func (p *outputPane) take(m *model, ask runview.Read, piece *runview.Piece) {
 		return
 	}
 	fresh := len(piece.Data) > 0
-	owed := p.owe < 0 && ask.Offset < e.from || p.owe > 0 && ask.Offset == e.end()
+	pending := p.owe < 0 && ask.Offset < e.from || p.owe > 0 && ask.Offset == e.end()
 	e.size, e.over = piece.Size, piece.Over
 	if e.over && e.size == 0 && p.file == jobs.FileOut && !p.chosen && p.row.Cause != "" {
-		p.file, p.mute = jobs.FileErr, true // stderr explains the failure
+		p.file, p.noStdout = jobs.FileErr, true // stderr explains the failure
 		return
 	}
 	if first := !p.read; first || fresh {
@@ -213,7 +213,7 @@ func (p *outputPane) take(m *model, ask runview.Read, piece *runview.Piece) {
 	if p.follow && !(e.over && p.end()) && (p.end() || len(piece.Data) == ask.Limit || !fresh) {
 		p.due = m.now().Add(pollEvery * time.Duration(1+min(3, p.silent/8)))
 	}
-	if owed {
+	if pending {
 		by := p.owe
 		p.owe = 0
 		if p.chain++; fresh && p.chain < maxChain {
@@ -333,11 +333,11 @@ func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) 
 		h.limit = len(data)
 		return nil
 	}
-	match := matcher(h.find)
+	index := strings.Index
 	if h.up {
-		match = lastMatcher(h.find)
+		index = strings.LastIndex
 	}
-	if i, _ := match(string(data)); i >= 0 {
+	if i, _ := matcher(h.find, index)(string(data)); i >= 0 {
 		p.hit = piece.Offset + int64(i)
 		line := p.hit - int64(i-(bytes.LastIndexByte(data[:i], '\n')+1))
 		p.endSearch()
@@ -380,14 +380,9 @@ func (p *outputPane) reveal(m *model, offset int64) {
 	p.lead = p.h / 3
 }
 
-// matcher returns a function that finds the first match of a text, and the length of the match. It
-// ignores case unless the text has a capital letter.
-func matcher(find string) func(string) (int, int) { return searching(find, strings.Index) }
-
-// lastMatcher returns a function that finds the last match.
-func lastMatcher(find string) func(string) (int, int) { return searching(find, strings.LastIndex) }
-
-func searching(find string, index func(s, sub string) int) func(string) (int, int) {
+// matcher returns a function that finds a text with index (strings.Index or strings.LastIndex), and
+// the length of the match. It ignores case unless the text has a capital letter.
+func matcher(find string, index func(s, sub string) int) func(string) (int, int) {
 	if lowered(find) != find {
 		return func(s string) (int, int) { return index(s, find), len(find) }
 	}

@@ -2,7 +2,10 @@ package tui
 
 import (
 	"bytes"
+	"regexp"
+	"sort"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
@@ -77,7 +80,7 @@ func lastState(line []byte) int {
 		if last == 0 {
 			last = i
 		}
-		if i == 0 || len(bytes.TrimSpace(dropCSI(rest[i:]))) > 0 {
+		if i == 0 || len(bytes.TrimSpace(control().ReplaceAll(rest[i:], nil))) > 0 {
 			return i
 		}
 		rest = bytes.TrimRight(rest[:i], "\r")
@@ -111,15 +114,8 @@ func (e *excerpt) bytesOf(i int) []byte {
 // find returns the row that contains an offset of the file, or the first or the last row if the
 // offset is outside.
 func (e *excerpt) find(offset int64) int {
-	lo, hi := 0, len(e.rows)
-	for lo+1 < hi {
-		if mid := (lo + hi) / 2; e.from+int64(e.rows[mid].at) <= offset {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return lo
+	after := sort.Search(len(e.rows), func(i int) bool { return e.at(i) > offset })
+	return max(0, after-1)
 }
 
 // line makes a row of output safe to show. It expands tabs, drops sequences that only set colors or
@@ -202,36 +198,17 @@ func shifted(s string, n int) string {
 	return out.String()
 }
 
-// dropCSI removes control sequences: ESC [ parameters letter. An incomplete one stays and is made
-// visible later.
-func dropCSI(b []byte) []byte {
-	if bytes.IndexByte(b, 0x1b) < 0 {
-		return b
-	}
-	out := make([]byte, 0, len(b))
-	for i := 0; i < len(b); {
-		if n := csi(b[i:]); n > 0 {
-			i += n
-			continue
-		}
-		out = append(out, b[i])
-		i++
-	}
-	return out
-}
+// control matches a control sequence: ESC [ parameters letter. An incomplete one is text and is made
+// visible.
+var control = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[ -?]{0,61}[@-~]") })
 
 // csi returns the length of the control sequence at the beginning of b, or 0 if there is none.
 func csi(b []byte) int {
-	if len(b) < 3 || b[0] != 0x1b || b[1] != '[' {
+	if len(b) == 0 || b[0] != 0x1b {
 		return 0
 	}
-	for i := 2; i < min(len(b), 64); i++ {
-		switch c := b[i]; {
-		case c >= 0x40 && c <= 0x7e:
-			return i + 1
-		case c < 0x20 || c > 0x3f:
-			return 0
-		}
+	if at := control().FindIndex(b[:min(len(b), 64)]); at != nil && at[0] == 0 {
+		return at[1]
 	}
 	return 0
 }

@@ -98,18 +98,14 @@ func (m *model) lend(c *exec.Cmd, what, hello, temp string) tea.Cmd {
 	c.Stdin, c.Stdout, c.Stderr = m.opt.In, m.opt.Out, m.opt.Out
 	l := &lent{c, hello}
 	m.lent.Store(l)
-	if m.opt.Suspended != nil {
-		m.opt.Suspended(true)
-	}
+	m.opt.Suspended(true)
 	return tea.Exec(l, func(err error) tea.Msg { return returned{what, temp, err} })
 }
 
 func (r returned) apply(m *model) tea.Cmd {
 	m.lent.Store(nil)
-	m.resumed()
-	if r.temp != "" {
-		os.Remove(r.temp)
-	}
+	m.opt.Suspended(false)
+	os.Remove(r.temp)
 	if r.err != nil {
 		m.say(r.what + " has ended: " + r.err.Error())
 	}
@@ -153,13 +149,6 @@ func (m *model) commandShell(arg string) (tea.Cmd, error) {
 // the output.
 const maxPaged = 64 << 20
 
-// paged is an output that is ready for the pager.
-type paged struct {
-	box        *waiting
-	path, temp string
-	err        error
-}
-
 // pageOutput opens an output in the pager: that of the focused pane or, without one there, that of
 // the job under the cursor.
 func (m *model) pageOutput() tea.Cmd {
@@ -173,26 +162,31 @@ func (m *model) pageOutput() tea.Cmd {
 		m.complain("there is no output to open: no job under the cursor has started")
 		return nil
 	}
-	box, src := &waiting{}, m.src
-	m.modal = box
+	src, path, temp := m.src, "", ""
 	m.say("reading the output of " + jobName(r.ID) + "; esc gives up")
-	return func() tea.Msg {
-		ctx, cancel := context.WithTimeout(context.Background(), 3*readTimeout)
-		defer cancel()
+	return m.await(&waiting{left: func() { os.Remove(temp) }}, 3*readTimeout, func(ctx context.Context) reply {
 		if !shown && r.Cause != "" { // a failed job that printed only on stderr
 			if piece, err := src.Read(ctx, runview.Read{Attempt: want.id, File: want.file, Limit: 1}); err == nil && piece.Size == 0 {
 				want.file = jobs.FileErr
 			}
 		}
-		if pic, err := src.Snapshot(ctx, runview.Query{Focus: want.id.Job}); err == nil && pic.Detail != nil {
-			path := pathOf(pic.Detail, want)
-			if f, err := os.Stat(path); err == nil && f.Mode().IsRegular() && filepath.IsAbs(path) {
-				return paged{box: box, path: path}
-			}
+		if snap, err := src.Snapshot(ctx, runview.Query{Focus: want.id.Job}); err == nil && snap.Detail != nil {
+			path = pathOf(snap.Detail, want)
 		}
-		temp, err := download(ctx, src, want)
-		return paged{box, temp, temp, err}
-	}
+		var err error
+		if f, missing := os.Stat(path); missing != nil || !f.Mode().IsRegular() || !filepath.IsAbs(path) {
+			temp, err = download(ctx, src, want)
+			path = temp
+		}
+		return func(m *model) tea.Cmd {
+			if err != nil {
+				m.complain("the output cannot be read: " + err.Error())
+				return nil
+			}
+			m.message = message{}
+			return m.page(path, temp)
+		}
+	})
 }
 
 // download copies an output to a private temporary file.
@@ -220,30 +214,19 @@ func download(ctx context.Context, src runview.Source, s source) (path string, e
 	}
 }
 
-func (p paged) apply(m *model) tea.Cmd {
-	if m.modal != modal(p.box) { // closed with esc
-		if p.temp != "" {
-			os.Remove(p.temp)
-		}
-		return nil
-	}
-	m.modal = nil
-	if p.err != nil {
-		m.complain("the output cannot be read: " + p.err.Error())
-		return nil
-	}
-	m.message = message{}
+// page opens a file in the pager. temp is a file to remove afterwards; "": none.
+func (m *model) page(path, temp string) tea.Cmd {
 	pager := os.Getenv("PAGER")
 	if strings.TrimSpace(pager) == "" {
 		pager = "less -R"
 	}
 	// The path is an argument, so it needs no quoting. ctrl+c ends only the pager: the trap keeps
 	// the shell waiting.
-	c := exec.Command("/bin/sh", "-c", "trap : INT QUIT; "+pager+` "$1"`, "sh", p.path)
+	c := exec.Command("/bin/sh", "-c", "trap : INT QUIT; "+pager+` "$1"`, "sh", path)
 	if c.Env = os.Environ(); os.Getenv("LESS") == "" {
 		c.Env = append(c.Env, "LESS=-R")
 	}
-	return m.lend(c, "the pager", "", p.temp)
+	return m.lend(c, "the pager", "", temp)
 }
 
 // outsideKeys returns the keys that copy texts and open the pager.

@@ -48,21 +48,15 @@ func TestCopy(t *testing.T) {
 		}
 	})
 	m, _ := screenOn(t, src, aQueued, 80, 24)
-	if got := copies(t, m); got != "train␛]0;x␇ 1\nsecond" {
-		t.Errorf("a command is copied as %q", got)
-	}
+	equal(t, copies(t, m), "train␛]0;x␇ 1\nsecond", "a command is copied as")
 	shows(t, m, "copied the command of job 50137: train␛]0;x␇ 1")
-	press(t, m, "g", "l")
-	if got := copies(t, m); !strings.HasSuffix(got, "attempts/050/50117.1.out") {
-		t.Errorf("in the output %q is copied", got)
-	}
+	press(t, m, "g l")
+	has(t, copies(t, m), "attempts/050/50117.1.out", "copied in the output")
 	shows(t, m, "copied the path of the stdout of job 50117: /nfs/")
 	for key, want := range map[string]string{"2": "ws01  up", "3": "exit 137  Killed", "5": "11:59:30 50120.3 has ended"} {
 		m := newScreen(t, sample(), 80, 24)
-		press(t, m, key, "k")
-		if got := copies(t, m); !strings.Contains(got, want) {
-			t.Errorf("in view %s %q is copied, not %q", key, got, want)
-		}
+		press(t, m, key+" k")
+		has(t, copies(t, m), want, "copied in view %s", key)
 	}
 	m.copyText("it", strings.Repeat("x", maxCopied+1))
 	shows(t, m, "copied the beginning of it:")
@@ -119,8 +113,7 @@ func TestOutputInThePager(t *testing.T) {
 	}
 	shows(t, m, "the pager has ended: exit status 1")
 	src.read = func(runview.Read) (*runview.Piece, error) { return nil, errors.New("ws02 is away") }
-	press(t, m, "E")
-	shows(t, m, "the output cannot be read: ws02 is away")
+	press(t, m, "E", "the output cannot be read: ws02 is away")
 }
 
 // TestShellOnAHost checks that s opens a shell on the host under the cursor, or on the host of the
@@ -139,13 +132,9 @@ func TestShellOnAHost(t *testing.T) {
 		t.Errorf("it is %v", l)
 	}
 	m.Update(returned{what: "it"})
-	press(t, m, "j", "s")
-	shows(t, m, "no shell on ws02: it was added later")
-	press(t, m, "S")
-	shows(t, m, "sort:trouble")
-	press(t, m, "1", "g", "l")
+	press(t, m, "j s", "no shell on ws02: it was added later")
+	press(t, m, "S", "sort:trouble")
+	press(t, m, "1 g l")
 	lends(t, m, "s")
-	if strings.Join(asked, " ") != "ws01 ws02 ws01" {
-		t.Errorf("shells were opened on %q", asked)
-	}
+	equal(t, strings.Join(asked, " "), "ws01 ws02 ws01", "the hosts with shells")
 }

@@ -16,23 +16,35 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// idleScreen returns a screen that has received everything it requested, with the output of the job
+// idleScreen is a screen that has received everything it requested, with the output of the job
 // under the cursor. The test controls its clock.
-func idleScreen(t *testing.T) (m *model, under *outputPane, now *time.Time) {
+type idleScreen struct {
+	*model
+	under *outputPane
+	now   time.Time
+	draws int // number of times that send has drawn
+}
+
+func newIdle(t *testing.T) *idleScreen {
 	t.Helper()
-	at := noon
 	src := sample()
 	src.read = (&fakeFile{data: []byte("epoch 1\n")}).read
-	m = newModel(Options{Source: src}, func() time.Time { return at })
-	m.Update(tea.WindowSizeMsg{Width: 160, Height: 48})
-	refresh(t, m)
-	at = at.Add(settle) // the cursor has rested
-	refresh(t, m)
-	under = m.under.(*outputPane)
-	if m.View(); !strings.Contains(m.frame, "epoch 1") {
-		t.Fatalf("the output was not read:\n%s", plain(m))
+	s := &idleScreen{model: newScreen(t, src, 160, 48), now: noon.Add(settle)} // the cursor has rested
+	s.model.now = func() time.Time { return s.now }
+	refresh(t, s.model)
+	s.under = s.model.under.(*outputPane)
+	if s.View(); !strings.Contains(s.frame, "epoch 1") {
+		t.Fatalf("the output was not read:\n%s", plain(s.model))
 	}
-	return m, under, &at
+	return s
+}
+
+// send passes a message to the screen and draws it if it has changed.
+func (s *idleScreen) send(msg tea.Msg) {
+	if s.Update(msg); s.frame == "" {
+		s.draws++
+	}
+	s.View()
 }
 
 // silent returns a read result of a job that has printed nothing new.
@@ -48,12 +60,12 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 		drawn bool
 		msg   func(m *model, p *outputPane) tea.Msg
 	}{
-		{"an unchanged snapshot", false, func(m *model, p *outputPane) tea.Msg { return looked{pic: m.pic, at: m.now(), same: true} }},
-		{"a snapshot", true, func(m *model, p *outputPane) tea.Msg { return looked{pic: m.pic, at: m.now()} }},
-		{"no answer", true, func(m *model, p *outputPane) tea.Msg { return looked{err: errors.New("no"), at: m.now()} }},
+		{"an unchanged snapshot", false, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap, at: m.now(), same: true} }},
+		{"a snapshot", true, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap, at: m.now()} }},
+		{"no answer", true, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{err: errors.New("no"), at: m.now()} }},
 		{"a question that had to wait", true, func(m *model, p *outputPane) tea.Msg {
-			m.pic.Question = &live.Question{ID: 1, Text: "passphrase"}
-			return looked{pic: m.pic, at: m.now(), same: true}
+			m.snap.Question = &live.Question{ID: 1, Text: "passphrase"}
+			return snapshotMsg{snap: m.snap, at: m.now(), same: true}
 		}},
 		{"a second, when all was just drawn", false, func(m *model, p *outputPane) tea.Msg { return second{} }},
 		{"time to read", false, func(m *model, p *outputPane) tea.Msg { return readDue{p, p.timer} }},
@@ -84,14 +96,12 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 		{"a key", true, func(m *model, p *outputPane) tea.Msg { return keyMsg("j") }},
 		{"another size", true, func(m *model, p *outputPane) tea.Msg { return tea.WindowSizeMsg{Width: 80, Height: 24} }},
 	} {
-		m, under, _ := idleScreen(t)
-		before := m.frame
-		msg := c.msg(m, under)
+		idle := newIdle(t)
+		m, before := idle.model, idle.frame
+		msg := c.msg(m, idle.under)
 		m.frame = "as it was"
 		m.Update(msg)
-		if drawn := m.frame != "as it was"; drawn != c.drawn {
-			t.Errorf("%s: drawn %v, want %v", c.name, drawn, c.drawn)
-		}
+		equal(t, m.frame != "as it was", c.drawn, "%s: drawn", c.name)
 		if m.frame = ""; !c.drawn {
 			if m.draw(); m.frame != before {
 				t.Errorf("%s has changed the screen:\n%s", c.name, plain(m))
@@ -104,104 +114,88 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 // arrive, that its clocks skip no second, and that the screen reports a dispatcher that goes silent
 // (rules 3 and 5).
 func TestClocksOfAnIdleScreenRun(t *testing.T) {
-	m, under, now := idleScreen(t)
+	s := newIdle(t)
 	row := sampleRow(50117)
-	draws := 0
-	send := func(msg tea.Msg) {
-		if m.Update(msg); m.frame == "" {
-			draws++
-		}
-		m.View()
-	}
-	frame := func() string { return ansi.Strip(m.frame) }
+	frame := func() string { return ansi.Strip(s.frame) }
 	const span = 60 * time.Second
-	start := *now
-	for now.Sub(start) < span {
-		*now = now.Add(50 * time.Millisecond)
-		at := now.Sub(start)
+	start := s.now
+	for s.now.Sub(start) < span {
+		s.now = s.now.Add(50 * time.Millisecond)
+		at := s.now.Sub(start)
 		every := func(d, from time.Duration) bool { return at%d == from }
 		if every(1250*time.Millisecond, 0) {
-			pic := *m.pic
-			pic.At = *now
-			send(looked{pic: &pic, at: *now, same: true})
+			snap := *s.snap
+			snap.At = s.now
+			s.send(snapshotMsg{snap: &snap, at: s.now, same: true})
 		}
 		if every(2*time.Second, 150*time.Millisecond) {
-			send(readDue{under, under.timer})
-			send(silent(under))
+			s.send(readDue{s.under, s.under.timer})
+			s.send(silent(s.under))
 		}
 		if every(time.Second, 300*time.Millisecond) {
-			send(second{})
-			shown := func(ago time.Duration) bool { return strings.Contains(frame(), clock(now.Sub(row.Started)-ago)) }
+			s.send(second{})
+			shown := func(ago time.Duration) bool { return strings.Contains(frame(), clock(s.now.Sub(row.Started)-ago)) }
 			if !shown(0) && !shown(minInterval) {
 				t.Fatalf("after %v the screen is late:\n%s", at, frame())
 			}
 		}
 	}
-	if n := int(span / time.Second); draws < n-1 || draws > n {
-		t.Errorf("drawn %d times in %d s", draws, n)
+	if n := int(span / time.Second); s.draws < n-1 || s.draws > n {
+		t.Errorf("drawn %d times in %d s", s.draws, n)
 	}
 	if !strings.Contains(frame(), "live") || strings.Contains(frame(), "not live") {
 		t.Errorf("not live:\n%s", frame())
 	}
 	for range staleAge/time.Second + 1 { // no more snapshots arrive
-		*now = now.Add(time.Second)
-		send(second{})
+		s.now = s.now.Add(time.Second)
+		s.send(second{})
 	}
 	if !strings.Contains(frame(), "not live, 5s old") && !strings.Contains(frame(), "not live, 6s old") {
 		t.Errorf("a silent dispatcher is not seen:\n%s", frame())
 	}
 }
 
-// TestPicturesMoveTheClocks checks that snapshots that arrive about once a second also advance the
+// TestSnapshotsMoveTheClocks checks that snapshots that arrive about once a second also advance the
 // clocks, so that an idle screen is not drawn twice a second (rule 3).
-func TestPicturesMoveTheClocks(t *testing.T) {
-	m, _, now := idleScreen(t)
-	draws := 0
-	send := func(msg tea.Msg) {
-		if m.Update(msg); m.frame == "" {
-			draws++
-		}
-		m.View()
-	}
-	start := *now
-	due := start.Add(m.untilSecond())
+func TestSnapshotsMoveTheClocks(t *testing.T) {
+	s := newIdle(t)
+	start := s.now
+	due := start.Add(s.untilSecond())
 	for n := range 60 {
 		snapshot := start.Add(time.Duration(n)*time.Second + time.Duration(n%5)*20*time.Millisecond)
 		for due.Before(snapshot) {
-			*now = due
-			wait := m.untilSecond() // as the model computes it before the frame
-			send(second{})
-			due = now.Add(wait)
+			s.now = due
+			wait := s.untilSecond() // as the model computes it before the frame
+			s.send(second{})
+			due = s.now.Add(wait)
 		}
-		*now = snapshot
-		send(looked{pic: m.pic, at: *now})
+		s.now = snapshot
+		s.send(snapshotMsg{snap: s.snap, at: s.now})
 	}
-	if draws > 61 {
-		t.Errorf("drawn %d times in 60 s", draws)
+	if s.draws > 61 {
+		t.Errorf("drawn %d times in 60 s", s.draws)
 	}
-	*now = due.Add(2 * time.Second) // no more snapshots arrive
-	if draws = 0; m.untilSecond() != clockInterval {
-		t.Errorf("the next second comes after %v", m.untilSecond())
-	}
-	if send(second{}); draws != 1 {
-		t.Error("the clocks stand")
-	}
+	s.now = due.Add(2 * time.Second) // no more snapshots arrive
+	s.draws = 0
+	equal(t, s.untilSecond(), clockInterval, "the time until the next second")
+	s.send(second{})
+	equal(t, s.draws, 1, "draws after a second without snapshots")
 }
 
-// TestAnUnchangedPictureIsKnown checks that the looker distinguishes an unchanged snapshot from the
-// answer to a new request, which may have the same version (rule 3).
-func TestAnUnchangedPictureIsKnown(t *testing.T) {
+// TestAnUnchangedSnapshotIsKnown checks that the snapshotter distinguishes an unchanged snapshot
+// from the answer to a new request, which may have the same version (rule 3).
+func TestAnUnchangedSnapshotIsKnown(t *testing.T) {
 	version := uint64(1)
-	src := &slowSource{look: func(_ context.Context, _ runview.Query) (*runview.Snapshot, error) {
+	src := &fakeSource{look: func(_ context.Context, _ runview.Query) (*runview.Snapshot, error) {
 		return &runview.Snapshot{Version: version}, nil
 	}}
-	l := newLooker(t.Context(), src)
+	l := newSnapshotter(t.Context(), src)
 	defer l.end()
 	l.pause = 0
 	var same []bool
 	next := func() {
 		l.pause = 0
-		same = append(same, l.next().(looked).same)
+		same = append(same, l.next().(snapshotMsg).same)
 	}
 	next()
 	next()

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,20 +53,23 @@ func (p *resultsPane) title(m *model) string {
 	if p.tabular && p.table != nil {
 		n = p.table.Page.Matched
 	}
-	return "Results " + thousands(n) + "  " + p.state(m)
+	return "Results " + jobs.Thousands(n) + "  " + p.state(m)
 }
 
 func (p *resultsPane) draw(m *model, w, h int, focused bool) []string {
 	p.sel = &m.jobs.sel
+	notes := limit(p.notes(m, w), min(3, h/5))
+	h -= len(notes)
+	var out []string
 	switch {
 	case p.heat.on:
-		return p.annotated(m, w, h, func(h int) []string { return p.drawHeat(m, w, h, focused) })
+		out = p.drawHeat(m, w, h, focused)
 	case p.groups.on:
-		return p.annotated(m, w, h, func(h int) []string { return p.drawGroups(m, w, h, focused) })
-	case p.tabular:
-		return p.annotated(m, w, h, func(h int) []string { return m.drawList(&p.list, p.columns(m, w-2), w, h, focused) })
+		out = p.drawGroups(m, w, h, focused)
+	default:
+		out = m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
 	}
-	return m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
+	return append(append(out, make([]string, max(0, h-len(out)))...), notes...)
 }
 
 func (p *resultsPane) keys() []binding {
@@ -140,7 +144,7 @@ func (p *resultsPane) rowKeys() []binding {
 		}
 	}
 	selectAll := func(m *model) tea.Cmd {
-		if p.tabular && p.table != nil && p.table.Figured {
+		if p.tabular && p.table != nil && p.table.NamesMetrics {
 			m.complain("the filter names what only this table has, which jobs cannot be selected by; space selects a job")
 			return nil
 		}
@@ -161,7 +165,7 @@ func (p *resultsPane) ask(m *model, ask *runview.Query) {
 	if !p.tabular {
 		ask.Jobs = w
 	}
-	t := &runview.TableQuery{JobsWindow: *w, Figures: p.metrics, Best: p.best, By: p.by}
+	t := &runview.TableQuery{JobsWindow: *w, Metrics: p.metrics, Best: p.best, By: p.by}
 	switch {
 	case p.heat.on:
 		t.Heat, t.Pivot, t.By, t.Best, t.Reverse = true, p.pivot(), "", "", false
@@ -174,10 +178,10 @@ func (p *resultsPane) ask(m *model, ask *runview.Query) {
 // see handles a new snapshot. While a table is being computed, the previous one stays on the
 // screen.
 func (p *resultsPane) see(m *model) {
-	t := m.pic.Table
+	t := m.snap.Table
 	if t == nil || t.Plain {
 		p.tabular = p.tabular && t == nil
-		if page := m.pic.Jobs; page != nil && !p.tabular && p.fits(page) {
+		if page := m.snap.Jobs; page != nil && !p.tabular && p.fits(page) {
 			p.seen.look(m, page.Rows)
 			p.watch(m, page)
 		}
@@ -185,7 +189,7 @@ func (p *resultsPane) see(m *model) {
 	}
 	p.tabular = true
 	if !p.bestSet {
-		p.best, p.bestSet = m.pic.Run.Best, true
+		p.best, p.bestSet = m.snap.Run.Best, true
 	}
 	if !t.Ready {
 		return
@@ -194,9 +198,9 @@ func (p *resultsPane) see(m *model) {
 	if p.showsRows() && t.Groups == nil && t.Heat == nil && p.fits(&t.Page) {
 		p.seen.look(m, t.Page.Rows)
 		p.watch(m, &t.Page)
-		p.cells = make(map[jobs.ID][]string, len(t.Figures))
-		for i := range min(len(t.Figures), len(t.Page.Rows)) {
-			p.cells[t.Page.Rows[i].ID] = t.Figures[i]
+		p.cells = make(map[jobs.ID][]string, len(t.Values))
+		for i := range min(len(t.Values), len(t.Page.Rows)) {
+			p.cells[t.Page.Rows[i].ID] = t.Values[i]
 		}
 		p.measure(m, t.Page.Rows)
 	}
@@ -208,13 +212,17 @@ func (p *resultsPane) see(m *model) {
 	}
 }
 
-// named returns the columns of a role.
-func (p *resultsPane) named(role results.Role) []string {
+// columnsNow returns the columns of the newest table, which can be sorted and grouped by.
+func (p *resultsPane) columnsNow() []runview.TableColumn {
 	if p.table == nil {
 		return nil
 	}
-	var names []string
-	for _, c := range p.table.Columns {
+	return p.table.Columns
+}
+
+// named returns the columns of a role.
+func (p *resultsPane) named(role results.Role) (names []string) {
+	for _, c := range p.columnsNow() {
 		if c.Role == role {
 			names = append(names, c.Name)
 		}
@@ -234,10 +242,7 @@ func (m *model) ascending(reverse bool) string {
 // orders returns the columns that `s` cycles through.
 func (p *resultsPane) orders() []string {
 	names := []string{""}
-	if p.table == nil {
-		return names
-	}
-	for _, c := range p.table.Columns {
+	for _, c := range p.columnsNow() {
 		plain := strings.TrimPrefix(c.Name, "dcs.")
 		if c.Role != results.Fact || slices.Contains([]string{"state", "time", "elapsed_seconds", "cpu_seconds", "max_rss_bytes", "host"}, plain) {
 			names = append(names, c.Name)
@@ -279,21 +284,11 @@ func (p *resultsPane) state(m *model) string {
 	return strings.Join(parts, "  ")
 }
 
-// annotated draws the view with notes below.
-func (p *resultsPane) annotated(m *model, w, h int, draw func(h int) []string) []string {
-	notes := limit(p.notes(m, w), min(3, h/5))
-	out := draw(h - len(notes))
-	for len(out) < h-len(notes) {
-		out = append(out, "")
-	}
-	return append(out, notes...)
-}
-
 // notes returns the error of the table, how much of it has been read, the best result, and the
 // metrics that were not found.
 func (p *resultsPane) notes(m *model, w int) []string {
 	t := p.table
-	if t == nil {
+	if t == nil || p.showsRows() && !p.tabular {
 		return nil
 	}
 	var out []string
@@ -306,7 +301,7 @@ func (p *resultsPane) notes(m *model, w int) []string {
 	}
 	var parts []string
 	if p.read[0] < p.read[1] {
-		parts = append(parts, styleWarn.Render("read "+thousands(p.read[0])+" of "+thousands(p.read[1])))
+		parts = append(parts, styleWarn.Render("read "+jobs.Thousands(p.read[0])+" of "+jobs.Thousands(p.read[1])))
 	}
 	if t.Value != "" && !p.heat.on && p.best != "" {
 		which := ""
@@ -315,7 +310,7 @@ func (p *resultsPane) notes(m *model, w int) []string {
 		}
 		text := "best " + m.clean(p.best) + ":" + which + " " + m.cut(m.clean(t.Value), 30)
 		if t.Ties > 0 {
-			text += ", and " + thousands(t.Ties) + " more with the same"
+			text += ", and " + jobs.Thousands(t.Ties) + " more with the same"
 		}
 		if len(t.Course) > 1 {
 			text += "  " + m.spark(t.Course, 1, len(t.Course))
@@ -334,22 +329,22 @@ func (p *resultsPane) notes(m *model, w int) []string {
 // columns returns the columns for w cells, without the marks.
 func (p *resultsPane) columns(m *model, w int) []jobColumn {
 	s := &p.seen
-	all := []jobColumn{{head: "ID", sort: runview.SortID, w: s.idWidth(m), right: true, cell: idCell}}
+	all := []jobColumn{{head: "ID", name: "job", sort: runview.SortID, w: s.idWidth(m), right: true, cell: idCell}}
 	if p.tabular && p.best != "" {
 		all = append(all, jobColumn{head: "BEST", sort: runview.Sorts, w: 4, cell: p.bestCell})
 	}
-	name := jobColumn{head: "NAME", sort: runview.SortName, rank: 3, w: 12, more: 60, cell: nameCell}
+	name := jobColumn{head: "NAME", name: "name", sort: runview.SortName, rank: 3, w: 12, more: 60, cell: nameCell}
 	if len(s.params) > 0 {
 		name.rank = luxury + 3
 	}
-	all = append(all, jobColumn{head: "STATE", sort: runview.SortState, w: stateWidth, cell: stateCell})
+	all = append(all, jobColumn{head: "STATE", name: "state", sort: runview.SortState, w: stateWidth, cell: stateCell})
 	all = chosen(&p.choices, append(append(append(all, p.paramColumns(m)...), p.metricColumns(m)...),
-		jobColumn{head: "CAUSE", sort: runview.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
-		jobColumn{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, right: true, cell: elapsed},
-		jobColumn{head: "CPU", sort: runview.Sorts, rank: 4, w: timeWidth, right: true, cell: cpuCell},
-		jobColumn{head: "MEM", sort: runview.SortMemory, rank: 4, w: 5, right: true, cell: memoryCell},
-		jobColumn{head: "HOST", sort: runview.SortHost, rank: luxury, w: max(4, s.host), cell: hostCell},
-		jobColumn{head: "TRY", sort: runview.SortTry, rank: luxury + 2, w: max(3, s.try), cell: tryCell},
+		jobColumn{head: "CAUSE", name: "cause", sort: runview.Sorts, rank: 2, w: 9, more: 8, cell: endedCell},
+		jobColumn{head: "TIME", name: "time", sort: runview.SortTime, rank: 1, w: timeWidth, right: true, cell: elapsed},
+		jobColumn{head: "CPU", name: "cpu_seconds", sort: runview.Sorts, rank: 4, w: timeWidth, right: true, cell: cpuCell},
+		jobColumn{head: "MEM", name: "max_rss_bytes", sort: runview.SortMemory, rank: 4, w: 5, right: true, cell: memoryCell},
+		jobColumn{head: "HOST", name: "host", sort: runview.SortHost, rank: luxury, w: max(4, s.host), cell: hostCell},
+		jobColumn{head: "TRY", name: "try", sort: runview.SortTry, rank: luxury + 2, w: max(3, s.try), cell: tryCell},
 		name,
 	))
 	if !p.tabular {
@@ -378,11 +373,8 @@ func (p *resultsPane) paramColumns(m *model) []jobColumn {
 		}
 		return all
 	}
-	if p.table == nil { // the table is being computed
-		return nil
-	}
 	some := 0 // number of parameters with several values
-	for _, c := range p.table.Columns {
+	for _, c := range p.columnsNow() {
 		if c.Role != results.Param {
 			continue
 		}
@@ -411,8 +403,7 @@ func paramCell(name string) func(*model, *runview.Row, int) (string, *ink) {
 // endedCell describes how a job ended.
 func endedCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.Cause != "" {
-		style := phaseStyle(r.Phase)
-		return m.cellText(r.Cause, w), &style
+		return m.cellText(r.Cause, w), &phaseOf(r.Phase).style
 	}
 	if r.Phase == runview.Succeeded {
 		return "exit 0", nil
@@ -430,11 +421,7 @@ const maxRank = 4
 // measure widens the columns of parameters and metrics for their contents, and records which
 // parameters have several values. Both only grow.
 func (p *resultsPane) measure(m *model, rows []runview.Row) {
-	wider := func(key string, most int, texts ...string) {
-		for _, text := range texts {
-			p.widths[key] = max(p.widths[key], min(most, width(m.cellText(text, most))))
-		}
-	}
+	wider := func(key string, most int, text string) { p.widths[key] = max(p.widths[key], m.widest(most, text)) }
 	for _, c := range p.table.Columns {
 		if c.Vary {
 			p.varied[c.Name] = true
@@ -510,19 +497,10 @@ func (p *resultsPane) bestCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return "", nil
 }
 
-// factColumns maps the columns that the screen always has to their names in the table.
-var factColumns = map[string]string{"ID": "job", "STATE": "state", "TIME": "time", "CPU": "cpu_seconds", "MEM": "max_rss_bytes", "HOST": "host",
-	"TRY": "try", "NAME": "name", "CAUSE": "cause"}
-
 // markOrder marks the column that orders the rows.
 func (p *resultsPane) markOrder(m *model, all []jobColumn) {
 	for i := range all {
-		c := &all[i]
-		name := c.name
-		if name == "" {
-			name = factColumns[c.head]
-		}
-		if by := p.by; name != "" && (by == name || by == "" && name == "job") {
+		if c := &all[i]; c.name == cmp.Or(p.by, "job") {
 			c.orders(m.ascending(p.reverse))
 		}
 	}

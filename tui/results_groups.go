@@ -36,12 +36,9 @@ var seeds = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "ru
 // defaultGroup returns the initial columns to group by: the parameters that vary, except one that
 // only distinguishes repetitions. If there is no such parameter, it leaves out the last one.
 func (p *resultsPane) defaultGroup() []string {
-	if p.table == nil {
-		return nil
-	}
 	var by []string
 	repeats := -1
-	for _, c := range p.table.Columns {
+	for _, c := range p.columnsNow() {
 		if c.Vary {
 			if slices.Contains(seeds, strings.ToLower(c.Name)) {
 				repeats = len(by)
@@ -63,20 +60,14 @@ func (g *groupsView) common(t *runview.Table) []string {
 	if t == nil || t.Groups == nil {
 		return nil
 	}
-	keys := make([]string, len(t.Groups.Rows))
-	for i, row := range t.Groups.Rows {
-		keys[i] = strings.Join(row[:min(len(g.by), len(row))], "\x00")
-	}
-	return keys
+	return mapped(t.Groups.Rows, func(row []string) string { return strings.Join(row[:min(len(g.by), len(row))], "\x00") })
 }
 
 // take measures the columns once for all frames, and keeps the cursor on its group.
 func (g *groupsView) take(m *model, t *runview.Table) {
 	g.widths = make([]int, len(t.Groups.Columns))
-	for _, row := range t.Groups.Rows {
-		for i := range min(len(row), len(g.widths)) {
-			g.widths[i] = max(g.widths[i], min(16, width(m.cellText(row[i], 16))))
-		}
+	for i := range g.widths {
+		g.widths[i] = m.widest(16, mapped(t.Groups.Rows, func(row []string) string { return at(row, i) })...)
 	}
 	keys := g.common(t)
 	if g.held && g.find(keys) {
@@ -192,9 +183,7 @@ func (p *resultsPane) groupKeys() []binding {
 func (p *resultsPane) groupOrders() []string {
 	names := []string{""}
 	if p.table != nil && p.table.Groups != nil {
-		for _, c := range p.table.Groups.Columns {
-			names = append(names, c.Name)
-		}
+		names = append(names, columnNames(p.table.Groups.Columns)...)
 	}
 	return names
 }
@@ -273,7 +262,7 @@ func aboutGroups(g *runview.TableGroups, q *query.Query) bool {
 
 // resultCommands returns the commands of the table of results. Each shows the view.
 func resultCommands() []command {
-	names := func(m *model) []string { return m.result.columnNames() }
+	names := func(m *model) []string { return columnNames(m.result.columnsNow()) }
 	shown := func(do func(*resultsPane, *model, string) error) func(*model, string) (tea.Cmd, error) {
 		return func(m *model, arg string) (tea.Cmd, error) {
 			if err := do(m.result, m, arg); err != nil {
@@ -291,16 +280,8 @@ func resultCommands() []command {
 	}
 }
 
-// columnNames returns the columns that can be sorted and grouped by.
-func (p *resultsPane) columnNames() []string {
-	if p.table == nil {
-		return nil
-	}
-	var names []string
-	for _, c := range p.table.Columns {
-		names = append(names, c.Name)
-	}
-	return names
+func columnNames(columns []runview.TableColumn) []string {
+	return mapped(columns, func(c runview.TableColumn) string { return c.Name })
 }
 
 func (m *model) bestWords() []string {
@@ -337,7 +318,7 @@ func (p *resultsPane) commandResult(_ *model, arg string) error {
 
 func (p *resultsPane) commandGroup(_ *model, arg string) error {
 	g := &p.groups
-	words := strings.FieldsFunc(arg, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' })
+	words := wordsOf(arg)
 	least := 0
 	if n := len(words); n >= 2 && words[n-2] == "min" {
 		var err error
@@ -368,7 +349,7 @@ func (p *resultsPane) commandBest(_ *model, arg string) error {
 }
 
 func (p *resultsPane) commandPivot(_ *model, arg string) error {
-	words := strings.FieldsFunc(arg, func(r rune) bool { return r == ' ' || r == ',' || r == '\t' })
+	words := wordsOf(arg)
 	if n := len(words); n != 0 && n != 2 && n != 3 {
 		return errors.New("rows, columns, and a metric: C gamma acc")
 	}
@@ -384,7 +365,7 @@ func (p *resultsPane) commandPivot(_ *model, arg string) error {
 // known returns an error for a name that is not a column of the table. Before the table has
 // arrived, it returns nil.
 func (p *resultsPane) known(names ...string) error {
-	have := p.columnNames()
+	have := columnNames(p.columnsNow())
 	for _, n := range names {
 		if len(have) > 0 && !slices.Contains(have, n) && !slices.Contains(have, strings.Trim(n, "[]")) && n != "elapsed_seconds" {
 			return query.Unknown("column", n, have)

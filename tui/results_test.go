@@ -32,25 +32,19 @@ func TestGoldenResults(t *testing.T) {
 				}
 				return fmt.Sprintf("results-%s-%dx%d", what, size[0], size[1])
 			}
-			m := newResults(t, sweep(t), size[0], size[1], ascii)
+			m := newView(t, Options{Source: sweep(t), ASCII: ascii}, tabResults, size[0], size[1])
 			golden(t, m, name("rows"))
 			for _, line := range []string{"best acc:max", "sort acc desc"} {
-				if err := typed(t, m, line); err != nil {
-					t.Error(err)
-				}
+				execute(t, m, line)
 			}
-			do(t, m, "j", "j")
+			press(t, m, "j j")
 			golden(t, m, name("best"))
-			do(t, m, "m", "j")
+			press(t, m, "m j")
 			golden(t, m, name("groups"))
-			if err := typed(t, m, "pivot C gamma acc"); err != nil {
-				t.Error(err)
-			}
-			do(t, m, "j", "right")
+			execute(t, m, "pivot C gamma acc")
+			press(t, m, "j right")
 			golden(t, m, name("heat"))
-			if err := typed(t, m, "pivot C job acc"); err != nil {
-				t.Error(err)
-			}
+			execute(t, m, "pivot C job acc")
 			golden(t, m, name("shades"))
 		}
 	}
@@ -59,7 +53,7 @@ func TestGoldenResults(t *testing.T) {
 // TestResultsQuery checks which query each key and command sends to the source.
 func TestResultsQuery(t *testing.T) {
 	src := sweep(t)
-	m := newResults(t, src, 100, 30, false)
+	m := newView(t, Options{Source: src}, tabResults, 100, 30)
 	asked := func() *runview.TableQuery { a := m.ask(); return a.Table }
 	if a := asked(); a == nil || a.Filter != "state=done" || a.Rows == 0 || a.By != "" || m.ask().Jobs != nil {
 		t.Errorf("%+v", a)
@@ -72,9 +66,9 @@ func TestResultsQuery(t *testing.T) {
 		{"S", func(a *runview.TableQuery) bool { return a.By == "C" && a.Reverse }},
 		{":sort acc desc", func(a *runview.TableQuery) bool { return a.By == "acc" && a.Reverse }},
 		{":best acc:max", func(a *runview.TableQuery) bool { return a.Best == "acc:max" }},
-		{":result l=key:loss", func(a *runview.TableQuery) bool { return slices.Equal(a.Figures, []string{"l=key:loss"}) }},
-		{":result l=re:loss=(.)", func(a *runview.TableQuery) bool { return slices.Equal(a.Figures, []string{"l=re:loss=(.)"}) }},
-		{":result -l", func(a *runview.TableQuery) bool { return len(a.Figures) == 0 }},
+		{":result l=key:loss", func(a *runview.TableQuery) bool { return slices.Equal(a.Metrics, []string{"l=key:loss"}) }},
+		{":result l=re:loss=(.)", func(a *runview.TableQuery) bool { return slices.Equal(a.Metrics, []string{"l=re:loss=(.)"}) }},
+		{":result -l", func(a *runview.TableQuery) bool { return len(a.Metrics) == 0 }},
 		{":filter C=1 acc>0.5", func(a *runview.TableQuery) bool { return a.Filter == "state=done C=1 acc>0.5" }},
 		{"esc", func(a *runview.TableQuery) bool { return a.Filter == "state=done" }},
 		{"m", func(a *runview.TableQuery) bool { return slices.Equal(a.Group, []string{"C", "gamma"}) && a.By == "" }},
@@ -95,11 +89,9 @@ func TestResultsQuery(t *testing.T) {
 		{":best", func(a *runview.TableQuery) bool { return a.Best == "" }},
 	} {
 		if line, is := strings.CutPrefix(c.keys, ":"); is {
-			if err := typed(t, m, line); err != nil {
-				t.Errorf("%s: %v", c.keys, err)
-			}
+			execute(t, m, line)
 		} else {
-			do(t, m, c.keys)
+			press(t, m, c.keys)
 		}
 		if a := asked(); !c.want(a) {
 			t.Errorf("%s asks for %+v", c.keys, a)
@@ -119,101 +111,83 @@ func TestResultsQuery(t *testing.T) {
 // TestResultsHelp checks that the help lists everything that the table offers, that the footer
 // lists the keys that change what is shown, and that tab completes metrics in its filter.
 func TestResultsHelp(t *testing.T) {
-	m := newResults(t, sweep(t), 80, 24, false)
+	m := newView(t, Options{Source: sweep(t)}, tabResults, 80, 24)
 	var help strings.Builder
 	for _, r := range m.helpRows() {
 		help.WriteString(r.name + "  " + r.text + "\n")
 	}
 	for _, want := range []string{"m  groups", "h  a heat map", "→  4 more columns", "s  sort", "S  the other", "/  filter", "↵  details", "space  select", "a  select all",
 		"result NAME", "group [COLUMNS", "best [COLUMN:max]", "pivot [ROWS", "sort ", "acc>0.9"} {
-		if !strings.Contains(help.String(), want) {
-			t.Errorf("the help does not have %q:\n%s", want, help.String())
-		}
+		has(t, help.String(), want, "the help")
 	}
-	foot := func(words ...string) {
-		t.Helper()
-		if line := plainText(m.hintsRow()); !containsAll(line, words) {
-			t.Errorf("the footer is %q and lacks one of %q", line, words)
-		}
-	}
-	foot("m means", "h heat map", "→ columns", "/ filter", "? help")
-	do(t, m, "m")
-	foot("↵ its jobs", "m jobs", "h heat map", "→ columns", "/ filter")
-	do(t, m, "h")
-	foot("↵ its jobs", "h back", "m groups", "/ filter")
-	do(t, m, "m", "m")
+	shows(t, m, "m means", "h heat map", "→ columns", "/ filter", "? help")
+	press(t, m, "m", "↵ its jobs", "m jobs", "h heat map", "→ columns", "/ filter")
+	press(t, m, "h", "↵ its jobs", "h back", "m groups", "/ filter")
+	press(t, m, "m m")
 	if _, words := m.filterWords("C=1 ac"); !slices.Equal(words, []string{"acc>", "acc<"}) {
 		t.Errorf("tab completes ac with %q", words)
 	}
-}
-
-func containsAll(text string, words []string) bool {
-	for _, w := range words {
-		if !strings.Contains(text, w) {
-			return false
-		}
-	}
-	return true
 }
 
 // TestResultsJobsOfAGroup checks that enter opens the jobs of a group or of a cell of the heat map.
 // Keys for jobs have no meaning where no job is visible (rule 9).
 func TestResultsJobsOfAGroup(t *testing.T) {
 	src := sweep(t)
-	m := newResults(t, src, 100, 30, false)
-	do(t, m, "m", "j", "c", "r")
+	m := newView(t, Options{Source: src}, tabResults, 100, 30)
+	press(t, m, "m j c r")
 	same(t, src)
 	shows(t, m, "C", "acc_mean", "acc_sd")
-	do(t, m, "enter")
+	press(t, m, "enter")
 	if a := m.ask().Table; a.Filter != `state=done C="0.01" gamma="0.5"` || a.Group != nil {
 		t.Errorf("%+v", a)
 	}
-	if err := typed(t, m, "pivot C gamma acc"); err != nil {
-		t.Error(err)
-	}
-	do(t, m, "esc", "esc")
-	if err := typed(t, m, "pivot C gamma acc"); err != nil {
-		t.Error(err)
-	}
-	do(t, m, "G", "right", "right", "c")
+	execute(t, m, "pivot C gamma acc")
+	press(t, m, "esc esc")
+	execute(t, m, "pivot C gamma acc")
+	press(t, m, "G right right c")
 	same(t, src)
-	do(t, m, "enter")
+	press(t, m, "enter")
 	if a := m.ask().Table; a.Filter != `state=done C="10" gamma="1"` || a.Heat {
 		t.Errorf("%+v", a)
 	}
-	if err := typed(t, m, "filter acc>0.5"); err != nil {
-		t.Error(err)
-	}
-	do(t, m, "a")
-	if m.jobs.sel.n != 0 {
-		t.Error("jobs were selected by a figure, of which the list of jobs knows nothing")
-	}
+	execute(t, m, "filter acc>0.5")
+	press(t, m, "a")
+	equal(t, m.jobs.sel.n, 0, "jobs selected by a metric, of which the list of jobs knows nothing")
 	shows(t, m, "space selects a job")
+	equal(t, exactly(`a "b" \c`), `"a \"b\" \\c"`, "the value of a filter")
+}
+
+// changeTables makes a source change its tables of results.
+func changeTables(src *fakeSource, change func(*runview.Table)) {
+	whole := src.snapshot
+	src.snapshot = func(ask runview.Query) (*runview.Snapshot, error) {
+		p, err := whole(ask)
+		if p.Table != nil {
+			table := *p.Table
+			table.Page.Filter = ask.Table.Filter
+			change(&table)
+			p.Table = &table
+		}
+		return p, err
+	}
 }
 
 // TestFilterOfGroups checks that the filter line of groups shows the number of matching groups and
 // the errors of the filter (rule 5).
 func TestFilterOfGroups(t *testing.T) {
 	src := sweep(t)
-	whole := src.snapshot
 	wrong := ""
-	src.snapshot = func(ask runview.Query) (*runview.Snapshot, error) {
-		p, err := whole(ask)
-		if p.Table != nil && p.Table.Groups != nil {
-			copied := *p.Table
-			copied.Page = runview.Page{Filter: ask.Table.Filter, Matched: 7, Wrong: wrong}
-			p.Table = &copied
+	changeTables(src, func(t *runview.Table) {
+		if t.Groups != nil {
+			t.Page = runview.Page{Filter: t.Page.Filter, Matched: 7, Wrong: wrong}
 		}
-		return p, err
-	}
-	m := newResults(t, src, 80, 24, false)
+	})
+	m := newView(t, Options{Source: src}, tabResults, 80, 24)
 	typing := func(text string) {
 		typeText(t, m, text)
-		l := m.modal.(*input)
-		m.Update(filterDue{&m.result.list, l.text.String(), l})
-		refresh(t, m)
+		pause(t, m)
 	}
-	do(t, m, "m", "/")
+	press(t, m, "m /")
 	typing("acc_mean>0.5")
 	shows(t, m, "/acc_mean>0.5", " groups")
 	wrong = "there is no column \"acc_mean\""
@@ -221,17 +195,9 @@ func TestFilterOfGroups(t *testing.T) {
 	shows(t, m, "/acc_mean>0.51", wrong)
 	wrong = ""
 	// The filter of groups does not apply to their jobs.
-	do(t, m, "enter", "enter")
+	press(t, m, "enter enter")
 	if a := m.ask().Table; a.Filter != `state=done C="0.01" gamma="0.5"` { // the first group has less
 		t.Errorf("%+v", a)
-	}
-}
-
-// TestExactValues checks that a filter made from values matches only those values and replaces the
-// previous filter.
-func TestExactValues(t *testing.T) {
-	if got := exactly(`a "b" \c`); got != `"a \"b\" \\c"` {
-		t.Error(got)
 	}
 }
 
@@ -239,32 +205,23 @@ func TestExactValues(t *testing.T) {
 // the previous table until the new one is ready.
 func TestResultsBeingRead(t *testing.T) {
 	src := sweep(t)
-	whole := src.snapshot
-	pending := false
-	src.snapshot = func(ask runview.Query) (*runview.Snapshot, error) {
-		p, err := whole(ask)
-		if p.Table != nil {
-			copied := *p.Table
-			copied.Read, copied.Jobs = 12_000, 100_000
-			if pending {
-				copied = runview.Table{Page: runview.Page{Filter: ask.Table.Filter}}
-			}
-			p.Table = &copied
+	pending := true
+	changeTables(src, func(t *runview.Table) {
+		t.Read, t.Jobs = 12_000, 100_000
+		if pending {
+			*t = runview.Table{Page: runview.Page{Filter: t.Page.Filter}}
 		}
-		return p, err
-	}
-	pending = true
-	m := newResults(t, src, 100, 30, false)
+	})
+	m := newView(t, Options{Source: src}, tabResults, 100, 30)
 	for _, key := range []string{"m", "h", "esc", "right", "s"} { // the first table is not ready yet
-		do(t, m, key)
+		press(t, m, key)
 		checkSize(t, m, "a table that is being made, "+key)
 	}
 	pending = false
-	m = newResults(t, src, 100, 30, false)
+	m = newView(t, Options{Source: src}, tabResults, 100, 30)
 	shows(t, m, "read 12,000 of 100,000", "0.091")
 	pending = true
-	do(t, m, "s")
-	shows(t, m, "read 12,000 of 100,000", "0.091")
+	press(t, m, "s", "read 12,000 of 100,000", "0.091")
 }
 
 // TestHostileResults checks that hostile names, values, and metrics cannot break the screen (rule
@@ -278,7 +235,7 @@ func TestHostileResults(t *testing.T) {
 	src := gridSource(t, params, func(i int) string { return "x=" + strings.Repeat("世界\x1b[31m", 30+i) + "\n" }, `x=re:x=(.*)`)
 	for _, ascii := range []bool{false, true} {
 		for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
-			m := newResults(t, src, size[0], size[1], ascii)
+			m := newView(t, Options{Source: src, ASCII: ascii}, tabResults, size[0], size[1])
 			look := func(what string) {
 				harmless(t, m, what)
 				if s := plain(m); strings.ContainsAny(s, "\x1b\x07\r\u202e\u009b") || ascii && strings.ContainsFunc(s, func(r rune) bool { return r > '~' }) {
@@ -286,13 +243,13 @@ func TestHostileResults(t *testing.T) {
 				}
 			}
 			look("rows")
-			do(t, m, "m")
+			press(t, m, "m")
 			look("groups")
-			do(t, m, "enter")
+			press(t, m, "enter")
 			look("its jobs")
-			do(t, m, "esc", "esc", "h", "j", "right")
+			press(t, m, "esc esc h j right")
 			look("heat")
-			do(t, m, "enter")
+			press(t, m, "enter")
 			look("the jobs of a cell")
 		}
 	}
@@ -323,8 +280,8 @@ func BenchmarkResults(b *testing.B) {
 	m.open(tabResults)
 	p := m.result
 	p.groups.by = []string{"f0_mean"}
-	m.pic = sampleSnapshot(runview.Query{})
-	m.pic.Table = t
+	m.snap = sampleSnapshot(runview.Query{})
+	m.snap.Table = t
 	for _, heat := range []bool{false, true} {
 		b.Run(map[bool]string{false: "groups", true: "heat"}[heat], func(b *testing.B) {
 			p.groups.on, p.heat.on = true, heat
@@ -348,14 +305,14 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Figures = append(o.Figures, c)
+		o.Metrics = append(o.Metrics, c)
 	}
 	o.Outputs = func(c []*metrics.Metric) *metrics.Reader {
 		return metrics.NewReader(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}, c)
 	}
 	table := &jobs.Table{Cancels: map[jobs.ID]jobs.Cancel{}}
 	for i, p := range params {
-		s := &jobs.Spec{ID: jobs.ID(i + 1), Command: "train", Params: p, Options: jobs.NoOptions}
+		s := &jobs.Spec{ID: jobs.ID(i + 1), Command: "train", Labels: jobs.NewLabels("", p), Options: jobs.NoOptions}
 		at := jobs.AttemptID{Job: s.ID, N: 1}
 		out := &jobs.Outcome{Started: 1e18, Ended: 1e18 + jobs.Stamp(i+1)*jobs.Stamp(time.Second), CPU: time.Second, MaxRSSBytes: 9 << 20}
 		j := jobs.Job{Spec: s, Round: 1, Seq: int64(i + 1), State: jobs.Succeeded,
@@ -404,23 +361,21 @@ func sweep(t *testing.T) *fakeSource {
 	return gridSource(t, params, func(i int) string { return fmt.Sprintf("acc=0.%03d\nloss=%d\n", (i*377+91)%1000, i%5) }, "acc", "loss")
 }
 
-// newResults returns a screen with the results view.
-func newResults(t *testing.T, src *fakeSource, w, h int, ascii bool) *model {
-	t.Helper()
-	m := newModel(Options{Source: src, ASCII: ascii}, func() time.Time { return noon })
-	m.Update(tea.WindowSizeMsg{Width: w, Height: h})
-	m.open(tabResults)
-	refresh(t, m)
-	return m
-}
-
 // typed executes a command.
 func typed(t *testing.T, m *model, line string) error {
 	t.Helper()
 	cmd, err := m.command(line)
-	finish(t, m, cmd)
+	run(t, m, cmd)
 	refresh(t, m)
 	return err
+}
+
+// execute executes a command that must have no error.
+func execute(t *testing.T, m *model, line string) {
+	t.Helper()
+	if err := typed(t, m, line); err != nil {
+		t.Errorf("%s: %v", line, err)
+	}
 }
 
 // TestCommandsNeedAJobThatIsSeen checks that a command without an argument refers to no job while
@@ -428,12 +383,12 @@ func typed(t *testing.T, m *model, line string) error {
 func TestCommandsNeedAJobThatIsSeen(t *testing.T) {
 	for _, key := range []string{"m", "h"} {
 		src := sweep(t)
-		m := newResults(t, src, 120, 30, false)
-		do(t, m, key)
+		m := newView(t, Options{Source: src}, tabResults, 120, 30)
+		press(t, m, key)
 		if r, ok := m.job(); ok {
 			t.Errorf("%s: commands are about job %d", key, r.ID)
 		}
-		enter(t, m, "cancel")
+		typeLine(t, m, ":", "cancel")
 		same(t, src)
 	}
 }

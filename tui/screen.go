@@ -95,7 +95,7 @@ func show(ctx context.Context, m *model) (Left, error) {
 			}
 		}()
 	}
-	m.look = newLooker(ctx, o.Source)
+	m.snapshots = newSnapshotter(ctx, o.Source)
 	w := &watched{model: m, end: cancel}
 	program := tea.NewProgram(w, o.program(ctx)...)
 	ended := make(chan error, 1)
@@ -104,14 +104,14 @@ func show(ctx context.Context, m *model) (Left, error) {
 		ended <- err
 	}()
 	err, stuck := awaitEnd(ctx, ended)
-	m.look.end()
+	m.snapshots.end()
 	switch {
 	case stuck: // the terminal accepts no output any more; its goroutine still uses the model
 		return Left{Signal: caught()}, nil
 	case w.crash != nil:
-		return Left{Over: m.over(), Last: m.pic}, w.crash
+		return Left{Over: m.over(), Last: m.snap}, w.crash
 	}
-	left := Left{Over: m.over(), Last: m.pic}
+	left := Left{Over: m.over(), Last: m.snap}
 	switch {
 	case ctx.Err() != nil && err != nil: // a signal, or the caller has canceled ctx
 		left.Signal = caught()
@@ -137,12 +137,10 @@ func awaitEnd(ctx context.Context, ended <-chan error) (err error, stuck bool) {
 		return err, false
 	case <-ctx.Done():
 	}
-	t := time.NewTimer(patience)
-	defer t.Stop()
 	select {
 	case err = <-ended:
 		return err, false
-	case <-t.C:
+	case <-time.After(patience):
 		return nil, true
 	}
 }
@@ -170,16 +168,14 @@ func (k keyboard) Read(b []byte) (int, error) {
 func (o *Options) program(ctx context.Context) []tea.ProgramOption {
 	// Bubble Tea wakes up for each frame, even if it is unchanged: 30 frames per second would take
 	// a third of the cost of an idle screen. With 20, a key is answered 25 ms later on average.
-	opts := []tea.ProgramOption{
-		tea.WithContext(ctx), tea.WithInput(keyboard{o.In}), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(20),
-	}
+	const fps = 20
+	colors := colorprofile.ANSI // the 16 colors of the terminal's theme
 	if o.NoColor {
-		opts = append(opts, tea.WithColorProfile(colorprofile.ASCII))
-	} else {
-		// The 16 colors of the terminal's theme.
-		opts = append(opts, tea.WithColorProfile(colorprofile.ANSI))
+		colors = colorprofile.ASCII
 	}
-	return opts
+	return []tea.ProgramOption{
+		tea.WithContext(ctx), tea.WithInput(keyboard{o.In}), tea.WithOutput(o.Out), tea.WithoutSignalHandler(), tea.WithFPS(fps), tea.WithColorProfile(colors),
+	}
 }
 
 // suspend stops the program until its shell continues it.
@@ -188,17 +184,8 @@ func (m *model) suspend() tea.Cmd {
 		m.complain("nothing could continue it: no shell with job control has started this screen (q leaves it, the run continues)")
 		return nil
 	}
-	if m.opt.Suspended != nil {
-		m.opt.Suspended(true)
-	}
+	m.opt.Suspended(true)
 	return tea.Suspend
-}
-
-// resumed is called when the program continues.
-func (m *model) resumed() {
-	if m.opt.Suspended != nil {
-		m.opt.Suspended(false)
-	}
 }
 
 // shell reports whether a shell would notice that the program stops, that is, whether an ancestor

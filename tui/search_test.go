@@ -13,11 +13,8 @@ import (
 // search types a search and waits for its result.
 func (s *outScreen) search(text string) {
 	s.t.Helper()
-	s.press("/")
-	for _, r := range text {
-		s.press(string(r))
-	}
-	s.press("enter")
+	typeLine(s.t, s.model, "/", text)
+	s.wait(0)
 }
 
 // found returns the visible line that contains a text.
@@ -47,23 +44,15 @@ func TestSearch(t *testing.T) {
 			t.Fatalf("found %q (%s)", got, s.p.title(s.model))
 		}
 		s.press("n")
-		if got := s.found("error"); got != "the first error" {
-			t.Errorf("n found %q (%s)", got, s.p.title(s.model))
-		}
+		equal(t, s.found("error"), "the first error", "the line after n")
 		s.press("n")
-		if title := s.p.title(s.model); !strings.Contains(title, `nothing above has "error"`) {
-			t.Errorf("above the first: %s", title)
-		}
+		s.titled(`nothing above has "error"`)
 		s.press("N")
-		if got := s.found("error"); got != "an Error here" {
-			t.Errorf("N found %q", got)
-		}
+		equal(t, s.found("error"), "an Error here", "the line after N")
 		s.press("G")
 		s.search("Error")
 		s.press("n")
-		if title := s.p.title(s.model); !strings.Contains(title, "nothing above") {
-			t.Errorf("a capital stands for itself: %s", title)
-		}
+		s.titled("nothing above")
 		s.press("g")
 		s.search("error") // at the start of the file it searches downward
 		if got := s.found("error"); got == "" {
@@ -115,9 +104,7 @@ func TestSearchCanBeEnded(t *testing.T) {
 		s.p.busy = false
 		s.p.searched(s.model, msg.ask, msg.piece)
 	}
-	if title := s.p.title(s.model); !strings.Contains(title, "searching 0% of 1G") {
-		t.Errorf("title %q", title)
-	}
+	s.titled("searching 0% of 1G")
 	press(t, s.model, "esc")
 	if s.p.search != nil || s.extra == nil {
 		t.Error("esc does not end the search, or closes the pane as well")
@@ -147,9 +134,7 @@ func TestLeapingEndsTheSearch(t *testing.T) {
 		if key == "G" {
 			got = s.last()
 		}
-		if got != want {
-			t.Errorf("%s shows %q, want %q", key, got, want)
-		}
+		equal(t, got, want, "%s", key)
 	}
 }
 
@@ -164,7 +149,7 @@ func TestMatchesAreMarked(t *testing.T) {
 		find, in string
 		at       int
 	}{{"a", "bA", 1}, {"A", "ba", -1}, {"é", "É é", 3}, {"x", "", -1}} {
-		if i, _ := matcher(c.find)(c.in); i != c.at {
+		if i, _ := matcher(c.find, strings.Index)(c.in); i != c.at {
 			t.Errorf("%q in %q: %d", c.find, c.in, i)
 		}
 	}
@@ -186,42 +171,23 @@ func TestAViewsKeyAgainGivesItTheWholeWidth(t *testing.T) {
 				return 0
 			}
 			press(t, m, key)
-			if m.tab != v { // it is a pane beside another view
-				press(t, m, key)
-				if got := widthOf(); got != s[0] || m.focus() != m.panes[v] {
-					t.Errorf("%v: %s: %d cells", s, tabNames[v], got)
-				}
-				press(t, m, key)
-				if got := widthOf(); got == s[0] || m.focus() != m.panes[v] {
-					t.Errorf("%v: %s has the whole width still", s, tabNames[v])
-				}
-				continue
-			}
-			if v == tabJobs { // it has the focus from the start
-				if got := widthOf(); got != s[0] {
-					t.Errorf("%v: %s: %d cells", s, tabNames[v], got)
-				}
+			if v == tabJobs { // it had the focus from the start
+				equal(t, widthOf(), s[0], "%v: %s: cells", s, tabNames[v])
 				press(t, m, key)
 			}
 			before := widthOf()
-			press(t, m, key)
-			if got := widthOf(); got != s[0] || before == got {
-				t.Errorf("%v: %s: %d cells, before %d", s, tabNames[v], got, before)
+			if before == s[0] {
+				t.Errorf("%v: %s has the whole width already", s, tabNames[v])
 			}
-			press(t, m, key)
-			if got := widthOf(); got != before || m.focus() != m.panes[v] {
-				t.Errorf("%v: %s: %d cells, before %d", s, tabNames[v], got, before)
-			}
-			press(t, m, key, "esc")
-			if got := widthOf(); got != before {
-				t.Errorf("%v: %s: %d cells after esc, before %d", s, tabNames[v], got, before)
+			for _, step := range []struct {
+				keys string
+				want int
+			}{{key, s[0]}, {key, before}, {key + " esc", before}} {
+				press(t, m, step.keys)
+				equal(t, widthOf(), step.want, "%v: %s: cells after %s", s, tabNames[v], step.keys)
+				equal(t, m.focus(), m.panes[v], "%v: %s: the focus after %s", s, tabNames[v], step.keys)
 			}
 		}
-	}
-	m := newScreen(t, sample(), 80, 24)
-	press(t, m, "?")
-	if strings.Contains(plain(m), "whole width") {
-		t.Error("the help of a narrow screen promises what it cannot do")
 	}
 }
 
@@ -231,34 +197,22 @@ func TestNamesAreShownWhole(t *testing.T) {
 	// 48 cells with its number.
 	name := "calibrate-detector-module-" + strings.Repeat("north-", 3) + "b"
 	command := "python3 calibrate.py " + strings.Repeat("--verbose ", 900) + "--last"
-	src := &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
-		p := sampleSnapshot(runview.Query{})
-		if w := ask.Jobs; w != nil {
-			p.Jobs = &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: 20, Cursor: -1}
-			for i := range 20 {
-				r := sampleRow(1)
-				r.Phase, r.Progress, r.Said, r.Cause = runview.Queued, -1, "", ""
-				r.ID, r.Title = jobs.One(1)[0].First, fmt.Sprintf("%02d-%s", i, name)
-				p.Jobs.Rows = append(p.Jobs.Rows, r)
+	src := change(func(p *runview.Snapshot) {
+		if p.Jobs != nil {
+			for i := range p.Jobs.Rows {
+				r := &p.Jobs.Rows[i]
+				r.Title, r.Phase, r.Progress, r.Cause = fmt.Sprintf("%02d-%s", i, name), runview.Queued, -1, ""
 			}
 		}
-		if ask.Focus != 0 {
-			r := sampleRow(1)
-			r.ID, r.Title = ask.Focus, name
-			p.Detail = &runview.Detail{Row: r, Spec: &jobs.Spec{Command: command, Options: jobs.NoOptions}}
+		if p.Detail != nil {
+			p.Detail.Row.Title, p.Detail.Spec = name, &jobs.Spec{Command: command, Options: jobs.NoOptions}
 		}
-		return p, nil
-	}}
+	})
 	m := newScreen(t, src, 120, 30)
-	if text := plain(m); strings.Contains(text, "PROGRESS") {
-		t.Errorf("a column without content takes the room of names:\n%s", text)
-	}
-	press(t, m, "1")
-	shows(t, m, "07-"+name)
+	hides(t, m, "PROGRESS") // a column without content takes no room of names
+	press(t, m, "1", "07-"+name)
 	m = newScreen(t, src, 160, 48)
 	shows(t, m, "07-"+name)
-	press(t, m, "enter", "z")
-	shows(t, m, name)
-	press(t, m, "G")
-	shows(t, m, "--last")
+	press(t, m, "enter z", name)
+	press(t, m, "G", "--last")
 }

@@ -44,13 +44,12 @@ func (i ink) Render(s string) string {
 
 // glyphs are the characters of the screen, in UTF-8 or in ASCII.
 type glyphs struct {
-	phase                                [runview.Phases]string
+	ascii                                bool
 	live, gone, question, warn, cut      string
 	bar                                  []string // empty, then eighths of a cell up to full
 	badBar, othersBar                    string   // a cell of failed jobs, and of others' load
 	plusMinus                            string
-	host                                 map[string]string // by state
-	spark                                []string          // lowest to highest
+	spark                                []string // lowest to highest
 	line, heavy, vertical, heavyVert     string
 	corners, heavyCorners                [4]string // top left, top right, bottom left, bottom right
 	cursor, picked, down, up, dot, enter string
@@ -58,53 +57,65 @@ type glyphs struct {
 }
 
 var utf8Glyphs = glyphs{
-	phase: [runview.Phases]string{
-		runview.Ending: "◍", runview.Running: "●", runview.Away: "◌", runview.Handed: "◐", runview.Retry: "↻", runview.Failed: "✗", runview.TimedOut: "⧖",
-		runview.Queued: "○", runview.Waits: "◇", runview.Succeeded: "✓", runview.Canceled: "–", runview.Skipped: "»",
-	},
 	live: "●", gone: "○", question: "?", warn: "⚠", cut: "…",
 	bar: []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}, badBar: "▒", othersBar: "░",
-	plusMinus: "±", host: hostMarks("●", "?", "✗", "◌", "↻", "↓", "–"),
-	spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
-	line:  "─", heavy: "━", vertical: "│", heavyVert: "┃",
+	plusMinus: "±", spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
+	line: "─", heavy: "━", vertical: "│", heavyVert: "┃",
 	corners: [4]string{"┌", "┐", "└", "┘"}, heavyCorners: [4]string{"┏", "┓", "┗", "┛"},
 	cursor: ">", picked: "*", down: "▼", up: "▲", dot: "·", enter: "↵", left: "←", right: "→",
 }
 
 var asciiGlyphs = glyphs{
-	phase: [runview.Phases]string{
-		runview.Ending: "!", runview.Running: "@", runview.Away: "?", runview.Handed: "h", runview.Retry: "r", runview.Failed: "x", runview.TimedOut: "t",
-		runview.Queued: "o", runview.Waits: "w", runview.Succeeded: "+", runview.Canceled: "-", runview.Skipped: "s",
-	},
-	live: "*", gone: "o", question: "?", warn: "!", cut: "~",
+	ascii: true,
+	live:  "*", gone: "o", question: "?", warn: "!", cut: "~",
 	bar: []string{".", "#"}, badBar: "x", othersBar: "o",
-	plusMinus: "+-", host: hostMarks("@", "?", "x", "c", "r", "d", "-"),
-	spark: []string{"_", ".", "-", "=", "#"},
-	line:  "-", heavy: "=", vertical: "|", heavyVert: "#",
+	plusMinus: "+-", spark: []string{"_", ".", "-", "=", "#"},
+	line: "-", heavy: "=", vertical: "|", heavyVert: "#",
 	corners: [4]string{"+", "+", "+", "+"}, heavyCorners: [4]string{"#", "#", "#", "#"},
 	cursor: ">", picked: "*", down: "v", up: "^", dot: ".", enter: "enter", left: "<-", right: "->",
 }
 
-// phaseStyle returns the color of a phase, in addition to its glyph and word.
-func phaseStyle(p runview.Phase) ink {
-	switch p {
-	case runview.Running, runview.Handed:
-		return styleBusy
-	case runview.Retry, runview.Away, runview.Ending, runview.Waits:
-		return styleWarn
-	case runview.Failed, runview.TimedOut:
-		return styleBad
-	case runview.Succeeded:
-		return styleGood
+// pick returns the form of a sign that the screen can show.
+func (g *glyphs) pick(utf8, ascii string) string {
+	if g.ascii {
+		return ascii
 	}
-	return styleFaint
+	return utf8
 }
 
-// hostMarks maps the states of a host to glyphs.
-func hostMarks(up, suspect, lost, connecting, waits, draining, disabled string) map[string]string {
-	return map[string]string{hostUp: up, hostSuspect: suspect, hostLost: lost, hostConnecting: connecting, hostCreating: connecting, hostStarting: connecting,
-		hostBackingOff: waits, hostDraining: draining, hostTerminating: draining, hostDisabled: disabled}
+// phaseInfo is what the screen shows of a phase of a job. The color repeats its sign and its word.
+type phaseInfo struct {
+	utf8, ascii string
+	style       ink
+	stands      string // the state of a job, after its name
+	help        string
 }
+
+var phases = [runview.Phases]phaseInfo{
+	runview.Ending:    {"◍", "!", styleWarn, "is being canceled already", "runs, and is being canceled"},
+	runview.Running:   {"●", "@", styleBusy, "runs", "runs"},
+	runview.Away:      {"◌", "?", styleWarn, "runs on a host that cannot be reached now", "runs on a host that cannot be reached now"},
+	runview.Handed:    {"◐", "h", styleBusy, "has been handed to a host", "sent to its host, which starts it when a slot is free there"},
+	runview.Retry:     {"↻", "r", styleWarn, "waits for its next try", "failed or lost, waits for its next try"},
+	runview.Failed:    {"✗", "x", styleBad, "has failed", "failed, and has no try left"},
+	runview.TimedOut:  {"⧖", "t", styleBad, "has timed out", "ended because it ran longer than it may"},
+	runview.Queued:    {"○", "o", styleFaint, "is queued", "waits for a slot"},
+	runview.Waits:     {"◇", "w", styleWarn, "waits for other jobs", "waits for other jobs"},
+	runview.Succeeded: {"✓", "+", styleGood, "has succeeded", "succeeded"},
+	runview.Canceled:  {"–", "-", styleFaint, "is canceled", "canceled by a person"},
+	runview.Skipped:   {"»", "s", styleFaint, "was skipped", "skipped: as hard as one that timed out, or what it waits for failed"},
+}
+
+// phaseOf returns the description of a phase, which a later version of the dispatcher may have added.
+func phaseOf(p runview.Phase) *phaseInfo {
+	if p < runview.Phases {
+		return &phases[p]
+	}
+	return &phaseInfo{"·", ".", styleFaint, "is in a state that this screen does not know", ""}
+}
+
+// sign returns the sign of a phase.
+func (m *model) sign(p runview.Phase) string { return m.g.pick(phaseOf(p).utf8, phaseOf(p).ascii) }
 
 // bar draws a fraction between 0 and 1 in w cells: full cells, a partial one, and empty ones.
 func (m *model) bar(share float64, w int) string {

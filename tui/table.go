@@ -78,7 +78,7 @@ func (t *table[K]) click(keys []K, row int) {
 // is short.
 type column[R any] struct {
 	head  string
-	name  string       // name in the table of results; "": the same as the heading
+	name  string       // name in the table of results; "": it is not in that table
 	sort  runview.Sort // order by this column; Sorts: none
 	arrow string       // arrow of the column that orders the rows
 	rank  int          // 0: always shown
@@ -249,7 +249,7 @@ func (c *column[R]) aligned(m *model, text string) string {
 // block graphics are not: a full bar would look empty, and an empty one full.
 type cursorLine struct {
 	here bool // this is the row under the cursor
-	b    strings.Builder
+	strings.Builder
 }
 
 // text adds a text; with a nil style, it has the terminal's own style.
@@ -257,11 +257,11 @@ func (l *cursorLine) text(s string, style *ink) {
 	switch {
 	case s == "":
 	case l.here:
-		l.b.WriteString(styleHere.Render(plainText(s)))
+		l.WriteString(styleHere.Render(plainText(s)))
 	case style == nil:
-		l.b.WriteString(s)
+		l.WriteString(s)
 	default:
-		l.b.WriteString(style.Render(s))
+		l.WriteString(style.Render(s))
 	}
 }
 
@@ -285,11 +285,9 @@ func (l *cursorLine) drawn(s string, style *ink, rest string) {
 	if style != nil {
 		s, rest = style.Render(s), style.Render(rest)
 	}
-	l.b.WriteString(s)
+	l.WriteString(s)
 	l.text(rest, nil)
 }
-
-func (l *cursorLine) String() string { return l.b.String() }
 
 // underCursor returns a line of text, with the cursor if here is set.
 func (m *model) underCursor(text string, here, focused bool, w int) string {

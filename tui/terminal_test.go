@@ -1,11 +1,9 @@
 package tui
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -14,7 +12,6 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
-	"golang.org/x/sys/unix"
 
 	"dcs-tui/internal/ptytest"
 	"dcs-tui/internal/ttyguard"
@@ -40,7 +37,7 @@ func onTerminal(how string) int {
 	good := src.snapshot
 	looks := 0
 	src.snapshot = func(ask runview.Query) (*runview.Snapshot, error) {
-		pic, err := good(ask)
+		snap, err := good(ask)
 		if looks++; looks > 1 {
 			switch how {
 			case "panic in a command":
@@ -50,8 +47,8 @@ func onTerminal(how string) int {
 				select {}
 			}
 		}
-		pic.Version = uint64(looks)
-		return pic, err
+		snap.Version = uint64(looks)
+		return snap, err
 	}
 	done, err := ttyguard.Start(os.Stdin, os.Stdout)
 	if err != nil {
@@ -98,73 +95,20 @@ func TestPanicsAreCaught(t *testing.T) {
 	}
 }
 
-// dying is a program on a terminal, with its output so far and the earlier terminal settings.
-type dying struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	person *os.File
-	before unix.Termios
-	shown  bytes.Buffer
-	ended  bool
-}
-
-func startDying(t *testing.T, how string, shell bool) *dying {
+// startScreen starts this binary, as onTerminal, on a terminal. With a shell, the terminal has a
+// shell with job control, as a user's has, which finds the binary as $TEST_EXE.
+func startScreen(t *testing.T, how string, shell bool) *ptytest.Program {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &dying{t: t}
-	var program *os.File
-	d.person, program = ptytest.Open(t)
-	ptytest.Size(t, d.person, 80, 24)
-	d.before = d.state()
-	d.cmd = exec.Command(exe)
-	if shell { // with job control, as in a user's terminal
-		d.cmd = exec.Command("bash", "--norc", "--noprofile", "-i")
+	cmd := exec.Command(exe)
+	if shell {
+		cmd = exec.Command("bash", "--norc", "--noprofile", "-i")
 	}
-	d.cmd.Env = append(os.Environ(), "TUI_DIES="+how, "TERM=xterm", "TEST_EXE="+exe, "PS1=prompt:")
-	ptytest.Attach(d.cmd, program)
-	if err := d.cmd.Start(); err != nil {
-		t.Skip("cannot start it: ", err)
-	}
-	t.Cleanup(func() {
-		if d.cmd.ProcessState == nil {
-			syscall.Kill(-d.cmd.Process.Pid, syscall.SIGKILL)
-			d.cmd.Wait()
-		}
-	})
-	program.Close()
-	return d
-}
-
-// until reads output until it contains a text, and discards the output before it.
-func (d *dying) until(text string) string {
-	d.t.Helper()
-	d.person.SetReadDeadline(time.Now().Add(2 * time.Minute))
-	b := make([]byte, 16384)
-	for {
-		if i := bytes.Index(d.shown.Bytes(), []byte(text)); i >= 0 && text != "" {
-			return string(d.shown.Next(i + len(text)))
-		}
-		n, err := d.person.Read(b)
-		d.shown.Write(b[:n])
-		if errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) {
-			d.ended = true
-			if text == "" {
-				d.cmd.Wait()
-				return d.shown.String()
-			}
-		}
-		if err != nil {
-			d.t.Fatalf("it does not show %q (%v): %q", text, err, d.shown.String())
-		}
-	}
-}
-
-func (d *dying) state() unix.Termios {
-	d.t.Helper()
-	return ptytest.State(d.t, d.person)
+	cmd.Env = append(os.Environ(), "TUI_DIES="+how, "TERM=xterm", "TEST_EXE="+exe, "PS1=prompt:")
+	return ptytest.Start(t, cmd)
 }
 
 const (
@@ -191,35 +135,25 @@ func TestTheTerminalIsRestored(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
-			d := startDying(t, c.how, false)
-			d.until(entered)
+			d := startScreen(t, c.how, false)
+			d.Until(entered)
 			if c.signal != 0 {
-				d.until("sweep") // a snapshot is visible
-				syscall.Kill(d.cmd.Process.Pid, c.signal)
+				d.Until("sweep") // a snapshot is visible
+				syscall.Kill(d.Process.Pid, c.signal)
 			}
-			shown := d.until("")
-			_, after, found := strings.Cut(shown, gone)
-			for { // read the output after the last one
-				if _, more, again := strings.Cut(after, gone); again {
-					after = more
-					continue
-				}
-				break
-			}
-			if !found || !strings.Contains(after, c.says) {
+			shown := d.End()
+			last := strings.LastIndex(shown, gone)
+			after := shown[last+1:] // on the normal screen
+			if last < 0 || !strings.Contains(after, c.says) {
 				t.Errorf("shown at last: %q", shown[max(0, len(shown)-1500):])
 			}
 			if strings.Contains(after, "\x1b]") {
 				t.Errorf("text of the panic has escape sequences: %q", after)
 			}
 			for _, mode := range []string{"\x1b[?25h", "\x1b[?2004l"} {
-				if !strings.Contains(shown, mode) {
-					t.Errorf("%q is not taken back", mode)
-				}
+				has(t, shown, mode, "a mode is taken back")
 			}
-			if now := d.state(); now != d.before {
-				t.Errorf("the terminal was %+v and is %+v", d.before, now)
-			}
+			equal(t, ptytest.State(t, d.Person), d.Before, "the terminal")
 		})
 	}
 }
@@ -230,29 +164,25 @@ func TestSuspendAndContinue(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash here")
 	}
-	d := startDying(t, "suspended", true)
-	d.until("prompt:")
-	fmt.Fprint(d.person, "stty -g | tr -d '\\n'; echo ' <1'; \"$TEST_EXE\"\r")
-	before := lastWord(d.until(" <1\r\n"))
-	d.until(entered)
-	d.until("sweep")
-	raw := d.state()
-	fmt.Fprint(d.person, "\x1a")
-	d.until(gone)
-	d.until("prompt:")
-	fmt.Fprint(d.person, "stty -g | tr -d '\\n'; echo ' <2'; fg\r")
-	if s := lastWord(d.until(" <2\r\n")); s != before {
-		t.Errorf("suspended, stty -g is %q, was %q", s, before)
-	}
-	d.until(entered)
-	d.until("sweep")
-	if now := d.state(); now != raw {
-		t.Errorf("after fg the terminal is %+v, was %+v", now, raw)
-	}
-	fmt.Fprint(d.person, "\x1a")
-	d.until("prompt:")
-	fmt.Fprint(d.person, "kill -9 %1; wait; stty -g | tr -d '\\n'; echo ' <3'\r")
-	shown := d.until(" <3\r\n")
+	d := startScreen(t, "suspended", true)
+	d.Until("prompt:")
+	fmt.Fprint(d.Person, "stty -g | tr -d '\\n'; echo ' <1'; \"$TEST_EXE\"\r")
+	before := lastWord(d.Until(" <1\r\n"))
+	d.Until(entered)
+	d.Until("sweep")
+	raw := ptytest.State(t, d.Person)
+	fmt.Fprint(d.Person, "\x1a")
+	d.Until(gone)
+	d.Until("prompt:")
+	fmt.Fprint(d.Person, "stty -g | tr -d '\\n'; echo ' <2'; fg\r")
+	equal(t, lastWord(d.Until(" <2\r\n")), before, "suspended, stty -g")
+	d.Until(entered)
+	d.Until("sweep")
+	equal(t, ptytest.State(t, d.Person), raw, "after fg the terminal")
+	fmt.Fprint(d.Person, "\x1a")
+	d.Until("prompt:")
+	fmt.Fprint(d.Person, "kill -9 %1; wait; stty -g | tr -d '\\n'; echo ' <3'\r")
+	shown := d.Until(" <3\r\n")
 	if !strings.Contains(shown, before) || strings.Contains(shown, "\x18") {
 		t.Errorf("killed asleep, stty -g was %q; shown %q", before, shown)
 	}
@@ -266,22 +196,22 @@ func lastWord(s string) string {
 // TestSuspendWithoutAShell checks that ctrl+z shows a message and does not stop the program if no
 // shell would notice.
 func TestSuspendWithoutAShell(t *testing.T) {
-	d := startDying(t, "no shell", false)
-	d.until("sweep")
-	fmt.Fprint(d.person, "\x1a")
-	d.until("no shell with job control")
-	syscall.Kill(d.cmd.Process.Pid, syscall.SIGTERM)
-	d.until("signal terminated")
-	d.until("")
+	d := startScreen(t, "no shell", false)
+	d.Until("sweep")
+	fmt.Fprint(d.Person, "\x1a")
+	d.Until("no shell with job control")
+	syscall.Kill(d.Process.Pid, syscall.SIGTERM)
+	d.Until("signal terminated")
+	d.End()
 }
 
 // TestTheTerminalGoesAway checks that the screen ends if the terminal goes away without a signal.
 func TestTheTerminalGoesAway(t *testing.T) {
-	d := startDying(t, "hung up", false)
-	d.until("sweep")
-	d.person.Close()
+	d := startScreen(t, "hung up", false)
+	d.Until("sweep")
+	d.Person.Close()
 	ended := make(chan error, 1)
-	go func() { ended <- d.cmd.Wait() }()
+	go func() { ended <- d.Wait() }()
 	select {
 	case <-ended:
 	case <-time.After(2 * time.Minute):
@@ -314,35 +244,19 @@ func canceled() context.Context {
 	return ctx
 }
 
-// TestEverySizeHasExactlyItsRowsAndCells checks that no size breaks the layout, whatever is open.
-func TestEverySizeHasExactlyItsRowsAndCells(t *testing.T) {
-	for _, size := range [][2]int{{10, 3}, {39, 9}, {40, 10}, {59, 14}, {60, 15}, {80, 24}, {119, 35}, {120, 36}, {160, 48}, {300, 100}} {
-		m := newScreen(t, sample(), size[0], size[1])
-		for v := range tabs {
-			m.open(v)
-			refresh(t, m)
-			checkSize(t, m, fmt.Sprintf("%dx%d, %s", size[0], size[1], tabNames[v]))
-		}
-	}
-}
-
 // TestChooserKeys checks that the keys of lists also work in the list of runs, which scrolls.
 func TestChooserKeys(t *testing.T) {
 	c := &chooser{m: newScreen(t, sample(), 80, 24), rows: strings.Split(strings.Repeat("run ", 40), " ")[:40], keys: []string{"enter"}}
 	c.Update(tea.WindowSizeMsg{Width: 80, Height: 13})
 	for _, step := range []struct {
-		key     rune
+		key     string
 		at, top int
-	}{{'j', 1, 0}, {'k', 0, 0}, {'k', 0, 0}, {'G', 39, 30}, {'j', 39, 30}, {tea.KeyPgUp, 29, 29}, {'g', 0, 0}, {tea.KeyPgDown, 10, 1}, {tea.KeyUp, 9, 1}} {
-		key := tea.KeyPressMsg{Code: step.key}
-		if step.key < 128 {
-			key.Text = string(step.key)
-		}
-		if c.Update(key); c.at != step.at || c.top != step.top {
-			t.Errorf("%s: at %d from %d, want %d from %d", key, c.at, c.top, step.at, step.top)
+	}{{"j", 1, 0}, {"k", 0, 0}, {"k", 0, 0}, {"G", 39, 30}, {"j", 39, 30}, {"pgup", 29, 29}, {"g", 0, 0}, {"pgdown", 10, 1}, {"up", 9, 1}} {
+		if c.Update(keyMsg(step.key)); c.at != step.at || c.top != step.top {
+			t.Errorf("%s: at %d from %d, want %d from %d", step.key, c.at, c.top, step.at, step.top)
 		}
 	}
-	if c.Update(tea.KeyPressMsg{Code: tea.KeyEnter}); c.key != "enter" || !c.over {
+	if c.Update(keyMsg("enter")); c.key != "enter" || !c.over {
 		t.Errorf("enter chooses %q", c.key)
 	}
 }

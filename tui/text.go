@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,13 +14,9 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// clean makes a text from a job, a host, or a user safe to show (rule 10).
-func (m *model) clean(s string) string {
-	if len(s) > maxShown { // no line of the screen is that long
-		s = s[:maxShown]
-	}
-	return m.cleanWhole(s)
-}
+// clean makes a text from a job, a host, or a user safe to show (rule 10). No line of the screen is
+// longer than maxShown.
+func (m *model) clean(s string) string { return m.cleanWhole(clip(s, maxShown)) }
 
 // cleanWhole is clean for a text of any length.
 func (m *model) cleanWhole(s string) string {
@@ -99,9 +96,20 @@ func (m *model) wrap(s string, w int) []string {
 	return strings.Split(ansi.WrapWc(s, max(1, w), ""), "\n")
 }
 
+// hanging returns lines with a head to the left of the first one, and blanks to the left of the
+// others.
+func hanging(head string, lines []string) []string {
+	out := make([]string, len(lines))
+	for i, l := range lines {
+		out[i] = head + l
+		head = strings.Repeat(" ", width(head))
+	}
+	return out
+}
+
 // wrong returns the lines of an error that replaces a result.
 func (m *model) wrong(text string, w int) []string {
-	lines := m.wrap(m.g.phase[runview.Failed]+" "+m.clean(text), w-2)
+	lines := m.wrap(m.sign(runview.Failed)+" "+m.clean(text), w-2)
 	for i, l := range lines {
 		lines[i] = " " + styleBad.Render(l)
 	}
@@ -111,26 +119,27 @@ func (m *model) wrong(text string, w int) []string {
 // cellText makes a text from outside safe for a cell of w cells. It processes only what can be
 // visible, because a name may have megabytes.
 func (m *model) cellText(s string, w int) string {
-	if most := 16*w + 16; len(s) > most { // maximum length of a letter with its accents in bytes
-		s = s[:most]
+	return m.clean(clip(s, 16*w+16)) // maximum length of a letter with its accents in bytes
+}
+
+// widest returns the width of the widest text in cells, but not more than most.
+func (m *model) widest(most int, texts ...string) (w int) {
+	for _, text := range texts {
+		w = max(w, min(most, width(m.cellText(text, most))))
 	}
-	return m.clean(s)
+	return w
 }
 
 // plainText removes the styles from a text.
 func plainText(s string) string { return ansi.Strip(s) }
 
-// thousands formats 84512 as 84,512.
-func thousands(n int) string {
-	s := strconv.Itoa(n)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
+// mapped returns f of each element of a list.
+func mapped[T, R any](list []T, f func(T) R) []R {
+	out := make([]R, len(list))
+	for i, x := range list {
+		out[i] = f(x)
 	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
+	return out
 }
 
 // when returns a text, or "".
@@ -141,11 +150,16 @@ func when(is bool, text string) string {
 	return ""
 }
 
+// filled returns the texts that are not empty.
+func filled(texts ...string) []string {
+	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
+}
+
 // short formats a number in at most five cells: 9,999, 99999, 123k, 12M.
 func short(n int) string {
 	switch {
 	case n < 10_000:
-		return thousands(n)
+		return jobs.Thousands(n)
 	case n < 100_000:
 		return strconv.Itoa(n)
 	case n < 10_000_000:
@@ -247,7 +261,7 @@ func pace(perSecond float64) string {
 		if v < 9.95 {
 			return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
 		}
-		return thousands(int(v + 0.5))
+		return jobs.Thousands(int(v + 0.5))
 	}
 	switch {
 	case perSecond <= 0 || math.IsNaN(perSecond) || math.IsInf(perSecond, 0):
@@ -277,16 +291,16 @@ func plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return thousands(n) + " " + thing + "s"
+	return jobs.Thousands(n) + " " + thing + "s"
 }
 
 // waitingWord describes what an empty pane waits for. It returns none if the pane has nothing to
 // show.
 func (m *model) waitingWord(none string) string {
 	switch {
-	case m.pic == nil && m.lookErr != nil:
-		return " no answer from the dispatcher: " + m.clean(m.lookErr.Error())
-	case m.pic == nil:
+	case m.snap == nil && m.snapshotErr != nil:
+		return " no answer from the dispatcher: " + m.clean(m.snapshotErr.Error())
+	case m.snap == nil:
 		return " waiting for the dispatcher"
 	}
 	return " " + none

@@ -3,6 +3,7 @@ package tui
 import (
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
 
@@ -28,58 +29,41 @@ func (v *viewer) draw(m *model, w, h int) []string {
 	return limit(v.lines[v.top:], h)
 }
 
-// key scrolls. Any key that does not scroll closes the text.
-func (v *viewer) key(m *model, k tea.KeyPressMsg) tea.Cmd {
-	cmd, is := m.pressIn(moving(v.rows, v.scroll), k.String())
+// textModal shows a text until a key is pressed that does not scroll it: in place of the footer or,
+// if whole is set, over the whole screen.
+type textModal struct {
+	viewer
+	whole bool
+}
+
+// openNote shows a text in place of the footer.
+func (m *model) openNote(title, text string) {
+	m.modal = &textModal{viewer: viewer{title: title, text: func(m *model, w int) []string { return m.wrap(m.clean(text), w-4) }}}
+}
+
+func (p *textModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	cmd, is := m.pressIn(moving(p.rows, p.scroll), k.String())
 	if !is {
 		m.modal = nil
 	}
 	return cmd
 }
 
-// wholeText shows a text over the whole screen.
-type wholeText struct{ viewer }
-
-func (p *wholeText) ask(_ *model, ask *runview.Query) {
-	if p.events != nil {
-		ask.Events = p.events
+func (p *textModal) draw(m *model, w, h int) []string {
+	indent, hint, scrolls := "  ", "  any key closes this", "  j k: more of it, any other key closes this"
+	if p.whole {
+		indent, hint = " ", " esc closes"
 	}
-}
-
-// draw returns nothing, because screen draws the text.
-func (p *wholeText) draw(*model, int, int) []string { return nil }
-
-func (p *wholeText) screen(m *model, w, h int) []string {
-	out := []string{m.rule(p.title, w, true)}
-	for _, l := range p.viewer.draw(m, w, h-2) {
-		out = append(out, " "+l)
-	}
-	for len(out) < h-1 {
-		out = append(out, "")
-	}
-	foot := " esc closes"
-	if len(p.lines) > p.h {
-		foot += "; j k PgDn PgUp g G move; rows " + thousands(p.top+1) + " to " + thousands(min(len(p.lines), p.top+p.h)) + " of " + thousands(len(p.lines))
-	}
-	return append(out, styleFaint.Render(foot))
-}
-
-// note shows a text in place of the footer.
-type note struct{ viewer }
-
-// openNote shows a text until a key is pressed.
-func (m *model) openNote(title, text string) {
-	m.modal = &note{viewer{title: title, text: func(m *model, w int) []string { return m.wrap(m.clean(text), w-4) }}}
-}
-
-func (p *note) draw(m *model, w, h int) []string {
 	out := []string{m.rule(p.title, w, true)}
 	for _, l := range p.viewer.draw(m, w, max(1, h-2)) {
-		out = append(out, "  "+l)
+		out = append(out, indent+l)
 	}
-	hint := "  any key closes this"
+	if p.whole {
+		out = append(out, make([]string, max(0, h-1-len(out)))...)
+		scrolls = hint + "; j k PgDn PgUp g G move; rows " + jobs.Thousands(p.top+1) + " to " + jobs.Thousands(min(len(p.lines), p.top+p.h)) + " of " + jobs.Thousands(len(p.lines))
+	}
 	if len(p.lines) > p.h {
-		hint = "  j k: more of it, any other key closes this"
+		hint = scrolls
 	}
 	return append(out, styleFaint.Render(hint))
 }

@@ -225,13 +225,7 @@ func (r *Loop) Commit(now sched.Time) Out {
 		if !ok {
 			break
 		}
-		var err error
-		if len(batch) > 0 {
-			err = r.journal.Append(batch)
-		}
-		if err == nil {
-			err = r.journal.Sync()
-		}
+		err := Write(r.journal, batch)
 		o := r.Flushed(now, err)
 		if o.FencedBy > 0 {
 			return o
@@ -244,6 +238,16 @@ func (r *Loop) Commit(now sched.Time) Out {
 	all.Commands = append(all.Commands, r.Idle(now).Commands...)
 	all.Durable = !r.fenced && r.failure == nil
 	return all
+}
+
+// Write makes a batch durable.
+func Write(j Journal, batch []jobs.Record) error {
+	if len(batch) > 0 {
+		if err := j.Append(batch); err != nil {
+			return err
+		}
+	}
+	return j.Sync()
 }
 
 // Next returns when Flush, Idle, or a Tick is due even if nothing happens.

@@ -64,13 +64,40 @@ func (d *desk) commit() string { return words(d.r.Commit(d.now()).Commands) }
 
 // ready connects the host and submits jobs, without a commit.
 func (d *desk) ready(n int) {
-	d.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}},
-		sched.HostBeat{Host: "a", Beat: &hosts.Beat{MemFree: -1, DiskFree: -1}})
+	d.step(sched.Tick{}, sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}},
+		sched.HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
 	var specs []*jobs.Spec
 	for i := range n {
 		specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions})
 	}
 	d.step(sched.Submit{Specs: specs, Last: true})
+}
+
+// write starts a batch, which must be due.
+func (d *desk) write() []jobs.Record {
+	d.t.Helper()
+	batch, ok := d.r.Flush(d.now())
+	if !ok || len(batch) == 0 {
+		d.t.Fatal("nothing to write")
+	}
+	return batch
+}
+
+// written ends a batch and returns the released commands.
+func (d *desk) written() string { return words(d.r.Flushed(d.now(), nil).Commands) }
+
+func want[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %#v, want %#v", what, got, want)
+	}
+}
+
+func contains(t *testing.T, what, got, part string) {
+	t.Helper()
+	if !strings.Contains(got, part) {
+		t.Errorf("%s: %q does not contain %q", what, got, part)
+	}
 }
 
 func words(commands []sched.Command) string {
@@ -100,11 +127,8 @@ func (p *paper) has(k jobs.Kind) bool {
 // it.
 func TestOneSyncATurn(t *testing.T) {
 	d := newDesk(t)
-	d.step(sched.Tick{})
 	d.ready(1)
-	if got := d.commit(); got != "Connect, SetLimit, Launch 1.1" {
-		t.Errorf("commands: %s", got)
-	}
+	want(t, "commands", d.commit(), "Connect, SetLimit, Launch 1.1")
 	if d.paper.syncs != 1 || !d.paper.has(jobs.KindLaunching) {
 		t.Errorf("%d syncs, durable %v", d.paper.syncs, d.paper.durable)
 	}
@@ -114,15 +138,10 @@ func TestOneSyncATurn(t *testing.T) {
 // next turn.
 func TestOrdersAreForgotten(t *testing.T) {
 	d := newDesk(t)
-	d.step(sched.Tick{})
 	d.ready(1)
-	if _, ok := d.r.Flush(d.now()); !ok {
-		t.Fatal("nothing to write")
-	}
+	d.write()
 	last := d.r.Flushed(d.now(), nil).Commands
-	if !strings.Contains(words(last), "Launch") {
-		t.Fatalf("commands: %s", words(last))
-	}
+	contains(t, "commands", words(last), "Launch")
 	d.step(sched.Tick{})
 	d.r.Idle(d.now())
 	for _, o := range last {
@@ -137,7 +156,6 @@ func TestOrdersAreForgotten(t *testing.T) {
 // written again, the job is launched with the next attempt number.
 func TestNoLaunchWithoutItsRecord(t *testing.T) {
 	d := newDesk(t)
-	d.step(sched.Tick{})
 	d.paper.err = errors.New("no space left on device")
 	d.ready(1)
 	if got := d.commit(); strings.Contains(got, "Launch") || !strings.Contains(got, "Connect") {
@@ -148,17 +166,13 @@ func TestNoLaunchWithoutItsRecord(t *testing.T) {
 	if got := d.commit(); got != "" || len(d.told) != 1 {
 		t.Errorf("too early: commands %q, told %q", got, d.told)
 	}
-	if at, ok := d.r.Next(); !ok || at != RetryEvery {
-		t.Errorf("next at %v", at)
-	}
+	at, _ := d.r.Next()
+	want(t, "next", at, RetryEvery)
 	d.paper.err = nil
 	d.at = RetryEvery
-	if got := d.commit(); !strings.Contains(got, "Launch 1.2") || len(d.told) != 2 {
-		t.Errorf("healed: commands %q, told %q", got, d.told)
-	}
-	if d.r.Problem(d.now()) != nil {
-		t.Error("still a problem")
-	}
+	contains(t, "healed", d.commit(), "Launch 1.2")
+	want(t, "messages", len(d.told), 2)
+	want(t, "problem", d.r.Problem(d.now()), nil)
 }
 
 // TestOrdersFollowTheirRecords checks that a batch under way holds back the commands that were
@@ -168,10 +182,7 @@ func TestOrdersFollowTheirRecords(t *testing.T) {
 	d.step(sched.Tick{})
 	d.r.Idle(d.now())
 	d.ready(1)
-	batch, ok := d.r.Flush(d.now())
-	if !ok || len(batch) == 0 {
-		t.Fatal("nothing to write")
-	}
+	d.write()
 	d.step(sched.Cancel{Jobs: []jobs.ID{1}})
 	if out := d.r.Idle(d.now()); len(out.Commands) > 0 || out.Durable {
 		t.Errorf("released during the write: %s", words(out.Commands))
@@ -179,15 +190,9 @@ func TestOrdersFollowTheirRecords(t *testing.T) {
 	if _, again := d.r.Flush(d.now()); again {
 		t.Error("two batches at once")
 	}
-	if got := words(d.r.Flushed(d.now(), nil).Commands); got != "SetLimit, Launch 1.1" {
-		t.Errorf("the first batch: %s", got)
-	}
-	if _, ok = d.r.Flush(d.now()); !ok {
-		t.Fatal("the cancel has no record")
-	}
-	if got := words(d.r.Flushed(d.now(), nil).Commands); got != "Kill" {
-		t.Errorf("the second batch: %s", got)
-	}
+	want(t, "the first batch", d.written(), "SetLimit, Launch 1.1")
+	d.write() // the cancel
+	want(t, "the second batch", d.written(), "Kill")
 }
 
 // TestAJournalThatHangs checks that a journal that does not answer for 5 s is treated like one that
@@ -197,9 +202,7 @@ func TestAJournalThatHangs(t *testing.T) {
 	d.step(sched.Tick{})
 	d.r.Idle(d.now())
 	d.ready(1)
-	if _, ok := d.r.Flush(d.now()); !ok {
-		t.Fatal("nothing to write")
-	}
+	d.write()
 	if at, ok := d.r.Next(); !ok || at > HungAfter {
 		t.Errorf("next at %v", at)
 	}
@@ -211,19 +214,15 @@ func TestAJournalThatHangs(t *testing.T) {
 	if d.r.Problem(d.now()) == nil || len(d.told) != 1 {
 		t.Errorf("told: %q", d.told)
 	}
-	if got := words(d.r.Flushed(d.now(), nil).Commands); got != "" {
-		t.Errorf("the launch was withdrawn, and yet: %s", got)
-	}
+	want(t, "after the launch was withdrawn", d.written(), "")
 	d.at += time.Second
-	if got := d.commit(); !strings.Contains(got, "Launch 1.2") || len(d.told) != 2 {
-		t.Errorf("afterwards: %s, told %q", got, d.told)
-	}
+	contains(t, "afterwards", d.commit(), "Launch 1.2")
+	want(t, "messages", len(d.told), 2)
 }
 
 // TestFence checks that a fenced dispatcher writes and sends nothing more (X1).
 func TestFence(t *testing.T) {
 	d := newDesk(t)
-	d.step(sched.Tick{})
 	d.ready(1)
 	d.r.Fence()
 	d.step(sched.Tick{})
@@ -245,7 +244,6 @@ func (taken) FencedBy() int { return 3 }
 // dispatcher after the write, because that dispatcher may not have read the batch (X1, promise 1).
 func TestFencedByTheJournal(t *testing.T) {
 	d := newDesk(t)
-	d.step(sched.Tick{})
 	d.ready(1)
 	d.paper.err = taken{}
 	out := d.r.Commit(d.now())
@@ -254,16 +252,13 @@ func TestFencedByTheJournal(t *testing.T) {
 	}
 	d.paper.err = nil
 	d.step(sched.Tick{})
-	if got := d.commit(); got != "" {
-		t.Errorf("afterwards: %s", got)
-	}
+	want(t, "afterwards", d.commit(), "")
 }
 
 // TestEndIsTakenBack checks that the end of a run is written only if nothing follows it. A requeue
 // revokes it (promise 1).
 func TestEndIsTakenBack(t *testing.T) {
 	d := newDesk(t)
-	d.step(sched.Tick{})
 	d.ready(1)
 	d.commit()
 	id := jobs.AttemptID{Job: 1, N: 1}
@@ -305,7 +300,6 @@ func TestSeeBeforeTheNextRound(t *testing.T) {
 // even if the journal fails as well.
 func TestOneTroubleOneLine(t *testing.T) {
 	d := newDesk(t)
-	d.step(sched.Tick{})
 	d.ready(1)
 	d.r.Obstruct(d.now(), errors.New("it is gone"))
 	d.paper.err = errors.New("no such file or directory")
@@ -313,14 +307,11 @@ func TestOneTroubleOneLine(t *testing.T) {
 	d.at += RetryEvery
 	d.r.Obstruct(d.now(), nil)
 	d.commit()
-	if len(d.told) != 1 {
-		t.Errorf("told %q", d.told)
-	}
+	want(t, "messages", len(d.told), 1)
 	d.paper.err = nil
 	d.at += RetryEvery
-	if got := d.commit(); len(d.told) != 2 || !strings.Contains(got, "Launch") {
-		t.Errorf("told %q, commands %s", d.told, got)
-	}
+	contains(t, "healed", d.commit(), "Launch")
+	want(t, "messages", len(d.told), 2)
 }
 
 // TestAStopNeedsNoJournal checks that a journal that cannot be written does not delay a stop by a
@@ -350,7 +341,6 @@ func TestAStopNeedsNoJournal(t *testing.T) {
 func TestRecordsGather(t *testing.T) {
 	d := newDesk(t)
 	d.at = time.Second
-	d.step(sched.Tick{})
 	d.ready(3)
 	flush := func(want int, when string) {
 		t.Helper()
@@ -363,11 +353,8 @@ func TestRecordsGather(t *testing.T) {
 		}
 	}
 	note := func() { d.r.Note(jobs.Record{Kind: jobs.KindEvent, Reason: "hello"}) }
-	batch, ok := d.r.Flush(d.now())
-	if !ok {
-		t.Fatalf("the first batch: got %v, %v; want records", batch, ok)
-	}
-	d.r.Flushed(d.now(), nil)
+	d.write()
+	d.written()
 
 	began := d.at
 	d.at += GatherTime / 2

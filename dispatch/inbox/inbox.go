@@ -131,10 +131,7 @@ func (b *Inbox) TakeWaiting() {
 // Wake polls the run directory now and returns when the answer to the request of this name is
 // durable.
 func (b *Inbox) Wake(ctx context.Context, name string) error {
-	select {
-	case b.wake <- struct{}{}:
-	default: // a signal is pending already
-	}
+	dispatch.Signal(b.wake)
 	return b.await(ctx, name)
 }
 
@@ -223,7 +220,7 @@ func isClosed(c <-chan struct{}) bool {
 // Ask does not block. The jobs that it names must be jobs of the run.
 func (b *Inbox) Ask(source string, q *rundir.Request) {
 	b.prepare(q)
-	b.ask(source, events[q.Do](q, q.Jobs.Last())...)
+	b.ask(source, eventsOf(q, q.Jobs.Last())...)
 }
 
 func (b *Inbox) ask(source string, do ...sched.Event) {
@@ -312,7 +309,7 @@ func (b *Inbox) give(name string, q *rundir.Request) (given bool) {
 		given = b.submit(name, q)
 	} else if n, err := b.total(); err == nil {
 		b.prepare(q)
-		b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: events[q.Do](q, n), Spare: sched.Spare(q.Spare), Epoch: q.Epoch,
+		b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: eventsOf(q, n), Spare: sched.Spare(q.Spare), Epoch: q.Epoch,
 			Refused: b.inventoryRefuses(q)})
 		if b.endsInput(q) {
 			b.EndInput() // after the request, because it may end the run
@@ -390,55 +387,45 @@ func (b *Inbox) problem(err error) {
 	}
 }
 
-// events maps each kind of request to the events of the core that carry it out. A new
-// kind needs an entry here and one in the table of package rundir. total is the number of
-// jobs of the run.
-var events = map[string]func(q *rundir.Request, total jobs.ID) []sched.Event{
-	rundir.DoCancel: func(q *rundir.Request, total jobs.ID) []sched.Event {
-		return []sched.Event{sched.Cancel{Jobs: q.Jobs.IDs(total), All: q.All, Why: reason(q, "canceled by a person")}}
-	},
-	rundir.DoRequeue: func(q *rundir.Request, total jobs.ID) []sched.Event {
-		return []sched.Event{sched.Requeue{Jobs: q.Jobs.IDs(total)}}
-	},
-	rundir.DoPriority: func(q *rundir.Request, total jobs.ID) []sched.Event {
-		return []sched.Event{sched.SetPriority{Jobs: q.Jobs.IDs(total), Priority: q.Priority}}
-	},
-	rundir.DoEdit: func(q *rundir.Request, total jobs.ID) []sched.Event {
-		return []sched.Event{sched.Edit{Jobs: q.Jobs.IDs(total), Change: *q.Edit}}
-	},
-	rundir.DoSubmit: func(*rundir.Request, jobs.ID) []sched.Event { return nil }, // see submit
-	rundir.DoPause:  func(*rundir.Request, jobs.ID) []sched.Event { return []sched.Event{sched.Pause{On: true}} },
-	rundir.DoContinue: func(q *rundir.Request, _ jobs.ID) []sched.Event {
-		return []sched.Event{sched.EndDrain{Why: reason(q, byPerson)}, sched.Pause{}}
-	},
-	rundir.DoDrainHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
-		return []sched.Event{sched.DrainHost{Host: q.Host, On: true}}
-	},
-	rundir.DoStopHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
-		return []sched.Event{sched.DrainHost{Host: q.Host, On: true, Now: true}}
-	},
-	rundir.DoUseHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
-		return []sched.Event{sched.DrainHost{Host: q.Host}}
-	},
-	rundir.DoSlots: func(q *rundir.Request, _ jobs.ID) []sched.Event {
-		return []sched.Event{sched.SetSlots{Host: q.Host, Slots: q.Number}}
-	},
-	rundir.DoAddHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
-		return []sched.Event{sched.ChangeInventory{Host: q.Host, Change: jobs.HostAdded, Options: q.Options}}
-	},
-	rundir.DoRemoveHost: func(q *rundir.Request, _ jobs.ID) []sched.Event {
-		return []sched.Event{sched.ChangeInventory{Host: q.Host, Change: jobs.HostRemoved}}
-	},
-	// See inventoryRefuses.
-	rundir.DoReloadHosts: func(*rundir.Request, jobs.ID) []sched.Event { return nil },
-	// See prepare.
-	rundir.DoEndInput: func(*rundir.Request, jobs.ID) []sched.Event { return nil },
-	rundir.DoDrain: func(q *rundir.Request, _ jobs.ID) []sched.Event {
-		return []sched.Event{sched.Drain{Why: reason(q, byPerson)}}
-	},
-	rundir.DoStop: func(q *rundir.Request, _ jobs.ID) []sched.Event {
-		return []sched.Event{sched.Stop{Why: reason(q, byPerson)}}
-	},
+// eventsOf returns the events of the core that carry out a request, or nil for a kind of request that
+// this package carries out itself: see submit, inventoryRefuses, and endsInput. A new kind needs an
+// entry here and one in the table of package rundir. total is the number of jobs of the run.
+func eventsOf(q *rundir.Request, total jobs.ID) []sched.Event {
+	ids := func() []jobs.ID { return q.Jobs.IDs(total) }
+	var ev sched.Event
+	switch why := reason(q, byPerson); q.Do {
+	case rundir.DoCancel:
+		ev = sched.Cancel{Jobs: ids(), All: q.All, Why: reason(q, "canceled by a person")}
+	case rundir.DoRequeue:
+		ev = sched.Requeue{Jobs: ids()}
+	case rundir.DoPriority:
+		ev = sched.SetPriority{Jobs: ids(), Priority: q.Priority}
+	case rundir.DoEdit:
+		ev = sched.Edit{Jobs: ids(), Change: *q.Edit}
+	case rundir.DoPause:
+		ev = sched.Pause{On: true}
+	case rundir.DoContinue:
+		return []sched.Event{sched.EndDrain{Why: why}, sched.Pause{}}
+	case rundir.DoDrainHost:
+		ev = sched.DrainHost{Host: q.Host, On: true}
+	case rundir.DoStopHost:
+		ev = sched.DrainHost{Host: q.Host, On: true, Now: true}
+	case rundir.DoUseHost:
+		ev = sched.DrainHost{Host: q.Host}
+	case rundir.DoSlots:
+		ev = sched.SetSlots{Host: q.Host, Slots: q.Number}
+	case rundir.DoAddHost:
+		ev = sched.ChangeInventory{Host: q.Host, Change: jobs.HostAdded, Options: q.Options}
+	case rundir.DoRemoveHost:
+		ev = sched.ChangeInventory{Host: q.Host, Change: jobs.HostRemoved}
+	case rundir.DoDrain:
+		ev = sched.Drain{Why: why}
+	case rundir.DoStop:
+		ev = sched.Stop{Why: why}
+	default:
+		return nil
+	}
+	return []sched.Event{ev}
 }
 
 const byPerson = "asked for by a person"

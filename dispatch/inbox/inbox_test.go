@@ -24,6 +24,14 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // nobody is a connector to hosts that never answer.
 type nobody struct{}
 
@@ -32,52 +40,13 @@ func (nobody) Connect(ctx context.Context, _ *hosts.Host, _ *hosts.Open) (hosts.
 	return nil, ctx.Err()
 }
 
-// paper is a journal in memory. While full, nothing becomes durable.
-type paper struct {
-	mu      sync.Mutex
-	full    bool
-	pending []jobs.Record // owned by the writer
-	durable []jobs.Record
-}
-
-func (p *paper) setFull(is bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.full = is
-}
-
-func (p *paper) records() []jobs.Record {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.durable)
-}
-
-func (p *paper) Append(rs []jobs.Record) error {
-	p.pending = append(p.pending, slices.Clone(rs)...)
-	return nil
-}
-
-func (p *paper) Sync() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.full {
-		return errors.New("no space left on device")
-	}
-	p.durable = append(p.durable, p.pending...)
-	p.pending = nil
-	return nil
-}
-
-func (p *paper) Fenced() (int, error) { return 0, nil }
-func (p *paper) Beat() error          { return nil }
-
 // stage is an inbox with a dispatcher of a run with three queued jobs and one host, which never
 // answers.
 type stage struct {
 	*Inbox
 	t     *testing.T
 	run   *rundir.Run
-	paper *paper
+	paper *jobstest.Journal
 	mu    sync.Mutex
 	said  []string
 	calls []string // calls of the functions in Options
@@ -95,19 +64,15 @@ func newStage(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := run.MakeRequestsDir(); err != nil {
-		t.Fatal(err)
-	}
-	s := &stage{t: t, run: run, paper: new(paper)}
+	must(t, run.MakeRequestsDir())
+	s := &stage{t: t, run: run, paper: new(jobstest.Journal)}
 	table := &jobs.Table{Requests: map[string]bool{oldName: true}, Epoch: 2}
 	d, err := dispatch.Start(dispatch.Config{RunUID: run.UID(), RunDir: run.Dir, Hosts: []*hosts.Host{{Name: "a", Link: "ssh"}},
 		Connector: nobody{}, Journal: s.paper, Table: table, StoreSpecs: run.AppendSpecs, Open: hosts.Open{Epoch: 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Submit(jobstest.Specs(3), false); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Submit(jobstest.Specs(3), false))
 	s.Inbox = New(Options{Run: run, Dispatcher: d, Say: func(text func() string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -120,7 +85,7 @@ func newStage(t *testing.T) *stage {
 
 // end closes the dispatcher. It must be called inside the bubble of the test.
 func (s *stage) end() {
-	s.paper.setFull(false)
+	s.paper.Fail(nil)
 	s.Dispatcher.Close()
 }
 
@@ -141,7 +106,7 @@ func (s *stage) wait(d time.Duration) {
 // answer returns the journal's answer to a request, or "".
 func (s *stage) answer(name string) string {
 	synctest.Wait()
-	for _, r := range s.paper.records() {
+	for _, r := range s.paper.Durable() {
 		if r.Kind == jobs.KindRequest && r.Request == name {
 			return fmt.Sprintf("%d done, %d left %s", r.Count, r.N, r.Reason)
 		}
@@ -179,14 +144,14 @@ func (s *stage) files() string {
 // TestEveryKindHasEvents checks that the kinds of requests with events of the core are the known
 // ones.
 func TestEveryKindHasEvents(t *testing.T) {
-	for do := range events {
-		if text := (&rundir.Request{Do: do}).Text(); text == do && do != rundir.DoPause {
+	for _, do := range []string{rundir.DoCancel, rundir.DoRequeue, rundir.DoEdit, rundir.DoPriority, rundir.DoPause, rundir.DoContinue,
+		rundir.DoDrainHost, rundir.DoStopHost, rundir.DoUseHost, rundir.DoSlots, rundir.DoAddHost, rundir.DoRemoveHost,
+		rundir.DoDrain, rundir.DoStop} {
+		q := &rundir.Request{Do: do, Edit: new(jobs.Change)}
+		if q.Text() == do && do != rundir.DoPause {
 			t.Errorf("%q is not in the table of kinds", do)
 		}
-	}
-	for _, do := range []string{rundir.DoCancel, rundir.DoRequeue, rundir.DoEdit, rundir.DoPriority, rundir.DoSubmit, rundir.DoPause, rundir.DoContinue,
-		rundir.DoDrainHost, rundir.DoStopHost, rundir.DoUseHost, rundir.DoSlots, rundir.DoDrain, rundir.DoStop} {
-		if events[do] == nil {
+		if len(eventsOf(q, 1)) == 0 {
 			t.Errorf("%q has no events", do)
 		}
 	}
@@ -201,11 +166,9 @@ func TestFiles(t *testing.T) {
 		defer s.end()
 		over := make(chan struct{})
 		defer close(over)
-		s.paper.setFull(true)
+		s.paper.Fail(errors.New("no space left on device"))
 		put := func(name, text string) {
-			if err := os.WriteFile(s.run.Path(rundir.RequestsDir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(s.run.Path(rundir.RequestsDir, name), []byte(text), 0o600))
 		}
 		// Already answered, but its removal was lost.
 		put(oldName+".json", `{"v":1,"do":"cancel","all":true}`)
@@ -219,7 +182,7 @@ func TestFiles(t *testing.T) {
 		if got, want := s.files(), name1+".json "+name2+".json.refused "+name3+".json notes.refused"; got != want {
 			t.Errorf("files while nothing is durable: %s, want %s", got, want)
 		}
-		s.paper.setFull(false)
+		s.paper.Fail(nil)
 		s.wait(10 * time.Second)
 		if got, want := s.files(), name2+".json.refused notes.refused"; got != want {
 			t.Errorf("files: %s, want %s", got, want)
@@ -246,7 +209,7 @@ func TestRequestOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		defer s.end()
-		s.paper.setFull(true)
+		s.paper.Fail(errors.New("no space left on device"))
 		answer := make(chan error, 2)
 		for range 2 {
 			go func() { answer <- s.request(name1, &rundir.Request{Do: rundir.DoPause}) }()
@@ -255,7 +218,7 @@ func TestRequestOnAFullDisk(t *testing.T) {
 		if snap := s.Dispatcher.Snapshot(); !snap.Paused || len(answer) > 0 {
 			t.Errorf("paused: %v, %d answers", snap.Paused, len(answer))
 		}
-		s.paper.setFull(false)
+		s.paper.Fail(nil)
 		s.wait(time.Minute)
 		if err := errors.Join(<-answer, <-answer); err != nil || s.answer(name1) != "1 done, 0 left " {
 			t.Errorf("%v, %q", err, s.answer(name1))
@@ -264,9 +227,7 @@ func TestRequestOnAFullDisk(t *testing.T) {
 			t.Errorf("what an earlier dispatcher answered: %v", err)
 		}
 		// The same request may also arrive as a file.
-		if err := s.run.FileRequestAs(name1, &rundir.Request{Do: rundir.DoPause}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.run.FileRequestAs(name1, &rundir.Request{Do: rundir.DoPause}))
 		s.TakeWaiting()
 		if got := s.files(); got != "" {
 			t.Errorf("files: %s", got)
@@ -309,9 +270,7 @@ func TestEarlyRequestThroughTheSocket(t *testing.T) {
 		if got := s.answer(name1); got != "" {
 			t.Errorf("job 4 is not waited for: %s", got)
 		}
-		if err := s.Dispatcher.Submit(jobstest.Specs(1), false); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.Dispatcher.Submit(jobstest.Specs(1), false))
 		if err := <-answer; err != nil || s.answer(name1) != "2 done, 0 left " {
 			t.Errorf("%v, %s", err, s.answer(name1))
 		}
@@ -340,12 +299,8 @@ func TestSubmitOnce(t *testing.T) {
 		s := newStage(t)
 		defer s.end()
 		q := &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(jobstest.Specs(2))}
-		if err := s.request(name1, q); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.run.FileRequestAs(name1, q); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.request(name1, q))
+		must(t, s.run.FileRequestAs(name1, q))
 		s.TakeWaiting()
 		if n := s.Dispatcher.Snapshot().Total; n != 5 || s.answer(name1) != "2 done, 0 left " || s.files() != "" {
 			t.Errorf("%d jobs, %q, files %q", n, s.answer(name1), s.files())
@@ -403,26 +358,20 @@ func TestStopFiles(t *testing.T) {
 		go s.Serve(over) // stored jobs are still being submitted
 		asked := func() string {
 			var b bytes.Buffer
-			for _, r := range s.paper.records() {
+			for _, r := range s.paper.Durable() {
 				if strings.HasPrefix(r.Request, stopSource) && r.Kind == jobs.KindRequest {
 					fmt.Fprintf(&b, "%s:%d ", r.Request, r.Count)
 				}
 			}
 			return strings.TrimSpace(b.String())
 		}
-		if err := os.Symlink(rundir.AskedFile, s.run.Path(rundir.StopNowFile)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(rundir.AskedFile, s.run.Path(rundir.StopNowFile)))
 		s.wait(time.Minute)
 		if said, _ := s.notes(); asked() != "" || len(said) != 1 {
 			t.Errorf("a link asks for %q, said %q", asked(), said)
 		}
-		if err := os.Remove(s.run.Path(rundir.StopNowFile)); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(s.run.Path(rundir.StopNowFile), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(s.run.Path(rundir.StopNowFile)))
+		must(t, os.WriteFile(s.run.Path(rundir.StopNowFile), nil, 0o600))
 		s.wait(time.Minute)
 		if _, calls := s.notes(); asked() != "stop-file.2.1:3" || !slices.Equal(calls, []string{"cancel"}) {
 			t.Errorf("STOP.now: %q, called %v", asked(), calls)
@@ -432,14 +381,10 @@ func TestStopFiles(t *testing.T) {
 		s := newStage(t)
 		defer s.end()
 		for range 2 {
-			if err := os.WriteFile(s.run.Path(rundir.StopFile), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(s.run.Path(rundir.StopFile), nil, 0o600))
 			s.pollStopFiles()
 			s.pollStopFiles()
-			if err := os.Remove(s.run.Path(rundir.StopFile)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(s.run.Path(rundir.StopFile)))
 			s.pollStopFiles()
 			s.pollStopFiles()
 		}

@@ -79,20 +79,13 @@ func Start(o Options) *Publisher {
 // SetQuestion sets the question to the person; nil means that there is none.
 func (p *Publisher) SetQuestion(q *live.Question) {
 	p.question.Store(q)
-	p.signal()
+	dispatch.Signal(p.asked)
 }
 
 // SetStandby sets the machines on which a standby dispatcher watches; see live.State.
 func (p *Publisher) SetStandby(machines string) {
 	p.standby.Store(&machines)
-	p.signal()
-}
-
-func (p *Publisher) signal() {
-	select {
-	case p.asked <- struct{}{}:
-	default:
-	}
+	dispatch.Signal(p.asked)
 }
 
 // Close publishes the last state and ends the Publisher. Call it when the dispatcher has ended, and

@@ -74,13 +74,6 @@ func (s *source) taken() (states, positions int) {
 	return states, positions
 }
 
-func tell(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}
-
 // disk is a disk whose OpenFile can hang or fail. It counts renames.
 type disk struct {
 	rundir.Disk
@@ -152,7 +145,7 @@ func wait(d time.Duration, tells ...chan struct{}) {
 	const step = 5 * time.Millisecond
 	for ; d > 0; d -= step {
 		for _, c := range tells {
-			tell(c)
+			dispatch.Signal(c)
 		}
 		time.Sleep(step)
 	}
@@ -216,7 +209,7 @@ func TestFirstChangeIsImmediate(t *testing.T) {
 		wait(4 * time.Second)
 		f.taken()
 		f.position.Store(77)
-		tell(f.durable)
+		dispatch.Signal(f.durable)
 		synctest.Wait()
 		if states, positions := f.taken(); states != 1 || positions != 1 {
 			t.Errorf("%d states and %d positions, want 1 and 1", states, positions)

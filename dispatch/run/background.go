@@ -42,9 +42,9 @@ type Background struct {
 	line *os.File // our end of the pair
 }
 
-// StartBackground starts this program with the arguments in the background. Output that the process
-// prints before it is ready goes to errs.
-func StartBackground(args []string, stdin *os.File, errs io.Writer) (*Background, error) {
+// StartBackground starts this program with the arguments in the background. Without stdin, it reads
+// nothing. Output that the process prints before it is ready goes to errs.
+func StartBackground(args []string, stdin io.Reader, errs io.Writer) (*Background, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)

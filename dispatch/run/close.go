@@ -74,7 +74,7 @@ type Outcome struct {
 
 	Began     time.Time     // start of this dispatcher
 	SlotTime  time.Duration // slot time that was available to this dispatcher
-	MostSlots int           // maximum number of slots that were available at once
+	PeakSlots int           // maximum number of slots that were available at once
 }
 
 // BusyTime returns the slot time that jobs have used since Began.
@@ -104,7 +104,7 @@ var errHung = fmt.Errorf("the run directory or a host did not answer for %s; lea
 // hangs after a person has requested a stop.
 func (r *Run) Close() (*Outcome, error) {
 	r.end()
-	r.signals.withTimeout(keepFiguresTimeout, nil, r.keepFigures) // while the hosts are connected
+	r.signals.withTimeout(keepMetricsTimeout, nil, r.keepMetrics) // while the hosts are connected
 	r.lastLook()
 	var finish sched.Finish
 	var err error
@@ -128,11 +128,11 @@ func (r *Run) Close() (*Outcome, error) {
 	return o, nil
 }
 
-// keepFigures waits until the declared metrics are stored, and reports those that are not.
-func (r *Run) keepFigures() {
-	ctx, cancel := context.WithTimeout(context.Background(), keepFiguresTimeout)
+// keepMetrics waits until the declared metrics are stored, and reports those that are not.
+func (r *Run) keepMetrics() {
+	ctx, cancel := context.WithTimeout(context.Background(), keepMetricsTimeout)
 	defer cancel()
-	for _, note := range r.figures.Close(ctx) {
+	for _, note := range r.metrics.Close(ctx) {
 		r.sayText("warning: " + note)
 	}
 }
@@ -144,13 +144,14 @@ func (r *Run) closeDispatcher() (sched.Finish, error) {
 		r.hostDirs.retry(last.Hosts)
 	}
 	finish, err := r.d.Close()
-	if finish.How == sched.Fenced {
+	if finish.How == sched.Fenced && !r.mirror.Taken() {
 		r.copied, _ = r.journal.SkipTo(finish.Epoch)
 	}
 	r.closePublisher()
 	if cerr := r.journal.Close(); err == nil && finish.How != sched.Fenced {
 		err = cerr
 	}
+	r.mirror.Close(err == nil && finish.How != sched.Fenced)
 	// The directory may have been deleted since the dispatcher last looked for it.
 	if (err != nil || finish.How != sched.AllDone) && r.location.Deleted() {
 		r.deleted.Store(true)
@@ -177,7 +178,7 @@ func (r *Run) outcome(finish sched.Finish) *Outcome {
 	if last := r.last.Load(); last != nil {
 		o.Hosts = last.Hosts
 	}
-	o.SlotTime, o.MostSlots = r.slots.total()
+	o.SlotTime, o.PeakSlots = r.slots.total()
 	o.State = StateOf(finish.How, r.table.Judged(), o.Canceled, r.unread)
 	if o.Deleted && finish.How != sched.Fenced {
 		o.State = Stopped // no data is left that shows what happened to the jobs

@@ -7,24 +7,18 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
 
 // TestUnsubmittedJobsAreLeft checks a run that was drained or stopped before all of its jobs were
 // submitted. It counts as stopped, with jobs left, whatever the states of the submitted jobs are.
 func TestUnsubmittedJobsAreLeft(t *testing.T) {
-	var specs []*jobs.Spec
-	for id := jobs.ID(1); id <= 5; id++ {
-		specs = append(specs, &jobs.Spec{ID: id, Command: "true", Options: jobs.NoOptions})
-	}
+	specs := jobstest.Specs(5)
 	for accepted := range 6 {
 		table := &jobs.Table{Specs: specs[:accepted:accepted]}
-		if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: accepted}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: accepted}))
 		for i := range accepted {
-			if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindJob, Job: jobs.ID(i + 1), Next: jobs.Canceled, Seq: int64(i + 1)}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindJob, Job: jobs.ID(i + 1), Next: jobs.Canceled, Seq: int64(i + 1)}))
 		}
 		r := &Run{table: table, stored: specs}
 		r.addUnsubmitted()

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"dcs-tui/internal/text"
@@ -76,7 +77,7 @@ func hashOf(value string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-var envNamePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+var envNamePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
 
 // IsEnvName reports whether s can be the name of a variable in a shell.
-func IsEnvName(s string) bool { return envNamePattern.MatchString(s) }
+func IsEnvName(s string) bool { return envNamePattern().MatchString(s) }

@@ -53,6 +53,16 @@ func startHere(t *testing.T, dir *rundir.Run, base string) *run.Run {
 	return r
 }
 
+// startNew starts a new run in dir.
+func startNew(t *testing.T, dir string) (*rundir.Run, *run.Run) {
+	t.Helper()
+	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Asked{Version: "test", Cwd: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made, startHere(t, made, filepath.Join(dir, "base"))
+}
+
 // TestSubmitAndRead checks that a Go program can start a run and submit jobs one after another
 // while it reads results in completion order, and that later jobs can depend on earlier results
 // (D1).
@@ -63,11 +73,7 @@ func TestSubmitAndRead(t *testing.T) {
 			t.Errorf("left behind: %s", p)
 		}
 	})
-	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Asked{Version: "test", Cwd: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := startHere(t, made, filepath.Join(dir, "base"))
+	made, r := startNew(t, dir)
 	submit := func(command string) {
 		t.Helper()
 		if err := r.Submit(t.Context(), &jobs.Spec{Command: command}); err != nil {
@@ -125,11 +131,7 @@ func TestSubmitAndRead(t *testing.T) {
 // a dispatcher. The next dispatcher adopts its jobs and returns only unacknowledged results.
 func TestCloseAndResume(t *testing.T) {
 	dir := t.TempDir()
-	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Asked{Version: "test", Cwd: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := startHere(t, made, filepath.Join(dir, "base"))
+	made, r := startNew(t, dir)
 	if err := r.Submit(t.Context(), &jobs.Spec{Command: "true"}, &jobs.Spec{Command: "touch begun; while [ ! -e gate ]; do sleep 0.02; done"}); err != nil {
 		t.Fatal(err)
 	}

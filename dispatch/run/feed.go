@@ -62,7 +62,7 @@ func (r *Run) submitStored(ctx context.Context) bool {
 
 // submitLast records that no more jobs will follow.
 func (r *Run) submitLast(ctx context.Context) {
-	r.awaitFigures(ctx)
+	r.awaitMetrics(ctx)
 	r.unread = !r.submit(ctx, nil, true, nil)
 }
 

@@ -18,9 +18,7 @@ import (
 // limit are dropped (D9).
 func TestHostLogsDoNotWait(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, rundir.HostsDir), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, rundir.HostsDir), 0o700))
 	path := func(host string) string { return filepath.Join(dir, rundir.HostsDir, host+".log") }
 	l := newHostLogs(&rundir.Run{Dir: dir})
 	var all sync.WaitGroup
@@ -36,9 +34,7 @@ func TestHostLogsDoNotWait(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 
-	if err := syscall.Mkfifo(path("hung"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(path("hung"), 0o600))
 	l = newHostLogs(&rundir.Run{Dir: dir})
 	for range 2 * maxHostTexts { // opening the pipe waits for a reader
 		l.Write("hung", "nobody reads it")

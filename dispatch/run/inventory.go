@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/files"
@@ -89,7 +90,7 @@ func (in *Inventory) Provide(list []*hosts.Host) {
 	in.mu.Lock()
 	in.provided = slices.Clone(list)
 	in.mu.Unlock()
-	wake(in.wake)
+	dispatch.Signal(in.wake)
 }
 
 // Asked handles the request of a person to add or remove a host. It does not block.
@@ -97,7 +98,7 @@ func (in *Inventory) Asked(name string, q jobs.HostRequest) {
 	in.mu.Lock()
 	in.asked[name] = q
 	in.mu.Unlock()
-	wake(in.wake)
+	dispatch.Signal(in.wake)
 }
 
 // Check returns the reason why a host cannot be added, or nil.
@@ -120,11 +121,11 @@ func (in *Inventory) Reload() error {
 	if in.file == "" {
 		return errors.New("the run was started without an inventory file that can be read again; hosts add and hosts remove change its hosts")
 	}
-	in.look(true)
+	in.check(true)
 	if why := in.Problem(); why != "" {
 		return errors.New(why)
 	}
-	wake(in.wake)
+	dispatch.Signal(in.wake)
 	return nil
 }
 
@@ -137,7 +138,7 @@ func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*h
 		case <-over:
 			return
 		case <-every.C:
-			if in.file == "" || !in.look(false) {
+			if in.file == "" || !in.check(false) {
 				continue
 			}
 		case <-in.wake:
@@ -180,9 +181,9 @@ func (in *Inventory) keep() {
 	}
 }
 
-// look reads the file if it may have changed, and reports whether the set of hosts may have
+// check reads the file if it may have changed, and reports whether the set of hosts may have
 // changed. New content counts when it was read twice in a row, or immediately if now is set.
-func (in *Inventory) look(now bool) bool {
+func (in *Inventory) check(now bool) bool {
 	info, err := os.Stat(in.file)
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -403,8 +404,8 @@ func (m *instances) fetch(ctx context.Context, o sched.FetchInstance) error {
 	slices.SortFunc(o.Attempts, func(a, b jobs.AttemptID) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N)) })
 	reader := files.NewReader(m.connector, m.r.dir.UID(), found[i:i+1])
 	defer reader.Close()
-	bringer := &files.Bringer{Run: m.r.dir, Read: reader.Read}
-	results, err := bringer.Bring(ctx, &files.FetchPlan{Hosts: []files.HostPlan{{Host: o.Name, Attempts: slices.Compact(o.Attempts)}}})
+	fetcher := &files.Fetcher{Run: m.r.dir, Read: reader.Read}
+	results, err := fetcher.Fetch(ctx, &files.FetchPlan{Hosts: []files.HostPlan{{Host: o.Name, Attempts: slices.Compact(o.Attempts)}}})
 	for _, res := range results {
 		err = cmp.Or(err, res.Err)
 	}

@@ -43,9 +43,22 @@ func newChanging(t *testing.T, text string, asked map[string]jobs.HostRequest) *
 
 func (c *changing) write(text string) {
 	c.t.Helper()
-	if err := os.WriteFile(c.file, []byte(text), 0o600); err != nil {
-		c.t.Fatal(err)
+	must(c.t, os.WriteFile(c.file, []byte(text), 0o600))
+}
+
+// reload writes the file and has it read at once.
+func (c *changing) reload(text string) {
+	c.t.Helper()
+	c.write(text)
+	if err := c.Reload(); err != nil {
+		c.t.Fatalf("reload: %v", err)
 	}
+}
+
+// settle lets the file be read twice.
+func (c *changing) settle() {
+	c.check(false)
+	c.check(false)
 }
 
 // has checks the hosts and the problem with the file.
@@ -77,11 +90,11 @@ func TestInventoryFileChanges(t *testing.T) {
 	c := newChanging(t, named("a", "b"), nil)
 	c.has("at first", "a b", "")
 	c.write(named("b", "c"))
-	if c.look(false) {
+	if c.check(false) {
 		t.Error("content that was seen once counts")
 	}
 	c.has("seen once", "a b", "")
-	if !c.look(false) || c.look(false) {
+	if !c.check(false) || c.check(false) {
 		t.Error("content that was seen twice does not count once")
 	}
 	c.has("seen twice", "b c", "")
@@ -92,25 +105,18 @@ func TestInventoryFileChanges(t *testing.T) {
 		t.Errorf("said %q", text)
 	}
 	c.write(named("b", "c") + "slot = 3\n")
-	c.look(false)
-	c.look(false)
+	c.settle()
 	c.has("with an error", "b c", `hosts.toml:5: unknown key "slot"`)
 	if err := c.Reload(); err == nil || !strings.Contains(err.Error(), `unknown key "slot"`) {
 		t.Errorf("reload: %v", err)
 	}
-	if err := os.Remove(c.file); err != nil {
-		t.Fatal(err)
-	}
-	c.look(false)
+	must(t, os.Remove(c.file))
+	c.check(false)
 	c.has("gone", "b c", "is gone: the run keeps its hosts")
 	c.write(named("b", "c"))
-	c.look(false)
-	c.look(false)
+	c.settle()
 	c.has("as it was", "b c", "")
-	c.write(named("d"))
-	if err := c.Reload(); err != nil {
-		t.Errorf("reload: %v", err)
-	}
+	c.reload(named("d"))
 	c.has("on request", "d", "")
 }
 
@@ -127,10 +133,7 @@ func TestInventoryAsked(t *testing.T) {
 			c.has("at first", "b early", "")
 			c.Asked("late", jobs.HostRequest{Options: "tags=gpu address=10.0.0.5"})
 			c.has("added", "b early late", "")
-			c.write(file.after)
-			if err := c.Reload(); err != nil {
-				t.Error(err)
-			}
+			c.reload(file.after)
 			c.has("after a reload", "b c early late", "")
 			if err := c.Check("x", "slot=3"); err == nil {
 				t.Error("a wrong option passes")
@@ -165,26 +168,17 @@ func TestInventoryProviders(t *testing.T) {
 		defer close(done)
 		c.serve(over, func(_ context.Context, list []*hosts.Host) error { sets <- len(list); return nil }, func(inv *hosts.Inventory) { given <- inv })
 	}()
-	c.write(named("a", "b") + provider("1"))
-	if err := c.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	c.reload(named("a", "b") + provider("1"))
 	if n := <-sets; n != 2 || len(given) != 0 {
 		t.Errorf("%d hosts, and %d changes of providers; want 2 and none", n, len(given))
 	}
-	c.write(named("a", "b") + provider("7"))
-	if err := c.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	c.reload(named("a", "b") + provider("7"))
 	polltest.Until(t, "the set", func() bool { return len(sets) > 0 })
 	if inv := <-given; len(inv.Providers) != 1 || inv.Providers[0].Max != 7 {
 		t.Errorf("providers %+v", inv.Providers)
 	}
 	<-sets
-	c.write(named("a", "b") + provider("7") + "[tokens]\nmatlab = 3\n")
-	if err := c.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	c.reload(named("a", "b") + provider("7") + "[tokens]\nmatlab = 3\n")
 	<-sets
 	if inv := <-given; len(inv.Tokens) != 1 || inv.Tokens[0].Count != 3 {
 		t.Errorf("tokens %v", inv.Tokens)

@@ -26,9 +26,7 @@ func TestJobLogWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	path, real := filepath.Join(dir, "log"), filepath.Join(dir, "real")
-	if err := os.Symlink("/dev/full", path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink("/dev/full", path))
 	l, err := openJobLog(path, run, &jobs.Table{}, func(error) {})
 	if err != nil {
 		t.Fatal(err)
@@ -39,9 +37,7 @@ func TestJobLogWaits(t *testing.T) {
 			t.Fatalf("%v", l.failure)
 		}
 		if i == 1 {
-			if err := errors.Join(os.Remove(path), os.WriteFile(real, nil, 0o600), os.Symlink(real, path)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.Remove(path), os.WriteFile(real, nil, 0o600), os.Symlink(real, path)))
 			if l.retry(); l.failure != nil {
 				t.Fatal(l.failure)
 			}

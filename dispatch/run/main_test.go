@@ -16,3 +16,11 @@ func emptyRun(t *testing.T) *rundir.Run {
 	}
 	return run
 }
+
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -49,15 +49,7 @@ func (q *messages) add(m message) {
 		q.dropped++
 	}
 	q.mu.Unlock()
-	wake(q.added)
-}
-
-// wake sends to a channel that holds one signal, unless it holds one already.
-func wake(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	dispatch.Signal(q.added)
 }
 
 // notice implements dispatch.Config.Notify.

@@ -32,6 +32,9 @@ func Take(ctx context.Context, dir *rundir.Run, force bool, notify func(text str
 	if notify == nil {
 		notify = func(string) {}
 	}
+	if err := isMirror(dir); err != nil {
+		return nil, err
+	}
 	return take(ctx, dir, journal.TakeOptions{Force: force, Notify: notify})
 }
 
@@ -123,10 +126,10 @@ func (o *Owned) storeSpecs() func([]*jobs.Spec) error {
 	}
 }
 
-// look reads the attempts of a host that cannot be queried from the run directory, as this machine
-// sees it.
-func (o *Owned) look(host string, ids []jobs.AttemptID) *hosts.Looked {
-	return hosts.LookOnDisk(o.Run.Disk, o.Run.Dir, o.Run.UID(), host, ids)
+// inspect reads the attempts of a host that cannot be queried from the run directory, as this
+// machine sees it.
+func (o *Owned) inspect(host string, ids []jobs.AttemptID) *hosts.Inspected {
+	return hosts.InspectDisk(o.Run.Disk, o.Run.Dir, o.Run.UID(), host, ids)
 }
 
 // found reads the claims and sentinels of unfinished jobs in the run directory. It returns the
@@ -140,9 +143,9 @@ func (o *Owned) found() (all []sched.Found, err error) {
 	err = attempts.Each(o.Run.Disk, o.Run.Dir, o.Run.UID(), "", sched.Unfinished(o.Table), func(f attempts.Fate) error {
 		// There may be a million attempts. Send heartbeats meanwhile, so that other dispatchers do
 		// not consider this one dead.
-		if time.Since(alive) >= journal.BeatEvery {
+		if time.Since(alive) >= journal.HeartbeatInterval {
 			alive = time.Now()
-			if err := o.journal.Beat(); errors.Is(err, journal.ErrFenced) {
+			if err := o.journal.Heartbeat(); errors.Is(err, journal.ErrFenced) {
 				return err
 			}
 		}

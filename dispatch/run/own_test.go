@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
+	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -15,27 +17,20 @@ import (
 // the open ones are found in the files. Attempts whose end is recorded are not examined again (X1).
 func TestFoundAfterDamage(t *testing.T) {
 	run := emptyRun(t)
-	table := &jobs.Table{Damaged: true, Epoch: 2, Specs: []*jobs.Spec{{ID: 1, Options: jobs.NoOptions}, {ID: 2, Options: jobs.NoOptions}}}
+	table := &jobs.Table{Damaged: true, Epoch: 2, Specs: jobstest.Specs(2)}
 	for _, r := range []jobs.Record{
 		{Kind: jobs.KindAccepted, Job: 1, Count: 2},
 		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
 		{Kind: jobs.KindExited, Job: 1, N: 1, Host: "a", Outcome: &jobs.Outcome{Exit: 1}},
 		{Kind: jobs.KindLaunching, Job: 1, N: 2, Host: "a"},
 	} {
-		if err := jobs.Fold(table, &r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, jobs.Fold(table, &r))
 	}
 	claim := func(id jobs.AttemptID, host string) {
 		t.Helper()
 		path := jobs.AttemptFile(run.Dir, id, jobs.FileStatus)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
 		c := attempts.Claim{Run: run.UID(), Attempt: id, Host: host, By: "1.2.3", Boot: "x", At: 1}
-		if err := os.WriteFile(path, c.Encode(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, c.Encode(), 0o600)))
 	}
 	for _, id := range []jobs.AttemptID{{Job: 1, N: 1}, {Job: 1, N: 2}, {Job: 2, N: 1}} {
 		claim(id, "a")
@@ -72,19 +67,11 @@ func TestJobsOfADeadDispatcher(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for id := 1; id <= test.stored; id++ {
-			if err := run.AppendSpecs([]*jobs.Spec{{ID: jobs.ID(id), Command: "true", Options: jobs.NoOptions}}); err != nil {
-				t.Fatal(err)
-			}
-		}
+		err = run.AppendSpecs(jobstest.Specs(test.stored))
 		if test.accepted > 0 {
-			if err := o.journal.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: test.accepted}}); err != nil {
-				t.Fatal(err)
-			}
+			err = errors.Join(err, o.journal.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: test.accepted}}))
 		}
-		if err := o.journal.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(err, o.journal.Close()))
 		if run, err = rundir.Open(run.Dir); err != nil {
 			t.Fatal(err)
 		}

@@ -28,9 +28,9 @@ func Removable(run *rundir.Run, unfinished bool) (*jobs.Table, error) {
 	switch {
 	case err != nil && !unfinished:
 		return nil, err
-	case owner != nil && owner.Life() == journal.Alive:
+	case owner != nil && owner.Liveness() == journal.Alive:
 		return nil, errors.New("it is dispatched by " + owner.String())
-	case owner != nil && owner.Life() == journal.Unsure:
+	case owner != nil && owner.Liveness() == journal.Unsure:
 		return nil, errors.New("it may be dispatched by " + owner.String() + ", which this machine cannot see: prune it there")
 	}
 	table, report, err := journal.Replay(run)
@@ -94,7 +94,7 @@ func Remove(run *rundir.Run, inventory []*hosts.Host) error {
 		return err
 	}
 	moved := &rundir.Run{Dir: hidden, Nonce: run.Nonce, Asked: run.Asked, Disk: run.Disk}
-	if after, _ := journal.ReadOwner(moved); after != nil && (before == nil || after.Token != before.Token || after.Beat != before.Beat) {
+	if after, _ := journal.ReadOwner(moved); after != nil && (before == nil || after.Token != before.Token || after.Heartbeat != before.Heartbeat) {
 		return errors.Join(errors.New("somebody has just begun to dispatch it; it stays"), os.Rename(hidden, run.Dir))
 	}
 	if err := os.RemoveAll(hidden); err != nil {

@@ -31,7 +31,7 @@ func (r *Run) Next(ctx context.Context) (*results.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.figures.Add(result)
+	r.metrics.Add(result)
 	if !r.IsRepeated(result) {
 		for _, l := range r.jobLogs {
 			l.Add(result)
@@ -113,8 +113,8 @@ func (a *acks) send() {
 	}
 }
 
-// keepFiguresTimeout bounds the wait at the end for declared metrics that are not stored yet.
-const keepFiguresTimeout = 15 * time.Second
+// keepMetricsTimeout bounds the wait at the end for declared metrics that are not stored yet.
+const keepMetricsTimeout = 15 * time.Second
 
 // newKeeper returns a keeper, which stores the declared metrics of outputs that only their host
 // has, because nobody queries that host after the run. It returns nil if no metrics are declared.
@@ -151,24 +151,24 @@ func (o *Owned) onHosts(hs []*hosts.Host) (list []results.Result) {
 	return list
 }
 
-// awaitFiguresTimeout bounds how long a run without further jobs waits for hosts with metrics that
+// awaitMetricsTimeout bounds how long a run without further jobs waits for hosts with metrics that
 // an earlier dispatcher has not stored.
-const awaitFiguresTimeout = 30 * time.Second
+const awaitMetricsTimeout = 30 * time.Second
 
-// awaitFigures waits until the hosts that have such outputs are up and have been queried.
-func (r *Run) awaitFigures(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, awaitFiguresTimeout)
+// awaitMetrics waits until the hosts that have such outputs are up and have been queried.
+func (r *Run) awaitMetrics(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, awaitMetricsTimeout)
 	defer cancel()
 	said := false
-	for names := r.figures.Lacking(ctx); len(names) > 0 && ctx.Err() == nil; {
+	for names := r.metrics.Lacking(ctx); len(names) > 0 && ctx.Err() == nil; {
 		if snap := r.d.Snapshot(); snap != nil && canBeAsked(snap.Hosts, names) {
-			r.figures.Again()
-			r.figures.Lacking(ctx)
+			r.metrics.Again()
+			r.metrics.Lacking(ctx)
 			return
 		}
 		if !said {
 			said = true
-			r.sayText("waiting for " + text.Shorten(strings.Join(names, ", ")) + ": figures of earlier jobs are not kept yet")
+			r.sayText("waiting for " + text.Shorten(strings.Join(names, ", ")) + ": metrics of earlier jobs are not stored yet")
 		}
 		select {
 		case <-ctx.Done():
@@ -217,8 +217,10 @@ const retryInterval = time.Second
 // but the log can be used.
 func openJobLog(path string, run *rundir.Run, t *jobs.Table, report func(error)) (*jobLog, error) {
 	l := &jobLog{path: path, report: report, buf: []byte(results.JobLogHeader)}
-	for _, r := range endedJobs(run, t) {
-		l.buf = results.AppendJobLog(l.buf, &r)
+	ended := metrics.Locations(run).Finished(t)
+	slices.SortStableFunc(ended, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
+	for i := range ended {
+		l.buf = results.AppendJobLog(l.buf, &ended[i])
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -331,17 +333,4 @@ func (r *Run) openJobLogs() error {
 		r.jobLogs = append(r.jobLogs, l)
 	}
 	return nil
-}
-
-// endedJobs returns the results of all jobs that have ended, in the order of their ends.
-func endedJobs(run *rundir.Run, t *jobs.Table) []results.Result {
-	var list []results.Result
-	at := metrics.Locations(run)
-	for i := range t.Jobs {
-		if j := &t.Jobs[i]; j.State.Terminal() {
-			list = append(list, at.Result(j))
-		}
-	}
-	slices.SortStableFunc(list, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
-	return list
 }

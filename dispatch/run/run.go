@@ -17,6 +17,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/mirror"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
@@ -69,7 +70,7 @@ type Options struct {
 	InterruptCancels bool                     // the first Ctrl-C cancels instead of draining
 	Interactive      bool                     // a person types on the terminal of this process
 	Detach           func(*Run)               // continues without the terminal, which is gone
-	LastWords        func(r *Run, why string) // reports an exit at the third Ctrl-C
+	ReportAbort      func(r *Run, why string) // reports an exit at the third Ctrl-C
 	Exit             func()                   // exits at the third Ctrl-C
 
 	Questions  *Questions // asks people on attached screens; nil: nobody is asked
@@ -93,6 +94,8 @@ type Run struct {
 	d       *dispatch.Dispatcher
 	table   *jobs.Table // owned by the dispatcher until Close
 	journal *journal.Journal
+	mirror  *mirror.Primary // mirror of the run directory for a standby
+	travels atomic.Bool     // jobs get or return files of this machine
 	printer Printer
 	began   time.Time
 	earlier int64   // highest result number of earlier dispatchers
@@ -105,7 +108,7 @@ type Run struct {
 	messages  *messages
 	hostLogs  *hostLogs
 	jobLogs   []*jobLog
-	figures   *metrics.Keeper // stores metrics of outputs that only their host has
+	metrics   *metrics.Keeper // stores metrics of outputs that only their host has
 	hostDirs  hostDirs
 	inventory *Inventory
 	instances *instances
@@ -156,8 +159,8 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	}
 	r.slots.last = r.began
 	r.signals.exit = opts.Exit
-	if opts.LastWords != nil {
-		r.signals.lastWords = func(why string) { opts.LastWords(r, why) }
+	if opts.ReportAbort != nil {
+		r.signals.reportAbort = func(why string) { opts.ReportAbort(r, why) }
 	}
 	r.ctx, r.end = context.WithCancel(ctx)
 	r.inputCtx, r.endInput = context.WithCancel(context.Background())
@@ -188,6 +191,9 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.ownMirror(ctx); err != nil {
+		return nil, err
+	}
 	if err := r.listen(); err != nil {
 		return nil, err
 	}
@@ -201,9 +207,9 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	}
 	close(r.instances.started)
 	r.inbox = r.newInbox(stored)
-	r.acks.d, r.figures = r.d, newKeeper(o.Run, r.d)
+	r.acks.d, r.metrics = r.d, newKeeper(o.Run, r.d)
 	for i := range earlier {
-		r.figures.Add(&earlier[i])
+		r.metrics.Add(&earlier[i])
 	}
 	r.publish()
 	r.announce()
@@ -228,6 +234,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	policy.Tokens = opts.Inventory.TokensWith(policy.Tokens)
 	policy.Providers, policy.InstancePrefix = opts.Providers, r.instances.prefix
 	r.connector, r.instances.connector = connector, storingConnector{connector, &r.hostDirs}
+	r.mirror = r.newMirror()
 	if policy.Found, err = o.found(); err != nil {
 		r.sayText("warning: not all of the run's claims and sentinels could be read: " + err.Error())
 	}
@@ -235,19 +242,24 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
+	mirrored, err := mirror.Continues(r.dir)
+	if err != nil {
+		return cfg, err
+	}
 	cwd := asked.Cwd
+	r.travels.Store(travel.Any)
 	if travel.Any {
 		cwd = "" // it need not exist on hosts
 	}
 	cfg = dispatch.Config{
 		Files:  travel,
 		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(asked.Created),
-		Sched: policy, Look: o.look, Deleted: r.location.Deleted, Hosts: opts.Hosts,
-		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: r.journal, Table: o.Table,
-		StoreSpecs: o.storeSpecs(),
+		Sched: policy, Inspect: o.inspect, Deleted: r.location.Deleted, Hosts: opts.Hosts,
+		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: mirroredJournal{r.journal, r.mirror}, Table: o.Table,
+		StoreSpecs: r.checkTravel(o.storeSpecs()),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir,
-			Nonce: r.dir.Nonce, Cwd: cwd, Sends: len(asked.Send) > 0, KeepFiles: asked.KeepFiles, Shell: asked.Shell, Setup: asked.Setup, Env: opts.Env,
+			Mirrored: mirrored, Nonce: r.dir.Nonce, Cwd: cwd, Sends: len(asked.Send) > 0, KeepFiles: asked.KeepFiles, Shell: asked.Shell, Setup: asked.Setup, Env: opts.Env,
 			Signal: opts.WarnSignal, WarnBefore: policy.Warn, KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
 		},
 		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, InventoryAsked: r.inventory.Asked,
@@ -292,6 +304,9 @@ func (r *Run) begin() {
 	go r.inbox.Serve(r.over)
 	go r.storeStatus()
 	go r.inventory.serve(r.over, r.d.SetHosts, func(inv *hosts.Inventory) {
+		if slices.ContainsFunc(inv.Hosts, sends) {
+			r.refuseMirror()
+		}
 		r.d.Do(sched.SetTokens{Tokens: inv.TokensWith(r.opts.Policy.Tokens)})
 		r.instances.setProviders(inv.Providers)
 	})

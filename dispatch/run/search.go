@@ -87,7 +87,7 @@ func (s *searcher) add(spec *jobs.Spec) {
 			return
 		}
 	}
-	if at, ok := s.Coordinates(spec.Params); ok {
+	if at, ok := s.Coordinates(spec.Params()); ok {
 		t = search.Trial{At: at}
 	}
 	s.index[spec.ID] = len(s.trials)
@@ -104,7 +104,7 @@ func (s *searcher) Ended(list []*dispatch.Result) {
 	for _, res := range list {
 		s.ended = append(s.ended, *res)
 	}
-	wake(s.wake)
+	dispatch.Signal(s.wake)
 }
 
 // refill gives the rungs the values that earlier dispatchers have recorded.
@@ -235,7 +235,7 @@ func (s *searcher) feed(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	last, cancel := context.WithTimeout(context.Background(), keepFiguresTimeout)
+	last, cancel := context.WithTimeout(context.Background(), keepMetricsTimeout)
 	defer cancel()
 	s.learn(last)
 }
@@ -262,7 +262,7 @@ func (s *searcher) propose(ctx context.Context) (specs []*jobs.Spec, err error) 
 		}
 		spec := s.Trial(at)
 		paths.Resolve(spec)
-		at, _ = s.Coordinates(spec.Params) // as the next dispatcher computes it
+		at, _ = s.Coordinates(spec.Params()) // as the next dispatcher computes it
 		s.trials = append(s.trials, search.Trial{At: at})
 		specs = append(specs, spec)
 	}

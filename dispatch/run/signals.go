@@ -82,8 +82,8 @@ type signalHandler struct {
 
 	drainEnded atomic.Bool // the next Ctrl-C drains again
 
-	lastWords func(why string) // reports the immediate exit; may be nil
-	exit      func()           // exits; nil: signals never exit
+	reportAbort func(why string) // reports the immediate exit; may be nil
+	exit        func()           // exits; nil: signals never exit
 }
 
 func newSignalHandler() *signalHandler {
@@ -118,10 +118,10 @@ func (h *signalHandler) listen(signals <-chan os.Signal, asked interrupts) {
 	}
 }
 
-// exitNow exits the program. It waits only lastWordsTimeout for the last words.
+// exitNow exits the program. It waits only reportAbortTimeout for the report.
 func (h *signalHandler) exitNow(why string) {
-	if h.lastWords != nil {
-		returnsWithin(lastWordsTimeout, func() { h.lastWords(why) })
+	if h.reportAbort != nil {
+		returnsWithin(reportAbortTimeout, func() { h.reportAbort(why) })
 	}
 	if h.exit != nil {
 		h.exit()
@@ -145,9 +145,9 @@ func returnsWithin(timeout time.Duration, f func()) bool {
 
 // Timeouts of operations that may hang. They start when a person has requested a stop.
 const (
-	WriteTimeout     = 3 * time.Second        // readers of the output
-	CloseTimeout     = 30 * time.Second       // the hosts and the journal
-	lastWordsTimeout = 300 * time.Millisecond // a terminal, after the third request
+	WriteTimeout       = 3 * time.Second        // readers of the output
+	CloseTimeout       = 30 * time.Second       // the hosts and the journal
+	reportAbortTimeout = 300 * time.Millisecond // a terminal, after the third request
 )
 
 // withTimeout runs f, which may hang, and reports whether it has returned. It waits forever until a

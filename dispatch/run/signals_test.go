@@ -9,25 +9,31 @@ import (
 	"time"
 )
 
+const ctrlC, term, hup, pipe = syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE
+
+// sending returns a channel with these signals, and then its end.
+func sending(sent ...os.Signal) <-chan os.Signal {
+	signals := make(chan os.Signal, len(sent))
+	for _, s := range sent {
+		signals <- s
+	}
+	close(signals)
+	return signals
+}
+
 // TestSignalHandlerWaitsForNothing checks that a third Ctrl-C and a second SIGTERM exit at once,
 // even if earlier requests were not carried out.
 func TestSignalHandlerWaitsForNothing(t *testing.T) {
-	ctrlC, term, hup, pipe := syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE
 	for name, sent := range map[string][]os.Signal{
 		"Ctrl-C thrice":               {ctrlC, ctrlC, ctrlC},
 		"SIGTERM twice":               {term, term},
-		"after many that ask nothing": {pipe, pipe, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, hup, ctrlC, term, term},
+		"after many that ask nothing": slices.Concat([]os.Signal{pipe, pipe}, slices.Repeat([]os.Signal{hup}, 16), []os.Signal{ctrlC, term, term}),
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newSignalHandler()
 			left := make(chan bool, len(sent))
 			h.exit = func() { left <- true }
-			signals := make(chan os.Signal, len(sent))
-			for _, s := range sent {
-				signals <- s
-			}
-			close(signals)
-			go h.listen(signals, interrupts{})
+			go h.listen(sending(sent...), interrupts{})
 			synctest.Wait()
 			if len(left) != 1 {
 				t.Errorf("%s: it does not leave", name)
@@ -41,31 +47,27 @@ func TestSignalHandlerWaitsForNothing(t *testing.T) {
 	}
 }
 
-// TestLastWords checks that a user who exits by a third Ctrl-C is told so and what continues. A
+// TestReportAbort checks that a user who exits by a third Ctrl-C is told so and what continues. A
 // terminal that accepts no output does not block the exit.
-func TestLastWords(t *testing.T) {
+func TestReportAbort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := make(chan struct{})
 		defer close(never)
 		for name, hangs := range map[string]bool{"a terminal": false, "one that hangs": true} {
 			h := newSignalHandler()
 			said := make(chan string, 1)
-			h.lastWords = func(why string) {
+			h.reportAbort = func(why string) {
 				if said <- why; hangs {
 					<-never
 				}
 			}
 			left := make(chan bool, 1)
 			h.exit = func() { left <- true }
-			signals := make(chan os.Signal, 2)
-			signals <- syscall.SIGTERM
-			signals <- syscall.SIGINT
-			close(signals)
 			start := time.Now()
-			h.listen(signals, interrupts{})
+			h.listen(sending(term, ctrlC), interrupts{})
 			late := time.Duration(0)
 			if hangs {
-				late = lastWordsTimeout
+				late = reportAbortTimeout
 			}
 			if why := <-said; len(left) != 1 || why != "Ctrl-C" || time.Since(start) != late {
 				t.Errorf("%s: left %d times after %s, %q was said", name, len(left), time.Since(start), why)
@@ -123,7 +125,6 @@ func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
 // TestInterrupts checks that each further Ctrl-C requests more, SIGTERM stops dispatching, and a
 // closed terminal stops nothing. Only --on-interrupt=cancel kills running jobs.
 func TestInterrupts(t *testing.T) {
-	ctrlC, term, hup, pipe := syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE
 	for _, test := range []struct {
 		name   string
 		cancel bool

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/mirror"
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -37,11 +37,11 @@ const maxStandby = 4 << 10
 
 // standbyFile is the content of that file.
 type standbyFile struct {
-	V     int       `json:"v"`
-	Host  string    `json:"host"` // name of the machine
-	PID   int       `json:"pid"`
-	Since time.Time `json:"since"`
-	Beat  int64     `json:"beat"` // counter; the clocks of two machines are never compared
+	V         int       `json:"v"`
+	Host      string    `json:"host"` // name of the machine
+	PID       int       `json:"pid"`
+	Since     time.Time `json:"since"`
+	Heartbeat int64     `json:"beat"` // counter; the clocks of two machines are never compared
 }
 
 // StandbyOptions configures StandBy.
@@ -50,16 +50,20 @@ type StandbyOptions struct {
 	Watching func()            // called once, when the dispatcher can see that this process watches
 	// Elsewhere refuses to watch a dispatcher on this machine, because both would die together.
 	Elsewhere bool
+	// Hosts and Connector reach the hosts of the run, which decide whether the standby of a mirror
+	// takes the run over.
+	Hosts     []*hosts.Host
+	Connector func(log func(host, line string)) (hosts.Connector, error)
 }
 
 // standby is the state of StandBy.
 type standby struct {
 	StandbyOptions
-	run    *rundir.Run
-	reader *journal.Reader
-	file   standbyFile
-	name   string
-	beatAt time.Time
+	run         *rundir.Run
+	reader      *journal.Reader
+	file        standbyFile
+	name        string
+	heartbeatAt time.Time
 }
 
 // StandBy watches the dispatcher of a run. It takes over the run when that dispatcher is dead, or
@@ -80,13 +84,13 @@ func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, er
 	switch owner := s.reader.Owner; {
 	case owner == nil:
 		return nil, text.Errorf("nobody has dispatched the run %s yet", dir.Name())
-	case o.Elsewhere && s.reader.Life == journal.Alive:
+	case o.Elsewhere && s.reader.Liveness == journal.Alive:
 		return nil, text.Errorf("the run %s is dispatched on this machine, so a standby here would die with it", dir.Name())
 	case owner.Left:
 		return nil, text.Errorf("nobody dispatches the run %s", dir.Name()).
 			WithAdvice("dcs-tui resume %s continues it", text.ShellWord(text.Line(dir.Ref())))
 	}
-	if err := s.beat(); err != nil {
+	if err := s.heartbeat(); err != nil {
 		return nil, fmt.Errorf("show in the run directory that a standby watches: %w", err)
 	}
 	defer dir.Disk.Remove(dir.Path(s.name)) // otherwise the dispatcher removes it
@@ -105,7 +109,7 @@ func (s *standby) watch(ctx context.Context) (*Owned, error) {
 	for {
 		err := s.reader.Watch(false)
 		// Only a successful check may lead to a takeover.
-		if err == nil && time.Now().After(retryAt) && (s.reader.Life == journal.Dead || s.reader.Hung()) {
+		if err == nil && time.Now().After(retryAt) && (s.reader.Liveness == journal.Dead || s.reader.Hung()) {
 			var o *Owned
 			if o, err = s.takeOver(ctx); o != nil || errors.Is(err, ErrOver) {
 				return o, err
@@ -114,6 +118,9 @@ func (s *standby) watch(ctx context.Context) (*Owned, error) {
 			// Another standby was faster, or the owner is alive.
 			if errors.As(err, &taken) || errors.Is(err, journal.ErrFenced) {
 				err = nil
+			}
+			if errors.Is(err, mirror.ErrOutdated) {
+				return nil, err
 			}
 			retryAt = time.Now().Add(takeOverRetryDelay)
 		}
@@ -126,8 +133,8 @@ func (s *standby) watch(ctx context.Context) (*Owned, error) {
 			said = err.Error()
 			s.Notify("warning: " + said)
 		}
-		if time.Since(s.beatAt) >= journal.BeatEvery {
-			_ = s.beat() // without a heartbeat the dispatcher starts another standby
+		if time.Since(s.heartbeatAt) >= journal.HeartbeatInterval {
+			_ = s.heartbeat() // without a heartbeat the dispatcher starts another standby
 		}
 		select {
 		case <-ctx.Done():
@@ -152,7 +159,7 @@ func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
 	}
 	opt := journal.TakeOptions{Notify: s.Notify}
 	switch {
-	case s.reader.Life != journal.Dead:
+	case s.reader.Liveness != journal.Dead:
 		opt.Silent = owner
 		s.Notify(fmt.Sprintf("%s has given no heartbeat for %d s: taking the run over", owner, int(s.reader.Quiet().Seconds())))
 	case owner.Left:
@@ -160,13 +167,33 @@ func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
 	default:
 		s.Notify(owner.String() + " has died: taking the run over")
 	}
+	d, err := mirror.Read(s.run)
+	if err != nil {
+		return nil, err
+	}
+	if d != nil && d.Mirror {
+		if err := s.claim(ctx); err != nil {
+			return nil, fmt.Errorf("the run cannot be taken over: %w", err)
+		}
+		opt.Mirror = true
+	}
 	return take(ctx, s.run, opt)
 }
 
-// beat writes the file of this standby.
-func (s *standby) beat() error {
-	s.beatAt = time.Now()
-	s.file.Beat++
+// claim has the hosts of the run agree that this standby takes it over from a mirror.
+func (s *standby) claim(ctx context.Context) error {
+	connector, err := s.Connector(func(string, string) {})
+	if err != nil {
+		return err
+	}
+	p := polls(s.run, connector, func() []*hosts.Host { return s.Hosts })
+	return mirror.Claim(ctx, s.run, &p, mirror.Lock)
+}
+
+// heartbeat writes the file of this standby.
+func (s *standby) heartbeat() error {
+	s.heartbeatAt = time.Now()
+	s.file.Heartbeat++
 	b, err := json.Marshal(s.file)
 	if err != nil {
 		return err
@@ -194,8 +221,8 @@ func (s *standbys) serve() {
 	every := time.NewTicker(standbysInterval)
 	defer every.Stop()
 	for {
-		s.look(time.Now())
-		if s.on == "" && len(s.run.opts.Standby) > 0 && !time.Now().Before(s.startAt) {
+		s.check(time.Now())
+		if s.on == "" && len(s.run.opts.Standby) > 0 && !time.Now().Before(s.startAt) && !s.run.mirror.Active() {
 			s.start()
 		}
 		select {
@@ -206,8 +233,8 @@ func (s *standbys) serve() {
 	}
 }
 
-// look reads the files of standbys, removes stale ones, and reports a change.
-func (s *standbys) look(now time.Time) {
+// check reads the files of standbys, removes stale ones, and reports a change.
+func (s *standbys) check(now time.Time) {
 	dir := s.run.dir
 	names, err := dir.Disk.Names(dir.Dir)
 	if err != nil {
@@ -224,7 +251,7 @@ func (s *standbys) look(now time.Time) {
 			continue
 		}
 		sign, known := s.seen[name]
-		if !known || sign.file.Beat != f.Beat || !sign.file.Since.Equal(f.Since) {
+		if !known || sign.file.Heartbeat != f.Heartbeat || !sign.file.Since.Equal(f.Since) {
 			sign = standbySign{f, now}
 			s.seen[name] = sign
 		}
@@ -251,16 +278,14 @@ func (s *standbys) look(now time.Time) {
 func (s *standbys) start() {
 	r := s.run
 	s.startAt = time.Now().Add(startStandbyInterval)
-	var env []jobs.EnvVar // variables whose values are not in run.toml
-	for _, ref := range r.dir.Asked.EnvNames {
-		i := slices.IndexFunc(r.opts.Env, func(v jobs.EnvVar) bool { return v.Name == ref.Name })
-		if !ref.Stored && i >= 0 {
-			env = append(env, r.opts.Env[i])
-		}
-	}
+	open := s.openMirror()
 	for _, h := range r.opts.Standby {
 		w, err := r.connector.Connect(r.ctx, h, &hosts.Open{Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), Host: h.Name,
-			RunDir: filepath.Clean(r.dir.Dir), Nonce: r.dir.Nonce, WorkDir: h.WorkDir, Env: env, Standby: true})
+			RunDir: filepath.Clean(r.dir.Dir), Nonce: r.dir.Nonce, WorkDir: h.WorkDir, Env: r.secretEnv(), Standby: true, Mirror: open})
+		if err == nil && open != nil && w.Hello().Mirrors {
+			go s.protect(h, w, open.Generation)
+			return
+		}
 		if err == nil {
 			w.Close()
 			return
@@ -272,5 +297,24 @@ func (s *standbys) start() {
 			s.said[said] = true
 			r.sayText(said)
 		}
+	}
+}
+
+// openMirror describes the next mirror. It returns nil if a mirror would not be enough to continue
+// the run, because jobs get and return files of this machine.
+func (s *standbys) openMirror() *hosts.OpenMirror {
+	owner, err := journal.ReadOwner(s.run.dir)
+	if err != nil || owner == nil || s.run.travels.Load() {
+		return nil
+	}
+	return &hosts.OpenMirror{Generation: mirror.NewGeneration(), Epoch: s.run.journal.Epoch(), Boot: owner.Boot}
+}
+
+// protect keeps a mirror on h as long as it can.
+func (s *standbys) protect(h *hosts.Host, w hosts.Worker, generation string) {
+	s.run.sayText(fmt.Sprintf("the run directory is being copied to %s, which does not share it: the run is not protected before that", h.Name))
+	if err := s.run.mirror.Protect(h, w, generation); err != nil {
+		s.run.publisher.SetStandby("")
+		s.run.sayText(fmt.Sprintf("warning: no standby dispatcher on %s: %v", h.Name, err))
 	}
 }

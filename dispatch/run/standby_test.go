@@ -11,6 +11,7 @@ import (
 
 	"dcs-tui/dispatch/publish"
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/mirror"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -51,9 +52,9 @@ func TestStandbyTakesOverFromHungDispatcher(t *testing.T) {
 		var last time.Time
 		go func() {
 			for range 12 {
-				time.Sleep(journal.BeatEvery)
+				time.Sleep(journal.HeartbeatInterval)
 				last = time.Now()
-				if err := old.Beat(); err != nil {
+				if err := old.Heartbeat(); err != nil {
 					t.Error(err)
 				}
 				if n := numStandbys(t, run); n != 1 {
@@ -177,30 +178,51 @@ func TestStandbysAreKept(t *testing.T) {
 	look := func(after time.Duration, want string) {
 		t.Helper()
 		now = now.Add(after)
-		if s.look(now); s.on != want {
+		if s.check(now); s.on != want {
 			t.Errorf("a standby watches on %q, want %q", s.on, want)
 		}
 	}
-	beat := func() {
+	heartbeat := func() {
 		t.Helper()
-		if err := watching.beat(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, watching.heartbeat())
 	}
 	look(0, "")
-	beat()
+	heartbeat()
 	look(standbysInterval, "b")
 	look(journal.StaleAfter-time.Second, "b")
-	beat()
+	heartbeat()
 	look(time.Second, "b")
 	look(journal.StaleAfter-time.Second, "b")
 	look(time.Second, "")
 	if n := numStandbys(t, run); n != 0 {
 		t.Errorf("%d files of dead standbys", n)
 	}
-	beat() // it was only slow
+	heartbeat() // it was only slow
 	look(0, "b")
 	if lines := said(); len(lines) != 3 || !strings.Contains(lines[1], "no standby dispatcher watches any more") {
 		t.Errorf("it said %q", lines)
+	}
+}
+
+// TestFilesEndTheMirror checks that a run has no mirror any more when a job is added that gets or
+// returns files of the dispatcher's machine.
+func TestFilesEndTheMirror(t *testing.T) {
+	run := emptyRun(t)
+	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Run{dir: run, journal: j, mirror: mirror.New(mirror.Options{Run: run, Journal: j})}
+	defer r.mirror.Close(true)
+	s := &standbys{run: r}
+	stored := 0
+	store := r.checkTravel(func(specs []*jobs.Spec) error { stored += len(specs); return nil })
+	if err := store([]*jobs.Spec{{ID: 1}, {ID: 2, Options: jobs.NoOptions}}); err != nil || s.openMirror() == nil {
+		t.Errorf("jobs without files: %v", err)
+	}
+	own := *jobs.NoOptions
+	own.Return = []string{"out"}
+	if err := store([]*jobs.Spec{{ID: 3, Options: &own}}); err != nil || s.openMirror() != nil || stored != 3 {
+		t.Errorf("a job that returns a file: %v, %d jobs stored, mirror %v", err, stored, s.openMirror())
 	}
 }

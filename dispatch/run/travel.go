@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -20,10 +21,8 @@ func (r *Run) travel(o *Owned) (dispatch.Files, error) {
 		Send: asked.Send, Return: asked.Return,
 	}
 	f.Any = len(asked.Send)+len(asked.Return) > 0 ||
-		slices.ContainsFunc(r.opts.Hosts, func(h *hosts.Host) bool { return len(h.Send) > 0 }) ||
-		slices.ContainsFunc(o.Specs(), func(s *jobs.Spec) bool {
-			return s.Options != nil && len(s.Send)+len(s.Return) > 0
-		})
+		slices.ContainsFunc(r.opts.Hosts, sends) ||
+		slices.ContainsFunc(o.Specs(), travels)
 	counts := func(attempt string) bool {
 		id, err := jobs.ParseAttemptID(attempt)
 		if err != nil {
@@ -36,4 +35,30 @@ func (r *Run) travel(o *Owned) (dispatch.Files, error) {
 		return f, fmt.Errorf("removing unfinished files of jobs below %s: %w", f.Base, err)
 	}
 	return f, nil
+}
+
+// travels reports whether a job gets or returns files of its own.
+func travels(s *jobs.Spec) bool { return s.Options != nil && len(s.Send)+len(s.Return) > 0 }
+
+// sends reports whether each job on a host gets files.
+func sends(h *hosts.Host) bool { return len(h.Send) > 0 }
+
+var errTravels = errors.New("jobs of the run get or return files (--send, --return), which a mirror lacks")
+
+// refuseMirror ends the mirror, because it would lack files.
+func (r *Run) refuseMirror() {
+	if r.travels.CompareAndSwap(false, true) {
+		r.mirror.Refuse(errTravels)
+	}
+}
+
+// checkTravel returns a function that calls store for new jobs. It ends the mirror if one of them
+// gets or returns files.
+func (r *Run) checkTravel(store func([]*jobs.Spec) error) func([]*jobs.Spec) error {
+	return func(specs []*jobs.Spec) error {
+		if slices.ContainsFunc(specs, travels) {
+			r.refuseMirror()
+		}
+		return store(specs)
+	}
 }

@@ -30,13 +30,10 @@ func newDependencies() dependencies {
 	return dependencies{waits: make(map[jobs.ID]wait), children: make(map[jobs.ID][]child)}
 }
 
-// blocked reports whether a queued job must wait for others, and registers it if so. If the job
-// can never run, the reason is set, with the state that the job gets.
+// blocked reports whether a queued job with dependencies must wait for them, and registers it if so.
+// If the job can never run, the reason is set, with the state that the job gets.
 func (c *Core) blocked(id jobs.ID) (blocked bool, state jobs.JobState, reason string) {
 	spec := c.table.Job(id).Spec
-	if len(spec.After) == 0 {
-		return false, 0, ""
-	}
 	d := &c.after
 	d.gen++
 	left := 0
@@ -81,14 +78,11 @@ func (c *Core) settle() {
 			if c.reopenIfWanted(id) {
 				continue
 			}
-			kids := c.after.children[id]
-			if kids == nil {
-				continue
-			}
 			j := c.table.Job(id)
 			if !j.State.Terminal() {
 				continue // requeued in the meantime, so its children still wait
 			}
+			kids := c.after.children[id]
 			delete(c.after.children, id)
 			for _, k := range kids {
 				c.parentEnded(k, id, j.State)

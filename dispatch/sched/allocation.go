@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"dcs-tui/hosts"
@@ -104,13 +105,10 @@ func (cl *class) tooLongFor(p *hosts.Provider) string {
 // up, by at most a sixteenth, so that there are few classes. It is 0 if neither is given, or if no
 // provider has allocations that end.
 func (c *Core) lastsStep(s *jobs.Spec) time.Duration {
-	most, allocations := c.timeout(s), false
-	for _, p := range c.cfg.Providers {
-		allocations = allocations || p.MaxTime() > 0
-	}
-	if !allocations {
+	if !slices.ContainsFunc(c.cfg.Providers, func(p *hosts.Provider) bool { return p.MaxTime() > 0 }) {
 		return 0
 	}
+	most := c.timeout(s)
 	if s.Estimate > 0 && (most == 0 || s.Estimate < most) {
 		most = s.Estimate
 	}
@@ -150,13 +148,10 @@ func (c *Core) preempts(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 	if h.instance == nil || h.instance.p.spec.Slurm == nil || o.TimedOut || !ofAllocation(o) {
 		return false
 	}
-	n := 1
-	for _, a := range j.Attempts {
-		if a.Round == j.Round && a.Outcome != nil && a.State == jobs.AttemptCanceled && ofAllocation(a.Outcome) {
-			n++
-		}
-	}
-	return n < c.maxDeaths(h)
+	before := countAttempts(j, func(a *jobs.Attempt) bool {
+		return a.Outcome != nil && a.State == jobs.AttemptCanceled && ofAllocation(a.Outcome)
+	})
+	return before+1 < c.maxDeaths(h)
 }
 
 func ofAllocation(o *jobs.Outcome) bool {

@@ -25,8 +25,7 @@ func allocated(t *testing.T, opts ...*jobs.Options) *stage {
 	s.step(InstanceCreated{Name: "dcs-r-1"})
 	s.allocation(hpcTime)
 	for _, node := range []string{"dcs-r-1.n1", "dcs-r-1.n2"} {
-		s.step(HostUp{Host: node, Hello: &hosts.Hello{Cores: 3, Slots: 2, Shared: true}})
-		s.step(HostBeat{node, &hosts.Beat{MemFree: -1, DiskFree: -1}})
+		s.connect(node, hosts.Hello{Cores: 3, Slots: 2, Shared: true})
 	}
 	return s
 }
@@ -35,39 +34,24 @@ func allocated(t *testing.T, opts ...*jobs.Options) *stage {
 // waits until a list is requested.
 func (s *stage) allocation(left time.Duration) []Command {
 	s.t.Helper()
-	for range 200 {
-		if s.c.provisions.providers[0].listing {
-			return s.step(InstancesListed{Provider: "cloud", Names: []string{"dcs-r-1"}, Left: map[string]time.Duration{"dcs-r-1": left}})
-		}
-		s.wait(time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
-	}
-	s.t.Fatal("no list is asked for")
-	return nil
+	s.untilListing("dcs-r-1.n1", "dcs-r-1.n2")
+	return s.step(InstancesListed{Provider: "cloud", Names: []string{"dcs-r-1"}, Left: map[string]time.Duration{"dcs-r-1": left}})
 }
 
-// launches returns the number of attempts that commands launch.
-func launches(commands []Command) (n int) {
-	for _, o := range commands {
-		if l, ok := o.(Launch); ok {
-			n += len(l.Jobs)
-		}
-	}
-	return n
-}
+// briefly is the outcome of a job that succeeded and took 1 ns.
+var briefly = jobs.Outcome{Started: 1, Ended: 2}
 
 // TestAllocationOfNodes checks that each node of an allocation is a host, and that all of its nodes
 // are one instance (X3).
 func TestAllocationOfNodes(t *testing.T) {
-	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 4)...)
+	s := allocated(t, times(4, jobs.NoOptions)...)
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating up")
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	s.started("dcs-r-1.n2", "3.1 4.1")
-	for _, id := range []string{"1.1", "2.1"} {
-		s.ended("dcs-r-1.n1", id, jobs.Outcome{Started: 1, Ended: 2})
-	}
+	s.ended("dcs-r-1.n1", "1.1 2.1", briefly)
 	want(t, "while a node is in use", said[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
-	s.ended("dcs-r-1.n2", "3.1", jobs.Outcome{Started: 1, Ended: 2})
-	commands := s.ended("dcs-r-1.n2", "4.1", jobs.Outcome{Started: 1, Ended: 2})
+	s.ended("dcs-r-1.n2", "3.1", briefly)
+	commands := s.ended("dcs-r-1.n2", "4.1", briefly)
 	want(t, "at the end", said[Leave](commands), "{dcs-r-1.n1} {dcs-r-1.n2}")
 	want(t, "when both have left", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 }
@@ -75,17 +59,15 @@ func TestAllocationOfNodes(t *testing.T) {
 // TestAllocationKeepsOutputs checks that the outputs of each node without a shared directory are
 // fetched before the allocation is terminated (X3).
 func TestAllocationKeepsOutputs(t *testing.T) {
-	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 4)...)
+	s := allocated(t, times(4, jobs.NoOptions)...)
 	for _, node := range []string{"dcs-r-1.n1", "dcs-r-1.n2"} {
 		s.c.byName[node].hello.Shared = false
 	}
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	s.started("dcs-r-1.n2", "3.1 4.1")
-	ok := jobs.Outcome{Started: 1, Ended: 2}
-	s.ended("dcs-r-1.n1", "1.1", ok)
-	s.ended("dcs-r-1.n1", "2.1", ok)
-	s.ended("dcs-r-1.n2", "3.1", ok)
-	want(t, "first", said[FetchInstance](s.ended("dcs-r-1.n2", "4.1", ok)), "{dcs-r-1.n1 [1.1 2.1]}")
+	s.ended("dcs-r-1.n1", "1.1 2.1", briefly)
+	s.ended("dcs-r-1.n2", "3.1", briefly)
+	want(t, "first", said[FetchInstance](s.ended("dcs-r-1.n2", "4.1", briefly)), "{dcs-r-1.n1 [1.1 2.1]}")
 	want(t, "then", said[FetchInstance](s.step(InstanceFetched{Name: "dcs-r-1.n1"})), "{dcs-r-1.n2 [3.1 4.1]}")
 	s.step(InstanceFetched{Name: "dcs-r-1.n2"})
 	want(t, "at last", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
@@ -114,16 +96,15 @@ func TestStartsBeforeTheEnd(t *testing.T) {
 			s := allocated(t, slices.Repeat([]*jobs.Options{{Timeout: 50 * time.Minute}}, 4)...)
 			s.started("dcs-r-1.n1", "1.1 2.1")
 			s.started("dcs-r-1.n2", "3.1 4.1")
-			for _, id := range []string{"1.1", "2.1"} { // jobs 3 and 4 keep the allocation in use
-				s.ended("dcs-r-1.n1", id, jobs.Outcome{Started: 1, Ended: 2})
-			}
+			s.ended("dcs-r-1.n1", "1.1 2.1", briefly) // jobs 3 and 4 keep the allocation in use
 			s.allocation(c.left)
 			s.submit(true, &c.opts)
-			if got := launches(s.commands) > 0; got != c.want {
-				t.Errorf("launched: %t, want %t; %s", got, c.want, s.c.Why(s.now(), 5))
+			why := s.c.Why(s.now(), 5)
+			if got := said[Launch](s.commands) != ""; got != c.want {
+				t.Errorf("launched: %t, want %t; %s", got, c.want, why)
 			}
-			if why := s.c.Why(s.now(), 5); !c.want && !strings.Contains(why, "allocation") {
-				t.Errorf("the reason is %q", why)
+			if !c.want {
+				contains(t, "why", why, "allocation")
 			}
 		})
 	}
@@ -139,9 +120,7 @@ func TestEndOfAllocation(t *testing.T) {
 	contains(t, "in the last moments", said[Kill](s.wait(30*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")), "its allocation ends")
 	s.ended("dcs-r-1.n1", "1.1", jobs.Outcome{Started: 1, Ended: 2, Signal: "SIGTERM", Stopped: true})
 	s.wantState(1, jobs.Queued)
-	if n := s.job(1).Failures; n != 0 {
-		t.Errorf("%d tries are used up", n)
-	}
+	want(t, "tries are used up", s.job(1).Failures, 0)
 	commands := s.wait(10*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
 	contains(t, "then", said[TerminateInstance](commands), "{cloud dcs-r-1}")
 	contains(t, "and another is created", said[CreateInstance](commands), "{cloud dcs-r-2}")
@@ -151,21 +130,12 @@ func TestEndOfAllocation(t *testing.T) {
 // preemptible partition. On a workstation it would be charged.
 func TestNodesDieUnderAJob(t *testing.T) {
 	s := allocated(t, jobs.NoOptions)
-	for n := 1; n < maxDeathsOnInstances; n++ {
+	for n := 1; n <= maxDeathsOnInstances; n++ {
+		want(t, "failures", s.job(1).Failures, 0)
+		s.wantState(1, jobs.Running)
 		a := s.job(1).Last()
-		s.started(a.Host, a.ID.String())
-		s.step(down(a.Host, hosts.Unreachable, "gone"))
-		s.up(a.Host)
-		s.probedAs(a.Host, a.ID.String(), hosts.Dead, nil)
-		if j := s.job(1); j.State == jobs.Failed || j.Failures != 0 {
-			t.Fatalf("after %d dead nodes the job is %s with %d failures", n, j.State, j.Failures)
-		}
+		s.dies(a.Host, a.ID.String())
 	}
-	a := s.job(1).Last()
-	s.started(a.Host, a.ID.String())
-	s.step(down(a.Host, hosts.Unreachable, "gone"))
-	s.up(a.Host)
-	s.probedAs(a.Host, a.ID.String(), hosts.Dead, nil)
 	s.wantState(1, jobs.Failed)
 	contains(t, "reason", s.job(1).Reason, "died under it 10 times")
 }
@@ -174,26 +144,19 @@ func TestNodesDieUnderAJob(t *testing.T) {
 // nodes still answer. A job that ends by SIGTERM, as at the end of an allocation, has not failed
 // unless this happens too often (X3).
 func TestPreempted(t *testing.T) {
-	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 2)...)
+	s := allocated(t, times(2, jobs.NoOptions)...)
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	ended := jobs.Outcome{Started: 1, Ended: 2, Signal: "SIGTERM"}
-	for n := 1; n < maxDeathsOnInstances; n++ {
+	for range maxDeathsOnInstances {
+		want(t, "tries used up by ends by SIGTERM", s.job(1).Failures, 0)
 		a := s.job(1).Last()
-		s.ended(a.Host, a.ID.String(), ended)
-		a = s.job(1).Last()
 		s.started(a.Host, a.ID.String())
-		if s.job(1).Failures != 0 {
-			t.Fatalf("end %d by SIGTERM uses up a try", n)
-		}
+		s.ended(a.Host, a.ID.String(), ended)
 	}
-	a := s.job(1).Last()
-	s.ended(a.Host, a.ID.String(), ended)
 	s.wantState(1, jobs.Failed)
 	var commands []Command
 	for range 2 {
-		for !s.c.provisions.providers[0].listing {
-			s.wait(time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
-		}
+		s.untilListing("dcs-r-1.n1", "dcs-r-1.n2")
 		s.step(InstancesListed{Provider: "cloud"})
 		commands = append(commands, s.commands...)
 	}
@@ -220,13 +183,9 @@ func TestPendingAllocation(t *testing.T) {
 	if v := s.c.Hosts()[0]; v.State != Starting || !strings.HasPrefix(v.Reason, "pending: Resources, for 3 h") {
 		t.Errorf("shown as %s: %s", v.State, v.Reason)
 	}
-	if n := s.told("pending: Resources"); n != 1 {
-		t.Errorf("it is told %d times that it is pending, want once", n)
-	}
+	want(t, "times that it is told to be pending", s.told("pending: Resources"), 1)
 	contains(t, "why", s.c.Why(s.now(), 1), "the allocation dcs-r-1 is pending: Resources")
-	if s.finish != nil {
-		t.Errorf("the run has given up: %+v", s.finish)
-	}
+	want(t, "finish", s.ending(), "")
 }
 
 // TestLongerThanAllocations checks that a job that is longer than every allocation fails at once
@@ -240,28 +199,18 @@ func TestLongerThanAllocations(t *testing.T) {
 // TestNothingWaitsIntoTheEnd checks that buffered jobs that would not end before their allocation
 // does are withdrawn (X3).
 func TestNothingWaitsIntoTheEnd(t *testing.T) {
-	s := allocated(t, slices.Repeat([]*jobs.Options{jobs.NoOptions}, 40)...)
+	s := allocated(t, times(40, jobs.NoOptions)...)
 	// Jobs are short, so that more are handed out than there are slots.
-	for _, node := range []string{"n1", "n2"} {
-		s.started("dcs-r-1."+node, map[string]string{"n1": "1.1 2.1", "n2": "3.1 4.1"}[node])
-	}
-	for _, id := range []string{"1.1", "2.1"} {
-		s.ended("dcs-r-1.n1", id, jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(10*time.Millisecond)})
-	}
+	s.started("dcs-r-1.n1", "1.1 2.1")
+	s.started("dcs-r-1.n2", "3.1 4.1")
+	s.ended("dcs-r-1.n1", "1.1 2.1", jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(10*time.Millisecond)})
 	s.wait(time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
-	waiting := 0
-	for _, f := range s.c.inFlight {
-		if f.isWaiting() {
-			waiting++
-		}
+	waiting := func() int {
+		return s.c.hosts[0].countInFlight((*inFlight).isWaiting) + s.c.hosts[1].countInFlight((*inFlight).isWaiting)
 	}
-	if waiting == 0 {
+	if waiting() == 0 {
 		t.Fatal("nothing was handed out ahead of need")
 	}
 	s.allocation(time.Minute)
-	for _, f := range s.c.inFlight {
-		if f.isWaiting() {
-			t.Errorf("%s still waits there", f.id)
-		}
-	}
+	want(t, "attempts that still wait there", waiting(), 0)
 }

@@ -131,6 +131,16 @@ func (h *host) count(f *inFlight, n int) {
 	}
 }
 
+// countInFlight returns how many attempts of the host meet a condition.
+func (h *host) countInFlight(condition func(*inFlight) bool) (n int) {
+	for f := h.head; f != nil; f = f.next {
+		if condition(f) {
+			n++
+		}
+	}
+	return n
+}
+
 // markStarted records that an attempt has started.
 func (c *Core) markStarted(f *inFlight) {
 	f.withdrawn = false // the withdrawal came too late
@@ -146,12 +156,7 @@ func (c *Core) markStarted(f *inFlight) {
 
 // otherOpen reports whether an attempt of the job other than the nth may be alive.
 func otherOpen(j *jobs.Job, n int) bool {
-	for _, a := range j.Attempts {
-		if a.State.Open() && a.ID.N != n {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.Attempts, func(a *jobs.Attempt) bool { return a.State.Open() && a.ID.N != n })
 }
 
 // launch records an attempt, and sends it to the host at the end of the Step.
@@ -166,14 +171,19 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	h.outbox.launch = append(h.outbox.launch, LaunchItem{Attempt: a, Spec: j.Spec, Timeout: grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Mem: f.mem, GPUs: f.gpus, Restart: restarts(j)})
 }
 
-// restarts returns how many attempts of the job ran before its newest one in this round.
-func restarts(j *jobs.Job) (n int) {
-	for _, a := range j.Attempts[:len(j.Attempts)-1] {
-		if a.Round == j.Round && !a.NeverRan() {
+// countAttempts returns how many attempts of this round meet a condition.
+func countAttempts(j *jobs.Job, condition func(*jobs.Attempt) bool) (n int) {
+	for _, a := range j.Attempts {
+		if a.Round == j.Round && condition(a) {
 			n++
 		}
 	}
 	return n
+}
+
+// restarts returns how many attempts of the job ran before its newest one in this round.
+func restarts(j *jobs.Job) int {
+	return countAttempts(j, func(a *jobs.Attempt) bool { return a != j.Last() && !a.NeverRan() })
 }
 
 // progress is the latest progress that a running job reported.
@@ -185,7 +195,7 @@ type progress struct {
 }
 
 // handleProgress stores the progress that a heartbeat contains.
-func (h *host) handleProgress(b *hosts.Beat, now time.Duration) {
+func (h *host) handleProgress(b *hosts.Heartbeat, now time.Duration) {
 	if len(b.Progress) == 0 {
 		return
 	}
@@ -326,11 +336,9 @@ func (c *Core) settleOrphan(id jobs.AttemptID) {
 	c.leave(id.Job) // its host may get the job again, which changes its class
 	delete(c.orphaned, id)
 	delete(c.orphanCharge, id)
-	if a := c.table.Attempt(id); c.hostWith(a.Host, a.Machine) != nil {
-		h := c.hostWith(a.Host, a.Machine)
-		if i := slices.Index(h.orphans, id); i >= 0 {
-			h.orphans = slices.Delete(h.orphans, i, i+1)
-		}
+	a := c.table.Attempt(id)
+	if h := c.hostWith(a.Host, a.Machine); h != nil {
+		h.orphans = slices.DeleteFunc(h.orphans, func(o jobs.AttemptID) bool { return o == id })
 	}
 	c.enqueue(id.Job)
 }

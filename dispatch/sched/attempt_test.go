@@ -102,15 +102,12 @@ func BenchmarkDomino(b *testing.B) {
 	for b.Loop() {
 		c := New(Config{}, &jobs.Table{}, []*hosts.Host{box("melon1", bars)})
 		now := Time{Wall: wallStart}
-		var specs []*jobs.Spec
-		for i, o := range slices.Concat(hardest, all) {
-			specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: o})
-		}
+		specs := specsOf(1, slices.Concat(hardest, all)...)
 		begin := time.Now()
 		c.Step(now, Submit{Specs: specs, Last: true})
 		submitted := time.Since(begin)
 		c.Step(now, HostUp{Host: "melon1", Hello: &hosts.Hello{Cores: bars + 1, Slots: bars}})
-		c.Step(now, HostBeat{"melon1", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+		c.Step(now, HostHeartbeat{"melon1", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
 		begin = time.Now()
 		var longest time.Duration
 		for i := range bars {
@@ -151,18 +148,14 @@ func TestReadProgress(t *testing.T) {
 // is a third done has a forecast, which does not grow while the job proceeds as reported, and which
 // has a realistic spread. A job whose report cannot be parsed has no forecast.
 func TestETAOfProgress(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(1)
+	s := withJobs(t, 1, Config{}, box("a", 1))
 	s.started("a", "1.1")
 	says := func(text string) {
-		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Uptime: s.at, Progress: map[string]string{"1.1": text}}})
+		s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Uptime: s.at, Progress: map[string]string{"1.1": text}}})
 	}
 	const total = 100 // seconds
 	says("warming up")
-	if _, _, ok := s.c.ETA(s.now()); ok {
-		t.Fatal("known from words")
-	}
+	s.wantETA("from words", 0, 0)
 	for i := range total/3 - 1 {
 		s.at += 3 * time.Second
 		done := (i + 1) * 3
@@ -175,57 +168,35 @@ func TestETAOfProgress(t *testing.T) {
 	}
 	s.at += 30 * time.Second // it is stuck at the end
 	says("99/100")
-	if eta, _, ok := s.c.ETA(s.now()); !ok || eta < time.Second {
-		t.Errorf("overdue: %s, %v", eta, ok)
-	}
+	s.wantETA("overdue", time.Second, time.Hour)
 }
 
 // TestRunningAndQueues checks that Running lists the newest progress of each running attempt with
 // the time when it changed. Queues lists the queues whose run times are known, beginning with those
 // that have waiting jobs.
 func TestRunningAndQueues(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 3))
-	s.up("a")
+	s := connected(t, Config{}, box("a", 3))
 	p, q := &jobs.Options{Queue: "p"}, &jobs.Options{Queue: "q"}
 	s.submit(true, append(slices.Repeat([]*jobs.Options{p}, 5), slices.Repeat([]*jobs.Options{q}, 12)...)...)
-	open := func() []jobs.AttemptID {
-		var list []jobs.AttemptID
-		for f := s.c.hosts[0].head; f != nil; f = f.next {
-			list = append(list, f.id)
-		}
-		return list
-	}
 	for range 13 {
-		s.ranFor("a", open()[0].String(), 2*time.Second)
+		s.ranFor("a", s.attemptsOn("a")[0].String(), 2*time.Second)
 	}
-	if got := fmt.Sprint(s.c.Queues(10)); got != "[{q 2s 0s} {p 2s 0s}]" {
-		t.Errorf("Queues = %s", got)
-	}
-	if got := fmt.Sprint(s.c.Queues(1)); got != "[{q 2s 0s}]" {
-		t.Errorf("Queues(1) = %s", got)
-	}
-	first, second := open()[0], open()[1]
+	want(t, "Queues", fmt.Sprint(s.c.Queues(10)), "[{q 2s 0s} {p 2s 0s}]")
+	want(t, "Queues", fmt.Sprint(s.c.Queues(1)), "[{q 2s 0s}]")
+	first, second := s.attemptsOn("a")[0], s.attemptsOn("a")[1]
 	s.started("a", first.String())
 	s.started("a", second.String())
-	beat := func(progress map[string]string) {
-		s.at += 3 * time.Second
-		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Uptime: s.at, Progress: progress}})
-	}
-	beat(map[string]string{first.String(): "1/3", second.String(): "a", "99.1": "x"})
+	heartbeat := func(progress map[string]string) { s.heartbeat("a", hosts.Heartbeat{Progress: progress}) }
+	heartbeat(map[string]string{first.String(): "1/3", second.String(): "a", "99.1": "x"})
 	at := s.at
-	beat(map[string]string{first.String(): "1/3", second.String(): "b"})
-	want := fmt.Sprint([]ProgressView{{first, "1/3", at}, {second, "b", s.at}})
-	if got := fmt.Sprint(s.c.Running().Progress); got != want {
-		t.Errorf("Progress = %s, want %s", got, want)
-	}
+	heartbeat(map[string]string{first.String(): "1/3", second.String(): "b"})
+	want(t, "Progress", fmt.Sprint(s.c.Running().Progress), fmt.Sprint([]ProgressView{{first, "1/3", at}, {second, "b", s.at}}))
 }
 
 // TestETANeverTooSure checks that the spread stays at least a tenth of the forecast while few jobs
 // have ended, and at the end of the run, even if all jobs are alike.
 func TestETANeverTooSure(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(100)
+	s := withJobs(t, 100, Config{}, box("a", 1))
 	for i := range 99 {
 		s.ranFor("a", fmt.Sprintf("%d.1", i+1), 10*time.Second)
 		if i < 9 || i > 20 && i < 98 {
@@ -252,8 +223,7 @@ func (s *stage) effect(ev Event) []jobs.ID {
 // arrives, but not jobs that had ended before.
 func TestUndoCancel(t *testing.T) {
 	for _, early := range []bool{false, true} {
-		s := newStage(t, Config{Tries: 1}, box("a", 2))
-		s.up("a")
+		s := connected(t, Config{Tries: 1}, box("a", 2))
 		after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids} }
 		n := jobs.NoOptions
 		// 4 depends on 3, 5 on 4, 6 on the running 2, and 7 on 6.
@@ -266,9 +236,7 @@ func TestUndoCancel(t *testing.T) {
 		ids := s.effect(Cancel{Jobs: []jobs.ID{1, 2, 3}})
 		want(t, "undo", fmt.Sprint(ids), "[2 3 4 5 6 7]")
 		s.wantState(5, jobs.Skipped)
-		if got := s.c.Running().Ending; !slices.Equal(got, []jobs.ID{2}) {
-			t.Errorf("jobs that are being ended: %v", got)
-		}
+		want(t, "jobs that are being ended", fmt.Sprint(s.c.Running().Ending), "[2]")
 		if early {
 			s.step(Requeue{ids})
 		}
@@ -282,10 +250,8 @@ func TestUndoCancel(t *testing.T) {
 		}
 		s.wantState(1, jobs.Failed)
 		s.step(Pause{})
-		for range 20 {
-			for f := s.c.hosts[0].head; f != nil; f = s.c.hosts[0].head {
-				s.ended("a", f.id.String(), okay)
-			}
+		for s.c.hosts[0].head != nil {
+			s.endFirst("a", okay)
 		}
 		if s.c.table.Counts[jobs.Succeeded] != 7 || s.finish == nil {
 			t.Errorf("early %v: %v", early, s.c.table.Counts)
@@ -296,9 +262,7 @@ func TestUndoCancel(t *testing.T) {
 // TestUndoUndone checks that a cancel after the undo takes effect, and that a job that ended before
 // its cancel took effect keeps its result.
 func TestUndoUndone(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2))
-	s.up("a")
-	s.plain(2)
+	s := withJobs(t, 2, Config{}, box("a", 2))
 	s.started("a", "1.1 2.1")
 	both := []jobs.ID{1, 2}
 	s.step(Cancel{Jobs: both})
@@ -308,7 +272,5 @@ func TestUndoUndone(t *testing.T) {
 	s.wantState(1, jobs.Canceled)
 	s.ended("a", "2.1", okay)
 	s.wantState(2, jobs.Succeeded)
-	if s.finish == nil {
-		t.Error("the run goes on")
-	}
+	want(t, "finish", s.ending(), "done")
 }

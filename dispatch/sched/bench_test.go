@@ -69,12 +69,9 @@ func (f *fleet) connect() {
 }
 
 func (f *fleet) take(commands []Command) {
-	for _, o := range commands {
-		if l, ok := o.(Launch); ok {
-			i := int(l.Host[5] - '1')
-			for _, p := range l.Jobs {
-				f.running[i] = append(f.running[i], p.Attempt)
-			}
+	for i, h := range f.hosts {
+		for _, p := range launchItems(commands, h.Name) {
+			f.running[i] = append(f.running[i], p.Attempt)
 		}
 	}
 }
@@ -100,7 +97,7 @@ func (f *fleet) work(most int) (done int) {
 			f.take(o)
 			_, o = f.c.Step(f.now, AttemptsEnded{h.Name, x})
 			f.take(o)
-			f.c.Step(f.now, HostBeat{h.Name, &hosts.Beat{MemFree: -1, DiskFree: -1}})
+			f.c.Step(f.now, HostHeartbeat{h.Name, &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
 			done += k
 			f.steps += 3
 		}

@@ -42,7 +42,7 @@ func boundedGPUs(numbers []int) []int {
 }
 
 // boundedHeartbeat returns a bounded copy of a heartbeat.
-func boundedHeartbeat(m *hosts.Beat) hosts.Beat {
+func boundedHeartbeat(m *hosts.Heartbeat) hosts.Heartbeat {
 	b := *m
 	b.Busy, b.Ours = boundedCores(b.Busy), boundedCores(b.Ours)
 	for i := range b.Load {

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -176,11 +177,7 @@ func (c *Core) numWithdrawing() int {
 	n := 0
 	for _, h := range c.hosts {
 		if h.linked && h.occupied > h.running {
-			for f := h.head; f != nil; f = f.next {
-				if f.withdrawn {
-					n++
-				}
-			}
+			n += h.countInFlight(func(f *inFlight) bool { return f.withdrawn })
 		}
 	}
 	return n
@@ -188,13 +185,7 @@ func (c *Core) numWithdrawing() int {
 
 // surplus returns how many jobs wait on the host beyond its free slots.
 func (h *host) surplus() int {
-	n := 0
-	for f := h.head; f != nil; f = f.next {
-		if f.isWaiting() {
-			n++
-		}
-	}
-	return n - max(0, h.limit-h.running)
+	return h.countInFlight((*inFlight).isWaiting) - max(0, h.limit-h.running)
 }
 
 // fullest returns the host with the largest surplus, or nil.
@@ -214,10 +205,8 @@ func (c *Core) fullest() *host {
 // hasRoomElsewhere reports whether another host has a free slot for a buffered job.
 func (c *Core) hasRoomElsewhere(f *inFlight) bool {
 	cl := c.classOf(c.table.Job(f.id.Job))
-	ok := false
-	for _, h := range c.hosts {
+	return slices.ContainsFunc(c.hosts, func(h *host) bool {
 		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
-		ok = ok || h != f.host && free > 0 && c.canRunOn(h, cl, cl.avoid != nil)
-	}
-	return ok
+		return h != f.host && free > 0 && c.canRunOn(h, cl, cl.avoid != nil)
+	})
 }

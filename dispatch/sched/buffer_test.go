@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -30,9 +31,7 @@ func TestHighWater(t *testing.T) {
 		{4, 3600, true, 30 * time.Minute, 4},
 		{0, 1, true, 0, 0},
 	} {
-		if got := highWater(tt.slots, tt.mean, tt.known, tt.span); got != tt.want {
-			t.Errorf("%+v: %d", tt, got)
-		}
+		want(t, fmt.Sprintf("%+v", tt), highWater(tt.slots, tt.mean, tt.known, tt.span), tt.want)
 	}
 }
 
@@ -45,31 +44,16 @@ func (s *stage) quick() jobs.Outcome {
 // filled to the high water mark, is refilled when it is less than half full, and never holds more
 // than a fair part of the queue.
 func TestBuffer(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 4))
-	s.up("a")
-	s.plain(1000)
+	s := withJobs(t, 1000, Config{}, box("a", 4))
 	want(t, "slots alone", on(s.commands, "a"), "1.1 2.1 3.1 4.1")
-	open := attemptIDs("1.1 2.1 3.1 4.1")
-	end := func(n int) int {
-		var text string
-		for _, id := range open[:n] {
-			text += id.String() + " "
-		}
-		open = open[n:]
-		got := attemptIDs(on(s.ended("a", text, s.quick()), "a"))
-		open = append(open, got...)
-		return len(got)
+	end := func(n int) int { // returns how many jobs follow
+		ids := fmt.Sprint(s.attemptsOn("a")[:n])
+		return len(launchItems(s.ended("a", strings.Trim(ids, "[]"), s.quick()), "a"))
 	}
-	if n := end(1); n != 13 {
-		t.Errorf("%d jobs follow the first end, want 1 and 12 ahead", n)
-	}
-	if n := end(5); n != 0 {
-		t.Errorf("%d jobs follow though more than half is there", n)
-	}
-	if n := end(2); n != 7 {
-		t.Errorf("%d jobs follow below the low water mark, want 7", n)
-	}
-	for len(open) > 0 && s.c.queue.ready > 0 {
+	want(t, "jobs follow the first end", end(1), 13)
+	want(t, "jobs follow though more than half is there", end(5), 0)
+	want(t, "jobs follow below the low water mark", end(2), 7)
+	for s.c.hosts[0].head != nil && s.c.queue.ready > 0 {
 		end(1)
 		if ahead := s.c.hosts[0].occupied - 4; ahead > s.c.queue.ready+1 {
 			t.Fatalf("%d jobs are handed out ahead, %d are left", ahead, s.c.queue.ready)
@@ -81,26 +65,20 @@ func TestBuffer(t *testing.T) {
 // slots, and that no job is buffered behind them.
 func TestNeverBuffered(t *testing.T) {
 	for _, o := range []*jobs.Options{{Slots: 2}, {GPUs: 1}, {MemBytes: 1}} {
-		s := newStage(t, Config{}, box("a", 2))
-		s.up("a")
+		s := connected(t, Config{}, box("a", 2))
 		s.submit(true, slices.Repeat([]*jobs.Options{o}, 50)...)
 		s.ended("a", "1.1", s.quick())
-		if h := s.c.hosts[0]; h.occupied > 2 {
-			t.Errorf("%+v: %d slots are handed out of 2", o, h.occupied)
-		}
+		between(t, fmt.Sprintf("%+v: slots handed out", o), s.c.hosts[0].occupied, 0, 2)
 	}
 }
 
 // TestBufferSpan checks that --buffer keeps a host busy for that long, and that the hosts share the
 // queue fairly (B3).
 func TestBufferSpan(t *testing.T) {
-	s := newStage(t, Config{Buffer: 10 * time.Minute}, box("a", 1), box("b", 1))
-	s.up("a", "b")
+	s := connected(t, Config{Buffer: 10 * time.Minute}, box("a", 1), box("b", 1))
 	s.submit(true, slices.Repeat([]*jobs.Options{{Estimate: time.Minute}}, 40)...)
 	for _, h := range s.c.hosts {
-		if h.occupied != 11 {
-			t.Errorf("%s holds %d jobs, want 1 and 10 ahead", h.spec.Name, h.occupied)
-		}
+		want(t, h.spec.Name+": jobs, of which 10 are ahead", h.occupied, 11)
 	}
 }
 
@@ -122,9 +100,7 @@ func TestBalanceOnlyWhereItCanRun(t *testing.T) {
 // TestBalance checks that at the end of the queue a buffered job moves to a host with a free slot,
 // and that the move is not charged.
 func TestBalance(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1))
-	s.up("a", "b")
-	s.plain(4)
+	s := withJobs(t, 4, Config{}, box("a", 1), box("b", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")
 	o := s.ended("a", "1.1", okay)
@@ -145,9 +121,7 @@ func TestBalance(t *testing.T) {
 	want(t, "asked back", said[Withdraw](o), "{a [5.1]}")
 	o = s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("5.1")}})
 	want(t, "moved", on(o, "b"), "5.2")
-	if s.job(5).Failures != 0 || s.job(5).Attempts[0].State != jobs.AttemptSuperseded {
-		t.Errorf("the move is charged: %+v", s.job(5))
-	}
+	want(t, "job 5", s.history(5), "running: a superseded, b launching")
 }
 
 // TestBufferedJobsDoNotUseUpMaxSlots checks that, with --max-slots above the slots of all hosts,
@@ -156,17 +130,13 @@ func TestBalance(t *testing.T) {
 func TestBufferedJobsDoNotUseUpMaxSlots(t *testing.T) {
 	for _, c := range []struct {
 		limit, buffered int
-		launched        string
-	}{{6, 12, "17.1 18.1"}, {5, 0, "5.1"}} {
+		launched        int // at least, on b
+	}{{6, 12, 2}, {5, 0, 1}} {
 		s := newStage(t, Config{MaxSlots: c.limit}, box("a", 4), box("b", 2))
 		s.up("a")
 		s.plain(100)
 		s.ended("a", "1.1", s.quick())
-		if n := s.c.hosts[0].buffered(); s.c.hosts[0].occupied-4 != c.buffered {
-			t.Errorf("--max-slots %d: %d jobs are not started on a, want %d ahead", c.limit, n, c.buffered)
-		}
-		if got := strings.Fields(on(s.up("b"), "b")); len(got) < len(strings.Fields(c.launched)) {
-			t.Errorf("--max-slots %d: b gets %v", c.limit, got)
-		}
+		want(t, fmt.Sprintf("--max-slots %d: jobs ahead on a", c.limit), s.c.hosts[0].occupied-4, c.buffered)
+		between(t, fmt.Sprintf("--max-slots %d: launched on b", c.limit), len(launchItems(s.up("b"), "b")), c.launched, 100)
 	}
 }

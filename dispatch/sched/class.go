@@ -55,9 +55,7 @@ func (c *Core) classOf(j *jobs.Job) *class {
 		cl = c.newClass(j)
 		q.classes[cl.key] = cl
 	}
-	if cl.epoch != q.epoch {
-		c.fit(cl)
-	}
+	c.fit(cl)
 	return cl
 }
 
@@ -86,8 +84,7 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 // newClass returns an empty class for the job. It does not add the class to the queue.
 func (c *Core) newClass(j *jobs.Job) *class {
 	key := c.keyOf(j)
-	cl := &class{key: key, stats: c.statsOf(j.Spec), spec: j.Spec, tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
-	return cl
+	return &class{key: key, stats: c.statsOf(j.Spec), spec: j.Spec, tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
 }
 
 // pastOf returns the hosts where the job has failed in this round (avoid), and those where an
@@ -180,8 +177,11 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 }
 
 // fit computes on which hosts the class could run, as far as is known, and whether it can never run
-// on any.
+// on any. It does nothing if the hosts' capacities have not changed since the last call.
 func (c *Core) fit(cl *class) {
+	if cl.epoch == c.queue.epoch {
+		return
+	}
 	cl.epoch = c.queue.epoch
 	if cl.key.avoid != "" {
 		cl.avoid = make([]bool, len(c.hosts))
@@ -262,13 +262,8 @@ func (h *host) whyCannotRun(cl *class) string {
 // whyUnsatisfiable explains in one line why no host can run the class. If there is a single
 // requirement that every host lacks, it names that one.
 func (c *Core) whyUnsatisfiable(cl *class, first string) string {
-	all := func(k *class) bool {
-		for _, h := range c.hosts {
-			if h.whyCannotRun(k) == "" {
-				return false
-			}
-		}
-		return true
+	all := func(k *class) bool { // all hosts lack something for k
+		return !slices.ContainsFunc(c.hosts, func(h *host) bool { return h.whyCannotRun(k) == "" })
 	}
 	if !slices.ContainsFunc(c.hosts, func(h *host) bool { return h.spec.IsOpenTo(cl.key.queue) }) {
 		return "every host is kept for other queues; for one, " + first
@@ -298,9 +293,7 @@ func (c *Core) refuseUnsatisfiable() {
 	n := 0
 	for i := 0; i < len(c.queue.list); i++ {
 		cl := c.queue.list[i]
-		if cl.epoch != c.queue.epoch {
-			c.fit(cl)
-		}
+		c.fit(cl)
 		for cl.unsatisfiable != "" && cl.n > 0 && n < maxPerStep {
 			id, _ := cl.head(c)
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: cl.unsatisfiable})

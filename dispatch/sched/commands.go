@@ -66,9 +66,9 @@ type (
 	}
 )
 
-// Look reads the attempts of Host from the shared directory. Via is a host that answers, or
-// "" for the dispatcher's own mount. It is answered by HostLooked, or not at all.
-type Look struct {
+// Inspect reads the attempts of Host from the shared directory. Via is a host that answers, or
+// "" for the dispatcher's own mount. It is answered by HostInspected, or not at all.
+type Inspect struct {
 	Host     string
 	Via      string
 	Attempts []jobs.AttemptID
@@ -117,7 +117,7 @@ func (c Withdraw) To() string   { return c.Host }
 func (c Kill) To() string       { return c.Host }
 func (c Warn) To() string       { return c.Host }
 func (c Probe) To() string      { return c.Host }
-func (c Look) To() string       { return c.Via }
+func (c Inspect) To() string    { return c.Via }
 func (c List) To() string       { return c.Host }
 func (Finish) To() string       { return "" }
 

@@ -93,12 +93,7 @@ func (c *Core) copyRunning() {
 // backlog reports whether a job waits on a host that has no slot for it. Moving it to another host
 // is better than a copy.
 func (c *Core) backlog() bool {
-	for _, h := range c.hosts {
-		if h.state == Up && h.occupied > h.limit && h.surplus() > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h.state == Up && h.occupied > h.limit && h.surplus() > 0 })
 }
 
 // copyCandidate reports whether the job of an attempt may be copied, with its priority.
@@ -107,7 +102,7 @@ func (c *Core) copyCandidate(f *inFlight) (copyCandidate, bool) {
 	if f.killed || f.hasOutcome || j.State != jobs.Running || !c.mayCopy(j) {
 		return copyCandidate{}, false
 	}
-	if h.state == Suspect || !h.linked && c.now.Mono-h.lastHeard >= HeartbeatInterval {
+	if h.state == Suspect || !h.linked && c.now.Mono-h.lastReceivedAt >= HeartbeatInterval {
 		return copyCandidate{f: f, why: h.spec.Name + " does not answer"}, true
 	}
 	age := f.age(c.now.Mono)
@@ -150,7 +145,7 @@ func (c *Core) giveUpLosers() {
 		return
 	}
 	for _, h := range c.everyHost() {
-		if h.linked || c.now.Mono-h.lastHeard < loserTimeout {
+		if h.linked || c.now.Mono-h.lastReceivedAt < loserTimeout {
 			continue
 		}
 		for f, next := h.head, (*inFlight)(nil); f != nil; f = next {

@@ -8,14 +8,6 @@ import (
 	"dcs-tui/jobs"
 )
 
-// hostsOf returns the hosts and the states of a job's attempts, in order.
-func (s *stage) hostsOf(id jobs.ID) (text string) {
-	for _, a := range s.job(id).Attempts {
-		text += fmt.Sprintf("%s %s; ", a.Host, a.State)
-	}
-	return text
-}
-
 var ended15 = jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 
 // TestCopies checks that a running job is copied when slots are free and no job waits (D3). The
@@ -27,13 +19,13 @@ func TestCopies(t *testing.T) {
 		opts jobs.Options
 		want string
 	}{
-		{"copied", Config{Copies: 2}, jobs.Options{}, "a running; b launching; "},
-		{"three at a time", Config{Copies: 3}, jobs.Options{}, "a running; b launching; c launching; "},
-		{"within its tries", Config{Copies: 3, Tries: 2}, jobs.Options{}, "a running; b launching; "},
-		{"within the job's tries", Config{Copies: 3}, jobs.Options{Tries: 1}, "a running; "},
-		{"not unless asked", Config{}, jobs.Options{}, "a running; "},
-		{"not if the job says so", Config{Copies: 2}, jobs.Options{NoCopies: true}, "a running; "},
-		{"not where it cannot run", Config{Copies: 3}, jobs.Options{Tags: []string{"big"}}, "a running; b launching; "},
+		{"copied", Config{Copies: 2}, jobs.Options{}, "running: a running, b launching"},
+		{"three at a time", Config{Copies: 3}, jobs.Options{}, "running: a running, b launching, c launching"},
+		{"within its tries", Config{Copies: 3, Tries: 2}, jobs.Options{}, "running: a running, b launching"},
+		{"within the job's tries", Config{Copies: 3}, jobs.Options{Tries: 1}, "running: a running"},
+		{"not unless asked", Config{}, jobs.Options{}, "running: a running"},
+		{"not if the job says so", Config{Copies: 2}, jobs.Options{NoCopies: true}, "running: a running"},
+		{"not where it cannot run", Config{Copies: 3}, jobs.Options{Tags: []string{"big"}}, "running: a running, b launching"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a, b := box("a", 1), box("b", 1)
@@ -44,9 +36,7 @@ func TestCopies(t *testing.T) {
 			s.started("a", "1.1")
 			s.up("b", "c")
 			s.wait(10*time.Second, "a", "b", "c")
-			if got := s.hostsOf(1); got != tt.want {
-				t.Errorf("attempts %q, want %q", got, tt.want)
-			}
+			want(t, "job 1", s.history(1), tt.want)
 		})
 	}
 }
@@ -55,57 +45,37 @@ func TestCopies(t *testing.T) {
 // stopped without a charge. After a failure, the job depends on the other attempt.
 func TestCopyEnds(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		ends   func(s *stage)
-		want   string
-		state  jobs.JobState
-		failed int32
+		name string
+		ends func(s *stage)
+		want string
 	}{
-		{"the copy succeeds", func(s *stage) {
-			s.ended("b", "1.2", okay)
-			s.ended("a", "1.1", ended15)
-		}, "a superseded; b exited; ", jobs.Succeeded, 0},
-		{"the original succeeds", func(s *stage) {
-			s.ended("a", "1.1", okay)
-			s.ended("b", "1.2", ended15)
-		}, "a exited; b superseded; ", jobs.Succeeded, 0},
-		{"both succeed", func(s *stage) {
-			s.ended("b", "1.2", okay)
-			s.ended("a", "1.1", okay)
-		}, "a superseded; b exited; ", jobs.Succeeded, 0},
-		{"the copy fails", func(s *stage) {
-			s.ended("b", "1.2", exit1)
-			s.ended("a", "1.1", okay)
-		}, "a exited; b exited; ", jobs.Succeeded, 1},
-		{"both fail", func(s *stage) {
-			s.ended("b", "1.2", exit1)
-			s.ended("a", "1.1", exit1)
-		}, "a exited; b exited; ", jobs.Failed, 2},
+		{"the copy succeeds", func(s *stage) { s.ended("b", "1.2", okay); s.ended("a", "1.1", ended15) },
+			"succeeded: a superseded, b exited"},
+		{"the original succeeds", func(s *stage) { s.ended("a", "1.1", okay); s.ended("b", "1.2", ended15) },
+			"succeeded: a exited, b superseded"},
+		{"both succeed", func(s *stage) { s.ended("b", "1.2", okay); s.ended("a", "1.1", okay) },
+			"succeeded: a superseded, b exited"},
+		{"the copy fails", func(s *stage) { s.ended("b", "1.2", exit1); s.ended("a", "1.1", okay) },
+			"succeeded, 1 failure: a exited, b exited"},
+		{"both fail", func(s *stage) { s.ended("b", "1.2", exit1); s.ended("a", "1.1", exit1) },
+			"failed, 2 failures: a exited, b exited"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newStage(t, Config{Copies: 2, Tries: 2}, box("a", 1), box("b", 1))
-			s.up("a", "b")
-			s.plain(1)
+			s := withJobs(t, 1, Config{Copies: 2, Tries: 2}, box("a", 1), box("b", 1))
 			s.started("a", "1.1")
 			s.wait(5*time.Second, "a", "b")
 			s.started("b", "1.2")
 			tt.ends(s)
-			j := s.job(1)
-			if got := s.hostsOf(1); got != tt.want || j.State != tt.state || j.Failures != tt.failed || j.Seq != 1 {
-				t.Errorf("attempts %q, %s, %d failures, result %d, want %q, %s, %d, 1", got, j.State, j.Failures, j.Seq, tt.want, tt.state, tt.failed)
-			}
-			if len(s.c.inFlight) > 0 || s.c.Defects > 0 {
-				t.Errorf("%d attempts are open, %d defects", len(s.c.inFlight), s.c.Defects)
-			}
+			want(t, "job 1", s.history(1), tt.want)
+			want(t, "its result", s.job(1).Seq, 1)
+			want(t, "open attempts", len(s.c.inFlight), 0)
 		})
 	}
 }
 
 // TestQueueBeforeCopies checks that no job waits because of a copy.
 func TestQueueBeforeCopies(t *testing.T) {
-	s := newStage(t, Config{Copies: 2}, box("a", 1), box("b", 1))
-	s.up("a", "b")
-	s.plain(3)
+	s := withJobs(t, 3, Config{Copies: 2}, box("a", 1), box("b", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")
 	s.wait(10*time.Second, "a", "b")
@@ -113,30 +83,21 @@ func TestQueueBeforeCopies(t *testing.T) {
 	s.wantState(3, jobs.Running)
 	s.started("b", "3.1")
 	s.wait(10*time.Second, "a", "b")
-	if got := s.hostsOf(1); got != "a running; " {
-		t.Errorf("attempts %q while job 3 needs the slot", got)
-	}
+	want(t, "job 1 while job 3 needs the slot", s.history(1), "running: a running")
 	s.ended("b", "3.1", okay)
 	s.wait(5*time.Second, "a", "b")
-	if got := s.hostsOf(1); got != "a running; b launching; " {
-		t.Errorf("attempts %q, want a copy on b", got)
-	}
+	want(t, "job 1", s.history(1), "running: a running, b launching")
 }
 
 // TestStragglerBeforeQueue checks that a straggler gets its second attempt before waiting jobs
 // start (D4).
 func TestStragglerBeforeQueue(t *testing.T) {
-	s := newStage(t, Config{Copies: 2}, box("a", 1), box("b", 1))
-	s.up("a", "b")
-	s.plain(20)
+	s := withJobs(t, 20, Config{Copies: 2}, box("a", 1), box("b", 1))
 	s.started("a", "1.1")
-	for id := 2; id <= 12; id++ {
+	for id := 2; id <= 12 && len(s.job(1).Attempts) == 1; id++ {
 		s.started("b", fmt.Sprintf("%d.1", id))
 		s.wait(time.Second, "a", "b")
 		s.ended("b", fmt.Sprintf("%d.1", id), okay)
-		if s.hostsOf(1) != "a running; " {
-			break
-		}
 	}
 	s.wait(10*time.Second, "a", "b")
 	for _, id := range []jobs.ID{13, 14, 15} { // whichever of them runs on b
@@ -144,9 +105,7 @@ func TestStragglerBeforeQueue(t *testing.T) {
 			s.ended("b", fmt.Sprintf("%d.1", id), okay)
 		}
 	}
-	if got := s.hostsOf(1); got != "a running; b launching; " {
-		t.Errorf("attempts %q, want a second one on b", got)
-	}
+	want(t, "job 1", s.history(1), "running: a running, b launching")
 }
 
 // TestSuspectCopiedFirst checks the order in which jobs are copied: first the jobs of a host that
@@ -180,7 +139,5 @@ func TestSuspectCopiedFirst(t *testing.T) {
 	if len(order) != 4 || s.job(order[0]).Attempts[0].Host != gone || s.job(order[1]).Attempts[0].Host != gone {
 		t.Fatalf("copied in the order %v, want the jobs of %s first", order, gone)
 	}
-	if s.finish == nil || s.finish.How != AllDone {
-		t.Errorf("the run waits for %s though it has all results", gone)
-	}
+	want(t, "finish, although a host is away", s.ending(), "done")
 }

@@ -101,15 +101,15 @@ type Core struct {
 
 // step is the input of the current Step, and what it gathers.
 type step struct {
-	now       Time
-	records   []jobs.Record
-	finish    []Command
-	looks     []Command  // Look
-	leaves    []Command  // Leave
-	settled   []endedJob // jobs that became terminal, whose dependents were not handled yet
-	cause     string     // name of the request that causes the records; "": none
-	deferring bool       // emit adds queued jobs to deferred instead of enqueuing them
-	deferred  []jobs.ID
+	now         Time
+	records     []jobs.Record
+	finish      []Command
+	inspections []Command  // Inspect
+	leaves      []Command  // Leave
+	settled     []endedJob // jobs that became terminal, whose dependents were not handled yet
+	cause       string     // name of the request that causes the records; "": none
+	deferring   bool       // emit adds queued jobs to deferred instead of enqueuing them
+	deferred    []jobs.ID
 }
 
 // New returns a core for a folded table. The fate of open attempts in the table is unknown until
@@ -141,7 +141,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 	c.cfg.HalfLife = orDefault(cfg.HalfLife, defaultHalfLife)
 	c.cfg.BackoffCap = orDefault(cfg.BackoffCap, time.Minute)
 	c.slots = pool{unit: "slot", rule: "--max-slots allows", limit: cmp.Or(cfg.MaxSlots, -1)}
-	c.setTokens(SetTokens{cfg.Tokens})
+	SetTokens{cfg.Tokens}.apply(c)
 	for _, s := range hs {
 		h := newHost(s, len(c.hosts))
 		h.machine = t.At[s.Name]
@@ -151,7 +151,7 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 	return c
 }
 
-func orDefault[T int | time.Duration](x, otherwise T) T {
+func orDefault[T int | float64 | time.Duration](x, otherwise T) T {
 	if x <= 0 {
 		return otherwise
 	}
@@ -183,7 +183,7 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 		c.stalled(gap)
 	}
 	for _, ev := range evs {
-		c.handle(ev)
+		ev.apply(c)
 		c.settle()
 	}
 	c.passTime()
@@ -193,73 +193,7 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 	c.settle()
 	c.provide()
 	c.end()
-	return c.records, slices.Concat(c.leaves, c.collect(), c.looks, c.provisions.commands, c.finish)
-}
-
-func (c *Core) handle(ev Event) {
-	switch e := ev.(type) {
-	case Submit:
-		c.submit(e)
-	case HostUp:
-		c.hostUp(e)
-	case HostBeat:
-		c.hostHeartbeat(e)
-	case HostDown:
-		c.hostDown(e)
-	case HostRefused:
-		c.handleRefused(e)
-	case AttemptsStarted:
-		for _, s := range e.Msg.Jobs {
-			if c.isAuthoritative(e.Host, s.Attempt) {
-				c.accepts(s.Attempt)
-				c.handleStarted(s.Attempt, s.Slot, s.At)
-			}
-		}
-	case AttemptsEnded:
-		for i := range e.Msg.Jobs {
-			if x := &e.Msg.Jobs[i]; c.isAuthoritative(e.Host, x.Attempt) {
-				c.handleEnded(x.Attempt, x.Slot, &x.Outcome)
-			}
-		}
-	case AttemptsWithdrawn:
-		for _, id := range e.Msg.Attempts {
-			if c.isAuthoritative(e.Host, id) {
-				c.neverStarted(id, e.Msg.Why)
-			}
-		}
-	case AttemptsProbed:
-		c.handleProbed(e)
-	case HostLooked:
-		c.handleLooked(e)
-	case HostListed:
-		c.handleListed(e)
-	case Request:
-		c.handleRequest(e)
-	case Cancel, Requeue, Edit, SetPriority, Pause, Drain, EndDrain, Stop, DrainHost, SetSlots, ChangeInventory:
-		c.startRequest(&pendingRequest{Request: Request{Do: []Event{e}}})
-	case Hold:
-		if c.holds &^= e.By; e.On {
-			c.holds |= e.By
-		}
-	case InstanceCreated:
-		c.instanceCreated(e)
-	case InstanceTerminated:
-		c.instanceTerminated(e)
-	case InstanceFetched:
-		c.instanceFetched(e)
-	case InstancesListed:
-		c.instancesListed(e)
-	case SetProviders:
-		c.setProviders(e)
-	case SetHosts:
-		c.setHosts(e)
-	case SetTokens:
-		c.setTokens(e)
-	case Acked:
-		if e.Seq > c.table.Acked && e.Seq <= c.table.Seq {
-			c.emit(jobs.Record{Kind: jobs.KindAcked, Seq: e.Seq})
-		}
-	}
+	return c.records, slices.Concat(c.leaves, c.collect(), c.inspections, c.provisions.commands, c.finish)
 }
 
 // emit folds a record into the table and keeps it for the journal. Only emit makes the queue follow
@@ -338,5 +272,5 @@ func (c *Core) everyHost() []*host {
 // Only heartbeats that arrive while Linked is true may extend a lease.
 func (c *Core) Linked(name string) bool {
 	h := c.byName[name]
-	return h != nil && h.linked && !h.isMute()
+	return h != nil && h.linked && !h.isSilent()
 }

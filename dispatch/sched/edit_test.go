@@ -2,7 +2,6 @@ package sched
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -13,12 +12,8 @@ import (
 // launchedTexts returns the launched attempts with their commands.
 func launchedTexts(commands []Command) string {
 	s := ""
-	for _, o := range commands {
-		if l, ok := o.(Launch); ok {
-			for _, p := range l.Jobs {
-				s += fmt.Sprintf("%s %s;", p.Attempt, p.Spec.Command)
-			}
-		}
+	for _, p := range launchItems(commands, "") {
+		s += fmt.Sprintf("%s %s;", p.Attempt, p.Spec.Command)
 	}
 	return s
 }
@@ -28,9 +23,7 @@ func (s *stage) edit(c jobs.Change, ids ...jobs.ID) []Command { return s.step(Ed
 // TestEdit checks that an edit changes a queued job, gives an ended job a new round, and leaves a
 // running job alone. Replaying the journal yields the same table.
 func TestEdit(t *testing.T) {
-	s := newStage(t, Config{Tries: 1}, box("a", 1))
-	s.up("a")
-	s.plain(3)
+	s := withJobs(t, 3, Config{Tries: 1}, box("a", 1))
 	s.started("a", "1.1")
 	s.edit(jobs.Change{Command: new("new"), Timeout: new(time.Hour)}, 1, 2, 99)
 	if s.job(1).Spec.Command != "true" || s.job(2).Spec.Command != "new" || s.job(2).Round != 1 {
@@ -38,36 +31,22 @@ func TestEdit(t *testing.T) {
 	}
 	o := s.ended("a", "1.1", exit1)
 	want(t, "the changed one", launchedTexts(o)[:8], "2.1 new;")
-	if l := o[slices.IndexFunc(o, func(o Command) bool { _, ok := o.(Launch); return ok })].(Launch); l.Jobs[0].Timeout != time.Hour {
-		t.Errorf("timeout %s", l.Jobs[0].Timeout)
-	}
+	want(t, "timeout", launchItems(o, "a")[0].Timeout, time.Hour)
 	s.step(Pause{true})
 	s.edit(jobs.Change{Command: new("better")}, 1)
-	if j := s.job(1); j.State != jobs.Queued || j.Round != 2 || s.c.table.Past[0].Spec.Command != "true" {
-		t.Errorf("%+v", j)
-	}
+	want(t, "job 1", s.history(1), "queued in round 2: a exited")
+	want(t, "its first command", s.c.table.Past[0].Spec.Command, "true")
 	s.ended("a", "2.1", okay)
 	all := launchedTexts(s.step(Pause{}))
 	all += launchedTexts(s.ended("a", "1.2", okay)) + launchedTexts(s.ended("a", "3.1", okay))
 	contains(t, "again", all, "1.2 better;")
-	if s.finish == nil {
-		t.Errorf("the run does not end: %v", s.c.table.Counts)
-	}
+	want(t, "finish", s.ending(), "done")
 	s.finish = nil
 	s.edit(jobs.Change{Name: new("x")}, 2) // a finished run continues
 	s.ended("a", "2.2", okay)
-	if s.finish == nil || s.job(2).Round != 2 {
-		t.Errorf("finish %v", s.finish)
-	}
-	again := &jobs.Table{}
-	for i := range 3 {
-		again.Specs = append(again.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions})
-	}
-	for i := range s.journal {
-		if err := jobs.Fold(again, &s.journal[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
+	want(t, "finish", s.ending(), "done")
+	want(t, "round of job 2", s.job(2).Round, 2)
+	again := folded(t, &jobs.Table{Specs: specsOf(1, times(3, jobs.NoOptions)...)}, s.journal...)
 	for i, j := range again.Jobs {
 		if k := s.c.table.Jobs[i]; !j.Spec.Same(k.Spec) || j.Round != k.Round || j.State != k.State {
 			t.Errorf("replay gives %+v, live is %+v", j, k)
@@ -83,9 +62,7 @@ func TestEditMovesClass(t *testing.T) {
 	s := newStage(t, Config{}, small, big)
 	s.plain(4)
 	s.edit(jobs.Change{Slots: new(2), Tags: new([]string{"big"})}, 1, 3)
-	if s.job(1).Spec.Options != s.job(3).Spec.Options {
-		t.Error("equal options are held twice")
-	}
+	want(t, "options, which are held once", s.job(1).Spec.Options, s.job(3).Spec.Options)
 	want(t, "a", on(s.up("a"), "a"), "2.1")
 	want(t, "b", launchedTexts(s.up("b")), "1.1 true;3.1 true;")
 	s.edit(jobs.Change{GPUs: new(jobs.GPUs(9))}, 4)
@@ -99,19 +76,13 @@ func TestEditMovesClass(t *testing.T) {
 // TestEditRetrying checks that an edited job that waits for its next try is started at once, with
 // all of its tries. The hosts where the old command failed are not avoided.
 func TestEditRetrying(t *testing.T) {
-	s := newStage(t, Config{Tries: 2}, box("a", 1))
-	s.up("a")
-	s.plain(1)
+	s := withJobs(t, 1, Config{Tries: 2}, box("a", 1))
 	s.ended("a", "1.1", exit1)
-	if s.c.queue.states[0] != retrying {
-		t.Fatal("it does not wait")
-	}
+	want(t, "wait state", s.c.queue.states[0], retrying)
 	want(t, "at once", launchedTexts(s.edit(jobs.Change{Command: new("b")}, 1)), "1.2 b;")
 	s.ended("a", "1.2", exit1)
 	s.wantState(1, jobs.Queued) // one of two tries is used up
-	if s.job(1).Failures != 1 {
-		t.Errorf("%d failures", s.job(1).Failures)
-	}
+	want(t, "failures", s.job(1).Failures, 1)
 }
 
 // TestEditLostComesBack checks that an attempt by the old command that was given up and comes back
@@ -139,8 +110,7 @@ func TestEditLostComesBack(t *testing.T) {
 // TestEditDependents checks that a parent and its child that have both ended can be edited in any
 // order.
 func TestEditDependents(t *testing.T) {
-	s := newStage(t, Config{Tries: 1}, box("a", 1))
-	s.up("a")
+	s := connected(t, Config{Tries: 1}, box("a", 1))
 	s.submit(true, &jobs.Options{After: []jobs.ID{2}}, jobs.NoOptions)
 	s.ended("a", "2.1", exit1)
 	want(t, "parent", launchedTexts(s.edit(jobs.Change{Command: new("b")}, 1, 2)), "2.2 b;")
@@ -158,44 +128,16 @@ func TestEditRefused(t *testing.T) {
 	contains(t, "why", s.records[0].Reason, "the command is empty")
 }
 
-// TestEditRequest checks that a large edit is carried out in several steps, and that repeating its
-// request does nothing.
+// TestEditRequest checks that repeating the request for an edit, as after a crash, does nothing, and that the jobs share
+// their new options. TestRequestOfMany checks a large edit.
 func TestEditRequest(t *testing.T) {
 	s := newStage(t, Config{})
-	s.c.hosts = nil
-	n := maxPerStep + 10
-	s.plain(n)
-	ids := make([]jobs.ID, n)
-	for i := range ids {
-		ids[i] = jobs.ID(i + 1)
+	s.plain(3)
+	for _, name := range []string{"r", "again"} {
+		s.step(Request{Name: name, Do: []Event{Edit{[]jobs.ID{1, 2, 3}, jobs.Change{Timeout: new(time.Hour)}}}})
+		want(t, name+": records", s.count(jobs.KindEdited), 3)
 	}
-	r := Request{Name: "r", Do: []Event{Edit{ids, jobs.Change{Timeout: new(time.Hour)}}}}
-	s.step(r)
-	for len(s.c.requests) > 0 {
-		if len(s.records) > maxPerStep+10 {
-			t.Fatalf("%d records in a step", len(s.records))
-		}
-		s.step(Tick{})
-	}
-	last := s.journal[len(s.journal)-1]
-	if last.Kind != jobs.KindRequest || last.Count != n || s.job(1).Spec.Options != s.job(jobs.ID(n)).Spec.Options {
-		t.Errorf("%+v", last)
-	}
-	r.Name = "again" // as after a crash
-	s.step(r)
-	if n := len(s.records); n != 0 && s.records[0].Kind == jobs.KindEdited {
-		t.Errorf("%d records", n)
-	}
-}
-
-// TestPriorityInBounds checks that a priority is limited to the range that a record can hold (K2).
-func TestPriorityInBounds(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.submit(true, &jobs.Options{Priority: 5}, jobs.NoOptions)
-	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 1 << 40})
-	if p := s.job(1).Priority; p != 1<<31-1 {
-		t.Errorf("%d", p)
-	}
+	want(t, "options, which are held once", s.job(1).Spec.Options, s.job(3).Spec.Options)
 }
 
 // TestEditAfterDamage checks that a request to edit waits until the hosts have reported their

@@ -16,8 +16,9 @@ type Time struct {
 	Wall jobs.Stamp
 }
 
-// Event is something that happened or was requested.
-type Event interface{ event() }
+// Event is something that happened or was requested. Its apply method is declared in the file of
+// the policy that it concerns.
+type Event interface{ apply(c *Core) }
 
 // Submit adds jobs to the run. Their ids follow those that the core has.
 type Submit struct {
@@ -34,10 +35,10 @@ type HostUp struct {
 	At    *hosts.Host // how it was reached; nil: by the core's specification
 }
 
-// HostBeat is a heartbeat of a host, with measurements.
-type HostBeat struct {
-	Host string
-	Beat *hosts.Beat
+// HostHeartbeat is a heartbeat of a host, with measurements.
+type HostHeartbeat struct {
+	Host      string
+	Heartbeat *hosts.Heartbeat
 }
 
 // HostDown reports that a Connect failed, or that the link or the helper ended. The fate of every
@@ -74,12 +75,12 @@ type (
 	}
 )
 
-// HostLooked reports what the shared directory contains about the attempts of Msg.Host, a host that
-// cannot be queried itself. Via is the observer: another host, or "" for the dispatcher's own
+// HostInspected reports what the shared directory contains about the attempts of Msg.Host, a host
+// that cannot be queried itself. Via is the observer: another host, or "" for the dispatcher's own
 // mount.
-type HostLooked struct {
+type HostInspected struct {
 	Via string
-	Msg *hosts.Looked
+	Msg *hosts.Inspected
 }
 
 // HostListed is a part of a host's answer to List.
@@ -155,28 +156,19 @@ type Acked struct{ Seq int64 }
 // (outage.go).
 type Tick struct{}
 
-func (Submit) event()            {}
-func (HostUp) event()            {}
-func (HostBeat) event()          {}
-func (HostDown) event()          {}
-func (HostRefused) event()       {}
-func (AttemptsStarted) event()   {}
-func (AttemptsEnded) event()     {}
-func (AttemptsWithdrawn) event() {}
-func (AttemptsProbed) event()    {}
-func (HostLooked) event()        {}
-func (HostListed) event()        {}
-func (Cancel) event()            {}
-func (Requeue) event()           {}
-func (SetPriority) event()       {}
-func (Pause) event()             {}
-func (Hold) event()              {}
-func (EndDrain) event()          {}
-func (Drain) event()             {}
-func (Stop) event()              {}
-func (DrainHost) event()         {}
-func (Acked) event()             {}
-func (Tick) event()              {}
+func (Tick) apply(*Core) {}
+
+func (e Acked) apply(c *Core) {
+	if e.Seq > c.table.Acked && e.Seq <= c.table.Seq {
+		c.emit(jobs.Record{Kind: jobs.KindAcked, Seq: e.Seq})
+	}
+}
+
+func (e Hold) apply(c *Core) {
+	if c.holds &^= e.By; e.On {
+		c.holds |= e.By
+	}
+}
 
 // FencedBy returns the epoch of the dispatcher that has taken over the run according to an event,
 // or 0.

@@ -120,7 +120,7 @@ func (c *Core) charged(f *inFlight) float64 {
 
 // chargeExcess charges the use of a host's running attempts beyond their slots since its last
 // heartbeat.
-func (c *Core) chargeExcess(h *host, b *hosts.Beat) {
+func (c *Core) chargeExcess(h *host, b *hosts.Heartbeat) {
 	for f := h.head; f != nil && len(b.Cores) > 0; f = f.next {
 		beyond := min(boundedCores(b.Cores[f.id.String()]), float64(h.cores())) - float64(f.slots)
 		if since := c.now.Mono - max(h.heartbeatAt, f.startedAt); f.started && beyond > 0 && since > 0 {
@@ -206,17 +206,7 @@ func (t *fairShare) updateLoad(ahead float64) {
 
 // compare returns which of two queues goes first: -1, 0, or 1.
 func (t *fairShare) compare(o *fairShare) int {
-	switch {
-	case t == o:
-		return 0
-	case t.priority != o.priority:
-		return cmp.Compare(t.priority, o.priority)
-	case t.load < o.load:
-		return -1
-	case t.load > o.load:
-		return 1
-	}
-	return 0
+	return cmp.Or(cmp.Compare(t.priority, o.priority), cmp.Compare(t.load, o.load))
 }
 
 // chargeLateOutcome corrects the charge of a lost attempt whose outcome is known now.

@@ -1,7 +1,9 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,12 +74,7 @@ func (c *Core) waitsForLost() bool {
 	if c.waitLostUntil == 0 {
 		c.waitLostUntil = c.now.Mono + waitLostTime
 	}
-	for _, h := range c.hosts {
-		if h.linked && len(h.orphans) > 0 && c.now.Mono < c.waitLostUntil {
-			return true
-		}
-	}
-	return false
+	return c.now.Mono < c.waitLostUntil && slices.ContainsFunc(c.hosts, func(h *host) bool { return h.linked && len(h.orphans) > 0 })
 }
 
 // Outdated reports whether work was added while f waited for the journal. The core returns another
@@ -228,7 +225,7 @@ func (c *Core) checkHalt() {
 		if c.cfg.Halt.Jobs == 0 {
 			why = fmt.Sprintf("%d of %d jobs %s %s", n, c.halt.ok+c.halt.bad, jobs.Verb(n, "has", "have"), what)
 		}
-		c.startDrain(why)
+		Drain{why}.carryOut(c)
 		if c.cfg.Halt.Now {
 			c.halt.now = true
 			for _, h := range c.hosts {
@@ -262,16 +259,15 @@ func (c *Core) nearHalt() bool {
 	return c.reached(n+1, c.halt.ok+c.halt.bad+1)
 }
 
-// startDrain stops launching until endDrain, and withdraws buffered jobs. It returns the reason if
-// it has no effect, or "".
-func (c *Core) startDrain(why string) (refused string) {
+// carryOut stops launching until an EndDrain, and withdraws buffered jobs.
+func (e Drain) carryOut(c *Core) (refused string) {
 	switch {
 	case c.drain != "":
 		return "the run drains already: " + c.drain
 	case c.stopped:
 		return stoppedAlready
 	}
-	c.drain = reasonOr(why, "asked to drain")
+	c.drain = cmp.Or(e.Why, "asked to drain")
 	c.logf("", 0, "draining: %s", c.drain)
 	for _, h := range c.hosts {
 		h.withdrawAll()
@@ -287,10 +283,9 @@ const (
 	stoppedAlready = "the dispatcher is being stopped already"
 )
 
-// endDrain continues launching, unless the drain has finished. The results for --halt are counted
-// from zero again; otherwise the run would drain again at once. It returns the reason if it has no
-// effect, or "".
-func (c *Core) endDrain(e EndDrain) (refused string) {
+// carryOut continues launching, unless the drain has finished. The results for --halt are counted
+// from zero again; otherwise the run would drain again at once.
+func (e EndDrain) carryOut(c *Core) (refused string) {
 	switch {
 	case c.drain == "" || e.Of != "" && e.Of != c.drain:
 		return notHeldBack
@@ -298,17 +293,16 @@ func (c *Core) endDrain(e EndDrain) (refused string) {
 		return drainIsOver
 	}
 	c.drain, c.halt = "", halt{}
-	c.logf("", 0, "launching continues: %s", reasonOr(e.Why, "asked to continue"))
+	c.logf("", 0, "launching continues: %s", cmp.Or(e.Why, "asked to continue"))
 	return ""
 }
 
-// stop ends the dispatcher and leaves attempts running. It returns the reason if it has no effect,
-// or "".
-func (c *Core) stop(why string) (refused string) {
+// carryOut ends the dispatcher and leaves attempts running.
+func (e Stop) carryOut(c *Core) (refused string) {
 	if c.stopped {
 		return stoppedAlready
 	}
-	c.stopped, c.stopWhy = true, reasonOr(why, "asked to stop")
+	c.stopped, c.stopWhy = true, cmp.Or(e.Why, "asked to stop")
 	c.finishWith(Stopped, c.stopWhy)
 	return ""
 }

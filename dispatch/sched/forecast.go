@@ -2,6 +2,7 @@ package sched
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -153,11 +154,8 @@ const (
 
 // minSpread returns the smallest spread of a forecast, in seconds.
 func (w *workload) minSpread(eta float64) float64 {
-	sure := len(w.queues) > 0
-	for _, q := range w.queues {
-		sure = sure && q.finished >= fewFinished
-	}
-	if sure {
+	unsure := func(q queuedJobs) bool { return q.finished < fewFinished }
+	if len(w.queues) > 0 && !slices.ContainsFunc(w.queues, unsure) {
 		return 1
 	}
 	return max(1, minRelativeSpread*eta)

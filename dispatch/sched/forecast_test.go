@@ -1,7 +1,7 @@
 package sched
 
 import (
-	"container/heap"
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -13,30 +13,21 @@ import (
 	"dcs-tui/jobs"
 )
 
-// ends is a heap of the times at which the running jobs end, with their start times.
-type ends []struct{ at, from float64 }
+// span is the time from the start to the end of a job, in seconds.
+type span struct{ from, at float64 }
 
-func (e ends) Len() int           { return len(e) }
-func (e ends) Less(i, j int) bool { return e[i].at < e[j].at }
-func (e ends) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
-func (e *ends) Push(x any)        { *e = append(*e, x.(struct{ at, from float64 })) }
-func (e *ends) Pop() any {
-	old := *e
-	x := old[len(old)-1]
-	*e = old[:len(old)-1]
-	return x
-}
+func (s span) before(o span) bool { return s.at < o.at }
 
 // runAll simulates n jobs on the given number of slots. When the given number of jobs has ended, it
 // makes a forecast. It returns the true remaining time and the forecast.
 func runAll(draw func() float64, slots, n, when int) (truth, eta, spread float64) {
 	var st queueStats
-	var e ends
+	var e minHeap[span] // of the running jobs
 	next := 0
 	start := func(now float64) {
 		if next < n {
 			next++
-			heap.Push(&e, struct{ at, from float64 }{now + draw(), now})
+			e.push(span{now, now + draw()})
 		}
 	}
 	for range slots {
@@ -44,7 +35,7 @@ func runAll(draw func() float64, slots, n, when int) (truth, eta, spread float64
 	}
 	asked := 0.0
 	for done := 0; len(e) > 0; {
-		x := heap.Pop(&e).(struct{ at, from float64 })
+		x := e.pop()
 		st.add(x.at - x.from)
 		truth = x.at
 		start(x.at)
@@ -116,9 +107,7 @@ func TestETA(t *testing.T) {
 	within, worlds := 0, 60
 	for seed := range uint64(worlds) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		s := newStage(t, Config{}, box("a", 4))
-		s.up("a")
-		s.plain(120)
+		s := withJobs(t, 120, Config{}, box("a", 4))
 		var ends []hosts.StartedJob // At is when the job ends
 		running := map[jobs.AttemptID]bool{}
 		begin := func() { // starts the next job in each free slot, as the helper does
@@ -134,20 +123,13 @@ func TestETA(t *testing.T) {
 			s.step(AttemptsStarted{"a", m})
 		}
 		begin()
-		if _, _, ok := s.c.ETA(s.now()); ok {
-			t.Fatal("known before any job has ended")
-		}
+		s.wantETA("before any job has ended", 0, 0)
 		var said, spread, at time.Duration
 		done := 0
 		for len(ends) > 0 {
-			first := 0
-			for i := range ends {
-				if ends[i].At < ends[first].At {
-					first = i
-				}
-			}
-			e := ends[first]
-			ends = append(ends[:first], ends[first+1:]...)
+			slices.SortStableFunc(ends, func(a, b hosts.StartedJob) int { return cmp.Compare(a.At, b.At) })
+			e := ends[0]
+			ends = ends[1:]
 			s.wait(max(0, time.Duration(e.At-s.now().Wall)), "a")
 			delete(running, e.Attempt)
 			o := jobs.Outcome{Ended: s.now().Wall, Started: s.job(e.Attempt.Job).Attempts[0].Started}
@@ -179,39 +161,25 @@ func TestETA(t *testing.T) {
 // TestETANotKnown checks that there is no forecast while too little is known.
 func TestETANotKnown(t *testing.T) {
 	ready := func(opts ...*jobs.Options) *stage {
-		s := newStage(t, Config{}, box("a", 1))
-		s.up("a")
+		s := connected(t, Config{}, box("a", 1))
 		s.submit(true, opts...)
-		for i := range 5 {
-			s.ranFor("a", fmt.Sprintf("%d.1", i+1), 10*time.Second)
-		}
+		s.ranAll("a", 5, 10*time.Second)
 		return s
 	}
 	q := &jobs.Options{Queue: "new", QueuePriority: new(1)} // sorts after the others
 	n := jobs.NoOptions
 	s := ready(n, n, n, n, n, n, n)
-	eta, spread, ok := s.c.ETA(s.now())
-	if !ok || eta < 15*time.Second || eta > 22*time.Second {
-		t.Errorf("%s ± %s, %v; want about 20 s", eta, spread, ok)
-	}
+	s.wantETA("known", 15*time.Second, 22*time.Second)
 	s.at += etaInterval
 	s.step(Pause{true})
-	if _, _, ok := s.c.ETA(s.now()); ok {
-		t.Error("known while paused")
-	}
+	s.wantETA("while paused", 0, 0)
 	s = ready(n, n, n, n, n, n, q, q)
-	if _, _, ok := s.c.ETA(s.now()); ok {
-		t.Error("known though nothing is known of most of what is left")
-	}
+	s.wantETA("of most of what is left nothing is known", 0, 0)
 	g := &jobs.Options{Queue: "new", QueuePriority: new(1), Estimate: 30 * time.Second}
 	s = ready(n, n, n, n, n, g, g)
-	if eta, _, ok := s.c.ETA(s.now()); !ok || eta < 50*time.Second || eta > 65*time.Second {
-		t.Errorf("%s, %v; want about 60 s by their user's estimate", eta, ok)
-	}
+	s.wantETA("by their user's estimate", 50*time.Second, 65*time.Second)
 	s = newStage(t, Config{})
-	if _, _, ok := s.c.ETA(s.now()); ok {
-		t.Error("known without jobs")
-	}
+	s.wantETA("without jobs", 0, 0)
 }
 
 // BenchmarkETA measures a forecast with 10,000 running jobs.
@@ -229,15 +197,10 @@ func BenchmarkETA(b *testing.B) {
 // jobs run at a time than there are slots (T7).
 func TestETAOfLimitedJobs(t *testing.T) {
 	for _, o := range []*jobs.Options{{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, {QueueSlots: 1}} {
-		s := newStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, box("a", 10))
-		s.up("a")
+		s := connected(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, box("a", 10))
 		s.submit(true, slices.Repeat([]*jobs.Options{o}, 30)...)
-		for i := range 10 {
-			s.ranFor("a", fmt.Sprintf("%d.1", i+1), 10*time.Second)
-		}
+		s.ranAll("a", 10, 10*time.Second)
 		s.at += etaInterval
-		if eta, _, ok := s.c.ETA(s.now()); !ok || eta < 150*time.Second || eta > 250*time.Second {
-			t.Errorf("%+v: the forecast is %s, %v, want about 200 s", o, eta, ok)
-		}
+		s.wantETA(fmt.Sprintf("%+v", o), 150*time.Second, 250*time.Second)
 	}
 }

@@ -130,7 +130,7 @@ func (h *host) helloGPUs(m *hosts.Hello, now time.Duration) {
 }
 
 // heartbeatGPUs removes foreign use that has ended.
-func (h *host) heartbeatGPUs(b *hosts.Beat, now time.Duration) {
+func (h *host) heartbeatGPUs(b *hosts.Heartbeat, now time.Duration) {
 	for i := range h.gpus {
 		if g := &h.gpus[i]; g.foreign > 0 && now >= g.until {
 			g.foreign = min(g.foreign, max(0, g.lockedHalves(b.LockedGPUs, b.HalfGPUs)-g.ours))

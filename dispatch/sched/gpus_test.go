@@ -1,8 +1,7 @@
 package sched
 
 import (
-	"slices"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,18 +11,7 @@ import (
 
 // locked sends a heartbeat of a host on which the given devices are locked.
 func (s *stage) locked(name string, devices ...int) []Command {
-	return s.step(HostBeat{name, &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName[name].open, LockedGPUs: devices}})
-}
-
-func devices(commands []Command) (all [][]int) {
-	for _, o := range commands {
-		if l, ok := o.(Launch); ok {
-			for _, p := range l.Jobs {
-				all = append(all, p.GPUs)
-			}
-		}
-	}
-	return all
+	return s.heartbeat(name, hosts.Heartbeat{LockedGPUs: devices})
 }
 
 func gpuRefusal(name, attempt string, devices ...int) HostRefused {
@@ -34,55 +22,42 @@ func gpuRefusal(name, attempt string, devices ...int) HostRefused {
 // moves to a free device of the same host and uses up no try. The host continues with other jobs.
 // The device is not tried again before a heartbeat shows that it is free.
 func TestGPUInUseElsewhere(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 4))
-	s.up("a")
+	s := connected(t, Config{}, box("a", 4))
 	s.submit(false, &jobs.Options{GPUs: 1})
 	o := s.step(gpuRefusal("a", "1.1", 0))
 	want(t, "the other device", on(o, "a"), "1.2")
-	if got := devices(o); !slices.Equal(got[0], []int{1}) {
-		t.Errorf("devices %v", got)
-	}
-	if s.job(1).Failures != 0 || s.c.hosts[0].probation.paused {
-		t.Errorf("%d failures, resting %v", s.job(1).Failures, s.c.hosts[0].probation.paused)
-	}
+	want(t, "devices", devices(o), "[[1]]")
+	want(t, "failures", s.job(1).Failures, 0)
+	want(t, "paused", s.c.hosts[0].probation.paused, false)
 	o = s.step(gpuRefusal("a", "1.2", 1))
 	want(t, "none is left", on(o, "a"), "")
 	contains(t, "why", s.c.Why(s.now(), 1), "some of them by others")
 	s.step(Submit{Specs: []*jobs.Spec{{ID: 2, Command: "true", Options: jobs.NoOptions}}, Last: true})
 	want(t, "a job without a GPU", on(s.commands, "a"), "2.1")
 	for range 100 {
-		s.at += HeartbeatInterval
 		want(t, "while they are in use", on(s.locked("a", 0, 1), "a"), "")
 	}
 	o = s.locked("a", 0)
 	want(t, "one is free", on(o, "a"), "1.3")
-	if got := devices(o); len(got) != 1 || !slices.Equal(got[0], []int{1}) {
-		t.Errorf("devices %v", got)
-	}
+	want(t, "devices", devices(o), "[[1]]")
 }
 
 // TestGPURefusalNeedsADevice checks that a host is paused if it refuses an attempt because of a
 // device that the attempt was not given.
 func TestGPURefusalNeedsADevice(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 4))
-	s.up("a")
+	s := connected(t, Config{}, box("a", 4))
 	s.submit(true, &jobs.Options{GPUs: 1}, jobs.NoOptions)
 	want(t, "launched", on(s.step(gpuRefusal("a", "1.1", 1)), "a"), "")
-	if !s.c.hosts[0].probation.paused {
-		t.Error("it goes on")
-	}
+	want(t, "paused", s.c.hosts[0].probation.paused, true)
 	s.c.hosts[0].probation.paused = false
 	s.step(gpuRefusal("a", "2.1", 0))
-	if !s.c.hosts[0].probation.paused {
-		t.Error("it goes on")
-	}
+	want(t, "paused", s.c.hosts[0].probation.paused, true)
 }
 
 // TestGPURefusalsAddUp checks that a host that refuses a device and then reports it as free is
 // tried less and less often.
 func TestGPURefusalsAddUp(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 4))
-	s.up("a")
+	s := connected(t, Config{}, box("a", 4))
 	s.submit(true, &jobs.Options{GPUs: 2})
 	launches := 0
 	o := s.step(gpuRefusal("a", "1.1", 0, 1))
@@ -92,63 +67,44 @@ func TestGPURefusalsAddUp(t *testing.T) {
 			o = s.step(gpuRefusal("a", id, 0))
 			continue
 		}
-		s.at += HeartbeatInterval
 		o = s.locked("a")
 	}
-	if launches < 15 || launches > 45 {
-		t.Errorf("%d launches in ten minutes", launches)
-	}
-	if n := s.c.hosts[0].foreign.refusals; n != maxGPURefusals {
-		t.Errorf("%d refusals in a row", n)
-	}
+	between(t, "launches in ten minutes", launches, 15, 45)
+	want(t, "refusals in a row", s.c.hosts[0].foreign.refusals, maxGPURefusals)
 	id := ""
 	for ; id == ""; id = on(o, "a") {
-		s.at += HeartbeatInterval
 		o = s.locked("a")
 	}
 	s.started("a", id)
-	if n := s.c.hosts[0].foreign.refusals; n != 0 {
-		t.Errorf("%d refusals in a row after a start", n)
-	}
+	want(t, "refusals in a row after a start", s.c.hosts[0].foreign.refusals, 0)
 }
 
 // TestGPUInUseAtHello checks that a device that is in use according to a hello is not tried at all.
 // A device of one of the run's own attempts stays assigned to that attempt.
 func TestGPUInUseAtHello(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 4))
-	hello := func() []Command {
-		return s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0, 7}}})
-	}
-	hello()
+	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0, 7}}})
 	s.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 1})
-	if got := devices(s.commands); len(got) != 1 || !slices.Equal(got[0], []int{1}) {
-		t.Errorf("devices %v", got)
-	}
+	want(t, "devices", devices(s.commands), "[[1]]")
 	s.started("a", "1.1")
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{1}}})
 	s.locked("a", 1)
 	s.ended("a", "1.1", okay)
 	s.locked("a")
-	if n := s.c.hosts[0].freeGPUs(1); n != 1 { // the other device runs job 2
-		t.Errorf("%d devices are free", n)
-	}
+	want(t, "free devices, as the other one runs job 2", s.c.hosts[0].freeGPUs(1), 1)
 }
 
 // TestOwnGPUsAreNotForeign checks the state after a takeover, when a locked device may belong to an
 // attempt of an earlier dispatcher. Such a device is not reported as used by another run.
 func TestOwnGPUsAreNotForeign(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 4))
-	s.up("a")
+	s := connected(t, Config{}, box("a", 4))
 	s.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 2})
 	s.started("a", "1.1")
-	s.c = New(Config{}, s.c.table, []*hosts.Host{box("a", 4)})
-	s.step(Tick{})
+	s = restart(s, box("a", 4))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 5, Slots: 4, MemBytes: 16 << 30, GPUs: 2, LockedGPUs: []int{0}}})
 	s.probedAs("a", "1.1", hosts.IsRunning, nil)
 	s.locked("a", 0)
-	if text := events(s.journal); strings.Contains(text, "other runs") {
-		t.Errorf("said: %s", text)
-	}
+	want(t, "events about other runs", s.told("other runs"), 0)
 	want(t, "why", s.c.Why(s.now(), 2), "Job 2 waits: the GPUs it needs are in use.")
 	s.ended("a", "1.1", okay)
 	want(t, "when it has ended", on(s.locked("a"), "a"), "2.1")
@@ -157,19 +113,14 @@ func TestOwnGPUsAreNotForeign(t *testing.T) {
 // TestHalfGPUs checks that two jobs share a device and a third does not. A half-used device is
 // filled before a free one is split (T3).
 func TestHalfGPUs(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 8))
-	s.up("a") // with two devices
+	s := connected(t, Config{}, box("a", 8)) // with two devices
 	half := &jobs.Options{GPUs: jobs.HalfGPU}
 	s.submit(true, half, half, &jobs.Options{GPUs: 1}, half)
-	if got, want := devices(s.commands), [][]int{{0}, {0}, {1}}; !slices.EqualFunc(got, want, slices.Equal) {
-		t.Fatalf("devices %v, want %v", got, want)
-	}
+	want(t, "devices", devices(s.commands), "[[0] [0] [1]]")
 	s.started("a", "1.1")
 	o := s.ended("a", "1.1", okay)
 	want(t, "the other half", on(o, "a"), "4.1")
-	if got := devices(o); !slices.Equal(got[0], []int{0}) {
-		t.Errorf("devices %v", got)
-	}
+	want(t, "devices", devices(o), "[[0]]")
 }
 
 // TestForeignHalf checks that a device of which others use half takes only a job with half a
@@ -182,15 +133,15 @@ func TestForeignHalf(t *testing.T) {
 	s.submit(true, &jobs.Options{GPUs: 1}, half, half)
 	want(t, "the free half", on(s.commands, "a"), "2.1")
 	s.step(gpuRefusal("a", "2.1", 0))
-	beat := func(whole, half []int) []Command {
+	heartbeat := func(whole, half []int) []Command {
 		s.at += time.Minute
-		return s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName["a"].open, LockedGPUs: whole, HalfGPUs: half}})
+		return s.heartbeat("a", hosts.Heartbeat{LockedGPUs: whole, HalfGPUs: half})
 	}
-	want(t, "both halves in use", on(beat([]int{0}, nil), "a"), "")
-	want(t, "one half in use", on(beat(nil, []int{0}), "a"), "2.2")
+	want(t, "both halves in use", on(heartbeat([]int{0}, nil), "a"), "")
+	want(t, "one half in use", on(heartbeat(nil, []int{0}), "a"), "2.2")
 	s.started("a", "2.2")
-	want(t, "the other user's half", on(beat([]int{0}, nil), "a"), "")
-	want(t, "he has ended", on(beat(nil, []int{0}), "a"), "3.1")
+	want(t, "the other user's half", on(heartbeat([]int{0}, nil), "a"), "")
+	want(t, "he has ended", on(heartbeat(nil, []int{0}), "a"), "3.1")
 }
 
 // TestGPUNumbers checks that the devices are those that the host reports or those of gpu_ids, and
@@ -199,18 +150,15 @@ func TestGPUNumbers(t *testing.T) {
 	for _, c := range []struct {
 		ids  []int
 		most int
-		want []int
+		want string // of one job each
 	}{
-		{nil, -1, []int{3, 5}}, {nil, 1, []int{3}}, {[]int{5}, -1, []int{5}}, {[]int{5, 8}, 1, []int{5}}, {nil, 3, []int{0, 1, 2}}, {[]int{}, -1, nil},
+		{nil, -1, "[[3] [5]]"}, {nil, 1, "[[3]]"}, {[]int{5}, -1, "[[5]]"}, {[]int{5, 8}, 1, "[[5]]"}, {nil, 3, "[[0] [1] [2]]"}, {[]int{}, -1, "[]"},
 	} {
 		spec := box("a", 8)
 		spec.GPUIDs, spec.GPUs = c.ids, c.most
 		s := newStage(t, Config{}, spec)
 		s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 2, GPUIDs: []int{5, 3, -1, 5}}})
-		one := &jobs.Options{GPUs: 1}
-		s.submit(true, one, one, one, one)
-		if got := slices.Concat(devices(s.commands)...); !slices.Equal(got, c.want) {
-			t.Errorf("gpu_ids %v, gpus %d: devices %v, want %v", c.ids, c.most, got, c.want)
-		}
+		s.submit(true, times(4, &jobs.Options{GPUs: 1})...)
+		want(t, fmt.Sprintf("devices with gpu_ids %v, gpus %d", c.ids, c.most), devices(s.commands), c.want)
 	}
 }

@@ -219,10 +219,7 @@ func (c *Core) recordTimeout(id jobs.ID, j *jobs.Job) {
 
 // timeout returns the time limit of a job, or 0 if there is none.
 func (c *Core) timeout(s *jobs.Spec) time.Duration {
-	if s.Timeout > 0 {
-		return s.Timeout
-	}
-	return c.cfg.Timeout
+	return orDefault(s.Timeout, c.cfg.Timeout)
 }
 
 // timeoutUsed returns the time limit of a job that has timed out. The run's own timeout may have

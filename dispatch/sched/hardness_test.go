@@ -19,21 +19,15 @@ var timedOut = jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}
 // in which they were launched.
 func (s *stage) launched(name string, commands []Command) (order []jobs.ID) {
 	for {
-		ids := attemptIDs(on(commands, name))
-		if len(ids) == 0 {
+		ids := on(commands, name)
+		if ids == "" {
 			return order
 		}
-		for _, id := range ids {
+		for _, id := range attemptIDs(ids) {
 			order = append(order, id.Job)
 		}
-		for _, id := range ids {
-			s.started(name, id.String())
-		}
-		var last string
-		for _, id := range ids {
-			last += id.String() + " "
-		}
-		commands = s.ended(name, last, okay)
+		s.started(name, ids)
+		commands = s.ended(name, ids, okay)
 	}
 }
 
@@ -82,26 +76,18 @@ func TestDomino(t *testing.T) {
 	for _, id := range []jobs.ID{6, 11} {
 		s.wantState(id, jobs.Skipped)
 		contains(t, "reason", s.job(id).Reason, "at least as hard as job 1, which timed out after 1m0s")
-		if !s.job(id).Avoided() {
-			t.Errorf("job %d was not avoided", id)
-		}
+		want(t, fmt.Sprintf("job %d was avoided", id), s.job(id).Avoided(), true)
 	}
 	contains(t, "why", s.c.Why(s.now(), 2), "being stopped on melon1: it is at least as hard as job 1")
-	if got := s.c.Running().Ending; !slices.Equal(got, []jobs.ID{5, 2}) {
-		t.Errorf("jobs that are being ended: %v", got)
-	}
+	want(t, "jobs that are being ended", fmt.Sprint(s.c.Running().Ending), "[5 2]")
 	stopped := jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 	s.ended("melon1", "2.1", stopped)
 	s.step(AttemptsWithdrawn{"melon1", &hosts.Withdrawn{Attempts: attemptIDs("5.1"), Why: "it had not started"}})
 	s.wantState(2, jobs.Skipped)
 	s.wantState(5, jobs.Skipped)
-	if a := s.job(2).Attempts[0]; a.State != jobs.AttemptCanceled {
-		t.Errorf("the attempt of job 2 is %s", a.State)
-	}
+	want(t, "the attempt of job 2", s.job(2).Attempts[0].State, jobs.AttemptCanceled)
 	for _, id := range []jobs.ID{3, 4, 7, 8, 9, 10, 12, 13, 14} {
-		if s.job(id).State.Terminal() {
-			t.Errorf("job %d is %s: %s", id, s.job(id).State, s.job(id).Reason)
-		}
+		want(t, fmt.Sprintf("job %d has ended", id), s.job(id).State.Terminal(), false)
 	}
 	// A job that is submitted later is skipped too.
 	s.submit(true, hardAs("4", "4"))
@@ -204,16 +190,10 @@ func TestDominoAfterRestart(t *testing.T) {
 	s.started("melon1", "1.1 2.1")
 	s.ended("melon1", "1.1", jobs.Outcome{TimedOut: true, Started: 1, Ended: jobs.Stamp(61 * time.Second)})
 	for _, timeout := range []time.Duration{time.Minute, 66 * time.Second, time.Hour} {
-		table := &jobs.Table{Specs: s.c.table.Specs}
-		for _, r := range s.journal {
-			if err := jobs.Fold(table, &r); err != nil {
-				t.Fatal(err)
-			}
-			if r.Next == jobs.TimedOut {
-				break // the rest of the journal was lost
-			}
-		}
-		n := &stage{t: t, c: New(Config{Timeout: timeout}, table, []*hosts.Host{box("melon1", 2)}), at: s.at}
+		// The rest of the journal was lost.
+		durable := 1 + slices.IndexFunc(s.journal, func(r jobs.Record) bool { return r.Next == jobs.TimedOut })
+		s.c.cfg.Timeout = timeout
+		n := restartAfter(s, durable, box("melon1", 2))
 		n.step(Submit{Last: true})
 		n.up("melon1")
 		n.probedAs("melon1", "2.1", hosts.IsRunning, nil)
@@ -245,9 +225,8 @@ func TestTimeItHad(t *testing.T) {
 		{time.Second - time.Millisecond, time.Second, time.Second},
 	} {
 		j := &jobs.Job{Spec: &jobs.Spec{Options: jobs.NoOptions}, Attempts: []*jobs.Attempt{{Outcome: &jobs.Outcome{TimedOut: true, Started: 1, Ended: 1 + jobs.Stamp(c.ran)}}}}
-		if got := (&Core{cfg: Config{Timeout: c.limit}}).timeoutUsed(j); got != c.want {
-			t.Errorf("ran %s, the limit is %s now: it had %s, want %s", c.ran, c.limit, got, c.want)
-		}
+		core := &Core{cfg: Config{Timeout: c.limit}}
+		want(t, fmt.Sprintf("ran %s, the limit is %s now: it had", c.ran, c.limit), core.timeoutUsed(j), c.want)
 	}
 }
 
@@ -256,8 +235,7 @@ func TestTimeItHad(t *testing.T) {
 func TestDominoOfVeryMany(t *testing.T) {
 	const n = 2*maxPerStep + 100
 	s := newStage(t, Config{}, box("melon1", 1))
-	opts := slices.Repeat([]*jobs.Options{hardAs("2")}, n)
-	s.submit(true, slices.Concat([]*jobs.Options{hardAs("1")}, opts, []*jobs.Options{jobs.NoOptions})...)
+	s.submit(true, append(append([]*jobs.Options{hardAs("1")}, times(n, hardAs("2"))...), jobs.NoOptions)...)
 	s.step(Cancel{Jobs: []jobs.ID{n + 2}})
 	s.up("melon1")
 	s.started("melon1", "1.1")
@@ -265,9 +243,7 @@ func TestDominoOfVeryMany(t *testing.T) {
 	// The step has also processed job 1.
 	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(maxPerStep-1))
 	want(t, "launched", on(s.commands, "melon1"), "")
-	if all := s.wait(time.Second, "melon1"); on(all, "melon1") != "" {
-		t.Error(on(all, "melon1"))
-	}
+	want(t, "launched meanwhile", on(s.wait(time.Second, "melon1"), "melon1"), "")
 	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(n))
 }
 

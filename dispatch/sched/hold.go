@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"dcs-tui/hosts"
@@ -73,7 +74,7 @@ func (h *host) floor() hold {
 }
 
 // storeMeasurement stores a heartbeat.
-func (h *host) storeMeasurement(b *hosts.Beat) {
+func (h *host) storeMeasurement(b *hosts.Heartbeat) {
 	h.heartbeat, h.measured = *b, true
 	if b.DiskFree >= 0 {
 		h.diskFree = b.DiskFree
@@ -155,13 +156,8 @@ func (c *Core) reportHolds() {
 
 // wanted reports whether a ready job could run on the host.
 func (c *Core) wanted(h *host) bool {
-	for _, cl := range c.queue.list {
-		if cl.epoch != c.queue.epoch {
-			c.fit(cl)
-		}
-		if cl.fits[h.index] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.queue.list, func(cl *class) bool {
+		c.fit(cl)
+		return cl.fits[h.index]
+	})
 }

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,25 +15,25 @@ import (
 func TestFloors(t *testing.T) {
 	for _, tt := range []struct {
 		name string
-		set  func(*hosts.Host, *hosts.Beat)
+		set  func(*hosts.Host, *hosts.Heartbeat)
 		want string
 	}{
-		{"load", func(h *hosts.Host, b *hosts.Beat) { h.MaxLoad, b.Load[0] = 2, 3.21 }, "its load of 3.2 is over max_load 2"},
-		{"load at the limit", func(h *hosts.Host, b *hosts.Beat) { h.MaxLoad, b.Load[0] = 2.5, 2.5 }, "its load of 2.5 is at max_load 2.5"},
-		{"memory", func(h *hosts.Host, b *hosts.Beat) { h.MinMemFree, b.MemFree = 2<<30, 512<<20 }, "its free memory of 512 MiB is below min_mem_free 2 GiB"},
-		{"disk", func(h *hosts.Host, b *hosts.Beat) { h.MinDiskFree, b.DiskFree = 100<<20, 99<<20 }, "its free disk space of 99 MiB is below min_disk_free 100 MiB"},
-		{"disk not known", func(h *hosts.Host, b *hosts.Beat) { h.MinDiskFree = 100 }, "its free disk space is not known yet (min_disk_free)"},
-		{"enough", func(h *hosts.Host, b *hosts.Beat) { h.MinDiskFree, b.DiskFree, h.MaxLoad = 100, 100, 1 }, ""},
+		{"load", func(h *hosts.Host, b *hosts.Heartbeat) { h.MaxLoad, b.Load[0] = 2, 3.21 }, "its load of 3.2 is over max_load 2"},
+		{"load at the limit", func(h *hosts.Host, b *hosts.Heartbeat) { h.MaxLoad, b.Load[0] = 2.5, 2.5 }, "its load of 2.5 is at max_load 2.5"},
+		{"memory", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinMemFree, b.MemFree = 2<<30, 512<<20 }, "its free memory of 512 MiB is below min_mem_free 2 GiB"},
+		{"disk", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinDiskFree, b.DiskFree = 100<<20, 99<<20 }, "its free disk space of 99 MiB is below min_disk_free 100 MiB"},
+		{"disk not known", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinDiskFree = 100 }, "its free disk space is not known yet (min_disk_free)"},
+		{"enough", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinDiskFree, b.DiskFree, h.MaxLoad = 100, 100, 1 }, ""},
 	} {
-		h, b := box("melon4", 4), &hosts.Beat{Early: true, MemFree: -1, DiskFree: -1}
+		h, b := box("melon4", 4), &hosts.Heartbeat{Early: true, MemFree: -1, DiskFree: -1}
 		tt.set(h, b)
 		s := newStage(t, Config{}, h)
 		s.plain(1)
 		o := s.step(HostUp{Host: "melon4", Hello: &hosts.Hello{Cores: 5, Slots: 4}})
-		want(t, tt.name+": before the first beat", on(o, "melon4")+said[SetLimit](o), "{melon4 0}")
+		want(t, tt.name+": before the first heartbeat", on(o, "melon4")+said[SetLimit](o), "{melon4 0}")
 		contains(t, tt.name, s.c.Why(s.now(), 1), "melon4 starts nothing: its first measurement has not arrived yet")
 		s.at += 150 * time.Millisecond
-		o = s.step(HostBeat{"melon4", b})
+		o = s.step(HostHeartbeat{"melon4", b})
 		if tt.want == "" {
 			want(t, tt.name, on(o, "melon4"), "1.1")
 			want(t, tt.name, events(s.journal), "melon4 is up")
@@ -53,7 +54,7 @@ func TestMemoryNotKnown(t *testing.T) {
 	s := newStage(t, Config{}, h)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
 	for range 3 {
-		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+		s.heartbeat("a", hosts.Heartbeat{})
 	}
 	s.plain(1)
 	want(t, "launched", on(s.commands, "a"), "1.1")
@@ -68,26 +69,26 @@ func TestDiskNotKnownForAWhile(t *testing.T) {
 	s := newStage(t, Config{}, h)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
 	for _, free := range []int64{200, -1} {
-		s.step(HostBeat{"a", &hosts.Beat{DiskFree: free}})
+		s.step(HostHeartbeat{"a", &hosts.Heartbeat{DiskFree: free}})
 	}
 	s.plain(1)
 	want(t, "launched", on(s.commands, "a"), "1.1")
 }
 
-// TestEarlyBeat checks that the early heartbeat provides the first measurement for max_load and
-// similar limits, but does not prove that the helper works. A host whose helper ends right after it
-// is not reconnected at once (B1).
-func TestEarlyBeat(t *testing.T) {
+// TestEarlyHeartbeat checks that the early heartbeat provides the first measurement for max_load
+// and similar limits, but does not prove that the helper works. A host whose helper ends right
+// after it is not reconnected at once (B1).
+func TestEarlyHeartbeat(t *testing.T) {
 	h := box("a", 1)
 	h.Yield, h.MaxLoad = true, 9
 	s := newStage(t, Config{}, h)
 	s.plain(1)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
-	want(t, "launched", on(s.step(HostBeat{"a", &hosts.Beat{Early: true, Busy: 2}}), "a"), "1.1")
+	want(t, "launched", on(s.step(HostHeartbeat{"a", &hosts.Heartbeat{Early: true, Busy: 2}}), "a"), "1.1")
 	o := s.step(HostDown{"a", errRefused})
 	want(t, "connected again", said[Connect](o), "")
-	if s.c.hosts[0].retryAt == 0 || s.c.hosts[0].muteLinks != 1 {
-		t.Errorf("next attempt at %v, %d mute links", s.c.hosts[0].retryAt, s.c.hosts[0].muteLinks)
+	if s.c.hosts[0].retryAt == 0 || s.c.hosts[0].silentLinks != 1 {
+		t.Errorf("next attempt at %v, %d silent links", s.c.hosts[0].retryAt, s.c.hosts[0].silentLinks)
 	}
 }
 
@@ -98,11 +99,10 @@ func TestHoldsAreTold(t *testing.T) {
 	h.Yield, h.MaxLoad = true, 2
 	s := newStage(t, Config{}, h)
 	s.step(HostUp{Host: "melon4", Hello: &hosts.Hello{Cores: 4, Slots: 3}})
-	told := func(beats int, load, others float64) string {
+	told := func(heartbeats int, load, others float64) string {
 		before := len(s.journal)
-		for range beats {
-			s.at += HeartbeatInterval
-			s.step(HostBeat{"melon4", &hosts.Beat{Load: [3]float64{load}, Busy: others, MemFree: -1, DiskFree: -1}})
+		for range heartbeats {
+			s.heartbeat("melon4", hosts.Heartbeat{Load: [3]float64{load}, Busy: others})
 		}
 		return events(s.journal[before:])
 	}
@@ -123,29 +123,22 @@ func TestInventoryOfOne(t *testing.T) {
 	for _, tt := range []struct{ file, want string }{{"", "1.1"}, {"hosts.toml", ""}} {
 		h := box("here", 3)
 		h.Link, h.Yield, h.File = "local", true, tt.file
-		s := newStage(t, Config{}, h)
-		s.up("here")
+		s := connected(t, Config{}, h)
 		for range 30 {
-			s.at += HeartbeatInterval
-			s.step(HostBeat{"here", &hosts.Beat{Busy: 8, MemFree: -1, DiskFree: -1}})
+			s.heartbeat("here", hosts.Heartbeat{Busy: 8})
 		}
 		s.plain(2)
 		want(t, "launched with inventory "+tt.file, on(s.commands, "here"), tt.want)
-		if said := strings.Contains(events(s.journal), "here reduces its slots: others use 8.0 of its 4 cores"); said != (tt.want == "") {
-			t.Errorf("inventory %q: told %q", tt.file, events(s.journal))
-		}
+		want(t, "told with inventory "+tt.file, s.told("here reduces its slots: others use 8.0 of its 4 cores") > 0, tt.want == "")
 	}
 }
 
 // TestHaltTakesBack checks that the slot of the job whose failure halts the run is not reused, and
 // that buffered jobs are withdrawn after the limit is lowered (K9).
 func TestHaltTakesBack(t *testing.T) {
-	s := newStage(t, Config{Halt: Halt{Jobs: 1}, Tries: 1, Buffer: time.Minute}, box("a", 1))
-	s.up("a")
+	s := connected(t, Config{Halt: Halt{Jobs: 1}, Tries: 1, Buffer: time.Minute}, box("a", 1))
 	s.submit(true, &jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second}, jobs.NoOptions, jobs.NoOptions)
-	if s.c.hosts[0].buffered() < 2 {
-		t.Fatalf("%d are handed over", s.c.hosts[0].buffered())
-	}
+	between(t, "handed over", s.c.hosts[0].buffered(), 2, 100)
 	s.started("a", "1.1")
 	o := s.ended("a", "1.1", exit1)
 	want(t, "launched", on(o, "a"), "")
@@ -162,23 +155,13 @@ func TestHaltTakesBack(t *testing.T) {
 func TestHaltHoldsNothingBack(t *testing.T) {
 	for _, cfg := range []Config{{Halt: Halt{Jobs: 1}}, {Halt: Halt{Jobs: 2}}, {Halt: Halt{Percent: 10}}, {}} {
 		cfg.Tries = 1
-		s := newStage(t, cfg, box("a", 1))
-		s.up("a")
-		s.plain(1000)
-		next := func(o jobs.Outcome) { s.ended("a", s.c.hosts[0].head.id.String(), o) }
+		s := withJobs(t, 1000, cfg, box("a", 1))
 		for range 12 {
-			next(s.quick())
+			s.endFirst("a", s.quick())
 		}
-		if ahead := s.c.hosts[0].buffered() > 1; ahead != (cfg.Halt.Jobs != 1) {
-			t.Errorf("%+v: %d handed over", cfg, s.c.hosts[0].buffered())
-		}
-		next(exit1)
-		held := len(s.c.hosts[0].outbox.withdraw)
-		for f := s.c.hosts[0].head; f != nil; f = f.next {
-			if f.isWaiting() {
-				held++
-			}
-		}
+		want(t, fmt.Sprintf("%+v: more than one is handed over", cfg), s.c.hosts[0].buffered() > 1, cfg.Halt.Jobs != 1)
+		s.endFirst("a", exit1)
+		held := len(s.c.hosts[0].outbox.withdraw) + s.c.hosts[0].countInFlight((*inFlight).isWaiting)
 		if near := cfg.Halt.Jobs == 2 || cfg.Halt.Percent > 0; near && held > 1 || !near && cfg.Halt.Jobs == 0 && held < 2 {
 			t.Errorf("%+v: %d are held ahead, near the halt", cfg, held)
 		}
@@ -192,22 +175,17 @@ func TestLeaseIsTold(t *testing.T) {
 	a.LostAfter = 15 * time.Second
 	b := box("b", 1)
 	c := box("c", 1)
-	s := newStage(t, Config{}, a, b, c)
-	s.up("a", "b", "c")
+	s := connected(t, Config{}, a, b, c)
 	s.plain(4)
 	s.started("a", "1.1")
 	s.wait(16*time.Second, "b", "c")
 	contains(t, "told", events(s.journal), "a is lost: no heartbeat for 15 s; 1 job sent to it that may still start there waits until its lease has run out, in 17 s")
-	var waiting jobs.ID
-	for f := s.c.hosts[0].head; f != nil; f = f.next {
-		waiting = f.id.Job
-	}
+	ids := s.attemptsOn("a")
+	waiting := ids[len(ids)-1].Job
 	contains(t, "why", s.c.Why(s.now(), waiting), "it may still start there and waits until its lease has run out, in 16 s.")
 	s.wantState(waiting, jobs.Running)
 	s.wait(17*time.Second, "b", "c")
-	if n := s.c.hosts[0].open; n != 0 {
-		t.Errorf("%d attempts are still there", n)
-	}
+	want(t, "attempts are still there", s.c.hosts[0].open, 0)
 }
 
 // TestWords checks the wording of states and reasons.
@@ -219,9 +197,7 @@ func TestWords(t *testing.T) {
 			t.Errorf("%v: %q", state, got)
 		}
 	}
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(1)
+	s := withJobs(t, 1, Config{}, box("a", 1))
 	s.step(Cancel{Jobs: []jobs.ID{1}, Why: "asked"})
 	r := s.records[0]
 	if r.Kind != jobs.KindCanceling || r.Job != 1 || r.Reason != "asked" {
@@ -253,12 +229,8 @@ func TestQuietLeft(t *testing.T) {
 		{"nothing", []hosts.Quiet{{From: hm(3, 0), To: hm(3, 0)}}, hm(3, 0), 0, noQuietAhead},
 		{"none", nil, hm(3, 0), 0, noQuietAhead},
 	} {
-		if got := quietLeft(tt.spans, tt.at); got != tt.left {
-			t.Errorf("%s: %v left, want %v", tt.name, got, tt.left)
-		}
-		if got := untilQuiet(tt.spans, tt.at); got != tt.next {
-			t.Errorf("%s: next in %v, want %v", tt.name, got, tt.next)
-		}
+		want(t, tt.name+": left", quietLeft(tt.spans, tt.at), tt.left)
+		want(t, tt.name+": next in", untilQuiet(tt.spans, tt.at), tt.next)
 	}
 }
 
@@ -275,9 +247,7 @@ func TestTimeOfDay(t *testing.T) {
 		{0, -3600, hm(23, 0)},
 		{-1, 0, day - 1},
 	} {
-		if got := timeOfDay(tt.at, tt.zone); got != tt.want {
-			t.Errorf("%d in zone %d: %v, want %v", tt.at, tt.zone, got, tt.want)
-		}
+		want(t, fmt.Sprintf("%d in zone %d", tt.at, tt.zone), timeOfDay(tt.at, tt.zone), tt.want)
 	}
 	for zone, want := range map[int]int{1 << 60: maxZone, -1 << 60: -maxZone, 3600: 3600} {
 		if got := boundedHello(box("a", 1), &hosts.Hello{ZoneSeconds: zone}).ZoneSeconds; got != want {
@@ -292,10 +262,8 @@ func quietStage(t *testing.T) *stage {
 	a := box("a", 2)
 	a.Quiet = []hosts.Quiet{{From: hm(0, 14), To: hm(6, 0)}}
 	s := newStage(t, Config{Buffer: time.Minute}, a)
-	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200}})
-	s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}})
-	s.submit(true, &jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second},
-		&jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second})
+	s.connect("a", hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200})
+	s.submit(true, times(4, &jobs.Options{Estimate: 20 * time.Second})...)
 	s.started("a", "1.1 2.1")
 	return s
 }
@@ -305,18 +273,15 @@ func quietStage(t *testing.T) *stage {
 // reported once (B7).
 func TestQuietHours(t *testing.T) {
 	s := quietStage(t)
-	if s.c.hosts[0].buffered() != 2 {
-		t.Fatalf("%d are buffered", s.c.hosts[0].buffered())
-	}
+	want(t, "buffered", s.c.hosts[0].buffered(), 2)
 	want(t, "before", said[SetLimit](s.wait(40*time.Second-1, "a")), "")
 	before := len(s.journal)
 	o := s.wait(1, "a")
 	want(t, "limit", said[SetLimit](o), "{a 0}")
 	want(t, "withdrawn", said[Withdraw](o), "{a [3.1 4.1]}")
 	want(t, "killed", said[Kill](o), "")
-	if _, first := o[0].(SetLimit); !first {
-		t.Errorf("the limit comes after the withdrawal: %v", o)
-	}
+	_, first := o[0].(SetLimit)
+	want(t, "the limit comes first", first, true)
 	o = s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("3.1 4.1")}})
 	o = append(o, s.ended("a", "1.1", okay)...)
 	o = append(o, s.wait(5*time.Hour+45*time.Minute+59*time.Second, "a")...)
@@ -332,9 +297,7 @@ func TestQuietHours(t *testing.T) {
 	want(t, "next look", (at - s.at).String(), time.Second.String())
 	want(t, "launched after", on(s.wait(time.Second, "a"), "a"), "3.2 4.2")
 	want(t, "events", events(s.journal[before:]), "a is used again: its quiet hours are over")
-	if s.finish != nil {
-		t.Errorf("the run was given up: %v", s.finish)
-	}
+	want(t, "finish", s.ending(), "")
 }
 
 // TestQuietOthersGetTheJobs checks that jobs go to another host while a host has quiet hours.
@@ -369,14 +332,11 @@ func TestQuietAfterALink(t *testing.T) {
 
 // events returns the texts of the events, one per line.
 func events(records []jobs.Record) string {
-	all := ""
+	var texts []string
 	for _, r := range records {
 		if r.Kind == jobs.KindEvent {
-			if all != "" {
-				all += "\n"
-			}
-			all += r.Reason
+			texts = append(texts, r.Reason)
 		}
 	}
-	return all
+	return strings.Join(texts, "\n")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // host holds what the core knows about one host. Its parts are declared in the files of the
@@ -47,10 +48,7 @@ func newHost(s *hosts.Host, index int) *host {
 
 // slots returns the number of slots of the host: by a person's request, or by its rule.
 func (h *host) slots() int {
-	if h.givenSlots > 0 {
-		return h.givenSlots
-	}
-	return h.ruleSlots()
+	return orDefault(int(h.asked.Slots), h.ruleSlots())
 }
 
 // ruleSlots returns the number of slots of the host by its rule. It is 0 if that depends on its
@@ -67,7 +65,7 @@ func (h *host) ruleSlots() int {
 
 // acceptsJobs reports whether new jobs may go to the host.
 func (h *host) acceptsJobs() bool {
-	return !h.leaving && h.answers() && h.state == Up && !h.draining && !h.probation.paused && !h.quiet && !h.removed && h.next == nil
+	return !h.leaving && h.answers() && h.state == Up && !h.isDrained() && !h.probation.paused && !h.quiet && !h.removed && h.next == nil
 }
 
 // isFirstDial reports whether the first connection attempt to the host is still in progress, so
@@ -108,26 +106,24 @@ func (s HostState) String() string { return hostStateNames[s] }
 
 // HostView is a copy of the state of a host for display.
 type HostView struct {
-	Name     string
-	State    HostState
-	Slots    int           // by its rule, or by a person's request
-	Given    int           // by a person's request; 0: by its rule
-	Usable   float64       // slots less what others use (see usableSlots); 0: it accepts no jobs
-	Running  int           // slots in use by running attempts
-	Buffered int           // attempts sent to a host and not known to have started
-	Failures int           // connection failures in a row
-	RetryAt  time.Duration // Time.Mono of the next connection attempt; 0: none
-	LastBeat time.Duration // Time.Mono; 0: never
-	Beat     hosts.Beat
-	Hello    *hosts.Hello // nil before the first connection
-	Reason   string       // without the name: why it is not up, or starts no jobs although it is up
-	Done     int          // attempts that succeeded there
-	Failed   int          // attempts that failed there, without those that were ended on request
+	Name          string
+	State         HostState
+	Slots         int              // by its rule, or by a person's request
+	Asked         jobs.HostSetting // what people asked of it, whatever State is
+	Usable        float64          // slots less what others use (see usableSlots); 0: it accepts no jobs
+	Running       int              // slots in use by running attempts
+	Buffered      int              // attempts sent to a host and not known to have started
+	Failures      int              // connection failures in a row
+	RetryAt       time.Duration    // Time.Mono of the next connection attempt; 0: none
+	LastHeartbeat time.Duration    // Time.Mono; 0: never
+	Heartbeat     hosts.Heartbeat
+	Hello         *hosts.Hello // nil before the first connection
+	Reason        string       // without the name: why it is not up, or starts no jobs although it is up
+	Done          int          // attempts that succeeded there
+	Failed        int          // attempts that failed there, without those that were ended on request
 
-	Draining bool          // a person took it out of use, whatever State is
-	Stopped  bool          // a person took it out of use and ended its jobs: State is then Disabled
-	Paused   bool          // it is up and starts no jobs, for Reason
-	Down     time.Duration // Time.Mono since when it has not been usable; 0: it is
+	Paused bool          // it is up and starts no jobs, for Reason
+	Down   time.Duration // Time.Mono since when it has not been usable; 0: it is
 	// How long an instance that is up has had no work; 0: it is busy, or is no instance.
 	Idle time.Duration
 }
@@ -141,8 +137,8 @@ func (c *Core) Hosts() []HostView {
 		views = append(views, HostView{
 			Name: h.spec.Name, State: state, Reason: withoutName(reason, h.spec.Name),
 			Slots: h.slots(), Usable: h.usableNow(), Running: h.running, Buffered: h.buffered(),
-			Failures: h.failures, RetryAt: h.retryAt, LastBeat: h.heartbeatAt, Beat: h.heartbeat, Hello: h.hello,
-			Done: h.succeeded, Failed: h.failed, Given: h.givenSlots, Draining: h.draining, Stopped: h.stopped,
+			Failures: h.failures, RetryAt: h.retryAt, LastHeartbeat: h.heartbeatAt, Heartbeat: h.heartbeat, Hello: h.hello,
+			Done: h.succeeded, Failed: h.failed, Asked: h.asked,
 			Paused: h.linked && (h.hold != notHeld || !h.acceptsJobs()), Down: h.downSince, Idle: c.idle(h),
 		})
 	}
@@ -168,15 +164,15 @@ func (h *host) publicState() (HostState, string) {
 	switch {
 	case !h.linked:
 		return h.state, h.reason
-	case h.isMute():
+	case h.isSilent():
 		return h.state, "its helper connects, but never sends heartbeats"
-	case h.stopped:
+	case h.isStopped():
 		return Disabled, stoppedWhy
 	case h.removed:
 		return Draining, h.leavingWhy()
 	case h.next != nil:
 		return Draining, movingWhy
-	case h.draining:
+	case h.isDrained():
 		return Draining, drainingWhy
 	case h.ineligible != "":
 		return Disabled, h.ineligible
@@ -204,7 +200,7 @@ func (c *Core) Stuck() string {
 		// It may accept jobs soon.
 		case h.acceptsJobs() && h.hold == notHeld, h.state == Connecting && !h.known:
 			return ""
-		case h.linked && (h.draining || h.removed || h.next != nil):
+		case h.linked && (h.isDrained() || h.removed || h.next != nil):
 			asked = append(asked, h.spec.Name+" "+h.stateText())
 		default:
 			wrong = append(wrong, h.spec.Name+" "+h.stateText())
@@ -235,11 +231,5 @@ func (h *host) buffered() int {
 	if h.occupied == h.running {
 		return 0
 	}
-	n := 0
-	for f := h.head; f != nil; f = f.next {
-		if !f.started {
-			n++
-		}
-	}
-	return n
+	return h.countInFlight(func(f *inFlight) bool { return !f.started })
 }

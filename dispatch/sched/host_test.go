@@ -2,9 +2,9 @@ package sched
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -14,25 +14,20 @@ import (
 // draining. Each has a readable reason and no usable slots. A stopped host stays stopped if it is
 // also drained.
 func TestStoppedIsNotDraining(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2), box("b", 2))
-	s.up("a", "b")
-	if v := s.c.Hosts()[0]; v.Usable != 2 || v.Stopped {
-		t.Fatalf("%+v", v)
+	s := connected(t, Config{}, box("a", 2), box("b", 2))
+	shown := func(i int) string {
+		v := s.c.Hosts()[i]
+		return fmt.Sprintf("%s, asked %d, %g usable: %s", v.State, v.Asked.Use, v.Usable, v.Reason)
 	}
+	used := fmt.Sprintf("up, asked %d, 2 usable: ", jobs.HostUsed)
+	want(t, "at first", shown(0), used)
 	s.step(DrainHost{Host: "a", On: true})
 	s.step(DrainHost{Host: "b", On: true, Now: true})
 	s.step(DrainHost{Host: "b", On: true})
-	a, b := s.c.Hosts()[0], s.c.Hosts()[1]
-	if a.State != Draining || a.Stopped || a.Usable != 0 || a.Reason == "draining" {
-		t.Errorf("drained: %s %q, %v usable", a.State, a.Reason, a.Usable)
-	}
-	if b.State != Disabled || !b.Stopped || b.Usable != 0 || !strings.Contains(b.Reason, "stopped by a person") {
-		t.Errorf("stopped: %s %q, %v usable", b.State, b.Reason, b.Usable)
-	}
+	want(t, "drained", shown(0), fmt.Sprintf("draining, asked %d, 0 usable: %s", jobs.HostDrained, drainingWhy))
+	want(t, "stopped", shown(1), fmt.Sprintf("disabled, asked %d, 0 usable: %s", jobs.HostStopped, stoppedWhy))
 	s.step(DrainHost{Host: "b"})
-	if b := s.c.Hosts()[1]; b.State != Up || b.Stopped || b.Usable != 2 {
-		t.Errorf("used again: %+v", b)
-	}
+	want(t, "used again", shown(1), used)
 }
 
 // TestStuck checks that the reason is reported when jobs are ready and no host accepts them.
@@ -50,17 +45,14 @@ func TestStuck(t *testing.T) {
 	if why := s.c.Why(s.now(), 3); !strings.Contains(why, "none of the 2 hosts that can run it takes jobs") || strings.Contains(why, "(draining)") {
 		t.Error(why)
 	}
-	if r := s.c.Hosts()[1].Reason; r != "its key has changed" {
-		t.Errorf("%q follows the name of the host", r)
-	}
+	want(t, "reason", s.c.Hosts()[1].Reason, "its key has changed")
 	s.step(Pause{true})
 	want(t, "paused", s.c.Stuck(), "")
 }
 
 // TestWhyOneHost checks the wording for a single host (X7).
 func TestWhyOneHost(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1))
-	s.up("a", "b")
+	s := connected(t, Config{}, box("a", 1), box("b", 1))
 	s.step(DrainHost{Host: "b", On: true})
 	s.submit(true, &jobs.Options{Slots: 1}, &jobs.Options{GPUs: 0, MemBytes: 1})
 	s.started("a", "1.1")
@@ -70,12 +62,8 @@ func TestWhyOneHost(t *testing.T) {
 // TestHostsCountAttempts checks that a host counts every failed attempt, even if its job is
 // retried, but no attempt that a user canceled.
 func TestHostsCountAttempts(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 3))
-	s.up("a")
-	s.plain(3)
-	for _, id := range []string{"1.1", "2.1", "3.1"} {
-		s.started("a", id)
-	}
+	s := withJobs(t, 3, Config{}, box("a", 3))
+	s.started("a", "1.1 2.1 3.1")
 	s.ended("a", "1.1", okay)
 	s.ended("a", "2.1", exit1) // it is tried again
 	s.step(Cancel{Jobs: []jobs.ID{3}})
@@ -86,13 +74,11 @@ func TestHostsCountAttempts(t *testing.T) {
 	}
 }
 
-// TestWishesSurvive checks that requests of users about hosts apply to the next dispatcher, which
-// reports them, until the users revoke them. An attempt that still runs on a stopped host is
+// TestHostSettingsSurvive checks that requests of users about hosts apply to the next dispatcher,
+// which reports them, until the users revoke them. An attempt that still runs on a stopped host is
 // killed, and its job runs elsewhere (D7).
-func TestWishesSurvive(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
-	s.up("a", "b", "c")
-	s.plain(6)
+func TestHostSettingsSurvive(t *testing.T) {
+	s := withJobs(t, 6, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")
 	s.step(DrainHost{Host: "a", On: true})
@@ -104,46 +90,32 @@ func TestWishesSurvive(t *testing.T) {
 	s.c = New(Config{}, table, []*hosts.Host{box("a", 1), box("b", 1), box("c", 1)})
 	o := s.step(Tick{})
 	want(t, "commands", said[Launch](o), "")
-	told := ""
-	for _, r := range s.records {
-		told += r.Reason + "; "
-	}
-	want(t, "told", told, "a is still drained, as a person asked; b is still stopped, as a person asked; c still has 2 slots, as a person asked; ")
+	want(t, "told", events(s.records), "a is still drained, as a person asked\n"+
+		"b is still stopped, as a person asked\nc still has 2 slots, as a person asked")
 	want(t, "launched on the drained one", on(s.up("a"), "a"), "")
 	want(t, "launched on the stopped one", on(s.up("b"), "b"), "")
-	o = s.step(AttemptsProbed{"b", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 2, N: 1}, Answer: hosts.IsRunning, Slot: 1}}}})
+	o = s.probedAs("b", "2.1", hosts.IsRunning, nil)
 	want(t, "ended", said[Kill](o), "{b [2.1] asked for before}")
 	want(t, "limit", said[SetLimit](s.up("c")), "{c 2}")
 	s.ended("b", "2.1", jobs.Outcome{Stopped: true, Signal: "SIGTERM"})
-	if j := s.c.Table().Job(2); j.State == jobs.Canceled || j.State.Terminal() {
-		t.Errorf("job 2 is %s", j.State)
-	}
+	s.wantState(2, jobs.Queued)
 
 	s.step(DrainHost{Host: "b"})
 	s.step(SetSlots{Host: "c"})
 	if w := s.c.Table().Hosts; len(w) != 1 || w["a"].Use != jobs.HostDrained {
-		t.Errorf("left of the wishes: %v", w)
+		t.Errorf("left of the settings: %v", w)
 	}
 }
 
-// TestWishesOnce checks that a repeated request makes one record, and that a request that changes
-// nothing makes none.
-func TestWishesOnce(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	wishes := 0
+// TestHostSettingsOnce checks that a repeated request makes one record, and that a request that
+// changes nothing makes none.
+func TestHostSettingsOnce(t *testing.T) {
+	s := connected(t, Config{}, box("a", 1))
 	for _, ev := range []Event{DrainHost{Host: "a"}, DrainHost{Host: "a", On: true}, DrainHost{Host: "a", On: true}, SetSlots{Host: "a", Slots: 3},
 		SetSlots{Host: "a", Slots: 3}, DrainHost{Host: "x", On: true}, SetSlots{Host: "a"}} {
 		s.step(ev)
-		for _, r := range s.records {
-			if r.Kind == jobs.KindHost {
-				wishes++
-			}
-		}
 	}
-	if wishes != 3 {
-		t.Errorf("%d records", wishes)
-	}
+	want(t, "records", s.count(jobs.KindHost), 3)
 }
 
 // TestPauseSurvives checks that a pause applies to the next dispatcher, which reports it, until a
@@ -161,54 +133,10 @@ func TestPauseSurvives(t *testing.T) {
 	table := s.c.Table()
 	s.c = New(Config{}, table, []*hosts.Host{box("a", 1)})
 	s.step(Tick{})
-	told := ""
-	for _, r := range s.records {
-		told += r.Reason
-	}
-	contains(t, "told", told, "launching is still paused, as a person asked")
+	contains(t, "told", events(s.records), "launching is still paused, as a person asked")
 	want(t, "launched by the next one", on(s.up("a"), "a"), "")
 	s.step(Hold{By: HoldJournal, On: true})
 	want(t, "launched while the journal cannot be written", on(s.step(Pause{}), "a"), "")
-	if table.Paused {
-		t.Error("it is still paused")
-	}
-	if got := on(s.step(Hold{By: HoldJournal}), "a"); got == "" {
-		t.Error("nothing is launched")
-	}
-}
-
-// The following functions simulate the settings of the hosts' owners: quiet hours and max_load.
-
-// quietLeeway is how long after the beginning of quiet hours a job may still start, because a
-// disconnected host has its lease.
-const quietLeeway = hosts.DefaultLostAfter + 15*time.Second
-
-// rests draws a host's settings: max_load, and quiet hours that overlap the run.
-func (w *world) rests(f *fakeHost) {
-	if w.more.IntN(3) == 0 {
-		f.spec.MaxLoad = 3
-	}
-	f.zone = (w.more.IntN(27) - 13) * 3600
-	for range w.more.IntN(3) {
-		from := (timeOfDay(wallStart, f.zone) + time.Duration(w.more.IntN(20))*time.Minute) % day
-		f.spec.Quiet = append(f.spec.Quiet, hosts.Quiet{From: from, To: (from + time.Duration(1+w.more.IntN(30))*time.Minute) % day})
-	}
-}
-
-// early sends the heartbeat that follows the hello.
-func (h *fakeHost) early(gen int) {
-	h.w.after(150*time.Millisecond, func() {
-		if h.gen == gen && h.up && h.w.now >= h.mute {
-			h.report(HostBeat{h.spec.Name, &hosts.Beat{Early: true, Load: h.draw(), Busy: 4, MemFree: 4 << 30, DiskFree: -1,
-				Running: h.count(fakeRunning), Buffered: len(h.spool), Uptime: h.w.now}})
-		}
-	})
-}
-
-// draw returns a load that changes occasionally.
-func (h *fakeHost) draw() [3]float64 {
-	if h.w.more.IntN(10) == 0 {
-		h.load = 4 * h.w.more.Float64()
-	}
-	return [3]float64{h.load}
+	want(t, "paused", table.Paused, false)
+	want(t, "launched", on(s.step(Hold{By: HoldJournal}), "a"), "1.1")
 }

@@ -12,40 +12,30 @@ import (
 //
 // hostRequest holds the requests of people about a host.
 type hostRequest struct {
-	draining bool // taken out of use
-	stopped  bool // its jobs were ended, too
+	asked jobs.HostSetting
 	// When the jobs of a stopped host are ended, after their warning; 0: not planned.
-	warnBy     time.Duration
-	givenSlots int // number of slots instead of that of the rule; 0: by its rule
+	warnBy time.Duration
 }
 
-// wish returns the current requests of people about the host.
-func (h *host) wish() jobs.HostWish {
-	w := jobs.HostWish{Slots: int32(h.givenSlots)}
-	switch {
-	case h.stopped:
-		w.Use = jobs.HostStopped
-	case h.draining:
-		w.Use = jobs.HostDrained
-	}
-	return w
-}
+// isDrained reports whether a person took the host out of use.
+func (h *host) isDrained() bool { return h.asked.Use != jobs.HostUsed }
+
+// isStopped reports whether a person also ended the jobs of the host.
+func (h *host) isStopped() bool { return h.asked.Use == jobs.HostStopped }
 
 // recordHostRequest records the current requests about a host, unless they are recorded already.
 func (c *Core) recordHostRequest(h *host) {
-	if w := h.wish(); w != c.table.Hosts[h.spec.Name] {
-		c.emit(jobs.Record{Kind: jobs.KindHost, Host: h.spec.Name, Count: int(w.Use), Slot: int(w.Slots)})
+	if h.asked != c.table.Hosts[h.spec.Name] {
+		c.emit(jobs.Record{Kind: jobs.KindHost, Host: h.spec.Name, Count: int(h.asked.Use), Slot: int(h.asked.Slots)})
 	}
 }
 
-// pauseRun pauses or continues launching at a person's request. It returns the reason if it has no
-// effect, or "".
-func (c *Core) pauseRun(on bool) (refused string) {
+func (e Pause) carryOut(c *Core) (refused string) {
 	r := jobs.Record{Kind: jobs.KindPause}
 	switch {
-	case on && c.table.Paused:
+	case e.On && c.table.Paused:
 		return pausedAlready
-	case on:
+	case e.On:
 		r.Count = 1
 	case !c.table.Paused:
 		return notHeldBack
@@ -67,38 +57,44 @@ func (c *Core) applyHostRequests() {
 
 // applyHostRequest applies the requests about a host.
 func (c *Core) applyHostRequest(h *host) {
-	w := c.table.Hosts[h.spec.Name]
-	h.draining, h.stopped, h.givenSlots = w.Use != jobs.HostUsed, w.Use == jobs.HostStopped, min(int(w.Slots), jobs.MaxSlots)
+	h.asked = c.table.Hosts[h.spec.Name]
+	h.asked.Slots = min(h.asked.Slots, jobs.MaxSlots)
 	var still []string
-	switch w.Use {
+	switch h.asked.Use {
 	case jobs.HostDrained:
 		still = append(still, "is still drained")
 	case jobs.HostStopped:
 		still = append(still, "is still stopped")
 	}
-	if h.givenSlots > 0 {
-		still = append(still, "still has "+jobs.Plural(h.givenSlots, "slot"))
+	if n := int(h.asked.Slots); n > 0 {
+		still = append(still, "still has "+jobs.Plural(n, "slot"))
 	}
 	if still != nil {
 		c.logf(h.spec.Name, 0, "%s %s, as a person asked", h.spec.Name, strings.Join(still, " and "))
 	}
 }
 
-// drainHost drains a host, stops it, or uses it again. It returns the reason if it has no effect,
-// or "".
-func (c *Core) drainHost(e DrainHost) (refused string) {
+// carryOut drains a host, stops it, or uses it again.
+func (e DrainHost) carryOut(c *Core) (refused string) {
 	h := c.byName[e.Host]
 	switch {
 	case h == nil:
 		return c.noHost(e.Host)
-	case !e.On && !h.draining:
+	case !e.On && !h.isDrained():
 		return e.Host + " is in use already"
-	case e.On && e.Now && h.stopped:
+	case e.On && e.Now && h.isStopped():
 		return e.Host + " is stopped already"
-	case e.On && !e.Now && h.draining:
+	case e.On && !e.Now && h.isDrained():
 		return e.Host + " starts nothing already"
 	}
-	h.draining, h.stopped = e.On, e.On && (e.Now || h.stopped)
+	switch {
+	case !e.On:
+		h.asked.Use = jobs.HostUsed
+	case e.Now:
+		h.asked.Use = jobs.HostStopped
+	default:
+		h.asked.Use = jobs.HostDrained
+	}
 	c.recordHostRequest(h)
 	if !e.On {
 		return ""
@@ -119,7 +115,7 @@ func (c *Core) drainHost(e DrainHost) (refused string) {
 
 // endWarned ends the jobs of a stopped host when the time after their warning is over.
 func (c *Core) endWarned(h *host) {
-	if h.stopped && h.warnBy <= c.now.Mono {
+	if h.isStopped() && h.warnBy <= c.now.Mono {
 		c.endAttempts(h, "the host is being drained")
 	}
 }
@@ -149,22 +145,19 @@ type SetSlots struct {
 	By    string // who asked, for the event log; may be ""
 }
 
-func (SetSlots) event() {}
-
-// setSlots returns the reason if it has no effect, or "".
-func (c *Core) setSlots(e SetSlots) (refused string) {
+func (e SetSlots) carryOut(c *Core) (refused string) {
 	h := c.byName[e.Host]
 	n := min(max(e.Slots, 0), jobs.MaxSlots)
 	switch {
 	case h == nil:
 		return c.noHost(e.Host)
-	case n == h.givenSlots && n == 0:
+	case n == int(h.asked.Slots) && n == 0:
 		return e.Host + " has the slots of its rule already"
-	case n == h.givenSlots:
+	case n == int(h.asked.Slots):
 		return e.Host + " has " + jobs.Plural(n, "slot") + " already"
 	}
 	was := h.slots()
-	h.givenSlots = n
+	h.asked.Slots = int32(n)
 	by := ""
 	if e.By != "" {
 		by = ": asked for by " + e.By

@@ -3,6 +3,7 @@ package sched
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -16,15 +17,9 @@ import (
 
 // bothKinds reports whether there are local hosts and others.
 func bothKinds(hs []*hosts.Host) bool {
-	local, remote := false, false
-	for _, h := range hs {
-		if h.Link == "local" {
-			local = true
-		} else {
-			remote = true
-		}
-	}
-	return local && remote
+	isLocal := func(h *hosts.Host) bool { return h.Link == "local" }
+	isRemote := func(h *hosts.Host) bool { return !isLocal(h) }
+	return slices.ContainsFunc(hs, isLocal) && slices.ContainsFunc(hs, isRemote)
 }
 
 func (h *host) local() bool { return h.spec.Link == "local" }

@@ -47,12 +47,6 @@ type (
 // instances, but still terminates its own.
 type SetProviders struct{ Providers []*hosts.Provider }
 
-func (SetProviders) event()       {}
-func (InstanceCreated) event()    {}
-func (InstanceTerminated) event() {}
-func (InstanceFetched) event()    {}
-func (InstancesListed) event()    {}
-
 // To returns "": the dispatcher itself carries these commands out.
 func (CreateInstance) To() string    { return "" }
 func (TerminateInstance) To() string { return "" }
@@ -122,7 +116,7 @@ type instance struct {
 
 // beginProviding takes over the instances in the table.
 func (c *Core) beginProviding() {
-	c.setProviders(SetProviders{c.cfg.Providers})
+	SetProviders{c.cfg.Providers}.apply(c)
 	for _, name := range slices.Sorted(maps.Keys(c.table.Instances)) {
 		is := c.table.Instances[name]
 		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, name)
@@ -133,7 +127,7 @@ func (c *Core) beginProviding() {
 	}
 }
 
-func (c *Core) setProviders(e SetProviders) {
+func (e SetProviders) apply(c *Core) {
 	all := slices.Clone(e.Providers)
 	for _, p := range c.provisions.providers {
 		if !slices.ContainsFunc(all, func(spec *hosts.Provider) bool { return spec.Name == p.spec.Name }) {
@@ -267,7 +261,7 @@ func (c *Core) commandEnded(name, err string) *instance {
 // instanceOf returns the instance that a host belongs to, or nil.
 func (c *Core) instanceOf(host string) *instance { return c.provisions.byName[hosts.InstanceOf(host)] }
 
-func (c *Core) instanceCreated(e InstanceCreated) {
+func (e InstanceCreated) apply(c *Core) {
 	in := c.commandEnded(e.Name, e.Err)
 	if in == nil {
 		return
@@ -283,7 +277,7 @@ func (c *Core) instanceCreated(e InstanceCreated) {
 	c.reportProblem(p, in.name, e.Err+"; another instance is tried after a delay that grows")
 }
 
-func (c *Core) instanceTerminated(e InstanceTerminated) {
+func (e InstanceTerminated) apply(c *Core) {
 	switch in := c.commandEnded(e.Name, e.Err); {
 	case in == nil:
 	case e.Err == "":
@@ -293,7 +287,7 @@ func (c *Core) instanceTerminated(e InstanceTerminated) {
 	}
 }
 
-func (c *Core) instanceFetched(e InstanceFetched) {
+func (e InstanceFetched) apply(c *Core) {
 	in := c.commandEnded(e.Name, e.Err)
 	switch {
 	case in == nil:
@@ -306,9 +300,9 @@ func (c *Core) instanceFetched(e InstanceFetched) {
 	}
 }
 
-// instancesListed handles a provider's list. A list counts for an instance only if it was
+// apply handles a provider's list. A list counts for an instance only if it was
 // requested after the last command about the instance had ended.
-func (c *Core) instancesListed(e InstancesListed) {
+func (e InstancesListed) apply(c *Core) {
 	p := c.provider(e.Provider)
 	if p == nil || !p.listing {
 		return

@@ -1,14 +1,16 @@
 package sched
 
 import (
+	"fmt"
 	"go/ast"
 	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,250 +18,151 @@ import (
 	"dcs-tui/jobs"
 )
 
-// check verifies the invariants that hold after every step.
-func (w *world) check() {
-	c := w.core
-	if c.Defects != 0 {
-		w.fatalf("the core made %d records that do not fit", c.Defects)
-	}
+// Inconsistency describes counts and indexes of the core that do not agree with its table. It returns
+// "" if there are none. TestWorlds calls it in simulated worlds.
+func Inconsistency(c *Core) string {
 	open := 0
 	for _, h := range c.everyHost() {
-		n, occ, run := 0, 0, 0
+		n, occupied, running := 0, 0, 0
 		for f := h.head; f != nil; f = f.next {
 			n++
-			occ += f.slots
+			occupied += f.slots
 			if f.started {
-				run += f.slots
+				running += f.slots
 			}
 			if a := c.table.Attempt(f.id); a == nil || !a.State.Open() {
-				w.fatalf("attempt %s is in the books of %s and not open", f.id, h.spec.Name)
+				return fmt.Sprintf("attempt %s is in flight on %s and not open", f.id, h.spec.Name)
 			}
 		}
-		if n != h.open || occ != h.occupied || run != h.running {
-			w.fatalf("the books of %s are wrong: %d %d %d, counted %d %d %d", h.spec.Name, h.open, h.occupied, h.running, n, occ, run)
+		if n != h.open || occupied != h.occupied || running != h.running {
+			return fmt.Sprintf("%s has %d attempts, %d slots occupied, %d running; counted %d, %d, %d", h.spec.Name, h.open, h.occupied, h.running, n, occupied, running)
 		}
 		open += n
 	}
 	if open != len(c.inFlight) {
-		w.fatalf("%d attempts in the books, %d on the hosts", len(c.inFlight), open)
+		return fmt.Sprintf("%d attempts are in flight, %d on the hosts", len(c.inFlight), open)
 	}
-	if w.steps%16 != 0 {
-		return
+	if at, ok := c.Next(); ok && at != 0 && at <= c.now.Mono {
+		return fmt.Sprintf("Next asks for a tick at %v, and it is %v", at, c.now.Mono)
 	}
-	readyJobs, avoiding := 0, 0
-	for i := range c.table.Jobs {
-		j := &c.table.Jobs[i]
-		if (c.queue.states[i] != notQueued) != (j.State == jobs.Queued) {
-			w.fatalf("job %d is %s and its spot in the queue is %d", i+1, j.State, c.queue.states[i])
-		}
-		if c.queue.states[i] == ready {
-			readyJobs++
-			if c.classOf(j).avoid != nil {
-				avoiding++
-			}
-		}
-	}
+	waiting, avoiding := map[waitState]int{}, 0
+	queued := map[*queueStats][2]int{} // jobs and their slots
 	running := c.Running()
-	for id := jobs.ID(1); int(id) <= len(c.table.Jobs); id++ {
-		isEnding := c.table.Job(id).State == jobs.Running && (c.canceled(id) || c.tooHard(c.table.Job(id)))
-		if got := slices.Contains(running.Ending, id); got != isEnding {
-			w.fatalf("Running lists job %d as being ended: %v, want %v", id, got, isEnding)
+	for i := range c.table.Jobs {
+		j, id, state := &c.table.Jobs[i], jobs.ID(i+1), c.queue.states[i]
+		if waiting[state]++; (state != notQueued) != (j.State == jobs.Queued) {
+			return fmt.Sprintf("job %d is %s and its wait state is %d", id, j.State, state)
 		}
-		if got, want := slices.Contains(running.Stragglers, id), c.Straggler(id); got != want {
-			w.fatalf("Running lists job %d as a straggler: %v, want %v", id, got, want)
+		if j.State == jobs.Queued {
+			n := queued[c.statsOf(j.Spec)]
+			queued[c.statsOf(j.Spec)] = [2]int{n[0] + 1, n[1] + j.Spec.SlotCount()}
+		}
+		if state == ready && c.classOf(j).avoid != nil {
+			avoiding++
+		}
+		isEnding := j.State == jobs.Running && (c.canceled(id) || c.tooHard(j))
+		if got := slices.Contains(running.Ending, id); got != isEnding {
+			return fmt.Sprintf("Running lists job %d as being ended: %v, want %v", id, got, isEnding)
+		}
+		// With copies, Straggler is about the newest attempt, and Running lists all.
+		if got, want := slices.Contains(running.Stragglers, id), c.Straggler(id); got != want && c.cfg.Copies < 2 {
+			return fmt.Sprintf("Running lists job %d as a straggler: %v, want %v", id, got, want)
+		}
+	}
+	for _, st := range c.queues {
+		if queued[st] != [2]int{st.queued, st.queuedSlots} {
+			return fmt.Sprintf("queue %q has %d, %d waiting, want %v", st.share.name, st.queued, st.queuedSlots, queued[st])
 		}
 	}
 	inClasses := 0
 	for _, cl := range c.queue.list {
 		inClasses += cl.n
 	}
-	var retries, blocked int
-	for _, sp := range c.queue.states {
-		switch sp {
-		case retrying:
-			retries++
-		case waitingForJobs:
-			blocked++
+	for _, x := range []struct {
+		what      string
+		got, want int
+	}{
+		{"timers", len(c.queue.due), waiting[retrying] + avoiding},
+		{"jobs that wait for others", len(c.after.waits), waiting[waitingForJobs]},
+		{"ready jobs", c.queue.ready, waiting[ready]},
+		{"jobs in classes", inClasses, waiting[ready]},
+		{"jobs beyond the ready ones that may run anywhere", max(0, len(c.queue.anywhere)-waiting[ready]), 0},
+	} {
+		if x.got != x.want {
+			return fmt.Sprintf("%s: %d, want %d", x.what, x.got, x.want)
 		}
 	}
-	if retries+avoiding != len(c.queue.due) || blocked != len(c.after.waits) {
-		w.fatalf("%d jobs wait for a try or another host, %d entries; %d for others, %d entries", retries+avoiding, len(c.queue.due), blocked, len(c.after.waits))
-	}
-	if len(c.queue.anywhere) > readyJobs {
-		w.fatalf("%d jobs may go anywhere, and %d are ready", len(c.queue.anywhere), readyJobs)
-	}
-	if readyJobs != c.queue.ready || readyJobs != inClasses {
-		w.fatalf("%d jobs are ready, counted %d, in classes %d", readyJobs, c.queue.ready, inClasses)
-	}
-}
-
-func (w *world) stuck() {
-	for i := range w.core.table.Jobs {
-		if !w.core.table.Jobs[i].State.Terminal() {
-			w.logf("%s", w.core.Why(Time{w.now, w.wall()}, jobs.ID(i+1)))
-		}
-	}
-	for _, v := range w.core.Hosts() {
-		w.logf("%s %s %s slots %d usable %v running %d buffered %d", v.Name, v.State, v.Reason, v.Slots, v.Usable, v.Running, v.Buffered)
-	}
-	w.fatalf("the run does not end")
-}
-
-// atEnd checks the promises of a finished run.
-func (w *world) atEnd() {
-	if w.finished.How != AllDone {
-		w.fatalf("finished with %+v", *w.finished)
-	}
-	t := w.core.table
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
-		if !j.State.Terminal() || j.Seq == 0 {
-			w.fatalf("job %d ended as %s with result number %d", i+1, j.State, j.Seq)
-		}
-		ok := false
-		for _, a := range j.Attempts {
-			f := w.hosts[a.Host].attempts[a.ID]
-			ok = ok || f != nil && f.state == fakeExited && f.outcome.OK() && a.Round == j.Round && a.State == jobs.AttemptExited
-			if f != nil && (f.state == fakeRunning || f.state == fakeBuffered) && w.hosts[a.Host].linked {
-				w.fatalf("attempt %s is still %v on %s, which answers", a.ID, f.state, a.Host)
-			}
-		}
-		if (j.State == jobs.Succeeded) && !ok {
-			w.fatalf("job %d succeeded, but no attempt of it did", i+1)
-		}
-		lost := false // its failure may be reported late, in addition to that of its replacement
-		for _, a := range j.Attempts {
-			lost = lost || w.givenUp[a.ID]
-		}
-		if !lost && int(j.Failures) > w.cfg.Tries {
-			w.fatalf("job %d was charged with %d failures of %d", i+1, j.Failures, w.cfg.Tries)
-		}
-	}
-	replay := &jobs.Table{Specs: t.Specs}
-	for i := range w.journal {
-		if err := jobs.Fold(replay, &w.journal[i]); err != nil {
-			w.fatalf("replay: %v", err)
-		}
-	}
-	if !reflect.DeepEqual(replay, t) {
-		w.fatalf("the journal does not give the state that the run had")
-	}
+	return ""
 }
 
 // TestPure checks that the core is deterministic. The files of this package and the Fold of jobs
 // start no goroutine, use no channel, lock, or clock, and range over no map, whose order is random.
 // The test inspects syntax trees, so no run is needed.
 func TestPure(t *testing.T) {
-	fset := token.NewFileSet()
-	var own []*ast.File
-	for _, name := range goFiles(t, ".") {
-		own = append(own, parse(t, fset, name))
+	own, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
 	}
-	fold := []*ast.File{parse(t, fset, "../../jobs/fold.go"), parse(t, fset, "../../jobs/table.go")}
-	if bad := impurities(fset, own); len(bad) > 0 {
-		t.Errorf("not pure:\n%s", strings.Join(bad, "\n"))
-	}
-	if bad := impurities(fset, fold); len(bad) > 0 {
-		t.Errorf("not pure:\n%s", strings.Join(bad, "\n"))
+	own = slices.DeleteFunc(own, func(name string) bool { return strings.HasSuffix(name, "_test.go") })
+	imports := exportData(t)
+	for _, names := range [][]string{own, {"../../jobs/fold.go", "../../jobs/table.go"}} {
+		fset := token.NewFileSet()
+		var files []*ast.File
+		for _, name := range names {
+			f, err := parser.ParseFile(fset, name, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+		want(t, "impurities", strings.Join(impurities(imports, fset, files), "\n"), "")
 	}
 }
 
-// TestPureCatches checks that impurities detects each kind of violation.
+// TestPureCatches checks that impurities detects each kind of violation, and nothing else.
 func TestPureCatches(t *testing.T) {
-	for _, body := range []string{
-		"go f()", "ch := make(chan int); _ = ch", "var ch chan int; ch <- 1", "select {}", "time.Now()", "time.Sleep(1)",
-		"time.Since(time.Time{})", "time.AfterFunc(1, f)", "for k := range m { _ = k }", "for range s.m {}",
-		"for k := range maps.Keys(m) { _ = k }", "rand.Int()", "var mu sync.Mutex; mu.Lock()", "os.Getenv(\"X\")",
+	imports := exportData(t)
+	for body, found := range map[string]string{
+		"go f()": "go statement", "select {}": "select",
+		"ch := make(chan int); _ = ch": "channel", "var ch chan int; ch <- 1": "send",
+		"time.Now()": "time.Now", "time.Since(time.Time{})": "time.Since",
+		"time.Sleep(1)": "time.Sleep", "time.AfterFunc(1, f)": "time.AfterFunc",
+		"for k := range m { _ = k }": "range over a map", "for range s.m {}": "range over a map",
+		"for k := range maps.Keys(m) { _ = k }": "range over maps.Keys", "rand.Int()": "math/rand/v2.Int",
+		"var mu sync.Mutex; mu.Lock()": "import of sync", "os.Getenv(\"X\")": "import of os",
+		"for range slices.Sorted(maps.Keys(m)) {}; for range list[m[\"x\"]] {}": "",
 	} {
-		src := "package p\nimport (\"maps\"; \"math/rand/v2\"; \"sync\"; \"time\"; \"os\")\nvar m = map[string]int{}\nvar s struct{ m map[int]int }\nvar _ sync.Mutex; var _ = maps.Keys[map[int]int]; var _ = rand.Int; var _ time.Time; var _ = os.Args\nfunc f() {\n" + body + "\n}\n"
+		src := "package p\nimport (\"maps\"; \"math/rand/v2\"; \"slices\"; \"time\")\n"
+		if pkg, isImport := strings.CutPrefix(found, "import of "); isImport {
+			src += "import \"" + pkg + "\"\n"
+		}
+		src += "var m = map[string]int{}\nvar s struct{ m map[int]int }\nvar list [][]int\nfunc f() {\n" + body + "\n}\n"
 		fset := token.NewFileSet()
 		f, err := parser.ParseFile(fset, "p.go", src, 0)
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
-		n := 0
-		for _, bad := range impurities(fset, []*ast.File{f}) {
-			if !strings.Contains(bad, "import") {
-				n++
-			}
+		bad := strings.Join(impurities(imports, fset, []*ast.File{f}), "\n")
+		if contains(t, body, bad, found); found == "" {
+			want(t, body, bad, "")
 		}
-		if n == 0 && !strings.Contains(body, "sync") && !strings.Contains(body, "os.") {
-			t.Errorf("%q passes as pure", body)
-		}
-		if len(impurities(fset, []*ast.File{f})) == 0 {
-			t.Errorf("%q passes as pure", body)
-		}
-	}
-	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, "p.go", "package p\nimport \"maps\"; import \"slices\"\nfunc f(m map[string]int) { for range slices.Sorted(maps.Keys(m)) {}; for range m[\"x\"] {} }\n", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bad := impurities(fset, []*ast.File{f}); len(bad) > 0 {
-		t.Errorf("sorted keys are refused: %v", bad)
 	}
 }
 
-func goFiles(t *testing.T, dir string) []string {
+// exportData returns an importer of what this package depends on, which reads the build cache.
+func exportData(t *testing.T) types.Importer {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
+	list, err := exec.Command("go", "list", "-deps", "-export", "-f", "{{.ImportPath}} {{.Export}}", ".").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for _, e := range entries {
-		if n := e.Name(); strings.HasSuffix(n, ".go") && !strings.HasSuffix(n, "_test.go") {
-			names = append(names, filepath.Join(dir, n))
-		}
+	files := map[string]string{}
+	for line := range strings.Lines(string(list)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		files[path] = file
 	}
-	return names
-}
-
-func parse(t *testing.T, fset *token.FileSet, name string) *ast.File {
-	t.Helper()
-	f, err := parser.ParseFile(fset, name, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
-// sources resolves this module's packages from their source files, and the standard library from
-// the compiler's export data, if available. With unresolved types, the check only misses some maps
-// of other packages.
-type sources struct {
-	fset *token.FileSet
-	std  types.Importer
-	done map[string]*types.Package
-}
-
-func (s *sources) Import(path string) (*types.Package, error) {
-	dir, ok := strings.CutPrefix(path, "dcs-tui/")
-	if !ok {
-		return s.std.Import(path)
-	}
-	if p := s.done[path]; p != nil {
-		return p, nil
-	}
-	var files []*ast.File
-	names, err := filepath.Glob(filepath.Join("../..", dir, "*.go"))
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range names {
-		if strings.HasSuffix(n, "_test.go") {
-			continue
-		}
-		f, err := parser.ParseFile(s.fset, n, nil, 0)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, f)
-	}
-	conf := types.Config{Importer: s, Error: func(error) {}}
-	p, _ := conf.Check(path, s.fset, files, nil)
-	s.done[path] = p
-	return p, nil
+	open := func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
+	return importer.ForCompiler(token.NewFileSet(), "gc", open)
 }
 
 var pureImports = map[string]bool{
@@ -276,12 +179,10 @@ var pureTime = map[string]bool{
 
 var pureRand = map[string]bool{"Rand": true, "New": true, "NewPCG": true}
 
-func impurities(fset *token.FileSet, files []*ast.File) []string {
+// impurities returns what files contain that TestPure forbids.
+func impurities(imports types.Importer, fset *token.FileSet, files []*ast.File) []string {
 	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue), Uses: make(map[*ast.Ident]types.Object)}
-	conf := types.Config{
-		Importer: &sources{fset, importer.Default(), make(map[string]*types.Package)},
-		Error:    func(error) {},
-	}
+	conf := types.Config{Importer: imports, Error: func(error) {}}
 	conf.Check("p", fset, files, info) // types that it cannot resolve stay unknown
 	var bad []string
 	say := func(n ast.Node, what string) { bad = append(bad, fset.Position(n.Pos()).String()+": "+what) }
@@ -302,25 +203,22 @@ func impurities(fset *token.FileSet, files []*ast.File) []string {
 			case *ast.SelectStmt:
 				say(n, "select")
 			case *ast.SelectorExpr:
-				if pkg, ok := n.X.(*ast.Ident); ok {
-					if pn, ok := info.Uses[pkg].(*types.PkgName); ok {
-						switch path := pn.Imported().Path(); {
-						case path == "time" && !pureTime[n.Sel.Name], path == "math/rand/v2" && !pureRand[n.Sel.Name]:
-							say(n, path+"."+n.Sel.Name)
-						}
+				pkg, _ := n.X.(*ast.Ident)
+				if imported, ok := info.Uses[pkg].(*types.PkgName); ok {
+					path := imported.Imported().Path()
+					if path == "time" && !pureTime[n.Sel.Name] || path == "math/rand/v2" && !pureRand[n.Sel.Name] {
+						say(n, path+"."+n.Sel.Name)
 					}
 				}
 			case *ast.RangeStmt:
-				if tv := info.Types[n.X]; tv.Type != nil {
-					if _, ok := tv.Type.Underlying().(*types.Map); ok {
+				if t := info.TypeOf(n.X); t != nil {
+					if _, ok := t.Underlying().(*types.Map); ok {
 						say(n, "range over a map")
 					}
 				}
 				if call, ok := n.X.(*ast.CallExpr); ok {
-					if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
-						if pkg, ok := sel.X.(*ast.Ident); ok && pkg.Name == "maps" {
-							say(n, "range over maps."+sel.Sel.Name)
-						}
+					if name := types.ExprString(call.Fun); strings.HasPrefix(name, "maps.") {
+						say(n, "range over "+name)
 					}
 				}
 			}

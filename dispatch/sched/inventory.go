@@ -25,8 +25,6 @@ import (
 // nice, and share_dir apply from the next connection on, and everything else immediately.
 type SetHosts struct{ Hosts []*hosts.Host }
 
-func (SetHosts) event() {}
-
 // ChangeInventory records that a person added or removed a host, whatever the inventory file
 // contains. The sender of SetHosts reads these records from Table.Inventory.
 type ChangeInventory struct {
@@ -34,8 +32,6 @@ type ChangeInventory struct {
 	Change  int    // jobs.HostAdded or jobs.HostRemoved
 	Options string // of an added host
 }
-
-func (ChangeInventory) event() {}
 
 // Configure sets the specification for the next connections to a host. The first Configure of a
 // host creates its agent.
@@ -66,8 +62,7 @@ type membership struct {
 	maxLostAfter time.Duration // its longest lost_after so far, because leases may be that long
 }
 
-// changeInventory returns the reason if it has no effect, or "".
-func (c *Core) changeInventory(e ChangeInventory) (refused string) {
+func (e ChangeInventory) carryOut(c *Core) (refused string) {
 	had, ok := c.table.Inventory[e.Host]
 	h := c.byName[e.Host]
 	switch is := h != nil && !h.removed; {
@@ -86,7 +81,7 @@ func (c *Core) changeInventory(e ChangeInventory) (refused string) {
 // because the next change may bring one that can.
 const comeBackTime = 10 * time.Minute
 
-func (c *Core) setHosts(e SetHosts) { c.regroup(hasAttempts, func() { c.changeSet(e.Hosts) }) }
+func (e SetHosts) apply(c *Core) { c.regroup(hasAttempts, func() { c.changeSet(e.Hosts) }) }
 
 func (c *Core) changeSet(set []*hosts.Host) {
 	place := make(map[string]int, len(set))
@@ -184,7 +179,7 @@ func (c *Core) addHost(s *hosts.Host) {
 	machine := c.table.At[s.Name]
 	h := newHost(s, len(c.hosts))
 	h.instance = c.instanceOf(s.Name)
-	h.lastSeen, h.lastHeard, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, true
+	h.lastSeen, h.lastReceivedAt, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, true
 	if i := c.absentWith(s.Name, machine); i >= 0 {
 		h = c.absent[i]
 		c.absent = slices.Delete(c.absent, i, i+1)
@@ -299,7 +294,7 @@ func (c *Core) moveHosts() {
 func (c *Core) move(h *host) {
 	if h.linked {
 		c.cut(h)
-		h.muteLinks, h.outage = 0, 0
+		h.silentLinks, h.outage = 0, 0
 	}
 	h.outbox.disconnect = true
 	s := h.next
@@ -360,7 +355,7 @@ func (c *Core) hostOf(name string, machine int32) *host {
 		return h
 	}
 	h := newHost(&hosts.Host{Name: name}, -1)
-	h.machine, h.lastHeard, h.cutAt, h.inherited = machine, c.now.Mono, c.now.Mono, true
+	h.machine, h.lastReceivedAt, h.cutAt, h.inherited = machine, c.now.Mono, c.now.Mono, true
 	h.state, h.reason = Suspect, notInInventory
 	if c.byName[name] != nil {
 		h.reason = anotherMachine
@@ -398,7 +393,7 @@ func (c *Core) changeMachine(h *host, machine int32) {
 	if h.open > 0 || len(h.orphans) > 0 {
 		o := newHost(h.spec, -1)
 		o.machine, o.maxLostAfter, o.hello = was, h.maxLostAfter, h.hello
-		o.lastSeen, o.lastHeard, o.cutAt, o.awaySince, o.inherited = h.lastSeen, h.lastHeard, h.cutAt, h.awaySince, h.inherited
+		o.lastSeen, o.lastReceivedAt, o.cutAt, o.awaySince, o.inherited = h.lastSeen, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited
 		o.state, o.reason = Suspect, anotherMachine
 		c.absent = append(c.absent, o)
 		c.logf(name, 0, "another machine answers as %s: it does not know the attempts that were launched on the previous one (%s), "+

@@ -1,7 +1,7 @@
 package sched
 
 import (
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
@@ -10,10 +10,9 @@ import (
 )
 
 // upAs connects a machine under a host's name.
-func (s *stage) upAs(name, machine string) (all []Command) {
-	h := s.c.byName[name].spec
-	all = append(all, s.step(HostUp{Host: name, Hello: &hosts.Hello{Machine: machine, Cores: h.Slots.Fixed + 1, Slots: h.Slots.Fixed, MemBytes: 16 << 30, GPUs: 2}})...)
-	return append(all, s.step(HostBeat{name, &hosts.Beat{MemFree: -1, DiskFree: -1}})...)
+func (s *stage) upAs(name, machine string) []Command {
+	slots := s.c.byName[name].spec.Slots.Fixed
+	return s.connect(name, hosts.Hello{Machine: machine, Cores: slots + 1, Slots: slots, MemBytes: 16 << 30, GPUs: 2})
 }
 
 func at(name string, slots int, address string) *hosts.Host {
@@ -32,7 +31,7 @@ func TestSetHosts(t *testing.T) {
 	}{
 		{"a new host connects and gets jobs", func(t *testing.T, s *stage) {
 			o := s.step(set(box("a", 1), box("b", 2)))
-			want(t, "configured", hostsOf[Configure](o), "b")
+			want(t, "configured", o[0].(Configure).Host, "b")
 			want(t, "connects", said[Connect](o), "{b}")
 			want(t, "launched", on(s.upAs("b", "B"), "b"), "2.1 3.1")
 		}},
@@ -68,16 +67,12 @@ func TestSetHosts(t *testing.T) {
 			want(t, "launched at the old address", on(o, "a"), "")
 			want(t, "disconnects", said[Disconnect](o), "{a}")
 			want(t, "connects", said[Connect](o), "{a}")
-			if got := s.c.byName["a"].spec.Addresses; len(got) != 1 || got[0] != "elsewhere" {
-				t.Errorf("addresses %v", got)
-			}
+			want(t, "addresses", fmt.Sprint(s.c.byName["a"].spec.Addresses), "[elsewhere]")
 			want(t, "launched there", on(s.upAs("a", "A2"), "a"), "2.1 3.1")
 		}},
 		{"the same set changes nothing", func(t *testing.T, s *stage) {
 			o := s.step(set(box("a", 1)))
-			if len(o) != 0 || len(s.records) != 0 {
-				t.Errorf("commands %v, records %v", o, s.records)
-			}
+			want(t, "commands and records", len(o)+len(s.records), 0)
 		}},
 		{"a removed host that cannot be reached leaves when its jobs are given up", func(t *testing.T, s *stage) {
 			s.started("a", "1.1")
@@ -86,9 +81,7 @@ func TestSetHosts(t *testing.T) {
 			s.upAs("b", "B")
 			o := s.wait(2*time.Minute, "b")
 			want(t, "leaves", said[Leave](o), "{a}")
-			if j := s.c.table.Job(1); j.Attempts[0].State != jobs.AttemptLost {
-				t.Errorf("attempt 1.1 is %v", j.Attempts[0].State)
-			}
+			want(t, "attempt 1.1", s.c.table.Job(1).Attempts[0].State, jobs.AttemptLost)
 		}},
 		{"jobs that only a removed host can run wait before they fail", func(t *testing.T, s *stage) {
 			s.step(set(box("b", 1)))
@@ -107,16 +100,6 @@ func TestSetHosts(t *testing.T) {
 			c.do(t, s)
 		})
 	}
-}
-
-func hostsOf[T Command](commands []Command) string {
-	var names []string
-	for _, o := range commands {
-		if _, ok := o.(T); ok {
-			names = append(names, o.To())
-		}
-	}
-	return strings.Join(names, " ")
 }
 
 // TestMachineSettlesItsOwn checks that only the machine on which an attempt was launched can settle
@@ -144,9 +127,7 @@ func TestMachineSettlesItsOwn(t *testing.T) {
 			want(t, "asked of the other machine", said[Probe](o), "")
 			want(t, "launched", on(o, "a"), "2.1")
 			s.step(c.ev)
-			if a := s.c.table.Job(1).Attempts[0]; a.State != jobs.AttemptRunning {
-				t.Errorf("1.1 is %v", a.State)
-			}
+			want(t, "attempt 1.1", s.c.table.Job(1).Attempts[0].State, jobs.AttemptRunning)
 			// The machine returns and settles its attempts.
 			s.step(down("a", hosts.Broken, "gone"))
 			o = s.upAs("a", "A")
@@ -166,14 +147,7 @@ func TestMachineOfTheNextDispatcher(t *testing.T) {
 	s.upAs("a", "A")
 	s.plain(1)
 	s.started("a", "1.1")
-	next := &jobs.Table{Specs: s.c.table.Specs}
-	for i := range s.journal {
-		if err := jobs.Fold(next, &s.journal[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s = &stage{t: t, c: New(Config{}, next, []*hosts.Host{at("a", 1, "elsewhere")})}
-	s.step(Tick{})
+	s = restart(s, at("a", 1, "elsewhere"))
 	o := s.upAs("a", "B")
 	want(t, "asked", said[Probe](o), "")
 	want(t, "launched at once", on(o, "a"), "")

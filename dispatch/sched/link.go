@@ -25,17 +25,17 @@ type linkState struct {
 	hasHeartbeat bool      // a heartbeat came over the current link
 	failures     int       // consecutive connection failures
 	retryAt      time.Duration
-	muteLinks    int           // consecutive links that ended without a heartbeat (lost.go)
+	silentLinks  int           // consecutive links that ended without a heartbeat (lost.go)
 	lastSeen     time.Duration // last heartbeat, or hello
 	// lastSeen without hellos of a helper that never sends heartbeats; lost_after starts here.
-	lastHeard   time.Duration
-	heartbeatAt time.Duration // last heartbeat; 0: never
-	heartbeat   hosts.Beat    // the last one
-	cutAt       time.Duration // when the last link was cut; later heartbeats were not accepted
-	downSince   time.Duration // since when the host has not been usable; 0: it is usable
-	reason      string        // why it is not up
-	ineligible  string        // why jobs cannot run there though the helper answers; "": they can
-	inherited   bool          // not linked yet: an earlier dispatcher may still extend its lease
+	lastReceivedAt time.Duration
+	heartbeatAt    time.Duration   // last heartbeat; 0: never
+	heartbeat      hosts.Heartbeat // the last one
+	cutAt          time.Duration   // when the last link was cut; later heartbeats were not accepted
+	downSince      time.Duration   // since when the host has not been usable; 0: it is usable
+	reason         string          // why it is not up
+	ineligible     string          // why jobs cannot run there though the helper answers; "": they can
+	inherited      bool            // not linked yet: an earlier dispatcher may still extend its lease
 	// When the leases of earlier dispatchers have expired; 0: not later than ours.
 	leasedBefore time.Duration
 }
@@ -51,13 +51,13 @@ func (c *Core) connect(h *host) {
 
 // cut marks the link as down. The fate of all attempts there is unknown from then on.
 func (c *Core) cut(h *host) {
-	if !h.isMute() {
+	if !h.isSilent() {
 		h.cutAt = c.now.Mono
 	}
 	if h.hasHeartbeat {
-		h.awaySince, h.muteLinks = c.now.Mono, 0
+		h.awaySince, h.silentLinks = c.now.Mono, 0
 	} else {
-		h.muteLinks++
+		h.silentLinks++
 	}
 	h.linked, h.hasHeartbeat, h.sentLimit, h.sentShare = false, false, -1, hosts.Share{}
 	h.unknownAttempts, h.probeAt = nil, 0
@@ -68,7 +68,7 @@ func (c *Core) cut(h *host) {
 	c.noteOutage(h)
 }
 
-func (c *Core) hostUp(e HostUp) {
+func (e HostUp) apply(c *Core) {
 	h := c.byName[e.Host]
 	// Its address has changed, and the link is about to be cut.
 	if h == nil || e.At != nil && addressDiffers(e.At, h.spec) {
@@ -89,13 +89,13 @@ func (c *Core) hostUp(e HostUp) {
 	h.inherited = false // its helper now refuses earlier dispatchers
 	h.retryAt = 0
 	h.lastSeen = c.now.Mono
-	if !h.isMute() {
-		h.state, h.reason, h.lastHeard = Up, "", c.now.Mono
-		h.sharedDir.reset()
+	if !h.isSilent() {
+		h.state, h.reason, h.lastReceivedAt = Up, "", c.now.Mono
+		h.sharedDir = sharedDirView{}
 		c.backFromOutage(h)
 	}
 	h.others, h.excess, h.peak = 0, 0, 0
-	h.heartbeat = hosts.Beat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing, Suspended: h.heartbeat.Suspended}
+	h.heartbeat = hosts.Heartbeat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing, Suspended: h.heartbeat.Suspended}
 	h.measured, h.diskFree, h.reportedHold = false, -1, notHeld
 	if learn := func() { h.storeHello(e.Hello) }; c.cfg.MemGrowth > 1 {
 		c.regroup(hasAttempts, learn) // memory that grows is bounded by the largest host
@@ -109,7 +109,7 @@ func (c *Core) hostUp(e HostUp) {
 		h.ineligible = "the directory to run in does not exist there: " + e.Hello.CwdError + " (choose another with --cwd)"
 		h.reason = h.ineligible
 		c.logf(h.spec.Name, 0, "%s: %s", h.spec.Name, h.ineligible)
-	} else if !h.isMute() {
+	} else if !h.isSilent() {
 		c.logf(h.spec.Name, 0, "%s is up", h.spec.Name)
 	}
 	c.probeAll(h)
@@ -117,12 +117,12 @@ func (c *Core) hostUp(e HostUp) {
 	c.queue.capacityChanged()
 }
 
-func (c *Core) hostHeartbeat(e HostBeat) {
+func (e HostHeartbeat) apply(c *Core) {
 	h := c.byName[e.Host]
 	if h == nil || !h.linked {
 		return
 	}
-	b := boundedHeartbeat(e.Beat)
+	b := boundedHeartbeat(e.Heartbeat)
 	h.storeMeasurement(&b)
 	if b.MemFree < 0 && h.spec.MinMemFree > 0 && !h.memUnknownReported {
 		h.memUnknownReported = true
@@ -138,18 +138,18 @@ func (c *Core) hostHeartbeat(e HostBeat) {
 	}
 	c.measure(h, &b)
 	c.chargeExcess(h, &b)
-	if h.isMute() {
+	if h.isSilent() {
 		h.state, h.reason = Up, ""
 		c.logf(h.spec.Name, 0, "%s is up", h.spec.Name)
 	}
-	h.lastSeen, h.lastHeard, h.heartbeatAt = c.now.Mono, c.now.Mono, c.now.Mono
+	h.lastSeen, h.lastReceivedAt, h.heartbeatAt = c.now.Mono, c.now.Mono, c.now.Mono
 	h.hasHeartbeat, h.failures = true, 0
 	c.checkCounts(h)
 }
 
-// hostDown handles a failed connection attempt, or the end of a link. After a link with at least
+// apply handles a failed connection attempt, or the end of a link. After a link with at least
 // one heartbeat the connection is tried again at once. Otherwise the delay grows.
-func (c *Core) hostDown(e HostDown) {
+func (e HostDown) apply(c *Core) {
 	h := c.byName[e.Host]
 	if h == nil {
 		return
@@ -239,9 +239,9 @@ func (c *Core) accepts(id jobs.AttemptID) {
 	}
 }
 
-// handleRefused handles attempts that a host refused. A host that keeps refusing is paused for
+// apply handles attempts that a host refused. A host that keeps refusing is paused for
 // longer each time. Otherwise launches and refusals would alternate forever.
-func (c *Core) handleRefused(e HostRefused) {
+func (e HostRefused) apply(c *Core) {
 	h := c.byName[e.Host]
 	if h != nil && e.Msg.FencedBy > 0 {
 		c.fence(h, e.Msg.FencedBy)

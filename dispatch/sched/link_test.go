@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -23,14 +24,11 @@ func TestPause(t *testing.T) {
 		{6, time.Hour, time.Minute}, {500, time.Hour, time.Minute},
 	} {
 		for range 200 {
-			if p := c.pause(tt.n, tt.away); p < tt.most/2 || p > tt.most {
-				t.Fatalf("%+v: %v", tt, p)
-			}
+			between(t, fmt.Sprintf("%+v", tt), c.pause(tt.n, tt.away), tt.most/2, tt.most)
 		}
 	}
-	if p := New(Config{BackoffCap: 4 * time.Second}, &jobs.Table{}, nil).pause(20, time.Hour); p > 4*time.Second {
-		t.Errorf("the cap is an option: %v", p)
-	}
+	c = New(Config{BackoffCap: 4 * time.Second}, &jobs.Table{}, nil)
+	between(t, "with a lower cap", c.pause(20, time.Hour), 0, 4*time.Second)
 }
 
 // TestUsedSoonAfterReturn checks a host that refuses connections for less than a minute. It gets no
@@ -38,9 +36,7 @@ func TestPause(t *testing.T) {
 func TestUsedSoonAfterReturn(t *testing.T) {
 	for seed := range uint64(200) {
 		for _, away := range []time.Duration{2 * time.Second, 20 * time.Second, 45 * time.Second, 59 * time.Second} {
-			s := newStage(t, Config{Seed: seed}, box("a", 1), box("b", 1), box("c", 1))
-			s.up("a", "b", "c")
-			s.plain(50)
+			s := withJobs(t, 50, Config{Seed: seed}, box("a", 1), box("b", 1), box("c", 1))
 			back := s.at + away
 			s.step(down("a", hosts.Unreachable, "connection reset")) // tried again at once
 			s.step(down("a", hosts.Unreachable, "connection refused"))
@@ -51,8 +47,8 @@ func TestUsedSoonAfterReturn(t *testing.T) {
 					at = s.at + time.Second
 				}
 				s.at = at
-				o := s.step(HostBeat{"b", &hosts.Beat{MemFree: -1, DiskFree: -1}})
-				o = append(o, s.step(HostBeat{"c", &hosts.Beat{MemFree: -1, DiskFree: -1}})...)
+				o := s.step(HostHeartbeat{"b", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
+				o = append(o, s.step(HostHeartbeat{"c", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})...)
 				for said[Connect](o) != "" {
 					if s.at >= back {
 						used = s.at
@@ -80,9 +76,7 @@ func TestPermanentTrouble(t *testing.T) {
 		s := newStage(t, Config{}, box("a", 1), box("b", 1))
 		s.up("b")
 		s.step(down("a", class, "will not do"))
-		if v := s.c.Hosts()[0]; v.State != Disabled {
-			t.Errorf("%s: host is %s", class, v.State)
-		}
+		want(t, class.String(), s.c.Hosts()[0].State, Disabled)
 		contains(t, "reason", s.c.Hosts()[0].Reason, "will not do")
 		n := 0
 		for range 330 {
@@ -91,9 +85,7 @@ func TestPermanentTrouble(t *testing.T) {
 				s.step(down("a", class, "will not do"))
 			}
 		}
-		if n != tries {
-			t.Errorf("%s: %d more attempts in 5.5 min, want %d", class, n, tries)
-		}
+		want(t, class.String()+": more attempts in 5.5 min", n, tries)
 	}
 }
 
@@ -103,13 +95,9 @@ func TestNoHosts(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.plain(1)
 	s.step(down("a", hosts.HostKey, "the host key has changed"))
-	if s.finish != nil {
-		t.Fatalf("finished while b may come up")
-	}
+	want(t, "finish, while b may come up", s.ending(), "")
 	s.step(down("b", hosts.Denied, "permission denied"))
-	if s.finish == nil || s.finish.How != NoHosts {
-		t.Fatalf("finish %+v", s.finish)
-	}
+	want(t, "finish", s.ending(), "no_hosts")
 	contains(t, "why", s.finish.Why, "the host key has changed")
 
 	s = newStage(t, Config{GiveUp: 5 * time.Minute}, box("a", 1))
@@ -119,14 +107,10 @@ func TestNoHosts(t *testing.T) {
 			s.step(down("a", hosts.Unreachable, "refused"))
 		}
 	}
-	if s.finish != nil {
-		t.Fatalf("gave up too early")
-	}
+	want(t, "finish before 5 min", s.ending(), "")
 	s.step(down("a", hosts.Unreachable, "refused"))
 	s.wait(2 * time.Second)
-	if s.finish == nil || s.finish.How != NoHosts {
-		t.Fatalf("finish %+v after 5 min", s.finish)
-	}
+	want(t, "finish after 5 min", s.ending(), "no_hosts")
 }
 
 // TestFlappingHost checks that a link that ends before its first heartbeat counts as a failure.
@@ -146,9 +130,7 @@ func TestFlappingHost(t *testing.T) {
 			break
 		}
 	}
-	if n > 30 {
-		t.Errorf("%d connections in 10 min", n)
-	}
+	between(t, "connections in 10 min", n, 1, 30)
 }
 
 // TestCwdMissing checks that a host without the directory gets no job, and that the reason names
@@ -162,8 +144,8 @@ func TestCwdMissing(t *testing.T) {
 	contains(t, "reason", s.c.Hosts()[0].Reason, "--cwd")
 }
 
-// TestWildBeats checks that no measurement of a host can break the core's counts (promise 5).
-func TestWildBeats(t *testing.T) {
+// TestWildHeartbeats checks that no measurement of a host can break the core's counts (promise 5).
+func TestWildHeartbeats(t *testing.T) {
 	wild := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e300, 1e300, -5, math.MaxFloat64}
 	for _, busy := range wild {
 		for _, ours := range wild {
@@ -171,19 +153,18 @@ func TestWildBeats(t *testing.T) {
 			a.Yield, a.MaxLoad = true, 100
 			s := newStage(t, Config{}, a, b)
 			s.up("a", "b")
-			s.step(HostBeat{"a", &hosts.Beat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0}, MemFree: -1, DiskFree: -1,
+			s.step(HostHeartbeat{"a", &hosts.Heartbeat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0}, MemFree: -1, DiskFree: -1,
 				Running: math.MaxInt, Buffered: math.MaxInt}})
 			s.plain(100)
 			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.free() < -maxBuffered || h.occupied > 4 {
 				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.free(), h.occupied)
 			}
 			for range 60 { // long enough for the smoothed values to decay
-				s.at += HeartbeatInterval
-				s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}})
-				s.step(HostBeat{"b", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+				s.heartbeat("a", hosts.Heartbeat{})
+				s.heartbeat("b", hosts.Heartbeat{})
 			}
 			if h := s.c.hosts[0]; h.limit != 4 || math.IsNaN(h.usable) {
-				t.Fatalf("busy %v ours %v: good beats give limit %d, usable %v", busy, ours, h.limit, h.usable)
+				t.Fatalf("busy %v ours %v: good heartbeats give limit %d, usable %v", busy, ours, h.limit, h.usable)
 			}
 		}
 	}
@@ -226,19 +207,13 @@ func TestWildSlot(t *testing.T) {
 			"exits":  AttemptsEnded{"a", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: slot}}}},
 			"probed": AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: id, Slot: slot, Answer: hosts.HasExited, Outcome: &jobs.Outcome{}}}}},
 		} {
-			s := newStage(t, Config{}, box("a", 1))
-			s.up("a")
-			s.plain(1)
+			s := withJobs(t, 1, Config{}, box("a", 1))
 			s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: slot}}}})
 			s.wantState(1, jobs.Running)
-			if n := s.c.hosts[0].running; n != 1 {
-				t.Errorf("%s slot %d: %d running", name, slot, n)
-			}
+			want(t, name+": running", s.c.hosts[0].running, 1)
 			s.step(ev)
 			s.wantState(1, jobs.Succeeded)
-			if s.finish == nil {
-				t.Errorf("%s slot %d: the run does not end", name, slot)
-			}
+			want(t, name+": finish", s.ending(), "done")
 		}
 	}
 }
@@ -246,9 +221,7 @@ func TestWildSlot(t *testing.T) {
 // TestRefusedRecordKeepsTheFlight checks that an attempt stays in flight if the table rejects the
 // record of its end. Its host is asked again, and the run can still end.
 func TestRefusedRecordKeepsTheFlight(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(1)
+	s := withJobs(t, 1, Config{}, box("a", 1))
 	s.started("a", "1.1")
 	s.c.table.Job(1).Attempts[0].State = jobs.AttemptSuperseded // the table disagrees
 	s.ended("a", "1.1", okay)
@@ -259,19 +232,16 @@ func TestRefusedRecordKeepsTheFlight(t *testing.T) {
 	s.c.table.Job(1).Attempts[0].State = jobs.AttemptRunning
 	s.ended("a", "1.1", okay)
 	s.wantState(1, jobs.Succeeded)
-	if s.finish == nil {
-		t.Errorf("the run does not end")
-	}
+	want(t, "finish", s.ending(), "done")
 }
 
-// TestWildPriority checks that a priority that a record cannot hold is clamped.
+// TestWildPriority checks that a priority that a record cannot hold is clamped (K2).
 func TestWildPriority(t *testing.T) {
 	s := newStage(t, Config{})
 	s.plain(1)
-	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: math.MaxInt})
-	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: math.MinInt})
-	if p := s.job(1).Priority; p != math.MinInt32 {
-		t.Errorf("priority %d", p)
+	for priority, held := range map[int]int32{math.MaxInt: math.MaxInt32, 1 << 40: math.MaxInt32, math.MinInt: math.MinInt32} {
+		s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: priority})
+		want(t, "priority", s.job(1).Priority, held)
 	}
 }
 
@@ -286,18 +256,12 @@ func TestForeignWords(t *testing.T) {
 		"refused":   HostRefused{"a", &hosts.Refused{Attempts: ids, Why: "full"}},
 		"probed":    AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: ids[0], Answer: hosts.Dead}}}},
 	} {
-		s := newStage(t, Config{}, box("a", 1), box("b", 1))
-		s.up("a", "b")
-		s.plain(2)
+		s := withJobs(t, 2, Config{}, box("a", 1), box("b", 1))
 		want(t, "2.1 is on", s.job(2).Attempts[0].Host, "b")
 		s.step(ev)
 		s.step(ev)
-		if a := s.job(2).Attempts[0]; a.State != jobs.AttemptLaunching || len(s.job(2).Attempts) != 1 {
-			t.Errorf("%s: the attempt is %s", name, a.State)
-		}
-		if v := s.c.Hosts()[0]; v.State != Up {
-			t.Errorf("%s: a is %s", name, v.State)
-		}
+		want(t, name, s.history(2), "running: b launching")
+		want(t, name, s.c.Hosts()[0].State, Up)
 		if n := s.told("ignored"); name != "probed" && n != 1 {
 			t.Errorf("%s: said %d times", name, n)
 		}
@@ -307,34 +271,26 @@ func TestForeignWords(t *testing.T) {
 // TestManyAnswers checks that a host that repeatedly answers that it does not know an attempt is
 // asked about it only once.
 func TestManyAnswers(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2))
-	s.up("a")
-	s.plain(2)
+	s := withJobs(t, 2, Config{}, box("a", 2))
 	for range 100 {
 		s.probedAs("a", "1.1 2.1", hosts.Unknown, nil)
 	}
-	if n := len(s.c.hosts[0].unknownAttempts); n > 6 {
-		t.Errorf("%d remembered", n)
-	}
+	between(t, "remembered", len(s.c.hosts[0].unknownAttempts), 0, 6)
 	want(t, "asked", said[Probe](s.wait(6*time.Second, "a")), "{a [1.1 2.1]}")
 }
 
 // TestWildTimes checks that an outcome dated by a wrong clock does not distort the run times of a
 // queue for long.
 func TestWildTimes(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(100)
+	s := withJobs(t, 100, Config{}, box("a", 1))
 	for i := range 90 {
 		o := jobs.Outcome{Started: 1, Ended: 1e6}
 		if i == 0 {
 			o = jobs.Outcome{Started: math.MinInt64 / 4, Ended: math.MaxInt64 / 4}
 		}
-		s.ended("a", s.c.hosts[0].head.id.String(), o)
+		s.endFirst("a", o)
 	}
-	if m := s.c.stats[""].recent.all; m > 1000 {
-		t.Errorf("a mean of %v s", m)
-	}
+	between(t, "mean in s", s.c.stats[""].recent.all, 0, 1000)
 }
 
 // TestOldRound checks that a success of an earlier round never counts for a later one, however it
@@ -359,9 +315,7 @@ func TestOldRound(t *testing.T) {
 			t.Errorf("lost, %s: job is %s in round %d", name, j.State, j.Round)
 		}
 
-		s = lostStage(t, Config{})
-		s.ended("b", "2.1", okay)
-		s.started("b", "1.2")
+		s = replacedStage(t)
 		s.up("a")
 		s.probedAs("a", "1.1", hosts.HasExited, &okay) // 1.2 is still being stopped
 		s.step(Requeue{[]jobs.ID{1}})

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -39,7 +40,7 @@ func (c *Core) giveUpLost() {
 		if breathes {
 			c.reportHeartbeatFile(h)
 		}
-		wait := h.index >= 0 && c.vanishedTogether(h)
+		wait := h.index >= 0 && c.vanishedTogether(h) != nil
 		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
 			if h.state = Lost; h.index >= 0 {
 				more := c.leased(h)
@@ -67,7 +68,7 @@ func (c *Core) giveUpLost() {
 
 // silenceText describes how long a host has sent no heartbeat, and why.
 func (c *Core) silenceText(h *host) string {
-	s := noSign + short(c.now.Mono-h.lastHeard)
+	s := noSign + short(c.now.Mono-h.lastReceivedAt)
 	if h.reason != "" && !strings.HasPrefix(h.reason, noSign) {
 		s += " (" + h.reason + ")"
 	}
@@ -75,7 +76,7 @@ func (c *Core) silenceText(h *host) string {
 }
 
 // lostAt returns when a silent host is given up.
-func (h *host) lostAt() time.Duration { return h.lastHeard + h.spec.LostAfterOrDefault() }
+func (h *host) lostAt() time.Duration { return h.lastReceivedAt + h.spec.LostAfterOrDefault() }
 
 // Lease returns for how long after its last heartbeat a host may start jobs that were sent to it.
 // It is shorter with copies, because the end of the run waits for it.
@@ -108,12 +109,7 @@ func (c *Core) longLease(h *host) time.Duration {
 
 // leased reports whether a lost host's unstarted jobs are still within their lease.
 func (c *Core) leased(h *host) string {
-	n, left := 0, c.leaseEnd(h)-c.now.Mono
-	for f := h.head; f != nil; f = f.next {
-		if !f.started {
-			n++
-		}
-	}
+	n, left := h.buffered(), c.leaseEnd(h)-c.now.Mono
 	if n == 0 || left <= 0 {
 		return ""
 	}
@@ -141,10 +137,7 @@ func (c *Core) mayLose(h *host, f *inFlight, wait, breathes bool) bool {
 }
 
 func (c *Core) onLost(j *jobs.Job) jobs.OnLost {
-	if j.Spec.OnLost != jobs.OnLostDefault {
-		return j.Spec.OnLost
-	}
-	return c.cfg.OnLost
+	return cmp.Or(j.Spec.OnLost, c.cfg.OnLost) // 0 is OnLostDefault
 }
 
 // orphan records that an attempt that was given up may still be alive on its host. The host is
@@ -213,26 +206,22 @@ func mayHaveDied(j *jobs.Job, a *jobs.Attempt) bool {
 
 // deaths returns how many attempts of this round had started and may have died.
 func (c *Core) deaths(j *jobs.Job) int {
-	n := 0
-	for _, a := range j.Attempts {
-		if a.Round == j.Round && a.State == jobs.AttemptLost && a.Started != 0 && !c.stillRunning[a.ID] {
-			n++
-		}
-	}
-	return n
+	return countAttempts(j, func(a *jobs.Attempt) bool {
+		return a.State == jobs.AttemptLost && a.Started != 0 && !c.stillRunning[a.ID]
+	})
 }
 
 // A helper that says hello and then sends no heartbeat is started again with the next connection,
-// and its host keeps its jobs. After maxMuteLinks consecutive links of this kind, the host is
+// and its host keeps its jobs. After maxSilentLinks consecutive links of this kind, the host is
 // treated like one that does not respond. Its hellos then extend no lease and delay no loss.
 // Otherwise a run could wait for it forever.
-const maxMuteLinks = 3
+const maxSilentLinks = 3
 
-// isMute reports whether the host's helper may again be one that never sends heartbeats.
-func (h *host) isMute() bool { return h.muteLinks >= maxMuteLinks && !h.hasHeartbeat }
+// isSilent reports whether the host's helper may again be one that never sends heartbeats.
+func (h *host) isSilent() bool { return h.silentLinks >= maxSilentLinks && !h.hasHeartbeat }
 
 // answers reports whether a helper responds that may be given jobs.
-func (h *host) answers() bool { return h.linked && h.ineligible == "" && !h.isMute() }
+func (h *host) answers() bool { return h.linked && h.ineligible == "" && !h.isSilent() }
 
 // mismatchTime is how long a host must report too few attempts before it is queried about them.
 const mismatchTime = SuspectAfter

@@ -19,16 +19,13 @@ func down(name string, class hosts.Class, text string) HostDown {
 // TestSuspect checks that a host without a heartbeat for 15 s gets no more jobs and is reconnected
 // (D6).
 func TestSuspect(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1))
-	s.up("a", "b")
+	s := connected(t, Config{}, box("a", 1), box("b", 1))
 	o := s.wait(14*time.Second, "b")
 	want(t, "too early", said[Disconnect](o), "")
 	o = s.wait(2*time.Second, "b")
 	want(t, "cut", said[Disconnect](o), "{a}")
 	want(t, "again", said[Connect](o), "{a}")
-	if v := s.c.Hosts()[0]; v.State != Suspect {
-		t.Errorf("host is %s", v.State)
-	}
+	want(t, "host", s.c.Hosts()[0].State, Suspect)
 	s.plain(2)
 	want(t, "nothing for a", on(s.commands, "a"), "")
 	want(t, "one for b", on(s.commands, "b"), "1.1")
@@ -38,8 +35,7 @@ func TestSuspect(t *testing.T) {
 // first and are not charged (D6, E6). An attempt that had not started waits for the end of its
 // lease.
 func TestLost(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
-	s.up("a", "b", "c")
+	s := connected(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.submit(false, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
 	s.submit(true, &jobs.Options{Priority: -5})
 	s.started("b", "2.1")
@@ -49,22 +45,16 @@ func TestLost(t *testing.T) {
 	s.wait(59*time.Second, "b", "c")
 	s.wantState(1, jobs.Running)
 	s.wait(2*time.Second, "b", "c")
-	s.wantState(1, jobs.Queued)
-	if j := s.job(1); !j.Urgent || j.Failures != 0 || j.Attempts[0].State != jobs.AttemptLost {
-		t.Errorf("job 1: %+v", j)
-	}
+	want(t, "job 1", s.history(1), "queued: a lost")
 	contains(t, "reason", s.job(1).Reason, "connection reset")
-	if v := s.c.Hosts()[0]; v.State != Lost {
-		t.Errorf("host is %s", v.State)
-	}
+	want(t, "host", s.c.Hosts()[0].State, Lost)
 	want(t, "before all others", on(s.ended("b", "2.1", okay), "b"), "1.2")
 }
 
 // TestLostWaitsForTheLease checks that an attempt that may not have started is given up only when
 // its lease is over.
 func TestLostWaitsForTheLease(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
-	s.up("a", "b", "c")
+	s := connected(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.plain(1) // sent to a, not known to have started
 	s.wait(16*time.Second, "b", "c")
 	s.wait(46*time.Second, "b", "c")
@@ -77,9 +67,7 @@ func TestLostWaitsForTheLease(t *testing.T) {
 // TestGivenUpDoesNotStartLate checks that an attempt that was given up before it started is
 // withdrawn before its host may start anything again.
 func TestGivenUpDoesNotStartLate(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
-	s.up("a", "b", "c")
-	s.plain(1)
+	s := withJobs(t, 1, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.wait(2*time.Minute, "b", "c")
 	s.wantState(1, jobs.Running)
 	s.step(down("a", hosts.Unreachable, "gone"))
@@ -90,17 +78,14 @@ func TestGivenUpDoesNotStartLate(t *testing.T) {
 	}
 	want(t, "commands", strings.Join(kinds, " "), "sched.Probe{a [1.1]} sched.Withdraw{a [1.1]} sched.SetLimit{a 1}")
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("1.1")}})
-	if len(s.c.hosts[0].orphans) != 0 || len(s.c.orphaned) != 0 {
-		t.Errorf("still missed: %v", s.c.hosts[0].orphans)
-	}
+	want(t, "still missed", len(s.c.hosts[0].orphans)+len(s.c.orphaned), 0)
 	s.wantState(1, jobs.Running)
 }
 
 // TestOnLostWait checks that a job can request to wait for its host, and that a cancel ends the
 // wait.
 func TestOnLostWait(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2), box("b", 1), box("c", 1))
-	s.up("a", "b", "c")
+	s := connected(t, Config{}, box("a", 2), box("b", 1), box("c", 1))
 	s.submit(true, &jobs.Options{OnLost: jobs.OnLostWait}, jobs.NoOptions)
 	s.started("a", "1.1 2.1")
 	s.step(down("a", hosts.Unreachable, "gone"))
@@ -117,12 +102,7 @@ func TestOnLostWait(t *testing.T) {
 // together, because then the dispatcher's own network is at fault. A single host is also waited
 // for. Hosts that are still away some time after others have returned are given up.
 func TestVanishedTogether(t *testing.T) {
-	s := newStage(t, Config{GiveUp: time.Hour}, box("a", 1), box("b", 1), box("c", 1), box("d", 1))
-	s.up("a", "b", "c", "d")
-	s.plain(4)
-	for _, h := range s.c.hosts {
-		s.started(h.spec.Name, string('1'+rune(h.index))+".1")
-	}
+	s := oneEach(t, Config{GiveUp: time.Hour}, "a", "b", "c", "d")
 	for _, n := range []string{"a", "b", "c"} {
 		s.step(down(n, hosts.Unreachable, "no route"))
 	}
@@ -139,9 +119,7 @@ func TestVanishedTogether(t *testing.T) {
 	s.wantState(2, jobs.Queued)
 	s.wantState(3, jobs.Queued)
 
-	s = newStage(t, Config{GiveUp: time.Hour}, box("a", 1))
-	s.up("a")
-	s.plain(1)
+	s = withJobs(t, 1, Config{GiveUp: time.Hour}, box("a", 1))
 	s.started("a", "1.1")
 	s.step(down("a", hosts.Unreachable, "no route"))
 	s.wait(30 * time.Minute)
@@ -150,8 +128,7 @@ func TestVanishedTogether(t *testing.T) {
 
 // lostStage returns a stage in which job 1 was lost on a, while b and c are up.
 func lostStage(t *testing.T, cfg Config) *stage {
-	s := newStage(t, cfg, box("a", 1), box("b", 1), box("c", 1))
-	s.up("a", "b", "c")
+	s := connected(t, cfg, box("a", 1), box("b", 1), box("c", 1))
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
 	s.started("a", "1.1")
 	s.started("b", "2.1")
@@ -159,6 +136,14 @@ func lostStage(t *testing.T, cfg Config) *stage {
 	s.step(down("a", hosts.Unreachable, "gone"))
 	s.wait(61*time.Second, "b", "c")
 	s.wantState(1, jobs.Queued)
+	return s
+}
+
+// replacedStage returns a stage in which job 1 was lost on a and runs again on b.
+func replacedStage(t *testing.T) *stage {
+	s := lostStage(t, Config{})
+	s.ended("b", "2.1", okay)
+	s.started("b", "1.2")
 	return s
 }
 
@@ -171,25 +156,19 @@ func TestLateResult(t *testing.T) {
 	s.probedAs("a", "1.1", hosts.HasExited, &okay)
 	s.wantState(1, jobs.Succeeded)
 
-	s = lostStage(t, Config{})
-	s.ended("b", "2.1", okay)
-	s.wantState(1, jobs.Running)
-	s.started("b", "1.2")
+	s = replacedStage(t)
 	s.up("a")
 	o := s.probedAs("a", "1.1", hosts.HasExited, &okay)
 	s.wantState(1, jobs.Succeeded)
 	contains(t, "the other is ended", said[Kill](o), "{b [1.2]")
 	s.ended("b", "1.2", jobs.Outcome{Stopped: true})
-	if a := s.job(1).Attempts[1]; a.State != jobs.AttemptSuperseded || s.c.table.Seq != 2 {
-		t.Errorf("second attempt %s, %d results", a.State, s.c.table.Seq)
-	}
+	want(t, "job 1", s.history(1), "succeeded: a exited, b superseded")
+	want(t, "results", s.c.table.Seq, 2)
 
 	s = lostStage(t, Config{})
 	s.up("a")
 	s.probedAs("a", "1.1", hosts.HasExited, &exit1)
-	if j := s.job(1); j.State != jobs.Queued || j.Failures != 1 {
-		t.Errorf("a late failure: %s, %d failures", j.State, j.Failures)
-	}
+	want(t, "a late failure", s.history(1), "queued, 1 failure: a exited")
 }
 
 // TestReturnsRunning checks that, when a lost attempt turns out to be running, the attempt that has
@@ -198,16 +177,11 @@ func TestReturnsRunning(t *testing.T) {
 	s := lostStage(t, Config{})
 	s.up("a")
 	s.probedAs("a", "1.1", hosts.IsRunning, nil)
-	s.wantState(1, jobs.Running)
-	if len(s.job(1).Attempts) != 1 {
-		t.Errorf("%d attempts", len(s.job(1).Attempts))
-	}
+	want(t, "job 1", s.history(1), "running: a running")
 	s.ended("a", "1.1", okay)
 	s.wantState(1, jobs.Succeeded)
 
-	s = lostStage(t, Config{})
-	s.ended("b", "2.1", okay)
-	s.started("b", "1.2")
+	s = replacedStage(t)
 	s.wait(time.Hour, "b", "c")
 	s.up("a")
 	o := s.step(AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: attemptIDs("1.1")[0], Answer: hosts.IsRunning, Started: wallStart + 1}}}})
@@ -215,9 +189,7 @@ func TestReturnsRunning(t *testing.T) {
 	s.ended("b", "1.2", jobs.Outcome{Stopped: true})
 	s.wantState(1, jobs.Running)
 
-	s = lostStage(t, Config{})
-	s.ended("b", "2.1", okay)
-	s.started("b", "1.2")
+	s = replacedStage(t)
 	s.wait(time.Hour, "b", "c")
 	s.up("a")
 	o = s.probedAs("a", "1.1", hosts.IsRunning, nil) // started only now
@@ -227,25 +199,24 @@ func TestReturnsRunning(t *testing.T) {
 	want(t, "on", s.job(1).Last().Host, "b")
 }
 
+// dies breaks the link of a host, which comes back without the attempt.
+func (s *stage) dies(name, attempt string) {
+	s.started(name, attempt)
+	s.step(down(name, hosts.Unreachable, "gone"))
+	s.up(name)
+	s.probedAs(name, attempt, hosts.Dead, nil)
+}
+
 // TestDeadThreeTimes checks that a job fails when hosts have died under it three times (B2). Until
 // then the deaths are not charged.
 func TestDeadThreeTimes(t *testing.T) {
-	s := newStage(t, Config{Tries: 1}, box("a", 1))
-	s.up("a")
-	s.plain(1)
+	s := withJobs(t, 1, Config{Tries: 1}, box("a", 1))
 	for n := 1; n <= 3; n++ {
 		s.wantState(1, jobs.Running)
-		id := jobs.AttemptID{Job: 1, N: n}.String()
-		s.started("a", id)
-		s.step(down("a", hosts.Unreachable, "gone"))
-		s.up("a")
-		s.probedAs("a", id, hosts.Dead, nil)
+		s.dies("a", jobs.AttemptID{Job: 1, N: n}.String())
 	}
-	s.wantState(1, jobs.Failed)
+	want(t, "job 1", s.history(1), "failed: a lost, a lost, a lost")
 	contains(t, "reason", s.job(1).Reason, "died under it 3 times")
-	if s.job(1).Failures != 0 {
-		t.Errorf("%d failures charged", s.job(1).Failures)
-	}
 }
 
 // TestGivenUpThreeTimes checks that a host that was unreachable and returns with the attempt does
@@ -300,16 +271,14 @@ func TestLostAgainIsADeath(t *testing.T) {
 	silence("1.1")
 	silence("1.2")
 	silence("1.3")
-	if s.wantState(1, jobs.Failed); len(s.job(1).Attempts) != 3 {
-		t.Errorf("%d attempts", len(s.job(1).Attempts))
-	}
+	s.wantState(1, jobs.Failed)
+	want(t, "attempts", len(s.job(1).Attempts), 3)
 }
 
 // TestReturnedAttemptsAreForgotten checks that the memory for attempts that came back does not grow
 // with the run.
 func TestReturnedAttemptsAreForgotten(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
-	s.up("a", "b", "c")
+	s := connected(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	for n := range jobs.ID(20) {
 		s.submit(n == 19, jobs.NoOptions)
 		id := jobs.AttemptID{Job: n + 1, N: 1}.String()
@@ -321,9 +290,10 @@ func TestReturnedAttemptsAreForgotten(t *testing.T) {
 		s.started(name, again)
 		s.up("a")
 		s.probedAs("a", id, hosts.IsRunning, nil) // younger than the other, so it is killed
-		if len(s.c.toKill) != 1 || len(s.c.stillRunning) != 1 {
-			t.Fatalf("job %d came back: %d are being ended, %d were only away", n+1, len(s.c.toKill), len(s.c.stillRunning))
+		kept := func() string {
+			return fmt.Sprintf("%d are being ended, %d were only away", len(s.c.toKill), len(s.c.stillRunning))
 		}
+		want(t, fmt.Sprintf("job %d came back", n+1), kept(), "1 are being ended, 1 were only away")
 		switch n % 3 {
 		case 0:
 			s.ended("a", id, jobs.Outcome{Stopped: true})
@@ -335,9 +305,7 @@ func TestReturnedAttemptsAreForgotten(t *testing.T) {
 			s.ended("a", id, okay)
 		}
 		s.wantState(n+1, jobs.Succeeded)
-		if len(s.c.toKill) != 0 || len(s.c.stillRunning) != 0 {
-			t.Fatalf("job %d is over: %d are being ended, %d were only away", n+1, len(s.c.toKill), len(s.c.stillRunning))
-		}
+		want(t, fmt.Sprintf("job %d is over", n+1), kept(), "0 are being ended, 0 were only away")
 	}
 }
 
@@ -357,19 +325,6 @@ func TestHostNotInInventory(t *testing.T) {
 	contains(t, "reason", s2.job(1).Attempts[0].Reason, "not in the inventory")
 }
 
-// restart returns a stage with a new core that has replayed the journal of the old one.
-func restart(s *stage, hs ...*hosts.Host) *stage {
-	table := &jobs.Table{Specs: s.c.table.Specs, Damaged: s.c.table.Damaged}
-	for i := range s.journal {
-		if err := jobs.Fold(table, &s.journal[i]); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	n := &stage{t: s.t, c: New(s.c.cfg, table, hs), at: s.at, journal: s.journal}
-	n.step(Tick{})
-	return n
-}
-
 // TestLostInASupervisorsHands checks that an attempt that a supervisor holds, but whose start is
 // not known, is given up only at the end of its lease, because it may still start until then.
 func TestLostInASupervisorsHands(t *testing.T) {
@@ -386,9 +341,7 @@ func TestLostInASupervisorsHands(t *testing.T) {
 			s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: attemptIDs("1.1")[0], Slot: 1, At: c.at}}}})
 			want(t, "after lost_after", on(s.wait(100*time.Second, "b"), "b"), c.want)
 			s.wait(2*time.Minute, "b")
-			if n := len(s.job(1).Attempts); n != 2 {
-				t.Errorf("%d attempts when the lease is over, want 2", n)
-			}
+			want(t, "attempts when the lease is over", len(s.job(1).Attempts), 2)
 		})
 	}
 }

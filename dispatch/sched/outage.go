@@ -15,39 +15,41 @@ const dialSlack = 30 * time.Second
 // wentTogether reports whether two hosts that are both away went silent in one outage. A host from
 // whose outage others have just come back may be away because of a new one.
 func (c *Core) wentTogether(h, o *host) bool {
-	apart := o.lastHeard - h.lastHeard
+	apart := o.lastReceivedAt - h.lastReceivedAt
 	return h == o || h.outage > 0 && h.outage == o.outage || c.now.Mono < o.graceUntil ||
 		max(apart, -apart) <= h.spec.LostAfterOrDefault()
 }
 
-// vanishedTogether reports whether more than half of the hosts that were up are away together with
-// this one. A single host always is.
-func (c *Core) vanishedTogether(h *host) bool {
-	n, gone := 0, 0
+// vanishedTogether returns the hosts that are away together with this one, or nil if they are not
+// more than half of the hosts that were up. A single host is.
+func (c *Core) vanishedTogether(h *host) (group []*host) {
+	n := 0
 	for _, o := range c.hosts {
-		if !o.known {
-			continue
-		}
-		n++
-		if !o.linked && c.wentTogether(h, o) {
-			gone++
+		if o.known {
+			n++
+			if !o.linked && c.wentTogether(h, o) {
+				group = append(group, o)
+			}
 		}
 	}
-	return gone*2 > n
+	if len(group)*2 > n {
+		return group
+	}
+	return nil
 }
 
 // noteOutage records which hosts are away together with h, if there are many.
 func (c *Core) noteOutage(h *host) {
-	if h.index < 0 || !c.vanishedTogether(h) {
+	if h.index < 0 {
 		return
 	}
-	var group []*host
+	group := c.vanishedTogether(h)
+	if group == nil {
+		return
+	}
 	id := h.outage
-	for _, o := range c.hosts {
-		if o.known && !o.linked && c.wentTogether(h, o) {
-			group = append(group, o)
-			id = max(id, o.outage)
-		}
+	for _, o := range group {
+		id = max(id, o.outage)
 	}
 	if id == 0 {
 		c.outages++
@@ -93,7 +95,7 @@ func (c *Core) stalled(gap time.Duration) {
 	ifSet = append(ifSet, &c.reconcileUntil, &c.strangersUntil, &c.lastUp, &c.waitLostUntil)
 	for _, h := range c.everyHost() {
 		l := &h.sharedDir
-		always = append(always, &h.lastSeen, &h.lastHeard, &h.cutAt, &h.awaySince)
+		always = append(always, &h.lastSeen, &h.lastReceivedAt, &h.cutAt, &h.awaySince)
 		ifSet = append(ifSet, &h.mismatchSince, &l.firstAskedAt, &l.firstAnswerAt, &l.changedAt, &h.graceUntil, &h.listUntil)
 	}
 	for _, at := range always {

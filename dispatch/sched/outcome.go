@@ -1,10 +1,36 @@
 package sched
 
 import (
+	"cmp"
 	"strings"
 
 	"dcs-tui/jobs"
 )
+
+func (e AttemptsStarted) apply(c *Core) {
+	for _, s := range e.Msg.Jobs {
+		if c.isAuthoritative(e.Host, s.Attempt) {
+			c.accepts(s.Attempt)
+			c.handleStarted(s.Attempt, s.Slot, s.At)
+		}
+	}
+}
+
+func (e AttemptsEnded) apply(c *Core) {
+	for i := range e.Msg.Jobs {
+		if x := &e.Msg.Jobs[i]; c.isAuthoritative(e.Host, x.Attempt) {
+			c.handleEnded(x.Attempt, x.Slot, &x.Outcome)
+		}
+	}
+}
+
+func (e AttemptsWithdrawn) apply(c *Core) {
+	for _, id := range e.Msg.Attempts {
+		if c.isAuthoritative(e.Host, id) {
+			c.neverStarted(id, e.Msg.Why)
+		}
+	}
+}
 
 // handleStarted handles a report that an attempt runs. Repeats change nothing.
 func (c *Core) handleStarted(id jobs.AttemptID, slot int, at jobs.Stamp) {
@@ -27,12 +53,7 @@ func (c *Core) handleStarted(id jobs.AttemptID, slot int, at jobs.Stamp) {
 }
 
 // stamp returns the current time for a start that the host could not date.
-func (c *Core) stamp(at jobs.Stamp) jobs.Stamp {
-	if at == 0 {
-		return c.now.Wall
-	}
-	return at
-}
+func (c *Core) stamp(at jobs.Stamp) jobs.Stamp { return cmp.Or(at, c.now.Wall) }
 
 // handleEnded handles the outcome of an attempt. Repeats change nothing.
 func (c *Core) handleEnded(id jobs.AttemptID, slot int, o *jobs.Outcome) {

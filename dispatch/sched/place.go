@@ -149,9 +149,7 @@ func (c *Core) candidates() candidates {
 	c.updateLoads()
 	l := make(candidates, 0, len(c.queue.list))
 	for _, cl := range c.queue.list {
-		if cl.epoch != c.queue.epoch {
-			c.fit(cl)
-		}
+		c.fit(cl)
 		if id, r := cl.head(c); id > 0 {
 			l = append(l, candidate{cl, id, r})
 		} else {
@@ -182,12 +180,7 @@ func (c *Core) choose(cl *class) *host {
 	return best
 }
 
-func weight(h *host) float64 {
-	if h.spec.Weight > 0 {
-		return h.spec.Weight
-	}
-	return 1
-}
+func weight(h *host) float64 { return orDefault(h.spec.Weight, 1) }
 
 // canRunOn reports whether the class may run on the host if there is space.
 func (c *Core) canRunOn(h *host, cl *class, picky bool) bool {

@@ -19,17 +19,14 @@ func TestMostFreeSlots(t *testing.T) {
 	want(t, "a alone takes what it can", on(o, "a"), "1.1 2.1")
 	want(t, "b", on(o, "b"), "3.1 4.1")
 
-	s = newStage(t, Config{}, box("a", 2), box("b", 4), box("c", 2))
-	s.up("a", "b", "c")
-	s.plain(5)
+	s = withJobs(t, 5, Config{}, box("a", 2), box("b", 4), box("c", 2))
 	want(t, "a", on(s.commands, "a"), "3.1")
 	want(t, "b", on(s.commands, "b"), "1.1 2.1 4.1")
 	want(t, "c", on(s.commands, "c"), "5.1")
 
 	fast := box("b", 2)
 	fast.Weight = 3
-	s = newStage(t, Config{}, box("a", 2), fast)
-	s.up("a", "b")
+	s = connected(t, Config{}, box("a", 2), fast)
 	s.plain(3)
 	want(t, "the faster one", on(s.commands, "b"), "1.1 2.1")
 }
@@ -38,39 +35,25 @@ func TestMostFreeSlots(t *testing.T) {
 func TestRequirements(t *testing.T) {
 	big := box("b", 4)
 	big.Tags = []string{"big"}
-	s := newStage(t, Config{}, box("a", 8), big)
-	s.up("a", "b")
+	s := connected(t, Config{}, box("a", 8), big)
 	gpu := &jobs.Options{GPUs: 1, Tags: []string{"big"}}
 	mem := &jobs.Options{MemBytes: 10 << 30}
 	s.submit(true, gpu, gpu, gpu, mem, mem, mem)
 	want(t, "b", on(s.commands, "b"), "1.1 2.1 5.1")
 	want(t, "a", on(s.commands, "a"), "4.1")
-	var gpus [][]int
-	for _, o := range s.commands {
-		if l, ok := o.(Launch); ok && l.Host == "b" {
-			for _, p := range l.Jobs {
-				gpus = append(gpus, p.GPUs)
-			}
-		}
-	}
-	if len(gpus) != 3 || !slices.Equal(gpus[0], []int{0}) || !slices.Equal(gpus[1], []int{1}) || gpus[2] != nil {
-		t.Errorf("devices %v", gpus)
-	}
+	want(t, "devices", devices(s.commands), "[[] [0] [1] []]")
 	contains(t, "why", s.c.Why(s.now(), 3), "GPUs it needs are in use")
 	contains(t, "why", s.c.Why(s.now(), 6), "memory it needs is in use")
 	o := s.ended("b", "1.1", okay)
 	want(t, "next GPU job", on(o, "b"), "3.1")
-	if l := o[0].(Launch); !slices.Equal(l.Jobs[0].GPUs, []int{0}) {
-		t.Errorf("device %v is not the one given back", l.Jobs[0].GPUs)
-	}
+	want(t, "device, which is the one given back", devices(o), "[[0]]")
 	want(t, "next memory job", on(s.ended("a", "4.1", okay), "a"), "6.1")
 }
 
 // TestRetryElsewhere checks that the next try prefers another host (D2). It waits for a limited
 // time for a host that is up, and does not wait if there is no other host.
 func TestRetryElsewhere(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2), box("b", 1))
-	s.up("a", "b")
+	s := connected(t, Config{}, box("a", 2), box("b", 1))
 	s.submit(true, jobs.NoOptions, &jobs.Options{Priority: 5}, &jobs.Options{Priority: 5})
 	want(t, "b is full", on(s.commands, "b"), "3.1")
 	s.started("b", "3.1")
@@ -85,32 +68,24 @@ func TestRetryElsewhere(t *testing.T) {
 		delay       *time.Duration
 		kept, until time.Duration
 	}{{nil, 49 * time.Millisecond, 2 * time.Millisecond}, {new(time.Minute), 59 * time.Second, 2 * time.Second}} {
-		s = newStage(t, Config{RetryDelay: tt.delay}, box("a", 1), box("b", 1))
-		s.up("a", "b")
-		s.plain(2)
+		s = withJobs(t, 2, Config{RetryDelay: tt.delay}, box("a", 1), box("b", 1))
 		s.started("b", "2.1")
 		s.ended("a", "1.1", fastFail) // after 10 ms
 		want(t, "kept from a", on(s.wait(tt.kept, "a", "b"), "a"), "")
 		want(t, "after its patience", on(s.wait(tt.until, "a", "b"), "a"), "1.2")
 	}
 
-	s = newStage(t, Config{}, box("a", 2), box("b", 1))
-	s.up("a", "b")
-	s.plain(1)
+	s = withJobs(t, 1, Config{}, box("a", 2), box("b", 1))
 	want(t, "b is free", on(s.ended("a", "1.1", exit1), "b"), "1.2")
 	s.ended("b", "1.2", exit1)
 	want(t, "failed on both", on(s.wait(3*time.Second, "a", "b"), "a"), "1.3")
 
-	s = newStage(t, Config{}, box("a", 2), box("b", 1))
-	s.up("a", "b")
-	s.plain(1)
+	s = withJobs(t, 1, Config{}, box("a", 2), box("b", 1))
 	s.started("a", "1.1")
 	s.probedAs("a", "1.1", hosts.Dead, nil)
 	want(t, "its supervisor died on a", on(s.wait(3*time.Second, "a", "b"), "a"), "")
 
-	s = newStage(t, Config{}, box("a", 2))
-	s.up("a")
-	s.plain(1)
+	s = withJobs(t, 1, Config{}, box("a", 2))
 	s.ended("a", "1.1", exit1)
 	want(t, "the only host", on(s.wait(3*time.Second, "a"), "a"), "1.2")
 }
@@ -118,9 +93,7 @@ func TestRetryElsewhere(t *testing.T) {
 // TestPatienceIsEachJobsOwn checks that a job that waits for another host does not delay the jobs
 // behind it whose wait is over.
 func TestPatienceIsEachJobsOwn(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2), box("b", 1))
-	s.up("a", "b")
-	s.plain(3)
+	s := withJobs(t, 3, Config{}, box("a", 2), box("b", 1))
 	want(t, "b is full", on(s.commands, "b"), "3.1")
 	s.started("b", "3.1")
 	s.ended("a", "2.1", exit1)
@@ -134,15 +107,12 @@ func TestPatienceIsEachJobsOwn(t *testing.T) {
 // behind it, and that Why explains this (X7). Jobs before it that were buffered on that host still
 // start first.
 func TestKeptSlots(t *testing.T) {
-	s := newStage(t, Config{Buffer: time.Hour}, box("a", 2))
-	s.up("a")
+	s := connected(t, Config{Buffer: time.Hour}, box("a", 2))
 	one := &jobs.Options{Estimate: time.Minute}
 	s.submit(false, one, one, one, one, &jobs.Options{Slots: 2}, one)
 	s.started("a", "1.1 2.1")
 	s.wait(2*reserveAfter, "a")
-	if s.c.hosts[0].reserved == nil {
-		t.Fatal("nothing is kept for the wide job")
-	}
+	want(t, "kept for the wide job", s.c.hosts[0].reserved != nil, true)
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("3.1 4.1 6.1")}})
 	want(t, "before the wide one", on(s.ended("a", "2.1", okay), "a"), "3.2")
 	s.started("a", "3.2")
@@ -163,9 +133,8 @@ func TestKeptSlots(t *testing.T) {
 // TestSeveralSlots checks that a job with several slots occupies them, and that a reservation keeps
 // single-slot jobs from starving it.
 func TestSeveralSlots(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 4))
-	s.up("a")
-	opts := slices.Repeat([]*jobs.Options{jobs.NoOptions}, 40)
+	s := connected(t, Config{}, box("a", 4))
+	opts := times(40, jobs.NoOptions)
 	opts[4] = &jobs.Options{Slots: 3}
 	s.submit(true, opts...)
 	want(t, "first", on(s.commands, "a"), "1.1 2.1 3.1 4.1")
@@ -184,13 +153,7 @@ func TestSeveralSlots(t *testing.T) {
 	if h := s.c.hosts[0]; h.occupied > 4 {
 		t.Errorf("%d slots in use of 4", h.occupied)
 	}
-	var left jobs.ID
-	for i := range s.c.table.Jobs {
-		if s.c.table.Jobs[i].State == jobs.Queued {
-			left++
-		}
-	}
-	if left < 20 {
+	if left := s.c.table.Counts[jobs.Queued]; left < 20 {
 		t.Errorf("only %d jobs were left when the wide one ran", left)
 	}
 }
@@ -201,8 +164,7 @@ func TestSeveralGPUsAtOnce(t *testing.T) {
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 8, Slots: 8, MemBytes: 16 << 30, GPUs: 2}})
 	one := &jobs.Options{GPUs: 1}
 	s.submit(true, one, one, &jobs.Options{GPUs: 2}, one, one, one, one)
-	s.started("a", "1.1")
-	s.started("a", "2.1")
+	s.started("a", "1.1 2.1")
 	s.wait(2*reserveAfter, "a")
 	s.ended("a", "1.1", okay)
 	s.wantState(4, jobs.Queued)
@@ -255,18 +217,7 @@ func TestHybridByQueue(t *testing.T) {
 			t.Errorf("job %d of the long queue goes first", id.Job)
 		}
 	}
-	if s.c.byName["here"].free() != 0 {
-		t.Error("nothing was launched here")
-	}
-}
-
-func (s *stage) deadlineLines() (lines []string) {
-	for _, r := range s.journal {
-		if r.Kind == jobs.KindEvent && strings.Contains(r.Reason, "deadline") {
-			lines = append(lines, r.Reason)
-		}
-	}
-	return lines
+	want(t, "free slots here", s.c.byName["here"].free(), 0)
 }
 
 // TestDeadline checks that the earliest deadline goes first among equal priorities (B6). A deadline
@@ -284,17 +235,15 @@ func TestDeadline(t *testing.T) {
 		&jobs.Options{Deadline: in(time.Minute), Priority: 2},
 	)
 	s.wait(12 * time.Second)
-	want(t, "said", strings.Join(s.deadlineLines(), "; "), "job 5 cannot meet its deadline: it needs 60 min, as far as is known, and 40 min are left")
+	want(t, "said", strings.Join(s.eventsAbout("deadline"), "; "), "job 5 cannot meet its deadline: it needs 60 min, as far as is known, and 40 min are left")
 	s.wait(12 * time.Second)
-	want(t, "said once", strings.Join(s.deadlineLines()[1:], "; "), "")
+	want(t, "said once", strings.Join(s.eventsAbout("deadline")[1:], "; "), "")
 	contains(t, "why", s.c.Why(s.now(), 5), "Its deadline cannot be met: it needs 60 min")
 	if why := s.c.Why(s.now(), 2); strings.Contains(why, "deadline") {
 		t.Errorf("of a job that can meet it: %s", why)
 	}
 	s.wait(time.Minute)
-	if n := len(s.deadlineLines()); n != 3 {
-		t.Errorf("%d lines, want those of 4 and 6 as well: %q", n, s.deadlineLines())
-	}
+	want(t, "events, with those of 4 and 6", len(s.eventsAbout("deadline")), 3)
 	contains(t, "missed", s.c.Why(s.now(), 4), "Its deadline cannot be met: that was")
 	want(t, "order", s.throughSlot("a", 6), "3.1 5.1 2.1 1.1 4.1 6.1")
 }
@@ -302,8 +251,7 @@ func TestDeadline(t *testing.T) {
 // TestDeadlineByQueue checks that the queue's run times count without an estimate by the user. The
 // next dispatcher does not report a missed deadline again, but a new round is reported again.
 func TestDeadlineByQueue(t *testing.T) {
-	s := newStage(t, Config{Tries: 1}, box("a", 1))
-	s.up("a")
+	s := connected(t, Config{Tries: 1}, box("a", 1))
 	late := &jobs.Options{Deadline: wallStart.Time().Add(70 * time.Second)}
 	n := &jobs.Options{Priority: -1}
 	s.submit(true, n, n, n, n, n, n, late)
@@ -311,23 +259,12 @@ func TestDeadlineByQueue(t *testing.T) {
 		s.ranFor("a", a, 60*time.Second)
 	}
 	s.wait(20*time.Second, "a")
-	if n := len(s.deadlineLines()); n != 1 {
-		t.Fatalf("%d lines: %q", n, s.deadlineLines())
-	}
-	replayed := &jobs.Table{Specs: s.c.table.Specs}
-	for i := range s.journal {
-		if err := jobs.Fold(replayed, &s.journal[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next := &stage{t: t, at: s.at, c: New(Config{Tries: 1}, replayed, []*hosts.Host{box("a", 1)})}
-	next.step(Tick{})
+	want(t, "events", len(s.eventsAbout("deadline")), 1)
+	next := restart(s, box("a", 1))
 	next.wait(20*time.Second, "a")
-	want(t, "said by the next dispatcher", strings.Join(next.deadlineLines(), "; "), "")
+	want(t, "events when the next dispatcher runs", len(next.eventsAbout("deadline")), 1)
 	s.step(Cancel{Jobs: []jobs.ID{7}})
 	s.step(Requeue{Jobs: []jobs.ID{7}})
 	s.wait(10*time.Second, "a")
-	if n := len(s.deadlineLines()); n != 2 {
-		t.Errorf("%d lines after a new round: %q", n, s.deadlineLines())
-	}
+	want(t, "events after a new round", len(s.eventsAbout("deadline")), 2)
 }

@@ -43,9 +43,7 @@ func (c *Core) tokenPool(kind string) *pool {
 // SetTokens sets how many tokens of each kind the run has.
 type SetTokens struct{ Tokens []jobs.Token }
 
-func (SetTokens) event() {}
-
-func (c *Core) setTokens(e SetTokens) {
+func (e SetTokens) apply(c *Core) {
 	for _, p := range c.tokens {
 		p.limit = 0
 	}

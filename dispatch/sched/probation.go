@@ -181,13 +181,7 @@ func (c *Core) forgive(h *host) {
 // failuresOf returns the number of attempts of this round that failed by themselves, charged or
 // not.
 func failuresOf(j *jobs.Job) int {
-	n := 0
-	for _, a := range j.Attempts {
-		if a.Round == j.Round && a.State == jobs.AttemptExited {
-			n++
-		}
-	}
-	return n
+	return countAttempts(j, func(a *jobs.Attempt) bool { return a.State == jobs.AttemptExited })
 }
 
 // ownFault reports whether a job that has just failed on h is itself at fault, because it has
@@ -200,13 +194,7 @@ func (c *Core) ownFault(h *host, j *jobs.Job) bool {
 			continue
 		}
 		failures++
-		known := false
-		for _, n := range names {
-			known = known || n == a.Host
-		}
-		if !known {
-			names = append(names, a.Host)
-		}
+		names = insert(names, a.Host)
 	}
 	if len(names) < ownFaultHosts {
 		return failures > maxUnchargedPerTry*c.tries(j)

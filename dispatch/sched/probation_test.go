@@ -12,26 +12,26 @@ import (
 
 var fastFail = jobs.Outcome{Exit: 1, Started: wallStart, Ended: wallStart + 1e7}
 
+// failFast lets jobs fail fast on a until it is on probation, while jobs succeed on b. It returns
+// the number of failures and the last commands.
+func (s *stage) failFast() (n int, last []Command) {
+	s.ended("a", "1.1", fastFail) // the streak begins
+	for range 15 {                // the jobs on b succeed in the meantime
+		s.endFirst("b", okay)
+	}
+	for n = 1; s.c.Hosts()[0].State != BackingOff && n < 8; n++ {
+		last = s.endFirst("a", fastFail)
+	}
+	return n, last
+}
+
 // TestBlackHole checks that a host on which jobs fail fast in a row, while jobs succeed elsewhere,
 // is put on probation. Its failures are no longer charged, and it is tried with one job at a time
 // until one succeeds (B2).
 func TestBlackHole(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 8), box("b", 2))
-	s.up("a", "b")
-	s.plain(100)
-	s.ended("a", "1.1", fastFail) // the streak begins
-	for range 15 {                // the jobs on b succeed in the meantime
-		s.ended("b", s.c.hosts[1].head.id.String(), okay)
-	}
-	var rest []Command
-	n := 1
-	for s.c.Hosts()[0].State != BackingOff && n < 8 {
-		rest = s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
-		n++
-	}
-	if n != 3 {
-		t.Errorf("rests after %d fast failures, want 3", n)
-	}
+	s := withJobs(t, 100, Config{}, box("a", 8), box("b", 2))
+	n, rest := s.failFast()
+	want(t, "fast failures before the pause", n, 3)
 	want(t, "limit", said[SetLimit](rest), "{a 0}")
 	contains(t, "what waited comes back", said[Withdraw](rest), "{a [")
 	victim := s.c.hosts[0].head.id
@@ -40,19 +40,11 @@ func TestBlackHole(t *testing.T) {
 	if j := s.job(victim.Job); j.Failures != 0 || j.State.Terminal() {
 		t.Errorf("victim %s: %s, %d failures", victim, j.State, j.Failures)
 	}
-	var back []jobs.AttemptID
-	for f := s.c.hosts[0].head; f != nil; f = f.next {
-		back = append(back, f.id)
-	}
-	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: back}})
+	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
 	s.wait(3*time.Second, "a", "b")
-	if h := s.c.hosts[0]; h.occupied != 1 {
-		t.Errorf("%d jobs on trial, want 1", h.occupied)
-	}
-	s.ended("a", s.c.hosts[0].head.id.String(), okay)
-	if h := s.c.hosts[0]; h.occupied < 8 {
-		t.Errorf("after a success it has %d jobs", h.occupied)
-	}
+	want(t, "jobs on trial", s.c.hosts[0].occupied, 1)
+	s.endFirst("a", okay)
+	between(t, "jobs after a success", s.c.hosts[0].occupied, 8, 100)
 }
 
 // TestBadJobsAreNoBlackHole checks that no host is put on probation if jobs fail just as often
@@ -61,9 +53,7 @@ func TestBadJobsAreNoBlackHole(t *testing.T) {
 	rests := 0
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		s := newStage(t, Config{Tries: 1}, box("a", 1), box("b", 1))
-		s.up("a", "b")
-		s.plain(500)
+		s := withJobs(t, 500, Config{Tries: 1}, box("a", 1), box("b", 1))
 		for s.c.table.Unfinished() > 0 {
 			for _, h := range s.c.hosts {
 				if h.head == nil {
@@ -81,21 +71,17 @@ func TestBadJobsAreNoBlackHole(t *testing.T) {
 				}
 			}
 			s.at += time.Second
-			s.step(HostBeat{"a", &hosts.Beat{}})
-			s.step(HostBeat{"b", &hosts.Beat{}})
+			s.step(HostHeartbeat{"a", &hosts.Heartbeat{}})
+			s.step(HostHeartbeat{"b", &hosts.Heartbeat{}})
 		}
 	}
-	if rests > 2 {
-		t.Errorf("healthy hosts rested %d times in 10,000 jobs", rests)
-	}
+	between(t, "pauses of healthy hosts in 10,000 jobs", rests, 0, 2)
 }
 
 // TestOwnFault checks that a job that fails on three hosts is itself at fault, which clears the
 // hosts (B2).
 func TestOwnFault(t *testing.T) {
-	s := newStage(t, Config{Tries: 5}, box("a", 1), box("b", 1), box("c", 1))
-	s.up("a", "b", "c")
-	s.plain(1)
+	s := withJobs(t, 1, Config{Tries: 5}, box("a", 1), box("b", 1), box("c", 1))
 	for n := 1; n <= 3; n++ {
 		a := s.job(1).Last()
 		s.c.byName[a.Host].probation.streak = 5
@@ -107,64 +93,49 @@ func TestOwnFault(t *testing.T) {
 			t.Errorf("%s is still suspected: %+v", h.spec.Name, h.probation)
 		}
 	}
-	if s.job(1).Failures != 3 {
-		t.Errorf("%d failures", s.job(1).Failures)
-	}
+	want(t, "failures", s.job(1).Failures, 3)
 }
 
 // TestBrake checks that a host whose first jobs fail at once gets no more jobs until the core knows
 // how jobs fare elsewhere (B2: after few losses).
 func TestBrake(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2), box("b", 1))
-	s.up("a", "b")
-	s.plain(50)
+	s := withJobs(t, 50, Config{}, box("a", 2), box("b", 1))
 	s.started("b", s.c.hosts[1].head.id.String())
 	failed := 0
 	for s.c.hosts[0].head != nil && !s.c.hosts[0].probation.paused {
-		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
+		s.endFirst("a", fastFail)
 		failed++
 	}
-	if failed != 3 || s.told("a pauses: its first 3 jobs failed at once") != 1 {
-		t.Errorf("pauses after %d failures", failed)
-	}
-	for s.c.hosts[0].head != nil {
-		s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: []jobs.AttemptID{s.c.hosts[0].head.id}}})
-	}
-	if s.wait(2*time.Second, "a", "b"); s.c.hosts[0].head == nil {
-		t.Error("it is not tried again")
-	}
+	want(t, "failures before the pause", failed, 3)
+	want(t, "times that it is told", s.told("a pauses: its first 3 jobs failed at once"), 1)
+	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
+	s.wait(2*time.Second, "a", "b")
+	want(t, "tried again", s.c.hosts[0].head != nil, true)
 	// If jobs also fail on the other host, this host is not at fault.
 	for range 3 {
-		s.ended("b", s.c.hosts[1].head.id.String(), fastFail)
+		s.endFirst("b", fastFail)
 	}
 	for range 3 {
-		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
+		s.endFirst("a", fastFail)
 	}
-	if s.c.hosts[0].probation.paused {
-		t.Error("it rests though jobs fail everywhere")
-	}
+	want(t, "paused though jobs fail everywhere", s.c.hosts[0].probation.paused, false)
 }
 
 // TestDiskFull checks that a job that fails while the disk is full keeps its tries, and that its
 // host pauses with a reason. This is limited to a number of times (promise 3).
 func TestDiskFull(t *testing.T) {
-	s := newStage(t, Config{Tries: 1}, box("a", 1))
-	s.up("a")
-	s.plain(1)
+	s := withJobs(t, 1, Config{Tries: 1}, box("a", 1))
 	full := jobs.Outcome{Exit: 1, DiskFull: true, Started: wallStart, Ended: wallStart + 5e9}
 	for n := 1; n <= maxUnchargedPerTry; n++ {
 		id := jobs.AttemptID{Job: 1, N: n}.String()
 		s.started("a", id)
 		s.ended("a", id, full)
 		s.wantState(1, jobs.Queued)
-		if s.job(1).Failures != 0 || !s.c.hosts[0].probation.paused {
-			t.Errorf("attempt %s: %d failures, resting %v", id, s.job(1).Failures, s.c.hosts[0].probation.paused)
-		}
+		want(t, id+": failures", s.job(1).Failures, 0)
+		want(t, id+": paused", s.c.hosts[0].probation.paused, true)
 		s.wait(10*time.Second, "a")
 	}
-	if s.told("because the disk was full") != maxUnchargedPerTry {
-		t.Errorf("told:\n%s", events(s.journal))
-	}
+	want(t, "times that it is told", s.told("because the disk was full"), maxUnchargedPerTry)
 	s.ended("a", jobs.AttemptID{Job: 1, N: maxUnchargedPerTry + 1}.String(), full)
 	s.wantState(1, jobs.Failed)
 }
@@ -172,115 +143,80 @@ func TestDiskFull(t *testing.T) {
 // TestWedge checks that a host whose file system hangs does not count as dead. It starts no jobs,
 // one event says so, and it accepts jobs again when the file system answers.
 func TestWedge(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1))
-	s.up("a", "b")
-	s.plain(6)
+	s := withJobs(t, 6, Config{}, box("a", 1), box("b", 1))
 	s.started("a", "1.1")
-	beat := func(delay time.Duration) []Command {
+	heartbeat := func(delay time.Duration) []Command {
 		s.at += HeartbeatInterval
-		s.step(HostBeat{"b", &hosts.Beat{MemFree: -1, DiskFree: -1}})
-		return s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
+		s.step(HostHeartbeat{"b", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
+		return s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
 	}
-	beat(9 * time.Second)
+	heartbeat(9 * time.Second)
 	want(t, "in time", s.c.Hosts()[0].Reason, "")
-	o := beat(11 * time.Second)
+	o := heartbeat(11 * time.Second)
 	want(t, "limit", said[SetLimit](o), "{a 0}")
 	want(t, "reason", s.c.Hosts()[0].Reason, "starts nothing: the file system of its attempts has not answered for 11 s")
 	for range 30 { // for longer than lost_after
-		if o := beat(60 * time.Second); on(o, "a") != "" {
+		if o := heartbeat(60 * time.Second); on(o, "a") != "" {
 			t.Fatalf("launched: %v", o)
 		}
 	}
 	s.wantState(1, jobs.Running)
-	if n := s.told("a starts nothing"); n != 1 {
-		t.Errorf("told %d times", n)
-	}
-	want(t, "again", said[SetLimit](beat(time.Millisecond)), "{a 1}")
+	want(t, "times that it is told", s.told("a starts nothing"), 1)
+	want(t, "again", said[SetLimit](heartbeat(time.Millisecond)), "{a 1}")
 }
 
 // TestWedgeUnderTheLastJobs checks that a hung file system is also reported when no job is left to
 // launch.
 func TestWedgeUnderTheLastJobs(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(1)
+	s := withJobs(t, 1, Config{}, box("a", 1))
 	s.started("a", "1.1")
 	for _, delay := range []time.Duration{12 * time.Second, 15 * time.Second, 0} {
 		s.at += reportInterval
-		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
+		s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
 	}
-	if s.told("a starts nothing: the file system of its attempts has not answered") != 1 || s.told("a starts jobs again") != 1 {
-		t.Errorf("told:\n%s", events(s.journal))
-	}
+	want(t, "times that the stop is told", s.told("a starts nothing: the file system of its attempts has not answered"), 1)
+	want(t, "times that the end is told", s.told("a starts jobs again"), 1)
 }
 
 // TestVictimsAreForgiven checks that jobs that failed on a host before it was put on probation get
 // their try back if they have not ended (B2).
 func TestVictimsAreForgiven(t *testing.T) {
-	s := newStage(t, Config{Tries: 2}, box("a", 8), box("b", 2))
-	s.up("a", "b")
-	s.plain(100)
-	s.ended("a", "1.1", fastFail)
-	for range 15 {
-		s.ended("b", s.c.hosts[1].head.id.String(), okay)
-	}
-	if n := s.job(1).Failures; n != 1 {
-		t.Fatalf("%d failures before it is known", n)
-	}
-	for n := 1; s.c.Hosts()[0].State != BackingOff && n < 8; n++ {
-		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
-	}
+	s := withJobs(t, 100, Config{Tries: 2}, box("a", 8), box("b", 2))
+	s.failFast()
 	for i := range s.c.table.Jobs {
 		if j := &s.c.table.Jobs[i]; j.Failures != 0 && !j.State.Terminal() {
 			t.Errorf("job %d: %d failures", i+1, j.Failures)
 		}
 	}
-	if j := s.job(1); j.State != jobs.Succeeded || j.Last().Host != "b" {
-		t.Errorf("job 1, which failed on a first, is %s on %s", j.State, j.Last().Host)
-	}
-	if !slices.ContainsFunc(s.journal, func(r jobs.Record) bool { return r.Kind == jobs.KindForgiven }) {
-		t.Error("nothing was forgiven")
-	}
+	want(t, "job 1", s.history(1), "succeeded, 1 failure: a exited, b exited")
+	want(t, "a failure was forgiven", s.count(jobs.KindForgiven) > 0, true)
 	restart(s, box("a", 8), box("b", 2)) // the records can be replayed
 }
 
 // TestDecisionsAreTold checks that one readable event explains what happens to an attempt that
 // comes back.
 func TestDecisionsAreTold(t *testing.T) {
-	s := lostStage(t, Config{})
-	s.ended("b", "2.1", okay)
-	s.started("b", "1.2")
+	s := replacedStage(t)
 	s.wait(time.Hour, "b", "c")
 	s.up("a")
 	for range 3 {
 		s.probedAs("a", "1.1", hosts.IsRunning, nil)
 	}
-	if n := s.told("1.1 is still alive on a and is stopped: a newer attempt has run longer"); n != 1 {
-		t.Errorf("stopped: told %d times", n)
-	}
+	want(t, "times that the stop is told", s.told("1.1 is still alive on a and is stopped: a newer attempt has run longer"), 1)
 	s.ended("b", "1.2", okay)
 	for range 3 {
 		s.ended("a", "1.1", okay)
 	}
-	if n := s.told("1.1, given up as lost, has ended on a; it does not count: its job has succeeded already"); n != 1 {
-		t.Errorf("ended: told %d times", n)
-	}
+	want(t, "times that the end is told", s.told("1.1, given up as lost, has ended on a; it does not count: its job has succeeded already"), 1)
 }
 
 // TestForgivenWhileItWaits checks that a waiting job that gets its try back also requests less
 // memory again.
 func TestForgivenWhileItWaits(t *testing.T) {
-	s := newStage(t, Config{MemGrowth: 2}, box("a", 8), box("b", 2))
-	s.up("a", "b")
+	s := connected(t, Config{MemGrowth: 2}, box("a", 8), box("b", 2))
 	s.submit(true, slices.Repeat([]*jobs.Options{{MemBytes: 1 << 30}}, 100)...)
 	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 9}) // last in the queue
-	s.ended("a", "1.1", fastFail)
-	for range 15 {
-		s.ended("b", s.c.hosts[1].head.id.String(), okay)
-	}
-	for n := 0; s.job(1).Failures > 0 && n < 8; n++ {
-		s.ended("a", s.c.hosts[0].head.id.String(), fastFail)
-	}
+	s.failFast()
 	if s.job(1).Failures > 0 || s.c.queue.states[0] != ready {
 		t.Fatalf("job 1 has %d failures and is %d", s.job(1).Failures, s.c.queue.states[0])
 	}
@@ -288,11 +224,8 @@ func TestForgivenWhileItWaits(t *testing.T) {
 		s.wait(time.Second, "a", "b")
 		for _, h := range s.c.hosts {
 			for h.head != nil {
-				s.ended(h.spec.Name, h.head.id.String(), okay)
+				s.endFirst(h.spec.Name, okay)
 			}
 		}
-	}
-	if s.c.Defects > 0 {
-		t.Errorf("%d defects", s.c.Defects)
 	}
 }

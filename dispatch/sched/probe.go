@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"time"
 
 	"dcs-tui/hosts"
@@ -17,14 +18,19 @@ type probing struct {
 	probeAt         time.Duration    // when to ask about unknownAttempts again; 0: not planned
 }
 
-// probeAll asks a host that has just responded about all attempts that may be there: the open ones,
-// and those that were given up while it was away.
-func (c *Core) probeAll(h *host) {
+// possiblyAlive returns the attempts that may be on the host: the open ones, and those that were given
+// up while it was away.
+func (h *host) possiblyAlive() []jobs.AttemptID {
 	ids := make([]jobs.AttemptID, 0, h.open+len(h.orphans))
 	for f := h.head; f != nil; f = f.next {
 		ids = append(ids, f.id)
 	}
-	h.outbox.probe = append(ids, h.orphans...)
+	return append(ids, h.orphans...)
+}
+
+// probeAll asks a host that has just responded about all attempts that may be there.
+func (c *Core) probeAll(h *host) {
+	h.outbox.probe = h.possiblyAlive()
 	for _, id := range h.orphans {
 		if c.table.Attempt(id).Started == 0 {
 			// It was given up, so it must not start now.
@@ -54,7 +60,7 @@ func (c *Core) tidyAgain(h *host) {
 	h.unknownAttempts = kept
 }
 
-func (c *Core) handleProbed(e AttemptsProbed) {
+func (e AttemptsProbed) apply(c *Core) {
 	h := c.byName[e.Host]
 	if h == nil {
 		return
@@ -87,7 +93,7 @@ func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
 			h.kill(p.Attempt, "its job has a result or another attempt")
 		} else {
 			c.killIfUnwanted(f)
-			if h.draining || h.removed || h.next != nil || h.quiet || c.drain != "" {
+			if h.isDrained() || h.removed || h.next != nil || h.quiet || c.drain != "" {
 				h.withdraw(f)
 			}
 		}
@@ -101,7 +107,7 @@ func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
 			c.handleEnded(p.Attempt, p.Slot, p.Outcome)
 		}
 	case hosts.NeverStarted:
-		c.neverStarted(p.Attempt, reasonOr(p.Why, "it never started there"))
+		c.neverStarted(p.Attempt, cmp.Or(p.Why, "it never started there"))
 	case hosts.Dead:
 		if f == nil {
 			c.settleOrphan(p.Attempt)
@@ -110,7 +116,7 @@ func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
 		// Only an attempt that had claimed its start can be proved dead.
 		c.handleStarted(p.Attempt, p.Slot, p.Started)
 		f.provedDead = true
-		c.lose(f, "it died on "+h.spec.Name+" without a result: "+reasonOr(p.Why, "its process is gone"))
+		c.lose(f, "it died on "+h.spec.Name+" without a result: "+cmp.Or(p.Why, "its process is gone"))
 	}
 }
 
@@ -127,11 +133,4 @@ func (c *Core) killIfUnwanted(f *inFlight) {
 	case f.killed:
 		c.killAttempt(f, "asked for before")
 	}
-}
-
-func reasonOr(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
 }

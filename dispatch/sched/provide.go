@@ -77,7 +77,7 @@ func (c *Core) manageInstance(in *instance) {
 		if hosts.InstanceOf(o.spec.Name) == in.name {
 			open += o.open
 			if !in.p.listed {
-				o.lastHeard = c.now.Mono // it cannot be reached before its address is in a list
+				o.lastReceivedAt = c.now.Mono // it cannot be reached before its address is in a list
 			}
 		}
 	}
@@ -312,15 +312,10 @@ func (st *queueStats) meanOr(known bool, oldest float64) float64 {
 
 // canRunNow reports whether a host that accepts jobs could run the class.
 func (c *Core) canRunNow(cl *class) bool {
-	if cl.epoch != c.queue.epoch {
-		c.fit(cl)
-	}
-	for _, h := range c.hosts {
-		if cl.fits[h.index] && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime) {
-			return true
-		}
-	}
-	return false
+	c.fit(cl)
+	return slices.ContainsFunc(c.hosts, func(h *host) bool {
+		return cl.fits[h.index] && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime)
+	})
 }
 
 // couldRun reports whether an instance of the provider could run the class, as far as is known.

@@ -27,17 +27,23 @@ func (s *stage) list(names ...string) []Command {
 	return s.step(InstancesListed{Provider: "cloud", Names: names})
 }
 
+// untilListing lets time pass until the core requests a list of instances.
+func (s *stage) untilListing(beating ...string) {
+	s.t.Helper()
+	for range 200 {
+		if s.c.provisions.providers[0].listing {
+			return
+		}
+		s.wait(time.Second, beating...)
+	}
+	s.t.Fatal("no list is asked for")
+}
+
 // listUntil lets time pass until the core requests a list, and answers it.
 func (s *stage) listUntil(names ...string) []Command {
 	s.t.Helper()
-	for range 100 {
-		if s.c.provisions.providers[0].listing {
-			return s.list(names...)
-		}
-		s.wait(time.Second)
-	}
-	s.t.Fatal("no list is asked for")
-	return nil
+	s.untilListing()
+	return s.list(names...)
 }
 
 // instanceRecords returns the states that the journal records for an instance.
@@ -61,12 +67,10 @@ func TestCreateInstances(t *testing.T) {
 		return func(s *stage) { // five jobs took 10 s each, two are running, n are waiting
 			s.up("a")
 			s.plain(7 + n)
-			for i := range 5 {
-				s.started("a", fmt.Sprintf("%d.1", i+1))
-				s.ranFor("a", fmt.Sprintf("%d.1", i+1), 10*time.Second)
-			}
+			s.ranAll("a", 5, 10*time.Second)
 		}
 	}
+	onlyCloud := func(s *stage) { s.up("a"); s.submit(true, &jobs.Options{Tags: []string{"cloud"}}) }
 	for _, c := range []struct {
 		name  string
 		p     *hosts.Provider
@@ -95,14 +99,9 @@ func TestCreateInstances(t *testing.T) {
 		{"hosts do not answer", cloud(), Config{}, []*hosts.Host{box("a", 2)}, func(s *stage) { s.plain(40); s.wait(firstDialTime + 5*time.Second) }, 3},
 		{"paused", cloud(), Config{}, nil, func(s *stage) { s.step(Pause{On: true}); s.plain(40) }, 0},
 		{"draining", cloud(), Config{}, nil, func(s *stage) { s.step(Drain{Why: "asked"}); s.plain(40) }, 0},
-		{"only instances have the tag", cloud(), Config{}, []*hosts.Host{box("a", 2)}, func(s *stage) {
-			s.up("a")
-			s.submit(true, &jobs.Options{Tags: []string{"cloud"}})
-		}, 1},
-		{"only instances have the tag, and the hosts have all slots that are allowed", cloud(), Config{MaxSlots: 2}, []*hosts.Host{box("a", 2)}, func(s *stage) {
-			s.up("a")
-			s.submit(true, &jobs.Options{Tags: []string{"cloud"}})
-		}, 1},
+		{"only instances have the tag", cloud(), Config{}, []*hosts.Host{box("a", 2)}, onlyCloud, 1},
+		{"only instances have the tag, and the hosts have all slots that are allowed", cloud(), Config{MaxSlots: 2},
+			[]*hosts.Host{box("a", 2)}, onlyCloud, 1},
 		{"instances lack the tag", cloud(), Config{}, []*hosts.Host{box("a", 2), box("b", 2)}, func(s *stage) {
 			s.submit(true, &jobs.Options{Tags: []string{"other"}})
 		}, 0},
@@ -114,18 +113,11 @@ func TestCreateInstances(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := newStage(t, provided(c.cfg, c.p), c.hosts...)
 			c.do(s)
-			if got := s.instanceRecords("dcs-r-1"); got != "" {
-				t.Errorf("before the list is known: %s", got)
-			}
+			want(t, "before the list is known", s.instanceRecords("dcs-r-1"), "")
 			s.at += provideInterval
-			got := strings.Count(said[CreateInstance](s.list()), "dcs-r-")
-			if got != c.want {
-				t.Errorf("got %d instances, want %d", got, c.want)
-			}
+			want(t, "instances", strings.Count(said[CreateInstance](s.list()), "dcs-r-"), c.want)
 			s.at += provideInterval
-			if more := said[CreateInstance](s.step(Tick{})); more != "" {
-				t.Errorf("then also %s, though nothing has changed", more)
-			}
+			want(t, "created though nothing has changed", said[CreateInstance](s.step(Tick{})), "")
 		})
 	}
 }
@@ -134,12 +126,11 @@ func TestCreateInstances(t *testing.T) {
 // run directory.
 func served(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
 	s := newStage(t, provided(Config{}, cloud()))
-	s.submit(last, slices.Repeat([]*jobs.Options{jobs.NoOptions}, jobsToDo)...)
+	s.submit(last, times(jobsToDo, jobs.NoOptions)...)
 	contains(t, "commands", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
 	want(t, "used", said[UseInstances](s.listUntil("dcs-r-1")), "{[dcs-r-1]}")
-	s.step(HostUp{Host: "dcs-r-1", Hello: &hosts.Hello{Cores: 3, Slots: 2, Shared: shared}})
-	s.step(HostBeat{"dcs-r-1", &hosts.Beat{MemFree: -1, DiskFree: -1}})
+	s.connect("dcs-r-1", hosts.Hello{Cores: 3, Slots: 2, Shared: shared})
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating up")
 	return s
 }
@@ -158,17 +149,14 @@ func TestTerminateInstances(t *testing.T) {
 		want(t, "before it has left", said[TerminateInstance](commands), "")
 		want(t, "when it has left", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 		want(t, "records", s.instanceRecords("dcs-r-1"), "creating up terminating")
-		if s.finish != nil {
-			t.Error("the run has ended before its instance is gone")
-		}
+		want(t, "finish before its instance is gone", s.ending(), "")
 		s.step(InstanceTerminated{Name: "dcs-r-1"})
 		s.listUntil()
 		want(t, "records after one list without it", s.instanceRecords("dcs-r-1"), "creating up terminating")
 		s.listUntil()
 		want(t, "records", s.instanceRecords("dcs-r-1"), "creating up terminating gone")
-		if s.finish == nil || s.finish.How != AllDone || s.finish.Why != "" {
-			t.Errorf("got %+v, want all done", s.finish)
-		}
+		want(t, "finish", s.ending(), "done")
+		want(t, "reason", s.finish.Why, "")
 	})
 	t.Run("idle", func(t *testing.T) {
 		s := served(t, true, 1, false)
@@ -273,9 +261,8 @@ func TestInstanceNeverAnswers(t *testing.T) {
 	p := &provider{spec: cloud(), startup: time.Minute}
 	p.learnStartup(10 * time.Second)
 	p.learnStartup(20 * time.Second)
-	if p.startup != 15*time.Second || p.answerLimit() != 3*time.Minute {
-		t.Errorf("got startup %s and limit %s", p.startup, p.answerLimit())
-	}
+	want(t, "startup", p.startup, 15*time.Second)
+	want(t, "limit", p.answerLimit(), 3*time.Minute)
 }
 
 // TestInstanceListShrinks checks that a failed list proves nothing. An instance that is missing
@@ -302,16 +289,8 @@ func TestInstanceListShrinks(t *testing.T) {
 // not needed. It requests the list before it treats an instance as gone.
 func TestAdoptInstances(t *testing.T) {
 	table := func(n int, records ...jobs.Record) *jobs.Table {
-		tb := &jobs.Table{}
-		for i := range n {
-			tb.Specs = append(tb.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Options: jobs.NoOptions})
-		}
-		for _, r := range append([]jobs.Record{{Kind: jobs.KindEpoch, Epoch: 2}, {Kind: jobs.KindAccepted, Job: 1, Count: n}}, records...) {
-			if err := jobs.Fold(tb, &r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return tb
+		begin := []jobs.Record{{Kind: jobs.KindEpoch, Epoch: 2}, {Kind: jobs.KindAccepted, Job: 1, Count: n}}
+		return folded(t, &jobs.Table{Specs: specsOf(1, times(n, jobs.NoOptions)...)}, append(begin, records...)...)
 	}
 	is := func(name, how string) jobs.Record {
 		return jobs.Record{Kind: jobs.KindInstance, At: 1, Host: name, How: how, Reason: "cloud"}
@@ -371,27 +350,19 @@ func TestAdoptInstances(t *testing.T) {
 	})
 	t.Run("the provider is gone", func(t *testing.T) {
 		s := start(table(0, jobs.Record{Kind: jobs.KindInstance, Host: "dcs-r-1", How: "creating", Reason: "other"}))
-		for _, r := range s.journal {
-			if strings.Contains(r.Reason, "there is no provider other") {
-				return
-			}
-		}
-		t.Error("nobody is told of it")
+		want(t, "events about it", s.told("there is no provider other"), 1)
 	})
 }
 
 // TestSetProviders checks that a changed provider takes effect at once. A new provider creates
 // instances. A removed provider creates no more and terminates its instances.
 func TestSetProviders(t *testing.T) {
-	s := newStage(t, Config{InstancePrefix: "dcs-r"}, box("a", 1))
-	s.up("a")
+	s := connected(t, Config{InstancePrefix: "dcs-r"}, box("a", 1))
 	s.submit(true, &jobs.Options{Tags: []string{"cloud"}}, &jobs.Options{Tags: []string{"cloud"}, Slots: 2})
 	s.wait(time.Second, "a")
 	s.wantState(1, jobs.Failed) // no host has the tag, and none will
 
-	s = newStage(t, Config{InstancePrefix: "dcs-r"}, box("a", 1))
-	s.up("a")
-	s.plain(100)
+	s = withJobs(t, 100, Config{InstancePrefix: "dcs-r"}, box("a", 1))
 	s.started("a", "1.1")
 	s.wait(10*time.Minute, "a")
 	contains(t, "a new provider", said[ListInstances](append(s.step(SetProviders{[]*hosts.Provider{cloud()}}), s.wait(time.Second, "a")...)), "{cloud}")

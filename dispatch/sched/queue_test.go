@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -11,14 +12,16 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestOrder checks that jobs are sorted by priority, then deadline, then id.
+// TestOrder checks that jobs are sorted by priority, then deadline, then id, and that a queued job is
+// moved if its priority changes (K2).
 func TestOrder(t *testing.T) {
 	day := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := newStage(t, Config{}, box("a", 1))
 	s.submit(true, jobs.NoOptions, &jobs.Options{Priority: 5}, &jobs.Options{Priority: -2}, &jobs.Options{Deadline: day.Add(time.Hour)},
-		&jobs.Options{Deadline: day}, jobs.NoOptions)
-	got := s.throughSlot("a", 6)
-	want(t, "order", got, "3.1 5.1 4.1 1.1 6.1 2.1")
+		&jobs.Options{Deadline: day}, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
+	s.step(SetPriority{Jobs: []jobs.ID{7, 99}, Priority: -1})
+	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 7})
+	want(t, "order", s.throughSlot("a", 8), "3.1 7.1 5.1 4.1 6.1 8.1 2.1 1.1")
 }
 
 // throughSlot runs n jobs on a host and ends them in the order of their launches. It returns their
@@ -29,16 +32,6 @@ func (s *stage) throughSlot(name string, n int) string {
 		all = strings.TrimSpace(all + " " + on(s.ended(name, strings.Fields(all)[i], okay), name))
 	}
 	return all
-}
-
-// TestSetPriority checks that a queued job is moved and its priority recorded (K2).
-func TestSetPriority(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.plain(4)
-	s.step(SetPriority{Jobs: []jobs.ID{3, 99}, Priority: -1})
-	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 7})
-	got := s.throughSlot("a", 4)
-	want(t, "order", got, "3.1 2.1 4.1 1.1")
 }
 
 // TestQueueAgainstModel compares the queue with a sorted list over random arrivals, priorities,
@@ -78,10 +71,7 @@ func TestQueueAgainstModel(t *testing.T) {
 				}
 			case 4:
 				slices.SortFunc(model, func(a, b jobs.ID) int {
-					if p := int(c.table.Job(a).Priority) - int(c.table.Job(b).Priority); p != 0 {
-						return p
-					}
-					return int(a - b)
+					return cmp.Or(cmp.Compare(c.table.Job(a).Priority, c.table.Job(b).Priority), cmp.Compare(a, b))
 				})
 				for len(c.queue.list) > 0 && r.IntN(3) > 0 {
 					id, _ := c.queue.list[0].head(c)
@@ -130,16 +120,11 @@ func TestNever(t *testing.T) {
 		s := newStage(t, Config{MaxSlots: 6}, tt.hosts...)
 		s.submit(true, tt.opts)
 		s.up(tt.up...)
-		j := s.job(1)
-		if tt.want == "" {
-			if j.State.Terminal() {
-				t.Errorf("%s: job is %s: %s", tt.name, j.State, j.Reason)
-			}
-			continue
+		failed := ""
+		if j := s.job(1); j.State.Terminal() {
+			failed = j.Reason
 		}
-		if j.State != jobs.Failed || j.Reason != tt.want {
-			t.Errorf("%s: job is %s: %q, want %q", tt.name, j.State, j.Reason, tt.want)
-		}
+		want(t, tt.name, failed, tt.want)
 	}
 }
 
@@ -147,8 +132,7 @@ func TestNever(t *testing.T) {
 // they can never be met.
 func TestAfter(t *testing.T) {
 	after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids, Tries: 1} }
-	s := newStage(t, Config{Tries: 1}, box("a", 8))
-	s.up("a")
+	s := connected(t, Config{Tries: 1}, box("a", 8))
 	s.submit(false, jobs.NoOptions, jobs.NoOptions, after(1, 2), after(3), after(2, 1, 1), after(9), after(10), after(7), after(11), jobs.NoOptions, jobs.NoOptions)
 	//             1               2               3            4         5                6         7          8         9          10              11
 	want(t, "first", on(s.commands, "a"), "1.1 2.1 10.1 11.1")
@@ -164,8 +148,7 @@ func TestAfter(t *testing.T) {
 	want(t, "forward", on(s.ended("a", "9.1", okay), "a"), "6.1")
 
 	// A job that is canceled and requeued waits for all of its dependencies again.
-	s = newStage(t, Config{}, box("a", 8))
-	s.up("a")
+	s = connected(t, Config{}, box("a", 8))
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, after(1, 2))
 	s.step(Cancel{Jobs: []jobs.ID{3}})
 	s.step(Requeue{[]jobs.ID{3}})
@@ -178,9 +161,7 @@ func TestAfter(t *testing.T) {
 		s.wantState(id, jobs.Failed)
 		contains(t, "reason", s.job(id).Reason, why)
 	}
-	if !s.job(6).State.Terminal() {
-		t.Errorf("job 6 waits for ever")
-	}
+	want(t, "job 6 has ended", s.job(6).State.Terminal(), true)
 	s.wantState(7, jobs.Queued)
 }
 
@@ -193,8 +174,7 @@ func noGPUs(name string) *hosts.Host {
 // TestDamagedSpec checks that a job whose stored specification is damaged is never launched. It
 // fails with that reason, and its dependents are skipped (promise 5).
 func TestDamagedSpec(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 8))
-	s.up("a")
+	s := connected(t, Config{}, box("a", 8))
 	lost := jobs.LostSpec(2, "jobs.jsonl:3: the line is damaged")
 	s.submit(true, jobs.NoOptions, lost.Options, &jobs.Options{After: []jobs.ID{2}})
 	want(t, "launched", on(s.commands, "a"), "1.1")
@@ -213,8 +193,7 @@ func TestAfterConditions(t *testing.T) {
 		{okay, jobs.Running, jobs.Running, jobs.Skipped},
 		{exit1, jobs.Skipped, jobs.Running, jobs.Running},
 	} {
-		s := newStage(t, Config{Tries: 1}, box("a", 4))
-		s.up("a")
+		s := connected(t, Config{Tries: 1}, box("a", 4))
 		after := func(on ...jobs.Condition) *jobs.Options { return &jobs.Options{After: []jobs.ID{1}, AfterOn: on} }
 		s.submit(true, jobs.NoOptions, after(), after(jobs.AfterEnd), after(jobs.AfterFailure))
 		for id := jobs.ID(2); id <= 4; id++ {

@@ -255,8 +255,8 @@ func (c *Core) list(h *host) {
 	}
 }
 
-// handleListed handles a part of a host's list.
-func (c *Core) handleListed(e HostListed) {
+// apply handles a part of a host's list.
+func (e HostListed) apply(c *Core) {
 	h := c.byName[e.Host]
 	if h == nil || !h.linked {
 		return

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -16,18 +15,11 @@ func damaged(t *testing.T, cfg Config, n int, hs ...*hosts.Host) *stage {
 
 // continued starts a core with a table of n jobs, none of which the table shows as launched.
 func continued(t *testing.T, table *jobs.Table, cfg Config, n int, hs ...*hosts.Host) *stage {
-	for i := range n {
-		table.Specs = append(table.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "true", Options: jobs.NoOptions})
-	}
-	first := jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n}
-	if err := jobs.Fold(table, &first); err != nil {
-		t.Fatal(err)
-	}
-	s := &stage{t: t, c: New(cfg, table, hs), at: time.Minute, journal: []jobs.Record{first}}
+	table.Specs = specsOf(1, times(n, jobs.NoOptions)...)
+	accepted := jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n}
+	s := &stage{t: t, c: New(cfg, folded(t, table, accepted), hs), at: time.Minute, journal: []jobs.Record{accepted}}
 	t.Cleanup(func() {
-		if s.c.Defects != 0 {
-			t.Errorf("%d defects", s.c.Defects)
-		}
+		want(t, "defects", s.c.Defects, 0)
 	})
 	s.step(Tick{})
 	s.step(Submit{Last: true})
@@ -53,14 +45,10 @@ func TestReconcile(t *testing.T) {
 	s.lists("a", "2.3", hosts.HasExited, &okay, true)
 	s.wantState(1, jobs.Running)
 	s.wantState(2, jobs.Succeeded)
-	if n := len(s.job(2).Attempts); n != 3 || s.job(2).Attempts[0].Host != "" || s.job(2).Attempts[0].State != jobs.AttemptLost {
-		t.Errorf("job 2 has %d attempts: %+v", n, s.job(2).Attempts[0])
-	}
+	want(t, "job 2", s.history(2), "succeeded:  lost,  lost, a exited")
 	o = s.lists("b", "3.1", hosts.Dead, nil, true)
 	want(t, "launched", on(o, "a")+" "+on(o, "b"), "3.2 4.1")
-	if a := s.job(3).Attempts; len(a) != 2 || a[0].State != jobs.AttemptLost || a[1].ID.N != 2 {
-		t.Errorf("job 3: %+v", a)
-	}
+	want(t, "job 3", s.history(3), "running: b lost, a launching")
 	s.wantState(4, jobs.Running)
 	// The next dispatcher sees the same state, and lists again because the table is still marked as
 	// damaged.
@@ -96,9 +84,7 @@ func TestReconcileFromFiles(t *testing.T) {
 	s.lists("a", "", hosts.Dead, nil, true)
 	s.wantState(3, jobs.Queued) // it may have started on the host that cannot be asked
 	s.wait(75*time.Second, "a") // its host left the inventory and its lease is over
-	if a := s.job(2).Attempts; a[0].State != jobs.AttemptLost {
-		t.Errorf("job 2: %+v", a[0])
-	}
+	want(t, "job 2", s.history(2), "queued: gone lost")
 	want(t, "with gaps", on(s.wait(16*time.Second, "a"), "a"), "2.12")
 	s.wantState(3, jobs.Queued)
 }
@@ -127,10 +113,7 @@ func TestListNotWhole(t *testing.T) {
 // its launch was lost (K9).
 func TestCancelOutlivesDamage(t *testing.T) {
 	s := damaged(t, Config{}, 2, box("a", 1))
-	wish := jobs.Record{Kind: jobs.KindCanceling, Job: 1, Reason: "asked"}
-	if err := jobs.Fold(s.c.table, &wish); err != nil {
-		t.Fatal(err)
-	}
+	folded(t, s.c.table, jobs.Record{Kind: jobs.KindCanceling, Job: 1, Reason: "asked"})
 	s.up("a")
 	want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "2.1")
 	s.wantState(1, jobs.Canceled)
@@ -165,53 +148,25 @@ func TestReconcileBuffered(t *testing.T) {
 }
 
 // TestResultNumbersAfterDamage checks that new result numbers start beyond all that a consumer may
-// have, because records of earlier results may be lost. From there they continue without gaps
-// (promise 1).
+// have, because records of earlier results may be lost. From there they continue without gaps. This
+// includes a result that is decided before any host is asked, such as that of a job that no host can
+// run. The next dispatcher uses different numbers, even if it starts with the same table, because the
+// journal may be damaged again (promise 1).
 func TestResultNumbersAfterDamage(t *testing.T) {
-	s := damaged(t, Config{}, 3, box("a", 1))
-	s.step(Cancel{Jobs: []jobs.ID{1}})
-	s.step(Cancel{Jobs: []jobs.ID{2}})
-	if first, next := s.job(1).Seq, s.job(2).Seq; first <= 3 || next != first+1 {
-		t.Errorf("results %d and %d", first, next)
-	}
-}
-
-// TestFirstResultNumberAfterDamage checks that a result that is decided as soon as the journal is
-// read, before any host is asked, also gets such a number. The example is a job that no host can
-// run (promise 1).
-func TestFirstResultNumberAfterDamage(t *testing.T) {
-	gpu := &jobs.Options{Tags: []string{"gpu"}}
-	table := &jobs.Table{Damaged: true, Specs: []*jobs.Spec{{ID: 1, Command: "true", Options: gpu}}}
-	if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 1}); err != nil {
-		t.Fatal(err)
-	}
-	s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{box("a", 1)})}
-	s.step(Submit{Last: true})
-	s.wantState(1, jobs.Failed)
-	if s.job(1).Seq <= seqGap {
-		t.Errorf("result %d", s.job(1).Seq)
-	}
-}
-
-// TestResultNumbersOfEachEpoch checks a journal that is damaged again, so that the numbers used
-// after the first damage are lost too. The next dispatcher, which starts with the same table, uses
-// different numbers (promise 1).
-func TestResultNumbersOfEachEpoch(t *testing.T) {
-	given := map[int64]int{}
+	given := map[int64]bool{}
 	for epoch := range 4 {
-		table := &jobs.Table{Damaged: true, Specs: []*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}, {ID: 2, Command: "true", Options: jobs.NoOptions}}}
-		for _, r := range []jobs.Record{{Kind: jobs.KindEpoch, Epoch: epoch + 1}, {Kind: jobs.KindAccepted, Job: 1, Count: 2}} {
-			if err := jobs.Fold(table, &r); err != nil {
-				t.Fatal(err)
-			}
-		}
+		table := &jobs.Table{Damaged: true, Specs: specsOf(1, jobs.NoOptions, jobs.NoOptions, &jobs.Options{Tags: []string{"gpu"}})}
+		folded(t, table, jobs.Record{Kind: jobs.KindEpoch, Epoch: epoch + 1}, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 3})
 		s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{box("a", 1)})}
 		s.step(Cancel{All: true})
-		a, b := s.job(1).Seq, s.job(2).Seq
-		if b != a+1 || given[a] > 0 || given[b] > 0 {
-			t.Errorf("epoch %d gives %d and %d; so far: %v", epoch+1, a, b, given)
+		s.wantState(3, jobs.Failed)
+		first := s.job(3).Seq
+		for i, id := range []jobs.ID{3, 1, 2} {
+			if seq := s.job(id).Seq; seq <= seqGap || seq != first+int64(i) || given[seq] {
+				t.Errorf("epoch %d: the result of job %d has number %d, the first one is %d; so far: %v", epoch+1, id, seq, first, given)
+			}
+			given[s.job(id).Seq] = true
 		}
-		given[a], given[b] = epoch+1, epoch+1
 	}
 }
 
@@ -219,25 +174,15 @@ func TestResultNumbersOfEachEpoch(t *testing.T) {
 // that are up have listed their attempts (promises 1 and 2). It does not wait for a host that has
 // failed to answer, and waits only a few seconds for a first connection.
 func TestHostsListFirst(t *testing.T) {
-	begin := func(t *testing.T) *stage {
-		s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
-		want(t, "asked", said[List](s.up("a")), "{a 1-4,5-2147483647}")
-		return s
-	}
 	for name, c := range map[string]struct {
 		then func(s *stage) []Command
 		want string
 	}{
-		"one has not listed": {func(s *stage) []Command { return s.wait(4*time.Second, "a") }, ""},
-		"both have listed":   {func(s *stage) []Command { s.up("b"); return s.lists("b", "", hosts.Dead, nil, true) }, "1.1"},
-		"the other is not up": {func(s *stage) []Command {
-			return s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
-		}, "1.1"},
+		"one has not listed":   {func(s *stage) []Command { return s.wait(4*time.Second, "a") }, ""},
+		"both have listed":     {func(s *stage) []Command { s.up("b"); return s.lists("b", "", hosts.Dead, nil, true) }, "1.1"},
+		"the other is not up":  {func(s *stage) []Command { return s.step(down("b", hosts.Unreachable, "gone")) }, "1.1"},
 		"the other takes long": {func(s *stage) []Command { return s.wait(6*time.Second, "a") }, "1.1"},
-		"a list in two pieces": {func(s *stage) []Command {
-			s.up("b")
-			return s.lists("b", "", hosts.Dead, nil, false)
-		}, ""},
+		"a list in two pieces": {func(s *stage) []Command { s.up("b"); return s.lists("b", "", hosts.Dead, nil, false) }, ""},
 		"a list that is not whole": {func(s *stage) []Command {
 			s.up("b")
 			return s.step(HostListed{"b", &hosts.Listed{Last: true, Why: "input/output error"}})
@@ -245,12 +190,11 @@ func TestHostsListFirst(t *testing.T) {
 		"a tombstone": {func(s *stage) []Command { s.up("b"); return s.lists("b", "3.1", hosts.NeverStarted, nil, true) }, "1.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := begin(t)
+			s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
+			want(t, "asked", said[List](s.up("a")), "{a 1-4,5-2147483647}")
 			want(t, "too early", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
 			want(t, "launched on a", on(c.then(s), "a"), c.want)
-			if s.c.table.Damaged {
-				t.Error("it is taken for damage")
-			}
+			want(t, "taken for damage", s.c.table.Damaged, false)
 		})
 	}
 }
@@ -261,13 +205,11 @@ func TestHostsListFirst(t *testing.T) {
 func TestUnrecordedAttempt(t *testing.T) {
 	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
 	s.up("a")
-	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
+	s.step(down("b", hosts.Unreachable, "gone"))
 	want(t, "launched on a", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "1.1")
 	want(t, "launched on b", on(s.up("b"), "b"), "2.1")
 	want(t, "asked again", said[List](s.lists("b", "3.1", hosts.HasExited, &okay, true)), "{a } {b }")
-	if !s.c.table.Damaged {
-		t.Error("it is not taken for damage")
-	}
+	want(t, "taken for damage", s.c.table.Damaged, true)
 	want(t, "too early", on(s.ended("a", "1.1", okay), "a"), "")
 	s.lists("a", "1.1", hosts.HasExited, &okay, true)
 	o := s.lists("b", "3.1", hosts.HasExited, &okay, true)
@@ -276,15 +218,7 @@ func TestUnrecordedAttempt(t *testing.T) {
 	if seq := s.job(3).Seq; seq < 2*seqBase {
 		t.Errorf("result number %d may have been given before", seq)
 	}
-	table := &jobs.Table{Specs: s.c.table.Specs}
-	for i := range s.journal {
-		if err := jobs.Fold(table, &s.journal[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !table.Damaged {
-		t.Error("the next dispatcher does not know")
-	}
+	want(t, "known to the next dispatcher", restart(s, box("a", 1), box("b", 1)).c.table.Damaged, true)
 }
 
 // TestHostsThatListLate checks that launching also waits for hosts that all come up late, and that
@@ -306,9 +240,8 @@ func TestHostsThatListLate(t *testing.T) {
 	})
 	t.Run("not reached at first", func(t *testing.T) {
 		s := begin(t)
-		for _, name := range []string{"a", "b"} {
-			s.step(HostDown{name, &hosts.Error{Host: name, Class: hosts.Unreachable}})
-		}
+		s.step(down("a", hosts.Unreachable, "gone"))
+		s.step(down("b", hosts.Unreachable, "gone"))
 		s.wait(20 * time.Second)
 		want(t, "before any list", on(s.up("a"), "a"), "")
 	})
@@ -320,7 +253,7 @@ func TestHostsThatListLate(t *testing.T) {
 		for range 20 {
 			o = append(o, s.up("b")...)
 			o = append(o, s.wait(time.Second, "a", "b")...)
-			o = append(o, s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})...)
+			o = append(o, s.step(down("b", hosts.Unreachable, "gone"))...)
 			o = append(o, s.wait(time.Second, "a")...)
 		}
 		want(t, "launched", on(o, "a"), "1.1")
@@ -331,7 +264,7 @@ func TestHostsThatListLate(t *testing.T) {
 // number was used twice, even if its job has finished in the meantime (promise 2).
 func TestNumberGivenAgain(t *testing.T) {
 	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 1, box("a", 1), box("b", 1))
-	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
+	s.step(down("b", hosts.Unreachable, "gone"))
 	s.up("a")
 	want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "1.1")
 	s.ended("a", "1.1", okay)
@@ -351,15 +284,7 @@ func TestUnclearAttempt(t *testing.T) {
 		want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
 		want(t, "asked again", said[List](s.wait(probeInterval, "a")), "{a 1,2-2147483647}")
 	}
-	n := 0
-	for _, r := range s.journal {
-		if strings.Contains(r.Reason, "could not list all") {
-			n++
-		}
-	}
-	if n != 1 {
-		t.Errorf("said %d times", n)
-	}
+	want(t, "times that it is said", s.told("could not list all"), 1)
 }
 
 // TestListUnderWay checks that after an unrecorded attempt only a list of everything counts,
@@ -368,11 +293,9 @@ func TestUnclearAttempt(t *testing.T) {
 func TestListUnderWay(t *testing.T) {
 	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 2, box("a", 1), box("b", 1))
 	s.up("a", "b")
-	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.Unreachable}})
+	s.step(down("b", hosts.Unreachable, "gone"))
 	s.lists("a", "1.1", hosts.HasExited, &okay, false)
-	if s.c.byName["b"].outbox.list {
-		t.Error("a host that is down is asked")
-	}
+	want(t, "a host that is down is asked", s.c.byName["b"].outbox.list, false)
 	s.up("b")
 	s.lists("b", "", hosts.Dead, nil, true)
 	want(t, "after the rest of the first list", on(s.step(HostListed{"a", &hosts.Listed{Last: true}}), "a"), "")
@@ -382,21 +305,14 @@ func TestListUnderWay(t *testing.T) {
 // TestListOfUnfinishedJobs checks that a list of the unfinished jobs suffices if no record is
 // missing. It is requested once, and may contain recorded attempts that cannot be read.
 func TestListOfUnfinishedJobs(t *testing.T) {
-	table := &jobs.Table{Epoch: 2, Specs: []*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}, {ID: 2, Command: "true", Options: jobs.NoOptions}}}
-	for _, r := range []jobs.Record{
-		{Kind: jobs.KindAccepted, Job: 1, Count: 2},
-		{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"},
-	} {
-		if err := jobs.Fold(table, &r); err != nil {
-			t.Fatal(err)
-		}
-	}
+	table := folded(t, &jobs.Table{Epoch: 2, Specs: specsOf(1, jobs.NoOptions, jobs.NoOptions)},
+		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2}, jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"})
 	s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{box("a", 2)}), at: time.Minute}
 	s.step(Submit{Last: true})
 	s.up("a")
 	m := &hosts.Listed{Last: true, Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.Unknown}}}
 	want(t, "launched", on(s.step(HostListed{"a", m}), "a"), "2.1")
-	s.step(HostDown{"a", &hosts.Error{Host: "a", Class: hosts.Unreachable}})
+	s.step(down("a", hosts.Unreachable, "gone"))
 	want(t, "asked again", said[List](s.up("a")), "")
 }
 
@@ -424,12 +340,11 @@ func TestStoredJobs(t *testing.T) {
 		"nothing": nil,
 		"a claim": {{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited, Outcome: &okay}}},
 	} {
-		table := &jobs.Table{Epoch: 2, Specs: []*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}}
+		table := &jobs.Table{Epoch: 2, Specs: specsOf(1, jobs.NoOptions)}
 		s := &stage{t: t, c: New(Config{Found: found}, table, []*hosts.Host{box("a", 1)}), at: time.Minute}
 		s.step(Submit{Last: true})
-		if len(table.Jobs) != 1 || table.Damaged != (found != nil) {
-			t.Errorf("%s: %d jobs, damaged %v", name, len(table.Jobs), table.Damaged)
-		}
+		want(t, name+": jobs", len(table.Jobs), 1)
+		want(t, name+": damaged", table.Damaged, found != nil)
 		want(t, name, s.job(1).State.String(), map[bool]string{false: "queued", true: "succeeded"}[found != nil])
 	}
 }

@@ -1,7 +1,7 @@
 package sched
 
 import (
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,11 +11,9 @@ import (
 )
 
 // TestRecovery checks that a new core asks each host about all of its open attempts in one Probe
-// and continues from the answers.
+// and continues from the answers. The first step requests every connection.
 func TestRecovery(t *testing.T) {
-	old := newStage(t, Config{}, box("a", 6))
-	old.up("a")
-	old.plain(8)
+	old := withJobs(t, 8, Config{}, box("a", 6))
 	old.started("a", "1.1 2.1")
 	s := restart(old, box("a", 6))
 	want(t, "connect", said[Connect](s.commands), "{a}")
@@ -28,36 +26,20 @@ func TestRecovery(t *testing.T) {
 	s.probedAs("a", "2.1", hosts.IsRunning, nil)
 	s.wantState(2, jobs.Running)
 	s.probedAs("a", "3.1", hosts.NeverStarted, nil)
-	if a := s.job(3).Attempts[0]; a.State != jobs.AttemptSuperseded || s.job(3).Failures != 0 {
-		t.Errorf("never started: %+v", a)
-	}
+	want(t, "never started", s.history(3), "running: a superseded, a launching")
 	want(t, "4.1", s.job(4).Attempts[0].State.String(), "launching")
 	s.probedAs("a", "4.1", hosts.IsRunning, nil)
 	want(t, "4.1 runs", s.job(4).Attempts[0].State.String(), "running")
 	s.probedAs("a", "5.1", hosts.Dead, nil)
-	if j := s.job(5); j.Failures != 0 || j.Attempts[0].State != jobs.AttemptLost {
-		t.Errorf("dead: %+v", j)
-	}
+	want(t, "dead", s.history(5), "running: a lost, a launching")
 	s.probedAs("a", "6.1", hosts.Unknown, nil)
 	s.wantState(6, jobs.Running)
 	want(t, "asked again", said[Probe](s.wait(6*time.Second, "a")), "{a [6.1]}")
 }
 
-// TestRecoveryConnectsAtOnce checks that the first step requests every connection.
-func TestRecoveryConnectsAtOnce(t *testing.T) {
-	c := New(Config{}, &jobs.Table{}, []*hosts.Host{box("a", 1), box("b", 1)})
-	if at, ok := c.Next(); !ok || at != 0 {
-		t.Errorf("Next before the first step: %v %v", at, ok)
-	}
-	_, o := c.Step(Time{}, Tick{})
-	want(t, "connect", said[Connect](o), "{a} {b}")
-}
-
 // TestRecoveryKills checks that an attempt is killed if it is alive although its job has a result.
 func TestRecoveryKills(t *testing.T) {
-	old := lostStage(t, Config{})
-	old.ended("b", "2.1", okay)
-	old.started("b", "1.2")
+	old := replacedStage(t)
 	old.up("a")
 	old.probedAs("a", "1.1", hosts.HasExited, &okay)
 	s := restart(old, box("a", 1), box("b", 1), box("c", 1))
@@ -72,8 +54,7 @@ func TestRecoveryKills(t *testing.T) {
 // TestRecoveryGPUs checks that no device is assigned twice, although the devices of adopted
 // attempts are not known.
 func TestRecoveryGPUs(t *testing.T) {
-	old := newStage(t, Config{}, box("a", 4))
-	old.up("a")
+	old := connected(t, Config{}, box("a", 4))
 	old.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 1})
 	old.started("a", "1.1 2.1")
 	s := restart(old, box("a", 4))
@@ -86,15 +67,12 @@ func TestRecoveryGPUs(t *testing.T) {
 // TestLostReport checks that a host that keeps reporting fewer attempts than the core knows is
 // asked about them, so that a lost report does not keep the run open.
 func TestLostReport(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2))
-	s.up("a")
-	s.plain(2)
+	s := withJobs(t, 2, Config{}, box("a", 2))
 	s.started("a", "1.1 2.1")
 	s.wait(time.Minute, "a")
 	var o []Command
 	for range 10 {
-		s.at += HeartbeatInterval
-		o = append(o, s.step(HostBeat{"a", &hosts.Beat{Running: 1, MemFree: -1, DiskFree: -1}})...)
+		o = append(o, s.heartbeat("a", hosts.Heartbeat{Running: 1})...)
 	}
 	want(t, "asked", said[Probe](o), "{a [1.1 2.1]}")
 	s.probedAs("a", "2.1", hosts.HasExited, &okay)
@@ -153,10 +131,8 @@ func TestListedUnknown(t *testing.T) {
 	want(t, "launched", on(o, "a")+on(o, "b"), "2.1")
 	s.wantState(1, jobs.Running)
 	want(t, "asked again", said[Probe](s.wait(6*time.Second, "a", "b")), "{a [1.1]}")
-	s.step(AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: attemptIDs("1.1")[0], Answer: hosts.Dead}}}})
-	if a := s.job(1).Attempts; a[0].State != jobs.AttemptLost {
-		t.Errorf("job 1: %+v", a[0])
-	}
+	s.probedAs("a", "1.1", hosts.Dead, nil)
+	want(t, "job 1", s.history(1), "queued: a lost")
 }
 
 // TestReconcileWaitsForLeases checks that nothing is launched until the lease of a host that does
@@ -182,11 +158,7 @@ func TestStrangerIsWaitedFor(t *testing.T) {
 	ended := Found{"gone", hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.HasExited, Outcome: &jobs.Outcome{Started: 1, Ended: 2}}}
 	s := damaged(t, Config{Found: []Found{ended}}, 2, box("a", 1))
 	s.wantState(1, jobs.Succeeded)
-	if !slices.ContainsFunc(s.journal, func(r jobs.Record) bool {
-		return strings.HasSuffix(r.Reason, "for at most 90 s; gone is not in the inventory and cannot be asked")
-	}) {
-		t.Error("nobody said what is waited for")
-	}
+	want(t, "events about what is waited for", s.told("for at most 90 s; gone is not in the inventory and cannot be asked"), 1)
 	s.up("a")
 	want(t, "too early", on(s.lists("a", "", hosts.Dead, nil, true), "a")+on(s.wait(88*time.Second, "a"), "a"), "")
 	want(t, "launched", on(s.wait(4*time.Second, "a"), "a"), "2.11")
@@ -212,9 +184,7 @@ func TestFreeNumbersFitIntoMemory(t *testing.T) {
 	for n, first := range map[int]int{1_000: 501, 400_000: 26, 1_000_000: 11} {
 		c := &Core{table: &jobs.Table{Jobs: make([]jobs.Job, n), Epoch: 50}}
 		c.numbersUnknown, c.numbered = true, map[jobs.ID]bool{}
-		if got := c.nextNumber(&jobs.Job{Spec: &jobs.Spec{ID: 7}}); got != first {
-			t.Errorf("%d jobs: the first number is %d, not %d", n, got, first)
-		}
+		want(t, fmt.Sprint(n, " jobs: first number"), c.nextNumber(&jobs.Job{Spec: &jobs.Spec{ID: 7}}), first)
 	}
 }
 
@@ -249,16 +219,12 @@ func TestEndedIsWaitedFor(t *testing.T) {
 // TestRecoveryMemory checks that the memory of a job, which has grown with its failures, is not
 // assigned to another job after a takeover.
 func TestRecoveryMemory(t *testing.T) {
-	table := &jobs.Table{}
-	cfg := Config{MemGrowth: 2}
-	s := newStageOf(t, cfg, table, box("a", 2))
+	s := newStage(t, Config{MemGrowth: 2}, box("a", 2))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 8 << 30}})
 	s.submit(true, &jobs.Options{MemBytes: 3 << 30, RetryDelay: new(time.Duration)}, &jobs.Options{MemBytes: 3 << 30, After: []jobs.ID{1}, AfterOn: []jobs.Condition{jobs.AfterFailure}})
 	s.ended("a", "1.1", exit1)
 	s.wait(20*time.Second, "a")
-	next := &stage{t: t, c: New(cfg, table, []*hosts.Host{box("a", 2)}), at: s.at}
-	next.step(Tick{})
-	if got := next.c.hosts[0].mem; next.c.hosts[0].open != 1 || got != 6<<30 {
-		t.Errorf("%d attempts with %d bytes were taken over, want 1 with 6 GiB", next.c.hosts[0].open, got)
-	}
+	next := restart(s, box("a", 2))
+	want(t, "attempts taken over", next.c.hosts[0].open, 1)
+	want(t, "their memory", next.c.hosts[0].mem, 6<<30)
 }

@@ -26,8 +26,6 @@ type Request struct {
 	Count int
 }
 
-func (Request) event() {}
-
 // Spare selects jobs that a request leaves alone. A job may have changed since the person saw the
 // run, so that the request is no longer needed for it.
 type Spare string
@@ -54,8 +52,6 @@ type Edit struct {
 	Change jobs.Change
 }
 
-func (Edit) event() {}
-
 // pendingRequest is a request that is being carried out.
 type pendingRequest struct {
 	Request
@@ -78,8 +74,8 @@ func namesJobs(ev Event) bool {
 	return false
 }
 
-// handleRequest accepts a request unless it is known already.
-func (c *Core) handleRequest(r Request) {
+// apply accepts a request unless it is known already.
+func (r Request) apply(c *Core) {
 	isSame := func(a *pendingRequest) bool { return a.Name == r.Name }
 	if r.Name == "" || c.table.Requests[r.Name] || slices.ContainsFunc(c.requests, isSame) {
 		return
@@ -91,6 +87,23 @@ func (c *Core) handleRequest(r Request) {
 		r.Do, r.First, r.Count = nil, 0, 0
 	}
 	c.startRequest(&pendingRequest{Request: r})
+}
+
+func (e Cancel) apply(c *Core)          { c.startUnnamed(e) }
+func (e Requeue) apply(c *Core)         { c.startUnnamed(e) }
+func (e Edit) apply(c *Core)            { c.startUnnamed(e) }
+func (e SetPriority) apply(c *Core)     { c.startUnnamed(e) }
+func (e Pause) apply(c *Core)           { c.startUnnamed(e) }
+func (e Drain) apply(c *Core)           { c.startUnnamed(e) }
+func (e EndDrain) apply(c *Core)        { c.startUnnamed(e) }
+func (e Stop) apply(c *Core)            { c.startUnnamed(e) }
+func (e DrainHost) apply(c *Core)       { c.startUnnamed(e) }
+func (e SetSlots) apply(c *Core)        { c.startUnnamed(e) }
+func (e ChangeInventory) apply(c *Core) { c.startUnnamed(e) }
+
+// startUnnamed carries out an event that no Request contains.
+func (c *Core) startUnnamed(ev Event) {
+	c.startRequest(&pendingRequest{Request: Request{Do: []Event{ev}}})
 }
 
 // startRequest carries a request out, or queues it if it names jobs. A pause or a stop thus does
@@ -131,25 +144,18 @@ func (c *Core) answer(a *pendingRequest) {
 	c.cause = ""
 }
 
+// action is a request about a host or the whole run.
+type action interface {
+	// carryOut returns the reason if it has no effect, or "".
+	carryOut(c *Core) (refused string)
+}
+
 // control carries out an event that does not name jobs.
 func (c *Core) control(a *pendingRequest, ev Event) {
 	refused := ""
-	switch e := ev.(type) {
-	case Pause:
-		refused = c.pauseRun(e.On)
-	case Drain:
-		refused = c.startDrain(e.Why)
-	case EndDrain:
-		refused = c.endDrain(e)
-	case Stop:
-		refused = c.stop(e.Why)
-	case DrainHost:
-		refused = c.drainHost(e)
-	case SetSlots:
-		refused = c.setSlots(e)
-	case ChangeInventory:
-		refused = c.changeInventory(e)
-	default:
+	if x, ok := ev.(action); ok {
+		refused = x.carryOut(c)
+	} else {
 		refused = fmt.Sprintf("%T cannot be asked for", ev)
 	}
 	if refused == "" {
@@ -215,7 +221,7 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 			a.Do = slices.Clone(a.Do) // the caller's slice stays as it was
 			a.Do[a.at] = e
 		}
-		ids, do = e.Jobs, func(id jobs.ID, j *jobs.Job) bool { return c.cancelJob(id, j, reasonOr(e.Why, "canceled")) }
+		ids, do = e.Jobs, func(id jobs.ID, j *jobs.Job) bool { return c.cancelJob(id, j, cmp.Or(e.Why, "canceled")) }
 	case Requeue:
 		ids, do = e.Jobs, c.requeueJob
 	case SetPriority:

@@ -23,12 +23,10 @@ func (s *stage) asks() string {
 	return text
 }
 
-// TestRequest checks that a request is carried out once, however often it is repeated, and that the
-// record of its completion is the last of its step (K9, promise 1).
+// TestRequest checks that a request is carried out once, however often it is repeated, that all of its
+// records carry its name, and that the record of its completion is the last of its step (K9, promise 1).
 func TestRequest(t *testing.T) {
-	s := newStage(t, Config{Tries: 1}, box("a", 2))
-	s.up("a")
-	s.plain(6)
+	s := withJobs(t, 6, Config{Tries: 1}, box("a", 2))
 	s.started("a", "1.1 2.1")
 	s.step(Pause{On: true})
 	s.ended("a", "2.1", exit1)
@@ -51,6 +49,9 @@ func TestRequest(t *testing.T) {
 	} {
 		s.step(Request{Name: c.name, Text: "asked", Do: c.do})
 		want(t, c.name, s.asks(), c.want)
+		for _, r := range s.records {
+			want(t, "request of the record "+string(r.Kind), r.Request, c.name)
+		}
 		for id, state := range c.then {
 			s.wantState(id, state)
 		}
@@ -66,8 +67,7 @@ func TestRequest(t *testing.T) {
 // even while a request for many jobs is under way. A request that changes nothing is refused with a
 // reason.
 func TestControlRequest(t *testing.T) {
-	s := newStage(t, Config{Tries: 1}, box("alpha", 2), box("beta", 2))
-	s.up("alpha", "beta")
+	s := connected(t, Config{Tries: 1}, box("alpha", 2), box("beta", 2))
 	s.plain(1) // it is launched, so that a drain does not end at once
 	s.c.table.Epoch = 3
 	for _, c := range []struct {
@@ -101,9 +101,7 @@ func TestControlRequest(t *testing.T) {
 		for range 2 { // the second time it does nothing
 			s.step(Request{Name: c.name, Text: "asked", Do: []Event{c.do}, Epoch: c.epoch})
 		}
-		if len(s.records) > 0 {
-			t.Errorf("%s is carried out twice: %+v", c.name, s.records)
-		}
+		want(t, c.name+": records of the second time", len(s.records), 0)
 		answer, caused := jobs.Record{}, false
 		for _, r := range s.journal {
 			if r.Request != c.name {
@@ -127,8 +125,7 @@ func TestControlRequest(t *testing.T) {
 // that no others do. These include the later end of an attempt and the jobs that are skipped
 // because of it.
 func TestRequestNamesWhatItCauses(t *testing.T) {
-	s := newStage(t, Config{Tries: 1}, box("a", 2))
-	s.up("a")
+	s := connected(t, Config{Tries: 1}, box("a", 2))
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, &jobs.Options{After: []jobs.ID{1}}, &jobs.Options{After: []jobs.ID{3}}, jobs.NoOptions)
 	s.started("a", "1.1 2.1")
 	s.step(Request{Name: "r", Do: []Event{Cancel{Jobs: []jobs.ID{1, 5}}}})
@@ -149,8 +146,7 @@ func TestRequestNamesWhatItCauses(t *testing.T) {
 // looked, because the change may already be what the user wanted. A job that has succeeded in the
 // meantime is not run again, and a running job is not killed (promise 1).
 func TestRequestSpares(t *testing.T) {
-	s := newStage(t, Config{Tries: 1}, box("a", 4))
-	s.up("a")
+	s := connected(t, Config{Tries: 1}, box("a", 4))
 	s.plain(6) // 1 succeeds, 2 fails, 3 runs, 4 is launched, 5 and 6 wait
 	s.started("a", "1.1 2.1 3.1")
 	s.step(Pause{On: true})
@@ -178,93 +174,78 @@ func TestRequestSpares(t *testing.T) {
 // TestRequestTorn checks that, if a crash truncated the journal before the last record of a
 // request, repeating the request leads to the same result.
 func TestRequestTorn(t *testing.T) {
-	build := func() *stage {
-		s := newStage(t, Config{Tries: 1}, box("a", 1))
-		s.up("a")
-		s.plain(4)
-		s.step(Pause{On: true})
-		for _, id := range []string{"1.1", "2.1", "3.1"} {
-			s.step(Pause{})
-			s.step(Pause{On: true})
-			s.ended("a", id, exit1)
-		}
-		return s
+	whole := withJobs(t, 4, Config{Tries: 1}, box("a", 1))
+	whole.step(Pause{On: true})
+	for _, id := range []string{"1.1", "2.1", "3.1"} {
+		whole.step(Pause{})
+		whole.step(Pause{On: true})
+		whole.ended("a", id, exit1)
 	}
 	request := Request{Name: "r", Do: []Event{Requeue{[]jobs.ID{1, 2, 3}}, Cancel{Jobs: []jobs.ID{4}}}}
-	whole := build()
 	before := len(whole.journal)
 	whole.step(request)
 	for n := before; n <= len(whole.journal); n++ {
-		table := &jobs.Table{Specs: whole.c.table.Specs}
-		for i := range whole.journal[:n] {
-			if err := jobs.Fold(table, &whole.journal[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		s := &stage{t: t, c: New(Config{Tries: 1}, table, nil)}
+		s := restartAfter(whole, n)
+		table := s.c.table
 		s.step(request)
 		s.step(request)
-		if len(table.Requests) != 1 {
-			t.Errorf("after %d records: %v", n, table.Requests)
-		}
+		want(t, fmt.Sprintf("after %d records: requests", n), len(table.Requests), 1)
 		for id := jobs.ID(1); id <= 3; id++ {
-			if got := s.job(id).Round; got != 2 {
-				t.Errorf("after %d records: job %d is in round %d", n, id, got)
-			}
+			want(t, fmt.Sprintf("after %d records: round of job %d", n, id), s.job(id).Round, 2)
 		}
 		s.wantState(4, jobs.Canceled)
 	}
 }
 
-// TestRequestOfMany checks that a request for many jobs is carried out in several bounded steps. In
-// the meantime nothing is launched and the run does not end. The request is recorded as done only
-// at the end.
+// TestRequestOfMany checks that a request for many jobs, or a cancel, is carried out in several bounded steps. In the
+// meantime nothing is launched and the run does not end. The request is recorded as done only at the end.
 func TestRequestOfMany(t *testing.T) {
+	const n = 3*maxPerStep + 5
+	var all []jobs.ID
+	for id := range jobs.ID(n) {
+		all = append(all, id+1)
+	}
+	many := func(do Event) Request { return Request{Name: "many", Do: []Event{do}} }
 	for _, c := range []struct {
 		name string
-		do   func(all []jobs.ID) Event
+		do   Event
+		want jobs.JobState // of all jobs
 	}{
-		{"cancel", func(all []jobs.ID) Event { return Cancel{Jobs: all} }},
-		{"cancel all", func([]jobs.ID) Event { return Cancel{All: true} }},
-		{"requeue", func(all []jobs.ID) Event { return Requeue{all} }},
+		{"cancel", many(Cancel{Jobs: all}), jobs.Canceled},
+		{"cancel all", many(Cancel{All: true}), jobs.Canceled},
+		{"cancel without a request", Cancel{All: true}, jobs.Canceled},
+		{"requeue", many(Requeue{all}), jobs.Queued},
+		{"edit", many(Edit{all, jobs.Change{Timeout: new(time.Hour)}}), jobs.Queued},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			const n = 3*maxPerStep + 5
 			s := newStage(t, Config{}, box("a", 1))
 			s.plain(n)
-			ids := make([]jobs.ID, n)
-			for i := range ids {
-				ids[i] = jobs.ID(i + 1)
-			}
-			if c.name == "requeue" {
-				s.step(Cancel{All: true})
-				for len(s.c.requests) > 0 {
+			finish := func() { // of the requests
+				for i := 0; len(s.c.requests) > 0 && i < 10; i++ {
+					if len(s.records) > maxPerStep+10 {
+						t.Fatalf("%d records in a step", len(s.records))
+					}
+					at, ok := s.c.Next()
+					if !ok || at != s.at+1 {
+						t.Fatalf("no tick is asked for")
+					}
+					s.at = at
 					s.step(Tick{})
 				}
 			}
-			s.step(Request{Name: "many", Do: []Event{c.do(ids)}})
+			if c.name == "requeue" {
+				s.step(Cancel{All: true})
+				finish()
+			}
+			s.step(c.do)
 			want(t, "not yet", s.asks(), "")
 			want(t, "launched", on(s.up("a"), "a"), "")
-			for i := 0; len(s.c.requests) > 0 && i < 10; i++ {
-				if len(s.records) > maxPerStep+10 {
-					t.Fatalf("%d records in a step", len(s.records))
-				}
-				at, ok := s.c.Next()
-				if !ok || at != s.at+1 {
-					t.Fatalf("no tick is asked for")
-				}
-				s.at = at
-				s.step(Tick{})
+			finish()
+			if _, isRequest := c.do.(Request); isRequest {
+				contains(t, "at the end", s.asks(), fmt.Sprintf("many: %d done, 0 left", n))
 			}
-			if !s.c.table.Requests["many"] {
-				t.Error("it is not noted as done")
-			}
-			state, open := jobs.Canceled, false
-			if c.name == "requeue" {
-				state, open = jobs.Queued, true
-			}
-			if got := s.c.table.Counts[state]; got < n-1 || open == s.c.finished {
-				t.Errorf("%d jobs %s, finished %v", got, state, s.c.finished)
+			if got := s.c.table.Counts[c.want]; got < n-1 || (c.want == jobs.Canceled) != s.c.finished {
+				t.Errorf("%d jobs %s, finished %v", got, c.want, s.c.finished)
 			}
 		})
 	}
@@ -276,9 +257,7 @@ func TestRequestOfMany(t *testing.T) {
 func TestRequeueWhileCanceled(t *testing.T) {
 	stopped := jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 	for _, endIsDurable := range []bool{false, true} {
-		s := newStage(t, Config{Tries: 1}, box("a", 1))
-		s.up("a")
-		s.plain(1)
+		s := withJobs(t, 1, Config{Tries: 1}, box("a", 1))
 		s.started("a", "1.1")
 		s.step(Cancel{Jobs: []jobs.ID{1}})
 		s.step(Request{Name: "again", Do: []Event{Requeue{[]jobs.ID{1}}}})
@@ -288,34 +267,13 @@ func TestRequeueWhileCanceled(t *testing.T) {
 			s.ended("a", "1.1", stopped)
 			durable++
 		}
-		table := &jobs.Table{Specs: s.c.table.Specs}
-		for i := range s.journal[:durable] {
-			if err := jobs.Fold(table, &s.journal[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		next := newStageOf(t, Config{Tries: 1}, table, box("a", 1))
+		next := restartAfter(s, durable, box("a", 1))
 		next.up("a")
 		if !endIsDurable {
 			next.ended("a", "1.1", stopped)
 		}
-		if j := next.job(1); j.Round != 2 || j.State.Terminal() || table.Requeues != nil {
-			t.Errorf("end durable %v: job 1 is %s in round %d, requeues %v", endIsDurable, j.State, j.Round, table.Requeues)
-		}
-	}
-}
-
-// TestRequeueCarriesItsName checks that the records of a request that changes a batch of jobs carry
-// its name.
-func TestRequeueCarriesItsName(t *testing.T) {
-	s := newStage(t, Config{Tries: 1}, box("a", 1))
-	s.up("a")
-	s.plain(2)
-	s.ended("a", "1.1", exit1)
-	s.step(Request{Name: "again", Do: []Event{Requeue{[]jobs.ID{1}}}})
-	for _, r := range s.records {
-		if r.Kind == jobs.KindRound && r.Request != "again" {
-			t.Errorf("the new round is recorded for request %q", r.Request)
+		if j := next.job(1); j.Round != 2 || j.State.Terminal() || next.c.table.Requeues != nil {
+			t.Errorf("end durable %v: job 1 is %s in round %d, requeues %v", endIsDurable, j.State, j.Round, next.c.table.Requeues)
 		}
 	}
 }

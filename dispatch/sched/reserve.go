@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"time"
 
 	"dcs-tui/hosts"
@@ -51,21 +52,11 @@ func (cl *class) wide() bool { return cl.key.slots > 1 || cl.key.gpus.Devices() 
 
 // wide reports whether a ready job needs several slots or GPUs.
 func (c *Core) wide() bool {
-	for _, cl := range c.queue.list {
-		if cl.wide() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.queue.list, (*class).wide)
 }
 
 func (c *Core) hasReserved(cl *class) bool {
-	for _, h := range c.hosts {
-		if h.reserved == cl {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h.reserved == cl })
 }
 
 // isKeptFrom reports whether the slots that are kept for the class r, which may be nil, are kept
@@ -106,21 +97,16 @@ func (h *host) limitFor(cl *class) int {
 
 // wantedBefore reports whether one of the classes before could use the host.
 func (c *Core) wantedBefore(h *host, before []*class) bool {
-	for _, cl := range before {
-		if cl.n > 0 && cl.fits[h.index] && !c.lacking(cl) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(before, func(cl *class) bool { return cl.n > 0 && cl.fits[h.index] && !c.lacking(cl) })
 }
 
 // release drops a reservation that its class cannot use any more.
 func (c *Core) release(h *host) {
 	r := h.reserved
-	if r != nil && r.epoch != c.queue.epoch {
-		c.fit(r)
+	if r == nil {
+		return
 	}
-	if r != nil && (h.limitFor(r) < r.key.slots || !c.canRunOn(h, r, r.picky(c)) || c.lacking(r)) {
+	if c.fit(r); h.limitFor(r) < r.key.slots || !c.canRunOn(h, r, r.picky(c)) || c.lacking(r) {
 		h.reserved = nil
 	}
 }

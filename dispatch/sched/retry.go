@@ -12,10 +12,7 @@ import (
 
 // tries returns how many attempts a job may have.
 func (c *Core) tries(j *jobs.Job) int {
-	if j.Spec.Tries > 0 {
-		return j.Spec.Tries
-	}
-	return c.cfg.Tries
+	return orDefault(j.Spec.Tries, c.cfg.Tries)
 }
 
 // fail completes the record of an attempt that failed by itself. After a final failure the job is
@@ -81,13 +78,10 @@ func (c *Core) postpones(j *jobs.Job, o *jobs.Outcome) bool {
 }
 
 // postponed returns how often the job was postponed in this round.
-func (c *Core) postponed(j *jobs.Job) (n int) {
-	for _, a := range j.Attempts {
-		if a.Round == j.Round && a.State == jobs.AttemptExited && !a.Charged && asksLater(a.Outcome) {
-			n++
-		}
-	}
-	return n
+func (c *Core) postponed(j *jobs.Job) int {
+	return countAttempts(j, func(a *jobs.Attempt) bool {
+		return a.State == jobs.AttemptExited && !a.Charged && asksLater(a.Outcome)
+	})
 }
 
 // postpone completes the record of an attempt after which the job runs again later. The delay is

@@ -14,8 +14,7 @@ import (
 // s.
 func TestTries(t *testing.T) {
 	for _, tt := range []struct{ run, job, want int }{{0, 0, 3}, {1, 0, 1}, {0, 5, 5}, {4, 2, 2}} {
-		s := newStage(t, Config{Tries: tt.run, Seed: uint64(tt.want)}, box("a", 1))
-		s.up("a")
+		s := connected(t, Config{Tries: tt.run, Seed: uint64(tt.want)}, box("a", 1))
 		s.submit(true, &jobs.Options{Tries: tt.job})
 		n := 1
 		for s.job(1).State != jobs.Failed {
@@ -26,9 +25,8 @@ func TestTries(t *testing.T) {
 				break
 			}
 			wait := s.job(1).Retry.Sub(s.now().Wall)
-			if most := time.Second << (n - 1); wait < most/2 || wait > most {
-				t.Errorf("wait after failure %d is %v, want %v to %v", n, wait, most/2, most)
-			}
+			most := time.Second << (n - 1)
+			between(t, fmt.Sprintf("wait after failure %d", n), wait, most/2, most)
 			if s.wait(wait-time.Millisecond, "a"); s.job(1).State != jobs.Queued {
 				t.Errorf("tried again too early")
 			}
@@ -36,9 +34,7 @@ func TestTries(t *testing.T) {
 			s.wantState(1, jobs.Running)
 			n++
 		}
-		if n != tt.want {
-			t.Errorf("%+v: %d tries", tt, n)
-		}
+		want(t, fmt.Sprintf("%+v: tries", tt), n, tt.want)
 	}
 }
 
@@ -77,25 +73,19 @@ func TestRetryDelay(t *testing.T) {
 		if tt.run == nil {
 			least /= 2
 		}
-		if got := c.retryDelay(j, &tt.o, tt.n); got < least || got > tt.want {
-			t.Errorf("%s: got %v, want %v to %v", tt.name, got, least, tt.want)
-		}
+		between(t, tt.name, c.retryDelay(j, &tt.o, tt.n), least, tt.want)
 	}
 }
 
 // TestRetryElsewhereIsNotDelayed checks that a failed job goes to another host at once, and returns
 // to the same host only after a delay (D2).
 func TestRetryElsewhereIsNotDelayed(t *testing.T) {
-	s := newStage(t, Config{Tries: 5, RetryDelay: new(2 * time.Minute)}, box("a", 1), box("b", 1))
-	s.up("a", "b")
-	s.plain(1)
+	s := withJobs(t, 1, Config{Tries: 5, RetryDelay: new(2 * time.Minute)}, box("a", 1), box("b", 1))
 	want(t, "elsewhere, at once", on(s.ended("a", "1.1", exit1), "b"), "1.2")
 	want(t, "no other host is up", on(s.ended("b", "1.2", exit1), "a")+on(s.commands, "b"), "")
-	if got := s.job(1).Retry.Sub(s.now().Wall); got != 2*time.Minute {
-		t.Errorf("waits for %v, want 2m", got)
-	}
-	want(t, "too early", launchesOf(s, 119*time.Second, "a", "b"), "")
-	want(t, "after the delay", launchesOf(s, 2*time.Second, "a", "b"), "1.3")
+	want(t, "waits for", s.job(1).Retry.Sub(s.now().Wall), 2*time.Minute)
+	want(t, "too early", on(s.wait(119*time.Second, "a", "b"), ""), "")
+	want(t, "after the delay", on(s.wait(2*time.Second, "a", "b"), ""), "1.3")
 }
 
 // TestRetryWaitsForTheFirstDial checks that short jobs do not use up their tries on the first host
@@ -105,26 +95,14 @@ func TestRetryWaitsForTheFirstDial(t *testing.T) {
 	s.up("a")
 	s.plain(1)
 	s.ended("a", "1.1", fastFail)
-	want(t, "while b is dialed", launchesOf(s, 400*time.Millisecond, "a"), "")
+	want(t, "while b is dialed", on(s.wait(400*time.Millisecond, "a"), ""), "")
 	s.up("b")
 	want(t, "when b is up", on(s.wait(time.Second, "a", "b"), "b"), "1.2")
 }
 
-// launchesOf lets time pass and returns the attempts that were launched in the meantime.
-func launchesOf(s *stage, d time.Duration, beating ...string) string {
-	o := s.wait(d, beating...)
-	var got string
-	for _, name := range beating {
-		got += on(o, name)
-	}
-	return got
-}
-
 // TestADelayLeavesNoSlotIdle checks that other jobs run while a job waits for its next try.
 func TestADelayLeavesNoSlotIdle(t *testing.T) {
-	s := newStage(t, Config{RetryDelay: new(time.Minute)}, box("a", 1))
-	s.up("a")
-	s.plain(2)
+	s := withJobs(t, 2, Config{RetryDelay: new(time.Minute)}, box("a", 1))
 	want(t, "the next job", on(s.ended("a", "1.1", exit1), "a"), "2.1")
 }
 
@@ -151,7 +129,7 @@ func TestRetriesOfShortJobs(t *testing.T) {
 			s.at += run
 			s.ended("a", id, jobs.Outcome{Exit: r.IntN(2), Started: started, Ended: s.now().Wall})
 			if s.at%HeartbeatInterval < run {
-				s.step(HostBeat{"a", &hosts.Beat{}})
+				s.step(HostHeartbeat{"a", &hosts.Heartbeat{}})
 			}
 		}
 		return s.at - begun
@@ -164,78 +142,61 @@ func TestRetriesOfShortJobs(t *testing.T) {
 // TestOutcomes checks the state of a job with tries left after each kind of outcome.
 func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
-		name    string
-		cfg     Config
-		o       jobs.Outcome
-		want    jobs.JobState
-		charged bool
+		name string
+		cfg  Config
+		o    jobs.Outcome
+		want string
 	}{
-		{"success", Config{}, okay, jobs.Succeeded, false},
-		{"exit code", Config{}, exit1, jobs.Queued, true},
-		{"signal", Config{}, jobs.Outcome{Signal: "SIGSEGV"}, jobs.Queued, true},
-		{"could not be started", Config{}, jobs.Outcome{Error: "no such directory"}, jobs.Queued, true},
-		{"last try", Config{Tries: 1}, jobs.Outcome{Error: "no such directory"}, jobs.Failed, true},
-		{"timeout is final (E1)", Config{}, jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, jobs.TimedOut, true},
-		{"timeout tried again", Config{RetryTimeouts: true}, jobs.Outcome{TimedOut: true}, jobs.Queued, true},
-		{"last timeout", Config{RetryTimeouts: true, Tries: 1}, jobs.Outcome{TimedOut: true}, jobs.TimedOut, true},
-		{"stopped on the host, by an earlier dispatcher that drained it: it runs again at once", Config{}, jobs.Outcome{Stopped: true, Signal: "SIGTERM"}, jobs.Running, false},
+		{"success", Config{}, okay, "succeeded: a exited"},
+		{"exit code", Config{}, exit1, "queued, 1 failure: a exited"},
+		{"signal", Config{}, jobs.Outcome{Signal: "SIGSEGV"}, "queued, 1 failure: a exited"},
+		{"could not be started", Config{}, jobs.Outcome{Error: "no such directory"}, "queued, 1 failure: a exited"},
+		{"last try", Config{Tries: 1}, jobs.Outcome{Error: "no such directory"}, "failed, 1 failure: a exited"},
+		{"timeout is final (E1)", Config{}, jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, "timed_out, 1 failure: a exited"},
+		{"timeout tried again", Config{RetryTimeouts: true}, jobs.Outcome{TimedOut: true}, "queued, 1 failure: a exited"},
+		{"last timeout", Config{RetryTimeouts: true, Tries: 1}, jobs.Outcome{TimedOut: true}, "timed_out, 1 failure: a exited"},
+		{"stopped on the host, by an earlier dispatcher that drained it: it runs again at once", Config{},
+			jobs.Outcome{Stopped: true, Signal: "SIGTERM"}, "running: a canceled, a launching"},
 	} {
-		s := newStage(t, tt.cfg, box("a", 1))
-		s.up("a")
-		s.plain(1)
+		s := withJobs(t, 1, tt.cfg, box("a", 1))
 		s.started("a", "1.1")
 		s.ended("a", "1.1", tt.o)
-		j := s.job(1)
-		if j.State != tt.want || (j.Failures == 1) != tt.charged {
-			t.Errorf("%s: %s with %d failures (%s)", tt.name, j.State, j.Failures, j.Reason)
-		}
+		want(t, tt.name, s.history(1), tt.want)
 	}
 }
 
 // TestTimeoutOfTheRun checks that the run's timeout applies to a job without its own (E1).
 func TestTimeoutOfTheRun(t *testing.T) {
-	s := newStage(t, Config{Timeout: time.Minute}, box("a", 2))
-	s.up("a")
+	s := connected(t, Config{Timeout: time.Minute}, box("a", 2))
 	s.submit(true, jobs.NoOptions, &jobs.Options{Timeout: time.Second})
-	l := s.commands[0].(Launch)
-	if l.Jobs[0].Timeout != time.Minute || l.Jobs[1].Timeout != time.Second {
-		t.Errorf("timeouts %v and %v", l.Jobs[0].Timeout, l.Jobs[1].Timeout)
-	}
+	launched := launchItems(s.commands, "a")
+	want(t, "timeout of the run", launched[0].Timeout, time.Minute)
+	want(t, "timeout of the job", launched[1].Timeout, time.Second)
 }
 
 // TestRefused checks that attempts that a host refuses go elsewhere uncharged, and that the host
 // pauses, longer each time.
 func TestRefused(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2), box("b", 1))
-	s.up("a", "b")
-	s.plain(2)
+	s := withJobs(t, 2, Config{}, box("a", 2), box("b", 1))
 	s.started("b", "2.1")
 	s.ended("b", "2.1", okay)
 	o := s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1"), Why: "spool full"}})
 	want(t, "elsewhere", on(o, "b"), "1.2")
 	want(t, "limit", said[SetLimit](o), "{a 0}")
-	if s.job(1).Failures != 0 {
-		t.Errorf("a refusal is charged")
-	}
+	want(t, "failures charged", s.job(1).Failures, 0)
 	v := s.c.Hosts()[0]
-	if v.State != BackingOff {
-		t.Errorf("host is %s", v.State)
-	}
+	want(t, "host", v.State, BackingOff)
 	contains(t, "reason", v.Reason, "spool full")
 	// A repeated report.
 	s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1"), Why: "spool full"}})
-	if n := s.c.hosts[0].probation.refusals; n != 1 {
-		t.Errorf("%d refusals in a row", n)
-	}
+	want(t, "refusals in a row", s.c.hosts[0].probation.refusals, 1)
 	want(t, "after the rest", said[SetLimit](s.wait(3*time.Second, "a", "b")), "{a 2}")
 }
 
 // TestRefusalsAddUp checks that a host with a full disk is retried after longer and longer pauses,
 // although its supervisors hold attempts for a moment before they refuse them.
 func TestRefusalsAddUp(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2))
-	s.up("a")
-	s.plain(2)
+	s := withJobs(t, 2, Config{}, box("a", 2))
 	for n := 1; n <= 4; n++ {
 		one, two := fmt.Sprintf("1.%d", n), fmt.Sprintf("2.%d", n)
 		s.probedAs("a", two, hosts.IsRunning, nil) // withdrawn too late
@@ -243,24 +204,18 @@ func TestRefusalsAddUp(t *testing.T) {
 		for _, id := range []string{one, two} {
 			s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs(id), Why: "no space left on device"}})
 		}
-		if got := s.c.hosts[0].probation.refusals; got != n {
-			t.Fatalf("%d refusals in a row, want %d", got, n)
-		}
+		want(t, "refusals in a row", s.c.hosts[0].probation.refusals, n)
 		s.wait(time.Minute, "a")
 	}
 	s.started("a", "1.5")
-	if got := s.c.hosts[0].probation.refusals; got != 0 {
-		t.Errorf("%d refusals in a row after a start", got)
-	}
+	want(t, "refusals in a row after a start", s.c.hosts[0].probation.refusals, 0)
 }
 
 // TestFenced checks that a dispatcher ends when a host knows a newer one.
 func TestFenced(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 2))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, FencedBy: 7}})
-	if s.finish == nil || s.finish.How != Fenced {
-		t.Fatalf("finish %+v", s.finish)
-	}
+	want(t, "finish", s.ending(), "fenced")
 	s.plain(1)
 	want(t, "launched", on(s.commands, "a"), "")
 }
@@ -269,9 +224,7 @@ func TestFenced(t *testing.T) {
 // After the allowed number of times, it is a failure (T2).
 func TestPostponed(t *testing.T) {
 	later := jobs.Outcome{Exit: 75}
-	s := newStage(t, Config{Tries: 1, MaxPostpone: 3}, box("a", 1))
-	s.up("a")
-	s.plain(1)
+	s := withJobs(t, 1, Config{Tries: 1, MaxPostpone: 3}, box("a", 1))
 	for n := 1; n <= 3; n++ {
 		s.ended("a", jobs.AttemptID{Job: 1, N: n}.String(), later)
 		s.wantState(1, jobs.Queued)
@@ -290,9 +243,7 @@ func TestPostponed(t *testing.T) {
 // TestFinal checks that an outcome that the run declares final is not retried, unless the host is
 // at fault or another attempt may still succeed (T2).
 func TestFinal(t *testing.T) {
-	s := newStage(t, Config{Tries: 3, Final: func(o *jobs.Outcome) bool { return o.Exit == 1 }}, box("a", 2))
-	s.up("a")
-	s.plain(2)
+	s := withJobs(t, 2, Config{Tries: 3, Final: func(o *jobs.Outcome) bool { return o.Exit == 1 }}, box("a", 2))
 	s.ended("a", "1.1", exit1)
 	s.wantState(1, jobs.Failed)
 	s.ended("a", "2.1", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"})
@@ -302,43 +253,28 @@ func TestFinal(t *testing.T) {
 // TestMemoryLimitIsRetriedWithMore checks that a job that exceeded its memory limit is launched
 // again with more memory, and that its reason names the limit (T3).
 func TestMemoryLimitIsRetriedWithMore(t *testing.T) {
-	s := newStage(t, Config{Tries: 2, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, box("a", 1))
-	s.up("a")
+	s := connected(t, Config{Tries: 2, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, box("a", 1))
 	s.submit(true, &jobs.Options{MemBytes: 4 << 30})
 	over := jobs.Outcome{Signal: "SIGKILL", Memory: jobs.MemoryLimit, MaxRSSBytes: 5 << 30}
-	s.ended("a", "1.1", over)
-	s.wait(time.Second, "a")
-	if f := s.c.inFlight[jobs.AttemptID{Job: 1, N: 2}]; f == nil || f.mem != 8<<30 {
-		t.Fatalf("the second attempt: %+v, want one with 8G", f)
-	}
+	o := append(s.ended("a", "1.1", over), s.wait(time.Second, "a")...)
+	want(t, "memory of the second attempt", launchItems(o, "a")[0].Mem, 8<<30)
 	over.MaxRSSBytes = 9 << 30
 	s.ended("a", "1.2", over)
 	s.wantState(1, jobs.Failed)
-	if got, want := s.job(1).Reason, "it used 9 GiB of memory and asked for 8 GiB (mem=)"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	want(t, "reason", s.job(1).Reason, "it used 9 GiB of memory and asked for 8 GiB (mem=)")
 }
 
 // TestGrowth checks that timeout and memory grow with each failure, the memory up to that of the
 // largest host (T2).
 func TestGrowth(t *testing.T) {
-	s := newStage(t, Config{Tries: 4, RetryTimeouts: true, TimeoutGrowth: 2, MemGrowth: 1.5, RetryDelay: new(time.Duration(0))}, box("a", 1))
-	s.up("a") // with 16 GiB
+	cfg := Config{Tries: 4, RetryTimeouts: true, TimeoutGrowth: 2, MemGrowth: 1.5, RetryDelay: new(time.Duration(0))}
+	s := connected(t, cfg, box("a", 1)) // with 16 GiB
 	s.submit(true, &jobs.Options{Timeout: time.Minute, MemBytes: 8 << 30})
-	for n, want := range []struct {
-		timeout time.Duration
-		mem     int64
-	}{{time.Minute, 8 << 30}, {2 * time.Minute, 12 << 30}, {4 * time.Minute, 16 << 30}} {
-		id := jobs.AttemptID{Job: 1, N: n + 1}
-		f := s.c.inFlight[id]
-		if f == nil {
-			t.Fatalf("%s is not launched", id)
-		}
-		if timeout := grown(s.c.timeout(s.job(1).Spec), s.c.cfg.TimeoutGrowth, s.job(1)); timeout != want.timeout || f.mem != want.mem {
-			t.Errorf("%s has %s and %d bytes, want %s and %d", id, timeout, f.mem, want.timeout, want.mem)
-		}
-		s.ended("a", id.String(), jobs.Outcome{TimedOut: true, Signal: "SIGTERM"})
-		s.wait(time.Second, "a")
+	o := s.commands
+	for _, launch := range []string{"1.1: 1m0s, 8 GiB", "1.2: 2m0s, 12 GiB", "1.3: 4m0s, 16 GiB"} {
+		p := launchItems(o, "a")[0]
+		want(t, "launched", fmt.Sprintf("%s: %s, %s", p.Attempt, p.Timeout, size(p.Mem)), launch)
+		o = append(s.ended("a", p.Attempt.String(), timedOut), s.wait(time.Second, "a")...)
 	}
 }
 
@@ -350,10 +286,8 @@ func TestGrownMemoryMeetsALargerHost(t *testing.T) {
 	s.submit(true, &jobs.Options{MemBytes: 12 << 30})
 	s.step(Pause{true})
 	s.ended("a", "1.1", jobs.Outcome{Exit: 1})
-	s.step(HostUp{Host: "b", Hello: &hosts.Hello{Cores: 2, Slots: 1, MemBytes: 64 << 30}})
-	s.step(HostBeat{"b", &hosts.Beat{MemFree: -1, DiskFree: -1}})
-	want(t, "launched", on(s.step(Pause{false}), "b"), "1.2")
-	if f := s.c.inFlight[jobs.AttemptID{Job: 1, N: 2}]; f == nil || f.mem != 24<<30 {
-		t.Errorf("%+v, want 24 GiB", f)
-	}
+	s.connect("b", hosts.Hello{Cores: 2, Slots: 1, MemBytes: 64 << 30})
+	s.step(Pause{false})
+	want(t, "launched", on(s.commands, "b"), "1.2")
+	want(t, "memory of the second attempt", launchItems(s.commands, "b")[0].Mem, 24<<30)
 }

@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -15,8 +16,7 @@ import (
 // lane.takes each and start to arrive at lane.from.
 func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []float64 {
 	t.Helper()
-	s := newStage(t, Config{HalfLife: time.Hour}, box("a", slots))
-	s.up("a")
+	s := connected(t, Config{HalfLife: time.Hour}, box("a", slots))
 	type running struct {
 		id  jobs.AttemptID
 		end time.Duration
@@ -45,16 +45,11 @@ func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []floa
 		return all
 	}
 	start := func(commands []Command) {
-		for _, o := range commands {
-			if l, ok := o.(Launch); ok {
-				for _, p := range l.Jobs {
-					q := of[p.Attempt.Job]
-					now = append(now, running{p.Attempt, s.at + lanes[q].takes, q})
-					start := s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: p.Attempt, Slot: 1, At: s.now().Wall}}}})
-					if len(start) > 0 && said[Launch](start) != "" {
-						t.Fatal("a start launches something")
-					}
-				}
+		for _, p := range launchItems(commands, "") {
+			q := of[p.Attempt.Job]
+			now = append(now, running{p.Attempt, s.at + lanes[q].takes, q})
+			if said[Launch](s.started("a", p.Attempt.String())) != "" {
+				t.Fatal("a start launches something")
 			}
 		}
 	}
@@ -62,22 +57,18 @@ func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []floa
 	for step := 0; s.at < lasts; step++ {
 		s.at += 100 * time.Millisecond
 		if step%20 == 0 {
-			start(s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1}}))
+			start(s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}}))
 		}
-		kept := now[:0:0]
 		var over []running
-		for _, r := range now {
+		now = slices.DeleteFunc(now, func(r running) bool {
 			used[r.q] += 0.1
 			if r.end <= s.at {
 				over = append(over, r)
-			} else {
-				kept = append(kept, r)
 			}
-		}
-		now = kept
+			return r.end <= s.at
+		})
 		for _, r := range over {
-			x := hosts.ExitedJob{Attempt: r.id, Slot: 1, Outcome: jobs.Outcome{Started: s.now().Wall - jobs.Stamp(lanes[r.q].takes), Ended: s.now().Wall}}
-			start(s.step(AttemptsEnded{"a", &hosts.Exits{Jobs: []hosts.ExitedJob{x}}}))
+			start(s.ranFor("a", r.id.String(), lanes[r.q].takes))
 		}
 		start(feed())
 	}
@@ -174,8 +165,7 @@ func TestShareNotSavedForEver(t *testing.T) {
 // TestUseIsRebuilt checks that a new dispatcher continues with the usage that the previous one
 // measured (B4, X1).
 func TestUseIsRebuilt(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
+	s := connected(t, Config{}, box("a", 1))
 	a, b := &jobs.Options{Queue: "a"}, &jobs.Options{Queue: "b"}
 	s.submit(true, a, a, b, b, b)
 	s.ranFor("a", "1.1", 30*time.Second)
@@ -195,37 +185,36 @@ func TestUseIsRebuilt(t *testing.T) {
 // is charged while it runs and at its end (B4).
 func TestCharge(t *testing.T) {
 	const s = time.Second
-	type beat struct {
+	type heartbeat struct {
 		at    time.Duration
 		cores float64
 	}
 	for _, c := range []struct {
-		name   string
-		slots  int
-		beats  []beat
-		during float64 // charged after a minute
-		took   time.Duration
-		cpu    time.Duration
-		after  float64
+		name       string
+		slots      int
+		heartbeats []heartbeat
+		during     float64 // charged after a minute
+		took       time.Duration
+		cpu        time.Duration
+		after      float64
 	}{
 		{"a job that waits", 1, nil, 60, 60 * s, 0, 60},
-		{"one core", 1, []beat{{30 * s, 1}, {60 * s, 1}}, 60, 60 * s, 60 * s, 60},
-		{"four threads in one slot", 1, []beat{{30 * s, 4}, {60 * s, 4}}, 240, 60 * s, 230 * s, 230},
-		{"four threads in four slots", 4, []beat{{30 * s, 4}, {60 * s, 4}}, 240, 60 * s, 240 * s, 240},
+		{"one core", 1, []heartbeat{{30 * s, 1}, {60 * s, 1}}, 60, 60 * s, 60 * s, 60},
+		{"four threads in one slot", 1, []heartbeat{{30 * s, 4}, {60 * s, 4}}, 240, 60 * s, 230 * s, 230},
+		{"four threads in four slots", 4, []heartbeat{{30 * s, 4}, {60 * s, 4}}, 240, 60 * s, 240 * s, 240},
 		{"four threads that nobody measured", 1, nil, 60, 60 * s, 240 * s, 240},
-		{"more than the host has", 1, []beat{{60 * s, 4000}}, 540, 60 * s, 1e6 * s, 540},
+		{"more than the host has", 1, []heartbeat{{60 * s, 4000}}, 540, 60 * s, 1e6 * s, 540},
 		{"we hear of start and end at once", 1, nil, 60, 20 * s, 40 * s, 40},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			st := newStage(t, Config{HalfLife: 1e6 * time.Hour, Tries: 1}, box("a", 8))
-			st.up("a")
+			st := connected(t, Config{HalfLife: 1e6 * time.Hour, Tries: 1}, box("a", 8))
 			st.submit(false, &jobs.Options{Slots: c.slots})
 			st.started("a", "1.1")
 			turn := &st.c.stats[""].share
 			from := st.at
-			for _, b := range append(c.beats, beat{at: 60 * s}) {
+			for _, b := range append(c.heartbeats, heartbeat{at: 60 * s}) {
 				st.at = from + b.at
-				st.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Cores: map[string]float64{"1.1": b.cores}}})
+				st.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Cores: map[string]float64{"1.1": b.cores}}})
 			}
 			near := func(when string, want float64) {
 				t.Helper()
@@ -246,8 +235,7 @@ func TestChargeOfALostAttempt(t *testing.T) {
 	for _, runs := range []bool{true, false} {
 		a := box("a", 1)
 		a.Tags = []string{"only"}
-		s := newStage(t, Config{HalfLife: 1e6 * time.Hour}, a, box("b", 1), box("c", 1))
-		s.up("a", "b", "c")
+		s := connected(t, Config{HalfLife: 1e6 * time.Hour}, a, box("b", 1), box("c", 1))
 		s.submit(true, &jobs.Options{Tags: a.Tags})
 		s.started("a", "1.1")
 		begun := s.at

@@ -14,20 +14,20 @@ import (
 
 const (
 	// After the last heartbeat, because most hosts come back at once.
-	lookDelay        = 5 * time.Second
-	lookInterval     = 10 * time.Second // equals the interval of the supervisors' heartbeat file
-	lookLongInterval = time.Minute      // for a host that has been away for longer than lookLong
-	longAbsence      = 10 * time.Minute
+	inspectDelay        = 5 * time.Second
+	inspectInterval     = 10 * time.Second // equals the interval of the supervisors' heartbeat file
+	inspectLongInterval = time.Minute      // for a host that has been away for longer than longAbsence
+	longAbsence         = 10 * time.Minute
 	// For the first answer; without an answer, only lost_after counts.
-	lookAnswerTime = 5 * time.Second
-	// beatFresh is how long a change of the heartbeat file counts: three of its intervals, and the
-	// delay of another machine's cache.
+	inspectAnswerTimeout = 5 * time.Second
+	// heartbeatFileFresh is how long a change of the heartbeat file counts: three of its intervals,
+	// and the delay of another machine's cache.
 	heartbeatFileFresh = 45 * time.Second
 )
 
 // sharedDirView holds what the shared directory shows about an absent host.
 type sharedDirView struct {
-	nextAt        time.Duration // when to look next; 0: not planned
+	nextAt        time.Duration // time of the next inspection; 0: not planned
 	firstAskedAt  time.Duration // time of the first request of this absence; 0: none
 	answers       int           // number of answers
 	firstAnswerAt time.Duration // when the first answer came
@@ -48,12 +48,12 @@ func (c *Core) heartbeatFileChanges(h *host) bool {
 func (c *Core) sharedDirSettled(h *host) bool {
 	l := &h.sharedDir
 	if l.answers == 0 {
-		return l.firstAskedAt == 0 && c.now.Mono >= h.lostAt()+lookAnswerTime || l.firstAskedAt > 0 && c.now.Mono-l.firstAskedAt >= lookAnswerTime
+		return l.firstAskedAt == 0 && c.now.Mono >= h.lostAt()+inspectAnswerTimeout || l.firstAskedAt > 0 && c.now.Mono-l.firstAskedAt >= inspectAnswerTimeout
 	}
-	return c.now.Mono-l.firstAnswerAt >= lookInterval+lookAnswerTime || l.answers > 1 && c.now.Mono-l.firstAnswerAt >= lookInterval
+	return c.now.Mono-l.firstAnswerAt >= inspectInterval+inspectAnswerTimeout || l.answers > 1 && c.now.Mono-l.firstAnswerAt >= inspectInterval
 }
 
-// observeAbsent requests a look at every absent host that may have attempts of ours.
+// observeAbsent requests an inspection of every absent host that may have attempts of ours.
 func (c *Core) observeAbsent() {
 	for _, h := range c.everyHost() {
 		l := &h.sharedDir
@@ -62,36 +62,31 @@ func (c *Core) observeAbsent() {
 			continue
 		}
 		if l.nextAt == 0 {
-			l.nextAt = max(h.cutAt, h.lastHeard+lookDelay)
+			l.nextAt = max(h.cutAt, h.lastReceivedAt+inspectDelay)
 		}
 		if c.now.Mono < l.nextAt {
 			continue
 		}
-		every := lookInterval
+		every := inspectInterval
 		if c.now.Mono-h.cutAt > longAbsence {
-			every = lookLongInterval
+			every = inspectLongInterval
 		}
 		l.nextAt = c.now.Mono + every
 		c.observe(h)
 	}
 }
 
-// observe requests a look at all attempts that may be on the host.
+// observe requests an inspection of all attempts that may be on the host.
 func (c *Core) observe(h *host) {
 	via, ok := c.chooseObserver(h)
 	if !ok {
 		return
 	}
-	ids := make([]jobs.AttemptID, 0, h.open+len(h.orphans))
-	for f := h.head; f != nil; f = f.next {
-		ids = append(ids, f.id)
-	}
-	ids = append(ids, h.orphans...)
 	if h.sharedDir.firstAskedAt == 0 {
 		h.sharedDir.firstAskedAt = max(c.now.Mono, 1)
 	}
 	h.sharedDir.observer, h.sharedDir.waiting = via, true
-	c.looks = append(c.looks, Look{Host: h.spec.Name, Via: via, Attempts: ids})
+	c.inspections = append(c.inspections, Inspect{Host: h.spec.Name, Via: via, Attempts: h.possiblyAlive()})
 }
 
 // chooseObserver chooses an observer: our own mount, unless the host is known not to share the run
@@ -116,14 +111,14 @@ func (c *Core) chooseObserver(h *host) (via string, ok bool) {
 	return "", own
 }
 
-// handleLooked handles what the shared directory shows about an absent host.
-func (c *Core) handleLooked(e HostLooked) {
+// apply handles what the shared directory shows about an absent host.
+func (e HostInspected) apply(c *Core) {
 	all := c.everyHost()
 	i := slices.IndexFunc(all, func(h *host) bool {
 		return h.spec.Name == e.Msg.Host && !h.linked && h.sharedDir.waiting && h.sharedDir.observer == e.Via
 	})
 	if i < 0 {
-		return // the host responds itself, or no look was requested
+		return // the host responds itself, or no inspection was requested
 	}
 	h := all[i]
 	l := &h.sharedDir
@@ -151,16 +146,13 @@ func (c *Core) handleLooked(e HostLooked) {
 		}
 	}
 	// The content must not be that of another machine that has the name now.
-	if b := e.Msg.Beat; b != "" && (h.index >= 0 || c.byName[name] == nil) {
+	if b := e.Msg.Heartbeat; b != "" && (h.index >= 0 || c.byName[name] == nil) {
 		if l.heartbeat != "" && l.heartbeat != b {
 			l.changedAt = c.now.Mono
 		}
 		l.heartbeat = b
 	}
 }
-
-// reset forgets what was seen during an absence.
-func (l *sharedDirView) reset() { *l = sharedDirView{} }
 
 // reportHeartbeatFile reports, once, that the jobs of a lost host continue.
 func (c *Core) reportHeartbeatFile(h *host) {

@@ -24,24 +24,17 @@ type capacity struct {
 	shareSentAt time.Duration
 }
 
-// load is the input of usableSlots.
-type load struct {
-	slots  int     // by the host's rule
-	others float64 // cores used by others, smoothed
-	excess float64 // cores our jobs use beyond one per slot, smoothed
-	yield  bool    // reduce slots for other users' load
-}
-
-// usableSlots returns how many slots we may occupy. The number is derived from
+// usableSlots returns how many slots of a host we may occupy. If yield is set, other users' load
+// reduces them. The number is derived from
 //
 // free = slots - max(our running, our CPU) - others
 //
 // Usable slots are free plus our running ones. excess is our CPU time beyond our running slots.
-func usableSlots(l load) float64 {
-	if !l.yield {
-		return float64(l.slots)
+func usableSlots(slots int, others, excess float64, yield bool) float64 {
+	if !yield {
+		return float64(slots)
 	}
-	return max(0, float64(l.slots)-l.others-l.excess)
+	return max(0, float64(slots)-others-excess)
 }
 
 // wholeSlots rounds usable. It keeps the previous result while usable is near it, so that half a
@@ -56,7 +49,7 @@ func wholeSlots(usable float64, last int) int {
 // measure updates the load of others and our excess from a heartbeat. Our use is compared with the
 // most slots that we had busy in the same time, so that jobs that have just ended do not count as
 // excess.
-func (c *Core) measure(h *host, b *hosts.Beat) {
+func (c *Core) measure(h *host, b *hosts.Heartbeat) {
 	others := max(0, b.Busy-b.Ours-c.heldByOthers(b, h))
 	excess := max(0, b.Ours-float64(max(h.peak, h.busySlots())))
 	share := 1.0 // weight of the new value
@@ -81,7 +74,7 @@ func (c *Core) limits() {
 			h.limit, h.usable = 0, 0
 			continue
 		}
-		h.usable = usableSlots(load{h.slots(), h.others, h.excess, h.spec.Yield})
+		h.usable = usableSlots(h.slots(), h.others, h.excess, h.spec.Yield)
 		alone := len(c.hosts) == 1 && h.spec.Link == "local" && h.spec.File == ""
 		if alone {
 			// Without an inventory, this machine always runs at least one job.
@@ -146,7 +139,7 @@ func (h *host) maxSlots() int {
 	if rule == 0 {
 		return 0
 	}
-	return max(rule, h.givenSlots)
+	return max(rule, int(h.asked.Slots))
 }
 
 // A host may be shared with other runs and users (docs/sharing.md). Its helper computes how many
@@ -170,7 +163,7 @@ func (c *Core) boundByOthers(h *host, n int) int {
 
 // heldByOthers returns how many slots other runs hold on the host. Their jobs use a core each,
 // which is not counted again as load of others.
-func (c *Core) heldByOthers(b *hosts.Beat, h *host) float64 {
+func (c *Core) heldByOthers(b *hosts.Heartbeat, h *host) float64 {
 	if b.Sharing == nil || !c.sharesSlots(h) {
 		return 0
 	}

@@ -3,7 +3,6 @@ package sched
 import (
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,22 +14,22 @@ import (
 // two foreign jobs does half the work of the others when all cores are slots.
 func TestUsableSlots(t *testing.T) {
 	for _, tt := range []struct {
-		name  string
-		l     load
-		slots int
+		name           string
+		slots          int
+		others, excess float64
+		yield          bool
+		want           int
 	}{
-		{"idle", load{slots: 4, yield: true}, 4},
-		{"K6: two foreign jobs on four cores, four slots", load{slots: 4, others: 2, yield: true}, 2},
-		{"K6 and K5: the same with a core left free", load{slots: 3, others: 2, yield: true}, 1},
-		{"others use everything", load{slots: 4, others: 9, yield: true}, 0},
-		{"noise costs no slot", load{slots: 4, others: 0.3, yield: true}, 4},
-		{"our jobs use two cores each", load{slots: 8, excess: 4, yield: true}, 4},
-		{"both", load{slots: 8, excess: 2, others: 3, yield: true}, 3},
-		{"told not to yield", load{slots: 4, others: 3, excess: 3}, 4},
+		{"idle", 4, 0, 0, true, 4},
+		{"K6: two foreign jobs on four cores, four slots", 4, 2, 0, true, 2},
+		{"K6 and K5: the same with a core left free", 3, 2, 0, true, 1},
+		{"others use everything", 4, 9, 0, true, 0},
+		{"noise costs no slot", 4, 0.3, 0, true, 4},
+		{"our jobs use two cores each", 8, 0, 4, true, 4},
+		{"both", 8, 3, 2, true, 3},
+		{"told not to yield", 4, 3, 3, false, 4},
 	} {
-		if got := wholeSlots(usableSlots(tt.l), -1); got != tt.slots {
-			t.Errorf("%s: %d slots, want %d", tt.name, got, tt.slots)
-		}
+		want(t, tt.name, wholeSlots(usableSlots(tt.slots, tt.others, tt.excess, tt.yield), -1), tt.want)
 	}
 }
 
@@ -39,13 +38,10 @@ func TestUsableSlots(t *testing.T) {
 func TestWholeSlotsHoldsStill(t *testing.T) {
 	last := 4
 	for _, u := range []float64{3.6, 3.4, 3.55, 3.36, 4.6, 4} {
-		if last = wholeSlots(u, last); last != 4 {
-			t.Fatalf("usable %v gives %d, want still 4", u, last)
-		}
+		last = wholeSlots(u, last)
+		want(t, fmt.Sprint("slots of ", u, " usable"), last, 4)
 	}
-	if got := wholeSlots(3.3, 4); got != 3 {
-		t.Errorf("usable 3.3 gives %d, want 3", got)
-	}
+	want(t, "slots of 3.3 usable", wholeSlots(3.3, 4), 3)
 }
 
 // TestOthersAreSmoothed checks that a short load of other users takes no slot, that a lasting load
@@ -55,10 +51,7 @@ func TestOthersAreSmoothed(t *testing.T) {
 	h.Yield = true
 	s := newStage(t, Config{}, h)
 	want(t, "first limit", said[SetLimit](s.up("melon1")), "{melon1 4}")
-	busy := func(cores float64) string {
-		s.at += HeartbeatInterval
-		return said[SetLimit](s.step(HostBeat{"melon1", &hosts.Beat{Busy: cores, MemFree: -1, DiskFree: -1}}))
-	}
+	busy := func(cores float64) string { return said[SetLimit](s.heartbeat("melon1", hosts.Heartbeat{Busy: cores})) }
 	want(t, "a burst", busy(2), "")
 	var all string
 	for range 20 {
@@ -77,41 +70,17 @@ func TestOthersAreSmoothed(t *testing.T) {
 func TestOwnJobsAreNotOthers(t *testing.T) {
 	h := box("melon1", 4)
 	h.Yield = true
-	s := newStage(t, Config{}, h)
-	s.up("melon1")
+	s := connected(t, Config{}, h)
 	s.plain(8)
 	s.started("melon1", "1.1 2.1 3.1 4.1")
-	beat := func(ours float64) {
-		s.at += HeartbeatInterval
-		s.step(HostBeat{"melon1", &hosts.Beat{Busy: ours, Ours: ours, MemFree: -1, DiskFree: -1}})
-	}
 	for range 10 {
-		beat(4)
+		s.heartbeat("melon1", hosts.Heartbeat{Busy: 4, Ours: 4})
 	}
-	if u := s.c.Hosts()[0].Usable; u != 4 {
-		t.Errorf("four busy single-core jobs leave %v usable, want 4", u)
-	}
+	want(t, "usable beside four busy single-core jobs", s.c.Hosts()[0].Usable, 4)
 	for range 30 {
-		beat(8)
+		s.heartbeat("melon1", hosts.Heartbeat{Busy: 8, Ours: 8})
 	}
-	if u := s.c.Hosts()[0].Usable; u > 0.5 {
-		t.Errorf("four jobs on eight cores leave %v usable, want about 0", u)
-	}
-}
-
-// TestAloneOneJobRuns checks that without an inventory at least one job always runs on this
-// machine, whatever the load of others.
-func TestAloneOneJobRuns(t *testing.T) {
-	h := box("here", 3)
-	h.Link, h.Yield = "local", true
-	s := newStage(t, Config{}, h)
-	s.up("here")
-	for range 30 {
-		s.at += HeartbeatInterval
-		s.step(HostBeat{"here", &hosts.Beat{Busy: 8, MemFree: -1, DiskFree: -1}})
-	}
-	s.plain(2)
-	want(t, "launched", on(s.commands, "here"), "1.1")
+	between(t, "usable beside four jobs on eight cores", s.c.Hosts()[0].Usable, 0, 0.5)
 }
 
 // TestAloneAWideJobRuns checks that without an inventory a job with several slots keeps its slots,
@@ -123,23 +92,16 @@ func TestAloneAWideJobRuns(t *testing.T) {
 	s.submit(true, &jobs.Options{Slots: 3}, jobs.NoOptions)
 	want(t, "launched", on(s.up("here"), "here"), "1.1 2.1")
 	for range 30 {
-		s.at += HeartbeatInterval
-		s.step(HostBeat{"here", &hosts.Beat{Busy: 8, Running: 2, MemFree: -1, DiskFree: -1}})
+		s.heartbeat("here", hosts.Heartbeat{Busy: 8})
 	}
-	if h := s.c.hosts[0]; h.sentLimit != 4 {
-		t.Errorf("limit %d", h.sentLimit)
-	}
+	want(t, "limit", s.c.hosts[0].sentLimit, 4)
 }
 
 // TestDelay checks that two starts are at least the delay apart, over all hosts.
 func TestDelay(t *testing.T) {
-	s := newStage(t, Config{Delay: 2 * time.Second}, box("a", 4), box("b", 4))
-	s.up("a", "b")
-	s.plain(9)
+	s := withJobs(t, 9, Config{Delay: 2 * time.Second}, box("a", 4), box("b", 4))
 	want(t, "at once", on(s.commands, "a")+on(s.commands, "b"), "1.1")
-	if why := s.c.Why(s.now(), 2); !strings.Contains(why, "--delay") {
-		t.Errorf("why job 2 waits: %q", why)
-	}
+	contains(t, "why job 2 waits", s.c.Why(s.now(), 2), "--delay")
 	if at, _ := s.c.Next(); at != s.at+2*time.Second {
 		t.Errorf("the core wants a tick after %v", at-s.at)
 	}
@@ -151,9 +113,7 @@ func TestDelay(t *testing.T) {
 
 // TestMaxSlots checks that --max-slots limits the occupied slots over all hosts, buffers included.
 func TestMaxSlots(t *testing.T) {
-	s := newStage(t, Config{MaxSlots: 3}, box("a", 4), box("b", 4))
-	s.up("a", "b")
-	s.plain(9)
+	s := withJobs(t, 9, Config{MaxSlots: 3}, box("a", 4), box("b", 4))
 	want(t, "a", on(s.commands, "a"), "1.1 3.1")
 	want(t, "b", on(s.commands, "b"), "2.1")
 	o := s.ended("a", "1.1", okay)
@@ -168,9 +128,7 @@ func TestMaxSlots(t *testing.T) {
 // TestSetSlots checks that a host gets more or fewer slots than its rule allows, at once, while
 // running jobs continue. 0 restores the rule (D7).
 func TestSetSlots(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(6)
+	s := withJobs(t, 6, Config{}, box("a", 1))
 	o := s.step(SetSlots{Host: "a", Slots: 3})
 	want(t, "limit", said[SetLimit](o), "{a 3}")
 	want(t, "launched", on(o, "a"), "2.1 3.1")
@@ -181,14 +139,12 @@ func TestSetSlots(t *testing.T) {
 	want(t, "limit", said[SetLimit](o), "{a 1}")
 	want(t, "killed", said[Kill](o), "")
 	want(t, "while two run", on(s.ended("a", "1.1", okay), "a"), "")
-	if v := s.c.Hosts()[0]; v.Slots != 1 || v.Given != 1 || v.Running != 2 {
+	if v := s.c.Hosts()[0]; v.Slots != 1 || v.Asked.Slots != 1 || v.Running != 2 {
 		t.Errorf("%+v", v)
 	}
 	s.step(SetSlots{Host: "a", Slots: 2})
 	want(t, "rule", said[SetLimit](s.step(SetSlots{Host: "a", Slots: 0})), "{a 1}")
-	if v := s.c.Hosts()[0]; v.Given != 0 {
-		t.Errorf("%+v", v)
-	}
+	want(t, "slots asked for", s.c.Hosts()[0].Asked.Slots, 0)
 }
 
 // TestFewerSlotsThanAJob checks that a job that is buffered on a host, and needs more slots than
@@ -210,14 +166,11 @@ func TestSetSlotsBounds(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), &hosts.Host{Name: "b", Slots: hosts.SlotRule{Less: 1}})
 	s.step(SetSlots{Host: "x", Slots: 3})
 	s.step(SetSlots{Host: "a", Slots: math.MinInt})
-	if n := s.c.hosts[0].slots(); n != 1 {
-		t.Errorf("%d slots", n)
-	}
+	want(t, "slots", s.c.hosts[0].slots(), 1)
 	s.step(SetSlots{Host: "a", Slots: math.MaxInt})
 	s.step(SetSlots{Host: "b", Slots: 5})
-	if a, b := s.c.hosts[0].slots(), s.c.hosts[1].slots(); a != jobs.MaxSlots || b != 5 {
-		t.Errorf("%d, %d slots", a, b)
-	}
+	want(t, "slots of a", s.c.hosts[0].slots(), jobs.MaxSlots)
+	want(t, "slots of b", s.c.hosts[1].slots(), 5)
 	s.step(SetSlots{Host: "b", Slots: 0}) // the slots of b are not known yet
 	want(t, "limit", said[SetLimit](s.up("a")), "{a 4096}")
 }
@@ -225,22 +178,19 @@ func TestSetSlotsBounds(t *testing.T) {
 // TestSetSlotsReconnect checks that SetSlots still applies after a reconnect, and that --max-slots
 // still limits it.
 func TestSetSlotsReconnect(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
+	s := connected(t, Config{}, box("a", 1))
 	s.step(SetSlots{Host: "a", Slots: 3})
 	s.step(down("a", hosts.Broken, "gone"))
 	want(t, "limit", said[SetLimit](s.up("a")), "{a 3}")
 
-	s = newStage(t, Config{MaxSlots: 2}, box("a", 1))
-	s.up("a")
+	s = connected(t, Config{MaxSlots: 2}, box("a", 1))
 	want(t, "limit", said[SetLimit](s.step(SetSlots{Host: "a", Slots: 3})), "{a 2}")
 }
 
 // TestSetSlotsFewer checks that a job that needs more slots than the host currently has waits. A
 // job that needs more than the rule allows can run while the host has them.
 func TestSetSlotsFewer(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 4))
-	s.up("a")
+	s := connected(t, Config{}, box("a", 4))
 	s.step(SetSlots{Host: "a", Slots: 2})
 	s.submit(false, &jobs.Options{Slots: 3})
 	s.wantState(1, jobs.Queued)
@@ -251,9 +201,7 @@ func TestSetSlotsFewer(t *testing.T) {
 	s.wantState(2, jobs.Running)
 	s.wait(time.Second, "a")
 	s.ended("a", "2.1", okay)
-	if s.finish == nil {
-		t.Error("the run goes on")
-	}
+	want(t, "finish", s.ending(), "done")
 }
 
 // TestSlotsAreShared checks that the slots that other runs and users hold limit the host's slots
@@ -263,60 +211,53 @@ func TestSlotsAreShared(t *testing.T) {
 	h := box("a", 4)
 	h.Yield = true
 	s := newStage(t, Config{RunShare: 2}, h)
-	beat := func(sharing *hosts.Sharing, busy float64) []Command {
-		s.at += HeartbeatInterval
-		return s.step(HostBeat{"a", &hosts.Beat{Busy: busy, MemFree: -1, DiskFree: -1, Running: s.c.byName["a"].open, Sharing: sharing}})
+	heartbeat := func(sharing *hosts.Sharing, busy float64) []Command {
+		return s.heartbeat("a", hosts.Heartbeat{Busy: busy, Sharing: sharing})
 	}
 	o := s.up("a")
 	want(t, "limit", said[SetLimit](o), "{a 4}")
 	want(t, "share", said[SetShare](o), "{a {4 0 2}}")
 	others := &hosts.Sharing{Slots: 1, Held: 3, Users: []hosts.SharedUser{{Name: "bob", Slots: 3}}}
 	for range 5 { // the jobs of others use one core each
-		o = append(o, beat(others, 3)...)
+		o = append(o, heartbeat(others, 3)...)
 	}
 	want(t, "bound by others", said[SetLimit](o), "{a 4} {a 1}")
 	want(t, "nothing is wanted", said[SetShare](o[3:]), "")
 	others = &hosts.Sharing{Slots: 0, Held: 4, Users: []hosts.SharedUser{{Name: "bob", Slots: 4}}}
-	want(t, "all are taken", said[SetLimit](beat(others, 4)), "{a 0}")
+	want(t, "all are taken", said[SetLimit](heartbeat(others, 4)), "{a 0}")
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
 	contains(t, "why", s.c.Why(s.now(), 1), "other runs and users have its slots: bob 4 slots")
-	if beat(others, 4); s.c.byName["a"].sentShare != (hosts.Share{Slots: 4, Want: 3, Weight: 2}) {
+	if heartbeat(others, 4); s.c.byName["a"].sentShare != (hosts.Share{Slots: 4, Want: 3, Weight: 2}) {
 		t.Errorf("the helper is told %+v", s.c.byName["a"].sentShare)
 	}
-	want(t, "they have gone", said[SetLimit](beat(nil, 0)), "{a 4}")
-	want(t, "no absurd bound", said[SetLimit](beat(&hosts.Sharing{Slots: -5, Held: -5}, 0)), "{a 0}")
-	want(t, "nor one above its slots", said[SetLimit](beat(&hosts.Sharing{Slots: 99, Held: 1 << 40}, 0)), "{a 4}")
+	want(t, "they have gone", said[SetLimit](heartbeat(nil, 0)), "{a 4}")
+	want(t, "no absurd bound", said[SetLimit](heartbeat(&hosts.Sharing{Slots: -5, Held: -5}, 0)), "{a 0}")
+	want(t, "nor one above its slots", said[SetLimit](heartbeat(&hosts.Sharing{Slots: 99, Held: 1 << 40}, 0)), "{a 4}")
 
 	off := newStage(t, Config{}, box("a", 4))
 	want(t, "off", said[SetShare](off.up("a")), "")
-	off.at += HeartbeatInterval
-	want(t, "off", said[SetLimit](off.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Sharing: others}})), "")
+	want(t, "off", said[SetLimit](off.heartbeat("a", hosts.Heartbeat{Sharing: others})), "")
 }
 
 // TestMemoryIsShared checks that memory that jobs of other runs may use is not assigned, and that
 // jobs without a memory reservation continue.
 func TestMemoryIsShared(t *testing.T) {
-	s := newStage(t, Config{RunShare: 1}, box("a", 4))
-	s.up("a")
-	beat := func(held int64) []Command {
-		s.at += HeartbeatInterval
-		return s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName["a"].open,
-			Sharing: &hosts.Sharing{Slots: 4, Memory: held}}})
+	s := connected(t, Config{RunShare: 1}, box("a", 4))
+	heartbeat := func(held int64) []Command {
+		return s.heartbeat("a", hosts.Heartbeat{Sharing: &hosts.Sharing{Slots: 4, Memory: held}})
 	}
-	beat(10 << 30)
+	heartbeat(10 << 30)
 	s.submit(true, &jobs.Options{MemBytes: 8 << 30}, jobs.NoOptions)
 	s.wantState(2, jobs.Running)
 	s.wantState(1, jobs.Queued) // others hold the memory that it needs
 	contains(t, "why", s.c.Why(s.now(), 1), "memory")
-	want(t, "the others have less", on(beat(8<<30), "a"), "1.1")
+	want(t, "the others have less", on(heartbeat(8<<30), "a"), "1.1")
 }
 
 // TestOwner checks that nothing starts on a host whose owner is present. Suspended jobs do not
 // become stragglers, and the time of the suspension is not counted (B7, T4, D4).
 func TestOwner(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2))
-	s.up("a")
-	s.plain(9)
+	s := withJobs(t, 9, Config{}, box("a", 2))
 	for range 5 {
 		s.ranFor("a", s.c.byName["a"].head.id.String(), 10*time.Second)
 	}
@@ -325,9 +266,8 @@ func TestOwner(t *testing.T) {
 	held := hosts.Owner{Who: "alice uses the screen", Suspend: true}
 	total := time.Duration(0)
 	for range 100 {
-		s.at += HeartbeatInterval
 		total += HeartbeatInterval
-		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Owner: held, Suspended: total}})
+		s.heartbeat("a", hosts.Heartbeat{Owner: held, Suspended: total})
 	}
 	want(t, "why", s.c.Why(s.now(), first.Job), "Job 6 is suspended on a: alice uses the screen.")
 	want(t, "host", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen; jobs there are suspended")
@@ -336,12 +276,10 @@ func TestOwner(t *testing.T) {
 	if f := s.c.inFlight[first]; f.age(s.at) > 2*HeartbeatInterval {
 		t.Errorf("its age is %v after %v, all of them suspended", f.age(s.at), total)
 	}
-	s.at += HeartbeatInterval
-	s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Owner: hosts.Owner{Who: "alice uses the screen"}, Suspended: total}})
+	s.heartbeat("a", hosts.Heartbeat{Owner: hosts.Owner{Who: "alice uses the screen"}, Suspended: total})
 	want(t, "paused", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen")
 	for range 9 {
-		s.at += HeartbeatInterval
-		s.step(HostBeat{"a", &hosts.Beat{MemFree: -1, DiskFree: -1, Suspended: total}})
+		s.heartbeat("a", hosts.Heartbeat{Suspended: total})
 	}
 	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "2")
 	want(t, "said", events(s.journal), "a is up\na starts nothing: alice uses the screen; jobs there are suspended\na starts jobs again\n"+

@@ -13,7 +13,7 @@ func (c *Core) begin() {
 	c.begun, c.beganAt = true, c.now.Wall
 	c.anyUp = c.now.Mono
 	for _, h := range c.hosts {
-		h.lastSeen, h.lastHeard, h.cutAt, h.awaySince, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono, true
+		h.lastSeen, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono, true
 		c.connect(h)
 	}
 	c.beginProviding()
@@ -50,7 +50,7 @@ func (c *Core) begin() {
 				f.started = a.State == jobs.AttemptRunning
 				f.startedAt, f.earlierRunTime = c.now.Mono, c.ranBefore(a) // an upper bound
 				// Ended again when the host reports it.
-				f.killed, f.requeue = h.stopped, h.stopped
+				f.killed, f.requeue = h.isStopped(), h.isStopped()
 				// An upper bound: no host has reported its memory yet.
 				f.mem = grown(j.Spec.MemBytes, c.cfg.MemGrowth, j)
 				if f.started {
@@ -82,9 +82,9 @@ func (c *Core) begin() {
 	c.startReconciling()
 }
 
-// submit adds new jobs. Their ids follow those in the table. A gap is a bug of the caller, and the
+// apply adds new jobs. Their ids follow those in the table. A gap is a bug of the caller, and the
 // jobs after it are dropped.
-func (c *Core) submit(e Submit) {
+func (e Submit) apply(c *Core) {
 	first := jobs.ID(len(c.table.Jobs) + 1)
 	n := 0
 	for _, s := range e.Specs {

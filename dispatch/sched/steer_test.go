@@ -1,8 +1,7 @@
 package sched
 
 import (
-	"slices"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,9 +12,7 @@ import (
 // TestCancel checks that queued jobs end at once and running jobs when their attempts do. Repeating
 // the cancel changes nothing (K9).
 func TestCancel(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2))
-	s.up("a")
-	s.plain(4)
+	s := withJobs(t, 4, Config{}, box("a", 2))
 	s.started("a", "1.1 2.1")
 	o := s.step(Cancel{Jobs: []jobs.ID{1, 3, 99}, Why: "not wanted"})
 	s.wantState(3, jobs.Canceled)
@@ -33,41 +30,12 @@ func TestCancel(t *testing.T) {
 	s.wantState(2, jobs.Succeeded)
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("4.1")}})
 	s.wantState(4, jobs.Canceled)
-	if s.finish == nil || s.finish.How != AllDone {
-		t.Errorf("finish %+v", s.finish)
-	}
-}
-
-// TestCancelMany checks that a cancel of many jobs takes several bounded steps, and that nothing is
-// launched in the meantime.
-func TestCancelMany(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.plain(3*maxPerStep + 5)
-	s.step(Cancel{All: true})
-	for i := 0; len(s.c.requests) > 0 && i < 10; i++ {
-		if len(s.records) > maxPerStep+10 {
-			t.Fatalf("%d records in a step", len(s.records))
-		}
-		if i == 0 {
-			want(t, "launched", on(s.up("a"), "a"), "")
-		}
-		at, ok := s.c.Next()
-		if !ok || at != s.at+1 {
-			t.Fatalf("no tick is asked for")
-		}
-		s.at = at
-		s.step(Tick{})
-	}
-	if n := s.c.table.Counts[jobs.Canceled]; n != 3*maxPerStep+5 || s.finish == nil {
-		t.Errorf("%d jobs canceled, finish %+v", n, s.finish)
-	}
+	want(t, "finish", s.ending(), "done")
 }
 
 // TestCancelUnreachable checks that a cancel waits until the host returns or is given up.
 func TestCancelUnreachable(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
-	s.up("a", "b", "c")
-	s.plain(1)
+	s := withJobs(t, 1, Config{}, box("a", 1), box("b", 1), box("c", 1))
 	s.started("a", "1.1")
 	s.step(down("a", hosts.Unreachable, "gone"))
 	s.step(Cancel{All: true})
@@ -78,9 +46,7 @@ func TestCancelUnreachable(t *testing.T) {
 	s.step(down("a", hosts.Unreachable, "gone"))
 	s.wait(61*time.Second, "b", "c")
 	s.wantState(1, jobs.Canceled)
-	if s.finish == nil {
-		t.Fatalf("the run goes on")
-	}
+	want(t, "finish", s.ending(), "done")
 	contains(t, "what may be left is named", s.journal[len(s.journal)-1].Reason, "1.1 on a")
 }
 
@@ -103,14 +69,11 @@ func TestCancelBuffered(t *testing.T) {
 // TestRequeue checks that a requeue starts a new round with all tries, and that a finished run
 // continues.
 func TestRequeue(t *testing.T) {
-	s := newStage(t, Config{Tries: 1}, box("a", 1))
-	s.up("a")
+	s := connected(t, Config{Tries: 1}, box("a", 1))
 	s.submit(true, &jobs.Options{After: []jobs.ID{2}}, jobs.NoOptions)
 	s.ended("a", "2.1", exit1)
 	s.wantState(1, jobs.Skipped)
-	if s.finish == nil {
-		t.Fatalf("the run goes on")
-	}
+	want(t, "finish", s.ending(), "done")
 	s.finish = nil
 	o := s.step(Requeue{[]jobs.ID{1, 2}})
 	want(t, "the one it comes after", on(o, "a"), "2.2")
@@ -125,26 +88,21 @@ func TestRequeue(t *testing.T) {
 // TestRequeueWaitsForOldAttempt checks that a new round starts nothing while an attempt of the old
 // round may be alive (promise 2).
 func TestRequeueWaitsForOldAttempt(t *testing.T) {
-	s := lostStage(t, Config{})
-	s.ended("b", "2.1", okay)
-	s.started("b", "1.2")
+	s := replacedStage(t)
 	s.up("a")
 	s.probedAs("a", "1.1", hosts.HasExited, &okay) // 1.2 is being stopped
 	s.step(Requeue{[]jobs.ID{1}})
 	s.wantState(1, jobs.Queued)
 	contains(t, "why", s.c.Why(s.now(), 1), "earlier round")
 	o := s.ended("b", "1.2", okay) // too late: that round has its result
-	if on(o, "a")+on(o, "b") != "1.3" || s.job(1).State != jobs.Running {
-		t.Errorf("job 1 is %s, commands %v", s.job(1).State, o)
-	}
+	want(t, "launched", on(o, ""), "1.3")
+	s.wantState(1, jobs.Running)
 }
 
 // TestPauseRun checks that during a pause nothing starts, not even from the buffers, and that the
 // run continues afterward.
 func TestPauseRun(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(3)
+	s := withJobs(t, 3, Config{}, box("a", 1))
 	want(t, "limit", said[SetLimit](s.step(Pause{true})), "{a 0}")
 	contains(t, "why", s.c.Why(s.now(), 3), "paused")
 	want(t, "paused", on(s.ended("a", "1.1", okay), "a"), "")
@@ -155,78 +113,55 @@ func TestPauseRun(t *testing.T) {
 
 // TestDrain checks that a drain withdraws buffered jobs and finishes when nothing runs.
 func TestDrain(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(20)
+	s := withJobs(t, 20, Config{}, box("a", 1))
 	s.started("a", "1.1")
 	s.ended("a", "1.1", okay)
 	s.started("a", "2.1")
 	want(t, "withdrawn", said[Withdraw](s.step(Drain{"asked"})), "{a [3.1]}")
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("3.1")}})
-	if s.finish != nil {
-		t.Fatalf("finished while a job runs")
-	}
+	want(t, "finish while a job runs", s.ending(), "")
 	want(t, "nothing more", on(s.ended("a", "2.1", okay), "a"), "")
-	if s.finish == nil || s.finish.How != Drained || s.finish.Why != "asked" {
-		t.Errorf("finish %+v", s.finish)
-	}
+	want(t, "finish", s.ending(), "drained")
+	want(t, "reason", s.finish.Why, "asked")
 	s.wantState(3, jobs.Queued)
 }
 
 // TestEndDrain checks that launching continues as before the drain. It does not end a drain with
 // another reason, nor one that has finished.
 func TestEndDrain(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(20)
+	s := withJobs(t, 20, Config{}, box("a", 1))
 	s.started("a", "1.1")
 	s.step(Drain{"asked"})
 	s.step(EndDrain{Of: "the file STOP"})
-	if s.c.Draining() != "asked" {
-		t.Error("a drain for another reason was ended")
-	}
+	want(t, "reason of the drain", s.c.Draining(), "asked")
 	s.step(EndDrain{Why: "asked for by ada"})
 	contains(t, "launched", on(s.ended("a", "1.1", okay), "a"), "2.1")
 	s.step(Drain{"asked"})
-	for f := s.c.hosts[0].head; f != nil; f = s.c.hosts[0].head {
-		s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: []jobs.AttemptID{f.id}}})
-	}
+	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
 	s.step(EndDrain{})
-	if s.finish == nil || s.finish.How != Drained || s.c.Draining() == "" {
-		t.Errorf("a drain that has finished was ended: %+v, %q", s.finish, s.c.Draining())
-	}
+	want(t, "finish, which EndDrain does not revoke", s.ending(), "drained")
+	want(t, "draining", s.c.Draining(), "asked")
 }
 
 // TestEndDrainOfHalt checks that failures from before the end of a drain are not counted again.
 func TestEndDrainOfHalt(t *testing.T) {
-	s := newStage(t, Config{Halt: Halt{Jobs: 1}, Tries: 1}, box("a", 2))
-	s.up("a")
-	s.plain(20)
+	s := withJobs(t, 20, Config{Halt: Halt{Jobs: 1}, Tries: 1}, box("a", 2))
 	s.started("a", "2.1")
 	s.ended("a", "1.1", exit1)
-	if s.c.Draining() == "" {
-		t.Fatal("--halt 1 does not drain")
-	}
+	want(t, "draining", s.c.Draining(), "1 job has failed")
 	s.step(EndDrain{Of: s.c.Draining()})
 	s.ended("a", "2.1", okay)
-	if s.c.Draining() != "" || s.finish != nil {
-		t.Errorf("draining %q, finish %+v", s.c.Draining(), s.finish)
-	}
+	want(t, "draining", s.c.Draining(), "")
+	want(t, "finish", s.ending(), "")
 	s.ended("a", "3.1", exit1)
-	if s.c.Draining() == "" {
-		t.Error("the next failure does not drain")
-	}
+	want(t, "draining after the next failure", s.c.Draining(), "1 job has failed")
 }
 
 // TestStop checks that a stop finishes at once and leaves running jobs open.
 func TestStop(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(2)
+	s := withJobs(t, 2, Config{}, box("a", 1))
 	s.step(Stop{"bye"})
-	if s.finish == nil || s.finish.How != Stopped {
-		t.Errorf("finish %+v", s.finish)
-	}
+	want(t, "finish", s.ending(), "stopped")
 	s.wantState(1, jobs.Running)
 	want(t, "nothing more", on(s.ended("a", "1.1", okay), "a"), "")
 }
@@ -234,21 +169,15 @@ func TestStop(t *testing.T) {
 // TestDrainHost checks that a drained host gets no jobs, and that with Now its jobs move elsewhere,
 // uncharged (D7).
 func TestDrainHost(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1))
-	s.up("a", "b")
-	s.plain(3)
+	s := withJobs(t, 3, Config{}, box("a", 1), box("b", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")
 	o := s.step(DrainHost{Host: "a", On: true, Now: true})
 	contains(t, "kill", said[Kill](o), "{a [1.1]")
 	s.ended("a", "1.1", jobs.Outcome{Stopped: true, Signal: "SIGTERM"})
 	s.wantState(1, jobs.Queued)
-	if s.job(1).Failures != 0 {
-		t.Errorf("the move is charged")
-	}
-	if v := s.c.Hosts()[0]; v.State != Disabled || !v.Stopped {
-		t.Errorf("host is %s", v.State)
-	}
+	want(t, "failures charged", s.job(1).Failures, 0)
+	want(t, "host", s.c.Hosts()[0].State, Disabled)
 	want(t, "elsewhere", on(s.ended("b", "2.1", okay), "b"), "1.2")
 	want(t, "used again", on(s.step(DrainHost{Host: "a"}), "a"), "3.1")
 }
@@ -256,23 +185,18 @@ func TestDrainHost(t *testing.T) {
 // TestHaltNow checks that a halt with Now also kills the running attempts, without charging their
 // jobs.
 func TestHaltNow(t *testing.T) {
-	s := newStage(t, Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 1, Now: true}, Tries: 1}, box("a", 3))
-	s.up("a")
-	s.plain(5)
-	s.started("a", "1.1")
-	s.started("a", "2.1")
+	s := withJobs(t, 5, Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 1, Now: true}, Tries: 1}, box("a", 3))
+	s.started("a", "1.1 2.1")
 	o := s.ended("a", "1.1", okay)
 	want(t, "launched", on(o, "a"), "")
-	if got := said[Kill](o); !strings.Contains(got, "2.1") || s.c.Draining() != "1 job has succeeded" {
-		t.Errorf("killed %q, draining %q", got, s.c.Draining())
-	}
+	contains(t, "killed", said[Kill](o), "2.1")
+	want(t, "draining", s.c.Draining(), "1 job has succeeded")
 	want(t, "asked back", said[Withdraw](o), "{a [3.1]}")
 	contains(t, "ended although it was asked back", said[Kill](s.started("a", "3.1")), "3.1")
 	s.ended("a", "3.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	s.ended("a", "2.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
-	if j := s.c.table.Job(2); j.State != jobs.Queued || s.finish == nil || s.finish.How != Drained {
-		t.Errorf("job 2 is %s, finish %+v", j.State, s.finish)
-	}
+	s.wantState(2, jobs.Queued)
+	want(t, "finish", s.ending(), "drained")
 }
 
 // TestHalt checks that launching stops after the given number or share of failures, successes, or
@@ -292,60 +216,34 @@ func TestHalt(t *testing.T) {
 		{Config{Halt: Halt{Of: HaltOfAll, Jobs: 6}}, func(i int) bool { return i%2 == 1 }, 6},
 	} {
 		tt.cfg.Tries = 1
-		s := newStage(t, tt.cfg, box("a", 1))
-		s.up("a")
-		s.plain(25)
+		s := withJobs(t, 25, tt.cfg, box("a", 1))
 		ended := 0
-		for i := range s.c.table.Jobs {
-			if s.c.drain != "" {
-				break
-			}
+		for ; ended < 25 && s.c.drain == ""; ended++ {
 			o := okay
-			if tt.fail(i + 1) {
+			if tt.fail(ended + 1) {
 				o = exit1
 			}
-			s.ended("a", jobs.AttemptID{Job: jobs.ID(i + 1), N: 1}.String(), o)
-			ended++
+			s.ended("a", fmt.Sprintf("%d.1", ended+1), o)
 		}
-		if tt.want == 0 {
-			if s.c.drain != "" {
-				t.Errorf("%+v drains after %d: %s", tt.cfg, ended, s.c.drain)
-			}
+		if s.c.drain == "" {
+			want(t, fmt.Sprintf("%+v: jobs when it drains, which it does not do", tt.cfg), 0, tt.want)
 			continue
 		}
-		if ended != tt.want {
-			t.Errorf("%+v drains after %d jobs, want %d", tt.cfg, ended, tt.want)
-		}
-		for _, f := range slices.Collect(func(yield func(*inFlight) bool) {
-			for f := s.c.hosts[0].head; f != nil && yield(f); f = f.next {
-			}
-		}) {
-			s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: []jobs.AttemptID{f.id}}})
-		}
-		if s.finish == nil || s.finish.How != Drained {
-			t.Errorf("finish %+v", s.finish)
-		}
+		want(t, fmt.Sprintf("%+v: jobs when it drains", tt.cfg), ended, tt.want)
+		s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
+		want(t, "finish", s.ending(), "drained")
 	}
 }
 
 // TestAcked checks that an acknowledgment is recorded once, and only for results that exist.
 func TestAcked(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(1)
+	s := withJobs(t, 1, Config{}, box("a", 1))
 	s.ended("a", "1.1", okay)
 	for _, n := range []int64{0, 2, 1, 1} {
 		s.step(Acked{n})
 	}
-	n := 0
-	for _, r := range s.journal {
-		if r.Kind == jobs.KindAcked {
-			n++
-		}
-	}
-	if n != 1 || s.c.table.Acked != 1 {
-		t.Errorf("%d records, acked %d", n, s.c.table.Acked)
-	}
+	want(t, "records", s.count(jobs.KindAcked), 1)
+	want(t, "acked", s.c.table.Acked, 1)
 }
 
 // TestSubmitGap checks that ids with a gap are reported as a defect and do not cause a crash.
@@ -361,8 +259,8 @@ func TestSubmitGap(t *testing.T) {
 func TestUnknownNames(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1))
 	s.step(HostUp{Host: "x", Hello: &hosts.Hello{}})
-	s.step(HostBeat{"x", &hosts.Beat{}})
-	s.step(HostBeat{"a", &hosts.Beat{}})
+	s.step(HostHeartbeat{"x", &hosts.Heartbeat{}})
+	s.step(HostHeartbeat{"a", &hosts.Heartbeat{}})
 	s.step(down("x", hosts.Broken, "?"))
 	s.step(HostDown{Host: "a"})
 	s.step(HostRefused{"x", &hosts.Refused{Attempts: attemptIDs("5.5")}})
@@ -380,32 +278,18 @@ func TestUnknownNames(t *testing.T) {
 // warning time. A host that is used again in the meantime keeps its jobs (T2).
 func TestWarnedBeforeStop(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		s := newStage(t, Config{Warn: time.Minute}, box("a", 1))
-		s.up("a")
-		s.plain(1)
+		s := withJobs(t, 1, Config{Warn: time.Minute}, box("a", 1))
 		s.started("a", "1.1")
-		kills := func(commands []Command) (warned, killed int) {
-			for _, o := range commands {
-				switch o.(type) {
-				case Warn:
-					warned++
-				case Kill:
-					killed++
-				}
-			}
-			return warned, killed
-		}
-		if warned, killed := kills(s.step(DrainHost{Host: "a", On: true, Now: true})); warned != 1 || killed != 0 {
-			t.Errorf("%d warnings and %d kills at once, want 1 and 0", warned, killed)
-		}
-		if warned, killed := kills(s.wait(59*time.Second, "a")); warned != 0 || killed != 0 {
-			t.Errorf("%d warnings and %d kills within a minute, want none", warned, killed)
-		}
+		o := s.step(DrainHost{Host: "a", On: true, Now: true})
+		want(t, "warned", said[Warn](o), "{a [1.1]}")
+		want(t, "killed at once", said[Kill](o), "")
+		o = s.wait(59*time.Second, "a")
+		want(t, "within a minute", said[Warn](o)+said[Kill](o), "")
 		if again {
 			s.step(DrainHost{Host: "a"})
 		}
-		if _, killed := kills(s.wait(5*time.Second, "a")); killed != 1 && !again || killed != 0 && again {
-			t.Errorf("used again %v: %d kills after a minute", again, killed)
+		if killed := said[Kill](s.wait(5*time.Second, "a")); (killed == "") != again {
+			t.Errorf("used again %v: killed %q after a minute", again, killed)
 		}
 	}
 }
@@ -413,9 +297,7 @@ func TestWarnedBeforeStop(t *testing.T) {
 // TestWithdrawnTooLate checks that a job that started although it was withdrawn counts as running,
 // and is killed with the other jobs of its host.
 func TestWithdrawnTooLate(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
-	s.up("a")
-	s.plain(20)
+	s := withJobs(t, 20, Config{}, box("a", 1))
 	s.started("a", "1.1")
 	s.ended("a", "1.1", okay)
 	s.started("a", "2.1")

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -119,8 +120,8 @@ func (c *Core) Stragglers() int { return c.straggling }
 
 // inFlightOf returns the newest open attempt of a job, or nil.
 func (c *Core) inFlightOf(j *jobs.Job) *inFlight {
-	for i := len(j.Attempts) - 1; i >= 0; i-- {
-		if f := c.inFlight[j.Attempts[i].ID]; f != nil {
+	for _, a := range slices.Backward(j.Attempts) {
+		if f := c.inFlight[a.ID]; f != nil {
 			return f
 		}
 	}

@@ -1,6 +1,8 @@
 package sched
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,16 +15,16 @@ import (
 
 // stage drives a core manually: a test sends events at chosen instants and inspects the commands.
 type stage struct {
-	t        *testing.T
-	c        *Core
-	at       time.Duration
-	commands []Command     // of the last step
-	records  []jobs.Record // of the last step
-	journal  []jobs.Record
-	finish   *Finish
-	hosts    []*hosts.Host // without instances
-	beat     time.Duration // when the next heartbeats are due
-	nodes    []string      // of an instance; nil if it is a single host
+	t           *testing.T
+	c           *Core
+	at          time.Duration
+	commands    []Command     // of the last step
+	records     []jobs.Record // of the last step
+	journal     []jobs.Record
+	finish      *Finish
+	hosts       []*hosts.Host // without instances
+	heartbeatAt time.Duration // when the next heartbeats are due
+	nodes       []string      // of an instance; nil if it is a single host
 }
 
 func box(name string, slots int) *hosts.Host {
@@ -30,17 +32,30 @@ func box(name string, slots int) *hosts.Host {
 }
 
 func newStage(t *testing.T, cfg Config, hs ...*hosts.Host) *stage {
-	return newStageOf(t, cfg, &jobs.Table{}, hs...)
-}
-
-func newStageOf(t *testing.T, cfg Config, table *jobs.Table, hs ...*hosts.Host) *stage {
-	s := &stage{t: t, c: New(cfg, table, hs), hosts: hs}
+	s := &stage{t: t, c: New(cfg, &jobs.Table{}, hs), hosts: hs}
+	if at, ok := s.c.Next(); !ok || at != 0 {
+		t.Errorf("Next before the first step: %v %v", at, ok)
+	}
 	t.Cleanup(func() {
-		if s.c.Defects != 0 {
-			t.Errorf("%d defects", s.c.Defects)
-		}
+		want(t, "defects", s.c.Defects, 0)
 	})
 	s.step(Tick{})
+	return s
+}
+
+// connected returns a stage whose hosts are up.
+func connected(t *testing.T, cfg Config, hs ...*hosts.Host) *stage {
+	s := newStage(t, cfg, hs...)
+	for _, h := range hs {
+		s.up(h.Name)
+	}
+	return s
+}
+
+// withJobs returns a connected stage with n jobs that have no options.
+func withJobs(t *testing.T, n int, cfg Config, hs ...*hosts.Host) *stage {
+	s := connected(t, cfg, hs...)
+	s.plain(n)
 	return s
 }
 
@@ -78,18 +93,18 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 		if ok && at < next {
 			next = at
 		}
-		if len(beating) > 0 && s.beat < next {
-			next = s.beat
+		if len(beating) > 0 && s.heartbeatAt < next {
+			next = s.heartbeatAt
 		}
 		s.at = max(s.at, next)
-		if len(beating) > 0 && s.at >= s.beat {
+		if len(beating) > 0 && s.at >= s.heartbeatAt {
 			for _, h := range beating {
 				if s.c.byName[h] == nil {
 					continue // the host has left
 				}
-				all = append(all, s.step(HostBeat{h, &hosts.Beat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].open}})...)
+				all = append(all, s.step(HostHeartbeat{h, &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].open}})...)
 			}
-			s.beat = s.at + HeartbeatInterval
+			s.heartbeatAt = s.at + HeartbeatInterval
 		}
 		if s.at >= end {
 			return append(all, s.step(Tick{})...)
@@ -101,36 +116,98 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 }
 
 func (s *stage) submit(last bool, opts ...*jobs.Options) {
-	var specs []*jobs.Spec
-	for i, o := range opts {
-		specs = append(specs, &jobs.Spec{ID: jobs.ID(len(s.c.table.Jobs) + i + 1), Command: "true", Options: o})
-	}
-	s.step(Submit{Specs: specs, Last: last})
+	s.step(Submit{Specs: specsOf(len(s.c.table.Jobs)+1, opts...), Last: last})
 }
 
-// plain submits n jobs without options.
-func (s *stage) plain(n int) { s.submit(true, slices.Repeat([]*jobs.Options{jobs.NoOptions}, n)...) }
+// specsOf returns the specifications of jobs with these options, whose ids begin with first.
+func specsOf(first int, opts ...*jobs.Options) (specs []*jobs.Spec) {
+	for i, o := range opts {
+		specs = append(specs, &jobs.Spec{ID: jobs.ID(first + i), Command: "true", Options: o})
+	}
+	return specs
+}
 
+// times returns the options of n equal jobs.
+func times(n int, o *jobs.Options) []*jobs.Options { return slices.Repeat([]*jobs.Options{o}, n) }
+
+// plain submits n jobs without options.
+func (s *stage) plain(n int) { s.submit(true, times(n, jobs.NoOptions)...) }
+
+// up connects hosts with one core more than slots, 16 GiB of memory, and two GPUs.
 func (s *stage) up(names ...string) (all []Command) {
 	for _, n := range names {
-		h := s.c.byName[n].spec
-		all = append(all, s.step(HostUp{Host: n, Hello: &hosts.Hello{Cores: h.Slots.Fixed + 1, Slots: h.Slots.Fixed, MemBytes: 16 << 30, GPUs: 2}})...)
-		all = append(all, s.step(HostBeat{n, &hosts.Beat{MemFree: -1, DiskFree: -1}})...)
+		slots := s.c.byName[n].spec.Slots.Fixed
+		all = append(all, s.connect(n, hosts.Hello{Cores: slots + 1, Slots: slots, MemBytes: 16 << 30, GPUs: 2})...)
 	}
 	return all
 }
 
-// on returns the attempts that commands launch on a host.
-func on(commands []Command, name string) string {
-	var ids []string
+// connect sends the hello of a host and its first heartbeat.
+func (s *stage) connect(name string, hello hosts.Hello) []Command {
+	commands := s.step(HostUp{Host: name, Hello: &hello})
+	return append(commands, s.step(HostHeartbeat{name, &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})...)
+}
+
+// heartbeat lets a heartbeat interval pass and sends a heartbeat of a host. What b leaves out is
+// not known; the host has all attempts that were sent to it.
+func (s *stage) heartbeat(name string, b hosts.Heartbeat) []Command {
+	s.at += HeartbeatInterval
+	b.MemFree, b.DiskFree = cmp.Or(b.MemFree, -1), cmp.Or(b.DiskFree, -1)
+	b.Running = cmp.Or(b.Running, s.c.byName[name].open)
+	return s.step(HostHeartbeat{name, &b})
+}
+
+// ranFor ends an attempt with the given run time.
+func (s *stage) ranFor(name, attempt string, d time.Duration) []Command {
+	return s.ended(name, attempt, jobs.Outcome{Started: s.now().Wall - jobs.Stamp(d), Ended: s.now().Wall})
+}
+
+// ranAll ends the first attempts of jobs 1 to n on a host, with the given run time each.
+func (s *stage) ranAll(name string, n int, d time.Duration) {
+	for i := range n {
+		s.ranFor(name, fmt.Sprintf("%d.1", i+1), d)
+	}
+}
+
+// attemptsOn returns the attempts that are in flight on a host, the oldest first.
+func (s *stage) attemptsOn(name string) (all []jobs.AttemptID) {
+	for f := s.c.byName[name].head; f != nil; f = f.next {
+		all = append(all, f.id)
+	}
+	return all
+}
+
+// endFirst ends the oldest attempt on a host.
+func (s *stage) endFirst(name string, o jobs.Outcome) []Command {
+	return s.ended(name, s.c.byName[name].head.id.String(), o)
+}
+
+// launchItems returns what commands launch on a host, or on all hosts if name is "".
+func launchItems(commands []Command, name string) (items []LaunchItem) {
 	for _, o := range commands {
-		if l, ok := o.(Launch); ok && l.Host == name {
-			for _, p := range l.Jobs {
-				ids = append(ids, p.Attempt.String())
-			}
+		if l, ok := o.(Launch); ok && (name == "" || l.Host == name) {
+			items = append(items, l.Jobs...)
 		}
 	}
+	return items
+}
+
+// on returns the attempts that commands launch on a host, or on all hosts if name is "".
+func on(commands []Command, name string) string {
+	var ids []string
+	for _, p := range launchItems(commands, name) {
+		ids = append(ids, p.Attempt.String())
+	}
 	return strings.Join(ids, " ")
+}
+
+// devices returns the GPUs of each attempt that commands launch.
+func devices(commands []Command) string {
+	var all [][]int
+	for _, p := range launchItems(commands, "") {
+		all = append(all, p.GPUs)
+	}
+	return fmt.Sprint(all)
 }
 
 // said formats the commands of one kind for comparison.
@@ -194,10 +271,103 @@ func (s *stage) wantState(id jobs.ID, want jobs.JobState) {
 	}
 }
 
-func want(t *testing.T, what, got, want string) {
+// history describes a job: its state, its round and its failures unless they are 1 and 0, and its
+// attempts, such as "queued in round 2, 1 failure: a lost, b exited".
+func (s *stage) history(id jobs.ID) string {
+	j := s.job(id)
+	text := j.State.String()
+	if j.Round != 1 {
+		text += fmt.Sprintf(" in round %d", j.Round)
+	}
+	if j.Failures > 0 {
+		text += ", " + jobs.Plural(int(j.Failures), "failure")
+	}
+	var attempts []string
+	for _, a := range j.Attempts {
+		attempts = append(attempts, fmt.Sprintf("%s %s", a.Host, a.State))
+	}
+	return strings.TrimSuffix(text+": "+strings.Join(attempts, ", "), ": ")
+}
+
+// ending returns how the run has finished, such as "done"; "" if it goes on.
+func (s *stage) ending() string {
+	if s.finish == nil {
+		return ""
+	}
+	return s.finish.How.String()
+}
+
+// wantETA checks that the forecast is between least and most, or that there is none if most is 0.
+func (s *stage) wantETA(what string, least, most time.Duration) {
+	s.t.Helper()
+	if eta, spread, ok := s.c.ETA(s.now()); ok != (most > 0) || ok && (eta < least || eta > most) {
+		s.t.Errorf("%s: the forecast is %s ± %s, %v; want %s to %s", what, eta, spread, ok, least, most)
+	}
+}
+
+// eventsAbout returns the texts of all events so far that contain part.
+func (s *stage) eventsAbout(part string) (texts []string) {
+	for _, r := range s.journal {
+		if r.Kind == jobs.KindEvent && strings.Contains(r.Reason, part) {
+			texts = append(texts, r.Reason)
+		}
+	}
+	return texts
+}
+
+// told returns the number of events so far that contain part.
+func (s *stage) told(part string) int { return len(s.eventsAbout(part)) }
+
+// count returns the number of records of a kind so far.
+func (s *stage) count(kind jobs.Kind) (n int) {
+	for _, r := range s.journal {
+		if r.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// folded adds records to a table and returns it.
+func folded(t *testing.T, table *jobs.Table, records ...jobs.Record) *jobs.Table {
 	t.Helper()
-	if got != want {
-		t.Errorf("%s: got %q, want %q", what, got, want)
+	for i := range records {
+		if err := jobs.Fold(table, &records[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return table
+}
+
+// restart returns a stage with a new core that has replayed the journal of the old one.
+func restart(s *stage, hs ...*hosts.Host) *stage { return restartAfter(s, len(s.journal), hs...) }
+
+// restartAfter returns a stage with a new core for which only the first n records of the journal
+// were durable.
+func restartAfter(s *stage, n int, hs ...*hosts.Host) *stage {
+	table := folded(s.t, &jobs.Table{Specs: s.c.table.Specs, Damaged: s.c.table.Damaged}, s.journal[:n]...)
+	next := &stage{t: s.t, c: New(s.c.cfg, table, hs), at: s.at, journal: slices.Clone(s.journal[:n])}
+	next.step(Tick{})
+	return next
+}
+
+func want[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got == want {
+		return
+	}
+	format := "%s: got %v, want %v"
+	if _, ok := any(got).(string); ok { // it may be empty, or contain spaces
+		format = "%s: got %q, want %q"
+	}
+	t.Errorf(format, what, got, want)
+}
+
+// between checks that a value is in a range.
+func between[T cmp.Ordered](t *testing.T, what string, got, least, most T) {
+	t.Helper()
+	if got < least || got > most {
+		t.Errorf("%s: got %v, want %v to %v", what, got, least, most)
 	}
 }
 
@@ -207,6 +377,10 @@ func contains(t *testing.T, what, got, part string) {
 		t.Errorf("%s: %q does not contain %q", what, got, part)
 	}
 }
+
+const wallStart = jobs.Stamp(1_700_000_000_000_000_000)
+
+var errRefused = &hosts.Error{Host: "melon", Class: hosts.Unreachable, Err: errors.New("connection refused")}
 
 var okay = jobs.Outcome{}
 var exit1 = jobs.Outcome{Exit: 1}

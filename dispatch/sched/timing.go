@@ -57,11 +57,11 @@ func (c *Core) Next() (time.Duration, bool) {
 			}
 			soon(h.sharedDir.nextAt)
 			if h.sharedDir.firstAskedAt > 0 {
-				soon(h.sharedDir.firstAskedAt + lookAnswerTime)
-				soon(h.sharedDir.firstAnswerAt + lookInterval)
-				soon(h.sharedDir.firstAnswerAt + lookInterval + lookAnswerTime)
+				soon(h.sharedDir.firstAskedAt + inspectAnswerTimeout)
+				soon(h.sharedDir.firstAnswerAt + inspectInterval)
+				soon(h.sharedDir.firstAnswerAt + inspectInterval + inspectAnswerTimeout)
 			}
-			soon(h.lostAt() + lookAnswerTime)
+			soon(h.lostAt() + inspectAnswerTimeout)
 			soon(h.sharedDir.changedAt + heartbeatFileFresh)
 		}
 		soon(h.leaveBy)

@@ -62,39 +62,35 @@ func (c *Core) whyEnded(id jobs.ID, j *jobs.Job) string {
 }
 
 func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
-	for i := len(j.Attempts) - 1; i >= 0; i-- {
-		f := c.inFlight[j.Attempts[i].ID]
-		if f == nil {
-			continue
-		}
-		name := f.host.spec.Name
-		switch {
-		case c.canceled(id) && f.host.linked:
-			return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.table.Cancels[id].Reason)
-		case c.canceled(id):
-			return fmt.Sprintf("Job %d is canceled as soon as %s can be reached or is given up.", id, name)
-		case f.killed && c.tooHard(j):
-			return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
-		case !f.host.linked && f.started:
-			return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
-		case !f.host.linked && now.Mono < c.leaseEnd(f.host):
-			return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
-				id, name, withoutName(f.host.reason, name), short(c.leaseEnd(f.host)-now.Mono))
-		case !f.host.linked:
-			return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
-		case f.started && f.host.hold == owned && f.host.heartbeat.Owner.Suspend:
-			return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.host.heartbeat.Owner.Who)
-		case f.started:
-			return fmt.Sprintf("Job %d runs on %s.", id, name)
-		case f.host.hold != notHeld:
-			return fmt.Sprintf("Job %d was sent to %s, which %s.", id, name, f.host.holdWhy())
-		case c.Paused():
-			return fmt.Sprintf("Job %d was sent to %s and does not start there: launching is paused.", id, name)
-		default:
-			return fmt.Sprintf("Job %d was sent to %s and starts when a slot is free there.", id, name)
-		}
+	f := c.inFlightOf(j)
+	if f == nil {
+		return fmt.Sprintf("Job %d is running.", id)
 	}
-	return fmt.Sprintf("Job %d is running.", id)
+	name := f.host.spec.Name
+	switch {
+	case c.canceled(id) && f.host.linked:
+		return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.table.Cancels[id].Reason)
+	case c.canceled(id):
+		return fmt.Sprintf("Job %d is canceled as soon as %s can be reached or is given up.", id, name)
+	case f.killed && c.tooHard(j):
+		return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
+	case !f.host.linked && f.started:
+		return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
+	case !f.host.linked && now.Mono < c.leaseEnd(f.host):
+		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
+			id, name, withoutName(f.host.reason, name), short(c.leaseEnd(f.host)-now.Mono))
+	case !f.host.linked:
+		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
+	case f.started && f.host.hold == owned && f.host.heartbeat.Owner.Suspend:
+		return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.host.heartbeat.Owner.Who)
+	case f.started:
+		return fmt.Sprintf("Job %d runs on %s.", id, name)
+	case f.host.hold != notHeld:
+		return fmt.Sprintf("Job %d was sent to %s, which %s.", id, name, f.host.holdWhy())
+	case c.Paused():
+		return fmt.Sprintf("Job %d was sent to %s and does not start there: launching is paused.", id, name)
+	}
+	return fmt.Sprintf("Job %d was sent to %s and starts when a slot is free there.", id, name)
 }
 
 func (c *Core) unmet(j *jobs.Job) string {

@@ -49,14 +49,14 @@ func (w *World) enter(r *jobs.Record) {
 	switch r.Kind {
 	case jobs.KindEvent, jobs.KindEpoch, jobs.KindPriority, jobs.KindClosed:
 	case jobs.KindInstance:
-		w.enterInstance(r)
+		g.instances[r.Host] = jobs.InstanceState(r.How)
 	case jobs.KindMachine:
 		g.machines[r.Host] = r.Reason
 	case jobs.KindInventory:
 		g.hosts[r.Host] = jobs.HostRequest{Removed: r.Count == jobs.HostRemoved, Options: r.Reason}
 		w.after(0, w.giveSet)
 	case jobs.KindHost:
-		w.enterWish(r)
+		w.applyHostSetting(r)
 		w.enterCaused(r)
 	case jobs.KindPause:
 		w.enterCaused(r)

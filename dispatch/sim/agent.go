@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/jobs"
 )
 
 // agent is a dispatcher's side of one host, like the link of package dispatch. It connects, passes
@@ -37,8 +38,21 @@ func (a *agent) obey(o sched.Command) {
 		return
 	}
 	epoch := a.l.epoch
+	// fenced sends a command about attempts that the helper refuses if it knows a newer dispatcher.
+	fenced := func(ids []jobs.AttemptID, do func(*helper)) {
+		k.toHost(func(p *helper) {
+			if by := p.fenced(epoch); by != 0 {
+				p.refuse(ids, by)
+				return
+			}
+			do(p)
+		})
+	}
 	switch o := o.(type) {
 	case sched.Launch:
+		if !a.greeted {
+			a.l.w.broken(SlotsHold, "a launch is sent to %s before any limit", a.spec.Name)
+		}
 		m := &hosts.Launch{Epoch: epoch, ExpireUptime: a.uptime}
 		if a.uptime > 0 {
 			m.ExpireUptime += min(a.spec.LostAfterOrDefault(), a.l.w.cfg.Lease(a.spec.LostAfterOrDefault()))
@@ -57,14 +71,14 @@ func (a *agent) obey(o sched.Command) {
 	case sched.SetShare:
 		k.toHost(func(p *helper) { p.setShare(o.Share) })
 	case sched.Withdraw:
-		k.toHost(func(p *helper) { p.withdraw(epoch, o.Attempts) })
+		fenced(o.Attempts, func(p *helper) { p.withdraw(o.Attempts) })
 	case sched.Kill:
-		k.toHost(func(p *helper) { p.kill(a.l, epoch, o.Attempts) })
+		fenced(o.Attempts, func(p *helper) { p.kill(epoch, o.Attempts) })
 	case sched.Probe:
-		k.toHost(func(p *helper) { p.probe(epoch, o.Attempts) })
+		fenced(o.Attempts, func(p *helper) { p.answer(o.Attempts) })
 	case sched.List:
-		k.toHost(func(p *helper) { p.list(epoch, o.Jobs) })
-	case sched.Look:
+		fenced(nil, func(p *helper) { p.list(o.Jobs) })
+	case sched.Inspect:
 		k.toHost(func(p *helper) { p.look(o.Host, o.Attempts) })
 	}
 }
@@ -286,7 +300,7 @@ func (k *link) eof() {
 	case !k.h.reachable(k.a.l.m):
 		k.h.waiting = append(k.h.waiting, k.eof)
 	default:
-		k.p.hearsEnd()
+		k.p.inputEnded()
 	}
 }
 

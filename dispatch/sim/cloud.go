@@ -68,7 +68,7 @@ func (l *life) takeInstance(o sched.Command) {
 		l.later(w.between(0, 5*time.Second), func() { l.tell(sched.InstanceFetched{Name: o.Name, Err: l.fetch(o)}) })
 	case sched.UseInstances:
 		l.uses = o.Names
-		l.hear(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table, l.provided()...)}) })
+		l.enqueue(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table, l.provided()...)}) })
 	}
 }
 
@@ -207,9 +207,6 @@ func (l *life) fetch(o sched.FetchInstance) string {
 	return ""
 }
 
-// enterInstance applies the durable record of an instance.
-func (w *World) enterInstance(r *jobs.Record) { w.ledger.instances[r.Host] = jobs.InstanceState(r.How) }
-
 // checkCreate checks that an instance is recorded before it is created.
 func (w *World) checkCreate(name string) {
 	if w.ledger.instances[name] != jobs.InstanceCreating {
@@ -271,8 +268,8 @@ func changeProvider(w *World) bool {
 	}
 	give := func(list ...*hosts.Provider) {
 		w.cfg.Providers = list
-		if l := w.life; l != nil && l.loop != nil {
-			l.hear(func() { l.step(sched.SetProviders{Providers: list}) })
+		if l := w.owner(); l != nil {
+			l.enqueue(func() { l.step(sched.SetProviders{Providers: list}) })
 		}
 	}
 	p := *w.cloud.spec

@@ -145,10 +145,8 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 	g.seqs, g.seq, g.acked, g.ended = seqs, t.Seq, t.Acked, t.Ended
 	g.paused = t.Paused
 	g.hosts = maps.Clone(t.Inventory)
-	g.wishes = map[string]jobs.HostWish{}
-	for name, wish := range t.Hosts {
-		g.wishes[name] = wish
-	}
+	g.hostSettings = map[string]jobs.HostSetting{}
+	maps.Copy(g.hostSettings, t.Hosts)
 	clear(g.requests)
 	for name := range t.Requests {
 		g.requests[name] = 1
@@ -157,27 +155,20 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 
 // showing reports whether a live dispatcher has a durable result that it is about to show.
 func (w *World) showing(seq int64) bool {
-	for _, l := range w.lives {
-		if !l.dead && slices.ContainsFunc(l.showing, func(s shown) bool { return s.seq == seq }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(w.lives, func(l *life) bool {
+		return !l.dead && slices.ContainsFunc(l.showing, func(s shown) bool { return s.seq == seq })
+	})
 }
 
 // clone copies a table, because the core is going to change the original.
 func clone(t *jobs.Table) *jobs.Table {
 	c := *t
-	c.Specs = append([]*jobs.Spec(nil), t.Specs...)
-	c.Jobs = append([]jobs.Job(nil), t.Jobs...)
-	c.Past = append([]jobs.Job(nil), t.Past...)
+	c.Specs, c.Jobs, c.Past = slices.Clone(t.Specs), slices.Clone(t.Jobs), slices.Clone(t.Past)
 	for i := range c.Jobs {
-		as := make([]*jobs.Attempt, len(c.Jobs[i].Attempts))
+		c.Jobs[i].Attempts = slices.Clone(c.Jobs[i].Attempts)
 		for k, a := range c.Jobs[i].Attempts {
-			one := *a
-			as[k] = &one
+			c.Jobs[i].Attempts[k] = new(*a)
 		}
-		c.Jobs[i].Attempts = as
 	}
 	c.Cancels, c.Requests, c.Hosts, c.Late = maps.Clone(t.Cancels), maps.Clone(t.Requests), maps.Clone(t.Hosts), maps.Clone(t.Late)
 	c.Machines, c.At, c.Inventory, c.Instances = maps.Clone(t.Machines), maps.Clone(t.At), maps.Clone(t.Inventory), maps.Clone(t.Instances)

@@ -4,40 +4,50 @@ import "time"
 
 // The faults of dispatchers.
 
-// up returns the running dispatcher, or nil if there is none.
-func (w *World) up() *life {
-	if l := w.life; l != nil && l.loop != nil && l.paused == 0 {
+// owner returns the dispatcher that owns the run, which may be stopped, or nil if there is none.
+func (w *World) owner() *life {
+	if l := w.life; l != nil && l.loop != nil {
 		return l
 	}
 	return nil
 }
 
-func killNow(w *World) bool {
-	l := w.up()
-	if l == nil {
-		return false
+// up returns the running dispatcher, or nil if there is none.
+func (w *World) up() *life {
+	if l := w.owner(); l != nil && l.paused == 0 {
+		return l
 	}
+	return nil
+}
+
+// onDispatcher makes a fault that needs a running dispatcher.
+func onDispatcher(strike func(w *World, l *life) bool) func(*World) bool {
+	return func(w *World) bool {
+		l := w.up()
+		return l != nil && strike(w, l)
+	}
+}
+
+func killNow(w *World, l *life) bool {
 	l.die(false)
 	return true
 }
 
 func killAt(at doomAt, most int) func(*World) bool {
-	return func(w *World) bool {
-		l := w.up()
-		if l == nil || l.doom.at != nowhere {
+	return onDispatcher(func(w *World, l *life) bool {
+		if l.doom.at != nowhere {
 			return false
 		}
 		l.doom.arm(at, 1+w.choices.Draw(most), false)
 		return true
-	}
+	})
 }
 
-func powerLoss(w *World) bool {
-	l := w.up()
-	if l == nil || l.doom.at != nowhere {
+func powerLoss(w *World, l *life) bool {
+	if l.doom.at != nowhere {
 		return false
 	}
-	at := []doomAt{atDisk, atWrite, atRelease, atOrder}[w.choices.Draw(4)]
+	at := []doomAt{atDisk, atWrite, atRelease, atCommand}[w.choices.Draw(4)]
 	l.doom.arm(at, 1+w.choices.Draw(12), true)
 	return true
 }
@@ -53,27 +63,19 @@ func (l *life) stop(d time.Duration, woken func()) {
 			l.w.logf("%s is woken", l.mount.Name)
 			woken()
 			l.wake()
-			l.hear(func() {}) // its timers are due
+			l.enqueue(func() {}) // its timers are due
 		}
 	})
 }
 
-func stopAndWake(w *World) bool {
-	l := w.up()
-	if l == nil {
-		return false
-	}
+func stopAndWake(w *World, l *life) bool {
 	l.stop(w.long(), func() {})
 	return true
 }
 
 // takeOver stops a dispatcher. Another one takes the run over when the heartbeat is stale, or
 // earlier by force. Then the first one wakes up or is killed.
-func takeOver(w *World) bool {
-	l := w.up()
-	if l == nil {
-		return false
-	}
+func takeOver(w *World, l *life) bool {
 	wait := 30*time.Second + w.between(0, 5*time.Second)
 	if w.choices.Draw(2) == 1 {
 		wait = w.between(time.Second, 30*time.Second)
@@ -102,48 +104,34 @@ func (w *World) usurp(old *life) {
 	w.beginOver(m, old, wake)
 }
 
-func takeByForce(w *World) bool {
-	l := w.up()
-	if l == nil || w.coming {
+func takeByForce(w *World, l *life) bool {
+	if w.coming {
 		return false
 	}
 	w.usurp(l)
 	return true
 }
 
-func sleep(w *World) bool {
-	l := w.up()
-	if l == nil {
-		return false
-	}
+func sleep(w *World, l *life) bool {
 	d := w.long() * 2
 	l.stop(d, func() { l.slept += d })
 	return true
 }
 
-func fullDisk(w *World) bool {
-	l := w.up()
-	if l == nil {
-		return false
-	}
+func fullDisk(w *World, l *life) bool {
 	l.m.full = w.now + w.long()
 	return true
 }
 
-func hangDisk(w *World) bool {
-	l := w.up()
-	if l == nil {
-		return false
-	}
+func hangDisk(w *World, l *life) bool {
 	l.m.hangs = w.now + w.between(time.Second, 40*time.Second)
 	return true
 }
 
 // splitBrain lets another dispatcher take the run over while the run directory does not answer the
 // first one. Each dispatcher reaches only some of the hosts.
-func splitBrain(w *World) bool {
-	l := w.up()
-	if l == nil || w.coming {
+func splitBrain(w *World, l *life) bool {
+	if w.coming {
 		return false
 	}
 	m := w.machines[w.choices.Draw(len(w.machines))]

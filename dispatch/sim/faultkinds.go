@@ -34,41 +34,41 @@ func init() {
 		{"host taken out of the inventory", 0, nil},
 		{"old dispatcher woken during a takeover", 0, nil},
 		{"a journal is damaged again before a takeover", 0, nil},
-		{"dispatcher killed", 3, killNow},
+		{"dispatcher killed", 3, onDispatcher(killNow)},
 		{"dispatcher killed before a disk operation", 3, killAt(atDisk, 12)},
 		{"dispatcher killed in the middle of a write", 3, killAt(atWrite, 3)},
 		{"dispatcher killed between fsync and commands", 3, killAt(atRelease, 3)},
-		{"dispatcher killed between two commands", 3, killAt(atOrder, 6)},
-		{"power loss of the dispatcher", 3, powerLoss},
-		{"dispatcher stopped and woken", 3, stopAndWake},
-		{"dispatcher stopped, taken over, woken", 6, takeOver},
-		{"taken over by force from a living dispatcher", 3, takeByForce},
-		{"laptop sleeps", 3, sleep},
-		{"journal's disk full", 5, fullDisk},
-		{"run directory hangs", 3, hangDisk},
+		{"dispatcher killed between two commands", 3, killAt(atCommand, 6)},
+		{"power loss of the dispatcher", 3, onDispatcher(powerLoss)},
+		{"dispatcher stopped and woken", 3, onDispatcher(stopAndWake)},
+		{"dispatcher stopped, taken over, woken", 6, onDispatcher(takeOver)},
+		{"taken over by force from a living dispatcher", 3, onDispatcher(takeByForce)},
+		{"laptop sleeps", 3, onDispatcher(sleep)},
+		{"journal's disk full", 5, onDispatcher(fullDisk)},
+		{"run directory hangs", 3, onDispatcher(hangDisk)},
 		{"a bit of the journal turns over", 8, damageJournal},
 		{"the journal loses its end", 8, cutJournal},
 		{"the run directory is copied", 4, copyRunDir},
 		{"the run goes on in the copy", 16, useCopy},
 		{"network of a host cut", 8, cutOne},
 		{"network between a host and a dispatcher's machine cut", 4, cutSome},
-		{"two dispatchers that see neither each other nor the same hosts", 3, splitBrain},
+		{"two dispatchers that see neither each other nor the same hosts", 3, onDispatcher(splitBrain)},
 		{"network of most hosts cut", 4, cutMost},
-		{"link reset", 6, resetLink},
-		{"helper killed", 5, killHelper},
-		{"helper stopped", 4, stopHelper},
-		{"helpers mute", 3, muteHelpers},
+		{"link reset", 6, onHelper(resetLink)},
+		{"helper killed", 5, onHelper(killHelper)},
+		{"helper stopped", 4, onHelper(stopHelper)},
+		{"helpers send no heartbeats", 3, until(func(h *host) *time.Duration { return &h.silentUntil })},
 		{"sshd refuses", 3, refuse},
 		{"supervisor killed", 6, killSupervisor},
-		{"an owner comes back", 5, ownerComes},
+		{"an owner comes back", 5, until(func(h *host) *time.Duration { return &h.jobs.owner })},
 		{"suspender killed", 3, killSuspender},
 		{"host rebooted", 5, reboot},
-		{"host's file systems hang", 5, wedge},
+		{"host's file systems hang", 5, until(func(h *host) *time.Duration { return &h.wedged })},
 		{"sentinels cannot be written", 4, sealSentinels},
-		{"spool full", 3, fillSpool},
-		{"jobs fail at once on a host", 3, blackHole},
+		{"spool full", 3, until(func(h *host) *time.Duration { return &h.full })},
+		{"jobs fail at once on a host", 3, until(func(h *host) *time.Duration { return &h.hole })},
 		{"clock of a host jumps", 3, hostClock},
-		{"clock of the dispatcher jumps", 3, deskClock},
+		{"clock of the dispatcher jumps", 3, dispatcherClock},
 		{"cancel", 5, askCancel},
 		{"cancel all", 1, askCancelAll},
 		{"requeue", 7, askRequeue},
@@ -200,9 +200,26 @@ func cutMost(w *World) bool {
 	return true
 }
 
-func resetLink(w *World) bool {
-	p := w.anyHost().helper
-	if p == nil || !p.alive || p.link.closed {
+// until makes a fault of a host that lasts for a time. end returns where the time of its end is
+// kept.
+func until(end func(h *host) *time.Duration) func(*World) bool {
+	return func(w *World) bool {
+		at := end(w.anyHost())
+		*at = w.now + w.long()
+		return true
+	}
+}
+
+// onHelper makes a fault that needs a live helper on a host.
+func onHelper(strike func(w *World, p *helper) bool) func(*World) bool {
+	return func(w *World) bool {
+		p := w.anyHost().helper
+		return p != nil && p.alive && strike(w, p)
+	}
+}
+
+func resetLink(w *World, p *helper) bool {
+	if p.link.closed {
 		return false
 	}
 	if w.choices.Draw(2) == 1 {
@@ -210,31 +227,17 @@ func resetLink(w *World) bool {
 	}
 	k := p.link
 	w.after(w.between(0, time.Second), func() { k.a.ended(k, broken(k.h, "connection reset by peer")) })
-	p.hearsEnd()
+	p.inputEnded()
 	return true
 }
 
-func killHelper(w *World) bool {
-	p := w.anyHost().helper
-	if p == nil || !p.alive {
-		return false
-	}
+func killHelper(w *World, p *helper) bool {
 	p.die("killed")
 	return true
 }
 
-func stopHelper(w *World) bool {
-	p := w.anyHost().helper
-	if p == nil || !p.alive {
-		return false
-	}
+func stopHelper(w *World, p *helper) bool {
 	p.thaw = w.now + w.long()
-	return true
-}
-
-func muteHelpers(w *World) bool {
-	h := w.anyHost()
-	h.mute = w.now + w.long()
 	return true
 }
 
@@ -275,11 +278,6 @@ func reboot(w *World) bool {
 	return true
 }
 
-func wedge(w *World) bool {
-	w.anyHost().wedged = w.now + w.long()
-	return true
-}
-
 func sealSentinels(w *World) bool {
 	d := w.long()
 	if w.choices.Draw(2) == 1 {
@@ -294,29 +292,18 @@ func sealSentinels(w *World) bool {
 	return true
 }
 
-func fillSpool(w *World) bool {
-	w.anyHost().full = w.now + w.long()
-	return true
-}
-
-func blackHole(w *World) bool {
-	w.anyHost().hole = w.now + w.long()
-	return true
-}
-
 func hostClock(w *World) bool {
 	w.anyHost().wall += w.between(-time.Hour, time.Hour)
 	return true
 }
 
-func deskClock(w *World) bool {
+func dispatcherClock(w *World) bool {
 	w.machines[w.choices.Draw(len(w.machines))].wall += w.between(-10*time.Minute, 10*time.Minute)
 	return true
 }
 
-// The faults in this file make a journal end early: it is cut, or the run goes on in a
-// copy of the run directory, or in an earlier snapshot of it. Every line that is left
-// is whole.
+// The faults below make a journal end early: it is cut, or the run goes on in a copy of
+// the run directory, or in an earlier snapshot of it. Every line that is left is whole.
 //
 // If the last heartbeat of the owner had counted the lost end, or the directory is
 // another one, that is damage. An end that no heartbeat has counted looks like that of
@@ -330,15 +317,7 @@ var cutAll bool
 
 // endsEarly reports whether the journal can be made to end early now. Nobody may be writing it.
 func (w *World) endsEarly() bool {
-	if !w.fragile || w.life != nil || w.ledger.epoch == 0 {
-		return false
-	}
-	for _, l := range w.lives {
-		if !l.dead {
-			return false
-		}
-	}
-	return true
+	return w.fragile && w.life == nil && w.ledger.epoch > 0 && !slices.ContainsFunc(w.lives, func(l *life) bool { return !l.dead })
 }
 
 // cutJournal removes the end of the newest journal file that counts.

@@ -23,7 +23,7 @@ type helper struct {
 	hello      *hosts.Hello
 	alive      bool
 	thaw       time.Duration // it is stopped (SIGSTOP) until then
-	heard      time.Duration // when the last message arrived
+	receivedAt time.Duration // when the last message arrived
 	waiting    idSet         // sent to the host, not known to be taken by a supervisor
 	running    idSet         // held by supervisors, as far as it knows
 	resolving  idSet
@@ -49,7 +49,7 @@ func (s *idSet) del(id jobs.AttemptID) {
 // startHelper starts a helper: it checks the fence, opens the spool, and sends the hello.
 func (h *host) startHelper(a *agent) *helper {
 	w := h.w
-	p := &helper{h: h, epoch: a.l.epoch, heard: w.now}
+	p := &helper{h: h, epoch: a.l.epoch, receivedAt: w.now}
 	p.link = &link{a: a, h: h, p: p}
 	if h.fence > p.epoch {
 		p.refused = h.fence
@@ -69,7 +69,7 @@ func (h *host) startHelper(a *agent) *helper {
 	p.hello = h.hello(a.spec)
 	w.logf("%s has a helper of epoch %d", h.name, p.epoch)
 	p.adopt()
-	p.beats(true)
+	p.heartbeats(true)
 	return p
 }
 
@@ -97,9 +97,7 @@ func (p *helper) adopt() {
 		h.in = nil
 	}
 	p.recount()
-	if len(gone) > 0 {
-		p.tell(sched.AttemptsWithdrawn{Host: h.name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "its lease ran out before a slot was free"}})
-	}
+	p.tellWithdrawn(leaseOver, gone...)
 	var started []hosts.StartedJob
 	for _, r := range h.runs {
 		if p.running.has(r.s.id) && r.sup {
@@ -115,7 +113,7 @@ func (p *helper) adopt() {
 // get delivers a message to the helper. A stopped helper handles it after it continues.
 func (p *helper) get(do func(*helper)) {
 	p.whenThawed(func() {
-		p.heard = p.h.w.now
+		p.receivedAt = p.h.w.now
 		do(p)
 	})
 }
@@ -131,8 +129,8 @@ func (p *helper) whenThawed(do func()) {
 	}
 }
 
-// hearsEnd handles the end of the helper's input: the helper exits soon.
-func (p *helper) hearsEnd() {
+// inputEnded handles the end of the helper's input: the helper exits soon.
+func (p *helper) inputEnded() {
 	p.h.w.after(p.h.w.between(0, time.Second), func() { p.whenThawed(func() { p.leave("the channel ended") }) })
 }
 
@@ -174,6 +172,23 @@ func (p *helper) refuse(ids []jobs.AttemptID, by int) {
 		Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)}})
 }
 
+// leaseOver is why a waiting job is withdrawn when its lease ends.
+const leaseOver = "its lease ran out before a slot was free"
+
+// tellWithdrawn reports attempts that will not start.
+func (p *helper) tellWithdrawn(why string, ids ...jobs.AttemptID) {
+	if len(ids) > 0 {
+		p.tell(sched.AttemptsWithdrawn{Host: p.h.name, Msg: &hosts.Withdrawn{Attempts: ids, Why: why}})
+	}
+}
+
+// tellProbed reports the states of attempts.
+func (p *helper) tellProbed(found ...hosts.ProbedJob) {
+	if len(found) > 0 {
+		p.tell(sched.AttemptsProbed{Host: p.h.name, Msg: &hosts.Probed{Jobs: found}})
+	}
+}
+
 // launch puts a batch of jobs into the spool, or refuses it.
 func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 	h := p.h
@@ -201,15 +216,13 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 		if len(ids) > 0 {
 			refuse("the launch came too late")
 		}
-		if known != nil {
-			p.tell(sched.AttemptsProbed{Host: h.name, Msg: &hosts.Probed{Jobs: known}})
-		}
+		p.tellProbed(known...)
 		return
 	case p.superseded():
 		refuse("another helper has taken over on this host")
 		return
 	}
-	h.w.checkAccepted(h, m.Epoch, ids)
+	h.w.checkEpoch(h, m.Epoch, ids...)
 	p.extend(m.ExpireUptime)
 	var known []hosts.ProbedJob
 	ids = nil
@@ -229,9 +242,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 		h.in = append(h.in, spooled{j.Attempt, j.Spec, j.Timeout, j.GPUs})
 		p.waiting.add(j.Attempt)
 	}
-	if known != nil {
-		p.tell(sched.AttemptsProbed{Host: h.name, Msg: &hosts.Probed{Jobs: known}})
-	}
+	p.tellProbed(known...)
 	if ids != nil {
 		refuse("the spool could not take it: no space left on device")
 	}
@@ -271,11 +282,7 @@ func (p *helper) over(id jobs.AttemptID) {
 // The functions with which a helper finds out what happened to attempts, and ends them.
 
 // withdraw takes back buffered attempts. For those that have left the spool it reports their state.
-func (p *helper) withdraw(epoch int, ids []jobs.AttemptID) {
-	if by := p.fenced(epoch); by != 0 {
-		p.refuse(ids, by)
-		return
-	}
+func (p *helper) withdraw(ids []jobs.AttemptID) {
 	var gone, rest []jobs.AttemptID
 	for _, id := range ids {
 		if p.takeBack(id) {
@@ -285,26 +292,13 @@ func (p *helper) withdraw(epoch int, ids []jobs.AttemptID) {
 		p.waiting.del(id)
 		rest = append(rest, id)
 	}
-	if gone != nil {
-		p.tell(sched.AttemptsWithdrawn{Host: p.h.name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "withdrawn"}})
-	}
+	p.tellWithdrawn("withdrawn", gone...)
 	p.answer(rest)
 }
 
-// probe reports what the helper knows of attempts.
-func (p *helper) probe(epoch int, ids []jobs.AttemptID) {
-	if by := p.fenced(epoch); by != 0 {
-		p.refuse(ids, by)
-		return
-	}
-	p.answer(ids)
-}
-
+// answer reports what the helper knows of attempts.
 func (p *helper) answer(ids []jobs.AttemptID) {
-	if len(ids) == 0 {
-		return
-	}
-	found := make([]hosts.ProbedJob, 0, len(ids))
+	var found []hosts.ProbedJob
 	for _, id := range ids {
 		a, ok := p.knows(id)
 		if !ok {
@@ -312,7 +306,7 @@ func (p *helper) answer(ids []jobs.AttemptID) {
 		}
 		found = append(found, a)
 	}
-	p.tell(sched.AttemptsProbed{Host: p.h.name, Msg: &hosts.Probed{Jobs: found}})
+	p.tellProbed(found...)
 }
 
 // examine determines the state of an attempt from a sentinel, a living supervisor, or a claim. It
@@ -368,43 +362,36 @@ func (h *host) forget(id jobs.AttemptID) {
 }
 
 // kill ends attempts, each independently of the others.
-func (p *helper) kill(from *life, epoch int, ids []jobs.AttemptID) {
-	if by := p.fenced(epoch); by != 0 {
-		p.refuse(ids, by)
-		return
-	}
-	h := p.h
+func (p *helper) kill(epoch int, ids []jobs.AttemptID) {
 	var gone []jobs.AttemptID
 	for _, id := range ids {
 		if p.takeBack(id) {
 			gone = append(gone, id)
 		}
 	}
-	if gone != nil {
-		p.tell(sched.AttemptsWithdrawn{Host: h.name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "killed"}})
-	}
+	p.tellWithdrawn("killed", gone...)
 	for _, id := range ids {
 		if !slices.Contains(gone, id) {
-			p.end(from, id)
+			p.end(epoch, id)
 		}
 	}
 }
 
 // end stops one attempt that is no longer in the spool.
-func (p *helper) end(from *life, id jobs.AttemptID) {
+func (p *helper) end(epoch int, id jobs.AttemptID) {
 	h := p.h
 	r := h.run(id)
 	if r == nil || !r.sup {
 		a := p.examine(id)
 		if a.Answer == hosts.NeverStarted {
-			p.tell(sched.AttemptsWithdrawn{Host: h.name, Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{id}, Why: "it had not started"}})
+			p.tellWithdrawn("it had not started", id)
 			return
 		}
-		p.tell(sched.AttemptsProbed{Host: h.name, Msg: &hosts.Probed{Jobs: []hosts.ProbedJob{a}}})
+		p.tellProbed(a)
 		return
 	}
 	p.running.add(id)
-	h.w.checkKill(from, h, id)
+	h.w.checkEpoch(h, epoch, id)
 	h.stop(r, h.w.between(0, 5*time.Second))
 }
 
@@ -429,11 +416,7 @@ func (h *host) stop(r *run, grace time.Duration) {
 }
 
 // list reports every attempt of which the host has files or processes.
-func (p *helper) list(epoch int, only jobs.Ranges) {
-	if by := p.fenced(epoch); by != 0 {
-		p.refuse(nil, by)
-		return
-	}
+func (p *helper) list(only jobs.Ranges) {
 	h := p.h
 	m := &hosts.Listed{Last: true, All: len(only) == 0}
 	if !h.answers() {
@@ -472,9 +455,9 @@ func (p *helper) list(epoch int, only jobs.Ranges) {
 // look reads the attempts of another host for the dispatcher.
 func (p *helper) look(host string, ids []jobs.AttemptID) {
 	h := p.h
-	m := &hosts.Looked{Host: host, Why: "the file system does not answer"}
+	m := &hosts.Inspected{Host: host, Why: "the file system does not answer"}
 	if h.answers() {
-		m = hosts.LookOnDisk(h.disk, h.dir, runUID, host, ids)
+		m = hosts.InspectDisk(h.disk, h.dir, runUID, host, ids)
 	}
-	p.tell(sched.HostLooked{Via: h.name, Msg: m})
+	p.tell(sched.HostInspected{Via: h.name, Msg: m})
 }

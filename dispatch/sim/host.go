@@ -31,12 +31,12 @@ type host struct {
 	load     float64          // cores used by others
 
 	// When each fault of the host ends.
-	deaf   time.Duration // sshd refuses connections
-	mute   time.Duration // its helpers send no heartbeats
-	wedged time.Duration // its file systems do not answer
-	hole   time.Duration // jobs fail at once
-	sealed time.Duration // sentinels cannot be written to the attempts directory
-	full   time.Duration // the spool is full
+	deaf        time.Duration // sshd refuses connections
+	silentUntil time.Duration // its helpers send no heartbeats
+	wedged      time.Duration // its file systems do not answer
+	hole        time.Duration // jobs fail at once
+	sealed      time.Duration // sentinels cannot be written to the attempts directory
+	full        time.Duration // the spool is full
 
 	// The spool, and the page of memory that helper and supervisors share.
 	fence      int // the highest epoch that has opened the spool
@@ -52,13 +52,13 @@ type host struct {
 	starved time.Duration // since when the run may use no slot
 	retries bool
 
-	in     []spooled
-	took   map[jobs.AttemptID]bool // every attempt that ever was in the spool
-	runs   []*run                  // held by supervisors, dead ones included
-	done   []done                  // status files that could not be written yet
-	helper *helper
-	beat   time.Duration // when its heartbeat file was last written
-	jobs   suspension
+	in        []spooled
+	took      map[jobs.AttemptID]bool // every attempt that ever was in the spool
+	runs      []*run                  // held by supervisors, dead ones included
+	done      []done                  // status files that could not be written yet
+	helper    *helper
+	heartbeat time.Duration // when its heartbeat file was last written
+	jobs      suspension
 }
 
 // spooled is a job that waits in the spool.
@@ -85,7 +85,7 @@ func (h *host) hello(spec *hosts.Host) *hosts.Hello {
 	return &hosts.Hello{
 		LockedGPUs: whole, HalfGPUs: half,
 		Version: hosts.ProtocolVersion, BootID: h.bootID(), Uptime: h.uptime(), Cores: spec.Slots.Fixed + 1, Slots: spec.Slots.Fixed,
-		Machine: h.id, Owner: h.wish(),
+		Machine: h.id, Owner: h.currentOwner(),
 		MemBytes: 8 << 30, GPUs: h.gpus, Shared: h.shared, Dir: h.dir, WallClock: h.stamp(),
 	}
 }
@@ -180,12 +180,7 @@ func (h *host) busy() int {
 }
 
 func (h *host) drop(r *run) {
-	for i := range h.runs {
-		if h.runs[i] == r {
-			h.runs = append(h.runs[:i:i], h.runs[i+1:]...)
-			return
-		}
-	}
+	h.runs = slices.DeleteFunc(slices.Clone(h.runs), func(other *run) bool { return other == r })
 }
 
 // fifo passes a supervisor's report to the helper if there is one. The report may be lost.
@@ -207,8 +202,8 @@ func (p *helper) tell(ev sched.Event) { p.link.report(ev) }
 // silence is how long a helper stays without a message from its dispatcher.
 const silence = 30 * time.Second
 
-// beats sends a helper's heartbeats and does its housekeeping, every 3 s.
-func (p *helper) beats(first bool) {
+// heartbeats sends a helper's heartbeats and does its housekeeping, every 3 s.
+func (p *helper) heartbeats(first bool) {
 	w, h := p.h.w, p.h
 	wait := sched.HeartbeatInterval
 	if first {
@@ -226,23 +221,23 @@ func (p *helper) beats(first bool) {
 			case h.fence > p.epoch:
 				p.leave("a newer dispatcher owns this run")
 				return
-			case w.now-p.heard > silence:
-				p.leave("nothing heard from the dispatcher")
+			case w.now-p.receivedAt > silence:
+				p.leave("nothing received from the dispatcher")
 				return
 			}
 			if !first {
 				p.housekeep()
 			}
 			p.watchOwner()
-			if w.now >= h.mute {
-				p.beat(first)
+			if w.now >= h.silentUntil {
+				p.heartbeat(first)
 			}
-			p.beats(false)
+			p.heartbeats(false)
 		})
 	})
 }
 
-func (p *helper) beat(early bool) {
+func (p *helper) heartbeat(early bool) {
 	h, w := p.h, p.h.w
 	ours := 0
 	for _, r := range h.runs {
@@ -257,8 +252,8 @@ func (p *helper) beat(early bool) {
 		h.load = 0
 	}
 	whole, half := h.locks()
-	p.tell(sched.HostBeat{Host: h.name, Beat: &hosts.Beat{Sharing: h.sharing(), Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
-		Owner: h.wish(), Suspended: h.suspended(), MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime(), LockedGPUs: whole, HalfGPUs: half}})
+	p.tell(sched.HostHeartbeat{Host: h.name, Heartbeat: &hosts.Heartbeat{Sharing: h.sharing(), Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
+		Owner: h.currentOwner(), Suspended: h.suspended(), MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime(), LockedGPUs: whole, HalfGPUs: half}})
 }
 
 // housekeep finds events of which the report was lost.
@@ -318,7 +313,7 @@ func (p *helper) resolve(id jobs.AttemptID) {
 			p.over(id)
 			p.h.forget(id)
 		}
-		p.tell(sched.AttemptsProbed{Host: p.h.name, Msg: &hosts.Probed{Jobs: []hosts.ProbedJob{a}}})
+		p.tellProbed(a)
 	})
 }
 
@@ -353,9 +348,7 @@ func (p *helper) takeBackAll() {
 			gone = append(gone, id)
 		}
 	}
-	if gone != nil {
-		p.tell(sched.AttemptsWithdrawn{Host: p.h.name, Msg: &hosts.Withdrawn{Attempts: gone, Why: "its lease ran out before a slot was free"}})
-	}
+	p.tellWithdrawn(leaseOver, gone...)
 }
 
 // takeBack removes a waiting spec. It returns true if the job will never start.

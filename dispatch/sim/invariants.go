@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,72 +14,72 @@ import (
 	"dcs-tui/jobs/journal"
 )
 
-// The names of the invariants. Messages and docs/mutations.md use these texts.
-const (
-	OneResult           = "one result a round"
-	SeqWithoutGaps      = "result numbers without gaps"
-	SuccessIsProved     = "no success without a whole sentinel"
-	TrueOutcome         = "recorded outcomes are what happened"
-	StartsOnce          = "an attempt starts at most once"
-	RecordBeforeStart   = "no start without a durable record"
-	RecordBeforeOrder   = "no launch leaves before its record is durable"
-	LaunchedOnce        = "an attempt is handed over once"
-	OneLiveAttempt      = "one live attempt of a job unless by policy"
-	NoStartAfterEnd     = "an attempt that is recorded as over never starts"
-	NoStartAfterLease   = "nothing starts after its lease"
-	SlotsHold           = "slots are never exceeded"
-	LimitsHold          = "tokens and the slots of a queue are never exceeded"
-	KeptHolds           = "what a host keeps for a queue is given to no other"
-	DevicesHold         = "no half of a device has two jobs"
-	SharedSlotsHold     = "no more slots of a shared host are held than there are"
-	CopiesHold          = "no more copies of a job than allowed, within its tries, each on a host of its own"
-	UnknownNotRerun     = "a job with an attempt of unknown fate is not run again"
-	SettledByItsMachine = "an attempt is settled only by the machine on which it was launched"
-	AskedHostsStay      = "a host that people added or removed stays so"
-	InstanceRecorded    = "an instance is created, and terminated, after its record"
-	InstanceUnused      = "no instance is terminated with open attempts or unfetched output"
-	InstancesGo         = "no instance is left at the end of the run"
-	NotLostEarly        = "no attempt is given up before its time"
-	NeverStartedIsTrue  = "what is recorded as never started never ran"
-	FencedChanges       = "a fenced dispatcher changes nothing"
-	FenceIsTrue         = "a dispatcher is fenced by a newer one only"
-	DurableFactsKept    = "what was durable stays"
-	ResultsDurable      = "results are shown only when durable"
-	ResultsSame         = "a result never changes"
-	ResultsShown        = "every result is shown"
-	JournalIsState      = "the journal gives the live state"
-	ReplayIsState       = "recovery gives the state of the journal"
-	JournalFolds        = "every durable record fits the facts"
-	CoreHasNoDefects    = "the core makes no record that does not fit"
-	CanceledStays       = "a canceled job is not launched again"
-	CanceledByPeople    = "a job is canceled only when a person asked"
-	HarderSkipped       = "no job is launched that is as hard as one that timed out"
-	HarderStopped       = "what runs and is as hard as a job that timed out is stopped"
-	SkippedForCause     = "a job is skipped only for a timeout as easy, or after one that did not succeed"
-	PauseHolds          = "nothing is launched while paused"
-	DrainedHolds        = "nothing is launched on a drained host"
-	OwnersHold          = "nothing is launched on a host whose owner is there"
-	NothingSuspended    = "no job stays suspended"
-	WishesHold          = "what people asked of a host holds until they take it back"
-	RequestsOnce        = "a request of people is carried out once"
-	RequestsExpire      = "a request for another dispatcher is refused"
-	OwnFailuresOnly     = "only its own failures use up a job's tries"
-	TriesHold           = "a job fails no more often than it may"
-	RunsAsEdited        = "a job runs, and has its result, as it was last edited"
-	TimeGoesOn          = "the next tick is not in the past"
-	RunEnds             = "the run ends"
-	NothingLeft         = "nothing of the run is alive at its end"
-	CleanEnd            = "the end is written when all is over and clean"
-)
-
 // Invariants lists all invariants.
-var Invariants = []string{
-	OneResult, SeqWithoutGaps, SuccessIsProved, TrueOutcome, StartsOnce, RecordBeforeStart, RecordBeforeOrder, LaunchedOnce,
-	OneLiveAttempt, NoStartAfterEnd, NoStartAfterLease, SlotsHold, SharedSlotsHold, LimitsHold, KeptHolds, DevicesHold, CopiesHold, UnknownNotRerun, SettledByItsMachine, AskedHostsStay, InstanceRecorded, InstanceUnused, InstancesGo, NotLostEarly, NeverStartedIsTrue,
-	FencedChanges, FenceIsTrue, DurableFactsKept, ResultsDurable, ResultsSame, ResultsShown, JournalIsState, ReplayIsState,
-	JournalFolds, CoreHasNoDefects, CanceledStays, CanceledByPeople, HarderSkipped, HarderStopped, SkippedForCause, PauseHolds, DrainedHolds, OwnersHold, NothingSuspended, WishesHold, RequestsOnce, RequestsExpire, OwnFailuresOnly, TriesHold, RunsAsEdited, TimeGoesOn, RunEnds,
-	NothingLeft, CleanEnd,
+var Invariants []string
+
+func invariant(text string) string {
+	Invariants = append(Invariants, text)
+	return text
 }
+
+// The names of the invariants. Messages and docs/mutations.md use these texts.
+var (
+	OneResult           = invariant("one result a round")
+	SeqWithoutGaps      = invariant("result numbers without gaps")
+	SuccessIsProved     = invariant("no success without a whole sentinel")
+	TrueOutcome         = invariant("recorded outcomes are what happened")
+	StartsOnce          = invariant("an attempt starts at most once")
+	RecordBeforeStart   = invariant("no start without a durable record")
+	RecordBeforeSend    = invariant("no launch leaves before its record is durable")
+	LaunchedOnce        = invariant("an attempt is sent to a host once")
+	OneLiveAttempt      = invariant("one live attempt of a job unless by policy")
+	NoStartAfterEnd     = invariant("an attempt that is recorded as over never starts")
+	NoStartAfterLease   = invariant("nothing starts after its lease")
+	SlotsHold           = invariant("slots are never exceeded")
+	LimitsHold          = invariant("tokens and the slots of a queue are never exceeded")
+	KeptHolds           = invariant("what a host keeps for a queue is given to no other")
+	DevicesHold         = invariant("no half of a device has two jobs")
+	SharedSlotsHold     = invariant("no more slots of a shared host are held than there are")
+	CopiesHold          = invariant("no more copies of a job than allowed, within its tries, each on a host of its own")
+	UnknownNotRerun     = invariant("a job with an attempt of unknown fate is not run again")
+	SettledByItsMachine = invariant("an attempt is settled only by the machine on which it was launched")
+	AskedHostsStay      = invariant("a host that people added or removed stays so")
+	InstanceRecorded    = invariant("an instance is created, and terminated, after its record")
+	InstanceUnused      = invariant("no instance is terminated with open attempts or unfetched output")
+	InstancesGo         = invariant("no instance is left at the end of the run")
+	NotLostEarly        = invariant("no attempt is given up before its time")
+	NeverStartedIsTrue  = invariant("what is recorded as never started never ran")
+	FencedChanges       = invariant("a fenced dispatcher changes nothing")
+	FenceIsTrue         = invariant("a dispatcher is fenced by a newer one only")
+	DurableFactsKept    = invariant("what was durable stays")
+	ResultsDurable      = invariant("results are shown only when durable")
+	ResultsSame         = invariant("a result never changes")
+	ResultsShown        = invariant("every result is shown")
+	JournalIsState      = invariant("the journal gives the live state")
+	ReplayIsState       = invariant("recovery gives the state of the journal")
+	JournalFolds        = invariant("every durable record fits the facts")
+	CoreHasNoDefects    = invariant("the core makes no record that does not fit")
+	CanceledStays       = invariant("a canceled job is not launched again")
+	CanceledByPeople    = invariant("a job is canceled only when a person asked")
+	HarderSkipped       = invariant("no job is launched that is as hard as one that timed out")
+	HarderStopped       = invariant("what runs and is as hard as a job that timed out is stopped")
+	SkippedForCause     = invariant("a job is skipped only for a timeout as easy, or after one that did not succeed")
+	PauseHolds          = invariant("nothing is launched while paused")
+	DrainedHolds        = invariant("nothing is launched on a drained host")
+	QuietHolds          = invariant("nothing is launched in the quiet hours of a host")
+	OwnersHold          = invariant("nothing is launched on a host whose owner is there")
+	NothingSuspended    = invariant("no job stays suspended")
+	HostSettingsHold    = invariant("what people asked of a host holds until they take it back")
+	RequestsOnce        = invariant("a request of people is carried out once")
+	RequestsExpire      = invariant("a request for another dispatcher is refused")
+	OwnFailuresOnly     = invariant("only its own failures use up a job's tries")
+	TriesHold           = invariant("a job fails no more often than it may")
+	RunsAsEdited        = invariant("a job runs, and has its result, as it was last edited")
+	TimeGoesOn          = invariant("the next tick is not in the past")
+	RunEnds             = invariant("the run ends")
+	NothingLeft         = invariant("nothing of the run is alive at its end")
+	CleanEnd            = invariant("the end is written when all is over and clean")
+)
 
 func text(v any) string { return fmt.Sprintf("%+v", v) }
 
@@ -133,7 +134,7 @@ func (w *World) atEnd() {
 func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 	g := &w.ledger
 	l.sights = map[string]*hosts.Host{}
-	l.heard, l.listed, l.words = map[*host]time.Duration{}, map[*host]time.Duration{}, map[settles]bool{}
+	l.receivedAt, l.listed, l.words = map[*host]time.Duration{}, map[*host]time.Duration{}, map[settles]bool{}
 	if w.unread {
 		w.unread = false
 		g.renew(w, t)
@@ -192,10 +193,19 @@ func differ(a, b *jobs.Job) string {
 	return ""
 }
 
+// CheckCore, if set, is called at the end of a turn. It describes what is inconsistent in a core,
+// or returns "". The tests of package sched set it.
+var CheckCore func(*sched.Core) string
+
 // checkTurn checks a dispatcher at the end of a turn, before its commands are released.
 func (w *World) checkTurn(l *life, out *commit.Out) {
 	if n := l.core.Defects; n != 0 {
 		w.broken(CoreHasNoDefects, "%d of them", n)
+	}
+	if CheckCore != nil {
+		if why := CheckCore(l.core); why != "" {
+			w.broken(CoreHasNoDefects, "%s", why)
+		}
 	}
 	if at, ok := l.loop.Next(); ok && at < l.now().Mono && at != 0 {
 		w.broken(TimeGoesOn, "at %v a tick is wanted at %v", l.now().Mono, at)
@@ -206,7 +216,7 @@ func (w *World) checkTurn(l *life, out *commit.Out) {
 	}
 	t, s := l.core.Table(), g.table
 	w.checkStopped(l, t)
-	w.checkWishes(l)
+	w.checkHostSettings(l)
 	if t.Seq != s.Seq || t.Acked != s.Acked || t.Counts != s.Counts || len(t.Jobs) != len(s.Jobs) || !same(t.Cancels, s.Cancels) || !same(t.Hosts, s.Hosts) {
 		w.broken(JournalIsState, "live %+v, journal %+v", brief(t), brief(s))
 	}
@@ -234,6 +244,9 @@ func (w *World) checkRecord(l *life, r *jobs.Record) {
 		if l.drained[r.Host] {
 			w.broken(DrainedHolds, "%s is launched on %s", r.Attempt(), r.Host)
 		}
+		if isQuiet(l.specs[r.Host].Quiet, l.now().Wall) {
+			w.broken(QuietHolds, "%s is launched on %s", r.Attempt(), r.Host)
+		}
 		if l.owned[r.Host] {
 			w.broken(OwnersHold, "%s is launched on %s", r.Attempt(), r.Host)
 		}
@@ -242,6 +255,17 @@ func (w *World) checkRecord(l *life, r *jobs.Record) {
 	case jobs.KindRunning, jobs.KindExited, jobs.KindSuperseded, jobs.KindCanceled:
 		w.checkSettled(l, r)
 	}
+}
+
+// isQuiet reports whether a time is in the quiet hours of a host in the zone UTC.
+func isQuiet(spans []hosts.Quiet, at jobs.Stamp) bool {
+	day := time.Duration(at) % (24 * time.Hour)
+	return slices.ContainsFunc(spans, func(q hosts.Quiet) bool {
+		if q.From > q.To { // over midnight
+			return day >= q.From || day < q.To
+		}
+		return day >= q.From && day < q.To
+	})
 }
 
 // checkLost checks that an attempt is given up only if it is dead, if its host was silent for as
@@ -264,14 +288,14 @@ func (w *World) checkLost(l *life, r *jobs.Record) {
 	if h == nil {
 		return // after damage, nobody knows where it was
 	}
-	silent, rule := l.now().Mono-l.heard[h], w.patience[r.Host]
+	silent, rule := l.now().Mono-l.receivedAt[h], w.patience[r.Host]
 	if silent < rule {
-		w.broken(NotLostEarly, "%s is given up (%s) after %v without a beat of %s", r.Attempt(), r.Reason, silent, r.Host)
+		w.broken(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent, r.Host)
 	}
 }
 
-// heardBy records the events and requests that a dispatcher has received.
-func (w *World) heardBy(l *life, ev sched.Event) {
+// recordReceived records the events and requests that a dispatcher has received.
+func (w *World) recordReceived(l *life, ev sched.Event) {
 	switch ev := ev.(type) {
 	case sched.Pause:
 		l.asked = ev.On
@@ -282,18 +306,18 @@ func (w *World) heardBy(l *life, ev sched.Event) {
 			return // it is not carried out
 		}
 		for _, do := range ev.Do {
-			w.heardBy(l, do)
+			w.recordReceived(l, do)
 		}
 	case sched.HostUp:
 		l.owned[ev.Host] = ev.Hello.Owner.Who != ""
-	case sched.HostBeat:
-		l.owned[ev.Host] = ev.Beat.Owner.Who != ""
+	case sched.HostHeartbeat:
+		l.owned[ev.Host] = ev.Heartbeat.Owner.Who != ""
 	case sched.SetHosts:
 		l.takeSet(ev.Hosts)
 	case sched.SetTokens:
 		l.tokens = ev.Tokens
 	case sched.SetSlots, sched.DrainHost:
-		l.wished(ev)
+		l.noteHostRequest(ev)
 	}
 }
 
@@ -327,22 +351,15 @@ func (w *World) checkLaunch(l *life, o *sched.Launch) {
 			continue // another dispatcher has taken over; what matters is whether the attempt starts
 		}
 		if e := w.ledger.entry(p.Attempt); e == nil || e.host != o.Host {
-			w.broken(RecordBeforeOrder, "%s leaves for %s", p.Attempt, o.Host)
+			w.broken(RecordBeforeSend, "%s leaves for %s", p.Attempt, o.Host)
 		}
 	}
 }
 
-// checkAccepted checks a launch that a host accepts.
-func (w *World) checkAccepted(h *host, epoch int, ids []jobs.AttemptID) {
+// checkEpoch checks a launch that a host accepts, or a kill that it carries out.
+func (w *World) checkEpoch(h *host, epoch int, ids ...jobs.AttemptID) {
 	if epoch < h.fence {
-		w.broken(FencedChanges, "%s takes %v from epoch %d and knows epoch %d", h.name, ids, epoch, h.fence)
-	}
-}
-
-// checkKill checks a kill that a host carries out.
-func (w *World) checkKill(from *life, h *host, id jobs.AttemptID) {
-	if from.epoch < h.fence {
-		w.broken(FencedChanges, "%s ends %s for epoch %d and knows epoch %d", h.name, id, from.epoch, h.fence)
+		w.broken(FencedChanges, "%s starts or ends %v for epoch %d and knows epoch %d", h.name, ids, epoch, h.fence)
 	}
 }
 

@@ -74,8 +74,8 @@ func (w *World) set(t *jobs.Table, provided ...*hosts.Host) []*hosts.Host {
 // giveSet sends the set of hosts to the running dispatcher, if there is one. A later dispatcher
 // reads the set itself.
 func (w *World) giveSet() {
-	if l := w.life; l != nil && l.loop != nil {
-		l.hear(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table, l.provided()...)}) })
+	if l := w.owner(); l != nil {
+		l.enqueue(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table, l.provided()...)}) })
 	}
 }
 
@@ -106,13 +106,13 @@ type settles struct {
 // tellFrom passes a machine's report on to the core and records which machine reported on which
 // attempts.
 func (l *life) tellFrom(h *host, ev sched.Event) {
-	l.hearing(func() {
+	l.post(func() {
 		var from = h
 		var ids []jobs.AttemptID
 		switch ev := ev.(type) {
-		case sched.HostBeat:
-			if !ev.Beat.Early && l.core.Linked(ev.Host) {
-				l.heard[h] = l.now().Mono
+		case sched.HostHeartbeat:
+			if !ev.Heartbeat.Early && l.core.Linked(ev.Host) {
+				l.receivedAt[h] = l.now().Mono
 			}
 		case sched.HostListed:
 			if ev.Msg.Last && ev.Msg.Why == "" {
@@ -121,7 +121,7 @@ func (l *life) tellFrom(h *host, ev sched.Event) {
 			for _, p := range ev.Msg.Jobs {
 				ids = append(ids, p.Attempt)
 			}
-		case sched.HostLooked:
+		case sched.HostInspected:
 			from = nil
 			l.looked(ev)
 		case sched.HostRefused:
@@ -149,7 +149,7 @@ func (l *life) tellFrom(h *host, ev sched.Event) {
 }
 
 // looked records the attempts that files report on. The files are the same for every machine.
-func (l *life) looked(ev sched.HostLooked) {
+func (l *life) looked(ev sched.HostInspected) {
 	for _, x := range ev.Msg.Jobs {
 		l.words[settles{x.Attempt, nil}] = true
 	}
@@ -373,7 +373,7 @@ func askHosts(w *World) bool {
 	if w.fragile {
 		return false
 	}
-	r := sched.Request{Name: fmt.Sprintf("request%d", len(w.people.requests)+1), Text: "asked for"}
+	r := sched.Request{Text: "asked for"}
 	l := w.up()
 	if l == nil {
 		return false

@@ -86,7 +86,7 @@ func (l *life) close() {
 		return
 	}
 	l.closing = true
-	l.hear(func() {
+	l.enqueue(func() {
 		if l.loop.Flying() {
 			l.closing = false
 			l.w.after(0, l.close)
@@ -196,8 +196,8 @@ func (c *consumer) take(l *life, s shown) {
 		return // it is acknowledged with a later one
 	}
 	w.after(w.between(0, 5*time.Second), func() {
-		if l := w.life; l != nil && l.loop != nil {
-			l.tell(ackOf(c.most))
+		if l := w.owner(); l != nil {
+			l.tell(sched.Acked{Seq: c.most})
 		}
 	})
 }

@@ -31,16 +31,16 @@ type ledger struct {
 	acked    int64
 	requests map[string]int // how often each request was answered
 	// How many records each request caused that change hosts or launching.
-	caused map[string]int
-	wishes map[string]jobs.HostWish // by host: what people asked for in the newest record
+	caused       map[string]int
+	hostSettings map[string]jobs.HostSetting // by host: what people asked for in the newest record
 	// A person has paused launching, according to the newest record.
 	paused bool
-	// A wish was recorded since the last comparison with the core.
-	wished    bool
-	ended     bool
-	machines  map[string]string // by name: the machine behind it in the newest record
-	hosts     map[string]jobs.HostRequest
-	instances map[string]jobs.InstanceState
+	// A setting was recorded since the last comparison with the core.
+	hostSettingChanged bool
+	ended              bool
+	machines           map[string]string // by name: the machine behind it in the newest record
+	hosts              map[string]jobs.HostRequest
+	instances          map[string]jobs.InstanceState
 }
 
 // journalBytes is one file of the journal.
@@ -53,7 +53,7 @@ type journalBytes struct {
 }
 
 func (g *ledger) init() {
-	g.table, g.requests, g.wishes, g.seqs = &jobs.Table{}, map[string]int{}, map[string]jobs.HostWish{}, map[int64]jobs.ID{}
+	g.table, g.requests, g.hostSettings, g.seqs = &jobs.Table{}, map[string]int{}, map[string]jobs.HostSetting{}, map[int64]jobs.ID{}
 	g.instances = map[string]jobs.InstanceState{}
 	g.caused, g.machines, g.hosts = map[string]int{}, map[string]string{}, map[string]jobs.HostRequest{}
 	g.byExit = map[int64]bool{}
@@ -74,8 +74,7 @@ func (g *ledger) file(w *World, epoch int) *journalBytes {
 	}
 	b := &g.files[epoch-1]
 	if b.f == nil {
-		f, err := g.observer.OpenFile(journalPath(epoch), os.O_RDONLY, 0)
-		if err == nil {
+		if f, err := g.observer.OpenFile(journalPath(epoch), os.O_RDONLY, 0); err == nil {
 			b.f = f
 		}
 	}
@@ -84,12 +83,7 @@ func (g *ledger) file(w *World, epoch int) *journalBytes {
 
 // readElsewhere reports whether a dispatcher on another machine has read what l wrote.
 func (g *ledger) readElsewhere(l *life) bool {
-	for _, other := range l.w.lives {
-		if other.epoch > l.made && l.made > 0 && other.m != l.m {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.w.lives, func(other *life) bool { return other.epoch > l.made && l.made > 0 && other.m != l.m })
 }
 
 // lostPower forgets the files whose directory entries were lost.
@@ -351,13 +345,7 @@ func (t *truth) dies(r *run) {
 	id := r.s.id
 	r.h.w.logf("END %s on %s", id, r.h.name)
 	t.facts[id].alive = false
-	live := t.live[id.Job]
-	for i := range live {
-		if live[i] == id {
-			t.live[id.Job] = append(live[:i:i], live[i+1:]...)
-			return
-		}
-	}
+	t.live[id.Job] = slices.DeleteFunc(slices.Clone(t.live[id.Job]), func(other jobs.AttemptID) bool { return other == id })
 }
 
 // sawEnd records the outcome that the supervisor has seen.

@@ -47,29 +47,29 @@ type life struct {
 	doom   doom
 	wakeAt time.Duration // true time of the next planned tick; 0: none
 
-	heard    map[*host]time.Duration // its monotonic time of the last heartbeat of each machine
-	listed   map[*host]time.Duration // when each machine last listed its attempts completely
-	drained  map[string]bool
-	owned    map[string]bool // whether an owner is present, by the newest report
-	given    map[string]int  // slots that people gave to hosts
-	handed   map[jobs.AttemptID]given
-	shown    []shown       // results whose records are not in the journal yet
-	showing  []shown       // results whose records are being made durable
-	keeping  bool          // it is checking whether it still owns the run
-	ownedAt  time.Duration // when it last found that it owns the run
-	tokens   []jobs.Token  // the tokens that its core knows
-	asked    bool          // people have paused launching
-	beatAt   time.Duration
-	fencedBy int
-	finish   *sched.Finish
-	specs    map[string]*hosts.Host // the hosts that its core knows
-	uses     []string               // instances that it uses as hosts
-	sights   map[string]*hosts.Host // instances that it has listed
-	words    map[settles]bool       // which sources have reported on which attempts
-	last     bool                   // it knows that no more jobs will come
-	leaving  bool
-	closing  bool
-	left     int // number of agents that have ended
+	receivedAt  map[*host]time.Duration // its monotonic time of the last heartbeat of each machine
+	listed      map[*host]time.Duration // when each machine last listed its attempts completely
+	drained     map[string]bool
+	owned       map[string]bool // whether an owner is present, by the newest report
+	given       map[string]int  // slots that people gave to hosts
+	handed      map[jobs.AttemptID]given
+	shown       []shown       // results whose records are not in the journal yet
+	showing     []shown       // results whose records are being made durable
+	keeping     bool          // it is checking whether it still owns the run
+	ownedAt     time.Duration // when it last found that it owns the run
+	tokens      []jobs.Token  // the tokens that its core knows
+	asked       bool          // people have paused launching
+	heartbeatAt time.Duration
+	fencedBy    int
+	finish      *sched.Finish
+	specs       map[string]*hosts.Host // the hosts that its core knows
+	uses        []string               // instances that it uses as hosts
+	sights      map[string]*hosts.Host // instances that it has listed
+	words       map[settles]bool       // which sources have reported on which attempts
+	last        bool                   // it knows that no more jobs will come
+	leaving     bool
+	closing     bool
+	left        int // number of agents that have ended
 }
 
 func (l *life) now() sched.Time {
@@ -77,15 +77,16 @@ func (l *life) now() sched.Time {
 	return sched.Time{Mono: w.now - l.born - l.slept, Wall: wallStart + jobs.Stamp(w.now+l.m.wall)}
 }
 
-// hear queues do for the next turn, after the collected reports of attempts.
-func (l *life) hear(do func()) {
-	l.hearing(func() {
+// enqueue queues do for the next turn, after the collected reports of attempts.
+func (l *life) enqueue(do func()) {
+	l.post(func() {
 		l.stepTold()
 		do()
 	})
 }
 
-func (l *life) hearing(do func()) {
+// post queues do for the next turn.
+func (l *life) post(do func()) {
 	if l.dead {
 		return
 	}
@@ -96,9 +97,9 @@ func (l *life) hearing(do func()) {
 func (l *life) tell(ev sched.Event) {
 	switch ev.(type) {
 	case sched.AttemptsStarted, sched.AttemptsEnded:
-		l.hearing(func() { l.told = append(l.told, ev) })
+		l.post(func() { l.told = append(l.told, ev) })
 	default:
-		l.hear(func() { l.step(ev) })
+		l.enqueue(func() { l.step(ev) })
 	}
 }
 
@@ -165,17 +166,12 @@ func (l *life) write(batch []jobs.Record) {
 	l.later(before, func() {
 		var err error
 		if l.mortal(func() {
-			if len(batch) > 0 {
-				err = l.journal.Append(batch)
-			}
-			if err == nil {
-				err = l.journal.Sync()
-			}
+			err = commit.Write(l.journal, batch)
 			l.doom.strike(atRelease)
 		}) {
 			return
 		}
-		l.later(after, func() { l.hear(func() { l.written(err) }) })
+		l.later(after, func() { l.enqueue(func() { l.written(err) }) })
 	})
 }
 
@@ -220,10 +216,10 @@ func (l *life) step(evs ...sched.Event) {
 		return
 	}
 	for _, ev := range evs {
-		if _, beat := ev.(sched.HostBeat); !beat && l.w.verbose {
+		if _, heartbeat := ev.(sched.HostHeartbeat); !heartbeat && l.w.verbose {
 			l.w.logf("%s %T%s", l.m.name, ev, show(ev))
 		}
-		l.w.heardBy(l, ev)
+		l.w.recordReceived(l, ev)
 	}
 	l.loop.Step(l.now(), evs...)
 	switch ev := evs[0].(type) {
@@ -232,8 +228,8 @@ func (l *life) step(evs ...sched.Event) {
 			a.uptime = 0
 		}
 		l.confirm(ev.Host, ev.Hello.Uptime)
-	case sched.HostBeat:
-		l.confirm(ev.Host, ev.Beat.Uptime)
+	case sched.HostHeartbeat:
+		l.confirm(ev.Host, ev.Heartbeat.Uptime)
 	}
 }
 
@@ -277,9 +273,9 @@ func (l *life) show(results *[]shown) {
 // release carries out commands.
 func (l *life) release(commands []sched.Command) {
 	for _, o := range commands {
-		l.doom.strike(atOrder)
+		l.doom.strike(atCommand)
 		if l.w.verbose {
-			l.w.logf("  order %s", showOrder(o))
+			l.w.logf("  command %s", showCommand(o))
 		}
 		l.carryOut(o)
 	}
@@ -295,7 +291,7 @@ func (l *life) carryOut(o sched.Command) {
 		l.w.logf("%s finishes: %v %s", l.m.name, o.How, o.Why)
 		l.leave(o.How != sched.Stopped)
 		return
-	case sched.Look:
+	case sched.Inspect:
 		if o.Via == "" {
 			l.look(o)
 			return
@@ -368,21 +364,21 @@ func (l *life) keepHouse() {
 	}
 	l.keeping = true
 	began := w.now
-	beat := w.now-l.beatAt >= journal.BeatEvery
-	if beat {
-		l.beatAt = w.now
+	heartbeat := w.now-l.heartbeatAt >= journal.HeartbeatInterval
+	if heartbeat {
+		l.heartbeatAt = w.now
 	}
 	l.later(max(0, l.m.hangs-w.now), func() {
 		var by int
 		var err error
 		if l.mortal(func() {
-			if by, err = l.journal.Fenced(); beat && err == nil && by == 0 {
-				_ = l.journal.Beat() // a late heartbeat is allowed
+			if by, err = l.journal.Fenced(); heartbeat && err == nil && by == 0 {
+				_ = l.journal.Heartbeat() // a late heartbeat is allowed
 			}
 		}) {
 			return
 		}
-		l.hear(func() {
+		l.enqueue(func() {
 			l.keeping = false
 			if by > 0 {
 				l.fence(by)
@@ -412,9 +408,9 @@ func (l *life) fence(by int) {
 }
 
 // look reads the shared directory through the machine's own mount.
-func (l *life) look(o sched.Look) {
+func (l *life) look(o sched.Inspect) {
 	w := l.w
 	w.after(w.between(time.Millisecond, 50*time.Millisecond), func() {
-		l.tellFrom(nil, sched.HostLooked{Msg: hosts.LookOnDisk(l.share, "/share", runUID, o.Host, o.Attempts)})
+		l.tellFrom(nil, sched.HostInspected{Msg: hosts.InspectDisk(l.share, "/share", runUID, o.Host, o.Attempts)})
 	})
 }

@@ -37,12 +37,12 @@ var mutations = []mutation{
 		{"		f.Damaged = true\n		return f\n	}\n	f.State", "		f.State, f.Damaged = Finished, true\n		return f\n	}\n	f.State"}}, seeds: 3000},
 	{name: "a sentinel is believed whatever its checksum", file: "jobs/attempts/status.go", edits: []edit{
 		{"	if !ok || json.Unmarshal(text, &s) != nil || s.V != 1 || s.Run != run || s.Attempt != id {", "	if _ = ok; json.Unmarshal(text, &s) != nil && len(text) == 0 {"}}, seeds: 3000},
-	{name: "the wish to end a job is forgotten", file: "jobs/fold.go", edits: []edit{
-		{"		t.Cancels[r.Job] = Cancel{r.Reason, r.Request}\n", ""}}},
+	{name: "the request to end a job is forgotten", file: "jobs/fold.go", edits: []edit{
+		{"		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request})\n", ""}}},
 
 	// dispatch/sched: the decisions.
 	{name: "a suspect host is forgotten at once", file: "dispatch/sched/lost.go", edits: []edit{
-		{"return h.lastHeard + h.spec.LostAfterOrDefault() }", "return h.lastHeard }"}}},
+		{"return h.lastReceivedAt + h.spec.LostAfterOrDefault() }", "return h.lastReceivedAt }"}}},
 	{name: "recovery forgets what may be running", file: "dispatch/sched/start.go", edits: []edit{
 		{"			case a.State.Open():\n				open = true\n", "			case a.State.Open() && a.ID.N > 1:\n				open = true\n"}}},
 	{name: "unknown is taken for never started", file: "dispatch/sched/probe.go", edits: []edit{
@@ -55,8 +55,8 @@ var mutations = []mutation{
 		{"	case n >= c.tries(j):\n", "	case n > c.tries(j):\n"}}},
 	{name: "a job is stopped on a drained host and never runs again", file: "dispatch/sched/outcome.go", edits: []edit{
 		{"r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), \"killed by an unknown process\"", "r.Kind, r.Next = jobs.KindCanceled, jobs.Canceled"}}},
-	{name: "a pause is not heard", file: "dispatch/sched/request.go", edits: []edit{
-		{"c.pauseRun(e.On)\n", "c.pauseRun(false)\n"}}},
+	{name: "a pause is not received", file: "dispatch/sched/hostrequest.go", edits: []edit{
+		{"	r := jobs.Record{Kind: jobs.KindPause}\n", "	e.On = false\n	r := jobs.Record{Kind: jobs.KindPause}\n"}}},
 	{name: "what people asked of hosts is forgotten by the next dispatcher", file: "dispatch/sched/start.go", edits: []edit{
 		{"	c.applyHostRequests()\n", ""}}},
 	{name: "a removed host's jobs are queued again at once", file: "dispatch/sched/inventory.go", edits: []edit{
@@ -75,7 +75,9 @@ var mutations = []mutation{
 	{name: "a dispatcher forgets the instances of the one before", file: "dispatch/sched/instances.go", edits: []edit{
 		{"		if is.State == jobs.InstanceGone {\n			continue", "		if is.State != jobs.InstanceUp {\n			continue"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
-		{" && !h.draining && !h.probation.paused", " && !h.probation.paused"}}},
+		{" && !h.isDrained() && !h.probation.paused", " && !h.probation.paused"}}},
+	{name: "jobs are started in quiet hours", file: "dispatch/sched/host.go", edits: []edit{
+		{" && !h.quiet && !h.removed", " && !h.removed"}}},
 	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/hardness.go", edits: []edit{
 		{"	c.hardness.add(t.f, bar{t.at, c.timeoutUsed(j), id})\n", "	_ = t\n"}}},
 	{name: "what runs and is too hard goes on", file: "dispatch/sched/hardness.go", edits: []edit{
@@ -158,7 +160,7 @@ var mutations = []mutation{
 	{name: "host: more slots busy than there are", file: "dispatch/sim/start.go", edits: []edit{
 		{" <= h.limit {\n		s := h.in[0]", " <= h.limit+1 {\n		s := h.in[0]"}}, seeds: 3000},
 	{name: "host: the suspender outlives its helper", file: "dispatch/sim/sharing.go", edits: []edit{
-		{"p == nil || !p.alive || h.w.now-s.heard > suspendFor {", "p == nil {"}}},
+		{"p == nil || !p.alive || h.w.now-s.receivedAt > suspendFor {", "p == nil {"}}},
 	{name: "host: an outcome is reported before it is known", file: "dispatch/sim/start.go", edits: []edit{
 		{"		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})\n",
 			"		p.tell(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Outcome: jobs.Outcome{Started: r.started, Ended: r.started}}}}})\n"}}},

@@ -9,8 +9,6 @@ import (
 	"dcs-tui/jobs"
 )
 
-func ackOf(seq int64) sched.Event { return sched.Acked{Seq: seq} }
-
 // people are the users, who submit jobs and change their minds.
 type people struct {
 	edits    int
@@ -36,7 +34,7 @@ func (p *people) cancels(l *life, c sched.Cancel) {
 // feed submits the jobs in small batches, so that there is work while there are faults.
 func (w *World) feed() {
 	w.after(w.between(time.Second, 12*time.Second), func() {
-		if l := w.life; l != nil && l.loop != nil {
+		if l := w.owner(); l != nil {
 			w.feedRest(l)
 		}
 		w.feed()
@@ -46,7 +44,7 @@ func (w *World) feed() {
 // feedRest submits the jobs that are stored but not accepted, and some new ones. The last call
 // announces that no more will come.
 func (w *World) feedRest(l *life) {
-	l.hear(func() {
+	l.enqueue(func() {
 		t := l.core.Table()
 		if rest := t.Specs[len(t.Jobs):]; len(rest) > 0 {
 			l.step(sched.Submit{Specs: rest})
@@ -86,8 +84,8 @@ func (w *World) someJobs(l *life) []jobs.ID {
 
 // ask sends a person's action to the running dispatcher. It returns false if there is none.
 func (w *World) ask(action func(l *life) sched.Event) bool {
-	l := w.life
-	if l == nil || l.loop == nil || l.paused > 0 {
+	l := w.up()
+	if l == nil {
 		return false
 	}
 	ev := action(l)
@@ -182,7 +180,7 @@ func askByFile(w *World) bool {
 	if l == nil || len(l.core.Table().Jobs) == 0 {
 		return false
 	}
-	r := sched.Request{Name: fmt.Sprintf("request%d", len(w.people.requests)+1), Text: "asked for"}
+	r := sched.Request{Text: "asked for"}
 	for range 1 + w.choices.Draw(2) {
 		switch w.choices.Draw(4) {
 		case 3:
@@ -200,7 +198,9 @@ func askByFile(w *World) bool {
 	return true
 }
 
+// leaveRequest names a request and leaves it in the run directory.
 func (w *World) leaveRequest(l *life, r sched.Request) {
+	r.Name = fmt.Sprintf("request%d", len(w.people.requests)+1)
 	w.people.requests = append(w.people.requests, r)
 	w.readRequests(l)
 }
@@ -212,9 +212,8 @@ func askControlByFile(w *World) bool {
 	if l == nil {
 		return false
 	}
-	r := sched.Request{Name: fmt.Sprintf("request%d", len(w.people.requests)+1), Text: "asked for"}
-	h := w.hosts[w.choices.Draw(len(w.hosts))]
-	name := h.name
+	r := sched.Request{Text: "asked for"}
+	name := w.anyHost().name
 	back := func(ev sched.Event, gone func(t *jobs.Table) bool) {
 		w.takeBack(w.between(time.Second, 60*time.Second), ev, gone)
 	}
@@ -307,8 +306,7 @@ func askStop(w *World) bool {
 // What people ask of hosts remains in force when dispatchers die, until people take it back.
 
 func askDrainHost(w *World) bool {
-	h := w.hosts[w.choices.Draw(len(w.hosts))]
-	name, now := h.name, w.choices.Draw(2) == 1
+	name, now := w.anyHost().name, w.choices.Draw(2) == 1
 	if !w.ask(func(l *life) sched.Event { return sched.DrainHost{Host: name, On: true, Now: now} }) {
 		return false
 	}
@@ -318,8 +316,7 @@ func askDrainHost(w *World) bool {
 
 // askSlots overrides a host's slots for a time.
 func askSlots(w *World) bool {
-	h := w.hosts[w.choices.Draw(len(w.hosts))]
-	name, n := h.name, 1+w.choices.Draw(8)
+	name, n := w.anyHost().name, 1+w.choices.Draw(8)
 	if !w.ask(func(l *life) sched.Event { return sched.SetSlots{Host: name, Slots: n} }) {
 		return false
 	}
@@ -327,9 +324,10 @@ func askSlots(w *World) bool {
 	return true
 }
 
-// takeBack tells the current dispatcher to take a wish back. It repeats this until neither the
-// dispatcher nor the journal has the wish. It keeps checking, because the next dispatcher may find
-// a record of the wish that was never durable, and damage may destroy the record that took it back.
+// takeBack tells the current dispatcher to withdraw a setting. It repeats this until neither the
+// dispatcher nor the journal has the setting. It keeps checking, because the next dispatcher may
+// find a record of the setting that was never durable, and damage may destroy the record that took
+// it back.
 func (w *World) takeBack(after time.Duration, ev sched.Event, gone func(*jobs.Table) bool) {
 	w.after(after, func() {
 		again := 5 * time.Second
@@ -342,27 +340,27 @@ func (w *World) takeBack(after time.Duration, ev sched.Event, gone func(*jobs.Ta
 	})
 }
 
-// enterWish applies the durable record of a wish without jobs.Fold.
-func (w *World) enterWish(r *jobs.Record) {
-	w.ledger.wishes[r.Host] = jobs.HostWish{Use: jobs.HostUse(r.Count), Slots: int32(r.Slot)}
-	w.ledger.wished = true
+// applyHostSetting applies the durable record of a setting without jobs.Fold.
+func (w *World) applyHostSetting(r *jobs.Record) {
+	w.ledger.hostSettings[r.Host] = jobs.HostSetting{Use: jobs.HostUse(r.Count), Slots: int32(r.Slot)}
+	w.ledger.hostSettingChanged = true
 }
 
 // inherits initializes a dispatcher's state from what people asked of hosts before.
 func (l *life) inherits() {
 	l.drained, l.given = map[string]bool{}, map[string]int{}
-	for name, wish := range l.w.ledger.wishes {
-		l.drained[name] = wish.Use != jobs.HostUsed
-		if wish.Slots > 0 {
-			l.given[name] = int(wish.Slots)
+	for name, setting := range l.w.ledger.hostSettings {
+		l.drained[name] = setting.Use != jobs.HostUsed
+		if setting.Slots > 0 {
+			l.given[name] = int(setting.Slots)
 		}
 	}
 	l.asked = l.w.ledger.paused
-	l.w.ledger.wished = true
+	l.w.ledger.hostSettingChanged = true
 }
 
-// wished records what people ask of hosts.
-func (l *life) wished(ev sched.Event) {
+// noteHostRequest records what people ask of hosts.
+func (l *life) noteHostRequest(ev sched.Event) {
 	known := func(name string) bool { // a request about an unknown host is refused
 		return l.isHost(name) && slices.ContainsFunc(l.core.Hosts(), func(h sched.HostView) bool { return h.Name == name })
 	}
@@ -381,27 +379,20 @@ func (l *life) wished(ev sched.Event) {
 	}
 }
 
-// checkWishes compares the core's state of its hosts with what people asked for according to the
-// journal. It does so after each change and when a dispatcher begins.
-func (w *World) checkWishes(l *life) {
+// checkHostSettings compares the core's state of its hosts with what people asked for according to
+// the journal. It does so after each change and when a dispatcher begins.
+func (w *World) checkHostSettings(l *life) {
 	g := &w.ledger
-	if !g.wished {
+	if !g.hostSettingChanged {
 		return
 	}
-	g.wished = false
+	g.hostSettingChanged = false
 	for _, v := range l.core.Hosts() {
 		if !l.isHost(v.Name) {
 			continue
 		}
-		is := jobs.HostWish{Slots: int32(v.Given)}
-		switch {
-		case v.Stopped:
-			is.Use = jobs.HostStopped
-		case v.Draining:
-			is.Use = jobs.HostDrained
-		}
-		if want := g.wishes[v.Name]; is != want {
-			w.broken(WishesHold, "%s: %+v, and it was asked for %+v", v.Name, is, want)
+		if want := g.hostSettings[v.Name]; v.Asked != want {
+			w.broken(HostSettingsHold, "%s: %+v, and it was asked for %+v", v.Name, v.Asked, want)
 		}
 	}
 }

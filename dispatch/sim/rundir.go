@@ -48,7 +48,7 @@ func (w *World) beginOver(m *machine, old *life, wake int) {
 	w.batter()
 	l := &life{w: w, n: len(w.lives) + 1, m: m, born: w.now, ownedAt: w.now, owned: map[string]bool{}}
 	l.doom.l = l
-	if w.takes > mostLives {
+	if w.takes > maxLives {
 		w.broken(RunEnds, "after %d dispatchers the run has not ended", w.takes)
 	}
 	w.lives = append(w.lives, l)
@@ -82,7 +82,7 @@ func (w *World) beginOver(m *machine, old *life, wake int) {
 		return
 	}
 	l.doom.disarm()
-	l.hear(func() { l.step(sched.Tick{}) })
+	l.enqueue(func() { l.step(sched.Tick{}) })
 	l.keepHouse()
 	w.readRequests(l)
 	w.feedRest(l)
@@ -141,14 +141,9 @@ func (w *World) inventory(t *jobs.Table) []*hosts.Host {
 
 // mentions reports whether an intact record names the host.
 func mentions(t *jobs.Table, name string) bool {
-	for i := range t.Jobs {
-		for _, a := range t.Jobs[i].Attempts {
-			if a.Host == name {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Jobs, func(j jobs.Job) bool {
+		return slices.ContainsFunc(j.Attempts, func(a *jobs.Attempt) bool { return a.Host == name })
+	})
 }
 
 // startle makes a dispatcher carry out its due work now, even if it is stopped.
@@ -259,15 +254,14 @@ type openFile struct {
 // Sync makes durable what any process of the machine has written to the file.
 func (f openFile) Sync() error {
 	err := f.File.Sync()
-	for _, other := range f.l.w.lives {
-		if err == nil && other != f.l && other.m == f.l.m {
-			fault := other.mount.Fault
-			other.mount.Fault = nil
-			if o, e := other.mount.OpenFile(f.path, os.O_RDWR, 0); e == nil {
-				err = errors.Join(o.Sync(), o.Close())
+	if err == nil {
+		err = f.l.onSameMachine(func(other *memdisk.Mount) error {
+			o, err := other.OpenFile(f.path, os.O_RDWR, 0)
+			if err != nil {
+				return nil
 			}
-			other.mount.Fault = fault
-		}
+			return errors.Join(o.Sync(), o.Close())
+		})
 	}
 	if err == nil && inJournal(f.path) {
 		if size, err := f.File.Size(); err == nil {
@@ -279,12 +273,20 @@ func (f openFile) Sync() error {
 
 // SyncDir makes durable the directory entries that any process of the machine has created.
 func (d disk) SyncDir(dir string) error {
-	err := d.Mount.SyncDir(dir)
-	for _, other := range d.l.w.lives {
-		if err == nil && other != d.l && other.m == d.l.m {
+	if err := d.Mount.SyncDir(dir); err != nil {
+		return err
+	}
+	return d.l.onSameMachine(func(other *memdisk.Mount) error { return other.SyncDir(dir) })
+}
+
+// onSameMachine calls do, without faults, for the mount of each other dispatcher of the machine
+// until there is an error.
+func (l *life) onSameMachine(do func(*memdisk.Mount) error) (err error) {
+	for _, other := range l.w.lives {
+		if err == nil && other != l && other.m == l.m {
 			fault := other.mount.Fault
 			other.mount.Fault = nil
-			err = other.mount.SyncDir(dir)
+			err = do(other.mount)
 			other.mount.Fault = fault
 		}
 	}
@@ -299,7 +301,7 @@ const (
 	atDisk           // before a disk operation
 	atWrite          // in the middle of a write
 	atRelease        // after the records are durable, before the first command
-	atOrder          // before a command
+	atCommand        // before a command
 )
 
 // doom is a planned event at a point of a dispatcher's turn.
@@ -398,7 +400,7 @@ func show(ev sched.Event) string {
 		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
 	case sched.AttemptsProbed:
 		return fmt.Sprintf("{%s %s}", ev.Host, answers(ev.Msg.Jobs))
-	case sched.HostLooked:
+	case sched.HostInspected:
 		return fmt.Sprintf("{%s %+v}", ev.Via, *ev.Msg)
 	case sched.HostListed:
 		return fmt.Sprintf("{%s %s last %v %s}", ev.Host, answers(ev.Msg.Jobs), ev.Msg.Last, ev.Msg.Why)
@@ -432,8 +434,8 @@ func answers(ps []hosts.ProbedJob) string {
 	return b.String()
 }
 
-// showOrder formats a command for the log.
-func showOrder(o sched.Command) string {
+// showCommand formats a command for the log.
+func showCommand(o sched.Command) string {
 	if c, ok := o.(sched.Configure); ok {
 		return "configure " + c.Host
 	}

@@ -152,18 +152,18 @@ const (
 
 // suspension is the state of all jobs of a host.
 type suspension struct {
-	owner time.Duration // the owner wants the host until then
-	on    bool          // the process trees are stopped
-	since time.Duration
-	total time.Duration // duration of all completed suspensions
-	alive int           // number of the living suspender; 0: none
-	made  int
-	heard time.Duration // when the suspender last had a message from the helper
-	lease time.Duration
-	late  time.Duration // since when the jobs should continue; 0: they need not
+	owner      time.Duration // the owner wants the host until then
+	on         bool          // the process trees are stopped
+	since      time.Duration
+	total      time.Duration // duration of all completed suspensions
+	alive      int           // number of the living suspender; 0: none
+	made       int
+	receivedAt time.Duration // when the suspender last had a message from the helper
+	lease      time.Duration
+	late       time.Duration // since when the jobs should continue; 0: they need not
 }
 
-func (h *host) wish() (o hosts.Owner) {
+func (h *host) currentOwner() (o hosts.Owner) {
 	if h.w.now < h.jobs.owner {
 		o = hosts.Owner{Who: "alice uses the screen", Suspend: true}
 	}
@@ -180,10 +180,10 @@ func (h *host) suspended() time.Duration {
 // watchOwner is the helper's check for the owner.
 func (p *helper) watchOwner() {
 	h, s := p.h, &p.h.jobs
-	switch wanted := h.wish().Suspend && len(p.running) > 0; {
+	switch wanted := h.currentOwner().Suspend && len(p.running) > 0; {
 	case wanted && s.alive == 0:
 		s.made++
-		s.alive, s.heard = s.made, h.w.now
+		s.alive, s.receivedAt = s.made, h.w.now
 		if !s.on {
 			s.on, s.since = true, h.w.now
 			h.w.logf("jobs of %s are suspended", h.name)
@@ -191,7 +191,7 @@ func (p *helper) watchOwner() {
 		}
 		h.suspender(s.alive)
 	case wanted:
-		s.heard = h.w.now
+		s.receivedAt = h.w.now
 	default:
 		h.resume()
 	}
@@ -203,7 +203,7 @@ func (h *host) suspender(n int) {
 	if s.alive != n {
 		return
 	}
-	if p := h.helper; p == nil || !p.alive || h.w.now-s.heard > suspendFor {
+	if p := h.helper; p == nil || !p.alive || h.w.now-s.receivedAt > suspendFor {
 		h.resume()
 		return
 	}
@@ -252,7 +252,7 @@ func (h *host) ranFor(d time.Duration, do func()) {
 func (w *World) checkOwners() {
 	for _, h := range w.hosts {
 		s, p := &h.jobs, h.helper
-		if !s.on || h.wish().Suspend && p != nil && p.alive && w.now >= p.thaw {
+		if !s.on || h.currentOwner().Suspend && p != nil && p.alive && w.now >= p.thaw {
 			s.late = 0
 			continue
 		}
@@ -265,11 +265,6 @@ func (w *World) checkOwners() {
 			}
 		}
 	}
-}
-
-func ownerComes(w *World) bool {
-	w.anyHost().jobs.owner = w.now + w.long()
-	return true
 }
 
 func killSuspender(w *World) bool {
@@ -344,14 +339,6 @@ func (h *host) lockGPUs(r *run) (taken []int) {
 	return taken
 }
 
-// refusedGPUs refuses an attempt because others hold its devices.
-func (h *host) refusedGPUs(id jobs.AttemptID, taken []int) {
-	h.fifo(func(p *helper) {
-		p.over(id)
-		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: "its GPU is in use", GPUs: taken}})
-	})
-}
-
 // locks returns the devices that are in use, and those of which one half is free.
 func (h *host) locks() (whole, half []int) {
 	for n := range h.gpus {
@@ -407,13 +394,13 @@ func (w *World) drawKept(slots int) []hosts.Kept {
 
 // changeTokens changes the number of tokens in the inventory file.
 func changeTokens(w *World) bool {
-	l := w.life
-	if l == nil || l.loop == nil {
+	l := w.owner()
+	if l == nil {
 		return false
 	}
 	list := w.drawTokens()
 	w.cfg.Tokens = list
-	l.hear(func() { l.step(sched.SetTokens{Tokens: list}) })
+	l.enqueue(func() { l.step(sched.SetTokens{Tokens: list}) })
 	return true
 }
 

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (h *host) fill() {
 func (h *host) lapsed(id jobs.AttemptID) {
 	h.fifo(func(p *helper) {
 		p.over(id)
-		p.tell(sched.AttemptsWithdrawn{Host: h.name, Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{id}, Why: "its lease ran out before a slot was free"}})
+		p.tellWithdrawn(leaseOver, id)
 	})
 }
 
@@ -63,7 +64,7 @@ func (h *host) prepare(r *run) {
 	if taken := h.lockGPUs(r); len(taken) > 0 {
 		h.bury(r.s.id)
 		h.drop(r)
-		h.refusedGPUs(r.s.id, taken)
+		h.refused(r.s.id, "its GPU is in use", taken...)
 		return
 	}
 	if err := h.claim(r.s.id, false); err != nil {
@@ -83,10 +84,11 @@ func (h *host) prepare(r *run) {
 	h.begin(r)
 }
 
-func (h *host) refused(id jobs.AttemptID, why string) {
+// refused reports that a supervisor does not start an attempt, because of devices if there are any.
+func (h *host) refused(id jobs.AttemptID, why string, gpus ...int) {
 	h.fifo(func(p *helper) {
 		p.over(id)
-		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why}})
+		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why, GPUs: gpus}})
 	})
 }
 
@@ -289,26 +291,20 @@ func (h *host) claimed(id jobs.AttemptID) bool {
 // touch writes the heartbeat file. Supervisors do so every 10 s while they run jobs.
 func (h *host) touch() {
 	w := h.w
-	if w.now < h.beat+10*time.Second && h.beat > 0 {
+	if w.now < h.heartbeat+10*time.Second && h.heartbeat > 0 {
 		return
 	}
-	h.beat = w.now
+	h.heartbeat = w.now
 	if h.answers() && w.now >= h.sealed {
-		if f, err := h.disk.OpenFile(attempts.BeatFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
-			_, _ = f.WriteAt([]byte(strings.Repeat("0", 9)+h.beat.String()+" "+h.bootID()+"\n"), 0)
+		if f, err := h.disk.OpenFile(attempts.HeartbeatFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
+			_, _ = f.WriteAt([]byte(strings.Repeat("0", 9)+h.heartbeat.String()+" "+h.bootID()+"\n"), 0)
 			f.Close()
 		}
 	}
 	boot := h.boot
 	w.after(10*time.Second, func() {
-		if h.boot != boot {
-			return
-		}
-		for _, r := range h.runs {
-			if r.sup {
-				h.touch()
-				return
-			}
+		if h.boot == boot && slices.ContainsFunc(h.runs, func(r *run) bool { return r.sup }) {
+			h.touch()
 		}
 	})
 }

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -63,10 +65,10 @@ const (
 	runDir    = "/runs/r"
 	runUID    = "simrun"
 	wallStart = jobs.Stamp(1_700_000_000_000_000_000)
-	// mostTime bounds a run. The faults are over after minutes, and their effects must be over
+	// maxTime bounds a run. The faults are over after minutes, and their effects must be over
 	// after hours.
-	mostTime  = 12 * time.Hour
-	mostLives = 200
+	maxTime  = 12 * time.Hour
+	maxLives = 200
 )
 
 // Failure describes a broken invariant.
@@ -137,7 +139,7 @@ func (w *World) play() {
 	w.injectFaults()
 	for !w.over {
 		h, ok := w.agenda.next()
-		if !ok || h.at > mostTime {
+		if !ok || h.at > maxTime {
 			w.stuck()
 		}
 		w.now = h.at
@@ -179,56 +181,26 @@ func (w *World) stuck() {
 // happening is a planned event.
 type happening struct {
 	at time.Duration
-	// Sequence number; events of the same instant happen in the order in which they were planned.
-	n  int
 	do func()
 }
 
-// agenda is a heap of planned events with the next one first.
-type agenda struct {
-	heap []happening
-	n    int
-}
-
-func (a *agenda) less(i, j int) bool {
-	x, y := &a.heap[i], &a.heap[j]
-	return x.at < y.at || x.at == y.at && x.n < y.n
-}
+// agenda holds the planned events, the next one last. Events of the same instant happen in the
+// order in which they were planned.
+type agenda []happening
 
 func (a *agenda) add(at time.Duration, do func()) {
-	a.n++
-	a.heap = append(a.heap, happening{at, a.n, do})
-	for i := len(a.heap) - 1; i > 0; {
-		up := (i - 1) / 2
-		if !a.less(i, up) {
-			break
-		}
-		a.heap[i], a.heap[up] = a.heap[up], a.heap[i]
-		i = up
-	}
+	i, _ := slices.BinarySearchFunc(*a, at, func(h happening, at time.Duration) int { return cmp.Compare(at, h.at) })
+	*a = slices.Insert(*a, i, happening{at, do})
 }
 
-func (a *agenda) next() (happening, bool) {
-	n := len(a.heap) - 1
-	if n < 0 {
-		return happening{}, false
+func (a *agenda) next() (h happening, ok bool) {
+	last := len(*a) - 1
+	if last < 0 {
+		return h, false
 	}
-	h := a.heap[0]
-	a.heap[0], a.heap[n] = a.heap[n], happening{}
-	a.heap = a.heap[:n]
-	for i := 0; ; {
-		least := i
-		for c := 2*i + 1; c <= 2*i+2 && c < n; c++ {
-			if a.less(c, least) {
-				least = c
-			}
-		}
-		if least == i {
-			return h, true
-		}
-		a.heap[i], a.heap[least] = a.heap[least], a.heap[i]
-		i = least
-	}
+	h = (*a)[last]
+	*a = slices.Delete(*a, last, last+1)
+	return h, true
 }
 
 // Choices is the source of every choice of a world. It is either endless, from a seed, or a slice
@@ -284,7 +256,7 @@ func (t *Choices) Between(lo, hi time.Duration) time.Duration {
 // The minimum and maximum number of faults of a world.
 const (
 	leastFaults = 40
-	mostFaults  = 60
+	maxFaults   = 60
 )
 
 // batterAll damages the journal of every world again and again.
@@ -302,7 +274,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	w.cuts = cutAll
 	w.fragile = t.OneIn(8) || batterAll || cutAll
 	w.battered = !cutAll && w.fragile && t.OneIn(2) || batterAll
-	w.budget = leastFaults + t.Draw(mostFaults-leastFaults+1)
+	w.budget = leastFaults + t.Draw(maxFaults-leastFaults+1)
 	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUp: 100 * time.Hour}
 	if t.OneIn(6) {
 		w.cfg.Buffer = []time.Duration{20 * time.Second, 100 * time.Second}[t.Draw(2)]

@@ -78,9 +78,7 @@ func TestAnotherUser(t *testing.T) {
 	}
 	s := serving(t, &fake{})
 	for path, mode := range map[string]os.FileMode{s.Address(): 0o777, filepath.Dir(s.Address()): 0o755, s.opt.Base: 0o755} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(path, mode))
 	}
 	// Others may not read the directory of the test binary.
 	program := filepath.Join(s.opt.Base, "connect")
@@ -88,9 +86,7 @@ func TestAnotherUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(program, b, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(program, b, 0o755))
 	cmd := exec.Command(program)
 	cmd.Env = []string{"TEST_CONNECT=" + s.Address()}
 	cmd.Dir = "/"
@@ -133,14 +129,10 @@ func TestStaleSockets(t *testing.T) {
 	}
 	old, young := dead("old.sock"), dead("young.sock")
 	file := filepath.Join(dir, "file.sock")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	past := time.Now().Add(-2 * staleAge)
 	for _, path := range []string{old, file, live.Address()} {
-		if err := os.Chtimes(path, past, past); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, past, past))
 	}
 	next, err := Listen(Options{Base: live.opt.Base})
 	if err != nil {

@@ -57,6 +57,15 @@ const (
 	regretSeeds  = 20
 )
 
+// value returns the value of the function at a point of the unit cube.
+func (p *problem) value(at []float64) float64 {
+	x := make([]float64, len(p.params))
+	for d := range x {
+		x[d] = p.params[d].Low + (p.params[d].High-p.params[d].Low)*at[d]
+	}
+	return p.f(x)
+}
+
 // regret runs trials on slots, of which the oldest ends first. It returns the distance of the best
 // value from the minimum.
 func (p *problem) regret(t *testing.T, next Proposer) float64 {
@@ -64,25 +73,14 @@ func (p *problem) regret(t *testing.T, next Proposer) float64 {
 	best := math.Inf(1)
 	for len(past) < regretTrials {
 		if k := len(past) - regretSlots; k >= 0 {
-			x := make([]float64, len(p.params))
-			for d := range x {
-				x[d] = p.params[d].Low + (p.params[d].High-p.params[d].Low)*past[k].At[d]
-			}
-			past[k].State, past[k].Value = Done, p.f(x)
-			best = min(best, past[k].Value)
+			past[k].State, past[k].Value = Done, p.value(past[k].At)
 		}
 		at, err := next.Propose(context.Background(), past)
 		if err != nil {
 			t.Fatal(err)
 		}
 		past = append(past, Trial{At: at})
-	}
-	for k := len(past) - regretSlots; k < len(past); k++ {
-		x := make([]float64, len(p.params))
-		for d := range x {
-			x[d] = p.params[d].Low + (p.params[d].High-p.params[d].Low)*past[k].At[d]
-		}
-		best = min(best, p.f(x))
+		best = min(best, p.value(at))
 	}
 	return best - p.least
 }

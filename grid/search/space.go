@@ -38,7 +38,7 @@ const (
 type Trial struct {
 	At    []float64
 	State State
-	Value float64 // value of a trial in state Done; smaller is better
+	Value float64 // finite value of a trial in state Done; smaller is better
 }
 
 // Proposer proposes trials.
@@ -56,17 +56,14 @@ const shownDigits = 6
 // Text returns the value at a coordinate, with six digits within its range.
 func (p *Param) Text(u float64) string {
 	if n := len(p.Values); n > 0 {
-		return p.Values[min(n-1, int(max(0, u)*float64(n)))]
+		return p.Values[valueAt(u, n)]
 	}
 	f, text := p.Low+(p.High-p.Low)*u, ""
 	if p.Log {
 		f = math.Exp(math.Log(p.Low) + (math.Log(p.High)-math.Log(p.Low))*u)
 		text = strconv.FormatFloat(f, 'e', shownDigits-1, 64)
 	} else {
-		places := shownDigits - int(math.Ceil(math.Log10(p.High-p.Low)))
-		if places < 0 {
-			places = 0
-		}
+		places := max(0, shownDigits-int(math.Ceil(math.Log10(p.High-p.Low))))
 		text = strconv.FormatFloat(f, 'f', places, 64)
 	}
 	f, _ = strconv.ParseFloat(text, 64)

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -71,15 +72,7 @@ func (t *tpe) split(past []Trial) (good, others [][]float64, done int) {
 		}
 	}
 	done = len(order)
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch va, vb := past[a].Value, past[b].Value; {
-		case va < vb:
-			return -1
-		case va > vb:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(past[a].Value, past[b].Value) })
 	order = order[:min(int(math.Ceil(goodShare*float64(done))), maxGood)]
 	for i := range past {
 		if past[i].State != Failed && !slices.Contains(order, i) {

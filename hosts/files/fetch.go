@@ -34,8 +34,8 @@ const (
 	largeBytes = 1 << 20 // size above which a file is large
 )
 
-// Bringer copies outputs from hosts into the run directory.
-type Bringer struct {
+// Fetcher copies outputs from hosts into the run directory.
+type Fetcher struct {
 	Run  *rundir.Run
 	Read func(context.Context, Piece) (data []byte, size int64, err error) // Reader.Read
 	// Free returns the number of bytes that may be written. nil: the free bytes of the file system,
@@ -52,25 +52,25 @@ type Bringer struct {
 }
 
 // Done returns what has been copied so far: attempts, files, bytes. It is safe for
-// concurrent use with Bring.
-func (b *Bringer) Done() (attempts, files int, bytes int64) {
+// concurrent use with Fetch.
+func (b *Fetcher) Done() (attempts, files int, bytes int64) {
 	return int(b.attempts.Load()), int(b.files.Load()), b.bytes.Load()
 }
 
-// HostResult describes what Bring did for one host.
+// HostResult describes what Fetch did for one host.
 type HostResult struct {
 	Host    string
-	Brought int   // number of attempts of which something was copied
+	Fetched int   // number of attempts of which something was copied
 	Same    int   // number of attempts without a sentinel and without anything new
 	Left    int   // number of attempts that are incomplete because of Err
 	None    int   // number of files that the host no longer has
 	Err     error // the first error
 }
 
-// Bring copies the files that the plan names. A failure of one host does not affect the
+// Fetch copies the files that the plan names. A failure of one host does not affect the
 // others. The error is one of the disk of the run directory, or that of ctx. After an
-// interruption a second Bring copies what is missing.
-func (b *Bringer) Bring(ctx context.Context, p *FetchPlan) ([]HostResult, error) {
+// interruption a second Fetch copies what is missing.
+func (b *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	b.full.Store(false)
@@ -93,7 +93,7 @@ func (b *Bringer) Bring(ctx context.Context, p *FetchPlan) ([]HostResult, error)
 }
 
 // host copies the files of one host, several attempts concurrently.
-func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *HostPlan) HostResult {
+func (b *Fetcher) host(ctx context.Context, stop context.CancelCauseFunc, p *HostPlan) HostResult {
 	r := HostResult{Host: p.Host}
 	var mu sync.Mutex
 	var tasks sync.WaitGroup
@@ -118,7 +118,7 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 				r.None += none
 				switch {
 				case err == nil && puts > 0:
-					r.Brought++
+					r.Fetched++
 				case err == nil:
 					r.Same++
 				case errors.Is(err, errFull):
@@ -137,7 +137,7 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 		})
 	}
 	tasks.Wait()
-	r.Left = len(p.Attempts) - r.Brought - r.Same
+	r.Left = len(p.Attempts) - r.Fetched - r.Same
 	return r
 }
 
@@ -145,7 +145,7 @@ func (b *Bringer) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 // sentinel, so that it proves that the other files are complete. It is read first. An attempt that
 // was given up may still run, and outputs that are read before its sentinel may be incomplete. puts
 // is the number of copied files, without those that the host does not have.
-func (b *Bringer) attempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, none int, err error) {
+func (b *Fetcher) attempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, none int, err error) {
 	if err := b.shard(id); err != nil {
 		return 0, 0, err
 	}
@@ -201,7 +201,7 @@ func asDisk(err error) error {
 
 // put creates a file under another name, calls fill, and renames the file to path, so that
 // nobody sees a part of it. syncNames makes the name durable.
-func (b *Bringer) put(path string, size int64, fill func(io.WriterAt) error) error {
+func (b *Fetcher) put(path string, size int64, fill func(io.WriterAt) error) error {
 	disk := b.Run.Disk
 	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:12]+"."+thisProcess())
 	f, err := disk.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
@@ -231,7 +231,7 @@ func (b *Bringer) put(path string, size int64, fill func(io.WriterAt) error) err
 // countingWriter counts what is written, and turns errors into diskErrors.
 type countingWriter struct {
 	io.WriterAt
-	b *Bringer
+	b *Fetcher
 	n int64
 }
 
@@ -243,7 +243,7 @@ func (w *countingWriter) WriteAt(p []byte, at int64) (int, error) {
 }
 
 // shard creates the directory of an attempt's files.
-func (b *Bringer) shard(id jobs.AttemptID) error {
+func (b *Fetcher) shard(id jobs.AttemptID) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	dir := filepath.Dir(jobs.AttemptFile(b.Run.Dir, id, jobs.FileOut))
@@ -262,7 +262,7 @@ func (b *Bringer) shard(id jobs.AttemptID) error {
 }
 
 // syncNames makes the names of new files durable.
-func (b *Bringer) syncNames() (err error) {
+func (b *Fetcher) syncNames() (err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for dir := range b.shards {
@@ -283,7 +283,7 @@ var errFull = &diskError{syscall.ENOSPC}
 
 // reserve reserves space for a file of n bytes, which a host may claim to be of any size. It
 // returns an error if there is not enough.
-func (b *Bringer) reserve(n int64) error {
+func (b *Fetcher) reserve(n int64) error {
 	free := b.Free
 	if free == nil {
 		free = b.free
@@ -303,7 +303,7 @@ func (b *Bringer) reserve(n int64) error {
 	return nil
 }
 
-func (b *Bringer) free() (int64, error) {
+func (b *Fetcher) free() (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(b.Run.Dir, &st); err != nil {
 		return 0, err
@@ -314,7 +314,7 @@ func (b *Bringer) free() (int64, error) {
 // output copies an output of an attempt, unless the file here has the same size, and reports
 // whether it did. large limits the concurrent large files. The error is fs.ErrNotExist if
 // the host has no such file.
-func (b *Bringer) output(ctx context.Context, large chan struct{}, p Piece) (put bool, err error) {
+func (b *Fetcher) output(ctx context.Context, large chan struct{}, p Piece) (put bool, err error) {
 	path := jobs.AttemptFile(b.Run.Dir, p.Attempt, p.File)
 	have := int64(-1)
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
@@ -361,7 +361,7 @@ func (b *Bringer) output(ctx context.Context, large chan struct{}, p Piece) (put
 
 // status reads the status file of an attempt and checks that it is of this attempt and host.
 // It returns nil without a sentinel, as after the attempt was lost.
-func (b *Bringer) status(ctx context.Context, p Piece) ([]byte, error) {
+func (b *Fetcher) status(ctx context.Context, p Piece) ([]byte, error) {
 	p.File, p.Limit = jobs.FileStatus, attempts.StatusBytes+1
 	data, _, err := b.Read(ctx, p)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -391,7 +391,7 @@ const (
 var thisProcess = sync.OnceValue(journal.ProcessName)
 
 // SweepFetched removes what killed fetches have left in the run directory. It ignores errors,
-// because Bring reports those of the disk.
+// because Fetch reports those of the disk.
 func SweepFetched(run *rundir.Run) {
 	dir := run.Path(rundir.AttemptsDir)
 	shards, _ := run.Disk.Names(dir)
@@ -409,7 +409,7 @@ func sweepPart(disk rundir.Disk, path string) {
 	_, name, _ := strings.Cut(filepath.Base(path), tempMark)
 	_, process, _ := strings.Cut(name, ".")
 	dead := false
-	switch journal.ProcessLife(process) {
+	switch journal.ProcessLiveness(process) {
 	case journal.Dead:
 		dead = true
 	case journal.Unsure:

@@ -2,8 +2,8 @@ package files
 
 import (
 	"cmp"
+	"maps"
 	"slices"
-	"strings"
 
 	"dcs-tui/jobs"
 )
@@ -60,10 +60,10 @@ func PlanFetch(t *jobs.Table, ids []jobs.ID, apart func(host string) bool, here 
 			}
 		}
 	}
-	for host, list := range of {
+	for _, host := range slices.Sorted(maps.Keys(of)) {
+		list := of[host]
 		slices.SortFunc(list, func(a, b jobs.AttemptID) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N)) })
 		p.Hosts = append(p.Hosts, HostPlan{host, list})
 	}
-	slices.SortFunc(p.Hosts, func(a, b HostPlan) int { return strings.Compare(a.Host, b.Host) })
 	return p
 }

@@ -13,22 +13,19 @@ import (
 // attempt that is not known to have started.
 func table(t *testing.T, list ...[]string) *jobs.Table {
 	t.Helper()
-	states := map[string]jobs.AttemptState{"launching": jobs.AttemptLaunching, "running": jobs.AttemptRunning, "exited": jobs.AttemptExited,
-		"lost": jobs.AttemptLost, "canceled": jobs.AttemptCanceled, "superseded": jobs.AttemptSuperseded}
 	table := &jobs.Table{}
 	for i, attempts := range list {
 		j := jobs.Job{Spec: &jobs.Spec{ID: jobs.ID(i + 1)}}
 		for n, text := range attempts {
 			w := strings.Fields(text)
-			state, ok := states[w[1]]
-			if !ok {
-				t.Fatalf("no state %q", w[1])
+			a := &jobs.Attempt{ID: jobs.AttemptID{Job: jobs.ID(i + 1), N: n + 1}, Host: w[0]}
+			if err := a.State.UnmarshalText([]byte(w[1])); err != nil {
+				t.Fatal(err)
 			}
-			a := &jobs.Attempt{ID: jobs.AttemptID{Job: jobs.ID(i + 1), N: n + 1}, Host: w[0], State: state}
 			if len(w) == 2 {
 				a.Started = 5
 			}
-			if state == jobs.AttemptExited {
+			if a.State == jobs.AttemptExited {
 				a.Outcome = &jobs.Outcome{}
 			}
 			j.Attempts = append(j.Attempts, a)

@@ -84,7 +84,7 @@ func (r *Reader) host(name string) (*readHost, error) {
 		return nil, &hosts.Error{Host: name, Class: hosts.Misconfigured, Err: errors.New("it is not in the inventory"),
 			Advice: "name one that has it with --hosts"}
 	}
-	f := &readHost{host: h, up: make(chan struct{}), gone: make(chan struct{}),
+	f := &readHost{host: h, gone: make(chan struct{}),
 		slots: make(chan struct{}, maxReads), pending: map[int64]chan *hosts.Chunk{}}
 	r.hosts[name] = f
 	r.all.Go(func() { f.run(r.ctx, r.connector, r.uid) })
@@ -109,16 +109,15 @@ const (
 // readHost is one host from which a Reader reads.
 type readHost struct {
 	host  *hosts.Host
-	up    chan struct{} // closed when worker is set
 	gone  chan struct{} // closed when err is set
-	slots chan struct{} // holds one element for each requested piece
+	err   error         // valid after gone
+	slots chan struct{} // once connected, holds one element for each piece that may be requested
 
 	mu      sync.Mutex
-	worker  hosts.Worker                // valid after up
+	worker  hosts.Worker                // valid once connected
 	pending map[int64]chan *hosts.Chunk // by the ID of the Read
 	lastID  int64
 	lastAt  time.Time // when the last piece came
-	err     error     // valid after gone
 }
 
 // run connects and delivers pieces until the host is gone or ctx ends.
@@ -129,17 +128,16 @@ func (f *readHost) run(ctx context.Context, c hosts.Connector, uid string) {
 	f.worker, f.lastAt = w, time.Now()
 	f.mu.Unlock()
 	if err == nil {
-		close(f.up)
+		for range maxReads {
+			f.slots <- struct{}{}
+		}
 		defer w.Close()
 		err = f.receive(ctx, w)
 	}
-	var known *hosts.Error
-	if !errors.As(err, &known) {
+	if _, ok := errors.AsType[*hosts.Error](err); !ok {
 		err = &hosts.Error{Host: f.host.Name, Class: hosts.Unreachable, Err: err}
 	}
-	f.mu.Lock()
 	f.err = err
-	f.mu.Unlock()
 	close(f.gone)
 }
 
@@ -196,20 +194,13 @@ func (f *readHost) deliver(c *hosts.Chunk) {
 // read requests a piece and waits for it.
 func (f *readHost) read(ctx context.Context, m hosts.Read) (*hosts.Chunk, error) {
 	select {
-	case <-f.up:
+	case <-f.slots:
 	case <-f.gone:
-		return nil, f.why()
+		return nil, f.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	select {
-	case f.slots <- struct{}{}:
-	case <-f.gone:
-		return nil, f.why()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	defer func() { <-f.slots }()
+	defer func() { f.slots <- struct{}{} }()
 	answer := make(chan *hosts.Chunk, 1)
 	f.mu.Lock()
 	f.lastID++
@@ -229,7 +220,7 @@ func (f *readHost) read(ctx context.Context, m hosts.Read) (*hosts.Chunk, error)
 		case c := <-answer:
 			return c, nil
 		case <-f.gone:
-			return nil, f.why()
+			return nil, f.err
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-late.C:
@@ -248,10 +239,4 @@ func (f *readHost) timeLeft() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return pieceTimeout - time.Since(f.lastAt)
-}
-
-func (f *readHost) why() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.err
 }

@@ -188,8 +188,8 @@ func TestReaderTrouble(t *testing.T) {
 }
 
 func away(err error) bool {
-	var e *hosts.Error
-	return errors.As(err, &e)
+	_, ok := errors.AsType[*hosts.Error](err)
+	return ok
 }
 
 // TestReaderLeft checks that a caller may stop waiting, and that Close does not wait for a host

@@ -46,10 +46,7 @@ func TestSweep(t *testing.T) {
 		{"", 2 * tempMaxAge, true},
 	} {
 		path := filepath.Join(l.run.Path(rundir.AttemptsDir, "000"), fmt.Sprintf(".%d.1.out%s", i, c.name))
-		os.Mkdir(filepath.Dir(path), 0o700)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Dir(path), map[string]string{filepath.Base(path): ""})
 		then := time.Now().Add(-c.age)
 		os.Chtimes(path, then, then)
 		SweepFetched(l.run)

@@ -86,13 +86,20 @@ func (l *lab) read(ctx context.Context, p Piece) ([]byte, int64, error) {
 	return []byte(text[from:min(int64(len(text)), from+int64(p.Limit))]), int64(len(text)), nil
 }
 
+// split returns the parts of "HOST ATTEMPT.FILE".
+func (l *lab) split(name string) (host string, id jobs.AttemptID, file jobs.File) {
+	l.t.Helper()
+	host, rest, _ := strings.Cut(name, " ")
+	dot := strings.LastIndexByte(rest, '.')
+	return host, attempt(l.t, rest[:dot]), jobs.File(rest[dot+1:])
+}
+
 // plan returns a plan for all attempts of which a host has files.
 func (l *lab) plan() *FetchPlan {
 	here := attempts.NewHere(rundir.OS, l.run.Dir)
 	of := map[string]map[jobs.AttemptID]bool{}
 	for name := range l.has {
-		host, file, _ := strings.Cut(name, " ")
-		id := attempt(l.t, file[:strings.LastIndexByte(file, '.')])
+		host, id, _ := l.split(name)
 		if of[host] == nil {
 			of[host] = map[jobs.AttemptID]bool{}
 		}
@@ -107,18 +114,22 @@ func (l *lab) plan() *FetchPlan {
 	return p
 }
 
-func (l *lab) bring(b *Bringer) ([]HostResult, error) {
+// here reports whether the files of an attempt count as fetched.
+func (l *lab) here(id string) bool {
+	return attempts.NewHere(rundir.OS, l.run.Dir).Has(attempt(l.t, id))
+}
+
+func (l *lab) bring(b *Fetcher) ([]HostResult, error) {
 	b.Run, b.Read = l.run, l.read
-	return b.Bring(l.t.Context(), l.plan())
+	return b.Fetch(l.t.Context(), l.plan())
 }
 
 // same fails the test for each file of a host whose local copy differs.
 func (l *lab) same(names ...string) {
 	l.t.Helper()
 	for _, name := range names {
-		_, file, _ := strings.Cut(name, " ")
-		id := attempt(l.t, file[:strings.LastIndexByte(file, '.')])
-		path := jobs.AttemptFile(l.run.Dir, id, jobs.File(file[strings.LastIndexByte(file, '.')+1:]))
+		_, id, file := l.split(name)
+		path := jobs.AttemptFile(l.run.Dir, id, file)
 		b, err := os.ReadFile(path)
 		if err != nil || string(b) != l.has[name] {
 			l.t.Errorf("%s is here with %d bytes, want %d: %v", name, len(b), len(l.has[name]), err)
@@ -149,9 +160,9 @@ func TestBring(t *testing.T) {
 	l.ran("far", "2.1", strings.Repeat("0123456789abcde\n", 3*hosts.MaxChunk/16)+"end", "x")
 	l.ran("far2", "1.2", strings.Repeat("z", hosts.MaxChunk), "warning\n")
 	l.ran("far2", "5000.1", "", "")
-	b := &Bringer{}
+	b := &Fetcher{}
 	results, err := l.bring(b)
-	if err != nil || len(results) != 2 || results[0].Brought != 2 || results[1].Brought != 2 || results[0].Left+results[1].Left+results[0].None != 0 {
+	if err != nil || len(results) != 2 || results[0].Fetched != 2 || results[1].Fetched != 2 || results[0].Left+results[1].Left+results[0].None != 0 {
 		t.Fatalf("%+v, %v", results, err)
 	}
 	l.same(slices.Collect(maps.Keys(l.has))...)
@@ -166,7 +177,7 @@ func TestBring(t *testing.T) {
 		t.Errorf("files: %v", names)
 	}
 	l.reads = nil
-	if results, err := l.bring(&Bringer{}); err != nil || len(l.reads) > 0 || results[0].Brought != 0 {
+	if results, err := l.bring(&Fetcher{}); err != nil || len(l.reads) > 0 || results[0].Fetched != 0 {
 		t.Errorf("again: %+v, %v, read %v", results, err, l.reads)
 	}
 }
@@ -176,18 +187,10 @@ func TestBring(t *testing.T) {
 func TestBringResumed(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "whole\n", "longer\n")
-	put := func(name, text string) {
-		path := filepath.Join(l.run.Path(rundir.AttemptsDir, "000"), name)
-		os.Mkdir(filepath.Dir(path), 0o700)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	put("1.1.out", "whole\n")
-	put("1.1.err", "long")
-	b := &Bringer{}
+	write(t, l.run.Path(rundir.AttemptsDir, "000"), map[string]string{"1.1.out": "whole\n", "1.1.err": "long"})
+	b := &Fetcher{}
 	results, err := l.bring(b)
-	if err != nil || results[0].Brought != 1 {
+	if err != nil || results[0].Fetched != 1 {
 		t.Fatalf("%+v, %v", results, err)
 	}
 	l.same(slices.Collect(maps.Keys(l.has))...)
@@ -214,26 +217,25 @@ func TestBringTrouble(t *testing.T) {
 	l.has["far 6.1.status"] = string(other.EncodeFinished(1, jobs.Outcome{}))
 	l.ran("gone", "7.1", "unreachable\n", "")
 	l.errs["gone"] = &hosts.Error{Host: "gone", Class: hosts.Unreachable, Err: errors.New("no route")}
-	results, err := l.bring(&Bringer{})
+	results, err := l.bring(&Fetcher{})
 	if err != nil || len(results) != 2 {
 		t.Fatalf("%+v, %v", results, err)
 	}
-	if r := results[0]; r.Brought != 3 || r.Left != 3 || r.None != 1 || r.Err == nil {
+	if r := results[0]; r.Fetched != 3 || r.Left != 3 || r.None != 1 || r.Err == nil {
 		t.Errorf("%+v", r)
 	}
-	if r := results[1]; r.Brought != 0 || r.Left != 1 || !strings.Contains(r.Err.Error(), "no route") {
+	if r := results[1]; r.Fetched != 0 || r.Left != 1 || !strings.Contains(r.Err.Error(), "no route") {
 		t.Errorf("%+v", r)
 	}
 	l.same("far 1.1.out", "far 1.1.status", "far 2.1.status", "far 4.1.out")
-	here := attempts.NewHere(rundir.OS, l.run.Dir)
 	for id, want := range map[string]bool{"1.1": true, "2.1": true, "3.1": false, "4.1": false, "5.1": false, "6.1": false, "7.1": false} {
-		if here.Has(attempt(t, id)) != want {
+		if l.here(id) != want {
 			t.Errorf("%s is here: %v", id, !want)
 		}
 	}
 	// The lost attempt is read again, and none of its files is counted twice.
-	results, err = l.bring(&Bringer{})
-	if r := results[0]; err != nil || r.Brought != 0 || r.Same != 1 || r.Left != 3 {
+	results, err = l.bring(&Fetcher{})
+	if r := results[0]; err != nil || r.Fetched != 0 || r.Same != 1 || r.Left != 3 {
 		t.Errorf("again: %+v, %v", r, err)
 	}
 }
@@ -247,7 +249,7 @@ func TestBringSizes(t *testing.T) {
 	l.ran("grows", "3.1", strings.Repeat("g", hosts.MaxChunk+10), "")
 	l.ran("shrinks", "4.1", strings.Repeat("s", 2*hosts.MaxChunk), "")
 	size := map[string]int64{}
-	b := &Bringer{Run: l.run, Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}
+	b := &Fetcher{Run: l.run, Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}
 	b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
 		data, n, err := l.read(ctx, p)
 		switch {
@@ -265,11 +267,11 @@ func TestBringSizes(t *testing.T) {
 		size[p.Host] += int64(len(data))
 		return data, n, err
 	}
-	results, err := b.Bring(t.Context(), l.plan())
+	results, err := b.Fetch(t.Context(), l.plan())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []HostResult{{Host: "far", Brought: 1, Left: 1}, {Host: "grows", Brought: 1}, {Host: "shrinks", Left: 1}} {
+	for i, want := range []HostResult{{Host: "far", Fetched: 1, Left: 1}, {Host: "grows", Fetched: 1}, {Host: "shrinks", Left: 1}} {
 		got := results[i]
 		if (got.Err != nil) != (want.Left > 0) {
 			t.Errorf("%s: %v", got.Host, got.Err)
@@ -297,7 +299,7 @@ func TestBringSizes(t *testing.T) {
 func TestBringAlive(t *testing.T) {
 	l := newLab(t)
 	l.has["far 1.1.out"], l.has["far 1.1.err"] = "half\n", ""
-	b := &Bringer{Run: l.run}
+	b := &Fetcher{Run: l.run}
 	b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
 		data, n, err := l.read(ctx, p)
 		if p.File == jobs.FileOut {
@@ -307,12 +309,11 @@ func TestBringAlive(t *testing.T) {
 		}
 		return data, n, err
 	}
-	here := func() bool { return attempts.NewHere(rundir.OS, l.run.Dir).Has(attempt(t, "1.1")) }
-	if _, err := b.Bring(t.Context(), l.plan()); err != nil || here() {
-		t.Errorf("a half passes for the whole: %v, %v", here(), err)
+	if _, err := b.Fetch(t.Context(), l.plan()); err != nil || l.here("1.1") {
+		t.Errorf("a half passes for the whole: %v", err)
 	}
-	if _, err := l.bring(&Bringer{}); err != nil || !here() {
-		t.Errorf("the next fetch: %v, %v", here(), err)
+	if _, err := l.bring(&Fetcher{}); err != nil || !l.here("1.1") {
+		t.Errorf("the next fetch: %v", err)
 	}
 	l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
 }
@@ -325,7 +326,7 @@ func TestBringRoomTaken(t *testing.T) {
 	l.ran("far2", "2.1", strings.Repeat("y", 3*hosts.MaxChunk), "")
 	plan := l.plan()
 	synctest.Test(t, func(t *testing.T) {
-		b := &Bringer{Run: l.run, Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}
+		b := &Fetcher{Run: l.run, Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}
 		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
 			switch {
 			case p.Host == "far" && p.Offset == hosts.MaxChunk:
@@ -335,12 +336,12 @@ func TestBringRoomTaken(t *testing.T) {
 			}
 			return l.read(ctx, p)
 		}
-		results, err := b.Bring(t.Context(), plan)
-		if err != nil || results[0].Brought != 1 || results[1].Left != 1 || !strings.Contains(fmt.Sprint(results[1].Err), "no space") {
+		results, err := b.Fetch(t.Context(), plan)
+		if err != nil || results[0].Fetched != 1 || results[1].Left != 1 || !strings.Contains(fmt.Sprint(results[1].Err), "no space") {
 			t.Errorf("%+v, %v", results, err)
 		}
-		results, err = b.Bring(t.Context(), &FetchPlan{Hosts: plan.Hosts[1:]})
-		if err != nil || results[0].Brought != 1 {
+		results, err = b.Fetch(t.Context(), &FetchPlan{Hosts: plan.Hosts[1:]})
+		if err != nil || results[0].Fetched != 1 {
 			t.Errorf("when the first is written: %+v, %v", results, err)
 		}
 	})
@@ -359,7 +360,7 @@ func TestBringLarge(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(15*time.Second, cancel) // a large file takes 4 s, a small one 3
 		begun, most := map[string]int{}, map[string]int{}
-		b := &Bringer{Run: l.run}
+		b := &Fetcher{Run: l.run}
 		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
 			if p.File == jobs.FileOut && p.Offset > 0 {
 				l.mu.Lock()
@@ -380,8 +381,8 @@ func TestBringLarge(t *testing.T) {
 			}
 			return l.read(ctx, p)
 		}
-		results, err := b.Bring(ctx, plan)
-		if !errors.Is(err, context.Canceled) || results[0].Brought != 6 || results[0].Left != 4 || results[1].Brought != 10 {
+		results, err := b.Fetch(ctx, plan)
+		if !errors.Is(err, context.Canceled) || results[0].Fetched != 6 || results[0].Left != 4 || results[1].Fetched != 10 {
 			t.Errorf("%+v, %v", results, err)
 		}
 		if most["far"] != maxLarge || most["far2"] != maxReads {
@@ -395,15 +396,14 @@ func TestBringLarge(t *testing.T) {
 func TestBringFillsUp(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
-	l.ran("far2", "2.1", "y", "")
-	for i := 3; i < 40; i++ {
+	for i := 2; i < 40; i++ {
 		l.ran("far2", fmt.Sprintf("%d.1", i), "y", "")
 	}
 	plan := l.plan()
 	synctest.Test(t, func(t *testing.T) {
 		var has atomic.Int64
 		has.Store(4 * hosts.MaxChunk)
-		b := &Bringer{Run: l.run, Free: func() (int64, error) { return has.Load(), nil }}
+		b := &Fetcher{Run: l.run, Free: func() (int64, error) { return has.Load(), nil }}
 		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
 			switch {
 			case p.Host == "far" && p.Offset == hosts.MaxChunk:
@@ -414,7 +414,7 @@ func TestBringFillsUp(t *testing.T) {
 			}
 			return l.read(ctx, p)
 		}
-		results, err := b.Bring(t.Context(), plan)
+		results, err := b.Fetch(t.Context(), plan)
 		if !errors.Is(err, syscall.ENOSPC) || results[1].Left != 38 || results[0].Err != nil || results[1].Err != nil {
 			t.Errorf("%+v, %v", results, err)
 		}
@@ -430,14 +430,14 @@ func TestBringFillsUp(t *testing.T) {
 func TestBringFull(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "first\n", "")
-	if _, err := l.bring(&Bringer{}); err != nil {
+	if _, err := l.bring(&Fetcher{}); err != nil {
 		t.Fatal(err)
 	}
 	for i := 2; i < 40; i++ {
 		l.ran("far", fmt.Sprintf("%d.1", i), "more\n", "")
 	}
 	l.reads = nil
-	results, err := l.bring(&Bringer{Free: func() (int64, error) { return 0, nil }})
+	results, err := l.bring(&Fetcher{Free: func() (int64, error) { return 0, nil }})
 	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "full") || results[0].Left != 38 || results[0].Err != nil {
 		t.Errorf("%+v, %v", results, err)
 	}
@@ -461,7 +461,7 @@ func TestBringFaults(t *testing.T) {
 		d := &disktest.Disk{}
 		l.run.Disk = d
 		d.FailAt(n, errno, true)
-		_, err := l.bring(&Bringer{})
+		_, err := l.bring(&Fetcher{})
 		if d.Failed == "" {
 			if n < 10 || err != nil {
 				t.Fatalf("after %d operations: %v", n, err)
@@ -476,11 +476,11 @@ func TestBringFaults(t *testing.T) {
 				t.Errorf("%v at %s: %s holds %q", errno, d.Failed, name, b)
 			}
 		}
-		if attempts.NewHere(rundir.OS, l.run.Dir).Has(attempt(t, "1.1")) {
+		if l.here("1.1") {
 			l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
 		}
 		l.run.Disk = rundir.OS
-		if results, err := l.bring(&Bringer{}); err != nil {
+		if results, err := l.bring(&Fetcher{}); err != nil {
 			t.Errorf("%v at %s: the next: %+v, %v", errno, d.Failed, results, err)
 		}
 		l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
@@ -493,7 +493,7 @@ func TestBringInterrupted(t *testing.T) {
 	l.ran("far", "1.1", "output\n", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	results, err := (&Bringer{Run: l.run, Read: l.read}).Bring(ctx, l.plan())
+	results, err := (&Fetcher{Run: l.run, Read: l.read}).Fetch(ctx, l.plan())
 	if !errors.Is(err, context.Canceled) || results[0].Left != 1 || results[0].Err != nil || len(l.reads) > 0 {
 		t.Errorf("%+v, %v, %v", results, err, l.reads)
 	}

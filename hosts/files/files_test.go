@@ -68,11 +68,7 @@ func TestIgnoreAsGit(t *testing.T) {
 			}
 			want := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 			slices.Sort(want)
-			m, err := NewSource(dir).Manifest([]string{"."})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := paths(m); !slices.Equal(got, want) && len(got)+len(out) > 0 {
+			if got := paths(manifest(t, NewSource(dir), ".")); !slices.Equal(got, want) && len(got)+len(out) > 0 {
 				t.Errorf("rules %d %q %q:\nsent %q\ngit  %q", i, rules, inSub, got, want)
 			}
 		}
@@ -129,10 +125,7 @@ func FuzzDecode(f *testing.F) {
 // read.
 func bring(t *testing.T, src *Source, s Store, items ...string) (Manifest, int) {
 	t.Helper()
-	m, err := src.Manifest(items)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := manifest(t, src, items...)
 	n := 0
 	for _, e := range s.Missing(m, false) {
 		if err := s.Receive(e, 3, func(at int64, limit int) ([]byte, error) {
@@ -147,6 +140,26 @@ func bring(t *testing.T, src *Source, s Store, items ...string) (Manifest, int) 
 		t.Fatal(err)
 	}
 	return m, n
+}
+
+// mustMake makes the directory of an attempt.
+func mustMake(t *testing.T, s Store, attempt string) string {
+	t.Helper()
+	dir, err := s.Make(attempt, true, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// manifest returns the manifest of items.
+func manifest(t *testing.T, src *Source, items ...string) Manifest {
+	t.Helper()
+	m, err := src.Manifest(items)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 func store(t *testing.T) Store {
@@ -171,10 +184,7 @@ func TestOnlyDifferencesAreSent(t *testing.T) {
 	if _, n := bring(t, src, s, "d"); n != 3 {
 		t.Errorf("%d bytes were sent of 3 that are new", n)
 	}
-	dir, err := s.Make("1.1", true, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := mustMake(t, s, "1.1")
 	for name, want := range map[string]string{"d/moved": "0123456789", "d/b": "0123456789", "d/c/e": "", "d/c/new": "abc"} {
 		if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
 			t.Errorf("%s: %q, %v", name, b, err)
@@ -199,10 +209,7 @@ func TestCopyThatAJobChanged(t *testing.T) {
 	write(t, base, map[string]string{"a": "right"})
 	src := NewSource(base)
 	bring(t, src, s, "a")
-	dir, err := s.Make("1.1", true, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := mustMake(t, s, "1.1")
 	if err := errors.Join(os.Chmod(filepath.Join(dir, "a"), 0o600), os.WriteFile(filepath.Join(dir, "a"), []byte("WRONG!"), 0)); err != nil {
 		t.Fatal(err)
 	}
@@ -210,10 +217,7 @@ func TestCopyThatAJobChanged(t *testing.T) {
 		t.Fatal("another job gets what the first one has changed")
 	}
 	bring(t, src, s, "a")
-	if dir, err = s.Make("2.2", true, false); err != nil {
-		t.Fatal(err)
-	}
-	if b, _ := os.ReadFile(filepath.Join(dir, "a")); string(b) != "right" {
+	if b, _ := os.ReadFile(filepath.Join(mustMake(t, s, "2.2"), "a")); string(b) != "right" {
 		t.Errorf("%q", b)
 	}
 }
@@ -236,10 +240,7 @@ func TestCollect(t *testing.T) {
 		{"a b z", "a z", "", "b"},
 		{"[ab] c?", "a c1 c22", "a c1", ""},
 	} {
-		dir, err := s.Make("1.1", true, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		dir := mustMake(t, s, "1.1")
 		for _, name := range strings.Fields(c.made) {
 			os.Remove(filepath.Join(dir, name))
 			write(t, dir, map[string]string{name: "made"})
@@ -288,50 +289,53 @@ func TestPlace(t *testing.T) {
 		})
 		return list
 	}
-	lost := errors.New("the link is lost")
-	for name, err := range map[string]error{
-		"read": Place(base, notes, "1.1", m, func(path string, at, size int64) ([]byte, error) {
+	// breaks returns the beginning of the second file, and then err.
+	breaks := func(err error) func(string, int64, int64) ([]byte, error) {
+		return func(path string, at, size int64) ([]byte, error) {
 			if path == "out/sub/b" && at > 0 {
-				return nil, lost
+				return nil, err
 			}
 			return read(path, at, size)
-		}, func() error { return nil }),
+		}
+	}
+	lost := errors.New("the link is lost")
+	commit := func() error { return nil }
+	for name, err := range map[string]error{
+		"read":   Place(base, notes, "1.1", m, breaks(lost), commit),
 		"commit": Place(base, notes, "1.1", m, read, func() error { return lost }),
-		"short": Place(base, notes, "1.1", m, func(path string, at, size int64) ([]byte, error) {
-			if at > 0 {
-				return nil, nil
-			}
-			return read(path, at, size)
-		}, func() error { return nil }),
+		"short":  Place(base, notes, "1.1", m, breaks(nil), commit),
 	} {
 		if err == nil || len(left()) > 0 {
 			t.Errorf("%s: %v, left: %q", name, err, left())
 		}
 	}
-	killed := func() error { panic("killed") }
-	func() {
-		defer func() { recover() }()
-		root, _ := os.OpenRoot(base)
-		defer root.Close()
-		write(t, notes, map[string]string{"1.1": string(m.Encode())})
-		for i := range m {
-			fetch(root, "1.1", i, &m[i], read)
-		}
-		killed()
-	}()
+	// A process is killed before it calls commit.
+	root, err := os.OpenRoot(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	write(t, notes, map[string]string{"1.1": string(m.Encode())})
+	for i := range m {
+		fetch(root, "1.1", i, &m[i], read)
+	}
 	if len(left()) != 3 {
 		t.Fatalf("the test does not leave what it should: %q", left())
 	}
-	never := func(string) bool { return false }
-	if err := Sweep(base, notes, never); err != nil || len(left()) > 0 {
-		t.Errorf("%v, left: %q", err, left())
+	// sweeps checks what a sweep leaves while no attempt counts but the one given.
+	sweeps := func(counts string, want ...string) {
+		t.Helper()
+		if err := Sweep(base, notes, func(attempt string) bool { return attempt == counts }); err != nil || !slices.Equal(left(), want) {
+			t.Errorf("%v, left: %q, want %q", err, left(), want)
+		}
 	}
+	sweeps("")
 
 	// The process was killed before the result was recorded. Only the file that somebody else wrote
 	// stays.
 	place := func(attempt string) {
 		t.Helper()
-		if err := Place(base, notes, attempt, m, read, func() error { return nil }); err != nil {
+		if err := Place(base, notes, attempt, m, read, commit); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -340,24 +344,18 @@ func TestPlace(t *testing.T) {
 	if err := os.Rename(filepath.Join(base, "out/new"), filepath.Join(base, "out/a")); err != nil {
 		t.Fatal(err)
 	}
-	if err := Sweep(base, notes, never); err != nil || !slices.Equal(left(), []string{"out/a"}) {
-		t.Errorf("%v, left: %q", err, left())
-	}
+	sweeps("", "out/a")
 	// The result was recorded, so all files stay.
 	place("1.3")
-	if err := Sweep(base, notes, func(attempt string) bool { return attempt == "1.3" }); err != nil || !slices.Equal(left(), []string{"out/a", "out/sub/b"}) {
-		t.Errorf("%v, left: %q", err, left())
-	}
+	sweeps("1.3", "out/a", "out/sub/b")
 	place("1.4")
 	Settle(notes, "1.4")
-	if err := Sweep(base, notes, never); err != nil || !slices.Equal(left(), []string{"out/a", "out/sub/b"}) {
-		t.Errorf("%v, left: %q", err, left())
-	}
+	sweeps("", "out/a", "out/sub/b")
 	// If one file cannot be moved to its final place, none is.
 	if err := errors.Join(os.RemoveAll(filepath.Join(base, "out/a")), os.Remove(filepath.Join(base, "out/sub/b")), os.Mkdir(filepath.Join(base, "out/sub/b"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	if err := Place(base, notes, "1.5", m, read, func() error { return nil }); err == nil || len(left()) > 0 {
+	if err := Place(base, notes, "1.5", m, read, commit); err == nil || len(left()) > 0 {
 		t.Errorf("%v, left: %q", err, left())
 	}
 	if err := os.Remove(filepath.Join(base, "out/sub/b")); err != nil {
@@ -379,8 +377,7 @@ func TestPlaceStaysInside(t *testing.T) {
 	}
 	err := Place(base, filepath.Join(base, "notes"), "1.1", Manifest{{Path: "out/a", Kind: 'f'}},
 		func(string, int64, int64) ([]byte, error) { return nil, nil }, func() error { return nil })
-	var place *PlaceError
-	if !errors.As(err, &place) {
+	if _, ok := errors.AsType[*PlaceError](err); !ok {
 		t.Errorf("%v", err)
 	}
 	if list, _ := os.ReadDir(other); len(list) > 0 {
@@ -416,10 +413,7 @@ func TestReadOfChangedFile(t *testing.T) {
 	base := t.TempDir()
 	write(t, base, map[string]string{"a": "one"})
 	src := NewSource(base)
-	m, err := src.Manifest([]string{"a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := manifest(t, src, "a")
 	write(t, base, map[string]string{"a": "other"})
 	if _, err := src.Read(m[0].Sum, 0, 10); !errors.Is(err, ErrChanged) {
 		t.Errorf("%v", err)
@@ -442,11 +436,7 @@ func TestChangeWithinATick(t *testing.T) {
 		if err := os.Chtimes(path, at, at); err != nil {
 			t.Fatal(err)
 		}
-		m, err := src.Manifest([]string{"a"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		sums[m[0].Sum] = true
+		sums[manifest(t, src, "a")[0].Sum] = true
 	}
 	if len(sums) != 2 {
 		t.Error("the second content has the sum of the first")

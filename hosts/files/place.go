@@ -185,10 +185,9 @@ func syncDirs(root *os.Root, m Manifest) error {
 		for dir := filepath.Dir(m[i].Path); !done[dir]; dir = filepath.Dir(dir) {
 			done[dir] = true
 			d, err := root.Open(dir)
-			if err != nil {
-				return &PlaceError{m[i].Path, err}
+			if err == nil {
+				err = errors.Join(d.Sync(), d.Close())
 			}
-			err = errors.Join(d.Sync(), d.Close())
 			if err != nil {
 				return &PlaceError{m[i].Path, err}
 			}

@@ -80,8 +80,7 @@ func (s *Source) split(item string) (path, dest string, err error) {
 		return "", "", fmt.Errorf("%s leads out of %s: give its place in the directory of the job, as in %s:%s", item, s.base, path, filepath.Base(path))
 	}
 	if _, err := os.Stat(s.abs(path)); err != nil {
-		var of *fs.PathError
-		if errors.As(err, &of) {
+		if of, ok := errors.AsType[*fs.PathError](err); ok {
 			err = of.Err
 		}
 		return "", "", fmt.Errorf("%s: %w", path, err)

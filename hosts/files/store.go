@@ -190,26 +190,21 @@ func (s Store) HasOwn(attempt string) bool {
 	return err == nil
 }
 
-func (s Store) manifest(name string) (Manifest, error) {
-	b, err := os.ReadFile(s.path(name))
-	if err != nil {
-		return nil, err
-	}
-	return Decode(b)
-}
-
 // sent returns the manifest of the files of an attempt.
-func (s Store) sent(attempt string, tree, own bool) (Manifest, error) {
-	var all Manifest
+func (s Store) sent(attempt string, tree, own bool) (all Manifest, err error) {
+	var names []string
 	if tree {
-		m, err := s.manifest("tree")
+		names = append(names, s.path("tree"))
+	}
+	if own {
+		names = append(names, s.path("own", attempt))
+	}
+	for _, name := range names {
+		b, err := os.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		all = m
-	}
-	if own {
-		m, err := s.manifest(filepath.Join("own", attempt))
+		m, err := Decode(b)
 		if err != nil {
 			return nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"debug/elf"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,7 +23,7 @@ import (
 
 // bootstrapText is the script of the only command line that is ever sent to a host. Its
 // argument is a nonce. Everything else that varies follows as lines on its standard input:
-// the sha256 of the program; its size in bytes; work_dir (empty: ~/.dcs-tui); RUN/HOST, the
+// the id of the program; its size in bytes; work_dir (empty: ~/.dcs-tui); RUN/HOST, the
 // name of the spool; and the directories to try before work_dir, joined by colons (empty: the
 // usual two).
 //
@@ -43,7 +44,8 @@ import (
 //	path PATH             uname was not found in PATH, so nothing can be done
 //	sys KERNEL MACHINE    the output of uname; the lines may be sent now
 //	have DIR              the program is in DIR/bin
-//	need gzip|plain DIR   it is not: send "gzip N" or "plain N", a newline, and N bytes
+//	need gzip|plain DIR   it is not: send "gzip N SUM" or "plain N SUM", a newline, and N bytes;
+//	                      SUM is the SHA-256 of the program in hex
 //	ok                    it arrived, ran, and printed the right checksum of itself
 //	skip PLACE: WHY       this place cannot be used
 //	bad PLACE: WHAT       what arrived there does not run or has another checksum
@@ -84,7 +86,7 @@ const bootstrapText = `d_n=$1; ` +
 	`find bin -name ".new-*" -mmin +60 -exec rm -f {} + 2>/dev/null; ` +
 	`find bin -name "dcs-tui-*" -mtime +30 -exec rm -f {} + 2>/dev/null; ` +
 	`d_m=plain; command -v gzip >/dev/null 2>&1 && d_m=gzip; say need $d_m "$d_b"; ` +
-	`hear 1; d_m=${d_l#=}; d_k=${d_m#* }; d_m=${d_m%% *}; ` +
+	`hear 1; d_m=${d_l#=}; d_v=${d_m##* }; d_k=${d_m#* }; d_k=${d_k%% *}; d_m=${d_m%% *}; ` +
 	// The second cat consumes the rest when the disk is full, so that the stream stays in step.
 	`d_e=$({ while [ "$d_k" -gt 0 ]; do d_s=65536; [ "$d_k" -ge $d_s ] || d_s=$d_k; ` +
 	`$d_g head -c $d_s || { kill -9 $$; exit; }; d_k=$((d_k-d_s)); done; } | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
@@ -92,7 +94,7 @@ const bootstrapText = `d_n=$1; ` +
 	// Fsync before the rename: an empty copy, left by a power failure, would be used forever.
 	`d_e=$(dd of="$d_x" conv=notrunc,fsync </dev/null 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
 	`d_e=$("./$d_x" __sum 2>&1); ` +
-	`[ "$d_e" = "$d_h" ] || { rm -f "$d_x"; say bad "$1: $d_e"; return; }; ` +
+	`[ "$d_e" = "$d_v" ] || { rm -f "$d_x"; say bad "$1: $d_e"; return; }; ` +
 	`d_e=$(mv -f "$d_x" "$d_f" 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
 	`say ok; start; }; ` +
 	`IFS=:; set -f; set -- $d_c "$d_w"; set +f; unset IFS; ` +
@@ -161,8 +163,8 @@ func (a *answers) keep(line []byte) {
 	}
 }
 
-// said quotes the first line of noise for an error.
-func (a *answers) said() string {
+// output quotes the first line of noise for an error.
+func (a *answers) output() string {
 	if a.noise == "" {
 		return ""
 	}
@@ -225,20 +227,22 @@ func (s *session) deploy(rest string) error {
 		method = "plain"
 	}
 	src, n, err := read()
+	var sum string
+	if err == nil {
+		sum, err = s.binary.sum()
+	}
 	if err != nil {
 		return s.fail(hosts.Misconfigured, "", err)
 	}
 	dst := s.stream.Stdin()
-	if _, err = fmt.Fprintf(dst, "%s %d\n", method, n); err == nil {
+	if _, err = fmt.Fprintf(dst, "%s %d %s\n", method, n, sum); err == nil {
 		err = s.pour(dst, src)
 	}
-	if err != nil {
-		var own *errSource
-		if errors.As(err, &own) {
-			return s.fail(hosts.Misconfigured, "", err)
-		}
-		// The far end is gone or about to go. What it prints and how it ends explain more than err.
+	if _, ours := errors.AsType[*errSource](err); ours {
+		return s.fail(hosts.Misconfigured, "", err)
 	}
+	// After any other error the far end is gone or about to go. What it prints and how it ends
+	// explain more than err.
 	s.timer.Reset(s.c.opt.StallTimeout)
 	s.at("checking the helper in " + clean(where))
 	return nil
@@ -275,26 +279,65 @@ func (s *session) pour(dst io.Writer, src io.Reader) error {
 type program struct {
 	file *os.File
 	size int64
-	hash string // sha256 in hex
+	id   string // part of its name on hosts: hexadecimal, and different for each build
 	name string // for messages
+
+	sum func() (string, error) // the SHA-256 of the content in hex; blocks while the file is read once
 
 	mu     sync.Mutex
 	packed weak.Pointer[bytes.Buffer] // gzip'd; kept only while somebody sends it
 }
 
+// loadBinary opens a program. Its id comes from the build id that Go's linker wrote into it,
+// because hashing the whole file would delay the first connection. A program without a build id is
+// hashed.
 func loadBinary(path, name string) (*program, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	h := sha256.New()
-	n, err := io.Copy(h, f)
+	info, err := f.Stat()
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("read %s: %w", name, err)
+		return nil, err
 	}
-	return &program{file: f, size: n, hash: hex.EncodeToString(h.Sum(nil)), name: name}, nil
+	b := &program{file: f, size: info.Size(), name: name}
+	b.sum = sync.OnceValues(func() (string, error) {
+		h := sha256.New()
+		if _, err := io.Copy(h, io.NewSectionReader(f, 0, b.size)); err != nil {
+			return "", fmt.Errorf("read %s: %w", name, err)
+		}
+		return hex.EncodeToString(h.Sum(nil)), nil
+	})
+	if built := buildID(f); built != nil {
+		b.id = fmt.Sprintf("%x", sha256.Sum256(fmt.Append(built, b.size)))
+	} else if b.id, err = b.sum(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return b, nil
 }
+
+// buildID returns the note of a Go program that holds its build id. It returns nil if there is
+// none.
+func buildID(f io.ReaderAt) []byte {
+	program, err := elf.NewFile(f)
+	if err != nil {
+		return nil
+	}
+	note := program.Section(".note.go.buildid")
+	if note == nil || note.Size > maxBuildID {
+		return nil
+	}
+	b, err := note.Data()
+	if err != nil || !bytes.ContainsRune(b, '/') { // -ldflags=-buildid= leaves it empty
+		return nil
+	}
+	return b
+}
+
+// maxBuildID bounds the note, in bytes. Go writes about 100.
+const maxBuildID = 4 << 10
 
 // plain returns the content and its size.
 func (b *program) plain() (io.Reader, int64, error) {
@@ -353,7 +396,7 @@ func newBinaries() *binaries {
 	}
 }
 
-// ownBinary returns this process's program, hashed once. /proc/self/exe still opens it after the
+// ownBinary returns this process's program, opened once. /proc/self/exe still opens it after the
 // file was deleted or replaced.
 var ownBinary = sync.OnceValues(func() (*program, error) {
 	return loadBinary("/proc/self/exe", "our own program")

@@ -38,9 +38,7 @@ type far struct {
 func newFar(t *testing.T) *far {
 	dir := t.TempDir()
 	f := &far{t: t, home: filepath.Join(dir, "home"), base: filepath.Join(dir, "base"), shell: `exec "$@"`}
-	if err := os.Mkdir(f.home, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(f.home, 0o700))
 	return f
 }
 
@@ -83,17 +81,13 @@ func (f *far) connect(c *Connector) (hosts.Worker, error) {
 func (f *far) mustServe(c *Connector) *hosts.Hello {
 	f.t.Helper()
 	w, err := f.connect(c)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	defer w.Close()
-	if err := w.Send(hosts.Ping{Seq: 41}, &hosts.Ping{Seq: 42}, hosts.Bye{}); err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, w.Send(hosts.Ping{Seq: 41}, &hosts.Ping{Seq: 42}, hosts.Bye{}))
 	var got []string
 	for m := range w.Reports() {
 		switch m := m.(type) {
-		case *hosts.Beat:
+		case *hosts.Heartbeat:
 			got = append(got, fmt.Sprint(m.Seq))
 		case *hosts.Trouble:
 			got = append(got, m.Text)
@@ -122,6 +116,7 @@ func TestLoginShells(t *testing.T) {
 		{"busybox", `mkdir -p "$HOME/bb" && busybox --install -s "$HOME/bb"; PATH="$HOME/bb"; cat "$HOME/noise"; exec sh -c "exec sh -c ${3#exec /bin/sh -c }"`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			if _, err := exec.LookPath(strings.Fields(c.name)[0]); err != nil {
 				t.Skip("LEFT OUT: ", err)
 			}
@@ -130,16 +125,14 @@ func TestLoginShells(t *testing.T) {
 			for name, text := range map[string]string{
 				"noise": noise, "rc": `cat "$HOME/noise"`, ".tcshrc": "cat ~/noise\nset history=100\n",
 			} {
-				if err := os.WriteFile(filepath.Join(f.home, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				file(t, filepath.Join(f.home, name), text)
 			}
 			conn := f.connector()
 			if h := f.mustServe(conn); h.Dir != f.base || h.Spool != "melon4" {
 				t.Errorf("the helper runs from %s for %s, want %s", h.Dir, h.Spool, f.base)
 			}
 			own, _ := ownBinary()
-			bin := filepath.Join(f.base, "bin", "dcs-tui-"+own.hash)
+			bin := filepath.Join(f.base, "bin", "dcs-tui-"+own.id)
 			first, err := os.Stat(bin)
 			if err != nil || first.Mode().Perm() != 0o700 {
 				t.Fatalf("%v %v", first, err)
@@ -176,23 +169,34 @@ func TestBootstrapTextIsPlain(t *testing.T) {
 }
 
 // TestUselessLoginShells checks that a login shell that refuses, or that prints without end, is
-// Broken, and that the error quotes it without its control characters.
+// Broken, and that the error quotes it without its control characters. A terminal between client
+// and host, which would change our bytes, and a PATH without uname are Misconfigured, with advice.
 func TestUselessLoginShells(t *testing.T) {
-	for _, c := range []struct{ name, shell, want string }{
-		{"exits", `echo "This account is \033[1mclosed"; exit 1`, `exit code 1; it printed "This account is closed"`},
-		{"stderr", `echo "no shell today" >&2; exit 2`, "no shell today"},
-		{"noise", `yes "hello	there"`, `prints without end, more than 64 KiB; it printed "hello there"`},
-		{"one long line", `yes | tr -d "\n"`, `prints without end`},
-		{"exits 0", `exit 0`, `ended: exit code 0`},
-		{"answers nonsense", `echo "${3##* } what is this"; exec cat`, `answered "what is this"`},
-		{"later nonsense", `n=${3##* }; echo "$n sys $(uname -sm)"; echo "$n fish"; exec cat`, `answered "fish"`},
+	const broken, misconfigured = hosts.Broken, hosts.Misconfigured
+	for _, c := range []struct {
+		name, shell string
+		class       hosts.Class
+		want        string
+	}{
+		{"exits", `echo "This account is \033[1mclosed"; exit 1`, broken, `exit code 1; it printed "This account is closed"`},
+		{"stderr", `echo "no shell today" >&2; exit 2`, broken, "no shell today"},
+		{"noise", `yes "hello	there"`, broken, `prints without end, more than 64 KiB; it printed "hello there"`},
+		{"one long line", `yes | tr -d "\n"`, broken, `prints without end`},
+		{"exits 0", `exit 0`, broken, `ended: exit code 0`},
+		{"answers nonsense", `echo "${3##* } what is this"; exec cat`, broken, `answered "what is this"`},
+		{"later nonsense", `n=${3##* }; echo "$n sys $(uname -sm)"; echo "$n fish"; exec cat`, broken, `answered "fish"`},
+		{"terminal", `printf '%s sys Linux x86_64\r\n' "${3##* }"; exec cat`, misconfigured,
+			"allocates a terminal on the host (take -t out of the link"},
+		{"no uname", `PATH=/opt/none:/opt/nothing; export PATH; exec "$@"`, misconfigured,
+			`uname cannot be run there: PATH is "/opt/none:/opt/nothing" (a startup file there may set PATH wrongly; it must contain the directories of the usual programs`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			f := newFar(t)
 			f.shell = c.shell
 			_, err := f.connect(f.connector())
-			if err == nil || hosts.ClassOf(err) != hosts.Broken || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "melon4: ") {
-				t.Errorf("got %v (%v), want broken, %q", err, hosts.ClassOf(err), c.want)
+			if err == nil || hosts.ClassOf(err) != c.class || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "melon4: ") {
+				t.Errorf("got %v (%v), want %v, %q", err, hosts.ClassOf(err), c.class, c.want)
 			}
 		})
 	}
@@ -216,6 +220,7 @@ func TestHelpersThatCannotServe(t *testing.T) {
 		{"fenced", hosts.Broken, "another dispatcher has taken this run over (its epoch is 7)"},
 	} {
 		t.Run(c.how, func(t *testing.T) {
+			t.Parallel()
 			f := newFar(t)
 			f.env = []string{"DCS_FAKE=" + c.how}
 			_, err := f.connect(f.connector())
@@ -241,13 +246,9 @@ func TestHelperCrashes(t *testing.T) {
 			f := newFar(t)
 			f.env = []string{"DCS_FAKE=" + how}
 			w, err := f.connect(f.connector())
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer w.Close()
-			if err := w.Send(hosts.Ping{Seq: 1}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, w.Send(hosts.Ping{Seq: 1}))
 			for range w.Reports() {
 			}
 			if err := w.Err(); hosts.ClassOf(err) != hosts.Broken || !strings.HasSuffix(fmt.Sprint(err), "exit code 2: "+want) {
@@ -275,9 +276,7 @@ func startingWith(t *testing.T, rc string) (*far, *counter) {
 	f, sent := newFar(t), &counter{}
 	f.shell = `BASH_ENV="$HOME/rc" exec bash -c "$3"`
 	f.wrap = func(s hosts.Stream) hosts.Stream { return tapped{s, sent} }
-	if err := os.WriteFile(filepath.Join(f.home, "rc"), []byte(rc), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file(t, filepath.Join(f.home, "rc"), rc)
 	return f, sent
 }
 
@@ -290,6 +289,7 @@ func TestStartupFileThatLooksAtItsInput(t *testing.T) {
 		"a shell":    "timeout 0.3 sh -c 'while read -r x; do echo \"$x\"; done' > \"$HOME/taken\"",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f, _ := startingWith(t, rc)
 			f.mustServe(f.connector())
 			if taken, err := os.ReadFile(filepath.Join(f.home, "taken")); err == nil && len(taken) > 0 {
@@ -308,6 +308,7 @@ func TestStartupFileThatWaitsForInput(t *testing.T) {
 		"all of it": `cat > "$HOME/taken"`,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f, sent := startingWith(t, rc)
 			c := f.connector()
 			c.opt.ConnectTimeout = time.Second
@@ -323,29 +324,6 @@ func TestStartupFileThatWaitsForInput(t *testing.T) {
 				t.Errorf("%d bytes were sent to it", sent.n)
 			}
 		})
-	}
-}
-
-// TestTerminalOnTheWay checks that a terminal between client and host is recognized by its line
-// endings. A terminal would change our bytes.
-func TestTerminalOnTheWay(t *testing.T) {
-	f := newFar(t)
-	f.shell = `printf '%s sys Linux x86_64\r\n' "${3##* }"; exec cat`
-	_, err := f.connect(f.connector())
-	if hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), "allocates a terminal on the host (take -t out of the link") {
-		t.Errorf("got %v", err)
-	}
-}
-
-// TestUnameIsNotInPath checks that, if uname is not in PATH, the error shows PATH and says what it
-// must contain.
-func TestUnameIsNotInPath(t *testing.T) {
-	f := newFar(t)
-	f.shell = `PATH=/opt/none:/opt/nothing; export PATH; exec "$@"`
-	_, err := f.connect(f.connector())
-	if hosts.ClassOf(err) != hosts.Misconfigured || !strings.Contains(err.Error(), `uname cannot be run there: PATH is "/opt/none:/opt/nothing"`) ||
-		!strings.Contains(err.Error(), "it must contain the directories of the usual programs") {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -369,13 +347,9 @@ func handshake(nonce string, deploy bool, more ...hosts.Message) []byte {
 // memConnector returns a Connector that connects over l and has size bytes to send as its program.
 func memConnector(t *testing.T, l *memLink, size int) *Connector {
 	path := filepath.Join(t.TempDir(), "program")
-	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o600))
 	b, err := loadBinary(path, "our own program")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { b.file.Close() })
 	c := New(Options{Opener: l})
 	c.binaries.own = func() (*program, error) { return b, nil }
@@ -435,12 +409,10 @@ func TestWholeHandshake(t *testing.T) {
 	for _, deploy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newMemLink()
-			l.script = func(n string) []byte { return handshake(n, deploy, hosts.Beat{Seq: 3}) }
+			l.script = func(n string) []byte { return handshake(n, deploy, hosts.Heartbeat{Seq: 3}) }
 			w, err := memConnect(t.Context(), memConnector(t, l, 1000))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if m := <-w.Reports(); m.(*hosts.Beat).Seq != 3 {
+			must(t, err)
+			if m := <-w.Reports(); m.(*hosts.Heartbeat).Seq != 3 {
 				t.Errorf("got %+v", m)
 			}
 			if err := w.KeepAlive(t.Context()); err == nil || err.Error() != "kept alive" {
@@ -522,9 +494,7 @@ func TestSlowUploadGoesOn(t *testing.T) {
 		}
 		start := time.Now()
 		w, err := memConnect(t.Context(), memConnector(t, l, 1<<20))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if took := time.Since(start); took < 10*time.Minute {
 			t.Errorf("took only %v", took)
 		}
@@ -547,9 +517,7 @@ func TestConnectHonoursContext(t *testing.T) {
 		l = newMemLink()
 		l.script = func(n string) []byte { return handshake(n, false) }
 		w, err := memConnect(ctx, memConnector(t, l, 1000))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cancel()
 		synctest.Wait()
 		if err := w.Send(hosts.Ping{}); err != nil {
@@ -632,16 +600,16 @@ func TestLastWordsAreBounded(t *testing.T) {
 		}
 	})
 	<-l.done
-	if got := l.said(); got != ": panic: lost in time" {
-		t.Errorf("said %q", got)
+	if got := l.output(); got != ": panic: lost in time" {
+		t.Errorf("output %q", got)
 	}
 	if n != 113 {
 		t.Errorf("%d lines logged, want 113", n)
 	}
 	l = listen(strings.NewReader(strings.Repeat(long+"\n", 100)+"last\n\n"), nil)
 	<-l.done
-	if kept := len(l.crash) + len(l.last); kept > 2*maxLine || l.said() != ": last" {
-		t.Errorf("%d bytes kept, said %q", kept, l.said())
+	if kept := len(l.crash) + len(l.last); kept > 2*maxLine || l.output() != ": last" {
+		t.Errorf("%d bytes kept, output %q", kept, l.output())
 	}
 }
 
@@ -663,7 +631,7 @@ func TestCrashIsQuotedByItsFirstLine(t *testing.T) {
 	} {
 		l := listen(strings.NewReader(text), nil)
 		<-l.done
-		if got := l.said(); got != ": "+want {
+		if got := l.output(); got != ": "+want {
 			t.Errorf("of %.40q it quotes %q, want %q", text, got, want)
 		}
 	}

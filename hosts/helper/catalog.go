@@ -13,31 +13,31 @@ import (
 
 // kind is one message type and its codec.
 type kind struct {
-	word string
+	name string
 	typ  reflect.Type
 	codec
 }
 
 // catalog holds all types of messages.
 type catalog struct {
-	ofWord   map[string]*kind
-	ofType   map[reflect.Type]*kind
+	byKind   map[string]*kind
+	byType   map[reflect.Type]*kind
 	greeting string // the first line of a stream, including its newline
 }
 
 // kinds returns the only catalog. It is created when it is first needed: supervisors do without it.
 var kinds = sync.OnceValue(func() *catalog {
-	c := &catalog{ofWord: map[string]*kind{}, ofType: map[reflect.Type]*kind{}}
+	c := &catalog{byKind: map[string]*kind{}, byType: map[reflect.Type]*kind{}}
 	for _, m := range []hosts.Message{
 		hosts.Open{}, hosts.Ping{}, hosts.Launch{}, hosts.Limit{}, hosts.Share{}, hosts.Withdraw{}, hosts.Kill{}, hosts.Probe{},
-		hosts.Look{}, hosts.List{}, hosts.Read{}, hosts.Bye{},
-		hosts.Hello{}, hosts.Beat{}, hosts.Started{}, hosts.Exits{}, hosts.Withdrawn{}, hosts.Refused{},
-		hosts.Probed{}, hosts.Looked{}, hosts.Listed{}, hosts.Trouble{}, hosts.Chunk{},
-		hosts.Want{}, hosts.Piece{}, hosts.Resend{}, hosts.Returned{},
+		hosts.Inspect{}, hosts.List{}, hosts.Read{}, hosts.Bye{},
+		hosts.Hello{}, hosts.Heartbeat{}, hosts.Started{}, hosts.Exits{}, hosts.Withdrawn{}, hosts.Refused{},
+		hosts.Probed{}, hosts.Inspected{}, hosts.Listed{}, hosts.Trouble{}, hosts.Chunk{},
+		hosts.Want{}, hosts.Piece{}, hosts.Resend{}, hosts.Returned{}, hosts.Store{}, hosts.Stored{},
 	} {
 		t := reflect.TypeOf(m)
-		k := &kind{m.Word(), t, codecFor(t)}
-		c.ofWord[k.word], c.ofType[t] = k, k
+		k := &kind{m.Kind(), t, codecFor(t)}
+		c.byKind[k.name], c.byType[t] = k, k
 	}
 	c.greeting = c.greetingFor(hosts.ProtocolVersion)
 	return c
@@ -45,7 +45,7 @@ var kinds = sync.OnceValue(func() *catalog {
 
 func (c *catalog) greetingFor(version int) string {
 	var shapes []string
-	for w, k := range c.ofWord {
+	for w, k := range c.byKind {
 		shapes = append(shapes, w+" "+k.shape)
 	}
 	slices.Sort(shapes)

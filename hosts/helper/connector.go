@@ -1,6 +1,7 @@
 package helper
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -57,7 +58,7 @@ func (c *Connector) Connect(ctx context.Context, h *hosts.Host, open *hosts.Open
 	if err := checkLines(h, open); err != nil {
 		return nil, err
 	}
-	go c.binaries.own() // hashes our program while the link is being opened
+	go c.binaries.own() // opens our program, and perhaps hashes it, while the link is being opened
 	s := newSession(ctx, c, h, open)
 	w, err := s.connect()
 	if err = s.finish(err); err != nil {
@@ -83,7 +84,7 @@ type session struct {
 	link    hosts.Link
 	stream  hosts.Stream
 	answers *answers
-	words   *lastWords
+	stderr  *stderrReader
 	binary  *program
 }
 
@@ -141,7 +142,7 @@ func (s *session) begin() error {
 	if s.c.opt.Log != nil {
 		log = func(line string) { s.c.opt.Log(s.host.Name, line) }
 	}
-	s.words = listen(stream.Stderr(), log)
+	s.stderr = listen(stream.Stderr(), log)
 	s.answers = newAnswers(stream, nonce)
 	s.at(stepShell)
 	kernel, machine, err := s.system()
@@ -152,8 +153,8 @@ func (s *session) begin() error {
 	if s.binary, err = s.c.binaries.forSystem(kernel, machine); err != nil {
 		return s.noBinary(err)
 	}
-	lines := fmt.Sprintf("%s\n%d\n%s\n%s/%s\n%s\n", s.binary.hash, s.binary.size,
-		s.workDir(), s.open.Run, s.open.Host, s.c.opt.Bases)
+	lines := fmt.Sprintf("%s\n%d\n%s\n%s/%s\n%s\n", s.binary.id, s.binary.size,
+		cmp.Or(s.open.WorkDir, s.host.WorkDir), s.open.Run, s.open.Host, s.c.opt.Bases)
 	if _, err := io.WriteString(stream.Stdin(), lines); err != nil {
 		// What the far end printed last explains more than the write error.
 		if _, _, err2 := s.answers.next(); err2 != nil {
@@ -181,13 +182,6 @@ func (s *session) system() (kernel, machine string, err error) {
 	return clean(kernel), clean(machine), nil
 }
 
-func (s *session) workDir() string {
-	if s.open.WorkDir != "" {
-		return s.open.WorkDir
-	}
-	return s.host.WorkDir
-}
-
 // checkLines refuses values that do not fit into a line of the bootstrap.
 func checkLines(h *hosts.Host, open *hosts.Open) error {
 	for what, v := range map[string]string{"work_dir": open.WorkDir + h.WorkDir, "the host's name": open.Host, "the run's uid": open.Run} {
@@ -213,7 +207,7 @@ func (s *session) finish(err error) error {
 			}
 		}
 		err = &hosts.Error{Host: s.host.Name, Class: hosts.Unreachable,
-			Err: fmt.Errorf("gave up connecting: %w%s", cause, s.said()), Advice: advice}
+			Err: fmt.Errorf("gave up connecting: %w%s", cause, s.output()), Advice: advice}
 	}
 	if err != nil && s.link != nil {
 		s.link.Close()
@@ -222,18 +216,18 @@ func (s *session) finish(err error) error {
 	return err
 }
 
-// said quotes what the far end printed for an error.
-func (s *session) said() string {
+// output quotes what the far end printed for an error.
+func (s *session) output() string {
 	if s.answers == nil {
 		return ""
 	}
-	return s.words.said() + s.answers.said()
+	return s.stderr.output() + s.answers.output()
 }
 
 // certain reports whether more time would not change err, or err names who did not answer.
 func certain(err error) bool {
-	var fenced *hosts.FencedError
-	return err != nil && (hosts.ClassOf(err).Permanent() || errors.As(err, &fenced) || errors.Is(err, hosts.ErrUnanswered))
+	_, fenced := errors.AsType[*hosts.FencedError](err)
+	return err != nil && (fenced || hosts.ClassOf(err).Permanent() || errors.Is(err, hosts.ErrUnanswered))
 }
 
 // maxEarly is the number of reports that may precede the hello.
@@ -282,7 +276,7 @@ func (s *session) helperEnded(err error) error {
 	if errors.Is(err, ErrVersion) {
 		return s.fail(hosts.Misconfigured, s.rebuild(), err)
 	}
-	return howEnded(s.host.Name, "the helper", s.stream, s.words, err)
+	return howEnded(s.host.Name, "the helper", s.stream, s.stderr, err)
 }
 
 // rebuild returns the advice for a program of another build.
@@ -319,8 +313,7 @@ func (s *session) fail(class hosts.Class, advice string, err error) error {
 }
 
 func classed(host string, class hosts.Class, advice string, err error) error {
-	var e *hosts.Error
-	if errors.As(err, &e) {
+	if _, already := errors.AsType[*hosts.Error](err); already {
 		return err
 	}
 	return &hosts.Error{Host: host, Class: class, Err: err, Advice: advice}
@@ -328,25 +321,25 @@ func classed(host string, class hosts.Class, advice string, err error) error {
 
 // noBinary explains why there is no program for a host of this kind.
 func (s *session) noBinary(err error) error {
-	var no *errNoBinary
-	if errors.As(err, &no) {
-		return s.fail(hosts.Misconfigured, no.advice, err)
+	advice := ""
+	if no, ok := errors.AsType[*errNoBinary](err); ok {
+		advice = no.advice
 	}
-	return s.fail(hosts.Misconfigured, "", err)
+	return s.fail(hosts.Misconfigured, advice, err)
 }
 
 // ended explains why the bootstrap's output ended or was not understood.
 func (s *session) ended(err error) error {
 	if errors.Is(err, errNoise) {
 		return s.fail(hosts.Broken, "its login shell should print nothing when it is not interactive",
-			fmt.Errorf("the login shell %w, more than %d KiB%s", err, maxNoise>>10, s.answers.said()))
+			fmt.Errorf("the login shell %w, more than %d KiB%s", err, maxNoise>>10, s.answers.output()))
 	}
 	if errors.Is(err, errTerminal) {
 		return s.fail(hosts.Misconfigured, "take -t out of the link, and RequestTTY out of the ssh configuration", err)
 	}
-	how := howEnded(s.host.Name, "the login shell", s.stream, s.words, err)
+	how := howEnded(s.host.Name, "the login shell", s.stream, s.stderr, err)
 	if e := (*hosts.Error)(nil); errors.As(how, &e) && e.Class == hosts.Broken {
-		e.Err = fmt.Errorf("%w%s", e.Err, s.answers.said())
+		e.Err = fmt.Errorf("%w%s", e.Err, s.answers.output())
 		e.Advice = "a command such as `true` must work over this link"
 	}
 	return how
@@ -354,7 +347,7 @@ func (s *session) ended(err error) error {
 
 // howEnded converts the end of a stream to an error about the host: Broken if the command is known
 // to have ended, Unreachable if the link was cut.
-func howEnded(host, who string, stream hosts.Stream, words *lastWords, err error) error {
+func howEnded(host, who string, stream hosts.Stream, stderr *stderrReader, err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return classed(host, readClass(err), "", err)
 	}
@@ -365,10 +358,10 @@ func howEnded(host, who string, stream hosts.Stream, words *lastWords, err error
 	select {
 	case err = <-state:
 	case <-limit.C:
-		return classed(host, hosts.Broken, "", fmt.Errorf("%s closed its output but still runs%s", who, words.said()))
+		return classed(host, hosts.Broken, "", fmt.Errorf("%s closed its output but still runs%s", who, stderr.output()))
 	}
 	select { // standard error is read by another goroutine
-	case <-words.done:
+	case <-stderr.done:
 	case <-limit.C:
 	}
 	var exit *hosts.ExitError
@@ -377,16 +370,16 @@ func howEnded(host, who string, stream hosts.Stream, words *lastWords, err error
 	case errors.As(err, &known): // the link knows why
 		return err
 	case err == nil:
-		return classed(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, &hosts.ExitError{}, words.said()))
+		return classed(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, &hosts.ExitError{}, stderr.output()))
 	case errors.As(err, &exit):
-		return classed(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, exit, words.said()))
+		return classed(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, exit, stderr.output()))
 	}
 	return classed(host, hosts.Unreachable, "", fmt.Errorf("the link was cut: %w", err))
 }
 
 // readClass returns the class of a read error.
 func readClass(err error) hosts.Class {
-	for _, e := range []error{ErrFormat, ErrGap, ErrWord, ErrChecksum, ErrTooLarge} {
+	for _, e := range []error{ErrFormat, ErrGap, ErrKind, ErrChecksum, ErrTooLarge} {
 		if errors.Is(err, e) {
 			return hosts.Broken
 		}

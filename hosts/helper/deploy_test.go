@@ -26,9 +26,7 @@ func (f *far) connectVia(c *Connector, link, workDir string) (hosts.Worker, erro
 func (f *far) runsFrom(c *Connector, link, workDir string) string {
 	f.t.Helper()
 	w, err := f.connectVia(c, link, workDir)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	must(f.t, err)
 	dir := w.Hello().Dir
 	w.Send(hosts.Bye{})
 	for range w.Reports() {
@@ -43,48 +41,38 @@ func (f *far) tools(names ...string) string {
 	dir := f.t.TempDir()
 	for _, n := range names {
 		path, err := exec.LookPath(n)
-		if err != nil {
-			f.t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(dir, n)); err != nil {
-			f.t.Fatal(err)
-		}
+		must(f.t, err)
+		must(f.t, os.Symlink(path, filepath.Join(dir, n)))
 	}
 	return dir
 }
 
 // TestWhatHostsNeed checks that hosts without gzip get the plain file and that other hosts get a
-// compressed one. A host needs only the programs listed here.
+// compressed one. A host needs only the programs listed here. An old timeout, which takes a number
+// for the program to run, is not used.
 func TestWhatHostsNeed(t *testing.T) {
 	need := []string{"sh", "env", "uname", "id", "mkdir", "chmod", "wc", "rm", "find", "head", "cat", "dd", "mv"}
-	for name, more := range map[string][]string{"plain": nil, "gzip": {"gzip"}} {
+	for _, name := range []string{"plain", "gzip", "old timeout"} {
 		t.Run(name, func(t *testing.T) {
 			f := newFar(t)
-			f.env = []string{"PATH=" + f.tools(append(need, more...)...)}
+			dir := f.tools(need...)
+			switch name {
+			case "gzip":
+				dir += ":" + f.tools("gzip")
+			case "old timeout":
+				file(t, filepath.Join(dir, "timeout"), "#!/bin/sh\nexec \"$@\"\n")
+			}
+			f.env = []string{"PATH=" + dir}
 			sent := &counter{}
 			f.wrap = func(s hosts.Stream) hosts.Stream { return tapped{s, sent} }
-			if dir := f.runsFrom(f.connector(), "ssh", ""); dir != f.base {
-				t.Errorf("runs from %s", dir)
+			if place := f.runsFrom(f.connector(), "ssh", ""); place != f.base {
+				t.Errorf("runs from %s", place)
 			}
 			own, _ := ownBinary()
 			if packed := sent.n < own.size; packed != (name == "gzip") {
 				t.Errorf("%d bytes sent of a binary of %d", sent.n, own.size)
 			}
 		})
-	}
-}
-
-// TestOldTimeout checks that a host with an old timeout, which takes a number for the program to
-// run, is used without it.
-func TestOldTimeout(t *testing.T) {
-	f := newFar(t)
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "timeout"), []byte("#!/bin/sh\nexec \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	f.env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
-	if place := f.runsFrom(f.connector(), "ssh", ""); place != f.base {
-		t.Errorf("runs from %s", place)
 	}
 }
 
@@ -120,9 +108,7 @@ func (t tap) Write(p []byte) (int, error) {
 // and nothing is left.
 func TestDamagedUpload(t *testing.T) {
 	own, err := ownBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, at := range map[string]int64{"header": 300, "code": own.size / 2, "end": own.size} {
 		t.Run(name, func(t *testing.T) {
 			f := newFar(t)
@@ -149,9 +135,7 @@ func TestUnusablePlaces(t *testing.T) {
 	mount := func(options string) func(t *testing.T, base string) {
 		return func(t *testing.T, base string) {
 			asRoot(t)
-			if err := os.Mkdir(base, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Mkdir(base, 0o700))
 			flags := uintptr(0)
 			if options == "noexec" {
 				flags, options = syscall.MS_NOEXEC, "size=64m"
@@ -183,6 +167,7 @@ func TestUnusablePlaces(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			f := newFar(t)
 			f.env = []string{"LC_ALL=C"}
 			c.make(t, f.base)
@@ -218,9 +203,7 @@ func TestPlaceIsStable(t *testing.T) {
 	if dir := f.runsFrom(conn, "local", work); dir != work {
 		t.Errorf("the binary is in %s, but it runs from %s", work, dir)
 	}
-	if err := os.MkdirAll(filepath.Join(f.base, "runs", "r1", "melon4"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(f.base, "runs", "r1", "melon4"), 0o700))
 	if dir := f.runsFrom(conn, "local", work); dir != f.base {
 		t.Errorf("the spool is in %s, but it runs from %s", f.base, dir)
 	}
@@ -232,23 +215,13 @@ func TestPlaceIsStable(t *testing.T) {
 func TestCutCopyIsReplaced(t *testing.T) {
 	f := newFar(t)
 	own, err := ownBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	bin := filepath.Join(f.base, "bin")
-	if err := os.MkdirAll(bin, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(bin, "dcs-tui-of-today"), nil, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"dcs-tui-" + own.hash, ".new-0123", "dcs-tui-of-last-year"} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(filepath.Join(bin, name), time.Unix(0, 0), time.Unix(0, 0)); err != nil {
-			t.Fatal(err)
-		}
+	must(t, os.MkdirAll(bin, 0o700))
+	must(t, os.WriteFile(filepath.Join(bin, "dcs-tui-of-today"), nil, 0o700))
+	for _, name := range []string{"dcs-tui-" + own.id, ".new-0123", "dcs-tui-of-last-year"} {
+		file(t, filepath.Join(bin, name), "#!/bin/sh\n")
+		must(t, os.Chtimes(filepath.Join(bin, name), time.Unix(0, 0), time.Unix(0, 0)))
 	}
 	conn := f.connector()
 	f.mustServe(conn)
@@ -288,28 +261,18 @@ func TestWorkDirWithLineBreak(t *testing.T) {
 func TestBinaryOutlivesItsName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "dcs-tui-linux-arm64")
 	want := bytes.Repeat([]byte("program"), 10000)
-	if err := os.WriteFile(path, want, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, want, 0o600))
 	b, err := loadBinary(path, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer b.file.Close()
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(path))
 	r, n, err := b.plain()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, want) || n != int64(len(want)) {
 		t.Errorf("%d bytes of %d, %v", len(got), n, err)
 	}
 	one, n, err := b.gzipped()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	two, _, err := b.gzipped()
 	if err != nil || one.(*held).buf != two.(*held).buf {
 		t.Errorf("compressed twice, %v", err)
@@ -320,15 +283,13 @@ func TestBinaryOutlivesItsName(t *testing.T) {
 			t.Fatalf("%d bytes, announced %d, %v", len(packed), n, err)
 		}
 		z, err := gzip.NewReader(bytes.NewReader(packed))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got, err := io.ReadAll(z); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%d bytes unpacked, %v", len(got), err)
 		}
 	}
-	if len(b.hash) != 64 {
-		t.Errorf("hash %q", b.hash)
+	if len(b.id) != 64 {
+		t.Errorf("id %q", b.id)
 	}
 }
 
@@ -344,9 +305,7 @@ func TestOtherMachines(t *testing.T) {
 		t.Run(c.uname, func(t *testing.T) {
 			f := newFar(t)
 			dir, beside := t.TempDir(), t.TempDir()
-			if err := os.WriteFile(filepath.Join(dir, "uname"), []byte("#!/bin/sh\necho "+c.uname), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			file(t, filepath.Join(dir, "uname"), "#!/bin/sh\necho "+c.uname)
 			f.env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}
 			conn := f.connector()
 			conn.binaries.dir = func() (string, error) { return beside, nil }
@@ -361,17 +320,13 @@ func TestOtherMachines(t *testing.T) {
 				t.Errorf("%v does not say where it would be looked for", err)
 			}
 			self, err := os.ReadFile("/proc/self/exe")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(beside, "dcs-tui-linux-arm64"), append(self, '\n'), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, os.WriteFile(filepath.Join(beside, "dcs-tui-linux-arm64"), append(self, '\n'), 0o600))
 			f.mustServe(conn)
 			own, _ := ownBinary()
 			list, _ := os.ReadDir(filepath.Join(f.base, "bin"))
 			for _, e := range list {
-				if e.Name() == "dcs-tui-"+own.hash && len(list) == 1 {
+				if e.Name() == "dcs-tui-"+own.id && len(list) == 1 {
 					t.Errorf("our own program was sent: %v", list)
 				}
 			}
@@ -386,9 +341,7 @@ func BenchmarkConnect(b *testing.B) {
 	c := f.connector()
 	connect := func() {
 		w, err := f.connect(c)
-		if err != nil {
-			b.Fatal(err)
-		}
+		must(b, err)
 		w.Close()
 	}
 	connect()

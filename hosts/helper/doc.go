@@ -17,7 +17,7 @@
 //	dcs-wire 1 5a0c71ee
 //
 // Frames follow. A frame begins with a line of text that holds the sequence number (1, 2, 3 …), the
-// message's word, the number of bytes of the payload, and a CRC-32C in hex. The CRC covers the
+// message's kind, the number of bytes of the payload, and a CRC-32C in hex. The CRC covers the
 // three fields before it (as text, with blanks) and the payload. Then come the payload and a
 // newline:
 //

@@ -35,7 +35,7 @@ func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
 // Write writes all messages, structs of package hosts or pointers to them, in order and with one
 // call to the underlying writer. A list (Launch, Exits, Probed …) that is too large for a frame is
-// split into several messages. If a message cannot be sent (ErrTooLarge, ErrWord), Write sends
+// split into several messages. If a message cannot be sent (ErrTooLarge, ErrKind), Write sends
 // nothing of this call and the Writer remains usable. After an error of the underlying writer every
 // further Write returns that error.
 func (w *Writer) Write(msgs ...hosts.Message) error {
@@ -73,11 +73,11 @@ func (w *Writer) append(b []byte, seq int64, m hosts.Message) ([]byte, int64, er
 		v = v.Elem()
 	}
 	if !v.IsValid() {
-		return b, seq, fmt.Errorf("%w: none at all", ErrWord)
+		return b, seq, fmt.Errorf("%w: none at all", ErrKind)
 	}
-	k := kinds().ofType[v.Type()]
+	k := kinds().byType[v.Type()]
 	if k == nil {
-		return b, seq, fmt.Errorf("%w: %T", ErrWord, m)
+		return b, seq, fmt.Errorf("%w: %T", ErrKind, m)
 	}
 	p := k.enc(w.payload[:0], v)
 	if w.payload = p; cap(p) > keepBuffer {
@@ -96,7 +96,7 @@ func (w *Writer) append(b []byte, seq int64, m hosts.Message) ([]byte, int64, er
 	}
 	seq++
 	start := len(b)
-	b = fmt.Appendf(b, "%d %s %d", seq, k.word, len(p))
+	b = fmt.Appendf(b, "%d %s %d", seq, k.name, len(p))
 	sum := crc32.Update(crc32.Checksum(b[start:], castagnoli), castagnoli, p)
 	b = fmt.Appendf(b, " %08x\n", sum)
 	b = append(b, p...)
@@ -163,11 +163,11 @@ func (r *Reader) read() (hosts.Message, error) {
 		return nil, err
 	}
 	if crc32.Update(crc, castagnoli, p) != sum {
-		return nil, fmt.Errorf("%w, frame %d (%s)", ErrChecksum, r.seq, k.word)
+		return nil, fmt.Errorf("%w, frame %d (%s)", ErrChecksum, r.seq, k.name)
 	}
 	v := reflect.New(k.typ)
 	if err := k.decode(p, v.Elem()); err != nil {
-		return nil, fmt.Errorf("frame %d (%s): %w", r.seq, k.word, err)
+		return nil, fmt.Errorf("frame %d (%s): %w", r.seq, k.name, err)
 	}
 	return v.Interface().(hosts.Message), nil
 }
@@ -202,11 +202,11 @@ func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
 	if seq != r.seq+1 {
 		return nil, 0, 0, fmt.Errorf("%w: number %d came after number %d", ErrGap, seq, r.seq)
 	}
-	if k = kinds().ofWord[string(f[1])]; k == nil {
-		return nil, 0, 0, fmt.Errorf("%w: %q (frame %d)", ErrWord, f[1], seq)
+	if k = kinds().byKind[string(f[1])]; k == nil {
+		return nil, 0, 0, fmt.Errorf("%w: %q (frame %d)", ErrKind, f[1], seq)
 	}
 	if size > MaxPayload {
-		return nil, 0, 0, fmt.Errorf("%w: frame %d (%s) announces %d bytes, at most %d are taken", ErrTooLarge, seq, k.word, size, MaxPayload)
+		return nil, 0, 0, fmt.Errorf("%w: frame %d (%s) announces %d bytes, at most %d are taken", ErrTooLarge, seq, k.name, size, MaxPayload)
 	}
 	r.seq = seq
 	return k, int(size), uint32(crc), nil
@@ -272,7 +272,7 @@ func what(m any) string {
 		}
 	}
 	if m, ok := m.(hosts.Message); ok {
-		return fmt.Sprintf("a message %q", m.Word())
+		return fmt.Sprintf("a message %q", m.Kind())
 	}
 	return "a message"
 }
@@ -283,7 +283,7 @@ var (
 	ErrVersion  = errors.New("the other side is another build of dcs-tui")
 	ErrFormat   = errors.New("not a frame")
 	ErrGap      = errors.New("frames are missing or repeated")
-	ErrWord     = errors.New("unknown kind of message")
+	ErrKind     = errors.New("unknown kind of message")
 	ErrChecksum = errors.New("frame damaged: wrong checksum")
 	ErrTooLarge = errors.New("message too large")
 )

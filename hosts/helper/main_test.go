@@ -42,6 +42,19 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// file writes a file that may be executed.
+func file(t testing.TB, path, text string) {
+	t.Helper()
+	must(t, os.WriteFile(path, []byte(text), 0o700))
+}
+
 // fakeHost plays a helper with the fault that how names.
 func fakeHost(how string) int {
 	if how == "dies" {
@@ -94,7 +107,7 @@ func fakeHost(how string) int {
 				syscall.Kill(os.Getpid(), syscall.SIGABRT)
 				select {}
 			}
-			w.Write(hosts.Beat{Seq: m.Seq})
+			w.Write(hosts.Heartbeat{Seq: m.Seq})
 		case *hosts.Bye:
 			return 0
 		}

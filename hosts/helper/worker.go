@@ -26,7 +26,7 @@ type worker struct {
 	host   string
 	link   hosts.Link
 	stream hosts.Stream
-	words  *lastWords
+	stderr *stderrReader
 	in     *Reader
 	out    *Writer // writes into box
 	box    *mailbox
@@ -46,7 +46,7 @@ var _ hosts.Worker = (*worker)(nil)
 
 func newWorker(s *session) *worker {
 	w := &worker{
-		host: s.host.Name, link: s.link, stream: s.stream, words: s.words,
+		host: s.host.Name, link: s.link, stream: s.stream, stderr: s.stderr,
 		in: NewReader(s.answers.r), box: newMailbox(&s.c.unsent),
 		reports: make(chan hosts.Message, maxReports), stop: make(chan struct{}),
 	}
@@ -67,7 +67,7 @@ func (w *worker) Hello() *hosts.Hello { return w.first }
 func (w *worker) Send(msgs ...hosts.Message) error {
 	w.mu.Lock()
 	for _, m := range msgs {
-		if m != nil && m.Word() == (hosts.Bye{}).Word() {
+		if m != nil && m.Kind() == (hosts.Bye{}).Kind() {
 			w.bye = true
 		}
 	}
@@ -76,7 +76,7 @@ func (w *worker) Send(msgs ...hosts.Message) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrWord):
+	case errors.Is(err, ErrTooLarge), errors.Is(err, ErrKind):
 		return &hosts.Error{Host: w.host, Class: hosts.Misconfigured, Err: err}
 	}
 	w.end(&hosts.Error{Host: w.host, Class: hosts.Unreachable, Err: err})
@@ -154,7 +154,7 @@ func (w *worker) whyEnded(err error) error {
 		return err
 	default:
 	}
-	err = howEnded(w.host, "the helper", w.stream, w.words, err)
+	err = howEnded(w.host, "the helper", w.stream, w.stderr, err)
 	w.mu.Lock()
 	bye := w.bye
 	w.mu.Unlock()
@@ -274,9 +274,9 @@ func (b *mailbox) run(w io.Writer, stop <-chan struct{}) error {
 	}
 }
 
-// lastWords reads the far end's standard error to its end. It logs each line, and keeps what
+// stderrReader reads the far end's standard error to its end. It logs each line, and keeps what
 // explains the end best: the first line of a crash or, without one, the last line.
-type lastWords struct {
+type stderrReader struct {
 	log  func(line string) // may be nil
 	done chan struct{}     // closed at the end of the stream
 
@@ -285,13 +285,13 @@ type lastWords struct {
 	last  string // the last line
 }
 
-func listen(r io.Reader, log func(line string)) *lastWords {
-	l := &lastWords{log: log, done: make(chan struct{})}
+func listen(r io.Reader, log func(line string)) *stderrReader {
+	l := &stderrReader{log: log, done: make(chan struct{})}
 	go l.run(r)
 	return l
 }
 
-func (l *lastWords) run(r io.Reader) {
+func (l *stderrReader) run(r io.Reader) {
 	defer close(l.done)
 	b := bufio.NewReaderSize(r, maxLine)
 	for {
@@ -310,7 +310,7 @@ var crashLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(panic: |fatal error: |runtime: |unexpected fault address |SIG[A-Z0-9]+: )`)
 })
 
-func (l *lastWords) add(s string) {
+func (l *stderrReader) add(s string) {
 	if l.log != nil {
 		l.log(s)
 	}
@@ -322,9 +322,9 @@ func (l *lastWords) add(s string) {
 	}
 }
 
-// said quotes the line that best explains the end of the helper, for an error. It is "" if there is
-// none.
-func (l *lastWords) said() string {
+// output quotes the line that best explains the end of the helper, for an error. It is "" if there
+// is none.
+func (l *stderrReader) output() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {

@@ -21,9 +21,7 @@ func mustConnect(t *testing.T, l *memLink, more ...hosts.Message) hosts.Worker {
 	t.Helper()
 	l.script = func(n string) []byte { return handshake(n, false, more...) }
 	w, err := memConnect(t.Context(), memConnector(t, l, 1000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return w
 }
 
@@ -90,7 +88,7 @@ func TestReportsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var many []hosts.Message
 		for i := range 3 * maxReports {
-			many = append(many, hosts.Beat{Seq: int64(i)})
+			many = append(many, hosts.Heartbeat{Seq: int64(i)})
 		}
 		w := mustConnect(t, newMemLink(), many...)
 		synctest.Wait()
@@ -101,7 +99,7 @@ func TestReportsAreBounded(t *testing.T) {
 		synctest.Wait()
 		n := int64(0)
 		for m := range w.Reports() {
-			if m.(*hosts.Beat).Seq != n {
+			if m.(*hosts.Heartbeat).Seq != n {
 				t.Fatalf("report %d is %+v", n, m)
 			}
 			n++
@@ -133,13 +131,11 @@ func TestHowWorkersEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newMemLink()
 				l.wait = c.wait
-				w := mustConnect(t, l, hosts.Beat{})
+				w := mustConnect(t, l, hosts.Heartbeat{})
 				<-w.Reports()
 				synctest.Wait()
 				if c.bye {
-					if err := w.Send(hosts.Bye{End: true}); err != nil {
-						t.Fatal(err)
-					}
+					must(t, w.Send(hosts.Bye{End: true}))
 				}
 				l.end(c.atEnd)
 				for range w.Reports() {
@@ -166,9 +162,7 @@ func TestNonsenseInTheStream(t *testing.T) {
 		l := newMemLink()
 		l.script = func(n string) []byte { return append(handshake(n, false), "Segmentation fault\n"...) }
 		w, err := memConnect(t.Context(), memConnector(t, l, 1000))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for range w.Reports() {
 		}
 		if err := w.Err(); hosts.ClassOf(err) != hosts.Broken || !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "Segmentation fault") {
@@ -226,11 +220,10 @@ func TestStalledBootstrapEndsByItself(t *testing.T) {
 		{"within the upload", true, "need", "plain 200000\n" + strings.Repeat("x", 70000)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			script := "#!/bin/sh\nshift\nexec " + real + " 1 \"$@\"\n"
-			if err := os.WriteFile(filepath.Join(dir, "timeout"), []byte(script), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			file(t, filepath.Join(dir, "timeout"), script)
 			cmd := exec.Command("/bin/sh", "-c", bootstrap("N0"))
 			cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 			in, err1 := cmd.StdinPipe()
@@ -242,7 +235,7 @@ func TestStalledBootstrapEndsByItself(t *testing.T) {
 				io.WriteString(in, "hash\n200000\n"+filepath.Join(dir, "work")+"\nrun/host\n"+base+"\n")
 			}
 			answers := bufio.NewReader(out)
-			for line := ""; !strings.HasPrefix(line, "N0 "+c.last); {
+			for line, err := "", error(nil); !strings.HasPrefix(line, "N0 "+c.last); {
 				if line, err = answers.ReadString('\n'); err != nil {
 					t.Fatalf("%q, %v", line, err)
 				}
@@ -299,9 +292,7 @@ func TestMailboxesShareTheirRoom(t *testing.T) {
 	if _, err := fresh.Write(piece[:1]); err == nil {
 		t.Error("more than is sure was taken")
 	}
-	if err := boxes[0].flush(io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must(t, boxes[0].flush(io.Discard))
 	if _, err := fresh.Write(piece); err != nil {
 		t.Errorf("when there is room: %v", err)
 	}

@@ -2,13 +2,10 @@ package hosttest
 
 import (
 	"bufio"
-	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -38,9 +35,6 @@ func StartAgent(t testing.TB, keys ...string) (socket string) {
 		t.Fatalf("ssh-agent did not start: %q, %v", line, err)
 	}
 	go io.Copy(io.Discard, out)
-	if len(keys) == 0 {
-		return socket
-	}
 	add := exec.Command("ssh-add", append([]string{"-q"}, keys...)...)
 	add.Env = append(cleanEnv(), "SSH_AUTH_SOCK="+socket)
 	if b, err := add.CombinedOutput(); err != nil {
@@ -63,18 +57,8 @@ func shortDir(t testing.TB) string {
 	return dir
 }
 
-// SetPassphrase sets the passphrase of a key file that has none.
-func SetPassphrase(path, passphrase string) error {
-	return keygen("-p", "-P", "", "-N", passphrase, "-f", path)
-}
-
-// ConvertToPEM rewrites a key file in the PEM form, keeping its passphrase.
-func ConvertToPEM(path, passphrase string) error {
-	err := keygen("-p", "-m", "PEM", "-P", passphrase, "-N", passphrase, "-f", path)
-	if err == nil {
-		if b, rerr := os.ReadFile(path); rerr != nil || !strings.Contains(string(b), "BEGIN RSA PRIVATE KEY") {
-			err = errors.Join(rerr, fmt.Errorf("hosttest: %s: only an RSA key has the old form", path))
-		}
-	}
-	return err
+// ChangePassphrase changes the passphrase of a key file. options are further options of
+// ssh-keygen, such as -m PEM.
+func ChangePassphrase(path, old, now string, options ...string) error {
+	return keygen(append(options, "-p", "-P", old, "-N", now, "-f", path)...)
 }

@@ -35,10 +35,9 @@ type Options struct {
 
 	RSA, ECDSA bool // further host keys; there is always an ed25519 key
 	// Host keys get certificates; known_hosts holds only the @cert-authority line.
-	HostCA      bool
-	Passphrase  string   // of the client's key; "": none
-	MaxStartups string   // of sshd_config; "": the default (10:30:100)
-	Config      []string // further lines of sshd_config, which override ours
+	HostCA     bool
+	Passphrase string   // of the client's key; "": none
+	Config     []string // further lines of sshd_config, which override ours
 
 	// With is another server whose client key, known_hosts and ssh configuration file are
 	// used, as by the hosts of one lab.
@@ -269,6 +268,15 @@ func (s *SSHD) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
 // LogFile returns the path of the server's log.
 func (s *SSHD) LogFile() string { return filepath.Join(s.Dir, "sshd.log") }
 
+// WorkDir returns the directory for the files of runs on the server, which does not exist yet.
+func (s *SSHD) WorkDir() string { return filepath.Join(s.Dir, "work") }
+
+// Entry returns the entry of the server in a hosts.toml. Its load does not matter to runs.
+func (s *SSHD) Entry(name string, slots int) string {
+	return fmt.Sprintf("[[host]]\nname = %q\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\n"+
+		"slots = %d\nyield = false\nnice = 0\nwork_dir = %q\n\n", name, s.Port, s.User, s.Identity, slots, s.WorkDir())
+}
+
 // Host returns an inventory entry for this server with two slots, a work directory of its
 // own, and without yield, because many test hosts share one machine.
 func (s *SSHD) Host(name string) *hosts.Host {
@@ -283,9 +291,13 @@ func (s *SSHD) Host(name string) *hosts.Host {
 const RequireEnv = "DCS_REQUIRE_SSHD"
 
 // StartSSHD starts a real OpenSSH server that ends with the test. If none is installed, the
-// test is skipped with LeaveOut, or fails if RequireEnv is 1.
+// test is skipped with LeaveOut, or fails if RequireEnv is 1. It is also skipped if the shell is not
+// installed.
 func StartSSHD(t testing.TB, opts Options) *SSHD {
 	t.Helper()
+	if _, err := os.Stat(opts.Shell); err != nil && opts.Shell != "" {
+		LeaveOut(t, "%v", err)
+	}
 	s, err := NewSSHD(t.TempDir(), opts)
 	if errors.Is(err, ErrNoSSHD) {
 		if os.Getenv(RequireEnv) == "1" {

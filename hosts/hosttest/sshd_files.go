@@ -125,9 +125,6 @@ func (s *SSHD) writeFiles() error {
 	put("PasswordAuthentication no\nKbdInteractiveAuthentication no")
 	put("AuthorizedKeysFile %q", s.AuthorizedKeys())
 	put("TrustedUserCAKeys %q", s.UserCA()+".pub")
-	if s.opts.MaxStartups != "" {
-		put("MaxStartups %s", s.opts.MaxStartups)
-	}
 	if wrapper != "" {
 		put("ForceCommand %s", hosts.ShellQuote(wrapper))
 	}

@@ -29,17 +29,17 @@ type Worker struct {
 func NewWorker(hello hosts.Hello, latency time.Duration, progress func() map[string]string) *Worker {
 	w := &Worker{hello: hello, latency: latency, progress: progress, start: time.Now(),
 		gone: make(chan struct{}), reports: make(chan hosts.Message, 256)}
-	go w.beat()
+	go w.heartbeat()
 	return w
 }
 
-func (w *Worker) beat() {
+func (w *Worker) heartbeat() {
 	tick := time.NewTicker(3 * time.Second)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
-			b := &hosts.Beat{Uptime: time.Since(w.start), MemFree: 1 << 33, DiskFree: -1}
+			b := &hosts.Heartbeat{Uptime: time.Since(w.start), MemFree: 1 << 33, DiskFree: -1}
 			if w.progress != nil {
 				b.Progress = w.progress()
 			}

@@ -100,12 +100,7 @@ func (s *commandStream) Wait() error {
 	if !errors.As(err, &exit) || exit.Code != sshFailed {
 		return err
 	}
-	late := time.NewTimer(stderrDelay)
-	defer late.Stop()
-	select {
-	case <-s.stderr.ended:
-	case <-late.C:
-	}
+	closedWithin(s.stderr.ended, stderrDelay)
 	if why := explainSSH(s.host, s.stderr.lines(), s.loggedIn.Load()); why != nil {
 		return why
 	}

@@ -1,4 +1,4 @@
-package link_test
+package link
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
-	"dcs-tui/hosts/link"
 )
 
 // TestCommandConformance checks that a command link keeps every promise of hosts.Link, whether the
@@ -23,7 +22,7 @@ func TestCommandConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosttest.Conform(t, func(testing.TB) (hosts.Opener, *hosts.Host) {
-				return link.CommandOpener{}, &hosts.Host{Name: "box", Link: "command", Command: argv}
+				return CommandOpener{}, &hosts.Host{Name: "box", Link: "command", Command: argv}
 			})
 		})
 	}
@@ -39,7 +38,7 @@ func TestMisconfigured(t *testing.T) {
 		"a directory":        {"/"},
 		"a name with spaces": {"docker exec -i box"},
 	} {
-		l, err := link.CommandOpener{}.Open(t.Context(), &hosts.Host{Name: "box", Link: "command", Command: argv})
+		l, err := CommandOpener{}.Open(t.Context(), &hosts.Host{Name: "box", Link: "command", Command: argv})
 		if err == nil {
 			defer l.Close()
 			_, err = l.Start(t.Context(), "true")
@@ -53,9 +52,7 @@ func TestMisconfigured(t *testing.T) {
 // sshTo returns a host that is reached by OpenSSH's client: ssh, options, 127.0.0.1, more.
 func sshTo(t testing.TB, s *hosttest.SSHD, options, more []string) *hosts.Host {
 	t.Helper()
-	if _, err := exec.LookPath("ssh"); err != nil {
-		hosttest.LeaveOut(t, "%v", err)
-	}
+	lookPath(t, "ssh")
 	argv := append([]string{"ssh", "-F", s.ConfigFile, "-p", fmt.Sprint(s.Port)}, options...)
 	argv = append(append(argv, "127.0.0.1"), more...)
 	return commandTo(argv...)
@@ -65,20 +62,25 @@ func commandTo(argv ...string) *hosts.Host {
 	return &hosts.Host{Name: "ws1", Link: "command", Command: argv, Shells: hosts.RemoteShells(argv)}
 }
 
+// begin starts command over a new link to h, which is closed at the end of the test. Standard error
+// is discarded.
+func begin(t *testing.T, h *hosts.Host, command string) hosts.Stream {
+	t.Helper()
+	l, err := CommandOpener{}.Open(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	s := start(t, l, command)
+	go io.Copy(io.Discard, s.Stderr())
+	return s
+}
+
 // through runs command over a new link to h, and returns its output and the error of
 // Wait.
 func through(t *testing.T, h *hosts.Host, command string) (string, error) {
 	t.Helper()
-	l, err := link.CommandOpener{}.Open(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	s, err := l.Start(t.Context(), command)
-	if err != nil {
-		t.Fatal(err)
-	}
-	go io.Copy(io.Discard, s.Stderr())
+	s := begin(t, h, command)
 	out, err := io.ReadAll(s)
 	if err != nil {
 		t.Error(err)
@@ -86,10 +88,18 @@ func through(t *testing.T, h *hosts.Host, command string) (string, error) {
 	return string(out), s.Wait()
 }
 
+// arrives checks that special arrives unchanged over a new link to h.
+func arrives(t *testing.T, h *hosts.Host) {
+	t.Helper()
+	if out, err := through(t, h, special); out != specialOut || err != nil {
+		t.Errorf("got  %s (%v)\nwant %s", out, err, specialOut)
+	}
+}
+
 // TestConformanceOfSSH checks that OpenSSH's client keeps the promises of hosts.Link.
 func TestConformanceOfSSH(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
-	hosttest.Conform(t, func(t testing.TB) (hosts.Opener, *hosts.Host) { return link.CommandOpener{}, sshTo(t, s, nil, nil) })
+	hosttest.Conform(t, func(t testing.TB) (hosts.Opener, *hosts.Host) { return CommandOpener{}, sshTo(t, s, nil, nil) })
 }
 
 // special is a command with every character that has a meaning to a shell. Each of them must arrive
@@ -123,16 +133,15 @@ func TestCommandSurvivesRemoteShells(t *testing.T) {
 					if name == "shared connection" {
 						openMaster(t, s, master)
 					}
-					if out, err := through(t, h, special); out != specialOut || err != nil {
-						t.Errorf("got  %s (%v)\nwant %s", out, err, specialOut)
-					}
+					arrives(t, h)
 				})
 			}
 		})
 	}
 }
 
-func lookPath(t *testing.T, name string) string {
+func lookPath(t testing.TB, name string) string {
+	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
 		hosttest.LeaveOut(t, "%v", err)
@@ -159,23 +168,18 @@ func openMaster(t *testing.T, s *hosttest.SSHD, socket string) {
 func TestSSHThroughAJumpHost(t *testing.T) {
 	gate := hosttest.StartSSHD(t, hosttest.Options{})
 	s := hosttest.StartSSHD(t, hosttest.Options{With: gate, Shell: "/bin/tcsh"})
-	h := sshTo(t, s, []string{"-J", gate.Addr()}, nil)
-	if out, err := through(t, h, special); out != specialOut || err != nil {
-		t.Errorf("got  %s (%v)\nwant %s", out, err, specialOut)
-	}
+	arrives(t, sshTo(t, s, []string{"-J", gate.Addr()}, nil))
 }
 
 // TestWhySSHFailed checks that an error of ssh has the right class, quotes ssh, and gives advice.
 func TestWhySSHFailed(t *testing.T) {
-	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"Banner " + banner(t)}})
+	banner := write(t, filepath.Join(t.TempDir(), "banner"),
+		"Access is monitored.\nConnections from outside: ask us. Permission denied to strangers!\n")
+	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"Banner " + banner}})
 	gate := hosttest.StartSSHD(t, hosttest.Options{})
 	none := filepath.Join(t.TempDir(), "none")
 	changed := filepath.Join(t.TempDir(), "changed")
-	if key, err := os.ReadFile(gate.HostKey() + ".pub"); err != nil {
-		t.Fatal(err)
-	} else if err := os.WriteFile(changed, fmt.Appendf(nil, "[127.0.0.1]:%d %s", s.Port, key), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, changed, fmt.Sprintf("[127.0.0.1]:%d %s", s.Port, read(t, gate.HostKey()+".pub")))
 	for _, c := range []struct {
 		name    string
 		options []string
@@ -215,33 +219,21 @@ func TestWhySSHFailed(t *testing.T) {
 	}
 }
 
-func banner(t *testing.T) string {
-	file := filepath.Join(t.TempDir(), "banner")
-	if err := os.WriteFile(file, []byte("Access is monitored.\nConnections from outside: ask us. Permission denied to strangers!\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // TestExitStatusOfTheCommand checks that the exit status of the command is distinguished from a
-// failure of ssh.
+// failure of ssh. After login, a message of a program at the far end is not taken for one of ssh.
 func TestExitStatusOfTheCommand(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
-	for _, code := range []int{1, 8, 126, 255} {
-		_, err := through(t, sshTo(t, s, nil, nil), fmt.Sprintf("echo 'some trouble' >&2; exit %d", code))
+	for command, code := range map[string]int{
+		"echo 'some trouble' >&2; exit 1":                                                  1,
+		"echo 'some trouble' >&2; exit 8":                                                  8,
+		"echo 'some trouble' >&2; exit 126":                                                126,
+		"echo 'some trouble' >&2; exit 255":                                                255,
+		"echo 'git@example.org: Permission denied (publickey).' >&2; echo ready; exit 255": 255,
+	} {
+		_, err := through(t, sshTo(t, s, nil, nil), command)
 		if want := (&hosts.ExitError{Code: code}); err == nil || err.Error() != want.Error() {
-			t.Errorf("got %v, want %v", err, want)
+			t.Errorf("%s: got %v, want %v", command, err, want)
 		}
-	}
-}
-
-// TestWordsOfTheFarEnd checks that, after login, a message of a program at the far end is not taken
-// for a message of ssh.
-func TestWordsOfTheFarEnd(t *testing.T) {
-	s := hosttest.StartSSHD(t, hosttest.Options{})
-	_, err := through(t, sshTo(t, s, nil, nil), "echo 'git@example.org: Permission denied (publickey).' >&2; echo ready; exit 255")
-	if want := (&hosts.ExitError{Code: 255}); err == nil || err.Error() != want.Error() {
-		t.Errorf("got %v, want %v", err, want)
 	}
 }
 
@@ -249,16 +241,7 @@ func TestWordsOfTheFarEnd(t *testing.T) {
 // unreachable.
 func TestSSHConnectionBreaks(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
-	l, err := link.CommandOpener{}.Open(t.Context(), sshTo(t, s, nil, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	st, err := l.Start(t.Context(), "echo ready; exec cat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	go io.Copy(io.Discard, st.Stderr())
+	st := begin(t, sshTo(t, s, nil, nil), "echo ready; exec cat")
 	if _, err := io.ReadFull(st, make([]byte, len("ready\n"))); err != nil {
 		t.Fatal(err)
 	}
@@ -272,10 +255,7 @@ func TestSSHConnectionBreaks(t *testing.T) {
 func TestSSHAsksNobody(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{Passphrase: "secret"})
 	asked := filepath.Join(t.TempDir(), "asked")
-	askpass := filepath.Join(t.TempDir(), "askpass")
-	if err := os.WriteFile(askpass, []byte("#!/bin/sh\n: > "+asked+"\necho secret\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	askpass := program(t, "askpass", "#!/bin/sh\n: > "+asked+"\necho secret\n")
 	t.Setenv("DISPLAY", ":99")
 	t.Setenv("SSH_ASKPASS", askpass)
 	t.Setenv("SSH_ASKPASS_REQUIRE", "force")

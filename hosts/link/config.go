@@ -164,7 +164,7 @@ func (c *SSHConfig) query(args ...string) (settings, error) {
 			c.running <- struct{}{}
 			s, err := c.run(args)
 			<-c.running
-			if refused := (*refusedError)(nil); err != nil && !errors.As(err, &refused) {
+			if _, refused := errors.AsType[*refusedError](err); err != nil && !refused {
 				c.mu.Lock()
 				delete(c.answers, key)
 				c.mu.Unlock()
@@ -191,7 +191,7 @@ func (c *SSHConfig) runSSH(args []string) (settings, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("`%s -G` did not answer within %v; does a Match exec in the ssh configuration hang?", c.program, c.timeout)
 	}
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		if text := summarize(stderr.String()); text != "" {
 			return nil, &refusedError{text, wholeConfig().MatchString(stderr.String())}
 		}

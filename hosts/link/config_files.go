@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
@@ -51,6 +52,8 @@ var variable = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\$\{([A-Za-z0-9_]+)\}`)
 })
 
+var token = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)%.?`) })
+
 // variables expands ${NAME}. A variable that is not set stays as written, so that the file
 // does not exist.
 func (e *environment) variables(s string) string {
@@ -62,45 +65,36 @@ func (e *environment) variables(s string) string {
 	})
 }
 
-// tokens maps the letters of ssh_config's %-tokens to their values for one host.
-type tokens map[byte]string
+// tokens maps ssh_config's %-tokens to their values for one host.
+type tokens map[string]string
 
 // tokens returns the tokens of ssh_config(5), section TOKENS. HostName, Port, User, and
 // HostKeyAlias of the target must be set.
 func (e *environment) tokens(t *Target) tokens {
 	short, _, _ := strings.Cut(e.hostname, ".")
 	port := strconv.Itoa(t.Port)
-	key := t.Alias
-	if t.HostKeyAlias != "" {
-		key = t.HostKeyAlias
-	}
 	sum := sha1.Sum([]byte(e.hostname + t.HostName + port + t.User)) // %C is a name, not a secret
 	return tokens{
-		'C': hex.EncodeToString(sum[:]), 'd': e.home, 'h': t.HostName, 'i': e.uid, 'k': key, 'L': short,
-		'l': e.hostname, 'n': t.Alias, 'p': port, 'r': t.User, 'u': e.user, 'j': "",
+		"%C": hex.EncodeToString(sum[:]), "%d": e.home, "%h": t.HostName, "%i": e.uid, "%k": cmp.Or(t.HostKeyAlias, t.Alias), "%L": short,
+		"%l": e.hostname, "%n": t.Alias, "%p": port, "%r": t.User, "%u": e.user, "%j": "", "%%": "%",
 	}
 }
 
 // expand replaces %-tokens. An unknown one is an error, as in OpenSSH.
 func (t tokens) expand(s string) (string, error) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '%' {
-			b.WriteByte(s[i])
-			continue
+	var err error
+	expanded := token().ReplaceAllStringFunc(s, func(m string) string {
+		v, known := t[m]
+		switch {
+		case known || err != nil:
+		case m == "%":
+			err = fmt.Errorf("%q ends in %%", s)
+		default:
+			err = fmt.Errorf("the token %s in %q is not known here", m, s)
 		}
-		if i++; i == len(s) {
-			return "", fmt.Errorf("%q ends in %%", s)
-		}
-		if s[i] == '%' {
-			b.WriteByte('%')
-		} else if v, ok := t[s[i]]; ok {
-			b.WriteString(v)
-		} else {
-			return "", fmt.Errorf("the token %%%c in %q is not known here", s[i], s)
-		}
-	}
-	return b.String(), nil
+		return v
+	})
+	return expanded, err
 }
 
 // fileSettings fills in the fields of a target that name files.
@@ -123,11 +117,14 @@ func (f *fileSettings) path(value, directive string) string {
 	return s
 }
 
-func appendNew(list []string, one string) []string {
-	if slices.Contains(list, one) {
-		return list
+// appendNew appends those of more that are not in the list.
+func appendNew(list []string, more ...string) []string {
+	for _, one := range more {
+		if !slices.Contains(list, one) {
+			list = append(list, one)
+		}
 	}
-	return append(list, one)
+	return list
 }
 
 // identities sets the key files: that of the inventory, then those of ssh_config, or the default

@@ -1,88 +1,43 @@
 package link
 
 import (
-	"path"
+	"regexp"
 	"strings"
+	"sync"
 )
 
+// jumpCommand matches a command, its words separated by single spaces, that does what ProxyJump
+// does: `ssh -W %h:%p gate`, or the older `ssh gate nc %h %p`. Options may stand on both sides of
+// the gateway.
+var jumpCommand = sync.OnceValue(func() *regexp.Regexp {
+	const options = `((?: (?:-[qTxan]|-W ?(?:%h|\[%h\]):%p|-l ?\S+|-p ?\S+))*)`
+	return regexp.MustCompile(`^(?:exec )?(?:\S*/)?ssh` + options + ` ([^-|;&<>$\x60, ][^|;&<>$\x60, ]*)` + options +
+		`( (?:\S*/)?(?:nc|ncat|netcat)(?: .*)? %h %p)?$`)
+})
+
+// sshOption matches an option of such a command.
+var sshOption = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` -([qTxan]|([Wlp]) ?(\S+))`) })
+
 // asJump returns the gateway of a ProxyCommand that does what ProxyJump does, in the form of
-// ProxyJump: `ssh -W %h:%p gate`, or the older `ssh gate nc %h %p`. It returns "" for any other
-// command.
+// ProxyJump. It returns "" for any other command.
 func asJump(command []string) string {
-	if len(command) > 0 && command[0] == "exec" {
-		command = command[1:]
-	}
-	if len(command) == 0 || path.Base(command[0]) != "ssh" {
+	m := jumpCommand().FindStringSubmatch(strings.Join(command, " "))
+	if m == nil {
 		return ""
 	}
-	var host, user, port string
-	forwards := false
-	rest := command[1:]
-	for len(rest) > 0 {
-		word := rest[0]
-		rest = rest[1:]
-		option := ""
-		if len(word) >= 2 && word[0] == '-' {
-			option = word[:2]
-		}
-		switch option {
-		case "-q", "-T", "-x", "-a", "-n":
-			if len(word) > 2 {
-				return ""
-			}
-		case "-W", "-l", "-p":
-			value := word[2:]
-			if value == "" {
-				if len(rest) == 0 {
-					return ""
-				}
-				value, rest = rest[0], rest[1:]
-			}
-			switch option {
-			case "-W":
-				if value != "%h:%p" && value != "[%h]:%p" {
-					return ""
-				}
-				forwards = true
-			case "-l":
-				user = value
-			case "-p":
-				port = value
-			}
-		default:
-			if word == "" || word[0] == '-' {
-				return ""
-			}
-			if host != "" { // the command to run at the gateway
-				return gatewaySpec(host, user, port, !forwards && netcat(append([]string{word}, rest...)))
-			}
-			host = word
-		}
+	gateway, netcat := m[2], m[4] != ""
+	values := map[string]string{}
+	for _, option := range sshOption().FindAllStringSubmatch(m[1]+m[3], -1) {
+		values[option[2]] = option[3]
 	}
-	return gatewaySpec(host, user, port, forwards)
-}
-
-// netcat reports whether a command connects its standard streams with %h %p.
-func netcat(words []string) bool {
-	switch path.Base(words[0]) {
-	case "nc", "ncat", "netcat":
-	default:
-		return false
-	}
-	n := len(words)
-	return n >= 3 && words[n-2] == "%h" && words[n-1] == "%p"
-}
-
-// gatewaySpec returns [user@]host[:port], or "" if the command is not sound.
-func gatewaySpec(host, user, port string, sound bool) string {
-	if !sound || host == "" || strings.ContainsAny(host, "|;&<>$`, ") {
+	if netcat == (values["W"] != "") { // it forwards in neither way, or in both
 		return ""
 	}
-	if user != "" && !strings.Contains(host, "@") {
-		host = user + "@" + host
+	if user := values["l"]; user != "" && !strings.Contains(gateway, "@") {
+		gateway = user + "@" + gateway
 	}
-	if port != "" {
-		host += ":" + port
+	if port := values["p"]; port != "" {
+		gateway += ":" + port
 	}
-	return host
+	return gateway
 }

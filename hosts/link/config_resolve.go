@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -68,7 +69,7 @@ func (c *SSHConfig) Resolve(h *hosts.Host, address string) (*Target, []string, e
 func (c *SSHConfig) resolve(name string, q request) (*Target, []string, error) {
 	r := &resolution{c: c, name: name}
 	t, err := r.target(q, "")
-	if refused := (*refusedError)(nil); errors.As(err, &refused) && refused.whole {
+	if refused, ok := errors.AsType[*refusedError](err); ok && refused.whole {
 		return nil, r.warnings, refused
 	}
 	if err != nil {
@@ -179,7 +180,7 @@ func jumpSpecs(t *Target, s settings, q request) ([]string, error) {
 	if value == "" || isNone(value) {
 		return nil, nil
 	}
-	value, err := tokens{'h': t.HostName, 'p': strconv.Itoa(t.Port), 'r': t.User, 'n': t.Alias}.expand(value)
+	value, err := tokens{"%h": t.HostName, "%p": strconv.Itoa(t.Port), "%r": t.User, "%n": t.Alias, "%%": "%"}.expand(value)
 	if err != nil {
 		return nil, fmt.Errorf("the jump host: %w", err)
 	}
@@ -192,19 +193,11 @@ func (c *SSHConfig) fill(t *Target, s settings, q request) error {
 		return fmt.Errorf("the ssh configuration refuses the connection: %s", why)
 	}
 	t.HostName = s["hostname"][0]
-	if t.User == "" {
-		t.User = c.env.user
-		if user := s.first("user"); user != "" {
-			t.User = user
-		}
-	}
+	t.User = cmp.Or(t.User, s.first("user"), c.env.user)
 	if t.Port == 0 {
-		t.Port = 22
-		if port := s.first("port"); port != "" {
-			var err error
-			if t.Port, err = parsePort(port); err != nil {
-				return err
-			}
+		var err error
+		if t.Port, err = parsePort(cmp.Or(s.first("port"), "22")); err != nil {
+			return err
 		}
 	}
 	t.HostKeyAlias = s.first("hostkeyalias")
@@ -217,14 +210,7 @@ func (c *SSHConfig) fill(t *Target, s settings, q request) error {
 	}
 	t.IdentitiesOnly = !isOff(s.first("identitiesonly"))
 	t.AcceptNew = strings.EqualFold(s.first("stricthostkeychecking"), "accept-new")
-	switch strings.ToLower(s.first("addressfamily")) {
-	case "inet":
-		t.Network = "tcp4"
-	case "inet6":
-		t.Network = "tcp6"
-	default:
-		t.Network = "tcp"
-	}
+	t.Network = cmp.Or(map[string]string{"inet": "tcp4", "inet6": "tcp6"}[strings.ToLower(s.first("addressfamily"))], "tcp")
 	if value := s.first("connecttimeout"); value != "" && !isNone(value) {
 		seconds, err := strconv.ParseUint(value, 10, 24)
 		if err != nil {
@@ -281,15 +267,9 @@ func jumpOption(specs []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		one := q.alias
-		if strings.Contains(one, ":") {
-			one = "[" + one + "]"
-		}
+		one := strings.TrimSuffix(net.JoinHostPort(q.alias, strconv.Itoa(q.port)), ":0")
 		if q.user != "" {
 			one = q.user + "@" + one
-		}
-		if q.port != 0 {
-			one += ":" + strconv.Itoa(q.port)
 		}
 		out = append(out, one)
 	}

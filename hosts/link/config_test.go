@@ -21,17 +21,6 @@ func configLab(t *testing.T) *environment {
 	}
 }
 
-func write(t *testing.T, file, text string) string {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
 // config loads text as a configuration file. The ssh program, which reads it, knows only the real
 // user.
 func config(t *testing.T, text string) *SSHConfig {
@@ -53,6 +42,21 @@ func resolveAlias(c *SSHConfig, alias string) (*Target, []string, error) {
 		return nil, nil, err
 	}
 	return c.resolve(alias, q)
+}
+
+// refuses fails the test unless the host is refused with an error that contains all words.
+func refuses(t *testing.T, c *SSHConfig, h *hosts.Host, address string, words ...string) {
+	t.Helper()
+	got, _, err := c.Resolve(h, address)
+	if err == nil {
+		t.Errorf("%q became %+v", address, got)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q: got %v, want %q", address, err, word)
+		}
+	}
 }
 
 func named(name string) *hosts.Host { return &hosts.Host{Name: name, Link: "ssh"} }
@@ -165,9 +169,7 @@ func TestInclude(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "loop")
 	write(t, file, "Include "+file+"\nInclude "+file+"\n")
-	if _, _, err := resolveAlias(config(t, "Include "+file+"\n"), "a"); err == nil || !strings.Contains(err.Error(), "Too many recursive") {
-		t.Errorf("a file that includes itself: %v", err)
-	}
+	refuses(t, config(t, "Include "+file+"\n"), named("a"), "a", "Too many recursive")
 }
 
 // TestWarnings checks that a directive that we cannot honor for a host in use is reported with the
@@ -222,11 +224,7 @@ func TestWarnings(t *testing.T) {
 func TestProxyCommandIsRefused(t *testing.T) {
 	c := config(t, "Host melon4 gate\nProxyCommand corkscrew proxy 80 %h %p\nHost plum\nProxyJump gate\n")
 	for name, about := range map[string]string{"melon4": "m: ", "plum": "m: gateway gate: "} {
-		target, _, err := c.Resolve(&hosts.Host{Name: "m"}, name)
-		if want := about + "ProxyCommand in the ssh configuration is not supported"; err == nil ||
-			!strings.HasPrefix(err.Error(), want) || !strings.HasSuffix(err.Error(), useSSH) {
-			t.Errorf("%s: %v, %v; want %s", name, target, err, want)
-		}
+		refuses(t, c, named("m"), name, about+"ProxyCommand in the ssh configuration is not supported", useSSH)
 	}
 	for _, jump := range [][]string{{}, {"other"}} { // the inventory has precedence
 		if _, _, err := c.Resolve(&hosts.Host{Name: "m", Jump: jump}, "melon4"); err != nil {
@@ -237,10 +235,7 @@ func TestProxyCommandIsRefused(t *testing.T) {
 
 func TestWarningsOfAGatewayNameBoth(t *testing.T) {
 	c := config(t, "Host gate\nBindAddress 1.2.3.4\nHost *\nProxyJump gate\n")
-	_, _, err := c.Resolve(named("m"), "m")
-	if err == nil || !strings.Contains(err.Error(), "ProxyJump none") {
-		t.Errorf("gate jumps through gate: %v", err)
-	}
+	refuses(t, c, named("m"), "m", "ProxyJump none") // gate jumps through gate
 	c = config(t, "Host gate\nBindAddress 1.2.3.4\nHost !gate *\nProxyJump gate\n")
 	_, w, err := c.Resolve(named("m"), "m")
 	if err != nil || len(w) != 1 || !strings.HasPrefix(w[0], "m: gateway gate: BindAddress") {
@@ -251,26 +246,17 @@ func TestWarningsOfAGatewayNameBoth(t *testing.T) {
 // TestErrors checks that an invalid value stops the host, whether we or ssh find it.
 func TestErrors(t *testing.T) {
 	for text, want := range map[string]string{
-		"IdentityFile ~/%q": "the token %q",
-		"IdentityFile 5%":   "ends in %",
-		"ProxyJump -oX=1":   "[user@]host[:port]",
-	} {
-		c := config(t, "Host m\n"+text+"\n")
-		if _, _, err := c.Resolve(named("m"), "m"); err == nil || !strings.HasPrefix(err.Error(), "m: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v; want %q", text, err, want)
-		}
-	}
-	for text, want := range map[string]string{ // ssh's own messages
+		"IdentityFile ~/%q": "m: IdentityFile: the token %q",
+		"IdentityFile 5%":   `m: IdentityFile: "5%" ends in %`,
+		"ProxyJump -oX=1":   `m: "-oX=1" is not [user@]host[:port]`,
+		// ssh's own messages
 		"Port 0":              "line 2: Bad port '0'",
 		"ConnectTimeout soon": "line 2: invalid time value",
 		"HostName %n":         "unknown key %n",
 		"ProxyJump a,,b":      `Invalid ProxyJump "a,,b"`,
 		"Ciphers rot13":       "Bad SSH2 cipher spec 'rot13'",
 	} {
-		c := config(t, "Host m\n"+text+"\n")
-		if _, _, err := c.Resolve(named("m"), "m"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
-		}
+		refuses(t, config(t, "Host m\n"+text+"\n"), named("m"), "m", want)
 	}
 	for _, alias := range []string{"", "@", "a@", "-oProxyCommand=x", "a b", "a:0", "ssh://"} {
 		if got, _, err := resolveAlias(config(t, ""), alias); err == nil {
@@ -278,9 +264,7 @@ func TestErrors(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"", "-oProxyCommand=x", "a b", "a\x00b"} {
-		if got, _, err := config(t, "").Resolve(named("m"), address); err == nil {
-			t.Errorf("%q became %+v", address, got)
-		}
+		refuses(t, config(t, ""), named("m"), address)
 	}
 }
 
@@ -316,9 +300,7 @@ Host rest
 			t.Errorf("%s: %v, %v", alias, got, err)
 		}
 	}
-	if _, _, err := resolveAlias(c, "nothing"); err == nil || !strings.Contains(err.Error(), "none of HostKeyAlgorithms sk-ssh-ed25519@openssh.com is supported") {
-		t.Errorf("no usable algorithm: %v", err)
-	}
+	refuses(t, c, named("m"), "nothing", "none of HostKeyAlgorithms sk-ssh-ed25519@openssh.com is supported")
 	got, _, err := resolveAlias(c, "rest")
 	if err != nil || len(got.Ciphers) != 2 || len(got.KexAlgorithms) != 1 || len(got.MACs) != 1 {
 		t.Errorf("%+v, %v", got, err)
@@ -380,21 +362,14 @@ Host oldest
 		}
 	}
 	for _, alias := range []string{"loop1", "self"} {
-		if _, _, err := resolveAlias(c, alias); err == nil || !strings.Contains(err.Error(), "loop of gateways") {
-			t.Errorf("%s: %v", alias, err)
-		}
+		refuses(t, c, named("m"), alias, "loop of gateways")
 	}
-	if _, _, err := resolveAlias(c, "older"); err == nil || !strings.Contains(err.Error(), "ProxyCommand") {
-		t.Errorf("a ProxyCommand of another kind: %v", err)
-	}
+	refuses(t, c, named("m"), "older", "ProxyCommand") // of another kind
 	nat := &hosts.Host{Name: "inside", Port: 2201, Jump: []string{"nat.example.org:2200"}}
 	if got, _, err := c.Resolve(nat, "nat.example.org"); err != nil || len(got.Jumps) != 1 || got.Jumps[0].Port != 2200 {
 		t.Errorf("a gateway at the same address with another port: %+v, %v", got, err)
 	}
-	h := &hosts.Host{Name: "gw", Jump: []string{"gw"}}
-	if _, _, err := c.Resolve(h, "gw"); err == nil || !strings.Contains(err.Error(), `jump = "none"`) {
-		t.Errorf("a gateway that jumps through itself: %v", err)
-	}
+	refuses(t, c, &hosts.Host{Name: "gw", Jump: []string{"gw"}}, "gw", `jump = "none"`) // through itself
 }
 
 // FuzzAnswer checks that any output of ssh becomes a complete target or an error.

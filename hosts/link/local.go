@@ -219,13 +219,19 @@ func (s *localStream) Wait() error {
 
 // waitKilled waits for a child that was killed, at most killTimeout.
 func (s *localStream) waitKilled() error {
-	limit := time.NewTimer(killTimeout)
-	defer limit.Stop()
-	select {
-	case <-s.done:
+	if closedWithin(s.done, killTimeout) {
 		return s.state
-	case <-limit.C:
-		return fmt.Errorf("process %d does not end although it was killed; it hangs in the kernel, probably on a file system", s.cmd.Process.Pid)
+	}
+	return fmt.Errorf("process %d does not end although it was killed; it hangs in the kernel, probably on a file system", s.cmd.Process.Pid)
+}
+
+// closedWithin waits until done is closed, at most d. It reports whether done is closed.
+func closedWithin(done <-chan struct{}, d time.Duration) bool {
+	select {
+	case <-done:
+		return true
+	case <-time.After(d):
+		return false
 	}
 }
 
@@ -239,9 +245,9 @@ func (s *localStream) Close() error {
 		s.stderr.Close()
 		s.forget(s)
 	})
-	var end *hosts.ExitError
-	if err := s.waitKilled(); err != nil && !errors.As(err, &end) {
-		return err
+	err := s.waitKilled()
+	if _, ended := errors.AsType[*hosts.ExitError](err); ended {
+		return nil
 	}
-	return nil
+	return err
 }

@@ -3,7 +3,10 @@ package link
 import (
 	"context"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,30 +26,107 @@ func target(s *hosttest.SSHD) *Target {
 	}
 }
 
+func write(t *testing.T, file, text string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// program writes an executable file and returns its path.
+func program(t *testing.T, name, text string) string {
+	t.Helper()
+	file := write(t, filepath.Join(t.TempDir(), name), text)
+	if err := os.Chmod(file, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
 // patient returns a context that ends only if the test is stuck.
-func patient(t *testing.T) context.Context {
+func patient(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// mustRun opens a link to target, runs a command, and returns its output.
-func mustRun(t *testing.T, o *SSHOpener, target *Target, command string) string {
+// dial opens a link to target. It is closed at the end of the test, if not before.
+func dial(t testing.TB, o *SSHOpener, target *Target) hosts.Link {
 	t.Helper()
 	l, err := o.dialTarget(patient(t), "melon4", target)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// dialAgain is dial that repeats itself while the host is unreachable. It returns nil after any other
+// error.
+func dialAgain(t *testing.T, o *SSHOpener, target *Target) hosts.Link {
+	for {
+		l, err := o.dialTarget(patient(t), "melon4", target)
+		if err == nil {
+			t.Cleanup(func() { l.Close() })
+			return l
+		}
+		if hosts.ClassOf(err) != hosts.Unreachable || t.Context().Err() != nil {
+			t.Error(err)
+			return nil
+		}
+	}
+}
+
+// dialMany opens n links to target at the same time, and closes them.
+func dialMany(t *testing.T, n int, o *SSHOpener, target *Target) {
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			l, err := o.dialTarget(patient(t), "melon4", target)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			l.Close()
+		})
+	}
+	wg.Wait()
+}
+
+// start starts a command.
+func start(t testing.TB, l hosts.Link, command string) hosts.Stream {
+	t.Helper()
+	s, err := l.Start(patient(t), command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// mustRun opens a link to target, runs a command, and returns its output.
+func mustRun(t *testing.T, o *SSHOpener, target *Target, command string) string {
+	t.Helper()
+	l := dial(t, o, target)
 	defer l.Close()
 	return run(t, l, command)
 }
 
 func run(t *testing.T, l hosts.Link, command string) string {
 	t.Helper()
-	s, err := l.Start(patient(t), command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := start(t, l, command)
 	defer s.Close()
 	s.Stdin().Close()
 	out, err := io.ReadAll(s)

@@ -44,24 +44,18 @@ type SSHOpener struct {
 	limits   *dialLimits
 	gateways *gateways
 	writing  sync.Mutex // held while a known_hosts file is written
-
-	mu     sync.Mutex
-	warned map[[2]string]bool
+	warned   sync.Map   // host and text of each warning: true
 }
 
 // NewSSH returns an SSHOpener.
 func NewSSH(opts SSHOptions) *SSHOpener {
-	o := &SSHOpener{opts: opts, ring: newKeyring(opts.Prompt), limits: newDialLimits(), warned: map[[2]string]bool{}}
+	o := &SSHOpener{opts: opts, ring: newKeyring(opts.Prompt), limits: newDialLimits()}
 	o.gateways = newGateways(o)
 	return o
 }
 
 func (o *SSHOpener) warn(host, text string) {
-	o.mu.Lock()
-	known := o.warned[[2]string{host, text}]
-	o.warned[[2]string{host, text}] = true
-	o.mu.Unlock()
-	if !known && o.opts.Warn != nil {
+	if _, known := o.warned.LoadOrStore([2]string{host, text}, true); !known && o.opts.Warn != nil {
 		o.opts.Warn(host, text)
 	}
 }
@@ -106,8 +100,7 @@ func allFailed(host string, failed []error) error {
 	e := &hosts.Error{Host: host}
 	var causes []any
 	for _, err := range failed {
-		var one *hosts.Error
-		if errors.As(err, &one) {
+		if one, ok := errors.AsType[*hosts.Error](err); ok {
 			e.Class, e.Advice = one.Class, one.Advice
 			causes = append(causes, one.Err)
 		}
@@ -210,8 +203,7 @@ func (l *sshLink) Start(ctx context.Context, command string) (hosts.Stream, erro
 func (l *sshLink) start(command string) (*sshStream, error) {
 	ch, requests, err := l.c.client.OpenChannel("session", nil)
 	if err != nil {
-		var refused *ssh.OpenChannelError
-		if errors.As(err, &refused) {
+		if _, ok := errors.AsType[*ssh.OpenChannelError](err); ok {
 			return nil, &hosts.Error{Host: l.host, Class: hosts.Unreachable,
 				Err:    fmt.Errorf("the server opens no further session: %w", err),
 				Advice: "MaxSessions in its sshd_config limits the sessions of a connection"}
@@ -366,14 +358,10 @@ func (s *sshStream) Wait() error {
 		return s.status
 	case <-s.closing:
 	}
-	limit := time.NewTimer(closeTimeout)
-	defer limit.Stop()
-	select {
-	case <-s.ended:
+	if closedWithin(s.ended, closeTimeout) {
 		return s.status
-	case <-limit.C:
-		return s.l.unreachable(errors.New("the command was ended from here; sshd has not said how it ended"))
 	}
+	return s.l.unreachable(errors.New("the command was ended from here; sshd has not said how it ended"))
 }
 
 // Close closes the channel, so that the command's input ends, and asks sshd to kill its
@@ -391,12 +379,7 @@ func (s *sshStream) Close() error {
 			s.ch.SendRequest("signal", false, ssh.Marshal(struct{ Name string }{"KILL"}))
 			s.ch.Close()
 		}()
-		limit := time.NewTimer(closeTimeout)
-		defer limit.Stop()
-		select {
-		case <-closed:
-		case <-limit.C:
-		}
+		closedWithin(closed, closeTimeout)
 	})
 	return nil
 }

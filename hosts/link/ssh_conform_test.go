@@ -3,7 +3,6 @@ package link
 import (
 	"fmt"
 	"io"
-	"os"
 	"testing"
 
 	"dcs-tui/hosts"
@@ -41,9 +40,6 @@ func TestConformance(t *testing.T) {
 func TestLoginShells(t *testing.T) {
 	for _, shell := range []string{"/bin/bash", "/bin/dash", "/bin/tcsh"} {
 		t.Run(shell, func(t *testing.T) {
-			if _, err := os.Stat(shell); err != nil {
-				hosttest.LeaveOut(t, "%v", err)
-			}
 			const noise = "*** Welcome ***\n"
 			s := hosttest.StartSSHD(t, hosttest.Options{Shell: shell, Noise: noise})
 			got := mustRun(t, NewSSH(SSHOptions{}), target(s), `exec /bin/sh -c 'printf %s "a b" "$0"; echo \!'`)
@@ -57,15 +53,7 @@ func TestLoginShells(t *testing.T) {
 // BenchmarkRoundTrip sends a frame of 200 bytes to a real sshd and waits for its echo.
 func BenchmarkRoundTrip(b *testing.B) {
 	s := hosttest.StartSSHD(b, hosttest.Options{})
-	l, err := NewSSH(SSHOptions{}).dialTarget(b.Context(), "melon4", target(s))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer l.Close()
-	st, err := l.Start(b.Context(), "exec cat")
-	if err != nil {
-		b.Fatal(err)
-	}
+	st := start(b, dial(b, NewSSH(SSHOptions{}), target(s)), "exec cat")
 	defer st.Close()
 	frame := make([]byte, 200)
 	for b.Loop() {

@@ -7,9 +7,11 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
 )
@@ -169,14 +171,7 @@ const (
 
 // pause waits. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return !closedWithin(ctx.Done(), d)
 }
 
 // dial opens the byte stream to the target.
@@ -192,7 +187,7 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, error) {
 		return conn, nil
 	}
 	d := net.Dialer{
-		Control:         control,
+		Control:         setUserTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
 	conn, err := d.DialContext(dctx, cmp.Or(a.t.Network, "tcp"), a.t.Address())
@@ -200,6 +195,20 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, error) {
 		return nil, a.explainDial(dctx, err)
 	}
 	return conn, nil
+}
+
+// userTimeout is how long, in milliseconds, sent bytes may stay unacknowledged before the
+// kernel closes the connection. What was written into a cut link must not run when the link
+// is restored.
+const userTimeout = 30_000
+
+// setUserTimeout sets the option that the net package lacks.
+func setUserTimeout(_, _ string, c syscall.RawConn) error {
+	var set error
+	err := c.Control(func(fd uintptr) {
+		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, userTimeout)
+	})
+	return cmp.Or(err, set)
 }
 
 // errNoAnswer returns the error for a timeout.

@@ -80,8 +80,7 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	if a.check.err != nil {
 		return a.check.err
 	}
-	var own *hosts.Error
-	if errors.As(err, &own) {
+	if _, ok := errors.AsType[*hosts.Error](err); ok {
 		return err
 	}
 	where := a.t.Address() + via(a.jumps)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -147,7 +146,7 @@ func (g *gateway) dial(ctx context.Context, address string) (net.Conn, error) {
 		}
 		return nil, err
 	}
-	return newJumpConn(ch, address), nil
+	return newJumpConn(ch), nil
 }
 
 // gatewayTimeout bounds the answer of a gateway to a keepalive request.
@@ -172,17 +171,16 @@ func (g *gateway) check() {
 // once: reads and writes on it block until the gateway has answered, which a hung gateway
 // never does. So two goroutines copy the bytes, and Close does not wait for them.
 type jumpConn struct {
-	ch      io.ReadWriteCloser
-	addr    net.Addr
-	in, out *pipe
-	once    sync.Once
+	net.Conn // the library's
+	in, out  *pipe
+	once     sync.Once
 }
 
-func newJumpConn(ch io.ReadWriteCloser, addr string) *jumpConn {
-	c := &jumpConn{ch: ch, addr: jumpAddr(addr), in: newPipe(), out: newPipe()}
-	go pump(c.in, c.ch, 32<<10)
+func newJumpConn(ch net.Conn) *jumpConn {
+	c := &jumpConn{Conn: ch, in: newPipe(), out: newPipe()}
+	go pump(c.in, ch, 32<<10)
 	go func() {
-		_, err := io.Copy(c.ch, c.out)
+		_, err := io.Copy(ch, c.out)
 		if err == nil {
 			err = net.ErrClosed
 		}
@@ -200,22 +198,10 @@ func (c *jumpConn) Close() error {
 	c.once.Do(func() {
 		c.in.end(net.ErrClosed, true)
 		c.out.end(net.ErrClosed, true)
-		go c.ch.Close()
+		go c.Conn.Close()
 	})
 	return nil
 }
-
-func (c *jumpConn) LocalAddr() net.Addr              { return jumpAddr("through a gateway") }
-func (c *jumpConn) RemoteAddr() net.Addr             { return c.addr }
-func (c *jumpConn) SetDeadline(time.Time) error      { return os.ErrNoDeadline }
-func (c *jumpConn) SetReadDeadline(time.Time) error  { return os.ErrNoDeadline }
-func (c *jumpConn) SetWriteDeadline(time.Time) error { return os.ErrNoDeadline }
-
-// jumpAddr is an address as it was requested from the gateway.
-type jumpAddr string
-
-func (jumpAddr) Network() string  { return "tcp" }
-func (a jumpAddr) String() string { return string(a) }
 
 // pipeBuffer is the maximum number of bytes in a pipe.
 const pipeBuffer = 256 << 10

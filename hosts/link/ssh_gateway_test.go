@@ -2,7 +2,6 @@ package link
 
 import (
 	"context"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -26,14 +25,17 @@ func gatewayTarget(s *hosttest.SSHD, name string) *Target {
 	return t
 }
 
+// behind returns the target of a server behind gateways.
+func behind(s *hosttest.SSHD, gateways ...*Target) *Target {
+	t := target(s)
+	t.Jumps = gateways
+	return t
+}
+
 // logins counts the connections that a server has accepted.
 func logins(t *testing.T, s *hosttest.SSHD) int {
 	t.Helper()
-	b, err := os.ReadFile(s.LogFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.Count(string(b), "Accepted publickey for")
+	return strings.Count(read(t, s.LogFile()), "Accepted publickey for")
 }
 
 // TestTwoGateways checks that hosts behind one or two gateways are reached by dialing through them
@@ -41,31 +43,26 @@ func logins(t *testing.T, s *hosttest.SSHD) int {
 func TestTwoGateways(t *testing.T) {
 	lab := newLab(t)
 	o := NewSSH(SSHOptions{})
-	far := target(lab.host)
-	far.Jumps = []*Target{gatewayTarget(lab.outer, "outer"), gatewayTarget(lab.inner, "inner")}
-	near := target(lab.inner)
-	near.Jumps = far.Jumps[:1]
+	far := behind(lab.host, gatewayTarget(lab.outer, "outer"), gatewayTarget(lab.inner, "inner"))
+	near := behind(lab.inner, far.Jumps[0])
 
-	var mu sync.Mutex
-	var links []hosts.Link
+	links := make([]hosts.Link, 12)
 	var wg sync.WaitGroup
-	for i := range 12 {
+	for i := range links {
 		wg.Go(func() {
 			tg := far
 			if i%3 == 0 {
 				tg = near
 			}
-			l, err := o.dialTarget(patient(t), "melon4", tg)
-			if err != nil {
+			var err error
+			if links[i], err = o.dialTarget(patient(t), "melon4", tg); err != nil {
 				t.Error(err)
-				return
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			links = append(links, l)
 		})
 	}
-	wg.Wait()
+	if wg.Wait(); t.Failed() {
+		return
+	}
 	for _, l := range links {
 		if out := run(t, l, "echo here"); out != "here\n" {
 			t.Errorf("got %q", out)
@@ -74,14 +71,9 @@ func TestTwoGateways(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := len(o.gateways.all); n != 2 {
-		t.Errorf("%d gateways in use, want 2", n)
-	}
-	if n := logins(t, lab.outer); n != 1 {
-		t.Errorf("%d logins at the outer gateway, want 1", n)
-	}
-	if n := logins(t, lab.inner); n != 1+4 {
-		t.Errorf("%d logins at the inner gateway, want 1 as a gateway and 4 as a host", n)
+	// At the inner gateway, one login is as a gateway and four are as a host.
+	if n, outer, inner := len(o.gateways.all), logins(t, lab.outer), logins(t, lab.inner); n != 2 || outer != 1 || inner != 1+4 {
+		t.Errorf("%d gateways in use, %d and %d logins, want 2, 1 and 5", n, outer, inner)
 	}
 	for _, l := range links {
 		l.Close()
@@ -99,24 +91,18 @@ func TestTwoGateways(t *testing.T) {
 // TestGatewayTrouble checks that a fault of a gateway is reported for the gateway, with its class.
 func TestGatewayTrouble(t *testing.T) {
 	lab := newLab(t)
-	tg := target(lab.host)
-	gw := gatewayTarget(lab.outer, "gate")
-	tg.Jumps = []*Target{gw}
+	tg := behind(lab.host, gatewayTarget(lab.outer, "gate"))
 	o := NewSSH(SSHOptions{})
 
 	t.Run("wrong key", func(t *testing.T) {
-		gw := *gw
+		gw := gatewayTarget(lab.outer, "gate")
 		gw.IdentityFiles = []string{newKey(t, "ed25519", "")}
-		tg := *tg
-		tg.Jumps = []*Target{&gw}
-		mustFail(t, o, &tg, hosts.Denied, "gateway gate: ", "refuses every key")
+		mustFail(t, o, behind(lab.host, gw), hosts.Denied, "gateway gate: ", "refuses every key")
 	})
 	t.Run("unknown host key", func(t *testing.T) {
-		gw := *gw
+		gw := gatewayTarget(lab.outer, "gate")
 		gw.KnownHosts = nil
-		tg := *tg
-		tg.Jumps = []*Target{&gw}
-		mustFail(t, o, &tg, hosts.HostKey, "gateway gate: ", "not known in any file")
+		mustFail(t, o, behind(lab.host, gw), hosts.HostKey, "gateway gate: ", "not known in any file")
 	})
 	t.Run("host off", func(t *testing.T) {
 		lab.host.Stop()
@@ -130,9 +116,7 @@ func TestGatewayTrouble(t *testing.T) {
 	})
 	t.Run("no forwarding", func(t *testing.T) {
 		strict := hosttest.StartSSHD(t, hosttest.Options{With: lab.outer, Config: []string{"AllowTcpForwarding no"}})
-		tg := *tg
-		tg.Jumps = []*Target{gatewayTarget(strict, "strict")}
-		mustFail(t, o, &tg, hosts.Misconfigured, "gateway strict does not let us through", "AllowTcpForwarding")
+		mustFail(t, o, behind(lab.host, gatewayTarget(strict, "strict")), hosts.Misconfigured, "gateway strict does not let us through", "AllowTcpForwarding")
 	})
 	t.Run("host key behind it", func(t *testing.T) {
 		tg := *tg
@@ -148,30 +132,16 @@ func TestGatewayTrouble(t *testing.T) {
 // makes a new connection.
 func TestGatewayDies(t *testing.T) {
 	lab := newLab(t)
-	tg := target(lab.host)
-	tg.Jumps = []*Target{gatewayTarget(lab.outer, "gate")}
+	tg := behind(lab.host, gatewayTarget(lab.outer, "gate"))
 	o := NewSSH(SSHOptions{})
-	l, err := o.dialTarget(patient(t), "melon4", tg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := dial(t, o, tg)
 	lab.outer.Drop()
 	l.(*sshLink).c.client.Wait()
 	l.(*sshLink).c.via.conn.client.Wait()
 	checkError(t, l.KeepAlive(patient(t)), hosts.Unreachable, "lost")
-	for {
-		// A separate goroutine removes the dead connection.
-		next, err := o.dialTarget(patient(t), "melon4", tg)
-		if err == nil {
-			run(t, next, "true")
-			next.Close()
-			return
-		}
-		checkError(t, err, hosts.Unreachable, "gate")
-		if t.Failed() || t.Context().Err() != nil {
-			return
-		}
+	// A separate goroutine removes the dead connection.
+	if next := dialAgain(t, o, tg); next != nil {
+		run(t, next, "true")
 	}
 }
 
@@ -179,18 +149,10 @@ func TestGatewayDies(t *testing.T) {
 // closing a link through it returns, and the gateway is given up after that.
 func TestGatewayHangs(t *testing.T) {
 	lab := newLab(t)
-	tg := target(lab.host)
-	tg.Jumps = []*Target{gatewayTarget(lab.outer, "gate")}
+	tg := behind(lab.host, gatewayTarget(lab.outer, "gate"))
 	o := NewSSH(SSHOptions{})
-	l, err := o.dialTarget(patient(t), "melon4", tg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	st, err := l.Start(patient(t), "exec cat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := dial(t, o, tg)
+	st := start(t, l, "exec cat")
 	lab.outer.Pause()
 	defer lab.outer.Resume()
 	quick := *tg

@@ -81,20 +81,13 @@ func (c *hostKeyCheck) portless() string {
 // algorithms returns the host key algorithms to request. Servers have several keys and
 // files mostly one, so the server must be asked for the one that can be compared.
 func (c *hostKeyCheck) algorithms() ([]string, error) {
-	var list []string
-	add := func(algos ...string) {
-		for _, a := range algos {
-			if !slices.Contains(list, a) {
-				list = append(list, a)
-			}
-		}
-	}
-	isKnown := c.addKnown(add, c.name())
+	list, isKnown := c.knownAlgorithms(c.name())
 	if !isKnown { // keys that are known for another port come first, but any is accepted
 		if p := c.portless(); p != "" {
-			c.addKnown(add, p)
+			others, _ := c.knownAlgorithms(p)
+			list = appendNew(list, others...)
 		}
-		add(plainAlgorithms...)
+		list = appendNew(list, plainAlgorithms...)
 	}
 	if len(c.t.HostKeyAlgorithms) == 0 {
 		return list, nil
@@ -112,27 +105,21 @@ func (c *hostKeyCheck) algorithms() ([]string, error) {
 	return wanted, nil
 }
 
-// addKnown adds the algorithms of the keys that are known for name. own reports whether any
-// of them is the host's own key, not that of an authority.
-func (c *hostKeyCheck) addKnown(add func(...string), name string) (own bool) {
-	keys := c.files.db.HostKeys(name)
-	for _, k := range keys {
-		if k.Cert {
-			add(certAlgorithms...)
-		}
-	}
-	for _, k := range keys {
+// knownAlgorithms returns the algorithms of the keys that are known for name, certificates first. own
+// reports whether any of them is the host's own key, not that of an authority.
+func (c *hostKeyCheck) knownAlgorithms(name string) (list []string, own bool) {
+	var certs, plain []string
+	for _, k := range c.files.db.HostKeys(name) {
 		switch {
 		case k.Cert:
+			certs = certAlgorithms
 		case k.Type() == ssh.KeyAlgoRSA:
-			add(ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA)
-			own = true
+			plain = append(plain, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256, ssh.KeyAlgoRSA)
 		default:
-			add(k.Type())
-			own = true
+			plain = append(plain, k.Type())
 		}
 	}
-	return own
+	return appendNew(slices.Clone(certs), plain...), len(plain) > 0
 }
 
 // check is the library's callback.
@@ -157,8 +144,7 @@ func (c *hostKeyCheck) compare(key ssh.PublicKey) error {
 	if err == nil {
 		return nil
 	}
-	var revoked *xknownhosts.RevokedError
-	if errors.As(err, &revoked) {
+	if revoked, ok := errors.AsType[*xknownhosts.RevokedError](err); ok {
 		return c.fail(fmt.Errorf("its host key (%s) is marked @revoked in %s", fingerprint(key),
 			c.files.place(revoked.Revoked.Filename, revoked.Revoked.Line)), "do not connect; ask who runs it")
 	}

@@ -19,23 +19,11 @@ import (
 
 func publicKey(t *testing.T, file string) ssh.PublicKey {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k, _, _, _, err := ssh.ParseAuthorizedKey(b)
+	k, _, _, _, err := ssh.ParseAuthorizedKey([]byte(read(t, file)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return k
-}
-
-func writeFile(t *testing.T, name, text string) string {
-	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return name
 }
 
 // TestHostKeys checks that a host key is accepted or refused according to the known_hosts files,
@@ -77,7 +65,7 @@ func TestHostKeys(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			tg := target(s)
-			tg.KnownHosts = []string{writeFile(t, filepath.Join(t.TempDir(), "known_hosts"), c.file)}
+			tg.KnownHosts = []string{write(t, filepath.Join(t.TempDir(), "known_hosts"), c.file)}
 			tg.HostKeyAlias, tg.HostKeyAlgorithms = c.alias, c.algorithms
 			if c.ok {
 				mustRun(t, NewSSH(SSHOptions{}), tg, "true")
@@ -88,9 +76,9 @@ func TestHostKeys(t *testing.T) {
 				return
 			}
 			// AcceptNew does not change the result for a wrong key.
-			before, _ := os.ReadFile(tg.KnownHosts[0])
+			before := read(t, tg.KnownHosts[0])
 			mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.HostKey, c.words...)
-			if after, _ := os.ReadFile(tg.KnownHosts[0]); !bytes.Equal(before, after) {
+			if after := read(t, tg.KnownHosts[0]); after != before {
 				t.Errorf("known_hosts was changed to %s", after)
 			}
 		})
@@ -102,7 +90,7 @@ func TestHostKeys(t *testing.T) {
 func TestHostKeyOfAnotherKind(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	tg := target(s)
-	tg.KnownHosts = []string{writeFile(t, filepath.Join(t.TempDir(), "known_hosts"),
+	tg.KnownHosts = []string{write(t, filepath.Join(t.TempDir(), "known_hosts"),
 		knownhosts.Line([]string{fmt.Sprintf("[127.0.0.1]:%d", s.Port)}, ecdsaKey(t))+"\n")}
 	mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.HostKey, "offers host keys of the kinds ssh-ed25519", "ssh-keygen -F")
 }
@@ -136,7 +124,7 @@ func TestHostCertificates(t *testing.T) {
 		"revoked authority":      {"@cert-authority * " + keyText(ca) + "@revoked * " + keyText(ca), false},
 	} {
 		tg := target(s)
-		tg.KnownHosts = []string{writeFile(t, filepath.Join(dir, strings.ReplaceAll(what, " ", "_")), c.file)}
+		tg.KnownHosts = []string{write(t, filepath.Join(dir, strings.ReplaceAll(what, " ", "_")), c.file)}
 		if c.ok {
 			mustRun(t, NewSSH(SSHOptions{}), tg, "true")
 		} else {
@@ -162,24 +150,9 @@ func TestAcceptNew(t *testing.T) {
 		defer mu.Unlock()
 		said = append(said, host+": "+text)
 	}})
-	var wg sync.WaitGroup
-	for range 6 {
-		wg.Go(func() {
-			l, err := o.dialTarget(patient(t), "melon4", tg)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			l.Close()
-		})
-	}
-	wg.Wait()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := strings.Count(string(text), "\n"); n != 1 {
-		t.Errorf("%d lines:\n%s", n, text)
+	dialMany(t, 6, o, tg)
+	if text := read(t, file); strings.Count(text, "\n") != 1 {
+		t.Errorf("more or less than one line:\n%s", text)
 	}
 	if st, _ := os.Stat(file); st.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", st.Mode())
@@ -191,25 +164,17 @@ func TestAcceptNew(t *testing.T) {
 
 	// The configuration enables it, and the last line of the file is not terminated.
 	tg.AcceptNew = true
-	writeFile(t, file, "# unfinished")
+	write(t, file, "# unfinished")
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
-	if text, _ := os.ReadFile(file); strings.Count(string(text), "\n") != 2 {
+	if text := read(t, file); strings.Count(text, "\n") != 2 {
 		t.Errorf("file:\n%s", text)
 	}
 }
 
-// TestAcceptNewCannotWrite checks that accept-new fails if known_hosts cannot be written.
-// Otherwise, every key would always be new.
-func TestAcceptNewCannotWrite(t *testing.T) {
-	s := hosttest.StartSSHD(t, hosttest.Options{})
-	tg := target(s)
-	tg.KnownHosts = []string{filepath.Join(writeFile(t, filepath.Join(t.TempDir(), "a file"), ""), "known_hosts")}
-	mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.Misconfigured, "a file")
-}
-
 // TestKnownHostsIsAFile checks that a file of host keys that may have no end is refused. /dev/null
-// holds no keys.
+// holds no keys. Accept-new fails if known_hosts cannot be written: otherwise, every key would always
+// be new.
 func TestKnownHostsIsAFile(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	tg := target(s)
@@ -217,6 +182,8 @@ func TestKnownHostsIsAFile(t *testing.T) {
 	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Misconfigured, "/dev/zero is not a regular file")
 	tg.KnownHosts = []string{"/dev/null", s.KnownHosts}
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+	tg.KnownHosts = []string{filepath.Join(write(t, filepath.Join(t.TempDir(), "a file"), ""), "known_hosts")}
+	mustFail(t, NewSSH(SSHOptions{AcceptNew: true}), tg, hosts.Misconfigured, "a file")
 }
 
 const edKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2wQ3Ul4hT5bE3n9eQ1a0n2w5i1J8sH7yq7c2vI0mYV"

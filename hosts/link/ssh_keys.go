@@ -52,9 +52,7 @@ func readKeyFile(path string) *keyFile {
 	if b, err := readSmall(path + ".pub"); err == nil {
 		k.pub, _, _, _, _ = ssh.ParseAuthorizedKey(b)
 	}
-	if b, err := readSmall(path + "-cert.pub"); err == nil {
-		k.cert, _ = parseCertificate(b)
-	}
+	k.cert, _ = readCertificate(path + "-cert.pub")
 	text, err := readSmall(path)
 	if err != nil {
 		k.err = plainCause(err)
@@ -123,10 +121,6 @@ func readCertificate(path string) (*ssh.Certificate, error) {
 	if err != nil {
 		return nil, plainCause(err)
 	}
-	return parseCertificate(b)
-}
-
-func parseCertificate(b []byte) (*ssh.Certificate, error) {
 	pub, _, _, _, err := ssh.ParseAuthorizedKey(b)
 	if err != nil {
 		return nil, fmt.Errorf("not a certificate: %w", err)
@@ -148,8 +142,7 @@ func sameKey(a, b ssh.PublicKey) bool {
 
 // plainCause removes the path from a file error, because the caller names the file.
 func plainCause(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*os.PathError](err); ok {
 		return p.Err
 	}
 	return err

@@ -115,6 +115,10 @@ func (w watchedSigner) Sign(rand io.Reader, data []byte) (*ssh.Signature, error)
 }
 
 func (w watchedSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
+	if w.locked != nil {
+		w.a.locked = w.locked
+		return nil, errLocked
+	}
 	var sig *ssh.Signature
 	var err error
 	if as, ok := w.signer.(ssh.AlgorithmSigner); ok && algorithm != "" {
@@ -122,11 +126,7 @@ func (w watchedSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm 
 	} else {
 		sig, err = w.signer.Sign(rand, data)
 	}
-	var locked *lockedError
-	switch {
-	case errors.As(err, &locked):
-		w.a.locked = locked.key
-	case err != nil:
+	if err != nil {
 		w.a.signFailed = err
 		w.a.bad[w.blob()] = "it could not sign: " + err.Error()
 	}
@@ -156,13 +156,6 @@ type offer struct {
 func makeOffer(t *Target, ring *keyring, inAgent []ssh.Signer) *offer {
 	o := &offer{}
 	var locked []candidate
-	add := func(c candidate) {
-		if c.locked != nil {
-			locked = append(locked, c)
-		} else {
-			o.keys = append(o.keys, c)
-		}
-	}
 	certs := readCertificates(t, o)
 	var named []ssh.PublicKey
 	for _, path := range t.IdentityFiles {
@@ -179,25 +172,17 @@ func makeOffer(t *Target, ring *keyring, inAgent []ssh.Signer) *offer {
 		if k.cert != nil {
 			own = append([]*ssh.Certificate{k.cert}, certs...)
 		}
-		for _, cert := range own {
-			if !sameKey(cert.Key, base.signer.PublicKey()) {
-				continue
-			}
-			if s, err := ssh.NewCertSigner(cert, base.signer); err == nil {
-				add(candidate{s, "the certificate of " + base.name, base.locked})
+		for _, c := range append(base.certified(own), base) {
+			if c.locked != nil {
+				locked = append(locked, c)
+			} else {
+				o.keys = append(o.keys, c)
 			}
 		}
-		add(base)
 	}
 	for _, s := range inAgent {
 		c := candidate{signer: s, name: describe(s.PublicKey(), "in the agent")}
-		for _, cert := range certs {
-			if sameKey(cert.Key, s.PublicKey()) {
-				if cs, err := ssh.NewCertSigner(cert, s); err == nil {
-					o.keys = append(o.keys, candidate{signer: cs, name: "the certificate of " + c.name})
-				}
-			}
-		}
+		o.keys = append(o.keys, c.certified(certs)...)
 		isNamed := slices.ContainsFunc(named, func(pub ssh.PublicKey) bool { return sameKey(pub, plainKey(s.PublicKey())) }) ||
 			slices.ContainsFunc(certs, func(cert *ssh.Certificate) bool { return sameKey(cert, s.PublicKey()) })
 		if isNamed || !t.IdentitiesOnly {
@@ -207,6 +192,19 @@ func makeOffer(t *Target, ring *keyring, inAgent []ssh.Signer) *offer {
 	o.keys = append(o.keys, locked...)
 	o.keys = withoutRepeats(o.keys)
 	return o
+}
+
+// certified returns the key with each of the certificates that is for it.
+func (c candidate) certified(certs []*ssh.Certificate) (list []candidate) {
+	for _, cert := range certs {
+		if !sameKey(cert.Key, c.signer.PublicKey()) {
+			continue
+		}
+		if s, err := ssh.NewCertSigner(cert, c.signer); err == nil {
+			list = append(list, candidate{s, "the certificate of " + c.name, c.locked})
+		}
+	}
+	return list
 }
 
 // signerFor returns a signer of the identity: the agent's if it has the key, else the
@@ -264,10 +262,8 @@ func describe(pub ssh.PublicKey, where string) string {
 	return fmt.Sprintf("%s (%s)", where, ssh.FingerprintSHA256(pub))
 }
 
-// lockedError is the error of a lockedSigner.
-type lockedError struct{ key *keyFile }
-
-func (e *lockedError) Error() string { return e.key.path + " is locked" }
+// errLocked is the error of a lockedSigner.
+var errLocked = errors.New("the key is locked")
 
 // lockedSigner offers a key that cannot sign yet. Its passphrase is asked for only after a
 // server has accepted the key, and not while a connection waits.
@@ -275,13 +271,7 @@ type lockedSigner struct{ key *keyFile }
 
 func (s lockedSigner) PublicKey() ssh.PublicKey { return s.key.pub }
 
-func (s lockedSigner) Sign(io.Reader, []byte) (*ssh.Signature, error) {
-	return nil, &lockedError{s.key}
-}
-
-func (s lockedSigner) SignWithAlgorithm(io.Reader, []byte, string) (*ssh.Signature, error) {
-	return nil, &lockedError{s.key}
-}
+func (s lockedSigner) Sign(io.Reader, []byte) (*ssh.Signature, error) { return nil, errLocked }
 
 // agentTimeout bounds how long the agent may take to list its keys. A forwarded agent whose
 // far end is gone accepts connections and sends nothing.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -33,7 +32,7 @@ func TestWrongKey(t *testing.T) {
 	if err := os.Chmod(open, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	text := writeFile(t, filepath.Join(t.TempDir(), "notes"), "not a key\n")
+	text := write(t, filepath.Join(t.TempDir(), "notes"), "not a key\n")
 	tg := target(s)
 	tg.IdentityFiles = []string{wrong, open, text, "/nonexistent/id", "/etc"}
 	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "refuses every key for "+s.User, wrong+" (SHA256:", open+": its permissions 0644", "chmod 600",
@@ -87,15 +86,7 @@ func TestPassphraseOnce(t *testing.T) {
 	for _, kind := range []string{"ed25519", "rsa without its public half"} {
 		t.Run(kind, func(t *testing.T) {
 			s := hosttest.StartSSHD(t, hosttest.Options{})
-			key := newKey(t, strings.Fields(kind)[0], "sesam")
-			pub, err := os.ReadFile(key + ".pub")
-			if err != nil {
-				t.Fatal(err)
-			}
-			writeFile(t, s.AuthorizedKeys(), string(pub))
-			if kind != "ed25519" {
-				oldFormat(t, key)
-			}
+			key := lockedKey(t, s, kind)
 			var asked atomic.Int32
 			o := NewSSH(SSHOptions{Prompt: func(what string) ([]byte, error) {
 				if n := asked.Add(1); n == 1 {
@@ -108,18 +99,7 @@ func TestPassphraseOnce(t *testing.T) {
 			}})
 			tg := target(s)
 			tg.IdentityFiles = []string{key}
-			var wg sync.WaitGroup
-			for range 6 {
-				wg.Go(func() {
-					l, err := o.dialTarget(patient(t), "melon4", tg)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					l.Close()
-				})
-			}
-			wg.Wait()
+			dialMany(t, 6, o, tg)
 			mustRun(t, o, tg, "true")
 			if n := asked.Load(); n != 2 {
 				t.Errorf("asked %d times, want 2 (a wrong answer and the right one)", n)
@@ -131,19 +111,22 @@ func TestPassphraseOnce(t *testing.T) {
 	}
 }
 
-// oldFormat writes the key in the old PEM format, in which the public half cannot be read without
-// the passphrase.
-func oldFormat(t *testing.T, key string) {
+// lockedKey makes a key with the passphrase "sesam", which the server accepts: an ed25519 key, or an
+// RSA key in the old PEM format, in which the public half cannot be read without the passphrase.
+func lockedKey(t *testing.T, s *hosttest.SSHD, kind string) string {
 	t.Helper()
-	if err := hosttest.ConvertToPEM(key, "sesam"); err != nil {
+	key := newKey(t, strings.Fields(kind)[0], "sesam")
+	write(t, s.AuthorizedKeys(), read(t, key+".pub"))
+	if kind == "ed25519" {
+		return key
+	}
+	if err := errors.Join(hosttest.ChangePassphrase(key, "sesam", "sesam", "-m", "PEM"), os.Remove(key+".pub")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(key + ".pub"); err != nil {
-		t.Fatal(err)
+	if text := read(t, key); !strings.Contains(text, "ENCRYPTED") {
+		t.Fatalf("not an encrypted PEM key: %s", text)
 	}
-	if b, _ := os.ReadFile(key); !strings.Contains(string(b), "ENCRYPTED") {
-		t.Fatalf("not an encrypted PEM key: %s", b)
-	}
+	return key
 }
 
 // TestPassphraseNotGiven checks that the message says what to do if there is nobody to ask, if the
@@ -176,15 +159,7 @@ func TestPassphraseAndContext(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	for _, kind := range []string{"ed25519", "rsa without its public half"} {
 		t.Run(kind, func(t *testing.T) {
-			key := newKey(t, strings.Fields(kind)[0], "sesam")
-			pub, err := os.ReadFile(key + ".pub")
-			if err != nil {
-				t.Fatal(err)
-			}
-			writeFile(t, s.AuthorizedKeys(), string(pub))
-			if kind != "ed25519" {
-				oldFormat(t, key)
-			}
+			key := lockedKey(t, s, kind)
 			tg := target(s)
 			tg.IdentityFiles = []string{key}
 			ctx, cancel := context.WithCancel(patient(t))
@@ -194,7 +169,7 @@ func TestPassphraseAndContext(t *testing.T) {
 				<-answer
 				return []byte("sesam"), nil
 			}})
-			_, err = o.dialTarget(ctx, "melon4", tg)
+			_, err := o.dialTarget(ctx, "melon4", tg)
 			if !errors.Is(err, hosts.ErrUnanswered) || hosts.ClassOf(err) != hosts.Unreachable || !strings.Contains(fmt.Sprint(err), key) {
 				t.Errorf("without an answer: %v", err)
 			}
@@ -255,12 +230,8 @@ func TestAgent(t *testing.T) {
 	t.Run("named by its public half", func(t *testing.T) { mustRun(t, NewSSH(SSHOptions{}), tg, "true") })
 
 	locked := filepath.Join(t.TempDir(), "id")
-	b, err := os.ReadFile(s.Identity)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, locked, string(b))
-	if err := hosttest.SetPassphrase(locked, "sesam"); err != nil {
+	write(t, locked, read(t, s.Identity))
+	if err := hosttest.ChangePassphrase(locked, "", "sesam"); err != nil {
 		t.Fatal(err)
 	}
 	tg.IdentityFiles = []string{locked}
@@ -280,18 +251,7 @@ func TestAgent(t *testing.T) {
 func TestAgentRefusesToSign(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	second := newKey(t, "ed25519", "")
-	for _, k := range []string{s.Identity, second} {
-		pub, err := os.ReadFile(k + ".pub")
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := os.OpenFile(s.AuthorizedKeys(), os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprintf(f, "%s", pub)
-		f.Close()
-	}
+	write(t, s.AuthorizedKeys(), read(t, s.Identity+".pub")+read(t, second+".pub"))
 	tg := target(s)
 	// -c asks for a confirmation, which nobody can give here.
 	tg.IdentityAgent = hosttest.StartAgent(t, "-c", s.Identity)

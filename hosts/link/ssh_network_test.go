@@ -8,7 +8,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -99,28 +98,25 @@ func TestSeveralAddresses(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	o := opener(t, s)
 	h := s.Host("melon4")
-	h.Addresses = []string{"127.0.0.2", "localhost"} // sshd listens on 127.0.0.1 only
-	l, err := o.Open(patient(t), h)
-	if err != nil {
+	open := func(addresses ...string) error {
+		h.Addresses = addresses
+		l, err := o.Open(patient(t), h)
+		if err == nil {
+			l.Close()
+		}
+		return err
+	}
+	if err := open("127.0.0.2", "localhost"); err != nil { // sshd listens on 127.0.0.1 only
 		t.Fatal(err)
 	}
-	l.Close()
-
-	h.Addresses = []string{"127.0.0.2", "127.0.0.3"}
-	_, err = o.Open(patient(t), h)
-	checkError(t, err, hosts.Unreachable, "127.0.0.2:", "127.0.0.3:", "refuses connections")
-
-	h.Addresses = []string{"127.0.0.1", "localhost"}
-	writeFile(t, s.AuthorizedKeys(), "")
-	_, err = o.Open(patient(t), h)
+	checkError(t, open("127.0.0.2", "127.0.0.3"), hosts.Unreachable, "127.0.0.2:", "127.0.0.3:", "refuses connections")
+	write(t, s.AuthorizedKeys(), "")
+	err := open("127.0.0.1", "localhost")
 	checkError(t, err, hosts.Denied, "127.0.0.1")
 	if strings.Contains(err.Error(), "localhost") {
 		t.Errorf("the search went on: %v", err)
 	}
-
-	h.Addresses = nil
-	_, err = o.Open(patient(t), h)
-	checkError(t, err, hosts.Misconfigured, "no address")
+	checkError(t, open(), hosts.Misconfigured, "no address")
 }
 
 // TestNamesAreResolvedAgain checks that a name is resolved again for each dial, so that a host that
@@ -169,11 +165,7 @@ func TestNamesAreResolvedAgain(t *testing.T) {
 	_, err = o.Open(patient(t), h)
 	checkError(t, err, hosts.Unreachable, "refuses connections")
 	address.Store([]byte{127, 0, 0, 1})
-	known, err := os.ReadFile(s.KnownHosts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, s.KnownHosts, strings.ReplaceAll(string(known), "127.0.0.1", "melon4.test."))
+	write(t, s.KnownHosts, strings.ReplaceAll(read(t, s.KnownHosts), "127.0.0.1", "melon4.test."))
 	l, err := o.Open(patient(t), h)
 	if err != nil {
 		t.Fatal(err)
@@ -189,17 +181,7 @@ func TestBurst(t *testing.T) {
 	o := NewSSH(SSHOptions{})
 	var wg sync.WaitGroup
 	for range 40 {
-		wg.Go(func() {
-			l, err := o.dialTarget(patient(t), "melon4", target(s))
-			for err != nil && hosts.ClassOf(err) == hosts.Unreachable && t.Context().Err() == nil {
-				l, err = o.dialTarget(patient(t), "melon4", target(s))
-			}
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			l.Close()
-		})
+		wg.Go(func() { dialAgain(t, o, target(s)) })
 	}
 	wg.Wait()
 }
@@ -221,13 +203,9 @@ func TestDroppedAtFirst(t *testing.T) {
 		go func() { io.Copy(back, c); back.Close() }()
 		io.Copy(c, back)
 	})
-	known, err := os.ReadFile(s.KnownHosts)
-	if err != nil {
-		t.Fatal(err)
-	}
 	tg := target(s)
 	tg.Port, tg.KnownHosts = front.Port, []string{filepath.Join(t.TempDir(), "known_hosts")}
-	writeFile(t, tg.KnownHosts[0], strings.ReplaceAll(string(known), strconv.Itoa(s.Port), strconv.Itoa(front.Port)))
+	write(t, tg.KnownHosts[0], strings.ReplaceAll(read(t, s.KnownHosts), strconv.Itoa(s.Port), strconv.Itoa(front.Port)))
 	if got := mustRun(t, NewSSH(SSHOptions{}), tg, "echo reached"); got != "reached\n" {
 		t.Errorf("got %q", got)
 	}
@@ -236,7 +214,7 @@ func TestDroppedAtFirst(t *testing.T) {
 // TestRefusedBurst checks that a server that allows fewer unauthenticated connections than we open
 // refuses some, with a message that points to the cause, and that all hosts connect later.
 func TestRefusedBurst(t *testing.T) {
-	s := hosttest.StartSSHD(t, hosttest.Options{MaxStartups: "1"})
+	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"MaxStartups 1"}})
 	o := NewSSH(SSHOptions{})
 	// Another client that has not logged in takes the only place.
 	c, err := net.Dial("tcp", s.Addr())
@@ -249,16 +227,7 @@ func TestRefusedBurst(t *testing.T) {
 	}
 	mustFail(t, o, target(s), hosts.Unreachable, "MaxStartups")
 	c.Close()
-	for {
-		l, err := o.dialTarget(patient(t), "melon4", target(s))
-		if err == nil {
-			l.Close()
-			return
-		}
-		if hosts.ClassOf(err) != hosts.Unreachable || t.Context().Err() != nil {
-			t.Fatal(err)
-		}
-	}
+	dialAgain(t, o, target(s))
 }
 
 // TestHungServer checks that, if a server hangs, a heartbeat and a start end at their limits, and
@@ -266,20 +235,13 @@ func TestRefusedBurst(t *testing.T) {
 func TestHungServer(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	o := NewSSH(SSHOptions{})
-	l, err := o.dialTarget(patient(t), "melon4", target(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	st, err := l.Start(patient(t), "exec cat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := dial(t, o, target(s))
+	st := start(t, l, "exec cat")
 	s.Pause()
 	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	checkError(t, l.KeepAlive(short), hosts.Unreachable, "sshd does not respond")
-	_, err = l.Start(short, "true")
+	_, err := l.Start(short, "true")
 	checkError(t, err, hosts.Unreachable, "deadline")
 
 	// The server was only suspended.
@@ -322,16 +284,11 @@ func TestHungServer(t *testing.T) {
 // The call returns at the link's own limit, although its context has none, and the link ends.
 func TestStartHasALimit(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
-	tg := target(s)
-	l, err := NewSSH(SSHOptions{}).dialTarget(patient(t), "melon4", tg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := dial(t, NewSSH(SSHOptions{}), target(s))
 	l.(*sshLink).timeout = 100 * time.Millisecond
 	s.Pause()
 	defer s.Resume()
-	_, err = l.Start(t.Context(), "true")
+	_, err := l.Start(t.Context(), "true")
 	checkError(t, err, hosts.Unreachable, "sshd did not start a command", "100ms")
 	checkError(t, l.KeepAlive(t.Context()), hosts.Unreachable, "sshd did not start a command")
 }
@@ -339,23 +296,29 @@ func TestStartHasALimit(t *testing.T) {
 // TestServerDies checks that the link ends by itself when the server's processes die.
 func TestServerDies(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
-	l, err := NewSSH(SSHOptions{}).dialTarget(patient(t), "melon4", target(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	st, err := l.Start(patient(t), "exec cat")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := dial(t, NewSSH(SSHOptions{}), target(s))
+	st := start(t, l, "exec cat")
 	s.Drop()
 	if _, err := io.ReadAll(st); err != nil {
 		t.Logf("read: %v", err)
 	}
 	checkError(t, st.Wait(), hosts.Unreachable, "before it was known")
 	checkError(t, l.KeepAlive(patient(t)), hosts.Unreachable, "lost")
-	_, err = l.Start(patient(t), "true")
+	_, err := l.Start(patient(t), "true")
 	checkError(t, err, hosts.Unreachable)
+}
+
+// fill takes all turns of a gate.
+func (l *dialLimits) fill(t *testing.T) (leave []func()) {
+	t.Helper()
+	for range maxDials {
+		release, err := l.acquire(t.Context(), "gate")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, release)
+	}
+	return leave
 }
 
 // TestLimits checks that at most eight dials to one address are in progress. A dial that had to
@@ -365,14 +328,7 @@ func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newDialLimits()
 		l.jitter = func() time.Duration { return 7 * time.Millisecond }
-		var leave []func()
-		for range maxDials {
-			f, err := l.acquire(t.Context(), "gate")
-			if err != nil {
-				t.Fatal(err)
-			}
-			leave = append(leave, f)
-		}
+		leave := l.fill(t)
 		begin := time.Now()
 		entered := make(chan time.Duration)
 		go func() {
@@ -417,11 +373,7 @@ func TestLimitsJitterGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newDialLimits()
 		l.jitter = func() time.Duration { return time.Hour }
-		var leave []func()
-		for range maxDials {
-			f, _ := l.acquire(t.Context(), "gate")
-			leave = append(leave, f)
-		}
+		leave := l.fill(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		done := make(chan error)

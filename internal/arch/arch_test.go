@@ -1,13 +1,17 @@
 package arch
 
 import (
+	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -20,26 +24,56 @@ type pkg struct {
 	GoFiles    []string
 }
 
-func list(t *testing.T) []pkg {
-	t.Helper()
+// list returns the packages of the module.
+var list = sync.OnceValues(func() (pkgs []pkg, err error) {
 	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Doc,Imports,Deps,GoFiles", "./...")
 	cmd.Dir = "../.."
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
+	for dec := json.NewDecoder(bytes.NewReader(out)); err == nil && dec.More(); {
+		var p pkg
+		err = dec.Decode(&p)
+		pkgs = append(pkgs, p)
+	}
+	return pkgs, err
+})
+
+// packages returns the packages of the module by their paths in it.
+func packages(t *testing.T) map[string]pkg {
+	t.Helper()
+	pkgs, err := list()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pkgs []pkg
-	dec := json.NewDecoder(strings.NewReader(string(out)))
-	for {
-		var p pkg
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return pkgs
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		pkgs = append(pkgs, p)
+	all := map[string]pkg{}
+	for _, p := range pkgs {
+		all[strings.TrimPrefix(p.ImportPath, "dcs-tui/")] = p
 	}
+	return all
+}
+
+// sourceFiles parses the Go files of the repository without tests, except those below the directories
+// for which skip returns true. It returns them by their paths in the repository.
+func sourceFiles(t *testing.T, fset *token.FileSet, mode parser.Mode, skip func(dir string) bool) map[string]*ast.File {
+	t.Helper()
+	files := map[string]*ast.File{}
+	err := filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
+		rel, name := strings.TrimPrefix(path, "../../"), d.Name()
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (name == "testdata" || strings.HasPrefix(name, ".") && name != ".." || skip(rel)):
+			return filepath.SkipDir
+		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		files[rel], err = parser.ParseFile(fset, path, nil, mode|parser.SkipObjectResolution)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // allowedImports lists which of our packages each package may import, as in the table of
@@ -59,12 +93,13 @@ var allowedImports = map[string][]string{
 	"hosts/link":          {"hosts", "internal/text", "jobs"},
 	"hosts/helper":        {"hosts", "jobs"},
 	"hosts/files":         {"hosts", "hosts/helper", "jobs", "jobs/attempts", "jobs/journal", "jobs/results", "jobs/rundir"},
-	"hosts/helper/remote": {"hosts", "hosts/files", "jobs", "jobs/attempts", "jobs/rundir", "hosts/helper"},
+	"hosts/mirror":        {"hosts", "jobs", "jobs/journal", "jobs/rundir"},
+	"hosts/helper/remote": {"hosts", "hosts/files", "hosts/mirror", "jobs", "jobs/attempts", "jobs/rundir", "hosts/helper"},
 	"hosts/hosttest":      {"hosts", "jobs"},
 	"internal/polltest":   {},
 	"internal/progtest":   {"internal/polltest"},
 	"internal/ptytest":    {"hosts/hosttest"},
-	"grid":                {"grid/search", "jobs", "jobs/query"},
+	"grid":                {"grid/search", "internal/text", "jobs", "jobs/query"},
 	"grid/search":         {},
 	"dispatch/sched":      {"jobs", "hosts"},
 	"dispatch/commit":     {"dispatch/sched", "hosts", "jobs"},
@@ -77,69 +112,38 @@ var allowedImports = map[string][]string{
 	"internal/text":    {"jobs"},
 	"jobs/ask":         {"internal/text", "jobs", "jobs/journal", "jobs/live", "jobs/rundir"},
 	"dispatch/inbox":   {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/rundir"},
-	"dispatch/run": {"grid/search", "dispatch", "hosts/files", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "internal/text",
+	"dispatch/run": {"grid/search", "dispatch", "hosts/files", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/mirror", "internal/text",
 		"jobs", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/results", "jobs/rundir"},
 	"jobs/runview": {"dispatch/socket", "hosts", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 }
 
 // TestImports checks that packages import only what the table of ARCHITECTURE.md allows.
 func TestImports(t *testing.T) {
-	seen := map[string]bool{}
-	for _, p := range list(t) {
-		name := strings.TrimPrefix(p.ImportPath, "dcs-tui/")
-		allowed, ruled := allowedImports[name]
-		if !ruled {
-			continue
+	all := packages(t)
+	for name, allowed := range allowedImports {
+		p, ok := all[name]
+		if !ok {
+			t.Errorf("package %s does not exist: remove it from the table", name)
 		}
-		seen[name] = true
 		for _, imp := range p.Imports {
-			ours, ok := strings.CutPrefix(imp, "dcs-tui/")
-			if !ok {
-				continue
-			}
-			found := false
-			for _, a := range allowed {
-				found = found || a == ours
-			}
-			if !found {
+			if ours, ok := strings.CutPrefix(imp, "dcs-tui/"); ok && !slices.Contains(allowed, ours) {
 				t.Errorf("%s imports %s, which the table does not allow", name, ours)
 			}
 		}
 	}
-	for name := range allowedImports {
-		if !seen[name] {
-			t.Errorf("package %s does not exist: remove it from the table", name)
-		}
-	}
 }
 
-// TestDispatchNeverReachesSSH checks that the dispatcher and the screen use hosts only through
-// interfaces.
-func TestDispatchNeverReachesSSH(t *testing.T) {
-	for _, p := range list(t) {
-		name := strings.TrimPrefix(p.ImportPath, "dcs-tui/")
-		if name != "dispatch" && !strings.HasPrefix(name, "dispatch/") && name != "tui" && name != "jobs" {
-			continue
-		}
+// TestReaches checks that the dispatcher and the screen use hosts only through interfaces, and that
+// jobs, and therefore Fold, depends only on the standard library and its next JSON package.
+func TestReaches(t *testing.T) {
+	for name, p := range packages(t) {
+		first, _, _ := strings.Cut(name, "/")
 		for _, dep := range p.Deps {
-			if strings.HasPrefix(dep, "golang.org/x/crypto/ssh") || strings.HasSuffix(dep, "/hosts/link") {
+			ssh := strings.HasPrefix(dep, "golang.org/x/crypto/ssh") || strings.HasSuffix(dep, "/hosts/link")
+			site, _, _ := strings.Cut(dep, "/")
+			library := strings.Contains(site, ".") && !strings.HasPrefix(dep+"/", "github.com/go-json-experiment/json/")
+			if ssh && (first == "dispatch" || name == "tui" || name == "jobs") || library && (name == "jobs" || name == "jobs/results") {
 				t.Errorf("%s reaches %s", name, dep)
-			}
-		}
-	}
-}
-
-// TestJobsStandsOnTheStandardLibrary checks that jobs, and therefore Fold, depends only on the
-// standard library and its next JSON package.
-func TestJobsStandsOnTheStandardLibrary(t *testing.T) {
-	for _, p := range list(t) {
-		if p.ImportPath != "dcs-tui/jobs" && p.ImportPath != "dcs-tui/jobs/results" {
-			continue
-		}
-		for _, dep := range p.Deps {
-			first, _, _ := strings.Cut(dep, "/")
-			if strings.Contains(first, ".") && !strings.HasPrefix(dep+"/", "github.com/go-json-experiment/json/") {
-				t.Errorf("%s reaches %s", p.ImportPath, dep)
 			}
 		}
 	}
@@ -147,7 +151,7 @@ func TestJobsStandsOnTheStandardLibrary(t *testing.T) {
 
 // TestPackagesSayWhatTheyAreFor checks that every package has a substantial doc comment.
 func TestPackagesSayWhatTheyAreFor(t *testing.T) {
-	for _, p := range list(t) {
+	for _, p := range packages(t) {
 		if len(p.GoFiles) == 0 {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -104,12 +105,7 @@ func markdown(t *testing.T) map[string]string {
 }
 
 func isGenerated(page string) bool {
-	for _, prefix := range generatedPages {
-		if strings.HasPrefix(page, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(generatedPages, func(prefix string) bool { return strings.HasPrefix(page, prefix) })
 }
 
 // isTooLong reports whether a line is longer than it must be: table rows, images, and lines of one

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,23 +17,7 @@ import (
 // same method of another type in its package has one.
 func TestExportedNamesAreDocumented(t *testing.T) {
 	fset := token.NewFileSet()
-	var files []*ast.File
-	err := filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
-		switch name := d.Name(); {
-		case err != nil:
-			return err
-		case d.IsDir() && (name == "testdata" || strings.HasPrefix(name, ".") && name != ".."):
-			return filepath.SkipDir
-		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
-			return nil
-		}
-		file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
-		files = append(files, file)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := sourceFiles(t, fset, parser.ParseComments, func(string) bool { return false })
 	inherited := map[string]bool{"Error": true, "Unwrap": true, "String": true, "Len": true, "Less": true, "Swap": true}
 	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {

@@ -2,10 +2,10 @@ package arch
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
@@ -77,25 +77,9 @@ func collectMessages(t *testing.T) []message {
 	t.Helper()
 	var all []message
 	fset := token.NewFileSet()
-	err := filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(path, "../.."), "/"))
-		if d.IsDir() {
-			if strings.HasPrefix(d.Name(), ".") && rel != "" || slices.Contains(outsideProgram, rel) {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		if !strings.HasSuffix(rel, ".go") || strings.HasSuffix(rel, "_test.go") {
-			return nil
-		}
-		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		pkg := filepath.ToSlash(filepath.Dir(rel))
+	isOutside := func(dir string) bool { return slices.Contains(outsideProgram, dir) }
+	for rel, file := range sourceFiles(t, fset, 0, isOutside) {
+		pkg := filepath.Dir(rel)
 		if pkg == "." {
 			pkg = "main"
 		}
@@ -104,13 +88,9 @@ func collectMessages(t *testing.T) []message {
 			m.at.Filename, m.at.Line = rel, fset.Position(token.Pos(m.at.Offset)).Line
 			all = append(all, m)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	slices.SortStableFunc(all, func(a, b message) int {
-		return strings.Compare(a.pkg+"\x00"+a.kind+"\x00"+a.text, b.pkg+"\x00"+b.kind+"\x00"+b.text)
+	slices.SortFunc(all, func(a, b message) int {
+		return cmp.Or(cmp.Compare(a.pkg, b.pkg), cmp.Compare(a.kind, b.kind), cmp.Compare(a.text, b.text), cmp.Compare(a.at.String(), b.at.String()))
 	})
 	return slices.CompactFunc(all, func(a, b message) bool { return a.pkg == b.pkg && a.kind == b.kind && a.text == b.text })
 }

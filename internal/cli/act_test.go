@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -26,57 +25,83 @@ import (
 func inBackground(t *testing.T, jobLines string, flags ...string) *runScreen {
 	t.Helper()
 	dir := t.TempDir()
-	t.Chdir(dir)
-	t.Setenv("HOME", dir)
-	t.Setenv("TEST_BASES", filepath.Join(dir, "base"))
-	name := run.ProgramName
-	run.ProgramName = "dcs-tui" // testscript runs the program by this name
-	t.Cleanup(func() { run.ProgramName = name })
 	writeFile(t, dir, "jobs.txt", jobLines)
 	var said output
-	p, err := run.StartBackground(append([]string{"run", "--name", "r", "jobs.txt"}, flags...), nil, &said)
-	if err != nil {
-		t.Fatal(err)
-	}
+	args := append([]string{"run", "--name", "r", "--run-dir", filepath.Join(dir, "r"), "--cwd", dir, filepath.Join(dir, "jobs.txt")}, flags...)
+	p, err := run.StartBackground(args, nil, &said)
+	check(t, err)
 	ready, err := p.Ready(t.Context())
 	if err != nil || ready == "" {
 		t.Fatal(ready, err, said.problem(""))
 	}
 	run, err := rundir.Open(ready)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	f := newApp().openScreen(run)
 	f.process.Store(p)
 	t.Cleanup(func() {
 		f.Close()
-		endRun(t, run, &f.process)
+		endRun(t, run)
 	})
 	return f
 }
 
+// running is like inBackground, and waits until a job runs.
+func running(t *testing.T, jobLines string, flags ...string) *runScreen {
+	t.Helper()
+	f := inBackground(t, jobLines, flags...)
+	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
+	return f
+}
+
+// kill kills the dispatcher, and waits until the screen reports that.
+func (f *runScreen) kill(t *testing.T) *runview.Snapshot {
+	t.Helper()
+	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
+	return f.until(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
+}
+
+// do carries out an action, which must change this number of jobs or hosts.
+func (f *runScreen) do(t *testing.T, a runview.Action, done int) {
+	t.Helper()
+	if got, err := f.Do(t.Context(), a); err != nil || got.Done != done {
+		t.Fatal(got, err)
+	}
+}
+
+// refuses checks that an action is refused.
+func (f *runScreen) refuses(t *testing.T, a runview.Action) {
+	t.Helper()
+	var refused *runview.Refused
+	if _, err := f.Do(t.Context(), a); !errors.As(err, &refused) {
+		t.Error(err)
+	}
+}
+
 // endRun ends any dispatcher of the run, and every job.
-func endRun(t *testing.T, run *rundir.Run, last interface{ Load() *run.Background }) {
+func endRun(t *testing.T, run *rundir.Run) {
+	t.Helper()
 	owner, err := journal.ReadOwner(run)
-	if err == nil && owner.Life() == journal.Alive {
+	if err == nil && owner.Liveness() == journal.Alive {
 		writeFile(t, run.Dir, rundir.StopNowFile, "")
 	} else if table, _, err := journal.Replay(run); err == nil && table.Unfinished() > 0 {
 		(&runScreen{app: newApp(), run: run}).cancel(context.Background())
 	}
-	if p := last.Load(); p != nil {
-		select {
-		case <-p.Ended:
-		case <-time.After(polltest.Patience):
-			t.Error("the dispatcher does not end")
-			p.Process.Kill()
-		}
-	}
+	awaitNobody(t, run)
+}
+
+// awaitNobody waits until the run has no dispatcher.
+func awaitNobody(t *testing.T, run *rundir.Run) {
+	t.Helper()
+	polltest.Until(t, "nobody dispatches the run", func() bool {
+		owner, err := journal.ReadOwner(run)
+		return err == nil && owner.Liveness() == journal.Dead
+	})
 }
 
 // until polls the run until is returns true.
 func (f *runScreen) until(t *testing.T, what string, is func(*runview.Snapshot) bool) *runview.Snapshot {
 	t.Helper()
-	var pic *runview.Snapshot
+	var snap *runview.Snapshot
 	var err error
 	ask := runview.Query{Wait: time.Second, Jobs: &runview.JobsWindow{Rows: 10}}
 	for end := time.Now().Add(polltest.Patience); time.Now().Before(end); {
@@ -86,54 +111,51 @@ func (f *runScreen) until(t *testing.T, what string, is func(*runview.Snapshot) 
 				t.Fatalf("the version fell from %x to %x", ask.After, next.Version)
 			}
 			ask.After = next.Version
-			if pic = next; is(pic) {
-				return pic
+			if snap = next; is(snap) {
+				return snap
 			}
 		}
 	}
-	log, _ := os.ReadFile(f.run.Path(dispatcherLogFile))
-	t.Fatalf("not so within a minute: %s; %v\n%+v\n%s", what, err, pic, log)
+	t.Fatalf("not so within %v: %s; %v\n%+v\n%s", polltest.Patience, what, err, snap, readFile(f.run.Dir, dispatcherLogFile))
 	return nil
 }
 
+// gated is a job that waits until the gate is open.
 const gated = "while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo $DCS_JOB_ID >> ran\n"
+
+func (f *runScreen) openGate(t *testing.T) { writeFile(t, f.run.Asked.Cwd, "gate", "") }
+
+// ran returns the numbers of the gated jobs that have run.
+func (f *runScreen) ran() []string { return strings.Fields(readFile(f.run.Asked.Cwd, "ran")) }
 
 // TestScreenOutlivesItsDispatcher kills the dispatcher. It checks that the screen reports that
 // within seconds and shows what is left. After a resume from the screen the run is live again, the
 // job that kept running is adopted, and nothing runs twice. The screen still shows the run when it
 // is over (X1).
 func TestScreenOutlivesItsDispatcher(t *testing.T) {
+	t.Parallel()
 	f := inBackground(t, gated+gated)
-	pic := f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
-	if pic.Status != runview.StatusRunning || pic.Run.Name != "r" || pic.Run.Owner == "" || len(pic.Jobs.Rows) != 2 {
-		t.Errorf("%+v", pic)
+	snap := f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
+	if snap.Status != runview.StatusRunning || snap.Run.Name != "r" || snap.Run.Owner == "" || len(snap.Jobs.Rows) != 2 {
+		t.Errorf("%+v", snap)
 	}
-	first := f.process.Load()
-	syscall.Kill(first.Process.Pid, syscall.SIGKILL)
-	killed := time.Now()
-	pic = f.until(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
-	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(pic.Over, "has died") || pic.Total != 2 || pic.Run.Owner != "" {
-		t.Errorf("after %v: %+v", d, pic)
+	first, killed := f.process.Load(), time.Now()
+	snap = f.kill(t)
+	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(snap.Over, "has died") || snap.Total != 2 || snap.Run.Owner != "" {
+		t.Errorf("after %v: %+v", d, snap)
 	}
-	var refused *runview.Refused
-	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Pause}); !errors.As(err, &refused) {
-		t.Error(err)
-	}
-	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); err != nil || a.Done != 1 {
-		t.Fatal(a, err)
-	}
+	f.refuses(t, runview.Action{Do: runview.Pause})
+	f.do(t, runview.Action{Do: runview.Resume}, 1)
 	f.until(t, "it is live again", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Running] > 0
 	})
-	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); !errors.As(err, &refused) {
-		t.Error(err)
+	f.refuses(t, runview.Action{Do: runview.Resume})
+	f.openGate(t)
+	snap = f.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
+	if snap.Phases[runview.Succeeded] != 2 || snap.Over != "all jobs succeeded" {
+		t.Errorf("%+v", snap)
 	}
-	writeFile(t, ".", "gate", "")
-	pic = f.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
-	if pic.Phases[runview.Succeeded] != 2 || pic.Over != "all jobs succeeded" {
-		t.Errorf("%+v", pic)
-	}
-	if ran, _ := os.ReadFile("ran"); len(strings.Fields(string(ran))) != 2 {
+	if ran := f.ran(); len(ran) != 2 {
 		t.Errorf("ran: %q", ran)
 	}
 	p := f.process.Load()
@@ -141,22 +163,17 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	if p == first || p.Code != exitOK {
 		t.Errorf("exit %d", p.Code)
 	}
-	if left, _ := filepath.Glob("/tmp/dcs-*/" + filepath.Base(f.address(t))); len(left) > 0 {
+	owner, err := journal.ReadOwner(f.run)
+	check(t, err)
+	if left, _ := filepath.Glob("/tmp/dcs-*/" + filepath.Base(owner.Socket)); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-}
-
-func (f *runScreen) address(t *testing.T) string {
-	owner, err := journal.ReadOwner(f.run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return owner.Socket
 }
 
 // TestRunAgainFromTheScreen edits and requeues jobs of a finished run from the screen, which starts
 // a dispatcher for that. It checks that another screen of the run becomes live, too.
 func TestRunAgainFromTheScreen(t *testing.T) {
+	t.Parallel()
 	f := inBackground(t, "exit 3\ntrue\n")
 	f.until(t, "it is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Failed] == 1
@@ -164,43 +181,34 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 	other := newApp().openScreen(f.run)
 	defer other.Close()
 	other.until(t, "the other sees it", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
-	a, err := f.Do(t.Context(), runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}})
-	if err != nil || a.Done != 1 {
-		t.Fatal(a, err)
-	}
+	f.do(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}}, 1)
 	for _, s := range []*runScreen{f, other} {
 		s.until(t, "it is live", func(p *runview.Snapshot) bool {
 			return p.Status == runview.StatusRunning && p.Phases[runview.Running] == 1
 		})
 	}
-	writeFile(t, ".", "gate", "")
+	f.openGate(t)
 	f.until(t, "it has succeeded", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
 	})
 
-	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Requeue, Jobs: jobs.One(2)}); err != nil || a.Done != 1 {
-		t.Fatal(a, err)
-	}
+	f.do(t, runview.Action{Do: runview.Requeue, Jobs: jobs.One(2)}, 1)
 	f.until(t, "again", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 	polltest.Until(t, "the new round and its requests are published", func() bool {
 		table, _, err := journal.Replay(f.run)
 		names, _, _ := f.run.RequestNames()
 		return err == nil && table.Job(jobs.ID(2)).Round == 2 && !slices.ContainsFunc(names, func(name string) bool { return !table.Requests[name] })
 	})
-	var refused *runview.Refused
 	none := ""
-	if _, err := f.Do(t.Context(), runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(" "), Name: &none}}); !errors.As(err, &refused) {
-		t.Error(err)
-	}
+	f.refuses(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(" "), Name: &none}})
 }
 
 // TestCancelWhatADeadDispatcherLeft checks that canceling jobs of a run without a dispatcher ends
 // them, also those that still run, and does not start the rest of the run (K9).
 func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
-	f := inBackground(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
-	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
-	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
-	f.until(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
+	t.Parallel()
+	f := running(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
+	f.kill(t)
 	if a, err := f.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job canceled" || a.Changed.String() != "2" {
 		t.Fatal(a, err)
 	}
@@ -210,13 +218,13 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	if a, err := f.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs canceled" {
 		t.Fatal(a, err)
 	}
-	pic := f.until(t, "all is over", func(p *runview.Snapshot) bool {
+	snap := f.until(t, "all is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Canceled] >= 2
 	})
-	if !f.canceled.Load() || pic.Phases[runview.Running]+pic.Phases[runview.Queued] != 0 {
-		t.Errorf("%+v", pic)
+	if !f.canceled.Load() || snap.Phases[runview.Running]+snap.Phases[runview.Queued] != 0 {
+		t.Errorf("%+v", snap)
 	}
-	if ran, err := os.ReadFile("ran"); err == nil {
+	if ran := f.ran(); len(ran) > 0 {
 		t.Errorf("ran: %q", ran)
 	}
 }
@@ -224,38 +232,32 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 // TestStopFromTheScreen checks that drain and stop, chosen on leaving, reach the dispatcher, which
 // ends as after Ctrl-C.
 func TestStopFromTheScreen(t *testing.T) {
-	f := inBackground(t, gated+gated+gated)
-	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
-	if _, err := f.Do(t.Context(), runview.Action{Do: runview.DrainRun}); err != nil {
-		t.Fatal(err)
-	}
+	t.Parallel()
+	f := running(t, gated+gated+gated)
+	_, err := f.Do(t.Context(), runview.Action{Do: runview.DrainRun})
+	check(t, err)
 	f.until(t, "it drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
-	if _, err := f.Do(t.Context(), runview.Action{Do: runview.StopRun}); err != nil {
-		t.Fatal(err)
-	}
-	pic := f.until(t, "it has stopped", func(p *runview.Snapshot) bool { return p.Status != runview.StatusRunning && p.Run.Owner == "" })
-	if pic.Status != runview.StatusStopped || !strings.Contains(pic.Over, "left") {
-		t.Errorf("%+v", pic)
-	}
+	_, err = f.Do(t.Context(), runview.Action{Do: runview.StopRun})
+	check(t, err)
+	snap := f.until(t, "it has stopped", func(p *runview.Snapshot) bool { return p.Status == runview.StatusStopped && p.Run.Owner == "" })
+	has(t, snap.Over, "left")
 	p := f.process.Load()
 	<-p.Ended
-	if p.Code != exitLeft {
-		t.Errorf("exit %d", p.Code)
-	}
+	same(t, "exit code", p.Code, exitLeft)
 }
 
 // TestStoppedDispatcher checks that the screen reports a stopped dispatcher immediately instead of
 // waiting for it, and that the run is live again once the dispatcher continues.
 func TestStoppedDispatcher(t *testing.T) {
-	f := inBackground(t, gated)
-	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
+	t.Parallel()
+	f := running(t, gated)
 	pid := f.process.Load().Process.Pid
 	syscall.Kill(pid, syscall.SIGSTOP)
 	defer syscall.Kill(pid, syscall.SIGCONT)
 	f.until(t, "it is named as stopped", func(p *runview.Snapshot) bool { return strings.Contains(p.Problem, "kill -CONT") })
 	syscall.Kill(pid, syscall.SIGCONT)
 	f.until(t, "it is live again", func(p *runview.Snapshot) bool { return p.Problem == "" && p.Status == runview.StatusRunning })
-	writeFile(t, ".", "gate", "")
+	f.openGate(t)
 	f.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 }
 
@@ -263,21 +265,11 @@ func TestStoppedDispatcher(t *testing.T) {
 // message names an alternative. A run that prints lines continues and reports that nobody can
 // attach.
 func TestNoSocket(t *testing.T) {
-	base := t.TempDir()
-	t.Chdir(base)
-	dir, err := rundir.CreateAt(filepath.Join(base, "r"), "r", rundir.Asked{Cwd: base, Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := newApp()
+	dir, a, inv := emptyRun(t), newApp(), hosts.Local()
 	o, err := a.own(dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := socketBase
-	socketBase = filepath.Join(base, "none")
-	defer func() { socketBase = old }()
-	inv := hosts.Local()
+	check(t, err)
+	socketBase = filepath.Join(t.TempDir(), "none")
+	defer func() { socketBase = "" }()
 	a.starter = new(run.Starter)
 	var p *text.Error
 	if _, err := a.dispatching(new(runFlags), inv, nil).drive(o); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
@@ -296,30 +288,23 @@ func TestNoSocket(t *testing.T) {
 // that resumes the run keeps it. The end of a Hold, which lasts until requests are executed, does
 // not end the pause (D7).
 func TestPauseOutlivesItsDispatcher(t *testing.T) {
-	f := inBackground(t, gated+gated+gated)
-	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
-	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Pause}); err != nil || a.Done != 1 {
-		t.Fatal(a, err)
-	}
+	t.Parallel()
+	f := running(t, gated+gated+gated)
+	f.do(t, runview.Action{Do: runview.Pause}, 1)
 	polltest.Until(t, "it is recorded", func() bool {
 		table, err := wholeTable(f.run)
 		return err == nil && table.Paused
 	})
-	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
-	f.until(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
+	f.kill(t)
 	if _, err := f.run.FileRequest(&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{3}), At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Resume}); err != nil || a.Done != 1 {
-		t.Fatal(a, err)
-	}
+	f.do(t, runview.Action{Do: runview.Resume}, 1)
 	f.until(t, "the request is carried out, and it is paused", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Canceled] == 1 && p.Paused
 	})
-	if a, err := f.Do(t.Context(), runview.Action{Do: runview.Continue}); err != nil || a.Done != 1 {
-		t.Fatal(a, err)
-	}
-	writeFile(t, ".", "gate", "")
+	f.do(t, runview.Action{Do: runview.Continue}, 1)
+	f.openGate(t)
 	f.until(t, "it is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
 	})
@@ -334,9 +319,7 @@ func TestProblemOfACommand(t *testing.T) {
 	} {
 		var w output
 		w.Write([]byte(said))
-		if got := w.problem("it could not"); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		same(t, "problem", w.problem("it could not"), want)
 	}
 	after := &jobs.Table{}
 	after.Counts[jobs.Canceled], after.Counts[jobs.Running] = 3, 2

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -20,9 +21,7 @@ import (
 func unread(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	t.Cleanup(func() { r.Close(); w.Close() })
 	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
 		t.Fatal(err)
@@ -34,9 +33,7 @@ func unread(t *testing.T) *os.File {
 func program(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath("dcs-tui") // testscript puts it there
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
@@ -46,9 +43,7 @@ func program(t *testing.T, dir string, args ...string) *exec.Cmd {
 // begin starts a program and kills it at the end of the test if it still runs.
 func begin(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Start())
 	late := time.AfterFunc(polltest.Patience, func() { cmd.Process.Kill() })
 	t.Cleanup(func() {
 		cmd.Process.Kill() // has no effect unless the test has failed
@@ -60,10 +55,7 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 // untilFile waits until a file contains a text.
 func untilFile(t *testing.T, path, text string) {
 	t.Helper()
-	polltest.Until(t, fmt.Sprintf("%q in %s", text, path), func() bool {
-		b, err := os.ReadFile(path)
-		return err == nil && strings.Contains(string(b), text)
-	})
+	polltest.Until(t, fmt.Sprintf("%q in %s", text, path), func() bool { return strings.Contains(readFile("", path), text) })
 }
 
 // TestSIGTERMWhileNobodyReadsResults checks that SIGTERM stops the dispatcher even if the reader of
@@ -84,17 +76,9 @@ func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
 		t.Fatalf("%v, want exit %d:\n%s", err, exitLeft, said.String())
 	}
 	out, err := program(t, dir, "resume", "--json", "r").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, job := range []string{`"job":50,`, `"job":100,`} {
-		if !strings.Contains(string(out), job) {
-			t.Errorf("%s does not come again in %d lines", job, strings.Count(string(out), "\n"))
-		}
-	}
-	if b, _ := os.ReadFile(filepath.Join(dir, "ran")); len(b) != n {
-		t.Errorf("%d starts of %d jobs", len(b), n)
-	}
+	check(t, err)
+	has(t, string(out), `"job":50,`, `"job":100,`)
+	same(t, "number of starts", len(readFile(dir, "ran")), n)
 }
 
 // TestSignalsWhileNobodyReadsTheConsole checks a program whose standard error is a pipe that nobody
@@ -113,24 +97,16 @@ func TestSignalsWhileNobodyReadsTheConsole(t *testing.T) {
 			cmd.Stderr = full
 			begin(t, cmd)
 			untilFile(t, filepath.Join(dir, "ran"), "1")
-			ended := make(chan struct{})
-			go func() { cmd.Wait(); close(ended) }()
+			var ended atomic.Bool
+			go func() { cmd.Wait(); ended.Store(true) }()
 			cmd.Process.Signal(name)
-			every := time.NewTicker(20 * time.Millisecond)
-			defer every.Stop()
-			for waiting := true; waiting; {
-				select {
-				case <-ended:
-					waiting = false
-				case <-every.C:
-					if again {
-						cmd.Process.Signal(name)
-					}
+			polltest.Until(t, "it ends", func() bool {
+				if again {
+					cmd.Process.Signal(name)
 				}
-			}
-			if code := cmd.ProcessState.ExitCode(); code != exitLeft {
-				t.Errorf("%v, want exit %d", cmd.ProcessState, exitLeft)
-			}
+				return ended.Load()
+			})
+			same(t, "exit code", cmd.ProcessState.ExitCode(), exitLeft)
 			writeFile(t, dir, "gate", "")
 			if out, err := program(t, dir, "resume", "r").CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)

@@ -12,7 +12,6 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/run"
-	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/ask"
@@ -26,24 +25,20 @@ func (a *app) cancelCmd() *cobra.Command {
 	var sel selection
 	var opt askOptions
 	cmd := &cobra.Command{
-		Use:     "cancel [flags] RUN [JOBS...]",
-		GroupID: groupRun,
-		Short:   "Cancel jobs of a run, or all of them",
+		Use:   "cancel [flags] RUN [JOBS...]",
+		Short: "Cancel jobs of a run, or all of them",
 		Long: `Cancel jobs of a run: queued jobs will not run, running jobs are ended with all their processes, and finished
 jobs stay as they are. JOBS are numbers and ranges, such as 3 9-17. Without JOBS and --where, all jobs are canceled,
 and the dispatcher ends. If nobody dispatches the run, this command takes it over, ends the jobs, and exits.`,
 		Example: `dcs-tui cancel sweep-20260314-1502 --yes
 dcs-tui cancel sweep-20260314-1502 3 9-17
 dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
-		Args:              runAndJobs,
-		ValidArgsFunction: completeRuns,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runCancel(cmd, &f, args, &sel, opt)
-		},
+		Args: runAndJobs,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runCancel(cmd, &f, args, &sel, opt) },
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&sel.all, "all", false, "all jobs, as without JOBS")
-	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
+	sel.whereFlag(fs)
 	endGroup(fs, titleWhich)
 	fs.StringVar(&f.hosts, "hosts", "", "inventory `FILE` to use instead of the run's own")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
@@ -58,10 +53,6 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
 	}
-	run, err := a.openRun(args[:1])
-	if err != nil {
-		return err
-	}
 	some := sel.named != nil || len(sel.where) > 0
 	switch {
 	case some && sel.all:
@@ -69,7 +60,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	case !some && opt.json:
 		return text.Errorf("--json needs JOBS or --where; dcs-tui status --json shows what became of all jobs")
 	}
-	table, err := wholeTable(run)
+	run, table, err := a.openTable(args)
 	if err != nil {
 		return err
 	}
@@ -77,14 +68,13 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	if err != nil {
 		return err
 	}
-	q := &rundir.Request{Do: rundir.DoCancel, All: true}
-	ids := jobs.Ranges{{First: 1, Last: jobs.ID(len(table.Jobs))}}.IDs(jobs.ID(len(table.Jobs)))
+	ids, err := a.pick(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !some || !st.Terminal() })
+	if err != nil {
+		return err
+	}
+	q := &rundir.Request{Do: rundir.DoCancel, All: !some}
 	if some {
-		ids, err = a.pick(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
-		if err != nil {
-			return err
-		}
-		q = &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf(ids)}
+		q.Jobs = jobs.RangesOf(ids)
 	}
 	nFinished, what := openText(table, ids)
 	switch isOpen := nFinished < len(ids) || len(waiting) > 0; { // a waiting requeue would open jobs again
@@ -103,7 +93,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	}
 	var e *ask.Request
 	switch {
-	case owner.Life() == journal.Dead || f.force:
+	case owner.Liveness() == journal.Dead || f.force:
 		q.By, q.At = dispatch.Asker(), time.Now()
 		if e, err = ask.Leave(run, q); err != nil {
 			return err
@@ -175,7 +165,7 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 		return nil, err
 	}
 	a.con.Line("asked " + text.Line(owner.String()) + " to cancel; waiting until it has ended")
-	if owner.Life() == journal.Unsure {
+	if owner.Liveness() == journal.Unsure {
 		a.con.Line(fmt.Sprintf("this machine cannot check whether that process is alive: if it sends no heartbeat for %.0f s, the run is taken over",
 			journal.StaleAfter.Seconds()))
 	}
@@ -216,45 +206,31 @@ func awaitOwner(run *rundir.Run, owner *journal.Owner) (gone bool) {
 		case err == nil && r.Owner != nil && !r.Dispatched(): // a file that cannot be read proves nothing
 			return true
 		case time.Now().Before(until):
-		case r.Quiet() < 2*journal.BeatEvery || time.Now().After(until.Add(cancelTimeout)):
+		case r.Quiet() < 2*journal.HeartbeatInterval || time.Now().After(until.Add(cancelTimeout)):
 			return false
 		}
 	}
 }
 
 // takeOver takes the run over to end jobs. It starts no jobs.
-func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (*dispatching, *run.Owned, error) {
-	if err := absoluteFlags(cmd.Flags()); err != nil {
-		return nil, nil, err
-	}
+func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (d *dispatching, o *run.Owned, err error) {
 	if err := restoreFlags(cmd.Flags(), run.Asked.Options); err != nil {
 		return nil, nil, err
 	}
-	inv, err := a.cancelInventory(f, run)
-	if err != nil {
-		return nil, nil, err
+	inv, err := a.inventoryOf(run, f.hosts)
+	if err == nil {
+		err = a.checkSSH(&f.options, inv.Hosts)
 	}
-	o, err := a.own(run, f.force)
+	if err == nil {
+		o, err = a.own(run, f.force)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
 	a.removeStopFiles(run, func(string) {})
-	d := a.dispatching(f, inv, nil)
+	d = a.dispatching(f, inv, nil)
 	d.opts.EndOnly = true
 	return d, o, nil
-}
-
-// cancelInventory returns the inventory of --hosts or that of the run, which includes hosts that
-// the inventory file no longer has.
-func (a *app) cancelInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
-	inv, err := a.storedInventory(run)
-	if f.hosts != "" {
-		inv, err = a.loadInventory(f.hosts)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return inv, a.checkSSH(&f.options, inv.Hosts)
 }
 
 // cancelOurselves takes the run over, carries out the waiting requests, and ends when the jobs of

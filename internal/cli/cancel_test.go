@@ -1,11 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,35 +12,8 @@ import (
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
-
-// elsewhere rewrites the owner file as if a dispatcher on another machine had written it.
-func elsewhere(t *testing.T, run *rundir.Run, change func(owner map[string]any)) {
-	t.Helper()
-	b, err := os.ReadFile(run.Path(rundir.OwnerFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	size := len(b)
-	var owner map[string]any
-	if err := json.Unmarshal(b[:size-9], &owner); err != nil {
-		t.Fatal(err)
-	}
-	owner["boot"], owner["host"], owner["left"] = "that of another machine", "elsewhere", false
-	if change != nil {
-		change(owner)
-	}
-	if b, err = json.Marshal(owner); err != nil {
-		t.Fatal(err)
-	}
-	b = append(b, bytes.Repeat([]byte{' '}, size-9-len(b))...)
-	b = fmt.Appendf(b, "%08x\n", crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
-	if err := os.WriteFile(run.Path(rundir.OwnerFile), b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func beats(owner map[string]any) { owner["beat"] = owner["beat"].(float64) + 1 }
 
 // TestAwaitOwner checks that cancel takes over a run without a live dispatcher. A dispatcher on
 // another machine is dead if its heartbeat has not changed for StaleAfter, measured on this
@@ -61,7 +30,7 @@ func TestAwaitOwner(t *testing.T) {
 		{name: "it dies while it is waited for", until: 35 * time.Second, gone: true, after: 35*time.Second + journal.StaleAfter},
 		{name: "it leaves", until: 25 * time.Second, gone: true, after: 30 * time.Second,
 			end: func(t *testing.T, r *rundir.Run) {
-				elsewhere(t, r, func(o map[string]any) { beats(o); o["left"] = true })
+				disktest.Elsewhere(t, r, func(o map[string]any) { disktest.Heartbeats(o); o["left"] = true })
 			}},
 		{name: "it goes on", until: time.Hour, after: cancelTimeout},
 		{name: "its file is torn", until: 5 * time.Second, after: 2 * cancelTimeout,
@@ -69,15 +38,12 @@ func TestAwaitOwner(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			run := emptyRun(t)
-			j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			j := takeOver(t, run)
 			j.Close()
-			elsewhere(t, run, nil)
+			disktest.Elsewhere(t, run, nil)
 			synctest.Test(t, func(t *testing.T) {
 				owner, err := journal.ReadOwner(run)
-				if err != nil || owner.Life() != journal.Unsure {
+				if err != nil || owner.Liveness() != journal.Unsure {
 					t.Fatalf("%v (%v)", owner, err)
 				}
 				ctx, cancel := context.WithCancel(context.Background())
@@ -91,7 +57,7 @@ func TestAwaitOwner(t *testing.T) {
 						}
 						switch {
 						case time.Since(began) <= test.until:
-							elsewhere(t, run, beats)
+							disktest.Elsewhere(t, run, disktest.Heartbeats)
 						case test.end != nil:
 							test.end(t, run)
 							return
@@ -121,24 +87,15 @@ func TestCancelOfARunWhoseDispatcherDiedElsewhere(t *testing.T) {
 	cmd.Process.Kill()
 	cmd.Wait()
 	run, err := rundir.Open(filepath.Join(dir, "dcs-runs", "r"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	elsewhere(t, run, nil)
+	check(t, err)
+	disktest.Elsewhere(t, run, nil)
 	out, err := program(t, dir, "cancel", "--yes", "r").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	for _, want := range []string{"if it sends no heartbeat for 30 s, the run is taken over", "r: canceled"} {
-		if !strings.Contains(string(out), want) {
-			t.Errorf("%q is missing:\n%s", want, out)
-		}
-	}
+	check(t, err)
+	has(t, string(out), "if it sends no heartbeat for 30 s, the run is taken over", "r: canceled")
 	if names, _, err := run.RequestNames(); err != nil || len(names) > 0 {
 		t.Errorf("requests are left, which the next resume would carry out: %v, %v", names, err)
 	}
-	pid, _ := os.ReadFile(filepath.Join(dir, "ran"))
-	if _, err := os.Stat("/proc/" + strings.TrimSpace(string(pid))); err == nil {
+	if _, err := os.Stat("/proc/" + strings.TrimSpace(readFile(dir, "ran"))); err == nil {
 		t.Error("the job is alive")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"debug/elf"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -47,7 +46,7 @@ type sshSetup struct {
 	config  *link.SSHConfig
 	hosts   []*hosts.Host  // hosts that are reached with ssh
 	asking  sync.WaitGroup // until config has resolved all of them
-	checked sync.Once
+	checked bool           // warnSSH has warned
 
 	mu     sync.Mutex
 	warned map[string]bool // by host and text
@@ -76,12 +75,10 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 // warnSSH warns once about directives of the ssh configuration that are not supported. An error in
 // the part of one host affects only that host, when it is connected to.
 func (a *app) warnSSH() {
-	if a.ssh != nil {
-		a.ssh.checked.Do(a.warnOfSSH)
+	if a.ssh == nil || a.ssh.checked {
+		return
 	}
-}
-
-func (a *app) warnOfSSH() {
+	a.ssh.checked = true
 	a.ssh.asking.Wait()
 	// Hosts often have the same problem, so each text is printed once.
 	var texts []string
@@ -145,23 +142,16 @@ func needsLibraries(program io.ReaderAt) bool {
 	return err == nil && slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }
 
-// sshTo returns the beginning of a command that reaches a host with an ssh configuration; "" is the
-// user's default.
-func sshTo(config, host string, flags ...string) string {
-	words := append([]string{"ssh"}, flags...)
-	if config != "" {
-		words = append(words, "-F", config)
-	}
-	return shellWords(append(words, host))
-}
-
 // onHost returns the command line that runs a command on a host of the run. It reaches the host in
 // the same way as the run does.
 func onHost(run *rundir.Run, host string, words ...string) string {
-	prefix, shells := sshTo(sshConfigOf(run), host), 1 // ssh joins its arguments for a shell on the host
+	reach, shells := []string{"ssh", host}, 1 // ssh joins its arguments for a shell on the host
+	if config := sshConfigOf(run); config != "" {
+		reach = []string{"ssh", "-F", config, host}
+	}
 	if inv, err := new(app).storedInventory(run); err == nil {
 		if h := inv.Find(host); h != nil && h.Link == "command" {
-			prefix, shells = shellWords(h.Command), h.Shells
+			reach, shells = h.Command, h.Shells
 		}
 	}
 	for i, w := range words {
@@ -170,7 +160,7 @@ func onHost(run *rundir.Run, host string, words ...string) string {
 			words[i] = text.ShellWord(words[i])
 		}
 	}
-	return prefix + " " + shellWords(words)
+	return shellWords(reach) + " " + shellWords(words)
 }
 
 // shellOn returns the command that opens a shell on a host of the run. It reaches the host in
@@ -188,7 +178,7 @@ func shellOn(run *rundir.Run, host string) (*exec.Cmd, error) {
 	owner, _ := journal.ReadOwner(run)
 	name, _ := os.Hostname()
 	switch {
-	case h.Link == "local" && owner != nil && owner.Life() != journal.Alive && owner.Host != name:
+	case h.Link == "local" && owner != nil && owner.Liveness() != journal.Alive && owner.Host != name:
 		return nil, errors.New("this host is the machine " + owner.Host + ", where the run is dispatched")
 	case h.Link == "command" && path.Base(h.Command[0]) == "ssh":
 		words = slices.Concat(h.Command[:1], []string{"-t"}, h.Command[1:])
@@ -223,8 +213,6 @@ func catOn(run *rundir.Run, host, path string) string { return onHost(run, host,
 
 // sshConfigOf returns the ssh configuration of the run; "" is the user's default.
 func sshConfigOf(run *rundir.Run) string {
-	if kept, ok := run.Asked.Options["ssh-config"]; ok {
-		return fmt.Sprint(kept)
-	}
-	return ""
+	file, _ := run.Asked.Options["ssh-config"].(string)
+	return file
 }

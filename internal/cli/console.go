@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
@@ -41,7 +40,7 @@ const maxHeldLines = 200
 
 // newConsole returns a console that writes to a file.
 func newConsole(f *os.File) *console {
-	tty := term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	tty := isTerminal(f) && os.Getenv("TERM") != "dumb"
 	return &console{
 		w: f, fd: int(f.Fd()), tty: tty,
 		color: tty && os.Getenv("NO_COLOR") == "",
@@ -68,16 +67,13 @@ func (c *console) Line(lines ...string) {
 		return
 	}
 	var b strings.Builder
-	c.erase(&b)
 	for _, l := range lines {
 		if c.tty {
 			l = text.Wrap(l, c.Width())
 		}
-		b.WriteString(l)
-		b.WriteByte('\n')
+		b.WriteString(l + "\n")
 	}
-	c.draw(&b)
-	io.WriteString(c.w, b.String()) // a dead stderr must not stop the run
+	c.rewrite(b.String(), c.status)
 }
 
 // Status replaces the progress line; "" removes it. Without a terminal it does nothing.
@@ -88,10 +84,7 @@ func (c *console) Status(s string) {
 		return
 	}
 	c.status = s
-	var b strings.Builder
-	c.erase(&b)
-	c.draw(&b)
-	io.WriteString(c.w, b.String())
+	c.rewrite("", s)
 }
 
 // Hold holds lines back until Release, because a screen has the terminal.
@@ -124,9 +117,7 @@ func (c *console) Release() {
 func (c *console) Suspend(f func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var b strings.Builder
-	c.erase(&b)
-	io.WriteString(c.w, b.String())
+	c.rewrite("", "")
 	return f()
 }
 
@@ -144,32 +135,18 @@ func (c *console) Live() bool {
 	return c.tty
 }
 
-// Colored reports whether c writes colors.
-func (c *console) Colored() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.color
-}
-
-// OnlyASCII reports whether the locale can show only ASCII.
-func (c *console) OnlyASCII() bool { return c.ascii }
-
-func (c *console) erase(b *strings.Builder) {
+// rewrite erases the progress line, writes lines, and then the progress line. It cuts the progress
+// line so that it never wraps, because a wrapped line could not be erased.
+func (c *console) rewrite(lines, progress string) {
 	if c.shown > 0 {
-		b.WriteString("\r\x1b[K")
-		c.shown = 0
+		lines = "\r\x1b[K" + lines
 	}
-}
-
-// draw writes the progress line. It cuts the line so that it never wraps, because a wrapped line
-// could not be erased.
-func (c *console) draw(b *strings.Builder) {
-	if !c.tty || c.status == "" {
-		return
+	if !c.tty {
+		progress = ""
 	}
-	s := text.Cut(c.status, c.Width()-1)
-	b.WriteString(s)
-	c.shown = len(s)
+	progress = text.Cut(progress, c.Width()-1)
+	c.shown = len(progress)
+	io.WriteString(c.w, lines+progress) // a dead stderr must not stop the run
 }
 
 // Width returns the width of the terminal in columns, or 80 if there is none.

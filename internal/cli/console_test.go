@@ -24,9 +24,7 @@ func TestProgressIsErased(t *testing.T) {
 	c.Line("three")
 	c.Status("")
 	want := "1/2" + "\r\x1b[K" + "one\ntwo\n1/2" + "\r\x1b[K" + "2/2" + "\r\x1b[K" + "|from a job|" + "three\n2/2" + "\r\x1b[K"
-	if b.String() != want {
-		t.Errorf("%q\nwant %q", b.String(), want)
-	}
+	same(t, "output", b.String(), want)
 }
 
 // TestConsoleElsewhere checks that the console shows neither progress nor color without a terminal.
@@ -34,24 +32,15 @@ func TestProgressIsErased(t *testing.T) {
 // erased.
 func TestConsoleElsewhere(t *testing.T) {
 	var b strings.Builder
-	c := consoleTo(&b)
-	c.Status("progress")
-	c.Line(c.Paint(red, "text"))
-	if b.String() != "text\n" {
-		t.Errorf("%q", b.String())
-	}
-	b.Reset()
-	c = &console{w: &b, fd: -1, tty: true, color: true}
+	c := &console{w: &b, fd: -1, tty: true, color: true}
 	c.Status(strings.Repeat("x", 200))
-	if b.Len() != 79 {
-		t.Errorf("%d columns of 80", b.Len())
-	}
+	same(t, "columns of 80", b.Len(), 79)
 	c.Detach(&b)
-	b.Reset()
-	c.Status("progress")
-	c.Line(c.Paint(red, "text"))
-	if b.String() != "text\n" {
-		t.Errorf("after the terminal has gone: %q", b.String())
+	for _, c := range []*console{c, consoleTo(&b)} {
+		b.Reset()
+		c.Status("progress")
+		c.Line(c.Paint(red, "text"))
+		same(t, "output", b.String(), "text\n")
 	}
 }
 
@@ -67,9 +56,7 @@ func TestUTF8Locale(t *testing.T) {
 		{"", "C.UTF-8", "C", true},
 	} {
 		env := map[string]string{"LC_ALL": test.all, "LC_CTYPE": test.ctype, "LANG": test.lang}
-		if got := utf8Locale(func(k string) string { return env[k] }); got != test.want {
-			t.Errorf("%+v: %v", test, got)
-		}
+		same(t, test, utf8Locale(func(k string) string { return env[k] }), test.want)
 	}
 }
 
@@ -87,9 +74,7 @@ func TestNothingOfAJobMovesTheCursor(t *testing.T) {
 			t.Errorf("%s: %q", what, line)
 		}
 	}
-	if line := c.JobLine(r); !strings.Contains(line, "left 2 processes behind") {
-		t.Errorf("%q", line)
-	}
+	has(t, c.JobLine(r), "left 2 processes behind")
 }
 
 // TestAJobsLineFitsTheTerminal checks that a job's line fits one row of a terminal: long parts are
@@ -97,29 +82,23 @@ func TestNothingOfAJobMovesTheCursor(t *testing.T) {
 func TestAJobsLineFitsTheTerminal(t *testing.T) {
 	long := strings.Repeat("word ", 60)
 	for _, test := range []struct {
-		state  jobs.JobState
-		title  string
-		words  string
-		left   int
-		within int
+		state        jobs.JobState
+		exit         int
+		title, words string
+		want         []string
 	}{
-		{jobs.Succeeded, long, "", 0, 80},
-		{jobs.Failed, long, long, 0, 80},
-		{jobs.Failed, "short", long, 0, 80},
-		{jobs.Failed, long, "short", 0, 80},
+		{jobs.Succeeded, 0, long, "", nil},
+		{jobs.Failed, 3, long, long, []string{"exit 3"}},
+		{jobs.Failed, 3, "short", long, []string{"exit 3"}},
+		{jobs.Failed, 3, long, "short", []string{"exit 3", "“short”"}},
 	} {
 		r := &results.Result{Job: 1234, State: test.state, Host: "ws03", Command: test.title,
-			Outcome: &jobs.Outcome{Started: 1, Ended: 2, LastLine: test.words}}
-		if test.state == jobs.Failed {
-			r.Outcome.Exit = 3
-		}
+			Outcome: &jobs.Outcome{Started: 1, Ended: 2, Exit: test.exit, LastLine: test.words}}
 		line := (&console{fd: -1, tty: true}).JobLine(r)
-		if n := utf8.RuneCountInString(line); n > test.within || n < 60 {
+		if n := utf8.RuneCountInString(line); n > 80 || n < 60 {
 			t.Errorf("%d columns: %s", n, line)
 		}
-		if test.state == jobs.Failed && !strings.Contains(line, "exit 3") || test.words == "short" && !strings.Contains(line, "“short”") {
-			t.Errorf("%s", line)
-		}
+		has(t, line, test.want...)
 		if file := (&console{fd: -1}).JobLine(r); utf8.RuneCountInString(file) <= utf8.RuneCountInString(line) {
 			t.Errorf("in a file: %s", file)
 		}

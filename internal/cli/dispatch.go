@@ -65,7 +65,7 @@ type dispatching struct {
 	run        *run.Run // set by start
 	out        *resultPrinter
 	unprinted  bool // results could not be printed
-	words      map[string]runview.HostWord
+	hostEvents map[string]runview.HostEvent
 	progressAt time.Time // when the progress was last printed as a line
 
 	repliesMu sync.Mutex
@@ -78,7 +78,7 @@ type dispatching struct {
 
 // dispatching returns a dispatching of a run with these flags.
 func (a *app) dispatching(f *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatching {
-	d := &dispatching{app: a, flags: f, inv: inv, replied: make(chan struct{}, 1), words: map[string]runview.HostWord{}, progressAt: time.Now()}
+	d := &dispatching{app: a, flags: f, inv: inv, replied: make(chan struct{}, 1), hostEvents: map[string]runview.HostEvent{}, progressAt: time.Now()}
 	f.setSlots(inv.Hosts)
 	d.opts = run.Options{
 		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv, PrepareHosts: f.setSlots, Standby: f.standbys,
@@ -88,7 +88,7 @@ func (a *app) dispatching(f *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) 
 		Policy: f.schedConfig(), Env: env, WarnSignal: f.Warn.signal, KeepChildren: f.KeepChildren,
 		Printer: d, JobLog: f.joblog,
 		Signals: a.listen, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil && !f.background,
-		Detach: d.detach, LastWords: d.leftAtOnce, Exit: func() { os.Exit(exitLeft) },
+		Detach: d.detach, ReportAbort: d.leftAtOnce, Exit: func() { os.Exit(exitLeft) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
 		Started: d.started, Reply: d.reply, AcceptJobs: f.KeepOpen,
 	}
@@ -100,19 +100,14 @@ var socketBase = ""
 
 // schedConfig returns the scheduling policy of the run.
 func (f *runFlags) schedConfig() sched.Config {
-	c := sched.Config{
-		Seed: f.seed, Tries: f.Tries, RetryDelay: f.RetryDelay, Timeout: f.Timeout, RetryTimeouts: f.RetryTimeouts,
-		MaxSlots: f.MaxSlots, Tokens: f.Tokens, Buffer: f.Buffer, GiveUp: f.GiveUp, HalfLife: f.HalfLife, RunShare: runShare(f.RunShare),
-		Warn: f.Warn.before, Final: final(f.RetryOn, f.NoRetryOn, f.RetryTimeouts), TimeoutGrowth: f.TimeoutGrowth, MemGrowth: f.MemGrowth,
-		MaxPostpone: f.MaxPostpone, Delay: f.Delay, BackoffCap: f.BackoffCap,
-	}
+	c := f.Config
+	c.RunShare, c.Warn, c.Final = runShare(f.RunShare), f.Warn.before, final(f.RetryOn, f.NoRetryOn, f.RetryTimeouts)
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}
-	if f.Speculate {
-		c.Copies = f.Copies
+	if !f.Speculate {
+		c.Copies = 0
 	}
-	c.Halt, _ = parseHalt(f.Halt) // was checked when the flag was read
 	return c
 }
 
@@ -151,7 +146,7 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 		return exitLeft, nil
 	}
 	s := &summary{
-		app: d.app, Outcome: outcome, words: d.words, flags: d.flags, providers: d.inv.Providers, untaken: !taken || d.unprinted,
+		app: d.app, Outcome: outcome, hostEvents: d.hostEvents, flags: d.flags, providers: d.inv.Providers, untaken: !taken || d.unprinted,
 	}
 	code = s.exitCode()
 	d.run.WithTimeout(func() {
@@ -191,7 +186,7 @@ func (d *dispatching) Notice(n dispatch.Notice) {
 		d.app.con.Line(d.app.con.NoticeLine(n))
 		return
 	}
-	d.words[n.Host] = d.words[n.Host].After(n.Host, jobs.StampOf(n.At), n.Text)
+	d.hostEvents[n.Host] = d.hostEvents[n.Host].After(n.Host, jobs.StampOf(n.At), n.Text)
 	d.heldMu.Lock()
 	d.held = append(d.held, runview.HostText{Host: n.Host, Text: n.Text, At: n.At})
 	d.heldMu.Unlock()
@@ -364,7 +359,7 @@ func codeOf(p *run.Background) (code int, signal string) {
 	return exitLeft, p.Signal.String() // resume continues the run
 }
 
-// leftAtOnce implements run.Options.LastWords: it reports the exit at once, and what is left
+// leftAtOnce implements run.Options.ReportAbort: it reports the exit at once, and what is left
 // running.
 func (d *dispatching) leftAtOnce(r *run.Run, why string) {
 	left := "`dcs-tui resume " + refTo(r.Dir()) + "` adopts them"

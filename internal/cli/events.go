@@ -25,38 +25,29 @@ const maxTogether = time.Minute
 
 // eventFilter selects the records to show.
 type eventFilter struct {
-	jobs  string
-	of    jobs.Ranges
-	host  string
-	since string
-	from  jobs.Stamp
+	of   jobs.Ranges // nil: all
+	host string      // "": all
+	from jobs.Stamp
 }
 
 func (a *app) eventsCmd() *cobra.Command {
 	var f eventFilter
 	var asJSON, follow bool
 	cmd := &cobra.Command{
-		Use:     "events [flags] [RUN]",
-		GroupID: groupLook,
-		Short:   "Print the events of a run",
+		Use:   "events [flags] [RUN]",
+		Short: "Print the events of a run",
 		Long: `Print the recorded events of a run, one per line, in the order in which they were recorded: its dispatchers,
 attempts of jobs, changes of hosts, and requests of people. It works with and without a dispatcher. ` + runHelp,
 		Example: `dcs-tui events --job 17
 dcs-tui events --host ws04 --since 2h
 dcs-tui events --follow --json | jq -r .text`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeRuns,
-		RunE: func(_ *cobra.Command, args []string) error {
-			if err := f.read(time.Now()); err != nil {
-				return err
-			}
-			return a.runEvents(args, &f, asJSON, follow)
-		},
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.runEvents(args, &f, asJSON, follow) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.jobs, "job", "", "only events of `JOBS`, such as 17 or 3,9-17")
+	fs.Var(newFlag(&f.of, "", jobs.ParseRanges), "job", "only events of `JOBS`, such as 17 or 3,9-17")
 	fs.StringVar(&f.host, "host", "", "only events of the host `NAME`, and of attempts there")
-	fs.StringVar(&f.since, "since", "", "only events since `TIME`: 2h for two hours ago, or a date such as 2026-11-20 or 2026-11-20T18:00")
+	fs.Var(newFlag(&f.from, "", parseSince), "since", "only events since `TIME`: 2h for two hours ago, or a date such as 2026-11-20 or 2026-11-20T18:00")
 	fs.BoolVar(&follow, "follow", false, "print new events, too, for as long as the run is dispatched")
 	fs.BoolVar(&asJSON, "json", false, "print one JSON object per event")
 	cmd.RegisterFlagCompletionFunc("job", cobra.NoFileCompletions)
@@ -65,31 +56,19 @@ dcs-tui events --follow --json | jq -r .text`,
 	return cmd
 }
 
-// read parses the flags.
-func (f *eventFilter) read(now time.Time) error {
-	if f.jobs != "" {
-		of, err := jobs.ParseRanges(f.jobs)
-		if err != nil {
-			return text.Errorf("--job: %w", err)
-		}
-		f.of = of
+// parseSince parses a duration before now, or a date.
+func parseSince(s string) (jobs.Stamp, error) {
+	if d, err := jobs.ParseDuration(s); err == nil {
+		return jobs.StampOf(time.Now().Add(-d)), nil
 	}
-	if f.since == "" {
-		return nil
-	}
-	if d, err := jobs.ParseDuration(f.since); err == nil {
-		f.from = jobs.StampOf(now.Add(-d))
-		return nil
-	}
-	at, err := jobs.ParseDeadline(f.since)
+	at, err := jobs.ParseDeadline(s)
 	if err != nil {
-		return text.Errorf("--since: %q is neither a duration, such as 2h, nor a date, such as 2026-11-20T18:00", text.Shorten(f.since))
+		return 0, text.Errorf("%q is neither a duration, such as 2h, nor a date, such as 2026-11-20T18:00", text.Shorten(s))
 	}
-	if day, err := time.ParseInLocation("2006-01-02", f.since, time.Local); err == nil {
+	if day, err := time.ParseInLocation("2006-01-02", s, time.Local); err == nil {
 		at = day // a deadline is the end of the day
 	}
-	f.from = jobs.StampOf(at)
-	return nil
+	return jobs.StampOf(at), nil
 }
 
 // wants reports whether a record is shown.
@@ -145,8 +124,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 		}
 		switch {
 		case asJSON:
-			line, _ := json.Marshal(runview.EventOf(epoch, r)) // it has only plain fields
-			out.Write(append(line, '\n'))
+			json.NewEncoder(out).Encode(runview.EventOf(epoch, r)) // Flush returns the error
 		case ofHost:
 			held = append(held, runview.HostText{Host: r.Host, Text: msg, At: r.At.Time()})
 		default:

@@ -34,9 +34,8 @@ func (a *app) fetchCmd() *cobra.Command {
 	var f fetchFlags
 	var o options
 	cmd := &cobra.Command{
-		Use:     "fetch [flags] [RUN] [JOBS...]",
-		GroupID: groupLook,
-		Short:   "Copy outputs from hosts into the run directory",
+		Use:   "fetch [flags] [RUN] [JOBS...]",
+		Short: "Copy outputs from hosts into the run directory",
 		Long: `Copy the outputs and exit statuses of attempts into the run directory from hosts that do not see that directory.
 JOBS are numbers and ranges, such as 3 9-17; by default all finished attempts are copied. Files that are already
 here are not copied again, so the same command continues an interrupted fetch. ` + runHelp,
@@ -44,14 +43,11 @@ here are not copied again, so the same command continues an interrupted fetch. `
 dcs-tui fetch sweep-20260314-1502 --failed
 dcs-tui fetch sweep-20260314-1502 3 9-17
 dcs-tui fetch sweep-20260314-1502 --where 'host=ws*' --json`,
-		ValidArgsFunction: completeRuns,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runFetch(cmd, args, &f, &o)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runFetch(cmd, args, &f, &o) },
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.sel.failed, "failed", false, "only jobs that failed or timed out")
-	fs.StringArrayVar(&f.sel.where, "where", nil, whereHelp)
+	f.sel.whereFlag(fs)
 	endGroup(fs, titleWhich)
 	fs.StringVar(&f.hosts, "hosts", "", "inventory `FILE` with the addresses of the hosts (default: as the run read it)")
 	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
@@ -79,7 +75,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 	if err := f.sel.parseNamed(named); err != nil {
 		return err
 	}
-	l, err := a.look(which)
+	l, err := a.readState(which)
 	if err != nil {
 		return err
 	}
@@ -90,6 +86,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 	at := metrics.Locations(l.Run)
 	plan := files.PlanFetch(l.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
 	got := &fetched{runJSON: jsonOf(l.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchedHost{}, none: len(ids) == 0 && len(l.Table.Jobs) > 0}
+	got.V = fetchedVersion
 	if len(at.HostDirs) > 0 {
 		files.SweepFetched(l.Run)
 	}
@@ -123,10 +120,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 // outputsReader returns a reader of outputs on these hosts. The inventory is file or, if that is
 // "", the inventory of the run.
 func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...string) (*files.Reader, error) {
-	inv, err := a.storedInventory(run)
-	if file != "" {
-		inv, err = a.loadInventory(file)
-	}
+	inv, err := a.inventoryOf(run, file)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +136,7 @@ func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...s
 // copied before an interrupt stays; a later fetch removes partial files.
 func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.FetchPlan, reader *files.Reader, got *fetched) {
 	ctx, stop := cancelOnSignal(ctx, a.listen(), func() { os.Exit(exitCanceled) })
-	b := &files.Bringer{Run: run, Read: reader.Read}
+	b := &files.Fetcher{Run: run, Read: reader.Read}
 	var progress sync.WaitGroup
 	done := make(chan struct{})
 	progress.Go(func() {
@@ -158,7 +152,7 @@ func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.Fetc
 			}
 		}
 	})
-	list, err := b.Bring(ctx, plan)
+	list, err := b.Fetch(ctx, plan)
 	close(done)
 	progress.Wait() // otherwise a progress line could follow the last line
 	if ctx.Err() != nil {
@@ -170,10 +164,13 @@ func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.Fetc
 	a.con.Status("")
 }
 
+// fetchedVersion is the version of fetched. In version 1 Fetched had another name.
+const fetchedVersion = 2
+
 // fetched is the output of fetch --json.
 type fetched struct {
 	runJSON
-	Brought     int           `json:"brought"` // number of attempts that were copied
+	Fetched     int           `json:"fetched"` // number of attempts that were copied
 	Here        int           `json:"here"`    // number of attempts that were here before
 	Left        int           `json:"left"`    // number of attempts that were not copied completely
 	Open        int           `json:"open"`    // number of attempts that may still run
@@ -188,7 +185,7 @@ type fetched struct {
 
 type fetchedHost struct {
 	Host    string `json:"host"`
-	Brought int    `json:"brought"`
+	Fetched int    `json:"fetched"`
 	Left    int    `json:"left"`
 	Removed int    `json:"removed"` // number of outputs that the host does not have any more
 	Error   string `json:"error,omitempty"`
@@ -197,12 +194,12 @@ type fetchedHost struct {
 // add adds the results of hosts. err is an error of the run directory or of an interrupt.
 func (f *fetched) add(list []files.HostResult, err error) {
 	for _, h := range list {
-		is := fetchedHost{Host: h.Host, Brought: h.Brought, Left: h.Left, Removed: h.None}
+		is := fetchedHost{Host: h.Host, Fetched: h.Fetched, Left: h.Left, Removed: h.None}
 		if h.Err != nil {
 			is.Error = h.Err.Error()
 		}
 		f.Hosts = append(f.Hosts, is)
-		f.Brought += h.Brought
+		f.Fetched += h.Fetched
 		f.Here += h.Same
 		f.Left += h.Left
 	}
@@ -218,8 +215,8 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	removed := slices.ContainsFunc(f.Hosts, func(h fetchedHost) bool { return h.Removed > 0 })
 	switch {
-	case f.Brought > 0:
-		say("outputs of %s copied into %s: %s, %s", jobs.Plural(f.Brought, "attempt"), dir, jobs.Plural(f.Files, "file"), results.HumanBytes(f.Bytes))
+	case f.Fetched > 0:
+		say("outputs of %s copied into %s: %s, %s", jobs.Plural(f.Fetched, "attempt"), dir, jobs.Plural(f.Files, "file"), results.HumanBytes(f.Bytes))
 	case f.none:
 		say("nothing to copy: no job is selected")
 	case f.Left == 0 && f.Here == 0:
@@ -229,7 +226,7 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 	default:
 		say("nothing was copied")
 	}
-	if f.Here > 0 && f.Brought+f.Left > 0 {
+	if f.Here > 0 && f.Fetched+f.Left > 0 {
 		say("outputs of %s were already here", jobs.Plural(f.Here, "attempt"))
 	}
 	if f.Open > 0 {
@@ -252,7 +249,7 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 	case f.Left > 0:
 		say("dcs-tui fetch %s copies what is left", ref)
 	}
-	if f.Brought > 0 {
+	if f.Fetched > 0 {
 		say("dcs-tui results %s and dcs-tui logs %s JOB show them", ref, ref)
 	}
 	return lines

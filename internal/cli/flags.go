@@ -3,15 +3,14 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
-	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
@@ -42,7 +41,6 @@ type runFlags struct {
 	standby       bool
 	background    bool          // of standby
 	standbys      []*hosts.Host // hosts of StandbyOn; findStandbys sets it
-	seed          uint64
 	queues        queueFlags
 }
 
@@ -98,21 +96,21 @@ func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
 	hostsFlag(fs, &f.hosts)
 	fs.StringVar(&f.HostList, "host", "", "run on `HOST,...` instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
-	fs.StringVar(&f.StandbyOn, "standby-on", "", "keep a standby dispatcher on one of `HOST,...`, which must see the run directory: it takes the run over if this one dies")
-	fs.Var(durationFlag(&f.BackoffCap), "backoff-cap", "longest delay between two attempts to connect to a host (default 1m)")
-	fs.Var(durationFlag(&f.GiveUp), "give-up", "end the run when no host has been usable for this TIME (default 10m)")
+	fs.StringVar(&f.StandbyOn, "standby-on", "", "keep a standby dispatcher on one of `HOST,...`, which takes the run over if this one dies; a host that does not see the run directory gets a mirror of it")
+	fs.Var(newFlag(&f.BackoffCap, "TIME", jobs.ParseDuration), "backoff-cap", "longest delay between two attempts to connect to a host (default 1m)")
+	fs.Var(newFlag(&f.GiveUp, "TIME", jobs.ParseDuration), "give-up", "end the run when no host has been usable for this TIME (default 10m)")
 	endGroup(fs, titleHosts)
 }
 
 // slotFlags adds the flags that control how many jobs run at once.
 func (f *runFlags) slotFlags(fs *pflag.FlagSet) {
-	fs.VarP(checkedFlag(&f.Slots, "N|-N", parseSlots), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for all cores but N")
-	fs.Var(countFlag(&f.MaxSlots), "max-slots", "use at most N slots at once, over all hosts (default: no limit)")
-	fs.Var(&f.Tokens, "tokens", "let jobs hold at most N tokens of a kind, such as licenses, over all hosts (default: [tokens] of the inventory)")
-	fs.Var(durationFlag(&f.HalfLife), "half-life", "half-life of fair-share usage: slot time that a queue used this TIME ago counts half (default 1h)")
-	fs.Var(runShareFlag(&f.RunShare), "run-share", "weight N of this run among your runs on shared hosts (default 1); off: share no slots with other runs and users")
-	fs.Var(delayFlag(&f.Delay), "delay", "minimum TIME between two job starts, over all hosts")
-	fs.Var(durationFlag(&f.Buffer), "buffer", "send hosts enough jobs to work for this TIME without this machine, such as 30m for a laptop that will sleep")
+	fs.VarP(newFlag(&f.Slots, "N|-N", optional(parseSlots)), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for all cores but N")
+	fs.Var(newFlag(&f.MaxSlots, "N", parseCount), "max-slots", "use at most N slots at once, over all hosts (default: no limit)")
+	fs.Var((*tokenCounts)(&f.Tokens), "tokens", "let jobs hold at most N tokens of a kind, such as licenses, over all hosts (default: [tokens] of the inventory)")
+	fs.Var(newFlag(&f.HalfLife, "TIME", jobs.ParseDuration), "half-life", "half-life of fair-share usage: slot time that a queue used this TIME ago counts half (default 1h)")
+	fs.Var(newFlag(&f.RunShare, "N|off", parseRunShare), "run-share", "weight N of this run among your runs on shared hosts (default 1); off: share no slots with other runs and users")
+	fs.Var(newFlag(&f.Delay, "TIME", jobs.ParseDelay), "delay", "minimum TIME between two job starts, over all hosts")
+	fs.Var(newFlag(&f.Buffer, "TIME", jobs.ParseDuration), "buffer", "send hosts enough jobs to work for this TIME without this machine, such as 30m for a laptop that will sleep")
 	endGroup(fs, "How much runs at once")
 }
 
@@ -123,7 +121,7 @@ func hostsFlag(fs *pflag.FlagSet, file *string) {
 
 // sshFlags adds the flags of every command that connects to hosts.
 func sshFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
-	fs.StringVar(config, "ssh-config", "", "read `FILE` instead of ~/.ssh/config")
+	fs.Var((*pathFlag)(config), "ssh-config", "read `FILE` instead of ~/.ssh/config")
 	fs.BoolVar(acceptNew, "accept-new", false, "accept and store the key of a host that is not known yet (a changed key is always refused)")
 }
 
@@ -141,8 +139,8 @@ func (f *runFlags) newJobFlags(fs *pflag.FlagSet) {
 
 // jobFlags adds the flags for the processes of jobs.
 func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
-	fs.Var(durationFlag(&f.Timeout), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
-	fs.Var(warnFlag(&f.Warn), "warn-signal", "send SIGNAL to the processes of a job that handle it, TIME before its timeout, the end of its allocation, or the stop of its host; for example USR1@60s")
+	fs.Var(newFlag(&f.Timeout, "TIME", jobs.ParseDuration), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
+	fs.Var(newFlag(&f.Warn, "SIGNAL@TIME", parseWarning), "warn-signal", "send SIGNAL to the processes of a job that handle it, TIME before its timeout, the end of its allocation, or the stop of its host; for example USR1@60s")
 	fs.BoolVar(&f.KeepChildren, "keep-children", false, "do not end processes that jobs leave behind")
 	endGroup(fs, titleJobs)
 }
@@ -150,18 +148,18 @@ func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
 // failureFlags adds the flags for retries and lost hosts. Options of a job replace them.
 func (f *runFlags) failureFlags(fs *pflag.FlagSet) {
 	f.Tries, f.Copies = 3, 2
-	fs.Var(triesFlag(&f.Tries), "tries", "maximum number of attempts of a job")
-	fs.Var(optionalFlag(&f.RetryDelay, "TIME", jobs.ParseDelay), "retry-delay", "wait this TIME before a retry on the same host; 0: do not wait (default: depends on the run time, at most 1m)")
+	fs.Var(newFlag(&f.Tries, "N", parseCountTo(jobs.MaxTries)), "tries", "maximum number of attempts of a job")
+	fs.Var(newFlag(&f.RetryDelay, "TIME", optional(jobs.ParseDelay)), "retry-delay", "wait this TIME before a retry on the same host; 0: do not wait (default: depends on the run time, at most 1m)")
 	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "retry jobs that timed out")
-	fs.Var(checkedFlag(&f.RetryOn, "QUERY", parseFailures), "retry-on", "retry only failures that match QUERY, such as 'exit=137 or cause=timeout'")
-	fs.Var(checkedFlag(&f.NoRetryOn, "QUERY", parseFailures), "no-retry-on", "do not retry failures that match QUERY, such as 'exit<3'")
-	fs.Var(growthFlag(&f.TimeoutGrowth), "timeout-growth", "multiply the timeout of a job by FACTOR after each failure")
-	fs.Var(growthFlag(&f.MemGrowth), "mem-growth", "multiply mem= of a job by FACTOR after each failure, up to the memory of the largest host")
+	fs.Var(newFlag(&f.RetryOn, "QUERY", parseFailures), "retry-on", "retry only failures that match QUERY, such as 'exit=137 or cause=timeout'")
+	fs.Var(newFlag(&f.NoRetryOn, "QUERY", parseFailures), "no-retry-on", "do not retry failures that match QUERY, such as 'exit<3'")
+	fs.Var(newFlag(&f.TimeoutGrowth, "FACTOR", parseGrowth), "timeout-growth", "multiply the timeout of a job by FACTOR after each failure")
+	fs.Var(newFlag(&f.MemGrowth, "FACTOR", parseGrowth), "mem-growth", "multiply mem= of a job by FACTOR after each failure, up to the memory of the largest host")
 	fs.IntVar(&f.MaxPostpone, "max-postpone", 100, "run a job that exits with 75 again later, at most `N` times, without counting a try; 0: 75 is a failure")
 	fs.Var(newChoice(&f.OnLost, "requeue", "wait"), "on-lost", "requeue the jobs of a lost host, or wait for the host (default requeue)")
 	fs.BoolVar(&f.Speculate, "speculate", false, "run jobs on a second host, too, when slots are free; the first success counts")
-	fs.Var(triesFlag(&f.Copies), "copies", "with --speculate: maximum number of attempts of a job at the same time, within its tries")
-	fs.Var(checkedFlag(&f.Halt, "N|N%|WHEN,WHAT=N", parseHalt), "halt", "start no more jobs after N or N% have failed; now,fail=1 also ends running jobs; soon,success=N and soon,done=N count others")
+	fs.Var(newFlag(&f.Copies, "N", parseCountTo(jobs.MaxTries)), "copies", "with --speculate: maximum number of attempts of a job at the same time, within its tries")
+	fs.Var(newFlag(&f.Halt, "N|N%|WHEN,WHAT=N", parseHalt), "halt", "start no more jobs after N or N% have failed; now,fail=1 also ends running jobs; soon,success=N and soon,done=N count others")
 	endGroup(fs, "When something fails")
 }
 
@@ -183,56 +181,40 @@ func (f *runFlags) outputFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noTUI, "no-tui", false, "print lines instead of showing the screen, and dispatch in this process")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object per finished job on stdout, in completion order")
 	fs.BoolVar(&f.output, "output", false, "print the whole stdout of each job when it ends; with --json, as a field of its result")
-	fs.StringVar(&f.joblog, "joblog", "", "write a job log in GNU parallel's format to `FILE`")
+	fs.Var((*pathFlag)(&f.joblog), "joblog", "write a job log in GNU parallel's format to `FILE`")
 	f.screen.flags(fs)
-	fs.Uint64Var(&f.seed, "seed", 0, "seed of the jitter")
+	fs.Uint64Var(&f.Seed, "seed", 0, "seed of the jitter")
 	fs.MarkHidden("seed")
 	endGroup(fs, titleOutput)
 }
 
 // options holds the settings of a run. run.toml keeps those that were given.
 type options struct {
-	Setup, Cwd, Shell string
-	Tries             int
-	RetryDelay        *time.Duration // nil: derived from the run time
-	Timeout           time.Duration
-	RetryTimeouts     bool
-	OnLost            string
-	RetryOn           string // query over failed attempts; see final
-	NoRetryOn         string // query over failed attempts; see final
-	Warn              warning
-	TimeoutGrowth     float64
-	MemGrowth         float64
-	MaxPostpone       int
-	Speculate         bool
-	Copies            int
-	KeepChildren      bool
-	MaxSlots          int
-	Tokens            tokenCounts // of the command line
-	Slots             string      // slots of each host; "": those of the inventory
-	Delay             time.Duration
-	BackoffCap        time.Duration
-	GiveUp, Buffer    time.Duration
-	HalfLife          time.Duration
-	RunShare          int // 0: not given; notShared: off
-	Halt              string
-	OnInterrupt       string
-	OnDone            string
-	KeepOpen          bool
-	SSHConfig         string
-	AcceptNew         bool
-	HostList          string // hosts on the command line; "": those of the inventory
-	StandbyOn         string // hosts for a standby dispatcher
+	// schedConfig completes it.
+	sched.Config
+	Setup, Cwd, Shell  string
+	OnLost             string
+	RetryOn, NoRetryOn func(*jobs.Outcome) bool // see final
+	Warn               warning
+	Speculate          bool
+	KeepChildren       bool
+	Slots              *hosts.SlotRule // slots of each host; nil: those of the inventory
+	OnInterrupt        string
+	OnDone             string
+	KeepOpen           bool
+	SSHConfig          string
+	AcceptNew          bool
+	HostList           string // hosts on the command line; "": those of the inventory
+	StandbyOn          string // hosts for a standby dispatcher
 }
 
 // setSlots sets the slots of hosts to those of --jobs, if it was given.
 func (o *options) setSlots(list []*hosts.Host) {
-	if o.Slots == "" {
+	if o.Slots == nil {
 		return
 	}
-	rule, _ := parseSlots(o.Slots) // was checked when the flag was read
 	for _, h := range list {
-		h.Slots = rule
+		h.Slots = *o.Slots
 	}
 }
 
@@ -310,7 +292,7 @@ func (q *queueFlags) check(queues []string) error {
 		}
 		return nil
 	}
-	return cmp.Or(check("share", q.share.names), check("queue-priority", q.priority.names), check("queue-slots", q.slots.names))
+	return cmp.Or(check("share", q.share.names()), check("queue-priority", q.priority.names()), check("queue-slots", q.slots.names()))
 }
 
 // queueList returns the names of queues for a message.
@@ -338,10 +320,6 @@ var keptFlags = []string{
 	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "joblog",
 }
 
-// pathFlags name files. They are kept as absolute paths, because resume may be called from another
-// directory.
-var pathFlags = []string{"ssh-config", "joblog"}
-
 // keepFlags returns the flags that were given, as run.toml keeps them.
 func keepFlags(fs *pflag.FlagSet) map[string]any {
 	kept := map[string]any{}
@@ -356,12 +334,7 @@ func keepFlags(fs *pflag.FlagSet) map[string]any {
 // restoreFlags sets the flags that run.toml has kept, except those that this command line gives. It
 // ignores flags of other versions of the program.
 func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
-	names := make([]string, 0, len(kept))
-	for name := range kept {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
 		f := fs.Lookup(name)
 		value, isText := kept[name].(string)
 		if f == nil || f.Changed || !isText { // older versions kept the number of jobs as jobs
@@ -370,22 +343,6 @@ func restoreFlags(fs *pflag.FlagSet, kept map[string]any) error {
 		if err := fs.Set(name, value); err != nil {
 			return text.Errorf("run.toml has --%s %v: %w", name, kept[name], err)
 		}
-	}
-	return nil
-}
-
-// absoluteFlags makes the paths among the given flags absolute.
-func absoluteFlags(fs *pflag.FlagSet) error {
-	for _, name := range pathFlags {
-		f := fs.Lookup(name)
-		if f == nil || !f.Changed || f.Value.String() == "" {
-			continue
-		}
-		path, err := filepath.Abs(f.Value.String())
-		if err != nil {
-			return text.Errorf("--%s: %w", name, err)
-		}
-		fs.Set(name, path)
 	}
 	return nil
 }

@@ -2,9 +2,14 @@ package cli
 
 import (
 	"cmp"
+	"encoding/csv"
 	"fmt"
+	"io"
+	"maps"
 	"math"
 	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,59 +23,94 @@ import (
 )
 
 // flagValue is a pflag.Value that stores what parse returns in *to.
-type flagValue[T comparable] struct {
+type flagValue[T any] struct {
 	to    *T
 	kind  string // name of the value in the help
 	parse func(string) (T, error)
-	text  func(T) string
+	given string // what was parsed, which run.toml keeps
 }
 
-// String returns "" for the zero value, which means that the flag was not given.
+func newFlag[T any](to *T, kind string, parse func(string) (T, error)) *flagValue[T] {
+	return &flagValue[T]{to: to, kind: kind, parse: parse}
+}
+
+// String returns the value that was given or, for the help, the default: "" is the zero value.
 func (v *flagValue[T]) String() string {
-	var zero T
-	if v.to == nil || *v.to == zero {
-		return ""
+	if v.given != "" || v.to == nil || reflect.ValueOf(v.to).Elem().IsZero() {
+		return v.given
 	}
-	return v.text(*v.to)
+	return fmt.Sprint(*v.to)
 }
 func (v *flagValue[T]) Type() string { return v.kind }
 func (v *flagValue[T]) Set(s string) error {
 	t, err := v.parse(s)
 	if err == nil {
-		*v.to = t
+		*v.to, v.given = t, s
 	}
 	return err
 }
 
-// durationFlag takes a duration like the options of a jobs file: 90s, 30m, 1d.
-func durationFlag(to *time.Duration) *flagValue[time.Duration] {
-	return &flagValue[time.Duration]{to, "TIME", jobs.ParseDuration, time.Duration.String}
+// newListFlag returns the value of a flag that may be given several times. It stores what parse
+// returns for each value.
+func newListFlag[T any](to *[]T, parse func(string) (T, error)) *flagValue[[]T] {
+	return newFlag(to, "stringArray", func(s string) ([]T, error) {
+		t, err := parse(s)
+		return append(*to, t), err
+	})
 }
 
-// delayFlag takes a duration, or 0.
-func delayFlag(to *time.Duration) *flagValue[time.Duration] {
-	return &flagValue[time.Duration]{to, "TIME", jobs.ParseDelay, time.Duration.String}
-}
-
-// optionalFlag is a flag whose pointer stays nil if the flag is not given.
-func optionalFlag[T any](to **T, kind string, parse func(string) (T, error)) *flagValue[*T] {
-	parsePointer := func(s string) (*T, error) { t, err := parse(s); return &t, err }
-	return &flagValue[*T]{to, kind, parsePointer, func(t *T) string { return fmt.Sprint(*t) }}
-}
-
-// ageFlag takes a duration with a unit: 30 alone could mean days, and prune removes runs.
-func ageFlag(to *time.Duration) *flagValue[time.Duration] {
-	parse := func(s string) (time.Duration, error) {
-		if _, err := strconv.ParseFloat(s, 64); err == nil {
-			return 0, text.Errorf("%s has no unit: write %[1]sd for days or %[1]sh for hours", text.Shorten(s))
+// newCommaFlag is newListFlag for a flag whose values may be lists with commas, like those of pflag.
+func newCommaFlag[T any](to *[]T, parse func(string) (T, error)) *flagValue[[]T] {
+	return newFlag(to, "stringArray", func(s string) ([]T, error) {
+		words, err := csv.NewReader(strings.NewReader(s)).Read()
+		if err != nil && err != io.EOF {
+			return nil, err
 		}
-		return jobs.ParseDuration(s)
-	}
-	return &flagValue[time.Duration]{to, "TIME", parse, time.Duration.String}
+		list := *to
+		for _, word := range words {
+			t, err := parse(word)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, t)
+		}
+		return list, nil
+	})
 }
 
-// parseCount returns a function that reads a whole number of at least 1 and at most limit.
-func parseCount(limit int) func(string) (int, error) {
+// pathFlag is the value of a flag that names a file. It is an absolute path, because resume may be
+// called from another directory.
+type pathFlag string
+
+func (p *pathFlag) String() string { return string(*p) }
+func (p *pathFlag) Type() string   { return "string" }
+func (p *pathFlag) Set(s string) (err error) {
+	if s != "" {
+		s, err = filepath.Abs(s)
+	}
+	*p = pathFlag(s)
+	return err
+}
+
+// optional returns a function like parse that returns a pointer, for a flag that is nil if it is not
+// given.
+func optional[T any](parse func(string) (T, error)) func(string) (*T, error) {
+	return func(s string) (*T, error) { t, err := parse(s); return &t, err }
+}
+
+// parseAge parses a duration with a unit: 30 alone could mean days, and prune removes runs.
+func parseAge(s string) (time.Duration, error) {
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return 0, text.Errorf("%s has no unit: write %[1]sd for days or %[1]sh for hours", text.Shorten(s))
+	}
+	return jobs.ParseDuration(s)
+}
+
+// parseCount parses a whole number of at least 1.
+func parseCount(s string) (int, error) { return parseCountTo(math.MaxInt)(s) }
+
+// parseCountTo returns a function that parses a whole number of at least 1 and at most limit.
+func parseCountTo(limit int) func(string) (int, error) {
 	return func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		switch {
@@ -81,22 +121,6 @@ func parseCount(limit int) func(string) (int, error) {
 		}
 		return n, nil
 	}
-}
-
-// countFlag takes a whole number of at least 1.
-func countFlag(to *int) *flagValue[int] {
-	return &flagValue[int]{to, "N", parseCount(math.MaxInt), strconv.Itoa}
-}
-
-// triesFlag takes a number of tries, like the option of a jobs file.
-func triesFlag(to *int) *flagValue[int] {
-	return &flagValue[int]{to, "N", parseCount(jobs.MaxTries), strconv.Itoa}
-}
-
-// checkedFlag takes a text for which parse returns no error.
-func checkedFlag[T any](to *string, kind string, parse func(string) (T, error)) *flagValue[string] {
-	check := func(s string) (string, error) { _, err := parse(s); return s, err }
-	return &flagValue[string]{to, kind, check, func(s string) string { return s }}
 }
 
 // parseHalt parses --halt: a number or a percentage of failed jobs, or GNU parallel's form, such as
@@ -145,7 +169,7 @@ func parseSlots(s string) (hosts.SlotRule, error) {
 	return hosts.SlotRule{Fixed: n}, nil
 }
 
-// choiceFlag takes one of words, which setUpFlags completes.
+// choiceFlag takes one of words, which setUpArguments completes.
 type choiceFlag struct {
 	flagValue[string]
 	words []string
@@ -158,19 +182,21 @@ func newChoice(to *string, words ...string) *choiceFlag {
 		}
 		return s, nil
 	}
-	return &choiceFlag{flagValue[string]{to, strings.Join(words, "|"), parse, func(s string) string { return s }}, words}
+	return &choiceFlag{*newFlag(to, strings.Join(words, "|"), parse), words}
 }
 
 // perQueue is the value of a flag QUEUE=N that may be given several times.
 type perQueue struct {
 	low, high int
-	names     []string // of queues, in the order in which they were given
 	of        map[string]int
 }
 
+// names returns the queues that were given.
+func (v *perQueue) names() []string { return slices.Sorted(maps.Keys(v.of)) }
+
 func (v *perQueue) String() string {
 	var parts []string
-	for _, name := range v.names {
+	for _, name := range v.names() {
 		parts = append(parts, fmt.Sprintf("%s=%d", name, v.of[name]))
 	}
 	return strings.Join(parts, ",")
@@ -187,9 +213,6 @@ func (v *perQueue) Set(s string) error {
 	}
 	if v.of == nil {
 		v.of = map[string]int{}
-	}
-	if _, twice := v.of[s[:i]]; !twice {
-		v.names = append(v.names, s[:i])
 	}
 	v.of[s[:i]] = n
 	return nil
@@ -220,15 +243,6 @@ const notShared = -1
 // runShareEnv is the environment variable with the --run-share of runs without that flag.
 const runShareEnv = "DCS_TUI_RUN_SHARE"
 
-func runShareFlag(to *int) *flagValue[int] {
-	return &flagValue[int]{to, "N|off", parseRunShare, func(n int) string {
-		if n == notShared {
-			return "off"
-		}
-		return strconv.Itoa(n)
-	}}
-}
-
 func parseRunShare(s string) (int, error) {
 	if s == "off" {
 		return notShared, nil
@@ -240,12 +254,11 @@ func parseRunShare(s string) (int, error) {
 	return n, nil
 }
 
-// runShare returns the weight of the run. It is 0 if the run does not share slots.
+// runShare returns the weight of the run, given the value of --run-share. It is 0 if the run does not
+// share slots.
 func runShare(given int) int {
-	if given == 0 {
-		given, _ = parseRunShare(os.Getenv(runShareEnv))
-	}
-	return max(0, cmp.Or(given, 1))
+	usual, _ := parseRunShare(os.Getenv(runShareEnv))
+	return max(0, cmp.Or(given, usual, 1))
 }
 
 // failureFields are the fields of a failed attempt that --retry-on and --no-retry-on may name.
@@ -274,7 +287,7 @@ func failureCause(o *jobs.Outcome) string {
 		return "files"
 	case o.Error != "":
 		return "start"
-	case o.Memory != "":
+	case o.Memory != 0:
 		return "memory"
 	case o.TimedOut:
 		return "timeout"
@@ -285,10 +298,8 @@ func failureCause(o *jobs.Outcome) string {
 }
 
 func knownCause(l query.Literal) error {
-	for _, cause := range failureCauses {
-		if l.Value.Text == cause {
-			return nil
-		}
+	if slices.Contains(failureCauses, l.Value.Text) {
+		return nil
 	}
 	return query.Unknown("cause", l.Value.Text, failureCauses)
 }
@@ -302,24 +313,23 @@ func parseFailures(text string) (func(*jobs.Outcome) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return query.Compile(q, query.Fields[*jobs.Outcome](func(name string) (*query.Field[*jobs.Outcome], error) {
-		names := make([]string, len(failureFields))
-		for i := range failureFields {
-			f := failureFields[i]
-			if names[i] = f.Name; f.Name == name {
+	fields := func(name string) (*query.Field[*jobs.Outcome], error) {
+		var names []string
+		for _, f := range failureFields {
+			if f.Name == name {
 				f.Fact = true
 				return &f, nil
 			}
+			names = append(names, f.Name)
 		}
 		return nil, query.Unknown("field of a failure", name, names)
-	}), nil)
+	}
+	return query.Compile(q, fields, nil)
 }
 
-// final returns a function that reports whether a job is not retried after a failure. It returns
-// nil if neither query was given. The queries were checked when the flags were parsed.
-func final(retryOn, noRetryOn string, retryTimeouts bool) func(*jobs.Outcome) bool {
-	again, _ := parseFailures(retryOn)
-	never, _ := parseFailures(noRetryOn)
+// final returns a function that reports whether a job is not retried after a failure, given the
+// values of --retry-on and --no-retry-on. It returns nil if neither was given.
+func final(again, never func(*jobs.Outcome) bool, retryTimeouts bool) func(*jobs.Outcome) bool {
 	if again == nil && never == nil {
 		return nil
 	}
@@ -334,16 +344,13 @@ func final(retryOn, noRetryOn string, retryTimeouts bool) func(*jobs.Outcome) bo
 	}
 }
 
-// growthFlag takes a factor of 1 to 100.
-func growthFlag(to *float64) *flagValue[float64] {
-	parse := func(s string) (float64, error) {
-		f, err := strconv.ParseFloat(s, 64)
-		if err != nil || !(f >= 1 && f <= 100) {
-			return 0, text.Errorf("%q is not a factor from 1 to 100", s)
-		}
-		return f, nil
+// parseGrowth parses a factor of 1 to 100.
+func parseGrowth(s string) (float64, error) {
+	f, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(f >= 1 && f <= 100) {
+		return 0, text.Errorf("%q is not a factor from 1 to 100", s)
 	}
-	return &flagValue[float64]{to, "FACTOR", parse, func(f float64) string { return fmt.Sprint(f) }}
+	return f, nil
 }
 
 // warning is a signal that warns a job of its end, and how long before the end it is sent.
@@ -352,20 +359,16 @@ type warning struct {
 	before time.Duration
 }
 
-// warnFlag takes a signal and a time: USR1@60s.
-func warnFlag(to *warning) *flagValue[warning] {
-	parse := func(s string) (w warning, err error) {
-		name, before, ok := strings.Cut(s, "@")
-		if !ok {
-			return w, text.Errorf("%q is not SIGNAL@TIME, such as USR1@60s", s)
-		}
-		name = "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
-		if w.signal = jobs.SignalNumber(name); w.signal == 0 || name == "SIGKILL" || name == "SIGSTOP" {
-			return w, text.Errorf("%s is not a signal that a program can handle; USR1 and USR2 are usual", text.Shorten(name))
-		}
-		w.before, err = jobs.ParseDuration(before)
-		return w, err
+// parseWarning parses a signal and a time: USR1@60s.
+func parseWarning(s string) (w warning, err error) {
+	name, before, ok := strings.Cut(s, "@")
+	if !ok {
+		return w, text.Errorf("%q is not SIGNAL@TIME, such as USR1@60s", s)
 	}
-	text := func(w warning) string { return jobs.SignalName(w.signal) + "@" + w.before.String() }
-	return &flagValue[warning]{to, "SIGNAL@TIME", parse, text}
+	name = "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
+	if w.signal = jobs.SignalNumber(name); w.signal == 0 || name == "SIGKILL" || name == "SIGSTOP" {
+		return w, text.Errorf("%s is not a signal that a program can handle; USR1 and USR2 are usual", text.Shorten(name))
+	}
+	w.before, err = jobs.ParseDuration(before)
+	return w, err
 }

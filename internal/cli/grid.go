@@ -16,8 +16,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
@@ -43,9 +41,8 @@ type gridFlags struct {
 func (a *app) gridCmd() *cobra.Command {
 	f := gridFlags{limit: grid.DefaultLimit}
 	cmd := &cobra.Command{
-		Use:     "grid [flags] TEMPLATE",
-		GroupID: groupRun,
-		Short:   "Run a command for all combinations of parameters",
+		Use:   "grid [flags] TEMPLATE",
+		Short: "Run a command for all combinations of parameters",
 		Long: `Run a command for all combinations of parameters. A template has a command with parameters in brackets, such as
 [C] or [1], and a line with the values of each; - reads the template from standard input. With --search, or an
 @search line, a search chooses some points of continuous ranges instead. Everything else works as in dcs-tui run.
@@ -65,11 +62,8 @@ dcs-tui grid --search tpe --trials 100 --minimize loss train.txt
 
 # on the hosts of an inventory
 dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
-		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runGrid(cmd, &f, args)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runGrid(cmd, &f, args) },
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print the commands, one per line, and start nothing")
@@ -79,7 +73,7 @@ dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 	fs.IntVar(&f.trials, "trials", 0, "let a search choose `N` combinations")
 	fs.StringVar(&f.minimize, "minimize", "", "let a search minimize `METRIC`")
 	fs.StringVar(&f.maximize, "maximize", "", "let a search maximize `METRIC`")
-	fs.Var(countFlag(&f.limit), "limit", "refuse a template of more than N combinations without @where or @sample")
+	fs.Var(newFlag(&f.limit, "N", parseCount), "limit", "refuse a template of more than N combinations without @where or @sample")
 	endGroup(fs, "Combinations")
 	f.newRunFlags(fs, "template")
 	return cmd
@@ -154,7 +148,7 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 			return nil, text.Errorf("%s is a directory, not a template", text.Shorten(file))
 		}
 		in, name = r, file
-	} else if term.IsTerminal(int(os.Stdin.Fd())) {
+	} else if isTerminal(os.Stdin) {
 		a.con.Line("reading the template from the terminal; Ctrl-D ends it")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -180,7 +174,7 @@ func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
 
 // searchLine returns the @search line of the flags, or "" for none.
 func (f *gridFlags) searchLine() string {
-	s := grid.Search{Method: f.search, Trials: f.trials, Metric: cmp.Or(f.minimize, f.maximize), Maximize: f.maximize != "", Seed: f.seed, Command: f.ask}
+	s := grid.Search{Method: f.search, Trials: f.trials, Metric: cmp.Or(f.minimize, f.maximize), Maximize: f.maximize != "", Seed: f.Seed, Command: f.ask}
 	switch {
 	case f.ask != "":
 		s.Method = grid.Ask
@@ -216,7 +210,7 @@ func (a *app) printCount(t *grid.Template) error {
 
 // printCommands prints the commands, one per line, each as soon as it is created.
 func (a *app) printCommands(t *grid.Template) error {
-	toTerminal := term.IsTerminal(int(a.stdout.Fd()))
+	toTerminal := isTerminal(a.stdout)
 	w := bufio.NewWriter(a.stdout)
 	none := true
 	for s, err := range t.Jobs() {
@@ -250,14 +244,11 @@ func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource
 	if file == stdinFile {
 		file = "grid" // standard input has been read to its end
 	}
-	src := jobSource{files: []string{file}}
+	src := jobSource{files: []string{file}, keep: map[string]any{}}
 	if columns := columnsOf(t); len(columns) > 0 {
-		src.keep = map[string]any{metrics.Option: columns}
+		src.keep[metrics.Option] = columns
 	}
 	if t.Search != nil && t.Search.Metric != "" {
-		if src.keep == nil {
-			src.keep = map[string]any{}
-		}
 		src.keep[metrics.BestOption] = t.Search.Best()
 	}
 	var err error
@@ -353,11 +344,7 @@ func noJobs(t *grid.Template) error {
 
 // readBatch reads files of jobs and templates; see grid.ReadBatch.
 func (a *app) readBatch(f *gridFlags, files []string, named bool) (*grid.Batch, error) {
-	b, err := grid.ReadBatch(files, named, func(file string) ([]*jobs.Spec, []string, error) { return a.readFile(f, file) })
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
+	return grid.ReadBatch(files, named, func(file string) ([]*jobs.Spec, []string, error) { return a.readFile(f, file) })
 }
 
 // readFile reads one file. The numbers of its jobs begin at 1.
@@ -413,17 +400,9 @@ func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
 		if err == nil && grid.IsParameterLine(spec.Command) {
 			err = text.Errorf("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line, text.Shorten(text.Line(spec.Command)))
 		}
-		if f, ok := in.(*os.File); ok && err != nil && !errors.Is(err, io.EOF) && term.IsTerminal(int(f.Fd())) {
-			go io.Copy(io.Discard, f) // otherwise the shell would run the rest of what is being pasted
+		if err != nil && !errors.Is(err, io.EOF) && isTerminal(in) {
+			go io.Copy(io.Discard, in) // otherwise the shell would run the rest of what is being pasted
 		}
 		return spec, err
-	}
-}
-
-// flushTyped discards input of the terminal that was not read. Otherwise the shell would run the
-// rest of the jobs.
-func (a *app) flushTyped() {
-	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		_ = unix.IoctlSetInt(int(f.Fd()), unix.TCFLSH, unix.TCIFLUSH) // an error loses nothing
 	}
 }

@@ -26,9 +26,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 		forEachCommand(root, func(cmd *cobra.Command) {
 			var b bytes.Buffer
 			cmd.SetOut(&b)
-			if err := cmd.Help(); err != nil {
-				t.Fatal(err)
-			}
+			check(t, cmd.Help())
 			help := words(b.String())
 			want := []string{words(cmd.Long)}
 			cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -52,10 +50,10 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestHelpIsComplete checks that the help of every command has a paragraph and examples, and that
-// the flags of a command with more than a few flags are grouped.
+// TestHelpIsComplete checks that the help of every command has one short paragraph and examples, and
+// that the flags of a command with more than a few flags are grouped.
 func TestHelpIsComplete(t *testing.T) {
-	const maxUngrouped = 6
+	const maxUngrouped, maxLong = 6, 500
 	root := newApp().root()
 	forEachCommand(root, func(cmd *cobra.Command) {
 		if cmd.Hidden {
@@ -63,6 +61,9 @@ func TestHelpIsComplete(t *testing.T) {
 		}
 		if cmd.Short == "" || cmd.Long == "" || cmd.Example == "" {
 			t.Errorf("%s: the help has the short text %q, the long text %q, and the examples %q", cmd.CommandPath(), cmd.Short, cmd.Long, cmd.Example)
+		}
+		if long := cmd.Long; len(long) > maxLong || strings.Contains(long, "\n\n") || strings.HasSuffix(long, "\n") {
+			t.Errorf("%s: the long help has %d characters, want one paragraph of at most %d:\n%s", cmd.CommandPath(), len(long), maxLong, long)
 		}
 		n, loose := 0, []string(nil)
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -80,16 +81,6 @@ func TestHelpIsComplete(t *testing.T) {
 	})
 }
 
-// TestHelpIsShort checks that the help of a command has one short paragraph.
-func TestHelpIsShort(t *testing.T) {
-	const most = 500
-	forEachCommand(newApp().root(), func(cmd *cobra.Command) {
-		if long := cmd.Long; len(long) > most || strings.Contains(long, "\n\n") || strings.HasSuffix(long, "\n") {
-			t.Errorf("%s: the long help has %d characters, want one paragraph of at most %d:\n%s", cmd.CommandPath(), len(long), most, long)
-		}
-	})
-}
-
 var updateCommands = flag.Bool("update", false, "write docs/commands")
 
 // TestCommandsAreDocumented checks that docs/commands has one page for each command, with its help.
@@ -97,16 +88,10 @@ func TestCommandsAreDocumented(t *testing.T) {
 	const dir = "../../docs/commands"
 	pages := commandPages()
 	if *updateCommands {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		check(t, os.RemoveAll(dir))
+		check(t, os.MkdirAll(dir, 0o755))
 		for name, page := range pages {
-			if err := os.WriteFile(filepath.Join(dir, name), page, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			check(t, os.WriteFile(filepath.Join(dir, name), page, 0o644))
 		}
 	}
 	const update = "go test ./internal/cli -run TestCommandsAreDocumented -args -update"
@@ -116,9 +101,7 @@ func TestCommandsAreDocumented(t *testing.T) {
 		}
 	}
 	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	for _, f := range files {
 		if pages[f.Name()] == nil {
 			t.Errorf("docs/commands/%s is about no command: %s", f.Name(), update)
@@ -161,19 +144,13 @@ func TestManualPageHeader(t *testing.T) {
 	var page bytes.Buffer
 	root.SetOut(&page)
 	root.SetArgs([]string{"man"})
-	if err := root.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, root.Execute())
 	header, rest, _ := strings.Cut(page.String(), "\n")
 	fields := strings.Split(header, `"`)
 	if !strings.HasPrefix(header, ".TH DCS-TUI 1 ") || len(fields) != 7 || fields[5] != "User Commands" {
 		t.Errorf("header: %s", header)
 	}
-	for _, want := range []string{".SH NAME\ndcs-tui - Run thousands", "\n.RS 4\n.TP\n\\fB--accept-new\\fP\n", "\n\\fBrun\\fP [flags]"} {
-		if !strings.Contains(rest, want) {
-			t.Errorf("%q is missing", want)
-		}
-	}
+	has(t, rest, ".SH NAME\ndcs-tui - Run thousands", "\n.RS 4\n.TP\n\\fB--accept-new\\fP\n", "\n\\fBrun\\fP [flags]")
 }
 
 func TestVersion(t *testing.T) {
@@ -186,8 +163,6 @@ func TestVersion(t *testing.T) {
 		"v0.0.0-20260101000000-0123456789ab+dirty": {Main: debug.Module{Version: "v0.0.0-20260101000000-0123456789ab+dirty"},
 			Settings: []debug.BuildSetting{commit, changed}},
 	} {
-		if got := versionOf(info); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		same(t, "versionOf", versionOf(info), want)
 	}
 }

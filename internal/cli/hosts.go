@@ -19,9 +19,8 @@ import (
 
 func (a *app) hostsCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "hosts",
-		GroupID: groupHost,
-		Short:   "List and check hosts, and change the hosts of a run",
+		Use:   "hosts",
+		Short: "List and check hosts, and change the hosts of a run",
 		Long: `List and check the hosts of the inventory, or change the hosts of a run: add and remove hosts, drain them, and set
 their slots.`,
 		Example: `dcs-tui hosts init ws[01-30]
@@ -31,9 +30,7 @@ dcs-tui hosts drain sweep-20260314-1502 ws03`,
 		RunE: needsCommand,
 	}
 	cmd.AddCommand(a.hostsListCmd(), a.hostsCheckCmd(), a.hostsInitCmd(), a.instancesCmd())
-	for _, c := range hostRequestCommands {
-		cmd.AddCommand(a.requestCmd(c))
-	}
+	cmd.AddCommand(a.requestCmds(hostRequestCommands)...)
 	return cmd
 }
 
@@ -92,7 +89,7 @@ func (a *app) listUse(o *options, list []*hosts.Host) error {
 	for _, h := range list {
 		switch c := found[h]; {
 		case c == nil: // interrupted
-		case c.Hello == nil || c.Beat == nil:
+		case c.Hello == nil || c.Heartbeat == nil:
 			problem, _ := problemOf(c)
 			fmt.Fprintf(w, "%s\t-\t-\t%s\n", text.Line(h.Name), text.Line(problem))
 			a.code = exitFailed
@@ -101,8 +98,8 @@ func (a *app) listUse(o *options, list []*hosts.Host) error {
 			if who := c.Hello.Owner.Who; who != "" {
 				use += "; starts nothing now: " + who
 			}
-			fmt.Fprintf(w, "%s\t%.1f of %s busy\tload %.2f\t%s\n", text.Line(h.Name), c.Beat.Busy, jobs.Plural(c.Hello.Cores, "core"),
-				c.Beat.Load[0], text.Line(use))
+			fmt.Fprintf(w, "%s\t%.1f of %s busy\tload %.2f\t%s\n", text.Line(h.Name), c.Heartbeat.Busy, jobs.Plural(c.Hello.Cores, "core"),
+				c.Heartbeat.Load[0], text.Line(use))
 		}
 	}
 	return errors.Join(w.Flush(), err)
@@ -179,6 +176,15 @@ func (a *app) selectInventory(f *runFlags) (*hosts.Inventory, error) {
 	}
 	a.warnAll(warnings)
 	return inv, nil
+}
+
+// inventoryOf returns the inventory of a file or, if that is "", the one that the run has stored,
+// which includes hosts that its inventory file no longer has.
+func (a *app) inventoryOf(run *rundir.Run, file string) (*hosts.Inventory, error) {
+	if file != "" {
+		return a.loadInventory(file)
+	}
+	return a.storedInventory(run)
 }
 
 // storedInventory returns the inventory with which the run was started or last resumed.

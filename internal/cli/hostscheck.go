@@ -181,7 +181,7 @@ func checkedOf(c *hosts.CheckResult) *checkJSON {
 	}
 	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared, Users: h.Sharing.Text(), Held: h.Owner.Who,
 		Connect: c.Connect.Seconds(), Warnings: append([]string{}, h.Warnings...)}
-	if b := c.Beat; b != nil {
+	if b := c.Heartbeat; b != nil {
 		j.Busy, j.Load = &b.Busy, &b.Load[0]
 		if b.MemFree >= 0 {
 			j.MemFree = &b.MemFree
@@ -218,7 +218,7 @@ func badLines(out *console, g *runview.HostGroup, width int) []string {
 
 // usableLines describes a usable host.
 func usableLines(out *console, c *hosts.CheckResult, width int) []string {
-	h, b := c.Hello, c.Beat
+	h, b := c.Hello, c.Heartbeat
 	name := fmt.Sprintf("%-*s", width, text.Line(c.Host.Name))
 	msg := fmt.Sprintf("%s of %s, %.1f busy, load %.2f", jobs.Plural(h.Slots, "slot"), jobs.Plural(h.Cores, "core"), b.Busy, b.Load[0])
 	if b.MemFree >= 0 {

@@ -113,7 +113,7 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 	out.Line(fmt.Sprintf("%s: %d of %s %s", text.Line(o.output), usable, jobs.Plural(len(list), "host"), what))
 	next := "run --hosts " + text.ShellWord(text.Line(o.output))
 	if o.SSHConfig != "" {
-		next += " --ssh-config " + text.ShellWord(text.Line(o.SSHConfig))
+		next += " --ssh-config " + text.ShellWord(text.Line(text.Path(o.SSHConfig)))
 	}
 	a.con.Line(a.nextLine(next+" jobs.txt", "runs a file of jobs on them"))
 	return nil

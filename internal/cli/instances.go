@@ -31,10 +31,7 @@ terminating the instance. docs/providers.md explains more. The exit code is 1 if
 terminated.`,
 		Example: `dcs-tui hosts instances
 dcs-tui hosts instances --terminate`,
-		ValidArgsFunction: completeRuns,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runInstances(file, args, end)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.runInstances(file, args, end) },
 	}
 	hostsFlag(cmd.Flags(), &file)
 	cmd.Flags().BoolVar(&end, "terminate", false, "terminate dangling instances")
@@ -129,9 +126,9 @@ func instanceText(run *rundir.Run, name string) (msg string, dangling bool) {
 	switch {
 	case err != nil:
 		return fmt.Sprintf("of %s: %s", ref, text.Line(err.Error())), false
-	case owner.Life() == journal.Alive:
+	case owner.Liveness() == journal.Alive:
 		return fmt.Sprintf("of %s, in use by %s", ref, text.Line(owner.String())), false
-	case owner.Life() != journal.Dead:
+	case owner.Liveness() != journal.Dead:
 		return fmt.Sprintf("of %s, whose dispatcher on %s may be alive: ask there", ref, text.Line(owner.Host)), false
 	}
 	msg = "dangling: the dispatcher of " + ref + " is gone"

@@ -5,13 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
@@ -31,23 +30,19 @@ type logsFlags struct {
 func (a *app) logsCmd() *cobra.Command {
 	var f logsFlags
 	cmd := &cobra.Command{
-		Use:     "logs [flags] [RUN] JOB",
-		GroupID: groupLook,
-		Short:   "Print the output of a job",
+		Use:   "logs [flags] [RUN] JOB",
+		Short: "Print the output of a job",
 		Long: `Print the output of a job, even while the job runs, and even if only its host has the output. On a terminal,
 control characters are made visible; a file or pipe gets the output unchanged. ` + runHelp,
 		Example: `dcs-tui logs 17
 dcs-tui logs --err --follow sweep-20260314-1502 17`,
-		Args:              jobOfRun,
-		ValidArgsFunction: completeRuns,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runLogs(args, &f)
-		},
+		Args: jobOfRun,
+		RunE: func(_ *cobra.Command, args []string) error { return a.runLogs(args, &f) },
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.err, "err", false, "print standard error instead of standard output")
 	fs.BoolVarP(&f.follow, "follow", "f", false, "follow the output of the job and of its later attempts until the job has finished")
-	fs.Var(countFlag(&f.attempt), "attempt", "print attempt N instead of the newest")
+	fs.Var(newFlag(&f.attempt, "N", parseCount), "attempt", "print attempt N instead of the newest")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object per line of output")
 	return cmd
 }
@@ -65,7 +60,7 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 		return err
 	}
 	defer done()
-	w := &logWriter{out: a.stdout, json: f.json, tty: term.IsTerminal(int(a.stdout.Fd())),
+	w := &logWriter{out: a.stdout, json: f.json, tty: isTerminal(a.stdout),
 		line: logLine{runJSON: jsonOf(run), Job: id, Stream: "stdout"}}
 	file := jobs.FileOut
 	if f.err {
@@ -156,8 +151,8 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		case offset >= piece.Size && follow && !piece.Over && at.Ended.IsZero():
 			time.Sleep(logInterval)
 			if d, err := detail(src, run, at.ID.Job); err == nil {
-				if now := attemptOf(d, at.ID); now != nil {
-					at = now
+				if i := slices.IndexFunc(d.Attempts, func(now runview.Attempt) bool { return now.ID == at.ID }); i >= 0 {
+					at = &d.Attempts[i]
 				}
 			}
 		case offset >= piece.Size:
@@ -166,15 +161,6 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 			return text.Errorf("cannot read the output of %s: the file was truncated", at.ID)
 		}
 	}
-}
-
-func attemptOf(d *runview.Detail, id jobs.AttemptID) *runview.Attempt {
-	for i := range d.Attempts {
-		if d.Attempts[i].ID == id {
-			return &d.Attempts[i]
-		}
-	}
-	return nil
 }
 
 // logLine is the output of logs --json for a line.
@@ -215,11 +201,7 @@ func (w *logWriter) write(piece []byte, last bool) error {
 			n = len(w.rest)
 		}
 		w.line.Text = strings.TrimSuffix(string(w.rest[:n]), "\n")
-		b, err := json.Marshal(&w.line)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(w.out, "%s\n", b); err != nil {
+		if err := json.NewEncoder(w.out).Encode(&w.line); err != nil {
 			return err
 		}
 		w.line.Offset += int64(n)

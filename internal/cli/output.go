@@ -15,8 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/term"
-
 	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
@@ -46,7 +44,7 @@ type resultPrinter struct {
 }
 
 func newResultPrinter(a *app, f *runFlags, r *run.Run) *resultPrinter {
-	return &resultPrinter{out: a.stdout, con: a.con, tty: term.IsTerminal(int(a.stdout.Fd())), json: f.json, with: f.json && f.output, run: r,
+	return &resultPrinter{out: a.stdout, con: a.con, tty: isTerminal(a.stdout), json: f.json, with: f.json && f.output, run: r,
 		tag: f.tag, order: f.order, held: map[jobs.ID]*results.Result{}, next: 1}
 }
 

@@ -26,11 +26,10 @@ const stdoutFile = "-"
 
 func (a *app) reportCmd() *cobra.Command {
 	var output string
-	var metricTexts []string
+	var asked []*metrics.Metric
 	cmd := &cobra.Command{
-		Use:     "report [flags] [RUN]",
-		GroupID: groupLook,
-		Short:   "Write a report of a run as one HTML file",
+		Use:   "report [flags] [RUN]",
+		Short: "Write a report of a run as one HTML file",
 		Long: `Write a report of a run as one HTML file, which needs no network and no other file. It shows a summary, failures by
 cause, heat maps and lines of a grid, a timeline of the slots, the load of the hosts, and a table of all jobs. It
 does not contain outputs of jobs. ` + runHelp,
@@ -38,29 +37,25 @@ does not contain outputs of jobs. ` + runHelp,
 dcs-tui report sweep-20260314-1502 -o report.html
 dcs-tui report --result acc=json:test.accuracy
 dcs-tui report server:sweep -o - > report.html`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeRuns,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runReport(cmd.Context(), args, output, metricTexts)
+			return a.runReport(cmd.Context(), args, output, asked)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write `FILE` (default RUN.html); - is standard output")
-	cmd.Flags().StringArrayVar(&metricTexts, "result", nil, resultHelp)
+	cmd.Flags().Var(newListFlag(&asked, metrics.Parse), "result", resultHelp)
 	cmd.RegisterFlagCompletionFunc("result", cobra.NoFileCompletions)
 	return cmd
 }
 
-func (a *app) runReport(ctx context.Context, args []string, output string, metricTexts []string) error {
-	asked, err := parseEach("result", metricTexts, metrics.Parse)
-	if err != nil {
-		return err
-	}
+func (a *app) runReport(ctx context.Context, args []string, output string, asked []*metrics.Metric) error {
 	run, err := a.openRun(args)
 	if err != nil {
 		return err
 	}
 	ended, last := map[jobs.AttemptID]jobs.Stamp{}, jobs.Stamp(0)
-	l, err := a.read(run, func(r *jobs.Record) {
+	l := newRunState(run)
+	err = a.read(l, func(r *jobs.Record) {
 		last = max(last, r.At)
 		switch r.Kind {
 		case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled:

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"dcs-tui/dispatch"
 	"dcs-tui/internal/text"
@@ -51,7 +50,7 @@ func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Requ
 	if err != nil {
 		return nil, err
 	}
-	s := &answers{run: run, alive: owner.Life() != journal.Dead}
+	s := &answers{run: run, alive: owner.Liveness() != journal.Dead}
 	prepare := ask.Leave // several requests are all durable before the first is awaited
 	if s.alive && len(requests) == 1 && requests[0].Do != rundir.DoSubmit {
 		prepare = ask.Prepare
@@ -148,7 +147,7 @@ func (a *app) agree(yes bool, command, what string) error {
 	if yes {
 		return nil
 	}
-	if !term.IsTerminal(int(os.Stdin.Fd())) {
+	if !isTerminal(os.Stdin) {
 		return text.Errorf("%s would %s, but cannot ask for confirmation: standard input is not a terminal", command, what).WithAdvice("--yes skips the question")
 	}
 	a.con.Line(what + "? (y/n)")
@@ -177,7 +176,7 @@ type requestCommand struct {
 	// Asks for confirmation, with %s for the hosts; "": no confirmation.
 	question string
 	// actions parses the arguments after RUN; nil: there are no arguments.
-	actions func(a *app, ctx context.Context, l *look, args []string, sel *selection) ([]runview.Action, error)
+	actions func(a *app, ctx context.Context, l *runState, args []string, sel *selection) ([]runview.Action, error)
 }
 
 // requestCommands are the commands below the root.
@@ -219,22 +218,26 @@ file has an error, nothing changes.`, example: "dcs-tui hosts reload sweep-20260
 running there, they finish.`, example: "dcs-tui hosts slots sweep-20260314-1502 ws03 4", actions: slotsActions},
 }
 
-// requestCmd returns the command of an entry of the tables.
+// requestCmds returns the commands of a table.
+func (a *app) requestCmds(table []requestCommand) (list []*cobra.Command) {
+	for _, c := range table {
+		list = append(list, a.requestCmd(c))
+	}
+	return list
+}
+
 func (a *app) requestCmd(c requestCommand) *cobra.Command {
 	var sel selection
 	var opt askOptions
 	cmd := &cobra.Command{
 		Use: c.use, Short: c.short, Long: c.long + " Without a dispatcher the request waits for the next resume.", Example: c.example, Args: runAndJobs,
-		ValidArgsFunction: completeRuns,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runRequest(cmd.Context(), &c, args, &sel, opt)
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runRequest(cmd.Context(), &c, args, &sel, opt) },
 	}
 	if strings.Contains(c.use, "HOST") {
 		cmd.ValidArgsFunction = completeRunThen(completeMany(completeRunHosts))
 	}
 	if c.selects {
-		cmd.Flags().StringArrayVar(&sel.where, "where", nil, whereHelp)
+		sel.whereFlag(cmd.Flags())
 	}
 	opt.flags(cmd)
 	if c.question == "" {
@@ -244,7 +247,7 @@ func (a *app) requestCmd(c requestCommand) *cobra.Command {
 }
 
 func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, sel *selection, opt askOptions) error {
-	l, err := a.look(args[:1])
+	l, err := a.readState(args[:1])
 	if err != nil {
 		return err
 	}
@@ -295,7 +298,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 	return nil
 }
 
-func priorityActions(a *app, ctx context.Context, l *look, args []string, sel *selection) ([]runview.Action, error) {
+func priorityActions(a *app, ctx context.Context, l *runState, args []string, sel *selection) ([]runview.Action, error) {
 	if len(args) == 0 {
 		return nil, text.Errorf("no priority was given").WithAdvice("dcs-tui priority RUN N JOBS, such as 10 3-17")
 	}
@@ -317,8 +320,8 @@ func priorityActions(a *app, ctx context.Context, l *look, args []string, sel *s
 }
 
 // hostActions parses the names of hosts.
-func hostActions(verb runview.Verb) func(*app, context.Context, *look, []string, *selection) ([]runview.Action, error) {
-	return func(_ *app, _ context.Context, _ *look, args []string, _ *selection) (actions []runview.Action, err error) {
+func hostActions(verb runview.Verb) func(*app, context.Context, *runState, []string, *selection) ([]runview.Action, error) {
+	return func(_ *app, _ context.Context, _ *runState, args []string, _ *selection) (actions []runview.Action, err error) {
 		if len(args) == 0 {
 			return nil, text.Errorf("no hosts were given").WithAdvice("dcs-tui status RUN lists them")
 		}
@@ -330,7 +333,7 @@ func hostActions(verb runview.Verb) func(*app, context.Context, *look, []string,
 }
 
 // addHostActions parses the names of hosts and their options.
-func addHostActions(_ *app, _ context.Context, _ *look, args []string, _ *selection) (actions []runview.Action, err error) {
+func addHostActions(_ *app, _ context.Context, _ *runState, args []string, _ *selection) (actions []runview.Action, err error) {
 	isOption := func(arg string) bool { return strings.Contains(arg, "=") }
 	options := strings.Join(slices.DeleteFunc(slices.Clone(args), func(arg string) bool { return !isOption(arg) }), " ")
 	for _, name := range slices.DeleteFunc(slices.Clone(args), isOption) {
@@ -342,7 +345,7 @@ func addHostActions(_ *app, _ context.Context, _ *look, args []string, _ *select
 	return actions, nil
 }
 
-func slotsActions(_ *app, _ context.Context, _ *look, args []string, _ *selection) ([]runview.Action, error) {
+func slotsActions(_ *app, _ context.Context, _ *runState, args []string, _ *selection) ([]runview.Action, error) {
 	if len(args) != 2 {
 		return nil, text.Errorf("hosts slots needs a host and a number of slots").WithAdvice("dcs-tui hosts slots RUN HOST N")
 	}

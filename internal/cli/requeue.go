@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
@@ -27,9 +26,8 @@ func (a *app) requeueCmd() *cobra.Command {
 	var change jobs.Change
 	var files []string
 	cmd := &cobra.Command{
-		Use:     "requeue [flags] RUN [JOBS...]",
-		GroupID: groupRun,
-		Short:   "Run finished jobs again",
+		Use:   "requeue [flags] RUN [JOBS...]",
+		Short: "Run finished jobs again",
 		Long: `Run finished jobs again. Each gets a new round, with all its tries and a new result. JOBS are numbers and ranges,
 such as 3 9-17. --file instead compares the run with its changed jobs file: failed jobs run again, new jobs are
 added, and queued jobs that the file no longer has are canceled. Without a dispatcher the request waits for the
@@ -39,8 +37,7 @@ dcs-tui requeue sweep-20260314-1502 --failed --timeout 4h --mem 8G
 dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04
 dcs-tui requeue sweep-20260314-1502 --where 'state=timed_out or state=skipped' --timeout 4h
 dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
-		Args:              runAndJobs,
-		ValidArgsFunction: completeRuns,
+		Args: runAndJobs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(files) > 0 {
 				if len(args) > 1 || sel.failed || sel.all || len(sel.where) > 0 || !change.Empty() {
@@ -54,22 +51,17 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 	fs := cmd.Flags()
 	fs.BoolVar(&sel.failed, "failed", false, "jobs that failed or timed out")
 	fs.BoolVar(&sel.all, "all", false, "all finished jobs that did not succeed")
-	fs.StringArrayVar(&sel.where, "where", nil, whereHelp)
+	sel.whereFlag(fs)
 	fs.StringArrayVar(&files, "file", nil, "update the run from its changed jobs `FILE` or template; may be given several times")
 	endGroup(fs, titleWhich)
-	changeFlags(fs, &change)
+	fs.Var(newFlag(&change.Timeout, "TIME", optional(jobs.ParseDuration)), "timeout", "end each job after this TIME, such as 90s, 30m, 2h")
+	fs.Var(newFlag(&change.MemBytes, "SIZE", optional(jobs.ParseSize)), "mem", "memory that each job needs, such as 8G")
+	fs.Var(newFlag(&change.Tries, "N", optional(parseCount)), "tries", "maximum number of attempts of each job")
+	fs.Var(newFlag(&change.Slots, "N", optional(parseCount)), "slots", "number of slots that each job uses")
+	endGroup(fs, "New options of these jobs")
 	opt.flags(cmd)
 	endGroup(fs, "Confirmation and output")
 	return cmd
-}
-
-// changeFlags adds the flags that change options of jobs.
-func changeFlags(fs *pflag.FlagSet, c *jobs.Change) {
-	fs.Var(optionalFlag(&c.Timeout, "TIME", jobs.ParseDuration), "timeout", "end each job after this TIME, such as 90s, 30m, 2h")
-	fs.Var(optionalFlag(&c.MemBytes, "SIZE", jobs.ParseSize), "mem", "memory that each job needs, such as 8G")
-	fs.Var(optionalFlag(&c.Tries, "N", parseCount(math.MaxInt)), "tries", "maximum number of attempts of each job")
-	fs.Var(optionalFlag(&c.Slots, "N", parseCount(math.MaxInt)), "slots", "number of slots that each job uses")
-	endGroup(fs, "New options of these jobs")
 }
 
 func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt askOptions, change *jobs.Change) error {
@@ -82,11 +74,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	case !sel.all && !sel.failed && sel.named == nil && len(sel.where) == 0:
 		return text.Errorf("no jobs were given").WithAdvice("their numbers, --failed, --where state=skipped or --all")
 	}
-	run, err := a.openRun(args[:1])
-	if err != nil {
-		return err
-	}
-	table, err := wholeTable(run)
+	run, table, err := a.openTable(args)
 	if err != nil {
 		return err
 	}
@@ -226,7 +214,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 		return nil, err
 	}
 	owner, err := journal.ReadOwner(run)
-	alive := err == nil && owner.Life() != journal.Dead
+	alive := err == nil && owner.Liveness() != journal.Dead
 	limit := journal.Limit{End: true}
 	if alive {
 		limit = journal.Limit{Durable: live.Durable{Epoch: owner.Epoch, Bytes: math.MaxInt64}}

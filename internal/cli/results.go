@@ -21,34 +21,29 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// resultsFlags holds the flags of results.
+// resultsFlags holds the flags of results. All but the first two are about a table.
 type resultsFlags struct {
 	json, failed bool
-	table        tableFlags
-}
 
-// tableFlags holds the flags of the table of results.
-type tableFlags struct {
-	results []string // NAME or NAME=HOW
-	where   []string
-	columns []string
-	sort    []string
-	best    string
-	group   []string
-	stats   []string
-	minSize int
-	pivot   pivotValue
-	pivotOf []string // the three names of pivot; nil: no pivot table
-	format  string
-	all     bool
+	metrics  []*metrics.Metric
+	where    []*query.Query // all must hold
+	columns  []string
+	order    []results.Order
+	best     *results.Order // nil: not given
+	group    []string
+	measures []results.Measure // nil: all
+	minSize  int
+	pivot    pivotValue
+	pivotOf  *results.PivotOf // nil: no pivot table
+	format   string
+	all      bool
 }
 
 func (a *app) resultsCmd() *cobra.Command {
-	f := &resultsFlags{table: tableFlags{format: string(results.TableFormat)}}
+	f := &resultsFlags{format: string(results.TableFormat)}
 	cmd := &cobra.Command{
-		Use:     "results [flags] [RUN]",
-		GroupID: groupLook,
-		Short:   "Print the results of the jobs of a run",
+		Use:   "results [flags] [RUN]",
+		Short: "Print the results of the jobs of a run",
 		Long: `Print one line per finished job, in the order of the jobs file. If the run has parameters, or with any flag other
 than --json and --failed, print a table of parameters, metrics, state, time, and host instead. docs/results.md
 explains metrics and groups. ` + runHelp,
@@ -59,16 +54,15 @@ dcs-tui results --result 'acc=re:Accuracy: ([0-9.]+)' --group C,gamma --min-grou
 dcs-tui results --result acc=json:test.accuracy --pivot C gamma acc
 dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 		Args: func(_ *cobra.Command, args []string) error {
-			_, rest, err := f.table.pivot.split(args)
+			_, rest, err := f.pivot.split(args)
 			if err == nil && len(rest) > 1 {
 				err = text.Errorf("only one RUN is allowed, not %s", text.Shorten(strings.Join(rest, " ")))
 			}
 			return err
 		},
-		ValidArgsFunction: completeRuns,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if f.table.pivotOf, args, err = f.table.pivot.split(args); err != nil {
+			if f.pivotOf, args, err = f.pivot.split(args); err != nil {
 				return err
 			}
 			return a.runResults(cmd, args, f)
@@ -76,10 +70,10 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&f.failed, "failed", false, "only jobs that failed or timed out")
-	fs.StringArrayVar(&f.table.where, "where", nil, "only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; docs/query.md explains queries")
-	fs.BoolVar(&f.table.all, "all", false, "also unfinished jobs")
+	fs.Var(newListFlag(&f.where, query.Parse), "where", "only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; docs/query.md explains queries")
+	fs.BoolVar(&f.all, "all", false, "also unfinished jobs")
 	endGroup(fs, titleWhich)
-	f.table.add(cmd)
+	f.addTable(cmd)
 	fs.BoolVar(&f.json, "json", false, "print one JSON object per job")
 	endGroup(fs, titleOutput)
 	return cmd
@@ -87,16 +81,16 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 
 const resultHelp = "show `METRIC`: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER, or NAME=file:PATH:HOW; may be given several times"
 
-func (f *tableFlags) add(cmd *cobra.Command) {
+func (f *resultsFlags) addTable(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.pivot.flags = fs
-	fs.StringArrayVar(&f.results, "result", nil, resultHelp)
+	fs.Var(newListFlag(&f.metrics, metrics.Parse), "result", resultHelp)
 	fs.StringSliceVar(&f.columns, "columns", nil, "show these `COLUMNS`; with --group: summarize these metrics")
-	fs.StringSliceVar(&f.sort, "sort", nil, "sort by `COLUMN`, or by COLUMN:desc in descending order")
-	fs.StringVar(&f.best, "best", "", "show only the best job or group: `COLUMN:max` or COLUMN:min")
+	fs.Var(newCommaFlag(&f.order, results.ParseSort), "sort", "sort by `COLUMN`, or by COLUMN:desc in descending order")
+	fs.Var(newFlag(&f.best, "", optional(results.ParseBest)), "best", "show only the best job or group: `COLUMN:max` or COLUMN:min")
 	endGroup(fs, "Columns and order")
 	fs.StringSliceVar(&f.group, "group", nil, "show one row for all jobs with the same values in `COLUMNS`, with measures of each metric")
-	fs.StringSliceVar(&f.stats, "stats", nil, "show these `MEASURES` of groups: count,mean,sd,min,max,median (default: all)")
+	fs.Var(newCommaFlag(&f.measures, results.ParseMeasure), "stats", "show these `MEASURES` of groups: count,mean,sd,min,max,median (default: all)")
 	fs.Var(&f.pivot, "pivot", "show a metric over two columns: ROWS COLUMNS METRIC, or ROWS,COLUMNS,METRIC:MEASURE (default mean)")
 	fs.IntVar(&f.minSize, "min-group-size", 0, "leave out groups with fewer than `N` jobs that succeeded")
 	endGroup(fs, "Groups and pivot tables")
@@ -107,7 +101,7 @@ func (f *tableFlags) add(cmd *cobra.Command) {
 }
 
 // given returns the first given flag of the table, or "".
-func (f *tableFlags) given(fs *pflag.FlagSet) (name string) {
+func (f *resultsFlags) given(fs *pflag.FlagSet) (name string) {
 	fs.Visit(func(g *pflag.Flag) {
 		if name == "" && g.Name != "json" && g.Name != "failed" {
 			name = g.Name
@@ -117,7 +111,7 @@ func (f *tableFlags) given(fs *pflag.FlagSet) (name string) {
 }
 
 // check refuses flags that cannot be combined.
-func (f *tableFlags) check(fs *pflag.FlagSet) error {
+func (f *resultsFlags) check(fs *pflag.FlagSet) error {
 	has := fs.Changed
 	for _, pair := range [][2]string{{"pivot", "group"}, {"pivot", "sort"}, {"pivot", "best"}, {"pivot", "stats"}, {"pivot", "columns"}, {"best", "sort"}} {
 		if has(pair[0]) && has(pair[1]) {
@@ -132,28 +126,29 @@ func (f *tableFlags) check(fs *pflag.FlagSet) error {
 	case f.minSize < 0:
 		return text.Errorf("--min-group-size %d is negative", f.minSize)
 	}
+	for i, m := range f.metrics {
+		if slices.ContainsFunc(f.metrics[:i], func(o *metrics.Metric) bool { return o.Name == m.Name }) {
+			return text.Errorf("--result: %s is given twice", m.Name)
+		}
+	}
 	return nil
 }
 
 func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) error {
-	wants := f.table.given(cmd.Flags())
+	wants := f.given(cmd.Flags())
 	if f.json && wants != "" {
 		return text.Errorf("--json prints whole results and cannot be combined with --%s, which asks for a table; --format jsonl prints the table as JSON", wants)
 	}
-	if err := f.table.check(cmd.Flags()); err != nil {
+	if err := f.check(cmd.Flags()); err != nil {
 		return err
 	}
-	q, err := f.table.ask()
-	if err != nil {
-		return err
-	}
-	l, err := a.look(args)
+	l, err := a.readState(args)
 	if err != nil {
 		return err
 	}
 	at := metrics.Locations(l.Run)
 	list := at.Finished(l.Table)
-	if f.table.all {
+	if f.all {
 		list = append(list, at.Unfinished(l.Table)...)
 	}
 	if f.failed {
@@ -162,10 +157,10 @@ func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) err
 	if f.json { // by end; otherwise by job number
 		slices.SortStableFunc(list, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
-	columns := a.resultColumns(l.Run, q.columns)
-	params := slices.ContainsFunc(l.Table.Jobs, func(j jobs.Job) bool { return len(j.Spec.Params) > 0 })
+	columns := a.resultColumns(l.Run, f.metrics)
+	params := slices.ContainsFunc(l.Table.Jobs, func(j jobs.Job) bool { return len(j.Spec.Params()) > 0 })
 	if wants != "" || !f.json && !f.failed && (params || len(columns) > 0) {
-		err = a.runTable(cmd.Context(), l, list, columns, q)
+		err = a.runTable(cmd.Context(), l, list, columns, f)
 	} else {
 		err = a.writeResults(list, f.json)
 	}
@@ -211,69 +206,24 @@ func (v *pivotValue) Set(s string) error {
 	return nil
 }
 
-// split returns the three names, and the arguments that are not part of the flag.
-func (v *pivotValue) split(args []string) (names, rest []string, err error) {
+// split returns the pivot, which is nil if the flag was not given, and the arguments that are not
+// part of the flag.
+func (v *pivotValue) split(args []string) (of *results.PivotOf, rest []string, err error) {
+	names := v.names
 	switch {
-	case len(v.names) != 1:
-		return v.names, args, nil
-	case len(args) < v.at+2:
+	case len(names) == 0:
+		return nil, args, nil
+	case len(names) == 1 && len(args) < v.at+2:
 		return nil, nil, text.Errorf("--pivot needs rows, columns, and a metric, such as --pivot C gamma acc")
+	case len(names) == 1:
+		names = append(names[:1:1], args[v.at:v.at+2]...)
+		args = slices.Concat(args[:v.at], args[v.at+2:])
 	}
-	return append(v.names[:1:1], args[v.at:v.at+2]...), slices.Concat(args[:v.at], args[v.at+2:]), nil
-}
-
-// tableQuery has the parsed flags of the table. They are parsed before the run is read, so that an
-// error is reported at once.
-type tableQuery struct {
-	*tableFlags
-	columns  []*metrics.Metric
-	filters  []*query.Query // all must hold
-	order    []results.Order
-	best     []results.Order // at most one
-	measures []results.Measure
-	pivot    results.PivotNames
-}
-
-func (f *tableFlags) ask() (*tableQuery, error) {
-	q := &tableQuery{tableFlags: f}
-	var errs [6]error
-	q.columns, errs[0] = parseEach("result", f.results, metrics.Parse)
-	q.filters, errs[1] = parseEach("where", f.where, query.Parse)
-	q.order, errs[2] = parseEach("sort", f.sort, results.ParseSort)
-	if f.best != "" {
-		q.best, errs[3] = parseEach("best", []string{f.best}, results.ParseBest)
+	pivot, err := results.ParsePivot(names)
+	if err != nil {
+		return nil, nil, text.Errorf("--pivot: %w", err)
 	}
-	if q.measures, errs[4] = parseEach("stats", f.stats, results.ParseMeasure); len(q.measures) == 0 {
-		q.measures = results.AllMeasures()
-	}
-	if len(f.pivotOf) > 0 {
-		var err error
-		if q.pivot, err = results.ParsePivot(f.pivotOf); err != nil {
-			errs[5] = text.Errorf("--pivot: %w", err)
-		}
-	}
-	if err := cmp.Or(errs[:]...); err != nil {
-		return nil, err
-	}
-	for i, c := range q.columns {
-		if slices.ContainsFunc(q.columns[:i], func(o *metrics.Metric) bool { return o.Name == c.Name }) {
-			return nil, text.Errorf("--result: %s is given twice", c.Name)
-		}
-	}
-	return q, nil
-}
-
-// parseEach parses the values of a flag.
-func parseEach[T any](flag string, texts []string, parse func(string) (T, error)) ([]T, error) {
-	var list []T
-	for _, word := range texts {
-		t, err := parse(word)
-		if err != nil {
-			return nil, text.Errorf("--%s: %w", flag, err)
-		}
-		list = append(list, t)
-	}
-	return list, nil
+	return &pivot, args, nil
 }
 
 // resultColumns returns the columns that the run declares and those of the flags, which replace
@@ -294,29 +244,29 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 }
 
 // runTable prints the table. Notes about it go to standard error.
-func (a *app) runTable(ctx context.Context, l *look, list []results.Result, columns []*metrics.Metric, q *tableQuery) error {
+func (a *app) runTable(ctx context.Context, l *runState, list []results.Result, columns []*metrics.Metric, f *resultsFlags) error {
 	whole, notes, err := resultTable(ctx, l.Run, l.Table, list, columns, nil)
 	if err != nil {
 		return err
 	}
-	filters, having := q.filters, []*query.Query(nil)
-	if len(q.group) > 0 {
+	filters, having := f.where, []*query.Query(nil)
+	if len(f.group) > 0 {
 		filters, having = whole.Split(filters)
 	}
-	s, odd, err := whole.Where(filters...)
+	s, warnings, err := whole.Where(filters...)
 	if err != nil {
 		return text.Errorf("--where: %w", err)
 	}
-	notes = slices.Concat(notes, odd)
-	if len(q.pivotOf) > 0 {
-		err = a.printPivot(s, q, notes)
+	notes = slices.Concat(notes, warnings)
+	if f.pivotOf != nil {
+		err = a.printPivot(s, f, notes)
 	} else {
-		err = a.printRows(s, q, having, notes)
+		err = a.printRows(s, f, having, notes)
 	}
 	if order, wrong := results.ParseBest(metrics.Best(l.Run.Asked)); wrong == nil {
 		a.printCourse(whole, order)
 	}
-	if left := l.Table.Unfinished(); err == nil && left > 0 && !q.all {
+	if left := l.Table.Unfinished(); err == nil && left > 0 && !f.all {
 		a.note(jobs.Plural(left, "job") + jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
 	}
 	return err
@@ -327,11 +277,20 @@ func (a *app) runTable(ctx context.Context, l *look, list []results.Result, colu
 func resultTable(ctx context.Context, run *rundir.Run, t *jobs.Table, list []results.Result, columns, others []*metrics.Metric) (*results.Table, []string, error) {
 	reader := metrics.NewReader(run, columns)
 	reader.Cache()
-	found, err := reader.Read(ctx, list, cwdsOf(t, list))
+	ownDir := func(i int) string {
+		if s := t.Job(list[i].Job).Spec; s.Options != nil {
+			return s.Cwd
+		}
+		return ""
+	}
+	found, err := reader.Read(ctx, list, ownDir)
 	if err != nil {
 		return nil, nil, err
 	}
-	names := columnNames(slices.Concat(columns, others))
+	var names []string
+	for _, c := range slices.Concat(columns, others) {
+		names = append(names, c.Name)
+	}
 	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(t), Names: names, Metrics: found.Values}), found.Notes, nil
 }
 
@@ -360,105 +319,86 @@ func (a *app) note(lines ...string) {
 }
 
 // printRows prints jobs or groups.
-func (a *app) printRows(s *results.Table, q *tableQuery, having []*query.Query, notes []string) error {
-	var odd []string
+func (a *app) printRows(s *results.Table, f *resultsFlags, having []*query.Query, notes []string) error {
+	var warnings []string
 	var err error
 	switch {
-	case len(q.group) > 0:
-		if s, odd, err = s.GroupBy(q.group, q.tableFlags.columns, q.measures, q.minSize, having); err != nil {
+	case len(f.group) > 0:
+		g := results.Grouping{By: f.group, Metrics: f.columns, Measures: f.measures, MinSize: f.minSize, Where: having}
+		if len(g.Measures) == 0 {
+			g.Measures = results.AllMeasures()
+		}
+		if s, warnings, err = s.Group(g); err != nil {
 			return text.Errorf("--group: %w", err)
 		}
-	case len(q.tableFlags.columns) > 0:
-		shown, err := s.Find(q.tableFlags.columns)
+	case len(f.columns) > 0:
+		shown, err := s.Find(f.columns)
 		if err != nil {
 			return text.Errorf("--columns: %w", err)
 		}
 		s = s.Show(shown)
-		odd = s.Missing(s.Metrics())
+		warnings = s.Missing(s.Metrics())
 	default:
-		if q.format == string(results.JSONLFormat) { // for programs
+		if f.format == string(results.JSONLFormat) { // for programs
 			s = s.AlsoShow("exit", "signal", "reason")
 		}
-		odd = s.Missing(s.Metrics())
+		warnings = s.Missing(s.Metrics())
 	}
-	if s, err = s.SortBy(q.order...); err != nil {
+	if s, err = s.SortBy(f.order...); err != nil {
 		return text.Errorf("--sort: %w", err)
 	}
-	if len(q.best) > 0 {
-		row, ties, more, err := s.BestBy(q.best[0])
+	if f.best != nil {
+		row, ties, more, err := s.BestBy(*f.best)
 		if err != nil {
 			return text.Errorf("--best: %w", err)
 		}
-		if odd = more; ties > 0 {
-			odd = append(odd, jobs.Plural(ties, "more "+s.Unit())+" with the same "+q.best[0].Column)
+		if warnings = more; ties > 0 {
+			warnings = append(warnings, jobs.Plural(ties, "more "+s.Unit())+" with the same "+f.best.Column)
 		}
 		s = s.Keep(func(r int) bool { return r == row })
 	}
-	return a.writeTable(s, q, append(notes, odd...))
+	return a.writeTable(s, f.format, append(notes, warnings...))
 }
 
-func (a *app) printPivot(s *results.Table, q *tableQuery, notes []string) error {
-	p, odd, err := s.PivotBy(q.pivot, q.minSize)
+func (a *app) printPivot(s *results.Table, f *resultsFlags, notes []string) error {
+	f.pivotOf.MinSize = f.minSize
+	p, warnings, err := s.Pivot(*f.pivotOf)
 	if err != nil {
 		return text.Errorf("--pivot: %w", err)
 	}
 	a.note(p.Title())
-	return a.writeTable(p.Table(), q, append(notes, odd...))
+	return a.writeTable(p.Table(), f.format, append(notes, warnings...))
 }
 
 // writeTable prints a table, and then notes about it.
-func (a *app) writeTable(s *results.Table, q *tableQuery, notes []string) error {
+func (a *app) writeTable(s *results.Table, formatName string, notes []string) error {
 	out := newConsole(a.stdout)
-	format := results.Format(q.format)
+	format := results.Format(formatName)
 	if format == results.CSVFormat || format == results.TSVFormat {
 		notes = append(notes, s.Formulas()...)
 	}
-	err := results.Write(a.stdout, s, results.Options{Format: format, Terminal: out.Live(), Color: out.Colored(), Width: terminalWidth(out)})
+	o := results.Options{Format: format, Terminal: out.tty, Color: out.color}
+	if out.tty {
+		o.Width = out.Width()
+	}
+	err := results.Write(a.stdout, s, o)
 	if err == nil {
 		a.note(notes...)
 	}
 	return err
 }
 
-// terminalWidth is the maximum width of a table; 0, which means no limit, if out is not a terminal.
-func terminalWidth(out *console) int {
-	if !out.Live() {
-		return 0
-	}
-	return out.Width()
-}
-
-func columnNames(columns []*metrics.Metric) []string {
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.Name
-	}
-	return names
-}
-
 // paramNames returns the names of the parameters of all jobs, also of jobs without a row, so that a
 // table has the same columns from the beginning of a run to its end.
 func paramNames(t *jobs.Table) []string {
 	var names []string
-	had := map[string]bool{}
 	for i := range t.Jobs {
-		for k, p := range t.Jobs[i].Spec.Params {
-			if k < len(names) && names[k] == p.Name || had[p.Name] {
-				continue // the usual case
+		for k, p := range t.Jobs[i].Spec.Params() {
+			usual := k < len(names) && names[k] == p.Name
+			if !usual && !slices.Contains(names, p.Name) {
+				names = append(names, p.Name)
 			}
-			had[p.Name] = true
-			names = append(names, p.Name)
 		}
 	}
 	return names
-}
-
-// cwdsOf returns a function for metrics.Reader: the directory of a job that has its own.
-func cwdsOf(t *jobs.Table, list []results.Result) func(i int) string {
-	return func(i int) string {
-		if s := t.Job(list[i].Job).Spec; s.Options != nil {
-			return s.Cwd
-		}
-		return ""
-	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/rundir"
 )
@@ -21,32 +19,25 @@ import (
 // an output with acc and, in a line of JSON, loss.
 func gridRun(tb testing.TB, base string, n int) *rundir.Run {
 	tb.Helper()
-	check := func(err error) {
-		tb.Helper()
-		if err != nil {
-			tb.Fatal(err)
-		}
-	}
 	run, err := rundir.Create(base, "grid", rundir.Asked{Version: "test", Cwd: tb.TempDir(),
 		Options: map[string]any{"results": []string{"acc", "loss=json:test.loss"}}})
-	check(err)
-	j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
-	check(err)
+	check(tb, err)
+	j := takeOver(tb, run)
 	specs := make([]*jobs.Spec, n)
 	for i := range specs {
 		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: "./train", Options: jobs.NoOptions,
-			Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 100)}, {Name: "gamma", Value: fmt.Sprint(i % 100)}}}
+			Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 100)}, {Name: "gamma", Value: fmt.Sprint(i % 100)}})}
 	}
-	check(run.AppendSpecs(specs))
-	check(j.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: n}}))
+	check(tb, run.AppendSpecs(specs))
+	check(tb, j.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: n}}))
 	for i := range specs {
 		id := jobs.ID(i + 1)
 		if i%1000 == 999 || i == 0 {
-			check(os.MkdirAll(run.Path("attempts", jobs.ShardDir(id)), 0o700))
+			check(tb, os.MkdirAll(run.Path("attempts", jobs.ShardDir(id)), 0o700))
 		}
 		at := jobs.Stamp(int64(i+1) * int64(time.Second))
 		o := &jobs.Outcome{Started: at, Ended: at + jobs.Stamp(i%10+1)*jobs.Stamp(time.Second), CPU: time.Second, MaxRSSBytes: 20 << 20}
-		check(j.Append([]jobs.Record{
+		check(tb, j.Append([]jobs.Record{
 			{Kind: jobs.KindLaunching, At: at, Job: id, N: 1, Host: "melon1"},
 			{Kind: jobs.KindRunning, At: at, Job: id, N: 1, Host: "melon1", Slot: 1, Started: at},
 			{Kind: jobs.KindExited, At: at, Job: id, N: 1, Next: jobs.Succeeded, Seq: int64(id), Outcome: o},
@@ -55,14 +46,14 @@ func gridRun(tb testing.TB, base string, n int) *rundir.Run {
 		text := fmt.Sprintf("reading\nepoch 1: acc=0.1\nepoch 2: acc=0.%03d\n{\"test\": {\"loss\": %d}}\n", i%1000, i)
 		for file, content := range map[jobs.File]string{jobs.FileOut: text, jobs.FileErr: "", jobs.FileStatus: "x"} {
 			name := jobs.AttemptFile(run.Dir, a, file)
-			check(os.WriteFile(name, []byte(content), 0o600))
+			check(tb, os.WriteFile(name, []byte(content), 0o600))
 			// Outputs written just now are not cached.
-			check(os.Chtimes(name, o.Ended.Time(), o.Ended.Time()))
+			check(tb, os.Chtimes(name, o.Ended.Time(), o.Ended.Time()))
 		}
 	}
-	check(j.Append([]jobs.Record{{Kind: jobs.KindEnded, At: 2}}))
-	check(j.Sync())
-	check(j.Close())
+	check(tb, j.Append([]jobs.Record{{Kind: jobs.KindEnded, At: 2}}))
+	check(tb, j.Sync())
+	check(tb, j.Close())
 	return run
 }
 
@@ -70,14 +61,10 @@ func gridRun(tb testing.TB, base string, n int) *rundir.Run {
 func resultsOf(tb testing.TB, args ...string) (stdout, stderr string, code int) {
 	tb.Helper()
 	out, err := os.Create(filepath.Join(tb.TempDir(), "out"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check(tb, err)
 	defer out.Close()
 	errs, err := os.Create(filepath.Join(tb.TempDir(), "err"))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	check(tb, err)
 	defer errs.Close()
 	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: errs, con: newConsole(errs)}
 	code = a.main(append([]string{"results"}, args...))
@@ -99,9 +86,7 @@ func BenchmarkResults(b *testing.B) {
 	}
 	cpu := func() float64 {
 		var u syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-			b.Fatal(err)
-		}
+		check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 	}
 	for _, forget := range []bool{true, false} {
@@ -109,9 +94,7 @@ func BenchmarkResults(b *testing.B) {
 			before := cpu()
 			for b.Loop() {
 				if forget {
-					if err := os.RemoveAll(run.Path(metrics.CacheFile)); err != nil {
-						b.Fatal(err)
-					}
+					check(b, os.RemoveAll(run.Path(metrics.CacheFile)))
 				}
 				table(b)
 			}
@@ -156,10 +139,8 @@ func TestResultsOnTerminal(t *testing.T) {
 func TestResultsToAFile(t *testing.T) {
 	run := gridRun(t, t.TempDir(), 3)
 	out := jobs.AttemptFile(run.Dir, jobs.AttemptID{Job: 2, N: 1}, jobs.FileOut)
-	if err := os.WriteFile(out, []byte("acc='=\"a\",\x1b'\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	got, errs, code := resultsOf(t, run.Dir, "--format", "csv", "--columns", "job,acc,loss,time")
+	check(t, os.WriteFile(out, []byte("acc='=\"a\",\x1b'\n"), 0o600))
+	got, errs, code := resultsOf(t, run.Dir, "--format", "csv", "--sort", "job", "--columns", "job,acc,loss,time")
 	wantErrs := "note: 1 solved job has no loss (job 2)\n" +
 		"note: 1 text begins like a formula, which a spreadsheet may execute: import the file as text (job 2: \"=\\\"a\\\",␛\")\n"
 	if want := "job,acc,loss,elapsed_seconds\n1,0.000,0,1\n2,\"=\"\"a\"\",\x1b\",,2\n3,0.002,2,3\n"; code != 0 || got != want || errs != wantErrs {

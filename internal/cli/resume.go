@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,19 +31,15 @@ import (
 func (a *app) resumeCmd() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "resume [flags] [RUN [-]]",
-		GroupID: groupRun,
-		Short:   "Continue a run that was stopped, or whose dispatcher died",
+		Use:   "resume [flags] [RUN [-]]",
+		Short: "Continue a run that was stopped, or whose dispatcher died",
 		Long: `Continue a run: adopt jobs that are still running, collect the results of jobs that have finished meanwhile,
 and run the rest. Jobs that have a result are not run again. ` + runHelp,
 		Example: `dcs-tui resume
 dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml
 dcs-tui resume --standby --background sweep`,
-		Args:              cobra.MaximumNArgs(2),
-		ValidArgsFunction: completeRuns,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runResume(cmd, &f, args)
-		},
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runResume(cmd, &f, args) },
 	}
 	fs := cmd.Flags()
 	f.hostFlags(fs)
@@ -80,13 +77,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := absoluteFlags(cmd.Flags()); err != nil {
-		return err
-	}
-	if err := restoreFlags(cmd.Flags(), r.Asked.Options); err != nil {
-		return err
-	}
-	if err := f.check(); err != nil {
+	if err := cmp.Or(restoreFlags(cmd.Flags(), r.Asked.Options), f.check()); err != nil {
 		return err
 	}
 	if f.standby {
@@ -100,12 +91,9 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.findStandbys(inv); err != nil {
-		return err
-	}
 	var o *run.Owned
 	if f.standby {
-		o, err = a.standBy(r, f)
+		o, err = a.standBy(r, f, inv)
 	} else {
 		o, err = a.own(r, f.force)
 	}
@@ -113,7 +101,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	if f.standby { // the file may have changed meanwhile
-		if now, err := a.resumeInventory(f, r); err == nil && f.findStandbys(now) == nil {
+		if now, err := a.resumeInventory(f, r); err == nil {
 			inv = now
 		}
 	}
@@ -137,9 +125,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	d := a.dispatching(f, inv, env)
 	d.opening = recovered(o, a.numRequests(r, o.Table))
 	d.opts.Input = had
-	if d.opts.Search = a.keptSearch(r, had); d.opts.Search == nil || d.opts.Search.Proposer == nil {
-		d.opts.Lines = a.restOfInput(r, had, o.NumFromSource())
-	}
+	a.restOfJobs(&d.opts, r, o.NumFromSource())
 	switch {
 	case streaming && had.Again && had.State == rundir.InputOpen:
 		o.Release()
@@ -152,39 +138,34 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	return err
 }
 
-// keptSearch returns the search of a run, or nil if it has none. The search has no proposer if the
-// last dispatcher has proposed all jobs.
-func (a *app) keptSearch(r *rundir.Run, had rundir.Input) *run.Search {
+// restOfJobs sets the search of a run, and the jobs that had not been created when the last
+// dispatcher ended. have is the number of those that had. The search has no proposer if the last
+// dispatcher has proposed all jobs.
+func (a *app) restOfJobs(o *run.Options, r *rundir.Run, have int) {
 	source, _ := r.Asked.Options[rundir.OptionSource].(string)
-	t, err := grid.ReadSource(source)
-	if err != nil || t.Search == nil {
-		return nil // restOfInput reports the error
+	open := o.Input.State == rundir.InputOpen
+	if t, err := grid.ReadSource(source); err == nil && t.Search != nil { // Rest returns the error, too
+		if o.Search = searchOf(t, r.Asked.Cwd); o.Search != nil && o.Search.Proposer != nil {
+			if !open {
+				o.Search.Proposer = nil
+			}
+			return
+		}
 	}
-	s := searchOf(t, r.Asked.Cwd)
-	if s != nil && had.State != rundir.InputOpen {
-		s.Proposer = nil
-	}
-	return s
-}
-
-// restOfInput returns a function that yields the jobs that had not been created when the last
-// dispatcher ended. It returns nil if there are none, or if they cannot be created.
-func (a *app) restOfInput(r *rundir.Run, had rundir.Input, have int) func() (jobs.Line, error) {
-	source, _ := r.Asked.Options[rundir.OptionSource].(string)
-	if !had.Again || had.State != rundir.InputOpen {
-		return nil
+	if !open || !o.Input.Again {
+		return
 	}
 	next, err := grid.Rest(source, have)
 	if err != nil {
 		a.warn("cannot create the remaining jobs: %v", err)
-		return nil
+		return
 	}
-	return run.JobLines(next)
+	o.Lines = run.JobLines(next)
 }
 
 // resumeInventory reads the inventory again, from --hosts or from the file of the run, and reports
 // what has changed. If the file of the run cannot be read or has an error, the run keeps its
-// inventory, because hosts of running jobs must be reachable.
+// inventory, because hosts of running jobs must be reachable. It also finds the hosts of --standby-on.
 func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
 	had, noOld := a.storedInventory(run)
 	inv, err := had, noOld
@@ -225,7 +206,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, e
 		}
 		a.con.Line(text.Line("the inventory (" + from + ") has changed: " + changes))
 	}
-	return inv, a.checkSSH(&f.options, reached(inv))
+	return inv, cmp.Or(a.checkSSH(&f.options, reached(inv)), f.findStandbys(inv))
 }
 
 // keepInventory stores the inventory of this resume in the run, for later commands.
@@ -296,11 +277,7 @@ func (a *app) removeStopFiles(run *rundir.Run, removed func(name string)) {
 // recovered returns the first line of a resumed run without its name.
 func recovered(o *run.Owned, nRequests int) string {
 	c := o.Table.Counts
-	done := 0
-	for st := jobs.Succeeded; st <= jobs.Skipped; st++ {
-		done += c[st]
-	}
-	text := jobs.Plural(done, "job") + " done, " +
+	text := jobs.Plural(o.Table.NumJobs()-o.Table.Unfinished(), "job") + " done, " +
 		strconv.Itoa(c[jobs.Running]) + " to adopt, " + strconv.Itoa(c[jobs.Queued]+o.NumStored()) + " to run"
 	if nRequests > 0 { // jobs that they requeue still count as done
 		text += ", " + jobs.Plural(nRequests, "request") + " to carry out"
@@ -366,11 +343,14 @@ func (a *app) inBackground() error {
 
 // standBy waits until the run needs a dispatcher, and takes it over. If the run ends first, it
 // returns nil and sets the exit code.
-func (a *app) standBy(r *rundir.Run, f *runFlags) (*run.Owned, error) {
+func (a *app) standBy(r *rundir.Run, f *runFlags, inv *hosts.Inventory) (*run.Owned, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	o, err := run.StandBy(ctx, r, run.StandbyOptions{
-		Elsewhere: f.background, Notify: a.message,
+		Elsewhere: f.background, Notify: a.message, Hosts: inv.Hosts,
+		Connector: func(log func(host, line string)) (hosts.Connector, error) {
+			return a.connector(&f.options, reached(inv), log)
+		},
 		Watching: func() {
 			a.begun(r)
 			a.starter = nil

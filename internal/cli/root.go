@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
@@ -50,7 +49,7 @@ func Main(args []string) int { return newApp().main(args) }
 
 func newApp() *app {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: newConsole(os.Stderr),
-		onTerminal: term.IsTerminal(int(os.Stderr.Fd())), starter: run.FindStarter()}
+		onTerminal: isTerminal(os.Stderr), starter: run.FindStarter()}
 	if a.starter != nil {
 		a.questions = new(run.Questions)
 	}
@@ -58,28 +57,25 @@ func newApp() *app {
 }
 
 func (a *app) main(args []string) int {
-	a.args = args
 	a.leaveOnQuit()
-	if len(args) > 0 && args[0] == "run" {
-		args, a.arguments = grid.CutArguments(args) // values may begin with -
-	}
-	root := a.root()
-	root.SetArgs(args)
-	setUpHelp(root, helpWidth())
-	if err := root.Execute(); err != nil {
+	if err := a.execute(args...); err != nil {
 		a.complain(err)
 		return errorCode(err)
 	}
 	return a.code
 }
 
-// The groups of commands in the help.
-const (
-	groupRun  = "run"
-	groupLook = "look"
-	groupHost = "hosts"
-	groupMore = "more"
-)
+// execute runs a command line.
+func (a *app) execute(args ...string) error {
+	a.args = args
+	if len(args) > 0 && args[0] == "run" {
+		args, a.arguments = grid.CutArguments(args) // values may begin with -
+	}
+	root := a.root()
+	root.SetArgs(args)
+	setUpHelp(root, helpWidth())
+	return root.Execute()
+}
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
@@ -108,14 +104,20 @@ dcs-tui resume`,
 		SilenceUsage:      true,
 		Version:           version(),
 	}
-	root.AddGroup(
-		&cobra.Group{ID: groupRun, Title: "Run jobs:"},
-		&cobra.Group{ID: groupLook, Title: "Inspect runs:"},
-		&cobra.Group{ID: groupHost, Title: "Hosts:"},
-		&cobra.Group{ID: groupMore, Title: "More:"},
-	)
-	root.SetHelpCommandGroupID(groupMore)
-	root.SetCompletionCommandGroupID(groupMore)
+	group := func(title string, cmds ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title})
+		for _, cmd := range cmds {
+			cmd.GroupID = title
+		}
+		root.AddCommand(cmds...)
+	}
+	group("Run jobs:", append(a.requestCmds(requestCommands), a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(), a.attachCmd())...)
+	group("Inspect runs:", a.waitCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.reportCmd(), a.eventsCmd(), a.runsCmd())
+	group("Hosts:", a.hostsCmd())
+	group("More:")
+	root.SetHelpCommandGroupID("More:")
+	root.SetCompletionCommandGroupID("More:")
+	root.AddCommand(manCmd())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var bad *pflag.InvalidValueError
 		if errors.As(err, &bad) {
@@ -130,14 +132,7 @@ dcs-tui resume`,
 		}
 		return p.WithAdvice("%s --help lists the options", cmd.CommandPath())
 	})
-	root.AddCommand(a.runCmd(), a.gridCmd(), a.resumeCmd(), a.submitCmd(), a.cancelCmd(), a.requeueCmd(),
-		a.attachCmd(), a.waitCmd(), a.statusCmd(), a.whyCmd(), a.logsCmd(), a.fetchCmd(), a.resultsCmd(), a.reportCmd(), a.eventsCmd(), a.runsCmd(), a.hostsCmd(), manCmd())
-	for _, c := range requestCommands {
-		cmd := a.requestCmd(c)
-		cmd.GroupID = groupRun
-		root.AddCommand(cmd)
-	}
-	forEachCommand(root, setUpFlags)
+	forEachCommand(root, setUpArguments)
 	return root
 }
 

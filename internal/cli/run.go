@@ -13,7 +13,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
+	"golang.org/x/sys/unix"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/grid"
@@ -29,9 +29,8 @@ import (
 func (a *app) runCmd() *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
-		Use:     "run [flags] FILE...|-|COMMAND ::: VALUE...",
-		GroupID: groupRun,
-		Short:   "Run the jobs of files",
+		Use:   "run [flags] FILE...|-|COMMAND ::: VALUE...",
+		Short: "Run the jobs of files",
 		Long: `Run the shell commands in files, one job per line. #DCS lines set options of jobs, a .jsonl file has one
 JSON object per line, and - reads jobs from standard input as they arrive. COMMAND ::: VALUE... runs the command
 once for each value, as GNU parallel does. Without an inventory the jobs run on this machine. On a terminal a
@@ -41,11 +40,8 @@ dcs-tui run --hosts hosts.toml --tries 1 --timeout 2h sweep.txt
 dcs-tui run --dry-run jobs.txt
 dcs-tui run 'gzip -9 {}' ::: *.log
 generate-jobs | dcs-tui run --json - | jq -r .state`,
-		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runRun(cmd, &f, args)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runRun(cmd, &f, args) },
 	}
 	fs := cmd.Flags()
 	fs.SetInterspersed(a.arguments == nil) // gzip -9 {} ::: *.log
@@ -80,15 +76,12 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 // startRun creates and dispatches a run: behind a screen if this is a terminal, otherwise in this
 // process. stdin means that source reads standard input.
 func (a *app) startRun(cmd *cobra.Command, f *runFlags, stdin bool, source func() (jobSource, error)) error {
-	if done, err := a.onScreen(f, stdin && term.IsTerminal(int(os.Stdin.Fd()))); done {
-		return err
-	}
-	if err := absoluteFlags(cmd.Flags()); err != nil {
+	if done, err := a.onScreen(f, stdin && isTerminal(os.Stdin)); done {
 		return err
 	}
 	src, err := source()
 	if err == nil && f.shuf {
-		err = shuffle(&src, f.seed)
+		err = shuffle(&src, f.Seed)
 	}
 	if err != nil {
 		return err
@@ -178,7 +171,7 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 		return false, text.Errorf("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui run -")
 	case streaming && f.dryRun:
 		return false, text.Errorf("--dry-run needs a file: jobs on standard input are not known before they come")
-	case streaming && term.IsTerminal(int(os.Stdin.Fd())):
+	case streaming && isTerminal(os.Stdin):
 		a.con.Line("reading jobs from the terminal, one command per line; Ctrl-D ends the input")
 	}
 	return streaming, nil
@@ -214,7 +207,7 @@ func (src *jobSource) lazy() bool {
 func (src *jobSource) fromStdin() bool { return len(src.files) == 1 && src.files[0] == stdinFile }
 
 // runJobs creates a run of the jobs of src, dispatches it to its end, and sets the exit code. The
-// flags have been checked, and absoluteFlags was called.
+// flags have been checked.
 func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	refs, env, err := run.ParseEnv(f.env, os.LookupEnv)
 	if err != nil {
@@ -232,16 +225,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if err != nil {
 		return err
 	}
-	if err := checkFiles(cwd, f, inv.Hosts); err != nil {
-		return err
-	}
-	if err := checkCwd(cwd, inv.Hosts); err != nil {
-		return err
-	}
-	if err := a.checkSSH(&f.options, reached(inv)); err != nil {
-		return err
-	}
-	if err := f.findStandbys(inv); err != nil {
+	if err := cmp.Or(checkFiles(cwd, f, inv.Hosts), checkCwd(cwd, inv.Hosts), a.checkSSH(&f.options, reached(inv)), f.findStandbys(inv)); err != nil {
 		return err
 	}
 	f.setSlots(inv.Hosts)
@@ -289,14 +273,15 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	}
 	d := a.dispatching(f, inv, env)
 	d.opening = opening(r, &src, inv)
-	d.typed = src.fromStdin() && term.IsTerminal(int(os.Stdin.Fd()))
+	d.typed = src.fromStdin() && isTerminal(os.Stdin)
 	d.opts.Search = src.search
 	if d.opts.Lines = src.next; src.lazy() {
 		d.opts.Input = rundir.Input{State: rundir.InputOpen, Again: src.source != ""}
 	}
 	a.code, err = d.drive(o)
-	if err == nil && src.fromStdin() && a.code != exitOK && a.code != exitFailed {
-		a.flushTyped()
+	if err == nil && d.typed && a.code != exitOK && a.code != exitFailed {
+		// Otherwise the shell would run the rest of the jobs. An error loses nothing.
+		_ = unix.IoctlSetInt(int(os.Stdin.Fd()), unix.TCFLSH, unix.TCIFLUSH)
 	}
 	return err
 }
@@ -397,7 +382,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd 
 	for _, t := range inv.TokensWith(f.Tokens) {
 		tokens[t.Name] = t.Count
 	}
-	unknown, onTerminal := false, term.IsTerminal(int(a.stdout.Fd()))
+	unknown, onTerminal := false, isTerminal(a.stdout)
 	for _, s := range specs {
 		command := s.Command // as it is executed, for a file or a program
 		if onTerminal || len(command) > maxWhole || strings.ContainsFunc(command, controls) {

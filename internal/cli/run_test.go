@@ -5,6 +5,7 @@ import (
 	"context"
 	"debug/elf"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,36 +18,23 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
 
-// elfWith returns an ELF program with one segment.
-func elfWith(segment elf.ProgType) []byte {
-	var b bytes.Buffer
-	head := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64}
-	copy(head.Ident[:], "\x7fELF\x02\x01\x01")
-	binary.Write(&b, binary.LittleEndian, head)
-	binary.Write(&b, binary.LittleEndian, elf.Prog64{Type: uint32(segment)})
-	return b.Bytes()
-}
-
 func TestNeedsLibraries(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		program []byte
-		want    bool
-	}{
-		{"static", elfWith(elf.PT_LOAD), false},
-		{"dynamic", elfWith(elf.PT_INTERP), true},
-		{"a script", []byte("#!/bin/sh\n"), false},
-		{"empty", nil, false},
-		{"cut off", elfWith(elf.PT_INTERP)[:80], false},
-	} {
-		if got := needsLibraries(bytes.NewReader(test.program)); got != test.want {
-			t.Errorf("%s: %v", test.name, got)
-		}
+	program := func(segment elf.ProgType) string { // with one segment
+		head := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64}
+		copy(head.Ident[:], "\x7fELF\x02\x01\x01")
+		b, err := binary.Append(nil, binary.LittleEndian, head)
+		check(t, err)
+		b, err = binary.Append(b, binary.LittleEndian, elf.Prog64{Type: uint32(segment)})
+		check(t, err)
+		return string(b)
+	}
+	static, dynamic := program(elf.PT_LOAD), program(elf.PT_INTERP)
+	for file, want := range map[string]bool{static: false, dynamic: true, "#!/bin/sh\n": false, "": false, dynamic[:80]: false} {
+		same(t, fmt.Sprintf("%q", file), needsLibraries(strings.NewReader(file)), want)
 	}
 }
 
@@ -54,9 +42,7 @@ func TestNeedsLibraries(t *testing.T) {
 // sent to. This machine can start the program that it runs.
 func TestTheWarningAboutTheBinary(t *testing.T) {
 	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer self.Close()
 	dynamic := needsLibraries(self) // of this test binary, as the local compiler links it
 	for link, want := range map[string]bool{"local": false, "ssh": dynamic, "docker exec -i box": dynamic} {
@@ -73,9 +59,7 @@ func TestTheWarningAboutTheBinary(t *testing.T) {
 func emptyRun(t *testing.T) *rundir.Run {
 	t.Helper()
 	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return run
 }
 
@@ -88,9 +72,7 @@ func TestCancelOnSignal(t *testing.T) {
 	signals <- syscall.SIGPIPE
 	signals <- syscall.SIGINT
 	<-ctx.Done()
-	if got := context.Cause(ctx).Error(); got != "Ctrl-C" {
-		t.Errorf("the cause is %q", got)
-	}
+	same(t, "Cause", context.Cause(ctx).Error(), "Ctrl-C")
 	signals <- syscall.SIGINT
 	<-quit
 }
@@ -104,9 +86,7 @@ func TestRelativePrioritiesWithoutADispatcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Queued}}}
-	if err := applyWaiting(s.run, table); err != nil {
-		t.Fatal(err)
-	}
+	check(t, applyWaiting(s.run, table))
 	list, err := runview.Requests(runview.Action{Do: runview.Priority, Jobs: jobs.One(1), Number: -1, Relative: true}, table, nil)
 	if err != nil || len(list) != 1 || list[0].Priority != 6 {
 		t.Errorf("%+v, %v; want one request with priority 6", list, err)
@@ -118,45 +98,22 @@ func TestProgressLine(t *testing.T) {
 		Hosts: []sched.HostView{{State: sched.Up, Running: 12}, {State: sched.Lost}}}
 	s.Counts[jobs.Succeeded], s.Counts[jobs.Failed], s.Counts[jobs.Running], s.Counts[jobs.Queued] = 50, 2, 16, 32
 	want := "[##########..........] 52/100  12 running  2 failed  5 tried again  8.4/s  ETA 4 s  1 of 2 hosts up"
-	if got := progressLine(s); got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
+	same(t, "progressLine", progressLine(s), want)
 	s.More, s.Problem = true, "the disk is full"
 	if got := progressLine(s); !strings.HasPrefix(got, "52/100+ ") || !strings.Contains(got, "LAUNCHING NOTHING") || strings.Contains(got, "ETA") {
 		t.Errorf("%s", got)
 	}
-	if got := progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}); got != "0/0  0 running  connecting" {
-		t.Errorf("%s", got)
-	}
-}
-
-// TestProgressLineOfPausedHosts checks that, while nothing runs, the progress line gives the reason
-// why a host starts nothing.
-func TestProgressLineOfPausedHosts(t *testing.T) {
-	s := &dispatch.Snapshot{Total: 9, Hosts: []sched.HostView{{Name: "a", State: sched.Up, Paused: true, Reason: "reduces its slots: others use 2.1 cores"}}}
-	if got, want := progressLine(s), "[....................] 0/9  0 running  a: reduces its slots: others use 2.1 cores"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-}
-
-// TestNoETAWhileNothingRuns checks that no ETA is shown while nothing runs.
-func TestNoETAWhileNothingRuns(t *testing.T) {
-	s := &dispatch.Snapshot{Total: 10, ETA: time.Minute, Rate: 1, Hosts: []sched.HostView{{Name: "a"}}}
-	s.Counts[jobs.Queued] = 10
-	if got := progressLine(s); strings.Contains(got, "ETA") {
-		t.Errorf("%q", got)
-	}
-	s.Counts[jobs.Queued], s.Counts[jobs.Running], s.Hosts[0].Running = 9, 1, 1
-	if got := progressLine(s); !strings.Contains(got, "ETA") {
-		t.Errorf("%q", got)
-	}
+	same(t, "progressLine", progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}), "0/0  0 running  connecting")
+	// While nothing runs, the line gives the reason why a host starts nothing, and no ETA.
+	s = &dispatch.Snapshot{Total: 9, ETA: time.Minute, Hosts: []sched.HostView{{Name: "a", State: sched.Up, Paused: true, Reason: "reduces its slots: others use 2.1 cores"}}}
+	same(t, "progressLine", progressLine(s), "[....................] 0/9  0 running  a: reduces its slots: others use 2.1 cores")
+	s.Counts[jobs.Running], s.Hosts[0].Running = 1, 1
+	same(t, "progressLine", progressLine(s), "[....................] 0/9  1 running  ETA 1m 00s")
 }
 
 func TestRateText(t *testing.T) {
 	for rate, want := range map[float64]string{1234: "1234/s", 12.34: "12.3/s", 0.99: "1.0/s", 0.5: "30.0/min", 0.001: "3.6/h"} {
-		if got := rateText(rate); got != want {
-			t.Errorf("%v: %s, want %s", rate, got, want)
-		}
+		same(t, rate, rateText(rate), want)
 	}
 }
 
@@ -164,28 +121,16 @@ func TestRateText(t *testing.T) {
 func over(t *testing.T) *rundir.Run {
 	t.Helper()
 	run := emptyRun(t)
-	if err := run.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}); err != nil {
-		t.Fatal(err)
-	}
-	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = j.Append([]jobs.Record{
+	check(t, run.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}))
+	j := takeOver(t, run)
+	check(t, j.Append([]jobs.Record{
 		{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: 1},
 		{Kind: jobs.KindLaunching, At: 2, Job: 1, N: 1, Host: "a"},
 		{Kind: jobs.KindExited, At: 4, Job: 1, N: 1, Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{Started: 2, Ended: 3}},
 		{Kind: jobs.KindEnded, At: 5},
-	})
-	if err == nil {
-		err = j.Sync()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	}))
+	check(t, j.Sync())
+	check(t, j.Close())
 	return run
 }
 
@@ -211,9 +156,7 @@ func TestLastWordsAfterATakeover(t *testing.T) {
 		run := over(t)
 		f := a.openScreen(run)
 		f.process.Store(p)
-		if err := a.farewell(f, nil); err != nil {
-			t.Fatal(err)
-		}
+		check(t, a.farewell(f, nil))
 		if text := said.String(); a.code != c.code || !strings.Contains(text, c.dated) || strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
 			t.Errorf("%s: exit %d\n%s", c.what, a.code, text)
 		}
@@ -232,7 +175,7 @@ func TestLastWordsOfAnOvertakenDispatcher(t *testing.T) {
 		Run: emptyRun(t), Table: table, Finish: finish}}
 	code := s.exitCode()
 	text := strings.Join(s.lines(code), "\n")
-	if !strings.Contains(text, finish.Why) || !strings.Contains(text, "dcs-tui status") || strings.Contains(text, "1 job") || code != exitLeft {
-		t.Errorf("exit %d\n%s", code, text)
-	}
+	has(t, text, finish.Why, "dcs-tui status")
+	same(t, "exit code", code, exitLeft)
+	same(t, "a message about jobs", strings.Contains(text, "1 job"), false)
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
@@ -106,11 +105,14 @@ func completeRuns(_ *cobra.Command, args []string, prefix string) ([]string, cob
 	}
 	var names []string
 	for _, r := range runs {
-		if strings.HasPrefix(r.Name, prefix) {
-			names = append(names, r.Name)
-		}
+		names = append(names, r.Name)
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+	return withPrefix(names, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+}
+
+// withPrefix returns the completions that begin with prefix.
+func withPrefix(words []string, prefix string) []string {
+	return slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, prefix) })
 }
 
 // Every command that takes a RUN accepts HOST:RUN for a run on another machine. The command then
@@ -191,10 +193,7 @@ func (a *app) elsewhere(cmd *cobra.Command, args []string) error {
 }
 
 // atTerminal reports whether standard input and output are a terminal.
-func (a *app) atTerminal() bool {
-	stdin, ok := a.stdin.(*os.File)
-	return ok && term.IsTerminal(int(stdin.Fd())) && term.IsTerminal(int(a.stdout.Fd()))
-}
+func (a *app) atTerminal() bool { return isTerminal(a.stdin) && isTerminal(a.stdout) }
 
 // findProgram is a script for the host $0. With the arguments after $1 it runs the program that
 // dispatches the run $1, according to the owner file of the run, or else the program in PATH. It is
@@ -218,9 +217,12 @@ func sshArgs(host, run string, args []string, terminal bool) []string {
 	return append(argv, host, strings.Join(words, " "))
 }
 
-// setUpFlags has the flags of a command listed in the order of their definition. It adds
-// completions to those with a fixed set of values, and to those that several commands have.
-func setUpFlags(cmd *cobra.Command) {
+// setUpArguments has the flags of a command listed in the order of their definition. It adds
+// completions to RUN, and to flags with a fixed set of values or that several commands have.
+func setUpArguments(cmd *cobra.Command) {
+	if cmd.ValidArgsFunction == nil && takesRun(cmd) {
+		cmd.ValidArgsFunction = completeRuns
+	}
 	cmd.Flags().SortFlags = false
 	dirs := cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 	toml := cobra.FixedCompletions([]string{"toml"}, cobra.ShellCompDirectiveFilterFileExt)
@@ -239,11 +241,11 @@ func completeEnv(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.S
 	var names []string
 	for _, kv := range os.Environ() {
 		name, _, _ := strings.Cut(kv, "=")
-		if strings.HasPrefix(name, prefix) && run.IsEnvName(name) && !strings.HasPrefix(name, "DCS_") {
+		if run.IsEnvName(name) && !strings.HasPrefix(name, "DCS_") {
 			names = append(names, name)
 		}
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return withPrefix(names, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }
 
 // completeHosts completes the names of the inventory's hosts.
@@ -273,11 +275,9 @@ func namesOf(prefix string, inventory func(*app) (*hosts.Inventory, error)) ([]s
 	}
 	var names []string
 	for _, h := range inv.Hosts {
-		if strings.HasPrefix(h.Name, prefix) {
-			names = append(names, h.Name)
-		}
+		names = append(names, h.Name)
 	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return withPrefix(names, prefix), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeRunThen completes RUN, and the arguments after it with what complete offers.

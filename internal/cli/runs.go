@@ -8,11 +8,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts"
@@ -27,10 +25,9 @@ import (
 
 func (a *app) runsCmd() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "runs",
-		GroupID: groupLook,
-		Short:   "List the runs in ./dcs-runs, or remove old ones",
-		Long:    "List the runs in ./dcs-runs, or remove old ones. Without a command, list the newest runs.",
+		Use:   "runs",
+		Short: "List the runs in ./dcs-runs, or remove old ones",
+		Long:  "List the runs in ./dcs-runs, or remove old ones. Without a command, list the newest runs.",
 		Example: `dcs-tui runs
 dcs-tui runs prune --older 30d`,
 		Args: cobra.ArbitraryArgs,
@@ -61,7 +58,7 @@ dcs-tui runs list --limit 0`,
 func (a *app) runAlone(cmd *cobra.Command, args []string) error {
 	for {
 		list, err := rundir.List(rundir.Base)
-		if len(args) > 0 || err != nil || len(list) == 0 || !term.IsTerminal(int(a.stdout.Fd())) {
+		if len(args) > 0 || err != nil || len(list) == 0 || !isTerminal(a.stdout) {
 			return needsCommand(cmd, args)
 		}
 		keys, err := a.keyboard()
@@ -73,7 +70,7 @@ func (a *app) runAlone(cmd *cobra.Command, args []string) error {
 		if older > 0 {
 			footer = fmt.Sprintf("and %d older  %s", older, footer)
 		}
-		o := tui.Options{In: keys, Out: a.stdout, ASCII: a.con.OnlyASCII(), NoColor: os.Getenv("NO_COLOR") != ""}
+		o := tui.Options{In: keys, Out: a.stdout, ASCII: a.con.ascii, NoColor: os.Getenv("NO_COLOR") != ""}
 		row, key, err := tui.Choose(context.Background(), o, rows[0], rows[1:], footer, "enter", "r", "p")
 		keys.Close()
 		if err != nil {
@@ -83,22 +80,14 @@ func (a *app) runAlone(cmd *cobra.Command, args []string) error {
 		case "":
 			return nil
 		case "enter":
-			return a.again("attach", list[row].Dir)
+			return a.execute("attach", list[row].Dir)
 		case "r":
-			return a.again("resume", list[row].Dir)
+			return a.execute("resume", list[row].Dir)
 		}
-		if err := a.again("runs", "prune", list[row].Dir); err != nil { // it asks first
+		if err := a.execute("runs", "prune", list[row].Dir); err != nil { // it asks first
 			a.complain(err)
 		}
 	}
-}
-
-// again runs another command line in this process.
-func (a *app) again(args ...string) error {
-	a.args = args
-	root := a.root()
-	root.SetArgs(args)
-	return root.Execute()
 }
 
 // defaultLimit is the number of runs that are listed by default. Listing a run reads its journal.
@@ -130,14 +119,12 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 	if limit > 0 && len(runs) > limit {
 		runs, older = runs[:limit], len(runs)-limit
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tMADE\tDISPATCHED\tJOBS")
+	rows = []string{"NAME\tMADE\tDISPATCHED\tJOBS"}
 	for _, e := range runs {
 		dispatched, counts := "", ""
 		run, err := rundir.Open(e.Dir)
 		if err == nil {
-			if o, oerr := journal.ReadOwner(run); oerr == nil && o.Life() != journal.Dead {
+			if o, oerr := journal.ReadOwner(run); oerr == nil && o.Liveness() != journal.Dead {
 				dispatched = "on " + text.Line(o.Host)
 			}
 			if t, rerr := wholeTable(run); rerr == nil {
@@ -152,10 +139,9 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 		if err != nil {
 			counts = text.Line(firstLine(err.Error()))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", text.Line(e.Name), e.Made.Local().Format("2006-01-02 15:04"), dispatched, counts)
+		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", text.Line(e.Name), e.Made.Local().Format("2006-01-02 15:04"), dispatched, counts))
 	}
-	w.Flush() // a strings.Builder takes everything
-	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n"), older
+	return aligned(rows), older
 }
 
 // pruneOptions holds the flags of runs prune.
@@ -181,13 +167,11 @@ dcs-tui runs prune --unfinished sweep-20260314-1502`,
 		ValidArgsFunction: completeMany(func(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			return completeRuns(cmd, nil, prefix)
 		}),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runPrune(args, &p)
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.runPrune(args, &p) },
 	}
 	fs := cmd.Flags()
-	fs.Var(ageFlag(&p.older), "older", "only runs that have recorded nothing for this TIME, which needs a unit, such as 30d")
-	fs.Var(countFlag(&p.keep), "keep", "keep the newest N runs")
+	fs.Var(newFlag(&p.older, "TIME", parseAge), "older", "only runs that have recorded nothing for this TIME, which needs a unit, such as 30d")
+	fs.Var(newFlag(&p.keep, "N", parseCount), "keep", "keep the newest N runs")
 	fs.BoolVar(&p.unfinished, "unfinished", false, "also runs with unfinished jobs; jobs that still run are not ended, and their output is lost")
 	fs.BoolVar(&p.yes, "yes", false, "do not ask for confirmation")
 	return cmd

@@ -83,12 +83,8 @@ func TestSlowRunDirectoryIsReported(t *testing.T) {
 func TestOpeningARunThatHangs(t *testing.T) {
 	t.Parallel()
 	run := emptyRun(t)
-	if err := os.Remove(run.Path(rundir.AskedFile)); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mkfifo(run.Path(rundir.AskedFile), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.Remove(run.Path(rundir.AskedFile)))
+	check(t, unix.Mkfifo(run.Path(rundir.AskedFile), 0o600))
 	lines := make(lineChan, 10)
 	a := newApp()
 	a.con = consoleTo(lines)
@@ -100,11 +96,7 @@ func TestOpeningARunThatHangs(t *testing.T) {
 	if want := "the run directory " + run.Dir + " has not answered for 3 s; waiting"; strings.TrimSpace(<-lines) != want {
 		t.Error("it says something else")
 	}
-	w, err := os.OpenFile(run.Path(rundir.AskedFile), os.O_WRONLY, 0) // lets the command continue
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
+	check(t, os.WriteFile(run.Path(rundir.AskedFile), nil, 0)) // lets the command continue
 	if err := <-opened; err == nil {
 		t.Error("an empty file was read as what was asked")
 	}
@@ -113,19 +105,13 @@ func TestOpeningARunThatHangs(t *testing.T) {
 // TestOpeningManyRuns checks that one goroutine reports directories that do not answer, however
 // many runs a command opens.
 func TestOpeningManyRuns(t *testing.T) {
-	run, a := emptyRun(t), newApp()
-	open := func() {
-		if _, err := a.openDir(run.Dir); err != nil {
-			t.Fatal(err)
-		}
-	}
-	open()
-	before := runtime.NumGoroutine()
+	run, a, before := emptyRun(t), newApp(), runtime.NumGoroutine()
 	for range 20 {
-		open()
+		_, err := a.openDir(run.Dir)
+		check(t, err)
 	}
 	if n := runtime.NumGoroutine() - before; n > 10 {
-		t.Errorf("20 more runs have started %d goroutines", n)
+		t.Errorf("20 runs have started %d goroutines", n)
 	}
 }
 
@@ -137,51 +123,14 @@ func (c lineChan) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestPruneCommandsForHosts checks that the commands that `runs prune` suggests for other hosts
-// remove only the run's own directory, whatever location a host has reported (promise 5).
-func TestPruneCommandsForHosts(t *testing.T) {
-	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{UID: "abcdefghjkmn"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for host, c := range map[string]struct{ dir, want string }{
-		"ws01": {"/home/me/.dcs-tui/abcdefghjkmn", `ssh ws01 rm -r /home/me/.dcs-tui/abcdefghjkmn`},
-		// ssh joins its arguments into one string: without quotes, the remote shell would see two
-		// directories.
-		"ws02": {"/data/my runs/abcdefghjkmn", `ssh ws02 rm -r ''\''/data/my runs/abcdefghjkmn'\'''`},
-		"ws03": {"/home/me", ""},
-		"ws04": {"/home/me/x/../abcdefghjkmn", ""},
-		"ws05": {"abcdefghjkmn", ""},
-		"ws06": {"/", ""},
-	} {
-		if err := os.WriteFile(run.Path(rundir.HostsDir, host+rundir.HostDirSuffix), []byte(host+":"+c.dir+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		lines := leftOnHosts(run)
-		line := lines[len(lines)-1]
-		if !strings.HasPrefix(line, host) || !strings.HasSuffix(line, c.want) || c.want == "" && strings.Contains(line, "rm ") {
-			t.Errorf("%s in %q: %s", host, c.dir, line)
-		}
-		os.Remove(run.Path(rundir.HostsDir, host+rundir.HostDirSuffix))
-	}
-}
-
 // TestPruneLinks checks that prune does not report a run as removed if it would only remove a link
 // to it, and that a run that is named twice is removed once (promise 5).
 func TestPruneLinks(t *testing.T) {
-	base := filepath.Join(t.TempDir(), "runs")
-	run, err := rundir.Create(base, "r", rundir.Asked{UID: "abcdefghjkmn"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(base, "link")
-	if err := os.Symlink(run.Dir, link); err != nil {
-		t.Fatal(err)
-	}
+	run := emptyRun(t)
+	link := filepath.Join(t.TempDir(), "link")
+	check(t, os.Symlink(run.Dir, link))
 	linked, err := rundir.Open(link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	if err := runner.Remove(linked, nil); err == nil || !strings.Contains(err.Error(), "symbolic link") {
 		t.Errorf("%v", err)
 	}
@@ -195,29 +144,21 @@ func TestPruneLinks(t *testing.T) {
 
 // TestExitCodes checks the exit codes.
 func TestExitCodes(t *testing.T) {
-	c := func(of map[jobs.JobState]int) (counts [jobs.Skipped + 1]int) {
-		for s, n := range of {
-			counts[s] = n
-		}
-		return counts
-	}
-	good := c(map[jobs.JobState]int{jobs.Succeeded: 3})
-	bad := c(map[jobs.JobState]int{jobs.Succeeded: 3, jobs.TimedOut: 1})
-	open := c(map[jobs.JobState]int{jobs.Succeeded: 3, jobs.Queued: 1})
-	running := c(map[jobs.JobState]int{jobs.Running: 1, jobs.Failed: 1})
-	gone := c(map[jobs.JobState]int{jobs.Canceled: 2, jobs.Succeeded: 1})
+	type counts = [jobs.Skipped + 1]int
+	good, bad, open := counts{jobs.Succeeded: 3}, counts{jobs.Succeeded: 3, jobs.TimedOut: 1}, counts{jobs.Succeeded: 3, jobs.Queued: 1}
+	running, gone := counts{jobs.Running: 1, jobs.Failed: 1}, counts{jobs.Canceled: 2, jobs.Succeeded: 1}
 	for _, test := range []struct {
 		name     string
 		how      sched.Finished
-		counts   [jobs.Skipped + 1]int
+		counts   counts
 		canceled bool
 		more     bool
 		want     int
 	}{
 		{"all succeeded", sched.AllDone, good, false, false, exitOK},
-		{"no jobs at all", sched.AllDone, c(nil), false, false, exitOK},
+		{"no jobs at all", sched.AllDone, counts{}, false, false, exitOK},
 		{"one timed out", sched.AllDone, bad, false, false, exitFailed},
-		{"skipped is not succeeded", sched.AllDone, c(map[jobs.JobState]int{jobs.Skipped: 1}), false, false, exitFailed},
+		{"skipped is not succeeded", sched.AllDone, counts{jobs.Skipped: 1}, false, false, exitFailed},
 		{"drained with jobs queued", sched.Drained, open, false, false, exitLeft},
 		{"drained after the last job", sched.Drained, good, false, false, exitOK},
 		{"drained while jobs were read", sched.Drained, good, false, true, exitLeft},
@@ -228,9 +169,7 @@ func TestExitCodes(t *testing.T) {
 		{"canceled, and stopped before it was done", sched.Stopped, running, true, false, exitLeft},
 		{"canceled by somebody else before", sched.AllDone, gone, false, false, exitFailed},
 	} {
-		if got := exitCode(runner.StateOf(test.how, test.counts, test.canceled, test.more)); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
-		}
+		same(t, test.name, exitCode(runner.StateOf(test.how, test.counts, test.canceled, test.more)), test.want)
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/run"
@@ -46,19 +45,15 @@ func (o *screenOptions) flags(fs *pflag.FlagSet) {
 func (a *app) attachCmd() *cobra.Command {
 	var o screenOptions
 	cmd := &cobra.Command{
-		Use:     "attach [flags] [RUN]",
-		GroupID: groupRun,
-		Short:   "Show the screen of a run",
+		Use:   "attach [flags] [RUN]",
+		Short: "Show the screen of a run",
 		Long: `Show the screen of a run. The run may be dispatched in the background, in another terminal, or on another machine
 that sees the same run directory, or it may have ended. Any number of screens may show a run and act on it. ` + runHelp,
 		Example: `dcs-tui attach
 dcs-tui attach sweep-20260314-1502
 dcs-tui attach ws03:dcs-runs/sweep`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeRuns,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runAttach(args, o)
-		},
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.runAttach(args, o) },
 	}
 	o.flags(cmd.Flags())
 	return cmd
@@ -71,7 +66,7 @@ func (a *app) runAttach(args []string, o screenOptions) error {
 	}
 	ref := refTo(run)
 	const instead = "dcs-tui status %s shows the status of the run, and dcs-tui events --follow %s its events"
-	if plainTerminal() || !term.IsTerminal(int(a.stdout.Fd())) {
+	if plainTerminal() || !isTerminal(a.stdout) {
 		return text.Errorf("this terminal cannot show the screen").WithAdvice(instead, ref, ref)
 	}
 	keys, err := a.keyboard()
@@ -92,7 +87,7 @@ func (a *app) runAttach(args []string, o screenOptions) error {
 // the terminal.
 func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 	if a.starter != nil || f.noTUI || f.json || f.output || f.dryRun || typed ||
-		!term.IsTerminal(int(a.stdout.Fd())) || !a.onTerminal {
+		!isTerminal(a.stdout) || !a.onTerminal {
 		return false, nil
 	}
 	keys, err := a.keyboard()
@@ -134,7 +129,7 @@ func plainTerminal() bool {
 // keyboard returns the file to read keys from: standard input or, if that is not a terminal,
 // /dev/tty. The caller closes it.
 func (a *app) keyboard() (*os.File, error) {
-	if f, ok := a.stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	if f, ok := a.stdin.(*os.File); ok && isTerminal(f) {
 		fd, err := syscall.Dup(int(f.Fd()))
 		if err != nil {
 			return nil, err
@@ -149,16 +144,12 @@ func (a *app) keyboard() (*os.File, error) {
 // returns the run directory, which is "" if the dispatcher ended before. Meanwhile it passes
 // signals on to the dispatcher, which has a session of its own and gets none from the terminal.
 func (a *app) startHere() (*run.Background, string, error) {
-	stdin, ok := a.stdin.(*os.File)
-	if !ok || term.IsTerminal(int(stdin.Fd())) {
-		null, err := os.Open(os.DevNull)
-		if err != nil {
-			return nil, "", err
-		}
-		defer null.Close()
-		stdin = null
+	stdin := a.stdin
+	if isTerminal(stdin) {
+		stdin = nil
 	}
 	signals := make(chan os.Signal, 16)
+	defer close(signals)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP)
 	defer signal.Stop(signals)
 	if a.early != nil {
@@ -168,16 +159,9 @@ func (a *app) startHere() (*run.Background, string, error) {
 	if err != nil {
 		return nil, "", text.Errorf("%w", err).WithAdvice("--no-tui needs no background process")
 	}
-	over := make(chan struct{})
-	defer close(over)
 	go func() {
-		for {
-			select {
-			case sig := <-signals:
-				p.Process.Signal(sig)
-			case <-over:
-				return
-			}
+		for sig := range signals {
+			p.Process.Signal(sig)
 		}
 	}()
 	dir, err := p.Ready(context.Background())
@@ -211,33 +195,28 @@ func (a *app) openScreen(run *rundir.Run) *runScreen {
 // viewOptions returns the options of a view of a run. Invalid declarations of metrics in run.toml
 // are left out; dcs-tui results reports them.
 func (a *app) viewOptions(run *rundir.Run) runview.Options {
-	figures, _ := metrics.Declared(run.Asked)
+	declared, _ := metrics.Declared(run.Asked)
 	o := runview.Options{
-		Lab: labOf(run.Asked.InventoryFile), By: dispatch.Asker(), Figures: figures,
+		Lab: "this machine", By: dispatch.Asker(), Metrics: declared,
 		Outputs: func(columns []*metrics.Metric) *metrics.Reader { return metrics.NewReader(run, columns) },
 		Socket: func(ctx context.Context, owner *journal.Owner) (runview.Conn, error) {
-			if name, err := os.Hostname(); owner.Life() != journal.Alive && (err != nil || name != owner.Host) { // otherwise perhaps in another container
+			if !isHere(owner) {
 				return nil, errors.New("the dispatcher is on another machine")
 			}
 			client, err := dialSocket(ctx, run, owner)
 			if err != nil {
-				return nil, err
+				return nil, err // not a nil *socket.Client in the interface
 			}
 			return client, nil
 		},
+	}
+	if file := run.Asked.InventoryFile; file != "" {
+		o.Lab = text.Path(file)
 	}
 	if inv, err := a.storedInventory(run); err == nil {
 		o.Hosts = inv.Hosts
 	}
 	return o
-}
-
-// labOf returns a name for the hosts of a run: its inventory file.
-func labOf(file string) string {
-	if file == "" {
-		return "this machine"
-	}
-	return text.Path(file)
 }
 
 // screen shows a run until the user leaves the screen, and then reports its status.
@@ -257,7 +236,7 @@ func (a *app) drawScreen(s *runScreen, keys *os.File, o screenOptions) (last *ru
 	// Without a guard only this process restores the terminal.
 	endGuard, _ := ttyguard.Start(keys, a.stdout)
 	left, err := tui.Run(context.Background(), tui.Options{
-		Source: s, In: keys, Out: a.stdout, ASCII: a.con.OnlyASCII() || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
+		Source: s, In: keys, Out: a.stdout, ASCII: a.con.ascii || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
 		Mouse: o.mouse, Signals: true, Suspended: ttyguard.Asleep,
 		Shell: func(host string) (*exec.Cmd, error) { return shellOn(s.run, host) },
 	})
@@ -395,13 +374,8 @@ func (s *runScreen) request(ctx context.Context, a runview.Action) (*runview.Ans
 
 // resume starts a dispatcher in the background and waits until it dispatches.
 func (s *runScreen) resume(ctx context.Context) error {
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
 	var out output
-	p, err := run.StartBackground([]string{"resume", s.run.Dir}, null, &out)
+	p, err := run.StartBackground([]string{"resume", s.run.Dir}, nil, &out)
 	if err != nil {
 		return err
 	}

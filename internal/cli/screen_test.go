@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,26 +22,14 @@ import (
 // onScreen runs the program on a terminal of 100 x 30.
 func onScreen(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
 	t.Helper()
-	// Registered before the program starts, so that it runs after the screen has ended.
-	t.Cleanup(func() { endRuns(t, dir) })
+	t.Cleanup(func() { // registered before the program starts, so that it runs after the screen has ended
+		if run, err := rundir.Open(filepath.Join(dir, "dcs-runs", "r")); err == nil {
+			endRun(t, run)
+		}
+	})
 	cmd, person = onTerminal(t, dir, args...)
 	ptytest.Size(t, person, 100, 30)
 	return cmd, person
-}
-
-// endRuns ends all dispatchers, whether the test passed or failed.
-func endRuns(t *testing.T, dir string) {
-	t.Helper()
-	dirs, _ := filepath.Glob(filepath.Join(dir, "dcs-runs", "*"))
-	for _, d := range dirs {
-		run, err := rundir.Open(d)
-		if err != nil {
-			continue
-		}
-		if owner, err := journal.ReadOwner(run); err == nil && owner != nil && owner.Life() == journal.Alive && owner.PID != os.Getpid() {
-			gone(t, run, true)
-		}
-	}
 }
 
 // ownerIn waits until the run r in dir has a dispatcher and returns the run and its owner.
@@ -54,27 +43,10 @@ func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
 			return false
 		}
 		owner, err = journal.ReadOwner(run)
-		return err == nil && owner != nil && owner.Life() == journal.Alive
+		return err == nil && owner != nil && owner.Liveness() == journal.Alive
 	})
-	t.Cleanup(func() { gone(t, run, true) })
+	t.Cleanup(func() { endRun(t, run) })
 	return run, owner
-}
-
-// gone waits until the run has no dispatcher. If cancel is set, it cancels the run first.
-func gone(t *testing.T, run *rundir.Run, cancel bool) {
-	t.Helper()
-	if !polltest.Within(polltest.Patience, func() bool {
-		owner, err := journal.ReadOwner(run)
-		if err == nil && owner.Life() == journal.Dead {
-			return true
-		}
-		if cancel {
-			os.WriteFile(run.Path(rundir.StopNowFile), nil, 0o600)
-		}
-		return false
-	}) {
-		t.Error("the dispatcher does not end")
-	}
 }
 
 // endsWith waits for the program, which must exit with that code.
@@ -83,22 +55,19 @@ func endsWith(t *testing.T, cmd *exec.Cmd, code int) {
 	late := time.AfterFunc(polltest.Patience, func() { cmd.Process.Kill() })
 	defer late.Stop()
 	cmd.Wait()
-	if got := cmd.ProcessState.ExitCode(); got != code {
-		t.Errorf("exit %d, want %d", got, code)
-	}
+	same(t, "exit code", cmd.ProcessState.ExitCode(), code)
 }
-
-const gatedHere = "echo $DCS_JOB_ID >> ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n"
 
 // TestScreenAndDispatcherAreTwo checks a run on a terminal: it is a screen, and a dispatcher in a
 // session of its own. Detaching does not affect the dispatcher and shows how to come back; the exit
 // code shows that jobs are left. attach shows the run again. Closing its terminal, or SIGTERM, ends
 // only that screen. After the end of the run, attach shows how it ended.
 func TestScreenAndDispatcherAreTwo(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	writeFile(t, dir, "jobs.txt", gatedHere+"true\n")
+	writeFile(t, dir, "jobs.txt", gated+"true\n")
 	cmd, person := onScreen(t, dir, "run", "--name", "r", "jobs.txt")
-	readUntil(t, person, `DCS_JOB`)
+	readUntil(t, person, `while`)
 	run, owner := ownerIn(t, dir)
 	if sid, err := unix.Getsid(owner.PID); err != nil || owner.PID == cmd.Process.Pid || sid != owner.PID {
 		t.Errorf("dispatcher %d of session %d, screen %d: %v", owner.PID, sid, cmd.Process.Pid, err)
@@ -110,41 +79,34 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	readUntil(t, person, `detach`)
 	person.WriteString("d")
 	shown := readUntil(t, person, `cancel r`)
-	for _, want := range []string{"continues in the background", "dcs-tui attach r", "dcs-tui status r"} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("%q is not said: %q", want, shown)
-		}
-	}
+	has(t, shown, "continues in the background", "dcs-tui attach r", "dcs-tui status r")
 	endsWith(t, cmd, exitLeft)
 
 	closed, person := onScreen(t, dir, "attach")
-	readUntil(t, person, `DCS_JOB`)
+	readUntil(t, person, `while`)
 	ended, second := onScreen(t, dir, "attach", "r")
-	readUntil(t, second, `DCS_JOB`)
+	readUntil(t, second, `while`)
 	person.Close()
 	endsWith(t, closed, exitLeft)
 	ended.Process.Signal(syscall.SIGTERM)
 	readUntil(t, second, `continues in the background`)
 	endsWith(t, ended, exitLeft)
-	if now, err := journal.ReadOwner(run); err != nil || now.PID != owner.PID || now.Life() != journal.Alive {
+	if now, err := journal.ReadOwner(run); err != nil || now.PID != owner.PID || now.Liveness() != journal.Alive {
 		t.Errorf("%+v, %v", now, err)
 	}
 
 	stays, person := onScreen(t, dir, "attach", "r")
-	readUntil(t, person, `DCS_JOB`)
+	readUntil(t, person, `while`)
 	writeFile(t, dir, "gate", "")
 	readUntil(t, person, `ENDED`)
-	gone(t, run, false)
+	awaitNobody(t, run)
 	person.WriteString("q")
 	readUntil(t, person, `all jobs succeeded[^$]*logs: `)
 	endsWith(t, stays, exitOK)
-	log, err := os.ReadFile(run.Path(dispatcherLogFile))
-	if err != nil || !strings.Contains(string(log), "all jobs succeeded") || strings.ContainsRune(string(log), 0x1b) {
-		t.Errorf("%q, %v", log, err)
+	if log := readFile(run.Dir, dispatcherLogFile); !strings.Contains(log, "all jobs succeeded") || strings.ContainsRune(log, 0x1b) {
+		t.Errorf("%q", log)
 	}
-	if ran, _ := os.ReadFile(filepath.Join(dir, "ran")); string(ran) != "1\n" {
-		t.Errorf("ran: %q", ran)
-	}
+	same(t, "jobs that ran", readFile(dir, "ran"), "1\n")
 
 	again, person := onScreen(t, dir, "attach", "r")
 	readUntil(t, person, `ENDED`)
@@ -155,12 +117,13 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 // TestAttachToAHeadlessRun attaches to a dispatcher that prints lines itself (D1: headless), and
 // cancels the run from there.
 func TestAttachToAHeadlessRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	writeFile(t, dir, "jobs.txt", gatedHere)
+	writeFile(t, dir, "jobs.txt", gated)
 	lines, tty := onTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	readUntil(t, tty, `0/1  1 running`)
 	cmd, person := onScreen(t, dir, "attach")
-	readUntil(t, person, `DCS_JOB`)
+	readUntil(t, person, `while`)
 	person.WriteString("q")
 	readUntil(t, person, `detach`)
 	person.WriteString("c")
@@ -175,6 +138,7 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 // TestPipedJobsAndKeys checks that jobs keep arriving through a pipe while the screen reads keys
 // from the terminal.
 func TestPipedJobsAndKeys(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	cmd := inShell(program(t, dir, "run", "--name", "r", "-"), `(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | "$0" "$@"`)
 	person := startOn(t, cmd, "xterm")
@@ -192,15 +156,14 @@ func TestPipedJobsAndKeys(t *testing.T) {
 	readUntil(t, person, `continues in the background`)
 	writeFile(t, dir, "more", "")
 	endsWith(t, cmd, exitLeft)
-	gone(t, run, false)
-	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); string(ran) != "2\n" {
-		t.Errorf("%q, %v", ran, err)
-	}
+	awaitNobody(t, run)
+	same(t, "jobs that ran", readFile(dir, "ran"), "2\n")
 }
 
 // TestFaultsOfAStartLookTheSame checks that errors in the command line, the jobs, or the inventory
 // end the program with the same message on a terminal with a screen as without.
 func TestFaultsOfAStartLookTheSame(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "bad.txt", "#DCS tries=x\ntrue\n")
 	writeFile(t, dir, "good.txt", "true\n")
@@ -226,36 +189,24 @@ func TestFaultsOfAStartLookTheSame(t *testing.T) {
 
 func readAll(person *os.File) string {
 	person.SetReadDeadline(time.Now().Add(polltest.Patience))
-	var all []byte
-	var b [4096]byte
-	for {
-		n, err := person.Read(b[:])
-		all = append(all, b[:n]...)
-		if err != nil {
-			return string(all)
-		}
-	}
+	all, _ := io.ReadAll(person) // the error is the end of the program
+	return string(all)
 }
 
 // TestPlainTerminals checks that a run on a terminal without cursor control prints lines, and that
 // attach, which needs a screen, refuses and names an alternative.
 func TestPlainTerminals(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"dumb", ""} {
 		t.Run("TERM="+name, func(t *testing.T) {
 			dir := t.TempDir()
 			writeFile(t, dir, "jobs.txt", "true\n")
 			cmd, person := onPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
-			shown := readAll(person)
+			has(t, readAll(person), "this terminal cannot show the screen; printing lines, as with --no-tui", "all jobs succeeded")
 			endsWith(t, cmd, exitOK)
-			if !strings.Contains(shown, "this terminal cannot show the screen; printing lines, as with --no-tui") || !strings.Contains(shown, "all jobs succeeded") {
-				t.Errorf("%q", shown)
-			}
 			cmd, person = onPlainTerminal(t, dir, name, "attach", "r")
-			shown = readAll(person)
+			has(t, readAll(person), "dcs-tui status r", "dcs-tui events --follow r")
 			endsWith(t, cmd, exitUsage)
-			if !strings.Contains(shown, "dcs-tui status r") || !strings.Contains(shown, "dcs-tui events --follow r") {
-				t.Errorf("%q", shown)
-			}
 		})
 	}
 }
@@ -276,10 +227,9 @@ func inShell(cmd *exec.Cmd, line string) *exec.Cmd {
 // has no effect if it is set by accident, even if the descriptor is open, and that jobs never
 // inherit it.
 func TestNobodyIsADispatcherByAccident(t *testing.T) {
+	t.Parallel()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	defer ours.Close()
 	defer theirs.Close()
@@ -294,9 +244,7 @@ func TestNobodyIsADispatcherByAccident(t *testing.T) {
 		if err != nil || !strings.Contains(string(out), "all jobs succeeded") {
 			t.Errorf("%d %q: %v\n%s", i, value, err, out)
 		}
-		if ran, _ := os.ReadFile(filepath.Join(dir, "ran")); string(ran) != "[]\n" {
-			t.Errorf("%q: the job sees %q", value, ran)
-		}
+		same(t, "what the job sees with "+value, readFile(dir, "ran"), "[]\n")
 	}
 	b := make([]byte, 100)
 	if n, err := theirs.Read(b); err != nil || string(b[:n]) != "something of theirs" {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,13 +16,31 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/hosts/helper/remote"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/progtest"
 	"dcs-tui/internal/ttyguard"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
 )
+
+// suite runs the tests. The programs that they start have a home directory of their own.
+type suite struct{ *testing.M }
+
+func (s suite) Run() int {
+	home, err := os.MkdirTemp("", "dcs-tui-cli")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(home)
+	os.Setenv("HOME", home)
+	os.Setenv("TEST_BASES", filepath.Join(home, "base"))
+	os.Setenv("SSH_AUTH_SOCK", "")
+	run.ProgramName = "dcs-tui" // testscript runs the program by this name
+	return s.M.Run()
+}
 
 // TestMain also runs this binary as the program under test. As dcs-tui it runs main. On the host
 // side it is started by the words of the host commands, under the name of its hash.
@@ -32,8 +51,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__") && !strings.HasPrefix(os.Args[1], "__complete") {
 		os.Exit(remote.Main(os.Args[1:]))
 	}
-	os.Setenv(runShareEnv, "off") // tests run in parallel on the same machine
-	testscript.Main(m, map[string]func(){
+	os.Setenv(runShareEnv, "off")  // tests run in parallel on the same machine
+	flag.Set("test.parallel", "8") // they wait most of the time
+	testscript.Main(suite{m}, map[string]func(){
 		"dcs-tui": func() {
 			a := newApp()
 			a.bases = withProgram(os.Getenv("TEST_BASES"))
@@ -96,13 +116,28 @@ func isBelow(p progtest.Process, dir string) bool {
 	return strings.Contains(p.Args, dir+"/") || strings.Contains(p.Args+"\x00", dir+"\x00") || strings.HasPrefix(cwd+"/", dir+"/")
 }
 
-var commands = map[string]func(ts *testscript.TestScript, neg bool, args []string){
-	"exits": exits,
-	"until": until,
-	"seen":  seen,
-	"start": start,
-	"send":  send,
-	"ends":  ends,
+// commands are the commands of scripts.
+var commands = map[string]func(*testscript.TestScript, bool, []string){
+	"exits":   command("exits CODE PROGRAM ARG...", exits),
+	"prints":  command("prints PATTERN PROGRAM ARG...", exitsWith("0", "stdout")),
+	"says":    command("says PATTERN PROGRAM ARG...", exitsWith("0", "stderr")),
+	"refuses": command("refuses PATTERN PROGRAM ARG...", exitsWith("2", "stderr")),
+	"until":   command("until PATTERN FILE", until),
+	"seen":    command("seen RUN", seen),
+	"start":   command("start NAME PROGRAM ARG...", start),
+	"send":    command("send SIGNAL NAME", send),
+	"ends":    command("ends CODE NAME", ends),
+}
+
+// command returns a command that refuses what does not agree with its usage.
+func command(usage string, run func(*testscript.TestScript, []string)) func(*testscript.TestScript, bool, []string) {
+	words := strings.Fields(strings.TrimSuffix(usage, " ARG..."))[1:]
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) < len(words) || len(args) > len(words) && !strings.HasSuffix(usage, "...") {
+			ts.Fatalf("usage: %s", usage)
+		}
+		run(ts, args)
+	}
 }
 
 // background is the key of the map of a script's started programs, by name.
@@ -110,10 +145,7 @@ type background struct{}
 
 // start NAME PROGRAM ARG... starts a program whose output goes to NAME.out and NAME.err. If the
 // script does not wait for its end, it is killed.
-func start(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: start NAME PROGRAM ARG...")
-	}
+func start(ts *testscript.TestScript, args []string) {
 	path, err := exec.LookPath(args[1])
 	ts.Check(err)
 	cmd := exec.Command(path, args[2:]...)
@@ -138,22 +170,18 @@ func start(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// send SIGNAL NAME sends a signal to a started program.
-func send(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL,
-		"QUIT": syscall.SIGQUIT, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT}
-	if neg || len(args) != 2 || signals[args[0]] == 0 {
-		ts.Fatalf("usage: send INT|TERM|HUP|KILL|QUIT|STOP|CONT NAME")
+// send SIGNAL NAME sends a signal, such as INT, to a started program.
+func send(ts *testscript.TestScript, args []string) {
+	sig := syscall.Signal(jobs.SignalNumber("SIG" + args[0])) // 0 is none, and would check only whether the program runs
+	if sig == 0 {
+		ts.Fatalf("there is no signal %s", args[0])
 	}
-	ts.Check(ts.Value(background{}).(map[string]*exec.Cmd)[args[1]].Process.Signal(signals[args[0]]))
+	ts.Check(ts.Value(background{}).(map[string]*exec.Cmd)[args[1]].Process.Signal(sig))
 }
 
 // ends CODE NAME waits for a started program, which must exit with that code. A killed program has
 // the code -1.
-func ends(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: ends CODE NAME")
-	}
+func ends(ts *testscript.TestScript, args []string) {
 	cmd := ts.Value(background{}).(map[string]*exec.Cmd)[args[1]]
 	late := time.AfterFunc(polltest.Patience, func() { cmd.Process.Kill() })
 	cmd.Wait()
@@ -165,10 +193,7 @@ func ends(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // exits CODE PROGRAM ARG... runs a program that must exit with that code.
-func exits(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: exits CODE PROGRAM ARG...")
-	}
+func exits(ts *testscript.TestScript, args []string) {
 	code := 0
 	if err := ts.Exec(args[1], args[2:]...); err != nil {
 		var exit *exec.ExitError
@@ -182,11 +207,19 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// until PATTERN FILE waits until the file matches. The file need not exist yet.
-func until(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: until PATTERN FILE")
+// exitsWith returns the command NAME PATTERN PROGRAM ARG..., which runs a program that must exit with
+// that code and print a text that matches.
+func exitsWith(code, stream string) func(*testscript.TestScript, []string) {
+	return func(ts *testscript.TestScript, args []string) {
+		exits(ts, append([]string{code}, args[1:]...))
+		if text := ts.ReadFile(stream); !regexp.MustCompile("(?m)" + args[0]).MatchString(text) {
+			ts.Fatalf("no match for `%s` in %s:\n%s", args[0], stream, text)
+		}
 	}
+}
+
+// until PATTERN FILE waits until the file matches. The file need not exist yet.
+func until(ts *testscript.TestScript, args []string) {
 	pattern := regexp.MustCompile("(?m)" + args[0])
 	var text []byte
 	if !polltest.Within(polltest.Patience, func() bool {
@@ -199,10 +232,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // seen RUN waits until observers of a dispatched run have read its whole journal.
-func seen(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: seen RUN")
-	}
+func seen(ts *testscript.TestScript, args []string) {
 	run, err := rundir.Open(ts.MkAbs("dcs-runs/" + args[0]))
 	ts.Check(err)
 	if !polltest.Within(polltest.Patience, func() bool {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
@@ -18,13 +19,16 @@ import (
 
 // selection selects the jobs of a run that meet all of its conditions.
 type selection struct {
-	named  jobs.Ranges // JOBS; nil: all
-	all    bool        // --all
-	failed bool        // --failed
-	where  []string    // queries of --where
+	named  jobs.Ranges    // JOBS; nil: all
+	all    bool           // --all
+	failed bool           // --failed
+	where  []*query.Query // --where
 }
 
-const whereHelp = "only jobs that match `QUERY`, such as 'exit=137 and host=ws*' or 'state=timed_out or state=skipped'; docs/query.md explains queries"
+func (s *selection) whereFlag(fs *pflag.FlagSet) {
+	fs.Var(newListFlag(&s.where, query.Parse), "where",
+		"only jobs that match `QUERY`, such as 'exit=137 and host=ws*' or 'state=timed_out or state=skipped'; docs/query.md explains queries")
+}
 
 // parseNamed parses JOBS: "3", "3-17", "3,9-12".
 func (s *selection) parseNamed(args []string) error {
@@ -43,19 +47,16 @@ func (s *selection) parseNamed(args []string) error {
 // state, and the dispatcher counts those that it leaves alone. Otherwise the states must satisfy
 // fit.
 func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selection, fit func(jobs.JobState) bool) ([]jobs.ID, error) {
-	filters, err := parseEach("where", s.where, query.Parse)
-	if err != nil {
-		return nil, err
-	}
 	if last := s.named.Last(); int(last) > len(t.Jobs) {
 		return nil, text.Errorf("there is no job %d: the run has %s", last, jobs.Plural(len(t.Jobs), "job"))
 	}
-	if s.named != nil && len(filters) == 0 && !s.failed {
+	if s.named != nil && len(s.where) == 0 && !s.failed {
 		return s.named.IDs(jobs.ID(len(t.Jobs))), nil
 	}
 	var which map[jobs.ID]bool
-	if len(filters) > 0 {
-		if which, err = a.jobsWhere(ctx, run, t, filters); err != nil {
+	if len(s.where) > 0 {
+		var err error
+		if which, err = a.jobsWhere(ctx, run, t, s.where); err != nil {
 			return nil, err
 		}
 	}
@@ -98,11 +99,11 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 		return nil, err
 	}
 	a.note(notes...)
-	s, odd, err := table.Where(filters...)
+	s, warnings, err := table.Where(filters...)
 	if err != nil {
 		return nil, text.Errorf("--where: %w", err)
 	}
-	a.note(odd...)
+	a.note(warnings...)
 	which := make(map[jobs.ID]bool, s.Len())
 	for row := range s.Len() {
 		which[s.Job(row)] = true
@@ -130,28 +131,18 @@ func namedMetrics(s *results.Table, columns []*metrics.Metric, filters []*query.
 	return named, others
 }
 
-// whereWords are the columns that completion offers for --where.
-var whereWords = []string{"state", "exit", "signal", "host", "name", "queue"}
-
-// completeWhere completes whereWords and the states.
+// completeWhere completes the columns that --where names most, and the states.
 func completeWhere(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	i := strings.LastIndexAny(prefix, ", (") + 1
-	before, last := prefix[:i], prefix[i:]
+	before := prefix[:strings.LastIndexAny(prefix, ", (")+1]
 	var words []string
-	for _, w := range whereWords {
-		if w != "state" || !strings.HasPrefix(last, "state=") {
-			words = append(words, w+"=")
-			continue
-		}
+	if strings.HasPrefix(prefix, before+"state=") {
 		for st := jobs.Queued; st <= jobs.Skipped; st++ {
-			words = append(words, "state="+st.String())
+			words = append(words, before+"state="+st.String())
+		}
+	} else {
+		for _, column := range []string{"state", "exit", "signal", "host", "name", "queue"} {
+			words = append(words, before+column+"=")
 		}
 	}
-	var fit []string
-	for _, w := range words {
-		if strings.HasPrefix(w, last) {
-			fit = append(fit, before+w)
-		}
-	}
-	return fit, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	return withPrefix(words, prefix), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

@@ -13,38 +13,29 @@ import (
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
 )
 
 // TestSocketOfADispatcher checks that a dispatcher records its socket in the owner file and answers
 // on it.
 func TestSocketOfADispatcher(t *testing.T) {
-	f := inBackground(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots", "1")
-	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
+	t.Parallel()
+	f := running(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots", "1")
 	owner, err := journal.ReadOwner(f.run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	c, err := dialSocket(t.Context(), f.run, owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer c.Close()
 	if h := c.Hello(); h.Run != f.run.UID() || h.Epoch != owner.Epoch || h.Token != owner.Token || h.PID != owner.PID {
 		t.Errorf("got %+v, want that of %+v", h, owner)
 	}
-	if text, err := c.Why(t.Context(), 1); err != nil || !strings.Contains(text, "Job 1 runs on") {
-		t.Errorf("got %q, %v", text, err)
-	}
+	text, err := c.Why(t.Context(), 1)
+	check(t, err)
+	has(t, text, "Job 1 runs on")
 	var pushed atomic.Pointer[live.State]
-	if err := c.Follow(t.Context(), func(live.Durable) {}, func(s *live.State) { pushed.Store(s) }); err != nil {
-		t.Error(err)
-	}
+	check(t, c.Follow(t.Context(), func(live.Durable) {}, func(s *live.State) { pushed.Store(s) }))
 	polltest.Until(t, "the state is pushed and written", func() bool {
 		written, err := live.Read(f.run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		for _, s := range []*live.State{pushed.Load(), written} {
 			if s == nil || s.Token != owner.Token || s.Epoch != owner.Epoch || s.Durable.Bytes == 0 || len(s.Hosts) != 1 || s.Hosts[0].Running != 1 {
 				return false
@@ -58,16 +49,10 @@ func TestSocketOfADispatcher(t *testing.T) {
 		return err == nil && string(p.Data) == "gun" && p.Offset == 2 && p.Size == 6 && !p.Over
 	})
 	name, err := f.run.FileRequest(&rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf([]jobs.ID{1}), Priority: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Wake(t.Context(), name); err != nil {
-		t.Error(err)
-	}
+	check(t, err)
+	check(t, c.Wake(t.Context(), name))
 	const sent = "20260314T150200.000000Z-abcdefgh" // has the form of a file's name
-	if err := c.Request(t.Context(), sent, json.RawMessage(`{"v":1,"do":"pause","by":"ada"}`)); err != nil {
-		t.Error(err)
-	}
+	check(t, c.Request(t.Context(), sent, json.RawMessage(`{"v":1,"do":"pause","by":"ada"}`)))
 	polltest.Until(t, "both requests are recorded, and observers see it", func() bool {
 		table, _, err := journal.Replay(f.run)
 		return err == nil && table.Requests[name] && table.Requests[sent]
@@ -87,7 +72,7 @@ func TestSocketOfADispatcher(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	writeFile(t, ".", "gate", "")
+	f.openGate(t)
 	<-c.Done()
 	if !errors.Is(c.Err(), socket.ErrNotTaken) {
 		t.Errorf("got %v, want a goodbye", c.Err())

@@ -1,15 +1,17 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -25,17 +27,15 @@ import (
 func (a *app) statusCmd() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:     "status [flags] [RUN]",
-		GroupID: groupLook,
-		Short:   "Show the status of a run",
+		Use:   "status [flags] [RUN]",
+		Short: "Show the status of a run",
 		Long: `Show how many jobs of a run are in each state, its hosts, and what runs now. The status comes from the run
 directory, so it works with and without a dispatcher. ` + runHelp,
 		Example: `dcs-tui status
 dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeRuns,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.look(args)
+			l, err := a.readState(args)
 			switch {
 			case err != nil:
 				return err
@@ -52,57 +52,57 @@ dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
 }
 
 // printJSON writes one object on a line of standard output.
-func (a *app) printJSON(v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	_, err = a.stdout.Write(append(b, '\n'))
-	return err
-}
+func (a *app) printJSON(v any) error { return json.NewEncoder(a.stdout).Encode(v) }
 
-// look is the state of a run according to its directory.
-type look struct {
+// runState is the state of a run according to its directory.
+type runState struct {
 	*journal.Reader
-	Table    *jobs.Table
-	Input    rundir.Input
-	Words    map[string]runview.HostWord // last event of each host from the current dispatcher
-	Requests int                         // number of waiting requests
+	Table      *jobs.Table
+	Input      rundir.Input
+	HostEvents map[string]runview.HostEvent // last event of each host from the current dispatcher
+	Requests   int                          // number of waiting requests
 }
 
-// look reads the run that the arguments name without owning it.
-func (a *app) look(args []string) (*look, error) {
+// readState reads the run that the arguments name without owning it.
+func (a *app) readState(args []string) (*runState, error) {
 	run, err := a.openRun(args)
 	if err != nil {
 		return nil, err
 	}
-	return a.read(run)
+	l := newRunState(run)
+	return l, a.read(l)
 }
 
-// read reads a run without owning it, and warns about what it cannot read. It calls each of see for
-// every record.
-func (a *app) read(run *rundir.Run, see ...func(*jobs.Record)) (*look, error) {
-	l := &look{Reader: journal.NewReader(run, journal.Follow(run)), Words: map[string]runview.HostWord{}}
+// newRunState returns the state of a run that has not been read yet.
+func newRunState(run *rundir.Run) *runState {
+	return &runState{Reader: journal.NewReader(run, journal.Follow(run)), HostEvents: map[string]runview.HostEvent{}}
+}
+
+// read reads a run, or what was added to it, without owning it, and warns about what it cannot
+// read. It calls each of see for every record.
+func (a *app) read(l *runState, see ...func(*jobs.Record)) error {
 	if err := l.Watch(true); err != nil {
 		a.warn("%v", err)
 	}
 	if _, err := l.Follow(live.Durable{}, func(_ int, r *jobs.Record) {
-		runview.Hear(l.Words, r)
+		runview.AddHostEvent(l.HostEvents, r)
 		for _, f := range see {
 			f(r)
 		}
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	a.warnAll(l.Report().Warnings)
+	err := l.AcceptStored()
+	if err != nil {
+		return err
+	}
 	l.Table = l.Reader.Table()
-	l.Table.AcceptStored()
-	var err error
-	if l.Input, err = run.ReadInput(); err != nil {
+	if l.Input, err = l.Run.ReadInput(); err != nil {
 		a.warn("%v", err)
 	}
-	l.Requests = a.numRequests(run, l.Table)
-	return l, nil
+	l.Requests = a.numRequests(l.Run, l.Table)
+	return nil
 }
 
 // numRequests returns the number of requests that wait in the run directory.
@@ -128,6 +128,16 @@ func wholeTable(run *rundir.Run) (*jobs.Table, error) {
 	}
 	t.AcceptStored()
 	return t, nil
+}
+
+// openTable opens the run that the first argument names, and replays its journal.
+func (a *app) openTable(args []string) (*rundir.Run, *jobs.Table, error) {
+	run, err := a.openRun(args[:1])
+	if err != nil {
+		return nil, nil, err
+	}
+	table, err := wholeTable(run)
+	return run, table, err
 }
 
 // refTo returns the argument that names the run in a command: its name if it is in ./dcs-runs,
@@ -176,7 +186,7 @@ type statusJSON struct {
 	Input    rundir.InputState `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
 }
 
-func (l *look) json() *statusJSON {
+func (l *runState) json() *statusJSON {
 	s := &statusJSON{
 		runJSON: jsonOf(l.Run), Dir: l.Run.Dir, Created: l.Run.Asked.Created, Epoch: l.Table.Epoch,
 		Jobs: map[string]int{}, Total: len(l.Table.Jobs), Handed: runview.HandedOver(l.Table), Hosts: l.hosts(), Queues: runview.CountQueues(l.Table),
@@ -197,7 +207,7 @@ func (l *look) json() *statusJSON {
 }
 
 // lines returns the status as text.
-func (l *look) lines(c *console) []string {
+func (l *runState) lines(c *console) []string {
 	live, run, t := l.Dispatched(), l.Run, l.Table
 	trouble := c.Paint(yellow, "trouble     ")
 	lines := []string{
@@ -227,7 +237,7 @@ func (l *look) lines(c *console) []string {
 	if live {
 		lines = append(lines, hostLines(l.hosts())...)
 	} else {
-		lines = append(lines, hostTrouble(t, l.Words)...)
+		lines = append(lines, hostTrouble(t, l.HostEvents)...)
 		if left := runview.LeftBehind(t); left != "" {
 			lines = append(lines, left)
 		}
@@ -272,8 +282,8 @@ func summaryLines(c *console, t *jobs.Table, dispatched bool) []string {
 }
 
 // hostTrouble reports which hosts were useless to a run; see runview.HostsOfNoUse.
-func hostTrouble(t *jobs.Table, words map[string]runview.HostWord) []string {
-	lines := runview.HostsOfNoUse(t, words)
+func hostTrouble(t *jobs.Table, events map[string]runview.HostEvent) []string {
+	lines := runview.HostsOfNoUse(t, events)
 	for i := range lines {
 		lines[i] = [2]string{"hosts: ", "       "}[min(i, 1)] + text.Line(lines[i])
 	}
@@ -289,11 +299,11 @@ type hostStatus struct {
 	Files  string     `json:"files,omitempty"` // as in live.json
 }
 
-func (l *look) hosts() []hostStatus {
+func (l *runState) hosts() []hostStatus {
 	counts := runview.CountHosts(l.Table)
 	files := map[string]string{} // by host
 	if l.Dispatched() {
-		for name := range l.Words {
+		for name := range l.HostEvents {
 			if counts[name] == nil {
 				counts[name] = new(runview.HostCount)
 			}
@@ -307,7 +317,7 @@ func (l *look) hosts() []hostStatus {
 	list := make([]hostStatus, 0, len(counts))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		h := hostStatus{Name: name, HostCount: *counts[name], Files: files[name]}
-		if w, ok := l.Words[name]; ok && l.Dispatched() {
+		if w, ok := l.HostEvents[name]; ok && l.Dispatched() {
 			at := w.At.Time().UTC()
 			h.Last, h.LastAt = w.Text, &at
 		}
@@ -324,29 +334,27 @@ const (
 	maxQueueLength = 40 // runes of the name of a queue
 )
 
-// listed returns a title and the first max lines of a list. It returns nil for an empty list.
+// listed returns a title and the first max lines of a list, aligned. It returns nil for an empty
+// list.
 func listed(title string, lines []string, n, max int) []string {
 	if len(lines) == 0 {
 		return nil
 	}
-	lines = append([]string{title}, lines[:min(len(lines), max)]...)
+	lines = append([]string{title}, aligned(lines[:min(len(lines), max)])...)
 	if n > max {
 		lines = append(lines, fmt.Sprintf("  and %d more", n-max))
 	}
 	return lines
 }
 
-// padded returns the texts, cleaned and padded to the same width.
-func padded(texts []string) []string {
-	width := 0
-	for i := range texts {
-		texts[i] = text.Line(texts[i])
-		width = max(width, utf8.RuneCountInString(texts[i]))
-	}
-	for i, s := range texts {
-		texts[i] = s + strings.Repeat(" ", width-utf8.RuneCountInString(s))
-	}
-	return texts
+// aligned returns the lines with each cell, which ends with a tab, as wide as the widest one of its
+// column.
+func aligned(lines []string) []string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	io.WriteString(w, strings.Join(lines, "\n"))
+	w.Flush() // a strings.Builder takes everything
+	return strings.Split(b.String(), "\n")
 }
 
 // hostLines describes the hosts of a run that is dispatched. Idle hosts with the same last event,
@@ -363,20 +371,16 @@ func hostLines(list []hostStatus) []string {
 		by[h.Name] = h
 		texts = append(texts, runview.HostText{Host: h.Name, Text: text})
 	}
-	groups := runview.GroupHosts(texts)
-	var names, lines []string
-	for _, g := range groups {
-		names = append(names, g.Title())
-	}
-	for i, name := range padded(names) {
-		g, sum := &groups[i], *by[groups[i].Hosts[0]]
+	var lines []string
+	for _, g := range runview.GroupHosts(texts) {
+		sum := *by[g.Hosts[0]]
 		for _, other := range g.Hosts[1:] {
 			h := by[other]
 			if sum.Ended, sum.Failed = sum.Ended+h.Ended, sum.Failed+h.Failed; h.LastAt.After(*sum.LastAt) {
 				sum.LastAt = h.LastAt
 			}
 		}
-		line := fmt.Sprintf("  %s  %s, %d ended", name, runview.RunningText(sum.Running, sum.Handed, true), sum.Ended)
+		line := fmt.Sprintf("  %s\t%s, %d ended", text.Line(g.Title()), runview.RunningText(sum.Running, sum.Handed, true), sum.Ended)
 		if sum.Failed > 0 {
 			line += fmt.Sprintf(" (%d failed)", sum.Failed)
 		}
@@ -438,17 +442,10 @@ func queueLines(t *jobs.Table, dispatched bool) []string {
 	if len(list) < 2 {
 		return nil
 	}
-	var names, lines []string
+	var lines []string
 	for _, q := range list[:min(len(list), maxListQueues)] {
-		name := "(no name)"
-		if q.Name != "" {
-			name = text.ShortenTo(text.Line(q.Name), maxQueueLength)
-		}
-		names = append(names, name)
-	}
-	for i, name := range padded(names) {
-		q := list[i]
-		line := "  " + name + "  " + jobs.Plural(q.Total, "job") + ": " + strings.Join(runview.StateCounts(q.Counts, 0, dispatched), ", ")
+		name := text.ShortenTo(text.Line(cmp.Or(q.Name, "(no name)")), maxQueueLength)
+		line := "  " + name + "\t" + jobs.Plural(q.Total, "job") + ": " + strings.Join(runview.StateCounts(q.Counts, 0, dispatched), ", ")
 		if q.Busy > 0 {
 			line += "; " + results.HumanDuration(q.Busy) + " of run time"
 		}

@@ -28,23 +28,11 @@ func TestWhatMayRun(t *testing.T) {
 		t.Errorf("the copy is missing in\n%s", got)
 	}
 	live, left := strings.Join(openLines(table, true), "\n"), strings.Join(openLines(table, false), "\n")
-	for _, want := range []string{"running\n", "1.1     a  1h 00m  one", "2.1     a  sent  two"} {
-		if !strings.Contains(live, want) {
-			t.Errorf("dispatched: %q is missing in\n%s", want, live)
-		}
-	}
+	has(t, live, "running\n", "1.1     a  1h 00m  one", "2.1     a  sent  two")
 	began := table.Jobs[0].Attempts[0].Started.Time().Local().Format("2006-01-02 15:04:05")
-	for _, want := range []string{"may run, without a dispatcher\n", "1.1     a  since " + began + "  one", "2.1     a  may have started  two"} {
-		if !strings.Contains(left, want) {
-			t.Errorf("left: %q is missing in\n%s", want, left)
-		}
-	}
-	if got := runview.Counts(table, false); got != "0 of 2 ok, 2 may run" {
-		t.Error(got)
-	}
-	if got := runview.Counts(table, true); got != "0 of 2 ok, 1 running, 1 sent" {
-		t.Error(got)
-	}
+	has(t, left, "may run, without a dispatcher\n", "1.1     a  since "+began+"  one", "2.1     a  may have started  two")
+	same(t, "Counts", runview.Counts(table, false), "0 of 2 ok, 2 may run")
+	same(t, "Counts", runview.Counts(table, true), "0 of 2 ok, 1 running, 1 sent")
 }
 
 // TestQueueLines checks that the summary shows the state of each of several queues, with the share
@@ -112,9 +100,7 @@ func TestDeadlinesText(t *testing.T) {
 		{"deadlines: 1 met, 2 cannot be met, 2 to come", []jobs.Job{job(jobs.Queued, h, 2*h, 0), since(h/2, job(jobs.Running, h, 2*h, 0)),
 			since(3*h/2, job(jobs.Running, h, 2*h, 0)), job(jobs.Queued, h, 0, 0), job(jobs.Succeeded, h, 0, at(-h))}},
 	} {
-		if got := deadlinesText(&jobs.Table{Jobs: c.jobs}, now); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
+		same(t, "deadlinesText", deadlinesText(&jobs.Table{Jobs: c.jobs}, now), c.want)
 	}
 }
 
@@ -135,12 +121,12 @@ func TestHostTrouble(t *testing.T) {
 	ended("ws02", 0, 22)
 	ended("ws04", 0, 2) // too few to draw a conclusion
 	ended("ws05", 9, 3)
-	words := map[string]runview.HostWord{
+	words := map[string]runview.HostEvent{
 		"ws01": {Text: "ws01: it is slow"}, // it has run jobs
 		"ws03": {Text: "ws03: cannot be reached: connection refused\x1b[2J"},
 		// There were no jobs left for it.
-		"ws06": runview.HostWord{}.After("ws06", 1, "ws06 is up").After("ws06", 2, "ws06: its clock is 5 s off"),
-		"ws07": runview.HostWord{}.After("ws06", 1, ""),
+		"ws06": runview.HostEvent{}.After("ws06", 1, "ws06 is up").After("ws06", 2, "ws06: its clock is 5 s off"),
+		"ws07": runview.HostEvent{}.After("ws06", 1, ""),
 	}
 	want := []string{
 		"hosts: ws02 failed 22 of 22 attempts, the others 6 of 75: is what the jobs need there?",
@@ -156,7 +142,7 @@ func TestHostTrouble(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g"} { // each with its own reason
-		words[name] = runview.HostWord{Text: name + ": gone" + strings.Repeat("!", i)}
+		words[name] = runview.HostEvent{Text: name + ": gone" + strings.Repeat("!", i)}
 	}
 	if got := hostTrouble(table, words); len(got) != 6 {
 		t.Errorf("%q", got)
@@ -177,7 +163,7 @@ func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 // TestHear checks that a record's text about a host is the host's message until another dispatcher
 // begins.
 func TestHear(t *testing.T) {
-	words := map[string]runview.HostWord{}
+	words := map[string]runview.HostEvent{}
 	for _, r := range []jobs.Record{
 		{Kind: jobs.KindEpoch},
 		{Kind: jobs.KindHost, Host: "ws01", Reason: "ws01: no route to host"},
@@ -187,7 +173,7 @@ func TestHear(t *testing.T) {
 		// A user's request about a host is not a message of the host.
 		{Kind: jobs.KindHost, Host: "ws02", Count: 1},
 	} {
-		runview.Hear(words, &r)
+		runview.AddHostEvent(words, &r)
 	}
 	if got := runview.HostsOfNoUse(new(jobs.Table), words); !slices.Equal(got, []string{"ws02 ran nothing: connection refused"}) {
 		t.Errorf("%q", got)
@@ -201,12 +187,8 @@ func TestNoHostsText(t *testing.T) {
 	hs := []sched.HostView{{Name: "ws01", Reason: long}, {Name: "ws02", Reason: "ws02: 10.0.0.2:22 refuses connections: connection refused"},
 		{Name: "ws03", Reason: strings.ReplaceAll(long, "ws01", "ws03")}, {Name: "ws04", Reason: strings.ReplaceAll(long, "ws01", "ws04")}, {Name: "ws05", Reason: strings.ReplaceAll(long, "ws01", "ws05")}}
 	want := "no host could be used: ws[01,03-05] (the host key of HOST is not known), ws02 (10.0.0.2:22 refuses connections); see above"
-	if got := noHostsText(hs); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
-	if got := noHostsText(nil); got != "there is no host" {
-		t.Errorf("%q", got)
-	}
+	same(t, "noHostsText", noHostsText(hs), want)
+	same(t, "noHostsText", noHostsText(nil), "there is no host")
 }
 
 // TestAbsentHosts checks that resume names the attempts whose hosts cannot be asked, and how long

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"dcs-tui/grid"
 	"dcs-tui/internal/text"
@@ -39,9 +38,8 @@ type submitFlags struct {
 func (a *app) submitCmd() *cobra.Command {
 	var f submitFlags
 	cmd := &cobra.Command{
-		Use:     "submit [flags] RUN FILE...|-|-- COMMAND",
-		GroupID: groupRun,
-		Short:   "Add jobs to a run",
+		Use:   "submit [flags] RUN FILE...|-|-- COMMAND",
+		Short: "Add jobs to a run",
 		Long: `Add the jobs of files to a run. The files may be lists of commands, .jsonl files, and templates; - reads standard
 input to its end. Each file is a queue of its own. The jobs run in the directory of the run, with its environment
 and options. Without a dispatcher they wait for the next resume. --wait runs one command on the hosts and exits with
@@ -52,9 +50,7 @@ generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
 dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 		Args:              runAndJobs,
 		ValidArgsFunction: completeRunThen(cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runSubmit(&f, args)
-		},
+		RunE:              func(_ *cobra.Command, args []string) error { return a.runSubmit(&f, args) },
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.queue, "queue", "", "put jobs that name no queue into the queue `NAME`")
@@ -169,7 +165,7 @@ func (a *app) tellSubmitted(s *answers, b *grid.Batch) {
 			text += ", queue " + queueList(b.Queues)
 		}
 		a.con.Line(text)
-		if owner, err := journal.ReadOwner(s.run); err == nil && !s.waits && owner.Life() == journal.Dead {
+		if owner, err := journal.ReadOwner(s.run); err == nil && !s.waits && owner.Liveness() == journal.Dead {
 			a.con.Line("its dispatcher has ended meanwhile; jobs that have not run wait for", "  dcs-tui resume "+refTo(s.run))
 		}
 	}
@@ -320,8 +316,8 @@ func (a *app) printJob(run *rundir.Run, id jobs.ID) error {
 		return err
 	}
 	at := &d.Attempts[len(d.Attempts)-1]
-	out := &logWriter{out: a.stdout, tty: term.IsTerminal(int(a.stdout.Fd())), quiet: true}
-	errs := &logWriter{out: a.stderr, tty: term.IsTerminal(int(a.stderr.Fd())), quiet: true}
+	out := &logWriter{out: a.stdout, tty: isTerminal(a.stdout), quiet: true}
+	errs := &logWriter{out: a.stderr, tty: isTerminal(a.stderr), quiet: true}
 	return cmp.Or(a.copyLog(src, run, at, jobs.FileOut, false, out), a.copyLog(src, run, at, jobs.FileErr, false, errs))
 }
 

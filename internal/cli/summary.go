@@ -19,13 +19,13 @@ import (
 // summary describes how a run has ended.
 type summary struct {
 	*run.Outcome
-	app       *app
-	words     map[string]runview.HostWord // the last event of each host
-	flags     *runFlags
-	providers []*hosts.Provider // for the price of instances
-	untaken   bool              // not all results were printed
-	notes     []string          // below the headline
-	logged    bool              // dispatcher.log has what the dispatcher printed
+	app        *app
+	hostEvents map[string]runview.HostEvent // the last event of each host
+	flags      *runFlags
+	providers  []*hosts.Provider // for the price of instances
+	untaken    bool              // not all results were printed
+	notes      []string          // below the headline
+	logged     bool              // dispatcher.log has what the dispatcher printed
 }
 
 // exitCode returns the exit code of the run. It adjusts the state of the outcome to the exit code.
@@ -65,7 +65,7 @@ func (s *summary) lines(code int) []string {
 		lines = append(lines, jobs.Plural(s.Refused, "line")+" of standard input "+jobs.Verb(s.Refused, "was", "were")+" not accepted")
 	}
 	lines = append(lines, instanceLines(s.Table, s.providers)...)
-	lines = append(lines, hostTrouble(s.Table, s.words)...)
+	lines = append(lines, hostTrouble(s.Table, s.hostEvents)...)
 	if s.Deleted {
 		return append(lines, s.deletedAdvice()...)
 	}
@@ -105,7 +105,7 @@ func (s *summary) headline(code int) string {
 		color, mark, msg = yellow, s.app.con.Glyph("–", "-"), "canceled"
 	case s.untaken && s.Table.Unfinished() == 0:
 		msg = "all jobs have ended, but not all results were read"
-	case code == exitLeft || code == exitUsage && s.Table.Counts[jobs.Succeeded] == len(s.Table.Jobs):
+	case code == exitLeft || code == exitUsage && s.Table.Counts[jobs.Succeeded] == s.Table.NumJobs():
 		msg = "stopped with jobs left"
 		if s.Table.Unfinished() == 0 && s.Input.Cut() {
 			msg = cutHeadline(s.Table)
@@ -113,7 +113,7 @@ func (s *summary) headline(code int) string {
 		if s.Finish.Why != "" {
 			msg += " (" + s.Finish.Why + ")"
 		}
-	case s.Refused > 0 && s.Table.Counts[jobs.Succeeded] == len(s.Table.Jobs):
+	case s.Refused > 0 && s.Table.Counts[jobs.Succeeded] == s.Table.NumJobs():
 		msg = "all accepted jobs succeeded"
 	default:
 		color, mark, msg = red, s.app.con.Glyph("✗", "x"), "some jobs did not succeed"
@@ -124,9 +124,9 @@ func (s *summary) headline(code int) string {
 // cutHeadline returns the headline of a run whose input was cut off and whose jobs have all ended.
 func cutHeadline(t *jobs.Table) string {
 	switch {
-	case len(t.Jobs) == 0:
+	case t.NumJobs() == 0:
 		return "no jobs were read"
-	case t.Counts[jobs.Succeeded] == len(t.Jobs):
+	case t.Counts[jobs.Succeeded] == t.NumJobs():
 		return "all jobs that were read succeeded"
 	}
 	return "all jobs that were read have ended"
@@ -244,11 +244,11 @@ func noHostsText(hs []sched.HostView) string {
 func (s *summary) efficiency() string {
 	const minSession = 5 * time.Second // shorter sessions consist of connecting
 	busy, lasted := s.BusyTime(), time.Since(s.Began)
-	if lasted < minSession || busy == 0 || s.SlotTime <= 0 || s.MostSlots == 0 {
+	if lasted < minSession || busy == 0 || s.SlotTime <= 0 || s.PeakSlots == 0 {
 		return ""
 	}
 	return fmt.Sprintf("efficiency %.0f%%: %s of run time on %s in %s", min(100, 100*busy.Seconds()/s.SlotTime.Seconds()),
-		results.HumanDuration(busy), jobs.Plural(s.MostSlots, "slot"), results.HumanDuration(lasted))
+		results.HumanDuration(busy), jobs.Plural(s.PeakSlots, "slot"), results.HumanDuration(lasted))
 }
 
 // endTimeout bounds the wait for the end of a dispatcher whose jobs have all ended. The dispatcher
@@ -259,8 +259,11 @@ const endTimeout = 5 * time.Second
 // next. It sets the exit code.
 func (a *app) farewell(f *runScreen, last *runview.Snapshot) error {
 	f.Close()
-	l, err := a.read(f.run)
-	if err != nil {
+	l := newRunState(f.run)
+	if reader, events := f.Reader(); reader != nil {
+		l.Reader, l.HostEvents = reader, events
+	}
+	if err := a.read(l); err != nil {
 		return err
 	}
 	over := l.Table.Unfinished() == 0 && l.Requests == 0 && l.Input.State != rundir.InputOpen ||
@@ -289,7 +292,7 @@ func (a *app) farewell(f *runScreen, last *runview.Snapshot) error {
 	if a.code == exitNoHosts {
 		finish = sched.Finish{How: sched.NoHosts, Why: "for as long as --give-up says"}
 	}
-	s := &summary{app: a, words: l.Words, flags: new(runFlags), logged: p != nil,
+	s := &summary{app: a, hostEvents: l.HostEvents, flags: new(runFlags), logged: p != nil,
 		Outcome: &run.Outcome{State: state, Run: f.run, Table: l.Table, Input: l.Input, Finish: finish}}
 	if another && !f.canceled.Load() { // a cancel from here takes the run over
 		s.notes = []string{"  dispatched last by " + text.Line(l.Owner.String()) + ", after the one that began here"}
@@ -300,7 +303,7 @@ func (a *app) farewell(f *runScreen, last *runview.Snapshot) error {
 
 // goesOn reports how to return to a run that is dispatched. another means that its dispatcher was
 // not started here.
-func (a *app) goesOn(f *runScreen, l *look, last *runview.Snapshot, another bool) {
+func (a *app) goesOn(f *runScreen, l *runState, last *runview.Snapshot, another bool) {
 	ref, what := refTo(f.run), a.con.Paint(bold, text.Line(f.run.Name()))
 	a.code = exitLeft
 	switch {

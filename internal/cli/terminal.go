@@ -33,18 +33,10 @@ func (a *app) askPassphrase(what string) (secret []byte, err error) {
 		return nil, errors.New("no terminal to ask for the passphrase: run ssh-add for the key first")
 	}
 	defer tty.Close()
-	interrupted := make(chan os.Signal, 1)
-	signal.Notify(interrupted, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-	defer signal.Stop(interrupted)
-	answered := make(chan struct{})
-	defer close(answered)
-	go func() {
-		select {
-		case <-interrupted:
-			tty.SetReadDeadline(time.Now())
-		case <-answered:
-		}
-	}()
+	interrupted, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer stop()
+	answered := context.AfterFunc(interrupted, func() { tty.SetReadDeadline(time.Now()) })
+	defer answered()
 	err = a.con.Suspend(func() error {
 		fmt.Fprintf(tty, "%s: ", jobs.Clean(what, 0))
 		secret, err = readSecret(tty)
@@ -180,4 +172,10 @@ func leaveTerminal(log *os.File) {
 func deadTerminal(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == unix.EIO
+}
+
+// isTerminal reports whether a stream is a terminal.
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }

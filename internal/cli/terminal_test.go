@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
 )
 
 // onTerminal runs the program in dir on a terminal of its own.
@@ -33,9 +36,7 @@ func startOn(t *testing.T, cmd *exec.Cmd, name string) (person *os.File) {
 	person, tty := ptytest.Open(t)
 	cmd.Env = append(cmd.Env, "TERM="+name)
 	ptytest.Attach(cmd, tty)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check(t, cmd.Start())
 	tty.Close()
 	return person
 }
@@ -43,9 +44,7 @@ func startOn(t *testing.T, cmd *exec.Cmd, name string) (person *os.File) {
 // readUntil reads the program's output until it matches.
 func readUntil(t *testing.T, person *os.File, pattern string) string {
 	t.Helper()
-	if err := person.SetReadDeadline(time.Now().Add(polltest.Patience)); err != nil {
-		t.Fatal(err)
-	}
+	check(t, person.SetReadDeadline(time.Now().Add(polltest.Patience)))
 	want := regexp.MustCompile(pattern)
 	var shown []byte
 	var b [4096]byte
@@ -61,32 +60,65 @@ func readUntil(t *testing.T, person *os.File, pattern string) string {
 	}
 }
 
+// check ends the test if err is not nil.
+func check(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// has checks that a text contains all of the parts.
+func has(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%q is missing in\n%s", part, text)
+		}
+	}
+}
+
+// same checks that got is want. An error message begins with what.
+func same[T comparable](t *testing.T, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v:\ngot  %#v\nwant %#v", what, got, want)
+	}
+}
+
+// takeOver takes a run over from its dispatcher.
+func takeOver(tb testing.TB, run *rundir.Run) *journal.Journal {
+	tb.Helper()
+	j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
+	check(tb, err)
+	return j
+}
+
 func writeFile(t *testing.T, dir, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+}
+
+// readFile returns the content of a file, or "" if there is none.
+func readFile(dir, name string) string {
+	b, _ := os.ReadFile(filepath.Join(dir, name))
+	return string(b)
 }
 
 // TestTheTerminalIsClosed checks that closing the terminal leaves a headless dispatcher: the queue
 // continues, and further output goes to dispatcher.log.
 func TestTheTerminalIsClosed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	writeFile(t, dir, "jobs.txt", "echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\necho 2\n")
+	writeFile(t, dir, "jobs.txt", gated+"echo 2\n")
 	cmd, person := onTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	readUntil(t, person, `0/2  1 running`)
 	person.Close()
-	log := filepath.Join(dir, "dcs-runs", "r", "dispatcher.log")
-	untilFile(t, log, "the terminal is gone")
+	const log = "dcs-runs/r/dispatcher.log"
+	untilFile(t, filepath.Join(dir, log), "the terminal is gone")
 	writeFile(t, dir, "gate", "")
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v", err)
-	}
-	b, err := os.ReadFile(log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if text := string(b); !strings.Contains(text, "all jobs succeeded") || strings.ContainsRune(text, 0x1b) {
+	endsWith(t, cmd, exitOK)
+	if text := readFile(dir, log); !strings.Contains(text, "all jobs succeeded") || strings.ContainsRune(text, 0x1b) {
 		t.Errorf("dispatcher.log: %q", text)
 	}
 }
@@ -94,23 +126,15 @@ func TestTheTerminalIsClosed(t *testing.T) {
 // TestCtrlCEndsNoJob checks that Ctrl-C typed on the terminal reaches the dispatcher but no job:
 // the helper and its supervisors have a session of their own.
 func TestCtrlCEndsNoJob(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	writeFile(t, dir, "jobs.txt", "echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo done > done\necho 2\n")
+	writeFile(t, dir, "jobs.txt", gated+"echo 2\n")
 	cmd, person := onTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	readUntil(t, person, `0/2  1 running`)
-	if _, err := person.WriteString("\x03"); err != nil {
-		t.Fatal(err)
-	}
+	person.WriteString("\x03")
 	readUntil(t, person, `waiting for 1 running job; Ctrl-C again`)
 	writeFile(t, dir, "gate", "")
-	shown := readUntil(t, person, `dcs-tui resume r`)
-	if !strings.Contains(shown, "ok") {
-		t.Errorf("the running job was not let finish: %q", shown)
-	}
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitLeft {
-		t.Errorf("%v, want exit %d", err, exitLeft)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "done")); err != nil {
-		t.Errorf("%v", err)
-	}
+	has(t, readUntil(t, person, `dcs-tui resume r`), "ok")
+	endsWith(t, cmd, exitLeft)
+	same(t, "jobs that ran", readFile(dir, "ran"), "1\n")
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -16,6 +15,7 @@ import (
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
@@ -122,95 +122,46 @@ func FuzzLineCleaner(f *testing.F) {
 // error.
 func TestWithoutName(t *testing.T) {
 	e := &hosts.Error{Host: "a", Err: errors.New("refused"), Advice: "do this"}
-	if got := withoutName(e, "a"); got != "refused" {
-		t.Errorf("%q", got)
-	}
-	if got := withoutName(errors.New("a: other"), "a"); got != "other" {
-		t.Errorf("%q", got)
-	}
-	if got := runview.WithoutSubject("ws03 is up", "ws03"); got != "is up" {
-		t.Errorf("%q", got)
-	}
-	if got := runview.WithoutSubject("ws03x is up", "ws03"); got != "ws03x is up" {
-		t.Errorf("%q", got)
-	}
+	same(t, "withoutName", withoutName(e, "a"), "refused")
+	same(t, "withoutName", withoutName(errors.New("a: other"), "a"), "other")
+	same(t, "WithoutSubject", runview.WithoutSubject("ws03 is up", "ws03"), "is up")
+	same(t, "WithoutSubject", runview.WithoutSubject("ws03x is up", "ws03"), "ws03x is up")
 }
 
-func echoes(t *testing.T, tty *os.File) bool {
-	t.Helper()
-	conn, err := tty.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	on := false
-	conn.Control(func(fd uintptr) {
-		s, e := unix.IoctlGetTermios(int(fd), unix.TCGETS)
-		err, on = e, e == nil && s.Lflag&unix.ECHO != 0
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return on
-}
+func echoes(t *testing.T, person *os.File) bool { return ptytest.State(t, person).Lflag&unix.ECHO != 0 }
 
-// TestSecretIsNotEchoed checks that a passphrase is read without echo, and that the terminal echoes
-// again afterwards.
-func TestSecretIsNotEchoed(t *testing.T) {
-	person, program := ptytest.Open(t)
-	type answer struct {
-		secret []byte
-		err    error
-	}
-	got := make(chan answer)
-	go func() {
-		s, err := readSecret(program)
-		got <- answer{s, err}
-	}()
-	for echoes(t, program) { // until the program asks
-		select {
-		case a := <-got:
-			t.Fatalf("it did not wait: %q, %v", a.secret, a.err)
-		default:
+// TestSecret checks that a passphrase is read without echo, and that the terminal echoes again
+// afterwards, also if the question is interrupted.
+func TestSecret(t *testing.T) {
+	for typed, want := range map[string]error{"open sesame\n": nil, "": os.ErrDeadlineExceeded} {
+		person, program := ptytest.Open(t)
+		var secret []byte
+		ended := make(chan error)
+		go func() {
+			var err error
+			secret, err = readSecret(program)
+			ended <- err
+		}()
+		polltest.Until(t, "it asks", func() bool { return !echoes(t, person) })
+		if person.WriteString(typed); typed == "" {
+			program.SetReadDeadline(time.Now())
 		}
-	}
-	if _, err := person.WriteString("open sesame\n"); err != nil {
-		t.Fatal(err)
-	}
-	if a := <-got; a.err != nil || string(a.secret) != "open sesame" {
-		t.Errorf("%q, %v", a.secret, a.err)
-	}
-	if !echoes(t, program) {
-		t.Error("the terminal was left without echo")
-	}
-}
-
-// TestSecretCanBeInterrupted checks that an interrupted question ends and restores the terminal.
-func TestSecretCanBeInterrupted(t *testing.T) {
-	_, program := ptytest.Open(t)
-	if err := program.SetReadDeadline(time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := readSecret(program); !errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Errorf("%v", err)
-	}
-	if !echoes(t, program) {
-		t.Error("the terminal was left without echo")
+		if err := <-ended; !errors.Is(err, want) || string(secret) != strings.TrimSpace(typed) {
+			t.Errorf("got %q, %v", secret, err)
+		}
+		same(t, "echo", echoes(t, person), true)
 	}
 }
 
 // TestAgeNeedsUnit checks that an age for the removal of runs needs a unit, because 30 may mean
 // days to a user.
 func TestAgeNeedsUnit(t *testing.T) {
-	for _, s := range []string{"30", "1", "0.5", "1e3", "", "d"} {
+	for s, want := range map[string]time.Duration{ // 0: it is refused
+		"30": 0, "1": 0, "0.5": 0, "1e3": 0, "": 0, "d": 0, "30d": 30 * 24 * time.Hour, "36h": 36 * time.Hour, "1.5s": 1500 * time.Millisecond,
+	} {
 		var v time.Duration
-		if err := ageFlag(&v).Set(s); err == nil || v != 0 {
-			t.Errorf("%q was taken as %s", s, v)
-		}
-	}
-	for s, want := range map[string]time.Duration{"30d": 30 * 24 * time.Hour, "2w": 14 * 24 * time.Hour, "36h": 36 * time.Hour, "1.5s": 1500 * time.Millisecond} {
-		var v time.Duration
-		if err := ageFlag(&v).Set(s); err != nil || v != want {
-			t.Errorf("%s: got %s, want %s (%v)", s, v, want, err)
+		if err := newFlag(&v, "TIME", parseAge).Set(s); v != want || (err == nil) != (want > 0) {
+			t.Errorf("%q: got %s, want %s (%v)", s, v, want, err)
 		}
 	}
 }
@@ -223,11 +174,11 @@ func TestFlagsAgreeWithOptions(t *testing.T) {
 		set    func(string) error
 		values []string
 	}{
-		{"timeout", durationFlag(new(time.Duration)).Set,
+		{"timeout", newFlag(new(time.Duration), "TIME", jobs.ParseDuration).Set,
 			[]string{"90s", "30m", "1d12h", "10", "0.5", "0", "-1", "1x", "5M", " 5m", "1h5"}},
-		{"mem", optionalFlag(new(*int64), "SIZE", jobs.ParseSize).Set,
+		{"mem", newFlag(new(*int64), "SIZE", optional(jobs.ParseSize)).Set,
 			[]string{"8G", "512M", "1.5g", "2GiB", "20", "16", "4294967296", "20B", "0", "-1G", "8X", "8 G"}},
-		{"tries", triesFlag(new(int)).Set,
+		{"tries", newFlag(new(int), "N", parseCountTo(jobs.MaxTries)).Set,
 			[]string{"1", "3", "1000000", "1000001", "0", "-1", "x", "1.5"}},
 	} {
 		for _, s := range c.values {
@@ -236,10 +187,6 @@ func TestFlagsAgreeWithOptions(t *testing.T) {
 				t.Errorf("%s %q: the flag says %v, the jobs file %v", c.option, s, flag, err)
 			}
 		}
-	}
-	var d time.Duration
-	if err := durationFlag(&d).Set("10"); err != nil || d != 10*time.Second {
-		t.Errorf("%s, %v", d, err)
 	}
 }
 
@@ -256,10 +203,9 @@ func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 // TestACancelOutlivesItsScreen checks that a cancel that has taken the run over continues after its
 // screen is left, and ends the jobs that it announced.
 func TestACancelOutlivesItsScreen(t *testing.T) {
-	f := inBackground(t, gated+gated)
-	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
-	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
-	f.until(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
+	t.Parallel()
+	f := running(t, gated+gated)
+	f.kill(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := f.Do(ctx, runview.Action{Do: runview.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {
@@ -267,5 +213,5 @@ func TestACancelOutlivesItsScreen(t *testing.T) {
 	}
 	f.until(t, "all are canceled", func(p *runview.Snapshot) bool { return p.Phases[runview.Canceled] == 2 })
 	// The helper still ends on its host, in a directory that is about to be removed.
-	gone(t, f.run, false)
+	awaitNobody(t, f.run)
 }

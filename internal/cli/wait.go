@@ -17,23 +17,19 @@ func (a *app) waitCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:                   "wait [RUN]",
 		DisableFlagsInUseLine: true,
-		GroupID:               groupLook,
 		Short:                 "Wait for the end of a run",
 		Long: `Wait until no dispatcher runs the run any more, on any machine, and exit with the exit code of the run. If jobs
 are left, print how many. ` + runHelp,
-		Example:           `dcs-tui wait sweep && dcs-tui results sweep > table.txt`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeRuns,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runWait(args)
-		},
+		Example: `dcs-tui wait sweep && dcs-tui results sweep > table.txt`,
+		Args:    cobra.MaximumNArgs(1),
+		RunE:    a.runWait,
 	}
 }
 
 // waitInterval is the time between two polls of the run.
 const waitInterval = 500 * time.Millisecond
 
-func (a *app) runWait(args []string) error {
+func (a *app) runWait(_ *cobra.Command, args []string) error {
 	dir, err := a.openRun(args)
 	if err != nil {
 		return err

@@ -20,9 +20,7 @@ import (
 func TestJobsWhere(t *testing.T) {
 	run := gridRun(t, t.TempDir(), 6)
 	table, _, err := journal.Replay(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	over := func(j *jobs.Job, state jobs.JobState, o *jobs.Outcome) {
 		j.State = state
 		j.Last().Outcome = o
@@ -33,11 +31,7 @@ func TestJobsWhere(t *testing.T) {
 	over(table.Job(6), jobs.Queued, &jobs.Outcome{Started: 1, Exit: 3})
 	a := &app{con: newConsole(os.Stderr)}
 	which := func(where []string) string {
-		filters, err := parseEach("where", where, query.Parse)
-		if err != nil {
-			return err.Error()
-		}
-		found, err := a.jobsWhere(t.Context(), run, table, filters)
+		found, err := a.jobsWhere(t.Context(), run, table, queries(t, where...))
 		if err != nil {
 			return err.Error()
 		}
@@ -68,10 +62,19 @@ func TestJobsWhere(t *testing.T) {
 	// A metric with the name of a fact.
 	run.Asked.Options["results"] = []string{"acc", "host=key:acc"}
 	for where, want := range map[string]string{"host=0.001": "2", "[host]=0.002": "3", "dcs.host=melon1 and job<3": "1-2"} {
-		if got := which([]string{where}); got != want {
-			t.Errorf("%q: %s, want %s", where, got, want)
-		}
+		same(t, where, which([]string{where}), want)
 	}
+}
+
+// queries parses values of --where.
+func queries(t *testing.T, texts ...string) (list []*query.Query) {
+	t.Helper()
+	for _, s := range texts {
+		q, err := query.Parse(s)
+		check(t, err)
+		list = append(list, q)
+	}
+	return list
 }
 
 // TestPick checks which jobs numbers, --failed, and --where select (K9, X7).
@@ -109,30 +112,21 @@ func TestPick(t *testing.T) {
 		{"", selection{failed: true}, over, "2-4"},
 		{"3-8", selection{failed: true}, over, "3-4"},
 		{"", selection{all: true}, func(st jobs.JobState) bool { return st.Terminal() && st != jobs.Succeeded }, "2-4,7-8"},
-		{"", selection{where: []string{"state=failed"}}, over, "2-3"},
-		{"", selection{where: []string{"state=failed", "host=h2"}}, over, "3"},
-		{"", selection{where: []string{"state=failed,host=h2"}}, over, "3"},
-		{"", selection{where: []string{"exit=137"}}, over, "2-3"}, // also 128 + SIGKILL
-		{"", selection{where: []string{"exit=3"}}, open, "6"},
-		{"", selection{where: []string{"exit=0"}}, over, "1"},
-		{"", selection{where: []string{"signal=SIG*"}}, over, "3-4"},
-		{"", selection{where: []string{"name=a*"}}, over, "1-2"},
-		{"", selection{where: []string{"name~'a.[2-3]'"}}, over, "2"},
-		{"", selection{where: []string{"state=timed_out or state=skipped"}}, over, "4,8"},
-		{"1-4", selection{where: []string{"state=timed_out or state=skipped"}}, over, "4"},
-		{"", selection{where: []string{"queue=q"}}, over, "1-2"},
-		{"", selection{where: []string{"host=h2"}}, open, "6"},
-		{"1-2", selection{where: []string{"host=h2"}}, open, ""},
+		{"", selection{where: queries(t, "state=failed", "host=h2")}, over, "3"},
+		{"", selection{where: queries(t, "state=failed,host=h2")}, over, "3"},
+		{"", selection{where: queries(t, "exit=3")}, open, "6"},
+		{"", selection{where: queries(t, "exit=0")}, over, "1"},
+		{"", selection{where: queries(t, "name=a*")}, over, "1-2"},
+		{"1-4", selection{where: queries(t, "state=timed_out or state=skipped")}, over, "4"},
+		{"", selection{where: queries(t, "queue=q")}, over, "1-2"},
+		{"", selection{where: queries(t, "host=h2")}, open, "6"},
+		{"1-2", selection{where: queries(t, "host=h2")}, open, ""},
 		// Their commands match: they have no name.
-		{"", selection{where: []string{"name=x"}}, open, "5-6"},
-		{"", selection{where: []string{"host=h1,host=h2"}}, open, ""},
-		{"", selection{where: []string{"name="}}, open, "--where: character 6: a name, a number, or a text is expected, not the end"},
-		{"", selection{where: []string{"name"}}, open, "--where: character 5: a comparison such as = or > is expected after \"name\", not the end"},
+		{"", selection{where: queries(t, "name=x")}, open, "5-6"},
+		{"", selection{where: queries(t, "host=h1,host=h2")}, open, ""},
 	} {
 		if c.named != "" {
-			if err := c.sel.parseNamed([]string{c.named}); err != nil {
-				t.Fatal(err)
-			}
+			check(t, c.sel.parseNamed([]string{c.named}))
 		}
 		ids, err := a.pick(t.Context(), run, table, &c.sel, c.fit)
 		got := jobs.RangesOf(ids).String()
@@ -145,54 +139,46 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// FuzzWhere checks that each value of --where is either refused or understood, without a panic.
-func FuzzWhere(f *testing.F) {
-	for _, s := range []string{"state=failed", "exit=137,host=melon4", "name=a*[", "=", ",", "name=\\", "state=fail?d"} {
-		f.Add(s)
-	}
-	a, run := &app{con: newConsole(os.Stderr)}, &rundir.Run{Dir: f.TempDir(), Disk: rundir.OS, Asked: &rundir.Asked{}}
-	table := &jobs.Table{Jobs: []jobs.Job{{Spec: &jobs.Spec{ID: 1, Command: "x", Options: jobs.NoOptions}, State: jobs.Failed}}}
-	f.Fuzz(func(t *testing.T, s string) {
-		sel := selection{where: []string{s}}
-		ids, err := a.pick(t.Context(), run, table, &sel, func(jobs.JobState) bool { return true })
-		if err != nil && len(ids) > 0 {
-			t.Error(fmt.Sprint(ids), err)
-		}
-	})
-}
-
 func TestEventFilter(t *testing.T) {
-	now := time.Date(2026, 3, 14, 15, 2, 0, 0, time.Local)
-	stamp := func(ago time.Duration) jobs.Stamp { return jobs.StampOf(now.Add(-ago)) }
-	for _, c := range []struct {
-		f    eventFilter
-		r    jobs.Record
-		want bool
-	}{
-		{eventFilter{}, jobs.Record{}, true},
-		{eventFilter{jobs: "3,5-6"}, jobs.Record{Kind: jobs.KindLost, Job: 6}, true},
-		{eventFilter{jobs: "3,5-6"}, jobs.Record{Kind: jobs.KindLost, Job: 4}, false},
-		{eventFilter{jobs: "3"}, jobs.Record{Kind: jobs.KindEnded}, false},
-		{eventFilter{jobs: "3,10-20"}, jobs.Record{Kind: jobs.KindAccepted, Job: 4, Count: 7}, true},
-		{eventFilter{jobs: "3,11-20"}, jobs.Record{Kind: jobs.KindAccepted, Job: 4, Count: 7}, false},
-		{eventFilter{host: "a"}, jobs.Record{Host: "a"}, true},
-		{eventFilter{host: "a"}, jobs.Record{Host: "ab"}, false},
-		{eventFilter{since: "2h"}, jobs.Record{At: stamp(time.Hour)}, true},
-		{eventFilter{since: "2h"}, jobs.Record{At: stamp(3 * time.Hour)}, false},
-		{eventFilter{since: "2026-03-14"}, jobs.Record{At: stamp(15 * time.Hour)}, true},
-		{eventFilter{since: "2026-03-14"}, jobs.Record{At: stamp(16 * time.Hour)}, false},
-		{eventFilter{since: "2026-03-14 15:00"}, jobs.Record{At: stamp(time.Minute)}, true},
-	} {
-		if err := c.f.read(now); err != nil {
-			t.Fatal(err)
-		}
-		if got := c.f.wants(&c.r); got != c.want {
-			t.Errorf("%+v, %+v: %v", c.f, c.r, got)
-		}
+	date := func(hour, minute int) jobs.Stamp {
+		return jobs.StampOf(time.Date(2026, 3, 14, hour, minute, 0, 0, time.Local))
 	}
-	for _, f := range []eventFilter{{jobs: "x"}, {since: "yesterday"}, {since: "-2h"}} {
-		if err := f.read(now); err == nil || !strings.Contains(err.Error(), "--") {
-			t.Errorf("%+v: %v", f, err)
+	ago := func(d time.Duration) jobs.Stamp { return jobs.StampOf(time.Now().Add(-d)) }
+	accepted := jobs.Record{Kind: jobs.KindAccepted, Job: 4, Count: 7}
+	for _, c := range []struct {
+		jobs, host, since string
+		r                 jobs.Record
+		want              bool
+	}{
+		{"", "", "", jobs.Record{}, true},
+		{"3,5-6", "", "", jobs.Record{Kind: jobs.KindLost, Job: 6}, true},
+		{"3,5-6", "", "", jobs.Record{Kind: jobs.KindLost, Job: 4}, false},
+		{"3", "", "", jobs.Record{Kind: jobs.KindEnded}, false},
+		{"3,10-20", "", "", accepted, true},
+		{"3,11-20", "", "", accepted, false},
+		{"", "a", "", jobs.Record{Host: "a"}, true},
+		{"", "a", "", jobs.Record{Host: "ab"}, false},
+		{"", "", "2h", jobs.Record{At: ago(time.Hour)}, true},
+		{"", "", "2h", jobs.Record{At: ago(3 * time.Hour)}, false},
+		{"", "", "2026-03-14", jobs.Record{At: date(0, 0)}, true},
+		{"", "", "2026-03-14", jobs.Record{At: date(-1, 59)}, false},
+		{"", "", "2026-03-14 15:00", jobs.Record{At: date(15, 1)}, true},
+	} {
+		f := eventFilter{host: c.host}
+		var err error
+		if c.jobs != "" {
+			f.of, err = jobs.ParseRanges(c.jobs)
+			check(t, err)
+		}
+		if c.since != "" {
+			f.from, err = parseSince(c.since)
+			check(t, err)
+		}
+		same(t, fmt.Sprint(c), f.wants(&c.r), c.want)
+	}
+	for _, s := range []string{"yesterday", "-2h"} {
+		if at, err := parseSince(s); err == nil {
+			t.Errorf("%s is %v", s, at)
 		}
 	}
 }

@@ -26,18 +26,14 @@ import (
 func (a *app) whyCmd() *cobra.Command {
 	var f whyFlags
 	cmd := &cobra.Command{
-		Use:     "why [flags] [RUN] JOB",
-		GroupID: groupLook,
-		Short:   "Explain why a job is not running, or what it is doing",
+		Use:   "why [flags] [RUN] JOB",
+		Short: "Explain why a job is not running, or what it is doing",
 		Long: `Print why a job is not running, or what it is doing. The answer comes from the dispatcher of the run, through
 ssh if that is on another machine. If the dispatcher cannot be asked, the answer comes from the run directory. ` + runHelp,
 		Example: `dcs-tui why 17
 dcs-tui why sweep-20260314-1502 17`,
-		Args:              jobOfRun,
-		ValidArgsFunction: completeRuns,
-		RunE: func(_ *cobra.Command, args []string) error {
-			return a.runWhy(args, &f)
-		},
+		Args: jobOfRun,
+		RunE: func(_ *cobra.Command, args []string) error { return a.runWhy(args, &f) },
 	}
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	cmd.Flags().BoolVar(&f.local, "local", false, "ask no other machine")
@@ -92,19 +88,17 @@ const publishedAfter = 2 * time.Second
 func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
-	began := time.Now()
-	pic, err := src.Snapshot(ctx, runview.Query{Focus: id})
-	for err == nil && pic.Detail == nil && time.Since(began) < publishedAfter {
-		time.Sleep(publishedAfter / 20)
-		pic, err = src.Snapshot(ctx, runview.Query{Focus: id})
+	for began := time.Now(); ; time.Sleep(publishedAfter / 20) {
+		snap, err := src.Snapshot(ctx, runview.Query{Focus: id})
+		switch {
+		case err != nil:
+			return nil, err
+		case snap.Detail != nil:
+			return snap.Detail, nil
+		case time.Since(began) >= publishedAfter:
+			return nil, text.Errorf("the run %s has no job %d; it has %s", run.Name(), id, jobs.Plural(snap.Total, "job"))
+		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	if pic.Detail == nil {
-		return nil, text.Errorf("the run %s has no job %d; it has %s", run.Name(), id, jobs.Plural(pic.Total, "job"))
-	}
-	return pic.Detail, nil
 }
 
 // whyJSON is the output of why --json.
@@ -166,12 +160,10 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 // askWhy asks the dispatcher why a job waits. It returns nil if no dispatcher can be asked. With
 // local it asks no other machine.
 func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bool) (*whyJSON, error) {
-	if owner.Life() == journal.Dead || owner.Socket == "" {
+	if owner.Liveness() == journal.Dead || owner.Socket == "" {
 		return nil, nil
 	}
-	name, err := os.Hostname()
-	// Perhaps in another container.
-	here := owner.Life() == journal.Alive || err == nil && name == owner.Host
+	here := isHere(owner)
 	switch {
 	case here && owner.Stopped():
 		return nil, errors.New(runview.StoppedText(owner))
@@ -192,6 +184,13 @@ func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bo
 		return nil, nil
 	}
 	return a.askWhyThere(run, owner, id)
+}
+
+// isHere reports whether a dispatcher that is not dead is on this machine, perhaps in another
+// container.
+func isHere(owner *journal.Owner) bool {
+	name, err := os.Hostname()
+	return owner.Liveness() == journal.Alive || err == nil && name == owner.Host
 }
 
 // dialSocket connects to the socket of a dispatcher on this machine.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -17,7 +16,7 @@ import (
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/runview"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
 // why runs the command and returns its output and its warnings.
@@ -27,18 +26,12 @@ func why(t *testing.T, f *whyFlags, args ...string) (out, warned string) {
 	a := newApp()
 	a.con = consoleTo(&said)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	a.stdout = w
-	if err := a.runWhy(args, f); err != nil {
-		t.Fatal(err)
-	}
+	check(t, a.runWhy(args, f))
 	w.Close()
 	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	return string(b), said.String()
 }
 
@@ -48,61 +41,42 @@ func standIn(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
 	text := "#!/bin/sh\necho \"$@\" >> " + dir + "/words\nfor last; do :; done\n" + script + "\n"
-	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte(text), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
 // TestWhyOnAnotherMachine checks that the dispatcher on another machine answers through ssh, which
 // runs the program there.
 func TestWhyOnAnotherMachine(t *testing.T) {
-	f := inBackground(t, gated)
-	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
+	f := running(t, gated)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := filepath.Abs("dcs-tui")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(self, program); err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
+	dir := f.run.Asked.Cwd
+	program := filepath.Join(dir, "dcs-tui")
+	check(t, os.Symlink(self, program))
 	// For the other machine, the owner is a process of its own.
 	owner := f.run.Path(rundir.OwnerFile)
 	now, err := journal.ReadOwner(f.run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	b, err := json.Marshal(now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	elsewhere(t, f.run, func(o map[string]any) {
-		if err := json.Unmarshal(b, &o); err != nil {
-			t.Fatal(err)
-		}
+	check(t, err)
+	disktest.Elsewhere(t, f.run, func(o map[string]any) {
+		check(t, json.Unmarshal(b, &o))
 		o["program"] = program
 	})
 	there, err := os.ReadFile(owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, ".", "there", string(there))
-	standIn(t, fmt.Sprintf("cat %s > %s; exec sh -c \"$last\"", filepath.Join(filepath.Dir(program), "there"), owner))
-	elsewhere(t, f.run, func(o map[string]any) { o["host"] = "melon4" })
+	check(t, err)
+	writeFile(t, dir, "there", string(there))
+	standIn(t, fmt.Sprintf("cat %s/there > %s; exec sh -c \"$last\"", dir, owner))
+	disktest.Elsewhere(t, f.run, func(o map[string]any) { o["host"] = "melon4" })
 	out, warned := why(t, &whyFlags{}, f.run.Dir, "1")
-	if !strings.Contains(out, "runs on") || warned != "" {
-		t.Errorf("got %q, warned %q", out, warned)
-	}
-	elsewhere(t, f.run, func(o map[string]any) { o["host"] = "melon4" })
+	has(t, out, "runs on")
+	same(t, "warnings", warned, "")
+	disktest.Elsewhere(t, f.run, func(o map[string]any) { o["host"] = "melon4" })
 	out, warned = why(t, &whyFlags{json: true}, f.run.Dir, "1")
-	if !strings.Contains(out, `"live":true`) || !strings.Contains(out, f.run.UID()) || warned != "" {
-		t.Errorf("got %q, warned %q", out, warned)
-	}
-	writeFile(t, ".", "gate", "")
+	has(t, out, `"live":true`, f.run.UID())
+	same(t, "warnings", warned, "")
+	f.openGate(t)
 }
 
 // TestWhyWithoutAnAnswer checks a dispatcher on another machine that cannot be asked: why shows the
@@ -127,18 +101,11 @@ func TestWhyWithoutAnAnswer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := emptyRun(t)
-			if err := run.AppendSpecs(jobstest.Specs(2)); err != nil {
-				t.Fatal(err)
-			}
-			j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := j.SetSocket(c.socket); err != nil {
-				t.Fatal(err)
-			}
+			check(t, run.AppendSpecs(jobstest.Specs(2)))
+			j := takeOver(t, run)
+			check(t, j.SetSocket(c.socket))
 			j.Close()
-			elsewhere(t, run, func(o map[string]any) {
+			disktest.Elsewhere(t, run, func(o map[string]any) {
 				if o["host"] = "melon4"; c.host != "" {
 					o["host"] = c.host
 				}
@@ -146,12 +113,9 @@ func TestWhyWithoutAnAnswer(t *testing.T) {
 			t.Setenv("UID_OF_RUN", run.UID())
 			standIn(t, c.ssh)
 			out, warned := why(t, &whyFlags{local: c.local}, run.Dir, "2")
-			if !strings.Contains(out, c.out) {
-				t.Errorf("got %q, want %q", out, c.out)
-			}
-			if !strings.Contains(warned, c.warned) || (warned == "") != (c.warned == "") {
-				t.Errorf("warned %q, want %q", warned, c.warned)
-			}
+			has(t, out, c.out)
+			has(t, warned, c.warned)
+			same(t, "no warning", warned == "", c.warned == "")
 		})
 	}
 }
@@ -170,27 +134,16 @@ func (h *countingHandler) Why(context.Context, jobs.ID) (string, error) {
 // TestWhyAsksOnce checks that the dispatcher on this machine is asked once.
 func TestWhyAsksOnce(t *testing.T) {
 	run := emptyRun(t)
-	if err := run.AppendSpecs(jobstest.Specs(2)); err != nil {
-		t.Fatal(err)
-	}
-	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, run.AppendSpecs(jobstest.Specs(2)))
+	j := takeOver(t, run)
 	defer j.Close()
 	h := new(countingHandler)
 	server, err := socket.Listen(socket.Options{Base: t.TempDir(), Run: run.UID(), Handler: h})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check(t, err)
 	defer server.Close()
-	if err := j.SetSocket(server.Address()); err != nil {
-		t.Fatal(err)
-	}
-	if out, warned := why(t, &whyFlags{}, run.Dir, "2"); !strings.Contains(out, "No slot is free.") || warned != "" {
-		t.Errorf("got %q, warned %q", out, warned)
-	}
-	if n := h.asked.Load(); n != 1 {
-		t.Errorf("the dispatcher was asked %d times, want once", n)
-	}
+	check(t, j.SetSocket(server.Address()))
+	out, warned := why(t, &whyFlags{}, run.Dir, "2")
+	has(t, out, "No slot is free.")
+	same(t, "warnings", warned, "")
+	same(t, "number of queries", h.asked.Load(), 1)
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"fmt"
 	"syscall"
 	"testing"
 	"time"
@@ -37,10 +36,7 @@ func TestSleepingDispatcher(t *testing.T) {
 func TestSleepingLaptop(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	l := &lab{t: t, dir: t.TempDir()}
-	t.Cleanup(l.nothingLeft)
-	l.file("hosts.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 4\nyield = false\nnice = 0\nlost_after = \"5s\"\nwork_dir = %q\n",
-		l.path("work")))
+	l := local(t, 4, "lost_after = \"5s\"\n")
 	l.busy(600, 2)
 	p := l.start(l.tinyArgs()...)
 	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 20 })
@@ -65,10 +61,7 @@ func TestSleepingLaptop(t *testing.T) {
 func (l *lab) wakesUp(p *process, jobs int) {
 	l.t.Helper()
 	l.file("gate", "")
-	e := p.wait()
-	if e.code != 0 {
-		l.t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	e := p.succeeds()
 	for _, f := range l.journal(l.path("run")) {
 		if f.K == "lost" {
 			l.t.Errorf("attempt %d.%d was given up: %s", f.J, f.N, f.Why)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,13 +15,7 @@ import (
 // traced starts the program under the tracer (see trace).
 func (l *lab) traced(at, more int, what, words string, args ...string) *process {
 	l.t.Helper()
-	me, err := os.Executable()
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	cmd := exec.Command(me, append([]string{fmt.Sprint(at), fmt.Sprint(more), what, words, l.path("calls"), program}, args...)...)
-	cmd.Env = append(os.Environ(), roleVar+"=trace")
-	return l.begin(cmd)
+	return l.begin(l.role("trace", append([]string{fmt.Sprint(at), fmt.Sprint(more), what, words, l.path("calls"), program}, args...)...))
 }
 
 // paths joins files of the lab into the word list of the tracer.
@@ -43,22 +36,6 @@ func mayTrace(t *testing.T) {
 	}
 }
 
-// tiny returns a lab without ssh: this machine over the local link, and four jobs.
-func tiny(t *testing.T) *lab {
-	l := &lab{t: t, dir: t.TempDir()}
-	t.Cleanup(l.nothingLeft)
-	l.file("hosts.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n",
-		l.path("work")))
-	l.tagged(4, "true")
-	return l
-}
-
-func (l *lab) tinyArgs() []string {
-	return []string{"run", "--no-tui", "--json", "--hosts", l.path("hosts.toml"), "--run-dir", l.path("run"), l.path("jobs.txt")}
-}
-
-func (l *lab) tinyAgain() []string { return []string{"resume", "--no-tui", "--json", l.path("run")} }
-
 // call describes the call at which the tracer acted.
 func (l *lab) call(n int) string {
 	lines := strings.Split(strings.TrimSpace(l.read(l.path("calls"))), "\n")
@@ -77,9 +54,7 @@ func (l *lab) finish(shown ...string) {
 		if l.count("ran/*") > 0 {
 			l.t.Fatalf("jobs have run in what is not a run yet:\n%s", e.err)
 		}
-		if err := os.RemoveAll(l.path("run")); err != nil {
-			l.t.Fatal(err)
-		}
+		must(l.t, os.RemoveAll(l.path("run")))
 		e = l.do(l.tinyArgs()...)
 	}
 	if e.code != 0 {
@@ -141,11 +116,10 @@ func TestDeathAtEachCallOfResume(t *testing.T) {
 	t.Parallel()
 	mayTrace(t)
 	sweep(t, pick(6, 1), func(l *lab, n int) bool {
-		l.tagged(4, fmt.Sprintf("[ $DCS_JOB_ID = 1 ] || while [ ! -e %s ]; do sleep 0.02; done", l.path("gate")))
+		l.tagged(4, "[ $DCS_JOB_ID = 1 ] || "+l.untilGate())
 		p := l.start(l.tinyArgs()...)
 		l.until("a job has ended and two run", func() bool { return l.count("ran/*") >= 3 })
-		p.signal(syscall.SIGKILL)
-		first := p.wait()
+		first := p.kill()
 		l.file("gate", "")
 		e := l.traced(n, 1, "kill", l.path("run"), l.tinyAgain()...).wait()
 		if e.code == 0 {
@@ -170,8 +144,7 @@ func TestDeathAtEachCallOfCancel(t *testing.T) {
 		l.tagged(4, "exec sleep 1000")
 		p := l.start(l.tinyArgs()...)
 		l.until("two run", func() bool { return l.running(4) == 2 })
-		p.signal(syscall.SIGKILL)
-		p.wait()
+		p.kill()
 		cancel := []string{"cancel", "--yes", l.path("run")}
 		e := l.traced(n, 1, "kill", l.path("run"), cancel...).wait()
 		died := e.code == 128+int(syscall.SIGKILL)

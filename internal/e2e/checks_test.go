@@ -37,6 +37,16 @@ func (l *lab) whole(out string) []result {
 	return rs
 }
 
+// hostsUsed returns how many of the results of an output are of each host.
+func (l *lab) hostsUsed(out string) map[string]int {
+	l.t.Helper()
+	used := map[string]int{}
+	for _, r := range l.whole(out) {
+		used[r.Host]++
+	}
+	return used
+}
+
 // accounted checks the promises for a finished run of n jobs, based on what any user can see: the
 // results, the outputs of its dispatchers in order (shown), and the files that the jobs wrote.
 //
@@ -83,10 +93,7 @@ func (l *lab) accountedAfterDamage(run string, n int) {
 // result and has succeeded.
 func (l *lab) succeeded(run string, n int) []result {
 	l.t.Helper()
-	e := l.do("results", "--json", run)
-	if e.code != 0 {
-		l.t.Fatalf("results: exit %d\n%s", e.code, e.err)
-	}
+	e := l.succeed("results", "--json", run)
 	final := l.whole(e.out)
 	if len(final) != n {
 		l.t.Errorf("%d results of %d jobs", len(final), n)

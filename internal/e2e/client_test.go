@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,12 +32,10 @@ func (l *lab) killDispatcher(dir string) {
 		l.t.Fatal(err)
 	}
 	owner, err := journal.ReadOwner(run)
-	if err != nil || owner.Life() != journal.Alive {
+	if err != nil || owner.Liveness() != journal.Alive {
 		l.t.Fatalf("no dispatcher to kill: %v, %v", owner, err)
 	}
-	if err := syscall.Kill(owner.PID, syscall.SIGKILL); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, syscall.Kill(owner.PID, syscall.SIGKILL))
 }
 
 // TestGoClient runs the Go client over real sshd and kills its dcs-tui twice in the middle. It
@@ -72,9 +69,7 @@ func TestGoClient(t *testing.T) {
 	}
 	wrong := submit(dcstui.Job{Command: "true", Options: map[string]any{"slotz": 1}})
 	long := submit(dcstui.Job{Command: "sleep 600", Options: map[string]any{"priority": 1, "name": "long"}})
-	if err := os.Mkdir(l.path("gate"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(l.path("gate"), 0o700))
 	seen := map[string]*dcstui.Result{}
 	open := 0
 	next := func() bool {
@@ -106,9 +101,7 @@ func TestGoClient(t *testing.T) {
 			t.Fatal("the results end early")
 		}
 	}
-	if err := c.Cancel(long); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Cancel(long))
 	c.CloseInput()
 	for next() {
 	}
@@ -282,20 +275,22 @@ if __name__ == "__main__":
     main()
 `
 
+// needPython skips a test where there is no Python.
+func needPython(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		hosttest.LeaveOut(t, "the Python client: there is no python3")
+	}
+}
+
 // TestPythonClient runs the Python client over real sshd, killed and resumed in the middle.
 func TestPythonClient(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		hosttest.LeaveOut(t, "the Python client: there is no python3")
-	}
+	needPython(t)
 	l := newLab(t, 2)
 	l.tagged(0, "")
-	clients, err := filepath.Abs("../../clients/python")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(python, append([]string{"-B", l.file("client.py", pythonClient), clients, program, "--"}, l.client(2)...)...)
+	args := append([]string{"-B", l.file("client.py", pythonClient), l.repo("clients/python"), program, "--"}, l.client(2)...)
+	cmd := exec.Command("python3", args...)
 	p := l.begin(cmd)
 	late := time.AfterFunc(3*time.Minute, func() { cmd.Process.Signal(syscall.SIGINT) })
 	defer late.Stop()
@@ -315,14 +310,8 @@ func TestPythonClient(t *testing.T) {
 // functions is sent, and results arrive through standard output.
 func TestPythonClientApart(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("python3"); err != nil {
-		hosttest.LeaveOut(t, "the Python client: there is no python3")
-	}
+	needPython(t)
 	l := newLab(t, 1)
-	clients, err := filepath.Abs("../../clients/python")
-	if err != nil {
-		t.Fatal(err)
-	}
 	l.file("apart.py", `
 import os, sys
 sys.path.insert(0, sys.argv[1])
@@ -335,8 +324,6 @@ if __name__ == "__main__":
     with Executor("--ssh-config", os.environ["SSH"], "--hosts", os.environ["HOSTS"], program=os.environ["DCS"], send=["input"], log=sys.stderr) as executor:
         print(executor.submit(read, os.urandom(100000)).result())
 `)
-	p := l.apart("\nmkdir apart/deep; cd apart/deep; python3 -B ../../apart.py " + clients + " > ../../py.out")
-	if out, _ := os.ReadFile(l.path("py.out")); p.code != 0 || string(out) != "read 100000\n" {
-		t.Fatalf("exit %d, %q\n%s", p.code, out, p.err)
-	}
+	l.apart("\nmkdir apart/deep; cd apart/deep; python3 -B ../../apart.py " + l.repo("clients/python") + " > ../../py.out")
+	l.holds(map[string]string{"py.out": "read 100000\n"})
 }

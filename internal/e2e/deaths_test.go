@@ -63,38 +63,26 @@ func begun(e ended) bool {
 		!strings.Contains(e.err, "was cut off while") && !strings.Contains(e.err, "is not a run yet")
 }
 
-// lives runs the program again and again and kills each dispatcher at a random time, deaths times.
-// It returns the output of each.
-func (l *lab) lives(r *rand.Rand, deaths int, first, again []string) (shown []string) {
+// lives runs the program again and again, until a dispatcher ends by itself, and kills the n-th one
+// after after(n). It returns the output of each.
+func (l *lab) lives(first, again []string, after func(n int) time.Duration) (shown []string) {
 	l.t.Helper()
-	there := false
-	for n := 0; n < deaths; {
-		args := first
-		if there {
-			args = again
-		}
-		e, died := l.start(args...).killAfter(instant(r))
+	args := first
+	for n := 0; ; n++ {
+		e, died := l.start(args...).killAfter(after(n))
+		shown = append(shown, e.out)
 		switch {
 		case died:
-			n++
-			there = true // if it is not a run, resume reports that
-		case !there || begun(e):
-			if e.code != 0 {
-				l.t.Fatalf("%v: exit %d\n%s", args, e.code, e.err)
-			}
-			return append(shown, e.out) // it ended before it was killed
+			args = again // if it is not a run, resume reports that
+		case e.code == 0:
+			return shown
+		case e.code != 2 || begun(e) || l.count("ran/*") > 0:
+			l.t.Fatalf("%v: exit %d after %d jobs\n%s", args, e.code, l.count("ran/*"), e.err)
 		default:
-			if e.code != 2 || l.count("ran/*") > 0 {
-				l.t.Fatalf("not a run yet, with exit %d and %d jobs that ran:\n%s", e.code, l.count("ran/*"), e.err)
-			}
-			if err := os.RemoveAll(l.path("run")); err != nil {
-				l.t.Fatal(err)
-			}
-			there = false
+			must(l.t, os.RemoveAll(l.path("run")))
+			args = first
 		}
-		shown = append(shown, e.out)
 	}
-	return shown
 }
 
 // TestDeathsAtAnyInstant kills the dispatcher at random times, from the creation of the run
@@ -104,14 +92,13 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 	r := seed(t)
 	l := newLab(t, 3)
 	jobs, deaths := pick(200, 2000), pick(25, 300)
-	gate := l.path("gate")
 	var b strings.Builder
 	twice := map[int]bool{}
 	for i := range jobs {
 		rest := fmt.Sprintf("sleep 0.0%d", r.IntN(10))
 		switch {
 		case i%40 == 5: // runs all the time
-			rest = fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", gate)
+			rest = l.untilGate()
 		case i%10 == 7:
 			rest = fmt.Sprintf("sleep %.1f", r.Float64())
 		case i%10 == 3: // fails once
@@ -122,24 +109,17 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 	}
 	l.mkdir("ran")
 	file := l.file("jobs.txt", b.String())
-	again := []string{"resume", "--no-tui", "--json", "--ssh-config", l.sshd[0].ConfigFile, l.path("run")}
-	shown := l.lives(r, deaths, l.args(4, "--json", file), again)
-	l.file("gate", "")
-	// Run the rest of the jobs with some more deaths.
-	for n := 0; ; n++ {
-		after := time.Minute
-		if n < pick(8, 40) {
-			after = time.Duration(30+r.IntN(600)) * time.Millisecond
+	shown := l.lives(l.args(4, "--json", file), l.again(), func(n int) time.Duration {
+		switch {
+		case n < deaths:
+			return instant(r)
+		case n == deaths:
+			l.file("gate", "")
+		case n >= deaths+pick(8, 40):
+			return time.Minute
 		}
-		e, died := l.start(again...).killAfter(after)
-		shown = append(shown, e.out)
-		if !died {
-			if e.code != 0 {
-				t.Fatalf("exit %d\n%s", e.code, e.err)
-			}
-			break
-		}
-	}
+		return time.Duration(30+r.IntN(600)) * time.Millisecond
+	})
 	t.Logf("%d dispatchers", len(shown))
 	l.accountedBut(twice, l.path("run"), jobs, shown...)
 }
@@ -165,10 +145,7 @@ func TestDeathsWhileDeploying(t *testing.T) {
 		args = l.again()
 	}
 	l.file("gate", "")
-	e := l.do(args...)
-	if e.code != 0 {
-		t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	e := l.succeed(args...)
 	t.Log(e.err)
 	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
 }
@@ -242,7 +219,5 @@ func TestDeathsWhileReading(t *testing.T) {
 // mkdir creates a directory in the lab's directory.
 func (l *lab) mkdir(name string) {
 	l.t.Helper()
-	if err := os.MkdirAll(l.path(name), 0o700); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, os.MkdirAll(l.path(name), 0o700))
 }

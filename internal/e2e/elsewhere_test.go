@@ -43,8 +43,7 @@ func TestResumeUnderAnotherName(t *testing.T) {
 	l.until("the long ones run alone", func() bool {
 		return l.count("run/attempts/*/*.status") == l.ended("run/attempts/*/*.status")+4
 	})
-	p.signal(syscall.SIGKILL)
-	first := p.wait()
+	first := p.kill()
 	alt := t.TempDir()
 	args := l.again("--force")
 	for i := range args {
@@ -62,10 +61,7 @@ func TestResumeUnderAnotherName(t *testing.T) {
 		t.Errorf("exit %d\n%s", second.code, second.err)
 	}
 	l.file("gate", "")
-	e := l.do(l.again()...)
-	if e.code != 0 {
-		t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	e := l.succeed(l.again()...)
 	l.accounted(l.path("run"), jobs, first.out, second.out, e.out)
 }
 

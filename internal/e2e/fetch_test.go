@@ -9,19 +9,23 @@ import (
 	"testing"
 )
 
-// apart runs a script with the program and waits for its end. In the script's mount namespace,
-// l.path("apart") is a directory that no host sees.
-func (l *lab) apart(script string) ended {
+// apart runs a script with the program, which must succeed. In the script's mount namespace,
+// l.path("apart") is a directory that no host sees. Standard error in files is shown if it fails.
+func (l *lab) apart(script string) {
 	l.t.Helper()
 	if err := exec.Command("unshare", "-m", "true").Run(); err != nil {
 		l.t.Skipf("no mount namespaces for this user (%v): what hosts keep to themselves is not tested over ssh", err)
 	}
-	if err := os.Mkdir(l.path("apart"), 0o700); err != nil {
-		l.t.Fatal(err)
-	}
+	l.mkdir("apart")
 	cmd := exec.Command("unshare", "-m", "sh", "-euc", "mount -t tmpfs -o mode=700 none apart\n"+script)
 	cmd.Env = append(os.Environ(), "DCS="+program, "HOSTS="+l.inventory(2), "SSH="+l.sshd[0].ConfigFile)
-	return l.begin(cmd).wait()
+	p := l.begin(cmd)
+	if p.wait().code != 0 {
+		for _, file := range l.glob("*.err") {
+			l.t.Logf("%s:\n%s", file, l.read(file))
+		}
+	}
+	p.succeeds()
 }
 
 // TestFetchFromHostsThatKeepTheirOutputs uses hosts that share no directory with the dispatcher,
@@ -31,12 +35,10 @@ func (l *lab) apart(script string) ended {
 func TestFetchFromHostsThatKeepTheirOutputs(t *testing.T) {
 	const n = 60
 	l := newLab(t, 2)
-	if err := os.Mkdir(l.path("ran"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	l.mkdir("ran")
 	l.file("grid.txt", "echo y=[x]7; echo loss=0.[x]; echo to err [x] >&2; touch ran/[x]; sleep 0.1\n"+
 		fmt.Sprintf("[x] 1..%d\n@result y\n", n))
-	p := l.apart(`
+	l.apart(`
 $DCS grid --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir apart/run --tries 1 grid.txt & pid=$!
 until [ $(ls ran | wc -l) -ge 25 ]; do sleep 0.02; done
 kill -9 $pid; wait $pid || true
@@ -50,29 +52,20 @@ mv ` + l.work(0) + ` ` + l.work(0) + `.away; mv ` + l.work(1) + ` ` + l.work(1) 
 $DCS results apart/run --result loss --columns x,y,loss --format csv > asked.csv 2> asked.err
 $DCS logs apart/run 60 > last.out
 cp -r apart/run/attempts brought`)
-	if p.code != 0 {
-		t.Fatalf("exit %d\n%s", p.code, p.err)
-	}
 	declared, asked := "x,y\n", "x,y,loss\n"
 	for x := 1; x <= n; x++ {
 		declared += fmt.Sprintf("%d,%d7\n", x, x)
 		asked += fmt.Sprintf("%d,%d7,0.%d\n", x, x, x)
 	}
-	for file, want := range map[string]string{"declared.csv": declared, "asked.csv": asked, "asked.err": "", "one.out": "y=17\nloss=0.1\n", "last.out": "y=607\nloss=0.60\n"} {
-		if b, err := os.ReadFile(l.path(file)); err != nil || string(b) != want {
-			t.Errorf("%s holds\n%s\nwant\n%s\n%v", file, b, want, err)
-		}
-	}
+	l.holds(map[string]string{"declared.csv": declared, "asked.csv": asked, "asked.err": "",
+		"one.out": "y=17\nloss=0.1\n", "last.out": "y=607\nloss=0.60\n"})
 	var got struct {
-		Brought, Left, Files int
+		Fetched, Left, Files int
 		Bytes                int64
 		Hosts                []struct{ Host, Error string }
 	}
-	b, err := os.ReadFile(l.path("fetch.json"))
-	if err == nil {
-		err = json.Unmarshal(b, &got)
-	}
-	if err != nil || got.Brought < n || got.Left != 0 || got.Files != l.count("brought/000/*") || len(got.Hosts) != 2 {
+	b := l.read(l.path("fetch.json"))
+	if err := json.Unmarshal([]byte(b), &got); err != nil || got.Fetched < n || got.Left != 0 || got.Files != l.count("brought/000/*") || len(got.Hosts) != 2 {
 		t.Errorf("%s, %v", b, err)
 	}
 	for _, dir := range []string{l.work(0), l.work(1)} { // the copies are equal byte for byte

@@ -15,10 +15,7 @@ import (
 // through is not "", its commands are run by through.
 func (l *lab) cloud(through string) (inventory string) {
 	l.t.Helper()
-	script, err := filepath.Abs("../../examples/instances/instance.sh")
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	script := l.repo("examples/instances/instance.sh")
 	base := l.path("instances")
 	l.t.Setenv("DCS_INSTANCES", base)
 	if out, err := exec.Command(script, "setup").CombinedOutput(); err != nil {
@@ -61,21 +58,12 @@ func (l *lab) instances() (names []string) {
 func TestInstances(t *testing.T) {
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
 	inventory := l.cloud("")
-	l.mkdir("ran")
 	const n = 60
-	var b strings.Builder
-	for i := range n {
-		rest := "sleep 0.1"
-		if i < 4 {
-			rest = "while [ ! -e " + l.path("gate") + " ]; do sleep 0.05; done"
-		}
-		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n", l.path("ran"), rest)
-	}
+	jobs := l.tagged(n, "[ $DCS_JOB_ID -le 4 ] && "+l.untilGate()+"; sleep 0.1")
 	config := l.path("instances/ssh_config")
-	first := l.start("run", "--no-tui", "--json", "--ssh-config", config, "--hosts", inventory, "--run-dir", l.path("run"), l.file("jobs.txt", b.String()))
+	first := l.start("run", "--no-tui", "--json", "--ssh-config", config, "--hosts", inventory, "--run-dir", l.path("run"), jobs)
 	polltest.Until(t, "jobs to run on instances", func() bool { return l.count("ran/*") >= 4 })
-	first.cmd.Process.Kill()
-	shown := first.wait().out
+	shown := first.kill().out
 	if len(l.instances()) == 0 {
 		t.Fatal("no instance has survived its dispatcher")
 	}
@@ -83,10 +71,7 @@ func TestInstances(t *testing.T) {
 		t.Errorf("hosts instances: exit %d, %s%s; want one that is dangling", e.code, e.out, e.err)
 	}
 	l.file("gate", "")
-	again := l.do("resume", "--no-tui", "--json", "--ssh-config", config, l.path("run"))
-	if again.code != 0 {
-		t.Fatalf("resume: exit %d\n%s", again.code, again.err)
-	}
+	again := l.succeed("resume", "--no-tui", "--json", "--ssh-config", config, l.path("run"))
 	l.accounted("run", n, shown, again.out)
 	if left := l.instances(); len(left) > 0 {
 		t.Errorf("%v are left at the end", left)
@@ -109,14 +94,12 @@ func TestInstancesLeftOver(t *testing.T) {
 	p := l.start("run", "--no-tui", "--ssh-config", l.path("instances/ssh_config"), "--hosts", inventory, "--run-dir", l.path("run"),
 		l.file("jobs.txt", "touch "+l.path("began")+"; sleep 1000\n"))
 	polltest.Until(t, "the job to begin", func() bool { return l.count("began") == 1 })
-	p.cmd.Process.Kill()
-	p.wait()
+	p.kill()
 	e := l.do("hosts", "instances", "--terminate", "--hosts", inventory, l.path("run"))
 	if e.code != 0 || !strings.Contains(e.out, "terminated") {
 		t.Errorf("hosts instances --terminate: exit %d, %s%s", e.code, e.out, e.err)
 	}
-	script, _ := filepath.Abs("../../examples/instances/instance.sh")
-	if out, err := exec.Command(script, "create", "dcs-aaaaaaaa-1", "1").CombinedOutput(); err != nil {
+	if out, err := exec.Command(l.repo("examples/instances/instance.sh"), "create", "dcs-aaaaaaaa-1", "1").CombinedOutput(); err != nil {
 		t.Fatalf("create: %v: %s", err, out)
 	}
 	polltest.Until(t, "the unused instance to end itself", func() bool { return len(l.instances()) == 0 })
@@ -133,13 +116,10 @@ func TestInstancesThatKeepTheirOutputs(t *testing.T) {
 		fmt.Fprintf(&b, "echo result %d; echo to err %d >&2\n", i+1, i+1)
 	}
 	l.file("jobs.txt", b.String())
-	p := l.apart(`
+	l.apart(`
 $DCS run --no-tui --ssh-config instances/ssh_config --hosts ` + inventory + ` --run-dir apart/run jobs.txt
 cp -r apart/run/attempts brought
 for i in $(seq ` + fmt.Sprint(n) + `); do $DCS logs apart/run $i; done > logs`)
-	if p.code != 0 {
-		t.Fatalf("exit %d\n%s", p.code, p.err)
-	}
 	if left := l.instances(); len(left) > 0 {
 		t.Errorf("%v are left at the end", left)
 	}
@@ -147,9 +127,7 @@ for i in $(seq ` + fmt.Sprint(n) + `); do $DCS logs apart/run $i; done > logs`)
 	for i := range n {
 		want += fmt.Sprintf("result %d\n", i+1)
 	}
-	if got := l.read(l.path("logs")); got != want {
-		t.Errorf("outputs %q, want %q", got, want)
-	}
+	l.holds(map[string]string{"logs": want})
 	if got := l.ended("brought/*/*.status"); got != n {
 		t.Errorf("%d status files were brought, want %d", got, n)
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"dcs-tui/hosts/hosttest"
@@ -41,6 +42,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// must ends the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // lab is a set of ssh servers on loopback and a directory that all of them share.
 type lab struct {
 	t    *testing.T
@@ -68,26 +77,64 @@ func newLab(t *testing.T, n int, opts ...hosttest.Options) *lab {
 
 // inventory writes a hosts.toml with all servers, with the given number of slots each.
 func (l *lab) inventory(slots int) string {
-	var b strings.Builder
+	text := ""
 	for i, s := range l.sshd {
-		fmt.Fprintf(&b, "[[host]]\nname = \"ws%d\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\n"+
-			"slots = %d\nyield = false\nnice = 0\nwork_dir = %q\n\n", i+1, s.Port, s.User, s.Identity, slots, l.work(i))
+		text += s.Entry(fmt.Sprintf("ws%d", i+1), slots)
 	}
-	return l.file("hosts.toml", b.String()+l.more)
+	return l.file("hosts.toml", text+l.more)
 }
 
-func (l *lab) work(i int) string { return filepath.Join(l.sshd[i].Dir, "work") }
+func (l *lab) work(i int) string { return l.sshd[i].WorkDir() }
 
 func (l *lab) file(name, text string) string {
 	l.t.Helper()
 	path := filepath.Join(l.dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
 func (l *lab) path(name string) string { return filepath.Join(l.dir, name) }
+
+// repo returns the path of a file of the repository.
+func (l *lab) repo(name string) string {
+	l.t.Helper()
+	path, err := filepath.Abs(filepath.Join("../..", name))
+	must(l.t, err)
+	return path
+}
+
+// local returns a lab without ssh: this machine over the local link. options are further lines of
+// its entry in the inventory.
+func local(t *testing.T, slots int, options string) *lab {
+	l := &lab{t: t, dir: t.TempDir()}
+	t.Cleanup(l.nothingLeft)
+	l.file("hosts.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n%s",
+		slots, l.path("work"), options))
+	return l
+}
+
+// tiny returns a local lab with four jobs.
+func tiny(t *testing.T) *lab {
+	l := local(t, 2, "")
+	l.tagged(4, "true")
+	return l
+}
+
+func (l *lab) tinyArgs() []string {
+	return []string{"run", "--no-tui", "--json", "--hosts", l.path("hosts.toml"), "--run-dir", l.path("run"), l.path("jobs.txt")}
+}
+
+func (l *lab) tinyAgain() []string { return []string{"resume", "--no-tui", "--json", l.path("run")} }
+
+// holds checks the contents of files of the lab.
+func (l *lab) holds(files map[string]string) {
+	l.t.Helper()
+	for file, want := range files {
+		if got := l.read(l.path(file)); got != want {
+			l.t.Errorf("%s holds %q, want %q", file, got, want)
+		}
+	}
+}
 
 // args returns the flags of a run over the lab's hosts.
 func (l *lab) args(slots int, extra ...string) []string {
@@ -104,8 +151,13 @@ type ended struct {
 // do runs the program until it ends.
 func (l *lab) do(args ...string) ended {
 	l.t.Helper()
-	p := l.start(args...)
-	return p.wait()
+	return l.start(args...).wait()
+}
+
+// succeed runs the program until it ends, and ends the test if it fails.
+func (l *lab) succeed(args ...string) ended {
+	l.t.Helper()
+	return l.start(args...).succeeds()
 }
 
 // process is a running program.
@@ -135,9 +187,7 @@ func (l *lab) begin(cmd *exec.Cmd) *process {
 	if cmd.Stderr == nil {
 		cmd.Stderr = &p.err
 	}
-	if err := p.cmd.Start(); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, p.cmd.Start())
 	go func() {
 		defer close(p.ended)
 		p.waitErr = p.cmd.Wait()
@@ -164,11 +214,26 @@ func (p *process) wait() ended {
 	return ended{p.cmd.ProcessState.ExitCode(), p.out.String(), p.err.String()}
 }
 
+// succeeds waits until the program ends, and ends the test if it has failed.
+func (p *process) succeeds() ended {
+	p.l.t.Helper()
+	e := p.wait()
+	if e.code != 0 {
+		p.l.t.Fatalf("exit %d\n%s\n%s", e.code, e.out, e.err)
+	}
+	return e
+}
+
+// kill kills the program.
+func (p *process) kill() ended {
+	p.l.t.Helper()
+	p.signal(syscall.SIGKILL)
+	return p.wait()
+}
+
 func (p *process) signal(s os.Signal) {
 	p.l.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.l.t.Fatal(err)
-	}
+	must(p.l.t, p.cmd.Process.Signal(s))
 }
 
 // until waits until a condition holds.

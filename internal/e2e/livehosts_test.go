@@ -10,18 +10,16 @@ import (
 
 // hostsFile writes hosts.toml. Each entry is the name of a host and the number of its server.
 func (l *lab) hostsFile(entries ...string) string {
-	var b strings.Builder
+	text := ""
 	for _, e := range entries {
 		var name string
 		var i int
 		if _, err := fmt.Sscanf(e, "%s %d", &name, &i); err != nil {
 			l.t.Fatal(err)
 		}
-		s := l.sshd[i]
-		fmt.Fprintf(&b, "[[host]]\nname = %q\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n\n",
-			name, s.Port, s.User, s.Identity, l.work(i))
+		text += l.sshd[i].Entry(name, 2)
 	}
-	return l.file("hosts.toml", b.String())
+	return l.file("hosts.toml", text)
 }
 
 // TestLiveInventory changes hosts.toml during a run: one host is added, one is removed, and one
@@ -79,8 +77,6 @@ func TestLiveInventory(t *testing.T) {
 	}
 
 	open("all")
-	if e := p.wait(); e.code != 0 {
-		t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	p.succeeds()
 	l.accounted(l.path("run"), n, p.out.String())
 }

@@ -56,12 +56,7 @@ func (l *lab) machine(name string, args ...string) *exec.Cmd {
 		x := hex.EncodeToString(id[:])
 		l.file("boot-"+name, x[:8]+"-"+x[8:12]+"-"+x[12:16]+"-"+x[16:20]+"-"+x[20:]+"\n")
 	}
-	me, err := os.Executable()
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	cmd := exec.Command(me, append([]string{name, boot, program}, args...)...)
-	cmd.Env = append(os.Environ(), roleVar+"=machine")
+	cmd := l.role("machine", append([]string{name, boot, program}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWNS}
 	return cmd
 }
@@ -81,8 +76,7 @@ func mayUnshare(t *testing.T) {
 // busy writes jobs. The first gated ones run until the gate opens; the others are so short that
 // launches are always in transit.
 func (l *lab) busy(jobs, gated int) string {
-	return l.tagged(jobs, fmt.Sprintf("[ $DCS_JOB_ID -le %d ] && while [ ! -e %s ]; do sleep 0.05; done; sleep 0.0$((DCS_JOB_ID %% 7))",
-		gated, l.path("gate")))
+	return l.tagged(jobs, fmt.Sprintf("[ $DCS_JOB_ID -le %d ] && %s; sleep 0.0$((DCS_JOB_ID %% 7))", gated, l.untilGate()))
 }
 
 func (l *lab) again(extra ...string) []string {
@@ -134,10 +128,7 @@ func TestAnotherMachineTakesOver(t *testing.T) {
 	a.signal(syscall.SIGCONT)
 	first := a.fencedOff(2)
 	l.file("gate", "")
-	second := b.wait()
-	if second.code != 0 {
-		t.Fatalf("exit %d\n%s", second.code, second.err)
-	}
+	second := b.succeeds()
 	l.accounted(l.path("run"), jobs, first.out, second.out)
 }
 
@@ -165,15 +156,12 @@ func TestMachinesTakeTheRunFromEachOther(t *testing.T) {
 		p = next
 	}
 	l.file("gate", "")
-	e := p.wait()
-	if e.code != 0 {
-		t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	e := p.succeeds()
 	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
 }
 
 // TestStoppedOnTheSameMachine checks that a stopped dispatcher on the same machine counts as alive.
-// resume is refused and explains how to continue. With --force the stopped dispatcher is fenced
+// resume is refused and explains how to continue, and so is another run in the directory. With --force the stopped dispatcher is fenced
 // off.
 func TestStoppedOnTheSameMachine(t *testing.T) {
 	t.Parallel()
@@ -187,14 +175,16 @@ func TestStoppedOnTheSameMachine(t *testing.T) {
 			t.Errorf("exit %d, %q is not said:\n%s", e.code, want, e.err)
 		}
 	}
+	e = l.do(l.args(2, l.path("jobs.txt"))...)
+	if pid := fmt.Sprint("pid ", p.cmd.Process.Pid); e.code != 2 || !strings.Contains(e.err, "in use by") || !strings.Contains(e.err, pid) {
+		t.Errorf("another run in its directory: exit %d\n%s", e.code, e.err)
+	}
 	q := l.start(l.again("--force")...)
 	q.working()
 	p.signal(syscall.SIGCONT)
 	first := p.fencedOff(2)
 	l.file("gate", "")
-	if e = q.wait(); e.code != 0 {
-		t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	e = q.succeeds()
 	l.accounted(l.path("run"), 40, first.out, e.out)
 }
 
@@ -206,8 +196,7 @@ func TestFencedDispatcherShowsNothingMore(t *testing.T) {
 	l := newLab(t, 1)
 	const jobs = 400
 	// The last jobs wait, so that no dispatcher finishes before it is stopped.
-	list := l.tagged(jobs, fmt.Sprintf("[ $DCS_JOB_ID -gt 300 ] && while [ ! -e %s ]; do sleep 0.05; done; sleep 0.0$((DCS_JOB_ID %% 7))",
-		l.path("gate")))
+	list := l.tagged(jobs, "[ $DCS_JOB_ID -gt 300 ] && "+l.untilGate()+"; sleep 0.0$((DCS_JOB_ID % 7))")
 	p := l.start(l.args(4, "--json", list)...)
 	var shown []string
 	for n := range 3 {
@@ -219,15 +208,11 @@ func TestFencedDispatcherShowsNothingMore(t *testing.T) {
 		l.until("the run is taken", func() bool { return strings.Contains(q.err.String(), "to run") })
 		p.signal(syscall.SIGCONT)
 		shown = append(shown, p.fencedOff(2*n+2).out)
-		q.signal(syscall.SIGKILL)
-		shown = append(shown, q.wait().out)
+		shown = append(shown, q.kill().out)
 		p = l.start(l.again()...)
 		p.working()
 	}
 	l.file("gate", "")
-	e := p.wait()
-	if e.code != 0 {
-		t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	e := p.succeeds()
 	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
 }

@@ -23,8 +23,7 @@ func TestTwoResumesAtOnce(t *testing.T) {
 	l.until("both long jobs run", func() bool { return l.running(2) == 2 })
 	var shown []string
 	for range pick(20, 200) {
-		p.signal(syscall.SIGKILL)
-		shown = append(shown, p.wait().out)
+		shown = append(shown, p.kill().out)
 		a, b := l.start(l.tinyAgain()...), l.start(l.tinyAgain()...)
 		loser := b
 		select {
@@ -42,27 +41,29 @@ func TestTwoResumesAtOnce(t *testing.T) {
 	l.accounted(l.path("run"), 4, append(shown, p.wait().out)...)
 }
 
-// TestCancelWhateverTheDispatcher checks that cancel ends every job's process tree whether the
-// dispatcher is alive, stopped, or dead. A second cancel is harmless.
+// TestCancelWhateverTheDispatcher checks that cancel ends every job's process tree, including
+// processes that left the session, whether the dispatcher is alive, stopped, or dead, or cancels
+// already because of Ctrl-C (promise 4). A second cancel is harmless.
 func TestCancelWhateverTheDispatcher(t *testing.T) {
-	for _, how := range []string{"alive", "stopped", "stopped by force", "dead"} {
+	for _, how := range []string{"alive", "interrupted", "stopped", "stopped by force", "dead"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, 2)
 			file := l.tagged(40, "setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.2; done' & sleep 1000")
-			p := l.start(l.args(2, file)...)
+			p := l.start(l.args(2, "--on-interrupt", "cancel", file)...)
 			l.until("jobs run", func() bool { return l.count("ran/*") == 4 })
 			want := 130 // exit code of the dispatcher
 			cancel := []string{"cancel", "--yes", l.path("run")}
 			switch how {
+			case "interrupted":
+				p.signal(os.Interrupt)
 			case "stopped":
 				p.signal(syscall.SIGSTOP)
 			case "stopped by force":
 				p.signal(syscall.SIGSTOP)
 				cancel, want = append(cancel, "--force"), 4
 			case "dead":
-				p.signal(syscall.SIGKILL)
-				p.wait()
+				p.kill()
 			}
 			c := l.start(cancel...)
 			if how == "stopped" {
@@ -113,10 +114,7 @@ func (l *lab) allCanceled(n, started int) {
 func TestResumeOfAFinishedRun(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
-	first := l.do(l.args(2, "--json", l.tagged(10, "true"))...)
-	if first.code != 0 {
-		t.Fatalf("exit %d\n%s", first.code, first.err)
-	}
+	first := l.succeed(l.args(2, "--json", l.tagged(10, "true"))...)
 	l.file("jobs.txt", "false\nfalse\n")
 	l.sshd[0].Stop()
 	e := l.do(l.again()...)
@@ -126,20 +124,17 @@ func TestResumeOfAFinishedRun(t *testing.T) {
 	l.accounted(l.path("run"), 10, first.out, e.out)
 }
 
-// TestJobsFileChanged checks that a change of the jobs file during a run does not change the run.
+// TestJobsFileChanged checks that a killed dispatcher is resumed (X1), and that a change of the jobs
+// file in the meantime does not change the run.
 func TestJobsFileChanged(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	p := l.start(l.args(2, "--json", l.busy(30, 1))...)
 	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 3 })
-	p.signal(syscall.SIGKILL)
-	first := p.wait()
+	first := p.kill()
 	l.file("jobs.txt", "false\n")
 	l.file("gate", "")
-	e := l.do(l.again()...)
-	if e.code != 0 {
-		t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	e := l.succeed(l.again()...)
 	l.accounted(l.path("run"), 30, first.out, e.out)
 }
 
@@ -154,8 +149,7 @@ func TestResumeWithoutAHost(t *testing.T) {
 				l := newLab(t, 2)
 				p := l.start(l.args(3, "--json", l.busy(60, 6))...)
 				l.until("six jobs run", func() bool { return l.running(6) == 6 })
-				p.signal(syscall.SIGKILL)
-				first := p.wait()
+				first := p.kill()
 				if ended {
 					l.file("gate", "")
 					l.until("they have ended", func() bool { return l.running(6) == 0 })
@@ -173,10 +167,7 @@ func TestResumeWithoutAHost(t *testing.T) {
 					time.Sleep(75 * time.Second)
 				}
 				l.file("gate", "")
-				e := q.wait()
-				if e.code != 0 {
-					t.Fatalf("exit %d\n%s", e.code, e.err)
-				}
+				e := q.succeeds()
 				l.accounted(l.path("run"), 60, first.out, e.out)
 			})
 		}
@@ -188,9 +179,7 @@ func TestResumeWithoutAHost(t *testing.T) {
 func TestHalfMadeRunDirectory(t *testing.T) {
 	t.Parallel()
 	l := tiny(t)
-	if err := os.MkdirAll(l.path("dcs-runs/half/journal"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(l.path("dcs-runs/half/journal"), 0o700))
 	l.file("dcs-runs/half/nonce", strings.Repeat("ab", 16)+"\n")
 	for _, args := range [][]string{
 		{"resume", "half"}, {"status", filepath.Join("dcs-runs", "half")}, {"cancel", "--yes", "half"},

@@ -35,13 +35,11 @@ func TestHostsBehindTheUsersOwnSSH(t *testing.T) {
 			i+1, config, ports[i], options, l.work(i))
 	}
 	l.file("own.toml", b.String())
-	if err := os.Mkdir(l.path("ran"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	l.mkdir("ran")
 	jobs := strings.Repeat("echo $DCS_ATTEMPT >> ran/$DCS_JOB_ID; echo \"out of $DCS_JOB_ID\"; while [ ! -e gate ]; do sleep 0.05; done\n", n)
 	l.file("jobs.txt", jobs)
 	l.file("long.txt", strings.Repeat("echo here; exec sleep 1000\n", 6))
-	p := l.apart(`
+	l.apart(`
 $DCS hosts check --hosts own.toml > check.out
 [ ! -e ` + l.work(0) + ` ] && [ ! -e ` + l.work(1) + ` ] && [ ! -e ` + l.work(2) + ` ]
 $DCS run --no-tui --hosts own.toml --run-dir apart/run --tries 1 jobs.txt & pid=$!
@@ -56,30 +54,34 @@ $DCS run --no-tui --hosts own.toml --run-dir apart/long long.txt & pid=$!
 until [ "$($DCS status apart/long --json | grep -o '"running": *[0-9]*' | head -1 | grep -o '[0-9]*$')" = 6 ]; do sleep 0.1; done
 $DCS cancel apart/long --yes
 wait $pid || [ $? = 130 ]`)
-	if p.code != 0 {
-		t.Fatalf("exit %d\n%s", p.code, p.err)
-	}
 	if s := l.read(l.path("check.out")); !strings.Contains(s, "3 of 3 hosts usable") {
 		t.Errorf("hosts check:\n%s", s)
 	}
 	l.ranOnce(n)
-	used := map[string]int{}
-	for _, x := range jsonLines(t, l.read(l.path("result.jsonl"))) {
-		used[x.Host]++
-	}
-	if len(used) != 3 {
+	if used := l.hostsUsed(l.read(l.path("result.jsonl"))); len(used) != 3 {
 		t.Errorf("hosts used: %v", used)
 	}
 	want := ""
 	for id := 1; id <= 6; id++ {
 		want += fmt.Sprintf("out of %d\n", id)
 	}
-	if got := l.read(l.path("logs.out")); got != want {
-		t.Errorf("logs:\n%s", got)
-	}
+	l.holds(map[string]string{"logs.out": want})
 	if got := strings.Count(l.read(l.path("fetched.out")), "\n"); got != n {
 		t.Errorf("%d outputs were fetched, want %d", got, n)
 	}
+}
+
+// userOf returns the environment of a user whose ssh reads this configuration file.
+func (l *lab) userOf(config string) []string {
+	l.t.Helper()
+	ssh, err := exec.LookPath("ssh")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.mkdir("bin")
+	l.file("bin/ssh", fmt.Sprintf("#!/bin/sh\nexec %s -F %s \"$@\"\n", ssh, config))
+	must(l.t, os.Chmod(l.path("bin/ssh"), 0o700))
+	return append(os.Environ(), "PATH="+l.path("bin")+":"+os.Getenv("PATH"))
 }
 
 // TestRunOnAnotherMachine checks that HOST:RUN works with every command that takes a RUN, with
@@ -88,30 +90,18 @@ func TestRunOnAnotherMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, hosttest.Options{Shell: "/bin/bash"}, hosttest.Options{Shell: "/usr/bin/tcsh"}, hosttest.Options{Shell: "/bin/dash"})
 	run := l.path("it's a $(run) of 50%; ls!")
-	if e := l.do("run", "--no-tui", "--run-dir", run, l.file("jobs.txt", "echo one\necho 'two words'\n")); e.code != 0 {
-		t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	l.succeed("run", "--no-tui", "--run-dir", run, l.file("jobs.txt", "echo one\necho 'two words'\n"))
 	var config strings.Builder
 	for i, s := range l.sshd {
 		fmt.Fprintf(&config, "Host ws%d\n  HostName 127.0.0.1\n  Port %d\n", i+1, s.Port)
 	}
 	config.WriteString("Match all\n  Include " + l.sshd[0].ConfigFile + "\n")
-	l.file("config", config.String())
-	ssh, err := exec.LookPath("ssh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(l.path("bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(l.path("bin/ssh"), []byte("#!/bin/sh\nexec "+ssh+" -F "+l.path("config")+" \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	env := l.userOf(l.file("config", config.String()))
 	for i := range l.sshd {
 		there := func(args ...string) ended {
 			t.Helper()
 			cmd := exec.Command(program, args...)
-			cmd.Env = append(os.Environ(), "PATH="+l.path("bin")+":"+os.Getenv("PATH"))
+			cmd.Env = env
 			return l.begin(cmd).wait()
 		}
 		ref := fmt.Sprintf("ws%d:%s", i+1, run)

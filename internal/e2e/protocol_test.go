@@ -64,9 +64,7 @@ func TestProtocol(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		var s said
-		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(lines.Bytes(), &s))
 		all = append(all, s)
 		return s
 	}

@@ -23,42 +23,16 @@ func TestREADME(t *testing.T) {
 	}
 	copyFiles(t, l.path("clone"), strings.Split(strings.TrimRight(string(files), "\x00"), "\x00"))
 
-	config, err := os.ReadFile(l.sshd[0].ConfigFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.file("ssh_config", fmt.Sprintf("Host ws*\n\tHostName 127.0.0.1\n\tPort %d\n%s", l.sshd[0].Port, config))
-	ssh, err := exec.LookPath("ssh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(l.path("bin"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	l.file("bin/ssh", fmt.Sprintf("#!/bin/sh\nexec %s -F %s \"$@\"\n", ssh, l.path("ssh_config")))
-	if err := os.Chmod(l.path("bin/ssh"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	config := l.read(l.sshd[0].ConfigFile)
+	env := l.userOf(l.file("ssh_config", fmt.Sprintf("Host ws*\n\tHostName 127.0.0.1\n\tPort %d\n%s", l.sshd[0].Port, config)))
 
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	template, err := os.ReadFile("../../examples/train.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(readme), "```\n"+string(template)+"```\n") {
+	if !strings.Contains(l.read("../../README.md"), "```\n"+l.read("../../examples/train.txt")+"```\n") {
 		t.Error("the README does not show examples/train.txt as it is")
 	}
 
 	ran := 0
 	for _, page := range []string{"README.md", "docs/first-run.md"} {
-		text, err := os.ReadFile(filepath.Join("../..", page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, block := range strings.Split(string(text), "```sh\n") {
+		for i, block := range strings.Split(l.read(filepath.Join("../..", page)), "```sh\n") {
 			block, _, closed := strings.Cut(block, "```")
 			if i == 0 || !closed || strings.TrimSpace(block) == "make test" {
 				continue
@@ -66,7 +40,7 @@ func TestREADME(t *testing.T) {
 			for line := range strings.Lines(block) {
 				cmd := exec.Command("/bin/sh", "-euc", line)
 				cmd.Dir = l.path("clone")
-				cmd.Env = append(os.Environ(), "PATH="+l.path("bin")+":"+os.Getenv("PATH"))
+				cmd.Env = env
 				if out, err := cmd.CombinedOutput(); err != nil {
 					t.Fatalf("%s: %s: %v\n%s", page, strings.TrimSpace(line), err, out)
 				}
@@ -91,12 +65,8 @@ func copyFiles(t *testing.T, dir string, names []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), data, info.Mode().Perm()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, name), data, info.Mode().Perm()))
 	}
 }
 
@@ -108,7 +78,5 @@ func ignoreLoad(t *testing.T, inventory string) {
 		return
 	}
 	text = []byte(strings.ReplaceAll(string(text), "[[host]]\n", "[[host]]\nyield = false\n"))
-	if err := os.WriteFile(inventory, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(inventory, text, 0o600))
 }

@@ -1,12 +1,25 @@
 package e2e
 
-import "os"
+import (
+	"os"
+	"os/exec"
+)
 
 // roleVar names the environment variable that makes this test binary run as another program.
 const roleVar = "DCS_E2E_ROLE"
 
 // roles are the other programs that this test binary can run as. None returns.
 var roles = map[string]func(args []string){}
+
+// role returns a command that runs this test binary in a role.
+func (l *lab) role(name string, args ...string) *exec.Cmd {
+	l.t.Helper()
+	me, err := os.Executable()
+	must(l.t, err)
+	cmd := exec.Command(me, args...)
+	cmd.Env = append(os.Environ(), roleVar+"="+name)
+	return cmd
+}
 
 // become runs the role that the environment names, if any.
 func become() {

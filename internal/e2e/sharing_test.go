@@ -44,12 +44,8 @@ func newSharer(t *testing.T, dir, name string) *sharer {
 		}
 		*id = uint32(n)
 	}
-	if err := os.Mkdir(u.home, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(u.home, int(u.cred.Uid), int(u.cred.Gid)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(u.home, 0o700))
+	must(t, os.Chown(u.home, int(u.cred.Uid), int(u.cred.Gid)))
 	t.Cleanup(func() { u.killAll() })
 	return u
 }
@@ -112,9 +108,7 @@ func (u *sharer) run(t *testing.T, dir, name string, share, hosts, slots int) (r
 	}
 	for file, text := range map[string]string{name + ".toml": inv.String(), name + ".txt": jobs.String()} {
 		path := filepath.Join(u.home, file)
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o644))
 		os.Chown(path, int(u.cred.Uid), int(u.cred.Gid))
 	}
 	cmd := exec.Command(filepath.Join(dir, "dcs-tui"), "run", "--no-tui", "--hosts", name+".toml", "--run-share", strconv.Itoa(share),
@@ -123,9 +117,7 @@ func (u *sharer) run(t *testing.T, dir, name string, share, hosts, slots int) (r
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &u.cred, Setsid: true}
 	var out progtest.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -183,9 +175,7 @@ func TestUsersShareHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
 		if i%4 == 0 {
 			forge(t, share)
 		}
@@ -196,9 +186,7 @@ func TestUsersShareHosts(t *testing.T) {
 	weight := map[*sharer]int{a: 1, b: 2}
 	for i := range hosts {
 		shares := filepath.Join(dir, "share", strconv.Itoa(i), "shares")
-		if err := os.WriteFile(shares, fmt.Appendf(nil, "%s 1\n%s 2\n", a.name, b.name), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(shares, fmt.Appendf(nil, "%s 1\n%s 2\n", a.name, b.name), 0o644))
 	}
 	var runs []string
 	fair := func(when string, want ...int) {

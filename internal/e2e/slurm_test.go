@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"dcs-tui/hosts/hosttest"
@@ -57,6 +56,14 @@ func (s *slurm) run(name string, args ...string) string {
 	return string(out)
 }
 
+// noneLeft checks that no allocation is left.
+func (s *slurm) noneLeft() {
+	s.l.t.Helper()
+	if left := s.run("squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j"); left != "" {
+		s.l.t.Errorf("allocations are left: %s", left)
+	}
+}
+
 // TestSlurm serves one queue by workstations and by allocations of a real Slurm. A node is killed,
 // and an allocation times out. Nothing is lost, no try is used up, and no job runs twice at the
 // same time or twice to its end (X3).
@@ -82,15 +89,7 @@ tags = ["hpc"]
 lost_after = "15s"
 work_dir = %q
 `, l.path("slurm-work"))
-	config, known := l.path("both_config"), ""
-	for _, file := range []string{s.dir + "/ssh_config", l.sshd[0].ConfigFile} {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		known += string(b)
-	}
-	l.file("both_config", known)
+	config := l.file("both_config", l.read(s.dir+"/ssh_config")+l.read(l.sshd[0].ConfigFile))
 
 	// The first four jobs occupy both nodes of an allocation until the gate opens.
 	const n, held = 200, 4
@@ -98,7 +97,7 @@ work_dir = %q
 	for i := range n {
 		wait, tags := "sleep 0.2", ""
 		if i < held {
-			wait, tags = "while [ ! -e "+l.path("gate")+" ]; do sleep 0.1; done", "#DCS tags=hpc\n"
+			wait, tags = l.untilGate(), "#DCS tags=hpc\n"
 		}
 		fmt.Fprintf(&b, `%[1]scd %[2]s; exec 9>>lock-$DCS_JOB_ID; flock -n 9 || touch twice-$DCS_JOB_ID; `+
 			`echo $DCS_HOST >>ran/$DCS_JOB_ID; %[3]s; echo $DCS_ATTEMPT >>done/$DCS_JOB_ID`+"\n", tags, l.dir, wait)
@@ -126,10 +125,7 @@ work_dir = %q
 	l.until("the allocation to end", ends)
 	l.until("the held jobs to run in another allocation", func() bool { return on("-1.lab1")+on("-1.lab2") == 0 })
 	l.file("gate", "")
-	e := p.wait()
-	if e.code != 0 {
-		t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	e := p.succeeds()
 	l.succeeded("run", n)
 	l.over("run")
 	if twice := l.glob("twice-*"); len(twice) > 0 {
@@ -149,9 +145,7 @@ work_dir = %q
 	if hosts["ws1"] == 0 || hosts["ws2"] == 0 {
 		t.Errorf("the workstations have not served the queue: %v", hosts)
 	}
-	if left := s.run("squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j"); left != "" {
-		t.Errorf("allocations are left: %s", left)
-	}
+	s.noneLeft()
 	if !strings.Contains(e.err, "of provider hpc") {
 		t.Errorf("the summary does not tell of the allocations:\n%s", e.err)
 	}
@@ -181,33 +175,16 @@ nice = 0
 work_dir = %q
 `, l.path("slurm-work")))
 	const n, held = 20, 4
-	l.mkdir("ran")
-	var b strings.Builder
-	for i := range n {
-		wait := "true"
-		if i < held {
-			wait = "while [ ! -e " + l.path("gate") + " ]; do sleep 0.1; done"
-		}
-		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >>%s/$DCS_JOB_ID; %s\n", l.path("ran"), wait)
-	}
-	p := l.begin(s.command(program, "run", "--no-tui", "--tries", "1", "--hosts", inventory, "--run-dir", l.path("run"), l.file("jobs.txt", b.String())))
+	jobs := l.tagged(n, fmt.Sprintf("[ $DCS_JOB_ID -gt %d ] || %s", held, l.untilGate()))
+	p := l.begin(s.command(program, "run", "--no-tui", "--tries", "1", "--hosts", inventory, "--run-dir", l.path("run"), jobs))
 	l.until("the nodes to be busy", func() bool { return l.count("ran/*") == held })
-	p.signal(syscall.SIGKILL)
-	p.wait()
+	p.kill()
 	p = l.begin(s.command(program, "resume", "--no-tui", l.path("run")))
 	l.until("the nodes to be back", func() bool { return strings.Count(p.err.String(), "is up") >= 1 })
 	l.file("gate", "")
-	if e := p.wait(); e.code != 0 {
-		t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	p.succeeds()
 	l.succeeded("run", n)
 	l.over("run")
-	for id := 1; id <= n; id++ {
-		if ran, _ := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id))); string(ran) != fmt.Sprintf("%d.1\n", id) {
-			t.Errorf("job %d ran as %q, want attempt 1, once", id, ran)
-		}
-	}
-	if left := s.run("squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j"); left != "" {
-		t.Errorf("allocations are left: %s", left)
-	}
+	l.ranRight(n, nil)
+	s.noneLeft()
 }

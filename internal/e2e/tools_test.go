@@ -15,21 +15,19 @@ import (
 // cluster starts a run over the lab's hosts that is kept open, in a copy of an example.
 func (l *lab) cluster(example string) *process {
 	l.t.Helper()
-	if err := os.CopyFS(l.dir, os.DirFS(filepath.Join("../../examples", example))); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, os.CopyFS(l.dir, os.DirFS(filepath.Join("../../examples", example))))
 	args := append([]string{"run", "--no-tui", "--keep-open", "--run-dir", "cluster"}, l.client(2)...)
 	p := l.start(args...)
 	l.until("the run is there", func() bool { return strings.Contains(p.err.String(), "is up") })
 	return p
 }
 
-// tool runs a command that finds the program under test in its PATH.
-func (l *lab) tool(name string, args ...string) ended {
+// tool runs a command, which must succeed. It finds the program under test in its PATH.
+func (l *lab) tool(name string, args ...string) {
 	l.t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "HOME="+l.dir, "MAKEFLAGS=")
-	return l.begin(cmd).wait()
+	l.begin(cmd).succeeds()
 }
 
 // pi checks the results of the examples, and that the hosts of the run computed them in n jobs.
@@ -54,9 +52,7 @@ func TestMakeUsesARun(t *testing.T) {
 	}
 	l := newLab(t, 2)
 	run := l.cluster("make")
-	if p := l.tool("make", "-j", "4"); p.code != 0 {
-		t.Fatalf("exit %d\n%s\n%s", p.code, p.out, p.err)
-	}
+	l.tool("make", "-j", "4")
 	l.pi(run, 9)
 }
 
@@ -69,11 +65,8 @@ func TestSnakemakeUsesARun(t *testing.T) {
 	}
 	l := newLab(t, 2)
 	run := l.cluster("snakemake")
-	p := l.tool("snakemake", "--jobs", "2", "--cluster-sync",
+	l.tool("snakemake", "--jobs", "2", "--cluster-sync",
 		"dcs-tui submit cluster --wait --option slots={threads} --option name={rule} --")
-	if p.code != 0 {
-		t.Fatalf("exit %d\n%s\n%s", p.code, p.out, p.err)
-	}
 	l.pi(run, 5)
 	if got := run.err.String(); strings.Count(got, "  darts\n") != 4 {
 		t.Errorf("the jobs are not named after their rules:\n%s", got)

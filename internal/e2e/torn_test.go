@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -19,25 +18,20 @@ func TestTornJournal(t *testing.T) {
 	r := seed(t)
 	l := newLab(t, 2)
 	const jobs = 40
-	file := l.tagged(jobs, fmt.Sprintf("[ $DCS_JOB_ID -lt 4 ] && while [ ! -e %s ]; do sleep 0.05; done; sleep 0.0$((DCS_JOB_ID %% 10))", l.path("gate")))
-	again := []string{"resume", "--no-tui", "--ssh-config", l.sshd[0].ConfigFile, l.path("run")}
+	file := l.tagged(jobs, "[ $DCS_JOB_ID -lt 4 ] && "+l.untilGate()+"; sleep 0.0$((DCS_JOB_ID % 10))")
 	p := l.start(l.args(3, file)...)
 	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 3 })
 	for round := range pick(10, 60) {
-		p.signal(syscall.SIGKILL)
-		p.wait()
+		p.kill()
 		cut := l.tear(round, r.IntN)
-		p = l.start(again...)
+		p = l.start(l.again()...)
 		want := min(jobs, 4+3*round)
 		l.until(fmt.Sprintf("%d have started after %s", want, cut), func() bool {
 			return l.count("ran/*") >= want && !p.waitsForHosts()
 		})
 	}
 	l.file("gate", "")
-	e := p.wait()
-	if e.code != 0 {
-		t.Fatalf("exit %d\n%s", e.code, e.err)
-	}
+	p.succeeds()
 	l.accountedAfterDamage(l.path("run"), jobs)
 }
 
@@ -63,9 +57,7 @@ func (l *lab) tear(round int, random func(n int) int) string {
 	case round%2 == 1:
 		keep = random(len(text) + 1)
 	}
-	if err := os.Truncate(file, int64(keep)); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, os.Truncate(file, int64(keep)))
 	what := fmt.Sprintf("%s was cut to %d of %d bytes", filepath.Base(file), keep, len(text))
 	l.t.Log(what)
 	return what

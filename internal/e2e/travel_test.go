@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +16,7 @@ import (
 // failure with its own cause (T1).
 func TestFilesTravelToHostsThatShareNothing(t *testing.T) {
 	l := newLab(t, 2)
-	p := l.apart(`
+	l.apart(`
 mkdir apart/deep; cd apart/deep
 mkdir -p code/lib in .hidden
 printf '#!/bin/sh\n. "$(dirname "$0")"/lib/part.sh\n' > code/run.sh; chmod +x code/run.sh
@@ -49,19 +48,12 @@ cmp "in/a b${nl}c.dat" "out/a b${nl}c.dat"
 find . -name '.dcs-tui-*' > ../../temps; ls run/returning > ../../notes
 find . -name out -prune -o -name '*.csv' -print >> ../../temps
 `)
-	if p.code != 0 {
-		t.Fatalf("exit %d\n%s\n%s", p.code, p.err, l.read(l.path("run.err")))
-	}
 	list, all := "", ""
 	for i := 1; i <= 8; i++ {
 		list += fmt.Sprintf("%d.csv\n", i)
 		all += fmt.Sprintf("data %d\nkept\n", i)
 	}
-	for file, want := range map[string]string{"code": "1\n", "out.list": list, "out.all": all, "temps": "", "notes": "", "grid.all": "1\n2\n3\n"} {
-		if got := l.read(l.path(file)); got != want {
-			t.Errorf("%s holds %q, want %q\n%s", file, got, want, l.read(l.path("run.err")))
-		}
-	}
+	l.holds(map[string]string{"code": "1\n", "out.list": list, "out.all": all, "temps": "", "notes": "", "grid.all": "1\n2\n3\n"})
 	said := l.read(l.path("run.err"))
 	for _, want := range []string{`it made no file "out/none.csv", which it returns`, "its files cannot be sent: ", "in/gone.dat"} {
 		if !strings.Contains(said, want) {
@@ -81,10 +73,8 @@ find . -name out -prune -o -name '*.csv' -print >> ../../temps
 func TestFilesOfADispatcherThatIsKilled(t *testing.T) {
 	const n = 12
 	l := newLab(t, 2)
-	if err := os.Mkdir(l.path("ran"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	p := l.apart(`
+	l.mkdir("ran")
+	l.apart(`
 cd apart
 echo old > version
 for i in $(seq ` + fmt.Sprint(n) + `); do
@@ -102,18 +92,10 @@ find . -name '.dcs-tui-*' > ../temps
 for i in $(seq ` + fmt.Sprint(n) + `); do stat -c %s out/$i.bin; done > ../sizes
 tail -qc 4 out/*.bin | sort | uniq -c > ../versions
 `)
-	if p.code != 0 {
-		t.Fatalf("exit %d\n%s", p.code, p.err)
-	}
 	if b, err := os.ReadFile(l.path("partial")); err == nil {
 		t.Errorf("%s", b)
 	}
-	if got := l.read(l.path("sizes")); got != strings.Repeat("3000004\n", n) {
-		t.Errorf("sizes of what was returned:\n%s", got)
-	}
-	if got := l.read(l.path("temps")); got != "" {
-		t.Errorf("left here: %s", got)
-	}
+	l.holds(map[string]string{"sizes": strings.Repeat("3000004\n", n), "temps": ""})
 	if got := l.read(l.path("versions")); !strings.Contains(got, "new") {
 		t.Errorf("what has changed before the resume did not reach any host:\n%s", got)
 	}
@@ -124,7 +106,7 @@ tail -qc 4 out/*.bin | sort | uniq -c > ../versions
 // job's directory are refused by name, and that other jobs are not affected (T1).
 func TestFilesThatLeadOut(t *testing.T) {
 	l := newLab(t, 1)
-	p := l.apart(`
+	l.apart(`
 cd apart
 mkdir -p tree other; echo private > other/private; ln -s ../other/private tree/link; ln -s /etc/passwd out.link
 printf '#DCS send=out.link\ntrue\n#DCS return=found\nln -s /etc/hostname found\n#DCS return=good\nmkdir d; echo inside > d/f; ln -s d/f good\n' > jobs.txt
@@ -135,12 +117,7 @@ echo $code >> ../code
 code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run3 --send tree jobs.txt 2> ../tree.err || code=$?
 echo $code >> ../code
 `)
-	if p.code != 0 {
-		t.Fatalf("exit %d\n%s", p.code, p.err)
-	}
-	if got := l.read(l.path("good")); got != "inside\n" {
-		t.Errorf("the file behind a link inside the directory holds %q\n%s", got, l.read(l.path("run.err")))
-	}
+	l.holds(map[string]string{"good": "inside\n", "code": "1\n2\n2\n"})
 	if got := l.read(l.path("list")); strings.Contains(got, "found") {
 		t.Errorf("a link that leads out was returned: %s", got)
 	}
@@ -153,9 +130,6 @@ echo $code >> ../code
 	if got := l.read(l.path("tree.err")); !strings.Contains(got, "apart/tree/link leads out") {
 		t.Errorf("of the link in a tree it is said:\n%s", got)
 	}
-	if got := l.read(l.path("code")); got != "1\n2\n2\n" {
-		t.Errorf("exit codes %q\n%s", got, l.read(l.path("send.err")))
-	}
 }
 
 // TestFilesThatChangeDuringARun checks that changed files reach the hosts and are used by jobs that
@@ -163,7 +137,7 @@ echo $code >> ../code
 // the files on the host (T1).
 func TestFilesThatChangeDuringARun(t *testing.T) {
 	l := newLab(t, 1)
-	p := l.apart(`
+	l.apart(`
 cd apart; echo old > config
 for i in $(seq 2000); do echo 'cat config > seen.$DCS_JOB_ID; sleep 0.2'; done > jobs.txt
 printf 'mkdir -p out; echo $DCS_ATTEMPT > out/who; [ $DCS_ATTEMPT != 1.1 ] && [ $DCS_ATTEMPT != 1.2 ]\n' > retry.txt
@@ -176,14 +150,7 @@ $DCS cancel run --yes; wait $pid || true
 code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir retry --return 'out/who' --tries 3 --keep-files retry.txt || code=$?
 echo $code > ../code; cat out/who > ../who
 `)
-	if p.code != 0 {
-		t.Fatalf("exit %d\n%s", p.code, p.err)
-	}
-	for file, want := range map[string]string{"first": "old\n", "code": "0\n", "who": "1.3\n"} {
-		if got := l.read(l.path(file)); got != want {
-			t.Errorf("%s holds %q, want %q", file, got, want)
-		}
-	}
+	l.holds(map[string]string{"first": "old\n", "code": "0\n", "who": "1.3\n"})
 	if kept, _ := filepath.Glob(l.work(0) + "/*/files.ws1/jobs/1.3/out/who"); len(kept) != 1 {
 		t.Error("--keep-files left no directory of the job on the host")
 	}
@@ -206,7 +173,7 @@ func TestFilesWaitForSpaceHere(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { <-cut })
-	p := l.apart(`
+	l.apart(`
 cd apart; mkdir out; mount -t tmpfs -o size=1m none out
 echo 'head -c 3000000 /dev/zero > out/big' | sed 's/^/mkdir out; /' > jobs.txt
 $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --return out/big --tries 1 jobs.txt 2> ../run.err & pid=$!
@@ -224,18 +191,11 @@ $DCS cancel canceled 1 --yes
 wait $pid || true
 ls -A out > ../left; umount out
 `)
-	if p.code != 0 {
-		t.Fatalf("exit %d\n%s\n%s", p.code, p.err, l.read(l.path("run.err")))
-	}
 	if got := l.read(l.path("run.err")); !strings.Contains(got, "no space left on device") {
 		t.Errorf("nothing is said of the full disk:\n%s", got)
 	}
-	for file, want := range map[string]string{"size": "3000000\n", "after": "big\n", "left": ""} {
-		if got := l.read(l.path(file)); got != want {
-			t.Errorf("%s holds %q, want %q", file, got, want)
-		}
-	}
-	if got := jsonLines(t, l.read(l.path("canceled.json"))); len(got) != 1 || got[0].State != "canceled" {
+	l.holds(map[string]string{"size": "3000000\n", "after": "big\n", "left": ""})
+	if got := l.whole(l.read(l.path("canceled.json"))); len(got) != 1 || got[0].State != "canceled" {
 		t.Errorf("the canceled job: %+v", got)
 	}
 }
@@ -245,14 +205,12 @@ ls -A out > ../left; umount out
 func TestFilesWaitForSpaceOnAHost(t *testing.T) {
 	l := newLab(t, 1)
 	work := l.path("work")
-	if err := os.Mkdir(work, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	l.mkdir("work")
 	wrap := l.file("wrap.sh", `#!/bin/sh
 cd / && umount -l `+l.path("apart")+` && mount -t tmpfs -o size=8m none `+work+` && head -c 7000000 /dev/zero > `+work+`/ballast && echo $$ > `+l.path("pid")+` && exec "$@"
 `)
 	l.file("box.toml", fmt.Sprintf("[[host]]\nname = \"box\"\nlink = [\"unshare\", \"-m\", \"sh\", %q]\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n", wrap, work+"/dcs"))
-	p := l.apart(`
+	l.apart(`
 cd apart; head -c 4000000 /dev/zero > data
 echo 'wc -c < data > n' > jobs.txt
 $DCS run --no-tui --hosts ../box.toml --run-dir run --send data --return n jobs.txt 2> ../run.err & pid=$!
@@ -262,12 +220,7 @@ rm /proc/$(cat ../pid)/root` + work + `/ballast
 wait $pid
 cat n > ../n
 `)
-	if p.code != 0 {
-		t.Fatalf("exit %d\n%s\n%s", p.code, p.err, l.read(l.path("run.err")))
-	}
-	if got := l.read(l.path("n")); got != "4000000\n" {
-		t.Errorf("the job found %q bytes", got)
-	}
+	l.holds(map[string]string{"n": "4000000\n"})
 }
 
 // TestFilesOfCopies runs two attempts of a job with returned files on two hosts (--speculate),
@@ -276,7 +229,7 @@ cat n > ../n
 func TestFilesOfCopies(t *testing.T) {
 	const n = 8
 	l := newLab(t, 2)
-	p := l.apart(`
+	l.apart(`
 cd apart
 dir=` + l.dir + `
 for i in $(seq ` + fmt.Sprint(n) + `); do
@@ -290,32 +243,20 @@ $DCS run --no-tui --json --speculate --ssh-config $SSH --hosts $HOSTS --run-dir 
 find . -name '.dcs-tui-*' > ../temps; ls run/returning > ../notes
 cd out; for f in *; do echo $f $(stat -c %s $f) $(sort -u $f); done > ../../files
 `)
-	if p.code != 0 {
-		t.Fatalf("exit %d\n%s\n%s", p.code, p.err, l.read(l.path("run.err")))
-	}
 	if said := l.read(l.path("run.err")); !strings.Contains(said, "runs on ws1 too") {
 		t.Errorf("no job had a copy:\n%s", said)
 	}
 	var want []string
-	for line := range strings.Lines(l.read(l.path("result.jsonl"))) {
-		var r struct {
-			Job   int
-			State string
-			Host  string
-		}
-		if err := json.Unmarshal([]byte(line), &r); err != nil || r.State != "succeeded" {
-			t.Errorf("result %s: %v", line, err)
+	for _, r := range l.whole(l.read(l.path("result.jsonl"))) {
+		if r.State != "succeeded" {
+			t.Errorf("%+v", r)
 		}
 		for _, f := range []string{"a", "b", "c"} {
 			want = append(want, fmt.Sprintf("%d.%s 1200000 %s\n", r.Job, f, r.Host))
 		}
 	}
 	slices.Sort(want)
-	for file, want := range map[string]string{"files": strings.Join(want, ""), "temps": "", "notes": ""} {
-		if got := l.read(l.path(file)); got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", file, got, want)
-		}
-	}
+	l.holds(map[string]string{"files": strings.Join(want, ""), "temps": "", "notes": ""})
 	if len(want) != 3*n {
 		t.Errorf("%d results, want %d", len(want)/3, n)
 	}

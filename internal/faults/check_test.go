@@ -56,18 +56,9 @@ func (d *director) check() {
 // gap.
 func (d *director) results() []result {
 	d.t.Helper()
-	out, code, err := d.l.ask(d.desk(), "results", "--json", d.runDir())
-	if err != nil || code != 0 {
-		d.t.Fatalf("results: %d, %v\n%s", code, err, out)
-	}
-	var rs []result
+	rs := d.resultsIn(d.desk(), d.runDir())
 	byJob, bySeq := map[int]int{}, map[int]int{}
-	for line := range strings.Lines(out) {
-		var r result
-		if err := json.Unmarshal([]byte(line), &r); err != nil {
-			d.t.Fatalf("results: %v: %s", err, line)
-		}
-		rs = append(rs, r)
+	for _, r := range rs {
 		byJob[r.Job]++
 		bySeq[r.Seq]++
 	}
@@ -82,26 +73,33 @@ func (d *director) results() []result {
 	return rs
 }
 
+// resultsIn returns the results that a machine reads in a run directory.
+func (d *director) resultsIn(m *machine, dir string) (rs []result) {
+	d.t.Helper()
+	out, code, err := d.l.ask(m, "results", "--json", dir)
+	if err != nil || code != 0 {
+		d.t.Fatalf("results: %d, %v\n%s", code, err, out)
+	}
+	for line := range strings.Lines(out) {
+		var r result
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			d.t.Fatalf("results: %v: %s", err, line)
+		}
+		rs = append(rs, r)
+	}
+	return rs
+}
+
 // ranOnce checks promise 2 by the marks that the jobs wrote: no attempt ran twice. It returns the
 // attempts of each job that ran.
 func (d *director) ranOnce() map[int][]jobs.AttemptID {
 	d.t.Helper()
 	ran := map[int][]jobs.AttemptID{}
-	dir := d.l.hub.path(marksDir + "/" + d.name)
-	names, err := os.ReadDir(dir)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	for _, e := range names {
-		id, err := jobs.ParseAttemptID(e.Name())
-		if err != nil {
-			continue // the gate, or the end of an attempt
+	for _, m := range d.marked() {
+		if n := strings.Count(m.text, "\n"); n > 1 {
+			d.t.Errorf("attempt %s ran %d times: %q", m.id, n, m.text)
 		}
-		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if n := strings.Count(string(b), "\n"); err != nil || n > 1 {
-			d.t.Errorf("attempt %s ran %d times: %q, %v", id, n, b, err)
-		}
-		ran[int(id.Job)] = append(ran[int(id.Job)], id)
+		ran[int(m.id.Job)] = append(ran[int(m.id.Job)], m.id)
 	}
 	return ran
 }

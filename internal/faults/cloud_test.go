@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // A lab has two machines without power, vm1 and vm2, for the provider of cloud.toml. The provider's
@@ -122,9 +121,7 @@ func (d *director) breakCloud() string {
 	}
 	file := d.l.hub.path(cloudDir + "/broken")
 	d.must(os.WriteFile(file, nil, 0o600))
-	after := d.seconds(2, 20)
-	d.later(after, "provider fails", func() { d.must(os.Remove(file)) })
-	return "for " + after.Round(time.Millisecond).String()
+	return d.lasts(2, 20, "provider fails", func() { d.must(os.Remove(file)) })
 }
 
 // noInstances checks that the run has ended its instances.

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,7 +15,6 @@ import (
 	"time"
 
 	"dcs-tui/internal/polltest"
-	"dcs-tui/jobs"
 )
 
 // director manages one run until its end, whatever happens to its dispatchers. It works in steps,
@@ -23,6 +23,7 @@ type director struct {
 	l         *lab
 	t         *testing.T
 	name      string // of the run
+	dir       string // its directory; "": below the shared one
 	inventory string // the hosts.toml of the run
 	jobs      []job
 	rnd       *rand.Rand
@@ -72,7 +73,7 @@ func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
 	return d
 }
 
-func (d *director) runDir() string { return sharedDir + "/" + d.name }
+func (d *director) runDir() string { return cmp.Or(d.dir, sharedDir+"/"+d.name) }
 
 func (d *director) note(format string, args ...any) {
 	line := fmt.Sprintf("%s  %7.2f  ", time.Now().UTC().Format("15:04:05"), time.Since(d.begun).Seconds()) + fmt.Sprintf(format, args...)
@@ -208,20 +209,8 @@ func (d *director) hostsUp() (n int) {
 func (d *director) finish() {
 	d.t.Helper()
 	d.healAll()
-	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
+	d.untilOver()
 	d.until("the end of dispatchers that were taken over", polltest.Patience, func() bool { return !d.others() })
-}
-
-// marks returns the number of attempts that have begun, according to the marks of the jobs.
-func (d *director) marks() int {
-	names, _ := os.ReadDir(d.l.hub.path(marksDir + "/" + d.name))
-	n := 0
-	for _, e := range names {
-		if _, err := jobs.ParseAttemptID(e.Name()); err == nil {
-			n++
-		}
-	}
-	return n
 }
 
 // killed kills a dispatcher with SIGKILL.

@@ -36,9 +36,7 @@ func (d *director) unplugDesk() string {
 	}
 	m := d.cur.desk
 	d.must(m.link(false))
-	after := d.seconds(2, 30)
-	d.later(after, away(m), func() { d.must(m.link(true)) })
-	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
+	return m.name + " " + d.lasts(2, 30, away(m), func() { d.must(m.link(true)) })
 }
 
 // pauseDispatcher stops the dispatcher for a while, as a sleeping laptop does.
@@ -47,9 +45,7 @@ func (d *director) pauseDispatcher() string {
 		return ""
 	}
 	life := d.cur
-	after := d.seconds(1, 25)
-	d.later(after, "dispatcher stopped", func() { life.signal(syscall.SIGCONT) })
-	return fmt.Sprintf("%s for %s", life.name, after.Round(time.Millisecond))
+	return life.name + " " + d.lasts(1, 25, "dispatcher stopped", func() { life.signal(syscall.SIGCONT) })
 }
 
 // usurp stops the dispatcher, lets another take the run over (by force or when the heartbeats are
@@ -74,18 +70,18 @@ func (d *director) usurp() string {
 	force := d.rnd.IntN(2) == 0
 	epoch := d.epoch()
 	d.must(d.resume(other, force))
-	after := d.seconds(5, 20)
+	from, to := 5.0, 20.0
 	if !force {
-		after = d.seconds(40, 50) // the heartbeats must be stale first
+		from, to = 40, 50 // the heartbeats must be stale first
 	}
-	d.later(after, "dispatcher stopped", func() {
+	lasts := d.lasts(from, to, "dispatcher stopped", func() {
 		if d.epoch() > epoch { // otherwise nobody has taken over yet, and it may continue
 			d.fenced = append(d.fenced, first)
 		}
 		d.note("waking %s", first.name)
 		first.signal(syscall.SIGCONT)
 	})
-	return fmt.Sprintf("%s, force %v, for %s", first.name, force, after.Round(time.Millisecond))
+	return fmt.Sprintf("%s, force %v, %s", first.name, force, lasts)
 }
 
 // epoch returns how many dispatchers have owned the run.
@@ -126,9 +122,7 @@ func (d *director) deskDies() string {
 		return ""
 	}
 	m.powerOff(true)
-	after := d.seconds(0.2, 10)
-	d.later(after, away(m), func() { d.must(m.boot()) })
-	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
+	return m.name + " " + d.lasts(0.2, 10, away(m), func() { d.must(m.boot()) })
 }
 
 // fill fills the shared directory completely for a while.
@@ -150,12 +144,10 @@ func (d *director) fill() string {
 			size /= 2
 		}
 	}
-	after := d.seconds(2, 12)
-	d.later(after, "disk full", func() {
+	return d.lasts(2, 12, "disk full", func() {
 		d.must(os.Remove(name))
 		d.spans = append(d.spans, span{from, time.Now()})
 	})
-	return "for " + after.Round(time.Millisecond).String()
 }
 
 // readOnly mounts the shared directory read-only on one host for a while.
@@ -172,12 +164,10 @@ func (d *director) readOnly() string {
 		how, undo = "mounted over", []string{"umount", "-l", sharedDir}
 		d.must(s.run("sh", "-ec", "mkdir -p /run/ro; mount --bind $0 /run/ro; mount -o remount,ro,bind /run/ro; mount --bind /run/ro $0; umount /run/ro", sharedDir))
 	}
-	after := d.seconds(2, 15)
-	d.later(after, m.name+" read-only", func() {
+	return m.name + ", " + how + ", " + d.lasts(2, 15, m.name+" read-only", func() {
 		if m.now.Load() == s { // a reboot mounts the directory again
 			d.must(s.run(undo...))
 		}
 		d.spans = append(d.spans, span{from, time.Now()})
 	})
-	return fmt.Sprintf("%s, %s, for %s", m.name, how, after.Round(time.Millisecond))
 }

@@ -8,15 +8,17 @@ import (
 	"dcs-tui/internal/labfs"
 )
 
-// client returns a random machine whose view of the shared directory will be faulty. Hosts are
+// onClient makes a fault of the view that a random machine has of the shared directory. Hosts are
 // chosen more often than desks.
-func (d *director) client() *machine {
-	list := append(d.l.machines(), d.l.hosts...)
-	m := list[d.rnd.IntN(len(list))]
-	if m.now.Load() == nil || d.busy(m.name+" files") {
-		return nil
+func onClient(strike func(*director, *machine) string) func(*director) string {
+	return func(d *director) string {
+		list := append(d.l.machines(), d.l.hosts...)
+		m := list[d.rnd.IntN(len(list))]
+		if m.now.Load() == nil || d.busy(m.name+" files") {
+			return ""
+		}
+		return strike(d, m)
 	}
-	return m
 }
 
 // suffer injects a fault into a machine's file system for a while.
@@ -33,30 +35,18 @@ func (d *director) suffer(m *machine, after time.Duration, on, off func()) strin
 }
 
 // wedge makes every call to the shared directory hang on one machine.
-func (d *director) wedge() string {
-	m := d.client()
-	if m == nil {
-		return ""
-	}
+func (d *director) wedge(m *machine) string {
 	return d.suffer(m, d.seconds(2, 25), m.client.Wedge, m.client.Unwedge)
 }
 
 // overQuota makes writes of one machine's user exceed the quota for blocks and inodes. A file
 // server reports that to each client separately.
-func (d *director) overQuota() string {
-	m := d.client()
-	if m == nil {
-		return ""
-	}
+func (d *director) overQuota(m *machine) string {
 	return d.suffer(m, d.seconds(2, 12), func() { m.client.Full(true) }, func() { m.client.Full(false) })
 }
 
 // failCalls makes some calls of some kinds fail on one machine.
-func (d *director) failCalls() string {
-	m := d.client()
-	if m == nil {
-		return ""
-	}
+func (d *director) failCalls(m *machine) string {
 	ops := []labfs.Op{labfs.Lookup, labfs.Getattr, labfs.Open, labfs.Create, labfs.Read, labfs.Write, labfs.Flush, labfs.Fsync,
 		labfs.Mkdir, labfs.Unlink, labfs.Rename, labfs.Link, labfs.List, labfs.Statfs}
 	errs := []syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.EDQUOT, syscall.ENOSPC}
@@ -69,11 +59,7 @@ func (d *director) failCalls() string {
 
 // loseReplies loses replies of a file server to one machine: the repeated request finds that it has
 // already been executed.
-func (d *director) loseReplies() string {
-	m := d.client()
-	if m == nil {
-		return ""
-	}
+func (d *director) loseReplies(m *machine) string {
 	ops := []labfs.Op{labfs.Create, labfs.Link, labfs.Mkdir, labfs.Rename, labfs.Unlink}
 	op := ops[d.rnd.IntN(len(ops))]
 	i := m.client.LostReply(op, "", 1+d.rnd.IntN(4))

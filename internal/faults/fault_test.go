@@ -40,10 +40,10 @@ var kindsOfFault = []kind{
 	{name: "gateway killed", weight: 2, make: (*director).killGateway},
 	{name: "disk full", weight: 2, make: (*director).fill},
 	{name: "read-only", weight: 3, make: (*director).readOnly},
-	{name: "hanging file system", weight: 4, make: (*director).wedge, net: true},
-	{name: "failing calls", weight: 5, make: (*director).failCalls, net: true},
-	{name: "lost replies", weight: 3, make: (*director).loseReplies, net: true},
-	{name: "over quota", weight: 3, make: (*director).overQuota, net: true},
+	{name: "hanging file system", weight: 4, make: onClient((*director).wedge), net: true},
+	{name: "failing calls", weight: 5, make: onClient((*director).failCalls), net: true},
+	{name: "lost replies", weight: 3, make: onClient((*director).loseReplies), net: true},
+	{name: "over quota", weight: 3, make: onClient((*director).overQuota), net: true},
 }
 
 // fault makes a random fault and returns its kind, or "" if there was nothing to hit.
@@ -85,6 +85,14 @@ func (d *director) later(after time.Duration, what string, do func()) {
 	d.heals = append(d.heals, heal{time.Now().Add(after), what, do})
 }
 
+// lasts ends a fault after a random time between two limits in seconds. It returns that time in
+// words.
+func (d *director) lasts(from, to float64, what string, end func()) string {
+	after := d.seconds(from, to)
+	d.later(after, what, end)
+	return "for " + after.Round(time.Millisecond).String()
+}
+
 // busy reports whether a fault of that name is still active.
 func (d *director) busy(what string) bool {
 	return slices.ContainsFunc(d.heals, func(h heal) bool { return h.what == what })
@@ -107,13 +115,18 @@ func (d *director) host() *machine {
 	return m
 }
 
-// kill kills all processes of a random host that are selected by meant.
-func (d *director) kill(meant func(proc) bool) string {
+// find returns a random host and its processes that are selected by meant.
+func (d *director) find(meant func(proc) bool) (*machine, []proc) {
 	m := d.host()
 	if m == nil {
-		return ""
+		return nil, nil
 	}
-	list := m.find(meant)
+	return m, m.find(meant)
+}
+
+// kill kills all processes of a random host that are selected by meant.
+func (d *director) kill(meant func(proc) bool) string {
+	m, list := d.find(meant)
 	if len(list) == 0 {
 		return ""
 	}
@@ -123,11 +136,7 @@ func (d *director) kill(meant func(proc) bool) string {
 
 // killOne kills one process of a random host.
 func (d *director) killOne(meant func(proc) bool) string {
-	m := d.host()
-	if m == nil {
-		return ""
-	}
-	list := m.find(meant)
+	m, list := d.find(meant)
 	if len(list) == 0 {
 		return ""
 	}
@@ -151,9 +160,7 @@ func (d *director) restart(m *machine, meant func(proc) bool) string {
 		return ""
 	}
 	signal(list, syscall.SIGKILL)
-	after := d.seconds(0.5, 8)
-	d.later(after, m.name+" sshd", func() { d.must(m.startSSHD()) })
-	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
+	return m.name + " " + d.lasts(0.5, 8, m.name+" sshd", func() { d.must(m.startSSHD()) })
 }
 
 // killGateway kills the whole ssh server of ws3, the gateway to ws4.
@@ -167,11 +174,7 @@ func (d *director) killGateway() string {
 
 // pause stops processes for a while.
 func (d *director) pause(meant func(proc) bool) string {
-	m := d.host()
-	if m == nil {
-		return ""
-	}
-	list := m.find(func(p proc) bool { return meant(p) && !p.stopped })
+	m, list := d.find(func(p proc) bool { return meant(p) && !p.stopped })
 	if len(list) == 0 {
 		return ""
 	}
@@ -179,34 +182,31 @@ func (d *director) pause(meant func(proc) bool) string {
 		list = list[d.rnd.IntN(len(list)):][:1]
 	}
 	signal(list, syscall.SIGSTOP)
-	after := d.seconds(1, 30)
 	boot := m.now.Load()
-	d.later(after, fmt.Sprintf("%s stopped %s", m.name, list[0]), func() {
+	return fmt.Sprintf("%s %v ", m.name, list) + d.lasts(1, 30, fmt.Sprintf("%s stopped %s", m.name, list[0]), func() {
 		if m.now.Load() == boot { // otherwise the numbers may belong to other processes now
 			signal(list, syscall.SIGCONT)
 		}
 	})
-	return fmt.Sprintf("%s %v for %s", m.name, list, after.Round(time.Millisecond))
 }
 
 // linkDown disconnects a host's network cable.
 func (d *director) linkDown() string {
-	return d.cut(d.seconds(2, 40), func(m *machine) error { return m.link(false) }, func(m *machine) error { return m.link(true) })
+	return d.cut(func(m *machine) error { return m.link(false) }, func(m *machine) error { return m.link(true) })
 }
 
 // blackhole drops all packets of a host while its network card has a link.
 func (d *director) blackhole() string {
-	return d.cut(d.seconds(2, 40), func(m *machine) error { return m.blackhole(true) }, func(m *machine) error { return m.blackhole(false) })
+	return d.cut(func(m *machine) error { return m.blackhole(true) }, func(m *machine) error { return m.blackhole(false) })
 }
 
-func (d *director) cut(after time.Duration, cut, mend func(*machine) error) string {
+func (d *director) cut(cut, mend func(*machine) error) string {
 	m := d.host()
 	if m == nil || d.busy(away(m)) {
 		return ""
 	}
 	d.must(cut(m))
-	d.later(after, away(m), func() { d.must(mend(m)) })
-	return fmt.Sprintf("%s for %s", m.name, after.Round(time.Millisecond))
+	return m.name + " " + d.lasts(2, 40, away(m), func() { d.must(mend(m)) })
 }
 
 // flap cuts a link several times for short periods.
@@ -258,9 +258,7 @@ func (d *director) reboot() string {
 	}
 	silent := d.rnd.IntN(2) == 0
 	m.powerOff(silent)
-	after := d.seconds(0.2, 15)
-	d.later(after, away(m), func() { d.must(m.boot()) })
-	return fmt.Sprintf("%s, silent %v, for %s", m.name, silent, after.Round(time.Millisecond))
+	return fmt.Sprintf("%s, silent %v, ", m.name, silent) + d.lasts(0.2, 15, away(m), func() { d.must(m.boot()) })
 }
 
 // must ends the test if the lab itself does not work.

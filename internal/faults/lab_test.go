@@ -43,6 +43,7 @@ const (
 	marksDir  = "/srv/marks"
 	keysDir   = "/srv/keys"
 	binDir    = "/srv/bin"
+	homeDir   = "/root" // each machine has its own
 )
 
 // newLab returns a lab whose shared directory is the same file system for all machines, with 64 MB.

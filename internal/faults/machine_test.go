@@ -134,6 +134,14 @@ type machine struct {
 	now     atomic.Pointer[space] // nil while the machine has no power
 }
 
+// onHub returns the path of a file of the machine's own directories as the hub sees it.
+func (m *machine) onHub(path string) string {
+	if rest, ok := strings.CutPrefix(path, homeDir); ok {
+		return "/srv/" + m.name + homeDir + rest
+	}
+	return path
+}
+
 // boot starts the machine with a new boot id and a clock that starts again.
 func (m *machine) boot() error {
 	m.mu.Lock()

@@ -15,6 +15,7 @@ type mark struct {
 	id   jobs.AttemptID
 	host string
 	at   time.Time
+	text string // one line for each start
 }
 
 // marked returns the attempts that have begun, in order.
@@ -29,17 +30,20 @@ func (d *director) marked() []mark {
 	for _, e := range names {
 		id, err := jobs.ParseAttemptID(e.Name())
 		if err != nil {
-			continue
+			continue // the gate, or the end of an attempt
 		}
 		b, _ := os.ReadFile(filepath.Join(dir, e.Name()))
 		st, err := e.Info()
 		if f := strings.Fields(string(b)); len(f) > 0 && err == nil {
-			list = append(list, mark{id, f[0], st.ModTime()})
+			list = append(list, mark{id, f[0], st.ModTime(), string(b)})
 		}
 	}
 	slices.SortFunc(list, func(a, b mark) int { return a.at.Compare(b.at) })
 	return list
 }
+
+// marks returns the number of attempts that have begun, according to the marks of the jobs.
+func (d *director) marks() int { return len(d.marked()) }
 
 // on returns the number of marks of a host.
 func on(list []mark, host string) int {

@@ -24,10 +24,7 @@ func (d *director) canceled() {
 // into the background, leave the session, and ignore TERM. Jobs on the other hosts end. cancel
 // names the host that is away, and its processes end when it is back.
 func TestCancelWhileAHostIsAway(t *testing.T) {
-	l := scenario(t)
-	d := newDirector(l, "cancel", newRand(t), append(same(16, "daemon", 3000), same(20, "deaf", 3000)...))
-	d.start()
-	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() == 16 })
+	l, d := scenario(t, "cancel", 16, append(same(16, "daemon", 3000), same(20, "deaf", 3000)...))
 	ws2 := l.hosts[1]
 	d.must(ws2.link(false))
 	d.note("link down: ws2; cancel")
@@ -38,7 +35,7 @@ func TestCancelWhileAHostIsAway(t *testing.T) {
 			t.Errorf("on %s lives on: %v", m.name, m.find(isJob))
 		}
 	}
-	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
+	d.untilOver()
 	if said := d.lives[0].words(); !strings.Contains(said, "ws2 could not be reached at the end") {
 		t.Errorf("ws2 is not named:\n%s", tail(said, 20))
 	}
@@ -53,10 +50,7 @@ func TestCancelWhileAHostIsAway(t *testing.T) {
 // TestCancelWithoutADispatcher checks that cancel on another machine takes over a run without a
 // dispatcher and ends what runs.
 func TestCancelWithoutADispatcher(t *testing.T) {
-	l := scenario(t)
-	d := newDirector(l, "orphan", newRand(t), append(same(16, "setsid", 3000), same(20, "deaf", 3000)...))
-	d.start()
-	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() == 16 })
+	l, d := scenario(t, "orphan", 16, append(same(16, "setsid", 3000), same(20, "deaf", 3000)...))
 	d.cur.killed()
 	<-d.cur.done
 	d.over = true // the run must not be resumed

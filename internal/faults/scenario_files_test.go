@@ -11,17 +11,14 @@ import (
 // TestFullDiskPausesTheRun fills the shared directory for a while. The run pauses, reports why, and
 // continues by itself.
 func TestFullDiskPausesTheRun(t *testing.T) {
-	l := scenario(t)
-	d := newDirector(l, "full", newRand(t), same(64, "plain", 1))
-	d.start()
-	d.until("jobs run", polltest.Patience, func() bool { return d.marks() >= 20 })
+	_, d := scenario(t, "full", 20, same(64, "plain", 1))
 	if d.fill() == "" {
 		t.Fatal("the directory could not be filled")
 	}
 	d.until("it says why", polltest.Patience, func() bool {
 		return strings.Contains(d.lives[0].words(), "no space left")
 	})
-	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
+	d.untilOver()
 	if len(d.lives) != 1 {
 		t.Errorf("%d dispatchers were needed", len(d.lives))
 	}
@@ -32,17 +29,14 @@ func TestFullDiskPausesTheRun(t *testing.T) {
 // heartbeats, so it is not declared dead, and the others continue. It does its pending work when
 // the directory answers again.
 func TestHangingFilesAreNoDeadHost(t *testing.T) {
-	if *faultsFlag == 0 {
-		t.Skip("make faults runs it")
-	}
-	t.Parallel()
+	needLong(t)
 	l := newNetLab(t, 10*time.Second)
 	d := newDirector(l, "hang", newRand(t), same(80, "plain", 3))
 	d.start()
 	d.until("jobs run on each host", polltest.Patience, func() bool { return d.marks() >= 16 })
 	ws1 := l.hosts[0]
 	d.note("the files hang on ws1 for 40 s: %s", d.suffer(ws1, 40*time.Second, ws1.client.Wedge, ws1.client.Unwedge))
-	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
+	d.untilOver()
 	for _, bad := range []string{"ws1  no heartbeat", "ws1  is lost"} {
 		if said := d.lives[0].words(); strings.Contains(said, bad) {
 			t.Errorf("a hanging directory is not a dead host:\n%s", said)

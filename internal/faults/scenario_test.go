@@ -1,42 +1,49 @@
 package faults
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"dcs-tui/internal/polltest"
-	"dcs-tui/jobs"
 )
 
-// scenario returns a lab for one targeted fault. Scenarios belong to the long test, because most of
-// them must wait until a host counts as lost.
-func scenario(t *testing.T) *lab {
+// scenario starts a run in a lab for one targeted fault, and waits until n of its attempts have begun.
+// Scenarios belong to the long test, because most of them must wait until a host counts as lost.
+func scenario(t *testing.T, name string, n int, list []job, flags ...string) (*lab, *director) {
+	t.Helper()
+	needLong(t)
+	l := newLab(t)
+	d := newDirector(l, name, newRand(t), list)
+	d.start(flags...)
+	d.until(fmt.Sprintf("%d jobs run", n), polltest.Patience, func() bool { return d.marks() >= n })
+	return l, d
+}
+
+// needLong skips a test that is not part of the short form.
+func needLong(t *testing.T) {
 	t.Helper()
 	if *faultsFlag == 0 {
 		t.Skip("make faults runs it")
 	}
 	t.Parallel() // each test has its own lab and mostly waits
-	return newLab(t)
 }
 
-// ranTimes returns how many attempts of each job ran. Attempt numbers do not show that, because an
+// untilOver waits for the end of the run.
+func (d *director) untilOver() {
+	d.t.Helper()
+	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
+}
+
+// onlyOnce checks that no job ran a second time. Attempt numbers do not show that, because an
 // attempt that was sent to a host and withdrawn has a number, too.
-func (d *director) ranTimes() map[jobs.ID]int {
-	times := map[jobs.ID]int{}
-	for _, m := range d.marked() {
-		times[m.id.Job]++
-	}
-	return times
-}
-
-// onlyOnce checks that no job ran a second time.
 func (d *director) onlyOnce() {
 	d.t.Helper()
-	for id, n := range d.ranTimes() {
-		if n > 1 {
-			d.t.Errorf("job %d ran %d times, though its first attempt was not over: %v", id, n, d.marked())
+	for id, ran := range d.ranOnce() {
+		if len(ran) > 1 {
+			d.t.Errorf("job %d ran %d times, though its first attempt was not over: %v", id, len(ran), d.marked())
 		}
 	}
 }
@@ -45,14 +52,11 @@ func (d *director) onlyOnce() {
 // becomes suspect but is not given up while the heartbeat files of its supervisors advance on the
 // shared directory. Jobs that it finishes count, though it is unreachable (X2).
 func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
-	l := scenario(t)
-	d := newDirector(l, "unplugged", newRand(t), same(16, "plain", 50))
-	d.start()
-	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() == 16 })
+	l, d := scenario(t, "unplugged", 16, same(16, "plain", 50))
 	ws1 := l.hosts[0]
 	d.must(ws1.link(false))
 	d.note("link down: ws1, until the end")
-	d.until("the end of the run, without ws1", polltest.Patience, func() bool { return d.over })
+	d.untilOver() // without ws1
 	d.onlyOnce()
 	said := d.lives[0].words()
 	for _, want := range []string{"ws1  no heartbeat for 15 s", "ws1"} {
@@ -68,13 +72,9 @@ func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
 // TestRebootedHostsJobsAreFirstInLine cuts the power of a host during its jobs. It comes back with
 // another boot id. Its jobs are retried elsewhere, once, and before all waiting jobs (X1, X2).
 func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
-	l := scenario(t)
 	list := append(same(12, "gate", 0), same(20, "plain", 0.3)...)
-	d := newDirector(l, "reboot", newRand(t), list)
-	d.start("--max-slots", "12")
-	d.until("twelve jobs run, every host is up", polltest.Patience, func() bool {
-		return d.marks() == 12 && d.hostsUp() == hostCount
-	})
+	l, d := scenario(t, "reboot", 12, list, "--max-slots", "12")
+	d.until("every host is up", polltest.Patience, func() bool { return d.hostsUp() == hostCount })
 	victim := l.hosts[0] // a host with jobs, not the gateway; the others have slots for its jobs
 	if on(d.marked(), victim.name) == 0 {
 		victim = l.hosts[1]
@@ -102,14 +102,11 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 // TestLateLaunchNeverRuns writes a launch into a link that has just been cut, and heals the link
 // too late. The launch never runs, and its job runs once, elsewhere (X2).
 func TestLateLaunchNeverRuns(t *testing.T) {
-	l := scenario(t)
 	list := append(same(1, "gate", 0), same(16, "plain", 1)...)
 	for i := range list[1:] {
 		list[i+1].after = 1
 	}
-	d := newDirector(l, "late", newRand(t), list)
-	d.start()
-	d.until("the first job runs", polltest.Patience, func() bool { return d.marks() == 1 })
+	l, d := scenario(t, "late", 1, list)
 	d.until("every host is up", polltest.Patience, func() bool { return d.hostsUp() == hostCount })
 	var cut *machine
 	for _, m := range l.hosts[:2] {
@@ -133,10 +130,7 @@ func TestLateLaunchNeverRuns(t *testing.T) {
 // TestAllLinksDownAtOnce disconnects every link for longer than lost_after. That indicates a
 // failure of the local network, so no host is given up, and nothing runs twice.
 func TestAllLinksDownAtOnce(t *testing.T) {
-	l := scenario(t)
-	d := newDirector(l, "all", newRand(t), append(same(16, "plain", 40), same(16, "plain", 1)...))
-	d.start()
-	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() >= 16 })
+	l, d := scenario(t, "all", 16, append(same(16, "plain", 40), same(16, "plain", 1)...))
 	for _, m := range l.hosts {
 		d.must(m.link(false))
 	}
@@ -159,10 +153,7 @@ func TestAllLinksDownAtOnce(t *testing.T) {
 // TestSSHDKilledOnAllHosts kills every ssh server with all of its sessions. The jobs continue and
 // are adopted when the servers are back (X1).
 func TestSSHDKilledOnAllHosts(t *testing.T) {
-	l := scenario(t)
-	d := newDirector(l, "sshd", newRand(t), append(same(16, "plain", 20), same(16, "plain", 1)...))
-	d.start()
-	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() >= 16 })
+	l, d := scenario(t, "sshd", 16, append(same(16, "plain", 20), same(16, "plain", 1)...))
 	for _, m := range l.hosts {
 		signal(m.find(func(p proc) bool { return isListener(p) || isSession(p) }), syscall.SIGKILL)
 	}
@@ -170,7 +161,7 @@ func TestSSHDKilledOnAllHosts(t *testing.T) {
 	for _, m := range l.hosts {
 		d.later(6*time.Second, m.name+" sshd", func() { d.must(m.startSSHD()) })
 	}
-	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
+	d.untilOver()
 	d.onlyOnce()
 	d.check()
 }
@@ -185,10 +176,7 @@ func TestWokenDispatcherIsFencedByForce(t *testing.T) { wakeFenced(t, true) }
 func TestWokenDispatcherIsFencedWhenStale(t *testing.T) { wakeFenced(t, false) }
 
 func wakeFenced(t *testing.T, force bool) {
-	l := scenario(t)
-	d := newDirector(l, "woken", newRand(t), same(100, "plain", 5))
-	d.start()
-	d.until("jobs run", polltest.Patience, func() bool { return d.marks() >= 16 })
+	l, d := scenario(t, "woken", 16, same(100, "plain", 5))
 	first := d.cur
 	first.signal(syscall.SIGSTOP)
 	d.fenced = append(d.fenced, first)
@@ -208,10 +196,7 @@ func wakeFenced(t *testing.T, force bool) {
 // TestTheWholeLabLosesItsPower cuts the power of the dispatcher and all hosts, which come back with
 // other boot ids. Every job that ran is retried once, and no other job (X1).
 func TestTheWholeLabLosesItsPower(t *testing.T) {
-	l := scenario(t)
-	d := newDirector(l, "dark", newRand(t), append(same(16, "gate", 0), same(10, "plain", 1)...))
-	d.start()
-	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() == 16 })
+	l, d := scenario(t, "dark", 16, append(same(16, "gate", 0), same(10, "plain", 1)...))
 	for _, m := range l.machines() {
 		m.powerOff(true)
 	}
@@ -221,9 +206,9 @@ func TestTheWholeLabLosesItsPower(t *testing.T) {
 	}
 	d.must(l.openGate(d.name))
 	d.finish()
-	for id, n := range d.ranTimes() {
-		if want := map[bool]int{true: 2, false: 1}[id <= 16]; n != want {
-			t.Errorf("job %d ran %d times, not %d", id, n, want)
+	for id, ran := range d.ranOnce() {
+		if want := map[bool]int{true: 2, false: 1}[id <= 16]; len(ran) != want {
+			t.Errorf("job %d ran as attempts %v, not %d times", id, ran, want)
 		}
 	}
 	d.check()
@@ -232,14 +217,11 @@ func TestTheWholeLabLosesItsPower(t *testing.T) {
 // TestGatewayKilled kills the ssh server of a gateway with another host behind it. Both hosts are
 // away, their jobs continue, and both are adopted (B3).
 func TestGatewayKilled(t *testing.T) {
-	l := scenario(t)
-	d := newDirector(l, "gateway", newRand(t), append(same(16, "plain", 15), same(16, "plain", 1)...))
-	d.start()
-	d.until("four jobs on each host", polltest.Patience, func() bool { return d.marks() >= 16 })
+	_, d := scenario(t, "gateway", 16, append(same(16, "plain", 15), same(16, "plain", 1)...))
 	if on := d.killGateway(); on == "" {
 		t.Fatal("no gateway")
 	}
-	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
+	d.untilOver()
 	d.onlyOnce()
 	d.check()
 }

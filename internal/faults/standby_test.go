@@ -25,6 +25,12 @@ var outages = map[string]func(*director) (heal func()){
 		d.fenced = append(d.fenced, d.cur)
 		return func() { d.cur.signal(syscall.SIGCONT) }
 	},
+	"cable": func(d *director) func() {
+		m := d.cur.desk
+		d.must(m.link(false))
+		d.fenced = append(d.fenced, d.cur)
+		return func() { d.must(m.link(true)) }
+	},
 	"cut off": func(d *director) func() { // from the hosts and from the file server
 		m := d.cur.desk
 		m.client.Wedge()
@@ -42,8 +48,14 @@ var outages = map[string]func(*director) (heal func()){
 // dispatcher is fenced off when it comes back (E7, X1). CI tests one outage, chosen by the seed.
 // The long test covers each of them, and then the death of the standby that has taken over.
 func TestStandbyTakesOver(t *testing.T) {
+	eachOutage(t, []string{"killed", "no power", "hangs", "cut off"}, func(t *testing.T, outage func(*director) func(), long bool) {
+		standbyTakesOver(t, newNetLab(t, 2*time.Second), outage, long)
+	})
+}
+
+// eachOutage runs a test with each of the outages, or in short with one of them, chosen by the seed.
+func eachOutage(t *testing.T, names []string, test func(t *testing.T, outage func(*director) func(), long bool)) {
 	needLab(t)
-	names := []string{"killed", "no power", "hangs", "cut off"}
 	long := *faultsFlag > 0
 	if !long {
 		names = names[newRand(t).IntN(len(names)):][:1]
@@ -52,7 +64,7 @@ func TestStandbyTakesOver(t *testing.T) {
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			standbyTakesOver(t, newNetLab(t, 2*time.Second), outages[name], long)
+			test(t, outages[name], long)
 		})
 	}
 }
@@ -97,15 +109,21 @@ func owned(machine string) func(*runStatus) bool {
 // how long that took. It does not restart dispatchers.
 func (d *director) awaitStatus(what string, ok func(*runStatus) bool) time.Duration {
 	d.t.Helper()
+	return d.awaitOn(d.l.desks[1], d.runDir(), what, ok)
+}
+
+// awaitOn is awaitStatus as seen from a machine, in a directory.
+func (d *director) awaitOn(m *machine, dir, what string, ok func(*runStatus) bool) time.Duration {
+	d.t.Helper()
 	began, last := time.Now(), ""
 	if !polltest.Within(polltest.Patience, func() bool {
 		time.Sleep(300 * time.Millisecond) // each poll starts a process
-		out, code, err := d.l.ask(d.l.desks[1], "status", "--json", d.runDir())
+		out, code, err := d.l.ask(m, "status", "--json", dir)
 		last = out
 		s := new(runStatus)
 		return err == nil && code == 0 && json.Unmarshal([]byte(out), s) == nil && ok(s)
 	}) {
-		d.t.Fatalf("%v passed without: %s\n%s\n%s\n%s", polltest.Patience, what, last, d.last(), d.l.read(d.runDir()+"/dispatcher.log"))
+		d.t.Fatalf("%v passed without: %s\n%s\n%s\n%s", polltest.Patience, what, last, d.last(), d.l.read(m.onHub(dir)+"/dispatcher.log"))
 	}
 	d.note("%s", what)
 	return time.Since(began)

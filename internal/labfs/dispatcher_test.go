@@ -18,10 +18,7 @@ import (
 // directory. Nothing is launched, one line gives the reason, and running jobs are kept. The run
 // continues by itself when the directory works again.
 func TestDispatchersDirectoryFails(t *testing.T) {
-	for name, c := range map[string]struct {
-		fail, heal func(*labfs.Mount)
-		says       string // a part of the line that reports the failure
-	}{
+	for name, c := range map[string]failure{
 		"wedged":    {(*labfs.Mount).Wedge, (*labfs.Mount).Unwedge, "run directory"},
 		"full":      {func(m *labfs.Mount) { m.Full(true) }, func(m *labfs.Mount) { m.Full(false) }, "no space left"},
 		"read-only": {func(m *labfs.Mount) { m.ReadOnly(true) }, func(m *labfs.Mount) { m.ReadOnly(false) }, "read-only"},
@@ -31,11 +28,9 @@ func TestDispatchersDirectoryFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLab(t, 3, labfs.Options{Stale: time.Second, WriteBack: true})
+			l := newLab(t, 3, time.Second)
 			const n = 80
-			file := l.jobs(n, l.gate("gate"))
-			p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", l.inventory(2, 2, ""), "--run-dir", l.run(), file)
-			l.until("every slot is busy", func() bool { return l.ran() >= 4 }, p.err.String)
+			p := l.startBusy(2, l.jobs(n, l.gate("gate")))
 			c.fail(l.mounts[0])
 			l.open("gate")
 			p.says("nothing is launched")
@@ -44,7 +39,7 @@ func TestDispatchersDirectoryFails(t *testing.T) {
 			}
 			// The jobs that the hosts already have end, and no others start.
 			at, since := l.ran(), time.Now()
-			l.until("a second without a new start", func() bool {
+			p.until("a second without a new start", func() bool {
 				if now := l.ran(); now != at {
 					at, since = now, time.Now()
 				}
@@ -55,30 +50,22 @@ func TestDispatchersDirectoryFails(t *testing.T) {
 			}
 			c.heal(l.mounts[0])
 			e := p.wait()
-			if e.code != 0 {
-				t.Fatalf("exit %d\n%s", e.code, e.err)
-			}
-			l.counted(n, "succeeded", e)
-			if got := l.ranOnce(n); got != n {
-				t.Errorf("%d attempts for %d jobs\n%s", got, n, e.err)
-			}
-			if k := strings.Count(e.err, "nothing is launched"); k > 2 {
-				t.Errorf("said %d times:\n%s", k, e.err)
-			}
+			l.succeededAtOnce(n, e)
+			e.seldom(t, "nothing is launched", 2)
 		})
 	}
 }
 
-// failAll makes every change of the run's files fail.
-func failAll(errno syscall.Errno, says string) struct {
+// failure is a failure of the dispatcher's directory.
+type failure struct {
 	fail, heal func(*labfs.Mount)
-	says       string
-} {
+	says       string // a part of the line that reports the failure
+}
+
+// failAll makes every change of the run's files fail.
+func failAll(errno syscall.Errno, says string) failure {
 	var in *labfs.Injected
-	return struct {
-		fail, heal func(*labfs.Mount)
-		says       string
-	}{
+	return failure{
 		func(m *labfs.Mount) {
 			in = m.Fail(labfs.Fault{Ops: labfs.Any &^ (labfs.Lookup | labfs.Getattr | labfs.List | labfs.Statfs), Errno: errno})
 		},
@@ -91,10 +78,8 @@ func failAll(errno syscall.Errno, says string) struct {
 // line, and that a person can end it.
 func TestRemovedRunDirectory(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, 2, labfs.Options{Stale: time.Second, WriteBack: true})
-	file := l.jobs(20, l.gate("gate"))
-	p := l.dcs(0, "run", "--no-tui", "--hosts", l.inventory(1, 2, ""), "--run-dir", l.run(), file)
-	l.until("the slots are busy", func() bool { return l.ran() >= 2 }, p.err.String)
+	l := newLab(t, 2, time.Second)
+	p := l.startBusy(1, l.jobs(20, l.gate("gate")))
 	// In one step: the dispatcher reports the first fault that it finds, and a half-removed
 	// directory is a different fault.
 	l.on(1, "/bin/mv", "run", "trash").wait()
@@ -105,13 +90,7 @@ func TestRemovedRunDirectory(t *testing.T) {
 	l.on(1, "/bin/rm", "-rf", "trash").wait()
 	l.open("gate")
 	p.signal(syscall.SIGTERM)
-	e := p.wait()
-	if e.code != 4 {
-		t.Errorf("exit %d\n%s", e.code, e.err)
-	}
-	if k := strings.Count(e.err, "nothing is launched"); k > 2 {
-		t.Errorf("said %d times:\n%s", k, e.err)
-	}
+	p.exits(4).seldom(t, "nothing is launched", 2)
 }
 
 // TestDispatcherSpeaksWhileItsDirectoryHangs checks that a dispatcher whose run directory hangs
@@ -119,36 +98,24 @@ func TestRemovedRunDirectory(t *testing.T) {
 // afterwards.
 func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, 3, labfs.Options{Stale: time.Second, WriteBack: true})
+	l := newLab(t, 3, time.Second)
 	const n = 20
-	hosts := l.inventory(2, 2, "")
-	p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", hosts, "--run-dir", l.run(), l.jobs(n, "[ %d -gt 1 ] || { "+l.gate("first")+"; exit; }; "+l.gate("gate")))
-	l.until("every slot is busy", func() bool { return l.ran() >= 4 }, p.err.String)
+	p := l.startBusy(2, l.jobs(n, "[ %d -gt 1 ] || { "+l.gate("first")+"; exit; }; "+l.gate("gate")))
 	l.mounts[0].Wedge()
 	l.open("first") // the end of its job must be recorded
 	p.says("nothing is launched")
 	for i, helper := range p.helpers() { // the report about the second must not wait for the first one's log
 		said := strings.Count(p.err.String(), "\n")
 		syscall.Kill(helper.PID, syscall.SIGKILL)
-		l.until(fmt.Sprintf("what happened to host %d is said", i+1), func() bool { return strings.Count(p.err.String(), "\n") > said }, p.err.String)
+		p.until(fmt.Sprintf("what happened to host %d is said", i+1), func() bool { return strings.Count(p.err.String(), "\n") > said })
 	}
 	p.signal(syscall.SIGTERM)
 	p.says("dispatching stops")
 	p.signal(syscall.SIGTERM) // the second signal makes it exit immediately
-	first := p.wait()
-	if first.code != 4 {
-		t.Errorf("exit %d\n%s", first.code, first.err)
-	}
+	first := p.exits(4)
 	l.mounts[0].Unwedge()
 	l.open("gate")
-	second := l.dcs(0, "resume", "--no-tui", "--json", "--hosts", hosts, l.run()).wait()
-	if second.code != 0 {
-		t.Fatalf("resume: exit %d\n%s", second.code, second.err)
-	}
-	l.counted(n, "succeeded", first, second)
-	if got := l.ranOnce(n); got != n {
-		t.Errorf("%d attempts for %d jobs\n%s\n%s", got, n, first.err, second.err)
-	}
+	l.succeededAtOnce(n, first, l.resume(0))
 }
 
 // TestIdleDispatcherSaysThatItsDirectoryHangs checks a run in which nothing happens for hours
@@ -156,17 +123,14 @@ func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 // again.
 func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, 2, labfs.Options{Stale: time.Second, WriteBack: true})
-	p := l.dcs(0, "run", "--no-tui", "--json", "--hosts", l.inventory(1, 2, ""), "--run-dir", l.run(), l.jobs(4, l.gate("gate")))
-	l.until("every slot is busy", func() bool { return l.ran() >= 2 }, p.err.String)
+	l := newLab(t, 2, time.Second)
+	p := l.startBusy(1, l.jobs(4, l.gate("gate")))
 	l.mounts[0].Wedge()
 	p.says("nothing is launched")
 	l.mounts[0].Unwedge()
 	p.says("the run continues")
 	l.open("gate")
-	if e := p.wait(); e.code != 0 {
-		t.Errorf("exit %d\n%s", e.code, e.err)
-	}
+	p.exits(0)
 }
 
 // helpers returns the helpers whose links the program's process holds. It reads nothing in /proc

@@ -9,13 +9,16 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 )
 
 // Op is a set of kinds of calls.
 type Op uint32
 
-// The kinds of calls, one bit each. List is opening and reading a directory.
+// The kinds of calls, one bit each. List is opening and reading a directory. Flush is closing a
+// written file: on NFS it fails if the server could not store data that it had accepted. With
+// WriteBack the data is lost.
 const (
 	Lookup Op = 1 << iota
 	Getattr
@@ -82,8 +85,8 @@ type Injected struct {
 type faults struct {
 	mu       sync.Mutex
 	list     []*Injected
-	readOnly bool
-	full     bool
+	readOnly atomic.Bool
+	full     atomic.Bool
 	seen     map[Kind]int
 }
 
@@ -112,12 +115,6 @@ func (m *Mount) Fail(f Fault) *Injected {
 	return i
 }
 
-// FailFlush makes the next count closes of written files fail. NFS does so when the server could
-// not store data that it had accepted. With WriteBack the data is lost.
-func (m *Mount) FailFlush(errno syscall.Errno, name string, count int) *Injected {
-	return m.Fail(Fault{Ops: Flush, Name: name, Errno: errno, Count: count})
-}
-
 // LostReply carries out every every-th matching call, and then answers like a server that gets the
 // request again because its first reply was lost: "exists" for a call that creates a name, "no such
 // file" for one that removes a name.
@@ -144,27 +141,11 @@ func (i *Injected) Stop() {
 }
 
 // ReadOnly makes every change fail with EROFS.
-func (m *Mount) ReadOnly(on bool) { m.faults.set(&m.faults.readOnly, on) }
+func (m *Mount) ReadOnly(on bool) { m.faults.readOnly.Store(on) }
 
 // Full makes the file system full: nothing new can be created, and no file grows. Writes over
 // existing bytes succeed. With WriteBack a write is accepted, and refused at fsync or close.
-func (m *Mount) Full(on bool) { m.faults.set(&m.faults.full, on) }
-
-func (f *faults) set(b *bool, on bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	*b = on
-}
-
-func (f *faults) isFull() bool { return f.get(&f.full) }
-
-func (f *faults) isReadOnly() bool { return f.get(&f.readOnly) }
-
-func (f *faults) get(b *bool) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return *b
-}
+func (m *Mount) Full(on bool) { m.faults.full.Store(on) }
 
 // hit returns the fault that applies to a call, or nil. It counts as one use of the fault.
 func (f *faults) hit(op Op, name string) *Fault {
@@ -186,9 +167,9 @@ func (f *faults) hit(op Op, name string) *Fault {
 		}
 	}
 	switch {
-	case f.readOnly && op&changing != 0:
+	case f.readOnly.Load() && op&changing != 0:
 		return &Fault{Errno: syscall.EROFS}
-	case f.full && op&growing != 0:
+	case f.full.Load() && op&growing != 0:
 		return &Fault{Errno: syscall.ENOSPC}
 	}
 	return nil

@@ -3,6 +3,7 @@
 package labfs
 
 import (
+	"cmp"
 	"context"
 	"syscall"
 	"time"
@@ -30,7 +31,7 @@ type chunk struct {
 // Open implements fs.NodeOpener. Opening asks the server for the attributes, as NFS does.
 func (n *node) Open(ctx context.Context, flags uint32) (h fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
 	errno = n.m.call(ctx, Open, n.called(), func() syscall.Errno {
-		if flags&(unix.O_WRONLY|unix.O_RDWR|unix.O_TRUNC) != 0 && n.m.faults.isReadOnly() {
+		if flags&(unix.O_WRONLY|unix.O_RDWR|unix.O_TRUNC) != 0 && n.m.faults.readOnly.Load() {
 			return syscall.EROFS
 		}
 		fd, errno := n.m.s.openHandle(n.handle, int(flags)&^(unix.O_APPEND|fuse.FMODE_EXEC))
@@ -46,19 +47,17 @@ func (n *node) Open(ctx context.Context, flags uint32) (h fs.FileHandle, fuseFla
 // Create implements fs.NodeCreater.
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode, h fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
 	fd := -1
-	errno = n.m.call(ctx, Create, name, func() syscall.Errno {
-		return n.in(func(dir int) syscall.Errno {
-			var err error
-			fd, err = unix.Openat(dir, name, int(flags)&^unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, mode)
-			if err != nil {
-				return errnoOf(err)
-			}
-			o, errno := identify(fd)
-			if errno == 0 {
-				inode = n.child(ctx, name, o, out)
-			}
-			return errno
-		})
+	errno = n.callIn(ctx, Create, name, func(dir int) syscall.Errno {
+		var err error
+		fd, err = unix.Openat(dir, name, int(flags)&^unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, mode)
+		if err != nil {
+			return fs.ToErrno(err)
+		}
+		o, errno := identify(fd)
+		if errno == 0 {
+			inode = n.child(ctx, name, o, out)
+		}
+		return errno
 	})
 	if errno != 0 {
 		if fd >= 0 {
@@ -75,7 +74,7 @@ func (n *node) Read(ctx context.Context, h fs.FileHandle, dest []byte, off int64
 	errno = n.m.call(ctx, Read, h.(*file).name, func() syscall.Errno {
 		k, err := unix.Pread(h.(*file).fd, dest, off)
 		if err != nil {
-			return errnoOf(err)
+			return fs.ToErrno(err)
 		}
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -116,10 +115,10 @@ func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, off int6
 
 // store writes a chunk to the server, if there is space.
 func (n *node) store(c chunk) syscall.Errno {
-	if n.m.faults.isFull() {
+	if n.m.faults.full.Load() {
 		var st unix.Stat_t
 		if err := unix.Fstat(c.f.fd, &st); err != nil {
-			return errnoOf(err)
+			return fs.ToErrno(err)
 		}
 		if c.off+int64(len(c.data)) > st.Size {
 			return syscall.ENOSPC
@@ -128,7 +127,7 @@ func (n *node) store(c chunk) syscall.Errno {
 	for len(c.data) > 0 {
 		k, err := unix.Pwrite(c.f.fd, c.data, c.off)
 		if err != nil {
-			return errnoOf(err)
+			return fs.ToErrno(err)
 		}
 		c.data, c.off = c.data[k:], c.off+int64(k)
 	}
@@ -151,18 +150,10 @@ func (n *node) send() (errno syscall.Errno) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, c := range n.pending {
-		if e := n.store(c); e != 0 && errno == 0 {
-			errno = e
-		}
+		errno = cmp.Or(errno, n.store(c))
 	}
 	n.pending = nil
 	return errno
-}
-
-func (n *node) discard() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.pending = nil
 }
 
 // wrote reports whether a flush of f may have anything to report.
@@ -193,17 +184,20 @@ func (n *node) Fsync(ctx context.Context, h fs.FileHandle, _ uint32) syscall.Err
 	return n.sync(ctx, Fsync, name)
 }
 
+// sync sends the pending chunks. After an error they are lost.
 func (n *node) sync(ctx context.Context, op Op, name string) syscall.Errno {
 	errno := n.m.call(ctx, op, name, n.send)
 	if errno != 0 {
-		n.discard()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.pending = nil
 	}
 	return errno
 }
 
 // Release implements fs.NodeReleaser.
 func (n *node) Release(_ context.Context, h fs.FileHandle) syscall.Errno {
-	return errnoOf(unix.Close(h.(*file).fd))
+	return fs.ToErrno(unix.Close(h.(*file).fd))
 }
 
 // Setattr implements fs.NodeSetattrer. It sends the pending chunks first.
@@ -212,47 +206,40 @@ func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn,
 		if errno := n.send(); errno != 0 {
 			return errno
 		}
-		fd := -1
 		if f, ok := h.(*file); ok {
-			fd = f.fd
-		} else {
-			flags := unix.O_RDONLY
-			if _, sized := in.GetSize(); sized {
-				flags = unix.O_RDWR
-			}
-			var errno syscall.Errno
-			if fd, errno = n.m.s.openHandle(n.handle, flags); errno != 0 {
-				return errno
-			}
-			defer unix.Close(fd)
+			return setattr(f.fd, in, out)
 		}
-		if errno := setattr(fd, in); errno != 0 {
-			return errno
+		flags := unix.O_RDONLY
+		if _, sized := in.GetSize(); sized {
+			flags = unix.O_RDWR
 		}
-		var st syscall.Stat_t
-		err := syscall.Fstat(fd, &st)
-		out.FromStat(&st)
-		return errnoOf(err)
+		return n.opened(flags, func(fd int) syscall.Errno { return setattr(fd, in, out) })
 	})
 }
 
-func setattr(fd int, in *fuse.SetAttrIn) syscall.Errno {
+// setattr sets the attributes in in, and returns the new ones in out.
+func setattr(fd int, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	if mode, ok := in.GetMode(); ok {
 		if err := unix.Fchmod(fd, mode); err != nil {
-			return errnoOf(err)
+			return fs.ToErrno(err)
 		}
 	}
 	if size, ok := in.GetSize(); ok {
 		if err := unix.Ftruncate(fd, int64(size)); err != nil {
-			return errnoOf(err)
+			return fs.ToErrno(err)
 		}
 	}
 	atime, aok := in.GetATime()
 	mtime, mok := in.GetMTime()
-	if !aok && !mok {
-		return 0
+	if aok || mok {
+		if err := unix.UtimesNanoAt(fd, "", []unix.Timespec{timeSpec(atime, aok), timeSpec(mtime, mok)}, unix.AT_EMPTY_PATH); err != nil {
+			return fs.ToErrno(err)
+		}
 	}
-	return errnoOf(unix.UtimesNanoAt(fd, "", []unix.Timespec{timeSpec(atime, aok), timeSpec(mtime, mok)}, unix.AT_EMPTY_PATH))
+	var st syscall.Stat_t
+	err := syscall.Fstat(fd, &st)
+	out.FromStat(&st)
+	return fs.ToErrno(err)
 }
 
 func timeSpec(t time.Time, given bool) unix.Timespec {

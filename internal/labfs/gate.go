@@ -21,7 +21,6 @@ type gate struct {
 	mu      sync.Mutex
 	shut    chan struct{} // closed when the gate opens; nil: the gate is open
 	closing chan struct{} // closed when the mount ends
-	once    sync.Once
 	waiting int
 }
 

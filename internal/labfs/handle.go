@@ -5,7 +5,7 @@ package labfs
 import (
 	"syscall"
 
-	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/hanwen/go-fuse/v2/fs"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,11 +16,11 @@ type object struct {
 	stat   syscall.Stat_t
 }
 
-// find looks up a name in an open directory; "" means the directory itself.
+// find looks up a name in an open directory; "." means the directory itself.
 func find(dir int, name string) (o object, errno syscall.Errno) {
-	fd, err := unix.Openat(dir, dot(name), unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return o, errnoOf(err)
+		return o, fs.ToErrno(err)
 	}
 	defer unix.Close(fd)
 	return identify(fd)
@@ -29,34 +29,16 @@ func find(dir int, name string) (o object, errno syscall.Errno) {
 // identify returns the object on which fd is open.
 func identify(fd int) (o object, errno syscall.Errno) {
 	if err := syscall.Fstat(fd, &o.stat); err != nil {
-		return o, errnoOf(err)
+		return o, fs.ToErrno(err)
 	}
 	var err error
 	o.handle, _, err = unix.NameToHandleAt(fd, "", unix.AT_EMPTY_PATH)
-	return o, errnoOf(err)
-}
-
-func dot(name string) string {
-	if name == "" {
-		return "."
-	}
-	return name
+	return o, fs.ToErrno(err)
 }
 
 // openHandle opens the object of a handle. It returns ESTALE if the server no longer has the
 // object.
 func (s *Server) openHandle(h unix.FileHandle, flags int) (int, syscall.Errno) {
 	fd, err := unix.OpenByHandleAt(s.fd, h, flags|unix.O_CLOEXEC)
-	return fd, errnoOf(err)
-}
-
-// errnoOf returns the error number of a system call's error.
-func errnoOf(err error) syscall.Errno {
-	if err == nil {
-		return 0
-	}
-	if e, ok := err.(syscall.Errno); ok {
-		return e
-	}
-	return syscall.Errno(fuse.ToStatus(err))
+	return fd, fs.ToErrno(err)
 }

@@ -23,7 +23,8 @@ import (
 )
 
 // lab is a set of machines that share a directory over a network file system. Machine 0 is the
-// user's. Each machine sees the directory through a mount of its own, at the same path.
+// user's. Each machine sees the directory through a mount of its own, at the same path. Written data
+// reaches the server at fsync or close.
 type lab struct {
 	t      *testing.T
 	server *labfs.Server
@@ -33,11 +34,12 @@ type lab struct {
 	local string
 }
 
-func newLab(t *testing.T, machines int, o labfs.Options) *lab {
+// newLab returns a lab whose machines cache names and attributes for the time stale.
+func newLab(t *testing.T, machines int, stale time.Duration) *lab {
 	t.Helper()
 	l := &lab{t: t, server: labfs.New(t), place: filepath.Join(t.TempDir(), "shared"), local: t.TempDir()}
 	for range machines {
-		l.mounts = append(l.mounts, l.server.Mount(o))
+		l.mounts = append(l.mounts, l.server.Mount(labfs.Options{Stale: stale, WriteBack: true}))
 	}
 	for _, dir := range []string{l.place, l.path("ran"), l.path("home")} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -58,8 +60,10 @@ func (l *lab) path(name string) string { return filepath.Join(l.local, name) }
 // run returns the path of the run directory on the machines.
 func (l *lab) run() string { return filepath.Join(l.place, "run") }
 
-func (l *lab) file(path, text string) string {
+// file writes a local file and returns its path.
+func (l *lab) file(name, text string) string {
 	l.t.Helper()
+	path := l.path(name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		l.t.Fatal(err)
 	}
@@ -75,14 +79,14 @@ func (l *lab) enter(machine int, dir string) []string {
 	return []string{exe, wordEnter, fmt.Sprintf("/proc/%d/ns/mnt", os.Getpid()), l.mounts[machine].Dir, l.place, dir}
 }
 
-// inventory writes a hosts.toml with machines 1 to n. more is added to the entry of each.
-func (l *lab) inventory(n, slots int, more string) string {
+// inventory writes a hosts.toml with machines 1 to n.
+func (l *lab) inventory(n, slots int) string {
 	var b strings.Builder
 	for i := 1; i <= n; i++ {
-		fmt.Fprintf(&b, "[[host]]\nname = \"ws%d\"\nlink = %q\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n%s\n",
-			i, strings.Join(l.enter(i, "/"), " "), slots, l.path("work"+strconv.Itoa(i)), more)
+		fmt.Fprintf(&b, "[[host]]\nname = \"ws%d\"\nlink = %q\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n",
+			i, strings.Join(l.enter(i, "/"), " "), slots, l.path("work"+strconv.Itoa(i)))
 	}
-	return l.file(l.path("hosts.toml"), b.String())
+	return l.file("hosts.toml", b.String())
 }
 
 // jobs writes n jobs. Each job first appends its attempt id to a file of its own, and then executes
@@ -92,7 +96,7 @@ func (l *lab) jobs(n int, rest string) string {
 	for id := 1; id <= n; id++ {
 		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n", l.path("ran"), strings.ReplaceAll(rest, "%d", strconv.Itoa(id)))
 	}
-	return l.file(l.path("jobs.txt"), b.String())
+	return l.file("jobs.txt", b.String())
 }
 
 // gate returns a command that waits until a local file of that name exists.
@@ -100,7 +104,7 @@ func (l *lab) gate(name string) string {
 	return fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", l.path(name))
 }
 
-func (l *lab) open(name string) { l.file(l.path(name), "") }
+func (l *lab) open(gate string) { l.file(gate, "") }
 
 // process is a running instance of the program.
 type process struct {
@@ -117,6 +121,29 @@ func (l *lab) dcs(machine int, args ...string) *process {
 	return l.on(machine, append([]string{program}, args...)...)
 }
 
+// start starts a run on the user's machine. more are additional flags.
+func (l *lab) start(hosts, file string, more ...string) *process {
+	l.t.Helper()
+	args := append([]string{"run", "--no-tui", "--json", "--hosts", hosts, "--run-dir", l.run()}, more...)
+	return l.dcs(0, append(args, file)...)
+}
+
+// startBusy starts a run on machines 1 to hosts, with two slots each, and waits until every slot is
+// busy. jobs and more are as for start.
+func (l *lab) startBusy(hosts int, jobs string, more ...string) *process {
+	l.t.Helper()
+	p := l.start(l.inventory(hosts, 2), jobs, more...)
+	p.until("every slot is busy", func() bool { return l.ran() >= 2*hosts })
+	return p
+}
+
+// resume takes the run over on a machine, and waits until it is finished.
+func (l *lab) resume(machine int) ended {
+	l.t.Helper()
+	return l.dcs(machine, "resume", "--no-tui", "--json", "--hosts", l.path("hosts.toml"), l.run()).wait()
+}
+
+// on starts a command on a machine, in the shared directory.
 func (l *lab) on(machine int, argv ...string) *process {
 	l.t.Helper()
 	argv = append(l.enter(machine, l.place), argv...)
@@ -154,11 +181,20 @@ func (p *process) wait() ended {
 	if p.late.Load() {
 		p.l.t.Fatalf("it has not ended within four minutes:\n%s", p.err.String())
 	}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
 		p.l.t.Fatal(err)
 	}
 	return ended{p.cmd.ProcessState.ExitCode(), p.out.String(), p.err.String()}
+}
+
+// exits waits for the end of the program and checks its exit code.
+func (p *process) exits(code int) ended {
+	p.l.t.Helper()
+	e := p.wait()
+	if e.code != code {
+		p.l.t.Errorf("exit %d, want %d\n%s", e.code, code, e.err)
+	}
+	return e
 }
 
 func (p *process) signal(s os.Signal) {
@@ -171,14 +207,13 @@ func (p *process) signal(s os.Signal) {
 // says waits until the program has printed a text.
 func (p *process) says(text string) {
 	p.l.t.Helper()
-	p.l.until("the program says "+strconv.Quote(text), func() bool { return strings.Contains(p.err.String(), text) },
-		func() string { return p.err.String() })
+	p.until("the program says "+strconv.Quote(text), func() bool { return strings.Contains(p.err.String(), text) })
 }
 
-// until waits for a condition. It fails the test after four minutes.
-func (l *lab) until(what string, ok func() bool, more ...func() string) {
-	l.t.Helper()
-	polltest.Until(l.t, what, ok, more...)
+// until waits for a condition while the program runs.
+func (p *process) until(what string, ok func() bool) {
+	p.l.t.Helper()
+	polltest.Until(p.l.t, what, ok, p.err.String)
 }
 
 // ran returns the number of jobs that have started.
@@ -224,6 +259,14 @@ type line struct {
 	Stdout   string
 }
 
+// seldom checks that the program has not printed a text more often than maxTimes.
+func (e ended) seldom(t *testing.T, text string, maxTimes int) {
+	t.Helper()
+	if n := strings.Count(e.err, text); n > maxTimes {
+		t.Errorf("%q was printed %d times:\n%s", text, n, e.err)
+	}
+}
+
 func (e ended) lines(t *testing.T) []line {
 	t.Helper()
 	var ls []line
@@ -237,10 +280,14 @@ func (e ended) lines(t *testing.T) []line {
 	return ls
 }
 
-// counted checks that each of the jobs 1 to n has exactly one result, of that state, in the output
-// of one or more dispatchers (promise 1). A repeated result has the same number.
-func (l *lab) counted(n int, state string, all ...ended) {
+// succeeded checks that the last of one or more dispatchers exited with 0, and that each of the jobs
+// 1 to n has exactly one result in their outputs, a success (promise 1). A repeated result has the
+// same number. It returns ranOnce(n).
+func (l *lab) succeeded(n int, all ...ended) (attempts int) {
 	l.t.Helper()
+	if last := all[len(all)-1]; last.code != 0 {
+		l.t.Fatalf("exit %d\n%s", last.code, last.err)
+	}
 	seqs := map[int]int{}
 	for _, e := range all {
 		for _, x := range e.lines(l.t) {
@@ -248,7 +295,7 @@ func (l *lab) counted(n int, state string, all ...ended) {
 				l.t.Errorf("job %d has two results, %d and %d", x.Job, was, x.Seq)
 			}
 			seqs[x.Job] = x.Seq
-			if x.State != state {
+			if x.State != "succeeded" {
 				l.t.Errorf("job %d: %+v", x.Job, x)
 			}
 		}
@@ -256,4 +303,27 @@ func (l *lab) counted(n int, state string, all ...ended) {
 	if len(seqs) != n {
 		l.t.Errorf("%d results of %d jobs", len(seqs), n)
 	}
+	return l.ranOnce(n)
+}
+
+// succeededAtOnce checks like succeeded, and that each job needed one attempt.
+func (l *lab) succeededAtOnce(n int, all ...ended) {
+	l.t.Helper()
+	if got := l.succeeded(n, all...); got != n {
+		l.t.Errorf("%d attempts for %d jobs\n%s", got, n, all[len(all)-1].err)
+	}
+}
+
+// nothingLeft fails the test if a process of the lab's run is still alive (promise 4). Helpers exit
+// a moment after their dispatcher.
+func (l *lab) nothingLeft() {
+	for _, p := range progtest.LeftBehind(45*time.Second, l.isOurs) {
+		l.t.Errorf("left behind: %s", p)
+	}
+}
+
+// isOurs reports whether a process names the lab's local directory. Every spool and every job does.
+func (l *lab) isOurs(p progtest.Process) bool {
+	env, _ := os.ReadFile(p.Dir + "/environ")
+	return strings.Contains(p.Args, l.local) || strings.Contains(string(env), l.local)
 }

@@ -46,7 +46,7 @@ func (s *Server) Mount(o Options) *Mount {
 	if err := os.Mkdir(m.Dir, 0o700); err != nil {
 		s.t.Fatal(err)
 	}
-	root, errno := find(s.fd, "")
+	root, errno := find(s.fd, ".")
 	if errno != 0 {
 		s.t.Fatalf("the server's directory has no handle: %v", errno)
 	}
@@ -91,7 +91,7 @@ func closeDevicesOnExec() {
 // close ends the mount by aborting its connection. This works even if calls hang in it, or files
 // are open on it, also in other mount namespaces.
 func (m *Mount) close() {
-	m.gate.once.Do(func() { close(m.gate.closing) })
+	close(m.gate.closing)
 	if err := unix.Unmount(m.Dir, unix.MNT_FORCE|unix.MNT_DETACH); err != nil {
 		m.s.t.Errorf("unmounting %s: %v", m.Dir, err)
 		return

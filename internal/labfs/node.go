@@ -58,7 +58,17 @@ func (n *node) note(name string, ino uint64) {
 
 // in calls f with the directory open on the server.
 func (n *node) in(f func(dir int) syscall.Errno) syscall.Errno {
-	fd, errno := n.m.s.openHandle(n.handle, unix.O_RDONLY|unix.O_DIRECTORY)
+	return n.opened(unix.O_RDONLY|unix.O_DIRECTORY, f)
+}
+
+// callIn makes a call with the directory open on the server.
+func (n *node) callIn(ctx context.Context, op Op, name string, do func(dir int) syscall.Errno) syscall.Errno {
+	return n.m.call(ctx, op, name, func() syscall.Errno { return n.in(do) })
+}
+
+// opened calls f with the object open on the server.
+func (n *node) opened(flags int, f func(fd int) syscall.Errno) syscall.Errno {
+	fd, errno := n.m.s.openHandle(n.handle, flags)
 	if errno != 0 {
 		return errno
 	}
@@ -69,15 +79,7 @@ func (n *node) in(f func(dir int) syscall.Errno) syscall.Errno {
 // Lookup implements fs.NodeLookuper. The kernel caches a missing name, unless the reply to its
 // creation will be lost: an NFS client forgets a name for which the answer was "exists".
 func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (inode *fs.Inode, errno syscall.Errno) {
-	errno = n.m.call(ctx, Lookup, name, func() syscall.Errno {
-		return n.in(func(dir int) syscall.Errno {
-			o, errno := find(dir, name)
-			if errno == 0 {
-				inode = n.child(ctx, name, o, out)
-			}
-			return errno
-		})
-	})
+	inode, errno = n.entry(ctx, Lookup, name, out, func(int) error { return nil })
 	switch {
 	case errno != syscall.ENOENT:
 	case n.m.faults.loses(name):
@@ -90,42 +92,37 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (ino
 
 // Getattr implements fs.NodeGetattrer.
 func (n *node) Getattr(ctx context.Context, f fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
-	return n.m.call(ctx, Getattr, n.called(), func() syscall.Errno {
+	stat := func(fd int) syscall.Errno {
 		var st syscall.Stat_t
-		if file, ok := f.(*file); ok {
-			if err := syscall.Fstat(file.fd, &st); err != nil {
-				return errnoOf(err)
-			}
-		} else {
-			fd, errno := n.m.s.openHandle(n.handle, unix.O_PATH)
-			if errno != 0 {
-				return errno
-			}
-			defer unix.Close(fd)
-			if err := syscall.Fstat(fd, &st); err != nil {
-				return errnoOf(err)
-			}
+		if err := syscall.Fstat(fd, &st); err != nil {
+			return fs.ToErrno(err)
 		}
 		out.FromStat(&st)
 		out.Size = n.size(out.Size)
 		return 0
+	}
+	return n.m.call(ctx, Getattr, n.called(), func() syscall.Errno {
+		if file, ok := f.(*file); ok {
+			return stat(file.fd)
+		}
+		return n.opened(unix.O_PATH, stat)
 	})
 }
 
 // Mkdir implements fs.NodeMkdirer.
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
-	return n.makes(ctx, Mkdir, name, out, func(dir int) error { return unix.Mkdirat(dir, name, mode) })
+	return n.entry(ctx, Mkdir, name, out, func(dir int) error { return unix.Mkdirat(dir, name, mode) })
 }
 
 // Symlink implements fs.NodeSymlinker.
 func (n *node) Symlink(ctx context.Context, target, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
-	return n.makes(ctx, Symlink, name, out, func(dir int) error { return unix.Symlinkat(target, dir, name) })
+	return n.entry(ctx, Symlink, name, out, func(dir int) error { return unix.Symlinkat(target, dir, name) })
 }
 
 // Link implements fs.NodeLinker.
 func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	t := target.(*node)
-	return n.makes(ctx, Link, name, out, func(dir int) error {
+	return n.entry(ctx, Link, name, out, func(dir int) error {
 		fd, errno := n.m.s.openHandle(t.handle, unix.O_PATH)
 		if errno != 0 {
 			return errno
@@ -138,19 +135,17 @@ func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, o
 	})
 }
 
-// makes creates a name and returns its inode.
-func (n *node) makes(ctx context.Context, op Op, name string, out *fuse.EntryOut, do func(dir int) error) (inode *fs.Inode, errno syscall.Errno) {
-	errno = n.m.call(ctx, op, name, func() syscall.Errno {
-		return n.in(func(dir int) syscall.Errno {
-			if err := do(dir); err != nil {
-				return errnoOf(err)
-			}
-			o, errno := find(dir, name)
-			if errno == 0 {
-				inode = n.child(ctx, name, o, out)
-			}
-			return errno
-		})
+// entry carries out do in the directory, and returns the inode that the name has then.
+func (n *node) entry(ctx context.Context, op Op, name string, out *fuse.EntryOut, do func(dir int) error) (inode *fs.Inode, errno syscall.Errno) {
+	errno = n.callIn(ctx, op, name, func(dir int) syscall.Errno {
+		if err := do(dir); err != nil {
+			return fs.ToErrno(err)
+		}
+		o, errno := find(dir, name)
+		if errno == 0 {
+			inode = n.child(ctx, name, o, out)
+		}
+		return errno
 	})
 	return inode, errno
 }
@@ -166,34 +161,30 @@ func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
 }
 
 func (n *node) takes(ctx context.Context, op Op, name string, do func(dir int) error) syscall.Errno {
-	return n.m.call(ctx, op, name, func() syscall.Errno {
-		return n.in(func(dir int) syscall.Errno {
-			err := do(dir)
-			if err == nil {
-				n.note(name, 0)
-			}
-			return errnoOf(err)
-		})
+	return n.callIn(ctx, op, name, func(dir int) syscall.Errno {
+		err := do(dir)
+		if err == nil {
+			n.note(name, 0)
+		}
+		return fs.ToErrno(err)
 	})
 }
 
 // Rename implements fs.NodeRenamer.
 func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
-	return n.m.call(ctx, Rename, newName, func() syscall.Errno {
-		return n.in(func(dir int) syscall.Errno {
-			target := to.(*node)
-			return target.in(func(toDir int) syscall.Errno {
-				o, errno := find(dir, name)
-				if errno != 0 {
-					return errno
-				}
-				if err := unix.Renameat2(dir, name, toDir, newName, uint(flags)); err != nil {
-					return errnoOf(err)
-				}
-				n.note(name, 0)
-				target.note(newName, o.stat.Ino)
-				return 0
-			})
+	target := to.(*node)
+	return n.callIn(ctx, Rename, newName, func(dir int) syscall.Errno {
+		return target.in(func(toDir int) syscall.Errno {
+			o, errno := find(dir, name)
+			if errno != 0 {
+				return errno
+			}
+			if err := unix.Renameat2(dir, name, toDir, newName, uint(flags)); err != nil {
+				return fs.ToErrno(err)
+			}
+			n.note(name, 0)
+			target.note(newName, o.stat.Ino)
+			return 0
 		})
 	})
 }
@@ -201,15 +192,12 @@ func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, new
 // Readlink implements fs.NodeReadlinker.
 func (n *node) Readlink(ctx context.Context) (target []byte, errno syscall.Errno) {
 	errno = n.m.call(ctx, Getattr, n.called(), func() syscall.Errno {
-		fd, errno := n.m.s.openHandle(n.handle, unix.O_PATH|unix.O_NOFOLLOW)
-		if errno != 0 {
-			return errno
-		}
-		defer unix.Close(fd)
-		target = make([]byte, unix.PathMax)
-		k, err := unix.Readlinkat(fd, "", target)
-		target = target[:max(0, k)]
-		return errnoOf(err)
+		return n.opened(unix.O_PATH|unix.O_NOFOLLOW, func(fd int) syscall.Errno {
+			target = make([]byte, unix.PathMax)
+			k, err := unix.Readlinkat(fd, "", target)
+			target = target[:max(0, k)]
+			return fs.ToErrno(err)
+		})
 	})
 	return target, errno
 }
@@ -219,9 +207,9 @@ func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
 	return n.m.call(ctx, Statfs, n.called(), func() syscall.Errno {
 		var st syscall.Statfs_t
 		if err := syscall.Fstatfs(n.m.s.fd, &st); err != nil {
-			return errnoOf(err)
+			return fs.ToErrno(err)
 		}
-		if n.m.faults.isFull() {
+		if n.m.faults.full.Load() {
 			st.Bfree, st.Bavail = 0, 0
 		}
 		out.FromStatfsT(&st)

@@ -1,15 +1,18 @@
-// Package ptytest opens pseudo-terminals and runs programs on them. It is for tests and benchmarks
-// only. It does not read the output of the programs; the caller does.
+// Package ptytest opens pseudo-terminals, runs programs on them, and reads what they show, up to a
+// text or to their end. It is for tests and benchmarks only.
 package ptytest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -85,6 +88,73 @@ func Attach(cmd *exec.Cmd, program *os.File) {
 	HeedSignals()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+}
+
+// Program is a program that a test has started on a terminal.
+type Program struct {
+	*exec.Cmd
+	Person *os.File     // the person's end
+	Before unix.Termios // the settings of the terminal before the start
+	t      testing.TB
+	shown  bytes.Buffer // the output that Until has not returned yet
+}
+
+// Start starts a command on a terminal of 80x24 cells. It kills what is left of the command's process
+// group when the test ends.
+func Start(t testing.TB, cmd *exec.Cmd) *Program {
+	t.Helper()
+	person, program := Open(t)
+	Size(t, person, 80, 24)
+	p := &Program{Cmd: cmd, Person: person, Before: State(t, person), t: t}
+	Attach(cmd, program)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	program.Close()
+	t.Cleanup(func() {
+		if cmd.ProcessState == nil {
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			cmd.Wait()
+		}
+	})
+	return p
+}
+
+// Until returns the output up to a text. It fails the test if the text is not shown.
+func (p *Program) Until(text string) string {
+	p.t.Helper()
+	for {
+		if i := bytes.Index(p.shown.Bytes(), []byte(text)); i >= 0 {
+			return string(p.shown.Next(i + len(text)))
+		}
+		if err := p.read(); err != nil {
+			p.t.Fatalf("it does not show %q (%v): %q", text, err, p.shown.String())
+		}
+	}
+}
+
+// End returns the rest of the output and waits for the program. It fails the test if a process keeps
+// the terminal.
+func (p *Program) End() string {
+	p.t.Helper()
+	for {
+		err := p.read()
+		if errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) { // nothing has the program's end open
+			p.Wait() // the caller reads its state
+			return p.shown.String()
+		}
+		if err != nil {
+			p.t.Fatalf("a process still has the terminal (%v): %q", err, p.shown.String())
+		}
+	}
+}
+
+func (p *Program) read() error {
+	p.Person.SetReadDeadline(time.Now().Add(2 * time.Minute))
+	b := make([]byte, 16384)
+	n, err := p.Person.Read(b)
+	p.shown.Write(b[:n])
+	return err
 }
 
 // HeedSignals makes programs that are started from now on end on the signals of a terminal.

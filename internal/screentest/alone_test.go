@@ -12,29 +12,24 @@ func TestAloneListsTheRuns(t *testing.T) {
 	x.file("ok.txt", "true\n")
 	x.file("bad.txt", "#DCS default tries=1\nfalse\n"+gated)
 	for _, command := range []string{"run --hosts hosts.toml --no-tui --name older ok.txt", "run --hosts hosts.toml --no-tui --halt now,fail=1 --name r bad.txt"} {
-		x.typed("clear; dcs-tui " + command + "; echo exit=$?")
-		x.press("Enter", `exit=\d`)
+		x.enter("clear; dcs-tui "+command+"; echo exit=$?", `exit=\d`)
 	}
 
-	x.typed("clear; dcs-tui")
-	x.press("Enter", `(?s)NAME +MADE.*> r .*1 failed.*\n +older .*1 of 1 ok.*enter attach`)
+	x.enter("clear; dcs-tui", `(?s)NAME +MADE.*> r .*1 failed.*\n +older .*1 of 1 ok.*enter attach`)
 	x.press("j", `> older`)
 	x.press("Enter", `\[1 Jobs`) // attached
 	x.press("q", `all jobs succeeded`)
 	x.gone(`\[1 Jobs`)
 
-	x.typed("clear; dcs-tui")
-	x.press("Enter", `> r `)
+	x.enter("clear; dcs-tui", `> r `)
 	x.press("j", `> older`)
 	x.press("p", `remove the run older.*\(y/n\)`)
-	x.typed("y")
-	x.press("Enter", `(?s)1 run removed.*> r `) // the list again, without the removed run
+	x.enter("y", `(?s)1 run removed.*> r `) // the list again, without the removed run
 	x.press("q", `prompt>`)
 	x.gone(`> r `)
 
 	x.file("gate", "")
-	x.typed("clear; dcs-tui")
-	x.press("Enter", `> r `)
+	x.enter("clear; dcs-tui", `> r `)
 	x.press("r", `Summary`) // resumed and finished
 	x.press("q", `prompt>`)
 	x.gone(`\[1 Jobs`)

@@ -131,8 +131,7 @@ func TestKindsOfTerminal(t *testing.T) {
 				c.check(t, x)
 			}
 			x.press("q", `Leave r\?`)
-			x.keys("d")
-			x.gone(`\[1 Jobs`)
+			x.leave("d", `\[1 Jobs`)
 		})
 	}
 	t.Run("dumb", func(t *testing.T) {
@@ -163,9 +162,7 @@ func TestHostileJobs(t *testing.T) {
 	}
 	x.tmux("set-buffer", "mine")
 	before := x.tmux("display-message", "-p", "#{pane_title}|#{window_name}|#{window_layout}")
-	x.typed("dcs-tui run --hosts hosts.toml --name r jobs.jsonl")
-	x.keys("Enter")
-	x.until(`\[1 Jobs`)
+	x.enter("dcs-tui run --hosts hosts.toml --name r jobs.jsonl", `\[1 Jobs`)
 	x.until(`✗ 1`)
 	x.press("g", `(?m)^>\s+1 `)
 	for _, keys := range [][]string{{"Enter"}, {"l"}, {"w"}, {"o"}, {"z"}, {"z"}, {"Escape"}, {"3"}, {"5"}, {"2"}, {"1"}, {"G"}, {"Enter"}, {"l"}, {"o"}, {"Escape"}} {

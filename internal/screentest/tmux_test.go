@@ -166,11 +166,23 @@ func (x *terminal) press(key, pattern string) string {
 	return x.until(pattern)
 }
 
+// leave sends one key and waits until the pattern no longer matches.
+func (x *terminal) leave(key, pattern string) {
+	x.t.Helper()
+	x.keys(key)
+	x.gone(pattern)
+}
+
+// enter types a line, confirms it, and waits until the pattern matches.
+func (x *terminal) enter(line, pattern string) string {
+	x.t.Helper()
+	x.typed(line)
+	return x.press("Enter", pattern)
+}
+
 // start starts the program with a jobs file and waits for its screen.
 func (x *terminal) start(jobs string, flags ...string) {
 	x.t.Helper()
 	x.file("jobs.txt", jobs)
-	x.typed("dcs-tui run --hosts hosts.toml --name r " + strings.Join(append(flags, "jobs.txt"), " "))
-	x.keys("Enter")
-	x.until(`\[1 Jobs`)
+	x.enter("dcs-tui run --hosts hosts.toml --name r "+strings.Join(append(flags, "jobs.txt"), " "), `\[1 Jobs`)
 }

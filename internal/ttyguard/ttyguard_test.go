@@ -1,18 +1,13 @@
 package ttyguard
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -104,11 +99,9 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
-			person, program := ptytest.Open(t)
-			before := ptytest.State(t, person)
-			shown := die(t, person, program, c.how, c.signal, c.group)
-			if after := ptytest.State(t, person); after != before {
-				t.Errorf("the terminal was %+v and is %+v", before, after)
+			p, shown := die(t, c.how, c.signal, c.group)
+			if after := ptytest.State(t, p.Person); after != p.Before {
+				t.Errorf("the terminal was %+v and is %+v", p.Before, after)
 			}
 			if _, after, found := strings.Cut(shown, leave); found != c.restored || !strings.Contains(after, c.shown) {
 				t.Errorf("shown: %q", shown)
@@ -122,10 +115,8 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 // TestAShellThatWasFasterIsLeftAlone checks that the guard does not change the terminal settings if
 // a shell noticed the death first and set its own.
 func TestAShellThatWasFasterIsLeftAlone(t *testing.T) {
-	person, program := ptytest.Open(t)
-	before := ptytest.State(t, person)
-	shown := die(t, person, program, "shell first", syscall.SIGKILL, false)
-	if after := ptytest.State(t, person); after == before || after.Oflag&unix.OPOST == 0 {
+	p, shown := die(t, "shell first", syscall.SIGKILL, false)
+	if after := ptytest.State(t, p.Person); after == p.Before || after.Oflag&unix.OPOST == 0 {
 		t.Errorf("the shell's state was changed: %+v", after)
 	}
 	if !strings.Contains(shown, leave) {
@@ -148,9 +139,9 @@ func TestNoTerminal(t *testing.T) {
 	Asleep(true)
 }
 
-// die runs the program and its guard on the terminal to their ends, and returns what the terminal
-// has shown.
-func die(t *testing.T, person, program *os.File, how string, sig syscall.Signal, group bool) string {
+// die runs the program and its guard on a terminal to their ends, and returns the program and what
+// the terminal has shown. A signal is sent when the screen is up.
+func die(t *testing.T, how string, sig syscall.Signal, group bool) (*ptytest.Program, string) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -158,36 +149,15 @@ func die(t *testing.T, person, program *os.File, how string, sig syscall.Signal,
 	}
 	cmd := exec.Command(exe)
 	cmd.Env = append(os.Environ(), "TTYGUARD_DIES="+how)
-	ptytest.Attach(cmd, program)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+	p := ptytest.Start(t, cmd)
+	if sig == 0 {
+		return p, p.End()
 	}
-	program.Close()
-	person.SetReadDeadline(time.Now().Add(2 * time.Minute))
-	var shown bytes.Buffer
-	b := make([]byte, 4096)
-	for killed := false; ; {
-		n, err := person.Read(b)
-		shown.Write(b[:n])
-		if sig != 0 && !killed && strings.Contains(shown.String(), "ready") {
-			killed = true
-			pid := cmd.Process.Pid
-			if group {
-				pid = -pid
-			}
-			syscall.Kill(pid, sig)
-		}
-		var gone *fs.PathError
-		// All descriptors of the terminal are closed.
-		if errors.As(err, &gone) && errors.Is(err, syscall.EIO) || errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			cmd.Process.Kill()
-			cmd.Wait()
-			t.Fatalf("the program or its guard still has the terminal (%v): %q", err, shown.String())
-		}
+	shown := p.Until("ready")
+	pid := p.Process.Pid
+	if group {
+		pid = -pid
 	}
-	cmd.Wait()
-	return shown.String()
+	syscall.Kill(pid, sig)
+	return p, shown + p.End()
 }

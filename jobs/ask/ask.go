@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
@@ -143,7 +144,7 @@ func (r *Request) Awaits() bool { return len(r.awaited) > 0 }
 // request is then in the run directory for the next dispatcher.
 func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (gone bool) {
 	answerTimeout := AnswerTimeout
-	if owner.Life() != journal.Alive {
+	if owner.Liveness() != journal.Alive {
 		answerTimeout = AnswerTimeoutFar
 	}
 	asked, answered := time.Now(), time.Time{}
@@ -169,7 +170,7 @@ func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (go
 		}
 		switch now := r.reader; {
 		case now.Owner == nil:
-		case now.Life == journal.Dead:
+		case now.Liveness == journal.Dead:
 			r.Poll() // its last records
 			return !r.Over() && r.fileForNext()
 		case !r.Answered && time.Since(asked) >= stoppedTimeout && now.Owner.Stopped():
@@ -218,7 +219,7 @@ func (r *Request) refusedBy(err error) bool {
 // the dispatcher. sent yields the error, which is nil when the answer is durable. sent is nil if
 // there is no connection to the dispatcher.
 func (r *Request) send(ctx context.Context, owner *journal.Owner, dial Dial) (sent <-chan error, closeConn func()) {
-	if dial == nil || owner.Socket == "" || owner.Life() != journal.Alive {
+	if dial == nil || owner.Socket == "" || owner.Liveness() != journal.Alive {
 		return nil, func() {}
 	}
 	ctx, cancel := context.WithTimeout(ctx, AnswerTimeout)
@@ -321,4 +322,43 @@ func Undo(t *jobs.Table, affected []jobs.ID) []jobs.ID {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// SubmitRequests returns the requests that add jobs to a run. Each is at most rundir.MaxSubmit
+// bytes.
+func SubmitRequests(specs []*jobs.Spec) ([]*rundir.Request, error) {
+	blocks := submitBlocks(specs)
+	if len(blocks) > 1 && slices.ContainsFunc(specs, func(s *jobs.Spec) bool { return len(s.After) > 0 }) {
+		return nil, text.Errorf("jobs with the option after must be submitted in one request of at most %d MiB", rundir.MaxSubmit>>20).
+			WithAdvice("submit several files, each with the jobs that depend on each other")
+	}
+	var requests []*rundir.Request
+	for _, block := range blocks {
+		requests = append(requests, &rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(block)})
+	}
+	return requests, nil
+}
+
+// submitBlocks splits jobs into blocks that fit into a request, and numbers the jobs of each block
+// from 1.
+func submitBlocks(specs []*jobs.Spec) (blocks [][]*jobs.Spec) {
+	if len(specs) == 0 {
+		return nil
+	}
+	size, from := 0, 0
+	var text []byte
+	for i, s := range specs {
+		text = jobs.AppendSpecJSON(text[:0], s)
+		if size += len(text) + 1; size > rundir.MaxSubmit && i > from {
+			blocks = append(blocks, specs[from:i])
+			from, size = i, len(text)+1
+		}
+	}
+	blocks = append(blocks, specs[from:])
+	for _, b := range blocks {
+		for i, s := range b {
+			s.ID = jobs.ID(i + 1)
+		}
+	}
+	return blocks
 }

@@ -1,13 +1,9 @@
 package ask
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"hash/crc32"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,52 +15,37 @@ import (
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
 // newRun returns a run of three jobs.
 func newRun(t *testing.T) *rundir.Run {
 	t.Helper()
 	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
+	check(t, err)
+	check(t, errors.Join(run.AppendSpecs(jobstest.Specs(3)), run.MakeRequestsDir()))
+	return run
+}
+
+// check ends the test if err is not nil.
+func check(t *testing.T, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(run.AppendSpecs(jobstest.Specs(3)), run.MakeRequestsDir()); err != nil {
-		t.Fatal(err)
-	}
-	return run
+}
+
+// takeOver takes a run over from its dispatcher.
+func takeOver(t *testing.T, run *rundir.Run) *journal.Journal {
+	t.Helper()
+	j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
+	check(t, err)
+	return j
 }
 
 func cancelTwo() *rundir.Request {
 	return &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{1, 2}), At: time.Unix(1e9, 0)}
 }
-
-// elsewhere changes the owner file to that of a process on another machine.
-func elsewhere(t *testing.T, run *rundir.Run, change func(owner map[string]any)) {
-	t.Helper()
-	b, err := os.ReadFile(run.Path(rundir.OwnerFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	size := len(b)
-	var owner map[string]any
-	if err := json.Unmarshal(b[:size-9], &owner); err != nil {
-		t.Fatal(err)
-	}
-	owner["boot"], owner["host"], owner["left"] = "that of another machine", "elsewhere", false
-	if change != nil {
-		change(owner)
-	}
-	if b, err = json.Marshal(owner); err != nil {
-		t.Fatal(err)
-	}
-	b = append(b, bytes.Repeat([]byte{' '}, size-9-len(b))...)
-	b = fmt.Appendf(b, "%08x\n", crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)))
-	if err := os.WriteFile(run.Path(rundir.OwnerFile), b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func beats(owner map[string]any) { owner["beat"] = owner["beat"].(float64) + 1 }
 
 // conn is a connection to a dispatcher whose behavior a test defines.
 type conn struct {
@@ -102,21 +83,14 @@ func TestSocket(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := newRun(t)
-			j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			j := takeOver(t, run)
 			defer j.Close()
 			synctest.Test(t, func(t *testing.T) {
 				owner, err := journal.ReadOwner(run)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				owner.Socket = "a socket"
 				r, err := Prepare(run, cancelTwo())
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				began := time.Now()
 				gone := r.Wait(t.Context(), owner, func(context.Context, *rundir.Run, *journal.Owner) (Conn, error) {
 					return &conn{func(ctx context.Context, name string) error {
@@ -161,9 +135,7 @@ func TestUndo(t *testing.T) {
 		specs[id-1].Options = &jobs.Options{After: after}
 	}
 	table := &jobs.Table{Specs: specs}
-	if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 6}); err != nil {
-		t.Fatal(err)
-	}
+	check(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 6}))
 	if got := Undo(table, []jobs.ID{1}); !slices.Equal(got, []jobs.ID{1, 3, 4}) {
 		t.Errorf("%v", got)
 	}
@@ -182,44 +154,37 @@ func TestAwaitAnswer(t *testing.T) {
 		left bool
 	}
 	for _, c := range []struct {
-		name   string
-		beats  time.Duration // how long it sends heartbeats
-		does   []moment
-		gone   bool
-		taken  bool
-		still  int
-		others int
-		after  time.Duration // minimum time since the request; polling adds up to a second
+		name       string
+		heartbeats time.Duration // how long it sends heartbeats
+		does       []moment
+		gone       bool
+		taken      bool
+		still      int
+		others     int
+		after      time.Duration // minimum time since the request; polling adds up to a second
 	}{
-		{name: "answered", beats: time.Hour, taken: true, others: 1, after: 8 * time.Second, does: []moment{
+		{name: "answered", heartbeats: time.Hour, taken: true, others: 1, after: 8 * time.Second, does: []moment{
 			{at: 3 * time.Second, recs: append(canceling, jobs.Record{Kind: jobs.KindRequest, Count: 2})},
 			{at: 5 * time.Second, recs: []jobs.Record{over(1, 1, jobs.Canceled)}},
 			{at: 8 * time.Second, recs: []jobs.Record{over(2, 2, jobs.Skipped)}}}},
-		{name: "one does not end", beats: time.Hour, taken: true, still: 1, after: 3*time.Second + EndTimeout, does: []moment{
+		{name: "one does not end", heartbeats: time.Hour, taken: true, still: 1, after: 3*time.Second + EndTimeout, does: []moment{
 			{at: 3 * time.Second, recs: append(canceling, jobs.Record{Kind: jobs.KindRequest, Count: 2}, over(1, 1, jobs.Canceled))}}},
-		{name: "no answer", beats: time.Hour, after: AnswerTimeoutFar},
+		{name: "no answer", heartbeats: time.Hour, after: AnswerTimeoutFar},
 		{name: "dead", gone: true, after: journal.StaleAfter},
-		{name: "it leaves without an answer", beats: time.Hour, gone: true, after: 4 * time.Second, does: []moment{{at: 4 * time.Second, left: true}}},
-		{name: "it leaves with its last words", beats: time.Hour, taken: true, after: 4 * time.Second, does: []moment{
+		{name: "it leaves without an answer", heartbeats: time.Hour, gone: true, after: 4 * time.Second, does: []moment{{at: 4 * time.Second, left: true}}},
+		{name: "it leaves with its last words", heartbeats: time.Hour, taken: true, after: 4 * time.Second, does: []moment{
 			{at: 4 * time.Second, recs: []jobs.Record{{Kind: jobs.KindRequest, Count: 2}}, left: true}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := newRun(t)
-			j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			j := takeOver(t, run)
 			defer j.Close()
-			elsewhere(t, run, nil)
+			disktest.Elsewhere(t, run, nil)
 			synctest.Test(t, func(t *testing.T) {
 				owner, err := journal.ReadOwner(run)
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				e, err := Prepare(run, cancelTwo())
-				if err != nil {
-					t.Fatal(err)
-				}
+				check(t, err)
 				over := make(chan struct{})
 				go func() { // the other dispatcher
 					left := false
@@ -237,10 +202,10 @@ func TestAwaitAnswer(t *testing.T) {
 							j.Sync()
 							left = left || m.left
 						}
-						if at <= c.beats {
+						if at <= c.heartbeats {
 							durable := j.Durable()
-							elsewhere(t, run, func(o map[string]any) {
-								beats(o)
+							disktest.Elsewhere(t, run, func(o map[string]any) {
+								disktest.Heartbeats(o)
 								o["left"], o["file"], o["bytes"] = left, durable.Epoch, durable.Bytes
 							})
 						}

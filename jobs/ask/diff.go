@@ -48,7 +48,7 @@ type Change struct {
 func Compare(t *jobs.Table, specs []*jobs.Spec) (*Diff, error) {
 	m := &Diff{Total: len(specs), Ranked: map[int][]jobs.ID{}, Kept: map[string]int{}, Others: map[string][]jobs.ID{}}
 	have := map[string][]jobs.ID{}
-	key := func(s *jobs.Spec) string { return fmt.Sprintf("%q %q", s.Command, s.Params) }
+	key := func(s *jobs.Spec) string { return fmt.Sprintf("%q %q", s.Command, s.Params()) }
 	for i := range t.Jobs {
 		k := key(t.Jobs[i].Spec)
 		have[k] = append(have[k], jobs.ID(i+1))

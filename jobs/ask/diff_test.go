@@ -1,11 +1,14 @@
 package ask
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/rundir"
 )
 
 // TestOf checks that jobs are matched by command, parameters, and occurrence.
@@ -13,14 +16,12 @@ func TestOf(t *testing.T) {
 	of := func(t *testing.T, table *jobs.Table, specs ...*jobs.Spec) *Diff {
 		t.Helper()
 		m, err := Compare(table, specs)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check(t, err)
 		return m
 	}
 	spec := func(command, file string, o jobs.Options, params ...jobs.Param) *jobs.Spec {
 		o.File = file
-		return &jobs.Spec{Command: command, Params: params, Options: &o}
+		return &jobs.Spec{Command: command, Labels: jobs.NewLabels("", params), Options: &o}
 	}
 	p := func(v string) jobs.Param { return jobs.Param{Name: "C", Value: v} }
 	t1 := &jobs.Table{}
@@ -67,5 +68,33 @@ func TestOf(t *testing.T) {
 	}
 	if len(m.Changes) != 2 || m.Changes[0].String() != "timeout 1h0m0s" || !slices.Equal(m.Changes[0].IDs, []jobs.ID{2}) || m.Changes[1].String() != "tries 2" {
 		t.Errorf("changes %+v", m.Changes)
+	}
+}
+
+// TestSubmitBlocks checks that many jobs make several requests, in order, each numbered from 1.
+func TestSubmitBlocks(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	var specs []*jobs.Spec
+	for i := range 20 {
+		specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprint(i, long), Options: jobs.NoOptions})
+	}
+	n := 0
+	for _, b := range submitBlocks(specs) {
+		q := rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(b)}
+		if len(q.Specs) > rundir.MaxSubmit {
+			t.Errorf("%d bytes", len(q.Specs))
+		}
+		if got, err := q.NewJobs(); err != nil || len(got) != len(b) {
+			t.Fatal(err)
+		}
+		for _, s := range b {
+			if !strings.HasPrefix(s.Command, fmt.Sprint(n, "x")) {
+				t.Errorf("job %d is out of order", n)
+			}
+			n++
+		}
+	}
+	if n != 20 {
+		t.Errorf("%d jobs", n)
 	}
 }

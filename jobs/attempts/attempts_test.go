@@ -24,25 +24,25 @@ type place struct {
 	dir string
 }
 
-func newPlace(t *testing.T) place {
+func newPlace(t *testing.T) place { return place{t, t.TempDir()} }
+
+func must(t testing.TB, err error) {
 	t.Helper()
-	return place{t, t.TempDir()}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (p place) path(id jobs.AttemptID, f jobs.File) string {
 	p.t.Helper()
 	path := jobs.AttemptFile(p.dir, id, f)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.MkdirAll(filepath.Dir(path), 0o700))
 	return path
 }
 
 func (p place) put(id jobs.AttemptID, f jobs.File, content []byte) {
 	p.t.Helper()
-	if err := os.WriteFile(p.path(id, f), content, 0o600); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, os.WriteFile(p.path(id, f), content, 0o600))
 }
 
 func (p place) claim(id jobs.AttemptID, host string, tombstone bool) attempts.Claim {
@@ -87,55 +87,23 @@ func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, e
 	return d.Disk.OpenFile(path, flag, perm)
 }
 
-// TestLook checks that outcomes of an unreachable host are found by listing each shard once and
-// opening only listed files (X2).
-func TestLook(t *testing.T) {
-	p := newPlace(t)
-	p.exit(at(17, 2), "melon4", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
-	p.put(at(17, 2), jobs.FileErr, []byte("first\nlast words\n\n"))
-	p.exit(at(18, 1), "melon5", jobs.Outcome{Started: 1, Ended: 2})
-	p.claim(at(19, 1), "melon4", false)
-	p.exit(at(2500, 1), "melon4", jobs.Outcome{Signal: "SIGKILL", Started: 1, Ended: 2})
-	d := &disk{Disk: rundir.OS}
-	got, err := attempts.Look(d, p.dir, run, []jobs.AttemptID{at(17, 2), at(17, 3), at(18, 1), at(19, 1), at(2500, 1), at(5000, 1)})
-	if err != nil || len(got) != 3 {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	if f := got[0]; f.Attempt != at(17, 2) || f.Host != "melon4" || f.Slot != 2 || f.Outcome.Exit != 3 || f.Outcome.LastLine != "last words" {
-		t.Errorf("%+v", f)
-	}
-	if f := got[1]; f.Host != "melon5" || !f.Outcome.OK() {
-		t.Errorf("%+v", f)
-	}
-	if f := got[2]; f.Outcome.Signal != "SIGKILL" {
-		t.Errorf("%+v", f)
-	}
-	if want := []string{"attempts", "000", "002"}; !slices.Equal(d.listed, want) {
-		t.Errorf("listed %v, want %v", d.listed, want)
-	}
-	if want := []string{"17.2.status", "17.2.err", "18.1.status", "19.1.status", "2500.1.status"}; !slices.Equal(d.opened, want) {
-		t.Errorf("opened %v, want %v", d.opened, want)
-	}
-}
-
-// TestLookAtDamage checks promise 3: whatever a job puts in place of its status file is not an
+// TestDamagedStatus checks promise 3: whatever a job puts in place of its status file is not an
 // outcome. It neither hides the outcomes of other attempts nor blocks the reader.
-func TestLookAtDamage(t *testing.T) {
+func TestDamagedStatus(t *testing.T) {
 	good := finished(at(1, 1), "h", jobs.Outcome{})
 	unfinished, other := claim(at(1, 1), "h"), claim(at(1, 1), "h")
 	other.Run = "other"
+	file := func(content []byte) func(path string) error {
+		return func(path string) error { return os.WriteFile(path, content, 0o600) }
+	}
 	for name, put := range map[string]func(path string) error{
-		"empty":      func(path string) error { return os.WriteFile(path, nil, 0o600) },
-		"cut":        func(path string) error { return os.WriteFile(path, good[:800], 0o600) },
-		"zeros":      func(path string) error { return os.WriteFile(path, make([]byte, len(good)), 0o600) },
-		"unfinished": func(path string) error { return os.WriteFile(path, unfinished.Encode(), 0o600) },
-		"longer":     func(path string) error { return os.WriteFile(path, append(good[:len(good):len(good)], 'x'), 0o600) },
-		"another's": func(path string) error {
-			return os.WriteFile(path, finished(at(1, 2), "h", jobs.Outcome{}), 0o600)
-		},
-		"other run": func(path string) error {
-			return os.WriteFile(path, other.EncodeFinished(1, jobs.Outcome{}), 0o600)
-		},
+		"empty":      file(nil),
+		"cut":        file(good[:800]),
+		"zeros":      file(make([]byte, len(good))),
+		"unfinished": file(unfinished.Encode()),
+		"longer":     file(append(good[:len(good):len(good)], 'x')),
+		"another's":  file(finished(at(1, 2), "h", jobs.Outcome{})),
+		"other run":  file(other.EncodeFinished(1, jobs.Outcome{})),
 		"huge":       func(path string) error { return os.Truncate(path, 1<<50) },
 		"pipe":       func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"link":       func(path string) error { return os.Symlink("/dev/zero", path) },
@@ -146,9 +114,7 @@ func TestLookAtDamage(t *testing.T) {
 		p := newPlace(t)
 		p.exit(at(2, 1), "h", jobs.Outcome{})
 		path := p.path(at(1, 1), jobs.FileStatus)
-		if err := os.WriteFile(filepath.Join(filepath.Dir(path), "whole"), good, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(filepath.Dir(path), "whole"), good, 0o600))
 		if name == "huge" {
 			p.put(at(1, 1), jobs.FileStatus, good)
 		}
@@ -158,8 +124,8 @@ func TestLookAtDamage(t *testing.T) {
 		} else if err != nil {
 			continue
 		}
-		got, err := attempts.Look(rundir.OS, p.dir, run, []jobs.AttemptID{at(1, 1), at(2, 1)})
-		if err != nil || len(got) != 1 || got[0].Attempt != at(2, 1) {
+		got, err := attempts.OfHost(rundir.OS, p.dir, run, "h", []jobs.AttemptID{at(1, 1), at(2, 1)})
+		if err != nil || len(got.Finished) != 1 || got.Finished[0].Attempt != at(2, 1) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -178,7 +144,8 @@ func TestFaults(t *testing.T) {
 		for n := 1; ; n++ {
 			d := &disktest.Disk{}
 			d.FailAt(n, errno, false)
-			got, err := attempts.Look(d, p.dir, run, ids)
+			seen, err := attempts.OfHost(d, p.dir, run, "h", ids)
+			got := seen.Finished
 			if d.Failed == "" {
 				break
 			}
@@ -220,12 +187,8 @@ func TestEach(t *testing.T) {
 	p.put(at(7, 1), jobs.FileOut, []byte("output only"))
 	p.put(at(8, 1), jobs.File("status.44.1.1"), []byte("on its way"))
 	for _, odd := range []string{"0", "00", "abc", "-01", "0001"} {
-		if err := os.MkdirAll(filepath.Join(p.dir, "attempts", odd), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(p.dir, "attempts", odd, "9.1.status"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Join(p.dir, "attempts", odd), 0o700))
+		must(t, os.WriteFile(filepath.Join(p.dir, "attempts", odd, "9.1.status"), nil, 0o600))
 	}
 	var got []string
 	d := &disk{Disk: rundir.OS}
@@ -253,12 +216,6 @@ func TestEach(t *testing.T) {
 	if want := []string{"3.1", "2001.4"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("of melon1: got %v, %v, want %v", got, err, want)
 	}
-	if f, err := attempts.Of(rundir.OS, p.dir, run, at(3, 1)); err != nil || f.State != attempts.Finished || f.Claim != mine {
-		t.Errorf("of one: %+v, %v", f, err)
-	}
-	if f, err := attempts.Of(rundir.OS, p.dir, run, at(99, 1)); err != nil || f.State != attempts.Nothing {
-		t.Errorf("of none: %+v, %v", f, err)
-	}
 	stop, calls := errors.New("enough"), 0
 	err = attempts.Each(rundir.OS, p.dir, run, "", nil, func(attempts.Fate) error {
 		calls++
@@ -269,10 +226,12 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestOfHost checks that only files that a host wrote count for it (X2).
+// TestOfHost checks that only files that a host wrote count for it. Each shard is listed once, and
+// only listed files are opened (X2).
 func TestOfHost(t *testing.T) {
 	p := newPlace(t)
-	p.exit(at(1, 1), "melon4", jobs.Outcome{Exit: 3})
+	p.exit(at(1, 1), "melon4", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
+	p.put(at(1, 1), jobs.FileErr, []byte("first\nlast words\n\n"))
 	p.exit(at(2, 1), "melon5", jobs.Outcome{})
 	p.claim(at(3, 1), "melon4", false)
 	p.claim(at(4, 1), "melon4", true)
@@ -280,39 +239,49 @@ func TestOfHost(t *testing.T) {
 	p.put(at(6, 1), jobs.FileStatus, nil)
 	// An earlier dispatcher ran it on melon5, which proves nothing about melon4.
 	p.claim(at(7, 1), "melon5", true)
-	if err := os.WriteFile(attempts.BeatFile(p.dir, "melon4"), []byte("17 b\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var ids []jobs.AttemptID
-	for i := 1; i <= 7; i++ {
+	p.exit(at(2500, 1), "melon4", jobs.Outcome{Signal: "SIGKILL", Started: 1, Ended: 2})
+	must(t, os.WriteFile(attempts.HeartbeatFile(p.dir, "melon4"), []byte("17 b\n"), 0o600))
+	ids := []jobs.AttemptID{at(1, 1), at(1, 2)}
+	for i := 2; i <= 7; i++ {
 		ids = append(ids, at(i, 1))
 	}
-	s, err := attempts.OfHost(rundir.OS, p.dir, run, "melon4", ids)
-	if err != nil || len(s.Finished) != 1 || s.Finished[0].Attempt != at(1, 1) || s.Finished[0].Outcome.Exit != 3 {
-		t.Errorf("finished: %+v, %v", s.Finished, err)
+	d := &disk{Disk: rundir.OS}
+	s, err := attempts.OfHost(d, p.dir, run, "melon4", append(ids, at(2500, 1), at(5000, 1)))
+	if err != nil || len(s.Finished) != 2 {
+		t.Fatalf("finished: %+v, %v", s.Finished, err)
 	}
-	if !slices.Equal(s.Claimed, []jobs.AttemptID{at(3, 1)}) || !slices.Equal(s.Never, []jobs.AttemptID{at(4, 1)}) || s.Beat != "17 b" {
-		t.Errorf("claimed %v, never %v, beat %q", s.Claimed, s.Never, s.Beat)
+	if f := s.Finished[0]; f.Attempt != at(1, 1) || f.Slot != 2 || f.Outcome.Exit != 3 || f.Outcome.LastLine != "last words" {
+		t.Errorf("%+v", f)
+	}
+	if f := s.Finished[1]; f.Attempt != at(2500, 1) || f.Outcome.Signal != "SIGKILL" {
+		t.Errorf("%+v", f)
+	}
+	if !slices.Equal(s.Claimed, []jobs.AttemptID{at(3, 1)}) || !slices.Equal(s.Never, []jobs.AttemptID{at(4, 1)}) || s.Heartbeat != "17 b" {
+		t.Errorf("claimed %v, never %v, heartbeat %q", s.Claimed, s.Never, s.Heartbeat)
+	}
+	if want := []string{"attempts", "000", "002"}; !slices.Equal(d.listed, want) {
+		t.Errorf("listed %v, want %v", d.listed, want)
+	}
+	if want := "heartbeat.melon4 1.1.status 1.1.err 2.1.status 3.1.status 4.1.status 5.1.status 6.1.status 7.1.status 2500.1.status"; strings.Join(d.opened, " ") != want {
+		t.Errorf("opened %v, want %s", d.opened, want)
 	}
 }
 
-// TestBeat checks reading the heartbeat file of a host that cannot be queried.
-func TestBeat(t *testing.T) {
+// TestHeartbeatFile checks reading the heartbeat file of a host that cannot be queried.
+func TestHeartbeatFile(t *testing.T) {
 	p := newPlace(t)
-	if s, err := attempts.Beat(rundir.OS, p.dir, "melon4"); s != "" || err != nil {
-		t.Errorf("without a directory: %q, %v", s, err)
+	wants := func(what, want string, opens int) {
+		t.Helper()
+		d := &disk{Disk: rundir.OS}
+		if s, err := attempts.OfHost(d, p.dir, run, "melon4", nil); s.Heartbeat != want || err != nil || len(d.opened) != opens {
+			t.Errorf("%s: %q, %v, opened %v, want %q", what, s.Heartbeat, err, d.opened, want)
+		}
 	}
+	wants("without a directory", "", 0)
 	p.path(at(1, 1), jobs.FileStatus)
-	d := &disk{Disk: rundir.OS}
-	if s, err := attempts.Beat(d, p.dir, "melon4"); s != "" || err != nil || len(d.opened) > 0 {
-		t.Errorf("without a file: %q, %v, opened %v", s, err, d.opened)
-	}
+	wants("without a file", "", 0)
 	for text, want := range map[string]string{"0000000000000000017 boot\n": "0000000000000000017 boot", strings.Repeat("x", 1000): strings.Repeat("x", 128)} {
-		if err := os.WriteFile(attempts.BeatFile(p.dir, "melon4"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if s, err := attempts.Beat(rundir.OS, p.dir, "melon4"); s != want || err != nil {
-			t.Errorf("%q, %v", s, err)
-		}
+		must(t, os.WriteFile(attempts.HeartbeatFile(p.dir, "melon4"), []byte(text), 0o600))
+		wants(text, want, 1)
 	}
 }

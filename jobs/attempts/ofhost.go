@@ -14,7 +14,7 @@ type Seen struct {
 	Claimed  []jobs.AttemptID // with a claim of this host, and no whole sentinel
 	Never    []jobs.AttemptID // with a tombstone of this host: they will never start there
 	// Content of the host's heartbeat file without its newline; "" if none is listed.
-	Beat string
+	Heartbeat string
 }
 
 // OfHost returns the state of attempts of one host. dir is the directory that holds attempts/.
@@ -22,7 +22,7 @@ type Seen struct {
 // those that were found are returned with it.
 func OfHost(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (Seen, error) {
 	l := list(d, dir)
-	s := Seen{Beat: l.beat(host)}
+	s := Seen{Heartbeat: l.heartbeat(host)}
 	for _, id := range ids {
 		switch f := l.fate(run, id); {
 		// Nor does a tombstone of another host: in a directory that only looks like this
@@ -39,19 +39,19 @@ func OfHost(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (Seen, e
 	return s, l.errs.err()
 }
 
-// BeatFile returns the path of the file that a host's supervisors rewrite every 10 s while they
-// run jobs. It holds the wall clock in nanoseconds, a blank, and the boot id. dir is the
+// HeartbeatFile returns the path of the file that a host's supervisors rewrite every 10 s while
+// they run jobs. It holds the wall clock in nanoseconds, a blank, and the boot id. dir is the
 // directory that holds attempts/.
-func BeatFile(dir, host string) string { return filepath.Join(dir, "attempts", "beat."+host) }
+func HeartbeatFile(dir, host string) string { return filepath.Join(dir, "attempts", "heartbeat."+host) }
 
-// maxBeat is the maximum number of bytes of a heartbeat file that are read.
-const maxBeat = 128
+// maxHeartbeat is the maximum number of bytes of a heartbeat file that are read.
+const maxHeartbeat = 128
 
-// beat returns the content of a host's heartbeat file. Callers only check whether it changes.
-func (l *listing) beat(host string) string {
-	path := BeatFile(l.dir, host)
+// heartbeat returns the content of a host's heartbeat file. Callers only check whether it changes.
+func (l *listing) heartbeat(host string) string {
+	path := HeartbeatFile(l.dir, host)
 	if !l.top[filepath.Base(path)] {
 		return ""
 	}
-	return strings.TrimSuffix(string(l.read(path, 0, maxBeat)), "\n")
+	return strings.TrimSuffix(string(l.read(path, 0, maxHeartbeat)), "\n")
 }

@@ -158,7 +158,7 @@ func (h *history) attempt(j *jobs.Job, a *jobs.Attempt) {
 		r.Kind, r.Started = jobs.KindRunning, h.now-1
 		h.emit(r)
 	case pick == 3 && !late:
-		r.Kind, r.Reason = jobs.KindLost, "no beat for 60 s"
+		r.Kind, r.Reason = jobs.KindLost, "no heartbeat for 60 s"
 		h.emit(h.next(r, back))
 	case pick == 4 && !late:
 		r.Kind, r.Reason = jobs.KindSuperseded, "another copy was faster"

@@ -1,89 +1,43 @@
 package journal
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"testing"
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/rundir"
 )
 
-// BenchmarkReplayMillion folds the journal of a million finished jobs, each with a launching and an
-// exited record and every tenth with a running one. It reports the memory that the table then
-// holds.
+// BenchmarkReplayMillion folds the journal of a million jobs, queued or finished, and reports the
+// memory that the table then holds. Each finished job has a launching and an exited record, and
+// every tenth a running one.
 func BenchmarkReplayMillion(b *testing.B) {
 	if testing.Short() {
 		b.Skip("writes 350 MB")
 	}
 	const n = 1_000_000
-	r := newRun(b)
-	if err := r.AppendSpecs(specs(n)); err != nil {
-		b.Fatal(err)
-	}
-	j, _, _, err := Take(context.Background(), r, TakeOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	batch := []jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: n}}
-	for i := 1; i <= n; i++ {
-		batch = append(batch, pair(i)...)
-		if len(batch) > 1000 || i == n {
-			if err := j.Append(batch); err != nil {
-				b.Fatal(err)
+	for _, state := range []jobs.JobState{jobs.Queued, jobs.Succeeded} {
+		b.Run(state.String(), func(b *testing.B) {
+			r := newRun(b)
+			must(b, r.AppendSpecs(specs(n)))
+			j, _, _ := take1(b, r, TakeOptions{})
+			must(b, j.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: n}}))
+			for i := 1; i <= n && state != jobs.Queued; i++ {
+				must(b, j.Append(pair(i)))
 			}
-			batch = batch[:0]
-		}
-	}
-	if err := j.Close(); err != nil {
-		b.Fatal(err)
-	}
-	size, err := sizeOf(r, fileOf(1))
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.SetBytes(size)
-	for b.Loop() {
-		before := heap()
-		t, report, err := Replay(r)
-		if err != nil || report.Damaged || t.Counts[jobs.Succeeded] != n {
-			b.Fatal(err, report)
-		}
-		b.ReportMetric(float64(heap()-before)/1e6, "MB-table")
-		runtime.KeepAlive(t)
-	}
-}
-
-// BenchmarkQueuedMillion reports the memory of a million queued jobs.
-func BenchmarkQueuedMillion(b *testing.B) {
-	if testing.Short() {
-		b.Skip("writes 80 MB")
-	}
-	const n = 1_000_000
-	r := newRun(b)
-	if err := r.AppendSpecs(specs(n)); err != nil {
-		b.Fatal(err)
-	}
-	j, _, _, err := Take(context.Background(), r, TakeOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := j.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: n}}); err != nil {
-		b.Fatal(err)
-	}
-	if err := j.Close(); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		before := heap()
-		t, _, err := Replay(r)
-		if err != nil || t.Counts[jobs.Queued] != n {
-			b.Fatal(err)
-		}
-		b.ReportMetric(float64(heap()-before)/1e6, "MB-table")
-		runtime.KeepAlive(t)
+			must(b, j.Close())
+			b.SetBytes(j.Written())
+			for b.Loop() {
+				before := heap()
+				t, report, err := Replay(r)
+				if err != nil || report.Damaged || t.Counts[state] != n {
+					b.Fatal(err, report)
+				}
+				b.ReportMetric(float64(heap()-before)/1e6, "MB-table")
+				runtime.KeepAlive(t)
+			}
+		})
 	}
 }
 
@@ -101,25 +55,15 @@ func BenchmarkAppendRecord(b *testing.B) {
 // BenchmarkAppendSync measures one group commit of 16 records on this disk.
 func BenchmarkAppendSync(b *testing.B) {
 	r := newRun(b)
-	j, _, _, err := Take(context.Background(), r, TakeOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	j, _, _ := take1(b, r, TakeOptions{})
 	recs := make([]jobs.Record, 16)
 	for i := range recs {
 		recs[i] = pair(i + 1)[0]
 	}
 	for b.Loop() {
-		if err := j.Append(recs); err != nil {
-			b.Fatal(err)
-		}
-		if err := j.Sync(); err != nil {
-			b.Fatal(err)
-		}
+		record(b, j, recs...)
 	}
-	if err := j.Close(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, j.Close())
 }
 
 // pair returns the records of a job that succeeded at its first attempt.
@@ -147,13 +91,4 @@ func heap() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc
-}
-
-func newRun(tb testing.TB) *rundir.Run {
-	tb.Helper()
-	r, err := rundir.Create(tb.TempDir()+"/"+rundir.Base, "test", rundir.Asked{Cwd: "/", Version: "test"})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return r
 }

@@ -3,10 +3,10 @@
 //
 // A dispatcher calls Take, which makes it the owner of the run and folds the records of earlier
 // dispatchers. Take returns a Journal. The dispatcher then calls Append and Sync repeatedly, and
-// acts on records only after Sync has returned nil. It calls Beat every BeatEvery and Fenced every
-// few seconds. After ErrFenced it must not touch the run any more. A Follower replays the journal
-// for readers and follows it up to a Limit, and a Reader also reads the owner file and live.json.
-// Replay is a single Poll of a Follower.
+// acts on records only after Sync has returned nil. It calls Heartbeat every HeartbeatInterval and
+// Fenced every few seconds. After ErrFenced it must not touch the run any more. A Follower replays
+// the journal for readers and follows it up to a Limit, and a Reader also reads the owner file and
+// live.json. Replay is a single Poll of a Follower.
 //
 //	j, table, report, err := journal.Take(ctx, run, journal.TakeOptions{})
 //	if report.Damaged { ask every host about every job, whatever the table says }

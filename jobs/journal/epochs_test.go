@@ -11,40 +11,46 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// TestManyEpochs checks a run that is resumed again and again, after a crash or an orderly end.
-// Every dispatcher begins where the last one stopped.
+// TestManyEpochs checks a run that moves between the machines of one server again and again, after
+// a crash, a loss of power, or an orderly end. Every dispatcher begins where the last one stopped,
+// and the file owner names the current one. Records that were written and never synced may be lost.
 func TestManyEpochs(t *testing.T) {
-	r := newRun(t)
+	server := memdisk.New()
+	server.NamesDurable = true
 	specs, recs := jobstest.History(5, 8, 400)
-	if err := r.AppendSpecs(specs); err != nil {
-		t.Fatal(err)
-	}
+	first := simulated(t, server.Mount("melon0"))
+	must(t, first.AppendSpecs(specs))
 	live := &jobs.Table{Specs: slices.Clone(specs)}
 	for epoch := 1; len(recs) > 0; epoch++ {
-		j, table, report := take1(t, r, force)
-		live.Epoch = epoch
-		if j.Epoch() != epoch || !same(table, live) || report.Damaged {
+		host := fmt.Sprint("melon", epoch%5)
+		view := server.Mount(host)
+		r, err := rundir.OpenOn(view, first.Dir)
+		must(t, err)
+		j, table, report := take1(t, r, on(host))
+		if live.Epoch = epoch; j.Epoch() != epoch || !same(table, live) || report.Damaged {
 			t.Fatalf("epoch %d: %+v", epoch, report)
 		}
-		n := min(37, len(recs))
-		for i := range recs[:n] {
-			if err := jobs.Fold(live, &recs[i]); err != nil {
-				t.Fatal(err)
-			}
+		if o, err := ReadOwner(first); err != nil || o.Host != host || o.Epoch != epoch {
+			t.Fatalf("epoch %d is of %v, %v", epoch, o, err)
 		}
+		n := min(17, len(recs))
+		fold(t, live, recs[:n])
 		record(t, j, recs[:n]...)
 		recs = recs[n:]
-		if epoch%2 == 0 {
-			if err := j.Close(); err != nil {
-				t.Fatal(err)
-			}
-		} else {
+		switch epoch % 3 {
+		case 0:
+			must(t, j.Close())
+		case 1:
 			crash(t, j)
+		case 2:
+			must(t, j.Append([]jobs.Record{event(strings.Repeat("never synced", 200_000))}))
+			view.PowerLoss(nil)
 		}
 	}
-	if table, report := replay1(t, r); !same(table, live) || report.Damaged {
+	if table, report := replay1(t, first); !same(table, live) || report.Damaged {
 		t.Errorf("%+v", report)
 	}
 }
@@ -52,26 +58,19 @@ func TestManyEpochs(t *testing.T) {
 // TestOldEpochIsFencedOff checks that records of an old dispatcher after a takeover are not part of
 // the run (E7). It notices the takeover, and changes neither the journal nor the owner file.
 func TestOldEpochIsFencedOff(t *testing.T) {
-	r := newRun(t)
-	if err := r.AppendSpecs(jobstest.Specs(2)); err != nil {
-		t.Fatal(err)
-	}
+	_, r := inMemory(t, jobstest.Specs(2)...)
 	old, _, _ := take1(t, r, TakeOptions{})
 	record(t, old, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
 	if n, err := old.Fenced(); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
-	next, live, _ := take1(t, r, TakeOptions{Force: true})
-	if err := next.SetSocket("new"); err != nil {
-		t.Fatal(err)
-	}
+	next, live, _ := take1(t, r, force)
+	must(t, next.SetSocket("new"))
 	late := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1}
 	tooLate(t, old, late) // the old dispatcher wakes up
 	truth := jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1}
 	record(t, next, truth)
-	if err := jobs.Fold(live, &truth); err != nil {
-		t.Fatal(err)
-	}
+	must(t, jobs.Fold(live, &truth))
 	table, report := replay1(t, r)
 	if !same(table, live) || report.Damaged || report.Ignored == 0 {
 		t.Errorf("%+v: job 1 is %s", report, table.Job(1).State)
@@ -79,7 +78,7 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	if n, err := old.Fenced(); n != 2 || err != nil {
 		t.Errorf("Fenced says %d, %v", n, err)
 	}
-	for what, err := range map[string]error{"beat": old.Beat(), "address": old.SetSocket("old"), "close": old.Close()} {
+	for what, err := range map[string]error{"heartbeat": old.Heartbeat(), "address": old.SetSocket("old"), "close": old.Close()} {
 		if !errors.Is(err, ErrFenced) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -89,8 +88,8 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 		t.Errorf("the owner file says %+v, %v", o, err)
 	}
 	// A heartbeat that was in progress during the takeover changes nothing.
-	if err := old.beats.beat(func(*Owner) {}); err == nil || !errors.Is(err, ErrFenced) {
-		t.Errorf("a beat on a reopened file: %v", err)
+	if err := old.writer.heartbeat(func(*Owner) {}); err == nil || !errors.Is(err, ErrFenced) {
+		t.Errorf("a heartbeat on a reopened file: %v", err)
 	}
 	// The old dispatcher stores no jobs; the next one does.
 	if err := r.AppendSpecs(jobstest.Specs(3)[2:]); err != nil {
@@ -105,36 +104,15 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	}
 }
 
-// tooLate appends records of a dispatcher that was taken over. The same Sync must report the
-// takeover. Otherwise the dispatcher would show results and launch jobs based on records that do
-// not count (promise 1).
-func tooLate(t *testing.T, j *Journal, recs ...jobs.Record) {
-	t.Helper()
-	if err := j.Append(recs); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Sync(); !errors.Is(err, ErrFenced) {
-		t.Errorf("a dispatcher that was taken over may act upon its records: %v", err)
-	}
-	if err := j.Sync(); !errors.Is(err, ErrFenced) {
-		t.Errorf("… when it tries again: %v", err)
-	}
-}
-
 // TestUnbegunEpoch checks a dispatcher that died or slept between creating its journal file and its
 // first record. It has not begun. If it wakes up, its file does not count.
 func TestUnbegunEpoch(t *testing.T) {
 	for _, begun := range []string{"", "deadbeef {\"k\":\"epo"} {
-		r := newRun(t)
-		if err := r.AppendSpecs(jobstest.Specs(1)); err != nil {
-			t.Fatal(err)
-		}
+		_, r := inMemory(t, jobstest.Specs(1)...)
 		j, live, _ := take1(t, r, TakeOptions{})
 		accepted := jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 1}
 		record(t, j, accepted)
-		if err := jobs.Fold(live, &accepted); err != nil {
-			t.Fatal(err)
-		}
+		must(t, jobs.Fold(live, &accepted))
 		crash(t, j)
 		put(t, r, 2, []byte(begun))
 		if table, report := replay1(t, r); !same(table, live) || report.Damaged {
@@ -157,32 +135,19 @@ func TestUnbegunEpoch(t *testing.T) {
 
 // TestOldFileChanged checks that a changed older file is reported and that the rest still counts.
 func TestOldFileChanged(t *testing.T) {
-	for what, spoil := range map[string]func(path string, b []byte) error{
-		"is missing":       func(path string, _ []byte) error { return os.Remove(path) },
-		"has lost its end": func(path string, b []byte) error { return os.WriteFile(path, b[:len(b)-1], 0o600) },
-		"its checksum": func(path string, b []byte) error {
-			b[len(b)-5] ^= 1
-			return os.WriteFile(path, b, 0o600)
-		},
+	for what, spoil := range map[string]func(r *rundir.Run, b []byte){
+		"is missing":       func(r *rundir.Run, _ []byte) { remove(t, r, 1) },
+		"has lost its end": func(r *rundir.Run, b []byte) { put(t, r, 1, b[:len(b)-1]) },
+		"its checksum":     func(r *rundir.Run, b []byte) { put(t, r, 1, flipped(b, 8*(len(b)-5))) },
 	} {
-		r := newRun(t)
-		if err := r.AppendSpecs(jobstest.Specs(2)); err != nil {
-			t.Fatal(err)
-		}
+		_, r := inMemory(t, jobstest.Specs(2)...)
 		j, _, _ := take1(t, r, TakeOptions{})
 		record(t, j, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2}, jobs.Record{Kind: jobs.KindPriority, Job: 1, Priority: 4})
 		crash(t, j)
 		j, _, _ = take1(t, r, force)
 		record(t, j, jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1})
 		crash(t, j)
-		path := fileOf(1).path(r)
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := spoil(path, b); err != nil {
-			t.Fatal(err)
-		}
+		spoil(r, content(t, r, 1))
 		table, report := replay1(t, r)
 		if !report.Damaged || !strings.Contains(strings.Join(report.Warnings, "\n"), what) {
 			t.Errorf("%s: %+v", what, report)
@@ -197,8 +162,7 @@ func TestOldFileChanged(t *testing.T) {
 // end.
 func TestFirstLineLost(t *testing.T) {
 	r, specs, recs, b := written(t, 9, 4, 60)
-	b[20] ^= 1
-	put(t, r, 1, b)
+	put(t, r, 1, flipped(b, 8*20))
 	table, report := replay1(t, r)
 	want := folded(t, specs, recs)
 	want.Damaged = true
@@ -221,9 +185,7 @@ func TestReportIsBounded(t *testing.T) {
 func TestListFiles(t *testing.T) {
 	r := newRun(t)
 	for _, name := range []string{"000002.jsonl", "1000000.jsonl", "999999.jsonl", "000010.jsonl", "2.jsonl", "000000.jsonl", "00000a.jsonl", ".nfs0001", "000003.jsonl~", "-00001.jsonl"} {
-		if err := os.WriteFile(r.Path(rundir.JournalDir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(r.Path(rundir.JournalDir, name), nil, 0o600))
 	}
 	files, err := listFiles(r)
 	if got := fmt.Sprint(files); err != nil || got != "[{2 000002.jsonl} {10 000010.jsonl} {999999 999999.jsonl} {1000000 1000000.jsonl}]" {

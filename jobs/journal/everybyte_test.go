@@ -46,30 +46,27 @@ search:
 
 func threeEpochs(t testing.TB) *epochs {
 	t.Helper()
-	e := &epochs{m: memdisk.New().Mount("a"), ends: map[int64]jobs.Record{}}
-	e.r = simulated(t, e.m)
+	e := &epochs{ends: map[int64]jobs.Record{}}
 	specs, recs := jobstest.History(allKindsSeed(), 3, 90)
+	e.m, e.r = inMemory(t, specs...)
 	for _, r := range recs {
 		if r.Seq > 0 && r.Kind != jobs.KindAcked {
 			e.ends[r.Seq] = r
 		}
 	}
-	if err := e.r.AppendSpecs(specs); err != nil {
-		t.Fatal(err)
-	}
 	var js [3]*Journal
 	for i := range js {
-		js[i], _, _ = take1(t, e.r, TakeOptions{Force: true, Who: machine("melon1")})
+		js[i], _, _ = take1(t, e.r, on("melon1"))
 		e.recs[i] = recs[i*len(recs)/3 : (i+1)*len(recs)/3]
 		record(t, js[i], e.recs[i]...)
 		if i == 1 { // it died in the middle of a line
-			e.append(t, 2, `0badcafe {"k":"lau`)
+			put(t, e.r, 2, append(content(t, e.r, 2), `0badcafe {"k":"lau`...))
 		}
 	}
 	late := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1 << 40}
-	e.append(t, 1, string(appendLine(nil, &late)))
+	put(t, e.r, 1, appendLine(content(t, e.r, 1), &late))
 	for i := range e.files {
-		e.files[i] = e.read(t, i+1)
+		e.files[i] = content(t, e.r, i+1)
 		e.fixed[i] = len(e.files[i])
 	}
 	first, err := firstRecord(e.r, fileOf(3), int64(len(e.files[2])))
@@ -86,32 +83,6 @@ func threeEpochs(t testing.TB) *epochs {
 		t.Fatalf("%+v", report)
 	}
 	return e
-}
-
-func (e *epochs) read(t testing.TB, epoch int) []byte {
-	t.Helper()
-	b, err := rundir.ReadFile(e.m, fileOf(epoch).path(e.r))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// set replaces the content of a file, as damage does.
-func (e *epochs) set(t testing.TB, epoch int, content []byte) {
-	t.Helper()
-	path := fileOf(epoch).path(e.r)
-	if err := e.m.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := rundir.WriteNew(e.m, path, content); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (e *epochs) append(t testing.TB, epoch int, text string) {
-	t.Helper()
-	e.set(t, epoch, append(e.read(t, epoch), text...))
 }
 
 // check replays the damaged journal and, every seventh time, takes over the run. lost holds the
@@ -146,24 +117,20 @@ func (e *epochs) check(t *testing.T, what string, lost []jobs.Record, whole bool
 		return
 	}
 	e.follow(t, what)
-	next, taken, _ := take1(t, e.r, TakeOptions{Force: true, Who: machine("melon2")})
+	next, taken, _ := take1(t, e.r, on("melon2"))
 	if next.Epoch() != 4 {
 		t.Fatalf("%s: epoch %d", what, next.Epoch())
 	}
 	if table.Epoch = 4; !same(table, taken) {
 		t.Fatalf("%s: taken over as another state than is shown", what)
 	}
-	record(t, next, jobs.Record{Kind: jobs.KindEvent, Reason: "on"})
+	record(t, next, event("on"))
 	again, report := replay1(t, e.r)
 	if !same(again, taken) || report.Damaged == whole {
 		t.Fatalf("%s: after the takeover it is another state: %+v", what, report)
 	}
 	crash(t, next)
-	for _, path := range []string{fileOf(4).path(e.r), e.r.Path(rundir.OwnerFile)} {
-		if err := e.m.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
+	forget(t, e.r, 4)
 }
 
 // lines returns the records of a file whose lines lie in a range of it. It omits the epoch record,
@@ -192,12 +159,9 @@ func TestJournalEveryBit(t *testing.T) {
 	}
 	n := 0
 	for i, whole := range e.files {
-		c := bytes.Clone(whole)
 		for bit := 0; bit < 8*len(whole); bit += step {
 			at := bit / 8
-			c[at] = whole[at] ^ 1<<(bit%8)
-			e.set(t, i+1, c)
-			c[at] = whole[at]
+			put(t, e.r, i+1, flipped(whole, bit))
 			what := fmt.Sprintf("file %d, byte %d, bit %d", i+1, at, bit%8)
 			switch {
 			case at >= e.fixed[i]: // none of it counts
@@ -209,7 +173,7 @@ func TestJournalEveryBit(t *testing.T) {
 			}
 			n++
 		}
-		e.set(t, i+1, whole)
+		put(t, e.r, i+1, whole)
 	}
 	t.Logf("%d bits of %d bytes", n, len(e.files[0])+len(e.files[1])+len(e.files[2]))
 }
@@ -224,14 +188,14 @@ func TestJournalEveryCut(t *testing.T) {
 	}
 	for i, whole := range e.files {
 		for cut := 0; cut < len(whole); cut += step {
-			e.set(t, i+1, whole[:cut])
+			put(t, e.r, i+1, whole[:cut])
 			lost := e.lines(i, bytes.LastIndexByte(whole[:cut], '\n')+1, e.fixed[i])
 			if cut >= e.fixed[i] {
 				lost = nil
 			}
 			e.check(t, fmt.Sprintf("file %d cut at byte %d", i+1, cut), lost, i == 2 || cut >= e.fixed[i])
 		}
-		e.set(t, i+1, whole)
+		put(t, e.r, i+1, whole)
 	}
 }
 
@@ -239,16 +203,12 @@ func TestJournalEveryCut(t *testing.T) {
 func TestJournalFileGone(t *testing.T) {
 	e := threeEpochs(t)
 	for i, whole := range e.files {
-		if err := e.m.Remove(fileOf(i + 1).path(e.r)); err != nil {
-			t.Fatal(err)
-		}
+		remove(t, e.r, i+1)
 		if i < 2 {
 			e.check(t, fmt.Sprintf("file %d is gone", i+1), e.recs[i], false)
 		} else if table, _ := replay1(t, e.r); len(table.Jobs) != len(e.live.Jobs) {
 			t.Errorf("without the last file there are %d jobs", len(table.Jobs))
 		}
-		if err := rundir.WriteNew(e.m, fileOf(i+1).path(e.r), whole); err != nil {
-			t.Fatal(err)
-		}
+		put(t, e.r, i+1, whole)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,111 +12,75 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
+	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
 )
 
 var diskErrors = []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.ESTALE, syscall.EINTR}
 
-// TestWriteFaults checks one failure of each file operation while records are written. The failure
-// is reported before Sync returns nil. Nothing is lost or duplicated, and no partial line hides a
-// later one (promise 1).
+// onFaulty creates a run with these specifications on a disk that fails on demand.
+func onFaulty(t *testing.T, specs []*jobs.Spec) (*disktest.Disk, *rundir.Run) {
+	t.Helper()
+	d, r := new(disktest.Disk), newRun(t)
+	must(t, r.AppendSpecs(specs))
+	r.Disk = d
+	return d, r
+}
+
+// TestWriteFaults checks one failure of each file operation while records are written that take
+// more than one write. The failure is reported before Sync returns nil. Nothing is lost or
+// duplicated, and no partial line hides a later one (promise 1).
 func TestWriteFaults(t *testing.T) {
 	specs, recs := jobstest.History(1, 5, 120)
-	for _, cause := range diskErrors {
-		for _, short := range []bool{false, true} {
-			for n := 1; writeWithFault(t, specs, recs, n, cause, short); n++ {
-			}
-		}
-	}
-}
-
-// TestWriteFaultsInALongBatch is TestWriteFaults with records that take more than one write.
-func TestWriteFaultsInALongBatch(t *testing.T) {
-	specs, recs := jobstest.History(1, 5, 120)
 	for range 6000 {
-		recs = append(recs, jobs.Record{Kind: jobs.KindEvent, Reason: strings.Repeat("x", 200)})
+		recs = append(recs, event(strings.Repeat("x", 200)))
 	}
-	for n := 1; writeWithFault(t, specs, recs, n, syscall.ENOSPC, true); n++ {
-	}
-}
-
-// writeWithFault returns false if there is no n-th operation.
-func writeWithFault(t *testing.T, specs []*jobs.Spec, recs []jobs.Record, n int, cause error, short bool) bool {
-	t.Helper()
-	r := newRun(t)
-	if err := r.AppendSpecs(specs); err != nil {
-		t.Fatal(err)
-	}
-	d := new(disktest.Disk)
-	r.Disk = d
-	j, _, _ := take1(t, r, TakeOptions{})
-	d.FailAt(n, cause, short)
-	told := 0
-	hears := func(err error) {
-		if err == nil {
-			return
-		}
-		if told++; !errors.Is(err, cause) || !strings.Contains(err.Error(), r.Name()) {
-			t.Errorf("operation %d (%s) failed with %v, and we are told: %v", n, d.Failed, cause, err)
-		}
-	}
-	for from := 0; from < len(recs); {
-		to := min(len(recs), from+40)
-		if len(recs) > 1000 {
-			to = len(recs)
-		}
-		hears(j.Append(recs[from:to]))
+	for n, more := 1, true; more; n++ {
+		cause := diskErrors[n%len(diskErrors)]
+		d, r := onFaulty(t, specs)
+		j, _, _ := take1(t, r, TakeOptions{})
+		d.FailAt(n, cause, true)
+		told := j.Append(recs)
 		for try := 0; ; try++ {
 			err := j.Sync()
-			if hears(err); err == nil {
+			if err == nil {
 				break
 			}
-			if try > 2 {
+			if told = err; try > 2 {
 				t.Fatalf("operation %d (%s) failed once with %v, and the journal never recovers: %v", n, d.Failed, cause, err)
 			}
 		}
 		if j.Pending() != 0 {
-			t.Fatal("synced, and something is pending")
+			t.Error("synced, and something is pending")
 		}
-		from = to
+		at := fmt.Sprintf("operation %d (%s) failed with %v", n, d.Failed, cause)
+		more = d.Count() >= n
+		d.FailAt(0, nil, false)
+		if more && (!errors.Is(told, cause) || !strings.Contains(told.Error(), r.Name())) {
+			t.Errorf("%s, and we are told: %v", at, told)
+		}
+		table, report := replay1(t, r)
+		if want := folded(t, specs, recs); !same(table, want) || report.Damaged || report.Torn != 0 || report.Records != len(recs)+1 {
+			t.Fatalf("%s: %d records of %d; %+v", at, report.Records, len(recs)+1, report)
+		}
 	}
-	happened, at := d.Count() >= n, d.Failed
-	d.FailAt(0, nil, false)
-	if happened && told == 0 {
-		t.Errorf("operation %d (%s) failed with %v, and nobody was told", n, at, cause)
-	}
-	crash(t, j)
-	table, report := replay1(t, r)
-	if want := folded(t, specs, recs); !same(table, want) || report.Damaged || report.Torn != 0 || report.Records != len(recs)+1 {
-		t.Fatalf("operation %d (%s) failed with %v, short %v: %d records of %d; %+v", n, at, cause, short, report.Records, len(recs)+1, report)
-	}
-	return happened
 }
 
 // TestDiskFullForLong checks a disk that stays full for a while. Everything waits and is written
 // once.
 func TestDiskFullForLong(t *testing.T) {
 	specs, recs := jobstest.History(2, 5, 100)
-	r := newRun(t)
-	if err := r.AppendSpecs(specs); err != nil {
-		t.Fatal(err)
-	}
-	d := new(disktest.Disk)
-	r.Disk = d
+	d, r := onFaulty(t, specs)
 	j, _, _ := take1(t, r, TakeOptions{})
 	for i := range recs {
 		d.FailAt(1, syscall.ENOSPC, true) // the first write, then every open
-		if err := j.Append(recs[i : i+1]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Append(recs[i:i+1]))
 		if err := j.Sync(); !errors.Is(err, syscall.ENOSPC) {
 			t.Fatalf("record %d: %v", i, err)
 		}
 	}
 	d.FailAt(0, nil, false)
-	if err := j.Sync(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Sync())
 	if table, report := replay1(t, r); !same(table, folded(t, specs, recs)) || report.Damaged {
 		t.Errorf("%+v", report)
 	}
@@ -125,124 +89,82 @@ func TestDiskFullForLong(t *testing.T) {
 	}
 }
 
-// TestPowerLoss checks a power loss right after a Sync that returned nil. Every record is present.
-// After an earlier loss, the tail may be anything, but nothing before it is damaged.
-func TestPowerLoss(t *testing.T) {
-	r := newRun(t)
-	d := new(disktest.Disk)
-	r.Disk = d
-	specs, recs := jobstest.History(8, 4, 120)
-	if err := r.AppendSpecs(specs); err != nil {
-		t.Fatal(err)
-	}
-	live := &jobs.Table{Specs: slices.Clone(specs)}
-	for epoch := 1; len(recs) > 0; epoch++ {
-		j, table, _ := take1(t, r, force)
-		if live.Epoch = epoch; !same(table, live) {
-			t.Fatalf("epoch %d began with something else", epoch)
-		}
-		if err := d.PowerLoss(); err != nil { // right after Take
-			t.Fatal(err)
-		}
-		n := min(25, len(recs))
-		for i := range recs[:n] {
-			if err := jobs.Fold(live, &recs[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		record(t, j, recs[:n]...)
-		recs = recs[n:]
-		if err := j.Append([]jobs.Record{{Kind: jobs.KindEvent, Reason: strings.Repeat("never synced", 200_000)}}); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.PowerLoss(); err != nil {
-			t.Fatal(err)
-		}
-		crash(t, j)
-		if table, report := replay1(t, r); !same(table, live) || report.Damaged {
-			t.Fatalf("epoch %d: %+v", epoch, report)
-		}
-	}
-}
-
 // TestCloseFaults checks that Close reports an earlier failure and that everything that could be
 // written is present.
 func TestCloseFaults(t *testing.T) {
-	for _, cause := range diskErrors {
-		for n := 1; ; n++ {
-			r := newRun(t)
-			d := new(disktest.Disk)
-			r.Disk = d
-			j, _, _ := take1(t, r, TakeOptions{})
-			if err := j.Append([]jobs.Record{{Kind: jobs.KindEvent}}); err != nil {
-				t.Fatal(err)
-			}
-			d.FailAt(n, cause, true)
-			err := j.Close()
-			if d.Count() < n {
-				if err != nil {
-					t.Error(err)
-				}
-				break
-			}
-			if !errors.Is(err, cause) {
-				t.Errorf("operation %d (%s) failed with %v, and Close says %v", n, d.Failed, cause, err)
-			}
+	for n := 1; ; n++ {
+		cause := diskErrors[n%len(diskErrors)]
+		d, r := onFaulty(t, nil)
+		j, _, _ := take1(t, r, TakeOptions{})
+		must(t, j.Append([]jobs.Record{event("a")}))
+		d.FailAt(n, cause, true)
+		err := j.Close()
+		if d.Count() < n {
+			must(t, err)
+			break
+		}
+		if !errors.Is(err, cause) {
+			t.Errorf("operation %d (%s) failed with %v, and Close says %v", n, d.Failed, cause, err)
 		}
 	}
 }
 
-// TestTakeFaults checks that a Take that fails halfway does not change the run and returns the
-// reason. The next Take works and waits at most as long as for a silent owner.
+// TestTakeFaults checks one failure of each file operation of a Take. The Take returns the reason
+// and leaves nothing behind. The next one does not wait, and has the whole state of the run. It
+// still finds that the directory is a copy, or that a journal file is missing or empty.
 func TestTakeFaults(t *testing.T) {
-	for n, more := 1, true; more; n++ {
-		synctest.Test(t, func(t *testing.T) { more = takeWithFault(t, n, diskErrors[n%len(diskErrors)]) })
+	for name, damage := range map[string]func(t *testing.T, r *rundir.Run) error{
+		"nothing": func(*testing.T, *rundir.Run) error { return nil },
+		"a copy": func(t *testing.T, r *rundir.Run) error {
+			moved := filepath.Join(t.TempDir(), "moved")
+			return errors.Join(os.Rename(r.Dir, moved), os.CopyFS(r.Dir, os.DirFS(moved)))
+		},
+		"a file that is gone": func(_ *testing.T, r *rundir.Run) error { return os.Remove(fileOf(1).path(r)) },
+		"an empty file":       func(_ *testing.T, r *rundir.Run) error { return os.Truncate(fileOf(1).path(r), 0) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := 1
+			for more := true; more; n++ {
+				synctest.Test(t, func(t *testing.T) { more = takeWithFault(t, n, damage, name != "nothing") })
+			}
+			if n < 12 {
+				t.Errorf("only %d operations failed", n-2)
+			}
+		})
 	}
 }
 
-func takeWithFault(t *testing.T, n int, cause error) bool {
-	r := newRun(t)
+// takeWithFault returns false if a Take has no n-th operation.
+func takeWithFault(t *testing.T, n int, damage func(*testing.T, *rundir.Run) error, damaged bool) bool {
 	specs, recs := jobstest.History(4, 3, 50)
-	if err := r.AppendSpecs(specs); err != nil {
-		t.Fatal(err)
-	}
-	d := new(disktest.Disk)
-	r.Disk = d
+	d, r := onFaulty(t, specs)
 	j, _, _ := take1(t, r, TakeOptions{})
 	record(t, j, recs...)
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
-	want := folded(t, specs, recs)
-
+	must(t, j.Close())
+	must(t, damage(t, r))
+	cause := diskErrors[n%len(diskErrors)]
 	d.FailAt(n, cause, true)
-	j, _, _, err := Take(t.Context(), r, TakeOptions{})
+	_, _, _, err := Take(t.Context(), r, TakeOptions{})
 	happened, at := d.Count() >= n, fmt.Sprintf("operation %d (%s) failed with %v", n, d.Failed, cause)
 	d.FailAt(0, nil, false)
-	if !happened {
-		crash(t, j)
-		return false
-	}
-	if err == nil {
-		crash(t, j) // the failure did not matter
-	} else if !errors.Is(err, cause) {
+	if err != nil && !errors.Is(err, cause) {
 		t.Errorf("%s, and Take says: %v", at, err)
 	}
-	var opt TakeOptions
-	opt.Force = err == nil
+	if !happened {
+		return false
+	}
 	// A Take that failed has released the run, so nobody waits to see whether it is alive.
-	opt.Notify = func(text string) { t.Errorf("%s: the next Take waits: %s", at, text) }
+	opt := TakeOptions{Force: err == nil, Notify: func(text string) { t.Errorf("%s: the next Take waits: %s", at, text) }}
 	next, table, report, err := Take(t.Context(), r, opt)
 	if err != nil {
 		t.Fatalf("%s: the next Take: %v", at, err)
 	}
+	want := folded(t, specs, recs)
 	want.Epoch = next.Epoch()
-	if !same(table, want) || report.Damaged || next.Epoch() < 2 {
+	if report.Damaged != damaged || table.Damaged != damaged || !damaged && !same(table, want) || next.Epoch() < 2 {
 		t.Errorf("%s: the next Take gives %+v in epoch %d", at, report, next.Epoch())
 	}
-	if err := next.Close(); err != nil {
-		t.Error(err)
-	}
+	must(t, next.Close())
 	names, err := r.Disk.Names(r.Dir)
 	if err != nil || strings.Contains(strings.Join(names, " "), preparedPrefix) {
 		t.Errorf("%s: left behind: %v, %v", at, names, err)
@@ -257,17 +179,11 @@ func TestFileTakenAway(t *testing.T) {
 		"has lost its end": func(path string) error { return os.Truncate(path, 10) },
 		"no such file":     os.Remove,
 	} {
-		r := newRun(t)
-		d := new(disktest.Disk)
-		r.Disk = d
+		d, r := onFaulty(t, nil)
 		j, _, _ := take1(t, r, TakeOptions{})
-		if err := spoil(fileOf(1).path(r)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, spoil(fileOf(1).path(r)))
 		d.FailAt(1, syscall.ESTALE, false)
-		if err := j.Append([]jobs.Record{{Kind: jobs.KindEvent}}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Append([]jobs.Record{{Kind: jobs.KindEvent}}))
 		if err := j.Sync(); !errors.Is(err, syscall.ESTALE) {
 			t.Errorf("%v", err)
 		}

@@ -69,7 +69,10 @@ type position struct {
 // pieces). After each call that returns nil, eachLine moves at behind that line. rest is the number
 // of bytes after the last newline. A last line whose newline is damaged is whole: a line that was
 // cut off ends earlier.
-func eachLine(r *rundir.Run, e epochFile, at *position, limit int64, line func(no int, text []byte) error) (rest int64, err error) {
+//
+// If block is not nil, eachLine calls it with several lines before it calls line for each of them.
+// The block does not change until line was called for the last of them, or returned an error.
+func eachLine(r *rundir.Run, e epochFile, at *position, limit int64, block func([]byte), line func(no int, text []byte) error) (rest int64, err error) {
 	if at.length >= limit {
 		return 0, nil
 	}
@@ -78,7 +81,11 @@ func eachLine(r *rundir.Run, e epochFile, at *position, limit int64, line func(n
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	buf := make([]byte, 0, max(512, min(limit-at.length, 1<<20)))
+	size := int64(1 << 20)
+	if block != nil {
+		size = jobs.AheadBlock
+	}
+	buf := make([]byte, 0, max(512, min(limit-at.length, size)))
 	for {
 		if len(buf) == cap(buf) {
 			buf = slices.Grow(buf, cap(buf))
@@ -89,6 +96,9 @@ func eachLine(r *rundir.Run, e epochFile, at *position, limit int64, line func(n
 			return 0, err
 		}
 		buf = buf[:len(buf)+n]
+		if block != nil {
+			block(buf[:bytes.LastIndexByte(buf, '\n')+1])
+		}
 		used := 0
 		for err = nil; err == nil; {
 			k := bytes.IndexByte(buf[used:], '\n')
@@ -132,7 +142,7 @@ var errEnough = errors.New("enough")
 // firstRecord reads the KindEpoch record of a file of the journal: its first line or, if that is
 // not whole, the copy in the file of marks. It returns nil if neither is whole.
 func firstRecord(r *rundir.Run, e epochFile, size int64) (first *jobs.Record, err error) {
-	_, err = eachLine(r, e, new(position), size, func(_ int, text []byte) error {
+	_, err = eachLine(r, e, new(position), size, nil, func(_ int, text []byte) error {
 		text, _ = pieces(text)
 		first = epochRecord(e, text)
 		return errEnough

@@ -48,12 +48,12 @@ type Limit struct {
 }
 
 // LimitOf returns the Limit for a reader that does not dispatch the run. owner is what ReadOwner
-// returned, life is its Life, and state is the content of live.json. owner and state may be nil.
-// Both record what is durable: live.json every second, and the owner file, which can be written
-// even if the disk is full, at each heartbeat. The caller sets End itself when an owner on another
-// machine has sent no heartbeat for StaleAfter.
-func LimitOf(owner *Owner, life Life, state *live.State) Limit {
-	if life == Dead {
+// returned, liveness is its Liveness, and state is the content of live.json. owner and state may be
+// nil. Both record what is durable: live.json every second, and the owner file, which can be
+// written even if the disk is full, at each heartbeat. The caller sets End itself when an owner on
+// another machine has sent no heartbeat for StaleAfter.
+func LimitOf(owner *Owner, liveness Liveness, state *live.State) Limit {
+	if liveness == Dead {
 		return Limit{End: true}
 	}
 	durable := live.Durable{Epoch: owner.File, Bytes: owner.Bytes}
@@ -66,14 +66,14 @@ func LimitOf(owner *Owner, life Life, state *live.State) Limit {
 
 // UnknownKindError reports a record of a kind that this program does not know.
 type UnknownKindError struct {
-	Place string // file and line
-	Kind  jobs.Kind
-	Ref   string // what to type as RUN
+	Location string // file and line
+	Kind     jobs.Kind
+	Ref      string // what to type as RUN
 }
 
-// Error names the record's place and kind, and describes what to do.
+// Error names the record's location and kind, and describes what to do.
 func (e *UnknownKindError) Error() string {
-	return fmt.Sprintf("%s: a newer dcs-tui wrote a record of kind %.40q, which this one does not know: use that version (`dcs-tui status %s` there)", e.Place, e.Kind, e.Ref)
+	return fmt.Sprintf("%s: a newer dcs-tui wrote a record of kind %.40q, which this one does not know: use that version (`dcs-tui status %s` there)", e.Location, e.Kind, e.Ref)
 }
 
 // Follower replays the journal of a run and then follows it. It writes nothing. It is not safe for
@@ -86,8 +86,10 @@ type Follower struct {
 	run    *rundir.Run
 	table  *jobs.Table
 	report *Report
-	dec    Decoder
 	rec    jobs.Record
+	ahead  jobs.Ahead[decoded]
+	dec    Decoder                         // for single lines, while the others decode ahead
+	cores  []Decoder                       // one for each core of ahead
 	see    func(epoch int, r *jobs.Record) // may be nil
 	pulse  func() error                    // called regularly by a Take; may be nil
 
@@ -133,7 +135,7 @@ var errWait = errors.New("the line may not be whole yet")
 
 // Follow returns a Follower at the beginning of the run's journal.
 func Follow(r *rundir.Run) *Follower {
-	return &Follower{run: r, table: &jobs.Table{}, report: new(Report)}
+	return &Follower{run: r, table: &jobs.Table{}, report: new(Report), cores: make([]Decoder, jobs.Cores)}
 }
 
 // Tail returns a Follower that keeps no table. Its first Poll skips to the end of the journal
@@ -183,7 +185,7 @@ func (f *Follower) Report() *Report { return f.report }
 func Replay(r *rundir.Run) (*jobs.Table, *Report, error) {
 	owner, _ := ReadOwner(r) // without it, and without live.json, less is known to be durable
 	state, _ := live.Read(r)
-	return replay(r, LimitOf(owner, owner.Life(), state))
+	return replay(r, LimitOf(owner, owner.Liveness(), state))
 }
 
 // replay is one Poll, or two if the first one finds damage: on NFS a page may become visible
@@ -394,6 +396,17 @@ func (f *Follower) moreSpecs() error {
 	return err
 }
 
+// AcceptStored adds the specifications that no record accepts yet to the table; see
+// [jobs.Table.AcceptStored]. Call it after a Poll.
+func (f *Follower) AcceptStored() error {
+	if err := f.moreSpecs(); err != nil {
+		return err
+	}
+	defer f.guarded()()
+	f.table.AcceptStored()
+	return nil
+}
+
 // fixed returns the marks that fix what was folded.
 func (f *Follower) fixed() []jobs.FileMark {
 	marks := slices.Clone(f.missing) // later epochs must find this damage, too
@@ -465,11 +478,21 @@ func (f *Follower) openFile(st *followedFile, t target) error {
 
 // lines folds the lines up to the target.
 func (f *Follower) lines(st *followedFile, t target) (rest int64, err error) {
-	return eachLine(f.run, st.epochFile, &st.position, t.limit, func(no int, text []byte) error {
+	var block func([]byte)
+	if !f.skipping {
+		block = func(b []byte) { f.ahead.Decode(b, f.decode) }
+	}
+	return eachLine(f.run, st.epochFile, &st.position, t.limit, block, func(no int, text []byte) error {
 		if f.skipping {
 			return nil
 		}
-		if err := f.line(st.epochFile, no, text, t.final); err != nil {
+		if d := f.ahead.Take(); d != nil && d.ok {
+			f.waits = 0
+			err = f.record(st.epochFile, no, &d.rec)
+		} else {
+			err = f.line(st.epochFile, no, text, t.final)
+		}
+		if err != nil {
 			return err
 		}
 		if f.pulse != nil && no%(1<<14) == 0 {
@@ -477,6 +500,19 @@ func (f *Follower) lines(st *followedFile, t target) (rest int64, err error) {
 		}
 		return nil
 	})
+}
+
+// decoded is a line that was decoded before it is folded.
+type decoded struct {
+	rec jobs.Record
+	ok  bool // the line is whole and holds a record
+}
+
+// decode decodes a line on one of the cores.
+func (f *Follower) decode(core int, line []byte, d *decoded) {
+	if body, ok := lineBody(line); ok {
+		d.ok = f.cores[core].Decode(body, &d.rec) == nil
+	}
 }
 
 // line folds the text between two newlines. That is one line or, where newlines are damaged,
@@ -513,8 +549,13 @@ func (f *Follower) one(e epochFile, no int, body []byte) error {
 		f.damage("%s:%d: the line cannot be read: %v", e.label(), no, err)
 		return nil
 	}
+	return f.record(e, no, r)
+}
+
+// record folds the record of a line.
+func (f *Follower) record(e epochFile, no int, r *jobs.Record) error {
 	if !r.Kind.Known() {
-		return &UnknownKindError{Place: fmt.Sprintf("%s:%d", e.label(), no), Kind: r.Kind, Ref: f.run.Ref()}
+		return &UnknownKindError{Location: fmt.Sprintf("%s:%d", e.label(), no), Kind: r.Kind, Ref: f.run.Ref()}
 	}
 	if f.tail {
 		f.report.Records++

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -35,9 +37,7 @@ func poll1(t testing.TB, f *Follower, limit Limit) (recs []jobs.Record, words st
 		recs = append(recs, *r)
 		words += fmt.Sprintf("%d:%s:%s ", epoch, r.Kind, r.Reason)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return recs, words, restarted
 }
 
@@ -48,8 +48,6 @@ func wantPoll(t testing.TB, f *Follower, limit Limit, want string, again bool) {
 		t.Errorf("got %q, restarted %v; want %q, %v", words, restarted, want, again)
 	}
 }
-
-func event(text string) jobs.Record { return jobs.Record{Kind: jobs.KindEvent, Reason: text} }
 
 // TestFollower checks that a Follower returns every record of a run complete, in order, and with
 // the host of its attempt, and later the added ones. It returns a partial line only once that is
@@ -85,6 +83,45 @@ func TestFollower(t *testing.T) {
 	}
 }
 
+// countedLock counts how often it is locked.
+type countedLock struct {
+	sync.Mutex
+	n int
+}
+
+func (l *countedLock) Lock() {
+	l.Mutex.Lock()
+	l.n++
+}
+
+// TestFollowerAcceptsStored checks that AcceptStored counts jobs that were stored after the last
+// Poll, and that it changes the table only under the guard: a screen that is being closed may still
+// read it.
+func TestFollowerAcceptsStored(t *testing.T) {
+	all := specs(5)
+	_, r := inMemory(t, all[:2]...)
+	j, _, _, err := Take(context.Background(), r, TakeOptions{})
+	must(t, err)
+	must(t, j.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: 2}}))
+	must(t, j.Sync())
+	var lock countedLock
+	f := Follow(r).Lean().Guard(&lock)
+	for range 2 {
+		_, err := f.Poll(Limit{Durable: j.Durable()}, nil)
+		must(t, err)
+	}
+	must(t, r.AppendSpecs(all[2:]))
+	before := lock.n
+	must(t, f.AcceptStored())
+	if table := f.Table(); table.NumJobs() != 5 || table.Counts[jobs.Queued] != 5 {
+		t.Errorf("%d jobs, %d queued, want 5 and 5", table.NumJobs(), table.Counts[jobs.Queued])
+	}
+	if lock.n < before+2 {
+		t.Errorf("the table was locked %d times, want once for the specifications and once for the jobs", lock.n-before)
+	}
+	must(t, j.Close())
+}
+
 // TestFollowerTakeover checks that a Follower folds the newest epoch up to the published position,
 // and earlier ones up to the positions that were fixed. It does not fold what an old dispatcher
 // writes after a takeover.
@@ -112,68 +149,6 @@ func TestFollowerTakeover(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	crash(t, first)
-	crash(t, second)
-}
-
-// TestFollowerFoldedTooMuch checks a Follower that folded beyond the durable position because the
-// run seemed to have no dispatcher. If the next epoch does not count those records, the Follower
-// restarts.
-func TestFollowerFoldedTooMuch(t *testing.T) {
-	r := newRun(t)
-	first, _, _ := take1(t, r, force)
-	record(t, first, event("a"))
-	second, _, _ := take1(t, r, force)
-	begun, err := os.ReadFile(fileOf(2).path(r))
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, r, 2, nil) // its first record is not written yet
-	marks, err := os.ReadFile(r.Path(rundir.JournalDir, fileOf(2).marks()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(r.Path(rundir.JournalDir, fileOf(2).marks())); err != nil {
-		t.Fatal(err)
-	}
-	tooLate(t, first, event("too late"))
-	f := Follow(r)
-	// An empty screen would be worse.
-	wantPoll(t, f, upTo(2, math.MaxInt64), "1:epoch: 1:event:a 1:event:too late ", true)
-	put(t, r, 2, begun)
-	if err := os.WriteFile(r.Path(rundir.JournalDir, fileOf(2).marks()), marks, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	wantPoll(t, f, upTo(2, math.MaxInt64), "1:epoch: 1:event:a 2:epoch: ", true)
-	wantPoll(t, f, upTo(2, math.MaxInt64), "", false)
-	crash(t, first)
-	crash(t, second)
-}
-
-// TestFollowerTornTail checks that a line that was cut off is neither damage nor folded, and that
-// the next dispatcher cuts it.
-func TestFollowerTornTail(t *testing.T) {
-	r := newRun(t)
-	first, _, _ := take1(t, r, force)
-	record(t, first, event("a"))
-	crash(t, first)
-	b, err := os.ReadFile(fileOf(1).path(r))
-	if err != nil {
-		t.Fatal(err)
-	}
-	put(t, r, 1, append(b, "0badcafe {\"k\":\"la"...))
-	f := Follow(r)
-	wantPoll(t, f, upTo(1, math.MaxInt64), "1:epoch: 1:event:a ", true)
-	wantPoll(t, f, atEnd, "", false)
-	if p := f.Report(); p.Torn != 17 || p.Damaged {
-		t.Errorf("%+v", p)
-	}
-	second, _, _ := take1(t, r, force)
-	wantPoll(t, f, Limit{Durable: second.Durable()}, "2:epoch: ", false)
-	if p := f.Report(); p.Torn != 0 || p.Ignored != 17 || p.Damaged {
-		t.Errorf("%+v", p)
-	}
-	crash(t, second)
 }
 
 // TestFollowerFilesChange checks that a Follower restarts if a file shrinks below the folded
@@ -187,32 +162,22 @@ func TestFollowerFilesChange(t *testing.T) {
 	record(t, second, event("c"))
 	f := Follow(r)
 	wantPoll(t, f, atEnd, "1:epoch: 1:event:a 1:event:b 2:epoch: 2:event:c ", true)
-	b, err := os.ReadFile(fileOf(2).path(r))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := content(t, r, 2)
 	put(t, r, 2, lines(b, 1))
 	wantPoll(t, f, atEnd, "1:epoch: 1:event:a 1:event:b 2:epoch: ", true)
 	put(t, r, 2, b)
 	wantPoll(t, f, atEnd, "2:event:c ", false)
-	if err := os.Remove(fileOf(1).path(r)); err != nil {
-		t.Fatal(err)
-	}
+	remove(t, r, 1)
 	wantPoll(t, f, atEnd, "2:epoch: 2:event:c ", true)
 	if !f.Report().Damaged {
 		t.Error("a lost file is no damage")
 	}
-	if err := os.Rename(r.Dir, r.Dir+".away"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(r.Dir, r.Dir+".away"))
 	if _, err := f.Poll(atEnd, nil); err == nil || !strings.Contains(err.Error(), "was it removed?") || f.Table().Epoch != 2 {
 		t.Errorf("the directory is gone: %v, epoch %d", err, f.Table().Epoch)
 	}
-	if err := os.Rename(r.Dir+".away", r.Dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(r.Dir+".away", r.Dir))
 	wantPoll(t, f, atEnd, "", false)
-	crash(t, second)
 }
 
 // TestFollowerDamage checks that a damaged line is reported and costs only itself. If it was added
@@ -220,9 +185,7 @@ func TestFollowerFilesChange(t *testing.T) {
 // visible before an earlier one.
 func TestFollowerDamage(t *testing.T) {
 	r, _, recs, content := written(t, 2, 20, 100)
-	damaged := bytes.Clone(content)
-	at := len(lines(content, 10)) + 20
-	damaged[at] ^= 1
+	damaged := flipped(content, 8*(len(lines(content, 10))+20))
 	f := Follow(r)
 	put(t, r, 1, damaged)
 	got, _, _ := poll1(t, f, upTo(1, math.MaxInt64))
@@ -258,10 +221,7 @@ func TestFollowerDamagedNewline(t *testing.T) {
 	wantPoll(t, f, Limit{Durable: j.Durable()}, "1:epoch: 1:event:a 1:event:b ", true)
 	record(t, j, event("c"), event("d"))
 	crash(t, j)
-	b, err := os.ReadFile(fileOf(1).path(r))
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := content(t, r, 1)
 	b[len(lines(b, 4))-1] = '*'
 	put(t, r, 1, b)
 	wantPoll(t, f, Limit{Durable: j.Durable()}, "1:event:c 1:event:d ", false)
@@ -354,7 +314,7 @@ func TestFollowerIdle(t *testing.T) {
 func (e *epochs) follow(t *testing.T, what string) {
 	t.Helper()
 	f := Follow(e.r)
-	newest := e.read(t, 3)
+	newest := content(t, e.r, 3)
 	for _, cut := range []int{0, len(newest) / 3, len(newest)} {
 		if _, err := f.Poll(upTo(3, int64(cut)), nil); err != nil {
 			t.Fatalf("%s: %v", what, err)
@@ -374,9 +334,7 @@ func (e *epochs) follow(t *testing.T, what string) {
 // that the limit is the end of the journal if the owner is gone.
 func TestLimitOf(t *testing.T) {
 	here, err := thisProcess()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	here.Epoch, here.Token, here.File, here.Bytes = 3, "token", 3, 70
 	gone, begins, ahead, other := *here, *here, *here, *machine("melon1")
 	gone.Left = true
@@ -402,7 +360,7 @@ func TestLimitOf(t *testing.T) {
 		"begins":            {&begins, nil, upTo(2, 50)},
 		"begins, published": {&begins, state(3, "token"), upTo(3, 77)},
 	} {
-		if got := LimitOf(c.owner, c.owner.Life(), c.state); got != c.want {
+		if got := LimitOf(c.owner, c.owner.Liveness(), c.state); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -410,14 +368,11 @@ func TestLimitOf(t *testing.T) {
 
 // TestDurablePosition checks that Durable advances only if a Sync has returned nil.
 func TestDurablePosition(t *testing.T) {
-	m := memdisk.New().Mount("a")
-	r := simulated(t, m)
-	j, _, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon1")})
+	m, r := inMemory(t)
+	j, _, _ := take1(t, r, on("melon1"))
 	size := func() int64 {
 		n, err := sizeOf(r, fileOf(1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return n
 	}
 	began := live.Durable{Epoch: 1, Bytes: size()}
@@ -427,12 +382,7 @@ func TestDurablePosition(t *testing.T) {
 	_ = j.Append([]jobs.Record{event("a")})
 	// The last operation is the fence check.
 	for _, op := range []string{"write", "sync", "readdir"} {
-		m.Fault = func(o, path string) error {
-			if o == op {
-				return io.ErrUnexpectedEOF
-			}
-			return nil
-		}
+		m.Fault = failing(op, io.ErrUnexpectedEOF)
 		if err := j.Sync(); err == nil || j.Durable() != began {
 			t.Errorf("%s failed: %v, %+v", op, err, j.Durable())
 		}
@@ -442,10 +392,20 @@ func TestDurablePosition(t *testing.T) {
 		t.Fatalf("%v, %+v of %d", err, j.Durable(), size())
 	}
 	before := j.Durable()
-	next, _, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon2")})
+	next, _, _ := take1(t, r, on("melon2"))
 	tooLate(t, j, event("too late"))
 	if j.Durable() != before || next.Durable().Epoch != 2 {
 		t.Errorf("fenced: %+v, %+v", j.Durable(), next.Durable())
+	}
+}
+
+// failing returns a Fault that fails all operations of one kind.
+func failing(op string, err error) func(op, path string) error {
+	return func(o, _ string) error {
+		if o != op {
+			return nil
+		}
+		return err
 	}
 }
 
@@ -503,9 +463,7 @@ func (w *followed) write() {
 		if left := len(w.table.Specs) - len(w.table.Jobs); left > 0 {
 			rec = jobs.Record{Kind: jobs.KindAccepted, At: rec.At, Job: jobs.ID(len(w.table.Jobs) + 1), Count: left}
 		}
-		if err := jobs.Fold(w.table, &rec); err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, jobs.Fold(w.table, &rec))
 		if rec.Kind == jobs.KindEvent {
 			w.acked = append(w.acked, rec.Reason)
 		}
@@ -517,9 +475,7 @@ func (w *followed) write() {
 func (w *followed) fold(limit Limit) *jobs.Table {
 	w.t.Helper()
 	files, err := listFiles(w.r)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	lengths, base := map[string]int{}, len(files)-1
 	content := map[string][]byte{}
 	for _, e := range files {
@@ -535,9 +491,7 @@ func (w *followed) fold(limit Limit) *jobs.Table {
 	}
 	for ; base >= 0; base-- {
 		first, err := firstRecord(w.r, files[base], int64(len(content[files[base].name])))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		if first == nil {
 			continue
 		}
@@ -557,12 +511,8 @@ func (w *followed) fold(limit Limit) *jobs.Table {
 			}
 			var d Decoder
 			rec := new(jobs.Record)
-			if err := d.Decode(line[prefix:len(line)-1], rec); err != nil {
-				w.t.Fatal(err)
-			}
-			if err := jobs.Fold(table, rec); err != nil {
-				w.t.Fatal(err)
-			}
+			must(w.t, d.Decode(line[prefix:len(line)-1], rec))
+			must(w.t, jobs.Fold(table, rec))
 		}
 	}
 	return table
@@ -648,9 +598,7 @@ func TestFollowerRandom(t *testing.T) {
 				name := fmt.Sprint("melon", step)
 				w.view = server.Mount(name)
 				r, err := rundir.OpenOn(w.view, w.r.Dir)
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				left := 1 << 30
 				if w.rng.IntN(3) == 0 {
 					left = w.rng.IntN(60)
@@ -661,7 +609,7 @@ func TestFollowerRandom(t *testing.T) {
 					}
 					return nil
 				}
-				j, table, report, err := Take(t.Context(), r, TakeOptions{Force: true, Who: machine(name)})
+				j, table, report, err := Take(t.Context(), r, on(name))
 				w.view.Fault = nil
 				if err != nil {
 					if w.table == nil {
@@ -682,37 +630,20 @@ func TestFollowerRandom(t *testing.T) {
 			case 0, 1, 2, 3:
 				w.write()
 			case 4, 5:
-				if err := w.j.Sync(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, w.j.Sync())
 				publish()
 			case 6: // it wrote more than is durable
 				w.write()
-				w.view.Fault = func(op, _ string) error {
-					if op == "sync" {
-						return syscall.EIO
-					}
-					return nil
-				}
+				w.view.Fault = failing("sync", syscall.EIO)
 				if err := w.j.Sync(); err == nil {
 					t.Fatalf("seed %d: nothing was to be written", seed)
 				}
 				w.view.Fault = nil
 			case 7: // it dies, perhaps in the middle of a line or with a power loss
 				if w.write(); w.rng.IntN(2) == 0 {
-					w.view.Fault = func(op, _ string) error {
-						if op == "write" {
-							return memdisk.Short{N: w.rng.IntN(len(w.j.pending))}
-						}
-						return nil
-					}
+					w.view.Fault = failing("write", memdisk.Short{N: w.rng.IntN(len(w.j.pending))})
 				} else {
-					w.view.Fault = func(op, _ string) error {
-						if op == "sync" {
-							return syscall.EIO
-						}
-						return nil
-					}
+					w.view.Fault = failing("sync", syscall.EIO)
 				}
 				_ = w.j.Sync()
 				if w.view.Fault = nil; w.rng.IntN(4) == 0 {

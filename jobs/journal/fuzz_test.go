@@ -2,19 +2,12 @@ package journal
 
 import (
 	"bytes"
-	"context"
 	"errors"
-	"os"
-	"reflect"
-	"slices"
 	"testing"
-
-	"go.uber.org/goleak"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
-	"dcs-tui/jobs/rundir/memdisk"
 )
 
 // summed returns the content with the checksum of each line corrected, so that the fuzzer gets past
@@ -73,19 +66,13 @@ func FuzzJournal(f *testing.F) {
 		if sum {
 			a, b, c = summed(a), summed(b), summed(c)
 		}
-		m := memdisk.New().Mount("a")
-		r := simulated(t, m)
-		if err := r.AppendSpecs(jobstest.Specs(3)); err != nil {
-			t.Fatal(err)
-		}
+		m, r := inMemory(t, jobstest.Specs(3)...)
 		for i, content := range [][]byte{a, b, c} {
-			if err := rundir.WriteNew(m, fileOf(i+1).path(r), content); err != nil {
-				t.Fatal(err)
-			}
+			must(t, rundir.WriteNew(m, fileOf(i+1).path(r), content))
 		}
 		var unknown *UnknownKindError
 		if _, _, err := Replay(r); errors.As(err, &unknown) {
-			if _, _, _, err := Take(t.Context(), r, TakeOptions{Force: true, Who: machine("melon1")}); !errors.As(err, &unknown) {
+			if _, _, _, err := Take(t.Context(), r, on("melon1")); !errors.As(err, &unknown) {
 				t.Fatalf("readers do not know a kind of record, and a Take: %v", err)
 			}
 			return
@@ -109,116 +96,17 @@ func FuzzJournal(f *testing.F) {
 		if said := successes(a, b, c); won > said {
 			t.Fatalf("%d jobs have succeeded, and %d lines say so", won, said)
 		}
-		next, taken, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon1")})
+		next, taken, _ := take1(t, r, on("melon1"))
 		epoch := table.Epoch
 		if table.Epoch = next.Epoch(); !same(table, taken) || epoch >= table.Epoch {
 			t.Fatalf("taken over in epoch %d as another state than is shown", next.Epoch())
 		}
 		ev := jobs.Record{Kind: jobs.KindRequest, Request: "mine"}
 		record(t, next, ev)
-		if err := jobs.Fold(taken, &ev); err != nil {
-			t.Fatal(err)
-		}
+		must(t, jobs.Fold(taken, &ev))
 		crash(t, next)
 		if again, report := replay1(t, r); !same(again, taken) {
 			t.Fatalf("what the next dispatcher had is not what is there: %+v", report)
 		}
 	})
-}
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// force takes a run whose owner is this very process, as after a kill -9.
-var force = TakeOptions{Force: true}
-
-func take1(t testing.TB, r *rundir.Run, opt TakeOptions) (*Journal, *jobs.Table, *Report) {
-	t.Helper()
-	j, table, report, err := Take(context.Background(), r, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return j, table, report
-}
-
-func record(t testing.TB, j *Journal, recs ...jobs.Record) {
-	t.Helper()
-	if err := j.Append(recs); err != nil {
-		t.Fatal(err)
-	}
-	if err := j.Sync(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func replay1(t testing.TB, r *rundir.Run) (*jobs.Table, *Report) {
-	t.Helper()
-	// The owner is this process and counts as crashed.
-	table, report, err := replay(r, Limit{End: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return table, report
-}
-
-// crash ends a dispatcher as kill -9 does. Nothing more is written.
-func crash(t testing.TB, j *Journal) {
-	t.Helper()
-	if err := j.closeFile(); err != nil {
-		t.Error(err)
-	}
-	if err := j.beats.close(); err != nil {
-		t.Error(err)
-	}
-}
-
-// written creates a run whose only epoch holds the records of a history. It returns the run and the
-// content of its journal file.
-func written(t testing.TB, seed uint64, n, steps int) (*rundir.Run, []*jobs.Spec, []jobs.Record, []byte) {
-	t.Helper()
-	r := newRun(t)
-	specs, recs := jobstest.History(seed, n, steps)
-	if err := r.AppendSpecs(specs); err != nil {
-		t.Fatal(err)
-	}
-	j, _, _ := take1(t, r, TakeOptions{})
-	record(t, j, recs...)
-	crash(t, j)
-	b, err := os.ReadFile(fileOf(1).path(r))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if bytes.Count(b, []byte{'\n'}) != len(recs)+1 {
-		t.Fatal("not a line a record")
-	}
-	return r, specs, recs, b
-}
-
-// put replaces a journal file.
-func put(t testing.TB, r *rundir.Run, epoch int, content []byte) {
-	t.Helper()
-	if err := os.WriteFile(fileOf(epoch).path(r), content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// folded returns the live state after these records of epoch 1, or the state before the epoch if
-// there are none.
-func folded(t testing.TB, specs []*jobs.Spec, recs []jobs.Record) *jobs.Table {
-	t.Helper()
-	table := &jobs.Table{Specs: slices.Clone(specs), Epoch: 1}
-	for i := range recs {
-		if err := jobs.Fold(table, &recs[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return table
-}
-
-func same(a, b *jobs.Table) bool {
-	if len(a.Jobs) == 0 && len(b.Jobs) == 0 {
-		x, y := *a, *b
-		x.Jobs, y.Jobs = nil, nil
-		a, b = &x, &y
-	}
-	return reflect.DeepEqual(a, b)
 }

@@ -27,6 +27,9 @@ func (e *fencedError) Error() string {
 
 func (e *fencedError) Unwrap() error { return ErrFenced }
 
+// Fenced returns the error of a dispatcher of epoch ours that is fenced off by a higher epoch.
+func Fenced(by, ours int) error { return &fencedError{by, ours} }
+
 // FencedBy returns the higher epoch. It lets callers get the epoch without importing this package.
 func (e *fencedError) FencedBy() int { return e.by }
 
@@ -34,16 +37,21 @@ func (e *fencedError) FencedBy() int { return e.by }
 const flushAt = 1 << 20
 
 // Journal is the writing end of a run's journal, owned by one dispatcher for one epoch. One
-// goroutine calls Append, Sync, and Close. Another may call Beat, SetSocket, and Fenced, so that a
-// slow disk does not delay them.
+// goroutine calls Append, Sync, and Close. Another may call Heartbeat, SetSocket, and Fenced, so
+// that a slow disk does not delay them.
 type Journal struct {
-	run   *rundir.Run
-	file  epochFile
-	beats beats
-	token string // Owner.Token
-	now   func() time.Time
+	run    *rundir.Run
+	file   epochFile
+	writer ownerWriter
+	token  string // Owner.Token
+	now    func() time.Time
 
-	synced  atomic.Pointer[extent] // what the last fsync made durable; nil before the first
+	// Confirm, if set, is called by Sync after the records are durable here. Until it returns nil,
+	// they do not count as durable. Close does not call it. It is set before the first Append.
+	Confirm func() error
+
+	synced  atomic.Pointer[extent] // what the last Sync made durable; nil before the first
+	reached atomic.Int64           // value that Written returns
 	settled atomic.Int64           // value that Durable returns
 
 	mu      sync.Mutex
@@ -87,17 +95,29 @@ func (j *Journal) Append(recs []jobs.Record) error {
 func (j *Journal) Sync() error {
 	j.mu.Lock()
 	err := j.sync()
-	length := j.durable
+	now := extent{j.durable, j.sum}
 	j.mu.Unlock()
 	if err != nil {
 		return err
 	}
+	if j.Confirm != nil {
+		if err := j.Confirm(); err != nil {
+			return err
+		}
+	}
 	if err := j.fencedError(); err != nil {
 		return err
 	}
-	j.settled.Store(length)
+	j.settled.Store(now.length)
+	if now.length > 0 {
+		j.synced.Store(&now)
+	}
 	return nil
 }
+
+// Written returns how much of the journal of our epoch is durable in the run directory. It is safe
+// for concurrent use.
+func (j *Journal) Written() int64 { return j.reached.Load() }
 
 // Durable returns how much of the journal is durable and will count even if another dispatcher
 // takes over the run. It is the position of the last Sync that returned nil. Readers fold no
@@ -118,7 +138,7 @@ func (j *Journal) sync() error {
 	}
 	j.durable += int64(len(j.pending))
 	j.sum = crc32Update(j.sum, j.pending)
-	j.synced.Store(&extent{j.durable, j.sum})
+	j.reached.Store(j.durable)
 	j.written = 0
 	if j.pending = j.pending[:0]; cap(j.pending) > 4*flushAt {
 		j.pending = nil
@@ -210,9 +230,9 @@ func (j *Journal) fencedError() error {
 	return err
 }
 
-// Beat writes a heartbeat to the owner file. Call it every BeatEvery. It returns ErrFenced if
-// another dispatcher has taken over the run. Other errors may be temporary.
-func (j *Journal) Beat() error { return j.change(func(*Owner) {}) }
+// Heartbeat writes a heartbeat to the owner file. Call it every HeartbeatInterval. It returns
+// ErrFenced if another dispatcher has taken over the run. Other errors may be temporary.
+func (j *Journal) Heartbeat() error { return j.change(func(*Owner) {}) }
 
 // SetSocket records the path of the dispatcher's socket in the owner file.
 func (j *Journal) SetSocket(path string) error {
@@ -225,9 +245,9 @@ func (j *Journal) SetProblem(text string) error {
 	return j.change(func(o *Owner) { o.Problem = jobs.Clean(text, maxProblem) })
 }
 
-// beat writes the owner file with the currently durable position.
-func (j *Journal) beat(change func(*Owner)) error {
-	return j.beats.beat(func(o *Owner) {
+// heartbeat writes the owner file with the currently durable position.
+func (j *Journal) heartbeat(change func(*Owner)) error {
+	return j.writer.heartbeat(func(o *Owner) {
 		if e := j.synced.Load(); e != nil {
 			o.File, o.Bytes, o.Sum = j.file.epoch, e.length, e.sum
 		}
@@ -237,17 +257,17 @@ func (j *Journal) beat(change func(*Owner)) error {
 
 // leave marks the owner file as left and closes it.
 func (j *Journal) leave() error {
-	err := j.beat(func(o *Owner) { o.Left = true })
-	j.beats.mu.Lock()
-	defer j.beats.mu.Unlock()
-	return errors.Join(err, j.beats.close())
+	err := j.heartbeat(func(o *Owner) { o.Left = true })
+	j.writer.mu.Lock()
+	defer j.writer.mu.Unlock()
+	return errors.Join(err, j.writer.close())
 }
 
 func (j *Journal) change(change func(*Owner)) error {
 	if err := j.fencedError(); err != nil {
 		return err
 	}
-	err := j.beat(change)
+	err := j.heartbeat(change)
 	if err != nil { // perhaps because another dispatcher has taken over the run
 		if fenced := j.fencedError(); errors.Is(fenced, ErrFenced) {
 			return fenced
@@ -280,14 +300,17 @@ func (j *Journal) Close() error {
 	}
 	j.closed = true
 	err := j.sync()
+	if err == nil && j.durable > 0 {
+		j.synced.Store(&extent{j.durable, j.sum})
+	}
 	if cerr := j.closeFile(); cerr != nil {
 		err = errors.Join(err, fmt.Errorf("cannot close the journal of the run %s: %w", j.run.Name(), cerr))
 	}
 	j.mu.Unlock()
 	if fenced := j.fencedError(); fenced != nil {
-		j.beats.mu.Lock()
-		defer j.beats.mu.Unlock()
-		return errors.Join(err, fenced, j.beats.close())
+		j.writer.mu.Lock()
+		defer j.writer.mu.Unlock()
+		return errors.Join(err, fenced, j.writer.close())
 	}
 	return errors.Join(err, j.leave())
 }

@@ -68,7 +68,7 @@ func (l *life) do(t *testing.T, what string, step func() error) bool {
 // live runs all steps. It returns false if it was stopped.
 func (l *life) live(t *testing.T) bool {
 	t.Helper()
-	opt := TakeOptions{Force: true, Who: machine("melon1")}
+	opt := on("melon1")
 	if !l.made && !l.do(t, "making the run", func() (err error) {
 		l.r, err = rundir.CreateOn(l.m, "/runs", "x", rundir.Asked{Cwd: "/home"}, nil)
 		l.made = err == nil
@@ -107,7 +107,7 @@ func (l *life) live(t *testing.T) bool {
 				return false
 			}
 			l.acked = n
-			if !l.do(t, "the sign of life", l.j.Beat) || !l.do(t, "the address", func() error { return l.j.SetSocket("s") }) {
+			if !l.do(t, "the sign of life", l.j.Heartbeat) || !l.do(t, "the address", func() error { return l.j.SetSocket("s") }) {
 				return false
 			}
 		}
@@ -145,9 +145,7 @@ func (l *life) check(t *testing.T, what string) (records, specs int) {
 		if k == l.handed {
 			t.Fatalf("%s: what is there is neither what was acknowledged (%d records) nor any more of what was handed over (%d): %+v", what, l.acked, l.handed, report)
 		}
-		if err := jobs.Fold(live, &l.recs[k]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, jobs.Fold(live, &l.recs[k]))
 	}
 }
 
@@ -157,9 +155,7 @@ func (l *life) check(t *testing.T, what string) (records, specs int) {
 func zeroEnds(t *testing.T, r *rundir.Run) (n int) {
 	t.Helper()
 	names, err := r.Disk.Names(r.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range names {
 		if b, err := rundir.ReadFile(r.Disk, r.Path(name)); strings.HasPrefix(name, "jobs") && err == nil && bytes.HasSuffix(b, []byte{'}', 0}) {
 			n++

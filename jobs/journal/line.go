@@ -95,7 +95,7 @@ func (d *Decoder) Decode(b []byte, r *jobs.Record) error {
 		d.share(text)
 	}
 	if o := r.Outcome; o != nil {
-		for _, text := range []*string{&o.Signal, &o.Memory, &o.Error, &o.LastLine} {
+		for _, text := range []*string{&o.Signal, &o.Error, &o.LastLine} {
 			d.share(text)
 		}
 	}

@@ -26,18 +26,13 @@ func TestTornOrDamaged(t *testing.T) {
 		}
 	}
 	whole := append(line[:len(line):len(line)], '\n')
-	for bit := range 8 {
-		for at := range line { // a bit of the line, and one of its newline
-			b := append([]byte(nil), whole...)
-			b[at] ^= 1 << bit
-			b[len(line)] ^= 1
-			if beginsLine(b) {
-				t.Errorf("bit %d of byte %d: %q is taken for the beginning of a line", bit, at, b)
-			}
+	for bit := range 8 * len(line) { // a bit of the line, and one of its newline
+		if b := flipped(flipped(whole, bit), 8*len(line)); beginsLine(b) {
+			t.Errorf("bit %d: %q is taken for the beginning of a line", bit, b)
 		}
 	}
 	for from := range line { // everything that follows
-		b := append([]byte(nil), whole...)
+		b := bytes.Clone(whole)
 		for i := from; i < len(b); i++ {
 			b[i] ^= 0x80
 		}
@@ -57,25 +52,35 @@ var full = jobs.Record{
 		Stopped: true, DiskFull: true, LeftChildren: 3, Error: "no\nsuch", LastLine: "the \"end\""},
 }
 
+// edited returns a record of an edited job.
+func edited(command string) jobs.Record {
+	o := &jobs.Options{Queue: "q", Timeout: time.Hour, Tags: []string{"a", "\xfe"}, Env: []jobs.EnvVar{{Name: "A", Value: "<"}}}
+	return jobs.Record{Kind: jobs.KindEdited, At: 5, Job: 7, Reason: "by a person",
+		Spec: &jobs.Spec{ID: 7, Line: 3, Command: command, Name: "n", Labels: jobs.NewLabels("", []jobs.Param{{Name: "x", Value: "1"}}), Options: o}}
+}
+
 // TestCodecAgreesWithJSON checks that the record form is plain JSON. encoding/json reads it, and
-// the decoder reads what encoding/json writes. Each host name is stored only once.
+// the decoder reads what encoding/json writes. A specification survives byte for byte, including
+// what JSON cannot encode. Each host name, and equal options, are stored only once.
 func TestCodecAgreesWithJSON(t *testing.T) {
 	_, records := jobstest.History(7, 20, 1000)
-	records = append(records, full, jobs.Record{})
+	records = append(records, full, jobs.Record{}, edited("echo <&> ü \u2028 \"x\" \\"), edited("printf '\xff\n\x01'"), edited(""))
 	var d Decoder
 	hosts := map[string]*byte{}
+	var options *jobs.Options // of the edited records
 	for _, r := range records {
 		ours := AppendRecord(nil, &r)
-		var a, b jobs.Record
+		var a, b, c jobs.Record
 		if err := json.Unmarshal(ours, &a); err != nil || !reflect.DeepEqual(a, r) {
 			t.Fatalf("%v\nwrote %+v as %s\nread  %+v", err, r, ours, a)
 		}
 		theirs, err := json.Marshal(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := d.Decode(theirs, &b); err != nil || !reflect.DeepEqual(b, r) {
 			t.Fatalf("%v\n%s\nread  %+v", err, theirs, b)
+		}
+		if err := d.Decode(ours, &c); err != nil || !reflect.DeepEqual(c, r) {
+			t.Fatalf("%v\n%s\nread  %+v", err, ours, c)
 		}
 		if bytes.ContainsAny(ours, "\n") {
 			t.Fatalf("a record of two lines: %q", ours)
@@ -84,6 +89,13 @@ func TestCodecAgreesWithJSON(t *testing.T) {
 			t.Fatalf("the host name %q is held twice", b.Host)
 		}
 		hosts[b.Host] = unsafe.StringData(b.Host)
+		if r.Job != 7 || r.Kind != jobs.KindEdited || r.Reason != "by a person" {
+			continue
+		}
+		if b.Spec.Options != c.Spec.Options || options != nil && b.Spec.Options != options {
+			t.Errorf("equal options are held twice")
+		}
+		options = b.Spec.Options
 	}
 }
 
@@ -93,6 +105,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"", "{", "null0", "[]", `{"k":1}`, `{"k":"exited","t":1}x`, `{"k":"exited","t":1} {}`, `{"k":"exited","unknown":1}`,
 		`{"k":"exited","t":1.5}`, `{"k":"exited","t":9223372036854775808}`, `{"k":"exited","j":"1"}`, `{"k":"job","next":"perhaps"}`,
 		`{"k":"exited","o":{"exit":01}}`, `{"k":"exited","o":{"exit":}}`, `{"k":"x","t":1,}`, `{"k":"x" "t":1}`, `{"charged":tru}`,
+		`{"k":"edited","spec":{"id":1}}`, `{"k":"edited","spec":[]}`, `{"k":"edited","spec":`, `{"k":"edited","spec":}`,
+		`{"k":"edited","spec":{"id":1,"command":"a"},"spec":5}`,
 	} {
 		var r jobs.Record
 		if err := d.Decode([]byte(s), &r); err == nil {
@@ -163,44 +177,6 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestEditedRecords checks that an edited specification survives byte for byte, including what JSON
-// cannot encode, in the fast decoder and in encoding/json. Equal options are one value.
-func TestEditedRecords(t *testing.T) {
-	var d Decoder
-	var shared *jobs.Options
-	for i, command := range []string{"echo <&> ü \u2028 \"x\" \\", "printf '\xff\n\x01'", ""} {
-		o := &jobs.Options{Queue: "q", Timeout: time.Hour, Tags: []string{"a", "\xfe"}, Env: []jobs.EnvVar{{Name: "A", Value: "<"}}}
-		r := jobs.Record{Kind: jobs.KindEdited, At: 5, Job: 7, Reason: "by a person",
-			Spec: &jobs.Spec{ID: 7, Line: 3, Command: command, Name: "n", Params: []jobs.Param{{Name: "x", Value: "1"}}, Options: o}}
-		line := AppendRecord(nil, &r)
-		var fast, slow, std jobs.Record
-		if err := d.Decode(line, &fast); err != nil || !reflect.DeepEqual(fast, r) {
-			t.Errorf("%d: %v, %+v from %s", i, err, fast.Spec, line)
-		}
-		theirs, err := json.Marshal(&r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.Decode(theirs, &slow); err != nil || !reflect.DeepEqual(slow, r) {
-			t.Errorf("%d: %v, %+v from %s", i, err, slow.Spec, theirs)
-		}
-		if err := json.Unmarshal(line, &std); err != nil || !reflect.DeepEqual(std, r) {
-			t.Errorf("%d: %v, %+v from %s", i, err, std.Spec, line)
-		}
-		if shared != nil && fast.Spec.Options != shared {
-			t.Errorf("%d: equal options are held twice", i)
-		}
-		shared = fast.Spec.Options
-	}
-	for _, bad := range []string{`{"k":"edited","spec":{"id":1}}`, `{"k":"edited","spec":[]}`,
-		`{"k":"edited","spec":{"id":1,"command":"a"},"spec":5}`, `{"k":"edited","spec":`, `{"k":"edited","spec":}`} {
-		var r jobs.Record
-		if err := d.Decode([]byte(bad), &r); err == nil {
-			t.Errorf("%s was read as %+v", bad, r.Spec)
-		}
-	}
-}
-
 // TestEditAfterLostRecords checks that an edit still counts after damage. The attempts that must
 // have ended before it are treated as ended, and the job never runs by its old specification.
 func TestEditAfterLostRecords(t *testing.T) {
@@ -214,9 +190,7 @@ func TestEditAfterLostRecords(t *testing.T) {
 		{Kind: jobs.KindEdited, Job: 1, Spec: spec("new")},
 		{Kind: jobs.KindLaunching, Job: 1, N: 2, Host: "a"},
 	} {
-		if err := p.fold(&r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.fold(&r))
 	}
 	j := table.Job(1)
 	if j.Spec.Command != "new" || j.State != jobs.Running || j.Attempts[0].State != jobs.AttemptLost || j.Attempts[0].Round != 0 || j.Attempts[1].Round != 1 {

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"syscall"
 
@@ -33,20 +33,9 @@ func (j *Journal) keepMarks(first *jobs.Record) error {
 	if len(first.Files) == 0 {
 		return nil
 	}
-	disk, path := j.run.Disk, j.run.Path(rundir.JournalDir, j.file.marks())
 	// The epoch is ours alone, and so is the name. An existing file belongs to an epoch whose file
 	// was lost.
-	f, err := disk.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err = f.WriteAt(appendLine(nil, first), 0); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return disk.SyncDir(filepath.Dir(path))
+	return rundir.Overwrite(j.run.Disk, j.run.Path(rundir.JournalDir, j.file.marks()), appendLine(nil, first))
 }
 
 // keptMarks reads the record that keepMarks wrote. It returns nil if there is none or it is not
@@ -154,18 +143,9 @@ func sumOf(r *rundir.Run, e epochFile, limit int64) (n int64, sum uint32, err er
 		return 0, 0, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	buf := make([]byte, min(limit, 1<<20))
-	for n < limit {
-		k, err := f.ReadAt(buf[:min(int64(len(buf)), limit-n)], n)
-		sum, n = crc32Update(sum, buf[:k]), n+int64(k)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return n, sum, err
-		}
-		if k == 0 {
-			break
-		}
-	}
-	return n, sum, nil
+	hash := crc32.New(castagnoli)
+	n, err = io.Copy(hash, io.NewSectionReader(f, 0, limit))
+	return n, hash.Sum32(), err
 }
 
 // fold applies a record. If a line was lost, a record that does not fit is tried again after the

@@ -2,10 +2,9 @@ package journal
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,34 +25,18 @@ type overtaken struct {
 
 func newOvertaken(t *testing.T) *overtaken {
 	t.Helper()
-	o := &overtaken{m: memdisk.New().Mount("a")}
-	o.r = simulated(t, o.m)
-	if err := o.r.AppendSpecs(jobstest.Specs(2)); err != nil {
-		t.Fatal(err)
-	}
-	old, _, _ := take1(t, o.r, TakeOptions{Force: true, Who: machine("melon1")})
+	o := new(overtaken)
+	o.m, o.r = inMemory(t, jobstest.Specs(2)...)
+	old, _, _ := take1(t, o.r, on("melon1"))
 	record(t, old, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
-	next, _, _ := take1(t, o.r, TakeOptions{Force: true, Who: machine("melon2")})
+	next, _, _ := take1(t, o.r, on("melon2"))
 	tooLate(t, old, jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1})
 	record(t, next, jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1})
 	crash(t, old)
 	crash(t, next)
-	var err error
-	if o.first, err = rundir.ReadFile(o.m, fileOf(2).path(o.r)); err != nil {
-		t.Fatal(err)
-	}
-	o.line = bytes.IndexByte(o.first, '\n') + 1
+	o.first = content(t, o.r, 2)
+	o.line = len(lines(o.first, 1))
 	return o
-}
-
-func (o *overtaken) put(t *testing.T, path string, content []byte) {
-	t.Helper()
-	if err := o.m.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		t.Fatal(err)
-	}
-	if err := rundir.WriteNew(o.m, path, content); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // check checks that the late line does not count for readers, followers, and takers. If kept is
@@ -76,16 +59,12 @@ func (o *overtaken) check(t *testing.T, what string, kept bool) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	j, table, report := take1(t, o.r, TakeOptions{Force: true, Who: machine("melon3")})
+	j, table, report := take1(t, o.r, on("melon3"))
 	right("to who takes over", table, report)
 	crash(t, j)
 	table, report = replay1(t, o.r)
 	right("afterwards", table, report)
-	for _, path := range []string{fileOf(3).path(o.r), o.r.Path(rundir.OwnerFile)} {
-		if err := o.m.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
+	forget(t, o.r, 3)
 }
 
 // TestLateRecordsStayOut checks that late records of a fenced-off dispatcher do not count, even if
@@ -93,22 +72,16 @@ func (o *overtaken) check(t *testing.T, what string, kept bool) {
 // file (promises 1 and 2). The marks are stored twice.
 func TestLateRecordsStayOut(t *testing.T) {
 	o := newOvertaken(t)
-	path := fileOf(2).path(o.r)
 	o.check(t, "undamaged", true)
 	for bit := range 8 * (o.line - 1) {
-		b := bytes.Clone(o.first)
-		b[bit/8] ^= 1 << (bit % 8)
-		o.put(t, path, b)
+		put(t, o.r, 2, flipped(o.first, bit))
 		o.check(t, fmt.Sprintf("byte %d, bit %d", bit/8, bit%8), true)
 	}
 	for cut := range o.line {
-		o.put(t, path, o.first[:cut])
+		put(t, o.r, 2, o.first[:cut])
 		o.check(t, fmt.Sprintf("cut at byte %d", cut), false)
 	}
-	b := bytes.Clone(o.first) // both its text and its newline
-	b[20] ^= 1
-	b[o.line-1] ^= 1
-	o.put(t, path, b)
+	put(t, o.r, 2, flipped(flipped(o.first, 8*20), 8*(o.line-1))) // both its text and its newline
 	o.check(t, "damaged twice", false)
 }
 
@@ -123,32 +96,26 @@ func TestMarksAreASecondCopy(t *testing.T) {
 		t.Fatalf("beside the file stands %q, %v", marks, err)
 	}
 	for bit := range 8 * len(marks) {
-		b := bytes.Clone(marks)
-		b[bit/8] ^= 1 << (bit % 8)
-		o.put(t, path, b)
+		putFile(t, o.r, path, flipped(marks, bit))
 		o.check(t, fmt.Sprintf("marks, byte %d, bit %d", bit/8, bit%8), true)
 	}
-	damaged := bytes.Clone(o.first)
-	damaged[20] ^= 1
 	older := func(what string) {
 		t.Helper()
-		o.put(t, fileOf(2).path(o.r), damaged)
+		put(t, o.r, 2, flipped(o.first, 8*20))
 		if table, report := replay1(t, o.r); !report.Damaged || report.Ignored != 0 || table.Job(1).State != jobs.Canceled {
 			t.Fatalf("%s: job 1 is %s; %+v", what, table.Job(1).State, report)
 		}
-		o.put(t, fileOf(2).path(o.r), o.first)
+		put(t, o.r, 2, o.first)
 	}
 	for cut := range len(marks) - 1 {
-		o.put(t, path, marks[:cut])
+		putFile(t, o.r, path, marks[:cut])
 		o.check(t, fmt.Sprintf("marks cut at byte %d", cut), true)
 		older(fmt.Sprintf("marks cut at byte %d", cut))
 	}
 	wrong := jobs.Record{Kind: jobs.KindEpoch, Epoch: 3} // of another epoch
-	o.put(t, path, appendLine(nil, &wrong))
+	putFile(t, o.r, path, appendLine(nil, &wrong))
 	older("marks of another epoch")
-	if err := o.m.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.m.Remove(path))
 	o.check(t, "no marks", true)
 	older("no marks")
 }
@@ -156,15 +123,12 @@ func TestMarksAreASecondCopy(t *testing.T) {
 // TestMarksWithoutAFile checks that marks whose file was lost open no epoch and do not block one.
 func TestMarksWithoutAFile(t *testing.T) {
 	o := newOvertaken(t)
-	for _, path := range []string{fileOf(2).path(o.r), o.r.Path(rundir.OwnerFile)} {
-		if err := o.m.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
+	remove(t, o.r, 2)
+	must(t, o.m.Remove(o.r.Path(rundir.OwnerFile)))
 	if table, report := replay1(t, o.r); table.Epoch != 1 || report.Damaged {
 		t.Errorf("epoch %d, %+v", table.Epoch, report)
 	}
-	j, _, _ := take1(t, o.r, TakeOptions{Force: true, Who: machine("melon3")})
+	j, _, _ := take1(t, o.r, on("melon3"))
 	record(t, j, jobs.Record{Kind: jobs.KindPriority, Job: 2, Priority: 5})
 	crash(t, j)
 	if table, report := replay1(t, o.r); j.Epoch() != 2 || table.Job(2).Priority != 5 || report.Damaged {
@@ -177,12 +141,8 @@ func TestMarksWithoutAFile(t *testing.T) {
 // taker and all readers agree on one history, however much of the marks was written.
 func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 	for n := 1; ; n++ {
-		m := memdisk.New().Mount("a")
-		r := simulated(t, m)
-		if err := r.AppendSpecs(jobstest.Specs(2)); err != nil {
-			t.Fatal(err)
-		}
-		old, _, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon1")})
+		m, r := inMemory(t, jobstest.Specs(2)...)
+		old, _, _ := take1(t, r, on("melon1"))
 		record(t, old, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
 		count := 0
 		m.Fault = func(string, string) error {
@@ -191,7 +151,7 @@ func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 			}
 			return nil
 		}
-		_, _, _, err := Take(t.Context(), r, TakeOptions{Force: true, Who: machine("melon2")})
+		_, _, _, err := Take(t.Context(), r, on("melon2"))
 		m.Fault = nil
 		if err == nil {
 			break
@@ -203,7 +163,7 @@ func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 		if counts := seen.Job(1).State == jobs.Canceled; acted && !counts || report.Damaged {
 			t.Fatalf("operation %d: it was acted upon: %v, it counts: %v; %+v", n, acted, counts, report)
 		}
-		j, table, report := take1(t, r, TakeOptions{Force: true, Who: machine("melon3")})
+		j, table, report := take1(t, r, on("melon3"))
 		seen.Epoch = j.Epoch()
 		if !same(seen, table) || report.Damaged {
 			t.Fatalf("operation %d: who takes over has another history; %+v", n, report)
@@ -216,39 +176,32 @@ func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 func TestRemovedRunIsNamed(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
-	if err := os.RemoveAll(r.Dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(r.Dir))
 	by, err := j.Fenced()
 	if by != 0 || err == nil || !strings.Contains(err.Error(), r.Dir) || !strings.Contains(err.Error(), "is gone: was it removed?") {
 		t.Errorf("%d, %v", by, err)
 	}
-	if err := j.Beat(); err == nil || !strings.Contains(err.Error(), "is gone") {
-		t.Errorf("beat: %v", err)
+	if err := j.Heartbeat(); err == nil || !strings.Contains(err.Error(), "is gone") {
+		t.Errorf("heartbeat: %v", err)
 	}
-	crash(t, j)
 }
 
 // TestLostFilesUseNoEpochTwice checks that no epoch is used twice when journal files are lost,
-// because the hosts remember epochs. Every later dispatcher knows that facts are missing.
+// because the hosts remember epochs. Every later dispatcher and reader knows that facts are
+// missing, even if the files that remain are consistent.
 func TestLostFilesUseNoEpochTwice(t *testing.T) {
-	for _, lost := range [][]int{{3}, {2, 3}, {1, 2, 3}} {
+	for _, lost := range [][]int{{1}, {2}, {3}, {2, 3}, {1, 2, 3}} {
 		r := newRun(t)
 		for range 3 {
-			j, _, _ := take1(t, r, force)
-			crash(t, j)
+			take1(t, r, force)
 		}
-		for _, n := range lost {
-			if err := os.Remove(fileOf(n).path(r)); err != nil {
-				t.Fatal(err)
-			}
-		}
+		remove(t, r, lost...)
+		missing := fileOf(slices.Max(lost)).label() + " is missing"
 		for epoch := 4; epoch <= 5; epoch++ {
 			j, table, report := take1(t, r, force)
-			if j.file.epoch != epoch || !report.Damaged || !table.Damaged || !strings.Contains(strings.Join(report.Warnings, "\n"), "000003.jsonl is missing") {
+			if j.file.epoch != epoch || !report.Damaged || !table.Damaged || !strings.Contains(strings.Join(report.Warnings, "\n"), missing) {
 				t.Errorf("without %d: epoch %d, want %d, damaged %v: %q", lost, j.file.epoch, epoch, report.Damaged, report.Warnings)
 			}
-			crash(t, j)
 		}
 		if _, report := replay1(t, r); !report.Damaged {
 			t.Errorf("without %d: it shows no damage", lost)
@@ -260,39 +213,22 @@ func TestLostFilesUseNoEpochTwice(t *testing.T) {
 // anything builds on them. The first dispatcher is killed between write and fsync, the second one
 // reads its records and jobs from the page cache, and then the power fails.
 func TestTakeMakesDurableWhatItReads(t *testing.T) {
-	m := memdisk.New().Mount("desk")
-	r, err := rundir.CreateOn(m, "/base", "x", rundir.Asked{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, r := inMemory(t)
 	old, _, _ := take1(t, r, TakeOptions{})
-	m.Fault = func(op, path string) error { // it dies before any fsync
-		if op == "sync" {
-			return memdisk.Forget{Err: errEnough}
-		}
-		return nil
-	}
-	specs := jobstest.Specs(2)
+	m.Fault = failing("sync", memdisk.Forget{Err: errEnough}) // it dies before any fsync
 	b := []byte(jobs.SpecsHeader(0))
-	for _, s := range specs {
+	for _, s := range jobstest.Specs(2) {
 		b = jobs.AppendSpec(b, s)
 	}
 	f, err := m.OpenFile(r.Path(rundir.SpecsFile), 2, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt(b, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := old.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: 2}, {Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	_, err = f.WriteAt(b, 0)
+	must(t, err)
+	must(t, old.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: 2}, {Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"}}))
 	old.mu.Lock()
 	err = old.write()
 	old.mu.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	m.Fault = nil
 	_, table, _ := take1(t, r, force)
 	if len(table.Jobs) != 2 || table.Counts[jobs.Running] != 1 {

@@ -16,7 +16,7 @@ import (
 
 // The intervals of the owner's heartbeats.
 const (
-	BeatEvery = 10 * time.Second // interval at which the owner calls Beat
+	HeartbeatInterval = 10 * time.Second // interval at which the owner calls Heartbeat
 	// Time without a new heartbeat, by the reader's clock, after which an owner is silent.
 	StaleAfter = 30 * time.Second
 )
@@ -31,11 +31,11 @@ type Owner struct {
 	Epoch int       `json:"epoch"`
 	Since time.Time `json:"since"`
 	// Path of the socket (see dispatch/socket), on Host.
-	Socket  string `json:"socket,omitempty"`
-	Program string `json:"program,omitempty"` // the path of its executable, on Host
-	Token   string `json:"token"`             // random, one for each Take
-	Beat    int64  `json:"beat"`              // heartbeat number, which increases
-	Left    bool   `json:"left,omitempty"`    // the dispatcher ended in an orderly way
+	Socket    string `json:"socket,omitempty"`
+	Program   string `json:"program,omitempty"` // the path of its executable, on Host
+	Token     string `json:"token"`             // random, one for each Take
+	Heartbeat int64  `json:"beat"`              // number, which increases; programs of other versions read it, too
+	Left      bool   `json:"left,omitempty"`    // the dispatcher ended in an orderly way
 	// What keeps it from launching, for people; "": nothing.
 	Problem string `json:"problem,omitempty"`
 
@@ -56,13 +56,13 @@ const maxProblem = 300
 // ownerBytes is the exact size of the file, so that a heartbeat can overwrite it in place.
 const ownerBytes = 1536
 
-// Life reports whether the owner's process is alive, as far as this machine can prove. It is
+// Liveness reports whether the owner's process is alive, as far as this machine can prove. It is
 // Dead for nil.
-func (o *Owner) Life() Life {
+func (o *Owner) Liveness() Liveness {
 	if o == nil || o.Left {
 		return Dead
 	}
-	return proc{"/proc"}.life(o.process)
+	return proc{"/proc"}.liveness(o.process)
 }
 
 // String describes the owner in messages.
@@ -154,7 +154,7 @@ func ownerContent(r *rundir.Run) ([]byte, error) {
 // Stopped reports whether the owner is a process of this machine that is stopped (Ctrl-Z, SIGSTOP)
 // and does nothing until SIGCONT.
 func (o *Owner) Stopped() bool {
-	if o.Life() != Alive {
+	if o.Liveness() != Alive {
 		return false
 	}
 	state, _, err := proc{"/proc"}.stat(o.PID)
@@ -165,10 +165,10 @@ func (o *Owner) Stopped() bool {
 // epoch follows.
 const preparedPrefix = "." + rundir.OwnerFile + "."
 
-// beats writes the heartbeats of the owner. They are written in place, into the file that Take
-// renamed to owner. An old dispatcher that wakes up therefore writes to a file that has no name any
-// more, and cannot claim the run back.
-type beats struct {
+// ownerWriter writes the heartbeats of the owner. They are written in place, into the file that
+// Take renamed to owner. An old dispatcher that wakes up therefore writes to a file that has no
+// name any more, and cannot claim the run back.
+type ownerWriter struct {
 	mu    sync.Mutex
 	run   *rundir.Run
 	owner Owner
@@ -178,12 +178,12 @@ type beats struct {
 
 // prepare writes the new owner's file under another name, so that a full disk stops a Take
 // before it has changed anything.
-func (b *beats) prepare() (tmp string, err error) {
+func (b *ownerWriter) prepare() (tmp string, err error) {
 	content, err := b.owner.encode()
 	if err != nil {
 		return "", err
 	}
-	tmp = b.run.Path(fmt.Sprintf("%s%d.%s.%d", preparedPrefix, b.owner.Epoch, b.owner.Token, b.owner.Beat))
+	tmp = b.run.Path(fmt.Sprintf("%s%d.%s.%d", preparedPrefix, b.owner.Epoch, b.owner.Token, b.owner.Heartbeat))
 	b.f, err = b.run.Disk.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", err
@@ -198,7 +198,7 @@ func (b *beats) prepare() (tmp string, err error) {
 }
 
 // install renames the prepared file to owner.
-func (b *beats) install(tmp string) error {
+func (b *ownerWriter) install(tmp string) error {
 	if err := b.run.Disk.Rename(tmp, b.run.Path(rundir.OwnerFile)); err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (b *beats) install(tmp string) error {
 	return b.run.Disk.SyncDir(b.run.Dir)
 }
 
-func (b *beats) close() error {
+func (b *ownerWriter) close() error {
 	if b.f == nil {
 		return nil
 	}
@@ -215,19 +215,19 @@ func (b *beats) close() error {
 	return err
 }
 
-// beat writes the next heartbeat. After a failure, the next call opens the file again, because a
-// stale handle does not recover.
-func (b *beats) beat(change func(*Owner)) error {
+// heartbeat writes the next heartbeat. After a failure, the next call opens the file again, because
+// a stale handle does not recover.
+func (b *ownerWriter) heartbeat(change func(*Owner)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next := b.owner
-	next.Beat++
+	next.Heartbeat++
 	change(&next)
 	content, err := next.encode()
 	if err != nil {
 		return err
 	}
-	if err := b.lookAfter(); err != nil {
+	if err := b.checkName(); err != nil {
 		return fmt.Errorf("cannot write the owner's heartbeat: %w", err)
 	}
 	if b.f == nil {
@@ -243,7 +243,7 @@ func (b *beats) beat(change func(*Owner)) error {
 }
 
 // write replaces the content of the file, and truncates it if damage has made it longer.
-func (b *beats) write(content []byte) error {
+func (b *ownerWriter) write(content []byte) error {
 	if _, err := b.f.WriteAt(content, 0); err != nil {
 		return err
 	}
@@ -257,9 +257,9 @@ func (b *beats) write(content []byte) error {
 	return b.f.Sync()
 }
 
-// lookAfter closes the file if it is not the file owner any more, because a Take that was
+// checkName closes the file if it is not the file owner any more, because a Take that was
 // overtaken has installed its own file late.
-func (b *beats) lookAfter() error {
+func (b *ownerWriter) checkName() error {
 	if b.f == nil || !b.named {
 		return nil
 	}
@@ -272,7 +272,7 @@ func (b *beats) lookAfter() error {
 
 // reopen opens the owner file if it is still ours. It creates the file again if a person has
 // removed it, or if the file of an earlier epoch has replaced it.
-func (b *beats) reopen() error {
+func (b *ownerWriter) reopen() error {
 	now, err := readOwnerFile(b.run)
 	switch {
 	case err != nil:

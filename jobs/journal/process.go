@@ -61,18 +61,18 @@ func parseStat(b []byte) (state byte, start uint64, err error) {
 	return fields[0][0], start, err
 }
 
-// Life tells whether the process of an owner is alive.
-type Life uint8
+// Liveness tells whether the process of an owner is alive.
+type Liveness uint8
 
-// The values of Life.
+// The values of Liveness.
 const (
-	Unsure Life = iota // the process is on another machine: only heartbeats can tell
+	Unsure Liveness = iota // the process is on another machine: only heartbeats can tell
 	Alive
 	Dead
 )
 
-// life returns what this machine can prove about q.
-func (p proc) life(q process) Life {
+// liveness returns what this machine can prove about q.
+func (p proc) liveness(q process) Liveness {
 	me, err := p.self()
 	if err != nil || q.Boot != me.Boot || q.PIDNS != me.PIDNS || q.PID <= 0 {
 		return Unsure
@@ -105,11 +105,11 @@ func (p process) name() string {
 	return fmt.Sprintf("%d.%d.%s.%s", p.PID, p.Start, ns, p.Boot)
 }
 
-// ProcessLife reports whether the process with a ProcessName is alive, as far as this machine can
-// prove. The result is Unsure if name is not a ProcessName.
-func ProcessLife(name string) Life { return proc{"/proc"}.nameLife(name) }
+// ProcessLiveness reports whether the process with a ProcessName is alive, as far as this machine
+// can prove. The result is Unsure if name is not a ProcessName.
+func ProcessLiveness(name string) Liveness { return proc{"/proc"}.nameLiveness(name) }
 
-func (p proc) nameLife(name string) Life {
+func (p proc) nameLiveness(name string) Liveness {
 	var q process
 	if n, _ := fmt.Sscanf(strings.ReplaceAll(name, ".", " "), "%d %d %s %s", &q.PID, &q.Start, &q.PIDNS, &q.Boot); n < 4 {
 		return Unsure
@@ -117,5 +117,5 @@ func (p proc) nameLife(name string) Life {
 	if q.PIDNS = "pid:[" + q.PIDNS + "]"; q.name() != name {
 		return Unsure
 	}
-	return p.life(q)
+	return p.liveness(q)
 }

@@ -15,8 +15,8 @@ type Reader struct {
 	Run   *rundir.Run
 	Owner *Owner // who dispatches the run, or did last; nil: nobody ever did
 	// What the dispatcher published last; nil: nothing, or nobody dispatches the run.
-	Live *live.State
-	Life Life // whether the process of Owner is alive
+	Live     *live.State
+	Liveness Liveness // whether the process of Owner is alive
 	// Silent reports whether the owner is on another machine and has sent no heartbeat for
 	// StaleAfter.
 	Silent bool
@@ -47,9 +47,9 @@ func (r *Reader) Watch(state bool) error {
 	if err == nil {
 		r.Owner = owner
 	}
-	r.Life = r.Owner.Life()
+	r.Liveness = r.Owner.Liveness()
 	r.sign.note(r.Owner, time.Now())
-	r.Silent = r.Life == Unsure && r.Hung()
+	r.Silent = r.Liveness == Unsure && r.Hung()
 	if !state {
 		return err
 	}
@@ -62,13 +62,13 @@ func (r *Reader) Watch(state bool) error {
 
 // Dispatched reports whether somebody dispatches the run, as far as this machine can tell.
 func (r *Reader) Dispatched() bool {
-	return r.Owner != nil && r.Life != Dead && !r.Silent
+	return r.Owner != nil && r.Liveness != Dead && !r.Silent
 }
 
 // Quiet returns the time since the owner's last heartbeat. It is 0 if the owner is alive on this
 // machine.
 func (r *Reader) Quiet() time.Duration {
-	if r.Life == Alive {
+	if r.Liveness == Alive {
 		return 0
 	}
 	return time.Since(r.sign.at)
@@ -90,7 +90,7 @@ func (r *Reader) State() *live.State {
 // Follow polls the journal. pushed is a durable position that the dispatcher has pushed; the zero
 // value means none.
 func (r *Reader) Follow(pushed live.Durable, see func(epoch int, rec *jobs.Record)) (restarted bool, err error) {
-	limit := LimitOf(r.Owner, r.Life, r.Live)
+	limit := LimitOf(r.Owner, r.Liveness, r.Live)
 	if pushed.Epoch > limit.Epoch || pushed.Epoch == limit.Epoch && pushed.Bytes > limit.Bytes {
 		limit.Durable = pushed
 	}
@@ -101,7 +101,7 @@ func (r *Reader) Follow(pushed live.Durable, see func(epoch int, rec *jobs.Recor
 // Published reports whether other readers find all records that Follow has shown. A pushed position
 // may be ahead of live.json.
 func (r *Reader) Published() bool {
-	limit, n := LimitOf(r.Owner, r.Life, r.Live), len(r.files)
+	limit, n := LimitOf(r.Owner, r.Liveness, r.Live), len(r.files)
 	if limit.End || r.Silent || n == 0 {
 		return true
 	}
@@ -111,16 +111,16 @@ func (r *Reader) Published() bool {
 
 // sign is the newest heartbeat of a dispatcher. The clocks of two machines are never compared.
 type sign struct {
-	token string
-	beat  int64
-	at    time.Time // by our clock
+	token     string
+	heartbeat int64
+	at        time.Time // by our clock
 }
 
 func (s *sign) note(o *Owner, now time.Time) {
 	switch {
 	case o == nil:
 		s.at = now
-	case o.Token != s.token || o.Beat != s.beat:
-		s.token, s.beat, s.at = o.Token, o.Beat, now
+	case o.Token != s.token || o.Heartbeat != s.heartbeat:
+		s.token, s.heartbeat, s.at = o.Token, o.Heartbeat, now
 	}
 }

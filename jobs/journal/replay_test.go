@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bytes"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -10,78 +9,36 @@ import (
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
-	"dcs-tui/jobs/rundir"
 )
 
 // TestPrefixesAreLiveStates checks over random histories that replaying any prefix of a journal
-// yields the live state at that point.
+// yields the live state at that point. If the prefix ends in the middle of a line, or in zeros, as
+// some file systems leave them, that is a torn tail: everything before it counts, no damage is
+// reported, and the next dispatcher continues there.
 func TestPrefixesAreLiveStates(t *testing.T) {
 	for seed := range uint64(4) {
 		r, specs, recs, b := written(t, seed, 6, 150)
-		end := bytes.IndexByte(b, '\n') + 1 // of the epoch record
-		for k := 0; ; k++ {
-			put(t, r, 1, b[:end])
-			table, report := replay1(t, r)
-			if want := folded(t, specs, recs[:k]); !same(table, want) || report.Damaged || report.Records != k+1 {
-				t.Fatalf("seed %d, after record %d: %+v\ngot  %+v\nwant %+v", seed, k, report, table, want)
-			}
-			if k == len(recs) {
-				break
-			}
-			end += bytes.IndexByte(b[end:], '\n') + 1
-		}
-	}
-}
-
-// TestTornTailAtEveryByte checks that a journal cut at any byte has a torn tail. Everything before
-// the cut line counts, no damage is reported, and the next epoch continues there.
-func TestTornTailAtEveryByte(t *testing.T) {
-	r, specs, recs, b := written(t, 3, 3, 40)
-	for cut := 0; cut <= len(b); cut++ {
-		put(t, r, 1, b[:cut])
-		lines := bytes.Count(b[:cut], []byte{'\n'})
-		want := &jobs.Table{Specs: slices.Clone(specs)}
-		if lines > 0 {
-			want = folded(t, specs, recs[:lines-1])
-		}
-		table, report := replay1(t, r)
-		torn := int64(cut - bytes.LastIndexByte(b[:cut], '\n') - 1)
-		if !same(table, want) || report.Damaged || report.Torn != torn {
-			t.Fatalf("cut at %d: %+v\ngot  %+v\nwant %+v", cut, report, table, want)
-		}
-	}
-}
-
-// TestTakeAfterTornTail checks that the next dispatcher continues after a torn tail. A later
-// dispatcher sees what it folds and appends. The torn tail stays excluded.
-func TestTakeAfterTornTail(t *testing.T) {
-	r, _, _, b := written(t, 3, 3, 40)
-	for _, cut := range []int{len(b) - 1, len(b) - 30, len(b), len(b) / 2, 5, 0} {
-		for _, zeros := range []int{0, 100} { // a file system may leave a tail of zeros
-			for _, name := range []string{rundir.JournalDir, rundir.OwnerFile} {
-				if err := os.RemoveAll(r.Path(name)); err != nil {
-					t.Fatal(err)
+		for k := range len(recs) + 1 { // records after the one of the epoch
+			whole := lines(b, k+1)
+			next := lines(b[len(whole):], 1)
+			want := folded(t, specs, recs[:k])
+			for i, torn := range [][]byte{nil, next[:min(len(next), 1)], next[:len(next)/2], next[:max(0, len(next)-1)], make([]byte, 100)} {
+				put(t, r, 1, slices.Concat(whole, torn))
+				table, report := replay1(t, r)
+				if !same(table, want) || report.Damaged || report.Records != k+1 || report.Torn != int64(len(torn)) {
+					t.Fatalf("seed %d, record %d and %d bytes: %+v\ngot  %+v\nwant %+v", seed, k, len(torn), report, table, want)
 				}
-			}
-			if err := os.Mkdir(r.Path("journal"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			put(t, r, 1, append(bytes.Clone(b[:cut]), make([]byte, zeros)...))
-			before, _ := replay1(t, r)
-			j, table, report := take1(t, r, force)
-			if j.Epoch() != 2 || table.Epoch != 2 || report.Damaged {
-				t.Fatalf("cut at %d: epoch %d, %+v", cut, j.Epoch(), report)
-			}
-			before.Epoch = 2
-			if !same(before, table) {
-				t.Fatalf("cut at %d: taken over as %+v, it was %+v", cut, table, before)
-			}
-			ev := jobs.Record{Kind: jobs.KindEvent, Reason: "still here"}
-			record(t, j, ev)
-			crash(t, j)
-			after, report := replay1(t, r)
-			if !same(table, after) || report.Damaged {
-				t.Fatalf("cut at %d: replayed as %+v, it was %+v; %+v", cut, after, table, report)
+				if (k+i)%7 > 0 {
+					continue
+				}
+				_, taken, report := take1(t, r, force)
+				if table.Epoch = 2; !same(table, taken) || report.Damaged || report.Ignored != 0 {
+					t.Fatalf("seed %d, record %d and %d bytes: taken over as %+v, it was %+v", seed, k, len(torn), taken, table)
+				}
+				if again, report := replay1(t, r); !same(again, taken) || report.Damaged || report.Ignored != int64(len(torn)) {
+					t.Fatalf("seed %d, record %d and %d bytes: replayed as %+v, it was %+v; %+v", seed, k, len(torn), again, taken, report)
+				}
+				forget(t, r, 2)
 			}
 		}
 	}
@@ -96,10 +53,8 @@ func TestDamagedLineCostsItself(t *testing.T) {
 		at := bytes.IndexByte(b, '\n') + 1
 		for i := range recs {
 			end := at + bytes.IndexByte(b[at:], '\n')
-			c := bytes.Clone(b)
-			c[(at+end)/2] ^= 0x01
+			put(t, r, 1, flipped(b, (at+end)/2*8))
 			at = end + 1
-			put(t, r, 1, c)
 			got, report := replay1(t, r)
 			if !report.Damaged || !got.Damaged || len(report.Warnings) == 0 || !strings.Contains(report.Warnings[0], "000001.jsonl:") {
 				t.Fatalf("seed %d, record %d: %+v", seed, i, report)
@@ -119,11 +74,26 @@ func TestDamagedLineCostsItself(t *testing.T) {
 	}
 }
 
+// TestDamagedNewlinesCostNothing checks that lines whose newlines are damaged are read, also while
+// other cores decode the lines after them.
+func TestDamagedNewlinesCostNothing(t *testing.T) {
+	r, specs, recs, b := written(t, 1, 50, 3000)
+	for i := 0; i < len(b)-1; i += 500 {
+		if i += bytes.IndexByte(b[i:], '\n'); i < len(b)-1 {
+			b[i] = 'x'
+		}
+	}
+	put(t, r, 1, b)
+	if got, report := replay1(t, r); report.Damaged || report.More == 0 || !same(got, folded(t, specs, recs)) {
+		t.Errorf("%+v", report)
+	}
+}
+
 // TestImpliedFacts checks that facts that later lines prove are restored. The end of a job never
 // is.
 func TestImpliedFacts(t *testing.T) {
 	ok := &jobs.Outcome{Started: 1, Ended: 2}
-	lines := []jobs.Record{
+	recs := []jobs.Record{
 		{Kind: jobs.KindAccepted, Job: 1, Count: 3},
 		{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "melon1"},
 		{Kind: jobs.KindExited, Job: 2, N: 1, Host: "melon1", Next: jobs.Succeeded, Seq: 1, Outcome: ok},
@@ -140,20 +110,12 @@ func TestImpliedFacts(t *testing.T) {
 		"succeeded, result 2, attempts exited@melon1 exited@melon2",
 		"running, result 1, attempts exited@melon1 launching@melon2",
 	} {
-		r := newRun(t)
-		if err := r.AppendSpecs(jobstest.Specs(3)); err != nil {
-			t.Fatal(err)
-		}
+		_, r := inMemory(t, jobstest.Specs(3)...)
 		j, _, _ := take1(t, r, TakeOptions{})
-		record(t, j, lines...)
+		record(t, j, recs...)
 		crash(t, j)
-		b, err := os.ReadFile(fileOf(1).path(r))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all := bytes.SplitAfter(b, []byte{'\n'})
-		all[lost+1][0] ^= 1
-		put(t, r, 1, bytes.Join(all, nil))
+		b := content(t, r, 1)
+		put(t, r, 1, flipped(b, 8*len(lines(b, lost+1))))
 		table, report := replay1(t, r)
 		job := table.Job(2)
 		got := job.State.String() + ", result " + string(rune('0'+job.Seq)) + ", attempts"
@@ -161,7 +123,7 @@ func TestImpliedFacts(t *testing.T) {
 			got += " " + a.State.String() + "@" + a.Host
 		}
 		if !report.Damaged || got != want && !(lost == 2 && job.State == jobs.Succeeded && job.Seq == 2) {
-			t.Errorf("%s lost: %s\nwant %s\n%q", lines[lost].Kind, got, want, report.Warnings)
+			t.Errorf("%s lost: %s\nwant %s\n%q", recs[lost].Kind, got, want, report.Warnings)
 		}
 	}
 }

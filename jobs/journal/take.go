@@ -22,6 +22,8 @@ type TakeOptions struct {
 	// Silent is an owner that has sent no heartbeat for StaleAfter, as the caller has observed.
 	// Take does not wait for it again unless there is a newer heartbeat. nil: there is none.
 	Silent *Owner
+	// Mirror reports that the directory is a complete mirror of the one that its owner file names.
+	Mirror bool
 
 	// The fields below are for simulations and tests. With Force, Now, Token, and Who, a Take does
 	// not wait, reads no clock, process, or random number, and is deterministic.
@@ -78,6 +80,9 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	if opt.Mirror {
+		had.Inode, had.Device = 0, 0
+	}
 	files, err := listFiles(r)
 	if err != nil {
 		return nil, nil, nil, err
@@ -87,7 +92,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	}
 	// If the newest files of the journal were lost, only the owner file shows which epochs are
 	// used up. Hosts refuse a dispatcher with a lower epoch.
-	j := &Journal{run: r, file: fileOf(max(newest(files), had.Epoch, had.Known) + 1), beats: beats{run: r}, now: opt.now()}
+	j := &Journal{run: r, file: fileOf(max(newest(files), had.Epoch, had.Known) + 1), writer: ownerWriter{run: r}, now: opt.now()}
 	owner, err := opt.owner(j.file.epoch)
 	if err != nil {
 		return nil, nil, nil, err
@@ -96,11 +101,11 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err = owner.identify(r); err != nil {
 		return nil, nil, nil, err
 	}
-	j.beats.owner, j.token = *owner, owner.Token
+	j.writer.owner, j.token = *owner, owner.Token
 	if owner.elsewhere(&had) { // must be found again if another Take comes before it is recorded
-		j.beats.owner.Inode, j.beats.owner.Device = had.Inode, had.Device
+		j.writer.owner.Inode, j.writer.owner.Device = had.Inode, had.Device
 	}
-	tmp, err := j.beats.prepare()
+	tmp, err := j.writer.prepare()
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -128,7 +133,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err = r.Disk.SyncDir(r.Path(rundir.JournalDir)); err != nil {
 		return nil, nil, nil, err
 	}
-	if err = j.beats.install(tmp); err != nil {
+	if err = j.writer.install(tmp); err != nil {
 		return nil, nil, nil, err
 	}
 	tidy(r, j.file.epoch)
@@ -170,7 +175,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err = j.Sync(); err != nil {
 		return nil, nil, nil, err
 	}
-	j.beats.owner.Inode, j.beats.owner.Device = owner.Inode, owner.Device
+	j.writer.owner.Inode, j.writer.owner.Device = owner.Inode, owner.Device
 	r.Guard(j.file.epoch, j.fencedError)
 	return j, t, report, nil
 }
@@ -209,11 +214,11 @@ func (j *Journal) pulse(ctx context.Context) func() error {
 			return context.Cause(ctx)
 		}
 		now := j.now()
-		if now.Sub(last) < BeatEvery {
+		if now.Sub(last) < HeartbeatInterval {
 			return nil
 		}
 		last = now
-		return j.Beat()
+		return j.Heartbeat()
 	}
 }
 
@@ -227,7 +232,7 @@ func (j *Journal) abandon(tmp string, opened bool) error {
 	if rmErr := j.run.Disk.Remove(tmp); !errors.Is(rmErr, fs.ErrNotExist) {
 		err = errors.Join(err, rmErr)
 	}
-	return errors.Join(err, j.beats.close())
+	return errors.Join(err, j.writer.close())
 }
 
 // tidy removes the prepared owner files of older epochs. It finds the epoch in the name, because

@@ -20,12 +20,17 @@ func foreign(t *testing.T) (*rundir.Run, *Journal) {
 	t.Helper()
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
-	j.beats.owner.Host, j.beats.owner.Boot = "melon3", "another-boot"
-	if err := j.Beat(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { crash(t, j) })
+	j.writer.owner.Host, j.writer.owner.Boot = "melon3", "another-boot"
+	must(t, j.Heartbeat())
 	return r, j
+}
+
+// timedTake takes a run, and returns how long that took.
+func timedTake(t *testing.T, r *rundir.Run, opt TakeOptions) (waited time.Duration, err error) {
+	t.Helper()
+	began := time.Now()
+	_, _, _, err = Take(t.Context(), r, opt)
+	return time.Since(began), err
 }
 
 // TestTakeRefusesALiveOwner checks that a live owner on this machine is refused at once. The error
@@ -33,7 +38,6 @@ func foreign(t *testing.T) (*rundir.Run, *Journal) {
 func TestTakeRefusesALiveOwner(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
-	defer crash(t, j)
 	_, _, _, err := Take(t.Context(), r, TakeOptions{})
 	var owned *OwnedError
 	if !errors.As(err, &owned) || owned.Owner == nil || owned.Owner.PID != os.Getpid() {
@@ -54,9 +58,7 @@ func TestTakeRefusesALiveOwner(t *testing.T) {
 // process, is immediate proof without waiting. So is an owner that left.
 func TestTakeFromTheDead(t *testing.T) {
 	child := exec.Command("true")
-	if err := child.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, child.Run())
 	for what, change := range map[string]func(*Owner){
 		"no such pid":           func(o *Owner) { o.PID = child.Process.Pid },
 		"pid used again":        func(o *Owner) { o.Start++ },
@@ -66,18 +68,9 @@ func TestTakeFromTheDead(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRun(t)
 			j, _, _ := take1(t, r, TakeOptions{})
-			if err := j.beats.beat(change); err != nil {
-				t.Fatal(err)
-			}
-			crash(t, j)
-			began := time.Now()
-			j, _, _, err := Take(t.Context(), r, TakeOptions{})
-			if err != nil {
-				t.Fatalf("%s: %v", what, err)
-			}
-			crash(t, j)
-			if waited := time.Since(began); waited != 0 {
-				t.Errorf("%s: waited %s", what, waited)
+			must(t, j.writer.heartbeat(change))
+			if waited, err := timedTake(t, r, TakeOptions{}); err != nil || waited != 0 {
+				t.Errorf("%s: waited %s, %v", what, waited, err)
 			}
 		})
 	}
@@ -88,19 +81,12 @@ func TestTakeFromTheDead(t *testing.T) {
 func TestTakeFromTheSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, old := foreign(t)
-		old.beats.owner.Since = time.Now().Add(1000 * time.Hour) // its clock is wrong
-		if err := old.Beat(); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
+		old.writer.owner.Since = time.Now().Add(1000 * time.Hour) // its clock is wrong
+		must(t, old.Heartbeat())
 		var said []string
-		j, _, _, err := Take(t.Context(), r, TakeOptions{Notify: func(s string) { said = append(said, s) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer crash(t, j)
-		if waited := time.Since(began); waited != StaleAfter {
-			t.Errorf("waited %s", waited)
+		waited, err := timedTake(t, r, TakeOptions{Notify: func(s string) { said = append(said, s) }})
+		if err != nil || waited != StaleAfter {
+			t.Errorf("waited %s, %v", waited, err)
 		}
 		if len(said) != 1 || !strings.Contains(said[0], "melon3") {
 			t.Errorf("told %q", said)
@@ -123,30 +109,22 @@ func TestTakeFromTheBeating(t *testing.T) {
 				select {
 				case <-ctx.Done():
 					return
-				case <-time.After(BeatEvery):
-					if err := old.Beat(); err != nil {
+				case <-time.After(HeartbeatInterval):
+					if err := old.Heartbeat(); err != nil {
 						t.Error(err)
 					}
 				}
 			}
 		})
-		began := time.Now()
-		_, _, _, err := Take(t.Context(), r, TakeOptions{})
+		waited, err := timedTake(t, r, TakeOptions{})
 		var owned *OwnedError
-		if !errors.As(err, &owned) || owned.Owner == nil || owned.Owner.Host != "melon3" {
-			t.Errorf("%v", err)
-		}
-		if waited := time.Since(began); waited > BeatEvery+watchInterval {
-			t.Errorf("refused after %s", waited)
+		if !errors.As(err, &owned) || owned.Owner == nil || owned.Owner.Host != "melon3" || waited > HeartbeatInterval+watchInterval {
+			t.Errorf("%v after %s", err, waited)
 		}
 		stop()
 		wg.Wait()
-		began = time.Now()
-		j, _, _, err := Take(t.Context(), r, force)
-		if err != nil || time.Since(began) != 0 {
-			t.Errorf("--force: %v after %s", err, time.Since(began))
-		} else {
-			crash(t, j)
+		if waited, err := timedTake(t, r, force); err != nil || waited != 0 {
+			t.Errorf("--force: %v after %s", err, waited)
 		}
 	})
 }
@@ -162,15 +140,10 @@ func TestWatchingEnds(t *testing.T) {
 		}
 		closed := make(chan error, 1)
 		time.AfterFunc(3*time.Second, func() { closed <- old.Close() })
-		began := time.Now()
-		j, _, _, err := Take(t.Context(), r, TakeOptions{})
-		if err != nil || time.Since(began) > 5*time.Second {
-			t.Fatalf("%v after %s", err, time.Since(began))
+		if waited, err := timedTake(t, r, TakeOptions{}); err != nil || waited > 5*time.Second {
+			t.Errorf("%v after %s", err, waited)
 		}
-		crash(t, j)
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
+		must(t, <-closed)
 	})
 }
 
@@ -178,20 +151,14 @@ func TestWatchingEnds(t *testing.T) {
 // of death.
 func TestTakeWithADamagedOwnerFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, old := foreign(t)
-		crash(t, old)
-		if err := os.WriteFile(r.Path(rundir.OwnerFile), []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		r, _ := foreign(t)
+		putFile(t, r, r.Path(rundir.OwnerFile), []byte("half"))
 		if o, err := ReadOwner(r); err == nil {
 			t.Errorf("read as %v", o)
 		}
-		began := time.Now()
-		j, _, _, err := Take(t.Context(), r, TakeOptions{})
-		if err != nil || time.Since(began) != StaleAfter {
-			t.Fatalf("%v after %s", err, time.Since(began))
+		if waited, err := timedTake(t, r, TakeOptions{}); err != nil || waited != StaleAfter {
+			t.Errorf("%v after %s", err, waited)
 		}
-		crash(t, j)
 	})
 }
 
@@ -202,36 +169,23 @@ func TestTakeInTransit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRun(t)
 			j, _, _ := take1(t, r, TakeOptions{})
-			if err := j.Close(); err != nil {
-				t.Fatal(err)
-			}
-			other := &beats{run: r}
+			must(t, j.Close())
+			other := &ownerWriter{run: r}
 			o, err := (&TakeOptions{Token: "token"}).owner(2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if !alive {
 				o.Start++
 			}
 			other.owner = *o
-			if _, err := other.prepare(); err != nil {
-				t.Fatal(err)
-			}
+			_, err = other.prepare()
+			must(t, err)
 			put(t, r, 2, nil)
-			began := time.Now()
-			j, _, _, err = Take(t.Context(), r, TakeOptions{})
-			waits := time.Duration(0)
+			wait := time.Duration(0)
 			if alive {
-				waits = takerTimeout // the wait for its name: only one of several takers has it
+				wait = takerTimeout // the wait for its name: only one of several takers has it
 			}
-			if time.Since(began) != waits || alive != (err != nil) {
-				t.Errorf("%s: %v after %s", what, err, time.Since(began))
-			}
-			if err == nil {
-				crash(t, j)
-			}
-			if err := other.close(); err != nil {
-				t.Error(err)
+			if waited, err := timedTake(t, r, TakeOptions{}); waited != wait || alive != (err != nil) {
+				t.Errorf("%s: %v after %s, want %s", what, err, waited, wait)
 			}
 		})
 	}
@@ -243,24 +197,21 @@ func TestPulse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun(t)
 		j, _, _ := take1(t, r, TakeOptions{})
-		defer crash(t, j)
 		ctx, cancel := context.WithCancel(t.Context())
 		pulse := j.pulse(ctx)
-		beats := func() int64 {
+		heartbeats := func() int64 {
 			o, err := ReadOwner(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return o.Beat
+			must(t, err)
+			return o.Heartbeat
 		}
 		for range 3 {
-			before := beats()
-			if err := pulse(); err != nil || beats() != before {
-				t.Errorf("%d after %d, %v", beats(), before, err)
+			before := heartbeats()
+			if err := pulse(); err != nil || heartbeats() != before {
+				t.Errorf("%d after %d, %v", heartbeats(), before, err)
 			}
-			time.Sleep(BeatEvery) // virtual time
-			if err := pulse(); err != nil || beats() != before+1 {
-				t.Errorf("%d after %d, %v", beats(), before, err)
+			time.Sleep(HeartbeatInterval) // virtual time
+			if err := pulse(); err != nil || heartbeats() != before+1 {
+				t.Errorf("%d after %d, %v", heartbeats(), before, err)
 			}
 		}
 		cancel()

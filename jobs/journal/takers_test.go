@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/memdisk"
@@ -22,63 +19,33 @@ import (
 func TestManyTakersAtOnce(t *testing.T) {
 	for range 10 {
 		r := newRun(t)
+		won, lost := make(chan *Journal, 6), make(chan error, 6)
 		var wg sync.WaitGroup
-		won := make([]*Journal, 6)
-		errs := make([]error, len(won))
-		for i := range won {
-			wg.Go(func() { won[i], _, _, errs[i] = Take(t.Context(), r, TakeOptions{}) })
+		for range cap(won) {
+			wg.Go(func() {
+				if j, _, _, err := Take(t.Context(), r, TakeOptions{}); err != nil {
+					lost <- err
+				} else {
+					won <- j
+				}
+			})
 		}
 		wg.Wait()
-		var owner *Journal
-		for i, j := range won {
-			switch {
-			case errs[i] == nil && owner == nil:
-				owner = j
-			case errs[i] == nil:
-				t.Error("two own the run")
-			}
+		close(lost)
+		if len(won) != 1 {
+			t.Fatalf("%d own the run", len(won))
 		}
-		for _, err := range errs {
+		owner := <-won
+		for err := range lost {
 			var owned *OwnedError
-			if err != nil && (!errors.As(err, &owned) || owned.Owner == nil || owner != nil && owned.Owner.Token != owner.beats.owner.Token) {
+			if !errors.As(err, &owned) || owned.Owner == nil || owned.Owner.Token != owner.Token() {
 				t.Errorf("a loser is told: %v", err)
 			}
 		}
-		if owner == nil {
-			t.Fatalf("nobody got it: %v", errs)
-		}
-		if o, err := ReadOwner(r); err != nil || o.Token != owner.beats.owner.Token {
+		if o, err := ReadOwner(r); err != nil || o.Token != owner.Token() {
 			t.Errorf("the owner file says %v, %v", o, err)
 		}
-		if err := owner.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// TestManyForcedTakers checks that several takers may succeed with --force, and that only the last
-// epoch is not fenced off.
-func TestManyForcedTakers(t *testing.T) {
-	r := newRun(t)
-	var wg sync.WaitGroup
-	won := make([]*Journal, 6)
-	errs := make([]error, len(won))
-	for i := range won {
-		wg.Go(func() { won[i], _, _, errs[i] = Take(t.Context(), r, force) })
-	}
-	wg.Wait()
-	free := 0
-	for i, j := range won {
-		if errs[i] != nil {
-			continue
-		}
-		if n, err := j.Fenced(); err == nil && n == 0 {
-			free++
-		}
-		crash(t, j)
-	}
-	if free > 1 {
-		t.Errorf("%d own the run: %v", free, errs)
+		must(t, owner.Close())
 	}
 }
 
@@ -98,9 +65,7 @@ func (d hookDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File
 func TestFencedWhileTaking(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
-	if err := j.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, j.Close())
 	r.Disk = hookDisk{r.Disk, func(path string) {
 		if path == fileOf(1).path(r) {
 			put(t, r, 3, nil)
@@ -117,23 +82,16 @@ func TestFencedWhileTaking(t *testing.T) {
 func TestInstalledTooLate(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
-	defer crash(t, j)
-	late := &Journal{beats: beats{run: r, owner: *machine("melon2")}}
-	late.beats.owner.V, late.beats.owner.Token = 1, "late"
-	tmp, err := late.beats.prepare()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := late.beats.install(tmp); err != nil {
-		t.Fatal(err)
-	}
+	late := &Journal{writer: ownerWriter{run: r, owner: *machine("melon2")}}
+	late.writer.owner.V, late.writer.owner.Token = 1, "late"
+	tmp, err := late.writer.prepare()
+	must(t, err)
+	must(t, late.writer.install(tmp))
 	if o, err := ReadOwner(r); err != nil || o.Token != "late" {
 		t.Fatal(o, err)
 	}
-	if err := j.Beat(); err != nil {
-		t.Fatal(err)
-	}
-	if o, err := ReadOwner(r); err != nil || o.Token != j.beats.owner.Token || o.Epoch != 1 {
+	must(t, j.Heartbeat())
+	if o, err := ReadOwner(r); err != nil || o.Token != j.writer.owner.Token || o.Epoch != 1 {
 		t.Errorf("the file owner says %v, %v", o, err)
 	}
 	if err := late.leave(); !errors.Is(err, ErrFenced) {
@@ -142,23 +100,6 @@ func TestInstalledTooLate(t *testing.T) {
 	if o, err := ReadOwner(r); err != nil || o.Left {
 		t.Errorf("… and has made it say %+v, %v", o, err)
 	}
-}
-
-// machine returns the identity of a simulated machine.
-func machine(name string) *Owner {
-	o := &Owner{Host: name, User: "ada"}
-	o.PID, o.Start, o.Boot, o.PIDNS = 7, 70, "boot of "+name, "pid:[1]"
-	return o
-}
-
-// simulated creates a run on a server's disk deterministically.
-func simulated(t testing.TB, d rundir.Disk) *rundir.Run {
-	t.Helper()
-	r, err := rundir.CreateOn(d, "/runs", "x", rundir.Asked{UID: "abcdefghijkl", Created: time.Unix(1, 0)}, rand.NewChaCha8([32]byte{1}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 // TestTakeLeavesNothingToChance checks that a seed of the simulator replays exactly. Given clock,
@@ -173,33 +114,23 @@ func TestTakeLeavesNothingToChance(t *testing.T) {
 			return nil
 		}
 		r := simulated(t, m)
-		if err := r.AppendSpecs(specs); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.AppendSpecs(specs))
 		clock := time.Unix(1000, 0)
 		rest := recs
 		for epoch := range 3 {
 			j, _, _, err := Take(context.Background(), r, TakeOptions{Force: true, Who: machine("melon1"),
 				Token: fmt.Sprint("token", epoch), Now: func() time.Time { clock = clock.Add(time.Second); return clock }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			record(t, j, rest[:len(recs)/3]...)
 			rest = rest[len(recs)/3:]
-			if err := j.Beat(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, j.Heartbeat())
 			if epoch == 1 {
-				if err := j.Close(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, j.Close())
 			}
 		}
 		for _, name := range []string{"owner", "run.toml", "nonce", "jobs.jsonl", "journal/000001.jsonl", "journal/000002.jsonl", "journal/000003.jsonl"} {
 			b, err := rundir.ReadFile(m, r.Path(name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			files += string(b)
 		}
 		return said, files
@@ -213,48 +144,5 @@ func TestTakeLeavesNothingToChance(t *testing.T) {
 		if files != same {
 			t.Fatal("other bytes")
 		}
-	}
-}
-
-// TestMachinesTakeTurns checks a run that moves between machines on one server. Each begins where
-// the other ended, through its own view, and the file owner names the current one.
-func TestMachinesTakeTurns(t *testing.T) {
-	server := memdisk.New()
-	server.NamesDurable = true
-	specs, recs := jobstest.History(6, 6, 200)
-	first := simulated(t, server.Mount("melon0"))
-	if err := first.AppendSpecs(specs); err != nil {
-		t.Fatal(err)
-	}
-	live := &jobs.Table{Specs: slices.Clone(specs)}
-	for epoch := 1; len(recs) > 0; epoch++ {
-		host := fmt.Sprint("melon", epoch%3)
-		view := server.Mount(host)
-		r, err := rundir.OpenOn(view, first.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		j, table, report, err := Take(t.Context(), r, TakeOptions{Force: true, Who: machine(host)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if live.Epoch = epoch; !same(table, live) || report.Damaged {
-			t.Fatalf("epoch %d: %+v", epoch, report)
-		}
-		if o, err := ReadOwner(first); err != nil || o.Host != host || o.Epoch != epoch {
-			t.Fatalf("epoch %d is of %v, %v", epoch, o, err)
-		}
-		n := min(17, len(recs))
-		for i := range recs[:n] {
-			if err := jobs.Fold(live, &recs[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		record(t, j, recs[:n]...)
-		recs = recs[n:]
-		view.PowerLoss(nil)
-	}
-	if table, report := replay1(t, first); !same(table, live) || report.Damaged {
-		t.Errorf("%+v", report)
 	}
 }

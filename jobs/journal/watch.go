@@ -53,17 +53,17 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 			return err
 		}
 	}
-	if s := opt.Silent; s != nil && o != nil && o.Epoch == known && o.Token == s.Token && o.Beat == s.Beat {
+	if s := opt.Silent; s != nil && o != nil && o.Epoch == known && o.Token == s.Token && o.Heartbeat == s.Heartbeat {
 		return nil
 	}
-	life := Unsure
+	liveness := Unsure
 	if o != nil {
-		life = o.Life()
+		liveness = o.Liveness()
 	}
 	switch {
-	case life == Dead:
+	case liveness == Dead:
 		return nil
-	case life == Alive:
+	case liveness == Alive:
 		if o != first.owner { // of several that prepare, one opened the epoch
 			o = cmp.Or(taker(ctx, r, known, false), o)
 		}
@@ -97,7 +97,7 @@ func prepared(r *rundir.Run, epoch int) (*Owner, error) {
 			continue // installed or removed in the meantime
 		}
 		o, err := decodeOwner(b)
-		if err == nil && o.Epoch == epoch && (best == nil || best.Life() == Dead || o.Life() == Alive) {
+		if err == nil && o.Epoch == epoch && (best == nil || best.Liveness() == Dead || o.Liveness() == Alive) {
 			best = o
 		}
 	}
@@ -164,7 +164,7 @@ func watch(ctx context.Context, r *rundir.Run, first ownerFile, known int) error
 			first.content, began = now.content, time.Now()
 		case o.Left:
 			return nil
-		case first.owner == nil || o.Token != first.owner.Token || o.Beat != first.owner.Beat:
+		case first.owner == nil || o.Token != first.owner.Token || o.Heartbeat != first.owner.Heartbeat:
 			return &OwnedError{r.Name(), r.Ref(), o}
 		}
 	}

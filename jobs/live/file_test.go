@@ -18,12 +18,17 @@ import (
 	"dcs-tui/jobs/rundir/disktest"
 )
 
-func newRun(t testing.TB) *rundir.Run {
+func must(t testing.TB, err error) {
 	t.Helper()
-	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func newRun(t testing.TB) *rundir.Run {
+	t.Helper()
+	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
+	must(t, err)
 	return r
 }
 
@@ -36,7 +41,7 @@ func state(t testing.TB) *State {
 		Spread: time.Minute, Question: &Question{ID: 7, Text: "Passphrase", Secret: true}, Standby: "b",
 		Hosts: []Host{{Name: "a", State: "up", Reason: "r", Linked: true, Stopped: true, Note: "ü\x1b\n", Slots: 4, Given: 2, Usable: 3.5, Running: 2,
 			Buffered: 1, Done: 9, Failed: 1, Cores: 8, GPUs: 2, Load: [3]float64{1, 2, 3}, Busy: 2, Ours: 1, MemBytes: 1 << 40, MemFree: 1 << 39,
-			DiskFree: -1, FSDelay: 1, Delay: 2, Files: "receives", Users: "alice 1 slot", Beat: 3, Down: 4, Idle: 6, RetryIn: 5, History: []uint8{0, 100, 255}}},
+			DiskFree: -1, FSDelay: 1, Delay: 2, Files: "receives", Users: "alice 1 slot", Heartbeat: 3, Down: 4, Idle: 6, RetryIn: 5, History: []uint8{0, 100, 255}}},
 		Queues: []Queue{{Name: "q", Mean: time.Second, Deviation: time.Minute}}, Stragglers: jobs.RangesOf([]jobs.ID{1, 2, 9}),
 		Ending: jobs.RangesOf([]jobs.ID{4}), Progress: map[string]string{"1.1": "50 %"},
 	}
@@ -66,9 +71,7 @@ func TestWriteRead(t *testing.T) {
 	}
 	want := state(t)
 	for range 2 {
-		if err := Write(r, want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Write(r, want))
 		got, err := Read(r)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("Read = %+v, %v\nwant %+v", got, err, want)
@@ -94,9 +97,7 @@ func TestWriteRead(t *testing.T) {
 // TestFieldsAreDocumented checks that docs/run-directory.md lists each field and no other.
 func TestFieldsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/run-directory.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, section, ok := strings.Cut(string(text), "\n## The state of a run: `live.json`\n")
 	if !ok {
 		t.Fatal("docs/run-directory.md has no section about live.json")
@@ -151,31 +152,29 @@ func TestReadRefuses(t *testing.T) {
 	path := r.Path(rundir.LiveFile)
 	put := func(text string, mode os.FileMode) func(*testing.T) {
 		return func(t *testing.T) {
-			if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)))
 		}
 	}
-	const good = `{"v":1,"run":"a","epoch":2,"token":"t","durable":{"epoch":1,"bytes":3},"hosts":[]}`
+	const good = `{"v":2,"run":"a","epoch":2,"token":"t","durable":{"epoch":1,"bytes":3},"hosts":[]}`
 	for _, c := range []struct {
 		name string
 		put  func(t *testing.T)
 		want string
 	}{
 		{"good", put(good, 0o600), ""},
-		{"unknown field", put(`{"v":1,"epoch":1,"new":[{}]}`, 0o600), ""},
+		{"unknown field", put(`{"v":2,"epoch":1,"new":[{}]}`, 0o600), ""},
 		{"empty", put("", 0o600), "end of JSON"},
 		{"torn", put(good[:40], 0o600), "end of JSON"},
 		{"two", put(good+good, 0o600), "after top-level"},
 		{"list", put("[]", 0o600), "array"},
 		{"null", put("null", 0o600), "version 0"},
-		{"version", put(`{"v":2,"hosts":7}`, 0o600), "version 2"},
-		{"type", put(`{"v":1,"epoch":1,"hosts":7}`, 0o600), "hosts"},
+		{"version", put(`{"v":1,"hosts":7}`, 0o600), "version 1"},
+		{"type", put(`{"v":2,"epoch":1,"hosts":7}`, 0o600), "hosts"},
 		{"deep", put(strings.Repeat("[", 20000), 0o600), "depth"},
-		{"epoch", put(`{"v":1}`, 0o600), "inconsistent"},
-		{"future", put(`{"v":1,"epoch":1,"durable":{"epoch":2}}`, 0o600), "inconsistent"},
-		{"negative", put(`{"v":1,"epoch":1,"durable":{"bytes":-1}}`, 0o600), "inconsistent"},
-		{"range", put(`{"v":1,"epoch":1,"ending":"0-3"}`, 0o600), "0-3"},
+		{"epoch", put(`{"v":2}`, 0o600), "inconsistent"},
+		{"future", put(`{"v":2,"epoch":1,"durable":{"epoch":2}}`, 0o600), "inconsistent"},
+		{"negative", put(`{"v":2,"epoch":1,"durable":{"bytes":-1}}`, 0o600), "inconsistent"},
+		{"range", put(`{"v":2,"epoch":1,"ending":"0-3"}`, 0o600), "0-3"},
 		{"open to others", put(good, 0o622), "others may write"},
 		{"directory", func(*testing.T) { os.Mkdir(path, 0o700) }, "not a file"},
 		{"pipe", func(*testing.T) { syscall.Mkfifo(path, 0o600) }, "not a file"},
@@ -202,9 +201,7 @@ func TestReadRefusesOtherOwner(t *testing.T) {
 		t.Skip("only root can give a file away")
 	}
 	r := newRun(t)
-	if err := errors.Join(Write(r, state(t)), os.Chown(r.Path(rundir.LiveFile), 12345, -1)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(Write(r, state(t)), os.Chown(r.Path(rundir.LiveFile), 12345, -1)))
 	if s, err := Read(r); err == nil || s != nil || !strings.Contains(err.Error(), "12345") {
 		t.Errorf("Read = %v, %v; want an error that names the owner", s, err)
 	}
@@ -216,9 +213,7 @@ func TestWriteFaults(t *testing.T) {
 	for n := 1; ; n++ {
 		r := newRun(t)
 		first := state(t)
-		if err := Write(r, first); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Write(r, first))
 		d := new(disktest.Disk)
 		r.Disk = d
 		d.FailAt(n, syscall.ENOSPC, n%2 == 0)
@@ -241,9 +236,7 @@ func TestWriteFaults(t *testing.T) {
 // error of NFS for a file that was replaced.
 func TestReadRetriesStaleHandle(t *testing.T) {
 	r := newRun(t)
-	if err := Write(r, state(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, Write(r, state(t)))
 	for n := 1; n < 6; n++ {
 		d := new(disktest.Disk)
 		r.Disk = d
@@ -278,10 +271,8 @@ func TestEncodeBoundsSize(t *testing.T) {
 // again unchanged.
 func FuzzDecode(f *testing.F) {
 	whole, err := json.Marshal(state(f))
-	if err != nil {
-		f.Fatal(err)
-	}
-	for _, s := range []string{string(whole), `{"v":1,"epoch":1}`, `{"v":1,"epoch":1,"hosts":[null,{"load":[1,2,3,4],"history":"AGT/"}]}`, `{"v":2}`, `null`, `[]`, ``} {
+	must(f, err)
+	for _, s := range []string{string(whole), `{"v":2,"epoch":1}`, `{"v":2,"epoch":1,"hosts":[null,{"load":[1,2,3,4],"history":"AGT/"}]}`, `{"v":1}`, `null`, `[]`, ``} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

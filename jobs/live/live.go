@@ -20,7 +20,7 @@ import (
 )
 
 // Version is the version of the format. A reader ignores a file of another version.
-const Version = 1
+const Version = 2
 
 // MaxBytes bounds the file. Readers refuse a larger one.
 const MaxBytes = 4 << 20
@@ -134,9 +134,9 @@ type Host struct {
 
 	Users string `json:"users,omitempty"` // who uses its slots, in words
 	// Sent or fetched now, in words: sizes, rate, problem.
-	Files string        `json:"files,omitempty"`
-	Beat  time.Duration `json:"beat_ns,omitempty"` // age of the last heartbeat; 0: never
-	Down  time.Duration `json:"down_ns,omitempty"` // time since it was up; 0: it is up
+	Files     string        `json:"files,omitempty"`
+	Heartbeat time.Duration `json:"heartbeat_ns,omitempty"` // age of the last heartbeat; 0: never
+	Down      time.Duration `json:"down_ns,omitempty"`      // time since it was up; 0: it is up
 	// Idle time of an instance of a provider; 0: it is not idle.
 	Idle time.Duration `json:"idle_ns,omitempty"`
 	// Until the next connection attempt; 0: none is planned.

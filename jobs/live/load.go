@@ -98,18 +98,8 @@ func ReadLoads(r *rundir.Run) map[string][]LoadSample {
 }
 
 func readLoad(r *rundir.Run, name string) (list []LoadSample) {
-	f, err := r.Disk.OpenFile(r.Path(rundir.HostsDir, name), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil
-	}
-	defer f.Close() // opened only for reading
-	size, err := f.Size()
-	if err != nil {
-		return nil
-	}
-	text := make([]byte, min(size, maxLoadBytes))
-	n, _ := f.ReadAt(text, 0)
-	for line := range strings.Lines(string(text[:n])) {
+	text, _, _ := rundir.ReadPart(r.Disk, r.Path(rundir.HostsDir, name), 0, maxLoadBytes)
+	for line := range strings.Lines(string(text)) {
 		first, second, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		at, err1 := strconv.ParseInt(first, 10, 64)
 		load, err2 := strconv.ParseFloat(second, 64)

@@ -14,9 +14,7 @@ import (
 // sample, so that it covers the whole run.
 func TestLoads(t *testing.T) {
 	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	log, begin := NewLoadLog(r), time.Unix(1_800_000_000, 0)
 	at := begin
 	for range 12_000 { // every 10 s, for 33 hours
@@ -48,18 +46,12 @@ func TestLoads(t *testing.T) {
 // invalid lines are ignored.
 func TestStrangeLoads(t *testing.T) {
 	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other := filepath.Join(t.TempDir(), "other")
 	for path, text := range map[string]string{other: "x", r.Path(rundir.HostsDir, "ws02.load"): "1800000000 1\nx\n1800000030\n1700000000 2\n1800000060 NaN\n1800000090 1e300\n1800000120 3"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	if err := os.Symlink(other, r.Path(rundir.HostsDir, "ws01.load")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(other, r.Path(rundir.HostsDir, "ws01.load")))
 	NewLoadLog(r).Record(&State{At: time.Now(), Hosts: []Host{{Name: "ws01", State: "up"}}})
 	if b, err := os.ReadFile(other); string(b) != "x" {
 		t.Errorf("%q, %v", b, err)
@@ -73,13 +65,9 @@ func TestStrangeLoads(t *testing.T) {
 func FuzzLoads(f *testing.F) {
 	f.Add("1800000000 1.25\n1800000030 0\n")
 	r, err := rundir.Create(filepath.Join(f.TempDir(), "runs"), "x", rundir.Asked{})
-	if err != nil {
-		f.Fatal(err)
-	}
+	must(f, err)
 	f.Fuzz(func(t *testing.T, text string) {
-		if err := os.WriteFile(r.Path(rundir.HostsDir, "a.load"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(r.Path(rundir.HostsDir, "a.load"), []byte(text), 0o600))
 		if n := len(ReadLoads(r)["a"]); n > strings.Count(text, "\n")+1 {
 			t.Errorf("%d samples of %q", n, text)
 		}

@@ -101,7 +101,7 @@ func TestCache(t *testing.T) {
 }
 
 // TestCacheIsDamaged checks that a changed or torn line of the cache is ignored, and that its
-// content is written again.
+// content is written again. A cache that has become too large is started afresh.
 func TestCacheIsDamaged(t *testing.T) {
 	l := longAgo(t, 2*worthCache)
 	want, _ := l.cached("acc")
@@ -116,33 +116,25 @@ func TestCacheIsDamaged(t *testing.T) {
 	}{
 		{"empty", "", 2 * worthCache},
 		{"strange", "x", 2 * worthCache},
+		{"too large", "x", 2 * worthCache},
 		{"changed", strings.Replace(string(whole), `{"acc":"17"}`, `{"acc":"18"}`, 1), 1},
 		{"torn", string(whole[:len(whole)-1]) + "x", 1},
 	} {
 		l.write(path, c.text)
+		if c.name == "too large" {
+			if err := os.Truncate(path, maxCache+1); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if got, opened := l.cached("acc"); values(got) != values(want) || opened != 1+c.lost {
 			t.Errorf("%s: %d files are opened, want the cache and %d", c.name, opened, c.lost)
 		}
 		if _, opened := l.cached("acc"); c.lost > worthCache && opened != 1 {
 			t.Errorf("%s: it was not written anew: %d files are opened", c.name, opened)
 		}
-	}
-}
-
-// TestCacheIsBounded checks that a cache that has become too large is started afresh.
-func TestCacheIsBounded(t *testing.T) {
-	l := longAgo(t, worthCache)
-	path := l.run.Path(CacheFile)
-	l.write(path, "")
-	if err := os.Truncate(path, maxCache+1); err != nil {
-		t.Fatal(err)
-	}
-	l.cached("acc")
-	if info, err := os.Stat(path); err != nil || info.Size() > 100*worthCache {
-		t.Errorf("%d bytes, %v", info.Size(), err)
-	}
-	if _, opened := l.cached("acc"); opened != 1 {
-		t.Errorf("%d files are opened", opened)
+		if info, err := os.Stat(path); err != nil || info.Size() > 100*2*worthCache {
+			t.Errorf("%s: %d bytes, %v", c.name, info.Size(), err)
+		}
 	}
 }
 

@@ -19,58 +19,47 @@ import (
 type names struct {
 	disk rundir.Disk
 	mu   sync.Mutex
-	dirs map[string]*listed
-}
-
-type listed struct {
-	once sync.Once
-	set  map[string]struct{}
-	err  error // nil for a directory that does not exist
+	dirs map[string]func() (map[string]struct{}, error)
 }
 
 // shows reports whether the listing of its directory shows a file.
 func (n *names) shows(path string) (bool, error) {
-	l := n.list(filepath.Dir(path))
-	_, ok := l.set[filepath.Base(path)]
-	if ok {
+	set, err := n.list(filepath.Dir(path))
+	if _, ok := set[filepath.Base(path)]; ok {
 		return true, nil
 	}
-	return false, l.err
+	return false, err
 }
 
-func (n *names) list(dir string) *listed {
+// list returns the names in a directory. One that does not exist has none.
+func (n *names) list(dir string) (map[string]struct{}, error) {
 	n.mu.Lock()
-	l := n.dirs[dir]
-	if l == nil {
-		if n.dirs == nil {
-			n.dirs = map[string]*listed{}
-		}
-		l = &listed{}
-		n.dirs[dir] = l
+	list := n.dirs[dir]
+	if list == nil {
+		list = sync.OnceValues(func() (map[string]struct{}, error) { return n.read(dir) })
+		n.dirs[dir] = list
 	}
 	n.mu.Unlock()
-	l.once.Do(func() { l.read(n, dir) })
-	return l
+	return list()
 }
 
 // read lists dir. If dir cannot be seen, it lists the parent directory, which makes the name
 // visible if another machine created it.
-func (l *listed) read(n *names, dir string) {
+func (n *names) read(dir string) (map[string]struct{}, error) {
 	found, err := n.disk.Names(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if above := filepath.Dir(dir); above != dir {
-			if _, ok := n.list(above).set[filepath.Base(dir)]; ok {
-				found, err = n.disk.Names(dir)
-			}
+	if above := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && above != dir {
+		if shown, _ := n.shows(dir); shown {
+			found, err = n.disk.Names(dir)
 		}
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		l.err = err
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
 	}
-	l.set = make(map[string]struct{}, len(found))
+	set := make(map[string]struct{}, len(found))
 	for _, name := range found { // including those listed before an error
-		l.set[name] = struct{}{}
+		set[name] = struct{}{}
 	}
+	return set, err
 }
 
 // maxOwn bounds the size of a file of this package, in bytes. It is enough for the metrics of ten

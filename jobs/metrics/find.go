@@ -68,16 +68,14 @@ func uncolored(b []byte) []byte {
 }
 
 // Find returns the last value of the metric in the text, or "" if there is none.
-func (c *Metric) Find(t *Text) (value string, ok bool) {
+func (c *Metric) Find(t *Text) string {
 	switch {
 	case c.expr != nil:
-		value = c.findRE(t.lines)
+		return c.findRE(t.lines)
 	case c.path != nil:
-		value = c.findJSON(t)
-	default:
-		value = c.findKey(t.words)
+		return c.findJSON(t)
 	}
-	return value, value != ""
+	return c.findKey(t.words)
 }
 
 // bound cuts a value to MaxValue bytes, not within a character.
@@ -197,19 +195,9 @@ func withinDigits(b []byte, i int) bool {
 // not open.
 func trimClosing(b []byte) []byte {
 	for len(b) > 0 {
-		open := byte(0)
-		switch b[len(b)-1] {
-		case '.':
-		case ')':
-			open = '('
-		case ']':
-			open = '['
-		case '}':
-			open = '{'
-		default:
-			return b
-		}
-		if open != 0 && bytes.IndexByte(b, open) >= 0 {
+		last := b[len(b)-1]
+		bracket := strings.IndexByte(")]}", last)
+		if last != '.' && bracket < 0 || bracket >= 0 && bytes.IndexByte(b, "([{"[bracket]) >= 0 {
 			return b
 		}
 		b = b[:len(b)-1]

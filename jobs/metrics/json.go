@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // jsonLine is a decoded piece of a Text.
@@ -72,32 +75,18 @@ func decodeOne(b []byte) (v any, err error) {
 	return v, nil
 }
 
-// quoteNaN puts quotes around NaN, Infinity, and -Infinity, which Python writes although they are
-// not JSON. It returns nil if there are none.
+// notJSON matches NaN, Infinity, and -Infinity, which Python writes although they are not JSON, and
+// the strings, in which they stay as they are.
+var notJSON = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"?|NaN|-?Infinity`) })
+
+// quoteNaN puts quotes around NaN and the infinities.
 func quoteNaN(b []byte) []byte {
-	var out []byte
-	done, inString := 0, false
-	for i := 0; i < len(b); i++ {
-		switch {
-		case inString && b[i] == '\\':
-			i++
-		case b[i] == '"':
-			inString = !inString
-		case !inString && (b[i] == 'N' || b[i] == 'I' || b[i] == '-'):
-			for _, word := range []string{"NaN", "Infinity", "-Infinity"} {
-				if bytes.HasPrefix(b[i:], []byte(word)) {
-					out = append(append(append(append(out, b[done:i]...), '"'), word...), '"')
-					i += len(word) - 1
-					done = i + 1
-					break
-				}
-			}
+	return notJSON().ReplaceAllFunc(b, func(word []byte) []byte {
+		if word[0] == '"' {
+			return word
 		}
-	}
-	if done == 0 {
-		return nil
-	}
-	return append(out, b[done:]...)
+		return slices.Concat([]byte{'"'}, word, []byte{'"'})
+	})
 }
 
 // walk follows a path and returns the value at its end as text, or "" if there is none. A member

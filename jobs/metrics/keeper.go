@@ -35,7 +35,7 @@ func NewKeeper(r *Reader) *Keeper {
 // Add queues a result for reading. It does not block. The next dispatcher reads the results that
 // are added after Close, and those that could not be read before Close.
 func (k *Keeper) Add(res *results.Result) {
-	if k == nil || !k.reader.stdout || res.Stdout == "" || !k.reader.remote(res) {
+	if k == nil || !slices.Contains(k.reader.files, "") || res.Stdout == "" || !k.reader.remote(res) {
 		return
 	}
 	k.mu.Lock()
@@ -56,21 +56,27 @@ func (k *Keeper) begin() {
 	}
 }
 
+// wait waits until nothing is being read, or until ctx is done.
+func (k *Keeper) wait(ctx context.Context) {
+	k.mu.Lock()
+	working := k.working
+	k.mu.Unlock()
+	if working == nil {
+		return
+	}
+	select {
+	case <-working:
+	case <-ctx.Done():
+	}
+}
+
 // Lacking waits until no more can be read, or until ctx is done. It returns the hosts whose outputs
 // could not be read.
 func (k *Keeper) Lacking(ctx context.Context) (names []string) {
 	if k == nil {
 		return nil
 	}
-	k.mu.Lock()
-	working := k.working
-	k.mu.Unlock()
-	if working != nil {
-		select {
-		case <-working:
-		case <-ctx.Done():
-		}
-	}
+	k.wait(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, res := range k.lacking {
@@ -122,19 +128,12 @@ func (k *Keeper) Close(ctx context.Context) (notes []string) {
 	if k == nil {
 		return nil
 	}
-	defer k.stop()
 	k.mu.Lock()
-	working := k.working
 	k.closed = true
 	k.mu.Unlock()
-	if working != nil {
-		select {
-		case <-working:
-		case <-ctx.Done():
-			k.stop()
-			<-working
-		}
-	}
+	k.wait(ctx)
+	k.stop()
+	k.wait(context.Background())
 	k.mu.Lock()
 	list := append(k.lacking, k.waiting...)
 	k.lacking, k.waiting = nil, nil

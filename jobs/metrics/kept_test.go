@@ -22,14 +22,18 @@ func farLab(t *testing.T, n int) *lab {
 	l := newLab(t)
 	for i := range n {
 		l.job("")
-		l.list[i].Host, l.list[i].Stdout = "far", fmt.Sprintf("far:/kept/attempts/000/%d.1.out", i+1)
+		l.moveFar(i)
 	}
 	return l
 }
 
-// fetching lets a reader fetch outputs from the host, in which acc is the job's number.
-func fetching(r *Reader, asked *atomic.Int64) *Reader {
+// fetching lets a reader fetch outputs from the host, in which acc is the job's number. The host
+// does not answer for jobs that an element of fails reports.
+func fetching(r *Reader, asked *atomic.Int64, fails ...func(jobs.ID) bool) *Reader {
 	r.Fetch = func(_ context.Context, res *results.Result, _ int64) ([]byte, int64, error) {
+		if slices.ContainsFunc(fails, func(fails func(jobs.ID) bool) bool { return fails(res.Job) }) {
+			return nil, 0, errors.New("far does not answer")
+		}
 		asked.Add(1)
 		text := fmt.Appendf(nil, "acc=%d\nnote=\"a\\\"b\x1b\"\n", res.Job)
 		return text, int64(len(text)), nil
@@ -37,23 +41,18 @@ func fetching(r *Reader, asked *atomic.Int64) *Reader {
 	return r
 }
 
-// TestFiguresAreKept checks that what was fetched from a host is available when the host is not,
+// TestMetricsAreKept checks that what was fetched from a host is available when the host is not,
 // and that the next dispatcher does not fetch it again (X5).
-func TestFiguresAreKept(t *testing.T) {
+func TestMetricsAreKept(t *testing.T) {
 	l := farLab(t, 3)
 	var asked atomic.Int64
 	l.read(fetching(l.reader("acc", "note"), &asked))
-	if f := l.read(l.reader("note", "acc")); values(f) != `a\,1 a\,2 a\,3` || len(f.Notes) > 0 {
-		t.Errorf("%q %q", values(f), f.Notes)
-	}
+	l.expect(l.reader("note", "acc"), `a\,1 a\,2 a\,3`)
 	if l.read(fetching(l.reader("acc"), &asked)); asked.Load() != 3 {
 		t.Errorf("%d outputs were fetched", asked.Load())
 	}
 	// This column is found in another way, so its value was not kept.
-	f := l.read(l.reader("acc=key:note"))
-	if values(f) != "  " || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "what 3 jobs printed is only on far: ") {
-		t.Errorf("%q %q", values(f), f.Notes)
-	}
+	l.expect(l.reader("acc=key:note"), "  ", "what 3 jobs printed is only on far: the metrics are empty; dcs-tui fetch "+l.run.Ref()+" copies it")
 	if info, err := os.Stat(l.run.Path(KeptFile)); err != nil || info.Mode() != 0o600 {
 		t.Error(info.Mode(), err)
 	}
@@ -64,17 +63,14 @@ func TestFiguresAreKept(t *testing.T) {
 // still count.
 func TestKeptOfAHostWithoutAPlace(t *testing.T) {
 	l := farLab(t, 2)
-	one := l.list[:1]
 	r := fetching(l.reader("acc"), new(atomic.Int64))
-	if _, err := r.Read(t.Context(), one, nil); err != nil {
+	if _, err := r.Read(t.Context(), l.list[:1], nil); err != nil {
 		t.Fatal(err)
 	}
 	for i := range l.list {
 		l.list[i].Stdout = jobs.AttemptFile(l.run.Dir, l.list[i].Attempt, jobs.FileOut)
 	}
-	if f := l.read(l.reader("acc")); values(f) != "1 " || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "1 job wrote no such file") {
-		t.Errorf("%q %q", values(f), f.Notes)
-	}
+	l.expect(l.reader("acc"), "1 ", "1 job wrote no such file, or it is not visible here: "+l.list[1].Stdout+" (job 2)")
 }
 
 // TestKeptToTheByte checks that a value that a job printed is kept byte for byte, even if it is not
@@ -91,7 +87,7 @@ func TestKeptToTheByte(t *testing.T) {
 		t.Errorf("%q, later %q", live, kept)
 	}
 	text, err := os.ReadFile(l.run.Path(KeptFile))
-	want := `{"attempt":"1.1","figures":{"acc":"1"},"bytes":{"raw":"Yf/vv708"},"crc":"`
+	want := `{"attempt":"1.1","metrics":{"acc":"1"},"bytes":{"raw":"Yf/vv708"},"crc":"`
 	if err != nil || !strings.HasPrefix(string(text), want) {
 		t.Errorf("%s %v", text, err)
 	}
@@ -120,9 +116,7 @@ func TestKeptFileIsDamaged(t *testing.T) {
 	if l.read(fetching(l.reader("acc"), &asked)); asked.Load() != 5 {
 		t.Errorf("%d outputs were fetched, want 3 and then the 2 damaged", asked.Load())
 	}
-	if f := l.read(l.reader("acc")); values(f) != "1 2 3" || len(f.Notes) > 0 {
-		t.Errorf("%q %q", values(f), f.Notes)
-	}
+	l.expect(l.reader("acc"), "1 2 3")
 }
 
 // TestKeeper checks that a Keeper reads outputs as jobs end, repeats failed fetches at the end, and
@@ -131,15 +125,7 @@ func TestKeeper(t *testing.T) {
 	l := farLab(t, 200)
 	l.job("acc=201\n")
 	var asked, refused atomic.Int64
-	r := fetching(l.reader("acc"), &asked)
-	fetch := r.Fetch
-	r.Fetch = func(ctx context.Context, res *results.Result, n int64) ([]byte, int64, error) {
-		if res.Job == 7 && refused.Add(1) == 1 || res.Job == 8 {
-			return nil, 0, errors.New("far does not answer")
-		}
-		return fetch(ctx, res, n)
-	}
-	k := NewKeeper(r)
+	k := NewKeeper(fetching(l.reader("acc"), &asked, func(id jobs.ID) bool { return id == 7 && refused.Add(1) == 1 || id == 8 }))
 	for i := range l.list {
 		k.Add(&l.list[i])
 	}
@@ -215,15 +201,9 @@ func TestAPartIsNotTheWhole(t *testing.T) {
 	r.Fetch = func(context.Context, *results.Result, int64) ([]byte, int64, error) {
 		return []byte("x\nacc=1\n"), 1 << 30, nil
 	}
-	if f := l.read(r); values(f) != "1," || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "only the end") {
-		t.Errorf("%q %q", values(f), f.Notes)
-	}
-	if f := l.read(l.reader("acc", "loss")); values(f) != "1," || len(f.Notes) != 1 || !strings.HasPrefix(f.Notes[0], "what 1 job printed is only on far: ") {
-		t.Errorf("%q %q", values(f), f.Notes)
-	}
-	if f := l.read(l.reader("acc")); values(f) != "1" || len(f.Notes) != 0 {
-		t.Errorf("%q %q", values(f), f.Notes)
-	}
+	l.expect(r, "1,", "only the end of what 1 job wrote is searched, and a metric is not in it (job 1)")
+	l.expect(l.reader("acc", "loss"), "1,", "what 1 job printed is only on far: the metrics are empty; dcs-tui fetch "+l.run.Ref()+" copies it")
+	l.expect(l.reader("acc"), "1")
 }
 
 // TestKeeperIsClosedMeanwhile checks that results may still be added to a Keeper while it is
@@ -255,15 +235,7 @@ func TestKeeperAsksAgain(t *testing.T) {
 	l := farLab(t, 3)
 	var asked atomic.Int64
 	var there atomic.Bool
-	r := fetching(l.reader("acc"), &asked)
-	fetch := r.Fetch
-	r.Fetch = func(ctx context.Context, res *results.Result, n int64) ([]byte, int64, error) {
-		if !there.Load() && res.Job != 2 {
-			return nil, 0, errors.New("far is not connected")
-		}
-		return fetch(ctx, res, n)
-	}
-	k := NewKeeper(r)
+	k := NewKeeper(fetching(l.reader("acc"), &asked, func(id jobs.ID) bool { return !there.Load() && id != 2 }))
 	for i := range l.list {
 		k.Add(&l.list[i])
 	}

@@ -2,9 +2,11 @@ package metrics
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -127,6 +129,19 @@ func (l *lab) read(r *Reader) *Found {
 		l.t.Fatal(err)
 	}
 	return f
+}
+
+// expect checks the values and the notes that a reader finds.
+func (l *lab) expect(r *Reader, want string, notes ...string) {
+	l.t.Helper()
+	if f := l.read(r); values(f) != want || !slices.Equal(f.Notes, notes) {
+		l.t.Errorf("found %q with the notes %q, want %q with %q", values(f), f.Notes, want, notes)
+	}
+}
+
+// moveFar moves the output of a job to a host that shares no directory.
+func (l *lab) moveFar(i int) {
+	l.list[i].Host, l.list[i].Stdout = "far", fmt.Sprintf("far:/kept/attempts/000/%d.1.out", i+1)
 }
 
 func values(f *Found) string {

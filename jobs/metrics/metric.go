@@ -16,7 +16,7 @@ import (
 type Metric struct {
 	Name string
 	// File is the file that the job wrote, relative to the job's working directory. It may contain
-	// {id} and [PARAMETER]; see FileFor. "" is the standard output.
+	// {id} and [PARAMETER]; see nameFor. "" is the standard output.
 	File string
 
 	how  string         // the second argument of New
@@ -187,18 +187,13 @@ func (c *Metric) parseRE(rest string) error {
 
 func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 60)) }
 
-// FileFor returns the name of the metric's file for one job, or "" for the standard output. {id} is
-// replaced by the job's number, {attempt} by the attempt (17.2), {run} by the run directory, and
-// [C] by the value of the parameter C. Names of unknown parameters stay as they are.
-func (c *Metric) FileFor(id jobs.AttemptID, runDir string, params []jobs.Param) string {
-	name := c.File
-	if !strings.ContainsAny(name, "{[") {
-		return name
-	}
-	pairs := make([]string, 0, 6+2*len(params))
-	pairs = append(pairs, "{id}", strconv.Itoa(int(id.Job)), "{attempt}", id.String(), "{run}", runDir)
+// nameFor returns the name of a metric's file for one job. {id} is replaced by the job's number,
+// {attempt} by the attempt (17.2), {run} by the run directory, and [C] by the value of the parameter
+// C. Names of unknown parameters stay as they are.
+func nameFor(file string, id jobs.AttemptID, runDir string, params []jobs.Param) string {
+	pairs := []string{"{id}", strconv.Itoa(int(id.Job)), "{attempt}", id.String(), "{run}", runDir}
 	for _, p := range params {
 		pairs = append(pairs, "["+p.Name+"]", p.Value)
 	}
-	return strings.NewReplacer(pairs...).Replace(name)
+	return strings.NewReplacer(pairs...).Replace(file)
 }

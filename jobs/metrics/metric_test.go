@@ -16,9 +16,22 @@ func parse(t *testing.T, text string) *Metric {
 	return c
 }
 
-// TestFind checks metrics by name=value, by a regular expression, and from the last line of JSON.
+// findCase is a column, an output or the end of one, and the value that is found there.
+type findCase struct{ column, text, want string }
+
+// checkFinds checks that each column has its value. whole means that the texts are whole outputs.
+func checkFinds(t *testing.T, whole bool, cases []findCase) {
+	t.Helper()
+	for _, c := range cases {
+		if got := parse(t, c.column).Find(NewText([]byte(c.text), whole)); got != c.want {
+			t.Errorf("%s in %q: got %q, want %q", c.column, c.text, got, c.want)
+		}
+	}
+}
+
+// TestFind checks metrics by name=value, by a regular expression, and from JSON.
 func TestFind(t *testing.T) {
-	for _, c := range []struct{ column, text, want string }{
+	checkFinds(t, true, []findCase{
 		{"acc", "acc=0.5\nacc=0.9\n", "0.9"},
 		{"acc", "acc: 0.5\nno newline at the end acc = 0.9", "0.9"},
 		{"acc", "epoch 38 loss=0.2141, acc=0.913, time=3s\n", "0.913"},
@@ -81,18 +94,22 @@ func TestFind(t *testing.T) {
 		{"a=re:x(?:=([0-9]+))?", "x=4\nx\n", "4"},
 		{"a=re:(?s)a(.*)b", "a\nb\n", ""}, // never over lines
 		{"a=re:x=(.*)", "x=  padded \n", "padded"},
-	} {
-		got, ok := parse(t, c.column).Find(NewText([]byte(c.text), true))
-		if got != c.want || ok != (c.want != "") {
-			t.Errorf("%s in %q: %q %v, want %q", c.column, c.text, got, ok, c.want)
-		}
-	}
+		// In a file.
+		{"acc=file:m.json", "{\n \"acc\": 0.5,\n \"log\": [\n{\"acc\": 7}\n]\n}\n", "0.5"},
+		{"acc=file:m.json:test.accuracy", "{\"test\":\n{\"accuracy\":1}}", "1"},
+		{"acc=file:m.json:0.a", "[\n{\"a\":4}\n]", "4"},
+		{"acc=file:m.jsonl", "{\"acc\":1}\n{\"acc\":2}\n", "2"},
+		{"acc=file:log.txt", "acc=3\n", "3"},
+		{"acc=file:log.txt:key:test acc", "test acc=3\n", "3"},
+		{"acc=file:log.txt:re:a: (.)", "a: 4\n", "4"},
+		{"acc=file:log.txt:json:a.b", "{\"a\":{\"b\":9}}\n", "9"},
+	})
 }
 
 // TestFindInTheEndOfAnOutput checks that the first line of the end of an output is treated as an
 // incomplete line. It may be the end of a line of megabytes, so only whole words are found in it.
 func TestFindInTheEndOfAnOutput(t *testing.T) {
-	for _, c := range []struct{ column, text, want string }{
+	checkFinds(t, false, []findCase{
 		{"acc", "acc=0.5\nx\n", ""},
 		{"acc", "acc=0.5", ""},
 		{"acc", "xx acc=0.5", "0.5"},
@@ -105,29 +122,7 @@ func TestFindInTheEndOfAnOutput(t *testing.T) {
 		{"a=re:(.)", "a\nb", "b"},
 		{"m=file:m.json:x", "\n{\"x\":1}\n", ""}, // part of a document, not a line
 		{"m=file:m.jsonl:x", "\n{\"x\":1}\n", "1"},
-	} {
-		if got, _ := parse(t, c.column).Find(NewText([]byte(c.text), false)); got != c.want {
-			t.Errorf("%s in %q: %q, want %q", c.column, c.text, got, c.want)
-		}
-	}
-}
-
-func TestFindInAFile(t *testing.T) {
-	for _, c := range []struct{ column, file, text, want string }{
-		{"acc=file:m.json", "m.json", "{\n \"acc\": 0.5,\n \"log\": [\n{\"acc\": 7}\n]\n}\n", "0.5"},
-		{"acc=file:m.json:test.accuracy", "m.json", "{\"test\":\n{\"accuracy\":1}}", "1"},
-		{"acc=file:m.json:0.a", "m.json", "[\n{\"a\":4}\n]", "4"},
-		{"acc=file:m.jsonl", "m.jsonl", "{\"acc\":1}\n{\"acc\":2}\n", "2"},
-		{"acc=file:log.txt", "log.txt", "acc=3\n", "3"},
-		{"acc=file:log.txt:key:test acc", "log.txt", "test acc=3\n", "3"},
-		{"acc=file:log.txt:re:a: (.)", "log.txt", "a: 4\n", "4"},
-		{"acc=file:log.txt:json:a.b", "log.txt", "{\"a\":{\"b\":9}}\n", "9"},
-	} {
-		col := parse(t, c.column)
-		if got, _ := col.Find(NewText([]byte(c.text), true)); got != c.want || col.File != c.file {
-			t.Errorf("%s: %q in %q, want %q in %q", c.column, got, col.File, c.want, c.file)
-		}
-	}
+	})
 }
 
 // TestTheEndIsEnough checks that reading an output in two parts yields the same as reading it at
@@ -136,9 +131,9 @@ func TestTheEndIsEnough(t *testing.T) {
 	text := "acc=1\nx y\nacc=2\n{\"acc\": 3}\nlong line with acc=4 and more\ntail\n"
 	for _, how := range []string{"acc", "acc=json:acc", "acc=re:acc=([0-9])"} {
 		c := parse(t, how)
-		want, _ := c.Find(NewText([]byte(text), true))
+		want := c.Find(NewText([]byte(text), true))
 		for from := range len(text) {
-			if got, ok := c.Find(NewText([]byte(text[from:]), from == 0)); ok && got != want {
+			if got := c.Find(NewText([]byte(text[from:]), from == 0)); got != "" && got != want {
 				t.Errorf("%s: %q from byte %d, %q in all", how, got, from, want)
 			}
 		}
@@ -147,7 +142,7 @@ func TestTheEndIsEnough(t *testing.T) {
 
 func TestValuesAreBounded(t *testing.T) {
 	for _, how := range []string{"a", "a=json:a", "a=re:\"a\": ?\"(.*)\""} {
-		v, _ := parse(t, how).Find(NewText([]byte(`{"a": "x`+strings.Repeat("é", MaxValue)+`"}`), true))
+		v := parse(t, how).Find(NewText([]byte(`{"a": "x`+strings.Repeat("é", MaxValue)+`"}`), true))
 		if len(v) > MaxValue || len(v) < MaxValue-4 || strings.ToValidUTF8(v, "") != v {
 			t.Errorf("%s: %d bytes, valid %v", how, len(v), strings.ToValidUTF8(v, "") == v)
 		}
@@ -212,8 +207,7 @@ func TestFileFor(t *testing.T) {
 		"[D]{x}[[C]":             "[D]{x}[0.1",
 		"plain/[gamma]/{Id}.txt": "plain/[gamma]/{Id}.txt",
 	} {
-		c := parse(t, "a=file:"+name+":key:a")
-		if got := c.FileFor(id, "/r", params); got != want {
+		if got := nameFor(parse(t, "a=file:"+name+":key:a").File, id, "/r", params); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
@@ -238,11 +232,11 @@ func FuzzParse(f *testing.F) {
 		if err != nil || again.String() != c.String() || again.File != c.File {
 			t.Fatalf("%q reads back as %q: %v", text, c.String(), err)
 		}
-		a, ok := c.Find(NewText([]byte(output), whole))
-		b, _ := again.Find(NewText([]byte(output), whole))
-		if a != b || ok != (a != "") || len(a) > MaxValue {
+		a := c.Find(NewText([]byte(output), whole))
+		b := again.Find(NewText([]byte(output), whole))
+		if a != b || len(a) > MaxValue {
 			t.Fatalf("%q in %q: %q and %q", text, output, a, b)
 		}
-		c.FileFor(jobs.AttemptID{Job: 1, N: 1}, "/r", []jobs.Param{{Name: text, Value: output}})
+		nameFor(c.File, jobs.AttemptID{Job: 1, N: 1}, "/r", []jobs.Param{{Name: text, Value: output}})
 	})
 }

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -25,10 +25,7 @@ func TestReadsWhatListingsShow(t *testing.T) {
 		l.job(fmt.Sprintf("acc=%d\n{\"loss\":%d}\n", i, 2*i))
 		want = append(want, fmt.Sprintf("%d,%d", i, 2*i))
 	}
-	f := l.read(l.reader("acc", "loss=json:loss"))
-	if values(f) != strings.Join(want, " ") || len(f.Notes) > 0 {
-		t.Errorf("%.200s %q", values(f), f.Notes)
-	}
+	l.expect(l.reader("acc", "loss=json:loss"), strings.Join(want, " "))
 }
 
 // TestReadsOnce checks that the output of an attempt that has ended is read only once, because it
@@ -40,11 +37,10 @@ func TestReadsOnce(t *testing.T) {
 	r := l.reader("acc")
 	l.read(r)
 	l.write(jobs.AttemptFile(l.run.Dir, jobs.AttemptID{Job: 2, N: 1}, jobs.FileOut), "acc=2\n")
-	if f := l.read(r); values(f) != "1 2" || l.disk.opened.Load() != 2 {
-		t.Errorf("%s after %d opens", values(f), l.disk.opened.Load())
-	}
-	if f := l.read(r); values(f) != "1 2" || l.disk.opened.Load() != 2 {
-		t.Errorf("%s after %d opens", values(f), l.disk.opened.Load())
+	for range 2 {
+		if l.expect(r, "1 2"); l.disk.opened.Load() != 2 {
+			t.Errorf("%d files were opened, want 2", l.disk.opened.Load())
+		}
 	}
 }
 
@@ -58,10 +54,7 @@ func TestReadingIsBounded(t *testing.T) {
 	l.job("acc=3\n" + fill(2_000_000))           // before the end
 	l.job(fill(2_000_000) + "acc=4\n" + "tail")  // at the end
 	l.job("acc=5" + strings.Repeat("y", 70_000)) // a long line
-	f := l.read(l.reader("acc=re:acc=([0-9])"))
-	if want := "only the end of what 1 job wrote is searched, and a metric is not in it (job 3)"; values(f) != "1 2  4 5" || len(f.Notes) != 1 || f.Notes[0] != want {
-		t.Errorf("%q %q", values(f), f.Notes)
-	}
+	l.expect(l.reader("acc=re:acc=([0-9])"), "1 2  4 5", "only the end of what 1 job wrote is searched, and a metric is not in it (job 3)")
 }
 
 func TestFiles(t *testing.T) {
@@ -107,10 +100,7 @@ func TestAStrangeOutput(t *testing.T) {
 	if err := os.Symlink(l.run.Dir+"/secret", path); err != nil {
 		t.Fatal(err)
 	}
-	f := l.read(l.reader("acc"))
-	if values(f) != " 1" || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "symbolic link") {
-		t.Errorf("%q %q", values(f), f.Notes)
-	}
+	l.expect(l.reader("acc"), " 1", "what 1 job wrote cannot be read: "+path+" is a symbolic link that dcs-tui did not create: not read (job 1)")
 }
 
 // TestOutputsBroughtInPart checks that the fetched part of the output of a lost attempt without a
@@ -118,45 +108,11 @@ func TestAStrangeOutput(t *testing.T) {
 func TestOutputsBroughtInPart(t *testing.T) {
 	l := newLab(t)
 	path := l.job("acc=1\n").Stdout
-	l.list[0].Host, l.list[0].Stdout = "far", "far:/kept/attempts/000/1.1.out"
+	l.moveFar(0)
 	r := l.reader("acc")
 	for _, want := range []string{"1", "2"} {
-		if f := l.read(r); values(f) != want || len(f.Notes) != 0 {
-			t.Errorf("%q %q, want %s", values(f), f.Notes, want)
-		}
+		l.expect(r, want)
 		l.write(path, "acc=1\nacc=2\n")
-	}
-}
-
-// TestOutputsOnAHost checks that outputs that are only on a host are reported, and are fetched if a
-// connection exists (X5).
-func TestOutputsOnAHost(t *testing.T) {
-	l := newLab(t)
-	for _, here := range []string{"", "", "acc=1\n"} {
-		l.job(here)
-	}
-	for i := range 2 {
-		l.list[i].Host, l.list[i].Stdout = "far", fmt.Sprintf("far:/kept/attempts/000/%d.1.out", i+1)
-	}
-	r := l.reader("acc")
-	f := l.read(r)
-	if values(f) != "  1" || len(f.Notes) != 1 || f.Notes[0] != "what 2 jobs printed is only on far: the metrics are empty; dcs-tui fetch "+l.run.Ref()+" brings it" {
-		t.Errorf("%q %q", values(f), f.Notes)
-	}
-	var asked atomic.Int64
-	r.Fetch = func(_ context.Context, res *results.Result, n int64) ([]byte, int64, error) {
-		if asked.Add(1); res.Job == 2 {
-			return nil, 0, errors.New("far does not answer")
-		}
-		return []byte("cut acc=8\nacc=9\n"), 1 << 30, nil
-	}
-	for range 2 {
-		if f = l.read(r); values(f) != "9  1" || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "far does not answer (job 2)") {
-			t.Errorf("%q %q", values(f), f.Notes)
-		}
-	}
-	if n := asked.Load(); n != 3 { // what was fetched is kept
-		t.Errorf("%d fetched", n)
 	}
 }
 
@@ -213,13 +169,66 @@ func TestOneFileOfManyJobs(t *testing.T) {
 	l.write(l.run.Asked.Cwd+"/1.txt", "loss=1\n")
 	l.cwds[2] = "elsewhere"
 	l.write(l.run.Asked.Cwd+"/elsewhere/log.txt", "loss=3\n")
-	f := l.read(l.reader("l=file:log.txt:key:loss", "m=file:log.txt:key:m"))
 	want := "2 jobs name the same file " + l.run.Asked.Cwd + "/log.txt, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart"
-	if values(f) != "9, 9, 3," || len(f.Notes) != 1 || f.Notes[0] != want {
-		t.Errorf("%q %q", values(f), f.Notes)
-	}
+	l.expect(l.reader("l=file:log.txt:key:loss", "m=file:log.txt:key:m"), "9, 9, 3,", want)
 	l.list = l.list[:1]
-	if f := l.read(l.reader("l=file:log.txt:key:loss")); len(f.Notes) > 0 {
-		t.Errorf("%q", f.Notes)
+	l.expect(l.reader("l=file:log.txt:key:loss"), "9")
+}
+
+// TestFileOfAnEarlierRound checks that a metric from a file of an earlier round is shown with a
+// note, because it may not belong to the current round (X5).
+func TestFileOfAnEarlierRound(t *testing.T) {
+	l := newLab(t)
+	start := time.Now().Add(-time.Hour)
+	// Clocks differ slightly.
+	for i, before := range []time.Duration{3 * time.Minute, time.Minute, -time.Minute} {
+		job := l.job("", jobs.Param{Name: "C", Value: string(rune('1' + i))})
+		job.Outcome = &jobs.Outcome{Started: jobs.StampOf(start), Ended: jobs.StampOf(start.Add(time.Second))}
+		path := l.run.Asked.Cwd + "/m_" + job.Params[0].Value + ".json"
+		l.write(path, `{"acc": 0.9, "loss": 2}`)
+		if err := os.Chtimes(path, time.Time{}, start.Add(-before)); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			l.list[i].Stdout = jobs.AttemptFile(l.run.Dir, job.Attempt, jobs.FileOut)
+		}
+	}
+	want := "of 1 job the file is older than the start of the attempt that counts: another round or job wrote it: " + l.run.Asked.Cwd + "/m_1.json (job 1)"
+	l.expect(l.reader("acc=file:m_[C].json", "loss=file:m_[C].json"), "0.9,2 0.9,2 0.9,2", want)
+}
+
+// TestStrangeFilesOfOurs checks that strange files in the run directory are ignored. Jobs may
+// create irregular or oversized files there. They neither block the reader nor exhaust its memory.
+func TestStrangeFilesOfOurs(t *testing.T) {
+	strange := map[string]func(path string) error{
+		"a pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a hole":   func(path string) error { return os.Truncate(path, 8<<40) },
+		"a folder": func(path string) error { return os.Mkdir(path, 0o700) },
+		"a link":   func(path string) error { return os.Symlink("/dev/zero", path) },
+	}
+	for name, put := range strange {
+		l := longAgo(t, worthCache)
+		l.job("")
+		l.list[worthCache].Host, l.list[worthCache].Stdout = "far", "far:/kept/attempts/000/201.1.out"
+		l.cached("acc")
+		for _, path := range []string{l.run.Path(KeptFile), l.run.Path(CacheFile)} {
+			if name != "a hole" {
+				os.Remove(path)
+			} else if f, err := os.OpenFile(path, os.O_CREATE, 0o600); err != nil || f.Close() != nil {
+				t.Fatal(err)
+			}
+			if err := put(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f, opened := l.cached("acc")
+		if !strings.HasPrefix(values(f), "1 2 3") || opened < worthCache || len(f.Notes) != 1 {
+			t.Errorf("%s: %.20q, %q, %d opened", name, values(f), f.Notes, opened)
+		}
+		// Nothing is written to such a file either.
+		f = l.read(fetching(l.reader("acc"), new(atomic.Int64)))
+		if v := f.Values[worthCache]; v[0] != "201" || len(f.Notes) != 1 || !strings.Contains(f.Notes[0], "cannot be kept") {
+			t.Errorf("%s: %q, %q", name, v, f.Notes)
+		}
 	}
 }

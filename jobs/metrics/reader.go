@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,8 +39,7 @@ type Reader struct {
 	runDir  string
 	cwd     string
 	columns []*Metric
-	files   bool // a metric is in a file
-	stdout  bool // a metric is in the standard output
+	files   []string // of the metrics, each once; "" is the standard output
 	known   map[jobs.AttemptID][]string
 	kept    *store
 	cache   *store // nil: none
@@ -53,8 +53,9 @@ func NewReader(run *rundir.Run, columns []*Metric) *Reader {
 	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &store{disk: run.Disk, dir: run.Dir, name: KeptFile},
 		part: 256 * batch, saveInterval: 10 * time.Second}
 	for _, c := range columns {
-		r.files = r.files || c.File != ""
-		r.stdout = r.stdout || c.File == ""
+		if !slices.Contains(r.files, c.File) {
+			r.files = append(r.files, c.File)
+		}
 	}
 	return r
 }
@@ -76,7 +77,7 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 	if len(r.columns) == 0 {
 		return f, nil
 	}
-	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, names: &names{disk: r.disk}, troubles: newTroubles()}
+	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, names: &names{disk: r.disk, dirs: map[string]func() (map[string]struct{}, error){}}, troubles: newTroubles()}
 	saved := time.Now()
 	for from := 0; from < len(list) && ctx.Err() == nil; from += r.part {
 		p.read(ctx, from, min(from+r.part, len(list)))
@@ -202,8 +203,8 @@ func Declared(asked *rundir.Asked) ([]*Metric, error) {
 
 // Locations returns the common data of a run's results: the run, the directories of its hosts, and
 // which outputs are in the run directory.
-func Locations(run *rundir.Run) *results.Place {
-	return &results.Place{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Asked.Created), Dir: run.Dir,
+func Locations(run *rundir.Run) *results.RunInfo {
+	return &results.RunInfo{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Asked.Created), Dir: run.Dir,
 		HostDirs: run.HostDirs(), Here: attempts.NewHere(run.Disk, run.Dir).Has}
 }
 

@@ -21,18 +21,18 @@ import (
 // The files of the run directory that hold the metrics found in outputs. They have one line for
 // each attempt:
 //
-//	{"attempt":"17.2","figures":{"acc=json:test.accuracy":"0.91"},"crc":"0badcafe"}
+//	{"attempt":"17.2","metrics":{"acc=json:test.accuracy":"0.91"},"crc":"0badcafe"}
 //
-// A metric is keyed by how it was found. A member "bytes" beside "figures" holds the values that
+// A metric is keyed by how it was found. A member "bytes" beside "metrics" holds the values that
 // are not valid UTF-8, in base64. crc is as in jobs.jsonl. A line with a wrong checksum is ignored.
 const (
 	// KeptFile holds metrics of outputs that only a host has, because after the run nobody asks
 	// that host any more. It is durable.
-	KeptFile = "figures.jsonl"
+	KeptFile = "metrics.jsonl"
 	// CacheFile holds metrics of the other outputs, so that the next table opens none of them. Over
 	// NFS, opening them is most of the cost of a table. It may be removed at any time. Change its
 	// name when the program finds other values in the same output.
-	CacheFile = "figures.cache"
+	CacheFile = "metrics.cache"
 )
 
 const (
@@ -57,7 +57,7 @@ type store struct {
 // storeLine is a line of the file.
 type storeLine struct {
 	Attempt string            `json:"attempt"`
-	Metrics map[string]string `json:"figures"`
+	Metrics map[string]string `json:"metrics"`
 	Bytes   map[string][]byte `json:"bytes,omitempty"` // values that are not valid UTF-8
 }
 

@@ -27,7 +27,7 @@ const (
 // text and [3] the number of an example job, [4] the hosts, and [5] the name of the run for the
 // command line.
 var troubleNotes = [kindsOfTrouble]string{
-	onlyThere:  "what %[1]s printed is only on %[4]s: the metrics are empty; dcs-tui fetch %[5]s brings it",
+	onlyThere:  "what %[1]s printed is only on %[4]s: the metrics are empty; dcs-tui fetch %[5]s copies it",
 	filesThere: "files that %[1]s wrote are seen only on %[4]s: metrics from them are empty",
 	older:      "of %[1]s the file is older than the start of the attempt that counts: another round or job wrote it: %[2]s (job %[3]d)",
 	absent:     "%[1]s wrote no such file, or it is not visible here: %[2]s (job %[3]d)",

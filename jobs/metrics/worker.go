@@ -37,11 +37,12 @@ func (w *worker) job(res *results.Result, cwd string) []string {
 	}
 	values := make([]string, len(w.columns))
 	whole := true // everything that exists was read
-	if w.stdout {
-		whole = w.output(res, values)
-	}
-	if w.files {
-		whole = w.written(res, cwd, values) && whole
+	for _, file := range w.files {
+		if file == "" {
+			whole = w.output(res, values) && whole
+		} else {
+			whole = w.written(file, res, cwd, values) && whole
+		}
 	}
 	if whole {
 		w.fresh[res.Attempt] = values
@@ -96,10 +97,10 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 		return true
 	}
 	if w.Fetch == nil {
-		brought := jobs.AttemptFile(w.runDir, res.Attempt, jobs.FileOut)
-		if shown, err := w.names.shows(brought); err == nil && shown {
+		fetched := jobs.AttemptFile(w.runDir, res.Attempt, jobs.FileOut)
+		if shown, err := w.names.shows(fetched); err == nil && shown {
 			// The status file is not here, so the copy may be incomplete.
-			return w.local(res, brought, values, false)
+			return w.local(res, fetched, values, false)
 		}
 		w.troubles.elsewhere(onlyThere, res, w.runDir)
 		return false
@@ -123,56 +124,30 @@ func (w *worker) search(data []byte, whole bool, values []string, file string) b
 	text := NewText(data, whole)
 	all := true
 	for i, c := range w.columns {
-		if c.File != file || values[i] != "" {
-			continue
+		if c.File == file && values[i] == "" {
+			values[i] = c.Find(text)
+			all = all && values[i] != ""
 		}
-		v, ok := c.Find(text)
-		values[i] = v
-		all = all && ok
 	}
 	return all
 }
 
-// written searches each file that the job wrote.
-func (w *worker) written(res *results.Result, cwd string, values []string) bool {
+// written searches a file that the job wrote.
+func (w *worker) written(file string, res *results.Result, cwd string, values []string) bool {
 	if res.Apart || w.remote(res) {
 		w.troubles.elsewhere(filesThere, res, w.runDir)
 		return false
 	}
-	if cwd == "" {
-		cwd = w.cwd
-	} else if !filepath.IsAbs(cwd) {
-		cwd = filepath.Join(w.cwd, cwd)
-	}
-	whole := true
-	for i, c := range w.columns {
-		if c.File == "" || w.searched(i) {
-			continue
-		}
-		path := c.FileFor(res.Attempt, w.runDir, res.Params)
+	path := nameFor(file, res.Attempt, w.runDir, res.Params)
+	for _, base := range []string{cwd, w.cwd} {
 		if !filepath.IsAbs(path) {
-			path = filepath.Join(cwd, path)
-		}
-		path = filepath.Clean(path)
-		if !strings.ContainsAny(c.File, "{[") {
-			w.troubles.sharedFile(res, path)
-		}
-		whole = w.file(path, c.File, res, values) && whole
-	}
-	return whole
-}
-
-// searched reports whether an earlier metric is in the same file.
-func (w *worker) searched(i int) bool {
-	for _, c := range w.columns[:i] {
-		if c.File == w.columns[i].File {
-			return true
+			path = filepath.Join(base, path)
 		}
 	}
-	return false
-}
-
-func (w *worker) file(path, column string, res *results.Result, values []string) bool {
+	path = filepath.Clean(path)
+	if !strings.ContainsAny(file, "{[") {
+		w.troubles.sharedFile(res, path)
+	}
 	f, ok := w.open(path, res, 0)
 	if !ok {
 		return false
@@ -186,31 +161,26 @@ func (w *worker) file(path, column string, res *results.Result, values []string)
 	if start := res.Started(); start != 0 && !f.written.IsZero() && start.Time().Sub(f.written) > clocksDiffer {
 		w.troubles.add(older, res, path)
 	}
-	if whole := int64(len(data)) == f.size; !w.search(data, whole, values, column) && !whole {
+	if whole := int64(len(data)) == f.size; !w.search(data, whole, values, file) && !whole {
 		w.troubles.add(cutOff, res, "")
 	}
 	return true
 }
 
 // open opens a file if a listing of its directory contains it.
-func (w *worker) open(path string, res *results.Result, flag int) (opened, bool) {
+func (w *worker) open(path string, res *results.Result, flag int) (f opened, ok bool) {
 	shown, err := w.names.shows(path)
-	if err != nil {
-		w.troubles.add(unread, res, err.Error())
-		return opened{}, false
+	if err == nil && !shown {
+		err = fs.ErrNotExist
 	}
-	if !shown {
-		w.troubles.add(absent, res, path)
-		return opened{}, false
+	if err == nil {
+		f, err = openFile(w.disk, path, os.O_RDONLY|flag)
 	}
-	f, err := openFile(w.disk, path, os.O_RDONLY|flag)
 	switch {
-	case err == nil:
-		return f, true
 	case errors.Is(err, fs.ErrNotExist):
 		w.troubles.add(absent, res, path)
-	default:
+	case err != nil:
 		w.troubles.add(unread, res, err.Error())
 	}
-	return opened{}, false
+	return f, err == nil
 }

@@ -51,27 +51,18 @@ func (c *compiler[R]) condition(n *node) (func(R) bool, error) {
 		}
 		parts = append(parts, f)
 	}
-	first := parts[0]
-	switch n.kind {
-	case notNode:
-		return func(r R) bool { return !first(r) }, nil
-	case andNode:
-		return func(r R) bool {
-			for _, f := range parts {
-				if !f(r) {
-					return false
-				}
-			}
-			return true
-		}, nil
+	if n.kind == notNode {
+		return func(r R) bool { return !parts[0](r) }, nil
 	}
+	// The first part that does not hold decides a conjunction, the first one that holds the others.
+	every := n.kind == andNode
 	return func(r R) bool {
 		for _, f := range parts {
-			if f(r) {
-				return true
+			if f(r) != every {
+				return !every
 			}
 		}
-		return false
+		return every
 	}, nil
 }
 
@@ -237,13 +228,13 @@ func (f *Field[R]) compare(op string, n *node) (func(R) bool, error) {
 	equality, quoted := op == "=" || op == "!=", n.kind == quotedNode
 	not := op == "!="
 	if equality && !quoted {
-		g, ok, err := newGlob(n.text)
+		matches, err := glob(n.text)
 		if err != nil {
 			return nil, err
 		}
-		text := f.text()
-		if ok {
-			return func(r R) bool { return g.matches(text(r)) != not }, nil
+		if matches != nil {
+			text := f.text()
+			return func(r R) bool { return matches(text(r)) != not }, nil
 		}
 		if f.Word != nil {
 			find, err := f.Word(n.text)

@@ -120,22 +120,19 @@ func (f *Field[R]) text() func(R) string {
 	return func(r R) string { return value(r).String() }
 }
 
-// glob is a pattern of path.Match in which wildcards also match slashes.
-type glob struct{ pattern string }
-
-// newGlob parses a word with * ? or [a-z]; ok is false if it has none of them.
-func newGlob(word string) (g glob, ok bool, err error) {
+// glob returns the function that matches texts with a word that has * ? or [a-z], or nil if it has
+// none of them. Unlike in path.Match, wildcards also match slashes.
+func glob(word string) (func(text string) bool, error) {
 	if !strings.ContainsAny(word, "*?[") {
-		return g, false, nil
+		return nil, nil
 	}
-	g.pattern = strings.ReplaceAll(word, "/", "\x00") // path.Match treats slashes specially
-	if _, err := path.Match(g.pattern, ""); err != nil {
-		return g, true, fmt.Errorf("the pattern %s is incomplete: a ] is missing; in quotes it is a text", quote(word))
+	flat := func(s string) string { return strings.ReplaceAll(s, "/", "\x00") }
+	pattern := flat(word)
+	if _, err := path.Match(pattern, ""); err != nil {
+		return nil, fmt.Errorf("the pattern %s is incomplete: a ] is missing; in quotes it is a text", quote(word))
 	}
-	return g, true, nil
-}
-
-func (g glob) matches(text string) bool {
-	ok, _ := path.Match(g.pattern, strings.ReplaceAll(text, "/", "\x00"))
-	return ok && text != ""
+	return func(text string) bool {
+		ok, _ := path.Match(pattern, flat(text))
+		return ok && text != ""
+	}, nil
 }

@@ -216,10 +216,7 @@ func (p *parser) not() *node {
 	p.space()
 	rest := p.rest()
 	switch {
-	case p.take("not"):
-		return &node{kind: notNode, parts: []*node{p.deeper(p.not)}}
-	case strings.HasPrefix(rest, "!") && !strings.HasPrefix(rest, "!=") && !strings.HasPrefix(rest, "!~"):
-		p.at++
+	case p.take("not"), !strings.HasPrefix(rest, "!=") && !strings.HasPrefix(rest, "!~") && p.take("!"):
 		return &node{kind: notNode, parts: []*node{p.deeper(p.not)}}
 	case strings.HasPrefix(rest, "(") && !p.calculation():
 		p.at++
@@ -431,24 +428,16 @@ func (p *parser) operand() *node {
 	return nil
 }
 
-// quoted reads a text in quotes. In double quotes, \" is a quote and \\ a backslash.
+// quoted reads a text in quotes; see jobs.CutQuoted.
 func (p *parser) quoted() *node {
-	pos, rest := p.at, p.rest()
-	var b strings.Builder
-	for i := 1; i < len(rest); i++ {
-		switch c := rest[i]; {
-		case c == rest[0]:
-			p.at += i + 1
-			return &node{kind: quotedNode, pos: pos, text: b.String()}
-		case c == '\\' && rest[0] == '"' && i+1 < len(rest) && strings.IndexByte(`"\`, rest[i+1]) >= 0:
-			i++
-			b.WriteByte(rest[i])
-		default:
-			b.WriteByte(c)
-		}
+	pos := p.at
+	text, rest, ok := jobs.CutQuoted(p.rest())
+	if !ok {
+		p.fail(pos, "the quote is not closed: %s", quote(p.rest()))
+		return &node{}
 	}
-	p.fail(pos, "the quote is not closed: %s", quote(rest))
-	return &node{}
+	p.at = len(p.text) - len(rest)
+	return &node{kind: quotedNode, pos: pos, text: text}
 }
 
 // searchWord reads a word to search for. It ends at a blank, at a comma before one, and at

@@ -111,12 +111,12 @@ func newColumn(t *results.Table, i int, shown bool) column {
 	var d dictionary
 	for row := range t.Len() {
 		v := t.At(row, i)
-		at := d.index(jobs.Clean(v.Text, maxText))
+		at := d.index(v.Text)
 		if c.Index = append(c.Index, at); int(at) == len(c.Numbers) {
 			c.Numbers = append(c.Numbers, v)
 		}
 	}
-	c.Texts = d.texts
+	c.Texts = d.texts.Values
 	if from.Role == results.Fact {
 		c.Numbers = nil
 	}
@@ -135,31 +135,19 @@ func lastLines(in *Input) column {
 	for row := range in.Table.Len() {
 		last := ""
 		if a := results.Counted(in.Jobs.Job(in.Table.Job(row))); a != nil && a.Outcome != nil {
-			last = jobs.Clean(a.Outcome.LastLine, maxText)
+			last = a.Outcome.LastLine
 		}
 		c.Index = append(c.Index, d.index(last))
 	}
-	c.Texts = d.texts
+	c.Texts = d.texts.Values
 	return c
 }
 
-// dictionary numbers distinct texts in the order in which they are added.
-type dictionary struct {
-	at    map[string]int32
-	texts []string
-}
+// dictionary numbers distinct texts, which it cleans.
+type dictionary struct{ texts jobs.Numbering[string] }
 
 func (d *dictionary) index(text string) int32 {
-	at, ok := d.at[text]
-	if !ok {
-		if d.at == nil {
-			d.at = map[string]int32{}
-		}
-		at = int32(len(d.texts))
-		d.at[text] = at
-		d.texts = append(d.texts, text)
-	}
-	return at
+	return int32(d.texts.Number(jobs.Clean(text, maxText)))
 }
 
 // numbers are written as JSON, with null for missing values and texts for NaN and infinities.
@@ -203,22 +191,22 @@ func (d *data) attempts(in *Input) {
 				cpu = a.Outcome.CPU.Milliseconds()
 			}
 			if state != ranSucceeded && state != ranOpen && (a.Outcome != nil || a.Reason != "") {
-				cause = jobs.Clean(results.Cause(jobs.Failed, a.Reason, a.Outcome), maxText)
+				cause = results.Cause(jobs.Failed, a.Reason, a.Outcome)
 			}
 			first = min(first, start)
 			starts = append(starts, start)
 			t.Job, t.N, t.Slot = append(t.Job, int32(i+1)), append(t.N, int32(a.ID.N)), append(t.Slot, a.Slot)
-			t.Host, t.Cause = append(t.Host, hosts.index(jobs.Clean(a.Host, maxText))), append(t.Cause, why.index(cause))
+			t.Host, t.Cause = append(t.Host, hosts.index(a.Host)), append(t.Cause, why.index(cause))
 			t.Took, t.CPU, t.State = append(t.Took, took), append(t.CPU, cpu), append(t.State, state)
 		}
 	}
 	for _, start := range starts {
 		t.At = append(t.At, start.Sub(first).Milliseconds())
 	}
-	t.Hosts, t.Why, d.Start = hosts.texts, why.texts, first.Time().UnixMilli()
+	t.Hosts, t.Why, d.Start = hosts.texts.Values, why.texts.Values, first.Time().UnixMilli()
 	t.Loads = make([][][2]float64, len(t.Hosts))
 	for name, list := range in.Loads {
-		if i, ok := hosts.at[jobs.Clean(name, maxText)]; ok {
+		if i := slices.Index(t.Hosts, jobs.Clean(name, maxText)); i >= 0 {
 			t.Loads[i] = pooled(list, first.Time())
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"dcs-tui/jobs"
@@ -51,7 +52,7 @@ var (
 	//go:embed page/report.js
 	scriptText string
 
-	pageTemplate = template.Must(template.New("report").Parse(pageText))
+	pageTemplate = sync.OnceValue(func() *template.Template { return template.Must(template.New("report").Parse(pageText)) })
 )
 
 // page holds the data of the template.
@@ -105,7 +106,7 @@ func Write(w io.Writer, in *Input) error {
 	p.Style, p.Script = template.CSS(styleText), template.JS(script)
 	p.Policy = fmt.Sprintf("default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; base-uri 'none'; form-action 'none'",
 		hashOf(script), hashOf(styleText))
-	return pageTemplate.Execute(w, p)
+	return pageTemplate().Execute(w, p)
 }
 
 // hashOf returns the name of an inline script or style in a content security policy.
@@ -148,7 +149,7 @@ func (p *page) states(s *results.Summary) {
 	for _, state := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
 		if n := s.Counts[state]; n > 0 {
 			width := max(least, float64(n)/float64(s.Jobs)*whole)
-			p.States = append(p.States, share{state.String(), strings.ReplaceAll(state.String(), "_", " "), count(n), at, width})
+			p.States = append(p.States, share{state.String(), strings.ReplaceAll(state.String(), "_", " "), jobs.Thousands(n), at, width})
 			at += width
 		}
 	}
@@ -159,9 +160,9 @@ func (p *page) states(s *results.Summary) {
 
 func (p *page) facts(s *results.Summary, left int) {
 	ok, over := s.Counts[jobs.Succeeded], s.Jobs-left
-	p.Lead = fmt.Sprintf("%s of %s succeeded", count(ok), plural(s.Jobs, "job"))
+	p.Lead = fmt.Sprintf("%s of %s succeeded", jobs.Thousands(ok), plural(s.Jobs, "job"))
 	if left > 0 {
-		p.Lead = fmt.Sprintf("%s of %s over, %s of them succeeded", count(over), plural(s.Jobs, "job"), count(ok))
+		p.Lead = fmt.Sprintf("%s of %s over, %s of them succeeded", jobs.Thousands(over), plural(s.Jobs, "job"), jobs.Thousands(ok))
 	}
 	add := func(name, value, note string) { p.Facts = append(p.Facts, fact{name, value, note}) }
 	if s.First != 0 {
@@ -177,15 +178,15 @@ func (p *page) facts(s *results.Summary, left int) {
 			add("Peak memory", results.HumanBytes(s.MaxRSSBytes), fmt.Sprintf("job %d", s.MaxRSSJob))
 		}
 	}
-	add("Attempts", count(s.Attempts), plural(s.Retried, "job")+" more than once")
+	add("Attempts", jobs.Thousands(s.Attempts), plural(s.Retried, "job")+" more than once")
 	if s.Lost > 0 {
-		add("Lost", count(s.Lost), "attempts, with a host")
+		add("Lost", jobs.Thousands(s.Lost), "attempts, with a host")
 	}
 	if s.Wasted > 0 {
 		add("Not counted", results.HumanDuration(s.Wasted), "run time of other attempts")
 	}
 	if s.Avoided > 0 {
-		add("Avoided", count(s.Avoided), "jobs, as hard as one that timed out")
+		add("Avoided", jobs.Thousands(s.Avoided), "jobs, as hard as one that timed out")
 	}
 }
 
@@ -197,7 +198,7 @@ func (p *page) causes(s *results.Summary) {
 			rest += g.Count
 			continue
 		}
-		c := cause{Jobs: count(g.Count), Share: (100*g.Count + total/2) / total, Cause: jobs.Clean(g.Cause, maxText),
+		c := cause{Jobs: jobs.Thousands(g.Count), Share: (100*g.Count + total/2) / total, Cause: jobs.Clean(g.Cause, maxText),
 			Last: jobs.Clean(g.LastLine, maxText), Where: jobs.Clean(g.Host, maxText), Examples: g.Jobs}
 		p.Causes = append(p.Causes, c)
 	}
@@ -212,23 +213,15 @@ func (p *page) hosts(s *results.Summary) {
 		most = max(most, h.Busy)
 	}
 	for _, h := range s.Hosts[:min(len(s.Hosts), maxHosts)] {
-		p.Hosts = append(p.Hosts, host{jobs.Clean(h.Host, maxText), count(h.Attempts), count(h.Failed), count(h.Lost), results.HumanDuration(h.Busy), int(100 * h.Busy / most)})
+		p.Hosts = append(p.Hosts, host{jobs.Clean(h.Host, maxText), jobs.Thousands(h.Attempts), jobs.Thousands(h.Failed),
+			jobs.Thousands(h.Lost), results.HumanDuration(h.Busy), int(100 * h.Busy / most)})
 	}
 	if n := len(s.Hosts) - maxHosts; n > 0 {
 		p.MoreHosts = "and " + plural(n, "more host")
 	}
 }
 
-// count formats a number with commas: 100,000.
-func count(n int) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
-
 func plural(n int, what string) string {
 	_, word, _ := strings.Cut(jobs.Plural(n, what), " ")
-	return count(n) + " " + word
+	return jobs.Thousands(n) + " " + word
 }

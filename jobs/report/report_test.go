@@ -31,7 +31,7 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 	var specs []*jobs.Spec
 	for i := range n {
 		specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Name: fmt.Sprintf("%s %d", text, i), Command: "train " + text, Options: jobs.NoOptions,
-			Params: []jobs.Param{{Name: "C", Value: fmt.Sprint([]string{"0.1", "1", "10", "100"}[i%4])}, {Name: text, Value: fmt.Sprint(i / 4 % 6)}, {Name: "rate", Value: fmt.Sprint(float64(1+i*7919%1000) / 1000)}, {Name: "seed", Value: fmt.Sprint(i / 24 % 3)}}})
+			Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint([]string{"0.1", "1", "10", "100"}[i%4])}, {Name: text, Value: fmt.Sprint(i / 4 % 6)}, {Name: "rate", Value: fmt.Sprint(float64(1+i*7919%1000) / 1000)}, {Name: "seed", Value: fmt.Sprint(i / 24 % 3)}})})
 	}
 	table := &jobs.Table{Specs: specs}
 	fold := func(r jobs.Record) {
@@ -89,7 +89,7 @@ func sample(t testing.TB, n, numHosts int, text string) *Input {
 		}
 	}
 	in.Known = in.At
-	place := results.Place{UID: "u", Name: in.Run, Dir: in.Dir}
+	place := results.RunInfo{UID: "u", Name: in.Run, Dir: in.Dir}
 	list := append(place.Finished(table), place.Unfinished(table)...)
 	values := make([][]string, len(list))
 	for i := range list {
@@ -110,6 +110,24 @@ func write(t testing.TB, in *Input) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// unpacked returns the data of a page as JSON.
+func unpacked(t *testing.T, page string) string {
+	t.Helper()
+	packed := regexp.MustCompile(`id="data">"([^"]*)"`).FindStringSubmatch(page)
+	if packed == nil {
+		t.Fatal("the page has no data")
+	}
+	z, err := gzip.NewReader(base64.NewDecoder(base64.RawURLEncoding, strings.NewReader(packed[1])))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(b), "<", `\u003c`)
 }
 
 // TestPageIsSelfContainedAndInert checks that the page refers to nothing outside itself and that
@@ -142,18 +160,6 @@ func TestPageIsSelfContainedAndInert(t *testing.T) {
 // TestData checks that the data of each job and attempt agrees with the table of the run.
 func TestData(t *testing.T) {
 	in := sample(t, 300, 2, hostile)
-	text, err := encode(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	packed, err := gzip.NewReader(base64.NewDecoder(base64.RawURLEncoding, strings.NewReader(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := io.ReadAll(packed)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var d struct {
 		Rows    int
 		Columns []struct {
@@ -164,7 +170,7 @@ func TestData(t *testing.T) {
 		}
 		Attempts attempts
 	}
-	plainNumbers := json.NewDecoder(bytes.NewReader(plain))
+	plainNumbers := json.NewDecoder(strings.NewReader(unpacked(t, write(t, in))))
 	plainNumbers.UseNumber()
 	if err := plainNumbers.Decode(&d); err != nil {
 		t.Fatal(err)
@@ -223,6 +229,15 @@ func TestData(t *testing.T) {
 		end := in.At.Sub(in.Created).Seconds()
 		if n := len(points); n < 20 || n > maxLoads || points[0][0] < 0 || points[n-1][0] > end || points[n-1][0] < end-60 || points[n/2][1] != 2.5 {
 			t.Errorf("%s: %d points of its load, %v", d.Attempts.Hosts[i], n, points)
+		}
+	}
+}
+
+func BenchmarkWrite(b *testing.B) {
+	in := sample(b, 100_000, 3, "plain")
+	for b.Loop() {
+		if err := Write(io.Discard, in); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

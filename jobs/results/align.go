@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -41,14 +42,10 @@ func (t *writer) page(columns []int, widths []int, numbers []bool) {
 	for row := -1; row < t.s.Len(); row++ {
 		line.Reset()
 		for k, i := range columns {
-			c, cell := t.columns[i], ""
-			switch {
-			case row < 0:
-				cell = t.name(c)
-			default:
-				if cell = t.text(row, c); cell == "" {
-					cell = "-"
-				}
+			c := t.columns[i]
+			cell := t.name(c)
+			if row >= 0 {
+				cell = cmp.Or(t.text(row, c), "-")
 			}
 			if k > 0 {
 				line.WriteString("  ")

@@ -49,7 +49,7 @@ func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	var odd oddity
+	var bad unusable
 	best, found := math.NaN(), false
 	for r := range s.rows {
 		if !s.Solved(r) {
@@ -58,7 +58,7 @@ func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
 		v := s.At(r, column)
 		switch {
 		case v.Kind != query.Number:
-			odd.add(v, s.Job(r))
+			bad.add(v, s.Job(r))
 		case math.IsNaN(v.Number):
 		case !found || o.Desc && v.Number > best || !o.Desc && v.Number < best:
 			row, best, ties, found = r, v.Number, 0, true
@@ -66,7 +66,7 @@ func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
 			ties++
 		}
 	}
-	notes = s.oddNotes([]oddity{odd}, []int{column})
+	notes = s.unusableNotes(&bad, column)
 	if found {
 		return row, ties, notes, nil
 	}
@@ -115,14 +115,15 @@ func (s *Table) Course(o Order, n int) []float64 {
 }
 
 // Missing returns a sentence for each column that has no value for some of the solved jobs.
-func (s *Table) Missing(columns []int) []string {
-	odd := make([]oddity, len(columns))
-	for k, c := range columns {
+func (s *Table) Missing(columns []int) (notes []string) {
+	for _, c := range columns {
+		var bad unusable
 		for row := range s.rows {
 			if s.Solved(row) && s.At(row, c).Kind == query.Absent {
-				odd[k].add(query.Value{}, s.Job(row))
+				bad.add(query.Value{}, s.Job(row))
 			}
 		}
+		notes = append(notes, s.unusableNotes(&bad, c)...)
 	}
-	return s.oddNotes(odd, columns)
+	return notes
 }

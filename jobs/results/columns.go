@@ -69,24 +69,19 @@ func NewTable(in TableInput) *Table {
 // paramColumns returns the known parameters, followed by those of the jobs in the order in which
 // they first occur.
 func paramColumns(list []Result, known []string) []Column {
-	where := map[string]int{}
-	names := slices.Clone(known)
-	for i, name := range names {
-		where[name] = i
+	var names jobs.Numbering[string]
+	for _, name := range known {
+		names.Number(name)
 	}
 	for i := range list {
 		for k, p := range list[i].Params {
-			if k < len(names) && names[k] == p.Name {
-				continue // the usual case
-			}
-			if _, ok := where[p.Name]; !ok {
-				where[p.Name] = len(names)
-				names = append(names, p.Name)
+			if k >= len(names.Values) || names.Values[k] != p.Name { // in the usual case it is known
+				names.Number(p.Name)
 			}
 		}
 	}
 	var columns []Column
-	for at, name := range names {
+	for at, name := range names.Values {
 		columns = append(columns, Column{Name: name, Role: Param, value: func(i int) query.Value {
 			ps := list[i].Params
 			if at < len(ps) && ps[at].Name == name {

@@ -10,72 +10,77 @@ import (
 
 // Grouping describes how rows are grouped.
 type Grouping struct {
-	By       []int // columns; rows with the same texts in them form a group
-	Metrics  []int // columns to compute statistics of
+	By       []string // columns; rows with the same texts in them form a group
+	Metrics  []string // columns to compute statistics of; none: the metrics, or the time if there are none
 	Measures []Measure
-	MinSize  int // groups with fewer solved members are left out; 0 keeps all
-}
-
-// GroupBy groups rows by columns and keeps the groups that match all queries. It
-// summarizes the named columns, by default the metrics, or the time if there are none.
-func (s *Table) GroupBy(by, columns []string, measures []Measure, minSize int, queries []*query.Query) (grouped *Table, notes []string, err error) {
-	g := Grouping{Metrics: s.Metrics(), Measures: measures, MinSize: minSize}
-	if g.By, err = s.Find(by); err != nil {
-		return nil, nil, err
-	}
-	if len(columns) == 0 && len(g.Metrics) == 0 {
-		columns = []string{"time"}
-	}
-	if len(columns) > 0 {
-		if g.Metrics, err = s.Find(columns); err != nil {
-			return nil, nil, err
-		}
-	}
-	grouped, notes = s.Group(g)
-	matching, more, err := grouped.Where(queries...)
-	return matching, append(notes, more...), err
+	MinSize  int            // groups with fewer solved members are left out; 0 keeps all
+	Where    []*query.Query // groups that do not match all of them are left out
 }
 
 // Group returns a row for each group, in the order of their first members: what the
 // members have in common, the number of jobs, how many of them are solved (succeeded),
 // and the measures of each metric over the solved ones. notes are sentences about what was
 // left out.
-func (s *Table) Group(g Grouping) (grouped *Table, notes []string) {
-	groups, notes := s.enough(s.gather(g.By), g.MinSize, "group", "out")
-	columns := make([]Column, 0, len(g.By)+2+len(g.Metrics)*len(g.Measures))
+func (s *Table) Group(g Grouping) (grouped *Table, notes []string, err error) {
+	by, err := s.Find(g.By)
+	if err != nil {
+		return nil, nil, err
+	}
+	metrics, err := s.measured(g.Metrics)
+	if err != nil {
+		return nil, nil, err
+	}
+	groups, notes := s.enough(s.gather(by), g.MinSize, "group", "out")
+	var columns []Column
 	var taken []string
 	add := func(name string, role Role, typ query.Type) {
 		name = unique(taken, name, "group.")
 		taken = append(taken, name)
 		columns = append(columns, Column{Name: name, Role: role, Type: typ})
 	}
-	for _, c := range g.By {
+	for _, c := range by {
 		add(s.Columns[c].Name, s.Columns[c].Role, s.Columns[c].Type)
 	}
 	add("jobs", Stat, query.NumberType)
 	add("solved", Stat, query.NumberType)
-	for _, c := range g.Metrics {
+	for _, c := range metrics {
 		for _, m := range g.Measures {
 			add(s.Columns[c].Name+"_"+m.String(), Stat, m.typeOf(&s.Columns[c]))
 		}
 	}
-	odd := make([]oddity, len(g.Metrics))
+	bad := make([]unusable, len(metrics))
 	cells := make([][]query.Value, len(groups))
 	for i, e := range groups {
 		row := make([]query.Value, 0, len(columns))
-		for _, c := range g.By {
+		for _, c := range by {
 			row = append(row, s.At(e.first, c))
 		}
 		row = append(row, query.NumberValue(float64(e.members)), query.NumberValue(float64(len(e.solved))))
-		for k, c := range g.Metrics {
-			stats := s.statsOf(e, c, &odd[k])
+		for k, c := range metrics {
+			stats := s.statsOf(e, c, &bad[k])
 			for _, m := range g.Measures {
 				row = append(row, stats.Value(m))
 			}
 		}
 		cells[i] = row
 	}
-	return literal("group", columns, cells), append(notes, s.oddNotes(odd, g.Metrics)...)
+	for k, c := range metrics {
+		notes = append(notes, s.unusableNotes(&bad[k], c)...)
+	}
+	grouped, more, err := literal("group", columns, cells).Where(g.Where...)
+	return grouped, append(notes, more...), err
+}
+
+// measured finds the columns to compute statistics of: by default the metrics, or the time if there
+// are none.
+func (s *Table) measured(names []string) ([]int, error) {
+	if metrics := s.Metrics(); len(names) == 0 && len(metrics) > 0 {
+		return metrics, nil
+	}
+	if len(names) == 0 {
+		names = []string{"time"}
+	}
+	return s.Find(names)
 }
 
 // gathered holds the members of a group.
@@ -130,14 +135,14 @@ func (s *Table) enough(groups []*gathered, minSize int, noun, left string) (kept
 }
 
 // statsOf returns the statistics of a column over the solved members of a group. It adds cells that
-// are not numbers to odd.
-func (s *Table) statsOf(e *gathered, column int, odd *oddity) Stats {
+// are not numbers to bad.
+func (s *Table) statsOf(e *gathered, column int, bad *unusable) Stats {
 	var numbers []float64
 	for _, row := range e.solved {
 		if v := s.At(row, column); v.Kind == query.Number {
 			numbers = append(numbers, v.Number)
 		} else {
-			odd.add(v, s.Job(row))
+			bad.add(v, s.Job(row))
 		}
 	}
 	return StatsOf(numbers)
@@ -183,39 +188,36 @@ func (t *Tally) example() string {
 	return fmt.Sprintf(" (job %d: %q)", t.Job, jobs.Clean(t.Text, 40))
 }
 
-// oddity counts the cells of a column that are not numbers where one is wanted.
-type oddity struct{ empty, texts Tally }
+// unusable counts the cells of a column that could not be used: empty ones and texts where a number
+// is wanted, and numbers that < or > compared with a text.
+type unusable struct{ empty, texts, numbers Tally }
 
-func (o *oddity) add(v query.Value, job jobs.ID) {
-	if v.Kind == query.Absent {
+func (o *unusable) add(v query.Value, job jobs.ID) {
+	switch v.Kind {
+	case query.Absent:
 		o.empty.Add(job, "")
-	} else {
+	case query.Text:
 		o.texts.Add(job, v.Text)
+	default:
+		o.numbers.Add(job, v.String())
 	}
 }
 
-// oddNotes returns sentences about cells of some columns that were ignored because they are not
-// numbers.
-func (s *Table) oddNotes(odd []oddity, columns []int) (notes []string) {
-	for k := range odd {
-		e, name := &odd[k], s.Columns[columns[k]].Name
-		notes = append(notes, s.notNumbers(&e.texts, name)...)
-		if n := e.empty.Count; n > 0 {
-			what := s.unit
-			if s.solved != nil {
-				what = "solved " + what
-			}
-			notes = append(notes, fmt.Sprintf("%s %s no %s%s", jobs.Plural(n, what), jobs.Verb(n, "has", "have"), name, e.empty.example()))
+// unusableNotes returns sentences about the cells of a column that could not be used.
+func (s *Table) unusableNotes(o *unusable, column int) (notes []string) {
+	name := s.Columns[column].Name
+	if n := o.texts.Count; n > 0 {
+		notes = append(notes, fmt.Sprintf("%s of %s is not a number and left out%s", name, jobs.Plural(n, s.unit), o.texts.example()))
+	}
+	if n := o.numbers.Count; n > 0 {
+		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out: it was compared with a text%s", name, jobs.Plural(n, s.unit), o.numbers.example()))
+	}
+	if n := o.empty.Count; n > 0 {
+		what := s.unit
+		if s.solved != nil {
+			what = "solved " + what
 		}
+		notes = append(notes, fmt.Sprintf("%s %s no %s%s", jobs.Plural(n, what), jobs.Verb(n, "has", "have"), name, o.empty.example()))
 	}
 	return notes
-}
-
-// notNumbers returns a sentence about texts in a column in which numbers are wanted, or nil if
-// there are none.
-func (s *Table) notNumbers(t *Tally, name string) []string {
-	if t.Count == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("%s of %s is not a number and left out%s", name, jobs.Plural(t.Count, s.unit), t.example())}
 }

@@ -10,14 +10,20 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// Pivot shows a metric over two columns. The values of Down are its rows, and those of Across its
-// columns.
+// PivotOf describes the input of a pivot: a metric over two columns.
+type PivotOf struct {
+	Down, Across string // names of the columns whose values are its rows and its columns
+	Metric       string // "": the first metric, or the time if there are none
+	Measure      Measure
+	MinSize      int // a cell with fewer solved jobs stays empty
+}
+
+// Pivot shows a metric over two columns. Its names are those of the columns.
 type Pivot struct {
-	Down, Across, Metric string // names of the columns
-	Measure              Measure
-	Type                 query.Type      // of the cells
-	Rows, Columns        []query.Value   // sorted if all are numbers, else by first job
-	Cells                [][]query.Value // by row and column; nothing if no solved job has a number
+	PivotOf
+	Type          query.Type      // of the cells
+	Rows, Columns []query.Value   // sorted if all are numbers, else by first job
+	Cells         [][]query.Value // by row and column; nothing if no solved job has a number
 }
 
 // The bounds of a pivot.
@@ -26,120 +32,95 @@ const (
 	maxCells  = 1_000_000
 )
 
-// PivotOf describes the input of a pivot.
-type PivotOf struct {
-	Down, Across, Metric int // columns
-	Measure              Measure
-	MinSize              int // a cell with fewer solved jobs stays empty
-}
-
-// PivotNames holds the names of the columns of a pivot.
-type PivotNames struct {
-	Down, Across, Metric string
-	Measure              Measure
-}
-
 // ParsePivot parses the names of a pivot: down, across, and a metric, which may be followed by a
 // measure, as in acc:median. Without a metric, Metric is "".
-func ParsePivot(words []string) (PivotNames, error) {
+func ParsePivot(words []string) (PivotOf, error) {
 	if len(words) != 2 && len(words) != 3 {
-		return PivotNames{}, fmt.Errorf("a pivot is of two columns and a metric, such as C gamma acc, not %s", jobs.Clean(strings.Join(words, " "), 60))
+		return PivotOf{}, fmt.Errorf("a pivot is of two columns and a metric, such as C gamma acc, not %s", jobs.Clean(strings.Join(words, " "), 60))
 	}
-	p := PivotNames{Down: words[0], Across: words[1], Measure: Mean}
+	of := PivotOf{Down: words[0], Across: words[1], Measure: Mean}
 	if len(words) == 2 {
-		return p, nil
+		return of, nil
 	}
-	p.Metric = words[2]
-	if name, measure, ok := strings.Cut(p.Metric, ":"); ok {
-		m, err := ParseMeasure(measure)
-		if err != nil {
-			return p, err
-		}
-		p.Metric, p.Measure = name, m
-	}
-	return p, nil
-}
-
-// PivotBy computes a pivot from names. Without a metric it uses the first metric, or the time if
-// there are none.
-func (s *Table) PivotBy(names PivotNames, minSize int) (*Pivot, []string, error) {
-	if own := s.Metrics(); names.Metric == "" && len(own) > 0 {
-		names.Metric = s.Columns[own[0]].Name
-	} else if names.Metric == "" {
-		names.Metric = "time"
-	}
-	of := PivotOf{Measure: names.Measure, MinSize: minSize}
+	metric, measure, given := strings.Cut(words[2], ":")
+	of.Metric = metric
 	var err error
-	for _, c := range []struct {
-		at   *int
-		name string
-	}{{&of.Down, names.Down}, {&of.Across, names.Across}, {&of.Metric, names.Metric}} {
-		if *c.at, err = s.Column(c.name); err != nil {
-			return nil, nil, err
-		}
+	if given {
+		of.Measure, err = ParseMeasure(measure)
 	}
-	return s.Pivot(of)
+	return of, err
 }
 
 // Pivot computes a pivot over the solved jobs that have a value in both columns.
 func (s *Table) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
-	if of.Down == of.Across {
-		return nil, nil, fmt.Errorf("a pivot needs two different columns, not %s twice", s.Columns[of.Down].Name)
+	sides := make([]int, 2)
+	for i, name := range []string{of.Down, of.Across} {
+		if sides[i], err = s.Column(name); err != nil {
+			return nil, nil, err
+		}
+	}
+	var metrics []string
+	if of.Metric != "" {
+		metrics = []string{of.Metric}
+	}
+	found, err := s.measured(metrics)
+	if err != nil {
+		return nil, nil, err
+	}
+	down, across, metric := axis{column: sides[0]}, axis{column: sides[1]}, found[0]
+	of.Down, of.Across, of.Metric = s.Columns[down.column].Name, s.Columns[across.column].Name, s.Heading(metric)
+	if down.column == across.column {
+		return nil, nil, fmt.Errorf("a pivot needs two different columns, not %s twice", of.Down)
 	}
 	kept := s.Keep(func(row int) bool {
-		return s.At(row, of.Down).Kind != query.Absent && s.At(row, of.Across).Kind != query.Absent
+		return s.At(row, down.column).Kind != query.Absent && s.At(row, across.column).Kind != query.Absent
 	})
-	groups := kept.gather([]int{of.Down, of.Across})
-	down, across := axis{at: map[string]int{}}, axis{at: map[string]int{}}
-	for _, e := range groups {
-		down.add(kept.At(e.first, of.Down))
-		across.add(kept.At(e.first, of.Across))
-	}
+	groups := kept.gather(sides)
+	down.fill(kept, groups)
+	across.fill(kept, groups)
 	const advice = "choose other columns, or fewer jobs with --where"
 	if n := len(across.values); n > maxAcross {
-		return nil, nil, fmt.Errorf("%s has %d values, which is too much across (at most %d): %s", jobs.Clean(s.Columns[of.Across].Name, 40), n, maxAcross, advice)
+		return nil, nil, fmt.Errorf("%s has %d values, which is too much across (at most %d): %s", jobs.Clean(of.Across, 40), n, maxAcross, advice)
 	}
 	if n := len(down.values) * len(across.values); n > maxCells {
 		return nil, nil, fmt.Errorf("the pivot has %d cells, which is too much (at most %d): %s", n, maxCells, advice)
 	}
-	down.sort()
-	across.sort()
-	p = &Pivot{
-		Down: s.Columns[of.Down].Name, Across: s.Columns[of.Across].Name, Metric: s.Heading(of.Metric),
-		Measure: of.Measure, Type: of.Measure.typeOf(&s.Columns[of.Metric]), Rows: down.values, Columns: across.values, Cells: make([][]query.Value, len(down.values)),
-	}
+	p = &Pivot{PivotOf: of, Type: of.Measure.typeOf(&s.Columns[metric]), Rows: down.values, Columns: across.values, Cells: make([][]query.Value, len(down.values))}
 	for i := range p.Cells {
 		p.Cells[i] = make([]query.Value, len(across.values))
 	}
 	groups, notes = kept.enough(groups, of.MinSize, "cell", "empty")
-	odd := make([]oddity, 1)
+	var bad unusable
 	for _, e := range groups {
-		stats := kept.statsOf(e, of.Metric, &odd[0])
-		if stats.N > 0 || of.Measure == Count {
-			p.Cells[down.at[kept.At(e.first, of.Down).Text]][across.at[kept.At(e.first, of.Across).Text]] = stats.Value(of.Measure)
+		stats := kept.statsOf(e, metric, &bad)
+		if stats[Count] > 0 || of.Measure == Count {
+			p.Cells[down.at[kept.At(e.first, down.column).Text]][across.at[kept.At(e.first, across.column).Text]] = stats.Value(of.Measure)
 		}
 	}
-	return p, append(notes, s.oddNotes(odd, []int{of.Metric})...), nil
+	return p, append(notes, s.unusableNotes(&bad, metric)...), nil
 }
 
 // axis holds the values of one side of a pivot.
 type axis struct {
+	column int
 	values []query.Value
 	at     map[string]int // position by text
 }
 
-func (a *axis) add(v query.Value) {
-	if _, ok := a.at[v.Text]; !ok {
-		a.at[v.Text] = len(a.values)
-		a.values = append(a.values, v)
-	}
-}
-
-func (a *axis) sort() {
-	for _, v := range a.values {
-		if v.Kind != query.Number || math.IsNaN(v.Number) {
-			return
+// fill sets the values: sorted if all are numbers, else in the order of the groups.
+func (a *axis) fill(s *Table, groups []*gathered) {
+	a.at = map[string]int{}
+	numbers := true
+	for _, e := range groups {
+		v := s.At(e.first, a.column)
+		if _, ok := a.at[v.Text]; !ok {
+			a.at[v.Text] = len(a.values)
+			a.values = append(a.values, v)
+			numbers = numbers && v.Kind == query.Number && !math.IsNaN(v.Number)
 		}
+	}
+	if !numbers {
+		return
 	}
 	slices.SortStableFunc(a.values, func(x, y query.Value) int { return query.Compare(x, y, false) })
 	for i, v := range a.values {
@@ -172,18 +153,15 @@ func (p *Pivot) Title() string {
 // are the extremes of the finite numbers, or NaN if there are none.
 func (p *Pivot) Heat(levels int) (level [][]int8, lowest, highest float64) {
 	levels = max(1, levels)
-	lowest, highest = math.NaN(), math.NaN()
-	for _, row := range p.Cells {
-		for _, v := range row {
-			if v.Kind == query.Number && !math.IsNaN(v.Number) && !math.IsInf(v.Number, 0) {
-				if !(lowest <= v.Number) { // also true while lowest is NaN
-					lowest = v.Number
-				}
-				if !(highest >= v.Number) {
-					highest = v.Number
-				}
-			}
+	var finite []float64
+	for _, v := range slices.Concat(p.Cells...) {
+		if v.Kind == query.Number && !math.IsNaN(v.Number) && !math.IsInf(v.Number, 0) {
+			finite = append(finite, v.Number)
 		}
+	}
+	lowest, highest = math.NaN(), math.NaN()
+	if len(finite) > 0 {
+		lowest, highest = slices.Min(finite), slices.Max(finite)
 	}
 	level = make([][]int8, len(p.Cells))
 	for i, row := range p.Cells {

@@ -6,37 +6,23 @@ import (
 	"strings"
 	"testing"
 
-	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 )
 
 func TestPivot(t *testing.T) {
 	s := grid()
-	of := PivotOf{Down: at(t, s, "C"), Across: at(t, s, "gamma"), Metric: at(t, s, "acc"), Measure: Mean}
-	p, notes, err := s.Pivot(of)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := head(p.Table()) + "\n" + show(p.Table()); got != "C gamma=0 gamma=1\n0.1 0.5 0.75\n1 0.25 nan\n10 - -" {
-		t.Error(got)
-	}
-	if len(notes) != 1 || p.Title() != "acc, mean: C down, gamma across" {
-		t.Errorf("%q %q", notes, p.Title())
-	}
+	p, notes := pivot(t, s, PivotOf{Down: "C", Across: "gamma", Measure: Mean}) // acc is the first metric
+	same(t, "the pivot", head(p.Table())+"\n"+show(p.Table()), "C gamma=0 gamma=1\n0.1 0.5 0.75\n1 0.25 nan\n10 - -")
+	same(t, "notes", len(notes), 1)
+	same(t, "title", p.Title(), "acc, mean: C down, gamma across")
 	level, lowest, highest := p.Heat(5)
-	if lowest != 0.25 || highest != 0.75 || fmt.Sprint(level) != "[[2 4] [0 -1] [-1 -1]]" {
-		t.Errorf("%v from %v to %v", level, lowest, highest)
-	}
+	same(t, "heat", fmt.Sprint(level, lowest, highest), "[[2 4] [0 -1] [-1 -1]] 0.25 0.75")
 	// Cells that hold the metric of several jobs, and cells with too few jobs.
-	of = PivotOf{Down: at(t, s, "host"), Across: at(t, s, "state"), Metric: at(t, s, "time"), Measure: Max, MinSize: 3}
-	p, notes, err = s.Pivot(of)
-	if err != nil || show(p.Table()) != "melon1 5 -\nmelon2 - -" || len(notes) != 1 || notes[0] != "2 cells with fewer than 3 solved jobs left empty" {
-		t.Errorf("%v %q\n%s", err, notes, show(p.Table()))
-	}
-	if of.Across = of.Down; true {
-		if _, _, err := s.Pivot(of); err == nil {
-			t.Error("a pivot of a column with itself")
-		}
+	p, notes = pivot(t, s, PivotOf{Down: "host", Across: "state", Metric: "time", Measure: Max, MinSize: 3})
+	same(t, "the cells", show(p.Table()), "melon1 5 -\nmelon2 - -")
+	same(t, "notes", strings.Join(notes, "|"), "2 cells with fewer than 3 solved jobs left empty")
+	if _, _, err := s.Pivot(PivotOf{Down: "host", Across: "host"}); err == nil {
+		t.Error("a pivot of a column with itself")
 	}
 }
 
@@ -45,34 +31,24 @@ func TestPivot(t *testing.T) {
 func TestPivotOrder(t *testing.T) {
 	var in TableInput
 	for i, v := range []string{"10", "9", "1e-3", "0.1", "100"} {
-		in.Jobs = append(in.Jobs, Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Params: []jobs.Param{{Name: "x", Value: v}, {Name: "y", Value: string("cabed"[i])}}})
+		in.solved(params("x", v, "y", string("cabed"[i])))
 	}
-	s := NewTable(in)
-	p, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Metric: at(t, s, "job")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := head(p.Table()); got != "x y=c y=a y=b y=e y=d" {
-		t.Error(got)
-	}
-	if got := show(p.Table()); got != "1e-3 - - 1 - -\n0.1 - - - 1 -\n9 - 1 - - -\n10 1 - - - -\n100 - - - - 1" {
-		t.Error(got)
-	}
+	p, _ := pivot(t, NewTable(in), PivotOf{Down: "x", Across: "y", Metric: "job"})
+	same(t, "the columns", head(p.Table()), "x y=c y=a y=b y=e y=d")
+	same(t, "the cells", show(p.Table()), "1e-3 - - 1 - -\n0.1 - - - 1 -\n9 - 1 - - -\n10 1 - - - -\n100 - - - - 1")
 }
 
 func TestPivotIsBounded(t *testing.T) {
 	var in TableInput
 	for i := range 1001 {
-		in.Jobs = append(in.Jobs, Result{Job: jobs.ID(i + 1), Params: []jobs.Param{{Name: "x", Value: fmt.Sprint(i)}, {Name: "y", Value: fmt.Sprint(i)}}})
+		in.solved(params("x", fmt.Sprint(i), "y", fmt.Sprint(i)))
 	}
 	s := NewTable(in)
-	if _, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Metric: 0}); err == nil || !strings.Contains(err.Error(), "y has 1001 values") {
+	if _, _, err := s.Pivot(PivotOf{Down: "x", Across: "y", Metric: "job"}); err == nil || !strings.Contains(err.Error(), "y has 1001 values") {
 		t.Error(err)
 	}
 	s = s.Keep(func(row int) bool { return row < 1000 })
-	if _, _, err := s.Pivot(PivotOf{Down: at(t, s, "x"), Across: at(t, s, "y"), Metric: 0}); err != nil {
-		t.Error(err)
-	}
+	pivot(t, s, PivotOf{Down: "x", Across: "y", Metric: "job"})
 }
 
 func TestHeat(t *testing.T) {

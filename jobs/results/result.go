@@ -43,28 +43,6 @@ type Result struct {
 	Outcome *jobs.Outcome // nil: the job never ran, or its end was not observed
 }
 
-// FromJob makes the result of a terminal job. Created is the time when the job was accepted. dir is
-// the directory that holds attempts/ of the attempt that counts.
-func FromJob(runUID, runName string, created jobs.Stamp, dir string, j *jobs.Job) Result {
-	r := Result{
-		Run: runName, UID: runUID + "." + strconv.Itoa(int(j.Spec.ID)) + "." + strconv.Itoa(int(j.Round)),
-		Job: j.Spec.ID, Round: int(j.Round), Seq: j.Seq,
-		Key: j.Spec.Key, Name: j.Spec.Name, Command: j.Spec.Command, Params: j.Spec.Params,
-		State: j.State, Reason: j.Reason, Attempts: j.Ran(), Failures: int(j.Failures), Created: created,
-	}
-	if j.Spec.Options != nil {
-		r.Queue = j.Spec.Queue
-	}
-	if a := Counted(j); a != nil {
-		r.Attempt, r.Host, r.Slot, r.Outcome = a.ID, a.Host, int(a.Slot), a.Outcome
-		if a.Outcome != nil || a.Started != 0 {
-			r.Stdout = jobs.AttemptFile(dir, a.ID, jobs.FileOut)
-			r.Stderr = strings.TrimSuffix(r.Stdout, string(jobs.FileOut)) + string(jobs.FileErr)
-		}
-	}
-	return r
-}
-
 // Counted returns the attempt that determines a job's state, or nil if there is none. For a job
 // that succeeded, it is the success of this round that ended first. Otherwise it is the newest
 // attempt of this round that is over, was not superseded, and does not contradict the state.
@@ -143,7 +121,7 @@ func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 		return "not started: " + o.Error
 	case o.Memory == jobs.MemoryLimit:
 		return "memory limit"
-	case o.Memory != "":
+	case o.Memory != 0:
 		return "out of memory"
 	case o.TimedOut:
 		return "timed out"
@@ -199,8 +177,8 @@ func (c *Causes) Number(f Failure) int {
 	return n
 }
 
-// Place holds the common data of a run's results.
-type Place struct {
+// RunInfo holds the common data of a run's results.
+type RunInfo struct {
 	UID, Name string
 	Created   jobs.Stamp
 	Dir       string            // the run directory
@@ -210,30 +188,44 @@ type Place struct {
 	Here func(jobs.AttemptID) bool
 }
 
-// FilesDir returns the directory that holds attempts/ of an attempt, and whether its host keeps its
-// files apart.
-func (p *Place) FilesDir(a *jobs.Attempt) (dir string, apart bool) {
-	there := p.HostDirs[a.Host]
-	if there == "" || p.Here != nil && p.Here(a.ID) {
-		return p.Dir, there != ""
+// row returns what a Result holds in every state of a job.
+func (p *RunInfo) row(j *jobs.Job) Result {
+	r := Result{
+		Run: p.Name, Job: j.Spec.ID, Round: int(j.Round), Name: j.Spec.Name, Command: j.Spec.Command, Params: j.Spec.Params(),
+		State: j.State, Attempts: j.Ran(), Failures: int(j.Failures), Created: p.Created,
 	}
-	return there, true
+	if j.Spec.Options != nil {
+		r.Queue = j.Spec.Queue
+	}
+	return r
 }
 
 // Result makes the result of a terminal job, with the paths of its host.
-func (p *Place) Result(j *jobs.Job) Result {
-	dir, apart := p.Dir, false
-	if a := Counted(j); a != nil {
-		dir, apart = p.FilesDir(a)
+func (p *RunInfo) Result(j *jobs.Job) Result {
+	r := p.row(j)
+	r.UID = p.UID + "." + strconv.Itoa(int(j.Spec.ID)) + "." + strconv.Itoa(int(j.Round))
+	r.Seq, r.Key, r.Reason = j.Seq, j.Spec.Key(), j.Reason
+	a := Counted(j)
+	if a == nil {
+		return r
 	}
-	r := FromJob(p.UID, p.Name, p.Created, dir, j)
-	r.Apart = apart
+	r.Attempt, r.Host, r.Slot, r.Outcome = a.ID, a.Host, int(a.Slot), a.Outcome
+	dir := p.Dir
+	if there := p.HostDirs[a.Host]; there != "" {
+		if r.Apart = true; p.Here == nil || !p.Here(a.ID) {
+			dir = there
+		}
+	}
+	if a.Outcome != nil || a.Started != 0 {
+		r.Stdout = jobs.AttemptFile(dir, a.ID, jobs.FileOut)
+		r.Stderr = strings.TrimSuffix(r.Stdout, string(jobs.FileOut)) + string(jobs.FileErr)
+	}
 	return r
 }
 
 // Finished returns the results of the finished jobs, in the order of the jobs. They share no
 // mutable data with t. A requeued job has no result until it has ended again; see Unfinished.
-func (p *Place) Finished(t *jobs.Table) []Result {
+func (p *RunInfo) Finished(t *jobs.Table) []Result {
 	var list []Result
 	for i := range t.Jobs {
 		if j := &t.Jobs[i]; j.State.Terminal() {
@@ -244,18 +236,14 @@ func (p *Place) Finished(t *jobs.Table) []Result {
 }
 
 // Unfinished returns the unfinished jobs as results without an outcome.
-func (p *Place) Unfinished(t *jobs.Table) []Result {
+func (p *RunInfo) Unfinished(t *jobs.Table) []Result {
 	var list []Result
 	for i := range t.Jobs {
 		j := &t.Jobs[i]
 		if j.State.Terminal() {
 			continue
 		}
-		r := Result{Run: p.Name, Job: j.Spec.ID, Round: int(j.Round), Name: j.Spec.Name, Command: j.Spec.Command,
-			Params: j.Spec.Params, State: j.State, Attempts: j.Ran(), Failures: int(j.Failures), Created: p.Created}
-		if j.Spec.Options != nil {
-			r.Queue = j.Spec.Queue
-		}
+		r := p.row(j)
 		for _, a := range j.Open() {
 			if j.State != jobs.Running {
 				break // an attempt of an earlier round

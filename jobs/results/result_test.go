@@ -2,6 +2,7 @@ package results
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,9 @@ func row(state jobs.JobState, attempts ...*jobs.Attempt) *jobs.Job {
 		State: state, Round: 1, Seq: 5, Failures: 1, Attempts: attempts,
 	}
 }
+
+// resultOf returns the result of a job of a run in /d.
+func resultOf(j *jobs.Job) Result { return (&RunInfo{UID: "u", Name: "r", Dir: "/d"}).Result(j) }
 
 func TestCounted(t *testing.T) {
 	exit1, lost := attempt(1, "a", jobs.AttemptExited, ended(1)), attempt(2, "b", jobs.AttemptLost, nil)
@@ -63,16 +67,14 @@ func TestCounted(t *testing.T) {
 // TestJSON checks that a result has each key, and no others.
 func TestJSON(t *testing.T) {
 	job := row(jobs.Succeeded, attempt(1, "melon4", jobs.AttemptLost, nil), attempt(2, "melon4", jobs.AttemptExited, ended(0)))
-	job.Spec.Params = []jobs.Param{{Name: "x", Value: "0.1"}, {Name: "a", Value: "b\"c"}}
-	r := FromJob("u1", "sweep", 1795165900*second, "/d", job)
+	job.Spec.Labels = jobs.NewLabels("", []jobs.Param{{Name: "x", Value: "0.1"}, {Name: "a", Value: "b\"c"}})
+	r := (&RunInfo{UID: "u1", Name: "sweep", Created: 1795165900 * second, Dir: "/d"}).Result(job)
 	want := `{"v":1,"run":"sweep","job":17,"uid":"u1.17.1","name":"seventeen","queue":"q","command":"./sim 17",` +
 		`"params":{"x":"0.1","a":"b\"c"},"state":"succeeded","exit":0,"signal":null,"attempts":2,"failures":1,` +
 		`"attempt":"17.2","host":"melon4","slot":3,"created":"2026-11-20T09:11:40.000000Z","started":"2026-11-20T09:11:51.102000Z",` +
 		`"ended":"2026-11-20T09:11:54.144000Z","elapsed_seconds":3.042,"cpu_seconds":1.5,"max_rss_bytes":4194304,` +
 		`"stdout":"/d/attempts/000/17.2.out","stderr":"/d/attempts/000/17.2.err","reason":null,"round":1,"seq":5}` + "\n"
-	if got := string(r.AppendJSON(nil)); got != want {
-		t.Errorf("got  %swant %s", got, want)
-	}
+	same(t, "the line", string(r.AppendJSON(nil)), want)
 }
 
 func TestJSONNulls(t *testing.T) {
@@ -93,7 +95,7 @@ func TestJSONNulls(t *testing.T) {
 		{"lost", row(jobs.Failed, attempt(1, "h", jobs.AttemptLost, nil)), map[string]string{"exit": "null", "host": `"h"`, "started": "null", "stdout": "null"}},
 		{"not started", row(jobs.Failed, attempt(1, "h", jobs.AttemptExited, broken)), map[string]string{"exit": "null", "started": "null", "elapsed_seconds": "null"}},
 	} {
-		r := FromJob("u", "r", 0, "/d", c.job)
+		r := resultOf(c.job)
 		var m map[string]json.RawMessage
 		if err := json.Unmarshal(r.AppendJSON(nil), &m); err != nil {
 			t.Fatal(err)
@@ -128,43 +130,56 @@ func FuzzJSONText(f *testing.F) {
 	})
 }
 
-// TestResultsOfHistories checks that a terminal job has a result that matches its state in any
-// history (promise 1), and that the summary counts every attempt that ran once.
-func TestResultsOfHistories(t *testing.T) {
-	for seed := range uint64(200) {
-		specs, records := jobstest.History(seed, 12, 150)
+// TestHistories checks that in any history each job has either a result that matches its state
+// (promise 1) or a row without an outcome, and that the summary counts every attempt that ran once.
+func TestHistories(t *testing.T) {
+	p := &RunInfo{UID: "u", Name: "r", Created: 7, Dir: "/d", HostDirs: map[string]string{"melon1": "melon1:/kept"}}
+	for seed := range uint64(100) {
+		specs, records := jobstest.History(seed, 12, 400)
 		table := &jobs.Table{Specs: specs}
 		for i := range records {
 			if err := jobs.Fold(table, &records[i]); err != nil {
 				t.Fatal(err)
 			}
-		}
-		attempts, failed := 0, 0
-		for i := range table.Jobs {
-			j := &table.Jobs[i]
-			attempts += j.Ran()
-			if !j.State.Terminal() {
+			if i%20 > 0 {
 				continue
 			}
-			r := FromJob("u", "r", 1, "/d", j)
-			if j.State == jobs.Succeeded && (r.Outcome == nil || !r.Outcome.OK() || r.Stdout == "") ||
-				(j.State == jobs.Failed || j.State == jobs.TimedOut) && r.Outcome != nil && r.Outcome.OK() {
-				t.Fatalf("seed %d: job %d is %s with %+v", seed, i+1, j.State, r.Outcome)
+			over, open := p.Finished(table), p.Unfinished(table)
+			if len(over)+len(open) != len(table.Jobs) || len(open) != table.Unfinished() {
+				t.Fatalf("seed %d: %d and %d of %d jobs", seed, len(over), len(open), len(table.Jobs))
 			}
-			if j.State == jobs.Failed || j.State == jobs.TimedOut {
-				failed++
+			for _, r := range open {
+				if r.State.Terminal() || r.Outcome != nil || r.Stdout != "" || (r.State == jobs.Running) != (r.Host != "") {
+					t.Fatalf("seed %d: %+v", seed, r)
+				}
 			}
-			log := string(AppendJobLog(nil, &r))
-			if good := strings.Contains(log, "\t0\t0\t0\t0\t"); good != (j.State == jobs.Succeeded) || strings.Count(log, "\n") > 1 {
-				t.Fatalf("seed %d: job %d is %s, its log %q", seed, i+1, j.State, log)
+			failed, attempts := 0, 0
+			for _, r := range over {
+				wasOK, hasFailed := r.Outcome != nil && r.Outcome.OK(), r.State == jobs.Failed || r.State == jobs.TimedOut
+				if !r.State.Terminal() || r.Created != 7 || r.State == jobs.Succeeded && (!wasOK || r.Stdout == "") || hasFailed && wasOK {
+					t.Fatalf("seed %d: job %d is %s with %+v", seed, r.Job, r.State, r.Outcome)
+				}
+				if want := map[bool]string{true: "melon1:/kept/", false: "/d/"}[r.Host == "melon1"]; r.Stdout != "" && !strings.HasPrefix(r.Stdout, want) {
+					t.Fatalf("seed %d: %s is at %s", seed, r.Host, r.Stdout)
+				}
+				if hasFailed {
+					failed++
+				}
+				log := string(AppendJobLog(nil, &r))
+				if good := strings.Contains(log, "\t0\t0\t0\t0\t"); good != (r.State == jobs.Succeeded) || strings.Count(log, "\n") > 1 {
+					t.Fatalf("seed %d: job %d is %s, its log %q", seed, r.Job, r.State, log)
+				}
 			}
-		}
-		s := Summarize(table)
-		for _, g := range s.Failures {
-			failed -= g.Count
-		}
-		if s.Attempts != attempts || failed != 0 {
-			t.Fatalf("seed %d: %d attempts of %d, %d failures unaccounted for", seed, s.Attempts, attempts, failed)
+			for j := range table.Rows() {
+				attempts += j.Ran()
+			}
+			s := Summarize(table)
+			for _, g := range s.Failures {
+				failed -= g.Count
+			}
+			if s.Attempts != attempts || failed != 0 {
+				t.Fatalf("seed %d: %d attempts of %d, %d failures unaccounted for", seed, s.Attempts, attempts, failed)
+			}
 		}
 	}
 }
@@ -180,5 +195,67 @@ func TestASuccessOfThisRoundCounts(t *testing.T) {
 		Attempts: []*jobs.Attempt{ok(1, 1, 10), ok(2, 2, 30), ok(3, 2, 20)}}
 	if got := Counted(j); got == nil || got.ID.N != 3 {
 		t.Errorf("attempt %v counts, want 1.3", got)
+	}
+}
+
+// TestFilesDir checks that fetched files of a host that does not share the run directory are on
+// this machine, and that all other files of its jobs are only on the host (X2).
+func TestFilesDir(t *testing.T) {
+	p := &RunInfo{UID: "u", Name: "r", Dir: "/d", HostDirs: map[string]string{"far": "far:/kept"},
+		Here: func(id jobs.AttemptID) bool { return id.Job == 2 }}
+	for id, c := range map[int]struct {
+		host, dir string
+		apart     bool
+	}{1: {"far", "far:/kept", true}, 2: {"far", "/d", true}, 3: {"ws", "/d", false}} {
+		j := row(jobs.Succeeded, attempt(1, c.host, jobs.AttemptExited, ended(0)))
+		j.Attempts[0].ID.Job = jobs.ID(id)
+		if r := p.Result(j); r.Apart != c.apart || r.Stdout != jobs.AttemptFile(c.dir, j.Attempts[0].ID, jobs.FileOut) {
+			t.Errorf("%d on %s: %q, %v", id, c.host, r.Stdout, r.Apart)
+		}
+	}
+	p.Here = nil
+	if r := p.Result(row(jobs.Succeeded, attempt(1, "far", jobs.AttemptExited, ended(0)))); r.Stdout != "far:/kept/attempts/000/17.1.out" || !r.Apart {
+		t.Errorf("without Here: %q, %v", r.Stdout, r.Apart)
+	}
+}
+
+// TestJobLog checks that the columns equal those of GNU parallel 20221122's own log (X9).
+func TestJobLog(t *testing.T) {
+	with := func(change func(*jobs.Outcome)) *jobs.Outcome { o := ended(0); change(o); return o }
+	for _, c := range []struct {
+		name  string
+		state jobs.JobState
+		o     *jobs.Outcome
+		want  string
+	}{
+		{"success", jobs.Succeeded, ended(0), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t0\t0\t./sim 17\n"},
+		{"exit 3", jobs.Failed, ended(3), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t3\t0\t./sim 17\n"},
+		{"signal", jobs.Failed, with(func(o *jobs.Outcome) { o.Signal = "SIGKILL" }), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t0\t9\t./sim 17\n"},
+		{"timeout", jobs.TimedOut, with(func(o *jobs.Outcome) { o.TimedOut, o.Signal = true, "SIGTERM" }), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t-1\t15\t./sim 17\n"},
+		{"stopped, exit 0", jobs.Canceled, with(func(o *jobs.Outcome) { o.Stopped = true }), "17\tmelon4\t1795165911.102\t     3.042\t0\t0\t-1\t0\t./sim 17\n"},
+		{"not started", jobs.Failed, &jobs.Outcome{Error: "no cwd"}, "17\tmelon4\t0.000\t     0.000\t0\t0\t-1\t0\t./sim 17\n"},
+		{"long", jobs.Succeeded, with(func(o *jobs.Outcome) { o.Ended = o.Started + 12345678*second + second/1000*9 - 1 }), "17\tmelon4\t1795165911.102\t12345678.008\t0\t0\t0\t0\t./sim 17\n"},
+		{"clock set back", jobs.Succeeded, with(func(o *jobs.Outcome) { o.Ended = o.Started - second }), "17\tmelon4\t1795165911.102\t     0.000\t0\t0\t0\t0\t./sim 17\n"},
+	} {
+		r := resultOf(row(c.state, attempt(1, "melon4", jobs.AttemptExited, c.o)))
+		r.Outcome = c.o
+		same(t, c.name, string(AppendJobLog(nil, &r)), c.want)
+	}
+	r := resultOf(row(jobs.Succeeded, attempt(1, "h", jobs.AttemptExited, ended(0))))
+	r.Command = "for i in 1 2\ndo\techo $i\ndone"
+	got := string(AppendJobLog(nil, &r))
+	if !strings.HasSuffix(got, "\tfor i in 1 2\x00do\techo $i\x00done\n") || strings.Count(got, "\n") != 1 {
+		t.Errorf("%q", got)
+	}
+	// These are the patterns by which `parallel --retry-failed` recognizes the line of a job that
+	// succeeded, and any line.
+	if !regexp.MustCompile(`^(\d+)(?:\t[^\t]+){5}\t0\t0\t`).MatchString(got) || !regexp.MustCompile(`(?m)(\d+)\s+\S+(\s+[-0-9.]+){6}\s+(.*)$`).MatchString(got) {
+		t.Errorf("GNU parallel cannot read %q", got)
+	}
+	if never := resultOf(row(jobs.Canceled)); AppendJobLog(nil, &never) != nil {
+		t.Error("a job that never ran has a line")
+	}
+	if strings.Join(strings.Fields(JobLogHeader), " ") != "Seq Host Starttime JobRuntime Send Receive Exitval Signal Command" {
+		t.Error(JobLogHeader)
 	}
 }

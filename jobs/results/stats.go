@@ -56,18 +56,15 @@ func ParseMeasure(word string) (Measure, error) {
 	return 0, fmt.Errorf("there is no measure %q; there are %s", jobs.Clean(word, 40), strings.Join(measureNames[:], ", "))
 }
 
-// Stats holds the measures of some numbers. If one of the numbers is NaN, all measures but the
+// Stats holds each Measure of some numbers. If one of the numbers is NaN, all measures but the
 // count are NaN, because a diverged job must not make a mean look better. Infinities follow IEEE
 // 754: infinities of both signs give a NaN mean, and any infinity gives a NaN standard deviation.
-type Stats struct {
-	N                          int
-	Mean, SD, Min, Max, Median float64
-}
+type Stats [measures]float64
 
 // StatsOf computes the measures. It sorts numbers in place.
-func StatsOf(numbers []float64) Stats {
-	s := Stats{N: len(numbers)}
-	if s.N == 0 {
+func StatsOf(numbers []float64) (s Stats) {
+	n := len(numbers)
+	if n == 0 {
 		return s
 	}
 	nan, inf, most := false, false, 0.0
@@ -78,29 +75,28 @@ func StatsOf(numbers []float64) Stats {
 	}
 	if nan {
 		v := math.NaN()
-		s.Mean, s.SD, s.Min, s.Max, s.Median = v, v, v, v, v
-		return s
+		return Stats{Count: float64(n), Mean: v, SD: v, Min: v, Max: v, Median: v}
 	}
 	slices.Sort(numbers)
-	s.Min, s.Max = numbers[0], numbers[s.N-1]
+	s[Count], s[Min], s[Max] = float64(n), numbers[0], numbers[n-1]
 	if inf {
 		// The sum of the smallest and the largest number equals that of all: an infinity, or NaN if
 		// there are both.
-		s.Mean, s.SD = s.Min+s.Max, math.NaN()
-		s.Median = numbers[(s.N-1)/2]/2 + numbers[s.N/2]/2
+		s[Mean], s[SD] = s[Min]+s[Max], math.NaN()
+		s[Median] = numbers[(n-1)/2]/2 + numbers[n/2]/2
 		return s
 	}
 	// Scale the numbers to at most 1, so that no square overflows or underflows.
 	_, exp := math.Frexp(most)
 	scale := func(v float64) float64 { return math.Ldexp(v, -exp) }
 	back := func(v float64) float64 { return math.Ldexp(v, exp) }
-	s.Median = back(scale(numbers[(s.N-1)/2])/2 + scale(numbers[s.N/2])/2)
+	s[Median] = back(scale(numbers[(n-1)/2])/2 + scale(numbers[n/2])/2)
 	var sum compensated
 	for _, v := range numbers {
 		sum.add(scale(v))
 	}
-	mean := sum.total() / float64(s.N)
-	s.Mean = back(mean)
+	mean := sum.total() / s[Count]
+	s[Mean] = back(mean)
 	// The second pass sums the squares around the mean. rest corrects for the rounding error of the
 	// mean.
 	var squares, rest compensated
@@ -109,19 +105,19 @@ func StatsOf(numbers []float64) Stats {
 		squares.add(d * d)
 		rest.add(d)
 	}
-	if s.N > 1 {
+	if n > 1 {
 		r := rest.total()
-		s.SD = back(math.Sqrt(max(0, squares.total()-r*r/float64(s.N)) / float64(s.N-1)))
+		s[SD] = back(math.Sqrt(max(0, squares.total()-r*r/s[Count]) / float64(n-1)))
 	}
 	return s
 }
 
 // Value returns a measure as a cell with its text, or nothing if the measure does not exist.
 func (s *Stats) Value(m Measure) query.Value {
-	if m != Count && (s.N == 0 || m == SD && s.N == 1) {
+	if m != Count && (s[Count] == 0 || m == SD && s[Count] == 1) {
 		return query.Value{}
 	}
-	v := query.NumberValue([measures]float64{Count: float64(s.N), Mean: s.Mean, SD: s.SD, Min: s.Min, Max: s.Max, Median: s.Median}[m])
+	v := query.NumberValue(s[m])
 	v.Text = v.String()
 	return v
 }

@@ -62,7 +62,7 @@ func compare(t *testing.T, what string, numbers []float64) {
 	med, lo, hi := middle(numbers), slices.Min(numbers), slices.Max(numbers)
 	most := max(math.Abs(lo), math.Abs(hi))
 	s := StatsOf(slices.Clone(numbers))
-	if s.N != len(numbers) || s.Min != lo || s.Max != hi || !near(s.Mean, mean, most) || !near(s.SD, sd, most) || !near(s.Median, med, most) {
+	if int(s[Count]) != len(numbers) || s[Min] != lo || s[Max] != hi || !near(s[Mean], mean, most) || !near(s[SD], sd, most) || !near(s[Median], med, most) {
 		t.Errorf("%s, %d numbers up to %g: %+v; exactly mean %v, sd %v, median %v", what, len(numbers), most, s, mean, sd, med)
 	}
 }
@@ -116,9 +116,7 @@ func TestStatsOfWhatIsNotFinite(t *testing.T) {
 			}
 			got = append(got, text)
 		}
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("%v: %v, want %s", c.numbers, got, c.want)
-		}
+		same(t, c.numbers, strings.Join(got, " "), c.want)
 	}
 }
 
@@ -146,31 +144,27 @@ func TestGroupsAgainstCountingByHand(t *testing.T) {
 		byHand := map[key][]float64{}
 		members, solved := map[key]int{}, map[key]int{}
 		var order []key
-		for i := range 1 + r.IntN(200) {
+		for range 1 + r.IntN(200) {
 			k := key{fmt.Sprint(r.IntN(4)), fmt.Sprint(r.IntN(3))}
-			job := Result{Job: jobs.ID(i + 1), State: jobs.Failed, Params: []jobs.Param{{Name: "a", Value: k.a}, {Name: "b", Value: k.b}}}
 			if members[k]++; members[k] == 1 {
 				order = append(order, k)
 			}
 			text := []string{"", "x", fmt.Sprint(r.NormFloat64())}[r.IntN(3)]
-			if r.IntN(4) > 0 {
-				job.State = jobs.Succeeded
-				solved[k]++
-				if v, err := fmt.Sscan(text, new(float64)); v == 1 && err == nil {
-					var f float64
-					fmt.Sscan(text, &f)
-					byHand[k] = append(byHand[k], f)
-				}
+			in.solved(params("a", k.a, "b", k.b), text)
+			if r.IntN(4) == 0 {
+				in.Jobs[len(in.Jobs)-1].State = jobs.Failed
+				continue
 			}
-			in.Jobs, in.Metrics = append(in.Jobs, job), append(in.Metrics, []string{text})
+			solved[k]++
+			var f float64
+			if _, err := fmt.Sscan(text, &f); err == nil {
+				byHand[k] = append(byHand[k], f)
+			}
 		}
 		s := NewTable(in)
 		least := r.IntN(4)
-		g, _ := s.Group(Grouping{By: []int{at(t, s, "a"), at(t, s, "b")}, Metrics: s.Metrics(), Measures: AllMeasures(), MinSize: least})
-		p, _, err := s.Pivot(PivotOf{Down: at(t, s, "a"), Across: at(t, s, "b"), Metric: at(t, s, "acc"), Measure: Mean, MinSize: least})
-		if err != nil {
-			t.Fatal(err)
-		}
+		g, _ := group(t, s, Grouping{By: []string{"a", "b"}, Measures: AllMeasures(), MinSize: least})
+		p, _ := pivot(t, s, PivotOf{Down: "a", Across: "b", Metric: "acc", Measure: Mean, MinSize: least})
 		row := 0
 		for _, k := range order {
 			cell := p.Cells[slices.IndexFunc(p.Rows, func(v query.Value) bool { return v.Text == k.a })][slices.IndexFunc(p.Columns, func(v query.Value) bool { return v.Text == k.b })]

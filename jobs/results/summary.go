@@ -59,11 +59,12 @@ func (s *Summary) Wall() time.Duration { return max(0, s.Last.Sub(s.First)) }
 
 // Summarize counts a table, in one pass over its attempts.
 func Summarize(t *jobs.Table) *Summary {
-	s := &Summary{Jobs: len(t.Jobs), Counts: t.Counts}
+	s := &Summary{Jobs: t.NumJobs(), Counts: t.Counts}
 	var causes Causes
 	hosts := map[string]*HostSum{}
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
+	id := jobs.ID(0)
+	for j := range t.Rows() {
+		id++
 		counted := Counted(j)
 		ran := 0
 		for _, a := range j.Attempts {
@@ -85,7 +86,7 @@ func Summarize(t *jobs.Table) *Summary {
 			s.Avoided++
 		}
 		if j.State == jobs.Failed || j.State == jobs.TimedOut {
-			s.failure(&causes, jobs.ID(i+1), j, counted)
+			s.failure(&causes, id, j, counted)
 		}
 	}
 	for _, h := range hosts {

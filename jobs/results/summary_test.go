@@ -38,6 +38,16 @@ func one(state jobs.JobState, attempts ...*jobs.Attempt) jobs.Job {
 	return jobs.Job{State: state, Attempts: attempts}
 }
 
+// textOf returns the summary for people.
+func textOf(t *testing.T, s *Summary, width int) string {
+	t.Helper()
+	var b strings.Builder
+	if err := s.WriteText(&b, width); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
 func TestSummarize(t *testing.T) {
 	lost := &jobs.Attempt{Host: "b", State: jobs.AttemptLost}
 	big := jobs.Outcome{Started: 50 * second, Ended: 60 * second, CPU: 9 * time.Second, MaxRSSBytes: 2 << 30}
@@ -67,13 +77,7 @@ func TestSummarize(t *testing.T) {
 	if !reflect.DeepEqual(s, want) {
 		t.Errorf("got  %+v\nwant %+v", s, want)
 	}
-	if s.Wall() != 53*time.Second {
-		t.Errorf("wall %v", s.Wall())
-	}
-	var b strings.Builder
-	if err := s.WriteText(&b, 80); err != nil {
-		t.Fatal(err)
-	}
+	same(t, "wall time", s.Wall(), 53*time.Second)
 	const text = `9 jobs in 53.0 s: 2 succeeded, 4 failed, 1 timed out, 1 canceled, 1 queued
 run time 28.0 s, CPU time 10.0 s; longest job 1 with 10.0 s, largest job 1 with 2.0 GiB
 8 attempts in all; 1 job more than once, 1 attempt lost with a host; 3.00 s of known run time did not count
@@ -88,22 +92,23 @@ jobs  failed with              for example  last line of stderr
    1  timed out                6.1 on b
    1  no host has the tag gpu  job 7
 `
-	if b.String() != text {
-		t.Errorf("got:\n%s", b.String())
-	}
+	same(t, "the text", textOf(t, s, 80), text)
 }
 
-// TestCanceledAttemptsAreNoFailures checks the attempt counts in the table of hosts. An attempt
+// TestAttemptsThatCount checks which attempts the summary and the table of hosts count. An attempt
 // that the user canceled is not a failure of its host. An attempt that was withdrawn before it
-// started does not count.
-func TestCanceledAttemptsAreNoFailures(t *testing.T) {
+// started does not count, nor does a number that was skipped after damage to the journal.
+func TestAttemptsThatCount(t *testing.T) {
 	canceled := exited("a", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	canceled.State = jobs.AttemptCanceled
-	s := Summarize(table(one(jobs.Canceled, canceled), one(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), exited("a", jobs.Outcome{})),
-		one(jobs.Canceled, &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled})))
-	if h := s.Hosts[0]; h.Attempts != 3 || h.Failed != 1 || s.Attempts != 3 {
-		t.Errorf("%+v, %d attempts in all", h, s.Attempts)
+	table := table(one(jobs.Canceled, canceled), one(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), exited("a", jobs.Outcome{})),
+		one(jobs.Canceled, &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled}),
+		one(jobs.Succeeded, &jobs.Attempt{Host: "b", State: jobs.AttemptSuperseded}, &jobs.Attempt{State: jobs.AttemptLost}, exited("a", jobs.Outcome{})))
+	s := Summarize(table)
+	if len(s.Hosts) != 1 || s.Hosts[0].Attempts != 4 || s.Hosts[0].Failed != 1 || s.Attempts != 4 || s.Retried != 1 {
+		t.Errorf("hosts %+v, %d attempts in all, %d retried", s.Hosts, s.Attempts, s.Retried)
 	}
+	same(t, "attempts in the result", resultOf(table.Job(4)).Attempts, 1)
 }
 
 // TestLargestJobOfASummary checks that memory that cannot be distinguished from the supervisor's
@@ -113,10 +118,9 @@ func TestLargestJobOfASummary(t *testing.T) {
 		0: "with 3.00 s\n", 1: "with 3.00 s, largest job <16 MiB\n", jobs.MemoryFloor: "with 3.00 s, largest job <16 MiB\n",
 		jobs.MemoryFloor + 1<<20: "with 3.00 s, largest job 1 with 17 MiB\n",
 	} {
-		var b strings.Builder
 		s := Summarize(table(one(jobs.Succeeded, exited("a", jobs.Outcome{Started: 100 * second, Ended: 103 * second, MaxRSSBytes: bytes}))))
-		if err := s.WriteText(&b, 80); err != nil || !strings.HasSuffix(b.String(), want) {
-			t.Errorf("%d bytes: %q, want %q, %v", bytes, b.String(), want, err)
+		if got := textOf(t, s, 80); !strings.HasSuffix(got, want) {
+			t.Errorf("%d bytes: %q, want %q", bytes, got, want)
 		}
 	}
 }
@@ -139,10 +143,12 @@ func TestCause(t *testing.T) {
 		{jobs.Failed, "it used 3G", &jobs.Outcome{Signal: "SIGKILL", Memory: jobs.MemoryLimit}, "memory limit"},
 		{jobs.Failed, "", &jobs.Outcome{Exit: 137, Memory: jobs.OutOfMemory}, "out of memory"},
 		{jobs.Failed, "halted", &jobs.Outcome{}, "halted"},
+		// The disk is named whatever else the outcome contains.
+		{jobs.Failed, "", &jobs.Outcome{Exit: 1, DiskFull: true}, "exit 1, its disk was full"},
+		{jobs.Failed, "", &jobs.Outcome{Signal: "SIGKILL", DiskFull: true}, "SIGKILL, its disk was full"},
+		{jobs.Failed, "", &jobs.Outcome{Signal: "SIGTERM", TimedOut: true, DiskFull: true}, "timed out, its disk was full"},
 	} {
-		if got := Cause(c.state, c.reason, c.o); got != c.want {
-			t.Errorf("%+v: %q, want %q", c.o, got, c.want)
-		}
+		same(t, c.o, Cause(c.state, c.reason, c.o), c.want)
 	}
 }
 
@@ -153,13 +159,12 @@ func TestFailureGroupsAreBounded(t *testing.T) {
 	for i := range rows {
 		rows[i] = one(jobs.Failed, exited("h", jobs.Outcome{Exit: 1, LastLine: fmt.Sprint("seed ", i)}))
 	}
-	list := Summarize(table(rows...)).Failures
-	if len(list) != maxCauses+1 || list[0].Cause != "other causes" || list[0].Count != 500 || len(list[0].Jobs) != maxExamples {
+	s := Summarize(table(rows...))
+	if list := s.Failures; len(list) != maxCauses+1 || list[0].Cause != "other causes" || list[0].Count != 500 || len(list[0].Jobs) != maxExamples {
 		t.Fatalf("%d groups, first %+v", len(list), list[0])
 	}
-	var b strings.Builder
-	if err := Summarize(table(rows...)).WriteText(&b, 0); err != nil || !strings.HasSuffix(b.String(), "and 986 jobs with 986 other causes\n") {
-		t.Errorf("%v\n%s", err, b.String())
+	if got := textOf(t, s, 0); !strings.HasSuffix(got, "and 986 jobs with 986 other causes\n") {
+		t.Errorf("got %s", got)
 	}
 }
 
@@ -169,11 +174,7 @@ func TestSummaryTextIsClean(t *testing.T) {
 	nasty := "\x1b[2J\u202e\r" + strings.Repeat("long ", 100)
 	s := Summarize(table(one(jobs.Failed, exited(nasty, jobs.Outcome{Exit: 1, LastLine: nasty, Error: nasty})), one(jobs.Succeeded, exited("b", jobs.Outcome{}))))
 	for _, width := range []int{0, 1, 80, 120} {
-		var b strings.Builder
-		if err := s.WriteText(&b, width); err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.SplitSeq(strings.TrimSuffix(b.String(), "\n"), "\n") {
+		for line := range strings.SplitSeq(strings.TrimSuffix(textOf(t, s, width), "\n"), "\n") {
 			if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || len([]rune(line)) > max(width, 120) {
 				t.Errorf("width %d: %q", width, line)
 			}
@@ -188,28 +189,30 @@ func TestHuman(t *testing.T) {
 		125 * time.Second: "2m 05s", 3599600 * time.Millisecond: "1h 00m", 187 * time.Minute: "3h 07m", 52 * time.Hour: "2d 04h",
 		-time.Second: "-1.00 s", math.MinInt64: "-53375d 23h",
 	} {
-		if got := HumanDuration(d); got != want {
-			t.Errorf("%v: %q, want %q", d, got, want)
-		}
+		same(t, d, HumanDuration(d), want)
 	}
 	for n, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1024: "1.0 KiB", 1536: "1.5 KiB", 10 << 10: "10 KiB", 1<<20 - 1: "1.0 MiB",
 		38 << 20: "38 MiB", 12 << 30: "12 GiB", math.MaxInt64: "8.0 EiB", -1: "-1 B"} {
-		if got := HumanBytes(n); got != want {
-			t.Errorf("%d: %q, want %q", n, got, want)
-		}
+		same(t, n, HumanBytes(n), want)
 	}
 }
 
-// TestAttemptsThatNeverRanDoNotCount checks that an attempt that was withdrawn before it started is
-// not counted. Nor is an attempt number that was skipped after damage to the journal.
-func TestAttemptsThatNeverRanDoNotCount(t *testing.T) {
-	j := jobs.Job{Spec: &jobs.Spec{ID: 1}, State: jobs.Succeeded, Round: 1, Attempts: []*jobs.Attempt{
-		{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "a", Round: 1, State: jobs.AttemptSuperseded},
-		{ID: jobs.AttemptID{Job: 1, N: 2}, Round: 1, State: jobs.AttemptLost, Reason: "no record of it is left"},
-		{ID: jobs.AttemptID{Job: 1, N: 3}, Host: "b", Round: 1, State: jobs.AttemptExited, Outcome: &jobs.Outcome{Started: 1, Ended: 2}},
-	}}
-	s := Summarize(&jobs.Table{Jobs: []jobs.Job{j}})
-	if r := FromJob("u", "r", 1, "/d", &j); r.Attempts != 1 || s.Attempts != 1 || s.Retried != 0 || len(s.Hosts) != 1 {
-		t.Errorf("%d attempts in the result, %d in the summary, %d retried", r.Attempts, s.Attempts, s.Retried)
+// TestSummaryOfAvoided checks that the summary counts the jobs that a timeout avoided, including
+// those that were stopped, but not jobs that were skipped for another reason.
+func TestSummaryOfAvoided(t *testing.T) {
+	late := &jobs.Spec{ID: 7, Name: "variant=bnb n=10", Options: jobs.NoOptions}
+	why := jobs.TooHard(late, 2*time.Second)
+	same(t, "the reason", why, "it is at least as hard as job 7, which timed out after 2s: variant=bnb n=10")
+	same(t, "a job that was stopped", Cause(jobs.Skipped, why, &jobs.Outcome{Stopped: true}), why)
+	stopped := &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled, Outcome: &jobs.Outcome{Stopped: true, Started: second, Ended: 2 * second}}
+	s := Summarize(table(
+		jobs.Job{State: jobs.Skipped, Reason: why},
+		jobs.Job{State: jobs.Skipped, Reason: why, Attempts: []*jobs.Attempt{stopped}},
+		jobs.Job{State: jobs.Skipped, Reason: "job 3, which it comes after, has failed"},
+		jobs.Job{State: jobs.Canceled, Reason: why},
+	))
+	same(t, "avoided jobs", s.Avoided, 2)
+	if got, want := textOf(t, s, 80), "\n2 jobs avoided: at least as hard as one that had timed out\n"; !strings.Contains(got, want) {
+		t.Errorf("%q lacks %q", got, want)
 	}
 }

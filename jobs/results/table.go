@@ -29,6 +29,15 @@ type Column struct {
 	value func(i int) query.Value // value of row i of the original table
 }
 
+// fact returns the name of a fact as in `results --json`, or "" for another column. The column has
+// another name if a parameter or a metric has that of the fact.
+func (c *Column) fact() string {
+	if c.Role != Fact {
+		return ""
+	}
+	return strings.TrimPrefix(c.Name, "dcs.")
+}
+
 // Table holds results in rows and columns. It is immutable.
 type Table struct {
 	Columns []Column
@@ -112,14 +121,10 @@ func (s *Table) find(name string) int {
 // findFold is a case-insensitive find. The screen shows the names of facts in capitals, so if two
 // columns match, it returns the fact.
 func (s *Table) findFold(name string) int {
-	fits := func(c Column) bool { return strings.EqualFold(c.Name, name) }
-	if i := slices.IndexFunc(s.Columns, func(c Column) bool {
-		c.Name = strings.TrimPrefix(c.Name, "dcs.")
-		return c.Role == Fact && fits(c)
-	}); i >= 0 {
+	if i := slices.IndexFunc(s.Columns, func(c Column) bool { return c.Role == Fact && strings.EqualFold(c.fact(), name) }); i >= 0 {
 		return i
 	}
-	return slices.IndexFunc(s.Columns, fits)
+	return slices.IndexFunc(s.Columns, func(c Column) bool { return strings.EqualFold(c.Name, name) })
 }
 
 // onScreen maps the shorter names on the screen to facts.
@@ -189,7 +194,7 @@ func (s *Table) Show(columns []int) *Table {
 func (s *Table) AlsoShow(facts ...string) *Table {
 	shown := s.Shown()
 	for i, c := range s.Columns {
-		if c.Role == Fact && slices.Contains(facts, strings.TrimPrefix(c.Name, "dcs.")) {
+		if slices.Contains(facts, c.fact()) {
 			shown = append(shown, i)
 		}
 	}

@@ -27,7 +27,7 @@ func grid() *Table {
 	in := TableInput{Names: []string{"acc", "note"}}
 	for i, r := range rows {
 		job := Result{Job: jobs.ID(i + 1), State: jobs.Succeeded, Host: fmt.Sprintf("melon%d", 1+i%2), Round: 1, Command: "./train", Name: fmt.Sprint("job ", i+1),
-			Params:  []jobs.Param{{Name: "C", Value: r.c}, {Name: "gamma", Value: r.gamma}},
+			Params:  params("C", r.c, "gamma", r.gamma),
 			Outcome: &jobs.Outcome{Started: 1e9, Ended: jobs.Stamp((i + 2) * 1e9)}}
 		metrics := []string{r.acc, r.note}
 		switch i {
@@ -39,6 +39,46 @@ func grid() *Table {
 		in.Jobs, in.Metrics = append(in.Jobs, job), append(in.Metrics, metrics)
 	}
 	return NewTable(in)
+}
+
+// params makes parameters of names and values in turn.
+func params(kv ...string) (list []jobs.Param) {
+	for i := 0; i < len(kv); i += 2 {
+		list = append(list, jobs.Param{Name: kv[i], Value: kv[i+1]})
+	}
+	return list
+}
+
+// solved adds a job that succeeded, with the given metrics.
+func (in *TableInput) solved(params []jobs.Param, metrics ...string) {
+	in.Jobs = append(in.Jobs, Result{Job: jobs.ID(len(in.Jobs) + 1), State: jobs.Succeeded, Params: params})
+	in.Metrics = append(in.Metrics, metrics)
+}
+
+// same checks that two values are equal.
+func same[T comparable](t *testing.T, what any, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%v: got %v, want %v", what, got, want)
+	}
+}
+
+func group(t *testing.T, s *Table, of Grouping) (*Table, []string) {
+	t.Helper()
+	g, notes, err := s.Group(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, notes
+}
+
+func pivot(t *testing.T, s *Table, of PivotOf) (*Pivot, []string) {
+	t.Helper()
+	p, notes, err := s.Pivot(of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, notes
 }
 
 // show formats a table plainly: one line per row, cells separated by blanks, and - for an empty
@@ -87,9 +127,7 @@ func ids(s *Table) string {
 // TestNew checks parameter columns and metrics, and that the original order is restored (E3).
 func TestNew(t *testing.T) {
 	s := grid()
-	if got := head(s); got != "job C gamma acc note state elapsed_seconds host" {
-		t.Error(got)
-	}
+	same(t, "the columns", head(s), "job C gamma acc note state elapsed_seconds host")
 	want := `1 0.1 0 0.50 a succeeded 1 melon1
 2 0.1 1 0.75 b succeeded 2 melon2
 3 1 0 0.25 c/d succeeded 3 melon1
@@ -97,52 +135,32 @@ func TestNew(t *testing.T) {
 5 10 0 bad e succeeded 5 melon1
 6 10 1 0.9 f failed 6 melon2
 7 10 1 - - skipped - -`
-	if got := show(s); got != want {
-		t.Error(got)
-	}
+	same(t, "the rows", show(s), want)
 	in := TableInput{Jobs: []Result{{Job: 3}, {Job: 1}, {Job: 2, Command: "x"}}}
-	if s := NewTable(in); ids(s) != "1 2 3" || head(s) != "job name state elapsed_seconds host" {
-		t.Errorf("%s: %s", ids(s), head(s))
-	}
-	if s := NewTable(TableInput{}); s.Len() != 0 {
-		t.Error(s.Len())
-	}
+	same(t, "without parameters", ids(NewTable(in))+": "+head(NewTable(in)), "1 2 3: job name state elapsed_seconds host")
+	same(t, "an empty table", NewTable(TableInput{}).Len(), 0)
 }
 
 // TestParametersOfSeveralTemplates checks that jobs of several templates may have different
 // parameters in different orders.
 func TestParametersOfSeveralTemplates(t *testing.T) {
-	p := func(kv ...string) (list []jobs.Param) {
-		for i := 0; i < len(kv); i += 2 {
-			list = append(list, jobs.Param{Name: kv[i], Value: kv[i+1]})
-		}
-		return list
-	}
-	s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: p("a", "1", "b", "2")}, {Job: 2, Params: p("b", "3", "c", "4")}, {Job: 3}}})
-	if got := head(s.Show(s.Shown()[:4])) + "\n" + show(s.Show(s.Shown()[:4])); got != "job a b c\n1 1 2 -\n2 - 3 4\n3 - - -" {
-		t.Error(got)
-	}
+	s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: params("a", "1", "b", "2")}, {Job: 2, Params: params("b", "3", "c", "4")}, {Job: 3}}})
+	same(t, "the table", head(s.Show(s.Shown()[:4]))+"\n"+show(s.Show(s.Shown()[:4])), "job a b c\n1 1 2 -\n2 - 3 4\n3 - - -")
 }
 
 func TestNamesAreUnique(t *testing.T) {
-	s := NewTable(TableInput{Jobs: []Result{{Job: 1, State: jobs.Failed, Params: []jobs.Param{{Name: "host", Value: "h"}, {Name: "acc", Value: "p"}}}},
+	s := NewTable(TableInput{Jobs: []Result{{Job: 1, State: jobs.Failed, Params: params("host", "h", "acc", "p")}},
 		Names: []string{"acc", "state", "time"}, Metrics: [][]string{{"1", "fine", "2"}}})
-	if got := head(s); got != "job host acc result.acc state time dcs.state elapsed_seconds dcs.host" {
-		t.Error(got)
-	}
+	same(t, "the columns", head(s), "job host acc result.acc state time dcs.state elapsed_seconds dcs.host")
 	for name, want := range map[string]string{"host": "h", "state": "fine", "dcs.state": "failed", "time": "2", "[acc]": "p"} {
-		if got := s.At(0, at(t, s, name)).Text; got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
+		same(t, name, s.At(0, at(t, s, name)).Text, want)
 	}
 }
 
 func TestColumn(t *testing.T) {
 	s := grid()
 	for name, want := range map[string]string{"acc": "acc", " gamma ": "gamma", "[C]": "C", "time": "elapsed_seconds"} {
-		if got := s.Columns[at(t, s, name)].Name; got != want {
-			t.Errorf("%s: %s", name, got)
-		}
+		same(t, name, s.Columns[at(t, s, name)].Name, want)
 	}
 	for name, want := range map[string]string{"gama": "did you mean \"gamma\"?", "zzzzzz": "there are job, ", "\x1b": "there are job", "": "no column"} {
 		if _, err := s.Column(name); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\x1b") {
@@ -168,13 +186,9 @@ func TestSort(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := ids(s.Sort(at(t, s, o.Column), o.Desc)); got != want {
-			t.Errorf("%s: %s, want %s", order, got, want)
-		}
+		same(t, order, ids(s.Sort(at(t, s, o.Column), o.Desc)), want)
 	}
-	if ids(s) != "1 2 3 4 5 6 7" {
-		t.Error("sorting has changed the sheet itself")
-	}
+	same(t, "the table that was sorted", ids(s), "1 2 3 4 5 6 7")
 	if _, err := ParseSort("acc:up"); err == nil || !strings.Contains(err.Error(), ":desc") {
 		t.Error(err)
 	}
@@ -215,11 +229,9 @@ func TestBest(t *testing.T) {
 			t.Errorf("%s: row %d, job %d, %v", text, row, s.Job(row), err)
 		}
 	}
-	if _, ties, _, _ := s.BestBy(Order{"C", true}); ties != 0 {
-		t.Error(ties) // job 6 failed
-	}
-	if _, ties, _, _ := s.BestBy(Order{"C", false}); ties != 1 {
-		t.Error(ties)
+	for desc, want := range map[bool]int{true: 0, false: 1} { // job 6 failed
+		_, ties, _, _ := s.BestBy(Order{"C", desc})
+		same(t, desc, ties, want)
 	}
 	_, _, _, err := s.BestBy(Order{"note", true})
 	if want := `there is no best job: no job that succeeded has a number in note: note of 4 jobs is not a number and left out (job 1: "a")`; err == nil || err.Error() != want {
@@ -230,67 +242,55 @@ func TestBest(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if got := s.Missing(s.Metrics()); len(got) != 1 || got[0] != "1 solved job has no note (job 4)" {
-		t.Errorf("%q", got)
-	}
+	same(t, "what is missing", strings.Join(s.Missing(s.Metrics()), "|"), "1 solved job has no note (job 4)")
 }
 
 // TestGroup checks groups by chosen parameters with averages over the solved jobs, without small
 // groups (E3).
 func TestGroup(t *testing.T) {
 	s := grid()
-	g, notes := s.Group(Grouping{By: []int{at(t, s, "C")}, Metrics: s.Metrics()[:1], Measures: AllMeasures()})
+	g, notes := group(t, s, Grouping{By: []string{"C"}, Metrics: []string{"acc"}, Measures: AllMeasures()})
 	want := `C jobs solved acc_count acc_mean acc_sd acc_min acc_max acc_median
 0.1 2 2 2 0.625 0.1767766952966369 0.5 0.75 0.625
 1 2 2 2 nan nan nan nan nan
 10 3 1 0 - - - - -`
-	if got := head(g) + "\n" + show(g); got != want {
-		t.Error(got)
-	}
-	if len(notes) != 1 || notes[0] != `acc of 1 job is not a number and left out (job 5: "bad")` {
-		t.Errorf("%q", notes)
-	}
-	g, notes = s.Group(Grouping{By: []int{at(t, s, "C"), at(t, s, "gamma")}, Metrics: []int{at(t, s, "time")}, Measures: []Measure{Mean, SD}, MinSize: 1})
+	same(t, "the groups", head(g)+"\n"+show(g), want)
+	same(t, "notes", strings.Join(notes, "|"), `acc of 1 job is not a number and left out (job 5: "bad")`)
+	g, notes = group(t, s, Grouping{By: []string{"C", "gamma"}, Metrics: []string{"time"}, Measures: []Measure{Mean, SD}, MinSize: 1})
 	want = `C gamma jobs solved elapsed_seconds_mean elapsed_seconds_sd
 0.1 0 1 1 1 -
 0.1 1 1 1 2 -
 1 0 1 1 3 -
 1 1 1 1 4 -
 10 0 1 1 5 -`
-	if got := head(g) + "\n" + show(g); got != want {
-		t.Error(got)
-	}
+	same(t, "the groups", head(g)+"\n"+show(g), want)
 	// C=10, gamma=1: failed and skipped.
-	if len(notes) != 1 || notes[0] != "1 group with fewer than 1 solved jobs left out" {
-		t.Errorf("%q", notes)
-	}
+	same(t, "notes", strings.Join(notes, "|"), "1 group with fewer than 1 solved jobs left out")
 	if row, _, _, err := g.BestBy(Order{"time", true}); err != nil || g.At(row, 0).Text != "10" || g.Job(row) != 0 {
 		t.Errorf("%d %v", row, err)
 	}
-	if at(t, g, "elapsed_seconds") != 4 { // the mean
-		t.Error("the mean of a metric is not found by the name of the metric")
-	}
+	same(t, "the mean by the name of the metric", at(t, g, "elapsed_seconds"), 4)
 }
 
 // TestGroupsAreKeptApart checks that different texts make different groups, however they are
 // joined.
 func TestGroupsAreKeptApart(t *testing.T) {
-	p := func(a, b string) []jobs.Param { return []jobs.Param{{Name: "a", Value: a}, {Name: "b", Value: b}} }
-	s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: p("x", "yz")}, {Job: 2, Params: p("xy", "z")}, {Job: 3, Params: p("", "xyz")}, {Job: 4, Params: p("x\x00", "")}, {Job: 5, Params: p("x", "\x00")}, {Job: 6, Params: p("x", "yz")}}})
-	if g, _ := s.Group(Grouping{By: []int{at(t, s, "a"), at(t, s, "b")}}); g.Len() != 5 {
-		t.Errorf("%d groups:\n%s", g.Len(), show(g))
+	var in TableInput
+	for _, v := range [][2]string{{"x", "yz"}, {"xy", "z"}, {"", "xyz"}, {"x\x00", ""}, {"x", "\x00"}, {"x", "yz"}} {
+		in.solved(params("a", v[0], "b", v[1]))
 	}
+	s := NewTable(in)
+	g, _ := group(t, s, Grouping{By: []string{"a", "b"}})
+	same(t, show(g), g.Len(), 5)
 }
 
 // TestCourse checks that Course returns the best value so far in the order of the jobs, scaled from
 // 1 to 0. Jobs that have not succeeded or have no number do not count.
 func TestCourse(t *testing.T) {
-	var in TableInput
-	for i, v := range []string{"8", "9", "4", "nan", "", "x", "0", "4"} {
-		in.Jobs = append(in.Jobs, Result{Job: jobs.ID(i + 1), State: jobs.Succeeded})
-		in.Metrics = append(in.Metrics, []string{v})
+	in := TableInput{Names: []string{"loss"}}
+	for _, v := range []string{"8", "9", "4", "nan", "", "x", "0", "4"} {
+		in.solved(nil, v)
 	}
-	in.Names = []string{"loss"}
 	in.Jobs[6].State = jobs.Failed
 	s := NewTable(in)
 	for _, c := range []struct {
@@ -303,8 +303,6 @@ func TestCourse(t *testing.T) {
 		{Order{"loss", false}, 2, "[1 0]"},
 		{Order{"acc", false}, 9, "[]"},
 	} {
-		if got := fmt.Sprint(s.Course(c.order, c.n)); got != c.want {
-			t.Errorf("the course of %+v in %d steps is %s, want %s", c.order, c.n, got, c.want)
-		}
+		same(t, c.order, fmt.Sprint(s.Course(c.order, c.n)), c.want)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Where returns the rows that match all queries, and notes about values that < and > could not
 // compare. Words of a search are looked for in the name, the command, and the parameters.
 func (s *Table) Where(queries ...*query.Query) (matching *Table, notes []string, err error) {
-	mismatches := make([]mismatch, len(s.Columns))
+	mismatches := make([]unusable, len(s.Columns))
 	fields := query.Fields[int](func(name string) (*query.Field[int], error) {
 		at, err := s.Column(name)
 		if err != nil {
@@ -34,7 +34,7 @@ func (s *Table) Where(queries ...*query.Query) (matching *Table, notes []string,
 		return !slices.ContainsFunc(all, func(match func(int) bool) bool { return !match(row) })
 	})
 	for at := range s.Columns {
-		notes = append(notes, s.mismatchNotes(&mismatches[at], s.Columns[at].Name)...)
+		notes = append(notes, s.unusableNotes(&mismatches[at], at)...)
 	}
 	if matching.Len() == 0 {
 		notes = append(notes, s.lacking(queries)...)
@@ -80,10 +80,7 @@ func (s *Table) field(at int) *query.Field[int] {
 	c := s.Columns[at]
 	f := &query.Field[int]{Name: c.Name, Type: c.Type, Fact: c.Role == Fact || c.Role == Stat,
 		Value: func(row int) query.Value { return c.value(int(s.rows[row])) }}
-	if c.Role != Fact {
-		return f
-	}
-	switch strings.TrimPrefix(c.Name, "dcs.") {
+	switch c.fact() {
 	case "state":
 		f.Word = func(word string) (func(int) bool, error) {
 			states, err := States(word)
@@ -94,7 +91,7 @@ func (s *Table) field(at int) *query.Field[int] {
 		}
 	case "exit":
 		f.Check = CheckExit
-		signal := slices.IndexFunc(s.Columns, func(c Column) bool { return c.Role == Fact && strings.TrimPrefix(c.Name, "dcs.") == "signal" })
+		signal := slices.IndexFunc(s.Columns, func(c Column) bool { return c.fact() == "signal" })
 		f.Value = func(row int) query.Value {
 			v := c.value(int(s.rows[row]))
 			if v.Kind == query.Absent && signal >= 0 { // 128 + signal, as in shells
@@ -148,37 +145,17 @@ func (s *Table) search(text string) func(row int) bool {
 	has := query.Contains(text)
 	for _, c := range s.Columns {
 		value := func(row int) string { return c.value(int(s.rows[row])).Text }
-		switch name := strings.TrimPrefix(c.Name, "dcs."); {
+		switch name := c.fact(); {
 		case c.Role == Param:
 			in = append(in, func(row int) bool {
 				v := value(row)
 				return v != "" && has(c.Name+"="+v)
 			})
-		case c.Role == Fact && (name == "name" || name == "command"):
+		case name == "name" || name == "command":
 			in = append(in, func(row int) bool { return has(value(row)) })
 		}
 	}
 	return func(row int) bool {
 		return slices.ContainsFunc(in, func(f func(int) bool) bool { return f(row) })
 	}
-}
-
-// mismatch counts the values of a column that < and > could not compare: texts compared
-// with a number, and numbers compared with a text.
-type mismatch struct{ texts, numbers Tally }
-
-func (m *mismatch) add(v query.Value, job jobs.ID) {
-	if v.Kind == query.Number {
-		m.numbers.Add(job, v.String())
-	} else {
-		m.texts.Add(job, v.Text)
-	}
-}
-
-func (s *Table) mismatchNotes(m *mismatch, name string) []string {
-	notes := s.notNumbers(&m.texts, name)
-	if t := &m.numbers; t.Count > 0 {
-		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out: it was compared with a text%s", name, jobs.Plural(t.Count, s.unit), t.example()))
-	}
-	return notes
 }

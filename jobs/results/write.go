@@ -47,12 +47,11 @@ type Options struct {
 func Write(w io.Writer, s *Table, o Options) error {
 	b := bufio.NewWriterSize(w, 64<<10)
 	t := &writer{s: s, columns: s.Shown(), o: o, b: b}
-	var err error
 	switch o.Format {
 	case TableFormat:
 		t.aligned()
 	case CSVFormat:
-		err = t.csv()
+		t.csv()
 	case TSVFormat:
 		t.tsv()
 	case JSONLFormat:
@@ -60,10 +59,7 @@ func Write(w io.Writer, s *Table, o Options) error {
 	case MarkdownFormat:
 		t.markdown()
 	default:
-		err = fmt.Errorf("there is no format %q; there are %s", jobs.Clean(string(o.Format), 40), strings.Join(Formats, ", "))
-	}
-	if err != nil {
-		return err
+		return fmt.Errorf("there is no format %q; there are %s", jobs.Clean(string(o.Format), 40), strings.Join(Formats, ", "))
 	}
 	return b.Flush()
 }
@@ -163,58 +159,39 @@ func (t *writer) numeric() []bool {
 	return numbers
 }
 
-// raw returns a cell for other programs.
-func (t *writer) raw(row, column int) string { return t.plain(t.s.At(row, column).Text) }
-
-func (t *writer) plain(text string) string {
-	if t.o.Terminal {
-		return jobs.Clean(text, 0)
+// raw calls write with the cells of the heading and of each row for other programs, with special
+// characters escaped.
+func (t *writer) raw(escapes *strings.Replacer, write func(cells []string)) {
+	cells := make([]string, len(t.columns))
+	for row := -1; row < t.s.Len(); row++ {
+		for i, c := range t.columns {
+			cells[i] = t.s.Columns[c].Name
+			if row >= 0 {
+				cells[i] = t.s.At(row, c).Text
+			}
+			if cells[i] = escapes.Replace(cells[i]); t.o.Terminal {
+				cells[i] = jobs.Clean(cells[i], 0)
+			}
+		}
+		write(cells)
 	}
-	return text
 }
 
-func (t *writer) csv() error {
-	w := csv.NewWriter(t.b)
-	cells := make([]string, len(t.columns))
-	for i, c := range t.columns {
-		cells[i] = t.plain(t.s.Columns[c].Name)
-	}
-	if err := w.Write(cells); err != nil {
-		return err
-	}
-	for row := range t.s.Len() {
-		for i, c := range t.columns {
-			cells[i] = t.raw(row, c)
-		}
+func (t *writer) csv() {
+	w := csv.NewWriter(t.b) // without a buffer of its own
+	t.raw(strings.NewReplacer(), func(cells []string) {
 		if len(cells) == 1 && cells[0] == "" { // readers ignore an empty line
-			w.Flush()
 			t.b.WriteString("\"\"\n")
-			continue
+		} else {
+			_ = w.Write(cells) // t.b keeps the error
 		}
-		if err := w.Write(cells); err != nil {
-			return err
-		}
-	}
-	w.Flush()
-	return w.Error()
+	})
 }
 
 var tsvEscapes = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
 
 func (t *writer) tsv() {
-	for row := -1; row < t.s.Len(); row++ {
-		for i, c := range t.columns {
-			if i > 0 {
-				t.b.WriteByte('\t')
-			}
-			cell := t.s.Columns[c].Name
-			if row >= 0 {
-				cell = t.s.At(row, c).Text
-			}
-			t.b.WriteString(t.plain(tsvEscapes.Replace(cell)))
-		}
-		t.b.WriteByte('\n')
-	}
+	t.raw(tsvEscapes, func(cells []string) { t.b.WriteString(strings.Join(cells, "\t") + "\n") })
 }
 
 // jsonl writes one object per row, such as {"v":1,"job":1,…}. Numbers are JSON numbers, and missing
@@ -305,9 +282,6 @@ func (s *Table) Formulas() []string {
 	if cells == 0 {
 		return nil
 	}
-	begin := "1 text begins"
-	if cells > 1 {
-		begin = fmt.Sprintf("%d texts begin", cells)
-	}
-	return []string{begin + " like a formula, which a spreadsheet may execute: import the file as text" + first.example()}
+	return []string{fmt.Sprintf("%s %s like a formula, which a spreadsheet may execute: import the file as text%s",
+		jobs.Plural(cells, "text"), jobs.Verb(cells, "begins", "begin"), first.example())}
 }

@@ -5,10 +5,14 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
@@ -43,7 +47,7 @@ func write(t *testing.T, s *Table, o Options) string {
 // files.
 func TestGolden(t *testing.T) {
 	s := run()
-	grouped, _ := s.Group(Grouping{By: []int{column(t, s, "C")}, Metrics: []int{column(t, s, "acc"), column(t, s, "time")}, Measures: AllMeasures()})
+	grouped, _ := group(t, s, Grouping{By: []string{"C"}, Metrics: []string{"acc", "time"}, Measures: AllMeasures()})
 	for name, s := range map[string]*Table{"jobs": s, "groups": grouped} {
 		for _, format := range Formats {
 			golden(t, name+"."+format, write(t, s, Options{Format: Format(format)}))
@@ -69,24 +73,13 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func column(t *testing.T, s *Table, name string) int {
-	t.Helper()
-	i, err := s.Column(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return i
-}
-
 func TestEmpty(t *testing.T) {
 	s := NewTable(TableInput{})
 	for format, want := range map[Format]string{
 		TableFormat: "job  name  state  time  host\n", CSVFormat: "job,name,state,elapsed_seconds,host\n", TSVFormat: "job\tname\tstate\telapsed_seconds\thost\n", JSONLFormat: "",
 		MarkdownFormat: "| job | name | state | elapsed\\_seconds | host |\n| --- | --- | --- | --- | --- |\n",
 	} {
-		if got := write(t, s, Options{Format: format}); got != want {
-			t.Errorf("%s: %q", format, got)
-		}
+		same(t, format, write(t, s, Options{Format: format}), want)
 	}
 	if err := Write(&bytes.Buffer{}, s, Options{Format: "excel"}); err == nil || !strings.Contains(err.Error(), "table, csv, tsv, jsonl, markdown") {
 		t.Error(err)
@@ -165,6 +158,138 @@ func TestJSONNumbers(t *testing.T) {
 		"nan": `"NaN"`, "inf": `"Infinity"`, "-Infinity": `"-Infinity"`, "": "null", "1e999": `"1e999"`, "x": `"x"`, "1.5.2": `"1.5.2"`, "123456789012345678901234567890": "123456789012345678901234567890"} {
 		if got := string(appendJSON(nil, query.ValueOf(text))); got != want || !json.Valid([]byte(got)) {
 			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestFormulas checks that texts that a spreadsheet would execute are reported, and that numbers
+// are not (X9).
+func TestFormulas(t *testing.T) {
+	of := func(values ...string) []string {
+		in := TableInput{Names: []string{"x"}}
+		for _, v := range values {
+			in.solved(nil, v)
+		}
+		s := NewTable(in)
+		return s.Show([]int{at(t, s, "x")}).Formulas()
+	}
+	if got := of("-0.5", "+1e3", "-inf", "a=b", "", "-3%"); got != nil {
+		t.Errorf("%q", got)
+	}
+	if got := of("ok", "=1+1", "@x", "-2+3", "\t=1", "+cmd"); len(got) != 1 || got[0] != `5 texts begin like a formula, which a spreadsheet may execute: import the file as text (job 2: "=1+1")` {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestPythonReadsIt checks that Python's csv and json modules can parse the files (X9).
+func TestPythonReadsIt(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("there is no python3")
+	}
+	s := run()
+	s = s.Show([]int{at(t, s, "job"), at(t, s, "C"), at(t, s, "acc"), at(t, s, "note")})
+	dir := t.TempDir()
+	for _, f := range []Format{CSVFormat, TSVFormat, JSONLFormat} {
+		if err := os.WriteFile(filepath.Join(dir, string(f)), []byte(write(t, s, Options{Format: f})), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := s.Show([]int{at(t, s, "acc")})
+	if err := os.WriteFile(filepath.Join(dir, "one"), []byte(write(t, one, Options{Format: CSVFormat})), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bad"), []byte(bad), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(python, "-c", `
+import csv, json
+bad = open("bad", "rb").read().decode(errors="surrogateescape")
+want = [["job", "C", "acc", "note"], ["1", "0.1", "0.9130", "fine"], ["2", "1", "-1e-3", bad],
+        ["3", "0.1", "NaN", ""], ["4", "1", ".5", "007"], ["5", "0.1", "", "inf"]]
+text = lambda name: open(name, encoding="utf-8", errors="surrogateescape", newline="")
+assert list(csv.reader(text("csv"), strict=True)) == want, list(csv.reader(text("csv")))
+assert [r["acc"] for r in csv.DictReader(text("one"))] == [r[2] for r in want[1:]], "a job without a metric is a row"
+back = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\\\": "\\"}
+def cell(s):
+    out = ""
+    while s:
+        n = 2 if s[0] == "\\" else 1
+        out, s = out + back.get(s[:n], s[:n]), s[n:]
+    return out
+got = [[cell(c) for c in line.rstrip("\n").split("\t")] for line in text("tsv")]
+assert got == want, got
+rows = [json.loads(line) for line in text("jsonl")]
+assert [list(r) for r in rows] == [["v"] + want[0]] * 5, rows
+assert [r["acc"] for r in rows] == [0.913, -0.001, "NaN", 0.5, None], rows
+assert [r["note"] for r in rows] == ["fine", open("bad", "rb").read().decode(errors="replace"), None, 7, "Infinity"], rows
+assert [r["C"] for r in rows] == [0.1, 1, 0.1, 1, 0.1] and [r["job"] for r in rows] == [1, 2, 3, 4, 5]
+`)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestWidePivotsFitTheTerminal checks that a pivot that is wider than the terminal is printed with
+// fewer digits and in pages of columns, each with the names of the rows. Elsewhere it is printed in
+// full (X5, E3).
+func TestWidePivotsFitTheTerminal(t *testing.T) {
+	in := TableInput{Names: []string{"acc"}}
+	for i := range 120 { // a long mean in each cell of a grid of 3 x 40
+		in.solved(params("C", fmt.Sprint(i/40), "gamma", fmt.Sprint(i%40)), fmt.Sprint(1/float64(i+3)))
+	}
+	p, _ := pivot(t, NewTable(in), PivotOf{Down: "C", Across: "gamma", Metric: "acc", Measure: Mean})
+	draw := func(width int) string { return write(t, p.Table(), Options{Format: TableFormat, Width: width}) }
+	if whole := draw(0); !strings.Contains(whole, "0.333333") || strings.Contains(whole, "\n\n") {
+		t.Errorf("what is no terminal lacks digits, or has pages:\n%s", whole)
+	}
+	for _, width := range []int{40, 80, 132} {
+		text := draw(width)
+		if !strings.Contains(text, "0.333 ") && !strings.Contains(text, "0.333\n") || strings.Contains(text, "0.333333") {
+			t.Errorf("width %d: digits are as many as before\n%s", width, text)
+		}
+		seen := map[string]bool{}
+		for _, page := range strings.Split(text, "\n\n") {
+			lines := strings.Split(strings.TrimRight(page, "\n"), "\n")
+			for _, line := range lines {
+				if n := utf8.RuneCountInString(line); n > width {
+					t.Errorf("%d cells in a line of %d: %s", n, width, line)
+				}
+			}
+			if len(lines) != 4 || !strings.HasPrefix(lines[0], "C") {
+				t.Fatalf("a page has no names:\n%s", page)
+			}
+			for _, word := range strings.Fields(lines[0])[1:] {
+				seen[word] = true
+			}
+		}
+		for i := range 40 {
+			if name := fmt.Sprint("gamma=", i); !seen[name] {
+				t.Errorf("width %d: the column %s is missing: %v", width, name, seen)
+			}
+		}
+	}
+}
+
+// TestPages checks that every column is on one page and fixed columns are on each. A page is wider
+// than the limit only if a single column is.
+func TestPages(t *testing.T) {
+	for _, c := range []struct {
+		widths     []int
+		stay, room int
+		want       [][]int
+	}{
+		{[]int{1, 2, 3}, 1, 0, [][]int{{0, 1, 2}}},
+		{[]int{1, 2, 3}, 1, 10, [][]int{{0, 1, 2}}},
+		{[]int{1, 2, 3}, 1, 9, [][]int{{0, 1}, {0, 2}}},
+		{[]int{1, 2, 3, 4}, 2, 9, [][]int{{0, 1, 2}, {0, 1, 3}}},
+		{[]int{50, 60, 70}, 1, 9, [][]int{{0, 1}, {0, 2}}},
+		{[]int{5}, 1, 2, [][]int{{0}}},
+		{nil, 1, 2, nil},
+	} {
+		if got := pages(c.widths, c.stay, c.room); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%v: %v, want %v", c, got, c.want)
 		}
 	}
 }

@@ -20,21 +20,36 @@ func inMemory(t testing.TB) (*memdisk.Mount, *rundir.Run) {
 	r, err := rundir.CreateOn(m, "/runs", "x", rundir.Asked{Version: "1", Cwd: "/home/ada", Shell: "/bin/bash", Setup: "source ~/v/bin/activate\nmodule load x",
 		JobsFile: "jobs.txt", InventoryText: "[[host]]\nname = \"melon1\"\n", Options: map[string]any{"tries": int64(2), "tags": []any{"a"}},
 		EnvNames: []rundir.EnvRef{{Name: "A", Value: "1", Stored: true}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m, r
 }
 
 // overwrite silently replaces the content of a file, as damage does.
 func overwrite(t testing.TB, m *memdisk.Mount, path string, content []byte) {
 	t.Helper()
-	if err := m.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := rundir.WriteNew(m, path, content); err != nil {
-		t.Fatal(err)
-	}
+	must(t, rundir.Overwrite(m, path, content))
+}
+
+// flipped returns a copy of b with one bit flipped.
+func flipped(b []byte, bit int) []byte {
+	c := bytes.Clone(b)
+	c[bit/8] ^= 1 << (bit % 8)
+	return c
+}
+
+func reopen(t testing.TB, m *memdisk.Mount, r *rundir.Run) *rundir.Run {
+	t.Helper()
+	again, err := rundir.OpenOn(m, r.Dir)
+	must(t, err)
+	return again
+}
+
+// contentOf returns the path and the content of a file of the run.
+func contentOf(t testing.TB, m *memdisk.Mount, r *rundir.Run, name string) (path string, b []byte) {
+	t.Helper()
+	b, err := rundir.ReadFile(m, r.Path(name))
+	must(t, err)
+	return r.Path(name), b
 }
 
 // TestAskedEveryByte checks that run.toml is either read as it was written or not at all. If it is
@@ -42,15 +57,8 @@ func overwrite(t testing.TB, m *memdisk.Mount, path string, content []byte) {
 // command, directory, or option (promise 5).
 func TestAskedEveryByte(t *testing.T) {
 	m, r := inMemory(t)
-	path := r.Path(rundir.AskedFile)
-	whole, err := rundir.ReadFile(m, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	first, err := rundir.OpenOn(m, r.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, whole := contentOf(t, m, r, rundir.AskedFile)
+	first := reopen(t, m, r)
 	refused, errs := 0, map[string]bool{}
 	try := func(what string, at int, content []byte) {
 		t.Helper()
@@ -69,9 +77,7 @@ func TestAskedEveryByte(t *testing.T) {
 	for i := range whole {
 		try("cut at", i, whole[:i])
 		for bit := range 8 {
-			c := bytes.Clone(whole)
-			c[i] ^= 1 << bit
-			try("bit flipped in byte", i, c)
+			try("bit flipped in byte", i, flipped(whole, 8*i+bit))
 		}
 	}
 	if refused < 8*len(whole) {
@@ -102,22 +108,11 @@ func TestNonceCut(t *testing.T) {
 func TestAppendAfterDamage(t *testing.T) {
 	m, r := inMemory(t)
 	all := jobstest.Specs(5)
-	if err := r.AppendSpecs(all[:3]); err != nil {
-		t.Fatal(err)
-	}
-	path := r.Path(rundir.SpecsFile)
-	whole, err := rundir.ReadFile(m, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.AppendSpecs(all[:3]))
+	path, whole := contentOf(t, m, r, rundir.SpecsFile)
 	for bit := range 8 * len(whole) {
-		c := bytes.Clone(whole)
-		c[bit/8] ^= 1 << (bit % 8)
-		overwrite(t, m, path, c)
-		again, err := rundir.OpenOn(m, r.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		overwrite(t, m, path, flipped(whole, bit))
+		again := reopen(t, m, r)
 		if err := again.AppendSpecs(all[3:]); err != nil {
 			t.Fatalf("bit %d: %v", bit, err)
 		}
@@ -139,40 +134,34 @@ func TestAppendAfterDamage(t *testing.T) {
 	}
 }
 
-// TestAppendAfterALostEnd checks a jobs.jsonl that has lost its end while the journal knows of more
-// jobs. New jobs get new numbers, and the lost ones are marked as lost.
+// TestAppendAfterALostEnd checks a jobs.jsonl that was cut off at any byte, as by a crash, or that
+// has lost its end while the journal knows of more jobs. New jobs get new numbers, and the lost
+// ones are marked as lost.
 func TestAppendAfterALostEnd(t *testing.T) {
 	m, r := inMemory(t)
 	all := jobstest.Specs(6)
-	if err := r.AppendSpecs(all[:5]); err != nil {
-		t.Fatal(err)
-	}
-	path := r.Path(rundir.SpecsFile)
-	whole, err := rundir.ReadFile(m, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for cut := 0; cut < len(whole); cut++ {
-		overwrite(t, m, path, whole[:cut])
-		again, err := rundir.OpenOn(m, r.Dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		before, err := again.ReadSpecs()
-		if err != nil {
-			t.Fatal(err)
-		}
-		again.MissingSpecs(5)
-		if err := again.AppendSpecs(all[5:]); err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
-		}
-		got, err := again.ReadSpecs()
-		if err != nil || len(got.Specs) != 6 {
-			t.Fatalf("cut at %d: %d jobs, %v", cut, len(got.Specs), err)
-		}
-		for i, s := range got.Specs {
-			if lost := i >= len(before.Specs) && i < 5; lost != (s.Damage != "") || !lost && !reflect.DeepEqual(s, all[i]) || s.ID != jobs.ID(i+1) {
-				t.Fatalf("cut at %d: job %d is %q, %q", cut, i+1, s.Command, s.Damage)
+	must(t, r.AppendSpecs(all[:5]))
+	path, whole := contentOf(t, m, r, rundir.SpecsFile)
+	for cut := range len(whole) {
+		for _, known := range []int{0, 5} {
+			overwrite(t, m, path, whole[:cut])
+			again := reopen(t, m, r)
+			before, err := again.ReadSpecs()
+			if err != nil || len(before.Damage) > 0 {
+				t.Fatalf("cut at %d: %q, %v", cut, before.Damage, err)
+			}
+			again.MissingSpecs(known)
+			if err := again.AppendSpecs(all[max(known, len(before.Specs)):]); err != nil {
+				t.Fatalf("cut at %d: %v", cut, err)
+			}
+			got, err := again.ReadSpecs()
+			if err != nil || len(got.Specs) != 6 {
+				t.Fatalf("cut at %d: %d jobs, %v", cut, len(got.Specs), err)
+			}
+			for i, s := range got.Specs {
+				if lost := i >= len(before.Specs) && i < known; lost != (s.Damage != "") || !lost && !reflect.DeepEqual(s, all[i]) || s.ID != jobs.ID(i+1) {
+					t.Fatalf("cut at %d: job %d is %q, %q", cut, i+1, s.Command, s.Damage)
+				}
 			}
 		}
 	}

@@ -159,8 +159,18 @@ func SyncFile(d Disk, path string) error {
 
 // WriteNew creates a file (O_EXCL, 0600) with this content, durably. It changes nothing if the
 // error is fs.ErrExist. After another error the file may exist.
-func WriteNew(d Disk, path string, content []byte) (err error) {
-	f, err := d.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+func WriteNew(d Disk, path string, content []byte) error {
+	return write(d, path, os.O_EXCL, content)
+}
+
+// Overwrite creates a file (0600) with this content, or replaces its content in place, durably.
+// After a crash or an error, it may have any part of the new content.
+func Overwrite(d Disk, path string, content []byte) error {
+	return write(d, path, os.O_TRUNC, content)
+}
+
+func write(d Disk, path string, flag int, content []byte) error {
+	f, err := d.OpenFile(path, os.O_WRONLY|os.O_CREATE|flag, 0o600)
 	if err != nil {
 		return err
 	}

@@ -23,14 +23,10 @@ func TestAppendSpecsFaults(t *testing.T) {
 		for n := 1; ; n++ {
 			cause := diskErrors[n%len(diskErrors)]
 			r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			d := new(disktest.Disk)
 			r.Disk = d
-			if err := r.AppendSpecs(all[:10]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.AppendSpecs(all[:10]))
 			d.FailAt(n, cause, short)
 			err = r.AppendSpecs(all[10:])
 			at := fmt.Sprintf("operation %d (%s) failed with %v, short %v", n, d.Failed, cause, short)
@@ -72,35 +68,6 @@ func TestCreateFaults(t *testing.T) {
 		}
 		if _, err := rundir.Create(base, "x", rundir.Asked{}); err != nil {
 			t.Errorf("%s: the name is used up: %v", at, err)
-		}
-	}
-}
-
-// TestPowerLoss checks that what Create and AppendSpecs acknowledged survives a power loss.
-func TestPowerLoss(t *testing.T) {
-	base := filepath.Join(t.TempDir(), "runs")
-	d := new(disktest.Disk)
-	r, err := rundir.CreateOn(d, base, "x", rundir.Asked{Cwd: "/home"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.PowerLoss(); err != nil {
-		t.Fatal(err)
-	}
-	again, err := rundir.Open(r.Dir)
-	if err != nil || again.Nonce != r.Nonce || again.Asked.Cwd != "/home" {
-		t.Fatalf("%+v, %v", again, err)
-	}
-	all := jobstest.Specs(300)
-	for from := 0; from < len(all); from += 100 {
-		if err := r.AppendSpecs(all[from : from+100]); err != nil {
-			t.Fatal(err)
-		}
-		if err := d.PowerLoss(); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := again.ReadSpecs(); err != nil || len(got.Specs) != from+100 {
-			t.Fatalf("%d specifications, %v", len(got.Specs), err)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package rundir
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -128,13 +127,11 @@ func Find(base, run string) (dir string, err error) {
 }
 
 // Open opens the run directory dir and checks that only the user can access it.
-func Open(dir string) (*Run, error) { return open(OS, dir) }
+func Open(dir string) (*Run, error) { return OpenOn(OS, dir) }
 
 // OpenOn is Open on another disk, for simulations and tests, such as another machine's view of the
 // same run. dir must be absolute.
-func OpenOn(d Disk, dir string) (*Run, error) { return open(d, dir) }
-
-func open(d Disk, dir string) (*Run, error) {
+func OpenOn(d Disk, dir string) (*Run, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -242,11 +239,6 @@ func newUID(random io.Reader) (string, error) {
 		b[i] = uidLetters[b[i]%32]
 	}
 	return string(b), err
-}
-
-func randomHex(random io.Reader, n int) (string, error) {
-	b, err := randomBytes(random, n)
-	return hex.EncodeToString(b), err
 }
 
 func randomBytes(random io.Reader, n int) ([]byte, error) {

@@ -10,21 +10,13 @@ import (
 // TestHostDirs checks that only a small regular file of the user counts as the directory of a host.
 func TestHostDirs(t *testing.T) {
 	run := &Run{Dir: t.TempDir(), Disk: OS}
-	if err := os.Mkdir(run.Path(HostsDir), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := run.WriteHostDir("ws01", "/scratch/x"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(run.Path(HostsDir), 0o700))
+	must(t, run.WriteHostDir("ws01", "/scratch/x"))
 	other := t.TempDir() + "/secret"
 	for path, text := range map[string]string{other: "secret", run.Path(HostsDir, "ws02.dir"): strings.Repeat("x", maxHostDir+1), run.Path(HostsDir, "ws03.log"): "x"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	if err := os.Symlink(other, run.Path(HostsDir, "ws04.dir")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(other, run.Path(HostsDir, "ws04.dir")))
 	if got, want := run.HostDirs(), map[string]string{"ws01": "ws01:/scratch/x"}; !maps.Equal(got, want) {
 		t.Errorf("the directories are %v, want %v", got, want)
 	}

@@ -104,18 +104,12 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 		{"the name is unknown, and listed", func(r *Run, _ string, d *elsewhereDisk) error { d.top, d.err = r.Dir, syscall.ENOENT; return nil }, false},
 	} {
 		top := filepath.Join(t.TempDir(), "mnt")
-		if err := os.Mkdir(top, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(top, 0o700))
 		d := &elsewhereDisk{Disk: OS, top: top}
 		r, err := CreateOn(d, filepath.Join(top, Base), "r", Asked{Cwd: "/"}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		l := r.Locate()
-		if err := c.change(r, top, d); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.change(r, top, d))
 		if got := l.Deleted(); got != c.deleted {
 			t.Errorf("%s: deleted %v", c.what, got)
 		}
@@ -128,9 +122,7 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 func TestARunWithoutAskedIsKept(t *testing.T) {
 	file := func(r *Run, elem ...string) {
 		t.Helper()
-		if err := errors.Join(os.MkdirAll(filepath.Dir(r.Path(elem...)), 0o700), os.WriteFile(r.Path(elem...), []byte("x"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(os.MkdirAll(filepath.Dir(r.Path(elem...)), 0o700), os.WriteFile(r.Path(elem...), []byte("x"), 0o600)))
 	}
 	for _, c := range []struct {
 		what   string
@@ -147,17 +139,11 @@ func TestARunWithoutAskedIsKept(t *testing.T) {
 	} {
 		base := filepath.Join(t.TempDir(), Base)
 		older, err := Create(base, "older", Asked{Cwd: "/"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r, err := Create(base, "sweep", Asked{Cwd: "/"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c.change(r)
-		if err := os.Remove(r.Path(AskedFile)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(r.Path(AskedFile)))
 		ask := map[string]func() error{
 			"Open":    func() error { _, err := Open(r.Dir); return err },
 			"Find":    func() error { _, err := Find(base, "sweep"); return err },
@@ -195,13 +181,9 @@ func TestARunWithoutAskedIsKept(t *testing.T) {
 // well.
 func TestARunWithoutJournalIsKept(t *testing.T) {
 	r, err := Create(filepath.Join(t.TempDir(), Base), "sweep", Asked{Cwd: "/"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = errors.Join(os.Remove(r.Path(JournalDir)), os.MkdirAll(r.Path(AttemptsDir, "000"), 0o700))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := Open(r.Dir); err == nil || !strings.Contains(err.Error(), "has no journal; keep it") || !strings.Contains(err.Error(), "restore journal from a backup") {
 		t.Error(err)
 	}
@@ -211,9 +193,7 @@ func TestARunWithoutJournalIsKept(t *testing.T) {
 // run that has lost its run.toml.
 func TestNoRunIsNotLost(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, JournalDir), 0o700), os.WriteFile(filepath.Join(dir, JournalDir, "diary"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(filepath.Join(dir, JournalDir), 0o700), os.WriteFile(filepath.Join(dir, JournalDir, "diary"), nil, 0o600)))
 	if err := lost(OS, dir); err != nil {
 		t.Error(err)
 	}
@@ -267,9 +247,7 @@ func TestRunMadeElsewhereIsFound(t *testing.T) {
 	top := t.TempDir()
 	base := filepath.Join(top, Base)
 	made, err := Create(base, "sweep", Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stale := func() staleDisk { return staleDisk{OS, top, map[string]bool{}} }
 	if _, err := stale().Names(made.Dir); err == nil {
 		t.Fatal("this disk is not stale")
@@ -280,7 +258,7 @@ func TestRunMadeElsewhereIsFound(t *testing.T) {
 	if _, ok := isRun(stale(), made.Dir); !ok {
 		t.Error("it is not taken for a run")
 	}
-	if r, err := open(stale(), made.Dir); err != nil || r.UID() != made.UID() {
+	if r, err := OpenOn(stale(), made.Dir); err != nil || r.UID() != made.UID() {
 		t.Errorf("open: %v", err)
 	}
 	if _, ok := isRun(stale(), filepath.Join(base, "other")); ok {

@@ -48,12 +48,8 @@ func TestStopFilesOfOthersAreIgnored(t *testing.T) {
 				d.names = []string{name}
 			}
 			r, err := CreateOn(d, t.TempDir(), "r", Asked{Cwd: "/"}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.make(r.Path(name)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, c.make(r.Path(name)))
 			names, refused, err := r.StopFiles()
 			switch {
 			case err != nil:
@@ -73,12 +69,8 @@ func TestStopFilesOfOthersAreIgnored(t *testing.T) {
 func TestReadPiece(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")
-	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, 1<<30); err != nil { // a hole, which takes no space
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("0123456789"), 0o600))
+	must(t, os.Truncate(path, 1<<30)) // a hole, which takes no space
 	for _, c := range []struct {
 		offset int64
 		limit  int
@@ -93,16 +85,12 @@ func TestReadPiece(t *testing.T) {
 		t.Error("a directory was read")
 	}
 	pipe := filepath.Join(dir, "pipe") // a job may create one
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(pipe, 0o600))
 	if _, _, err := readPiece(pipe, 0, 10); err == nil {
 		t.Error("a pipe was read")
 	}
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(path, link))
 	if data, _, err := readPiece(link, 0, 10); err == nil {
 		t.Errorf("%q was read behind a link", data)
 	}
@@ -124,9 +112,7 @@ func TestFileReaderIsLeft(t *testing.T) {
 		t.Error(err)
 	}
 	path := filepath.Join(t.TempDir(), "out")
-	if err := os.WriteFile(path, []byte("hello"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("hello"), 0o600))
 	<-r.places // one of them ends
 	if data, size, err := r.Read(t.Context(), path, 1, 3); err != nil || string(data) != "ell" || size != 5 {
 		t.Errorf("%q of %d, %v", data, size, err)

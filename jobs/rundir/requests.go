@@ -218,10 +218,7 @@ func decodeRequest(text []byte) (q *Request, why string) {
 
 // RemoveRequest removes a request that was carried out.
 func (r *Run) RemoveRequest(name string) error {
-	return r.removeRequestFile(name + requestSuffix)
-}
-
-func (r *Run) removeRequestFile(file string) error {
+	file := name + requestSuffix
 	if err := r.Disk.Remove(r.Path(RequestsDir, file)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("the request %s cannot be removed: %w", file, err)
 	}

@@ -18,21 +18,24 @@ import (
 	"dcs-tui/jobs/rundir/disktest"
 )
 
-func newRun(t testing.TB) *rundir.Run {
+func must(t testing.TB, err error) {
 	t.Helper()
-	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func newRun(t testing.TB) *rundir.Run {
+	t.Helper()
+	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
+	must(t, err)
 	return r
 }
 
 func ranges(t testing.TB, s string) jobs.Ranges {
 	t.Helper()
 	l, err := jobs.ParseRanges(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return l
 }
 
@@ -45,7 +48,7 @@ func TestRequests(t *testing.T) {
 	}
 	at := time.Date(2026, 3, 14, 15, 2, 0, 123456000, time.UTC)
 	hostile := []*jobs.Spec{
-		{ID: 1, Line: 3, Command: "echo '<&>' \xff\u2028 \"x\"\nmore", Name: "ü", Params: []jobs.Param{{Name: "C", Value: "1"}}, Options: &jobs.Options{Queue: "q", Share: 2}},
+		{ID: 1, Line: 3, Command: "echo '<&>' \xff\u2028 \"x\"\nmore", Name: "ü", Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: "1"}}), Options: &jobs.Options{Queue: "q", Share: 2}},
 		{ID: 2, Command: "true", Options: &jobs.Options{After: []jobs.ID{1}, Env: []jobs.EnvVar{{Name: "A", Value: "\x01"}}}},
 	}
 	left := []*rundir.Request{
@@ -58,9 +61,7 @@ func TestRequests(t *testing.T) {
 	var want []string
 	for _, q := range left {
 		name, err := r.FileRequest(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want = append(want, name)
 	}
 	want[0], want[1] = want[1], want[0]
@@ -70,9 +71,7 @@ func TestRequests(t *testing.T) {
 	}
 	for i, q := range []*rundir.Request{left[1], left[0], left[2], left[3], left[4]} {
 		got, err := r.ReadRequest(names[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got.V != 1 || got.Do != q.Do || !reflect.DeepEqual(got.Jobs, q.Jobs) || got.All != q.All ||
 			!reflect.DeepEqual(got.Edit, q.Edit) || got.Priority != q.Priority || got.Spare != q.Spare || got.Why != q.Why || !got.At.Equal(q.At) || !strings.HasPrefix(q.By, got.By) {
 			t.Errorf("%+v, want %+v", got, q)
@@ -165,16 +164,12 @@ func TestRequestKinds(t *testing.T) {
 // reason and never carried out: an unknown version, another program's file, a link, or a pipe.
 func TestRequestsRefused(t *testing.T) {
 	r := newRun(t)
-	if err := r.MakeRequestsDir(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.MakeRequestsDir())
 	const name = "20260314T150200.000000Z-abcdefgh"
 	path := r.Path(rundir.RequestsDir, name+".json")
 	put := func(text string, mode os.FileMode) func(*testing.T) {
 		return func(t *testing.T) {
-			if err := errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)); err != nil {
-				t.Fatal(err)
-			}
+			must(t, errors.Join(os.WriteFile(path, []byte(text), mode), os.Chmod(path, mode)))
 		}
 	}
 	const good = `{"v":1,"do":"cancel","jobs":"1","at":"2026-03-14T15:02:00Z"}`
@@ -218,9 +213,7 @@ func TestRequestsRefused(t *testing.T) {
 	// Files that are not requests are listed by name and can be set aside.
 	for _, other := range []string{"note.txt", "20260314T150200.000000Z-ABCDEFGH.json", "x.json",
 		"20260314T150200.000000Z-abcdefgh"} { // the last has the name of a request but is not a regular file
-		if err := os.WriteFile(r.Path(rundir.RequestsDir, other), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(r.Path(rundir.RequestsDir, other), nil, 0o600))
 		names, strangers, err := r.RequestNames()
 		if err != nil || len(names) > 0 || !slices.Equal(strangers, []string{other}) {
 			t.Errorf("%v, %v, %v", names, strangers, err)
@@ -310,14 +303,10 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	r := newRun(f)
-	if err := r.MakeRequestsDir(); err != nil {
-		f.Fatal(err)
-	}
+	must(f, r.MakeRequestsDir())
 	const name = "20260314T150200.000000Z-abcdefgh"
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := os.WriteFile(r.Path(rundir.RequestsDir, name+".json"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(r.Path(rundir.RequestsDir, name+".json"), text, 0o600))
 		q, err := r.ReadRequest(name)
 		if err != nil {
 			return
@@ -327,9 +316,7 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("%d jobs, %v", len(specs), err)
 		}
 		b, err := json.Marshal(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		os.WriteFile(r.Path(rundir.RequestsDir, name+".json"), b, 0o600)
 		if again, err := r.ReadRequest(name); err != nil || !reflect.DeepEqual(again.Jobs, q.Jobs) || again.Do != q.Do || again.All != q.All || !reflect.DeepEqual(again.Edit, q.Edit) {
 			t.Fatalf("%+v became %+v, %v", q, again, err)

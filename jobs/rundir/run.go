@@ -1,7 +1,9 @@
 package rundir
 
 import (
+	"cmp"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -66,26 +68,23 @@ func (r *Run) Path(elem ...string) string {
 // time, with a number if that exists. a.Name is ignored. UID and Created are set if they are
 // empty. Of several callers with one name exactly one succeeds, and the others get fs.ErrExist.
 func Create(base, name string, a Asked) (*Run, error) {
-	a.Name = name
-	return create(OS, base, "", a, nil)
+	return create(OS, base, "", name, a, nil)
 }
 
 // CreateAt creates the run in dir itself (--run-dir), which must not exist or be empty. A name
 // of "" is as for Create.
 func CreateAt(dir, name string, a Asked) (*Run, error) {
-	a.Name = name
-	return create(OS, "", dir, a, nil)
+	return create(OS, "", dir, name, a, nil)
 }
 
 // CreateOn is Create on another disk, for simulations and tests. base must be absolute. random
 // is the source of the nonce and other random texts; nil: crypto/rand. With a.UID, a.Created,
 // and random, the run is deterministic.
 func CreateOn(d Disk, base, name string, a Asked, random io.Reader) (*Run, error) {
-	a.Name = name
-	return create(d, base, "", a, random)
+	return create(d, base, "", name, a, random)
 }
 
-func create(d Disk, base, dir string, a Asked, random io.Reader) (*Run, error) {
+func create(d Disk, base, dir, name string, a Asked, random io.Reader) (*Run, error) {
 	if random == nil {
 		random = rand.Reader
 	}
@@ -100,10 +99,7 @@ func create(d Disk, base, dir string, a Asked, random io.Reader) (*Run, error) {
 		}
 		a.UID = uid
 	}
-	given := a.Name
-	if given == "" {
-		a.Name = DefaultName(a.JobsFile, a.Created)
-	}
+	a.Name = cmp.Or(name, DefaultName(a.JobsFile, a.Created))
 	if err := CheckName(a.Name); err != nil {
 		return nil, err
 	}
@@ -115,7 +111,7 @@ func create(d Disk, base, dir string, a Asked, random io.Reader) (*Run, error) {
 	}
 	for i, stem := 2, a.Name; ; i++ {
 		r, err := createIn(d, filepath.Join(base, a.Name), &a, random)
-		if given != "" || !errors.Is(err, fs.ErrExist) || i > maxSameNames {
+		if name != "" || !errors.Is(err, fs.ErrExist) || i > maxSameNames {
 			return r, err
 		}
 		a.Name = fmt.Sprintf("%s-%d", stem, i)
@@ -147,11 +143,11 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	nonce, err := randomHex(random, nonceLen/2)
+	nonce, err := randomBytes(random, nonceLen/2)
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Dir: dir, Nonce: nonce, Asked: a, Disk: d}
+	r := &Run{Dir: dir, Nonce: hex.EncodeToString(nonce), Asked: a, Disk: d}
 	if err := d.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("cannot create the run directory: %w", err)
 	}
@@ -177,22 +173,27 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 			return nil, unmade(d, r, err)
 		}
 	}
-	for _, sub := range []string{JournalDir, AttemptsDir, HostsDir} {
-		if err := d.Mkdir(r.Path(sub), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, unmade(d, r, err)
-		}
-	}
-	if err := WriteNew(d, r.Path(SpecsFile), nil); err != nil {
-		return nil, unmade(d, r, err)
-	}
-	// Last, because a directory with a run.toml is a run.
-	if err := replace(d, r.Path(AskedFile), text, nonce[:12]); err != nil {
-		return nil, unmade(d, r, err)
-	}
-	if err := syncParent(d, dir); err != nil {
+	if err := r.fill(text); err != nil {
 		return nil, unmade(d, r, err)
 	}
 	return r, nil
+}
+
+// fill creates what a run directory contains besides its nonce.
+func (r *Run) fill(asked []byte) error {
+	for _, sub := range []string{JournalDir, AttemptsDir, HostsDir} {
+		if err := r.Disk.Mkdir(r.Path(sub), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if err := WriteNew(r.Disk, r.Path(SpecsFile), nil); err != nil {
+		return err
+	}
+	// Last, because a directory with a run.toml is a run.
+	if err := replace(r.Disk, r.Path(AskedFile), asked, r.Nonce[:12]); err != nil {
+		return err
+	}
+	return syncParent(r.Disk, r.Dir)
 }
 
 // syncParent makes the name of dir durable. It ignores that a parent that is not readable (a

@@ -18,6 +18,27 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func base(t *testing.T) string { return filepath.Join(t.TempDir(), Base) }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newRun(t *testing.T) *Run {
+	t.Helper()
+	r, err := Create(base(t), "x", Asked{})
+	must(t, err)
+	return r
+}
+
+func reopen(t *testing.T, r *Run) *Run {
+	t.Helper()
+	again, err := Open(r.Dir)
+	must(t, err)
+	return again
+}
+
 func TestCreateAndOpen(t *testing.T) {
 	asked := Asked{
 		Version: "1.2.3", Cwd: "/home/ü ser/\"q\"", Shell: "/bin/bash", Setup: "module load cuda",
@@ -27,16 +48,11 @@ func TestCreateAndOpen(t *testing.T) {
 		Options:  map[string]any{"tries": int64(3), "timeout": "30m", "halt": true, "weights": 1.5, "tags": []any{"a", "b"}},
 	}
 	made, err := Create(base(t), "sweep", asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if uid := made.UID(); len(uid) == 0 || len(uid) > 16 || strings.Trim(uid, uidLetters) != "" {
 		t.Errorf("uid %q", uid)
 	}
-	r, err := Open(made.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := reopen(t, made)
 	if !reflect.DeepEqual(r.Asked, made.Asked) {
 		t.Errorf("read  %+v\nwrote %+v", r.Asked, made.Asked)
 	}
@@ -104,9 +120,7 @@ func TestCreateUnnamed(t *testing.T) {
 	names := map[string]bool{}
 	for range 3 {
 		r, err := Create(dir, "", Asked{JobsFile: "in/my sweep.txt", Created: now})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		names[r.Name()] = true
 		if filepath.Base(r.Dir) != r.Name() {
 			t.Errorf("%s in %s", r.Name(), r.Dir)
@@ -151,22 +165,14 @@ func TestCreateRefuses(t *testing.T) {
 	dir := t.TempDir()
 	mk := func(name string, mode fs.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.Mkdir(path, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Mkdir(path, 0o700))
+		must(t, os.Chmod(path, mode))
 		return path
 	}
 	full := mk("full", 0o700)
-	if err := os.WriteFile(filepath.Join(full, "thesis.tex"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(full, "thesis.tex"), nil, 0o600))
 	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	for path, want := range map[string]string{
 		full: "not empty", file: "not a directory", mk("open", 0o755): "chmod 700", filepath.Join(dir, "no", "where"): "no such file",
 	} {
@@ -190,13 +196,8 @@ func TestOpenRefuses(t *testing.T) {
 		"names no run":   func(dir string) error { return os.WriteFile(filepath.Join(dir, AskedFile), nil, 0o600) },
 		"run.toml: line": func(dir string) error { return os.WriteFile(filepath.Join(dir, AskedFile), []byte("x = ["), 0o600) },
 	} {
-		r, err := Create(base(t), "x", Asked{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := spoil(r.Dir); err != nil {
-			t.Fatal(err)
-		}
+		r := newRun(t)
+		must(t, spoil(r.Dir))
 		want := strings.TrimPrefix(name, "no ")
 		if _, err := Open(r.Dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
@@ -208,13 +209,9 @@ func TestOpenRefuses(t *testing.T) {
 func TestRef(t *testing.T) {
 	t.Chdir(t.TempDir())
 	near, err := Create(Base, "near", Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	far, err := CreateAt(filepath.Join(t.TempDir(), "far"), "far", Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if near.Ref() != "near" || far.Ref() != far.Dir {
 		t.Errorf("%s, %s", near.Ref(), far.Ref())
 	}
@@ -227,21 +224,13 @@ func TestFind(t *testing.T) {
 	}
 	for i, name := range []string{"old", "newest", "older"} {
 		r, err := Create(dir, name, Asked{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		when := time.Unix(int64([]int{200, 300, 100}[i]), 0)
-		if err := os.Chtimes(r.Path(AskedFile), when, when); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(r.Path(AskedFile), when, when))
 	}
-	if err := os.Mkdir(filepath.Join(dir, "half-made"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "half-made"), 0o700))
 	elsewhere, err := CreateAt(filepath.Join(t.TempDir(), "mine"), "mine", Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for run, want := range map[string]string{
 		"": filepath.Join(dir, "newest"), "old": filepath.Join(dir, "old"),
 		filepath.Join(dir, "old") + "/": filepath.Join(dir, "old"), elsewhere.Dir: elsewhere.Dir,
@@ -287,12 +276,8 @@ func FuzzAsked(f *testing.F) {
 func TestHalfMade(t *testing.T) {
 	base := base(t)
 	dir := filepath.Join(base, "half")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, NonceFile), []byte("ab\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(dir, 0o700))
+	must(t, os.WriteFile(filepath.Join(dir, NonceFile), []byte("ab\n"), 0o600))
 	_, byName := Find(base, "half")
 	_, byDir := Find(base, dir)
 	_, again := Create(base, "half", Asked{})

@@ -149,13 +149,14 @@ func (t *SpecTail) readFile(have int, set func(int, []*jobs.Spec)) (_ int, err e
 	if size < t.end || t.dec.Ended {
 		return have, errChanged
 	}
-	buf := make([]byte, min(size-t.end, specBlock))
+	buf := make([]byte, min(size-t.end, jobs.AheadBlock))
 	for {
 		n, err := f.ReadAt(buf[:min(int64(len(buf)), size-t.end)], t.end)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return have, err
 		}
 		rest := buf[:n]
+		t.dec.Ahead(rest[:bytes.LastIndexByte(rest, '\n')+1])
 		var specs []*jobs.Spec
 		from := have
 		for {

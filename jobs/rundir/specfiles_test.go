@@ -14,12 +14,9 @@ import (
 func owner(t *testing.T, m *memdisk.Mount, epoch int) *rundir.Run {
 	t.Helper()
 	r, err := rundir.OpenOn(m, "/runs/x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.ReadSpecs(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	_, err = r.ReadSpecs()
+	must(t, err)
 	r.Guard(epoch, func() error { return nil })
 	return r
 }
@@ -31,21 +28,15 @@ func add(t *testing.T, r *rundir.Run, who string, from, to int) {
 	for id := from; id <= to; id++ {
 		specs = append(specs, &jobs.Spec{ID: jobs.ID(id), Command: fmt.Sprint(who, id), Options: jobs.NoOptions})
 	}
-	if err := r.AppendSpecs(specs); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.AppendSpecs(specs))
 }
 
 func commands(t *testing.T, m *memdisk.Mount) (said string, damage []string) {
 	t.Helper()
 	r, err := rundir.OpenOn(m, "/runs/x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stored, err := r.ReadSpecs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, s := range stored.Specs {
 		if s.ID != jobs.ID(i+1) {
 			t.Fatalf("job %d stands in place %d", s.ID, i+1)
@@ -102,15 +93,9 @@ func TestLaterFileEveryByte(t *testing.T) {
 	first.Guard(1, func() error { return nil })
 	add(t, first, "a", 1, 2)
 	add(t, owner(t, m, 2), "b", 3, 5)
-	path := first.Path("jobs-000002.jsonl")
-	whole, err := rundir.ReadFile(m, path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	path, whole := contentOf(t, m, first, "jobs-000002.jsonl")
 	for bit := range 8 * len(whole) {
-		c := bytes.Clone(whole)
-		c[bit/8] ^= 1 << (bit % 8)
-		overwrite(t, m, path, c)
+		overwrite(t, m, path, flipped(whole, bit))
 		got, damage := commands(t, m)
 		ok := got == "a1 a2 b3 b4 b5 "
 		for _, lost := range []string{"a1 a2 false b4 b5 ", "a1 a2 b3 false b5 ", "a1 a2 b3 b4 false "} {
@@ -135,8 +120,6 @@ func TestLaterFileEveryByte(t *testing.T) {
 		if got, damage := commands(t, m); got != want || len(damage) > 0 {
 			t.Fatalf("cut at %d, then added: %s, want %s; %q", cut, got, want, damage)
 		}
-		if err := m.Remove(first.Path("jobs-000003.jsonl")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, m.Remove(first.Path("jobs-000003.jsonl")))
 	}
 }

@@ -80,6 +80,17 @@ func (r *Run) AppendSpecs(specs []*jobs.Spec) error {
 	return nil
 }
 
+// StoredEnd returns the file to which this process appends specifications, and the length of what
+// it has made durable there.
+func (r *Run) StoredEnd() (name string, end int64) {
+	r.specs.mu.Lock()
+	defer r.specs.mu.Unlock()
+	if name = specsFile(r.specs.epoch); r.specs.known || name == SpecsFile {
+		end = r.specs.end
+	}
+	return name, end
+}
+
 func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 	l := &r.specs
 	if l.guard != nil {
@@ -113,8 +124,10 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 	end = l.end
 	var b []byte
 	switch {
+	case end == 0 && name == SpecsFile: // even if specifications were lost
+		b = append(b, jobs.SpecsHeader(0)...)
 	case end == 0:
-		b = append(b, jobs.SpecsHeader(before(name, max(l.count, l.missing)))...)
+		b = append(b, jobs.SpecsHeader(max(l.count, l.missing))...)
 	case l.unended:
 		b = append(b, '\n')
 		end--
@@ -139,13 +152,4 @@ func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 		l.named = true
 	}
 	return end, nil
-}
-
-// before returns the number of specifications before those of a new file: 0 for the first file,
-// even if specifications were lost.
-func before(name string, count int) int {
-	if name == SpecsFile {
-		return 0
-	}
-	return count
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"dcs-tui/dispatch/sched"
@@ -16,8 +15,7 @@ import (
 // TestActions checks that actions are carried out when Do returns, and that an undo knows what to
 // restore.
 func TestActions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		specs := plain(6)
 		specs[5].Options = &jobs.Options{After: []jobs.ID{5}}
 		l.submit(specs...)
@@ -77,7 +75,6 @@ func TestActions(t *testing.T) {
 		if p := l.look(Query{}); p.Status != StatusStopped || len(l.acts) != 0 {
 			t.Errorf("status %v, and %v was asked of nobody", p.Status, l.acts)
 		}
-		l.end()
 	})
 }
 
@@ -85,8 +82,7 @@ func TestActions(t *testing.T) {
 // with its last job.
 func TestContinueEndsADrain(t *testing.T) {
 	for _, paused := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			l := newLab(t, "a")
+		withLab(t, "a", func(t *testing.T, l *lab) {
 			l.runs = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return 10 * time.Second, jobs.Outcome{} }
 			l.submit(plain(6)...)
 			time.Sleep(2 * time.Second)
@@ -108,7 +104,6 @@ func TestContinueEndsADrain(t *testing.T) {
 			if p := l.look(Query{}); p.Phases[Succeeded] != 6 {
 				t.Errorf("%d of 6 jobs have succeeded", p.Phases[Succeeded])
 			}
-			l.end()
 		})
 	}
 }
@@ -116,8 +111,7 @@ func TestContinueEndsADrain(t *testing.T) {
 // TestEvents checks that events are in the log, notable events separately from all events, and
 // older records first (E8).
 func TestEvents(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			return time.Second, jobs.Outcome{Exit: int(id.Job) - 1}
 		}
@@ -154,15 +148,13 @@ func TestEvents(t *testing.T) {
 		if e := l.look(Query{Events: &EventsWindow{All: true, Rows: 3, Back: 1000}}).Events; e.Lines[0].Seq != 1 {
 			t.Errorf("%+v", e.Lines)
 		}
-		l.end()
 	})
 }
 
 // TestOneEventAnAction checks that each action of a user is one notable event with a description.
 // The outcomes of its requests are only among all records (E8).
 func TestOneEventAnAction(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.submit(plain(6)...)
 		time.Sleep(5 * time.Second)
 		lines := func(all bool) (texts []string) {
@@ -190,22 +182,18 @@ func TestOneEventAnAction(t *testing.T) {
 				t.Errorf("%s left no record", c.a.Do)
 			}
 		}
-		l.end()
 	})
 }
 
 // TestProgressAndOutput checks the progress that a job reports, and its output while it runs and
 // afterwards.
 func TestProgressAndOutput(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.say = map[string]string{"1.1": "21/50\n", "2.1": "warming up"}
 		l.submit(plain(3)...)
 		path := jobs.AttemptFile(l.dir, jobs.AttemptID{Job: 1, N: 1}, jobs.FileOut)
 		os.MkdirAll(filepath.Dir(path), 0o700)
-		if err := os.WriteFile(path, []byte("one\ntwo\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte("one\ntwo\n"), 0o600))
 		time.Sleep(10 * time.Second)
 		p := l.look(Query{Jobs: &JobsWindow{Rows: 5, Sort: SortProgress}})
 		if r := p.Jobs.Rows[0]; r.ID != 1 || r.Progress != 0.42 || p.Jobs.Rows[1].Said != "warming up" {
@@ -228,6 +216,5 @@ func TestProgressAndOutput(t *testing.T) {
 		if err != nil || string(x.Data) != "one" || !x.Over {
 			t.Errorf("%+v %v", x, err)
 		}
-		l.end()
 	})
 }

@@ -48,9 +48,7 @@ func million() tab {
 
 func look(b *testing.B, x *View, a Query) *Snapshot {
 	p, err := x.Snapshot(context.Background(), a)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	return p
 }
 

@@ -1,7 +1,9 @@
 package runview
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,9 +91,8 @@ func (e *eventLog) window(w *EventsWindow) *Events {
 		return e.window(&EventsWindow{Filter: w.Filter, All: w.All, Back: v.Total - rows, Rows: rows})
 	}
 	v.Back = min(back, max(0, v.Total-len(lines)))
-	for i := range lines {
-		v.Lines = append(v.Lines, lines[len(lines)-1-i])
-	}
+	slices.Reverse(lines)
+	v.Lines = lines
 	return v
 }
 
@@ -171,16 +172,16 @@ func Bad(r *jobs.Record) bool {
 func Text(r *jobs.Record) string {
 	switch r.Kind {
 	case jobs.KindEpoch:
-		return fmt.Sprintf("%s dispatches the run (epoch %d)", unknown(r.Owner, "a dispatcher"), r.Epoch)
+		return fmt.Sprintf("%s dispatches the run (epoch %d)", cmp.Or(r.Owner, "a dispatcher"), r.Epoch)
 	case jobs.KindAccepted:
 		if r.Count == 1 {
 			return fmt.Sprintf("job %d is part of the run", r.Job)
 		}
-		return fmt.Sprintf("%d jobs are part of the run: %s", r.Count, acceptedJobs(r))
+		return fmt.Sprintf("%d jobs are part of the run: %d-%d", r.Count, r.Job, int(r.Job)+r.Count-1)
 	case jobs.KindLaunching:
 		return fmt.Sprintf("%s is sent to %s", r.Attempt(), r.Host)
 	case jobs.KindRunning:
-		text := fmt.Sprintf("%s has started on %s", r.Attempt(), unknown(r.Host, "its host"))
+		text := fmt.Sprintf("%s has started on %s", r.Attempt(), cmp.Or(r.Host, "its host"))
 		if r.Slot != 0 {
 			text += fmt.Sprintf(", slot %d", r.Slot)
 		}
@@ -302,7 +303,7 @@ func hostText(r *jobs.Record) string {
 
 // endText describes how an attempt with an outcome ended.
 func endText(r *jobs.Record, verb string) string {
-	text := fmt.Sprintf("%s %s on %s", r.Attempt(), verb, unknown(r.Host, "its host"))
+	text := fmt.Sprintf("%s %s on %s", r.Attempt(), verb, cmp.Or(r.Host, "its host"))
 	o := r.Outcome
 	if o == nil {
 		return text + because(r.Reason)
@@ -366,18 +367,6 @@ func because(why string) string {
 	return ": " + why
 }
 
-func unknown(text, instead string) string {
-	if text == "" {
-		return instead
-	}
-	return text
-}
-
-// acceptedJobs names the jobs that a record accepts: "3-6".
-func acceptedJobs(r *jobs.Record) string {
-	return fmt.Sprintf("%d-%d", r.Job, r.Job+jobs.ID(r.Count)-1)
-}
-
 // ExitMeaning explains the exit codes that a POSIX shell itself returns (sh(1), 2.8.2), such as
 // " (command not found)" for 127. For a job that exceeded its memory limit, it returns how much
 // the job used. It is "" for others.
@@ -385,7 +374,7 @@ func ExitMeaning(o *jobs.Outcome) string {
 	if o != nil && o.Memory == jobs.MemoryLimit {
 		return " (it used " + results.HumanBytes(o.MaxRSSBytes) + ")"
 	}
-	if o == nil || o.Memory != "" || o.Signal != "" || o.Error != "" || o.TimedOut || o.Stopped {
+	if o == nil || o.Memory != 0 || o.Signal != "" || o.Error != "" || o.TimedOut || o.Stopped {
 		return ""
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -56,23 +57,31 @@ type lab struct {
 const apart = "apart"
 
 // newLab starts a dispatcher with these hosts, each with two slots, and a View.
-func newLab(t *testing.T, names ...string) *lab { return newLabWith(t, nil, names...) }
-
-// newLabWith is newLab for a run whose journal already has these records.
-func newLabWith(t *testing.T, before func(*rundir.Run), names ...string) *lab {
+func newLab(t *testing.T, names ...string) *lab {
 	t.Helper()
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "test", rundir.Asked{Created: time.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if before != nil {
-		before(run)
-	}
+	must(t, err)
 	l := &lab{t: t, run: run, dir: run.Dir, workers: map[string]*worker{}}
 	l.runs = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return time.Minute, jobs.Outcome{} }
 	l.start(names...)
 	l.v = l.open(Options{Lab: "lab", By: "user", Socket: l.dial})
 	return l
+}
+
+// withLab runs a test in virtual time with a lab of these hosts, whose names blanks separate.
+func withLab(t *testing.T, names string, test func(t *testing.T, l *lab)) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(t, strings.Fields(names)...)
+		defer l.end()
+		test(t, l)
+	})
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (l *lab) open(o Options) *View {
@@ -81,9 +90,7 @@ func (l *lab) open(o Options) *View {
 		return &Answer{Done: 1}, nil
 	}
 	v := Open(l.run, o)
-	if err := v.Ready(l.t.Context()); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, v.Ready(l.t.Context()))
 	v.Connect(l.t.Context())
 	return v
 }
@@ -99,12 +106,8 @@ func (l *lab) dial(_ context.Context, o *journal.Owner) (Conn, error) {
 func (l *lab) start(names ...string) {
 	l.t.Helper()
 	j, table, _, err := journal.Take(l.t.Context(), l.run, journal.TakeOptions{Force: true})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	if err := j.SetSocket("/fake"); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
+	must(l.t, j.SetSocket("/fake"))
 	var hs []*hosts.Host
 	for _, n := range names {
 		hs = append(hs, &hosts.Host{Name: n, Link: "ssh", Addresses: []string{n}, Slots: hosts.SlotRule{Fixed: 2}, Weight: 1})
@@ -121,9 +124,7 @@ func (l *lab) start(names ...string) {
 		},
 		Open: hosts.Open{Run: l.run.UID(), Epoch: table.Epoch},
 	})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	l.d, l.journal, l.over = d, j, make(chan struct{})
 	in := inbox.New(inbox.Options{Run: l.run, Dispatcher: d, Say: func(func() string) {}, Canceled: func() bool { return false }, Cancel: func() {},
 		Continued: func() {}, DrainText: func() string { return "" }, EndsOnly: func() bool { return false }, Place: func([]*jobs.Spec) {}})
@@ -256,9 +257,7 @@ func (c *caller) Close()                { c.once.Do(func() { close(c.done) }) }
 
 func (l *lab) submit(specs ...*jobs.Spec) {
 	l.t.Helper()
-	if err := l.d.Submit(specs, true); err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, l.d.Submit(specs, true))
 }
 
 func plain(n int) []*jobs.Spec {
@@ -284,9 +283,7 @@ func (l *lab) sync() {
 		return
 	}
 	s, err := l.d.Live(l.t.Context())
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	s.Token, s.Durable = l.journal.Token(), l.journal.Durable()
 	l.conn.Publish(&s.Durable, s)
 	l.v.refresh(l.t.Context())
@@ -299,9 +296,7 @@ func (l *lab) look(ask Query) *Snapshot {
 		l.sync()
 	}
 	p, err := l.v.Snapshot(l.t.Context(), ask)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	return p
 }
 

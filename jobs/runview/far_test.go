@@ -42,15 +42,11 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 	if asked != "ws01 2.2;ws01 2.2;" || !strings.HasPrefix(shown(), "ws01:/far/") {
 		t.Errorf("asked %q, shown %q", asked, shown())
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("brought"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	read("brought")
-	b.brought[id] = true
-	read("brought")
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte("fetched"), 0o600))
+	read("fetched")
+	b.fetched[id] = true
+	read("fetched")
 	if asked != "ws01 2.2;ws01 2.2;" || shown() != path {
 		t.Errorf("asked %q, shown %q", asked, shown())
 	}

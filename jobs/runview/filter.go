@@ -19,11 +19,7 @@ type candidate struct {
 }
 
 // filter is a query over the rows of a list. nil matches every job.
-type filter struct {
-	match func(candidate) bool
-}
-
-func (f *filter) fits(l *list, id uint32, r *row) bool { return f.match(candidate{l, id, r}) }
+type filter func(candidate) bool
 
 // maxFilter bounds the text of a filter, in bytes.
 const maxFilter = 4096
@@ -36,7 +32,7 @@ func parseSearch(s string) (*query.Query, error) {
 }
 
 // parseFilter reads a filter over the list of jobs, which have parameters of these names.
-func parseFilter(s string, known vocabulary) (*filter, error) {
+func parseFilter(s string, known vocabulary) (filter, error) {
 	q, err := parseSearch(s)
 	if err != nil || q == nil {
 		return nil, err
@@ -48,13 +44,13 @@ func parseFilter(s string, known vocabulary) (*filter, error) {
 type vocabulary struct {
 	params  []string // of all jobs
 	had     map[string]bool
-	figures []string // declared metrics: the table has them, the list of jobs does not
+	metrics []string // declared metrics: the table has them, the list of jobs does not
 }
 
 // learn adds the parameters of a job.
 func (v *vocabulary) learn(s *jobs.Spec) {
-	for k := range s.Params {
-		name := s.Params[k].Name
+	for k, p := range s.Params() {
+		name := p.Name
 		if k < len(v.params) && v.params[k] == name || v.had[name] { // usually the first
 			continue
 		}
@@ -67,12 +63,8 @@ func (v *vocabulary) learn(s *jobs.Spec) {
 }
 
 // compile makes a filter over the list of jobs.
-func (v vocabulary) compile(q *query.Query) (*filter, error) {
-	match, err := query.Compile(q, query.Fields[candidate](v.field), searchJobs)
-	if err != nil {
-		return nil, err
-	}
-	return &filter{match}, nil
+func (v vocabulary) compile(q *query.Query) (filter, error) {
+	return query.Compile(q, query.Fields[candidate](v.field), searchJobs)
 }
 
 // field finds a field by its name, like the table of results.
@@ -82,7 +74,7 @@ func (v vocabulary) field(name string) (*query.Field[candidate], error) {
 	}
 	none := results.NewTable(results.TableInput{Params: v.params})
 	at, err := none.Column(name)
-	if err != nil && slices.Contains(v.figures, strings.TrimPrefix(name, "result.")) {
+	if err != nil && slices.Contains(v.metrics, strings.TrimPrefix(name, "result.")) {
 		return nil, fmt.Errorf("%s is found in outputs: the Results view can be filtered by it", jobs.Clean(name, 40))
 	}
 	if err != nil {
@@ -113,8 +105,8 @@ func searchJobs(text string) func(candidate) bool {
 		if has(s.Command) || s.Name != "" && has(s.Name) {
 			return true
 		}
-		for i := range s.Params {
-			if p := &s.Params[i]; has(p.Value) || has(p.Name) || pair && has(p.Name+"="+p.Value) {
+		for _, p := range s.Params() {
+			if has(p.Value) || has(p.Name) || pair && has(p.Name+"="+p.Value) {
 				return true
 			}
 		}
@@ -153,7 +145,7 @@ var stateOf = [Phases]jobs.JobState{
 // paramOf returns the field of the values of a parameter.
 func paramOf(name string) func(candidate) query.Value {
 	return func(c candidate) query.Value {
-		for _, p := range c.l.spec(c.id).Params {
+		for _, p := range c.l.spec(c.id).Params() {
 			if p.Name == name {
 				return query.ValueOf(p.Value)
 			}
@@ -215,7 +207,7 @@ var onlyOfRows = map[string]*query.Field[candidate]{
 	}},
 	"parameters": {Name: "parameters", Type: query.TextType, Fact: true, Value: func(c candidate) query.Value {
 		var b strings.Builder
-		for i, p := range c.l.spec(c.id).Params {
+		for i, p := range c.l.spec(c.id).Params() {
 			if i > 0 {
 				b.WriteByte(' ')
 			}

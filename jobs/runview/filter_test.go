@@ -10,7 +10,7 @@ import (
 // TestFilters checks the filter of key /: the language of --where, and words to search for.
 func TestFilters(t *testing.T) {
 	b := boardOf(t, small())
-	b.known.figures = []string{"acc"} // declared
+	b.known.metrics = []string{"acc"} // declared
 	for _, c := range []struct{ filter, want string }{
 		{"", "1 2 3 4 5 6 7 8 9 10 11 12"},
 		{"TRAIN", "1 2"},

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"dcs-tui/hosts"
@@ -183,18 +184,27 @@ func (g *HostGroup) Sentence() string {
 	return g.Title() + ": " + g.Text
 }
 
-var (
-	addressPort = regexp.MustCompile(`(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):(\d+\b)`)
-	address     = regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`)
-	fingerprint = regexp.MustCompile(`\b(SHA256|MD5):[A-Za-z0-9+/=:]+`)
-)
+// rewrite replaces what a pattern matches.
+type rewrite struct {
+	pattern *regexp.Regexp
+	with    string
+}
+
+// generalizations replace what differs between hosts with the same problem, in this order.
+var generalizations = sync.OnceValue(func() []rewrite {
+	return []rewrite{
+		{regexp.MustCompile(`\b(SHA256|MD5):[A-Za-z0-9+/=:]+`), "$1:…"},
+		{regexp.MustCompile(`(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):(\d+\b)`), "HOST:$2"},
+		{regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`), "HOST"},
+	}
+})
 
 // causeOf returns a text that is the same for all hosts with the same problem. It replaces names,
 // addresses, and fingerprints.
 func causeOf(name, text string) string {
-	text = fingerprint.ReplaceAllString(text, "$1:…")
-	text = addressPort.ReplaceAllString(text, "HOST:$2")
-	text = address.ReplaceAllString(text, "HOST")
+	for _, r := range generalizations() {
+		text = r.pattern.ReplaceAllString(text, r.with)
+	}
 	// Match the name as a word, and as the first label of a domain name.
 	named, err := regexp.Compile(`(^|[^A-Za-z0-9_.-])` + regexp.QuoteMeta(name) + `(\.[A-Za-z0-9.-]*[A-Za-z0-9])?($|[^A-Za-z0-9_-])`)
 	if err != nil { // never: the name is quoted

@@ -50,12 +50,12 @@ func TestGroupHosts(t *testing.T) {
 
 // TestHostsOfNoUseAreGrouped checks that a summary lists all unusable hosts, in one line per cause.
 func TestHostsOfNoUseAreGrouped(t *testing.T) {
-	words := map[string]HostWord{}
+	hostEvents := map[string]HostEvent{}
 	for i := 1; i <= 30; i++ {
 		name := fmt.Sprintf("ws%02d", i)
-		words[name] = HostWord{Text: name + ": 10.0.0." + fmt.Sprint(i) + ":22 refuses connections"}
+		hostEvents[name] = HostEvent{Text: name + ": 10.0.0." + fmt.Sprint(i) + ":22 refuses connections"}
 	}
-	got := HostsOfNoUse(new(jobs.Table), words)
+	got := HostsOfNoUse(new(jobs.Table), hostEvents)
 	if len(got) != 1 || got[0] != "ws[01-30] (30 hosts) ran nothing: HOST:22 refuses connections" {
 		t.Errorf("%q", got)
 	}

@@ -129,25 +129,14 @@ func (v *View) dispatcher() Conn {
 func (v *View) Connect(ctx context.Context) {
 	soon, cancel := context.WithTimeout(ctx, dialInterval)
 	defer cancel()
-	for {
-		v.mu.Lock()
+	connected := func() bool {
 		l := &v.link
 		pushed := l.follows && l.state != nil
-		waits := !pushed && v.facts.dispatched && v.opt.Socket != nil && v.facts.owner.Socket != "" && l.after.IsZero()
-		news := v.news
-		v.mu.Unlock()
-		if !waits {
-			break
-		}
-		select {
-		case <-news:
-		case <-soon.Done():
-			return
-		case <-v.ctx.Done():
-			return
-		}
+		return pushed || !v.facts.dispatched || v.opt.Socket == nil || v.facts.owner.Socket == "" || !l.after.IsZero()
 	}
-	v.refresh(ctx)
+	if v.waitFor(soon, connected) == nil {
+		v.refresh(ctx)
+	}
 }
 
 // Read returns a part of an attempt's output, at most hosts.MaxChunk bytes.
@@ -204,7 +193,7 @@ func (v *View) output(ctx context.Context, r Read, a *jobs.Attempt, there string
 // fileOf returns the path of a file of an attempt. mu is held.
 func (v *View) fileOf(a *jobs.Attempt, f jobs.File) string {
 	dir := v.run.Dir
-	if there := v.place.HostDirs[a.Host]; there != "" && !v.brought[a.ID] {
+	if there := v.place.HostDirs[a.Host]; there != "" && !v.fetched[a.ID] {
 		dir = there
 	}
 	return jobs.AttemptFile(dir, a.ID, f)

@@ -1,6 +1,7 @@
 package runview
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 
@@ -37,7 +38,7 @@ type list struct {
 	known     vocabulary
 }
 
-func (l *list) init(figures []*metrics.Metric) {
+func (l *list) init(declared []*metrics.Metric) {
 	l.names = []string{""}
 	l.nameOf = map[string]uint16{"": 0}
 	l.runs = map[uint32]struct{}{}
@@ -45,9 +46,9 @@ func (l *list) init(figures []*metrics.Metric) {
 	l.edited = map[jobs.ID]bool{}
 	l.children = map[uint32][]uint32{}
 	l.stale = map[jobs.ID]struct{}{}
-	l.known.figures = nil
-	for _, c := range figures {
-		l.known.figures = append(l.known.figures, c.Name)
+	l.known.metrics = nil
+	for _, c := range declared {
+		l.known.metrics = append(l.known.metrics, c.Name)
 	}
 }
 
@@ -67,10 +68,7 @@ func (l *list) name(s string) uint16 {
 
 // optionsOf returns the number of the options of a job.
 func (l *list) optionsOf(s *jobs.Spec) uint32 {
-	o := s.Options
-	if o == nil {
-		o = jobs.NoOptions
-	}
+	o := cmp.Or(s.Options, jobs.NoOptions)
 	n, ok := l.optionsAt[o]
 	if !ok {
 		n = uint32(len(l.options))
@@ -249,16 +247,15 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 			return Waits, last
 		}
 		return Queued, last
-	case jobs.Succeeded:
-		return Succeeded, results.Counted(j)
-	case jobs.Failed:
-		return Failed, results.Counted(j)
-	case jobs.TimedOut:
-		return TimedOut, results.Counted(j)
-	case jobs.Canceled:
-		return Canceled, results.Counted(j)
+	case jobs.Skipped:
+		return Skipped, nil
 	}
-	return Skipped, nil
+	return phaseOf[j.State], results.Counted(j)
+}
+
+// phaseOf returns the phase of jobs in a final state.
+var phaseOf = [...]Phase{
+	jobs.Succeeded: Succeeded, jobs.Failed: Failed, jobs.TimedOut: TimedOut, jobs.Canceled: Canceled, jobs.Skipped: Skipped,
 }
 
 // open returns the phase of a job with attempts that may be alive, as phase does.

@@ -21,11 +21,10 @@ func phasesOf(p *Snapshot) (s string) {
 	return strings.Join(words, " ")
 }
 
-// TestAPictureOfARun checks the default order, and that counts, rows, and hosts of one snapshot
+// TestASnapshotOfARun checks the default order, and that counts, rows, and hosts of one snapshot
 // agree.
-func TestAPictureOfARun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a", "b")
+func TestASnapshotOfARun(t *testing.T) {
+	withLab(t, "a b", func(t *testing.T, l *lab) {
 		l.submit(plain(7)...)
 		time.Sleep(10 * time.Second)
 		p := l.look(Query{Jobs: page(10), Focus: 6})
@@ -53,7 +52,7 @@ func TestAPictureOfARun(t *testing.T) {
 			t.Errorf("%+v", p.Run)
 		}
 		h := p.Hosts[0]
-		if h.State != "up" || h.Delay < 20*time.Millisecond || h.Delay > 30*time.Millisecond || h.Down != 0 || h.Beat == 0 || len(h.History) == 0 {
+		if h.State != "up" || h.Delay < 20*time.Millisecond || h.Delay > 30*time.Millisecond || h.Down != 0 || h.Heartbeat == 0 || len(h.History) == 0 {
 			t.Errorf("%+v", h)
 		}
 		time.Sleep(2 * time.Minute)
@@ -67,15 +66,33 @@ func TestAPictureOfARun(t *testing.T) {
 		if len(p.Rates) == 0 {
 			t.Error("no rates for the sparkline")
 		}
-		l.end()
+	})
+}
+
+// TestReaderOfAClosedView checks that a View gives its reader away only when it has ended, and with
+// all that was read.
+func TestReaderOfAClosedView(t *testing.T) {
+	withLab(t, "a", func(t *testing.T, l *lab) {
+		l.submit(plain(3)...)
+		l.look(Query{})
+		if r, _ := l.v.Reader(); r != nil {
+			t.Error("a View that is open gives its reader away")
+		}
+		l.v.Close()
+		r, _ := l.v.Reader()
+		if r == nil {
+			t.Fatal("a closed View has no reader")
+		}
+		if got := r.Table().NumJobs(); got != 3 {
+			t.Errorf("%d jobs, want 3", got)
+		}
 	})
 }
 
 // TestALookWaits checks that a Snapshot waits for changes and is woken at most every 100 ms. An
 // idle run wakes it only for values that age.
 func TestALookWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.submit(plain(2)...)
 		time.Sleep(5 * time.Second)
 		p := l.look(Query{})
@@ -98,7 +115,6 @@ func TestALookWaits(t *testing.T) {
 			t.Errorf("woken after %v", d)
 		}
 		time.Sleep(time.Second)
-		l.end()
 	})
 }
 
@@ -132,17 +148,19 @@ func TestALookEnds(t *testing.T) {
 	})
 }
 
-// TestTwoLooksAgree checks that two screens that look at the same time see the same.
-func TestTwoLooksAgree(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a", "b")
-		l.submit(plain(40)...)
+// TestLooksAgree checks that two screens that look at the same time see the same, and that the
+// counts of one snapshot agree, also in the first snapshot with new jobs.
+func TestLooksAgree(t *testing.T) {
+	withLab(t, "a b", func(t *testing.T, l *lab) {
 		got := make(chan *Snapshot, 2)
 		version := uint64(0)
-		for range 30 {
+		for i := range 30 {
+			if i%3 == 0 {
+				must(t, l.d.Submit(plain(4), i == 27))
+			}
 			for range 2 {
 				go func() {
-					p, err := l.v.Snapshot(t.Context(), Query{After: version, Wait: time.Minute, Jobs: page(50)})
+					p, err := l.v.Snapshot(t.Context(), Query{After: version, Wait: time.Second, Jobs: page(50)})
 					if err != nil {
 						t.Error(err)
 					}
@@ -157,20 +175,24 @@ func TestTwoLooksAgree(t *testing.T) {
 			for _, r := range a.Jobs.Rows {
 				sum[r.Phase]++
 			}
-			if sum != a.Phases {
-				t.Errorf("the rows have %v and the counts say %v", sum, a.Phases)
+			if sum != a.Phases || len(a.Jobs.Rows) != a.Total {
+				t.Errorf("%d jobs: the rows have %v and the counts say %v", a.Total, sum, a.Phases)
 			}
-			version = max(a.Version, b.Version)
+			if i%2 > 0 { // otherwise the next looks do not wait
+				version = max(a.Version, b.Version)
+			}
 		}
-		l.end()
+		time.Sleep(time.Second)
+		if p := l.look(Query{}); p.Total != 40 {
+			t.Error(p.Total)
+		}
 	})
 }
 
 // TestPhasesWithoutARecord checks phases that no record contains: a lost link, a delay that has
 // passed, and a job that another one waits for.
 func TestPhasesWithoutARecord(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			if id.Job == 1 && id.N == 1 {
 				return time.Second, jobs.Outcome{Exit: 3, LastLine: "no luck"}
@@ -213,6 +235,5 @@ func TestPhasesWithoutARecord(t *testing.T) {
 		if got := phasesOf(p); got != "away ok ok" || p.Hosts[0].Down == 0 || p.Hosts[0].Note == "" {
 			t.Error(got, p.Hosts[0])
 		}
-		l.end()
 	})
 }

@@ -22,8 +22,7 @@ func TestRowsAreSmall(t *testing.T) {
 
 // TestStragglers checks that stragglers are flagged, counted, and found (D4).
 func TestStragglers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a", "b")
+	withLab(t, "a b", func(t *testing.T, l *lab) {
 		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			if id.Job == 12 {
 				return time.Hour, jobs.Outcome{}
@@ -41,14 +40,12 @@ func TestStragglers(t *testing.T) {
 		if p := l.look(Query{}); p.Stragglers != 0 {
 			t.Errorf("%d stragglers when nothing runs", p.Stragglers)
 		}
-		l.end()
 	})
 }
 
 // TestSlots checks changes of the slots of a host, absolute and relative (D7).
 func TestSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.submit(plain(20)...)
 		time.Sleep(5 * time.Second)
 		for _, c := range []struct {
@@ -68,15 +65,13 @@ func TestSlots(t *testing.T) {
 		if _, err := l.v.Do(t.Context(), Action{Do: Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err, new(*Refused)) {
 			t.Error(err)
 		}
-		l.end()
 	})
 }
 
 // TestALongListIsSortedSeldom checks that a long list is sorted rarely enough to cost little. Its
 // page shows the age of the order, and a waiting Snapshot is woken when the order has been rebuilt.
 func TestALongListIsSortedSeldom(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.submit(plain(5)...)
 		time.Sleep(3100 * time.Millisecond)
 		w := &JobsWindow{Rows: 9}
@@ -104,7 +99,6 @@ func TestALongListIsSortedSeldom(t *testing.T) {
 		if got := phasesOf(p); got != "run run queue queue cancel" {
 			t.Error(got)
 		}
-		l.end()
 	})
 }
 
@@ -141,8 +135,7 @@ func TestManyAtOnce(t *testing.T) {
 // TestProgressOfOthersIsNotHeard checks promise 5: a host can report progress of its own jobs only,
 // and the size of a report is bounded.
 func TestProgressOfOthersIsNotHeard(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a", "b")
+	withLab(t, "a b", func(t *testing.T, l *lab) {
 		l.submit(plain(4)...)
 		time.Sleep(time.Second)
 		host := map[jobs.ID]string{}
@@ -159,15 +152,13 @@ func TestProgressOfOthersIsNotHeard(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		}
-		l.end()
 	})
 }
 
 // TestProgressOfAwayJobsStands checks that the progress of a job is kept while its host is away,
 // and until the first heartbeat after the host has returned.
 func TestProgressOfAwayJobsStands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.say = map[string]string{"1.1": "0.95"}
 		l.runs = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return time.Hour, jobs.Outcome{} }
 		l.submit(plain(1)...)
@@ -191,7 +182,6 @@ func TestProgressOfAwayJobsStands(t *testing.T) {
 				break
 			}
 		}
-		wants("back, and not a beat yet", Running)
-		l.end()
+		wants("back, and not a heartbeat yet", Running)
 	})
 }

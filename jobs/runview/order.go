@@ -5,7 +5,6 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,7 +38,7 @@ func (u *upkeep) keep(edition uint64, remake func()) {
 // An order is the list of jobs that match a filter, sorted.
 type order struct {
 	key    orderKey
-	filter *filter
+	filter filter
 	wrong  string
 	ids    []uint32
 	at     int // last position of the cursor
@@ -99,7 +98,7 @@ func (x *order) find(id uint32) int {
 }
 
 // matching returns the jobs that a filter matches, in ascending order. A nil filter matches all.
-func (l *list) matching(f *filter) []uint32 {
+func (l *list) matching(f filter) []uint32 {
 	if f == nil {
 		ids := make([]uint32, len(l.rows))
 		for i := range ids {
@@ -125,7 +124,7 @@ func (l *list) matching(f *filter) []uint32 {
 				l.spec = l.specs()
 			}
 			for i := n * p / parts; i < n*(p+1)/parts; i++ {
-				if f.fits(&l, uint32(i+1), &l.rows[i]) {
+				if f(candidate{&l, uint32(i + 1), &l.rows[i]}) {
 					ids = append(ids, uint32(i+1))
 				}
 			}
@@ -206,7 +205,8 @@ func sortIDs(l *list, ids []uint32, by Sort, reverse bool, now time.Time) []uint
 		}
 		return ids
 	case SortName:
-		return sortByName(l, ids, reverse)
+		sortByKey(ids, reverse, func(id uint32) string { return l.spec(id).Title() })
+		return ids
 	}
 	if by == SortAge && len(l.hard.order) > 0 { // breaks ties
 		sortBy(l, ids, reverse, func(r *row) uint64 { return uint64(l.hardnessOf(r)) })
@@ -215,17 +215,30 @@ func sortIDs(l *list, ids []uint32, by Sort, reverse bool, now time.Time) []uint
 	return ids
 }
 
-// sortBy sorts ids by a key, and equal ones by their position.
+// sortBy sorts ids by a key of their rows.
 func sortBy(l *list, ids []uint32, reverse bool, key func(*row) uint64) {
-	list := make([]keyed[uint64], len(ids))
-	for i, id := range ids {
+	sortByKey(ids, false, func(id uint32) uint64 {
 		k := key(&l.rows[id-1])
 		if reverse && k != none {
 			k = none - 1 - k
 		}
-		list[i] = keyed[uint64]{k, uint32(i), id}
+		return k
+	})
+}
+
+// sortByKey sorts ids by a key, and equal ones by their position.
+func sortByKey[T uint64 | string](ids []uint32, reverse bool, key func(id uint32) T) {
+	list := make([]keyed[T], len(ids))
+	for i, id := range ids {
+		list[i] = keyed[T]{key(id), uint32(i), id}
 	}
-	slices.SortFunc(list, func(a, b keyed[uint64]) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.at, b.at)) })
+	slices.SortFunc(list, func(a, b keyed[T]) int {
+		c := cmp.Compare(a.key, b.key)
+		if reverse {
+			c = -c
+		}
+		return cmp.Or(c, cmp.Compare(a.at, b.at))
+	})
 	for i := range list {
 		ids[i] = list[i].id
 	}
@@ -246,7 +259,7 @@ func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 			if r.host == 0 {
 				return none
 			}
-			return uint64(rank[r.host])
+			return rank[r.host]
 		}
 	case SortTry:
 		return func(r *row) uint64 { return uint64(math.MaxUint16 + 1 - r.try()) }
@@ -271,7 +284,11 @@ func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 	case SortPriority:
 		return func(r *row) uint64 { return uint64(int64(r.priority) - math.MinInt32) }
 	case SortQueue:
-		rank := l.queueRanks()
+		queues := make([]string, len(l.options))
+		for i, o := range l.options {
+			queues[i] = o.Queue
+		}
+		rank := ranks(queues)
 		return func(r *row) uint64 { return rank[r.options] }
 	case SortMemory:
 		return func(r *row) uint64 {
@@ -316,53 +333,15 @@ func (l *list) startKey(r *row) uint64 {
 	return k | late
 }
 
-// ranks returns the position of each text in sorted order.
-func ranks(names []string) []int {
-	byName := make([]int, len(names))
-	for i := range byName {
-		byName[i] = i
-	}
-	slices.SortFunc(byName, func(a, b int) int { return strings.Compare(names[a], names[b]) })
-	rank := make([]int, len(names))
-	for i, n := range byName {
-		rank[n] = i
-	}
-	return rank
-}
-
-// queueRanks returns the rank of each queue by name, indexed by options.
-func (l *list) queueRanks() []uint64 {
-	var names []string
-	for _, o := range l.options {
-		names = append(names, o.Queue)
-	}
-	slices.Sort(names)
-	names = slices.Compact(names)
-	ranks := make([]uint64, len(l.options))
-	for i, o := range l.options {
-		n, _ := slices.BinarySearch(names, o.Queue)
+// ranks returns the position of each text among the distinct ones in sorted order.
+func ranks(texts []string) []uint64 {
+	sorted := slices.Compact(slices.Sorted(slices.Values(texts)))
+	ranks := make([]uint64, len(texts))
+	for i, text := range texts {
+		n, _ := slices.BinarySearch(sorted, text)
 		ranks[i] = uint64(n)
 	}
 	return ranks
-}
-
-// sortByName sorts jobs by title.
-func sortByName(l *list, ids []uint32, reverse bool) []uint32 {
-	list := make([]keyed[string], len(ids))
-	for i, id := range ids {
-		list[i] = keyed[string]{l.spec(id).Title(), uint32(i), id}
-	}
-	slices.SortFunc(list, func(a, b keyed[string]) int {
-		c := strings.Compare(a.key, b.key)
-		if reverse {
-			c = -c
-		}
-		return cmp.Or(c, cmp.Compare(a.at, b.at))
-	})
-	for i := range list {
-		ids[i] = list[i].id
-	}
-	return ids
 }
 
 // queue holds the queued jobs in the order in which they start, as far as their sort keys determine

@@ -3,7 +3,6 @@ package runview
 import (
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"dcs-tui/jobs"
@@ -42,8 +41,7 @@ func TestPlaces(t *testing.T) {
 		{"too many to put in order", many, "3#-1 4#-1 5#-1 6#-1 7#-1 8#-1 9#-1 10#-1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				l := newLab(t, "a")
+			withLab(t, "a", func(t *testing.T, l *lab) {
 				l.submit(tt.specs...)
 				time.Sleep(10 * time.Second)
 				got := ""
@@ -55,7 +53,6 @@ func TestPlaces(t *testing.T) {
 				if got != " "+tt.want {
 					t.Errorf("%s, want %s", got, tt.want)
 				}
-				l.end()
 			})
 		})
 	}

@@ -230,44 +230,33 @@ func (v *View) Do(ctx context.Context, a Action) (*Answer, error) {
 func (v *View) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	v.mu.Lock()
-	until := v.polls + 1
-	if !v.began.IsZero() {
-		until++ // the current read may have begun too early
-	}
-	for v.polls < until && ctx.Err() == nil {
-		news := v.news
+	until := 0
+	_ = v.waitFor(ctx, func() bool {
+		switch {
+		case until > 0:
+		case v.began.IsZero():
+			until = v.polls + 1
+		default:
+			until = v.polls + 2 // the current read may have begun too early
+		}
+		if v.polls >= until {
+			return true
+		}
 		v.link.lost = true
 		v.pollSoon()
-		v.mu.Unlock()
-		select {
-		case <-news:
-		case <-ctx.Done():
-		}
-		v.mu.Lock()
-	}
-	v.mu.Unlock()
+		return false
+	})
 }
 
 // awaitEnd waits for the end of a dispatcher that accepts no more requests. It reports whether
 // there is a dispatcher that accepts requests.
 func (v *View) awaitEnd(ctx context.Context) (live bool, err error) {
-	for {
-		v.mu.Lock()
+	err = v.waitFor(ctx, func() bool {
 		status, _ := v.status()
-		dispatched, news := v.facts.dispatched, v.news
-		v.mu.Unlock()
-		if status == StatusRunning || !dispatched {
-			return dispatched, nil
-		}
-		select {
-		case <-news:
-		case <-v.ctx.Done():
-			return false, ErrGone
-		case <-ctx.Done():
-			return false, ctx.Err()
-		}
-	}
+		live = v.facts.dispatched
+		return status == StatusRunning || !live
+	})
+	return live, err
 }
 
 // fileAfter is the time after which a request that was sent through the socket is also stored as a
@@ -302,30 +291,22 @@ func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
 			return nil, err
 		}
 	}
-	for {
-		v.mu.Lock()
-		answered := true
-		for _, t := range traces {
-			answered = answered && t.Answered
+	var ans *Answer
+	waitErr := v.waitFor(ctx, func() bool {
+		switch {
+		case !slices.ContainsFunc(traces, func(t *ask.Trace) bool { return !t.Answered }):
+			ans, err = AnswerTo(a, traces, v.table)
+		case !v.facts.dispatched || v.facts.owner.Token != token:
+			err = errors.New("the dispatcher has ended; it may have done it before. What it has not done waits for the next one")
+		default:
+			return false
 		}
-		if answered {
-			defer v.mu.Unlock()
-			return AnswerTo(a, traces, v.table)
-		}
-		gone := !v.facts.dispatched || v.facts.owner.Token != token
-		news := v.news
-		v.mu.Unlock()
-		if gone {
-			return nil, errors.New("the dispatcher has ended; it may have done it before. What it has not done waits for the next one")
-		}
-		select {
-		case <-news:
-		case <-v.ctx.Done():
-			return nil, ErrGone
-		case <-ctx.Done():
-			return nil, fmt.Errorf("asked; the dispatcher has not answered yet: %w", ctx.Err())
-		}
+		return true
+	})
+	if waitErr != nil && !errors.Is(waitErr, ErrGone) {
+		waitErr = fmt.Errorf("asked; the dispatcher has not answered yet: %w", waitErr)
 	}
+	return ans, cmp.Or(waitErr, err)
 }
 
 // deliver sends a request to the dispatcher through its socket, which works even if the disk is

@@ -20,9 +20,7 @@ func requestsTable(t *testing.T) *jobs.Table {
 	specs[1].Options = &jobs.Options{Priority: 4}
 	specs[3].Options = &jobs.Options{After: []jobs.ID{3}}
 	table := &jobs.Table{Specs: specs, Epoch: 7}
-	if err := jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 5}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 5}))
 	return table
 }
 

@@ -265,7 +265,7 @@ func (v *View) row(id jobs.ID) Row {
 	j := v.job(id)
 	p, a := v.phase(id, j)
 	r := Row{
-		ID: id, Phase: p, Title: j.Spec.Title(), Params: j.Spec.Params, Priority: int(j.Priority), Place: -1,
+		ID: id, Phase: p, Title: j.Spec.Title(), Params: j.Spec.Params(), Priority: int(j.Priority), Place: -1,
 		Failures: int(j.Failures), Tries: v.triesOf(j), Round: int(j.Round), Attempt: len(j.Attempts), Copies: Copies(j), Progress: -1,
 	}
 	if j.Spec.Options != nil {

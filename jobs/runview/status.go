@@ -1,10 +1,12 @@
 package runview
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,9 +34,9 @@ func (s RunStatus) Live() bool { return s == StatusRunning }
 
 // facts holds what a poll found out about the run as a whole.
 type facts struct {
-	err        error          // why nothing can be shown
-	owner      *journal.Owner // nil: nobody ever dispatched the run
-	life       journal.Life   // of the owner's process
+	err        error            // why nothing can be shown
+	owner      *journal.Owner   // nil: nobody ever dispatched the run
+	liveness   journal.Liveness // of the owner's process
 	dispatched bool
 	problem    string   // what prevents the dispatcher or this program from working
 	missing    string   // what part of the input is missing
@@ -55,7 +57,7 @@ func (f *facts) same(o *facts) bool {
 // err is the error of the last one.
 func (f *follower) facts(err error, before facts) facts {
 	records := f.Report().Records
-	n := facts{owner: f.Owner, life: f.Life, dispatched: f.Dispatched(), records: records}
+	n := facts{owner: f.Owner, liveness: f.Liveness, dispatched: f.Dispatched(), records: records}
 	switch {
 	case err == nil && n.dispatched:
 		n.problem = f.Owner.Problem
@@ -71,7 +73,7 @@ func (f *follower) facts(err error, before facts) facts {
 		return n
 	}
 	if before.dispatched || before.records != records || before.err != nil || f.read == 0 {
-		n.left, n.trouble = LeftBehind(f.Table()), HostsOfNoUse(f.Table(), f.words)
+		n.left, n.trouble = LeftBehind(f.Table()), HostsOfNoUse(f.Table(), f.hostEvents)
 		if n.left != "" {
 			n.trouble = append([]string{n.left}, n.trouble...)
 		}
@@ -113,7 +115,7 @@ func (v *View) status() (RunStatus, string) {
 		case closed.How == "":
 			return StatusRunning, ""
 		case closed.How == jobs.ClosedDone:
-			return StatusFinished, "all jobs are over" + andLeft(closed.Reason)
+			return StatusFinished, joined("all jobs are over", closed.Reason)
 		case left == 0:
 			return StatusFinished, overText(closed)
 		}
@@ -134,18 +136,17 @@ func (v *View) status() (RunStatus, string) {
 		if closed.How == jobs.ClosedDrained || closed.How == jobs.ClosedNoHosts {
 			over = overText(closed) + "; " + jobs.Plural(left, "job") + " left"
 		}
-	case f.life == journal.Dead:
+	case f.liveness == journal.Dead:
 		status, over = StatusCrashed, f.owner.String()+" has died; the jobs that it started continue"
 	default:
 		status, over = StatusSilent, f.owner.String()+" sends no heartbeat; the jobs that it started continue"
 	}
-	if f.left != "" {
-		over += "; " + f.left
-	}
-	if f.missing != "" {
-		over += "; " + f.missing
-	}
-	return status, over
+	return status, joined(over, f.left, f.missing)
+}
+
+// joined joins the texts that are not empty.
+func joined(texts ...string) string {
+	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
 }
 
 func overText(c jobs.Closing) string {
@@ -156,13 +157,6 @@ func overText(c jobs.Closing) string {
 		return "stopped" + because(c.Reason)
 	}
 	return c.Reason
-}
-
-func andLeft(why string) string {
-	if why == "" {
-		return ""
-	}
-	return "; " + why
 }
 
 // LeftBehind describes where processes of a finished run may still be alive. A run ends only when
@@ -212,7 +206,7 @@ func (v *View) setState(s *live.State) {
 		return
 	}
 	switch ahead := s.At.Sub(v.seenAt); {
-	case v.facts.owner == nil || v.facts.life == journal.Alive:
+	case v.facts.owner == nil || v.facts.liveness == journal.Alive:
 		v.ahead = 0
 	// The state with the shortest delay is the most accurate.
 	case old == nil || old.Token != s.Token || ahead > v.ahead:
@@ -267,8 +261,8 @@ func (v *View) hosts() []live.Host {
 	since := max(0, v.now().Sub(v.state.At))
 	for i := range list {
 		h := &list[i]
-		if h.Beat > 0 {
-			h.Beat += since
+		if h.Heartbeat > 0 {
+			h.Heartbeat += since
 		}
 		if h.Down > 0 {
 			h.Down += since
@@ -366,12 +360,7 @@ func (v *View) tries() int {
 	if v.state != nil && v.state.Tries > 0 {
 		return v.state.Tries
 	}
-	n := 0
-	if text, ok := v.run.Asked.Options["tries"].(string); ok {
-		fmt.Sscan(text, &n)
-	}
-	if n > 0 {
-		return n
-	}
-	return jobs.DefaultTries
+	text, _ := v.run.Asked.Options["tries"].(string)
+	n, _ := strconv.Atoi(text)
+	return cmp.Or(max(n, 0), jobs.DefaultTries)
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,10 +34,7 @@ func CountQueues(t *jobs.Table) []*QueueCount {
 	var last *jobs.Options
 	var q *QueueCount
 	for j := range t.Rows() {
-		o := j.Spec.Options
-		if o == nil {
-			o = jobs.NoOptions
-		}
+		o := cmp.Or(j.Spec.Options, jobs.NoOptions)
 		if o != last {
 			if last, q = o, byName[o.Queue]; q == nil {
 				q = &QueueCount{Name: o.Queue, Share: 1, Jobs: map[string]int{}}
@@ -153,25 +148,25 @@ func CountHosts(t *jobs.Table) map[string]*HostCount {
 	return counts
 }
 
-// HostWord is the last event of a host.
-type HostWord struct {
+// HostEvent is the last event of a host.
+type HostEvent struct {
 	At   jobs.Stamp
 	Text string // as it was recorded
 	Up   bool   // the host has been up
 }
 
-// After returns the HostWord that follows w when the host has a newer event.
-func (w HostWord) After(host string, at jobs.Stamp, text string) HostWord {
-	return HostWord{at, text, w.Up || text == host+" is up"}
+// After returns the HostEvent that follows w when the host has a newer event.
+func (w HostEvent) After(host string, at jobs.Stamp, text string) HostEvent {
+	return HostEvent{at, text, w.Up || text == host+" is up"}
 }
 
-// Hear updates the last events of hosts from a record.
-func Hear(words map[string]HostWord, r *jobs.Record) {
+// AddHostEvent updates the last events of hosts from a record.
+func AddHostEvent(events map[string]HostEvent, r *jobs.Record) {
 	switch {
 	case r.Kind == jobs.KindEpoch:
-		clear(words) // what an earlier dispatcher knew of hosts is outdated
+		clear(events) // what an earlier dispatcher knew of hosts is outdated
 	case r.Host != "" && r.Job == 0 && r.Reason != "":
-		words[r.Host] = words[r.Host].After(r.Host, r.At, r.Reason)
+		events[r.Host] = events[r.Host].After(r.Host, r.At, r.Reason)
 	}
 }
 
@@ -185,17 +180,17 @@ const minFailures = 3
 // HostsOfNoUse describes in a sentence each the hosts that were useless to a run: those that were
 // never up, and those where attempts failed much more often than on other hosts. A run that
 // succeeded in the end hides both, but it took longer. Texts are not cleaned.
-func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
+func HostsOfNoUse(t *jobs.Table, events map[string]HostEvent) []string {
 	had, all := CountHosts(t), HostCount{}
 	for _, c := range had {
 		all.Ended, all.Failed = all.Ended+c.Ended, all.Failed+c.Failed
 	}
 	var lines []string
 	var idle []HostText
-	for _, name := range slices.Sorted(maps.Keys(words)) {
+	for _, name := range slices.Sorted(maps.Keys(events)) {
 		_, instance := t.Instances[name]
 		// An instance that was up was not needed.
-		if w := words[name]; had[name] == nil && w.Text != "" && !w.Up && !instance {
+		if w := events[name]; had[name] == nil && w.Text != "" && !w.Up && !instance {
 			idle = append(idle, HostText{Host: name, Text: w.Text})
 		}
 	}
@@ -209,7 +204,7 @@ func HostsOfNoUse(t *jobs.Table, words map[string]HostWord) []string {
 				name, c.Failed, jobs.Plural(c.Ended, "attempt"), failed, ended))
 		}
 	}
-	sort.Strings(lines)
+	slices.Sort(lines)
 	if more := len(lines) - maxTrouble; more > 0 {
 		lines = append(lines[:maxTrouble], fmt.Sprintf("and %d more like these", more))
 	}
@@ -232,15 +227,12 @@ func InputText(i rundir.Input, t *jobs.Table) string {
 // Came describes how many jobs of an input are part of the run.
 func Came(t *jobs.Table) string {
 	n := t.NumSpecs()
-	switch n {
-	case 0:
+	if n == 0 {
 		return "no job had come"
-	case 1:
-		return "1 job had come"
 	}
-	text := strconv.Itoa(n) + " jobs had come"
-	if last := t.Spec(jobs.ID(n)); last.Line > 0 {
-		text += ", the last in line " + strconv.Itoa(last.Line)
+	text := jobs.Plural(n, "job") + " had come"
+	if last := t.Spec(jobs.ID(n)); n > 1 && last.Line > 0 {
+		text += fmt.Sprintf(", the last in line %d", last.Line)
 	}
 	return text
 }

@@ -17,7 +17,7 @@ import (
 type TableQuery struct {
 	JobsWindow
 	// Metrics beyond the declared ones, each NAME or NAME=HOW; the last one of a name counts.
-	Figures []string
+	Metrics []string
 	By      string   // column to sort by; "": the number of the job
 	Best    string   // COLUMN:max or COLUMN:min; "": no row is the best
 	Group   []string // one row for each group of jobs with equal values in these columns
@@ -54,9 +54,9 @@ type Table struct {
 
 	Columns []TableColumn // available columns, in the order of display
 	// The window of rows; with Group or Heat, only the number of matching jobs.
-	Page    Page
-	Figures [][]string // values of each row of Page, in the order of the metrics in Columns
-	Figured bool       // the filter names metrics, which Match does not know
+	Page         Page
+	Values       [][]string // values of each row of Page, in the order of the metrics in Columns
+	NamesMetrics bool       // the filter names metrics, which Match does not know
 
 	Groups *TableGroups // set for a query with Group
 	Heat   *Heat        // set for a query with Heat
@@ -83,7 +83,7 @@ type TableGroups struct {
 
 // Heat is a metric over two columns, cut to MaxHeat on both sides.
 type Heat struct {
-	Down, Across, Figure  string // Figure with its measure: "acc, mean"
+	Down, Across, Metric  string // Metric with its measure: "acc, mean"
 	Rows, Columns         []string
 	MoreRows, MoreColumns int
 	Cells                 [][]string
@@ -115,8 +115,8 @@ type tables struct {
 
 	// The fields below belong to the goroutine.
 	done    finished
-	figures *figures // of the request; nil: none yet
-	changes int      // of done and figures
+	metrics *tableMetrics // of the request; nil: none yet
+	changes int           // of done and metrics
 }
 
 // tableRequest is a request for a table.
@@ -133,7 +133,7 @@ func (t *tables) init(v *View) { t.v, t.ctx, t.wake = v, v.ctx, make(chan struct
 // want records a request for a table and starts the goroutine if necessary.
 func (t *tables) want(ask *TableQuery) *tableRequest {
 	a, few := *ask, func(list []string) []string { return list[:min(len(list), MaxTableNames)] }
-	a.Figures, a.Group, a.Pivot = few(a.Figures), few(a.Group), few(a.Pivot)
+	a.Metrics, a.Group, a.Pivot = few(a.Metrics), few(a.Group), few(a.Pivot)
 	a.JobsWindow = JobsWindow{Filter: a.Filter, Reverse: a.Reverse}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +177,7 @@ func (t *tables) await(ctx context.Context, ask *TableQuery) {
 // plain reports whether no job has a parameter and no metric is declared or requested. View.mu is
 // held.
 func (t *tables) plain(ask *TableQuery) bool {
-	return len(t.v.opt.Figures)+len(t.v.known.params)+len(ask.Figures) == 0
+	return len(t.v.opt.Metrics)+len(t.v.known.params)+len(ask.Metrics) == 0
 }
 
 // work computes tables until nobody requests one any more.
@@ -216,7 +216,7 @@ func (t *tables) work() {
 // time until there is more to do. A negative duration means never.
 func (t *tables) step(w *tableRequest) (next time.Duration) {
 	next = t.gather()
-	f := t.figuresOf(w.ask.Figures)
+	f := t.metricsOf(w.ask.Metrics)
 	unread := f.unread(&t.done)
 	if w.made == nil { // before reading: if little is to be read, the whole table follows soon
 		t.publish(w, len(unread), len(unread) == 0 || len(unread) > outputsPiece)
@@ -307,11 +307,11 @@ func (v *View) tableOf(ask *TableQuery) *Table {
 		}
 	}
 	first, n := placeWindow(m.rows.Len(), page.Cursor, &ask.JobsWindow)
-	page.First, out.Figures = first, make([][]string, n)
+	page.First, out.Values = first, make([][]string, n)
 	for i := range n {
 		page.Rows = append(page.Rows, v.row(m.rows.Job(first+i)))
 		for _, c := range m.cells {
-			out.Figures[i] = append(out.Figures[i], cell(m.rows, first+i, c))
+			out.Values[i] = append(out.Values[i], cell(m.rows, first+i, c))
 		}
 	}
 	return &out

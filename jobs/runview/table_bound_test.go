@@ -22,12 +22,12 @@ func TestTableIsBounded(t *testing.T) {
 		for i := range 500 {
 			many = append(many, fmt.Sprintf("f%d", i))
 		}
-		tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 1e9}, Figures: many, Group: many, Pivot: many})
-		if len(tb.Page.Rows) > MaxRows || len(tb.Figures) > MaxRows || len(tb.Columns) > 200 {
+		tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 1e9}, Metrics: many, Group: many, Pivot: many})
+		if len(tb.Page.Rows) > MaxRows || len(tb.Values) > MaxRows || len(tb.Columns) > 200 {
 			t.Errorf("%d rows, %d columns", len(tb.Page.Rows), len(tb.Columns))
 		}
 		tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 1}})
-		if n := len(tb.Figures[0][0]); n != MaxTableCell {
+		if n := len(tb.Values[0][0]); n != MaxTableCell {
 			t.Errorf("a cell of %d bytes", n)
 		}
 		if tb = tableOf(t, b, TableQuery{Group: []string{"C"}}); len(tb.Groups.Rows) != MaxTableGroups || tb.Groups.More != 100 {
@@ -87,9 +87,7 @@ func BenchmarkTable(b *testing.B) {
 		for {
 			asked := time.Now()
 			p, err := board.Snapshot(b.Context(), ask)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			worst = max(worst, time.Since(asked))
 			if p.Table.Ready && p.Table.Read == p.Table.Jobs {
 				break
@@ -117,11 +115,11 @@ func BenchmarkTable(b *testing.B) {
 // and that the results of the jobs are still shown (X5).
 func TestTableOfManyParameters(t *testing.T) {
 	x, dir := newTab(), t.TempDir()
-	s := jobs.Spec{Command: "train"}
+	var params []jobs.Param
 	for i := range MaxTableNames + 10 {
-		s.Params = append(s.Params, jobs.Param{Name: fmt.Sprintf("p%d", i), Value: "1"})
+		params = append(params, jobs.Param{Name: fmt.Sprintf("p%d", i), Value: "1"})
 	}
-	x.add(s, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
+	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", params)}, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
 	write(t, dir, jobs.AttemptID{Job: 1, N: 1}, "acc=1\n")
 	tb := tableOf(t, gridBoard(t, x, dir, "acc"), TableQuery{JobsWindow: JobsWindow{Rows: 9}})
 	has := map[string]bool{}

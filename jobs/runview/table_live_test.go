@@ -12,8 +12,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// newTableLab returns a lab whose jobs run for a second each. Each prints acc, which is ten times
-// its number plus that of the attempt. One more job runs indefinitely, and so does the run.
+// newTableLab returns a lab whose jobs run for a second each, or for ten when they are run again.
+// Each prints acc, which is ten times its number plus that of the attempt. One more job runs
+// indefinitely, and so does the run.
 func newTableLab(t *testing.T, n int) *lab {
 	l := newReadingLab(t)
 	l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
@@ -21,11 +22,11 @@ func newTableLab(t *testing.T, n int) *lab {
 			return 100 * time.Hour, jobs.Outcome{}
 		}
 		write(t, l.dir, id, fmt.Sprintf("acc=%d\n", 10*int(id.Job)+id.N))
-		return time.Second, jobs.Outcome{}
+		return time.Duration(1+9*(id.N-1)) * time.Second, jobs.Outcome{}
 	}
 	specs := plain(n + 1)
 	for i := range specs {
-		specs[i].Params = param("C", fmt.Sprint(i))
+		specs[i].Labels = jobs.NewLabels("", param("C", fmt.Sprint(i)))
 	}
 	l.submit(specs...)
 	return l
@@ -36,13 +37,13 @@ func newTableLab(t *testing.T, n int) *lab {
 func newReadingLab(t *testing.T) *lab {
 	l := newLab(t, "a")
 	o := reading(t, l.dir, "acc")
-	l.v.opt.Figures, l.v.opt.Outputs = o.Figures, o.Outputs
+	l.v.opt.Metrics, l.v.opt.Outputs = o.Metrics, o.Outputs
 	return l
 }
 
-func figuresOf(tb *Table) string {
+func valuesOf(tb *Table) string {
 	var all []string
-	for _, f := range tb.Figures {
+	for _, f := range tb.Values {
 		all = append(all, strings.Join(f, "/"))
 	}
 	return strings.Join(all, " ")
@@ -57,7 +58,7 @@ func TestTableIsLive(t *testing.T) {
 		a, seen := Query{Table: &ask}, map[int]bool{}
 		for start := time.Now(); time.Since(start) < 20*time.Second; {
 			p := l.look(a)
-			if n := len(p.Table.Figures); p.Table.Ready && p.Table.Read == p.Table.Jobs && !seen[n] {
+			if n := len(p.Table.Values); p.Table.Ready && p.Table.Read == p.Table.Jobs && !seen[n] {
 				seen[n] = true
 				if p.Table.Jobs != n || p.Table.Page.Matched != n {
 					t.Errorf("%d rows of %d", n, p.Table.Jobs)
@@ -68,20 +69,20 @@ func TestTableIsLive(t *testing.T) {
 		if len(seen) < 3 || !seen[6] {
 			t.Errorf("the table was seen with so many rows: %v", seen)
 		}
-		if got := figuresOf(tableOf(t, l.v, ask)); got != "11 21 31 41 51 61" {
+		if got := valuesOf(tableOf(t, l.v, ask)); got != "11 21 31 41 51 61" {
 			t.Error(got)
 		}
 		l.do(Requeue.Jobs(3))
-		time.Sleep(500 * time.Millisecond)
-		l.look(Query{Table: &ask})
-		time.Sleep(300 * time.Millisecond)
-		if got := figuresOf(tableOf(t, l.v, ask)); got != "11 21 41 51 61" {
-			t.Error(got)
-		}
 		time.Sleep(3 * time.Second)
 		l.look(Query{Table: &ask})
 		time.Sleep(2 * time.Second)
-		if got := figuresOf(tableOf(t, l.v, ask)); got != "11 21 32 41 51 61" {
+		if got := valuesOf(tableOf(t, l.v, ask)); got != "11 21 41 51 61" {
+			t.Error(got)
+		}
+		time.Sleep(10 * time.Second)
+		l.look(Query{Table: &ask})
+		time.Sleep(2 * time.Second)
+		if got := valuesOf(tableOf(t, l.v, ask)); got != "11 21 32 41 51 61" {
 			t.Error(got)
 		}
 		l.end()
@@ -106,7 +107,7 @@ func TestTableOfLateOutput(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		ask := TableQuery{JobsWindow: JobsWindow{Rows: 10}}
 		tb := tableOf(t, l.v, ask)
-		if got := figuresOf(tb); got != "1 " || len(tb.Notes) != 1 || !strings.Contains(tb.Notes[0], "1 job wrote no such file") {
+		if got := valuesOf(tb); got != "1 " || len(tb.Notes) != 1 || !strings.Contains(tb.Notes[0], "1 job wrote no such file") {
 			t.Errorf("%q %q", got, tb.Notes)
 		}
 		write(t, l.dir, jobs.AttemptID{Job: 2, N: 1}, "acc=2")
@@ -114,8 +115,8 @@ func TestTableOfLateOutput(t *testing.T) {
 			time.Sleep(time.Second)
 			l.look(Query{Table: &ask})
 		}
-		if tb = tableOf(t, l.v, ask); figuresOf(tb) != "1 2" || len(tb.Notes) != 0 {
-			t.Errorf("%q %q", figuresOf(tb), tb.Notes)
+		if tb = tableOf(t, l.v, ask); valuesOf(tb) != "1 2" || len(tb.Notes) != 0 {
+			t.Errorf("%q %q", valuesOf(tb), tb.Notes)
 		}
 		l.end()
 	})
@@ -124,10 +125,9 @@ func TestTableOfLateOutput(t *testing.T) {
 // TestTableOfHostsApart checks that outputs that are only on a host are read through the
 // dispatcher.
 func TestTableOfHostsApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, apart)
+	withLab(t, apart, func(t *testing.T, l *lab) {
 		o := reading(t, t.TempDir(), "acc")
-		l.v.opt.Figures, l.v.opt.Outputs = o.Figures, o.Outputs
+		l.v.opt.Metrics, l.v.opt.Outputs = o.Metrics, o.Outputs
 		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			write(t, l.dir, id, fmt.Sprintf("acc=%d\n", id.Job))
 			return time.Second, jobs.Outcome{}
@@ -135,10 +135,9 @@ func TestTableOfHostsApart(t *testing.T) {
 		l.submit(plain(4)...)
 		time.Sleep(10 * time.Second)
 		tb := tableOf(t, l.v, TableQuery{JobsWindow: JobsWindow{Rows: 10}})
-		if got := figuresOf(tb); got != "1 2 3 4" {
+		if got := valuesOf(tb); got != "1 2 3 4" {
 			t.Errorf("%s, %q", got, tb.Notes)
 		}
-		l.end()
 	})
 }
 

@@ -31,7 +31,7 @@ type made struct {
 // known yet.
 func (t *tables) make(ask *TableQuery, unread int) *made {
 	start := time.Now()
-	f, d := t.figures, &t.done
+	f, d := t.metrics, &t.done
 	m := &made{changes: t.changes, edition: d.edition, current: d.madeAt}
 	m.table = Table{Ready: true, Wrong: f.wrong, Notes: f.notes, Read: len(d.list) - unread, Jobs: len(d.list)}
 	s := results.NewTable(results.TableInput{Jobs: d.list, Params: d.known.params, Names: f.names, Metrics: slices.Clone(d.values)})
@@ -59,7 +59,7 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 	if q != nil {
 		filter = []*query.Query{q}
 		_, other := t.done.known.compile(q)
-		m.table.Figured = other != nil
+		m.table.NamesMetrics = other != nil
 	}
 	if len(ask.Group) > 0 && !ask.Heat {
 		filter, having = s.Split(filter)
@@ -222,11 +222,12 @@ func (m *made) group(s *results.Table, ask *TableQuery, having []*query.Query) e
 	for _, i := range s.Metrics() {
 		measured = append(measured, s.Columns[i].Name)
 	}
-	g, notes, err := s.GroupBy(ask.Group, measured[:min(len(measured), MaxTableNames)], results.AllMeasures(), ask.MinSize, having)
+	g, notes, err := s.Group(results.Grouping{By: ask.Group, Metrics: measured[:min(len(measured), MaxTableNames)], Measures: results.AllMeasures(),
+		MinSize: ask.MinSize, Where: having})
 	var wrong *query.Error
 	if errors.As(err, &wrong) {
 		m.table.Page.Wrong = wrong.Error()
-		if g, notes, err = s.GroupBy(ask.Group, nil, nil, 0, nil); err == nil {
+		if g, notes, err = s.Group(results.Grouping{By: ask.Group}); err == nil {
 			g = g.Keep(func(int) bool { return false })
 		}
 	}
@@ -270,18 +271,19 @@ func (m *made) heat(s *results.Table, ask *TableQuery) error {
 			return err
 		}
 	}
-	names, err := results.ParsePivot(words)
+	of, err := results.ParsePivot(words)
 	if err != nil {
 		return err
 	}
-	p, notes, err := s.PivotBy(names, ask.MinSize)
+	of.MinSize = ask.MinSize
+	p, notes, err := s.Pivot(of)
 	if err != nil {
 		return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "--where", "a filter"))
 	}
 	m.note(notes...)
 	level, lowest, highest := p.Heat(HeatLevels)
 	rows, columns := min(len(p.Rows), MaxHeat), min(len(p.Columns), MaxHeat)
-	h := &Heat{Down: p.Down, Across: p.Across, Figure: p.Metric + ", " + p.Measure.String(),
+	h := &Heat{Down: p.Down, Across: p.Across, Metric: p.Metric + ", " + p.Measure.String(),
 		MoreRows: len(p.Rows) - rows, MoreColumns: len(p.Columns) - columns}
 	unit := results.Column{Role: results.Stat, Type: p.Type}
 	side := func(name string) *results.Column {

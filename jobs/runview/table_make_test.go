@@ -19,10 +19,8 @@ func reading(t testing.TB, dir string, columns ...string) Options {
 	o := Options{}
 	for _, text := range columns {
 		c, err := metrics.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		o.Figures = append(o.Figures, c)
+		must(t, err)
+		o.Metrics = append(o.Metrics, c)
 	}
 	run := &rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}
 	o.Outputs = func(columns []*metrics.Metric) *metrics.Reader { return metrics.NewReader(run, columns) }
@@ -33,12 +31,8 @@ func reading(t testing.TB, dir string, columns ...string) Options {
 func write(t testing.TB, dir string, id jobs.AttemptID, text string) {
 	t.Helper()
 	path := jobs.AttemptFile(dir, id, jobs.FileOut)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // gridRun returns a grid of C, gamma, and seed. The output of each job has acc and loss.
@@ -48,7 +42,7 @@ func gridRun(t testing.TB, cs, gammas, seeds int) (tab, string, func(c, g, s int
 	for c := range cs {
 		for g := range gammas {
 			for s := range seeds {
-				x.add(jobs.Spec{Command: "train", Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(c)}, {Name: "gamma", Value: fmt.Sprint(g)}, {Name: "seed", Value: fmt.Sprint(s)}}},
+				x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint(c)}, {Name: "gamma", Value: fmt.Sprint(g)}, {Name: "seed", Value: fmt.Sprint(s)}})},
 					jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Duration(1+s)*time.Second))
 				write(t, dir, jobs.AttemptID{Job: jobs.ID(len(x.Jobs)), N: 1}, fmt.Sprintf("epoch 1\nacc=%g\nloss: %d\n", acc(c, g, s), c))
 			}
@@ -69,9 +63,7 @@ func tableOf(t testing.TB, b *View, ask TableQuery) *Table {
 	a := Query{Table: &ask}
 	for range 1000 {
 		p, err := b.Snapshot(t.Context(), a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if p.Table.Plain || p.Table.Ready && p.Table.Read == p.Table.Jobs {
 			return p.Table
 		}
@@ -92,18 +84,18 @@ func rowsOf(tb *Table) (ids []int) {
 // (E3, X5). The filter is that of the list of jobs, and may also use metrics.
 func TestTableRows(t *testing.T) {
 	x, dir, acc := gridRun(t, 4, 3, 2)
-	x.add(jobs.Spec{Command: "train", Params: param("C", "9")}, jobs.Failed, ran("ws02", jobs.Outcome{Exit: 1}, time.Second))
-	x.add(jobs.Spec{Command: "train", Params: param("C", "9")}, jobs.Queued)
+	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", param("C", "9"))}, jobs.Failed, ran("ws02", jobs.Outcome{Exit: 1}, time.Second))
+	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", param("C", "9"))}, jobs.Queued)
 	b := gridBoard(t, x, dir, "acc")
 	rows := JobsWindow{Rows: 100}
 	tb := tableOf(t, b, TableQuery{JobsWindow: rows, Best: "acc:max"})
-	if tb.Plain || tb.Wrong != "" || tb.Jobs != 25 || tb.Page.Matched != 25 || len(tb.Page.Rows) != 25 || len(tb.Figures) != 25 {
+	if tb.Plain || tb.Wrong != "" || tb.Jobs != 25 || tb.Page.Matched != 25 || len(tb.Page.Rows) != 25 || len(tb.Values) != 25 {
 		t.Fatalf("%+v", tb)
 	}
 	best, most := 0, -2.0
 	for i := range 24 {
 		v := acc(i/6, i/2%3, i%2)
-		if got := strings.Join(tb.Figures[i], ","); got != fmt.Sprint(v) {
+		if got := strings.Join(tb.Values[i], ","); got != fmt.Sprint(v) {
 			t.Errorf("job %d has %s, want %g", i+1, got, v)
 		}
 		if v > most {
@@ -135,19 +127,19 @@ func TestTableRows(t *testing.T) {
 			n++
 		}
 	}
-	if tb.Page.Matched != n || n == 0 || !tb.Figured {
-		t.Errorf("%d match, want %d; figured %v", tb.Page.Matched, n, tb.Figured)
+	if tb.Page.Matched != n || n == 0 || !tb.NamesMetrics {
+		t.Errorf("%d match, want %d; names metrics %v", tb.Page.Matched, n, tb.NamesMetrics)
 	}
 	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "host=ws02", Rows: 9}})
-	if got := rowsOf(tb); len(got) != 1 || got[0] != 25 || tb.Figured {
+	if got := rowsOf(tb); len(got) != 1 || got[0] != 25 || tb.NamesMetrics {
 		t.Error(got)
 	}
 	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 5, Cursor: 12, Above: 2}})
 	if tb.Page.First != 9 || tb.Page.Cursor != 11 || fmt.Sprint(rowsOf(tb)) != "[10 11 12 13 14]" {
 		t.Errorf("first %d, cursor %d: %v", tb.Page.First, tb.Page.Cursor, rowsOf(tb))
 	}
-	tb = tableOf(t, b, TableQuery{JobsWindow: rows, Figures: []string{"l=key:loss", "acc=key:loss"}})
-	if got := strings.Join(tb.Figures[23], ","); got != "3,3" {
+	tb = tableOf(t, b, TableQuery{JobsWindow: rows, Metrics: []string{"l=key:loss", "acc=key:loss"}})
+	if got := strings.Join(tb.Values[23], ","); got != "3,3" {
 		t.Errorf("columns added on the screen: %s", got)
 	}
 }
@@ -227,12 +219,12 @@ func TestTableHeat(t *testing.T) {
 	x, dir, acc := gridRun(t, 4, 3, 2)
 	b := gridBoard(t, x, dir, "acc", "loss")
 	tb := tableOf(t, b, TableQuery{Heat: true})
-	if h := tb.Heat; h == nil || h.Down != "C" || h.Across != "gamma" || h.Figure != "acc, mean" {
+	if h := tb.Heat; h == nil || h.Down != "C" || h.Across != "gamma" || h.Metric != "acc, mean" {
 		t.Errorf("seeds are averaged over: %+v", tb)
 	}
 	y, other := newTab(), t.TempDir()
 	for i := range 8 {
-		y.add(jobs.Spec{Command: "train", Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 4)}, {Name: "gamma", Value: fmt.Sprint(i / 2 % 2)}, {Name: "degree", Value: fmt.Sprint(i % 2)}}},
+		y.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 4)}, {Name: "gamma", Value: fmt.Sprint(i / 2 % 2)}, {Name: "degree", Value: fmt.Sprint(i % 2)}})},
 			jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
 	}
 	tb = tableOf(t, gridBoard(t, y, other), TableQuery{Heat: true})
@@ -241,7 +233,7 @@ func TestTableHeat(t *testing.T) {
 	}
 	tb = tableOf(t, b, TableQuery{Heat: true, Pivot: []string{"C", "gamma", "acc:max"}})
 	h := tb.Heat
-	if h == nil || len(h.Rows) != 4 || len(h.Columns) != 3 || h.Figure != "acc, max" {
+	if h == nil || len(h.Rows) != 4 || len(h.Columns) != 3 || h.Metric != "acc, max" {
 		t.Fatalf("%+v", tb)
 	}
 	for c := range 4 {
@@ -256,7 +248,7 @@ func TestTableHeat(t *testing.T) {
 	}
 	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "seed=1"}, Heat: true})
 	if tb.Heat == nil || tb.Heat.Down != "C" || tb.Heat.Across != "gamma" || tb.Heat.Cells[1][2] != fmt.Sprint(acc(1, 2, 1)) {
-		t.Errorf("two parameters vary, the first figure is shown: %+v", tb)
+		t.Errorf("two parameters vary, the first metric is shown: %+v", tb)
 	}
 }
 
@@ -284,7 +276,7 @@ func TestTableOfAWrongQuery(t *testing.T) {
 		{TableQuery{Best: "acc"}, "acc:max or acc:min"},
 		{TableQuery{Best: "ac:max"}, `did you mean "acc"`},
 		{TableQuery{Group: []string{"D"}}, "there is no column"},
-		{TableQuery{Figures: []string{"x=re:("}}, "the result column x"},
+		{TableQuery{Metrics: []string{"x=re:("}}, "the result column x"},
 		{TableQuery{Heat: true, JobsWindow: JobsWindow{Filter: "C=7"}}, "no job that is over matches the filter"},
 		{TableQuery{Heat: true, Pivot: []string{"C"}}, "two columns and a metric"},
 		{TableQuery{Heat: true, Pivot: []string{"C", "C", "acc"}}, "two different columns"},
@@ -317,7 +309,7 @@ func TestPlainTable(t *testing.T) {
 	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}}); !tb.Plain {
 		t.Errorf("%+v", tb)
 	}
-	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}, Figures: []string{"acc"}}); tb.Plain || tb.Figures[0][0] != "1" {
+	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}, Metrics: []string{"acc"}}); tb.Plain || tb.Values[0][0] != "1" {
 		t.Errorf("%+v", tb)
 	}
 }

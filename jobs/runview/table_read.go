@@ -42,7 +42,7 @@ func (t *tables) gather() time.Duration {
 	}
 	v.mu.Lock()
 	if d.generation != v.generation {
-		*d, t.figures = finished{generation: v.generation}, nil
+		*d, t.metrics = finished{generation: v.generation}, nil
 		t.changes++
 	}
 	if d.edition == v.edition && !d.madeAt.IsZero() {
@@ -133,8 +133,8 @@ func (t *tables) fetch(ids []jobs.ID) {
 	t.changes++
 }
 
-// figures reads a set of columns from the outputs of the finished jobs.
-type figures struct {
+// tableMetrics reads a set of columns from the outputs of the finished jobs.
+type tableMetrics struct {
 	asked  []string // the requested columns
 	names  []string
 	wrong  string          // error in the request
@@ -155,13 +155,13 @@ const (
 // nothing is the value of a job without metrics to read.
 var nothing = []string{}
 
-// figuresOf returns the reader of the declared and the requested columns. It is kept until other
+// metricsOf returns the reader of the declared and the requested columns. It is kept until other
 // columns are requested.
-func (t *tables) figuresOf(asked []string) *figures {
-	if f := t.figures; f != nil && slices.Equal(f.asked, asked) {
+func (t *tables) metricsOf(asked []string) *tableMetrics {
+	if f := t.metrics; f != nil && slices.Equal(f.asked, asked) {
 		return f
 	}
-	f, columns := &figures{asked: asked}, slices.Clone(t.v.opt.Figures)
+	f, columns := &tableMetrics{asked: asked}, slices.Clone(t.v.opt.Metrics)
 	for _, text := range asked {
 		c, err := metrics.Parse(text)
 		if err != nil {
@@ -187,13 +187,13 @@ func (t *tables) figuresOf(asked []string) *figures {
 			return p.Data, p.Size, nil
 		})
 	}
-	t.figures, t.done.values = f, make([][]string, len(t.done.list))
+	t.metrics, t.done.values = f, make([][]string, len(t.done.list))
 	t.changes++
 	return f
 }
 
 // unread returns the indexes of the jobs whose outputs must be read.
-func (f *figures) unread(d *finished) (places []int) {
+func (f *tableMetrics) unread(d *finished) (places []int) {
 	for at := range d.values {
 		if d.values[at] == nil && f.reader != nil {
 			places = append(places, at)
@@ -206,7 +206,7 @@ func (f *figures) unread(d *finished) (places []int) {
 // could not be read, because a file may appear late, or a host may come back. It returns how many
 // are left unread, and the time until there is more to do. The error is that of a View that is
 // being closed.
-func (f *figures) read(t *tables, unread []int) (left int, next time.Duration, err error) {
+func (f *tableMetrics) read(t *tables, unread []int) (left int, next time.Duration, err error) {
 	d := &t.done
 	if n := min(len(unread), outputsPiece); n > 0 {
 		notes, err := f.readSome(t, unread[:n])
@@ -241,7 +241,7 @@ func (f *figures) read(t *tables, unread []int) (left int, next time.Duration, e
 }
 
 // readSome reads the metrics of the jobs with the given indexes.
-func (f *figures) readSome(t *tables, places []int) ([]string, error) {
+func (f *tableMetrics) readSome(t *tables, places []int) ([]string, error) {
 	d := &t.done
 	list := make([]results.Result, len(places))
 	for i, at := range places {

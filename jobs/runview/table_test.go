@@ -1,12 +1,10 @@
 package runview
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,15 +39,24 @@ func (t tab) add(s jobs.Spec, state jobs.JobState, change ...func(*jobs.Job)) {
 	t.Counts[state]++
 }
 
+// attempt adds an attempt that was launched some time ago.
+func attempt(j *jobs.Job, host string, ago time.Duration, state jobs.AttemptState) *jobs.Attempt {
+	a := &jobs.Attempt{ID: jobs.AttemptID{Job: j.Spec.ID, N: len(j.Attempts) + 1}, Host: host, Launched: jobs.StampOf(time.Now().Add(-ago)),
+		State: state, Round: j.Round}
+	if state != jobs.AttemptLaunching {
+		a.Started = a.Launched
+	}
+	j.Attempts = append(j.Attempts, a)
+	return a
+}
+
 // ran adds an attempt that has ended.
 func ran(host string, o jobs.Outcome, took time.Duration) func(*jobs.Job) {
 	return func(j *jobs.Job) {
-		start := jobs.StampOf(time.Now().Add(-time.Hour))
-		o.Started, o.Ended = start, start+jobs.Stamp(took)
-		charged := !o.OK()
-		j.Attempts = append(j.Attempts, &jobs.Attempt{ID: jobs.AttemptID{Job: j.Spec.ID, N: len(j.Attempts) + 1}, Host: host,
-			Launched: start, Started: start, State: jobs.AttemptExited, Round: j.Round, Outcome: &o, Charged: charged})
-		if charged {
+		a := attempt(j, host, time.Hour, jobs.AttemptExited)
+		o.Started, o.Ended = a.Started, a.Started+jobs.Stamp(took)
+		a.Outcome, a.Charged = &o, !o.OK()
+		if a.Charged {
 			j.Failures++
 		}
 	}
@@ -57,18 +64,11 @@ func ran(host string, o jobs.Outcome, took time.Duration) func(*jobs.Job) {
 
 // running adds an attempt that is running.
 func running(host string, since time.Duration) func(*jobs.Job) {
-	return func(j *jobs.Job) {
-		at := jobs.StampOf(time.Now().Add(-since))
-		j.Attempts = append(j.Attempts, &jobs.Attempt{ID: jobs.AttemptID{Job: j.Spec.ID, N: len(j.Attempts) + 1}, Host: host,
-			Launched: at, Started: at, State: jobs.AttemptRunning, Round: j.Round})
-	}
+	return func(j *jobs.Job) { attempt(j, host, since, jobs.AttemptRunning) }
 }
 
 func handed(host string) func(*jobs.Job) {
-	return func(j *jobs.Job) {
-		j.Attempts = append(j.Attempts, &jobs.Attempt{ID: jobs.AttemptID{Job: j.Spec.ID, N: len(j.Attempts) + 1}, Host: host,
-			Launched: jobs.StampOf(time.Now()), Round: j.Round})
-	}
+	return func(j *jobs.Job) { attempt(j, host, 0, jobs.AttemptLaunching) }
 }
 
 func param(name, value string) []jobs.Param { return []jobs.Param{{Name: name, Value: value}} }
@@ -77,10 +77,10 @@ func param(name, value string) []jobs.Param { return []jobs.Param{{Name: name, V
 func small() tab {
 	t := newTab()
 	gpu := &jobs.Options{Queue: "night", Tags: []string{"gpu"}, Priority: 5}
-	t.add(jobs.Spec{Command: "train --lr 0.1", Name: "Alpha", Params: param("C", "0.1")}, jobs.Succeeded, ran("ws01", jobs.Outcome{MaxRSSBytes: 9 << 20}, time.Minute))
-	t.add(jobs.Spec{Command: "train --lr 0.5", Params: param("C", "1e-1"), Options: gpu}, jobs.Failed, ran("ws02", jobs.Outcome{Exit: 1}, time.Second), ran("ws01", jobs.Outcome{Exit: 137, LastLine: "Killed"}, 3*time.Second))
-	t.add(jobs.Spec{Command: "echo Straße", Params: param("C", "10")}, jobs.Running, running("ws01", time.Hour))
-	t.add(jobs.Spec{Command: "sleep 9", Params: param("kernel", "rbf"), Options: gpu}, jobs.Queued)
+	t.add(jobs.Spec{Command: "train --lr 0.1", Name: "Alpha", Labels: jobs.NewLabels("", param("C", "0.1"))}, jobs.Succeeded, ran("ws01", jobs.Outcome{MaxRSSBytes: 9 << 20}, time.Minute))
+	t.add(jobs.Spec{Command: "train --lr 0.5", Labels: jobs.NewLabels("", param("C", "1e-1")), Options: gpu}, jobs.Failed, ran("ws02", jobs.Outcome{Exit: 1}, time.Second), ran("ws01", jobs.Outcome{Exit: 137, LastLine: "Killed"}, 3*time.Second))
+	t.add(jobs.Spec{Command: "echo Straße", Labels: jobs.NewLabels("", param("C", "10"))}, jobs.Running, running("ws01", time.Hour))
+	t.add(jobs.Spec{Command: "sleep 9", Labels: jobs.NewLabels("", param("kernel", "rbf")), Options: gpu}, jobs.Queued)
 	t.add(jobs.Spec{Command: "sleep 8"}, jobs.Queued, ran("ws03", jobs.Outcome{Signal: "SIGKILL"}, time.Second), func(j *jobs.Job) { j.Retry = jobs.StampOf(time.Now().Add(time.Hour)) })
 	t.add(jobs.Spec{Command: "sleep 7", Options: &jobs.Options{After: []jobs.ID{3}}}, jobs.Queued)
 	t.add(jobs.Spec{Command: "sleep 6"}, jobs.Canceled)
@@ -101,7 +101,7 @@ func runAt(dir string) *rundir.Run {
 // apartAt makes ws01 a host that does not share the run directory. here holds the attempts whose
 // files were fetched.
 func apartAt(v *View, here map[jobs.AttemptID]bool) {
-	v.place = &results.Place{Dir: v.run.Dir, HostDirs: map[string]string{"ws01": "ws01:/far"}, Here: func(id jobs.AttemptID) bool { return here[id] }}
+	v.place = &results.RunInfo{Dir: v.run.Dir, HostDirs: map[string]string{"ws01": "ws01:/far"}, Here: func(id jobs.AttemptID) bool { return here[id] }}
 }
 
 func boardOf(t testing.TB, x tab) *View {
@@ -113,9 +113,7 @@ func boardOf(t testing.TB, x tab) *View {
 func lookAt(t testing.TB, b *View, a Query) *Snapshot {
 	t.Helper()
 	p, err := b.Snapshot(t.Context(), a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
@@ -250,9 +248,7 @@ func TestATableIsReadOnly(t *testing.T) {
 	mine := jobs.AttemptID{Job: 8, N: 1} // on ws02, which shares the run directory
 	path := jobs.AttemptFile(b.run.Dir, mine, jobs.FileOut)
 	os.MkdirAll(filepath.Dir(path), 0o700)
-	if err := os.WriteFile(path, []byte("0123456789"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("0123456789"), 0o600))
 	x8, err := b.Read(t.Context(), Read{Attempt: mine, File: jobs.FileOut, Offset: 3, Limit: 4})
 	if err != nil || string(x8.Data) != "3456" || x8.Size != 10 || x8.Offset != 3 || !x8.Over {
 		t.Errorf("%+v %v", x8, err)
@@ -269,46 +265,5 @@ func TestATableIsReadOnly(t *testing.T) {
 	b.Close()
 	if _, err := b.Snapshot(t.Context(), Query{}); err != ErrGone {
 		t.Error(err)
-	}
-}
-
-// TestSortByName checks that sorting by name agrees with plain comparison, whatever prefixes the
-// names have in common.
-func TestSortByName(t *testing.T) {
-	x := newTab()
-	var names []string
-	for i := range 5000 {
-		n := fmt.Sprintf("python train.py --seed %d --out r%d", i*7919%5000, i%3)
-		switch i % 5 {
-		case 1:
-			n = strings.Repeat("ab", i%40)
-		case 2:
-			n = strings.Repeat("ab", i%40) + "\x00"
-		case 3:
-			n = "same"
-		}
-		names = append(names, n)
-		x.add(jobs.Spec{Command: n}, jobs.Queued)
-	}
-	b := boardOf(t, x)
-	lookAt(t, b, Query{})
-	want := make([]int, len(names))
-	for i := range want {
-		want[i] = i
-	}
-	for _, reverse := range []bool{false, true} {
-		slices.SortFunc(want, func(a, b int) int {
-			c := strings.Compare(names[a], names[b])
-			if reverse {
-				c = -c
-			}
-			return cmp.Or(c, a-b)
-		})
-		got := sortIDs(&b.list, b.matching(nil), SortName, reverse, time.Now())
-		for i := range got {
-			if int(got[i])-1 != want[i] {
-				t.Fatalf("reverse %v, %d: %q, want %q", reverse, i, names[got[i]-1], names[want[i]])
-			}
-		}
 	}
 }

@@ -36,9 +36,9 @@ type Options struct {
 	Hosts []*hosts.Host // hosts of the inventory; nil: only those that have had attempts are shown
 	By    string        // name of the requester, for the dispatcher's records
 
-	// Figures are the metrics that were declared when the run was created. Outputs makes a reader
+	// Metrics are the metrics that were declared when the run was created. Outputs makes a reader
 	// of any metrics; nil: no metrics are read.
-	Figures []*metrics.Metric
+	Metrics []*metrics.Metric
 	Outputs func([]*metrics.Metric) *metrics.Reader
 
 	// Socket connects to the dispatcher that owner names. nil: only files are read.
@@ -88,12 +88,12 @@ type View struct {
 	facts  facts
 	// State of the current dispatcher; nil: nobody dispatches the run, or nothing is known.
 	state   *live.State
-	seenAt  time.Time      // when state was received, by our clock
-	ahead   time.Duration  // difference of the dispatcher's clock to ours; 0: same machine
-	past    []live.Host    // hosts while nobody dispatches the run, as of pastAt
-	pastAt  uint64         // edition for which past was computed
-	place   *results.Place // locations of attempts' files
-	marks   marks          // jobs whose rows must be remade
+	seenAt  time.Time        // when state was received, by our clock
+	ahead   time.Duration    // difference of the dispatcher's clock to ours; 0: same machine
+	past    []live.Host      // hosts while nobody dispatches the run, as of pastAt
+	pastAt  uint64           // edition for which past was computed
+	place   *results.RunInfo // locations of attempts' files
+	marks   marks            // jobs whose rows must be remade
 	events  eventLog
 	page    *order
 	queue   queue
@@ -105,10 +105,11 @@ type View struct {
 	madeAt  time.Time     // time of version
 	began   time.Time     // start of the current read; zero: none is in progress
 	closed  bool
+	ended   *journal.Reader // see Reader; nil: the View has not ended
 	link    link
 	focus   jobs.ID // job whose detail was requested last
 	// Attempts of that job whose files have been copied from their hosts.
-	brought map[jobs.AttemptID]bool
+	fetched map[jobs.AttemptID]bool
 	traces  map[string]*ask.Trace // indexed by request
 }
 
@@ -139,11 +140,11 @@ func FromTable(run *rundir.Run, t *jobs.Table, o Options) *View {
 
 func newView(run *rundir.Run, o Options) *View {
 	v := &View{run: run, opt: o, files: rundir.NewFileReader(), wake: make(chan struct{}, 1), ready: make(chan struct{}),
-		news: make(chan struct{}), table: &jobs.Table{}, brought: map[jobs.AttemptID]bool{}, traces: map[string]*ask.Trace{}}
+		news: make(chan struct{}), table: &jobs.Table{}, fetched: map[jobs.AttemptID]bool{}, traces: map[string]*ask.Trace{}}
 	v.ctx, v.cancel = context.WithCancel(context.Background())
 	v.initList()
-	v.place = &results.Place{Dir: run.Dir, Here: func(jobs.AttemptID) bool { return false }}
-	v.follower.words, v.follower.hosts = map[string]HostWord{}, map[string]bool{}
+	v.place = &results.RunInfo{Dir: run.Dir, Here: func(jobs.AttemptID) bool { return false }}
+	v.follower.hostEvents, v.follower.hosts = map[string]HostEvent{}, map[string]bool{}
 	v.tables.init(v)
 	return v
 }
@@ -175,8 +176,18 @@ func (v *View) Close() {
 	}()
 	select {
 	case <-ended:
+		v.ended = v.follower.Reader
 	case <-time.After(time.Second):
 	}
+}
+
+// Reader returns the reader of a closed View, whose table is packed, and the last event of each
+// host. It returns nil if the View is still reading because the disk hangs.
+func (v *View) Reader() (*journal.Reader, map[string]HostEvent) {
+	if v.ended == nil {
+		return nil, nil
+	}
+	return v.ended, v.follower.hostEvents
 }
 
 // changed records a change and wakes waiting goroutines. mu is held.
@@ -191,6 +202,25 @@ func (v *View) notify() {
 	v.news = make(chan struct{})
 }
 
+// waitFor waits until done returns true. It calls done now and after each change, with mu held.
+func (v *View) waitFor(ctx context.Context, done func() bool) error {
+	for {
+		v.mu.Lock()
+		is, news := done(), v.news
+		v.mu.Unlock()
+		if is {
+			return nil
+		}
+		select {
+		case <-news:
+		case <-v.ctx.Done():
+			return ErrGone
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // pollSoon makes follow read the run directory now.
 func (v *View) pollSoon() {
 	select {
@@ -202,9 +232,9 @@ func (v *View) pollSoon() {
 // follower is the state of the goroutine follow.
 type follower struct {
 	*journal.Reader
-	words map[string]HostWord // last event of each host under the current dispatcher
-	hosts map[string]bool     // hosts that have had attempts
-	read  int                 // number of records from which facts were computed
+	hostEvents map[string]HostEvent // last event of each host under the current dispatcher
+	hosts      map[string]bool      // hosts that have had attempts
+	read       int                  // number of records from which facts were computed
 }
 
 // follow reads the run directory until Close.
@@ -256,13 +286,13 @@ func (v *View) poll(full bool) {
 	}
 	h := &pollResult{v: v, newHost: first}
 	restarted, err := f.Follow(pushed, h.onRecord)
-	var place *results.Place
+	var place *results.RunInfo
 	if h.newHost { // the host may keep its files to itself
 		place = metrics.Locations(v.run)
 	}
-	brought := map[jobs.AttemptID]bool{}
+	fetched := map[jobs.AttemptID]bool{}
 	for _, id := range ids {
-		brought[id] = v.place.Here(id)
+		fetched[id] = v.place.Here(id)
 	}
 	now := f.facts(v.removed(cmp.Or(err, watchErr)), v.facts)
 	state = f.State()
@@ -274,8 +304,8 @@ func (v *View) poll(full bool) {
 	if place != nil {
 		v.place = place
 	}
-	for id, is := range brought {
-		v.brought[id] = is
+	for id, is := range fetched {
+		v.fetched[id] = is
 	}
 	if restarted && v.table != f.Table() {
 		v.restart(f.Table(), h)
@@ -316,7 +346,7 @@ func (h *pollResult) onRecord(_ int, r *jobs.Record) {
 	f := &v.follower
 	events := &v.events
 	if f.Building() && !h.rebuilt {
-		h.rebuilt, f.words = true, map[string]HostWord{}
+		h.rebuilt, f.hostEvents = true, map[string]HostEvent{}
 	}
 	if h.rebuilt {
 		events = &h.events
@@ -325,7 +355,7 @@ func (h *pollResult) onRecord(_ int, r *jobs.Record) {
 		return
 	}
 	h.any = true
-	Hear(f.words, r)
+	AddHostEvent(f.hostEvents, r)
 	if r.Kind == jobs.KindLaunching && !f.hosts[r.Host] {
 		f.hosts[r.Host], h.newHost = true, true
 	}
@@ -347,7 +377,7 @@ func (h *pollResult) onRecord(_ int, r *jobs.Record) {
 
 // initList makes the list of an empty table.
 func (v *View) initList() {
-	v.list.init(v.opt.Figures)
+	v.list.init(v.opt.Metrics)
 	v.specs = func() func(uint32) *jobs.Spec {
 		r := new(jobs.RowReader)
 		return func(id uint32) *jobs.Spec { return r.Spec(v.table, jobs.ID(id)) }
@@ -374,7 +404,7 @@ func (v *View) farAttempts() (ids []jobs.AttemptID) {
 		return nil
 	}
 	for _, a := range lastAttempts(j) {
-		if v.place.HostDirs[a.Host] != "" && !a.State.Open() && !v.brought[a.ID] {
+		if v.place.HostDirs[a.Host] != "" && !a.State.Open() && !v.fetched[a.ID] {
 			ids = append(ids, a.ID)
 		}
 	}

@@ -1,9 +1,6 @@
 package runview
 
 import (
-	"encoding/json"
-	"fmt"
-	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,17 +12,18 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
 // TestTwoViewsAndATakeover checks two screens that view a run while one dispatcher after another
 // runs it. They never reconnect, because all updates are just more records. One of them reads only
 // files.
 func TestTwoViewsAndATakeover(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		files := l.open(Options{})
 		defer files.Close()
 		l.submit(plain(6)...)
@@ -62,7 +60,6 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 		if l.v.dispatcher() == nil || files.dispatcher() != nil {
 			t.Error("the wrong view is connected")
 		}
-		l.end()
 	})
 }
 
@@ -81,17 +78,13 @@ func TestRemovedRunDirectory(t *testing.T) {
 		if p := lookAt(t, v, Query{}); p.Total != 2 || p.Problem != "" {
 			t.Fatalf("%d jobs, problem %q", p.Total, p.Problem)
 		}
-		if err := os.Rename(l.dir, l.dir+".gone"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(l.dir, l.dir+".gone"))
 		time.Sleep(3 * time.Second)
 		p := lookAt(t, v, Query{Jobs: page(5)})
 		if p.Total != 2 || len(p.Jobs.Rows) != 2 || !strings.Contains(p.Problem, "was removed or moved") {
 			t.Errorf("%d jobs, problem %q", p.Total, p.Problem)
 		}
-		if err := os.Rename(l.dir+".gone", l.dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(l.dir+".gone", l.dir))
 		time.Sleep(3 * time.Second)
 		if p := lookAt(t, v, Query{}); p.Problem != "" || p.Total != 2 {
 			t.Errorf("it is back, and the problem is %q", p.Problem)
@@ -129,9 +122,7 @@ func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, e
 // TestHungDisk checks that keys and drawing work while the disk hangs. Updates from the socket are
 // shown, and the screen reports that the run directory does not respond.
 func TestHungDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
-		defer l.end()
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.submit(plain(5)...)
 		time.Sleep(5 * time.Second)
 		d := &disk{Disk: rundir.OS}
@@ -168,18 +159,12 @@ func TestHungDisk(t *testing.T) {
 // TestTroubleOfTheDispatcher checks that a problem of the dispatcher, such as a full disk, is shown
 // when the dispatcher pushes it, and otherwise from the owner file.
 func TestTroubleOfTheDispatcher(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
-		defer l.end()
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		files := l.open(Options{})
 		defer files.Close()
-		if err := l.journal.SetProblem("the disk is full"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.journal.SetProblem("the disk is full"))
 		l.pub.Close(t.Context())
-		if err := os.Remove(l.run.Path(rundir.LiveFile)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(l.run.Path(rundir.LiveFile)))
 		other := l.open(Options{})
 		defer other.Close()
 		state := l.conn.last()
@@ -201,9 +186,7 @@ func TestTroubleOfTheDispatcher(t *testing.T) {
 // TestQuestions checks that a dispatcher's question is shown where it can be answered. Elsewhere
 // the view names the place.
 func TestQuestions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, "a")
-		defer l.end()
+	withLab(t, "a", func(t *testing.T, l *lab) {
 		files := l.open(Options{})
 		defer files.Close()
 		l.pub.SetQuestion(&live.Question{ID: 1, Text: "Passphrase of k", Secret: true})
@@ -226,9 +209,7 @@ func TestQuestions(t *testing.T) {
 // TestOutputOfAHostApart checks that the output of a running job on a host that shares nothing is
 // read through the dispatcher.
 func TestOutputOfAHostApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, apart)
-		defer l.end()
+	withLab(t, apart, func(t *testing.T, l *lab) {
 		l.submit(plain(1)...)
 		time.Sleep(5 * time.Second)
 		there := t.TempDir() // what the host reads
@@ -242,63 +223,24 @@ func TestOutputOfAHostApart(t *testing.T) {
 	})
 }
 
-// elsewhere changes the owner of a run to one on another machine.
-func elsewhere(t *testing.T, run *rundir.Run, change func(owner map[string]any)) {
-	t.Helper()
-	b, err := os.ReadFile(run.Path(rundir.OwnerFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	owner := map[string]any{}
-	if err := json.Unmarshal(b[:len(b)-9], &owner); err != nil {
-		t.Fatal(err)
-	}
-	owner["host"], owner["boot"] = "melon4", "00000000-0000-0000-0000-000000000000"
-	change(owner)
-	text, err := json.Marshal(owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text = append(text, strings.Repeat(" ", len(b)-9-len(text))...)
-	sum := crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli))
-	f, err := os.OpenFile(run.Path(rundir.OwnerFile), os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt(fmt.Appendf(text, "%08x\n", sum), 0); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestSilentOwner checks that a dispatcher on another machine is alive as long as its heartbeat
 // changes, measured by this machine's clock.
 func TestSilentOwner(t *testing.T) {
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "c", Options: jobs.NoOptions}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, run.AppendSpecs(jobstest.Specs(1)))
 	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer j.Close()
-	beat := 1000
-	beats := func() {
-		beat++
-		elsewhere(t, run, func(o map[string]any) { o["beat"] = beat })
-	}
-	beats()
+	heartbeats := func() { disktest.Elsewhere(t, run, disktest.Heartbeats) }
+	heartbeats()
 	synctest.Test(t, func(t *testing.T) {
 		v := Open(run, Options{})
 		defer v.Close()
 		for range 5 {
 			time.Sleep(20 * time.Second)
-			beats()
-			if p := lookAt(t, v, Query{}); p.Status != StatusRunning || p.Run.Machine != "melon4" {
+			heartbeats()
+			if p := lookAt(t, v, Query{}); p.Status != StatusRunning || p.Run.Machine != "elsewhere" {
 				t.Errorf("status %v, %q", p.Status, p.Over)
 			}
 		}
@@ -306,7 +248,7 @@ func TestSilentOwner(t *testing.T) {
 		if p := lookAt(t, v, Query{}); p.Status != StatusSilent || !strings.Contains(p.Over, "no heartbeat") || p.Total != 1 {
 			t.Errorf("status %v, %q, %d jobs", p.Status, p.Over, p.Total)
 		}
-		beats()
+		heartbeats()
 		time.Sleep(3 * time.Second)
 		if p := lookAt(t, v, Query{}); p.Status != StatusRunning {
 			t.Errorf("status %v after a heartbeat", p.Status)
@@ -319,57 +261,29 @@ func TestSilentOwner(t *testing.T) {
 func TestRestart(t *testing.T) {
 	d := &disk{Disk: rundir.OS, hide: "000002.jsonl"}
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var specs []*jobs.Spec
-	for i := range 3 {
-		specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "c", Options: jobs.NoOptions})
-	}
-	if err := run.AppendSpecs(specs); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, run.AppendSpecs(jobstest.Specs(3)))
 	write := func(j *journal.Journal, recs ...jobs.Record) {
 		t.Helper()
-		if err := j.Append(recs); err != nil {
-			t.Fatal(err)
-		}
-		if err := j.Sync(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, j.Append(recs))
+		must(t, j.Sync())
 	}
 	old, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(old, jobs.Record{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: 3})
 	file := run.Path(rundir.JournalDir, "000001.jsonl")
 	before, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(old, jobs.Record{Kind: jobs.KindJob, At: 2, Job: 1, Next: jobs.Canceled, Seq: 1, Reason: "too late"})
 	after, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := old.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, before, 0o600); err != nil { // what its successor found
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, old.Close())
+	must(t, os.WriteFile(file, before, 0o600)) // what its successor found
 	next, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{Force: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(next, jobs.Record{Kind: jobs.KindJob, At: 3, Job: 2, Next: jobs.Canceled, Seq: 1, Reason: "in time"})
-	if err := next.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, after, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, next.Close())
+	must(t, os.WriteFile(file, after, 0o600))
 	run.Disk = d
 	synctest.Test(t, func(t *testing.T) {
 		v := Open(run, Options{})

@@ -3,8 +3,6 @@
 package remote
 
 import (
-	"fmt"
-	"os"
 	"strconv"
 	"syscall"
 	"testing"
@@ -14,19 +12,13 @@ import (
 )
 
 // BenchmarkSupervisorSleep0 runs `sleep 0` jobs through a real helper over pipes, with 4 slots and
-// 64 jobs buffered on the host. For comparison, run:
+// 60 jobs buffered on the host. For comparison, run:
 //
 //	seq 5000 | time xargs -P4 -I{} sh -c 'sleep 0'
 func BenchmarkSupervisorSleep0(b *testing.B) {
-	w := newWorld(b)
-	slots := 4
-	if s, err := strconv.Atoi(os.Getenv("DCS_BENCH_SLOTS")); err == nil {
-		slots = s
-	}
-	open := w.open()
-	open.Slots = slots
-	f := w.start(open)
-	next, open64 := 1, slots+60
+	const slots, buffered = 4, 60
+	f := newWorld(b).startWith(slots)
+	next := 1
 	batch := func(n int) {
 		var list []hosts.LaunchJob
 		for ; n > 0 && next <= b.N; n-- {
@@ -39,7 +31,7 @@ func BenchmarkSupervisorSleep0(b *testing.B) {
 	}
 	b.ResetTimer()
 	began := time.Now()
-	batch(open64)
+	batch(slots + buffered)
 	for done, owed := 0, 0; done < b.N; {
 		m, ok := <-f.msgs
 		if !ok {
@@ -60,7 +52,7 @@ func BenchmarkSupervisorSleep0(b *testing.B) {
 			}
 		case *hosts.Trouble, *hosts.Refused:
 			b.Fatalf("%+v", m)
-		case *hosts.Beat:
+		case *hosts.Heartbeat:
 			f.ping(time.Hour)
 		}
 	}
@@ -74,5 +66,4 @@ func BenchmarkSupervisorSleep0(b *testing.B) {
 	if u, ok := f.cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		b.ReportMetric(float64(timeOf(u.Utime)+timeOf(u.Stime))/1e3/float64(b.N), "helper+jobs-us/job")
 	}
-	fmt.Fprintln(os.Stderr)
 }

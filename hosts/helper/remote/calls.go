@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,6 +39,11 @@ func call(op, path string, do func() error) error {
 			return &fs.PathError{Op: op, Path: path, Err: err}
 		}
 	}
+}
+
+// isAny reports whether err is, or wraps, one of some errors.
+func isAny(err error, some ...error) bool {
+	return slices.ContainsFunc(some, func(e error) bool { return errors.Is(err, e) })
 }
 
 // openat opens a file with close-on-exec. It does not follow a symbolic link in the last

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,9 +25,7 @@ func TestClaim(t *testing.T) {
 	for _, network := range []bool{false, true} {
 		dir := t.TempDir()
 		fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer unix.Close(fd)
 		temp := func() string {
 			if !network {
@@ -59,9 +56,7 @@ func TestClaim(t *testing.T) {
 		if err := claim(&mine); err != nil {
 			t.Errorf("our own claim again: %v", err)
 		}
-		if err := buryClaim(fd, mine); err != nil {
-			t.Fatal(err)
-		}
+		must(t, buryClaim(fd, mine))
 		b, _ := os.ReadFile(filepath.Join(dir, "1.1.status"))
 		if f := attempts.Decode(b, "r", mine.Attempt); f.State != attempts.NeverStarts || f.Host != "a" {
 			t.Errorf("network %v: buried claim %q", network, b)
@@ -105,48 +100,34 @@ func TestProbeOfFiles(t *testing.T) {
 			t.Errorf("%s: %v (%s), want %v (%s)", c.name, p.Answer, p.Why, c.want, c.why)
 		}
 	}
-	f.bye()
 }
 
 // TestRebootWithdraws checks that a job that was waiting when the host rebooted never starts,
 // because its lease belongs to the clock of another boot.
 func TestRebootWithdraws(t *testing.T) {
 	w := newWorld(t)
-	gate, ready := w.fifo("gate"), w.fifo("ready")
-	open := w.open()
-	open.Slots = 1
-	f := w.start(open)
-	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate), job("2.1", "echo two"))
-	w.hear(ready)
+	f := w.startWith(1)
+	f.hold("1.1", "exit 0", job("2.1", "echo two"))
 	f.probe("2.1") // the whole launch is in the spool
 	f.kill9()
 	write(t, w.spool().path(fileBoot), "another\n")
-	g := w.start(open)
+	g := w.startWith(1)
 	g.withdrawn("2.1")
-	w.say(gate)
+	w.release("1.1")
 	g.exit("1.1")
-	if p := g.probe("2.1"); p.Answer != hosts.NeverStarted {
-		t.Errorf("%v, want never started", p.Answer)
-	}
-	g.bye()
+	g.answers("2.1", hosts.NeverStarted)
 }
 
-// TestBeatFile checks that all supervisors of a host write one heartbeat file.
-func TestBeatFile(t *testing.T) {
+// TestHeartbeatFile checks that all supervisors of a host write one heartbeat file.
+func TestHeartbeatFile(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "attempts"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(filepath.Join(dir, "attempts"), 0o700))
 	ctl, err := openControl(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	w := &watch{slot: &slot{ctl: ctl, cfg: &slotConfig{Dir: dir, Host: "melon1", Boot: "b"}}}
 	read := func() string {
-		b, err := os.ReadFile(attempts.BeatFile(dir, "melon1"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b, err := os.ReadFile(attempts.HeartbeatFile(dir, "melon1"))
+		must(t, err)
 		return string(b)
 	}
 	w.touch()
@@ -155,7 +136,7 @@ func TestBeatFile(t *testing.T) {
 	if read() != first || !strings.HasSuffix(first, " b\n") {
 		t.Errorf("touched twice within %v, or wrong: %q, %q", heartbeatFileInterval, first, read())
 	}
-	ctl.at(ctlBeat).Store(int64(uptime() - heartbeatFileInterval))
+	ctl.at(ctlHeartbeat).Store(int64(uptime() - heartbeatFileInterval))
 	w.touch()
 	if read() <= first {
 		t.Errorf("%q does not follow %q", read(), first)
@@ -172,7 +153,7 @@ func TestClaimPreventsSecondStart(t *testing.T) {
 	j := job("17.2", "echo x >> "+count+"; echo up > "+ready+"; read x < "+gate)
 	f := w.start(w.open())
 	f.launch(j, j)
-	w.hear(ready)
+	w.receive(ready)
 	f.launch(j)
 	if p := f.probed("17.2"); p.Answer != hosts.Buffered && p.Answer != hosts.IsRunning {
 		t.Errorf("answer to a repeat: %v", p.Answer)
@@ -181,43 +162,37 @@ func TestClaimPreventsSecondStart(t *testing.T) {
 	f.exit("17.2")
 	f.pending = nil
 	f.launch(j) // after its end
-	if o := f.exit("17.2"); !o.OK() {
-		t.Errorf("the repeat was answered with %+v", o)
-	}
+	f.succeeds("17.2")
 	f.kill9()
 	g := w.start(w.open())
 	g.launch(j) // repeated through another helper
-	if o := g.exit("17.2"); !o.OK() {
-		t.Errorf("the replay was answered with %+v", o)
-	}
+	g.succeeds("17.2")
 	if b, _ := os.ReadFile(count); string(b) != "x\n" {
 		t.Errorf("the job ran %d times", strings.Count(string(b), "x"))
 	}
-	g.bye()
 }
 
-// TestExpiredRepeat checks that a repeated launch that arrives too late does not withdraw the
-// launch that arrived in time.
-func TestExpiredRepeat(t *testing.T) {
+// TestLaunchAndLease checks that a launch grants the lease itself, and that one that arrives too
+// late is refused. Such a repeat does not withdraw the launch that arrived in time.
+func TestLaunchAndLease(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	j := job("1.1", "echo up > "+ready+"; read x < "+gate)
 	f := w.start(w.open())
+	f.probe("9.1") // the lease of the first ping is in effect
+	w.control().at(ctlLease).Store(1)
 	f.launch(j)
-	w.hear(ready)
+	w.receive(ready)
 	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() - 1, Jobs: []hosts.LaunchJob{j, job("2.1", "true")}})
-	f.refused("2.1")
+	if m := f.refused("2.1"); m.FencedBy != 0 || len(m.Attempts) != 1 || !strings.Contains(m.Why, "too late") {
+		t.Errorf("refused with %+v", m)
+	}
 	if p := f.probed("1.1"); p.Answer != hosts.IsRunning && p.Answer != hosts.Buffered {
 		t.Errorf("%+v", p)
 	}
+	f.answers("2.1", hosts.NeverStarted)
 	w.say(gate)
-	f.exit("1.1")
-	for _, m := range f.pending {
-		if r, ok := m.(*hosts.Refused); ok {
-			t.Errorf("%+v", r)
-		}
-	}
-	f.bye()
+	f.succeeds("1.1")
 }
 
 // TestEachRefusalHasItsReason checks that each attempt of a launch is refused with its own reason.
@@ -232,89 +207,48 @@ func TestEachRefusalHasItsReason(t *testing.T) {
 			t.Errorf("%s is refused: %s", j.Attempt, m.Why)
 		}
 	}
-	if o := f.exit("2.1"); !o.OK() {
-		t.Errorf("%+v", o)
-	}
-	f.bye()
-}
-
-// TestExpiredLaunchRefused checks that a launch that arrives too late is refused.
-func TestExpiredLaunchRefused(t *testing.T) {
-	w := newWorld(t)
-	f := w.start(w.open())
-	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() - 1, Jobs: []hosts.LaunchJob{job("1.1", "true")}})
-	if m := f.refused("1.1"); m.FencedBy != 0 || !strings.Contains(m.Why, "too late") {
-		t.Errorf("refused with %+v", m)
-	}
-	if p := f.probe("1.1"); p.Answer != hosts.NeverStarted {
-		t.Errorf("answer %v, want never started", p.Answer)
-	}
-	f.bye()
+	f.succeeds("2.1")
 }
 
 // TestLeaseRunsOut checks that a job whose lease expires while it waits never starts, even if the
 // slot is free.
 func TestLeaseRunsOut(t *testing.T) {
 	w := newWorld(t)
-	gate, ready := w.fifo("gate"), w.fifo("ready")
-	open := w.open()
-	open.Slots = 1
-	f := w.start(open)
-	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate), job("2.1", "echo ran > "+filepath.Join(w.runDir, "ran")))
-	w.hear(ready)
+	f := w.startWith(1)
+	f.hold("1.1", "exit 0", job("2.1", "echo ran > "+filepath.Join(w.runDir, "ran")))
 	f.probe("2.1") // the whole launch is in the spool
 	f.kill9()
-	// The lease is in the shared page. Only the helper sets it.
-	ctl, err := openControl(w.spool().dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctl.at(ctlLease).Store(1)
-	w.say(gate)
+	w.control().at(ctlLease).Store(1) // only the helper sets it
+	w.release("1.1")
 	g := w.start(w.open())
-	for { // the last supervisor that had the pipe open may have lost its report, so the test probes
-		p := g.probe("1.1")
-		if p.Answer == hosts.HasExited && p.Outcome.OK() {
-			break
-		}
-		if p.Answer != hosts.IsRunning {
-			t.Fatalf("the running job: %+v", p)
-		}
-		g.exit("1.1")
+	if p := g.settled("1.1"); p.Answer != hosts.HasExited || !p.Outcome.OK() {
+		t.Errorf("the running job: %+v", p)
 	}
 	// Either the new helper withdraws the job, or the supervisor has already found its lease
 	// expired.
-	if p := g.probe("2.1"); p.Answer != hosts.NeverStarted {
-		t.Errorf("answer %v, want never started", p.Answer)
-	}
+	g.answers("2.1", hosts.NeverStarted)
 	if _, err := os.Stat(filepath.Join(w.runDir, "ran")); err == nil {
 		t.Error("a job started after its lease")
 	}
-	g.bye()
 }
 
 // TestWithdrawnNeverStarts checks that a withdrawn job never starts (B3).
 func TestWithdrawnNeverStarts(t *testing.T) {
 	w := newWorld(t)
-	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.startWith(1)
-	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate), job("2.1", "echo two"), job("3.1", "echo three"))
-	w.hear(ready)
+	f.hold("1.1", "exit 0", job("2.1", "echo two"), job("3.1", "echo three"))
 	f.send(&hosts.Withdraw{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(t, "2.1")}})
 	f.withdrawn("2.1")
-	f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(t, "3.1")}, Why: "asked"})
+	f.kill("3.1")
 	f.withdrawn("3.1")
-	w.say(gate)
+	w.release("1.1")
 	f.exit("1.1")
 	for _, id := range []string{"2.1", "3.1"} {
 		if _, err := os.Stat(w.file(id, jobs.FileOut)); !os.IsNotExist(err) {
 			t.Errorf("%s left output: %v", id, err)
 		}
-		if p := f.probe(id); p.Answer != hosts.NeverStarted {
-			t.Errorf("%s: %v, want never started", id, p.Answer)
-		}
+		f.answers(id, hosts.NeverStarted)
 	}
-	f.bye()
 }
 
 // TestTombstone checks that the answer "never started" leaves a tombstone that keeps a late launch
@@ -322,9 +256,7 @@ func TestWithdrawnNeverStarts(t *testing.T) {
 func TestTombstone(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
-	if p := f.probe("5.1"); p.Answer != hosts.NeverStarted {
-		t.Fatalf("answer %v, want never started", p.Answer)
-	}
+	f.answers("5.1", hosts.NeverStarted)
 	if f := w.status("5.1"); f.State != attempts.NeverStarts {
 		t.Errorf("status %+v: want a tombstone", f)
 	}
@@ -335,7 +267,6 @@ func TestTombstone(t *testing.T) {
 	if _, err := os.Stat(w.file("5.1", jobs.FileOut)); !os.IsNotExist(err) {
 		t.Error("it ran")
 	}
-	f.bye()
 }
 
 // TestEpochFence checks that a higher epoch fences an older dispatcher, at the hello and after it
@@ -350,14 +281,13 @@ func TestEpochFence(t *testing.T) {
 		t.Fatalf("the newer one is fenced by %d", g.hello.FencedBy)
 	}
 	if m := await(f, func(m *hosts.Refused) bool { return true }); m.FencedBy != 2 || len(m.Attempts) > 0 {
-		t.Errorf("the older one heard %+v, want fenced by 2 and no attempt", m)
+		t.Errorf("the older one received %+v, want fenced by 2 and no attempt", m)
 	}
 	f.wait()
 	h := w.start(w.open())
 	if h.hello.FencedBy != 2 {
 		t.Errorf("hello %+v, want fenced by 2", h.hello)
 	}
-	g.bye()
 }
 
 // TestAdoption checks that the second helper adopts the running jobs of the first, however the
@@ -365,13 +295,11 @@ func TestEpochFence(t *testing.T) {
 func TestAdoption(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
-	open := w.open()
-	open.Slots = 1
-	f := w.start(open)
+	f := w.startWith(1)
 	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 3"),
 		job("2.1", "echo second > "+ready+"; read x < "+gate+"; exit 4"), job("3.1", "exit 5"))
-	if got := w.hear(ready); got != "up" {
-		t.Fatalf("heard %q", got)
+	if got := w.receive(ready); got != "up" {
+		t.Fatalf("received %q", got)
 	}
 	if p := f.probe("3.1"); p.Answer != hosts.Buffered { // the whole launch is in the spool
 		t.Fatalf("3.1: %v", p.Answer)
@@ -379,57 +307,20 @@ func TestAdoption(t *testing.T) {
 	f.kill9()
 	write(t, w.spool().path(dirIn, specName(1, attemptID(t, "4.1"))), "DCS1 torn")
 	w.say(gate)
-	if got := w.hear(ready); got != "second" { // there is no helper now
-		t.Fatalf("heard %q", got)
+	if got := w.receive(ready); got != "second" { // there is no helper now
+		t.Fatalf("received %q", got)
 	}
-	g := w.start(open)
+	g := w.startWith(1)
 	g.started("2.1")
 	g.withdrawn("4.1")
-	if o := g.exit("1.1"); o.Exit != 3 { // it ended while there was no helper
-		t.Errorf("1.1: %+v, want exit 3", o)
-	}
+	g.exits("1.1", 3)
 	if p := g.probe("2.1"); p.Answer != hosts.IsRunning || p.Slot != 1 {
 		t.Errorf("2.1: %+v, want running in slot 1", p)
 	}
-	if p := g.probe("3.1"); p.Answer != hosts.Buffered {
-		t.Errorf("3.1: %v, want buffered behind the old supervisor's job", p.Answer)
-	}
+	g.answers("3.1", hosts.Buffered)
 	w.say(gate)
 	g.exits("2.1", 4)
 	g.exits("3.1", 5)
-	g.bye()
-}
-
-// TestLimit checks that after a lower limit running jobs finish and no more jobs start than the
-// limit allows (D7).
-func TestLimit(t *testing.T) {
-	w := newWorld(t)
-	gate, ready := w.fifo("gate"), w.fifo("ready")
-	f := w.start(w.open())
-	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate), job("2.1", "echo up > "+ready+"; read x < "+gate))
-	w.hearTimes(ready, 2)
-	f.send(&hosts.Limit{Slots: 0})
-	f.launch(job("3.1", "exit 1"))
-	w.say(gate)
-	w.say(gate)
-	f.exit("1.1")
-	f.exit("2.1")
-	if p := f.probe("3.1"); p.Answer != hosts.Buffered {
-		t.Errorf("3.1 is %v under a limit of 0, want buffered", p.Answer)
-	}
-	f.send(&hosts.Limit{Slots: 1})
-	f.exits("3.1", 1)
-	f.bye()
-}
-
-// TestLaunchGivesLease checks that nothing starts without a lease, and that Launch itself grants a
-// lease until its own expiry.
-func TestLaunchGivesLease(t *testing.T) {
-	w := newWorld(t)
-	f := w.start(w.open())
-	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() + time.Hour, Jobs: []hosts.LaunchJob{job("1.1", "exit 2")}})
-	f.exits("1.1", 2)
-	f.bye()
 }
 
 // TestFenceMarks checks that a fence rejects all older epochs, although only the newest mark is
@@ -466,18 +357,14 @@ func TestMachine(t *testing.T) {
 	}
 	ready, gate := w.fifo("ready"), w.fifo("gate")
 	f.launch(job("1.1", "echo >"+ready+"; read x <"+gate))
-	w.hear(ready)
+	w.receive(ready)
 	f.kill9()
-	if err := os.RemoveAll(filepath.Join(w.workDir, w.run)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(w.workDir, w.run)))
 	g := w.start(w.open())
 	if g.hello.Machine != id {
 		t.Errorf("id %q after its directory of the run was removed, want %q", g.hello.Machine, id)
 	}
-	if p := g.probe("1.1"); p.Answer != hosts.IsRunning {
-		t.Errorf("%+v, want running", p)
-	}
+	g.answers("1.1", hosts.IsRunning)
 	w.say(gate)
 	g.exit("1.1")
 	g.kill9()

@@ -41,7 +41,7 @@ const (
 	ctlGeneration      // counts the helpers of this spool; only the newest feeds it
 	ctlEpoch           // the highest epoch that opened this spool
 	ctlEnd             // 1: the run is over, supervisors leave even if children are left
-	ctlBeat            // boot clock, ns: when the heartbeat file was last touched
+	ctlHeartbeat       // boot clock, ns: when the heartbeat file was last touched
 	ctlAllowed         // 1 plus the last limit that a dispatcher set; 0: none was set
 	ctlSuspended       // ns: how long jobs have been suspended, including the time until ctlSuspendTo
 	ctlSuspendTo       // boot clock, ns: until when jobs are suspended; 0: they are not

@@ -18,13 +18,17 @@ import (
 type choose func(t table) []proc
 
 // withCookie chooses every process whose environment has a cookie that ok accepts, every process of
-// the group, and everything below these. It never chooses the caller or the pids in spare.
-func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool) choose {
+// the group, those that also accepts (nil: none), and everything below these. It never chooses the
+// caller or the pids in spare.
+func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool, also func(p proc) bool) choose {
 	return func(t table) []proc {
 		var pids, roots []int
 		for pid, p := range t {
 			if !spare[pid] && endable(p) {
 				pids = append(pids, pid)
+			}
+			if also != nil && also(p) {
+				roots = append(roots, pid)
 			}
 		}
 		for pid, m := range cookiesOf(pids) {
@@ -36,22 +40,9 @@ func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool) c
 	}
 }
 
-// jobTree chooses the processes with a cookie, those of a process group, those that also accepts,
-// and everything below them.
+// jobTree is withCookie for the processes of one attempt.
 func jobTree(mine string, group pgroup, spare map[int]bool, also func(p proc) bool) choose {
-	marked := withCookie(func(s string) bool { return s == mine }, group, spare)
-	return func(t table) []proc {
-		var roots []int
-		for pid, p := range t {
-			if also(p) {
-				roots = append(roots, pid)
-			}
-		}
-		for _, p := range marked(t) {
-			roots = append(roots, p.pid)
-		}
-		return t.pick(append(t.under(roots...), roots...), spare)
-	}
+	return withCookie(func(s string) bool { return s == mine }, group, spare, also)
 }
 
 // endable excludes dead processes, kernel threads, and the caller.

@@ -13,14 +13,12 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/attempts"
 )
 
 // nasty returns a command that starts three processes besides its shell: a child in the same
@@ -38,83 +36,6 @@ setsid sh $0 leaf session &
 while :; do sleep 1000; done
 `)
 	return "exec sh " + prog
-}
-
-func (w *world) hearTimes(fifo string, n int) {
-	w.t.Helper()
-	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer f.Close()
-	f.SetReadDeadline(time.Now().Add(polltest.Patience))
-	for lines := 0; lines < n; {
-		b := make([]byte, 64)
-		k, err := f.Read(b)
-		if err != nil {
-			w.t.Fatalf("%d of %d lines came on %s: %v", lines, n, filepath.Base(fifo), err)
-		}
-		lines += strings.Count(string(b[:k]), "\n")
-	}
-}
-
-// survivors returns the nasty job's processes that are alive.
-func (w *world) survivors() (alive []string) {
-	b, err := os.ReadFile(filepath.Join(w.runDir, "pids"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for line := range strings.Lines(string(b)) {
-		var what string
-		var pid int
-		fmt.Sscan(line, &what, &pid)
-		if p, ok := readProc(pid); ok && p.state != 'Z' {
-			alive = append(alive, what)
-		}
-	}
-	return alive
-}
-
-// TestTimeoutEndsTree checks that a timeout ends the whole process tree, including processes that
-// left the session, lost their parent, cleared their environment, or ignore TERM (E1, promise 4).
-func TestTimeoutEndsTree(t *testing.T) {
-	w := newWorld(t)
-	ready := w.fifo("ready")
-	f := w.start(w.open())
-	j := job("1.1", nasty(w, ready))
-	j.Timeout = 4 * time.Second // the tree must have started before
-	f.launch(j)
-	w.hearTimes(ready, 3)
-	o := f.exit("1.1")
-	if !o.TimedOut || o.Stopped || o.Signal != "SIGKILL" {
-		t.Errorf("outcome %+v, want timed out by SIGKILL", o)
-	}
-	if alive := w.survivors(); len(alive) > 0 {
-		t.Errorf("alive after the timeout: %v", alive)
-	}
-	f.bye()
-}
-
-// TestKillEndsTree checks that a kill does the same, also for a stopped process (K9, promise 4).
-func TestKillEndsTree(t *testing.T) {
-	w := newWorld(t)
-	ready := w.fifo("ready")
-	f := w.start(w.open())
-	f.launch(job("1.1", nasty(w, ready)), job("2.1", "echo up > "+ready+"; kill -STOP $$; echo not reached"))
-	w.hearTimes(ready, 4)
-	f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(t, "1.1"), attemptID(t, "2.1")}, Why: "asked"})
-	for _, id := range []string{"1.1", "2.1"} {
-		if o := f.exit(id); !o.Stopped || o.TimedOut || o.Signal == "" {
-			t.Errorf("%s: outcome %+v, want stopped by a signal", id, o)
-		}
-		if f := w.status(id); f.State != attempts.Finished || !f.Outcome.Stopped {
-			t.Errorf("%s: status %+v: want stopped", id, f)
-		}
-	}
-	if alive := w.survivors(); len(alive) > 0 {
-		t.Errorf("alive after the kill: %v", alive)
-	}
-	f.bye()
 }
 
 // TestLeftChildren checks that background children of a job do not hold the slot, are reported, and
@@ -144,38 +65,14 @@ func TestKeepChildren(t *testing.T) {
 	open.KeepChildren = true
 	f := w.start(open)
 	f.launch(job("1.1", "sh -c 'echo $$ > "+ready+"; read x < "+stay+"; echo done > "+ready+"' & exit 0"))
-	child, ok := readProc(atoi(t, w.hear(ready)))
+	child, ok := readProc(atoi(t, w.receive(ready)))
 	f.exit("1.1")
 	f.bye()
 	w.say(stay)
-	if got := w.hear(ready); got != "done" {
+	if got := w.receive(ready); got != "done" {
 		t.Errorf("the kept child said %q", got)
 	}
-	for ok && (holder{0, child.pid, child.start}).alive() {
-		waitAny([]proc{child}, polltest.Patience)
-	}
-}
-
-// TestSupervisorKilled checks that the job of a killed supervisor is ended and proved dead (D9,
-// promise 2).
-func TestSupervisorKilled(t *testing.T) {
-	w := newWorld(t)
-	ready := w.fifo("ready")
-	f := w.start(w.open())
-	f.launch(job("1.1", "echo $PPID > "+ready+"; setsid sleep 1000"))
-	pid := atoi(t, w.hear(ready))
-	f.mayDie = true
-	p, _ := os.FindProcess(pid)
-	p.Kill()
-	if a := f.probed("1.1"); a.Answer != hosts.Dead {
-		t.Errorf("answer %v (%s), want dead", a.Answer, a.Why)
-	}
-	if a := f.probe("1.1"); a.Answer != hosts.Dead {
-		t.Errorf("asked again: %v, want dead", a.Answer)
-	}
-	f.launch(job("2.1", "exit 5"))
-	f.exits("2.1", 5)
-	f.bye()
+	polltest.Until(t, "the child has ended", func() bool { return !ok || !(holder{0, child.pid, child.start}).alive() })
 }
 
 // grouped starts a process in a process group of its own that ends with the test.
@@ -184,12 +81,8 @@ func grouped(t *testing.T, env []string, argv ...string) (*exec.Cmd, proc) {
 	c := exec.Command(argv[0], argv[1:]...)
 	c.Env, c.SysProcAttr = env, &syscall.SysProcAttr{Setpgid: true}
 	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, c.Start())
 	t.Cleanup(func() { // not yet waited for, so its pid and group cannot have been reused
 		syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		c.Wait()
@@ -243,7 +136,7 @@ func TestGroupAlone(t *testing.T) {
 		{"another has the number now", reused, pgroup{q.pid, q.start, q.start}, child, false},
 		{"no group", scan(nil), pgroup{}, child, false},
 	} {
-		got := withCookie(none, c.g, nil)(c.t)
+		got := withCookie(none, c.g, nil, nil)(c.t)
 		if has := slices.ContainsFunc(got, func(r proc) bool { return r.pid == c.p.pid }); has != c.taken {
 			t.Errorf("%s: chosen %v, want %v (%s)", c.name, has, c.taken, strings.TrimSpace(name(got)))
 		}
@@ -319,9 +212,7 @@ func TestHungOfOurs(t *testing.T) {
 func TestChaserIsSure(t *testing.T) {
 	start := func(end bool) int {
 		cmd := exec.Command("sleep", "1000")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Start())
 		t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 		if end {
 			cmd.Process.Kill()
@@ -356,6 +247,7 @@ func TestChaserIsSure(t *testing.T) {
 // TestEndedJobGoesNoFurther checks that a job that is ended does not run the rest of its command
 // line: its shell is ended before the command that the shell waits for, at any depth.
 func TestEndedJobGoesNoFurther(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	f := w.startWith(12)
@@ -378,7 +270,6 @@ func TestEndedJobGoesNoFurther(t *testing.T) {
 	if marks, _ := filepath.Glob(filepath.Join(w.base, "went-on-*")); len(marks) > 0 {
 		t.Errorf("%d of 12 jobs went on after they had been ended", len(marks))
 	}
-	f.bye()
 }
 
 // TestParentsFirst checks that parents come before their children for any order of the snapshot,

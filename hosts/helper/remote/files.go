@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -56,13 +57,11 @@ func preadAll(fd int, path string, buf []byte) (int, error) {
 	return n, err
 }
 
-// finish writes b at the beginning of fd and closes it. NFS reports write errors at close.
+// finish writes b at the beginning of fd and closes it in any case. NFS reports write errors at
+// close.
 func finish(fd int, path string, b []byte) error {
 	err := pwrite(fd, path, b, 0)
-	if cerr := closeFile(fd, path); err == nil {
-		err = cerr
-	}
-	return err
+	return cmp.Or(err, closeFile(fd, path))
 }
 
 // writeFile writes a file in place. A reader may see an incomplete file.
@@ -182,7 +181,7 @@ var errNotPlain = errors.New("not an ordinary file")
 // other type.
 func readPlain(path string, n int) ([]byte, error) {
 	fd, err := openPlain(path)
-	if errors.Is(err, errNotPlain) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO) {
+	if isAny(err, errNotPlain, unix.ELOOP, unix.ENXIO) {
 		return nil, nil
 	}
 	if err != nil {
@@ -255,10 +254,7 @@ func writeTemp(path string, b []byte) error {
 	if err = pwrite(fd, path, b, 0); err == nil {
 		err = fsync(fd, path)
 	}
-	if cerr := closeFile(fd, path); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err = cmp.Or(err, closeFile(fd, path)); err != nil {
 		again(func() error { return remove(path) })
 	}
 	return err

@@ -302,22 +302,17 @@ func gpuProcs() (map[int][]int, error) {
 		parseROCm(out, procs)
 	}
 	index, err := runTool("nvidia-smi", "--query-gpu=index,uuid", "--format=csv,noheader")
+	if _, missing := errors.AsType[*exec.Error](err); missing {
+		return procs, nil
+	}
 	if err != nil {
-		return procs, ignoreMissing(err)
+		return procs, err
 	}
 	apps, err := runTool("nvidia-smi", "--query-compute-apps=gpu_uuid,pid", "--format=csv,noheader")
 	if err == nil {
 		parseNVIDIA(index, apps, procs)
 	}
 	return procs, err
-}
-
-// ignoreMissing returns nil for the error that a program does not exist.
-func ignoreMissing(err error) error {
-	if execErr := (*exec.Error)(nil); errors.As(err, &execErr) {
-		return nil
-	}
-	return err
 }
 
 // parseNVIDIA reads lines "0, GPU-8a6f…" and "GPU-8a6f…, 4711".

@@ -41,12 +41,11 @@ func (w *world) sameHost(t testing.TB) (*world, *hosts.Open) {
 // is told which device is in use, and may use another one. The device is free when the job has
 // ended, even if the job has left a process behind.
 func TestGPUIsGivenToOneRun(t *testing.T) {
-	t.Setenv(beatEnv, "50ms")
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.start(w.open())
 	f.launch(gpuJob("1.1", fmt.Sprintf("sleep 1000 & echo $CUDA_VISIBLE_DEVICES > %s; read x < %s", ready, gate), 0, 1))
-	if got := w.hear(ready); got != "0,1" {
+	if got := w.receive(ready); got != "0,1" {
 		t.Errorf("the job sees %q", got)
 	}
 
@@ -56,12 +55,8 @@ func TestGPUIsGivenToOneRun(t *testing.T) {
 		t.Errorf("the hello of another run says that %v are in use", got)
 	}
 	g.launch(gpuJob("1.1", "echo ran", 1, 2))
-	if r := g.refused("1.1"); !slices.Equal(r.GPUs, []int{1}) || !strings.Contains(r.Why, "GPU 1 is in use") {
-		t.Errorf("refused with %v: %s", r.GPUs, r.Why)
-	}
-	if p := g.probe("1.1"); p.Answer != hosts.NeverStarted {
-		t.Errorf("a refused attempt: %+v", p)
-	}
+	g.refusedFor("1.1", "GPU 1 is in use", 1)
+	g.answers("1.1", hosts.NeverStarted)
 	g.launch(gpuJob("2.1", "exit 3", 2))
 	g.exits("2.1", 3)
 
@@ -71,42 +66,7 @@ func TestGPUIsGivenToOneRun(t *testing.T) {
 	}
 	g.launch(gpuJob("3.1", "exit 4", 0, 1))
 	g.exits("3.1", 4)
-	g.beat(func(b *hosts.Beat) bool { return len(b.LockedGPUs) == 0 })
-	g.bye()
-	f.bye()
-}
-
-// TestJobKeepsItsGPU checks that a job keeps its devices when its helper and its supervisor are
-// killed.
-func TestJobKeepsItsGPU(t *testing.T) {
-	w := newWorld(t)
-	gate, ready := w.fifo("gate"), w.fifo("ready")
-	f := w.start(w.open())
-	f.launch(gpuJob("1.1", fmt.Sprintf("echo up > %s; read x < %s", ready, gate), 0))
-	w.hear(ready)
-	f.kill9()
-	taken, err := w.spool().taken()
-	by := taken[attemptID(t, "1.1")]
-	if err != nil || !by.alive() {
-		t.Fatalf("%+v, %v", taken, err)
-	}
-	unix.Kill(by.PID, unix.SIGKILL)
-	polltest.Until(t, "the supervisor is dead", func() bool { return !by.alive() })
-
-	w2, o := w.sameHost(t)
-	g := w2.start(o)
-	g.launch(gpuJob("1.1", "exit 0", 0))
-	if r := g.refused("1.1"); !slices.Equal(r.GPUs, []int{0}) {
-		t.Errorf("refused with %v: %s", r.GPUs, r.Why)
-	}
-	w.say(gate)
-	polltest.Until(t, "the device is free", func() bool { return len(lockedGPUs(o.ShareDir).whole) == 0 })
-	g.launch(gpuJob("2.1", "exit 5", 0))
-	g.exits("2.1", 5)
-	g.bye()
-	f = w.start(w.open())
-	f.mayDie = true
-	f.bye()
+	g.heartbeat(func(b *hosts.Heartbeat) bool { return len(b.LockedGPUs) == 0 })
 }
 
 // TestLockFilesAreForAll checks that other users can open our files for reading with any umask of
@@ -153,9 +113,7 @@ func TestForgedLockFiles(t *testing.T) {
 			forge(t, filepath.Join(dir, usual))
 			forge(t, filepath.Join(dir, "gpu0.4711"))
 			locks, err := lockGPUs(dir, []int{0}, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := lockedGPUs(dir).whole; !slices.Equal(got, []int{0}) {
 				t.Errorf("in use: %v", got)
 			}
@@ -180,13 +138,6 @@ func TestForgedLockFiles(t *testing.T) {
 				t.Error("a file was made where a link leads to")
 			}
 		})
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -292,7 +243,7 @@ func TestGPULockExcludes(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for got := 0; got < 20; {
+			for got := 0; got < 10; {
 				locks, err := lockGPUs(dir, []int{1, 0}, false)
 				switch {
 				case err == nil:
@@ -408,8 +359,6 @@ PID 12 is using 1 DRM device(s):
 // the process is gone (T3). Processes of jobs do not count. Without jobs that want GPUs, the
 // devices are not queried.
 func TestBusyGPUIsLeftAlone(t *testing.T) {
-	t.Setenv(beatEnv, "50ms")
-	t.Setenv(freshEnv, "100ms")
 	apps := filepath.Join(t.TempDir(), "apps")
 	standIns(t, map[string]string{"nvidia-smi": nvidiaSMI(apps)})
 	stranger := exec.Command("sleep", "1000")
@@ -417,7 +366,7 @@ func TestBusyGPUIsLeftAlone(t *testing.T) {
 	defer func() { stranger.Process.Kill(); stranger.Wait() }()
 	write(t, apps, fmt.Sprintf("%s, %d\n", uuid1, stranger.Process.Pid))
 
-	w := newWorld(t)
+	w := newWorld(t, freshEnv+"=100ms")
 	ready, gate := w.fifo("ready"), w.fifo("gate")
 	f := w.start(w.open())
 	if !slices.Equal(f.hello.GPUIDs, []int{0, 1}) || f.hello.GPUs != 2 {
@@ -429,32 +378,28 @@ func TestBusyGPUIsLeftAlone(t *testing.T) {
 		t.Error("asked though no job wants a GPU")
 	}
 	f.launch(gpuJob("2.1", "exit 0", 1))
-	if r := f.refused("2.1"); !slices.Equal(r.GPUs, []int{1}) || !strings.Contains(r.Why, "processes of no job compute on GPU 1") {
-		t.Errorf("refused with %v: %s", r.GPUs, r.Why)
-	}
-	f.beat(func(b *hosts.Beat) bool { return slices.Equal(b.LockedGPUs, []int{1}) })
+	f.refusedFor("2.1", "processes of no job compute on GPU 1", 1)
+	f.heartbeat(func(b *hosts.Heartbeat) bool { return slices.Equal(b.LockedGPUs, []int{1}) })
 
 	first := halfJob("3.1", fmt.Sprintf("echo $$ > %s; read x < %s", ready, gate), 0)
 	f.launch(first)
-	write(t, apps, fmt.Sprintf("%s, %d\n%s, %s\n", uuid1, stranger.Process.Pid, uuid0, w.hear(ready)))
+	write(t, apps, fmt.Sprintf("%s, %d\n%s, %s\n", uuid1, stranger.Process.Pid, uuid0, w.receive(ready)))
 	f.launch(halfJob("4.1", "exit 4", 0))
 	f.exits("4.1", 4)
 	w.say(gate)
 	f.exit("3.1")
 
 	write(t, apps, "")
-	f.beat(func(b *hosts.Beat) bool { return len(b.LockedGPUs) == 0 })
+	f.heartbeat(func(b *hosts.Heartbeat) bool { return len(b.LockedGPUs) == 0 })
 	// A query of the devices that began before the change may still refuse a job.
 	for n := 5; ; n++ {
 		id := fmt.Sprintf("%d.1", n)
 		f.launch(gpuJob(id, "exit 5", 1))
-		if f.isRefused(id) {
-			continue
+		if f.settled(id).Answer == hosts.HasExited {
+			f.exits(id, 5)
+			break
 		}
-		f.exits(id, 5)
-		break
 	}
-	f.bye()
 }
 
 // TestUnseenGPUProcess checks that a process that cannot be seen counts as part of the job that has
@@ -487,14 +432,13 @@ func halfJob(id, command string, device int) hosts.LaunchJob {
 // cannot (T3). A job that wants a whole device waits for both. A half stays with its job when the
 // supervisor is killed.
 func TestTwoJobsShareAGPU(t *testing.T) {
-	t.Setenv(beatEnv, "50ms")
-	t.Setenv(devEnv, t.TempDir())
-	write(t, filepath.Join(os.Getenv(devEnv), "nvidia3"), "")
-	w := newWorld(t)
+	dev := t.TempDir()
+	write(t, filepath.Join(dev, "nvidia3"), "")
+	w := newWorld(t, devEnv+"="+dev)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.start(w.open())
 	f.launch(halfJob("1.1", fmt.Sprintf("echo $CUDA_VISIBLE_DEVICES $DCS_GPUS > %s; read x < %s", ready, gate), 3))
-	if got := w.hear(ready); got != "0 0.5" { // CUDA counts the devices that it can open
+	if got := w.receive(ready); got != "0 0.5" { // CUDA counts the devices that it can open
 		t.Errorf("the job sees %q", got)
 	}
 	f.kill9()
@@ -505,25 +449,22 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	polltest.Until(t, "the supervisor is dead", func() bool { return !by.alive() })
 
 	w2, o := w.sameHost(t)
+	w2.env = w.env
 	o.Slots = 2
 	g := w2.start(o)
 	if !slices.Equal(g.hello.HalfGPUs, []int{3}) || len(g.hello.LockedGPUs) != 0 || !slices.Equal(g.hello.GPUIDs, []int{3}) {
 		t.Errorf("the hello says %v, %v of %v", g.hello.LockedGPUs, g.hello.HalfGPUs, g.hello.GPUIDs)
 	}
 	g.launch(gpuJob("1.1", "exit 0", 3))
-	if r := g.refused("1.1"); !slices.Equal(r.GPUs, []int{3}) {
-		t.Errorf("a whole device: refused with %v: %s", r.GPUs, r.Why)
-	}
+	g.refusedFor("1.1", "GPU 3 is in use", 3)
 	gate2, ready2 := w2.fifo("gate"), w2.fifo("ready")
 	g.launch(halfJob("2.1", fmt.Sprintf("echo up > %s; read x < %s", ready2, gate2), 3))
-	w2.hear(ready2)
+	w2.receive(ready2)
 	g.launch(halfJob("3.1", "exit 0", 3))
-	if r := g.refused("3.1"); !slices.Equal(r.GPUs, []int{3}) {
-		t.Errorf("a third: refused with %v: %s", r.GPUs, r.Why)
-	}
+	g.refusedFor("3.1", "GPU 3 is in use", 3)
 	w.say(gate)
 	polltest.Until(t, "the first half is free", func() bool { return slices.Equal(lockedGPUs(o.ShareDir).half, []int{3}) })
-	g.beat(func(b *hosts.Beat) bool { return slices.Equal(b.HalfGPUs, []int{3}) })
+	g.heartbeat(func(b *hosts.Heartbeat) bool { return slices.Equal(b.HalfGPUs, []int{3}) })
 	w2.say(gate2)
 	g.exit("2.1")
 	g.launch(gpuJob("4.1", "exit 4", 3))
@@ -531,5 +472,4 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	g.bye()
 	f = w.start(w.open())
 	f.mayDie = true
-	f.bye()
 }

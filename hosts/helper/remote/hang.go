@@ -64,49 +64,49 @@ func (w *worker) do(f func()) bool {
 
 // questions is a queue of questions that are answered one at a time, in order. A newer question
 // replaces an older waiting question of the same key.
-type questions[M any] struct {
+type questions struct {
 	mu    sync.Mutex
-	asked []question[M]
+	asked []question
 	since time.Duration // boot clock: start of the current answer; 0: none is in progress
 }
 
-type question[M any] struct {
-	key string
-	m   M
+type question struct {
+	key    string
+	answer func()
 }
 
 const maxQuestions = 256 // maximum number of waiting questions
 
 // add queues a question. It refuses the question and returns false if too many wait, or if the
 // current answer takes longer than patience (0: no limit).
-func (q *questions[M]) add(key string, m M, patience time.Duration, answer func(M)) bool {
+func (q *questions) add(key string, patience time.Duration, answer func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	same := slices.IndexFunc(q.asked, func(o question[M]) bool { return o.key == key })
+	same := slices.IndexFunc(q.asked, func(o question) bool { return o.key == key })
 	switch {
 	case patience > 0 && q.since > 0 && uptime()-q.since > patience, same < 0 && len(q.asked) >= maxQuestions:
 		return false
 	case same >= 0:
-		q.asked[same].m = m
+		q.asked[same].answer = answer
 	default:
-		q.asked = append(q.asked, question[M]{key, m})
+		q.asked = append(q.asked, question{key, answer})
 	}
 	if q.since == 0 {
 		q.since = uptime()
-		go q.run(answer)
+		go q.run()
 	}
 	return true
 }
 
 // run answers questions until none is left.
-func (q *questions[M]) run(answer func(M)) {
+func (q *questions) run() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.asked) > 0 {
-		m := q.asked[0].m
+		answer := q.asked[0].answer
 		q.asked, q.since = q.asked[1:], uptime()
 		q.mu.Unlock()
-		answer(m)
+		answer()
 		q.mu.Lock()
 	}
 	q.since = 0

@@ -20,14 +20,11 @@ import (
 // TestZone checks that the hello reports the host's time zone, because quiet hours are in the
 // host's local time (B7).
 func TestZone(t *testing.T) {
-	for _, want := range []int{0, 19800, -32400} {
-		w := newWorld(t)
-		t.Setenv("TZ", zoneFile(t, want))
-		f := w.start(w.open())
-		if got := f.hello.ZoneSeconds; got != want {
-			t.Errorf("%d s ahead of UTC, want %d", got, want)
-		}
-		f.bye()
+	const want = -32400
+	t.Setenv("TZ", zoneFile(t, want))
+	w := newWorld(t)
+	if got := w.start(w.open()).hello.ZoneSeconds; got != want {
+		t.Errorf("%d s ahead of UTC, want %d", got, want)
 	}
 }
 
@@ -40,27 +37,22 @@ func zoneFile(t *testing.T, offset int) string {
 	b = binary.BigEndian.AppendUint32(b, uint32(int32(offset)))
 	b = append(b, 0, 0, 'X', 'Y', 'Z', 0)
 	path := filepath.Join(t.TempDir(), "zone")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, string(b))
 	return path
 }
 
-// TestFirstBeat checks that the first heartbeat follows the hello at once and is marked as early.
-// Nothing starts on a host with a minimum of free resources before the first heartbeat.
-func TestFirstBeat(t *testing.T) {
+// TestFirstHeartbeat checks that the first heartbeat follows the hello at once and is marked as
+// early. Nothing starts on a host with a minimum of free resources before the first heartbeat.
+func TestFirstHeartbeat(t *testing.T) {
 	for _, interval := range []string{"1h", "100ms"} {
-		t.Setenv(beatEnv, interval)
-		w := newWorld(t)
+		w := newWorld(t, heartbeatEnv+"="+interval)
 		f := w.start(w.open())
-		first := await(f, func(*hosts.Beat) bool { return true })
-		if !first.Early {
+		if first := await(f, func(*hosts.Heartbeat) bool { return true }); !first.Early {
 			t.Error("the first heartbeat does not say that it is early")
 		}
 		if interval == "100ms" {
-			await(f, func(b *hosts.Beat) bool { return !b.Early })
+			await(f, func(b *hosts.Heartbeat) bool { return !b.Early })
 		}
-		f.bye()
 	}
 }
 
@@ -68,42 +60,38 @@ func TestFirstBeat(t *testing.T) {
 // is called.
 func hang(t *testing.T, w *world, role, op, path string) (release func()) {
 	p := &plan{Dir: t.TempDir(), Root: filepath.Dir(w.base), Call: callKey{role, op, path}, Nth: 1, How: howHang}
-	_, value, _ := strings.Cut(p.env(), "=")
-	t.Setenv(planEnv, value)
+	w.env = append(w.env, p.env())
 	return func() { write(t, filepath.Join(p.Dir, "go"), "") }
 }
 
-// TestBeatsWhileTheSpoolHangs checks that a spool on a hung file system does not make the host look
-// dead (promise 5). The helper sends heartbeats and handles messages, and later continues where it
-// was.
-func TestBeatsWhileTheSpoolHangs(t *testing.T) {
-	t.Setenv(beatEnv, "100ms")
-	t.Setenv(silenceEnv, "4s") // the pings that the helper receives keep it from exiting
-	w := newWorld(t)
+// TestHeartbeatsWhileTheSpoolHangs checks that a spool on a hung file system does not make the host
+// look dead (promise 5). The helper sends heartbeats and handles messages, and later continues
+// where it was.
+func TestHeartbeatsWhileTheSpoolHangs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, silenceEnv+"=4s") // the pings that the helper receives keep it from exiting
 	release := hang(t, w, "host0", "create", "#-#.#")
 	f := w.start(w.open())
-	first := await(f, func(b *hosts.Beat) bool { return !b.Early })
+	first := await(f, func(b *hosts.Heartbeat) bool { return !b.Early })
 	f.launch(job("1.1", "exit 9"))
 	for last := first; last.Uptime-first.Uptime < 5*time.Second; {
 		f.send(&hosts.Ping{Seq: last.Seq + 1, LeaseUptime: uptime() + time.Hour})
-		last = await(f, func(b *hosts.Beat) bool { return b.Seq > last.Seq })
+		last = await(f, func(b *hosts.Heartbeat) bool { return b.Seq > last.Seq })
 	}
 	release()
 	f.exits("1.1", 9)
-	f.bye()
 }
 
 // TestHungSpoolIsReported checks that such a host reports that a file system does not respond, so
 // that no more jobs are sent to it.
 func TestHungSpoolIsReported(t *testing.T) {
-	t.Setenv(beatEnv, "100ms")
+	t.Parallel()
 	w := newWorld(t)
 	release := hang(t, w, "host0", "open", "/base/runs/r#/melon#")
 	f := w.start(w.open())
-	await(f, func(b *hosts.Beat) bool { return b.FSDelay > time.Second })
+	await(f, func(b *hosts.Heartbeat) bool { return b.FSDelay > time.Second })
 	release()
-	f.beat(func(b *hosts.Beat) bool { return b.FSDelay < time.Second })
-	f.bye()
+	f.heartbeat(func(b *hosts.Heartbeat) bool { return b.FSDelay < time.Second })
 }
 
 // TestMeterOnAQuietHost checks that processes are not listed on a quiet host. After a quiet time,
@@ -141,7 +129,7 @@ func TestHelperWaitsNotForEverForItsFirstMessage(t *testing.T) {
 		defer w.Close()
 		start := time.Now()
 		_, err := firstMessage(wire.NewReader(r), defaultLimits.silence)
-		if err == nil || !strings.Contains(err.Error(), "nothing heard for 30s") || time.Since(start) != defaultLimits.silence {
+		if err == nil || !strings.Contains(err.Error(), "nothing received for 30s") || time.Since(start) != defaultLimits.silence {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})

@@ -42,30 +42,29 @@ type helper struct {
 	cfg        slotConfig
 	generation int64
 	slots      int // as configured
-	in, taken  int // descriptors of directories in the spool
-	free       int
-	out        *outbox
-	probes     *worker // probes, and other tasks that read attempt files
-	reads      *worker // output for people, which waits for nothing else
-	looks      questions[*hosts.Look]
-	lists      questions[*hosts.List]
-	disk       rundir.Disk // read by looks; nil: the real one
-	pings      atomic.Int64
-	fencedBy   atomic.Int64
-	lim        limits
-	self       proc          // this process
-	parent     bool          // all our children are supervisors or their orphans
-	ending     atomic.Bool   // endRun has begun; only a successor stops it
-	endDone    chan struct{} // closed when endRun has returned
-	fs         fsState
-	files      *receiver
-	sharing    sharing
-	progress   atomic.Pointer[map[string]string]
-	owners     *owners
-	owner      atomic.Pointer[hosts.Owner]       // latest result of owners.look
-	ownerKnown chan struct{}                     // closed after the first look
-	reports    atomic.Pointer[map[string]string] // for the next heartbeat
-	reportEnds map[string]int64                  // by attempt: offset after the part that maintain has read
+	spoolDirs
+	out         *outbox
+	probes      *worker // probes, and other tasks that read attempt files
+	reads       *worker // output for people, which waits for nothing else
+	inspections questions
+	lists       questions
+	disk        rundir.Disk // read by inspections
+	pings       atomic.Int64
+	fencedBy    atomic.Int64
+	lim         limits
+	self        proc          // this process
+	parent      bool          // all our children are supervisors or their orphans
+	ending      atomic.Bool   // endRun has begun; only a successor stops it
+	endDone     chan struct{} // closed when endRun has returned
+	fs          fsState
+	files       *receiver
+	sharing     sharing
+	progress    atomic.Pointer[map[string]string]
+	owners      *owners
+	owner       atomic.Pointer[hosts.Owner]       // latest result of owners.look
+	ownerKnown  chan struct{}                     // closed after the first look
+	reports     atomic.Pointer[map[string]string] // for the next heartbeat
+	reportEnds  map[string]int64                  // by attempt: offset after the part that maintain has read
 
 	mu            sync.Mutex
 	waiting       map[jobs.AttemptID]bool // in the spool, not known to have been taken
@@ -113,16 +112,26 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	}
 	open, ok := first.(*hosts.Open)
 	if !ok {
-		return fmt.Errorf("the dispatcher began with %q instead of open", first.Word())
+		return fmt.Errorf("the dispatcher began with %q instead of open", first.Kind())
 	}
-	if open.Reads {
-		return serveReads(in, stdout, open, lim)
-	}
-	if open.Standby {
-		return serveStandby(stdout, open)
-	}
-	h, hello := newHelper(open, lim)
 	out := newOutbox(wire.NewWriter(stdout))
+	switch {
+	case open.Reads:
+		err = serveReads(in, out, open, lim)
+	case open.Ballot != nil:
+		serveBallot(out, open)
+	case open.Standby:
+		err = serveStandby(in, out, open, lim)
+	default:
+		return serveRun(in, out, open, lim)
+	}
+	out.flush()
+	return err
+}
+
+// serveRun is hostMain for a channel that starts jobs.
+func serveRun(in *wire.Reader, out *outbox, open *hosts.Open, lim limits) error {
+	h, hello := newHelper(open, lim)
 	if h == nil {
 		out.send(hello)
 		out.flush()
@@ -149,20 +158,13 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 
 // firstMessage reads the first message. A link that was cut silently before it would keep
 // this process for hours, and nobody knows about it yet.
-func firstMessage(in *wire.Reader, limit time.Duration) (m hosts.Message, err error) {
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		m, err = in.Read()
-	}()
-	late := time.NewTimer(limit)
-	defer late.Stop()
-	select {
-	case <-read:
-		return m, err
-	case <-late.C:
-		return nil, fmt.Errorf("nothing heard for %v", limit)
+func firstMessage(in *wire.Reader, limit time.Duration) (hosts.Message, error) {
+	var m hosts.Message
+	var err error
+	if !withTimeout(limit, func() { m, err = in.Read() }) {
+		return nil, fmt.Errorf("nothing received for %v", limit)
 	}
+	return m, err
 }
 
 // serve runs the helper's goroutines and handles messages.
@@ -185,13 +187,13 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	h.resend()
 	go func() { ended <- h.maintain() }()
 	silence := time.AfterFunc(h.lim.silence, func() {
-		ended <- fmt.Errorf("nothing heard from the dispatcher for %v", h.lim.silence)
+		ended <- fmt.Errorf("nothing received from the dispatcher for %v", h.lim.silence)
 	})
 	orders := make(chan hosts.Message, maxQueuedMessages)
-	var heard error // set before orders is closed
+	var readErr error // set before orders is closed
 	go func() {
 		defer close(orders)
-		heard = h.receiveMessages(in, orders, silence, ended)
+		readErr = h.receiveMessages(in, orders, silence, ended)
 	}()
 	go func() {
 		for m := range orders {
@@ -200,7 +202,7 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 				return
 			}
 		}
-		ended <- heard
+		ended <- readErr
 	}()
 	return h.untilEnd(ended)
 }
@@ -241,6 +243,37 @@ func (h *helper) receiveMessages(in *wire.Reader, orders chan<- hosts.Message, s
 	}
 }
 
+// serveChannel handles the messages of a channel that has no helper. It returns when the channel
+// ends, when handle reports that it is done, or when nothing is received for limit.
+func serveChannel(in *wire.Reader, out *outbox, limit time.Duration, handle func(hosts.Message) (done bool, err error)) error {
+	ended := make(chan error, 2)
+	silence := time.AfterFunc(limit, func() { ended <- fmt.Errorf("nothing received for %v", limit) })
+	defer silence.Stop()
+	go func() {
+		for {
+			m, err := in.Read()
+			done := false
+			switch {
+			case errors.Is(err, io.EOF):
+				done, err = true, nil
+			case err == nil:
+				silence.Reset(limit)
+				done, err = handle(m)
+			}
+			if done || err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case err := <-out.broken:
+		return fmt.Errorf("writing the answers: %w", err)
+	}
+}
+
 // untilEnd waits for the first reason to leave. If the end of the run has begun, it is
 // completed first, whatever happens to the link.
 func (h *helper) untilEnd(ended <-chan error) error {
@@ -273,8 +306,8 @@ func (h *helper) untilEnd(ended <-chan error) error {
 // isImmediate reports whether a reason to leave applies even during the end of the run,
 // because another helper must end it or it cannot be ended.
 func isImmediate(why error) bool {
-	var fenced *hosts.FencedError
-	return errors.Is(why, errSuperseded) || errors.Is(why, errTerminated) || errors.Is(why, errEndLate) || errors.As(why, &fenced)
+	_, fenced := errors.AsType[*hosts.FencedError](why)
+	return fenced || isAny(why, errSuperseded, errTerminated, errEndLate)
 }
 
 // handle handles one message. It returns true to end the helper.
@@ -294,8 +327,8 @@ func (h *helper) handle(m hosts.Message) bool {
 		h.kill(m)
 	case *hosts.Probe:
 		h.probe(m)
-	case *hosts.Look:
-		h.look(m)
+	case *hosts.Inspect:
+		h.inspectShared(m)
 	case *hosts.List:
 		h.list(m)
 	case *hosts.Read:
@@ -311,7 +344,7 @@ func (h *helper) handle(m hosts.Message) bool {
 		}
 		return true
 	default:
-		h.trouble("the dispatcher sent %q, which a helper does not expect", m.Word())
+		h.trouble("the dispatcher sent %q, which a helper does not expect", m.Kind())
 	}
 	return false
 }

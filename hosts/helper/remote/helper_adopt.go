@@ -35,7 +35,7 @@ func (h *helper) adopt() {
 	lapsed := rebooted || uptime() > h.ctl.lease()
 	if rebooted {
 		h.ctl.at(ctlLease).Store(0) // these times belong to the clock of another boot
-		h.ctl.at(ctlBeat).Store(0)
+		h.ctl.at(ctlHeartbeat).Store(0)
 		h.ctl.at(ctlSuspendTo).Store(0)
 	}
 	h.ctl.at(ctlLimit).Store(int64(h.limit))

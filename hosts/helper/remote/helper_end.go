@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -212,10 +213,7 @@ func (h *helper) endRun() {
 	h.mu.Lock()
 	h.closing = true
 	h.reconcileTakenLocked()
-	var busy []jobs.AttemptID
-	for id := range h.running {
-		busy = append(busy, id)
-	}
+	busy := slices.Collect(maps.Keys(h.running))
 	h.mu.Unlock()
 	h.endSuspender()
 	withTimeout(h.cfg.Grace+30*time.Second, func() { h.endRunning(busy) })
@@ -265,16 +263,11 @@ func (h *helper) reportTakenOver() {
 // endRunning ends attempts that still run at the end of the run, such as copies that lost
 // the race and jobs that were given up.
 func (h *helper) endRunning(busy []jobs.AttemptID) {
-	done := make(chan struct{}, len(busy))
+	var all sync.WaitGroup
 	for _, id := range busy {
-		go func() {
-			h.end(id)
-			done <- struct{}{}
-		}()
+		all.Go(func() { h.end(id) })
 	}
-	for range busy {
-		<-done
-	}
+	all.Wait()
 }
 
 // endChildren ends what jobs have left behind: all processes with a cookie of this run and
@@ -380,7 +373,7 @@ func hasNoChildren() bool {
 // removeSpool removes the spool and, if it was the last one of the run, its parent.
 func (h *helper) removeSpool() {
 	withTimeout(filesTimeout, func() {
-		err := again(func() error { return remove(attempts.BeatFile(h.dir, h.cfg.Host)) })
+		err := again(func() error { return remove(attempts.HeartbeatFile(h.dir, h.cfg.Host)) })
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = again(h.cfg.temps(h.holder()).sweep)
 		}

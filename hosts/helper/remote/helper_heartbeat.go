@@ -19,24 +19,24 @@ import (
 // (max_load, min_mem_free, min_disk_free) starts nothing before it.
 const firstHeartbeatDelay = 150 * time.Millisecond
 
-// sendHeartbeats sends a heartbeat with measurements every lim.beat. The first one follows after
-// firstHeartbeatDelay. It reads no file system but /proc, and does not wait for locks that are held
-// during file I/O: a hung NFS must not make the host look dead.
+// sendHeartbeats sends a heartbeat with measurements every lim.heartbeat. The first one follows
+// after firstHeartbeatDelay. It reads no file system but /proc, and does not wait for locks that
+// are held during file I/O: a hung NFS must not make the host look dead.
 func (h *helper) sendHeartbeats() {
 	m := &meter{}
 	m.measure(nil)
 	time.Sleep(firstHeartbeatDelay)
 	c := &census{}
-	early := h.beat(m, c)
+	early := h.heartbeat(m, c)
 	early.Early = true
 	h.out.send(early)
-	tick := time.Tick(h.lim.beat)
+	tick := time.Tick(h.lim.heartbeat)
 	for {
 		select {
 		case <-tick:
-			h.out.send(h.beat(m, c))
+			h.out.send(h.heartbeat(m, c))
 		case <-h.files.kick:
-			b := h.beat(m, c)
+			b := h.heartbeat(m, c)
 			b.Early = true // it may follow the last one closely
 			h.out.send(b)
 		}
@@ -77,9 +77,9 @@ func (c *census) update(h *helper) {
 // jobs use one core, which their slot accounts for.
 const minManyCores = 1.1
 
-func (h *helper) beat(m *meter, c *census) *hosts.Beat {
+func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 	c.update(h)
-	b := &hosts.Beat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.gpus.whole, HalfGPUs: c.gpus.half, Sharing: h.sharing.now.Load()}
+	b := &hosts.Heartbeat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.gpus.whole, HalfGPUs: c.gpus.half, Sharing: h.sharing.now.Load()}
 	b.Seq, b.Uptime = h.pings.Load(), uptime()
 	b.Load = loadAverages()
 	b.Busy, b.Ours = m.measure(c.roots)
@@ -147,7 +147,7 @@ func (h *helper) watchFiles() error {
 			h.fencedBy.Store(int64(by))
 			return &hosts.FencedError{Host: h.cfg.Host, By: by}
 		}
-		time.Sleep(h.lim.beat)
+		time.Sleep(h.lim.heartbeat)
 	}
 }
 

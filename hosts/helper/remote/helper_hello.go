@@ -48,6 +48,7 @@ func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 		sharing:  sharing{changed: make(chan struct{}, 1)},
 		lim:      lim,
 		owners:   newOwners(o, lim.site),
+		disk:     onlyRead,
 
 		ownerKnown: make(chan struct{}),
 		found:      make(chan []int, 1),
@@ -55,7 +56,7 @@ func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 	go func() { h.found <- findGPUs() }()
 	if err := h.prepare(hello); err != nil {
 		h.removeTraces()
-		hello.Error, hello.Passing = err.Error(), isTransient(err)
+		setError(hello, err)
 		return nil, hello
 	}
 	if hello.FencedBy != 0 {
@@ -68,6 +69,13 @@ func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 func newHello() *hosts.Hello {
 	return &hosts.Hello{Version: hosts.ProtocolVersion, BootID: bootID(), Uptime: uptime(),
 		OS: runtime.GOOS, Arch: runtime.GOARCH, PID: os.Getpid(), WallClock: wall()}
+}
+
+// setError sets the error, if any, for which this host cannot do what was asked.
+func setError(hello *hosts.Hello, err error) {
+	if err != nil {
+		hello.Error, hello.Passing = err.Error(), isTransient(err)
+	}
 }
 
 // checkOpen returns an error if no helper can serve o.
@@ -119,14 +127,8 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	if err := h.spool.writeConfig(h.generation, &h.cfg); err != nil {
 		return err
 	}
-	if h.in, err = openDir(h.spool.path(dirIn)); err == nil {
-		h.taken, err = openDir(h.spool.path(dirTaken))
-	}
-	if err == nil {
-		h.free, err = openDir(h.spool.path(dirFree))
-	}
-	if err != nil {
-		return fmt.Errorf("opening the spool: %w", err)
+	if h.spoolDirs, err = h.spool.openDirs(); err != nil {
+		return err
 	}
 	h.files = newReceiver(h.cfg.Files)
 	hello.Receives = o.Sends
@@ -137,7 +139,7 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	h.gpus = lockedGPUs(h.shareDir())
 	hello.LockedGPUs, hello.HalfGPUs = h.gpus.whole, h.gpus.half
 	hello.Owner = h.firstOwner()
-	h.lookAtShare(nil, 0)
+	h.updateShare(nil, 0)
 	hello.Sharing = h.sharing.now.Load()
 	h.probes, h.reads = newWorker(), newWorker()
 	if o.Cwd != "" {
@@ -317,8 +319,13 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 	}
 	place, noted := cutPlace(was)
 	other := false // RunDir is a copy of the directory with the attempts
-	if err == nil && sees && place == placeShared && noted != h.open.RunDir {
-		other, err = h.isOther(noted)
+	if err == nil && place == placeShared && noted != h.open.RunDir {
+		switch {
+		case sees:
+			other, err = h.isOther(noted)
+		case h.open.Mirrored:
+			other, err = seesNonce(noted, h.open.Nonce)
+		}
 	}
 	switch {
 	case place == placeOwn:
@@ -328,7 +335,7 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 		sees, err = false, nil
 	case err != nil:
 		return fmt.Errorf("check whether this host shares the run directory: %w", err)
-	case place == placeShared && !sees:
+	case place == placeShared && !sees && !other:
 		return fmt.Errorf("%w: %s, where this host's attempts are, cannot be seen there now; is it mounted?", errUnseen, h.open.RunDir)
 	case h.open.Check:
 	case place == "" && !sees:
@@ -393,12 +400,7 @@ func seesNonce(dir, nonce string) (bool, error) {
 
 // isAbsent reports whether an error proves that nothing for us is at that path.
 func isAbsent(err error) bool {
-	for _, e := range []error{unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP, unix.ENAMETOOLONG} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return isAny(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.ELOOP, unix.ENAMETOOLONG)
 }
 
 // tryWrite creates dir and writes and fsyncs a file of the size of a status file, so that a
@@ -424,12 +426,7 @@ func tryWrite(t temps) error {
 // isTransient reports whether a file system error may go away without a person's help. The
 // host is then tried again.
 func isTransient(err error) bool {
-	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return isAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen)
 }
 
 // A check leaves only the program on a host. The uid that it sends instead of a run's is

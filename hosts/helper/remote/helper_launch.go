@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -182,10 +183,7 @@ func (h *helper) takeAllBackLocked() (gone []jobs.AttemptID) {
 }
 
 func compareAttempts(a, b jobs.AttemptID) int {
-	if a.Job != b.Job {
-		return int(a.Job - b.Job)
-	}
-	return a.N - b.N
+	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.N, b.N))
 }
 
 // whyLapsed is the reason for attempts whose lease ran out.

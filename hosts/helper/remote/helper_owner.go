@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,15 +90,7 @@ func (o *owners) look() hosts.Owner {
 func (o *owners) asks(name string, logins []login) string {
 	by := func(path string, uids ...int) bool {
 		var st unix.Stat_t
-		if unix.Lstat(o.root+path, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
-			return false
-		}
-		for _, uid := range uids {
-			if int(st.Uid) == uid {
-				return true
-			}
-		}
-		return false
+		return unix.Lstat(o.root+path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && slices.Contains(uids, int(st.Uid))
 	}
 	common := filepath.Join("/var/tmp", name)
 	if by(common, o.admin) {
@@ -244,34 +237,55 @@ func (o *owners) fromUtmp(b []byte) (list []login) {
 	return list
 }
 
-// account finds a user by name or uid: in /etc/passwd, or where getent looks.
+// account finds a user by name or uid in /etc/passwd or with getent, and remembers the answer.
 func (o *owners) account(key string) account {
-	if a, ok := o.accounts[key]; ok {
-		return a
-	}
-	a := account{name: key, uid: -1}
-	if uid, err := strconv.Atoi(key); err == nil {
-		a = account{name: "user " + key, uid: uid}
-	}
-	parse := func(text string) bool {
-		for line := range strings.Lines(text) {
-			if f := strings.Split(strings.TrimSpace(line), ":"); len(f) == 7 && (f[0] == key || f[2] == key) {
-				uid, err := strconv.Atoi(f[2])
-				if err == nil && filepath.IsAbs(f[5]) {
-					a = account{f[0], uid, f[5]}
-					return true
-				}
-			}
+	a, ok := o.accounts[key]
+	if !ok {
+		if a, ok = passwdAccount(o.root, key); !ok {
+			a = getentAccount(key)
 		}
-		return false
+		o.accounts[key] = a
 	}
-	passwd, _ := os.ReadFile(o.root + "/etc/passwd")
-	if !parse(string(passwd)) && key != "" && key[0] != '-' {
-		text, _ := runTool("getent", "passwd", key)
-		parse(text)
-	}
-	o.accounts[key] = a
 	return a
+}
+
+// passwdAccount finds a user by name or uid in etc/passwd below root.
+func passwdAccount(root, key string) (a account, ok bool) {
+	text, _ := os.ReadFile(root + "/etc/passwd")
+	return parseAccount(string(text), key)
+}
+
+// getentAccount finds a user by name or uid where getent looks, for example in LDAP, which the
+// package os/user of a static program does not know. Without an answer, the account is called
+// "user UID", and its uid is -1 if key is a name. It may take as long as runTool.
+func getentAccount(key string) account {
+	text := ""
+	if key != "" && key[0] != '-' {
+		text, _ = runTool("getent", "passwd", key)
+	}
+	a, _ := parseAccount(text, key)
+	return a
+}
+
+// parseAccount finds a user by name or uid in lines of passwd.
+func parseAccount(text, key string) (a account, ok bool) {
+	for line := range strings.Lines(text) {
+		f := strings.Split(strings.TrimSpace(line), ":")
+		if len(f) != 7 || f[0] != key && f[2] != key {
+			continue
+		}
+		if uid, err := strconv.Atoi(f[2]); err == nil {
+			a = account{f[0], uid, f[5]}
+			if !filepath.IsAbs(a.home) {
+				a.home = ""
+			}
+			return a, true
+		}
+	}
+	if uid, err := strconv.Atoi(key); err == nil {
+		return account{name: "user " + key, uid: uid}, false
+	}
+	return account{name: key, uid: -1}, false
 }
 
 // watchOwner looks for owners of the machine, and suspends and continues jobs. It may hang with
@@ -279,10 +293,10 @@ func (o *owners) account(key string) account {
 func (h *helper) watchOwner() {
 	<-h.ownerKnown
 	pipe := -1 // to the suspender, if there is one
-	for ; ; time.Sleep(h.lim.beat) {
+	for ; ; time.Sleep(h.lim.heartbeat) {
 		held := h.owners.look()
 		if was := h.owner.Swap(&held); *was != held {
-			h.files.beatNow()
+			h.files.sendHeartbeatNow()
 		}
 		h.mu.Lock()
 		wanted := held.Suspend && len(h.running) > 0

@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -244,7 +245,7 @@ const listPiece = 500
 // the dispatcher may not know of some.
 func (h *helper) list(m *hosts.List) {
 	if !h.fenced(m.Epoch, nil) {
-		h.lists.add("", m, 0, h.listAll)
+		h.lists.add("", 0, func() { h.listAll(m) })
 	}
 }
 
@@ -260,7 +261,9 @@ func (h *helper) listAll(m *hosts.List) {
 		}
 	}
 	ids, err := h.listSpooled()
+	told := make(map[jobs.AttemptID]bool, len(ids))
 	for _, id := range ids {
+		told[id] = true
 		h.mu.Lock()
 		p, known := h.knownLocked(id)
 		h.mu.Unlock()
@@ -268,10 +271,6 @@ func (h *helper) listAll(m *hosts.List) {
 			p = h.inspect(id, pgroup{}, false)
 		}
 		add(p)
-	}
-	told := make(map[jobs.AttemptID]bool, len(ids))
-	for _, id := range ids {
-		told[id] = true
 	}
 	err2 := attempts.Each(onlyRead, h.dir, h.cfg.Run, h.cfg.Host, m.Jobs, func(f attempts.Fate) error {
 		if h.fence(m.Epoch) != 0 {
@@ -282,10 +281,7 @@ func (h *helper) listAll(m *hosts.List) {
 		}
 		return nil
 	})
-	if err == nil {
-		err = err2
-	}
-	if err != nil {
+	if err = cmp.Or(err, err2); err != nil {
 		piece.Why = err.Error()
 	}
 	piece.Last, piece.All = true, len(m.Jobs) == 0
@@ -312,9 +308,7 @@ func (h *helper) listSpooled() ([]jobs.AttemptID, error) {
 	// Read the directories in the order in which attempts move, so that none is missed.
 	for _, dir := range []string{dirIn, dirTaken, dirDone} {
 		names, err := h.spool.list(dir)
-		if first == nil {
-			first = err
-		}
+		first = cmp.Or(first, err)
 		for _, n := range names {
 			id, ok := parseSpecName(n)
 			if dir == dirTaken {
@@ -334,22 +328,14 @@ func (h *helper) listSpooled() ([]jobs.AttemptID, error) {
 }
 
 const (
-	looksHang = 5 * time.Second // while a look takes longer, others are refused
-	whyHangs  = "the file system does not answer"
+	inspectHang = 5 * time.Second // while an inspection takes longer, others are refused
+	whyHangs    = "the file system does not answer"
 )
 
-// look reads what the shared directory shows of another host that cannot be reached.
-func (h *helper) look(m *hosts.Look) {
-	if !h.looks.add(m.Host, m, looksHang, func(m *hosts.Look) { h.out.send(h.looked(m)) }) {
-		h.out.send(&hosts.Looked{Host: m.Host, Why: whyHangs})
+// inspectShared reads what the shared directory shows of another host that cannot be reached.
+func (h *helper) inspectShared(m *hosts.Inspect) {
+	answer := func() { h.out.send(hosts.InspectDisk(h.disk, h.dir, h.cfg.Run, m.Host, m.Attempts)) }
+	if !h.inspections.add(m.Host, inspectHang, answer) {
+		h.out.send(&hosts.Inspected{Host: m.Host, Why: whyHangs})
 	}
-}
-
-// looked answers one Look.
-func (h *helper) looked(m *hosts.Look) *hosts.Looked {
-	disk := h.disk
-	if disk == nil {
-		disk = onlyRead
-	}
-	return hosts.LookOnDisk(disk, h.dir, h.cfg.Run, m.Host, m.Attempts)
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,51 +19,28 @@ import (
 
 // serveReads serves a channel that only reads outputs (hosts.Open.Reads). It creates no file
 // and touches neither the fence nor the spool, so it can run beside a dispatcher's helper.
-func serveReads(in *wire.Reader, stdout io.Writer, o *hosts.Open, lim limits) error {
+func serveReads(in *wire.Reader, out *outbox, o *hosts.Open, lim limits) error {
 	hello := newHello()
-	h := &helper{open: o, out: newOutbox(wire.NewWriter(stdout)), reads: newWorker()}
-	defer h.out.flush()
+	h := &helper{open: o, out: out, reads: newWorker()}
 	if err := h.findOutputs(); err != nil {
-		hello.Error, hello.Passing = err.Error(), isTransient(err)
-		h.out.send(hello)
+		setError(hello, err)
+		out.send(hello)
 		return nil
 	}
 	hello.Dir = h.dir
-	h.out.send(hello)
-	ended := make(chan error, 2)
-	silence := time.AfterFunc(lim.silence, func() { ended <- fmt.Errorf("nothing heard for %v", lim.silence) })
-	defer silence.Stop()
-	go func() { ended <- h.asks(in, func() { silence.Reset(lim.silence) }) }()
-	select {
-	case err := <-ended:
-		return err
-	case err := <-h.out.broken:
-		return fmt.Errorf("writing to the reader: %w", err)
-	}
-}
-
-// asks answers read requests until the channel ends or a Bye arrives. It calls heard for each
-// message.
-func (h *helper) asks(in *wire.Reader, heard func()) error {
-	for {
-		m, err := in.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		heard()
+	out.send(hello)
+	return serveChannel(in, out, lim.silence, func(m hosts.Message) (done bool, err error) {
 		switch m := m.(type) {
 		case *hosts.Read:
 			h.read(m)
 		case *hosts.Ping:
 		case *hosts.Bye:
-			return nil
+			return true, nil
 		default:
-			return fmt.Errorf("%q is refused by a read-only helper", m.Word())
+			return true, fmt.Errorf("%q is refused by a read-only helper", m.Kind())
 		}
-	}
+		return false, nil
+	})
 }
 
 // findOutputs sets the directory in which this host keeps the outputs of the run. It knows

@@ -152,12 +152,12 @@ func (h *helper) receiveAll() {
 		r.ready.Store(true)
 		h.releaseLocked()
 		h.mu.Unlock()
-		r.beatNow()
+		r.sendHeartbeatNow()
 	}
 }
 
-// beatNow requests a heartbeat out of turn.
-func (r *receiver) beatNow() {
+// sendHeartbeatNow requests a heartbeat out of turn.
+func (r *receiver) sendHeartbeatNow() {
 	select {
 	case r.kick <- struct{}{}:
 	default:
@@ -238,8 +238,7 @@ func (h *helper) receiveOwn(id jobs.AttemptID) {
 			break
 		}
 		m, err := h.receiveManifest(id)
-		var refused *files.SendError
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*files.SendError](err); ok {
 			err = r.store.RefuseOwn(id.String(), refused)
 		} else if err == nil {
 			err = r.store.SetOwn(id.String(), m)

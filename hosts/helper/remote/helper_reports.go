@@ -20,7 +20,8 @@ import (
 // the dispatcher.
 const (
 	shortGather = 5 * time.Millisecond
-	longGather  = 20 * time.Millisecond
+	midGather   = 20 * time.Millisecond
+	longGather  = 50 * time.Millisecond
 )
 
 // gatherLocked returns how long to gather reports. It grows with the number of waiting
@@ -31,6 +32,8 @@ func (h *helper) gatherLocked() time.Duration {
 		return 0
 	case n <= 4*h.limit:
 		return shortGather
+	case n <= 16*h.limit:
+		return midGather
 	}
 	return longGather
 }
@@ -264,12 +267,12 @@ type outbox struct {
 	w      *wire.Writer
 	broken chan error // receives the first error
 
-	mu      sync.Mutex
-	cond    *sync.Cond
-	queue   []hosts.Message
-	beats   int  // heartbeats in the queue; only one is queued
-	writing bool // a write is under way
-	failed  bool
+	mu         sync.Mutex
+	cond       *sync.Cond
+	queue      []hosts.Message
+	heartbeats int  // heartbeats in the queue; only one is queued
+	writing    bool // a write is under way
+	failed     bool
 }
 
 func newOutbox(w *wire.Writer) *outbox {
@@ -283,11 +286,11 @@ func (o *outbox) send(msgs ...hosts.Message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, m := range msgs {
-		if _, ok := m.(*hosts.Beat); ok {
-			if o.beats > 0 {
+		if _, ok := m.(*hosts.Heartbeat); ok {
+			if o.heartbeats > 0 {
 				continue
 			}
-			o.beats++
+			o.heartbeats++
 		}
 		o.queue = append(o.queue, m)
 	}
@@ -302,7 +305,7 @@ func (o *outbox) run() {
 			o.cond.Wait()
 		}
 		msgs := o.queue
-		o.queue, o.beats, o.writing = nil, 0, true
+		o.queue, o.heartbeats, o.writing = nil, 0, true
 		o.mu.Unlock()
 		err := o.w.Write(msgs...)
 		o.mu.Lock()

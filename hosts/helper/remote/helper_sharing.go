@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -25,7 +24,7 @@ import (
 )
 
 // sharing is the helper's part in sharing the host with other runs and users. It publishes what
-// the run wants and computes how many slots the run may use. mu guards all fields but wish, now,
+// the run wants and computes how many slots the run may use. mu guards all fields but request, now,
 // and changed.
 type sharing struct {
 	mu sync.Mutex // held during I/O in the shared directory
@@ -36,7 +35,7 @@ type sharing struct {
 	left    bool          // the claim was removed at the end of the run
 	told    map[string]bool
 
-	wish    atomic.Pointer[hosts.Share]   // from the dispatcher; nil: it shares nothing
+	request atomic.Pointer[hosts.Share]   // from the dispatcher; nil: it shares nothing
 	now     atomic.Pointer[hosts.Sharing] // nil: nobody else uses the host
 	changed chan struct{}                 // capacity 1: the run's share has changed
 }
@@ -47,7 +46,7 @@ const maxReportedClaims = 8
 // setShare records what the run wants.
 func (h *helper) setShare(m *hosts.Share) {
 	m.Slots, m.Want = min(max(m.Slots, 1), maxSlots), min(max(m.Want, 0), maxSlots)
-	h.sharing.wish.Store(m)
+	h.sharing.request.Store(m)
 	shared := 0
 	if m.Weight > 0 {
 		shared = m.Slots
@@ -62,7 +61,7 @@ func (h *helper) setShare(m *hosts.Share) {
 // watchShare looks at the claims of others regularly. It may hang with the disk.
 func (h *helper) watchShare() {
 	for {
-		wait := h.lim.beat
+		wait := h.lim.heartbeat
 		if h.sharing.now.Load() != nil {
 			wait /= 3
 		}
@@ -74,35 +73,35 @@ func (h *helper) watchShare() {
 			continue
 		}
 		before := h.sharing.now.Load()
-		h.lookAtShare(h.sharing.wish.Load(), h.lim.lastSlot)
+		h.updateShare(h.sharing.request.Load(), h.lim.lastSlot)
 		if now := h.sharing.now.Load(); (now == nil) != (before == nil) || now != nil && now.Slots != before.Slots {
-			h.files.beatNow()
+			h.files.sendHeartbeatNow()
 		}
 	}
 }
 
-// lookAtShare publishes what the run wants and computes how many slots it may use. If the run wants
+// updateShare publishes what the run wants and computes how many slots it may use. If the run wants
 // nothing, it only computes.
-func (h *helper) lookAtShare(wish *hosts.Share, patience time.Duration) {
+func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	s, dir := &h.sharing, h.cfg.ShareDir
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.left {
 		return
 	}
-	active := wish != nil && wish.Weight > 0
+	active := request != nil && request.Weight > 0
 	dirfd, err := openShare(dir, active)
 	if err == nil {
 		defer closeFile(dirfd, dir)
 		if active {
-			err = s.publish(dirfd, h, wish)
+			err = s.publish(dirfd, h, request)
 		}
 	}
-	var odd map[string]string
+	var invalid map[string]string
 	var claims []seenClaim
 	own := filepath.Base(s.path)
 	if err == nil {
-		claims, odd, err = readClaims(dirfd, dir, own, h.cfg.Run, h.slots)
+		claims, invalid, err = readClaims(dirfd, dir, own, h.cfg.Run, h.slots)
 	}
 	if err != nil {
 		s.now.Store(nil)
@@ -111,12 +110,12 @@ func (h *helper) lookAtShare(wish *hosts.Share, patience time.Duration) {
 		}
 		return
 	}
-	for name, why := range odd {
+	for name, why := range invalid {
 		h.reportOnce(name, fmt.Sprintf("%s/%s is ignored, it was not made by dcs-tui: %s", dir, name, why))
 	}
 	slots := h.slots
 	if active {
-		slots = wish.Slots
+		slots = request.Slots
 	}
 	me := slices.IndexFunc(claims, func(c seenClaim) bool { return c.Run == own })
 	if me < 0 { // compute the part that the run would get
@@ -142,7 +141,7 @@ func (h *helper) lookAtShare(wish *hosts.Share, patience time.Duration) {
 }
 
 // publish writes what the run wants into its claim file. It locks the file first.
-func (s *sharing) publish(dirfd int, h *helper, wish *hosts.Share) error {
+func (s *sharing) publish(dirfd int, h *helper, request *hosts.Share) error {
 	if s.fd != 0 {
 		st, err := inPlace(s.fd, s.path)
 		if err != nil {
@@ -153,7 +152,7 @@ func (s *sharing) publish(dirfd int, h *helper, wish *hosts.Share) error {
 		}
 	}
 	err := s.open(dirfd, &h.cfg)
-	text := claimText{run: h.cfg.Run, name: h.cfg.RunName, want: wish.Want, weight: wish.Weight}
+	text := claimText{run: h.cfg.Run, name: h.cfg.RunName, want: request.Want, weight: request.Weight}
 	if err != nil || text == s.written {
 		return err
 	}
@@ -313,15 +312,17 @@ func usersOf(claims []seenClaim, gpus map[int][]int) (list []hosts.SharedUser) {
 
 var userNames sync.Map // by uid
 
-// userName returns the name of a user, or its number.
+// userName returns the name of a user. A user who is not in /etc/passwd is called "user UID" until
+// getent has found a name. userName does not wait for it.
 func userName(uid int) string {
 	if name, ok := userNames.Load(uid); ok {
 		return name.(string)
 	}
-	name := "uid " + strconv.Itoa(uid)
-	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-		name = u.Username
+	key := strconv.Itoa(uid)
+	a, inFile := passwdAccount("", key)
+	name, known := userNames.LoadOrStore(uid, a.name)
+	if !known && !inFile {
+		go func() { userNames.Store(uid, getentAccount(key).name) }()
 	}
-	userNames.Store(uid, name)
-	return name
+	return name.(string)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -18,36 +17,40 @@ import (
 )
 
 // standbyTimeout bounds the start of a standby dispatcher. It is less than the time for
-// which the dispatcher waits for the hello.
-const standbyTimeout = 15 * time.Second
+// which the dispatcher waits for the hello, or for the answer of a mirror.
+const standbyTimeout = 12 * time.Second
 
 // serveStandby starts a standby dispatcher (hosts.Open.Standby). The hello reports whether
-// that dispatcher watches the run.
-func serveStandby(stdout io.Writer, o *hosts.Open) error {
-	hello := newHello()
-	if err := startStandby(o); err != nil {
-		hello.Error, hello.Passing = err.Error(), isTransient(err)
+// that dispatcher watches the run. On a host that does not share the run directory, it receives a
+// mirror of it.
+func serveStandby(in *wire.Reader, out *outbox, o *hosts.Open, lim limits) error {
+	err := checkVersion(o)
+	sees := false
+	if err == nil && (o.Mirror == nil || !o.Mirror.Exists) {
+		if sees, err = seesNonce(o.RunDir, o.Nonce); err != nil {
+			err = fmt.Errorf("check whether this host shares the run directory: %w", err)
+		}
 	}
-	out := newOutbox(wire.NewWriter(stdout))
+	switch {
+	case err != nil:
+	case sees:
+		err = startStandby(o.RunDir, o)
+	case o.Mirror != nil:
+		return serveMirror(in, out, o, lim)
+	default:
+		err = fmt.Errorf("this host does not share the run directory %s, and a mirror of it would lack the files that jobs get and return (--send, --return)", o.RunDir)
+	}
+	hello := newHello()
+	setError(hello, err)
 	out.send(hello)
-	out.flush()
 	return nil
 }
 
-func startStandby(o *hosts.Open) error {
-	if err := checkVersion(o); err != nil {
-		return err
-	}
-	sees, err := seesNonce(o.RunDir, o.Nonce)
-	if err != nil {
-		return fmt.Errorf("check whether this host shares the run directory: %w", err)
-	}
-	if !sees {
-		return fmt.Errorf("a standby dispatcher needs the run directory, and this host does not share %s", o.RunDir)
-	}
+// startStandby starts a standby that watches the run in dir.
+func startStandby(dir string, o *hosts.Open) error {
 	ctx, cancel := context.WithTimeout(context.Background(), standbyTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "/proc/self/exe", "resume", "--standby", "--background", "--", o.RunDir)
+	cmd := exec.CommandContext(ctx, "/proc/self/exe", "resume", "--standby", "--background", "--", dir)
 	cmd.Args[0] = "dcs-tui"
 	cmd.Env = os.Environ()
 	for _, v := range o.Env {

@@ -132,7 +132,7 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 		if ws.Signaled() {
 			how = jobs.SignalName(int(ws.Signal()))
 		}
-		h.trouble("the supervisor of slot %d died (%s); its last output: %s", s.slot, how, lastWords(s.log))
+		h.trouble("the supervisor of slot %d died (%s); its last output: %s", s.slot, how, logText(s.log))
 		h.reconcileTakenLocked() // it may not have reported what it held
 		h.probes.do(func() { h.cfg.temps(h.holder()).sweep() })
 	}
@@ -143,7 +143,7 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 	}
 	if h.crashes >= maxCrashes {
 		h.crashes = 0
-		h.giveBackLocked("supervisors die on this host: " + lastWords(s.log))
+		h.giveBackLocked("supervisors die on this host: " + logText(s.log))
 		return
 	}
 	if len(h.waiting) > 0 {
@@ -157,8 +157,8 @@ func (h *helper) giveBackLocked(why string) {
 	h.sendRefused(h.takeAllBackLocked(), why)
 }
 
-// lastWords returns the beginning of a log on one line.
-func lastWords(path string) string {
+// logText returns the beginning of a log on one line.
+func logText(path string) string {
 	if text, err := firstText(path); err == nil && text != "" {
 		return text
 	}
@@ -173,7 +173,7 @@ const maxIdleLooks = 4
 // that could not be written, and the progress of jobs.
 func (h *helper) maintain() error {
 	idle := 0
-	for range time.Tick(h.lim.beat) {
+	for range time.Tick(h.lim.heartbeat) {
 		if h.isSuperseded() {
 			return errSuperseded
 		}

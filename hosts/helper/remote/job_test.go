@@ -25,41 +25,38 @@ import (
 )
 
 // TestEnvironment checks the environment of a job, and that setup runs before the job in the same
-// shell (D10).
+// shell (D10). Values of the run and of the job that are not UTF-8 reach jobs unchanged.
 func TestEnvironment(t *testing.T) {
 	w := newWorld(t)
 	t.Setenv("FROM_LOGIN", "login")
 	t.Setenv("DCS_STALE", "of an outer run")
 	open := w.open()
-	open.Env = []jobs.EnvVar{{Name: "RUN_WIDE", Value: "a b"}, {Name: "BOTH", Value: "run"}}
-	open.Setup, open.Nice = "SETUP_SAYS=host", 7
+	open.Env = []jobs.EnvVar{{Name: "RUN_WIDE", Value: "a \xffb"}, {Name: "BOTH", Value: "run"}}
+	open.Setup, open.Nice = "SETUP_SAYS='host\xfe'", 7
 	f := w.start(open)
 	j := job("12.3", `echo "$FROM_LOGIN|$DCS_STALE|$RUN_WIDE|$BOTH|$SETUP_SAYS|$DCS_JOB_ID|$DCS_ATTEMPT|$DCS_RUN|$DCS_RUN_DIR|$DCS_HOST|$DCS_PARAM_lr|$DCS_PARAM_a_b|$OMP_NUM_THREADS|$CUDA_VISIBLE_DEVICES|$CUDA_DEVICE_ORDER|$DCS_GPUS"; pwd; test "$DCS_SLOT" -ge 1 && test -z "$(cat)"`)
-	j.Env = []jobs.EnvVar{{Name: "BOTH", Value: "job"}}
+	j.Env = []jobs.EnvVar{{Name: "BOTH", Value: "job\xf0"}}
 	j.Params = []jobs.Param{{Name: "lr", Value: "0.1"}, {Name: "a b", Value: "x=y"}}
 	j.Slots, j.GPUs = 2, []int{1, 3}
-	k := job("13.1", `echo "$SETUP_SAYS|$OMP_NUM_THREADS|${CUDA_VISIBLE_DEVICES-unset}"; pwd; nice`)
+	k := job("13.1", "printf '\xfd'; "+`echo "$SETUP_SAYS|$OMP_NUM_THREADS|${CUDA_VISIBLE_DEVICES-unset}"; pwd; nice`)
 	k.Setup, k.Cwd = "SETUP_SAYS=job", w.workDir
 	k.Env = []jobs.EnvVar{{Name: "OMP_NUM_THREADS", Value: "7"}}
 	f.launch(j, k)
 	for id, want := range map[string]string{
-		"12.3": "login||a b|job|host|12|12.3|test|" + w.runDir + "|melon1|0.1|x=y|2|1,3|PCI_BUS_ID|2\n" + w.runDir + "\n",
-		"13.1": "job|7|unset\n" + w.workDir + "\n7\n",
+		"12.3": "login||a \xffb|job\xf0|host\xfe|12|12.3|test|" + w.runDir + "|melon1|0.1|x=y|2|1,3|PCI_BUS_ID|2\n" + w.runDir + "\n",
+		"13.1": "\xfdjob|7|unset\n" + w.workDir + "\n7\n",
 	} {
-		if o := f.exit(id); !o.OK() {
-			t.Errorf("%s: %+v", id, o)
-		}
+		f.succeeds(id)
 		if got := w.content(id, jobs.FileOut); got != want {
 			t.Errorf("%s: got  %q\nwant %q", id, got, want)
 		}
 	}
-	f.bye()
 }
 
-// TestEnvironmentHasNoDuplicates checks that a later value of a variable replaces the earlier one,
-// in its position.
+// TestEnvironmentHasNoDuplicates checks that a later value of a variable replaces the earlier one.
+// DCS_RUN is the uid of a run without a name.
 func TestEnvironmentHasNoDuplicates(t *testing.T) {
-	base := baseEnv([]string{"A=1", "B=2", "A=3", "DCS_COOKIE=outer"}, &slotConfig{Env: []jobs.EnvVar{{Name: "B", Value: "4"}}}, 1)
+	base := baseEnv([]string{"A=1", "B=2", "A=3", "DCS_COOKIE=outer"}, &slotConfig{Run: "uid", Env: []jobs.EnvVar{{Name: "B", Value: "4"}}}, 1)
 	got := jobEnv(base, &hosts.LaunchJob{Env: []jobs.EnvVar{{Name: "N", Value: "1"}, {Name: "N", Value: "2"}, {Name: "A", Value: "5"}}}, nil, "mark", "/p")
 	seen := map[string]int{}
 	for _, kv := range got {
@@ -71,7 +68,7 @@ func TestEnvironmentHasNoDuplicates(t *testing.T) {
 			t.Errorf("%s is there %d times: %q", name, n, got)
 		}
 	}
-	for _, want := range []string{"A=5", "B=4", "N=2", "DCS_COOKIE=mark", "OMP_NUM_THREADS=1"} {
+	for _, want := range []string{"A=5", "B=4", "N=2", "DCS_COOKIE=mark", "OMP_NUM_THREADS=1", "DCS_RUN=uid"} {
 		if !slices.Contains(got, want) {
 			t.Errorf("%s is missing in %q", want, got)
 		}
@@ -91,30 +88,50 @@ func TestShell(t *testing.T) {
 		open.Shell = c.shell
 		f := w.start(open)
 		f.launch(job("1.1", "(exit 3); echo not reached"))
-		o := f.exit("1.1")
-		if o.Exit != c.exit || !strings.Contains(o.Error, c.text) {
+		if o := f.exit("1.1"); o.Exit != c.exit || !strings.Contains(o.Error, c.text) {
 			t.Errorf("%s: %+v", c.shell, o)
 		}
-		f.bye()
 	}
 }
 
-// TestProgress checks that at most 64 bytes of DCS_PROGRESS reach the heartbeats.
-func TestProgress(t *testing.T) {
+// TestWhatJobsInherit checks that jobs inherit no file descriptor of ours, and that they have the
+// kernel's default timer slack, whatever their supervisor has.
+func TestWhatJobsInherit(t *testing.T) {
 	w := newWorld(t)
-	gate := w.fifo("gate")
 	f := w.start(w.open())
+	f.launch(job("1.1", "ls /proc/self/fd | tr '\\n' ' '"), job("2.1", "cat /proc/self/timerslack_ns"))
+	for id, want := range map[string]string{
+		"1.1": "0 1 2 3", // ls itself opens 3
+		"2.1": fmt.Sprint(jobSlack.Nanoseconds()),
+	} {
+		f.succeeds(id)
+		if got := strings.TrimSpace(w.content(id, jobs.FileOut)); got != want {
+			t.Errorf("%s: got %q, want %q", id, got, want)
+		}
+	}
+}
+
+// TestProgress checks that at most 64 bytes of DCS_PROGRESS reach the heartbeats. A pipe that a job
+// put in the place of its progress file does not block anybody.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.start(w.open())
+	gate := w.fifo("gate")
+	f.launch(job("2.1", "mkfifo $DCS_PROGRESS; read x < "+gate))
+	f.started("2.1")
 	f.launch(job("1.1", `printf '3/10 %0100d' 0 > "$DCS_PROGRESS"; read x < `+gate))
-	b := await(f, func(b *hosts.Beat) bool { return len(b.Progress) > 0 && b.Running == 1 && b.DiskFree > 0 })
+	b := await(f, func(b *hosts.Heartbeat) bool { return b.Progress["1.1"] != "" && b.Running == 2 && b.DiskFree > 0 })
 	if p := b.Progress["1.1"]; !strings.HasPrefix(p, "3/10 0") || len(p) != maxProgress {
 		t.Errorf("progress %q", p)
 	}
 	if b.Uptime == 0 || b.MemFree <= 0 || b.Seq != 1 {
-		t.Errorf("beat %+v", b)
+		t.Errorf("heartbeat %+v", b)
 	}
 	w.say(gate)
+	w.say(gate)
 	f.exit("1.1")
-	f.bye()
+	f.exit("2.1")
 }
 
 // TestProgressBeforeTheStartIsReported checks that the progress files of a job whose start has not
@@ -158,17 +175,18 @@ func TestReportOfAnAttemptThatIsOver(t *testing.T) {
 // TestReports checks that what a job appends to DCS_REPORT reaches a heartbeat once, in complete
 // lines (K12). If there is too much, the last lines are sent.
 func TestReports(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	gate, other, more := w.fifo("gate"), w.fifo("other"), w.fifo("more")
 	f := w.start(w.open())
 	f.launch(job("1.1", `seq -f '%g 0.5' 1000 2000 > lines; mv lines "$DCS_REPORT"; read x < `+more+`; echo '2001 0.25' >> "$DCS_REPORT"; read x < `+gate),
 		job("2.1", `mkfifo "$DCS_REPORT"; read x < `+other))
-	b := await(f, func(b *hosts.Beat) bool { return len(b.Reports) > 0 })
+	b := await(f, func(b *hosts.Heartbeat) bool { return len(b.Reports) > 0 })
 	if p := b.Reports["1.1"]; len(b.Reports) != 1 || !strings.HasSuffix(p, "\n2000 0.5\n") || len(p) > maxReportFile || strings.Count(p, "\n")*len("2000 0.5\n") != len(p) {
 		t.Errorf("reports %q", b.Reports)
 	}
 	w.say(more)
-	b = await(f, func(b *hosts.Beat) bool { return len(b.Reports) > 0 })
+	b = await(f, func(b *hosts.Heartbeat) bool { return len(b.Reports) > 0 })
 	if p := b.Reports["1.1"]; p != "2001 0.25\n" {
 		t.Errorf("reports %q", b.Reports)
 	}
@@ -176,19 +194,6 @@ func TestReports(t *testing.T) {
 	f.exit("1.1")
 	w.say(other)
 	f.exit("2.1")
-	f.bye()
-}
-
-// TestDescriptors checks that jobs inherit no file descriptor of ours.
-func TestDescriptors(t *testing.T) {
-	w := newWorld(t)
-	f := w.start(w.open())
-	f.launch(job("1.1", "ls /proc/self/fd | tr '\\n' ' '"))
-	f.exit("1.1")
-	if got := w.content("1.1", jobs.FileOut); got != "0 1 2 3 " { // ls itself opens 3
-		t.Errorf("descriptors %q", got)
-	}
-	f.bye()
 }
 
 // TestHelloErrors checks that each fault of a host is reported as one clear line and costs no
@@ -197,23 +202,17 @@ func TestHelloErrors(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(w.runDir, "file")
 	write(t, file, "")
-	for _, c := range []struct {
-		name   string
-		change func(o *hosts.Open)
-		want   string
-	}{
-		{"work_dir below a file", func(o *hosts.Open) { o.WorkDir = file + "/sub" }, "work_dir"},
-		{"work_dir read-only", func(o *hosts.Open) { o.WorkDir = "/proc/1" }, "work_dir"},
-		{"work_dir relative", func(o *hosts.Open) { o.WorkDir = "here" }, "absolute"},
-		{"host name", func(o *hosts.Open) { o.Host = "../x" }, "host's name"},
-		{"run uid", func(o *hosts.Open) { o.Run = strings.Repeat("x", 100) }, "uid"},
-		{"version", func(o *hosts.Open) { o.Version = 99 }, "version"},
+	for want, change := range map[string]func(o *hosts.Open){
+		"not a directory":                   func(o *hosts.Open) { o.WorkDir = file + "/sub" },
+		"mkdir /proc/1/":                    func(o *hosts.Open) { o.WorkDir = "/proc/1" },
+		`"here" is not an absolute path`:    func(o *hosts.Open) { o.WorkDir = "here" },
+		`the host's name "../x"`:            func(o *hosts.Open) { o.Host = "../x" },
+		`the run's uid "xxxxx`:              func(o *hosts.Open) { o.Run = strings.Repeat("x", 100) },
+		"the dispatcher speaks version 99,": func(o *hosts.Open) { o.Version = 99 },
 	} {
 		o := w.open()
-		c.change(o)
-		if h := w.start(o).hello; !strings.Contains(h.Error, c.want) {
-			t.Errorf("%s: error %q, want one about %q", c.name, h.Error, c.want)
-		}
+		change(o)
+		w.fails(o, want)
 	}
 }
 
@@ -247,7 +246,6 @@ func TestNotShared(t *testing.T) {
 	if m := await(f, func(m *hosts.Chunk) bool { return true }); m.Size != -1 || m.Why == "" {
 		t.Errorf("a missing file: %+v", m)
 	}
-	f.bye()
 }
 
 // TestSetupComesFirst checks that a job never runs without its setup. If setup fails, the job fails
@@ -275,7 +273,6 @@ func TestSetupComesFirst(t *testing.T) {
 			t.Errorf("%s printed %q", id, out)
 		}
 	}
-	f.bye()
 }
 
 // TestOutcomes checks the exact exit code or signal of every job, and that a complete sentinel
@@ -327,7 +324,6 @@ func TestOutcomes(t *testing.T) {
 	if got := w.content("1.1", jobs.FileOut) + w.content("1.1", jobs.FileErr); got != "out\nerr\n" {
 		t.Errorf("output %q", got)
 	}
-	f.bye()
 }
 
 // wedge makes the start of an attempt hang, as on a file system that does not respond, until the
@@ -335,59 +331,42 @@ func TestOutcomes(t *testing.T) {
 func (w *world) wedge(id string) (free func()) {
 	w.t.Helper()
 	out := w.file(id, jobs.FileOut)
-	if err := os.MkdirAll(filepath.Dir(out), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.MkdirAll(filepath.Dir(out), 0o700))
 	if err := unix.Mkfifo(out, 0o600); err != nil { // opening it for writing waits for a reader
 		w.t.Fatal(err)
 	}
 	return func() {
 		f, err := os.OpenFile(out, os.O_RDONLY|unix.O_NONBLOCK, 0)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		must(w.t, err)
 		w.t.Cleanup(func() { f.Close() })
 	}
 }
 
 // TestOwedReportIsNotHeldUp checks that the report of a finished job waits for the start of the
-// next job in its slot only while that start does not hang (promise 1).
+// next job in its slot only while that start does not hang, also if the run is ended in the
+// meantime (promise 1).
 func TestOwedReportIsNotHeldUp(t *testing.T) {
-	w := newWorld(t)
-	gate, ready := w.fifo("gate"), w.fifo("ready")
-	free := w.wedge("2.1")
-	f := w.startWith(1)
-	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 3"), job("2.1", "exit 4"))
-	w.hear(ready)
-	// Its token is ready when the first job ends.
-	if p := f.probe("2.1"); p.Answer != hosts.Buffered {
-		t.Fatalf("2.1 is %v", p.Answer)
-	}
-	w.say(gate)
-	f.exits("1.1", 3)
-	free()
-	f.exits("2.1", 4)
-	f.bye()
-}
-
-// TestByeWhileOwing checks the same if the run is ended in the meantime.
-func TestByeWhileOwing(t *testing.T) {
-	w := newWorld(t)
-	gate, ready := w.fifo("gate"), w.fifo("ready")
-	free := w.wedge("2.1")
-	f := w.startWith(1)
-	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate), job("2.1", "exit 4"))
-	w.hear(ready)
-	f.probe("2.1")
-	w.say(gate)
-	f.send(&hosts.Bye{End: true})
-	f.exit("1.1")
-	free()
-	if err := f.wait(); err != nil {
-		t.Errorf("the helper ended with %v: %q", err, f.stderr.String())
-	}
-	if _, err := os.Stat(w.spool().dir); !os.IsNotExist(err) {
-		t.Errorf("the spool is still there: %v", err)
+	for _, bye := range []bool{false, true} {
+		w := newWorld(t)
+		free := w.wedge("2.1")
+		f := w.startWith(1)
+		f.hold("1.1", "exit 3", job("2.1", "exit 4"))
+		f.answers("2.1", hosts.Buffered) // its token is ready when the first job ends
+		w.release("1.1")
+		if bye {
+			f.send(&hosts.Bye{End: true})
+		}
+		f.exits("1.1", 3)
+		free()
+		if bye {
+			must(t, f.wait())
+		} else {
+			f.exits("2.1", 4)
+			f.bye()
+		}
+		if _, err := os.Stat(w.spool().dir); !os.IsNotExist(err) {
+			t.Errorf("bye %t: the spool is still there: %v", bye, err)
+		}
 	}
 }
 
@@ -395,19 +374,16 @@ func TestByeWhileOwing(t *testing.T) {
 // report is found by its taken spec, and that the outcome is that of the sentinel (promise 1).
 func TestDiedWhileOwing(t *testing.T) {
 	w := newWorld(t)
-	f := w.start(w.open())
-	f.launch(job("1.1", "exit 3"))
-	f.exit("1.1")
-	f.kill9()
+	w.hasRun("1.1")
 	write(t, w.spool().path(dirTaken, takenName(attemptID(t, "1.1"), holder{1, 1 << 22, 3})), "")
 	g := w.start(w.open())
 	g.exits("1.1", 3)
-	g.bye()
 }
 
 // TestHeldButOver checks that a job that has ended is found to have ended, even if its supervisor
 // lives, still holds it, and runs another job (promise 1).
 func TestHeldButOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.startWith(1)
@@ -418,7 +394,7 @@ func TestHeldButOver(t *testing.T) {
 	held := w.spool().path(dirTaken, takenName(attemptID(t, "1.1"), holder{1, p.pid, p.start}))
 	write(t, held, "")
 	f.launch(job("2.1", "echo $PPID > "+ready+"; read x < "+gate))
-	if pid := w.hear(ready); pid != strconv.Itoa(p.pid) {
+	if pid := w.receive(ready); pid != strconv.Itoa(p.pid) {
 		t.Fatalf("2.1 runs under %s, not under %d", pid, p.pid)
 	}
 	f.exits("1.1", 3)
@@ -430,7 +406,6 @@ func TestHeldButOver(t *testing.T) {
 	}
 	w.say(gate)
 	f.exit("2.1")
-	f.bye()
 }
 
 // bareSlot returns a supervisor within the test, without a loop, that has a pending report of 1.1.
@@ -439,16 +414,10 @@ func (w *world) bareSlot() (s *slot, owe *pendingReport, ring int, told *os.File
 	t := w.t
 	t.Helper()
 	sp, err := makeSpool(w.base, w.run, "melon1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var pipe, reports [2]int
-	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Pipe2(reports[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Pipe2(pipe[:], unix.O_CLOEXEC))
+	must(t, unix.Pipe2(reports[:], unix.O_CLOEXEC|unix.O_NONBLOCK))
 	told = os.NewFile(uintptr(reports[0]), "reports")
 	told.SetReadDeadline(time.Now().Add(polltest.Patience))
 	s = &slot{spool: sp, reports: reports[1], tokens: openTokens(pipe[0]), by: holder{1, 2, 3}}
@@ -458,11 +427,8 @@ func (w *world) bareSlot() (s *slot, owe *pendingReport, ring int, told *os.File
 			unix.Close(fd)
 		}
 	})
-	for fd, dir := range map[*int]string{&s.in: dirIn, &s.taken: dirTaken, &s.free: dirFree} {
-		if *fd, err = openat(unix.AT_FDCWD, sp.path(dir), unix.O_RDONLY|unix.O_DIRECTORY, 0); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.spoolDirs, err = sp.openDirs()
+	must(t, err)
 	id := attemptID(t, "1.1")
 	owe = &pendingReport{&attempt{id: id, taken: takenName(id, s.by)}, &report{Kind: repExited, Attempt: id}}
 	write(t, sp.path(dirTaken, owe.a.taken), "")
@@ -477,10 +443,17 @@ func TestPaidByTimer(t *testing.T) {
 	if got := s.pending.await(s); got != owe {
 		t.Errorf("owed is %v", got)
 	}
+	s.isPaid(t, told)
+}
+
+// isPaid checks that the pending report comes, and that the spec is released before.
+func (s *slot) isPaid(t *testing.T, told *os.File) {
+	t.Helper()
 	buf := make([]byte, 4096)
 	n, err := told.Read(buf)
-	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, *owe.exit) || s.pending.cur.Load() != nil {
-		t.Errorf("reported %q, %v; owed is %v", buf[:n], err, s.pending.cur.Load())
+	want := report{Kind: repExited, Attempt: attemptID(t, "1.1"), By: s.by}
+	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, want) || s.pending.cur.Load() != nil {
+		t.Errorf("reported %q, %v, want %+v; owed is %v", buf[:n], err, want, s.pending.cur.Load())
 	}
 	if _, err := os.Stat(s.spool.path(dirFree, "1.1")); err != nil {
 		t.Errorf("the spec was not let go: %v", err)
@@ -497,21 +470,12 @@ func TestPaysBeforeItWaits(t *testing.T) {
 	if _, got, ok := s.nextToken(); !ok || got != next || s.pending.cur.Load() != owe {
 		t.Errorf("token %v %v; owed is %v", got, ok, s.pending.cur.Load())
 	}
-	want := *owe.exit
-	want.By = s.by // as in the report
 	done := make(chan jobs.AttemptID)
 	go func() {
 		_, got, _ := s.nextToken()
 		done <- got
 	}()
-	buf := make([]byte, 4096)
-	n, err := told.Read(buf) // arrives while the supervisor waits
-	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, want) {
-		t.Errorf("reported %q, %v", buf[:n], err)
-	}
-	if _, err := os.Stat(s.spool.path(dirFree, "1.1")); err != nil {
-		t.Errorf("the spec was not let go: %v", err)
-	}
+	s.isPaid(t, told) // while the supervisor waits
 	unix.Write(ring, appendToken(nil, 1, next))
 	if got := <-done; got != next {
 		t.Errorf("token %v, want %v", got, next)
@@ -545,9 +509,7 @@ func TestLimitBeyondSlots(t *testing.T) {
 		f.exit(id)
 	}
 	for _, id := range []string{"5.1", "6.1"} {
-		if p := f.probe(id); p.Answer != hosts.Buffered {
-			t.Errorf("%s is %v in slot %d while slot 1 of 1 is busy", id, p.Answer, p.Slot)
-		}
+		f.answers(id, hosts.Buffered)
 	}
 	w.say(gate(first))
 	f.exit(first)
@@ -563,7 +525,6 @@ func TestLimitBeyondSlots(t *testing.T) {
 		w.say(gate(one))
 		f.exit(one)
 	}
-	f.bye()
 }
 
 // TestLimitOutlivesHelper checks that a new helper begins with the limit that the dispatcher set
@@ -573,31 +534,12 @@ func TestLimitOutlivesHelper(t *testing.T) {
 	f := w.start(w.open())
 	f.send(&hosts.Limit{Slots: 0})
 	f.launch(job("1.1", "exit 3"))
-	if p := f.probe("1.1"); p.Answer != hosts.Buffered {
-		t.Fatalf("%v, want buffered", p.Answer)
-	}
+	f.answers("1.1", hosts.Buffered)
 	f.kill9()
 	g := w.start(w.open())
-	if p := g.probe("1.1"); p.Answer != hosts.Buffered {
-		t.Errorf("%v behind a helper that was killed under a limit of 0, want buffered", p.Answer)
-	}
+	g.answers("1.1", hosts.Buffered)
 	g.send(&hosts.Limit{Slots: 3})
 	g.exits("1.1", 3)
-	g.bye()
-}
-
-// TestTimerSlack checks that a job has the kernel's default timer slack, whatever its supervisor
-// has.
-func TestTimerSlack(t *testing.T) {
-	w := newWorld(t)
-	f := w.start(w.open())
-	f.launch(job("1.1", "cat /proc/self/timerslack_ns"))
-	f.exit("1.1")
-	got, want := strings.TrimSpace(w.content("1.1", jobs.FileOut)), fmt.Sprint(jobSlack.Nanoseconds())
-	if got != want {
-		t.Errorf("the timer slack of a job is %s ns, want %s", got, want)
-	}
-	f.bye()
 }
 
 func fullConfig() *slotConfig {
@@ -632,35 +574,6 @@ func testDamage[T any](t *testing.T, b []byte, want *T, parse func([]byte) (*T, 
 		}
 		if _, err := parse(b[:i]); err == nil {
 			t.Errorf("cut to %d bytes and accepted", i)
-		}
-	}
-}
-
-// TestAnyBytesReachJobs checks that values of the run and of the job that are not UTF-8 reach jobs
-// unchanged. The same holds for setup.
-func TestAnyBytesReachJobs(t *testing.T) {
-	w := newWorld(t)
-	open := w.open()
-	open.Env = []jobs.EnvVar{{Name: "X", Value: "a\xffb"}}
-	open.Setup = "S='s\xfe'"
-	f := w.start(open)
-	j := job("1.1", "printf '%s|%s|%s|\xfd' \"$X\" \"$Y\" \"$S\"")
-	j.Env = []jobs.EnvVar{{Name: "Y", Value: "c\xf0d"}}
-	f.launch(j)
-	f.exit("1.1")
-	if got, want := w.content("1.1", jobs.FileOut), "a\xffb|c\xf0d|s\xfe|\xfd"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	f.bye()
-}
-
-// TestRunNameOfJobs checks that DCS_RUN is the name of the run, as in --on-done and in JSON. The
-// uid marks processes.
-func TestRunNameOfJobs(t *testing.T) {
-	for name, want := range map[string]string{"sweep": "DCS_RUN=sweep", "": "DCS_RUN=uid"} {
-		base := baseEnv(nil, &slotConfig{Run: "uid", RunName: name}, 1)
-		if got := jobEnv(base, &hosts.LaunchJob{}, nil, "mark", "/p"); !slices.Contains(got, want) {
-			t.Errorf("%q: %q", name, got)
 		}
 	}
 }

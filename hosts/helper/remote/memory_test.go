@@ -29,6 +29,7 @@ func memJob(id, command string, limit int64) hosts.LaunchJob {
 // its processes, and that its outcome reports what it used (T3). A job that asked for no memory, or
 // that uses less, is not ended.
 func TestMemoryLimit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ready, gate := w.fifo("ready"), w.fifo("gate")
 	o := w.open()
@@ -40,15 +41,14 @@ func TestMemoryLimit(t *testing.T) {
 	}
 	f.launch(memJob("2.1", fmt.Sprintf("%s & read x < %s; kill $!; kill -9 $$", fmt.Sprintf(keepMemory, ready), gate), 0))
 	f.launch(memJob("3.1", "sleep 1; exit 3", 40<<20))
-	w.hear(ready)
-	if o := f.exit("3.1"); o.Exit != 3 || o.Memory != "" {
+	w.receive(ready)
+	if o := f.exit("3.1"); o.Exit != 3 || o.Memory != 0 {
 		t.Errorf("one that uses little: %+v", o)
 	}
 	w.say(gate)
-	if o := f.exit("2.1"); o.Signal != "SIGKILL" || o.Memory != "" {
+	if o := f.exit("2.1"); o.Signal != "SIGKILL" || o.Memory != 0 {
 		t.Errorf("one without a limit: %+v", o)
 	}
-	f.bye()
 }
 
 // TestSharedMemoryCountsOnce checks that pages that processes share count once, and that the
@@ -60,9 +60,7 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() {
 			endAll(func(t table) []proc { return t.pick(append(t.under(cmd.Process.Pid), cmd.Process.Pid), nil) }, 0)
 			cmd.Wait()
@@ -86,9 +84,7 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 func standIns(t *testing.T, programs map[string]string) {
 	dir := t.TempDir()
 	for name, script := range programs {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700))
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
@@ -103,18 +99,17 @@ func TestKernelEndsJobs(t *testing.T) {
 		limit        int64
 		killed       string // what the kernel's counter becomes
 		scope        bool
-		want         string
+		want         jobs.MemoryEnd
 	}{
 		{"in a scope", "yes", 1 << 30, "8", true, jobs.MemoryLimit},
 		{"without a limit", "yes", 0, "8", false, jobs.OutOfMemory},
 		{"without scopes", "no", 1 << 30, "8", false, jobs.OutOfMemory},
-		{"killed by somebody", "yes", 1 << 30, "7", true, ""},
+		{"killed by somebody", "yes", 1 << 30, "7", true, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
 			count := filepath.Join(dir, "vmstat")
 			write(t, count, "nr_free_pages 1\noom_kill 7\nnuma_hit 2\n")
-			t.Setenv(vmstatEnv, count)
 			standIns(t, map[string]string{
 				"loginctl": `[ "$*" = "show-user --property=Linger --value $(id -u)" ] && echo ` + c.linger,
 				"systemd-run": `echo "$*" >> ` + dir + `/asked
@@ -124,17 +119,16 @@ shift
 case "$*" in *memory.max*) echo $limit; exit;; esac
 exec "$@"`,
 			})
-			w := newWorld(t)
+			w := newWorld(t, vmstatEnv+"="+count)
 			f := w.start(w.open())
 			f.launch(memJob("1.1", "sed 's/kill 7/kill "+c.killed+"/' "+count+" > "+count+".new && mv "+count+".new "+count+"; kill -9 $$", c.limit))
 			if o := f.exit("1.1"); o.Memory != c.want || o.Signal != "SIGKILL" || c.want == jobs.MemoryLimit && o.MaxRSSBytes < c.limit {
-				t.Errorf("%+v; want %q", o, c.want)
+				t.Errorf("%+v; want %v", o, c.want)
 			}
 			asked, _ := os.ReadFile(dir + "/asked")
 			if got := strings.Contains(string(asked), fmt.Sprintf("MemoryMax=%d -p", c.limit)); got != c.scope {
 				t.Errorf("systemd-run was asked for:\n%s", asked)
 			}
-			f.bye()
 		})
 	}
 }
@@ -146,9 +140,7 @@ func TestJobsGoFirstWhenMemoryRunsOut(t *testing.T) {
 	f := w.start(w.open())
 	// The supervisor's own oom_score_adj is reset after the shell has started.
 	f.launch(job("1.1", "until [ $(cat /proc/$$/oom_score_adj) != $(cat /proc/$PPID/oom_score_adj) ]; do :; done; cat /proc/$PPID/oom_score_adj /proc/self/oom_score_adj"))
-	if o := f.exit("1.1"); !o.OK() {
-		t.Fatalf("%+v", o)
-	}
+	f.succeeds("1.1")
 	var super, job int
 	if _, err := fmt.Sscan(w.content("1.1", jobs.FileOut), &super, &job); err != nil {
 		t.Fatal(err)
@@ -157,7 +149,6 @@ func TestJobsGoFirstWhenMemoryRunsOut(t *testing.T) {
 	if super != own || job != min(own+oomShare, maxOOM) {
 		t.Errorf("ours is %d: the supervisor has %d, the job %d", own, super, job)
 	}
-	f.bye()
 }
 
 // memoryGroup creates a control group below our own that is limited to the given number of bytes.
@@ -188,11 +179,8 @@ func memoryGroup(t *testing.T, bytes int64) (in func(pid int)) {
 	}
 	if err = os.Mkdir(dir, 0o700); err == nil {
 		t.Cleanup(func() { // the processes in the group may take a moment to end
-			for until := uptime() + polltest.Patience; os.Remove(dir) != nil; waitAny(nil, polltest.Patience) {
-				if uptime() > until {
-					t.Errorf("%s cannot be removed", dir)
-					return
-				}
+			if !polltest.Within(polltest.Patience, func() bool { return os.Remove(dir) == nil }) {
+				t.Errorf("%s cannot be removed", dir)
 			}
 		})
 		for file, n := range limits {
@@ -205,9 +193,7 @@ func memoryGroup(t *testing.T, bytes int64) (in func(pid int)) {
 		hosttest.LeaveOut(t, "not allowed to make a control group with little memory (%v): what becomes of jobs when it runs out", err)
 	}
 	return func(pid int) {
-		if err := put("cgroup.procs", int64(pid)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, put("cgroup.procs", int64(pid)))
 	}
 }
 
@@ -229,17 +215,13 @@ func TestOutOfMemory(t *testing.T) {
 	gate := w.fifo("gate")
 	colleague := exec.Command("sh", "-c", "read x; { head -c 90000000 /dev/zero; echo full > "+ready+"; read x < "+gate+"; } | tail -c 90000000 | wc -c")
 	start, err := colleague.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var said strings.Builder
 	colleague.Stdout = &said
-	if err := colleague.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, colleague.Start())
 	in(colleague.Process.Pid)
 	fmt.Fprintln(start, "go")
-	w.hear(ready)
+	w.receive(ready)
 	f.launch(job("1.1", "exec tail /dev/zero"))
 	if o := f.exit("1.1"); o.Signal != "SIGKILL" || o.Memory != jobs.OutOfMemory || o.OK() || o.Stopped || o.TimedOut {
 		t.Errorf("%+v, want SIGKILL and that memory ran out", o)
@@ -252,5 +234,4 @@ func TestOutOfMemory(t *testing.T) {
 	if err := colleague.Wait(); err != nil || strings.TrimSpace(said.String()) != "90000000" {
 		t.Errorf("the colleague's program said %q, %v", said.String(), err)
 	}
-	f.bye()
 }

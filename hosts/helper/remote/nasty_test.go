@@ -14,6 +14,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // nastyLeaf is the shell code with which a program of nastyWays runs itself as a leaf: it writes a
@@ -39,14 +40,15 @@ var nastyWays = map[string]string{
 	"asks its supervisor to end":   `kill -TERM $PPID; kill -HUP $PPID; kill -INT $PPID; kill -QUIT $PPID; echo up > $READY; sleep 1000`,
 }
 
-// nastyJob returns a job that runs one of nastyWays.
-func (w *world) nastyJob(id, way string) hosts.LaunchJob {
+// script returns a job that runs a shell script with two pipes, READY and GATE.
+func (w *world) script(id, text string) (j hosts.LaunchJob, ready, gate string) {
 	w.t.Helper()
-	prog := filepath.Join(w.runDir, "nasty-"+id)
-	write(w.t, prog, nastyLeaf+nastyWays[way]+"\n")
-	j := job(id, "exec sh "+prog)
-	j.Env = append(j.Env, jobs.EnvVar{Name: "READY", Value: w.fifo("ready-" + id)})
-	return j
+	prog := filepath.Join(w.runDir, "script-"+id)
+	write(w.t, prog, text+"\n")
+	ready, gate = w.fifo("ready-"+id), w.fifo("gate-"+id)
+	j = job(id, "exec sh "+prog)
+	j.Env = []jobs.EnvVar{{Name: "READY", Value: ready}, {Name: "GATE", Value: gate}}
+	return j, ready, gate
 }
 
 // alive returns the processes of the world that run one of its programs.
@@ -63,18 +65,19 @@ func (w *world) alive() (out []proc) {
 // TestNastyJobs checks that a kill or a timeout ends all processes of a job, whatever the job does
 // to escape (promise 4, K9, E1, X8). What a job leaves behind by itself ends with the run.
 func TestNastyJobs(t *testing.T) {
+	t.Parallel()
 	for way := range nastyWays {
 		for _, end := range []string{"kill", "timeout", "bye"} {
 			t.Run(way+"/"+end, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
 				f := w.start(w.open())
-				j := w.nastyJob("1.1", way)
+				j, ready, _ := w.script("1.1", nastyLeaf+nastyWays[way])
 				if end == "timeout" {
-					j.Timeout = 2 * time.Second // the job must be ready before
+					j.Timeout = 4 * time.Second // the job must be ready before
 				}
 				f.launch(j)
-				w.hear(j.Env[0].Value)
+				w.receive(ready)
 				leaves := strings.HasSuffix(way, "and exits")
 				if leaves {
 					if o := f.exit("1.1"); !o.OK() || o.LeftChildren < 1 {
@@ -82,7 +85,7 @@ func TestNastyJobs(t *testing.T) {
 					}
 				}
 				if end == "kill" {
-					f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{j.Attempt}, Why: "asked"})
+					f.kill("1.1")
 				}
 				var o jobs.Outcome
 				switch {
@@ -99,14 +102,14 @@ func TestNastyJobs(t *testing.T) {
 					if o.OK() || o.TimedOut != (end == "timeout") || o.Stopped != (end == "kill") || o.Signal == "" {
 						t.Errorf("%+v, want it ended by a signal for %s", o, end)
 					}
+					if s := w.status("1.1"); s.State != attempts.Finished || s.Outcome.Stopped != o.Stopped || s.Outcome.TimedOut != o.TimedOut {
+						t.Errorf("status %+v, want %+v", s, o)
+					}
 				}
-				if left := w.alive(); end == "kill" && len(left) > 0 {
+				// Nothing is waited for if what the job left behind may stay until the end of the
+				// run.
+				if left := w.alive(); len(left) > 0 && end != "bye" && !(leaves && end == "timeout") {
 					t.Errorf("alive: %s", name(left))
-				}
-				f.bye() // newWorld's cleanup checks all processes
-				if left := w.alive(); len(left) > 0 {
-					t.Errorf("alive after the run: %s", name(left))
-					endAll(func(t table) []proc { return w.alive() }, 0)
 				}
 			})
 		}
@@ -117,7 +120,7 @@ func TestNastyJobs(t *testing.T) {
 // (promise 4). One case has many processes at once, and the others have one process that is
 // replaced again and again.
 func TestForkBombs(t *testing.T) {
-	for name, text := range map[string]string{
+	for how, text := range map[string]string{
 		// Each of 8 loops starts a new process for each one that ends, some dozens at a time.
 		"many": `n=0; while [ $n -lt 8 ]; do n=$((n+1)); (trap '' TERM; while :; do sleep 0.02 & sleep 0.02 & sleep 0.03; done) & done; echo up > $READY; wait`,
 		// Each process starts a child in a session of its own and exits.
@@ -125,25 +128,20 @@ func TestForkBombs(t *testing.T) {
 		"clean runner": `case $1 in run) trap '' TERM; exec 2>/dev/null; env -i PATH="$PATH" setsid sh $0 run & exit;; esac
 			env -i PATH="$PATH" setsid sh $0 run & echo up > $READY; sleep 1000`,
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(how, func(t *testing.T) {
 			w := newWorld(t)
 			f := w.start(w.open())
-			prog := filepath.Join(w.runDir, "bomb")
-			write(t, prog, "ulimit -u 100000 2>/dev/null\n"+text+"\n")
-			j := job("1.1", "exec sh "+prog)
-			j.Env = append(j.Env, jobs.EnvVar{Name: "READY", Value: w.fifo("ready")})
+			j, ready, _ := w.script("1.1", "ulimit -u 100000 2>/dev/null\n"+text)
 			f.launch(j)
-			w.hear(j.Env[0].Value)
-			f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{j.Attempt}, Why: "asked"})
+			w.receive(ready)
+			f.kill("1.1")
 			if o := f.exit("1.1"); !o.Stopped {
 				t.Errorf("%+v", o)
 			}
 			if left := w.alive(); len(left) > 0 {
-				t.Errorf("alive: %s", fmt.Sprint(left))
-				os.Remove(prog) // so that no more of them can start
+				t.Errorf("alive: %s", name(left))
+				os.Remove(strings.TrimPrefix(j.Command, "exec sh ")) // so that no more of them can start
 			}
-			f.bye()
-			endAll(func(t table) []proc { return w.alive() }, 0)
 		})
 	}
 }
@@ -152,34 +150,30 @@ func TestForkBombs(t *testing.T) {
 // processes and is reported as dead as soon as that is seen, so that it may be tried elsewhere
 // (promise 2).
 func TestKillsSupervisor(t *testing.T) {
-	for name, text := range map[string]string{
+	for how, text := range map[string]string{
 		"plain":         `sh $0 leaf $READY & read x < $GATE; kill -9 $PPID; sleep 1000`,
 		"and itself":    `sh $0 leaf $READY & read x < $GATE; kill -9 $PPID $$`,
 		"new session":   `setsid sh $0 leaf $READY & read x < $GATE; kill -9 $PPID; sleep 1000`,
 		"clean leaf":    `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R &); read x < $GATE; kill -9 $S; sleep 1000`,
 		"clean and all": `S=$PPID; R=$READY; (env -i PATH="$PATH" setsid sh $0 leaf $R </dev/null >/dev/null 2>&1 &); read x < $GATE; kill -9 $S; kill -9 $$`,
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(how, func(t *testing.T) {
 			w := newWorld(t)
 			f := w.start(w.open())
 			f.mayDie = true
-			prog := filepath.Join(w.runDir, "killer")
-			write(t, prog, nastyLeaf+text+"\n")
-			j := job("1.1", "exec sh "+prog)
-			j.Env = append(j.Env, jobs.EnvVar{Name: "READY", Value: w.fifo("ready")}, jobs.EnvVar{Name: "GATE", Value: w.fifo("gate")})
+			j, ready, gate := w.script("1.1", nastyLeaf+text)
 			f.launch(j)
-			w.hear(j.Env[0].Value)
-			w.say(j.Env[1].Value)
+			w.receive(ready)
+			w.say(gate)
 			if p := f.probed("1.1"); p.Answer != hosts.Dead {
 				t.Errorf("%+v, want dead", p)
 			}
+			f.answers("1.1", hosts.Dead)
 			if left := w.alive(); len(left) > 0 {
-				t.Errorf("alive: %s", fmt.Sprint(left))
+				t.Errorf("alive: %s", name(left))
 			}
 			f.launch(job("2.1", "exit 5"))
 			f.exits("2.1", 5)
-			f.bye()
-			endAll(func(t table) []proc { return w.alive() }, 0)
 		})
 	}
 }
@@ -188,39 +182,35 @@ func TestKillsSupervisor(t *testing.T) {
 // and the next helper reports its end.
 func TestKillsHelper(t *testing.T) {
 	w := newWorld(t)
-	ready := w.fifo("ready")
+	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.start(w.open())
-	f.launch(job("1.1", fmt.Sprintf("kill -9 %d; echo up > %s; exit 7", f.cmd.Process.Pid, ready)), job("2.1", "exit 8"))
-	w.hear(ready)
+	f.launch(job("1.1", fmt.Sprintf("read x < %s; kill -9 %d; echo up > %s; exit 7", gate, f.cmd.Process.Pid, ready)), job("2.1", "exit 8"))
+	f.probe("2.1") // the whole launch is in the spool
+	w.say(gate)
+	w.receive(ready)
 	f.wait()
 	g := w.start(w.open())
 	for id, exit := range map[string]int{"1.1": 7, "2.1": 8} {
-		for p := g.probe(id); ; p = g.probe(id) {
-			if p.Answer == hosts.HasExited && p.Outcome.Exit == exit {
-				break
-			}
-			if p.Answer != hosts.IsRunning && p.Answer != hosts.Buffered {
-				t.Fatalf("%s: %+v", id, p)
-			}
-			g.exit(id)
+		if p := g.settled(id); p.Answer != hosts.HasExited || p.Outcome.Exit != exit {
+			t.Errorf("%s: %+v, want exit %d", id, p, exit)
 		}
 	}
-	g.bye()
 }
 
 // TestStoppedSupervisorGoesOn checks that a stopped supervisor is continued and reports the end of
 // its job.
 func TestStoppedSupervisorGoesOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	f := w.start(w.open())
 	f.launch(job("1.1", "kill -STOP $PPID; exit 7"))
 	f.exits("1.1", 7)
 	await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "stopped") })
-	f.bye()
 }
 
 // TestStoppedIdleSupervisor checks that a stopped idle supervisor does not keep jobs waiting.
 func TestStoppedIdleSupervisor(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	f := w.startWith(1)
 	f.launch(job("1.1", "echo $PPID"))
@@ -232,5 +222,4 @@ func TestStoppedIdleSupervisor(t *testing.T) {
 	signalAll([]proc{p}, unix.SIGSTOP)
 	f.launch(job("2.1", "exit 6"))
 	f.exits("2.1", 6)
-	f.bye()
 }

@@ -16,7 +16,6 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/polltest"
-	"dcs-tui/jobs"
 )
 
 // machine is a simulated machine on which people are logged in.
@@ -27,9 +26,7 @@ type machine struct {
 
 func (m machine) path(name string) string {
 	p := filepath.Join(m.root, name)
-	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, os.MkdirAll(filepath.Dir(p), 0o755))
 	return p
 }
 
@@ -39,9 +36,7 @@ func (m machine) file(name, text string) { write(m.t, m.path(name), text) }
 func (m machine) used(name string, ago time.Duration) {
 	m.file(name, "")
 	at := time.Now().Add(-ago)
-	if err := os.Chtimes(m.path(name), at, at); err != nil {
-		m.t.Fatal(err)
-	}
+	must(m.t, os.Chtimes(m.path(name), at, at))
 }
 
 // session creates a logind session of alice at the console.
@@ -168,16 +163,32 @@ func (w *world) tree(n int) (pids []int) {
 	return pids
 }
 
-func (w *world) until(what string, pids []int, stopped bool) {
+// until waits until all the processes that live are suspended, or none is.
+func (w *world) until(what string, pids []int, suspended bool) {
 	w.t.Helper()
 	polltest.Until(w.t, what, func() bool {
+		t := scan(nil)
 		for _, pid := range pids {
-			if p, ok := readProc(pid); ok && p.state != 'Z' && (p.state == 'T') != stopped {
+			if p, ok := t[pid]; ok && p.state != 'Z' && isSuspended(t, p) != suspended {
 				return false
 			}
 		}
 		return true
 	})
+}
+
+// isSuspended reports whether a process is stopped, or waits in vfork (state D) for a child that is
+// stopped, so that it cannot stop itself.
+func isSuspended(t table, p proc) bool {
+	if p.state != 'D' {
+		return p.state == 'T'
+	}
+	for _, c := range t {
+		if c.ppid == p.pid && c.state == 'T' {
+			return true
+		}
+	}
+	return false
 }
 
 // processes returns the processes of the program on the world's machine that run with the argument
@@ -205,7 +216,7 @@ func (w *world) kill(word string) {
 // session, lost their parent, or cleared their environment (T4). The time in suspension does not
 // count for the job's timeout, and the outcome reports it.
 func TestSuspend(t *testing.T) {
-	t.Setenv(beatEnv, "100ms")
+	t.Parallel()
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	f := w.start(w.open())
@@ -216,24 +227,52 @@ func TestSuspend(t *testing.T) {
 	pids := w.tree(4)
 	w.suspend(true)
 	w.until("the tree is suspended", pids, true)
-	await(f, func(b *hosts.Beat) bool {
-		return b.Owner == hosts.Owner{Who: "/var/tmp/.dcs-suspend is there", Suspend: true} && b.Suspended > 3*time.Second
+	await(f, func(b *hosts.Heartbeat) bool {
+		return b.Owner == hosts.Owner{Who: "/var/tmp/.dcs-suspend is there", Suspend: true} && b.Suspended > time.Second
 	})
-	if p := f.probe("1.1"); p.Answer != hosts.IsRunning {
-		t.Errorf("%+v while it is suspended", p)
-	}
+	f.answers("1.1", hosts.IsRunning)
 	w.suspend(false)
 	w.until("the tree goes on", pids, false)
-	if o := f.exit("1.1"); !o.TimedOut || o.Suspended < 3*time.Second || o.Elapsed() < j.Timeout-time.Second/10 {
+	if o := f.exit("1.1"); !o.TimedOut || o.Suspended < time.Second || o.Elapsed() < j.Timeout-time.Second/10 {
 		t.Errorf("%+v", o)
 	}
-	await(f, func(b *hosts.Beat) bool { return b.Owner.Who == "" && b.Suspended >= 3*time.Second })
-	f.bye()
+	await(f, func(b *hosts.Heartbeat) bool { return b.Owner.Who == "" && b.Suspended >= time.Second })
+}
+
+// TestSuspendSeesEveryResume checks that each time when a process continues everything, the
+// suspender learns it, also if both happen at the same time. Otherwise it would stop nothing again.
+func TestSuspendSeesEveryResume(t *testing.T) {
+	ctl, err := openControl(t.TempDir())
+	must(t, err)
+	resumed, seen := 0, 0
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for resumed < 20_000 {
+			if _, to := ctl.suspended(); to != 0 {
+				ctl.markResumed()
+				resumed++
+			}
+		}
+	}()
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		if ctl.suspend(uptime() + suspendLease) {
+			seen++
+		}
+	}
+	if seen != resumed && seen != resumed+1 { // the first suspension follows no resume
+		t.Errorf("%d resumes, and %d were seen", resumed, seen)
+	}
 }
 
 // TestKillSuspended checks that a suspended job can be killed and that its handler of TERM runs.
 func TestKillSuspended(t *testing.T) {
-	t.Setenv(beatEnv, "100ms")
+	t.Parallel()
 	w := newWorld(t)
 	o := w.open()
 	o.GraceSeconds = 60
@@ -242,19 +281,19 @@ func TestKillSuspended(t *testing.T) {
 	pids := w.tree(1)
 	w.suspend(true)
 	w.until("the job is suspended", pids, true)
-	f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(t, "1.1")}})
+	f.kill("1.1")
 	if o := f.exit("1.1"); !o.Stopped || o.Exit != 3 {
 		t.Errorf("%+v", o)
 	}
 	if _, err := os.Stat(filepath.Join(w.runDir, "mark")); err != nil {
 		t.Error(err)
 	}
-	f.bye()
 }
 
 // TestNothingStaysSuspended checks that no tree stays suspended after the death of the process that
 // suspends it.
 func TestNothingStaysSuspended(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		death func(w *world, f *far)
@@ -310,8 +349,7 @@ func TestNothingStaysSuspended(t *testing.T) {
 				f = w.start(w.open())
 				f.mayDie = true
 			}
-			f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(t, "1.1")}})
-			f.bye()
+			f.kill("1.1")
 		})
 	}
 }
@@ -319,7 +357,7 @@ func TestNothingStaysSuspended(t *testing.T) {
 // TestSuspenderReplaced checks that a suspender that is killed is replaced, and that the processes
 // that it had suspended continue in the end.
 func TestSuspenderReplaced(t *testing.T) {
-	t.Setenv(beatEnv, "100ms")
+	t.Parallel()
 	w := newWorld(t)
 	f := w.start(w.open())
 	f.launch(job("1.1", "echo $$ > pids; while :; do sleep 0.1; done"))
@@ -334,7 +372,6 @@ func TestSuspenderReplaced(t *testing.T) {
 	})
 	w.suspend(false)
 	w.until("the job goes on", pids, false)
-	f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(t, "1.1")}})
+	f.kill("1.1")
 	f.exit("1.1")
-	f.bye()
 }

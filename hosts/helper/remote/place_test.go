@@ -25,25 +25,29 @@ import (
 // report that none of them started.
 func TestPlaceIsKept(t *testing.T) {
 	w := newWorld(t)
-	f := w.start(w.open())
-	f.launch(job("1.1", "exit 3"))
-	f.exit("1.1")
-	f.kill9()
+	w.hasRun("1.1")
 	away := w.runDir + ".away"
-	if err := os.Rename(w.runDir, away); err != nil {
-		t.Fatal(err)
-	}
-	if g := w.start(w.open()); !strings.Contains(g.hello.Error, "cannot be seen") || !strings.Contains(g.hello.Error, w.runDir) {
-		t.Errorf("hello %+v, want an error that names the run directory", g.hello)
-	}
-	if err := os.Rename(away, w.runDir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(w.runDir, away))
+	w.fails(w.open(), "cannot be seen", w.runDir)
+	must(t, os.Rename(away, w.runDir))
 	g := w.start(w.open())
-	if p := g.probe("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
-		t.Errorf("%+v, want exit 3", p)
+	g.hasExited("1.1", 3)
+}
+
+// TestPlaceOfAMirror checks that a host that shared the run directory keeps its attempts there when
+// a mirror on another host continues the run. The same directory under an unknown name is refused.
+func TestPlaceOfAMirror(t *testing.T) {
+	w := newWorld(t)
+	w.hasRun("1.1")
+	open := w.open()
+	open.RunDir = filepath.Join(t.TempDir(), "elsewhere")
+	w.fails(open, "cannot be seen")
+	open.Mirrored = true
+	g := w.start(open)
+	if g.hello.Shared || g.hello.Dir != w.runDir {
+		t.Errorf("hello %+v, want the directory %s", g.hello, w.runDir)
 	}
-	g.bye()
+	g.hasExited("1.1", 3)
 }
 
 // TestPlaceStaysOwn checks the reverse: a run that began in work_dir stays there when the host sees
@@ -51,24 +55,14 @@ func TestPlaceIsKept(t *testing.T) {
 func TestPlaceStaysOwn(t *testing.T) {
 	w := newWorld(t)
 	nonce := filepath.Join(w.runDir, "nonce")
-	if err := os.Rename(nonce, nonce+".away"); err != nil {
-		t.Fatal(err)
-	}
-	f := w.start(w.open())
-	f.launch(job("1.1", "exit 3"))
-	f.exit("1.1")
-	f.kill9()
-	if err := os.Rename(nonce+".away", nonce); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(nonce, nonce+".away"))
+	w.hasRun("1.1")
+	must(t, os.Rename(nonce+".away", nonce))
 	g := w.start(w.open())
 	if g.hello.Shared || len(g.hello.Warnings) != 1 || !strings.Contains(g.hello.Warnings[0], "stay in") {
 		t.Errorf("hello %+v, want a warning and not shared", g.hello)
 	}
-	if p := g.probe("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
-		t.Errorf("%+v, want exit 3", p)
-	}
-	g.bye()
+	g.hasExited("1.1", 3)
 }
 
 // TestCheckNotesNoPlace checks that a check records no location for the next one (X9). The
@@ -97,62 +91,41 @@ func TestCheckNotesNoPlace(t *testing.T) {
 // TestCheckLeavesNothing checks that a check leaves nothing on a host but the program, however it
 // ends, and removes nothing that existed before.
 func TestCheckLeavesNothing(t *testing.T) {
+	another := func(work ...string) func(w *world, open *hosts.Open) {
+		return func(w *world, open *hosts.Open) {
+			open.Nonce, open.WorkDir = "another", filepath.Join(append([]string{filepath.Dir(w.base)}, work...)...)
+		}
+	}
 	for name, c := range map[string]struct {
 		before func(w *world, open *hosts.Open)
 		end    func(f *far)
+		want   string // the error in the hello
 	}{
-		"shared directory": {func(*world, *hosts.Open) {}, (*far).bye},
-		"own directory":    {func(w *world, open *hosts.Open) { open.Nonce = "another" }, (*far).bye},
-		"the link breaks":  {func(w *world, open *hosts.Open) { open.Nonce = "another" }, breakLink},
+		"shared directory":           {func(*world, *hosts.Open) {}, (*far).bye, ""},
+		"own directory":              {another("work"), (*far).bye, ""},
+		"the link breaks":            {another("work"), breakLink, ""},
+		"several levels of work_dir": {another("work", "a", "b"), (*far).bye, ""},
 		"work_dir is there": {func(w *world, open *hosts.Open) {
-			open.Nonce, open.WorkDir = "another", filepath.Join(w.runDir, "a", "work")
-			if err := os.MkdirAll(filepath.Join(open.WorkDir, "a run"), 0o700); err != nil {
-				t.Fatal(err)
-			}
-		}, (*far).bye},
-		"several levels of work_dir": {func(w *world, open *hosts.Open) {
-			open.Nonce, open.WorkDir = "another", filepath.Join(w.workDir, "a", "b")
-		}, (*far).bye},
+			another("run", "a", "work")(w, open)
+			must(t, os.MkdirAll(filepath.Join(open.WorkDir, "a run"), 0o700))
+		}, (*far).bye, ""},
 		"below a directory of another user": {func(w *world, open *hosts.Open) {
-			scratch := filepath.Join(w.runDir, "scratch")
-			open.Nonce, open.WorkDir = "another", filepath.Join(scratch, "work")
-			if err := os.Mkdir(scratch, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(scratch, 0o777|os.ModeSticky); err != nil {
-				t.Fatal(err)
-			}
+			another("run", "scratch", "work")(w, open)
+			scratch := filepath.Dir(open.WorkDir)
+			must(t, os.Mkdir(scratch, 0o700))
+			must(t, os.Chmod(scratch, 0o777|os.ModeSticky))
 			if os.Getuid() == 0 {
-				if err := os.Chown(scratch, 12345, 12345); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Chown(scratch, 12345, 12345))
 			}
-		}, func(f *far) {
-			if f.hello.Error != "" {
-				t.Errorf("hello %+v", f.hello)
-			}
-			breakLink(f)
-		}},
+		}, breakLink, ""},
 		"work_dir is a link to nothing": {func(w *world, open *hosts.Open) {
-			open.Nonce, open.WorkDir = "another", filepath.Join(w.runDir, "link")
-			if err := os.Symlink(filepath.Join(w.runDir, "nothing"), open.WorkDir); err != nil {
-				t.Fatal(err)
-			}
-		}, func(f *far) {
-			if !strings.Contains(f.hello.Error, "work_dir cannot be used") {
-				t.Errorf("hello %+v", f.hello)
-			}
-			breakLink(f)
-		}},
+			another("run", "link")(w, open)
+			must(t, os.Symlink(filepath.Join(w.runDir, "nothing"), open.WorkDir))
+		}, breakLink, "work_dir cannot be used"},
 		"work_dir cannot be used": {func(w *world, open *hosts.Open) {
 			write(t, filepath.Join(w.runDir, "file"), "")
 			open.WorkDir = filepath.Join(w.runDir, "file", "work")
-		}, func(f *far) {
-			if !strings.Contains(f.hello.Error, "work_dir cannot be used") {
-				t.Errorf("hello %+v", f.hello)
-			}
-			breakLink(f)
-		}},
+		}, breakLink, "work_dir cannot be used"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -160,12 +133,14 @@ func TestCheckLeavesNothing(t *testing.T) {
 			open.Check = true
 			c.before(w, open)
 			if open.Nonce != "another" { // in the shared directory, the dispatcher cleans up
-				if err := os.Mkdir(filepath.Join(w.runDir, "attempts"), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Mkdir(filepath.Join(w.runDir, "attempts"), 0o700))
 			}
 			before := tree(t, filepath.Dir(w.base))
-			c.end(w.start(open))
+			f := w.start(open)
+			if (f.hello.Error == "") != (c.want == "") || !strings.Contains(f.hello.Error, c.want) {
+				t.Errorf("error %q, want %q", f.hello.Error, c.want)
+			}
+			c.end(f)
 			if after := tree(t, filepath.Dir(w.base)); !slices.Equal(before, after) {
 				t.Errorf("before\n%s\nafter\n%s", strings.Join(before, "\n"), strings.Join(after, "\n"))
 			}
@@ -234,9 +209,7 @@ func tree(t *testing.T, dir string) (names []string) {
 		names = append(names, path)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return names
 }
 
@@ -251,9 +224,7 @@ func TestEntomb(t *testing.T) {
 	repeat.At++ // an earlier start by the same supervisor
 	path := w.file("1.1", jobs.FileStatus)
 	dir, err := openDir(filepath.Dir(path))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer unix.Close(dir)
 	for _, c := range []struct {
 		name  string
@@ -283,9 +254,9 @@ func TestEntomb(t *testing.T) {
 	}
 }
 
-// TestLogsAreHeard checks that the next helper forwards, once, the messages that a supervisor wrote
-// while there was no helper.
-func TestLogsAreHeard(t *testing.T) {
+// TestLogsAreForwarded checks that the next helper forwards, once, the messages that a supervisor
+// wrote while there was no helper.
+func TestLogsAreForwarded(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	f.kill9()
@@ -297,7 +268,6 @@ func TestLogsAreHeard(t *testing.T) {
 		_, err := os.Stat(log)
 		return os.IsNotExist(err)
 	})
-	g.bye()
 }
 
 // TestCopyOfTheRunDirectory checks that a host keeps its attempts in the original run directory
@@ -306,13 +276,8 @@ func TestLogsAreHeard(t *testing.T) {
 func TestCopyOfTheRunDirectory(t *testing.T) {
 	w := newWorld(t)
 	copied := w.runDir + ".copy"
-	if err := os.CopyFS(copied, os.DirFS(w.runDir)); err != nil {
-		t.Fatal(err)
-	}
-	f := w.start(w.open())
-	f.launch(job("1.1", "exit 3"))
-	f.exit("1.1")
-	f.kill9()
+	must(t, os.CopyFS(copied, os.DirFS(w.runDir)))
+	w.hasRun("1.1")
 
 	open := w.open()
 	open.RunDir = copied
@@ -320,15 +285,11 @@ func TestCopyOfTheRunDirectory(t *testing.T) {
 	if g.hello.Shared || g.hello.Dir != w.runDir || len(g.hello.Warnings) != 1 || !strings.Contains(g.hello.Warnings[0], "is a copy of "+w.runDir) {
 		t.Errorf("hello %+v, want a warning and not shared", g.hello)
 	}
-	if p := g.probe("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
-		t.Errorf("in the copy: %+v, want exit 3", p)
-	}
+	g.hasExited("1.1", 3)
 	g.kill9()
 
 	moved := w.runDir + ".moved"
-	if err := os.Rename(w.runDir, moved); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(w.runDir, moved))
 	open = w.open()
 	open.RunDir = moved
 	for range 2 {
@@ -336,9 +297,7 @@ func TestCopyOfTheRunDirectory(t *testing.T) {
 		if !g.hello.Shared || g.hello.Dir != moved || len(g.hello.Warnings) != 0 {
 			t.Errorf("hello %+v, want shared", g.hello)
 		}
-		if p := g.probe("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
-			t.Errorf("where it was moved: %+v, want exit 3", p)
-		}
+		g.hasExited("1.1", 3)
 		g.kill9()
 	}
 	w.runDir = moved

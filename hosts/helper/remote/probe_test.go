@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,9 +25,7 @@ import (
 // put writes a file of an attempt.
 func (w *world) put(id string, f jobs.File, content []byte) {
 	w.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(w.file(id, f)), 0o700); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, os.MkdirAll(filepath.Dir(w.file(id, f)), 0o700))
 	write(w.t, w.file(id, f), string(content))
 }
 
@@ -60,28 +57,27 @@ func TestLookForAnotherHost(t *testing.T) {
 	another.Run = "another"
 	w.put("5.1", jobs.FileStatus, another.EncodeFinished(1, jobs.Outcome{}))
 	w.put("6.1", jobs.FileStatus, []byte(w.content("1.1", jobs.FileStatus)))
-	write(t, attempts.BeatFile(w.runDir, "melon2"), "17 b\n")
+	write(t, attempts.HeartbeatFile(w.runDir, "melon2"), "17 b\n")
 	f := w.start(w.open())
 	var ids []jobs.AttemptID
 	for _, s := range []string{"1.1", "2.1", "3.1", "4.1", "5.1", "6.1", "7.1"} {
 		ids = append(ids, attemptID(t, s))
 	}
-	f.send(&hosts.Look{Host: "melon2", Attempts: ids}, &hosts.Look{Host: "melon3", Attempts: ids})
-	m := await(f, func(m *hosts.Looked) bool { return m.Host == "melon2" })
+	f.send(&hosts.Inspect{Host: "melon2", Attempts: ids}, &hosts.Inspect{Host: "melon3", Attempts: ids})
+	m := await(f, func(m *hosts.Inspected) bool { return m.Host == "melon2" })
 	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != ids[0] || m.Jobs[0].Outcome.Exit != 3 || m.Jobs[0].Outcome.LastLine != "no such thing" {
 		t.Errorf("ended: %+v", m.Jobs)
 	}
-	if !slices.Equal(m.Runs, ids[2:3]) || !slices.Equal(m.Never, ids[3:4]) || m.Beat != "17 b" || m.Why != "" {
+	if !slices.Equal(m.Runs, ids[2:3]) || !slices.Equal(m.Never, ids[3:4]) || m.Heartbeat != "17 b" || m.Why != "" {
 		t.Errorf("%+v", m)
 	}
-	m = await(f, func(m *hosts.Looked) bool { return m.Host == "melon3" })
-	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != ids[1] || m.Beat != "" {
+	m = await(f, func(m *hosts.Inspected) bool { return m.Host == "melon3" })
+	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != ids[1] || m.Heartbeat != "" {
 		t.Errorf("of the other: %+v", m)
 	}
 	if _, err := os.Stat(w.file("7.1", jobs.FileStatus)); err == nil {
 		t.Error("looking made a claim")
 	}
-	f.bye()
 }
 
 // stuck is a disk that hangs until it is released.
@@ -109,24 +105,22 @@ func TestLookWhileItHangs(t *testing.T) {
 	disk := stuck{rundir.OS, make(chan struct{}), make(chan struct{})}
 	h.disk = disk
 	in := wire.NewReader(r)
-	next := func() *hosts.Looked {
+	next := func() *hosts.Inspected {
 		t.Helper()
 		m, err := in.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m.(*hosts.Looked)
+		must(t, err)
+		return m.(*hosts.Inspected)
 	}
 	one, two := attemptID(t, "1.1"), attemptID(t, "2.1")
-	h.look(&hosts.Look{Host: "melon9"})
+	h.inspectShared(&hosts.Inspect{Host: "melon9"})
 	<-disk.asked
-	h.look(&hosts.Look{Host: "melon2", Attempts: []jobs.AttemptID{one}})
-	h.look(&hosts.Look{Host: "melon3"})
-	h.look(&hosts.Look{Host: "melon2", Attempts: []jobs.AttemptID{two}})
-	h.looks.mu.Lock()
-	h.looks.since = uptime() - looksHang - 1
-	h.looks.mu.Unlock()
-	h.look(&hosts.Look{Host: "melon4"})
+	h.inspectShared(&hosts.Inspect{Host: "melon2", Attempts: []jobs.AttemptID{one}})
+	h.inspectShared(&hosts.Inspect{Host: "melon3"})
+	h.inspectShared(&hosts.Inspect{Host: "melon2", Attempts: []jobs.AttemptID{two}})
+	h.inspections.mu.Lock()
+	h.inspections.since = uptime() - inspectHang - 1
+	h.inspections.mu.Unlock()
+	h.inspectShared(&hosts.Inspect{Host: "melon4"})
 	if m := next(); m.Host != "melon4" || !strings.Contains(m.Why, "does not answer") {
 		t.Errorf("while it hangs: %+v", m)
 	}
@@ -142,9 +136,9 @@ func TestLookWhileItHangs(t *testing.T) {
 		}
 	}
 	polltest.Until(t, "the helper has stopped reading", func() bool { // it sends the answer before
-		h.looks.mu.Lock()
-		defer h.looks.mu.Unlock()
-		return h.looks.since == 0
+		h.inspections.mu.Lock()
+		defer h.inspections.mu.Unlock()
+		return h.inspections.since == 0
 	})
 	out.Close()
 }
@@ -175,7 +169,6 @@ func (f *far) list() (all map[string]hosts.ProbedJob, pieces []int) {
 // run, and changes nothing.
 func TestList(t *testing.T) {
 	w := newWorld(t)
-	gate, ready := w.fifo("gate"), w.fifo("ready")
 	w.claimed("11.1", "melon2", false)
 	w.sentinel("12.1", "melon2", jobs.Outcome{})
 	w.claimed("13.1", "melon1", false)
@@ -185,22 +178,13 @@ func TestList(t *testing.T) {
 	f := w.startWith(1)
 	f.launch(job("1.1", "exit 3"))
 	f.exit("1.1")
-	f.launch(job("2.1", "echo up > "+ready+"; read x < "+gate), job("3.1", "exit 4"))
-	w.hear(ready)
+	f.hold("2.1", "exit 0", job("3.1", "exit 4"))
 	// The helper may learn of the start later than the test.
-	for end := time.Now().Add(polltest.Patience); f.probe("2.1").Answer != hosts.IsRunning; {
-		if time.Now().After(end) {
-			t.Fatal("2.1 runs, and its helper does not say so")
-		}
-	}
-	if p := f.probe("3.1"); p.Answer != hosts.Buffered {
-		t.Fatalf("3.1 is %v", p.Answer)
-	}
+	polltest.Until(t, "its helper says that 2.1 runs", func() bool { return f.probe("2.1").Answer == hosts.IsRunning })
+	f.answers("3.1", hosts.Buffered)
 	f.probe("16.1") // makes a tombstone
 	// The sentinel is kept on the host because something else is in its final place.
-	if err := os.Mkdir(w.file("17.1", jobs.FileStatus), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(w.file("17.1", jobs.FileStatus), 0o700))
 	ended := w.claim("17.1", "melon1")
 	write(t, w.spool().path(dirDone, "17.1"), string(ended.EncodeFinished(1, jobs.Outcome{Exit: 7})))
 	// A helper died while it wrote this spec, and no supervisor was notified.
@@ -227,9 +211,8 @@ func TestList(t *testing.T) {
 		t.Error("listing made a claim")
 	}
 	os.Remove(w.file("17.1", jobs.FileStatus))
-	w.say(gate)
+	w.release("2.1")
 	f.exit("3.1")
-	f.bye()
 }
 
 // TestListInPieces checks that a long list is sent in pieces, and that a list that is requested
@@ -251,20 +234,6 @@ func TestListInPieces(t *testing.T) {
 			lists++
 		}
 	}
-	f.bye()
-}
-
-// TestListFenced checks that a fenced dispatcher gets an error that says so, and no list (E7).
-func TestListFenced(t *testing.T) {
-	w := newWorld(t)
-	open := w.open()
-	open.Epoch = 2
-	f := w.start(open)
-	f.send(&hosts.List{Epoch: 1})
-	if m := await(f, func(*hosts.Refused) bool { return true }); m.FencedBy != 2 {
-		t.Errorf("%+v, want fenced by 2", m)
-	}
-	f.bye()
 }
 
 // TestListOfNothingReadable checks that a list reports what could not be read, beside what was
@@ -273,18 +242,13 @@ func TestListOfNothingReadable(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	attempts := filepath.Join(w.runDir, "attempts")
-	if err := os.RemoveAll(attempts); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(attempts))
 	write(t, attempts, "in the way")
 	f.send(&hosts.List{Epoch: 1})
 	if m := await(f, func(*hosts.Listed) bool { return true }); !m.Last || m.Why == "" || len(m.Jobs) > 0 {
 		t.Errorf("%+v", m)
 	}
-	if err := os.Remove(attempts); err != nil {
-		t.Fatal(err)
-	}
-	f.bye()
+	must(t, os.Remove(attempts))
 }
 
 // TestReadsAlone checks that a helper that only reads returns complete outputs and sentinels (X2).
@@ -331,14 +295,18 @@ func TestReadsAlone(t *testing.T) {
 	if err := g.wait(); err == nil || !strings.Contains(g.stderr.String(), "read-only helper") {
 		t.Errorf("after a launch: %v, %q", err, g.stderr.String())
 	}
-	g = w.start(reads)
-	g.send(&hosts.Bye{})
-	if err := g.wait(); err != nil {
-		t.Errorf("after a bye: %v, %q", err, g.stderr.String())
+	for how, end := range map[string]func(f *far){
+		"a bye":               func(f *far) { f.send(&hosts.Bye{}) },
+		"the end of the link": func(f *far) { f.in.Close() },
+	} {
+		g = w.start(reads)
+		end(g)
+		if err := g.wait(); err != nil {
+			t.Errorf("after %s: %v, %q", how, err, g.stderr.String())
+		}
 	}
 	f.launch(job("2.1", "exit 4"))
 	f.exits("2.1", 4)
-	f.bye()
 }
 
 // TestReadsNothing checks that a host that has nothing of the run reports that and where it looked,
@@ -347,9 +315,7 @@ func TestReadsNothing(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open()) // it shares the run directory
 	f.bye()
-	if err := os.Symlink(t.TempDir(), filepath.Join(w.workDir, "linked")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(t.TempDir(), filepath.Join(w.workDir, "linked")))
 	for name, c := range map[string]struct {
 		open hosts.Open
 		want string

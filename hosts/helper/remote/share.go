@@ -102,10 +102,8 @@ func inPlace(fd int, path string) (*unix.Stat_t, error) {
 // cannot be opened do not count.
 func isRangeLocked(dirfd int, name string, ours *unix.Stat_t, from, n int64) (bool, error) {
 	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-	for _, harmless := range []error{fs.ErrNotExist, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENXIO, unix.ENODEV, unix.EAGAIN} {
-		if errors.Is(err, harmless) {
-			return false, nil
-		}
+	if isAny(err, fs.ErrNotExist, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENXIO, unix.ENODEV, unix.EAGAIN) {
+		return false, nil
 	}
 	if err != nil {
 		return false, err
@@ -238,24 +236,24 @@ type seenClaim struct {
 // readClaims returns the claims in the shared directory that somebody holds, and the reasons why
 // other files are no claims. Of the files of our own run, only the one named own counts: a run may
 // have this machine under several names.
-func readClaims(dirfd int, dir, own, run string, slots int) (claims []seenClaim, odd map[string]string, err error) {
+func readClaims(dirfd int, dir, own, run string, slots int) (claims []seenClaim, invalid map[string]string, err error) {
 	names, err := shareNames(dirfd, dir, claimPrefix)
 	if err != nil {
 		return nil, nil, err
 	}
-	odd = map[string]string{}
+	invalid = map[string]string{}
 	users := map[int]int{}
 	for _, n := range names {
 		c, err := readClaim(dirfd, n, slots, users)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
-			odd[n] = err.Error()
+			invalid[n] = err.Error()
 		case c != nil && (n == own || c.run != run || c.User != os.Getuid()):
 			claims = append(claims, *c)
 		}
 	}
-	return claims, odd, nil
+	return claims, invalid, nil
 }
 
 // readClaim reads one claim. It returns nil if nobody holds it. users counts the files per user.

@@ -13,25 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 )
 
 // shares waits until the helper reports that the run may use the given number of slots.
 func (f *far) shares(slots int) *hosts.Sharing {
 	f.w.t.Helper()
-	return f.beat(func(b *hosts.Beat) bool { return b.Sharing != nil && b.Sharing.Slots == slots }).Sharing
+	return f.heartbeat(func(b *hosts.Heartbeat) bool { return b.Sharing != nil && b.Sharing.Slots == slots }).Sharing
 }
 
 // TestSlotsAreShared checks that two runs share the slots of a host: the second run gets its part
 // as jobs of the first end (K11). When the first run is killed, nothing is left of it.
 func TestSlotsAreShared(t *testing.T) {
-	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)
-	gates := []string{w.fifo("gate1"), w.fifo("gate2")}
 	f := w.start(w.open())
 	f.mayDie = true
 	f.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1}, &hosts.Limit{Slots: 2})
-	f.launch(job("1.1", "read x < "+gates[0]), job("2.1", "read x < "+gates[1]))
-	f.started("1.1", "2.1")
+	f.hold("1.1", "")
+	f.hold("2.1", "")
 
 	w2, o := w.sameHost(t)
 	o.RunName = "second"
@@ -46,22 +45,20 @@ func TestSlotsAreShared(t *testing.T) {
 	if !strings.Contains(s.Text(), "of 4 wanted (") {
 		t.Errorf("the first run hears of %s", s.Text())
 	}
-	if p := g.probe("1.1"); p.Answer != hosts.Buffered {
-		t.Errorf("while all slots are held a job is %s", p.Answer)
-	}
+	g.answers("1.1", hosts.Buffered)
 	f.send(&hosts.Limit{Slots: 1})
-	write(t, gates[0], "\n")
+	w.release("1.1")
 	f.exit("1.1")
-	w2.hear(ran) // it has the slot
+	w2.receive(ran) // it has the slot
 
 	f.kill9() // ends the helper; the supervisor of 2.1 still holds a slot
 	g.shares(1)
 	for pid, p := range scan(nil) {
-		if cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); endable(p) && strings.Contains(string(cmd), w.base) {
+		if endable(p) && strings.Contains(string(procFile(pid, "cmdline")), w.base) {
 			unix.Kill(pid, unix.SIGKILL)
 		}
 	}
-	g.beat(func(b *hosts.Beat) bool { return b.Sharing == nil })
+	g.heartbeat(func(b *hosts.Heartbeat) bool { return b.Sharing == nil })
 	write(t, end, "\n")
 	g.exit("1.1")
 	g.bye()
@@ -76,7 +73,6 @@ func TestSlotsAreShared(t *testing.T) {
 // TestMemoryIsShared checks that other runs know how much memory a running job may use, for as long
 // as the job runs or its supervisor lives.
 func TestMemoryIsShared(t *testing.T) {
-	t.Setenv(beatEnv, "100ms")
 	w := newWorld(t)
 	gate := w.fifo("gate")
 	f := w.start(w.open())
@@ -85,29 +81,25 @@ func TestMemoryIsShared(t *testing.T) {
 	large.Mem = 200 << 20
 	f.launch(large)
 	f.started("1.1")
-	_, o := w.sameHost(t)
-	g := w.start(o)
+	w2, o := w.sameHost(t)
+	g := w2.start(o)
 	if s := g.hello.Sharing; s == nil || s.Memory != 192<<20 || s.Users[0].Memory != 192<<20 { // whole units of 64 MiB
 		t.Errorf("the hello of another run says %+v, want 192 MiB in use", s)
 	}
 	g.send(&hosts.Share{Slots: 2, Want: 1, Weight: 1})
 	write(t, gate, "\n")
 	f.exit("1.1")
-	g.beat(func(b *hosts.Beat) bool { return b.Sharing == nil || b.Sharing.Memory == 0 })
-	f.bye()
-	g.bye()
+	g.heartbeat(func(b *hosts.Heartbeat) bool { return b.Sharing == nil || b.Sharing.Memory == 0 })
 }
 
 // TestWideJobWaitsForItsSlots checks that a job of several slots starts only when all of them are
 // free.
 func TestWideJobWaitsForItsSlots(t *testing.T) {
-	t.Setenv(beatEnv, "100ms")
+	t.Parallel()
 	w := newWorld(t)
-	gate := w.fifo("gate")
 	f := w.start(w.open())
 	f.send(&hosts.Share{Slots: 2, Want: 1, Weight: 1})
-	f.launch(job("1.1", "read x < "+gate))
-	f.started("1.1")
+	f.hold("1.1", "")
 	w2, o := w.sameHost(t)
 	g := w2.start(o)
 	g.send(&hosts.Share{Slots: 2, Want: 2, Weight: 1})
@@ -115,14 +107,12 @@ func TestWideJobWaitsForItsSlots(t *testing.T) {
 	wide.Slots = 2
 	g.launch(wide)
 	g.withdrawn("1.1")
-	write(t, gate, "\n")
+	w.release("1.1")
 	f.exit("1.1")
 	wide = job("1.2", "exit 7")
 	wide.Slots = 2
 	g.launch(wide)
 	g.exits("1.2", 7)
-	f.bye()
-	g.bye()
 }
 
 // TestUserWeights checks that only root can set the weights of users: the file must belong to root,
@@ -132,7 +122,7 @@ func TestUserWeights(t *testing.T) {
 		t.Skip("makes files of another user, which needs root")
 	}
 	const alice, bob = 4242, 4243
-	const text = "4242 3\nuid 4243 5\n4243 2 extra\n4243 many\n\n"
+	const text = "4242 3\nuser 4243 5\n4243 2 extra\n4243 many\n\n"
 	for name, c := range map[string]struct {
 		owner int
 		mode  os.FileMode
@@ -150,15 +140,11 @@ func TestUserWeights(t *testing.T) {
 			dir := t.TempDir()
 			path := dir + "/" + weightsFile
 			if c.link {
-				if err := os.Symlink(dir+"/real", path); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.Symlink(dir+"/real", path))
 				path = dir + "/real"
 			}
 			if c.owner >= 0 {
-				if err := errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, c.mode), os.Chown(path, c.owner, c.owner)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, errors.Join(os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, c.mode), os.Chown(path, c.owner, c.owner)))
 			}
 			got := userWeights(dir, []hosts.SlotClaim{{User: alice}, {User: bob}})
 			if len(got) != len(c.want) || got[alice] != c.want[alice] {
@@ -174,14 +160,10 @@ func TestForgedClaims(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("makes files of another user, which needs root")
 	}
-	t.Setenv(beatEnv, "100ms")
-	t.Setenv(lastSlotEnv, "300ms")
-	w := newWorld(t)
+	w := newWorld(t, lastSlotEnv+"=300ms")
 	o := w.open()
 	dirfd, err := openShare(o.ShareDir, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer unix.Close(dirfd)
 	const evil = 4242
 	forged := (&claimText{run: w.run, name: "evil\x1b[2J", want: maxSlots, weight: 1000}).append(nil)
@@ -201,9 +183,7 @@ func TestForgedClaims(t *testing.T) {
 	file("garbage", []byte("DSH1 and more"), 0)
 	err = errors.Join(os.Symlink("/etc/passwd", o.ShareDir+"/"+claimPrefix+"link"), unix.Mkfifo(o.ShareDir+"/"+claimPrefix+"fifo", 0o666),
 		os.Mkdir(o.ShareDir+"/"+claimPrefix+"dir", 0o777))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	f := w.start(o)
 	if s := f.hello.Sharing; s == nil || s.Slots != 0 {
@@ -236,22 +216,16 @@ func TestClaimsAreBounded(t *testing.T) {
 	for i := range claimsOfUser + 10 {
 		path := fmt.Sprintf("%s/%s%03d", dir, claimPrefix, i)
 		f, err := os.Create(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer f.Close()
-		if err := lockRange(int(f.Fd()), path, claimSpan, 3); err != nil {
-			t.Fatal(err)
-		}
+		must(t, lockRange(int(f.Fd()), path, claimSpan, 3))
 	}
 	dirfd, err := openShare(dir, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer unix.Close(dirfd)
-	claims, odd, err := readClaims(dirfd, dir, "x", "run", 100)
-	if err != nil || len(claims) != claimsOfUser || len(odd) != 10 {
-		t.Fatalf("%d claims, %d odd ones, %v", len(claims), len(odd), err)
+	claims, invalid, err := readClaims(dirfd, dir, "x", "run", 100)
+	if err != nil || len(claims) != claimsOfUser || len(invalid) != 10 {
+		t.Fatalf("%d claims, %d invalid ones, %v", len(claims), len(invalid), err)
 	}
 	for _, c := range claims {
 		if c.Held != 3 {
@@ -266,23 +240,30 @@ func TestHeldSlots(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claim")
 	for _, n := range []int64{5, 2, 9, 1, 3} {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer f.Close()
-		if err := lockRange(int(f.Fd()), path, n*claimSpan, n); err != nil {
-			t.Fatal(err)
-		}
+		must(t, lockRange(int(f.Fd()), path, n*claimSpan, n))
 	}
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
 	if got := countLocked(int(f.Fd()), path, claimSpan, memoryStart, 100); got != 20 {
 		t.Errorf("%d slots are held of 20", got)
 	}
 	if got := countLocked(int(f.Fd()), path, claimSpan, memoryStart, 4); got != 4 {
 		t.Errorf("%d slots up to a limit of 4", got)
+	}
+}
+
+// TestUserNames checks that a user who is not in /etc/passwd has the name that getent knows, as
+// users of LDAP do, and that a user without a name is called by the uid.
+func TestUserNames(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "getent"), []byte("#!/bin/sh\n[ \"$2\" = 54321 ] && echo ada:x:54321:54321::/home/ada:/bin/sh\n"), 0o700))
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for uid, want := range map[int]string{0: "root", 54321: "ada", 54322: "user 54322"} {
+		if !polltest.Within(polltest.Patience, func() bool { return userName(uid) == want }) {
+			t.Errorf("uid %d: got %q, want %q", uid, userName(uid), want)
+		}
 	}
 }

@@ -170,6 +170,22 @@ func (s spool) list(dir string) ([]string, error) {
 	return names, nil
 }
 
+// spoolDirs holds descriptors of directories in a spool.
+type spoolDirs struct{ in, taken, free int }
+
+func (s spool) openDirs() (d spoolDirs, err error) {
+	if d.in, err = openDir(s.path(dirIn)); err == nil {
+		d.taken, err = openDir(s.path(dirTaken))
+	}
+	if err == nil {
+		d.free, err = openDir(s.path(dirFree))
+	}
+	if err != nil {
+		err = fmt.Errorf("opening the spool: %w", err)
+	}
+	return d, err
+}
+
 // taken returns the holder of each taken attempt.
 func (s spool) taken() (map[jobs.AttemptID]holder, error) {
 	names, err := s.list(dirTaken)
@@ -188,8 +204,8 @@ func (s spool) taken() (map[jobs.AttemptID]holder, error) {
 // checkName returns an error unless s can be one component of a path and fits into a
 // sentinel beside the outcome.
 func checkName(what, s string) error {
-	odd := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/"\<>&`, r) }
-	if s == "" || s == "." || s == ".." || len(s) > 64 || !utf8.ValidString(s) || strings.ContainsFunc(s, odd) {
+	forbidden := func(r rune) bool { return r <= ' ' || r == 0x7f || strings.ContainsRune(`/"\<>&`, r) }
+	if s == "" || s == "." || s == ".." || len(s) > 64 || !utf8.ValidString(s) || strings.ContainsFunc(s, forbidden) {
 		return fmt.Errorf("%s %q cannot be used as a file name (1 to 64 bytes without blanks, slashes, quotes, <, > and &)", what, s)
 	}
 	return nil

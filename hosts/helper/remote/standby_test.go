@@ -3,25 +3,53 @@
 package remote
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"dcs-tui/hosts"
+	wire "dcs-tui/hosts/helper"
 )
 
 // TestStandbyNeedsTheRunDirectory checks that a host starts no standby if it does not share the run
 // directory, or if another directory has the same path there (E7).
 func TestStandbyNeedsTheRunDirectory(t *testing.T) {
 	other := t.TempDir()
-	if err := os.WriteFile(filepath.Join(other, "nonce"), []byte("theirs\n"), 0o600); err != nil {
+	must(t, os.WriteFile(filepath.Join(other, "nonce"), []byte("theirs\n"), 0o600))
+	for _, dir := range []string{t.TempDir(), other, filepath.Join(other, "absent"), ""} {
+		var b bytes.Buffer
+		out := newOutbox(wire.NewWriter(&b))
+		must(t, serveStandby(nil, out, &hosts.Open{Version: hosts.ProtocolVersion, RunDir: dir, Nonce: "ours"}, defaultLimits))
+		out.flush()
+		m, err := wire.NewReader(&b).Read()
+		if hello, ok := m.(*hosts.Hello); !ok || !strings.Contains(hello.Error, "does not share") {
+			t.Errorf("%q: %+v, %v", dir, m, err)
+		}
+	}
+}
+
+// TestMirrorOnTheSameMachine checks that a host that is the dispatcher's own machine holds no
+// mirror.
+func TestMirrorOnTheSameMachine(t *testing.T) {
+	work := t.TempDir()
+	o := &hosts.Open{Version: hosts.ProtocolVersion, Run: "r", Host: "h", WorkDir: work, Standby: true,
+		Mirror: &hosts.OpenMirror{Generation: "AAAABBBBCCCCDDDD", Epoch: 1, Boot: bootID()}}
+	if _, err := beginMirror(o); err == nil || !strings.Contains(err.Error(), "this machine") {
+		t.Errorf("got %v", err)
+	}
+	o.Mirror.Boot = "another"
+	r, err := beginMirror(o)
+	must(t, err)
+	if r.Watched() {
+		t.Error("a standby watches a mirror that is not armed")
+	}
+	o.Mirror.Generation = "EEEEFFFFGGGGHHHH"
+	if _, err := beginMirror(o); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{t.TempDir(), other, filepath.Join(other, "absent"), ""} {
-		err := startStandby(&hosts.Open{Version: hosts.ProtocolVersion, RunDir: dir, Nonce: "ours"})
-		if err == nil || !strings.Contains(err.Error(), "does not share") {
-			t.Errorf("%q: %v", dir, err)
-		}
+	if names, _ := list(filepath.Join(work, "r")); len(names) != 1 {
+		t.Errorf("the older mirror stays: %v", names)
 	}
 }

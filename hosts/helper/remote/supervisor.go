@@ -38,10 +38,11 @@ type slot struct {
 	by         holder
 	generation int64
 
-	in, taken, free, reports int      // descriptors
-	env                      []string // common to all jobs
-	progress                 string
-	cookies                  string // common prefix of the cookies of our jobs
+	spoolDirs
+	reports  int      // descriptor
+	env      []string // common to all jobs
+	progress string
+	cookies  string // common prefix of the cookies of our jobs
 
 	shardID string // name of the directory that shardFD is open on
 	shardFD int
@@ -110,20 +111,12 @@ func (s *slot) open(index int) error {
 		return errNoProc
 	}
 	s.by = holder{index, self.pid, self.start}
-	for _, d := range []struct {
-		fd    *int
-		name  string
-		flags int
-	}{
-		{&s.in, dirIn, unix.O_RDONLY | unix.O_DIRECTORY},
-		{&s.taken, dirTaken, unix.O_RDONLY | unix.O_DIRECTORY},
-		{&s.free, dirFree, unix.O_RDONLY | unix.O_DIRECTORY},
-		// For reading and writing, so that it can be opened without a reader.
-		{&s.reports, fileReports, unix.O_RDWR | unix.O_NONBLOCK},
-	} {
-		if *d.fd, err = openat(unix.AT_FDCWD, s.spool.path(d.name), d.flags, 0); err != nil {
-			return fmt.Errorf("opening %s: %w", s.spool.path(d.name), err)
-		}
+	if s.spoolDirs, err = s.spool.openDirs(); err != nil {
+		return err
+	}
+	// For reading and writing, so that it can be opened without a reader.
+	if s.reports, err = openat(unix.AT_FDCWD, s.spool.path(fileReports), unix.O_RDWR|unix.O_NONBLOCK, 0); err != nil {
+		return fmt.Errorf("opening %s: %w", s.spool.path(fileReports), err)
 	}
 	s.tokens = openTokens(wakeFD)
 	s.ctl.serving(index).Store(int64(s.by.PID))

@@ -191,8 +191,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	id := a.id.String()
 	o := jobs.Outcome{}
 	pid, err := 0, s.enter(job, id)
-	var refused *files.SendError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*files.SendError](err); ok {
 		notSent(refused, &o)
 		s.finish(a, dir, &o)
 		return
@@ -228,7 +227,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	s.collect(job, id, &o)
 	if !o.OK() {
 		o.LastLine = lastLine(a.err, id+".err")
-		o.DiskFull = err == nil && !o.Stopped && o.Memory == "" && s.onFullDisk(s.cfg.Dir, s.cwd(job))
+		o.DiskFull = err == nil && !o.Stopped && o.Memory == 0 && s.onFullDisk(s.cfg.Dir, s.cwd(job))
 	}
 	s.finish(a, dir, &o)
 }
@@ -241,11 +240,7 @@ const maxArgument = 100 << 10
 // descriptors of its GPU locks. The job gets no session of its own, because the kernel makes a
 // scheduling group per session, which costs as much as everything else that we do for a job.
 func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcome) (int, error) {
-	setup := job.Setup
-	if setup == "" {
-		setup = s.cfg.Setup
-	}
-	text := script(s.cfg.Shell, setup, job.Command)
+	text := script(s.cfg.Shell, cmp.Or(job.Setup, s.cfg.Setup), job.Command)
 	argv := make([]string, 0, 4)
 	argv = append(argv, s.cfg.Shell...)
 	o.Started = wall()
@@ -289,12 +284,7 @@ func (a *attempt) files() []uintptr {
 	return files
 }
 
-func (s *slot) cwd(job *hosts.LaunchJob) string {
-	if job.Cwd != "" {
-		return job.Cwd
-	}
-	return s.cfg.Cwd
-}
+func (s *slot) cwd(job *hosts.LaunchJob) string { return cmp.Or(job.Cwd, s.cfg.Cwd) }
 
 func (s *slot) removeScript(a *attempt) {
 	if a.script != "" {
@@ -332,7 +322,7 @@ func (s *slot) wait(pid int, o *jobs.Outcome) {
 // refuse releases an attempt that this host could not start. The job is not charged for it.
 func (s *slot) refuse(a *attempt, err error) {
 	r := &report{Kind: repRefused, Attempt: a.id, Why: err.Error()}
-	if taken := (*takenError)(nil); errors.As(err, &taken) {
+	if taken, ok := errors.AsType[*takenError](err); ok {
 		r.GPUs = taken.devices
 	}
 	s.giveBack(a, r)
@@ -434,15 +424,8 @@ func script(shell []string, setup, command string) string {
 // hostsFault reports whether a process could not be started because the host lacks resources. A
 // missing file is the job's fault: the next attempt goes to another host, which may have it.
 func hostsFault(err error) bool {
-	for _, e := range []error{
-		unix.EAGAIN, unix.ENOMEM, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE,
-		unix.EIO, unix.ESTALE, unix.ETIMEDOUT, unix.ENOTCONN, unix.EREMOTEIO,
-	} {
-		if errors.Is(err, e) {
-			return true
-		}
-	}
-	return false
+	return isAny(err, unix.EAGAIN, unix.ENOMEM, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE,
+		unix.EIO, unix.ESTALE, unix.ETIMEDOUT, unix.ENOTCONN, unix.EREMOTEIO)
 }
 
 // explain sets the outcome of a job whose shell could not be started. The exit code is that of a

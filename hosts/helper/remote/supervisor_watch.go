@@ -37,7 +37,7 @@ type watch struct {
 	deadline *time.Timer // timeout of the current job
 	warning  *time.Timer // warning before the timeout
 
-	beat single // writes the heartbeat file; NFS may hang
+	heartbeat single // writes the heartbeat file; NFS may hang
 }
 
 // current is the running job.
@@ -252,18 +252,18 @@ func (w *watch) tick() {
 	if s := w.slot; s.ctl.isSuspendOverdue() {
 		s.spool.resume(s.ctl, s.cookies)
 	}
-	w.beat.do(0, w.touch)
+	w.heartbeat.do(0, w.touch)
 }
 
 // touch writes the time into the host's heartbeat file, once per heartbeatFileInterval for all
 // supervisors of the host.
 func (w *watch) touch() {
-	last := w.slot.ctl.at(ctlBeat)
+	last := w.slot.ctl.at(ctlHeartbeat)
 	now, was := int64(uptime()), last.Load()
 	if now-was < int64(heartbeatFileInterval*9/10) || !last.CompareAndSwap(was, now) {
 		return
 	}
-	path := attempts.BeatFile(w.slot.cfg.Dir, w.slot.cfg.Host)
+	path := attempts.HeartbeatFile(w.slot.cfg.Dir, w.slot.cfg.Host)
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT, 0o600)
 	if err == nil {
 		finish(fd, path, fmt.Appendf(nil, "%019d %s\n", wall(), w.slot.cfg.Boot))
@@ -343,7 +343,7 @@ func (s *slot) memoryEnd(limit int64, why endCause, used int64, o *jobs.Outcome)
 	case why == endMemory:
 		o.Memory, o.MaxRSSBytes = jobs.MemoryLimit, max(o.MaxRSSBytes, used)
 	case why != endNone || o.Signal != "SIGKILL" && o.Exit != 128+9 || !s.oom.killed():
-	case limit > 0 && s.scopes.offered():
+	case limit > 0 && s.scopes.path != "":
 		o.Memory, o.MaxRSSBytes = jobs.MemoryLimit, max(o.MaxRSSBytes, limit)
 	default:
 		o.Memory = jobs.OutOfMemory
@@ -371,8 +371,6 @@ func (s *scopes) command(limit int64) []string {
 	}
 	return append([]string{s.path}, scopeArgs(limit)...)
 }
-
-func (s *scopes) offered() bool { return s.path != "" }
 
 // scopeArgs returns the arguments of systemd-run. The kernel ends all processes of the scope when
 // they exceed the limit. Swapping would only delay that.

@@ -32,11 +32,19 @@ const (
 	maxShortIntervals    = 20                    // short intervals in a row
 )
 
-// suspend records that jobs are suspended until a time, unless that is extended.
-func (c *control) suspend(to time.Duration) {
-	was := max(time.Duration(c.at(ctlSuspendTo).Load()), uptime())
-	c.at(ctlSuspended).Add(int64(to - was)) // before ctlSuspendTo, so that no reader counts too little
-	c.at(ctlSuspendTo).Store(int64(to))
+// suspend records that jobs are suspended until a time, unless that is extended. It reports whether
+// they were not suspended before. Each markResumed is thus seen by the next suspend, also if both
+// happen at the same time.
+func (c *control) suspend(to time.Duration) (begins bool) {
+	for {
+		was := c.at(ctlSuspendTo).Load()
+		added := int64(to) - max(was, int64(uptime()))
+		c.at(ctlSuspended).Add(added) // before ctlSuspendTo, so that no reader counts too little
+		if c.at(ctlSuspendTo).CompareAndSwap(was, int64(to)) {
+			return was == 0
+		}
+		c.at(ctlSuspended).Add(-added)
+	}
 }
 
 // markResumed records that jobs continue.
@@ -74,7 +82,7 @@ func (s spool) trees(t table, prefix string) (members []proc, supervisors map[in
 			below = append(below, t.under(pid)...)
 		}
 	}
-	for _, p := range withCookie(func(c string) bool { return strings.HasPrefix(c, prefix) }, pgroup{}, nil)(t) {
+	for _, p := range withCookie(func(c string) bool { return strings.HasPrefix(c, prefix) }, pgroup{}, nil, nil)(t) {
 		below = append(below, p.pid)
 	}
 	return t.pick(below, supervisors), supervisors
@@ -136,15 +144,14 @@ func suspendMain(args []string) error {
 		return err
 	}
 	st := stopper{s, cookie(cfg.Run, cfg.Host, ""), map[int]uint64{}}
-	heard, hurry := uptime(), 0
-	for uptime()-heard < suspendLease && ctl.at(ctlEnd).Load() == 0 {
+	receivedAt, hurry := uptime(), 0
+	for uptime()-receivedAt < suspendLease && ctl.at(ctlEnd).Load() == 0 {
 		if ctl.at(ctlGeneration).Load() != generation {
 			return nil
 		}
-		if _, to := ctl.suspended(); to == 0 {
+		if ctl.suspend(uptime() + suspendLease) {
 			clear(st.told) // this is the first round, or somebody has continued everything
 		}
-		ctl.suspend(uptime() + suspendLease)
 		wait := suspendInterval
 		if hurry++; !st.round() {
 			hurry = 0
@@ -157,7 +164,7 @@ func suspendMain(args []string) error {
 			if n, err := unix.Read(0, b[:]); n == 0 || err != nil && err != unix.EINTR {
 				break
 			}
-			heard = uptime()
+			receivedAt = uptime()
 		}
 	}
 	s.resume(ctl, st.prefix)

@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +18,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
-	wire "dcs-tui/hosts/helper"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
@@ -36,7 +35,7 @@ type driver struct {
 	said   []string // every message for people
 	starts int      // number of helpers started
 	ends   int      // number of channels that ended unexpectedly
-	link   *link
+	link   *far
 	asked  time.Time // time of the last probe of all attempts that are not settled
 	failed bool
 	listed bool // a complete list has been received
@@ -75,20 +74,10 @@ func newDriver(t testing.TB, p *plan) *driver {
 	w := newWorld(t)
 	p.Root = filepath.Dir(w.base)
 	p.Dir = filepath.Join(p.Root, "notes")
-	if err := os.MkdirAll(filepath.Join(w.runDir, "ran"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(p.Dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(w.runDir, "ran"), 0o700))
+	must(t, os.Mkdir(p.Dir, 0o700))
 	d := &driver{t: t, w: w, p: p, open: w.open()}
 	d.open.Slots = 1
-	t.Cleanup(func() {
-		if d.link != nil && !d.link.over {
-			d.link.cmd.Process.Kill()
-			d.link.cmd.Wait()
-		}
-	})
 	return d
 }
 
@@ -119,9 +108,9 @@ func (d *driver) find(id jobs.AttemptID) *try {
 	return nil
 }
 
-// hear records what a message reports about attempts, and checks that nothing contradicts an
+// handle records what a message reports about attempts, and checks that nothing contradicts an
 // earlier report.
-func (d *driver) hear(m hosts.Message) {
+func (d *driver) handle(m hosts.Message) {
 	settle := func(id jobs.AttemptID, a hosts.Answer, o *jobs.Outcome) {
 		r := d.find(id)
 		switch {
@@ -173,8 +162,8 @@ func (d *driver) hear(m hosts.Message) {
 			settle(p.Attempt, p.Answer, p.Outcome)
 		}
 		d.listed = d.listed || m.Last
-	case *hosts.Looked:
-		d.say("looked", m.Why)
+	case *hosts.Inspected:
+		d.say("inspected", m.Why)
 		for _, j := range m.Jobs {
 			settle(j.Attempt, hosts.HasExited, &j.Outcome)
 		}
@@ -187,14 +176,10 @@ func (d *driver) hear(m hosts.Message) {
 
 func (d *driver) saysUnlessAsked(ids []jobs.AttemptID, why string) {
 	for _, k := range d.jobs {
-		if !k.dropped {
-			for _, r := range k.attempts {
-				for _, id := range ids {
-					if r.id == id {
-						d.say("withdrawn "+id.String(), why)
-						return
-					}
-				}
+		for _, r := range k.attempts {
+			if !k.dropped && slices.Contains(ids, r.id) {
+				d.say("withdrawn "+r.id.String(), why)
+				return
 			}
 		}
 	}
@@ -249,7 +234,7 @@ func (d *driver) until(what string, cond func() bool) {
 				fresh = true
 			}
 		}
-		if d.link == nil || d.link.over {
+		if d.link == nil || d.link.ended {
 			if d.link != nil {
 				d.ends++
 			}
@@ -263,7 +248,7 @@ func (d *driver) until(what string, cond func() bool) {
 			d.launch()
 		}
 		d.receive(200 * time.Millisecond)
-		if now := time.Now(); !d.link.over && now.Sub(d.asked) > 300*time.Millisecond {
+		if now := time.Now(); !d.link.ended && now.Sub(d.asked) > 300*time.Millisecond {
 			d.asked = now
 			d.ping()
 			d.probe()
@@ -285,12 +270,7 @@ func (d *driver) probe() {
 }
 
 func (d *driver) allDone() bool {
-	for _, k := range d.jobs {
-		if !k.done() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.jobs, func(k *task) bool { return !k.done() })
 }
 
 func (d *driver) state() string {
@@ -309,15 +289,6 @@ func (d *driver) runs(id jobs.AttemptID) int {
 	return bytes.Count(b, []byte{'\n'})
 }
 
-// link is one channel to a helper.
-type link struct {
-	cmd    *exec.Cmd
-	out    *wire.Writer
-	msgs   chan hosts.Message
-	stderr bytes.Buffer
-	over   bool
-}
-
 // maxStarts is the maximum number of helpers that one fault may cost. A fault happens once.
 const maxStarts = 4
 
@@ -329,27 +300,7 @@ func (d *driver) connect() {
 			d.t.Fatalf("no helper stays; said:\n\t%s", strings.Join(d.said, "\n\t"))
 		}
 		d.p.Helper = min(d.starts, 2)
-		l := &link{msgs: make(chan hosts.Message, 1024)}
-		l.cmd = exec.Command(filepath.Join(d.w.base, "bin", "dcs-tui-test"), wordHost)
-		l.cmd.Env = append(os.Environ(), d.p.env(), beatEnv+"=100ms", nowhereEnv+"=1h")
-		l.cmd.Stderr = &l.stderr
-		in, err1 := l.cmd.StdinPipe()
-		out, err2 := l.cmd.StdoutPipe()
-		if err := l.cmd.Start(); err1 != nil || err2 != nil || err != nil {
-			d.t.Fatal(err1, err2, err)
-		}
-		l.out = wire.NewWriter(in)
-		var read sync.WaitGroup
-		read.Go(func() {
-			defer close(l.msgs)
-			for r := wire.NewReader(out); ; {
-				m, err := r.Read()
-				if err != nil {
-					return
-				}
-				l.msgs <- m
-			}
-		})
+		l := d.w.dial(d.p.env(), heartbeatEnv+"=100ms", nowhereEnv+"=1h")
 		d.link = l
 		l.out.Write(d.open)
 		m, ok := d.receive(polltest.Patience)
@@ -362,7 +313,7 @@ func (d *driver) connect() {
 		} else if is {
 			d.say("hello", h.Error)
 		} else if ok {
-			d.t.Fatalf("it began with %s", m.Word())
+			d.t.Fatalf("it began with %s", m.Kind())
 		}
 		d.hangUp()
 	}
@@ -373,7 +324,7 @@ func (d *driver) hangUp() {
 	l := d.link
 	for _, ok := d.receive(polltest.Patience); ok; _, ok = d.receive(polltest.Patience) {
 	}
-	if !l.over {
+	if !l.ended {
 		d.t.Fatalf("the helper does not leave; said:\n\t%s", strings.Join(d.said, "\n\t"))
 	}
 }
@@ -381,7 +332,7 @@ func (d *driver) hangUp() {
 // receive handles one message. It returns false if none arrived in time or none can arrive anymore.
 func (d *driver) receive(wait time.Duration) (hosts.Message, bool) {
 	l := d.link
-	if l.over {
+	if l.ended {
 		return nil, false
 	}
 	late := time.NewTimer(wait)
@@ -389,10 +340,10 @@ func (d *driver) receive(wait time.Duration) (hosts.Message, bool) {
 	select {
 	case m, ok := <-l.msgs:
 		if ok {
-			d.hear(m)
+			d.handle(m)
 			return m, true
 		}
-		l.over = true
+		l.ended = true
 		l.cmd.Wait()
 		for line := range strings.Lines(l.stderr.String()) {
 			d.say("stderr", line)
@@ -634,16 +585,9 @@ func (d *driver) checkAttempt(k *task, r *try) {
 // reason.
 func (d *driver) names(fired string) bool {
 	_, path, _ := strings.Cut(fired, " ")
-	reason := errnos[d.p.How].Error()
-	words := []string{path, filepath.Base(path)}
-	for _, s := range d.said {
-		for _, w := range words {
-			if strings.Contains(s, reason) && strings.Contains(s, w) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.said, func(s string) bool {
+		return strings.Contains(s, errnos[d.p.How].Error()) && strings.Contains(s, filepath.Base(path))
+	})
 }
 
 func (d *driver) trace() string {

@@ -4,6 +4,8 @@ package remote
 
 import (
 	"cmp"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -31,32 +33,25 @@ type world struct {
 	runDir  string
 	workDir string
 	run     string
+	env     []string // additional variables of its processes
 }
 
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB, env ...string) *world {
 	t.Helper()
 	root := t.TempDir()
 	w := &world{t: t, base: filepath.Join(root, "base"), runDir: filepath.Join(root, "run"),
-		workDir: filepath.Join(root, "work"), run: fmt.Sprintf("r%d", time.Now().UnixNano())}
+		workDir: filepath.Join(root, "work"), run: fmt.Sprintf("r%d", time.Now().UnixNano()), env: env}
 	for _, d := range []string{filepath.Join(w.base, "bin"), w.runDir} {
-		if err := os.MkdirAll(d, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(d, 0o700))
 	}
 	write(t, filepath.Join(w.runDir, "nonce"), "nonce-"+w.run+"\n")
 	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	place := filepath.Join(w.base, "bin", "dcs-tui-test")
 	if os.Link(exe, place) != nil {
 		b, err := os.ReadFile(exe)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(place, b, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(place, b, 0o700))
 	}
 	t.Cleanup(w.nothingLeft)
 	return w
@@ -64,11 +59,11 @@ func newWorld(t testing.TB) *world {
 
 // nothingLeft fails the test if processes of the world are left, and ends them (promise 4).
 func (w *world) nothingLeft() {
+	root := filepath.Dir(w.base)
 	of := func(t table) (out []proc) {
 		for pid, p := range t {
-			cmd, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			mark, _ := cookieOf(pid)
-			if endable(p) && (strings.Contains(string(cmd), w.base) || strings.HasPrefix(mark, w.run+"/")) {
+			if endable(p) && (strings.Contains(string(procFile(pid, "cmdline")), root) || strings.HasPrefix(mark, w.run+"/")) {
 				out = append(out, p)
 			}
 		}
@@ -90,12 +85,20 @@ func (w *world) file(id string, f jobs.File) string {
 	return jobs.AttemptFile(w.runDir, attemptID(w.t, id), f)
 }
 
+// whole checks that the status file of an attempt in dir is complete.
+func (w *world) whole(dir, id string, exit int) {
+	w.t.Helper()
+	b, err := os.ReadFile(jobs.AttemptFile(dir, attemptID(w.t, id), jobs.FileStatus))
+	must(w.t, err)
+	if f := attempts.Decode(b, w.run, attemptID(w.t, id)); f.State != attempts.Finished || f.Damaged || f.Outcome.Exit != exit {
+		w.t.Errorf("status of %s: %+v; want exit %d", id, f, exit)
+	}
+}
+
 func (w *world) content(id string, f jobs.File) string {
 	w.t.Helper()
 	b, err := os.ReadFile(w.file(id, f))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return string(b)
 }
 
@@ -113,44 +116,60 @@ func (w *world) claim(id, host string) attempts.Claim {
 
 func (w *world) spool() spool { return spool{filepath.Join(w.base, "runs", w.run, "melon1")} }
 
+// control returns the control page of the spool.
+func (w *world) control() *control {
+	w.t.Helper()
+	c, err := openControl(w.spool().dir)
+	must(w.t, err)
+	return c
+}
+
+// hasRun lets an attempt run and exit with code 3. Then the helper is killed.
+func (w *world) hasRun(id string) {
+	w.t.Helper()
+	f := w.start(w.open())
+	f.launch(job(id, "exit 3"))
+	f.exits(id, 3)
+	f.kill9()
+}
+
 // fifo creates a pipe with which a job and its test wait for each other.
 func (w *world) fifo(name string) string {
 	w.t.Helper()
 	p := filepath.Join(w.runDir, name)
-	if err := unix.Mkfifo(p, 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, unix.Mkfifo(p, 0o600))
 	return p
 }
 
-// hear waits until somebody writes a line into the pipe, and returns it.
-func (w *world) hear(fifo string) string {
+// receive waits until somebody writes a line into the pipe, and returns it.
+func (w *world) receive(fifo string) string {
+	w.t.Helper()
+	return strings.TrimSuffix(w.hearTimes(fifo, 1), "\n")
+}
+
+// hearTimes waits until n lines have been written into the pipe, and returns them.
+func (w *world) hearTimes(fifo string, n int) (lines string) {
 	w.t.Helper()
 	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	defer f.Close()
 	f.SetReadDeadline(time.Now().Add(polltest.Patience))
-	var line []byte
-	for b := make([]byte, 1); ; {
-		if _, err := f.Read(b); err != nil {
-			w.t.Fatalf("nothing was written to %s: %v", filepath.Base(fifo), err)
+	for strings.Count(lines, "\n") < n {
+		b := make([]byte, 64)
+		k, err := f.Read(b)
+		if err != nil {
+			w.t.Fatalf("%q was written to %s, want %d lines: %v", lines, filepath.Base(fifo), n, err)
 		}
-		if b[0] == '\n' {
-			return string(line)
-		}
-		line = append(line, b[0])
+		lines += string(b[:k])
 	}
+	return lines
 }
 
 // say writes a line into the pipe, for a job that reads it.
 func (w *world) say(fifo string) {
 	w.t.Helper()
 	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	fmt.Fprintln(f, "go")
 	w.t.Cleanup(func() { f.Close() })
 }
@@ -163,28 +182,29 @@ func job(id, command string) hosts.LaunchJob {
 	return hosts.LaunchJob{Attempt: a, Command: command}
 }
 
-func attemptID(t testing.TB, s string) jobs.AttemptID {
+func must(t testing.TB, err error) {
 	t.Helper()
-	id, err := jobs.ParseAttemptID(s)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func attemptID(t testing.TB, s string) jobs.AttemptID {
+	t.Helper()
+	id, err := jobs.ParseAttemptID(s)
+	must(t, err)
 	return id
 }
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func atoi(t testing.TB, s string) int {
 	t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(s))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return n
 }
 
@@ -204,16 +224,16 @@ type far struct {
 	mayDie  bool // supervisors are killed on purpose
 }
 
-func (w *world) start(open *hosts.Open) *far {
+// dial starts a helper process with additional variables in its environment.
+func (w *world) dial(env ...string) *far {
 	w.t.Helper()
 	f := &far{w: w, msgs: make(chan hosts.Message, 4096)}
 	f.cmd = exec.Command(filepath.Join(w.base, "bin", "dcs-tui-test"), wordHost)
+	f.cmd.Env = slices.Concat(os.Environ(), w.env, env)
 	f.cmd.Stderr = &f.stderr
 	in, err1 := f.cmd.StdinPipe()
 	out, err2 := f.cmd.StdoutPipe()
-	if err := f.cmd.Start(); err1 != nil || err2 != nil || err != nil {
-		w.t.Fatal(err1, err2, err)
-	}
+	must(w.t, errors.Join(err1, err2, f.cmd.Start()))
 	f.in, f.stdout, f.out = in, out, wire.NewWriter(in)
 	go func() {
 		defer close(f.msgs)
@@ -229,16 +249,38 @@ func (w *world) start(open *hosts.Open) *far {
 	}()
 	w.t.Cleanup(func() {
 		if !f.ended {
-			f.cmd.Process.Kill()
-			f.cmd.Wait()
+			f.kill9()
 		}
 	})
+	return f
+}
+
+// start starts a helper. If the test does not end it, the run is ended at the end of the test.
+func (w *world) start(open *hosts.Open) *far {
+	w.t.Helper()
+	f := w.dial()
 	f.send(open)
 	f.hello = await(f, func(h *hosts.Hello) bool { return true })
 	if f.hello.Error == "" && f.hello.FencedBy == 0 {
 		f.ping(time.Hour)
+		w.t.Cleanup(func() {
+			if !f.ended && !w.t.Failed() {
+				f.bye()
+			}
+		})
 	}
 	return f
+}
+
+// fails starts a helper and checks that it reports an error with all of the words.
+func (w *world) fails(open *hosts.Open, words ...string) {
+	w.t.Helper()
+	text := w.start(open).hello.Error
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			w.t.Errorf("error %q, want one about %q", text, word)
+		}
+	}
 }
 
 // startWith starts a helper with a number of slots.
@@ -296,9 +338,25 @@ func await[T any, P interface {
 func show(msgs []hosts.Message) string {
 	var b strings.Builder
 	for _, m := range msgs {
-		fmt.Fprintf(&b, "\n\t%s %+v", m.Word(), m)
+		fmt.Fprintf(&b, "\n\t%s %+v", m.Kind(), m)
 	}
 	return b.String()
+}
+
+// hold launches a job that waits for release before it runs a command, and waits until the job
+// runs.
+func (f *far) hold(id, command string, more ...hosts.LaunchJob) {
+	f.w.t.Helper()
+	ready, gate := f.w.fifo("ready-"+id), f.w.fifo("gate-"+id)
+	first := job(id, fmt.Sprintf("echo up > %s; read x < %s; %s", ready, gate, command))
+	f.launch(append([]hosts.LaunchJob{first}, more...)...)
+	f.w.receive(ready)
+}
+
+// release lets a job of hold continue.
+func (w *world) release(id string) {
+	w.t.Helper()
+	w.say(filepath.Join(w.runDir, "gate-"+id))
 }
 
 // exit waits for the outcome of one attempt. Later calls can return it again.
@@ -323,6 +381,14 @@ func (f *far) exits(id string, want int) {
 	f.w.t.Helper()
 	if o := f.exit(id); o.Exit != want {
 		f.w.t.Errorf("%s: %+v, want exit %d", id, o, want)
+	}
+}
+
+// succeeds waits for the outcome of one attempt and checks that it is a success.
+func (f *far) succeeds(id string) {
+	f.w.t.Helper()
+	if o := f.exit(id); !o.OK() {
+		f.w.t.Errorf("%s: %+v, want success", id, o)
 	}
 }
 
@@ -374,6 +440,28 @@ func (f *far) probe(id string) hosts.ProbedJob {
 	return f.probed(id)
 }
 
+// answers probes one attempt and checks the answer.
+func (f *far) answers(id string, want hosts.Answer) {
+	f.w.t.Helper()
+	if p := f.probe(id); p.Answer != want {
+		f.w.t.Errorf("%s is %+v, want %v", id, p, want)
+	}
+}
+
+// hasExited probes one attempt and checks that it has ended with this exit code.
+func (f *far) hasExited(id string, want int) {
+	f.w.t.Helper()
+	if p := f.probe(id); p.Answer != hosts.HasExited || p.Outcome.Exit != want {
+		f.w.t.Errorf("%s is %+v, want exit %d", id, p, want)
+	}
+}
+
+// kill sends a command that ends one attempt.
+func (f *far) kill(id string) {
+	f.w.t.Helper()
+	f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(f.w.t, id)}, Why: "asked"})
+}
+
 func (f *far) withdrawn(id string) {
 	f.w.t.Helper()
 	take(f, id, func(m *hosts.Withdrawn) *[]jobs.AttemptID { return &m.Attempts }, itself)
@@ -386,41 +474,30 @@ func (f *far) refused(id string) hosts.Refused {
 	return m
 }
 
-// isRefused waits until an attempt is refused or has ended, and reports whether it was refused.
-func (f *far) isRefused(id string) bool {
+// refusedFor checks the reason for which an attempt is refused, and which devices it lacks.
+func (f *far) refusedFor(id, why string, gpus ...int) {
 	f.w.t.Helper()
-	is := func(a jobs.AttemptID) bool { return a.String() == id }
-	for {
-		for _, m := range f.pending {
-			switch m := m.(type) {
-			case *hosts.Refused:
-				if slices.ContainsFunc(m.Attempts, is) {
-					return true
-				}
-			case *hosts.Exits:
-				if slices.ContainsFunc(m.Jobs, func(j hosts.ExitedJob) bool { return is(j.Attempt) }) {
-					return false
-				}
-			}
-		}
-		select {
-		case m, open := <-f.msgs:
-			if !open {
-				f.w.t.Fatalf("the helper ended (%v) before %s was refused or ended", f.readErr, id)
-			}
-			f.pending = append(f.pending, m)
-		case <-time.After(polltest.Patience):
-			f.w.t.Fatalf("%s was neither refused nor ended", id)
-		}
+	if m := f.refused(id); !strings.Contains(m.Why, why) || !slices.Equal(m.GPUs, gpus) {
+		f.w.t.Errorf("%s is refused with %+v, want %q and the GPUs %v", id, m, why, gpus)
 	}
 }
 
-// beat waits for a heartbeat that was made after the call and that ok accepts. An older heartbeat
-// could satisfy ok with an outdated state.
-func (f *far) beat(ok func(*hosts.Beat) bool) *hosts.Beat {
+// settled probes one attempt until it is certain what became of it.
+func (f *far) settled(id string) (p hosts.ProbedJob) {
+	f.w.t.Helper()
+	polltest.Until(f.w.t, id+" is settled", func() bool {
+		p = f.probe(id)
+		return p.Answer >= hosts.HasExited
+	})
+	return p
+}
+
+// heartbeat waits for a heartbeat that was made after the call and that ok accepts. An older
+// heartbeat could satisfy ok with an outdated state.
+func (f *far) heartbeat(ok func(*hosts.Heartbeat) bool) *hosts.Heartbeat {
 	f.w.t.Helper()
 	from := uptime()
-	return await(f, func(b *hosts.Beat) bool { return b.Uptime >= from && ok(b) })
+	return await(f, func(b *hosts.Heartbeat) bool { return b.Uptime >= from && ok(b) })
 }
 
 // kill9 ends the helper with SIGKILL, like a crash.
@@ -469,11 +546,12 @@ func (f *far) bye() {
 
 // testLimits returns the default limits, unless a test has set others for the processes that it
 // starts. The silence limit is long because tests send only one ping and may wait on a busy
-// machine.
+// machine. Heartbeats are frequent because tests wait for them.
 func testLimits() limits {
 	lim := defaultLimits
 	lim.silence = 2 * polltest.Patience
-	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.nowhere, beatEnv: &lim.beat, lastSlotEnv: &lim.lastSlot} {
+	lim.heartbeat = 100 * time.Millisecond
+	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.nowhere, heartbeatEnv: &lim.heartbeat, lastSlotEnv: &lim.lastSlot} {
 		if v, err := time.ParseDuration(os.Getenv(name)); err == nil {
 			*d = v
 		}
@@ -486,13 +564,13 @@ func testLimits() limits {
 }
 
 const (
-	silenceEnv  = "TEST_SILENCE"
-	nowhereEnv  = "TEST_NOWHERE"
-	beatEnv     = "TEST_BEAT"
-	devEnv      = "TEST_DEV"
-	freshEnv    = "TEST_GPU_FRESH"
-	vmstatEnv   = "TEST_VMSTAT"
-	lastSlotEnv = "TEST_LAST_SLOT"
+	silenceEnv   = "TEST_SILENCE"
+	nowhereEnv   = "TEST_NOWHERE"
+	heartbeatEnv = "TEST_HEARTBEAT"
+	devEnv       = "TEST_DEV"
+	freshEnv     = "TEST_GPU_FRESH"
+	vmstatEnv    = "TEST_VMSTAT"
+	lastSlotEnv  = "TEST_LAST_SLOT"
 )
 
 // TestMain runs the test binary as the program on the host if its first argument begins with "__".
@@ -508,5 +586,9 @@ func TestMain(m *testing.M) {
 	}
 	// With -race, each of our processes would otherwise sleep for a second when it exits.
 	os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue { // the tests mostly wait
+		f.Value.Set("8")
+	}
 	os.Exit(m.Run())
 }

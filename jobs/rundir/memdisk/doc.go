@@ -32,7 +32,7 @@
 //
 // # What it does not do
 //
-// Close makes nothing durable. Mount.WriteBack does, as the kernel does after some time. Modes are
+// Close makes nothing durable. Server.WriteBack does, as the kernel does after some time. Modes are
 // stored and not enforced. There are no links, no O_APPEND, no opening of directories, and no
 // rename from one directory into another (EXDEV).
 package memdisk

@@ -29,64 +29,30 @@ type Fate struct {
 func (m *Mount) PowerLoss(fate func(Loss) Fate) {
 	m.server.mu.Lock()
 	defer m.server.mu.Unlock()
-	m.powerLoss(fate)
-}
-
-// PowerLoss fails the power of all machines, in the order in which they mounted.
-func (s *Server) PowerLoss(fate func(Loss) Fate) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, m := range s.mounts {
-		m.powerLoss(fate)
-	}
-}
-
-func (m *Mount) powerLoss(fate func(Loss) Fate) {
 	if fate == nil {
 		fate = func(Loss) Fate { return Fate{} }
 	}
 	m.boots++
 	m.seen = map[*node][]string{}
-	m.server.root.loseAll(m, fate, map[*node]bool{})
+	m.server.decide(m, fate)
 }
 
-// WriteBack makes all changes of the machine durable, as a kernel does by itself some time later,
-// even if the process that made them has ended.
-func (m *Mount) WriteBack() {
-	m.server.mu.Lock()
-	defer m.server.mu.Unlock()
-	m.server.root.loseAll(m, func(l Loss) Fate { return Fate{Keep: l.Len} }, map[*node]bool{})
-}
-
-// WriteBack makes the changes of all machines durable.
+// WriteBack makes the changes of all machines durable, as their kernels do by themselves some time
+// later, even if the processes that made them have ended.
 func (s *Server) WriteBack() {
 	s.mu.Lock()
-	mounts := slices.Clone(s.mounts)
-	s.mu.Unlock()
-	for _, m := range mounts {
-		m.WriteBack()
+	defer s.mu.Unlock()
+	for _, m := range s.mounts {
+		s.decide(m, func(l Loss) Fate { return Fate{Keep: l.Len} })
 	}
 }
 
-// Undone returns the machine's changes that are not durable, in the order in which PowerLoss would
-// ask about them.
-func (m *Mount) Undone() []Loss {
-	m.server.mu.Lock()
-	defer m.server.mu.Unlock()
-	var all []Loss
-	m.server.root.walk(map[*node]bool{}, func(n *node) {
-		for _, c := range n.renames {
-			if c.by == m && !c.durable {
-				all = append(all, c.loss(n))
-			}
-		}
-		for _, c := range n.writes {
-			if c.by == m && !c.durable {
-				all = append(all, c.loss(n))
-			}
-		}
-	})
-	return all
+// decide applies fate to all changes of a machine that are not durable.
+func (s *Server) decide(m *Mount, fate func(Loss) Fate) {
+	for _, n := range s.nodes() {
+		n.loseNames(m, fate)
+		n.lose(m, fate)
+	}
 }
 
 func (c *naming) loss(n *node) Loss {
@@ -104,33 +70,30 @@ func (c *write) loss(n *node) Loss {
 	return Loss{Op: "write", Path: n.path, Len: len(c.data)}
 }
 
-// walk visits a directory and then its content, under the current names and under the names that a
-// power failure may restore.
-func (n *node) walk(been map[*node]bool, visit func(*node)) {
-	if been[n] {
-		return
-	}
-	been[n] = true
-	visit(n)
-	for _, names := range []map[string]*node{n.names, n.durable} {
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			names[name].walk(been, visit)
+// nodes returns all nodes, each directory before its content, under the current names and under the
+// names that a power failure may restore.
+func (s *Server) nodes() (all []*node) {
+	been := map[*node]bool{}
+	var walk func(n *node)
+	walk = func(n *node) {
+		if been[n] {
+			return
+		}
+		been[n] = true
+		all = append(all, n)
+		for _, names := range []map[string]*node{n.names, n.durable} {
+			for _, name := range slices.Sorted(maps.Keys(names)) {
+				walk(names[name])
+			}
+		}
+		for _, c := range n.renames {
+			if c.node != nil {
+				walk(c.node)
+			}
 		}
 	}
-	for _, c := range n.renames {
-		if c.node != nil {
-			c.node.walk(been, visit)
-		}
-	}
-}
-
-func (n *node) loseAll(m *Mount, fate func(Loss) Fate, been map[*node]bool) {
-	var all []*node
-	n.walk(been, func(n *node) { all = append(all, n) })
-	for _, n := range all {
-		n.loseNames(m, fate)
-		n.lose(m, fate)
-	}
+	walk(s.root)
+	return all
 }
 
 func (n *node) loseNames(m *Mount, fate func(Loss) Fate) {

@@ -2,6 +2,7 @@ package memdisk
 
 import (
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,11 +115,7 @@ func (m *Mount) Names(dir string) ([]string, error) {
 			names = slices.Clone(old)
 			return nil
 		}
-		names = make([]string, 0, len(d.names))
-		for name := range d.names {
-			names = append(names, name)
-		}
-		slices.Sort(names)
+		names = slices.Sorted(maps.Keys(d.names))
 		m.seen[d] = slices.Clone(names)
 		return nil
 	})
@@ -134,7 +131,7 @@ func (m *Mount) Stat(path string) (fs.FileInfo, error) {
 		if err != nil {
 			return err
 		}
-		info = stat{name: filepath.Base(path), size: int64(len(n.data)), dir: n.dir, perm: n.perm, mod: n.mod, ino: n.ino}
+		info = stat{filepath.Base(path), *n}
 		return nil
 	})
 	return info, err
@@ -208,18 +205,14 @@ func (m *Mount) SyncDir(dir string) error {
 	})
 }
 
-// stat implements fs.FileInfo.
+// stat implements fs.FileInfo for a copy of a node.
 type stat struct {
 	name string
-	size int64
-	dir  bool
-	perm uint32
-	mod  time.Time
-	ino  uint64
+	node
 }
 
 func (s stat) Name() string       { return s.name }
-func (s stat) Size() int64        { return s.size }
+func (s stat) Size() int64        { return int64(len(s.data)) }
 func (s stat) IsDir() bool        { return s.dir }
 func (s stat) ModTime() time.Time { return s.mod }
 
@@ -235,5 +228,5 @@ func (s stat) Sys() any {
 	if s.dir {
 		kind = syscall.S_IFDIR
 	}
-	return &syscall.Stat_t{Ino: s.ino, Nlink: 1, Mode: kind | s.perm, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: s.size}
+	return &syscall.Stat_t{Ino: s.ino, Nlink: 1, Mode: kind | s.perm, Uid: uint32(os.Geteuid()), Gid: uint32(os.Getegid()), Size: s.Size()}
 }

@@ -34,9 +34,7 @@ func TestAgreesWithTheKernel(t *testing.T) {
 func newDisk(t testing.TB) *memdisk.Mount {
 	t.Helper()
 	m := memdisk.New().Mount("a")
-	if err := m.Mkdir("/w", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Mkdir("/w", 0o700))
 	return m
 }
 

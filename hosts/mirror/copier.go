@@ -1,0 +1,169 @@
+package mirror
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+// pieceBytes bounds the bytes of a Store.
+const pieceBytes = 1 << 20
+
+// copier finds what the mirror of a run directory lacks. It knows what the mirror has made durable.
+type copier struct {
+	run     *rundir.Run
+	written func() int64 // durable length of the journal of our epoch
+	journal string       // its name
+	sent    map[string]int64
+	whole   map[string][]byte
+	done    map[string]bool // files of earlier epochs that the mirror has
+}
+
+func newCopier(run *rundir.Run, j Journal) *copier {
+	return &copier{run: run, written: j.Written, journal: filepath.Join(rundir.JournalDir, fmt.Sprintf("%06d.jsonl", j.Epoch())),
+		sent: map[string]int64{}, whole: map[string][]byte{}, done: map[string]bool{}}
+}
+
+// wholeFiles are replaced as a whole when they change.
+var wholeFiles = []string{rundir.AskedFile, rundir.NonceFile, rundir.InventoryFile, rundir.InputFile}
+
+// copy passes pieces to store until the mirror has everything that was durable before the call. With
+// all it looks at all files, otherwise only at those in which a commit makes records durable.
+func (c *copier) copy(all bool, store func([]hosts.StorePiece) error) error {
+	var owner []byte
+	if all {
+		// The owner file records how much of the journal is durable, so the journal is read later.
+		if o, err := journal.ReadOwner(c.run); err == nil && o != nil {
+			if owner, err = rundir.ReadFile(c.run.Disk, c.run.Path(rundir.OwnerFile)); err != nil {
+				return err
+			}
+		}
+		if err := c.others(store); err != nil {
+			return err
+		}
+	}
+	// Records follow the specifications that they refer to.
+	length := c.written()
+	specs, end := c.run.StoredEnd()
+	if err := c.append(specs, end, store); err != nil {
+		return err
+	}
+	if err := c.append(c.journal, length, store); err != nil {
+		return err
+	}
+	if all && owner != nil {
+		return c.replace(rundir.OwnerFile, owner, store)
+	}
+	return nil
+}
+
+// others copies the files that no commit changes.
+func (c *copier) others(store func([]hosts.StorePiece) error) error {
+	names, err := c.run.Disk.Names(c.run.Dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		switch {
+		case slices.Contains(wholeFiles, name):
+			err = c.changed(name, store)
+		case name == rundir.SpecsFile || strings.HasPrefix(name, "jobs-") && strings.HasSuffix(name, ".jsonl"):
+			err = c.earlier(name, store)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{rundir.JournalDir, rundir.HostsDir} {
+		names, err := c.run.Disk.Names(c.run.Path(dir))
+		slices.Sort(names)
+		for _, name := range names {
+			path := filepath.Join(dir, name)
+			switch {
+			case err != nil:
+			case dir == rundir.JournalDir && strings.HasSuffix(name, ".jsonl"):
+				err = c.earlier(path, store)
+			case strings.HasSuffix(name, ".marks"), strings.HasSuffix(name, rundir.HostDirSuffix):
+				err = c.changed(path, store)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// earlier copies a file with specifications or records of an earlier epoch, once.
+func (c *copier) earlier(name string, store func([]hosts.StorePiece) error) error {
+	if specs, _ := c.run.StoredEnd(); name == c.journal || name == specs || c.done[name] {
+		return nil
+	}
+	info, err := c.run.Disk.Stat(c.run.Path(name))
+	if err != nil {
+		return err
+	}
+	err = c.append(name, info.Size(), store)
+	c.done[name] = err == nil
+	return err
+}
+
+// append copies a file up to a length.
+func (c *copier) append(name string, length int64, store func([]hosts.StorePiece) error) (err error) {
+	from, begun := c.sent[name]
+	if from >= length && begun {
+		return nil
+	}
+	f, err := c.run.Disk.OpenFile(c.run.Path(name), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) && length == 0 {
+		return nil // a later dispatcher has added no job
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	for {
+		p := hosts.StorePiece{Name: name, Offset: from, Bulk: make([]byte, min(max(0, length-from), pieceBytes))}
+		if n, err := f.ReadAt(p.Bulk, from); n < len(p.Bulk) {
+			return fmt.Errorf("%s has lost its end: %d bytes of %d are there (%w)", name, from+int64(n), length, errors.Join(err, io.ErrUnexpectedEOF))
+		}
+		if err := store([]hosts.StorePiece{p}); err != nil {
+			return err
+		}
+		from += int64(len(p.Bulk))
+		if c.sent[name] = from; from >= length {
+			return nil
+		}
+	}
+}
+
+// changed copies a small file if it has changed.
+func (c *copier) changed(name string, store func([]hosts.StorePiece) error) error {
+	b, err := rundir.ReadFile(c.run.Disk, c.run.Path(name))
+	if err != nil {
+		return err
+	}
+	return c.replace(name, b, store)
+}
+
+func (c *copier) replace(name string, b []byte, store func([]hosts.StorePiece) error) error {
+	if was, ok := c.whole[name]; ok && bytes.Equal(was, b) {
+		return nil
+	}
+	if err := store([]hosts.StorePiece{{Name: name, Offset: hosts.WholeFile, Bulk: b}}); err != nil {
+		return err
+	}
+	c.whole[name] = b
+	return nil
+}

@@ -1,0 +1,492 @@
+package mirror
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"dcs-tui/hosts"
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/rundir"
+)
+
+const (
+	// silentAfter is how long a mirror may be silent before the dispatcher asks the hosts whether
+	// it may continue alone.
+	silentAfter = 15 * time.Second
+	// confirmTimeout bounds one wait for the mirror. It is less than commit.HungAfter, so that the
+	// commit loop learns the reason.
+	confirmTimeout = 4 * time.Second
+	reachDelay     = time.Second     // before the first attempt to reach a lost mirror
+	retryDelay     = 5 * time.Second // between two attempts
+	rearmInterval  = time.Minute     // between two starts of a standby on a mirror
+	removeTimeout  = 5 * time.Second // for the removal of a mirror at the end of the dispatcher
+)
+
+// Journal is the part of the dispatcher's journal that a Primary reads.
+type Journal interface {
+	Epoch() int
+	Written() int64
+	Fenced() (by int, err error)
+}
+
+// Options configure a Primary.
+type Options struct {
+	Run     *rundir.Run
+	Journal Journal
+	Polls   Polls
+	Env     []jobs.EnvVar        // variables of the standby whose values are not in the run directory
+	Say     func(text string)    // receives messages; must not block
+	Show    func(standby string) // receives where a standby watches; must not block
+}
+
+// Primary keeps the mirror of a dispatcher. Its methods are safe for concurrent use.
+type Primary struct {
+	o    Options
+	ctx  context.Context // ends with Close
+	end  context.CancelFunc
+	wake chan struct{} // holds a signal when the mirror lacks something
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed at each change of the fields below
+	active   bool          // there is a mirror, or one is being made
+	waits    bool          // launches and results wait for it
+	leaves   bool          // it is to be removed
+	refused  error         // why this run can have no mirror; nil: it can
+	asked    int64         // number of the newest request
+	checked  int64         // number of the newest request that is for all files
+	done     int64         // everything up to this request is in the mirror
+	fencedBy int           // epoch that has taken the mirror over
+	why      error         // why the mirror does not answer; nil: it does
+	on       string        // its host
+}
+
+// New returns a Primary without a mirror.
+func New(o Options) *Primary {
+	p := &Primary{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	p.ctx, p.end = context.WithCancel(context.Background())
+	return p
+}
+
+// set changes fields and wakes those who wait for a change.
+func (p *Primary) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// Active reports whether there is a mirror or one is being made.
+func (p *Primary) Active() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.active
+}
+
+// Taken reports whether the standby has taken the run over from the mirror, or may do so.
+func (p *Primary) Taken() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fencedBy > 0 || p.waits
+}
+
+// Refuse removes the mirror, because this run can have none any more. The run continues when the
+// mirror is removed, or when enough hosts agree. It does not block.
+func (p *Primary) Refuse(why error) {
+	p.set(func() { p.refused = why })
+	p.signal()
+}
+
+// signal wakes the goroutine that keeps the mirror.
+func (p *Primary) signal() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Confirm returns nil when the mirror has everything that was durable before the call, or when
+// nothing needs to wait for a mirror. It implements journal.Journal.Confirm.
+func (p *Primary) Confirm() error { return p.confirm(false) }
+
+// Check is Confirm for all files. It also proves that nobody has taken the mirror over since the
+// call.
+func (p *Primary) Check() (fencedBy int, err error) {
+	err = p.confirm(true)
+	var fenced interface{ FencedBy() int }
+	if errors.As(err, &fenced) {
+		return fenced.FencedBy(), nil
+	}
+	return 0, err
+}
+
+func (p *Primary) confirm(all bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.active {
+		return p.fenced()
+	}
+	p.asked++
+	n := p.asked
+	if all {
+		p.checked = n
+	}
+	p.signal()
+	switch {
+	case p.await(confirmTimeout, func() bool { return !p.waits || p.fencedBy > 0 || p.done >= n }):
+		return p.fenced()
+	case p.why != nil:
+		return fmt.Errorf("the mirror of the run directory on %s does not answer: %w", p.on, p.why)
+	}
+	return fmt.Errorf("the mirror of the run directory on %s has not answered for %s", p.on, confirmTimeout)
+}
+
+// await waits until ready reports true, at most for limit, and returns what it reported last. The
+// caller holds mu, which is not held while nothing changes.
+func (p *Primary) await(limit time.Duration, ready func() bool) bool {
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	for over := false; !ready(); {
+		if over {
+			return false
+		}
+		changed := p.changed
+		p.mu.Unlock()
+		select {
+		case <-changed:
+		case <-late.C:
+			over = true
+		}
+		p.mu.Lock()
+	}
+	return true
+}
+
+// fenced returns the error of a dispatcher whose mirror was taken over. The caller holds mu.
+func (p *Primary) fenced() error {
+	if p.fencedBy > 0 {
+		return journal.Fenced(p.fencedBy, p.o.Journal.Epoch())
+	}
+	return nil
+}
+
+var errUndecided = errors.New("a standby may have taken the run over from an earlier mirror")
+
+// generation is one mirror in its life.
+type generation struct {
+	*Primary
+	d          Description
+	host       *hosts.Host
+	s          *session
+	copier     *copier
+	armed      bool      // a standby may watch the mirror
+	answeredAt time.Time // last answer of the mirror
+	armedAt    time.Time
+	watched    bool // a standby watches
+	asking     bool // the standby has asked for votes
+	lost       bool // the loss of the mirror was reported
+	// noStandby is why the last start of a standby has failed.
+	noStandby string
+}
+
+// Protect makes a mirror on host h, whose receiver is w, and keeps it. It returns when the run is
+// not protected by this mirror any more, with the reason if none was begun.
+func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) error {
+	// The state of an earlier generation may only be replaced when it is decided.
+	earlier, err := Read(p.o.Run)
+	if err != nil || earlier != nil && !earlier.Mirror && earlier.State != Alone {
+		w.Close()
+		return errors.Join(err, errUndecided)
+	}
+	name, _ := os.Hostname()
+	g := &generation{Primary: p, host: h, s: &session{w: w}, copier: newCopier(p.o.Run, p.o.Journal),
+		d: Description{V: 1, Generation: generationID, Host: h.Name, Dir: w.Hello().Dir, From: name + ":" + p.o.Run.Dir,
+			Continued: earlier != nil && (earlier.Mirror || earlier.Continued)}}
+	defer func() { g.s.w.Close() }()
+	p.mu.Lock()
+	refused := p.refused
+	p.mu.Unlock()
+	if refused != nil {
+		return refused
+	}
+	p.set(func() { p.active, p.on, p.why = true, h.Name, nil })
+	defer p.set(func() { p.active, p.waits = false, false })
+	p.o.Show(h.Name + " (copying the run directory)")
+	if g.d.Voters, err = p.o.Polls.enlist(p.ctx, generationID, p.o.Journal.Epoch()); err == nil {
+		err = g.push(true)
+	}
+	if p.ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err = g.record(On); errors.Is(err, journal.ErrFenced) {
+		return err
+	} else if err != nil {
+		return errors.Join(err, g.record(Alone)) // it may be there nevertheless
+	}
+	p.set(func() { p.waits = true })
+	g.answeredAt = time.Now()
+	for {
+		err := g.serve()
+		if fenced, ok := errors.AsType[*fencedError](err); ok {
+			g.fence(fenced.by)
+			return nil
+		}
+		switch {
+		case p.ctx.Err() != nil:
+			return nil
+		case err == nil: // the mirror is to be removed
+			if _, err = g.s.store(p.ctx, hosts.Store{Remove: true}); err == nil {
+				return g.goAlone(g.renewed())
+			}
+		}
+		if over, err := g.recover(err); over {
+			return err
+		}
+	}
+}
+
+// NewGeneration returns the id of a new generation of mirrors.
+func NewGeneration() string { return rand.Text() }
+
+// fence records that the standby has taken the run over.
+func (g *generation) fence(by int) { g.set(func() { g.fencedBy = by }) }
+
+// push makes everything that was durable before the call durable in the mirror.
+func (g *generation) push(all bool) error {
+	return g.copier.copy(all, func(pieces []hosts.StorePiece) error {
+		_, err := g.store(hosts.Store{Pieces: pieces})
+		return err
+	})
+}
+
+func (g *generation) store(m hosts.Store) (*hosts.Stored, error) {
+	a, err := g.s.store(g.ctx, m)
+	if err == nil {
+		g.answeredAt = time.Now()
+		g.asking = a.Asking
+	}
+	return a, err
+}
+
+// serve keeps the mirror up to date. It returns nil if the mirror is to be removed.
+func (g *generation) serve() error {
+	if !g.armed {
+		// What was released before anything waited for the mirror must be there when a standby may
+		// take it over.
+		if err := g.push(true); err != nil {
+			return err
+		}
+		if err := g.arm(); err != nil {
+			return err
+		}
+	}
+	for {
+		g.mu.Lock()
+		n, all, leaves := g.asked, g.checked > g.done, g.leaves || g.refused != nil
+		g.mu.Unlock()
+		if err := g.push(all); err != nil {
+			return err
+		}
+		if all {
+			a, err := g.store(hosts.Store{Check: true})
+			if err != nil {
+				return err
+			}
+			if g.watch(a.Watched); !a.Watched && time.Since(g.armedAt) >= rearmInterval {
+				if err := g.arm(); err != nil {
+					return err
+				}
+			}
+		}
+		g.lost = false
+		if g.set(func() { g.done, g.why = max(g.done, n), nil }); leaves || g.asking {
+			return nil
+		}
+		select {
+		case <-g.ctx.Done():
+			return context.Cause(g.ctx)
+		case <-g.wake:
+		}
+	}
+}
+
+// arm starts the standby.
+func (g *generation) arm() error {
+	g.armedAt = time.Now()
+	a, err := g.store(hosts.Store{Describe: g.d.with(On)})
+	if err != nil {
+		return err
+	}
+	g.armed = true
+	g.watch(a.Watched)
+	// The mirror is of use nevertheless: a person can start a standby on it.
+	if a.NoStandby != "" && a.NoStandby != g.noStandby {
+		g.o.Show("")
+		g.o.Say(fmt.Sprintf("warning: no standby dispatcher on %s, which has a mirror of the run directory: %s", g.host.Name, a.NoStandby))
+	}
+	g.noStandby = a.NoStandby
+	return nil
+}
+
+// watch records whether a standby watches.
+func (g *generation) watch(watched bool) {
+	switch {
+	case watched == g.watched:
+	case watched:
+		g.o.Show(g.host.Name + " (mirror)")
+		g.o.Say(fmt.Sprintf("a standby dispatcher watches on %s, with a mirror of the run directory: launches and results wait for the mirror", g.host.Name))
+	default:
+		g.o.Show("")
+		g.o.Say("warning: no standby dispatcher watches any more")
+	}
+	g.watched = watched
+}
+
+// renewed describes the removal of a mirror while the run continues.
+func (g *generation) renewed() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.leaves:
+		return ""
+	case g.refused != nil:
+		return fmt.Sprintf("warning: the mirror of the run directory on %s is removed, and the run is not protected any more: %v", g.host.Name, g.refused)
+	}
+	return fmt.Sprintf("warning: the mirror of the run directory on %s is replaced by a new one, because it and this dispatcher had lost contact: until then the run is not protected", g.host.Name)
+}
+
+// recover reaches the mirror again after an error, or has the hosts decide that the run continues
+// without it. over is true when the run does not depend on the mirror any more.
+func (g *generation) recover(err error) (over bool, _ error) {
+	g.s.w.Close()
+	if !g.lost {
+		g.lost = true
+		g.o.Say(fmt.Sprintf("warning: the mirror of the run directory on %s does not answer (%v): nothing is launched until it does, or enough hosts agree to continue without it", g.host.Name, err))
+	}
+	for delay, said := reachDelay, false; ; delay = retryDelay {
+		g.mu.Lock()
+		leaves, refused := g.leaves, g.refused != nil
+		g.mu.Unlock()
+		if leaves {
+			g.o.Say(fmt.Sprintf("warning: the mirror of the run directory on %s may not be removed, so its standby may continue the run: %v", g.host.Name, err))
+			return true, nil // the next dispatcher finds out what became of the mirror
+		}
+		g.set(func() { g.why = err })
+		select {
+		case <-g.ctx.Done():
+			return true, nil
+		case <-time.After(delay):
+		}
+		silent := time.Since(g.answeredAt) >= silentAfter
+		if silent || g.asking || refused {
+			// Votes that were cast are lost for both sides, so another generation is needed.
+			if err = g.o.Polls.retire(g.ctx, g.host, &g.d, g.o.Journal.Epoch()); err == nil {
+				return true, g.goAlone(g.renewed())
+			}
+		} else {
+			ctx, cancel := context.WithTimeout(g.ctx, reachTimeout)
+			var s *session
+			s, err = g.o.Polls.reach(ctx, g.host, &g.d, g.o.Journal.Epoch(), g.o.Env)
+			if cancel(); err == nil {
+				g.s = s
+				return false, nil
+			}
+		}
+		if fenced, ok := errors.AsType[*fencedError](err); ok {
+			g.fence(fenced.by)
+			return true, nil
+		}
+		if !silent {
+			continue
+		}
+		switch won, missing := g.o.Polls.decide(g.ctx, &g.d, VoteAlone); won {
+		case VoteAlone:
+			return true, g.goAlone(fmt.Sprintf("warning: the run continues without the mirror on %s, which does not answer (%v): it is not protected until there is another mirror", g.host.Name, err))
+		case VoteTakeover:
+			g.fence(g.o.Journal.Epoch() + 1)
+			return true, nil
+		default:
+			err = fmt.Errorf("%w; %w", err, undecided(&g.d, missing, VoteAlone, "agree to continue without it"))
+			if !said {
+				said = true
+				g.o.Say("warning: nothing is launched: " + err.Error())
+			}
+		}
+	}
+}
+
+// record makes state the durable state of the run directory, unless a later dispatcher has the
+// directory: that one may have a mirror of its own.
+func (g *generation) record(state string) error {
+	switch by, err := g.o.Journal.Fenced(); {
+	case err != nil:
+		return err
+	case by > 0:
+		return journal.Fenced(by, g.o.Journal.Epoch())
+	}
+	return g.d.write(g.o.Run.Disk, g.o.Run.Dir, state)
+}
+
+// goAlone makes the dispatcher independent of the mirror, and says so.
+func (g *generation) goAlone(text string) error {
+	for {
+		err := g.record(Alone)
+		if err == nil {
+			break
+		}
+		var fenced interface{ FencedBy() int }
+		if errors.As(err, &fenced) {
+			g.fence(fenced.FencedBy())
+			return nil
+		}
+		g.set(func() { g.why = err })
+		select {
+		case <-g.ctx.Done():
+			return err
+		case <-time.After(retryDelay):
+		}
+	}
+	g.set(func() { g.waits = false })
+	g.o.Show("")
+	if text != "" {
+		g.o.Say(text)
+	}
+	return nil
+}
+
+// Close ends the Primary. If the dispatcher has closed the run in an orderly way, the mirror is
+// removed, because nobody needs to take the run over.
+func (p *Primary) Close(orderly bool) {
+	p.mu.Lock()
+	waits := p.waits
+	p.mu.Unlock()
+	if waits {
+		switch err := p.confirm(true); {
+		case errors.Is(err, journal.ErrFenced):
+		case err != nil:
+			p.o.Say(fmt.Sprintf("warning: the mirror of the run directory cannot be removed, so its standby may continue the run: %v", err))
+		case orderly:
+			p.set(func() { p.leaves = true })
+			p.signal()
+			p.awaitInactive()
+		}
+	}
+	p.end()
+	p.awaitInactive()
+}
+
+// awaitInactive waits until there is no mirror, at most removeTimeout.
+func (p *Primary) awaitInactive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.await(removeTimeout, func() bool { return !p.active })
+}

@@ -1,0 +1,191 @@
+package tui
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"dcs-tui/jobs"
+	"dcs-tui/jobs/runview"
+)
+
+// looking runs a snapshotter as Bubble Tea does: the next query starts after the previous snapshot
+// was handled. Results go to seen.
+func looking(t *testing.T, src runview.Source, seen func(snapshotMsg)) (l *snapshotter, end func()) {
+	t.Helper()
+	l = newSnapshotter(t.Context(), src)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			msg, ok := l.next().(snapshotMsg)
+			if !ok {
+				return
+			}
+			seen(msg)
+		}
+	}()
+	return l, func() { l.end(); <-done }
+}
+
+// TestLooksAreNeverTwoAndNeverTooMany checks that at most one query runs at a time and that queries
+// start at most every 250 ms. A changed request does not wait. After the end, nothing runs (rule
+// 2).
+func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		version := uint64(0)
+		src := &fakeSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
+			version++ // a busy run changes all the time
+			return &runview.Snapshot{Version: version, At: time.Now()}, nil
+		}}
+		l, end := looking(t, src, func(snapshotMsg) {})
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := len(src.asks); n < 38 || n > 42 {
+			t.Errorf("%d looks in 10 s", n)
+		}
+		before := len(src.asks)
+		l.want(runview.Query{Focus: 7})
+		synctest.Wait()
+		if n := len(src.asks); n != before+1 || src.asks[n-1].Focus != 7 || src.asks[n-1].After != 0 {
+			t.Errorf("a new request waits: %+v", src.asks[before:])
+		}
+		end()
+		synctest.Wait()
+		before = len(src.asks)
+		time.Sleep(time.Minute)
+		if n := len(src.asks) - before; n > 0 || src.most != 1 {
+			t.Errorf("%d looks after the end, %d at once", n, src.most)
+		}
+	})
+}
+
+// TestANewWishDoesNotWaitForTheOldAnswer checks that a new request ends the query in progress, and
+// that its answer is the next one shown.
+func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &fakeSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
+			if ask.Focus == 0 {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return &runview.Snapshot{Version: 1, At: time.Now()}, nil
+		}}
+		var seen []snapshotMsg
+		l, end := looking(t, src, func(s snapshotMsg) { seen = append(seen, s) })
+		time.Sleep(time.Second)
+		l.want(runview.Query{Focus: 7})
+		synctest.Wait()
+		if len(seen) != 1 || seen[0].err != nil {
+			t.Errorf("seen %+v", seen)
+		}
+		end()
+	})
+}
+
+// TestAHeldKeyStillGetsSnapshots checks that snapshots arrive even if a held key changes the
+// request faster than a distant source answers.
+func TestAHeldKeyStillGetsSnapshots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &fakeSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
+			select {
+			case <-time.After(100 * time.Millisecond):
+				return &runview.Snapshot{Version: 1}, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}}
+		var mu sync.Mutex
+		n := 0
+		l, end := looking(t, src, func(snapshotMsg) { mu.Lock(); n++; mu.Unlock() })
+		defer end()
+		for i := range 60 {
+			l.want(runview.Query{Focus: jobs.ID(i + 1)})
+			time.Sleep(33 * time.Millisecond)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if n < 8 {
+			t.Errorf("%d snapshots in two seconds", n)
+		}
+	})
+}
+
+// TestASourceThatHangsOrFails checks that a hanging source becomes an error after a timeout, that a
+// failing source is asked again every second, and that no goroutine remains.
+func TestASourceThatHangsOrFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &fakeSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		var seen []snapshotMsg
+		_, end := looking(t, src, func(s snapshotMsg) { seen = append(seen, s) })
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if len(seen) != 1 || seen[0].err == nil || !strings.Contains(seen[0].err.Error(), "no answer for 6s") {
+			t.Errorf("seen %+v", seen)
+		}
+		end()
+
+		failing := &fakeSource{look: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, errors.New("no") }}
+		_, end = looking(t, failing, func(snapshotMsg) {})
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if n := len(failing.asks); n < 19 || n > 22 {
+			t.Errorf("a source that fails was asked %d times in 20 s", n)
+		}
+		end()
+
+		empty := &fakeSource{look: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, nil }}
+		seen = nil
+		_, end = looking(t, empty, func(s snapshotMsg) { seen = append(seen, s) })
+		synctest.Wait()
+		if len(seen) != 1 || seen[0].err == nil {
+			t.Errorf("no snapshot and no error: %+v", seen)
+		}
+		end()
+	})
+}
+
+// TestAPictureIsNeverTakenForYoungerThanItIs checks that the displayed age is never less than the
+// real age, even if a snapshot was long in transit, and whatever the clock of the other machine
+// shows (rule 5).
+func TestAPictureIsNeverTakenForYoungerThanItIs(t *testing.T) {
+	start := noon
+	for _, skew := range []time.Duration{0, -3 * time.Hour, 40 * time.Minute} {
+		var c clocks
+		now := start
+		for _, way := range []struct{ there, back time.Duration }{
+			{3 * time.Second, 0}, {0, 4 * time.Second}, {time.Millisecond, time.Millisecond}, {time.Second, time.Millisecond}, {0, 0}, {10 * time.Millisecond, 5 * time.Second},
+		} {
+			asked := now
+			made := asked.Add(way.there)
+			got := made.Add(way.back)
+			born := c.born(asked, got, made.Add(skew))
+			if born.After(made) || born.Before(asked) {
+				t.Errorf("skew %v, %+v: asked %v before it was made, taken for made %v before that", skew, way, made.Sub(asked), made.Sub(born))
+			}
+			now = got.Add(250 * time.Millisecond)
+		}
+		// After one fast answer, the wait for a change does not make a snapshot look old.
+		asked := now
+		made := asked.Add(time.Second)
+		if born := c.born(asked, made, made.Add(skew)); made.Sub(born) > time.Millisecond {
+			t.Errorf("skew %v: a snapshot of now is taken for %v old", skew, made.Sub(born))
+		}
+		skew += time.Hour // the other clock is set
+		asked = now.Add(2 * time.Second)
+		if born := c.born(asked, asked.Add(time.Second), asked.Add(skew)); born.After(asked) {
+			t.Errorf("after the clock was set: %v too young", born.Sub(asked))
+		}
+		skew -= 2 * time.Hour
+		if born := c.born(asked, asked.Add(time.Second), asked.Add(skew)); born.After(asked) {
+			t.Errorf("after the clock was set back: %v too young", born.Sub(asked))
+		}
+	}
+}
