@@ -92,6 +92,9 @@ type SpecReader struct{ shared Interner }
 
 // Read parses b, which must hold one specification and nothing else.
 func (r *SpecReader) Read(b []byte) (*Spec, error) {
+	if s := r.usual(b); s != nil {
+		return s, nil
+	}
 	s, err := unmarshal[storedSpec[jsontext.Value]](b)
 	if err != nil {
 		return nil, err
@@ -99,14 +102,49 @@ func (r *SpecReader) Read(b []byte) (*Spec, error) {
 	if s.Command == nil {
 		return nil, errors.New("the specification has no command")
 	}
-	o := NoOptions
-	if len(s.Options) > 0 {
-		o, err = r.shared.of(s.Options, func() (*Options, error) { return readOptions(s.Options) })
-	}
+	o, err := r.options(s.Options)
 	if err != nil {
 		return nil, err
 	}
 	return &Spec{ID: s.ID, Line: s.Line, Command: *s.Command, Name: s.Name, Labels: NewLabels(s.Key, s.Params), Options: o}, nil
+}
+
+// usual reads a specification with the members that most have. It returns nil if it is another one.
+func (r *SpecReader) usual(b []byte) *Spec {
+	s, command, key := &Spec{Options: NoOptions}, false, ""
+	if !readObject(b, func(o *objectReader, name []byte) bool {
+		switch string(name) {
+		case "id":
+			readNumber(o, &s.ID)
+		case "line":
+			readNumber(o, &s.Line)
+		case "command":
+			s.Command, command = string(o.bytes()), true
+		case "name":
+			s.Name = string(o.bytes())
+		case "key":
+			key = string(o.bytes())
+		case "options":
+			var err error
+			s.Options, err = r.options(o.value('{'))
+			return err == nil
+		default:
+			return false
+		}
+		return true
+	}) || !command {
+		return nil
+	}
+	s.Labels = NewLabels(key, nil)
+	return s
+}
+
+// options returns the shared options whose JSON is b, which is empty for NoOptions.
+func (r *SpecReader) options(b []byte) (*Options, error) {
+	if len(b) == 0 {
+		return NoOptions, nil
+	}
+	return r.shared.of(b, func() (*Options, error) { return readOptions(b) })
 }
 
 func readOptions(b []byte) (*Options, error) {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -21,7 +20,7 @@ type ledger struct {
 	epoch    int // of the newest file with a whole first record; its dispatcher owns the run
 	files    []journalBytes
 	observer rundir.Disk
-	dec      journal.Decoder
+	dec      jobs.RecordReader
 	table    *jobs.Table // the shadow: the durable records, folded
 	touched  []jobs.ID   // jobs changed since the last comparison with a live table
 	jobs     []account
@@ -212,7 +211,7 @@ func (g *ledger) line(line []byte) (r jobs.Record, ok bool) {
 	if len(line) < 10 || fmt.Sprintf("%08x ", crc32.Checksum(line[9:], castagnoli)) != string(line[:9]) {
 		return r, false
 	}
-	return r, g.dec.Decode(line[9:], &r) == nil
+	return r, g.dec.Read(line[9:], &r) == nil
 }
 
 // readJournal returns all bytes of an epoch's file.

@@ -88,8 +88,8 @@ type Follower struct {
 	report *Report
 	rec    jobs.Record
 	ahead  jobs.Ahead[decoded]
-	dec    Decoder                         // for single lines, while the others decode ahead
-	cores  []Decoder                       // one for each core of ahead
+	dec    jobs.RecordReader               // for single lines, while the others decode ahead
+	cores  []jobs.RecordReader             // one for each core of ahead
 	see    func(epoch int, r *jobs.Record) // may be nil
 	pulse  func() error                    // called regularly by a Take; may be nil
 
@@ -135,7 +135,7 @@ var errWait = errors.New("the line may not be whole yet")
 
 // Follow returns a Follower at the beginning of the run's journal.
 func Follow(r *rundir.Run) *Follower {
-	return &Follower{run: r, table: &jobs.Table{}, report: new(Report), cores: make([]Decoder, jobs.Cores)}
+	return &Follower{run: r, table: &jobs.Table{}, report: new(Report), cores: make([]jobs.RecordReader, jobs.Cores)}
 }
 
 // Tail returns a Follower that keeps no table. Its first Poll skips to the end of the journal
@@ -511,7 +511,7 @@ type decoded struct {
 // decode decodes a line on one of the cores.
 func (f *Follower) decode(core int, line []byte, d *decoded) {
 	if body, ok := lineBody(line); ok {
-		d.ok = f.cores[core].Decode(body, &d.rec) == nil
+		d.ok = f.cores[core].Read(body, &d.rec) == nil
 	}
 }
 
@@ -545,7 +545,7 @@ func (f *Follower) line(e epochFile, no int, text []byte, final bool) error {
 // one folds a line whose checksum is right.
 func (f *Follower) one(e epochFile, no int, body []byte) error {
 	r := &f.rec
-	if err := f.dec.Decode(body, r); err != nil {
+	if err := f.dec.Read(body, r); err != nil {
 		f.damage("%s:%d: the line cannot be read: %v", e.label(), no, err)
 		return nil
 	}

@@ -509,9 +509,9 @@ func (w *followed) fold(limit Limit) *jobs.Table {
 			if !bytes.HasSuffix(line, []byte{'\n'}) {
 				continue // torn line
 			}
-			var d Decoder
+			var d jobs.RecordReader
 			rec := new(jobs.Record)
-			must(w.t, d.Decode(line[prefix:len(line)-1], rec))
+			must(w.t, d.Read(line[prefix:len(line)-1], rec))
 			must(w.t, jobs.Fold(table, rec))
 		}
 	}

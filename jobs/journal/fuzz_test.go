@@ -41,9 +41,9 @@ func successes(files ...[]byte) int {
 			for more := true; more; more = len(line) > 0 {
 				var first []byte
 				first, line = pieces(line)
-				var d Decoder
+				var d jobs.RecordReader
 				var r jobs.Record
-				if body, ok := lineBody(first); ok && d.Decode(body, &r) == nil && r.Kind == jobs.KindExited && r.Next == jobs.Succeeded && r.Outcome.OK() {
+				if body, ok := lineBody(first); ok && d.Read(body, &r) == nil && r.Kind == jobs.KindExited && r.Next == jobs.Succeeded && r.Outcome.OK() {
 					n++
 				}
 			}

@@ -8,9 +8,6 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
-
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -28,7 +25,7 @@ const (
 func appendLine(b []byte, r *jobs.Record) []byte {
 	start := len(b)
 	b = append(b, "00000000 "...)
-	b = AppendRecord(b, r)
+	b = jobs.AppendRecord(b, r)
 	copy(b[start:], jobs.Checksum(b[start+prefix:]))
 	return append(b, '\n')
 }
@@ -58,63 +55,6 @@ func pieces(text []byte) (first, rest []byte) {
 		}
 	}
 	return text, nil
-}
-
-var replaceBadText = json.JoinOptions(jobs.JSON, jsontext.AllowInvalidUTF8(true))
-
-// AppendRecord appends the JSON of a record to b. It replaces bytes that are not valid UTF-8 by
-// U+FFFD, except in a specification.
-func AppendRecord(b []byte, r *jobs.Record) []byte {
-	text, err := json.Marshal(r, replaceBadText)
-	if err != nil {
-		panic(err) // a record has no value that JSON cannot hold
-	}
-	return append(b, text...)
-}
-
-// Decoder decodes records. Host names and other repeated texts share memory. It is not safe for
-// concurrent use.
-type Decoder struct {
-	texts map[string]string
-	specs jobs.Interner
-}
-
-// maxTexts is the maximum number of texts that a Decoder remembers.
-const maxTexts = 4096
-
-// Decode reads the JSON of one record into r.
-func (d *Decoder) Decode(b []byte, r *jobs.Record) error {
-	*r = jobs.Record{}
-	if err := json.Unmarshal(b, r, jobs.JSON); err != nil {
-		return err
-	}
-	if r.Spec != nil {
-		r.Spec.Options = d.specs.Share(r.Spec.Options)
-	}
-	for _, text := range []*string{(*string)(&r.Kind), &r.Host, &r.Reason, &r.How, &r.Request} {
-		d.share(text)
-	}
-	if o := r.Outcome; o != nil {
-		for _, text := range []*string{&o.Signal, &o.Error, &o.LastLine} {
-			d.share(text)
-		}
-	}
-	return nil
-}
-
-// share replaces a text by an equal one that was read before.
-func (d *Decoder) share(text *string) {
-	if *text == "" {
-		return
-	}
-	if s, ok := d.texts[*text]; ok {
-		*text = s
-	} else if len(d.texts) < maxTexts {
-		if d.texts == nil {
-			d.texts = map[string]string{}
-		}
-		d.texts[*text] = *text
-	}
 }
 
 // isTorn reports whether the n bytes after the last newline of a file are the beginning of a line

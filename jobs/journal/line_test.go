@@ -65,21 +65,21 @@ func edited(command string) jobs.Record {
 func TestCodecAgreesWithJSON(t *testing.T) {
 	_, records := jobstest.History(7, 20, 1000)
 	records = append(records, full, jobs.Record{}, edited("echo <&> ü \u2028 \"x\" \\"), edited("printf '\xff\n\x01'"), edited(""))
-	var d Decoder
+	var d jobs.RecordReader
 	hosts := map[string]*byte{}
 	var options *jobs.Options // of the edited records
 	for _, r := range records {
-		ours := AppendRecord(nil, &r)
+		ours := jobs.AppendRecord(nil, &r)
 		var a, b, c jobs.Record
 		if err := json.Unmarshal(ours, &a); err != nil || !reflect.DeepEqual(a, r) {
 			t.Fatalf("%v\nwrote %+v as %s\nread  %+v", err, r, ours, a)
 		}
 		theirs, err := json.Marshal(r)
 		must(t, err)
-		if err := d.Decode(theirs, &b); err != nil || !reflect.DeepEqual(b, r) {
+		if err := d.Read(theirs, &b); err != nil || !reflect.DeepEqual(b, r) {
 			t.Fatalf("%v\n%s\nread  %+v", err, theirs, b)
 		}
-		if err := d.Decode(ours, &c); err != nil || !reflect.DeepEqual(c, r) {
+		if err := d.Read(ours, &c); err != nil || !reflect.DeepEqual(c, r) {
 			t.Fatalf("%v\n%s\nread  %+v", err, ours, c)
 		}
 		if bytes.ContainsAny(ours, "\n") {
@@ -100,7 +100,7 @@ func TestCodecAgreesWithJSON(t *testing.T) {
 }
 
 func TestDecodeRefuses(t *testing.T) {
-	var d Decoder
+	var d jobs.RecordReader
 	for _, s := range []string{
 		"", "{", "null0", "[]", `{"k":1}`, `{"k":"exited","t":1}x`, `{"k":"exited","t":1} {}`, `{"k":"exited","unknown":1}`,
 		`{"k":"exited","t":1.5}`, `{"k":"exited","t":9223372036854775808}`, `{"k":"exited","j":"1"}`, `{"k":"job","next":"perhaps"}`,
@@ -109,7 +109,7 @@ func TestDecodeRefuses(t *testing.T) {
 		`{"k":"edited","spec":{"id":1,"command":"a"},"spec":5}`,
 	} {
 		var r jobs.Record
-		if err := d.Decode([]byte(s), &r); err == nil {
+		if err := d.Read([]byte(s), &r); err == nil {
 			t.Errorf("%q was read as %+v", s, r)
 		}
 	}
@@ -129,9 +129,9 @@ func FuzzRecord(f *testing.F) {
 		if !ok || bytes.IndexByte(line, '\n') != len(line)-1 {
 			t.Fatalf("not a line: %q", line)
 		}
-		var d Decoder
+		var d jobs.RecordReader
 		var got, std jobs.Record
-		if err := d.Decode(body, &got); err != nil {
+		if err := d.Read(body, &got); err != nil {
 			t.Fatalf("%q: %v", body, err)
 		}
 		if err := json.Unmarshal(body, &std); err != nil || !reflect.DeepEqual(got, std) {
@@ -151,15 +151,15 @@ func FuzzRecord(f *testing.F) {
 // FuzzDecode checks that no bytes make the decoder panic, and that it decodes the same as
 // encoding/json.
 func FuzzDecode(f *testing.F) {
-	f.Add(AppendRecord(nil, &full))
+	f.Add(jobs.AppendRecord(nil, &full))
 	for _, r := range pair(10) {
-		f.Add(AppendRecord(nil, &r))
+		f.Add(jobs.AppendRecord(nil, &r))
 	}
 	f.Add([]byte(`{"k":"a","k":"b","o":{"exit":-0,"started":1,"ended":2},"t":-0}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var d Decoder
+		var d jobs.RecordReader
 		var got, std jobs.Record
-		if err := d.Decode(b, &got); err != nil {
+		if err := d.Read(b, &got); err != nil {
 			return
 		}
 		if err := json.Unmarshal(b, &std); err != nil {
@@ -169,9 +169,9 @@ func FuzzDecode(f *testing.F) {
 		if bytes.Count(b, []byte(`"o"`)) < 2 && !reflect.DeepEqual(got, std) {
 			t.Fatalf("%q\nours %+v\nstd  %+v", b, got, std)
 		}
-		again := AppendRecord(nil, &got)
+		again := jobs.AppendRecord(nil, &got)
 		var back jobs.Record
-		if err := d.Decode(again, &back); err != nil || !reflect.DeepEqual(back, got) && len(got.Files) > 0 {
+		if err := d.Read(again, &back); err != nil || !reflect.DeepEqual(back, got) && len(got.Files) > 0 {
 			t.Fatalf("%q, then %q: %v", b, again, err)
 		}
 	})

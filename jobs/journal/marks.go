@@ -52,10 +52,10 @@ func keptMarks(r *rundir.Run, e epochFile) (*jobs.Record, error) {
 // epochRecord reads the record with which an epoch begins. It returns nil if the line does not hold
 // one.
 func epochRecord(e epochFile, line []byte) *jobs.Record {
-	var d Decoder
+	var d jobs.RecordReader
 	rec := new(jobs.Record)
 	body, ok := lineBody(line)
-	if !ok || d.Decode(body, rec) != nil || rec.Kind != jobs.KindEpoch || rec.Epoch != e.epoch {
+	if !ok || d.Read(body, rec) != nil || rec.Kind != jobs.KindEpoch || rec.Epoch != e.epoch {
 		return nil
 	}
 	return rec
