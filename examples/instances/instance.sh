@@ -75,7 +75,7 @@ create() {
 			PasswordAuthentication no
 			StrictModes no
 			MaxStartups 100
-			SetEnv DCS_INSTANCE=$1
+			SetEnv DCS_INSTANCE=$1 HOME=$base/$1
 		END
 		"$(PATH=$PATH:/usr/sbin command -v sshd)" -f "$base/$1/sshd_config" -E "$base/$1/log"
 		for wait in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
