@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 )
 
 // connectVia connects with the given kind of link and work_dir.
@@ -107,6 +108,7 @@ func (t tap) Write(p []byte) (int, error) {
 // TestDamagedUpload checks that a host detects a byte that was damaged on the way. Nothing runs,
 // and nothing is left.
 func TestDamagedUpload(t *testing.T) {
+	polltest.Long(t)
 	own, err := ownBinary()
 	must(t, err)
 	for name, at := range map[string]int64{"header": 300, "code": own.size / 2, "end": own.size} {
@@ -127,6 +129,7 @@ func TestDamagedUpload(t *testing.T) {
 // TestUnusablePlaces checks that locations that cannot be used are skipped, and that the error
 // names each of them.
 func TestUnusablePlaces(t *testing.T) {
+	polltest.Long(t)
 	asRoot := func(t *testing.T) {
 		if os.Getuid() != 0 {
 			t.Skip("LEFT OUT: needs root to mount or to change owners")
@@ -233,6 +236,7 @@ func TestCutCopyIsReplaced(t *testing.T) {
 // TestConcurrentDeploys checks that several dispatchers that send at the same time do not disturb
 // each other.
 func TestConcurrentDeploys(t *testing.T) {
+	polltest.Long(t)
 	f := newFar(t)
 	var wg sync.WaitGroup
 	for range 4 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 )
 
@@ -33,6 +34,7 @@ func launch(n int) *hosts.Launch {
 // TestFullMailboxCloses checks that a host that accepts nothing never blocks Send: if too much is
 // waiting, the worker closes with an error.
 func TestFullMailboxCloses(t *testing.T) {
+	polltest.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		l := newMemLink()
 		first := true

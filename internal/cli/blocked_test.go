@@ -84,6 +84,7 @@ func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
 // TestSignalsWhileNobodyReadsTheConsole checks a program whose standard error is a pipe that nobody
 // reads. One SIGTERM stops the dispatcher in time, and further Ctrl-C end the program immediately.
 func TestSignalsWhileNobodyReadsTheConsole(t *testing.T) {
+	polltest.Long(t)
 	for name, again := range map[syscall.Signal]bool{syscall.SIGTERM: false, syscall.SIGINT: true} {
 		t.Run(name.String(), func(t *testing.T) {
 			t.Parallel()

@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"dcs-tui/internal/polltest"
 )
 
 // TestBlackHole checks that a host on which every job fails, while jobs succeed elsewhere, is put on
 // probation. Its jobs run elsewhere and keep their tries (B2).
 func TestBlackHole(t *testing.T) {
+	polltest.Long(t)
 	l := newLab(t, 3)
 	const n = 120
 	// Jobs fail on ws2 only after jobs have run on the other hosts. Before that, their failures

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"dcs-tui/internal/polltest"
 )
 
 // apart runs a script with the program, which must succeed. In the script's mount namespace,
@@ -33,6 +35,7 @@ func (l *lab) apart(script string) {
 // that fetch copies the outputs of every attempt, so that metrics requested later are found without
 // the hosts (X1, X2, E3).
 func TestFetchFromHostsThatKeepTheirOutputs(t *testing.T) {
+	polltest.Long(t)
 	const n = 60
 	l := newLab(t, 2)
 	l.mkdir("ran")

@@ -89,6 +89,7 @@ func TestInstances(t *testing.T) {
 // TestInstancesLeftOver checks that an instance without a dispatcher and without a running job ends
 // itself, and that leftover instances can be ended without a run.
 func TestInstancesLeftOver(t *testing.T) {
+	polltest.Long(t)
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
 	inventory := l.cloud("")
 	p := l.start("run", "--no-tui", "--ssh-config", l.path("instances/ssh_config"), "--hosts", inventory, "--run-dir", l.path("run"),
@@ -108,6 +109,7 @@ func TestInstancesLeftOver(t *testing.T) {
 // TestInstancesThatKeepTheirOutputs checks that instances that share no directory with the
 // dispatcher are terminated, which deletes their files, only after their outputs were fetched (P4).
 func TestInstancesThatKeepTheirOutputs(t *testing.T) {
+	polltest.Long(t)
 	const n = 8
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
 	inventory := l.cloud(fmt.Sprintf("nsenter --mount=/proc/%d/ns/mnt", os.Getpid()))

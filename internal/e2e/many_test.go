@@ -45,6 +45,7 @@ func TestTwoResumesAtOnce(t *testing.T) {
 // processes that left the session, whether the dispatcher is alive, stopped, or dead, or cancels
 // already because of Ctrl-C (promise 4). A second cancel is harmless.
 func TestCancelWhateverTheDispatcher(t *testing.T) {
+	polltest.Long(t)
 	for _, how := range []string{"alive", "interrupted", "stopped", "stopped by force", "dead"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
@@ -142,6 +143,7 @@ func TestJobsFileChanged(t *testing.T) {
 // renamed. Ended attempts count, through the shared directory. Running attempts are awaited while
 // their supervisor shows that it lives. None runs again (X2).
 func TestResumeWithoutAHost(t *testing.T) {
+	polltest.Long(t)
 	for name, ended := range map[string]bool{"its jobs have ended": true, "its jobs still run": false} {
 		for _, renamed := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, renamed %v", name, renamed), func(t *testing.T) {

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 // TestHostsBehindTheUsersOwnSSH checks that hosts reached by the user's own ssh, also with a
 // gateway or over a shared connection, support every command: check, run, logs, resume after a
 // kill, fetch, and cancel. The hosts share no directory with the dispatcher.
 func TestHostsBehindTheUsersOwnSSH(t *testing.T) {
+	polltest.Long(t)
 	const n = 30
 	l := newLab(t, 3,
 		hosttest.Options{Shell: "/bin/bash", Noise: "Welcome!\n"},

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/progtest"
 	"dcs-tui/internal/ptytest"
 )
@@ -57,6 +58,7 @@ func (l *lab) dispatcher() int {
 // terminal, and so does the queue. status names the dispatcher, and its output goes to
 // dispatcher.log.
 func TestTerminalHangsUp(t *testing.T) {
+	polltest.Long(t)
 	for name, when := range map[string]struct{ connecting, stopped bool }{
 		"while jobs run": {}, "while connecting": {connecting: true}, "after Ctrl-Z": {stopped: true},
 	} {

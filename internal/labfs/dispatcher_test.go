@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dcs-tui/internal/labfs"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/progtest"
 )
 
@@ -97,6 +98,7 @@ func TestRemovedRunDirectory(t *testing.T) {
 // still reports the events of hosts and obeys a person who ends it. The running jobs are adopted
 // afterwards.
 func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 3, time.Second)
 	const n = 20

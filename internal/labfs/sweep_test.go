@@ -43,6 +43,7 @@ func learn(t *testing.T) []called {
 // each machine, in an order chosen by a fixed seed, while the run continues. It checks that every
 // job has its one right result, and that no attempt starts twice.
 func TestEachCallFails(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	kinds := learn(t)
 	for _, errno := range []syscall.Errno{syscall.ESTALE, syscall.EIO, syscall.ENOSPC, syscall.EDQUOT} {

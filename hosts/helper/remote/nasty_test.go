@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -65,6 +66,7 @@ func (w *world) alive() (out []proc) {
 // TestNastyJobs checks that a kill or a timeout ends all processes of a job, whatever the job does
 // to escape (promise 4, K9, E1, X8). What a job leaves behind by itself ends with the run.
 func TestNastyJobs(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	for way := range nastyWays {
 		for _, end := range []string{"kill", "timeout", "bye"} {
