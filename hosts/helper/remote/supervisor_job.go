@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -454,88 +452,4 @@ func (s *slot) explain(err error, job *hosts.LaunchJob, o *jobs.Outcome) {
 	default:
 		o.Error = fmt.Sprintf("starting the shell %s on %s: %v", strings.Join(s.cfg.Shell, " "), s.cfg.Host, err)
 	}
-}
-
-// baseEnv returns the environment that all jobs of a supervisor begin with: what the login
-// shell gave the helper, the variables of the run, and ours that are the same for all jobs.
-// Of several entries for one variable the last one counts.
-func baseEnv(inherited []string, cfg *slotConfig, slot int) (env []string) {
-	for _, kv := range inherited {
-		if strings.Contains(kv, "=") && !strings.HasPrefix(kv, "DCS_") {
-			env = append(env, kv)
-		}
-	}
-	for _, v := range cfg.Env {
-		env = append(env, v.Name+"="+v.Value)
-	}
-	return append(env,
-		"DCS_RUN="+cmp.Or(cfg.RunName, cfg.Run),
-		"DCS_RUN_DIR="+cfg.Dir,
-		"DCS_HOST="+cfg.Host,
-		"DCS_SLOT="+strconv.Itoa(slot))
-}
-
-// jobEnv returns the environment of a job, without duplicates. gpus are the devices of the
-// host, progress is the path of the job's DCS_PROGRESS.
-func jobEnv(base []string, j *hosts.LaunchJob, gpus []int, mark, progress string) []string {
-	// Defaults come first, so that the user's values override them.
-	env := []string{"OMP_NUM_THREADS=" + strconv.Itoa(max(1, j.Slots))}
-	if len(j.GPUs) > 0 {
-		// The order in which nvidia-smi numbers devices.
-		env = append(env, "CUDA_DEVICE_ORDER=PCI_BUS_ID")
-	}
-	env = append(env, base...)
-	for _, v := range j.Env {
-		env = append(env, v.Name+"="+v.Value)
-	}
-	if len(j.GPUs) > 0 {
-		amount := jobs.GPUs(len(j.GPUs))
-		if j.HalfGPU {
-			amount = jobs.HalfGPU
-		}
-		visible := slices.Clone(j.GPUs)
-		for i, g := range visible {
-			if n := slices.Index(gpus, g); n >= 0 {
-				visible[i] = n // CUDA numbers the devices that it can open
-			}
-		}
-		env = append(env, "DCS_GPUS="+amount.String(), "CUDA_VISIBLE_DEVICES="+joinInts(visible))
-	}
-	for _, p := range j.Params {
-		env = append(env, "DCS_PARAM_"+variableName(p.Name)+"="+p.Value)
-	}
-	env = append(env,
-		"DCS_JOB_ID="+strconv.Itoa(int(j.Attempt.Job)),
-		"DCS_ATTEMPT="+j.Attempt.String(),
-		"DCS_RESTARTS="+strconv.Itoa(j.Restart),
-		"DCS_PROGRESS="+progress,
-		"DCS_REPORT="+progress+reportSuffix,
-		cookieVar+"="+mark)
-	return lastValues(env)
-}
-
-// lastValues removes all but the last entry for each variable.
-func lastValues(env []string) []string {
-	last := make(map[string]int, len(env))
-	for i, kv := range env {
-		name, _, _ := strings.Cut(kv, "=")
-		last[name] = i
-	}
-	kept := env[:0]
-	for i, kv := range env {
-		if name, _, _ := strings.Cut(kv, "="); last[name] == i {
-			kept = append(kept, kv)
-		}
-	}
-	return kept
-}
-
-// variableName converts any text to the name of a shell variable.
-func variableName(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
-			return r
-		}
-		return '_'
-	}, s)
 }

@@ -1,0 +1,383 @@
+package dispatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io/fs"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
+	"dcs-tui/hosts/files"
+	"dcs-tui/jobs"
+)
+
+// returns holds the state of the files that attempts return. It is safe for concurrent use.
+type returns struct {
+	mu   sync.Mutex
+	here map[jobs.AttemptID]bool // attempts whose files are here
+	// Jobs whose files are being moved to their places; closed when that is done.
+	placing map[jobs.ID]chan struct{}
+	by      map[uint64]jobs.ID // job that returned the file at a path, by a hash of the path
+}
+
+func newReturns() *returns {
+	return &returns{here: map[jobs.AttemptID]bool{}, placing: map[jobs.ID]chan struct{}{}, by: map[uint64]jobs.ID{}}
+}
+
+func (r *returns) isHere(id jobs.AttemptID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.here[id]
+}
+
+func (r *returns) setHere(id jobs.AttemptID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.here[id] = true
+}
+
+// forget frees the state of an attempt whose job has its result.
+func (r *returns) forget(id jobs.AttemptID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.here, id)
+}
+
+// waits reports whether an outcome must not count before its files are here.
+func (r *returns) waits(id jobs.AttemptID, o *jobs.Outcome) bool {
+	return o.OK() && o.Files > 0 && !r.isHere(id)
+}
+
+// notYet removes such outcomes from the observations of a host that cannot be queried. Until their
+// files are here, they only prove that the attempts have started.
+func (r *returns) notYet(m *hosts.Inspected) {
+	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
+		if !r.waits(j.Attempt, &j.Outcome) {
+			return false
+		}
+		m.Runs = append(m.Runs, j.Attempt)
+		return true
+	})
+}
+
+// Errors that end the return of files of an attempt that does not count.
+var (
+	errSurplus = errors.New("the job has its result")
+	errStale   = errors.New("the attempt is of an earlier round, or is not known")
+)
+
+// claim permits an attempt to move its files to their places. Otherwise it returns errSurplus or
+// errStale. release must be called when the engine has its outcome.
+func (d *Dispatcher) claim(ctx context.Context, id jobs.AttemptID) (release func(), err error) {
+	r := d.returns
+	done := make(chan struct{})
+	for {
+		r.mu.Lock()
+		busy := r.placing[id.Job]
+		if busy == nil {
+			r.placing[id.Job] = done
+		}
+		r.mu.Unlock()
+		if busy == nil {
+			break
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	release = sync.OnceFunc(func() {
+		r.mu.Lock()
+		delete(r.placing, id.Job)
+		r.mu.Unlock()
+		close(done)
+	})
+	refused, err := query(ctx, d, func(e *engine) error {
+		t := e.core.Table()
+		j, at := t.Job(id.Job), t.Attempt(id)
+		switch {
+		case j == nil || at == nil:
+			return errStale
+		case j.State.Terminal():
+			return errSurplus
+		// A lost attempt may still count.
+		case at.Round == j.Round && (at.State.Open() || at.State == jobs.AttemptLost):
+			return nil
+		}
+		return errStale
+	})
+	if err = cmp.Or(err, refused); err != nil {
+		release()
+	}
+	return release, err
+}
+
+// fetch is the transfer of the files that one attempt returns.
+type fetch struct {
+	job     hosts.ExitedJob
+	cancel  context.CancelFunc
+	killed  bool   // the attempt must be ended
+	again   bool   // it failed because the link broke; a probe will find the outcome again
+	release func() // nil: its files are not being moved to their places yet
+}
+
+const (
+	fetchRetryDelay = 2 * time.Second
+	// fetchChunk is the size of a request, in bytes. Heartbeats and exits wait for at most one
+	// request.
+	fetchChunk = 128 << 10
+)
+
+// fetchReturned removes the outcomes whose files are not here yet from a message, and starts to
+// fetch those files.
+func (a *agent) fetchReturned(m *hosts.Exits) {
+	var held []hosts.StartedJob
+	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
+		if !a.d.returns.waits(j.Attempt, &j.Outcome) {
+			return false
+		}
+		held = append(held, hosts.StartedJob{Attempt: j.Attempt, Slot: j.Slot, At: j.Outcome.Started})
+		a.startFetch(j)
+		return true
+	})
+	if len(held) > 0 { // a host reports no start together with an end
+		a.sendEvent(sched.AttemptsStarted{Host: a.name, Msg: &hosts.Started{Jobs: held}})
+	}
+}
+
+// fetchProbed does the same for the answer to a probe or a list. Such an attempt counts as running.
+func (a *agent) fetchProbed(list []hosts.ProbedJob) {
+	for i := range list {
+		p := &list[i]
+		if p.Answer == hosts.HasExited && a.d.returns.waits(p.Attempt, p.Outcome) {
+			a.startFetch(hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
+			p.Answer, p.Started, p.Outcome = hosts.IsRunning, p.Outcome.Started, nil
+		}
+	}
+}
+
+func (a *agent) startFetch(j hosts.ExitedJob) {
+	if a.fetches[j.Attempt] != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(a.ctx)
+	b := &fetch{job: j, cancel: cancel}
+	a.fetches[j.Attempt] = b
+	go func() {
+		a.fetchFiles(ctx, b)
+		select {
+		case a.fetched <- b:
+		case <-a.ctx.Done():
+			b.end()
+		}
+	}()
+}
+
+// end cancels the transfer, and allows other attempts of the job to transfer files.
+func (b *fetch) end() {
+	b.cancel()
+	if b.release != nil {
+		b.release()
+	}
+}
+
+// cancelFetches cancels the fetches of attempts that are to be ended.
+func (a *agent) cancelFetches(ids []jobs.AttemptID) {
+	for _, id := range ids {
+		if b := a.fetches[id]; b != nil {
+			b.killed = true
+			b.cancel()
+		}
+	}
+}
+
+// fetchDone passes the outcome on.
+func (a *agent) fetchDone(b *fetch) {
+	delete(a.fetches, b.job.Attempt)
+	if b.again && b.killed {
+		b.again, b.job.Outcome.Stopped = false, true
+	}
+	switch {
+	case b.again && a.worker != nil: // the link has been replaced already
+		a.startFetch(b.job)
+	case !b.again:
+		a.sendEvent(sched.AttemptsEnded{Host: a.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{b.job}}})
+	}
+	b.end()
+}
+
+// fetchFiles fetches the files that an attempt returns. It retries while a disk of this machine
+// fails. Any other error makes the attempt fail. ctx ends when the link breaks.
+func (a *agent) fetchFiles(ctx context.Context, b *fetch) {
+	id, told := b.job.Attempt, ""
+	for {
+		err := a.tryFetch(ctx, b)
+		var place *files.PlaceError
+		var gone *goneError
+		switch {
+		case err == nil:
+			a.d.returns.setHere(id)
+			return
+		case errors.Is(err, errSurplus):
+			return
+		case errors.Is(err, errStale):
+			b.job.Outcome.Stopped = true // it must not count as a success without its files
+			return
+		case ctx.Err() != nil:
+			b.again = true
+			return
+		case errors.As(err, &gone), errors.As(err, &place) && !IsDiskFault(err):
+			b.job.Outcome.Unreturned, b.job.Outcome.Error = true, "its files could not be returned: "+err.Error()
+			return
+		}
+		if text := err.Error(); text != told {
+			told = text
+			a.noticeOf(id.Job, fmt.Sprintf("the files that job %d returns cannot be copied now: %s; this is tried again, and the job counts as running until then", id.Job, text))
+		}
+		select {
+		case <-time.After(fetchRetryDelay):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// IsDiskFault reports whether an error is caused by a disk or a file server, and may be temporary.
+func IsDiskFault(err error) bool {
+	faults := []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EROFS, syscall.ESTALE, syscall.ETIMEDOUT, syscall.EINTR}
+	return slices.ContainsFunc(faults, func(fault error) bool { return errors.Is(err, fault) })
+}
+
+// goneError is the error for a file that the host no longer has.
+type goneError struct{ why string }
+
+func (e *goneError) Error() string { return e.why }
+
+func (a *agent) tryFetch(ctx context.Context, b *fetch) error {
+	id, f := b.job.Attempt, &a.d.cfg.Files
+	read := func(path string, offset, size int64) ([]byte, error) {
+		data, is, err := a.output(ctx, hosts.Read{Attempt: id, File: hosts.FileReturned, Path: path, Offset: offset, Limit: fetchChunk})
+		if errors.Is(err, fs.ErrNotExist) {
+			err = &goneError{err.Error()}
+		}
+		if err == nil && size >= 0 && is != size {
+			err = &goneError{fmt.Sprintf("%q was changed after the job had ended", path)}
+		}
+		return data, err
+	}
+	var text []byte
+	for {
+		data, err := read("", int64(len(text)), -1)
+		if err != nil {
+			return err
+		}
+		if text = append(text, data...); len(data) < fetchChunk {
+			break
+		}
+	}
+	m, err := files.Decode(text)
+	if err != nil {
+		return &goneError{err.Error()}
+	}
+	if f.Source == nil {
+		return &goneError{"this run returns no files"}
+	}
+	total, got := m.Bytes(), int64(0)
+	a.transfer.add(1, 0, total)
+	defer func() { a.transfer.add(-1, -got, -total) }()
+	content := func(path string, offset, size int64) ([]byte, error) {
+		data, err := read(path, offset, size)
+		got += int64(len(data))
+		a.transfer.add(0, int64(len(data)), 0)
+		return data, err
+	}
+	err = files.Place(f.Base, f.Notes, id.String(), m, content, func() error {
+		release, err := a.d.claim(ctx, id)
+		b.release = release
+		return err
+	})
+	if err == nil {
+		a.tellRepeats(id, m)
+	} else if b.release != nil {
+		b.release()
+	}
+	return err
+}
+
+// tellRepeats reports the files that another job has returned before.
+func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
+	r := a.d.returns
+	first, by, n := "", jobs.ID(0), 0
+	r.mu.Lock()
+	for i := range m {
+		path := maphash.String(pathSeed, m[i].Path)
+		if was := r.by[path]; was != 0 && was != id.Job {
+			if n++; n == 1 {
+				first, by = m[i].Path, was
+			}
+		}
+		r.by[path] = id.Job
+	}
+	r.mu.Unlock()
+	if n > 0 {
+		more := ""
+		if n > 1 {
+			more = fmt.Sprintf(" and %d more", n-1)
+		}
+		a.noticeOf(id.Job, fmt.Sprintf("jobs %d and %d both return %q%s: the file of job %d is replaced; let each job return a file with its own name", by, id.Job, first, more, by))
+	}
+}
+
+// transfer counts the files that are being fetched from a host. It is safe for concurrent use.
+type transfer struct {
+	mu         sync.Mutex
+	jobs       int
+	got, total int64
+	since      time.Time
+}
+
+// add counts n jobs with the given bytes. Negative numbers remove them again.
+func (t *transfer) add(n int, got, total int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.jobs == 0 {
+		t.since = time.Now()
+	}
+	t.jobs, t.got, t.total = t.jobs+n, t.got+got, t.total+total
+}
+
+func (t *transfer) text() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.jobs == 0 {
+		return ""
+	}
+	return fmt.Sprintf("returns files of %s: %s", jobs.Plural(t.jobs, "job"), files.Progress(t.got, t.total, time.Since(t.since)))
+}
+
+// releaseFiles notifies hosts that these results and their files are durable here.
+func (e *engine) releaseFiles(results []*Result) {
+	var of map[string][]jobs.AttemptID
+	for _, r := range results {
+		if r.Outcome != nil && r.Outcome.Files > 0 {
+			if of == nil {
+				of = map[string][]jobs.AttemptID{}
+			}
+			of[r.Host] = append(of[r.Host], r.Attempt)
+			e.d.returns.forget(r.Attempt)
+			go files.Settle(e.d.cfg.Files.Notes, r.Attempt.String()) // the disk may hang
+		}
+	}
+	for host, ids := range of {
+		if a := e.agents[host]; a != nil {
+			a.enqueue(hosts.Returned{Attempts: ids})
+		}
+	}
+}

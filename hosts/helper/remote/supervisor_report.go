@@ -1,0 +1,62 @@
+//go:build linux
+
+package remote
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+
+	wire "dcs-tui/hosts/helper"
+	"dcs-tui/jobs"
+)
+
+// The kinds of report.
+const (
+	repStarted = 'S' // the attempt runs: Job, At
+	repExited  = 'E' // it has ended: Outcome
+	repLapsed  = 'L' // it never started: the lease had run out
+	repRefused = 'R' // it never started and never will: Why, and the GPUs that others use
+	repKnown   = 'K' // it was claimed before and is not run again
+	repTrouble = 'T' // something a person should know: Why
+)
+
+// report is one line from a supervisor to the helper, in base64. It is only a hint, because
+// it may be lost.
+type report struct {
+	Kind    byte
+	Attempt jobs.AttemptID
+	By      holder
+	Job     int // pid and process group of the job's shell
+	At      jobs.Stamp
+	Outcome jobs.Outcome
+	Why     string
+	GPUs    []int // devices of the refused attempt that others use
+}
+
+// maxReport keeps a line below PIPE_BUF, so that it is written completely or not at all.
+const maxReport = 4096
+
+// append appends the line, with long texts cut.
+func (r *report) append(b []byte) []byte {
+	short := *r
+	short.Why = cut(r.Why, 900) // long enough for a long path and the reason after it
+	short.Outcome.Error, short.Outcome.LastLine = cut(r.Outcome.Error, 400), cut(r.Outcome.LastLine, maxLastLine)
+	return append(base64.StdEncoding.AppendEncode(b, wire.Append(nil, short)), '\n')
+}
+
+func cut(s string, n int) string { return s[:min(len(s), n)] }
+
+var errReport = errors.New("not a supervisor's report")
+
+// parseReport decodes a line without its newline.
+func parseReport(line []byte) (r report, err error) {
+	b, err := base64.StdEncoding.Strict().AppendDecode(nil, line)
+	if err == nil {
+		err = wire.Decode(b, &r)
+	}
+	if err != nil {
+		return r, fmt.Errorf("%w: %.40q: %w", errReport, line, err)
+	}
+	return r, nil
+}
