@@ -110,7 +110,7 @@ var mutations = []mutation{
 		{"	missing, err := checkOwner(r, files, &had, owner)", "	_, err = checkOwner(r, files, &had, owner)\n	var missing []string"}}, seeds: 3000},
 	{name: "launching begins before the hosts have listed their attempts", file: "dispatch/sched/reconcile.go", edits: []edit{
 		{"		c.reconcileUntil = c.listsDue()\n", "		c.reconcileUntil = 0\n"}}, cuts: true},
-	{name: "an edit loses its timeout in the journal", file: "jobs/journal/line.go", edits: []edit{
+	{name: "an edit loses its timeout in the journal", file: "jobs/record_codec.go", edits: []edit{
 		{"	if r.Spec != nil {\n", "	if r.Spec != nil {\n		r.Spec.Timeout = 0\n"}}},
 	{name: "a new dispatcher forgets the tokens of what runs", file: "dispatch/sched/attempt.go", edits: []edit{
 		{"	c.usePools(f, 1)\n", "	if c.now.Wall != c.beganAt {\n		c.usePools(f, 1)\n	}\n"}}},
