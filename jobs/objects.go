@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// objectReader reads JSON objects member by member, in half of the time that json.Unmarshal needs.
+// objectReader reads JSON objects member by member, in less time than json.Unmarshal.
 // Its callers know the usual members only. Whatever else it finds, invalid text too, makes it fail.
 // json.Unmarshal then reads the object.
 type objectReader struct {
@@ -28,7 +28,7 @@ func readObject(b []byte, member func(r *objectReader, name []byte) bool) bool {
 	r := objectReaders.Get().(*objectReader)
 	defer objectReaders.Put(r)
 	r.input, r.failed = *bytes.NewBuffer(b), false
-	r.dec.Reset(&r.input, jsontext.AllowDuplicateNames(true))
+	r.dec.Reset(&r.input)
 	r.object(member)
 	return !r.failed && r.dec.InputOffset() == int64(len(b))
 }

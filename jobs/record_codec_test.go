@@ -6,7 +6,7 @@ import (
 )
 
 // TestUsualObjects checks that the most frequent records and specifications are read the fast way,
-// and right. Attaching to a run of a million jobs would take half as long again without it.
+// and right.
 func TestUsualObjects(t *testing.T) {
 	for _, r := range []Record{
 		{Kind: KindLaunching, At: 5, Job: 7, N: 1, Host: "ws1"},
@@ -27,5 +27,13 @@ func TestUsualObjects(t *testing.T) {
 		if got := new(SpecReader).usual(b); !reflect.DeepEqual(got, s) {
 			t.Errorf("%s was read as %+v", b, got)
 		}
+	}
+}
+
+// TestRepeatedMembers checks that a repeated member is refused, in a usual record too.
+func TestRepeatedMembers(t *testing.T) {
+	var r Record
+	if b := `{"k":"launching","t":5,"j":7,"n":1,"n":2,"h":"ws1"}`; new(RecordReader).Read([]byte(b), &r) == nil {
+		t.Errorf("%s was read as %+v", b, r)
 	}
 }
