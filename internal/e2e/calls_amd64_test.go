@@ -138,6 +138,7 @@ func TestDeathAtEachCallOfResume(t *testing.T) {
 // TestDeathAtEachCallOfCancel kills, in the same way, a `cancel` that has taken over a run whose
 // dispatcher is dead. After another cancel, every job is canceled and no process remains.
 func TestDeathAtEachCallOfCancel(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	mayTrace(t)
 	sweep(t, pick(8, 1), func(l *lab, n int) bool {

@@ -14,6 +14,7 @@ import (
 
 	dcstui "dcs-tui/clients/go"
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/progtest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -309,6 +310,7 @@ func TestPythonClient(t *testing.T) {
 // TestPythonClientApart is TestPythonClient with hosts that share no directory. The data of
 // functions is sent, and results arrive through standard output.
 func TestPythonClientApart(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	needPython(t)
 	l := newLab(t, 1)

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"crypto/sha256"
+	"dcs-tui/internal/polltest"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -127,6 +128,7 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 // TestDeathsWhileDeploying kills the dispatcher repeatedly while it sends the program to the hosts.
 // Each dispatcher has another version, so that all versions run on the hosts.
 func TestDeathsWhileDeploying(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	r := seed(t)
 	l := newLab(t, 2)
@@ -178,6 +180,7 @@ func (l *lab) version(n int) string {
 // TestDeathsWhileReading checks promise 1 for jobs from standard input: those stored when the
 // dispatcher died run once, and the run reports that its input was cut off.
 func TestDeathsWhileReading(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	r := seed(t)
 	for n := range pick(3, 40) {

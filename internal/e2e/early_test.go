@@ -78,6 +78,7 @@ again() { $DCS resume --no-tui apart/$1 2>> said.err; }
 // the copy does. The first resume reports that. The second one continues the run, and no job runs
 // again (promises 1 and 2).
 func TestOldCopyOfARun(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	const n = 24
 	l := newLab(t, 2)

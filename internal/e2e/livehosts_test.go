@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 // hostsFile writes hosts.toml. Each entry is the name of a host and the number of its server.
@@ -26,6 +27,7 @@ func (l *lab) hostsFile(entries ...string) string {
 // gets another address with another machine. It checks that running jobs finish where they run, the
 // others continue, nothing is lost, and nothing runs twice (B5, D7).
 func TestLiveInventory(t *testing.T) {
+	polltest.Long(t)
 	var servers []hosttest.Options
 	for i := range 4 {
 		servers = append(servers, hosttest.Options{Env: map[string]string{"SERVER": fmt.Sprint(i)}})

@@ -134,6 +134,7 @@ func TestAnotherMachineTakesOver(t *testing.T) {
 
 // TestMachinesTakeTheRunFromEachOther forces takeovers back and forth, each time at another moment.
 func TestMachinesTakeTheRunFromEachOther(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	mayUnshare(t)
 	r := seed(t)
@@ -192,6 +193,7 @@ func TestStoppedOnTheSameMachine(t *testing.T) {
 // the takeover, as their numbers would be used twice (promise 1). The next dispatcher reaches no
 // host, so only the run directory informs the first one, which has results waiting in its sockets.
 func TestFencedDispatcherShowsNothingMore(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 1)
 	const jobs = 400

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"dcs-tui/internal/polltest"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -136,6 +137,7 @@ func (l *lab) piped(cmd *exec.Cmd) (*process, io.Reader) {
 // nothing: lines are still read, and jobs run. Jobs sent again after a kill run once, and each job
 // has a result.
 func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 1)
 	const n, bad = 30_000, 2_000

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 // tagged writes n jobs that each append their attempt id to a file of their own. The files show
@@ -40,18 +41,22 @@ func (l *lab) ranOnce(n int) {
 	}
 }
 
-// TestThousandJobsOnFourHosts runs 1,000 real jobs over ssh on four hosts (P1, P2, B3, promises 1,
+// TestJobsOnFourHosts runs real jobs over ssh on four hosts (P1, P2, B3, promises 1,
 // 2, 4).
-func TestThousandJobsOnFourHosts(t *testing.T) {
+func TestJobsOnFourHosts(t *testing.T) {
+	n := 1000
+	if testing.Short() {
+		n = 200
+	}
 	l := newLab(t, 4)
-	file := l.tagged(1000, l.untilGate())
+	file := l.tagged(n, l.untilGate())
 	run := l.start(l.args(4, "--json", file)...)
 	l.until("four jobs running on each host", func() bool { return l.count("ran/*") >= 16 })
 	l.file("gate", "")
 	p := run.succeeds()
 	ls := l.whole(p.out)
-	if len(ls) != 1000 {
-		t.Errorf("%d results", len(ls))
+	if len(ls) != n {
+		t.Errorf("got %d results, want %d", len(ls), n)
 	}
 	for i, x := range ls {
 		if x.State != "succeeded" || x.Seq != i+1 {
@@ -61,7 +66,7 @@ func TestThousandJobsOnFourHosts(t *testing.T) {
 	if used := l.hostsUsed(p.out); len(used) != 4 {
 		t.Errorf("hosts used: %v", used)
 	}
-	l.ranOnce(1000)
+	l.ranOnce(n)
 	for i := range l.sshd {
 		if n := strings.Count(l.read(l.sshd[i].LogFile()), "Accepted publickey"); n > 1 {
 			t.Errorf("host %d: %d connections for one run", i+1, n)
@@ -81,6 +86,7 @@ func (l *lab) read(path string) string {
 // TestSixtyFourSlotsOnOneHost checks that 64 slots on one sshd with its default limits (10 sessions
 // per connection, MaxStartups 10:30:100) lose no job.
 func TestSixtyFourSlotsOnOneHost(t *testing.T) {
+	polltest.Long(t)
 	l := newLab(t, 1)
 	l.succeed(l.args(64, l.tagged(256, "true"))...)
 	l.ranOnce(256)

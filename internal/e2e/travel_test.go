@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"dcs-tui/internal/polltest"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -227,6 +228,7 @@ cat n > ../n
 // which end at about the same time. It checks that the local files are exactly those of the attempt
 // that counts.
 func TestFilesOfCopies(t *testing.T) {
+	polltest.Long(t)
 	const n = 8
 	l := newLab(t, 2)
 	l.apart(`

@@ -28,6 +28,9 @@ func TestDispatchersDirectoryFails(t *testing.T) {
 		"errors":    failAll(syscall.EIO, "input/output error"),
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "wedged" && name != "full" {
+				polltest.Long(t)
+			}
 			t.Parallel()
 			l := newLab(t, 3, time.Second)
 			const n = 80

@@ -82,6 +82,7 @@ func TestWedgedHost(t *testing.T) {
 // TestLostRepliesInARun checks a run in which the replies to creating, linking, or removing files
 // are lost and the repeated requests get wrong answers. No job is lost, and none starts twice.
 func TestLostRepliesInARun(t *testing.T) {
+	polltest.Long(t)
 	for _, c := range []struct {
 		name, pattern string
 		op            labfs.Op
@@ -142,6 +143,7 @@ func (l *lab) exitCodes(n int, e ended) {
 // TestFullWhileJobsEnd checks that results are late but right when the file server is full for
 // every client, or refuses data that it had accepted, while jobs end.
 func TestFullWhileJobsEnd(t *testing.T) {
+	polltest.Long(t)
 	for name, errno := range map[string]syscall.Errno{"no space": 0, "sentinels refused": syscall.ENOSPC, "quota": syscall.EDQUOT} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
