@@ -16,7 +16,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"weak"
 
 	"dcs-tui/hosts"
 )
@@ -220,58 +219,41 @@ func (s *session) deploy(rest string) error {
 	method, where, _ := strings.Cut(rest, " ")
 	s.at("sending the helper to " + clean(where))
 	s.timer.Reset(s.c.opt.StallTimeout)
-	read := s.binary.plain
-	if method == "gzip" && s.host.Link != "local" {
-		read = s.binary.gzipped
-	} else {
+	src, n := io.Reader(io.NewSectionReader(s.binary.file, 0, s.binary.size)), s.binary.size
+	sum, err := s.binary.sum()
+	if method != "gzip" || s.host.Link == "local" {
 		method = "plain"
-	}
-	src, n, err := read()
-	var sum string
-	if err == nil {
-		sum, err = s.binary.sum()
+	} else if err == nil {
+		var packed []byte
+		packed, err = s.binary.packed()
+		src, n = bytes.NewReader(packed), int64(len(packed))
 	}
 	if err != nil {
 		return s.fail(hosts.Misconfigured, "", err)
 	}
-	dst := s.stream.Stdin()
-	if _, err = fmt.Fprintf(dst, "%s %d %s\n", method, n, sum); err == nil {
-		err = s.pour(dst, src)
+	dst := progressWriter{s.stream.Stdin(), func() { s.timer.Reset(s.c.opt.StallTimeout) }}
+	if _, err := fmt.Fprintf(dst, "%s %d %s\n", method, n, sum); err == nil {
+		// After an error the far end is gone or about to go. What it prints and how it ends explain
+		// more than the error.
+		_, _ = io.CopyBuffer(dst, struct{ io.Reader }{src}, make([]byte, 64<<10))
 	}
-	if _, ours := errors.AsType[*errSource](err); ours {
-		return s.fail(hosts.Misconfigured, "", err)
-	}
-	// After any other error the far end is gone or about to go. What it prints and how it ends
-	// explain more than err.
 	s.timer.Reset(s.c.opt.StallTimeout)
 	s.at("checking the helper in " + clean(where))
 	return nil
 }
 
-// errSource is an error of reading our own program.
-type errSource struct{ err error }
+// progressWriter calls progress after each successful write.
+type progressWriter struct {
+	io.Writer
+	progress func()
+}
 
-func (e *errSource) Error() string { return e.err.Error() }
-func (e *errSource) Unwrap() error { return e.err }
-
-// pour copies src to dst and extends the deadline with each piece.
-func (s *session) pour(dst io.Writer, src io.Reader) error {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := src.Read(buf)
-		if n > 0 {
-			if _, err := dst.Write(buf[:n]); err != nil {
-				return err
-			}
-			s.timer.Reset(s.c.opt.StallTimeout)
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return &errSource{fmt.Errorf("read the program to send: %w", err)}
-		}
+func (w progressWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
+	if err == nil {
+		w.progress()
 	}
+	return n, err
 }
 
 // program is an executable of ours for one kind of host. The file stays open, so its name may be
@@ -282,10 +264,8 @@ type program struct {
 	id   string // part of its name on hosts: hexadecimal, and different for each build
 	name string // for messages
 
-	sum func() (string, error) // the SHA-256 of the content in hex; blocks while the file is read once
-
-	mu     sync.Mutex
-	packed weak.Pointer[bytes.Buffer] // gzip'd; kept only while somebody sends it
+	sum    func() (string, error) // the SHA-256 of the content in hex; blocks while the file is read once
+	packed func() ([]byte, error) // the compressed content; blocks while it is made once
 }
 
 // loadBinary opens a program. Its id comes from the build id that Go's linker wrote into it,
@@ -308,6 +288,20 @@ func loadBinary(path, name string) (*program, error) {
 			return "", fmt.Errorf("read %s: %w", name, err)
 		}
 		return hex.EncodeToString(h.Sum(nil)), nil
+	})
+	b.packed = sync.OnceValues(func() ([]byte, error) {
+		var buf bytes.Buffer
+		z, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
+		if err == nil {
+			_, err = io.Copy(z, io.NewSectionReader(f, 0, b.size))
+		}
+		if err == nil {
+			err = z.Close()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("compress %s: %w", name, err)
+		}
+		return buf.Bytes(), nil
 	})
 	if built := buildID(f); built != nil {
 		b.id = fmt.Sprintf("%x", sha256.Sum256(fmt.Append(built, b.size)))
@@ -339,40 +333,6 @@ func buildID(f io.ReaderAt) []byte {
 // maxBuildID bounds the note, in bytes. Go writes about 100.
 const maxBuildID = 4 << 10
 
-// plain returns the content and its size.
-func (b *program) plain() (io.Reader, int64, error) {
-	return io.NewSectionReader(b.file, 0, b.size), b.size, nil
-}
-
-// gzipped returns the compressed content and its size. It is compressed once for all transfers at
-// the same time.
-func (b *program) gzipped() (io.Reader, int64, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	buf := b.packed.Value()
-	if buf == nil {
-		buf = &bytes.Buffer{}
-		z, err := gzip.NewWriterLevel(buf, gzip.BestSpeed)
-		if err != nil {
-			return nil, 0, err
-		}
-		if _, err = io.Copy(z, io.NewSectionReader(b.file, 0, b.size)); err == nil {
-			err = z.Close()
-		}
-		if err != nil {
-			return nil, 0, fmt.Errorf("compress %s: %w", b.name, err)
-		}
-		b.packed = weak.Make(buf)
-	}
-	return &held{bytes.NewReader(buf.Bytes()), buf}, int64(buf.Len()), nil
-}
-
-// held keeps the buffer alive for the weak pointer to it.
-type held struct {
-	io.Reader
-	buf *bytes.Buffer
-}
-
 // binaries finds the program for a kind of machine: our own, or one beside it that was built for
 // that machine.
 type binaries struct {
@@ -402,52 +362,40 @@ var ownBinary = sync.OnceValues(func() (*program, error) {
 	return loadBinary("/proc/self/exe", "our own program")
 })
 
-// errNoBinary is returned when there is no program for a kind of machine.
-type errNoBinary struct {
-	kernel, machine string
-	advice          string
-}
-
-func (e *errNoBinary) Error() string {
-	return fmt.Sprintf("the host is %s %s, and this dcs-tui was not built for that", e.kernel, e.machine)
-}
-
-// forSystem returns the program for a host with that output of uname.
-func (b *binaries) forSystem(kernel, machine string) (*program, error) {
+// forSystem returns the program for a host with that output of uname. Without one, the advice says
+// what to do.
+func (b *binaries) forSystem(kernel, machine string) (_ *program, advice string, err error) {
 	goos, goarch := strings.ToLower(kernel), archOf(machine)
 	if goos == b.goos && (goarch == b.goarch || goarch == "amd64" && b.goarch == "386") {
-		return b.own()
+		own, err := b.own()
+		return own, "", err
 	}
-	no := &errNoBinary{kernel: kernel, machine: machine}
+	none := fmt.Errorf("the host is %s %s, and this dcs-tui was not built for that", kernel, machine)
 	if goos != "linux" {
-		no.advice = "only Linux hosts can be used"
-		return nil, no
+		return nil, "only Linux hosts can be used", none
 	}
 	if goarch == "" {
-		no.advice = "Go names no such architecture that we know"
-		return nil, no
+		return nil, "Go names no such architecture that we know", none
 	}
 	dir, err := b.dir()
 	if err != nil {
-		return nil, fmt.Errorf("find our own executable: %w", err)
+		return nil, "", fmt.Errorf("find our own executable: %w", err)
 	}
 	kind := goos + "-" + goarch
 	path := filepath.Join(dir, "dcs-tui-"+kind)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if o := b.other[kind]; o != nil {
-		return o, nil
+		return o, "", nil
 	}
 	o, err := loadBinary(path, path)
 	if errors.Is(err, fs.ErrNotExist) {
-		no.advice = fmt.Sprintf("build it from the same sources: CGO_ENABLED=0 GOOS=%s GOARCH=%s go build -o %s .", goos, goarch, path)
-		return nil, no
+		return nil, fmt.Sprintf("build it from the same sources: CGO_ENABLED=0 GOOS=%s GOARCH=%s go build -o %s .", goos, goarch, path), none
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		b.other[kind] = o
 	}
-	b.other[kind] = o
-	return o, nil
+	return o, "", err
 }
 
 // archOf translates the machine of uname to Go's name, or returns "".

@@ -150,8 +150,9 @@ func (s *session) begin() error {
 		return err
 	}
 	s.at("choosing the program for it")
-	if s.binary, err = s.c.binaries.forSystem(kernel, machine); err != nil {
-		return s.noBinary(err)
+	var advice string
+	if s.binary, advice, err = s.c.binaries.forSystem(kernel, machine); err != nil {
+		return s.fail(hosts.Misconfigured, advice, err)
 	}
 	lines := fmt.Sprintf("%s\n%d\n%s\n%s/%s\n%s\n", s.binary.id, s.binary.size,
 		cmp.Or(s.open.WorkDir, s.host.WorkDir), s.open.Run, s.open.Host, s.c.opt.Bases)
@@ -317,15 +318,6 @@ func classed(host string, class hosts.Class, advice string, err error) error {
 		return err
 	}
 	return &hosts.Error{Host: host, Class: class, Err: err, Advice: advice}
-}
-
-// noBinary explains why there is no program for a host of this kind.
-func (s *session) noBinary(err error) error {
-	advice := ""
-	if no, ok := errors.AsType[*errNoBinary](err); ok {
-		advice = no.advice
-	}
-	return s.fail(hosts.Misconfigured, advice, err)
 }
 
 // ended explains why the bootstrap's output ended or was not understood.

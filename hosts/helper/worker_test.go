@@ -189,20 +189,6 @@ func TestOtherBuildIsRefused(t *testing.T) {
 	})
 }
 
-// TestSilenceIsNoEnd checks that a host that is sent nothing for hours keeps its worker: the worker
-// has no timer of its own.
-func TestSilenceIsNoEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := mustConnect(t, newMemLink())
-		defer w.Close()
-		select {
-		case m := <-w.Reports():
-			t.Errorf("got %v, %v", m, w.Err())
-		case <-time.After(10 * time.Hour):
-		}
-	})
-}
-
 // TestStalledBootstrapEndsByItself checks that a link that is cut silently at any moment of the
 // bootstrap leaves no waiting process on the host (promise 4). The test replaces the real timeout
 // by a shorter one.

@@ -2,6 +2,7 @@ package link
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -291,24 +292,26 @@ func SSHAliases(path string) ([]string, error) {
 	return names, nil
 }
 
-// configWords splits a line of an ssh configuration: a keyword, blanks or one "=", and words
-// that may be quoted. # begins a comment.
-func configWords(line string) []string {
-	line = strings.TrimSpace(line)
-	end := strings.IndexAny(line, " \t=")
-	if end < 0 || line[0] == '#' {
+// configLine matches a line of an ssh configuration: a keyword, blanks or one "=", and the rest.
+var configLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*([^\s=#"]+)(?:\s*=\s*|\s+)(.*)`)
+})
+
+// configWord matches a word that may be quoted, or a comment to the end of the line.
+var configWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"([^"]*)"?|(#.*)|\S+`) })
+
+// configWords returns the keyword and the words of a line of an ssh configuration.
+func configWords(line string) (words []string) {
+	m := configLine().FindStringSubmatch(line)
+	if m == nil {
 		return nil
 	}
-	words := []string{line[:end]}
-	line = strings.TrimPrefix(strings.TrimLeft(line[end:], " \t"), "=")
-	for line = strings.TrimLeft(line, " \t"); line != "" && line[0] != '#'; line = strings.TrimLeft(line, " \t") {
-		word, rest := line, ""
-		if line[0] == '"' {
-			word, rest, _ = strings.Cut(line[1:], `"`)
-		} else if end := strings.IndexAny(line, " \t"); end >= 0 {
-			word, rest = line[:end], line[end:]
+	words = m[1:2]
+	for _, word := range configWord().FindAllStringSubmatch(m[2], -1) {
+		if word[2] != "" {
+			break
 		}
-		words, line = append(words, word), rest
+		words = append(words, cmp.Or(word[1], word[0]))
 	}
 	return words
 }

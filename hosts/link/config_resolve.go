@@ -2,10 +2,8 @@ package link
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,24 +56,16 @@ func (t *Target) Address() string { return net.JoinHostPort(t.HostName, strconv.
 
 // Resolve returns the connection that `ssh ADDRESS` would make. The settings
 // of the inventory override it, as ssh's options -p, -l, -i, and -J do. address is one of
-// h.Addresses. Each warning is a line that begins with the host's name. An error concerns
-// the configuration, not the network.
+// h.Addresses. Each warning is a line. Neither the warnings nor the error, which concerns the
+// configuration and not the network, name the host.
 func (c *SSHConfig) Resolve(h *hosts.Host, address string) (*Target, []string, error) {
-	return c.resolve(h.Name, request{alias: address, user: h.User, port: h.Port, identity: h.Identity, jump: h.Jump})
+	return c.resolve(request{alias: address, user: h.User, port: h.Port, identity: h.Identity, jump: h.Jump})
 }
 
-// resolve returns an error about the whole configuration without the host's name, so that
-// it is shown once for all hosts.
-func (c *SSHConfig) resolve(name string, q request) (*Target, []string, error) {
-	r := &resolution{c: c, name: name}
+func (c *SSHConfig) resolve(q request) (*Target, []string, error) {
+	r := &resolution{c: c}
 	t, err := r.target(q, "")
-	if refused, ok := errors.AsType[*refusedError](err); ok && refused.whole {
-		return nil, r.warnings, refused
-	}
-	if err != nil {
-		return nil, r.warnings, fmt.Errorf("%s: %w", name, err)
-	}
-	return t, r.warnings, nil
+	return t, r.warnings, err
 }
 
 // request is what is known of a connection before the configuration is queried.
@@ -91,15 +81,8 @@ type request struct {
 // resolution is one call of Resolve, gateways included.
 type resolution struct {
 	c        *SSHConfig
-	name     string
 	warnings []string
 	nJumps   int
-}
-
-func (r *resolution) warn(line string) {
-	if line = r.name + ": " + line; !slices.Contains(r.warnings, line) {
-		r.warnings = append(r.warnings, line)
-	}
 }
 
 // target resolves one connection. about begins its warnings and errors: "gateway NAME: ",
@@ -116,11 +99,12 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
-	for _, line := range unsupported(s) {
-		r.warn(about + line)
-	}
+	lines := unsupported(s)
 	if strict := s.first("stricthostkeychecking"); strict != "" && isOff(strict) {
-		r.warn(about + "StrictHostKeyChecking no in the ssh configuration is not supported: host keys are always checked; use accept-new, or " + useSSH)
+		lines = append(lines, "StrictHostKeyChecking no in the ssh configuration is not supported: host keys are always checked; use accept-new, or "+useSSH)
+	}
+	for _, line := range lines {
+		r.warnings = appendNew(r.warnings, about+line)
 	}
 	t := &Target{Alias: q.alias, User: q.user, Port: q.port}
 	if err := r.c.fill(t, s, q); err != nil {

@@ -27,8 +27,8 @@ type SSHOptions struct {
 	// Prompt asks a person for a secret, which is overwritten after use. It is called by
 	// one goroutine at a time, once per key. nil: nobody can be asked.
 	Prompt func(what string) (secret []byte, err error)
-	// Warn receives each warning about a host once. It may be called by several
-	// goroutines. nil: warnings are dropped.
+	// Warn receives the warnings about a host each time that it is dialed. It may be called by
+	// several goroutines. nil: warnings are dropped.
 	Warn func(host, text string)
 }
 
@@ -41,21 +41,20 @@ type SSHOpener struct {
 	opts     SSHOptions
 	ring     *keyring
 	known    knownFiles
-	limits   *dialLimits
+	limits   dialLimits
 	gateways *gateways
 	writing  sync.Mutex // held while a known_hosts file is written
-	warned   sync.Map   // host and text of each warning: true
 }
 
 // NewSSH returns an SSHOpener.
 func NewSSH(opts SSHOptions) *SSHOpener {
-	o := &SSHOpener{opts: opts, ring: newKeyring(opts.Prompt), limits: newDialLimits()}
+	o := &SSHOpener{opts: opts, ring: newKeyring(opts.Prompt)}
 	o.gateways = newGateways(o)
 	return o
 }
 
 func (o *SSHOpener) warn(host, text string) {
-	if _, known := o.warned.LoadOrStore([2]string{host, text}, true); !known && o.opts.Warn != nil {
+	if o.opts.Warn != nil {
 		o.opts.Warn(host, text)
 	}
 }
@@ -67,12 +66,9 @@ func (o *SSHOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error)
 	for _, address := range h.Addresses {
 		t, warnings, err := o.opts.Config.Resolve(h, address)
 		for _, w := range warnings {
-			o.warn(h.Name, strings.TrimPrefix(w, h.Name+": "))
+			o.warn(h.Name, w)
 		}
 		if err != nil {
-			if inner := errors.Unwrap(err); inner != nil && err.Error() == h.Name+": "+inner.Error() {
-				err = inner // hosts.Error names the host
-			}
 			return nil, &hosts.Error{Host: h.Name, Class: hosts.Misconfigured, Err: err}
 		}
 		l, err := o.dialTarget(ctx, h.Name, t)
@@ -141,15 +137,6 @@ type sshLink struct {
 	closed    chan struct{}
 	closeOnce sync.Once
 	closeErr  error // why it was closed; valid after closed
-
-	mu        sync.Mutex
-	keepAlive *keepAlive // in progress; nil: none
-}
-
-// keepAlive is one keepalive request.
-type keepAlive struct {
-	done chan struct{}
-	err  error // valid after done
 }
 
 func (l *sshLink) unreachable(err error) error {
@@ -224,28 +211,18 @@ func (l *sshLink) start(command string) (*sshStream, error) {
 	return s, nil
 }
 
-// KeepAlive asks sshd for a heartbeat. The library cannot cancel a request, so callers
-// share the one that is in progress.
+// KeepAlive asks sshd for a heartbeat. The library cannot cancel a request, so one that is not
+// answered ends with the link.
 func (l *sshLink) KeepAlive(ctx context.Context) error {
-	l.mu.Lock()
-	r := l.keepAlive
-	if r == nil {
-		r = &keepAlive{done: make(chan struct{})}
-		l.keepAlive = r
-		go func() {
-			_, _, err := l.c.client.SendRequest(keepAliveRequest, true, nil)
-			l.mu.Lock()
-			l.keepAlive = nil
-			l.mu.Unlock()
-			r.err = err
-			close(r.done)
-		}()
-	}
-	l.mu.Unlock()
+	answered := make(chan error, 1)
+	go func() {
+		_, _, err := l.c.client.SendRequest(keepAliveRequest, true, nil)
+		answered <- err
+	}()
 	select {
-	case <-r.done:
-		if r.err != nil {
-			return l.unreachable(fmt.Errorf("the connection is lost: %w", r.err))
+	case err := <-answered:
+		if err != nil {
+			return l.unreachable(fmt.Errorf("the connection is lost: %w", err))
 		}
 		return nil
 	case <-ctx.Done():
@@ -279,7 +256,7 @@ type sshStream struct {
 	l         *sshLink
 	ch        ssh.Channel
 	in        stdin
-	out, errs *pipe
+	out, errs *io.PipeReader
 
 	// Closed when it is known how the command ended, or that this will never be known.
 	ended   chan struct{}
@@ -292,25 +269,15 @@ type sshStream struct {
 
 func newSSHStream(l *sshLink, ch ssh.Channel, requests <-chan *ssh.Request) *sshStream {
 	s := &sshStream{
-		l: l, ch: ch, in: stdin{ch: ch}, out: newPipe(), errs: newPipe(),
+		l: l, ch: ch, in: stdin{ch: ch}, out: newPump(ch), errs: newPump(ch.Stderr()),
 		ended: make(chan struct{}), closing: make(chan struct{}),
 	}
 	go s.handleRequests(requests)
-	go pump(s.out, ch, 32<<10) // the largest packet
-	go pump(s.errs, ch.Stderr(), 4<<10)
 	return s
 }
 
-// pump copies r into p until either is closed.
-func pump(p *pipe, r io.Reader, size int) {
-	_, err := io.CopyBuffer(p, r, make([]byte, size))
-	if err == nil {
-		err = io.EOF
-	}
-	p.end(err, false)
-}
-
-// handleRequests handles what the server reports about the command until the channel ends.
+// handleRequests handles what the server reports about the command until the channel ends. It
+// waits for the end of the link or the stream, so that no copying goroutine outlives both.
 func (s *sshStream) handleRequests(requests <-chan *ssh.Request) {
 	for r := range requests {
 		switch r.Type {
@@ -338,6 +305,17 @@ func (s *sshStream) handleRequests(requests <-chan *ssh.Request) {
 		}
 	}
 	s.end(s.l.unreachable(errors.New("the connection ended before it was known how the command did")))
+	select {
+	case <-s.l.closed:
+		s.drop()
+	case <-s.closing:
+	}
+}
+
+// drop discards what was not read. Later reads fail.
+func (s *sshStream) drop() {
+	s.out.CloseWithError(net.ErrClosed)
+	s.errs.CloseWithError(net.ErrClosed)
 }
 
 func (s *sshStream) end(err error) {
@@ -371,8 +349,7 @@ func (s *sshStream) Wait() error {
 func (s *sshStream) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
-		s.out.end(net.ErrClosed, true)
-		s.errs.end(net.ErrClosed, true)
+		s.drop()
 		closed := make(chan struct{})
 		go func() { // it may block until the link is closed
 			defer close(closed)

@@ -2,7 +2,6 @@ package link
 
 import (
 	"fmt"
-	"io"
 	"testing"
 
 	"dcs-tui/hosts"
@@ -34,47 +33,4 @@ func TestConformance(t *testing.T) {
 			return opener(t, s), h
 		})
 	})
-}
-
-// TestLoginShells checks that the login shells run our fixed text.
-func TestLoginShells(t *testing.T) {
-	for _, shell := range []string{"/bin/bash", "/bin/dash", "/bin/tcsh"} {
-		t.Run(shell, func(t *testing.T) {
-			const noise = "*** Welcome ***\n"
-			s := hosttest.StartSSHD(t, hosttest.Options{Shell: shell, Noise: noise})
-			got := mustRun(t, NewSSH(SSHOptions{}), target(s), `exec /bin/sh -c 'printf %s "a b" "$0"; echo \!'`)
-			if want := noise + "a b/bin/sh!\n"; got != want {
-				t.Errorf("got %q, want %q", got, want)
-			}
-		})
-	}
-}
-
-// BenchmarkRoundTrip sends a frame of 200 bytes to a real sshd and waits for its echo.
-func BenchmarkRoundTrip(b *testing.B) {
-	s := hosttest.StartSSHD(b, hosttest.Options{})
-	st := start(b, dial(b, NewSSH(SSHOptions{}), target(s)), "exec cat")
-	defer st.Close()
-	frame := make([]byte, 200)
-	for b.Loop() {
-		if _, err := st.Stdin().Write(frame); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := io.ReadFull(st, frame); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-// BenchmarkOpen opens a link and closes it.
-func BenchmarkOpen(b *testing.B) {
-	s := hosttest.StartSSHD(b, hosttest.Options{})
-	o := NewSSH(SSHOptions{})
-	for b.Loop() {
-		l, err := o.dialTarget(b.Context(), "melon4", target(s))
-		if err != nil {
-			b.Fatal(err)
-		}
-		l.Close()
-	}
 }

@@ -263,55 +263,24 @@ const maxDials = 8
 const maxJitter = 30 * time.Millisecond
 
 // dialLimits bounds the dials in progress to each address and through each gateway.
-type dialLimits struct {
-	mu     sync.Mutex
-	all    map[string]*dialLimit
-	jitter func() time.Duration // of a dial that had to wait; tests replace it
-}
-
-// dialLimit is a semaphore that exists while somebody uses it.
-type dialLimit struct {
-	users int // guarded by dialLimits.mu
-	slots chan struct{}
-}
-
-func newDialLimits() *dialLimits {
-	return &dialLimits{
-		all:    map[string]*dialLimit{},
-		jitter: func() time.Duration { return rand.N(maxJitter) },
-	}
-}
+type dialLimits struct{ turns sync.Map } // by name: a chan struct{} that holds an element per dial
 
 // acquire waits for a turn. The caller calls release at the end of the dial.
 func (l *dialLimits) acquire(ctx context.Context, name string) (release func(), err error) {
-	l.mu.Lock()
-	p := l.all[name]
-	if p == nil {
-		p = &dialLimit{slots: make(chan struct{}, maxDials)}
-		l.all[name] = p
-	}
-	p.users++
-	l.mu.Unlock()
-	forget := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if p.users--; p.users == 0 {
-			delete(l.all, name)
-		}
-	}
-	release = func() { <-p.slots; forget() }
+	value, _ := l.turns.LoadOrStore(name, make(chan struct{}, maxDials))
+	turns := value.(chan struct{})
+	release = func() { <-turns }
 	select {
-	case p.slots <- struct{}{}:
+	case turns <- struct{}{}:
 		return release, nil
 	default:
 	}
 	select {
-	case p.slots <- struct{}{}:
+	case turns <- struct{}{}:
 	case <-ctx.Done():
-		forget()
 		return nil, context.Cause(ctx)
 	}
-	if !pause(ctx, l.jitter()) {
+	if !pause(ctx, rand.N(maxJitter)) {
 		release()
 		return nil, context.Cause(ctx)
 	}

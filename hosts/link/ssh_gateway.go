@@ -1,13 +1,13 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"dcs-tui/hosts"
@@ -31,8 +31,6 @@ type gateway struct {
 	ready  chan struct{}      // closed when dialing is over
 	conn   *connection        // valid after ready; nil if dialing failed
 	err    error              // valid after ready
-
-	checking atomic.Bool // a keepalive request is in progress
 }
 
 func newGateways(o *SSHOpener) *gateways { return &gateways{o: o, all: map[string]*gateway{}} }
@@ -156,11 +154,7 @@ const gatewayTimeout = 5 * time.Second
 // the host behind it or the gateway itself may be dead. A dead gateway is closed, so that
 // the next attempt makes a new connection.
 func (g *gateway) check() {
-	if !g.checking.CompareAndSwap(false, true) {
-		return
-	}
 	go func() {
-		defer g.checking.Store(false)
 		timer := time.AfterFunc(gatewayTimeout, func() { abort(g.conn.conn) })
 		defer timer.Stop()
 		g.conn.client.SendRequest(keepAliveRequest, true, nil)
@@ -172,100 +166,38 @@ func (g *gateway) check() {
 // never does. So two goroutines copy the bytes, and Close does not wait for them.
 type jumpConn struct {
 	net.Conn // the library's
-	in, out  *pipe
-	once     sync.Once
+	in       *io.PipeReader
+	out      *io.PipeWriter
 }
 
 func newJumpConn(ch net.Conn) *jumpConn {
-	c := &jumpConn{Conn: ch, in: newPipe(), out: newPipe()}
-	go pump(c.in, ch, 32<<10)
+	written, out := io.Pipe()
 	go func() {
-		_, err := io.Copy(ch, c.out)
-		if err == nil {
-			err = net.ErrClosed
-		}
-		c.out.end(err, true)
+		_, err := io.Copy(ch, written)
+		written.CloseWithError(cmp.Or(err, net.ErrClosed))
 	}()
-	return c
+	return &jumpConn{Conn: ch, in: newPump(ch), out: out}
+}
+
+// newPump copies what r returns, and its error at the end, into a pipe, whose reads can be
+// canceled by closing it.
+func newPump(r io.Reader) *io.PipeReader {
+	read, w := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, r)
+		w.CloseWithError(err)
+	}()
+	return read
 }
 
 func (c *jumpConn) Read(b []byte) (int, error)  { return c.in.Read(b) }
 func (c *jumpConn) Write(b []byte) (int, error) { return c.out.Write(b) }
 
 // Close drops what was not sent yet and returns at once. The two goroutines and the channel
-// end when the gateway answers or is closed.
+// end when the gateway answers or is closed. It may be called more than once.
 func (c *jumpConn) Close() error {
-	c.once.Do(func() {
-		c.in.end(net.ErrClosed, true)
-		c.out.end(net.ErrClosed, true)
-		go c.Conn.Close()
-	})
+	c.in.CloseWithError(net.ErrClosed)
+	c.out.CloseWithError(net.ErrClosed)
+	go c.Conn.Close()
 	return nil
-}
-
-// pipeBuffer is the maximum number of bytes in a pipe.
-const pipeBuffer = 256 << 10
-
-// pipe is a bounded buffer between a writer and a reader.
-type pipe struct {
-	mu   sync.Mutex
-	cond sync.Cond
-	buf  []byte
-	err  error // set once; no bytes are written afterwards
-}
-
-func newPipe() *pipe {
-	p := &pipe{}
-	p.cond.L = &p.mu
-	return p
-}
-
-// Write blocks while the buffer is full. It returns an error once the pipe has ended.
-func (p *pipe) Write(b []byte) (n int, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(b) > 0 {
-		for len(p.buf) >= pipeBuffer && p.err == nil {
-			p.cond.Wait()
-		}
-		if p.err != nil {
-			return n, p.err
-		}
-		k := min(len(b), pipeBuffer-len(p.buf))
-		p.buf = append(p.buf, b[:k]...)
-		n, b = n+k, b[k:]
-		p.cond.Broadcast()
-	}
-	return n, nil
-}
-
-// Read blocks until there are bytes. It returns the pipe's error after the last of them.
-func (p *pipe) Read(b []byte) (int, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for len(p.buf) == 0 && p.err == nil {
-		p.cond.Wait()
-	}
-	if len(p.buf) == 0 {
-		return 0, p.err
-	}
-	n := copy(b, p.buf)
-	if p.buf = p.buf[n:]; len(p.buf) == 0 {
-		p.buf = nil
-	}
-	p.cond.Broadcast()
-	return n, nil
-}
-
-// end ends the pipe with err. With drop, bytes in the buffer are discarded.
-func (p *pipe) end(err error, drop bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.err == nil {
-		p.err = err
-	}
-	if drop {
-		p.buf = nil
-	}
-	p.cond.Broadcast()
 }

@@ -1,15 +1,12 @@
 package link
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,60 +114,6 @@ func TestSeveralAddresses(t *testing.T) {
 		t.Errorf("the search went on: %v", err)
 	}
 	checkError(t, open(), hosts.Misconfigured, "no address")
-}
-
-// TestNamesAreResolvedAgain checks that a name is resolved again for each dial, so that a host that
-// has moved is found.
-func TestNamesAreResolvedAgain(t *testing.T) {
-	s := hosttest.StartSSHD(t, hosttest.Options{})
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var address atomic.Value
-	address.Store([]byte{127, 0, 0, 2}) // sshd listens on 127.0.0.1 only
-	answered := make(chan bool)
-	go func() {
-		defer close(answered)
-		q := make([]byte, 512)
-		for {
-			n, from, err := server.ReadFrom(q)
-			if err != nil {
-				return
-			}
-			// Header, name, type and class (RFC 1035, 4.1).
-			end := 12 + bytes.IndexByte(q[12:n], 0) + 5
-			reply := slices.Clone(q[:end])
-			copy(reply[2:], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0})
-			if reply[end-3] == 1 { // type A
-				reply[7] = 1
-				reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4)
-				reply = append(reply, address.Load().([]byte)...)
-			}
-			server.WriteTo(reply, from)
-		}
-	}()
-	system := net.DefaultResolver
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
-	}}
-	defer func() {
-		net.DefaultResolver = system
-		server.Close()
-		<-answered
-	}()
-	o := opener(t, s)
-	h := s.Host("melon4")
-	h.Addresses = []string{"melon4.test."}
-	_, err = o.Open(patient(t), h)
-	checkError(t, err, hosts.Unreachable, "refuses connections")
-	address.Store([]byte{127, 0, 0, 1})
-	write(t, s.KnownHosts, strings.ReplaceAll(read(t, s.KnownHosts), "127.0.0.1", "melon4.test."))
-	l, err := o.Open(patient(t), h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
 }
 
 // TestBurst checks that 40 hosts behind one sshd with default limits are all reached. A busy sshd
@@ -308,137 +251,50 @@ func TestServerDies(t *testing.T) {
 	checkError(t, err, hosts.Unreachable)
 }
 
-// fill takes all turns of a gate.
-func (l *dialLimits) fill(t *testing.T) (leave []func()) {
-	t.Helper()
-	for range maxDials {
-		release, err := l.acquire(t.Context(), "gate")
-		if err != nil {
-			t.Fatal(err)
-		}
-		leave = append(leave, release)
-	}
-	return leave
-}
-
-// TestLimits checks that at most eight dials to one address are in progress. A dial that had to
-// wait starts after a jitter. Another address is not affected. A dial that gives up leaves nothing
-// behind.
+// TestLimits checks that at most eight dials to one address are in progress, that another address
+// is not affected, and that a dial that gives up, also during its jitter, keeps no turn.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newDialLimits()
-		l.jitter = func() time.Duration { return 7 * time.Millisecond }
-		leave := l.fill(t)
-		begin := time.Now()
-		entered := make(chan time.Duration)
-		go func() {
-			f, err := l.acquire(t.Context(), "gate")
-			if err != nil {
-				t.Error(err)
+		var l dialLimits
+		acquire := func(ctx context.Context, name string) chan error {
+			done := make(chan error, 1)
+			go func() { _, err := l.acquire(ctx, name); done <- err }()
+			synctest.Wait()
+			return done
+		}
+		var leave func()
+		for range maxDials {
+			var err error
+			if leave, err = l.acquire(t.Context(), "gate"); err != nil {
+				t.Fatal(err)
 			}
-			entered <- time.Since(begin)
-			f()
-		}()
+		}
 		ctx, cancel := context.WithCancel(t.Context())
-		gaveUp := make(chan error)
-		go func() { _, err := l.acquire(ctx, "gate"); gaveUp <- err }()
+		canceled, waits := acquire(ctx, "gate"), acquire(t.Context(), "gate")
+		cancel()
+		if err := <-canceled; !errors.Is(err, context.Canceled) {
+			t.Errorf("a dial that gave up: got %v, want canceled", err)
+		}
+		if err := <-acquire(t.Context(), "another gate"); err != nil {
+			t.Errorf("another address: %v", err)
+		}
+		if len(waits) > 0 {
+			t.Error("the ninth dial has begun")
+		}
+		leave()
+		if err := <-waits; err != nil {
+			t.Errorf("a dial that waited: %v", err)
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		jitters := acquire(ctx, "gate")
+		leave() // its turn begins, and with it the jitter
 		synctest.Wait()
 		cancel()
-		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
-			t.Errorf("gave up with %v", err)
+		if err := <-jitters; !errors.Is(err, context.Canceled) {
+			t.Errorf("a dial that gave up during its jitter: got %v, want canceled", err)
 		}
-		f, err := l.acquire(t.Context(), "another gate")
-		if err != nil || time.Since(begin) != 0 {
-			t.Errorf("another place: %v after %v", err, time.Since(begin))
-		}
-		f()
-
-		time.Sleep(time.Second)
-		leave[0]()
-		if d := <-entered; d != time.Second+7*time.Millisecond {
-			t.Errorf("entered after %v", d)
-		}
-		for _, f := range leave[1:] {
-			f()
-		}
-		synctest.Wait()
-		if len(l.all) != 0 {
-			t.Errorf("%d limits are kept", len(l.all))
-		}
-	})
-}
-
-// TestLimitsJitterGivenUp checks that a dial that gives up during its jitter releases its turn.
-func TestLimitsJitterGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newDialLimits()
-		l.jitter = func() time.Duration { return time.Hour }
-		leave := l.fill(t)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		done := make(chan error)
-		go func() { _, err := l.acquire(ctx, "gate"); done <- err }()
-		synctest.Wait()
-		leave[0]()
-		if err := <-done; !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("got %v", err)
-		}
-		f, err := l.acquire(t.Context(), "gate")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range append(leave[1:], f) {
-			f()
-		}
-		if len(l.all) != 0 {
-			t.Errorf("%d limits are kept", len(l.all))
-		}
-	})
-}
-
-// TestPipe checks that a pipe blocks its writer when it is full, passes on every byte in order, and
-// returns its error after the last byte.
-func TestPipe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPipe()
-		sent := make([]byte, 3*pipeBuffer+17)
-		rand.NewChaCha8([32]byte{1}).Read(sent)
-		written := false
-		go func() {
-			if n, err := p.Write(sent); n != len(sent) || err != nil {
-				t.Errorf("wrote %d, %v", n, err)
-			}
-			written = true
-			p.end(io.EOF, false)
-		}()
-		synctest.Wait()
-		if written {
-			t.Error("the writer was not held back")
-		}
-		got, err := io.ReadAll(p)
-		if err != nil || !bytes.Equal(got, sent) {
-			t.Errorf("%d bytes of %d, %v", len(got), len(sent), err)
-		}
-	})
-}
-
-// TestPipeEnd checks that ending a pipe unblocks both sides and discards its bytes.
-func TestPipeEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		full, empty := newPipe(), newPipe()
-		ends := make(chan error, 2)
-		go func() { _, err := full.Write(make([]byte, pipeBuffer+1)); ends <- err }()
-		go func() { _, err := empty.Read(make([]byte, 1)); ends <- err }()
-		synctest.Wait()
-		full.end(net.ErrClosed, true)
-		empty.end(net.ErrClosed, true)
-		for range 2 {
-			if err := <-ends; !errors.Is(err, net.ErrClosed) {
-				t.Errorf("got %v", err)
-			}
-		}
-		if n, err := full.Read(make([]byte, 1)); n != 0 || !errors.Is(err, net.ErrClosed) {
-			t.Errorf("after dropping: %d, %v", n, err)
+		if err := <-acquire(t.Context(), "gate"); err != nil {
+			t.Errorf("the turn was not released: %v", err)
 		}
 	})
 }

@@ -90,7 +90,6 @@ func (a *app) warnSSH() {
 				warnings = append(warnings, err.Error())
 			}
 			for _, text := range warnings {
-				text = strings.TrimPrefix(text, h.Name+": ")
 				if len(concerned[text]) == 0 {
 					texts = append(texts, text)
 				}
@@ -107,7 +106,7 @@ func (a *app) warnSSH() {
 // sshOpener opens links over ssh. checkSSH must have been called.
 func (a *app) sshOpener(o *options) hosts.Opener {
 	warnOnce := func(host, text string) {
-		text = host + ": " + strings.TrimPrefix(text, host+": ")
+		text = host + ": " + text
 		a.ssh.mu.Lock()
 		warned := a.ssh.warned[text]
 		a.ssh.warned[text] = true

@@ -192,7 +192,7 @@ func sshHosts(file string) ([]*found, error) {
 		list = append(list, f)
 		t, _, err := config.Resolve(f.Host, name)
 		if err != nil {
-			f.bad = withoutName(err, name)
+			f.bad = err.Error()
 			continue
 		}
 		if other := first[t.Address()]; other != "" && len(t.Jumps) == 0 {
