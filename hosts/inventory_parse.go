@@ -264,7 +264,6 @@ func (r *reader) addHosts(line int, names []string, addresses [][]string, h Host
 		r.lines[name] = line
 		one := h
 		one.Name, one.Addresses = name, addresses[i]
-		one.Jump, one.Tags, one.Quiet, one.Queues = slices.Clone(h.Jump), slices.Clone(h.Tags), slices.Clone(h.Quiet), slices.Clone(h.Queues)
 		one.Command = nil
 		for _, word := range h.Command {
 			one.Command = append(one.Command, strings.ReplaceAll(word, "{name}", name))
@@ -361,56 +360,48 @@ func (p *positions) table(table string, n int) int {
 	return 1
 }
 
-// tomlToken is a string of any kind, a comment, a bare word, or a single character.
-var tomlToken = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)"""(?:\\.|.)*?"{3,5}|'''.*?'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*|[\w-]+|.`)
+// tomlText matches a string of any kind or a comment.
+var tomlText = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)"""(?:\\.|.)*?"{3,5}|'''.*?'{3,5}|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*`)
+})
+
+// tomlStatement matches the beginning of a statement: brackets of a table, a key, and the key after
+// a dot.
+var tomlStatement = sync.OnceValue(func() *regexp.Regexp {
+	const key = `("[^"\n]*"|'[^'\n]*'|[\w-]+)\s*`
+	return regexp.MustCompile(`^\s*(\[[\s[]*)?` + key + `(?:\.\s*` + key + `[^=\]]*)?[=\]]`)
 })
 
 func locate(text []byte) *positions {
 	p := &positions{tables: map[string][]int{}, keys: map[keyIn]int{}}
-	var parts []string // of the key or the name of the table with which the statement begins
-	table, n := "", 0
-	line, at, depth := 1, 1, 0
-	inKey, isTable := true, false
-	for _, token := range tomlToken().FindAllString(string(text)+"\n", -1) {
-		switch token[0] {
-		case '[', '{':
-			depth++
-			isTable = isTable || inKey
-		case ']', '}':
-			depth--
-		case '=':
-			inKey = false
-		case '\n':
-			if depth > 0 {
-				break
-			}
-			switch {
-			case len(parts) == 0:
-			case isTable && len(parts) > 1: // [host.x]: key x of the last host
-				n = max(0, len(p.tables[parts[0]])-1)
-				p.note(keyIn{parts[0], n, parts[1]}, at)
-				table = strings.Join(parts, ".")
-			case isTable:
-				table, n = parts[0], len(p.tables[parts[0]])
-				p.tables[table] = append(p.tables[table], at)
-			default:
-				p.note(keyIn{table, n, parts[0]}, at)
-				if table == "" && len(parts) > 1 { // defaults.port = 22
-					p.note(keyIn{parts[0], 0, parts[1]}, at)
-				}
-			}
-			parts, inKey, isTable = nil, true, false
-		case ' ', '\t', '\r', '.', '#':
+	// Of strings with several lines and of comments only the line ends are left.
+	plain := tomlText().ReplaceAllStringFunc(string(text), func(s string) string {
+		if s[0] == '#' || strings.Contains(s, "\n") {
+			return strings.Repeat("\n", strings.Count(s, "\n"))
+		}
+		return s
+	})
+	table, n, line := "", 0, 0
+	for statement := range strings.Lines(plain) {
+		line++
+		m := tomlStatement().FindStringSubmatch(statement)
+		if m == nil {
+			continue
+		}
+		m[2], m[3] = strings.Trim(m[2], `"'`), strings.Trim(m[3], `"'`)
+		switch {
+		case m[1] != "" && m[3] != "": // [host.x]: key x of the last host
+			p.note(keyIn{m[2], max(0, len(p.tables[m[2]])-1), m[3]}, line)
+			table, n = m[2]+"."+m[3], 0
+		case m[1] != "":
+			table, n = m[2], len(p.tables[m[2]])
+			p.tables[table] = append(p.tables[table], line)
 		default:
-			if inKey {
-				if len(parts) == 0 {
-					at = line
-				}
-				parts = append(parts, strings.Trim(token, `"'`))
+			p.note(keyIn{table, n, m[2]}, line)
+			if table == "" && m[3] != "" { // defaults.port = 22
+				p.note(keyIn{m[2], 0, m[3]}, line)
 			}
 		}
-		line += strings.Count(token, "\n")
 	}
 	return p
 }

@@ -106,7 +106,6 @@ func (p *Provider) Instance(name, address string, port int) (*Host, error) {
 	}
 	h := p.Host
 	h.Name = name
-	h.Jump, h.Tags, h.Quiet = slices.Clone(h.Jump), slices.Clone(h.Tags), slices.Clone(h.Quiet)
 	h.Addresses, h.Command = slices.Clone(h.Addresses), slices.Clone(h.Command)
 	if address != "" {
 		expanded, err := expandAddress(address)

@@ -54,19 +54,19 @@ func TestPlan(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		ids     []jobs.ID
-		brought string
+		fetched string
 		want    string
 	}{
 		{"all", every, "", "far[1.1 2.1 8.1 10.2] gone[2.2 7.1 10.1] here 2 open 2"},
 		{"resumed", every, "1.1 2.2 8.1", "far[2.1 10.2] gone[7.1 10.1] here 5 open 2"},
 		{"some", []jobs.ID{2, 3}, "", "far[2.1] gone[2.2] here 1 open 0"},
-		{"all brought", []jobs.ID{1, 7}, "1.1 7.1", "here 2 open 0"},
+		{"all fetched", []jobs.ID{1, 7}, "1.1 7.1", "here 2 open 0"},
 		{"shared alone", []jobs.ID{3, 9}, "", "here 2 open 0"},
 		{"never ran", []jobs.ID{6}, "", "here 0 open 0"},
 		{"none, and one that is not there", []jobs.ID{99}, "", "here 0 open 0"},
 	} {
 		p := PlanFetch(table(t, all...), c.ids, func(h string) bool { return h != "ws" },
-			func(id jobs.AttemptID) bool { return slices.Contains(strings.Fields(c.brought), id.String()) })
+			func(id jobs.AttemptID) bool { return slices.Contains(strings.Fields(c.fetched), id.String()) })
 		got := ""
 		for _, h := range p.Hosts {
 			got += fmt.Sprintf("%s%v ", h.Host, h.Attempts)

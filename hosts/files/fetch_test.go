@@ -119,7 +119,7 @@ func (l *lab) here(id string) bool {
 	return attempts.NewHere(rundir.OS, l.run.Dir).Has(attempt(l.t, id))
 }
 
-func (l *lab) bring(b *Fetcher) ([]HostResult, error) {
+func (l *lab) fetch(b *Fetcher) ([]HostResult, error) {
 	b.Run, b.Read = l.run, l.read
 	return b.Fetch(l.t.Context(), l.plan())
 }
@@ -152,16 +152,16 @@ func (l *lab) files() (names []string) {
 	return names
 }
 
-// TestBring checks that outputs of all sizes are copied completely from several hosts, and that
+// TestFetch checks that outputs of all sizes are copied completely from several hosts, and that
 // local files are not requested again (X2).
-func TestBring(t *testing.T) {
+func TestFetch(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "acc=0.5\n", "")
 	l.ran("far", "2.1", strings.Repeat("0123456789abcde\n", 3*hosts.MaxChunk/16)+"end", "x")
 	l.ran("far2", "1.2", strings.Repeat("z", hosts.MaxChunk), "warning\n")
 	l.ran("far2", "5000.1", "", "")
 	b := &Fetcher{}
-	results, err := l.bring(b)
+	results, err := l.fetch(b)
 	if err != nil || len(results) != 2 || results[0].Fetched != 2 || results[1].Fetched != 2 || results[0].Left+results[1].Left+results[0].None != 0 {
 		t.Fatalf("%+v, %v", results, err)
 	}
@@ -177,31 +177,31 @@ func TestBring(t *testing.T) {
 		t.Errorf("files: %v", names)
 	}
 	l.reads = nil
-	if results, err := l.bring(&Fetcher{}); err != nil || len(l.reads) > 0 || results[0].Fetched != 0 {
+	if results, err := l.fetch(&Fetcher{}); err != nil || len(l.reads) > 0 || results[0].Fetched != 0 {
 		t.Errorf("again: %+v, %v, read %v", results, err, l.reads)
 	}
 }
 
-// TestBringResumed checks that a fetch that was killed is resumed: a complete file is not copied
+// TestFetchResumed checks that a fetch that was killed is resumed: a complete file is not copied
 // again, and an incomplete file is.
-func TestBringResumed(t *testing.T) {
+func TestFetchResumed(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "whole\n", "longer\n")
 	write(t, l.run.Path(rundir.AttemptsDir, "000"), map[string]string{"1.1.out": "whole\n", "1.1.err": "long"})
 	b := &Fetcher{}
-	results, err := l.bring(b)
+	results, err := l.fetch(b)
 	if err != nil || results[0].Fetched != 1 {
 		t.Fatalf("%+v, %v", results, err)
 	}
 	l.same(slices.Collect(maps.Keys(l.has))...)
 	if _, files, _ := b.Done(); files != 2 {
-		t.Errorf("%d files were brought, want two", files)
+		t.Errorf("%d files were fetched, want 2", files)
 	}
 }
 
-// TestBringTrouble checks that an unreachable host, an inconsistent file, and a lost attempt affect
+// TestFetchFaultsOfHosts checks that an unreachable host, an inconsistent file, and a lost attempt affect
 // only themselves, and that an attempt with a missing file does not count as fetched (promise 5).
-func TestBringTrouble(t *testing.T) {
+func TestFetchFaultsOfHosts(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "good\n", "")
 	l.ran("far", "2.1", "removed\n", "")
@@ -217,7 +217,7 @@ func TestBringTrouble(t *testing.T) {
 	l.has["far 6.1.status"] = string(other.EncodeFinished(1, jobs.Outcome{}))
 	l.ran("gone", "7.1", "unreachable\n", "")
 	l.errs["gone"] = &hosts.Error{Host: "gone", Class: hosts.Unreachable, Err: errors.New("no route")}
-	results, err := l.bring(&Fetcher{})
+	results, err := l.fetch(&Fetcher{})
 	if err != nil || len(results) != 2 {
 		t.Fatalf("%+v, %v", results, err)
 	}
@@ -234,15 +234,15 @@ func TestBringTrouble(t *testing.T) {
 		}
 	}
 	// The lost attempt is read again, and none of its files is counted twice.
-	results, err = l.bring(&Fetcher{})
+	results, err = l.fetch(&Fetcher{})
 	if r := results[0]; err != nil || r.Fetched != 0 || r.Same != 1 || r.Left != 3 {
 		t.Errorf("again: %+v, %v", r, err)
 	}
 }
 
-// TestBringSizes checks that a host cannot fill the disk with a false size, or with a file that
+// TestFetchSizes checks that a host cannot fill the disk with a false size, or with a file that
 // grows or shrinks. A file that is too large affects only itself.
-func TestBringSizes(t *testing.T) {
+func TestFetchSizes(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "small", "")
 	l.ran("far", "2.1", strings.Repeat("x", 5000), "")
@@ -294,9 +294,9 @@ func TestBringSizes(t *testing.T) {
 	}
 }
 
-// TestBringAlive checks an attempt that was given up but may still run. If its output and its
+// TestFetchStillRunning checks an attempt that was given up but may still run. If its output and its
 // sentinel are written while its output is read, the partial copy does not count as complete.
-func TestBringAlive(t *testing.T) {
+func TestFetchStillRunning(t *testing.T) {
 	l := newLab(t)
 	l.has["far 1.1.out"], l.has["far 1.1.err"] = "half\n", ""
 	b := &Fetcher{Run: l.run}
@@ -312,15 +312,15 @@ func TestBringAlive(t *testing.T) {
 	if _, err := b.Fetch(t.Context(), l.plan()); err != nil || l.here("1.1") {
 		t.Errorf("a half passes for the whole: %v", err)
 	}
-	if _, err := l.bring(&Fetcher{}); err != nil || !l.here("1.1") {
+	if _, err := l.fetch(&Fetcher{}); err != nil || !l.here("1.1") {
 		t.Errorf("the next fetch: %v", err)
 	}
 	l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
 }
 
-// TestBringRoomTaken checks that files that are written at the same time reserve their disk space
+// TestFetchReservesSpace checks that files that are written at the same time reserve their disk space
 // separately, so that the reserve for other users of the disk is kept.
-func TestBringRoomTaken(t *testing.T) {
+func TestFetchReservesSpace(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
 	l.ran("far2", "2.1", strings.Repeat("y", 3*hosts.MaxChunk), "")
@@ -347,53 +347,10 @@ func TestBringRoomTaken(t *testing.T) {
 	})
 }
 
-// TestBringLarge checks that at most two large files of a host are copied at a time, so that an
-// interrupt keeps the files that are complete by then, and that many small files are.
-func TestBringLarge(t *testing.T) {
-	l := newLab(t)
-	for i := 1; i <= 10; i++ {
-		l.ran("far", fmt.Sprintf("%d.1", i), strings.Repeat("x", largeBytes+1), "")
-		l.ran("far2", fmt.Sprintf("%d.1", 20+i), strings.Repeat("y", largeBytes), "")
-	}
-	plan := l.plan()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(15*time.Second, cancel) // a large file takes 4 s, a small one 3
-		begun, most := map[string]int{}, map[string]int{}
-		b := &Fetcher{Run: l.run}
-		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
-			if p.File == jobs.FileOut && p.Offset > 0 {
-				l.mu.Lock()
-				if p.Offset == hosts.MaxChunk {
-					begun[p.Host]++
-					most[p.Host] = max(most[p.Host], begun[p.Host])
-				}
-				l.mu.Unlock()
-				select {
-				case <-time.After(time.Second):
-				case <-ctx.Done():
-				}
-				l.mu.Lock()
-				if size := len(l.has[fmt.Sprintf("%s %s.out", p.Host, p.Attempt)]); p.Offset+hosts.MaxChunk >= int64(size) {
-					begun[p.Host]--
-				}
-				l.mu.Unlock()
-			}
-			return l.read(ctx, p)
-		}
-		results, err := b.Fetch(ctx, plan)
-		if !errors.Is(err, context.Canceled) || results[0].Fetched != 6 || results[0].Left != 4 || results[1].Fetched != 10 {
-			t.Errorf("%+v, %v", results, err)
-		}
-		if most["far"] != maxLarge || most["far2"] != maxReads {
-			t.Errorf("at a time: %v", most)
-		}
-	})
-}
-
-// TestBringFillsUp checks that, when others fill the disk, a file that is being copied keeps its
-// reserved space and is completed. No other file is begun, and the error names the disk.
-func TestBringFillsUp(t *testing.T) {
+// TestFetchFillsUp checks that, when others fill the disk, a file that is being copied keeps its
+// reserved space and is completed. No other file is begun, no partial file is left, and the error
+// names the disk.
+func TestFetchFillsUp(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
 	for i := 2; i < 40; i++ {
@@ -415,45 +372,25 @@ func TestBringFillsUp(t *testing.T) {
 			return l.read(ctx, p)
 		}
 		results, err := b.Fetch(t.Context(), plan)
-		if !errors.Is(err, syscall.ENOSPC) || results[1].Left != 38 || results[0].Err != nil || results[1].Err != nil {
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "full") || results[1].Left != 38 || results[0].Err != nil || results[1].Err != nil {
 			t.Errorf("%+v, %v", results, err)
 		}
 		l.same("far 1.1.out")
+		for _, name := range l.files() {
+			if strings.Contains(name, tempMark) {
+				t.Errorf("%s was left", name)
+			}
+		}
 		if len(l.reads) > 5+2*maxReads {
 			t.Errorf("%d reads went on", len(l.reads))
 		}
 	})
 }
 
-// TestBringFull checks that a full disk stops a fetch with a clear error and leaves no partial
-// file. Files that were copied before stay.
-func TestBringFull(t *testing.T) {
-	l := newLab(t)
-	l.ran("far", "1.1", "first\n", "")
-	if _, err := l.bring(&Fetcher{}); err != nil {
-		t.Fatal(err)
-	}
-	for i := 2; i < 40; i++ {
-		l.ran("far", fmt.Sprintf("%d.1", i), "more\n", "")
-	}
-	l.reads = nil
-	results, err := l.bring(&Fetcher{Free: func() (int64, error) { return 0, nil }})
-	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "full") || results[0].Left != 38 || results[0].Err != nil {
-		t.Errorf("%+v, %v", results, err)
-	}
-	if len(l.reads) > 2*maxReads {
-		t.Errorf("%d reads went on", len(l.reads))
-	}
-	l.same("far 1.1.out", "far 1.1.status")
-	if n := len(l.files()); n != 3 {
-		t.Errorf("%d files", n)
-	}
-}
-
-// TestBringFaults checks that, after any single failed disk operation, every file is either
+// TestFetchDiskFaults checks that, after any single failed disk operation, every file is either
 // complete or missing. No attempt with a missing file counts as fetched, and the next fetch
 // completes it.
-func TestBringFaults(t *testing.T) {
+func TestFetchDiskFaults(t *testing.T) {
 	for n := 1; ; n++ {
 		errno := []syscall.Errno{syscall.EIO, syscall.ENOSPC}[n%2]
 		l := newLab(t)
@@ -461,7 +398,7 @@ func TestBringFaults(t *testing.T) {
 		d := &disktest.Disk{}
 		l.run.Disk = d
 		d.FailAt(n, errno, true)
-		_, err := l.bring(&Fetcher{})
+		_, err := l.fetch(&Fetcher{})
 		if d.Failed == "" {
 			if n < 10 || err != nil {
 				t.Fatalf("after %d operations: %v", n, err)
@@ -480,15 +417,15 @@ func TestBringFaults(t *testing.T) {
 			l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
 		}
 		l.run.Disk = rundir.OS
-		if results, err := l.bring(&Fetcher{}); err != nil {
+		if results, err := l.fetch(&Fetcher{}); err != nil {
 			t.Errorf("%v at %s: the next: %+v, %v", errno, d.Failed, results, err)
 		}
 		l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
 	}
 }
 
-// TestBringInterrupted checks that an interrupt ends a fetch at once with an error.
-func TestBringInterrupted(t *testing.T) {
+// TestFetchInterrupted checks that an interrupt ends a fetch at once with an error.
+func TestFetchInterrupted(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "output\n", "")
 	ctx, cancel := context.WithCancel(t.Context())

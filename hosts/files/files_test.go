@@ -121,9 +121,9 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// bring copies the items into a store, like a helper, and returns the number of bytes that were
+// send copies the items into a store, like a helper, and returns the number of bytes that were
 // read.
-func bring(t *testing.T, src *Source, s Store, items ...string) (Manifest, int) {
+func send(t *testing.T, src *Source, s Store, items ...string) (Manifest, int) {
 	t.Helper()
 	m := manifest(t, src, items...)
 	n := 0
@@ -176,12 +176,12 @@ func TestOnlyDifferencesAreSent(t *testing.T) {
 	base, s := t.TempDir(), store(t)
 	write(t, base, map[string]string{"d/a": "0123456789", "d/b": "0123456789", "d/c/e": ""})
 	src := NewSource(base)
-	if _, n := bring(t, src, s, "d"); n != 10 {
+	if _, n := send(t, src, s, "d"); n != 10 {
 		t.Errorf("%d bytes were sent of 10 that differ", n)
 	}
 	write(t, base, map[string]string{"d/c/new": "abc"})
 	os.Rename(filepath.Join(base, "d/a"), filepath.Join(base, "d/moved"))
-	if _, n := bring(t, src, s, "d"); n != 3 {
+	if _, n := send(t, src, s, "d"); n != 3 {
 		t.Errorf("%d bytes were sent of 3 that are new", n)
 	}
 	dir := mustMake(t, s, "1.1")
@@ -197,7 +197,7 @@ func TestOnlyDifferencesAreSent(t *testing.T) {
 	if err := s.Open("another boot"); err != nil {
 		t.Fatal(err)
 	}
-	if _, n := bring(t, src, s, "d"); n != 13 {
+	if _, n := send(t, src, s, "d"); n != 13 {
 		t.Errorf("%d bytes were sent after a reboot, of 13", n)
 	}
 }
@@ -208,7 +208,7 @@ func TestCopyThatAJobChanged(t *testing.T) {
 	base, s := t.TempDir(), store(t)
 	write(t, base, map[string]string{"a": "right"})
 	src := NewSource(base)
-	bring(t, src, s, "a")
+	send(t, src, s, "a")
 	dir := mustMake(t, s, "1.1")
 	if err := errors.Join(os.Chmod(filepath.Join(dir, "a"), 0o600), os.WriteFile(filepath.Join(dir, "a"), []byte("WRONG!"), 0)); err != nil {
 		t.Fatal(err)
@@ -216,7 +216,7 @@ func TestCopyThatAJobChanged(t *testing.T) {
 	if _, err := s.Make("2.1", true, false); err == nil {
 		t.Fatal("another job gets what the first one has changed")
 	}
-	bring(t, src, s, "a")
+	send(t, src, s, "a")
 	if b, _ := os.ReadFile(filepath.Join(mustMake(t, s, "2.2"), "a")); string(b) != "right" {
 		t.Errorf("%q", b)
 	}
@@ -226,7 +226,7 @@ func TestCopyThatAJobChanged(t *testing.T) {
 func TestCollect(t *testing.T) {
 	base, s := t.TempDir(), store(t)
 	write(t, base, map[string]string{"in/a.csv": "a", "in/b.csv": "b"})
-	bring(t, NewSource(base), s, "in")
+	send(t, NewSource(base), s, "in")
 	for _, c := range []struct {
 		patterns, made, want, missing string
 	}{
