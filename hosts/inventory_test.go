@@ -178,15 +178,6 @@ func TestSlotsAndReserve(t *testing.T) {
 	}
 }
 
-func TestHas(t *testing.T) {
-	h := &Host{Tags: []string{"avx2", "gpu"}}
-	for tags, want := range map[string]bool{"": true, "gpu": true, "gpu avx2": true, "gpu big": false} {
-		if h.Has(strings.Fields(tags)) != want {
-			t.Errorf("Has(%q) is not %v", tags, want)
-		}
-	}
-}
-
 // TestLocal checks that, without an inventory, this machine is the only host (P1).
 func TestLocal(t *testing.T) {
 	inv := Local()
@@ -222,7 +213,22 @@ func TestFindInventory(t *testing.T) {
 	find("", "")
 }
 
+// TestLoad checks that an inventory may be a pipe, such as <(…) of a shell, whose text is kept
+// because a pipe cannot be read again, and that what has no end is refused.
 func TestLoad(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const text = "[[host]]\nname = 'a'\n"
+	_, err = w.WriteString(text)
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if inv, _, err := Load(fmt.Sprintf("/dev/fd/%d", r.Fd())); err != nil || len(inv.Hosts) != 1 || inv.Text != text {
+		t.Errorf("a pipe: %+v, %v", inv, err)
+	}
 	file := writeFile(t, filepath.Join(t.TempDir(), "h.toml"), "[[host]]\r\nname = 'a'\r\nport = 2222\r\n")
 	inv, _, err := Load(file)
 	if err != nil || inv.File != file || inv.Hosts[0].Port != 2222 || inv.Hosts[0].File != file {
@@ -241,25 +247,6 @@ func TestLoad(t *testing.T) {
 		if _, _, err := Load(endless); err == nil || !strings.Contains(err.Error(), endless+" is longer than 8 MiB; that is no inventory") {
 			t.Errorf("%s: %v", endless, err)
 		}
-	}
-}
-
-// TestLoadFromAPipe checks that an inventory may be a pipe, such as <(…) of a shell. Its text is
-// kept, because a pipe cannot be read again.
-func TestLoadFromAPipe(t *testing.T) {
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	const text = "[[host]]\nname = 'a'\n"
-	if _, err := w.WriteString(text); err != nil {
-		t.Fatal(err)
-	}
-	w.Close()
-	inv, _, err := Load(fmt.Sprintf("/dev/fd/%d", r.Fd()))
-	if err != nil || len(inv.Hosts) != 1 || inv.Text != text {
-		t.Errorf("%+v, %v", inv, err)
 	}
 }
 
@@ -477,19 +464,6 @@ func TestParseLogins(t *testing.T) {
 			h.Link != w.Link || h.Line != w.Line || !h.Yield || h.Nice != 10 || h.GPUs != -1 || h.Weight != 1 {
 			t.Errorf("host %d = %+v\nwant %+v with the defaults", i+1, *h, w)
 		}
-	}
-}
-
-func TestParseLoginsRefused(t *testing.T) {
-	for _, c := range []struct{ text, want string }{
-		{"ws01\nssh -p 22 ws02\n", `hosts.toml:2: "ssh -p 22 ws02" has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config`},
-		{"0/ws01\n", `hosts.toml:1: "0/ws01" does not begin with a number of slots from 1 to 4096: a login is [SLOTS/][USER@]HOST[:PORT]`},
-		{"ws01\n2/ws01\n", "hosts.toml:2: the host ws01 is given twice, first on line 1"},
-		{"-oProxyCommand\n", `hosts.toml:1: the host name "-oProxyCommand" starts with "-"; start it with a letter or digit`},
-		{"-x@ws01\n", `hosts.toml:1: "-x@ws01" has no user before the @`},
-		{"ws01:0\n", `hosts.toml:1: "0" is not a port from 1 to 65535`},
-	} {
-		refuse(t, c.text, c.want)
 	}
 }
 

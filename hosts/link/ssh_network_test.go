@@ -116,19 +116,6 @@ func TestSeveralAddresses(t *testing.T) {
 	checkError(t, open(), hosts.Misconfigured, "no address")
 }
 
-// TestBurst checks that 40 hosts behind one sshd with default limits are all reached. A busy sshd
-// counts a connection as new for a while after its login, so it may drop one. That must be an error
-// that a second try can cure. TestLimits checks how many dials are in progress at once.
-func TestBurst(t *testing.T) {
-	s := hosttest.StartSSHD(t, hosttest.Options{}) // MaxStartups 10:30:100
-	o := NewSSH(SSHOptions{})
-	var wg sync.WaitGroup
-	for range 40 {
-		wg.Go(func() { dialAgain(t, o, target(s)) })
-	}
-	wg.Wait()
-}
-
 // TestDroppedAtFirst checks that a host is reached whose sshd drops the first connections.
 func TestDroppedAtFirst(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
