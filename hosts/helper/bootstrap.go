@@ -400,20 +400,16 @@ func (b *binaries) forSystem(kernel, machine string) (_ *program, advice string,
 
 // archOf translates the machine of uname to Go's name, or returns "".
 func archOf(machine string) string {
-	switch machine {
-	case "x86_64", "amd64":
-		return "amd64"
-	case "aarch64", "arm64":
-		return "arm64"
-	case "i386", "i486", "i586", "i686":
-		return "386"
-	case "loongarch64":
-		return "loong64"
-	case "ppc64", "ppc64le", "riscv64", "s390x", "mips64":
-		return machine
-	}
-	if strings.HasPrefix(machine, "armv") {
+	switch arch := archNames[machine]; {
+	case arch != "":
+		return arch
+	case strings.HasPrefix(machine, "armv"):
 		return "arm"
 	}
 	return ""
+}
+
+var archNames = map[string]string{
+	"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64", "i386": "386", "i486": "386", "i586": "386", "i686": "386",
+	"loongarch64": "loong64", "ppc64": "ppc64", "ppc64le": "ppc64le", "riscv64": "riscv64", "s390x": "s390x", "mips64": "mips64",
 }

@@ -17,17 +17,12 @@ import (
 // MaxPayload is the maximum number of bytes in the payload of a frame.
 const MaxPayload = 8 << 20
 
-// keepBuffer is the maximum size of a buffer that is kept for reuse.
-const keepBuffer = 256 << 10
-
 // Writer writes messages as frames. It is safe for concurrent use.
 type Writer struct {
-	mu      sync.Mutex
-	w       io.Writer
-	seq     int64
-	err     error  // of an earlier write, after which the stream may end inside a frame
-	batch   []byte // frames of one Write, kept for reuse
-	payload []byte
+	mu  sync.Mutex
+	w   io.Writer
+	seq int64
+	err error // of an earlier write, after which the stream may end inside a frame
 }
 
 // NewWriter returns a Writer on w, which begins with the first message written.
@@ -44,13 +39,13 @@ func (w *Writer) Write(msgs ...hosts.Message) error {
 	if w.err != nil {
 		return w.err
 	}
-	b, seq := w.batch[:0], w.seq
+	b, seq := []byte(nil), w.seq
 	if seq == 0 {
 		b = append(b, kinds().greeting...)
 	}
 	var err error
 	for _, m := range msgs {
-		if b, seq, err = w.append(b, seq, m); err != nil {
+		if b, seq, err = appendMessage(b, seq, m); err != nil {
 			return err
 		}
 	}
@@ -58,16 +53,12 @@ func (w *Writer) Write(msgs ...hosts.Message) error {
 		return nil
 	}
 	w.seq = seq
-	_, err = w.w.Write(b)
-	w.err = err
-	if w.batch = b; cap(b) > keepBuffer {
-		w.batch = nil
-	}
-	return err
+	_, w.err = w.w.Write(b)
+	return w.err
 }
 
-// append appends the frame or frames of m to b. The caller holds mu.
-func (w *Writer) append(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) {
+// appendMessage appends the frame or frames of m, whose numbers follow seq, to b.
+func appendMessage(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) {
 	v := reflect.ValueOf(m)
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
@@ -79,20 +70,17 @@ func (w *Writer) append(b []byte, seq int64, m hosts.Message) ([]byte, int64, er
 	if k == nil {
 		return b, seq, fmt.Errorf("%w: %T", ErrKind, m)
 	}
-	p := k.enc(w.payload[:0], v)
-	if w.payload = p; cap(p) > keepBuffer {
-		w.payload = nil
-	}
+	p := k.enc(nil, v)
 	if len(p) > MaxPayload {
 		one, two, ok := halves(v)
 		if !ok {
 			return b, seq, fmt.Errorf("%w: %s of %d bytes, at most %d can be sent", ErrTooLarge, what(v.Interface()), len(p), MaxPayload)
 		}
-		b, seq, err := w.append(b, seq, one)
+		b, seq, err := appendMessage(b, seq, one)
 		if err != nil {
 			return b, seq, err
 		}
-		return w.append(b, seq, two)
+		return appendMessage(b, seq, two)
 	}
 	seq++
 	start := len(b)
@@ -106,9 +94,6 @@ func (w *Writer) append(b []byte, seq int64, m hosts.Message) ([]byte, int64, er
 // maxHeader is the maximum number of bytes in the first line of a frame.
 const maxHeader = 80
 
-// readStep bounds the memory that is allocated before the bytes have arrived.
-const readStep = 256 << 10
-
 // Reader reads frames. It is not safe for concurrent use. It reads ahead, so nobody else can read
 // what follows the frames.
 type Reader struct {
@@ -116,7 +101,6 @@ type Reader struct {
 	seq     int64
 	greeted bool
 	err     error
-	payload []byte
 }
 
 // NewReader returns a Reader on r.
@@ -212,31 +196,22 @@ func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
 	return k, int(size), uint32(crc), nil
 }
 
-// body reads n bytes and the newline after them. The slice is valid until the next call. Memory
-// grows with what has arrived, not with what was announced.
+// body reads n bytes and the newline after them. Memory grows with what has arrived, not with what
+// was announced.
 func (r *Reader) body(n int) ([]byte, error) {
-	p := r.payload[:0]
-	for len(p) < n+1 {
-		step := min(n+1-len(p), readStep)
-		if cap(p)-len(p) < step {
-			p = append(make([]byte, 0, min(n+1, max(2*cap(p), len(p)+step, 4096))), p...)
-		}
-		got, err := io.ReadFull(r.r, p[len(p):len(p)+step])
-		p = p[:len(p)+got]
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return nil, fmt.Errorf("the stream ends inside frame %d: %w", r.seq, io.ErrUnexpectedEOF)
-		}
-		if err != nil {
-			return nil, err
-		}
+	var b bytes.Buffer
+	_, err := io.CopyN(&b, r.r, int64(n+1))
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("the stream ends inside frame %d: %w", r.seq, io.ErrUnexpectedEOF)
 	}
-	if r.payload = p; cap(p) > keepBuffer {
-		r.payload = nil
+	if err != nil {
+		return nil, err
 	}
-	if p[n] != '\n' {
+	p, whole := bytes.CutSuffix(b.Bytes(), []byte("\n"))
+	if !whole {
 		return nil, fmt.Errorf("%w: frame %d is longer or shorter than it says", ErrFormat, r.seq)
 	}
-	return p[:n], nil
+	return p, nil
 }
 
 // halves splits a message with a list Jobs into two messages that together mean the same. ok is

@@ -200,9 +200,8 @@ type mailbox struct {
 
 	mu      sync.Mutex
 	buf     []byte
-	writing int    // bytes that are being written
-	spare   []byte // an earlier buffer, for reuse
-	err     error  // set by close
+	writing int   // bytes that are being written
+	err     error // set by close
 }
 
 func newMailbox(all *atomic.Int64) *mailbox { return &mailbox{wake: make(chan struct{}, 1), all: all} }
@@ -236,15 +235,14 @@ func (b *mailbox) close(err error) {
 		b.err = err
 	}
 	b.all.Add(-int64(len(b.buf)))
-	b.buf, b.spare = nil, nil
+	b.buf = nil
 }
 
 // flush writes what is queued now.
 func (b *mailbox) flush(w io.Writer) error {
 	b.mu.Lock()
 	p := b.buf
-	b.buf, b.spare = b.spare[:0], nil
-	b.writing = len(p)
+	b.buf, b.writing = nil, len(p)
 	b.mu.Unlock()
 	if len(p) == 0 {
 		return nil
@@ -253,9 +251,6 @@ func (b *mailbox) flush(w io.Writer) error {
 	b.all.Add(-int64(len(p)))
 	b.mu.Lock()
 	b.writing = 0
-	if cap(p) <= 1<<20 && b.err == nil {
-		b.spare = p
-	}
 	b.mu.Unlock()
 	return err
 }

@@ -181,13 +181,3 @@ func TestSSHThatFails(t *testing.T) {
 	}
 	refuses(t, c, named("m"), "a", "/nonexistent/ssh")
 }
-
-// TestKnownHostsWithBlanks checks file names with blanks in a list that ssh prints without quotes.
-func TestKnownHostsWithBlanks(t *testing.T) {
-	file := write(t, filepath.Join(t.TempDir(), "my known hosts"), "")
-	c := config(t, "UserKnownHostsFile /a \""+file+"\" /b\n")
-	got, _, err := resolveAlias(c, "x")
-	if err != nil || strings.Join(got.KnownHosts[:3], "|") != "/a|"+file+"|/b" {
-		t.Errorf("%+v, %v", got, err)
-	}
-}

@@ -249,13 +249,13 @@ func (l *sshLink) close(why error) {
 const closeTimeout = time.Second
 
 // sshStream is one command in a channel. Both outputs share one window of 2 MB, so standard
-// error that nobody reads may stop standard output, too. Output goes through pipes because
-// reads of the library's channel cannot be canceled: sshd confirms a close only when the
-// command has ended.
+// error that nobody reads may stop standard output, too. All three go through pipes because
+// reads and writes of the library's channel cannot be canceled: sshd confirms a close only when
+// the command has ended.
 type sshStream struct {
 	l         *sshLink
 	ch        ssh.Channel
-	in        stdin
+	in        *io.PipeWriter
 	out, errs *io.PipeReader
 
 	// Closed when it is known how the command ended, or that this will never be known.
@@ -269,7 +269,7 @@ type sshStream struct {
 
 func newSSHStream(l *sshLink, ch ssh.Channel, requests <-chan *ssh.Request) *sshStream {
 	s := &sshStream{
-		l: l, ch: ch, in: stdin{ch: ch}, out: newPump(ch), errs: newPump(ch.Stderr()),
+		l: l, ch: ch, in: newDrain(ch, ch.CloseWrite), out: newPump(ch), errs: newPump(ch.Stderr()),
 		ended: make(chan struct{}), closing: make(chan struct{}),
 	}
 	go s.handleRequests(requests)
@@ -312,8 +312,9 @@ func (s *sshStream) handleRequests(requests <-chan *ssh.Request) {
 	}
 }
 
-// drop discards what was not read. Later reads fail.
+// drop discards what was not read. Later reads and writes fail.
 func (s *sshStream) drop() {
+	s.in.CloseWithError(net.ErrClosed)
 	s.out.CloseWithError(net.ErrClosed)
 	s.errs.CloseWithError(net.ErrClosed)
 }
@@ -326,7 +327,7 @@ func (s *sshStream) end(err error) {
 }
 
 func (s *sshStream) Read(b []byte) (int, error) { return s.out.Read(b) }
-func (s *sshStream) Stdin() io.WriteCloser      { return &s.in }
+func (s *sshStream) Stdin() io.WriteCloser      { return s.in }
 func (s *sshStream) Stderr() io.Reader          { return s.errs }
 
 // Wait returns when the command has ended, at the latest closeTimeout after Close.
@@ -344,8 +345,7 @@ func (s *sshStream) Wait() error {
 
 // Close closes the channel, so that the command's input ends, and asks sshd to kill its
 // process group. sshd does not do that for root or for a forced command, so a command that
-// ignores the end of its input lives on. A blocked write returns when the command has ended
-// or the link is closed.
+// ignores the end of its input lives on.
 func (s *sshStream) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
@@ -358,36 +358,5 @@ func (s *sshStream) Close() error {
 		}()
 		closedWithin(closed, closeTimeout)
 	})
-	return nil
-}
-
-// stdin is the sending half of a channel. The library's own must not be closed during a
-// write.
-type stdin struct {
-	mu     sync.Mutex
-	ch     ssh.Channel
-	closed bool
-}
-
-func (w *stdin) Write(b []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return 0, io.ErrClosedPipe
-	}
-	return w.ch.Write(b)
-}
-
-// Close tells the command that its input has ended.
-func (w *stdin) Close() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
-		return nil
-	}
-	w.closed = true
-	if err := w.ch.CloseWrite(); err != nil && err != io.EOF {
-		return err
-	}
 	return nil
 }

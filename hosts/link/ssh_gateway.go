@@ -171,12 +171,7 @@ type jumpConn struct {
 }
 
 func newJumpConn(ch net.Conn) *jumpConn {
-	written, out := io.Pipe()
-	go func() {
-		_, err := io.Copy(ch, written)
-		written.CloseWithError(cmp.Or(err, net.ErrClosed))
-	}()
-	return &jumpConn{Conn: ch, in: newPump(ch), out: out}
+	return &jumpConn{Conn: ch, in: newPump(ch), out: newDrain(ch, ch.Close)}
 }
 
 // newPump copies what r returns, and its error at the end, into a pipe, whose reads can be
@@ -188,6 +183,20 @@ func newPump(r io.Reader) *io.PipeReader {
 		w.CloseWithError(err)
 	}()
 	return read
+}
+
+// newDrain copies what is written to a pipe to w, and calls atEnd when the pipe is closed without an
+// error. Writes fail after an error of w.
+func newDrain(w io.Writer, atEnd func() error) *io.PipeWriter {
+	r, p := io.Pipe()
+	go func() {
+		_, err := io.Copy(w, r)
+		if err == nil {
+			err = cmp.Or(atEnd(), io.ErrClosedPipe)
+		}
+		r.CloseWithError(err)
+	}()
+	return p
 }
 
 func (c *jumpConn) Read(b []byte) (int, error)  { return c.in.Read(b) }
