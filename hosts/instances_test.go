@@ -75,7 +75,6 @@ func TestList(t *testing.T) {
 		{"noise on standard error", "echo warning >&2; echo dcs-a-1", "dcs-a-1: dcs-a-1=dcs-a-1,0"},
 		{"prefix", "echo {run}-7", "dcs-a-7: dcs-a-7=dcs-a-7,0"},
 		{"garbage", `printf 'dcs-a-1\n\033[2J{"x": 1}\n'`, `error: provider cloud: the list command printed a line that is not an instance`},
-		{"binary", `printf 'dcs-a-1\n\000\377\n'`, "error: provider cloud: the list command printed a line that is not an instance"},
 		{"a name with spaces", "echo 'my old instance 4'", "error: provider cloud: the list command printed a line that is not an instance"},
 		{"a bad port", "echo dcs-a-1 x 99999", "error: provider cloud: the list command printed a line that is not an instance"},
 		{"an option as address", "echo dcs-a-1 -oProxyCommand=x", "error: provider cloud: the list command printed a line that is not an instance"},
@@ -143,15 +142,12 @@ func TestAllocations(t *testing.T) {
 			"dcs-a-1: pending: Priority"},
 		{"nothing", "true", ""},
 		{"garbage", "echo '{\"jobs\": []}'", "error: provider hpc: the list command printed a line that is not an allocation"},
-		{"a name alone", "echo dcs-a-1", "error: provider hpc: the list command printed a line that is not an allocation"},
 		{"a strange state", "echo 'dcs-a-1|7|RUNNING?|1:00|n1|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
 		{"a strange time", "echo 'dcs-a-1|7|RUNNING|soon|n1|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
 		{"no nodes", "echo 'dcs-a-1|7|RUNNING|1:00||None'", "error: provider hpc: the list command printed a line that is not an allocation"},
 		{"too many nodes", "echo 'dcs-a-1|7|RUNNING|1:00|n[1-999999999]|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
 		{"an option as node", "echo 'dcs-a-1|7|RUNNING|1:00|-oProxyCommand=x|None'", "error: provider hpc: the list command printed a line that is not an allocation"},
 		{"a million lines", "yes 'dcs-a-1|7|PENDING|1:00||Resources' | head -1000000", "error: provider hpc: the list command printed more than 1 MiB"},
-		{"squeue fails", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1",
-			"error: provider hpc: the list command failed (exit status 1): slurm_load_jobs error: Unable to contact slurm controller"},
 	} {
 		t.Run(c.name, func(t *testing.T) { checkInstances(t, slurm(t, "", map[string]string{"squeue": c.squeue}), c.want) })
 	}

@@ -8,7 +8,6 @@ import (
 	"hash/crc32"
 	"io"
 	"reflect"
-	"strconv"
 	"sync"
 
 	"dcs-tui/hosts"
@@ -173,27 +172,23 @@ func (r *Reader) line() ([]byte, error) {
 // header parses "SEQ WORD LEN CRC" and checks SEQ, WORD, and LEN. It accepts only
 // what Writer writes.
 func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
-	f := bytes.Split(line, []byte{' '})
-	if len(f) != 4 {
-		return nil, 0, 0, fmt.Errorf("%w: %q", ErrFormat, line)
-	}
-	seq, err1 := strconv.ParseInt(string(f[0]), 10, 64)
-	size, err2 := strconv.ParseInt(string(f[2]), 10, 64)
-	crc, err3 := strconv.ParseUint(string(f[3]), 16, 32)
-	if errors.Join(err1, err2, err3) != nil || size < 0 || string(line) != fmt.Sprintf("%d %s %d %08x", seq, f[1], size, crc) {
+	var seq, size int64
+	var word string
+	_, err = fmt.Sscanf(string(line), "%d %s %d %x", &seq, &word, &size, &sum)
+	if err != nil || size < 0 || string(line) != fmt.Sprintf("%d %s %d %08x", seq, word, size, sum) {
 		return nil, 0, 0, fmt.Errorf("%w: %q", ErrFormat, line)
 	}
 	if seq != r.seq+1 {
 		return nil, 0, 0, fmt.Errorf("%w: number %d came after number %d", ErrGap, seq, r.seq)
 	}
-	if k = kinds().byKind[string(f[1])]; k == nil {
-		return nil, 0, 0, fmt.Errorf("%w: %q (frame %d)", ErrKind, f[1], seq)
+	if k = kinds().byKind[word]; k == nil {
+		return nil, 0, 0, fmt.Errorf("%w: %q (frame %d)", ErrKind, word, seq)
 	}
 	if size > MaxPayload {
 		return nil, 0, 0, fmt.Errorf("%w: frame %d (%s) announces %d bytes, at most %d are taken", ErrTooLarge, seq, k.name, size, MaxPayload)
 	}
 	r.seq = seq
-	return k, int(size), uint32(crc), nil
+	return k, int(size), sum, nil
 }
 
 // body reads n bytes and the newline after them. Memory grows with what has arrived, not with what

@@ -8,7 +8,6 @@ import (
 	"io"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"testing/iotest"
 
@@ -173,34 +172,6 @@ func TestWriteErrorSticks(t *testing.T) {
 type errWriter struct{ err error }
 
 func (e errWriter) Write([]byte) (int, error) { return 0, e.err }
-
-// TestConcurrentWrites checks that writers on several goroutines do not mix their frames.
-func TestConcurrentWrites(t *testing.T) {
-	var b bytes.Buffer
-	w := NewWriter(&b)
-	var wg sync.WaitGroup
-	for i := range 8 {
-		wg.Go(func() {
-			for j := range 100 {
-				if err := w.Write(hosts.Ping{Seq: int64(100*i + j)}, hosts.Bye{}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	r, n := NewReader(&b), 0
-	for ; ; n++ {
-		if _, err := r.Read(); err == io.EOF {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n != 1600 {
-		t.Errorf("%d messages, want 1600", n)
-	}
-}
 
 var greeting = kinds().greeting
 

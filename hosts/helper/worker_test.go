@@ -11,10 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"dcs-tui/hosts"
-	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 )
 
@@ -29,41 +27,6 @@ func mustConnect(t *testing.T, l *memLink, more ...hosts.Message) hosts.Worker {
 // launch returns a Launch of one job with a command of n bytes.
 func launch(n int) *hosts.Launch {
 	return &hosts.Launch{Jobs: []hosts.LaunchJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Command: strings.Repeat("x", n)}}}
-}
-
-// TestFullMailboxCloses checks that a host that accepts nothing never blocks Send: if too much is
-// waiting, the worker closes with an error.
-func TestFullMailboxCloses(t *testing.T) {
-	polltest.Long(t)
-	synctest.Test(t, func(t *testing.T) {
-		l := newMemLink()
-		first := true
-		l.take = func(stop <-chan struct{}, p []byte) error {
-			if first { // Open
-				first = false
-				return nil
-			}
-			<-stop
-			return errors.New("closed")
-		}
-		w := mustConnect(t, l)
-		start, sent := time.Now(), 0
-		var err error
-		for ; err == nil && sent < 100; sent++ {
-			err = w.Send(launch(4 << 20))
-		}
-		if err == nil || !strings.Contains(err.Error(), "does not read what is sent") || sent < 7 {
-			t.Errorf("%d sends, then %v", sent, err)
-		}
-		if time.Since(start) != 0 {
-			t.Errorf("Send waited %v", time.Since(start))
-		}
-		for range w.Reports() {
-		}
-		if hosts.ClassOf(w.Err()) != hosts.Unreachable {
-			t.Errorf("ended with %v", w.Err())
-		}
-	})
 }
 
 // TestTooLargeMessageFailsAlone checks that only a message that is too large to be sent fails, and

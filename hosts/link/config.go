@@ -194,7 +194,7 @@ func (c *SSHConfig) runSSH(args []string) (settings, error) {
 	}
 	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		if text := summarize(stderr.String()); text != "" {
-			return nil, &refusedError{text, wholeConfig().MatchString(stderr.String())}
+			return nil, &refusedError{text}
 		}
 	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
@@ -208,22 +208,9 @@ func (c *SSHConfig) runSSH(args []string) (settings, error) {
 }
 
 // refusedError quotes the reason for which ssh printed no settings.
-type refusedError struct {
-	text  string
-	whole bool // the configuration is wrong, whatever the host
-}
+type refusedError struct{ text string }
 
-func (e *refusedError) Error() string {
-	if e.whole {
-		return "ssh refuses the configuration: " + e.text
-	}
-	return "ssh says: " + e.text
-}
-
-// wholeConfig matches what ssh prints when the file is wrong, not the host.
-var wholeConfig = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`: terminating, |Bad owner or permissions|Too many recursive configuration includes`)
-})
+func (e *refusedError) Error() string { return "ssh says: " + e.text }
 
 // summarize joins the lines of ssh's standard error, each once: ssh reads a file twice for
 // `Match final`, and ends with a count.

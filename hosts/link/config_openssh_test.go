@@ -36,7 +36,7 @@ func TestRefusedFile(t *testing.T) {
 		}
 		said = append(said, err.Error())
 	}
-	if said[0] != said[1] || !strings.HasPrefix(said[0], "ssh refuses the configuration: ") || strings.Contains(said[0], "terminating") ||
+	if said[0] != said[1] || !strings.HasPrefix(said[0], "ssh says: ") || strings.Contains(said[0], "terminating") ||
 		strings.Count(said[0], "line 3: ") != 1 || strings.Count(said[0], "line 4: ") != 1 || !strings.Contains(said[0], "config") {
 		t.Errorf("%q", said)
 	}

@@ -69,37 +69,25 @@ func (c *copier) copy(all bool, store func([]hosts.StorePiece) error) error {
 
 // others copies the files that no commit changes.
 func (c *copier) others(store func([]hosts.StorePiece) error) error {
-	names, err := c.run.Disk.Names(c.run.Dir)
-	if err != nil {
-		return err
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		switch {
-		case slices.Contains(wholeFiles, name):
-			err = c.changed(name, store)
-		case name == rundir.SpecsFile || strings.HasPrefix(name, "jobs-") && strings.HasSuffix(name, ".jsonl"):
-			err = c.earlier(name, store)
-		}
+	for _, dir := range []string{"", rundir.JournalDir, rundir.HostsDir} {
+		names, err := c.run.Disk.Names(c.run.Path(dir))
 		if err != nil {
 			return err
 		}
-	}
-	for _, dir := range []string{rundir.JournalDir, rundir.HostsDir} {
-		names, err := c.run.Disk.Names(c.run.Path(dir))
 		slices.Sort(names)
 		for _, name := range names {
 			path := filepath.Join(dir, name)
+			isSpecs := name == rundir.SpecsFile || strings.HasPrefix(name, "jobs-") && strings.HasSuffix(name, ".jsonl")
 			switch {
-			case err != nil:
-			case dir == rundir.JournalDir && strings.HasSuffix(name, ".jsonl"):
+			case dir == "" && isSpecs, dir == rundir.JournalDir && strings.HasSuffix(name, ".jsonl"):
 				err = c.earlier(path, store)
-			case strings.HasSuffix(name, ".marks"), strings.HasSuffix(name, rundir.HostDirSuffix):
+			case dir == "" && slices.Contains(wholeFiles, name),
+				dir != "" && (strings.HasSuffix(name, ".marks") || strings.HasSuffix(name, rundir.HostDirSuffix)):
 				err = c.changed(path, store)
 			}
-		}
-		if err != nil {
-			return err
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
