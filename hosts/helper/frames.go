@@ -62,9 +62,6 @@ func appendMessage(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) 
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
-	if !v.IsValid() {
-		return b, seq, fmt.Errorf("%w: none at all", ErrKind)
-	}
 	k := kinds().byType[v.Type()]
 	if k == nil {
 		return b, seq, fmt.Errorf("%w: %T", ErrKind, m)

@@ -100,12 +100,6 @@ func TestBatchIsOneWrite(t *testing.T) {
 	if err := w.Write(hosts.Limit{Slots: 9}, huge); !errors.Is(err, ErrTooLarge) {
 		t.Fatalf("huge message: %v", err)
 	}
-	if err := w.Write(nil); !errors.Is(err, ErrKind) {
-		t.Errorf("nil: %v", err)
-	}
-	if err := w.Write((*hosts.Bye)(nil)); !errors.Is(err, ErrKind) {
-		t.Errorf("nil pointer: %v", err)
-	}
 	if err := w.Write(); err != nil {
 		t.Error(err)
 	}

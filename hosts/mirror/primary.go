@@ -119,11 +119,19 @@ func (p *Primary) Confirm() error { return p.confirm(false) }
 // call.
 func (p *Primary) Check() (fencedBy int, err error) {
 	err = p.confirm(true)
-	var fenced interface{ FencedBy() int }
-	if errors.As(err, &fenced) {
-		return fenced.FencedBy(), nil
+	if by := fencedEpoch(err); by > 0 {
+		return by, nil
 	}
 	return 0, err
+}
+
+// fencedEpoch returns the epoch that has fenced the dispatcher off, if that is the error; 0: it is not.
+func fencedEpoch(err error) int {
+	var fenced interface{ FencedBy() int }
+	if errors.As(err, &fenced) {
+		return fenced.FencedBy()
+	}
+	return 0
 }
 
 func (p *Primary) confirm(all bool) error {
@@ -443,9 +451,8 @@ func (g *generation) goAlone(text string) error {
 		if err == nil {
 			break
 		}
-		var fenced interface{ FencedBy() int }
-		if errors.As(err, &fenced) {
-			g.fence(fenced.FencedBy())
+		if by := fencedEpoch(err); by > 0 {
+			g.fence(by)
 			return nil
 		}
 		g.set(func() { g.why = err })
