@@ -201,13 +201,12 @@ func TestProxyCommandIsRefused(t *testing.T) {
 	}
 }
 
-func TestWarningsOfAGatewayNameBoth(t *testing.T) {
-	c := config(t, "Host gate\nBindAddress 1.2.3.4\nHost *\nProxyJump gate\n")
-	refuses(t, c, named("m"), "m", "ProxyJump none") // gate jumps through gate
-	c = config(t, "Host gate\nBindAddress 1.2.3.4\nHost !gate *\nProxyJump gate\n")
+// TestWarningsOfAGateway checks that a warning about a gateway names it.
+func TestWarningsOfAGateway(t *testing.T) {
+	c := config(t, "Host gate\nBindAddress 1.2.3.4\nHost !gate *\nProxyJump gate\n")
 	_, w, err := c.Resolve(named("m"), "m")
 	if err != nil || len(w) != 1 || !strings.HasPrefix(w[0], "gateway gate: BindAddress") {
-		t.Errorf("%v, %v", w, err)
+		t.Errorf("got %v, %v", w, err)
 	}
 }
 
@@ -217,12 +216,8 @@ func TestErrors(t *testing.T) {
 		"IdentityFile ~/%q": "IdentityFile: the token %q",
 		"IdentityFile 5%":   `IdentityFile: "5%" ends in %`,
 		"ProxyJump -oX=1":   `"-oX=1" is not [user@]host[:port]`,
-		// ssh's own messages
-		"Port 0":              "line 2: Bad port '0'",
-		"ConnectTimeout soon": "line 2: invalid time value",
-		"HostName %n":         "unknown key %n",
-		"ProxyJump a,,b":      `Invalid ProxyJump "a,,b"`,
-		"Ciphers rot13":       "Bad SSH2 cipher spec 'rot13'",
+		// ssh's own message
+		"Port 0": "line 2: Bad port '0'",
 	} {
 		refuses(t, config(t, "Host m\n"+text+"\n"), named("m"), "m", want)
 	}

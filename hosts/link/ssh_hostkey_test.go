@@ -218,26 +218,3 @@ func TestCleanKnown(t *testing.T) {
 		}
 	}
 }
-
-// FuzzCleanKnown checks that the library can read what remains of any file.
-func FuzzCleanKnown(f *testing.F) {
-	for _, s := range []string{
-		"melon4 " + edKey + "\n", "@cert-authority *.lab " + edKey, "@revoked", "|1|a|b " + edKey, "[a]:b,c " + edKey + " \n#\n\r\n",
-		"!,a " + edKey, "|1|=|= " + edKey, "\x00 \t" + edKey, ", " + edKey, "a\rb " + edKey + "\r",
-	} {
-		f.Add([]byte(s))
-	}
-	file := filepath.Join(f.TempDir(), "known_hosts")
-	f.Fuzz(func(t *testing.T, text []byte) {
-		good, _, err := cleanKnown(text, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, good, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := knownhosts.NewDB(file); err != nil {
-			t.Errorf("%q became %q: %v", text, good, err)
-		}
-	})
-}
