@@ -183,7 +183,7 @@ func (s *session) arrive() error {
 		}
 		switch word {
 		case "have", "ok":
-			s.timer.Reset(s.c.opt.ConnectTimeout)
+			s.timer.Reset(s.c.timeout)
 			s.at("starting the helper")
 		case "need":
 			if err := s.deploy(rest); err != nil {
@@ -218,7 +218,7 @@ func (s *session) noPlace(why []string, damaged bool) error {
 func (s *session) deploy(rest string) error {
 	method, where, _ := strings.Cut(rest, " ")
 	s.at("sending the helper to " + clean(where))
-	s.timer.Reset(s.c.opt.StallTimeout)
+	s.timer.Reset(stallTimeout)
 	src, n := io.Reader(io.NewSectionReader(s.binary.file, 0, s.binary.size)), s.binary.size
 	sum, err := s.binary.sum()
 	if method != "gzip" || s.host.Link == "local" {
@@ -231,13 +231,13 @@ func (s *session) deploy(rest string) error {
 	if err != nil {
 		return s.fail(hosts.Misconfigured, "", err)
 	}
-	dst := progressWriter{s.stream.Stdin(), func() { s.timer.Reset(s.c.opt.StallTimeout) }}
+	dst := progressWriter{s.stream.Stdin(), func() { s.timer.Reset(stallTimeout) }}
 	if _, err := fmt.Fprintf(dst, "%s %d %s\n", method, n, sum); err == nil {
 		// After an error the far end is gone or about to go. What it prints and how it ends explain
 		// more than the error.
 		_, _ = io.CopyBuffer(dst, struct{ io.Reader }{src}, make([]byte, 64<<10))
 	}
-	s.timer.Reset(s.c.opt.StallTimeout)
+	s.timer.Reset(stallTimeout)
 	s.at("checking the helper in " + clean(where))
 	return nil
 }
@@ -336,9 +336,8 @@ const maxBuildID = 4 << 10
 // binaries finds the program for a kind of machine: our own, or one beside it that was built for
 // that machine.
 type binaries struct {
-	goos, goarch string // of our own program
-	own          func() (*program, error)
-	dir          func() (string, error) // directory of our executable
+	own func() (*program, error)
+	dir func() (string, error) // directory of our executable
 
 	mu    sync.Mutex
 	other map[string]*program // by name, such as "linux-arm64"
@@ -346,7 +345,6 @@ type binaries struct {
 
 func newBinaries() *binaries {
 	return &binaries{
-		goos: runtime.GOOS, goarch: runtime.GOARCH,
 		own: ownBinary,
 		dir: func() (string, error) {
 			exe, err := os.Executable()
@@ -366,7 +364,7 @@ var ownBinary = sync.OnceValues(func() (*program, error) {
 // what to do.
 func (b *binaries) forSystem(kernel, machine string) (_ *program, advice string, err error) {
 	goos, goarch := strings.ToLower(kernel), archOf(machine)
-	if goos == b.goos && (goarch == b.goarch || goarch == "amd64" && b.goarch == "386") {
+	if goos == runtime.GOOS && (goarch == runtime.GOARCH || goarch == "amd64" && runtime.GOARCH == "386") {
 		own, err := b.own()
 		return own, "", err
 	}

@@ -324,7 +324,7 @@ func TestStartupFileThatWaitsForInput(t *testing.T) {
 			t.Parallel()
 			f, sent := startingWith(t, rc)
 			c := f.connector()
-			c.opt.ConnectTimeout = time.Second
+			c.timeout = time.Second
 			_, err := f.connect(c)
 			if hosts.ClassOf(err) != hosts.Unreachable || !strings.Contains(err.Error(), "while waiting for the login shell") ||
 				!strings.Contains(err.Error(), "a startup file there, such as .bashrc, may read standard input") {

@@ -21,19 +21,20 @@ type Options struct {
 	// Log is called with each line that a helper writes to standard error, without control
 	// characters. It is called from several goroutines and should not block. It may be nil.
 	Log func(host, line string)
-	// ConnectTimeout bounds everything up to the hello, except for sending the program.
-	// 0: 20 s.
-	ConnectTimeout time.Duration
-	// StallTimeout bounds the time without progress while the program is sent. 0: 60 s.
-	StallTimeout time.Duration
 	// Bases replaces the directories /var/tmp/dcs-UID and /tmp/dcs-UID. It contains absolute paths
 	// joined by colons. work_dir is tried last in any case.
 	Bases string
 }
 
+const (
+	connectTimeout = 20 * time.Second // for everything up to the hello, except for sending the program
+	stallTimeout   = time.Minute      // without progress while the program is sent
+)
+
 // Connector makes Workers. It is safe for concurrent use.
 type Connector struct {
 	opt      Options
+	timeout  time.Duration // connectTimeout; less in a test
 	binaries *binaries
 	unsent   atomic.Int64 // bytes queued in the mailboxes of all hosts
 }
@@ -42,13 +43,7 @@ var _ hosts.Connector = (*Connector)(nil)
 
 // New returns a Connector.
 func New(o Options) *Connector {
-	if o.ConnectTimeout <= 0 {
-		o.ConnectTimeout = 20 * time.Second
-	}
-	if o.StallTimeout <= 0 {
-		o.StallTimeout = time.Minute
-	}
-	return &Connector{opt: o, binaries: newBinaries()}
+	return &Connector{opt: o, timeout: connectTimeout, binaries: newBinaries()}
 }
 
 // Connect opens a link to h, copies the helper there if necessary, sends open, and receives the
@@ -99,7 +94,7 @@ func newSession(ctx context.Context, c *Connector, h *hosts.Host, open *hosts.Op
 	s := &session{c: c, host: h, open: &o, release: func() bool { return true }}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	s.at("opening the link")
-	s.timer = time.AfterFunc(c.opt.ConnectTimeout, func() { s.cancel(&errLate{*s.step.Load()}) })
+	s.timer = time.AfterFunc(c.timeout, func() { s.cancel(&errLate{*s.step.Load()}) })
 	return s
 }
 
