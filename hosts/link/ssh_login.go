@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
-	"golang.org/x/sys/cpu"
 )
 
 // loginState records the course of a login, for the message when it fails.
@@ -29,7 +28,7 @@ func (a *attempt) clientConfig(ctx context.Context, verified func()) (*ssh.Clien
 	if err != nil {
 		return nil, err
 	}
-	config := &ssh.ClientConfig{
+	return &ssh.ClientConfig{
 		Config: ssh.Config{
 			Ciphers:      a.t.Ciphers,
 			KeyExchanges: a.t.KexAlgorithms,
@@ -49,22 +48,7 @@ func (a *attempt) clientConfig(ctx context.Context, verified func()) (*ssh.Clien
 			a.login.allowed, a.login.partial = c.AllowedMethods, c.PartialSuccessMethods
 			return nil, nil // the usual order
 		},
-	}
-	if config.Ciphers == nil {
-		config.Ciphers = ciphers()
-	}
-	return config, nil
-}
-
-// ciphers returns those of the library. Without hardware for AES the one that is fast in
-// software comes first.
-func ciphers() []string {
-	list := ssh.SupportedAlgorithms().Ciphers
-	if cpu.X86.HasAES && cpu.X86.HasPCLMULQDQ || cpu.ARM64.HasAES && cpu.ARM64.HasPMULL {
-		return list
-	}
-	const fast = ssh.CipherChaCha20Poly1305
-	return append([]string{fast}, slices.DeleteFunc(list, func(name string) bool { return name == fast })...)
+	}, nil
 }
 
 // signers returns the keys to offer.
