@@ -29,9 +29,7 @@ func TestPlaceholders(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "out")
 		p := cloudCommands("printf '<%s>' {name} {run} {idle} > "+text.ShellWord(file), "", "")
-		if err := p.CreateInstance(context.Background(), "dcs-a", name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.CreateInstance(context.Background(), "dcs-a", name))
 		if got, _ := os.ReadFile(file); string(got) != want {
 			t.Errorf("%q: the command got %s, want %s", name, got, want)
 		}
@@ -159,9 +157,7 @@ func TestSbatch(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	p := slurm(t, "partition = 'a b'\naccount = \"it's\"\ngres = 'gpu:2'\nnodes = 3\nslots = 4\nidle = '90s'\nsbatch = ['--qos=low', '--comment=$(id) x']\n",
 		map[string]string{"sbatch": `printf '%s\n' "$@" >` + out})
-	if err := p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"))
 	b, _ := os.ReadFile(out)
 	got, script, _ := strings.Cut(string(b), "\n--wrap=")
 	want := "--parsable --job-name=dcs-a-1 --no-requeue --output=/dev/null --ntasks-per-node=1 --nodes=3 --time=120 --cpus-per-task=4 --no-kill " +
@@ -193,9 +189,7 @@ func TestSbatch(t *testing.T) {
 func TestSrunLink(t *testing.T) {
 	p := slurm(t, "link = 'srun'\n", map[string]string{"squeue": "echo 'dcs-a-1|77|RUNNING|1:00|n5|None'"})
 	list, err := p.Instances(context.Background(), "dcs-a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := list[0].Hosts[0]
 	want := "srun --jobid=77 --overlap --nodes=1 --ntasks=1 --mem=0 --cpu-bind=none --nodelist=n5"
 	if got := strings.Join(h.Command, " "); h.Link != "command" || got != want || list[0].Left != time.Minute {
@@ -211,9 +205,7 @@ func TestAllocationEndsItself(t *testing.T) {
 		"sbatch": `for last; do :; done; SLURM_NNODES=1 exec sh -c "${last#--wrap=}"`,
 		"srun":   "echo >>" + calls + "; case $(wc -l <" + calls + ") in 1) echo used ;; 2) exit 1 ;; 3) echo used ;; esac",
 	})
-	if err := p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.CreateInstance(context.Background(), "dcs-a", "dcs-a-1"))
 	if b, _ := os.ReadFile(calls); len(b) != 4 {
 		t.Errorf("the nodes were looked at %d times, want 4", len(b))
 	}

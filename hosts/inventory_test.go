@@ -27,9 +27,7 @@ func parse(t *testing.T, text string) (*Inventory, []string) {
 // writeFile writes a file, with its directories, and returns its path.
 func writeFile(t *testing.T, file, text string) string {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o700)))
 	return file
 }
 
@@ -202,9 +200,7 @@ func TestFindInventory(t *testing.T) {
 	}
 	t.Setenv("XDG_CONFIG_HOME", "relative") // does not count (XDG base directory specification)
 	t.Setenv("HOME", config)
-	if err := os.Remove("hosts.toml"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove("hosts.toml"))
 	find("", "")
 }
 
@@ -212,15 +208,11 @@ func TestFindInventory(t *testing.T) {
 // because a pipe cannot be read again, and that what has no end is refused.
 func TestLoad(t *testing.T) {
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	const text = "[[host]]\nname = 'a'\n"
 	_, err = w.WriteString(text)
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, w.Close()))
 	if inv, _, err := Load(fmt.Sprintf("/dev/fd/%d", r.Fd())); err != nil || len(inv.Hosts) != 1 || inv.Text != text {
 		t.Errorf("a pipe: %+v, %v", inv, err)
 	}
@@ -235,9 +227,7 @@ func TestLoad(t *testing.T) {
 	if _, _, err := Load(file + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
-	if err := os.Truncate(file, maxInventory+1); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(file, maxInventory+1))
 	for _, endless := range []string{file, "/dev/zero"} {
 		if _, _, err := Load(endless); err == nil || !strings.Contains(err.Error(), endless+" is longer than 8 MiB; that is no inventory") {
 			t.Errorf("%s: %v", endless, err)
@@ -250,9 +240,7 @@ func TestLoad(t *testing.T) {
 func TestExampleFile(t *testing.T) {
 	const file = "../hosts.toml.example"
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	commented := regexp.MustCompile(`(?m)^#([a-z_]+ = |\[\[)`)
 	for _, c := range []struct {
 		text  []byte
@@ -546,5 +534,13 @@ func TestTOML(t *testing.T) {
 	text := "[[host]]\nname = \"a\"\n"
 	if inv, _ := parse(t, text); inv.TOML() != text {
 		t.Errorf("the text of a file is not kept: %q", inv.TOML())
+	}
+}
+
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

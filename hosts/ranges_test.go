@@ -73,9 +73,7 @@ func TestFold(t *testing.T) {
 		var back []string
 		for _, pattern := range got {
 			list, err := Expand(pattern)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			back = append(back, list...)
 		}
 		slices.Sort(names)

@@ -19,9 +19,7 @@ func table(t *testing.T, list ...[]string) *jobs.Table {
 		for n, text := range attempts {
 			w := strings.Fields(text)
 			a := &jobs.Attempt{ID: jobs.AttemptID{Job: jobs.ID(i + 1), N: n + 1}, Host: w[0]}
-			if err := a.State.UnmarshalText([]byte(w[1])); err != nil {
-				t.Fatal(err)
-			}
+			must(t, a.State.UnmarshalText([]byte(w[1])))
 			if len(w) == 2 {
 				a.Started = 5
 			}

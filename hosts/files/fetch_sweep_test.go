@@ -24,9 +24,7 @@ func TestSweep(t *testing.T) {
 		t.Skipf("/proc does not name this process: %q", thisProcess())
 	}
 	gone := exec.Command("true")
-	if err := gone.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, gone.Run())
 	dead := fmt.Sprintf("%d.%s", gone.ProcessState.Pid(), strings.Join(parts[1:], "."))
 	reused := fmt.Sprintf("%s.1.%s.%s", parts[0], parts[2], parts[3])
 	far := strings.Join(parts[:3], ".") + ".c0ffee00-0000-4000-8000-000000000000"

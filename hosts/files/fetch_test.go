@@ -38,18 +38,14 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &lab{t: t, run: run, has: map[string]string{}, errs: map[string]error{}}
 }
 
 func attempt(t *testing.T, text string) jobs.AttemptID {
 	t.Helper()
 	id, err := jobs.ParseAttemptID(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return id
 }
 
@@ -268,9 +264,7 @@ func TestFetchSizes(t *testing.T) {
 		return data, n, err
 	}
 	results, err := b.Fetch(t.Context(), l.plan())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, want := range []HostResult{{Host: "far", Fetched: 1, Left: 1}, {Host: "grows", Fetched: 1}, {Host: "shrinks", Left: 1}} {
 		got := results[i]
 		if (got.Err != nil) != (want.Left > 0) {

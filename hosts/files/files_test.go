@@ -18,12 +18,8 @@ func write(t *testing.T, dir string, content map[string]string) {
 	t.Helper()
 	for name, text := range content {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 }
 
@@ -63,9 +59,7 @@ func TestIgnoreAsGit(t *testing.T) {
 			cmd := exec.Command("sh", "-c", "git init -q . && git -c core.excludesFile=/dev/null ls-files -z --others --exclude-standard")
 			cmd.Dir = dir
 			out, err := cmd.Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			want := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 			slices.Sort(want)
 			if got := paths(manifest(t, NewSource(dir), ".")); !slices.Equal(got, want) && len(got)+len(out) > 0 {
@@ -136,9 +130,7 @@ func send(t *testing.T, src *Source, s Store, items ...string) (Manifest, int) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.SetTree(m); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.SetTree(m))
 	return m, n
 }
 
@@ -146,9 +138,7 @@ func send(t *testing.T, src *Source, s Store, items ...string) (Manifest, int) {
 func mustMake(t *testing.T, s Store, attempt string) string {
 	t.Helper()
 	dir, err := s.Make(attempt, true, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return dir
 }
 
@@ -156,17 +146,13 @@ func mustMake(t *testing.T, s Store, attempt string) string {
 func manifest(t *testing.T, src *Source, items ...string) Manifest {
 	t.Helper()
 	m, err := src.Manifest(items)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 
 func store(t *testing.T) Store {
 	s := Store{filepath.Join(t.TempDir(), "files")}
-	if err := s.Open("boot"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Open("boot"))
 	return s
 }
 
@@ -194,9 +180,7 @@ func TestOnlyDifferencesAreSent(t *testing.T) {
 		t.Errorf("a file that was renamed is still under its old name: %v", err)
 	}
 	// After a crash of the host, no file is assumed to be complete.
-	if err := s.Open("another boot"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Open("another boot"))
 	if _, n := send(t, src, s, "d"); n != 13 {
 		t.Errorf("%d bytes were sent after a reboot, of 13", n)
 	}
@@ -210,9 +194,7 @@ func TestCopyThatAJobChanged(t *testing.T) {
 	src := NewSource(base)
 	send(t, src, s, "a")
 	dir := mustMake(t, s, "1.1")
-	if err := errors.Join(os.Chmod(filepath.Join(dir, "a"), 0o600), os.WriteFile(filepath.Join(dir, "a"), []byte("WRONG!"), 0)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Chmod(filepath.Join(dir, "a"), 0o600), os.WriteFile(filepath.Join(dir, "a"), []byte("WRONG!"), 0)))
 	if _, err := s.Make("2.1", true, false); err == nil {
 		t.Fatal("another job gets what the first one has changed")
 	}
@@ -254,16 +236,12 @@ func TestCollect(t *testing.T) {
 			continue
 		}
 		b, err := s.Returned("1.1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if m, err := Decode(b); err != nil || strings.Join(paths(m), " ") != c.want {
 			t.Errorf("%s of %s: %q, %v", c.patterns, c.made, paths(m), err)
 		}
 	}
-	if err := s.Drop("1.1"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Drop("1.1"))
 	if _, err := os.Stat(s.path("jobs", "1.1")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the directory of the job is still there")
 	}
@@ -311,9 +289,7 @@ func TestPlace(t *testing.T) {
 	}
 	// A process is killed before it calls commit.
 	root, err := os.OpenRoot(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
 	write(t, notes, map[string]string{"1.1": string(m.Encode())})
 	for i := range m {
@@ -335,15 +311,11 @@ func TestPlace(t *testing.T) {
 	// stays.
 	place := func(attempt string) {
 		t.Helper()
-		if err := Place(base, notes, attempt, m, read, commit); err != nil {
-			t.Fatal(err)
-		}
+		must(t, Place(base, notes, attempt, m, read, commit))
 	}
 	place("1.2")
 	write(t, base, map[string]string{"out/new": "another's"})
-	if err := os.Rename(filepath.Join(base, "out/new"), filepath.Join(base, "out/a")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(filepath.Join(base, "out/new"), filepath.Join(base, "out/a")))
 	sweeps("", "out/a")
 	// The result was recorded, so all files stay.
 	place("1.3")
@@ -352,15 +324,11 @@ func TestPlace(t *testing.T) {
 	Settle(notes, "1.4")
 	sweeps("", "out/a", "out/sub/b")
 	// If one file cannot be moved to its final place, none is.
-	if err := errors.Join(os.RemoveAll(filepath.Join(base, "out/a")), os.Remove(filepath.Join(base, "out/sub/b")), os.Mkdir(filepath.Join(base, "out/sub/b"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.RemoveAll(filepath.Join(base, "out/a")), os.Remove(filepath.Join(base, "out/sub/b")), os.Mkdir(filepath.Join(base, "out/sub/b"), 0o700)))
 	if err := Place(base, notes, "1.5", m, read, commit); err == nil || len(left()) > 0 {
 		t.Errorf("%v, left: %q", err, left())
 	}
-	if err := os.Remove(filepath.Join(base, "out/sub/b")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(base, "out/sub/b")))
 	place("1.6")
 	Settle(notes, "1.6")
 	if b, _ := os.ReadFile(filepath.Join(base, "out/sub/b")); !bytes.Equal(b, []byte("xyz")) {
@@ -372,9 +340,7 @@ func TestPlace(t *testing.T) {
 // that is a symbolic link.
 func TestPlaceStaysInside(t *testing.T) {
 	base, other := t.TempDir(), t.TempDir()
-	if err := os.Symlink(other, filepath.Join(base, "out")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(other, filepath.Join(base, "out")))
 	err := Place(base, filepath.Join(base, "notes"), "1.1", Manifest{{Path: "out/a", Kind: 'f'}},
 		func(string, int64, int64) ([]byte, error) { return nil, nil }, func() error { return nil })
 	if _, ok := errors.AsType[*PlaceError](err); !ok {
@@ -391,9 +357,7 @@ func TestSourceRefuses(t *testing.T) {
 	base := filepath.Join(top, "base")
 	write(t, top, map[string]string{"secret": "s", "base/tree/a": "a", "base/ok/sub/f": "f"})
 	for link, target := range map[string]string{"base/tree/out": "../../secret", "base/esc": "../secret", "base/ok/l": "sub/f", "base/ok/sub/up": "../l"} {
-		if err := os.Symlink(target, filepath.Join(top, link)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(top, link)))
 	}
 	src := NewSource(base)
 	for item, want := range map[string]string{"tree": "leads out", "esc": "escapes", "../secret": "leads out", "nothere": "no such file", "ok:../x": "leads out", "": "not a path"} {
@@ -433,12 +397,18 @@ func TestChangeWithinATick(t *testing.T) {
 	sums := map[Sum]bool{}
 	for _, text := range []string{"one", "two"} {
 		write(t, base, map[string]string{"a": text})
-		if err := os.Chtimes(path, at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(path, at, at))
 		sums[manifest(t, src, "a")[0].Sum] = true
 	}
 	if len(sums) != 2 {
 		t.Error("the second content has the sum of the first")
+	}
+}
+
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

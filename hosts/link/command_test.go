@@ -68,9 +68,7 @@ func commandTo(argv ...string) *hosts.Host {
 func begin(t *testing.T, h *hosts.Host, command string) hosts.Stream {
 	t.Helper()
 	l, err := CommandOpener{}.Open(t.Context(), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	s := start(t, l, command)
 	go io.Copy(io.Discard, s.Stderr())

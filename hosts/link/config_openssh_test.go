@@ -46,9 +46,7 @@ func TestRefusedFile(t *testing.T) {
 // what to install.
 func TestWithoutSSH(t *testing.T) {
 	c, err := newSSHConfig("", configLab(t), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	refuses(t, c, named("m"), "a", "install the OpenSSH client")
 }
 
@@ -73,9 +71,7 @@ func fakeSSH(t *testing.T, path, script string) (*SSHConfig, func() []string) {
 	log := filepath.Join(t.TempDir(), "log")
 	ssh := program(t, "ssh", "#!/bin/sh\necho \"$*\" >>"+log+"\n"+script+"\n")
 	c, err := newSSHConfig(path, configLab(t), ssh)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c, func() []string {
 		data, _ := os.ReadFile(log)
 		return strings.Split(strings.TrimSpace(string(data)), "\n")
@@ -139,21 +135,15 @@ func TestUnknownKeyword(t *testing.T) {
 // exec, and that the result is an error.
 func TestSSHThatHangs(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mkfifo(fifo, 0o600))
 	alive, err := os.OpenFile(fifo, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer alive.Close()
 	c, _ := fakeSSH(t, "", "exec 3>"+fifo+"; sleep 1000 & sleep 1000")
 	c.timeout = 200 * time.Millisecond
 	refuses(t, c, named("m"), "m", "did not answer within 200ms")
 	// The pipe ends when the last of these processes ends. The deadline only ends a failing test.
-	if err := alive.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, alive.SetReadDeadline(time.Now().Add(time.Minute)))
 	if _, err := alive.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("something still runs: %v", err)
 	}
@@ -176,8 +166,6 @@ func TestSSHThatFails(t *testing.T) {
 		}
 	}
 	c, err := newSSHConfig("", configLab(t), "/nonexistent/ssh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	refuses(t, c, named("m"), "a", "/nonexistent/ssh")
 }

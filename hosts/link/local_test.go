@@ -24,9 +24,7 @@ func twoPids(t *testing.T, l hosts.Link, command string) (s hosts.Stream, first,
 	t.Helper()
 	s = start(t, l, command)
 	line, err := bufio.NewReader(s).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	f := strings.Fields(line)
 	if len(f) != 2 {
 		t.Fatalf("got %q", line)
@@ -46,9 +44,7 @@ func TestCloseSparesOtherSessions(t *testing.T) {
 		setsid sh -c 'echo $$; exec sleep 1000 >/dev/null 2>&1' </dev/null | { read out; echo $in $out; }
 		wait`)
 	group, other := hosttest.Hold(t, inside), hosttest.Hold(t, outside)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Close())
 	group.MustEnd(t)
 	if err := syscall.Kill(outside, 0); err != nil {
 		t.Errorf("process %d of another session: %v", outside, err)
@@ -86,9 +82,7 @@ func TestCloseLinkEndsAll(t *testing.T) {
 		_, a, b := twoPids(t, l, `sleep 1000 & echo $$ $!; wait`)
 		all = append(all, hosttest.Hold(t, a), hosttest.Hold(t, b))
 	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, l.Close())
 	for _, p := range all {
 		p.MustEnd(t)
 	}

@@ -28,12 +28,8 @@ func target(s *hosttest.SSHD) *Target {
 
 func write(t *testing.T, file, text string) string {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -41,18 +37,14 @@ func write(t *testing.T, file, text string) string {
 func program(t *testing.T, name, text string) string {
 	t.Helper()
 	file := write(t, filepath.Join(t.TempDir(), name), text)
-	if err := os.Chmod(file, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(file, 0o700))
 	return file
 }
 
 func read(t *testing.T, file string) string {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -67,9 +59,7 @@ func patient(t testing.TB) context.Context {
 func dial(t testing.TB, o *SSHOpener, target *Target) hosts.Link {
 	t.Helper()
 	l, err := o.dialTarget(patient(t), "melon4", target)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -110,9 +100,7 @@ func dialMany(t *testing.T, n int, o *SSHOpener, target *Target) {
 func start(t testing.TB, l hosts.Link, command string) hosts.Stream {
 	t.Helper()
 	s, err := l.Start(patient(t), command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -130,9 +118,7 @@ func run(t *testing.T, l hosts.Link, command string) string {
 	defer s.Close()
 	s.Stdin().Close()
 	out, err := io.ReadAll(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if err := s.Wait(); err != nil {
 		t.Fatalf("%s: %v", command, err)
 	}
@@ -162,5 +148,13 @@ func checkError(t *testing.T, err error, class hosts.Class, words ...string) {
 	}
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("more than one line: %v", err)
+	}
+}
+
+// must fails the test if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -11,9 +11,7 @@ import (
 func opener(t testing.TB, s *hosttest.SSHD) *SSHOpener {
 	t.Helper()
 	config, err := LoadSSHConfig(s.ConfigFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return NewSSH(SSHOptions{Config: config, Warn: func(host, text string) { t.Logf("warning: %s: %s", host, text) }})
 }
 

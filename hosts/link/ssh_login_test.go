@@ -17,9 +17,7 @@ import (
 func newKey(t *testing.T, kind, passphrase string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "id_"+kind)
-	if err := hosttest.NewKey(file, kind, passphrase); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hosttest.NewKey(file, kind, passphrase))
 	return file
 }
 
@@ -29,9 +27,7 @@ func TestWrongKey(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	wrong := newKey(t, "ed25519", "")
 	open := newKey(t, "ed25519", "")
-	if err := os.Chmod(open, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(open, 0o644))
 	text := write(t, filepath.Join(t.TempDir(), "notes"), "not a key\n")
 	tg := target(s)
 	tg.IdentityFiles = []string{wrong, open, text, "/nonexistent/id", "/etc"}
@@ -120,9 +116,7 @@ func lockedKey(t *testing.T, s *hosttest.SSHD, kind string) string {
 	if kind == "ed25519" {
 		return key
 	}
-	if err := errors.Join(hosttest.ChangePassphrase(key, "sesam", "sesam", "-m", "PEM"), os.Remove(key+".pub")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(hosttest.ChangePassphrase(key, "sesam", "sesam", "-m", "PEM"), os.Remove(key+".pub")))
 	if text := read(t, key); !strings.Contains(text, "ENCRYPTED") {
 		t.Fatalf("not an encrypted PEM key: %s", text)
 	}
@@ -185,17 +179,13 @@ func TestPassphraseAndContext(t *testing.T) {
 func TestUserCertificate(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	key := newKey(t, "ed25519", "")
-	if err := hosttest.Sign(s.UserCA(), key, false, s.User); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hosttest.Sign(s.UserCA(), key, false, s.User))
 	tg := target(s)
 	tg.IdentityFiles = []string{key}
 	t.Run("beside the key", func(t *testing.T) { mustRun(t, NewSSH(SSHOptions{}), tg, "true") })
 
 	elsewhere := filepath.Join(t.TempDir(), "my.cert")
-	if err := os.Rename(key+"-cert.pub", elsewhere); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(key+"-cert.pub", elsewhere))
 	t.Run("not found", func(t *testing.T) { mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, key) })
 	tg.CertificateFiles = []string{"/nonexistent/cert", key + ".pub", elsewhere}
 	t.Run("CertificateFile", func(t *testing.T) { mustRun(t, NewSSH(SSHOptions{}), tg, "true") })
@@ -207,9 +197,7 @@ func TestUserCertificate(t *testing.T) {
 	})
 	t.Run("for somebody else", func(t *testing.T) {
 		other := newKey(t, "ed25519", "")
-		if err := hosttest.Sign(s.UserCA(), other, false, "nobody-of-that-name"); err != nil {
-			t.Fatal(err)
-		}
+		must(t, hosttest.Sign(s.UserCA(), other, false, "nobody-of-that-name"))
 		tg := target(s)
 		tg.IdentityFiles = []string{other}
 		mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "the certificate of "+other)
@@ -231,9 +219,7 @@ func TestAgent(t *testing.T) {
 
 	locked := filepath.Join(t.TempDir(), "id")
 	write(t, locked, read(t, s.Identity))
-	if err := hosttest.ChangePassphrase(locked, "", "sesam"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hosttest.ChangePassphrase(locked, "", "sesam"))
 	tg.IdentityFiles = []string{locked}
 	t.Run("locked file", func(t *testing.T) { mustRun(t, NewSSH(SSHOptions{}), tg, "true") })
 

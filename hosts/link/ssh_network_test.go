@@ -23,9 +23,7 @@ import (
 func listen(t *testing.T, serve func(net.Conn)) *Target {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -148,9 +146,7 @@ func TestRefusedBurst(t *testing.T) {
 	o := NewSSH(SSHOptions{})
 	// Another client that has not logged in takes the only place.
 	c, err := net.Dial("tcp", s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	if _, err := io.ReadFull(c, make([]byte, 8)); err != nil {
 		t.Fatal(err)
