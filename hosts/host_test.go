@@ -107,15 +107,28 @@ func (o namedOpener) Open(context.Context, *Host) (Link, error) { return nil, o.
 // TestRouter checks that each host gets the opener of its kind of link. An unknown kind is
 // Misconfigured, and the error lists the known kinds.
 func TestRouter(t *testing.T) {
-	ssh := errors.New("ssh")
-	r := Router{"ssh": namedOpener{ssh}, "local": namedOpener{}}
-	if _, err := r.Open(t.Context(), &Host{Name: "melon4", Link: "ssh"}); err != ssh {
-		t.Errorf("ssh: got %v", err)
+	ssh, local := errors.New("ssh"), errors.New("local")
+	r := Router{"ssh": namedOpener{ssh}, "local": namedOpener{local}}
+	for link, want := range map[string]error{"ssh": ssh, "local": local} {
+		if _, err := r.Open(t.Context(), &Host{Name: "melon4", Link: link}); err != want {
+			t.Errorf("%s: got %v", link, err)
+		}
 	}
 	_, err := r.Open(t.Context(), &Host{Name: "melon4", Link: "carrier pigeon"})
-	const want = `melon4: no link of the kind "carrier pigeon" (this program knows: local, ssh)`
-	if ClassOf(err) != Misconfigured || err.Error() != want {
-		t.Errorf("got %v (%v), want %s", err, ClassOf(err), want)
+	if ClassOf(err) != Misconfigured {
+		t.Errorf("class %v of %v", ClassOf(err), err)
+	}
+	if got, want := err.Error(), `melon4: no link of the kind "carrier pigeon" (this program knows: local, ssh)`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestExitErrorText checks that the error of a command distinguishes exit codes and signals.
+func TestExitErrorText(t *testing.T) {
+	for want, err := range map[string]ExitError{"exit code 3": {Code: 3}, "ended by SIGKILL": {Code: -1, Signal: "SIGKILL"}} {
+		if got := err.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
 
@@ -124,12 +137,16 @@ func TestRouter(t *testing.T) {
 func TestRemoteShells(t *testing.T) {
 	for link, want := range map[string]int{
 		`"ssh {name}"`: 1,
+		`"/usr/bin/ssh -J gate -o BatchMode=yes {name}"`:     1,
 		`"ssh -o 'ProxyCommand=ssh -W %h:%p gate' {name}"`:   1,
 		`["env", "KRB5CCNAME=/tmp/k", "ssh", "{name}"]`:      1,
 		`"ssh gate ssh {name}"`:                              2,
 		`"ssh {name} docker exec -i box"`:                    1,
+		`"gcloud compute ssh {name} --"`:                     1,
 		`"docker exec -i {name}"`:                            0,
+		`"kubectl exec -i {name} --"`:                        0,
 		`"srun --jobid=7"`:                                   0,
+		`"sshpass-like {name}"`:                              0,
 		`["sh", "-c", "exec my-way-in {name} \"$3\"", "sh"]`: 0,
 		`"ssh"`:   0,
 		`"local"`: 0,

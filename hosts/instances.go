@@ -22,6 +22,7 @@ const (
 	listTimeout      = time.Minute
 	terminateTimeout = 5 * time.Minute
 	maxOutput        = 1 << 20 // bytes of each of standard output and standard error
+	maxTail          = 4 << 10 // bytes in which the last line is looked for
 
 	pipeDelay   = 2 * time.Second // for processes that a command leaves behind with its output open
 	maxLastLine = 200             // runes of a command's output in an error
@@ -139,21 +140,25 @@ func (p *Provider) run(ctx context.Context, what, command, prefix, name string, 
 	return out.b, nil
 }
 
-// cappedOutput keeps the first maxOutput bytes.
+// cappedOutput keeps the first maxOutput bytes and the last maxTail bytes.
 type cappedOutput struct {
 	b         []byte
-	truncated bool
+	tail      []byte
+	truncated bool // b is incomplete
 }
 
 func (w *cappedOutput) Write(p []byte) (int, error) {
-	kept := p[:min(len(p), maxOutput-len(w.b))]
-	w.b = append(w.b, kept...)
-	w.truncated = w.truncated || len(kept) < len(p)
-	return len(p), nil
+	n := len(p)
+	k := min(n, maxOutput-len(w.b))
+	w.b = append(w.b, p[:k]...)
+	w.truncated = w.truncated || k < n
+	w.tail = append(w.tail, p[max(0, n-maxTail):]...)
+	w.tail = w.tail[max(0, len(w.tail)-maxTail):]
+	return n, nil
 }
 
 // lastLine returns the last line that is not blank, cleaned for a message.
 func (w *cappedOutput) lastLine() string {
-	lines := bytes.Split(bytes.TrimSpace(w.b), []byte("\n"))
+	lines := bytes.Split(bytes.TrimSpace(w.tail), []byte("\n"))
 	return jobs.Clean(string(bytes.TrimSpace(lines[len(lines)-1])), maxLastLine)
 }

@@ -24,8 +24,15 @@ type draft struct {
 	slurm     Slurm
 	name      string   // pattern
 	addresses []string // patterns
-	slots     *SlotRule
+	slots     *slotsValue
 	reserve   *int
+}
+
+// slotsValue is `slots` as written.
+type slotsValue struct {
+	fixed int  // a number
+	less  int  // cores-N
+	bare  bool // "cores", from which reserve is subtracted
 }
 
 // inventoryKey is a key of [defaults], [[host]] and [[provider]].
@@ -301,7 +308,7 @@ func setSlots(d *draft, v any) error {
 		return wrongKind(v, `a whole number, "cores" or "cores-1"`)
 	}
 	if s == "cores" {
-		d.slots = &SlotRule{}
+		d.slots = &slotsValue{bare: true}
 		return nil
 	}
 	digits, less := strings.CutPrefix(s, "cores-")
@@ -312,11 +319,11 @@ func setSlots(d *draft, v any) error {
 	case n > jobs.MaxSlots:
 		return fmt.Errorf("must be at most %d, not %s", jobs.MaxSlots, digits)
 	case less:
-		d.slots = &SlotRule{Less: n}
+		d.slots = &slotsValue{less: n}
 	case n < 1:
 		return errors.New("must be at least 1; to leave a host out, remove it from the file")
 	default:
-		d.slots = &SlotRule{Fixed: n}
+		d.slots = &slotsValue{fixed: n}
 	}
 	return nil
 }
@@ -327,18 +334,20 @@ func setSlots(d *draft, v any) error {
 func (r *reader) slotRule(line int, def, own *draft) SlotRule {
 	slots, reserve := cmp.Or(own.slots, def.slots), cmp.Or(own.reserve, def.reserve)
 	switch {
-	case slots != nil && slots.Fixed > 0 && own.reserve != nil:
-		r.warn(line, "reserve does nothing here: slots is the number %d", slots.Fixed)
-		return *slots
-	case slots != nil && (slots.Fixed > 0 || slots.Less > 0 && own.reserve == nil):
-		return *slots
-	case slots != nil && slots.Less > 0 && own.slots != nil && *own.reserve != slots.Less:
-		r.bad(line, "reserve = %d contradicts slots = \"cores-%d\"; give only one of them", *own.reserve, slots.Less)
-		return *slots
+	case slots != nil && slots.fixed > 0:
+		if own.reserve != nil {
+			r.warn(line, "reserve does nothing here: slots is the number %d", slots.fixed)
+		}
+		return SlotRule{Fixed: slots.fixed}
+	case slots != nil && !slots.bare && own.reserve == nil:
+		return SlotRule{Less: slots.less}
+	case slots != nil && !slots.bare && own.slots != nil && *own.reserve != slots.less:
+		r.bad(line, "reserve = %d contradicts slots = \"cores-%d\"; give only one of them", *own.reserve, slots.less)
+		return SlotRule{}
 	case reserve != nil:
 		return SlotRule{Less: *reserve}
 	case slots != nil: // "cores", all of them
-		return *slots
+		return SlotRule{}
 	}
 	return SlotRule{Less: 1}
 }

@@ -27,7 +27,9 @@ func parse(t *testing.T, text string) (*Inventory, []string) {
 // writeFile writes a file, with its directories, and returns its path.
 func writeFile(t *testing.T, file, text string) string {
 	t.Helper()
-	must(t, errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o700)))
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(text), 0o700)); err != nil {
+		t.Fatal(err)
+	}
 	return file
 }
 
@@ -150,23 +152,37 @@ func TestSlotsAndReserve(t *testing.T) {
 		cores, want    int
 	}{
 		{"", "", 8, 7},
+		{"", "", 1, 1},
 		{"", "slots = 5", 8, 5},
+		{"", `slots = "5"`, 8, 5},
 		{"", `slots = "cores"`, 8, 8},
 		{"", `slots = "cores-3"`, 8, 5},
 		{"", `slots = "cores - 3"`, 8, 5},
 		{"", `slots = "cores-9"`, 8, 1},
 		{"", "reserve = 2", 8, 6},
+		{"", "reserve = 0", 8, 8},
 		{"", "slots = \"cores\"\nreserve = 2", 8, 6},
 		{"reserve = 3", "", 8, 5},
+		{"reserve = 3", "slots = 8", 8, 8},
 		{"reserve = 3", `slots = "cores"`, 8, 5},
 		{"reserve = 3", `slots = "cores-1"`, 8, 7},
 		{`slots = "cores-1"`, "reserve = 4", 8, 4},
 		{"slots = 3", "", 8, 3},
+		{"slots = 3", `slots = "cores"`, 8, 8},
 	} {
 		inv, _ := parse(t, "[defaults]\n"+c.defaults+"\n[[host]]\nname = \"a\"\n"+c.host+"\n")
 		h := inv.Hosts[0]
 		if got := h.Slots.Count(c.cores); got != c.want {
 			t.Errorf("defaults %q, host %q: %d slots of %d cores, want %d", c.defaults, c.host, got, c.cores, c.want)
+		}
+	}
+}
+
+func TestHas(t *testing.T) {
+	h := &Host{Tags: []string{"avx2", "gpu"}}
+	for tags, want := range map[string]bool{"": true, "gpu": true, "gpu avx2": true, "gpu big": false} {
+		if h.Has(strings.Fields(tags)) != want {
+			t.Errorf("Has(%q) is not %v", tags, want)
 		}
 	}
 }
@@ -200,22 +216,13 @@ func TestFindInventory(t *testing.T) {
 	}
 	t.Setenv("XDG_CONFIG_HOME", "relative") // does not count (XDG base directory specification)
 	t.Setenv("HOME", config)
-	must(t, os.Remove("hosts.toml"))
+	if err := os.Remove("hosts.toml"); err != nil {
+		t.Fatal(err)
+	}
 	find("", "")
 }
 
-// TestLoad checks that an inventory may be a pipe, such as <(…) of a shell, whose text is kept
-// because a pipe cannot be read again, and that what has no end is refused.
 func TestLoad(t *testing.T) {
-	r, w, err := os.Pipe()
-	must(t, err)
-	defer r.Close()
-	const text = "[[host]]\nname = 'a'\n"
-	_, err = w.WriteString(text)
-	must(t, errors.Join(err, w.Close()))
-	if inv, _, err := Load(fmt.Sprintf("/dev/fd/%d", r.Fd())); err != nil || len(inv.Hosts) != 1 || inv.Text != text {
-		t.Errorf("a pipe: %+v, %v", inv, err)
-	}
 	file := writeFile(t, filepath.Join(t.TempDir(), "h.toml"), "[[host]]\r\nname = 'a'\r\nport = 2222\r\n")
 	inv, _, err := Load(file)
 	if err != nil || inv.File != file || inv.Hosts[0].Port != 2222 || inv.Hosts[0].File != file {
@@ -227,11 +234,32 @@ func TestLoad(t *testing.T) {
 	if _, _, err := Load(file + "x"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a missing file: %v", err)
 	}
-	must(t, os.Truncate(file, maxInventory+1))
+	if err := os.Truncate(file, maxInventory+1); err != nil {
+		t.Fatal(err)
+	}
 	for _, endless := range []string{file, "/dev/zero"} {
 		if _, _, err := Load(endless); err == nil || !strings.Contains(err.Error(), endless+" is longer than 8 MiB; that is no inventory") {
 			t.Errorf("%s: %v", endless, err)
 		}
+	}
+}
+
+// TestLoadFromAPipe checks that an inventory may be a pipe, such as <(…) of a shell. Its text is
+// kept, because a pipe cannot be read again.
+func TestLoadFromAPipe(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	const text = "[[host]]\nname = 'a'\n"
+	if _, err := w.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	inv, _, err := Load(fmt.Sprintf("/dev/fd/%d", r.Fd()))
+	if err != nil || len(inv.Hosts) != 1 || inv.Text != text {
+		t.Errorf("%+v, %v", inv, err)
 	}
 }
 
@@ -240,7 +268,9 @@ func TestLoad(t *testing.T) {
 func TestExampleFile(t *testing.T) {
 	const file = "../hosts.toml.example"
 	text, err := os.ReadFile(file)
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	commented := regexp.MustCompile(`(?m)^#([a-z_]+ = |\[\[)`)
 	for _, c := range []struct {
 		text  []byte
@@ -308,19 +338,23 @@ func TestSplitWords(t *testing.T) {
 // TestQuantitiesMeanTheSameEverywhere checks that a size, a duration, and a number mean the same in
 // a jobs file and in hosts.toml, or are refused in both.
 func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
-	job := func(option, text string, value func(*jobs.Spec) any) (any, error) {
-		specs, err := jobs.Parse(strings.NewReader(fmt.Sprintf("#DCS %s=%s\ntrue\n", option, text)), "jobs", false, 1)
-		if err != nil {
-			return nil, err
-		}
-		return value(specs[0]), nil
+	type reading struct {
+		value any
+		err   error
 	}
-	host := func(key, text string, value func(*Host) any) (any, error) {
-		inv, _, err := Parse(fmt.Appendf(nil, "[[host]]\nname = 'a'\n%s = %s\n", key, text), "hosts.toml")
-		if err != nil {
-			return nil, err
+	job := func(option, text string, value func(*jobs.Spec) any) (r reading) {
+		specs, err := jobs.Parse(strings.NewReader(fmt.Sprintf("#DCS %s=%s\ntrue\n", option, text)), "jobs", false, 1)
+		if r.err = err; err == nil {
+			r.value = value(specs[0])
 		}
-		return value(inv.Hosts[0]), nil
+		return r
+	}
+	host := func(key, text string, value func(*Host) any) (r reading) {
+		inv, _, err := Parse(fmt.Appendf(nil, "[[host]]\nname = 'a'\n%s = %s\n", key, text), "hosts.toml")
+		if r.err = err; err == nil {
+			r.value = value(inv.Hosts[0])
+		}
+		return r
 	}
 	for _, c := range []struct {
 		option, key string
@@ -344,16 +378,15 @@ func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
 	} {
 		accepted := 0
 		for _, text := range strings.Fields(c.texts) {
-			quoted := text
+			j, quoted := job(c.option, text, c.job), text
 			if !c.numbers {
 				quoted = `"` + text + `"`
 			}
-			ofJob, err1 := job(c.option, text, c.job)
-			ofHost, err2 := host(c.key, quoted, c.host)
-			if (err1 == nil) != (err2 == nil) || ofJob != ofHost {
-				t.Errorf("%s=%s is %v (%v), %s = %s is %v (%v)", c.option, text, ofJob, err1, c.key, quoted, ofHost, err2)
+			h := host(c.key, quoted, c.host)
+			if (j.err == nil) != (h.err == nil) || j.err == nil && j.value != h.value {
+				t.Errorf("%s=%s is %v (%v), %s = %s is %v (%v)", c.option, text, j.value, j.err, c.key, quoted, h.value, h.err)
 			}
-			if err1 == nil {
+			if j.err == nil {
 				accepted++
 			}
 		}
@@ -361,8 +394,8 @@ func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
 			t.Errorf("none of %s=%s is accepted", c.option, c.texts)
 		}
 	}
-	if got, err := host("min_mem_free", "0", func(h *Host) any { return h.MinMemFree }); err != nil || got != int64(0) {
-		t.Errorf("0, no such limit: %v, %v", got, err)
+	if h := host("min_mem_free", "0", func(h *Host) any { return h.MinMemFree }); h.err != nil || h.value != int64(0) {
+		t.Errorf("0, no such limit: %+v", h)
 	}
 }
 
@@ -444,6 +477,19 @@ func TestParseLogins(t *testing.T) {
 			h.Link != w.Link || h.Line != w.Line || !h.Yield || h.Nice != 10 || h.GPUs != -1 || h.Weight != 1 {
 			t.Errorf("host %d = %+v\nwant %+v with the defaults", i+1, *h, w)
 		}
+	}
+}
+
+func TestParseLoginsRefused(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"ws01\nssh -p 22 ws02\n", `hosts.toml:2: "ssh -p 22 ws02" has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config`},
+		{"0/ws01\n", `hosts.toml:1: "0/ws01" does not begin with a number of slots from 1 to 4096: a login is [SLOTS/][USER@]HOST[:PORT]`},
+		{"ws01\n2/ws01\n", "hosts.toml:2: the host ws01 is given twice, first on line 1"},
+		{"-oProxyCommand\n", `hosts.toml:1: the host name "-oProxyCommand" starts with "-"; start it with a letter or digit`},
+		{"-x@ws01\n", `hosts.toml:1: "-x@ws01" has no user before the @`},
+		{"ws01:0\n", `hosts.toml:1: "0" is not a port from 1 to 65535`},
+	} {
+		refuse(t, c.text, c.want)
 	}
 }
 
@@ -534,13 +580,5 @@ func TestTOML(t *testing.T) {
 	text := "[[host]]\nname = \"a\"\n"
 	if inv, _ := parse(t, text); inv.TOML() != text {
 		t.Errorf("the text of a file is not kept: %q", inv.TOML())
-	}
-}
-
-// must fails the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

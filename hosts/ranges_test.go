@@ -51,6 +51,27 @@ func TestExpandRefuses(t *testing.T) {
 	}
 }
 
+func FuzzExpand(f *testing.F) {
+	for _, s := range []string{"node[01-12]", "ws[1,3,5-7]", "a[1-2]b[3-4]", "a[", "]", "a[1-999999999]", "[0-9999]x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, pattern string) {
+		names, err := Expand(pattern)
+		if err != nil {
+			return
+		}
+		if len(names) == 0 || len(names) > MaxHosts {
+			t.Fatalf("%q: %d names", pattern, len(names))
+		}
+		if !strings.ContainsAny(pattern, "[]") && names[0] != pattern {
+			t.Fatalf("%q became %q", pattern, names[0])
+		}
+		if slices.ContainsFunc(names, func(s string) bool { return strings.ContainsAny(s, "[]") }) {
+			t.Fatalf("%q left brackets", pattern)
+		}
+	})
+}
+
 // TestFold checks that Fold returns patterns that Expand expands to the same names.
 func TestFold(t *testing.T) {
 	for _, c := range []struct{ names, want string }{
@@ -73,7 +94,9 @@ func TestFold(t *testing.T) {
 		var back []string
 		for _, pattern := range got {
 			list, err := Expand(pattern)
-			must(t, err)
+			if err != nil {
+				t.Fatal(err)
+			}
 			back = append(back, list...)
 		}
 		slices.Sort(names)

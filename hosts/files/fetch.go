@@ -26,7 +26,13 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-const maxHosts = 8 // hosts that are read concurrently
+const (
+	maxHosts = 8 // hosts that are read concurrently
+	// maxLarge bounds the large files that are read concurrently from one host: complete
+	// files are kept if the fetch is interrupted, parts are not.
+	maxLarge   = 2
+	largeBytes = 1 << 20 // size above which a file is large
+)
 
 // Fetcher copies outputs from hosts into the run directory.
 type Fetcher struct {
@@ -91,6 +97,7 @@ func (b *Fetcher) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 	r := HostResult{Host: p.Host}
 	var mu sync.Mutex
 	var tasks sync.WaitGroup
+	large := make(chan struct{}, maxLarge)
 	next, unreachable := 0, false
 	take := func() (jobs.AttemptID, bool) {
 		mu.Lock()
@@ -104,7 +111,7 @@ func (b *Fetcher) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 	for range min(maxReads, len(p.Attempts)) {
 		tasks.Go(func() {
 			for id, ok := take(); ok; id, ok = take() {
-				puts, none, err := b.attempt(ctx, p.Host, id)
+				puts, none, err := b.attempt(ctx, large, p.Host, id)
 				var ofHost *hosts.Error
 				var disk *diskError
 				mu.Lock()
@@ -138,14 +145,14 @@ func (b *Fetcher) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 // sentinel, so that it proves that the other files are complete. It is read first. An attempt that
 // was given up may still run, and outputs that are read before its sentinel may be incomplete. puts
 // is the number of copied files, without those that the host does not have.
-func (b *Fetcher) attempt(ctx context.Context, host string, id jobs.AttemptID) (puts, none int, err error) {
+func (b *Fetcher) attempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, none int, err error) {
 	if err := b.shard(id); err != nil {
 		return 0, 0, err
 	}
 	p := Piece{Host: host, Attempt: id}
 	status, statusErr := b.status(ctx, p)
 	for _, p.File = range []jobs.File{jobs.FileOut, jobs.FileErr} {
-		put, err := b.output(ctx, p)
+		put, err := b.output(ctx, large, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			none++
@@ -305,8 +312,9 @@ func (b *Fetcher) free() (int64, error) {
 }
 
 // output copies an output of an attempt, unless the file here has the same size, and reports
-// whether it did. The error is fs.ErrNotExist if the host has no such file.
-func (b *Fetcher) output(ctx context.Context, p Piece) (put bool, err error) {
+// whether it did. large limits the concurrent large files. The error is fs.ErrNotExist if
+// the host has no such file.
+func (b *Fetcher) output(ctx context.Context, large chan struct{}, p Piece) (put bool, err error) {
 	path := jobs.AttemptFile(b.Run.Dir, p.Attempt, p.File)
 	have := int64(-1)
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
@@ -317,6 +325,14 @@ func (b *Fetcher) output(ctx context.Context, p Piece) (put bool, err error) {
 	data, size, err := b.Read(ctx, p)
 	if err != nil || have == size {
 		return false, err
+	}
+	if size > largeBytes {
+		select {
+		case large <- struct{}{}:
+			defer func() { <-large }()
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
 	}
 	if err := b.reserve(size); err != nil {
 		return false, err

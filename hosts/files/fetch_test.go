@@ -341,6 +341,50 @@ func TestFetchReservesSpace(t *testing.T) {
 	})
 }
 
+// TestFetchLarge checks that at most two large files of a host are copied at a time, so that an
+// interrupt keeps the files that are complete by then, and that many small files are.
+func TestFetchLarge(t *testing.T) {
+	l := newLab(t)
+	for i := 1; i <= 10; i++ {
+		l.ran("far", fmt.Sprintf("%d.1", i), strings.Repeat("x", largeBytes+1), "")
+		l.ran("far2", fmt.Sprintf("%d.1", 20+i), strings.Repeat("y", largeBytes), "")
+	}
+	plan := l.plan()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(15*time.Second, cancel) // a large file takes 4 s, a small one 3
+		begun, most := map[string]int{}, map[string]int{}
+		b := &Fetcher{Run: l.run}
+		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
+			if p.File == jobs.FileOut && p.Offset > 0 {
+				l.mu.Lock()
+				if p.Offset == hosts.MaxChunk {
+					begun[p.Host]++
+					most[p.Host] = max(most[p.Host], begun[p.Host])
+				}
+				l.mu.Unlock()
+				select {
+				case <-time.After(time.Second):
+				case <-ctx.Done():
+				}
+				l.mu.Lock()
+				if size := len(l.has[fmt.Sprintf("%s %s.out", p.Host, p.Attempt)]); p.Offset+hosts.MaxChunk >= int64(size) {
+					begun[p.Host]--
+				}
+				l.mu.Unlock()
+			}
+			return l.read(ctx, p)
+		}
+		results, err := b.Fetch(ctx, plan)
+		if !errors.Is(err, context.Canceled) || results[0].Fetched != 6 || results[0].Left != 4 || results[1].Fetched != 10 {
+			t.Errorf("%+v, %v", results, err)
+		}
+		if most["far"] != maxLarge || most["far2"] != maxReads {
+			t.Errorf("at a time: %v", most)
+		}
+	})
+}
+
 // TestFetchFillsUp checks that, when others fill the disk, a file that is being copied keeps its
 // reserved space and is completed. No other file is begun, no partial file is left, and the error
 // names the disk.

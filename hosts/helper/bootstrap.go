@@ -231,29 +231,32 @@ func (s *session) deploy(rest string) error {
 	if err != nil {
 		return s.fail(hosts.Misconfigured, "", err)
 	}
-	dst := progressWriter{s.stream.Stdin(), func() { s.timer.Reset(stallTimeout) }}
-	if _, err := fmt.Fprintf(dst, "%s %d %s\n", method, n, sum); err == nil {
-		// After an error the far end is gone or about to go. What it prints and how it ends explain
-		// more than the error.
-		_, _ = io.CopyBuffer(dst, struct{ io.Reader }{src}, make([]byte, 64<<10))
+	dst := &progressWriter{w: s.stream.Stdin(), progress: func() { s.timer.Reset(stallTimeout) }}
+	if _, err = fmt.Fprintf(dst, "%s %d %s\n", method, n, sum); err == nil {
+		_, err = io.CopyBuffer(dst, struct{ io.Reader }{src}, make([]byte, 64<<10))
 	}
+	if err != nil && dst.err == nil {
+		return s.fail(hosts.Misconfigured, "", fmt.Errorf("read the program to send: %w", err))
+	}
+	// After an error of writing, the far end is gone or about to go. What it prints and how it ends
+	// explain more than the error.
 	s.timer.Reset(stallTimeout)
 	s.at("checking the helper in " + clean(where))
 	return nil
 }
 
-// progressWriter calls progress after each successful write.
+// progressWriter calls progress after each successful write, and keeps the error of a failed one.
 type progressWriter struct {
-	io.Writer
+	w        io.Writer
 	progress func()
+	err      error
 }
 
-func (w progressWriter) Write(p []byte) (int, error) {
-	n, err := w.Writer.Write(p)
-	if err == nil {
+func (w *progressWriter) Write(p []byte) (n int, err error) {
+	if n, w.err = w.w.Write(p); w.err == nil {
 		w.progress()
 	}
-	return n, err
+	return n, w.err
 }
 
 // program is an executable of ours for one kind of host. The file stays open, so its name may be
@@ -398,16 +401,20 @@ func (b *binaries) forSystem(kernel, machine string) (_ *program, advice string,
 
 // archOf translates the machine of uname to Go's name, or returns "".
 func archOf(machine string) string {
-	switch arch := archNames[machine]; {
-	case arch != "":
-		return arch
-	case strings.HasPrefix(machine, "armv"):
+	switch machine {
+	case "x86_64", "amd64":
+		return "amd64"
+	case "aarch64", "arm64":
+		return "arm64"
+	case "i386", "i486", "i586", "i686":
+		return "386"
+	case "loongarch64":
+		return "loong64"
+	case "ppc64", "ppc64le", "riscv64", "s390x", "mips64":
+		return machine
+	}
+	if strings.HasPrefix(machine, "armv") {
 		return "arm"
 	}
 	return ""
-}
-
-var archNames = map[string]string{
-	"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64", "i386": "386", "i486": "386", "i586": "386", "i686": "386",
-	"loongarch64": "loong64", "ppc64": "ppc64", "ppc64le": "ppc64le", "riscv64": "riscv64", "s390x": "s390x", "mips64": "mips64",
 }

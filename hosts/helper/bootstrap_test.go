@@ -601,17 +601,28 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// TestLinesOfStderrAreBounded checks that lines of a helper's standard error are cut.
+// TestLinesOfStderrAreBounded checks that a bounded number of bounded lines of a helper's standard
+// error is kept, and that the panic is found among the lines that follow it.
 func TestLinesOfStderrAreBounded(t *testing.T) {
-	n, long := 0, strings.Repeat("y", 10*maxLine)
-	l := listen(strings.NewReader(strings.Repeat(long+"\n", 100)+"last\n\n"), func(line string) {
+	n := 0
+	long := strings.Repeat("y", 10*maxLine)
+	text := "panic: lost in time\n" + strings.Repeat("goroutine\n", 100) + strings.Repeat("z", 100) + "\n" + long + "\nlast"
+	l := listen(strings.NewReader(text), func(line string) {
 		if n++; len(line) > maxLine {
 			t.Errorf("a line of %d bytes", len(line))
 		}
 	})
 	<-l.done
-	if n != 1001 || len(l.crash)+len(l.last) > 2*maxLine || l.output() != ": last" {
-		t.Errorf("%d lines logged, output %q, want 1001 and last", n, l.output())
+	if got := l.output(); got != ": panic: lost in time" {
+		t.Errorf("output %q", got)
+	}
+	if n != 113 {
+		t.Errorf("%d lines logged, want 113", n)
+	}
+	l = listen(strings.NewReader(strings.Repeat(long+"\n", 100)+"last\n\n"), nil)
+	<-l.done
+	if kept := len(l.crash) + len(l.last); kept > 2*maxLine || l.output() != ": last" {
+		t.Errorf("%d bytes kept, output %q", kept, l.output())
 	}
 }
 

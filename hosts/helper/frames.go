@@ -62,6 +62,9 @@ func appendMessage(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) 
 	if v.Kind() == reflect.Pointer {
 		v = v.Elem()
 	}
+	if !v.IsValid() {
+		return b, seq, fmt.Errorf("%w: none at all", ErrKind)
+	}
 	k := kinds().byType[v.Type()]
 	if k == nil {
 		return b, seq, fmt.Errorf("%w: %T", ErrKind, m)
@@ -192,6 +195,7 @@ func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
 // was announced.
 func (r *Reader) body(n int) ([]byte, error) {
 	var b bytes.Buffer
+	b.Grow(min(n+1, 64<<10) + bytes.MinRead)
 	_, err := io.CopyN(&b, r.r, int64(n+1))
 	if errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("the stream ends inside frame %d: %w", r.seq, io.ErrUnexpectedEOF)

@@ -8,8 +8,10 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -100,6 +102,12 @@ func TestBatchIsOneWrite(t *testing.T) {
 	if err := w.Write(hosts.Limit{Slots: 9}, huge); !errors.Is(err, ErrTooLarge) {
 		t.Fatalf("huge message: %v", err)
 	}
+	if err := w.Write(nil); !errors.Is(err, ErrKind) {
+		t.Errorf("nil: %v", err)
+	}
+	if err := w.Write((*hosts.Bye)(nil)); !errors.Is(err, ErrKind) {
+		t.Errorf("nil pointer: %v", err)
+	}
 	if err := w.Write(); err != nil {
 		t.Error(err)
 	}
@@ -154,13 +162,44 @@ func TestLargeListsAreSplit(t *testing.T) {
 // have received half a frame.
 func TestWriteErrorSticks(t *testing.T) {
 	broken := errors.New("cut")
-	r, w := io.Pipe()
-	r.CloseWithError(broken)
-	frames := NewWriter(w)
-	for range 2 {
-		if err := frames.Write(hosts.Bye{}); err != broken {
-			t.Errorf("got %v, want %v", err, broken)
+	w := NewWriter(errWriter{broken})
+	if err := w.Write(hosts.Bye{}); err != broken {
+		t.Fatal(err)
+	}
+	if err := w.Write(hosts.Bye{}); err != broken {
+		t.Fatal(err)
+	}
+}
+
+type errWriter struct{ err error }
+
+func (e errWriter) Write([]byte) (int, error) { return 0, e.err }
+
+// TestConcurrentWrites checks that writers on several goroutines do not mix their frames.
+func TestConcurrentWrites(t *testing.T) {
+	var b bytes.Buffer
+	w := NewWriter(&b)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 100 {
+				if err := w.Write(hosts.Ping{Seq: int64(100*i + j)}, hosts.Bye{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	r, n := NewReader(&b), 0
+	for ; ; n++ {
+		if _, err := r.Read(); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
 		}
+	}
+	if n != 1600 {
+		t.Errorf("%d messages, want 1600", n)
 	}
 }
 
@@ -277,6 +316,28 @@ func frame(word, payload string) []byte {
 	return fmt.Appendf(nil, "%s%s %08x\n%s\n", greeting, head, sum, payload)
 }
 
+// FuzzStream checks that no bytes make the reader panic or return a message that would be written
+// back with another length of payload.
+func FuzzStream(f *testing.F) {
+	for _, k := range kinds().byKind {
+		v, n := reflect.New(k.typ), int64(0)
+		fill(v.Elem(), &n)
+		f.Add(write(f, v.Interface().(hosts.Message), hosts.Bye{}))
+	}
+	f.Add([]byte(greeting + "1 bye 8388608 00000000\n"))
+	f.Add([]byte("Last login: never\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := NewReader(bytes.NewReader(b))
+		for {
+			if m, err := r.Read(); err != nil {
+				return
+			} else if reflect.ValueOf(m).Kind() != reflect.Pointer {
+				t.Fatalf("%T is not a pointer", m)
+			}
+		}
+	})
+}
+
 // FuzzPayload bypasses the checksum and checks that any payload of any word is an error, or a
 // message that does not change when it is written and read again.
 func FuzzPayload(f *testing.F) {
@@ -305,4 +366,57 @@ func FuzzPayload(f *testing.F) {
 			t.Fatalf("%+v became %+v", m, again)
 		}
 	})
+}
+
+const batch = 100
+
+func benchLaunch() *hosts.Launch {
+	l := &hosts.Launch{Epoch: 1, ExpireUptime: time.Hour}
+	for i := range batch {
+		l.Jobs = append(l.Jobs, hosts.LaunchJob{
+			Attempt: jobs.AttemptID{Job: jobs.ID(i + 1000), N: 1}, Command: "python3 sweep.py --rate 0.01 --seed 1234 > out.1234",
+			Params: []jobs.Param{{Name: "rate", Value: "0.01"}}, Timeout: time.Hour, Slots: 1})
+	}
+	return l
+}
+
+func benchExits() *hosts.Exits {
+	e := &hosts.Exits{}
+	for i := range batch {
+		e.Jobs = append(e.Jobs, hosts.ExitedJob{Attempt: jobs.AttemptID{Job: jobs.ID(i + 1000), N: 1}, Slot: 3,
+			Outcome: jobs.Outcome{Exit: 1, Started: 1790000000123456789, Ended: 1790000001123456789, CPU: time.Second, MaxRSSBytes: 1 << 30, LastLine: "Traceback: something is wrong"}})
+	}
+	return e
+}
+
+// BenchmarkFrames measures the cost of a job in ns/job, in each direction, in batches of 100.
+func BenchmarkFrames(b *testing.B) {
+	for name, m := range map[string]hosts.Message{"Launch": benchLaunch(), "Exits": benchExits()} {
+		b.Run(name+"/write", func(b *testing.B) {
+			w := NewWriter(io.Discard)
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = w.Write(m)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/job")
+		})
+		b.Run(name+"/read", func(b *testing.B) {
+			var buf bytes.Buffer
+			w := NewWriter(&buf)
+			const rounds = 50
+			for range rounds {
+				_ = w.Write(m)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				r := NewReader(bytes.NewReader(buf.Bytes()))
+				for range rounds {
+					if _, err := r.Read(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch*rounds), "ns/job")
+		})
+	}
 }

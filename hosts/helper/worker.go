@@ -67,7 +67,7 @@ func (w *worker) Hello() *hosts.Hello { return w.first }
 func (w *worker) Send(msgs ...hosts.Message) error {
 	w.mu.Lock()
 	for _, m := range msgs {
-		if m.Kind() == (hosts.Bye{}).Kind() {
+		if m != nil && m.Kind() == (hosts.Bye{}).Kind() {
 			w.bye = true
 		}
 	}

@@ -11,8 +11,10 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 )
 
@@ -234,4 +236,53 @@ func TestMailboxesAreBounded(t *testing.T) {
 	if n := all.Load(); n != others {
 		t.Errorf("%d bytes are still counted", n-others)
 	}
+}
+
+// TestFullMailboxCloses checks that a host that accepts nothing never blocks Send: if too much is
+// waiting, the worker closes with an error.
+func TestFullMailboxCloses(t *testing.T) {
+	polltest.Long(t)
+	synctest.Test(t, func(t *testing.T) {
+		l := newMemLink()
+		first := true
+		l.take = func(stop <-chan struct{}, p []byte) error {
+			if first { // Open
+				first = false
+				return nil
+			}
+			<-stop
+			return errors.New("closed")
+		}
+		w := mustConnect(t, l)
+		start, sent := time.Now(), 0
+		var err error
+		for ; err == nil && sent < 100; sent++ {
+			err = w.Send(launch(4 << 20))
+		}
+		if err == nil || !strings.Contains(err.Error(), "does not read what is sent") || sent < 7 {
+			t.Errorf("%d sends, then %v", sent, err)
+		}
+		if time.Since(start) != 0 {
+			t.Errorf("Send waited %v", time.Since(start))
+		}
+		for range w.Reports() {
+		}
+		if hosts.ClassOf(w.Err()) != hosts.Unreachable {
+			t.Errorf("ended with %v", w.Err())
+		}
+	})
+}
+
+// TestSilenceIsNoEnd checks that a host that is sent nothing for hours keeps its worker: the worker
+// has no timer of its own.
+func TestSilenceIsNoEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := mustConnect(t, newMemLink())
+		defer w.Close()
+		select {
+		case m := <-w.Reports():
+			t.Errorf("got %v, %v", m, w.Err())
+		case <-time.After(10 * time.Hour):
+		}
+	})
 }

@@ -214,14 +214,20 @@ func TestWhySSHFailed(t *testing.T) {
 	}
 }
 
-// TestStderrAfterLogin checks that, after the login, a message of a program at the far end is not
-// taken for one of ssh.
-func TestStderrAfterLogin(t *testing.T) {
+// TestExitStatusOfTheCommand checks that the exit status of the command is distinguished from a
+// failure of ssh. After login, a message of a program at the far end is not taken for one of ssh.
+func TestExitStatusOfTheCommand(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
-	for _, said := range []string{"some trouble", "git@example.org: Permission denied (publickey)."} {
-		_, err := through(t, sshTo(t, s, nil, nil), "echo '"+said+"' >&2; echo ready; exit 255")
-		if want := (&hosts.ExitError{Code: 255}); err == nil || err.Error() != want.Error() {
-			t.Errorf("%s: got %v, want %v", said, err, want)
+	for command, code := range map[string]int{
+		"echo 'some trouble' >&2; exit 1":                                                  1,
+		"echo 'some trouble' >&2; exit 8":                                                  8,
+		"echo 'some trouble' >&2; exit 126":                                                126,
+		"echo 'some trouble' >&2; exit 255":                                                255,
+		"echo 'git@example.org: Permission denied (publickey).' >&2; echo ready; exit 255": 255,
+	} {
+		_, err := through(t, sshTo(t, s, nil, nil), command)
+		if want := (&hosts.ExitError{Code: code}); err == nil || err.Error() != want.Error() {
+			t.Errorf("%s: got %v, want %v", command, err, want)
 		}
 	}
 }

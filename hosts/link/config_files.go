@@ -34,10 +34,16 @@ func currentEnvironment() (*environment, error) {
 	return e, nil
 }
 
-// tilde expands ~/…
+// tilde expands ~/… and ~user/…; the name of an unknown user stays as written.
 func (e *environment) tilde(path string) string {
 	if path == "~" || strings.HasPrefix(path, "~/") {
 		return filepath.Join(e.home, path[1:])
+	}
+	if strings.HasPrefix(path, "~") {
+		name, rest, _ := strings.Cut(path[1:], "/")
+		if other, err := user.Lookup(name); err == nil {
+			return filepath.Join(other.HomeDir, rest)
+		}
 	}
 	return path
 }
@@ -177,7 +183,7 @@ func (f *fileSettings) knownHosts(t *Target, s settings) {
 			t.KnownHosts = append(t.KnownHosts, l.usual...)
 			continue
 		}
-		for _, name := range strings.Fields(value) { // `ssh -G` prints no quotes
+		for _, name := range splitFileNames(value) {
 			_, err := f.tokens.expand(name)
 			switch {
 			// Most versions of ssh print it expanded, so the % is part of the name.
@@ -191,4 +197,22 @@ func (f *fileSettings) knownHosts(t *Target, s settings) {
 			}
 		}
 	}
+}
+
+// splitFileNames splits a list of files, which `ssh -G` prints without quotes. The longest
+// sequence of words that names an existing file is one name.
+func splitFileNames(value string) []string {
+	var names []string
+	fields := strings.Fields(value)
+	for i := 0; i < len(fields); {
+		end := i + 1
+		for j := len(fields); j > end; j-- {
+			if _, err := os.Stat(strings.Join(fields[i:j], " ")); err == nil {
+				end = j
+			}
+		}
+		names = append(names, strings.Trim(strings.Join(fields[i:end], " "), `"`))
+		i = end
+	}
+	return names
 }

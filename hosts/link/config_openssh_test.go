@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +24,233 @@ func needSSH(t *testing.T) {
 	if _, err := exec.LookPath("ssh"); err != nil {
 		t.Skip("LEFT OUT: no ssh program to compare with; install openssh-client")
 	}
+}
+
+// TestAgreesWithOpenSSH checks that we interpret what `ssh -G` prints of a configuration like the
+// installed OpenSSH itself. The syntax of the file is ssh's matter.
+func TestAgreesWithOpenSSH(t *testing.T) {
+	needSSH(t)
+	for name, c := range map[string]struct {
+		text    string
+		aliases []string
+	}{
+		"empty": {"", []string{"a", "A.Example.ORG", "10.0.0.1", "fe80::1"}},
+		"match": {`
+Match host a.lab,!x*
+  User one
+Host a
+  HostName A.lab
+Match host a.lab
+  Port 11
+Match originalhost a host *.lab user one
+  Port 12
+Match originalhost A,b !user carol
+  Port 13
+Match localuser nobody-here
+  Port 14
+Match all
+  HostKeyAlias all
+Match host="*.lab"
+  ConnectTimeout 7
+`, []string{"a", "b", "c", "a.lab", "A", "x.lab"}},
+		"match exec": {`
+Match host inside exec "test %h = inside"
+  HostName in.lab
+  User "bob"
+  IdentityFile ~/.ssh/in
+  UserKnownHostsFile /tmp/kh1 /tmp/kh2
+  ProxyJump gate
+Match host out* exec "false"
+  User never
+Match final host *.lab
+  HostKeyAlias final
+Host inside outside
+  Port 2222
+`, []string{"inside", "outside"}},
+		"match final": {`
+Match final host *.lab
+  User final
+Match canonical
+  Port 4
+Host foo.lab
+  Port 5
+  HostName other.%%
+Host foo*
+  HostName FOO.lab
+  IdentityFile ~/.ssh/a
+  IdentityFile ~/.ssh/b
+`, []string{"foo", "foo2", "bar", "bar.lab"}},
+		"files": {`
+Host a
+  IdentityFile ~/.ssh/one
+  IdentityFile "~/.ssh/two"
+Host *
+  IdentityFile ~/.ssh/one
+  IdentityFile /tmp/three
+  CertificateFile /tmp/c
+  CertificateFile /tmp/d
+  UserKnownHostsFile ~/.ssh/kh_%h /tmp/%C%d%i /tmp/%k_%L_%l /tmp/%n_%p_%r_%u
+  UserKnownHostsFile /tmp/late
+  GlobalKnownHostsFile /etc/one /etc/two
+  IdentitiesOnly yes
+  IdentityAgent ~/agent_%u_%r
+`, []string{"a", "b"}},
+		"options": {`
+Host a
+  StrictHostKeyChecking accept-new
+  ConnectTimeout 1m30s
+  AddressFamily inet6
+  IdentityAgent none
+Host b
+  StrictHostKeyChecking ask
+  ConnectTimeout 10
+  AddressFamily inet
+Host c
+  ConnectTimeout none
+  AddressFamily any
+  StrictHostKeyChecking yes
+`, []string{"a", "b", "c"}},
+		"jumps": {`
+Host a
+  ProxyJump gate
+Host b
+  ProxyJump bob@gate:2222,other
+Host c
+  ProxyJump none
+Host d
+  ProxyCommand none
+Host e
+  ProxyJump ssh://x@y:7
+Host c d
+  ProxyJump late
+`, []string{"a", "b", "c", "d", "e", "f"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := write(t, filepath.Join(t.TempDir(), "config"), c.text)
+			conf, err := LoadSSHConfig(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, alias := range c.aliases {
+				out, err := exec.Command("ssh", "-G", "-T", "-F", file, "--", alias).CombinedOutput()
+				if err != nil {
+					t.Fatalf("ssh -G %s: %v: %s", alias, err, out)
+				}
+				got, _, err := resolveAlias(conf, alias)
+				if err != nil {
+					t.Errorf("%s: %v", alias, err)
+					continue
+				}
+				compare(t, conf.env, alias, got, string(out))
+			}
+		})
+	}
+}
+
+// compare checks a target against the output of ssh -G.
+func compare(t *testing.T, env *environment, alias string, got *Target, printed string) {
+	t.Helper()
+	said := map[string][]string{}
+	for line := range strings.Lines(printed) {
+		k, v, _ := strings.Cut(strings.TrimSpace(line), " ")
+		said[k] = append(said[k], v)
+	}
+	f := fileSettings{env: env, tokens: env.tokens(got)}
+	paths := func(list []string) string {
+		out := []string{}
+		for _, one := range list {
+			out = append(out, f.path(one, ""))
+		}
+		return strings.Join(out, " ")
+	}
+	check := func(what, is string, want ...string) {
+		t.Helper()
+		if w := strings.Join(want, " "); is != w {
+			t.Errorf("ssh %s: %s is %q, OpenSSH says %q", alias, what, is, w)
+		}
+	}
+	check("hostname", got.HostName, said["hostname"]...)
+	check("user", got.User, said["user"]...)
+	check("port", strconv.Itoa(got.Port), said["port"]...)
+	check("hostkeyalias", got.HostKeyAlias, said["hostkeyalias"]...)
+	check("addressfamily", map[string]string{"tcp": "any", "tcp4": "inet", "tcp6": "inet6"}[got.Network], said["addressfamily"]...)
+	timeout := "none"
+	if got.ConnectTimeout > 0 {
+		timeout = fmt.Sprint(int(got.ConnectTimeout.Seconds()))
+	}
+	check("connecttimeout", timeout, said["connecttimeout"]...)
+	check("identitiesonly", map[bool]string{true: "yes", false: "no"}[got.IdentitiesOnly], said["identitiesonly"]...)
+	if agent := said["identityagent"]; len(agent) > 0 && agent[0] != "none" {
+		check("identityagent", got.IdentityAgent, agent...)
+	} else if len(agent) > 0 {
+		check("identityagent", got.IdentityAgent, "")
+	}
+	if strict := said["stricthostkeychecking"][0]; (strict == "accept-new") != got.AcceptNew {
+		t.Errorf("ssh %s: accepts new keys %v, OpenSSH says %s", alias, got.AcceptNew, strict)
+	}
+	if got.Explicit {
+		check("identityfile", strings.Join(got.IdentityFiles, " "), paths(said["identityfile"]))
+	} else {
+		for _, one := range got.IdentityFiles {
+			if !slices.Contains(strings.Fields(paths(said["identityfile"])), one) {
+				t.Errorf("ssh %s: %s is not among OpenSSH's usual identities", alias, one)
+			}
+		}
+	}
+	check("certificatefile", strings.Join(got.CertificateFiles, " "), paths(said["certificatefile"]))
+	known := strings.Fields(said["userknownhostsfile"][0] + " " + said["globalknownhostsfile"][0])
+	check("known hosts", strings.Join(got.KnownHosts, " "), paths(known))
+
+	var jumps, want []string
+	for _, j := range got.Jumps {
+		jumps = append(jumps, fmt.Sprintf("%s@%s:%d", j.User, j.Alias, j.Port))
+	}
+	if spec := said["proxyjump"]; len(spec) > 0 && spec[0] != "none" {
+		for one := range strings.SplitSeq(spec[0], ",") {
+			g, err := parseJump(one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g.user == "" {
+				g.user = env.user
+			}
+			if g.port == 0 {
+				g.port = 22
+			}
+			want = append(want, fmt.Sprintf("%s@%s:%d", g.user, g.alias, g.port))
+		}
+	}
+	check("proxyjump", strings.Join(jumps, " "), want...)
+}
+
+// TestInventoryCountsAsOptions checks that settings of the inventory count like command line
+// options of ssh.
+func TestInventoryCountsAsOptions(t *testing.T) {
+	needSSH(t)
+	file := write(t, filepath.Join(t.TempDir(), "config"), `
+Match user carol
+  HostKeyAlias for-carol
+Host !other !gw* *
+  User bob
+  Port 99
+  IdentityFile /tmp/one
+  ProxyJump other
+  UserKnownHostsFile /tmp/%r_%p_%h
+`)
+	conf, err := LoadSSHConfig(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: write(t, filepath.Join(t.TempDir(), "key"), "k"), Jump: []string{"me@gw:2", "carol@gw2:99"}}
+	out, err := exec.Command("ssh", "-G", "-T", "-F", file, "-l", h.User, "-p", "2222", "-i", h.Identity, "-J", strings.Join(h.Jump, ","), "melon").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := conf.Resolve(h, "melon")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, conf.env, "melon", got, string(out))
 }
 
 // TestRefusedFile checks that a file that ssh refuses is an error with ssh's own message, with file
@@ -46,7 +275,9 @@ func TestRefusedFile(t *testing.T) {
 // what to install.
 func TestWithoutSSH(t *testing.T) {
 	c, err := newSSHConfig("", configLab(t), "")
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	refuses(t, c, named("m"), "a", "install the OpenSSH client")
 }
 
@@ -71,7 +302,9 @@ func fakeSSH(t *testing.T, path, script string) (*SSHConfig, func() []string) {
 	log := filepath.Join(t.TempDir(), "log")
 	ssh := program(t, "ssh", "#!/bin/sh\necho \"$*\" >>"+log+"\n"+script+"\n")
 	c, err := newSSHConfig(path, configLab(t), ssh)
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return c, func() []string {
 		data, _ := os.ReadFile(log)
 		return strings.Split(strings.TrimSpace(string(data)), "\n")
@@ -135,15 +368,21 @@ func TestUnknownKeyword(t *testing.T) {
 // exec, and that the result is an error.
 func TestSSHThatHangs(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	must(t, unix.Mkfifo(fifo, 0o600))
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	alive, err := os.OpenFile(fifo, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer alive.Close()
 	c, _ := fakeSSH(t, "", "exec 3>"+fifo+"; sleep 1000 & sleep 1000")
 	c.timeout = 200 * time.Millisecond
 	refuses(t, c, named("m"), "m", "did not answer within 200ms")
 	// The pipe ends when the last of these processes ends. The deadline only ends a failing test.
-	must(t, alive.SetReadDeadline(time.Now().Add(time.Minute)))
+	if err := alive.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := alive.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("something still runs: %v", err)
 	}
@@ -166,6 +405,18 @@ func TestSSHThatFails(t *testing.T) {
 		}
 	}
 	c, err := newSSHConfig("", configLab(t), "/nonexistent/ssh")
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	refuses(t, c, named("m"), "a", "/nonexistent/ssh")
+}
+
+// TestKnownHostsWithBlanks checks file names with blanks in a list that ssh prints without quotes.
+func TestKnownHostsWithBlanks(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "my known hosts"), "")
+	c := config(t, "UserKnownHostsFile /a \""+file+"\" /b\n")
+	got, _, err := resolveAlias(c, "x")
+	if err != nil || strings.Join(got.KnownHosts[:3], "|") != "/a|"+file+"|/b" {
+		t.Errorf("%+v, %v", got, err)
+	}
 }

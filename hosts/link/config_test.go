@@ -27,7 +27,9 @@ func config(t *testing.T, text string) *SSHConfig {
 	t.Helper()
 	needSSH(t)
 	c, err := LoadSSHConfig(write(t, filepath.Join(t.TempDir(), "config"), text))
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	l := configLab(t)
 	c.env.getenv, c.env.hostname = l.getenv, l.hostname
 	return c
@@ -87,7 +89,9 @@ func TestInventoryWins(t *testing.T) {
 	c := config(t, "Host melon*\n HostName %h.lab\n User bob\n Port 2200\n IdentityFile /k/conf\n ProxyJump gate\n")
 	h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: "~/inv", Jump: []string{"me@gw:2", "gw2"}}
 	got, _, err := c.Resolve(h, "melon4")
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got.HostName != "melon4.lab" || got.User != "carol" || got.Port != 2222 || !got.Explicit ||
 		strings.Join(got.IdentityFiles, " ") != c.env.home+"/inv /k/conf" {
 		t.Errorf("%+v", got)
@@ -149,9 +153,27 @@ Host b
 	}
 }
 
-// TestWarnings checks that a directive that we cannot honor for a host in use is reported with the
-// name of the host. Directives without an effect here, and directives for other hosts, are not
-// reported.
+func TestInclude(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/d/1.conf", "Host a\n User one\nHost b\n User never\n")
+	write(t, dir+"/d/2.conf", "User two\nPort 2\n")
+	third := write(t, dir+"/third", "Host c\n User three\n")
+	c := config(t, "Host a\n  Include "+dir+"/d/*.conf nothing*\nInclude "+third+"\nHost *\n Port 9\n")
+	me := c.env.user
+	for alias, want := range map[string]string{"a": "one 2", "b": me + " 9", "c": me + " 9"} {
+		// For b and c: the Includes are inside Host a, so only a reads them.
+		got, _, err := resolveAlias(c, alias)
+		if err != nil || fmt.Sprint(got.User, " ", got.Port) != want {
+			t.Errorf("%s: %+v, %v; want %s", alias, got, err, want)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "loop")
+	write(t, file, "Include "+file+"\nInclude "+file+"\n")
+	refuses(t, config(t, "Include "+file+"\n"), named("a"), "a", "Too many recursive")
+}
+
+// TestWarnings checks that a directive that we cannot honor for a host in use is reported once.
+// Directives without an effect here, and directives for other hosts, are not reported.
 func TestWarnings(t *testing.T) {
 	for text, want := range map[string]string{
 		"StrictHostKeyChecking no":          "StrictHostKeyChecking no in the ssh configuration is not supported",
@@ -164,10 +186,23 @@ func TestWarnings(t *testing.T) {
 		"SetEnv A=1":                        "SetEnv A=1",
 		"PubkeyAuthentication no":           "PubkeyAuthentication ",
 
-		"ControlMaster auto\nControlPath ~/.ssh/cm-%C\nForwardAgent yes\nForwardX11 yes\nLocalForward 8080 localhost:80": "",
-		"ServerAliveInterval 30\nCompression yes\nSendEnv LANG LC_*\nHashKnownHosts yes\nGSSAPIAuthentication yes":       "",
-		"PKCS11Provider none\nPubkeyAuthentication yes\nProxyCommand none\nStrictHostKeyChecking ask":                    "",
-		"StrictHostKeyChecking yes": "",
+		"ControlMaster auto":                "",
+		"ControlPath ~/.ssh/cm-%C":          "",
+		"ForwardAgent yes":                  "",
+		"ForwardX11 yes":                    "",
+		"LocalForward 8080 localhost:80":    "",
+		"ServerAliveInterval 30":            "",
+		"Compression yes":                   "",
+		"SendEnv LANG LC_*":                 "",
+		"HashKnownHosts yes":                "",
+		"GSSAPIAuthentication yes":          "",
+		"PKCS11Provider none":               "",
+		"PubkeyAuthentication yes":          "",
+		"ProxyCommand ssh -W %h:%p gate":    "",
+		"ProxyCommand ssh -q gate nc %h %p": "",
+		"ProxyCommand none":                 "",
+		"StrictHostKeyChecking ask":         "",
+		"StrictHostKeyChecking yes":         "",
 	} {
 		c := config(t, "Host melon4\n"+text+"\n"+text+"\n")
 		_, warnings, err := c.Resolve(&hosts.Host{Name: "m"}, "melon4")
@@ -197,12 +232,15 @@ func TestProxyCommandIsRefused(t *testing.T) {
 	}
 }
 
-// TestWarningsOfAGateway checks that a warning about a gateway names it.
+// TestWarningsOfAGateway checks that a warning about a gateway names it, and that a loop of
+// gateways is an error with advice.
 func TestWarningsOfAGateway(t *testing.T) {
-	c := config(t, "Host gate\nBindAddress 1.2.3.4\nHost !gate *\nProxyJump gate\n")
+	c := config(t, "Host gate\nBindAddress 1.2.3.4\nHost *\nProxyJump gate\n")
+	refuses(t, c, named("m"), "m", "ProxyJump none") // gate jumps through gate
+	c = config(t, "Host gate\nBindAddress 1.2.3.4\nHost !gate *\nProxyJump gate\n")
 	_, w, err := c.Resolve(named("m"), "m")
 	if err != nil || len(w) != 1 || !strings.HasPrefix(w[0], "gateway gate: BindAddress") {
-		t.Errorf("got %v, %v", w, err)
+		t.Errorf("%v, %v", w, err)
 	}
 }
 
@@ -212,8 +250,12 @@ func TestErrors(t *testing.T) {
 		"IdentityFile ~/%q": "IdentityFile: the token %q",
 		"IdentityFile 5%":   `IdentityFile: "5%" ends in %`,
 		"ProxyJump -oX=1":   `"-oX=1" is not [user@]host[:port]`,
-		// ssh's own message
-		"Port 0": "line 2: Bad port '0'",
+		// ssh's own messages
+		"Port 0":              "line 2: Bad port '0'",
+		"ConnectTimeout soon": "line 2: invalid time value",
+		"HostName %n":         "unknown key %n",
+		"ProxyJump a,,b":      `Invalid ProxyJump "a,,b"`,
+		"Ciphers rot13":       "Bad SSH2 cipher spec 'rot13'",
 	} {
 		refuses(t, config(t, "Host m\n"+text+"\n"), named("m"), "m", want)
 	}
@@ -233,6 +275,10 @@ Host plain
   HostKeyAlgorithms ssh-ed25519,sk-ssh-ed25519@openssh.com,rsa-sha2-256
 Host plus
   HostKeyAlgorithms +ssh-rsa
+Host minus
+  HostKeyAlgorithms -*cert-*,ecdsa-*
+Host front
+  HostKeyAlgorithms ^rsa-sha2-512
 Host nothing
   HostKeyAlgorithms sk-ssh-ed25519@openssh.com
 Host rest
@@ -243,6 +289,11 @@ Host rest
 	for alias, check := range map[string]func([]string) bool{
 		"plain": func(l []string) bool { return strings.Join(l, " ") == "ssh-ed25519 rsa-sha2-256" },
 		"plus":  func(l []string) bool { return len(l) > 5 && l[len(l)-1] == "ssh-rsa" },
+		"minus": func(l []string) bool {
+			s := strings.Join(l, " ")
+			return len(l) > 1 && !strings.Contains(s, "cert") && !strings.Contains(s, "ecdsa") && strings.Contains(s, "ssh-ed25519")
+		},
+		"front": func(l []string) bool { return len(l) > 5 && l[0] == "rsa-sha2-512" },
 		"other": func(l []string) bool { return l == nil },
 	} {
 		got, _, err := resolveAlias(c, alias)
@@ -338,7 +389,9 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		c, err := newSSHConfig("", env, "ssh")
-		must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		c.run = func(args []string) (settings, error) {
 			if args[len(args)-1] == unknownHost {
 				return parseSettings("hostname x\nport 22\n"), nil
@@ -350,4 +403,17 @@ func FuzzAnswer(f *testing.F) {
 			t.Fatalf("%+v", got)
 		}
 	})
+}
+
+// BenchmarkFirstAnswer measures the first lookup of a host.
+func BenchmarkFirstAnswer(b *testing.B) {
+	c, err := LoadSSHConfig("/dev/null")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for i := 0; b.Loop(); i++ {
+		if _, _, err := resolveAlias(c, fmt.Sprint("h", i)); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

@@ -276,8 +276,9 @@ func newSSHStream(l *sshLink, ch ssh.Channel, requests <-chan *ssh.Request) *ssh
 	return s
 }
 
-// handleRequests handles what the server reports about the command until the channel ends. It
-// waits for the end of the link or the stream, so that no copying goroutine outlives both.
+// handleRequests handles what the server reports about the command until the channel ends. When
+// the link or the stream is closed, it drops what was not read, so that no copying goroutine is
+// left.
 func (s *sshStream) handleRequests(requests <-chan *ssh.Request) {
 	for r := range requests {
 		switch r.Type {

@@ -20,7 +20,9 @@ import (
 func publicKey(t *testing.T, file string) ssh.PublicKey {
 	t.Helper()
 	k, _, _, _, err := ssh.ParseAuthorizedKey([]byte(read(t, file)))
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return k
 }
 
@@ -96,7 +98,9 @@ func TestHostKeyOfAnotherKind(t *testing.T) {
 func ecdsaKey(t *testing.T) ssh.PublicKey {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "key")
-	must(t, hosttest.NewKey(file, "ecdsa", ""))
+	if err := hosttest.NewKey(file, "ecdsa", ""); err != nil {
+		t.Fatal(err)
+	}
 	return publicKey(t, file+".pub")
 }
 
@@ -189,21 +193,31 @@ const edKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2wQ3Ul4hT5bE3n9eQ1a0n2w5i1J
 func TestCleanKnown(t *testing.T) {
 	for _, c := range []struct{ line, bad string }{
 		{"melon4 " + edKey, ""},
+		{"  melon4\t" + edKey + " a comment", ""},
+		{"# melon4", ""},
+		{"", ""},
 		{"\r", ""},
 		{"@cert-authority *.lab " + edKey, ""},
+		{"@revoked * " + edKey, ""},
 		{"[melon4]:2222,!x,y " + edKey, ""},
 		{"|1|F1E1KeoE/eEWhi10WpGv4OdiO6Y=|3988QV0VE8wmZL7suNrYQLITLCg= " + edKey, ""},
 		{"melon4", "missing host pattern"},
+		{"melon4 ssh-ed25519", "missing key type"},
 		{"melon4 ssh-rsa " + strings.Fields(edKey)[1], `found "ssh-ed25519"`},
+		{"melon4 ssh-ed25519 ????", "base64"},
 		{"melon4 ssh-future AAAACnNzaC1mdXR1cmU=", "unknown key algorithm"},
 		{"@whatever melon4 " + edKey, `unexpected marker: "@whatever"`},
+		{"@cert-authority @revoked x " + edKey, `marker`},
 		{"|2|aaaa|bbbb " + edKey, "hash type 2"},
+		{"|1|aaaa|b!bb " + edKey, "base64"},
 		{"a,! " + edKey, "negation without"},
 		{"[melon4 " + edKey, "address [melon4"},
 		{"melon4 " + edKey + strings.Repeat(" x", 40_000), "too long"},
 	} {
 		good, bad, err := cleanKnown([]byte("# first\n"+c.line+"\nlast "+edKey), filepath.Join(t.TempDir(), "line"))
-		must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		if c.bad == "" && len(bad) != 0 || c.bad != "" && (len(bad) != 1 || !strings.HasPrefix(bad[0], "2: ") || !strings.Contains(bad[0], c.bad)) {
 			t.Errorf("%.60q: bad %q, want %q", c.line, bad, c.bad)
 		}
@@ -211,4 +225,27 @@ func TestCleanKnown(t *testing.T) {
 			t.Errorf("%.60q: the lines were shifted:\n%s", c.line, good)
 		}
 	}
+}
+
+// FuzzCleanKnown checks that the library can read what remains of any file.
+func FuzzCleanKnown(f *testing.F) {
+	for _, s := range []string{
+		"melon4 " + edKey + "\n", "@cert-authority *.lab " + edKey, "@revoked", "|1|a|b " + edKey, "[a]:b,c " + edKey + " \n#\n\r\n",
+		"!,a " + edKey, "|1|=|= " + edKey, "\x00 \t" + edKey, ", " + edKey, "a\rb " + edKey + "\r",
+	} {
+		f.Add([]byte(s))
+	}
+	file := filepath.Join(f.TempDir(), "known_hosts")
+	f.Fuzz(func(t *testing.T, text []byte) {
+		good, _, err := cleanKnown(text, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, good, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := knownhosts.NewDB(file); err != nil {
+			t.Errorf("%q became %q: %v", text, good, err)
+		}
+	})
 }

@@ -1,12 +1,14 @@
 package link
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,7 +25,9 @@ import (
 func listen(t *testing.T, serve func(net.Conn)) *Target {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -114,6 +118,73 @@ func TestSeveralAddresses(t *testing.T) {
 	checkError(t, open(), hosts.Misconfigured, "no address")
 }
 
+// TestNamesAreResolvedAgain checks that a name is resolved again for each dial, so that a host that
+// has moved is found.
+func TestNamesAreResolvedAgain(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	server, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var address atomic.Value
+	address.Store([]byte{127, 0, 0, 2}) // sshd listens on 127.0.0.1 only
+	answered := make(chan bool)
+	go func() {
+		defer close(answered)
+		q := make([]byte, 512)
+		for {
+			n, from, err := server.ReadFrom(q)
+			if err != nil {
+				return
+			}
+			// Header, name, type and class (RFC 1035, 4.1).
+			end := 12 + bytes.IndexByte(q[12:n], 0) + 5
+			reply := slices.Clone(q[:end])
+			copy(reply[2:], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0})
+			if reply[end-3] == 1 { // type A
+				reply[7] = 1
+				reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4)
+				reply = append(reply, address.Load().([]byte)...)
+			}
+			server.WriteTo(reply, from)
+		}
+	}()
+	system := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
+	}}
+	defer func() {
+		net.DefaultResolver = system
+		server.Close()
+		<-answered
+	}()
+	o := opener(t, s)
+	h := s.Host("melon4")
+	h.Addresses = []string{"melon4.test."}
+	_, err = o.Open(patient(t), h)
+	checkError(t, err, hosts.Unreachable, "refuses connections")
+	address.Store([]byte{127, 0, 0, 1})
+	write(t, s.KnownHosts, strings.ReplaceAll(read(t, s.KnownHosts), "127.0.0.1", "melon4.test."))
+	l, err := o.Open(patient(t), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}
+
+// TestBurst checks that 40 hosts behind one sshd with default limits are all reached. A busy sshd
+// counts a connection as new for a while after its login, so it may drop one. That must be an error
+// that a second try can cure. TestLimits checks how many dials are in progress at once.
+func TestBurst(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{}) // MaxStartups 10:30:100
+	o := NewSSH(SSHOptions{})
+	var wg sync.WaitGroup
+	for range 40 {
+		wg.Go(func() { dialAgain(t, o, target(s)) })
+	}
+	wg.Wait()
+}
+
 // TestDroppedAtFirst checks that a host is reached whose sshd drops the first connections.
 func TestDroppedAtFirst(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
@@ -146,7 +217,9 @@ func TestRefusedBurst(t *testing.T) {
 	o := NewSSH(SSHOptions{})
 	// Another client that has not logged in takes the only place.
 	c, err := net.Dial("tcp", s.Addr())
-	must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer c.Close()
 	if _, err := io.ReadFull(c, make([]byte, 8)); err != nil {
 		t.Fatal(err)
@@ -234,8 +307,9 @@ func TestServerDies(t *testing.T) {
 	checkError(t, err, hosts.Unreachable)
 }
 
-// TestLimits checks that at most eight dials to one address are in progress, that another address
-// is not affected, and that a dial that gives up, also during its jitter, keeps no turn.
+// TestLimits checks that at most eight dials to one address are in progress, that one that had to
+// wait starts after a jitter, that another address is not affected, and that a dial that gives up,
+// also during its jitter, keeps no turn.
 func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l dialLimits
@@ -264,9 +338,10 @@ func TestLimits(t *testing.T) {
 		if len(waits) > 0 {
 			t.Error("the ninth dial has begun")
 		}
+		left := time.Now()
 		leave()
-		if err := <-waits; err != nil {
-			t.Errorf("a dial that waited: %v", err)
+		if err := <-waits; err != nil || time.Since(left) == 0 || time.Since(left) >= maxJitter {
+			t.Errorf("a dial that waited: %v after %v, want a start within %v, but not at once", err, time.Since(left), maxJitter)
 		}
 		ctx, cancel = context.WithCancel(t.Context())
 		jitters := acquire(ctx, "gate")

@@ -41,8 +41,7 @@ func (l *lab) ranOnce(n int) {
 	}
 }
 
-// TestJobsOnFourHosts runs real jobs over ssh on four hosts (P1, P2, B3, promises 1,
-// 2, 4).
+// TestJobsOnFourHosts runs real jobs over ssh on four hosts (P1, P2, B3, promises 1, 2, 4).
 func TestJobsOnFourHosts(t *testing.T) {
 	n := 1000
 	if testing.Short() {
