@@ -122,10 +122,10 @@ func (a *agent) run() {
 		case c := <-a.commands:
 			a.handle(c)
 		case r := <-a.dialed:
-			a.connected(r)
+			a.handleConnected(r)
 		case m, ok := <-a.reports:
 			if !ok {
-				a.ended(a.worker.Err())
+				a.handleEnd(a.worker.Err())
 				break
 			}
 			a.handleReport(m)
@@ -137,7 +137,7 @@ func (a *agent) run() {
 		case f := <-a.fetched:
 			a.fetchDone(f)
 		case <-a.overflow:
-			a.down(&hosts.Error{Host: a.name, Class: hosts.Broken,
+			a.handleLinkDown(&hosts.Error{Host: a.name, Class: hosts.Broken,
 				Err: fmt.Errorf("it does not accept commands: more than %d are waiting", maxCommands)})
 		case <-ping.C:
 			if a.greeted {
@@ -151,7 +151,7 @@ func (a *agent) run() {
 				a.delay.Store(max(1, int64(is.took)))
 			}
 			if err := is.err; err != nil && a.worker != nil {
-				a.down(&hosts.Error{Host: a.name, Class: hosts.Unreachable,
+				a.handleLinkDown(&hosts.Error{Host: a.name, Class: hosts.Unreachable,
 					Err: fmt.Errorf("no answer to the link's keepalive: %w", err)})
 			}
 		}
@@ -201,7 +201,7 @@ func (a *agent) handle(command any) {
 	case readRequest:
 		a.read(o)
 	case goodbye:
-		a.leave(&o)
+		a.leaveHost(&o)
 	}
 }
 

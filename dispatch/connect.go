@@ -45,7 +45,7 @@ func join(separator string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), separator)
 }
 
-func (a *agent) connected(r dialed) {
+func (a *agent) handleConnected(r dialed) {
 	a.dial, a.dialed = nil, nil
 	if r.err != nil {
 		if a.bye == nil {
@@ -69,10 +69,10 @@ func (a *agent) connected(r dialed) {
 	a.keepAlive()
 }
 
-// ended handles the end of the helper, on request or by itself.
-func (a *agent) ended(err error) {
+// handleEnd handles the end of the helper, on request or by itself.
+func (a *agent) handleEnd(err error) {
 	if a.bye == nil {
-		a.down(err)
+		a.handleLinkDown(err)
 		return
 	}
 	a.clean = a.clean || err == nil
@@ -83,8 +83,8 @@ func (a *agent) ended(err error) {
 	}
 }
 
-// leave leaves the host and ends the agent.
-func (a *agent) leave(g *goodbye) {
+// leaveHost leaves the host and ends the agent.
+func (a *agent) leaveHost(g *goodbye) {
 	a.bye = g
 	a.clean = !g.used
 	switch {
@@ -97,8 +97,8 @@ func (a *agent) leave(g *goodbye) {
 	}
 }
 
-// down handles the end of the link or of the helper.
-func (a *agent) down(err error) {
+// handleLinkDown handles the end of the link or of the helper.
+func (a *agent) handleLinkDown(err error) {
 	a.hangUp()
 	a.sendEvent(sched.HostDown{Host: a.name, Err: err})
 }

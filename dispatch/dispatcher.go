@@ -121,7 +121,7 @@ func (d *Dispatcher) Finished() <-chan struct{} { return d.finished }
 // Close ends the dispatcher, leaves the hosts, and returns how the run ended. If the run has not
 // finished, Close stops it, and running jobs continue.
 func (d *Dispatcher) Close() (sched.Finish, error) {
-	d.closeOnce.Do(func() { d.send(input{call: (*engine).leave}) })
+	d.closeOnce.Do(func() { d.send(input{call: (*engine).leaveHosts}) })
 	<-d.done
 	return d.finish, d.finishErr
 }
@@ -129,8 +129,8 @@ func (d *Dispatcher) Close() (sched.Finish, error) {
 // send sends an input to the engine. It returns false if the engine has ended.
 func (d *Dispatcher) send(in input) bool { return d.sendWithin(context.Background(), in) == nil }
 
-// sendWithin sends an input to the engine. It returns errEnded if the engine has ended, and the error
-// of ctx if that ends first.
+// sendWithin sends an input to the engine. It returns errEnded if the engine has ended, and the
+// error of ctx if that ends first.
 func (d *Dispatcher) sendWithin(ctx context.Context, in input) error {
 	select {
 	case <-d.done:

@@ -115,7 +115,7 @@ func (e *engine) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var batch int
-	for !e.over() {
+	for !e.isOver() {
 		timer.Reset(e.wait())
 		select {
 		case in := <-e.d.inputs:
@@ -217,7 +217,7 @@ func (e *engine) step(ev sched.Event) {
 		}
 	}
 	if by := sched.FencedBy(ev); by > 0 {
-		e.fenced(by)
+		e.stopFenced(by)
 	}
 	if e.fencedBy > 0 {
 		return
@@ -238,13 +238,13 @@ func (e *engine) step(ev sched.Event) {
 		e.confirm(ev.Host, ev.Hello.Uptime)
 	case sched.HostHeartbeat:
 		e.confirm(ev.Host, ev.Heartbeat.Uptime)
-		e.reported(ev)
+		e.handleReports(ev)
 	}
 }
 
-// reported passes on the lines that attempts of a host have written to DCS_REPORT. An attempt may
-// have ended in the meantime, for example while no dispatcher ran.
-func (e *engine) reported(ev sched.HostHeartbeat) {
+// handleReports passes on the lines that attempts of a host have written to DCS_REPORT. An attempt
+// may have ended in the meantime, for example while no dispatcher ran.
+func (e *engine) handleReports(ev sched.HostHeartbeat) {
 	if e.cfg.Reported == nil || !e.core.Linked(ev.Host) {
 		return
 	}
@@ -295,11 +295,12 @@ func (e *engine) commit() {
 		e.shown, e.answers = nil, nil
 		e.writer.write(batch)
 	}
-	e.release(e.loop.Idle(now))
+	e.carryOut(e.loop.Idle(now))
 }
 
-// written handles the result of writing a batch, and releases the commands that waited for it.
-func (e *engine) written(err error) {
+// handleWritten handles the result of writing a batch, and releases the commands that waited for
+// it.
+func (e *engine) handleWritten(err error) {
 	e.writer.busy = false
 	if e.fencedBy > 0 {
 		return
@@ -307,12 +308,12 @@ func (e *engine) written(err error) {
 	out := e.loop.Flushed(e.now(), err)
 	Signal(e.d.signals.Durable)
 	if out.FencedBy > 0 {
-		e.fenced(out.FencedBy)
+		e.stopFenced(out.FencedBy)
 		return
 	}
 	if out.Durable {
 		e.durable(e.showing, e.answered)
 		e.showing, e.answered = nil, nil
 	}
-	e.release(out)
+	e.carryOut(out)
 }

@@ -13,9 +13,9 @@ import (
 // grace period of those processes.
 const leaveTimeout = 15 * time.Second
 
-// leave makes all agents leave their hosts. The loop continues until they have ended, so that the
-// journal names the hosts that could not be left clean.
-func (e *engine) leave() {
+// leaveHosts makes all agents leave their hosts. The loop continues until they have ended, so that
+// the journal names the hosts that could not be left clean.
+func (e *engine) leaveHosts() {
 	if e.leaving {
 		return
 	}
@@ -27,7 +27,7 @@ func (e *engine) leave() {
 	e.deadline = time.Now().Add(e.goodbyeTime())
 	// Children that jobs left behind end with the run, unless jobs still run.
 	clean := e.finish != nil && (e.finish.How == sched.AllDone || e.finish.How == sched.Drained)
-	used := e.used()
+	used := e.usedHosts()
 	for name, a := range e.agents {
 		if !a.enqueue(goodbye{end: clean, used: clean && used[name]}) {
 			a.cancel()
@@ -35,9 +35,9 @@ func (e *engine) leave() {
 	}
 }
 
-// used returns the hosts that may hold data or processes of this run: those that had an attempt,
-// unless the run was over and cleaned up before this dispatcher began.
-func (e *engine) used() map[string]bool {
+// usedHosts returns the hosts that may hold data or processes of this run: those that had an
+// attempt, unless the run was over and cleaned up before this dispatcher began.
+func (e *engine) usedHosts() map[string]bool {
 	used := map[string]bool{}
 	if !e.loop.Ended() && e.core.Table().Ended {
 		return used
@@ -51,8 +51,8 @@ func (e *engine) used() map[string]bool {
 	return used
 }
 
-// dismiss makes an agent leave a host that has been removed from the run.
-func (e *engine) dismiss(a *agent) {
+// dismissAgent makes an agent leave a host that has been removed from the run.
+func (e *engine) dismissAgent(a *agent) {
 	if a == nil || e.leaving {
 		return
 	}
@@ -84,8 +84,8 @@ func (e *engine) agentEnded(a *agent, clean bool) {
 	}
 }
 
-// over reports whether the loop may end: all agents have ended, or it took too long.
-func (e *engine) over() bool {
+// isOver reports whether the loop may end: all agents have ended, or it took too long.
+func (e *engine) isOver() bool {
 	return e.leaving && (e.gone == len(e.agents) && e.parting == 0 || !time.Now().Before(e.deadline))
 }
 
@@ -110,11 +110,11 @@ func (e *engine) close() {
 	}
 	out, err := e.loop.End(e.now(), len(e.unclean) == 0, e.howEnded())
 	if out.FencedBy > 0 {
-		e.fenced(out.FencedBy)
+		e.stopFenced(out.FencedBy)
 	} else if out.Durable {
 		e.durable(append(e.showing, e.shown...), append(e.answered, e.answers...))
 	}
-	e.release(out)
+	e.carryOut(out)
 	e.d.finish = e.howEnded()
 	e.d.finishErr = err
 }

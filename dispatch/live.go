@@ -72,7 +72,7 @@ func (e *engine) liveView() liveView {
 		Deleted: e.deleted, Tries: cmp.Or(e.cfg.Sched.Tries, jobs.DefaultTries), Hybrid: e.core.Hybrid(),
 		Rate: e.rate.perSecond(now.Mono), Rates: e.rate.history(now.Mono),
 	}
-	if err := e.problem(now); err != nil {
+	if err := e.launchProblem(now); err != nil {
 		v.s.Problem = err.Error()
 	}
 	if e.finish != nil {

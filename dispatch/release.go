@@ -106,8 +106,8 @@ func (d *Dispatcher) Redeliver(id jobs.ID, seq int64) {
 	})
 }
 
-// release carries commands out.
-func (e *engine) release(out commit.Out) {
+// carryOut carries commands out.
+func (e *engine) carryOut(out commit.Out) {
 	for _, o := range out.Commands {
 		a := e.agents[o.To()]
 		switch o := o.(type) {
@@ -119,7 +119,7 @@ func (e *engine) release(out commit.Out) {
 			}
 			continue
 		case sched.Leave:
-			e.dismiss(a)
+			e.dismissAgent(a)
 			continue
 		}
 		if a != nil {
@@ -130,7 +130,7 @@ func (e *engine) release(out commit.Out) {
 		}
 		switch o := o.(type) {
 		case sched.Finish:
-			e.end(o)
+			e.recordEnd(o)
 		case sched.Inspect:
 			if o.Via == "" {
 				e.inspect(o)
@@ -165,10 +165,10 @@ func (e *engine) inspect(o sched.Inspect) {
 	}()
 }
 
-// end records that the core has finished.
-func (e *engine) end(f sched.Finish) {
+// recordEnd records that the core has finished.
+func (e *engine) recordEnd(f sched.Finish) {
 	if e.finish == nil {
-		if e.core.Outdated(f) {
+		if e.core.IsOutdated(f) {
 			return
 		}
 		close(e.d.finished)
@@ -178,9 +178,9 @@ func (e *engine) end(f sched.Finish) {
 	Signal(e.d.signals.Changed)
 }
 
-// fenced stops this dispatcher, because another one owns the run. From then on it writes, launches,
-// and kills nothing.
-func (e *engine) fenced(by int) {
+// stopFenced stops this dispatcher, because another one owns the run. From then on it writes,
+// launches, and kills nothing.
+func (e *engine) stopFenced(by int) {
 	if e.fencedBy > 0 {
 		return
 	}
@@ -189,7 +189,7 @@ func (e *engine) fenced(by int) {
 	e.notify(Notice{At: time.Now(), Text: why})
 	e.loop.Fence()
 	e.shown, e.showing = nil, nil
-	e.end(sched.Finish{How: sched.Fenced, Why: why, Epoch: by})
+	e.recordEnd(sched.Finish{How: sched.Fenced, Why: why, Epoch: by})
 }
 
 // ownerInterval is the interval between heartbeats in the owner file.
@@ -204,7 +204,7 @@ func (e *engine) housekeeping() {
 	e.step(sched.Tick{}) // otherwise the core would see a stall of this process
 	if !e.checkingSince.IsZero() {
 		if now := e.now(); time.Since(e.checkingSince) >= commit.HungAfter && e.loop.Problem(now) == nil {
-			e.loop.Obstruct(now, errors.New("the run directory has not answered for some seconds"))
+			e.loop.SetObstacle(now, errors.New("the run directory has not answered for some seconds"))
 		}
 		return
 	}
@@ -221,25 +221,25 @@ func (e *engine) housekeeping() {
 		}
 		deleted := err != nil && e.cfg.Deleted != nil && e.cfg.Deleted()
 		e.d.send(input{call: func(e *engine) {
-			e.housekept(by, err, heartbeatErr)
+			e.handleHousekeeping(by, err, heartbeatErr)
 			e.checkedDeleted(deleted)
 		}})
 	}()
 }
 
-// housekept handles the result of housekeeping.
-func (e *engine) housekept(by int, err, heartbeatErr error) {
+// handleHousekeeping handles the result of housekeeping.
+func (e *engine) handleHousekeeping(by int, err, heartbeatErr error) {
 	began := e.checkingSince
 	e.checkingSince = time.Time{}
 	if by > 0 {
-		e.fenced(by)
+		e.stopFenced(by)
 		return
 	}
 	if err == nil {
 		e.ownedAt = began
 	}
 	if err == nil || e.loop.Problem(e.now()) == nil {
-		e.loop.Obstruct(e.now(), err)
+		e.loop.SetObstacle(e.now(), err)
 	}
 	if heartbeatErr != nil && e.loop.Problem(e.now()) == nil {
 		e.notify(Notice{At: time.Now(), Text: fmt.Sprintf("the owner file cannot be written: %v", heartbeatErr)})
@@ -273,8 +273,8 @@ func (e *engine) checkedDeleted(deleted bool) {
 	}
 }
 
-// problem returns the reason why nothing is launched, or nil.
-func (e *engine) problem(now sched.Time) error {
+// launchProblem returns the reason why nothing is launched, or nil.
+func (e *engine) launchProblem(now sched.Time) error {
 	if e.deleted {
 		return fmt.Errorf("the run directory %s was deleted or moved", e.cfg.RunDir)
 	}

@@ -50,8 +50,8 @@ func (r *returns) forget(id jobs.AttemptID) {
 	delete(r.here, id)
 }
 
-// waits reports whether an outcome must not count before its files are here.
-func (r *returns) waits(id jobs.AttemptID, o *jobs.Outcome) bool {
+// isWaiting reports whether an outcome must not count before its files are here.
+func (r *returns) isWaiting(id jobs.AttemptID, o *jobs.Outcome) bool {
 	return o.OK() && o.Files > 0 && !r.isHere(id)
 }
 
@@ -59,7 +59,7 @@ func (r *returns) waits(id jobs.AttemptID, o *jobs.Outcome) bool {
 // files are here, they only prove that the attempts have started.
 func (r *returns) notYet(m *hosts.Inspected) {
 	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
-		if !r.waits(j.Attempt, &j.Outcome) {
+		if !r.isWaiting(j.Attempt, &j.Outcome) {
 			return false
 		}
 		m.Runs = append(m.Runs, j.Attempt)
@@ -141,7 +141,7 @@ const (
 func (a *agent) fetchReturned(m *hosts.Exits) {
 	var held []hosts.StartedJob
 	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
-		if !a.d.returns.waits(j.Attempt, &j.Outcome) {
+		if !a.d.returns.isWaiting(j.Attempt, &j.Outcome) {
 			return false
 		}
 		held = append(held, hosts.StartedJob{Attempt: j.Attempt, Slot: j.Slot, At: j.Outcome.Started})
@@ -157,7 +157,7 @@ func (a *agent) fetchReturned(m *hosts.Exits) {
 func (a *agent) fetchProbed(list []hosts.ProbedJob) {
 	for i := range list {
 		p := &list[i]
-		if p.Answer == hosts.HasExited && a.d.returns.waits(p.Attempt, p.Outcome) {
+		if p.Answer == hosts.HasExited && a.d.returns.isWaiting(p.Attempt, p.Outcome) {
 			a.startFetch(hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
 			p.Answer, p.Started, p.Outcome = hosts.IsRunning, p.Outcome.Started, nil
 		}
@@ -176,13 +176,13 @@ func (a *agent) startFetch(j hosts.ExitedJob) {
 		select {
 		case a.fetched <- b:
 		case <-a.ctx.Done():
-			b.end()
+			b.cancelTransfer()
 		}
 	}()
 }
 
-// end cancels the transfer, and allows other attempts of the job to transfer files.
-func (b *fetch) end() {
+// cancelTransfer cancels the transfer, and allows other attempts of the job to transfer files.
+func (b *fetch) cancelTransfer() {
 	b.cancel()
 	if b.release != nil {
 		b.release()
@@ -211,7 +211,7 @@ func (a *agent) fetchDone(b *fetch) {
 	case !b.again:
 		a.sendEvent(sched.AttemptsEnded{Host: a.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{b.job}}})
 	}
-	b.end()
+	b.cancelTransfer()
 }
 
 // fetchFiles fetches the files that an attempt returns. It retries while a disk of this machine

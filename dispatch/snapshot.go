@@ -16,7 +16,7 @@ func (e *engine) snapshot() *Snapshot {
 		Hosts: e.core.Hosts(), Rate: e.rate.perSecond(now.Mono), Paused: e.loop.Paused(),
 		Finished: e.finish != nil, Deleted: e.deleted,
 	}
-	if err := e.problem(now); err != nil {
+	if err := e.launchProblem(now); err != nil {
 		s.Problem = err.Error()
 	}
 	s.ETA, _, _ = e.core.ETA(now)

@@ -19,7 +19,7 @@ func newWriter(d *Dispatcher) writer {
 		for batch := range w.work {
 			err := commit.Write(d.cfg.Journal, batch)
 			// The engine reads until this arrives.
-			d.inputs <- input{call: func(e *engine) { e.written(err) }}
+			d.inputs <- input{call: func(e *engine) { e.handleWritten(err) }}
 		}
 	}()
 	return w

@@ -97,8 +97,8 @@ const DefaultLostAfter = 60 * time.Second
 // LostAfterOrDefault returns LostAfter, or the default when it is 0.
 func (h *Host) LostAfterOrDefault() time.Duration { return cmp.Or(h.LostAfter, DefaultLostAfter) }
 
-// Same reports whether two hosts are equal apart from the place where they were read.
-func (h *Host) Same(o *Host) bool {
+// Equal reports whether two hosts are equal apart from the place where they were read.
+func (h *Host) Equal(o *Host) bool {
 	a, b := *h, *o
 	a.File, a.Line, b.File, b.Line = "", 0, "", 0
 	return reflect.DeepEqual(a, b)
@@ -153,8 +153,8 @@ func upTo(n int) []int {
 	return numbers
 }
 
-// Way describes how the host is reached.
-func (h *Host) Way() string {
+// Route describes how the host is reached.
+func (h *Host) Route() string {
 	switch h.Link {
 	case "local":
 		return "this machine"

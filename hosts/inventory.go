@@ -100,8 +100,8 @@ func defaultHost() Host {
 	return Host{Yield: true, Nice: 10, GPUs: -1, Weight: 1, Link: "ssh"}
 }
 
-// Has reports whether the host carries every one of the tags.
-func (h *Host) Has(tags []string) bool {
+// HasTags reports whether the host carries every one of the tags.
+func (h *Host) HasTags(tags []string) bool {
 	return !slices.ContainsFunc(tags, func(t string) bool { return !slices.Contains(h.Tags, t) })
 }
 

@@ -126,7 +126,7 @@ link = "local"
 	if got := strings.Join(names, " "); got != "node01 node02 box1 box2 near here" {
 		t.Fatalf("hosts %s", got)
 	}
-	if h := inv.Find("node02"); !reflect.DeepEqual(h.Addresses, []string{"node02.lab", "10.0.0.2"}) || h.Nice != 5 || !h.Has([]string{"lab"}) {
+	if h := inv.Find("node02"); !reflect.DeepEqual(h.Addresses, []string{"node02.lab", "10.0.0.2"}) || h.Nice != 5 || !h.HasTags([]string{"lab"}) {
 		t.Errorf("node02: %+v", h)
 	}
 	if h := inv.Find("box2"); h.Nice != 15 || h.Link != "command" || !reflect.DeepEqual(h.Command, []string{"docker", "exec", "-i", "box2"}) || len(h.Tags) != 0 {
@@ -181,7 +181,7 @@ func TestSlotsAndReserve(t *testing.T) {
 func TestHas(t *testing.T) {
 	h := &Host{Tags: []string{"avx2", "gpu"}}
 	for tags, want := range map[string]bool{"": true, "gpu": true, "gpu avx2": true, "gpu big": false} {
-		if h.Has(strings.Fields(tags)) != want {
+		if h.HasTags(strings.Fields(tags)) != want {
 			t.Errorf("Has(%q) is not %v", tags, want)
 		}
 	}
@@ -528,7 +528,7 @@ func TestAdd(t *testing.T) {
 			t.Errorf("%s %s: %+v, want %+v", c.name, c.options, *h, c.want)
 		}
 		again, _ := parse(t, inv.Text+AddedText(c.name, c.options))
-		if kept := again.Find("b"); kept == nil || !kept.Same(h) {
+		if kept := again.Find("b"); kept == nil || !kept.Equal(h) {
 			t.Errorf("%s %s: its text gives %+v, want %+v", c.name, c.options, kept, *h)
 		}
 	}
@@ -569,7 +569,7 @@ func TestTOML(t *testing.T) {
 		t.Fatalf("%d hosts, want 4", len(again.Hosts))
 	}
 	for i, h := range logins.Hosts {
-		if !h.Same(again.Hosts[i]) {
+		if !h.Equal(again.Hosts[i]) {
 			t.Errorf("%+v, want %+v", *again.Hosts[i], *h)
 		}
 	}

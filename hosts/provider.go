@@ -28,8 +28,8 @@ type Provider struct {
 	Host      Host          // template of an instance; its name is empty
 }
 
-// Same reports whether two providers are equal apart from the place where they were read.
-func (p *Provider) Same(o *Provider) bool {
+// Equal reports whether two providers are equal apart from the place where they were read.
+func (p *Provider) Equal(o *Provider) bool {
 	a, b := *p, *o
 	a.Host.File, a.Host.Line, b.Host.File, b.Host.Line = "", 0, "", 0
 	return reflect.DeepEqual(a, b)

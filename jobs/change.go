@@ -127,25 +127,25 @@ func (r *Changer) Apply(c *Change, s *Spec) (*Spec, error) {
 // options returns a changed copy.
 func (c *Change) options(old *Options) *Options {
 	o := *old
-	put(&o.Timeout, c.Timeout)
-	put(&o.MemBytes, c.MemBytes)
-	put(&o.Tries, c.Tries)
-	put(&o.Slots, c.Slots)
-	put(&o.GPUs, c.GPUs)
+	setIfGiven(&o.Timeout, c.Timeout)
+	setIfGiven(&o.MemBytes, c.MemBytes)
+	setIfGiven(&o.Tries, c.Tries)
+	setIfGiven(&o.Slots, c.Slots)
+	setIfGiven(&o.GPUs, c.GPUs)
 	if c.Tags != nil {
 		o.Tags = slices.Compact(slices.Sorted(slices.Values(*c.Tags)))
 	}
 	return &o
 }
 
-func put[T any](to *T, from *T) {
+func setIfGiven[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-// Same reports whether two specifications of a job are equal.
-func (s *Spec) Same(o *Spec) bool {
+// Equal reports whether two specifications of a job are equal.
+func (s *Spec) Equal(o *Spec) bool {
 	return s == o || string(AppendSpecJSON(nil, s)) == string(AppendSpecJSON(nil, o))
 }
 

@@ -10,7 +10,7 @@ import (
 // live and on replay. An error means that the record does not fit the state, because the journal is
 // damaged or the program has a defect. The table is then unchanged.
 func Fold(t *Table, r *Record) error {
-	if err := sound(r); err != nil {
+	if err := checkRecord(r); err != nil {
 		return err
 	}
 	switch r.Kind {
@@ -84,7 +84,7 @@ func Fold(t *Table, r *Record) error {
 		if j.State.Terminal() {
 			return fmt.Errorf("job %d is already %s", r.Job, j.State)
 		}
-		return t.move(j, r)
+		return t.moveTo(j, r)
 	case KindRound:
 		// If records were lost, the result of the last attempt may be one of them. The new round is
 		// still applied.
@@ -132,9 +132,9 @@ func insert[K comparable, V any](m *map[K]V, key K, value V) {
 	(*m)[key] = value
 }
 
-// sound returns an error for a record that no state of the table could make valid. A record must
-// not index out of range, and a success needs a successful outcome.
-func sound(r *Record) error {
+// checkRecord returns an error for a record that no state of the table could make valid. A record
+// must not index out of range, and a success needs a successful outcome.
+func checkRecord(r *Record) error {
 	switch {
 	case r.Next > Skipped:
 		return fmt.Errorf("%s: job %d cannot become %s", r.Kind, r.Job, r.Next)
@@ -152,9 +152,9 @@ func sound(r *Record) error {
 	return nil
 }
 
-// keep saves a row whose result the consumer may not have received. The result of an earlier round
-// must be delivered, too.
-func (t *Table) keep(j *Job) {
+// keepUndelivered saves a row whose result the consumer may not have received. The result of an
+// earlier round must be delivered, too.
+func (t *Table) keepUndelivered(j *Job) {
 	if j.Seq <= t.Acked || t.packed != nil {
 		return
 	}
@@ -173,7 +173,7 @@ func (t *Table) dropRequeue(id ID) {
 
 func (t *Table) nextRound(j *Job, why string) {
 	if j.State.Terminal() {
-		t.keep(j)
+		t.keepUndelivered(j)
 	}
 	t.set(j, Queued)
 	j.Round, j.Failures, j.Retry, j.Reason, j.Urgent = j.Round+1, 0, 0, why, false
@@ -268,13 +268,13 @@ func (t *Table) running(j *Job, r *Record) error {
 		t.set(j, Running)
 	}
 	a.State, a.Slot, a.Started = AttemptRunning, int32(r.Slot), r.Started
-	a.placed(r)
+	a.setMissingHost(r)
 	return nil
 }
 
-// placed sets the host of an attempt whose launch record was lost to damage. A later record of the
-// attempt names the host, and only that host can be queried about it.
-func (a *Attempt) placed(r *Record) {
+// setMissingHost sets the host of an attempt whose launch record was lost to damage. A later record
+// of the attempt names the host, and only that host can be queried about it.
+func (a *Attempt) setMissingHost(r *Record) {
 	if a.Host == "" {
 		a.Host = r.Host
 	}
@@ -294,7 +294,7 @@ func (t *Table) end(j *Job, r *Record) error {
 		return fmt.Errorf("attempt %s is already %s", a.ID, a.State)
 	}
 	if !j.State.Terminal() {
-		if err := t.move(j, r); err != nil {
+		if err := t.moveTo(j, r); err != nil {
 			return err
 		}
 	} else if r.Next != j.State || r.Seq != 0 {
@@ -310,7 +310,7 @@ func (t *Table) end(j *Job, r *Record) error {
 	case KindCanceled:
 		a.State = AttemptCanceled
 	}
-	a.placed(r)
+	a.setMissingHost(r)
 	a.Reason = r.Reason
 	if r.Outcome != nil {
 		a.Outcome = r.Outcome
@@ -326,8 +326,8 @@ func (t *Table) end(j *Job, r *Record) error {
 	return nil
 }
 
-// move changes an open job to r.Next and assigns the result number if that is terminal.
-func (t *Table) move(j *Job, r *Record) error {
+// moveTo changes an open job to r.Next and assigns the result number if that is terminal.
+func (t *Table) moveTo(j *Job, r *Record) error {
 	if r.Next.Terminal() {
 		if r.Seq != t.Seq+1 && !(t.Damaged && r.Seq > t.Seq) {
 			return fmt.Errorf("result number %d does not follow %d", r.Seq, t.Seq)

@@ -172,9 +172,9 @@ func CutQuoted(s string) (text, rest string, ok bool) {
 	return "", "", false
 }
 
-// misspelt reports whether a comment was probably meant as a #DCS line: it has DCS in another
-// case or after blanks, and then an option.
-func misspelt(line []byte) bool {
+// isMisspeltDirective reports whether a comment was probably meant as a #DCS line: it has DCS in
+// another case or after blanks, and then an option.
+func isMisspeltDirective(line []byte) bool {
 	if len(line) > 200 {
 		line = line[:200]
 	}

@@ -87,7 +87,7 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 		return nil, errors.New("the job has no command")
 	}
 	spec.Name, spec.Labels, spec.Options = own.name, NewLabels(submitted.key, submitted.params), s.intern.Share(&own.Options)
-	s.know(spec, id)
+	s.remember(spec, id)
 	return spec, nil
 }
 

@@ -111,7 +111,7 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 		case line[0] == '#':
 			if at == 1 && isScript(line) {
 				return nil, !s.stream, s.fail(at, errors.New("this is a script, not a jobs file: each of its lines would run by itself; put the name of the script into a jobs file"))
-			} else if misspelt(line) {
+			} else if isMisspeltDirective(line) {
 				err = errors.New("this comment looks like options: they begin with #DCS, in capitals and without a space")
 			}
 		case s.stream && s.spoiled > 0:
@@ -248,7 +248,7 @@ func (s *Scanner) job(line []byte, at int) *Spec {
 	}
 	s.pending, s.pendingLine, s.defaultLine = s.pending[:0], 0, 0
 	spec := &Spec{ID: s.id, Line: at, Command: string(line), Name: name, Options: options}
-	s.know(spec, s.id)
+	s.remember(spec, s.id)
 	s.id++
 	return spec
 }

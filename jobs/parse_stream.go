@@ -47,14 +47,14 @@ func (s *Scanner) Stream(earlier []*Spec) *Scanner {
 	s.stream, s.lines.skip = true, true
 	for i, spec := range earlier {
 		if s.id = ID(i + 2); spec != nil {
-			s.know(spec, ID(i+1))
+			s.remember(spec, ID(i+1))
 		}
 	}
 	return s
 }
 
-// know makes a job known to later lines.
-func (s *Scanner) know(spec *Spec, id ID) {
+// remember makes a job known to later lines.
+func (s *Scanner) remember(spec *Spec, id ID) {
 	if spec.Name != "" {
 		s.names = append(s.names, jobName{spec.Name, id})
 	}

@@ -140,7 +140,7 @@ func TestOptionValues(t *testing.T) {
 	} {
 		s := parseText(t, "#DCS "+says+"\ntrue\n")[0]
 		again, err := new(SpecReader).Read(AppendSpecJSON(nil, s))
-		if err != nil || !slices.Equal(s.OptionTexts(), want) || !slices.Equal(again.OptionTexts(), want) || !again.Same(s) {
+		if err != nil || !slices.Equal(s.OptionTexts(), want) || !slices.Equal(again.OptionTexts(), want) || !again.Equal(s) {
 			t.Errorf("%s: got %v, stored as %v, %v", says, s.OptionTexts(), again, err)
 		}
 	}

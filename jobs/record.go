@@ -74,9 +74,9 @@ const (
 	KindClosed Kind = "closed"
 )
 
-// Known reports whether this program knows the kind. A newer version wrote a record of another
+// IsKnown reports whether this program knows the kind. A newer version wrote a record of another
 // kind.
-func (k Kind) Known() bool {
+func (k Kind) IsKnown() bool {
 	switch k {
 	case KindEpoch, KindAccepted, KindLaunching, KindRunning, KindExited, KindLost, KindSuperseded, KindCanceled, KindJob,
 		KindForgiven, KindCanceling, KindRequest, KindRound, KindEdited, KindPriority, KindHost,
@@ -233,8 +233,8 @@ const (
 	InstanceGone        InstanceState = "gone" // it no longer exists, or never did
 )
 
-// Lasted returns how long the instance has existed, as far as is known.
-func (i Instance) Lasted(now Stamp) time.Duration {
+// Age returns how long the instance has existed, as far as is known.
+func (i Instance) Age(now Stamp) time.Duration {
 	if i.Gone != 0 {
 		now = i.Gone
 	}

@@ -29,7 +29,7 @@ const maxTexts = 4096
 
 // Read reads the JSON of one record into r.
 func (d *RecordReader) Read(b []byte, r *Record) error {
-	if *r = (Record{}); d.usual(b, r) {
+	if *r = (Record{}); d.readUsual(b, r) {
 		return nil
 	}
 	*r = Record{}
@@ -50,8 +50,8 @@ func (d *RecordReader) Read(b []byte, r *Record) error {
 	return nil
 }
 
-// usual reads a record with the members that most records have, and reports whether it was one.
-func (d *RecordReader) usual(b []byte, r *Record) bool {
+// readUsual reads a record with the members that most records have, and reports whether it was one.
+func (d *RecordReader) readUsual(b []byte, r *Record) bool {
 	return readObject(b, func(o *objectReader, name []byte) bool {
 		switch string(name) {
 		case "k":

@@ -15,7 +15,7 @@ func TestUsualObjects(t *testing.T) {
 		{Kind: KindExited, At: 9, Job: 7, N: 1, Slot: 3, Next: Failed, Seq: 2, Outcome: &Outcome{Exit: 1, Started: 6, Ended: 9, LastLine: "no \"x\"\n"}},
 	} {
 		var got Record
-		if b := AppendRecord(nil, &r); !new(RecordReader).usual(b, &got) || !reflect.DeepEqual(got, r) {
+		if b := AppendRecord(nil, &r); !new(RecordReader).readUsual(b, &got) || !reflect.DeepEqual(got, r) {
 			t.Errorf("%s was read as %+v", b, got)
 		}
 	}
@@ -24,7 +24,7 @@ func TestUsualObjects(t *testing.T) {
 		{ID: 1, Line: 2, Command: "a", Name: "n", Labels: NewLabels("key", nil), Options: &Options{Queue: "q", Slots: 2}},
 	} {
 		b := AppendSpecJSON(nil, s)
-		if got := new(SpecReader).usual(b); !reflect.DeepEqual(got, s) {
+		if got := new(SpecReader).readUsual(b); !reflect.DeepEqual(got, s) {
 			t.Errorf("%s was read as %+v", b, got)
 		}
 	}

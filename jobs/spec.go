@@ -115,8 +115,8 @@ func (c *Condition) UnmarshalText(b []byte) error {
 	return parseWord(c, conditionNames[:], b, "condition")
 }
 
-// Met reports whether a job in state s lets its dependent jobs run.
-func (c Condition) Met(s JobState) bool {
+// IsMet reports whether a job in state s lets its dependent jobs run.
+func (c Condition) IsMet(s JobState) bool {
 	switch c {
 	case AfterEnd:
 		return s.Terminal()

@@ -92,7 +92,7 @@ type SpecReader struct{ shared Interner }
 
 // Read parses b, which must hold one specification and nothing else.
 func (r *SpecReader) Read(b []byte) (*Spec, error) {
-	if s := r.usual(b); s != nil {
+	if s := r.readUsual(b); s != nil {
 		return s, nil
 	}
 	s, err := unmarshal[storedSpec[jsontext.Value]](b)
@@ -109,8 +109,9 @@ func (r *SpecReader) Read(b []byte) (*Spec, error) {
 	return &Spec{ID: s.ID, Line: s.Line, Command: *s.Command, Name: s.Name, Labels: NewLabels(s.Key, s.Params), Options: o}, nil
 }
 
-// usual reads a specification with the members that most have. It returns nil if it is another one.
-func (r *SpecReader) usual(b []byte) *Spec {
+// readUsual reads a specification with the members that most have. It returns nil if it is another
+// one.
+func (r *SpecReader) readUsual(b []byte) *Spec {
 	s, command, key := &Spec{Options: NoOptions}, false, ""
 	if !readObject(b, func(o *objectReader, name []byte) bool {
 		switch string(name) {

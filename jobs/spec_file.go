@@ -140,7 +140,7 @@ func (d *SpecDecoder) accept(s *Spec) (add []*Spec, err error) {
 	if lost < 0 || lost > maxLostSpecs {
 		return add, fmt.Errorf("job %d stands where job %d should", s.ID, d.next)
 	}
-	add = append(add, d.lose(int(lost))...)
+	add = append(add, d.placeholders(int(lost))...)
 	d.good++
 	d.next++
 	return append(add, s), nil
@@ -178,8 +178,8 @@ func (d *SpecDecoder) begin(n int) (add []*Spec) {
 	return add
 }
 
-// lose returns placeholders for n jobs whose lines are damaged or missing.
-func (d *SpecDecoder) lose(n int) (add []*Spec) {
+// placeholders returns placeholders for n jobs whose lines are damaged or missing.
+func (d *SpecDecoder) placeholders(n int) (add []*Spec) {
 	for i := range n {
 		at, err := d.line, errors.New("the line before it is missing")
 		if len(d.bad) > 0 {
@@ -225,7 +225,7 @@ func (d *SpecDecoder) End(rest []byte) (after int, add []*Spec, used int, err er
 			lost++
 		}
 	}
-	add = append(add, d.lose(lost)...)
+	add = append(add, d.placeholders(lost)...)
 	return d.after(add), add, used, nil
 }
 

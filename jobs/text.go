@@ -31,7 +31,7 @@ func Clean(s string, limit int) string {
 		r, size := utf8.DecodeRuneInString(s[i:])
 		i += size
 		next, _ := utf8.DecodeRuneInString(s[i:])
-		if !e.keeps(r, next) {
+		if !e.isPartOfEmoji(r, next) {
 			r = visible(r)
 		}
 		if unicode.IsMark(r) {
@@ -102,9 +102,9 @@ type emoji struct {
 	joined bool // the newest character is a joiner
 }
 
-// keeps reports whether the invisible character r, between the earlier characters and
+// isPartOfEmoji reports whether the invisible character r, between the earlier characters and
 // next, is part of an emoji. It must also be called for every other character.
-func (e *emoji) keeps(r, next rune) bool {
+func (e *emoji) isPartOfEmoji(r, next rune) bool {
 	switch {
 	case r == zeroWidthJoiner:
 		if !e.open || e.joins == maxJoins || !isPictograph(next) {

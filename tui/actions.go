@@ -17,13 +17,13 @@ import (
 func (m *model) jobKeys() []binding {
 	onJobs := (*model).onJobs
 	return grouped("Jobs",
-		key("u", "undo", "undo the cancel, for ten seconds", (*model).takeBack).when((*model).undoable),
-		key("c", when(!m.over(), "cancel"), "cancel: a queued job at once, else it asks first", (*model).cancelSelected).when(onJobs),
-		key("r", "requeue", "run again what is over", (*model).requeueSelected).when(onJobs),
-		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).when(onJobs),
-		key("w", "why", "why is it not running, or what is it doing", onCurrent((*model).why)).when(onJobs),
-		key("+ =", "", "more urgent: its priority number gets smaller", func(m *model) tea.Cmd { return m.prioritize(-1, true) }).when(onJobs),
-		key("-", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).when(onJobs),
+		key("u", "undo", "undo the cancel, for ten seconds", (*model).takeBack).onlyIf((*model).undoable),
+		key("c", when(!m.isUndispatched(), "cancel"), "cancel: a queued job at once, else it asks first", (*model).cancelSelected).onlyIf(onJobs),
+		key("r", "requeue", "run again what is over", (*model).requeueSelected).onlyIf(onJobs),
+		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs),
+		key("w", "why", "why is it not running, or what is it doing", onCurrent((*model).why)).onlyIf(onJobs),
+		key("+ =", "", "more urgent: its priority number gets smaller", func(m *model) tea.Cmd { return m.prioritize(-1, true) }).onlyIf(onJobs),
+		key("-", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).onlyIf(onJobs),
 	)
 }
 
@@ -36,7 +36,7 @@ func (m *model) runKeys() []binding {
 	}
 	return grouped("Run",
 		key(":", "cmd", "a command, tab completes it", func(m *model) tea.Cmd { return m.openCommand("") }),
-		key("p", when(!m.over(), pause), help, (*model).pause),
+		key("p", when(!m.isUndispatched(), pause), help, (*model).pause),
 		key("u", "", "", func(m *model) tea.Cmd { m.say("there is nothing to undo"); return nil }),
 	)
 }
@@ -49,12 +49,12 @@ func (m *model) onJobs() bool {
 // targets returns the jobs that a key or a command acts on. The cursor stays on its job from then
 // on. A job of a list that is not shown is no target.
 func (m *model) targets() jobs.Ranges {
-	if !m.onJobs() && !m.shown(m.jobs) {
+	if !m.onJobs() && !m.isShown(m.jobs) {
 		m.complain("which jobs? give their numbers, or go to a list of jobs")
 		return nil
 	}
 	m.focus().hold()
-	if len(m.focus().picked()) == 0 && m.slid() {
+	if len(m.focus().picked()) == 0 && m.hasCursorSlipped() {
 		return nil
 	}
 	which := m.selection()
@@ -67,11 +67,11 @@ func (m *model) targets() jobs.Ranges {
 // dispatched reports whether the run has a dispatcher. If not, it shows a message that what, an
 // action in words, is impossible.
 func (m *model) dispatched(what string) bool {
-	if !m.over() {
+	if !m.isUndispatched() {
 		return true
 	}
 	why := "the run is over"
-	if m.crashed() {
+	if m.isCrashed() {
 		why = "the run's dispatcher is gone"
 	}
 	m.complain(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work", what, why))
@@ -113,7 +113,7 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 		if which.Count() == 1 {
 			what = jobName(which[0].First)
 		}
-		m.modal = newConfirmation("Cancel "+what+"?", loss(w), n, do)
+		m.modal = newConfirmation("Cancel "+what+"?", describeCost(w), n, do)
 		return nil
 	})
 }
@@ -199,8 +199,8 @@ func (m *model) takeBack() tea.Cmd {
 	return m.act(runview.Action{Do: runview.Requeue, Jobs: which, Why: "undo"})
 }
 
-// acted clears the selection after an action on it.
-func (m *model) acted(a runview.Action) {
+// clearSelectionAfter clears the selection after an action on it.
+func (m *model) clearSelectionAfter(a runview.Action) {
 	switch a.Do {
 	case runview.Cancel, runview.Requeue, runview.Edit:
 		if slices.Equal(a.Jobs, m.jobs.sel.which) {
@@ -224,21 +224,21 @@ func (m *model) editCurrent() tea.Cmd {
 	if !ok {
 		return nil
 	}
-	if !editable(r.Phase) {
+	if !isEditable(r.Phase) {
 		m.complain(fmt.Sprintf("cannot edit: %s %s; c cancels it, then it can be edited", jobName(r.ID), phaseOf(r.Phase).stands))
 		return nil
 	}
 	return m.edit(r.ID)
 }
 
-func editable(p runview.Phase) bool {
+func isEditable(p runview.Phase) bool {
 	return p.Terminal() || p == runview.Queued || p == runview.Waits || p == runview.Retry
 }
 
 // edit opens a line with the command of a job. An edited job is queued again.
 func (m *model) edit(id jobs.ID) tea.Cmd {
 	return m.detailFor(&waiting{keeps: true}, id, func(m *model, d *runview.Detail) tea.Cmd {
-		if !editable(d.Row.Phase) {
+		if !isEditable(d.Row.Phase) {
 			m.complain(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), phaseOf(d.Row.Phase).stands))
 			return nil
 		}

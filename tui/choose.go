@@ -53,7 +53,7 @@ func (c *chooser) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			c.m.pressIn(moving(func() int { return c.h }, func(_ *model, by int) { c.at += by }), key)
 		}
 	}
-	c.settle(len(c.rows))
+	c.clampCursor(len(c.rows))
 	return c, nil
 }
 

@@ -298,7 +298,7 @@ func (m *model) commandEdit(arg string) (tea.Cmd, error) {
 	switch {
 	case !ok:
 		return nil, nil
-	case !editable(r.Phase):
+	case !isEditable(r.Phase):
 		return nil, fmt.Errorf("cannot edit: %s %s", jobName(r.ID), phaseOf(r.Phase).stands)
 	}
 	return m.edited(r.ID, "", arg)
@@ -371,7 +371,7 @@ func (m *model) commandView(arg string) (tea.Cmd, error) {
 }
 
 func (m *model) commandResume(string) (tea.Cmd, error) {
-	if !m.over() {
+	if !m.isUndispatched() {
 		return nil, errors.New("the run has a dispatcher already")
 	}
 	return m.act(runview.Action{Do: runview.Resume}), nil
@@ -396,7 +396,7 @@ func (m *model) cancelRun() tea.Cmd {
 	}
 	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.snap.Total))}}
 	return m.withCost(all, func(m *model, w runview.Cost) tea.Cmd {
-		m.modal = newConfirmation("Cancel the whole run?", loss(w), w.Running+w.Handed+w.Queued, func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.CancelRun}) })
+		m.modal = newConfirmation("Cancel the whole run?", describeCost(w), w.Running+w.Handed+w.Queued, func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.CancelRun}) })
 		return nil
 	})
 }

@@ -74,7 +74,7 @@ func (c *confirmation) draw(m *model, w, h int) []string {
 
 // leave closes the screen. If the run continues, leave first asks what should happen to it.
 func (m *model) leave() tea.Cmd {
-	if m.snap == nil || m.over() {
+	if m.snap == nil || m.isUndispatched() {
 		return tea.Quit
 	}
 	m.modal = &leaveModal{}
@@ -112,7 +112,7 @@ func (l *leaveModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 func (l *leaveModal) draw(m *model, w, h int) []string {
 	t := counts(m.snap)
 	name := m.clean(m.snap.Run.Name)
-	count := fmt.Sprintf("%s, %s queued.", going(t), jobs.Thousands(t.queued))
+	count := fmt.Sprintf("%s, %s queued.", describeRunning(t), jobs.Thousands(t.queued))
 	title := fmt.Sprintf(" Leave %s? ", m.cut(name, max(8, w/2)))
 	if width(title)+width(count) > w {
 		title = " Leave? "
@@ -150,8 +150,8 @@ var leaveShort = map[string]string{
 	"detach": "the run continues", "drain": "runs finish, then it ends", "continue": "launch again", "cancel": "all is ended (asks again)", "stay": "back to the screen",
 }
 
-// going describes how many jobs run, for a sentence.
-func going(t tally) string {
+// describeRunning describes how many jobs run, for a sentence.
+func describeRunning(t tally) string {
 	return jobs.Thousands(t.running) + " running" + when(t.handed > 0, ", "+jobs.Thousands(t.handed)+" sent to hosts")
 }
 
@@ -159,12 +159,12 @@ func going(t tally) string {
 // finished typing or answering something else. If the run ends while the user is asked how to leave
 // it, the screen closes.
 func (m *model) question() tea.Cmd {
-	if _, leaving := m.modal.(*leaveModal); leaving && m.over() {
+	if _, leaving := m.modal.(*leaveModal); leaving && m.isUndispatched() {
 		return tea.Quit // nothing is left to ask about
 	}
 	asked, open := m.modal.(*questionModal)
 	q := (*live.Question)(nil)
-	if m.snap != nil && !m.over() {
+	if m.snap != nil && !m.isUndispatched() {
 		q = m.snap.Question
 	}
 	switch {
@@ -295,9 +295,9 @@ func (p *waiting) draw(m *model, w, h int) []string {
 // sourceTimeout bounds a call of the source that the user waits for.
 const sourceTimeout = 10 * time.Second
 
-// await calls the source. Until it answers, only esc works. Therefore two quick keys do not start
-// two actions, and a y typed before a question is visible confirms nothing.
-func (m *model) await(box *waiting, limit time.Duration, ask func(context.Context) reply) tea.Cmd {
+// awaitAnswer calls the source. Until it answers, only esc works. Therefore two quick keys do not
+// start two actions, and a y typed before a question is visible confirms nothing.
+func (m *model) awaitAnswer(box *waiting, limit time.Duration, ask func(context.Context) reply) tea.Cmd {
 	m.modal = box
 	return call(limit, func(ctx context.Context) reply {
 		then := ask(ctx)
@@ -318,7 +318,7 @@ func (m *model) await(box *waiting, limit time.Duration, ask func(context.Contex
 // withCost requests the cost of ending jobs, and then calls then with it.
 func (m *model) withCost(which jobs.Ranges, then func(*model, runview.Cost) tea.Cmd) tea.Cmd {
 	src := m.src
-	return m.await(&waiting{}, sourceTimeout, func(ctx context.Context) reply {
+	return m.awaitAnswer(&waiting{}, sourceTimeout, func(ctx context.Context) reply {
 		w, err := src.Cost(ctx, which)
 		return func(m *model) tea.Cmd {
 			if err != nil {
@@ -330,11 +330,11 @@ func (m *model) withCost(which jobs.Ranges, then func(*model, runview.Cost) tea.
 	})
 }
 
-// loss describes the cost of ending jobs: "3 running, 14h32 of run time lost; 5 queued".
-func loss(w runview.Cost) string {
+// describeCost describes the cost of ending jobs: "3 running, 14h32 of run time lost; 5 queued".
+func describeCost(w runview.Cost) string {
 	s := "nothing running is touched"
 	if w.Running > 0 {
-		s = fmt.Sprintf("%s running, %s of run time lost", jobs.Thousands(w.Running), span(w.Lost))
+		s = fmt.Sprintf("%s running, %s of run time lost", jobs.Thousands(w.Running), formatSpan(w.Lost))
 	}
 	return s + when(w.Handed > 0, "; "+jobs.Thousands(w.Handed)+" sent, not known to have started") +
 		when(w.Queued > 0, "; "+jobs.Thousands(w.Queued)+" queued") +
@@ -348,11 +348,11 @@ func (m *model) detail(id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) t
 
 func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
 	src := m.src
-	return m.await(box, sourceTimeout, func(ctx context.Context) reply {
+	return m.awaitAnswer(box, sourceTimeout, func(ctx context.Context) reply {
 		snap, err := src.Snapshot(ctx, runview.Query{Focus: id})
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			err = errors.New("no answer for " + span(sourceTimeout))
+			err = errors.New("no answer for " + formatSpan(sourceTimeout))
 		case err == nil && (snap.Detail == nil || snap.Detail.Row.ID != id):
 			err = fmt.Errorf("there is no %s", jobName(id))
 		}

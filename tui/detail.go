@@ -31,11 +31,11 @@ func (m *model) openDetail(id jobs.ID) tea.Cmd {
 	}
 	m.full = m.full && m.onExtra
 	m.extra, m.onExtra = p, true
-	p.see(m)
+	p.onSnapshot(m)
 	return nil
 }
 
-func (p *detailPane) see(m *model) {
+func (p *detailPane) onSnapshot(m *model) {
 	if m.snap != nil && m.snap.Detail != nil && m.snap.Detail.Row.ID == p.job {
 		p.all, p.row = m.snap.Detail, m.snap.Detail.Row
 	}
@@ -49,7 +49,7 @@ func (p *detailPane) title(m *model) string {
 	if len(p.lines) > p.h && p.h > 0 {
 		s += fmt.Sprintf(" %s line %d of %d", m.g.dot, p.top+1, len(p.lines))
 	}
-	return s + m.beside(p.job)
+	return s + m.otherJobSuffix(p.job)
 }
 
 func (p *detailPane) ask(m *model, ask *runview.Query) { ask.Focus = p.job }
@@ -94,7 +94,7 @@ func (p *detailPane) detailLines(m *model, w int) []string {
 		add("", styleWarn.Render(m.g.warn+" runs much longer than others of its queue"))
 	}
 	whole := func(label, text string) { // shows a text in full
-		for l := range strings.SplitSeq(strings.TrimRight(clip(text, maxCommand), "\n"), "\n") {
+		for l := range strings.SplitSeq(strings.TrimRight(prefix(text, maxCommand), "\n"), "\n") {
 			if l := m.wholeLine(l); l != "" {
 				out = append(out, hanging(m.label(label), wrapped(l, max(8, w-labelColumn)))...)
 			}
@@ -141,11 +141,11 @@ func (m *model) stateLine(r *runview.Row) string {
 	if r.Progress >= 0 {
 		progress = fmt.Sprintf("%d%% done by its own account", int(r.Progress*100))
 	}
-	return strings.Join(filled(
+	return strings.Join(nonEmpty(
 		s+when(r.Host != "", " on "+m.clean(r.Host)),
 		when(r.Copies > 0, copies),
 		tries,
-		when(r.Phase == runview.Retry && !r.Retry.IsZero(), "next one in "+clock(r.Retry.Sub(m.instant()))),
+		when(r.Phase == runview.Retry && !r.Retry.IsZero(), "next one in "+formatClock(r.Retry.Sub(m.dispatcherNow()))),
 		when(r.Phase == runview.Queued && r.Place >= 0, jobs.Thousands(r.Place)+" before it in the queue"),
 		when(r.Round > 1, fmt.Sprintf("round %d", r.Round)),
 		progress,
@@ -154,10 +154,10 @@ func (m *model) stateLine(r *runview.Row) string {
 
 // needs describes the job's requirements on a host.
 func needs(d *runview.Detail) string {
-	return strings.Join(filled(
+	return strings.Join(nonEmpty(
 		plural(d.SlotCount(), "slot"),
 		when(d.GPUs > 0, d.GPUs.Text()),
-		when(d.MemBytes > 0, size(d.MemBytes)+" memory"),
+		when(d.MemBytes > 0, formatSize(d.MemBytes)+" memory"),
 		when(len(d.Tags) > 0, "tags "+strings.Join(d.Tags, " ")),
 		when(len(d.Tokens) > 0, "tokens "+d.TokenText()),
 	), ", ")
@@ -165,17 +165,17 @@ func needs(d *runview.Detail) string {
 
 // limits describes the queue, the priority, and the times of a job.
 func (m *model) limits(d *runview.Detail) string {
-	return strings.Join(filled(
+	return strings.Join(nonEmpty(
 		when(d.Row.Queue != "", "queue "+d.Row.Queue),
 		when(d.Row.Priority != 0, fmt.Sprintf("priority %d", d.Row.Priority)),
-		when(d.Timeout > 0, "timeout "+span(d.Timeout)),
-		when(!d.Deadline.IsZero(), "deadline "+m.moment(d.Deadline)),
-		when(d.Estimate > 0, "expected to take "+span(d.Estimate)),
+		when(d.Timeout > 0, "timeout "+formatSpan(d.Timeout)),
+		when(!d.Deadline.IsZero(), "deadline "+m.formatTime(d.Deadline)),
+		when(d.Estimate > 0, "expected to take "+formatSpan(d.Estimate)),
 	), ", ")
 }
 
-// clip returns the first n bytes of a text.
-func clip(s string, n int) string { return s[:min(len(s), n)] }
+// prefix returns the first n bytes of a text.
+func prefix(s string, n int) string { return s[:min(len(s), n)] }
 
 // attempt returns the lines of one attempt.
 func (m *model) attempt(a *runview.Attempt, w int) []string {
@@ -193,7 +193,7 @@ func (m *model) attempt(a *runview.Attempt, w int) []string {
 	out := m.wrap(head, w)
 	add := func(label, text string) { out = append(out, m.labeled("  "+label, text, w)...) }
 	add("time", m.times(a))
-	add("used", when(a.CPU > 0 || a.MaxRSS > 0, fmt.Sprintf("%s of CPU time, %s of memory at most", took(a.CPU), peak(a.MaxRSS))))
+	add("used", when(a.CPU > 0 || a.MaxRSS > 0, fmt.Sprintf("%s of CPU time, %s of memory at most", formatElapsed(a.CPU), formatPeak(a.MaxRSS))))
 	add("reason", m.clean(a.Reason))
 	add("stderr", m.line([]byte(a.Last)))
 	add("files", m.clean(a.Out))
@@ -207,16 +207,16 @@ func (m *model) times(a *runview.Attempt) string {
 	case a.Started.IsZero() && a.Launched.IsZero():
 		return ""
 	case a.Started.IsZero():
-		return "launched " + m.moment(a.Launched)
+		return "launched " + m.formatTime(a.Launched)
 	case a.Ended.IsZero():
-		return fmt.Sprintf("%s, since %s", m.moment(a.Started), clock(m.instant().Sub(a.Started)))
+		return fmt.Sprintf("%s, since %s", m.formatTime(a.Started), formatClock(m.dispatcherNow().Sub(a.Started)))
 	}
-	return fmt.Sprintf("%s to %s, %s", m.moment(a.Started), m.moment(a.Ended), took(a.Ended.Sub(a.Started)))
+	return fmt.Sprintf("%s to %s, %s", m.formatTime(a.Started), m.formatTime(a.Ended), formatElapsed(a.Ended.Sub(a.Started)))
 }
 
-// moment formats a time in this machine's time zone, with its day if that is not today.
-func (m *model) moment(t time.Time) string {
-	now := m.instant().Local()
+// formatTime formats a time in this machine's time zone, with its day if that is not today.
+func (m *model) formatTime(t time.Time) string {
+	now := m.dispatcherNow().Local()
 	if t = t.Local(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
 		return t.Format("15:04:05")
 	}

@@ -70,8 +70,8 @@ func (p *eventsPane) ask(m *model, ask *runview.Query) {
 	ask.Events = &w
 }
 
-// see finds the cursor's position in the loaded events.
-func (p *eventsPane) see(m *model) {
+// onSnapshot finds the cursor's position in the loaded events.
+func (p *eventsPane) onSnapshot(m *model) {
 	e := m.snap.Events
 	if e == nil {
 		return
@@ -81,7 +81,7 @@ func (p *eventsPane) see(m *model) {
 			p.bad = *l
 		}
 	}
-	if p.cursor == 0 || len(e.Lines) == 0 || !m.shown(p) {
+	if p.cursor == 0 || len(e.Lines) == 0 || !m.isShown(p) {
 		return
 	}
 	first, last := e.Lines[0].Seq, e.Lines[len(e.Lines)-1].Seq
@@ -94,17 +94,17 @@ func (p *eventsPane) see(m *model) {
 		p.back = e.Back + len(e.Lines) - 1 - at
 	case p.cursor < first: // many have arrived meanwhile, or it is not kept any more
 		if e.Back+len(e.Lines) >= e.Total {
-			p.put(e, 0)
+			p.moveTo(e, 0)
 			return
 		}
 		p.back = min(e.Total-1, e.Back+len(e.Lines)+steps(first-p.cursor))
 	case p.cursor > last && e.Back == 0: // the dispatcher has gone, and the journal has other numbers
-		p.put(e, len(e.Lines)-1)
+		p.moveTo(e, len(e.Lines)-1)
 	case p.cursor > last:
 		p.back = max(0, e.Back-steps(p.cursor-last))
 	default: // the filter hides it now: use the nearest one
 		at, _ := slices.BinarySearchFunc(e.Lines, p.cursor, func(l runview.Event, seq uint64) int { return cmp.Compare(l.Seq, seq) })
-		p.put(e, min(at, len(e.Lines)-1))
+		p.moveTo(e, min(at, len(e.Lines)-1))
 	}
 }
 
@@ -123,8 +123,8 @@ func (p *eventsPane) find(e *runview.Events) int {
 	return slices.IndexFunc(e.Lines, func(l runview.Event) bool { return l.Seq == p.cursor })
 }
 
-// put moves the cursor to a loaded event.
-func (p *eventsPane) put(e *runview.Events, at int) {
+// moveTo moves the cursor to a loaded event.
+func (p *eventsPane) moveTo(e *runview.Events, at int) {
 	p.at = at
 	if p.cursor = e.Lines[at].Seq; e.Back == 0 && at == len(e.Lines)-1 {
 		p.cursor = 0
@@ -167,8 +167,8 @@ func (p *eventsPane) move(m *model, by int) {
 		return
 	}
 	p.shift(at)
-	p.put(e, max(0, min(at+by, len(e.Lines)-1)))
-	p.settle(len(e.Lines))
+	p.moveTo(e, max(0, min(at+by, len(e.Lines)-1)))
+	p.clampCursor(len(e.Lines))
 }
 
 func (p *eventsPane) click(m *model, row int) { p.move(m, p.top+row-p.at) }
@@ -196,7 +196,7 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 		return []string{" " + m.g.cut}
 	}
 	p.shift(at)
-	p.settle(len(e.Lines))
+	p.clampCursor(len(e.Lines))
 	return p.rows(len(e.Lines), func(i int) string {
 		return m.underCursor(m.eventLine(&e.Lines[i], w-1), i == at && focused, focused, w)
 	})
@@ -212,12 +212,12 @@ func (m *model) eventLine(e *runview.Event, w int) string {
 	if e.Host != "" && !strings.Contains(text, m.clean(e.Host)) {
 		text = m.clean(e.Host) + " " + text
 	}
-	return m.cut(sign+" "+styleFaint.Render(m.when(e))+" "+text, w)
+	return m.cut(sign+" "+styleFaint.Render(m.eventTime(e))+" "+text, w)
 }
 
-// when returns the time of an event, with its day if that is not today.
-func (m *model) when(e *runview.Event) string {
-	at, today := e.At, m.instant()
+// eventTime returns the time of an event, with its day if that is not today.
+func (m *model) eventTime(e *runview.Event) string {
+	at, today := e.At, m.dispatcherNow()
 	if at.YearDay() != today.YearDay() || at.Year() != today.Year() {
 		return at.Format("Jan 02 15:04")
 	}
@@ -230,7 +230,7 @@ const newsAge = time.Hour
 // newestBad returns the newest event that needs attention as a line, or "" if there is none.
 func (m *model) newestBad() string {
 	e := &m.events.bad
-	if e.Seq == 0 || m.instant().Sub(e.At) > newsAge {
+	if e.Seq == 0 || m.dispatcherNow().Sub(e.At) > newsAge {
 		return ""
 	}
 	return plainText(m.eventLine(e, m.w))[len(m.g.warn)+1:]
@@ -240,9 +240,9 @@ func (p *eventsPane) keys() []binding {
 	something := func(m *model) bool { e := p.event(m); return e != nil && (e.Job != 0 || e.Host != "") }
 	job := func(m *model) bool { e := p.event(m); return e != nil && e.Job != 0 }
 	return append(grouped("Events",
-		key("enter", "details", "details of the job of the event, or of its host", p.open).when(something),
-		key("l", "log", "output of the job of the event", func(m *model) tea.Cmd { return m.openOutput(p.event(m).Job) }).when(job),
-		key("f", "in list", "the job of the event in the list of jobs", func(m *model) tea.Cmd { return m.showJob(p.event(m).Job) }).when(job),
+		key("enter", "details", "details of the job of the event, or of its host", p.open).onlyIf(something),
+		key("l", "log", "output of the job of the event", func(m *model) tea.Cmd { return m.openOutput(p.event(m).Job) }).onlyIf(job),
+		key("f", "in list", "the job of the event in the list of jobs", func(m *model) tea.Cmd { return m.showJob(p.event(m).Job) }).onlyIf(job),
 		key("a", "all records", "every record of the journal, or only what matters", quietly(func() { p.all = !p.all })),
 		key("/", "filter", "only events with a text, host=ws01, job=17", p.openFilter),
 	), moving(func() int { return p.h }, p.move)...)

@@ -98,16 +98,16 @@ func (p *failedPane) find(keys []failedKey) {
 	}
 }
 
-// put moves the cursor to a row.
-func (p *failedPane) put(keys []failedKey, at int) {
-	p.table.put(keys, at)
+// moveTo moves the cursor to a row.
+func (p *failedPane) moveTo(keys []failedKey, at int) {
+	p.table.moveTo(keys, at)
 	p.below = p.at - max(0, slices.Index(keys, failedKey{cause: p.key.cause}))
 }
 
 func (p *failedPane) move(m *model, by int) {
 	_, keys := p.lines(m)
 	p.find(keys)
-	p.put(keys, p.at+by)
+	p.moveTo(keys, p.at+by)
 }
 
 func (p *failedPane) click(m *model, row int) {
@@ -141,15 +141,15 @@ func (p *failedPane) current(m *model) (runview.Row, bool) {
 	return runview.Row{}, false
 }
 
-// see detects that the item under the cursor has gone.
-func (p *failedPane) see(m *model) {
+// onSnapshot detects that the item under the cursor has gone.
+func (p *failedPane) onSnapshot(m *model) {
 	_, keys := p.lines(m)
 	before := p.key
 	if len(keys) == 0 || before == (failedKey{}) {
 		return
 	}
 	p.find(keys)
-	if p.put(keys, p.at); p.key != before {
+	if p.moveTo(keys, p.at); p.key != before {
 		p.slip = slip{from: before.name(m), gone: true, at: m.now()}
 	}
 }
@@ -186,7 +186,7 @@ func (p *failedPane) draw(m *model, w, h int, focused bool) []string {
 	}
 	p.h = h - 1
 	p.find(keys)
-	p.put(keys, p.at) // the cursor stays on the item that the user sees under it
+	p.moveTo(keys, p.at) // the cursor stays on the item that the user sees under it
 	head := styleBold.Render(m.fit(fmt.Sprintf("   %8s  %-12s %s", "JOBS", "CAUSE", "LAST LINE OF STDERR"), w))
 	return append([]string{head}, p.rows(len(lines), func(i int) string {
 		return m.underCursor(p.text(m, lines[i], w-1), i == p.at, focused, w)
@@ -202,7 +202,7 @@ func (p *failedPane) text(m *model, l failedLine, w int) string {
 		r := l.row
 		when := ""
 		if !r.Ended.IsZero() {
-			when = span(m.instant().Sub(r.Ended)) + " ago"
+			when = formatSpan(m.dispatcherNow().Sub(r.Ended)) + " ago"
 		}
 		return m.cut(fmt.Sprintf("%12d %s %s  %d/%d  %-8s %s", r.ID, phaseOf(r.Phase).style.Render(m.sign(r.Phase)),
 			m.fit(m.clean(r.Host), 8), r.Failures, r.Tries, when, m.clean(r.Title)), w)
@@ -225,20 +225,20 @@ func (p *failedPane) text(m *model, l failedLine, w int) string {
 	}
 	room := max(0, w-width(left)-width(tail)-2)
 	if g.Last == "" { // nothing ran, so only the cause is known
-		return m.sides(left+styleBold.Render(m.cut(m.clean(g.Cause), room)), tail, w)
+		return m.justify(left+styleBold.Render(m.cut(m.clean(g.Cause), room)), tail, w)
 	}
 	cause := m.fit(m.clean(g.Cause), 12)
-	return m.sides(left+styleBold.Render(cause)+" "+m.cut(m.clean(g.Last), max(0, room-width(cause)-1)), tail, w)
+	return m.justify(left+styleBold.Render(cause)+" "+m.cut(m.clean(g.Last), max(0, room-width(cause)-1)), tail, w)
 }
 
 func (p *failedPane) keys() []binding {
 	some := func(m *model) bool { _, ok := p.line(m); return ok }
 	return append(grouped("Failed",
-		key("enter space", "jobs", "show some jobs of the cause, or hide them; details of a job", p.enter).when(some),
-		key("r", "requeue all", "run all jobs of this cause again; on a job, only that one", p.requeue).when(some),
-		key("l", "log", "stderr of the job, of a cause that of its newest job", p.log).when(some),
+		key("enter space", "jobs", "show some jobs of the cause, or hide them; details of a job", p.enter).onlyIf(some),
+		key("r", "requeue all", "run all jobs of this cause again; on a job, only that one", p.requeue).onlyIf(some),
+		key("l", "log", "stderr of the job, of a cause that of its newest job", p.log).onlyIf(some),
 		key("/", "", "filter what failed, in the list of jobs", p.filterJobs),
-		key("f", "select", "select all jobs of this cause in the list of jobs", p.inJobs).when(some),
+		key("f", "select", "select all jobs of this cause in the list of jobs", p.inJobs).onlyIf(some),
 	), moving(func() int { return p.h }, p.move)...)
 }
 
@@ -272,7 +272,7 @@ func (p *failedPane) log(m *model) tea.Cmd {
 
 // requeue runs a whole group again. It asks first if the group is large.
 func (p *failedPane) requeue(m *model) tea.Cmd {
-	if m.slid() {
+	if m.hasCursorSlipped() {
 		return nil
 	}
 	l, _ := p.line(m)

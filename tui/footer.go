@@ -16,7 +16,7 @@ func (m *model) footer() []string {
 	switch {
 	case m.modal != nil:
 		return m.modal.draw(m, m.w, max(1, m.h/2))
-	case !m.small():
+	case !m.isSmall():
 		return append(m.messageRows(), m.hintsRow())
 	case m.message.text != "" || m.undo != nil:
 		return m.messageRows()
@@ -32,10 +32,10 @@ func (m *model) messageRows() []string {
 	undo := ""
 	if m.undo != nil {
 		if left := m.undo.till.Sub(m.now()); left > 0 {
-			undo = "  " + styleBold.Render("u: undo "+span(left)) + " "
+			undo = "  " + styleBold.Render("u: undo "+formatSpan(left)) + " "
 		}
 	}
-	if m.small() { // there is no row of hints below
+	if m.isSmall() { // there is no row of hints below
 		undo += "  " + styleBold.Render("q") + " leave"
 	}
 	if text := m.clean(m.message.text); text != "" {
@@ -46,18 +46,18 @@ func (m *model) messageRows() []string {
 		w := m.w - 2 - width(undo)
 		rows := m.atMost(m.wrap(text, w), m.maxRows(), w)
 		for i, r := range rows {
-			rows[i] = m.sides(" "+style.Render(r), undo, m.w)
+			rows[i] = m.justify(" "+style.Render(r), undo, m.w)
 			undo = ""
 		}
 		return rows
 	}
 	if r, ok := m.job(); ok && r.Phase == runview.Handed && m.onJobs() {
-		return []string{m.sides(" "+phaseOf(r.Phase).style.Render(m.sign(r.Phase)+" handed")+": "+phaseOf(r.Phase).help, undo, m.w)}
+		return []string{m.justify(" "+phaseOf(r.Phase).style.Render(m.sign(r.Phase)+" handed")+": "+phaseOf(r.Phase).help, undo, m.w)}
 	}
 	if e := m.newestBad(); e != "" {
-		return []string{m.sides(" "+styleWarn.Render(m.g.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)}
+		return []string{m.justify(" "+styleWarn.Render(m.g.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)}
 	}
-	return []string{m.sides("", undo, m.w)}
+	return []string{m.justify("", undo, m.w)}
 }
 
 // atMost returns at most n rows of a text; the last one is cut if there are more.
@@ -75,7 +75,7 @@ func (m *model) hintsRow() string {
 	var hints []string
 	always, seen := "", []string{}
 	for _, b := range m.bindings() {
-		if b.word == "" || !b.offered(m) || slices.Contains(seen, b.show()) {
+		if b.word == "" || !b.isOffered(m) || slices.Contains(seen, b.show()) {
 			continue
 		}
 		seen = append(seen, b.show())
@@ -93,7 +93,7 @@ func (m *model) hintsRow() string {
 			hints = append([]string{hint}, hints[:len(hints)-1]...)
 		}
 	}
-	return " " + m.most(hints, "  ", m.w-1-width(always)) + always
+	return " " + m.joinFitting(hints, "  ", m.w-1-width(always)) + always
 }
 
 // summaryH is the minimum height for the summary over a view.
@@ -102,7 +102,7 @@ const summaryH = 20
 // summary returns the rows over the view of a finished run: the results of the jobs, the causes of
 // failures, and what to do next.
 func (m *model) summary() []string {
-	if !m.over() || m.h < summaryH || m.folded || m.full && m.extra != nil && m.onExtra {
+	if !m.isUndispatched() || m.h < summaryH || m.folded || m.full && m.extra != nil && m.onExtra {
 		return nil
 	}
 	n := m.snap.Phases
@@ -114,9 +114,9 @@ func (m *model) summary() []string {
 		}
 	}
 	left := m.snap.Total - t.over
-	parts = filled(append(parts, styleWarn.Render(when(left > 0, m.sign(runview.Queued)+" "+jobs.Thousands(left)+" left")), when(m.snap.Total == 0, "there were no jobs"),
+	parts = nonEmpty(append(parts, styleWarn.Render(when(left > 0, m.sign(runview.Queued)+" "+jobs.Thousands(left)+" left")), when(m.snap.Total == 0, "there were no jobs"),
 		styleFaint.Render(when(!m.snap.Run.Created.IsZero(), "begun "+m.snap.Run.Created.Format("Jan 2 15:04"))))...)
-	out := []string{m.rule("Summary", m.w, false), " " + m.most(parts, "   ", m.w-1)}
+	out := []string{m.rule("Summary", m.w, false), " " + m.joinFitting(parts, "   ", m.w-1)}
 	trouble := m.hostTrouble(max(1, m.h/3-6))
 	// room is the number of rows for causes. The summary takes at most a third of the screen.
 	room := max(1, min(3, m.h/3-5-len(trouble)))
@@ -133,13 +133,13 @@ func (m *model) summary() []string {
 	out = append(out, trouble...)
 	var next []string
 	for _, b := range m.resumeKeys() {
-		if b.offered(m) {
+		if b.isOffered(m) {
 			next = append(next, styleBold.Render(b.show())+" "+b.word)
 		}
 	}
-	next = filled(append(next, when(t.failed > 0, styleBold.Render("3")+" failures"), when(m.tab != tabJobs, styleBold.Render("1")+" the jobs"),
+	next = nonEmpty(append(next, when(t.failed > 0, styleBold.Render("3")+" failures"), when(m.tab != tabJobs, styleBold.Render("1")+" the jobs"),
 		styleBold.Render("esc")+" folds this away", styleBold.Render("q")+" leave")...)
-	return append(out, " "+m.most(next, "   ", m.w-1), m.rule("", m.w, false))
+	return append(out, " "+m.joinFitting(next, "   ", m.w-1), m.rule("", m.w, false))
 }
 
 // hostTrouble describes the trouble of hosts during the run, in at most n lines.
@@ -163,9 +163,9 @@ func (m *model) resumeKeys() []binding {
 	requeue := func(m *model) tea.Cmd { return m.requeueJobs(m.allFailed()) }
 	return grouped("Run",
 		key(resumeKey, "resume", "resume the run: a dispatcher is started, what still runs is adopted", resume).
-			when(func(m *model) bool { return m.over() && left(m) }),
+			onlyIf(func(m *model) bool { return m.isUndispatched() && left(m) }),
 		key(resumeKey, "requeue what failed", "when the run is over: run again what has failed", requeue).
-			when(func(m *model) bool { return m.over() && !left(m) && counts(m.snap).failed > 0 }),
+			onlyIf(func(m *model) bool { return m.isUndispatched() && !left(m) && counts(m.snap).failed > 0 }),
 	)
 }
 

@@ -207,7 +207,7 @@ func TestTheTableOfKeys(t *testing.T) {
 				if b.word != "" && b.help == "" && b.group != "" {
 					t.Errorf("%s: %s has no help", name, b.show())
 				}
-				if !b.offered(m) || b.help == "" { // an alias, or a fallback
+				if !b.isOffered(m) || b.help == "" { // an alias, or a fallback
 					continue
 				}
 				for _, k := range b.keys {
@@ -231,7 +231,7 @@ func TestHintsDoSomething(t *testing.T) {
 		}
 		for _, b := range fresh().focus().keys() {
 			m := fresh()
-			if b.word == "" || !b.offered(m) {
+			if b.word == "" || !b.isOffered(m) {
 				continue
 			}
 			before := plain(m)

@@ -19,15 +19,15 @@ import (
 func TestNumbersForPeople(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range [][2]string{
-		{short(9999), "9,999"}, {short(99999), "99999"}, {short(123_456), "123k"}, {short(12_345_678), "12M"}, {short(math.MaxInt), "9999G"},
-		{clock(0), "0:00"}, {clock(42 * time.Second), "0:42"}, {clock(72*time.Minute + 4*time.Second), "1:12:04"}, {clock(100 * time.Hour), "4d 04:00"}, {clock(-time.Hour), "0:00"},
-		{took(0), "0:00"}, {took(time.Millisecond), "<0.1s"}, {took(513 * time.Millisecond), "0.5s"}, {took(999 * time.Millisecond), "0.9s"}, {took(time.Second), "0:01"},
-		{span(0), "0s"}, {span(59 * time.Second), "59s"}, {span(61 * time.Minute), "1h01"}, {span(34*time.Hour + 10*time.Minute), "34h10"}, {span(2 * time.Hour), "2h"},
-		{span(100 * time.Hour), "4d"}, {span(400 * day), "400d"}, {span(1500 * day), "4y"}, {span(-1), "0s"},
-		{delay(0), "-"}, {delay(700 * time.Microsecond), "0.7ms"}, {delay(12 * time.Millisecond), "12ms"}, {delay(1200 * time.Millisecond), "1.2s"}, {delay(time.Hour), "1h"},
-		{size(0), "0"}, {size(-1), "0"}, {size(1023), "1023"}, {size(1024), "1K"}, {size(1536), "1.5K"}, {size(64 << 30), "64G"}, {size(1<<30 - 1), "1G"}, {size(math.MaxInt64), "8E"},
-		{pace(0), "0/min"}, {pace(math.NaN()), "0/min"}, {pace(41.0 / 60), "41/min"}, {pace(12), "12/s"}, {pace(2500), "2,500/s"}, {pace(3.5 / 3600), "3.5/h"},
-		{percent(0, 10), "0.0%"}, {percent(1, 100_000), "<0.1%"}, {percent(99_999, 100_000), "99.9%"}, {percent(3, 3), "100.0%"}, {percent(0, 0), "-"},
+		{shortNumber(9999), "9,999"}, {shortNumber(99999), "99999"}, {shortNumber(123_456), "123k"}, {shortNumber(12_345_678), "12M"}, {shortNumber(math.MaxInt), "9999G"},
+		{formatClock(0), "0:00"}, {formatClock(42 * time.Second), "0:42"}, {formatClock(72*time.Minute + 4*time.Second), "1:12:04"}, {formatClock(100 * time.Hour), "4d 04:00"}, {formatClock(-time.Hour), "0:00"},
+		{formatElapsed(0), "0:00"}, {formatElapsed(time.Millisecond), "<0.1s"}, {formatElapsed(513 * time.Millisecond), "0.5s"}, {formatElapsed(999 * time.Millisecond), "0.9s"}, {formatElapsed(time.Second), "0:01"},
+		{formatSpan(0), "0s"}, {formatSpan(59 * time.Second), "59s"}, {formatSpan(61 * time.Minute), "1h01"}, {formatSpan(34*time.Hour + 10*time.Minute), "34h10"}, {formatSpan(2 * time.Hour), "2h"},
+		{formatSpan(100 * time.Hour), "4d"}, {formatSpan(400 * day), "400d"}, {formatSpan(1500 * day), "4y"}, {formatSpan(-1), "0s"},
+		{formatLatency(0), "-"}, {formatLatency(700 * time.Microsecond), "0.7ms"}, {formatLatency(12 * time.Millisecond), "12ms"}, {formatLatency(1200 * time.Millisecond), "1.2s"}, {formatLatency(time.Hour), "1h"},
+		{formatSize(0), "0"}, {formatSize(-1), "0"}, {formatSize(1023), "1023"}, {formatSize(1024), "1K"}, {formatSize(1536), "1.5K"}, {formatSize(64 << 30), "64G"}, {formatSize(1<<30 - 1), "1G"}, {formatSize(math.MaxInt64), "8E"},
+		{formatRate(0), "0/min"}, {formatRate(math.NaN()), "0/min"}, {formatRate(41.0 / 60), "41/min"}, {formatRate(12), "12/s"}, {formatRate(2500), "2,500/s"}, {formatRate(3.5 / 3600), "3.5/h"},
+		{formatPercent(0, 10), "0.0%"}, {formatPercent(1, 100_000), "<0.1%"}, {formatPercent(99_999, 100_000), "99.9%"}, {formatPercent(3, 3), "100.0%"}, {formatPercent(0, 0), "-"},
 		{plural(1, "job"), "1 job"}, {plural(1200, "job"), "1,200 jobs"},
 	} {
 		equal(t, c[0], c[1], "a number")

@@ -19,7 +19,7 @@ const staleAge = 4 * time.Second
 // header returns the rows over the view: whether the data is live, the progress of the run, the
 // slots, what prevents progress, and the tabs.
 func (m *model) header() []string {
-	if m.small() {
+	if m.isSmall() {
 		return append([]string{m.summaryRow()}, m.banner()...)
 	}
 	rows := append([]string{m.runRow(), m.progressRow(), m.slotsRow()}, m.banner()...)
@@ -48,7 +48,7 @@ func counts(p *runview.Snapshot) tally {
 // their start. Without a dispatcher, both are unknown.
 func (m *model) running(t tally) string {
 	switch {
-	case m.over() && t.running+t.handed > 0:
+	case m.isUndispatched() && t.running+t.handed > 0:
 		return "may run " + jobs.Thousands(t.running+t.handed)
 	case t.handed > 0:
 		return "run " + jobs.Thousands(t.running) + " +" + jobs.Thousands(t.handed) + " handed" + when(m.w >= roomyW, " (sent to hosts, not started)")
@@ -65,13 +65,13 @@ func (m *model) runRow() string {
 	}
 	t := counts(m.snap)
 	away, standby := m.snap.Phases[runview.Away], m.clean(m.snap.Run.Standby)
-	numbers := filled(
+	numbers := nonEmpty(
 		styleBusy.Render(m.running(t)), "queue "+jobs.Thousands(t.queued), styleGood.Render("done "+jobs.Thousands(t.done)), m.failures(t.failed),
 		styleWarn.Render(when(t.retry > 0, m.sign(runview.Retry)+" "+jobs.Thousands(t.retry))),
-		styleWarn.Render(when(m.snap.Stragglers > 0 && !m.over(), m.g.warn+" "+jobs.Thousands(m.snap.Stragglers)+" slow")),
-		styleWarn.Render(when(away > 0 && !m.over(), m.sign(runview.Away)+" "+jobs.Thousands(away)+" away")),
+		styleWarn.Render(when(m.snap.Stragglers > 0 && !m.isUndispatched(), m.g.warn+" "+jobs.Thousands(m.snap.Stragglers)+" slow")),
+		styleWarn.Render(when(away > 0 && !m.isUndispatched(), m.sign(runview.Away)+" "+jobs.Thousands(away)+" away")),
 		styleFaint.Render(when(t.other > 0, m.sign(runview.Canceled)+" "+jobs.Thousands(t.other))),
-		styleFaint.Render(when(standby != "" && !m.over(), "standby "+standby)),
+		styleFaint.Render(when(standby != "" && !m.isUndispatched(), "standby "+standby)),
 	)
 	// If space is short, drop the laboratory first, then the wide gaps, the name, and the finished
 	// jobs.
@@ -93,7 +93,7 @@ func (m *model) runRow() string {
 		numbers = slices.Delete(numbers, 2, 3)
 	}
 	left = " " + left + style.Render(live)
-	return m.sides(left, m.most(numbers, between, m.w-width(left)-3)+" ", m.w)
+	return m.justify(left, m.joinFitting(numbers, between, m.w-width(left)-3)+" ", m.w)
 }
 
 // failures describes the number of failures, in red if there are any.
@@ -107,7 +107,7 @@ func (m *model) failures(n int) string {
 
 // liveness reports whether the data is live and how old it is (rule 5).
 func (m *model) liveness() (string, ink) {
-	age := m.since()
+	age := m.snapshotAge()
 	switch {
 	case m.snap == nil && m.snapshotErr != nil:
 		return m.g.gone + " no answer", styleBad
@@ -115,16 +115,16 @@ func (m *model) liveness() (string, ink) {
 		return m.g.gone + " reading the run", styleWarn
 	case m.snap.Status == runview.StatusSilent:
 		return m.sign(runview.Failed) + " dispatcher silent", styleBad
-	case m.crashed():
+	case m.isCrashed():
 		return m.sign(runview.Failed) + " dispatcher died", styleBad
-	case m.over() && m.snap.Total > counts(m.snap).over:
+	case m.isUndispatched() && m.snap.Total > counts(m.snap).over:
 		return m.g.gone + " stopped", styleWarn
-	case m.over():
+	case m.isUndispatched():
 		return m.g.gone + " ended", styleBold
 	case m.snapshotErr != nil || age >= staleAge:
-		return m.g.gone + " not live, " + span(age) + " old", styleBad
+		return m.g.gone + " not live, " + formatSpan(age) + " old", styleBad
 	}
-	return m.g.live + " live " + span(age), styleGood
+	return m.g.live + " live " + formatSpan(age), styleGood
 }
 
 // progressRow describes the progress of the run, its rate, and when it will end.
@@ -136,18 +136,18 @@ func (m *model) progressRow() string {
 	if m.snap.Total == 0 {
 		return " " + m.shares(0, 0, 0, 0, m.w/2) + "  " + "no jobs yet" + when(m.snap.More, ", more may come")
 	}
-	said := []string{percent(t.over, m.snap.Total)}
-	if m.over() {
+	said := []string{formatPercent(t.over, m.snap.Total)}
+	if m.isUndispatched() {
 		said = append(said, jobs.Thousands(t.over)+" of "+jobs.Thousands(m.snap.Total)+" jobs are over")
 	} else {
 		n := min(len(m.snap.Rates), max(8, m.w/10))
 		if n == 1 { // a single bar has no scale
 			n = 0
 		}
-		said = append(said, strings.TrimSpace(pace(m.snap.Rate)+" "+styleBusy.Render(m.spark(m.snap.Rates, 0, n))), m.eta())
+		said = append(said, strings.TrimSpace(formatRate(m.snap.Rate)+" "+styleBusy.Render(m.spark(m.snap.Rates, 0, n))), m.eta())
 	}
 	right := "  " + strings.Join(said, "  ") + " "
-	return m.sides(" "+m.shares(t.done, t.failed, t.other, m.snap.Total, m.w-1-width(right)), right, m.w)
+	return m.justify(" "+m.shares(t.done, t.failed, t.other, m.snap.Total, m.w-1-width(right)), right, m.w)
 }
 
 // eta describes when the run is expected to end, with the uncertainty.
@@ -158,7 +158,7 @@ func (m *model) eta() string {
 	case m.snap.ETA <= 0:
 		return "ETA not known yet"
 	}
-	return "ETA " + span(m.snap.ETA) + when(m.snap.Spread > 0, " "+m.g.plusMinus+span(m.snap.Spread)) + when(m.snap.More, ", more may come")
+	return "ETA " + formatSpan(m.snap.ETA) + when(m.snap.Spread > 0, " "+m.g.plusMinus+formatSpan(m.snap.Spread)) + when(m.snap.More, ", more may come")
 }
 
 // summaryRow returns the whole header of a small screen.
@@ -170,14 +170,14 @@ func (m *model) summaryRow() string {
 	glyph, _, _ := strings.Cut(live, " ")
 	t := counts(m.snap)
 	parts := []string{
-		style.Render(glyph) + " " + percent(t.over, m.snap.Total), m.failures(t.failed), styleBusy.Render(m.running(t)),
+		style.Render(glyph) + " " + formatPercent(t.over, m.snap.Total), m.failures(t.failed), styleBusy.Render(m.running(t)),
 		"queue " + jobs.Thousands(t.queued), styleGood.Render("done " + jobs.Thousands(t.done)), m.eta(),
 	}
-	if m.over() || m.snapshotErr != nil {
+	if m.isUndispatched() || m.snapshotErr != nil {
 		parts[0] = style.Render(live)
 	}
 	where := styleBold.Render("[" + tabNames[m.tab] + "]")
-	return m.sides(m.most(parts, "  ", m.w-width(where)-2), where, m.w)
+	return m.justify(m.joinFitting(parts, "  ", m.w-width(where)-2), where, m.w)
 }
 
 // tooSmall returns the rows of a screen below 40x10.
@@ -191,13 +191,13 @@ func (m *model) tooSmall() []string {
 	rows := []string{style.Render(live)}
 	if m.snap != nil {
 		t := counts(m.snap)
-		rows = append(rows, m.most([]string{m.failures(t.failed), m.running(t), "queue " + jobs.Thousands(t.queued), "done " + jobs.Thousands(t.done)}, " ", m.w))
+		rows = append(rows, m.joinFitting([]string{m.failures(t.failed), m.running(t), "queue " + jobs.Thousands(t.queued), "done " + jobs.Thousands(t.done)}, " ", m.w))
 	}
 	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), "q leaves the screen")
 }
 
-// most joins as many of the first parts as fit into w cells.
-func (m *model) most(parts []string, between string, w int) string {
+// joinFitting joins as many of the first parts as fit into w cells.
+func (m *model) joinFitting(parts []string, between string, w int) string {
 	s := ""
 	for i, p := range parts {
 		if i > 0 {
@@ -248,7 +248,7 @@ func (m *model) tabsRow() string {
 			left = tight
 		}
 	}
-	return m.sides(left, m.cut(right, max(0, m.w-width(left)-2)), m.w)
+	return m.justify(left, m.cut(right, max(0, m.w-width(left)-2)), m.w)
 }
 
 // tabCount returns the number beside the name of a view.
@@ -258,15 +258,15 @@ func (m *model) tabCount(t tab) string {
 	}
 	switch t {
 	case tabJobs:
-		if p := m.jobs.page; m.jobs.filter != "" && p != nil && m.jobs.fits(p) && p.Wrong == "" {
+		if p := m.jobs.page; m.jobs.filter != "" && p != nil && m.jobs.isCurrentPage(p) && p.Wrong == "" {
 			return jobs.Thousands(p.Matched)
 		}
 		return jobs.Thousands(m.snap.Total)
 	case tabHosts:
-		if m.over() {
+		if m.isUndispatched() {
 			return jobs.Thousands(len(m.snap.Hosts))
 		}
-		up, _, _ := m.usable()
+		up, _, _ := m.countUsable()
 		return fmt.Sprintf("%d/%d", up, len(m.snap.Hosts))
 	case tabFailed:
 		if n := counts(m.snap).failed; n > 0 {
@@ -292,27 +292,27 @@ func (m *model) banner() []string {
 		switch {
 		case p.Status == runview.StatusSilent:
 			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+jobs.Thousands(max(0, p.Total-t.over))+" jobs are left: "+resumeKey+" resumes")
-		case m.crashed():
+		case m.isCrashed():
 			add(styleBad, "DISPATCHER DIED", jobs.Thousands(max(0, p.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" resumes")
-		case m.over() && p.Total > t.over:
+		case m.isUndispatched() && p.Total > t.over:
 			add(styleWarn, "STOPPED", jobs.Thousands(p.Total-t.over)+" jobs are left: "+resumeKey+" resumes")
-		case m.over() && t.done < p.Total:
+		case m.isUndispatched() && t.done < p.Total:
 			add(styleWarn, "ENDED", m.clean(p.Over))
-		case m.over():
+		case m.isUndispatched():
 			add(styleGood, "ENDED", m.clean(p.Over))
 		}
 		if p.Problem != "" {
 			add(styleBad, "PROBLEM", m.clean(p.Problem))
 		}
-		if p.Draining != "" && !m.over() {
+		if p.Draining != "" && !m.isUndispatched() {
 			add(styleWarn, "DRAINING", "nothing more is launched until "+pauseKey+" continues: "+m.clean(p.Draining))
 		}
-		if p.Paused && !m.over() {
+		if p.Paused && !m.isUndispatched() {
 			add(styleWarn, "PAUSED", "nothing is launched until "+pauseKey+" continues")
 		}
 	}
-	if p := m.snap; p != nil && !m.over() && !p.Paused && p.Draining == "" {
-		up, connecting, taking := m.usable()
+	if p := m.snap; p != nil && !m.isUndispatched() && !p.Paused && p.Draining == "" {
+		up, connecting, taking := m.countUsable()
 		switch waits := counts(p).queued > 0; {
 		case p.Stuck != "":
 			add(styleBad, "NOTHING CAN START", m.clean(p.Stuck))
@@ -323,7 +323,7 @@ func (m *model) banner() []string {
 		case up == 0 && connecting > 0:
 			add(styleWarn, "CONNECTING", "to "+plural(len(p.Hosts), "host")+", none is up yet")
 		case waits && connecting == 0:
-			why, _ := m.worst()
+			why, _ := m.describeWorst()
 			add(styleBad, "NOTHING CAN START", "none of "+plural(len(p.Hosts), "host")+" takes jobs: "+why)
 		case up == 0 && connecting == 0:
 			add(styleBad, "NO HOST", "none of "+plural(len(p.Hosts), "host")+" can be used now: 2 says why")
@@ -364,9 +364,9 @@ func (m *model) allHosts() iter.Seq2[int, *live.Host] {
 	}
 }
 
-// usable returns the numbers of hosts that are up, that are being connected to, and that start
+// countUsable returns the numbers of hosts that are up, that are being connected to, and that start
 // jobs.
-func (m *model) usable() (up, connecting, taking int) {
+func (m *model) countUsable() (up, connecting, taking int) {
 	for _, h := range m.allHosts() {
 		switch h.State {
 		case hostUp:
@@ -374,7 +374,7 @@ func (m *model) usable() (up, connecting, taking int) {
 		case hostConnecting:
 			connecting++
 		}
-		if takes(h) {
+		if startsJobs(h) {
 			taking++
 		}
 	}
@@ -406,5 +406,5 @@ func (m *model) takenByOthers() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "on " + some(names, 3) + when(!m.small(), ": jobs start there as these become free")
+	return "on " + some(names, 3) + when(!m.isSmall(), ": jobs start there as these become free")
 }

@@ -20,26 +20,26 @@ func (m *model) slotsRow() string {
 		return ""
 	}
 	p := m.snap
-	if m.over() { // their states are unknown
-		return m.sides(" "+plural(len(p.Hosts), "host"), "kept in "+m.cutLeft(m.clean(p.Run.Dir), m.w*3/4)+" ", m.w)
+	if m.isUndispatched() { // their states are unknown
+		return m.justify(" "+plural(len(p.Hosts), "host"), "kept in "+m.cutLeft(m.clean(p.Run.Dir), m.w*3/4)+" ", m.w)
 	}
 	if len(p.Hosts) == 0 {
 		return fmt.Sprintf(" slots %s/%s  no hosts", jobs.Thousands(p.SlotsBusy), jobs.Thousands(p.Slots))
 	}
 	left, where := m.slotsWords()
-	long, short := m.worst()
+	long, short := m.describeWorst()
 	each, few := m.eachHost(), m.oddHosts()
 	numbers, _, _ := strings.Cut(few, "  ")
 	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}, {numbers, long}, {numbers, short}, {"", long}} {
 		// The marks of the hosts contain the same information.
 		for _, left := range []string{left + where, left} {
 			if width(left)+2+width(try[0])+2+width(try[1]) < m.w {
-				return m.sides(left+"  "+try[0], styleWarn.Render(try[1])+" ", m.w)
+				return m.justify(left+"  "+try[0], styleWarn.Render(try[1])+" ", m.w)
 			}
 		}
 	}
 	short = m.cut(short, m.w/3)
-	return m.sides(left+"  "+m.cut(few, max(0, m.w-width(left)-width(short)-6)), styleWarn.Render(short)+" ", m.w)
+	return m.justify(left+"  "+m.cut(few, max(0, m.w-width(left)-width(short)-6)), styleWarn.Render(short)+" ", m.w)
 }
 
 // slotsWords describes the slots in use and the usable slots, and on how many hosts they are, if
@@ -48,7 +48,7 @@ func (m *model) slotsWords() (slots, where string) {
 	p := m.snap
 	all, n := p.Slots, len(p.Hosts)
 	for _, h := range m.allHosts() {
-		if !takes(h) {
+		if !startsJobs(h) {
 			all, n = all-max(0, h.Slots-h.Running), n-1
 		}
 	}
@@ -62,9 +62,9 @@ func (m *model) slotsWords() (slots, where string) {
 func (m *model) groupTrouble() {
 	var texts []runview.HostText
 	for _, h := range m.allHosts() {
-		if worry(h) > 1 && h.Reason != "" {
+		if urgency(h) > 1 && h.Reason != "" {
 			// Bounded, because they are searched.
-			texts = append(texts, runview.HostText{Host: clip(h.Name, 200), Text: clip(h.Reason, 1000)})
+			texts = append(texts, runview.HostText{Host: prefix(h.Name, 200), Text: prefix(h.Reason, 1000)})
 		}
 	}
 	if !slices.Equal(texts, m.caused) {
@@ -84,16 +84,16 @@ func (m *model) commonCauses(n, w int) []string {
 	return out
 }
 
-// worst describes the trouble of the worst host, and the number of others in trouble.
-func (m *model) worst() (long, short string) {
+// describeWorst describes the trouble of the worst host, and the number of others in trouble.
+func (m *model) describeWorst() (long, short string) {
 	var worst *live.Host
 	bad := 0
-	up, connecting, _ := m.usable()
+	up, connecting, _ := m.countUsable()
 	for _, h := range m.allHosts() {
-		if worry(h) > 1 {
+		if urgency(h) > 1 {
 			bad++
 		}
-		if worst == nil || worry(h) > worry(worst) {
+		if worst == nil || urgency(h) > urgency(worst) {
 			worst = h
 		}
 	}
@@ -102,7 +102,7 @@ func (m *model) worst() (long, short string) {
 	}
 	long, short = m.trouble(worst)
 	for i := range m.causes { // hosts with the same cause are named together
-		if g := &m.causes[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, clip(worst.Name, 200)) {
+		if g := &m.causes[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, prefix(worst.Name, 200)) {
 			long, short = m.clean(g.Title()+": "+g.Text), jobs.Thousands(len(g.Hosts))+" "+m.clean(hostWord(worst))
 			bad -= len(g.Hosts) - 1
 		}
@@ -136,14 +136,14 @@ func (m *model) oddHosts() string {
 		if count[word]++; count[word] == 1 {
 			words = append(words, word)
 		}
-		if worry(h) > 0 && len(odd) < m.w/3 {
+		if urgency(h) > 0 && len(odd) < m.w/3 {
 			odd = append(odd, names[i]+m.loadGlyph(h))
 		}
 	}
 	for i, w := range words {
 		words[i] = fmt.Sprintf("%s %s", jobs.Thousands(count[w]), m.clean(w))
 	}
-	return m.most(append([]string{strings.Join(words, ", ") + " "}, odd...), " ", m.w*2/3)
+	return m.joinFitting(append([]string{strings.Join(words, ", ") + " "}, odd...), " ", m.w*2/3)
 }
 
 // shortNames returns the last two digits of the hosts' names, or as much as is needed to

@@ -74,7 +74,7 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	columns := max(1, min(len(x.Columns), (w-label-3)/cell))
 	v.left = window(v.left, v.col, len(x.Columns), columns)
 	v.h = max(1, h-4)
-	v.settle(len(x.Rows))
+	v.clampCursor(len(x.Rows))
 
 	out := append([]string{p.heatTitle(m, w), p.heatHead(m, label, cell, columns, numbered)}, v.rows(len(x.Rows), func(i int) string {
 		var b strings.Builder
@@ -92,7 +92,7 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 				if here {
 					ink = styleHere
 				}
-				b.WriteString(ink.Render(" " + m.right(p.heatText(m, i, k), number) + " "))
+				b.WriteString(ink.Render(" " + m.padLeft(p.heatText(m, i, k), number) + " "))
 			}
 			// Not reversed: a full shade would look like an empty one.
 			b.WriteString(style.Render(shade))
@@ -118,8 +118,8 @@ func (p *resultsPane) heatText(m *model, row, col int) string {
 	return "-"
 }
 
-// take keeps the cursor on its values and measures the numbers once for all frames.
-func (v *heatView) take(m *model, x *runview.Heat) {
+// update keeps the cursor on its values and measures the numbers once for all frames.
+func (v *heatView) update(m *model, x *runview.Heat) {
 	row, col := slices.Index(x.Rows, v.values[0]), slices.Index(x.Columns, v.values[1])
 	if row < 0 {
 		row = v.at
@@ -127,12 +127,12 @@ func (v *heatView) take(m *model, x *runview.Heat) {
 	if col < 0 {
 		col = v.col
 	}
-	v.put(x, row, col)
+	v.moveTo(x, row, col)
 	v.number = max(1, m.widest(heatNumber, slices.Concat(x.Cells...)...), m.widest(heatNumber, x.Columns...)-3)
 }
 
-// put moves the cursor to a cell, or to the nearest one.
-func (v *heatView) put(x *runview.Heat, row, col int) {
+// moveTo moves the cursor to a cell, or to the nearest one.
+func (v *heatView) moveTo(x *runview.Heat, row, col int) {
 	if x == nil || len(x.Rows) == 0 || len(x.Columns) == 0 {
 		return
 	}
@@ -166,7 +166,7 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 		shade, style := m.shade(level)
 		scale.WriteString(style.Render(shade))
 	}
-	return m.sides(left, "  "+m.cut(m.cellText(x.Min, heatNumber), heatNumber)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumber), heatNumber)+" ", w)
+	return m.justify(left, "  "+m.cut(m.cellText(x.Min, heatNumber), heatNumber)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumber), heatNumber)+" ", w)
 }
 
 // heatHead returns the values across, each over its column. If they do not fit, it returns the
@@ -176,7 +176,7 @@ func (p *resultsPane) heatHead(m *model, label, cell, columns int, numbered bool
 	head := "  " + m.fit(m.cellText(x.Down, label), label)
 	if numbered {
 		for _, text := range x.Columns[left : left+columns] {
-			head += "  " + m.right(m.cut(m.cellText(text, cell-2), cell-2), cell-2)
+			head += "  " + m.padLeft(m.cut(m.cellText(text, cell-2), cell-2), cell-2)
 		}
 		return styleBold.Render(head)
 	}
@@ -185,7 +185,7 @@ func (p *resultsPane) heatHead(m *model, label, cell, columns int, numbered bool
 	if columns == 1 {
 		last = ""
 	}
-	return styleBold.Render(head + " " + m.sides(first, last, w))
+	return styleBold.Render(head + " " + m.justify(first, last, w))
 }
 
 // heatRest describes which rows and columns are visible. It returns "" if all are.
@@ -214,7 +214,7 @@ func (p *resultsPane) heatKeys() []binding {
 	v := &p.heat
 	move := func(down, across int) {
 		if p.table != nil {
-			v.put(p.table.Heat, v.at+down, v.col+across)
+			v.moveTo(p.table.Heat, v.at+down, v.col+across)
 		}
 	}
 	return append(grouped("Heat map",
@@ -240,5 +240,5 @@ func (p *resultsPane) heatJobs(m *model) tea.Cmd {
 		return nil
 	}
 	x := p.table.Heat
-	return p.only(m, []string{x.Down, x.Across}, slices.Clone([]string{x.Rows[v.at], x.Columns[v.col]}))
+	return p.showOnly(m, []string{x.Down, x.Across}, slices.Clone([]string{x.Rows[v.at], x.Columns[v.col]}))
 }

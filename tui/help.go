@@ -60,7 +60,7 @@ func (m *model) helpKeys() []helpRow {
 	}
 	all := slices.Clone(own)
 	for _, b := range m.general() {
-		if b.offered(m) && !taken[b.keys[0]] {
+		if b.isOffered(m) && !taken[b.keys[0]] {
 			all = append(all, b)
 		}
 	}
@@ -71,7 +71,7 @@ func (m *model) helpKeys() []helpRow {
 		out = append(out, helpRow{name: group})
 		for _, b := range all {
 			if b.group == group {
-				out = append(out, helpRow{m.keyName(strings.Join(b.keys, " ")), b.help + when(!b.offered(m), " (not now)")})
+				out = append(out, helpRow{m.keyName(strings.Join(b.keys, " ")), b.help + when(!b.isOffered(m), " (not now)")})
 			}
 		}
 		all = slices.DeleteFunc(all, func(b binding) bool { return b.group == group })

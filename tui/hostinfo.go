@@ -28,11 +28,11 @@ const (
 	hostTerminating = "terminating"
 )
 
-// works reports whether jobs can run on a host.
-func works(h *live.Host) bool { return h.State == hostUp || h.State == hostDraining }
+// canRunJobs reports whether jobs can run on a host.
+func canRunJobs(h *live.Host) bool { return h.State == hostUp || h.State == hostDraining }
 
-// takes reports whether a host starts jobs.
-func takes(h *live.Host) bool { return h.State == hostUp && h.Reason == "" }
+// startsJobs reports whether a host starts jobs.
+func startsJobs(h *live.Host) bool { return h.State == hostUp && h.Reason == "" }
 
 // hostInfo is what the screen shows of a state of a host.
 type hostInfo struct {
@@ -65,10 +65,10 @@ func stateOf(h *live.Host) *hostInfo {
 	return &hostInfo{h.State, "?", "?", styleWarn, 3, ""}
 }
 
-// worry returns how urgently a host needs attention; 0: not at all.
-func worry(h *live.Host) int {
+// urgency returns how urgently a host needs attention; 0: not at all.
+func urgency(h *live.Host) int {
 	switch {
-	case takes(h):
+	case startsJobs(h):
 		return 0
 	case h.State == hostDisabled && !h.Stopped && h.Reason != "": // not requested by a user
 		return 5
@@ -91,7 +91,7 @@ func hostWord(h *live.Host) string {
 // has been idle.
 func (m *model) stateText(h *live.Host) string {
 	if h.State == hostUp && h.Idle > 0 {
-		return "idle " + clock(h.Idle+m.since())
+		return "idle " + formatClock(h.Idle+m.snapshotAge())
 	}
 	return m.clean(hostWord(h))
 }
@@ -130,7 +130,7 @@ func busyShare(h *live.Host) float64 {
 
 // trouble describes the trouble of a host, at length and in short. It returns "" if there is none.
 func (m *model) trouble(h *live.Host) (long, short string) {
-	if worry(h) == 0 {
+	if urgency(h) == 0 {
 		return "", ""
 	}
 	name := m.clean(h.Name)
@@ -140,20 +140,20 @@ func (m *model) trouble(h *live.Host) (long, short string) {
 	}
 	reason = strings.TrimPrefix(strings.TrimPrefix(reason, name+": "), name+" ")
 	long, short = name+" "+reason, name+" "+word
-	if wait := m.again(h); wait != "" {
+	if wait := m.describeRetry(h); wait != "" {
 		long, short = long+", "+wait, short+" "+strings.TrimPrefix(wait, "again in ")
 	}
 	return long, short
 }
 
-// again describes when the next connection attempt to a host is made. It returns "" if there is
-// none.
-func (m *model) again(h *live.Host) string {
-	if h.RetryIn <= 0 || works(h) || m.over() {
+// describeRetry describes when the next connection attempt to a host is made. It returns "" if
+// there is none.
+func (m *model) describeRetry(h *live.Host) string {
+	if h.RetryIn <= 0 || canRunJobs(h) || m.isUndispatched() {
 		return ""
 	}
-	if wait := h.RetryIn - m.since(); wait > 0 {
-		return "again in " + clock(wait)
+	if wait := h.RetryIn - m.snapshotAge(); wait > 0 {
+		return "again in " + formatClock(wait)
 	}
 	return "being tried"
 }
@@ -181,7 +181,7 @@ func (m *model) hostLines(name string, w int) []string {
 		}
 	}
 	state := hostStyle(h).Render(m.hostGlyph(h) + " " + m.stateText(h))
-	if !works(h) {
+	if !canRunJobs(h) {
 		state += "  " + m.downText(h, w)
 	} else if h.Reason != "" && h.Reason != h.State {
 		state += "  starts nothing: " + strings.TrimPrefix(m.clean(h.Reason), "starts nothing: ")
@@ -189,7 +189,7 @@ func (m *model) hostLines(name string, w int) []string {
 	add("state", state)
 	add("last note", m.clean(h.Note))
 	usable := h.Usable
-	if !takes(h) {
+	if !startsJobs(h) {
 		usable = 0
 	}
 	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable), plural(h.Buffered, "job")+" sent in advance"))
@@ -199,11 +199,11 @@ func (m *model) hostLines(name string, w int) []string {
 	add("cores", when(h.Cores > 0, fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy), oneDigit(h.Ours))))
 	add("users", m.clean(h.Users))
 	add("GPUs", when(h.GPUs > 0, itoa(h.GPUs)))
-	add("memory", when(h.MemBytes > 0 && h.MemFree >= 0, size(h.MemFree)+" free of "+size(h.MemBytes)))
-	add("disk", when(h.DiskFree >= 0, size(h.DiskFree)+" free"))
+	add("memory", when(h.MemBytes > 0 && h.MemFree >= 0, formatSize(h.MemFree)+" free of "+formatSize(h.MemBytes)))
+	add("disk", when(h.DiskFree >= 0, formatSize(h.DiskFree)+" free"))
 	add("files", m.clean(h.Files))
-	add("delay", "link "+delay(h.Delay)+", its file system "+delay(h.FSDelay))
-	add("last sign", when(h.Heartbeat > 0, span(h.Heartbeat+m.since())+" ago"))
+	add("delay", "link "+formatLatency(h.Delay)+", its file system "+formatLatency(h.FSDelay))
+	add("last sign", when(h.Heartbeat > 0, formatSpan(h.Heartbeat+m.snapshotAge())+" ago"))
 	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", jobs.Thousands(h.Done), jobs.Thousands(h.Failed)))
 	out = append(out, "", styleBold.Render("What happened there"))
 	if m.snap.Events == nil || len(m.snap.Events.Lines) == 0 {

@@ -30,7 +30,7 @@ func (p *hostsPane) title(m *model) string {
 	if m.snap == nil {
 		return "Hosts"
 	}
-	if m.over() {
+	if m.isUndispatched() {
 		return "Hosts " + m.tabCount(tabHosts)
 	}
 	return "Hosts " + m.tabCount(tabHosts) + " up"
@@ -59,17 +59,17 @@ func (p *hostsPane) hosts(m *model) (hosts []*live.Host, names []string) {
 		}
 	}
 	if p.trouble {
-		slices.SortStableFunc(hosts, func(a, b *live.Host) int { return worry(b) - worry(a) })
+		slices.SortStableFunc(hosts, func(a, b *live.Host) int { return urgency(b) - urgency(a) })
 	}
 	return hosts, mapped(hosts, func(h *live.Host) string { return h.Name })
 }
 
-// see detects that the host under the cursor has gone from the run or from the filter.
-func (p *hostsPane) see(m *model) {
+// onSnapshot detects that the host under the cursor has gone from the run or from the filter.
+func (p *hostsPane) onSnapshot(m *model) {
 	_, names := p.hosts(m)
 	if gone := p.key; !p.find(names) && gone != "" {
 		p.slip = slip{from: m.clean(gone), gone: true, at: m.now()}
-		p.put(names, p.at)
+		p.moveTo(names, p.at)
 	}
 }
 
@@ -93,7 +93,7 @@ func (p *hostsPane) host(m *model) *live.Host {
 func (p *hostsPane) move(m *model, by int) {
 	_, names := p.hosts(m)
 	p.find(names)
-	p.put(names, p.at+by)
+	p.moveTo(names, p.at+by)
 }
 
 func (p *hostsPane) click(m *model, row int) {
@@ -119,7 +119,7 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 		return []string{m.waitingWord("no hosts yet")}
 	}
 	p.find(names)
-	p.put(names, p.at) // the cursor stays on the item that the user sees under it
+	p.moveTo(names, p.at) // the cursor stays on the item that the user sees under it
 	cols := p.columns(m, w-2)
 	out := append([]string{heading(m, cols, 1, w)}, p.rows(len(hosts), func(i int) string {
 		l := cursorLine{here: i == p.at && focused}
@@ -137,7 +137,7 @@ func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, cols []hostColumn
 	for i, c := range cols {
 		text, style := c.cell(m, h, c.w)
 		switch {
-		case i == 2 && !works(h):
+		case i == 2 && !canRunJobs(h):
 			rest(m.downText(h, w-2))
 			return
 		case i >= 4 && h.Reason != "" && h.Reason != h.State: // why it starts nothing matters more than the rest
@@ -147,7 +147,7 @@ func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, cols []hostColumn
 			l.text(" ", nil)
 			w--
 		}
-		if i == 1 && !works(h) { // it has space for its state
+		if i == 1 && !canRunJobs(h) { // it has space for its state
 			c.w = max(c.w, 2+min(11, len(m.stateText(h))))
 		}
 		if text = c.aligned(m, text); c.bar {
@@ -163,8 +163,8 @@ func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, cols []hostColumn
 // downText describes why a host is not up, for how long, and when the next attempt is. If w cells
 // are not enough, it begins with the next attempt.
 func (m *model) downText(h *live.Host, w int) string {
-	reason, wait := m.clean(h.Reason), m.again(h)
-	text := strings.Join(filled(reason, when(h.Down > 0, "down "+clock(h.Down+m.since())), wait, when(h.Running > 0, plural(h.Running, "job")+" there")), ", ")
+	reason, wait := m.clean(h.Reason), m.describeRetry(h)
+	text := strings.Join(nonEmpty(reason, when(h.Down > 0, "down "+formatClock(h.Down+m.snapshotAge())), wait, when(h.Running > 0, plural(h.Running, "job")+" there")), ", ")
 	if wait != "" && width(text) > w {
 		return wait + ": " + reason
 	}
@@ -173,39 +173,40 @@ func (m *model) downText(h *live.Host, w int) string {
 
 func (p *hostsPane) keys() []binding {
 	some := func(m *model) bool { return p.host(m) != nil }
-	awake := func(h *live.Host) bool { return !resting(h) }
+	awake := func(h *live.Host) bool { return !isResting(h) }
 	shell := func(m *model, h *live.Host) tea.Cmd { return m.shellOn(h.Name) }
 	return append(grouped("Hosts",
-		key("enter", "details", "all that is known of the host, and what happened there", func(m *model) tea.Cmd { return m.openHost(p.host(m).Name) }).when(some),
-		key("d", "drain", "drain: what runs there finishes, nothing more starts", p.do(runview.DrainHost)).when(p.is(awake)),
-		key("d", "use again", "use a drained or stopped host again", p.do(runview.UseHost)).when(p.is(resting)),
-		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)", p.firm(stopHost)).when(p.is(func(h *live.Host) bool { return h.State != hostDisabled })),
-		key("+ =", "slots", "one slot more: one more job may run there at once", p.slots(1)).when(p.is(nil)),
-		key("-", "", "one slot less: what runs there goes on, one fewer starts", p.slots(-1)).when(p.is(func(h *live.Host) bool { return h.Slots > 0 })),
-		key("a", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu", func(m *model) tea.Cmd { return m.openCommand("add ") }).when(func(m *model) bool { return !m.over() }),
-		key("f", "its jobs", "the jobs of the host: the list of jobs, filtered", func(m *model) tea.Cmd { return m.showJobs("host=" + p.host(m).Name) }).when(some),
+		key("enter", "details", "all that is known of the host, and what happened there", func(m *model) tea.Cmd { return m.openHost(p.host(m).Name) }).onlyIf(some),
+		key("d", "drain", "drain: what runs there finishes, nothing more starts", p.do(runview.DrainHost)).onlyIf(p.whenHost(awake)),
+		key("d", "use again", "use a drained or stopped host again", p.do(runview.UseHost)).onlyIf(p.whenHost(isResting)),
+		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)", p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != hostDisabled })),
+		key("+ =", "slots", "one slot more: one more job may run there at once", p.slots(1)).onlyIf(p.whenHost(nil)),
+		key("-", "", "one slot less: what runs there goes on, one fewer starts", p.slots(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })),
+		key("a", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu", func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool { return !m.isUndispatched() }),
+		key("f", "its jobs", "the jobs of the host: the list of jobs, filtered", func(m *model) tea.Cmd { return m.showJobs("host=" + p.host(m).Name) }).onlyIf(some),
 		key("/", "", "only hosts with a text in name, state or reason, or by columns: load>4", p.openFilter),
-		key("s", "shell", "a shell on the host, with the ssh options of the run", p.firm(shell)).when(func(m *model) bool { return some(m) && m.opt.Shell != nil }),
-		key("S", "sort", "those in trouble first, or as in the inventory", quietly(func() { p.trouble = !p.trouble })).when(some),
+		key("s", "shell", "a shell on the host, with the ssh options of the run", p.unlessSlipped(shell)).onlyIf(func(m *model) bool { return some(m) && m.opt.Shell != nil }),
+		key("S", "sort", "those in trouble first, or as in the inventory", quietly(func() { p.trouble = !p.trouble })).onlyIf(some),
 	), moving(func() int { return p.h }, p.move)...)
 }
 
-// resting reports whether a host starts nothing because a user requested that.
-func resting(h *live.Host) bool { return h.State == hostDraining || h.State == hostDisabled }
+// isResting reports whether a host starts nothing because a user requested that.
+func isResting(h *live.Host) bool { return h.State == hostDraining || h.State == hostDisabled }
 
-// is returns a condition on the host under the cursor. It is false for a run without a dispatcher.
-func (p *hostsPane) is(f func(*live.Host) bool) func(*model) bool {
+// whenHost returns a condition on the host under the cursor. It is false for a run without a
+// dispatcher.
+func (p *hostsPane) whenHost(f func(*live.Host) bool) func(*model) bool {
 	return func(m *model) bool {
 		h := p.host(m)
-		return h != nil && !m.over() && (f == nil || f(h))
+		return h != nil && !m.isUndispatched() && (f == nil || f(h))
 	}
 }
 
-// firm returns an action on the host under the cursor. It does nothing if the cursor has just
-// slipped to that host.
-func (p *hostsPane) firm(do func(*model, *live.Host) tea.Cmd) func(*model) tea.Cmd {
+// unlessSlipped returns an action on the host under the cursor. It does nothing if the cursor has
+// just slipped to that host.
+func (p *hostsPane) unlessSlipped(do func(*model, *live.Host) tea.Cmd) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
-		if m.slid() {
+		if m.hasCursorSlipped() {
 			return nil
 		}
 		return do(m, p.host(m))
@@ -213,12 +214,12 @@ func (p *hostsPane) firm(do func(*model, *live.Host) tea.Cmd) func(*model) tea.C
 }
 
 func (p *hostsPane) do(verb runview.Verb) func(*model) tea.Cmd {
-	return p.firm(func(m *model, h *live.Host) tea.Cmd { return m.act(runview.Action{Do: verb, Host: h.Name}) })
+	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd { return m.act(runview.Action{Do: verb, Host: h.Name}) })
 }
 
 // slots changes the number of jobs that may run on a host.
 func (p *hostsPane) slots(by int) func(*model) tea.Cmd {
-	return p.firm(func(m *model, h *live.Host) tea.Cmd {
+	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd {
 		return m.act(runview.Action{Do: runview.Slots, Host: h.Name, Number: by, Relative: true})
 	})
 }
@@ -338,7 +339,7 @@ func (p *hostsPane) columns(m *model, w int) []hostColumn {
 	name, state := len("HOST"), len("STATE")
 	for _, h := range m.allHosts() {
 		name = max(name, min(16, width(m.clean(h.Name))))
-		if works(h) { // measurements are beside it
+		if canRunJobs(h) { // measurements are beside it
 			state = max(state, 2+len(m.stateText(h)))
 		}
 	}
@@ -354,11 +355,11 @@ func (p *hostsPane) columns(m *model, w int) []hostColumn {
 		{head: "OURS", w: 5, rank: 8, right: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Ours) })},
 		{head: "CORES", w: 5, rank: 12, right: true, cell: plain(func(h *live.Host) string { return known(h.Cores > 0, strconv.Itoa(h.Cores)) })},
 		{head: "MEM", w: 9, rank: 5, right: true, cell: plain(memory)},
-		{head: "DISK", w: 5, rank: 9, right: true, cell: plain(func(h *live.Host) string { return known(h.DiskFree >= 0, size(h.DiskFree)) })},
-		{head: "LINK", w: 6, rank: 6, right: true, cell: plain(func(h *live.Host) string { return delay(h.Delay) })},
-		{head: "FILES", w: 6, rank: 13, right: true, cell: plain(func(h *live.Host) string { return delay(h.FSDelay) })},
-		{head: "OK", w: 7, rank: 10, right: true, cell: plain(func(h *live.Host) string { return short(h.Done) })},
-		{head: "FAIL", w: 5, rank: 11, right: true, cell: plain(func(h *live.Host) string { return short(h.Failed) })},
+		{head: "DISK", w: 5, rank: 9, right: true, cell: plain(func(h *live.Host) string { return known(h.DiskFree >= 0, formatSize(h.DiskFree)) })},
+		{head: "LINK", w: 6, rank: 6, right: true, cell: plain(func(h *live.Host) string { return formatLatency(h.Delay) })},
+		{head: "FILES", w: 6, rank: 13, right: true, cell: plain(func(h *live.Host) string { return formatLatency(h.FSDelay) })},
+		{head: "OK", w: 7, rank: 10, right: true, cell: plain(func(h *live.Host) string { return shortNumber(h.Done) })},
+		{head: "FAIL", w: 5, rank: 11, right: true, cell: plain(func(h *live.Host) string { return shortNumber(h.Failed) })},
 		{head: "5 MIN", w: history, more: 60 - history, rank: 3, right: true, bar: true, cell: drawn((*model).history)},
 		{head: "NOTE", w: 20, more: far, rank: luxury, spare: 60 - history, right: true, cell: func(m *model, h *live.Host, w int) (string, *ink) { return m.fit(m.clean(h.Note), w), nil }},
 	})...), w, true))
@@ -412,12 +413,12 @@ func (m *model) history(h *live.Host, w int) string {
 }
 
 func memory(h *live.Host) string {
-	return known(h.MemBytes > 0 && h.MemFree >= 0, size(max(0, h.MemBytes-h.MemFree))+"/"+size(h.MemBytes))
+	return known(h.MemBytes > 0 && h.MemFree >= 0, formatSize(max(0, h.MemBytes-h.MemFree))+"/"+formatSize(h.MemBytes))
 }
 
 func oneDigit(v float64) string {
 	if v >= 99.95 {
-		return short(int(v + 0.5))
+		return shortNumber(int(v + 0.5))
 	}
 	return strconv.FormatFloat(max(0, v), 'f', 1, 64)
 }

@@ -184,7 +184,7 @@ func (p *input) recall(by int) {
 func (p *input) draw(m *model, w, h int) []string {
 	out := []string{styleBold.Render(p.prompt) + p.text.view(m, w-width(p.prompt))}
 	if p.wrong != "" {
-		out = append(out, m.wrong(p.wrong, w)...)
+		out = append(out, m.errorLines(p.wrong, w)...)
 	} else if out = append(out, p.offers(m, w)); p.note != nil {
 		out = append(out, p.note(m, w)...)
 	}
@@ -390,7 +390,7 @@ func (l *list) setFilter(text string) {
 
 // wrongNow returns the error of the filter if the list is still that of another filter.
 func (l *list) wrongNow() string {
-	if l.wrongOf == l.query() && (l.page == nil || !l.fits(l.page)) {
+	if l.wrongOf == l.query() && (l.page == nil || !l.isCurrentPage(l.page)) {
 		return l.wrong
 	}
 	return ""
@@ -407,7 +407,7 @@ func asOne(filter string) string {
 
 // filterNote returns the error of a filter, or the number of jobs it matches.
 func (m *model) filterNote(l *list, text string, w int) []string {
-	page, fits := l.page, l.page != nil && l.fits(l.page)
+	page, fits := l.page, l.page != nil && l.isCurrentPage(l.page)
 	// Groups and cells contain the matching jobs.
 	if p := m.result; l == &p.list && !p.showsRows() && p.table != nil {
 		page, fits = &p.table.Page, p.table.Page.Filter == l.query()
@@ -423,7 +423,7 @@ func (m *model) filterNote(l *list, text string, w int) []string {
 		return []string{styleFaint.Render(" " + m.g.cut)}
 	}
 	if wrong != "" {
-		return m.wrong(wrong, w)
+		return m.errorLines(wrong, w)
 	}
 	if p := m.result; l == &p.list && p.groups.on && !p.heat.on && p.table.Groups != nil {
 		return []string{styleFaint.Render(" " + plural(len(p.table.Groups.Rows)+p.table.Groups.More, "group"))}

@@ -39,12 +39,12 @@ func (p *jobsPane) keys() []binding {
 
 func (p *jobsPane) choose() *choices { return &p.choices }
 
-// see handles a new snapshot.
-func (p *jobsPane) see(m *model) {
-	if page := m.snap.Jobs; page != nil && p.fits(page) {
-		p.seen.look(m, page.Rows)
+// onSnapshot handles a new snapshot.
+func (p *jobsPane) onSnapshot(m *model) {
+	if page := m.snap.Jobs; page != nil && p.isCurrentPage(page) {
+		p.seen.update(m, page.Rows)
 		p.memory.update(page.Rows)
-		p.watch(m, page)
+		p.setPageAndNoteSlip(m, page)
 	}
 }
 
@@ -54,7 +54,7 @@ func (p *jobsPane) current(m *model) (runview.Row, bool) { return p.job() }
 
 func (p *jobsPane) picked() jobs.Ranges { return p.sel.which }
 
-func (p *jobsPane) clear() bool { return p.empty(&p.sel) }
+func (p *jobsPane) clear() bool { return p.clearOne(&p.sel) }
 
 func (p *jobsPane) state(m *model) string { return m.listed(&p.list) }
 
@@ -75,7 +75,7 @@ const maxTitle = 80
 // maxParams bounds the number of parameters that have a column or are completed.
 const maxParams = 32
 
-func (s *seen) look(m *model, rows []runview.Row) {
+func (s *seen) update(m *model, rows []runview.Row) {
 	for i := range rows {
 		r := &rows[i]
 		s.id = max(s.id, len(itoa(int(r.ID))))
@@ -90,7 +90,7 @@ func (s *seen) look(m *model, rows []runview.Row) {
 			if len(s.params) < maxParams && !slices.Contains(s.params, p.Name) {
 				s.params = append(s.params, p.Name)
 			}
-			s.unnamed = s.unnamed || !strings.Contains(clip(r.Title, maxShown), p.Name+"="+p.Value)
+			s.unnamed = s.unnamed || !strings.Contains(prefix(r.Title, maxShown), p.Name+"="+p.Value)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func tries(m *model, r *runview.Row) string {
 func timeCell(m *model, r *runview.Row, w int) (string, *ink) {
 	switch r.Phase {
 	case runview.Retry:
-		return "in " + clock(r.Retry.Sub(m.instant())+time.Second-1), &styleWarn
+		return "in " + formatClock(r.Retry.Sub(m.dispatcherNow())+time.Second-1), &styleWarn
 	case runview.Queued, runview.Waits, runview.Handed:
 		if r.Place >= 0 && r.Phase == runview.Queued {
 			return "#" + itoa(r.Place+1), &styleFaint
@@ -197,20 +197,20 @@ func timeCell(m *model, r *runview.Row, w int) (string, *ink) {
 func elapsed(m *model, r *runview.Row, w int) (string, *ink) {
 	end := r.Ended
 	if !r.Phase.Terminal() {
-		end = m.instant()
+		end = m.dispatcherNow()
 	}
 	if r.Started.IsZero() || end.IsZero() {
 		return "-", &styleFaint
 	}
 	switch ran := end.Sub(r.Started); {
-	case r.Phase == runview.Away || m.over() && !r.Phase.Terminal():
-		return clock(ran) + "?", &styleFaint // if it still runs
+	case r.Phase == runview.Away || m.isUndispatched() && !r.Phase.Terminal():
+		return formatClock(ran) + "?", &styleFaint // if it still runs
 	case r.Straggler:
-		return clock(ran), &styleWarn
+		return formatClock(ran), &styleWarn
 	case r.Phase.Terminal():
-		return took(ran), nil
+		return formatElapsed(ran), nil
 	default:
-		return clock(ran), nil
+		return formatClock(ran), nil
 	}
 }
 
@@ -267,14 +267,14 @@ func cpuCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.CPU <= 0 {
 		return "-", &styleFaint
 	}
-	return took(r.CPU), nil
+	return formatElapsed(r.CPU), nil
 }
 
 func memoryCell(m *model, r *runview.Row, w int) (string, *ink) {
 	if r.MaxRSS <= 0 {
 		return "-", &styleFaint
 	}
-	return peak(r.MaxRSS), nil
+	return formatPeak(r.MaxRSS), nil
 }
 
 // drawList draws the heading and the visible rows of a list.
@@ -290,7 +290,7 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 		return append(out, styleFaint.Render("  waiting for the dispatcher"))
 	}
 	wrong := ""
-	if line, typing := m.modal.(*input); l.fits(l.page) {
+	if line, typing := m.modal.(*input); l.isCurrentPage(l.page) {
 		wrong = l.page.Wrong
 	} else if !typing || line.filters != l {
 		wrong = l.wrongNow()
@@ -301,7 +301,7 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 	if l.page.Matched == 0 {
 		return append(out, styleFaint.Render("  "+m.whyEmpty(l)))
 	}
-	m.alike = l.alike()
+	m.alike = l.commonPrefix()
 	return append(out, l.rows(l.page.Matched, func(pos int) string {
 		r, ok := l.row(pos)
 		if !ok {
@@ -311,12 +311,12 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 	})...)
 }
 
-// alike returns the common prefix of the names of the visible rows.
-func (l *list) alike() string {
+// commonPrefix returns the common prefix of the names of the visible rows.
+func (l *list) commonPrefix() string {
 	var titles []string
 	for i := range l.h {
 		if r, ok := l.row(l.top + i); ok {
-			titles = append(titles, clip(r.Title, maxShown))
+			titles = append(titles, prefix(r.Title, maxShown))
 		}
 	}
 	if len(titles) < 2 {

@@ -23,8 +23,8 @@ func key(keys, word, help string, do func(*model) tea.Cmd) binding {
 	return binding{keys: strings.Fields(keys), word: word, help: help, do: do}
 }
 
-// when returns a binding that works only under a condition.
-func (b binding) when(is func(*model) bool) binding {
+// onlyIf returns a binding that works only under a condition.
+func (b binding) onlyIf(is func(*model) bool) binding {
 	b.is = is
 	return b
 }
@@ -45,7 +45,7 @@ func quietly(do func()) func(*model) tea.Cmd {
 	}
 }
 
-func (b *binding) offered(m *model) bool { return b.is == nil || b.is(m) }
+func (b *binding) isOffered(m *model) bool { return b.is == nil || b.is(m) }
 
 // show returns the name of the key in the footer.
 func (b *binding) show() string { return b.keys[0] }
@@ -59,10 +59,10 @@ func (m *model) bindings() []binding {
 // meaning there.
 func (m *model) pressIn(table []binding, key string) (tea.Cmd, bool) {
 	for _, b := range table {
-		if m.tiny() && m.modal == nil && !slices.Contains([]string{"q", "ctrl+z", "ctrl+l"}, b.keys[0]) {
+		if m.isTiny() && m.modal == nil && !slices.Contains([]string{"q", "ctrl+z", "ctrl+l"}, b.keys[0]) {
 			continue // a key must not act on invisible items
 		}
-		if slices.Contains(b.keys, key) && b.offered(m) {
+		if slices.Contains(b.keys, key) && b.isOffered(m) {
 			return b.do(m), true
 		}
 	}
@@ -74,7 +74,7 @@ func (m *model) press(key string) tea.Cmd {
 	if cmd, is := m.pressIn(m.bindings(), key); is {
 		return cmd
 	}
-	if !m.tiny() && !(m.message.bad && m.message.text != "") { // an error is read first
+	if !m.isTiny() && !(m.message.bad && m.message.text != "") { // an error is read first
 		m.say(key + " does nothing here; ? lists the keys that do")
 	}
 	return nil
@@ -84,8 +84,8 @@ func (m *model) press(key string) tea.Cmd {
 func (m *model) general() []binding {
 	zoomed := m.alone || m.full || len(m.placed) > 1
 	views := []binding{
-		key("tab", "", "next view, or next pane where several are on the screen", func(m *model) tea.Cmd { return m.turn(1) }),
-		key("shift+tab", "", "the one before", func(m *model) tea.Cmd { return m.turn(-1) }),
+		key("tab", "", "next view, or next pane where several are on the screen", func(m *model) tea.Cmd { return m.focusNext(1) }),
+		key("shift+tab", "", "the one before", func(m *model) tea.Cmd { return m.focusNext(-1) }),
 	}
 	for i := range tabs {
 		help := tabNames[i]
@@ -97,11 +97,11 @@ func (m *model) general() []binding {
 	return slices.Concat(
 		grouped("Views", key("z", when(zoomed, "zoom"), "this pane alone on the screen, over the whole width, and back", (*model).zoom)),
 		m.jobKeys(), m.runKeys(), m.outsideKeys(), grouped("Views", views...),
-		grouped("List", key("C", "", "choose the columns of the list", (*model).chooseColumns).when(func(m *model) bool { return m.focus().choose() != nil })),
+		grouped("List", key("C", "", "choose the columns of the list", (*model).chooseColumns).onlyIf(func(m *model) bool { return m.focus().choose() != nil })),
 		m.resumeKeys(),
 		grouped("Views",
 			key("?", "help", "the keys that work here", (*model).openHelp),
-			key("esc", "", "back: close, clear the filter, the selection, fold the summary away", (*model).back),
+			key("esc", "", "back: close, clear the filter, the selection, fold the summary away", (*model).closeInnermost),
 			key("q ctrl+c", "leave", "leave: detach, drain or cancel", (*model).leave),
 			key("ctrl+z", "", "suspend the screen; the run continues", (*model).suspend),
 			key("ctrl+l", "", "draw anew", func(*model) tea.Cmd { return tea.ClearScreen }),

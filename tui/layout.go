@@ -47,7 +47,7 @@ func (m *model) draw() {
 // lines returns the rows of the screen. There are exactly m.h.
 func (m *model) lines() []string {
 	m.placed = m.placed[:0]
-	if m.tiny() {
+	if m.isTiny() {
 		return m.exactly(m.tooSmall(), m.h)
 	}
 	if p, ok := m.modal.(*textModal); ok && p.whole {
@@ -73,16 +73,16 @@ func (m *model) exactly(rows []string, n int) []string {
 	return out
 }
 
-// tiny reports whether there is space only for the counts.
-func (m *model) tiny() bool { return m.w < tinyW || m.h < tinyH }
+// isTiny reports whether there is space only for the counts.
+func (m *model) isTiny() bool { return m.w < tinyW || m.h < tinyH }
 
-// small reports whether there is space only for a summary and a list.
-func (m *model) small() bool { return m.w < smallW || m.h < smallH }
+// isSmall reports whether there is space only for a summary and a list.
+func (m *model) isSmall() bool { return m.w < smallW || m.h < smallH }
 
 // place distributes the rows y to y+h-1 among the panes, in the order in which tab visits them.
 func (m *model) place(y, h int) {
 	wide := m.hasSides()
-	tall := m.h >= tallH && !m.small()
+	tall := m.h >= tallH && !m.isSmall()
 	main := m.panes[m.tab]
 	put := func(p pane, x, y, w, h int) { m.placed = append(m.placed, placed{p, x, y, w, h, wide}) }
 	low := 0 // rows for the panes below
@@ -117,22 +117,22 @@ func (m *model) place(y, h int) {
 	switch events := m.panes[tabEvents]; {
 	case low == 0:
 	case !tall || m.tab == tabEvents:
-		put(m.below(), 0, y, m.w, low)
+		put(m.lowerPane(), 0, y, m.w, low)
 	case m.extra == nil && m.tab == tabResults && !m.result.showsRows(): // no job whose output could be shown
 		put(events, 0, y, m.w, low)
 	case wide:
 		half := m.w * share / 100
-		put(m.below(), 0, y, half, low)
+		put(m.lowerPane(), 0, y, half, low)
 		put(events, half, y, m.w-half, low)
 	default:
-		put(m.below(), 0, y, m.w, low-low/3)
+		put(m.lowerPane(), 0, y, m.w, low-low/3)
 		put(events, 0, y+low-low/3, m.w, low/3)
 	}
 }
 
-// below returns the pane under the view: the opened pane or, without one, the output of the job
+// lowerPane returns the pane under the view: the opened pane or, without one, the output of the job
 // under the cursor.
-func (m *model) below() pane {
+func (m *model) lowerPane() pane {
 	if m.extra != nil {
 		return m.extra
 	}
@@ -221,7 +221,7 @@ type pane interface {
 	// keys returns the pane's own keys. They take precedence over the general keys.
 	keys() []binding
 
-	see(m *model)            // handles a new snapshot
+	onSnapshot(m *model)     // handles a new snapshot
 	state(m *model) string   // filter and order of the view
 	click(m *model, row int) // moves the cursor; row 0 is the first row of the content
 	clear() bool             // clears the selection or the filter; false: there was none
@@ -242,7 +242,7 @@ type pane interface {
 type noPane struct{}
 
 func (noPane) ask(*model, *runview.Query)     {}
-func (noPane) see(*model)                     {}
+func (noPane) onSnapshot(*model)              {}
 func (noPane) state(*model) string            { return "" }
 func (noPane) click(*model, int)              {}
 func (noPane) clear() bool                    { return false }
@@ -338,7 +338,7 @@ const wheelRows = 3
 
 // focusOn gives a visible pane the focus.
 func (m *model) focusOn(p pane) {
-	m.onExtra = p == m.below()
+	m.onExtra = p == m.lowerPane()
 	for t, x := range m.panes {
 		if x == p {
 			m.side = tab(t)

@@ -48,8 +48,8 @@ func (l *list) query() string {
 	return strings.TrimSpace(l.base + " " + asOne(l.filter))
 }
 
-// fits reports whether a page has the current filter and order.
-func (l *list) fits(p *runview.Page) bool {
+// isCurrentPage reports whether a page has the current filter and order.
+func (l *list) isCurrentPage(p *runview.Page) bool {
 	return p.Filter == l.query() && p.Sort == l.sort && p.Reverse == l.reverse
 }
 
@@ -87,12 +87,12 @@ func (l *list) job() (runview.Row, bool) {
 	return *r, true
 }
 
-// take replaces the page. It returns false if the cursor's job is no longer in the list.
-func (l *list) take(p *runview.Page) bool {
-	if p == nil || !l.fits(p) {
+// setPage replaces the page. It returns false if the cursor's job is no longer in the list.
+func (l *list) setPage(p *runview.Page) bool {
+	if p == nil || !l.isCurrentPage(p) {
 		return true
 	}
-	anew := l.page == nil || !l.fits(l.page)
+	anew := l.page == nil || !l.isCurrentPage(l.page)
 	there := true
 	switch pos := find(p, l.cursor); {
 	case p.Wrong != "": // the cursor's job returns with a corrected filter
@@ -116,13 +116,13 @@ func (l *list) take(p *runview.Page) bool {
 		l.cursor, there = 0, false
 	}
 	l.page, l.waits, l.missed = p, false, false
-	l.settle()
+	l.clampCursor()
 	return there
 }
 
-// settle keeps the cursor within the list, on the screen, and on a job.
-func (l *list) settle() {
-	l.viewport.settle(l.matched())
+// clampCursor keeps the cursor within the list, on the screen, and on a job.
+func (l *list) clampCursor() {
+	l.viewport.clampCursor(l.matched())
 	if r, ok := l.row(l.at); ok && (l.cursor == 0 || !l.held) {
 		l.cursor = r.ID
 	}
@@ -132,7 +132,7 @@ func (l *list) settle() {
 func (l *list) move(pos int) {
 	if l.matched() > 0 {
 		l.at, l.held, l.cursor, l.missed = pos, true, 0, false
-		l.settle()
+		l.clampCursor()
 	}
 }
 
@@ -146,7 +146,7 @@ func (l *list) click(_ *model, row int) {
 // home moves the cursor to the top, where it stays whatever job is there.
 func (l *list) home() {
 	l.held, l.cursor, l.at, l.top = false, 0, 0, 0
-	l.settle()
+	l.clampCursor()
 }
 
 // follow moves the cursor to a job at an unknown position.
@@ -155,7 +155,7 @@ func (l *list) follow(id jobs.ID) {
 	if l.page != nil {
 		if pos := find(l.page, id); pos >= 0 {
 			l.at = pos
-			l.settle()
+			l.clampCursor()
 		}
 	}
 }
@@ -171,7 +171,7 @@ func (l *list) hold() {
 func (l *list) resize(h int) {
 	if l.h != h {
 		l.h = h
-		l.settle()
+		l.clampCursor()
 	}
 }
 
@@ -187,7 +187,7 @@ func (l *list) request() *runview.JobsWindow {
 		if l.top >= l.first && l.top+l.h <= l.first+w.Rows {
 			return new(l.win)
 		}
-	case l.page != nil && l.enough(l.page):
+	case l.page != nil && l.isEnough(l.page):
 		return new(l.win)
 	}
 	*w = runview.JobsWindow{Filter: l.query(), Sort: l.sort, Reverse: l.reverse, At: l.at, Rows: min(runview.MaxRows, max(40, 4*l.h))}
@@ -201,8 +201,8 @@ func (l *list) request() *runview.JobsWindow {
 	return new(l.win)
 }
 
-// enough reports whether a page has the visible rows and some more on both sides.
-func (l *list) enough(p *runview.Page) bool {
+// isEnough reports whether a page has the visible rows and some more on both sides.
+func (l *list) isEnough(p *runview.Page) bool {
 	more := l.h / 2
 	return p.First <= max(0, l.top-more) && p.First+len(p.Rows) >= min(p.Matched, l.top+l.h+more)
 }
@@ -235,7 +235,7 @@ const oldOrder = 3 * time.Second
 func (m *model) listed(l *list) string {
 	s := "sort:" + l.sort.String() + " " + m.arrow(l.sort, l.reverse)
 	if l.page != nil && l.page.Settled >= oldOrder {
-		s += " " + span(l.page.Settled) + " ago"
+		s += " " + formatSpan(l.page.Settled) + " ago"
 	}
 	if l.filter != "" {
 		s = m.cut("/"+m.clean(l.filter), 30) + "  " + s
@@ -314,8 +314,9 @@ func (m *model) selectMatches(filter string) tea.Cmd {
 	})
 }
 
-// empty clears the selection or, if there is none, the filter. It returns false if both are empty.
-func (l *list) empty(sel *selection) bool {
+// clearOne clears the selection or, if there is none, the filter. It returns false if both are
+// empty.
+func (l *list) clearOne(sel *selection) bool {
 	switch {
 	case sel.n > 0:
 		sel.set(nil)
@@ -364,16 +365,16 @@ type slip struct {
 	at   time.Time
 }
 
-// watch replaces the page and records whether that moves the cursor.
-func (l *list) watch(m *model, p *runview.Page) {
+// setPageAndNoteSlip replaces the page and records whether that moves the cursor.
+func (l *list) setPageAndNoteSlip(m *model, p *runview.Page) {
 	// The user is typing the filter: keep the previous one.
 	if line, typing := m.modal.(*input); typing && line.filters == l && p.Wrong != "" && l.page != nil {
 		l.wrong, l.wrongOf, l.waits, l.outdated = p.Wrong, p.Filter, false, false
 		return
 	}
-	anew := l.page == nil || !l.fits(l.page)
+	anew := l.page == nil || !l.isCurrentPage(l.page)
 	before, held := l.cursor, l.held
-	l.take(p)
+	l.setPage(p)
 	if before == 0 || l.cursor == before || anew {
 		return
 	}
@@ -387,9 +388,9 @@ func (l *list) slipped(*model) (*slip, string) {
 	return &l.slip, ""
 }
 
-// slid reports whether the cursor has just moved to an item that the user may not mean. It shows a
-// message, and the next key works.
-func (m *model) slid() bool {
+// hasCursorSlipped reports whether the cursor has just moved to an item that the user may not mean.
+// It shows a message, and the next key works.
+func (m *model) hasCursorSlipped() bool {
 	s, on := m.focus().slipped(m)
 	if s == nil {
 		return false
@@ -409,9 +410,9 @@ func (m *model) slid() bool {
 	return true
 }
 
-// beside returns a suffix for the title of a pane that stays with a job, if the cursor of the list
-// is on another one.
-func (m *model) beside(id jobs.ID) string {
+// otherJobSuffix returns a suffix for the title of a pane that stays with a job, if the cursor of
+// the list is on another one.
+func (m *model) otherJobSuffix(id jobs.ID) string {
 	if m.tab != tabJobs {
 		return ""
 	}

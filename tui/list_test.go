@@ -43,7 +43,7 @@ func (c *crowd) page(w *runview.JobsWindow) *runview.Page {
 func (c *crowd) look(l *list) (asked int) {
 	for range 5 {
 		w := l.request()
-		l.take(c.page(w))
+		l.setPage(c.page(w))
 		asked++
 		if *l.request() == *w {
 			return asked
@@ -136,7 +136,7 @@ func TestMovingAsksRarely(t *testing.T) {
 		}
 		if w := l.request(); *w != before {
 			asked++
-			l.take(c.page(w))
+			l.setPage(c.page(w))
 			before = *l.request()
 		}
 	}
@@ -159,7 +159,7 @@ func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
 			t.Fatal("the request has changed before its answer")
 		}
 	}
-	l.take(c.page(&w))
+	l.setPage(c.page(&w))
 	equal(t, here(l), 50_016, "the job under the cursor")
 }
 
@@ -189,7 +189,7 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 	late := c.page(&runview.JobsWindow{Cursor: 9000, Rows: 40, Above: 20})
 	l.move(5)
 	before := l.shown()
-	l.take(late)
+	l.setPage(late)
 	if here(l) != 6 || !slices.Equal(before, l.shown()) {
 		t.Errorf("the cursor is on %d, %v", here(l), l.shown())
 	}
@@ -199,7 +199,7 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 	l.follow(6)
 	l.request()
 	late = c.page(&runview.JobsWindow{At: 9000, Rows: 40}) // asked for a position, not for the job
-	l.take(late)
+	l.setPage(late)
 	equal(t, here(l), 6, "the job under the cursor after a late answer")
 }
 

@@ -97,24 +97,24 @@ func newModel(o Options, now func() time.Time) *model {
 	return m
 }
 
-// over reports whether the run has no dispatcher now.
-func (m *model) over() bool { return m.snap != nil && m.snap.Status != runview.StatusRunning }
+// isUndispatched reports whether the run has no dispatcher now.
+func (m *model) isUndispatched() bool { return m.snap != nil && m.snap.Status != runview.StatusRunning }
 
-// crashed reports whether the dispatcher is gone without having ended the run.
-func (m *model) crashed() bool {
+// isCrashed reports whether the dispatcher is gone without having ended the run.
+func (m *model) isCrashed() bool {
 	return m.snap != nil && (m.snap.Status == runview.StatusCrashed || m.snap.Status == runview.StatusSilent)
 }
 
-// since returns the age of the snapshot. Remaining waits in it are shorter by that time.
-func (m *model) since() time.Duration {
+// snapshotAge returns the age of the snapshot. Remaining waits in it are shorter by that time.
+func (m *model) snapshotAge() time.Duration {
 	if m.snap == nil {
 		return 0
 	}
 	return max(0, m.now().Sub(m.gotAt))
 }
 
-// instant returns the current time of the dispatcher's clock, as far as it is known.
-func (m *model) instant() time.Time {
+// dispatcherNow returns the current time of the dispatcher's clock, as far as it is known.
+func (m *model) dispatcherNow() time.Time {
 	if m.snap == nil {
 		return m.now()
 	}
@@ -136,23 +136,23 @@ func (m *model) job() (runview.Row, bool) {
 // focus returns the pane that receives the keys.
 func (m *model) focus() pane {
 	switch {
-	case m.onExtra && (m.extra != nil || m.shown(m.below())):
-		return m.below()
-	case m.side != m.tab && m.shown(m.panes[m.side]):
+	case m.onExtra && (m.extra != nil || m.isShown(m.lowerPane())):
+		return m.lowerPane()
+	case m.side != m.tab && m.isShown(m.panes[m.side]):
 		return m.panes[m.side]
 	}
 	return m.panes[m.tab]
 }
 
-// shown reports whether a pane was visible when the screen was last drawn.
-func (m *model) shown(p pane) bool {
+// isShown reports whether a pane was visible when the screen was last drawn.
+func (m *model) isShown(p pane) bool {
 	return slices.ContainsFunc(m.placed, func(x placed) bool { return x.pane == p })
 }
 
 // open shows a view, or moves the focus to it if it is visible.
 func (m *model) open(t tab) {
 	m.onExtra, m.side = false, t
-	if m.shown(m.panes[t]) {
+	if m.isShown(m.panes[t]) {
 		return
 	}
 	if m.tab != tabHosts {
@@ -188,8 +188,9 @@ func (m *model) hasSides() bool { return m.w >= wideW && m.h >= smallH }
 // it, because it is the pane that is shown beside the others.
 func (m *model) hasWhole() bool { return m.whole || m.tab == tabHosts }
 
-// turn moves the focus to the next visible pane, or to the next view if there is only one pane.
-func (m *model) turn(by int) tea.Cmd {
+// focusNext moves the focus to the next visible pane, or to the next view if there is only one
+// pane.
+func (m *model) focusNext(by int) tea.Cmd {
 	if len(m.placed) <= 1 {
 		m.open((m.tab + tab(by) + tabs) % tabs)
 		return nil
@@ -199,8 +200,8 @@ func (m *model) turn(by int) tea.Cmd {
 	return nil
 }
 
-// back closes what is open, the innermost first.
-func (m *model) back() tea.Cmd {
+// closeInnermost closes what is open, the innermost first.
+func (m *model) closeInnermost() tea.Cmd {
 	switch {
 	case m.extra != nil:
 		m.extra, m.onExtra, m.full = nil, false, false
@@ -212,7 +213,7 @@ func (m *model) back() tea.Cmd {
 	case m.focus() != m.panes[m.tab]: // the same keys have another meaning from now on
 		m.side, m.onExtra = m.tab, false
 		m.say("the keys are about " + tabNames[m.tab] + " now")
-	case m.over() && !m.folded:
+	case m.isUndispatched() && !m.folded:
 		m.folded = true
 	default:
 		m.side, m.onExtra = m.tab, false
@@ -229,7 +230,7 @@ func (m *model) ask() runview.Query {
 	if p, ok := m.modal.(*textModal); ok && p.events != nil {
 		ask.Events = p.events
 	}
-	if m.over() {
+	if m.isUndispatched() {
 		ask.Groups = true // for the summary
 	}
 	if ask.Events == nil {
@@ -287,18 +288,18 @@ func (m *model) untilSecond() time.Duration {
 
 // Update handles one message. Then it passes the screen's request to the snapshotter.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	unchanged := !m.news(msg) && m.calm()
+	unchanged := !m.isNews(msg) && m.isStill()
 	cmd := m.handle(msg)
-	if !unchanged || !m.calm() {
+	if !unchanged || !m.isStill() {
 		m.frame, m.drawnAt = "", m.now()
 	}
 	m.request()
 	return m, tea.Batch(cmd, m.reading())
 }
 
-// news reports whether a message, before it is handled, may change more on the screen than its
+// isNews reports whether a message, before it is handled, may change more on the screen than its
 // clocks. The clocks alone are redrawn once a second (rule 3).
-func (m *model) news(msg tea.Msg) bool {
+func (m *model) isNews(msg tea.Msg) bool {
 	switch msg := msg.(type) {
 	case second:
 		return m.now().Sub(m.drawnAt) >= clockInterval // otherwise all clocks were just advanced
@@ -312,8 +313,8 @@ func (m *model) news(msg tea.Msg) bool {
 	return true
 }
 
-// calm reports whether nothing on the screen will expire without a message.
-func (m *model) calm() bool { return m.message.text == "" && m.undo == nil && m.modal == nil }
+// isStill reports whether nothing on the screen will expire without a message.
+func (m *model) isStill() bool { return m.message.text == "" && m.undo == nil && m.modal == nil }
 
 func (m *model) handle(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
@@ -359,14 +360,14 @@ func (m *model) handleSnapshot(l snapshotMsg) {
 		m.message = message{} // another screen has changed it again
 	}
 	m.snap, m.gotAt, m.snapshotErr = l.snap, l.at, nil
-	m.folded = m.folded && m.over()
+	m.folded = m.folded && m.isUndispatched()
 	m.noteOthersLoad()
 	m.groupTrouble()
 	for _, p := range m.panes {
-		p.see(m)
+		p.onSnapshot(m)
 	}
 	if m.extra != nil {
-		m.extra.see(m)
+		m.extra.onSnapshot(m)
 	}
 }
 
@@ -381,7 +382,7 @@ func (m *model) request() {
 	key := fmt.Sprintf("%+v %+v %+v %v %d", ask.Jobs, ask.Table, ask.Events, ask.Groups, ask.Focus)
 	if key != m.asked {
 		m.asked = key
-		m.snapshots.want(ask)
+		m.snapshots.setQuery(ask)
 	}
 }
 
@@ -421,7 +422,7 @@ func (m *model) handleAnswer(a runview.Action, answer *runview.Answer, err error
 		if len(answer.Changed) > 0 && a.Do == runview.Cancel {
 			m.undo = &undo{jobs: answer.Changed, till: m.now().Add(undoTime)}
 		}
-		m.acted(a)
+		m.clearSelectionAfter(a)
 		m.say(naming(answer.Text, a.Jobs))
 		m.message.of = a.Do
 	}

@@ -247,9 +247,9 @@ func TestTheCursorSlides(t *testing.T) {
 		page.Rows = append(page.Rows, sampleRow(aQueued+1+jobs.ID(i)))
 	}
 	m.jobs.win.Cursor = aQueued
-	m.jobs.watch(m, page)
+	m.jobs.setPageAndNoteSlip(m, page)
 	m.jobs.win.Cursor = aQueued
-	m.jobs.watch(m, page)
+	m.jobs.setPageAndNoteSlip(m, page)
 	on, ok := m.jobs.current(m)
 	if !ok || on.ID != aQueued+1 {
 		t.Fatalf("the cursor is on %d, %v", on.ID, ok)
@@ -264,7 +264,7 @@ func TestTheCursorSlides(t *testing.T) {
 	}
 	m.jobs.slip = slip{from: jobName(aQueued), gone: true, at: *now}
 	*now = now.Add(slipTime)
-	if m.slid() {
+	if m.hasCursorSlipped() {
 		t.Error("after a while it still counts as sudden")
 	}
 	for text, want := range map[string]string{"1 job canceled": "job 7 canceled", "priority -1 for 1 job": "priority -1 for job 7", "11 jobs": "11 jobs", "21 job": "21 job"} {

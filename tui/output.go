@@ -98,7 +98,7 @@ func (p *outputPane) title(m *model) string {
 		s += " " + m.g.dot + " from column " + jobs.Thousands(p.left+1)
 	}
 	if s += " " + m.g.dot + " " + p.position(); p.fixed {
-		s += m.beside(p.job)
+		s += m.otherJobSuffix(p.job)
 	}
 	return s
 }
@@ -111,11 +111,11 @@ func (p *outputPane) position() string {
 	case p.err != nil:
 		return "cannot be read now"
 	case p.missed != "":
-		return fmt.Sprintf("nothing %s has %q", p.missed, clip(p.find, 20))
+		return fmt.Sprintf("nothing %s has %q", p.missed, prefix(p.find, 20))
 	case !p.read:
 		return "reading"
 	case !p.follow && p.text.size > 0:
-		return fmt.Sprintf("%d%% of %s", p.seen()*100/p.text.size, fileSize(p.text.size))
+		return fmt.Sprintf("%d%% of %s", p.seenUpTo()*100/p.text.size, fileSize(p.text.size))
 	case p.text.over:
 		return "ended, " + fileSize(p.text.size)
 	}
@@ -139,9 +139,9 @@ func (p *outputPane) keys() []binding {
 	move := func(m *model, by int) {
 		switch p.chain = 0; by {
 		case -far:
-			p.leap(0)
+			p.jumpTo(0)
 		case far:
-			p.leap(-1)
+			p.jumpTo(-1)
 		default:
 			p.move(m, by)
 		}
@@ -149,17 +149,17 @@ func (p *outputPane) keys() []binding {
 	return append(grouped("Output",
 		key("f", "follow", "follow the end, or stand still", func(m *model) tea.Cmd { p.toggle(m); return nil }),
 		key("/", "search", "search", p.askSearch),
-		key("n", "", "the next place that was searched for", quietly(func() { p.again(false) })).when(found),
-		key("N", "", "the place before", quietly(func() { p.again(true) })).when(found),
+		key("n", "", "the next place that was searched for", quietly(func() { p.again(false) })).onlyIf(found),
+		key("N", "", "the place before", quietly(func() { p.again(true) })).onlyIf(found),
 		key("w", "wrap", "wrap long lines, or cut them", quietly(func() { p.wrap, p.top.sub = !p.wrap, 0 })),
-		key("right", "", "to the right, where lines are longer than the screen", p.sideways(1)).when(cuts),
-		key("left", "", "back to the left", p.sideways(-1)).when(cuts),
+		key("right", "", "to the right, where lines are longer than the screen", p.sideways(1)).onlyIf(cuts),
+		key("left", "", "back to the left", p.sideways(-1)).onlyIf(cuts),
 		key("o", streamName(other(p.file)), "the other stream: stdout, stderr", quietly(func() { p.file, p.chosen = other(p.file), true })),
 		shellKey(),
-		key("[", "", "output of the attempt before", quietly(func() { p.nextAttempt(-1) })).when(several),
-		key("]", "", "output of the attempt after", quietly(func() { p.nextAttempt(1) })).when(several),
-		key("enter", "", "details of the job", func(m *model) tea.Cmd { return m.openDetail(p.job) }).when(hasJob),
-		key("esc", "", "end the search", quietly(p.endSearch)).when(searches),
+		key("[", "", "output of the attempt before", quietly(func() { p.nextAttempt(-1) })).onlyIf(several),
+		key("]", "", "output of the attempt after", quietly(func() { p.nextAttempt(1) })).onlyIf(several),
+		key("enter", "", "details of the job", func(m *model) tea.Cmd { return m.openDetail(p.job) }).onlyIf(hasJob),
+		key("esc", "", "end the search", quietly(p.endSearch)).onlyIf(searches),
 	), moving(func() int { return p.h - 1 }, move)...)
 }
 
@@ -206,9 +206,9 @@ func (m *model) zoom() tea.Cmd {
 	return nil
 }
 
-// leap shows the start of the file or, with -1, its end. It ends a search, because its result would
-// move away again.
-func (p *outputPane) leap(offset int64) {
+// jumpTo shows the start of the file or, with -1, its end. It ends a search, because its result
+// would move away again.
+func (p *outputPane) jumpTo(offset int64) {
 	p.endSearch()
 	p.show(offset)
 }
@@ -216,7 +216,7 @@ func (p *outputPane) leap(offset int64) {
 // toggle starts or stops following the end of the file.
 func (p *outputPane) toggle(m *model) {
 	if p.follow {
-		p.stand(m)
+		p.stopFollowing(m)
 		return
 	}
 	p.show(-1)
@@ -227,13 +227,13 @@ func fileSize(n int64) string {
 	if n < 1024 {
 		return plural(int(n), "byte")
 	}
-	return size(n)
+	return formatSize(n)
 }
 
 // draw draws the rows from top, or the last ones.
 func (p *outputPane) draw(m *model, w, h int, focused bool) []string {
 	p.w, p.h = w, h
-	if words := p.words(m); words != "" {
+	if words := p.placeholder(m); words != "" {
 		return limit(wrapped(words, w), h)
 	}
 	top := p.top
@@ -243,8 +243,8 @@ func (p *outputPane) draw(m *model, w, h int, focused bool) []string {
 	return p.from(m, top, h)
 }
 
-// words returns the text that replaces the output if there is none.
-func (p *outputPane) words(m *model) string {
+// placeholder returns the text that replaces the output if there is none.
+func (p *outputPane) placeholder(m *model) string {
 	name := streamName(p.file)
 	e := &p.text
 	switch {
@@ -346,7 +346,7 @@ func (p *outputPane) move(m *model, by int) {
 		if by >= 0 {
 			return
 		}
-		p.stand(m)
+		p.stopFollowing(m)
 	}
 	e := &p.text
 	i := e.find(p.top.offset)
@@ -384,11 +384,11 @@ func (p *outputPane) move(m *model, by int) {
 		}
 	}
 	p.top, p.missed = place{e.at(i), sub}, ""
-	p.soon()
+	p.readSoon()
 }
 
-// stand stops following and keeps the visible lines.
-func (p *outputPane) stand(m *model) { p.follow, p.top = false, p.bottom(m) }
+// stopFollowing stops following and keeps the visible lines.
+func (p *outputPane) stopFollowing(m *model) { p.follow, p.top = false, p.bottom(m) }
 
 // bottom returns the first visible line if the last one is the end of the excerpt.
 func (p *outputPane) bottom(m *model) (top place) {
@@ -404,8 +404,8 @@ func (p *outputPane) bottom(m *model) (top place) {
 // end reports whether the excerpt reaches the known end of the file.
 func (p *outputPane) end() bool { return p.text.end() >= p.text.size }
 
-// seen returns the offset after the visible lines.
-func (p *outputPane) seen() int64 {
+// seenUpTo returns the offset after the visible lines.
+func (p *outputPane) seenUpTo() int64 {
 	e := &p.text
 	i := e.find(p.top.offset) + p.h
 	if i >= len(e.rows) {
@@ -422,20 +422,20 @@ func (p *outputPane) show(offset int64) {
 	case offset < 0:
 		p.follow = true
 		if !p.end() {
-			p.anew(-1)
+			p.readFrom(-1)
 		}
 	case p.read && offset >= e.from && offset <= e.end():
 		p.follow, p.top = false, place{offset: offset}
 	default:
 		p.follow = false
-		p.anew(offset)
+		p.readFrom(offset)
 	}
 	p.missed = ""
-	p.soon()
+	p.readSoon()
 }
 
-// anew starts reading another excerpt. The old one stays on the screen until then.
-func (p *outputPane) anew(offset int64) {
+// readFrom starts reading another excerpt. The old one stays on the screen until then.
+func (p *outputPane) readFrom(offset int64) {
 	p.read, p.target = false, offset
 	p.serial++ // a read in progress belongs to the old one
 }

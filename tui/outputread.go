@@ -43,15 +43,15 @@ type readDue struct {
 func (m *model) reading() tea.Cmd {
 	for _, x := range m.placed {
 		if p, ok := x.pane.(*outputPane); ok {
-			return p.pump(m)
+			return p.startRead(m)
 		}
 	}
 	return nil
 }
 
-// pump starts the next read if one is needed and none is in progress.
-func (p *outputPane) pump(m *model) tea.Cmd {
-	p.aim(m)
+// startRead starts the next read if one is needed and none is in progress.
+func (p *outputPane) startRead(m *model) tea.Cmd {
+	p.chooseFile(m)
 	if p.busy || p.shown.id.N == 0 {
 		return nil
 	}
@@ -78,8 +78,8 @@ func (p *outputPane) pump(m *model) tea.Cmd {
 	}
 }
 
-// aim determines which file to show, and starts again if it has changed.
-func (p *outputPane) aim(m *model) {
+// chooseFile determines which file to show, and starts again if it has changed.
+func (p *outputPane) chooseFile(m *model) {
 	if !p.fixed {
 		r, _ := m.panes[m.tab].current(m)
 		if r.ID != p.job {
@@ -175,12 +175,12 @@ func (r pieceRead) apply(m *model) tea.Cmd {
 	if p.search != nil {
 		return p.searched(m, r.ask, r.piece)
 	}
-	p.take(m, r.ask, r.piece)
+	p.addPiece(m, r.ask, r.piece)
 	return nil
 }
 
-// take adds a piece to the excerpt, and completes the moves that waited for it.
-func (p *outputPane) take(m *model, ask runview.Read, piece *runview.Piece) {
+// addPiece adds a piece to the excerpt, and completes the moves that waited for it.
+func (p *outputPane) addPiece(m *model, ask runview.Read, piece *runview.Piece) {
 	e := &p.text
 	// The job has truncated its output, so the excerpt is out of date.
 	if p.read && piece.Size < e.end() {
@@ -262,7 +262,7 @@ func (h *search) progress(e *excerpt) string {
 	}
 	s := "searching"
 	if whole > 0 {
-		s += fmt.Sprintf(" %d%% of %s", min(100, max(0, done)*100/whole), size(whole))
+		s += fmt.Sprintf(" %d%% of %s", min(100, max(0, done)*100/whole), formatSize(whole))
 	}
 	return s + ", esc ends it"
 }
@@ -308,7 +308,7 @@ func (p *outputPane) begin(up bool, from int64) {
 	p.serial++ // a read in progress is for something else
 	p.search = &search{find: p.find, up: up, at: from, begun: from, limit: searchPiece}
 	p.missed = ""
-	p.soon()
+	p.readSoon()
 }
 
 // endSearch cancels the search.
@@ -327,7 +327,7 @@ func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) 
 	end := piece.Offset + int64(len(data))
 	switch {
 	case len(data) == 0: // the end, or the file has shrunk
-		return p.nothing(m)
+		return p.endWithoutMatch(m)
 	// The source returned less than requested.
 	case h.up && end < h.at && int64(len(data)) < int64(ask.Limit):
 		h.limit = len(data)
@@ -346,11 +346,11 @@ func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) 
 	}
 	switch {
 	case h.up && piece.Offset == 0, !h.up && end >= piece.Size:
-		return p.nothing(m)
+		return p.endWithoutMatch(m)
 	case h.up:
 		h.at = piece.Offset + overlap
 		if h.at >= end { // shorter than the search text
-			return p.nothing(m)
+			return p.endWithoutMatch(m)
 		}
 	default:
 		h.at = max(end-overlap, piece.Offset+1)
@@ -358,8 +358,8 @@ func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) 
 	return nil
 }
 
-// nothing ends a search without a match and shows a message.
-func (p *outputPane) nothing(m *model) tea.Cmd {
+// endWithoutMatch ends a search without a match and shows a message.
+func (p *outputPane) endWithoutMatch(m *model) tea.Cmd {
 	p.missed = "below"
 	if p.search.up {
 		p.missed = "above"
@@ -383,14 +383,14 @@ func (p *outputPane) reveal(m *model, offset int64) {
 // matcher returns a function that finds a text with index (strings.Index or strings.LastIndex), and
 // the length of the match. It ignores case unless the text has a capital letter.
 func matcher(find string, index func(s, sub string) int) func(string) (int, int) {
-	if lowered(find) != find {
+	if asciiLower(find) != find {
 		return func(s string) (int, int) { return index(s, find), len(find) }
 	}
-	return func(s string) (int, int) { return index(lowered(s), find), len(find) }
+	return func(s string) (int, int) { return index(asciiLower(s), find), len(find) }
 }
 
-// lowered converts A to Z to lowercase. Every byte keeps its position.
-func lowered(s string) string {
+// asciiLower converts A to Z to lowercase. Every byte keeps its position.
+func asciiLower(s string) string {
 	b := []byte(s)
 	for i, c := range b {
 		if c >= 'A' && c <= 'Z' {
@@ -400,8 +400,8 @@ func lowered(s string) string {
 	return string(b)
 }
 
-// soon makes the next read start immediately, unless the last one has failed.
-func (p *outputPane) soon() {
+// readSoon makes the next read start immediately, unless the last one has failed.
+func (p *outputPane) readSoon() {
 	if p.err == nil {
 		p.due = time.Time{}
 	}

@@ -132,7 +132,7 @@ func expanded(b []byte, clean func(string) string, colors bool) string {
 	var out strings.Builder
 	styled, cells := false, 0
 	for i := 0; i < len(b); {
-		switch n := csi(b[i:]); {
+		switch n := controlSequenceLen(b[i:]); {
 		case n > 0:
 			if colors && isSGR(b[i:i+n]) {
 				out.Write(b[i : i+n])
@@ -146,7 +146,7 @@ func expanded(b []byte, clean func(string) string, colors bool) string {
 			i++
 		default:
 			end := i + 1
-			for end < len(b) && b[end] != '\t' && csi(b[end:]) == 0 {
+			for end < len(b) && b[end] != '\t' && controlSequenceLen(b[end:]) == 0 {
 				end++
 			}
 			text := clean(string(b[i:end]))
@@ -175,7 +175,7 @@ func isSGR(seq []byte) bool {
 func shifted(s string, n int) string {
 	var out strings.Builder
 	for i := 0; i < len(s); {
-		if k := csi([]byte(s[i:min(len(s), i+64)])); k > 0 {
+		if k := controlSequenceLen([]byte(s[i:min(len(s), i+64)])); k > 0 {
 			out.WriteString(s[i : i+k])
 			i += k
 			continue
@@ -198,12 +198,13 @@ func shifted(s string, n int) string {
 	return out.String()
 }
 
-// control matches a control sequence: ESC [ parameters letter. An incomplete one is text and is made
-// visible.
+// control matches a control sequence: ESC [ parameters letter. An incomplete one is text and is
+// made visible.
 var control = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[ -?]{0,61}[@-~]") })
 
-// csi returns the length of the control sequence at the beginning of b, or 0 if there is none.
-func csi(b []byte) int {
+// controlSequenceLen returns the length of the control sequence at the beginning of b, or 0 if
+// there is none.
+func controlSequenceLen(b []byte) int {
 	if len(b) == 0 || b[0] != 0x1b {
 		return 0
 	}
@@ -223,7 +224,7 @@ func wrapped(s string, w int) []string {
 	for i, part := range parts {
 		was := on
 		for k := strings.IndexByte(part, 0x1b); k >= 0 && k < len(part); k++ {
-			switch n := csi([]byte(part[k:])); {
+			switch n := controlSequenceLen([]byte(part[k:])); {
 			case n == 0:
 			case strings.Trim(part[k+2:k+n-1], "0") == "":
 				on = ""

@@ -25,7 +25,7 @@ func (m *model) copyText(what, text string) tea.Cmd {
 	if len(text) > maxCopied {
 		what = "the beginning of " + what
 	}
-	lines := strings.Split(strings.TrimRight(clip(text, maxCopied), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(prefix(text, maxCopied), "\n"), "\n")
 	for i, l := range lines {
 		lines[i] = jobs.Clean(l, 0)
 	}
@@ -93,8 +93,8 @@ type returned struct {
 	err  error
 }
 
-// lend gives the terminal to a program. Meanwhile, signals from keys do not end the screen.
-func (m *model) lend(c *exec.Cmd, what, hello, temp string) tea.Cmd {
+// runOutside gives the terminal to a program. Meanwhile, signals from keys do not end the screen.
+func (m *model) runOutside(c *exec.Cmd, what, hello, temp string) tea.Cmd {
 	c.Stdin, c.Stdout, c.Stderr = m.opt.In, m.opt.Out, m.opt.Out
 	l := &lent{c, hello}
 	m.lent.Store(l)
@@ -123,7 +123,7 @@ func (m *model) shellOn(host string) tea.Cmd {
 		m.complain("no shell on " + host + ": " + err.Error())
 		return nil
 	}
-	return m.lend(c, "the shell on "+m.clean(host), "A shell on "+m.clean(host)+"; exit goes back to the screen.", "")
+	return m.runOutside(c, "the shell on "+m.clean(host), "A shell on "+m.clean(host)+"; exit goes back to the screen.", "")
 }
 
 // shellHere opens a shell on the host of the job under the cursor.
@@ -135,7 +135,7 @@ func (m *model) shellHere() tea.Cmd {
 func (m *model) commandShell(arg string) (tea.Cmd, error) {
 	if arg == "" {
 		if p, ok := m.focus().(*hostsPane); ok {
-			return p.firm(func(m *model, h *live.Host) tea.Cmd { return m.shellOn(h.Name) })(m), nil
+			return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd { return m.shellOn(h.Name) })(m), nil
 		}
 		return m.shellHere(), nil
 	}
@@ -164,7 +164,7 @@ func (m *model) pageOutput() tea.Cmd {
 	}
 	src, path, temp := m.src, "", ""
 	m.say("reading the output of " + jobName(r.ID) + "; esc gives up")
-	return m.await(&waiting{left: func() { os.Remove(temp) }}, 3*readTimeout, func(ctx context.Context) reply {
+	return m.awaitAnswer(&waiting{left: func() { os.Remove(temp) }}, 3*readTimeout, func(ctx context.Context) reply {
 		if !shown && r.Cause != "" { // a failed job that printed only on stderr
 			if piece, err := src.Read(ctx, runview.Read{Attempt: want.id, File: want.file, Limit: 1}); err == nil && piece.Size == 0 {
 				want.file = jobs.FileErr
@@ -226,18 +226,18 @@ func (m *model) page(path, temp string) tea.Cmd {
 	if c.Env = os.Environ(); os.Getenv("LESS") == "" {
 		c.Env = append(c.Env, "LESS=-R")
 	}
-	return m.lend(c, "the pager", "", temp)
+	return m.runOutside(c, "the pager", "", temp)
 }
 
 // outsideKeys returns the keys that copy texts and open the pager.
 func (m *model) outsideKeys() []binding {
 	return append(
 		grouped("Views", key("y", "", "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", (*model).copyHere)),
-		grouped("Jobs", key("E", "", "its output in $PAGER (less -R)", (*model).pageOutput).when((*model).onJobs))...)
+		grouped("Jobs", key("E", "", "its output in $PAGER (less -R)", (*model).pageOutput).onlyIf((*model).onJobs))...)
 }
 
 // shellKey returns the key that opens a shell on the host of a pane's job.
 func shellKey() binding {
 	return key("s", "shell", "a shell on its host", (*model).shellHere).
-		when(func(m *model) bool { r, ok := m.job(); return ok && r.Host != "" && m.opt.Shell != nil })
+		onlyIf(func(m *model) bool { r, ok := m.job(); return ok && r.Host != "" && m.opt.Shell != nil })
 }

@@ -134,7 +134,9 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 		}
 		if every(time.Second, 300*time.Millisecond) {
 			s.send(second{})
-			shown := func(ago time.Duration) bool { return strings.Contains(frame(), clock(s.now.Sub(row.Started)-ago)) }
+			shown := func(ago time.Duration) bool {
+				return strings.Contains(frame(), formatClock(s.now.Sub(row.Started)-ago))
+			}
 			if !shown(0) && !shown(minInterval) {
 				t.Fatalf("after %v the screen is late:\n%s", at, frame())
 			}
@@ -199,7 +201,7 @@ func TestAnUnchangedSnapshotIsKnown(t *testing.T) {
 	}
 	next()
 	next()
-	l.want(runview.Query{Focus: jobs.ID(7)})
+	l.setQuery(runview.Query{Focus: jobs.ID(7)})
 	next()
 	next()
 	version++

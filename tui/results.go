@@ -117,7 +117,7 @@ func (p *resultsPane) clear() bool {
 		p.heat.on, p.groups.on = false, p.groups.on && p.heat.on
 		return true
 	}
-	return p.sel != nil && p.empty(p.sel)
+	return p.sel != nil && p.clearOne(p.sel)
 }
 
 func (p *resultsPane) click(m *model, row int) {
@@ -150,8 +150,8 @@ func (p *resultsPane) rowKeys() []binding {
 	}
 	tabular := func(*model) bool { return p.tabular }
 	table := append([]binding{
-		key("m", "means", "groups with their mean and spread; :group says by what", p.showGroups).when(tabular),
-		key("h", "heat map", "a heat map of a metric over two parameters; :pivot says which", p.toggleHeat).when(tabular),
+		key("m", "means", "groups with their mean and spread; :group says by what", p.showGroups).onlyIf(tabular),
+		key("h", "heat map", "a heat map of a metric over two parameters; :pivot says which", p.toggleHeat).onlyIf(tabular),
 	}, p.aside.keys(tabular)...)
 	return slices.Concat(jobListKeys(), grouped("Results", table...), p.listKeys(selectAll, quietly(nextSort)))
 }
@@ -173,15 +173,15 @@ func (p *resultsPane) ask(m *model, ask *runview.Query) {
 	ask.Table = t
 }
 
-// see handles a new snapshot. While a table is being computed, the previous one stays on the
+// onSnapshot handles a new snapshot. While a table is being computed, the previous one stays on the
 // screen.
-func (p *resultsPane) see(m *model) {
+func (p *resultsPane) onSnapshot(m *model) {
 	t := m.snap.Table
 	if t == nil || t.Plain {
 		p.tabular = p.tabular && t == nil
-		if page := m.snap.Jobs; page != nil && !p.tabular && p.fits(page) {
-			p.seen.look(m, page.Rows)
-			p.watch(m, page)
+		if page := m.snap.Jobs; page != nil && !p.tabular && p.isCurrentPage(page) {
+			p.seen.update(m, page.Rows)
+			p.setPageAndNoteSlip(m, page)
 		}
 		return
 	}
@@ -193,9 +193,9 @@ func (p *resultsPane) see(m *model) {
 		return
 	}
 	p.table, p.read = t, [2]int{t.Read, t.Jobs}
-	if p.showsRows() && t.Groups == nil && t.Heat == nil && p.fits(&t.Page) {
-		p.seen.look(m, t.Page.Rows)
-		p.watch(m, &t.Page)
+	if p.showsRows() && t.Groups == nil && t.Heat == nil && p.isCurrentPage(&t.Page) {
+		p.seen.update(m, t.Page.Rows)
+		p.setPageAndNoteSlip(m, &t.Page)
 		p.cells = make(map[jobs.ID][]string, len(t.Values))
 		for i := range min(len(t.Values), len(t.Page.Rows)) {
 			p.cells[t.Page.Rows[i].ID] = t.Values[i]
@@ -203,10 +203,10 @@ func (p *resultsPane) see(m *model) {
 		p.measure(m, t.Page.Rows)
 	}
 	if t.Groups != nil {
-		p.groups.take(m, t)
+		p.groups.update(m, t)
 	}
 	if t.Heat != nil {
-		p.heat.take(m, t.Heat)
+		p.heat.update(m, t.Heat)
 	}
 }
 
@@ -277,7 +277,7 @@ func (p *resultsPane) state(m *model) string {
 		parts = append(parts, "sort:"+m.cut(m.clean(by), 20)+" "+m.ascending(reverse))
 	}
 	if p.showsRows() && p.list.page != nil && p.list.page.Settled >= oldOrder {
-		parts = append(parts, span(p.list.page.Settled)+" ago")
+		parts = append(parts, formatSpan(p.list.page.Settled)+" ago")
 	}
 	return strings.Join(parts, "  ")
 }
@@ -295,7 +295,7 @@ func (p *resultsPane) notes(m *model, w int) []string {
 		wrong = t.Page.Wrong
 	}
 	if wrong != "" {
-		out = m.wrong(wrong, w)
+		out = m.errorLines(wrong, w)
 	}
 	var parts []string
 	if p.read[0] < p.read[1] {

@@ -63,8 +63,8 @@ func (g *groupsView) common(t *runview.Table) []string {
 	return mapped(t.Groups.Rows, func(row []string) string { return strings.Join(row[:min(len(g.by), len(row))], "\x00") })
 }
 
-// take measures the columns once for all frames, and keeps the cursor on its group.
-func (g *groupsView) take(m *model, t *runview.Table) {
+// update measures the columns once for all frames, and keeps the cursor on its group.
+func (g *groupsView) update(m *model, t *runview.Table) {
 	g.widths = make([]int, len(t.Groups.Columns))
 	for i := range g.widths {
 		g.widths[i] = m.widest(16, mapped(t.Groups.Rows, func(row []string) string { return at(row, i) })...)
@@ -73,12 +73,12 @@ func (g *groupsView) take(m *model, t *runview.Table) {
 	if g.held && g.find(keys) {
 		return
 	}
-	g.put(keys, g.at)
+	g.moveTo(keys, g.at)
 	g.held = g.at > 0
 }
 
 func (g *groupsView) move(t *runview.Table, by int) {
-	g.put(g.common(t), g.at+by)
+	g.moveTo(g.common(t), g.at+by)
 	g.held = true
 }
 
@@ -99,7 +99,7 @@ func (p *resultsPane) drawGroups(m *model, w, h int, focused bool) []string {
 	if len(t.Groups.Rows) == 0 {
 		return []string{styleFaint.Render("  no group")}
 	}
-	g.settle(len(t.Groups.Rows))
+	g.clampCursor(len(t.Groups.Rows))
 	cols := p.groupColumns(m, w-2)
 	out := append([]string{heading(m, cols, 2, w)}, g.rows(len(t.Groups.Rows), func(i int) string {
 		return rowLine(m, cols, i, i == g.at, false, focused, w)
@@ -207,20 +207,20 @@ func (p *resultsPane) groupJobs(m *model) tea.Cmd {
 	if t == nil || t.Groups == nil || g.at >= len(t.Groups.Rows) {
 		return nil
 	}
-	return p.only(m, g.by, t.Groups.Rows[g.at][:min(len(g.by), len(t.Groups.Rows[g.at]))])
+	return p.showOnly(m, g.by, t.Groups.Rows[g.at][:min(len(g.by), len(t.Groups.Rows[g.at]))])
 }
 
-// exactly quotes a value so that a filter matches no other: 0.1 would also match 0.10, which is
+// quoteExact quotes a value so that a filter matches no other: 0.1 would also match 0.10, which is
 // another group.
-func exactly(value string) string {
+func quoteExact(value string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
 // filterableFacts are the facts that a filter can compare with the values in the table.
 var filterableFacts = []string{"state", "host", "queue", "name", "signal", "cause", "exit"}
 
-// only shows the jobs that have these values, if a filter can express that.
-func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
+// showOnly shows the jobs that have these values, if a filter can express that.
+func (p *resultsPane) showOnly(m *model, names, values []string) tea.Cmd {
 	var words []string
 	if q, err := query.ParseSearch(p.filter); err == nil && q != nil {
 		conditions := q.Conditions()
@@ -245,7 +245,7 @@ func (p *resultsPane) only(m *model, names, values []string) tea.Cmd {
 		if strings.ContainsAny(name, `"'=<>!~:(),&|[-`) {
 			name = "[" + name + "]"
 		}
-		words = append(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, name+"=") }), name+"="+exactly(value))
+		words = append(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, name+"=") }), name+"="+quoteExact(value))
 	}
 	p.groups.on, p.heat.on = false, false
 	p.setFilter(strings.Join(words, " "))
@@ -330,7 +330,7 @@ func (p *resultsPane) commandGroup(_ *model, arg string) error {
 	if len(words) == 0 && arg != "" {
 		words = p.defaultGroup()
 	}
-	if err := p.known(words...); err != nil {
+	if err := p.checkColumns(words...); err != nil {
 		return err
 	}
 	if g.on, p.heat.on = len(words) > 0, false; g.on {
@@ -354,7 +354,7 @@ func (p *resultsPane) commandPivot(_ *model, arg string) error {
 		return errors.New("rows, columns, and a metric: C gamma acc")
 	}
 	if len(words) > 1 {
-		if err := p.known(words[:2]...); err != nil {
+		if err := p.checkColumns(words[:2]...); err != nil {
 			return err
 		}
 	}
@@ -362,9 +362,9 @@ func (p *resultsPane) commandPivot(_ *model, arg string) error {
 	return nil
 }
 
-// known returns an error for a name that is not a column of the table. Before the table has
+// checkColumns returns an error for a name that is not a column of the table. Before the table has
 // arrived, it returns nil.
-func (p *resultsPane) known(names ...string) error {
+func (p *resultsPane) checkColumns(names ...string) error {
 	have := columnNames(p.columnsNow())
 	for _, n := range names {
 		if len(have) > 0 && !slices.Contains(have, n) && !slices.Contains(have, strings.Trim(n, "[]")) && n != "elapsed_seconds" {
@@ -387,7 +387,7 @@ func (p *resultsPane) commandSort(name string, desc bool) error {
 	if name == "id" {
 		name = "job"
 	}
-	if err := p.known(name); err != nil {
+	if err := p.checkColumns(name); err != nil {
 		return err
 	}
 	p.by, p.reverse = name, desc

@@ -154,7 +154,7 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	press(t, m, "a")
 	equal(t, m.jobs.sel.n, 0, "jobs selected by a metric, of which the list of jobs knows nothing")
 	shows(t, m, "space selects a job")
-	equal(t, exactly(`a "b" \c`), `"a \"b\" \\c"`, "the value of a filter")
+	equal(t, quoteExact(`a "b" \c`), `"a \"b\" \\c"`, "the value of a filter")
 }
 
 // changeTables makes a source change its tables of results.
@@ -285,7 +285,7 @@ func BenchmarkResults(b *testing.B) {
 	for _, heat := range []bool{false, true} {
 		b.Run(map[bool]string{false: "groups", true: "heat"}[heat], func(b *testing.B) {
 			p.groups.on, p.heat.on = true, heat
-			p.see(m)
+			p.onSnapshot(m)
 			for b.Loop() {
 				m.Update(keyMsg("j"))
 				m.View()

@@ -109,9 +109,9 @@ func show(ctx context.Context, m *model) (Left, error) {
 	case stuck: // the terminal accepts no output any more; its goroutine still uses the model
 		return Left{Signal: caught()}, nil
 	case w.crash != nil:
-		return Left{Over: m.over(), Last: m.snap}, w.crash
+		return Left{Over: m.isUndispatched(), Last: m.snap}, w.crash
 	}
-	left := Left{Over: m.over(), Last: m.snap}
+	left := Left{Over: m.isUndispatched(), Last: m.snap}
 	switch {
 	case ctx.Err() != nil && err != nil: // a signal, or the caller has canceled ctx
 		left.Signal = caught()
@@ -180,7 +180,7 @@ func (o *Options) program(ctx context.Context) []tea.ProgramOption {
 
 // suspend stops the program until its shell continues it.
 func (m *model) suspend() tea.Cmd {
-	if !m.opt.shell() {
+	if !m.opt.hasShell() {
 		m.complain("nothing could continue it: no shell with job control has started this screen (q leaves it, the run continues)")
 		return nil
 	}
@@ -188,9 +188,10 @@ func (m *model) suspend() tea.Cmd {
 	return tea.Suspend
 }
 
-// shell reports whether a shell would notice that the program stops, that is, whether an ancestor
-// in its session is outside its process group. Without one, nobody would continue the program.
-func (o *Options) shell() bool {
+// hasShell reports whether a shell would notice that the program stops, that is, whether an
+// ancestor in its session is outside its process group. Without one, nobody would continue the
+// program.
+func (o *Options) hasShell() bool {
 	session, err := unix.Getsid(0)
 	if err != nil {
 		return false

@@ -52,8 +52,8 @@ func newSnapshotter(ctx context.Context, src runview.Source) *snapshotter {
 	return &snapshotter{ctx: ctx, end: end, src: src, wake: make(chan struct{}, 1)}
 }
 
-// want changes the request. The model calls it after each update.
-func (l *snapshotter) want(ask runview.Query) {
+// setQuery changes the request. The model calls it after each update.
+func (l *snapshotter) setQuery(ask runview.Query) {
 	l.mu.Lock()
 	l.request = ask
 	drop := l.drop
@@ -71,7 +71,7 @@ func (l *snapshotter) want(ask runview.Query) {
 func (l *snapshotter) next() tea.Msg {
 	firm := false
 	for {
-		asked := l.rest(l.pause - time.Since(l.last))
+		asked := l.waitFor(l.pause - time.Since(l.last))
 		asking := time.Now()
 		ctx, drop := context.WithTimeout(l.ctx, snapshotTimeout)
 		l.mu.Lock()
@@ -101,7 +101,7 @@ func (l *snapshotter) next() tea.Msg {
 			firm = true // a held key must not cancel every request
 			continue    // another request has arrived
 		case err != nil && ended != nil:
-			err = fmt.Errorf("no answer for %s", span(l.last.Sub(asking)))
+			err = fmt.Errorf("no answer for %s", formatSpan(l.last.Sub(asking)))
 		}
 		if err != nil {
 			l.version, l.pause = 0, retryDelay
@@ -109,7 +109,7 @@ func (l *snapshotter) next() tea.Msg {
 		}
 		same := ask.After != 0 && snap.Version == ask.After
 		l.version, l.pause = snap.Version, minInterval
-		return snapshotMsg{snap: snap, at: l.clocks.born(asking, l.last, snap.At), same: same}
+		return snapshotMsg{snap: snap, at: l.clocks.snapshotTime(asking, l.last, snap.At), same: same}
 	}
 }
 
@@ -121,8 +121,8 @@ type clocks struct {
 	known bool
 }
 
-// born returns a local time that is not after the time at which a snapshot was made.
-func (c *clocks) born(asked, got, at time.Time) time.Time {
+// snapshotTime returns a local time that is not after the time at which a snapshot was made.
+func (c *clocks) snapshotTime(asked, got, at time.Time) time.Time {
 	low, high := asked.Sub(at), got.Sub(at)
 	if !c.known || low > c.ahead || c.ahead > high { // above high: a clock was set
 		c.ahead, c.known = low, true
@@ -130,8 +130,8 @@ func (c *clocks) born(asked, got, at time.Time) time.Time {
 	return got.Add(c.ahead - high)
 }
 
-// rest waits. It returns true early if the request has changed.
-func (l *snapshotter) rest(d time.Duration) (changed bool) {
+// waitFor waits. It returns true early if the request has changed.
+func (l *snapshotter) waitFor(d time.Duration) (changed bool) {
 	select {
 	case <-l.wake:
 		return true

@@ -49,7 +49,7 @@ func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
 			t.Errorf("%d looks in 10 s", n)
 		}
 		before := len(src.asks)
-		l.want(runview.Query{Focus: 7})
+		l.setQuery(runview.Query{Focus: 7})
 		synctest.Wait()
 		if n := len(src.asks); n != before+1 || src.asks[n-1].Focus != 7 || src.asks[n-1].After != 0 {
 			t.Errorf("a new request waits: %+v", src.asks[before:])
@@ -78,7 +78,7 @@ func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
 		var seen []snapshotMsg
 		l, end := looking(t, src, func(s snapshotMsg) { seen = append(seen, s) })
 		time.Sleep(time.Second)
-		l.want(runview.Query{Focus: 7})
+		l.setQuery(runview.Query{Focus: 7})
 		synctest.Wait()
 		if len(seen) != 1 || seen[0].err != nil {
 			t.Errorf("seen %+v", seen)
@@ -104,7 +104,7 @@ func TestAHeldKeyStillGetsSnapshots(t *testing.T) {
 		l, end := looking(t, src, func(snapshotMsg) { mu.Lock(); n++; mu.Unlock() })
 		defer end()
 		for i := range 60 {
-			l.want(runview.Query{Focus: jobs.ID(i + 1)})
+			l.setQuery(runview.Query{Focus: jobs.ID(i + 1)})
 			time.Sleep(33 * time.Millisecond)
 		}
 		mu.Lock()
@@ -166,7 +166,7 @@ func TestAPictureIsNeverTakenForYoungerThanItIs(t *testing.T) {
 			asked := now
 			made := asked.Add(way.there)
 			got := made.Add(way.back)
-			born := c.born(asked, got, made.Add(skew))
+			born := c.snapshotTime(asked, got, made.Add(skew))
 			if born.After(made) || born.Before(asked) {
 				t.Errorf("skew %v, %+v: asked %v before it was made, taken for made %v before that", skew, way, made.Sub(asked), made.Sub(born))
 			}
@@ -175,16 +175,16 @@ func TestAPictureIsNeverTakenForYoungerThanItIs(t *testing.T) {
 		// After one fast answer, the wait for a change does not make a snapshot look old.
 		asked := now
 		made := asked.Add(time.Second)
-		if born := c.born(asked, made, made.Add(skew)); made.Sub(born) > time.Millisecond {
+		if born := c.snapshotTime(asked, made, made.Add(skew)); made.Sub(born) > time.Millisecond {
 			t.Errorf("skew %v: a snapshot of now is taken for %v old", skew, made.Sub(born))
 		}
 		skew += time.Hour // the other clock is set
 		asked = now.Add(2 * time.Second)
-		if born := c.born(asked, asked.Add(time.Second), asked.Add(skew)); born.After(asked) {
+		if born := c.snapshotTime(asked, asked.Add(time.Second), asked.Add(skew)); born.After(asked) {
 			t.Errorf("after the clock was set: %v too young", born.Sub(asked))
 		}
 		skew -= 2 * time.Hour
-		if born := c.born(asked, asked.Add(time.Second), asked.Add(skew)); born.After(asked) {
+		if born := c.snapshotTime(asked, asked.Add(time.Second), asked.Add(skew)); born.After(asked) {
 			t.Errorf("after the clock was set back: %v too young", born.Sub(asked))
 		}
 	}

@@ -16,8 +16,8 @@ type viewport struct {
 	h   int // number of visible rows
 }
 
-// settle keeps the cursor within n rows and on the screen.
-func (v *viewport) settle(n int) {
+// clampCursor keeps the cursor within n rows and on the screen.
+func (v *viewport) clampCursor(n int) {
 	v.at = max(0, min(v.at, n-1))
 	v.top = window(v.top, v.at, n, v.h)
 }
@@ -54,23 +54,23 @@ func (t *table[K]) find(keys []K) bool {
 	if i >= 0 {
 		t.at = i
 	}
-	t.settle(len(keys))
+	t.clampCursor(len(keys))
 	return i >= 0
 }
 
-// put moves the cursor to a row, or to the nearest one.
-func (t *table[K]) put(keys []K, at int) {
+// moveTo moves the cursor to a row, or to the nearest one.
+func (t *table[K]) moveTo(keys []K, at int) {
 	if len(keys) > 0 {
 		t.at = max(0, min(at, len(keys)-1))
 		t.key = keys[t.at]
-		t.settle(len(keys))
+		t.clampCursor(len(keys))
 	}
 }
 
 // click moves the cursor to a row of the screen. Row 0 is the heading.
 func (t *table[K]) click(keys []K, row int) {
 	if row > 0 {
-		t.put(keys, t.top+row-1)
+		t.moveTo(keys, t.top+row-1)
 	}
 }
 
@@ -192,8 +192,8 @@ func columnsOf[R any](s *sideways, all []column[R], stay, w int) []column[R] {
 func (s *sideways) keys(is func(*model) bool) []binding {
 	turn := func(by int) func(*model) tea.Cmd { return quietly(func() { s.page += by }) }
 	return []binding{
-		key("right", "columns", plural(s.more, "more column")+", for which there is no room", turn(1)).when(func(m *model) bool { return s.more > 0 && is(m) }),
-		key("left", "back", "the columns before", turn(-1)).when(func(m *model) bool { return s.page > 0 && is(m) }),
+		key("right", "columns", plural(s.more, "more column")+", for which there is no room", turn(1)).onlyIf(func(m *model) bool { return s.more > 0 && is(m) }),
+		key("left", "back", "the columns before", turn(-1)).onlyIf(func(m *model) bool { return s.page > 0 && is(m) }),
 	}
 }
 
@@ -240,7 +240,7 @@ func rowLine[R any](m *model, cols []column[R], r R, cursor, picked, focused boo
 // aligned returns a text in the cells of a column.
 func (c *column[R]) aligned(m *model, text string) string {
 	if c.right {
-		return m.right(text, c.w)
+		return m.padLeft(text, c.w)
 	}
 	return m.fit(text, c.w)
 }
@@ -368,7 +368,7 @@ func (p *columnsModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	case "backspace":
 		c.chosen = nil
 	default:
-		move := moving(func() int { return len(c.heads) }, func(_ *model, by int) { p.at += by; p.settle(len(c.heads)) })
+		move := moving(func() int { return len(c.heads) }, func(_ *model, by int) { p.at += by; p.clampCursor(len(c.heads)) })
 		if _, is := m.pressIn(move, k.String()); !is {
 			m.modal = nil
 		}
@@ -379,7 +379,7 @@ func (p *columnsModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 func (p *columnsModal) draw(m *model, w, h int) []string {
 	c := p.choices
 	p.h = max(1, h-2)
-	p.settle(len(c.heads))
+	p.clampCursor(len(c.heads))
 	out := append([]string{m.rule("Columns, as far as there is room", w, true)}, p.rows(len(c.heads), func(i int) string {
 		l := cursorLine{here: i == p.at}
 		l.text(" "+mark(i == p.at, m.g.cursor)+" ["+mark(c.has(c.heads[i]), "x")+"] "+c.heads[i], nil)

@@ -16,13 +16,13 @@ import (
 
 // clean makes a text from a job, a host, or a user safe to show (rule 10). No line of the screen is
 // longer than maxShown.
-func (m *model) clean(s string) string { return m.cleanWhole(clip(s, maxShown)) }
+func (m *model) clean(s string) string { return m.cleanWhole(prefix(s, maxShown)) }
 
 // cleanWhole is clean for a text of any length.
 func (m *model) cleanWhole(s string) string {
 	s = jobs.Clean(s, 0)
 	if !m.opt.ASCII {
-		return strings.Map(apart, s)
+		return strings.Map(separateRune, s)
 	}
 	return strings.Map(func(r rune) rune {
 		if r > '~' {
@@ -32,9 +32,9 @@ func (m *model) cleanWhole(s string) string {
 	}, s)
 }
 
-// apart prevents characters from joining into one. Only some terminals join them, so columns would
-// be misaligned on the others.
-func apart(r rune) rune {
+// separateRune prevents characters from joining into one. Only some terminals join them, so columns
+// would be misaligned on the others.
+func separateRune(r rune) rune {
 	switch {
 	case r < 0x1100:
 		return r
@@ -73,17 +73,17 @@ func (m *model) fit(s string, w int) string {
 	}
 }
 
-// right pads a text on the left to w cells.
-func (m *model) right(s string, w int) string {
+// padLeft pads a text on the left to w cells.
+func (m *model) padLeft(s string, w int) string {
 	if n := width(s); n < w {
 		return strings.Repeat(" ", w-n) + s
 	}
 	return m.fit(s, w)
 }
 
-// sides puts one text at the left and one at the right of w cells. The left one is cut if space is
-// short.
-func (m *model) sides(left, right string, w int) string {
+// justify puts one text at the left and one at the right of w cells. The left one is cut if space
+// is short.
+func (m *model) justify(left, right string, w int) string {
 	r := width(right)
 	if r+2 > w {
 		return m.fit(left, w)
@@ -107,8 +107,8 @@ func hanging(head string, lines []string) []string {
 	return out
 }
 
-// wrong returns the lines of an error that replaces a result.
-func (m *model) wrong(text string, w int) []string {
+// errorLines returns the lines of an error that replaces a result.
+func (m *model) errorLines(text string, w int) []string {
 	lines := m.wrap(m.sign(runview.Failed)+" "+m.clean(text), w-2)
 	for i, l := range lines {
 		lines[i] = " " + styleBad.Render(l)
@@ -119,7 +119,7 @@ func (m *model) wrong(text string, w int) []string {
 // cellText makes a text from outside safe for a cell of w cells. It processes only what can be
 // visible, because a name may have megabytes.
 func (m *model) cellText(s string, w int) string {
-	return m.clean(clip(s, 16*w+16)) // maximum length of a letter with its accents in bytes
+	return m.clean(prefix(s, 16*w+16)) // maximum length of a letter with its accents in bytes
 }
 
 // widest returns the width of the widest text in cells, but not more than most.
@@ -150,13 +150,13 @@ func when(is bool, text string) string {
 	return ""
 }
 
-// filled returns the texts that are not empty.
-func filled(texts ...string) []string {
+// nonEmpty returns the texts that are not empty.
+func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }
 
-// short formats a number in at most five cells: 9,999, 99999, 123k, 12M.
-func short(n int) string {
+// shortNumber formats a number in at most five cells: 9,999, 99999, 123k, 12M.
+func shortNumber(n int) string {
 	switch {
 	case n < 10_000:
 		return jobs.Thousands(n)
@@ -170,19 +170,21 @@ func short(n int) string {
 	return strconv.Itoa(min(n/1_000_000_000, 9999)) + "G"
 }
 
-// took formats the duration of something finished: 0.4s; from one second on, as clock does.
-func took(d time.Duration) string {
+// formatElapsed formats the duration of something finished: 0.4s; from one second on, as clock
+// does.
+func formatElapsed(d time.Duration) string {
 	switch {
 	case d <= 0 || d >= time.Second:
-		return clock(d)
+		return formatClock(d)
 	case d < 100*time.Millisecond:
 		return "<0.1s"
 	}
 	return fmt.Sprintf("0.%ds", d/(100*time.Millisecond))
 }
 
-// clock formats a running duration in at most nine cells below 1000 days: 0:42, 1:12:04, 3d 04:10.
-func clock(d time.Duration) string {
+// formatClock formats a running duration in at most nine cells below 1000 days: 0:42, 1:12:04, 3d
+// 04:10.
+func formatClock(d time.Duration) string {
 	s := int64(max(0, d) / time.Second)
 	switch h := s / 3600; {
 	case h == 0:
@@ -194,8 +196,8 @@ func clock(d time.Duration) string {
 	}
 }
 
-// span formats a duration in at most six cells: 42s, 12m, 34h10, 12d, 3y.
-func span(d time.Duration) string {
+// formatSpan formats a duration in at most six cells: 42s, 12m, 34h10, 12d, 3y.
+func formatSpan(d time.Duration) string {
 	switch d = max(0, d); {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
@@ -212,8 +214,8 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dy", d/(365*24*time.Hour))
 }
 
-// delay formats a round-trip time: 0.7ms, 12ms, 1.2s.
-func delay(d time.Duration) string {
+// formatLatency formats a round-trip time: 0.7ms, 12ms, 1.2s.
+func formatLatency(d time.Duration) string {
 	switch {
 	case d <= 0:
 		return "-"
@@ -227,11 +229,11 @@ func delay(d time.Duration) string {
 	if d < 100*time.Second {
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}
-	return span(d)
+	return formatSpan(d)
 }
 
-// size formats a number of bytes in units of 1024: 512, 40K, 1.5G, 64G. At most five cells.
-func size(n int64) string {
+// formatSize formats a number of bytes in units of 1024: 512, 40K, 1.5G, 64G. At most five cells.
+func formatSize(n int64) string {
 	if n < 1024 {
 		return strconv.FormatInt(max(0, n), 10)
 	}
@@ -247,16 +249,17 @@ func size(n int64) string {
 	return fmt.Sprintf("%.0f", v) + "BKMGTPE"[unit:unit+1]
 }
 
-// peak formats the peak memory of a job: <16M if it is not above the smallest measurable amount.
-func peak(n int64) string {
+// formatPeak formats the peak memory of a job: <16M if it is not above the smallest measurable
+// amount.
+func formatPeak(n int64) string {
 	if n > 0 && n <= jobs.MemoryFloor {
-		return "<" + size(jobs.MemoryFloor)
+		return "<" + formatSize(jobs.MemoryFloor)
 	}
-	return size(n)
+	return formatSize(n)
 }
 
-// pace formats a rate in a suitable unit: 12/s, 41/min, 3.5/h.
-func pace(perSecond float64) string {
+// formatRate formats a rate in a suitable unit: 12/s, 41/min, 3.5/h.
+func formatRate(perSecond float64) string {
 	number := func(v float64) string {
 		if v < 9.95 {
 			return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
@@ -274,8 +277,8 @@ func pace(perSecond float64) string {
 	return number(perSecond*3600) + "/h"
 }
 
-// percent formats a fraction. It is 100% only for the whole, and 0.0% only for zero.
-func percent(part, whole int) string {
+// formatPercent formats a fraction. It is 100% only for the whole, and 0.0% only for zero.
+func formatPercent(part, whole int) string {
 	if whole <= 0 {
 		return "-"
 	}

@@ -11,33 +11,33 @@ import (
 // While the journal cannot be written, or the run directory is missing, nothing is launched and no
 // end of the run is released. Commands that start nothing continue.
 
-// Obstruct sets or clears (nil) another reason to launch nothing. Only the first reason and the end
-// of all reasons are reported.
-func (r *Loop) Obstruct(now sched.Time, err error) {
+// SetObstacle sets or clears (nil) another reason to launch nothing. Only the first reason and the
+// end of all reasons are reported.
+func (r *Loop) SetObstacle(now sched.Time, err error) {
 	if r.fenced {
 		return
 	}
-	was := r.blocked()
+	was := r.isBlocked()
 	switch {
 	case err != nil && r.obstacle == nil:
-		r.tell(now, fmt.Sprintf("nothing is launched: %v", err))
+		r.report(now, fmt.Sprintf("nothing is launched: %v", err))
 	case err == nil && r.obstacle != nil && r.failure == nil && !r.hung:
-		r.tell(now, "the run directory is there again; the run continues")
+		r.report(now, "the run directory is there again; the run continues")
 	}
 	r.obstacle = err
-	r.block(now, was)
+	r.reportBlocked(now, was)
 }
 
 // Paused reports whether a user has paused launching.
 func (r *Loop) Paused() bool { return r.core.Table().Paused }
 
-func (r *Loop) blocked() bool { return r.failure != nil || r.hung || r.obstacle != nil }
+func (r *Loop) isBlocked() bool { return r.failure != nil || r.hung || r.obstacle != nil }
 
-// block tells the core when blocked has changed; was is its previous value. While blocked, the core
-// launches nothing. Jobs that it had decided to launch return to the queue, because their launches
-// were never sent.
-func (r *Loop) block(now sched.Time, was bool) {
-	switch is := r.blocked(); {
+// reportBlocked tells the core when blocked has changed; was is its previous value. While blocked,
+// the core launches nothing. Jobs that it had decided to launch return to the queue, because their
+// launches were never sent.
+func (r *Loop) reportBlocked(now sched.Time, was bool) {
+	switch is := r.isBlocked(); {
 	case is && !was:
 		r.step(now, sched.Hold{By: sched.HoldJournal, On: true})
 		waiting, held := r.waiting, r.held
@@ -70,10 +70,10 @@ func (r *Loop) takeBack(now sched.Time, commands []sched.Command) []sched.Comman
 	return kept
 }
 
-// harmless releases the commands that neither start nor end anything. A launch and the end of the
-// run wait until their records are durable. A stop by a user asserts nothing about jobs, so it does
-// not wait for the journal.
-func (r *Loop) harmless() Out {
+// releaseHarmless releases the commands that neither start nor end anything. A launch and the end
+// of the run wait until their records are durable. A stop by a user asserts nothing about jobs, so
+// it does not wait for the journal.
+func (r *Loop) releaseHarmless() Out {
 	r.out = r.out[:0]
 	for _, list := range []*[]sched.Command{&r.waiting, &r.held} {
 		kept := (*list)[:0]
@@ -100,8 +100,9 @@ func (r *Loop) harmless() Out {
 	return Out{Commands: r.out}
 }
 
-// tell reports text at once, and also adds it to the journal, which may become writable only later.
-func (r *Loop) tell(now sched.Time, text string) {
+// report reports text at once, and also adds it to the journal, which may become writable only
+// later.
+func (r *Loop) report(now sched.Time, text string) {
 	r.Note(jobs.Record{Kind: jobs.KindEvent, At: now.Wall, Reason: text})
 	if r.Tell != nil {
 		r.Tell(text)

@@ -104,7 +104,7 @@ func (r *Loop) step(now sched.Time, evs ...sched.Event) {
 		}
 	}
 	// The reader of a job's result may have another job for the slot.
-	r.urgent = r.urgent || len(records) > 0 && r.core.Idle()
+	r.urgent = r.urgent || len(records) > 0 && r.core.HasIdleSlot()
 }
 
 // Note adds an event for users to the journal.
@@ -129,14 +129,14 @@ type Out struct {
 // is under way, or if the records wait for others. An empty batch means that only Sync is to be
 // retried.
 func (r *Loop) Flush(now sched.Time) ([]jobs.Record, bool) {
-	if r.gathers() && now.Mono < r.since+GatherTime {
+	if r.isGathering() && now.Mono < r.since+GatherTime {
 		return nil, false
 	}
 	return r.flush(now)
 }
 
-// gathers reports whether the pending records may wait for others.
-func (r *Loop) gathers() bool {
+// isGathering reports whether the pending records may wait for others.
+func (r *Loop) isGathering() bool {
 	return !r.flying && !r.urgent && r.failure == nil && r.since > 0 && len(r.pending) > 0
 }
 
@@ -166,24 +166,24 @@ func (r *Loop) Flushed(now sched.Time, err error) Out {
 		r.Fence()
 		return Out{FencedBy: fenced.FencedBy()}
 	}
-	was := r.blocked()
+	was := r.isBlocked()
 	before, hung := r.failure, r.hung
 	r.failure, r.hung = err, false
 	switch {
 	case err != nil:
 		r.retryAt = now.Mono + RetryEvery
 		if before == nil && r.obstacle == nil { // otherwise a reason was already reported
-			r.tell(now, fmt.Sprintf("nothing is launched until the journal can be written again: %v", err))
+			r.report(now, fmt.Sprintf("nothing is launched until the journal can be written again: %v", err))
 		}
 	case r.obstacle != nil:
 	case before != nil:
-		r.tell(now, "the journal can be written again; the run continues")
+		r.report(now, "the journal can be written again; the run continues")
 	case hung:
-		r.tell(now, fmt.Sprintf("the run directory answers again, after %.0f s; the run continues", (now.Mono-r.since).Seconds()))
+		r.report(now, fmt.Sprintf("the run directory answers again, after %.0f s; the run continues", (now.Mono-r.since).Seconds()))
 	}
-	r.block(now, was)
+	r.reportBlocked(now, was)
 	if err != nil {
-		return r.harmless()
+		return r.releaseHarmless()
 	}
 	clear(r.out) // do not keep a large batch in memory
 	r.out, r.waiting = r.waiting, r.out[:0]
@@ -197,16 +197,16 @@ func (r *Loop) Idle(now sched.Time) Out {
 		return Out{}
 	}
 	if r.flying && !r.hung && now.Mono-r.since >= HungAfter {
-		was := r.blocked()
+		was := r.isBlocked()
 		r.hung = true
 		if r.obstacle == nil { // otherwise a reason was already reported
-			r.tell(now, fmt.Sprintf("nothing is launched until the run directory answers again: its journal has been writing for %.0f s", HungAfter.Seconds()))
+			r.report(now, fmt.Sprintf("nothing is launched until the run directory answers again: its journal has been writing for %.0f s", HungAfter.Seconds()))
 		}
-		r.block(now, was)
+		r.reportBlocked(now, was)
 	}
 	switch {
 	case r.failure != nil || r.hung:
-		return r.harmless()
+		return r.releaseHarmless()
 	case r.flying || len(r.pending) > 0:
 		return Out{}
 	}
@@ -266,14 +266,14 @@ func (r *Loop) Next() (at time.Duration, ok bool) {
 		soon(r.since + HungAfter)
 	case !r.flying && r.failure != nil:
 		soon(r.retryAt)
-	case r.gathers():
+	case r.isGathering():
 		soon(r.since + GatherTime)
 	}
 	return at, ok
 }
 
-// Flying reports whether a batch is being written.
-func (r *Loop) Flying() bool { return r.flying }
+// IsWriting reports whether a batch is being written.
+func (r *Loop) IsWriting() bool { return r.flying }
 
 // Fence ends the loop because another dispatcher owns the run. Nothing more is written, and no
 // command is released.

@@ -301,11 +301,11 @@ func TestSeeBeforeTheNextRound(t *testing.T) {
 func TestOneTroubleOneLine(t *testing.T) {
 	d := newDesk(t)
 	d.ready(1)
-	d.r.Obstruct(d.now(), errors.New("it is gone"))
+	d.r.SetObstacle(d.now(), errors.New("it is gone"))
 	d.paper.err = errors.New("no such file or directory")
 	d.commit()
 	d.at += RetryEvery
-	d.r.Obstruct(d.now(), nil)
+	d.r.SetObstacle(d.now(), nil)
 	d.commit()
 	want(t, "messages", len(d.told), 1)
 	d.paper.err = nil

@@ -106,9 +106,9 @@ func (b *Inbox) Serve(over <-chan struct{}) {
 		case <-over:
 			return
 		case <-b.Dispatcher.Finished():
-			b.clear() // new requests wait for the next dispatcher
+			b.removeAnswered() // new requests wait for the next dispatcher
 			<-over
-			b.clear() // more answers may have become durable
+			b.removeAnswered() // more answers may have become durable
 			return
 		case <-every.C:
 		case <-b.wake:
@@ -155,7 +155,7 @@ func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) 
 	if err := b.awaitJobs(ctx, q); err != nil {
 		return err
 	}
-	if !b.give(name, q) {
+	if !b.submitToCore(name, q) {
 		return fmt.Errorf("%w: the jobs cannot be stored now", socket.ErrNotTaken)
 	}
 	return b.await(ctx, name)
@@ -255,20 +255,20 @@ func (b *Inbox) poll() {
 	b.mu.Lock()
 	b.failed = false
 	b.mu.Unlock()
-	b.clear()
+	b.removeAnswered()
 	names, strangers, err := b.Run.RequestNames()
-	b.problem(err)
+	b.reportProblem(err)
 	for _, name := range strangers {
 		b.Say(func() string {
 			return "in " + rundir.RequestsDir + ": " + text.Shorten(name) + " is not a request; it is set aside"
 		})
-		b.problem(b.Run.SetStrangerAside(name))
+		b.reportProblem(b.Run.SetStrangerAside(name))
 	}
 	for _, name := range names {
 		// The file could not be removed, or appeared again.
 		if answered, _ := b.Dispatcher.Answered(name); answered {
-			b.problem(b.Run.RemoveRequest(name))
-		} else if _, given := b.given.Load(name); !given && !b.take(name) {
+			b.reportProblem(b.Run.RemoveRequest(name))
+		} else if _, given := b.given.Load(name); !given && !b.passToCore(name) {
 			return // later requests wait, to keep the order
 		}
 	}
@@ -279,8 +279,8 @@ func (b *Inbox) poll() {
 	}
 }
 
-// take passes the request of a file to the core. It returns false if it must be retried.
-func (b *Inbox) take(name string) bool {
+// passToCore passes the request of a file to the core. It returns false if it must be retried.
+func (b *Inbox) passToCore(name string) bool {
 	q, err := b.Run.ReadRequest(name)
 	var refused *rundir.RefusedError
 	switch {
@@ -290,18 +290,18 @@ func (b *Inbox) take(name string) bool {
 	case errors.Is(err, fs.ErrNotExist):
 		return true // withdrawn
 	case err != nil:
-		b.problem(err)
+		b.reportProblem(err)
 		return false
 	}
 	n, err := b.total()
 	if err != nil || q.Jobs.Last() > n && b.mayCome(name) {
 		return false
 	}
-	return b.give(name, q)
+	return b.submitToCore(name, q)
 }
 
-// give gives a request to the core, once. It returns false if it must be tried again.
-func (b *Inbox) give(name string, q *rundir.Request) (given bool) {
+// submitToCore gives a request to the core, once. It returns false if it must be tried again.
+func (b *Inbox) submitToCore(name string, q *rundir.Request) (given bool) {
 	if _, had := b.given.LoadOrStore(name, nil); had {
 		return true
 	}
@@ -345,7 +345,7 @@ func (b *Inbox) refuse(name string, q *rundir.Request, why string) {
 		text = q.Text()
 	}
 	b.Dispatcher.Do(sched.Request{Name: name, Text: text, Refused: why})
-	b.problem(b.Run.SetRequestAside(name))
+	b.reportProblem(b.Run.SetRequestAside(name))
 }
 
 // mayCome reports whether missing jobs of this request may still become part of the run.
@@ -356,23 +356,23 @@ func (b *Inbox) mayCome(name string) bool {
 	return !b.whole && time.Since(b.since) < earlyTimeout
 }
 
-// clear removes the files of the requests whose answers are durable.
-func (b *Inbox) clear() {
+// removeAnswered removes the files of the requests whose answers are durable.
+func (b *Inbox) removeAnswered() {
 	for name := range b.given.Range {
 		name := name.(string)
 		if answered, _ := b.Dispatcher.Answered(name); !answered {
 			continue
 		}
 		if err := b.Run.RemoveRequest(name); err != nil {
-			b.problem(err)
+			b.reportProblem(err)
 			continue
 		}
 		b.given.Delete(name)
 	}
 }
 
-// problem reports an error of the inbox once.
-func (b *Inbox) problem(err error) {
+// reportProblem reports an error of the inbox once.
+func (b *Inbox) reportProblem(err error) {
 	if err == nil {
 		return
 	}
@@ -387,9 +387,10 @@ func (b *Inbox) problem(err error) {
 	}
 }
 
-// eventsOf returns the events of the core that carry out a request, or nil for a kind of request that
-// this package carries out itself: see submit, inventoryRefuses, and endsInput. A new kind needs an
-// entry here and one in the table of package rundir. total is the number of jobs of the run.
+// eventsOf returns the events of the core that carry out a request, or nil for a kind of request
+// that this package carries out itself: see submit, inventoryRefuses, and endsInput. A new kind
+// needs an entry here and one in the table of package rundir. total is the number of jobs of the
+// run.
 func eventsOf(q *rundir.Request, total jobs.ID) []sched.Event {
 	ids := func() []jobs.ID { return q.Jobs.IDs(total) }
 	var ev sched.Event

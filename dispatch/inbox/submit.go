@@ -73,7 +73,7 @@ func (b *Inbox) submit(name string, q *rundir.Request) bool {
 	}
 	b.Place(specs)
 	if err := b.Dispatcher.SubmitRequested(r, specs); err != nil {
-		b.problem(errors.Join(errors.New("the jobs of a request cannot be stored; they wait"), err))
+		b.reportProblem(errors.Join(errors.New("the jobs of a request cannot be stored; they wait"), err))
 		return false
 	}
 	return true

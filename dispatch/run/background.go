@@ -82,8 +82,8 @@ func StartBackground(args []string, stdin io.Reader, errs io.Writer) (*Backgroun
 	return p, nil
 }
 
-// Is reports whether this process is the owner of a run.
-func (p *Background) Is(o *journal.Owner) bool {
+// IsOwner reports whether this process is the owner of a run.
+func (p *Background) IsOwner(o *journal.Owner) bool {
 	host, err := os.Hostname()
 	return err == nil && o.Host == host && o.PID == p.Process.Pid
 }

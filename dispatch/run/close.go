@@ -144,7 +144,7 @@ func (r *Run) closeDispatcher() (sched.Finish, error) {
 		r.hostDirs.retry(last.Hosts)
 	}
 	finish, err := r.d.Close()
-	if finish.How == sched.Fenced && !r.mirror.Taken() {
+	if finish.How == sched.Fenced && !r.mirror.IsTakenOver() {
 		r.copied, _ = r.journal.SkipTo(finish.Epoch)
 	}
 	r.closePublisher()

@@ -93,8 +93,8 @@ func (in *Inventory) Provide(list []*hosts.Host) {
 	dispatch.Signal(in.wake)
 }
 
-// Asked handles the request of a person to add or remove a host. It does not block.
-func (in *Inventory) Asked(name string, q jobs.HostRequest) {
+// HandleRequest handles the request of a person to add or remove a host. It does not block.
+func (in *Inventory) HandleRequest(name string, q jobs.HostRequest) {
 	in.mu.Lock()
 	in.asked[name] = q
 	in.mu.Unlock()
@@ -153,12 +153,12 @@ func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*h
 		if give(context.Background(), in.Hosts()) != nil {
 			return
 		}
-		in.keep()
+		in.store()
 	}
 }
 
-// keep stores the inventory for later commands, with the hosts that were added.
-func (in *Inventory) keep() {
+// store stores the inventory for later commands, with the hosts that were added.
+func (in *Inventory) store() {
 	in.mu.Lock()
 	all, added := in.inv.Text, ""
 	for _, name := range slices.Sorted(maps.Keys(in.asked)) {
@@ -239,7 +239,7 @@ func (in *Inventory) check(now bool) bool {
 		in.prepare(inv.Hosts)
 	}
 	changes := hosts.Changes(in.inv.Hosts, inv.Hosts)
-	if !slices.EqualFunc(in.inv.Providers, inv.Providers, (*hosts.Provider).Same) {
+	if !slices.EqualFunc(in.inv.Providers, inv.Providers, (*hosts.Provider).Equal) {
 		in.reprovide = true
 		changes = strings.TrimPrefix(changes+"; changed providers", "; ")
 	}

@@ -131,14 +131,14 @@ func TestInventoryAsked(t *testing.T) {
 		t.Run(file.name, func(t *testing.T) {
 			c := newChanging(t, file.before, map[string]jobs.HostRequest{"early": {Options: "slots=3"}, "a": {Removed: true}})
 			c.has("at first", "b early", "")
-			c.Asked("late", jobs.HostRequest{Options: "tags=gpu address=10.0.0.5"})
+			c.HandleRequest("late", jobs.HostRequest{Options: "tags=gpu address=10.0.0.5"})
 			c.has("added", "b early late", "")
 			c.reload(file.after)
 			c.has("after a reload", "b c early late", "")
 			if err := c.Check("x", "slot=3"); err == nil {
 				t.Error("a wrong option passes")
 			}
-			c.keep()
+			c.store()
 			text, _, err := c.run.Inventory()
 			if err != nil {
 				t.Fatal(err)

@@ -67,11 +67,11 @@ func (q *messages) take() []message {
 	return list
 }
 
-// say queues a text that may depend on the state of the run when it is printed.
-func (r *Run) say(text func() string) { r.messages.add(message{text: text}) }
+// printLater queues a text that may depend on the state of the run when it is printed.
+func (r *Run) printLater(text func() string) { r.messages.add(message{text: text}) }
 
 // sayText queues a text.
-func (r *Run) sayText(text string) { r.say(func() string { return text }) }
+func (r *Run) sayText(text string) { r.printLater(func() string { return text }) }
 
 // flushMessages prints the queued messages.
 func (r *Run) flushMessages() {

@@ -132,10 +132,10 @@ func (o *Owned) inspect(host string, ids []jobs.AttemptID) *hosts.Inspected {
 	return hosts.InspectDisk(o.Run.Disk, o.Run.Dir, o.Run.UID(), host, ids)
 }
 
-// found reads the claims and sentinels of unfinished jobs in the run directory. It returns the
-// attempts that have no record. There are some only if records are missing. After damage to the
+// foundAttempts reads the claims and sentinels of unfinished jobs in the run directory. It returns
+// the attempts that have no record. There are some only if records are missing. After damage to the
 // journal it returns all attempts whose end has no record.
-func (o *Owned) found() (all []sched.Found, err error) {
+func (o *Owned) foundAttempts() (all []sched.Found, err error) {
 	if o.Table.Epoch < 2 {
 		return nil, nil
 	}

@@ -36,16 +36,16 @@ func TestFoundAfterDamage(t *testing.T) {
 		claim(id, "a")
 	}
 	o := &Owned{Run: run, Table: table}
-	found, err := o.found()
+	found, err := o.foundAttempts()
 	if err != nil || len(found) != 2 || found[0].Attempt.String() != "1.2" || found[1].Attempt.String() != "2.1" {
 		t.Errorf("%+v, %v", found, err)
 	}
 	table.Damaged = false
-	if found, _ := o.found(); len(found) != 1 || found[0].Attempt.String() != "2.1" {
+	if found, _ := o.foundAttempts(); len(found) != 1 || found[0].Attempt.String() != "2.1" {
 		t.Errorf("without damage: %+v, want the attempt that has no record", found)
 	}
 	claim(jobs.AttemptID{Job: 1, N: 2}, "b")
-	if found, _ := o.found(); len(found) != 2 || found[0].Host != "b" {
+	if found, _ := o.foundAttempts(); len(found) != 2 || found[0].Host != "b" {
 		t.Errorf("with a claim of another host than the record names: %+v", found)
 	}
 }

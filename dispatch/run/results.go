@@ -160,10 +160,10 @@ func (r *Run) awaitMetrics(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, awaitMetricsTimeout)
 	defer cancel()
 	said := false
-	for names := r.metrics.Lacking(ctx); len(names) > 0 && ctx.Err() == nil; {
+	for names := r.metrics.MissingHosts(ctx); len(names) > 0 && ctx.Err() == nil; {
 		if snap := r.d.Snapshot(); snap != nil && canBeAsked(snap.Hosts, names) {
-			r.metrics.Again()
-			r.metrics.Lacking(ctx)
+			r.metrics.Retry()
+			r.metrics.MissingHosts(ctx)
 			return
 		}
 		if !said {

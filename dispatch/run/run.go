@@ -235,7 +235,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	policy.Providers, policy.InstancePrefix = opts.Providers, r.instances.prefix
 	r.connector, r.instances.connector = connector, storingConnector{connector, &r.hostDirs}
 	r.mirror = r.newMirror()
-	if policy.Found, err = o.found(); err != nil {
+	if policy.Found, err = o.foundAttempts(); err != nil {
 		r.sayText("warning: not all of the run's claims and sentinels could be read: " + err.Error())
 	}
 	travel, err := r.travel(o)
@@ -262,10 +262,10 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 			Mirrored: mirrored, Nonce: r.dir.Nonce, Cwd: cwd, Sends: len(asked.Send) > 0, KeepFiles: asked.KeepFiles, Shell: asked.Shell, Setup: asked.Setup, Env: opts.Env,
 			Signal: opts.WarnSignal, WarnBefore: policy.Warn, KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
 		},
-		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, InventoryAsked: r.inventory.Asked,
+		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, InventoryAsked: r.inventory.HandleRequest,
 	}
 	if r.searcher != nil {
-		cfg.Ended, cfg.Reported = r.searcher.Ended, r.searcher.Reported
+		cfg.Ended, cfg.Reported = r.searcher.HandleResults, r.searcher.HandleReport
 	}
 	return cfg, nil
 }
@@ -273,7 +273,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 // newInbox returns the inbox of requests.
 func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
 	return inbox.New(inbox.Options{
-		Run: r.dir, Dispatcher: r.d, Stored: stored, Say: r.say, Inventory: r.inventory,
+		Run: r.dir, Dispatcher: r.d, Stored: stored, Say: r.printLater, Inventory: r.inventory,
 		Canceled: r.canceled.Load, Continued: r.DrainEnded, DrainText: r.drainText,
 		Cancel: func() {
 			r.canceled.Store(true)
@@ -304,7 +304,7 @@ func (r *Run) begin() {
 	go r.inbox.Serve(r.over)
 	go r.storeStatus()
 	go r.inventory.serve(r.over, r.d.SetHosts, func(inv *hosts.Inventory) {
-		if slices.ContainsFunc(inv.Hosts, sends) {
+		if slices.ContainsFunc(inv.Hosts, sendsFiles) {
 			r.refuseMirror()
 		}
 		r.d.Do(sched.SetTokens{Tokens: inv.TokensWith(r.opts.Policy.Tokens)})
@@ -356,13 +356,13 @@ func (r *Run) obeyRequests() {
 		case <-r.over:
 			return
 		case q := <-r.signals.requests:
-			r.obey(q)
+			r.carryOut(q)
 		}
 	}
 }
 
-// obey carries out what a signal requests.
-func (r *Run) obey(q request) {
+// carryOut carries out what a signal requests.
+func (r *Run) carryOut(q request) {
 	switch q.action {
 	case actDrain:
 		r.Do("signal", &rundir.Request{Do: rundir.DoDrain, Why: q.why})

@@ -94,8 +94,8 @@ func (s *searcher) add(spec *jobs.Spec) {
 	s.trials = append(s.trials, t)
 }
 
-// Ended handles durable results. It does not block.
-func (s *searcher) Ended(list []*dispatch.Result) {
+// HandleResults handles durable results. It does not block.
+func (s *searcher) HandleResults(list []*dispatch.Result) {
 	if s.Proposer == nil {
 		return
 	}
@@ -109,7 +109,7 @@ func (s *searcher) Ended(list []*dispatch.Result) {
 
 // refill gives the rungs the values that earlier dispatchers have recorded.
 func (s *searcher) refill(o *Owned) {
-	_, err := journal.Follow(o.Run).Lean().Poll(journal.Limit{End: true}, func(_ int, r *jobs.Record) {
+	_, err := journal.Follow(o.Run).Packed().Poll(journal.Limit{End: true}, func(_ int, r *jobs.Record) {
 		j := o.Table.Job(r.Job)
 		if r.Kind != jobs.KindEvent || j == nil {
 			return
@@ -127,9 +127,9 @@ func (s *searcher) refill(o *Owned) {
 	}
 }
 
-// Reported handles the last lines of a job's report and returns those to keep as events. It ends an
-// unfinished job with poor values. One goroutine calls it, and it does not block.
-func (s *searcher) Reported(job jobs.ID, over bool, report string) (keep []string) {
+// HandleReport handles the last lines of a job's report and returns those to keep as events. It
+// ends an unfinished job with poor values. One goroutine calls it, and it does not block.
+func (s *searcher) HandleReport(job jobs.ID, over bool, report string) (keep []string) {
 	if s.Rungs == nil {
 		return nil
 	}
@@ -151,8 +151,8 @@ func (s *searcher) Reported(job jobs.ID, over bool, report string) (keep []strin
 	return keep
 }
 
-// learn handles results: each gives a trial its value, or ends it without one.
-func (s *searcher) learn(ctx context.Context) {
+// handleResults handles results: each gives a trial its value, or ends it without one.
+func (s *searcher) handleResults(ctx context.Context) {
 	s.mu.Lock()
 	list := s.ended
 	s.ended = nil
@@ -202,7 +202,7 @@ func (s *searcher) feed(ctx context.Context) {
 	defer every.Stop()
 	var end error
 	for end == nil {
-		s.learn(ctx)
+		s.handleResults(ctx)
 		var specs []*jobs.Spec
 		if specs, end = s.propose(asking); r.inputCtx.Err() != nil {
 			end = io.EOF // a canceled run misses no jobs
@@ -231,13 +231,13 @@ func (s *searcher) feed(ctx context.Context) {
 	for s.numOpen() > 0 && ctx.Err() == nil {
 		select {
 		case <-s.wake:
-			s.learn(ctx)
+			s.handleResults(ctx)
 		case <-ctx.Done():
 		}
 	}
 	last, cancel := context.WithTimeout(context.Background(), keepMetricsTimeout)
 	defer cancel()
-	s.learn(last)
+	s.handleResults(last)
 }
 
 // propose creates the trials for which there are slots, and appends them. It returns io.EOF if

@@ -109,7 +109,7 @@ func (s *standby) watch(ctx context.Context) (*Owned, error) {
 	for {
 		err := s.reader.Watch(false)
 		// Only a successful check may lead to a takeover.
-		if err == nil && time.Now().After(retryAt) && (s.reader.Liveness == journal.Dead || s.reader.Hung()) {
+		if err == nil && time.Now().After(retryAt) && (s.reader.Liveness == journal.Dead || s.reader.IsHung()) {
 			var o *Owned
 			if o, err = s.takeOver(ctx); o != nil || errors.Is(err, ErrOver) {
 				return o, err
@@ -148,7 +148,7 @@ func (s *standby) watch(ctx context.Context) (*Owned, error) {
 // that owner has ended the run, or was stopped by a person.
 func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
 	owner := s.reader.Owner
-	r := journal.NewReader(s.run, journal.Follow(s.run).Lean())
+	r := journal.NewReader(s.run, journal.Follow(s.run).Packed())
 	if _, err := r.Poll(nil); err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (s *standby) takeOver(ctx context.Context) (*Owned, error) {
 	switch {
 	case s.reader.Liveness != journal.Dead:
 		opt.Silent = owner
-		s.Notify(fmt.Sprintf("%s has given no heartbeat for %d s: taking the run over", owner, int(s.reader.Quiet().Seconds())))
+		s.Notify(fmt.Sprintf("%s has given no heartbeat for %d s: taking the run over", owner, int(s.reader.SinceHeartbeat().Seconds())))
 	case owner.Left:
 		s.Notify(owner.String() + " has left the run unfinished: taking it over")
 	default:
@@ -222,7 +222,7 @@ func (s *standbys) serve() {
 	defer every.Stop()
 	for {
 		s.check(time.Now())
-		if s.on == "" && len(s.run.opts.Standby) > 0 && !time.Now().Before(s.startAt) && !s.run.mirror.Active() {
+		if s.on == "" && len(s.run.opts.Standby) > 0 && !time.Now().Before(s.startAt) && !s.run.mirror.IsActive() {
 			s.start()
 		}
 		select {

@@ -21,8 +21,8 @@ func (r *Run) travel(o *Owned) (dispatch.Files, error) {
 		Send: asked.Send, Return: asked.Return,
 	}
 	f.Any = len(asked.Send)+len(asked.Return) > 0 ||
-		slices.ContainsFunc(r.opts.Hosts, sends) ||
-		slices.ContainsFunc(o.Specs(), travels)
+		slices.ContainsFunc(r.opts.Hosts, sendsFiles) ||
+		slices.ContainsFunc(o.Specs(), hasFiles)
 	counts := func(attempt string) bool {
 		id, err := jobs.ParseAttemptID(attempt)
 		if err != nil {
@@ -37,11 +37,11 @@ func (r *Run) travel(o *Owned) (dispatch.Files, error) {
 	return f, nil
 }
 
-// travels reports whether a job gets or returns files of its own.
-func travels(s *jobs.Spec) bool { return s.Options != nil && len(s.Send)+len(s.Return) > 0 }
+// hasFiles reports whether a job gets or returns files of its own.
+func hasFiles(s *jobs.Spec) bool { return s.Options != nil && len(s.Send)+len(s.Return) > 0 }
 
-// sends reports whether each job on a host gets files.
-func sends(h *hosts.Host) bool { return len(h.Send) > 0 }
+// sendsFiles reports whether each job on a host gets files.
+func sendsFiles(h *hosts.Host) bool { return len(h.Send) > 0 }
 
 var errTravels = errors.New("jobs of the run get or return files (--send, --return), which a mirror lacks")
 
@@ -56,7 +56,7 @@ func (r *Run) refuseMirror() {
 // gets or returns files.
 func (r *Run) checkTravel(store func([]*jobs.Spec) error) func([]*jobs.Spec) error {
 	return func(specs []*jobs.Spec) error {
-		if slices.ContainsFunc(specs, travels) {
+		if slices.ContainsFunc(specs, hasFiles) {
 			r.refuseMirror()
 		}
 		return store(specs)

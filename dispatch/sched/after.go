@@ -30,8 +30,8 @@ func newDependencies() dependencies {
 	return dependencies{waits: make(map[jobs.ID]wait), children: make(map[jobs.ID][]child)}
 }
 
-// blocked reports whether a queued job with dependencies must wait for them, and registers it if so.
-// If the job can never run, the reason is set, with the state that the job gets.
+// blocked reports whether a queued job with dependencies must wait for them, and registers it if
+// so. If the job can never run, the reason is set, with the state that the job gets.
 func (c *Core) blocked(id jobs.ID) (blocked bool, state jobs.JobState, reason string) {
 	spec := c.table.Job(id).Spec
 	d := &c.after
@@ -44,7 +44,7 @@ func (c *Core) blocked(id jobs.ID) (blocked bool, state jobs.JobState, reason st
 			return false, jobs.Failed, "it comes after itself"
 		case p == nil && (dep < 1 || c.last):
 			return false, jobs.Failed, fmt.Sprintf("it comes after job %d, and there is no such job", dep)
-		case p != nil && on.Met(p.State):
+		case p != nil && on.IsMet(p.State):
 		case p != nil && p.State.Terminal():
 			return false, jobs.Skipped, unmetBy(dep, on, p.State)
 		default:
@@ -66,8 +66,9 @@ type endedJob struct {
 	request string
 }
 
-// settle handles the jobs that wait for ended jobs. The consequences of a request carry its name.
-func (c *Core) settle() {
+// handleDependents handles the jobs that wait for ended jobs. The consequences of a request carry
+// its name.
+func (c *Core) handleDependents() {
 	defer func(cause string) { c.cause = cause }(c.cause)
 	for len(c.settled) > 0 {
 		ended := c.settled
@@ -94,9 +95,9 @@ func (c *Core) settle() {
 // unmetBy explains why a job is skipped because of a job that it depends on.
 func unmetBy(parent jobs.ID, on jobs.Condition, state jobs.JobState) string {
 	if on == jobs.AfterFailure {
-		return fmt.Sprintf("job %d, which it comes after if that fails, %s", parent, became(state))
+		return fmt.Sprintf("job %d, which it comes after if that fails, %s", parent, describeState(state))
 	}
-	return fmt.Sprintf("job %d, which it comes after, %s", parent, became(state))
+	return fmt.Sprintf("job %d, which it comes after, %s", parent, describeState(state))
 }
 
 func (c *Core) parentEnded(k child, parent jobs.ID, state jobs.JobState) {
@@ -104,7 +105,7 @@ func (c *Core) parentEnded(k child, parent jobs.ID, state jobs.JobState) {
 	if !ok || w.gen != k.gen {
 		return
 	}
-	if !k.on.Met(state) {
+	if !k.on.IsMet(state) {
 		c.emit(jobs.Record{Kind: jobs.KindJob, Job: k.id, Next: jobs.Skipped, Reason: unmetBy(parent, k.on, state)})
 		return
 	}
@@ -112,14 +113,14 @@ func (c *Core) parentEnded(k child, parent jobs.ID, state jobs.JobState) {
 		c.after.waits[k.id] = w
 		return
 	}
-	c.leave(k.id)
+	c.removeFromQueue(k.id)
 	c.enqueue(k.id)
 }
 
 // refuseImpossibleOrder fails the jobs that depend on a job that does not exist, and those in a
 // dependency cycle. It is called when no more jobs are expected.
 func (c *Core) refuseImpossibleOrder() {
-	c.settle()
+	c.handleDependents()
 	if !c.after.forward {
 		return
 	}
@@ -162,5 +163,5 @@ func (c *Core) refuseImpossibleOrder() {
 		}
 		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: why})
 	}
-	c.settle()
+	c.handleDependents()
 }

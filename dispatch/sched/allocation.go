@@ -54,13 +54,13 @@ const allocationEnds = "its allocation ends"
 
 // endText describes when an allocation ends.
 func (c *Core) endText(in *instance) string {
-	return allocationEnds + " in " + short(max(0, in.endsAt-c.now.Mono))
+	return allocationEnds + " in " + formatDuration(max(0, in.endsAt-c.now.Mono))
 }
 
-// vacate withdraws the jobs that wait on an allocation and would not end before it does. In its
-// last moments the running jobs are stopped and queued again, without charging a try. They thus end
-// for a known reason before the batch system kills them.
-func (c *Core) vacate(in *instance) {
+// vacateAllocation withdraws the jobs that wait on an allocation and would not end before it does.
+// In its last moments the running jobs are stopped and queued again, without charging a try. They
+// thus end for a known reason before the batch system kills them.
+func (c *Core) vacateAllocation(in *instance) {
 	if in.endsAt == 0 {
 		return
 	}
@@ -96,7 +96,7 @@ func (c *Core) hasTimeFor(h *host, lasts time.Duration) bool {
 // returns "".
 func (cl *class) tooLongFor(p *hosts.Provider) string {
 	if most := p.MaxTime(); most > 0 && cl.key.maxRunTime+lastMoments > most {
-		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations of provider %s (time = %s)", short(cl.key.maxRunTime), p.Name, short(most))
+		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations of provider %s (time = %s)", formatDuration(cl.key.maxRunTime), p.Name, formatDuration(most))
 	}
 	return ""
 }
@@ -141,10 +141,10 @@ func (c *Core) whyNoInstance(cl *class) string {
 	return ""
 }
 
-// preempts reports whether Slurm may have ended the job: it first sends SIGTERM to everything in an
-// allocation that is preempted, canceled, or over. If a job ends like this again and again, it does
-// so by itself.
-func (c *Core) preempts(h *host, j *jobs.Job, o *jobs.Outcome) bool {
+// isPreempted reports whether Slurm may have ended the job: it first sends SIGTERM to everything in
+// an allocation that is preempted, canceled, or over. If a job ends like this again and again, it
+// does so by itself.
+func (c *Core) isPreempted(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 	if h.instance == nil || h.instance.p.spec.Slurm == nil || o.TimedOut || !ofAllocation(o) {
 		return false
 	}

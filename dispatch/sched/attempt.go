@@ -75,7 +75,7 @@ func (f *inFlight) isWaiting() bool { return !f.started && !f.withdrawn && !f.ki
 
 // track adds an open attempt. The caller calls host.count when the attempt is complete.
 func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
-	f := &inFlight{id: id, host: h, spec: s, slots: s.SlotCount(), mem: c.memory(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
+	f := &inFlight{id: id, host: h, spec: s, slots: s.SlotCount(), mem: c.memoryRequest(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
 		stats: c.statsOf(s)}
 	c.inFlight[id] = f
 	if f.prev = h.tail; f.prev != nil {
@@ -110,11 +110,12 @@ func (c *Core) untrack(f *inFlight) {
 	if f.isStraggler {
 		c.straggling--
 	}
-	h.count(f, -1)
+	h.countAttempt(f, -1)
 }
 
-// count adds the attempt's use to the sums of its host. n is 1 to add it, or -1 to remove it.
-func (h *host) count(f *inFlight, n int) {
+// countAttempt adds the attempt's use to the sums of its host. n is 1 to add it, or -1 to remove
+// it.
+func (h *host) countAttempt(f *inFlight, n int) {
 	h.occupied += n * f.slots
 	h.mem += int64(n) * f.mem
 	if f.started {
@@ -146,7 +147,7 @@ func (c *Core) markStarted(f *inFlight) {
 	f.withdrawn = false // the withdrawal came too late
 	if !f.started {
 		c.chargeStarted(f, 0)
-		f.started, f.startedAt, f.suspendedAtStart = true, c.now.Mono, f.host.suspended(c.now.Mono)
+		f.started, f.startedAt, f.suspendedAtStart = true, c.now.Mono, f.host.suspendedTime(c.now.Mono)
 		f.host.running += f.slots
 		if c.halt.now { // the withdrawal came too late
 			c.endAttempt(f, runHalted)
@@ -165,10 +166,10 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	a := jobs.AttemptID{Job: id, N: c.nextNumber(j)}
 	c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: a.N, Host: h.spec.Name})
 	f := c.track(h, a, j.Spec)
-	h.outbox.urgent = h.outbox.urgent || h.free() > 0
+	h.outbox.urgent = h.outbox.urgent || h.freeSlots() > 0
 	f.gpus = h.takeGPUs(f.wantGPUs)
-	h.count(f, 1)
-	h.outbox.launch = append(h.outbox.launch, LaunchItem{Attempt: a, Spec: j.Spec, Timeout: grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Mem: f.mem, GPUs: f.gpus, Restart: restarts(j)})
+	h.countAttempt(f, 1)
+	h.outbox.launch = append(h.outbox.launch, LaunchItem{Attempt: a, Spec: j.Spec, Timeout: grownLimit(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Mem: f.mem, GPUs: f.gpus, Restart: restarts(j)})
 }
 
 // countAttempts returns how many attempts of this round meet a condition.
@@ -248,13 +249,13 @@ func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	switch {
 	case o.OK():
 		r.Next = jobs.Succeeded
-	case c.canceled(r.Job):
+	case c.isCancelPending(r.Job):
 		if news {
 			c.logf(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job is being canceled", a.ID, a.Host)
 		}
 		return
 	default:
-		c.fail(&r, j, true)
+		c.completeFailure(&r, j, true)
 	}
 	c.recordEnd(r, c.hostOf(a.Host, a.Machine), o)
 }
@@ -263,7 +264,7 @@ func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 func whyNot(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
 	switch {
 	case j.State.Terminal():
-		return became(j.State) + " already"
+		return describeState(j.State) + " already"
 	case a.Round != j.Round:
 		return "was requeued or changed since"
 	}
@@ -279,9 +280,9 @@ func (c *Core) stopReturned(h *host, a *jobs.Attempt, why string) {
 	}
 }
 
-// returned handles an attempt that runs although it is not open. It keeps the attempt or stops it,
-// whichever wastes less.
-func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
+// handleReturned handles an attempt that runs although it is not open. It keeps the attempt or
+// stops it, whichever wastes less.
+func (c *Core) handleReturned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 	h := c.byName[a.Host]
 	if h == nil {
 		return
@@ -290,12 +291,12 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 	switch {
 	case a.State == jobs.AttemptExited || a.State == jobs.AttemptCanceled || a.Outcome != nil:
 		return // an outdated message
-	case a.State != jobs.AttemptLost || j.State.Terminal() || a.Round != j.Round || c.canceled(a.ID.Job):
+	case a.State != jobs.AttemptLost || j.State.Terminal() || a.Round != j.Round || c.isCancelPending(a.ID.Job):
 		c.stopReturned(h, a, "its job has a result or another attempt")
 		return
 	}
-	at = c.stamp(at)
-	if !c.outlasts(a.ID, j, at) {
+	at = c.startTime(at)
+	if !c.endShorterAttempts(a.ID, j, at) {
 		c.stopReturned(h, a, "a newer attempt has run longer")
 		return
 	}
@@ -307,13 +308,13 @@ func (c *Core) returned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 		f.started, f.startedAt, f.earlierRunTime = true, c.now.Mono, c.ranBefore(a)
 		c.chargeStarted(f, f.earlierRunTime)
 		f.stats.share.used = max(0, f.stats.share.used-was) // until it was given up
-		h.count(f, 1)
+		h.countAttempt(f, 1)
 	}
 }
 
-// outlasts reports whether an attempt that came back has run for longer than the other attempts of
-// its job. If so, it ends those.
-func (c *Core) outlasts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
+// endShorterAttempts reports whether an attempt that came back has run for longer than the other
+// attempts of its job. If so, it ends those.
+func (c *Core) endShorterAttempts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
 	for _, o := range j.Attempts {
 		f := c.inFlight[o.ID]
 		if f == nil || !o.State.Open() || o.ID == id {
@@ -333,7 +334,7 @@ func (c *Core) settleOrphan(id jobs.AttemptID) {
 	if !c.orphaned[id] {
 		return
 	}
-	c.leave(id.Job) // its host may get the job again, which changes its class
+	c.removeFromQueue(id.Job) // its host may get the job again, which changes its class
 	delete(c.orphaned, id)
 	delete(c.orphanCharge, id)
 	a := c.table.Attempt(id)

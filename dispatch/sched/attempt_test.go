@@ -29,7 +29,7 @@ func TestMinimalTimeouts(t *testing.T) {
 			for range n {
 				o.Hardness = append(o.Hardness, words[rng.IntN(len(words))])
 			}
-			return h.intern(o, limits[rng.IntN(len(limits))])
+			return h.internTuple(o, limits[rng.IntN(len(limits))])
 		}
 		var bars []bar
 		for i := range 60 {
@@ -212,7 +212,7 @@ func TestETANeverTooSure(t *testing.T) {
 // effect carries out a cancel and returns the jobs that must be requeued to undo it.
 func (s *stage) effect(ev Event) []jobs.ID {
 	trace := ask.Trace{Name: "cancel"}
-	s.c.See = trace.See
+	s.c.See = trace.OnRecord
 	s.step(Request{Name: trace.Name, Do: []Event{ev}})
 	s.c.See = nil
 	return ask.Undo(s.c.table, trace.Affected)

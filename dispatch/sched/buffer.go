@@ -53,7 +53,7 @@ func (c *Core) fillBuffers() {
 	for _, h := range c.hosts {
 		if h.acceptsJobs() {
 			slots += h.limit
-			ahead += max(0, -h.free())
+			ahead += max(0, -h.freeSlots())
 		}
 	}
 	if slots == 0 {
@@ -62,7 +62,7 @@ func (c *Core) fillBuffers() {
 	left := c.queue.ready + ahead
 	var l candidates
 	for _, h := range c.hosts {
-		if !h.acceptsJobs() || h.limit == 0 || h.nSpecial > 0 || h.reserved != nil || h.keepsPart() || h.free() > 0 || h.probation.onTrial() {
+		if !h.acceptsJobs() || h.limit == 0 || h.nSpecial > 0 || h.reserved != nil || h.keepsPart() || h.freeSlots() > 0 || h.probation.onTrial() {
 			continue
 		}
 		part := left * h.limit / slots
@@ -79,7 +79,7 @@ func (c *Core) fillBuffers() {
 // fillBuffer fills the buffer of one host. part is the host's part of the remaining queue.
 func (c *Core) fillBuffer(h *host, l *candidates, part int) {
 	want := -1
-	for want < 0 || -h.free() < want {
+	for want < 0 || -h.freeSlots() < want {
 		i := l.firstFor(c, h)
 		if i < 0 {
 			return
@@ -88,7 +88,7 @@ func (c *Core) fillBuffer(h *host, l *candidates, part int) {
 		if want < 0 {
 			mean, known := c.meanFor(w.id)
 			high := highWater(h.limit, mean, known, c.cfg.Buffer)
-			if want = min(high, part); -h.free() >= (high+1)/2 || -h.free() >= want {
+			if want = min(high, part); -h.freeSlots() >= (high+1)/2 || -h.freeSlots() >= want {
 				return
 			}
 		}
@@ -101,7 +101,7 @@ func (c *Core) bufferCandidates() candidates {
 	c.updateLoads()
 	l := candidates{}
 	for _, cl := range c.queue.list {
-		if cl.key.isPlain() && !c.limited(cl.spec) {
+		if cl.key.isPlain() && !c.usesLimitedPool(cl.spec) {
 			id, r := cl.head(c)
 			l = append(l, candidate{cl, id, r})
 		}
@@ -112,11 +112,11 @@ func (c *Core) bufferCandidates() candidates {
 // firstFor returns the index of the most urgent candidate that the host may get, or -1.
 func (l candidates) firstFor(c *Core, h *host) int {
 	best, before := -1, (*candidate).before
-	if c.hybrid && h.local() {
+	if c.hybrid && h.isLocal() {
 		before = (*candidate).shorterFirst
 	}
 	for i := range l {
-		if (best < 0 || before(&l[i], &l[best])) && c.canRunOn(h, l[i].class, l[i].class.picky(c)) {
+		if (best < 0 || before(&l[i], &l[best])) && c.canRunOn(h, l[i].class, l[i].class.isAvoidingHosts(c)) {
 			best = i
 		}
 	}
@@ -132,21 +132,21 @@ func (l *candidates) take(i int) {
 // balanceWait is how long a job stays in a buffer before it may be moved: most start sooner.
 const balanceWait = 100 * time.Millisecond
 
-// balance withdraws buffered jobs when the queue is empty and another host has free slots for
-// them, so that the end of a run does not wait for one host's buffer.
-func (c *Core) balance() {
+// withdrawSurplus withdraws buffered jobs when the queue is empty and another host has free slots
+// for them, so that the end of a run does not wait for one host's buffer.
+func (c *Core) withdrawSurplus() {
 	c.balanceAt = 0
-	if c.closed() || c.queue.ready > 0 {
+	if c.isLaunchingClosed() || c.queue.ready > 0 {
 		return
 	}
 	free := -c.numWithdrawing()
 	for _, h := range c.hosts {
 		if h.acceptsJobs() && h.reserved == nil {
-			free += max(0, h.free())
+			free += max(0, h.freeSlots())
 		}
 	}
 	for free > 0 {
-		h := c.fullest()
+		h := c.hostWithLargestSurplus()
 		if h == nil {
 			return
 		}
@@ -188,8 +188,8 @@ func (h *host) surplus() int {
 	return h.countInFlight((*inFlight).isWaiting) - max(0, h.limit-h.running)
 }
 
-// fullest returns the host with the largest surplus, or nil.
-func (c *Core) fullest() *host {
+// hostWithLargestSurplus returns the host with the largest surplus, or nil.
+func (c *Core) hostWithLargestSurplus() *host {
 	var best *host
 	most := 0
 	for _, h := range c.hosts {

@@ -55,7 +55,7 @@ func (c *Core) classOf(j *jobs.Job) *class {
 		cl = c.newClass(j)
 		q.classes[cl.key] = cl
 	}
-	c.fit(cl)
+	c.updateFits(cl)
 	return cl
 }
 
@@ -71,8 +71,8 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 	}
 	key := q.lastKey
 	if j.Failures > 0 {
-		key.mem = c.memory(j)
-		key.maxRunTime = grown(key.maxRunTime, c.cfg.TimeoutGrowth, j)
+		key.mem = c.memoryRequest(j)
+		key.maxRunTime = grownLimit(key.maxRunTime, c.cfg.TimeoutGrowth, j)
 	}
 	key.avoid, key.excluded = c.pastOf(j)
 	if q.anywhere[j.Spec.ID] {
@@ -147,7 +147,7 @@ func (cl *class) remove(c *Core, id jobs.ID) {
 	cl.pos = -1
 	delete(q.classes, cl.key)
 	if c.keeper == cl {
-		c.keep(nil)
+		c.setKeeper(nil)
 	}
 	for _, h := range c.hosts {
 		if h.reserved == cl {
@@ -176,9 +176,9 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 	return 0, rank{}
 }
 
-// fit computes on which hosts the class could run, as far as is known, and whether it can never run
-// on any. It does nothing if the hosts' capacities have not changed since the last call.
-func (c *Core) fit(cl *class) {
+// updateFits computes on which hosts the class could run, as far as is known, and whether it can
+// never run on any. It does nothing if the hosts' capacities have not changed since the last call.
+func (c *Core) updateFits(cl *class) {
 	if cl.epoch == c.queue.epoch {
 		return
 	}
@@ -254,7 +254,7 @@ func (h *host) whyCannotRun(cl *class) string {
 		return has(k.gpus.Text(), h.nGPUs(), keptGPUs)
 	}
 	if k.mem > 0 && h.hello != nil && h.hello.MemBytes > 0 && k.mem > h.hello.MemBytes {
-		return fmt.Sprintf("it needs %s of memory and host %s has %s", size(k.mem), h.spec.Name, size(h.hello.MemBytes))
+		return fmt.Sprintf("it needs %s of memory and host %s has %s", formatBytes(k.mem), h.spec.Name, formatBytes(h.hello.MemBytes))
 	}
 	return ""
 }
@@ -282,7 +282,7 @@ func (c *Core) whyUnsatisfiable(cl *class, first string) string {
 	case all(&class{key: classKey{gpus: k.gpus}}):
 		return "no host has " + k.gpus.Text()
 	case all(&class{key: classKey{mem: k.mem}}):
-		return "no host has " + size(k.mem) + " of memory"
+		return "no host has " + formatBytes(k.mem) + " of memory"
 	}
 	return "no host has all that it asks for; for one, " + first
 }
@@ -293,7 +293,7 @@ func (c *Core) refuseUnsatisfiable() {
 	n := 0
 	for i := 0; i < len(c.queue.list); i++ {
 		cl := c.queue.list[i]
-		c.fit(cl)
+		c.updateFits(cl)
 		for cl.unsatisfiable != "" && cl.n > 0 && n < maxPerStep {
 			id, _ := cl.head(c)
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: cl.unsatisfiable})

@@ -47,11 +47,11 @@ func (c *Core) copiesWait() bool {
 // slot, before those jobs. Otherwise the order is: jobs of hosts that do not respond, stragglers,
 // and then the jobs with the longest expected remaining time.
 func (c *Core) copyRunning() {
-	if c.cfg.Copies < 2 || c.now.Mono < c.copyAt || c.closed() || !c.hasFreeSlot() {
+	if c.cfg.Copies < 2 || c.now.Mono < c.copyAt || c.isLaunchingClosed() || !c.hasFreeSlot() {
 		return
 	}
 	queued := c.queue.ready > 0
-	if queued && c.straggling == 0 || !queued && c.backlog() {
+	if queued && c.straggling == 0 || !queued && c.hasBacklog() {
 		return
 	}
 	c.copyAt = c.now.Mono + copyInterval
@@ -81,7 +81,7 @@ func (c *Core) copyRunning() {
 			continue // copied a moment ago, from another of its attempts
 		}
 		cl := c.newClass(j)
-		c.fit(cl)
+		c.updateFits(cl)
 		if h := c.choose(cl); h != nil {
 			c.logf(h.spec.Name, x.f.id.Job, "job %d runs on %s too: %s", x.f.id.Job, h.spec.Name, x.why)
 			c.launch(x.f.id.Job, h)
@@ -90,9 +90,9 @@ func (c *Core) copyRunning() {
 	}
 }
 
-// backlog reports whether a job waits on a host that has no slot for it. Moving it to another host
-// is better than a copy.
-func (c *Core) backlog() bool {
+// hasBacklog reports whether a job waits on a host that has no slot for it. Moving it to another
+// host is better than a copy.
+func (c *Core) hasBacklog() bool {
 	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h.state == Up && h.occupied > h.limit && h.surplus() > 0 })
 }
 
@@ -123,7 +123,7 @@ func (c *Core) copyCandidate(f *inFlight) (copyCandidate, bool) {
 // mayCopy reports whether a job may have one more attempt: within the run's number of copies, and
 // within its tries even if all of them fail.
 func (c *Core) mayCopy(j *jobs.Job) bool {
-	if j.Spec.NoCopies || c.canceled(j.Spec.ID) || c.tooHard(j) {
+	if j.Spec.NoCopies || c.isCancelPending(j.Spec.ID) || c.tooHard(j) {
 		return false
 	}
 	open := 0
@@ -151,7 +151,7 @@ func (c *Core) giveUpLosers() {
 		for f, next := h.head, (*inFlight)(nil); f != nil; f = next {
 			next = f.next
 			if c.mayLose(h, f, false, false) {
-				c.lose(f, "its job has a result, and "+h.spec.Name+" does not answer: "+c.silenceText(h))
+				c.loseAttempt(f, "its job has a result, and "+h.spec.Name+" does not answer: "+c.silenceText(h))
 			}
 		}
 	}

@@ -178,21 +178,21 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 	c.provisions.commands = nil
 	switch {
 	case !c.begun:
-		c.begin()
+		c.takeOverTable()
 	case gap > stallAfter && !c.stopped && !c.fenced:
-		c.stalled(gap)
+		c.handleStall(gap)
 	}
 	for _, ev := range evs {
 		ev.apply(c)
-		c.settle()
+		c.handleDependents()
 	}
 	c.passTime()
-	c.settle()
+	c.handleDependents()
 	c.checkHalt()
 	c.place()
-	c.settle()
+	c.handleDependents()
 	c.provide()
-	c.end()
+	c.finishRun()
 	return c.records, slices.Concat(c.leaves, c.collect(), c.inspections, c.provisions.commands, c.finish)
 }
 
@@ -211,7 +211,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	open, was := false, jobs.Queued
 	if moves && j != nil {
 		was = j.State
-		c.leave(r.Job)
+		c.removeFromQueue(r.Job)
 		c.countWaiting(j, -1)
 		if open = !j.State.Terminal(); open && r.Next.Terminal() {
 			r.Seq = max(c.table.Seq+1, c.firstSeq)

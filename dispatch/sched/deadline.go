@@ -48,36 +48,36 @@ func (c *Core) watchDeadlines() {
 		id := d.jobs[d.next]
 		j := c.table.Job(id)
 		if j.State.Terminal() {
-			d.drop(id) // a new round adds it again
+			d.remove(id) // a new round adds it again
 			continue
 		}
-		why := c.late(c.now, j)
+		why := c.whyLate(c.now, j)
 		if why == "" {
 			d.next++
 			continue
 		}
-		d.drop(id)
+		d.remove(id)
 		c.emit(jobs.Record{Kind: jobs.KindEvent, Job: id, Count: int(j.Round), Reason: fmt.Sprintf("job %d cannot meet its deadline: %s", id, why)})
 	}
 }
 
-// drop removes the job at next.
-func (d *deadlines) drop(id jobs.ID) {
+// remove removes the job at next.
+func (d *deadlines) remove(id jobs.ID) {
 	delete(d.known, id)
 	last := len(d.jobs) - 1
 	d.jobs[d.next] = d.jobs[last]
 	d.jobs = d.jobs[:last]
 }
 
-// late explains why an open job cannot end by its deadline. It returns "" if it can, or if it has
-// no deadline.
-func (c *Core) late(now Time, j *jobs.Job) string {
+// whyLate explains why an open job cannot end by its deadline. It returns "" if it can, or if it
+// has no deadline.
+func (c *Core) whyLate(now Time, j *jobs.Job) string {
 	if j.Spec.Deadline.IsZero() || j.State.Terminal() {
 		return ""
 	}
 	left := j.Spec.Deadline.Sub(now.Wall.Time())
 	if left <= 0 {
-		return "that was " + short(-left) + " ago"
+		return "that was " + formatDuration(-left) + " ago"
 	}
 	takes := j.Spec.Estimate
 	if takes == 0 {
@@ -92,5 +92,5 @@ func (c *Core) late(now Time, j *jobs.Job) string {
 	if takes <= left {
 		return ""
 	}
-	return fmt.Sprintf("it needs %s, as far as is known, and %s are left", short(takes), short(left))
+	return fmt.Sprintf("it needs %s, as far as is known, and %s are left", formatDuration(takes), formatDuration(left))
 }

@@ -48,7 +48,7 @@ func TestEdit(t *testing.T) {
 	want(t, "round of job 2", s.job(2).Round, 2)
 	again := folded(t, &jobs.Table{Specs: specsOf(1, times(3, jobs.NoOptions)...)}, s.journal...)
 	for i, j := range again.Jobs {
-		if k := s.c.table.Jobs[i]; !j.Spec.Same(k.Spec) || j.Round != k.Round || j.State != k.State {
+		if k := s.c.table.Jobs[i]; !j.Spec.Equal(k.Spec) || j.Round != k.Round || j.State != k.State {
 			t.Errorf("replay gives %+v, live is %+v", j, k)
 		}
 	}
@@ -128,8 +128,8 @@ func TestEditRefused(t *testing.T) {
 	contains(t, "why", s.records[0].Reason, "the command is empty")
 }
 
-// TestEditRequest checks that repeating the request for an edit, as after a crash, does nothing, and that the jobs share
-// their new options. TestRequestOfMany checks a large edit.
+// TestEditRequest checks that repeating the request for an edit, as after a crash, does nothing,
+// and that the jobs share their new options. TestRequestOfMany checks a large edit.
 func TestEditRequest(t *testing.T) {
 	s := newStage(t, Config{})
 	s.plain(3)

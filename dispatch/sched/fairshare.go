@@ -94,7 +94,7 @@ func (c *Core) chargeStarted(f *inFlight, ran time.Duration) {
 func (c *Core) chargeEnded(f *inFlight) {
 	t := &f.stats.share
 	t.decay(c.now.Mono, c.cfg.HalfLife)
-	was := c.charged(f)
+	was := c.chargeSoFar(f)
 	if f.started {
 		t.runningSlots -= f.slots
 	} else {
@@ -110,8 +110,8 @@ func charge(slots int, took, cpu time.Duration) float64 {
 	return max(float64(slots)*took.Seconds(), cpu.Seconds())
 }
 
-// charged returns the charge of an open attempt so far.
-func (c *Core) charged(f *inFlight) float64 {
+// chargeSoFar returns the charge of an open attempt so far.
+func (c *Core) chargeSoFar(f *inFlight) float64 {
 	if !f.started {
 		return 0
 	}

@@ -27,8 +27,8 @@ type lifetime struct {
 	waitLostUntil time.Duration
 }
 
-// end finishes the run when nothing is left to do.
-func (c *Core) end() {
+// finishRun finishes the run when nothing is left to do.
+func (c *Core) finishRun() {
 	if c.fenced {
 		c.finishWith(Fenced, "another dispatcher owns the run now")
 		return
@@ -60,7 +60,7 @@ func (c *Core) end() {
 		if !c.waitsForInstances() {
 			c.finishWith(Drained, joinTexts(c.drain, c.instancesLeft()))
 		}
-	case left > 0 && c.unusable():
+	case left > 0 && c.hasNoUsableHost():
 		c.finishWith(NoHosts, joinTexts(c.whyNoHosts(), c.instancesLeft()))
 	}
 }
@@ -77,9 +77,9 @@ func (c *Core) waitsForLost() bool {
 	return c.now.Mono < c.waitLostUntil && slices.ContainsFunc(c.hosts, func(h *host) bool { return h.linked && len(h.orphans) > 0 })
 }
 
-// Outdated reports whether work was added while f waited for the journal. The core returns another
-// Finish when that work is done.
-func (c *Core) Outdated(f Finish) bool {
+// IsOutdated reports whether work was added while f waited for the journal. The core returns
+// another Finish when that work is done.
+func (c *Core) IsOutdated(f Finish) bool {
 	return f.How == AllDone && c.drain == "" && c.table.Unfinished() > 0
 }
 
@@ -91,9 +91,9 @@ func (c *Core) finishWith(how Finished, why string) {
 	}
 }
 
-// unusable reports whether no host could be used for Config.GiveUp. It returns true immediately if
-// every host waits for a person and no attempt is open.
-func (c *Core) unusable() bool {
+// hasNoUsableHost reports whether no host could be used for Config.GiveUp. It returns true
+// immediately if every host waits for a person and no attempt is open.
+func (c *Core) hasNoUsableHost() bool {
 	if c.instancesMayCome() {
 		c.anyUp = c.now.Mono
 		return false
@@ -101,7 +101,7 @@ func (c *Core) unusable() bool {
 	// The set of hosts cannot change.
 	hopeless := len(c.hosts) > 0 && c.failUnsatisfiableAt == 0 && len(c.provisions.providers) == 0
 	for _, h := range c.hosts {
-		if h.answers() && !h.removed {
+		if h.isAnswering() && !h.removed {
 			c.anyUp = c.now.Mono
 			return false
 		}
@@ -220,7 +220,7 @@ func (c *Core) checkHalt() {
 	if c.drain != "" {
 		return
 	}
-	if n, what := c.halt.counted(c.cfg.Halt.Of); c.reached(n, c.halt.ok+c.halt.bad) {
+	if n, what := c.halt.counted(c.cfg.Halt.Of); c.hasReachedHalt(n, c.halt.ok+c.halt.bad) {
 		why := fmt.Sprintf("%s %s %s", jobs.Plural(n, "job"), jobs.Verb(n, "has", "have"), what)
 		if c.cfg.Halt.Jobs == 0 {
 			why = fmt.Sprintf("%d of %d jobs %s %s", n, c.halt.ok+c.halt.bad, jobs.Verb(n, "has", "have"), what)
@@ -242,8 +242,8 @@ func (c *Core) checkHalt() {
 	c.halt.near = c.nearHalt()
 }
 
-// reached reports whether n results that count, of all results, halt the run.
-func (c *Core) reached(n, all int) bool {
+// hasReachedHalt reports whether n results that count, of all results, halt the run.
+func (c *Core) hasReachedHalt(n, all int) bool {
 	h := &c.cfg.Halt
 	return h.Jobs > 0 && n >= h.Jobs || h.Percent > 0 && all >= minHaltResults && float64(n)*100 >= h.Percent*float64(all)
 }
@@ -256,7 +256,7 @@ func (c *Core) nearHalt() bool {
 		return false
 	}
 	n, _ := c.halt.counted(c.cfg.Halt.Of)
-	return c.reached(n+1, c.halt.ok+c.halt.bad+1)
+	return c.hasReachedHalt(n+1, c.halt.ok+c.halt.bad+1)
 }
 
 // carryOut stops launching until an EndDrain, and withdraws buffered jobs.

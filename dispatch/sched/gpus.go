@@ -158,7 +158,7 @@ func (c *Core) avoidGPUs(f *inFlight, m *hosts.Refused) bool {
 		why = true
 		g := f.host.gpu(d)
 		g.foreign = wholeGPU - (g.ours - halvesOf(f.wantGPUs))
-		g.until = c.now.Mono + c.pause(f.host.foreign.refusals, shortAway)
+		g.until = c.now.Mono + c.backoff(f.host.foreign.refusals, shortAway)
 	}
 	if why {
 		c.sayForeign(f.host, m.Why)

@@ -49,8 +49,8 @@ type bar struct {
 	by    jobs.ID
 }
 
-// blocks reports whether jobs of this hardness and time limit are skipped.
-func (b *bar) blocks(at []jobs.Hardness, limit time.Duration) bool {
+// isBarring reports whether jobs of this hardness and time limit are skipped.
+func (b *bar) isBarring(at []jobs.Hardness, limit time.Duration) bool {
 	if limit == 0 || limit > b.limit {
 		return false
 	}
@@ -115,7 +115,7 @@ func (c *Core) tupleOf(s *jobs.Spec) *tuple {
 	}
 	t := h.of[s.Options]
 	if t == nil {
-		t = h.intern(s.Options, c.timeout(s))
+		t = h.internTuple(s.Options, c.timeout(s))
 		h.of[s.Options] = t
 		h.options = append(h.options, s.Options)
 	}
@@ -123,7 +123,7 @@ func (c *Core) tupleOf(s *jobs.Spec) *tuple {
 	return t
 }
 
-func (h *hardnessIndex) intern(o *jobs.Options, limit time.Duration) *tuple {
+func (h *hardnessIndex) internTuple(o *jobs.Options, limit time.Duration) *tuple {
 	fk := familyKey{o.Queue, o.File, len(o.Hardness)}
 	f := h.families[fk]
 	if f == nil {
@@ -147,7 +147,7 @@ func (h *hardnessIndex) intern(o *jobs.Options, limit time.Duration) *tuple {
 		f.tuples[string(key)] = t
 		f.list = append(f.list, t)
 		for i := range f.bars {
-			if b := &f.bars[i]; b.blocks(at, limit) {
+			if b := &f.bars[i]; b.isBarring(at, limit) {
 				t.mark(b)
 				break
 			}
@@ -160,13 +160,13 @@ func (h *hardnessIndex) intern(o *jobs.Options, limit time.Duration) *tuple {
 // skipped.
 func (h *hardnessIndex) add(f *family, n bar) {
 	for i := range f.bars {
-		if f.bars[i].blocks(n.at, n.limit) {
+		if f.bars[i].isBarring(n.at, n.limit) {
 			return
 		}
 	}
-	f.bars = append(slices.DeleteFunc(f.bars, func(b bar) bool { return n.blocks(b.at, b.limit) }), n)
+	f.bars = append(slices.DeleteFunc(f.bars, func(b bar) bool { return n.isBarring(b.at, b.limit) }), n)
 	for _, t := range f.list {
-		if t.by == 0 && n.blocks(t.at, t.limit) {
+		if t.by == 0 && n.isBarring(t.at, t.limit) {
 			t.mark(&n)
 			h.todo = append(h.todo, t.jobs...)
 		}
@@ -226,7 +226,7 @@ func (c *Core) timeout(s *jobs.Spec) time.Duration {
 // been raised since. In that case the job ran for less than the current limit, and the difference
 // exceeds the error of clocks.
 func (c *Core) timeoutUsed(j *jobs.Job) time.Duration {
-	limit := grown(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j)
+	limit := grownLimit(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j)
 	if c.cfg.TimeoutGrowth > 1 && j.Failures > 0 {
 		// The last failure was this timeout.
 		limit = time.Duration(float64(limit) / c.cfg.TimeoutGrowth)
@@ -311,7 +311,7 @@ func (c *Core) rebuildFamily(f *family) {
 
 func (c *Core) skipIfHarder(id jobs.ID) {
 	j := c.table.Job(id)
-	if j.State.Terminal() || c.canceled(id) || !c.tooHard(j) {
+	if j.State.Terminal() || c.isCancelPending(id) || !c.tooHard(j) {
 		return
 	}
 	why := c.whyTooHard(j)

@@ -45,10 +45,10 @@ type holdState struct {
 // starts no more jobs. A job could not even write its claim.
 const wedgeAfter = 10 * time.Second
 
-// floor returns which of the host's limits prevents it from starting jobs. A host with limits is
-// held until its first measurement. Otherwise all its slots would be filled before. If its free
-// disk space is not reported in time, it is assumed to be unchanged.
-func (h *host) floor() hold {
+// limitingHold returns which of the host's limits prevents it from starting jobs. A host with
+// limits is held until its first measurement. Otherwise all its slots would be filled before. If
+// its free disk space is not reported in time, it is assumed to be unchanged.
+func (h *host) limitingHold() hold {
 	s, b := h.spec, &h.heartbeat
 	switch {
 	case b.FSDelay >= wedgeAfter:
@@ -101,7 +101,7 @@ func (h *host) holdWhy() string {
 	case sharing:
 		return h.sharedWhy()
 	case wedged:
-		why = "the file system of its attempts has not answered for " + short(b.FSDelay)
+		why = "the file system of its attempts has not answered for " + formatDuration(b.FSDelay)
 	case unmeasured:
 		why = "its first measurement has not arrived yet"
 	case owned:
@@ -115,9 +115,9 @@ func (h *host) holdWhy() string {
 	case atLoad:
 		why = fmt.Sprintf("its load of %.1f is %s max_load %g", b.Load[0], compareWord(b.Load[0], s.MaxLoad), s.MaxLoad)
 	case lowMemory:
-		why = fmt.Sprintf("its free memory of %s is below min_mem_free %s", size(b.MemFree), size(s.MinMemFree))
+		why = fmt.Sprintf("its free memory of %s is below min_mem_free %s", formatBytes(b.MemFree), formatBytes(s.MinMemFree))
 	case lowDisk:
-		why = fmt.Sprintf("its free disk space of %s is below min_disk_free %s", size(h.diskFree), size(s.MinDiskFree))
+		why = fmt.Sprintf("its free disk space of %s is below min_disk_free %s", formatBytes(h.diskFree), formatBytes(s.MinDiskFree))
 	case unknownDisk:
 		why = "its free disk space is not known yet (min_disk_free)"
 	}
@@ -141,8 +141,8 @@ func (c *Core) reportHolds() {
 		// These holds also affect running jobs, so they are reported even if nothing more is
 		// launched.
 		wedge := (h.hold == wedged || h.reportedHold == wedged || h.hold == owned || h.reportedHold == owned) && h.linked && h.open > 0
-		if h.hold == h.reportedHold || h.hold == unmeasured || h.hold == receiving || !wedge && (c.closed() || !h.acceptsJobs()) ||
-			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != notHeld && !wedge && !c.wanted(h) {
+		if h.hold == h.reportedHold || h.hold == unmeasured || h.hold == receiving || !wedge && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
+			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != notHeld && !wedge && !c.isWanted(h) {
 			continue
 		}
 		h.reportedHold, h.holdReportedAt = h.hold, max(c.now.Mono, 1)
@@ -154,10 +154,10 @@ func (c *Core) reportHolds() {
 	}
 }
 
-// wanted reports whether a ready job could run on the host.
-func (c *Core) wanted(h *host) bool {
+// isWanted reports whether a ready job could run on the host.
+func (c *Core) isWanted(h *host) bool {
 	return slices.ContainsFunc(c.queue.list, func(cl *class) bool {
-		c.fit(cl)
+		c.updateFits(cl)
 		return cl.fits[h.index]
 	})
 }

@@ -138,7 +138,7 @@ func TestInventoryOfOne(t *testing.T) {
 func TestHaltTakesBack(t *testing.T) {
 	s := connected(t, Config{Halt: Halt{Jobs: 1}, Tries: 1, Buffer: time.Minute}, box("a", 1))
 	s.submit(true, &jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second}, jobs.NoOptions, jobs.NoOptions)
-	between(t, "handed over", s.c.hosts[0].buffered(), 2, 100)
+	between(t, "handed over", s.c.hosts[0].numBuffered(), 2, 100)
 	s.started("a", "1.1")
 	o := s.ended("a", "1.1", exit1)
 	want(t, "launched", on(o, "a"), "")
@@ -159,7 +159,7 @@ func TestHaltHoldsNothingBack(t *testing.T) {
 		for range 12 {
 			s.endFirst("a", s.quick())
 		}
-		want(t, fmt.Sprintf("%+v: more than one is handed over", cfg), s.c.hosts[0].buffered() > 1, cfg.Halt.Jobs != 1)
+		want(t, fmt.Sprintf("%+v: more than one is handed over", cfg), s.c.hosts[0].numBuffered() > 1, cfg.Halt.Jobs != 1)
 		s.endFirst("a", exit1)
 		held := len(s.c.hosts[0].outbox.withdraw) + s.c.hosts[0].countInFlight((*inFlight).isWaiting)
 		if near := cfg.Halt.Jobs == 2 || cfg.Halt.Percent > 0; near && held > 1 || !near && cfg.Halt.Jobs == 0 && held < 2 {
@@ -193,7 +193,7 @@ func TestWords(t *testing.T) {
 	for state, want := range map[jobs.JobState]string{
 		jobs.Succeeded: "has succeeded", jobs.Failed: "has failed", jobs.TimedOut: "has timed out", jobs.Canceled: "was canceled", jobs.Skipped: "was skipped",
 	} {
-		if got := became(state); got != want {
+		if got := describeState(state); got != want {
 			t.Errorf("%v: %q", state, got)
 		}
 	}
@@ -273,7 +273,7 @@ func quietStage(t *testing.T) *stage {
 // reported once (B7).
 func TestQuietHours(t *testing.T) {
 	s := quietStage(t)
-	want(t, "buffered", s.c.hosts[0].buffered(), 2)
+	want(t, "buffered", s.c.hosts[0].numBuffered(), 2)
 	want(t, "before", said[SetLimit](s.wait(40*time.Second-1, "a")), "")
 	before := len(s.journal)
 	o := s.wait(1, "a")

@@ -65,15 +65,15 @@ func (h *host) ruleSlots() int {
 
 // acceptsJobs reports whether new jobs may go to the host.
 func (h *host) acceptsJobs() bool {
-	return !h.leaving && h.answers() && h.state == Up && !h.isDrained() && !h.probation.paused && !h.quiet && !h.removed && h.next == nil
+	return !h.leaving && h.isAnswering() && h.state == Up && !h.isDrained() && !h.probation.paused && !h.quiet && !h.removed && h.next == nil
 }
 
 // isFirstDial reports whether the first connection attempt to the host is still in progress, so
 // that it may come up at any moment.
 func (h *host) isFirstDial() bool { return h.dialing && !h.known && h.failures == 0 }
 
-// free returns how many whole slots our attempts do not occupy.
-func (h *host) free() int { return h.limit - h.occupied }
+// freeSlots returns how many whole slots our attempts do not occupy.
+func (h *host) freeSlots() int { return h.limit - h.occupied }
 
 // storeHello stores what a hello reports about the machine.
 func (h *host) storeHello(m *hosts.Hello) {
@@ -136,10 +136,10 @@ func (c *Core) Hosts() []HostView {
 		state, reason := h.publicState()
 		views = append(views, HostView{
 			Name: h.spec.Name, State: state, Reason: withoutName(reason, h.spec.Name),
-			Slots: h.slots(), Usable: h.usableNow(), Running: h.running, Buffered: h.buffered(),
+			Slots: h.slots(), Usable: h.usableNow(), Running: h.running, Buffered: h.numBuffered(),
 			Failures: h.failures, RetryAt: h.retryAt, LastHeartbeat: h.heartbeatAt, Heartbeat: h.heartbeat, Hello: h.hello,
 			Done: h.succeeded, Failed: h.failed, Asked: h.asked,
-			Paused: h.linked && (h.hold != notHeld || !h.acceptsJobs()), Down: h.downSince, Idle: c.idle(h),
+			Paused: h.linked && (h.hold != notHeld || !h.acceptsJobs()), Down: h.downSince, Idle: c.idleTime(h),
 		})
 	}
 	return c.addInstanceViews(views)
@@ -191,7 +191,7 @@ const maxNamed = 3
 // can start: ". It returns "" if a host may start one, if no job is ready, or if nothing may be
 // launched at all. Failures take precedence over requests of people.
 func (c *Core) Stuck() string {
-	if c.closed() || c.queue.ready == 0 {
+	if c.isLaunchingClosed() || c.queue.ready == 0 {
 		return ""
 	}
 	var wrong, asked []string
@@ -226,8 +226,8 @@ func (h *host) stateText() string {
 	return text
 }
 
-// buffered returns how many attempts were sent to the host and are not known to have started.
-func (h *host) buffered() int {
+// numBuffered returns how many attempts were sent to the host and are not known to have started.
+func (h *host) numBuffered() int {
 	if h.occupied == h.running {
 		return 0
 	}

@@ -22,7 +22,7 @@ func bothKinds(hs []*hosts.Host) bool {
 	return slices.ContainsFunc(hs, isLocal) && slices.ContainsFunc(hs, isRemote)
 }
 
-func (h *host) local() bool { return h.spec.Link == "local" }
+func (h *host) isLocal() bool { return h.spec.Link == "local" }
 
 // estimateSteps is the number of classes of estimates per factor of two. It bounds the number of
 // classes, however many different estimates there are.
@@ -67,7 +67,7 @@ func (c *Core) launchShortest(l *candidates) {
 		return
 	}
 	for _, h := range c.hosts {
-		for h.local() && h.acceptsJobs() && len(*l) > 0 && !c.delayed() {
+		for h.isLocal() && h.acceptsJobs() && len(*l) > 0 && !c.isDelayed() {
 			best := -1
 			for i := range *l {
 				w := &(*l)[i]
@@ -87,8 +87,8 @@ func (c *Core) launchShortest(l *candidates) {
 func (c *Core) fitsNow(h *host, w *candidate) bool {
 	slots := w.class.key.slots
 	free, _ := h.freeFor(w.class.key.queue, w.class.key.gpus)
-	return free >= slots && !c.lacking(w.class) &&
-		c.canRunOn(h, w.class, w.class.picky(c)) && c.hasResources(h, w.class)
+	return free >= slots && !c.isLackingPool(w.class) &&
+		c.canRunOn(h, w.class, w.class.isAvoidingHosts(c)) && c.hasResources(h, w.class)
 }
 
 // Hybrid reports whether local slots take the shortest job first, unlike the other slots.

@@ -136,7 +136,7 @@ func (e SetProviders) apply(c *Core) {
 			all = append(all, &ends)
 		}
 	}
-	c.regroup(allJobs, func() { c.cfg.Providers = all })
+	c.reclassify(allJobs, func() { c.cfg.Providers = all })
 	for _, spec := range all {
 		p := c.provider(spec.Name)
 		if p == nil {

@@ -18,8 +18,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Inconsistency describes counts and indexes of the core that do not agree with its table. It returns
-// "" if there are none. TestWorlds calls it in simulated worlds.
+// Inconsistency describes counts and indexes of the core that do not agree with its table. It
+// returns "" if there are none. TestWorlds calls it in simulated worlds.
 func Inconsistency(c *Core) string {
 	open := 0
 	for _, h := range c.everyHost() {
@@ -60,7 +60,7 @@ func Inconsistency(c *Core) string {
 		if state == ready && c.classOf(j).avoid != nil {
 			avoiding++
 		}
-		isEnding := j.State == jobs.Running && (c.canceled(id) || c.tooHard(j))
+		isEnding := j.State == jobs.Running && (c.isCancelPending(id) || c.tooHard(j))
 		if got := slices.Contains(running.Ending, id); got != isEnding {
 			return fmt.Sprintf("Running lists job %d as being ended: %v, want %v", id, got, isEnding)
 		}

@@ -81,7 +81,7 @@ func (e ChangeInventory) carryOut(c *Core) (refused string) {
 // because the next change may bring one that can.
 const comeBackTime = 10 * time.Minute
 
-func (e SetHosts) apply(c *Core) { c.regroup(hasAttempts, func() { c.changeSet(e.Hosts) }) }
+func (e SetHosts) apply(c *Core) { c.reclassify(hasAttempts, func() { c.changeSet(e.Hosts) }) }
 
 func (c *Core) changeSet(set []*hosts.Host) {
 	place := make(map[string]int, len(set))
@@ -125,17 +125,17 @@ func (c *Core) setChanged() {
 	}
 	c.queue.capacityChanged()
 	for _, cl := range c.queue.list {
-		c.fit(cl)
+		c.updateFits(cl)
 	}
 	// Classes include estimates only in a hybrid run.
 	if hybrid := bothKinds(c.specs()); hybrid != c.hybrid {
-		c.regroup(allJobs, func() { c.hybrid = hybrid })
+		c.reclassify(allJobs, func() { c.hybrid = hybrid })
 	}
 }
 
-// regroup calls change, which affects the classes of some ready jobs, and puts those jobs into
+// reclassify calls change, which affects the classes of some ready jobs, and puts those jobs into
 // their new classes.
-func (c *Core) regroup(depends func(*jobs.Job) bool, change func()) {
+func (c *Core) reclassify(depends func(*jobs.Job) bool, change func()) {
 	var again []jobs.ID
 	for i, spot := range c.queue.states {
 		if id := jobs.ID(i + 1); spot == ready && depends(c.table.Job(id)) {
@@ -145,7 +145,7 @@ func (c *Core) regroup(depends func(*jobs.Job) bool, change func()) {
 	anywhere := make(map[jobs.ID]bool)
 	for _, id := range again {
 		anywhere[id] = c.queue.anywhere[id]
-		c.leave(id)
+		c.removeFromQueue(id)
 	}
 	change()
 	c.queue.lastOpts = nil
@@ -217,7 +217,7 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 		h.removed = false
 		c.logf(s.Name, 0, "%s is added to the hosts of the run again, and stays", s.Name)
 	}
-	if is.Same(s) {
+	if is.Equal(s) {
 		return false
 	}
 	c.logf(s.Name, 0, "%s is changed in the inventory", s.Name)
@@ -233,7 +233,7 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 		now.Addresses, now.Port, now.User, now.Identity, now.Jump = h.spec.Addresses, h.spec.Port, h.spec.User, h.spec.Identity, h.spec.Jump
 		now.Link, now.Command, now.Shells, now.WorkDir = h.spec.Link, h.spec.Command, h.spec.Shells, h.spec.WorkDir
 	}
-	c.respecify(h, &now)
+	c.setHostSpec(h, &now)
 	return true
 }
 
@@ -243,8 +243,8 @@ func addressDiffers(a, b *hosts.Host) bool {
 		!slices.Equal(a.Jump, b.Jump) || a.Link != b.Link || !slices.Equal(a.Command, b.Command) || a.Shells != b.Shells || a.WorkDir != b.WorkDir
 }
 
-// respecify replaces the specification of a host.
-func (c *Core) respecify(h *host, s *hosts.Host) {
+// setHostSpec replaces the specification of a host.
+func (c *Core) setHostSpec(h *host, s *hosts.Host) {
 	rule := h.spec.Slots
 	if !slices.Equal(h.spec.Queues, s.Queues) {
 		h.withdrawAll() // jobs that wait there may belong to another queue
@@ -273,11 +273,11 @@ func (c *Core) moveHosts() {
 		switch {
 		case h.open > 0:
 		case h.next != nil:
-			c.move(h)
+			c.moveHost(h)
 		case h.removed && (!h.linked || len(h.orphans) == 0 || c.now.Mono >= h.leaveBy):
-			c.regroup(hasAttempts, func() {
+			c.reclassify(hasAttempts, func() {
 				c.hosts = slices.Delete(c.hosts, i, i+1)
-				c.depart(h)
+				c.endHostUse(h)
 				c.setChanged()
 			})
 			i--
@@ -290,22 +290,22 @@ func (c *Core) moveHosts() {
 	}
 }
 
-// move connects to a host at its new address.
-func (c *Core) move(h *host) {
+// moveHost connects to a host at its new address.
+func (c *Core) moveHost(h *host) {
 	if h.linked {
-		c.cut(h)
+		c.markLinkDown(h)
 		h.silentLinks, h.outage = 0, 0
 	}
 	h.outbox.disconnect = true
 	s := h.next
 	h.next, h.dialing, h.failures = nil, false, 0
 	h.state, h.reason = Connecting, ""
-	c.respecify(h, s)
+	c.setHostSpec(h, s)
 	c.connect(h)
 }
 
-// depart ends the use of a host.
-func (c *Core) depart(h *host) {
+// endHostUse ends the use of a host.
+func (c *Core) endHostUse(h *host) {
 	name := h.spec.Name
 	delete(c.byName, name)
 	c.leaves = append(c.leaves, Leave{name})
@@ -314,7 +314,7 @@ func (c *Core) depart(h *host) {
 		return
 	}
 	if h.linked {
-		c.cut(h)
+		c.markLinkDown(h)
 	}
 	h.index, h.removed, h.dialing, h.retryAt, h.state, h.reason = -1, false, false, 0, Suspect, notInInventory
 	h.outbox = outbox{}
@@ -378,7 +378,7 @@ func (c *Core) identify(h *host, id string) {
 		return
 	}
 	if machine := c.table.At[name]; h.machine != machine {
-		c.regroup(hasAttempts, func() { c.changeMachine(h, machine) })
+		c.reclassify(hasAttempts, func() { c.changeMachine(h, machine) })
 	}
 }
 
@@ -397,7 +397,7 @@ func (c *Core) changeMachine(h *host, machine int32) {
 		o.state, o.reason = Suspect, anotherMachine
 		c.absent = append(c.absent, o)
 		c.logf(name, 0, "another machine answers as %s: it does not know the attempts that were launched on the previous one (%s), "+
-			"which waits until that one has been silent for %s", name, jobs.Plural(h.open, "attempt"), short(h.spec.LostAfterOrDefault()))
+			"which waits until that one has been silent for %s", name, jobs.Plural(h.open, "attempt"), formatDuration(h.spec.LostAfterOrDefault()))
 		o.takeFrom(h)
 	}
 	h.machine, h.probation = machine, probation{}
@@ -410,9 +410,9 @@ func (c *Core) changeMachine(h *host, machine int32) {
 // takeFrom moves the attempts of another host to this one, which has none.
 func (h *host) takeFrom(o *host) {
 	for f := o.head; f != nil; f = f.next {
-		o.count(f, -1)
+		o.countAttempt(f, -1)
 		f.host = h
-		h.count(f, 1)
+		h.countAttempt(f, 1)
 	}
 	h.head, h.tail, h.open = o.head, o.tail, o.open
 	o.head, o.tail, o.open = nil, nil, 0

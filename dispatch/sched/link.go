@@ -49,8 +49,8 @@ func (c *Core) connect(h *host) {
 	h.outbox.connect = true
 }
 
-// cut marks the link as down. The fate of all attempts there is unknown from then on.
-func (c *Core) cut(h *host) {
+// markLinkDown marks the link as down. The fate of all attempts there is unknown from then on.
+func (c *Core) markLinkDown(h *host) {
 	if !h.isSilent() {
 		h.cutAt = c.now.Mono
 	}
@@ -75,11 +75,11 @@ func (e HostUp) apply(c *Core) {
 		return
 	}
 	if e.Hello.FencedBy > 0 {
-		c.fence(h, e.Hello.FencedBy)
+		c.stopFenced(h, e.Hello.FencedBy)
 		return
 	}
 	if h.linked {
-		c.cut(h) // a second hello comes from a new helper
+		c.markLinkDown(h) // a second hello comes from a new helper
 	}
 	c.identify(h, e.Hello.Machine)
 	h.linked, h.dialing, h.known, h.hasHeartbeat = true, false, true, false
@@ -98,7 +98,7 @@ func (e HostUp) apply(c *Core) {
 	h.heartbeat = hosts.Heartbeat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing, Suspended: h.heartbeat.Suspended}
 	h.measured, h.diskFree, h.reportedHold = false, -1, notHeld
 	if learn := func() { h.storeHello(e.Hello) }; c.cfg.MemGrowth > 1 {
-		c.regroup(hasAttempts, learn) // memory that grows is bounded by the largest host
+		c.reclassify(hasAttempts, learn) // memory that grows is bounded by the largest host
 	} else {
 		learn()
 	}
@@ -136,7 +136,7 @@ func (e HostHeartbeat) apply(c *Core) {
 		h.heartbeatAt = c.now.Mono
 		return
 	}
-	c.measure(h, &b)
+	c.handleLoad(h, &b)
 	c.chargeExcess(h, &b)
 	if h.isSilent() {
 		h.state, h.reason = Up, ""
@@ -156,7 +156,7 @@ func (e HostDown) apply(c *Core) {
 	}
 	worked := h.linked && h.hasHeartbeat
 	if h.linked {
-		c.cut(h)
+		c.markLinkDown(h)
 		if h.state != Lost { // a host that never sends heartbeats may be lost
 			h.state = Suspect
 		}
@@ -186,7 +186,7 @@ func (e HostDown) apply(c *Core) {
 		return
 	}
 	h.failures++
-	h.retryAt = c.now.Mono + c.pause(h.failures, c.now.Mono-h.awaySince)
+	h.retryAt = c.now.Mono + c.backoff(h.failures, c.now.Mono-h.awaySince)
 	if h.state != Suspect && h.state != Lost {
 		h.state = BackingOff
 	}
@@ -196,11 +196,11 @@ func (e HostDown) apply(c *Core) {
 func (c *Core) watchLinks() {
 	for _, h := range c.hosts {
 		if h.linked && c.now.Mono-h.lastSeen >= SuspectAfter {
-			c.cut(h)
+			c.markLinkDown(h)
 			if h.state != Lost {
 				h.state = Suspect
 			}
-			if why := noSign + short(SuspectAfter); h.reason != why {
+			if why := noSign + formatDuration(SuspectAfter); h.reason != why {
 				h.reason = why
 				c.logf(h.spec.Name, 0, "%s: %s; connecting again", h.spec.Name, h.reason)
 			}
@@ -220,17 +220,17 @@ func (c *Core) watchLinks() {
 	}
 }
 
-// fence stops everything, because another dispatcher owns the run.
-func (c *Core) fence(h *host, epoch int) {
+// stopFenced stops everything, because another dispatcher owns the run.
+func (c *Core) stopFenced(h *host, epoch int) {
 	if !c.fenced {
 		c.fenced = true
 		c.logf(h.spec.Name, 0, "%s takes commands from a newer dispatcher of this run (epoch %d)", h.spec.Name, epoch)
 	}
 }
 
-// accepts resets the refusals of a host that has really started an attempt. That a supervisor has
-// an attempt proves less, because the supervisor may fail to write its claim.
-func (c *Core) accepts(id jobs.AttemptID) {
+// resetRefusals resets the refusals of a host that has really started an attempt. That a supervisor
+// has an attempt proves less, because the supervisor may fail to write its claim.
+func (c *Core) resetRefusals(id jobs.AttemptID) {
 	if f := c.inFlight[id]; f != nil {
 		f.host.probation.refusals = 0
 		if f.wantGPUs > 0 {
@@ -244,7 +244,7 @@ func (c *Core) accepts(id jobs.AttemptID) {
 func (e HostRefused) apply(c *Core) {
 	h := c.byName[e.Host]
 	if h != nil && e.Msg.FencedBy > 0 {
-		c.fence(h, e.Msg.FencedBy)
+		c.stopFenced(h, e.Msg.FencedBy)
 		return
 	}
 	news := false // the host itself has a problem, not only some of its GPUs
@@ -273,9 +273,9 @@ const (
 	shortPause = 8 * time.Second
 )
 
-// pause returns how long to wait after n >= 1 failures in a row: random(0.5, 1) x min(2^n s, cap),
-// as in BOINC. The cap is lower for a host that has not been away for long.
-func (c *Core) pause(n int, away time.Duration) time.Duration {
+// backoff returns how long to wait after n >= 1 failures in a row: random(0.5, 1) x min(2^n s,
+// cap), as in BOINC. The cap is lower for a host that has not been away for long.
+func (c *Core) backoff(n int, away time.Duration) time.Duration {
 	limit := c.cfg.BackoffCap
 	if away < shortAway {
 		limit = min(limit, shortPause)

@@ -24,11 +24,11 @@ func TestPause(t *testing.T) {
 		{6, time.Hour, time.Minute}, {500, time.Hour, time.Minute},
 	} {
 		for range 200 {
-			between(t, fmt.Sprintf("%+v", tt), c.pause(tt.n, tt.away), tt.most/2, tt.most)
+			between(t, fmt.Sprintf("%+v", tt), c.backoff(tt.n, tt.away), tt.most/2, tt.most)
 		}
 	}
 	c = New(Config{BackoffCap: 4 * time.Second}, &jobs.Table{}, nil)
-	between(t, "with a lower cap", c.pause(20, time.Hour), 0, 4*time.Second)
+	between(t, "with a lower cap", c.backoff(20, time.Hour), 0, 4*time.Second)
 }
 
 // TestUsedSoonAfterReturn checks a host that refuses connections for less than a minute. It gets no
@@ -156,8 +156,8 @@ func TestWildHeartbeats(t *testing.T) {
 			s.step(HostHeartbeat{"a", &hosts.Heartbeat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0}, MemFree: -1, DiskFree: -1,
 				Running: math.MaxInt, Buffered: math.MaxInt}})
 			s.plain(100)
-			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.free() < -maxBuffered || h.occupied > 4 {
-				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.free(), h.occupied)
+			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.freeSlots() < -maxBuffered || h.occupied > 4 {
+				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.freeSlots(), h.occupied)
 			}
 			for range 60 { // long enough for the smoothed values to decay
 				s.heartbeat("a", hosts.Heartbeat{})

@@ -43,7 +43,7 @@ func (c *Core) giveUpLost() {
 		wait := h.index >= 0 && c.vanishedTogether(h) != nil
 		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
 			if h.state = Lost; h.index >= 0 {
-				more := c.leased(h)
+				more := c.isLeased(h)
 				if wait && h.open > 0 && len(c.hosts) > 1 {
 					more = "; most of the hosts vanished with it, so the network may be the cause: its jobs are not given up"
 				}
@@ -60,7 +60,7 @@ func (c *Core) giveUpLost() {
 		for f, next := h.head, (*inFlight)(nil); f != nil; f = next {
 			next = f.next
 			if c.mayLose(h, f, wait, breathes) {
-				c.lose(f, "its host "+h.spec.Name+" is lost: "+c.silenceText(h))
+				c.loseAttempt(f, "its host "+h.spec.Name+" is lost: "+c.silenceText(h))
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func (c *Core) giveUpLost() {
 
 // silenceText describes how long a host has sent no heartbeat, and why.
 func (c *Core) silenceText(h *host) string {
-	s := noSign + short(c.now.Mono-h.lastReceivedAt)
+	s := noSign + formatDuration(c.now.Mono-h.lastReceivedAt)
 	if h.reason != "" && !strings.HasPrefix(h.reason, noSign) {
 		s += " (" + h.reason + ")"
 	}
@@ -107,9 +107,9 @@ func (c *Core) longLease(h *host) time.Duration {
 	return max(h.maxLostAfter, c.cfg.Buffer) + leaseMargin
 }
 
-// leased reports whether a lost host's unstarted jobs are still within their lease.
-func (c *Core) leased(h *host) string {
-	n, left := h.buffered(), c.leaseEnd(h)-c.now.Mono
+// isLeased reports whether a lost host's unstarted jobs are still within their lease.
+func (c *Core) isLeased(h *host) string {
+	n, left := h.numBuffered(), c.leaseEnd(h)-c.now.Mono
 	if n == 0 || left <= 0 {
 		return ""
 	}
@@ -117,7 +117,7 @@ func (c *Core) leased(h *host) string {
 	if n == 1 {
 		verb = "waits until its"
 	}
-	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s", jobs.Plural(n, "job"), verb, short(left))
+	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s", jobs.Plural(n, "job"), verb, formatDuration(left))
 }
 
 // mayLose reports whether an attempt of a lost host may be given up. wait is set if the jobs of the
@@ -127,7 +127,7 @@ func (c *Core) mayLose(h *host, f *inFlight, wait, breathes bool) bool {
 		return false // it could still start there
 	}
 	j := c.table.Job(f.id.Job)
-	if j.State.Terminal() || c.canceled(f.id.Job) || c.tooHard(j) {
+	if j.State.Terminal() || c.isCancelPending(f.id.Job) || c.tooHard(j) {
 		return true
 	}
 	if f.started && (breathes || !c.sharedDirSettled(h)) {
@@ -140,9 +140,9 @@ func (c *Core) onLost(j *jobs.Job) jobs.OnLost {
 	return cmp.Or(j.Spec.OnLost, c.cfg.OnLost) // 0 is OnLostDefault
 }
 
-// orphan records that an attempt that was given up may still be alive on its host. The host is
-// asked when it is back, and does not get the job again before it has answered.
-func (c *Core) orphan(h *host, id jobs.AttemptID) {
+// recordOrphan records that an attempt that was given up may still be alive on its host. The host
+// is asked when it is back, and does not get the job again before it has answered.
+func (c *Core) recordOrphan(h *host, id jobs.AttemptID) {
 	h.orphans = append(h.orphans, id)
 	c.orphaned[id] = true
 }
@@ -165,22 +165,22 @@ func (c *Core) maxDeaths(h *host) int {
 	return maxDeathsOnHosts
 }
 
-// lose closes an attempt without an outcome, because its host is given up or the attempt has died.
-// The job goes to the front of the queue.
-func (c *Core) lose(f *inFlight, why string) {
+// loseAttempt closes an attempt without an outcome, because its host is given up or the attempt has
+// died. The job goes to the front of the queue.
+func (c *Core) loseAttempt(f *inFlight, why string) {
 	j := c.table.Job(f.id.Job)
 	a := j.Attempts[f.id.N-1]
 	h := f.host
 	r := jobs.Record{Kind: jobs.KindLost, Job: f.id.Job, N: f.id.N, Host: h.spec.Name, Reason: why}
 	r.Next = c.stateWithout(j, a)
-	if died := c.deaths(j); r.Next == jobs.Queued && f.started && a.Round == j.Round && died+1 >= c.maxDeaths(h) {
+	if died := c.numDeaths(j); r.Next == jobs.Queued && f.started && a.Round == j.Round && died+1 >= c.maxDeaths(h) {
 		r.Next = jobs.Failed
 		r.Reason = fmt.Sprintf("its host or its supervisor died under it %d times, most recently: %s", died+1, why)
 	}
-	was := c.charged(f)
+	was := c.chargeSoFar(f)
 	c.untrack(f)
 	if !f.provedDead {
-		c.orphan(h, f.id)
+		c.recordOrphan(h, f.id)
 		c.orphanCharge[f.id] = was
 	}
 	c.emit(r)
@@ -204,8 +204,8 @@ func mayHaveDied(j *jobs.Job, a *jobs.Attempt) bool {
 	return a.Round == j.Round && a.State == jobs.AttemptLost && !j.State.Terminal()
 }
 
-// deaths returns how many attempts of this round had started and may have died.
-func (c *Core) deaths(j *jobs.Job) int {
+// numDeaths returns how many attempts of this round had started and may have died.
+func (c *Core) numDeaths(j *jobs.Job) int {
 	return countAttempts(j, func(a *jobs.Attempt) bool {
 		return a.State == jobs.AttemptLost && a.Started != 0 && !c.stillRunning[a.ID]
 	})
@@ -220,8 +220,8 @@ const maxSilentLinks = 3
 // isSilent reports whether the host's helper may again be one that never sends heartbeats.
 func (h *host) isSilent() bool { return h.silentLinks >= maxSilentLinks && !h.hasHeartbeat }
 
-// answers reports whether a helper responds that may be given jobs.
-func (h *host) answers() bool { return h.linked && h.ineligible == "" && !h.isSilent() }
+// isAnswering reports whether a helper responds that may be given jobs.
+func (h *host) isAnswering() bool { return h.linked && h.ineligible == "" && !h.isSilent() }
 
 // mismatchTime is how long a host must report too few attempts before it is queried about them.
 const mismatchTime = SuspectAfter

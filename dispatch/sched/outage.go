@@ -83,12 +83,12 @@ const (
 // may cause the next.
 const stallReportInterval = time.Minute
 
-// stalled subtracts the time of our own stall from the silence of the hosts, because their
+// handleStall subtracts the time of our own stall from the silence of the hosts, because their
 // heartbeats wait to be read. A stall counts as one tick, so that a dispatcher that stalls all the
 // time still notices a dead host. Instants only move later: a lease that has expired remains
 // expired. Waits without consequences, such as that for the next connection attempt, continue
 // during a stall.
-func (c *Core) stalled(gap time.Duration) {
+func (c *Core) handleStall(gap time.Duration) {
 	shift := gap - TickInterval
 	var always, ifSet []*time.Duration // 0 is "not set" for those of ifSet
 	always = append(always, &c.anyUp)
@@ -108,6 +108,6 @@ func (c *Core) stalled(gap time.Duration) {
 	}
 	if c.stallReportedAt == 0 || c.now.Mono-c.stallReportedAt >= stallReportInterval {
 		c.stallReportedAt = c.now.Mono
-		c.logf("", 0, "this dispatcher was suspended for %s (stopped, or its disk did not answer); the hosts' silence in that time does not count", short(gap))
+		c.logf("", 0, "this dispatcher was suspended for %s (stopped, or its disk did not answer); the hosts' silence in that time does not count", formatDuration(gap))
 	}
 }

@@ -10,7 +10,7 @@ import (
 func (e AttemptsStarted) apply(c *Core) {
 	for _, s := range e.Msg.Jobs {
 		if c.isAuthoritative(e.Host, s.Attempt) {
-			c.accepts(s.Attempt)
+			c.resetRefusals(s.Attempt)
 			c.handleStarted(s.Attempt, s.Slot, s.At)
 		}
 	}
@@ -44,16 +44,16 @@ func (c *Core) handleStarted(id jobs.AttemptID, slot int, at jobs.Stamp) {
 		if a.State == jobs.AttemptRunning {
 			return
 		}
-		if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: id.Job, N: id.N, Host: a.Host, Slot: slot, Started: c.stamp(at)}) {
+		if c.emit(jobs.Record{Kind: jobs.KindRunning, Job: id.Job, N: id.N, Host: a.Host, Slot: slot, Started: c.startTime(at)}) {
 			c.markStarted(f)
 		}
 		return
 	}
-	c.returned(a, slot, at) // attempt.go
+	c.handleReturned(a, slot, at) // attempt.go
 }
 
-// stamp returns the current time for a start that the host could not date.
-func (c *Core) stamp(at jobs.Stamp) jobs.Stamp { return cmp.Or(at, c.now.Wall) }
+// startTime returns the current time for a start that the host could not date.
+func (c *Core) startTime(at jobs.Stamp) jobs.Stamp { return cmp.Or(at, c.now.Wall) }
 
 // handleEnded handles the outcome of an attempt. Repeats change nothing.
 func (c *Core) handleEnded(id jobs.AttemptID, slot int, o *jobs.Outcome) {
@@ -83,7 +83,7 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.stateWithout(j, a), "its job had its result already"
 	case o.OK():
 		r.Next = jobs.Succeeded
-	case c.canceled(r.Job):
+	case c.isCancelPending(r.Job):
 		r.Kind, r.Next, r.Reason = jobs.KindCanceled, jobs.Canceled, c.table.Cancels[r.Job].Reason
 		if others {
 			r.Next = jobs.Running
@@ -98,10 +98,10 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 		// This dispatcher did not end it. An earlier one did so when it emptied the host (a request
 		// to end the job would be in the journal), or someone on the host.
 		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), "killed by an unknown process"
-	case c.preempts(h, j, o):
+	case c.isPreempted(h, j, o):
 		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), "ended by SIGTERM, with which an allocation ends"
 	default:
-		c.fail(&r, j, !c.postpones(j, o) && c.isJobsFault(h, j, f.id, o))
+		c.completeFailure(&r, j, !c.isPostponed(j, o) && c.isJobsFault(h, j, f.id, o))
 	}
 	if f.hasOutcome = c.recordEnd(r, h, o); f.hasOutcome {
 		if o.Elapsed() > 0 {
@@ -180,7 +180,7 @@ func (c *Core) stateWithout(j *jobs.Job, a *jobs.Attempt) jobs.JobState {
 		return j.State
 	case otherOpen(j, a.ID.N):
 		return jobs.Running
-	case c.canceled(a.ID.Job):
+	case c.isCancelPending(a.ID.Job):
 		return jobs.Canceled
 	case int(j.Failures) >= c.tries(j):
 		return jobs.Failed
@@ -188,8 +188,8 @@ func (c *Core) stateWithout(j *jobs.Job, a *jobs.Attempt) jobs.JobState {
 	return jobs.Queued
 }
 
-// became describes what happened to a job, as a continuation of its name.
-func became(s jobs.JobState) string {
+// describeState describes what happened to a job, as a continuation of its name.
+func describeState(s jobs.JobState) string {
 	switch s {
 	case jobs.Succeeded, jobs.Failed:
 		return "has " + s.String()

@@ -9,18 +9,18 @@ import (
 // place launches what can be launched now: the most urgent job first, each on the host with the
 // most free slots. Then it fills the buffers of hosts.
 func (c *Core) place() {
-	c.limits()
+	c.updateLimits()
 	if c.keeper != nil && !c.canKeep(c.keeper) {
-		c.keep(nil)
+		c.setKeeper(nil)
 	}
 	c.reportHolds()
-	if c.closed() || c.queue.ready == 0 {
-		c.balance()
+	if c.isLaunchingClosed() || c.queue.ready == 0 {
+		c.withdrawSurplus()
 		c.copyRunning()
 		return
 	}
 	c.copyRunning()
-	wide := c.wide()
+	wide := c.hasWideJob()
 	if c.hasFreeSlot() || wide {
 		line := c.candidates()
 		c.launchShortest(&line)
@@ -30,7 +30,7 @@ func (c *Core) place() {
 		}
 	}
 	c.fillBuffers()
-	c.balance()
+	c.withdrawSurplus()
 }
 
 // launchFrom launches the candidates that have space now. It returns the classes whose next job
@@ -41,8 +41,8 @@ func (c *Core) launchFrom(l *candidates) (stuck []*class) {
 		w := &(*l)[i]
 		h := c.choose(w.class)
 		if h == nil {
-			if (c.keeper == nil || !c.isKeptFrom(c.keeper, w.class)) && c.lacking(w.class) && c.canKeep(w.class) {
-				c.keep(w.class)
+			if (c.keeper == nil || !c.isKeptFrom(c.keeper, w.class)) && c.isLackingPool(w.class) && c.canKeep(w.class) {
+				c.setKeeper(w.class)
 			}
 			stuck = append(stuck, w.class)
 			l.take(i)
@@ -60,7 +60,7 @@ func (c *Core) launchAt(l *candidates, i int, h *host) {
 		h.reserved = nil
 	}
 	if c.keeper == w.class {
-		c.keep(nil)
+		c.setKeeper(nil)
 	}
 	w.class.stuckSince = 0
 	c.launch(w.id, h)
@@ -72,18 +72,18 @@ func (c *Core) launchAt(l *candidates, i int, h *host) {
 	w.id, w.rank = w.class.head(c)
 }
 
-// delayed reports whether the next launch waits for the delay after the last one.
-func (c *Core) delayed() bool { return c.cfg.Delay > 0 && c.now.Mono < c.launchAfter }
+// isDelayed reports whether the next launch waits for the delay after the last one.
+func (c *Core) isDelayed() bool { return c.cfg.Delay > 0 && c.now.Mono < c.launchAfter }
 
-// closed reports whether nothing more may be launched.
-func (c *Core) closed() bool {
+// isLaunchingClosed reports whether nothing more may be launched.
+func (c *Core) isLaunchingClosed() bool {
 	return c.Paused() || c.drain != "" || c.stopped || c.fenced || c.finished || c.reconcileUntil > 0 || len(c.requests) > 0 ||
 		c.hardnessPending()
 }
 
 // hasFreeSlot reports whether any slot is free. Most Steps end here.
 func (c *Core) hasFreeSlot() bool {
-	if c.slots.used >= c.slots.limit && c.slotLimitBinds() || c.delayed() {
+	if c.slots.used >= c.slots.limit && c.slotLimitBinds() || c.isDelayed() {
 		return false
 	}
 	for _, h := range c.hosts {
@@ -94,8 +94,8 @@ func (c *Core) hasFreeSlot() bool {
 	return false
 }
 
-// Idle reports whether a slot that may be used is idle.
-func (c *Core) Idle() bool { return c.hasFreeSlot() && !c.closed() }
+// HasIdleSlot reports whether a slot that may be used is idle.
+func (c *Core) HasIdleSlot() bool { return c.hasFreeSlot() && !c.isLaunchingClosed() }
 
 // candidate is a class that has ready jobs, with its next job.
 type candidate struct {
@@ -149,7 +149,7 @@ func (c *Core) candidates() candidates {
 	c.updateLoads()
 	l := make(candidates, 0, len(c.queue.list))
 	for _, cl := range c.queue.list {
-		c.fit(cl)
+		c.updateFits(cl)
 		if id, r := cl.head(c); id > 0 {
 			l = append(l, candidate{cl, id, r})
 		} else {
@@ -162,10 +162,10 @@ func (c *Core) candidates() candidates {
 // choose returns the host for a class's next job, or nil if none has space now. It chooses the host
 // with the most free slots, weighted, and among equals the first of the inventory.
 func (c *Core) choose(cl *class) *host {
-	if c.lacking(cl) {
+	if c.isLackingPool(cl) {
 		return nil
 	}
-	picky := cl.picky(c)
+	picky := cl.isAvoidingHosts(c)
 	var best *host
 	var score float64
 	for _, h := range c.hosts {
@@ -200,10 +200,10 @@ func (c *Core) hasResources(h *host, cl *class) bool {
 	return h.mem+k.mem <= h.hello.MemBytes-c.memoryOfOthers(h)
 }
 
-// picky reports whether jobs of the class avoid the hosts where they failed. They do while another
-// host could run them. Jobs that have waited for another host for longer than their patience are in
-// another class.
-func (cl *class) picky(c *Core) bool { return cl.avoid != nil && cl.hasOtherHost(c, "") }
+// isAvoidingHosts reports whether jobs of the class avoid the hosts where they failed. They do
+// while another host could run them. Jobs that have waited for another host for longer than their
+// patience are in another class.
+func (cl *class) isAvoidingHosts(c *Core) bool { return cl.avoid != nil && cl.hasOtherHost(c, "") }
 
 // hasOtherHost reports whether a host other than but accepts jobs, could run the class, and has
 // not failed any of its jobs.

@@ -217,7 +217,7 @@ func TestHybridByQueue(t *testing.T) {
 			t.Errorf("job %d of the long queue goes first", id.Job)
 		}
 	}
-	want(t, "free slots here", s.c.byName["here"].free(), 0)
+	want(t, "free slots here", s.c.byName["here"].freeSlots(), 0)
 }
 
 // TestDeadline checks that the earliest deadline goes first among equal priorities (B6). A deadline

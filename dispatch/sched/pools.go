@@ -74,8 +74,8 @@ func (c *Core) slotLimitBinds() bool {
 	return false
 }
 
-// draws returns the pools that a job uses, and the amount of each.
-func (c *Core) draws(s *jobs.Spec) func(yield func(*pool, int) bool) {
+// poolUse returns the pools that a job uses, and the amount of each.
+func (c *Core) poolUse(s *jobs.Spec) func(yield func(*pool, int) bool) {
 	return func(yield func(*pool, int) bool) {
 		n := s.SlotCount()
 		if !yield(&c.slots, n) || !yield(&c.statsOf(s).slotPool, n) {
@@ -91,15 +91,15 @@ func (c *Core) draws(s *jobs.Spec) func(yield func(*pool, int) bool) {
 
 // usePools adds an attempt's use to the pools. sign is 1 to add it, or -1 to remove it.
 func (c *Core) usePools(f *inFlight, sign int) {
-	for p, n := range c.draws(f.spec) {
+	for p, n := range c.poolUse(f.spec) {
 		p.used += sign * n
 	}
 }
 
-// lacks returns a pool that has too little left for a job of the class, and how much the job
+// lackingPool returns a pool that has too little left for a job of the class, and how much the job
 // needs. It returns nil if there is none.
-func (c *Core) lacks(cl *class) (*pool, int) {
-	for p, n := range c.draws(cl.spec) {
+func (c *Core) lackingPool(cl *class) (*pool, int) {
+	for p, n := range c.poolUse(cl.spec) {
 		if p.limit < 0 || p == &c.slots && !c.slotLimitBinds() {
 			continue
 		}
@@ -114,15 +114,15 @@ func (c *Core) lacks(cl *class) (*pool, int) {
 	return nil, 0
 }
 
-// lacking reports whether some pool has too little left for a job of the class.
-func (c *Core) lacking(cl *class) bool {
-	p, _ := c.lacks(cl)
+// isLackingPool reports whether some pool has too little left for a job of the class.
+func (c *Core) isLackingPool(cl *class) bool {
+	p, _ := c.lackingPool(cl)
 	return p != nil
 }
 
-// limited reports whether a job uses a limited pool besides the slots of the run. Such jobs are not
-// buffered, because they would take from others what they do not use yet.
-func (c *Core) limited(s *jobs.Spec) bool {
+// usesLimitedPool reports whether a job uses a limited pool besides the slots of the run. Such jobs
+// are not buffered, because they would take from others what they do not use yet.
+func (c *Core) usesLimitedPool(s *jobs.Spec) bool {
 	return len(s.Tokens) > 0 || c.statsOf(s).slotPool.limit >= 0
 }
 
@@ -139,12 +139,12 @@ func (c *Core) partialPools() []*pool {
 // those that run and those that were planned before.
 func (c *Core) planWithinPools(cl *class) int {
 	n := cl.n
-	for p, each := range c.draws(cl.spec) {
+	for p, each := range c.poolUse(cl.spec) {
 		if p.limit >= 0 && p != &c.slots {
 			n = min(n, max(0, p.limit-p.used-p.planned)/each)
 		}
 	}
-	for p, each := range c.draws(cl.spec) {
+	for p, each := range c.poolUse(cl.spec) {
 		p.planned += n * each
 	}
 	return n
@@ -153,7 +153,7 @@ func (c *Core) planWithinPools(cl *class) int {
 // exceedsPools explains why no job of the class can ever run, or returns "" if the pools are large
 // enough.
 func (c *Core) exceedsPools(cl *class) string {
-	for p, n := range c.draws(cl.spec) {
+	for p, n := range c.poolUse(cl.spec) {
 		switch {
 		case p.limit == 0:
 			return fmt.Sprintf("it needs %s and %s none (--tokens, or [tokens] of the inventory)", jobs.Plural(n, p.unit), p.rule)
@@ -166,7 +166,7 @@ func (c *Core) exceedsPools(cl *class) string {
 
 // whyLacks describes the pool that a job of the class waits for.
 func (c *Core) whyLacks(cl *class) string {
-	p, n := c.lacks(cl)
+	p, n := c.lackingPool(cl)
 	if p.used+n <= p.limit {
 		id, _ := c.keeper.head(c)
 		return fmt.Sprintf("it needs %s, and the free ones are kept for job %d, which needs %d", jobs.Plural(n, p.unit), id, p.kept)
@@ -174,20 +174,20 @@ func (c *Core) whyLacks(cl *class) string {
 	return fmt.Sprintf("it needs %s, and %d of the %d that %s are in use", jobs.Plural(n, p.unit), min(p.used, p.limit), p.limit, p.rule)
 }
 
-// keep makes a class the keeper. nil means that there is none.
+// setKeeper makes a class the keeper. nil means that there is none.
 //
 // The keeper is the first candidate for which a pool has too little left. All its pools then keep
 // what a job of it needs. Otherwise jobs that use less would take everything that becomes free.
 // There is one keeper at a time, and no host is reserved for a class that lacks something of a
 // pool, so classes cannot wait for each other.
-func (c *Core) keep(cl *class) {
+func (c *Core) setKeeper(cl *class) {
 	if c.keeper != nil {
-		for p := range c.draws(c.keeper.spec) {
+		for p := range c.poolUse(c.keeper.spec) {
 			p.kept = 0
 		}
 	}
 	if c.keeper = cl; cl != nil {
-		for p, n := range c.draws(cl.spec) {
+		for p, n := range c.poolUse(cl.spec) {
 			p.kept = n
 		}
 	}
@@ -196,7 +196,7 @@ func (c *Core) keep(cl *class) {
 // canKeep reports whether a host could take a job of the class as soon as it has free slots.
 func (c *Core) canKeep(cl *class) bool {
 	return c.exceedsPools(cl) == "" && slices.ContainsFunc(c.hosts, func(h *host) bool {
-		return h.limitFor(cl) >= cl.key.slots && c.canRunOn(h, cl, cl.picky(c))
+		return h.limitFor(cl) >= cl.key.slots && c.canRunOn(h, cl, cl.isAvoidingHosts(c))
 	})
 }
 
@@ -215,7 +215,7 @@ func (c *Core) poolTime(now Time) float64 {
 			if f.started {
 				left = f.stats.dist.expectedRemaining(f.age(now.Mono).Seconds())
 			}
-			for p, n := range c.draws(f.spec) {
+			for p, n := range c.poolUse(f.spec) {
 				p.work += left * float64(n)
 			}
 		}
@@ -224,7 +224,7 @@ func (c *Core) poolTime(now Time) float64 {
 		if c.drain != "" {
 			break
 		}
-		for p, n := range c.draws(cl.spec) {
+		for p, n := range c.poolUse(cl.spec) {
 			p.work += cl.stats.dist.mean * float64(n*cl.n)
 		}
 	}

@@ -58,7 +58,7 @@ const (
 // pauseHost pauses a host for the nth time in a row, with backoff.
 func (c *Core) pauseHost(h *host, n int, why string) {
 	h.probation.paused, h.probation.why = true, why
-	h.probation.until = c.now.Mono + c.pause(n, shortAway)
+	h.probation.until = c.now.Mono + c.backoff(n, shortAway)
 	h.reserved = nil
 	h.withdrawAll()
 }
@@ -68,7 +68,7 @@ func (c *Core) pauseHost(h *host, n int, why string) {
 func (c *Core) pauseRefusing(h *host, why string) {
 	h.probation.refusals++
 	c.pauseHost(h, h.probation.refusals, why)
-	c.logf(h.spec.Name, 0, "%s pauses for %s: %s", h.spec.Name, short(h.probation.until-c.now.Mono), why)
+	c.logf(h.spec.Name, 0, "%s pauses for %s: %s", h.spec.Name, formatDuration(h.probation.until-c.now.Mono), why)
 }
 
 // endPauses ends the pauses and probations that are over.
@@ -144,7 +144,7 @@ func (c *Core) isJobsFault(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outc
 		r.times++
 		c.pauseHost(h, r.times, "jobs fail there at once that succeed on other hosts")
 		c.logf(h.spec.Name, 0, "%s is on probation: %d jobs in a row failed there at once, while jobs succeed on other hosts", h.spec.Name, r.streak)
-		c.forgive(h)
+		c.unchargeStreak(h)
 	}
 	return false
 }
@@ -158,7 +158,7 @@ func (c *Core) pauseFirstFailures(h *host) {
 		return
 	}
 	for _, o := range c.hosts {
-		if o != h && (o.answers() && o.open > 0 || o.isFirstDial()) {
+		if o != h && (o.isAnswering() && o.open > 0 || o.isFirstDial()) {
 			c.pauseHost(h, r.streak/minStreak-1, "its first jobs failed at once; it waits until jobs have ended on other hosts")
 			c.logf(h.spec.Name, 0, "%s pauses: its first %d jobs failed at once, and none has ended on another host yet", h.spec.Name, r.streak)
 			return
@@ -166,8 +166,8 @@ func (c *Core) pauseFirstFailures(h *host) {
 	}
 }
 
-// forgive uncharges the failures of the host's streak, except those of finished jobs.
-func (c *Core) forgive(h *host) {
+// unchargeStreak uncharges the failures of the host's streak, except those of finished jobs.
+func (c *Core) unchargeStreak(h *host) {
 	for _, id := range h.probation.forgivable {
 		j, a := c.table.Job(id.Job), c.table.Attempt(id)
 		if a.Charged && a.Round == j.Round && !j.State.Terminal() {

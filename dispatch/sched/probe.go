@@ -18,8 +18,8 @@ type probing struct {
 	probeAt         time.Duration    // when to ask about unknownAttempts again; 0: not planned
 }
 
-// possiblyAlive returns the attempts that may be on the host: the open ones, and those that were given
-// up while it was away.
+// possiblyAlive returns the attempts that may be on the host: the open ones, and those that were
+// given up while it was away.
 func (h *host) possiblyAlive() []jobs.AttemptID {
 	ids := make([]jobs.AttemptID, 0, h.open+len(h.orphans))
 	for f := h.head; f != nil; f = f.next {
@@ -116,7 +116,7 @@ func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
 		// Only an attempt that had claimed its start can be proved dead.
 		c.handleStarted(p.Attempt, p.Slot, p.Started)
 		f.provedDead = true
-		c.lose(f, "it died on "+h.spec.Name+" without a result: "+cmp.Or(p.Why, "its process is gone"))
+		c.loseAttempt(f, "it died on "+h.spec.Name+" without a result: "+cmp.Or(p.Why, "its process is gone"))
 	}
 }
 
@@ -126,7 +126,7 @@ func (c *Core) killIfUnwanted(f *inFlight) {
 	j := c.table.Job(f.id.Job)
 	a := j.Attempts[f.id.N-1]
 	switch {
-	case c.canceled(f.id.Job):
+	case c.isCancelPending(f.id.Job):
 		c.killAttempt(f, c.table.Cancels[f.id.Job].Reason)
 	case j.State.Terminal() || a.Round != j.Round:
 		c.killAttempt(f, "its job had its result already")

@@ -100,7 +100,7 @@ func (c *Core) manageInstance(in *instance) {
 	if slots > 0 {
 		in.p.slots = slots
 	}
-	c.vacate(in)
+	c.vacateAllocation(in)
 	if open > 0 {
 		in.idleAt = 0
 		return
@@ -173,9 +173,9 @@ func (c *Core) whyTerminate(in *instance) string {
 	case c.isOver(in):
 		return allocationEnds
 	case !in.up && in.pending == "" && age >= in.p.answerLimit():
-		return "it has not answered within " + short(in.p.answerLimit())
+		return "it has not answered within " + formatDuration(in.p.answerLimit())
 	case in.up && c.now.Mono-in.idleAt >= in.p.spec.Idle:
-		return "it has been idle for " + short(in.p.spec.Idle)
+		return "it has been idle for " + formatDuration(in.p.spec.Idle)
 	}
 	return ""
 }
@@ -212,7 +212,7 @@ func (c *Core) listFor(p *provider) {
 // createFor creates instances if the queue cannot be processed, at the current rate, within the
 // startup time of an instance.
 func (c *Core) createFor(p *provider) {
-	if !p.listed || c.now.Mono < p.createAt || c.closed() || c.queue.ready == 0 {
+	if !p.listed || c.now.Mono < p.createAt || c.isLaunchingClosed() || c.queue.ready == 0 {
 		return
 	}
 	n, coming := 0, 0
@@ -312,7 +312,7 @@ func (st *queueStats) meanOr(known bool, oldest float64) float64 {
 
 // canRunNow reports whether a host that accepts jobs could run the class.
 func (c *Core) canRunNow(cl *class) bool {
-	c.fit(cl)
+	c.updateFits(cl)
 	return slices.ContainsFunc(c.hosts, func(h *host) bool {
 		return cl.fits[h.index] && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime)
 	})
@@ -367,8 +367,8 @@ func (c *Core) instancesLeft() string {
 	return "instances may still exist: " + strings.Join(names, ", ") + "; see dcs-tui hosts instances"
 }
 
-// idle returns how long an instance that is up has had no work.
-func (c *Core) idle(h *host) time.Duration {
+// idleTime returns how long an instance that is up has had no work.
+func (c *Core) idleTime(h *host) time.Duration {
 	if h.instance == nil || h.instance.idleAt == 0 || h.open > 0 || !h.acceptsJobs() {
 		return 0
 	}
@@ -409,9 +409,9 @@ func (c *Core) showInstance(in *instance, v *HostView) {
 	switch {
 	case in.answered || v.State == Terminating:
 	case in.pending != "":
-		v.Reason = fmt.Sprintf("pending: %s, for %s", in.pending, short(c.now.Mono-in.since))
+		v.Reason = fmt.Sprintf("pending: %s, for %s", in.pending, formatDuration(c.now.Mono-in.since))
 	default:
-		v.Reason = fmt.Sprintf("of provider %s, for %s", in.p.spec.Name, short(c.now.Mono-in.since))
+		v.Reason = fmt.Sprintf("of provider %s, for %s", in.p.spec.Name, formatDuration(c.now.Mono-in.since))
 	}
 }
 

@@ -104,7 +104,7 @@ func (c *Core) makeReady(id jobs.ID, j *jobs.Job) {
 	cl := c.classOf(j)
 	cl.add(c, id, j)
 	if cl.avoid != nil {
-		q.setTimer(id, c.now.Mono+c.patience(j))
+		q.setTimer(id, c.now.Mono+c.avoidanceTime(j))
 	}
 }
 
@@ -113,8 +113,9 @@ func (q *queue) setTimer(id jobs.ID, at time.Duration) {
 	q.timers.push(timer{at, id})
 }
 
-// leave removes a job from the queue. Its entries in heaps stay until they reach the front.
-func (c *Core) leave(id jobs.ID) {
+// removeFromQueue removes a job from the queue. Its entries in heaps stay until they reach the
+// front.
+func (c *Core) removeFromQueue(id jobs.ID) {
 	q := &c.queue
 	if int(id) > len(q.states) {
 		return
@@ -133,15 +134,15 @@ func (c *Core) leave(id jobs.ID) {
 	q.states[id-1] = notQueued
 }
 
-// wake ends the waits that are over: a job becomes ready, or a ready job may return to hosts where
-// it has failed.
-func (c *Core) wake() {
+// endWaits ends the waits that are over: a job becomes ready, or a ready job may return to hosts
+// where it has failed.
+func (c *Core) endWaits() {
 	q := &c.queue
 	for len(q.timers) > 0 && q.timers[0].at <= c.now.Mono {
 		t := q.timers.pop()
 		if at, ok := q.due[t.id]; ok && at == t.at {
 			waited := q.states[t.id-1] == ready // it waited for another host
-			c.leave(t.id)
+			c.removeFromQueue(t.id)
 			if waited {
 				q.anywhere[t.id] = true
 			}

@@ -168,11 +168,11 @@ func (c *Core) learnTimes() {
 // that an earlier dispatcher started, it is computed from the clocks. It is not known how long that
 // one was suspended, so all suspended time of its host counts.
 func (f *inFlight) age(now time.Duration) time.Duration {
-	return max(0, f.earlierRunTime+now-f.startedAt-max(0, f.host.suspended(now)-f.suspendedAtStart))
+	return max(0, f.earlierRunTime+now-f.startedAt-max(0, f.host.suspendedTime(now)-f.suspendedAtStart))
 }
 
-// suspended returns the total time for which jobs have been suspended on the host.
-func (h *host) suspended(now time.Duration) time.Duration {
+// suspendedTime returns the total time for which jobs have been suspended on the host.
+func (h *host) suspendedTime(now time.Duration) time.Duration {
 	if h.linked && h.measured && h.heartbeat.Owner.Suspend {
 		return h.heartbeat.Suspended + max(0, now-h.heartbeatAt) // since then
 	}

@@ -69,7 +69,7 @@ func untilQuiet(spans []hosts.Quiet, at time.Duration) time.Duration {
 // updateQuietHours begins and ends quiet hours.
 func (c *Core) updateQuietHours() {
 	for _, h := range c.hosts {
-		if len(h.spec.Quiet) == 0 || !h.answers() {
+		if len(h.spec.Quiet) == 0 || !h.isAnswering() {
 			continue
 		}
 		at := timeOfDay(c.now.Wall, h.hello.ZoneSeconds)

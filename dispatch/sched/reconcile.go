@@ -112,13 +112,13 @@ func (c *Core) awaitEveryHost() {
 		h.listUntil = c.listDeadline(h)
 		c.reconcileUntil = max(c.reconcileUntil, h.listUntil)
 	}
-	stranger := c.stranger()
+	stranger := c.missingHost()
 	if stranger != "" {
 		c.strangersUntil = c.listDeadline(&host{spec: new(hosts.Host), linkState: linkState{cutAt: c.now.Mono, inherited: true}})
 		stranger = "; " + stranger + " is not in the inventory and cannot be asked"
 	}
 	c.reconcileUntil = max(c.reconcileUntil, c.strangersUntil, c.now.Mono+1)
-	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", short(c.reconcileUntil-c.now.Mono), stranger)
+	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", formatDuration(c.reconcileUntil-c.now.Mono), stranger)
 }
 
 // toList returns the jobs whose attempts hosts must list. It includes those that have finished
@@ -164,8 +164,8 @@ func (c *Core) listDeadline(h *host) time.Duration {
 	return max(c.now.Mono+reconcileTime, c.leaseEnd(h))
 }
 
-// stranger returns a host that had attempts and is not in the inventory, or "".
-func (c *Core) stranger() string {
+// missingHost returns a host that had attempts and is not in the inventory, or "".
+func (c *Core) missingHost() string {
 	for i := range c.table.Jobs {
 		for _, a := range c.table.Jobs[i].Attempts {
 			if a.Host != "" && c.byName[a.Host] == nil {
@@ -263,11 +263,11 @@ func (e HostListed) apply(c *Core) {
 	}
 	why := e.Msg.Why
 	if !c.table.Damaged {
-		h.unclear = h.unclear || slices.ContainsFunc(e.Msg.Jobs, c.unclear)
+		h.unclear = h.unclear || slices.ContainsFunc(e.Msg.Jobs, c.isUnclear)
 		if h.unclear && why == "" {
 			why = "the files of an attempt that has no record cannot be read"
 		}
-		if i := slices.IndexFunc(e.Msg.Jobs, func(p hosts.ProbedJob) bool { return c.unrecorded(h.spec.Name, p) }); i >= 0 {
+		if i := slices.IndexFunc(e.Msg.Jobs, func(p hosts.ProbedJob) bool { return c.isUnrecorded(h.spec.Name, p) }); i >= 0 {
 			c.recordMissing(h.spec.Name, e.Msg.Jobs[i].Attempt)
 			c.leaveSeqsFree()
 			c.awaitEveryHost()
@@ -293,17 +293,17 @@ func (e HostListed) apply(c *Core) {
 	h.listWhy, h.unclear = why, false
 }
 
-// unrecorded reports whether a host has an attempt that no record mentions, or whose record names
+// isUnrecorded reports whether a host has an attempt that no record mentions, or whose record names
 // another host because the number was given again. A tombstone does not count, because it may come
 // from a launch that was taken back before its record was durable.
-func (c *Core) unrecorded(host string, p hosts.ProbedJob) bool {
+func (c *Core) isUnrecorded(host string, p hosts.ProbedJob) bool {
 	a := c.table.Attempt(p.Attempt)
 	return p.Answer != hosts.NeverStarted && p.Answer != hosts.Unknown && (a == nil || a.Host != host)
 }
 
-// unclear reports whether a host has files of an attempt without a record that it cannot read. They
-// may be a tombstone.
-func (c *Core) unclear(p hosts.ProbedJob) bool {
+// isUnclear reports whether a host has files of an attempt without a record that it cannot read.
+// They may be a tombstone.
+func (c *Core) isUnclear(p hosts.ProbedJob) bool {
 	return p.Answer == hosts.Unknown && c.table.Attempt(p.Attempt) == nil
 }
 
@@ -364,14 +364,14 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 		c.useUp(id)
 		return
 	}
-	outlasted := h.linked && p.Answer == hosts.IsRunning && !c.outlasts(id, j, p.Started)
+	outlasted := h.linked && p.Answer == hosts.IsRunning && !c.endShorterAttempts(id, j, p.Started)
 	if !c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id.Job, N: id.N, Host: h.spec.Name}) {
 		return
 	}
 	c.logf(h.spec.Name, id.Job, "attempt %s on %s had lost its record; it was found by its files", id, h.spec.Name)
 	f := c.track(h, id, j.Spec)
 	h.known = true
-	h.count(f, 1)
+	h.countAttempt(f, 1)
 	c.probedOne(h, p)
 	if outlasted { // its end is awaited like that of any other attempt
 		c.killAttempt(f, "a newer attempt has run longer")

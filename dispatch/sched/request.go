@@ -35,7 +35,7 @@ const (
 	SpareStarted   Spare = "started"   // of Cancel: jobs that are known to run
 )
 
-func (s Spare) has(j *jobs.Job) bool {
+func (s Spare) isSpared(j *jobs.Job) bool {
 	switch s {
 	case SpareSucceeded:
 		return j.State == jobs.Succeeded
@@ -241,7 +241,7 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 	part := ids[:min(len(ids), n)]
 	c.asBatch(func() {
 		for _, id := range part {
-			if j := c.table.Job(id); j != nil && !a.Spare.has(j) && do(id, j) {
+			if j := c.table.Job(id); j != nil && !a.Spare.isSpared(j) && do(id, j) {
 				a.did++
 			} else {
 				a.left++
@@ -263,7 +263,7 @@ func (c *Core) cancelJob(id jobs.ID, j *jobs.Job, why string) bool {
 	switch {
 	case j.State.Terminal():
 		return false
-	case c.canceled(id) && !c.table.Requeues[id]:
+	case c.isCancelPending(id) && !c.table.Requeues[id]:
 		return true
 	case j.State == jobs.Queued:
 		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: why})
@@ -279,8 +279,8 @@ func (c *Core) cancelJob(id jobs.ID, j *jobs.Job, why string) bool {
 	return true
 }
 
-// canceled reports whether a cancel of the job waits for an attempt to end.
-func (c *Core) canceled(id jobs.ID) bool {
+// isCancelPending reports whether a cancel of the job waits for an attempt to end.
+func (c *Core) isCancelPending(id jobs.ID) bool {
 	_, ok := c.table.Cancels[id]
 	return ok
 }
@@ -293,7 +293,7 @@ func (c *Core) requeueJob(id jobs.ID, j *jobs.Job) bool {
 		c.finished = c.finished && c.drain != ""
 		c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
 		return true
-	case c.canceled(id):
+	case c.isCancelPending(id):
 		if !c.table.Requeues[id] {
 			c.emit(jobs.Record{Kind: jobs.KindCanceling, Job: id, How: jobs.ThenRequeue})
 		}
@@ -333,7 +333,7 @@ func (c *Core) editJob(id jobs.ID, j *jobs.Job, change *jobs.Change, by *jobs.Ch
 	isFinished, round := j.State.Terminal(), int(j.Round)
 	if isFinished {
 		round++
-	} else if s.Same(j.Spec) {
+	} else if s.Equal(j.Spec) {
 		return true, nil // requested twice
 	}
 	c.queue.edits = true
@@ -349,7 +349,7 @@ func (c *Core) editJob(id jobs.ID, j *jobs.Job, change *jobs.Change, by *jobs.Ch
 // asBatch calls do, and queues the jobs that do makes ready only after it returns. A job and its
 // dependencies may thus be changed in any order.
 func (c *Core) asBatch(do func()) {
-	c.settle()
+	c.handleDependents()
 	c.deferring = true
 	do()
 	c.deferring = false

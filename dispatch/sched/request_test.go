@@ -23,8 +23,9 @@ func (s *stage) asks() string {
 	return text
 }
 
-// TestRequest checks that a request is carried out once, however often it is repeated, that all of its
-// records carry its name, and that the record of its completion is the last of its step (K9, promise 1).
+// TestRequest checks that a request is carried out once, however often it is repeated, that all of
+// its records carry its name, and that the record of its completion is the last of its step (K9,
+// promise 1).
 func TestRequest(t *testing.T) {
 	s := withJobs(t, 6, Config{Tries: 1}, box("a", 2))
 	s.started("a", "1.1 2.1")
@@ -166,8 +167,8 @@ func TestRequestSpares(t *testing.T) {
 	for id, state := range map[jobs.ID]jobs.JobState{1: jobs.Succeeded, 2: jobs.Canceled, 3: jobs.Running, 5: jobs.Canceled, 6: jobs.Queued} {
 		s.wantState(id, state)
 	}
-	if s.c.canceled(3) || !s.c.canceled(4) {
-		t.Errorf("3 is being ended: %v, 4: %v", s.c.canceled(3), s.c.canceled(4))
+	if s.c.isCancelPending(3) || !s.c.isCancelPending(4) {
+		t.Errorf("3 is being ended: %v, 4: %v", s.c.isCancelPending(3), s.c.isCancelPending(4))
 	}
 }
 
@@ -197,8 +198,9 @@ func TestRequestTorn(t *testing.T) {
 	}
 }
 
-// TestRequestOfMany checks that a request for many jobs, or a cancel, is carried out in several bounded steps. In the
-// meantime nothing is launched and the run does not end. The request is recorded as done only at the end.
+// TestRequestOfMany checks that a request for many jobs, or a cancel, is carried out in several
+// bounded steps. In the meantime nothing is launched and the run does not end. The request is
+// recorded as done only at the end.
 func TestRequestOfMany(t *testing.T) {
 	const n = 3*maxPerStep + 5
 	var all []jobs.ID

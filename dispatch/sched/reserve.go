@@ -22,7 +22,7 @@ func (c *Core) reserve(stuck []*class, rest candidates) {
 		stuck = append(stuck, w.class)
 	}
 	for i, cl := range stuck {
-		if !cl.wide() || c.lacking(cl) {
+		if !cl.isWide() || c.isLackingPool(cl) {
 			continue
 		}
 		if cl.stuckSince == 0 {
@@ -33,10 +33,10 @@ func (c *Core) reserve(stuck []*class, rest candidates) {
 		}
 		var best *host
 		for _, h := range c.hosts {
-			if h.limitFor(cl) < cl.key.slots || !c.canRunOn(h, cl, cl.picky(c)) || c.isKeptFrom(h.reserved, cl) || c.wantedBefore(h, stuck[:i]) {
+			if h.limitFor(cl) < cl.key.slots || !c.canRunOn(h, cl, cl.isAvoidingHosts(c)) || c.isKeptFrom(h.reserved, cl) || c.wantedBefore(h, stuck[:i]) {
 				continue
 			}
-			if best == nil || h.free() > best.free() {
+			if best == nil || h.freeSlots() > best.freeSlots() {
 				best = h
 			}
 		}
@@ -47,12 +47,12 @@ func (c *Core) reserve(stuck []*class, rest candidates) {
 	}
 }
 
-// wide reports whether jobs of the class need several slots or GPUs at once.
-func (cl *class) wide() bool { return cl.key.slots > 1 || cl.key.gpus.Devices() > 1 }
+// isWide reports whether jobs of the class need several slots or GPUs at once.
+func (cl *class) isWide() bool { return cl.key.slots > 1 || cl.key.gpus.Devices() > 1 }
 
-// wide reports whether a ready job needs several slots or GPUs.
-func (c *Core) wide() bool {
-	return slices.ContainsFunc(c.queue.list, (*class).wide)
+// hasWideJob reports whether a ready job needs several slots or GPUs.
+func (c *Core) hasWideJob() bool {
+	return slices.ContainsFunc(c.queue.list, (*class).isWide)
 }
 
 func (c *Core) hasReserved(cl *class) bool {
@@ -97,7 +97,7 @@ func (h *host) limitFor(cl *class) int {
 
 // wantedBefore reports whether one of the classes before could use the host.
 func (c *Core) wantedBefore(h *host, before []*class) bool {
-	return slices.ContainsFunc(before, func(cl *class) bool { return cl.n > 0 && cl.fits[h.index] && !c.lacking(cl) })
+	return slices.ContainsFunc(before, func(cl *class) bool { return cl.n > 0 && cl.fits[h.index] && !c.isLackingPool(cl) })
 }
 
 // release drops a reservation that its class cannot use any more.
@@ -106,7 +106,7 @@ func (c *Core) release(h *host) {
 	if r == nil {
 		return
 	}
-	if c.fit(r); h.limitFor(r) < r.key.slots || !c.canRunOn(h, r, r.picky(c)) || c.lacking(r) {
+	if c.updateFits(r); h.limitFor(r) < r.key.slots || !c.canRunOn(h, r, r.isAvoidingHosts(c)) || c.isLackingPool(r) {
 		h.reserved = nil
 	}
 }
@@ -138,7 +138,7 @@ func (h *host) keptFor(queue string) (its, others hosts.Kept) {
 // for it.
 func (h *host) freeFor(queue string, want jobs.GPUs) (slots, gpus int) {
 	_, others := h.keptFor(queue)
-	return h.free() - others.Slots, h.freeGPUs(want) - others.GPUs
+	return h.freeSlots() - others.Slots, h.freeGPUs(want) - others.GPUs
 }
 
 // keepsPart reports whether slots or devices are kept for a queue. Nothing is buffered on such a
@@ -153,5 +153,5 @@ func (h *host) keepsPart() bool {
 func (h *host) keepsFrom(cl *class) bool {
 	k := cl.key
 	slots, gpus := h.freeFor(k.queue, k.gpus)
-	return h.acceptsJobs() && h.free() >= k.slots && h.freeGPUs(k.gpus) >= k.gpus.Devices() && (!h.spec.IsOpenTo(k.queue) || slots < k.slots || gpus < k.gpus.Devices())
+	return h.acceptsJobs() && h.freeSlots() >= k.slots && h.freeGPUs(k.gpus) >= k.gpus.Devices() && (!h.spec.IsOpenTo(k.queue) || slots < k.slots || gpus < k.gpus.Devices())
 }

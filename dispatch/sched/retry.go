@@ -15,12 +15,12 @@ func (c *Core) tries(j *jobs.Job) int {
 	return orDefault(j.Spec.Tries, c.cfg.Tries)
 }
 
-// fail completes the record of an attempt that failed by itself. After a final failure the job is
-// not tried again. After any other it is, until its tries are used up. Neither a failure that is
-// the host's fault nor a postponement uses up a try.
-func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
+// completeFailure completes the record of an attempt that failed by itself. After a final failure
+// the job is not tried again. After any other it is, until its tries are used up. Neither a failure
+// that is the host's fault nor a postponement uses up a try.
+func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, charged bool) {
 	o := r.Outcome
-	if c.postpones(j, o) {
+	if c.isPostponed(j, o) {
 		c.postpone(r, j)
 		return
 	}
@@ -31,11 +31,11 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 		n++
 	}
 	switch {
-	case o.TimedOut && c.final(o):
+	case o.TimedOut && c.isFinal(o):
 		r.Next = jobs.TimedOut
 	case otherOpen(j, r.N):
 		r.Next = jobs.Running // another attempt determines the state
-	case charged && c.final(o):
+	case charged && c.isFinal(o):
 		r.Next = jobs.Failed
 		r.Reason = cmp.Or(r.Reason, "the run does not try again after such a failure (--retry-on, --no-retry-on)")
 	case n >= c.tries(j) && o.TimedOut:
@@ -56,8 +56,9 @@ func (c *Core) fail(r *jobs.Record, j *jobs.Job, charged bool) {
 	}
 }
 
-// final reports whether a job is not retried after an outcome. By default only a timeout is final.
-func (c *Core) final(o *jobs.Outcome) bool {
+// isFinal reports whether a job is not retried after an outcome. By default only a timeout is
+// final.
+func (c *Core) isFinal(o *jobs.Outcome) bool {
 	if c.cfg.Final != nil {
 		return c.cfg.Final(o)
 	}
@@ -72,13 +73,13 @@ func asksLater(o *jobs.Outcome) bool {
 	return o != nil && o.Exit == exitLater && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped
 }
 
-// postpones reports whether a failure uses up no try because the job asked to run later.
-func (c *Core) postpones(j *jobs.Job, o *jobs.Outcome) bool {
-	return asksLater(o) && c.postponed(j) < c.cfg.MaxPostpone
+// isPostponed reports whether a failure uses up no try because the job asked to run later.
+func (c *Core) isPostponed(j *jobs.Job, o *jobs.Outcome) bool {
+	return asksLater(o) && c.numPostponed(j) < c.cfg.MaxPostpone
 }
 
-// postponed returns how often the job was postponed in this round.
-func (c *Core) postponed(j *jobs.Job) int {
+// numPostponed returns how often the job was postponed in this round.
+func (c *Core) numPostponed(j *jobs.Job) int {
 	return countAttempts(j, func(a *jobs.Attempt) bool {
 		return a.State == jobs.AttemptExited && !a.Charged && asksLater(a.Outcome)
 	})
@@ -87,7 +88,7 @@ func (c *Core) postponed(j *jobs.Job) int {
 // postpone completes the record of an attempt after which the job runs again later. The delay is
 // about a second at first, doubles each time, and is at most a minute.
 func (c *Core) postpone(r *jobs.Record, j *jobs.Job) {
-	n := c.postponed(j)
+	n := c.numPostponed(j)
 	r.Reason = fmt.Sprintf("it asks to be run again later (exit code %d)", exitLater)
 	if r.Next = jobs.Queued; otherOpen(j, r.N) {
 		r.Next = jobs.Running
@@ -100,9 +101,9 @@ func (c *Core) postpone(r *jobs.Record, j *jobs.Job) {
 	r.Retry = c.now.Wall + jobs.Stamp(d)
 }
 
-// grown returns a limit for the job's next try: multiplied by factor for each failure. A factor
-// below 1 stands for 1.
-func grown[T int64 | time.Duration](limit T, factor float64, j *jobs.Job) T {
+// grownLimit returns a limit for the job's next try: multiplied by factor for each failure. A
+// factor below 1 stands for 1.
+func grownLimit[T int64 | time.Duration](limit T, factor float64, j *jobs.Job) T {
 	const most = 1 << 62
 	if factor <= 1 || j.Failures == 0 || limit <= 0 {
 		return limit
@@ -114,16 +115,16 @@ func grown[T int64 | time.Duration](limit T, factor float64, j *jobs.Job) T {
 func (c *Core) memoryReason(j *jobs.Job, o *jobs.Outcome) string {
 	switch o.Memory {
 	case jobs.MemoryLimit:
-		return fmt.Sprintf("it used %s of memory and asked for %s (mem=)", size(o.MaxRSSBytes), size(c.memory(j)))
+		return fmt.Sprintf("it used %s of memory and asked for %s (mem=)", formatBytes(o.MaxRSSBytes), formatBytes(c.memoryRequest(j)))
 	case jobs.OutOfMemory:
 		return "the kernel ended it because the host had no memory left"
 	}
 	return ""
 }
 
-// memory returns the memory that a job currently requests. It grows at most to that of the largest
-// host. Otherwise the job could not run any more.
-func (c *Core) memory(j *jobs.Job) int64 {
+// memoryRequest returns the memory that a job currently requests. It grows at most to that of the
+// largest host. Otherwise the job could not run any more.
+func (c *Core) memoryRequest(j *jobs.Job) int64 {
 	asked := j.Spec.MemBytes
 	if asked == 0 || j.Failures == 0 || c.cfg.MemGrowth <= 1 {
 		return asked
@@ -134,7 +135,7 @@ func (c *Core) memory(j *jobs.Job) int64 {
 			most = max(most, h.hello.MemBytes)
 		}
 	}
-	return min(grown(asked, c.cfg.MemGrowth, j), most)
+	return min(grownLimit(asked, c.cfg.MemGrowth, j), most)
 }
 
 const (
@@ -168,10 +169,10 @@ func ranFor(o *jobs.Outcome) time.Duration {
 	return o.Elapsed()
 }
 
-// patience returns how long a job that failed or was lost waits for a slot on another host before
-// it may return to a host where that happened. It is five times the run time of the attempt, at
-// most 10 s, and not less than a delay that was set.
-func (c *Core) patience(j *jobs.Job) time.Duration {
+// avoidanceTime returns how long a job that failed or was lost waits for a slot on another host
+// before it may return to a host where that happened. It is five times the run time of the attempt,
+// at most 10 s, and not less than a delay that was set.
+func (c *Core) avoidanceTime(j *jobs.Job) time.Duration {
 	for _, a := range slices.Backward(j.Attempts) {
 		switch {
 		case a.Round != j.Round:
@@ -206,6 +207,6 @@ func (c *Core) longestDelay(j *jobs.Job) time.Duration {
 // where it has not failed in this round.
 func (c *Core) hasOtherHost(j *jobs.Job, failedOn string) bool {
 	cl := c.newClass(j)
-	c.fit(cl)
+	c.updateFits(cl)
 	return cl.hasOtherHost(c, failedOn)
 }

@@ -273,7 +273,7 @@ func TestGrowth(t *testing.T) {
 	o := s.commands
 	for _, launch := range []string{"1.1: 1m0s, 8 GiB", "1.2: 2m0s, 12 GiB", "1.3: 4m0s, 16 GiB"} {
 		p := launchItems(o, "a")[0]
-		want(t, "launched", fmt.Sprintf("%s: %s, %s", p.Attempt, p.Timeout, size(p.Mem)), launch)
+		want(t, "launched", fmt.Sprintf("%s: %s, %s", p.Attempt, p.Timeout, formatBytes(p.Mem)), launch)
 		o = append(s.ended("a", p.Attempt.String(), timedOut), s.wait(time.Second, "a")...)
 	}
 }

@@ -72,12 +72,12 @@ func (c *Core) observeAbsent() {
 			every = inspectLongInterval
 		}
 		l.nextAt = c.now.Mono + every
-		c.observe(h)
+		c.inspectHost(h)
 	}
 }
 
-// observe requests an inspection of all attempts that may be on the host.
-func (c *Core) observe(h *host) {
+// inspectHost requests an inspection of all attempts that may be on the host.
+func (c *Core) inspectHost(h *host) {
 	via, ok := c.chooseObserver(h)
 	if !ok {
 		return
@@ -104,7 +104,7 @@ func (c *Core) chooseObserver(h *host) (via string, ok bool) {
 	}
 	for i := range c.hosts {
 		o := c.hosts[(from+i)%len(c.hosts)]
-		if o.spec.Name != h.spec.Name && o.answers() && (h.hello == nil || o.hello.Dir == h.hello.Dir) {
+		if o.spec.Name != h.spec.Name && o.isAnswering() && (h.hello == nil || o.hello.Dir == h.hello.Dir) {
 			return o.spec.Name, true
 		}
 	}

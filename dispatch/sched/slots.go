@@ -46,10 +46,10 @@ func wholeSlots(usable float64, last int) int {
 	return int(math.Round(usable))
 }
 
-// measure updates the load of others and our excess from a heartbeat. Our use is compared with the
-// most slots that we had busy in the same time, so that jobs that have just ended do not count as
-// excess.
-func (c *Core) measure(h *host, b *hosts.Heartbeat) {
+// handleLoad updates the load of others and our excess from a heartbeat. Our use is compared with
+// the most slots that we had busy in the same time, so that jobs that have just ended do not count
+// as excess.
+func (c *Core) handleLoad(h *host, b *hosts.Heartbeat) {
 	others := max(0, b.Busy-b.Ours-c.heldByOthers(b, h))
 	excess := max(0, b.Ours-float64(max(h.peak, h.busySlots())))
 	share := 1.0 // weight of the new value
@@ -66,8 +66,8 @@ func (c *Core) measure(h *host, b *hosts.Heartbeat) {
 // reported as started.
 func (h *host) busySlots() int { return max(h.running, min(h.occupied, h.limit)) }
 
-// limits computes how many slots each host may have busy, and sends changes to the helpers.
-func (c *Core) limits() {
+// updateLimits computes how many slots each host may have busy, and sends changes to the helpers.
+func (c *Core) updateLimits() {
 	for _, h := range c.hosts {
 		h.hold = notHeld
 		if !h.linked {
@@ -94,7 +94,7 @@ func (c *Core) limits() {
 				h.hold = sharing
 			}
 		}
-		if floor := h.floor(); floor != notHeld {
+		if floor := h.limitingHold(); floor != notHeld {
 			h.hold, h.usable, n = floor, 0, 0
 			if floor == owned {
 				h.withdrawAll()
@@ -176,7 +176,7 @@ func (c *Core) sendShare(h *host, n int) {
 		return
 	}
 	s := hosts.Share{Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupied}
-	if h.acceptsJobs() && !c.closed() && len(c.hosts) > 0 { // our part of the waiting jobs
+	if h.acceptsJobs() && !c.isLaunchingClosed() && len(c.hosts) > 0 { // our part of the waiting jobs
 		s.Want += (c.queue.ready + len(c.hosts) - 1) / len(c.hosts)
 	}
 	if s.Want = min(s.Want, s.Slots); s != h.sentShare {

@@ -7,9 +7,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// begin takes over the table. The fate of attempts that may be alive is unknown until their hosts
-// have been probed, and waiting jobs are queued. With an empty table it only connects to the hosts.
-func (c *Core) begin() {
+// takeOverTable takes over the table. The fate of attempts that may be alive is unknown until their
+// hosts have been probed, and waiting jobs are queued. With an empty table it only connects to the
+// hosts.
+func (c *Core) takeOverTable() {
 	c.begun, c.beganAt = true, c.now.Wall
 	c.anyUp = c.now.Mono
 	for _, h := range c.hosts {
@@ -26,7 +27,7 @@ func (c *Core) begin() {
 	}
 	c.queue.grow(len(c.table.Jobs))
 	for i := range c.cfg.Found {
-		if f := &c.cfg.Found[i]; !c.table.Damaged && c.unrecorded(f.Host, f.ProbedJob) {
+		if f := &c.cfg.Found[i]; !c.table.Damaged && c.isUnrecorded(f.Host, f.ProbedJob) {
 			c.recordMissing(f.Host, f.Attempt)
 		}
 	}
@@ -52,15 +53,15 @@ func (c *Core) begin() {
 				// Ended again when the host reports it.
 				f.killed, f.requeue = h.isStopped(), h.isStopped()
 				// An upper bound: no host has reported its memory yet.
-				f.mem = grown(j.Spec.MemBytes, c.cfg.MemGrowth, j)
+				f.mem = grownLimit(j.Spec.MemBytes, c.cfg.MemGrowth, j)
 				if f.started {
 					c.chargeStarted(f, f.earlierRunTime)
 				}
-				h.count(f, 1)
+				h.countAttempt(f, 1)
 			case a.State == jobs.AttemptLost:
 				// The host knows whether the attempt is dead or was only given up.
 				if a.Host != "" {
-					c.orphan(c.hostOf(a.Host, a.Machine), a.ID)
+					c.recordOrphan(c.hostOf(a.Host, a.Machine), a.ID)
 				}
 			}
 		}
@@ -68,7 +69,7 @@ func (c *Core) begin() {
 		c.countWaiting(j, 1)
 		c.registerHardness(id)
 		switch {
-		case j.State == jobs.Running && !open && c.canceled(id):
+		case j.State == jobs.Running && !open && c.isCancelPending(id):
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: c.table.Cancels[id].Reason})
 		case j.State == jobs.Running && !open:
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Queued, Reason: "no attempt of it is open any more"})

@@ -25,8 +25,8 @@ const (
 	minStragglerAge = 5 * time.Second
 )
 
-// judge looks for stragglers among the running attempts.
-func (c *Core) judge() {
+// updateStragglers looks for stragglers among the running attempts.
+func (c *Core) updateStragglers() {
 	if c.now.Mono < c.judgeAt {
 		return
 	}
@@ -61,11 +61,11 @@ func (c *Core) judgeOne(f *inFlight, age time.Duration) {
 	}
 	f.isStraggler = true
 	c.straggling++
-	than := "jobs of its queue take " + short(expected) + " at most, as a rule"
+	than := "jobs of its queue take " + formatDuration(expected) + " at most, as a rule"
 	if f.spec.Estimate > 0 {
-		than = "it was estimated at " + short(expected)
+		than = "it was estimated at " + formatDuration(expected)
 	}
-	c.logf(f.host.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job, short(age), f.host.spec.Name, than)
+	c.logf(f.host.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job, formatDuration(age), f.host.spec.Name, than)
 }
 
 // expected returns how long the attempt should take: by its user's estimate, or by the run times

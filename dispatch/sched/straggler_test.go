@@ -170,6 +170,6 @@ func BenchmarkJudge(b *testing.B) {
 	c.now.Mono = time.Minute
 	for b.Loop() {
 		c.judgeAt = 0
-		c.judge()
+		c.updateStragglers()
 	}
 }

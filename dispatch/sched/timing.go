@@ -16,15 +16,15 @@ func (c *Core) passTime() {
 	c.observeAbsent()
 	c.giveUpLost()
 	c.moveHosts()
-	c.wake()
+	c.endWaits()
 	c.skipHarder()
 	c.refuseUnsatisfiable()
-	c.judge()
+	c.updateStragglers()
 	c.watchDeadlines()
 	for _, h := range c.hosts {
 		c.endWarned(h)
 		switch {
-		case h.answers() && !h.removed:
+		case h.isAnswering() && !h.removed:
 			c.anyUp, h.downSince = c.now.Mono, 0
 		case h.downSince == 0:
 			h.downSince = max(1, c.now.Mono)
@@ -96,7 +96,7 @@ func (c *Core) Next() (time.Duration, bool) {
 			soon(c.now.Mono + 1)
 		}
 	}
-	if !c.closed() {
+	if !c.isLaunchingClosed() {
 		if c.queue.ready > 0 {
 			soon(c.launchAfter)
 		}
@@ -112,8 +112,8 @@ func (c *Core) Next() (time.Duration, bool) {
 	return at, at != never
 }
 
-// short formats a duration for people: "15 s", "2 min", "3 h".
-func short(d time.Duration) string {
+// formatDuration formats a duration for people: "15 s", "2 min", "3 h".
+func formatDuration(d time.Duration) string {
 	switch {
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%d s", int(d.Round(time.Second)/time.Second))
@@ -123,8 +123,8 @@ func short(d time.Duration) string {
 	return fmt.Sprintf("%d h", int(d.Round(time.Hour)/time.Hour))
 }
 
-// size formats a number of bytes for people: "512 MiB", "1.5 GiB".
-func size(b int64) string {
+// formatBytes formats a number of bytes for people: "512 MiB", "1.5 GiB".
+func formatBytes(b int64) string {
 	const mib, gib = 1 << 20, 1 << 30
 	switch {
 	case b < gib:

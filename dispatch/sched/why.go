@@ -14,7 +14,7 @@ func (c *Core) Why(now Time, id jobs.ID) string {
 	if j == nil {
 		return fmt.Sprintf("There is no job %d.", id)
 	}
-	if late := c.late(now, j); late != "" {
+	if late := c.whyLate(now, j); late != "" {
 		return c.why(now, id, j) + " Its deadline cannot be met: " + late + "."
 	}
 	return c.why(now, id, j)
@@ -32,21 +32,21 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 		return fmt.Sprintf("Job %d waits until its attempt of an earlier round is over.", id)
 	case waitingForJobs:
 		if j.Spec.AfterOn != nil {
-			return fmt.Sprintf("Job %d waits for %s to end (after=%s).", id, c.unmet(j), j.Spec.AfterText())
+			return fmt.Sprintf("Job %d waits for %s to end (after=%s).", id, c.unmetRequirement(j), j.Spec.AfterText())
 		}
-		return fmt.Sprintf("Job %d waits for %s to succeed.", id, c.unmet(j))
+		return fmt.Sprintf("Job %d waits for %s to succeed.", id, c.unmetRequirement(j))
 	case retrying:
-		if n := c.postponed(j); n > 0 && asksLater(j.Last().Outcome) {
+		if n := c.numPostponed(j); n > 0 && asksLater(j.Last().Outcome) {
 			return fmt.Sprintf("Job %d has asked %s to be run again later (exit code %d); it runs again in %s.",
-				id, jobs.Plural(n, "time"), exitLater, short(c.queue.due[id]-now.Mono))
+				id, jobs.Plural(n, "time"), exitLater, formatDuration(c.queue.due[id]-now.Mono))
 		}
-		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.tries(j), short(c.queue.due[id]-now.Mono))
+		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.tries(j), formatDuration(c.queue.due[id]-now.Mono))
 	}
 	return fmt.Sprintf("Job %d waits: %s.", id, c.whyReady(id, j))
 }
 
 func (c *Core) whyEnded(id jobs.ID, j *jobs.Job) string {
-	s := fmt.Sprintf("Job %d %s", id, became(j.State))
+	s := fmt.Sprintf("Job %d %s", id, describeState(j.State))
 	if a := j.Last(); a != nil && a.Outcome != nil && j.Reason == "" && j.State != jobs.Succeeded {
 		switch o := a.Outcome; {
 		case o.Signal != "":
@@ -68,9 +68,9 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 	}
 	name := f.host.spec.Name
 	switch {
-	case c.canceled(id) && f.host.linked:
+	case c.isCancelPending(id) && f.host.linked:
 		return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.table.Cancels[id].Reason)
-	case c.canceled(id):
+	case c.isCancelPending(id):
 		return fmt.Sprintf("Job %d is canceled as soon as %s can be reached or is given up.", id, name)
 	case f.killed && c.tooHard(j):
 		return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
@@ -78,7 +78,7 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 		return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
 	case !f.host.linked && now.Mono < c.leaseEnd(f.host):
 		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
-			id, name, withoutName(f.host.reason, name), short(c.leaseEnd(f.host)-now.Mono))
+			id, name, withoutName(f.host.reason, name), formatDuration(c.leaseEnd(f.host)-now.Mono))
 	case !f.host.linked:
 		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
 	case f.started && f.host.hold == owned && f.host.heartbeat.Owner.Suspend:
@@ -93,10 +93,10 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 	return fmt.Sprintf("Job %d was sent to %s and starts when a slot is free there.", id, name)
 }
 
-func (c *Core) unmet(j *jobs.Job) string {
+func (c *Core) unmetRequirement(j *jobs.Job) string {
 	var names []string
 	for i, dep := range j.Spec.After {
-		if p := c.table.Job(dep); p == nil || !j.Spec.AfterCondition(i).Met(p.State) {
+		if p := c.table.Job(dep); p == nil || !j.Spec.AfterCondition(i).IsMet(p.State) {
 			names = append(names, fmt.Sprint(dep))
 		}
 	}
@@ -129,7 +129,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	}
 	cl := c.classOf(j)
 	fit, up, room, gpus, mem, avoided := 0, 0, 0, 0, 0, 0
-	picky := cl.picky(c)
+	picky := cl.isAvoidingHosts(c)
 	var away string
 	foreign := false
 	var kept, trial, ends, forQueue *host
@@ -182,7 +182,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "the only host that can run it cannot take it: " + away + also
 	case up == 0:
 		return fmt.Sprintf("none of the %d hosts that can run it takes jobs; for one, %s%s", fit, away, also)
-	case c.lacking(cl):
+	case c.isLackingPool(cl):
 		return c.whyLacks(cl)
 	case gpus == up:
 		if foreign {
@@ -193,7 +193,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "the memory it needs is in use by other jobs" + also
 	case avoided > 0 && room == 0:
 		return "it failed on the hosts that have free slots, and waits for another host"
-	case room > 0 && c.delayed():
+	case room > 0 && c.isDelayed():
 		return fmt.Sprintf("--delay: at least %s lie between two starts", c.cfg.Delay)
 	case room > 0:
 		return "it is next"
@@ -206,9 +206,9 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return fmt.Sprintf("%s is kept for job %d, which needs %s at once", kept.spec.Name, id, what)
 	case ends != nil && cl.key.maxRunTime == 0:
 		return fmt.Sprintf("without a timeout or an estimate it is not started in the last %s of an allocation; that of %s ends in %s",
-			short(ends.instance.p.spec.Slurm.Margin), ends.spec.Name, short(ends.instance.endsAt-c.now.Mono))
+			formatDuration(ends.instance.p.spec.Slurm.Margin), ends.spec.Name, formatDuration(ends.instance.endsAt-c.now.Mono))
 	case ends != nil:
-		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", short(cl.key.maxRunTime), ends.spec.Name, short(ends.instance.endsAt-c.now.Mono))
+		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", formatDuration(cl.key.maxRunTime), ends.spec.Name, formatDuration(ends.instance.endsAt-c.now.Mono))
 	case trial != nil:
 		return fmt.Sprintf("%s, where jobs failed fast, gets one at a time until one succeeds", trial.spec.Name)
 	}
@@ -260,7 +260,7 @@ func (c *Core) Running() RunningView {
 			if f.progress.text != "" && !f.hasOutcome {
 				v.Progress = append(v.Progress, ProgressView{f.id, f.progress.text, f.progress.at})
 			}
-			if j := c.table.Job(f.id.Job); j != nil && j.State == jobs.Running && (c.canceled(f.id.Job) || c.tooHard(j)) {
+			if j := c.table.Job(f.id.Job); j != nil && j.State == jobs.Running && (c.isCancelPending(f.id.Job) || c.tooHard(j)) {
 				v.Ending = append(v.Ending, f.id.Job)
 			}
 		}

@@ -42,8 +42,8 @@ func (g *ledger) entry(id jobs.AttemptID) *entry {
 	return &a.attempts[id.N-1]
 }
 
-// enter applies a durable record to the ledger and checks it.
-func (w *World) enter(r *jobs.Record) {
+// applyToLedger applies a durable record to the ledger and checks it.
+func (w *World) applyToLedger(r *jobs.Record) {
 	g := &w.ledger
 	w.truth.records++
 	switch r.Kind {
@@ -65,18 +65,18 @@ func (w *World) enter(r *jobs.Record) {
 		w.enterAnswer(r)
 	case jobs.KindAcked:
 		if r.Seq > w.consumer.most {
-			w.broken(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown", r.Seq, w.consumer.most)
+			w.fail(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown", r.Seq, w.consumer.most)
 		}
 		g.acked = max(g.acked, r.Seq)
 	case jobs.KindDamaged:
 		if !w.damaged {
-			w.broken(ReplayIsState, "records are taken for missing: %s", r.Reason)
+			w.fail(ReplayIsState, "records are taken for missing: %s", r.Reason)
 		}
 	case jobs.KindEnded:
 		g.ended = true
 	case jobs.KindAccepted:
 		if int(r.Job) != len(g.jobs)+1 {
-			w.broken(JournalFolds, "jobs from %d on are accepted after %d", r.Job, len(g.jobs))
+			w.fail(JournalFolds, "jobs from %d on are accepted after %d", r.Job, len(g.jobs))
 		}
 		for i := range r.Count {
 			g.jobs = append(g.jobs, account{round: 1, spec: w.specs[int(r.Job)-1+i]})
@@ -84,7 +84,7 @@ func (w *World) enter(r *jobs.Record) {
 		g.ended = false
 	default:
 		if int(r.Job) < 1 || int(r.Job) > len(g.jobs) {
-			w.broken(JournalFolds, "%s of job %d, of which nothing is known", r.Kind, r.Job)
+			w.fail(JournalFolds, "%s of job %d, of which nothing is known", r.Kind, r.Job)
 		}
 		w.enterJob(&g.jobs[r.Job-1], r)
 	}
@@ -95,7 +95,7 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	switch r.Kind {
 	case jobs.KindRound:
 		if !a.over {
-			w.broken(OneResult, "a new round of job %d begins before the last has its result", r.Job)
+			w.fail(OneResult, "a new round of job %d begins before the last has its result", r.Job)
 		}
 		*a = account{round: a.round + 1, spec: a.spec, attempts: a.attempts}
 		w.ledger.ended = false
@@ -112,7 +112,7 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	case jobs.KindForgiven:
 		e := w.ledger.entry(r.Attempt())
 		if e == nil || !e.charged || e.round != a.round || a.over {
-			w.broken(OwnFailuresOnly, "%s is forgiven and used up no try of its round", r.Attempt())
+			w.fail(OwnFailuresOnly, "%s is forgiven and used up no try of its round", r.Attempt())
 		}
 		e.charged = false
 		a.charged--
@@ -120,10 +120,10 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	case jobs.KindRunning:
 		e := w.ledger.entry(r.Attempt())
 		if e == nil {
-			w.broken(JournalFolds, "%s runs and was never launched", r.Attempt())
+			w.fail(JournalFolds, "%s runs and was never launched", r.Attempt())
 		}
 		if a.over && !e.open {
-			w.broken(OneResult, "%s is taken up again though its job has its result", r.Attempt())
+			w.fail(OneResult, "%s is taken up again though its job has its result", r.Attempt())
 		}
 		e.open, e.last = true, r.Kind
 		return
@@ -133,7 +133,7 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	}
 	if a.over {
 		if r.Seq != 0 {
-			w.broken(OneResult, "job %d gets result %d in round %d and has one", r.Job, r.Seq, a.round)
+			w.fail(OneResult, "job %d gets result %d in round %d and has one", r.Job, r.Seq, a.round)
 		}
 		return
 	}
@@ -141,28 +141,28 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 		return
 	}
 	if next := w.ledger.seq + 1; r.Seq != next && (r.Seq < next || !w.damaged) {
-		w.broken(SeqWithoutGaps, "result %d follows result %d", r.Seq, w.ledger.seq)
+		w.fail(SeqWithoutGaps, "result %d follows result %d", r.Seq, w.ledger.seq)
 	}
 	w.ledger.seq, w.ledger.seqs[r.Seq] = r.Seq, r.Job
 	w.ledger.byExit[r.Seq] = r.Kind == jobs.KindExited
 	a.over, a.result = true, r.Next
-	if e := w.ledger.entry(r.Attempt()); r.Kind == jobs.KindExited && e.spec != nil && !e.vague && !e.spec.Same(a.spec) {
-		w.broken(RunsAsEdited, "the result of job %d is that of %s, which ran by another specification", r.Job, r.Attempt())
+	if e := w.ledger.entry(r.Attempt()); r.Kind == jobs.KindExited && e.spec != nil && !e.vague && !e.spec.Equal(a.spec) {
+		w.fail(RunsAsEdited, "the result of job %d is that of %s, which ran by another specification", r.Job, r.Attempt())
 	}
 	if r.Next == jobs.Succeeded && (r.Kind != jobs.KindExited || r.Outcome == nil || !r.Outcome.OK()) {
-		w.broken(SuccessIsProved, "job %d succeeds by a record %s of %s", r.Job, r.Kind, r.Attempt())
+		w.fail(SuccessIsProved, "job %d succeeds by a record %s of %s", r.Job, r.Kind, r.Attempt())
 	}
 	if r.Next == jobs.Canceled && !w.people.canceled[r.Job] {
-		w.broken(CanceledByPeople, "job %d is canceled: %s", r.Job, r.Reason)
+		w.fail(CanceledByPeople, "job %d is canceled: %s", r.Job, r.Reason)
 	}
 	if r.Next == jobs.Skipped {
 		w.checkSkipped(a, r)
 	}
 	if r.Next == jobs.TimedOut && (r.Outcome == nil || !r.Outcome.TimedOut) {
-		w.broken(TrueOutcome, "job %d timed out without a timeout", r.Job)
+		w.fail(TrueOutcome, "job %d timed out without a timeout", r.Job)
 	}
 	if r.Next == jobs.Failed && r.Kind == jobs.KindExited && a.charged < w.tries(r.Job) {
-		w.broken(OwnFailuresOnly, "job %d failed with %d of %d tries used", r.Job, a.charged, w.tries(r.Job))
+		w.fail(OwnFailuresOnly, "job %d failed with %d of %d tries used", r.Job, a.charged, w.tries(r.Job))
 	}
 }
 
@@ -170,7 +170,7 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 func (w *World) enterEdit(a *account, r *jobs.Record) {
 	for i, e := range a.attempts {
 		if e.open {
-			w.broken(RunsAsEdited, "job %d is edited while the fate of %d.%d is not known", r.Job, r.Job, i+1)
+			w.fail(RunsAsEdited, "job %d is edited while the fate of %d.%d is not known", r.Job, r.Job, i+1)
 		}
 	}
 	next := account{round: a.round, spec: r.Spec, attempts: a.attempts, canceling: a.canceling}
@@ -197,33 +197,33 @@ func (w *World) tries(id jobs.ID) int {
 func (w *World) enterLaunch(a *account, r *jobs.Record) {
 	switch {
 	case r.N != len(a.attempts)+1 && !w.damaged:
-		w.broken(JournalFolds, "%s is launched after %d attempts", r.Attempt(), len(a.attempts))
+		w.fail(JournalFolds, "%s is launched after %d attempts", r.Attempt(), len(a.attempts))
 	case a.over:
-		w.broken(OneResult, "%s is launched though its job has its result", r.Attempt())
-	case a.canceling && !w.entered(r):
-		w.broken(CanceledStays, "%s is launched though its job is being canceled", r.Attempt())
+		w.fail(OneResult, "%s is launched though its job has its result", r.Attempt())
+	case a.canceling && !w.isRecorded(r):
+		w.fail(CanceledStays, "%s is launched though its job is being canceled", r.Attempt())
 	}
 	open := 0
 	for i := range a.attempts {
 		switch e := &a.attempts[i]; {
-		case !e.open || w.entered(r):
+		case !e.open || w.isRecorded(r):
 		case !w.mayCopy(a.spec):
-			w.broken(UnknownNotRerun, "%s is launched while the fate of %d.%d is not known", r.Attempt(), r.Job, i+1)
+			w.fail(UnknownNotRerun, "%s is launched while the fate of %d.%d is not known", r.Attempt(), r.Job, i+1)
 		case e.round != a.round || e.host == r.Host:
-			w.broken(CopiesHold, "%s is launched on %s while %d.%d of round %d runs on %s", r.Attempt(), r.Host, r.Job, i+1, e.round, e.host)
+			w.fail(CopiesHold, "%s is launched on %s while %d.%d of round %d runs on %s", r.Attempt(), r.Host, r.Job, i+1, e.round, e.host)
 		default:
 			open++
 		}
 	}
 	if open > 0 && (open >= w.cfg.Copies || a.charged+open >= w.tries(r.Job)) {
-		w.broken(CopiesHold, "%s is launched beside %d others, with %d of %d tries used up", r.Attempt(), open, a.charged, w.tries(r.Job))
+		w.fail(CopiesHold, "%s is launched beside %d others, with %d of %d tries used up", r.Attempt(), open, a.charged, w.tries(r.Job))
 	}
 	for len(a.attempts) < r.N { // including the numbers that are skipped
 		a.attempts = append(a.attempts, entry{vague: true})
 	}
 	e := &a.attempts[r.N-1]
 	*e = entry{host: r.Host, machine: w.ledger.machines[r.Host], round: a.round, spec: a.spec, open: true, launched: w.truth.records, last: r.Kind}
-	if w.entered(r) {
+	if w.isRecorded(r) {
 		e.spec, e.vague = nil, true
 	}
 }
@@ -236,10 +236,10 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 	id := r.Attempt()
 	e := w.ledger.entry(id)
 	if e == nil {
-		w.broken(JournalFolds, "%s of %s, which was never launched", r.Kind, id)
+		w.fail(JournalFolds, "%s of %s, which was never launched", r.Kind, id)
 	}
 	if !e.open && !(e.last == jobs.KindLost && r.Kind != jobs.KindLost) {
-		w.broken(OneResult, "%s of %s, which is over: %s", r.Kind, id, e.last)
+		w.fail(OneResult, "%s of %s, which is over: %s", r.Kind, id, e.last)
 	}
 	e.open, e.last = false, r.Kind
 	f := w.truth.of(id)
@@ -254,7 +254,7 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 		}
 	case jobs.KindSuperseded, jobs.KindCanceled:
 		if r.Outcome == nil && f != nil && f.starts > 0 && !f.forgotten && !e.vague {
-			w.broken(NeverStartedIsTrue, "%s is recorded as %s without an outcome (%s), and it has started", id, r.Kind, r.Reason)
+			w.fail(NeverStartedIsTrue, "%s is recorded as %s without an outcome (%s), and it has started", id, r.Kind, r.Reason)
 		}
 	}
 	if r.Charged {
@@ -264,10 +264,10 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 		}
 		a.strays = a.strays || e.lost // it failed late, while the attempt that replaced it ran
 		if a.charged > w.tries(r.Job) && !a.strays {
-			w.broken(TriesHold, "job %d has failed %d times of %d", r.Job, a.charged, w.tries(r.Job))
+			w.fail(TriesHold, "job %d has failed %d times of %d", r.Job, a.charged, w.tries(r.Job))
 		}
 		if r.Outcome == nil || r.Outcome.OK() || r.Outcome.Stopped || f == nil || f.ended == nil {
-			w.broken(OwnFailuresOnly, "%s uses up a try and did not fail by itself", id)
+			w.fail(OwnFailuresOnly, "%s uses up a try and did not fail by itself", id)
 		}
 	}
 }
@@ -280,12 +280,12 @@ func (w *World) checkOutcome(f *fact, r *jobs.Record) {
 		if r.Next == jobs.Succeeded {
 			name = SuccessIsProved
 		}
-		w.broken(name, "%s of %s with an outcome, and it has not ended by itself", r.Kind, r.Attempt())
+		w.fail(name, "%s of %s with an outcome, and it has not ended by itself", r.Kind, r.Attempt())
 	default:
 		o := *r.Outcome
 		o.LastLine = ""
 		if o != *f.ended {
-			w.broken(TrueOutcome, "%s is recorded with %+v and ended with %+v", r.Attempt(), o, *f.ended)
+			w.fail(TrueOutcome, "%s is recorded with %+v and ended with %+v", r.Attempt(), o, *f.ended)
 		}
 	}
 }

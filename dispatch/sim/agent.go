@@ -24,7 +24,7 @@ type agent struct {
 	gone    bool
 }
 
-func (a *agent) obey(o sched.Command) {
+func (a *agent) carryOut(o sched.Command) {
 	switch o.(type) {
 	case sched.Connect:
 		a.connect()
@@ -41,7 +41,7 @@ func (a *agent) obey(o sched.Command) {
 	// fenced sends a command about attempts that the helper refuses if it knows a newer dispatcher.
 	fenced := func(ids []jobs.AttemptID, do func(*helper)) {
 		k.toHost(func(p *helper) {
-			if by := p.fenced(epoch); by != 0 {
+			if by := p.newerEpoch(epoch); by != 0 {
 				p.refuse(ids, by)
 				return
 			}
@@ -51,15 +51,15 @@ func (a *agent) obey(o sched.Command) {
 	switch o := o.(type) {
 	case sched.Launch:
 		if !a.greeted {
-			a.l.w.broken(SlotsHold, "a launch is sent to %s before any limit", a.spec.Name)
+			a.l.w.fail(SlotsHold, "a launch is sent to %s before any limit", a.spec.Name)
 		}
 		m := &hosts.Launch{Epoch: epoch, ExpireUptime: a.uptime}
 		if a.uptime > 0 {
 			m.ExpireUptime += min(a.spec.LostAfterOrDefault(), a.l.w.cfg.Lease(a.spec.LostAfterOrDefault()))
 		}
-		a.l.w.sends(o.Jobs, k.h)
+		a.l.w.recordLaunches(o.Jobs, k.h)
 		k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
-		if a.l.w.noise(30) { // TCP does not do that, but helper and claim must tolerate it
+		if a.l.w.smallFault(30) { // TCP does not do that, but helper and claim must tolerate it
 			k.toHost(func(p *helper) { p.launchAgain(m, o.Jobs) })
 		}
 	case sched.SetLimit:
@@ -79,7 +79,7 @@ func (a *agent) obey(o sched.Command) {
 	case sched.List:
 		fenced(nil, func(p *helper) { p.list(o.Jobs) })
 	case sched.Inspect:
-		k.toHost(func(p *helper) { p.look(o.Host, o.Attempts) })
+		k.toHost(func(p *helper) { p.inspectOther(o.Host, o.Attempts) })
 	}
 }
 
@@ -110,7 +110,7 @@ func (a *agent) connect() {
 	if a.link != nil || a.dialing%2 == 1 {
 		return
 	}
-	w, h := a.l.w, a.l.w.behind(a.spec)
+	w, h := a.l.w, a.l.w.machineAt(a.spec)
 	a.dialing++
 	dial := a.dialing
 	done := func(do func()) func() {
@@ -128,7 +128,7 @@ func (a *agent) connect() {
 	fail := func(why string) func() {
 		return done(func() {
 			if a.bye {
-				a.leaves()
+				a.recordLeft()
 				return
 			}
 			a.l.tell(sched.HostDown{Host: h.name, Err: &hosts.Error{Host: h.name, Class: hosts.Unreachable, Err: errors.New(why)}})
@@ -158,7 +158,7 @@ func (a *agent) connected(p *helper) {
 	name := a.spec.Name
 	if p.refused > 0 {
 		if a.bye {
-			a.leaves()
+			a.recordLeft()
 			return
 		}
 		a.l.tell(sched.HostDown{Host: name, Err: &hosts.FencedError{Host: name, By: p.refused}})
@@ -187,7 +187,7 @@ func (a *agent) ended(k *link, why error) {
 	a.hangUp()
 	if a.bye {
 		a.clean = a.clean || errors.Is(why, errLeft)
-		a.leaves()
+		a.recordLeft()
 		return
 	}
 	a.l.tell(sched.HostDown{Host: a.spec.Name, Err: why})
@@ -223,7 +223,7 @@ type link struct {
 
 func (k *link) latency() time.Duration {
 	w := k.h.w
-	if w.noise(40) {
+	if w.smallFault(40) {
 		return w.between(0, 3*time.Second)
 	}
 	return w.between(time.Millisecond, 20*time.Millisecond)
@@ -233,11 +233,11 @@ func (k *link) latency() time.Duration {
 func (k *link) toHost(do func(*helper)) {
 	w := k.h.w
 	k.toHostAt = max(k.toHostAt, w.now+k.latency())
-	w.agenda.add(k.toHostAt, func() { k.arrive(true, func() { k.p.get(do) }) })
+	w.agenda.add(k.toHostAt, func() { k.deliver(true, func() { k.p.deliver(do) }) })
 }
 
-// arrive delivers a message at its time, or when the network heals.
-func (k *link) arrive(toHost bool, do func()) {
+// deliver delivers a message at its time, or when the network heals.
+func (k *link) deliver(toHost bool, do func()) {
 	switch {
 	case k.lost || toHost && !k.p.alive || !toHost && k.a.l.dead:
 		return
@@ -248,7 +248,7 @@ func (k *link) arrive(toHost bool, do func()) {
 			k.lost = true
 			return
 		}
-		k.h.waiting = append(k.h.waiting, func() { k.arrive(toHost, do) })
+		k.h.waiting = append(k.h.waiting, func() { k.deliver(toHost, do) })
 		return
 	}
 	do()
@@ -257,10 +257,10 @@ func (k *link) arrive(toHost bool, do func()) {
 // report sends an event to the dispatcher, sometimes twice.
 func (k *link) report(ev sched.Event) {
 	w := k.h.w
-	for n := 0; n == 0 || n < 3 && w.noise(12); n++ {
+	for n := 0; n == 0 || n < 3 && w.smallFault(12); n++ {
 		k.toUsAt = max(k.toUsAt, w.now+k.latency())
 		w.agenda.add(k.toUsAt, func() {
-			k.arrive(false, func() {
+			k.deliver(false, func() {
 				if !k.open {
 					k.early = append(k.early, ev)
 					return
@@ -287,7 +287,7 @@ func (k *link) close(eof bool) {
 	}
 	w := k.h.w
 	k.open, k.closed = false, true
-	k.late = !w.calm() && w.choices.Draw(3) == 1
+	k.late = !w.faultsAreOver() && w.choices.Draw(3) == 1
 	if eof {
 		k.toHostAt = max(k.toHostAt, w.now+k.latency())
 		w.agenda.add(k.toHostAt, k.eof)
@@ -304,9 +304,9 @@ func (k *link) eof() {
 	}
 }
 
-// broken tells the dispatcher that the helper's end is gone.
-func (k *link) broken(after time.Duration, why error) {
+// reportBroken tells the dispatcher that the helper's end is gone.
+func (k *link) reportBroken(after time.Duration, why error) {
 	w := k.h.w
 	k.toUsAt = max(k.toUsAt, w.now+after)
-	w.agenda.add(k.toUsAt, func() { k.arrive(false, func() { k.a.ended(k, why) }) })
+	w.agenda.add(k.toUsAt, func() { k.deliver(false, func() { k.a.ended(k, why) }) })
 }

@@ -80,11 +80,11 @@ func (l *life) command(name string, takes time.Duration, effect func(), answer f
 	switch {
 	case w.now < w.cloud.broken:
 		does, err = false, "exit status 1"
-	case w.noise(8):
+	case w.smallFault(8):
 		does, err = w.choices.Draw(2) == 1, "exit status 1"
-	case w.noise(12):
+	case w.smallFault(12):
 		takes, err = 2*time.Minute, "it did not end"
-	case w.noise(12):
+	case w.smallFault(12):
 		does = false
 	}
 	outlives := w.choices.Draw(2) == 1
@@ -107,7 +107,7 @@ func (w *World) create(name string) {
 	spec := w.cloud.spec.Host
 	spec.Name, spec.Addresses = name, []string{address}
 	h.deaf = w.now + w.between(0, 2*w.cloud.spec.Startup)
-	if w.noise(8) {
+	if w.smallFault(8) {
 		h.deaf = never
 	}
 	w.logf("the instance %s exists", name)
@@ -155,7 +155,7 @@ func breakCommands(w *World) bool {
 	if w.cloud == nil {
 		return false
 	}
-	w.cloud.broken = w.now + w.long()
+	w.cloud.broken = w.now + w.longDuration()
 	return true
 }
 
@@ -163,7 +163,7 @@ func breakCommands(w *World) bool {
 func (l *life) list(provider string) sched.Event {
 	w := l.w
 	ev := sched.InstancesListed{Provider: provider, Left: map[string]time.Duration{}}
-	if w.now < w.cloud.broken || w.noise(10) {
+	if w.now < w.cloud.broken || w.smallFault(10) {
 		ev.Err = "exit status 1"
 		return ev
 	}
@@ -176,7 +176,7 @@ func (l *life) list(provider string) sched.Event {
 			}
 		}
 	}
-	if lacks := w.cloud.lacks; len(ev.Names) > 0 && w.noise(15) && ev.Names[0] != lacks {
+	if lacks := w.cloud.lacks; len(ev.Names) > 0 && w.smallFault(15) && ev.Names[0] != lacks {
 		w.cloud.lacks, ev.Names = ev.Names[0], ev.Names[1:]
 	} else {
 		w.cloud.lacks = ""
@@ -198,7 +198,7 @@ func (l *life) provided() (list []*hosts.Host) {
 func (l *life) fetch(o sched.FetchInstance) string {
 	w := l.w
 	in := w.cloud.instances[o.Name]
-	if in == nil || !in.h.reachable(l.m) || w.now < in.h.deaf || w.noise(6) {
+	if in == nil || !in.h.reachable(l.m) || w.now < in.h.deaf || w.smallFault(6) {
 		return errors.New("it cannot be reached").Error()
 	}
 	for _, id := range o.Attempts {
@@ -210,7 +210,7 @@ func (l *life) fetch(o sched.FetchInstance) string {
 // checkCreate checks that an instance is recorded before it is created.
 func (w *World) checkCreate(name string) {
 	if w.ledger.instances[name] != jobs.InstanceCreating {
-		w.broken(InstanceRecorded, "%s is created, and the journal says of it %q", name, w.ledger.instances[name])
+		w.fail(InstanceRecorded, "%s is created, and the journal says of it %q", name, w.ledger.instances[name])
 	}
 }
 
@@ -218,7 +218,7 @@ func (w *World) checkCreate(name string) {
 func (w *World) checkTerminate(name string) {
 	g := &w.ledger
 	if g.instances[name] != jobs.InstanceTerminating {
-		w.broken(InstanceRecorded, "%s is terminated, and the journal says of it %q", name, g.instances[name])
+		w.fail(InstanceRecorded, "%s is terminated, and the journal says of it %q", name, g.instances[name])
 	}
 	in := w.cloud.instances[name]
 	if in == nil {
@@ -231,10 +231,10 @@ func (w *World) checkTerminate(name string) {
 				continue
 			}
 			if e.open {
-				w.broken(InstanceUnused, "%s is terminated, and %s is open there", name, id)
+				w.fail(InstanceUnused, "%s is terminated, and %s is open there", name, id)
 			}
 			if e.outcome && !in.h.shared && !w.cloud.fetched[id] {
-				w.broken(InstanceUnused, "%s is terminated, and what %s has written was not fetched", name, id)
+				w.fail(InstanceUnused, "%s is terminated, and what %s has written was not fetched", name, id)
 			}
 		}
 	}
@@ -248,7 +248,7 @@ func (w *World) checkCloud() {
 	}
 	for _, h := range w.hosts {
 		if w.cloud.instances[h.name] != nil && !w.cloud.late[h.name] {
-			w.broken(InstancesGo, "the instance %s is left", h.name)
+			w.fail(InstancesGo, "the instance %s is left", h.name)
 		}
 	}
 }
@@ -278,7 +278,7 @@ func changeProvider(w *World) bool {
 	w.cloud.spec = &p
 	if w.choices.Draw(3) == 0 {
 		give()
-		w.after(w.long(), func() {
+		w.after(w.longDuration(), func() {
 			if l := w.life; l != nil && l.finish != nil && l.finish.How == sched.AllDone {
 				return // too late for the instances that are left
 			}

@@ -24,11 +24,11 @@ func damageJournal(w *World) bool {
 		return false
 	}
 	if !w.battered {
-		return w.spoil(1)
+		return w.flipBits(1)
 	}
-	spoiled := w.spoil([]int{1, sector, 2 * sector}[w.choices.Draw(3)])
+	spoiled := w.flipBits([]int{1, sector, 2 * sector}[w.choices.Draw(3)])
 	for range w.choices.Draw(4) {
-		spoiled = w.spoil(1) || spoiled
+		spoiled = w.flipBits(1) || spoiled
 	}
 	return spoiled
 }
@@ -37,20 +37,20 @@ func damageJournal(w *World) bool {
 // followed it.
 const sector = 512
 
-// batter damages the journal of a battered world before most takeovers.
-func (w *World) batter() {
-	if w.battered && !w.calm() && w.choices.Draw(3) > 0 && damageJournal(w) {
-		w.hit(damagedAgain)
+// damageBeforeTakeover damages the journal of a battered world before most takeovers.
+func (w *World) damageBeforeTakeover() {
+	if w.battered && !w.faultsAreOver() && w.choices.Draw(3) > 0 && damageJournal(w) {
+		w.countFault(damagedAgain)
 	}
 }
 
-// spoil flips one bit in each of up to n consecutive bytes of some epoch's file. It returns false
-// if it could not.
-func (w *World) spoil(n int) bool {
+// flipBits flips one bit in each of up to n consecutive bytes of some epoch's file. It returns
+// false if it could not.
+func (w *World) flipBits(n int) bool {
 	g := &w.ledger
 	epoch := 1 + w.choices.Draw(g.epoch)
 	counted := g.files[epoch-1].counted
-	if counted == 0 || w.writes(epoch) {
+	if counted == 0 || w.isWriting(epoch) {
 		return false
 	}
 	f, err := g.observer.OpenFile(journalPath(epoch), os.O_RDWR, 0)
@@ -78,10 +78,10 @@ func (w *World) spoil(n int) bool {
 	return true
 }
 
-// writes reports whether a live dispatcher that was taken over has the file of an epoch open. It
+// isWriting reports whether a live dispatcher that was taken over has the file of an epoch open. It
 // repeats writes that it does not know to be durable, which would undo damage that a newer
 // dispatcher has seen.
-func (w *World) writes(epoch int) bool {
+func (w *World) isWriting(epoch int) bool {
 	return slices.ContainsFunc(w.lives, func(l *life) bool { return !l.dead && l.epoch == epoch })
 }
 
@@ -99,11 +99,11 @@ func (l *life) found(t *jobs.Table) (all []sched.Found) {
 	return all
 }
 
-// entered reports whether the record of a launch is not that of a new one: the host
+// isRecorded reports whether the record of a launch is not that of a new one: the host
 // already had the attempt, or its claim or tombstone, and the earlier record was lost.
-func (w *World) entered(r *jobs.Record) bool {
+func (w *World) isRecorded(r *jobs.Record) bool {
 	h, id := w.machineOf(r.Host), r.Attempt()
-	return w.damaged && h != nil && (h.took[id] || h.claimed(id))
+	return w.damaged && h != nil && (h.took[id] || h.hasClaim(id))
 }
 
 // renew starts the ledger again with the result of recovery from a damaged journal.
@@ -116,7 +116,7 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 	seqs := map[int64]jobs.ID{}
 	for seq, id := range g.seqs {
 		// The records of the other results may be lost. Those results come again.
-		if _, shown := w.consumer.got[seq]; shown && seq <= t.Seq || w.showing(seq) {
+		if _, shown := w.consumer.got[seq]; shown && seq <= t.Seq || w.isShowing(seq) {
 			seqs[seq] = id
 		}
 	}
@@ -153,8 +153,8 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 	}
 }
 
-// showing reports whether a live dispatcher has a durable result that it is about to show.
-func (w *World) showing(seq int64) bool {
+// isShowing reports whether a live dispatcher has a durable result that it is about to show.
+func (w *World) isShowing(seq int64) bool {
 	return slices.ContainsFunc(w.lives, func(l *life) bool {
 		return !l.dead && slices.ContainsFunc(l.showing, func(s shown) bool { return s.seq == seq })
 	})

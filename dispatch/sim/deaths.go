@@ -12,8 +12,8 @@ func (w *World) owner() *life {
 	return nil
 }
 
-// up returns the running dispatcher, or nil if there is none.
-func (w *World) up() *life {
+// running returns the running dispatcher, or nil if there is none.
+func (w *World) running() *life {
 	if l := w.owner(); l != nil && l.paused == 0 {
 		return l
 	}
@@ -23,7 +23,7 @@ func (w *World) up() *life {
 // onDispatcher makes a fault that needs a running dispatcher.
 func onDispatcher(strike func(w *World, l *life) bool) func(*World) bool {
 	return func(w *World) bool {
-		l := w.up()
+		l := w.running()
 		return l != nil && strike(w, l)
 	}
 }
@@ -69,7 +69,7 @@ func (l *life) stop(d time.Duration, woken func()) {
 }
 
 func stopAndWake(w *World, l *life) bool {
-	l.stop(w.long(), func() {})
+	l.stop(w.longDuration(), func() {})
 	return true
 }
 
@@ -80,7 +80,7 @@ func takeOver(w *World, l *life) bool {
 	if w.choices.Draw(2) == 1 {
 		wait = w.between(time.Second, 30*time.Second)
 	}
-	sleeps := wait + w.long()
+	sleeps := wait + w.longDuration()
 	if w.choices.Draw(8) == 7 {
 		sleeps = wait / 2 // it wakes up before the takeover
 	}
@@ -113,13 +113,13 @@ func takeByForce(w *World, l *life) bool {
 }
 
 func sleep(w *World, l *life) bool {
-	d := w.long() * 2
+	d := w.longDuration() * 2
 	l.stop(d, func() { l.slept += d })
 	return true
 }
 
 func fullDisk(w *World, l *life) bool {
-	l.m.full = w.now + w.long()
+	l.m.full = w.now + w.longDuration()
 	return true
 }
 

@@ -57,16 +57,16 @@ func init() {
 		{"link reset", 6, onHelper(resetLink)},
 		{"helper killed", 5, onHelper(killHelper)},
 		{"helper stopped", 4, onHelper(stopHelper)},
-		{"helpers send no heartbeats", 3, until(func(h *host) *time.Duration { return &h.silentUntil })},
+		{"helpers send no heartbeats", 3, lastingFault(func(h *host) *time.Duration { return &h.silentUntil })},
 		{"sshd refuses", 3, refuse},
 		{"supervisor killed", 6, killSupervisor},
-		{"an owner comes back", 5, until(func(h *host) *time.Duration { return &h.jobs.owner })},
+		{"an owner comes back", 5, lastingFault(func(h *host) *time.Duration { return &h.jobs.owner })},
 		{"suspender killed", 3, killSuspender},
 		{"host rebooted", 5, reboot},
-		{"host's file systems hang", 5, until(func(h *host) *time.Duration { return &h.wedged })},
+		{"host's file systems hang", 5, lastingFault(func(h *host) *time.Duration { return &h.wedged })},
 		{"sentinels cannot be written", 4, sealSentinels},
-		{"spool full", 3, until(func(h *host) *time.Duration { return &h.full })},
-		{"jobs fail at once on a host", 3, until(func(h *host) *time.Duration { return &h.hole })},
+		{"spool full", 3, lastingFault(func(h *host) *time.Duration { return &h.full })},
+		{"jobs fail at once on a host", 3, lastingFault(func(h *host) *time.Duration { return &h.hole })},
 		{"clock of a host jumps", 3, hostClock},
 		{"clock of the dispatcher jumps", 3, dispatcherClock},
 		{"cancel", 5, askCancel},
@@ -94,8 +94,8 @@ func init() {
 	}
 }
 
-// hit counts a fault.
-func (w *World) hit(i int) {
+// countFault counts a fault.
+func (w *World) countFault(i int) {
 	w.faults[i]++
 	w.budget--
 	w.logf("FAULT %s (%d left)", faultKinds[i].name, w.budget)
@@ -104,7 +104,7 @@ func (w *World) hit(i int) {
 // injectFaults injects one fault after another until the budget is used up.
 func (w *World) injectFaults() {
 	w.after(w.between(500*time.Millisecond, 18*time.Second), func() {
-		if w.calm() || w.choices.Over() {
+		if w.faultsAreOver() || w.choices.Over() {
 			w.budget = 0
 			w.heal()
 			return
@@ -118,7 +118,7 @@ func (w *World) injectFaults() {
 			if n -= w.weight(&faultKinds[i]); n < 0 {
 				at := len(w.log)
 				if faultKinds[i].strike(w) {
-					w.hit(i)
+					w.countFault(i)
 					if w.verbose { // log it before its effects
 						copy(w.log[at+1:], w.log[at:len(w.log)-1])
 						w.log[at] = w.log[len(w.log)-1]
@@ -156,9 +156,9 @@ func (w *World) heal() {
 
 func (w *World) anyHost() *host { return w.hosts[w.choices.Draw(len(w.hosts))] }
 
-// long chooses a duration. Most are near the times after which a silent host is suspected or given
-// up.
-func (w *World) long() time.Duration {
+// longDuration chooses a duration. Most are near the times after which a silent host is suspected
+// or given up.
+func (w *World) longDuration() time.Duration {
 	switch w.choices.Draw(4) {
 	case 0:
 		return w.between(100*time.Millisecond, 10*time.Second)
@@ -171,7 +171,7 @@ func (w *World) long() time.Duration {
 }
 
 func cutOne(w *World) bool {
-	w.anyHost().cut(w.long(), w.machines...)
+	w.anyHost().cut(w.longDuration(), w.machines...)
 	return true
 }
 
@@ -179,15 +179,15 @@ func cutOne(w *World) bool {
 func cutSome(w *World) bool {
 	h := w.anyHost()
 	i := w.choices.Draw(len(w.machines))
-	h.cut(w.long(), w.machines[i])
+	h.cut(w.longDuration(), w.machines[i])
 	if w.choices.Draw(2) == 1 {
-		h.cut(w.long(), w.machines[(i+1)%len(w.machines)])
+		h.cut(w.longDuration(), w.machines[(i+1)%len(w.machines)])
 	}
 	return true
 }
 
 func cutMost(w *World) bool {
-	d := w.long()
+	d := w.longDuration()
 	spare := -1
 	if len(w.hosts) > 2 {
 		spare = w.choices.Draw(len(w.hosts))
@@ -200,12 +200,12 @@ func cutMost(w *World) bool {
 	return true
 }
 
-// until makes a fault of a host that lasts for a time. end returns where the time of its end is
-// kept.
-func until(end func(h *host) *time.Duration) func(*World) bool {
+// lastingFault makes a fault of a host that lasts for a time. end returns where the time of its end
+// is kept.
+func lastingFault(end func(h *host) *time.Duration) func(*World) bool {
 	return func(w *World) bool {
 		at := end(w.anyHost())
-		*at = w.now + w.long()
+		*at = w.now + w.longDuration()
 		return true
 	}
 }
@@ -237,13 +237,13 @@ func killHelper(w *World, p *helper) bool {
 }
 
 func stopHelper(w *World, p *helper) bool {
-	p.thaw = w.now + w.long()
+	p.thaw = w.now + w.longDuration()
 	return true
 }
 
 func refuse(w *World) bool {
 	h := w.anyHost()
-	h.deaf = w.now + w.long()
+	h.deaf = w.now + w.longDuration()
 	if w.choices.Draw(2) == 1 && h.helper != nil {
 		h.helper.die("sshd was killed")
 	}
@@ -272,14 +272,14 @@ func killSupervisor(w *World) bool {
 func reboot(w *World) bool {
 	off := w.between(5*time.Second, 30*time.Second)
 	if w.choices.Draw(3) == 2 {
-		off = w.long()
+		off = w.longDuration()
 	}
 	w.anyHost().reboot(off)
 	return true
 }
 
 func sealSentinels(w *World) bool {
-	d := w.long()
+	d := w.longDuration()
 	if w.choices.Draw(2) == 1 {
 		w.anyHost().sealed = w.now + d
 		return true

@@ -56,7 +56,7 @@ func (w *World) checkHardness(t *jobs.Table, r *jobs.Record) {
 	j := t.Job(r.Job)
 	for i := range t.Jobs {
 		if o := &t.Jobs[i]; o.State == jobs.TimedOut && tooHard(j.Spec, o.Spec) {
-			w.broken(HarderSkipped, "%s is launched (hardness %v), and job %d (%v) has timed out", r.Attempt(), j.Spec.Hardness, i+1, o.Spec.Hardness)
+			w.fail(HarderSkipped, "%s is launched (hardness %v), and job %d (%v) has timed out", r.Attempt(), j.Spec.Hardness, i+1, o.Spec.Hardness)
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (w *World) checkStopped(l *life, t *jobs.Table) {
 		}
 		why := l.core.Why(l.now(), j.Spec.ID)
 		if t.Cancels[j.Spec.ID].Reason == "" && !strings.Contains(why, "is being stopped") {
-			w.broken(HarderStopped, "job %d (hardness %v): %s", i+1, j.Spec.Hardness, why)
+			w.fail(HarderStopped, "job %d (hardness %v): %s", i+1, j.Spec.Hardness, why)
 		}
 	}
 }
@@ -95,5 +95,5 @@ func (w *World) checkSkipped(a *account, r *jobs.Record) {
 			return
 		}
 	}
-	w.broken(SkippedForCause, "job %d (hardness %v) is skipped: %s", r.Job, a.spec.Hardness, r.Reason)
+	w.fail(SkippedForCause, "job %d (hardness %v) is skipped: %s", r.Job, a.spec.Hardness, r.Reason)
 }

@@ -110,8 +110,8 @@ func (p *helper) adopt() {
 	h.w.after(0, h.fill)
 }
 
-// get delivers a message to the helper. A stopped helper handles it after it continues.
-func (p *helper) get(do func(*helper)) {
+// deliver delivers a message to the helper. A stopped helper handles it after it continues.
+func (p *helper) deliver(do func(*helper)) {
 	p.whenThawed(func() {
 		p.receivedAt = p.h.w.now
 		do(p)
@@ -152,15 +152,15 @@ func (p *helper) die(why string) {
 		return
 	}
 	p.alive = false
-	p.link.broken(p.h.w.between(0, 50*time.Millisecond), broken(p.h, why))
+	p.link.reportBroken(p.h.w.between(0, 50*time.Millisecond), broken(p.h, why))
 }
 
 func broken(h *host, why string) error {
 	return &hosts.Error{Host: h.name, Class: hosts.Broken, Err: errors.New(why)}
 }
 
-// fenced returns the epoch that forbids the helper to carry out a command, or 0 if none does.
-func (p *helper) fenced(epoch int) int {
+// newerEpoch returns the epoch that forbids the helper to carry out a command, or 0 if none does.
+func (p *helper) newerEpoch(epoch int) int {
 	if p.h.fence > epoch {
 		return p.h.fence
 	}
@@ -199,7 +199,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 	refuse := func(why string) {
 		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: ids, Why: why}})
 	}
-	switch by := p.fenced(m.Epoch); {
+	switch by := p.newerEpoch(m.Epoch); {
 	case by != 0:
 		p.refuse(ids, by)
 		return
@@ -207,7 +207,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 		ids = ids[:0]
 		var known []hosts.ProbedJob
 		for _, j := range placed {
-			if k, ok := p.knows(j.Attempt); ok {
+			if k, ok := p.heldState(j.Attempt); ok {
 				known = append(known, k) // it arrived in time before
 			} else {
 				ids = append(ids, j.Attempt)
@@ -227,7 +227,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 	var known []hosts.ProbedJob
 	ids = nil
 	for _, j := range placed {
-		if k, ok := p.knows(j.Attempt); ok {
+		if k, ok := p.heldState(j.Attempt); ok {
 			known = append(known, k)
 			continue
 		}
@@ -252,7 +252,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 // launchAgain handles the second copy of a launch of which nothing was refused.
 func (p *helper) launchAgain(m *hosts.Launch, placed []sched.LaunchItem) {
 	for _, j := range placed {
-		if _, ok := p.knows(j.Attempt); !ok && p.h.w.truth.of(j.Attempt) == nil {
+		if _, ok := p.heldState(j.Attempt); !ok && p.h.w.truth.of(j.Attempt) == nil {
 			return
 		}
 	}
@@ -261,8 +261,8 @@ func (p *helper) launchAgain(m *hosts.Launch, placed []sched.LaunchItem) {
 	}
 }
 
-// knows returns the state of an attempt that the helper holds already.
-func (p *helper) knows(id jobs.AttemptID) (hosts.ProbedJob, bool) {
+// heldState returns the state of an attempt that the helper holds already.
+func (p *helper) heldState(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	if p.running.has(id) {
 		a := hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning}
 		if r := p.h.run(id); r != nil {
@@ -273,8 +273,8 @@ func (p *helper) knows(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	return hosts.ProbedJob{Attempt: id, Answer: hosts.Buffered}, p.waiting.has(id)
 }
 
-// over forgets an attempt that has ended.
-func (p *helper) over(id jobs.AttemptID) {
+// forgetEnded forgets an attempt that has ended.
+func (p *helper) forgetEnded(id jobs.AttemptID) {
 	p.waiting.del(id)
 	p.running.del(id)
 }
@@ -300,7 +300,7 @@ func (p *helper) withdraw(ids []jobs.AttemptID) {
 func (p *helper) answer(ids []jobs.AttemptID) {
 	var found []hosts.ProbedJob
 	for _, id := range ids {
-		a, ok := p.knows(id)
+		a, ok := p.heldState(id)
 		if !ok {
 			a = p.examine(id)
 		}
@@ -314,12 +314,12 @@ func (p *helper) answer(ids []jobs.AttemptID) {
 func (p *helper) examine(id jobs.AttemptID) hosts.ProbedJob {
 	h := p.h
 	a := hosts.ProbedJob{Attempt: id}
-	if !h.answers() || h.w.noise(25) {
+	if !h.isAnswering() || h.w.smallFault(25) {
 		a.Why = "the file system does not answer"
 		return a
 	}
 	r := h.run(id)
-	f, err := h.look(id)
+	f, err := h.readFate(id)
 	if f.State == attempts.Finished {
 		a.Answer, a.Slot, a.Started, a.Outcome = hosts.HasExited, f.Slot, f.Outcome.Started, &f.Outcome
 		return a
@@ -340,7 +340,7 @@ func (p *helper) examine(id jobs.AttemptID) hosts.ProbedJob {
 		a.Answer, a.Why = hosts.Dead, "the host was rebooted while it ran"
 		h.forget(id)
 	default:
-		if r != nil && r.job && h.w.noise(6) {
+		if r != nil && r.job && h.w.smallFault(6) {
 			a.Why = "processes of it could not be ended"
 			return a
 		}
@@ -400,7 +400,7 @@ func (h *host) stop(r *run, grace time.Duration) {
 	if !r.job || r.stop {
 		if r.claimed && !r.job && r.outcome == nil {
 			h.w.after(time.Second, func() { // its process is about to start
-				if r.alive() && h.run(r.s.id) == r {
+				if r.isAlive() && h.run(r.s.id) == r {
 					h.stop(r, grace)
 				}
 			})
@@ -419,7 +419,7 @@ func (h *host) stop(r *run, grace time.Duration) {
 func (p *helper) list(only jobs.Ranges) {
 	h := p.h
 	m := &hosts.Listed{Last: true, All: len(only) == 0}
-	if !h.answers() {
+	if !h.isAnswering() {
 		m.Why = "the file system does not answer"
 	} else {
 		var ids idSet
@@ -439,9 +439,9 @@ func (p *helper) list(only jobs.Ranges) {
 			m.Why = err.Error()
 		}
 		for _, id := range ids {
-			a, ok := p.knows(id)
+			a, ok := p.heldState(id)
 			switch {
-			case !ok && h.w.damaged && h.w.noise(4):
+			case !ok && h.w.damaged && h.w.smallFault(4):
 				a = hosts.ProbedJob{Attempt: id, Why: "its files cannot be read"}
 			case !ok:
 				a = p.examine(id)
@@ -452,11 +452,11 @@ func (p *helper) list(only jobs.Ranges) {
 	p.tell(sched.HostListed{Host: h.name, Msg: m})
 }
 
-// look reads the attempts of another host for the dispatcher.
-func (p *helper) look(host string, ids []jobs.AttemptID) {
+// inspectOther reads the attempts of another host for the dispatcher.
+func (p *helper) inspectOther(host string, ids []jobs.AttemptID) {
 	h := p.h
 	m := &hosts.Inspected{Host: host, Why: "the file system does not answer"}
-	if h.answers() {
+	if h.isAnswering() {
 		m = hosts.InspectDisk(h.disk, h.dir, runUID, host, ids)
 	}
 	p.tell(sched.HostInspected{Via: h.name, Msg: m})

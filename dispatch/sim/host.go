@@ -78,10 +78,10 @@ type done struct {
 func (h *host) uptime() time.Duration { return h.w.now - h.bootedAt }
 func (h *host) bootID() string        { return fmt.Sprintf("boot%d.%d", h.idx, h.boot) }
 func (h *host) stamp() jobs.Stamp     { return wallStart + jobs.Stamp(h.w.now+h.wall) }
-func (h *host) answers() bool         { return h.w.now >= h.wedged }
+func (h *host) isAnswering() bool     { return h.w.now >= h.wedged }
 
 func (h *host) hello(spec *hosts.Host) *hosts.Hello {
-	whole, half := h.locks()
+	whole, half := h.lockedDevices()
 	return &hosts.Hello{
 		LockedGPUs: whole, HalfGPUs: half,
 		Version: hosts.ProtocolVersion, BootID: h.bootID(), Uptime: h.uptime(), Cores: spec.Slots.Fixed + 1, Slots: spec.Slots.Fixed,
@@ -120,7 +120,7 @@ func (h *host) reboot(off time.Duration) {
 	h.cut(off, w.machines...)
 	if p := h.helper; p != nil && p.alive {
 		p.alive = false
-		p.link.broken(w.between(time.Second, 40*time.Second), broken(h, "connection reset"))
+		p.link.reportBroken(w.between(time.Second, 40*time.Second), broken(h, "connection reset"))
 	}
 	for _, r := range h.runs {
 		r.sup = false
@@ -183,10 +183,10 @@ func (h *host) drop(r *run) {
 	h.runs = slices.DeleteFunc(slices.Clone(h.runs), func(other *run) bool { return other == r })
 }
 
-// fifo passes a supervisor's report to the helper if there is one. The report may be lost.
-func (h *host) fifo(do func(*helper)) {
+// sendReport passes a supervisor's report to the helper if there is one. The report may be lost.
+func (h *host) sendReport(do func(*helper)) {
 	p := h.helper
-	if p == nil || !p.alive || h.w.noise(30) {
+	if p == nil || !p.alive || h.w.smallFault(30) {
 		return
 	}
 	h.w.after(h.w.between(0, 4*time.Millisecond), func() {
@@ -245,13 +245,13 @@ func (p *helper) heartbeat(early bool) {
 			ours += r.s.spec.SlotCount()
 		}
 	}
-	if w.noise(10) {
+	if w.smallFault(10) {
 		h.load = 4 * float64(w.choices.Draw(100)) / 100
 	}
-	if w.calm() {
+	if w.faultsAreOver() {
 		h.load = 0
 	}
-	whole, half := h.locks()
+	whole, half := h.lockedDevices()
 	p.tell(sched.HostHeartbeat{Host: h.name, Heartbeat: &hosts.Heartbeat{Sharing: h.sharing(), Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
 		Owner: h.currentOwner(), Suspended: h.suspended(), MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime(), LockedGPUs: whole, HalfGPUs: half}})
 }
@@ -275,7 +275,7 @@ func (p *helper) housekeep() {
 			p.resolve(id)
 		}
 	}
-	h.settle()
+	h.placeKeptFiles()
 	h.fill()
 }
 
@@ -310,7 +310,7 @@ func (p *helper) resolve(id jobs.AttemptID) {
 		}
 		a := p.examine(id)
 		if a.Answer != hosts.IsRunning && a.Answer != hosts.Unknown {
-			p.over(id)
+			p.forgetEnded(id)
 			p.h.forget(id)
 		}
 		p.tellProbed(a)

@@ -87,43 +87,43 @@ func text(v any) string { return fmt.Sprintf("%+v", v) }
 func (w *World) atEnd() {
 	g := &w.ledger
 	if !g.ended {
-		w.broken(CleanEnd, "the run is over, and the journal does not say so")
+		w.fail(CleanEnd, "the run is over, and the journal does not say so")
 	}
 	if len(g.jobs) != len(w.specs) {
-		w.broken(RunEnds, "%d jobs of %d were accepted", len(g.jobs), len(w.specs))
+		w.fail(RunEnds, "%d jobs of %d were accepted", len(g.jobs), len(w.specs))
 	}
 	for i := range g.jobs {
 		a := &g.jobs[i]
 		if !a.over {
-			w.broken(RunEnds, "job %d has no result", i+1)
+			w.fail(RunEnds, "job %d has no result", i+1)
 		}
 		for n := range a.attempts {
 			if a.attempts[n].open {
-				w.broken(RunEnds, "the fate of %d.%d is not known", i+1, n+1)
+				w.fail(RunEnds, "the fate of %d.%d is not known", i+1, n+1)
 			}
 		}
 	}
 	for _, r := range w.people.requests {
 		if g.requests[r.Name] == 0 {
-			w.broken(RequestsOnce, "%s was never taken in", r.Name)
+			w.fail(RequestsOnce, "%s was never taken in", r.Name)
 		}
 	}
 	for seq := int64(1); seq <= g.seq && !w.damaged; seq++ { // damage may destroy a result before anybody has seen it
 		if _, ok := w.consumer.got[seq]; !ok {
-			w.broken(ResultsShown, "result %d of job %d was never shown", seq, g.seqs[seq])
+			w.fail(ResultsShown, "result %d of job %d was never shown", seq, g.seqs[seq])
 		}
 	}
 	for id := range jobs.ID(len(w.specs)) {
 		for _, live := range w.truth.live[id+1] {
-			if w.cleaned(w.truth.of(live).host) {
-				w.broken(NothingLeft, "%s is alive", live)
+			if w.isCleaned(w.truth.of(live).host) {
+				w.fail(NothingLeft, "%s is alive", live)
 			}
 		}
 	}
 	w.checkCloud()
 	for _, h := range w.hosts {
-		if len(h.in) > 0 && w.cleaned(h) {
-			w.broken(NothingLeft, "%s waits in the spool of %s", h.in[0].id, h.name)
+		if len(h.in) > 0 && w.isCleaned(h) {
+			w.fail(NothingLeft, "%s waits in the spool of %s", h.in[0].id, h.name)
 		}
 	}
 }
@@ -141,20 +141,20 @@ func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 		return
 	}
 	if report.Damaged && !w.damaged {
-		w.broken(ReplayIsState, "the journal of epoch %d is taken for damaged: %v", l.epoch, report.Warnings)
+		w.fail(ReplayIsState, "the journal of epoch %d is taken for damaged: %v", l.epoch, report.Warnings)
 	}
 	s := g.table
 	if t.Seq != s.Seq || t.Acked != s.Acked || t.Epoch != s.Epoch || t.Ended != s.Ended || t.Paused != s.Paused || t.Counts != s.Counts ||
 		!same(t.Cancels, s.Cancels) || !same(t.Requests, s.Requests) || !same(t.Hosts, s.Hosts) ||
 		!same(t.Machines, s.Machines) || !same(t.At, s.At) || !same(t.Inventory, s.Inventory) || !same(t.Instances, s.Instances) {
-		w.broken(ReplayIsState, "epoch %d: %+v, and the journal says %+v", l.epoch, brief(t), brief(s))
+		w.fail(ReplayIsState, "epoch %d: %+v, and the journal says %+v", l.epoch, summarize(t), summarize(s))
 	}
 	if len(t.Jobs) != len(s.Jobs) {
-		w.broken(ReplayIsState, "epoch %d has %d jobs, and the journal %d", l.epoch, len(t.Jobs), len(s.Jobs))
+		w.fail(ReplayIsState, "epoch %d has %d jobs, and the journal %d", l.epoch, len(t.Jobs), len(s.Jobs))
 	}
 	for i := range t.Jobs {
 		if why := differ(&t.Jobs[i], &s.Jobs[i]); why != "" {
-			w.broken(ReplayIsState, "epoch %d: job %d: %s", l.epoch, i+1, why)
+			w.fail(ReplayIsState, "epoch %d: job %d: %s", l.epoch, i+1, why)
 		}
 	}
 	g.touched = g.touched[:0]
@@ -171,13 +171,13 @@ type summary struct {
 	Counts     [jobs.Skipped + 1]int
 }
 
-func brief(t *jobs.Table) summary { return summary{t.Seq, t.Acked, t.Epoch, t.Ended, t.Counts} }
+func summarize(t *jobs.Table) summary { return summary{t.Seq, t.Acked, t.Epoch, t.Ended, t.Counts} }
 
 // differ describes how two states of a job differ. It returns "" if they are equal.
 func differ(a, b *jobs.Job) string {
 	switch {
 	case a.State != b.State || a.Seq != b.Seq || a.Round != b.Round || a.Failures != b.Failures || a.Retry != b.Retry ||
-		a.Reason != b.Reason || a.Priority != b.Priority || a.Urgent != b.Urgent || !a.Spec.Same(b.Spec):
+		a.Reason != b.Reason || a.Priority != b.Priority || a.Urgent != b.Urgent || !a.Spec.Equal(b.Spec):
 		return "its rows differ: " + text(*a) + " and " + text(*b)
 	case len(a.Attempts) != len(b.Attempts):
 		return "their numbers of attempts differ"
@@ -200,15 +200,15 @@ var CheckCore func(*sched.Core) string
 // checkTurn checks a dispatcher at the end of a turn, before its commands are released.
 func (w *World) checkTurn(l *life, out *commit.Out) {
 	if n := l.core.Defects; n != 0 {
-		w.broken(CoreHasNoDefects, "%d of them", n)
+		w.fail(CoreHasNoDefects, "%d of them", n)
 	}
 	if CheckCore != nil {
 		if why := CheckCore(l.core); why != "" {
-			w.broken(CoreHasNoDefects, "%s", why)
+			w.fail(CoreHasNoDefects, "%s", why)
 		}
 	}
 	if at, ok := l.loop.Next(); ok && at < l.now().Mono && at != 0 {
-		w.broken(TimeGoesOn, "at %v a tick is wanted at %v", l.now().Mono, at)
+		w.fail(TimeGoesOn, "at %v a tick is wanted at %v", l.now().Mono, at)
 	}
 	g := &w.ledger
 	if !out.Durable || l.epoch != g.epoch || l.fencedBy > 0 {
@@ -218,11 +218,11 @@ func (w *World) checkTurn(l *life, out *commit.Out) {
 	w.checkStopped(l, t)
 	w.checkHostSettings(l)
 	if t.Seq != s.Seq || t.Acked != s.Acked || t.Counts != s.Counts || len(t.Jobs) != len(s.Jobs) || !same(t.Cancels, s.Cancels) || !same(t.Hosts, s.Hosts) {
-		w.broken(JournalIsState, "live %+v, journal %+v", brief(t), brief(s))
+		w.fail(JournalIsState, "live %+v, journal %+v", summarize(t), summarize(s))
 	}
 	for _, id := range g.touched {
 		if why := differ(t.Job(id), s.Job(id)); why != "" {
-			w.broken(JournalIsState, "job %d: %s", id, why)
+			w.fail(JournalIsState, "job %d: %s", id, why)
 		}
 	}
 	g.touched = g.touched[:0]
@@ -232,23 +232,23 @@ func (w *World) checkTurn(l *life, out *commit.Out) {
 func (w *World) checkRecord(l *life, r *jobs.Record) {
 	switch r.Kind {
 	case jobs.KindLaunching:
-		if w.entered(r) {
+		if w.isRecorded(r) {
 			return
 		}
 		w.checkHardness(l.core.Table(), r)
 		if l.asked {
-			w.broken(PauseHolds, "%s is launched", r.Attempt())
+			w.fail(PauseHolds, "%s is launched", r.Attempt())
 		}
 		w.checkPlace(l, r)
 		w.checkLimits(l, r)
 		if l.drained[r.Host] {
-			w.broken(DrainedHolds, "%s is launched on %s", r.Attempt(), r.Host)
+			w.fail(DrainedHolds, "%s is launched on %s", r.Attempt(), r.Host)
 		}
 		if isQuiet(l.specs[r.Host].Quiet, l.now().Wall) {
-			w.broken(QuietHolds, "%s is launched on %s", r.Attempt(), r.Host)
+			w.fail(QuietHolds, "%s is launched on %s", r.Attempt(), r.Host)
 		}
 		if l.owned[r.Host] {
-			w.broken(OwnersHold, "%s is launched on %s", r.Attempt(), r.Host)
+			w.fail(OwnersHold, "%s is launched on %s", r.Attempt(), r.Host)
 		}
 	case jobs.KindLost:
 		w.checkLost(l, r)
@@ -276,7 +276,7 @@ func (w *World) checkLost(l *life, r *jobs.Record) {
 	}
 	if f := w.truth.of(r.Attempt()); !strings.Contains(r.Reason, "its host "+r.Host+" is lost") {
 		if f != nil && f.alive {
-			w.broken(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
+			w.fail(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
 		}
 		w.checkSettled(l, r)
 		return // it is taken for dead; another check ensures that it never starts again
@@ -290,7 +290,7 @@ func (w *World) checkLost(l *life, r *jobs.Record) {
 	}
 	silent, rule := l.now().Mono-l.receivedAt[h], w.patience[r.Host]
 	if silent < rule {
-		w.broken(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent, r.Host)
+		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent, r.Host)
 	}
 }
 
@@ -300,7 +300,7 @@ func (w *World) recordReceived(l *life, ev sched.Event) {
 	case sched.Pause:
 		l.asked = ev.On
 	case sched.Cancel:
-		w.people.cancels(l, ev)
+		w.people.recordCancel(l, ev)
 	case sched.Request:
 		if l.core.Table().Requests[ev.Name] || ev.Epoch != 0 && ev.Epoch != l.epoch {
 			return // it is not carried out
@@ -324,12 +324,12 @@ func (w *World) recordReceived(l *life, ev sched.Event) {
 // checkLimit checks the number of slots that a dispatcher allows a host. A command that waited for
 // the journal may be slightly older than the newest request.
 func (w *World) checkLimit(l *life, o sched.SetLimit) {
-	most := w.most(o.Host)
+	most := w.maxSlots(o.Host)
 	if len(l.given) == 0 {
 		most = w.ruled[o.Host]
 	}
 	if o.Slots < 0 || o.Slots > most {
-		w.broken(SlotsHold, "%s may have %d slots busy and has %d", o.Host, o.Slots, most)
+		w.fail(SlotsHold, "%s may have %d slots busy and has %d", o.Host, o.Slots, most)
 	}
 }
 
@@ -337,21 +337,21 @@ func (w *World) checkLimit(l *life, o sched.SetLimit) {
 func (w *World) checkLaunch(l *life, o *sched.Launch) {
 	for _, p := range o.Jobs {
 		if _, ok := l.handed[p.Attempt]; ok {
-			w.broken(LaunchedOnce, "%s leaves again", p.Attempt)
+			w.fail(LaunchedOnce, "%s leaves again", p.Attempt)
 		}
 		if l.handed == nil {
 			l.handed = map[jobs.AttemptID]given{}
 		}
 		l.handed[p.Attempt] = given{p.GPUs, shareOf(p.Spec)}
 		if len(p.GPUs) != p.Spec.GPUs.Devices() {
-			w.broken(SlotsHold, "%s gets GPUs %v and wants %s", p.Attempt, p.GPUs, p.Spec.GPUs)
+			w.fail(SlotsHold, "%s gets GPUs %v and wants %s", p.Attempt, p.GPUs, p.Spec.GPUs)
 		}
 		w.checkGPUs(l, p.Attempt)
 		if l.epoch != w.ledger.epoch {
 			continue // another dispatcher has taken over; what matters is whether the attempt starts
 		}
 		if e := w.ledger.entry(p.Attempt); e == nil || e.host != o.Host {
-			w.broken(RecordBeforeSend, "%s leaves for %s", p.Attempt, o.Host)
+			w.fail(RecordBeforeSend, "%s leaves for %s", p.Attempt, o.Host)
 		}
 	}
 }
@@ -359,14 +359,14 @@ func (w *World) checkLaunch(l *life, o *sched.Launch) {
 // checkEpoch checks a launch that a host accepts, or a kill that it carries out.
 func (w *World) checkEpoch(h *host, epoch int, ids ...jobs.AttemptID) {
 	if epoch < h.fence {
-		w.broken(FencedChanges, "%s starts or ends %v for epoch %d and knows epoch %d", h.name, ids, epoch, h.fence)
+		w.fail(FencedChanges, "%s starts or ends %v for epoch %d and knows epoch %d", h.name, ids, epoch, h.fence)
 	}
 }
 
 // checkFence checks a dispatcher that stops because there is a newer one.
 func (w *World) checkFence(l *life, by int) {
 	if by <= l.epoch || by > len(w.ledger.files) {
-		w.broken(FenceIsTrue, "epoch %d stops because of epoch %d, and the newest is %d", l.epoch, by, len(w.ledger.files))
+		w.fail(FenceIsTrue, "epoch %d stops because of epoch %d, and the newest is %d", l.epoch, by, len(w.ledger.files))
 	}
 }
 
@@ -374,7 +374,7 @@ func (w *World) checkFence(l *life, by int) {
 func (w *World) checkShown(s shown) {
 	g := &w.ledger
 	if s.seq < 1 || g.seqs[s.seq] != s.job {
-		w.broken(ResultsDurable, "result %d of job %d is shown", s.seq, s.job)
+		w.fail(ResultsDurable, "result %d of job %d is shown", s.seq, s.job)
 	}
 	old, ok := w.consumer.got[s.seq]
 	if w.damaged && !g.byExit[s.seq] {
@@ -386,6 +386,6 @@ func (w *World) checkShown(s shown) {
 		old.round = s.round // records of rounds, or records that tell rounds apart, may be lost
 	}
 	if ok && old != s {
-		w.broken(ResultsSame, "result %d was %+v and is %+v", s.seq, old, s)
+		w.fail(ResultsSame, "result %d was %+v and is %+v", s.seq, old, s)
 	}
 }

@@ -37,20 +37,20 @@ func (w *World) newMachine(name string, gpus int) (h *host, address string) {
 	return h, address
 }
 
-// behind returns the machine to which a host's address leads.
-func (w *World) behind(spec *hosts.Host) *host { return w.at[spec.Addresses[0]] }
+// machineAt returns the machine to which a host's address leads.
+func (w *World) machineAt(spec *hosts.Host) *host { return w.at[spec.Addresses[0]] }
 
 // machineOf returns the machine that is currently behind a name, whether or not the inventory has a
 // host of that name.
 func (w *World) machineOf(name string) *host {
 	if s := w.known[name]; s != nil {
-		return w.behind(s)
+		return w.machineAt(s)
 	}
 	return nil
 }
 
-// knows records what a host with this specification may do from now on.
-func (w *World) knows(s *hosts.Host) {
+// recordSpec records what a host with this specification may do from now on.
+func (w *World) recordSpec(s *hosts.Host) {
 	w.known[s.Name] = s
 	w.ruled[s.Name] = max(w.ruled[s.Name], s.Slots.Fixed)
 	if least, ok := w.patience[s.Name]; !ok || s.LostAfterOrDefault() < least {
@@ -58,8 +58,9 @@ func (w *World) knows(s *hosts.Host) {
 	}
 }
 
-// most returns the largest number of slots that a host was ever given, by its rule or by people.
-func (w *World) most(name string) int { return max(w.ruled[name], w.given[name]) }
+// maxSlots returns the largest number of slots that a host was ever given, by its rule or by
+// people.
+func (w *World) maxSlots(name string) int { return max(w.ruled[name], w.given[name]) }
 
 // set returns the hosts of the run: those of the file, changed by what people requested, as the
 // program computes them.
@@ -85,14 +86,14 @@ func (l *life) takeSet(list []*hosts.Host) {
 	l.specs = map[string]*hosts.Host{}
 	for _, s := range list {
 		l.specs[s.Name] = s
-		w.knows(s)
+		w.recordSpec(s)
 	}
 	if l.epoch != w.ledger.epoch {
 		return
 	}
 	for name, asked := range w.ledger.hosts {
 		if s := l.specs[name]; (s == nil) != asked.Removed {
-			w.broken(AskedHostsStay, "people asked for %s (removed: %v), and the set does not follow", name, asked.Removed)
+			w.fail(AskedHostsStay, "people asked for %s (removed: %v), and the set does not follow", name, asked.Removed)
 		}
 	}
 }
@@ -123,7 +124,7 @@ func (l *life) tellFrom(h *host, ev sched.Event) {
 			}
 		case sched.HostInspected:
 			from = nil
-			l.looked(ev)
+			l.recordInspected(ev)
 		case sched.HostRefused:
 			ids = ev.Msg.Attempts
 		case sched.AttemptsWithdrawn:
@@ -148,8 +149,9 @@ func (l *life) tellFrom(h *host, ev sched.Event) {
 	l.tell(ev)
 }
 
-// looked records the attempts that files report on. The files are the same for every machine.
-func (l *life) looked(ev sched.HostInspected) {
+// recordInspected records the attempts that files report on. The files are the same for every
+// machine.
+func (l *life) recordInspected(ev sched.HostInspected) {
 	for _, x := range ev.Msg.Jobs {
 		l.words[settles{x.Attempt, nil}] = true
 	}
@@ -158,8 +160,8 @@ func (l *life) looked(ev sched.HostInspected) {
 	}
 }
 
-// sends records the machine to which each launch goes.
-func (w *World) sends(placed []sched.LaunchItem, h *host) {
+// recordLaunches records the machine to which each launch goes.
+func (w *World) recordLaunches(placed []sched.LaunchItem, h *host) {
 	for _, p := range placed {
 		w.truth.sent[p.Attempt] = h
 	}
@@ -189,7 +191,7 @@ func (w *World) checkSettled(l *life, r *jobs.Record) {
 	if at == nil || l.epoch != w.ledger.epoch || w.damaged || l.words[settles{id, at}] || l.words[settles{id, nil}] {
 		return
 	}
-	w.broken(SettledByItsMachine, "%s of %s is recorded (%s), and %s, on which it was launched, has not told of it", r.Kind, id, r.Reason, at.id)
+	w.fail(SettledByItsMachine, "%s of %s is recorded (%s), and %s, on which it was launched, has not told of it", r.Kind, id, r.Reason, at.id)
 }
 
 // checkPlace checks that a job is launched on a host of the set, that the host has the job's tags,
@@ -197,23 +199,23 @@ func (w *World) checkSettled(l *life, r *jobs.Record) {
 func (w *World) checkPlace(l *life, r *jobs.Record) {
 	s := l.specs[r.Host]
 	if s == nil {
-		w.broken(DrainedHolds, "%s is launched on %s, which was removed", r.Attempt(), r.Host)
+		w.fail(DrainedHolds, "%s is launched on %s, which was removed", r.Attempt(), r.Host)
 	}
 	for _, tag := range l.core.Table().Job(r.Job).Spec.Tags {
 		if !slices.Contains(s.Tags, tag) {
-			w.broken(RunsAsEdited, "%s is launched on %s and wants tag %s", r.Attempt(), r.Host, tag)
+			w.fail(RunsAsEdited, "%s is launched on %s and wants tag %s", r.Attempt(), r.Host, tag)
 		}
 	}
 	if a := l.agent(r.Host); a == nil || !slices.Equal(a.spec.Addresses, s.Addresses) {
-		w.broken(DrainedHolds, "%s is launched on %s at an address that it has no more", r.Attempt(), r.Host)
+		w.fail(DrainedHolds, "%s is launched on %s at an address that it has no more", r.Attempt(), r.Host)
 	}
 }
 
-// cleaned reports whether the end of the run reaches a machine. It does if the address of a host of
-// the set leads to it and the journal names it too. The end of the run lists what is alive on other
-// machines.
-func (w *World) cleaned(h *host) bool {
-	return w.ledger.machines[h.name] == h.id && slices.ContainsFunc(w.set(w.ledger.table), func(s *hosts.Host) bool { return w.behind(s) == h })
+// isCleaned reports whether the end of the run reaches a machine. It does if the address of a host
+// of the set leads to it and the journal names it too. The end of the run lists what is alive on
+// other machines.
+func (w *World) isCleaned(h *host) bool {
+	return w.ledger.machines[h.name] == h.id && slices.ContainsFunc(w.set(w.ledger.table), func(s *hosts.Host) bool { return w.machineAt(s) == h })
 }
 
 // The faults that change the set of hosts.
@@ -236,7 +238,7 @@ func (w *World) find(name string) int {
 // changeHosts removes a host from the file and adds it again later, which may be before or after
 // the host has left.
 func changeHosts(w *World) bool {
-	if w.up() == nil || len(w.inv) == 0 {
+	if w.running() == nil || len(w.inv) == 0 {
 		return false
 	}
 	out := w.choices.Draw(len(w.inv))
@@ -278,7 +280,7 @@ func changeSpec(w *World) bool {
 // otherMachine returns another machine for a host: one that was behind its name earlier, or a new
 // one.
 func (w *World) otherMachine(s *hosts.Host) (h *host, address string) {
-	is := w.behind(s)
+	is := w.machineAt(s)
 	for a := range w.hosts {
 		address := fmt.Sprintf("address%d", a+1)
 		if h := w.at[address]; h.name == s.Name && h != is && w.choices.Draw(2) == 1 {
@@ -288,12 +290,12 @@ func (w *World) otherMachine(s *hosts.Host) (h *host, address string) {
 	return w.newMachine(s.Name, is.gpus)
 }
 
-// goes makes a machine unreachable for a time in one of three cases, and ends its connections in
-// another.
-func (h *host) goes() {
+// leaveNetwork makes a machine unreachable for a time in one of three cases, and ends its
+// connections in another.
+func (h *host) leaveNetwork() {
 	switch w := h.w; w.choices.Draw(3) {
 	case 0:
-		h.cut(w.long(), w.machines...)
+		h.cut(w.longDuration(), w.machines...)
 	case 1:
 		if h.helper != nil {
 			h.helper.die("sshd was killed")
@@ -310,10 +312,10 @@ func changeAddress(w *World) bool {
 	i := w.choices.Draw(len(w.inv))
 	s := w.inv[i]
 	_, address := w.otherMachine(s)
-	w.behind(s).goes()
+	w.machineAt(s).leaveNetwork()
 	w.edit(i, func(s *hosts.Host) { s.Addresses = []string{address} })
 	if w.choices.Draw(2) == 1 {
-		w.after(w.long(), func() {
+		w.after(w.longDuration(), func() {
 			if i := w.find(s.Name); i >= 0 {
 				w.edit(i, func(now *hosts.Host) { now.Addresses = s.Addresses })
 			}
@@ -329,14 +331,14 @@ func changeMachine(w *World) bool {
 		return false
 	}
 	s := w.inv[w.choices.Draw(len(w.inv))]
-	was := w.behind(s)
+	was := w.machineAt(s)
 	is, _ := w.otherMachine(s)
-	was.goes()
+	was.leaveNetwork()
 	w.at[s.Addresses[0]] = is
 	w.logf("behind %s is now %s", s.Name, is.id)
 	if w.choices.Draw(4) > 0 {
-		w.after(w.long(), func() {
-			is.goes()
+		w.after(w.longDuration(), func() {
+			is.leaveNetwork()
 			w.at[s.Addresses[0]] = was
 			w.logf("behind %s is again %s", s.Name, was.id)
 		})
@@ -374,7 +376,7 @@ func askHosts(w *World) bool {
 		return false
 	}
 	r := sched.Request{Text: "asked for"}
-	l := w.up()
+	l := w.running()
 	if l == nil {
 		return false
 	}

@@ -32,7 +32,7 @@ func (l *life) leave(end bool) {
 			a.connect() // or keep the attempt that is under way
 		default:
 			a.hangUp()
-			a.leaves()
+			a.recordLeft()
 		}
 	}
 }
@@ -65,8 +65,8 @@ func (a *agent) sayBye() {
 	})
 }
 
-// leaves records that the agent has ended.
-func (a *agent) leaves() {
+// recordLeft records that the agent has ended.
+func (a *agent) recordLeft() {
 	if a.gone {
 		return
 	}
@@ -81,13 +81,13 @@ func (l *life) close() {
 	if l.dead || l.closing {
 		return
 	}
-	if l.loop.Flying() {
+	if l.loop.IsWriting() {
 		l.w.after(100*time.Millisecond, l.close)
 		return
 	}
 	l.closing = true
 	l.enqueue(func() {
-		if l.loop.Flying() {
+		if l.loop.IsWriting() {
 			l.closing = false
 			l.w.after(0, l.close)
 			return
@@ -152,9 +152,9 @@ func (p *helper) dismiss() {
 	}
 	h.runs, h.in = nil, nil
 	h.sealed, h.wedged = min(h.sealed, h.w.now), min(h.wedged, h.w.now)
-	h.settle()
+	h.placeKeptFiles()
 	p.alive = false
-	p.link.broken(h.w.between(0, 50*time.Millisecond), errLeft)
+	p.link.reportBroken(h.w.between(0, 50*time.Millisecond), errLeft)
 }
 
 // shown is a result as the consumer gets it.
@@ -186,8 +186,8 @@ type consumer struct {
 
 func (c *consumer) init() { c.got = map[int64]shown{} }
 
-// take receives a result.
-func (c *consumer) take(l *life, s shown) {
+// receive receives a result.
+func (c *consumer) receive(l *life, s shown) {
 	w := l.w
 	w.checkShown(s)
 	c.got[s.seq] = s
@@ -202,8 +202,8 @@ func (c *consumer) take(l *life, s shown) {
 	})
 }
 
-// again delivers the results that were not acknowledged to an earlier dispatcher.
-func (c *consumer) again(l *life, t *jobs.Table) {
+// redeliver delivers the results that were not acknowledged to an earlier dispatcher.
+func (c *consumer) redeliver(l *life, t *jobs.Table) {
 	var waiting []*jobs.Job
 	for i := range t.Past {
 		waiting = append(waiting, &t.Past[i])
@@ -215,6 +215,6 @@ func (c *consumer) again(l *life, t *jobs.Table) {
 	}
 	slices.SortFunc(waiting, func(a, b *jobs.Job) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, j := range waiting {
-		c.take(l, shownOf(j))
+		c.receive(l, shownOf(j))
 	}
 }

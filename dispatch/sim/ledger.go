@@ -94,7 +94,7 @@ func (g *ledger) lostPower(w *World) {
 			return
 		}
 		if g.files[n-1].durable > 0 {
-			w.broken(DurableFactsKept, "the journal of epoch %d is gone", n)
+			w.fail(DurableFactsKept, "the journal of epoch %d is gone", n)
 		}
 		g.files = g.files[:n-1]
 	}
@@ -126,8 +126,8 @@ func (g *ledger) marksOf(epoch int) bool {
 	return n > 0 && r.Epoch == epoch
 }
 
-// synced records that a journal file is durable up to size.
-func (g *ledger) synced(l *life, path string, size int64) {
+// recordSynced records that a journal file is durable up to size.
+func (g *ledger) recordSynced(l *life, path string, size int64) {
 	w, epoch := l.w, epochOf(path)
 	b := g.file(w, epoch)
 	b.durable = max(b.durable, size)
@@ -147,16 +147,16 @@ func (g *ledger) takeover(w *World, epoch int) {
 	line, _, _ := bytes.Cut(head, []byte{'\n'})
 	first, n := g.first(line)
 	if n == 0 || first.Kind != jobs.KindEpoch || first.Epoch != epoch {
-		w.broken(JournalFolds, "the first record of epoch %d is %.100q", epoch, line)
+		w.fail(JournalFolds, "the first record of epoch %d is %.100q", epoch, line)
 	}
 	for _, m := range first.Files {
 		e := epochOf(m.Name)
 		b := g.file(w, e)
 		if m.Length < b.kept && !w.damaged {
-			w.broken(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, of which %d were durable", epoch, m.Length, e, b.kept)
+			w.fail(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, of which %d were durable", epoch, m.Length, e, b.kept)
 		}
 		if b.fixed && m.Length != b.counted && !w.damaged {
-			w.broken(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, and an earlier one %d", epoch, m.Length, e, b.counted)
+			w.fail(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, and an earlier one %d", epoch, m.Length, e, b.counted)
 		}
 		if !b.fixed && !w.unread { // otherwise everything is read again after recovery
 			g.read(w, e, m.Length)
@@ -174,7 +174,7 @@ func (g *ledger) read(w *World, epoch int, to int64) {
 	}
 	buf := make([]byte, to-b.counted)
 	if n, err := b.f.ReadAt(buf, b.counted); n < len(buf) {
-		w.broken(DurableFactsKept, "the journal of epoch %d ends before byte %d: %v", epoch, to, err)
+		w.fail(DurableFactsKept, "the journal of epoch %d ends before byte %d: %v", epoch, to, err)
 	}
 	b.counted = to
 	for line := range bytes.Lines(buf) {
@@ -182,10 +182,10 @@ func (g *ledger) read(w *World, epoch int, to int64) {
 		for len(line) > 0 {
 			r, n := g.first(line)
 			if n == 0 {
-				w.broken(JournalFolds, "a durable line of epoch %d is damaged: %.100q", epoch, line)
+				w.fail(JournalFolds, "a durable line of epoch %d is damaged: %.100q", epoch, line)
 			}
 			line = line[min(n+1, len(line)):] // even if its newline is damaged
-			w.enter(&r)
+			w.applyToLedger(&r)
 		}
 	}
 }
@@ -234,7 +234,7 @@ func (g *ledger) shadow(w *World, r *jobs.Record) {
 		}
 	}
 	if err := jobs.Fold(g.table, r); err != nil {
-		w.broken(JournalFolds, "%v", err)
+		w.fail(JournalFolds, "%v", err)
 	}
 	if r.Kind == jobs.KindAccepted {
 		for i := range r.Count {
@@ -278,8 +278,8 @@ func (t *truth) init() {
 
 func (t *truth) of(id jobs.AttemptID) *fact { return t.facts[id] }
 
-// starts records the start of a job's process.
-func (t *truth) starts(w *World, r *run) {
+// recordStart records the start of a job's process.
+func (t *truth) recordStart(w *World, r *run) {
 	id, h := r.s.id, r.h
 	w.logf("START %s on %s", id, h.name)
 	f := t.facts[id]
@@ -290,34 +290,34 @@ func (t *truth) starts(w *World, r *run) {
 	// If the record of the attempt was damaged and its host lost the claim in a power loss, nobody
 	// can know that it has started.
 	if f.starts++; f.starts > 1 && !(w.damaged && f.forgotten) {
-		w.broken(StartsOnce, "%s starts again, on %s", id, h.name)
+		w.fail(StartsOnce, "%s starts again, on %s", id, h.name)
 	}
 	if w.cuts && t.finished[id.Job] {
-		w.broken(OneResult, "%s starts on %s, and its job has succeeded", id, h.name)
+		w.fail(OneResult, "%s starts on %s, and its job has succeeded", id, h.name)
 	}
 	f.alive, f.host, f.boot, f.since = true, h, h.boot, w.now
 	e := w.ledger.entry(id)
 	switch {
 	case w.damaged && (e == nil || e.vague):
 	case e != nil && !w.damaged && e.machine != h.id:
-		w.broken(SettledByItsMachine, "%s starts on %s, and is recorded as launched on %s", id, h.id, e.machine)
+		w.fail(SettledByItsMachine, "%s starts on %s, and is recorded as launched on %s", id, h.id, e.machine)
 	case e == nil || e.host != h.name:
-		w.broken(RecordBeforeStart, "%s starts on %s", id, h.name)
-	case e.spec != nil && !e.spec.Same(r.s.spec):
-		w.broken(RunsAsEdited, "%s starts on %s by another specification than the journal has", id, h.name)
+		w.fail(RecordBeforeStart, "%s starts on %s", id, h.name)
+	case e.spec != nil && !e.spec.Equal(r.s.spec):
+		w.fail(RunsAsEdited, "%s starts on %s by another specification than the journal has", id, h.name)
 	case !e.open:
-		w.broken(NoStartAfterEnd, "%s starts on %s and is recorded as %s", id, h.name, e.last)
+		w.fail(NoStartAfterEnd, "%s starts on %s and is recorded as %s", id, h.name, e.last)
 	}
 	w.checkHeld(r)
-	if n, most := h.busy(), w.most(h.name); n > most {
-		w.broken(SlotsHold, "%s has %d slots busy of %d", h.name, n, most)
+	if n, most := h.busy(), w.maxSlots(h.name); n > most {
+		w.fail(SlotsHold, "%s has %d slots busy of %d", h.name, n, most)
 	}
 	copies := 1
 	for _, other := range t.live[id.Job] {
 		o, n := w.ledger.entry(other), id.N
 		if w.damaged && (e == nil || e.vague || o == nil || o.vague) {
 			if e != nil && !e.vague && !w.mayCopy(e.spec) && (o == nil || !o.lost) && w.life != nil && w.life.listed[t.facts[other].host] > t.facts[other].since {
-				w.broken(OneLiveAttempt, "%s starts on %s while %s runs, of which its host had told", id, h.name, other)
+				w.fail(OneLiveAttempt, "%s starts on %s while %s runs, of which its host had told", id, h.name, other)
 			}
 			continue
 		}
@@ -326,21 +326,21 @@ func (t *truth) starts(w *World, r *run) {
 				continue
 			}
 			if copies++; copies > w.cfg.Copies {
-				w.broken(CopiesHold, "%s starts on %s, and %d others run", id, h.name, copies-1)
+				w.fail(CopiesHold, "%s starts on %s, and %d others run", id, h.name, copies-1)
 			}
 			continue
 		}
 		// A second attempt is allowed only if the other had been given up before this one was
 		// launched.
 		if other.N > n || !o.lost || o.lostAt > e.launched {
-			w.broken(OneLiveAttempt, "%s starts on %s while %s runs on %s", id, h.name, other, o.host)
+			w.fail(OneLiveAttempt, "%s starts on %s while %s runs on %s", id, h.name, other, o.host)
 		}
 	}
 	t.live[id.Job] = append(t.live[id.Job], id)
 }
 
-// dies records the end of the process, whether or not a supervisor notices.
-func (t *truth) dies(r *run) {
+// recordDeath records the end of the process, whether or not a supervisor notices.
+func (t *truth) recordDeath(r *run) {
 	id := r.s.id
 	r.h.w.logf("END %s on %s", id, r.h.name)
 	t.facts[id].alive = false

@@ -119,7 +119,7 @@ func (l *life) wake() {
 	}
 	l.busy = true
 	l.w.turns++
-	l.mortal(func() {
+	l.survives(func() {
 		for len(l.inbox) > 0 && !l.dead {
 			inbox := l.inbox
 			l.inbox = nil
@@ -157,7 +157,7 @@ func (l *life) commit() {
 func (l *life) write(batch []jobs.Record) {
 	w := l.w
 	before, after := time.Duration(0), time.Duration(0)
-	if w.noise(12) { // the disk is slow
+	if w.smallFault(12) { // the disk is slow
 		before, after = w.between(0, 100*time.Millisecond), w.between(0, 100*time.Millisecond)
 	}
 	if w.now < l.m.hangs {
@@ -165,9 +165,9 @@ func (l *life) write(batch []jobs.Record) {
 	}
 	l.later(before, func() {
 		var err error
-		if l.mortal(func() {
+		if l.survives(func() {
 			err = commit.Write(l.journal, batch)
-			l.doom.strike(atRelease)
+			l.doom.passPoint(atRelease)
 		}) {
 			return
 		}
@@ -251,8 +251,8 @@ func (l *life) agent(name string) *agent {
 	return nil
 }
 
-// see observes each record just after it was folded.
-func (l *life) see(r *jobs.Record) {
+// onRecord observes each record just after it was folded.
+func (l *life) onRecord(r *jobs.Record) {
 	if l.w.verbose {
 		l.w.logf("  record %s %s %s next=%s seq=%d %s", r.Kind, r.Attempt(), r.Host, r.Next, r.Seq, r.Reason)
 	}
@@ -265,7 +265,7 @@ func (l *life) see(r *jobs.Record) {
 // show delivers results to the consumer.
 func (l *life) show(results *[]shown) {
 	for _, s := range *results {
-		l.w.consumer.take(l, s)
+		l.w.consumer.receive(l, s)
 	}
 	*results = (*results)[:0]
 }
@@ -273,7 +273,7 @@ func (l *life) show(results *[]shown) {
 // release carries out commands.
 func (l *life) release(commands []sched.Command) {
 	for _, o := range commands {
-		l.doom.strike(atCommand)
+		l.doom.passPoint(atCommand)
 		if l.w.verbose {
 			l.w.logf("  command %s", showCommand(o))
 		}
@@ -284,7 +284,7 @@ func (l *life) release(commands []sched.Command) {
 func (l *life) carryOut(o sched.Command) {
 	switch o := o.(type) {
 	case sched.Finish:
-		if l.finish == nil && l.core.Outdated(o) {
+		if l.finish == nil && l.core.IsOutdated(o) {
 			return
 		}
 		l.finish = &o
@@ -293,7 +293,7 @@ func (l *life) carryOut(o sched.Command) {
 		return
 	case sched.Inspect:
 		if o.Via == "" {
-			l.look(o)
+			l.inspectSharedDir(o)
 			return
 		}
 	case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance, sched.UseInstances:
@@ -318,7 +318,7 @@ func (l *life) carryOut(o sched.Command) {
 		l.w.checkLimit(l, o)
 	}
 	if a := l.agent(o.To()); a != nil {
-		a.obey(o)
+		a.carryOut(o)
 	}
 }
 
@@ -371,7 +371,7 @@ func (l *life) keepHouse() {
 	l.later(max(0, l.m.hangs-w.now), func() {
 		var by int
 		var err error
-		if l.mortal(func() {
+		if l.survives(func() {
 			if by, err = l.journal.Fenced(); heartbeat && err == nil && by == 0 {
 				_ = l.journal.Heartbeat() // a late heartbeat is allowed
 			}
@@ -388,7 +388,7 @@ func (l *life) keepHouse() {
 				l.ownedAt = began
 			}
 			if l.fencedBy == 0 && (err == nil || l.loop.Problem(l.now()) == nil) {
-				l.loop.Obstruct(l.now(), err)
+				l.loop.SetObstacle(l.now(), err)
 			}
 		})
 	})
@@ -407,8 +407,8 @@ func (l *life) fence(by int) {
 	l.w.after(0, func() { l.die(false) }) // it reports this and exits
 }
 
-// look reads the shared directory through the machine's own mount.
-func (l *life) look(o sched.Inspect) {
+// inspectSharedDir reads the shared directory through the machine's own mount.
+func (l *life) inspectSharedDir(o sched.Inspect) {
 	w := l.w
 	w.after(w.between(time.Millisecond, 50*time.Millisecond), func() {
 		l.tellFrom(nil, sched.HostInspected{Msg: hosts.InspectDisk(l.share, "/share", runUID, o.Host, o.Attempts)})

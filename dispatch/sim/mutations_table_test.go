@@ -8,7 +8,7 @@ var mutations = []mutation{
 		{"	r.waiting = append(r.waiting, r.held...)\n	clear(r.held)\n	r.held, r.urgent = r.held[:0], false\n	return r.batch, true", "	r.urgent = false\n	return r.batch, true"},
 		{"	case r.flying || len(r.pending) > 0:\n		return Out{}\n", ""}}},
 	{name: "a journal that cannot be written stops nothing", file: "dispatch/commit/loop.go", edits: []edit{
-		{"	if err != nil {\n		return r.harmless()\n	}\n	clear(r.out)", "	clear(r.out)"}}},
+		{"	if err != nil {\n		return r.releaseHarmless()\n	}\n	clear(r.out)", "	clear(r.out)"}}},
 	{name: "results are called durable when they are not", file: "dispatch/commit/block.go", edits: []edit{
 		{"	return Out{Commands: r.out}\n}", "	return Out{Commands: r.out, Durable: true}\n}"}}},
 	{name: "a pause ends when the journal works again", file: "dispatch/commit/block.go", edits: []edit{
@@ -24,7 +24,7 @@ var mutations = []mutation{
 	{name: "a write that failed is gone on with, not repeated", file: "jobs/journal/journal.go", edits: []edit{
 		{"	j.written = 0\n	return fmt.Errorf(\"cannot write", "	return fmt.Errorf(\"cannot write"}}},
 	{name: "what a fenced dispatcher wrote counts", file: "jobs/journal/follower.go", edits: []edit{
-		{"	rest, err := f.lines(st, t)\n	if err != nil {\n		return err\n	}\n	m := *t.mark", "	rest, err := f.lines(st, target{limit: size, final: true})\n	if err != nil {\n		return err\n	}\n	m := *t.mark"}}},
+		{"	rest, err := f.foldLines(st, t)\n	if err != nil {\n		return err\n	}\n	m := *t.mark", "	rest, err := f.lines(st, target{limit: size, final: true})\n	if err != nil {\n		return err\n	}\n	m := *t.mark"}}},
 	{name: "records are read without their checksum", file: "jobs/journal/line.go", edits: []edit{
 		{"	return body, string(line[:prefix-1]) == jobs.Checksum(body)", "	return body, true"}}, seeds: 3000},
 	{name: "a takeover builds upon what is not durable", file: "jobs/journal/take.go", edits: []edit{
@@ -62,7 +62,7 @@ var mutations = []mutation{
 	{name: "a removed host's jobs are queued again at once", file: "dispatch/sched/inventory.go", edits: []edit{
 		{"	h.withdrawAll()\n}\n\n// changeHost", "	h.withdrawAll()\n	for h.head != nil {\n		c.lose(h.head, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
 	{name: "settled by the machine at the new address", file: "dispatch/sched/inventory.go", edits: []edit{
-		{"		c.regroup(hasAttempts, func() { c.changeMachine(h, machine) })", "		h.machine = machine"},
+		{"		c.reclassify(hasAttempts, func() { c.changeMachine(h, machine) })", "		h.machine = machine"},
 		{"	return h.spec.Name == name && (machine == 0 || h.machine == machine)", "	return h.spec.Name == name"}}},
 	{name: "a reload forgets a host added by request", file: "hosts/inventory.go", edits: []edit{
 		{"		if names[name] || asked[name].Removed {", "		if len(inv.Hosts) > 0 {"}}},
@@ -115,9 +115,9 @@ var mutations = []mutation{
 	{name: "a new dispatcher forgets the tokens of what runs", file: "dispatch/sched/attempt.go", edits: []edit{
 		{"	c.usePools(f, 1)\n", "	if c.now.Wall != c.beganAt {\n		c.usePools(f, 1)\n	}\n"}}},
 	{name: "what is buffered holds no tokens", file: "dispatch/sched/buffer.go", edits: []edit{
-		{"cl.key.isPlain() && !c.limited(cl.spec)", "cl.key.isPlain()"}}},
+		{"cl.key.isPlain() && !c.usesLimitedPool(cl.spec)", "cl.key.isPlain()"}}},
 	{name: "kept slots are given to other queues", file: "dispatch/sched/reserve.go", edits: []edit{
-		{"	return h.free() - others.Slots,", "	return h.free(),"}}},
+		{"	return h.freeSlots() - others.Slots,", "	return h.free(),"}}},
 	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{
 		{"	case b.Owner.Who != \"\":\n		return owned\n", ""}}},
 	{name: "two users get the last slot of a host", file: "hosts/sharing.go", edits: []edit{
@@ -149,7 +149,7 @@ var mutations = []mutation{
 		{"		if h.uptime() > h.lease {\n			h.lapsed(s.id)\n			continue\n		}\n", ""},
 		{"	if h.uptime() > r.lease {", "	if false {"}}, seeds: 3000},
 	{name: "host: never started, and no tombstone is made", file: "dispatch/sim/start.go", edits: []edit{
-		{"	if err := h.claim(id, true); err != nil {\n		return attempts.Fate{Attempt: id, State: attempts.Unreadable}\n	}\n	f, _ := h.look(id)\n	return f\n", "	return attempts.Fate{Attempt: id, State: attempts.NeverStarts}\n"}}, seeds: 3000},
+		{"	if err := h.claim(id, true); err != nil {\n		return attempts.Fate{Attempt: id, State: attempts.Unreadable}\n	}\n	f, _ := h.readFate(id)\n	return f\n", "	return attempts.Fate{Attempt: id, State: attempts.NeverStarts}\n"}}, seeds: 3000},
 	{name: "host: a lease outlives a reboot", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	rebooted := h.spoolBoot != h.boot", "	rebooted := false"}}, seeds: 3000},
 	{name: "host: withdrawn jobs stay in the spool", file: "dispatch/sim/host.go", edits: []edit{

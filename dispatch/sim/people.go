@@ -16,8 +16,8 @@ type people struct {
 	requests []sched.Request  // in the run directory
 }
 
-// cancels records the jobs of a cancel.
-func (p *people) cancels(l *life, c sched.Cancel) {
+// recordCancel records the jobs of a cancel.
+func (p *people) recordCancel(l *life, c sched.Cancel) {
 	if p.canceled == nil {
 		p.canceled = map[jobs.ID]bool{}
 	}
@@ -50,7 +50,7 @@ func (w *World) feedRest(l *life) {
 			l.step(sched.Submit{Specs: rest})
 		}
 		n := min(len(w.specs)-len(t.Specs), 1+w.choices.Draw(3))
-		if w.calm() {
+		if w.faultsAreOver() {
 			n = len(w.specs) - len(t.Specs)
 		}
 		if n > 0 {
@@ -62,7 +62,7 @@ func (w *World) feedRest(l *life) {
 			w.fed = len(t.Specs) + n
 			l.step(sched.Submit{Specs: fresh})
 		}
-		if w.calm() && !l.last && len(t.Jobs) == len(w.specs) {
+		if w.faultsAreOver() && !l.last && len(t.Jobs) == len(w.specs) {
 			l.last = true
 			l.step(sched.Submit{Last: true})
 		}
@@ -84,7 +84,7 @@ func (w *World) someJobs(l *life) []jobs.ID {
 
 // ask sends a person's action to the running dispatcher. It returns false if there is none.
 func (w *World) ask(action func(l *life) sched.Event) bool {
-	l := w.up()
+	l := w.running()
 	if l == nil {
 		return false
 	}
@@ -176,7 +176,7 @@ var spares = []sched.Spare{"", sched.SpareSucceeded, sched.SpareStarted}
 // askByFile leaves a request in the run directory. Every dispatcher gets it until the journal
 // records its answer.
 func askByFile(w *World) bool {
-	l := w.up()
+	l := w.running()
 	if l == nil || len(l.core.Table().Jobs) == 0 {
 		return false
 	}
@@ -208,7 +208,7 @@ func (w *World) leaveRequest(l *life, r sched.Request) {
 // askControlByFile leaves a request about a host or about the whole run. If its effect lasts, it is
 // taken back later. A drain or a stop names the current dispatcher or an earlier one.
 func askControlByFile(w *World) bool {
-	l := w.up()
+	l := w.running()
 	if l == nil {
 		return false
 	}
@@ -245,14 +245,14 @@ func askControlByFile(w *World) bool {
 func (w *World) enterAnswer(r *jobs.Record) {
 	g := &w.ledger
 	if g.requests[r.Request]++; g.requests[r.Request] > 1 {
-		w.broken(RequestsOnce, "%s is taken in again", r.Request)
+		w.fail(RequestsOnce, "%s is taken in again", r.Request)
 	}
 	for _, q := range w.people.requests {
 		if q.Name == r.Request && q.Epoch != 0 && q.Epoch != g.epoch && (r.Count > 0 || r.Reason == "") {
-			w.broken(RequestsExpire, "%s is for epoch %d and is carried out in epoch %d", r.Request, q.Epoch, g.epoch)
+			w.fail(RequestsExpire, "%s is for epoch %d and is carried out in epoch %d", r.Request, q.Epoch, g.epoch)
 		}
-		if q.Name == r.Request && q.Epoch == 0 && r.Count > 0 && w.lasts(&q) && g.caused[r.Request] != 1 && !w.damaged {
-			w.broken(RequestsOnce, "%s is carried out, and %d records say what it did", r.Request, g.caused[r.Request])
+		if q.Name == r.Request && q.Epoch == 0 && r.Count > 0 && w.isKept(&q) && g.caused[r.Request] != 1 && !w.damaged {
+			w.fail(RequestsOnce, "%s is carried out, and %d records say what it did", r.Request, g.caused[r.Request])
 		}
 	}
 }
@@ -264,12 +264,12 @@ func (w *World) enterCaused(r *jobs.Record) {
 	}
 	g := &w.ledger
 	if g.caused[r.Request]++; g.caused[r.Request] > 1 && !w.damaged {
-		w.broken(RequestsOnce, "%s changes twice what it asks for: %s", r.Request, r.Kind)
+		w.fail(RequestsOnce, "%s changes twice what it asks for: %s", r.Request, r.Kind)
 	}
 }
 
-// lasts reports whether a request is about a host or a pause, both of which the journal keeps.
-func (w *World) lasts(q *sched.Request) bool {
+// isKept reports whether a request is about a host or a pause, both of which the journal keeps.
+func (w *World) isKept(q *sched.Request) bool {
 	switch q.Do[0].(type) {
 	case sched.Pause, sched.DrainHost, sched.SetSlots:
 		return true
@@ -331,7 +331,7 @@ func askSlots(w *World) bool {
 func (w *World) takeBack(after time.Duration, ev sched.Event, gone func(*jobs.Table) bool) {
 	w.after(after, func() {
 		again := 5 * time.Second
-		if l := w.up(); l != nil && l.epoch == w.ledger.epoch && gone(l.core.Table()) && gone(w.ledger.table) {
+		if l := w.running(); l != nil && l.epoch == w.ledger.epoch && gone(l.core.Table()) && gone(w.ledger.table) {
 			again = time.Minute
 		} else if l != nil {
 			l.tell(ev)
@@ -346,8 +346,8 @@ func (w *World) applyHostSetting(r *jobs.Record) {
 	w.ledger.hostSettingChanged = true
 }
 
-// inherits initializes a dispatcher's state from what people asked of hosts before.
-func (l *life) inherits() {
+// inheritRequests initializes a dispatcher's state from what people asked of hosts before.
+func (l *life) inheritRequests() {
 	l.drained, l.given = map[string]bool{}, map[string]int{}
 	for name, setting := range l.w.ledger.hostSettings {
 		l.drained[name] = setting.Use != jobs.HostUsed
@@ -392,7 +392,7 @@ func (w *World) checkHostSettings(l *life) {
 			continue
 		}
 		if want := g.hostSettings[v.Name]; v.Asked != want {
-			w.broken(HostSettingsHold, "%s: %+v, and it was asked for %+v", v.Name, v.Asked, want)
+			w.fail(HostSettingsHold, "%s: %+v, and it was asked for %+v", v.Name, v.Asked, want)
 		}
 	}
 }

@@ -45,26 +45,26 @@ func (w *World) begin(m *machine) { w.beginOver(m, nil, 0) }
 // dispatcher wakes up just before the new one's disk operation number wake.
 func (w *World) beginOver(m *machine, old *life, wake int) {
 	w.coming = false
-	w.batter()
+	w.damageBeforeTakeover()
 	l := &life{w: w, n: len(w.lives) + 1, m: m, born: w.now, ownedAt: w.now, owned: map[string]bool{}}
 	l.doom.l = l
 	if w.takes > maxLives {
-		w.broken(RunEnds, "after %d dispatchers the run has not ended", w.takes)
+		w.fail(RunEnds, "after %d dispatchers the run has not ended", w.takes)
 	}
 	w.lives = append(w.lives, l)
 	l.mount = w.server.Mount(fmt.Sprintf("%s.%d", m.name, l.n))
 	l.mount.Fault = l.fault
 	l.share = w.share.Mount(l.mount.Name)
-	l.share.Stale = func(string) bool { return w.noise(2) }
+	l.share.Stale = func(string) bool { return w.smallFault(2) }
 	l.run = &rundir.Run{Dir: runDir, Nonce: "nonce", Asked: &rundir.Asked{UID: runUID, Name: "r"}, Disk: disk{l.mount, l}}
-	if w.noise(10) {
-		w.hit(killedTaking)
+	if w.smallFault(10) {
+		w.countFault(killedTaking)
 		l.doom.arm(atDisk, 1+w.choices.Draw(25), w.choices.Draw(2) == 1)
 	}
 	if wake > 0 && l.doom.at == nowhere {
 		l.doom.armWith(atDisk, wake, func() {
-			w.hit(wokenInTake)
-			old.startle()
+			w.countFault(wokenInTake)
+			old.runDueWork()
 			if l.dead { // the machine lost its power
 				panic(killed{})
 			}
@@ -73,7 +73,7 @@ func (w *World) beginOver(m *machine, old *life, wake int) {
 	w.logf("%s begins", l.mount.Name)
 	w.life = l
 	var err error
-	if l.mortal(func() { err = l.take() }) {
+	if l.survives(func() { err = l.takeOver() }) {
 		return
 	}
 	if err != nil {
@@ -88,8 +88,8 @@ func (w *World) beginOver(m *machine, old *life, wake int) {
 	w.feedRest(l)
 }
 
-// take does what resume does: it folds the journal and continues the run from there.
-func (l *life) take() error {
+// takeOver does what resume does: it folds the journal and continues the run from there.
+func (l *life) takeOver() error {
 	w := l.w
 	j, t, report, err := journal.Take(context.Background(), l.run, journal.TakeOptions{
 		Force: true, Token: l.mount.Name, Now: func() time.Time { return (wallStart + jobs.Stamp(w.now+l.m.wall)).Time() },
@@ -102,7 +102,7 @@ func (l *life) take() error {
 	w.takes++
 	w.logf("%s has epoch %d: %d records, %d torn, %d ignored", l.mount.Name, l.epoch, report.Records, report.Torn, report.Ignored)
 	w.checkTake(l, t, report)
-	l.inherits()
+	l.inheritRequests()
 	inv := w.inventory(t)
 	l.takeSet(inv)
 	for _, spec := range inv {
@@ -116,8 +116,8 @@ func (l *life) take() error {
 	}
 	l.core = sched.New(cfg, t, inv)
 	l.loop = commit.New(l.core, j)
-	l.loop.See = l.see
-	w.consumer.again(l, t)
+	l.loop.See = l.onRecord
+	w.consumer.redeliver(l, t)
 	return nil
 }
 
@@ -126,7 +126,7 @@ func (l *life) take() error {
 // (docs/reliability.md, what is not proved).
 func (w *World) inventory(t *jobs.Table) []*hosts.Host {
 	list := w.set(t)
-	if len(list) < 2 || !w.noise(8) {
+	if len(list) < 2 || !w.smallFault(8) {
 		return list
 	}
 	out := w.choices.Draw(len(list))
@@ -134,7 +134,7 @@ func (w *World) inventory(t *jobs.Table) []*hosts.Host {
 	if _, asked := t.Inventory[name]; asked || t.Damaged && !mentions(t, name) {
 		return list
 	}
-	w.hit(leftOut)
+	w.countFault(leftOut)
 	w.logf("the inventory lacks %s", name)
 	return slices.Delete(list, out, out+1)
 }
@@ -146,8 +146,8 @@ func mentions(t *jobs.Table, name string) bool {
 	})
 }
 
-// startle makes a dispatcher carry out its due work now, even if it is stopped.
-func (l *life) startle() {
+// runDueWork makes a dispatcher carry out its due work now, even if it is stopped.
+func (l *life) runDueWork() {
 	if l.dead || l.busy || l.loop == nil {
 		return
 	}
@@ -162,8 +162,8 @@ func (l *life) startle() {
 // killed is the panic value with which a dispatcher dies in the middle of an operation.
 type killed struct{}
 
-// mortal calls do, and reports whether the dispatcher died in it.
-func (l *life) mortal(do func()) (died bool) {
+// survives calls do, and reports whether the dispatcher died in it.
+func (l *life) survives(do func()) (died bool) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -203,12 +203,12 @@ func (l *life) die(power bool) {
 	}
 	if w.life == l {
 		w.life = nil
-		w.reborn(w.between(time.Second, 90*time.Second))
+		w.restartLater(w.between(time.Second, 90*time.Second))
 	}
 }
 
-// reborn starts another dispatcher later, on this or another machine.
-func (w *World) reborn(d time.Duration) {
+// restartLater starts another dispatcher later, on this or another machine.
+func (w *World) restartLater(d time.Duration) {
 	if w.coming {
 		return
 	}
@@ -265,7 +265,7 @@ func (f openFile) Sync() error {
 	}
 	if err == nil && inJournal(f.path) {
 		if size, err := f.File.Size(); err == nil {
-			f.l.w.ledger.synced(f.l, f.path, size)
+			f.l.w.ledger.recordSynced(f.l, f.path, size)
 		}
 	}
 	return err
@@ -324,7 +324,7 @@ func (d *doom) armWith(at doomAt, n int, do func()) { d.at, d.left, d.do = at, n
 
 func (d *doom) disarm() { d.at = nowhere }
 
-func (d *doom) strike(at doomAt) {
+func (d *doom) passPoint(at doomAt) {
 	if d.at != at {
 		return
 	}
@@ -337,7 +337,7 @@ func (d *doom) strike(at doomAt) {
 
 // fault decides before each operation on the run directory whether it fails.
 func (l *life) fault(op, path string) error {
-	l.doom.strike(atDisk)
+	l.doom.passPoint(atDisk)
 	if op == "write" && l.doom.at == atWrite {
 		if l.doom.left--; l.doom.left <= 0 {
 			l.doom.at, l.doom.left = atDisk, 1 // the process dies before its next operation

@@ -36,20 +36,20 @@ func (p *helper) setShare(m hosts.Share) {
 	}
 	if h.wants = m; h.other == nil {
 		h.other = &neighbor{h: h, boot: h.boot, rng: rand.New(rand.NewPCG(uint64(len(h.w.specs)), uint64(h.idx)))}
-		h.other.act()
+		h.other.useHost()
 	}
 	h.fill()
 }
 
-// act starts jobs where the rules allow it. Sometimes the neighbor dies with all its jobs.
-func (b *neighbor) act() {
+// useHost starts jobs where the rules allow it. Sometimes the neighbor dies with all its jobs.
+func (b *neighbor) useHost() {
 	h, w := b.h, b.h.w
 	if b.boot != h.boot {
 		b.boot, b.held = h.boot, 0
 		b.life++
 	}
 	switch n := b.rng.IntN(20); {
-	case w.calm():
+	case w.faultsAreOver():
 		b.want = 0
 	case n == 0:
 		w.logf("the neighbor on %s dies", h.name)
@@ -72,8 +72,8 @@ func (b *neighbor) act() {
 			}
 		})
 	}
-	if b.want > 0 || b.held > 0 || !w.calm() {
-		w.after(time.Second+time.Duration(b.rng.Int64N(int64(4*time.Second))), b.act)
+	if b.want > 0 || b.held > 0 || !w.faultsAreOver() {
+		w.after(time.Second+time.Duration(b.rng.Int64N(int64(4*time.Second))), b.useHost)
 	}
 }
 
@@ -90,9 +90,9 @@ func (h *host) claims(more int) []hosts.SlotClaim {
 	return []hosts.SlotClaim{us, {User: 2, Run: "neighbor", Weight: 1, Want: h.other.want, Held: h.other.held}}
 }
 
-// fits reports whether a supervisor that has published n slots may keep them. Otherwise it tries
-// again later.
-func (h *host) fits(n int) bool {
+// hasSpace reports whether a supervisor that has published n slots may keep them. Otherwise it
+// tries again later.
+func (h *host) hasSpace(n int) bool {
 	if h.wants.Weight == 0 || hosts.SlotsFit(h.wants.Slots, h.claims(n), 0, h.last) {
 		return true
 	}
@@ -136,7 +136,7 @@ func (w *World) checkShared(h *host, ours bool) {
 		return
 	}
 	if slots := h.wants.Slots; held+h.other.held > slots && h.other.held > 0 && (ours || held <= slots) {
-		w.broken(SharedSlotsHold, "%s has %d slots for all; the run has %d of them and its neighbor %d", h.name, slots, held, h.other.held)
+		w.fail(SharedSlotsHold, "%s has %d slots for all; the run has %d of them and its neighbor %d", h.name, slots, held, h.other.held)
 	}
 }
 
@@ -261,7 +261,7 @@ func (w *World) checkOwners() {
 		}
 		for _, r := range h.runs {
 			if r.job && w.now-s.late > suspendBound {
-				w.broken(NothingSuspended, "%s on %s is suspended since %v, and should run since %v", r.s.id, h.name, s.since, s.late)
+				w.fail(NothingSuspended, "%s on %s is suspended since %v, and should run since %v", r.s.id, h.name, s.since, s.late)
 			}
 		}
 	}
@@ -305,24 +305,25 @@ func (w *World) checkGPUs(l *life, id jobs.AttemptID) {
 			}
 		}
 		if held > 2 {
-			w.broken(DevicesHold, "%s gets device %d of %s, of which %d halves are given", id, n, entry.machine, held)
+			w.fail(DevicesHold, "%s gets device %d of %s, of which %d halves are given", id, n, entry.machine, held)
 		}
 	}
 }
 
-// holds reports whether a run has locked a device.
-func (r *run) holds(device int) bool {
+// isLocking reports whether a run has locked a device.
+func (r *run) isLocking(device int) bool {
 	return r.locked && r.boot == r.h.boot && (r.sup || r.job) && slices.Contains(r.s.gpus, device)
 }
 
-// held returns how many halves of a device are locked by other users and by runs other than but.
-func (h *host) held(device int, but *run) (halves int) {
+// lockedHalves returns how many halves of a device are locked by other users and by runs other than
+// but.
+func (h *host) lockedHalves(device int, but *run) (halves int) {
 	for _, r := range h.runs {
-		if r != but && r.holds(device) {
+		if r != but && r.isLocking(device) {
 			halves += shareOf(r.s.spec)
 		}
 	}
-	if halves == 0 && !h.w.calm() {
+	if halves == 0 && !h.w.faultsAreOver() {
 		halves = []int{0, 0, 1, 0, 2}[(int(h.w.now/(40*time.Second))+h.idx)%5]
 	}
 	return halves
@@ -331,7 +332,7 @@ func (h *host) held(device int, but *run) (halves int) {
 // lockGPUs locks the devices of a run, or returns the devices that others hold.
 func (h *host) lockGPUs(r *run) (taken []int) {
 	for _, n := range r.s.gpus {
-		if h.held(n, r)+shareOf(r.s.spec) > 2 {
+		if h.lockedHalves(n, r)+shareOf(r.s.spec) > 2 {
 			taken = append(taken, n)
 		}
 	}
@@ -339,10 +340,10 @@ func (h *host) lockGPUs(r *run) (taken []int) {
 	return taken
 }
 
-// locks returns the devices that are in use, and those of which one half is free.
-func (h *host) locks() (whole, half []int) {
+// lockedDevices returns the devices that are in use, and those of which one half is free.
+func (h *host) lockedDevices() (whole, half []int) {
 	for n := range h.gpus {
-		switch h.held(n, nil) {
+		switch h.lockedHalves(n, nil) {
 		case 0:
 		case 1:
 			half = append(half, n)
@@ -363,7 +364,7 @@ func (w *World) checkHeld(r *run) {
 			}
 		}
 		if halves > 2 {
-			w.broken(DevicesHold, "%s starts on device %d of %s, of which %d halves are in use", r.s.id, n, r.h.name, halves)
+			w.fail(DevicesHold, "%s starts on device %d of %s, of which %d halves are in use", r.s.id, n, r.h.name, halves)
 		}
 	}
 }
@@ -434,20 +435,20 @@ func (w *World) checkLimits(l *life, r *jobs.Record) {
 	for _, k := range spec.Tokens {
 		i := slices.IndexFunc(l.tokens, func(t jobs.Token) bool { return t.Name == k.Name })
 		if tokens[k.Name] > l.tokens[i].Count {
-			w.broken(LimitsHold, "%s is launched, and of %d tokens %s %d are held then", r.Attempt(), l.tokens[i].Count, k.Name, tokens[k.Name])
+			w.fail(LimitsHold, "%s is launched, and of %d tokens %s %d are held then", r.Attempt(), l.tokens[i].Count, k.Name, tokens[k.Name])
 		}
 	}
 	if most > 0 && ofQueue > most {
-		w.broken(LimitsHold, "%s is launched, and its queue has %d slots of %d then", r.Attempt(), ofQueue, most)
+		w.fail(LimitsHold, "%s is launched, and its queue has %d slots of %d then", r.Attempt(), ofQueue, most)
 	}
 	s := l.specs[r.Host]
 	if !s.IsOpenTo(spec.Queue) {
-		w.broken(KeptHolds, "%s of queue %q is launched on %s, which is kept for queue %s", r.Attempt(), spec.Queue, r.Host, s.KeptText())
+		w.fail(KeptHolds, "%s of queue %q is launched on %s, which is kept for queue %s", r.Attempt(), spec.Queue, r.Host, s.KeptText())
 	}
 	for _, k := range s.Queues {
-		if unused := k.Slots - byQueue[k.Queue]; k.Queue != spec.Queue && unused > 0 && onHost+unused > w.most(r.Host) {
-			w.broken(KeptHolds, "%s of queue %q is launched on %s, which then has %d slots busy of %d and keeps %d more for %s",
-				r.Attempt(), spec.Queue, r.Host, onHost, w.most(r.Host), unused, k.Queue)
+		if unused := k.Slots - byQueue[k.Queue]; k.Queue != spec.Queue && unused > 0 && onHost+unused > w.maxSlots(r.Host) {
+			w.fail(KeptHolds, "%s of queue %q is launched on %s, which then has %d slots busy of %d and keeps %d more for %s",
+				r.Attempt(), spec.Queue, r.Host, onHost, w.maxSlots(r.Host), unused, k.Queue)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func (h *host) fill() {
 	if h.spoolBoot != h.boot {
 		return
 	}
-	for len(h.in) > 0 && h.fits(h.in[0].spec.SlotCount()) && h.busy()+h.in[0].spec.SlotCount() <= h.limit {
+	for len(h.in) > 0 && h.hasSpace(h.in[0].spec.SlotCount()) && h.busy()+h.in[0].spec.SlotCount() <= h.limit {
 		s := h.in[0]
 		h.in = h.in[1:]
 		if h.uptime() > h.lease {
@@ -37,22 +37,22 @@ func (h *host) fill() {
 }
 
 func (h *host) lapsed(id jobs.AttemptID) {
-	h.fifo(func(p *helper) {
-		p.over(id)
+	h.sendReport(func(p *helper) {
+		p.forgetEnded(id)
 		p.tellWithdrawn(leaseOver, id)
 	})
 }
 
-// alive reports whether the supervisor of a run lives and the host was not rebooted since.
-func (r *run) alive() bool { return r.sup && r.boot == r.h.boot }
+// isAlive reports whether the supervisor of a run lives and the host was not rebooted since.
+func (r *run) isAlive() bool { return r.sup && r.boot == r.h.boot }
 
 // prepare makes the claim. A file system that hangs delays it.
 func (h *host) prepare(r *run) {
 	w := h.w
-	if !r.alive() {
+	if !r.isAlive() {
 		return
 	}
-	if !h.answers() {
+	if !h.isAnswering() {
 		w.after(h.wedged-w.now+w.between(0, time.Second), func() { h.prepare(r) })
 		return
 	}
@@ -62,7 +62,7 @@ func (h *host) prepare(r *run) {
 		return
 	}
 	if taken := h.lockGPUs(r); len(taken) > 0 {
-		h.bury(r.s.id)
+		h.replaceByTombstone(r.s.id)
 		h.drop(r)
 		h.refused(r.s.id, "its GPU is in use", taken...)
 		return
@@ -70,14 +70,14 @@ func (h *host) prepare(r *run) {
 	if err := h.claim(r.s.id, false); err != nil {
 		h.drop(r)
 		w.logf("%s does not claim %s: %v", h.name, r.s.id, err)
-		h.fifo(func(p *helper) {
+		h.sendReport(func(p *helper) {
 			p.waiting.del(r.s.id)
 			p.answer([]jobs.AttemptID{r.s.id})
 		})
 		return
 	}
 	r.claimed = true
-	if w.noise(15) { // it may hang between the claim and the start
+	if w.smallFault(15) { // it may hang between the claim and the start
 		w.after(w.between(0, 20*time.Second), func() { h.begin(r) })
 		return
 	}
@@ -86,8 +86,8 @@ func (h *host) prepare(r *run) {
 
 // refused reports that a supervisor does not start an attempt, because of devices if there are any.
 func (h *host) refused(id jobs.AttemptID, why string, gpus ...int) {
-	h.fifo(func(p *helper) {
-		p.over(id)
+	h.sendReport(func(p *helper) {
+		p.forgetEnded(id)
 		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why, GPUs: gpus}})
 	})
 }
@@ -95,20 +95,20 @@ func (h *host) refused(id jobs.AttemptID, why string, gpus ...int) {
 // begin starts the process, unless the lease has run out since the claim.
 func (h *host) begin(r *run) {
 	w := h.w
-	if !r.alive() {
+	if !r.isAlive() {
 		return
 	}
 	if h.uptime() > r.lease {
-		h.bury(r.s.id)
+		h.replaceByTombstone(r.s.id)
 		h.drop(r)
 		h.lapsed(r.s.id)
 		h.fill()
 		return
 	}
 	r.job, r.started = true, h.stamp()
-	w.truth.starts(w, r)
+	w.truth.recordStart(w, r)
 	h.touch()
-	h.fifo(func(p *helper) {
+	h.sendReport(func(p *helper) {
 		p.waiting.del(r.s.id)
 		p.running.add(r.s.id)
 		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})
@@ -154,7 +154,7 @@ func (h *host) ended(r *run, o *jobs.Outcome) {
 	r.die()
 	if r.sup {
 		h.w.truth.sawEnd(r)
-		h.seal(r)
+		h.recordEnd(r)
 	}
 }
 
@@ -162,18 +162,18 @@ func (h *host) ended(r *run, o *jobs.Outcome) {
 func (r *run) die() {
 	if r.job {
 		r.job = false
-		r.h.w.truth.dies(r)
+		r.h.w.truth.recordDeath(r)
 	}
 }
 
-// seal writes the sentinel, releases the spec, and reports the exit.
-func (h *host) seal(r *run) {
+// recordEnd writes the sentinel, releases the spec, and reports the exit.
+func (h *host) recordEnd(r *run) {
 	w := h.w
-	if !r.alive() {
+	if !r.isAlive() {
 		return
 	}
-	if !h.answers() {
-		w.after(h.wedged-w.now+w.between(0, time.Second), func() { h.seal(r) })
+	if !h.isAnswering() {
+		w.after(h.wedged-w.now+w.between(0, time.Second), func() { h.recordEnd(r) })
 		return
 	}
 	switch {
@@ -181,10 +181,10 @@ func (h *host) seal(r *run) {
 		h.writeSentinel(r)
 	case w.now >= h.full:
 		h.done = append(h.done, done{r.s.id, h.token(r.s.id, false).EncodeFinished(r.slot, *r.outcome)})
-		w.after(h.sealed-w.now, h.settle)
+		w.after(h.sealed-w.now, h.placeKeptFiles)
 	default: // both disks fail: the helper may still pass the outcome on
 		h.reportExit(r)
-		w.after(w.between(time.Second, 5*time.Second), func() { h.seal(r) })
+		w.after(w.between(time.Second, 5*time.Second), func() { h.recordEnd(r) })
 		return
 	}
 	h.drop(r)
@@ -193,8 +193,8 @@ func (h *host) seal(r *run) {
 }
 
 func (h *host) reportExit(r *run) {
-	h.fifo(func(p *helper) {
-		p.over(r.s.id)
+	h.sendReport(func(p *helper) {
+		p.forgetEnded(r.s.id)
 		p.tell(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Slot: r.slot, Outcome: *r.outcome}}}})
 	})
 }
@@ -224,8 +224,8 @@ func (h *host) writeTo(f rundir.File, b []byte, off int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// bury replaces the host's own claim with a tombstone.
-func (h *host) bury(id jobs.AttemptID) {
+// replaceByTombstone replaces the host's own claim with a tombstone.
+func (h *host) replaceByTombstone(id jobs.AttemptID) {
 	if f, err := h.disk.OpenFile(jobs.AttemptFile(h.dir, id, jobs.FileStatus), os.O_WRONLY, 0); err == nil {
 		_ = h.writeTo(f, h.token(id, true).Encode(), 0)
 	}
@@ -246,9 +246,9 @@ func (h *host) writeStatus(id jobs.AttemptID, flag int, b []byte, off int64) {
 	}
 }
 
-// settle moves the status files that wait in the spool to the attempts directory.
-func (h *host) settle() {
-	if h.w.now < h.sealed || !h.answers() {
+// placeKeptFiles moves the status files that wait in the spool to the attempts directory.
+func (h *host) placeKeptFiles() {
+	if h.w.now < h.sealed || !h.isAnswering() {
 		return
 	}
 	for _, d := range h.done {
@@ -257,9 +257,9 @@ func (h *host) settle() {
 	h.done = nil
 }
 
-// look returns the state of an attempt according to its status file in the attempts directory or in
-// the spool.
-func (h *host) look(id jobs.AttemptID) (f attempts.Fate, err error) {
+// readFate returns the state of an attempt according to its status file in the attempts directory
+// or in the spool.
+func (h *host) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 	b, err := rundir.ReadFile(h.disk, jobs.AttemptFile(h.dir, id, jobs.FileStatus))
 	if f.Attempt = id; err == nil {
 		f = attempts.Decode(b, runUID, id)
@@ -278,13 +278,13 @@ func (h *host) tombstone(id jobs.AttemptID) attempts.Fate {
 	if err := h.claim(id, true); err != nil {
 		return attempts.Fate{Attempt: id, State: attempts.Unreadable}
 	}
-	f, _ := h.look(id)
+	f, _ := h.readFate(id)
 	return f
 }
 
-// claimed reports whether the host has made a claim or a tombstone. It does not make one.
-func (h *host) claimed(id jobs.AttemptID) bool {
-	f, err := h.look(id)
+// hasClaim reports whether the host has made a claim or a tombstone. It does not make one.
+func (h *host) hasClaim(id jobs.AttemptID) bool {
+	f, err := h.readFate(id)
 	return err == nil && f.Claim.Host == h.name
 }
 
@@ -295,7 +295,7 @@ func (h *host) touch() {
 		return
 	}
 	h.heartbeat = w.now
-	if h.answers() && w.now >= h.sealed {
+	if h.isAnswering() && w.now >= h.sealed {
 		if f, err := h.disk.OpenFile(attempts.HeartbeatFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
 			_, _ = f.WriteAt([]byte(strings.Repeat("0", 9)+h.heartbeat.String()+" "+h.bootID()+"\n"), 0)
 			f.Close()

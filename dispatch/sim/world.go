@@ -82,8 +82,8 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("%s at %v: %s", f.Invariant, f.At, f.Text)
 }
 
-// broken ends the world because an invariant does not hold.
-func (w *World) broken(invariant, format string, args ...any) {
+// fail ends the world because an invariant does not hold.
+func (w *World) fail(invariant, format string, args ...any) {
 	panic(&Failure{invariant, w.now, fmt.Sprintf(format, args...)})
 }
 
@@ -97,12 +97,12 @@ func (w *World) after(d time.Duration, do func()) { w.agenda.add(w.now+max(0, d)
 
 func (w *World) between(lo, hi time.Duration) time.Duration { return w.choices.Between(lo, hi) }
 
-// calm reports whether there are no more faults to come.
-func (w *World) calm() bool { return w.budget <= 0 }
+// faultsAreOver reports whether there are no more faults to come.
+func (w *World) faultsAreOver() bool { return w.budget <= 0 }
 
-// noise returns true once in n times while there are faults. It is for the small faults that happen
-// all the time.
-func (w *World) noise(n int) bool { return !w.calm() && !w.cuts && w.choices.OneIn(n) }
+// smallFault returns true once in n times while there are faults. It is for the small faults that
+// happen all the time.
+func (w *World) smallFault(n int) bool { return !w.faultsAreOver() && !w.cuts && w.choices.OneIn(n) }
 
 // Result is the outcome of a world.
 type Result struct {
@@ -129,18 +129,18 @@ func Run(t *Choices, verbose bool) (res *Result) {
 		}
 		res = w.result()
 	}()
-	w.play()
+	w.run()
 	return nil
 }
 
-func (w *World) play() {
+func (w *World) run() {
 	w.begin(w.machines[0])
 	w.feed()
 	w.injectFaults()
 	for !w.over {
 		h, ok := w.agenda.next()
 		if !ok || h.at > maxTime {
-			w.stuck()
+			w.failStuck()
 		}
 		w.now = h.at
 		h.do()
@@ -162,8 +162,8 @@ func (w *World) result() *Result {
 	return r
 }
 
-// stuck describes what the run waits for.
-func (w *World) stuck() {
+// failStuck describes what the run waits for.
+func (w *World) failStuck() {
 	if l := w.life; l != nil {
 		t := l.core.Table()
 		for i := range t.Jobs {
@@ -175,25 +175,25 @@ func (w *World) stuck() {
 			w.logf("%s %s %s slots %d usable %v running %d buffered %d", v.Name, v.State, v.Reason, v.Slots, v.Usable, v.Running, v.Buffered)
 		}
 	}
-	w.broken(RunEnds, "the run does not end (%d of %d jobs submitted, dispatcher %v)", w.fed, len(w.specs), w.life != nil)
+	w.fail(RunEnds, "the run does not end (%d of %d jobs submitted, dispatcher %v)", w.fed, len(w.specs), w.life != nil)
 }
 
-// happening is a planned event.
-type happening struct {
+// plannedEvent is a planned event.
+type plannedEvent struct {
 	at time.Duration
 	do func()
 }
 
 // agenda holds the planned events, the next one last. Events of the same instant happen in the
 // order in which they were planned.
-type agenda []happening
+type agenda []plannedEvent
 
 func (a *agenda) add(at time.Duration, do func()) {
-	i, _ := slices.BinarySearchFunc(*a, at, func(h happening, at time.Duration) int { return cmp.Compare(at, h.at) })
-	*a = slices.Insert(*a, i, happening{at, do})
+	i, _ := slices.BinarySearchFunc(*a, at, func(h plannedEvent, at time.Duration) int { return cmp.Compare(at, h.at) })
+	*a = slices.Insert(*a, i, plannedEvent{at, do})
 }
 
-func (a *agenda) next() (h happening, ok bool) {
+func (a *agenda) next() (h plannedEvent, ok bool) {
 	last := len(*a) - 1
 	if last < 0 {
 		return h, false
@@ -339,7 +339,7 @@ func (w *World) drawHost(i int) {
 	_, address := w.newMachine(spec.Name, spec.GPUs)
 	spec.Addresses = []string{address}
 	w.inv = append(w.inv, spec)
-	w.knows(spec)
+	w.recordSpec(spec)
 }
 
 var jobOptions = []*jobs.Options{

@@ -166,7 +166,7 @@ func (b *Fetcher) attempt(ctx context.Context, large chan struct{}, host string,
 		return puts, none, statusErr
 	}
 	if status != nil {
-		err := b.put(jobs.AttemptFile(b.Run.Dir, id, jobs.FileStatus), int64(len(status)), func(w io.WriterAt) error {
+		err := b.createFile(jobs.AttemptFile(b.Run.Dir, id, jobs.FileStatus), int64(len(status)), func(w io.WriterAt) error {
 			_, err := w.WriteAt(status, 0)
 			return err
 		})
@@ -199,9 +199,9 @@ func asDisk(err error) error {
 	return &diskError{err}
 }
 
-// put creates a file under another name, calls fill, and renames the file to path, so that
+// createFile creates a file under another name, calls fill, and renames the file to path, so that
 // nobody sees a part of it. syncNames makes the name durable.
-func (b *Fetcher) put(path string, size int64, fill func(io.WriterAt) error) error {
+func (b *Fetcher) createFile(path string, size int64, fill func(io.WriterAt) error) error {
 	disk := b.Run.Disk
 	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:12]+"."+thisProcess())
 	f, err := disk.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
@@ -338,7 +338,7 @@ func (b *Fetcher) output(ctx context.Context, large chan struct{}, p Piece) (put
 		return false, err
 	}
 	defer func() { b.pending.Add(p.Offset - size) }() // what was not written
-	err = b.put(path, size, func(w io.WriterAt) error {
+	err = b.createFile(path, size, func(w io.WriterAt) error {
 		for p.Limit = hosts.MaxChunk; ; {
 			data = data[:min(int64(len(data)), size-p.Offset)] // the file may have grown
 			if _, err := w.WriteAt(data, p.Offset); err != nil {

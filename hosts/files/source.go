@@ -108,7 +108,7 @@ func (s *Source) list(items []string, sums bool) (Manifest, error) {
 			return nil, err
 		}
 		w := &walk{s: s, item: dest, all: all, sums: sums}
-		if err := w.begin(path); err != nil {
+		if err := w.add(path); err != nil {
 			return nil, err
 		}
 	}
@@ -128,7 +128,7 @@ type walk struct {
 	sums bool
 }
 
-func (w *walk) begin(path string) error {
+func (w *walk) add(path string) error {
 	abs := w.s.abs(path)
 	var rules []ignoreRules
 	rel, err := filepath.Rel(w.s.base, abs)

@@ -138,11 +138,11 @@ func (a *answers) next() (word, rest string, err error) {
 	for {
 		line, err := a.r.ReadSlice('\n')
 		if a.seen += len(line); a.seen > maxNoise || errors.Is(err, bufio.ErrBufferFull) {
-			a.keep(line)
+			a.addNoise(line)
 			return "", "", errNoise
 		}
 		if err != nil {
-			a.keep(line)
+			a.addNoise(line)
 			return "", "", err
 		}
 		if _, after, ok := bytes.Cut(line, a.nonce); ok {
@@ -152,11 +152,11 @@ func (a *answers) next() (word, rest string, err error) {
 			word, rest, _ = strings.Cut(strings.TrimRight(string(after), "\n"), " ")
 			return word, rest, nil
 		}
-		a.keep(line)
+		a.addNoise(line)
 	}
 }
 
-func (a *answers) keep(line []byte) {
+func (a *answers) addNoise(line []byte) {
 	if a.noise == "" {
 		a.noise = clean(string(line[:min(len(line), 200)]))
 	}
@@ -170,12 +170,12 @@ func (a *answers) output() string {
 	return fmt.Sprintf("; it printed %q", a.noise)
 }
 
-// arrive follows the bootstrap until the stream of the helper begins, and sends the program if it
-// is requested.
-func (s *session) arrive() error {
+// followBootstrap follows the bootstrap until the stream of the helper begins, and sends the
+// program if it is requested.
+func (s *session) followBootstrap() error {
 	var why []string
 	damaged := false
-	s.at("looking for a place for the helper")
+	s.setStep("looking for a place for the helper")
 	for {
 		word, rest, err := s.answers.next()
 		if err != nil {
@@ -184,7 +184,7 @@ func (s *session) arrive() error {
 		switch word {
 		case "have", "ok":
 			s.timer.Reset(s.c.timeout)
-			s.at("starting the helper")
+			s.setStep("starting the helper")
 		case "need":
 			if err := s.deploy(rest); err != nil {
 				return err
@@ -217,7 +217,7 @@ func (s *session) noPlace(why []string, damaged bool) error {
 // deadline.
 func (s *session) deploy(rest string) error {
 	method, where, _ := strings.Cut(rest, " ")
-	s.at("sending the helper to " + clean(where))
+	s.setStep("sending the helper to " + clean(where))
 	s.timer.Reset(stallTimeout)
 	src, n := io.Reader(io.NewSectionReader(s.binary.file, 0, s.binary.size)), s.binary.size
 	sum, err := s.binary.sum()
@@ -241,7 +241,7 @@ func (s *session) deploy(rest string) error {
 	// After an error of writing, the far end is gone or about to go. What it prints and how it ends
 	// explain more than the error.
 	s.timer.Reset(stallTimeout)
-	s.at("checking the helper in " + clean(where))
+	s.setStep("checking the helper in " + clean(where))
 	return nil
 }
 

@@ -93,7 +93,7 @@ func newSession(ctx context.Context, c *Connector, h *hosts.Host, open *hosts.Op
 	o.Version = hosts.ProtocolVersion
 	s := &session{c: c, host: h, open: &o, release: func() bool { return true }}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	s.at("opening the link")
+	s.setStep("opening the link")
 	s.timer = time.AfterFunc(c.timeout, func() { s.cancel(&errLate{*s.step.Load()}) })
 	return s
 }
@@ -101,8 +101,8 @@ func newSession(ctx context.Context, c *Connector, h *hosts.Host, open *hosts.Op
 // stepShell is the step until the first answer of the bootstrap.
 const stepShell = "waiting for the login shell"
 
-// at records the step for the error if it takes too long.
-func (s *session) at(step string) { s.step.Store(&step) }
+// setStep records the step for the error if it takes too long.
+func (s *session) setStep(step string) { s.step.Store(&step) }
 
 // connect performs all steps.
 func (s *session) connect() (*worker, error) {
@@ -115,7 +115,7 @@ func (s *session) connect() (*worker, error) {
 	if err = s.begin(); err != nil {
 		return nil, err
 	}
-	if err = s.arrive(); err != nil {
+	if err = s.followBootstrap(); err != nil {
 		return nil, err
 	}
 	return s.hello()
@@ -127,7 +127,7 @@ func (s *session) begin() error {
 	var random [16]byte
 	rand.Read(random[:]) // never fails
 	nonce := hex.EncodeToString(random[:])
-	s.at("starting a shell")
+	s.setStep("starting a shell")
 	stream, err := s.link.Start(s.ctx, bootstrap(nonce))
 	if err != nil {
 		return s.fail(hosts.Unreachable, "", err)
@@ -139,12 +139,12 @@ func (s *session) begin() error {
 	}
 	s.stderr = listen(stream.Stderr(), log)
 	s.answers = newAnswers(stream, nonce)
-	s.at(stepShell)
+	s.setStep(stepShell)
 	kernel, machine, err := s.system()
 	if err != nil {
 		return err
 	}
-	s.at("choosing the program for it")
+	s.setStep("choosing the program for it")
 	var advice string
 	if s.binary, advice, err = s.c.binaries.forSystem(kernel, machine); err != nil {
 		return s.fail(hosts.Misconfigured, advice, err)
@@ -194,7 +194,7 @@ func (s *session) finish(err error) error {
 	s.timer.Stop()
 	// The deadline or the caller may have been faster and is closing the link. An error that is
 	// certain remains the reason nevertheless.
-	if (!s.release() || s.ctx.Err() != nil) && !certain(err) {
+	if (!s.release() || s.ctx.Err() != nil) && !isCertain(err) {
 		cause, advice := context.Cause(s.ctx), ""
 		if late := (*errLate)(nil); errors.As(cause, &late) && late.step == stepShell {
 			advice = "a startup file there, such as .bashrc, may read standard input, ask something or hang; let it do so in interactive shells only"
@@ -220,8 +220,8 @@ func (s *session) output() string {
 	return s.stderr.output() + s.answers.output()
 }
 
-// certain reports whether more time would not change err, or err names who did not answer.
-func certain(err error) bool {
+// isCertain reports whether more time would not change err, or err names who did not answer.
+func isCertain(err error) bool {
 	_, fenced := errors.AsType[*hosts.FencedError](err)
 	return err != nil && (fenced || hosts.ClassOf(err).Permanent() || errors.Is(err, hosts.ErrUnanswered))
 }
@@ -231,7 +231,7 @@ const maxEarly = 100
 
 // hello sends Open, receives Hello, and checks it.
 func (s *session) hello() (*worker, error) {
-	s.at("waiting for the helper's hello")
+	s.setStep("waiting for the helper's hello")
 	w := newWorker(s)
 	if err := w.out.Write(s.open); err != nil {
 		return nil, s.fail(hosts.Misconfigured, "", err)
@@ -270,13 +270,13 @@ func (s *session) hello() (*worker, error) {
 
 func (s *session) helperEnded(err error) error {
 	if errors.Is(err, ErrVersion) {
-		return s.fail(hosts.Misconfigured, s.rebuild(), err)
+		return s.fail(hosts.Misconfigured, s.rebuildAdvice(), err)
 	}
 	return howEnded(s.host.Name, "the helper", s.stream, s.stderr, err)
 }
 
-// rebuild returns the advice for a program of another build.
-func (s *session) rebuild() string {
+// rebuildAdvice returns the advice for a program of another build.
+func (s *session) rebuildAdvice() string {
 	return "build " + s.binary.name + " again from the sources of this dcs-tui"
 }
 
@@ -284,7 +284,7 @@ func (s *session) rebuild() string {
 func (s *session) check(h *hosts.Hello) error {
 	switch {
 	case h.Version != hosts.ProtocolVersion:
-		return s.fail(hosts.Misconfigured, s.rebuild(),
+		return s.fail(hosts.Misconfigured, s.rebuildAdvice(),
 			fmt.Errorf("the helper speaks version %d, we speak %d", h.Version, hosts.ProtocolVersion))
 	case h.FencedBy > 0:
 		return &hosts.FencedError{Host: s.host.Name, By: h.FencedBy}

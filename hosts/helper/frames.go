@@ -73,7 +73,7 @@ func appendMessage(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) 
 	if len(p) > MaxPayload {
 		one, two, ok := halves(v)
 		if !ok {
-			return b, seq, fmt.Errorf("%w: %s of %d bytes, at most %d can be sent", ErrTooLarge, what(v.Interface()), len(p), MaxPayload)
+			return b, seq, fmt.Errorf("%w: %s of %d bytes, at most %d can be sent", ErrTooLarge, describeMessage(v.Interface()), len(p), MaxPayload)
 		}
 		b, seq, err := appendMessage(b, seq, one)
 		if err != nil {
@@ -230,8 +230,8 @@ func halves(m reflect.Value) (one, two hosts.Message, ok bool) {
 	return half(0, n/2, false), half(n/2, n, true), true
 }
 
-// what describes a message for people.
-func what(m any) string {
+// describeMessage describes a message for people.
+func describeMessage(m any) string {
 	switch m := m.(type) {
 	case hosts.Launch:
 		if len(m.Jobs) == 1 {

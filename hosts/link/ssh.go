@@ -117,8 +117,8 @@ func (o *SSHOpener) dialTarget(ctx context.Context, host string, t *Target) (hos
 // timeout returns ConnectTimeout or the default.
 func (t *Target) timeout() time.Duration { return cmp.Or(t.ConnectTimeout, defaultConnectTimeout) }
 
-// via describes the way to a target in messages, or "" if it is direct.
-func via(jumps []*Target) string {
+// describeJumps describes the way to a target in messages, or "" if it is direct.
+func describeJumps(jumps []*Target) string {
 	if len(jumps) == 0 {
 		return ""
 	}

@@ -155,7 +155,7 @@ func (a *attempt) run(ctx context.Context) (*connection, error) {
 			return &connection{client: client, conn: conn, via: a.gw, pool: a.o.gateways}, nil
 		}
 		abort(conn)
-		if a.check.passed || a.check.err != nil || !isCut(err) || cuts == maxCuts || !pause(ctx, minCutPause+rand.N(minCutPause)) {
+		if a.check.passed || a.check.err != nil || !isCut(err) || cuts == maxCuts || !sleepContext(ctx, minCutPause+rand.N(minCutPause)) {
 			return nil, a.explain(ctx, err)
 		}
 	}
@@ -169,8 +169,8 @@ const (
 	minCutPause = 300 * time.Millisecond
 )
 
-// pause waits. It returns false if ctx ends first.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleepContext waits. It returns false if ctx ends first.
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	return !closedWithin(ctx.Done(), d)
 }
 
@@ -280,7 +280,7 @@ func (l *dialLimits) acquire(ctx context.Context, name string) (release func(), 
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if !pause(ctx, rand.N(maxJitter)) {
+	if !sleepContext(ctx, rand.N(maxJitter)) {
 		release()
 		return nil, context.Cause(ctx)
 	}

@@ -70,7 +70,7 @@ func (a *attempt) explainJump(ctx context.Context, err error) error {
 	case errors.Is(err, context.Canceled):
 		return a.unreachable(err)
 	case ctx.Err() != nil:
-		return a.fail(hosts.Unreachable, "is it switched on?", "%s%s: %w", addr, via(a.jumps), context.Cause(ctx))
+		return a.fail(hosts.Unreachable, "is it switched on?", "%s%s: %w", addr, describeJumps(a.jumps), context.Cause(ctx))
 	}
 	return a.fail(hosts.Unreachable, "", "the connection to the gateway %s is lost: %w", a.gw.name, err)
 }
@@ -83,7 +83,7 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*hosts.Error](err); ok {
 		return err
 	}
-	where := a.t.Address() + via(a.jumps)
+	where := a.t.Address() + describeJumps(a.jumps)
 	var algorithms *ssh.AlgorithmNegotiationError
 	switch {
 	case ctx.Err() != nil:
@@ -93,8 +93,8 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	case errors.As(err, &algorithms):
 		return a.fail(hosts.Misconfigured, "its ssh server is too old, or Ciphers, MACs or KexAlgorithms are set too narrowly",
 			"no %s in common with %s: it offers %s", algorithms.What, where, strings.Join(algorithms.RequestedAlgorithms, ", "))
-	case a.check.passed && a.refused(err):
-		return a.denied()
+	case a.check.passed && a.isLoginRefused(err):
+		return a.loginRefusedError()
 	case errors.Is(err, context.DeadlineExceeded) && a.check.passed:
 		return a.fail(hosts.Unreachable, "its home directories or its user database may hang", "logging in at %s: %w", where, err)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -115,18 +115,18 @@ func isCut(err error) bool {
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
 }
 
-// refused reports whether the server refused the login. The library has no types for these
+// isLoginRefused reports whether the server refused the login. The library has no types for these
 // errors.
-func (a *attempt) refused(err error) bool {
+func (a *attempt) isLoginRefused(err error) bool {
 	text := err.Error()
 	return a.locked != nil || a.signFailed != nil || strings.Contains(text, "unable to authenticate") ||
 		// RFC 4253, 11.1.
 		strings.Contains(text, "disconnect, reason 2:") || strings.Contains(text, "disconnect, reason 14:")
 }
 
-// denied returns the error for a refused login, with the keys that were tried.
-func (a *attempt) denied() error {
-	account := fmt.Sprintf("%s at %s%s", a.t.User, a.t.Address(), via(a.jumps))
+// loginRefusedError returns the error for a refused login, with the keys that were tried.
+func (a *attempt) loginRefusedError() error {
+	account := fmt.Sprintf("%s at %s%s", a.t.User, a.t.Address(), describeJumps(a.jumps))
 	if len(a.login.partial) > 0 {
 		return a.fail(hosts.Denied, "use a key that is enough by itself, or "+useSharedSSH,
 			"%s: the server accepts %s and then wants %s, which needs a person", account,

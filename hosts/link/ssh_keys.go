@@ -189,9 +189,9 @@ func (r *keyring) file(path string) *keyFile {
 	return k
 }
 
-// opened returns the key's signer, or why it cannot be used. Both are nil for a locked key
+// openedSigner returns the key's signer, or why it cannot be used. Both are nil for a locked key
 // whose passphrase nobody has answered yet.
-func (r *keyring) opened(k *keyFile) (ssh.Signer, error) {
+func (r *keyring) openedSigner(k *keyFile) (ssh.Signer, error) {
 	if k.signer != nil || k.err != nil {
 		return k.signer, k.err
 	}

@@ -199,7 +199,7 @@ func (o *offer) signerFor(k *keyFile, ring *keyring, inAgent []ssh.Signer) (cand
 			return candidate{signer: s, name: describe(k.pub, k.path+", in the agent")}, true
 		}
 	}
-	signer, err := ring.opened(k)
+	signer, err := ring.openedSigner(k)
 	switch {
 	case err != nil:
 		o.leftOut = append(o.leftOut, fmt.Sprintf("%s: %v", k.path, err))

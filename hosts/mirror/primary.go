@@ -82,15 +82,15 @@ func (p *Primary) set(change func()) {
 	p.changed = make(chan struct{})
 }
 
-// Active reports whether there is a mirror or one is being made.
-func (p *Primary) Active() bool {
+// IsActive reports whether there is a mirror or one is being made.
+func (p *Primary) IsActive() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.active
 }
 
-// Taken reports whether the standby has taken the run over from the mirror, or may do so.
-func (p *Primary) Taken() bool {
+// IsTakenOver reports whether the standby has taken the run over from the mirror, or may do so.
+func (p *Primary) IsTakenOver() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.fencedBy > 0 || p.waits
@@ -125,7 +125,8 @@ func (p *Primary) Check() (fencedBy int, err error) {
 	return 0, err
 }
 
-// fencedEpoch returns the epoch that has fenced the dispatcher off, if that is the error; 0: it is not.
+// fencedEpoch returns the epoch that has fenced the dispatcher off, if that is the error; 0: it is
+// not.
 func fencedEpoch(err error) int {
 	var fenced interface{ FencedBy() int }
 	if errors.As(err, &fenced) {

@@ -118,12 +118,12 @@ func TestClose(t *testing.T) {
 			time.Sleep(c.after)
 			w.cutOff(w.machines["B"], c.cut)
 			p := w.only().p
-			if !p.Active() {
+			if !p.IsActive() {
 				t.Error("there is no mirror")
 			}
 			began := time.Now()
 			p.Close(true)
-			if took := time.Since(began); took > 15*time.Second || p.Active() {
+			if took := time.Since(began); took > 15*time.Second || p.IsActive() {
 				t.Errorf("it took %s", took)
 			}
 			events := w.told()

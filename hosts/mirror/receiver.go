@@ -69,7 +69,8 @@ func (r *Receiver) Store(m *hosts.Store) *hosts.Stored {
 }
 
 func (r *Receiver) store(m *hosts.Store, s *hosts.Stored) error {
-	// A takeover changes the state under the same lock. So what is acknowledged was there before it.
+	// A takeover changes the state under the same lock. So what is acknowledged was there before
+	// it.
 	unlock, err := r.Lock(r.Dir)
 	if err != nil {
 		return err
@@ -156,9 +157,9 @@ func (r *Receiver) piece(p *hosts.StorePiece, made map[string]bool) (err error) 
 	return f.Sync()
 }
 
-// Stale reports whether dir holds a mirror that was never taken over. A dispatcher that begins
+// IsStale reports whether dir holds a mirror that was never taken over. A dispatcher that begins
 // another one does not depend on it.
-func Stale(disk rundir.Disk, dir string) bool {
+func IsStale(disk rundir.Disk, dir string) bool {
 	d, err := describe(disk, dir)
 	return err == nil && d.Mirror && d.State != Taken
 }
@@ -175,8 +176,8 @@ func (r *Receiver) newestEpoch() (newest int, err error) {
 	return newest, err
 }
 
-// remove removes the mirror but for its description. That stays for a dispatcher that does not learn
-// that the mirror is removed, and asks again.
+// remove removes the mirror but for its description. That stays for a dispatcher that does not
+// learn that the mirror is removed, and asks again.
 func (r *Receiver) remove(d *Description) error {
 	if d.State != Removed {
 		if err := d.write(r.Disk, r.Dir, Removed); err != nil {

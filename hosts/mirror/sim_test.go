@@ -343,7 +343,7 @@ func (w *world) standBy(m *box, dir string) {
 		reader, p := journal.NewReader(run, nil), w.polls(m)
 		var retryAt time.Time
 		for sleep(now.ctx, time.Second) {
-			if err := reader.Watch(false); err != nil || !reader.Hung() || time.Now().Before(retryAt) {
+			if err := reader.Watch(false); err != nil || !reader.IsHung() || time.Now().Before(retryAt) {
 				continue
 			}
 			err := Claim(now.ctx, run, &p, m.lock)
@@ -459,7 +459,7 @@ func (d *dispatcher) heartbeat(p *Primary, j *journal.Journal) {
 func (d *dispatcher) protect(p *Primary, run *rundir.Run, j *journal.Journal, standbys []*hosts.Host) {
 	for sleep(d.ctx, 5*time.Second) {
 		for _, h := range standbys {
-			if h.Name == d.m.name || p.Active() || d.ctx.Err() != nil {
+			if h.Name == d.m.name || p.IsActive() || d.ctx.Err() != nil {
 				continue
 			}
 			ctx, cancel := context.WithTimeout(d.ctx, 10*time.Second)

@@ -34,8 +34,8 @@ func needed(n int, choice string) int {
 }
 
 // A voter is a directory of the run on a host: hosts that share work_dir are one voter. The file
-// voter.GENERATION holds its id and the epoch in which the generation began, and vote.GENERATION its
-// vote.
+// voter.GENERATION holds its id and the epoch in which the generation began, and vote.GENERATION
+// its vote.
 const (
 	voterPrefix = "voter."
 	votePrefix  = "vote."
@@ -55,7 +55,7 @@ func Answer(disk rundir.Disk, dir string, b hosts.Ballot) (_ *hosts.Ballot, err 
 		if err := forget(disk, dir, b.Generation, b.Epoch); err != nil {
 			return nil, err
 		}
-		text, err := settle(disk, voter, fmt.Sprintf("%s %d", rand.Text(), b.Epoch))
+		text, err := createOrRead(disk, voter, fmt.Sprintf("%s %d", rand.Text(), b.Epoch))
 		if b.Voter, _ = parseVoter(text); err == nil && b.Voter == "" {
 			err = errors.New("the file of the voter is damaged")
 		}
@@ -67,7 +67,7 @@ func Answer(disk rundir.Disk, dir string, b hosts.Ballot) (_ *hosts.Ballot, err 
 	if b.Voter, err = enlisted(disk, voter); err != nil || b.Voter == "" {
 		return &b, err
 	}
-	if b.Choice, err = settle(disk, filepath.Join(dir, votePrefix+b.Generation), b.Choice); err != nil {
+	if b.Choice, err = createOrRead(disk, filepath.Join(dir, votePrefix+b.Generation), b.Choice); err != nil {
 		return nil, err
 	}
 	// If forget has removed the vote meanwhile, it has removed the voter before.
@@ -90,8 +90,8 @@ func enlisted(disk rundir.Disk, path string) (string, error) {
 	return id, err
 }
 
-// parseVoter returns the id of a voter, or "" if the text is damaged, and the epoch of the dispatcher
-// that began the generation.
+// parseVoter returns the id of a voter, or "" if the text is damaged, and the epoch of the
+// dispatcher that began the generation.
 func parseVoter(text string) (id string, epoch int) {
 	id, digits, _ := strings.Cut(text, " ")
 	epoch, err := strconv.Atoi(digits)
@@ -101,8 +101,8 @@ func parseVoter(text string) (id string, epoch int) {
 	return id, epoch
 }
 
-// settle creates a file with a text unless it exists, and returns its durable text.
-func settle(disk rundir.Disk, path, text string) (string, error) {
+// createOrRead creates a file with a text unless it exists, and returns its durable text.
+func createOrRead(disk rundir.Disk, path, text string) (string, error) {
 	err := rundir.WriteNew(disk, path, []byte(text+"\n"))
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err

@@ -32,7 +32,7 @@ func inBackground(t *testing.T, jobLines string, flags ...string) *runScreen {
 	check(t, err)
 	ready, err := p.Ready(t.Context())
 	if err != nil || ready == "" {
-		t.Fatal(ready, err, said.problem(""))
+		t.Fatal(ready, err, said.errorLine(""))
 	}
 	run, err := rundir.Open(ready)
 	check(t, err)
@@ -266,7 +266,7 @@ func TestStoppedDispatcher(t *testing.T) {
 // attach.
 func TestNoSocket(t *testing.T) {
 	dir, a, inv := emptyRun(t), newApp(), hosts.Local()
-	o, err := a.own(dir, false)
+	o, err := a.becomeOwner(dir, false)
 	check(t, err)
 	socketBase = filepath.Join(t.TempDir(), "none")
 	defer func() { socketBase = "" }()
@@ -276,7 +276,7 @@ func TestNoSocket(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	a.starter = nil
-	if o, err = a.own(dir, false); err != nil {
+	if o, err = a.becomeOwner(dir, false); err != nil {
 		t.Fatal(err)
 	}
 	if code, err := a.dispatching(new(runFlags), inv, nil).drive(o); err != nil || code != exitOK {
@@ -319,7 +319,7 @@ func TestProblemOfACommand(t *testing.T) {
 	} {
 		var w output
 		w.Write([]byte(said))
-		same(t, "problem", w.problem("it could not"), want)
+		same(t, "problem", w.errorLine("it could not"), want)
 	}
 	after := &jobs.Table{}
 	after.Counts[jobs.Canceled], after.Counts[jobs.Running] = 3, 2

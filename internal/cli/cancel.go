@@ -44,7 +44,7 @@ dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	f.forceFlag(fs)
 	endGroup(fs, "Taking the run over")
-	opt.flags(cmd)
+	opt.addFlags(cmd)
 	endGroup(fs, "Confirmation and output")
 	return cmd
 }
@@ -68,7 +68,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	if err != nil {
 		return err
 	}
-	ids, err := a.pick(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !some || !st.Terminal() })
+	ids, err := a.selectJobs(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !some || !st.Terminal() })
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " have finished")
 		return nil
 	}
-	if err := a.agree(opt.yes, "cancel", "end "+what+" of "+text.Line(run.Name())); err != nil {
+	if err := a.confirm(opt.yes, "cancel", "end "+what+" of "+text.Line(run.Name())); err != nil {
 		return err
 	}
 	owner, err := journal.ReadOwner(run)
@@ -169,7 +169,7 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 		a.con.Line(fmt.Sprintf("this machine cannot check whether that process is alive: if it sends no heartbeat for %.0f s, the run is taken over",
 			journal.StaleAfter.Seconds()))
 	}
-	if owner.Stopped() {
+	if owner.IsStopped() {
 		a.con.Line(runview.StoppedText(owner), "  "+forceText(run))
 	}
 	slow := time.AfterFunc(forceDelay, func() { a.con.Line("still waiting; if that dcs-tui hangs:", "  "+forceText(run)) })
@@ -203,10 +203,10 @@ func awaitOwner(run *rundir.Run, owner *journal.Owner) (gone bool) {
 	for until := time.Now().Add(cancelTimeout); ; time.Sleep(200 * time.Millisecond) {
 		err := r.Watch(false)
 		switch {
-		case err == nil && r.Owner != nil && !r.Dispatched(): // a file that cannot be read proves nothing
+		case err == nil && r.Owner != nil && !r.IsDispatched(): // a file that cannot be read proves nothing
 			return true
 		case time.Now().Before(until):
-		case r.Quiet() < 2*journal.HeartbeatInterval || time.Now().After(until.Add(cancelTimeout)):
+		case r.SinceHeartbeat() < 2*journal.HeartbeatInterval || time.Now().After(until.Add(cancelTimeout)):
 			return false
 		}
 	}
@@ -222,7 +222,7 @@ func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (d *dis
 		err = a.checkSSH(&f.options, inv.Hosts)
 	}
 	if err == nil {
-		o, err = a.own(run, f.force)
+		o, err = a.becomeOwner(run, f.force)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -267,7 +267,7 @@ func awaitCancel(ctx context.Context, e *ask.Request) string {
 	late := time.After(cancelTimeout)
 	every := time.NewTicker(50 * time.Millisecond)
 	defer every.Stop()
-	for e.Poll(); !e.Over() || e.Awaits(); e.Poll() {
+	for e.Poll(); !e.IsOver() || e.Awaits(); e.Poll() {
 		select {
 		case <-ctx.Done():
 			return "the run has ended"

@@ -24,8 +24,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// own takes the run over. If another dispatcher owns the run, the error names the owner.
-func (a *app) own(dir *rundir.Run, force bool) (*run.Owned, error) {
+// becomeOwner takes the run over. If another dispatcher owns the run, the error names the owner.
+func (a *app) becomeOwner(dir *rundir.Run, force bool) (*run.Owned, error) {
 	o, err := run.Take(context.Background(), dir, force, func(msg string) { a.con.Line(text.Line(msg)) })
 	var taken *journal.OwnedError
 	if errors.As(err, &taken) {
@@ -45,7 +45,7 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 		who = owner.String()
 	}
 	p := text.Errorf("the run %s is dispatched by %s", run.Name(), who)
-	if owner != nil && owner.Stopped() {
+	if owner != nil && owner.IsStopped() {
 		return p.WithAdvice("%s; --force takes the run over from it", runview.StoppedText(owner))
 	}
 	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", refTo(run))
@@ -83,11 +83,11 @@ func (a *app) dispatching(f *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) 
 	d.opts = run.Options{
 		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv, PrepareHosts: f.setSlots, Standby: f.standbys,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
-			return a.connector(&f.options, reached(inv), log)
+			return a.connector(&f.options, reachableHosts(inv), log)
 		},
 		Policy: f.schedConfig(), Env: env, WarnSignal: f.Warn.signal, KeepChildren: f.KeepChildren,
 		Printer: d, JobLog: f.joblog,
-		Signals: a.listen, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil && !f.background,
+		Signals: a.catchSignals, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil && !f.background,
 		Detach: d.detach, ReportAbort: d.leftAtOnce, Exit: func() { os.Exit(exitLeft) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
 		Started: d.started, Reply: d.reply, AcceptJobs: f.KeepOpen,
@@ -138,7 +138,7 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 	close(over)
 	taken = d.run.WithTimeout(replies.Wait) && taken
 	if d.out != nil {
-		d.printed(d.out.printHeld())
+		d.handlePrintError(d.out.printHeld())
 	}
 	outcome, err := d.run.Close()
 	if err != nil {
@@ -169,7 +169,7 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 func (d *dispatching) started(r *run.Run) {
 	d.run = r
 	con := d.app.con
-	d.app.begun(r.Dir())
+	d.app.notifyStarter(r.Dir())
 	r.WithTimeout(func() { con.Line(con.Paint(bold, text.Line(r.Dir().Name())) + ": " + d.opening) })
 }
 
@@ -242,14 +242,14 @@ func (d *dispatching) show(r *results.Result) {
 		return
 	}
 	if err := d.out.Print(r); err != nil {
-		d.printed(err)
+		d.handlePrintError(err)
 	} else if d.flags.json {
 		d.run.Ack(r.Seq)
 	}
 }
 
-// printed handles an error of printing results.
-func (d *dispatching) printed(err error) {
+// handlePrintError handles an error of printing results.
+func (d *dispatching) handlePrintError(err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, syscall.EPIPE):
@@ -314,8 +314,9 @@ func (d *dispatching) detach(r *run.Run) {
 	a.con.Line(time.Now().Format("2006-01-02 15:04:05") + "  the terminal is gone; the run continues")
 }
 
-// begun notifies the starter that the run is dispatched. After that, messages go to dispatcher.log.
-func (a *app) begun(run *rundir.Run) {
+// notifyStarter notifies the starter that the run is dispatched. After that, messages go to
+// dispatcher.log.
+func (a *app) notifyStarter(run *rundir.Run) {
 	if a.starter == nil {
 		return
 	}

@@ -71,8 +71,8 @@ func parseSince(s string) (jobs.Stamp, error) {
 	return jobs.StampOf(at), nil
 }
 
-// wants reports whether a record is shown.
-func (f *eventFilter) wants(r *jobs.Record) bool {
+// isShown reports whether a record is shown.
+func (f *eventFilter) isShown(r *jobs.Record) bool {
 	switch {
 	case r.At < f.from, f.host != "" && r.Host != f.host:
 		return false
@@ -114,7 +114,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 			a.warn("some of these events are not part of the run: the dispatcher that took it over did not have them. All events follow again")
 		}
 		msg := runview.Text(r)
-		if msg == "" || !f.wants(r) {
+		if msg == "" || !f.isShown(r) {
 			return
 		}
 		shown++
@@ -134,7 +134,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 	for warned := 0; ; time.Sleep(followInterval) {
 		watchErr := reader.Watch(true)
 		// Determined before the last records are read.
-		last := !follow || watchErr == nil && !reader.Dispatched()
+		last := !follow || watchErr == nil && !reader.IsDispatched()
 		restarted, err := reader.Follow(live.Durable{}, show)
 		release()
 		if err == nil {

@@ -79,7 +79,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 	if err != nil {
 		return err
 	}
-	ids, err := a.pick(cmd.Context(), l.Run, l.Table, &f.sel, func(jobs.JobState) bool { return true })
+	ids, err := a.selectJobs(cmd.Context(), l.Run, l.Table, &f.sel, func(jobs.JobState) bool { return true })
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...s
 // copyOutputs carries a plan out, with a progress line, until it is done or interrupted. What was
 // copied before an interrupt stays; a later fetch removes partial files.
 func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.FetchPlan, reader *files.Reader, got *fetched) {
-	ctx, stop := cancelOnSignal(ctx, a.listen(), func() { os.Exit(exitCanceled) })
+	ctx, stop := cancelOnSignal(ctx, a.catchSignals(), func() { os.Exit(exitCanceled) })
 	b := &files.Fetcher{Run: run, Read: reader.Read}
 	var progress sync.WaitGroup
 	done := make(chan struct{})

@@ -49,7 +49,7 @@ func (f *runFlags) newRunFlags(fs *pflag.FlagSet, file string) {
 	fs.SetNormalizeFunc(parallelName)
 	f.hostFlags(fs)
 	f.slotFlags(fs)
-	f.queues.flags(fs)
+	f.queues.addFlags(fs)
 	f.newJobFlags(fs)
 	f.jobFlags(fs)
 	f.failureFlags(fs)
@@ -182,7 +182,7 @@ func (f *runFlags) outputFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.json, "json", false, "print one JSON object per finished job on stdout, in completion order")
 	fs.BoolVar(&f.output, "output", false, "print the whole stdout of each job when it ends; with --json, as a field of its result")
 	fs.Var((*pathFlag)(&f.joblog), "joblog", "write a job log in GNU parallel's format to `FILE`")
-	f.screen.flags(fs)
+	f.screen.addFlags(fs)
 	fs.Uint64Var(&f.Seed, "seed", 0, "seed of the jitter")
 	fs.MarkHidden("seed")
 	endGroup(fs, titleOutput)
@@ -237,7 +237,7 @@ type queueFlags struct {
 	share, priority, slots perQueue
 }
 
-func (q *queueFlags) flags(fs *pflag.FlagSet) {
+func (q *queueFlags) addFlags(fs *pflag.FlagSet) {
 	q.share, q.priority = perQueue{low: 1, high: jobs.MaxShare}, perQueue{low: math.MinInt32, high: math.MaxInt32}
 	q.slots = perQueue{low: 1, high: jobs.MaxSlots}
 	fs.Var(&q.share, "share", "give the queue slot time in proportion to N (default 1); each of several files is a queue of its name")
@@ -246,11 +246,11 @@ func (q *queueFlags) flags(fs *pflag.FlagSet) {
 	endGroup(fs, "Queues")
 }
 
-func (q *queueFlags) empty() bool { return len(q.share.of)+len(q.priority.of)+len(q.slots.of) == 0 }
+func (q *queueFlags) isEmpty() bool { return len(q.share.of)+len(q.priority.of)+len(q.slots.of) == 0 }
 
 // apply sets the options of jobs in these queues.
 func (q *queueFlags) apply(specs []*jobs.Spec) {
-	if q.empty() {
+	if q.isEmpty() {
 		return
 	}
 	jobs.ChangeOptions(specs, func(o *jobs.Options) {

@@ -261,7 +261,7 @@ func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource
 		if err != nil {
 			return src, err
 		}
-		if src.search = searchOf(t, cwd); src.lazy() {
+		if src.search = searchOf(t, cwd); src.isLazy() {
 			src.what = jobs.Plural(t.Search.Trials, "trial") + " of " + text.Line(file)
 			return src, nil
 		}

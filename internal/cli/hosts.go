@@ -56,7 +56,7 @@ dcs-tui hosts list --now ws01 ws02`,
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			for _, h := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", text.Line(h.Name), text.Line(h.Way()), text.Line(h.Limits()))
+				fmt.Fprintf(w, "%s\t%s\t%s\n", text.Line(h.Name), text.Line(h.Route()), text.Line(h.Limits()))
 			}
 			if err := w.Flush(); err != nil || len(args) > 0 {
 				return err
@@ -67,7 +67,7 @@ dcs-tui hosts list --now ws01 ws02`,
 					what = fmt.Sprintf("%s of Slurm, %s for %s", jobs.Plural(p.Max, "allocation"), jobs.Plural(s.Nodes, "node"), results.HumanDuration(s.Time))
 				}
 				fmt.Fprintf(a.stdout, "provider %s: at most %s, each as %s, %s; startup about %s, terminated after %s without work\n", p.Name,
-					what, text.Line(p.Host.Way()), text.Line(p.Host.Limits()), results.HumanDuration(p.Startup), results.HumanDuration(p.Idle))
+					what, text.Line(p.Host.Route()), text.Line(p.Host.Limits()), results.HumanDuration(p.Startup), results.HumanDuration(p.Idle))
 			}
 			return nil
 		},
@@ -134,9 +134,9 @@ func hostNames(hs []*hosts.Host) string {
 	return someNames(names, maxNamedHosts)
 }
 
-// reached returns the hosts of an inventory and, for each provider, an instance that represents all
-// of its instances where only the way to reach a host matters.
-func reached(inv *hosts.Inventory) []*hosts.Host {
+// reachableHosts returns the hosts of an inventory and, for each provider, an instance that
+// represents all of its instances where only the way to reach a host matters.
+func reachableHosts(inv *hosts.Inventory) []*hosts.Host {
 	list := slices.Clone(inv.Hosts)
 	for _, p := range inv.Providers {
 		if h, err := p.Instance(p.Name, "", 0); err == nil {

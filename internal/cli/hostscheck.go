@@ -57,7 +57,7 @@ func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckR
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), hosts.CheckTimeout)
 	defer cancel()
-	interrupted, stop := cancelOnSignal(context.Background(), a.listen(), func() {
+	interrupted, stop := cancelOnSignal(context.Background(), a.catchSignals(), func() {
 		os.RemoveAll(dir)
 		os.Exit(exitCanceled)
 	})

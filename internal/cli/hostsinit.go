@@ -84,7 +84,7 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 	usable, bad := 0, []runview.HostText(nil)
 	for _, f := range list {
 		if f.bad == "" {
-			f.judge(answers[f.Name])
+			f.setResult(answers[f.Name])
 		}
 		if f.bad == "" {
 			usable++
@@ -207,8 +207,8 @@ func sshHosts(file string) ([]*found, error) {
 	return list, nil
 }
 
-// judge enters the result of the check of a host; nil: it was not checked.
-func (f *found) judge(c *hosts.CheckResult) {
+// setResult enters the result of the check of a host; nil: it was not checked.
+func (f *found) setResult(c *hosts.CheckResult) {
 	switch {
 	case c == nil:
 	case c.Err != nil: // otherwise, if the directory of the check is missing there, the host is usable

@@ -168,7 +168,7 @@ func countInstances(t *jobs.Table) (list []*instancesOf) {
 			of[in.Provider] = c
 		}
 		c.Number++
-		c.Seconds += in.Lasted(jobs.StampOf(time.Now())).Seconds()
+		c.Seconds += in.Age(jobs.StampOf(time.Now())).Seconds()
 		if in.State != jobs.InstanceGone {
 			c.Left++
 		}

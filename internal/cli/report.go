@@ -55,7 +55,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	}
 	ended, last := map[jobs.AttemptID]jobs.Stamp{}, jobs.Stamp(0)
 	l := newRunState(run)
-	err = a.read(l, func(r *jobs.Record) {
+	err = a.readRun(l, func(r *jobs.Record) {
 		last = max(last, r.At)
 		switch r.Kind {
 		case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled:
@@ -75,7 +75,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	}
 	now := time.Now()
 	known := now
-	if !l.Dispatched() {
+	if !l.IsDispatched() {
 		known = last.Time() // the state of running jobs is not known after this time
 	}
 	at := metrics.Locations(run)
@@ -86,7 +86,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	}
 	var b bytes.Buffer
 	if err := report.Write(&b, &report.Input{Run: run.Name(), Dir: run.Dir, Program: "dcs-tui " + version(), Created: run.Asked.Created,
-		At: now, Known: known, Dispatched: l.Dispatched(), Jobs: l.Table, Table: table, Ended: ended, Loads: live.ReadLoads(run), Notes: notes}); err != nil {
+		At: now, Known: known, Dispatched: l.IsDispatched(), Jobs: l.Table, Table: table, Ended: ended, Loads: live.ReadLoads(run), Notes: notes}); err != nil {
 		return err
 	}
 	if output == stdoutFile {

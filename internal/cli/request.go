@@ -29,7 +29,7 @@ type askOptions struct {
 	yes, json bool
 }
 
-func (o *askOptions) flags(cmd *cobra.Command) {
+func (o *askOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as one JSON object on stdout")
 }
@@ -72,7 +72,7 @@ func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Requ
 		switch {
 		case !s.alive:
 			e.Poll()
-		case e.Over():
+		case e.IsOver():
 		case e.Wait(ctx, owner, dialRun):
 			s.alive = false
 		case !e.Answered && e.Refused == "":
@@ -99,7 +99,7 @@ func (a *app) unanswered(e *ask.Request, owner *journal.Owner) {
 	a.code = exitLeft
 	who := text.Line(owner.String())
 	switch {
-	case owner.Stopped():
+	case owner.IsStopped():
 		a.warn("%s is stopped (Ctrl-Z, SIGSTOP); the request waits: kill -CONT %d continues it", who, owner.PID)
 	case owner.Problem != "":
 		a.warn("%s has not read the request yet: %s", who, owner.Problem)
@@ -142,8 +142,8 @@ func (a *app) printAsked(run *rundir.Run, do string, e *ask.Request, done int, e
 	return a.printJSON(j)
 }
 
-// agree asks for confirmation on the terminal, unless yes is set.
-func (a *app) agree(yes bool, command, what string) error {
+// confirm asks for confirmation on the terminal, unless yes is set.
+func (a *app) confirm(yes bool, command, what string) error {
 	if yes {
 		return nil
 	}
@@ -239,7 +239,7 @@ func (a *app) requestCmd(c requestCommand) *cobra.Command {
 	if c.selects {
 		sel.whereFlag(cmd.Flags())
 	}
-	opt.flags(cmd)
+	opt.addFlags(cmd)
 	if c.question == "" {
 		cmd.Flags().Lookup("yes").Hidden = true // it has no effect; scripts may give it
 	}
@@ -270,7 +270,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 	}
 	if c.question != "" {
 		question := strings.Replace(c.question, "%s", someNames(hosts, maxNamedHosts), 1)
-		if err := a.agree(opt.yes, "hosts "+strings.Fields(c.use)[0], question); err != nil {
+		if err := a.confirm(opt.yes, "hosts "+strings.Fields(c.use)[0], question); err != nil {
 			return err
 		}
 	}
@@ -312,7 +312,7 @@ func priorityActions(a *app, ctx context.Context, l *runState, args []string, se
 	if sel.named == nil && len(sel.where) == 0 {
 		return nil, text.Errorf("no jobs were given").WithAdvice("their numbers, or --where 'name=big*'")
 	}
-	ids, err := a.pick(ctx, l.Run, l.Table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
+	ids, err := a.selectJobs(ctx, l.Run, l.Table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
 	if err == nil && len(ids) == 0 {
 		err = text.Errorf("no job is selected")
 	}

@@ -59,7 +59,7 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 	fs.Var(newFlag(&change.Tries, "N", optional(parseCount)), "tries", "maximum number of attempts of each job")
 	fs.Var(newFlag(&change.Slots, "N", optional(parseCount)), "slots", "number of slots that each job uses")
 	endGroup(fs, "New options of these jobs")
-	opt.flags(cmd)
+	opt.addFlags(cmd)
 	endGroup(fs, "Confirmation and output")
 	return cmd
 }
@@ -78,7 +78,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	if err != nil {
 		return err
 	}
-	ids, err := a.pick(ctx, run, table, sel, func(st jobs.JobState) bool {
+	ids, err := a.selectJobs(ctx, run, table, sel, func(st jobs.JobState) bool {
 		return st.Terminal() && (st != jobs.Succeeded || len(sel.where) > 0)
 	})
 	if err != nil {
@@ -90,11 +90,11 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 		return a.tellRequeued(&answers{run: run, alive: true, parts: []*ask.Request{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
 	}
 	if sel.named == nil { // job numbers need no confirmation
-		if err := a.agree(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+text.Line(run.Name())+" again"); err != nil {
+		if err := a.confirm(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+text.Line(run.Name())+" again"); err != nil {
 			return err
 		}
 	}
-	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(ids), Spare: spared(table, ended)}
+	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(ids), Spare: spareOption(table, ended)}
 	if !change.Empty() {
 		if err := change.Check(); err != nil {
 			return err
@@ -110,9 +110,9 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	return a.tellRequeued(s, len(ids)-over, opt.json)
 }
 
-// spared returns SpareSucceeded if none of the jobs has succeeded. The request then leaves alone
-// jobs that have succeeded by the time it is carried out.
-func spared(t *jobs.Table, over []jobs.ID) string {
+// spareOption returns SpareSucceeded if none of the jobs has succeeded. The request then leaves
+// alone jobs that have succeeded by the time it is carried out.
+func spareOption(t *jobs.Table, over []jobs.ID) string {
 	if slices.ContainsFunc(over, func(id jobs.ID) bool { return t.Job(id).State == jobs.Succeeded }) {
 		return ""
 	}
@@ -177,7 +177,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 		a.con.Line("nothing to do")
 		return a.tellUpdated(run, m, nil, 0, opt)
 	}
-	if err := a.agree(opt.yes, "requeue", summaryOf(m)+" in "+text.Line(run.Name())); err != nil {
+	if err := a.confirm(opt.yes, "requeue", summaryOf(m)+" in "+text.Line(run.Name())); err != nil {
 		return err
 	}
 	if err := stillSettled(run, table); err != nil { // reading and answering take time
@@ -244,7 +244,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	}
 	reading := alive && owner.Epoch <= 1 // later dispatchers do not read the pipe
 	if storing || had.State == rundir.InputOpen && (had.Again || reading) {
-		p := text.Errorf("not all jobs of the run have been created yet: %s", runview.Came(table))
+		p := text.Errorf("not all jobs of the run have been created yet: %s", runview.DescribeInput(table))
 		if alive {
 			return nil, p.WithAdvice("compare again when they have been")
 		}

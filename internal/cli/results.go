@@ -100,8 +100,8 @@ func (f *resultsFlags) addTable(cmd *cobra.Command) {
 	}
 }
 
-// given returns the first given flag of the table, or "".
-func (f *resultsFlags) given(fs *pflag.FlagSet) (name string) {
+// firstGiven returns the first given flag of the table, or "".
+func (f *resultsFlags) firstGiven(fs *pflag.FlagSet) (name string) {
 	fs.Visit(func(g *pflag.Flag) {
 		if name == "" && g.Name != "json" && g.Name != "failed" {
 			name = g.Name
@@ -135,7 +135,7 @@ func (f *resultsFlags) check(fs *pflag.FlagSet) error {
 }
 
 func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) error {
-	wants := f.given(cmd.Flags())
+	wants := f.firstGiven(cmd.Flags())
 	if f.json && wants != "" {
 		return text.Errorf("--json prints whole results and cannot be combined with --%s, which asks for a table; --format jsonl prints the table as JSON", wants)
 	}
@@ -267,7 +267,7 @@ func (a *app) runTable(ctx context.Context, l *runState, list []results.Result, 
 		a.printCourse(whole, order)
 	}
 	if left := l.Table.Unfinished(); err == nil && left > 0 && !f.all {
-		a.note(jobs.Plural(left, "job") + jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
+		a.printNotes(jobs.Plural(left, "job") + jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
 	}
 	return err
 }
@@ -305,14 +305,14 @@ func (a *app) printCourse(s *results.Table, order results.Order) {
 	}
 	column, _ := s.Column(order.Column)
 	course, levels := "", []rune(a.con.Glyph("▁▂▃▄▅▆▇█", "_.-=#"))
-	for _, v := range s.Course(order, courseWidth) {
+	for _, v := range s.BestOverTime(order, courseWidth) {
 		course += string(levels[int(v*float64(len(levels)-1)+0.5)])
 	}
 	a.con.Line(a.con.Paint(bold, "best: ") + text.Line(fmt.Sprintf("%s=%s (job %d)", order.Column, s.At(row, column).Text, s.Job(row))) + " " + course)
 }
 
-// note prints notes about a table on standard error.
-func (a *app) note(lines ...string) {
+// printNotes prints notes about a table on standard error.
+func (a *app) printNotes(lines ...string) {
 	for _, l := range lines {
 		a.con.Line(a.con.Paint(dim, "note: ") + text.Line(l))
 	}
@@ -337,12 +337,12 @@ func (a *app) printRows(s *results.Table, f *resultsFlags, having []*query.Query
 			return text.Errorf("--columns: %w", err)
 		}
 		s = s.Show(shown)
-		warnings = s.Missing(s.Metrics())
+		warnings = s.MissingValues(s.Metrics())
 	default:
 		if f.format == string(results.JSONLFormat) { // for programs
 			s = s.AlsoShow("exit", "signal", "reason")
 		}
-		warnings = s.Missing(s.Metrics())
+		warnings = s.MissingValues(s.Metrics())
 	}
 	if s, err = s.SortBy(f.order...); err != nil {
 		return text.Errorf("--sort: %w", err)
@@ -366,7 +366,7 @@ func (a *app) printPivot(s *results.Table, f *resultsFlags, notes []string) erro
 	if err != nil {
 		return text.Errorf("--pivot: %w", err)
 	}
-	a.note(p.Title())
+	a.printNotes(p.Title())
 	return a.writeTable(p.Table(), f.format, append(notes, warnings...))
 }
 
@@ -375,7 +375,7 @@ func (a *app) writeTable(s *results.Table, formatName string, notes []string) er
 	out := newConsole(a.stdout)
 	format := results.Format(formatName)
 	if format == results.CSVFormat || format == results.TSVFormat {
-		notes = append(notes, s.Formulas()...)
+		notes = append(notes, s.FormulaWarning()...)
 	}
 	o := results.Options{Format: format, Terminal: out.tty, Color: out.color}
 	if out.tty {
@@ -383,7 +383,7 @@ func (a *app) writeTable(s *results.Table, formatName string, notes []string) er
 	}
 	err := results.Write(a.stdout, s, o)
 	if err == nil {
-		a.note(notes...)
+		a.printNotes(notes...)
 	}
 	return err
 }

@@ -95,7 +95,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if f.standby {
 		o, err = a.standBy(r, f, inv)
 	} else {
-		o, err = a.own(r, f.force)
+		o, err = a.becomeOwner(r, f.force)
 	}
 	if err != nil || o == nil {
 		return err
@@ -123,7 +123,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		a.warn("%v", err)
 	}
 	d := a.dispatching(f, inv, env)
-	d.opening = recovered(o, a.numRequests(r, o.Table))
+	d.opening = resumedLine(o, a.numRequests(r, o.Table))
 	d.opts.Input = had
 	a.restOfJobs(&d.opts, r, o.NumFromSource())
 	switch {
@@ -165,7 +165,8 @@ func (a *app) restOfJobs(o *run.Options, r *rundir.Run, have int) {
 
 // resumeInventory reads the inventory again, from --hosts or from the file of the run, and reports
 // what has changed. If the file of the run cannot be read or has an error, the run keeps its
-// inventory, because hosts of running jobs must be reachable. It also finds the hosts of --standby-on.
+// inventory, because hosts of running jobs must be reachable. It also finds the hosts of
+// --standby-on.
 func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
 	had, noOld := a.storedInventory(run)
 	inv, err := had, noOld
@@ -206,7 +207,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, e
 		}
 		a.con.Line(text.Line("the inventory (" + from + ") has changed: " + changes))
 	}
-	return inv, cmp.Or(a.checkSSH(&f.options, reached(inv)), f.findStandbys(inv))
+	return inv, cmp.Or(a.checkSSH(&f.options, reachableHosts(inv)), f.findStandbys(inv))
 }
 
 // keepInventory stores the inventory of this resume in the run, for later commands.
@@ -274,8 +275,8 @@ func (a *app) removeStopFiles(run *rundir.Run, removed func(name string)) {
 	}
 }
 
-// recovered returns the first line of a resumed run without its name.
-func recovered(o *run.Owned, nRequests int) string {
+// resumedLine returns the first line of a resumed run without its name.
+func resumedLine(o *run.Owned, nRequests int) string {
 	c := o.Table.Counts
 	text := jobs.Plural(o.Table.NumJobs()-o.Table.Unfinished(), "job") + " done, " +
 		strconv.Itoa(c[jobs.Running]) + " to adopt, " + strconv.Itoa(c[jobs.Queued]+o.NumStored()) + " to run"
@@ -349,16 +350,16 @@ func (a *app) standBy(r *rundir.Run, f *runFlags, inv *hosts.Inventory) (*run.Ow
 	o, err := run.StandBy(ctx, r, run.StandbyOptions{
 		Elsewhere: f.background, Notify: a.message, Hosts: inv.Hosts,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
-			return a.connector(&f.options, reached(inv), log)
+			return a.connector(&f.options, reachableHosts(inv), log)
 		},
 		Watching: func() {
-			a.begun(r)
+			a.notifyStarter(r)
 			a.starter = nil
 		},
 	})
 	switch {
 	case errors.Is(err, run.ErrOver):
-		reader := journal.NewReader(r, journal.Follow(r).Lean())
+		reader := journal.NewReader(r, journal.Follow(r).Packed())
 		if _, err := reader.Poll(nil); err != nil {
 			return nil, err
 		}

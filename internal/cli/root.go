@@ -99,7 +99,7 @@ dcs-tui attach
 dcs-tui resume`,
 		Args:              cobra.ArbitraryArgs,
 		RunE:              a.runAlone,
-		PersistentPreRunE: a.elsewhere,
+		PersistentPreRunE: a.runOnOtherMachine,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		Version:           version(),

@@ -91,7 +91,7 @@ func (a *app) startRun(cmd *cobra.Command, f *runFlags, stdin bool, source func(
 
 // shuffle puts the jobs of src into random order and numbers them again.
 func shuffle(src *jobSource, seed uint64) error {
-	if src.lazy() {
+	if src.isLazy() {
 		return text.Errorf("--shuf needs all jobs at once: it cannot be used with standard input or a grid of more than %d jobs", grid.DefaultLimit)
 	}
 	for _, s := range src.known {
@@ -131,7 +131,7 @@ func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
 // queue of its own. A single template is run as by dcs-tui grid.
 func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 	g := &gridFlags{runFlags: *f, limit: grid.DefaultLimit}
-	if len(files) == 1 && grid.IsTemplate(files[0]) && f.queues.empty() {
+	if len(files) == 1 && grid.IsTemplate(files[0]) && f.queues.isEmpty() {
 		t, err := a.template(g, files[0])
 		if err != nil {
 			return jobSource{}, err
@@ -199,7 +199,7 @@ type jobSource struct {
 // stdinFile is the name of standard input as a file.
 const stdinFile = "-"
 
-func (src *jobSource) lazy() bool {
+func (src *jobSource) isLazy() bool {
 	return src.next != nil || src.search != nil && src.search.Proposer != nil
 }
 
@@ -225,7 +225,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(checkFiles(cwd, f, inv.Hosts), checkCwd(cwd, inv.Hosts), a.checkSSH(&f.options, reached(inv)), f.findStandbys(inv)); err != nil {
+	if err := cmp.Or(checkFiles(cwd, f, inv.Hosts), checkCwd(cwd, inv.Hosts), a.checkSSH(&f.options, reachableHosts(inv)), f.findStandbys(inv)); err != nil {
 		return err
 	}
 	f.setSlots(inv.Hosts)
@@ -250,7 +250,7 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if src.source != "" {
 		asked.Options[rundir.OptionSource] = src.source
 	}
-	if !src.lazy() {
+	if !src.isLazy() {
 		asked.Options[rundir.OptionJobs] = int64(len(src.known))
 		asked.JobsFile = src.files[0]
 	}
@@ -258,12 +258,12 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if err != nil {
 		return err
 	}
-	if src.lazy() {
+	if src.isLazy() {
 		if err := r.WriteInput(rundir.Input{State: rundir.InputOpen}); err != nil {
 			return err
 		}
 	}
-	o, err := a.own(r, false)
+	o, err := a.becomeOwner(r, false)
 	if err != nil {
 		return err
 	}
@@ -272,10 +272,10 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		return err
 	}
 	d := a.dispatching(f, inv, env)
-	d.opening = opening(r, &src, inv)
+	d.opening = describeStart(r, &src, inv)
 	d.typed = src.fromStdin() && isTerminal(os.Stdin)
 	d.opts.Search = src.search
-	if d.opts.Lines = src.next; src.lazy() {
+	if d.opts.Lines = src.next; src.isLazy() {
 		d.opts.Input = rundir.Input{State: rundir.InputOpen, Again: src.source != ""}
 	}
 	a.code, err = d.drive(o)
@@ -286,8 +286,8 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	return err
 }
 
-// opening returns the first line without the name of the run: its jobs, hosts, and directory.
-func opening(run *rundir.Run, src *jobSource, inv *hosts.Inventory) string {
+// describeStart returns the first line without the name of the run: its jobs, hosts, and directory.
+func describeStart(run *rundir.Run, src *jobSource, inv *hosts.Inventory) string {
 	what := jobs.Plural(len(src.known), "job")
 	if src.what != "" {
 		what = src.what
@@ -359,9 +359,9 @@ func checkCwd(cwd string, hs []*hosts.Host) error {
 	return nil
 }
 
-// controls reports whether a rune may control a terminal. The output of a dry run may be piped to
+// isControl reports whether a rune may control a terminal. The output of a dry run may be piped to
 // one.
-func controls(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
+func isControl(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
 
 // maxWhole is the maximum length of a command that a dry run prints whole, in bytes.
 const maxWhole = 64 << 10
@@ -385,7 +385,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd 
 	unknown, onTerminal := false, isTerminal(a.stdout)
 	for _, s := range specs {
 		command := s.Command // as it is executed, for a file or a program
-		if onTerminal || len(command) > maxWhole || strings.ContainsFunc(command, controls) {
+		if onTerminal || len(command) > maxWhole || strings.ContainsFunc(command, isControl) {
 			command = jobs.Clean(command, 200)
 		}
 		text := fmt.Sprintf("%d  %s", s.ID, command)
@@ -426,7 +426,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd 
 // cores may be known only after connecting.
 func mayFit(s *jobs.Spec, h *hosts.Host) bool {
 	slots, gpus := h.KeptFrom(s.Queue)
-	return h.IsOpenTo(s.Queue) && h.Has(s.Tags) && (h.GPUNumbers(nil) == nil || len(h.GPUNumbers(nil))-gpus >= s.GPUs.Devices()) && (h.Slots.Fixed == 0 || h.Slots.Fixed-slots >= s.SlotCount())
+	return h.IsOpenTo(s.Queue) && h.HasTags(s.Tags) && (h.GPUNumbers(nil) == nil || len(h.GPUNumbers(nil))-gpus >= s.GPUs.Devices()) && (h.Slots.Fixed == 0 || h.Slots.Fixed-slots >= s.SlotCount())
 }
 
 // needsText describes what a job needs of a host.

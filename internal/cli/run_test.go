@@ -156,7 +156,7 @@ func TestLastWordsAfterATakeover(t *testing.T) {
 		run := over(t)
 		f := a.openScreen(run)
 		f.process.Store(p)
-		check(t, a.farewell(f, nil))
+		check(t, a.reportLeft(f, nil))
 		if text := said.String(); a.code != c.code || !strings.Contains(text, c.dated) || strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
 			t.Errorf("%s: exit %d\n%s", c.what, a.code, text)
 		}

@@ -141,9 +141,9 @@ func cutHost(arg string) (host, run string, ok bool) {
 // localFileFlags are the flags that name files on this machine.
 var localFileFlags = []string{"hosts", "ssh-config", "joblog", "file"}
 
-// elsewhere runs a command on the machine of its RUN, in place of this process, and returns only if
-// that fails. It does nothing if the run is on this machine.
-func (a *app) elsewhere(cmd *cobra.Command, args []string) error {
+// runOnOtherMachine runs a command on the machine of its RUN, in place of this process, and returns
+// only if that fails. It does nothing if the run is on this machine.
+func (a *app) runOnOtherMachine(cmd *cobra.Command, args []string) error {
 	if !takesRun(cmd) || len(args) == 0 {
 		return nil
 	}

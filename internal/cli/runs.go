@@ -210,7 +210,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 	if p.older > 0 {
 		what += " older than " + results.HumanDuration(p.older)
 	}
-	if err := a.agree(p.yes, "prune", "remove "+what+" with the outputs of "+jobs.Plural(count, "job")); err != nil {
+	if err := a.confirm(p.yes, "prune", "remove "+what+" with the outputs of "+jobs.Plural(count, "job")); err != nil {
 		return err
 	}
 	removed := 0

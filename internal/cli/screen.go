@@ -37,7 +37,7 @@ type screenOptions struct {
 	mouse bool
 }
 
-func (o *screenOptions) flags(fs *pflag.FlagSet) {
+func (o *screenOptions) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.ascii, "ascii", false, "draw the screen with ASCII characters only")
 	fs.BoolVar(&o.mouse, "mouse", false, "use the mouse on the screen (text can then not be selected)")
 }
@@ -55,7 +55,7 @@ dcs-tui attach ws03:dcs-runs/sweep`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.runAttach(args, o) },
 	}
-	o.flags(cmd.Flags())
+	o.addFlags(cmd.Flags())
 	return cmd
 }
 
@@ -187,7 +187,7 @@ func (a *app) openScreen(run *rundir.Run) *runScreen {
 	debug.SetGCPercent(25)
 	s := &runScreen{app: a, run: run}
 	o := a.viewOptions(run)
-	o.Act = s.act
+	o.Act = s.startAndAct
 	s.View = runview.Open(run, o)
 	return s
 }
@@ -227,7 +227,7 @@ func (a *app) screen(s *runScreen, keys *os.File, o screenOptions) error {
 	if err != nil {
 		a.warn("%v", err)
 	}
-	return a.farewell(s, last)
+	return a.reportLeft(s, last)
 }
 
 // drawScreen draws the screen until the user leaves it, and restores the terminal. last is the last
@@ -259,9 +259,9 @@ func (s *runScreen) Do(ctx context.Context, a runview.Action) (*runview.Answer, 
 	return ans, err
 }
 
-// act carries out an action on a run that nobody dispatches. It starts a dispatcher if the action
-// needs one.
-func (s *runScreen) act(ctx context.Context, a runview.Action) (*runview.Answer, error) {
+// startAndAct carries out an action on a run that nobody dispatches. It starts a dispatcher if the
+// action needs one.
+func (s *runScreen) startAndAct(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	switch a.Do {
 	case runview.Resume:
 		if err := s.resume(ctx); err != nil {
@@ -388,7 +388,7 @@ func (s *runScreen) resume(ctx context.Context) error {
 		if _, signal := codeOf(p); signal != "" {
 			otherwise += ": the dispatcher was killed (" + signal + ") before it had taken the run over"
 		}
-		return &runview.Refused{Why: out.problem(otherwise)}
+		return &runview.Refused{Why: out.errorLine(otherwise)}
 	}
 	s.process.Store(p)
 	return nil
@@ -420,7 +420,7 @@ func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer,
 		return nil, err
 	}
 	if failed != nil && failed.ExitCode() == exitUsage {
-		return nil, &runview.Refused{Why: out.problem("it could not be canceled")}
+		return nil, &runview.Refused{Why: out.errorLine("it could not be canceled")}
 	}
 	after, err := wholeTable(s.run)
 	if err != nil {
@@ -458,9 +458,9 @@ func (w *output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// problem returns the error that the program printed as one line, without its advice, which is
+// errorLine returns the error that the program printed as one line, without its advice, which is
 // about command lines. If the program printed no error, problem returns everything that it printed.
-func (w *output) problem(otherwise string) string {
+func (w *output) errorLine(otherwise string) string {
 	for line := range strings.Lines(w.b.String()) {
 		if msg, ok := strings.CutPrefix(line, "dcs-tui: "); ok {
 			return text.Line(strings.TrimSpace(msg))

@@ -43,10 +43,10 @@ func (s *selection) parseNamed(args []string) error {
 	return nil
 }
 
-// pick returns the selected jobs. If the selection has only numbers, it returns these jobs in any
-// state, and the dispatcher counts those that it leaves alone. Otherwise the states must satisfy
-// fit.
-func (a *app) pick(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selection, fit func(jobs.JobState) bool) ([]jobs.ID, error) {
+// selectJobs returns the selected jobs. If the selection has only numbers, it returns these jobs in
+// any state, and the dispatcher counts those that it leaves alone. Otherwise the states must
+// satisfy fit.
+func (a *app) selectJobs(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selection, fit func(jobs.JobState) bool) ([]jobs.ID, error) {
 	if last := s.named.Last(); int(last) > len(t.Jobs) {
 		return nil, text.Errorf("there is no job %d: the run has %s", last, jobs.Plural(len(t.Jobs), "job"))
 	}
@@ -98,12 +98,12 @@ func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, fil
 	if err != nil {
 		return nil, err
 	}
-	a.note(notes...)
+	a.printNotes(notes...)
 	s, warnings, err := table.Where(filters...)
 	if err != nil {
 		return nil, text.Errorf("--where: %w", err)
 	}
-	a.note(warnings...)
+	a.printNotes(warnings...)
 	which := make(map[jobs.ID]bool, s.Len())
 	for row := range s.Len() {
 		which[s.Job(row)] = true

@@ -70,7 +70,7 @@ func (a *app) readState(args []string) (*runState, error) {
 		return nil, err
 	}
 	l := newRunState(run)
-	return l, a.read(l)
+	return l, a.readRun(l)
 }
 
 // newRunState returns the state of a run that has not been read yet.
@@ -78,9 +78,9 @@ func newRunState(run *rundir.Run) *runState {
 	return &runState{Reader: journal.NewReader(run, journal.Follow(run)), HostEvents: map[string]runview.HostEvent{}}
 }
 
-// read reads a run, or what was added to it, without owning it, and warns about what it cannot
+// readRun reads a run, or what was added to it, without owning it, and warns about what it cannot
 // read. It calls each of see for every record.
-func (a *app) read(l *runState, see ...func(*jobs.Record)) error {
+func (a *app) readRun(l *runState, see ...func(*jobs.Record)) error {
 	if err := l.Watch(true); err != nil {
 		a.warn("%v", err)
 	}
@@ -196,7 +196,7 @@ func (l *runState) json() *statusJSON {
 		s.Jobs[jobs.JobState(st).String()] = n
 	}
 	s.Instances = countInstances(l.Table)
-	if l.Dispatched() {
+	if l.IsDispatched() {
 		owner := l.Owner.String()
 		s.Owner, s.Problem = &owner, l.Owner.Problem
 		if state := l.State(); state != nil {
@@ -208,7 +208,7 @@ func (l *runState) json() *statusJSON {
 
 // lines returns the status as text.
 func (l *runState) lines(c *console) []string {
-	live, run, t := l.Dispatched(), l.Run, l.Table
+	live, run, t := l.IsDispatched(), l.Run, l.Table
 	trouble := c.Paint(yellow, "trouble     ")
 	lines := []string{
 		c.Paint(bold, text.Line(run.Name())) + "  " + dirOf(run),
@@ -220,7 +220,7 @@ func (l *runState) lines(c *console) []string {
 		if l.Owner.Problem != "" {
 			lines = append(lines, trouble+text.Line(l.Owner.Problem))
 		}
-		if l.Owner.Stopped() {
+		if l.Owner.IsStopped() {
 			lines = append(lines, trouble+runview.StoppedText(l.Owner))
 		}
 		if s := l.State(); s != nil && s.Standby != "" {
@@ -302,7 +302,7 @@ type hostStatus struct {
 func (l *runState) hosts() []hostStatus {
 	counts := runview.CountHosts(l.Table)
 	files := map[string]string{} // by host
-	if l.Dispatched() {
+	if l.IsDispatched() {
 		for name := range l.HostEvents {
 			if counts[name] == nil {
 				counts[name] = new(runview.HostCount)
@@ -317,7 +317,7 @@ func (l *runState) hosts() []hostStatus {
 	list := make([]hostStatus, 0, len(counts))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		h := hostStatus{Name: name, HostCount: *counts[name], Files: files[name]}
-		if w, ok := l.HostEvents[name]; ok && l.Dispatched() {
+		if w, ok := l.HostEvents[name]; ok && l.IsDispatched() {
 			at := w.At.Time().UTC()
 			h.Last, h.LastAt = w.Text, &at
 		}
@@ -334,9 +334,9 @@ const (
 	maxQueueLength = 40 // runes of the name of a queue
 )
 
-// listed returns a title and the first max lines of a list, aligned. It returns nil for an empty
-// list.
-func listed(title string, lines []string, n, max int) []string {
+// indentedList returns a title and the first max lines of a list, aligned. It returns nil for an
+// empty list.
+func indentedList(title string, lines []string, n, max int) []string {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -393,7 +393,7 @@ func hostLines(list []hostStatus) []string {
 		}
 		lines = append(lines, line)
 	}
-	return listed("hosts", lines, len(lines), maxListHosts)
+	return indentedList("hosts", lines, len(lines), maxListHosts)
 }
 
 // openLines lists the jobs that run, and then those that were only sent to a host. If nobody
@@ -431,7 +431,7 @@ func openLines(t *jobs.Table, dispatched bool) []string {
 			*list = append(*list, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, text.Line(a.Host), since, text.Shorten(text.Line(j.Spec.Title()))))
 		}
 	}
-	return listed(title, append(lines, waiting...), t.Counts[jobs.Running], maxOpenJobs)
+	return indentedList(title, append(lines, waiting...), t.Counts[jobs.Running], maxOpenJobs)
 }
 
 // queueLines describes each queue, if there are several:
@@ -460,7 +460,7 @@ func queueLines(t *jobs.Table, dispatched bool) []string {
 		}
 		lines = append(lines, line)
 	}
-	return listed("queues", lines, len(list), maxListQueues)
+	return indentedList("queues", lines, len(list), maxListQueues)
 }
 
 // deadlinesText counts the deadlines that were met and missed. It returns "" if no job has a

@@ -54,7 +54,7 @@ dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.queue, "queue", "", "put jobs that name no queue into the queue `NAME`")
-	f.queueFlags.flags(fs)
+	f.queueFlags.addFlags(fs)
 	fs.BoolVar(&f.wait, "wait", false, "run one command, print its output, and exit with its exit code")
 	fs.StringArrayVar(&f.options, "option", nil, "with --wait: set the option `KEY=VALUE` of the job, as in a #DCS line")
 	endGroup(fs, "One command")
@@ -287,7 +287,7 @@ func (a *app) awaitEnd(run *rundir.Run, e *ask.Request, stopped <-chan os.Signal
 			}
 			return nil, withCode(exitLeft, text.Errorf("nobody dispatches the run any more; job %d is not over", e.First).
 				WithAdvice("dcs-tui resume %s continues it", refTo(run)))
-		case !e.Dispatched() && !said:
+		case !e.IsDispatched() && !said:
 			said = true
 			a.warn("the dispatcher of the run has died; waiting for dcs-tui resume %s", refTo(run))
 		}

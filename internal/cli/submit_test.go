@@ -152,8 +152,8 @@ func TestStreamedTemplate(t *testing.T) {
 // meantime, unless succeeded jobs are requested (promise 1).
 func TestRequeueSpares(t *testing.T) {
 	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Failed}, {State: jobs.Skipped}, {State: jobs.Succeeded}}}
-	same(t, "spared", spared(table, []jobs.ID{1, 2}), rundir.SpareSucceeded)
-	same(t, "spared", spared(table, []jobs.ID{1, 3}), "")
+	same(t, "spared", spareOption(table, []jobs.ID{1, 2}), rundir.SpareSucceeded)
+	same(t, "spared", spareOption(table, []jobs.ID{1, 3}), "")
 }
 
 // TestContinueRemovesTheStopFile checks that Continue on a screen ends the drain that the file STOP

@@ -46,7 +46,7 @@ func (s *summary) exitCode() int {
 // print prints the summary.
 func (s *summary) print(code int) {
 	if s.InputErr != nil {
-		s.app.complain(text.Errorf("%w", s.InputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", runview.Came(s.Table)))
+		s.app.complain(text.Errorf("%w", s.InputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", runview.DescribeInput(s.Table)))
 	}
 	s.app.con.Line(s.lines(code)...)
 }
@@ -255,34 +255,34 @@ func (s *summary) efficiency() string {
 // asks every host to end processes that jobs left behind.
 const endTimeout = 5 * time.Second
 
-// farewell reports the status of a run whose screen was left, where its logs are, and what to type
-// next. It sets the exit code.
-func (a *app) farewell(f *runScreen, last *runview.Snapshot) error {
+// reportLeft reports the status of a run whose screen was left, where its logs are, and what to
+// type next. It sets the exit code.
+func (a *app) reportLeft(f *runScreen, last *runview.Snapshot) error {
 	f.Close()
 	l := newRunState(f.run)
 	if reader, events := f.Reader(); reader != nil {
 		l.Reader, l.HostEvents = reader, events
 	}
-	if err := a.read(l); err != nil {
+	if err := a.readRun(l); err != nil {
 		return err
 	}
 	over := l.Table.Unfinished() == 0 && l.Requests == 0 && l.Input.State != rundir.InputOpen ||
 		// The dispatcher may be ending.
 		last != nil && (last.Status == runview.StatusFinished || last.Status == runview.StatusStopped)
-	for end := time.Now().Add(endTimeout); over && l.Dispatched() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(endTimeout); over && l.IsDispatched() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		l.Watch(false)
 	}
 	p := f.process.Load()
 	// Another dispatcher has the run, or had it last.
-	another := p != nil && l.Owner != nil && !p.Is(l.Owner)
-	if !over && l.Dispatched() {
+	another := p != nil && l.Owner != nil && !p.IsOwner(l.Owner)
+	if !over && l.IsDispatched() {
 		a.goesOn(f, l, last, another)
 		return nil
 	}
 	finish := sched.Finish{How: sched.AllDone, Why: runview.LeftBehind(l.Table)}
 	state := run.StateOf(finish.How, l.Table.Judged(), f.canceled.Load() || l.Table.CanceledAll, l.Input.Cut())
 	a.code = exitCode(state)
-	if p != nil && !another && !l.Dispatched() {
+	if p != nil && !another && !l.IsDispatched() {
 		select {
 		case <-p.Ended:
 			a.code, _ = codeOf(p) // the process knows more than its files show

@@ -103,10 +103,10 @@ func (a *app) askSecret(what string) ([]byte, error) {
 	return a.askPassphrase(what)
 }
 
-// listen starts to catch signals until the program ends. SIGPIPE is caught, not ignored: in child
-// processes a caught signal has its default action again, but an ignored one would stay ignored in
-// every job on this machine.
-func (a *app) listen() <-chan os.Signal {
+// catchSignals starts to catch signals until the program ends. SIGPIPE is caught, not ignored: in
+// child processes a caught signal has its default action again, but an ignored one would stay
+// ignored in every job on this machine.
+func (a *app) catchSignals() <-chan os.Signal {
 	c := make(chan os.Signal, 16)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGPIPE)
 	a.signals = c

@@ -195,7 +195,7 @@ func TestFlagsAgreeWithOptions(t *testing.T) {
 // end what runs (rule 9).
 func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 	var refused *runview.Refused
-	if _, err := new(runScreen).act(t.Context(), runview.Action{Do: runview.Cancel, Jobs: jobs.One(1), Waiting: true}); !errors.As(err, &refused) {
+	if _, err := new(runScreen).startAndAct(t.Context(), runview.Action{Do: runview.Cancel, Jobs: jobs.One(1), Waiting: true}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 }

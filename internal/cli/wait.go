@@ -34,12 +34,12 @@ func (a *app) runWait(_ *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	r := journal.NewReader(dir, journal.Follow(dir).Lean())
+	r := journal.NewReader(dir, journal.Follow(dir).Packed())
 	for {
 		if _, err := r.Poll(nil); err != nil {
 			return withCode(exitLeft, err)
 		}
-		if !r.Dispatched() {
+		if !r.IsDispatched() {
 			break
 		}
 		time.Sleep(waitInterval)

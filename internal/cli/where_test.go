@@ -128,7 +128,7 @@ func TestPick(t *testing.T) {
 		if c.named != "" {
 			check(t, c.sel.parseNamed([]string{c.named}))
 		}
-		ids, err := a.pick(t.Context(), run, table, &c.sel, c.fit)
+		ids, err := a.selectJobs(t.Context(), run, table, &c.sel, c.fit)
 		got := jobs.RangesOf(ids).String()
 		if err != nil {
 			got = err.Error()
@@ -174,7 +174,7 @@ func TestEventFilter(t *testing.T) {
 			f.from, err = parseSince(c.since)
 			check(t, err)
 		}
-		same(t, fmt.Sprint(c), f.wants(&c.r), c.want)
+		same(t, fmt.Sprint(c), f.isShown(&c.r), c.want)
 	}
 	for _, s := range []string{"yesterday", "-2h"} {
 		if at, err := parseSince(s); err == nil {

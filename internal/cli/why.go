@@ -165,7 +165,7 @@ func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bo
 	}
 	here := isHere(owner)
 	switch {
-	case here && owner.Stopped():
+	case here && owner.IsStopped():
 		return nil, errors.New(runview.StoppedText(owner))
 	case here:
 		ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)

@@ -105,7 +105,7 @@ func (r *Request) Poll() {
 				r.ended[rec.Job] = *rec // the answer may come after the end of its job
 			}
 		}
-		r.See(rec)
+		r.OnRecord(rec)
 	})
 }
 
@@ -121,8 +121,8 @@ func (r *Request) End() *jobs.Record {
 // Owner returns the dispatcher of the run as of the last Poll.
 func (r *Request) Owner() *journal.Owner { return r.reader.Owner }
 
-// Dispatched reports whether somebody dispatches the run, as of the last Poll.
-func (r *Request) Dispatched() bool { return r.reader.Dispatched() }
+// IsDispatched reports whether somebody dispatches the run, as of the last Poll.
+func (r *Request) IsDispatched() bool { return r.reader.IsDispatched() }
 
 // Jobs returns the jobs that it names.
 func (r *Request) Jobs() jobs.Ranges { return r.body.Jobs }
@@ -163,7 +163,7 @@ func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (go
 			answered = time.Now()
 		}
 		switch {
-		case r.Over():
+		case r.IsOver():
 			return false
 		case r.Answered && time.Since(answered) >= EndTimeout, !r.Answered && time.Since(asked) >= answerTimeout:
 			return false
@@ -172,8 +172,8 @@ func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (go
 		case now.Owner == nil:
 		case now.Liveness == journal.Dead:
 			r.Poll() // its last records
-			return !r.Over() && r.fileForNext()
-		case !r.Answered && time.Since(asked) >= stoppedTimeout && now.Owner.Stopped():
+			return !r.IsOver() && r.fileForNext()
+		case !r.Answered && time.Since(asked) >= stoppedTimeout && now.Owner.IsStopped():
 			return false
 		case now.Silent:
 			return r.fileForNext()
@@ -264,8 +264,8 @@ type Trace struct {
 	Affected []jobs.ID
 }
 
-// See handles a record. It must be called for all records after the request, of any job.
-func (t *Trace) See(r *jobs.Record) {
+// OnRecord handles a record. It must be called for all records after the request, of any job.
+func (t *Trace) OnRecord(r *jobs.Record) {
 	ended := r.Seq != 0 && r.Kind != jobs.KindAcked
 	if ended && t.Ending[r.Job] {
 		delete(t.Ending, r.Job)
@@ -293,8 +293,8 @@ func (t *Trace) See(r *jobs.Record) {
 	}
 }
 
-// Over reports whether nothing is left to wait for.
-func (t *Trace) Over() bool { return t.Refused != "" || t.Answered && len(t.Ending) == 0 }
+// IsOver reports whether nothing is left to wait for.
+func (t *Trace) IsOver() bool { return t.Refused != "" || t.Answered && len(t.Ending) == 0 }
 
 // Undo returns the jobs that a requeue must name to undo a cancel: affected, and the queued jobs
 // that depend on them, directly or not.

@@ -40,7 +40,7 @@ type Fate struct {
 func Each(d rundir.Disk, dir, run, host string, only jobs.Ranges, each func(Fate) error) error {
 	l := list(d, dir)
 	for _, shard := range l.allShards() {
-		if len(only) > 0 && !touches(only, shard) {
+		if len(only) > 0 && !mayHold(only, shard) {
 			continue
 		}
 		for _, id := range l.started(shard) {
@@ -63,12 +63,12 @@ func Each(d rundir.Disk, dir, run, host string, only jobs.Ranges, each func(Fate
 // fate reads the status file of an attempt if it was listed, and the last line of stderr
 // of an attempt that has failed.
 func (l *listing) fate(run string, id jobs.AttemptID) Fate {
-	if !l.shows(id, jobs.FileStatus) {
+	if !l.isListed(id, jobs.FileStatus) {
 		return Fate{Attempt: id}
 	}
 	// One byte more, to detect a longer file.
 	f := Decode(l.read(jobs.AttemptFile(l.dir, id, jobs.FileStatus), 0, StatusBytes+1), run, id)
-	if f.State == Finished && !f.Outcome.OK() && l.shows(id, jobs.FileErr) {
+	if f.State == Finished && !f.Outcome.OK() && l.isListed(id, jobs.FileErr) {
 		f.Outcome.LastLine = lastLine(l.read(jobs.AttemptFile(l.dir, id, jobs.FileErr), -lastBytes, lastBytes))
 	}
 	return f

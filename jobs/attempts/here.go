@@ -39,5 +39,5 @@ func (h *Here) Has(id jobs.AttemptID) bool {
 	if len(h.l.shards) > maxShards {
 		clear(h.l.shards)
 	}
-	return h.l.shows(id, jobs.FileStatus)
+	return h.l.isListed(id, jobs.FileStatus)
 }

@@ -69,8 +69,8 @@ func (l *listing) allShards() []string {
 	return out
 }
 
-// touches reports whether a shard may hold attempts of one of these jobs.
-func touches(only jobs.Ranges, shard string) bool {
+// mayHold reports whether a shard may hold attempts of one of these jobs.
+func mayHold(only jobs.Ranges, shard string) bool {
 	n, err := strconv.Atoi(shard)
 	first := jobs.ID(n * 1000)
 	return err != nil || only.Overlaps(first, first+999)
@@ -89,8 +89,8 @@ func (l *listing) started(shard string) []jobs.AttemptID {
 	return ids
 }
 
-// shows reports whether a file of the attempt was listed.
-func (l *listing) shows(id jobs.AttemptID, f jobs.File) bool {
+// isListed reports whether a file of the attempt was listed.
+func (l *listing) isListed(id jobs.AttemptID, f jobs.File) bool {
 	return l.shard(jobs.ShardDir(id.Job))[id.String()+"."+string(f)]
 }
 

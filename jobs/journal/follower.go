@@ -110,27 +110,27 @@ func Tail(r *rundir.Run) *Follower {
 	return f
 }
 
-// Lean makes the Follower keep a packed table: a million finished jobs then take 130 MB
+// Packed makes the Follower keep a packed table: a million finished jobs then take 130 MB
 // instead of 420. Call it before the first Poll.
-func (f *Follower) Lean() *Follower {
+func (f *Follower) Packed() *Follower {
 	f.lean, f.table = true, jobs.NewPacked()
 	return f
 }
 
-// Guard makes the Follower hold l while it changes the Table that the last Poll left and
+// SetGuard makes the Follower hold l while it changes the Table that the last Poll left and
 // while it calls see. l is not held while the Follower reads the disk, nor while it builds
 // a table again. Call it before the first Poll.
-func (f *Follower) Guard(l sync.Locker) *Follower {
+func (f *Follower) SetGuard(l sync.Locker) *Follower {
 	f.guard = l
 	return f
 }
 
-// Building reports whether the current Poll builds a table that Table did not return before. It is
-// for calls from see.
-func (f *Follower) Building() bool { return f.building }
+// IsBuilding reports whether the current Poll builds a table that Table did not return before. It
+// is for calls from see.
+func (f *Follower) IsBuilding() bool { return f.building }
 
-// guarded locks the guard if the table may be in use, and returns what unlocks it.
-func (f *Follower) guarded() (unlock func()) {
+// lockGuard locks the guard if the table may be in use, and returns what unlocks it.
+func (f *Follower) lockGuard() (unlock func()) {
 	if f.guard == nil || f.building {
 		return func() {}
 	}
@@ -341,7 +341,7 @@ func (f *Follower) restart(missing []jobs.FileMark) {
 // moreSpecs reads the specifications that were added.
 func (f *Follower) moreSpecs() error {
 	set := func(n int, specs []*jobs.Spec) {
-		defer f.guarded()()
+		defer f.lockGuard()()
 		f.table.SetSpecs(n, specs)
 	}
 	damage, err := []string(nil), error(nil)
@@ -366,7 +366,7 @@ func (f *Follower) AcceptStored() error {
 	if err := f.moreSpecs(); err != nil {
 		return err
 	}
-	defer f.guarded()()
+	defer f.lockGuard()()
 	f.table.AcceptStored()
 	return nil
 }
@@ -393,7 +393,7 @@ func (f *Follower) fixedFile(st *followedFile, t target) error {
 	if err != nil {
 		return err
 	}
-	rest, err := f.lines(st, t)
+	rest, err := f.foldLines(st, t)
 	if err != nil {
 		return err
 	}
@@ -412,7 +412,7 @@ func (f *Follower) openFile(st *followedFile, t target) error {
 	if st.limit == t.limit && st.final == t.final {
 		return nil
 	}
-	rest, err := f.lines(st, t)
+	rest, err := f.foldLines(st, t)
 	if err != nil {
 		return err
 	}

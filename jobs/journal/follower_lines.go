@@ -6,8 +6,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// lines folds the lines up to the target.
-func (f *Follower) lines(st *followedFile, t target) (rest int64, err error) {
+// foldLines folds the lines up to the target.
+func (f *Follower) foldLines(st *followedFile, t target) (rest int64, err error) {
 	var block func([]byte)
 	if !f.skipping {
 		block = func(b []byte) { f.ahead.Decode(b, f.decode) }
@@ -20,7 +20,7 @@ func (f *Follower) lines(st *followedFile, t target) (rest int64, err error) {
 			f.waits = 0
 			err = f.record(st.epochFile, no, &d.rec)
 		} else {
-			err = f.line(st.epochFile, no, text, t.final)
+			err = f.foldText(st.epochFile, no, text, t.final)
 		}
 		if err != nil {
 			return err
@@ -45,9 +45,9 @@ func (f *Follower) decode(core int, line []byte, d *decoded) {
 	}
 }
 
-// line folds the text between two newlines. That is one line or, where newlines are damaged,
+// foldText folds the text between two newlines. That is one line or, where newlines are damaged,
 // several.
-func (f *Follower) line(e epochFile, no int, text []byte, final bool) error {
+func (f *Follower) foldText(e epochFile, no int, text []byte, final bool) error {
 	for part := 0; part == 0 || len(text) > 0; part++ {
 		first, rest := text, []byte(nil)
 		body, ok := lineBody(text)
@@ -61,7 +61,7 @@ func (f *Follower) line(e epochFile, no int, text []byte, final bool) error {
 		}
 		if f.waits = 0; !ok {
 			f.damage("%s:%d: the line is damaged (its checksum does not fit)", e.label(), no)
-		} else if err := f.one(e, no, body); err != nil {
+		} else if err := f.foldLine(e, no, body); err != nil {
 			return err
 		}
 		if len(first) < len(text) {
@@ -72,8 +72,8 @@ func (f *Follower) line(e epochFile, no int, text []byte, final bool) error {
 	return nil
 }
 
-// one folds a line whose checksum is right.
-func (f *Follower) one(e epochFile, no int, body []byte) error {
+// foldLine folds a line whose checksum is right.
+func (f *Follower) foldLine(e epochFile, no int, body []byte) error {
 	r := &f.rec
 	if err := f.dec.Read(body, r); err != nil {
 		f.damage("%s:%d: the line cannot be read: %v", e.label(), no, err)
@@ -84,7 +84,7 @@ func (f *Follower) one(e epochFile, no int, body []byte) error {
 
 // record folds the record of a line.
 func (f *Follower) record(e epochFile, no int, r *jobs.Record) error {
-	if !r.Kind.Known() {
+	if !r.Kind.IsKnown() {
 		return &UnknownKindError{Location: fmt.Sprintf("%s:%d", e.label(), no), Kind: r.Kind, Ref: f.run.Ref()}
 	}
 	if f.tail {
@@ -99,7 +99,7 @@ func (f *Follower) record(e epochFile, no int, r *jobs.Record) error {
 			return err
 		}
 	}
-	defer f.guarded()()
+	defer f.lockGuard()()
 	isEpoch := r.Kind == jobs.KindEpoch
 	if isEpoch && r.Epoch != e.epoch {
 		f.damage("%s:%d: a record of epoch %d does not belong here", e.label(), no, r.Epoch)

@@ -105,7 +105,7 @@ func TestFollowerAcceptsStored(t *testing.T) {
 	must(t, j.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: 2}}))
 	must(t, j.Sync())
 	var lock countedLock
-	f := Follow(r).Lean().Guard(&lock)
+	f := Follow(r).Packed().SetGuard(&lock)
 	for range 2 {
 		_, err := f.Poll(Limit{Durable: j.Durable()}, nil)
 		must(t, err)
@@ -547,7 +547,7 @@ func TestFollowerRandom(t *testing.T) {
 		w := &followed{t: t, rng: rand.New(rand.NewPCG(seed, 23)), server: server, r: simulated(t, server.Mount("observer")), sure: map[string]bool{}}
 		f := Follow(w.r)
 		if seed%2 == 0 {
-			f.Lean()
+			f.Packed()
 		}
 		seen := map[string]int{}
 		see := func(_ int, r *jobs.Record) {

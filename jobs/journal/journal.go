@@ -255,8 +255,8 @@ func (j *Journal) heartbeat(change func(*Owner)) error {
 	})
 }
 
-// leave marks the owner file as left and closes it.
-func (j *Journal) leave() error {
+// markLeft marks the owner file as left and closes it.
+func (j *Journal) markLeft() error {
 	err := j.heartbeat(func(o *Owner) { o.Left = true })
 	j.writer.mu.Lock()
 	defer j.writer.mu.Unlock()
@@ -312,5 +312,5 @@ func (j *Journal) Close() error {
 		defer j.writer.mu.Unlock()
 		return errors.Join(err, fenced, j.writer.close())
 	}
-	return errors.Join(err, j.leave())
+	return errors.Join(err, j.markLeft())
 }

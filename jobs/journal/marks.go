@@ -93,9 +93,9 @@ func (o *Owner) identify(r *rundir.Run) error {
 
 var unstableInodes = []uint32{unix.FUSE_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC}
 
-// elsewhere reports whether two owners certainly had different directories. Device
+// isElsewhere reports whether two owners certainly had different directories. Device
 // numbers are compared only within one boot.
-func (o *Owner) elsewhere(had *Owner) bool {
+func (o *Owner) isElsewhere(had *Owner) bool {
 	if o.Inode == 0 || had.Inode == 0 {
 		return false
 	}
@@ -108,7 +108,7 @@ func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []st
 	if had.Epoch == 0 {
 		return nil, nil
 	}
-	if now.elsewhere(had) {
+	if now.isElsewhere(had) {
 		missing = append(missing, fmt.Sprintf("%s is a copy of the directory in which the run was dispatched", r.Dir))
 	}
 	for _, epoch := range slices.Compact([]int{had.Epoch, had.File}) {

@@ -151,9 +151,9 @@ func ownerContent(r *rundir.Run) ([]byte, error) {
 	return b, nil
 }
 
-// Stopped reports whether the owner is a process of this machine that is stopped (Ctrl-Z, SIGSTOP)
-// and does nothing until SIGCONT.
-func (o *Owner) Stopped() bool {
+// IsStopped reports whether the owner is a process of this machine that is stopped (Ctrl-Z,
+// SIGSTOP) and does nothing until SIGCONT.
+func (o *Owner) IsStopped() bool {
 	if o.Liveness() != Alive {
 		return false
 	}

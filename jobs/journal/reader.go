@@ -49,7 +49,7 @@ func (r *Reader) Watch(state bool) error {
 	}
 	r.Liveness = r.Owner.Liveness()
 	r.sign.note(r.Owner, time.Now())
-	r.Silent = r.Liveness == Unsure && r.Hung()
+	r.Silent = r.Liveness == Unsure && r.IsHung()
 	if !state {
 		return err
 	}
@@ -60,28 +60,28 @@ func (r *Reader) Watch(state bool) error {
 	return errors.Join(err, stateErr)
 }
 
-// Dispatched reports whether somebody dispatches the run, as far as this machine can tell.
-func (r *Reader) Dispatched() bool {
+// IsDispatched reports whether somebody dispatches the run, as far as this machine can tell.
+func (r *Reader) IsDispatched() bool {
 	return r.Owner != nil && r.Liveness != Dead && !r.Silent
 }
 
-// Quiet returns the time since the owner's last heartbeat. It is 0 if the owner is alive on this
-// machine.
-func (r *Reader) Quiet() time.Duration {
+// SinceHeartbeat returns the time since the owner's last heartbeat. It is 0 if the owner is alive
+// on this machine.
+func (r *Reader) SinceHeartbeat() time.Duration {
 	if r.Liveness == Alive {
 		return 0
 	}
 	return time.Since(r.sign.at)
 }
 
-// Hung reports whether this Reader has seen no heartbeat of the owner, on whatever machine it is,
+// IsHung reports whether this Reader has seen no heartbeat of the owner, on whatever machine it is,
 // for StaleAfter. The owner's process may exist.
-func (r *Reader) Hung() bool { return r.Owner != nil && time.Since(r.sign.at) >= StaleAfter }
+func (r *Reader) IsHung() bool { return r.Owner != nil && time.Since(r.sign.at) >= StaleAfter }
 
 // State returns what the current dispatcher published last. It returns nil if nothing was published
 // or nobody dispatches the run.
 func (r *Reader) State() *live.State {
-	if s := r.Live; s != nil && r.Dispatched() && s.Epoch == r.Owner.Epoch && s.Token == r.Owner.Token {
+	if s := r.Live; s != nil && r.IsDispatched() && s.Epoch == r.Owner.Epoch && s.Token == r.Owner.Token {
 		return s
 	}
 	return nil

@@ -111,10 +111,10 @@ func TestElsewhere(t *testing.T) {
 		"no device of its own":   {Owner{process: process{Boot: "b"}, Inode: 7}, false},
 		"an inode without sense": {Owner{process: process{Boot: "b"}, Device: unix.Mkdev(8, 2)}, false},
 	} {
-		if got := c.now.elsewhere(had); got != c.want {
+		if got := c.now.isElsewhere(had); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
-		if got := had.elsewhere(&c.now); got != c.want {
+		if got := had.isElsewhere(&c.now); got != c.want {
 			t.Errorf("%s, before: %v", name, got)
 		}
 	}

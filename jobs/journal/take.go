@@ -102,7 +102,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		return nil, nil, nil, err
 	}
 	j.writer.owner, j.token = *owner, owner.Token
-	if owner.elsewhere(&had) { // must be found again if another Take comes before it is recorded
+	if owner.isElsewhere(&had) { // must be found again if another Take comes before it is recorded
 		j.writer.owner.Inode, j.writer.owner.Device = had.Inode, had.Device
 	}
 	tmp, err := j.writer.prepare()
@@ -136,13 +136,13 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err = j.writer.install(tmp); err != nil {
 		return nil, nil, nil, err
 	}
-	tidy(r, j.file.epoch)
+	removePrepared(r, j.file.epoch)
 	r.Guard(0, nil)
 
 	// From here on an older dispatcher can see that it is fenced off. What it writes after
 	// this is not part of the run.
 	f := Follow(r)
-	f.pulse = j.pulse(ctx)
+	f.pulse = j.heartbeats(ctx)
 	if _, err = f.poll(files, Limit{End: true}); err != nil {
 		return nil, nil, nil, err
 	}
@@ -205,9 +205,9 @@ func makeDurable(r *rundir.Run, files []epochFile, epoch int) error {
 	return r.SyncSpecs()
 }
 
-// pulse returns a function for the Follower to call regularly: it writes heartbeats while a
+// heartbeats returns a function for the Follower to call regularly: it writes heartbeats while a
 // large journal is read, and returns an error if ctx is done.
-func (j *Journal) pulse(ctx context.Context) func() error {
+func (j *Journal) heartbeats(ctx context.Context) func() error {
 	last := j.now()
 	return func() error {
 		if err := ctx.Err(); err != nil {
@@ -227,7 +227,7 @@ func (j *Journal) pulse(ctx context.Context) func() error {
 func (j *Journal) abandon(tmp string, opened bool) error {
 	err := j.closeFile()
 	if opened {
-		return errors.Join(err, j.leave())
+		return errors.Join(err, j.markLeft())
 	}
 	if rmErr := j.run.Disk.Remove(tmp); !errors.Is(rmErr, fs.ErrNotExist) {
 		err = errors.Join(err, rmErr)
@@ -235,9 +235,9 @@ func (j *Journal) abandon(tmp string, opened bool) error {
 	return errors.Join(err, j.writer.close())
 }
 
-// tidy removes the prepared owner files of older epochs. It finds the epoch in the name, because
-// a file that is being written is not whole. Errors do not matter.
-func tidy(r *rundir.Run, epoch int) {
+// removePrepared removes the prepared owner files of older epochs. It finds the epoch in the name,
+// because a file that is being written is not whole. Errors do not matter.
+func removePrepared(r *rundir.Run, epoch int) {
 	names, err := r.Disk.Names(r.Dir)
 	if err != nil {
 		return

@@ -198,7 +198,7 @@ func TestPulse(t *testing.T) {
 		r := newRun(t)
 		j, _, _ := take1(t, r, TakeOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
-		pulse := j.pulse(ctx)
+		pulse := j.heartbeats(ctx)
 		heartbeats := func() int64 {
 			o, err := ReadOwner(r)
 			must(t, err)

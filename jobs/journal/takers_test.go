@@ -94,7 +94,7 @@ func TestInstalledTooLate(t *testing.T) {
 	if o, err := ReadOwner(r); err != nil || o.Token != j.writer.owner.Token || o.Epoch != 1 {
 		t.Errorf("the file owner says %v, %v", o, err)
 	}
-	if err := late.leave(); !errors.Is(err, ErrFenced) {
+	if err := late.markLeft(); !errors.Is(err, ErrFenced) {
 		t.Errorf("the late one is told: %v", err)
 	}
 	if o, err := ReadOwner(r); err != nil || o.Left {

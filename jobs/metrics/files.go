@@ -22,8 +22,8 @@ type names struct {
 	dirs map[string]func() (map[string]struct{}, error)
 }
 
-// shows reports whether the listing of its directory shows a file.
-func (n *names) shows(path string) (bool, error) {
+// isListed reports whether the listing of its directory shows a file.
+func (n *names) isListed(path string) (bool, error) {
 	set, err := n.list(filepath.Dir(path))
 	if _, ok := set[filepath.Base(path)]; ok {
 		return true, nil
@@ -48,7 +48,7 @@ func (n *names) list(dir string) (map[string]struct{}, error) {
 func (n *names) read(dir string) (map[string]struct{}, error) {
 	found, err := n.disk.Names(dir)
 	if above := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && above != dir {
-		if shown, _ := n.shows(dir); shown {
+		if shown, _ := n.isListed(dir); shown {
 			found, err = n.disk.Names(dir)
 		}
 	}

@@ -78,8 +78,8 @@ func (c *Metric) Find(t *Text) string {
 	return c.findKey(t.words)
 }
 
-// bound cuts a value to MaxValue bytes, not within a character.
-func bound(b []byte) string {
+// limitValue cuts a value to MaxValue bytes, not within a character.
+func limitValue(b []byte) string {
 	if n := MaxValue; len(b) > n {
 		for n > MaxValue-utf8.UTFMax && !utf8.RuneStart(b[n]) {
 			n--
@@ -114,7 +114,7 @@ func (c *Metric) findRE(data []byte) (value string) {
 		all := c.expr.FindAllSubmatchIndex(line, -1)
 		for i := len(all) - 1; i >= 0 && value == ""; i-- {
 			if from, to := all[i][2], all[i][3]; from >= 0 {
-				value = bound(bytes.TrimSpace(line[from:to]))
+				value = limitValue(bytes.TrimSpace(line[from:to]))
 			}
 		}
 		return value != ""
@@ -172,16 +172,16 @@ func valueAfter(b []byte) string {
 	if len(b) > 1 && (b[0] == '"' || b[0] == '\'') {
 		rest := b[1:]
 		if i := bytes.IndexByte(rest, b[0]); i >= 0 {
-			return bound(rest[:i])
+			return limitValue(rest[:i])
 		} else if len(rest) >= MaxValue {
-			return bound(rest)
+			return limitValue(rest)
 		}
 	}
 	i := 0
 	for i < len(b) && b[i] > ' ' && (b[i] != ',' || withinDigits(b, i)) && b[i] != ';' && b[i] != 0x7f {
 		i++
 	}
-	return bound(trimClosing(b[:i]))
+	return limitValue(trimClosing(b[:i]))
 }
 
 // withinDigits reports whether there are digits on both sides. 1,234.5 may mean 1 or 1234.5, so

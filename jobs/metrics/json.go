@@ -121,9 +121,9 @@ func text(v any) string {
 	case nil:
 		return ""
 	case json.Number:
-		return bound([]byte(v))
+		return limitValue([]byte(v))
 	case string:
-		return bound([]byte(v))
+		return limitValue([]byte(v))
 	case bool:
 		return strconv.FormatBool(v)
 	}
@@ -131,5 +131,5 @@ func text(v any) string {
 	if err != nil {
 		return ""
 	}
-	return bound(b)
+	return limitValue(b)
 }

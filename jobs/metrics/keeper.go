@@ -52,7 +52,7 @@ func (k *Keeper) Add(res *results.Result) {
 func (k *Keeper) begin() {
 	if len(k.waiting) > 0 && k.working == nil && k.ctx.Err() == nil {
 		k.working = make(chan struct{})
-		go k.work()
+		go k.readQueued()
 	}
 }
 
@@ -70,9 +70,9 @@ func (k *Keeper) wait(ctx context.Context) {
 	}
 }
 
-// Lacking waits until no more can be read, or until ctx is done. It returns the hosts whose outputs
-// could not be read.
-func (k *Keeper) Lacking(ctx context.Context) (names []string) {
+// MissingHosts waits until no more can be read, or until ctx is done. It returns the hosts whose
+// outputs could not be read.
+func (k *Keeper) MissingHosts(ctx context.Context) (names []string) {
 	if k == nil {
 		return nil
 	}
@@ -87,8 +87,8 @@ func (k *Keeper) Lacking(ctx context.Context) (names []string) {
 	return names
 }
 
-// Again retries the outputs that could not be read.
-func (k *Keeper) Again() {
+// Retry retries the outputs that could not be read.
+func (k *Keeper) Retry() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -98,8 +98,8 @@ func (k *Keeper) Again() {
 	k.begin()
 }
 
-// work reads queued results until there are none.
-func (k *Keeper) work() {
+// readQueued reads queued results until there are none.
+func (k *Keeper) readQueued() {
 	for {
 		k.mu.Lock()
 		if len(k.waiting) == 0 || k.ctx.Err() != nil {

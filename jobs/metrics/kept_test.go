@@ -239,12 +239,12 @@ func TestKeeperAsksAgain(t *testing.T) {
 	for i := range l.list {
 		k.Add(&l.list[i])
 	}
-	if got := k.Lacking(t.Context()); !slices.Equal(got, []string{"far"}) {
+	if got := k.MissingHosts(t.Context()); !slices.Equal(got, []string{"far"}) {
 		t.Errorf("%q", got)
 	}
 	there.Store(true)
-	k.Again()
-	if got := k.Lacking(t.Context()); got != nil || asked.Load() != 3 {
+	k.Retry()
+	if got := k.MissingHosts(t.Context()); got != nil || asked.Load() != 3 {
 		t.Errorf("%q, %d fetched", got, asked.Load())
 	}
 	if notes := k.Close(t.Context()); notes != nil {

@@ -58,7 +58,7 @@ func (w *worker) output(res *results.Result, values []string) bool {
 	if w.cache.find(res.Attempt, w.columns, values) {
 		return true
 	}
-	if shown, err := w.names.shows(res.Stdout); err == nil && !shown && w.kept.find(res.Attempt, w.columns, values) {
+	if shown, err := w.names.isListed(res.Stdout); err == nil && !shown && w.kept.find(res.Attempt, w.columns, values) {
 		return true // the host's directory of outputs is not known
 	}
 	return w.local(res, res.Stdout, values, true)
@@ -98,7 +98,7 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 	}
 	if w.Fetch == nil {
 		fetched := jobs.AttemptFile(w.runDir, res.Attempt, jobs.FileOut)
-		if shown, err := w.names.shows(fetched); err == nil && shown {
+		if shown, err := w.names.isListed(fetched); err == nil && shown {
 			// The status file is not here, so the copy may be incomplete.
 			return w.local(res, fetched, values, false)
 		}
@@ -169,7 +169,7 @@ func (w *worker) written(file string, res *results.Result, cwd string, values []
 
 // open opens a file if a listing of its directory contains it.
 func (w *worker) open(path string, res *results.Result, flag int) (f opened, ok bool) {
-	shown, err := w.names.shows(path)
+	shown, err := w.names.isListed(path)
 	if err == nil && !shown {
 		err = fs.ErrNotExist
 	}

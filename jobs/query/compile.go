@@ -94,7 +94,7 @@ func (c *compiler[R]) comparison(n *node) (func(R) bool, error) {
 	}
 	op := n.op
 	if a.isLiteral() && b.field != nil {
-		a, b, op = b, a, mirrored(op)
+		a, b, op = b, a, mirrorSign(op)
 	}
 	if a.field != nil && b.isLiteral() {
 		match, err := a.field.compare(op, b.node)
@@ -114,12 +114,12 @@ func (c *compiler[R]) comparison(n *node) (func(R) bool, error) {
 	return func(r R) bool {
 		v, off1 := x(r)
 		w, off2 := y(r)
-		return holds(op, v, w, off1+off2)
+		return compareValues(op, v, w, off1+off2)
 	}, nil
 }
 
-// mirrored returns the sign of a comparison with its sides exchanged.
-func mirrored(op string) string {
+// mirrorSign returns the sign of a comparison with its sides exchanged.
+func mirrorSign(op string) string {
 	return strings.Map(func(r rune) rune {
 		switch r {
 		case '<':
@@ -268,13 +268,13 @@ func (f *Field[R]) compare(op string, n *node) (func(R) bool, error) {
 		if !equality && w.Kind != Absent && w.Kind != v.Kind && f.Mismatch != nil {
 			f.Mismatch(r, w)
 		}
-		return holds(op, w, v, written(w.Number).off+off)
+		return compareValues(op, w, v, written(w.Number).off+off)
 	}, nil
 }
 
-// holds compares two values: numbers as numbers, and others as texts. A number and a text have no
-// order, and nothing has no order with any value.
-func holds(op string, v, w Value, off float64) bool {
+// compareValues compares two values: numbers as numbers, and others as texts. A number and a text
+// have no order, and nothing has no order with any value.
+func compareValues(op string, v, w Value, off float64) bool {
 	switch {
 	case v.Kind == Number && w.Kind == Number:
 		return ordered(op, decimal{v.Number, off}.compare(decimal{w.Number, 0}))

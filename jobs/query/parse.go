@@ -150,8 +150,8 @@ func word(s string) string {
 	return s[:n]
 }
 
-// take reads one of these words or signs if it comes next.
-func (p *parser) take(options ...string) bool {
+// accept reads one of these words or signs if it comes next.
+func (p *parser) accept(options ...string) bool {
 	p.space()
 	next := word(p.rest())
 	for _, o := range options {
@@ -165,7 +165,7 @@ func (p *parser) take(options ...string) bool {
 
 func (p *parser) or() *node {
 	parts := []*node{p.and()}
-	for p.take("or", "||") {
+	for p.accept("or", "||") {
 		parts = append(parts, p.and())
 	}
 	return list(orNode, parts)
@@ -178,9 +178,9 @@ func (p *parser) and() *node {
 	parts := []*node{p.not()}
 	for p.err == nil {
 		ends = append(ends, p.at)
-		if !p.take("and", "&&", ",") {
+		if !p.accept("and", "&&", ",") {
 			at, rest := p.at, p.rest()
-			if rest == "" || rest[0] == ')' && (p.open > 0 || !p.search) || p.take("or", "||") {
+			if rest == "" || rest[0] == ')' && (p.open > 0 || !p.search) || p.accept("or", "||") {
 				p.at = at
 				break
 			}
@@ -202,8 +202,8 @@ func list(k kind, parts []*node) *node {
 	return &node{kind: k, parts: parts}
 }
 
-// deeper bounds the nesting depth of a query.
-func (p *parser) deeper(read func() *node) *node {
+// nested bounds the nesting depth of a query.
+func (p *parser) nested(read func() *node) *node {
 	if p.depth++; p.depth > maxDepth {
 		p.fail(p.at, "the query is nested more than %d deep", maxDepth)
 		return nil
@@ -216,12 +216,12 @@ func (p *parser) not() *node {
 	p.space()
 	rest := p.rest()
 	switch {
-	case p.take("not"), !strings.HasPrefix(rest, "!=") && !strings.HasPrefix(rest, "!~") && p.take("!"):
-		return &node{kind: notNode, parts: []*node{p.deeper(p.not)}}
+	case p.accept("not"), !strings.HasPrefix(rest, "!=") && !strings.HasPrefix(rest, "!~") && p.accept("!"):
+		return &node{kind: notNode, parts: []*node{p.nested(p.not)}}
 	case strings.HasPrefix(rest, "(") && !p.calculation():
 		p.at++
 		p.open++
-		n := p.deeper(p.or)
+		n := p.nested(p.or)
 		p.open--
 		p.close()
 		return n

@@ -50,7 +50,7 @@ func (p *parser) unary() *node {
 		if after, _ := utf8.DecodeRuneInString(rest[1:]); (unicode.IsLetter(after) || strings.ContainsRune("_[(-+", after)) && !isNumeric(word(rest)) {
 			pos := p.at
 			p.at++
-			n := p.deeper(p.unary)
+			n := p.nested(p.unary)
 			if rest[0] == '-' {
 				n = &node{kind: negNode, pos: pos, text: word(rest), parts: []*node{n}}
 			}
@@ -81,7 +81,7 @@ func (p *parser) operand() *node {
 		return &node{kind: fieldNode, pos: pos, text: rest[1:n]}
 	case rest[0] == '(':
 		p.at++
-		n := p.deeper(p.sum)
+		n := p.nested(p.sum)
 		p.close()
 		return n
 	default:

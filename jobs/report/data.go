@@ -78,7 +78,7 @@ var leftOut = []string{"stdout", "stderr", "reason", "failures"}
 // html/template does not escape.
 func encode(in *Input) (string, error) {
 	d := &data{Run: jobs.Clean(in.Run, maxText), At: in.Known.UnixMilli(), Rows: in.Table.Len()}
-	shown := in.Table.Shown()
+	shown := in.Table.ShownColumns()
 	for i, c := range in.Table.Columns {
 		if c.Role != results.Fact || !slices.Contains(leftOut, c.Name) {
 			d.Columns = append(d.Columns, newColumn(in.Table, i, slices.Contains(shown, i)))

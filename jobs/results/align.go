@@ -16,8 +16,8 @@ func (t *writer) aligned() {
 		t.digits = few
 		widths = t.widths()
 	}
-	t.narrow(widths, numbers)
-	for k, page := range pages(widths, t.stay(widths), t.o.Width) {
+	t.shrink(widths, numbers)
+	for k, page := range pages(widths, t.numFixed(widths), t.o.Width) {
 		if k > 0 {
 			t.b.WriteByte('\n')
 		}
@@ -25,10 +25,10 @@ func (t *writer) aligned() {
 	}
 }
 
-// stay returns how many of the first columns identify a row: the number of a job, or the common
+// numFixed returns how many of the first columns identify a row: the number of a job, or the common
 // values of a group. Of the values of a group, it counts only those that fit into half of the
 // width.
-func (t *writer) stay(widths []int) int {
+func (t *writer) numFixed(widths []int) int {
 	n := 1
 	for t.s.Unit() != "job" && n < len(t.columns) && t.s.Columns[t.columns[n]].Role != Stat && 2*tableWidth(widths[:n+1]) <= t.o.Width {
 		n++
@@ -75,8 +75,8 @@ func (t *writer) widths() []int {
 // minText is the width below which a column of texts is not narrowed.
 const minText = 10
 
-// narrow makes columns of texts narrower, the widest first, until the table fits.
-func (t *writer) narrow(widths []int, numbers []bool) {
+// shrink makes columns of texts narrower, the widest first, until the table fits.
+func (t *writer) shrink(widths []int, numbers []bool) {
 	total := tableWidth(widths)
 	for ; t.o.Width > 0 && total > t.o.Width; total-- {
 		widest := -1

@@ -77,10 +77,10 @@ func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
 	return 0, 0, nil, fmt.Errorf("there is no best %s: no %s that succeeded has a number in %s%s", s.unit, s.unit, s.Columns[column].Name, why)
 }
 
-// Course returns how the best value of a column has changed from row to row, in at most n steps. 1
-// stands for the first value, and 0 for the best of all. Rows count as for BestBy, in the order of
-// the table.
-func (s *Table) Course(o Order, n int) []float64 {
+// BestOverTime returns how the best value of a column has changed from row to row, in at most n
+// steps. 1 stands for the first value, and 0 for the best of all. Rows count as for BestBy, in the
+// order of the table.
+func (s *Table) BestOverTime(o Order, n int) []float64 {
 	column, err := s.Column(o.Column)
 	if err != nil {
 		return nil
@@ -114,8 +114,8 @@ func (s *Table) Course(o Order, n int) []float64 {
 	return steps
 }
 
-// Missing returns a sentence for each column that has no value for some of the solved jobs.
-func (s *Table) Missing(columns []int) (notes []string) {
+// MissingValues returns a sentence for each column that has no value for some of the solved jobs.
+func (s *Table) MissingValues(columns []int) (notes []string) {
 	for _, c := range columns {
 		var bad unusable
 		for row := range s.rows {

@@ -26,11 +26,11 @@ func (s *Table) Group(g Grouping) (grouped *Table, notes []string, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	metrics, err := s.measured(g.Metrics)
+	metrics, err := s.measuredColumns(g.Metrics)
 	if err != nil {
 		return nil, nil, err
 	}
-	groups, notes := s.enough(s.gather(by), g.MinSize, "group", "out")
+	groups, notes := s.largeEnough(s.gather(by), g.MinSize, "group", "out")
 	var columns []Column
 	var taken []string
 	add := func(name string, role Role, typ query.Type) {
@@ -67,13 +67,13 @@ func (s *Table) Group(g Grouping) (grouped *Table, notes []string, err error) {
 	for k, c := range metrics {
 		notes = append(notes, s.unusableNotes(&bad[k], c)...)
 	}
-	grouped, more, err := literal("group", columns, cells).Where(g.Where...)
+	grouped, more, err := computedTable("group", columns, cells).Where(g.Where...)
 	return grouped, append(notes, more...), err
 }
 
-// measured finds the columns to compute statistics of: by default the metrics, or the time if there
-// are none.
-func (s *Table) measured(names []string) ([]int, error) {
+// measuredColumns finds the columns to compute statistics of: by default the metrics, or the time
+// if there are none.
+func (s *Table) measuredColumns(names []string) ([]int, error) {
 	if metrics := s.Metrics(); len(names) == 0 && len(metrics) > 0 {
 		return metrics, nil
 	}
@@ -115,9 +115,9 @@ func (s *Table) gather(by []int) []*gathered {
 	return groups
 }
 
-// enough returns the groups with at least minSize solved members, and notes about the others. noun
-// is the name of a group, and left describes what happens to the others.
-func (s *Table) enough(groups []*gathered, minSize int, noun, left string) (kept []*gathered, notes []string) {
+// largeEnough returns the groups with at least minSize solved members, and notes about the others.
+// noun is the name of a group, and left describes what happens to the others.
+func (s *Table) largeEnough(groups []*gathered, minSize int, noun, left string) (kept []*gathered, notes []string) {
 	solved := 0
 	for _, e := range groups {
 		solved += len(e.solved)

@@ -63,7 +63,7 @@ func (s *Table) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
 	if of.Metric != "" {
 		metrics = []string{of.Metric}
 	}
-	found, err := s.measured(metrics)
+	found, err := s.measuredColumns(metrics)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,7 +89,7 @@ func (s *Table) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
 	for i := range p.Cells {
 		p.Cells[i] = make([]query.Value, len(across.values))
 	}
-	groups, notes = kept.enough(groups, of.MinSize, "cell", "empty")
+	groups, notes = kept.largeEnough(groups, of.MinSize, "cell", "empty")
 	var bad unusable
 	for _, e := range groups {
 		stats := kept.statsOf(e, metric, &bad)
@@ -139,7 +139,7 @@ func (p *Pivot) Table() *Table {
 	for i, v := range p.Rows {
 		cells[i] = append([]query.Value{v}, p.Cells[i]...)
 	}
-	return literal("value", columns, cells)
+	return computedTable("value", columns, cells)
 }
 
 // Title describes the numbers, as in "acc, mean: C down, gamma across".

@@ -70,8 +70,8 @@ func (s *Table) Job(row int) jobs.ID {
 // Solved reports whether a row counts in statistics because its job succeeded.
 func (s *Table) Solved(row int) bool { return s.solved == nil || s.solved(int(s.rows[row])) }
 
-// Shown returns the columns to show unless others are requested.
-func (s *Table) Shown() []int { return slices.Clone(s.shown) }
+// ShownColumns returns the columns to show unless others are requested.
+func (s *Table) ShownColumns() []int { return slices.Clone(s.shown) }
 
 // Unit returns what a row stands for: job, group, or value.
 func (s *Table) Unit() string { return s.unit }
@@ -165,8 +165,8 @@ func (s *Table) Metrics() []int {
 	return found
 }
 
-// with returns a table with the same columns and other rows.
-func (s *Table) with(rows []int32) *Table {
+// withRows returns a table with the same columns and other rows.
+func (s *Table) withRows(rows []int32) *Table {
 	t := *s
 	t.rows = rows
 	return &t
@@ -180,7 +180,7 @@ func (s *Table) Keep(keep func(row int) bool) *Table {
 			rows = append(rows, s.rows[row])
 		}
 	}
-	return s.with(rows)
+	return s.withRows(rows)
 }
 
 // Show returns the table with only these columns shown.
@@ -192,7 +192,7 @@ func (s *Table) Show(columns []int) *Table {
 
 // AlsoShow returns the table with these facts shown after the other columns.
 func (s *Table) AlsoShow(facts ...string) *Table {
-	shown := s.Shown()
+	shown := s.ShownColumns()
 	for i, c := range s.Columns {
 		if slices.Contains(facts, c.fact()) {
 			shown = append(shown, i)
@@ -213,7 +213,7 @@ func (s *Table) Sort(column int, desc bool) *Table {
 	for i, row := range order {
 		order[i] = s.rows[row]
 	}
-	return s.with(order)
+	return s.withRows(order)
 }
 
 // SortBy sorts by several columns, of which the first counts most.
@@ -229,8 +229,8 @@ func (s *Table) SortBy(orders ...Order) (*Table, error) {
 	return s, nil
 }
 
-// literal makes a table of computed cells, given as cells[row][column].
-func literal(unit string, columns []Column, cells [][]query.Value) *Table {
+// computedTable makes a table of computed cells, given as cells[row][column].
+func computedTable(unit string, columns []Column, cells [][]query.Value) *Table {
 	s := &Table{Columns: columns, unit: unit, rows: make([]int32, len(cells)), shown: make([]int, len(columns))}
 	for i := range columns {
 		s.shown[i] = i

@@ -87,7 +87,7 @@ func show(s *Table) string {
 	var lines []string
 	for row := range s.Len() {
 		var cells []string
-		for _, c := range s.Shown() {
+		for _, c := range s.ShownColumns() {
 			text := s.At(row, c).Text
 			if text == "" {
 				text = "-"
@@ -101,7 +101,7 @@ func show(s *Table) string {
 
 func head(s *Table) string {
 	var names []string
-	for _, c := range s.Shown() {
+	for _, c := range s.ShownColumns() {
 		names = append(names, s.Columns[c].Name)
 	}
 	return strings.Join(names, " ")
@@ -145,7 +145,7 @@ func TestNew(t *testing.T) {
 // parameters in different orders.
 func TestParametersOfSeveralTemplates(t *testing.T) {
 	s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: params("a", "1", "b", "2")}, {Job: 2, Params: params("b", "3", "c", "4")}, {Job: 3}}})
-	same(t, "the table", head(s.Show(s.Shown()[:4]))+"\n"+show(s.Show(s.Shown()[:4])), "job a b c\n1 1 2 -\n2 - 3 4\n3 - - -")
+	same(t, "the table", head(s.Show(s.ShownColumns()[:4]))+"\n"+show(s.Show(s.ShownColumns()[:4])), "job a b c\n1 1 2 -\n2 - 3 4\n3 - - -")
 }
 
 func TestNamesAreUnique(t *testing.T) {
@@ -242,7 +242,7 @@ func TestBest(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	same(t, "what is missing", strings.Join(s.Missing(s.Metrics()), "|"), "1 solved job has no note (job 4)")
+	same(t, "what is missing", strings.Join(s.MissingValues(s.Metrics()), "|"), "1 solved job has no note (job 4)")
 }
 
 // TestGroup checks groups by chosen parameters with averages over the solved jobs, without small
@@ -303,6 +303,6 @@ func TestCourse(t *testing.T) {
 		{Order{"loss", false}, 2, "[1 0]"},
 		{Order{"acc", false}, 9, "[]"},
 	} {
-		same(t, c.order, fmt.Sprint(s.Course(c.order, c.n)), c.want)
+		same(t, c.order, fmt.Sprint(s.BestOverTime(c.order, c.n)), c.want)
 	}
 }

@@ -37,13 +37,13 @@ func (s *Table) Where(queries ...*query.Query) (matching *Table, notes []string,
 		notes = append(notes, s.unusableNotes(&mismatches[at], at)...)
 	}
 	if matching.Len() == 0 {
-		notes = append(notes, s.lacking(queries)...)
+		notes = append(notes, s.missingValues(queries)...)
 	}
 	return matching, notes, nil
 }
 
-// lacking returns notes about columns that queries name but for which no row has a value.
-func (s *Table) lacking(queries []*query.Query) (notes []string) {
+// missingValues returns notes about columns that queries name but for which no row has a value.
+func (s *Table) missingValues(queries []*query.Query) (notes []string) {
 	var told []int
 	for _, q := range queries {
 		for _, name := range q.Names(false) {

@@ -46,7 +46,7 @@ type Options struct {
 // Write writes the shown columns of s.
 func Write(w io.Writer, s *Table, o Options) error {
 	b := bufio.NewWriterSize(w, 64<<10)
-	t := &writer{s: s, columns: s.Shown(), o: o, b: b}
+	t := &writer{s: s, columns: s.ShownColumns(), o: o, b: b}
 	switch o.Format {
 	case TableFormat:
 		t.aligned()
@@ -266,9 +266,9 @@ func (t *writer) markdown() {
 	}
 }
 
-// Formulas returns a sentence if a spreadsheet would treat some of the shown texts as formulas.
-// Numbers such as -0.5 are not formulas.
-func (s *Table) Formulas() []string {
+// FormulaWarning returns a sentence if a spreadsheet would treat some of the shown texts as
+// formulas. Numbers such as -0.5 are not formulas.
+func (s *Table) FormulaWarning() []string {
 	cells, first := 0, Tally{}
 	for row := range s.rows {
 		for _, c := range s.shown {

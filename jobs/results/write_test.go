@@ -171,7 +171,7 @@ func TestFormulas(t *testing.T) {
 			in.solved(nil, v)
 		}
 		s := NewTable(in)
-		return s.Show([]int{at(t, s, "x")}).Formulas()
+		return s.Show([]int{at(t, s, "x")}).FormulaWarning()
 	}
 	if got := of("-0.5", "+1e3", "-inf", "a=b", "", "-3%"); got != nil {
 		t.Errorf("%q", got)

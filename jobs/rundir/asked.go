@@ -68,7 +68,7 @@ func (a *Asked) encode() ([]byte, error) {
 	if err := enc.Encode(a); err != nil {
 		return nil, fmt.Errorf("what was asked cannot be written as TOML: %w", err)
 	}
-	return summed(b.Bytes()), nil
+	return withChecksum(b.Bytes()), nil
 }
 
 // The first line of run.toml holds a checksum of the rest. Without it, a flipped bit could run
@@ -79,8 +79,8 @@ const (
 	sumSuffix = " of all below; take this line out if you change the file by hand\n"
 )
 
-// summed returns a text below a line with its checksum.
-func summed(text []byte) []byte {
+// withChecksum returns a text below a line with its checksum.
+func withChecksum(text []byte) []byte {
 	return append([]byte(sumPrefix+jobs.Checksum(text)+sumSuffix), text...)
 }
 
@@ -181,7 +181,7 @@ const InventoryFile = "inventory.toml"
 // KeepInventory makes text the inventory of the run. An empty text means this machine
 // alone.
 func (r *Run) KeepInventory(text string) error {
-	if err := Replace(r.Disk, r.Path(InventoryFile), summed([]byte(text))); err != nil {
+	if err := Replace(r.Disk, r.Path(InventoryFile), withChecksum([]byte(text))); err != nil {
 		return fmt.Errorf("cannot keep the inventory in the run directory: %w", err)
 	}
 	return nil

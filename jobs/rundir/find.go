@@ -40,7 +40,7 @@ func list(d Disk, base string) ([]Entry, error) {
 		dir := filepath.Join(base, name)
 		if made, ok := isRun(d, dir); ok {
 			found = append(found, Entry{Name: name, Dir: dir, Made: made})
-		} else if err := lost(d, dir); err != nil && !strings.HasPrefix(name, ".") { // otherwise it is being removed
+		} else if err := lostError(d, dir); err != nil && !strings.HasPrefix(name, ".") { // otherwise it is being removed
 			found = append(found, Entry{Name: name, Dir: dir, Made: madeAt(d, dir, NonceFile, JournalDir, AttemptsDir), Lost: err})
 		}
 	}
@@ -111,7 +111,7 @@ func Find(base, run string) (dir string, err error) {
 		return filepath.Clean(run), nil
 	}
 	for _, dir := range []string{filepath.Join(base, run), run} {
-		if err := lost(OS, dir); err != nil {
+		if err := lostError(OS, dir); err != nil {
 			return "", err
 		}
 		if names, err := OS.Names(dir); err == nil && slices.Contains(names, NonceFile) {
@@ -262,10 +262,10 @@ a live dispatcher goes on without it: create a file %[6]s in the directory to dr
 		e.Dir, AskedFile, filepath.Join(e.Dir, AttemptsDir, "*", "JOB.ATTEMPT.out and .err"), SpecsFile, JournalDir, StopFile, StopNowFile)
 }
 
-// lost returns a *LostError if dir lists no run.toml but something shows that a run was started
-// there. Otherwise it returns nil. A journal or attempts directory that cannot be listed counts as
-// such evidence, because nobody should remove a directory that could not be read.
-func lost(d Disk, dir string) error {
+// lostError returns a *LostError if dir lists no run.toml but something shows that a run was
+// started there. Otherwise it returns nil. A journal or attempts directory that cannot be listed
+// counts as such evidence, because nobody should remove a directory that could not be read.
+func lostError(d Disk, dir string) error {
 	names, err := namesOf(d, dir)
 	if err != nil {
 		return nil
@@ -350,7 +350,7 @@ func (l *Location) Deleted() bool {
 	case run.err != nil:
 		return false
 	case err == nil && id == run.id:
-		return l.lacks(run.path, JournalDir)
+		return l.isMissing(run.path, JournalDir)
 	case err == nil && id.dev != run.id.dev: // another file system is mounted there
 		return false
 	case err == nil:
@@ -361,7 +361,7 @@ func (l *Location) Deleted() bool {
 	for i, above := range l.dirs[1:] {
 		switch id, err := l.identify(above.path); {
 		case err == nil:
-			return above.err == nil && id == above.id && l.lacks(above.path, filepath.Base(l.dirs[i].path))
+			return above.err == nil && id == above.id && l.isMissing(above.path, filepath.Base(l.dirs[i].path))
 		case !errors.Is(err, fs.ErrNotExist):
 			return false
 		}
@@ -372,15 +372,15 @@ func (l *Location) Deleted() bool {
 // isOtherRun reports whether the directory in place of the run directory certainly does not hold
 // the run. The inode number alone is no proof, because it changes on FUSE.
 func (l *Location) isOtherRun() bool {
-	if l.lacks(l.run.Dir, NonceFile) {
+	if l.isMissing(l.run.Dir, NonceFile) {
 		return true
 	}
 	nonce, err := ReadFile(l.run.Disk, l.run.Path(NonceFile))
 	return err == nil && strings.TrimSpace(string(nonce)) != l.run.Nonce
 }
 
-// lacks reports whether a listing of dir succeeds without name.
-func (l *Location) lacks(dir, name string) bool {
+// isMissing reports whether a listing of dir succeeds without name.
+func (l *Location) isMissing(dir, name string) bool {
 	names, err := l.run.Disk.Names(dir)
 	return err == nil && !slices.Contains(names, name)
 }

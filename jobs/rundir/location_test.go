@@ -194,7 +194,7 @@ func TestARunWithoutJournalIsKept(t *testing.T) {
 func TestNoRunIsNotLost(t *testing.T) {
 	dir := t.TempDir()
 	must(t, errors.Join(os.Mkdir(filepath.Join(dir, JournalDir), 0o700), os.WriteFile(filepath.Join(dir, JournalDir, "diary"), nil, 0o600)))
-	if err := lost(OS, dir); err != nil {
+	if err := lostError(OS, dir); err != nil {
 		t.Error(err)
 	}
 }

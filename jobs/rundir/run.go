@@ -162,19 +162,19 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 		return nil, fmt.Errorf("%w: %w", err, fs.ErrExist)
 	}
 	if len(names) > 0 {
-		return nil, taken(dir, names)
+		return nil, takenError(dir, names)
 	}
 	if err := WriteNew(d, r.Path(NonceFile), []byte(r.Nonce+"\n")); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			if b, err := ReadFile(d, r.Path(NonceFile)); err != nil || strings.TrimSpace(string(b)) != r.Nonce {
-				return nil, taken(dir, []string{NonceFile})
+				return nil, takenError(dir, []string{NonceFile})
 			}
 		} else {
-			return nil, unmade(d, r, err)
+			return nil, removeCreated(d, r, err)
 		}
 	}
 	if err := r.fill(text); err != nil {
-		return nil, unmade(d, r, err)
+		return nil, removeCreated(d, r, err)
 	}
 	return r, nil
 }
@@ -205,8 +205,8 @@ func syncParent(d Disk, dir string) error {
 	return nil
 }
 
-// taken returns the error for a directory that is in use. It wraps fs.ErrExist.
-func taken(dir string, names []string) error {
+// takenError returns the error for a directory that is in use. It wraps fs.ErrExist.
+func takenError(dir string, names []string) error {
 	switch {
 	case slices.Contains(names, AskedFile):
 		name := filepath.Base(dir)
@@ -223,9 +223,9 @@ func halfMade(dir string) error {
 	return fmt.Errorf("%s is not a run yet: it is being created, or its creation was interrupted (then nothing was started: remove it and run again)", dir)
 }
 
-// unmade removes what was created before err, as far as possible. It returns an error that wraps
-// err.
-func unmade(d Disk, r *Run, err error) error {
+// removeCreated removes what was created before err, as far as possible. It returns an error that
+// wraps err.
+func removeCreated(d Disk, r *Run, err error) error {
 	for _, name := range []string{AskedFile, SpecsFile, HostsDir, AttemptsDir, JournalDir, NonceFile, ""} {
 		if e := d.Remove(r.Path(name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			return fmt.Errorf("cannot create the run directory %s: %w (remove what is left of it)", r.Dir, err)

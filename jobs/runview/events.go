@@ -36,7 +36,7 @@ type eventLine struct {
 func (e *eventLog) add(r *jobs.Record) {
 	e.n++
 	e.all.add(e.n, r)
-	if Notable(r) {
+	if IsNotable(r) {
 		e.notable.add(e.n, r)
 	}
 }
@@ -84,7 +84,7 @@ func (e *eventLog) window(w *EventsWindow) *Events {
 			continue
 		}
 		if v.Total++; v.Total > back && len(lines) < rows {
-			lines = append(lines, Event{Seq: l.seq, At: l.rec.At.Time(), Host: l.rec.Host, Job: jobOf(&l.rec), Text: l.text, Bad: Bad(&l.rec)})
+			lines = append(lines, Event{Seq: l.seq, At: l.rec.At.Time(), Host: l.rec.Host, Job: jobOf(&l.rec), Text: l.text, Bad: IsFailure(&l.rec)})
 		}
 	}
 	if v.Total < back+rows && v.Total > rows { // Back goes beyond the oldest: the oldest are shown
@@ -129,10 +129,10 @@ func eventField(name string) (*query.Field[*eventLine], error) {
 	return nil, fmt.Errorf("%w; quotes make it a text", query.Unknown("column", name, []string{"host", "job"}))
 }
 
-// Notable reports whether a record is shown by default. Notable are changes of hosts and of the
+// IsNotable reports whether a record is shown by default. Notable are changes of hosts and of the
 // run, losses, failures, retries, and refused requests. Not notable are successes, changes of very
 // many jobs at once, and requests that were carried out, because an event describes those.
-func Notable(r *jobs.Record) bool {
+func IsNotable(r *jobs.Record) bool {
 	switch r.Kind {
 	case jobs.KindEpoch, jobs.KindEnded, jobs.KindDamaged, jobs.KindLost, jobs.KindForgiven:
 		return true
@@ -150,8 +150,8 @@ func Notable(r *jobs.Record) bool {
 	return false
 }
 
-// Bad reports whether a record is about a failure or a loss.
-func Bad(r *jobs.Record) bool {
+// IsFailure reports whether a record is about a failure or a loss.
+func IsFailure(r *jobs.Record) bool {
 	switch r.Kind {
 	case jobs.KindLost, jobs.KindDamaged:
 		return true

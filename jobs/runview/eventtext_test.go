@@ -71,7 +71,7 @@ func TestText(t *testing.T) {
 		if got := Text(&c.r); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.r.Kind, got, c.want)
 		}
-		if notable, bad := Notable(&c.r), Bad(&c.r); notable != (c.kind != "") || bad != (c.kind == "bad") {
+		if notable, bad := IsNotable(&c.r), IsFailure(&c.r); notable != (c.kind != "") || bad != (c.kind == "bad") {
 			t.Errorf("%s: notable %v, bad %v, want %q", c.want, notable, bad, c.kind)
 		}
 	}

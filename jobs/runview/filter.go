@@ -47,8 +47,8 @@ type vocabulary struct {
 	metrics []string // declared metrics: the table has them, the list of jobs does not
 }
 
-// learn adds the parameters of a job.
-func (v *vocabulary) learn(s *jobs.Spec) {
+// addParams adds the parameters of a job.
+func (v *vocabulary) addParams(s *jobs.Spec) {
 	for k, p := range s.Params() {
 		name := p.Name
 		if k < len(v.params) && v.params[k] == name || v.had[name] { // usually the first
@@ -183,11 +183,11 @@ var factsOfRows = map[string]func(candidate) query.Value{
 		}
 		return query.TextValue(jobs.SignalName(int(c.r.exit - bySignal)))
 	},
-	"elapsed_seconds": func(c candidate) query.Value { return optional(c.r.ran(), float64(c.r.took)) },
+	"elapsed_seconds": func(c candidate) query.Value { return optional(c.r.hasRun(), float64(c.r.took)) },
 	"max_rss_bytes":   func(c candidate) query.Value { return optional(c.r.mem > 0, float64(c.r.mem)*1024) },
-	"cpu_seconds":     func(c candidate) query.Value { return optional(c.r.ran(), time.Duration(c.r.when).Seconds()) },
+	"cpu_seconds":     func(c candidate) query.Value { return optional(c.r.hasRun(), time.Duration(c.r.when).Seconds()) },
 	"failures":        func(c candidate) query.Value { return query.NumberValue(float64(c.r.failures)) },
-	"try":             func(c candidate) query.Value { return query.NumberValue(float64(c.r.try())) },
+	"try":             func(c candidate) query.Value { return query.NumberValue(float64(c.r.tryNumber())) },
 }
 
 // onlyOfRows are the fields of the list of jobs that results do not have.
@@ -217,11 +217,11 @@ var onlyOfRows = map[string]*query.Field[candidate]{
 	}},
 }
 
-// ran reports whether a job is over and its last attempt has run.
-func (r *row) ran() bool { return r.phase.Terminal() && (r.exit != 0 || r.took != 0) }
+// hasRun reports whether a job is over and its last attempt has run.
+func (r *row) hasRun() bool { return r.phase.Terminal() && (r.exit != 0 || r.took != 0) }
 
-// try returns the number of the current or last try, or 0 if there was none.
-func (r *row) try() int {
+// tryNumber returns the number of the current or last try, or 0 if there was none.
+func (r *row) tryNumber() int {
 	if r.phase == Retry || r.phase <= Handed || r.phase == Succeeded {
 		return int(r.failures) + 1
 	}

@@ -162,7 +162,7 @@ func FuzzFilter(f *testing.F) {
 	k := FromTable(runAt(""), small().Table, Options{})
 	l := &k.list
 	for id := jobs.ID(1); id <= 12; id++ {
-		k.renew(id)
+		k.remakeRow(id)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		x, err := parseFilter(s, l.known)

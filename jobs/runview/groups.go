@@ -40,14 +40,15 @@ func counts(p Phase) bool { return p == Failed || p == TimedOut }
 // top returns the groups to show, most frequent first. The last one combines those beyond
 // MaxGroups.
 func (g *groups) top(l *list) []*group {
-	if g.due(l.edition) {
-		g.keep(l.edition, func() { g.settle(l.rows) })
+	if g.isDue(l.edition) {
+		g.recompute(l.edition, func() { g.updateMembers(l.rows) })
 	}
 	return g.shown
 }
 
-// settle counts the members of the groups, and lists the members of the groups that are shown.
-func (g *groups) settle(rows []row) {
+// updateMembers counts the members of the groups, and lists the members of the groups that are
+// shown.
+func (g *groups) updateMembers(rows []row) {
 	in := make([]*group, max(1, len(g.causes.Keys))) // the shown group of each cause
 	for n := range in {
 		in[n] = &group{hosts: map[uint16]int{}}

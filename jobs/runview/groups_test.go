@@ -31,7 +31,7 @@ func TestGroups(t *testing.T) {
 	for id := jobs.ID(1); id <= 60; id++ { // all are run again
 		j := x.Job(id)
 		j.State, j.Round, j.Failures = jobs.Queued, 2, 0
-		k.renew(id)
+		k.remakeRow(id)
 	}
 	b.groups.took = 0 // rebuild the groups at once
 	if g := b.groups.top(&b.list); len(g) != 0 {
@@ -41,7 +41,7 @@ func TestGroups(t *testing.T) {
 		j := x.Job(id)
 		j.State = jobs.Failed
 		ran("h", jobs.Outcome{Exit: 2, LastLine: fmt.Sprint("line ", id%3)}, time.Second)(j)
-		k.renew(id)
+		k.remakeRow(id)
 	}
 	b.groups.took = 0
 	sum := 0

@@ -77,8 +77,8 @@ func (l *list) optionsOf(s *jobs.Spec) uint32 {
 	return n
 }
 
-// put stores a row.
-func (l *list) put(c *change) {
+// setRow stores a row.
+func (l *list) setRow(c *change) {
 	i := int(c.id) - 1
 	if i > len(l.rows) {
 		return // update adds rows in order
@@ -86,9 +86,9 @@ func (l *list) put(c *change) {
 	fresh := i == len(l.rows)
 	if fresh {
 		l.rows = append(l.rows, row{phase: Phases})
-		l.known.learn(c.spec)
-		l.hard.learn(c.spec.Options)
-		l.depends(c)
+		l.known.addParams(c.spec)
+		l.hard.addOptions(c.spec.Options)
+		l.updateDependents(c)
 	}
 	old := l.rows[i]
 	c.row.host, c.row.options = l.name(c.host), l.optionsOf(c.spec)
@@ -107,10 +107,10 @@ func (l *list) put(c *change) {
 	}
 	l.edition++
 	if !fresh {
-		l.leave(uint32(c.id), &old)
+		l.uncount(uint32(c.id), &old)
 	}
 	l.rows[i] = c.row
-	l.enter(uint32(c.id), &c.row)
+	l.count(uint32(c.id), &c.row)
 	if !fresh && old.phase != c.row.phase && (old.phase.Terminal() || c.row.phase.Terminal()) {
 		for _, kid := range l.children[uint32(c.id)] {
 			l.stale[jobs.ID(kid)] = struct{}{}
@@ -118,7 +118,7 @@ func (l *list) put(c *change) {
 	}
 }
 
-func (l *list) depends(c *change) {
+func (l *list) updateDependents(c *change) {
 	o := c.spec.Options
 	if o == nil {
 		return
@@ -134,22 +134,22 @@ func (l *list) depends(c *change) {
 	}
 }
 
-func (l *list) leave(id uint32, r *row) {
+func (l *list) uncount(id uint32, r *row) {
 	l.phases[r.phase]--
 	if r.flags&straggler != 0 {
 		l.stragglers--
 	}
-	if runs(r.phase) {
+	if isRunningPhase(r.phase) {
 		delete(l.runs, id)
 	}
 }
 
-func (l *list) enter(id uint32, r *row) {
+func (l *list) count(id uint32, r *row) {
 	l.phases[r.phase]++
 	if r.flags&straggler != 0 {
 		l.stragglers++
 	}
-	if runs(r.phase) {
+	if isRunningPhase(r.phase) {
 		l.runs[id] = struct{}{}
 	}
 	if r.phase == Retry {
@@ -157,8 +157,8 @@ func (l *list) enter(id uint32, r *row) {
 	}
 }
 
-// runs reports whether a job runs or may start at any moment.
-func runs(p Phase) bool { return p <= Handed }
+// isRunningPhase reports whether a job runs or may start at any moment.
+func isRunningPhase(p Phase) bool { return p <= Handed }
 
 // markRunning marks all rows as stale that depend on links.
 func (l *list) markRunning() {
@@ -231,7 +231,7 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 	_, ending := v.table.Cancels[id]
 	switch j.State {
 	case jobs.Running:
-		p, a := v.open(j)
+		p, a := v.openPhase(j)
 		if ending || v.state != nil && v.state.Ending.Has(id) {
 			p = Ending
 		}
@@ -243,7 +243,7 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 			return Ending, last
 		case j.Retry > jobs.StampOf(v.now()):
 			return Retry, last
-		case v.waits(j) || len(j.Open()) > 0: // for other jobs, or for attempts of an earlier round
+		case v.isWaiting(j) || len(j.Open()) > 0: // for other jobs, or for attempts of an earlier round
 			return Waits, last
 		}
 		return Queued, last
@@ -258,8 +258,8 @@ var phaseOf = [...]Phase{
 	jobs.Succeeded: Succeeded, jobs.Failed: Failed, jobs.TimedOut: TimedOut, jobs.Canceled: Canceled, jobs.Skipped: Skipped,
 }
 
-// open returns the phase of a job with attempts that may be alive, as phase does.
-func (v *View) open(j *jobs.Job) (Phase, *jobs.Attempt) {
+// openPhase returns the phase of a job with attempts that may be alive, as phase does.
+func (v *View) openPhase(j *jobs.Job) (Phase, *jobs.Attempt) {
 	best := Handed
 	for _, a := range j.Open() {
 		started, known := a.State == jobs.AttemptRunning, v.state != nil
@@ -273,13 +273,13 @@ func (v *View) open(j *jobs.Job) (Phase, *jobs.Attempt) {
 	return best, OpenAttempt(j)
 }
 
-// waits reports whether a queued job waits for others.
-func (v *View) waits(j *jobs.Job) bool {
+// isWaiting reports whether a queued job waits for others.
+func (v *View) isWaiting(j *jobs.Job) bool {
 	if j.Spec.Options == nil {
 		return false
 	}
 	for i, dep := range j.Spec.After {
-		if dep < 1 || int(dep) > v.table.NumJobs() || !j.Spec.AfterCondition(i).Met(v.table.State(dep)) {
+		if dep < 1 || int(dep) > v.table.NumJobs() || !j.Spec.AfterCondition(i).IsMet(v.table.State(dep)) {
 			return true
 		}
 	}
@@ -321,7 +321,7 @@ func (v *View) change(id jobs.ID, j *jobs.Job) change {
 		phase: p, priority: j.Priority, seq: uint32(min(j.Seq, math.MaxUint32)),
 		attempts: clip(len(j.Attempts)), failures: clip(int(j.Failures)), progress: noProgress,
 	}}
-	if v.straggles(id, p) {
+	if v.isStraggler(id, p) {
 		c.row.flags |= straggler
 	}
 	if j.Urgent {
@@ -351,9 +351,9 @@ func (v *View) change(id jobs.ID, j *jobs.Job) change {
 	return c
 }
 
-// straggles reports whether a job runs much longer than others of its queue.
-func (v *View) straggles(id jobs.ID, p Phase) bool {
-	return v.state != nil && runs(p) && v.state.Stragglers.Has(id)
+// isStraggler reports whether a job runs much longer than others of its queue.
+func (v *View) isStraggler(id jobs.ID, p Phase) bool {
+	return v.state != nil && isRunningPhase(p) && v.state.Stragglers.Has(id)
 }
 
 func clip(n int) uint16 { return uint16(min(max(n, 0), math.MaxUint16)) }

@@ -79,7 +79,7 @@ func TestALongListIsSortedSeldom(t *testing.T) {
 		if p.Jobs.Settled != 0 {
 			t.Errorf("settled %v", p.Jobs.Settled)
 		}
-		x := l.v.kept(w)
+		x := l.v.keptOrder(w)
 		x.took, x.madeAt = 100*time.Millisecond, time.Now() // as with a million jobs
 		l.do(Cancel.Jobs(3))
 		p = l.look(Query{Jobs: w})

@@ -23,13 +23,13 @@ type upkeep struct {
 // core.
 func (u *upkeep) next() time.Time { return u.madeAt.Add(50 * u.took) }
 
-// due reports whether the value must be computed again for the given edition of the rows.
-func (u *upkeep) due(edition uint64) bool {
+// isDue reports whether the value must be computed again for the given edition of the rows.
+func (u *upkeep) isDue(edition uint64) bool {
 	return u.madeAt.IsZero() || u.edition != edition && !time.Now().Before(u.next())
 }
 
-// keep computes the value and records how long that took.
-func (u *upkeep) keep(edition uint64, remake func()) {
+// recompute computes the value and records how long that took.
+func (u *upkeep) recompute(edition uint64, remake func()) {
 	began := time.Now()
 	remake()
 	u.edition, u.madeAt, u.took = edition, began, time.Since(began)
@@ -67,14 +67,14 @@ func (v *View) order(key orderKey) *order {
 			x.wrong = err.Error()
 		}
 	}
-	if x.due(v.edition) {
+	if x.isDue(v.edition) {
 		v.remake(x)
 	}
 	return x
 }
 
 func (v *View) remake(x *order) {
-	x.keep(v.edition, func() {
+	x.recompute(v.edition, func() {
 		x.ids = nil
 		if x.wrong == "" {
 			x.ids = sortIDs(&v.list, v.matching(x.filter), x.key.sort, x.key.reverse, v.now())
@@ -171,8 +171,8 @@ func placeWindow(n, at int, w *JobsWindow) (first, rows int) {
 	return min(max(at-above, 0), n-rows), rows
 }
 
-// kept returns the kept order if a window uses it, or nil.
-func (v *View) kept(w *JobsWindow) *order {
+// keptOrder returns the kept order if a window uses it, or nil.
+func (v *View) keptOrder(w *JobsWindow) *order {
 	if w == nil || v.page == nil || v.page.key != keyOf(w) {
 		return nil
 	}
@@ -262,7 +262,7 @@ func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 			return rank[r.host]
 		}
 	case SortTry:
-		return func(r *row) uint64 { return uint64(math.MaxUint16 + 1 - r.try()) }
+		return func(r *row) uint64 { return uint64(math.MaxUint16 + 1 - r.tryNumber()) }
 	case SortTime:
 		at := jobs.StampOf(now)
 		return func(r *row) uint64 {
@@ -360,8 +360,8 @@ type hardness struct {
 	upkeep // refreshes order; its edition is the length of all
 }
 
-// learn records the options of a job.
-func (h *hardness) learn(o *jobs.Options) {
+// addOptions records the options of a job.
+func (h *hardness) addOptions(o *jobs.Options) {
 	if o == nil || len(o.Hardness) == 0 || h.had[o] {
 		return
 	}
@@ -434,8 +434,8 @@ func (v *View) learnHardness() {
 	switch n := uint64(len(h.all)); {
 	case n > maxHardnesses:
 		h.order = nil
-	case n > 0 && h.due(n):
-		h.keep(n, h.sort)
+	case n > 0 && h.isDue(n):
+		h.recompute(n, h.sort)
 		v.edition++ // orders must be computed again
 	}
 }
@@ -471,8 +471,8 @@ func (v *View) placeRows(rows []Row) {
 		return
 	}
 	l := &v.queue
-	if l.due(v.edition) {
-		l.keep(v.edition, v.sortQueue)
+	if l.isDue(v.edition) {
+		l.recompute(v.edition, v.sortQueue)
 	}
 	if l.mixed {
 		return

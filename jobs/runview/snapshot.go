@@ -19,7 +19,7 @@ func (v *View) Snapshot(ctx context.Context, ask Query) (*Snapshot, error) {
 		return nil, err
 	}
 	if ask.Table != nil && ask.After == 0 {
-		v.tables.await(ctx, ask.Table)
+		v.tables.awaitFirst(ctx, ask.Table)
 	}
 	for ctx.Err() == nil {
 		p, news, due, err := v.tryLook(&ask, until)
@@ -49,15 +49,15 @@ func (v *View) tryLook(ask *Query, until time.Time) (p *Snapshot, news <-chan st
 		return nil, nil, due, ErrGone
 	}
 	now := time.Now()
-	if v.pending() && now.Sub(v.madeAt) >= wakeInterval {
+	if v.hasPending() && now.Sub(v.madeAt) >= wakeInterval {
 		v.update(now)
 	}
-	if x := v.kept(ask.Jobs); x != nil && x.due(v.edition) {
+	if x := v.keptOrder(ask.Jobs); x != nil && x.isDue(v.edition) {
 		v.remake(x)
 		v.version++
 	}
 	if ask.After == 0 || v.version > ask.After || !now.Before(until) {
-		if v.pending() { // counts and rows must agree
+		if v.hasPending() { // counts and rows must agree
 			v.update(now)
 		}
 		return v.snapshot(ask), nil, due, nil
@@ -68,7 +68,7 @@ func (v *View) tryLook(ask *Query, until time.Time) (p *Snapshot, news <-chan st
 			due = t
 		}
 	}
-	if v.pending() {
+	if v.hasPending() {
 		news = nil
 		soon(v.madeAt.Add(wakeInterval))
 	}
@@ -76,14 +76,14 @@ func (v *View) tryLook(ask *Query, until time.Time) (p *Snapshot, news <-chan st
 		wait := max(v.retries[0].at.Time().Sub(v.now()), v.madeAt.Add(wakeInterval).Sub(now))
 		soon(now.Add(wait))
 	}
-	if x := v.kept(ask.Jobs); x != nil && x.edition != v.edition {
+	if x := v.keptOrder(ask.Jobs); x != nil && x.edition != v.edition {
 		soon(x.next())
 	}
 	return nil, news, due, nil
 }
 
-// pending reports whether rows must be remade.
-func (v *View) pending() bool {
+// hasPending reports whether rows must be remade.
+func (v *View) hasPending() bool {
 	return v.dirty || v.version == 0 || len(v.stale) > 0 || len(v.marks.ids) > 0 || v.total() != len(v.rows) || len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
 }
 
@@ -100,11 +100,11 @@ func (v *View) update(now time.Time) {
 	for {
 		for _, id := range ids {
 			if int(id) <= v.total() {
-				v.renew(id)
+				v.remakeRow(id)
 			}
 		}
 		for len(v.rows) < v.total() {
-			v.renew(jobs.ID(len(v.rows) + 1))
+			v.remakeRow(jobs.ID(len(v.rows) + 1))
 		}
 		if ids = ids[:0]; len(v.stale) == 0 {
 			break
@@ -130,14 +130,14 @@ func (v *View) job(id jobs.ID) *jobs.Job {
 	return &jobs.Job{Spec: s, Round: 1, Priority: int32(s.Priority)}
 }
 
-// renew remakes the row of a job.
-func (v *View) renew(id jobs.ID) {
+// remakeRow remakes the row of a job.
+func (v *View) remakeRow(id jobs.ID) {
 	j := v.reader.Job(v.table, id)
 	if j == nil {
 		j = v.job(id)
 	}
 	c := v.change(id, j)
-	v.put(&c)
+	v.setRow(&c)
 }
 
 // dueRetries marks the jobs as stale whose wait for the next try is over.
@@ -247,7 +247,7 @@ func (v *View) cost(which jobs.Ranges) Cost {
 				w.Over++
 			case r.phase == Handed:
 				w.Handed++
-			case runs(r.phase):
+			case isRunningPhase(r.phase):
 				w.Running++
 				if r.when > 0 {
 					w.Lost += max(0, now.Sub(r.when)) * time.Duration(max(1, v.options[r.options].Slots))
@@ -271,7 +271,7 @@ func (v *View) row(id jobs.ID) Row {
 	if j.Spec.Options != nil {
 		r.Queue = j.Spec.Queue
 	}
-	r.Straggler = v.straggles(id, p)
+	r.Straggler = v.isStraggler(id, p)
 	if p == Retry {
 		r.Retry = j.Retry.Time()
 	}

@@ -29,8 +29,8 @@ const (
 	StatusSilent
 )
 
-// Live reports whether somebody dispatches the run and will continue to do so.
-func (s RunStatus) Live() bool { return s == StatusRunning }
+// IsDispatched reports whether somebody dispatches the run and will continue to do so.
+func (s RunStatus) IsDispatched() bool { return s == StatusRunning }
 
 // facts holds what a poll found out about the run as a whole.
 type facts struct {
@@ -47,8 +47,8 @@ type facts struct {
 	records int
 }
 
-// same reports whether both look the same to an observer.
-func (f *facts) same(o *facts) bool {
+// equal reports whether both look the same to an observer.
+func (f *facts) equal(o *facts) bool {
 	return f.err == nil && o.err == nil && f.dispatched == o.dispatched && f.problem == o.problem && f.missing == o.missing &&
 		(f.owner == nil) == (o.owner == nil) && (f.owner == nil || f.owner.Token == o.owner.Token) && slices.Equal(f.trouble, o.trouble)
 }
@@ -57,11 +57,11 @@ func (f *facts) same(o *facts) bool {
 // err is the error of the last one.
 func (f *follower) facts(err error, before facts) facts {
 	records := f.Report().Records
-	n := facts{owner: f.Owner, liveness: f.Liveness, dispatched: f.Dispatched(), records: records}
+	n := facts{owner: f.Owner, liveness: f.Liveness, dispatched: f.IsDispatched(), records: records}
 	switch {
 	case err == nil && n.dispatched:
 		n.problem = f.Owner.Problem
-		if f.Owner.Stopped() {
+		if f.Owner.IsStopped() {
 			n.problem = StoppedText(f.Owner)
 		}
 	case err != nil && records == 0 && before.records == 0:
@@ -87,8 +87,8 @@ func (f *follower) facts(err error, before facts) facts {
 	return n
 }
 
-// removed replaces the error of a poll if the run directory does not exist any more.
-func (v *View) removed(err error) error {
+// orRemoved replaces the error of a poll if the run directory does not exist any more.
+func (v *View) orRemoved(err error) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -242,7 +242,7 @@ func (v *View) handleProgress(progress map[string]string) {
 		}
 		r := &v.rows[id.Job-1]
 		share, _ := jobs.ReadProgress(text)
-		if n := uint16(share * 10_000); share >= 0 && runs(r.phase) && int(r.attempts) == id.N && n != r.progress {
+		if n := uint16(share * 10_000); share >= 0 && isRunningPhase(r.phase) && int(r.attempts) == id.N && n != r.progress {
 			r.progress = n
 			v.edition++
 		}

@@ -219,13 +219,13 @@ func InputText(i rundir.Input, t *jobs.Table) string {
 		why = "its input was read no further than " + jobs.Clean(i.Fault, maxFault)
 	}
 	if i.Again && i.State == rundir.InputOpen {
-		return "not all of its jobs were made yet: " + Came(t) + "; resume makes the rest"
+		return "not all of its jobs were made yet: " + DescribeInput(t) + "; resume makes the rest"
 	}
-	return why + ": " + Came(t) + "; feed the rest to a new run"
+	return why + ": " + DescribeInput(t) + "; feed the rest to a new run"
 }
 
-// Came describes how many jobs of an input are part of the run.
-func Came(t *jobs.Table) string {
+// DescribeInput describes how many jobs of an input are part of the run.
+func DescribeInput(t *jobs.Table) string {
 	n := t.NumSpecs()
 	if n == 0 {
 		return "no job had come"

@@ -130,8 +130,8 @@ type tableRequest struct {
 
 func (t *tables) init(v *View) { t.v, t.ctx, t.wake = v, v.ctx, make(chan struct{}, 1) }
 
-// want records a request for a table and starts the goroutine if necessary.
-func (t *tables) want(ask *TableQuery) *tableRequest {
+// recordRequest records a request for a table and starts the goroutine if necessary.
+func (t *tables) recordRequest(ask *TableQuery) *tableRequest {
 	a, few := *ask, func(list []string) []string { return list[:min(len(list), MaxTableNames)] }
 	a.Metrics, a.Group, a.Pivot = few(a.Metrics), few(a.Group), few(a.Pivot)
 	a.JobsWindow = JobsWindow{Filter: a.Filter, Reverse: a.Reverse}
@@ -145,7 +145,7 @@ func (t *tables) want(ask *TableQuery) *tableRequest {
 	w.asked = time.Now()
 	if !t.working && t.broken == "" && t.ctx.Err() == nil {
 		t.working = true
-		go t.work()
+		go t.computeTables()
 	}
 	select {
 	case t.wake <- struct{}{}:
@@ -154,12 +154,12 @@ func (t *tables) want(ask *TableQuery) *tableRequest {
 	return w
 }
 
-// await waits for at most firstTable for a table that was not requested before, so that a key press
-// shows it immediately.
-func (t *tables) await(ctx context.Context, ask *TableQuery) {
+// awaitFirst waits for at most firstTable for a table that was not requested before, so that a key
+// press shows it immediately.
+func (t *tables) awaitFirst(ctx context.Context, ask *TableQuery) {
 	t.v.mu.Lock()
 	// No job has a row yet, or there is nothing to tabulate.
-	none := t.v.version == 0 || t.plain(ask)
+	none := t.v.version == 0 || t.isPlain(ask)
 	t.v.mu.Unlock()
 	if none {
 		return
@@ -167,21 +167,21 @@ func (t *tables) await(ctx context.Context, ask *TableQuery) {
 	late := time.NewTimer(firstTable)
 	defer late.Stop()
 	select {
-	case <-t.want(ask).ready:
+	case <-t.recordRequest(ask).ready:
 	case <-late.C:
 	case <-t.ctx.Done():
 	case <-ctx.Done():
 	}
 }
 
-// plain reports whether no job has a parameter and no metric is declared or requested. View.mu is
+// isPlain reports whether no job has a parameter and no metric is declared or requested. View.mu is
 // held.
-func (t *tables) plain(ask *TableQuery) bool {
+func (t *tables) isPlain(ask *TableQuery) bool {
 	return len(t.v.opt.Metrics)+len(t.v.known.params)+len(ask.Metrics) == 0
 }
 
-// work computes tables until nobody requests one any more.
-func (t *tables) work() {
+// computeTables computes tables until nobody requests one any more.
+func (t *tables) computeTables() {
 	defer func() {
 		if p := recover(); p != nil { // a bug here must not end the program
 			t.mu.Lock()
@@ -278,10 +278,10 @@ func (t *tables) notify() {
 // tableOf returns the newest table of a query, with the current rows of its window. mu is held.
 func (v *View) tableOf(ask *TableQuery) *Table {
 	t := &v.tables
-	if t.plain(ask) {
+	if t.isPlain(ask) {
 		return &Table{Plain: true}
 	}
-	w := t.want(ask)
+	w := t.recordRequest(ask)
 	t.mu.Lock()
 	m, broken := w.made, t.broken
 	t.mu.Unlock()

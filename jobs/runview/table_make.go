@@ -92,7 +92,7 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 		return m.group(s, ask, having)
 	}
 	if read && !noted { // otherwise a note has reported that
-		missing := s.Missing(s.Metrics())
+		missing := s.MissingValues(s.Metrics())
 		// Each takes a line of the screen.
 		m.table.Notes = append(m.table.Notes, missing[:min(len(missing), 2)]...)
 	}
@@ -106,7 +106,7 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 	if row >= 0 {
 		m.table.Best = s.Job(row)
 		order, _ := results.ParseBest(ask.Best) // best has checked it
-		m.table.Course = all.Course(order, courseSteps)
+		m.table.Course = all.BestOverTime(order, courseSteps)
 	}
 	return cmp.Or(err, errBest)
 }
@@ -132,7 +132,7 @@ func ofGroups(queries []*query.Query, s *results.Table) string {
 // columnsOf returns the columns that a person can sort and group by, shown ones first, and the
 // names of parameters that exceed the limit.
 func columnsOf(s *results.Table) (list []TableColumn, cut []string) {
-	shown := s.Shown()
+	shown := s.ShownColumns()
 	for i := range s.Columns {
 		if !slices.Contains(shown, i) {
 			shown = append(shown, i)
@@ -146,15 +146,15 @@ func columnsOf(s *results.Table) (list []TableColumn, cut []string) {
 				cut = append(cut, c.Name)
 				continue
 			}
-			c.Vary = varies(s, i)
+			c.Vary = isVarying(s, i)
 		}
 		list = append(list, c)
 	}
 	return list, cut
 }
 
-// varies reports whether a column has several values.
-func varies(s *results.Table, column int) bool {
+// isVarying reports whether a column has several values.
+func isVarying(s *results.Table, column int) bool {
 	first := query.Value{}
 	for row := range s.Len() {
 		switch v := s.At(row, column); {
@@ -206,10 +206,10 @@ const courseSteps = 24
 
 // cell formats a cell for people, with a limited length.
 func cell(s *results.Table, row, column int) string {
-	return person(&s.Columns[column], s.At(row, column))
+	return formatForPeople(&s.Columns[column], s.At(row, column))
 }
 
-func person(c *results.Column, v query.Value) string {
+func formatForPeople(c *results.Column, v query.Value) string {
 	if v.Kind != query.Number {
 		return v.Text[:min(len(v.Text), MaxTableCell)]
 	}
@@ -295,18 +295,18 @@ func (m *made) heat(s *results.Table, ask *TableQuery) error {
 	}
 	down, across := side(p.Down), side(p.Across)
 	for _, v := range p.Columns[:columns] {
-		h.Columns = append(h.Columns, person(across, v))
+		h.Columns = append(h.Columns, formatForPeople(across, v))
 	}
 	for i, v := range p.Rows[:rows] {
-		h.Rows = append(h.Rows, person(down, v))
+		h.Rows = append(h.Rows, formatForPeople(down, v))
 		texts, levels := make([]string, columns), make([]int8, columns)
 		for k := range columns {
-			texts[k], levels[k] = person(&unit, p.Cells[i][k]), level[i][k]
+			texts[k], levels[k] = formatForPeople(&unit, p.Cells[i][k]), level[i][k]
 		}
 		h.Cells, h.Levels = append(h.Cells, texts), append(h.Levels, levels)
 	}
 	if !math.IsNaN(lowest) {
-		h.Min, h.Max = person(&unit, query.NumberValue(lowest)), person(&unit, query.NumberValue(highest))
+		h.Min, h.Max = formatForPeople(&unit, query.NumberValue(lowest)), formatForPeople(&unit, query.NumberValue(highest))
 	}
 	m.table.Heat = h
 	return nil

@@ -52,7 +52,7 @@ func (t *tables) gather() time.Duration {
 	}
 	var fresh []jobs.ID
 	var gone bool
-	d.keep(v.edition, func() { fresh, gone = d.scan(&v.list) })
+	d.recompute(v.edition, func() { fresh, gone = d.scan(&v.list) })
 	v.mu.Unlock()
 	if gone {
 		d.compact()

@@ -125,7 +125,7 @@ const (
 // Open starts to follow a run.
 func Open(run *rundir.Run, o Options) *View {
 	v := newView(run, o)
-	v.follower.Reader = journal.NewReader(run, journal.Follow(run).Lean().Guard(&v.mu))
+	v.follower.Reader = journal.NewReader(run, journal.Follow(run).Packed().SetGuard(&v.mu))
 	v.all.Go(v.follow)
 	return v
 }
@@ -294,7 +294,7 @@ func (v *View) poll(full bool) {
 	for _, id := range ids {
 		fetched[id] = v.place.Here(id)
 	}
-	now := f.facts(v.removed(cmp.Or(err, watchErr)), v.facts)
+	now := f.facts(v.orRemoved(cmp.Or(err, watchErr)), v.facts)
 	state = f.State()
 
 	v.mu.Lock()
@@ -326,7 +326,7 @@ func (v *View) poll(full bool) {
 		v.polls++
 		v.notify()
 	}
-	if h.any || restarted || !now.same(&before) {
+	if h.any || restarted || !now.equal(&before) {
 		v.changed()
 	}
 	v.keepConnected()
@@ -345,7 +345,7 @@ func (h *pollResult) onRecord(_ int, r *jobs.Record) {
 	v := h.v
 	f := &v.follower
 	events := &v.events
-	if f.Building() && !h.rebuilt {
+	if f.IsBuilding() && !h.rebuilt {
 		h.rebuilt, f.hostEvents = true, map[string]HostEvent{}
 	}
 	if h.rebuilt {
@@ -365,7 +365,7 @@ func (h *pollResult) onRecord(_ int, r *jobs.Record) {
 		defer v.mu.Unlock()
 	}
 	for _, t := range v.traces {
-		t.See(r)
+		t.OnRecord(r)
 	}
 	if !h.rebuilt && r.Job > 0 && r.Kind != jobs.KindAccepted && r.Kind != jobs.KindRequest {
 		v.marks.add(r.Job)

@@ -38,14 +38,14 @@ func makeClaim(dirfd int, temp string, c *attempts.Claim) (int, error) {
 		closeFile(fd, name)
 		// An incomplete file is no claim, and nobody reads it while we hold the attempt.
 		if buryClaim(dirfd, *c) != nil {
-			again(func() error { return unlinkat(dirfd, name, 0) })
+			retryMissing(func() error { return unlinkat(dirfd, name, 0) })
 		}
 		return -1, err
 	}
 	if err := writeTemp(temp, content); err != nil {
 		return -1, err
 	}
-	defer again(func() error { return remove(temp) })
+	defer retryMissing(func() error { return remove(temp) })
 	if err := linkat(temp, dirfd, name); err != nil {
 		return openOurs(dirfd, name, content, err)
 	}
@@ -78,12 +78,12 @@ func openOurs(dirfd int, name string, content []byte, err error) (int, error) {
 func buryClaim(dirfd int, c attempts.Claim) error {
 	c.Tombstone = true
 	name := statusName(c.Attempt)
-	return again(func() error {
+	return retryMissing(func() error {
 		fd, err := openat(dirfd, name, unix.O_WRONLY, 0)
 		if err != nil {
 			return err
 		}
-		return finish(fd, name, c.Encode())
+		return writeAndClose(fd, name, c.Encode())
 	})
 }
 

@@ -129,7 +129,7 @@ func passFence(dir string, o *hosts.Open) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("work_dir cannot be used: %w", err)
 	}
-	if err := finish(fd, path, fmt.Appendf(nil, "%s %s %s\n", o.Run, o.Host, o.Nonce)); err != nil {
+	if err := writeAndClose(fd, path, fmt.Appendf(nil, "%s %s %s\n", o.Run, o.Host, o.Nonce)); err != nil {
 		return 0, fmt.Errorf("work_dir cannot be used: %w", err)
 	}
 	// List again: of two helpers that pass at the same time, the lower one must see the higher.
@@ -179,10 +179,10 @@ func epochs(dir string) (all []int, err error) {
 	return all, nil
 }
 
-// fence returns a newer epoch that forbids commands of the given epoch, or 0. It reads
+// newerEpoch returns a newer epoch that forbids commands of the given epoch, or 0. It reads
 // memory only: watchFiles lists the directory, and another helper of this spool leaves its
 // epoch in the control page.
-func (h *helper) fence(epoch int) int {
+func (h *helper) newerEpoch(epoch int) int {
 	by := int(max(h.fencedBy.Load(), h.ctl.at(ctlEpoch).Load(), int64(h.open.Epoch)))
 	if by > epoch {
 		return by
@@ -190,10 +190,10 @@ func (h *helper) fence(epoch int) int {
 	return 0
 }
 
-// fenced reports whether a command of the given epoch must not be carried out, and reports
+// isFenced reports whether a command of the given epoch must not be carried out, and reports
 // that to the dispatcher.
-func (h *helper) fenced(epoch int, ids []jobs.AttemptID) bool {
-	by := h.fence(epoch)
+func (h *helper) isFenced(epoch int, ids []jobs.AttemptID) bool {
+	by := h.newerEpoch(epoch)
 	if by != 0 {
 		h.refuseFenced(ids, by)
 	}
@@ -207,7 +207,7 @@ func (h *helper) refuseFenced(ids []jobs.AttemptID, by int) {
 }
 
 // isShutOut reports whether a newer helper or a newer dispatcher owns this spool.
-func (h *helper) isShutOut() bool { return h.isSuperseded() || h.fence(h.open.Epoch) != 0 }
+func (h *helper) isShutOut() bool { return h.isSuperseded() || h.newerEpoch(h.open.Epoch) != 0 }
 
 var errSuperseded = errors.New("another helper has taken over on this host")
 

@@ -178,7 +178,7 @@ func TestEveryByteOfSentinel(t *testing.T) {
 				return // the same code reads both files, so a sample is enough
 			}
 			must(t, os.WriteFile(path, append(bytes.Clone(whole[:attempts.SentinelAt]), bad...), 0o600))
-			if f, err := h.fate(c.Attempt); err != nil || f.State != attempts.Claimed || i == 0 && f.Damaged != (at > 0 || what != "zeros from") {
+			if f, err := h.readFate(c.Attempt); err != nil || f.State != attempts.Claimed || i == 0 && f.Damaged != (at > 0 || what != "zeros from") {
 				t.Fatalf("%s: %s %d: %+v, %v", path, what, at, f, err)
 			}
 			if n%997 == 0 { // examine scans all processes, which is slow
@@ -187,7 +187,7 @@ func TestEveryByteOfSentinel(t *testing.T) {
 				}
 			}
 		})
-		settle(h.spool, &h.cfg, holder{0, 1, 1})
+		placeKeptFiles(h.spool, &h.cfg, holder{0, 1, 1})
 		if p := h.examine(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
 			t.Errorf("%s: %+v", path, p)
 		}
@@ -241,7 +241,7 @@ func TestEveryByteOfClaim(t *testing.T) {
 			if ensureTombstone(dir, "", other) {
 				t.Fatalf("%s %d: it was buried by somebody else", what, at)
 			}
-			if f, err := h.fate(c.Attempt); err != nil || f.State != attempts.Unreadable || f.Claim != (attempts.Claim{}) {
+			if f, err := h.readFate(c.Attempt); err != nil || f.State != attempts.Unreadable || f.Claim != (attempts.Claim{}) {
 				t.Fatalf("%s %d: %+v, %v", what, at, f, err)
 			}
 			if b, err := os.ReadFile(path); err != nil || !bytes.Equal(b, bad) {

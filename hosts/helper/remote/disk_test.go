@@ -52,9 +52,9 @@ func apart(t *testing.T, size string) (w *world, open *hosts.Open, dir string) {
 	return w, open, filepath.Join(disk, w.run)
 }
 
-// TestDiskFillsAndEmpties checks that the outcome of a job that fills its disk is still written, and
-// mentions the full disk (promise 3). Other jobs are refused with one message and are not charged.
-// Everything continues without intervention when there is space again.
+// TestDiskFillsAndEmpties checks that the outcome of a job that fills its disk is still written,
+// and mentions the full disk (promise 3). Other jobs are refused with one message and are not
+// charged. Everything continues without intervention when there is space again.
 func TestDiskFillsAndEmpties(t *testing.T) {
 	w, open, dir := apart(t, "512k")
 	open.Slots = 1
@@ -167,14 +167,15 @@ func TestStopOfWhatHasEnded(t *testing.T) {
 	must(t, os.Mkdir(s.path(dirStop), 0o700))
 	h := &helper{spool: s, running: map[jobs.AttemptID]*run{id: {over: make(chan struct{})}}}
 	close(h.running[id].over)
-	h.end(id)
+	h.endOne(id)
 	if left, err := s.list(dirStop); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v, want nothing", left, err)
 	}
 }
 
-// TestErrorClasses checks which errors are not charged to the job, because the host lacks a resource
-// that it should provide, and which file system errors may go away without a person's help.
+// TestErrorClasses checks which errors are not charged to the job, because the host lacks a
+// resource that it should provide, and which file system errors may go away without a person's
+// help.
 func TestErrorClasses(t *testing.T) {
 	for err, want := range map[error]struct{ host, transient bool }{
 		unix.ENOSPC: {true, true}, unix.EDQUOT: {true, true}, unix.EROFS: {true, true}, unix.ESTALE: {true, true},

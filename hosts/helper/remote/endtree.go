@@ -24,7 +24,7 @@ func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool, a
 	return func(t table) []proc {
 		var pids, roots []int
 		for pid, p := range t {
-			if !spare[pid] && endable(p) {
+			if !spare[pid] && isEndable(p) {
 				pids = append(pids, pid)
 			}
 			if also != nil && also(p) {
@@ -45,8 +45,8 @@ func jobTree(mine string, group pgroup, spare map[int]bool, also func(p proc) bo
 	return withCookie(func(s string) bool { return s == mine }, group, spare, also)
 }
 
-// endable excludes dead processes, kernel threads, and the caller.
-func endable(p proc) bool {
+// isEndable excludes dead processes, kernel threads, and the caller.
+func isEndable(p proc) bool {
 	return p.state != 'Z' && p.state != 'X' && p.pid > 2 && p.ppid != 2 && p.pid != os.Getpid()
 }
 
@@ -55,7 +55,7 @@ func (t table) pick(pids []int, spare map[int]bool) []proc {
 	var out []proc
 	seen := map[int]bool{}
 	for _, pid := range pids {
-		if p := t[pid]; !seen[pid] && !spare[pid] && endable(p) {
+		if p := t[pid]; !seen[pid] && !spare[pid] && isEndable(p) {
 			seen[pid] = true
 			out = append(out, p)
 		}
@@ -81,7 +81,7 @@ func endAll(pick choose, grace time.Duration) []proc { return endChasing(pick, n
 func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 	c := &chaser{mine: mine, dead: map[int]bool{}}
 	gone := func(left []proc, signals ...unix.Signal) bool {
-		return len(left) == 0 && (mine == nil || !c.chase(signals...)) && hungProcs.clear()
+		return len(left) == 0 && (mine == nil || !c.signalAll(signals...)) && hungProcs.waitUntilNone()
 	}
 	told := map[int]uint64{} // pid: start of processes that got SIGTERM
 	var deadline time.Duration
@@ -116,13 +116,13 @@ func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
 		}
 		signalAll(left, unix.SIGKILL)
 		if round > 0 && mine != nil {
-			c.chase(unix.SIGKILL)
+			c.signalAll(unix.SIGKILL)
 		}
 		waitAny(left, 500*time.Millisecond)
 	}
 	left := pick(scan(nil))
 	if len(left) == 0 && mine != nil {
-		left, _ = c.look(children())
+		left, _ = c.ownChildren(children())
 	}
 	return left
 }
@@ -198,8 +198,8 @@ func waitAny(ps []proc, d time.Duration) {
 	unix.Poll(fds, int(d/time.Millisecond))
 }
 
-// name lists processes for a message.
-func name(ps []proc) string {
+// listProcs lists processes for a message.
+func listProcs(ps []proc) string {
 	var b strings.Builder
 	for i, p := range ps {
 		if i == 8 {
@@ -227,12 +227,12 @@ type chaser struct {
 	dead map[int]bool // children that have ended and were not collected
 }
 
-// chase sends signals to them, and reports whether it found any or could not be sure.
-func (c *chaser) chase(signals ...unix.Signal) (found bool) {
+// signalAll sends signals to them, and reports whether it found any or could not be sure.
+func (c *chaser) signalAll(signals ...unix.Signal) (found bool) {
 	until := uptime() + chaseTime
 	empty := 0
 	for empty < maxEmptyLooks && uptime() < until {
-		seen, sure := c.look(children())
+		seen, sure := c.ownChildren(children())
 		switch {
 		case len(seen) > 0 && len(signals) == 0:
 			return true
@@ -257,22 +257,22 @@ func children() (pids []int) {
 	return pids
 }
 
-// look returns those of pids, our children, that mine accepts. It is not sure if one of them has
-// ended since they were listed, because its children are ours now.
-func (c *chaser) look(pids []int) (out []proc, sure bool) {
+// ownChildren returns those of pids, our children, that mine accepts. It is not sure if one of them
+// has ended since they were listed, because its children are ours now.
+func (c *chaser) ownChildren(pids []int) (out []proc, sure bool) {
 	known := c.dead
 	c.dead = map[int]bool{} // without those that are not listed any more: their pids may be reused
 	pids = slices.DeleteFunc(pids, func(pid int) bool {
 		if known[pid] {
 			c.dead[pid] = true
 		}
-		return known[pid] || hungProcs.has(pid)
+		return known[pid] || hungProcs.isHung(pid)
 	})
 	answered := hungProcs.procs(pids)
 	sure = len(answered) == len(pids)
 	for _, p := range answered {
 		switch {
-		case !endable(p):
+		case !isEndable(p):
 			c.dead[p.pid], sure = true, false
 		case c.mine(p):
 			out = append(out, p)

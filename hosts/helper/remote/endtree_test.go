@@ -138,7 +138,7 @@ func TestGroupAlone(t *testing.T) {
 	} {
 		got := withCookie(none, c.g, nil, nil)(c.t)
 		if has := slices.ContainsFunc(got, func(r proc) bool { return r.pid == c.p.pid }); has != c.taken {
-			t.Errorf("%s: chosen %v, want %v (%s)", c.name, has, c.taken, strings.TrimSpace(name(got)))
+			t.Errorf("%s: chosen %v, want %v (%s)", c.name, has, c.taken, strings.TrimSpace(listProcs(got)))
 		}
 	}
 }
@@ -198,11 +198,11 @@ func TestHungProcess(t *testing.T) {
 // nothing of a job is left.
 func TestHungOfOurs(t *testing.T) {
 	h := hung{pids: map[int]bool{}}
-	if !h.clear() {
+	if !h.waitUntilNone() {
 		t.Error("nothing hangs and it was waited for")
 	}
 	h.set(1<<22+1, true) // there is no such process
-	if len(h.ours()) > 0 {
+	if len(h.ownProcs()) > 0 {
 		t.Error("what is no more hangs")
 	}
 }
@@ -237,7 +237,7 @@ func TestChaserIsSure(t *testing.T) {
 		{"one that had ended before", []int{alive, zombie}, false, 0, true},
 	} {
 		c.mine = func(proc) bool { return look.mine }
-		out, sure := c.look(look.pids)
+		out, sure := c.ownChildren(look.pids)
 		if len(out) != look.out || sure != look.sure {
 			t.Errorf("%s: got %d of ours, sure %t; want %d, %t", look.name, len(out), sure, look.out, look.sure)
 		}

@@ -57,9 +57,9 @@ func preadAll(fd int, path string, buf []byte) (int, error) {
 	return n, err
 }
 
-// finish writes b at the beginning of fd and closes it in any case. NFS reports write errors at
-// close.
-func finish(fd int, path string, b []byte) error {
+// writeAndClose writes b at the beginning of fd and closes it in any case. NFS reports write errors
+// at close.
+func writeAndClose(fd int, path string, b []byte) error {
 	err := pwrite(fd, path, b, 0)
 	return cmp.Or(err, closeFile(fd, path))
 }
@@ -70,7 +70,7 @@ func writeFile(path string, b []byte) error {
 	if err != nil {
 		return err
 	}
-	return finish(fd, path, b)
+	return writeAndClose(fd, path, b)
 }
 
 func remove(path string) error { return unlinkat(unix.AT_FDCWD, path, 0) }
@@ -214,8 +214,8 @@ func (t temps) path() string {
 	return filepath.Join(t.dir, tempPrefix+t.host+"."+t.by.String()+"."+strconv.FormatInt(tempCount.Add(1), 10))
 }
 
-// sweep removes the temporary files of dead processes of this host.
-func (t temps) sweep() error {
+// removeDead removes the temporary files of dead processes of this host.
+func (t temps) removeDead() error {
 	names, err := list(t.dir)
 	for _, n := range names {
 		rest, ok := strings.CutPrefix(n, tempPrefix+t.host+".")
@@ -255,7 +255,7 @@ func writeTemp(path string, b []byte) error {
 		err = fsync(fd, path)
 	}
 	if err = cmp.Or(err, closeFile(fd, path)); err != nil {
-		again(func() error { return remove(path) })
+		retryMissing(func() error { return remove(path) })
 	}
 	return err
 }
@@ -267,7 +267,7 @@ func replace(temp, path string, b []byte) error {
 	}
 	err := rename(temp, path)
 	if err != nil {
-		again(func() error { return remove(temp) })
+		retryMissing(func() error { return remove(temp) })
 	}
 	return err
 }
@@ -275,8 +275,8 @@ func replace(temp, path string, b []byte) error {
 // pauses are the delays between the tries of again.
 var pauses = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond}
 
-// again calls f up to three times until it succeeds or returns fs.ErrNotExist.
-func again(f func() error) (err error) {
+// retryMissing calls f up to three times until it succeeds or returns fs.ErrNotExist.
+func retryMissing(f func() error) (err error) {
 	for _, p := range pauses {
 		if err = f(); err == nil || errors.Is(err, fs.ErrNotExist) {
 			return err

@@ -454,6 +454,6 @@ func (h *helper) watchGPUs() {
 	h.gpus = use
 	h.mu.Unlock()
 	if len(busy) > 0 && uptime() > until+2*gpuFresh {
-		h.askers.do(0, func() { askGPUs(h.spool, h.cfg.ShareDir) })
+		h.askers.tryRun(0, func() { askGPUs(h.spool, h.cfg.ShareDir) })
 	}
 }

@@ -32,8 +32,8 @@ func withTimeout(d time.Duration, f func()) bool {
 // single prevents two concurrent runs of something that may hang.
 type single struct{ busy atomic.Bool }
 
-// do runs f like withTimeout. It returns false, without running f, while an earlier f runs.
-func (s *single) do(d time.Duration, f func()) bool {
+// tryRun runs f like withTimeout. It returns false, without running f, while an earlier f runs.
+func (s *single) tryRun(d time.Duration, f func()) bool {
 	return s.busy.CompareAndSwap(false, true) && withTimeout(d, func() {
 		defer s.busy.Store(false)
 		f()

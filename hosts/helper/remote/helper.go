@@ -148,7 +148,7 @@ func serveRun(in *wire.Reader, out *outbox, open *hosts.Open, lim limits) error 
 	out.send(hello)
 	err = h.serve(in, reports)
 	// Tell an older dispatcher last of all why it is left alone.
-	if by := h.fence(open.Epoch); by != 0 {
+	if by := h.newerEpoch(open.Epoch); by != 0 {
 		h.refuseFenced(nil, by)
 	}
 	out.flush()
@@ -179,12 +179,12 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	signal.Notify(children, unix.SIGCHLD)
 	go h.reap(children)
 	go h.sendHeartbeats()
-	go h.wake()
+	go h.continueStopped()
 	go h.watchOwner()
 	go h.watchShare()
 	go func() { ended <- h.watchFiles() }()
-	h.adopt()
-	h.resend()
+	h.adoptSpool()
+	h.requestSharedFiles()
 	go func() { ended <- h.maintain() }()
 	silence := time.AfterFunc(h.lim.silence, func() {
 		ended <- fmt.Errorf("nothing received from the dispatcher for %v", h.lim.silence)
@@ -314,7 +314,7 @@ func isImmediate(why error) bool {
 func (h *helper) handle(m hosts.Message) bool {
 	switch m := m.(type) {
 	case *hosts.Ping:
-		h.extend(m.LeaseUptime)
+		h.extendLease(m.LeaseUptime)
 	case *hosts.Launch:
 		h.launch(m)
 	case *hosts.Limit:
@@ -334,9 +334,9 @@ func (h *helper) handle(m hosts.Message) bool {
 	case *hosts.Read:
 		h.read(m)
 	case *hosts.Resend:
-		h.resend()
+		h.requestSharedFiles()
 	case *hosts.Returned:
-		h.reads.do(func() { h.drop(m.Attempts) })
+		h.reads.do(func() { h.removeAttempts(m.Attempts) })
 	case *hosts.Bye:
 		if m.End {
 			h.endRun()
@@ -344,13 +344,13 @@ func (h *helper) handle(m hosts.Message) bool {
 		}
 		return true
 	default:
-		h.trouble("the dispatcher sent %q, which a helper does not expect", m.Kind())
+		h.reportTrouble("the dispatcher sent %q, which a helper does not expect", m.Kind())
 	}
 	return false
 }
 
-// trouble reports something that a person should know. It does not block.
-func (h *helper) trouble(format string, args ...any) {
+// reportTrouble reports something that a person should know. It does not block.
+func (h *helper) reportTrouble(format string, args ...any) {
 	h.troubleOf(jobs.AttemptID{}, format, args...)
 }
 

@@ -18,10 +18,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// adopt takes over what an earlier helper left in the spool. Waiting specs are queued again
+// adoptSpool takes over what an earlier helper left in the spool. Waiting specs are queued again
 // under our generation or, if their lease has run out, withdrawn. Running attempts are
 // reported.
-func (h *helper) adopt() {
+func (h *helper) adoptSpool() {
 	h.mu.Lock()
 	ended := h.ctl.at(ctlEnd).Swap(0) != 0
 	rebooted := h.wasRebooted()
@@ -64,7 +64,7 @@ func (h *helper) wasRebooted() (rebooted bool) {
 	rebooted = !errors.Is(err, fs.ErrNotExist) && strings.TrimSpace(string(was)) != h.cfg.Boot
 	if err != nil || rebooted {
 		if err := writeFile(h.spool.path(fileBoot), []byte(h.cfg.Boot+"\n")); err != nil {
-			h.trouble("spool: %v", err)
+			h.reportTrouble("spool: %v", err)
 		}
 	}
 	return rebooted
@@ -76,7 +76,7 @@ func (h *helper) wasRebooted() (rebooted bool) {
 func (h *helper) requeueLocked() {
 	names, err := h.spool.list(dirIn)
 	if err != nil {
-		h.trouble("%v", err)
+		h.reportTrouble("%v", err)
 		h.requeueFailed = true
 		return
 	}
@@ -114,7 +114,7 @@ func (h *helper) requeueLocked() {
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			h.requeueFailed = true
-			h.trouble("spool: taking over %s: %v; tried again", s.id, err)
+			h.reportTrouble("spool: taking over %s: %v; tried again", s.id, err)
 		}
 	}
 	if h.lapsed {
@@ -144,7 +144,7 @@ func (h *helper) reconcileTakenLocked() {
 	taken, err := h.spool.taken()
 	if err != nil {
 		if !h.hasEnded() { // otherwise the spool is being removed
-			h.trouble("%v", err)
+			h.reportTrouble("%v", err)
 		}
 		return
 	}
@@ -251,7 +251,7 @@ func (h *helper) endOlder(grace time.Duration) (left []proc) {
 	}
 	there := func(t table) (out []proc) {
 		for pid, start := range old {
-			if p, ok := t[pid]; ok && p.start == start && endable(p) {
+			if p, ok := t[pid]; ok && p.start == start && isEndable(p) {
 				out = append(out, p)
 			}
 		}
@@ -294,7 +294,7 @@ func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error
 		h.generation = h.ctl.at(ctlGeneration).Add(1)
 		if err = h.register(); err == nil {
 			if left := h.endOlder(olderTimeout); len(left) > 0 {
-				warning = "an earlier helper of this run could not be ended: " + name(left)
+				warning = "an earlier helper of this run could not be ended: " + listProcs(left)
 			}
 			if h.ctl.inPlace(h.spool.dir) {
 				// Create again what an earlier helper removed before it was ended.

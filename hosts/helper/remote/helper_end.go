@@ -24,12 +24,12 @@ import (
 
 // kill ends attempts, each in its own goroutine.
 func (h *helper) kill(m *hosts.Kill) {
-	if h.fenced(m.Epoch, m.Attempts) {
+	if h.isFenced(m.Epoch, m.Attempts) {
 		return
 	}
 	if m.Warn {
 		for _, id := range m.Attempts {
-			go h.warn(id)
+			go h.warnAttempt(id)
 		}
 		return
 	}
@@ -39,20 +39,20 @@ func (h *helper) kill(m *hosts.Kill) {
 		if h.takeBackLocked(id) {
 			gone = append(gone, id)
 		} else {
-			go h.end(id)
+			go h.endOne(id)
 		}
 	}
 	h.mu.Unlock()
 	h.sendWithdrawn(gone, m.Why)
 }
 
-// end ends one attempt that is not waiting in the spool.
-func (h *helper) end(id jobs.AttemptID) {
+// endOne ends one attempt that is not waiting in the spool.
+func (h *helper) endOne(id jobs.AttemptID) {
 	r, by := h.heldBy(id)
 	if r == nil {
 		// It has ended or never started. End what it left behind.
 		if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
-			h.troubleOf(id, "%s could not be ended: these processes cannot be killed: %s", id, name(left))
+			h.troubleOf(id, "%s could not be ended: these processes cannot be killed: %s", id, listProcs(left))
 		}
 		p := h.examine(id, pgroup{})
 		if p.Answer == hosts.NeverStarted {
@@ -66,46 +66,46 @@ func (h *helper) end(id jobs.AttemptID) {
 	// in the sentinel. The request must exist before the signal. If it cannot be written, we
 	// end what we see of the tree.
 	patience := h.cfg.Grace + 12*time.Second // more than the supervisor's own tries take
-	if err := again(func() error { return writeFile(h.spool.path(dirStop, id.String()), nil) }); err != nil {
+	if err := retryMissing(func() error { return writeFile(h.spool.path(dirStop, id.String()), nil) }); err != nil {
 		h.troubleOf(id, "spool: %v", err)
 		patience = 0
 	}
-	h.nudge(by)
+	h.wakeSupervisor(by)
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
 	case <-r.over:
-		again(func() error { return remove(h.spool.path(dirStop, id.String())) })
+		retryMissing(func() error { return remove(h.spool.path(dirStop, id.String())) })
 		return
 	case <-late.C:
 	}
 	h.mu.Lock()
 	group := r.job
 	h.mu.Unlock()
-	if left := endAll(h.under(id, by, group), h.cfg.Grace); len(left) > 0 {
-		h.troubleOf(id, "%s could not be ended: these processes cannot be killed: %s", id, name(left))
+	if left := endAll(h.attemptProcs(id, by, group), h.cfg.Grace); len(left) > 0 {
+		h.troubleOf(id, "%s could not be ended: these processes cannot be killed: %s", id, listProcs(left))
 	}
 }
 
-// warn sends the warning signal to a running attempt.
-func (h *helper) warn(id jobs.AttemptID) {
+// warnAttempt sends the warning signal to a running attempt.
+func (h *helper) warnAttempt(id jobs.AttemptID) {
 	if r, by := h.heldBy(id); r != nil && h.cfg.Signal > 0 {
 		h.mu.Lock()
 		group := r.job
 		h.mu.Unlock()
-		warn(h.under(id, by, group), h.cfg.Signal)
+		sendWarning(h.attemptProcs(id, by, group), h.cfg.Signal)
 	}
 }
 
-// warn sends a signal to those processes that have a handler for it. It would end others,
+// sendWarning sends a signal to those processes that have a handler for it. It would end others,
 // such as the shell around a program that writes checkpoints.
-func warn(pick choose, signal int) {
-	ready := slices.DeleteFunc(pick(scan(nil)), func(p proc) bool { return !handles(p.pid, signal) })
+func sendWarning(pick choose, signal int) {
+	ready := slices.DeleteFunc(pick(scan(nil)), func(p proc) bool { return !handlesSignal(p.pid, signal) })
 	signalAll(ready, unix.Signal(signal))
 }
 
-// handles reports whether a process has a handler for a signal (proc(5), SigCgt).
-func handles(pid, signal int) bool {
+// handlesSignal reports whether a process has a handler for a signal (proc(5), SigCgt).
+func handlesSignal(pid, signal int) bool {
 	for line := range strings.Lines(string(procFile(pid, "status"))) {
 		if mask, ok := strings.CutPrefix(line, "SigCgt:"); ok {
 			set, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
@@ -115,10 +115,10 @@ func handles(pid, signal int) bool {
 	return false
 }
 
-// under chooses the processes of an attempt that a living supervisor holds: every process
+// attemptProcs chooses the processes of an attempt that a living supervisor holds: every process
 // below the supervisor without the cookie of another attempt, unless children that earlier
 // jobs left behind are to be kept.
-func (h *helper) under(id jobs.AttemptID, by holder, job pgroup) choose {
+func (h *helper) attemptProcs(id jobs.AttemptID, by holder, job pgroup) choose {
 	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
 	return jobTree(mine, job, nil, func(p proc) bool {
 		if p.ppid != by.PID || !by.alive() {
@@ -143,8 +143,8 @@ func (h *helper) heldBy(id jobs.AttemptID) (*run, holder) {
 	return nil, holder{}
 }
 
-// nudge makes a supervisor look into stop/, even if it has been stopped.
-func (h *helper) nudge(by holder) {
+// wakeSupervisor makes a supervisor look into stop/, even if it has been stopped.
+func (h *helper) wakeSupervisor(by holder) {
 	if p, ok := readProc(by.PID); ok && p.start == by.Start {
 		signalAll([]proc{p}, unix.SIGUSR1, unix.SIGCONT)
 	}
@@ -170,7 +170,7 @@ func (h *helper) adoptOrphans() {
 
 // isOrphan reports whether a process is an orphan of a dead supervisor and has no cookie.
 func (h *helper) isOrphan(p proc) bool {
-	if !h.parent || h.open.KeepChildren || p.ppid != os.Getpid() || !endable(p) {
+	if !h.parent || h.open.KeepChildren || p.ppid != os.Getpid() || !isEndable(p) {
 		return false
 	}
 	if mark, _ := cookieOf(p.pid); mark != "" {
@@ -181,8 +181,8 @@ func (h *helper) isOrphan(p proc) bool {
 	return h.sups[p.pid] == nil && p.pid != h.suspender
 }
 
-// orphans chooses the orphans and everything below them.
-func (h *helper) orphans(t table) []proc {
+// orphanTrees chooses the orphans and everything below them.
+func (h *helper) orphanTrees(t table) []proc {
 	var roots []int
 	for pid, p := range t {
 		if h.isOrphan(p) {
@@ -220,7 +220,7 @@ func (h *helper) endRun() {
 	// End them before scanning the processes: one that wakes up may start supervisors.
 	older := h.endOlder(0)
 	if len(older) > 0 {
-		h.trouble("an earlier helper of this run could not be ended: %s", name(older))
+		h.reportTrouble("an earlier helper of this run could not be ended: %s", listProcs(older))
 	}
 	var onlyOwn atomic.Bool // all supervisors alive were started by this helper
 	withTimeout(h.cfg.Grace+20*time.Second, func() { onlyOwn.Store(h.endChildren() && len(older) == 0) })
@@ -238,12 +238,12 @@ func (h *helper) endRun() {
 	}
 	// We are now the parent of what the supervisors could not end.
 	if !hasNoChildren() {
-		if left := endChasing(h.orphans, h.isOrphan, 0); len(left) > 0 {
-			h.trouble("these processes of the run could not be ended: %s", name(left))
+		if left := endChasing(h.orphanTrees, h.isOrphan, 0); len(left) > 0 {
+			h.reportTrouble("these processes of the run could not be ended: %s", listProcs(left))
 		}
 	}
 	withTimeout(filesTimeout, h.removeClaims)
-	withTimeout(filesTimeout, func() { settle(h.spool, &h.cfg, h.holder()) })
+	withTimeout(filesTimeout, func() { placeKeptFiles(h.spool, &h.cfg, h.holder()) })
 	if h.isShutOut() {
 		h.reportTakenOver()
 		return
@@ -257,7 +257,7 @@ func (h *helper) hasEnded() bool { return h.ctl.at(ctlEnd).Load() != 0 }
 
 // reportTakenOver reports why this helper does not end the run.
 func (h *helper) reportTakenOver() {
-	h.trouble("another helper has taken over on this host; it must end the run")
+	h.reportTrouble("another helper has taken over on this host; it must end the run")
 }
 
 // endRunning ends attempts that still run at the end of the run, such as copies that lost
@@ -265,7 +265,7 @@ func (h *helper) reportTakenOver() {
 func (h *helper) endRunning(busy []jobs.AttemptID) {
 	var all sync.WaitGroup
 	for _, id := range busy {
-		all.Go(func() { h.end(id) })
+		all.Go(func() { h.endOne(id) })
 	}
 	all.Wait()
 }
@@ -286,10 +286,10 @@ func (h *helper) endChildren() (onlyOwn bool) {
 		for pid := range supervisors {
 			onlyOwn = onlyOwn && own[pid] != nil
 		}
-		return append(members, h.orphans(t)...)
+		return append(members, h.orphanTrees(t)...)
 	}, h.isOrphan, h.cfg.Grace)
 	if len(left) > 0 {
-		h.trouble("these processes of the run could not be ended: %s", name(left))
+		h.reportTrouble("these processes of the run could not be ended: %s", listProcs(left))
 	}
 	return onlyOwn
 }
@@ -304,7 +304,7 @@ func (s spool) isSupervisor(p proc) bool {
 func (h *helper) dismissAll() {
 	all := func() (left []proc, none bool) {
 		for _, p := range scan(nil) {
-			if endable(p) && h.spool.isSupervisor(p) {
+			if isEndable(p) && h.spool.isSupervisor(p) {
 				left = append(left, p)
 			}
 		}
@@ -330,7 +330,7 @@ func (h *helper) awaitOwn() bool {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		for pid := range h.sups {
-			if p, ok := readProc(pid); ok && endable(p) {
+			if p, ok := readProc(pid); ok && isEndable(p) {
 				left = append(left, p)
 			}
 		}
@@ -373,27 +373,27 @@ func hasNoChildren() bool {
 // removeSpool removes the spool and, if it was the last one of the run, its parent.
 func (h *helper) removeSpool() {
 	withTimeout(filesTimeout, func() {
-		err := again(func() error { return remove(attempts.HeartbeatFile(h.dir, h.cfg.Host)) })
+		err := retryMissing(func() error { return remove(attempts.HeartbeatFile(h.dir, h.cfg.Host)) })
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = again(h.cfg.temps(h.holder()).sweep)
+			err = retryMissing(h.cfg.temps(h.holder()).removeDead)
 		}
 		if err != nil {
-			h.trouble("cleaning up after the run: %v", err)
+			h.reportTrouble("cleaning up after the run: %v", err)
 		}
 	})
 	if !h.open.KeepFiles {
 		withTimeout(filesTimeout, func() {
 			if err := h.files.store.Remove(); err != nil {
-				h.trouble("removing the files of jobs: %v", err)
+				h.reportTrouble("removing the files of jobs: %v", err)
 			}
 		})
 	}
 	if names, err := h.spool.list(dirDone); err == nil && len(names) > 0 {
-		h.trouble("%d outcomes could not be written to %s; they are kept in %s", len(names), h.dir, h.spool.path(dirDone))
+		h.reportTrouble("%d outcomes could not be written to %s; they are kept in %s", len(names), h.dir, h.spool.path(dirDone))
 		return
 	}
-	if err := again(func() error { return removeTree(h.spool.dir) }); err != nil {
-		h.trouble("removing the spool: %v", err)
+	if err := retryMissing(func() error { return removeTree(h.spool.dir) }); err != nil {
+		h.reportTrouble("removing the spool: %v", err)
 	}
 	unlinkat(unix.AT_FDCWD, filepath.Dir(h.spool.dir), unix.AT_REMOVEDIR) // fails if other hosts' spools are left
 }

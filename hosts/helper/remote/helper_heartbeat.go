@@ -95,7 +95,7 @@ func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 	b.Owner = *h.owner.Load()
 	b.Suspended, _ = h.ctl.suspended()
 	b.DiskFree, b.FSDelay = h.fs.now()
-	b.Files, b.Receives = h.receives()
+	b.Files, b.Receives = h.describeTransfers()
 	if p := h.progress.Load(); p != nil && len(*p) > 0 {
 		b.Progress = *p
 	}

@@ -409,13 +409,13 @@ func tryWrite(t temps) error {
 	if err := makeDirs(t.dir); err != nil {
 		return err
 	}
-	if err := t.sweep(); err != nil {
+	if err := t.removeDead(); err != nil {
 		return err
 	}
 	temp := t.path()
 	err := writeTemp(temp, make([]byte, attempts.StatusBytes))
 	if err == nil {
-		err = again(func() error { return remove(temp) })
+		err = retryMissing(func() error { return remove(temp) })
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the reply to an earlier removal was lost

@@ -24,7 +24,7 @@ func (h *helper) launch(m *hosts.Launch) {
 	}
 	now := uptime()
 	switch {
-	case h.fenced(m.Epoch, ids):
+	case h.isFenced(m.Epoch, ids):
 		return
 	case now > m.ExpireUptime:
 		h.refuseLate(ids, now-m.ExpireUptime)
@@ -33,7 +33,7 @@ func (h *helper) launch(m *hosts.Launch) {
 		h.out.send(&hosts.Refused{Attempts: ids, Why: "another helper has taken over on this host"})
 		return
 	}
-	h.extend(m.ExpireUptime)
+	h.extendLease(m.ExpireUptime)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var refused refusals
@@ -56,7 +56,7 @@ func (h *helper) launch(m *hosts.Launch) {
 			}
 		}
 		buf = appendSpec(buf[:0], job)
-		if err := h.spoolSpec(job.Attempt, buf); err != nil && h.unspool(job.Attempt) {
+		if err := h.spoolSpec(job.Attempt, buf); err != nil && h.removeSpec(job.Attempt) {
 			refused.add(job.Attempt, fmt.Sprintf("the spool %s could not take it: %v", h.spool.dir, err))
 			continue
 		}
@@ -136,7 +136,7 @@ func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
 		if err != nil {
 			continue
 		}
-		if finish(fd, old, b) == nil && renameat(h.free, old, h.in, name) == nil {
+		if writeAndClose(fd, old, b) == nil && renameat(h.free, old, h.in, name) == nil {
 			return nil
 		}
 	}
@@ -144,13 +144,13 @@ func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
 	if err != nil {
 		return err
 	}
-	return finish(fd, name, b)
+	return writeAndClose(fd, name, b)
 }
 
-// unspool removes a spec that could not be written. It returns false if the spec may still
+// removeSpec removes a spec that could not be written. It returns false if the spec may still
 // exist; then the supervisor that takes it decides.
-func (h *helper) unspool(id jobs.AttemptID) bool {
-	err := again(func() error { return unlinkat(h.in, specName(h.generation, id), 0) })
+func (h *helper) removeSpec(id jobs.AttemptID) bool {
+	err := retryMissing(func() error { return unlinkat(h.in, specName(h.generation, id), 0) })
 	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 
@@ -189,9 +189,9 @@ func compareAttempts(a, b jobs.AttemptID) int {
 // whyLapsed is the reason for attempts whose lease ran out.
 const whyLapsed = "its lease ran out before a slot was free"
 
-// extend extends the lease of what waits. It first withdraws what has lapsed, because the
+// extendLease extends the lease of what waits. It first withdraws what has lapsed, because the
 // dispatcher may have queued that elsewhere.
-func (h *helper) extend(to time.Duration) {
+func (h *helper) extendLease(to time.Duration) {
 	if h.isSuperseded() {
 		return
 	}
@@ -203,7 +203,7 @@ func (h *helper) extend(to time.Duration) {
 
 // withdraw takes waiting attempts back. For the others it reports their state.
 func (h *helper) withdraw(m *hosts.Withdraw) {
-	if h.fenced(m.Epoch, m.Attempts) {
+	if h.isFenced(m.Epoch, m.Attempts) {
 		return
 	}
 	var gone, rest []jobs.AttemptID
@@ -218,7 +218,7 @@ func (h *helper) withdraw(m *hosts.Withdraw) {
 	}
 	h.mu.Unlock()
 	h.sendWithdrawn(gone, "withdrawn")
-	h.answer(rest)
+	h.answerProbe(rest)
 }
 
 // setLimit changes how many slots may be busy.

@@ -66,13 +66,13 @@ func newOwners(o *hosts.Open, s site) *owners {
 	return &owners{site: s, mode: o.Owner, idle: cmp.Or(o.OwnerIdle, hosts.DefaultOwnerIdle), accounts: map[string]account{}}
 }
 
-// look returns the person or the reason that holds the host back. A request to suspend takes
-// precedence.
-func (o *owners) look() hosts.Owner {
+// currentOwner returns the person or the reason that holds the host back. A request to suspend
+// takes precedence.
+func (o *owners) currentOwner() hosts.Owner {
 	var held hosts.Owner
 	logins := o.logins()
 	for _, name := range []string{suspendFile, busyFile} {
-		if path := o.asks(name, logins); path != "" {
+		if path := o.requestFile(name, logins); path != "" {
 			held = hosts.Owner{Who: path + " is there", Suspend: name == suspendFile}
 			break
 		}
@@ -80,14 +80,14 @@ func (o *owners) look() hosts.Owner {
 	if o.mode == "" || held.Suspend {
 		return held
 	}
-	if who := o.present(logins); who != "" && (held.Who == "" || o.mode == hosts.OwnerSuspend) {
+	if who := o.recentUse(logins); who != "" && (held.Who == "" || o.mode == hosts.OwnerSuspend) {
 		held = hosts.Owner{Who: who, Suspend: o.mode == hosts.OwnerSuspend}
 	}
 	return held
 }
 
-// asks returns the path of a valid file with that name, or "".
-func (o *owners) asks(name string, logins []login) string {
+// requestFile returns the path of a valid file with that name, or "".
+func (o *owners) requestFile(name string, logins []login) string {
 	by := func(path string, uids ...int) bool {
 		var st unix.Stat_t
 		return unix.Lstat(o.root+path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && slices.Contains(uids, int(st.Uid))
@@ -107,8 +107,8 @@ func (o *owners) asks(name string, logins []login) string {
 	return ""
 }
 
-// present describes the latest use of the machine within the idle time, or returns "".
-func (o *owners) present(logins []login) string {
+// recentUse describes the latest use of the machine within the idle time, or returns "".
+func (o *owners) recentUse(logins []login) string {
 	who, least := "", o.idle
 	now, wall := uptime(), time.Now()
 	next := map[string]use{}
@@ -294,7 +294,7 @@ func (h *helper) watchOwner() {
 	<-h.ownerKnown
 	pipe := -1 // to the suspender, if there is one
 	for ; ; time.Sleep(h.lim.heartbeat) {
-		held := h.owners.look()
+		held := h.owners.currentOwner()
 		if was := h.owner.Swap(&held); *was != held {
 			h.files.sendHeartbeatNow()
 		}
@@ -304,7 +304,7 @@ func (h *helper) watchOwner() {
 		if wanted && pipe < 0 {
 			var err error
 			if pipe, err = h.startSuspender(); err != nil {
-				h.trouble("jobs cannot be suspended: %v", err)
+				h.reportTrouble("jobs cannot be suspended: %v", err)
 			}
 		}
 		if pipe < 0 {
@@ -328,7 +328,7 @@ const firstOwnerTimeout = time.Second
 func (h *helper) firstOwner() hosts.Owner {
 	h.owner.Store(&hosts.Owner{})
 	withTimeout(firstOwnerTimeout, func() {
-		held := h.owners.look()
+		held := h.owners.currentOwner()
 		h.owner.Store(&held)
 		close(h.ownerKnown)
 	})

@@ -18,14 +18,14 @@ import (
 
 // probe reports the state of attempts.
 func (h *helper) probe(m *hosts.Probe) {
-	if !h.fenced(m.Epoch, m.Attempts) {
-		h.answer(m.Attempts)
+	if !h.isFenced(m.Epoch, m.Attempts) {
+		h.answerProbe(m.Attempts)
 	}
 }
 
-// answer reports the state of each attempt. Those that neither wait nor run here are
+// answerProbe reports the state of each attempt. Those that neither wait nor run here are
 // examined in another goroutine, because file systems may hang.
-func (h *helper) answer(ids []jobs.AttemptID) {
+func (h *helper) answerProbe(ids []jobs.AttemptID) {
 	known, rest := h.splitKnown(ids)
 	h.sendProbed(known)
 	if len(rest) == 0 {
@@ -81,7 +81,7 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 	}
 	by, holds := taken[id]
 	held := holds && by.alive()
-	f, err := h.fate(id)
+	f, err := h.readFate(id)
 	switch {
 	case f.State == attempts.Finished: // its supervisor may not have reported that yet
 		p.Answer, p.Slot, p.Started, p.Outcome = hosts.HasExited, f.Slot, f.Outcome.Started, &f.Outcome
@@ -119,7 +119,7 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 	case f.State == attempts.NeverStarts && (!started || f.Claim.Tombstone && !byProber(f.Claim)):
 		if holds { // a dead supervisor held it, and there is no evidence of a start
 			if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
-				p.Why = notEnded + name(left)
+				p.Why = notEnded + listProcs(left)
 				return p
 			}
 		}
@@ -154,11 +154,11 @@ func (h *helper) confirmDead(p hosts.ProbedJob, f attempts.Fate, job pgroup) hos
 		return p
 	}
 	if left := h.endAttempt(p.Attempt, job); len(left) > 0 {
-		p.Why = notEnded + name(left)
+		p.Why = notEnded + listProcs(left)
 		return p
 	}
-	if hang := hungProcs.ours(); len(hang) > 0 {
-		p.Why = "processes hang, cannot be inspected, and may belong to it: " + name(hang)
+	if hang := hungProcs.ownProcs(); len(hang) > 0 {
+		p.Why = "processes hang, cannot be inspected, and may belong to it: " + listProcs(hang)
 		return p
 	}
 	by, _ := parseHolder(c.By)
@@ -185,10 +185,10 @@ func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
 	return endChasing(jobTree(mine, job, nil, h.isOrphan), h.isOrphan, min(h.cfg.Grace, 2*time.Second))
 }
 
-// fate reads the status file of an attempt, or the copy that the spool keeps if the file
+// readFate reads the status file of an attempt, or the copy that the spool keeps if the file
 // could not be written. The copy is read first, because it is removed after the file has
 // been written. An error is from reading the status file.
-func (h *helper) fate(id jobs.AttemptID) (f attempts.Fate, err error) {
+func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 	for _, path := range []string{h.spool.path(dirDone, id.String()), jobs.AttemptFile(h.dir, id, jobs.FileStatus)} {
 		var b []byte
 		if b, err = readPlain(path, attempts.StatusBytes+1); err != nil {
@@ -244,7 +244,7 @@ const listPiece = 500
 // list reports every attempt of which this host has anything. After damage to the journal
 // the dispatcher may not know of some.
 func (h *helper) list(m *hosts.List) {
-	if !h.fenced(m.Epoch, nil) {
+	if !h.isFenced(m.Epoch, nil) {
 		h.lists.add("", 0, func() { h.listAll(m) })
 	}
 }
@@ -273,11 +273,11 @@ func (h *helper) listAll(m *hosts.List) {
 		add(p)
 	}
 	err2 := attempts.Each(onlyRead, h.dir, h.cfg.Run, h.cfg.Host, m.Jobs, func(f attempts.Fate) error {
-		if h.fence(m.Epoch) != 0 {
+		if h.newerEpoch(m.Epoch) != 0 {
 			return errListFenced
 		}
 		if !told[f.Attempt] {
-			add(h.listed(f))
+			add(h.listedJob(f))
 		}
 		return nil
 	})
@@ -288,9 +288,9 @@ func (h *helper) listAll(m *hosts.List) {
 	h.out.send(piece)
 }
 
-// listed returns the state of an attempt that is not in the spool, from its status file if
+// listedJob returns the state of an attempt that is not in the spool, from its status file if
 // that is sufficient.
-func (h *helper) listed(f attempts.Fate) hosts.ProbedJob {
+func (h *helper) listedJob(f attempts.Fate) hosts.ProbedJob {
 	switch f.State {
 	case attempts.Finished:
 		return hosts.ProbedJob{Attempt: f.Attempt, Answer: hosts.HasExited, Slot: f.Slot, Started: f.Outcome.Started, Outcome: &f.Outcome}

@@ -78,8 +78,9 @@ func (h *helper) openFilesLocked() error {
 	return err
 }
 
-// receives describes the transfers for a heartbeat, and whether they keep all jobs waiting.
-func (h *helper) receives() (text string, first bool) {
+// describeTransfers describes the transfers for a heartbeat, and whether they keep all jobs
+// waiting.
+func (h *helper) describeTransfers() (text string, first bool) {
 	r := h.files
 	first = h.open.Sends && !r.ready.Load()
 	if p := r.problem.Load(); p != nil {
@@ -92,14 +93,14 @@ func (h *helper) receives() (text string, first bool) {
 	return "receives files: " + files.Progress(r.got.Load(), r.total.Load(), uptime()-time.Duration(since)), first
 }
 
-// begun records the start of a transfer of the given number of bytes.
-func (r *receiver) begun(bytes int64) {
+// addTransfer records the start of a transfer of the given number of bytes.
+func (r *receiver) addTransfer(bytes int64) {
 	r.since.CompareAndSwap(0, int64(uptime()))
 	r.total.Add(bytes)
 }
 
-// ended records the end of a transfer of the given number of bytes.
-func (r *receiver) ended(bytes int64) {
+// removeTransfer records the end of a transfer of the given number of bytes.
+func (r *receiver) removeTransfer(bytes int64) {
 	if r.total.Add(-bytes) <= 0 {
 		r.got.Store(0)
 		r.since.Store(0)
@@ -108,8 +109,8 @@ func (r *receiver) ended(bytes int64) {
 	}
 }
 
-// resend requests the latest version of the files that every job gets.
-func (h *helper) resend() {
+// requestSharedFiles requests the latest version of the files that every job gets.
+func (h *helper) requestSharedFiles() {
 	if !h.open.Sends {
 		return
 	}
@@ -171,7 +172,7 @@ func (h *helper) cannotReceive(what string, err error) {
 		text = fmt.Sprintf("there is no space in %s for the files that jobs get: %v; it is tried again", h.files.store.Dir, err)
 	}
 	if was := h.files.problem.Swap(&text); was == nil || *was != text {
-		h.trouble("%s", text)
+		h.reportTrouble("%s", text)
 	}
 }
 
@@ -264,7 +265,7 @@ func (h *helper) receiveManifest(id jobs.AttemptID) (files.Manifest, error) {
 	r := h.files
 	var text []byte
 	for {
-		p := <-r.ask(h, hosts.Want{Attempt: id, Offset: int64(len(text)), Limit: hosts.MaxChunk})
+		p := <-r.request(h, hosts.Want{Attempt: id, Offset: int64(len(text)), Limit: hosts.MaxChunk})
 		if p.Why != "" {
 			return nil, &files.SendError{Text: p.Why}
 		}
@@ -282,8 +283,8 @@ func (h *helper) receiveManifest(id jobs.AttemptID) (files.Manifest, error) {
 		bytes += e.Size
 	}
 	if bytes > 0 {
-		r.begun(bytes)
-		defer r.ended(bytes)
+		r.addTransfer(bytes)
+		defer r.removeTransfer(bytes)
 	}
 	work, failed := make(chan *files.Entry), make(chan error, filesAtOnce)
 	var group sync.WaitGroup
@@ -322,7 +323,7 @@ func (r *receiver) reader(h *helper, e *files.Entry) func(int64, int) ([]byte, e
 	return func(int64, int) ([]byte, error) {
 		for next < e.Size && len(ahead) < pieceAhead {
 			n := min(pieceBytes, e.Size-next)
-			ahead = append(ahead, r.ask(h, hosts.Want{Sum: e.Sum.String(), Offset: next, Limit: int(n)}))
+			ahead = append(ahead, r.request(h, hosts.Want{Sum: e.Sum.String(), Offset: next, Limit: int(n)}))
 			next += n
 		}
 		p := <-ahead[0]
@@ -335,8 +336,8 @@ func (r *receiver) reader(h *helper, e *files.Entry) func(int64, int) ([]byte, e
 	}
 }
 
-// ask sends a Want when the window allows it. The answer arrives on the channel.
-func (r *receiver) ask(h *helper, m hosts.Want) chan *hosts.Piece {
+// request sends a Want when the window allows it. The answer arrives on the channel.
+func (r *receiver) request(h *helper, m hosts.Want) chan *hosts.Piece {
 	r.window.enter()
 	m.ID = r.lastID.Add(1)
 	answer := make(chan *hosts.Piece, 1)
@@ -406,8 +407,8 @@ func (w *window) leave(took time.Duration) {
 	w.cond.Broadcast()
 }
 
-// drop removes the directories of attempts whose outcomes and files are durable.
-func (h *helper) drop(ids []jobs.AttemptID) {
+// removeAttempts removes the directories of attempts whose outcomes and files are durable.
+func (h *helper) removeAttempts(ids []jobs.AttemptID) {
 	if h.open.KeepFiles {
 		return
 	}

@@ -96,7 +96,7 @@ func (h *helper) collect(p reportPipe) error {
 		if end == 0 && have == len(buf) {
 			end = have // too long for a report; it is discarded with an error
 		}
-		gather := h.reported(buf[:end])
+		gather := h.handleReports(buf[:end])
 		have = copy(buf, buf[end:have])
 		if gather > 0 {
 			time.Sleep(gather)
@@ -104,9 +104,9 @@ func (h *helper) collect(p reportPipe) error {
 	}
 }
 
-// reported handles complete lines and sends the resulting messages. It returns how long to
+// handleReports handles complete lines and sends the resulting messages. It returns how long to
 // wait before the next reading.
-func (h *helper) reported(lines []byte) time.Duration {
+func (h *helper) handleReports(lines []byte) time.Duration {
 	b := &batch{}
 	var reports []report
 	over := map[jobs.AttemptID]bool{}
@@ -136,7 +136,7 @@ func (h *helper) reported(lines []byte) time.Duration {
 	h.mu.Unlock()
 	h.learnGroups()
 	h.out.send(b.messages()...)
-	h.answer(b.ask)
+	h.answerProbe(b.ask)
 	return gather
 }
 
@@ -173,7 +173,7 @@ func (h *helper) reportLocked(r *report, b *batch) {
 	case repRefused:
 		h.overLocked(id)
 		if h.open.Sends { // a job may have changed files that every job gets
-			go h.resend()
+			go h.requestSharedFiles()
 		}
 		h.gpus.whole = union(h.gpus.whole, r.GPUs) // until the next watchGPUs
 		b.other = append(b.other, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: r.Why, GPUs: r.GPUs})

@@ -132,7 +132,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	list := plainClaims(claims)
 	list[me].Want = max(list[me].Want, 1) // the part that it would get if it wanted something
 	bound := hosts.SlotBound(slots, userWeights(dir, list), list, me, offset(dirfd, dir))
-	if s.starve(list, me, bound, patience); s.last {
+	if s.markStarving(list, me, bound, patience); s.last {
 		bound = max(bound, 1)
 	}
 	h.ctl.at(ctlLast).Store(map[bool]int64{true: 1}[s.last])
@@ -169,9 +169,9 @@ func (s *sharing) publish(dirfd int, h *helper, request *hosts.Share) error {
 	return err
 }
 
-// starve sets last if the user has wanted a slot for longer than patience and had none. The run
-// may then use one slot although others hold all of them.
-func (s *sharing) starve(claims []hosts.SlotClaim, me, bound int, patience time.Duration) {
+// markStarving sets last if the user has wanted a slot for longer than patience and had none. The
+// run may then use one slot although others hold all of them.
+func (s *sharing) markStarving(claims []hosts.SlotClaim, me, bound int, patience time.Duration) {
 	others := 0 // slots of the user's other runs
 	for i, c := range claims {
 		if i != me && c.User == claims[me].User {
@@ -200,7 +200,7 @@ func (h *helper) reportOnce(name, text string) {
 	if s.told[name] = true; len(s.told) == maxReportedClaims {
 		text += "; further such files are not reported"
 	}
-	h.trouble("%s", text)
+	h.reportTrouble("%s", text)
 }
 
 // removeClaims removes the claims of the run at its end, also those of earlier helpers.

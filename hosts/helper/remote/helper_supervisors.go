@@ -57,7 +57,7 @@ func (h *helper) startSupervisorsLocked() {
 			continue
 		}
 		if err := h.startSupervisor(slot); err != nil {
-			h.trouble("starting a supervisor: %v", err)
+			h.reportTrouble("starting a supervisor: %v", err)
 			if serving == 0 && old == 0 {
 				h.giveBackLocked("no supervisor could be started on this host: " + err.Error())
 			}
@@ -132,9 +132,9 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 		if ws.Signaled() {
 			how = jobs.SignalName(int(ws.Signal()))
 		}
-		h.trouble("the supervisor of slot %d died (%s); its last output: %s", s.slot, how, logText(s.log))
+		h.reportTrouble("the supervisor of slot %d died (%s); its last output: %s", s.slot, how, logText(s.log))
 		h.reconcileTakenLocked() // it may not have reported what it held
-		h.probes.do(func() { h.cfg.temps(h.holder()).sweep() })
+		h.probes.do(func() { h.cfg.temps(h.holder()).removeDead() })
 	}
 	if crashed && uptime()-s.born < time.Second {
 		h.crashes++
@@ -185,7 +185,7 @@ func (h *helper) maintain() error {
 		}
 		h.reconcile()
 		idle = h.dismissIdle(idle)
-		settle(h.spool, &h.cfg, h.holder())
+		placeKeptFiles(h.spool, &h.cfg, h.holder())
 		h.readProgress()
 		h.watchGPUs()
 	}
@@ -222,7 +222,7 @@ func (h *helper) reconcile() {
 		}
 	}
 	h.startSupervisorsLocked()
-	h.wakePipe.again(h.readyLocked())
+	h.wakePipe.resendLost(h.readyLocked())
 }
 
 // dismissIdle dismisses supervisors that have been idle for maxIdleLooks looks. looks is the
@@ -247,7 +247,7 @@ func (h *helper) dismissIdle(looks int) int {
 	if looks+1 < maxIdleLooks {
 		return looks + 1
 	}
-	h.wakePipe.dismiss(idle - warmSupervisors)
+	h.wakePipe.dismissIdle(idle - warmSupervisors)
 	return 0
 }
 
@@ -360,10 +360,10 @@ func (h *helper) readReport(attempt string, reports map[string]string) (end int6
 // stoppedInterval is the interval of looks for stopped supervisors.
 const stoppedInterval = 3 * time.Second
 
-// wake continues supervisors that were stopped by a job or a person: a stopped one notices
-// neither the end nor the timeout of its job, nor a request to end it. To hold a job up, stop
-// the job itself.
-func (h *helper) wake() {
+// continueStopped continues supervisors that were stopped by a job or a person: a stopped one
+// notices neither the end nor the timeout of its job, nor a request to end it. To hold a job up,
+// stop the job itself.
+func (h *helper) continueStopped() {
 	told := map[int]bool{}
 	for range time.Tick(stoppedInterval) {
 		h.mu.Lock()
@@ -385,7 +385,7 @@ func (h *helper) wake() {
 				continue
 			}
 			told[s.PID] = true
-			h.trouble("the supervisor of slot %d had been stopped (SIGSTOP) and was continued", s.Slot)
+			h.reportTrouble("the supervisor of slot %d had been stopped (SIGSTOP) and was continued", s.Slot)
 		}
 	}
 }
@@ -405,7 +405,7 @@ func continueStopped(by holder) bool {
 func (h *helper) forwardLogsLocked() {
 	names, err := h.spool.list(dirLog)
 	if err != nil {
-		h.trouble("%v", err)
+		h.reportTrouble("%v", err)
 		return
 	}
 	ours := fmt.Sprintf("%d.", h.generation)
@@ -416,11 +416,11 @@ func (h *helper) forwardLogsLocked() {
 		path := h.spool.path(dirLog, n)
 		text, err := firstText(path)
 		if err != nil {
-			h.trouble("spool: %v", err)
+			h.reportTrouble("spool: %v", err)
 			continue
 		}
 		if text != "" {
-			h.trouble("reported while no helper was connected: %s", text)
+			h.reportTrouble("reported while no helper was connected: %s", text)
 		}
 		remove(path)
 	}

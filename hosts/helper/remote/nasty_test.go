@@ -56,7 +56,7 @@ func (w *world) script(id, text string) (j hosts.LaunchJob, ready, gate string) 
 func (w *world) alive() (out []proc) {
 	t := scan(nil)
 	for pid, p := range t {
-		if endable(p) && strings.Contains(string(procFile(pid, "cmdline")), w.runDir) {
+		if isEndable(p) && strings.Contains(string(procFile(pid, "cmdline")), w.runDir) {
 			out = append(out, p)
 		}
 	}
@@ -111,7 +111,7 @@ func TestNastyJobs(t *testing.T) {
 				// Nothing is waited for if what the job left behind may stay until the end of the
 				// run.
 				if left := w.alive(); len(left) > 0 && end != "bye" && !(leaves && end == "timeout") {
-					t.Errorf("alive: %s", name(left))
+					t.Errorf("alive: %s", listProcs(left))
 				}
 			})
 		}
@@ -141,7 +141,7 @@ func TestForkBombs(t *testing.T) {
 				t.Errorf("%+v", o)
 			}
 			if left := w.alive(); len(left) > 0 {
-				t.Errorf("alive: %s", name(left))
+				t.Errorf("alive: %s", listProcs(left))
 				os.Remove(strings.TrimPrefix(j.Command, "exec sh ")) // so that no more of them can start
 			}
 		})
@@ -172,7 +172,7 @@ func TestKillsSupervisor(t *testing.T) {
 			}
 			f.answers("1.1", hosts.Dead)
 			if left := w.alive(); len(left) > 0 {
-				t.Errorf("alive: %s", name(left))
+				t.Errorf("alive: %s", listProcs(left))
 			}
 			f.launch(job("2.1", "exit 5"))
 			f.exits("2.1", 5)

@@ -101,7 +101,7 @@ func TestOwnersFound(t *testing.T) {
 			t.Setenv("PATH", m.path("bin"))
 			c.prepare(m)
 			c.site.root = m.root
-			if got := newOwners(&hosts.Open{Owner: c.mode}, c.site).look(); got != c.want {
+			if got := newOwners(&hosts.Open{Owner: c.mode}, c.site).currentOwner(); got != c.want {
 				t.Errorf("%+v, want %+v", got, c.want)
 			}
 		})
@@ -123,11 +123,11 @@ func TestOwnerComesBack(t *testing.T) {
 	m := machine{t, t.TempDir()}
 	m.used("dev/pts/3", 2*time.Hour)
 	o := newOwners(&hosts.Open{Owner: hosts.OwnerPause}, site{m.root, -1, -1})
-	if got := o.look(); got.Who != "" {
+	if got := o.currentOwner(); got.Who != "" {
 		t.Fatalf("%+v at an idle terminal", got)
 	}
 	m.used("dev/pts/3", time.Hour) // the clock was set back
-	if got := o.look(); got.Who == "" {
+	if got := o.currentOwner(); got.Who == "" {
 		t.Error("nobody is there though a terminal was used")
 	}
 }

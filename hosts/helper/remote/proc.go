@@ -222,7 +222,7 @@ type hung struct {
 
 var hungProcs = hung{pids: map[int]bool{}}
 
-func (h *hung) has(pid int) bool {
+func (h *hung) isHung(pid int) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.pids[pid]
@@ -238,9 +238,9 @@ func (h *hung) set(pid int, yes bool) {
 	}
 }
 
-// ours returns the processes of our user, which may belong to any job. A directory in /proc always
-// answers.
-func (h *hung) ours() (out []proc) {
+// ownProcs returns the processes of our user, which may belong to any job. A directory in /proc
+// always answers.
+func (h *hung) ownProcs() (out []proc) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for pid := range h.pids {
@@ -295,7 +295,7 @@ func (h *hung) each(pids []int, ask func(pid int) (tell func())) {
 
 func (h *hung) walk(w *walk, pids []int, ask func(pid int) func()) {
 	for i, pid := range pids {
-		if h.has(pid) {
+		if h.isHung(pid) {
 			continue
 		}
 		w.mu.Lock()
@@ -327,14 +327,14 @@ func (h *hung) procs(pids []int) (found []proc) {
 	return found
 }
 
-// clear waits for a while until no process of ours hangs. It returns false if some did and answer
-// now, so that it is worth looking again.
-func (h *hung) clear() bool {
-	if len(h.ours()) == 0 {
+// waitUntilNone waits for a while until no process of ours hangs. It returns false if some did and
+// answer now, so that it is worth looking again.
+func (h *hung) waitUntilNone() bool {
+	if len(h.ownProcs()) == 0 {
 		return true
 	}
 	for until := uptime() + hungTimeout; uptime() < until; time.Sleep(procShortTimeout) {
-		if len(h.ours()) == 0 {
+		if len(h.ownProcs()) == 0 {
 			return false
 		}
 	}

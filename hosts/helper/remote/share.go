@@ -365,10 +365,10 @@ type usedSlots struct {
 	memory int64 // units of claimMemory
 }
 
-// hold makes the supervisor hold n slots. It publishes them, counts those of others, and releases
-// all if that exceeds the slots of the host. If the shared directory cannot be used, slots are not
-// shared and hold succeeds. The helper reports that.
-func (s *slot) hold(n int) bool {
+// holdSlots makes the supervisor hold n slots. It publishes them, counts those of others, and
+// releases all if that exceeds the slots of the host. If the shared directory cannot be used, slots
+// are not shared and hold succeeds. The helper reports that.
+func (s *slot) holdSlots(n int) bool {
 	u := &s.used
 	slots := int(s.ctl.at(ctlShared).Load())
 	switch {
@@ -448,7 +448,7 @@ func (s *slot) holdMemory(bytes int64) {
 // awaitSlots waits until it holds n slots. It returns false at the time until, or when the
 // supervisor should take nothing more.
 func (s *slot) awaitSlots(n int, until time.Duration) bool {
-	for !s.hold(n) {
+	for !s.holdSlots(n) {
 		if s.isSuperfluous() || uptime() > until {
 			return false
 		}

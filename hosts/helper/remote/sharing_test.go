@@ -54,7 +54,7 @@ func TestSlotsAreShared(t *testing.T) {
 	f.kill9() // ends the helper; the supervisor of 2.1 still holds a slot
 	g.shares(1)
 	for pid, p := range scan(nil) {
-		if endable(p) && strings.Contains(string(procFile(pid, "cmdline")), w.base) {
+		if isEndable(p) && strings.Contains(string(procFile(pid, "cmdline")), w.base) {
 			unix.Kill(pid, unix.SIGKILL)
 		}
 	}

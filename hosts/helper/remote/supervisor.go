@@ -168,7 +168,7 @@ func (s *slot) loop() {
 		}
 	}
 	s.flushPending()
-	s.leave()
+	s.waitForDescendants()
 }
 
 // tokenReturned asks the helper for another token for the attempt.
@@ -180,11 +180,11 @@ func (s *slot) isSuperfluous() bool {
 		s.generation != s.ctl.at(ctlGeneration).Load() || s.ctl.at(ctlEnd).Load() != 0
 }
 
-// leave waits for all descendants: only their subreaper can find all of them.
-func (s *slot) leave() {
+// waitForDescendants waits for all descendants: only their subreaper can find all of them.
+func (s *slot) waitForDescendants() {
 	s.releaseSlots()
 	s.ctl.serving(s.by.Slot).CompareAndSwap(int64(s.by.PID), 0)
-	settle(s.spool, s.cfg, s.by)
+	placeKeptFiles(s.spool, s.cfg, s.by)
 	s.watch.idle()
 	for s.ctl.at(ctlEnd).Load() == 0 {
 		if _, err := syscall.Wait4(-1, nil, 0, nil); err != nil && err != syscall.EINTR {
@@ -293,14 +293,14 @@ const pendingInterval = 300 * time.Millisecond
 func (d *pending) await(s *slot) *pendingReport {
 	o := d.cur.Load()
 	if o != nil && d.armed.CompareAndSwap(false, true) {
-		time.AfterFunc(pendingInterval, func() { d.look(s, nil) })
+		time.AfterFunc(pendingInterval, func() { d.sendOverdue(s, nil) })
 	}
 	return o
 }
 
-// look sends the report that was pending at the last look, and arms the timer again if there is
-// another one.
-func (d *pending) look(s *slot, last *pendingReport) {
+// sendOverdue sends the report that was pending at the last look, and arms the timer again if there
+// is another one.
+func (d *pending) sendOverdue(s *slot, last *pendingReport) {
 	o := d.cur.Load()
 	if o != nil && o == last && d.cur.CompareAndSwap(o, nil) {
 		s.release(o.a)
@@ -314,13 +314,13 @@ func (d *pending) look(s *slot, last *pendingReport) {
 			return
 		}
 	}
-	time.AfterFunc(pendingInterval, func() { d.look(s, o) })
+	time.AfterFunc(pendingInterval, func() { d.sendOverdue(s, o) })
 }
 
 // flushPending sends the pending report and releases its attempt.
 func (s *slot) flushPending() {
 	if o := s.pending.cur.Swap(nil); o != nil {
-		s.drop(o.a, o.exit)
+		s.releaseAndReport(o.a, o.exit)
 	}
 }
 
@@ -335,7 +335,7 @@ func (s *slot) stopAsked() bool {
 		return false
 	}
 	var asked atomic.Bool
-	s.stops.do(stopTimeout, func() {
+	s.stops.tryRun(stopTimeout, func() {
 		run := &rundir.Run{Dir: s.cfg.RunDir, Disk: onlyRead}
 		names, _, err := run.StopFiles()
 		asked.Store(err == nil && len(names) > 0)

@@ -55,7 +55,7 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 		s.report(exit)
 		time.Sleep(wait)
 	}
-	s.drop(a, exit)
+	s.releaseAndReport(a, exit)
 }
 
 // allGone reports whether both the spool and the directory of the attempts were removed.
@@ -98,8 +98,8 @@ func (s *slot) seal(a *attempt, dir int, sentinel []byte) error {
 	return nil
 }
 
-// settle moves the status files that the spool keeps to their place.
-func settle(s spool, cfg *slotConfig, by holder) {
+// placeKeptFiles moves the status files that the spool keeps to their place.
+func placeKeptFiles(s spool, cfg *slotConfig, by holder) {
 	names, _ := s.list(dirDone)
 	for _, n := range names {
 		id, err := jobs.ParseAttemptID(n)
@@ -190,7 +190,7 @@ const (
 // just "exit 1". A disk that does not answer in time does not count.
 func (s *slot) onFullDisk(dirs ...string) bool {
 	var full atomic.Bool
-	s.disks.do(fullTimeout, func() {
+	s.disks.tryRun(fullTimeout, func() {
 		full.Store(slices.ContainsFunc(dirs, func(d string) bool { return d != "" && isFull(d) }))
 	})
 	return full.Load()

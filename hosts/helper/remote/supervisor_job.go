@@ -73,7 +73,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	switch {
 	case errors.Is(err, errClaimed):
 		s.close(a)
-		s.drop(a, &report{Kind: repKnown, Attempt: id})
+		s.releaseAndReport(a, &report{Kind: repKnown, Attempt: id})
 		return
 	case err != nil:
 		s.refuse(a, err)
@@ -188,7 +188,7 @@ func (s *slot) close(a *attempt) {
 func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	id := a.id.String()
 	o := jobs.Outcome{}
-	pid, err := 0, s.enter(job, id)
+	pid, err := 0, s.makeAttemptDir(job, id)
 	if refused, ok := errors.AsType[*files.SendError](err); ok {
 		notSent(refused, &o)
 		s.finish(a, dir, &o)
@@ -219,7 +219,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 		s.memoryEnd(job.Mem, why, used, &o)
 		o.LeftChildren = int32(s.leftChildren())
 	} else {
-		s.explain(err, job, &o)
+		s.setStartFailure(err, job, &o)
 	}
 	s.removeScript(a)
 	s.collect(job, id, &o)
@@ -257,8 +257,8 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 	}
 	defer withDefaultSlack()()
 	s.oom.begin()
-	s.oom.offer()
-	defer s.oom.withdraw()
+	s.oom.raise()
+	defer s.oom.restore()
 	return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Dir:   s.cwd(job),
 		Env:   jobEnv(s.env, job, s.cfg.GPUs, s.cookies+id, s.progress+id),
@@ -286,7 +286,7 @@ func (s *slot) cwd(job *hosts.LaunchJob) string { return cmp.Or(job.Cwd, s.cfg.C
 
 func (s *slot) removeScript(a *attempt) {
 	if a.script != "" {
-		again(func() error { return remove(a.script) })
+		retryMissing(func() error { return remove(a.script) })
 	}
 }
 
@@ -333,7 +333,7 @@ func (s *slot) giveBack(a *attempt, r *report) {
 	s.close(a)
 	dir, err := s.shard(a.id.Job)
 	if err == nil && ensureTombstone(dir, s.cfg.claimTemp(s.by), a.claim) {
-		s.drop(a, r)
+		s.releaseAndReport(a, r)
 		return
 	}
 	s.release(a)
@@ -343,8 +343,8 @@ func (s *slot) giveBack(a *attempt, r *report) {
 	s.report(&report{Kind: repKnown, Attempt: a.id})
 }
 
-// drop releases a taken spec and reports r.
-func (s *slot) drop(a *attempt, r *report) {
+// releaseAndReport releases a taken spec and reports r.
+func (s *slot) releaseAndReport(a *attempt, r *report) {
 	s.release(a)
 	s.report(r)
 }
@@ -353,12 +353,12 @@ func (s *slot) drop(a *attempt, r *report) {
 // file. Large files are removed.
 func (s *slot) release(a *attempt) {
 	if a.large || renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
-		again(func() error { return unlinkat(s.taken, a.taken, 0) })
+		retryMissing(func() error { return unlinkat(s.taken, a.taken, 0) })
 	}
 }
 
-// enter creates the attempt's own directory, if the job needs one.
-func (s *slot) enter(job *hosts.LaunchJob, id string) error {
+// makeAttemptDir creates the attempt's own directory, if the job needs one.
+func (s *slot) makeAttemptDir(job *hosts.LaunchJob, id string) error {
 	if job.Files == nil {
 		return nil
 	}
@@ -426,9 +426,9 @@ func hostsFault(err error) bool {
 		unix.EIO, unix.ESTALE, unix.ETIMEDOUT, unix.ENOTCONN, unix.EREMOTEIO)
 }
 
-// explain sets the outcome of a job whose shell could not be started. The exit code is that of a
-// shell: 127 if a file does not exist, otherwise 126.
-func (s *slot) explain(err error, job *hosts.LaunchJob, o *jobs.Outcome) {
+// setStartFailure sets the outcome of a job whose shell could not be started. The exit code is that
+// of a shell: 127 if a file does not exist, otherwise 126.
+func (s *slot) setStartFailure(err error, job *hosts.LaunchJob, o *jobs.Outcome) {
 	o.Exit = 126
 	cwd := s.cwd(job)
 	st, cerr := stat(cwd)

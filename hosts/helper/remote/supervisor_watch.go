@@ -87,7 +87,7 @@ func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration, limit i
 	}
 	if w.asked {
 		w.asked = false
-		go w.look()
+		go w.checkStopRequests()
 	}
 }
 
@@ -160,12 +160,12 @@ func (w *watch) listen(signals <-chan os.Signal) {
 		if leaving && w.slot.ctl.at(ctlEnd).Load() != 0 {
 			os.Exit(0)
 		}
-		w.look()
+		w.checkStopRequests()
 	}
 }
 
-// look ends the current job if stop/ requests that.
-func (w *watch) look() {
+// checkStopRequests ends the current job if stop/ requests that.
+func (w *watch) checkStopRequests() {
 	w.mu.Lock()
 	c := w.cur
 	w.mu.Unlock()
@@ -176,7 +176,7 @@ func (w *watch) look() {
 	case err == nil:
 		w.stop(c, endRequest)
 	case !errors.Is(err, unix.ENOENT): // unknown
-		time.AfterFunc(pauses[1], w.look)
+		time.AfterFunc(pauses[1], w.checkStopRequests)
 	}
 }
 
@@ -186,7 +186,7 @@ func (w *watch) warn(c *current) {
 	runs := w.cur == c && c.ending == nil
 	w.mu.Unlock()
 	if runs {
-		warn(w.tree(c), w.slot.cfg.Signal)
+		sendWarning(w.tree(c), w.slot.cfg.Signal)
 	}
 }
 
@@ -214,7 +214,7 @@ func (w *watch) stop(c *current, why endCause) {
 		defer close(c.ending)
 		if left := endChasing(w.tree(c), w.child(c), grace); len(left) > 0 {
 			line := (&report{Kind: repTrouble, Attempt: c.id, By: w.slot.by,
-				Why: fmt.Sprintf("%s could not be ended: these processes cannot be killed: %s", c.id, name(left))}).append(nil)
+				Why: fmt.Sprintf("%s could not be ended: these processes cannot be killed: %s", c.id, listProcs(left))}).append(nil)
 			unix.Write(w.slot.reports, line)
 		}
 	}()
@@ -252,12 +252,12 @@ func (w *watch) tick() {
 	if s := w.slot; s.ctl.isSuspendOverdue() {
 		s.spool.resume(s.ctl, s.cookies)
 	}
-	w.heartbeat.do(0, w.touch)
+	w.heartbeat.tryRun(0, w.writeHeartbeatFile)
 }
 
-// touch writes the time into the host's heartbeat file, once per heartbeatFileInterval for all
-// supervisors of the host.
-func (w *watch) touch() {
+// writeHeartbeatFile writes the time into the host's heartbeat file, once per heartbeatFileInterval
+// for all supervisors of the host.
+func (w *watch) writeHeartbeatFile() {
 	last := w.slot.ctl.at(ctlHeartbeat)
 	now, was := int64(uptime()), last.Load()
 	if now-was < int64(heartbeatFileInterval*9/10) || !last.CompareAndSwap(was, now) {
@@ -266,7 +266,7 @@ func (w *watch) touch() {
 	path := attempts.HeartbeatFile(w.slot.cfg.Dir, w.slot.cfg.Host)
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT, 0o600)
 	if err == nil {
-		finish(fd, path, fmt.Appendf(nil, "%019d %s\n", wall(), w.slot.cfg.Boot))
+		writeAndClose(fd, path, fmt.Appendf(nil, "%019d %s\n", wall(), w.slot.cfg.Boot))
 	}
 }
 
@@ -461,15 +461,15 @@ func oomKills() uint64 {
 	return number(rest)
 }
 
-// offer raises the score of this process, and thus of children that it starts before withdraw.
+// raise raises the score of this process, and thus of children that it starts before withdraw.
 // Children have the score from their first instruction on.
-func (o *oomScore) offer() {
+func (o *oomScore) raise() {
 	if o.fd >= 0 {
 		unix.Pwrite(o.fd, o.job, 0)
 	}
 }
 
-func (o *oomScore) withdraw() {
+func (o *oomScore) restore() {
 	if o.fd >= 0 {
 		unix.Pwrite(o.fd, o.own, 0)
 	}

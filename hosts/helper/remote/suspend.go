@@ -77,7 +77,7 @@ func (s spool) trees(t table, prefix string) (members []proc, supervisors map[in
 	supervisors = map[int]bool{}
 	var below []int
 	for pid, p := range t {
-		if endable(p) && s.isSupervisor(p) {
+		if isEndable(p) && s.isSupervisor(p) {
 			supervisors[pid] = true
 			below = append(below, t.under(pid)...)
 		}
@@ -103,8 +103,8 @@ type stopper struct {
 	told   map[int]uint64 // pid: start of processes that were stopped
 }
 
-// round stops new processes and reports whether there were any.
-func (s *stopper) round() bool {
+// stopNew stops new processes and reports whether there were any.
+func (s *stopper) stopNew() bool {
 	t := scan(nil)
 	members, _ := s.spool.trees(t, s.prefix)
 	var fresh []proc
@@ -153,7 +153,7 @@ func suspendMain(args []string) error {
 			clear(st.told) // this is the first round, or somebody has continued everything
 		}
 		wait := suspendInterval
-		if hurry++; !st.round() {
+		if hurry++; !st.stopNew() {
 			hurry = 0
 		} else if hurry < maxShortIntervals {
 			wait = suspendShortInterval

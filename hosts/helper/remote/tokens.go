@@ -68,9 +68,9 @@ func (p *wakePipe) send() {
 	p.unsent = nil
 }
 
-// again sends tokens for everything that waits if no token is left: a token is lost when the
+// resendLost sends tokens for everything that waits if no token is left: a token is lost when the
 // supervisor that read it dies or leaves. A surplus token is harmless.
-func (p *wakePipe) again(waiting map[jobs.AttemptID]bool) {
+func (p *wakePipe) resendLost(waiting map[jobs.AttemptID]bool) {
 	if n, err := unix.IoctlGetInt(p.read, unix.TIOCINQ); err == nil && n == 0 && len(p.unsent) == 0 {
 		for id := range waiting {
 			p.add(id)
@@ -79,8 +79,8 @@ func (p *wakePipe) again(waiting map[jobs.AttemptID]bool) {
 	p.send()
 }
 
-// dismiss asks n idle supervisors to leave.
-func (p *wakePipe) dismiss(n int) {
+// dismissIdle asks n idle supervisors to leave.
+func (p *wakePipe) dismissIdle(n int) {
 	for range n {
 		p.add(jobs.AttemptID{})
 	}

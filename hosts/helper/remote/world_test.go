@@ -63,14 +63,14 @@ func (w *world) nothingLeft() {
 	of := func(t table) (out []proc) {
 		for pid, p := range t {
 			mark, _ := cookieOf(pid)
-			if endable(p) && (strings.Contains(string(procFile(pid, "cmdline")), root) || strings.HasPrefix(mark, w.run+"/")) {
+			if isEndable(p) && (strings.Contains(string(procFile(pid, "cmdline")), root) || strings.HasPrefix(mark, w.run+"/")) {
 				out = append(out, p)
 			}
 		}
 		return out
 	}
 	if left := of(scan(nil)); len(left) > 0 && !w.t.Failed() {
-		w.t.Errorf("processes are left behind: %s", name(left))
+		w.t.Errorf("processes are left behind: %s", listProcs(left))
 	}
 	endAll(of, 0)
 }
