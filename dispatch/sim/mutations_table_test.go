@@ -24,7 +24,7 @@ var mutations = []mutation{
 	{name: "a write that failed is gone on with, not repeated", file: "jobs/journal/journal.go", edits: []edit{
 		{"	j.written = 0\n	return fmt.Errorf(\"cannot write", "	return fmt.Errorf(\"cannot write"}}},
 	{name: "what a fenced dispatcher wrote counts", file: "jobs/journal/follower.go", edits: []edit{
-		{"	rest, err := f.foldLines(st, t)\n	if err != nil {\n		return err\n	}\n	m := *t.mark", "	rest, err := f.lines(st, target{limit: size, final: true})\n	if err != nil {\n		return err\n	}\n	m := *t.mark"}}},
+		{"	rest, err := f.foldLines(st, t)\n	if err != nil {\n		return err\n	}\n	m := *t.mark", "	rest, err := f.foldLines(st, target{limit: size, final: true})\n	if err != nil {\n		return err\n	}\n	m := *t.mark"}}},
 	{name: "records are read without their checksum", file: "jobs/journal/line.go", edits: []edit{
 		{"	return body, string(line[:prefix-1]) == jobs.Checksum(body)", "	return body, true"}}, seeds: 3000},
 	{name: "a takeover builds upon what is not durable", file: "jobs/journal/take.go", edits: []edit{
@@ -60,7 +60,7 @@ var mutations = []mutation{
 	{name: "what people asked of hosts is forgotten by the next dispatcher", file: "dispatch/sched/start.go", edits: []edit{
 		{"	c.applyHostRequests()\n", ""}}},
 	{name: "a removed host's jobs are queued again at once", file: "dispatch/sched/inventory.go", edits: []edit{
-		{"	h.withdrawAll()\n}\n\n// changeHost", "	h.withdrawAll()\n	for h.head != nil {\n		c.lose(h.head, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
+		{"	h.withdrawAll()\n}\n\n// changeHost", "	h.withdrawAll()\n	for h.head != nil {\n		c.loseAttempt(h.head, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
 	{name: "settled by the machine at the new address", file: "dispatch/sched/inventory.go", edits: []edit{
 		{"		c.reclassify(hasAttempts, func() { c.changeMachine(h, machine) })", "		h.machine = machine"},
 		{"	return h.spec.Name == name && (machine == 0 || h.machine == machine)", "	return h.spec.Name == name"}}},
@@ -117,7 +117,7 @@ var mutations = []mutation{
 	{name: "what is buffered holds no tokens", file: "dispatch/sched/buffer.go", edits: []edit{
 		{"cl.key.isPlain() && !c.usesLimitedPool(cl.spec)", "cl.key.isPlain()"}}},
 	{name: "kept slots are given to other queues", file: "dispatch/sched/reserve.go", edits: []edit{
-		{"	return h.freeSlots() - others.Slots,", "	return h.free(),"}}},
+		{"	return h.freeSlots() - others.Slots,", "	return h.freeSlots(),"}}},
 	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{
 		{"	case b.Owner.Who != \"\":\n		return owned\n", ""}}},
 	{name: "two users get the last slot of a host", file: "hosts/sharing.go", edits: []edit{

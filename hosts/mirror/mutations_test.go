@@ -18,8 +18,8 @@ var mutations = []struct{ name, file, old, new string }{
 	{"a takeover needs only half of the votes", "votes.go", "return n/2 + 1", "return max(1, n/2)"},
 	{"the receiver acknowledges before the fsync", "receiver.go", "return f.Sync()", "return nil"},
 	{"the mirror is armed, and nothing waits for it", "primary.go", "p.waits = true", "p.waits = false"},
-	{"a second vote overwrites the first", "votes.go", "if b.Choice, err = settle(",
-		"_ = disk.Remove(filepath.Join(dir, votePrefix+b.Generation))\n\tif b.Choice, err = settle("},
+	{"a second vote overwrites the first", "votes.go", "if b.Choice, err = createOrRead(",
+		"_ = disk.Remove(filepath.Join(dir, votePrefix+b.Generation))\n\tif b.Choice, err = createOrRead("},
 }
 
 // TestMutations checks that TestSeeds finds each of the mutations, and that the mutations fit the
