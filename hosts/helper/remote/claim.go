@@ -38,14 +38,14 @@ func makeClaim(dirfd int, temp string, c *attempts.Claim) (int, error) {
 		closeFile(fd, name)
 		// An incomplete file is no claim, and nobody reads it while we hold the attempt.
 		if buryClaim(dirfd, *c) != nil {
-			retryMissing(func() error { return unlinkat(dirfd, name, 0) })
+			retryUnlessMissing(func() error { return unlinkat(dirfd, name, 0) })
 		}
 		return -1, err
 	}
 	if err := writeTemp(temp, content); err != nil {
 		return -1, err
 	}
-	defer retryMissing(func() error { return remove(temp) })
+	defer retryUnlessMissing(func() error { return remove(temp) })
 	if err := linkat(temp, dirfd, name); err != nil {
 		return openOurs(dirfd, name, content, err)
 	}
@@ -78,7 +78,7 @@ func openOurs(dirfd int, name string, content []byte, err error) (int, error) {
 func buryClaim(dirfd int, c attempts.Claim) error {
 	c.Tombstone = true
 	name := statusName(c.Attempt)
-	return retryMissing(func() error {
+	return retryUnlessMissing(func() error {
 		fd, err := openat(dirfd, name, unix.O_WRONLY, 0)
 		if err != nil {
 			return err

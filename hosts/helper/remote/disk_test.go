@@ -16,6 +16,7 @@ import (
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/attempts"
 )
 
 // tmpfs mounts a small file system at dir.
@@ -87,6 +88,35 @@ func TestDiskFillsAndEmpties(t *testing.T) {
 		t.Errorf("with space again: %+v", o)
 	}
 	w.whole(dir, "3.2", 7)
+}
+
+// TestTombstoneOnAFullDisk checks that an attempt whose tombstone has no space on the disk never looks
+// claimed to another goroutine, because its job would be charged with a death.
+func TestTombstoneOnAFullDisk(t *testing.T) {
+	w := newWorld(t)
+	h, c := w.still()
+	disk := filepath.Dir(w.file("1.1", jobs.FileStatus))
+	w.tmpfs(disk, "64k")
+	w.fill(disk)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 { // each waits for the retries of a full disk
+			if h.tombstone(c.Attempt) == nil {
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case <-done:
+			return
+		default:
+			if f, err := h.readFate(c.Attempt); err != nil || f.State != attempts.Nothing && f.State != attempts.NeverStarts {
+				t.Fatalf("got state %v (%v), want nothing or a tombstone", f.State, err)
+			}
+		}
+	}
 }
 
 // TestFullWorkingDirectory checks that the hint about a full disk also covers the job's own

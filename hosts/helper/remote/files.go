@@ -255,7 +255,7 @@ func writeTemp(path string, b []byte) error {
 		err = fsync(fd, path)
 	}
 	if err = cmp.Or(err, closeFile(fd, path)); err != nil {
-		retryMissing(func() error { return remove(path) })
+		retryUnlessMissing(func() error { return remove(path) })
 	}
 	return err
 }
@@ -267,16 +267,16 @@ func replace(temp, path string, b []byte) error {
 	}
 	err := rename(temp, path)
 	if err != nil {
-		retryMissing(func() error { return remove(temp) })
+		retryUnlessMissing(func() error { return remove(temp) })
 	}
 	return err
 }
 
-// pauses are the delays between the tries of again.
+// pauses are the delays between the tries of retryUnlessMissing.
 var pauses = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond}
 
-// retryMissing calls f up to three times until it succeeds or returns fs.ErrNotExist.
-func retryMissing(f func() error) (err error) {
+// retryUnlessMissing calls f up to three times until it succeeds or returns fs.ErrNotExist.
+func retryUnlessMissing(f func() error) (err error) {
 	for _, p := range pauses {
 		if err = f(); err == nil || errors.Is(err, fs.ErrNotExist) {
 			return err

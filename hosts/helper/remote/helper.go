@@ -49,22 +49,25 @@ type helper struct {
 	inspections questions
 	lists       questions
 	disk        rundir.Disk // read by inspections
-	pings       atomic.Int64
-	fencedBy    atomic.Int64
-	lim         limits
-	self        proc          // this process
-	parent      bool          // all our children are supervisors or their orphans
-	ending      atomic.Bool   // endRun has begun; only a successor stops it
-	endDone     chan struct{} // closed when endRun has returned
-	fs          fsState
-	files       *receiver
-	sharing     sharing
-	progress    atomic.Pointer[map[string]string]
-	owners      *owners
-	owner       atomic.Pointer[hosts.Owner]       // latest result of owners.look
-	ownerKnown  chan struct{}                     // closed after the first look
-	reports     atomic.Pointer[map[string]string] // for the next heartbeat
-	reportEnds  map[string]int64                  // by attempt: offset after the part that maintain has read
+	// Held to write a tombstone, and shared to read a status file: on a local file system and a
+	// full disk, another goroutine would take a tombstone that is being written for a damaged claim.
+	tombMu     sync.RWMutex
+	pings      atomic.Int64
+	fencedBy   atomic.Int64
+	lim        limits
+	self       proc          // this process
+	parent     bool          // all our children are supervisors or their orphans
+	ending     atomic.Bool   // endRun has begun; only a successor stops it
+	endDone    chan struct{} // closed when endRun has returned
+	fs         fsState
+	files      *receiver
+	sharing    sharing
+	progress   atomic.Pointer[map[string]string]
+	owners     *owners
+	owner      atomic.Pointer[hosts.Owner]       // latest result of owners.look
+	ownerKnown chan struct{}                     // closed after the first look
+	reports    atomic.Pointer[map[string]string] // for the next heartbeat
+	reportEnds map[string]int64                  // by attempt: offset after the part that maintain has read
 
 	mu            sync.Mutex
 	waiting       map[jobs.AttemptID]bool // in the spool, not known to have been taken

@@ -66,7 +66,7 @@ func (h *helper) endOne(id jobs.AttemptID) {
 	// in the sentinel. The request must exist before the signal. If it cannot be written, we
 	// end what we see of the tree.
 	patience := h.cfg.Grace + 12*time.Second // more than the supervisor's own tries take
-	if err := retryMissing(func() error { return writeFile(h.spool.path(dirStop, id.String()), nil) }); err != nil {
+	if err := retryUnlessMissing(func() error { return writeFile(h.spool.path(dirStop, id.String()), nil) }); err != nil {
 		h.troubleOf(id, "spool: %v", err)
 		patience = 0
 	}
@@ -75,7 +75,7 @@ func (h *helper) endOne(id jobs.AttemptID) {
 	defer late.Stop()
 	select {
 	case <-r.over:
-		retryMissing(func() error { return remove(h.spool.path(dirStop, id.String())) })
+		retryUnlessMissing(func() error { return remove(h.spool.path(dirStop, id.String())) })
 		return
 	case <-late.C:
 	}
@@ -373,9 +373,9 @@ func hasNoChildren() bool {
 // removeSpool removes the spool and, if it was the last one of the run, its parent.
 func (h *helper) removeSpool() {
 	withTimeout(filesTimeout, func() {
-		err := retryMissing(func() error { return remove(attempts.HeartbeatFile(h.dir, h.cfg.Host)) })
+		err := retryUnlessMissing(func() error { return remove(attempts.HeartbeatFile(h.dir, h.cfg.Host)) })
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = retryMissing(h.cfg.temps(h.holder()).removeDead)
+			err = retryUnlessMissing(h.cfg.temps(h.holder()).removeDead)
 		}
 		if err != nil {
 			h.reportTrouble("cleaning up after the run: %v", err)
@@ -392,7 +392,7 @@ func (h *helper) removeSpool() {
 		h.reportTrouble("%d outcomes could not be written to %s; they are kept in %s", len(names), h.dir, h.spool.path(dirDone))
 		return
 	}
-	if err := retryMissing(func() error { return removeTree(h.spool.dir) }); err != nil {
+	if err := retryUnlessMissing(func() error { return removeTree(h.spool.dir) }); err != nil {
 		h.reportTrouble("removing the spool: %v", err)
 	}
 	unlinkat(unix.AT_FDCWD, filepath.Dir(h.spool.dir), unix.AT_REMOVEDIR) // fails if other hosts' spools are left

@@ -415,7 +415,7 @@ func tryWrite(t temps) error {
 	temp := t.path()
 	err := writeTemp(temp, make([]byte, attempts.StatusBytes))
 	if err == nil {
-		err = retryMissing(func() error { return remove(temp) })
+		err = retryUnlessMissing(func() error { return remove(temp) })
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // the reply to an earlier removal was lost

@@ -150,7 +150,7 @@ func (h *helper) spoolSpec(id jobs.AttemptID, b []byte) error {
 // removeSpec removes a spec that could not be written. It returns false if the spec may still
 // exist; then the supervisor that takes it decides.
 func (h *helper) removeSpec(id jobs.AttemptID) bool {
-	err := retryMissing(func() error { return unlinkat(h.in, specName(h.generation, id), 0) })
+	err := retryUnlessMissing(func() error { return unlinkat(h.in, specName(h.generation, id), 0) })
 	return err == nil || errors.Is(err, fs.ErrNotExist)
 }
 

@@ -189,6 +189,8 @@ func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
 // could not be written. The copy is read first, because it is removed after the file has
 // been written. An error is from reading the status file.
 func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
+	h.tombMu.RLock()
+	defer h.tombMu.RUnlock()
 	for _, path := range []string{h.spool.path(dirDone, id.String()), jobs.AttemptFile(h.dir, id, jobs.FileStatus)} {
 		var b []byte
 		if b, err = readPlain(path, attempts.StatusBytes+1); err != nil {
@@ -228,6 +230,8 @@ func (h *helper) tombstone(id jobs.AttemptID) error {
 		return err
 	}
 	defer closeFile(fd, dir)
+	h.tombMu.Lock()
+	defer h.tombMu.Unlock()
 	status, err := makeClaim(fd, h.cfg.claimTemp(h.holder()), &attempts.Claim{
 		Tombstone: true, Run: h.cfg.Run, Attempt: id, Host: h.cfg.Host,
 		By: h.holder().String(), Boot: h.cfg.Boot, At: wall(),

@@ -286,7 +286,7 @@ func (s *slot) cwd(job *hosts.LaunchJob) string { return cmp.Or(job.Cwd, s.cfg.C
 
 func (s *slot) removeScript(a *attempt) {
 	if a.script != "" {
-		retryMissing(func() error { return remove(a.script) })
+		retryUnlessMissing(func() error { return remove(a.script) })
 	}
 }
 
@@ -353,7 +353,7 @@ func (s *slot) releaseAndReport(a *attempt, r *report) {
 // file. Large files are removed.
 func (s *slot) release(a *attempt) {
 	if a.large || renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
-		retryMissing(func() error { return unlinkat(s.taken, a.taken, 0) })
+		retryUnlessMissing(func() error { return unlinkat(s.taken, a.taken, 0) })
 	}
 }
 
