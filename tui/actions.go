@@ -15,13 +15,13 @@ import (
 // jobKeys returns the keys for jobs. They work in each pane with a job under a cursor, on the
 // selected jobs or, without a selection, on that job.
 func (m *model) jobKeys() []binding {
-	onJobs := (*model).onJobs
-	return grouped("Jobs",
-		key("u", "undo", "undo the cancel, for ten seconds", (*model).takeBack).onlyIf((*model).undoable),
-		key("c", when(!m.isUndispatched(), "cancel"), "cancel: a queued job at once, else it asks first", (*model).cancelSelected).onlyIf(onJobs),
+	onJobs := (*model).focusHasJobs
+	return withGroup("Jobs",
+		key("u", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo),
+		key("c", textIf(!m.isUndispatched(), "cancel"), "cancel: a queued job at once, else it asks first", (*model).cancelSelected).onlyIf(onJobs),
 		key("r", "requeue", "run again what is over", (*model).requeueSelected).onlyIf(onJobs),
 		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs),
-		key("w", "why", "why is it not running, or what is it doing", onCurrent((*model).why)).onlyIf(onJobs),
+		key("w", "why", "why is it not running, or what is it doing", onCurrent((*model).showWhy)).onlyIf(onJobs),
 		key("+ =", "", "more urgent: its priority number gets smaller", func(m *model) tea.Cmd { return m.prioritize(-1, true) }).onlyIf(onJobs),
 		key("-", "", "less urgent", func(m *model) tea.Cmd { return m.prioritize(1, true) }).onlyIf(onJobs),
 	)
@@ -31,42 +31,42 @@ func (m *model) jobKeys() []binding {
 // need one are not in the footer.
 func (m *model) runKeys() []binding {
 	pause, help := "pause", "launch nothing more; what runs goes on"
-	if m.launchesNothing() {
+	if m.isPausedOrDraining() {
 		pause, help = "continue", "launch again: ends a pause and a drain"
 	}
-	return grouped("Run",
+	return withGroup("Run",
 		key(":", "cmd", "a command, tab completes it", func(m *model) tea.Cmd { return m.openCommand("") }),
-		key("p", when(!m.isUndispatched(), pause), help, (*model).pause),
+		key("p", textIf(!m.isUndispatched(), pause), help, (*model).togglePause),
 		key("u", "", "", func(m *model) tea.Cmd { m.say("there is nothing to undo"); return nil }),
 	)
 }
 
-// onJobs reports whether keys for jobs have a meaning in the focused pane.
-func (m *model) onJobs() bool {
+// focusHasJobs reports whether keys for jobs have a meaning in the focused pane.
+func (m *model) focusHasJobs() bool {
 	return m.focus().hasJobs()
 }
 
-// targets returns the jobs that a key or a command acts on. The cursor stays on its job from then
-// on. A job of a list that is not shown is no target.
-func (m *model) targets() jobs.Ranges {
-	if !m.onJobs() && !m.isShown(m.jobs) {
+// targetJobs returns the jobs that a key or a command acts on. The cursor stays on its job from
+// then on. A job of a list that is not shown is no target.
+func (m *model) targetJobs() jobs.Ranges {
+	if !m.focusHasJobs() && !m.isShown(m.jobs) {
 		m.complain("which jobs? give their numbers, or go to a list of jobs")
 		return nil
 	}
-	m.focus().hold()
-	if len(m.focus().picked()) == 0 && m.hasCursorSlipped() {
+	m.focus().pinCursor()
+	if len(m.focus().selectedJobs()) == 0 && m.warnIfSlipped() {
 		return nil
 	}
-	which := m.selection()
+	which := m.selectedOrCurrent()
 	if len(which) == 0 {
-		m.complain(noJob)
+		m.complain(noJobText)
 	}
 	return which
 }
 
-// dispatched reports whether the run has a dispatcher. If not, it shows a message that what, an
-// action in words, is impossible.
-func (m *model) dispatched(what string) bool {
+// requireDispatcher reports whether the run has a dispatcher. If not, it shows a message that what,
+// an action in words, is impossible.
+func (m *model) requireDispatcher(what string) bool {
 	if !m.isUndispatched() {
 		return true
 	}
@@ -78,22 +78,22 @@ func (m *model) dispatched(what string) bool {
 	return false
 }
 
-// single returns the row of the only target, if it is known.
-func (m *model) single(which jobs.Ranges) (runview.Row, bool) {
-	r, ok := m.job()
+// onlyTarget returns the row of the only target, if it is known.
+func (m *model) onlyTarget(which jobs.Ranges) (runview.Row, bool) {
+	r, ok := m.currentJob()
 	return r, ok && slices.Equal(which, jobs.One(r.ID))
 }
 
-func (m *model) cancelSelected() tea.Cmd { return m.cancelJobs(m.targets()) }
+func (m *model) cancelSelected() tea.Cmd { return m.cancelJobs(m.targetJobs()) }
 
 // cancelJobs cancels jobs. A single queued job is canceled immediately, with an undo; everything
 // else after a question that describes what is lost (rule 9).
 func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
-	if len(which) == 0 || !m.dispatched("cancel") {
+	if len(which) == 0 || !m.requireDispatcher("cancel") {
 		return nil
 	}
-	if r, ok := m.single(which); ok && (r.Phase.Terminal() || r.Phase == runview.Ending) {
-		m.complain(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), phaseOf(r.Phase).stands))
+	if r, ok := m.onlyTarget(which); ok && (r.Phase.Terminal() || r.Phase == runview.Ending) {
+		m.complain(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
 	return m.withCost(which, func(m *model, w runview.Cost) tea.Cmd {
@@ -104,7 +104,7 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 		}
 		switch {
 		case n == 0:
-			m.complain("nothing to cancel: " + m.named(which) + " over already")
+			m.complain("nothing to cancel: " + m.jobsSubject(which) + " over already")
 			return nil
 		case which.Count() == 1 && w.Running+w.Handed == 0:
 			return do(m)
@@ -118,15 +118,15 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 	})
 }
 
-// named returns the subject of a sentence: "job 17 is", "these 12 jobs are".
-func (m *model) named(which jobs.Ranges) string {
+// jobsSubject returns the subject of a sentence: "job 17 is", "these 12 jobs are".
+func (m *model) jobsSubject(which jobs.Ranges) string {
 	if which.Count() == 1 {
 		return jobName(which[0].First) + " is"
 	}
 	return "these " + plural(which.Count(), "job") + " are"
 }
 
-func (m *model) requeueSelected() tea.Cmd { return m.requeueJobs(m.targets()) }
+func (m *model) requeueSelected() tea.Cmd { return m.requeueJobs(m.targetJobs()) }
 
 // requeueJobs runs finished jobs again. It asks first if there are many jobs, because they repeat
 // all their work.
@@ -134,8 +134,8 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 	if len(which) == 0 {
 		return nil
 	}
-	if r, ok := m.single(which); ok && !r.Phase.Terminal() {
-		m.complain(fmt.Sprintf("nothing to requeue: %s %s", jobName(r.ID), phaseOf(r.Phase).stands))
+	if r, ok := m.onlyTarget(which); ok && !r.Phase.Terminal() {
+		m.complain(fmt.Sprintf("nothing to requeue: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
 	do := func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Requeue, Jobs: which}) }
@@ -157,43 +157,43 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 }
 
 func (m *model) prioritize(n int, relative bool) tea.Cmd {
-	which := m.targets()
-	if len(which) == 0 || !m.dispatched("change priorities") {
+	which := m.targetJobs()
+	if len(which) == 0 || !m.requireDispatcher("change priorities") {
 		return nil
 	}
-	if r, ok := m.single(which); ok && r.Phase.Terminal() {
-		m.complain(fmt.Sprintf("its priority changes nothing: %s %s", jobName(r.ID), phaseOf(r.Phase).stands))
+	if r, ok := m.onlyTarget(which); ok && r.Phase.Terminal() {
+		m.complain(fmt.Sprintf("its priority changes nothing: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
 	return m.act(runview.Action{Do: runview.Priority, Jobs: which, Number: n, Relative: relative})
 }
 
-// launchesNothing reports whether the run is paused or drains.
-func (m *model) launchesNothing() bool {
+// isPausedOrDraining reports whether the run is paused or drains.
+func (m *model) isPausedOrDraining() bool {
 	return m.snap != nil && (m.snap.Paused || m.snap.Draining != "")
 }
 
-// pause pauses launching, or continues it.
-func (m *model) pause() tea.Cmd {
+// togglePause pauses launching, or continues it.
+func (m *model) togglePause() tea.Cmd {
 	verb := runview.Pause
-	if m.launchesNothing() {
+	if m.isPausedOrDraining() {
 		verb = runview.Continue
 	}
-	return m.pauseWith(verb)
+	return m.pauseOrContinue(verb)
 }
 
-func (m *model) pauseWith(verb runview.Verb) tea.Cmd {
-	if m.snap == nil || !m.dispatched(string(verb)) {
+func (m *model) pauseOrContinue(verb runview.Verb) tea.Cmd {
+	if m.snap == nil || !m.requireDispatcher(string(verb)) {
 		return nil
 	}
 	return m.act(runview.Action{Do: verb})
 }
 
-// undoable reports whether there is an action to undo and its time has not passed.
-func (m *model) undoable() bool { return m.undo != nil && !m.now().After(m.undo.till) }
+// canUndo reports whether there is an action to undo and its time has not passed.
+func (m *model) canUndo() bool { return m.undo != nil && !m.now().After(m.undo.expiresAt) }
 
-// takeBack requeues the jobs that the last cancel has ended.
-func (m *model) takeBack() tea.Cmd {
+// undoCancel requeues the jobs that the last cancel has ended.
+func (m *model) undoCancel() tea.Cmd {
 	which := m.undo.jobs
 	m.undo = nil // a second u has no effect
 	return m.act(runview.Action{Do: runview.Requeue, Jobs: which, Why: "undo"})
@@ -209,10 +209,10 @@ func (m *model) clearSelectionAfter(a runview.Action) {
 	}
 }
 
-// toEdit returns the job that a key or a command edits. Without exactly one it shows why.
-func (m *model) toEdit() (runview.Row, bool) {
-	which := m.targets()
-	r, ok := m.single(which)
+// jobToEdit returns the job that a key or a command edits. Without exactly one it shows why.
+func (m *model) jobToEdit() (runview.Row, bool) {
+	which := m.targetJobs()
+	r, ok := m.onlyTarget(which)
 	if !ok && len(which) > 0 {
 		m.complain("only one job can be edited at a time: esc clears the selection")
 	}
@@ -220,35 +220,35 @@ func (m *model) toEdit() (runview.Row, bool) {
 }
 
 func (m *model) editCurrent() tea.Cmd {
-	r, ok := m.toEdit()
+	r, ok := m.jobToEdit()
 	if !ok {
 		return nil
 	}
 	if !isEditable(r.Phase) {
-		m.complain(fmt.Sprintf("cannot edit: %s %s; c cancels it, then it can be edited", jobName(r.ID), phaseOf(r.Phase).stands))
+		m.complain(fmt.Sprintf("cannot edit: %s %s; c cancels it, then it can be edited", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
-	return m.edit(r.ID)
+	return m.openEdit(r.ID)
 }
 
 func isEditable(p runview.Phase) bool {
 	return p.Terminal() || p == runview.Queued || p == runview.Waits || p == runview.Retry
 }
 
-// edit opens a line with the command of a job. An edited job is queued again.
-func (m *model) edit(id jobs.ID) tea.Cmd {
-	return m.detailFor(&waiting{keeps: true}, id, func(m *model, d *runview.Detail) tea.Cmd {
+// openEdit opens a line with the command of a job. An edited job is queued again.
+func (m *model) openEdit(id jobs.ID) tea.Cmd {
+	return m.withDetailIn(&waitModal{keepsKeys: true}, id, func(m *model, d *runview.Detail) tea.Cmd {
 		if !isEditable(d.Row.Phase) {
-			m.complain(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), phaseOf(d.Row.Phase).stands))
+			m.complain(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), phaseInfoOf(d.Row.Phase).verbPhrase))
 			return nil
 		}
-		m.modal = &input{
-			prompt: fmt.Sprintf(" command of %d: ", id), text: newEdited(d.Command), lines: true, past: &m.jobs.edits,
-			done: func(m *model, text string) (tea.Cmd, error) { return m.edited(id, d.Command, text) },
-			left: func(m *model) tea.Cmd { m.say("nothing was changed"); return nil },
-			note: func(m *model, w int) []string {
+		m.modal = &inputLine{
+			prompt: fmt.Sprintf(" command of %d: ", id), text: newEditableText(d.Command), multiline: true, history: &m.jobs.edits,
+			onConfirm: func(m *model, text string) (tea.Cmd, error) { return m.setCommand(id, d.Command, text) },
+			onCancel:  func(m *model) tea.Cmd { m.say("nothing was changed"); return nil },
+			noteLines: func(m *model, w int) []string {
 				if d.Row.Phase.Terminal() {
-					return []string{styleFaint.Render(" " + jobName(id) + " " + phaseOf(d.Row.Phase).stands + "; enter queues it again with the new command")}
+					return []string{styleFaint.Render(" " + jobName(id) + " " + phaseInfoOf(d.Row.Phase).verbPhrase + "; enter queues it again with the new command")}
 				}
 				return nil
 			},
@@ -257,8 +257,8 @@ func (m *model) edit(id jobs.ID) tea.Cmd {
 	})
 }
 
-// edited sets the new command of a job.
-func (m *model) edited(id jobs.ID, old, command string) (tea.Cmd, error) {
+// setCommand sets the new command of a job.
+func (m *model) setCommand(id jobs.ID, old, command string) (tea.Cmd, error) {
 	switch {
 	case strings.TrimSpace(command) == "":
 		return nil, errors.New("the command is empty; esc leaves it as it was")

@@ -26,9 +26,9 @@ func screenOn(t *testing.T, src *fakeSource, id jobs.ID, w, h int) (*model, *tim
 	now := noon
 	m := newScreen(t, src, w, h)
 	m.now = func() time.Time { return now }
-	m.jobs.follow(id)
+	m.jobs.moveToJob(id)
 	refresh(t, m)
-	if r, ok := m.job(); !ok || r.ID != id {
+	if r, ok := m.currentJob(); !ok || r.ID != id {
 		t.Fatalf("the cursor is on %d, %v", r.ID, ok)
 	}
 	return m, &now
@@ -119,9 +119,9 @@ func TestKeysOnAJob(t *testing.T) {
 	}
 }
 
-// TestKeysOnASelection checks that a selection is canceled, and many jobs are requeued, only after a
-// question that states what is lost, and that the user must type the number of jobs if it is more than
-// a hundred (rule 9).
+// TestKeysOnASelection checks that a selection is canceled, and many jobs are requeued, only after
+// a question that states what is lost, and that the user must type the number of jobs if it is more
+// than a hundred (rule 9).
 func TestKeysOnASelection(t *testing.T) {
 	which := jobs.Ranges{{First: 50117, Last: 50118}}
 	many := jobs.Ranges{{First: 1, Last: 1234}}
@@ -206,13 +206,13 @@ func TestUndoTime(t *testing.T) {
 		shows string
 	}{{0, "undo 10s"}, {4 * time.Second, "undo 6s"}, {9500 * time.Millisecond, "undo 0s"}} {
 		*now = noon.Add(s.after)
-		m.Update(second{})
+		m.Update(clockTick{})
 		shows(t, m, s.shows)
 	}
 	*now = noon.Add(10*time.Second + time.Millisecond)
 	press(t, m, "u")
 	same(t, src, runview.Cancel.Jobs(aQueued))
-	m.Update(second{})
+	m.Update(clockTick{})
 	if m.undo != nil || strings.Contains(plain(m), "undo ") {
 		t.Error("the undo is still offered")
 	}
@@ -255,12 +255,12 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 		for _, keys := range []string{"c", "+", "-", "p", ": d r a i n - r u n enter", ": p a u s e enter"} {
 			m.message = message{}
 			press(t, m, keys)
-			if !strings.Contains(m.message.text, "nobody dispatches it") || !m.message.bad {
+			if !strings.Contains(m.message.text, "nobody dispatches it") || !m.message.isError {
 				t.Errorf("%s says %q", keys, m.message.text)
 			}
 		}
 		same(t, src)
-		m.jobs.follow(aFailed)
+		m.jobs.moveToJob(aFailed)
 		refresh(t, m)
 		press(t, m, "r")
 		press(t, m, "e x enter")
@@ -283,7 +283,7 @@ func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
 		}
 	})
 	m := newScreen(t, src, 80, 24)
-	run(t, m, m.edit(50120))
+	run(t, m, m.openEdit(50120))
 	text := plain(m)
 	if !strings.Contains(text, "enter queues it again") || strings.Contains(text, "it is queued again") {
 		t.Errorf("the screen says:\n%s", text)

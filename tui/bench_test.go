@@ -44,7 +44,7 @@ func BenchmarkScreen(b *testing.B) {
 	m := newModel(Options{Source: src}, time.Now)
 	m.Update(tea.WindowSizeMsg{Width: 160, Height: 48})
 	look := func() {
-		snap, err := src.Snapshot(context.Background(), m.ask())
+		snap, err := src.Snapshot(context.Background(), m.buildQuery())
 		if err != nil {
 			b.Fatal(err)
 		}

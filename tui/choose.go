@@ -18,10 +18,10 @@ func Choose(ctx context.Context, o Options, title string, rows []string, footer 
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 	defer stop()
 	c := &chooser{m: newModel(o, time.Now), title: title, rows: rows, footer: footer, keys: keys}
-	if _, err := tea.NewProgram(c, o.program(ctx)...).Run(); err != nil && ctx.Err() == nil {
+	if _, err := tea.NewProgram(c, o.programOptions(ctx)...).Run(); err != nil && ctx.Err() == nil {
 		return 0, "", err
 	}
-	return c.at, c.key, nil
+	return c.cursorRow, c.key, nil
 }
 
 // chooser is the model of Choose.
@@ -32,7 +32,7 @@ type chooser struct {
 	w             int // width of the terminal in cells; 0: not known yet
 	viewport
 	key  string // the key that was pressed
-	over bool
+	done bool
 }
 
 func (c *chooser) Init() tea.Cmd { return nil }
@@ -44,13 +44,13 @@ func (c *chooser) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.KeyPressMsg:
 		switch key := msg.String(); {
 		case slices.Contains(c.keys, key):
-			c.key, c.over = key, true
+			c.key, c.done = key, true
 			return c, tea.Quit
 		case slices.Contains([]string{"q", "esc", "ctrl+c", "ctrl+d"}, key):
-			c.over = true
+			c.done = true
 			return c, tea.Quit
 		default:
-			c.m.pressIn(moving(func() int { return c.h }, func(_ *model, by int) { c.at += by }), key)
+			c.m.pressIn(moveKeys(func() int { return c.h }, func(_ *model, by int) { c.cursorRow += by }), key)
 		}
 	}
 	c.clampCursor(len(c.rows))
@@ -61,13 +61,13 @@ func (c *chooser) View() tea.View {
 	if c.w == 0 {
 		return tea.NewView("")
 	}
-	lines := append([]string{styleFaint.Render(c.m.cut("  "+c.title, c.w-1))}, c.viewport.rows(len(c.rows), func(i int) string {
-		if i == c.at && !c.over {
-			return styleHere.Render(c.m.fit(c.m.g.cursor+" "+c.rows[i], c.w-1))
+	lines := append([]string{styleFaint.Render(c.m.cut("  "+c.title, c.w-1))}, c.viewport.drawRows(len(c.rows), func(i int) string {
+		if i == c.cursorRow && !c.done {
+			return styleCursor.Render(c.m.fit(c.m.glyphs.cursor+" "+c.rows[i], c.w-1))
 		}
 		return c.m.cut("  "+c.rows[i], c.w-1)
 	})...)
-	if c.over { // the list stays on the terminal
+	if c.done { // the list stays on the terminal
 		return tea.NewView(strings.Join(lines, "\n") + "\n")
 	}
 	return tea.NewView(strings.Join(append(lines, styleFaint.Render(c.m.cut("  "+c.footer, c.w-1))), "\n"))

@@ -28,15 +28,15 @@ type command struct {
 
 // openCommand opens the command line.
 func (m *model) openCommand(text string) tea.Cmd {
-	m.modal = &input{
-		prompt: " :", text: newEdited(text), past: &m.jobs.commands, complete: (*model).commandWords,
-		done: (*model).command,
+	m.modal = &inputLine{
+		prompt: " :", text: newEditableText(text), history: &m.jobs.commands, complete: (*model).completeCommand,
+		onConfirm: (*model).runCommand,
 	}
 	return nil
 }
 
-// command executes a line.
-func (m *model) command(line string) (tea.Cmd, error) {
+// runCommand executes a line.
+func (m *model) runCommand(line string) (tea.Cmd, error) {
 	name, arg, _ := strings.Cut(strings.TrimSpace(strings.TrimLeft(line, ": \t")), " ")
 	if name == "" {
 		return nil, nil
@@ -61,20 +61,20 @@ func findCommand(name string) *command {
 	return nil
 }
 
-func commandNames() []string { return mapped(commands, func(c command) string { return c.name }) }
+func commandNames() []string { return mapSlice(commands, func(c command) string { return c.name }) }
 
 func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 40)) }
 
-// some lists at most n words.
-func some(words []string, n int) string {
+// listSome lists at most n words.
+func listSome(words []string, n int) string {
 	if len(words) > n {
 		return strings.Join(words[:n], ", ") + fmt.Sprintf(" and %d more", len(words)-n)
 	}
 	return strings.Join(words, ", ")
 }
 
-// commandWords completes the word before the cursor.
-func (m *model) commandWords(before string) (int, []string) {
+// completeCommand completes the word before the cursor.
+func (m *model) completeCommand(before string) (int, []string) {
 	skip := len(before) - len(strings.TrimLeft(before, ": \t"))
 	name, arg, is := strings.Cut(before[skip:], " ")
 	if !is {
@@ -85,7 +85,7 @@ func (m *model) commandWords(before string) (int, []string) {
 		return len(before), nil
 	}
 	if c.name == "filter" || c.name == "select" {
-		start, words := m.filterWords(arg)
+		start, words := m.completeFilter(arg)
 		return len(before) - len(arg) + start, words
 	}
 	if c.words == nil {
@@ -95,13 +95,13 @@ func (m *model) commandWords(before string) (int, []string) {
 	return start, startingWith(c.words(m), before[start:])
 }
 
-// listNow returns the list of jobs with the focus. If there is none, it opens the jobs.
-func (m *model) listNow() *list {
-	if m.focus() == pane(m.result) {
-		return &m.result.list
+// focusedList returns the list of jobs with the focus. If there is none, it opens the jobs.
+func (m *model) focusedList() *list {
+	if m.focus() == pane(m.results) {
+		return &m.results.list
 	}
 	if m.focus() != pane(m.jobs) {
-		m.open(tabJobs)
+		m.openView(tabJobs)
 	}
 	return &m.jobs.list
 }
@@ -110,15 +110,15 @@ func (m *model) hostNames() []string {
 	if m.snap == nil {
 		return nil
 	}
-	return mapped(m.snap.Hosts, func(h live.Host) string { return h.Name })
+	return mapSlice(m.snap.Hosts, func(h live.Host) string { return h.Name })
 }
 
-// hostNamed returns an error if the run has no host of that name.
-func (m *model) hostNamed(name string) error {
+// checkHost returns an error if the run has no host of that name.
+func (m *model) checkHost(name string) error {
 	known := m.hostNames()
 	switch {
 	case name == "":
-		return errors.New("which host? " + some(known, 20))
+		return errors.New("which host? " + listSome(known, 20))
 	case slices.Contains(known, name):
 		return nil
 	}
@@ -144,30 +144,30 @@ func commandTable() []command {
 		return func(m *model, _ string) (tea.Cmd, error) { return do(m), nil }
 	}
 	return append([]command{
-		{name: "cancel", args: which, help: "cancel the selected jobs, that under the cursor, or those named: 17 20-30", do: onIDs((*model).cancelJobs)},
-		{name: "requeue", args: which, help: "run them again, when they are over", do: onIDs((*model).requeueJobs)},
+		{name: "cancel", args: which, help: "cancel the selected jobs, that under the cursor, or those named: 17 20-30", do: jobsCommand((*model).cancelJobs)},
+		{name: "requeue", args: which, help: "run them again, when they are over", do: jobsCommand((*model).requeueJobs)},
 		{name: "prio", alias: []string{"priority"}, args: "N", help: "their priority: smaller goes first; +1 and -1 change it by one", do: (*model).commandPriority},
 		{name: "edit", args: "[COMMAND]", help: "change the command of the job under the cursor", do: (*model).commandEdit},
 		{name: "undo", help: "undo the last cancel, for ten seconds", do: (*model).commandUndo},
-		{name: "job", args: "ID", help: "go to a job", do: onJob((*model).showJob)},
-		{name: "detail", alias: []string{"details"}, args: "[ID]", help: "all that is known of a job", do: onJob((*model).openDetail)},
-		{name: "logs", alias: []string{"log"}, args: "[ID]", help: "its output", do: onJob((*model).openOutput)},
-		{name: "why", args: "[ID]", help: "why is it not running, or what is it doing", do: onJob((*model).why)},
+		{name: "job", args: "ID", help: "go to a job", do: jobCommand((*model).showJob)},
+		{name: "detail", alias: []string{"details"}, args: "[ID]", help: "all that is known of a job", do: jobCommand((*model).openDetail)},
+		{name: "logs", alias: []string{"log"}, args: "[ID]", help: "its output", do: jobCommand((*model).openOutput)},
+		{name: "why", args: "[ID]", help: "why is it not running, or what is it doing", do: jobCommand((*model).showWhy)},
 		{name: "filter", args: "[TEXT]", help: "show only jobs that match; without text: all", do: (*model).commandFilter},
 		{name: "select", args: "[FILTER]", help: "select all jobs that match", do: (*model).commandSelect},
 		{name: "sort", args: "COLUMN [asc|desc]", help: "sort by " + strings.Join(sortNames, ", "), words: (*model).sortWords, do: (*model).commandSort},
 		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events", words: func(*model) []string { return viewNames() }, do: (*model).commandView},
-		{name: "pause", help: "launch nothing more; what runs goes on", do: simple(func(m *model) tea.Cmd { return m.pauseWith(runview.Pause) })},
-		{name: "continue", help: "launch again: ends a pause and a drain", do: simple(func(m *model) tea.Cmd { return m.pauseWith(runview.Continue) })},
-		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there", words: (*model).hostNames, do: hostVerb(runview.DrainHost)},
-		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames, do: hostVerb(runview.UseHost)},
-		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames, do: hostVerb(runview.StopHost)},
-		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer", words: (*model).hostNames, do: onHost("change slots", (*model).hostSlots)},
+		{name: "pause", help: "launch nothing more; what runs goes on", do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(runview.Pause) })},
+		{name: "continue", help: "launch again: ends a pause and a drain", do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(runview.Continue) })},
+		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there", words: (*model).hostNames, do: hostVerbCommand(runview.DrainHost)},
+		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames, do: hostVerbCommand(runview.UseHost)},
+		{name: "stop", args: "HOST", help: "end the host's jobs and queue them again (asks)", words: (*model).hostNames, do: hostVerbCommand(runview.StopHost)},
+		{name: "slots", args: "HOST N", help: "how many jobs run there at once; +N more, -N fewer", words: (*model).hostNames, do: hostCommand("change slots", (*model).setHostSlots)},
 		{name: "add", args: "HOST [KEY=VALUE...]", help: "add a host to the run: add ws07 slots=4 tags=gpu", do: (*model).commandAdd},
-		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run", words: (*model).hostNames, do: hostVerb(runview.RemoveHost)},
+		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run", words: (*model).hostNames, do: hostVerbCommand(runview.RemoveHost)},
 		{name: "shell", args: "[HOST]", help: "a shell on the host, or on that of the job under the cursor", words: (*model).hostNames, do: (*model).commandShell},
-		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: endRun(runview.DrainRun, "drain the run", "finish, nothing more starts, then the dispatcher ends", "wait for resume")},
-		{name: "stop-run", help: "the dispatcher ends, what runs goes on; resume adopts it (asks)", do: endRun(runview.StopRun, "stop the run", "go on without us and are adopted by resume", "wait for it")},
+		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: endRunCommand(runview.DrainRun, "drain the run", "finish, nothing more starts, then the dispatcher ends", "wait for resume")},
+		{name: "stop-run", help: "the dispatcher ends, what runs goes on; resume adopts it (asks)", do: endRunCommand(runview.StopRun, "stop the run", "go on without us and are adopted by resume", "wait for it")},
 		{name: "cancel-run", help: "end everything (asks)", do: simple((*model).cancelRun)},
 		{name: "resume", help: "start a dispatcher for a run that has none", do: (*model).commandResume},
 		{name: "help", help: "the keys and commands", do: simple((*model).openHelp)},
@@ -175,12 +175,12 @@ func commandTable() []command {
 	}, resultCommands()...)
 }
 
-// onIDs returns a command for the named jobs or, without an argument, for those that keys would act
-// on.
-func onIDs(do func(*model, jobs.Ranges) tea.Cmd) func(*model, string) (tea.Cmd, error) {
+// jobsCommand returns a command for the named jobs or, without an argument, for those that keys
+// would act on.
+func jobsCommand(do func(*model, jobs.Ranges) tea.Cmd) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		if arg == "" {
-			return do(m, m.targets()), nil
+			return do(m, m.targetJobs()), nil
 		}
 		which, err := m.parseIDs(arg)
 		if err != nil {
@@ -190,11 +190,12 @@ func onIDs(do func(*model, jobs.Ranges) tea.Cmd) func(*model, string) (tea.Cmd, 
 	}
 }
 
-// onJob returns a command for the named job or, without an argument, for the one under the cursor.
-func onJob(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, error) {
+// jobCommand returns a command for the named job or, without an argument, for the one under the
+// cursor.
+func jobCommand(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		if arg == "" {
-			r, ok := m.job()
+			r, ok := m.currentJob()
 			if !ok {
 				return nil, errors.New("which job? its number")
 			}
@@ -213,7 +214,7 @@ func onJob(do func(*model, jobs.ID) tea.Cmd) func(*model, string) (tea.Cmd, erro
 
 // parseIDs parses "17 20-30,40".
 func (m *model) parseIDs(s string) (jobs.Ranges, error) {
-	which, err := jobs.ParseRanges(strings.Join(wordsOf(s), ","))
+	which, err := jobs.ParseRanges(strings.Join(splitWords(s), ","))
 	if err != nil {
 		return nil, err
 	}
@@ -223,32 +224,32 @@ func (m *model) parseIDs(s string) (jobs.Ranges, error) {
 	return which, nil
 }
 
-// wordsOf splits a list at blanks and commas.
-func wordsOf(s string) []string {
+// splitWords splits a list at blanks and commas.
+func splitWords(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(" ,\t", r) })
 }
 
-// onHost returns a command for a host. do gets the text after the host's name.
-func onHost(what string, do func(m *model, host, rest string) (tea.Cmd, error)) func(*model, string) (tea.Cmd, error) {
+// hostCommand returns a command for a host. do gets the text after the host's name.
+func hostCommand(what string, do func(m *model, host, rest string) (tea.Cmd, error)) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, arg string) (tea.Cmd, error) {
 		name, rest, _ := strings.Cut(arg, " ")
-		if err := m.hostNamed(name); err != nil || !m.dispatched(what) {
+		if err := m.checkHost(name); err != nil || !m.requireDispatcher(what) {
 			return nil, err
 		}
 		return do(m, name, strings.TrimSpace(rest))
 	}
 }
 
-// hostVerb returns a command that takes only the name of a host.
-func hostVerb(verb runview.Verb) func(*model, string) (tea.Cmd, error) {
+// hostVerbCommand returns a command that takes only the name of a host.
+func hostVerbCommand(verb runview.Verb) func(*model, string) (tea.Cmd, error) {
 	what := strings.ReplaceAll(string(verb), "-", " a ")
-	return onHost(what, func(m *model, host, rest string) (tea.Cmd, error) {
+	return hostCommand(what, func(m *model, host, rest string) (tea.Cmd, error) {
 		if rest != "" {
 			return nil, fmt.Errorf("only the name of a host: %s", quoted(host+" "+rest))
 		}
 		if verb == runview.StopHost {
-			m.hosts.show(host)
-			return stopHost(m, m.hosts.host(m)), nil
+			m.hosts.moveToHost(host)
+			return stopHost(m, m.hosts.currentHost(m)), nil
 		}
 		return m.act(runview.Action{Do: verb, Host: host}), nil
 	})
@@ -260,22 +261,22 @@ func (m *model) commandAdd(arg string) (tea.Cmd, error) {
 	if name == "" {
 		return nil, errors.New("which host? a name that ssh can reach, and options such as slots=4 tags=gpu")
 	}
-	if !m.dispatched("add a host") {
+	if !m.requireDispatcher("add a host") {
 		return nil, nil
 	}
 	return m.act(runview.Action{Do: runview.AddHost, Host: name, Text: strings.TrimSpace(options)}), nil
 }
 
-func (m *model) hostSlots(host, arg string) (tea.Cmd, error) {
-	n, relative, err := number(arg)
+func (m *model) setHostSlots(host, arg string) (tea.Cmd, error) {
+	n, relative, err := parseNumber(arg)
 	if err != nil || !relative && n < 0 {
 		return nil, fmt.Errorf("%s is no number of slots: 8, +2 and -2 are", quoted(arg))
 	}
 	return m.act(runview.Action{Do: runview.Slots, Host: host, Number: n, Relative: relative}), nil
 }
 
-// number parses 8, +2, -2. Numbers with a sign are relative.
-func number(s string) (n int, relative bool, err error) {
+// parseNumber parses 8, +2, -2. Numbers with a sign are relative.
+func parseNumber(s string) (n int, relative bool, err error) {
 	v, err := strconv.ParseInt(s, 10, 32)
 	return int(v), strings.HasPrefix(s, "+") || strings.HasPrefix(s, "-"), err
 }
@@ -283,7 +284,7 @@ func number(s string) (n int, relative bool, err error) {
 // commandPriority sets a priority. =-5 sets a negative one; -5 makes the job more urgent by five.
 func (m *model) commandPriority(arg string) (tea.Cmd, error) {
 	absolute, is := strings.CutPrefix(arg, "=")
-	n, relative, err := number(absolute)
+	n, relative, err := parseNumber(absolute)
 	if err != nil {
 		return nil, fmt.Errorf("%s is no priority: 5, +1, -1 and =-5 are; smaller goes first", quoted(arg))
 	}
@@ -294,32 +295,32 @@ func (m *model) commandEdit(arg string) (tea.Cmd, error) {
 	if arg == "" {
 		return m.editCurrent(), nil
 	}
-	r, ok := m.toEdit()
+	r, ok := m.jobToEdit()
 	switch {
 	case !ok:
 		return nil, nil
 	case !isEditable(r.Phase):
-		return nil, fmt.Errorf("cannot edit: %s %s", jobName(r.ID), phaseOf(r.Phase).stands)
+		return nil, fmt.Errorf("cannot edit: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase)
 	}
-	return m.edited(r.ID, "", arg)
+	return m.setCommand(r.ID, "", arg)
 }
 
 func (m *model) commandUndo(string) (tea.Cmd, error) {
-	if !m.undoable() {
+	if !m.canUndo() {
 		return nil, errors.New("there is nothing to undo: a cancel can be undone for ten seconds")
 	}
-	return m.takeBack(), nil
+	return m.undoCancel(), nil
 }
 
 func (m *model) commandFilter(arg string) (tea.Cmd, error) {
-	m.listNow().setFilter(arg)
+	m.focusedList().setFilter(arg)
 	m.jobs.filters.add(arg)
 	return nil, nil
 }
 
 func (m *model) commandSelect(arg string) (tea.Cmd, error) {
 	if arg == "" {
-		return m.listNow().selectAll(m), nil
+		return m.focusedList().selectAll(m), nil
 	}
 	return m.selectMatches(arg), nil
 }
@@ -332,13 +333,13 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 	if way := f[len(f)-1]; len(f) == 2 && way != "asc" && way != "desc" {
 		return nil, fmt.Errorf("%s is no direction: asc and desc are", quoted(way))
 	}
-	if p := m.result; m.focus() == pane(p) && p.tabular {
+	if p := m.results; m.focus() == pane(p) && p.hasTable {
 		return nil, p.commandSort(f[0], len(f) == 2 && f[1] == "desc")
 	}
 	for s := range runview.Sorts {
 		if s.String() == f[0] {
 			reverse := len(f) == 2 && (f[1] == "desc") != highestFirst(s)
-			l := m.listNow()
+			l := m.focusedList()
 			l.sort, l.reverse = s, reverse
 			return nil, nil
 		}
@@ -349,21 +350,21 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 // sortWords returns the columns that the focused list can be sorted by.
 func (m *model) sortWords() []string {
 	names := sortNames
-	if p := m.result; m.focus() == pane(p) && p.tabular {
-		names = columnNames(p.columnsNow())
-		if p.groups.on {
-			names = p.groupOrders()[1:]
+	if p := m.results; m.focus() == pane(p) && p.hasTable {
+		names = columnNames(p.tableColumns())
+		if p.groups.isShown {
+			names = p.groupSortColumns()[1:]
 		}
 	}
 	return append(slices.Clip(names), "asc", "desc")
 }
 
-func viewNames() []string { return mapped(tabNames[:], strings.ToLower) }
+func viewNames() []string { return mapSlice(tabNames[:], strings.ToLower) }
 
 func (m *model) commandView(arg string) (tea.Cmd, error) {
 	for i, n := range viewNames() {
 		if n == strings.ToLower(arg) || arg == itoa(i+1) {
-			m.open(tab(i))
+			m.openView(tab(i))
 			return nil, nil
 		}
 	}
@@ -377,11 +378,11 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 	return m.act(runview.Action{Do: runview.Resume}), nil
 }
 
-// endRun ends the dispatcher, after a question that describes what happens to its jobs.
-func endRun(verb runview.Verb, what, running, queued string) func(*model, string) (tea.Cmd, error) {
+// endRunCommand ends the dispatcher, after a question that describes what happens to its jobs.
+func endRunCommand(verb runview.Verb, what, running, queued string) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, _ string) (tea.Cmd, error) {
-		if m.snap != nil && m.dispatched(what) {
-			t := counts(m.snap)
+		if m.snap != nil && m.requireDispatcher(what) {
+			t := tallyOf(m.snap)
 			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", plural(t.running+t.handed, "running job")+" "+running+"; "+plural(t.queued, "queued job")+" "+queued+".", 0,
 				func(m *model) tea.Cmd { return m.act(runview.Action{Do: verb}) })
 		}
@@ -391,7 +392,7 @@ func endRun(verb runview.Verb, what, running, queued string) func(*model, string
 
 // cancelRun cancels all jobs, after a question that describes what is lost.
 func (m *model) cancelRun() tea.Cmd {
-	if m.snap == nil || !m.dispatched("cancel the run") {
+	if m.snap == nil || !m.requireDispatcher("cancel the run") {
 		return nil
 	}
 	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.snap.Total))}}

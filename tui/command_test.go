@@ -168,7 +168,7 @@ func TestCompletion(t *testing.T) {
 		m.modal = nil
 		m.openCommand(c.typed)
 		press(t, m, c.keys)
-		equal(t, m.modal.(*input).text.String(), c.want, "%q %s", c.typed, c.keys)
+		equal(t, m.modal.(*inputLine).text.String(), c.want, "%q %s", c.typed, c.keys)
 		checkSize(t, m, c.typed)
 	}
 }
@@ -189,12 +189,12 @@ func FuzzCommand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line string) {
 		src.did = nil
 		m.modal, m.extra, m.jobs.sel = nil, nil, selection{}
-		m.open(tabJobs)
+		m.openView(tabJobs)
 		m.jobs.setFilter("")
 		refresh(t, m)
-		m.commandWords(line)
-		m.filterWords(line)
-		cmd, err := m.command(line)
+		m.completeCommand(line)
+		m.completeFilter(line)
+		cmd, err := m.runCommand(line)
 		if err != nil && (err.Error() == "" || jobs.Clean(err.Error(), 0) != err.Error()) {
 			t.Errorf("the error is not clean: %q", err)
 		}
@@ -218,15 +218,15 @@ func TestHistoryAndErrors(t *testing.T) {
 	m, _ := screenOn(t, src, aQueued, 80, 24)
 	typeLine(t, m, ":", "sort host")
 	typeLine(t, m, ":", "sort nme")
-	if p, ok := m.modal.(*input); !ok || p.text.String() != "sort nme" {
+	if p, ok := m.modal.(*inputLine); !ok || p.text.String() != "sort nme" {
 		t.Fatal("a line with an error is gone")
 	}
 	press(t, m, "left left a enter")
 	equal(t, m.jobs.sort, runview.SortName, "the order")
 	press(t, m, ": d up up up up down")
-	equal(t, m.modal.(*input).text.String(), "sort nme", "the past")
+	equal(t, m.modal.(*inputLine).text.String(), "sort nme", "the past")
 	press(t, m, "down down down")
-	equal(t, m.modal.(*input).text.String(), "d", "what was being typed")
+	equal(t, m.modal.(*inputLine).text.String(), "d", "what was being typed")
 }
 
 // TestEditKeepsEveryCharacter checks that editing keeps each character of a job's command.
@@ -251,14 +251,14 @@ func TestEditKeepsEveryCharacter(t *testing.T) {
 func TestTheLineScrolls(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	for _, text := range []string{"", "short", strings.Repeat("long text ", 40), strings.Repeat("日本", 100), strings.Repeat("e\u0301", 300), strings.Repeat("\x1b]52;c;", 50)} {
-		e := newEdited(text)
+		e := newEditableText(text)
 		for e.pos = range len(e.text) + 1 {
 			for _, w := range []int{0, 3, 4, 5, 20, 71} {
-				if got := width(e.view(m, w)); got != w {
+				if got := width(e.draw(m, w)); got != w {
 					t.Fatalf("%q at %d: %d cells of %d", text, e.pos, got, w)
 				}
 			}
-			if s := e.view(m, 30); !strings.Contains(s, "\x1b[7m") {
+			if s := e.draw(m, 30); !strings.Contains(s, "\x1b[7m") {
 				t.Fatalf("%q at %d: the cursor is not seen: %q", text, e.pos, s)
 			}
 		}

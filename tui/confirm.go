@@ -18,10 +18,10 @@ import (
 // confirmation is a question before something is destroyed (rule 9). Only y confirms or, for many
 // jobs, typing their number. Any other key has no effect.
 type confirmation struct {
-	title, text string
-	number      int // number that must be typed; 0: y is enough
-	typed       string
-	yes         func(*model) tea.Cmd
+	title, text    string
+	requiredNumber int // number that must be typed; 0: y is enough
+	typed          string
+	onYes          func(*model) tea.Cmd
 }
 
 // manyJobs is the maximum number of jobs that a single key may end.
@@ -29,9 +29,9 @@ const manyJobs = 100
 
 // newConfirmation returns a question about n jobs.
 func newConfirmation(title, text string, n int, yes func(*model) tea.Cmd) *confirmation {
-	c := &confirmation{title: title, text: text, yes: yes}
+	c := &confirmation{title: title, text: text, onYes: yes}
 	if n > manyJobs {
-		c.number = n
+		c.requiredNumber = n
 	}
 	return c
 }
@@ -39,13 +39,13 @@ func newConfirmation(title, text string, n int, yes func(*model) tea.Cmd) *confi
 func (c *confirmation) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
 	switch {
-	case c.number == 0 && key == "y", c.number > 0 && key == "enter" && strings.ReplaceAll(c.typed, ",", "") == itoa(c.number):
+	case c.requiredNumber == 0 && key == "y", c.requiredNumber > 0 && key == "enter" && strings.ReplaceAll(c.typed, ",", "") == itoa(c.requiredNumber):
 		m.modal = nil
-		return c.yes(m)
-	case c.number > 0 && key == "backspace":
+		return c.onYes(m)
+	case c.requiredNumber > 0 && key == "backspace":
 		c.typed = c.typed[:max(0, len(c.typed)-1)]
 		return nil
-	case c.number > 0 && len(key) == 1 && strings.Contains("0123456789,", key):
+	case c.requiredNumber > 0 && len(key) == 1 && strings.Contains("0123456789,", key):
 		if len(c.typed) < 12 {
 			c.typed += key
 		}
@@ -58,8 +58,8 @@ func (c *confirmation) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 
 func (c *confirmation) draw(m *model, w, h int) []string {
 	answer := styleBold.Render("y") + ": yes   any other key: no   [y/N] "
-	if c.number > 0 {
-		answer = "type " + styleBold.Render(jobs.Thousands(c.number)) + " and " + m.keyName("enter") + " to do it, esc: no   " + c.typed
+	if c.requiredNumber > 0 {
+		answer = "type " + styleBold.Render(jobs.Thousands(c.requiredNumber)) + " and " + m.keyName("enter") + " to do it, esc: no   " + c.typed
 	}
 	var out []string
 	for _, l := range m.wrap(m.clean(c.title), w-2) {
@@ -69,7 +69,7 @@ func (c *confirmation) draw(m *model, w, h int) []string {
 		out = append(out, " "+styleWarn.Render(l))
 	}
 	out = out[:min(len(out), max(0, h-1))] // the answer is always visible
-	return append(out, " "+answer+styleHere.Render(" "))
+	return append(out, " "+answer+styleCursor.Render(" "))
 }
 
 // leave closes the screen. If the run continues, leave first asks what should happen to it.
@@ -93,7 +93,7 @@ func (l *leaveModal) keys(m *model) []binding {
 	if m.snap.Draining != "" {
 		drain = key(pauseKey, "continue", "launch again: the drain is over, the run is not", func(m *model) tea.Cmd {
 			m.modal = nil
-			return m.pauseWith(runview.Continue)
+			return m.pauseOrContinue(runview.Continue)
 		})
 	}
 	return []binding{
@@ -110,7 +110,7 @@ func (l *leaveModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 }
 
 func (l *leaveModal) draw(m *model, w, h int) []string {
-	t := counts(m.snap)
+	t := tallyOf(m.snap)
 	name := m.clean(m.snap.Run.Name)
 	count := fmt.Sprintf("%s, %s queued.", describeRunning(t), jobs.Thousands(t.queued))
 	title := fmt.Sprintf(" Leave %s? ", m.cut(name, max(8, w/2)))
@@ -123,42 +123,42 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 	out := []string{styleBold.Render(title) + count}
 	wide := 7
 	for _, b := range l.keys(m) {
-		wide = max(wide, len(b.word))
+		wide = max(wide, len(b.label))
 	}
 	for _, b := range l.keys(m) {
 		help := b.help
-		if b.word == "detach" {
+		if b.label == "detach" {
 			help += "; dcs-tui attach " + name + " comes back"
 		}
 		if width(help) > w-7-wide { // too long: use the short form
-			help = leaveShort[b.word]
+			help = shortLeaveHelp[b.label]
 		}
-		out = append(out, "  "+styleBold.Render(m.fit(b.show(), 4))+m.fit(b.word, wide)+" "+help)
+		out = append(out, "  "+styleBold.Render(m.fit(b.firstKey(), 4))+m.fit(b.label, wide)+" "+help)
 	}
 	if len(out) > h { // only the words
 		line := ""
 		for _, b := range l.keys(m) {
-			line += " " + styleBold.Render(b.show()) + " " + b.word + " "
+			line += " " + styleBold.Render(b.firstKey()) + " " + b.label + " "
 		}
 		return []string{line}
 	}
 	return out
 }
 
-// leaveShort contains the help of the keys in at most 26 letters.
-var leaveShort = map[string]string{
+// shortLeaveHelp contains the help of the keys in at most 26 letters.
+var shortLeaveHelp = map[string]string{
 	"detach": "the run continues", "drain": "runs finish, then it ends", "continue": "launch again", "cancel": "all is ended (asks again)", "stay": "back to the screen",
 }
 
 // describeRunning describes how many jobs run, for a sentence.
 func describeRunning(t tally) string {
-	return jobs.Thousands(t.running) + " running" + when(t.handed > 0, ", "+jobs.Thousands(t.handed)+" sent to hosts")
+	return jobs.Thousands(t.running) + " running" + textIf(t.handed > 0, ", "+jobs.Thousands(t.handed)+" sent to hosts")
 }
 
-// question shows a question of the dispatcher (live.Question) once. It waits until the user has
+// showQuestion shows a question of the dispatcher (live.Question) once. It waits until the user has
 // finished typing or answering something else. If the run ends while the user is asked how to leave
 // it, the screen closes.
-func (m *model) question() tea.Cmd {
+func (m *model) showQuestion() tea.Cmd {
 	if _, leaving := m.modal.(*leaveModal); leaving && m.isUndispatched() {
 		return tea.Quit // nothing is left to ask about
 	}
@@ -171,7 +171,7 @@ func (m *model) question() tea.Cmd {
 	case q == nil && open: // another screen has answered
 		m.modal = nil
 		m.say("the question was answered elsewhere, or is no longer asked")
-	case q == nil || q.ID == m.replied:
+	case q == nil || q.ID == m.answeredID:
 	case open && asked.q.ID == q.ID:
 	case open || m.modal == nil:
 		m.modal = &questionModal{q: *q}
@@ -183,7 +183,7 @@ func (m *model) question() tea.Cmd {
 // even the length.
 type questionModal struct {
 	q    live.Question
-	text edited
+	text editableText
 }
 
 func (p *questionModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
@@ -213,61 +213,61 @@ func (p *questionModal) paste(_ *model, s string) tea.Cmd {
 }
 
 func (p *questionModal) reply(m *model, text string) tea.Cmd {
-	m.modal, m.replied = nil, p.q.ID
+	m.modal, m.answeredID = nil, p.q.ID
 	clear(p.text.text) // keep a secret in memory no longer than needed
 	return m.act(runview.Action{Do: runview.Reply, Number: int(p.q.ID), Text: text})
 }
 
 func (p *questionModal) draw(m *model, w, h int) []string {
 	var out []string
-	for _, l := range m.wrap(m.g.question+" "+m.clean(p.q.Text), w-2) {
+	for _, l := range m.wrap(m.glyphs.question+" "+m.clean(p.q.Text), w-2) {
 		out = append(out, " "+styleBold.Render(l))
 	}
 	out = out[:min(len(out), max(1, h-2))]
-	typed := " " + p.text.view(m, w-2)
+	typed := " " + p.text.draw(m, w-2)
 	if p.q.Secret {
-		typed = " " + styleHere.Render(" ") + styleFaint.Render(" (what is typed is not shown)")
+		typed = " " + styleCursor.Render(" ") + styleFaint.Render(" (what is typed is not shown)")
 	}
-	return append(out, typed, styleFaint.Render(" "+m.g.enter+" answers, esc refuses"))
+	return append(out, typed, styleFaint.Render(" "+m.glyphs.enter+" answers, esc refuses"))
 }
 
-// waiting receives the keys while the source computes an answer that a key needs.
-type waiting struct {
-	keeps bool // text typed meanwhile belongs to the line that is about to open
-	typed []tea.Msg
-	left  func() // called instead of using the answer after esc; may be nil
+// waitModal receives the keys while the source computes an answer that a key needs.
+type waitModal struct {
+	keepsKeys bool // text typed meanwhile belongs to the line that is about to open
+	keptKeys  []tea.Msg
+	onCancel  func() // called instead of using the answer after esc; may be nil
 }
 
-func (p *waiting) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+func (p *waitModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	if key := k.String(); key == "esc" || key == "ctrl+c" {
 		m.modal = nil
 		m.say("nothing was done")
 		return nil
 	}
-	p.keep(k)
+	p.keepKey(k)
 	return nil
 }
 
-func (p *waiting) paste(_ *model, s string) tea.Cmd {
-	p.keep(tea.PasteMsg{Content: s})
+func (p *waitModal) paste(_ *model, s string) tea.Cmd {
+	p.keepKey(tea.PasteMsg{Content: s})
 	return nil
 }
 
-func (p *waiting) keep(msg tea.Msg) {
-	if p.keeps && len(p.typed) < maxKept {
-		p.typed = append(p.typed, msg)
+func (p *waitModal) keepKey(msg tea.Msg) {
+	if p.keepsKeys && len(p.keptKeys) < maxKeptKeys {
+		p.keptKeys = append(p.keptKeys, msg)
 	}
 }
 
-// maxKept bounds the keys that are kept for a line.
-const maxKept = 1000
+// maxKeptKeys bounds the keys that are kept for a line.
+const maxKeptKeys = 1000
 
 // retype types into a line what was typed before it opened, up to an enter: a text that was not
 // shown must not be confirmed.
-func (p *waiting) retype(m *model) tea.Cmd {
+func (p *waitModal) retype(m *model) tea.Cmd {
 	var cmds []tea.Cmd
-	for _, msg := range p.typed {
-		line, ok := m.modal.(*input)
+	for _, msg := range p.keptKeys {
+		line, ok := m.modal.(*inputLine)
 		if !ok {
 			break
 		}
@@ -285,7 +285,7 @@ func (p *waiting) retype(m *model) tea.Cmd {
 }
 
 // draw draws the previous footer, so that nothing moves during a short wait.
-func (p *waiting) draw(m *model, w, h int) []string {
+func (p *waitModal) draw(m *model, w, h int) []string {
 	m.modal = nil
 	foot := m.footer()
 	m.modal = p
@@ -297,9 +297,9 @@ const sourceTimeout = 10 * time.Second
 
 // awaitAnswer calls the source. Until it answers, only esc works. Therefore two quick keys do not
 // start two actions, and a y typed before a question is visible confirms nothing.
-func (m *model) awaitAnswer(box *waiting, limit time.Duration, ask func(context.Context) reply) tea.Cmd {
+func (m *model) awaitAnswer(box *waitModal, limit time.Duration, ask func(context.Context) reply) tea.Cmd {
 	m.modal = box
-	return call(limit, func(ctx context.Context) reply {
+	return callSource(limit, func(ctx context.Context) reply {
 		then := ask(ctx)
 		return func(m *model) tea.Cmd {
 			switch {
@@ -307,8 +307,8 @@ func (m *model) awaitAnswer(box *waiting, limit time.Duration, ask func(context.
 				m.modal = nil
 				cmd := then(m)
 				return tea.Batch(cmd, box.retype(m))
-			case box.left != nil: // closed with esc
-				box.left()
+			case box.onCancel != nil: // closed with esc
+				box.onCancel()
 			}
 			return nil
 		}
@@ -318,7 +318,7 @@ func (m *model) awaitAnswer(box *waiting, limit time.Duration, ask func(context.
 // withCost requests the cost of ending jobs, and then calls then with it.
 func (m *model) withCost(which jobs.Ranges, then func(*model, runview.Cost) tea.Cmd) tea.Cmd {
 	src := m.src
-	return m.awaitAnswer(&waiting{}, sourceTimeout, func(ctx context.Context) reply {
+	return m.awaitAnswer(&waitModal{}, sourceTimeout, func(ctx context.Context) reply {
 		w, err := src.Cost(ctx, which)
 		return func(m *model) tea.Cmd {
 			if err != nil {
@@ -336,17 +336,17 @@ func describeCost(w runview.Cost) string {
 	if w.Running > 0 {
 		s = fmt.Sprintf("%s running, %s of run time lost", jobs.Thousands(w.Running), formatSpan(w.Lost))
 	}
-	return s + when(w.Handed > 0, "; "+jobs.Thousands(w.Handed)+" sent, not known to have started") +
-		when(w.Queued > 0, "; "+jobs.Thousands(w.Queued)+" queued") +
-		when(w.Over > 0, "; "+jobs.Thousands(w.Over)+" over already, which stay as they are")
+	return s + textIf(w.Handed > 0, "; "+jobs.Thousands(w.Handed)+" sent, not known to have started") +
+		textIf(w.Queued > 0, "; "+jobs.Thousands(w.Queued)+" queued") +
+		textIf(w.Over > 0, "; "+jobs.Thousands(w.Over)+" over already, which stay as they are")
 }
 
-// detail requests the details of a job, and then calls then with them.
-func (m *model) detail(id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
-	return m.detailFor(&waiting{}, id, then)
+// withDetail requests the details of a job, and then calls then with them.
+func (m *model) withDetail(id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
+	return m.withDetailIn(&waitModal{}, id, then)
 }
 
-func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
+func (m *model) withDetailIn(box *waitModal, id jobs.ID, then func(*model, *runview.Detail) tea.Cmd) tea.Cmd {
 	src := m.src
 	return m.awaitAnswer(box, sourceTimeout, func(ctx context.Context) reply {
 		snap, err := src.Snapshot(ctx, runview.Query{Focus: id})
@@ -366,12 +366,12 @@ func (m *model) detailFor(box *waiting, id jobs.ID, then func(*model, *runview.D
 	})
 }
 
-// why shows why a job is not running, in the dispatcher's words.
-func (m *model) why(id jobs.ID) tea.Cmd {
-	return m.detail(id, func(m *model, d *runview.Detail) tea.Cmd {
+// showWhy shows why a job is not running, in the dispatcher's words.
+func (m *model) showWhy(id jobs.ID) tea.Cmd {
+	return m.withDetail(id, func(m *model, d *runview.Detail) tea.Cmd {
 		text := d.Why
 		if text == "" {
-			text = fmt.Sprintf("%s %s.", jobName(id), phaseOf(d.Row.Phase).stands)
+			text = fmt.Sprintf("%s %s.", jobName(id), phaseInfoOf(d.Row.Phase).verbPhrase)
 		}
 		if last := lastStderr(d); last != "" && !strings.Contains(text, last) {
 			text += " The last line of its stderr: " + last

@@ -17,86 +17,86 @@ import (
 type detailPane struct {
 	noPane
 	viewer
-	job jobs.ID
-	row runview.Row     // the newest known row
-	all *runview.Detail // nil: not known yet
+	job    jobs.ID
+	row    runview.Row     // the newest known row
+	detail *runview.Detail // nil: not known yet
 }
 
 // openDetail shows the details of a job.
 func (m *model) openDetail(id jobs.ID) tea.Cmd {
 	p := &detailPane{job: id}
 	p.viewer.text = p.detailLines
-	if r, ok := m.job(); ok && r.ID == id {
+	if r, ok := m.currentJob(); ok && r.ID == id {
 		p.row = r
 	}
-	m.full = m.full && m.onExtra
-	m.extra, m.onExtra = p, true
+	m.extraZoomed = m.extraZoomed && m.lowerFocused
+	m.extra, m.lowerFocused = p, true
 	p.onSnapshot(m)
 	return nil
 }
 
 func (p *detailPane) onSnapshot(m *model) {
 	if m.snap != nil && m.snap.Detail != nil && m.snap.Detail.Row.ID == p.job {
-		p.all, p.row = m.snap.Detail, m.snap.Detail.Row
+		p.detail, p.row = m.snap.Detail, m.snap.Detail.Row
 	}
 }
 
 func (p *detailPane) title(m *model) string {
 	s := fmt.Sprintf("job %d", p.job)
 	if p.row.ID == p.job {
-		s += " " + m.g.dot + " " + m.sign(p.row.Phase) + " " + p.row.Phase.String()
+		s += " " + m.glyphs.dot + " " + m.sign(p.row.Phase) + " " + p.row.Phase.String()
 	}
 	if len(p.lines) > p.h && p.h > 0 {
-		s += fmt.Sprintf(" %s line %d of %d", m.g.dot, p.top+1, len(p.lines))
+		s += fmt.Sprintf(" %s line %d of %d", m.glyphs.dot, p.top+1, len(p.lines))
 	}
 	return s + m.otherJobSuffix(p.job)
 }
 
-func (p *detailPane) ask(m *model, ask *runview.Query) { ask.Focus = p.job }
+func (p *detailPane) addToQuery(m *model, ask *runview.Query) { ask.Focus = p.job }
 
 func (p *detailPane) hasJobs() bool { return true }
 
-func (p *detailPane) current(*model) (runview.Row, bool) { return p.row, p.row.ID == p.job }
+func (p *detailPane) currentJob(*model) (runview.Row, bool) { return p.row, p.row.ID == p.job }
 
 func (p *detailPane) keys() []binding {
 	log := key("l", "log", "what the job prints", func(m *model) tea.Cmd { return m.openOutput(p.job) })
-	return append(grouped("Details", log, shellKey()), moving(p.rows, p.scroll)...)
+	return append(withGroup("Details", log, shellKey()), moveKeys(p.visibleRows, p.scroll)...)
 }
 
 func (p *detailPane) draw(m *model, w, h int, focused bool) []string {
-	if p.all == nil {
-		return []string{styleFaint.Render("asking the dispatcher " + m.g.cut)}
+	if p.detail == nil {
+		return []string{styleFaint.Render("asking the dispatcher " + m.glyphs.ellipsis)}
 	}
 	return p.viewer.draw(m, w, h)
 }
 
-// labelColumn is the width of the labels, in cells.
-const labelColumn = 11
+// labelWidth is the width of the labels, in cells.
+const labelWidth = 11
 
 // labeled returns a label and the text beside it, wrapped between words.
 func (m *model) labeled(label, text string, w int) []string {
 	if text == "" {
 		return nil
 	}
-	return hanging(m.label(label), m.wrap(text, max(8, w-labelColumn)))
+	return hangingIndent(m.label(label), m.wrap(text, max(8, w-labelWidth)))
 }
 
-func (m *model) label(text string) string { return styleFaint.Render(m.fit(text, labelColumn)) }
+func (m *model) label(text string) string { return styleFaint.Render(m.fit(text, labelWidth)) }
 
 // detailLines returns all lines for a width of w cells.
 func (p *detailPane) detailLines(m *model, w int) []string {
-	d := p.all
+	d := p.detail
 	var out []string
 	add := func(label, text string) { out = append(out, m.labeled(label, text, w)...) }
 	clean := func(label, text string) { add(label, m.clean(text)) }
 	clean("why", d.Why)
 	if d.Row.Straggler {
-		add("", styleWarn.Render(m.g.warn+" runs much longer than others of its queue"))
+		add("", styleWarn.Render(m.glyphs.warn+" runs much longer than others of its queue"))
 	}
 	whole := func(label, text string) { // shows a text in full
 		for l := range strings.SplitSeq(strings.TrimRight(prefix(text, maxCommand), "\n"), "\n") {
-			if l := m.wholeLine(l); l != "" {
-				out = append(out, hanging(m.label(label), wrapped(l, max(8, w-labelColumn)))...)
+			if l := m.cleanWholeRow(l); l != "" {
+				out = append(out, hangingIndent(m.label(label), hardWrap(l, max(8, w-labelWidth)))...)
 			}
 			label = ""
 		}
@@ -105,12 +105,12 @@ func (p *detailPane) detailLines(m *model, w int) []string {
 		whole("name", d.Row.Title)
 	}
 	whole("command", d.Command)
-	clean("params", strings.Join(mapped(d.Row.Params, func(p jobs.Param) string { return p.Name + "=" + p.Value }), "  "))
+	clean("params", strings.Join(mapSlice(d.Row.Params, func(p jobs.Param) string { return p.Name + "=" + p.Value }), "  "))
 	add("state", m.stateLine(&d.Row))
-	add("asks for", m.clean(needs(d)))
-	add("limits", m.clean(m.limits(d)))
+	add("asks for", m.clean(requirementsText(d)))
+	add("limits", m.clean(m.limitsText(d)))
 	clean("setup", d.Setup)
-	clean("env", strings.Join(mapped(d.Env, func(e jobs.EnvVar) string { return e.Name + "=" + e.Value }), "  "))
+	clean("env", strings.Join(mapSlice(d.Env, func(e jobs.EnvVar) string { return e.Name + "=" + e.Value }), "  "))
 	clean("after", d.AfterText())
 	clean("in", d.Cwd)
 	if d.File != "" {
@@ -118,7 +118,7 @@ func (p *detailPane) detailLines(m *model, w int) []string {
 	}
 	for i := len(d.Attempts) - 1; i >= 0; i-- {
 		out = append(out, "")
-		out = append(out, m.attempt(&d.Attempts[i], w)...)
+		out = append(out, m.attemptLines(&d.Attempts[i], w)...)
 	}
 	return out
 }
@@ -128,7 +128,7 @@ const maxCommand = 64 << 10
 
 // stateLine describes the state of the job, with its tries.
 func (m *model) stateLine(r *runview.Row) string {
-	s := phaseOf(r.Phase).style.Render(m.sign(r.Phase) + " " + r.Phase.String())
+	s := phaseInfoOf(r.Phase).style.Render(m.sign(r.Phase) + " " + r.Phase.String())
 	tries := fmt.Sprintf("%d of %d tries failed", r.Failures, r.Tries)
 	if r.Attempt > r.Failures+1 {
 		tries += fmt.Sprintf(" (%s in all: those that a host gave back, or lost, and those of rounds before use up no try)", plural(r.Attempt, "attempt"))
@@ -137,48 +137,48 @@ func (m *model) stateLine(r *runview.Row) string {
 	if r.Copies == 1 {
 		copies = "1 copy"
 	}
-	progress := when(r.Said != "", "it says: "+m.clean(r.Said))
+	progress := textIf(r.Said != "", "it says: "+m.clean(r.Said))
 	if r.Progress >= 0 {
 		progress = fmt.Sprintf("%d%% done by its own account", int(r.Progress*100))
 	}
 	return strings.Join(nonEmpty(
-		s+when(r.Host != "", " on "+m.clean(r.Host)),
-		when(r.Copies > 0, copies),
+		s+textIf(r.Host != "", " on "+m.clean(r.Host)),
+		textIf(r.Copies > 0, copies),
 		tries,
-		when(r.Phase == runview.Retry && !r.Retry.IsZero(), "next one in "+formatClock(r.Retry.Sub(m.dispatcherNow()))),
-		when(r.Phase == runview.Queued && r.Place >= 0, jobs.Thousands(r.Place)+" before it in the queue"),
-		when(r.Round > 1, fmt.Sprintf("round %d", r.Round)),
+		textIf(r.Phase == runview.Retry && !r.Retry.IsZero(), "next one in "+formatClock(r.Retry.Sub(m.dispatcherNow()))),
+		textIf(r.Phase == runview.Queued && r.Place >= 0, jobs.Thousands(r.Place)+" before it in the queue"),
+		textIf(r.Round > 1, fmt.Sprintf("round %d", r.Round)),
 		progress,
 	), ", ")
 }
 
-// needs describes the job's requirements on a host.
-func needs(d *runview.Detail) string {
+// requirementsText describes the job's requirements on a host.
+func requirementsText(d *runview.Detail) string {
 	return strings.Join(nonEmpty(
 		plural(d.SlotCount(), "slot"),
-		when(d.GPUs > 0, d.GPUs.Text()),
-		when(d.MemBytes > 0, formatSize(d.MemBytes)+" memory"),
-		when(len(d.Tags) > 0, "tags "+strings.Join(d.Tags, " ")),
-		when(len(d.Tokens) > 0, "tokens "+d.TokenText()),
+		textIf(d.GPUs > 0, d.GPUs.Text()),
+		textIf(d.MemBytes > 0, formatSize(d.MemBytes)+" memory"),
+		textIf(len(d.Tags) > 0, "tags "+strings.Join(d.Tags, " ")),
+		textIf(len(d.Tokens) > 0, "tokens "+d.TokenText()),
 	), ", ")
 }
 
-// limits describes the queue, the priority, and the times of a job.
-func (m *model) limits(d *runview.Detail) string {
+// limitsText describes the queue, the priority, and the times of a job.
+func (m *model) limitsText(d *runview.Detail) string {
 	return strings.Join(nonEmpty(
-		when(d.Row.Queue != "", "queue "+d.Row.Queue),
-		when(d.Row.Priority != 0, fmt.Sprintf("priority %d", d.Row.Priority)),
-		when(d.Timeout > 0, "timeout "+formatSpan(d.Timeout)),
-		when(!d.Deadline.IsZero(), "deadline "+m.formatTime(d.Deadline)),
-		when(d.Estimate > 0, "expected to take "+formatSpan(d.Estimate)),
+		textIf(d.Row.Queue != "", "queue "+d.Row.Queue),
+		textIf(d.Row.Priority != 0, fmt.Sprintf("priority %d", d.Row.Priority)),
+		textIf(d.Timeout > 0, "timeout "+formatSpan(d.Timeout)),
+		textIf(!d.Deadline.IsZero(), "deadline "+m.formatTime(d.Deadline)),
+		textIf(d.Estimate > 0, "expected to take "+formatSpan(d.Estimate)),
 	), ", ")
 }
 
 // prefix returns the first n bytes of a text.
 func prefix(s string, n int) string { return s[:min(len(s), n)] }
 
-// attempt returns the lines of one attempt.
-func (m *model) attempt(a *runview.Attempt, w int) []string {
+// attemptLines returns the lines of one attempt.
+func (m *model) attemptLines(a *runview.Attempt, w int) []string {
 	style := styleFaint
 	switch {
 	case a.State == "running" || a.State == "launching":
@@ -189,20 +189,20 @@ func (m *model) attempt(a *runview.Attempt, w int) []string {
 		style = styleBad
 	}
 	head := styleBold.Render(a.ID.String()) + " " + style.Render(m.clean(cmp.Or(a.Result, a.State))) + " on " + m.clean(a.Host) +
-		when(a.Slot > 0, fmt.Sprintf(" slot %d", a.Slot)) + when(a.Round > 1, fmt.Sprintf(", round %d", a.Round)) + when(a.Charged, ", a try that failed")
+		textIf(a.Slot > 0, fmt.Sprintf(" slot %d", a.Slot)) + textIf(a.Round > 1, fmt.Sprintf(", round %d", a.Round)) + textIf(a.Charged, ", a try that failed")
 	out := m.wrap(head, w)
 	add := func(label, text string) { out = append(out, m.labeled("  "+label, text, w)...) }
-	add("time", m.times(a))
-	add("used", when(a.CPU > 0 || a.MaxRSS > 0, fmt.Sprintf("%s of CPU time, %s of memory at most", formatElapsed(a.CPU), formatPeak(a.MaxRSS))))
+	add("time", m.attemptTimes(a))
+	add("used", textIf(a.CPU > 0 || a.MaxRSS > 0, fmt.Sprintf("%s of CPU time, %s of memory at most", formatElapsed(a.CPU), formatPeak(a.MaxRSS))))
 	add("reason", m.clean(a.Reason))
-	add("stderr", m.line([]byte(a.Last)))
+	add("stderr", m.cleanRow([]byte(a.Last)))
 	add("files", m.clean(a.Out))
 	add("", m.clean(a.Err))
 	return out
 }
 
-// times describes when an attempt ran and how long it took.
-func (m *model) times(a *runview.Attempt) string {
+// attemptTimes describes when an attempt ran and how long it took.
+func (m *model) attemptTimes(a *runview.Attempt) string {
 	switch {
 	case a.Started.IsZero() && a.Launched.IsZero():
 		return ""

@@ -22,19 +22,19 @@ type eventsPane struct {
 	noPane
 	viewport // of the loaded events
 	filter   string
-	all      bool // every record, not only the important ones
+	showsAll bool // every record, not only the important ones
 
-	cursor uint64 // Seq of the event under the cursor; 0: the newest, followed
-	back   int    // approximate number of events that are newer than the cursor's
+	cursor   uint64 // Seq of the event under the cursor; 0: the newest, followed
+	numNewer int    // approximate number of events that are newer than the cursor's
 
-	bad runview.Event // the newest that needs attention, for the footer
+	newestBad runview.Event // the newest that needs attention, for the footer
 }
 
-func (p *eventsPane) title(m *model) string { return "Events  " + p.state(m) }
+func (p *eventsPane) title(m *model) string { return "Events  " + p.filterAndOrder(m) }
 
-func (p *eventsPane) state(m *model) string {
+func (p *eventsPane) filterAndOrder(m *model) string {
 	s := "what matters"
-	if p.all {
+	if p.showsAll {
 		s = "all records"
 	}
 	if p.filter != "" {
@@ -43,29 +43,29 @@ func (p *eventsPane) state(m *model) string {
 	if p.cursor == 0 {
 		s += "  following"
 	} else {
-		s += "  " + jobs.Thousands(p.back) + " newer: G follows"
+		s += "  " + jobs.Thousands(p.numNewer) + " newer: G follows"
 	}
-	older := p.older(m)
-	return s + when(older != "", " "+older)
+	older := p.olderHint(m)
+	return s + textIf(older != "", " "+older)
 }
 
-// older names the command that shows the events that are not kept here. It returns "" if all are
-// kept.
-func (p *eventsPane) older(m *model) string {
+// olderHint names the command that shows the events that are not kept here. It returns "" if all
+// are kept.
+func (p *eventsPane) olderHint(m *model) string {
 	if m.snap == nil || m.snap.Events == nil || !m.snap.Events.Cut {
 		return ""
 	}
 	return " older ones: dcs-tui events " + m.clean(m.snap.Run.Name)
 }
 
-// ask requests the events on the screen and some more on both sides.
-func (p *eventsPane) ask(m *model, ask *runview.Query) {
+// addToQuery requests the events on the screen and some more on both sides.
+func (p *eventsPane) addToQuery(m *model, ask *runview.Query) {
 	// One page more than visible.
-	w := runview.EventsWindow{Filter: p.filter, All: p.all, Rows: min(runview.MaxRows, 2*max(10, p.h))}
+	w := runview.EventsWindow{Filter: p.filter, All: p.showsAll, Rows: min(runview.MaxRows, 2*max(10, p.h))}
 	if p.cursor != 0 {
 		w.Rows = min(runview.MaxRows, max(1, p.h)+2*spareEvents)
 		// In steps, so that not every move is a new request.
-		w.Back = max(0, p.back-(p.h-(p.at-p.top))-spareEvents/2) / spareEvents * spareEvents
+		w.Back = max(0, p.numNewer-(p.h-(p.cursorRow-p.top))-spareEvents/2) / spareEvents * spareEvents
 	}
 	ask.Events = &w
 }
@@ -77,8 +77,8 @@ func (p *eventsPane) onSnapshot(m *model) {
 		return
 	}
 	for i := range e.Lines {
-		if l := &e.Lines[i]; l.Bad && l.Seq > p.bad.Seq {
-			p.bad = *l
+		if l := &e.Lines[i]; l.Bad && l.Seq > p.newestBad.Seq {
+			p.newestBad = *l
 		}
 	}
 	if p.cursor == 0 || len(e.Lines) == 0 || !m.isShown(p) {
@@ -88,35 +88,36 @@ func (p *eventsPane) onSnapshot(m *model) {
 	steps := func(seqs uint64) int { // estimated number of lines, if events are as dense as the loaded ones
 		return 1 + int(float64(seqs)*float64(len(e.Lines))/float64(last-first+1))
 	}
-	switch at := p.find(e); {
+	switch at := p.cursorPosition(e); {
 	case at >= 0:
-		p.shift(at)
-		p.back = e.Back + len(e.Lines) - 1 - at
+		p.shiftTo(at)
+		p.numNewer = e.Back + len(e.Lines) - 1 - at
 	case p.cursor < first: // many have arrived meanwhile, or it is not kept any more
 		if e.Back+len(e.Lines) >= e.Total {
 			p.moveTo(e, 0)
 			return
 		}
-		p.back = min(e.Total-1, e.Back+len(e.Lines)+steps(first-p.cursor))
+		p.numNewer = min(e.Total-1, e.Back+len(e.Lines)+steps(first-p.cursor))
 	case p.cursor > last && e.Back == 0: // the dispatcher has gone, and the journal has other numbers
 		p.moveTo(e, len(e.Lines)-1)
 	case p.cursor > last:
-		p.back = max(0, e.Back-steps(p.cursor-last))
+		p.numNewer = max(0, e.Back-steps(p.cursor-last))
 	default: // the filter hides it now: use the nearest one
 		at, _ := slices.BinarySearchFunc(e.Lines, p.cursor, func(l runview.Event, seq uint64) int { return cmp.Compare(l.Seq, seq) })
 		p.moveTo(e, min(at, len(e.Lines)-1))
 	}
 }
 
-// shift records that the event under the cursor has another position among the loaded events. It
+// shiftTo records that the event under the cursor has another position among the loaded events. It
 // stays in its row of the screen.
-func (p *eventsPane) shift(at int) {
-	p.top += at - p.at
-	p.at = at
+func (p *eventsPane) shiftTo(at int) {
+	p.top += at - p.cursorRow
+	p.cursorRow = at
 }
 
-// find returns the position of the cursor among the loaded events, or -1 if it is not among them.
-func (p *eventsPane) find(e *runview.Events) int {
+// cursorPosition returns the position of the cursor among the loaded events, or -1 if it is not
+// among them.
+func (p *eventsPane) cursorPosition(e *runview.Events) int {
 	if p.cursor == 0 {
 		return len(e.Lines) - 1
 	}
@@ -125,25 +126,25 @@ func (p *eventsPane) find(e *runview.Events) int {
 
 // moveTo moves the cursor to a loaded event.
 func (p *eventsPane) moveTo(e *runview.Events, at int) {
-	p.at = at
+	p.cursorRow = at
 	if p.cursor = e.Lines[at].Seq; e.Back == 0 && at == len(e.Lines)-1 {
 		p.cursor = 0
 	}
-	p.back = e.Back + len(e.Lines) - 1 - at
+	p.numNewer = e.Back + len(e.Lines) - 1 - at
 }
 
-// lines returns the loaded events, or nil if there are none yet.
-func (p *eventsPane) lines(m *model) *runview.Events {
+// loadedEvents returns the loaded events, or nil if there are none yet.
+func (p *eventsPane) loadedEvents(m *model) *runview.Events {
 	if m.snap == nil || m.snap.Events == nil || len(m.snap.Events.Lines) == 0 {
 		return nil
 	}
 	return m.snap.Events
 }
 
-// event returns the event under the cursor, or nil if it is not loaded.
-func (p *eventsPane) event(m *model) *runview.Event {
-	if e := p.lines(m); e != nil {
-		if at := p.find(e); at >= 0 {
+// currentEvent returns the event under the cursor, or nil if it is not loaded.
+func (p *eventsPane) currentEvent(m *model) *runview.Event {
+	if e := p.loadedEvents(m); e != nil {
+		if at := p.cursorPosition(e); at >= 0 {
 			return &e.Lines[at]
 		}
 	}
@@ -151,30 +152,30 @@ func (p *eventsPane) event(m *model) *runview.Event {
 }
 
 func (p *eventsPane) move(m *model, by int) {
-	e := p.lines(m)
+	e := p.loadedEvents(m)
 	if e == nil {
 		return
 	}
-	at := p.find(e)
+	at := p.cursorPosition(e)
 	switch {
-	case by >= far:
-		p.cursor, p.back = 0, 0
+	case by >= maxMove:
+		p.cursor, p.numNewer = 0, 0
 		return
-	case by <= -far && e.Back+len(e.Lines) < e.Total: // the first events are not loaded
-		p.cursor, p.back, p.top = 1, e.Total-1, p.at
+	case by <= -maxMove && e.Back+len(e.Lines) < e.Total: // the first events are not loaded
+		p.cursor, p.numNewer, p.top = 1, e.Total-1, p.cursorRow
 		return
 	case at < 0: // the event was requested but has not arrived
 		return
 	}
-	p.shift(at)
+	p.shiftTo(at)
 	p.moveTo(e, max(0, min(at+by, len(e.Lines)-1)))
 	p.clampCursor(len(e.Lines))
 }
 
-func (p *eventsPane) click(m *model, row int) { p.move(m, p.top+row-p.at) }
+func (p *eventsPane) click(m *model, row int) { p.move(m, p.top+row-p.cursorRow) }
 
-func (p *eventsPane) copied(m *model) (what, text string) {
-	if e := p.event(m); e != nil {
+func (p *eventsPane) textToCopy(m *model) (what, text string) {
+	if e := p.currentEvent(m); e != nil {
 		return "the event", plainText(m.eventLine(e, maxShown))
 	}
 	return "", ""
@@ -182,23 +183,23 @@ func (p *eventsPane) copied(m *model) (what, text string) {
 
 func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	p.h = h
-	e := p.lines(m)
+	e := p.loadedEvents(m)
 	switch {
 	case m.snap != nil && m.snap.Events != nil && m.snap.Events.Wrong != "":
 		return []string{styleBad.Render(" the filter: " + m.clean(m.snap.Events.Wrong))}
 	case e == nil && p.filter != "":
-		return []string{" no event matches " + m.clean(p.filter) + ": esc shows all", p.older(m)}
+		return []string{" no event matches " + m.clean(p.filter) + ": esc shows all", p.olderHint(m)}
 	case e == nil:
-		return []string{m.waitingWord("nothing has happened yet that matters: a shows all records")}
+		return []string{m.waitingText("nothing has happened yet that matters: a shows all records")}
 	}
-	at := p.find(e)
+	at := p.cursorPosition(e)
 	if at < 0 {
-		return []string{" " + m.g.cut}
+		return []string{" " + m.glyphs.ellipsis}
 	}
-	p.shift(at)
+	p.shiftTo(at)
 	p.clampCursor(len(e.Lines))
-	return p.rows(len(e.Lines), func(i int) string {
-		return m.underCursor(m.eventLine(&e.Lines[i], w-1), i == at && focused, focused, w)
+	return p.drawRows(len(e.Lines), func(i int) string {
+		return m.lineWithCursor(m.eventLine(&e.Lines[i], w-1), i == at && focused, focused, w)
 	})
 }
 
@@ -206,7 +207,7 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 func (m *model) eventLine(e *runview.Event, w int) string {
 	sign := " "
 	if e.Bad {
-		sign = styleWarn.Render(m.g.warn)
+		sign = styleWarn.Render(m.glyphs.warn)
 	}
 	text := m.clean(e.Text)
 	if e.Host != "" && !strings.Contains(text, m.clean(e.Host)) {
@@ -224,47 +225,47 @@ func (m *model) eventTime(e *runview.Event) string {
 	return at.Format("15:04:05")
 }
 
-// newsAge is how long a bad event is shown in the footer.
-const newsAge = time.Hour
+// maxNewsAge is how long a bad event is shown in the footer.
+const maxNewsAge = time.Hour
 
 // newestBad returns the newest event that needs attention as a line, or "" if there is none.
 func (m *model) newestBad() string {
-	e := &m.events.bad
-	if e.Seq == 0 || m.dispatcherNow().Sub(e.At) > newsAge {
+	e := &m.events.newestBad
+	if e.Seq == 0 || m.dispatcherNow().Sub(e.At) > maxNewsAge {
 		return ""
 	}
-	return plainText(m.eventLine(e, m.w))[len(m.g.warn)+1:]
+	return plainText(m.eventLine(e, m.w))[len(m.glyphs.warn)+1:]
 }
 
 func (p *eventsPane) keys() []binding {
-	something := func(m *model) bool { e := p.event(m); return e != nil && (e.Job != 0 || e.Host != "") }
-	job := func(m *model) bool { e := p.event(m); return e != nil && e.Job != 0 }
-	return append(grouped("Events",
-		key("enter", "details", "details of the job of the event, or of its host", p.open).onlyIf(something),
-		key("l", "log", "output of the job of the event", func(m *model) tea.Cmd { return m.openOutput(p.event(m).Job) }).onlyIf(job),
-		key("f", "in list", "the job of the event in the list of jobs", func(m *model) tea.Cmd { return m.showJob(p.event(m).Job) }).onlyIf(job),
-		key("a", "all records", "every record of the journal, or only what matters", quietly(func() { p.all = !p.all })),
+	something := func(m *model) bool { e := p.currentEvent(m); return e != nil && (e.Job != 0 || e.Host != "") }
+	job := func(m *model) bool { e := p.currentEvent(m); return e != nil && e.Job != 0 }
+	return append(withGroup("Events",
+		key("enter", "details", "details of the job of the event, or of its host", p.openCurrent).onlyIf(something),
+		key("l", "log", "output of the job of the event", func(m *model) tea.Cmd { return m.openOutput(p.currentEvent(m).Job) }).onlyIf(job),
+		key("f", "in list", "the job of the event in the list of jobs", func(m *model) tea.Cmd { return m.showJob(p.currentEvent(m).Job) }).onlyIf(job),
+		key("a", "all records", "every record of the journal, or only what matters", screenAction(func() { p.showsAll = !p.showsAll })),
 		key("/", "filter", "only events with a text, host=ws01, job=17", p.openFilter),
-	), moving(func() int { return p.h }, p.move)...)
+	), moveKeys(func() int { return p.h }, p.move)...)
 }
 
 func (p *eventsPane) openFilter(m *model) tea.Cmd {
-	m.modal = &input{prompt: "filter events: /", text: newEdited(p.filter),
-		done: func(m *model, s string) (tea.Cmd, error) { p.filter, p.cursor = s, 0; return nil, nil }}
+	m.modal = &inputLine{prompt: "filter events: /", text: newEditableText(p.filter),
+		onConfirm: func(m *model, s string) (tea.Cmd, error) { p.filter, p.cursor = s, 0; return nil, nil }}
 	return nil
 }
 
-// open shows the job of the event under the cursor, or its host.
-func (p *eventsPane) open(m *model) tea.Cmd {
-	e := p.event(m)
+// openCurrent shows the job of the event under the cursor, or its host.
+func (p *eventsPane) openCurrent(m *model) tea.Cmd {
+	e := p.currentEvent(m)
 	if e.Job != 0 {
 		return m.openDetail(e.Job)
 	}
-	m.hosts.show(e.Host)
+	m.hosts.moveToHost(e.Host)
 	return m.openHost(e.Host)
 }
 
-func (p *eventsPane) clear() bool {
+func (p *eventsPane) clearSelectionOrFilter() bool {
 	had := p.filter != ""
 	p.filter = ""
 	return had

@@ -15,8 +15,8 @@ import (
 type failedPane struct {
 	noPane
 	table[failedKey]
-	below  int // number of rows from the cursor up to its group's row
-	opened map[cause]bool
+	rowsBelowGroup int // number of rows from the cursor up to its group's row
+	opened         map[cause]bool
 }
 
 // cause is what the jobs of a group have in common.
@@ -30,9 +30,9 @@ type failedKey struct {
 
 // failedLine is a row of the view: a group, or one of its jobs.
 type failedLine struct {
-	group *runview.Group
-	row   *runview.Row // nil: the group itself
-	rest  int          // number of unlisted jobs of the group; the other fields are then unset
+	group       *runview.Group
+	row         *runview.Row // nil: the group itself
+	numUnlisted int          // number of unlisted jobs of the group; the other fields are then unset
 }
 
 func newFailedPane() *failedPane { return &failedPane{opened: map[cause]bool{}} }
@@ -43,10 +43,10 @@ func (p *failedPane) title(m *model) string {
 	if m.snap == nil {
 		return "Failed"
 	}
-	return "Failed " + jobs.Thousands(counts(m.snap).failed)
+	return "Failed " + jobs.Thousands(tallyOf(m.snap).failed)
 }
 
-func (p *failedPane) state(m *model) string {
+func (p *failedPane) filterAndOrder(m *model) string {
 	if m.snap == nil || len(m.snap.Groups) == 0 {
 		return ""
 	}
@@ -56,7 +56,7 @@ func (p *failedPane) state(m *model) string {
 	return jobs.Thousands(runview.MaxGroups-1) + " causes and others"
 }
 
-func (p *failedPane) ask(_ *model, ask *runview.Query) { ask.Groups = true }
+func (p *failedPane) addToQuery(_ *model, ask *runview.Query) { ask.Groups = true }
 
 // lines returns the rows of the view and their keys.
 func (p *failedPane) lines(m *model) (lines []failedLine, keys []failedKey) {
@@ -76,16 +76,16 @@ func (p *failedPane) lines(m *model) (lines []failedLine, keys []failedKey) {
 			add(failedLine{group: g, row: &g.Jobs[k]}, g.Jobs[k].ID)
 		}
 		if rest := g.Count - len(g.Jobs); rest > 0 {
-			add(failedLine{group: g, rest: rest}, -1)
+			add(failedLine{group: g, numUnlisted: rest}, -1)
 		}
 	}
 	return lines, keys
 }
 
-// find moves the cursor to its row. If its job is no longer listed, it moves to the row of another
-// job of the same cause, never to the row of the whole group.
-func (p *failedPane) find(keys []failedKey) {
-	if p.table.find(keys) {
+// moveToKey moves the cursor to its row. If its job is no longer listed, it moves to the row of
+// another job of the same cause, never to the row of the whole group.
+func (p *failedPane) moveToKey(keys []failedKey) {
+	if p.table.moveToKey(keys) {
 		return
 	}
 	group := slices.Index(keys, failedKey{cause: p.key.cause})
@@ -93,21 +93,21 @@ func (p *failedPane) find(keys []failedKey) {
 	for last >= 0 && last+1 < len(keys) && keys[last+1].cause == p.key.cause {
 		last++
 	}
-	if p.at = max(0, group); p.key.job != 0 && last > group {
-		p.at = min(last, group+max(1, p.below))
+	if p.cursorRow = max(0, group); p.key.job != 0 && last > group {
+		p.cursorRow = min(last, group+max(1, p.rowsBelowGroup))
 	}
 }
 
 // moveTo moves the cursor to a row.
 func (p *failedPane) moveTo(keys []failedKey, at int) {
 	p.table.moveTo(keys, at)
-	p.below = p.at - max(0, slices.Index(keys, failedKey{cause: p.key.cause}))
+	p.rowsBelowGroup = p.cursorRow - max(0, slices.Index(keys, failedKey{cause: p.key.cause}))
 }
 
 func (p *failedPane) move(m *model, by int) {
 	_, keys := p.lines(m)
-	p.find(keys)
-	p.moveTo(keys, p.at+by)
+	p.moveToKey(keys)
+	p.moveTo(keys, p.cursorRow+by)
 }
 
 func (p *failedPane) click(m *model, row int) {
@@ -115,21 +115,21 @@ func (p *failedPane) click(m *model, row int) {
 	p.table.click(keys, row)
 }
 
-// line returns the row under the cursor.
-func (p *failedPane) line(m *model) (failedLine, bool) {
+// currentLine returns the row under the cursor.
+func (p *failedPane) currentLine(m *model) (failedLine, bool) {
 	lines, keys := p.lines(m)
 	if len(lines) == 0 {
 		return failedLine{}, false
 	}
-	p.find(keys)
-	return lines[p.at], true
+	p.moveToKey(keys)
+	return lines[p.cursorRow], true
 }
 
 func (p *failedPane) hasJobs() bool { return true }
 
-// current returns the job under the cursor. For a group, it returns the newest job.
-func (p *failedPane) current(m *model) (runview.Row, bool) {
-	l, ok := p.line(m)
+// currentJob returns the job under the cursor. For a group, it returns the newest job.
+func (p *failedPane) currentJob(m *model) (runview.Row, bool) {
+	l, ok := p.currentLine(m)
 	switch {
 	case !ok:
 		return runview.Row{}, false
@@ -148,29 +148,29 @@ func (p *failedPane) onSnapshot(m *model) {
 	if len(keys) == 0 || before == (failedKey{}) {
 		return
 	}
-	p.find(keys)
-	if p.moveTo(keys, p.at); p.key != before {
-		p.slip = slip{from: before.name(m), gone: true, at: m.now()}
+	p.moveToKey(keys)
+	if p.moveTo(keys, p.cursorRow); p.key != before {
+		p.slip = slip{from: before.describe(m), gone: true, at: m.now()}
 	}
 }
 
-func (p *failedPane) slipped(m *model) (*slip, string) {
+func (p *failedPane) newestSlip(m *model) (*slip, string) {
 	if _, keys := p.lines(m); len(keys) == 0 {
 		return &p.slip, ""
 	}
-	return &p.slip, p.key.name(m)
+	return &p.slip, p.key.describe(m)
 }
 
-// name returns the description of a job or, if the key has none, of a cause.
-func (k failedKey) name(m *model) string {
+// describe returns the description of a job or, if the key has none, of a cause.
+func (k failedKey) describe(m *model) string {
 	if k.job > 0 {
 		return jobName(k.job)
 	}
 	return strings.TrimSpace(m.cut(m.cellText(k.text+" "+k.last, 40), 40))
 }
 
-func (p *failedPane) copied(m *model) (what, text string) {
-	if l, ok := p.line(m); ok && l.row == nil {
+func (p *failedPane) textToCopy(m *model) (what, text string) {
+	if l, ok := p.currentLine(m); ok && l.row == nil {
 		return "the cause", strings.TrimSpace(l.group.Cause + "  " + l.group.Last)
 	}
 	return "", ""
@@ -179,32 +179,32 @@ func (p *failedPane) copied(m *model) (what, text string) {
 func (p *failedPane) draw(m *model, w, h int, focused bool) []string {
 	lines, keys := p.lines(m)
 	if len(lines) == 0 {
-		if m.snap != nil && counts(m.snap).failed > 0 {
-			return []string{" counting what failed " + m.g.cut}
+		if m.snap != nil && tallyOf(m.snap).failed > 0 {
+			return []string{" counting what failed " + m.glyphs.ellipsis}
 		}
-		return []string{m.waitingWord("nothing has failed")}
+		return []string{m.waitingText("nothing has failed")}
 	}
 	p.h = h - 1
-	p.find(keys)
-	p.moveTo(keys, p.at) // the cursor stays on the item that the user sees under it
+	p.moveToKey(keys)
+	p.moveTo(keys, p.cursorRow) // the cursor stays on the item that the user sees under it
 	head := styleBold.Render(m.fit(fmt.Sprintf("   %8s  %-12s %s", "JOBS", "CAUSE", "LAST LINE OF STDERR"), w))
-	return append([]string{head}, p.rows(len(lines), func(i int) string {
-		return m.underCursor(p.text(m, lines[i], w-1), i == p.at, focused, w)
+	return append([]string{head}, p.drawRows(len(lines), func(i int) string {
+		return m.lineWithCursor(p.lineText(m, lines[i], w-1), i == p.cursorRow, focused, w)
 	})...)
 }
 
-func (p *failedPane) text(m *model, l failedLine, w int) string {
+func (p *failedPane) lineText(m *model, l failedLine, w int) string {
 	g := l.group
 	switch {
-	case l.rest > 0:
-		return fmt.Sprintf("%12s and %s more: f shows them in the list of jobs", "", jobs.Thousands(l.rest))
+	case l.numUnlisted > 0:
+		return fmt.Sprintf("%12s and %s more: f shows them in the list of jobs", "", jobs.Thousands(l.numUnlisted))
 	case l.row != nil:
 		r := l.row
 		when := ""
 		if !r.Ended.IsZero() {
 			when = formatSpan(m.dispatcherNow().Sub(r.Ended)) + " ago"
 		}
-		return m.cut(fmt.Sprintf("%12d %s %s  %d/%d  %-8s %s", r.ID, phaseOf(r.Phase).style.Render(m.sign(r.Phase)),
+		return m.cut(fmt.Sprintf("%12d %s %s  %d/%d  %-8s %s", r.ID, phaseInfoOf(r.Phase).style.Render(m.sign(r.Phase)),
 			m.fit(m.clean(r.Host), 8), r.Failures, r.Tries, when, m.clean(r.Title)), w)
 	}
 	sign := "+"
@@ -232,24 +232,24 @@ func (p *failedPane) text(m *model, l failedLine, w int) string {
 }
 
 func (p *failedPane) keys() []binding {
-	some := func(m *model) bool { _, ok := p.line(m); return ok }
-	return append(grouped("Failed",
-		key("enter space", "jobs", "show some jobs of the cause, or hide them; details of a job", p.enter).onlyIf(some),
+	some := func(m *model) bool { _, ok := p.currentLine(m); return ok }
+	return append(withGroup("Failed",
+		key("enter space", "jobs", "show some jobs of the cause, or hide them; details of a job", p.openCurrent).onlyIf(some),
 		key("r", "requeue all", "run all jobs of this cause again; on a job, only that one", p.requeue).onlyIf(some),
-		key("l", "log", "stderr of the job, of a cause that of its newest job", p.log).onlyIf(some),
+		key("l", "log", "stderr of the job, of a cause that of its newest job", p.openStderr).onlyIf(some),
 		key("/", "", "filter what failed, in the list of jobs", p.filterJobs),
-		key("f", "select", "select all jobs of this cause in the list of jobs", p.inJobs).onlyIf(some),
-	), moving(func() int { return p.h }, p.move)...)
+		key("f", "select", "select all jobs of this cause in the list of jobs", p.selectInJobs).onlyIf(some),
+	), moveKeys(func() int { return p.h }, p.move)...)
 }
 
-// enter opens or closes a group, or shows the details of a job.
-func (p *failedPane) enter(m *model) tea.Cmd {
-	l, _ := p.line(m)
+// openCurrent opens or closes a group, or shows the details of a job.
+func (p *failedPane) openCurrent(m *model) tea.Cmd {
+	l, _ := p.currentLine(m)
 	switch {
 	case l.row != nil:
 		return m.openDetail(l.row.ID)
-	case l.rest > 0:
-		return p.inJobs(m)
+	case l.numUnlisted > 0:
+		return p.selectInJobs(m)
 	}
 	p.move(m, 0)
 	c := causeOf(l.group)
@@ -257,9 +257,9 @@ func (p *failedPane) enter(m *model) tea.Cmd {
 	return nil
 }
 
-// log shows the stderr of a job, which usually explains the failure.
-func (p *failedPane) log(m *model) tea.Cmd {
-	r, ok := p.current(m)
+// openStderr shows the stderr of a job, which usually explains the failure.
+func (p *failedPane) openStderr(m *model) tea.Cmd {
+	r, ok := p.currentJob(m)
 	if !ok {
 		return nil
 	}
@@ -272,10 +272,10 @@ func (p *failedPane) log(m *model) tea.Cmd {
 
 // requeue runs a whole group again. It asks first if the group is large.
 func (p *failedPane) requeue(m *model) tea.Cmd {
-	if m.hasCursorSlipped() {
+	if m.warnIfSlipped() {
 		return nil
 	}
-	l, _ := p.line(m)
+	l, _ := p.currentLine(m)
 	if l.row != nil {
 		return m.requeueJobs(jobs.One(l.row.ID))
 	}
@@ -287,19 +287,19 @@ const failedFilter = "(state=fail or state=timeout)"
 
 // filterJobs opens the filter of the list of jobs, for the user to extend.
 func (p *failedPane) filterJobs(m *model) tea.Cmd {
-	cmd := m.showJobs(failedFilter)
+	cmd := m.showMatchingJobs(failedFilter)
 	m.openFilter(&m.jobs.list)
-	if line, ok := m.modal.(*input); ok {
+	if line, ok := m.modal.(*inputLine); ok {
 		line.text.insert(" ")
 	}
 	return cmd
 }
 
-// inJobs shows the jobs of a group in the list of jobs and selects them, so that the next key acts
-// on them.
-func (p *failedPane) inJobs(m *model) tea.Cmd {
-	l, _ := p.line(m)
+// selectInJobs shows the jobs of a group in the list of jobs and selects them, so that the next key
+// acts on them.
+func (p *failedPane) selectInJobs(m *model) tea.Cmd {
+	l, _ := p.currentLine(m)
 	m.jobs.sel.set(slices.Clone(l.group.Which))
 	m.say(plural(l.group.Count, "job") + " selected: " + m.clean(l.group.Cause))
-	return m.showJobs(failedFilter)
+	return m.showMatchingJobs(failedFilter)
 }

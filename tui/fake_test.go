@@ -110,7 +110,7 @@ func newScreenOf(t *testing.T, o Options, w, h int) *model {
 func newView(t *testing.T, o Options, v tab, w, h int) *model {
 	t.Helper()
 	m := newScreenOf(t, o, w, h)
-	m.tab, m.side = v, v
+	m.tab, m.focusedTab = v, v
 	refresh(t, m)
 	return m
 }
@@ -120,13 +120,13 @@ func refresh(t *testing.T, m *model) {
 	t.Helper()
 	for range 3 { // the request depends on what is shown
 		drawn(m)
-		snap, err := m.src.(*fakeSource).snapshot(m.ask())
+		snap, err := m.src.(*fakeSource).snapshot(m.buildQuery())
 		m.frame = ""
 		m.handle(snapshotMsg{snap: snap, err: err, at: m.now()})
 		m.draw()
-		cmd := m.reading()
+		cmd := m.readVisibleOutput()
 		for _, x := range m.placed {
-			if p, ok := x.pane.(*outputPane); ok && p.busy && cmd != nil { // otherwise cmd is a timer
+			if p, ok := x.pane.(*outputPane); ok && p.isReading && cmd != nil { // otherwise cmd is a timer
 				_, cmd = m.Update(cmd()) // blocks until the read has finished
 				run(t, m, cmd)
 			}

@@ -24,14 +24,14 @@ func (m *model) footer() []string {
 	return []string{m.hintsRow()}
 }
 
-// maxRows returns the maximum number of rows of a long message.
-func (m *model) maxRows() int { return max(1, min(3, m.h/5)) }
+// maxMessageRows returns the maximum number of rows of a long message.
+func (m *model) maxMessageRows() int { return max(1, min(3, m.h/5)) }
 
 // messageRows returns the result of the last key or, without one, the newest bad event.
 func (m *model) messageRows() []string {
 	undo := ""
 	if m.undo != nil {
-		if left := m.undo.till.Sub(m.now()); left > 0 {
+		if left := m.undo.expiresAt.Sub(m.now()); left > 0 {
 			undo = "  " + styleBold.Render("u: undo "+formatSpan(left)) + " "
 		}
 	}
@@ -39,29 +39,29 @@ func (m *model) messageRows() []string {
 		undo += "  " + styleBold.Render("q") + " leave"
 	}
 	if text := m.clean(m.message.text); text != "" {
-		style := ink{}
-		if m.message.bad {
-			text, style = m.g.warn+" "+text, styleBad
+		style := textStyle{}
+		if m.message.isError {
+			text, style = m.glyphs.warn+" "+text, styleBad
 		}
 		w := m.w - 2 - width(undo)
-		rows := m.atMost(m.wrap(text, w), m.maxRows(), w)
+		rows := m.limitRows(m.wrap(text, w), m.maxMessageRows(), w)
 		for i, r := range rows {
 			rows[i] = m.justify(" "+style.Render(r), undo, m.w)
 			undo = ""
 		}
 		return rows
 	}
-	if r, ok := m.job(); ok && r.Phase == runview.Handed && m.onJobs() {
-		return []string{m.justify(" "+phaseOf(r.Phase).style.Render(m.sign(r.Phase)+" handed")+": "+phaseOf(r.Phase).help, undo, m.w)}
+	if r, ok := m.currentJob(); ok && r.Phase == runview.Handed && m.focusHasJobs() {
+		return []string{m.justify(" "+phaseInfoOf(r.Phase).style.Render(m.sign(r.Phase)+" handed")+": "+phaseInfoOf(r.Phase).help, undo, m.w)}
 	}
 	if e := m.newestBad(); e != "" {
-		return []string{m.justify(" "+styleWarn.Render(m.g.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)}
+		return []string{m.justify(" "+styleWarn.Render(m.glyphs.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)}
 	}
 	return []string{m.justify("", undo, m.w)}
 }
 
-// atMost returns at most n rows of a text; the last one is cut if there are more.
-func (m *model) atMost(rows []string, n, w int) []string {
+// limitRows returns at most n rows of a text; the last one is cut if there are more.
+func (m *model) limitRows(rows []string, n, w int) []string {
 	if len(rows) > n {
 		rows[n-1] = m.cut(strings.Join(rows[n-1:], " "), w)
 		rows = rows[:n]
@@ -75,12 +75,12 @@ func (m *model) hintsRow() string {
 	var hints []string
 	always, seen := "", []string{}
 	for _, b := range m.bindings() {
-		if b.word == "" || !b.isOffered(m) || slices.Contains(seen, b.show()) {
+		if b.label == "" || !b.isOffered(m) || slices.Contains(seen, b.firstKey()) {
 			continue
 		}
-		seen = append(seen, b.show())
-		hint := styleBold.Render(m.keyName(b.show())) + " " + b.word
-		switch b.show() {
+		seen = append(seen, b.firstKey())
+		hint := styleBold.Render(m.keyName(b.firstKey())) + " " + b.label
+		switch b.firstKey() {
 		case "q":
 			always = "  " + hint + always
 			continue
@@ -89,35 +89,35 @@ func (m *model) hintsRow() string {
 			continue
 		}
 		// These hints come first if they get the run going again.
-		if hints = append(hints, hint); b.show() == resumeKey || b.show() == pauseKey && m.launchesNothing() {
+		if hints = append(hints, hint); b.firstKey() == resumeKey || b.firstKey() == pauseKey && m.isPausedOrDraining() {
 			hints = append([]string{hint}, hints[:len(hints)-1]...)
 		}
 	}
 	return " " + m.joinFitting(hints, "  ", m.w-1-width(always)) + always
 }
 
-// summaryH is the minimum height for the summary over a view.
-const summaryH = 20
+// minSummaryH is the minimum height for the summary over a view.
+const minSummaryH = 20
 
-// summary returns the rows over the view of a finished run: the results of the jobs, the causes of
-// failures, and what to do next.
-func (m *model) summary() []string {
-	if !m.isUndispatched() || m.h < summaryH || m.folded || m.full && m.extra != nil && m.onExtra {
+// summaryRows returns the rows over the view of a finished run: the results of the jobs, the causes
+// of failures, and what to do next.
+func (m *model) summaryRows() []string {
+	if !m.isUndispatched() || m.h < minSummaryH || m.summaryHidden || m.extraZoomed && m.extra != nil && m.lowerFocused {
 		return nil
 	}
 	n := m.snap.Phases
-	t := counts(m.snap)
+	t := tallyOf(m.snap)
 	var parts []string
 	for _, p := range []runview.Phase{runview.Succeeded, runview.Failed, runview.TimedOut, runview.Canceled, runview.Skipped} {
 		if n[p] > 0 {
-			parts = append(parts, phaseOf(p).style.Render(m.sign(p)+" "+jobs.Thousands(n[p])+" "+strings.SplitN(phaseOf(p).stands, " ", 2)[1]))
+			parts = append(parts, phaseInfoOf(p).style.Render(m.sign(p)+" "+jobs.Thousands(n[p])+" "+strings.SplitN(phaseInfoOf(p).verbPhrase, " ", 2)[1]))
 		}
 	}
 	left := m.snap.Total - t.over
-	parts = nonEmpty(append(parts, styleWarn.Render(when(left > 0, m.sign(runview.Queued)+" "+jobs.Thousands(left)+" left")), when(m.snap.Total == 0, "there were no jobs"),
-		styleFaint.Render(when(!m.snap.Run.Created.IsZero(), "begun "+m.snap.Run.Created.Format("Jan 2 15:04"))))...)
+	parts = nonEmpty(append(parts, styleWarn.Render(textIf(left > 0, m.sign(runview.Queued)+" "+jobs.Thousands(left)+" left")), textIf(m.snap.Total == 0, "there were no jobs"),
+		styleFaint.Render(textIf(!m.snap.Run.Created.IsZero(), "begun "+m.snap.Run.Created.Format("Jan 2 15:04"))))...)
 	out := []string{m.rule("Summary", m.w, false), " " + m.joinFitting(parts, "   ", m.w-1)}
-	trouble := m.hostTrouble(max(1, m.h/3-6))
+	trouble := m.hostTroubleLines(max(1, m.h/3-6))
 	// room is the number of rows for causes. The summary takes at most a third of the screen.
 	room := max(1, min(3, m.h/3-5-len(trouble)))
 	for i := range m.snap.Groups {
@@ -134,19 +134,19 @@ func (m *model) summary() []string {
 	var next []string
 	for _, b := range m.resumeKeys() {
 		if b.isOffered(m) {
-			next = append(next, styleBold.Render(b.show())+" "+b.word)
+			next = append(next, styleBold.Render(b.firstKey())+" "+b.label)
 		}
 	}
-	next = nonEmpty(append(next, when(t.failed > 0, styleBold.Render("3")+" failures"), when(m.tab != tabJobs, styleBold.Render("1")+" the jobs"),
+	next = nonEmpty(append(next, textIf(t.failed > 0, styleBold.Render("3")+" failures"), textIf(m.tab != tabJobs, styleBold.Render("1")+" the jobs"),
 		styleBold.Render("esc")+" folds this away", styleBold.Render("q")+" leave")...)
 	return append(out, " "+m.joinFitting(next, "   ", m.w-1), m.rule("", m.w, false))
 }
 
-// hostTrouble describes the trouble of hosts during the run, in at most n lines.
-func (m *model) hostTrouble(n int) []string {
+// hostTroubleLines describes the trouble of hosts during the run, in at most n lines.
+func (m *model) hostTroubleLines(n int) []string {
 	var out []string
 	for _, text := range m.snap.Trouble {
-		out = append(out, hanging(" "+styleWarn.Render(m.g.warn)+" ", m.wrap(m.clean(text), m.w-3-width(m.g.warn)))...)
+		out = append(out, hangingIndent(" "+styleWarn.Render(m.glyphs.warn)+" ", m.wrap(m.clean(text), m.w-3-width(m.glyphs.warn)))...)
 	}
 	if len(out) > n {
 		const more = "  2 has more"
@@ -158,19 +158,19 @@ func (m *model) hostTrouble(n int) []string {
 
 // resumeKeys returns the keys that start a dispatcher for a run without one.
 func (m *model) resumeKeys() []binding {
-	left := func(m *model) bool { return m.snap.Total > counts(m.snap).over }
+	left := func(m *model) bool { return m.snap.Total > tallyOf(m.snap).over }
 	resume := func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Resume}) }
-	requeue := func(m *model) tea.Cmd { return m.requeueJobs(m.allFailed()) }
-	return grouped("Run",
+	requeue := func(m *model) tea.Cmd { return m.requeueJobs(m.allFailedJobs()) }
+	return withGroup("Run",
 		key(resumeKey, "resume", "resume the run: a dispatcher is started, what still runs is adopted", resume).
 			onlyIf(func(m *model) bool { return m.isUndispatched() && left(m) }),
 		key(resumeKey, "requeue what failed", "when the run is over: run again what has failed", requeue).
-			onlyIf(func(m *model) bool { return m.isUndispatched() && !left(m) && counts(m.snap).failed > 0 }),
+			onlyIf(func(m *model) bool { return m.isUndispatched() && !left(m) && tallyOf(m.snap).failed > 0 }),
 	)
 }
 
-// allFailed returns the jobs of all causes.
-func (m *model) allFailed() jobs.Ranges {
+// allFailedJobs returns the jobs of all causes.
+func (m *model) allFailedJobs() jobs.Ranges {
 	var which jobs.Ranges
 	for i := range m.snap.Groups {
 		which = jobs.Union(which, m.snap.Groups[i].Which)

@@ -67,7 +67,7 @@ func TestKeysAskFor(t *testing.T) {
 		src := change(c.change)
 		src.cost = c.cost
 		m := newScreen(t, src, 80, 24)
-		run(t, m, m.question())
+		run(t, m, m.showQuestion())
 		press(t, m, c.keys)
 		equal(t, fmt.Sprintf("%+v", src.done()), fmt.Sprintf("%+v", c.want), "%s (%s)", c.what, c.keys)
 	}
@@ -104,7 +104,7 @@ func TestLeaving(t *testing.T) {
 	} {
 		src := change(c.change)
 		m := newScreen(t, src, 80, 24)
-		run(t, m, m.question())
+		run(t, m, m.showQuestion())
 		press(t, m, c.keys)
 		equal(t, quits(m, c.last), c.ends, "%s: %s %s ends the screen", c.what, c.keys, c.last)
 		for _, a := range src.done() {
@@ -132,7 +132,7 @@ func TestRunEndsDuringTheQuestion(t *testing.T) {
 	}
 	over = true
 	refresh(t, m)
-	if _, is := comesOf(m.question()).(tea.QuitMsg); !is {
+	if _, is := comesOf(m.showQuestion()).(tea.QuitMsg); !is {
 		t.Errorf("the question stays: %T", m.modal)
 	}
 }
@@ -140,7 +140,7 @@ func TestRunEndsDuringTheQuestion(t *testing.T) {
 // TestSecretsAreNotShown checks that a secret is neither drawn nor kept.
 func TestSecretsAreNotShown(t *testing.T) {
 	m := newScreen(t, change(states["question"]), 80, 24)
-	run(t, m, m.question())
+	run(t, m, m.showQuestion())
 	typeText(t, m, "swordfish")
 	m.Update(pasted("trout\nsecond line"))
 	if text := m.frame + plain(m); strings.Contains(text, "sword") || strings.Contains(text, "trout") || strings.Contains(text, "*") {
@@ -163,15 +163,15 @@ func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 	})
 	m := newScreen(t, src, 80, 24)
 	src.answer = func(runview.Action) (*runview.Answer, error) { return nil, fmt.Errorf("connection reset") }
-	run(t, m, m.question())
+	run(t, m, m.showQuestion())
 	press(t, m, "a enter")
-	run(t, m, m.question())
+	run(t, m, m.showQuestion())
 	if _, ok := m.modal.(*questionModal); !ok {
 		t.Errorf("after an error it is not asked again: %T", m.modal)
 	}
 	asked = false
 	refresh(t, m)
-	run(t, m, m.question())
+	run(t, m, m.showQuestion())
 	if m.modal != nil {
 		t.Errorf("it is still asked: %T", m.modal)
 	}
@@ -198,14 +198,14 @@ func contexts(t *testing.T) map[string]*model {
 // meanings in one context (rule 12).
 func TestTheTableOfKeys(t *testing.T) {
 	for name, m := range contexts(t) {
-		for where, list := range map[string][]binding{"the pane": m.focus().keys(), "all panes": m.general()} {
+		for where, list := range map[string][]binding{"the pane": m.focus().keys(), "all panes": m.generalKeys()} {
 			taken := map[string]string{}
 			for _, b := range list {
 				if len(b.keys) == 0 || b.do == nil {
-					t.Errorf("%s: %q has no key, or does nothing", name, b.show())
+					t.Errorf("%s: %q has no key, or does nothing", name, b.firstKey())
 				}
-				if b.word != "" && b.help == "" && b.group != "" {
-					t.Errorf("%s: %s has no help", name, b.show())
+				if b.label != "" && b.help == "" && b.group != "" {
+					t.Errorf("%s: %s has no help", name, b.firstKey())
 				}
 				if !b.isOffered(m) || b.help == "" { // an alias, or a fallback
 					continue
@@ -231,15 +231,15 @@ func TestHintsDoSomething(t *testing.T) {
 		}
 		for _, b := range fresh().focus().keys() {
 			m := fresh()
-			if b.word == "" || !b.isOffered(m) {
+			if b.label == "" || !b.isOffered(m) {
 				continue
 			}
 			before := plain(m)
 			press(t, m, b.keys[0])
 			if plain(m) == before && len(m.src.(*fakeSource).done()) == 0 {
-				t.Errorf("%s: %s (%s) does nothing", tabNames[v], b.show(), b.word)
+				t.Errorf("%s: %s (%s) does nothing", tabNames[v], b.firstKey(), b.label)
 			}
-			has(t, before, m.keyName(b.show())+" "+b.word, "%s: the footer of a wide screen", tabNames[v])
+			has(t, before, m.keyName(b.firstKey())+" "+b.label, "%s: the footer of a wide screen", tabNames[v])
 		}
 	}
 }
@@ -254,7 +254,7 @@ func TestTheHeaderNamesRealKeys(t *testing.T) {
 	same(t, m.src.(*fakeSource), runview.Action{Do: runview.Continue}, runview.Action{Do: runview.Continue})
 	for _, b := range m.resumeKeys() {
 		if !slices.Contains(b.keys, resumeKey) {
-			t.Errorf("%s is not %s", b.word, resumeKey)
+			t.Errorf("%s is not %s", b.label, resumeKey)
 		}
 	}
 }
@@ -272,12 +272,12 @@ func TestCursorsStick(t *testing.T) {
 	press(t, m, "2 j j 3 j enter j")
 	turned = true
 	refresh(t, m)
-	equal(t, m.hosts.host(m).Name, "ws03", "the host under the cursor")
-	if r, ok := m.failed.current(m); !ok || r.ID != jobs.ID(50140) {
+	equal(t, m.hosts.currentHost(m).Name, "ws03", "the host under the cursor")
+	if r, ok := m.failed.currentJob(m); !ok || r.ID != jobs.ID(50140) {
 		t.Errorf("the cursor went to job %d", r.ID)
 	}
 	press(t, m, "k enter") // close the group that the job belongs to
-	if l, _ := m.failed.line(m); l.row != nil || l.group.Cause != "exit 1" {
+	if l, _ := m.failed.currentLine(m); l.row != nil || l.group.Cause != "exit 1" {
 		t.Errorf("the cursor went to %+v", l)
 	}
 }
@@ -346,17 +346,17 @@ func TestTooSmallForKeys(t *testing.T) {
 func TestClicks(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	m.hosts.click(m, 3)
-	equal(t, m.hosts.host(m).Name, "ws03", "the third row of the hosts")
-	m.open(tabFailed)
+	equal(t, m.hosts.currentHost(m).Name, "ws03", "the third row of the hosts")
+	m.openView(tabFailed)
 	refresh(t, m)
 	m.failed.click(m, 2)
-	if l, _ := m.failed.line(m); l.group.Cause != "exit 1" {
+	if l, _ := m.failed.currentLine(m); l.group.Cause != "exit 1" {
 		t.Errorf("the second row of the failures is %s", l.group.Cause)
 	}
-	m.open(tabEvents)
+	m.openView(tabEvents)
 	refresh(t, m)
 	m.events.click(m, 0)
-	if e := m.events.event(m); e.Host != "ws05" || e.Seq != 1 {
+	if e := m.events.currentEvent(m); e.Host != "ws05" || e.Seq != 1 {
 		t.Errorf("the first row of the events is %+v", e)
 	}
 	for _, row := range []int{-1, 0, 99} { // headings and blank rows

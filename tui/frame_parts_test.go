@@ -38,14 +38,14 @@ func TestNumbersForPeople(t *testing.T) {
 // some from all.
 func TestBars(t *testing.T) {
 	for _, g := range []*glyphs{&utf8Glyphs, &asciiGlyphs} {
-		m := &model{g: g}
+		m := &model{glyphs: g}
 		for w := range 60 {
 			for _, v := range []float64{-1, 0, 0.001, 0.5, 0.78, 0.999, 1, 2, math.NaN(), math.Inf(1)} {
-				equal(t, width(m.bar(v, w)), w, "width of bar(%v)", v)
+				equal(t, width(m.drawBar(v, w)), w, "width of bar(%v)", v)
 			}
 			for _, c := range [][3]int{{0, 0, 0}, {0, 0, 10}, {10, 0, 10}, {5, 5, 10}, {0, 10, 10}, {1, 1, 1_000_000}, {999_998, 1, 1_000_000}, {9, 9, 10}} {
-				s := ansi.Strip(m.shares(c[0], c[1], 0, c[2], w))
-				if o := ansi.Strip(m.shares(c[0], c[1], 7, c[2]+7, w)); width(o) != w || w > 3 && !strings.Contains(o, g.othersBar) {
+				s := ansi.Strip(m.drawShares(c[0], c[1], 0, c[2], w))
+				if o := ansi.Strip(m.drawShares(c[0], c[1], 7, c[2]+7, w)); width(o) != w || w > 3 && !strings.Contains(o, g.othersBar) {
 					t.Errorf("shares(%v and 7 left out, %d) is %q", c, w, o)
 				}
 				equal(t, width(s), w, "width of shares(%v)", c)
@@ -63,21 +63,21 @@ func TestBars(t *testing.T) {
 // TestSparklines checks that sparklines keep the newest values and have a gap where no value was
 // measured.
 func TestSparklines(t *testing.T) {
-	m := &model{g: &utf8Glyphs}
-	equal(t, m.spark([]float64{9, 0, 4, 8, math.NaN(), 8}, 0, 5), "▁▅█ █", "with a gap")
-	equal(t, m.spark([]float64{1}, 8, 3), "  ▂", "one value")
-	got := pool([]float64{1, 3, math.NaN(), 5, math.NaN(), math.NaN()}, 3)
+	m := &model{glyphs: &utf8Glyphs}
+	equal(t, m.sparkline([]float64{9, 0, 4, 8, math.NaN(), 8}, 0, 5), "▁▅█ █", "with a gap")
+	equal(t, m.sparkline([]float64{1}, 8, 3), "  ▂", "one value")
+	got := downsample([]float64{1, 3, math.NaN(), 5, math.NaN(), math.NaN()}, 3)
 	if got[0] != 2 || got[1] != 5 || !math.IsNaN(got[2]) {
 		t.Errorf("pooled %v", got)
 	}
 	h := &live.Host{History: []uint8{0, 100, 255, 50}}
-	equal(t, ansi.Strip(m.history(h, 4)), "▁█ ▅", "history")
+	equal(t, ansi.Strip(m.slotsSparkline(h, 4)), "▁█ ▅", "history")
 }
 
 // TestSlotsOfAHost checks how a host's used slots, its free slots, and the slots taken by others
 // are drawn (K6).
 func TestSlotsOfAHost(t *testing.T) {
-	m := &model{g: &utf8Glyphs}
+	m := &model{glyphs: &utf8Glyphs}
 	for _, c := range []struct {
 		used, slots int
 		usable      float64
@@ -92,7 +92,7 @@ func TestSlotsOfAHost(t *testing.T) {
 
 func TestTheWindowOfAList(t *testing.T) {
 	for _, c := range [][5]int{{0, 0, 10, 5, 0}, {0, 4, 10, 5, 0}, {0, 5, 10, 5, 1}, {7, 3, 10, 5, 3}, {9, 9, 10, 5, 5}, {3, 0, 2, 5, 0}, {0, 3, 10, 0, 3}} {
-		equal(t, window(c[0], c[1], c[2], c[3]), c[4], "window%v", c[:4])
+		equal(t, firstVisible(c[0], c[1], c[2], c[3]), c[4], "window%v", c[:4])
 	}
 }
 
@@ -102,7 +102,7 @@ func TestShortNamesOfHosts(t *testing.T) {
 		{"ws01 ws02 ws03 ws12", "01 02 03 12"}, {"n101 n102 n201 n202", "101 102 201 202"}, {"ws01 gpu01 ws02 gpu02", "w01 g01 w02 g02"},
 		{"melon pear fig apple", "melon pear fig apple"}, {"desk laptop", "desk  laptop "}, {"a1 b1 aa1 bb1", "a1 b1 aa1 bb1"},
 	} {
-		m := &model{g: &utf8Glyphs, snap: &runview.Snapshot{}}
+		m := &model{glyphs: &utf8Glyphs, snap: &runview.Snapshot{}}
 		for _, n := range strings.Fields(c[0]) {
 			m.snap.Hosts = append(m.snap.Hosts, live.Host{Name: n})
 		}
@@ -141,8 +141,8 @@ func TestETA(t *testing.T) {
 		{34*time.Hour + 10*time.Minute, 2 * time.Hour, false, "ETA 34h10 ±2h"}, {time.Minute, 0, false, "ETA 1m"},
 		{time.Minute, 0, true, "ETA 1m, more may come"}, {0, 0, true, "more may come"}, {0, 0, false, "ETA not known yet"},
 	} {
-		m := &model{g: &utf8Glyphs, snap: &runview.Snapshot{ETA: c.eta, Spread: c.spread, More: c.more}}
-		equal(t, m.eta(), c.want, "the ETA")
+		m := &model{glyphs: &utf8Glyphs, snap: &runview.Snapshot{ETA: c.eta, Spread: c.spread, More: c.more}}
+		equal(t, m.etaText(), c.want, "the ETA")
 	}
 }
 
@@ -203,7 +203,7 @@ func TestEventsAreFiltered(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	want := func(what string, w runview.EventsWindow) {
 		t.Helper()
-		ask := m.ask()
+		ask := m.buildQuery()
 		if ask.Events == nil || ask.Events.Filter != w.Filter || ask.Events.All != w.All {
 			t.Errorf("%s: asks for %+v", what, ask.Events)
 		}
@@ -244,7 +244,7 @@ func TestDetailsOfAHost(t *testing.T) {
 	m := newScreen(t, src, 80, 24)
 	press(t, m, "2 j j j j enter")
 	golden(t, m, "frame-host-80x24")
-	ask := m.ask()
+	ask := m.buildQuery()
 	if ask.Events == nil || ask.Events.Filter != "host=ws05" || !ask.Events.All {
 		t.Errorf("it asks for %+v", ask.Events)
 	}

@@ -117,7 +117,7 @@ func TestStatesOfARun(t *testing.T) {
 		for _, s := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
 			m := newView(t, Options{Source: change(f)}, tabHosts, s[0], s[1])
 			if name == "notlive" {
-				m.gotAt = noon.Add(-12 * time.Second)
+				m.receivedAt = noon.Add(-12 * time.Second)
 				m.snapshotErr = errors.New("dial unix: connection refused")
 			}
 			golden(t, m, fmt.Sprintf("state-%s-%dx%d", name, s[0], s[1]))
@@ -139,8 +139,8 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 			}
 			for _, s := range all {
 				m.w, m.h = s[0], s[1]
-				for v := range tabs {
-					m.tab, m.side = v, v
+				for v := range numTabs {
+					m.tab, m.focusedTab = v, v
 					harmless(t, m, fmt.Sprintf("%s, %s at %dx%d", name, tabNames[v], s[0], s[1]))
 					if ascii && strings.ContainsFunc(m.frame, func(r rune) bool { return r > '~' }) {
 						t.Errorf("%s: not only ASCII:\n%s", name, m.frame)
@@ -156,7 +156,7 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 func TestStatesOfHostsDifferWithoutColour(t *testing.T) {
 	for _, g := range []*glyphs{&utf8Glyphs, &asciiGlyphs} {
 		m := newScreen(t, sample(), 80, 24)
-		m.g = g
+		m.glyphs = g
 		seen := map[string]string{}
 		for _, s := range []string{hostUp, hostSuspect, hostLost, hostConnecting, hostBackingOff, hostDraining, hostDisabled} {
 			h := &live.Host{State: s}
@@ -219,7 +219,7 @@ func TestDetails(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
 		m := newScreen(t, detailed(), size[0], size[1])
 		m.openDetail(50120)
-		m.full = true
+		m.extraZoomed = true
 		refresh(t, m)
 		golden(t, m, fmt.Sprintf("detail-%dx%d", size[0], size[1]))
 		press(t, m, "G")
@@ -233,7 +233,7 @@ func TestKeysInDetails(t *testing.T) {
 	m := newScreen(t, detailed(), 80, 24)
 	m.openDetail(50120)
 	refresh(t, m)
-	equal(t, m.selection().String(), "50120", "the jobs that keys act on")
+	equal(t, m.selectedOrCurrent().String(), "50120", "the jobs that keys act on")
 	press(t, m, "l")
 	if p, ok := m.extra.(*outputPane); !ok || p.job != 50120 {
 		t.Fatalf("l opens %T", m.extra)
@@ -273,7 +273,7 @@ func TestMemoryThatCannotBeToldApart(t *testing.T) {
 	for bytes, want := range map[int64]string{0: "-", 1: "<16M", 13 << 20: "<16M", jobs.MemoryFloor: "<16M", jobs.MemoryFloor + 1<<20: "17M", 3 << 30: "3G"} {
 		got, _ := memoryCell(m, &runview.Row{MaxRSS: bytes}, 5)
 		equal(t, got, want, "the cell of %d bytes", bytes)
-		lines := plainText(strings.Join(m.attempt(&runview.Attempt{MaxRSS: bytes}, 80), "\n"))
+		lines := plainText(strings.Join(m.attemptLines(&runview.Attempt{MaxRSS: bytes}, 80), "\n"))
 		if bytes > 0 && !strings.Contains(lines, " "+want+" of memory at most") || bytes == 0 && strings.Contains(lines, "memory") {
 			t.Errorf("of %d bytes the details say %q", bytes, lines)
 		}
@@ -337,7 +337,7 @@ func TestFailedCauses(t *testing.T) {
 		{"something ran", runview.Group{Cause: "exit 137", Last: "out of memory", Count: 2}, 78, "2  exit 137     out of memory"},
 		{"a long cause of what ran", runview.Group{Cause: "exit 126 or so", Last: "x", Count: 2}, 78, "2  exit 126 or… x"},
 	} {
-		got := plainText(p.text(m, failedLine{group: &c.group}, c.w))
+		got := plainText(p.lineText(m, failedLine{group: &c.group}, c.w))
 		if width(got) > c.w || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q in it", c.name, got, c.want)
 		}
@@ -351,7 +351,7 @@ func TestFilterHosts(t *testing.T) {
 	press(t, m, "2 / w s 0 3", "filter hosts: /ws03", "ws03")
 	hides(t, m, "> ws01", "  ws02")
 	press(t, m, "enter")
-	if h := m.hosts.host(m); h == nil || h.Name != "ws03" {
+	if h := m.hosts.currentHost(m); h == nil || h.Name != "ws03" {
 		t.Fatalf("under the cursor is %+v", h)
 	}
 	shows(t, m, "/ws03  sort:inventory")
@@ -370,11 +370,11 @@ func TestFilterHosts(t *testing.T) {
 func TestHostsAreFilteredByTheirColumns(t *testing.T) {
 	m := newScreen(t, sample(), 160, 48)
 	for _, c := range m.hosts.columns(m, 200) {
-		if c.head == "5 MIN" { // a sparkline has no value to compare
+		if c.heading == "5 MIN" { // a sparkline has no value to compare
 			continue
 		}
-		if _, err := m.hostFilter(c.head + "='x'"); err != nil {
-			t.Errorf("%s: %v", c.head, err)
+		if _, err := m.hostFilter(c.heading + "='x'"); err != nil {
+			t.Errorf("%s: %v", c.heading, err)
 		}
 	}
 	for filter, want := range map[string]int{"HOST=ws03": 1, "host=ws0* state=up": 8, "State=draining": 1, "ok>=1007": 5, "Mem<1G": 0, "disk>1G load>1": 12,

@@ -23,13 +23,13 @@ func (m *model) header() []string {
 		return append([]string{m.summaryRow()}, m.banner()...)
 	}
 	rows := append([]string{m.runRow(), m.progressRow(), m.slotsRow()}, m.banner()...)
-	return append(append(rows, m.tabsRow()), m.summary()...)
+	return append(append(rows, m.tabsRow()), m.summaryRows()...)
 }
 
 // tally counts the jobs of a snapshot.
 type tally struct{ running, handed, queued, retry, done, failed, over, other int }
 
-func counts(p *runview.Snapshot) tally {
+func tallyOf(p *runview.Snapshot) tally {
 	n := p.Phases
 	t := tally{
 		running: n[runview.Running] + n[runview.Ending] + n[runview.Away],
@@ -44,14 +44,14 @@ func counts(p *runview.Snapshot) tally {
 	return t
 }
 
-// running describes how many jobs run, and how many were sent to hosts that have not yet reported
-// their start. Without a dispatcher, both are unknown.
-func (m *model) running(t tally) string {
+// headerRunning describes how many jobs run, and how many were sent to hosts that have not yet
+// reported their start. Without a dispatcher, both are unknown.
+func (m *model) headerRunning(t tally) string {
 	switch {
 	case m.isUndispatched() && t.running+t.handed > 0:
 		return "may run " + jobs.Thousands(t.running+t.handed)
 	case t.handed > 0:
-		return "run " + jobs.Thousands(t.running) + " +" + jobs.Thousands(t.handed) + " handed" + when(m.w >= roomyW, " (sent to hosts, not started)")
+		return "run " + jobs.Thousands(t.running) + " +" + jobs.Thousands(t.handed) + " handed" + textIf(m.w >= roomyW, " (sent to hosts, not started)")
 	}
 	return "run " + jobs.Thousands(t.running)
 }
@@ -63,15 +63,15 @@ func (m *model) runRow() string {
 	if m.snap == nil {
 		return " " + styleBold.Render("dcs-tui") + "  " + style.Render(live)
 	}
-	t := counts(m.snap)
+	t := tallyOf(m.snap)
 	away, standby := m.snap.Phases[runview.Away], m.clean(m.snap.Run.Standby)
 	numbers := nonEmpty(
-		styleBusy.Render(m.running(t)), "queue "+jobs.Thousands(t.queued), styleGood.Render("done "+jobs.Thousands(t.done)), m.failures(t.failed),
-		styleWarn.Render(when(t.retry > 0, m.sign(runview.Retry)+" "+jobs.Thousands(t.retry))),
-		styleWarn.Render(when(m.snap.Stragglers > 0 && !m.isUndispatched(), m.g.warn+" "+jobs.Thousands(m.snap.Stragglers)+" slow")),
-		styleWarn.Render(when(away > 0 && !m.isUndispatched(), m.sign(runview.Away)+" "+jobs.Thousands(away)+" away")),
-		styleFaint.Render(when(t.other > 0, m.sign(runview.Canceled)+" "+jobs.Thousands(t.other))),
-		styleFaint.Render(when(standby != "" && !m.isUndispatched(), "standby "+standby)),
+		styleBusy.Render(m.headerRunning(t)), "queue "+jobs.Thousands(t.queued), styleGood.Render("done "+jobs.Thousands(t.done)), m.failuresText(t.failed),
+		styleWarn.Render(textIf(t.retry > 0, m.sign(runview.Retry)+" "+jobs.Thousands(t.retry))),
+		styleWarn.Render(textIf(m.snap.Stragglers > 0 && !m.isUndispatched(), m.glyphs.warn+" "+jobs.Thousands(m.snap.Stragglers)+" slow")),
+		styleWarn.Render(textIf(away > 0 && !m.isUndispatched(), m.sign(runview.Away)+" "+jobs.Thousands(away)+" away")),
+		styleFaint.Render(textIf(t.other > 0, m.sign(runview.Canceled)+" "+jobs.Thousands(t.other))),
+		styleFaint.Render(textIf(standby != "" && !m.isUndispatched(), "standby "+standby)),
 	)
 	// If space is short, drop the laboratory first, then the wide gaps, the name, and the finished
 	// jobs.
@@ -96,8 +96,8 @@ func (m *model) runRow() string {
 	return m.justify(left, m.joinFitting(numbers, between, m.w-width(left)-3)+" ", m.w)
 }
 
-// failures describes the number of failures, in red if there are any.
-func (m *model) failures(n int) string {
+// failuresText describes the number of failures, in red if there are any.
+func (m *model) failuresText(n int) string {
 	s := m.sign(runview.Failed) + " " + jobs.Thousands(n)
 	if n > 0 {
 		return styleBad.Render(s)
@@ -106,25 +106,25 @@ func (m *model) failures(n int) string {
 }
 
 // liveness reports whether the data is live and how old it is (rule 5).
-func (m *model) liveness() (string, ink) {
+func (m *model) liveness() (string, textStyle) {
 	age := m.snapshotAge()
 	switch {
 	case m.snap == nil && m.snapshotErr != nil:
-		return m.g.gone + " no answer", styleBad
+		return m.glyphs.gone + " no answer", styleBad
 	case m.snap == nil:
-		return m.g.gone + " reading the run", styleWarn
+		return m.glyphs.gone + " reading the run", styleWarn
 	case m.snap.Status == runview.StatusSilent:
 		return m.sign(runview.Failed) + " dispatcher silent", styleBad
 	case m.isCrashed():
 		return m.sign(runview.Failed) + " dispatcher died", styleBad
-	case m.isUndispatched() && m.snap.Total > counts(m.snap).over:
-		return m.g.gone + " stopped", styleWarn
+	case m.isUndispatched() && m.snap.Total > tallyOf(m.snap).over:
+		return m.glyphs.gone + " stopped", styleWarn
 	case m.isUndispatched():
-		return m.g.gone + " ended", styleBold
+		return m.glyphs.gone + " ended", styleBold
 	case m.snapshotErr != nil || age >= staleAge:
-		return m.g.gone + " not live, " + formatSpan(age) + " old", styleBad
+		return m.glyphs.gone + " not live, " + formatSpan(age) + " old", styleBad
 	}
-	return m.g.live + " live " + formatSpan(age), styleGood
+	return m.glyphs.live + " live " + formatSpan(age), styleGood
 }
 
 // progressRow describes the progress of the run, its rate, and when it will end.
@@ -132,9 +132,9 @@ func (m *model) progressRow() string {
 	if m.snap == nil {
 		return ""
 	}
-	t := counts(m.snap)
+	t := tallyOf(m.snap)
 	if m.snap.Total == 0 {
-		return " " + m.shares(0, 0, 0, 0, m.w/2) + "  " + "no jobs yet" + when(m.snap.More, ", more may come")
+		return " " + m.drawShares(0, 0, 0, 0, m.w/2) + "  " + "no jobs yet" + textIf(m.snap.More, ", more may come")
 	}
 	said := []string{formatPercent(t.over, m.snap.Total)}
 	if m.isUndispatched() {
@@ -144,21 +144,21 @@ func (m *model) progressRow() string {
 		if n == 1 { // a single bar has no scale
 			n = 0
 		}
-		said = append(said, strings.TrimSpace(formatRate(m.snap.Rate)+" "+styleBusy.Render(m.spark(m.snap.Rates, 0, n))), m.eta())
+		said = append(said, strings.TrimSpace(formatRate(m.snap.Rate)+" "+styleBusy.Render(m.sparkline(m.snap.Rates, 0, n))), m.etaText())
 	}
 	right := "  " + strings.Join(said, "  ") + " "
-	return m.justify(" "+m.shares(t.done, t.failed, t.other, m.snap.Total, m.w-1-width(right)), right, m.w)
+	return m.justify(" "+m.drawShares(t.done, t.failed, t.other, m.snap.Total, m.w-1-width(right)), right, m.w)
 }
 
-// eta describes when the run is expected to end, with the uncertainty.
-func (m *model) eta() string {
+// etaText describes when the run is expected to end, with the uncertainty.
+func (m *model) etaText() string {
 	switch {
 	case m.snap.ETA <= 0 && m.snap.More:
 		return "more may come"
 	case m.snap.ETA <= 0:
 		return "ETA not known yet"
 	}
-	return "ETA " + formatSpan(m.snap.ETA) + when(m.snap.Spread > 0, " "+m.g.plusMinus+formatSpan(m.snap.Spread)) + when(m.snap.More, ", more may come")
+	return "ETA " + formatSpan(m.snap.ETA) + textIf(m.snap.Spread > 0, " "+m.glyphs.plusMinus+formatSpan(m.snap.Spread)) + textIf(m.snap.More, ", more may come")
 }
 
 // summaryRow returns the whole header of a small screen.
@@ -168,10 +168,10 @@ func (m *model) summaryRow() string {
 		return style.Render(live)
 	}
 	glyph, _, _ := strings.Cut(live, " ")
-	t := counts(m.snap)
+	t := tallyOf(m.snap)
 	parts := []string{
-		style.Render(glyph) + " " + formatPercent(t.over, m.snap.Total), m.failures(t.failed), styleBusy.Render(m.running(t)),
-		"queue " + jobs.Thousands(t.queued), styleGood.Render("done " + jobs.Thousands(t.done)), m.eta(),
+		style.Render(glyph) + " " + formatPercent(t.over, m.snap.Total), m.failuresText(t.failed), styleBusy.Render(m.headerRunning(t)),
+		"queue " + jobs.Thousands(t.queued), styleGood.Render("done " + jobs.Thousands(t.done)), m.etaText(),
 	}
 	if m.isUndispatched() || m.snapshotErr != nil {
 		parts[0] = style.Render(live)
@@ -190,8 +190,8 @@ func (m *model) tooSmall() []string {
 	live, style := m.liveness()
 	rows := []string{style.Render(live)}
 	if m.snap != nil {
-		t := counts(m.snap)
-		rows = append(rows, m.joinFitting([]string{m.failures(t.failed), m.running(t), "queue " + jobs.Thousands(t.queued), "done " + jobs.Thousands(t.done)}, " ", m.w))
+		t := tallyOf(m.snap)
+		rows = append(rows, m.joinFitting([]string{m.failuresText(t.failed), m.headerRunning(t), "queue " + jobs.Thousands(t.queued), "done " + jobs.Thousands(t.done)}, " ", m.w))
 	}
 	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), "q leaves the screen")
 }
@@ -216,7 +216,7 @@ func (m *model) cutLeft(s string, w int) string {
 	r := []rune(s)
 	for len(r) > 0 && width(string(r)) > w-1 {
 		if r = r[1:]; width(string(r)) <= w-1 {
-			return m.g.cut + string(r)
+			return m.glyphs.ellipsis + string(r)
 		}
 	}
 	return string(r)
@@ -229,20 +229,20 @@ func (m *model) cut(s string, w int) string { return m.fit(s, min(w, width(s))) 
 // jobs.
 func (m *model) tabsRow() string {
 	var full, short []string
-	for i := range tabs {
+	for i := range numTabs {
 		name := string('1'+rune(i)) + " " + tabNames[i]
 		long := name
 		if n := m.tabCount(i); n != "" {
 			long += " " + n
 		}
 		if i == m.tab {
-			name, long = styleBold.with(styleHere).Render("["+name+"]"), styleBold.with(styleHere).Render("["+plainText(long)+"]")
+			name, long = styleBold.with(styleCursor).Render("["+name+"]"), styleBold.with(styleCursor).Render("["+plainText(long)+"]")
 		}
 		full, short = append(full, long), append(short, name)
 	}
 	left := " " + strings.Join(full, "  ")
-	right := m.panes[m.tab].state(m)
-	right += when(right != "", " ")
+	right := m.panes[m.tab].filterAndOrder(m)
+	right += textIf(right != "", " ")
 	for _, tight := range []string{" " + strings.Join(short, "  "), strings.Join(short, " ")} {
 		if width(left)+2+width(right) > m.w {
 			left = tight
@@ -269,7 +269,7 @@ func (m *model) tabCount(t tab) string {
 		up, _, _ := m.countUsable()
 		return fmt.Sprintf("%d/%d", up, len(m.snap.Hosts))
 	case tabFailed:
-		if n := counts(m.snap).failed; n > 0 {
+		if n := tallyOf(m.snap).failed; n > 0 {
 			return styleBad.Render(jobs.Thousands(n))
 		}
 	}
@@ -280,15 +280,15 @@ func (m *model) tabCount(t tab) string {
 // and none if there are no problems.
 func (m *model) banner() []string {
 	var words, texts, said []string
-	add := func(style ink, word, text string) {
-		word = style.with(styleHere).with(styleBold).Render(" "+word+" ") + " "
+	add := func(style textStyle, word, text string) {
+		word = style.with(styleCursor).with(styleBold).Render(" "+word+" ") + " "
 		words, texts, said = append(words, word), append(texts, text), append(said, word+text)
 	}
 	if m.snapshotErr != nil {
 		add(styleBad, "NOT LIVE", m.clean(m.snapshotErr.Error()))
 	}
 	if p := m.snap; p != nil {
-		t := counts(p)
+		t := tallyOf(p)
 		switch {
 		case p.Status == runview.StatusSilent:
 			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+jobs.Thousands(max(0, p.Total-t.over))+" jobs are left: "+resumeKey+" resumes")
@@ -313,17 +313,17 @@ func (m *model) banner() []string {
 	}
 	if p := m.snap; p != nil && !m.isUndispatched() && !p.Paused && p.Draining == "" {
 		up, connecting, taking := m.countUsable()
-		switch waits := counts(p).queued > 0; {
+		switch waits := tallyOf(p).queued > 0; {
 		case p.Stuck != "":
 			add(styleBad, "NOTHING CAN START", m.clean(p.Stuck))
 		case len(p.Hosts) == 0 || taking > 0:
-			if busy := m.takenByOthers(); busy != "" {
+			if busy := m.othersLoadText(); busy != "" {
 				add(styleWarn, "OTHERS' LOAD", busy)
 			}
 		case up == 0 && connecting > 0:
 			add(styleWarn, "CONNECTING", "to "+plural(len(p.Hosts), "host")+", none is up yet")
 		case waits && connecting == 0:
-			why, _ := m.describeWorst()
+			why, _ := m.describeWorstHost()
 			add(styleBad, "NOTHING CAN START", "none of "+plural(len(p.Hosts), "host")+" takes jobs: "+why)
 		case up == 0 && connecting == 0:
 			add(styleBad, "NO HOST", "none of "+plural(len(p.Hosts), "host")+" can be used now: 2 says why")
@@ -332,17 +332,17 @@ func (m *model) banner() []string {
 	if len(said) == 0 {
 		return nil
 	}
-	if row := " " + strings.Join(said, "  "); width(row) <= m.w || m.maxRows() == 1 {
+	if row := " " + strings.Join(said, "  "); width(row) <= m.w || m.maxMessageRows() == 1 {
 		return []string{row}
 	}
 	// If one row is too short, each problem has its own, and the worst has as many as it needs.
 	var rows []string
-	most := m.maxRows()
+	most := m.maxMessageRows()
 	for i := 0; i < len(said) && len(rows) < most; i++ {
 		w := m.w - width(words[i]) - 2
 		left := most - len(rows) - (len(said) - i - 1)
 		lines := m.wrap(texts[i], max(10, w))
-		rows = append(rows, hanging(" "+words[i], m.atMost(lines, max(1, left), max(1, w)))...)
+		rows = append(rows, hangingIndent(" "+words[i], m.limitRows(lines, max(1, left), max(1, w)))...)
 	}
 	return rows
 }
@@ -390,21 +390,21 @@ const othersTime = 15 * time.Second
 func (m *model) noteOthersLoad() {
 	for _, h := range m.allHosts() {
 		if h.State == hostUp && h.Cores > 0 && h.Usable < float64(h.Slots) && (h.Busy-h.Ours >= float64(h.Cores)-0.5 || strings.HasPrefix(h.Reason, "reduces its slots")) {
-			m.others[h.Name] = m.now()
+			m.othersBusyAt[h.Name] = m.now()
 		}
 	}
 }
 
-// takenByOthers names these hosts. It returns "" if there are none.
-func (m *model) takenByOthers() string {
+// othersLoadText names these hosts. It returns "" if there are none.
+func (m *model) othersLoadText() string {
 	var names []string
 	for _, h := range m.allHosts() {
-		if m.now().Sub(m.others[h.Name]) < othersTime && h.State == hostUp {
+		if m.now().Sub(m.othersBusyAt[h.Name]) < othersTime && h.State == hostUp {
 			names = append(names, fmt.Sprintf("%s (%s of %d cores)", m.clean(h.Name), oneDigit(min(h.Busy-h.Ours, float64(h.Cores))), h.Cores))
 		}
 	}
 	if len(names) == 0 {
 		return ""
 	}
-	return "on " + some(names, 3) + when(!m.isSmall(), ": jobs start there as these become free")
+	return "on " + listSome(names, 3) + textIf(!m.isSmall(), ": jobs start there as these become free")
 }

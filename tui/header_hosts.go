@@ -26,9 +26,9 @@ func (m *model) slotsRow() string {
 	if len(p.Hosts) == 0 {
 		return fmt.Sprintf(" slots %s/%s  no hosts", jobs.Thousands(p.SlotsBusy), jobs.Thousands(p.Slots))
 	}
-	left, where := m.slotsWords()
-	long, short := m.describeWorst()
-	each, few := m.eachHost(), m.oddHosts()
+	left, where := m.slotsText()
+	long, short := m.describeWorstHost()
+	each, few := m.eachHostLoad(), m.hostsByState()
 	numbers, _, _ := strings.Cut(few, "  ")
 	for _, try := range [][2]string{{each, long}, {each, short}, {few, long}, {few, short}, {numbers, long}, {numbers, short}, {"", long}} {
 		// The marks of the hosts contain the same information.
@@ -42,9 +42,9 @@ func (m *model) slotsRow() string {
 	return m.justify(left+"  "+m.cut(few, max(0, m.w-width(left)-width(short)-6)), styleWarn.Render(short)+" ", m.w)
 }
 
-// slotsWords describes the slots in use and the usable slots, and on how many hosts they are, if
+// slotsText describes the slots in use and the usable slots, and on how many hosts they are, if
 // not on all. A host that starts no jobs has no usable slots besides those in use.
-func (m *model) slotsWords() (slots, where string) {
+func (m *model) slotsText() (slots, where string) {
 	p := m.snap
 	all, n := p.Slots, len(p.Hosts)
 	for _, h := range m.allHosts() {
@@ -67,8 +67,8 @@ func (m *model) groupTrouble() {
 			texts = append(texts, runview.HostText{Host: prefix(h.Name, 200), Text: prefix(h.Reason, 1000)})
 		}
 	}
-	if !slices.Equal(texts, m.caused) {
-		m.caused, m.causes = texts, runview.GroupHosts(texts)
+	if !slices.Equal(texts, m.troubleTexts) {
+		m.troubleTexts, m.troubleGroups = texts, runview.GroupHosts(texts)
 	}
 }
 
@@ -76,16 +76,16 @@ func (m *model) groupTrouble() {
 // list of hosts.
 func (m *model) commonCauses(n, w int) []string {
 	var out []string
-	for i := range m.causes {
-		if g := &m.causes[i]; len(g.Hosts) > 1 && len(out) < n {
-			out = append(out, m.cut(" "+styleWarn.Render(m.g.warn)+" "+m.clean(g.Title()+": "+g.Text), w))
+	for i := range m.troubleGroups {
+		if g := &m.troubleGroups[i]; len(g.Hosts) > 1 && len(out) < n {
+			out = append(out, m.cut(" "+styleWarn.Render(m.glyphs.warn)+" "+m.clean(g.Title()+": "+g.Text), w))
 		}
 	}
 	return out
 }
 
-// describeWorst describes the trouble of the worst host, and the number of others in trouble.
-func (m *model) describeWorst() (long, short string) {
+// describeWorstHost describes the trouble of the worst host, and the number of others in trouble.
+func (m *model) describeWorstHost() (long, short string) {
 	var worst *live.Host
 	bad := 0
 	up, connecting, _ := m.countUsable()
@@ -100,9 +100,9 @@ func (m *model) describeWorst() (long, short string) {
 	if connecting > 0 && connecting+up == len(m.snap.Hosts) {
 		return fmt.Sprintf("connecting to %s: %s up", plural(len(m.snap.Hosts), "host"), jobs.Thousands(up)), "connecting"
 	}
-	long, short = m.trouble(worst)
-	for i := range m.causes { // hosts with the same cause are named together
-		if g := &m.causes[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, prefix(worst.Name, 200)) {
+	long, short = m.describeTrouble(worst)
+	for i := range m.troubleGroups { // hosts with the same cause are named together
+		if g := &m.troubleGroups[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, prefix(worst.Name, 200)) {
 			long, short = m.clean(g.Title()+": "+g.Text), jobs.Thousands(len(g.Hosts))+" "+m.clean(hostWord(worst))
 			bad -= len(g.Hosts) - 1
 		}
@@ -114,8 +114,8 @@ func (m *model) describeWorst() (long, short string) {
 	return long, short
 }
 
-// eachHost returns every host's short name with its load.
-func (m *model) eachHost() string {
+// eachHostLoad returns every host's short name with its load.
+func (m *model) eachHostLoad() string {
 	if len(m.snap.Hosts)*3 > m.w {
 		return strings.Repeat(" ", m.w) // there is not enough space
 	}
@@ -126,8 +126,8 @@ func (m *model) eachHost() string {
 	return strings.Join(names, " ")
 }
 
-// oddHosts counts the hosts by state and names those that are not simply up.
-func (m *model) oddHosts() string {
+// hostsByState counts the hosts by state and names those that are not simply up.
+func (m *model) hostsByState() string {
 	count := map[string]int{}
 	var words, odd []string
 	names := m.shortNames()
@@ -149,9 +149,9 @@ func (m *model) oddHosts() string {
 // shortNames returns the last two digits of the hosts' names, or as much as is needed to
 // distinguish them.
 func (m *model) shortNames() []string {
-	names := mapped(m.hostNames(), m.clean)
+	names := mapSlice(m.hostNames(), m.clean)
 	if len(names) <= 3 { // there is enough space
-		return mapped(names, func(s string) string { return m.cut(s, 16) + " " })
+		return mapSlice(names, func(s string) string { return m.cut(s, 16) + " " })
 	}
 	var out []string
 	for _, short := range []func(string) string{
@@ -160,7 +160,7 @@ func (m *model) shortNames() []string {
 		func(s string) string { return ansi.TruncateWc(s, 1, "") + lastDigits(s, 4) },
 		func(s string) string { return s },
 	} {
-		out = mapped(names, func(s string) string { return m.cut(short(s), 8) })
+		out = mapSlice(names, func(s string) string { return m.cut(short(s), 8) })
 		if sorted := slices.Sorted(slices.Values(out)); len(slices.Compact(sorted)) == len(out) {
 			break
 		}

@@ -15,22 +15,22 @@ import (
 // heatView is the heat map of a metric over two columns. Each cell has a shade, and its number if
 // there is space. The color repeats the shade (rule 8).
 type heatView struct {
-	on        bool
-	pivot     []string  // down, across, metric; nil: the source chooses
-	viewport            // of the rows
-	col, left int       // column of the cursor, and the first visible column
-	values    [2]string // values that the cursor stays on: down and across
-	number    int       // width of the widest number in cells
+	isShown                  bool
+	pivot                    []string  // down, across, metric; nil: the source chooses
+	viewport                           // of the rows
+	cursorColumn, leftColumn int       // column of the cursor, and the first visible column
+	cursorValues             [2]string // values that the cursor stays on: down and across
+	numberWidth              int       // width of the widest number in cells
 }
 
 // heatLevels are the shades, also in ASCII, and the colors: that of no number, and then from the
 // smallest number to the largest.
 var heatLevels = [1 + runview.HeatLevels]struct {
 	utf8, ascii string
-	style       ink
+	style       textStyle
 }{
 	{"--", "--", styleFaint},
-	{"··", "..", inkOf(lipgloss.NewStyle().Foreground(lipgloss.Blue))},
+	{"··", "..", newTextStyle(lipgloss.NewStyle().Foreground(lipgloss.Blue))},
 	{"░░", "::", styleBusy},
 	{"▒▒", "++", styleGood},
 	{"▓▓", "##", styleWarn},
@@ -38,18 +38,18 @@ var heatLevels = [1 + runview.HeatLevels]struct {
 }
 
 // shade returns the shade of a level in two cells, and its color.
-func (m *model) shade(level int8) (string, ink) {
+func (m *model) shade(level int8) (string, textStyle) {
 	if level < 0 || level >= runview.HeatLevels {
 		level = -1
 	}
 	l := &heatLevels[1+level]
-	return m.g.pick(l.utf8, l.ascii), l.style
+	return m.glyphs.choose(l.utf8, l.ascii), l.style
 }
 
 const (
-	heatLabel  = 20 // width of the labels at the left in cells
-	heatNumber = 13 // width of a number in cells: -1.23457e+300
-	shadeWidth = 2
+	heatLabelWidth  = 20 // width of the labels at the left in cells
+	heatNumberWidth = 13 // width of a number in cells: -1.23457e+300
+	shadeWidth      = 2
 )
 
 func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
@@ -61,43 +61,43 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 		case t != nil && t.Heat != nil:
 			return []string{styleFaint.Render("  no job that succeeded has both")}
 		}
-		return []string{styleFaint.Render("  computing " + m.g.cut)}
+		return []string{styleFaint.Render("  computing " + m.glyphs.ellipsis)}
 	}
 	x := t.Heat
-	label := min(m.widest(heatLabel, append([]string{x.Down}, x.Rows...)...), max(4, w/4))
-	number, cell := max(1, v.number), 1+shadeWidth
+	label := min(m.maxTextWidth(heatLabelWidth, append([]string{x.Down}, x.Rows...)...), max(4, w/4))
+	number, cell := max(1, v.numberWidth), 1+shadeWidth
 	// Including the cursor's end mark.
 	numbered := (2+number+1+shadeWidth)*len(x.Columns) < w-label-2
 	if numbered {
 		cell = 2 + number + 1 + shadeWidth
 	}
 	columns := max(1, min(len(x.Columns), (w-label-3)/cell))
-	v.left = window(v.left, v.col, len(x.Columns), columns)
+	v.leftColumn = firstVisible(v.leftColumn, v.cursorColumn, len(x.Columns), columns)
 	v.h = max(1, h-4)
 	v.clampCursor(len(x.Rows))
 
-	out := append([]string{p.heatTitle(m, w), p.heatHead(m, label, cell, columns, numbered)}, v.rows(len(x.Rows), func(i int) string {
+	out := append([]string{p.heatTitle(m, w), p.heatHeading(m, label, cell, columns, numbered)}, v.drawRows(len(x.Rows), func(i int) string {
 		var b strings.Builder
-		b.WriteString(mark(i == v.at && focused, m.g.cursor) + " " + m.fit(m.cellText(x.Rows[i], label), label))
+		b.WriteString(glyphIf(i == v.cursorRow && focused, m.glyphs.cursor) + " " + m.fit(m.cellText(x.Rows[i], label), label))
 		edge := " "
-		for k := v.left; k < v.left+columns; k++ {
-			here := focused && i == v.at && k == v.col
+		for k := v.leftColumn; k < v.leftColumn+columns; k++ {
+			here := focused && i == v.cursorRow && k == v.cursorColumn
 			shade, style := m.shade(x.Levels[i][k])
 			if here {
-				edge = styleHere.Render("[")
+				edge = styleCursor.Render("[")
 			}
 			b.WriteString(edge)
 			if numbered {
 				ink := style
 				if here {
-					ink = styleHere
+					ink = styleCursor
 				}
-				b.WriteString(ink.Render(" " + m.padLeft(p.heatText(m, i, k), number) + " "))
+				b.WriteString(ink.Render(" " + m.padLeft(p.heatCellText(m, i, k), number) + " "))
 			}
 			// Not reversed: a full shade would look like an empty one.
 			b.WriteString(style.Render(shade))
 			if edge = " "; here {
-				edge = styleHere.Render("]")
+				edge = styleCursor.Render("]")
 			}
 		}
 		return b.String() + edge
@@ -105,30 +105,30 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	for len(out) < h-2 {
 		out = append(out, "")
 	}
-	here := " " + m.cut(m.cellText(x.Down, 30), 30) + "=" + m.cut(m.cellText(x.Rows[v.at], 30), 30) + " " + m.cut(m.cellText(x.Across, 30), 30) + "=" +
-		m.cut(m.cellText(x.Columns[v.col], 30), 30) + ": " + styleBold.Render(p.heatText(m, v.at, v.col))
-	return append(out, here, p.heatRest(columns))
+	here := " " + m.cut(m.cellText(x.Down, 30), 30) + "=" + m.cut(m.cellText(x.Rows[v.cursorRow], 30), 30) + " " + m.cut(m.cellText(x.Across, 30), 30) + "=" +
+		m.cut(m.cellText(x.Columns[v.cursorColumn], 30), 30) + ": " + styleBold.Render(p.heatCellText(m, v.cursorRow, v.cursorColumn))
+	return append(out, here, p.heatVisibleText(columns))
 }
 
-// heatText returns the number in a cell.
-func (p *resultsPane) heatText(m *model, row, col int) string {
+// heatCellText returns the number in a cell.
+func (p *resultsPane) heatCellText(m *model, row, col int) string {
 	if text := p.table.Heat.Cells[row][col]; text != "" {
-		return m.cut(m.cellText(text, heatNumber), heatNumber)
+		return m.cut(m.cellText(text, heatNumberWidth), heatNumberWidth)
 	}
 	return "-"
 }
 
 // update keeps the cursor on its values and measures the numbers once for all frames.
 func (v *heatView) update(m *model, x *runview.Heat) {
-	row, col := slices.Index(x.Rows, v.values[0]), slices.Index(x.Columns, v.values[1])
+	row, col := slices.Index(x.Rows, v.cursorValues[0]), slices.Index(x.Columns, v.cursorValues[1])
 	if row < 0 {
-		row = v.at
+		row = v.cursorRow
 	}
 	if col < 0 {
-		col = v.col
+		col = v.cursorColumn
 	}
 	v.moveTo(x, row, col)
-	v.number = max(1, m.widest(heatNumber, slices.Concat(x.Cells...)...), m.widest(heatNumber, x.Columns...)-3)
+	v.numberWidth = max(1, m.maxTextWidth(heatNumberWidth, slices.Concat(x.Cells...)...), m.maxTextWidth(heatNumberWidth, x.Columns...)-3)
 }
 
 // moveTo moves the cursor to a cell, or to the nearest one.
@@ -136,14 +136,14 @@ func (v *heatView) moveTo(x *runview.Heat, row, col int) {
 	if x == nil || len(x.Rows) == 0 || len(x.Columns) == 0 {
 		return
 	}
-	v.at, v.col = max(0, min(row, len(x.Rows)-1)), max(0, min(col, len(x.Columns)-1))
-	v.values = [2]string{x.Rows[v.at], x.Columns[v.col]}
+	v.cursorRow, v.cursorColumn = max(0, min(row, len(x.Rows)-1)), max(0, min(col, len(x.Columns)-1))
+	v.cursorValues = [2]string{x.Rows[v.cursorRow], x.Columns[v.cursorColumn]}
 }
 
-// pivot returns the columns of the heat map: the requested ones or, without a request, two of those
-// by which jobs were grouped. With nil, the source chooses.
-func (p *resultsPane) pivot() []string {
-	if p.heat.pivot == nil && p.groups.on && len(p.groups.by) == 2 {
+// pivotColumns returns the columns of the heat map: the requested ones or, without a request, two
+// of those by which jobs were grouped. With nil, the source chooses.
+func (p *resultsPane) pivotColumns() []string {
+	if p.heat.pivot == nil && p.groups.isShown && len(p.groups.by) == 2 {
 		return p.groups.by
 	}
 	return p.heat.pivot
@@ -166,13 +166,13 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 		shade, style := m.shade(level)
 		scale.WriteString(style.Render(shade))
 	}
-	return m.justify(left, "  "+m.cut(m.cellText(x.Min, heatNumber), heatNumber)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumber), heatNumber)+" ", w)
+	return m.justify(left, "  "+m.cut(m.cellText(x.Min, heatNumberWidth), heatNumberWidth)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumberWidth), heatNumberWidth)+" ", w)
 }
 
-// heatHead returns the values across, each over its column. If they do not fit, it returns the
+// heatHeading returns the values across, each over its column. If they do not fit, it returns the
 // first and the last.
-func (p *resultsPane) heatHead(m *model, label, cell, columns int, numbered bool) string {
-	x, left := p.table.Heat, p.heat.left
+func (p *resultsPane) heatHeading(m *model, label, cell, columns int, numbered bool) string {
+	x, left := p.table.Heat, p.heat.leftColumn
 	head := "  " + m.fit(m.cellText(x.Down, label), label)
 	if numbered {
 		for _, text := range x.Columns[left : left+columns] {
@@ -188,8 +188,8 @@ func (p *resultsPane) heatHead(m *model, label, cell, columns int, numbered bool
 	return styleBold.Render(head + " " + m.justify(first, last, w))
 }
 
-// heatRest describes which rows and columns are visible. It returns "" if all are.
-func (p *resultsPane) heatRest(columns int) string {
+// heatVisibleText describes which rows and columns are visible. It returns "" if all are.
+func (p *resultsPane) heatVisibleText(columns int) string {
 	x, v := p.table.Heat, &p.heat
 	var rest []string
 	add := func(first, shown, here, more int, what string) {
@@ -203,7 +203,7 @@ func (p *resultsPane) heatRest(columns int) string {
 		rest = append(rest, s)
 	}
 	add(v.top, v.h, len(x.Rows), x.MoreRows, "rows")
-	add(v.left, columns, len(x.Columns), x.MoreColumns, "columns")
+	add(v.leftColumn, columns, len(x.Columns), x.MoreColumns, "columns")
 	if len(rest) == 0 {
 		return ""
 	}
@@ -214,31 +214,31 @@ func (p *resultsPane) heatKeys() []binding {
 	v := &p.heat
 	move := func(down, across int) {
 		if p.table != nil {
-			v.moveTo(p.table.Heat, v.at+down, v.col+across)
+			v.moveTo(p.table.Heat, v.cursorRow+down, v.cursorColumn+across)
 		}
 	}
-	return append(grouped("Heat map",
-		key("enter", "its jobs", "the jobs of the cell", p.heatJobs),
+	return append(withGroup("Heat map",
+		key("enter", "its jobs", "the jobs of the cell", p.showHeatJobs),
 		key("h", "back", "back to the jobs, or the groups", p.toggleHeat),
 		key("m", "groups", "groups with their mean and spread", p.showGroups),
-		key("right", "", "to the right", quietly(func() { move(0, 1) })),
-		key("left", "", "to the left", quietly(func() { move(0, -1) })),
+		key("right", "", "to the right", screenAction(func() { move(0, 1) })),
+		key("left", "", "to the left", screenAction(func() { move(0, -1) })),
 		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.list) }),
-	), moving(func() int { return v.h }, func(_ *model, by int) { move(by, 0) })...)
+	), moveKeys(func() int { return v.h }, func(_ *model, by int) { move(by, 0) })...)
 }
 
 // toggleHeat shows the heat map, or the previous view.
 func (p *resultsPane) toggleHeat(*model) tea.Cmd {
-	p.heat.on = !p.heat.on
+	p.heat.isShown = !p.heat.isShown
 	return nil
 }
 
-// heatJobs shows the jobs of the cell under the cursor.
-func (p *resultsPane) heatJobs(m *model) tea.Cmd {
+// showHeatJobs shows the jobs of the cell under the cursor.
+func (p *resultsPane) showHeatJobs(m *model) tea.Cmd {
 	v := &p.heat
-	if p.table == nil || p.table.Heat == nil || v.at >= len(p.table.Heat.Rows) || v.col >= len(p.table.Heat.Columns) {
+	if p.table == nil || p.table.Heat == nil || v.cursorRow >= len(p.table.Heat.Rows) || v.cursorColumn >= len(p.table.Heat.Columns) {
 		return nil
 	}
 	x := p.table.Heat
-	return p.showOnly(m, []string{x.Down, x.Across}, slices.Clone([]string{x.Rows[v.at], x.Columns[v.col]}))
+	return p.showJobsWith(m, []string{x.Down, x.Across}, slices.Clone([]string{x.Rows[v.cursorRow], x.Columns[v.cursorColumn]}))
 }

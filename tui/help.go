@@ -17,7 +17,7 @@ type helpRow struct{ name, text string }
 // commands of the command line, and the language of the filter.
 func (m *model) openHelp() tea.Cmd {
 	rows := m.helpRows()
-	m.modal = &textModal{whole: true, viewer: viewer{title: "Help", text: func(m *model, w int) []string { return m.helpLines(rows, w-2) }}}
+	m.modal = &textModal{fullScreen: true, viewer: viewer{title: "Help", text: func(m *model, w int) []string { return m.helpLines(rows, w-2) }}}
 	return nil
 }
 
@@ -45,7 +45,7 @@ func (m *model) helpLines(rows []helpRow, w int) []string {
 			continue
 		}
 		name := "  " + styleBold.Render(m.fit(r.name, column)) + "  "
-		out = append(out, hanging(name, m.wrap(r.text, max(10, w-column-4)))...)
+		out = append(out, hangingIndent(name, m.wrap(r.text, max(10, w-column-4)))...)
 	}
 	return out
 }
@@ -59,7 +59,7 @@ func (m *model) helpKeys() []helpRow {
 		taken[b.keys[0]] = true
 	}
 	all := slices.Clone(own)
-	for _, b := range m.general() {
+	for _, b := range m.generalKeys() {
 		if b.isOffered(m) && !taken[b.keys[0]] {
 			all = append(all, b)
 		}
@@ -71,7 +71,7 @@ func (m *model) helpKeys() []helpRow {
 		out = append(out, helpRow{name: group})
 		for _, b := range all {
 			if b.group == group {
-				out = append(out, helpRow{m.keyName(strings.Join(b.keys, " ")), b.help + when(!b.isOffered(m), " (not now)")})
+				out = append(out, helpRow{m.keyName(strings.Join(b.keys, " ")), b.help + textIf(!b.isOffered(m), " (not now)")})
 			}
 		}
 		all = slices.DeleteFunc(all, func(b binding) bool { return b.group == group })
@@ -116,13 +116,13 @@ func (m *model) helpSigns() []helpRow {
 		h := live.Host{State: s.state}
 		out = append(out, helpRow{m.hostGlyph(&h) + " " + hostWord(&h), s.help})
 	}
-	full := m.g.bar[len(m.g.bar)-1]
+	full := m.glyphs.bar[len(m.glyphs.bar)-1]
 	return append(out,
-		helpRow{m.spark([]float64{1, 3, 6, 8}, 8, 4), "before ETA: how many jobs ended, in each of the last minutes"},
+		helpRow{m.sparkline([]float64{1, 3, 6, 8}, 8, 4), "before ETA: how many jobs ended, in each of the last minutes"},
 		helpRow{"2/4+1", "of a host: 2 of its 4 slots in use, 1 job handed to it in advance"},
 		helpRow{"0:42?", "so long, if it still runs: nobody hears of it now"},
 		helpRow{"TRY 2/3", "at the second of three tries; an attempt that a host gave back, or that was lost with it, uses up none"},
-		helpRow{m.g.spark[0] + " " + m.g.spark[len(m.g.spark)-1], "up, in the header: how busy its cores are, by everybody"},
-		helpRow{full + m.g.bar[0] + m.g.othersBar, "slots: in use, free, and not usable because others use the cores"},
-		helpRow{full + m.g.badBar + m.g.othersBar, "the run: succeeded, failed, canceled or skipped"})
+		helpRow{m.glyphs.spark[0] + " " + m.glyphs.spark[len(m.glyphs.spark)-1], "up, in the header: how busy its cores are, by everybody"},
+		helpRow{full + m.glyphs.bar[0] + m.glyphs.othersBar, "slots: in use, free, and not usable because others use the cores"},
+		helpRow{full + m.glyphs.badBar + m.glyphs.othersBar, "the run: succeeded, failed, canceled or skipped"})
 }

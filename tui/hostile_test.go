@@ -69,7 +69,7 @@ func TestHostileTexts(t *testing.T) {
 			if k != i%3 { // the rest does not depend on the size
 				continue
 			}
-			m.jobs.follow(aRunning + 6)
+			m.jobs.moveToJob(aRunning + 6)
 			for _, keys := range []string{"w", "esc e", "esc space c y", "/", "esc :", "tab", "esc 4"} {
 				press(t, m, keys)
 				if m.modal != nil && len(evil) < maxTyped {
@@ -156,9 +156,9 @@ func TestInkIsTheStyle(t *testing.T) {
 		"several": lipgloss.NewStyle().Bold(true).Reverse(true).Foreground(lipgloss.Magenta),
 	} {
 		for _, text := range []string{"x", "ws01 ● up", " a  b "} {
-			equal(t, inkOf(s).Render(text), s.Render(text), "%s of %q", name, text)
+			equal(t, newTextStyle(s).Render(text), s.Render(text), "%s of %q", name, text)
 		}
 	}
 	equal(t, styleBad.Render(""), "", "an empty text")
-	equal(t, styleBad.with(styleHere).Render("x"), "\x1b[31m\x1b[7mx\x1b[m", "both")
+	equal(t, styleBad.with(styleCursor).Render("x"), "\x1b[31m\x1b[7mx\x1b[m", "both")
 }

@@ -34,15 +34,15 @@ func canRunJobs(h *live.Host) bool { return h.State == hostUp || h.State == host
 // startsJobs reports whether a host starts jobs.
 func startsJobs(h *live.Host) bool { return h.State == hostUp && h.Reason == "" }
 
-// hostInfo is what the screen shows of a state of a host.
-type hostInfo struct {
+// hostStateInfo is what the screen shows of a state of a host.
+type hostStateInfo struct {
 	state, utf8, ascii string
-	style              ink
-	worry              int // how urgently a host in this state needs attention
+	style              textStyle
+	urgency            int // how urgently a host in this state needs attention
 	help               string
 }
 
-var hostStates = []hostInfo{
+var hostStates = []hostStateInfo{
 	{hostUp, "●", "@", styleGood, 3, "jobs run there; held: it is up and starts nothing, the row says why"},
 	{hostSuspect, "?", "?", styleWarn, 4, "no heartbeat for 15 s: nothing more is started there"},
 	{hostLost, "✗", "x", styleBad, 6, "given up: its jobs are queued again"},
@@ -55,14 +55,15 @@ var hostStates = []hostInfo{
 	{hostTerminating, "↓", "d", styleWarn, 1, "an instance that gets no more jobs; its outputs are fetched first"},
 }
 
-// stateOf returns the description of the state of a host, which a later version may have added.
-func stateOf(h *live.Host) *hostInfo {
+// hostStateInfoOf returns the description of the state of a host, which a later version may have
+// added.
+func hostStateInfoOf(h *live.Host) *hostStateInfo {
 	for i := range hostStates {
 		if s := &hostStates[i]; s.state == h.State {
 			return s
 		}
 	}
-	return &hostInfo{h.State, "?", "?", styleWarn, 3, ""}
+	return &hostStateInfo{h.State, "?", "?", styleWarn, 3, ""}
 }
 
 // urgency returns how urgently a host needs attention; 0: not at all.
@@ -73,7 +74,7 @@ func urgency(h *live.Host) int {
 	case h.State == hostDisabled && !h.Stopped && h.Reason != "": // not requested by a user
 		return 5
 	}
-	return stateOf(h).worry
+	return hostStateInfoOf(h).urgency
 }
 
 // hostWord describes the state in a word of at most eleven letters.
@@ -87,9 +88,9 @@ func hostWord(h *live.Host) string {
 	return h.State
 }
 
-// stateText describes the state of a host in its row. For an idle instance, it includes how long it
-// has been idle.
-func (m *model) stateText(h *live.Host) string {
+// hostStateText describes the state of a host in its row. For an idle instance, it includes how
+// long it has been idle.
+func (m *model) hostStateText(h *live.Host) string {
 	if h.State == hostUp && h.Idle > 0 {
 		return "idle " + formatClock(h.Idle+m.snapshotAge())
 	}
@@ -98,14 +99,14 @@ func (m *model) stateText(h *live.Host) string {
 
 // hostGlyph returns the glyph of a host's state.
 func (m *model) hostGlyph(h *live.Host) string {
-	return m.g.pick(stateOf(h).utf8, stateOf(h).ascii)
+	return m.glyphs.choose(hostStateInfoOf(h).utf8, hostStateInfoOf(h).ascii)
 }
 
-func hostStyle(h *live.Host) *ink {
+func hostStyle(h *live.Host) *textStyle {
 	if h.State == hostUp && h.Reason != "" {
 		return &styleWarn
 	}
-	return &stateOf(h).style
+	return &hostStateInfoOf(h).style
 }
 
 // loadGlyph shows how busy a host is, or its state if it is not up, in one cell.
@@ -113,7 +114,7 @@ func (m *model) loadGlyph(h *live.Host) string {
 	if h.State != hostUp {
 		return hostStyle(h).with(styleBold).Render(m.hostGlyph(h))
 	}
-	return styleBusy.Render(m.level(busyShare(h), 1))
+	return styleBusy.Render(m.sparkGlyph(busyShare(h), 1))
 }
 
 // busyShare returns the fraction of a host's cores that are busy, or of its slots if the number of
@@ -128,8 +129,9 @@ func busyShare(h *live.Host) float64 {
 	return 0
 }
 
-// trouble describes the trouble of a host, at length and in short. It returns "" if there is none.
-func (m *model) trouble(h *live.Host) (long, short string) {
+// describeTrouble describes the trouble of a host, at length and in short. It returns "" if there
+// is none.
+func (m *model) describeTrouble(h *live.Host) (long, short string) {
 	if urgency(h) == 0 {
 		return "", ""
 	}
@@ -160,7 +162,7 @@ func (m *model) describeRetry(h *live.Host) string {
 
 // openHost shows everything that is known about a host, over the whole screen.
 func (m *model) openHost(name string) tea.Cmd {
-	m.modal = &textModal{whole: true, viewer: viewer{
+	m.modal = &textModal{fullScreen: true, viewer: viewer{
 		title:  "Host " + m.clean(name),
 		text:   func(m *model, w int) []string { return m.hostLines(name, w) },
 		events: &runview.EventsWindow{Filter: "host=" + name, All: true, Rows: 200},
@@ -177,10 +179,10 @@ func (m *model) hostLines(name string, w int) []string {
 	var out []string
 	add := func(name, text string) {
 		if text != "" {
-			out = append(out, hanging(styleFaint.Render(m.fit(name, 13)), m.wrap(text, max(10, w-17)))...)
+			out = append(out, hangingIndent(styleFaint.Render(m.fit(name, 13)), m.wrap(text, max(10, w-17)))...)
 		}
 	}
-	state := hostStyle(h).Render(m.hostGlyph(h) + " " + m.stateText(h))
+	state := hostStyle(h).Render(m.hostGlyph(h) + " " + m.hostStateText(h))
 	if !canRunJobs(h) {
 		state += "  " + m.downText(h, w)
 	} else if h.Reason != "" && h.Reason != h.State {
@@ -194,16 +196,16 @@ func (m *model) hostLines(name string, w int) []string {
 	}
 	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable), plural(h.Buffered, "job")+" sent in advance"))
 	add("", m.slotsBar(h, min(40, w-17)))
-	add("five minutes", m.history(h, min(60, w-17)))
+	add("five minutes", m.slotsSparkline(h, min(60, w-17)))
 	add("load", fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]), oneDigit(h.Load[1]), oneDigit(h.Load[2])))
-	add("cores", when(h.Cores > 0, fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy), oneDigit(h.Ours))))
+	add("cores", textIf(h.Cores > 0, fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy), oneDigit(h.Ours))))
 	add("users", m.clean(h.Users))
-	add("GPUs", when(h.GPUs > 0, itoa(h.GPUs)))
-	add("memory", when(h.MemBytes > 0 && h.MemFree >= 0, formatSize(h.MemFree)+" free of "+formatSize(h.MemBytes)))
-	add("disk", when(h.DiskFree >= 0, formatSize(h.DiskFree)+" free"))
+	add("GPUs", textIf(h.GPUs > 0, itoa(h.GPUs)))
+	add("memory", textIf(h.MemBytes > 0 && h.MemFree >= 0, formatSize(h.MemFree)+" free of "+formatSize(h.MemBytes)))
+	add("disk", textIf(h.DiskFree >= 0, formatSize(h.DiskFree)+" free"))
 	add("files", m.clean(h.Files))
 	add("delay", "link "+formatLatency(h.Delay)+", its file system "+formatLatency(h.FSDelay))
-	add("last sign", when(h.Heartbeat > 0, formatSpan(h.Heartbeat+m.snapshotAge())+" ago"))
+	add("last sign", textIf(h.Heartbeat > 0, formatSpan(h.Heartbeat+m.snapshotAge())+" ago"))
 	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", jobs.Thousands(h.Done), jobs.Thousands(h.Failed)))
 	out = append(out, "", styleBold.Render("What happened there"))
 	if m.snap.Events == nil || len(m.snap.Events.Lines) == 0 {

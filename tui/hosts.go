@@ -19,12 +19,12 @@ import (
 type hostsPane struct {
 	noPane
 	table[string]
-	trouble bool // hosts in trouble first; otherwise in inventory order
-	filter  string
-	choices choices
+	troubleFirst bool // hosts in trouble first; otherwise in inventory order
+	filter       string
+	choices      columnChoices
 }
 
-func (p *hostsPane) choose() *choices { return &p.choices }
+func (p *hostsPane) columnChoices() *columnChoices { return &p.choices }
 
 func (p *hostsPane) title(m *model) string {
 	if m.snap == nil {
@@ -36,9 +36,9 @@ func (p *hostsPane) title(m *model) string {
 	return "Hosts " + m.tabCount(tabHosts) + " up"
 }
 
-func (p *hostsPane) state(m *model) string {
+func (p *hostsPane) filterAndOrder(m *model) string {
 	s := "sort:inventory"
-	if p.trouble {
+	if p.troubleFirst {
 		s = "sort:trouble"
 	}
 	if p.filter != "" {
@@ -58,42 +58,42 @@ func (p *hostsPane) hosts(m *model) (hosts []*live.Host, names []string) {
 			hosts = append(hosts, h)
 		}
 	}
-	if p.trouble {
+	if p.troubleFirst {
 		slices.SortStableFunc(hosts, func(a, b *live.Host) int { return urgency(b) - urgency(a) })
 	}
-	return hosts, mapped(hosts, func(h *live.Host) string { return h.Name })
+	return hosts, mapSlice(hosts, func(h *live.Host) string { return h.Name })
 }
 
 // onSnapshot detects that the host under the cursor has gone from the run or from the filter.
 func (p *hostsPane) onSnapshot(m *model) {
 	_, names := p.hosts(m)
-	if gone := p.key; !p.find(names) && gone != "" {
+	if gone := p.key; !p.moveToKey(names) && gone != "" {
 		p.slip = slip{from: m.clean(gone), gone: true, at: m.now()}
-		p.moveTo(names, p.at)
+		p.moveTo(names, p.cursorRow)
 	}
 }
 
-func (p *hostsPane) slipped(m *model) (*slip, string) {
-	if h := p.host(m); h != nil {
+func (p *hostsPane) newestSlip(m *model) (*slip, string) {
+	if h := p.currentHost(m); h != nil {
 		return &p.slip, m.clean(h.Name)
 	}
 	return &p.slip, ""
 }
 
-// host returns the host under the cursor, or nil if there is none.
-func (p *hostsPane) host(m *model) *live.Host {
+// currentHost returns the host under the cursor, or nil if there is none.
+func (p *hostsPane) currentHost(m *model) *live.Host {
 	hosts, names := p.hosts(m)
 	if len(hosts) == 0 {
 		return nil
 	}
-	p.find(names)
-	return hosts[p.at]
+	p.moveToKey(names)
+	return hosts[p.cursorRow]
 }
 
 func (p *hostsPane) move(m *model, by int) {
 	_, names := p.hosts(m)
-	p.find(names)
-	p.moveTo(names, p.at+by)
+	p.moveToKey(names)
+	p.moveTo(names, p.cursorRow+by)
 }
 
 func (p *hostsPane) click(m *model, row int) {
@@ -101,8 +101,8 @@ func (p *hostsPane) click(m *model, row int) {
 	p.table.click(keys, row)
 }
 
-func (p *hostsPane) copied(m *model) (what, text string) {
-	if h := p.host(m); h != nil {
+func (p *hostsPane) textToCopy(m *model) (what, text string) {
+	if h := p.currentHost(m); h != nil {
 		return "the host", strings.TrimSpace(h.Name + "  " + hostWord(h) + "  " + h.Reason)
 	}
 	return "", ""
@@ -116,24 +116,24 @@ func (p *hostsPane) draw(m *model, w, h int, focused bool) []string {
 	case len(hosts) == 0 && m.snap != nil && len(m.snap.Hosts) > 0:
 		return []string{" no host matches " + m.clean(p.filter) + ": esc shows all"}
 	case len(hosts) == 0:
-		return []string{m.waitingWord("no hosts yet")}
+		return []string{m.waitingText("no hosts yet")}
 	}
-	p.find(names)
-	p.moveTo(names, p.at) // the cursor stays on the item that the user sees under it
+	p.moveToKey(names)
+	p.moveTo(names, p.cursorRow) // the cursor stays on the item that the user sees under it
 	cols := p.columns(m, w-2)
-	out := append([]string{heading(m, cols, 1, w)}, p.rows(len(hosts), func(i int) string {
-		l := cursorLine{here: i == p.at && focused}
-		l.text(mark(i == p.at, m.g.cursor), nil)
-		p.row(m, &l, hosts[i], cols, w-1)
+	out := append([]string{heading(m, cols, 1, w)}, p.drawRows(len(hosts), func(i int) string {
+		l := rowBuilder{isCursor: i == p.cursorRow && focused}
+		l.addText(glyphIf(i == p.cursorRow, m.glyphs.cursor), nil)
+		p.drawHost(m, &l, hosts[i], cols, w-1)
 		return l.String()
 	})...)
 	return append(out, causes...)
 }
 
-// row draws one host in w cells. If the host is not up, its row has the reason and the time until
-// it is up instead of measurements.
-func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, cols []hostColumn, w int) {
-	rest := func(text string) { l.text(m.fit("  "+m.cut(text, max(0, w-2)), w), nil) }
+// drawHost draws one host in w cells. If the host is not up, its row has the reason and the time
+// until it is up instead of measurements.
+func (p *hostsPane) drawHost(m *model, l *rowBuilder, h *live.Host, cols []hostColumn, w int) {
+	rest := func(text string) { l.addText(m.fit("  "+m.cut(text, max(0, w-2)), w), nil) }
 	for i, c := range cols {
 		text, style := c.cell(m, h, c.w)
 		switch {
@@ -144,27 +144,27 @@ func (p *hostsPane) row(m *model, l *cursorLine, h *live.Host, cols []hostColumn
 			rest(m.clean(h.Reason))
 			return
 		case i > 0:
-			l.text(" ", nil)
+			l.addText(" ", nil)
 			w--
 		}
 		if i == 1 && !canRunJobs(h) { // it has space for its state
-			c.w = max(c.w, 2+min(11, len(m.stateText(h))))
+			c.w = max(c.w, 2+min(11, len(m.hostStateText(h))))
 		}
-		if text = c.aligned(m, text); c.bar {
-			l.drawn(text, style, "")
+		if text = c.align(m, text); c.hasBar {
+			l.addBar(text, style, "")
 		} else {
-			l.text(text, style)
+			l.addText(text, style)
 		}
 		w -= c.w
 	}
-	l.text(strings.Repeat(" ", max(0, w)), nil)
+	l.addText(strings.Repeat(" ", max(0, w)), nil)
 }
 
 // downText describes why a host is not up, for how long, and when the next attempt is. If w cells
 // are not enough, it begins with the next attempt.
 func (m *model) downText(h *live.Host, w int) string {
 	reason, wait := m.clean(h.Reason), m.describeRetry(h)
-	text := strings.Join(nonEmpty(reason, when(h.Down > 0, "down "+formatClock(h.Down+m.snapshotAge())), wait, when(h.Running > 0, plural(h.Running, "job")+" there")), ", ")
+	text := strings.Join(nonEmpty(reason, textIf(h.Down > 0, "down "+formatClock(h.Down+m.snapshotAge())), wait, textIf(h.Running > 0, plural(h.Running, "job")+" there")), ", ")
 	if wait != "" && width(text) > w {
 		return wait + ": " + reason
 	}
@@ -172,22 +172,22 @@ func (m *model) downText(h *live.Host, w int) string {
 }
 
 func (p *hostsPane) keys() []binding {
-	some := func(m *model) bool { return p.host(m) != nil }
+	some := func(m *model) bool { return p.currentHost(m) != nil }
 	awake := func(h *live.Host) bool { return !isResting(h) }
-	shell := func(m *model, h *live.Host) tea.Cmd { return m.shellOn(h.Name) }
-	return append(grouped("Hosts",
-		key("enter", "details", "all that is known of the host, and what happened there", func(m *model) tea.Cmd { return m.openHost(p.host(m).Name) }).onlyIf(some),
-		key("d", "drain", "drain: what runs there finishes, nothing more starts", p.do(runview.DrainHost)).onlyIf(p.whenHost(awake)),
-		key("d", "use again", "use a drained or stopped host again", p.do(runview.UseHost)).onlyIf(p.whenHost(isResting)),
+	shell := func(m *model, h *live.Host) tea.Cmd { return m.openShell(h.Name) }
+	return append(withGroup("Hosts",
+		key("enter", "details", "all that is known of the host, and what happened there", func(m *model) tea.Cmd { return m.openHost(p.currentHost(m).Name) }).onlyIf(some),
+		key("d", "drain", "drain: what runs there finishes, nothing more starts", p.hostAction(runview.DrainHost)).onlyIf(p.whenHost(awake)),
+		key("d", "use again", "use a drained or stopped host again", p.hostAction(runview.UseHost)).onlyIf(p.whenHost(isResting)),
 		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)", p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != hostDisabled })),
-		key("+ =", "slots", "one slot more: one more job may run there at once", p.slots(1)).onlyIf(p.whenHost(nil)),
-		key("-", "", "one slot less: what runs there goes on, one fewer starts", p.slots(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })),
+		key("+ =", "slots", "one slot more: one more job may run there at once", p.slotsAction(1)).onlyIf(p.whenHost(nil)),
+		key("-", "", "one slot less: what runs there goes on, one fewer starts", p.slotsAction(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })),
 		key("a", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu", func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool { return !m.isUndispatched() }),
-		key("f", "its jobs", "the jobs of the host: the list of jobs, filtered", func(m *model) tea.Cmd { return m.showJobs("host=" + p.host(m).Name) }).onlyIf(some),
+		key("f", "its jobs", "the jobs of the host: the list of jobs, filtered", func(m *model) tea.Cmd { return m.showMatchingJobs("host=" + p.currentHost(m).Name) }).onlyIf(some),
 		key("/", "", "only hosts with a text in name, state or reason, or by columns: load>4", p.openFilter),
 		key("s", "shell", "a shell on the host, with the ssh options of the run", p.unlessSlipped(shell)).onlyIf(func(m *model) bool { return some(m) && m.opt.Shell != nil }),
-		key("S", "sort", "those in trouble first, or as in the inventory", quietly(func() { p.trouble = !p.trouble })).onlyIf(some),
-	), moving(func() int { return p.h }, p.move)...)
+		key("S", "sort", "those in trouble first, or as in the inventory", screenAction(func() { p.troubleFirst = !p.troubleFirst })).onlyIf(some),
+	), moveKeys(func() int { return p.h }, p.move)...)
 }
 
 // isResting reports whether a host starts nothing because a user requested that.
@@ -197,7 +197,7 @@ func isResting(h *live.Host) bool { return h.State == hostDraining || h.State ==
 // dispatcher.
 func (p *hostsPane) whenHost(f func(*live.Host) bool) func(*model) bool {
 	return func(m *model) bool {
-		h := p.host(m)
+		h := p.currentHost(m)
 		return h != nil && !m.isUndispatched() && (f == nil || f(h))
 	}
 }
@@ -206,19 +206,19 @@ func (p *hostsPane) whenHost(f func(*live.Host) bool) func(*model) bool {
 // just slipped to that host.
 func (p *hostsPane) unlessSlipped(do func(*model, *live.Host) tea.Cmd) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
-		if m.hasCursorSlipped() {
+		if m.warnIfSlipped() {
 			return nil
 		}
-		return do(m, p.host(m))
+		return do(m, p.currentHost(m))
 	}
 }
 
-func (p *hostsPane) do(verb runview.Verb) func(*model) tea.Cmd {
+func (p *hostsPane) hostAction(verb runview.Verb) func(*model) tea.Cmd {
 	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd { return m.act(runview.Action{Do: verb, Host: h.Name}) })
 }
 
-// slots changes the number of jobs that may run on a host.
-func (p *hostsPane) slots(by int) func(*model) tea.Cmd {
+// slotsAction changes the number of jobs that may run on a host.
+func (p *hostsPane) slotsAction(by int) func(*model) tea.Cmd {
 	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd {
 		return m.act(runview.Action{Do: runview.Slots, Host: h.Name, Number: by, Relative: true})
 	})
@@ -303,10 +303,10 @@ func hostField(name string) (*query.Field[*live.Host], error) {
 	return f, nil
 }
 
-// show moves the cursor to a host and clears the filter.
-func (p *hostsPane) show(name string) { p.filter, p.key = "", name }
+// moveToHost moves the cursor to a host and clears the filter.
+func (p *hostsPane) moveToHost(name string) { p.filter, p.key = "", name }
 
-func (p *hostsPane) clear() bool {
+func (p *hostsPane) clearSelectionOrFilter() bool {
 	had := p.filter != ""
 	p.filter = ""
 	return had
@@ -315,12 +315,12 @@ func (p *hostsPane) clear() bool {
 // openFilter opens the filter line. The list is filtered during typing.
 func (p *hostsPane) openFilter(m *model) tea.Cmd {
 	set := func(_ *model, s string) tea.Cmd { p.filter = strings.TrimSpace(s); return nil }
-	m.modal = &input{prompt: "filter hosts: /", text: newEdited(p.filter), changed: set,
-		done: func(m *model, s string) (tea.Cmd, error) {
+	m.modal = &inputLine{prompt: "filter hosts: /", text: newEditableText(p.filter), onChange: set,
+		onConfirm: func(m *model, s string) (tea.Cmd, error) {
 			_, err := m.hostFilter(s)
 			return set(m, s), err
 		},
-		left: func(m *model) tea.Cmd { return set(m, "") }}
+		onCancel: func(m *model) tea.Cmd { return set(m, "") }}
 	return nil
 }
 
@@ -330,49 +330,49 @@ type hostColumn = column[*live.Host]
 // columns returns the columns for w cells. Remaining space goes to the history of the slots, then
 // to the last note.
 func (p *hostsPane) columns(m *model, w int) []hostColumn {
-	plain := func(f func(h *live.Host) string) func(*model, *live.Host, int) (string, *ink) {
-		return func(_ *model, h *live.Host, _ int) (string, *ink) { return f(h), nil }
+	plain := func(f func(h *live.Host) string) func(*model, *live.Host, int) (string, *textStyle) {
+		return func(_ *model, h *live.Host, _ int) (string, *textStyle) { return f(h), nil }
 	}
-	drawn := func(f func(m *model, h *live.Host, w int) string) func(*model, *live.Host, int) (string, *ink) {
-		return func(m *model, h *live.Host, w int) (string, *ink) { return f(m, h, w), nil }
+	drawn := func(f func(m *model, h *live.Host, w int) string) func(*model, *live.Host, int) (string, *textStyle) {
+		return func(m *model, h *live.Host, w int) (string, *textStyle) { return f(m, h, w), nil }
 	}
 	name, state := len("HOST"), len("STATE")
 	for _, h := range m.allHosts() {
 		name = max(name, min(16, width(m.clean(h.Name))))
 		if canRunJobs(h) { // measurements are beside it
-			state = max(state, 2+len(m.stateText(h)))
+			state = max(state, 2+len(m.hostStateText(h)))
 		}
 	}
 	const history = 12
-	return fitted(&p.choices, fitColumns(append([]hostColumn{
-		{head: "HOST", w: name, cell: func(m *model, h *live.Host, w int) (string, *ink) { return m.clean(h.Name), nil }},
-		{head: "STATE", w: state, cell: hostStateCell},
-	}, chosen(&p.choices, []hostColumn{
-		{head: "USED", w: usedWidth, rank: 1, right: true, cell: plain(slotsUsed)},
-		{head: "SLOTS", w: 10, rank: 2, right: true, bar: true, cell: drawn((*model).slotsBar)},
-		{head: "LOAD", w: 5, rank: 4, right: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Load[0]) })},
-		{head: "BUSY", w: 5, rank: 7, right: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Busy) })},
-		{head: "OURS", w: 5, rank: 8, right: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Ours) })},
-		{head: "CORES", w: 5, rank: 12, right: true, cell: plain(func(h *live.Host) string { return known(h.Cores > 0, strconv.Itoa(h.Cores)) })},
-		{head: "MEM", w: 9, rank: 5, right: true, cell: plain(memory)},
-		{head: "DISK", w: 5, rank: 9, right: true, cell: plain(func(h *live.Host) string { return known(h.DiskFree >= 0, formatSize(h.DiskFree)) })},
-		{head: "LINK", w: 6, rank: 6, right: true, cell: plain(func(h *live.Host) string { return formatLatency(h.Delay) })},
-		{head: "FILES", w: 6, rank: 13, right: true, cell: plain(func(h *live.Host) string { return formatLatency(h.FSDelay) })},
-		{head: "OK", w: 7, rank: 10, right: true, cell: plain(func(h *live.Host) string { return shortNumber(h.Done) })},
-		{head: "FAIL", w: 5, rank: 11, right: true, cell: plain(func(h *live.Host) string { return shortNumber(h.Failed) })},
-		{head: "5 MIN", w: history, more: 60 - history, rank: 3, right: true, bar: true, cell: drawn((*model).history)},
-		{head: "NOTE", w: 20, more: far, rank: luxury, spare: 60 - history, right: true, cell: func(m *model, h *live.Host, w int) (string, *ink) { return m.fit(m.clean(h.Note), w), nil }},
+	return recordShown(&p.choices, fitColumns(append([]hostColumn{
+		{heading: "HOST", w: name, cell: func(m *model, h *live.Host, w int) (string, *textStyle) { return m.clean(h.Name), nil }},
+		{heading: "STATE", w: state, cell: hostStateCell},
+	}, applyChoices(&p.choices, []hostColumn{
+		{heading: "USED", w: usedWidth, rank: 1, alignRight: true, cell: plain(slotsUsedText)},
+		{heading: "SLOTS", w: 10, rank: 2, alignRight: true, hasBar: true, cell: drawn((*model).slotsBar)},
+		{heading: "LOAD", w: 5, rank: 4, alignRight: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Load[0]) })},
+		{heading: "BUSY", w: 5, rank: 7, alignRight: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Busy) })},
+		{heading: "OURS", w: 5, rank: 8, alignRight: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Ours) })},
+		{heading: "CORES", w: 5, rank: 12, alignRight: true, cell: plain(func(h *live.Host) string { return orDash(h.Cores > 0, strconv.Itoa(h.Cores)) })},
+		{heading: "MEM", w: 9, rank: 5, alignRight: true, cell: plain(memoryText)},
+		{heading: "DISK", w: 5, rank: 9, alignRight: true, cell: plain(func(h *live.Host) string { return orDash(h.DiskFree >= 0, formatSize(h.DiskFree)) })},
+		{heading: "LINK", w: 6, rank: 6, alignRight: true, cell: plain(func(h *live.Host) string { return formatLatency(h.Delay) })},
+		{heading: "FILES", w: 6, rank: 13, alignRight: true, cell: plain(func(h *live.Host) string { return formatLatency(h.FSDelay) })},
+		{heading: "OK", w: 7, rank: 10, alignRight: true, cell: plain(func(h *live.Host) string { return shortNumber(h.Done) })},
+		{heading: "FAIL", w: 5, rank: 11, alignRight: true, cell: plain(func(h *live.Host) string { return shortNumber(h.Failed) })},
+		{heading: "5 MIN", w: history, maxExtra: 60 - history, rank: 3, alignRight: true, hasBar: true, cell: drawn((*model).slotsSparkline)},
+		{heading: "NOTE", w: 20, maxExtra: maxMove, rank: optionalRank, nameCells: 60 - history, alignRight: true, cell: func(m *model, h *live.Host, w int) (string, *textStyle) { return m.fit(m.clean(h.Note), w), nil }},
 	})...), w, true))
 }
 
-func hostStateCell(m *model, h *live.Host, w int) (string, *ink) {
-	return m.hostGlyph(h) + " " + m.stateText(h), hostStyle(h)
+func hostStateCell(m *model, h *live.Host, w int) (string, *textStyle) {
+	return m.hostGlyph(h) + " " + m.hostStateText(h), hostStyle(h)
 }
 
 const usedWidth = 7
 
-// slotsUsed returns the slots in use, all slots, and the number of jobs sent in advance.
-func slotsUsed(h *live.Host) string {
+// slotsUsedText returns the slots in use, all slots, and the number of jobs sent in advance.
+func slotsUsedText(h *live.Host) string {
 	s := fmt.Sprintf("%d/%d", h.Running, h.Slots)
 	if more := fmt.Sprintf("+%d", h.Buffered); h.Buffered > 0 && len(s+more) <= usedWidth {
 		return s + more
@@ -397,23 +397,23 @@ func (m *model) slotsBar(h *live.Host, w int) string {
 		used = w
 	}
 	others := min(w-used, cells(float64(h.Slots)-math.Max(h.Usable, float64(h.Running))))
-	full := m.g.bar[len(m.g.bar)-1]
-	return styleBusy.Render(strings.Repeat(full, used)) + strings.Repeat(m.g.bar[0], w-used-others) + styleWarn.Render(strings.Repeat(m.g.othersBar, others))
+	full := m.glyphs.bar[len(m.glyphs.bar)-1]
+	return styleBusy.Render(strings.Repeat(full, used)) + strings.Repeat(m.glyphs.bar[0], w-used-others) + styleWarn.Render(strings.Repeat(m.glyphs.othersBar, others))
 }
 
-// history draws the use of the slots over the last five minutes.
-func (m *model) history(h *live.Host, w int) string {
+// slotsSparkline draws the use of the slots over the last five minutes.
+func (m *model) slotsSparkline(h *live.Host, w int) string {
 	values := make([]float64, len(h.History))
 	for i, v := range h.History {
 		if values[i] = float64(v); v > 100 {
 			values[i] = math.NaN()
 		}
 	}
-	return styleBusy.Render(m.spark(pool(values, w), 100, w))
+	return styleBusy.Render(m.sparkline(downsample(values, w), 100, w))
 }
 
-func memory(h *live.Host) string {
-	return known(h.MemBytes > 0 && h.MemFree >= 0, formatSize(max(0, h.MemBytes-h.MemFree))+"/"+formatSize(h.MemBytes))
+func memoryText(h *live.Host) string {
+	return orDash(h.MemBytes > 0 && h.MemFree >= 0, formatSize(max(0, h.MemBytes-h.MemFree))+"/"+formatSize(h.MemBytes))
 }
 
 func oneDigit(v float64) string {
@@ -423,7 +423,7 @@ func oneDigit(v float64) string {
 	return strconv.FormatFloat(max(0, v), 'f', 1, 64)
 }
 
-func known(yes bool, s string) string {
+func orDash(yes bool, s string) string {
 	if yes {
 		return s
 	}

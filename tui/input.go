@@ -13,39 +13,39 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// input is an input line: a filter, a command, or a job's command. enter confirms it, esc closes
-// it.
-type input struct {
-	prompt string
-	text   edited
-	lines  bool     // keep pasted newlines
-	past   *history // nil: none
-	back   int      // position in past, counted from the newest
-	draft  string   // text before the user went back
-	wrong  string   // why the text was refused, until the next key
+// inputLine is an input line: a filter, a command, or a job's command. enter confirms it, esc
+// closes it.
+type inputLine struct {
+	prompt     string
+	text       editableText
+	multiline  bool     // keep pasted newlines
+	history    *history // nil: none
+	historyPos int      // position in past, counted from the newest
+	draft      string   // text before the user went back
+	errorText  string   // why the text was refused, until the next key
 
 	// complete returns words for the one that ends at the cursor and begins at start; nil: no
 	// completion.
-	complete func(m *model, before string) (start int, words []string)
-	offered  []string // words that further tabs cycle through
-	turn     int
-	from     int   // where they begin
-	filters  *list // the list whose filter is typed; nil: another kind of line
+	complete        func(m *model, before string) (start int, words []string)
+	completions     []string // words that further tabs cycle through
+	completionIndex int
+	completionStart int   // where they begin
+	filteredList    *list // the list whose filter is typed; nil: another kind of line
 
-	changed func(m *model, text string) tea.Cmd
-	done    func(m *model, text string) (tea.Cmd, error) // an error keeps the line open
-	left    func(m *model) tea.Cmd
-	note    func(m *model, w int) []string // lines below the input
+	onChange  func(m *model, text string) tea.Cmd
+	onConfirm func(m *model, text string) (tea.Cmd, error) // an error keeps the line open
+	onCancel  func(m *model) tea.Cmd
+	noteLines func(m *model, w int) []string // lines below the input
 }
 
 // maxTyped bounds the typed or pasted text, in bytes.
 const maxTyped = 1 << 20
 
-func (p *input) key(m *model, k tea.KeyPressMsg) tea.Cmd {
-	p.wrong = ""
+func (p *inputLine) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+	p.errorText = ""
 	key := k.String()
 	if key != "tab" && key != "shift+tab" {
-		p.offered = nil
+		p.completions = nil
 	}
 	before := p.text.String()
 	switch key {
@@ -53,75 +53,75 @@ func (p *input) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 		return p.confirm(m)
 	case "esc", "ctrl+c":
 		m.modal = nil
-		if p.left != nil {
-			return p.left(m)
+		if p.onCancel != nil {
+			return p.onCancel(m)
 		}
 		return nil
 	case "tab":
-		p.tab(m, 1)
+		p.completeNext(m, 1)
 	case "shift+tab":
-		p.tab(m, -1)
+		p.completeNext(m, -1)
 	case "up", "ctrl+p":
-		p.recall(1)
+		p.recallHistory(1)
 	case "down", "ctrl+n":
-		p.recall(-1)
+		p.recallHistory(-1)
 	default:
 		if !p.text.key(k) {
 			return nil
 		}
 	}
-	return p.notify(m, before)
+	return p.notifyChange(m, before)
 }
 
-// notify handles a change of the text.
-func (p *input) notify(m *model, before string) tea.Cmd {
-	if text := p.text.String(); p.changed != nil && text != before {
-		return p.changed(m, text)
+// notifyChange handles a change of the text.
+func (p *inputLine) notifyChange(m *model, before string) tea.Cmd {
+	if text := p.text.String(); p.onChange != nil && text != before {
+		return p.onChange(m, text)
 	}
 	return nil
 }
 
 // paste inserts a text. Its newlines do not confirm the line.
-func (p *input) paste(m *model, s string) tea.Cmd {
+func (p *inputLine) paste(m *model, s string) tea.Cmd {
 	s = strings.TrimRight(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(s), "\n")
-	if !p.lines {
+	if !p.multiline {
 		s = strings.ReplaceAll(s, "\n", " ")
 	}
 	before := p.text.String()
 	if len(before)+len(s) > maxTyped {
-		p.wrong = "that is too long to paste here"
+		p.errorText = "that is too long to paste here"
 		return nil
 	}
 	p.text.insert(s)
-	p.offered = nil
-	return p.notify(m, before)
+	p.completions = nil
+	return p.notifyChange(m, before)
 }
 
 // confirm calls done with the text. An error keeps the line open.
-func (p *input) confirm(m *model) tea.Cmd {
+func (p *inputLine) confirm(m *model) tea.Cmd {
 	text := p.text.String()
 	m.modal = nil
-	if p.past != nil {
-		p.past.add(text)
+	if p.history != nil {
+		p.history.add(text)
 	}
-	p.back = 0
-	cmd, err := p.done(m, text)
+	p.historyPos = 0
+	cmd, err := p.onConfirm(m, text)
 	if err != nil {
-		p.wrong = err.Error()
+		p.errorText = err.Error()
 		m.modal = p
 	}
 	return cmd
 }
 
-// tab completes the word at the cursor: first the common prefix of all candidates, then one
-// candidate after another.
-func (p *input) tab(m *model, by int) {
+// completeNext completes the word at the cursor: first the common prefix of all candidates, then
+// one candidate after another.
+func (p *inputLine) completeNext(m *model, by int) {
 	if p.complete == nil {
 		return
 	}
-	if len(p.offered) > 0 {
-		p.turn = (p.turn + by + len(p.offered)) % len(p.offered)
-		p.replace(p.from, p.offered[p.turn])
+	if len(p.completions) > 0 {
+		p.completionIndex = (p.completionIndex + by + len(p.completions)) % len(p.completions)
+		p.replaceWord(p.completionStart, p.completions[p.completionIndex])
 		return
 	}
 	before := string(p.text.text[:p.text.pos])
@@ -129,32 +129,32 @@ func (p *input) tab(m *model, by int) {
 	if len(words) == 0 {
 		return
 	}
-	p.from = len([]rune(before[:start]))
+	p.completionStart = len([]rune(before[:start]))
 	if len(words) == 1 {
 		word := words[0]
 		if !strings.HasSuffix(word, ":") && !strings.HasSuffix(word, "=") && p.text.pos == len(p.text.text) {
 			word += " "
 		}
-		p.replace(p.from, word)
+		p.replaceWord(p.completionStart, word)
 		return
 	}
-	if common := commonStart(words); len(common) > len(before)-start {
-		p.replace(p.from, common)
+	if common := longestCommonPrefix(words); len(common) > len(before)-start {
+		p.replaceWord(p.completionStart, common)
 		return
 	}
-	p.offered, p.turn = words, 0
+	p.completions, p.completionIndex = words, 0
 	if by < 0 {
-		p.turn = len(words) - 1
+		p.completionIndex = len(words) - 1
 	}
-	p.replace(p.from, words[p.turn])
+	p.replaceWord(p.completionStart, words[p.completionIndex])
 }
 
-func (p *input) replace(from int, word string) {
-	p.text.cutTo(from)
+func (p *inputLine) replaceWord(from int, word string) {
+	p.text.deleteTo(from)
 	p.text.insert(word)
 }
 
-func commonStart(words []string) string {
+func longestCommonPrefix(words []string) string {
 	s := words[0]
 	for _, w := range words[1:] {
 		for !strings.HasPrefix(w, s) {
@@ -165,35 +165,35 @@ func commonStart(words []string) string {
 	return s
 }
 
-// recall replaces the text by an earlier or later line.
-func (p *input) recall(by int) {
-	if p.past == nil || p.back+by < 0 || p.back+by > len(p.past.lines) {
+// recallHistory replaces the text by an earlier or later line.
+func (p *inputLine) recallHistory(by int) {
+	if p.history == nil || p.historyPos+by < 0 || p.historyPos+by > len(p.history.lines) {
 		return
 	}
-	if p.back == 0 {
+	if p.historyPos == 0 {
 		p.draft = p.text.String()
 	}
-	p.back += by
+	p.historyPos += by
 	text := p.draft
-	if p.back > 0 {
-		text = p.past.lines[len(p.past.lines)-p.back]
+	if p.historyPos > 0 {
+		text = p.history.lines[len(p.history.lines)-p.historyPos]
 	}
-	p.text = newEdited(text)
+	p.text = newEditableText(text)
 }
 
-func (p *input) draw(m *model, w, h int) []string {
-	out := []string{styleBold.Render(p.prompt) + p.text.view(m, w-width(p.prompt))}
-	if p.wrong != "" {
-		out = append(out, m.errorLines(p.wrong, w)...)
-	} else if out = append(out, p.offers(m, w)); p.note != nil {
-		out = append(out, p.note(m, w)...)
+func (p *inputLine) draw(m *model, w, h int) []string {
+	out := []string{styleBold.Render(p.prompt) + p.text.draw(m, w-width(p.prompt))}
+	if p.errorText != "" {
+		out = append(out, m.errorLines(p.errorText, w)...)
+	} else if out = append(out, p.hintLine(m, w)); p.noteLines != nil {
+		out = append(out, p.noteLines(m, w)...)
 	}
 	return out[:min(len(out), max(1, h))]
 }
 
-// offers returns the words that tab would complete, or the hints of the keys.
-func (p *input) offers(m *model, w int) string {
-	words, chosen := p.offered, p.turn
+// hintLine returns the words that tab would complete, or the hints of the keys.
+func (p *inputLine) hintLine(m *model, w int) string {
+	words, chosen := p.completions, p.completionIndex
 	if words == nil && p.complete != nil {
 		_, words = p.complete(m, string(p.text.text[:p.text.pos]))
 		chosen = -1
@@ -206,7 +206,7 @@ func (p *input) offers(m *model, w int) string {
 		}
 	}
 	if first > 0 {
-		b.WriteString(m.g.cut + " ")
+		b.WriteString(m.glyphs.ellipsis + " ")
 	}
 	for i, word := range words {
 		if i < first {
@@ -214,11 +214,11 @@ func (p *input) offers(m *model, w int) string {
 		}
 		word = m.clean(word)
 		if width(b.String())+width(word) > w-4 {
-			b.WriteString(m.g.cut)
+			b.WriteString(m.glyphs.ellipsis)
 			break
 		}
 		if i == chosen {
-			word = styleHere.Render(word)
+			word = styleCursor.Render(word)
 		}
 		b.WriteString(word + "  ")
 	}
@@ -241,33 +241,33 @@ func (h *history) add(s string) {
 	h.lines = h.lines[max(0, len(h.lines)-maxHistory):]
 }
 
-// edited is an editable text in one line. It keeps every character, also newlines and control
+// editableText is an editable text in one line. It keeps every character, also newlines and control
 // characters, because editing must not change the rest of a command. (The text input of Bubbles
 // replaces newlines by blanks, and runs programs for the clipboard.)
-type edited struct {
+type editableText struct {
 	text []rune
 	pos  int
 }
 
-func newEdited(s string) edited { r := []rune(s); return edited{r, len(r)} }
+func newEditableText(s string) editableText { r := []rune(s); return editableText{r, len(r)} }
 
-func (e *edited) String() string { return string(e.text) }
+func (e *editableText) String() string { return string(e.text) }
 
-func (e *edited) insert(s string) {
+func (e *editableText) insert(s string) {
 	r := []rune(s)
 	e.text = slices.Insert(e.text, e.pos, r...)
 	e.pos += len(r)
 }
 
-// cutTo deletes the text between the cursor and a position.
-func (e *edited) cutTo(pos int) {
+// deleteTo deletes the text between the cursor and a position.
+func (e *editableText) deleteTo(pos int) {
 	from, to := min(pos, e.pos), max(pos, e.pos)
 	e.text = slices.Delete(e.text, from, to)
 	e.pos = from
 }
 
-// word returns the position one word before (by -1) or after (by 1) the cursor.
-func (e *edited) word(by int) int {
+// wordPosition returns the position one word before (by -1) or after (by 1) the cursor.
+func (e *editableText) wordPosition(by int) int {
 	is := func(i int, space bool) bool { // whether the next character in that direction is one
 		i += min(by, 0)
 		return i >= 0 && i < len(e.text) && unicode.IsSpace(e.text[i]) == space
@@ -283,7 +283,7 @@ func (e *edited) word(by int) int {
 }
 
 // key changes the text. It returns false if the key has no meaning here.
-func (e *edited) key(k tea.KeyPressMsg) bool {
+func (e *editableText) key(k tea.KeyPressMsg) bool {
 	left, right := max(0, e.pos-1), min(len(e.text), e.pos+1)
 	switch k.String() {
 	case "left", "ctrl+b":
@@ -295,21 +295,21 @@ func (e *edited) key(k tea.KeyPressMsg) bool {
 	case "end", "ctrl+e":
 		e.pos = len(e.text)
 	case "alt+b", "alt+left", "ctrl+left":
-		e.pos = e.word(-1)
+		e.pos = e.wordPosition(-1)
 	case "alt+f", "alt+right", "ctrl+right":
-		e.pos = e.word(1)
+		e.pos = e.wordPosition(1)
 	case "backspace", "ctrl+h":
-		e.cutTo(left)
+		e.deleteTo(left)
 	case "delete", "ctrl+d":
-		e.cutTo(right)
+		e.deleteTo(right)
 	case "ctrl+w", "alt+backspace":
-		e.cutTo(e.word(-1))
+		e.deleteTo(e.wordPosition(-1))
 	case "alt+d":
-		e.cutTo(e.word(1))
+		e.deleteTo(e.wordPosition(1))
 	case "ctrl+u":
-		e.cutTo(0)
+		e.deleteTo(0)
 	case "ctrl+k":
-		e.cutTo(len(e.text))
+		e.deleteTo(len(e.text))
 	default:
 		if k.Text == "" || k.Mod&(tea.ModCtrl|tea.ModAlt) != 0 {
 			return false
@@ -319,8 +319,8 @@ func (e *edited) key(k tea.KeyPressMsg) bool {
 	return true
 }
 
-// view draws the part of the text around the cursor in exactly w cells, with the cursor reversed.
-func (e *edited) view(m *model, w int) string {
+// draw draws the part of the text around the cursor in exactly w cells, with the cursor reversed.
+func (e *editableText) draw(m *model, w int) string {
 	if w < 4 {
 		return strings.Repeat(" ", max(0, w))
 	}
@@ -339,9 +339,9 @@ func (e *edited) view(m *model, w int) string {
 			break
 		}
 		before = before[1:]
-		left = m.g.cut + m.clean(string(before))
+		left = m.glyphs.ellipsis + m.clean(string(before))
 	}
-	s := left + styleHere.Render(under) + m.clean(string(after))
+	s := left + styleCursor.Render(under) + m.clean(string(after))
 	return m.fit(s, w)
 }
 
@@ -353,24 +353,24 @@ const filterDelay = 120 * time.Millisecond
 type filterDue struct {
 	list *list
 	text string
-	line *input
+	line *inputLine
 }
 
 // openFilter opens the filter line. The list is filtered during typing.
 func (m *model) openFilter(l *list) tea.Cmd {
-	line := &input{prompt: " /", text: newEdited(l.filter), past: &m.jobs.filters, filters: l}
-	line.complete = (*model).filterWords
-	line.changed = func(m *model, text string) tea.Cmd {
+	line := &inputLine{prompt: " /", text: newEditableText(l.filter), history: &m.jobs.filters, filteredList: l}
+	line.complete = (*model).completeFilter
+	line.onChange = func(m *model, text string) tea.Cmd {
 		return tea.Tick(filterDelay, func(time.Time) tea.Msg { return filterDue{l, text, line} })
 	}
-	line.done = func(m *model, text string) (tea.Cmd, error) {
-		if l.setFilter(text); l.wrongNow() != "" {
-			return nil, errors.New(l.wrong)
+	line.onConfirm = func(m *model, text string) (tea.Cmd, error) {
+		if l.setFilter(text); l.currentFilterError() != "" {
+			return nil, errors.New(l.filterError)
 		}
 		return nil, nil
 	}
-	line.left = func(m *model) tea.Cmd { l.setFilter(""); return nil }
-	line.note = func(m *model, w int) []string { return m.filterNote(l, line.text.String(), w) }
+	line.onCancel = func(m *model) tea.Cmd { l.setFilter(""); return nil }
+	line.noteLines = func(m *model, w int) []string { return m.filterNote(l, line.text.String(), w) }
 	m.modal = line
 	return nil
 }
@@ -388,17 +388,17 @@ func (l *list) setFilter(text string) {
 	}
 }
 
-// wrongNow returns the error of the filter if the list is still that of another filter.
-func (l *list) wrongNow() string {
-	if l.wrongOf == l.query() && (l.page == nil || !l.isCurrentPage(l.page)) {
-		return l.wrong
+// currentFilterError returns the error of the filter if the list is still that of another filter.
+func (l *list) currentFilterError() string {
+	if l.filterErrorOf == l.fullFilter() && (l.page == nil || !l.isCurrentPage(l.page)) {
+		return l.filterError
 	}
 	return ""
 }
 
-// asOne returns a filter that can be combined with others: if it contains an `or`, it is put in
-// parentheses.
-func asOne(filter string) string {
+// parenthesize returns a filter that can be combined with others: if it contains an `or`, it is put
+// in parentheses.
+func parenthesize(filter string) string {
 	if strings.Contains(filter, "||") || strings.Contains(strings.ToLower(filter), "or") {
 		return "(" + filter + ")"
 	}
@@ -409,30 +409,30 @@ func asOne(filter string) string {
 func (m *model) filterNote(l *list, text string, w int) []string {
 	page, fits := l.page, l.page != nil && l.isCurrentPage(l.page)
 	// Groups and cells contain the matching jobs.
-	if p := m.result; l == &p.list && !p.showsRows() && p.table != nil {
-		page, fits = &p.table.Page, p.table.Page.Filter == l.query()
+	if p := m.results; l == &p.list && !p.showsRows() && p.table != nil {
+		page, fits = &p.table.Page, p.table.Page.Filter == l.fullFilter()
 	}
 	wrong := ""
 	if page != nil {
 		wrong = page.Wrong
 	}
-	if held := l.wrongNow(); held != "" {
+	if held := l.currentFilterError(); held != "" {
 		fits, wrong = true, held
 	}
 	if !fits || strings.TrimSpace(text) != l.filter {
-		return []string{styleFaint.Render(" " + m.g.cut)}
+		return []string{styleFaint.Render(" " + m.glyphs.ellipsis)}
 	}
 	if wrong != "" {
 		return m.errorLines(wrong, w)
 	}
-	if p := m.result; l == &p.list && p.groups.on && !p.heat.on && p.table.Groups != nil {
+	if p := m.results; l == &p.list && p.groups.isShown && !p.heat.isShown && p.table.Groups != nil {
 		return []string{styleFaint.Render(" " + plural(len(p.table.Groups.Rows)+p.table.Groups.More, "group"))}
 	}
 	return []string{styleFaint.Render(" " + plural(page.Matched, "job"))}
 }
 
-// filterWords completes fields and their known values.
-func (m *model) filterWords(before string) (int, []string) {
+// completeFilter completes fields and their known values.
+func (m *model) completeFilter(before string) (int, []string) {
 	start := strings.LastIndexByte(before, ' ') + 1
 	word := before[start:]
 	if word == "" {
@@ -441,18 +441,18 @@ func (m *model) filterWords(before string) (int, []string) {
 	before = word[:len(word)-len(strings.TrimLeft(word, "!("))]
 	start, word = start+len(before), word[len(before):]
 	known := slices.Clone(filterFields)
-	for _, p := range m.jobs.seen.params {
+	for _, p := range m.jobs.needs.params {
 		known = append(known, p+"=")
 	}
-	if m.focus() == pane(m.result) {
-		for _, name := range m.result.named(results.Metric) {
+	if m.focus() == pane(m.results) {
+		for _, name := range m.results.columnsOfRole(results.Metric) {
 			known = append(known, name+">", name+"<")
 		}
 	}
 	if i := strings.IndexByte(word, '='); i > 0 {
 		key := word[:i+1]
 		if values := map[string][]string{"state=": stateWords, "host=": m.hostNames()}[key]; values != nil {
-			known = mapped(values, func(value string) string { return key + value })
+			known = mapSlice(values, func(value string) string { return key + value })
 		}
 	}
 	return start, startingWith(known, word)

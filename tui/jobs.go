@@ -15,58 +15,58 @@ import (
 // jobsPane is the list of jobs.
 type jobsPane struct {
 	list
-	choices choices
-	sel     selection
-	seen    seen
-	memory  progressMemory
+	choices  columnChoices
+	sel      selection
+	needs    columnNeeds
+	progress progressMemory
 
 	edits, filters, commands history
 }
 
 func (p *jobsPane) title(m *model) string {
-	return "Jobs " + jobs.Thousands(p.matched()) + "  " + p.state(m)
+	return "Jobs " + jobs.Thousands(p.numMatched()) + "  " + p.filterAndOrder(m)
 }
 
 func (p *jobsPane) draw(m *model, w, h int, focused bool) []string {
 	return m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
 }
 
-func (p *jobsPane) ask(m *model, ask *runview.Query) { ask.Jobs = p.request() }
+func (p *jobsPane) addToQuery(m *model, ask *runview.Query) { ask.Jobs = p.requestWindow() }
 
 func (p *jobsPane) keys() []binding {
-	return append(jobListKeys(), p.listKeys(p.selectAll, quietly(p.nextSort))...)
+	return append(jobListKeys(), p.listKeys(p.selectAll, screenAction(p.nextSort))...)
 }
 
-func (p *jobsPane) choose() *choices { return &p.choices }
+func (p *jobsPane) columnChoices() *columnChoices { return &p.choices }
 
 // onSnapshot handles a new snapshot.
 func (p *jobsPane) onSnapshot(m *model) {
 	if page := m.snap.Jobs; page != nil && p.isCurrentPage(page) {
-		p.seen.update(m, page.Rows)
-		p.memory.update(page.Rows)
+		p.needs.update(m, page.Rows)
+		p.progress.update(page.Rows)
 		p.setPageAndNoteSlip(m, page)
 	}
 }
 
 func (p *jobsPane) hasJobs() bool { return true }
 
-func (p *jobsPane) current(m *model) (runview.Row, bool) { return p.job() }
+func (p *jobsPane) currentJob(m *model) (runview.Row, bool) { return p.cursorJob() }
 
-func (p *jobsPane) picked() jobs.Ranges { return p.sel.which }
+func (p *jobsPane) selectedJobs() jobs.Ranges { return p.sel.which }
 
-func (p *jobsPane) clear() bool { return p.clearOne(&p.sel) }
+func (p *jobsPane) clearSelectionOrFilter() bool { return p.list.clearSelectionOrFilter(&p.sel) }
 
-func (p *jobsPane) state(m *model) string { return m.listed(&p.list) }
+func (p *jobsPane) filterAndOrder(m *model) string { return m.describeList(&p.list) }
 
-// seen records which columns, and which widths, the rows so far need. It only grows, so that no
-// column appears and disappears while a list scrolls.
-type seen struct {
-	id, host, try, queue int  // widths in cells
-	title                int  // width in cells, at most maxTitle
-	priority, unnamed    bool // unnamed: a name does not show all parameters
-	progress             bool // a job reports progress or the cause of its failure
-	cpu, memory          bool
-	params               []string // names, in order of appearance
+// columnNeeds records which columns, and which widths, the rows so far need. It only grows, so that
+// no column appears and disappears while a list scrolls.
+type columnNeeds struct {
+	id, host, try, queue         int  // widths in cells
+	title                        int  // width in cells, at most maxTitle
+	hasPriority, hasHiddenParams bool // unnamed: a name does not show all parameters
+	hasProgress                  bool // a job reports progress or the cause of its failure
+	hasCPU, hasMemory            bool
+	params                       []string // names, in order of appearance
 }
 
 // maxTitle is the maximum width, in cells, that names get before other columns are widened.
@@ -75,22 +75,22 @@ const maxTitle = 80
 // maxParams bounds the number of parameters that have a column or are completed.
 const maxParams = 32
 
-func (s *seen) update(m *model, rows []runview.Row) {
+func (s *columnNeeds) update(m *model, rows []runview.Row) {
 	for i := range rows {
 		r := &rows[i]
 		s.id = max(s.id, len(itoa(int(r.ID))))
-		s.host = max(s.host, m.widest(16, r.Host))
-		s.try = max(s.try, len(tries(m, r)))
-		s.queue = max(s.queue, m.widest(12, r.Queue))
-		s.title = max(s.title, m.widest(maxTitle, r.Title))
-		s.progress = s.progress || r.Progress >= 0 || r.Said != "" || r.Cause != ""
-		s.priority = s.priority || r.Priority != 0
-		s.cpu, s.memory = s.cpu || r.CPU > 0, s.memory || r.MaxRSS > 0
+		s.host = max(s.host, m.maxTextWidth(16, r.Host))
+		s.try = max(s.try, len(triesText(m, r)))
+		s.queue = max(s.queue, m.maxTextWidth(12, r.Queue))
+		s.title = max(s.title, m.maxTextWidth(maxTitle, r.Title))
+		s.hasProgress = s.hasProgress || r.Progress >= 0 || r.Said != "" || r.Cause != ""
+		s.hasPriority = s.hasPriority || r.Priority != 0
+		s.hasCPU, s.hasMemory = s.hasCPU || r.CPU > 0, s.hasMemory || r.MaxRSS > 0
 		for _, p := range r.Params {
 			if len(s.params) < maxParams && !slices.Contains(s.params, p.Name) {
 				s.params = append(s.params, p.Name)
 			}
-			s.unnamed = s.unnamed || !strings.Contains(prefix(r.Title, maxShown), p.Name+"="+p.Value)
+			s.hasHiddenParams = s.hasHiddenParams || !strings.Contains(prefix(r.Title, maxShown), p.Name+"="+p.Value)
 		}
 	}
 }
@@ -100,28 +100,28 @@ type jobColumn = column[*runview.Row]
 
 // columns returns the columns for w cells, without the marks.
 func (p *jobsPane) columns(m *model, w int) []jobColumn {
-	s := &p.seen
-	return fitted(&p.choices, p.arrange(m, chosen(&p.choices, []jobColumn{
-		{head: "ID", sort: runview.SortID, w: s.idWidth(m), right: true, cell: idCell},
-		{head: "STATE", sort: runview.SortState, w: stateWidth, cell: stateCell},
-		{head: "HOST", sort: runview.SortHost, rank: 2, w: max(4, s.host), cell: hostCell},
-		{head: "TRY", sort: runview.SortTry, rank: 4, w: max(3, s.try), cell: tryCell},
-		{head: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, cell: timeCell},
-		{head: "PROGRESS", sort: runview.SortProgress, rank: 3, w: 10, more: 8, bar: true, cell: progressCell, off: !s.progress && p.sort != runview.SortProgress},
-		{head: "NAME", sort: runview.SortName, w: 12, more: max(32, s.title-12), spare: min(s.title, 60) - 12, cell: nameCell},
-		{head: "PARAMETERS", sort: runview.Sorts, rank: luxury, w: 16, more: 60, cell: paramsCell, off: !s.unnamed},
-		{head: "QUEUE", sort: runview.SortQueue, rank: luxury + 1, w: max(6, s.queue), cell: queueCell, off: s.queue == 0},
-		{head: "PRIO", sort: runview.SortPriority, rank: luxury + 1, w: 5, right: true, cell: priorityCell, off: !s.priority && p.sort != runview.SortPriority},
-		{head: "CPU", sort: runview.Sorts, rank: luxury + 3, w: 9, right: true, cell: cpuCell, off: !s.cpu},
-		{head: "MEM", sort: runview.SortMemory, rank: luxury + 2, w: 5, right: true, cell: memoryCell, off: !s.memory && p.sort != runview.SortMemory},
+	s := &p.needs
+	return recordShown(&p.choices, p.fitSortedColumns(m, applyChoices(&p.choices, []jobColumn{
+		{heading: "ID", sort: runview.SortID, w: s.idWidth(m), alignRight: true, cell: idCell},
+		{heading: "STATE", sort: runview.SortState, w: stateWidth, cell: stateCell},
+		{heading: "HOST", sort: runview.SortHost, rank: 2, w: max(4, s.host), cell: hostCell},
+		{heading: "TRY", sort: runview.SortTry, rank: 4, w: max(3, s.try), cell: tryCell},
+		{heading: "TIME", sort: runview.SortTime, rank: 1, w: timeWidth, cell: timeCell},
+		{heading: "PROGRESS", sort: runview.SortProgress, rank: 3, w: 10, maxExtra: 8, hasBar: true, cell: progressCell, isEmpty: !s.hasProgress && p.sort != runview.SortProgress},
+		{heading: "NAME", sort: runview.SortName, w: 12, maxExtra: max(32, s.title-12), nameCells: min(s.title, 60) - 12, cell: nameCell},
+		{heading: "PARAMETERS", sort: runview.Sorts, rank: optionalRank, w: 16, maxExtra: 60, cell: paramsCell, isEmpty: !s.hasHiddenParams},
+		{heading: "QUEUE", sort: runview.SortQueue, rank: optionalRank + 1, w: max(6, s.queue), cell: queueCell, isEmpty: s.queue == 0},
+		{heading: "PRIO", sort: runview.SortPriority, rank: optionalRank + 1, w: 5, alignRight: true, cell: priorityCell, isEmpty: !s.hasPriority && p.sort != runview.SortPriority},
+		{heading: "CPU", sort: runview.Sorts, rank: optionalRank + 3, w: 9, alignRight: true, cell: cpuCell, isEmpty: !s.hasCPU},
+		{heading: "MEM", sort: runview.SortMemory, rank: optionalRank + 2, w: 5, alignRight: true, cell: memoryCell, isEmpty: !s.hasMemory && p.sort != runview.SortMemory},
 	}), w))
 }
 
-// arrange fits columns. The column that orders the list is always among them.
-func (l *list) arrange(m *model, all []jobColumn, w int) []jobColumn {
+// fitSortedColumns fits columns. The column that orders the list is always among them.
+func (l *list) fitSortedColumns(m *model, all []jobColumn, w int) []jobColumn {
 	for i := range all {
 		if all[i].sort == l.sort {
-			all[i].orders(m.arrow(l.sort, l.reverse))
+			all[i].addArrow(m.sortArrow(l.sort, l.reverse))
 		}
 	}
 	return fitColumns(all, w, false)
@@ -132,24 +132,24 @@ const (
 	timeWidth  = 9
 )
 
-func (s *seen) idWidth(m *model) int {
+func (s *columnNeeds) idWidth(m *model) int {
 	if m.snap != nil {
 		s.id = max(s.id, len(itoa(m.snap.Total)))
 	}
 	return max(5, s.id)
 }
 
-func idCell(m *model, r *runview.Row, w int) (string, *ink) { return itoa(int(r.ID)), nil }
+func idCell(m *model, r *runview.Row, w int) (string, *textStyle) { return itoa(int(r.ID)), nil }
 
 // stateCell returns the phase as glyph, word, and color (rule 8). A straggler is called slow.
-func stateCell(m *model, r *runview.Row, w int) (string, *ink) {
+func stateCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	if r.Straggler && r.Phase == runview.Running {
-		return m.g.warn + " slow", &styleWarn
+		return m.glyphs.warn + " slow", &styleWarn
 	}
-	return m.sign(r.Phase) + " " + r.Phase.String(), &phaseOf(r.Phase).style
+	return m.sign(r.Phase) + " " + r.Phase.String(), &phaseInfoOf(r.Phase).style
 }
 
-func hostCell(m *model, r *runview.Row, w int) (string, *ink) {
+func hostCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	if r.Host == "" {
 		return "-", &styleFaint
 	}
@@ -161,14 +161,14 @@ func hostCell(m *model, r *runview.Row, w int) (string, *ink) {
 }
 
 // tryCell returns the number of a job's try, and of its tries (rule 6).
-func tryCell(m *model, r *runview.Row, w int) (string, *ink) {
+func tryCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	if r.Failures > 0 && !r.Phase.Terminal() {
-		return tries(m, r), &styleWarn
+		return triesText(m, r), &styleWarn
 	}
-	return tries(m, r), nil
+	return triesText(m, r), nil
 }
 
-func tries(m *model, r *runview.Row) string {
+func triesText(m *model, r *runview.Row) string {
 	n, most := r.Failures, r.Tries
 	if most == 0 && m.snap != nil {
 		most = m.snap.Tries
@@ -181,7 +181,7 @@ func tries(m *model, r *runview.Row) string {
 }
 
 // timeCell returns how long a job has run or ran, when it is retried, or its place in the queue.
-func timeCell(m *model, r *runview.Row, w int) (string, *ink) {
+func timeCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	switch r.Phase {
 	case runview.Retry:
 		return "in " + formatClock(r.Retry.Sub(m.dispatcherNow())+time.Second-1), &styleWarn
@@ -191,10 +191,10 @@ func timeCell(m *model, r *runview.Row, w int) (string, *ink) {
 		}
 		return "-", &styleFaint
 	}
-	return elapsed(m, r, w)
+	return elapsedCell(m, r, w)
 }
 
-func elapsed(m *model, r *runview.Row, w int) (string, *ink) {
+func elapsedCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	end := r.Ended
 	if !r.Phase.Terminal() {
 		end = m.dispatcherNow()
@@ -215,24 +215,24 @@ func elapsed(m *model, r *runview.Row, w int) (string, *ink) {
 }
 
 // progressCell returns what the job reports about its progress, or why it failed.
-func progressCell(m *model, r *runview.Row, w int) (string, *ink) {
+func progressCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	switch {
 	case r.Phase == runview.Succeeded, r.Phase.Terminal() && r.Cause == "":
 		return "", nil
 	case r.Cause != "" && (r.Phase.Terminal() || r.Phase == runview.Retry):
-		return m.cellText(r.Cause, w), &phaseOf(r.Phase).style
+		return m.cellText(r.Cause, w), &phaseInfoOf(r.Phase).style
 	case r.Progress >= 0 && w >= 15:
-		return m.bar(r.Progress, w-5) + fmt.Sprintf(" %3.0f%%", 100*min(1, r.Progress)), &styleBusy
+		return m.drawBar(r.Progress, w-5) + fmt.Sprintf(" %3.0f%%", 100*min(1, r.Progress)), &styleBusy
 	case r.Progress >= 0:
-		return m.bar(r.Progress, w), &styleBusy
+		return m.drawBar(r.Progress, w), &styleBusy
 	case r.Said != "":
 		return m.cellText(r.Said, w), nil
 	}
 	return "", nil
 }
 
-func nameCell(m *model, r *runview.Row, w int) (string, *ink) {
-	if n := len(m.alike); 4*n >= 3*w && len(r.Title) > n {
+func nameCell(m *model, r *runview.Row, w int) (string, *textStyle) {
+	if n := len(m.namePrefix); 4*n >= 3*w && len(r.Title) > n {
 		if name := []rune(m.clean(r.Title)); len(name) > w && width(string(name)) > w {
 			head := max(4, w/3) // all have the same beginning, so show more of the end
 			return m.fit(ansi.TruncateWc(string(name[:w]), head, ""), head) + m.cutLeft(string(name[len(name)-w:]), w-head), nil
@@ -241,7 +241,7 @@ func nameCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return m.cellText(r.Title, w), nil
 }
 
-func paramsCell(m *model, r *runview.Row, w int) (string, *ink) {
+func paramsCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	var b strings.Builder
 	for _, p := range r.Params {
 		if b.Len() > 8*w { // enough for w cells, whatever the width of the characters
@@ -255,22 +255,22 @@ func paramsCell(m *model, r *runview.Row, w int) (string, *ink) {
 	return b.String(), &styleFaint
 }
 
-func queueCell(m *model, r *runview.Row, w int) (string, *ink) {
+func queueCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	return m.cellText(r.Queue, w), nil
 }
 
-func priorityCell(m *model, r *runview.Row, w int) (string, *ink) {
+func priorityCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	return itoa(r.Priority), nil
 }
 
-func cpuCell(m *model, r *runview.Row, w int) (string, *ink) {
+func cpuCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	if r.CPU <= 0 {
 		return "-", &styleFaint
 	}
 	return formatElapsed(r.CPU), nil
 }
 
-func memoryCell(m *model, r *runview.Row, w int) (string, *ink) {
+func memoryCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	if r.MaxRSS <= 0 {
 		return "-", &styleFaint
 	}
@@ -282,7 +282,7 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 	l.resize(max(0, h-1))
 	count := ""
 	if n := m.jobs.sel.n; n > 0 {
-		count = "  " + stylePick.Render(jobs.Thousands(n)+" selected")
+		count = "  " + styleSelected.Render(jobs.Thousands(n)+" selected")
 	}
 	head := heading(m, cols, 2, w-width(count)) + count
 	out := []string{head}
@@ -290,10 +290,10 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 		return append(out, styleFaint.Render("  waiting for the dispatcher"))
 	}
 	wrong := ""
-	if line, typing := m.modal.(*input); l.isCurrentPage(l.page) {
+	if line, typing := m.modal.(*inputLine); l.isCurrentPage(l.page) {
 		wrong = l.page.Wrong
-	} else if !typing || line.filters != l {
-		wrong = l.wrongNow()
+	} else if !typing || line.filteredList != l {
+		wrong = l.currentFilterError()
 	}
 	if wrong != "" {
 		return append(out, "  "+styleBad.Render(m.sign(runview.Failed)+" "+m.clean(wrong)), "  esc clears the filter")
@@ -301,13 +301,13 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 	if l.page.Matched == 0 {
 		return append(out, styleFaint.Render("  "+m.whyEmpty(l)))
 	}
-	m.alike = l.commonPrefix()
-	return append(out, l.rows(l.page.Matched, func(pos int) string {
+	m.namePrefix = l.commonPrefix()
+	return append(out, l.drawRows(l.page.Matched, func(pos int) string {
 		r, ok := l.row(pos)
 		if !ok {
-			return mark(pos == l.at, m.g.cursor) + styleFaint.Render(" "+m.g.cut)
+			return glyphIf(pos == l.cursorRow, m.glyphs.cursor) + styleFaint.Render(" "+m.glyphs.ellipsis)
 		}
-		return rowLine(m, cols, r, pos == l.at, m.jobs.sel.has(r.ID), focused, w)
+		return rowLine(m, cols, r, pos == l.cursorRow, m.jobs.sel.has(r.ID), focused, w)
 	})...)
 }
 
@@ -322,7 +322,7 @@ func (l *list) commonPrefix() string {
 	if len(titles) < 2 {
 		return ""
 	}
-	return commonStart(titles)
+	return longestCommonPrefix(titles)
 }
 
 // whyEmpty explains why a list has no rows.
@@ -330,7 +330,7 @@ func (m *model) whyEmpty(l *list) string {
 	switch {
 	case l.filter != "":
 		return "no job matches " + m.clean(l.filter) + "; esc clears the filter"
-	case l.base != "":
+	case l.baseFilter != "":
 		return "nothing has finished yet"
 	case m.snap != nil && m.snap.More:
 		return "no jobs yet, more may come"

@@ -118,17 +118,17 @@ func TestResultsAskForWhatIsOver(t *testing.T) {
 	src := sample()
 	m := newScreen(t, src, 100, 24)
 	press(t, m, "4")
-	if w := m.ask().Jobs; w == nil || w.Filter != "state=done" {
+	if w := m.buildQuery().Jobs; w == nil || w.Filter != "state=done" {
 		t.Fatalf("asked for %+v", w)
 	}
 	typeLine(t, m, ":", "filter C=0.1")
-	if w := m.ask().Jobs; w.Filter != "state=done C=0.1" || m.jobs.filter != "" {
+	if w := m.buildQuery().Jobs; w.Filter != "state=done C=0.1" || m.jobs.filter != "" {
 		t.Errorf("asked for %+v", w)
 	}
 	press(t, m, "j space")
 	equal(t, m.jobs.sel.n, 1, "number of selected jobs")
 	press(t, m, "esc esc 1")
-	if w := m.ask().Jobs; w.Filter != "" {
+	if w := m.buildQuery().Jobs; w.Filter != "" {
 		t.Errorf("back in Jobs it asks for %+v", w)
 	}
 }
@@ -186,7 +186,7 @@ func TestTheCursorTurnsNoBarRound(t *testing.T) {
 					found = true
 					cells := []rune(text)
 					for i, r := range cells {
-						drawn := strings.ContainsRune(strings.Join(m.g.bar, "")+m.g.othersBar+strings.Join(m.g.spark, ""), r) && r > '~'
+						drawn := strings.ContainsRune(strings.Join(m.glyphs.bar, "")+m.glyphs.othersBar+strings.Join(m.glyphs.spark, ""), r) && r > '~'
 						if o.ASCII { // letters and dots are bars only in their columns
 							drawn = strings.ContainsRune("#", r)
 						}
@@ -208,10 +208,10 @@ func TestTheCursorTurnsNoBarRound(t *testing.T) {
 func TestColumnsFit(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	has := func(cols []jobColumn, head string) bool {
-		return slices.ContainsFunc(cols, func(c jobColumn) bool { return strings.HasPrefix(c.head, head) })
+		return slices.ContainsFunc(cols, func(c jobColumn) bool { return strings.HasPrefix(c.heading, head) })
 	}
-	for _, pane := range []interface{ columns(*model, int) []jobColumn }{m.jobs, m.result} {
-		m.result.seen = m.jobs.seen
+	for _, pane := range []interface{ columns(*model, int) []jobColumn }{m.jobs, m.results} {
+		m.results.needs = m.jobs.needs
 		before := 0
 		for w := 38; w <= 300; w++ {
 			cols := pane.columns(m, w)
@@ -271,7 +271,7 @@ func TestSideways(t *testing.T) {
 	}
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
 		m := newView(t, Options{Source: src}, tabResults, size[0], size[1])
-		m.folded = true
+		m.summaryHidden = true
 		heading := func() string {
 			for line := range strings.SplitSeq(plain(m), "\n") {
 				if strings.Contains(line, " ID") || strings.Contains(line, " p01 ") {
@@ -282,7 +282,7 @@ func TestSideways(t *testing.T) {
 			t.Fatalf("no heading:\n%s", plain(m))
 			return ""
 		}
-		through := func(turns *sideways, stays string, columns []string) {
+		through := func(turns *columnPages, stays string, columns []string) {
 			t.Helper()
 			first, seen := heading(), ""
 			if strings.Contains(first, "p00") {
@@ -296,7 +296,7 @@ func TestSideways(t *testing.T) {
 				if !strings.Contains(heading(), stays) {
 					t.Fatalf("%v: %s does not stay: %s", size, stays, heading())
 				}
-				if seen += heading() + " "; turns.more == 0 {
+				if seen += heading() + " "; turns.numMore == 0 {
 					break
 				}
 				press(t, m, "right")
@@ -309,12 +309,12 @@ func TestSideways(t *testing.T) {
 			}
 			equal(t, heading(), first, "%v: back at the first columns", size)
 		}
-		through(&m.result.aside, "ID", all)
+		through(&m.results.columnPages, "ID", all)
 		if err := typed(t, m, "result last=key:fig19"); err != nil || size[0] >= 80 && !strings.Contains(heading(), " last") {
 			t.Errorf("%v: a column that was just asked for is not on the first page: %v, %s", size, err, heading())
 		}
 		execute(t, m, "group p01")
-		through(&m.result.groups.aside, "p01", []string{"jobs", "solved", "fig00_mean", "fig19_median", "fig07_sd"})
+		through(&m.results.groups.columnPages, "p01", []string{"jobs", "solved", "fig00_mean", "fig19_median", "fig07_sd"})
 	}
 }
 
@@ -337,7 +337,7 @@ func TestNumbers(t *testing.T) {
 		{"日本語日本語日本語", 14, "日本語日本語…"},
 		{"a long text of no number", 14, "a long text o…"},
 	} {
-		if got := strings.TrimSpace(m.metric(c.text, c.w)); got != c.want || width(got) > c.w {
+		if got := strings.TrimSpace(m.metricText(c.text, c.w)); got != c.want || width(got) > c.w {
 			t.Errorf("%s in %d cells is %q, not %q", c.text, c.w, got, c.want)
 		}
 	}
@@ -349,15 +349,15 @@ func TestTheCursorOfAHeatMapSticks(t *testing.T) {
 	m := newView(t, Options{Source: sweep(t)}, tabResults, 80, 24)
 	execute(t, m, "pivot C gamma acc")
 	press(t, m, "j right", "C=0.1 gamma=0.5: 0.2955")
-	x := *m.result.table.Heat
+	x := *m.results.table.Heat
 	x.Rows, x.Columns = append([]string{"0.001"}, x.Rows...), append([]string{"0"}, x.Columns...)
 	empty := make([]string, len(x.Columns))
 	x.Cells, x.Levels = [][]string{empty}, [][]int8{make([]int8, len(x.Columns))}
-	for _, row := range m.result.table.Heat.Cells {
+	for _, row := range m.results.table.Heat.Cells {
 		x.Cells, x.Levels = append(x.Cells, append([]string{""}, row...)), append(x.Levels, make([]int8, len(x.Columns)))
 	}
 	p := *m.snap
-	p.Table = &runview.Table{Ready: true, Heat: &x, Columns: m.result.table.Columns}
+	p.Table = &runview.Table{Ready: true, Heat: &x, Columns: m.results.table.Columns}
 	m.handle(snapshotMsg{snap: &p, at: noon})
 	m.frame = ""
 	shows(t, m, "C=0.1 gamma=0.5: 0.2955")

@@ -10,49 +10,49 @@ import (
 // binding defines one key. The table of bindings is the only place where a key is named: its
 // action, the footer, and the help come from it (rule 12).
 type binding struct {
-	keys  []string          // Bubble Tea's names; the footer shows the first
-	word  string            // the action, for the footer; "": not in the footer
-	help  string            // the action, for the help; "": not in the help
-	group string            // heading in the help
-	is    func(*model) bool // whether the key works now; nil: always
-	do    func(*model) tea.Cmd
+	keys      []string          // Bubble Tea's names; the footer shows the first
+	label     string            // the action, for the footer; "": not in the footer
+	help      string            // the action, for the help; "": not in the help
+	group     string            // heading in the help
+	condition func(*model) bool // whether the key works now; nil: always
+	do        func(*model) tea.Cmd
 }
 
 // key returns a binding. The names of its keys are separated by blanks.
 func key(keys, word, help string, do func(*model) tea.Cmd) binding {
-	return binding{keys: strings.Fields(keys), word: word, help: help, do: do}
+	return binding{keys: strings.Fields(keys), label: word, help: help, do: do}
 }
 
 // onlyIf returns a binding that works only under a condition.
 func (b binding) onlyIf(is func(*model) bool) binding {
-	b.is = is
+	b.condition = is
 	return b
 }
 
-// grouped puts bindings under a heading of the help.
-func grouped(group string, keys ...binding) []binding {
+// withGroup puts bindings under a heading of the help.
+func withGroup(group string, keys ...binding) []binding {
 	for i := range keys {
 		keys[i].group = group
 	}
 	return keys
 }
 
-// quietly is the action of a key that changes only the screen.
-func quietly(do func()) func(*model) tea.Cmd {
+// screenAction is the action of a key that changes only the screen.
+func screenAction(do func()) func(*model) tea.Cmd {
 	return func(*model) tea.Cmd {
 		do()
 		return nil
 	}
 }
 
-func (b *binding) isOffered(m *model) bool { return b.is == nil || b.is(m) }
+func (b *binding) isOffered(m *model) bool { return b.condition == nil || b.condition(m) }
 
-// show returns the name of the key in the footer.
-func (b *binding) show() string { return b.keys[0] }
+// firstKey returns the name of the key in the footer.
+func (b *binding) firstKey() string { return b.keys[0] }
 
 // bindings returns the keys that work now, those of the focused pane before the general ones.
 func (m *model) bindings() []binding {
-	return append(slices.Clip(m.focus().keys()), m.general()...)
+	return append(slices.Clip(m.focus().keys()), m.generalKeys()...)
 }
 
 // pressIn executes a key according to a table of bindings. It returns false if the key has no
@@ -74,32 +74,32 @@ func (m *model) press(key string) tea.Cmd {
 	if cmd, is := m.pressIn(m.bindings(), key); is {
 		return cmd
 	}
-	if !m.isTiny() && !(m.message.bad && m.message.text != "") { // an error is read first
+	if !m.isTiny() && !(m.message.isError && m.message.text != "") { // an error is read first
 		m.say(key + " does nothing here; ? lists the keys that do")
 	}
 	return nil
 }
 
-// general returns the keys of every pane.
-func (m *model) general() []binding {
-	zoomed := m.alone || m.full || len(m.placed) > 1
+// generalKeys returns the keys of every pane.
+func (m *model) generalKeys() []binding {
+	zoomed := m.viewZoomed || m.extraZoomed || len(m.placed) > 1
 	views := []binding{
 		key("tab", "", "next view, or next pane where several are on the screen", func(m *model) tea.Cmd { return m.focusNext(1) }),
 		key("shift+tab", "", "the one before", func(m *model) tea.Cmd { return m.focusNext(-1) }),
 	}
-	for i := range tabs {
+	for i := range numTabs {
 		help := tabNames[i]
-		if m.hasSides() {
+		if m.isWide() {
 			help += "; again: with the whole width, and back"
 		}
-		views = append(views, key(string('1'+rune(i)), "", help, quietly(func() { m.openAgain(i) })))
+		views = append(views, key(string('1'+rune(i)), "", help, screenAction(func() { m.openOrWiden(i) })))
 	}
 	return slices.Concat(
-		grouped("Views", key("z", when(zoomed, "zoom"), "this pane alone on the screen, over the whole width, and back", (*model).zoom)),
-		m.jobKeys(), m.runKeys(), m.outsideKeys(), grouped("Views", views...),
-		grouped("List", key("C", "", "choose the columns of the list", (*model).chooseColumns).onlyIf(func(m *model) bool { return m.focus().choose() != nil })),
+		withGroup("Views", key("z", textIf(zoomed, "zoom"), "this pane alone on the screen, over the whole width, and back", (*model).zoom)),
+		m.jobKeys(), m.runKeys(), m.outsideKeys(), withGroup("Views", views...),
+		withGroup("List", key("C", "", "choose the columns of the list", (*model).chooseColumns).onlyIf(func(m *model) bool { return m.focus().columnChoices() != nil })),
 		m.resumeKeys(),
-		grouped("Views",
+		withGroup("Views",
 			key("?", "help", "the keys that work here", (*model).openHelp),
 			key("esc", "", "back: close, clear the filter, the selection, fold the summary away", (*model).closeInnermost),
 			key("q ctrl+c", "leave", "leave: detach, drain or cancel", (*model).leave),
@@ -109,31 +109,31 @@ func (m *model) general() []binding {
 	)
 }
 
-// far is a move to the end of any list.
-const far = 1 << 30
+// maxMove is a move to the end of any list.
+const maxMove = 1 << 30
 
-// moving returns the keys that move in a list. rows returns the number of visible rows, and move
+// moveKeys returns the keys that move in a list. rows returns the number of visible rows, and move
 // moves.
-func moving(rows func() int, move func(m *model, by int)) []binding {
+func moveKeys(rows func() int, move func(m *model, by int)) []binding {
 	by := func(n int) func(*model) tea.Cmd {
 		return func(m *model) tea.Cmd { move(m, n); return nil }
 	}
 	pages := func(sign, parts int) func(*model) tea.Cmd {
 		return func(m *model) tea.Cmd { move(m, sign*max(1, rows()/parts)); return nil }
 	}
-	return grouped("Move",
+	return withGroup("Move",
 		key("j down", "", "down", by(1)),
 		key("k up", "", "up", by(-1)),
 		key("ctrl+d", "", "down half a page", pages(1, 2)),
 		key("ctrl+u", "", "up half a page", pages(-1, 2)),
 		key("pgdown ctrl+f", "", "down a page", pages(1, 1)),
 		key("pgup ctrl+b", "", "up a page", pages(-1, 1)),
-		key("g home", "", "to the first", by(-far)),
-		key("G end", "", "to the last", by(far)),
+		key("g home", "", "to the first", by(-maxMove)),
+		key("G end", "", "to the last", by(maxMove)),
 	)
 }
 
 // keyName returns a key in the notation of the footer and the help.
 func (m *model) keyName(key string) string {
-	return strings.NewReplacer("enter", m.g.enter, "left", m.g.left, "right", m.g.right).Replace(key)
+	return strings.NewReplacer("enter", m.glyphs.enter, "left", m.glyphs.left, "right", m.glyphs.right).Replace(key)
 }

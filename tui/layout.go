@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// placed is a pane with its position on the screen.
-type placed struct {
+// placedPane is a pane with its position on the screen.
+type placedPane struct {
 	pane       pane
 	x, y, w, h int // including its title or its border
 	border     bool
@@ -41,34 +41,34 @@ func (m *model) draw() {
 	if m.frame != "" {
 		return
 	}
-	m.frame = strings.Join(m.lines(), "\n")
+	m.frame = strings.Join(m.screenRows(), "\n")
 }
 
-// lines returns the rows of the screen. There are exactly m.h.
-func (m *model) lines() []string {
+// screenRows returns the rows of the screen. There are exactly m.h.
+func (m *model) screenRows() []string {
 	m.placed = m.placed[:0]
 	if m.isTiny() {
-		return m.exactly(m.tooSmall(), m.h)
+		return m.fitRows(m.tooSmall(), m.h)
 	}
-	if p, ok := m.modal.(*textModal); ok && p.whole {
-		return m.exactly(p.draw(m, m.w, m.h), m.h)
+	if p, ok := m.modal.(*textModal); ok && p.fullScreen {
+		return m.fitRows(p.draw(m, m.w, m.h), m.h)
 	}
 	head := m.header()
 	foot := m.footer()
 	body := m.h - len(head) - len(foot)
-	m.place(len(head), body)
-	rows := m.compose(len(head), body)
+	m.placePanes(len(head), body)
+	rows := m.composePanes(len(head), body)
 	if m.modal == nil { // the focused pane, whose keys are shown, is known only now
 		foot = m.footer()
 	}
-	return m.exactly(append(append(head, rows...), foot...), m.h)
+	return m.fitRows(append(append(head, rows...), foot...), m.h)
 }
 
-// exactly cuts or pads the rows to n rows of the screen's width.
-func (m *model) exactly(rows []string, n int) []string {
+// fitRows cuts or pads the rows to n rows of the screen's width.
+func (m *model) fitRows(rows []string, n int) []string {
 	out := make([]string, n)
 	for i := range out {
-		out[i] = m.fit(at(rows, i), m.w)
+		out[i] = m.fit(textAt(rows, i), m.w)
 	}
 	return out
 }
@@ -79,25 +79,26 @@ func (m *model) isTiny() bool { return m.w < tinyW || m.h < tinyH }
 // isSmall reports whether there is space only for a summary and a list.
 func (m *model) isSmall() bool { return m.w < smallW || m.h < smallH }
 
-// place distributes the rows y to y+h-1 among the panes, in the order in which tab visits them.
-func (m *model) place(y, h int) {
-	wide := m.hasSides()
+// placePanes distributes the rows y to y+h-1 among the panes, in the order in which tab visits
+// them.
+func (m *model) placePanes(y, h int) {
+	wide := m.isWide()
 	tall := m.h >= tallH && !m.isSmall()
 	main := m.panes[m.tab]
-	put := func(p pane, x, y, w, h int) { m.placed = append(m.placed, placed{p, x, y, w, h, wide}) }
+	put := func(p pane, x, y, w, h int) { m.placed = append(m.placed, placedPane{p, x, y, w, h, wide}) }
 	low := 0 // rows for the panes below
 	switch {
-	case m.full && m.extra != nil && m.onExtra:
+	case m.extraZoomed && m.extra != nil && m.lowerFocused:
 		put(m.extra, 0, y, m.w, h)
 		return
-	case m.alone && !m.onExtra:
-		put(m.panes[m.side], 0, y, m.w, h)
+	case m.viewZoomed && !m.lowerFocused:
+		put(m.panes[m.focusedTab], 0, y, m.w, h)
 		return
 	case tall:
 		low = h * 2 / 5
 	case m.extra != nil && h >= 12:
 		low = h / 2
-	case m.extra != nil && m.onExtra: // there is no space for both
+	case m.extra != nil && m.lowerFocused: // there is no space for both
 		put(m.extra, 0, y, m.w, h)
 		return
 	}
@@ -106,7 +107,7 @@ func (m *model) place(y, h int) {
 		share = 58
 	}
 	left := m.w
-	if wide && !m.hasWhole() {
+	if wide && !m.hasFullWidth() {
 		left = m.w * share / 100
 	}
 	put(main, 0, y, left, h-low)
@@ -118,7 +119,7 @@ func (m *model) place(y, h int) {
 	case low == 0:
 	case !tall || m.tab == tabEvents:
 		put(m.lowerPane(), 0, y, m.w, low)
-	case m.extra == nil && m.tab == tabResults && !m.result.showsRows(): // no job whose output could be shown
+	case m.extra == nil && m.tab == tabResults && !m.results.showsRows(): // no job whose output could be shown
 		put(events, 0, y, m.w, low)
 	case wide:
 		half := m.w * share / 100
@@ -136,14 +137,14 @@ func (m *model) lowerPane() pane {
 	if m.extra != nil {
 		return m.extra
 	}
-	return m.under
+	return m.cursorOutput
 }
 
-// compose draws the placed panes into h rows. The first row is row y of the screen.
-func (m *model) compose(y, h int) []string {
+// composePanes draws the placed panes into h rows. The first row is row y of the screen.
+func (m *model) composePanes(y, h int) []string {
 	rows := make([]string, h)
 	for _, p := range m.placed { // in order of x within each row
-		for i, l := range m.box(p) {
+		for i, l := range m.drawPane(p) {
 			if r := p.y - y + i; r < h {
 				rows[r] += l
 			}
@@ -152,8 +153,8 @@ func (m *model) compose(y, h int) []string {
 	return rows
 }
 
-// box draws one pane with its title, exactly p.h rows of p.w cells.
-func (m *model) box(p placed) []string {
+// drawPane draws one pane with its title, exactly p.h rows of p.w cells.
+func (m *model) drawPane(p placedPane) []string {
 	focused := m.modal == nil && m.focus() == p.pane
 	title := p.pane.title(m)
 	out := make([]string, 0, p.h)
@@ -163,13 +164,13 @@ func (m *model) box(p placed) []string {
 		}
 		content := p.pane.draw(m, p.w, p.h-len(out), focused)
 		for i := 0; len(out) < p.h; i++ {
-			out = append(out, m.fit(at(content, i), p.w))
+			out = append(out, m.fit(textAt(content, i), p.w))
 		}
 		return out
 	}
-	line, side, c := m.g.line, m.g.vertical, m.g.corners
+	line, side, c := m.glyphs.line, m.glyphs.vertical, m.glyphs.corners
 	if focused {
-		line, side, c = m.g.heavy, m.g.heavyVert, m.g.heavyCorners
+		line, side, c = m.glyphs.heavy, m.glyphs.heavyVert, m.glyphs.heavyCorners
 	}
 	inner := p.w - 2
 	name := m.fit(title, min(width(title), max(0, inner-2)))
@@ -180,16 +181,16 @@ func (m *model) box(p placed) []string {
 	out = append(out, top)
 	content := p.pane.draw(m, inner, p.h-2, focused)
 	for i := range p.h - 2 {
-		out = append(out, side+m.fit(at(content, i), inner)+side)
+		out = append(out, side+m.fit(textAt(content, i), inner)+side)
 	}
 	return append(out, c[2]+strings.Repeat(line, inner)+c[3])
 }
 
 // rule returns a title in a line across the screen.
 func (m *model) rule(title string, w int, focused bool) string {
-	line := m.g.line
+	line := m.glyphs.line
 	if focused {
-		line = m.g.heavy
+		line = m.glyphs.heavy
 	}
 	if title == "" {
 		return strings.Repeat(line, w)
@@ -201,7 +202,7 @@ func (m *model) rule(title string, w int, focused bool) string {
 	return line + " " + title + " " + strings.Repeat(line, max(0, w-3-width(title)))
 }
 
-func at(lines []string, i int) string {
+func textAt(lines []string, i int) string {
 	if i < len(lines) {
 		return lines[i]
 	}
@@ -216,46 +217,46 @@ type pane interface {
 	// draw returns the pane's content: at most h lines of at most w cells. Texts from outside must
 	// have passed clean or fit.
 	draw(m *model, w, h int, focused bool) []string
-	// ask adds what the pane needs from the source, for the size at which it was last drawn.
-	ask(m *model, ask *runview.Query)
+	// addToQuery adds what the pane needs from the source, for the size at which it was last drawn.
+	addToQuery(m *model, ask *runview.Query)
 	// keys returns the pane's own keys. They take precedence over the general keys.
 	keys() []binding
 
-	onSnapshot(m *model)     // handles a new snapshot
-	state(m *model) string   // filter and order of the view
-	click(m *model, row int) // moves the cursor; row 0 is the first row of the content
-	clear() bool             // clears the selection or the filter; false: there was none
-	choose() *choices        // of columns; nil: the pane has none
-	// slipped returns the newest slip (nil: the cursor cannot slip); on describes the item under
+	onSnapshot(m *model)            // handles a new snapshot
+	filterAndOrder(m *model) string // filter and order of the view
+	click(m *model, row int)        // moves the cursor; row 0 is the first row of the content
+	clearSelectionOrFilter() bool   // clears the selection or the filter; false: there was none
+	columnChoices() *columnChoices  // of columns; nil: the pane has none
+	// newestSlip returns the newest slip (nil: the cursor cannot slip); on describes the item under
 	// the cursor.
-	slipped(m *model) (newest *slip, on string)
-	copied(m *model) (what, text string) // what `y` copies; "": the command of the job
+	newestSlip(m *model) (newest *slip, on string)
+	textToCopy(m *model) (what, text string) // what `y` copies; "": the command of the job
 
 	// Methods of panes with a job under the cursor:
-	hasJobs() bool                        // keys for jobs work here
-	current(m *model) (runview.Row, bool) // the job; false: unknown, or there is none
-	picked() jobs.Ranges                  // the selected jobs
-	hold()                                // keeps the cursor on its job
+	hasJobs() bool                           // keys for jobs work here
+	currentJob(m *model) (runview.Row, bool) // the job; false: unknown, or there is none
+	selectedJobs() jobs.Ranges               // the selected jobs
+	pinCursor()                              // keeps the cursor on its job
 }
 
 // noPane has nothing under its cursor.
 type noPane struct{}
 
-func (noPane) ask(*model, *runview.Query)     {}
-func (noPane) onSnapshot(*model)              {}
-func (noPane) state(*model) string            { return "" }
-func (noPane) click(*model, int)              {}
-func (noPane) clear() bool                    { return false }
-func (noPane) choose() *choices               { return nil }
-func (noPane) slipped(*model) (*slip, string) { return nil, "" }
-func (noPane) copied(*model) (string, string) { return "", "" }
-func (noPane) hasJobs() bool                  { return false }
-func (noPane) picked() jobs.Ranges            { return nil }
-func (noPane) hold()                          {}
+func (noPane) addToQuery(*model, *runview.Query)  {}
+func (noPane) onSnapshot(*model)                  {}
+func (noPane) filterAndOrder(*model) string       { return "" }
+func (noPane) click(*model, int)                  {}
+func (noPane) clearSelectionOrFilter() bool       { return false }
+func (noPane) columnChoices() *columnChoices      { return nil }
+func (noPane) newestSlip(*model) (*slip, string)  { return nil, "" }
+func (noPane) textToCopy(*model) (string, string) { return "", "" }
+func (noPane) hasJobs() bool                      { return false }
+func (noPane) selectedJobs() jobs.Ranges          { return nil }
+func (noPane) pinCursor()                         {}
 
-// current returns the job under the cursor of the list of jobs: commands and the output below may
-// use it. targets does not.
-func (noPane) current(m *model) (runview.Row, bool) { return m.jobs.job() }
+// currentJob returns the job under the cursor of the list of jobs: commands and the output below
+// may use it. targets does not.
+func (noPane) currentJob(m *model) (runview.Row, bool) { return m.jobs.cursorJob() }
 
 // tab is one of the five views.
 type tab int
@@ -266,10 +267,10 @@ const (
 	tabFailed
 	tabResults
 	tabEvents
-	tabs
+	numTabs
 )
 
-var tabNames = [tabs]string{"Jobs", "Hosts", "Failed", "Results", "Events"}
+var tabNames = [numTabs]string{"Jobs", "Hosts", "Failed", "Results", "Events"}
 
 // modal receives all keys until it is closed: a question, an input line, or the help. It closes
 // itself with m.modal = nil.
@@ -279,24 +280,24 @@ type modal interface {
 	draw(m *model, w, h int) []string
 }
 
-// showJobs shows the list of jobs with a filter.
-func (m *model) showJobs(filter string) tea.Cmd {
+// showMatchingJobs shows the list of jobs with a filter.
+func (m *model) showMatchingJobs(filter string) tea.Cmd {
 	m.jobs.filter = filter
-	m.jobs.home()
-	m.open(tabJobs)
+	m.jobs.moveToTop()
+	m.openView(tabJobs)
 	return nil
 }
 
 // showJob shows the list of jobs with the cursor on a job.
 func (m *model) showJob(id jobs.ID) tea.Cmd {
 	m.jobs.filter = ""
-	m.jobs.follow(id)
-	m.open(tabJobs)
+	m.jobs.moveToJob(id)
+	m.openView(tabJobs)
 	return nil
 }
 
-// mouse gives the pane under the mouse the focus, and moves its cursor to the clicked row.
-func (m *model) mouse(msg tea.MouseMsg) tea.Cmd {
+// handleMouse gives the pane under the mouse the focus, and moves its cursor to the clicked row.
+func (m *model) handleMouse(msg tea.MouseMsg) tea.Cmd {
 	at := msg.Mouse()
 	if m.modal != nil {
 		return nil
@@ -338,10 +339,10 @@ const wheelRows = 3
 
 // focusOn gives a visible pane the focus.
 func (m *model) focusOn(p pane) {
-	m.onExtra = p == m.lowerPane()
+	m.lowerFocused = p == m.lowerPane()
 	for t, x := range m.panes {
 		if x == p {
-			m.side = tab(t)
+			m.focusedTab = tab(t)
 		}
 	}
 }

@@ -20,40 +20,40 @@ type list struct {
 	noPane
 	viewport // rows are positions in the whole list
 
-	base    string // fixed part of the filter
-	filter  string // the user's part of the filter
-	sort    runview.Sort
-	reverse bool
+	baseFilter string // fixed part of the filter
+	filter     string // the user's part of the filter
+	sort       runview.Sort
+	reverse    bool
 
 	// The newest page that fits the request; until it arrives, a page of an older filter or order.
 	page   *runview.Page
 	cursor jobs.ID // 0: the job at position at, once it is known
-	held   bool    // the user has moved the cursor
+	pinned bool    // the user has moved the cursor
 
-	win      runview.JobsWindow // the newest request
-	first    int                // its first position, as far as it is known before the answer
-	waits    bool               // the answer is pending
-	outdated bool               // the page no longer contains the cursor's job
-	missed   bool               // one page lacked the cursor's job; the next page decides
-	slip     slip
+	window      runview.JobsWindow // the newest request
+	windowFirst int                // its first position, as far as it is known before the answer
+	waiting     bool               // the answer is pending
+	outdated    bool               // the page no longer contains the cursor's job
+	jobMissing  bool               // one page lacked the cursor's job; the next page decides
+	slip        slip
 
-	wrong, wrongOf string // error of a filter, and that filter; its page was not used
+	filterError, filterErrorOf string // error of a filter, and that filter; its page was not used
 }
 
-// query returns the complete filter.
-func (l *list) query() string {
-	if l.base == "" {
+// fullFilter returns the complete filter.
+func (l *list) fullFilter() string {
+	if l.baseFilter == "" {
 		return l.filter
 	}
-	return strings.TrimSpace(l.base + " " + asOne(l.filter))
+	return strings.TrimSpace(l.baseFilter + " " + parenthesize(l.filter))
 }
 
 // isCurrentPage reports whether a page has the current filter and order.
 func (l *list) isCurrentPage(p *runview.Page) bool {
-	return p.Filter == l.query() && p.Sort == l.sort && p.Reverse == l.reverse
+	return p.Filter == l.fullFilter() && p.Sort == l.sort && p.Reverse == l.reverse
 }
 
-func (l *list) matched() int {
+func (l *list) numMatched() int {
 	if l.page == nil {
 		return 0
 	}
@@ -68,8 +68,8 @@ func (l *list) row(pos int) (*runview.Row, bool) {
 	return &l.page.Rows[pos-l.page.First], true
 }
 
-// find returns the position of a job in a page, or -1.
-func find(p *runview.Page, id jobs.ID) int {
+// findJob returns the position of a job in a page, or -1.
+func findJob(p *runview.Page, id jobs.ID) int {
 	for i := range p.Rows {
 		if p.Rows[i].ID == id {
 			return p.First + i
@@ -78,9 +78,9 @@ func find(p *runview.Page, id jobs.ID) int {
 	return -1
 }
 
-// job returns the job under the cursor. It returns false while the row is not loaded.
-func (l *list) job() (runview.Row, bool) {
-	r, ok := l.row(l.at)
+// cursorJob returns the job under the cursor. It returns false while the row is not loaded.
+func (l *list) cursorJob() (runview.Row, bool) {
+	r, ok := l.row(l.cursorRow)
 	if !ok || r.ID != l.cursor {
 		return runview.Row{}, false
 	}
@@ -94,76 +94,76 @@ func (l *list) setPage(p *runview.Page) bool {
 	}
 	anew := l.page == nil || !l.isCurrentPage(l.page)
 	there := true
-	switch pos := find(p, l.cursor); {
+	switch pos := findJob(p, l.cursor); {
 	case p.Wrong != "": // the cursor's job returns with a corrected filter
-	case !l.held:
-		l.at, l.top = 0, 0
+	case !l.pinned:
+		l.cursorRow, l.top = 0, 0
 	case l.cursor == 0: // a position, whatever job is there
 	case pos >= 0:
-		if l.top += pos - l.at; anew {
+		if l.top += pos - l.cursorRow; anew {
 			l.top = pos - l.h/2
 		}
-		l.at = pos
-	case p.Cursor >= 0 || l.win.Cursor != l.cursor: // the answer to a request from before the cursor moved
-		l.waits, l.outdated = false, true
+		l.cursorRow = pos
+	case p.Cursor >= 0 || l.window.Cursor != l.cursor: // the answer to a request from before the cursor moved
+		l.waiting, l.outdated = false, true
 		return true
 	case anew:
-		l.held, l.at, l.top, there = false, 0, 0, false
-	case !l.missed: // perhaps the answer to a request for a position
-		l.missed, l.waits = true, false
+		l.pinned, l.cursorRow, l.top, there = false, 0, 0, false
+	case !l.jobMissing: // perhaps the answer to a request for a position
+		l.jobMissing, l.waiting = true, false
 		return true
 	default:
 		l.cursor, there = 0, false
 	}
-	l.page, l.waits, l.missed = p, false, false
+	l.page, l.waiting, l.jobMissing = p, false, false
 	l.clampCursor()
 	return there
 }
 
 // clampCursor keeps the cursor within the list, on the screen, and on a job.
 func (l *list) clampCursor() {
-	l.viewport.clampCursor(l.matched())
-	if r, ok := l.row(l.at); ok && (l.cursor == 0 || !l.held) {
+	l.viewport.clampCursor(l.numMatched())
+	if r, ok := l.row(l.cursorRow); ok && (l.cursor == 0 || !l.pinned) {
 		l.cursor = r.ID
 	}
 }
 
-// move moves the cursor to a position.
-func (l *list) move(pos int) {
-	if l.matched() > 0 {
-		l.at, l.held, l.cursor, l.missed = pos, true, 0, false
+// moveTo moves the cursor to a position.
+func (l *list) moveTo(pos int) {
+	if l.numMatched() > 0 {
+		l.cursorRow, l.pinned, l.cursor, l.jobMissing = pos, true, 0, false
 		l.clampCursor()
 	}
 }
 
 // click moves the cursor to a row of the screen. Row 0 is the heading.
 func (l *list) click(_ *model, row int) {
-	if pos := l.top + row - 1; row > 0 && pos < l.matched() {
-		l.move(pos)
+	if pos := l.top + row - 1; row > 0 && pos < l.numMatched() {
+		l.moveTo(pos)
 	}
 }
 
-// home moves the cursor to the top, where it stays whatever job is there.
-func (l *list) home() {
-	l.held, l.cursor, l.at, l.top = false, 0, 0, 0
+// moveToTop moves the cursor to the top, where it stays whatever job is there.
+func (l *list) moveToTop() {
+	l.pinned, l.cursor, l.cursorRow, l.top = false, 0, 0, 0
 	l.clampCursor()
 }
 
-// follow moves the cursor to a job at an unknown position.
-func (l *list) follow(id jobs.ID) {
-	l.cursor, l.held, l.outdated, l.missed = id, true, true, false
+// moveToJob moves the cursor to a job at an unknown position.
+func (l *list) moveToJob(id jobs.ID) {
+	l.cursor, l.pinned, l.outdated, l.jobMissing = id, true, true, false
 	if l.page != nil {
-		if pos := find(l.page, id); pos >= 0 {
-			l.at = pos
+		if pos := findJob(l.page, id); pos >= 0 {
+			l.cursorRow = pos
 			l.clampCursor()
 		}
 	}
 }
 
-// hold keeps the cursor on its job, even at the top.
-func (l *list) hold() {
-	if !l.held && l.cursor != 0 {
-		l.held, l.outdated = true, true
+// pinCursor keeps the cursor on its job, even at the top.
+func (l *list) pinCursor() {
+	if !l.pinned && l.cursor != 0 {
+		l.pinned, l.outdated = true, true
 	}
 }
 
@@ -175,34 +175,34 @@ func (l *list) resize(h int) {
 	}
 }
 
-// request returns the window to request from the source. It stays the same while the loaded rows
-// suffice, because each change costs a round trip and ends the request in progress.
-func (l *list) request() *runview.JobsWindow {
-	w := &l.win
+// requestWindow returns the window to request from the source. It stays the same while the loaded
+// rows suffice, because each change costs a round trip and ends the request in progress.
+func (l *list) requestWindow() *runview.JobsWindow {
+	w := &l.window
 	switch {
-	case w.Rows == 0 || w.Filter != l.query() || w.Sort != l.sort || w.Reverse != l.reverse:
+	case w.Rows == 0 || w.Filter != l.fullFilter() || w.Sort != l.sort || w.Reverse != l.reverse:
 	case w.Rows < min(runview.MaxRows, 2*l.h): // the screen has become larger
 	case l.outdated:
-	case l.waits:
-		if l.top >= l.first && l.top+l.h <= l.first+w.Rows {
-			return new(l.win)
+	case l.waiting:
+		if l.top >= l.windowFirst && l.top+l.h <= l.windowFirst+w.Rows {
+			return new(l.window)
 		}
-	case l.page != nil && l.isEnough(l.page):
-		return new(l.win)
+	case l.page != nil && l.coversScreen(l.page):
+		return new(l.window)
 	}
-	*w = runview.JobsWindow{Filter: l.query(), Sort: l.sort, Reverse: l.reverse, At: l.at, Rows: min(runview.MaxRows, max(40, 4*l.h))}
-	if w.Above = l.at - l.top + l.h*3/2; !l.held {
+	*w = runview.JobsWindow{Filter: l.fullFilter(), Sort: l.sort, Reverse: l.reverse, At: l.cursorRow, Rows: min(runview.MaxRows, max(40, 4*l.h))}
+	if w.Above = l.cursorRow - l.top + l.h*3/2; !l.pinned {
 		w.Above = 0
 	}
-	if l.held {
+	if l.pinned {
 		w.Cursor = l.cursor
 	}
-	l.first, l.waits, l.outdated = max(0, w.At-w.Above), true, false
-	return new(l.win)
+	l.windowFirst, l.waiting, l.outdated = max(0, w.At-w.Above), true, false
+	return new(l.window)
 }
 
-// isEnough reports whether a page has the visible rows and some more on both sides.
-func (l *list) isEnough(p *runview.Page) bool {
+// coversScreen reports whether a page has the visible rows and some more on both sides.
+func (l *list) coversScreen(p *runview.Page) bool {
 	more := l.h / 2
 	return p.First <= max(0, l.top-more) && p.First+len(p.Rows) >= min(p.Matched, l.top+l.h+more)
 }
@@ -220,21 +220,21 @@ func highestFirst(s runview.Sort) bool {
 	return false
 }
 
-// arrow returns an arrow that points down if the highest value comes first.
-func (m *model) arrow(s runview.Sort, reverse bool) string {
+// sortArrow returns an arrow that points down if the highest value comes first.
+func (m *model) sortArrow(s runview.Sort, reverse bool) string {
 	if highestFirst(s) != reverse {
-		return m.g.down
+		return m.glyphs.down
 	}
-	return m.g.up
+	return m.glyphs.up
 }
 
-// oldOrder is the age from which the order of a list is marked as old.
-const oldOrder = 3 * time.Second
+// oldOrderAge is the age from which the order of a list is marked as old.
+const oldOrderAge = 3 * time.Second
 
-// listed describes the filter and the order of a list: "/C=0.1  sort:age ▼".
-func (m *model) listed(l *list) string {
-	s := "sort:" + l.sort.String() + " " + m.arrow(l.sort, l.reverse)
-	if l.page != nil && l.page.Settled >= oldOrder {
+// describeList describes the filter and the order of a list: "/C=0.1  sort:age ▼".
+func (m *model) describeList(l *list) string {
+	s := "sort:" + l.sort.String() + " " + m.sortArrow(l.sort, l.reverse)
+	if l.page != nil && l.page.Settled >= oldOrderAge {
 		s += " " + formatSpan(l.page.Settled) + " ago"
 	}
 	if l.filter != "" {
@@ -245,7 +245,7 @@ func (m *model) listed(l *list) string {
 
 // jobListKeys returns the keys for a job of a list.
 func jobListKeys() []binding {
-	return grouped("Jobs",
+	return withGroup("Jobs",
 		key("enter", "detail", "details of a job: command, attempts with reasons, files", onCurrent((*model).openDetail)),
 		key("l", "log", "its output: follow, search, wrap, stdout and stderr", onCurrent((*model).openOutput)),
 	)
@@ -253,51 +253,51 @@ func jobListKeys() []binding {
 
 // listKeys returns the keys for a list of jobs.
 func (l *list) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
-	return append(grouped("List",
+	return append(withGroup("List",
 		key("/", "filter", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
 		key("space", "select", "select a job, or not", l.selectCurrent),
 		key("a", "", "select all jobs that match the filter", selectAll),
 		key("s", "", "sort by the next column", nextSort),
-		key("S", "", "the other way round", quietly(func() { l.reverse = !l.reverse })),
-	), moving(func() int { return l.h }, func(_ *model, by int) {
-		if by <= -far {
-			l.home()
+		key("S", "", "the other way round", screenAction(func() { l.reverse = !l.reverse })),
+	), moveKeys(func() int { return l.h }, func(_ *model, by int) {
+		if by <= -maxMove {
+			l.moveToTop()
 			return
 		}
-		l.move(l.at + by)
+		l.moveTo(l.cursorRow + by)
 	})...)
 }
 
 // onCurrent returns the action of a key on the job under the cursor.
 func onCurrent(do func(*model, jobs.ID) tea.Cmd) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
-		r, ok := m.job()
+		r, ok := m.currentJob()
 		if !ok {
-			m.complain(noJob)
+			m.complain(noJobText)
 			return nil
 		}
 		return do(m, r.ID)
 	}
 }
 
-const noJob = "there is no job under the cursor yet"
+const noJobText = "there is no job under the cursor yet"
 
 // selectCurrent selects or deselects the job under the cursor, and moves to the next job.
 func (l *list) selectCurrent(m *model) tea.Cmd {
-	if r, ok := l.job(); ok {
+	if r, ok := l.cursorJob(); ok {
 		m.jobs.sel.toggle(r.ID)
-		l.move(l.at + 1)
+		l.moveTo(l.cursorRow + 1)
 	}
 	return nil
 }
 
 // selectAll selects all jobs of a list, loaded or not.
-func (l *list) selectAll(m *model) tea.Cmd { return m.selectMatches(l.query()) }
+func (l *list) selectAll(m *model) tea.Cmd { return m.selectMatches(l.fullFilter()) }
 
 // selectMatches selects all jobs that a filter matches.
 func (m *model) selectMatches(filter string) tea.Cmd {
 	src := m.src
-	return call(sourceTimeout, func(ctx context.Context) reply {
+	return callSource(sourceTimeout, func(ctx context.Context) reply {
 		which, _, err := src.Match(ctx, filter)
 		return func(m *model) tea.Cmd {
 			switch {
@@ -314,9 +314,9 @@ func (m *model) selectMatches(filter string) tea.Cmd {
 	})
 }
 
-// clearOne clears the selection or, if there is none, the filter. It returns false if both are
-// empty.
-func (l *list) clearOne(sel *selection) bool {
+// clearSelectionOrFilter clears the selection or, if there is none, the filter. It returns false if
+// both are empty.
+func (l *list) clearSelectionOrFilter(sel *selection) bool {
 	switch {
 	case sel.n > 0:
 		sel.set(nil)
@@ -368,30 +368,30 @@ type slip struct {
 // setPageAndNoteSlip replaces the page and records whether that moves the cursor.
 func (l *list) setPageAndNoteSlip(m *model, p *runview.Page) {
 	// The user is typing the filter: keep the previous one.
-	if line, typing := m.modal.(*input); typing && line.filters == l && p.Wrong != "" && l.page != nil {
-		l.wrong, l.wrongOf, l.waits, l.outdated = p.Wrong, p.Filter, false, false
+	if line, typing := m.modal.(*inputLine); typing && line.filteredList == l && p.Wrong != "" && l.page != nil {
+		l.filterError, l.filterErrorOf, l.waiting, l.outdated = p.Wrong, p.Filter, false, false
 		return
 	}
 	anew := l.page == nil || !l.isCurrentPage(l.page)
-	before, held := l.cursor, l.held
+	before, held := l.cursor, l.pinned
 	l.setPage(p)
 	if before == 0 || l.cursor == before || anew {
 		return
 	}
-	l.slip = slip{from: jobName(before), gone: held || find(p, before) < 0, at: m.now()}
+	l.slip = slip{from: jobName(before), gone: held || findJob(p, before) < 0, at: m.now()}
 }
 
-func (l *list) slipped(*model) (*slip, string) {
-	if r, ok := l.job(); ok {
+func (l *list) newestSlip(*model) (*slip, string) {
+	if r, ok := l.cursorJob(); ok {
 		return &l.slip, jobName(r.ID)
 	}
 	return &l.slip, ""
 }
 
-// hasCursorSlipped reports whether the cursor has just moved to an item that the user may not mean.
+// warnIfSlipped reports whether the cursor has just moved to an item that the user may not mean.
 // It shows a message, and the next key works.
-func (m *model) hasCursorSlipped() bool {
-	s, on := m.focus().slipped(m)
+func (m *model) warnIfSlipped() bool {
+	s, on := m.focus().newestSlip(m)
 	if s == nil {
 		return false
 	}
@@ -416,8 +416,8 @@ func (m *model) otherJobSuffix(id jobs.ID) string {
 	if m.tab != tabJobs {
 		return ""
 	}
-	if r, ok := m.jobs.current(m); ok && r.ID != id {
-		return " " + m.g.dot + " the cursor is on " + jobName(r.ID)
+	if r, ok := m.jobs.currentJob(m); ok && r.ID != id {
+		return " " + m.glyphs.dot + " the cursor is on " + jobName(r.ID)
 	}
 	return ""
 }

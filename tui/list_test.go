@@ -42,10 +42,10 @@ func (c *crowd) page(w *runview.JobsWindow) *runview.Page {
 // look fetches pages as the snapshotter does until the request no longer changes.
 func (c *crowd) look(l *list) (asked int) {
 	for range 5 {
-		w := l.request()
+		w := l.requestWindow()
 		l.setPage(c.page(w))
 		asked++
-		if *l.request() == *w {
+		if *l.requestWindow() == *w {
 			return asked
 		}
 	}
@@ -61,7 +61,7 @@ func newList(c *crowd, h int) *list {
 
 // shown returns the job ids on the screen, 0 for a row that is not loaded.
 func (l *list) shown() (ids []jobs.ID) {
-	for i := range min(l.h, l.matched()-l.top) {
+	for i := range min(l.h, l.numMatched()-l.top) {
 		r, ok := l.row(l.top + i)
 		if !ok {
 			r = &runview.Row{}
@@ -72,7 +72,7 @@ func (l *list) shown() (ids []jobs.ID) {
 }
 
 func here(l *list) jobs.ID {
-	r, _ := l.job()
+	r, _ := l.cursorJob()
 	return r.ID
 }
 
@@ -80,7 +80,7 @@ func here(l *list) jobs.ID {
 func cursorOn(t *testing.T, l *list, id jobs.ID, at int) {
 	t.Helper()
 	equal(t, here(l), id, "the job under the cursor")
-	equal(t, l.at, at, "the position of the cursor")
+	equal(t, l.cursorRow, at, "the position of the cursor")
 }
 
 // TestTheCursorSticksToItsJob checks that the cursor stays on its job, and the job in its screen
@@ -88,17 +88,17 @@ func cursorOn(t *testing.T, l *list, id jobs.ID, at int) {
 func TestTheCursorSticksToItsJob(t *testing.T) {
 	c := newCrowd(100_000)
 	l := newList(c, 20)
-	l.move(7)
+	l.moveTo(7)
 	if here(l) != 8 {
 		t.Fatalf("the cursor is on %d", here(l))
 	}
 	for _, to := range []int{50_000, 3, 99_999, 0, 70} {
-		i, line := slices.Index(c.order, 8), l.at-l.top
+		i, line := slices.Index(c.order, 8), l.cursorRow-l.top
 		c.order = slices.Insert(slices.Delete(c.order, i, i+1), to, 8)
 		c.look(l)
 		cursorOn(t, l, 8, to)
-		if to > 20 && to < 99_000 && l.at-l.top != line {
-			t.Errorf("at %d its line is %d, was %d", to, l.at-l.top, line)
+		if to > 20 && to < 99_000 && l.cursorRow-l.top != line {
+			t.Errorf("at %d its line is %d, was %d", to, l.cursorRow-l.top, line)
 		}
 		if slices.Contains(l.shown(), 0) {
 			t.Errorf("at %d rows are missing: %v", to, l.shown())
@@ -111,13 +111,13 @@ func TestTheCursorSticksToItsJob(t *testing.T) {
 func TestTheTopStaysTheTop(t *testing.T) {
 	c := newCrowd(1000)
 	l := newList(c, 10)
-	for _, prepare := range []func(){func() {}, func() { l.move(500); c.look(l); l.home(); c.look(l) }} {
+	for _, prepare := range []func(){func() {}, func() { l.moveTo(500); c.look(l); l.moveToTop(); c.look(l) }} {
 		prepare()
 		slices.Reverse(c.order)
 		c.look(l)
 		cursorOn(t, l, c.order[0], 0)
 	}
-	l.hold() // the user acts on the visible rows
+	l.pinCursor() // the user acts on the visible rows
 	slices.Reverse(c.order)
 	c.look(l)
 	equal(t, here(l), c.order[len(c.order)-1], "held, the job under the cursor")
@@ -128,16 +128,16 @@ func TestTheTopStaysTheTop(t *testing.T) {
 func TestMovingAsksRarely(t *testing.T) {
 	c := newCrowd(1_000_000)
 	l := newList(c, 20)
-	asked, before := 0, *l.request()
+	asked, before := 0, *l.requestWindow()
 	for i := range 400 {
-		l.move(l.at + 1)
+		l.moveTo(l.cursorRow + 1)
 		if slices.Contains(l.shown(), 0) {
 			t.Fatalf("at %d rows are missing", i)
 		}
-		if w := l.request(); *w != before {
+		if w := l.requestWindow(); *w != before {
 			asked++
 			l.setPage(c.page(w))
-			before = *l.request()
+			before = *l.requestWindow()
 		}
 	}
 	if asked > 20 {
@@ -151,11 +151,11 @@ func TestMovingAsksRarely(t *testing.T) {
 func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
 	c := newCrowd(100_000)
 	l := newList(c, 20)
-	l.move(50_000)
-	w := *l.request()
+	l.moveTo(50_000)
+	w := *l.requestWindow()
 	for range 15 {
-		l.move(l.at + 1)
-		if *l.request() != w {
+		l.moveTo(l.cursorRow + 1)
+		if *l.requestWindow() != w {
 			t.Fatal("the request has changed before its answer")
 		}
 	}
@@ -168,8 +168,8 @@ func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
 func TestAJumpIsDrawnAtOnce(t *testing.T) {
 	c := newCrowd(5000)
 	l := newList(c, 10)
-	l.move(4999)
-	if _, ok := l.job(); ok || l.top != 4990 {
+	l.moveTo(4999)
+	if _, ok := l.cursorJob(); ok || l.top != 4990 {
 		t.Errorf("there is a job under the cursor before it has come; top %d", l.top)
 	}
 	c.look(l)
@@ -179,7 +179,7 @@ func TestAJumpIsDrawnAtOnce(t *testing.T) {
 	slices.Reverse(c.order)
 	c.look(l)
 	cursorOn(t, l, 5000, 0)
-	equal(t, l.request().Cursor, 5000, "the job of the request")
+	equal(t, l.requestWindow().Cursor, 5000, "the job of the request")
 }
 
 // TestALateAnswerChangesNothing checks that an answer to an older request does not move the cursor.
@@ -187,7 +187,7 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 	c := newCrowd(10_000)
 	l := newList(c, 10)
 	late := c.page(&runview.JobsWindow{Cursor: 9000, Rows: 40, Above: 20})
-	l.move(5)
+	l.moveTo(5)
 	before := l.shown()
 	l.setPage(late)
 	if here(l) != 6 || !slices.Equal(before, l.shown()) {
@@ -196,8 +196,8 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 	c.look(l)
 	equal(t, here(l), 6, "the job under the cursor")
 
-	l.follow(6)
-	l.request()
+	l.moveToJob(6)
+	l.requestWindow()
 	late = c.page(&runview.JobsWindow{At: 9000, Rows: 40}) // asked for a position, not for the job
 	l.setPage(late)
 	equal(t, here(l), 6, "the job under the cursor after a late answer")
@@ -207,7 +207,7 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 func TestAJobThatLeavesTheList(t *testing.T) {
 	c := newCrowd(100)
 	l := newList(c, 10)
-	l.move(40)
+	l.moveTo(40)
 	c.look(l)
 	c.order = slices.DeleteFunc(c.order, func(id jobs.ID) bool { return id == 41 })
 	c.look(l)
@@ -220,11 +220,11 @@ func TestAJobThatLeavesTheList(t *testing.T) {
 	c.order = nil
 	c.look(l)
 	c.look(l)
-	if _, ok := l.job(); ok || len(l.shown()) != 0 {
+	if _, ok := l.cursorJob(); ok || len(l.shown()) != 0 {
 		t.Errorf("an empty list shows %v", l.shown())
 	}
-	l.move(5)
-	l.home()
+	l.moveTo(5)
+	l.moveToTop()
 }
 
 // TestAFilterAndTheCursor checks that a filter keeps the cursor on its job if the job matches, and
@@ -232,7 +232,7 @@ func TestAJobThatLeavesTheList(t *testing.T) {
 func TestAFilterAndTheCursor(t *testing.T) {
 	all := newCrowd(1000)
 	l := newList(all, 10)
-	l.move(500)
+	l.moveTo(500)
 	all.look(l)
 	l.setFilter("x")
 	some := &crowd{order: []jobs.ID{7, 400, 501, 900}}
@@ -242,9 +242,9 @@ func TestAFilterAndTheCursor(t *testing.T) {
 	other := &crowd{order: []jobs.ID{8, 9}}
 	other.look(l)
 	equal(t, here(l), 8, "the job under the cursor")
-	equal(t, l.held, false, "the user has moved the cursor")
+	equal(t, l.pinned, false, "the user has moved the cursor")
 	l.setFilter("")
-	l.follow(777)
+	l.moveToJob(777)
 	all.look(l)
 	if here(l) != 777 || slices.Contains(l.shown(), 0) {
 		t.Errorf("the cursor is on %d, %v", here(l), l.shown())
@@ -253,7 +253,7 @@ func TestAFilterAndTheCursor(t *testing.T) {
 	slices.Reverse(all.order)
 	all.look(l)
 	equal(t, here(l), 777, "the job under the cursor, sorted anew")
-	equal(t, l.request().Sort, runview.SortName, "the order of the request")
+	equal(t, l.requestWindow().Sort, runview.SortName, "the order of the request")
 }
 
 // TestResizeKeepsTheCursorOnTheScreen checks that no size and no list leaves the cursor outside the
@@ -265,10 +265,10 @@ func TestResizeKeepsTheCursorOnTheScreen(t *testing.T) {
 		for _, h := range []int{10, 1, 0, 40, 3, 400, 20} {
 			for _, pos := range []int{0, n / 2, n - 1, n + 100} {
 				l.resize(h)
-				l.move(pos)
+				l.moveTo(pos)
 				c.look(l)
-				if h > 0 && n > 0 && (l.at < l.top || l.at >= l.top+h || slices.Contains(l.shown(), 0)) {
-					t.Errorf("%d rows, %d on the screen: cursor %d, top %d, %v", n, h, l.at, l.top, l.shown())
+				if h > 0 && n > 0 && (l.cursorRow < l.top || l.cursorRow >= l.top+h || slices.Contains(l.shown(), 0)) {
+					t.Errorf("%d rows, %d on the screen: cursor %d, top %d, %v", n, h, l.cursorRow, l.top, l.shown())
 				}
 			}
 		}
@@ -301,8 +301,8 @@ func TestSelecting(t *testing.T) {
 // pause lets the time pass after which a filter that is being typed is applied.
 func pause(t *testing.T, m *model) {
 	t.Helper()
-	line := m.modal.(*input)
-	m.Update(filterDue{line.filters, line.text.String(), line})
+	line := m.modal.(*inputLine)
+	m.Update(filterDue{line.filteredList, line.text.String(), line})
 	refresh(t, m)
 }
 
@@ -318,7 +318,7 @@ func TestFilterLine(t *testing.T) {
 	press(t, m, "/")
 	typeText(t, m, "stat:x")
 	equal(t, m.jobs.filter, "", "the filter without a pause")
-	m.Update(filterDue{&m.jobs.list, "sta", m.modal.(*input)})
+	m.Update(filterDue{&m.jobs.list, "sta", m.modal.(*inputLine)})
 	equal(t, m.jobs.filter, "", "the filter after the pause of an older text")
 	pause(t, m)
 	// And the list stays while it is being typed.
@@ -353,7 +353,7 @@ func TestSorting(t *testing.T) {
 		press(t, m, "s")
 	}
 	shows(t, m, "sort:age ▼")
-	r, _ := m.job()
+	r, _ := m.currentJob()
 	equal(t, r.ID, aFailed, "the job under the cursor")
 }
 
@@ -369,10 +369,10 @@ func TestMoving(t *testing.T) {
 		{"G", sampleTotal - 1}, {"k", sampleTotal - 2}, {"home", 0}, {"end", sampleTotal - 1}, {"g", 0}, {"k", 0},
 	} {
 		press(t, m, c.keys)
-		if m.jobs.at != c.want {
-			t.Fatalf("%s: at %d, not %d", c.keys, m.jobs.at, c.want)
+		if m.jobs.cursorRow != c.want {
+			t.Fatalf("%s: at %d, not %d", c.keys, m.jobs.cursorRow, c.want)
 		}
-		if r, ok := m.job(); !ok || r.ID != aRunning+jobs.ID(c.want) {
+		if r, ok := m.currentJob(); !ok || r.ID != aRunning+jobs.ID(c.want) {
 			t.Errorf("%s: on %d", c.keys, r.ID)
 		}
 	}
@@ -388,10 +388,10 @@ func TestMouse(t *testing.T) {
 			y++
 		}
 		m.Update(tea.MouseClickMsg{X: p.x + 3, Y: y, Button: tea.MouseLeft})
-		r, _ := m.job()
+		r, _ := m.currentJob()
 		equal(t, r.ID, aRunning+4, "%v: the job under the cursor", size)
 		m.Update(tea.MouseWheelMsg{X: p.x + 3, Y: y, Button: tea.MouseWheelDown})
-		equal(t, m.jobs.at, 4+wheelRows, "%v: row of the cursor", size)
+		equal(t, m.jobs.cursorRow, 4+wheelRows, "%v: row of the cursor", size)
 		for _, y := range []int{-1, 0, m.h - 1, m.h, 1000} {
 			m.Update(tea.MouseClickMsg{X: 5, Y: y, Button: tea.MouseLeft})
 		}

@@ -22,75 +22,75 @@ type model struct {
 	src       runview.Source
 	snapshots *snapshotter
 	now       func() time.Time
-	g         *glyphs
+	glyphs    *glyphs
 
-	w, h  int
-	frame string // the rows of the screen; "": they must be redrawn
-	asked string // key of the snapshotter's current request
+	w, h       int
+	frame      string // the rows of the screen; "": they must be redrawn
+	requestKey string // key of the snapshotter's current request
 
 	snap        *runview.Snapshot // the newest snapshot; nil before the first
-	gotAt       time.Time         // when it arrived
+	receivedAt  time.Time         // when it arrived
 	drawnAt     time.Time         // when the screen was last drawn
 	snapshotErr error             // why there is no newer snapshot; nil: no error
 
-	tab      tab
-	panes    [tabs]pane
-	jobs     *jobsPane
-	hosts    *hostsPane
-	failed   *failedPane
-	result   *resultsPane
-	events   *eventsPane
-	under    pane    // output of the job under the cursor, on tall screens
-	full     bool    // extra covers the whole body
-	folded   bool    // the summary of a finished run is hidden
-	alike    string  // common prefix of the visible names
-	searched history // in outputs
-	extra    pane    // the details or the output of a job, under the view; nil: closed
-	onExtra  bool    // the focus is on extra or, without extra, on under
-	side     tab     // view with the focus, where several panes are visible
-	whole    bool    // the view has the full width
-	alone    bool    // the view with the focus has the whole screen
-	from     tab     // the previous view
-	modal    modal   // receives all keys; nil: none
+	tab           tab
+	panes         [numTabs]pane
+	jobs          *jobsPane
+	hosts         *hostsPane
+	failed        *failedPane
+	results       *resultsPane
+	events        *eventsPane
+	cursorOutput  pane    // output of the job under the cursor, on tall screens
+	extraZoomed   bool    // extra covers the whole body
+	summaryHidden bool    // the summary of a finished run is hidden
+	namePrefix    string  // common prefix of the visible names
+	searches      history // in outputs
+	extra         pane    // the details or the output of a job, under the view; nil: closed
+	lowerFocused  bool    // the focus is on extra or, without extra, on under
+	focusedTab    tab     // view with the focus, where several panes are visible
+	fullWidth     bool    // the view has the full width
+	viewZoomed    bool    // the view with the focus has the whole screen
+	previousTab   tab     // the previous view
+	modal         modal   // receives all keys; nil: none
 
-	lent    atomic.Pointer[lent] // the program that has the terminal; nil: the screen has it
-	others  map[string]time.Time // when other users last occupied all cores of a host
-	causes  []runview.HostGroup  // hosts in trouble, by cause
-	caused  []runview.HostText   // from which causes was computed
-	message message
-	undo    *undo
-	replied int64    // ID of the newest question that was answered here
-	placed  []placed // panes as last drawn
+	outside       atomic.Pointer[outsideProgram] // the program that has the terminal; nil: the screen has it
+	othersBusyAt  map[string]time.Time           // when other users last occupied all cores of a host
+	troubleGroups []runview.HostGroup            // hosts in trouble, by cause
+	troubleTexts  []runview.HostText             // from which causes was computed
+	message       message
+	undo          *undo
+	answeredID    int64        // ID of the newest question that was answered here
+	placed        []placedPane // panes as last drawn
 }
 
 // message is the line above the footer: the result of the last key.
 type message struct {
-	text string
-	bad  bool
-	till time.Time
-	of   runview.Verb // the action that it answers; "": none
+	text      string
+	isError   bool
+	expiresAt time.Time
+	verb      runview.Verb // the action that it answers; "": none
 }
 
 // undo contains the jobs that the last action has ended.
 type undo struct {
-	jobs jobs.Ranges
-	till time.Time
+	jobs      jobs.Ranges
+	expiresAt time.Time
 }
 
-// undoTime is how long `u` works after a cancel (rule 9).
-const undoTime = 10 * time.Second
+// undoTimeout is how long `u` works after a cancel (rule 9).
+const undoTimeout = 10 * time.Second
 
 func newModel(o Options, now func() time.Time) *model {
-	m := &model{opt: o, src: o.Source, now: now, others: map[string]time.Time{}, g: &utf8Glyphs, w: 80, h: 24}
+	m := &model{opt: o, src: o.Source, now: now, othersBusyAt: map[string]time.Time{}, glyphs: &utf8Glyphs, w: 80, h: 24}
 	if o.ASCII {
-		m.g = &asciiGlyphs
+		m.glyphs = &asciiGlyphs
 	}
 	if o.Suspended == nil {
 		m.opt.Suspended = func(bool) {}
 	}
-	m.jobs, m.hosts, m.failed, m.result, m.events = &jobsPane{}, &hostsPane{}, newFailedPane(), newResultsPane(), &eventsPane{}
-	m.under = newOutput(0, false)
-	m.panes = [tabs]pane{m.jobs, m.hosts, m.failed, m.result, m.events}
+	m.jobs, m.hosts, m.failed, m.results, m.events = &jobsPane{}, &hostsPane{}, newFailedPane(), newResultsPane(), &eventsPane{}
+	m.cursorOutput = newOutputPane(0, false)
+	m.panes = [numTabs]pane{m.jobs, m.hosts, m.failed, m.results, m.events}
 	if o.Notice != "" {
 		m.say(o.Notice)
 	}
@@ -110,7 +110,7 @@ func (m *model) snapshotAge() time.Duration {
 	if m.snap == nil {
 		return 0
 	}
-	return max(0, m.now().Sub(m.gotAt))
+	return max(0, m.now().Sub(m.receivedAt))
 }
 
 // dispatcherNow returns the current time of the dispatcher's clock, as far as it is known.
@@ -118,84 +118,86 @@ func (m *model) dispatcherNow() time.Time {
 	if m.snap == nil {
 		return m.now()
 	}
-	return m.snap.At.Add(m.now().Sub(m.gotAt))
+	return m.snap.At.Add(m.now().Sub(m.receivedAt))
 }
 
 // say shows a message for a while; complain shows an error.
-func (m *model) say(text string) { m.message = message{text: text, till: m.now().Add(8 * time.Second)} }
+func (m *model) say(text string) {
+	m.message = message{text: text, expiresAt: m.now().Add(8 * time.Second)}
+}
 func (m *model) complain(text string) {
-	m.message = message{text: text, bad: true, till: m.now().Add(15 * time.Second)}
+	m.message = message{text: text, isError: true, expiresAt: m.now().Add(15 * time.Second)}
 }
 
-// job returns the job under the cursor of the focused pane or, without one there, of the list of
-// jobs.
-func (m *model) job() (runview.Row, bool) {
-	return m.focus().current(m)
+// currentJob returns the job under the cursor of the focused pane or, without one there, of the
+// list of jobs.
+func (m *model) currentJob() (runview.Row, bool) {
+	return m.focus().currentJob(m)
 }
 
 // focus returns the pane that receives the keys.
 func (m *model) focus() pane {
 	switch {
-	case m.onExtra && (m.extra != nil || m.isShown(m.lowerPane())):
+	case m.lowerFocused && (m.extra != nil || m.isShown(m.lowerPane())):
 		return m.lowerPane()
-	case m.side != m.tab && m.isShown(m.panes[m.side]):
-		return m.panes[m.side]
+	case m.focusedTab != m.tab && m.isShown(m.panes[m.focusedTab]):
+		return m.panes[m.focusedTab]
 	}
 	return m.panes[m.tab]
 }
 
 // isShown reports whether a pane was visible when the screen was last drawn.
 func (m *model) isShown(p pane) bool {
-	return slices.ContainsFunc(m.placed, func(x placed) bool { return x.pane == p })
+	return slices.ContainsFunc(m.placed, func(x placedPane) bool { return x.pane == p })
 }
 
-// open shows a view, or moves the focus to it if it is visible.
-func (m *model) open(t tab) {
-	m.onExtra, m.side = false, t
+// openView shows a view, or moves the focus to it if it is visible.
+func (m *model) openView(t tab) {
+	m.lowerFocused, m.focusedTab = false, t
 	if m.isShown(m.panes[t]) {
 		return
 	}
 	if m.tab != tabHosts {
-		m.from = m.tab
+		m.previousTab = m.tab
 	}
-	m.tab, m.whole = t, false
+	m.tab, m.fullWidth = t, false
 }
 
-// openAgain is the action of the key of a view: it opens the view. If panes are shown
+// openOrWiden is the action of the key of a view: it opens the view. If panes are shown
 // beside the view that has the focus, its key switches it to full width and back.
-func (m *model) openAgain(t tab) {
+func (m *model) openOrWiden(t tab) {
 	if m.focus() != m.panes[t] {
-		m.open(t)
+		m.openView(t)
 		return
 	}
-	m.onExtra, m.side = false, t
+	m.lowerFocused, m.focusedTab = false, t
 	switch {
-	case m.alone:
-		m.alone = false
-	case !m.hasSides():
+	case m.viewZoomed:
+		m.viewZoomed = false
+	case !m.isWide():
 		m.tab = t
-	case m.tab == t && m.hasWhole():
-		m.tab, m.whole = m.from, false
+	case m.tab == t && m.hasFullWidth():
+		m.tab, m.fullWidth = m.previousTab, false
 	default:
-		m.from, m.tab, m.whole = m.tab, t, true
+		m.previousTab, m.tab, m.fullWidth = m.tab, t, true
 	}
 }
 
-// hasSides reports whether the screen is wide enough for panes beside the view.
-func (m *model) hasSides() bool { return m.w >= wideW && m.h >= smallH }
+// isWide reports whether the screen is wide enough for panes beside the view.
+func (m *model) isWide() bool { return m.w >= wideW && m.h >= smallH }
 
-// hasWhole reports whether the view has the full width of a wide screen. The hosts view always has
-// it, because it is the pane that is shown beside the others.
-func (m *model) hasWhole() bool { return m.whole || m.tab == tabHosts }
+// hasFullWidth reports whether the view has the full width of a wide screen. The hosts view always
+// has it, because it is the pane that is shown beside the others.
+func (m *model) hasFullWidth() bool { return m.fullWidth || m.tab == tabHosts }
 
 // focusNext moves the focus to the next visible pane, or to the next view if there is only one
 // pane.
 func (m *model) focusNext(by int) tea.Cmd {
 	if len(m.placed) <= 1 {
-		m.open((m.tab + tab(by) + tabs) % tabs)
+		m.openView((m.tab + tab(by) + numTabs) % numTabs)
 		return nil
 	}
-	at := max(0, slices.IndexFunc(m.placed, func(x placed) bool { return x.pane == m.focus() }))
+	at := max(0, slices.IndexFunc(m.placed, func(x placedPane) bool { return x.pane == m.focus() }))
 	m.focusOn(m.placed[(at+by+len(m.placed))%len(m.placed)].pane)
 	return nil
 }
@@ -204,28 +206,28 @@ func (m *model) focusNext(by int) tea.Cmd {
 func (m *model) closeInnermost() tea.Cmd {
 	switch {
 	case m.extra != nil:
-		m.extra, m.onExtra, m.full = nil, false, false
-	case m.focus().clear():
-	case m.alone:
-		m.alone = false
-	case m.whole && m.hasSides():
-		m.tab, m.whole = m.from, false
+		m.extra, m.lowerFocused, m.extraZoomed = nil, false, false
+	case m.focus().clearSelectionOrFilter():
+	case m.viewZoomed:
+		m.viewZoomed = false
+	case m.fullWidth && m.isWide():
+		m.tab, m.fullWidth = m.previousTab, false
 	case m.focus() != m.panes[m.tab]: // the same keys have another meaning from now on
-		m.side, m.onExtra = m.tab, false
+		m.focusedTab, m.lowerFocused = m.tab, false
 		m.say("the keys are about " + tabNames[m.tab] + " now")
-	case m.isUndispatched() && !m.folded:
-		m.folded = true
+	case m.isUndispatched() && !m.summaryHidden:
+		m.summaryHidden = true
 	default:
-		m.side, m.onExtra = m.tab, false
+		m.focusedTab, m.lowerFocused = m.tab, false
 	}
 	return nil
 }
 
-// ask collects the requests of the visible panes.
-func (m *model) ask() runview.Query {
+// buildQuery collects the requests of the visible panes.
+func (m *model) buildQuery() runview.Query {
 	var ask runview.Query
 	for _, x := range m.placed {
-		x.pane.ask(m, &ask)
+		x.pane.addToQuery(m, &ask)
 	}
 	if p, ok := m.modal.(*textModal); ok && p.events != nil {
 		ask.Events = p.events
@@ -239,13 +241,13 @@ func (m *model) ask() runview.Query {
 	return ask
 }
 
-// selection returns the jobs that an action affects: the selected ones or, without a selection, the
-// one under the cursor.
-func (m *model) selection() jobs.Ranges {
-	if picked := m.focus().picked(); len(picked) > 0 {
+// selectedOrCurrent returns the jobs that an action affects: the selected ones or, without a
+// selection, the one under the cursor.
+func (m *model) selectedOrCurrent() jobs.Ranges {
+	if picked := m.focus().selectedJobs(); len(picked) > 0 {
 		return picked
 	}
-	if r, ok := m.job(); ok {
+	if r, ok := m.currentJob(); ok {
 		return jobs.One(r.ID)
 	}
 	return nil
@@ -261,8 +263,8 @@ type reply func(*model) tea.Cmd
 
 func (r reply) apply(m *model) tea.Cmd { return r(m) }
 
-// second is the message that advances the clocks on the screen.
-type second struct{}
+// clockTick is the message that advances the clocks on the screen.
+type clockTick struct{}
 
 // Init starts the requests to the source.
 func (m *model) Init() tea.Cmd { return tea.Batch(m.snapshots.next, m.tick()) }
@@ -275,11 +277,11 @@ const (
 )
 
 func (m *model) tick() tea.Cmd {
-	return tea.Tick(m.untilSecond(), func(time.Time) tea.Msg { return second{} })
+	return tea.Tick(m.untilTick(), func(time.Time) tea.Msg { return clockTick{} })
 }
 
-// untilSecond returns the time until the next second message is due.
-func (m *model) untilSecond() time.Duration {
+// untilTick returns the time until the next second message is due.
+func (m *model) untilTick() time.Duration {
 	if ago := m.now().Sub(m.drawnAt); ago >= 0 && ago < clockInterval {
 		return clockInterval + snapshotDelay - ago
 	}
@@ -288,33 +290,33 @@ func (m *model) untilSecond() time.Duration {
 
 // Update handles one message. Then it passes the screen's request to the snapshotter.
 func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	unchanged := !m.isNews(msg) && m.isStill()
+	unchanged := !m.isNews(msg) && m.isStatic()
 	cmd := m.handle(msg)
-	if !unchanged || !m.isStill() {
+	if !unchanged || !m.isStatic() {
 		m.frame, m.drawnAt = "", m.now()
 	}
-	m.request()
-	return m, tea.Batch(cmd, m.reading())
+	m.updateQuery()
+	return m, tea.Batch(cmd, m.readVisibleOutput())
 }
 
 // isNews reports whether a message, before it is handled, may change more on the screen than its
 // clocks. The clocks alone are redrawn once a second (rule 3).
 func (m *model) isNews(msg tea.Msg) bool {
 	switch msg := msg.(type) {
-	case second:
+	case clockTick:
 		return m.now().Sub(m.drawnAt) >= clockInterval // otherwise all clocks were just advanced
 	case snapshotMsg:
-		return !msg.same
+		return !msg.unchanged
 	case readDue:
 		return false
 	case pieceRead:
-		return msg.news()
+		return msg.changesPane()
 	}
 	return true
 }
 
-// isStill reports whether nothing on the screen will expire without a message.
-func (m *model) isStill() bool { return m.message.text == "" && m.undo == nil && m.modal == nil }
+// isStatic reports whether nothing on the screen will expire without a message.
+func (m *model) isStatic() bool { return m.message.text == "" && m.undo == nil && m.modal == nil }
 
 func (m *model) handle(msg tea.Msg) tea.Cmd {
 	switch msg := msg.(type) {
@@ -326,24 +328,24 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		}
 		return m.press(msg.String())
 	case tea.MouseMsg:
-		return m.mouse(msg)
+		return m.handleMouse(msg)
 	case tea.PasteMsg:
 		if p, ok := m.modal.(interface{ paste(*model, string) tea.Cmd }); ok {
 			return p.paste(m, msg.Content)
 		}
 	case tea.ResumeMsg:
 		m.opt.Suspended(false)
-	case second:
-		if m.message.text != "" && m.now().After(m.message.till) {
+	case clockTick:
+		if m.message.text != "" && m.now().After(m.message.expiresAt) {
 			m.message = message{}
 		}
-		if m.undo != nil && m.now().After(m.undo.till) {
+		if m.undo != nil && m.now().After(m.undo.expiresAt) {
 			m.undo = nil
 		}
 		return m.tick()
 	case snapshotMsg:
 		m.handleSnapshot(msg)
-		return tea.Batch(m.snapshots.next, m.question())
+		return tea.Batch(m.snapshots.next, m.showQuestion())
 	case interface{ apply(*model) tea.Cmd }: // replies, and messages of panes and modals
 		return msg.apply(m)
 	}
@@ -356,11 +358,11 @@ func (m *model) handleSnapshot(l snapshotMsg) {
 		m.snapshotErr = l.err
 		return
 	}
-	if was := m.snap; was != nil && was.Paused != l.snap.Paused && m.message.of == map[bool]runview.Verb{true: runview.Continue, false: runview.Pause}[l.snap.Paused] {
+	if was := m.snap; was != nil && was.Paused != l.snap.Paused && m.message.verb == map[bool]runview.Verb{true: runview.Continue, false: runview.Pause}[l.snap.Paused] {
 		m.message = message{} // another screen has changed it again
 	}
-	m.snap, m.gotAt, m.snapshotErr = l.snap, l.at, nil
-	m.folded = m.folded && m.isUndispatched()
+	m.snap, m.receivedAt, m.snapshotErr = l.snap, l.at, nil
+	m.summaryHidden = m.summaryHidden && m.isUndispatched()
 	m.noteOthersLoad()
 	m.groupTrouble()
 	for _, p := range m.panes {
@@ -371,17 +373,17 @@ func (m *model) handleSnapshot(l snapshotMsg) {
 	}
 }
 
-// request passes the screen's request to the snapshotter if it has changed. It draws first, to
+// updateQuery passes the screen's request to the snapshotter if it has changed. It draws first, to
 // determine which panes are visible.
-func (m *model) request() {
+func (m *model) updateQuery() {
 	if m.snapshots == nil {
 		return
 	}
 	m.draw()
-	ask := m.ask()
+	ask := m.buildQuery()
 	key := fmt.Sprintf("%+v %+v %+v %v %d", ask.Jobs, ask.Table, ask.Events, ask.Groups, ask.Focus)
-	if key != m.asked {
-		m.asked = key
+	if key != m.requestKey {
+		m.requestKey = key
 		m.snapshots.setQuery(ask)
 	}
 }
@@ -389,9 +391,9 @@ func (m *model) request() {
 // actTimeout bounds an action.
 const actTimeout = 30 * time.Second
 
-// call returns a command that runs ask outside the screen's goroutine, because the source may hang.
-// The function that ask returns runs inside.
-func call(limit time.Duration, ask func(context.Context) reply) tea.Cmd {
+// callSource returns a command that runs ask outside the screen's goroutine, because the source may
+// hang. The function that ask returns runs inside.
+func callSource(limit time.Duration, ask func(context.Context) reply) tea.Cmd {
 	return func() tea.Msg {
 		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		defer cancel()
@@ -402,7 +404,7 @@ func call(limit time.Duration, ask func(context.Context) reply) tea.Cmd {
 // act executes an action, shows its result, and stores what an undo needs.
 func (m *model) act(a runview.Action) tea.Cmd {
 	src := m.src
-	return call(actTimeout, func(ctx context.Context) reply {
+	return callSource(actTimeout, func(ctx context.Context) reply {
 		answer, err := src.Do(ctx, a)
 		return func(m *model) tea.Cmd {
 			m.handleAnswer(a, answer, err)
@@ -420,19 +422,19 @@ func (m *model) handleAnswer(a runview.Action, answer *runview.Answer, err error
 		m.complain(string(a.Do) + ": " + err.Error())
 	default:
 		if len(answer.Changed) > 0 && a.Do == runview.Cancel {
-			m.undo = &undo{jobs: answer.Changed, till: m.now().Add(undoTime)}
+			m.undo = &undo{jobs: answer.Changed, expiresAt: m.now().Add(undoTimeout)}
 		}
 		m.clearSelectionAfter(a)
-		m.say(naming(answer.Text, a.Jobs))
-		m.message.of = a.Do
+		m.say(withJobName(answer.Text, a.Jobs))
+		m.message.verb = a.Do
 	}
 	if err != nil && a.Do == runview.Reply { // the question is shown again
-		m.replied = 0
+		m.answeredID = 0
 	}
 }
 
-// naming replaces "1 job" by the name of the job.
-func naming(text string, which jobs.Ranges) string {
+// withJobName replaces "1 job" by the name of the job.
+func withJobName(text string, which jobs.Ranges) string {
 	if which.Count() != 1 {
 		return text
 	}

@@ -158,7 +158,7 @@ func TestTheSummaryMakesWay(t *testing.T) {
 	}
 	m = newScreen(t, ended, 80, 24)
 	shows(t, m, "may still be alive on ws02", "2 has more")
-	if n := len(m.summary()); n == 0 || n > 8 {
+	if n := len(m.summaryRows()); n == 0 || n > 8 {
 		t.Errorf("it has %d rows", n)
 	}
 	press(t, m, "enter z")
@@ -180,7 +180,7 @@ func TestKeysBeforeTheLineAreNotLost(t *testing.T) {
 	m.Update(keyMsg("enter"))
 	m.Update(keyMsg("y"))
 	run(t, m, cmd)
-	line, ok := m.modal.(*input)
+	line, ok := m.modal.(*inputLine)
 	if !ok || line.text.String() != "python train.py --C 0.1 --gamma 0.5!cho x" {
 		t.Errorf("the line is %+v", m.modal)
 	}
@@ -246,11 +246,11 @@ func TestTheCursorSlides(t *testing.T) {
 	for i := range 20 {
 		page.Rows = append(page.Rows, sampleRow(aQueued+1+jobs.ID(i)))
 	}
-	m.jobs.win.Cursor = aQueued
+	m.jobs.window.Cursor = aQueued
 	m.jobs.setPageAndNoteSlip(m, page)
-	m.jobs.win.Cursor = aQueued
+	m.jobs.window.Cursor = aQueued
 	m.jobs.setPageAndNoteSlip(m, page)
-	on, ok := m.jobs.current(m)
+	on, ok := m.jobs.currentJob(m)
 	if !ok || on.ID != aQueued+1 {
 		t.Fatalf("the cursor is on %d, %v", on.ID, ok)
 	}
@@ -259,16 +259,16 @@ func TestTheCursorSlides(t *testing.T) {
 	equal(t, m.modal, nil, "the question")
 	same(t, src)
 	_, cmd := m.Update(keyMsg("+"))
-	if cmd == nil || len(m.targets()) != 1 {
+	if cmd == nil || len(m.targetJobs()) != 1 {
 		t.Error("the second key does nothing")
 	}
 	m.jobs.slip = slip{from: jobName(aQueued), gone: true, at: *now}
 	*now = now.Add(slipTime)
-	if m.hasCursorSlipped() {
+	if m.warnIfSlipped() {
 		t.Error("after a while it still counts as sudden")
 	}
 	for text, want := range map[string]string{"1 job canceled": "job 7 canceled", "priority -1 for 1 job": "priority -1 for job 7", "11 jobs": "11 jobs", "21 job": "21 job"} {
-		equal(t, naming(text, jobs.One(7)), want, "%q", text)
+		equal(t, withJobName(text, jobs.One(7)), want, "%q", text)
 	}
 }
 
@@ -278,7 +278,7 @@ func TestAPaneSaysThatTheCursorIsElsewhere(t *testing.T) {
 	m, _ := screenOn(t, sample(), aRunning, 80, 24)
 	press(t, m, "enter")
 	hides(t, m, "the cursor is on")
-	m.jobs.follow(aQueued)
+	m.jobs.moveToJob(aQueued)
 	refresh(t, m)
 	shows(t, m, "the cursor is on job 50137")
 }
@@ -322,9 +322,9 @@ func TestCompletionShowsWhatIsChosen(t *testing.T) {
 	press(t, m, ":")
 	for range len(commandNames()) {
 		press(t, m, "tab")
-		line := m.modal.(*input)
-		if word := line.offered[line.turn]; !strings.Contains(plainText(line.offers(m, 80)), word) || width(line.offers(m, 80)) > 80 {
-			t.Fatalf("%s is not in %q", word, plainText(line.offers(m, 80)))
+		line := m.modal.(*inputLine)
+		if word := line.completions[line.completionIndex]; !strings.Contains(plainText(line.hintLine(m, 80)), word) || width(line.hintLine(m, 80)) > 80 {
+			t.Fatalf("%s is not in %q", word, plainText(line.hintLine(m, 80)))
 		}
 	}
 }
@@ -333,7 +333,7 @@ func TestCompletionShowsWhatIsChosen(t *testing.T) {
 // at least 40 columns, even beside a message and an undo, and that no size breaks the layout.
 func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {40, 15}, {50, 24}, {59, 14}, {60, 15}, {80, 24}, {119, 35}, {120, 36}, {200, 50}, {300, 100}} {
-		for tab := range tabs {
+		for tab := range numTabs {
 			for _, key := range []string{"", "%", "l", "enter", "z"} {
 				m := newScreen(t, sample(), size[0], size[1])
 				press(t, m, fmt.Sprintf("%d %s", tab+1, key))
@@ -342,7 +342,7 @@ func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
 					continue // it has the keys and shows how to close it
 				}
 				rows := strings.Split(strings.TrimSuffix(plain(m), "\n"), "\n")
-				has(t, strings.Join(rows[len(rows)-m.maxRows():], "\n"), "q leave", "%v, view %d after %q: the footer", size, tab+1, key)
+				has(t, strings.Join(rows[len(rows)-m.maxMessageRows():], "\n"), "q leave", "%v, view %d after %q: the footer", size, tab+1, key)
 			}
 		}
 	}

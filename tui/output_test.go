@@ -75,7 +75,7 @@ func showOutput(t *testing.T, f *fakeFile, w, h int) *outScreen {
 func (s *outScreen) wait(d time.Duration) {
 	s.t.Helper()
 	s.now = s.now.Add(d)
-	_, cmd := s.model.Update(readDue{pane: s.p, at: s.p.timer})
+	_, cmd := s.model.Update(readDue{pane: s.p, at: s.p.timerAt})
 	run(s.t, s.model, cmd)
 }
 
@@ -127,17 +127,17 @@ func TestOutputFollows(t *testing.T) {
 		t.Fatalf("%q under %q", s.last(), s.p.title(s.model))
 	}
 	f.data = numbered(120)
-	s.wait(pollEvery)
+	s.wait(pollInterval)
 	equal(t, s.last(), "line 120", "after more was printed")
 	s.press("f")
 	before := s.lines()
 	f.data = numbered(200)
-	s.wait(pollEvery)
+	s.wait(pollInterval)
 	if now := s.lines(); strings.Join(now, "|") != strings.Join(before, "|") || now[len(now)-1] != "line 120" {
 		t.Errorf("standing still it shows %q", now)
 	}
 	s.press("G")
-	s.wait(pollEvery)
+	s.wait(pollInterval)
 	equal(t, s.last(), "line 200", "after G")
 }
 
@@ -149,7 +149,7 @@ func TestOutputIsNotAskedForTooOften(t *testing.T) {
 	reads := len(f.reads)
 	for range 100 {
 		s.now = s.now.Add(10 * time.Millisecond)
-		if cmd := s.model.reading(); cmd != nil && s.p.busy {
+		if cmd := s.model.readVisibleOutput(); cmd != nil && s.p.isReading {
 			s.model.Update(cmd())
 		}
 	}
@@ -157,7 +157,7 @@ func TestOutputIsNotAskedForTooOften(t *testing.T) {
 		t.Errorf("%d reads in a second", n)
 	}
 	f.over = true
-	s.wait(pollEvery)
+	s.wait(pollInterval)
 	reads = len(f.reads)
 	for range 10 {
 		s.wait(time.Second)
@@ -167,7 +167,7 @@ func TestOutputIsNotAskedForTooOften(t *testing.T) {
 	s.openDetail(50118) // the output is hidden, so nothing is read
 	f.over = false
 	refresh(t, s.model)
-	if cmd := s.reading(); cmd != nil {
+	if cmd := s.readVisibleOutput(); cmd != nil {
 		t.Error("it reads though it is not shown")
 	}
 }
@@ -194,7 +194,7 @@ func TestABigLogCostsLittle(t *testing.T) {
 	equal(t, s.lines()[0], strings.Repeat("0", 99), "the start")
 	s.press("pgdown G")
 	equal(t, strings.TrimLeft(s.last(), "0"), end, "the end")
-	if kept := cap(s.p.text.data); kept > 2*keepSize {
+	if kept := cap(s.p.excerpt.data); kept > 2*keepSize {
 		t.Errorf("%d bytes are kept", kept)
 	}
 	if f.given > 8<<20 {
@@ -314,10 +314,10 @@ func TestOutputThatCannotBeRead(t *testing.T) {
 		t.Errorf("%d tries in a minute", tries)
 	}
 	f.err, f.data = nil, numbered(3)
-	s.wait(maxRetry)
+	s.wait(maxRetryDelay)
 	equal(t, s.last(), "line 3", "when it can be read again")
 	f.err = errors.New("the link was lost")
-	s.wait(pollEvery)
+	s.wait(pollInterval)
 	if s.last() != "line 3" || !strings.Contains(s.p.title(s.model), "cannot be read now") {
 		t.Errorf("%q under %q", s.last(), s.p.title(s.model))
 	}
@@ -328,8 +328,8 @@ func TestOutputThatShrinks(t *testing.T) {
 	f := &fakeFile{data: numbered(1000)}
 	s := showOutput(t, f, 80, 24)
 	f.data = []byte("anew\n")
-	s.wait(pollEvery)
-	s.wait(pollEvery)
+	s.wait(pollInterval)
+	s.wait(pollInterval)
 	equal(t, s.last(), "anew", "the last line")
 }
 
@@ -347,7 +347,7 @@ func TestStreamsAndAttempts(t *testing.T) {
 	see := func(want, keys string) {
 		t.Helper()
 		press(t, m, keys)
-		_, cmd := m.Update(second{})
+		_, cmd := m.Update(clockTick{})
 		run(t, m, cmd)
 		equal(t, strings.TrimRight(plainText(strings.Join(p.draw(m, 60, 5, true), "\n")), " "), want, "%q", keys)
 	}
@@ -371,12 +371,12 @@ func TestTheOutputUnderTheListFollowsTheCursor(t *testing.T) {
 	src := sample()
 	src.read = f.read
 	m := newScreen(t, src, 160, 48)
-	under := m.under.(*outputPane)
+	under := m.cursorOutput.(*outputPane)
 	now := noon
 	m.now = func() time.Time { return now }
 	wake := func(d time.Duration) {
 		now = now.Add(d)
-		_, cmd := m.Update(readDue{pane: under, at: under.timer})
+		_, cmd := m.Update(readDue{pane: under, at: under.timerAt})
 		run(t, m, cmd)
 		refresh(t, m)
 	}
@@ -390,9 +390,9 @@ func TestTheOutputUnderTheListFollowsTheCursor(t *testing.T) {
 		t.Errorf("%d reads while the cursor moved", n)
 	}
 	press(t, m, "g j")
-	wake(settle)
-	wake(settle)
-	r, ok := m.jobs.current(m)
+	wake(outputDelay)
+	wake(outputDelay)
+	r, ok := m.jobs.currentJob(m)
 	if !ok || len(f.reads) == 0 || f.reads[len(f.reads)-1].Attempt.Job != r.ID {
 		t.Errorf("the cursor is on %d, reads are %v", r.ID, f.reads)
 	}
@@ -403,16 +403,16 @@ func TestTheOutputUnderTheListFollowsTheCursor(t *testing.T) {
 // job.
 func TestAReadOfSomethingElseIsGivenUp(t *testing.T) {
 	s := showOutput(t, &fakeFile{data: numbered(3)}, 80, 24)
-	s.wait(pollEvery)
-	s.now = s.now.Add(pollEvery)
-	s.model.reading() // in progress: its answer has not arrived
-	serial := s.p.serial
-	if !s.p.busy {
+	s.wait(pollInterval)
+	s.now = s.now.Add(pollInterval)
+	s.model.readVisibleOutput() // in progress: its answer has not arrived
+	serial := s.p.readSerial
+	if !s.p.isReading {
 		t.Fatal("no read is under way")
 	}
 	s.p.file = jobs.FileErr
-	s.model.reading()
-	if s.p.serial == serial {
+	s.model.readVisibleOutput()
+	if s.p.readSerial == serial {
 		t.Error("an answer to the old read would be taken for the new file")
 	}
 	s.model.Update(pieceRead{pane: s.p, serial: serial, piece: &runview.Piece{Data: []byte("of stdout"), Size: 9}})
@@ -427,7 +427,7 @@ var colors = regexp.MustCompile("\x1b\\[[0-9;:]*m")
 // colors at the end of the row, and has as many cells as without colors.
 func checkColored(t *testing.T, m *model, b []byte) {
 	t.Helper()
-	l := m.colored(b)
+	l := m.coloredRow(b)
 	text := colors.ReplaceAllString(l, "")
 	if strings.ContainsFunc(text, unicode.IsControl) {
 		t.Errorf("%q lets control characters through: %q", b, l)
@@ -435,12 +435,12 @@ func checkColored(t *testing.T, m *model, b []byte) {
 	if strings.Contains(l, "\x1b") && !strings.HasSuffix(l, resetSGR) {
 		t.Errorf("the colors of %q go on after it: %q", b, l)
 	}
-	all := width(m.line(b))
+	all := width(m.cleanRow(b))
 	equal(t, width(l), all, "cells of %q with colors", b)
 	for n := range min(all, 20) {
-		equal(t, width(shifted(l, n)), all-n, "cells of %q without the first %d", b, n)
+		equal(t, width(dropCells(l, n)), all-n, "cells of %q without the first %d", b, n)
 	}
-	for _, part := range wrapped(l, 7) {
+	for _, part := range hardWrap(l, 7) {
 		if width(part) > 7 || strings.Contains(part, "\x1b") && !strings.HasSuffix(part, resetSGR) || strings.ContainsFunc(colors.ReplaceAllString(part, ""), unicode.IsControl) {
 			t.Errorf("a wrapped piece of %q is %q", b, part)
 		}

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// pollEvery applies to an attempt that may still write. The interval is up to four times as
+	// pollInterval applies to an attempt that may still write. The interval is up to four times as
 	// long if the attempt prints nothing.
-	pollEvery = 500 * time.Millisecond
+	pollInterval = 500 * time.Millisecond
 	// How long the cursor must rest before the output of its job is read.
-	settle      = 200 * time.Millisecond
-	readTimeout = 20 * time.Second
-	maxRetry    = 10 * time.Second // between reads that fail
+	outputDelay   = 200 * time.Millisecond
+	readTimeout   = 20 * time.Second
+	maxRetryDelay = 10 * time.Second // between reads that fail
 )
 
 // pieceRead is the result of a read.
@@ -38,9 +38,9 @@ type readDue struct {
 	at   time.Time
 }
 
-// reading returns the command that the visible output needs now: a read, or a timer for the next
-// one. Panes that are not visible read nothing.
-func (m *model) reading() tea.Cmd {
+// readVisibleOutput returns the command that the visible output needs now: a read, or a timer for
+// the next one. Panes that are not visible read nothing.
+func (m *model) readVisibleOutput() tea.Cmd {
 	for _, x := range m.placed {
 		if p, ok := x.pane.(*outputPane); ok {
 			return p.startRead(m)
@@ -52,25 +52,25 @@ func (m *model) reading() tea.Cmd {
 // startRead starts the next read if one is needed and none is in progress.
 func (p *outputPane) startRead(m *model) tea.Cmd {
 	p.chooseFile(m)
-	if p.busy || p.shown.id.N == 0 {
+	if p.isReading || p.source.id.N == 0 {
 		return nil
 	}
-	ask, ok := p.next()
+	ask, ok := p.nextRead()
 	if !ok {
 		return nil
 	}
-	if wait := p.due.Sub(m.now()); wait > 0 {
-		if at := p.due; p.timer.IsZero() || at.Before(p.timer) {
-			p.timer = at
+	if wait := p.nextReadAt.Sub(m.now()); wait > 0 {
+		if at := p.nextReadAt; p.timerAt.IsZero() || at.Before(p.timerAt) {
+			p.timerAt = at
 			return tea.Tick(wait, func(time.Time) tea.Msg { return readDue{p, at} })
 		}
 		return nil
 	}
-	p.busy = true
-	p.serial++
-	src, serial := m.src, p.serial
+	p.isReading = true
+	p.readSerial++
+	src, serial := m.src, p.readSerial
 	ctx, drop := context.WithTimeout(context.Background(), readTimeout)
-	p.drop = drop
+	p.cancelRead = drop
 	return func() tea.Msg {
 		defer drop()
 		piece, err := src.Read(ctx, ask)
@@ -81,99 +81,99 @@ func (p *outputPane) startRead(m *model) tea.Cmd {
 // chooseFile determines which file to show, and starts again if it has changed.
 func (p *outputPane) chooseFile(m *model) {
 	if !p.fixed {
-		r, _ := m.panes[m.tab].current(m)
+		r, _ := m.panes[m.tab].currentJob(m)
 		if r.ID != p.job {
-			p.job, p.pick, p.file, p.chosen, p.noStdout = r.ID, 0, jobs.FileOut, false, false
+			p.job, p.chosenAttempt, p.file, p.streamChosen, p.noStdout = r.ID, 0, jobs.FileOut, false, false
 		}
 		p.row = r
 	}
 	if d := m.snap; d != nil && d.Detail != nil && d.Detail.Row.ID == p.job {
 		p.row = d.Detail.Row
 	}
-	want := source{file: p.file}
-	if want.id = (jobs.AttemptID{Job: p.job, N: p.row.Attempt}); p.pick > 0 {
-		want.id.N = p.pick
+	want := outputFile{file: p.file}
+	if want.id = (jobs.AttemptID{Job: p.job, N: p.row.Attempt}); p.chosenAttempt > 0 {
+		want.id.N = p.chosenAttempt
 	}
-	if want == p.shown {
+	if want == p.source {
 		return
 	}
-	if p.endSearch(); !p.fixed && want.id.Job != p.shown.id.Job {
-		p.due = m.now().Add(settle)
+	if p.endSearch(); !p.fixed && want.id.Job != p.source.id.Job {
+		p.nextReadAt = m.now().Add(outputDelay)
 	} else {
-		p.due = time.Time{}
+		p.nextReadAt = time.Time{}
 	}
-	p.shown = want
-	p.text, p.read, p.err, p.fails = excerpt{}, false, nil, 0
-	p.serial++ // a read in progress belongs to another file
-	if p.drop != nil {
-		p.drop()
+	p.source = want
+	p.excerpt, p.isRead, p.err, p.numFails = excerpt{}, false, nil, 0
+	p.readSerial++ // a read in progress belongs to another file
+	if p.cancelRead != nil {
+		p.cancelRead()
 	}
-	p.follow, p.target, p.owe, p.lead, p.left = true, -1, 0, 0, 0
-	p.hit, p.missed, p.silent = -1, "", 0
+	p.follow, p.targetOffset, p.pendingRows, p.rowsBefore, p.leftCells = true, -1, 0, 0, 0
+	p.matchOffset, p.noMatch, p.numSilent = -1, "", 0
 	m.frame = ""
 }
 
-// next returns the next read. It returns false if none is needed.
-func (p *outputPane) next() (runview.Read, bool) {
-	ask := runview.Read{Attempt: p.shown.id, File: p.shown.file, Limit: pieceSize}
-	e := &p.text
+// nextRead returns the next read. It returns false if none is needed.
+func (p *outputPane) nextRead() (runview.Read, bool) {
+	ask := runview.Read{Attempt: p.source.id, File: p.source.file, Limit: pieceSize}
+	e := &p.excerpt
 	switch {
 	case p.search != nil:
 		ask.Offset, ask.Limit = p.search.next()
-	case !p.read && p.target < 0:
+	case !p.isRead && p.targetOffset < 0:
 		ask.Offset = -pieceSize
-	case !p.read:
-		ask.Offset = max(0, p.target-pieceSize/2)
-	case p.owe < 0 && e.from > 0:
+	case !p.isRead:
+		ask.Offset = max(0, p.targetOffset-pieceSize/2)
+	case p.pendingRows < 0 && e.from > 0:
 		ask.Offset = max(0, e.from-pieceSize)
 		ask.Limit = int(e.from - ask.Offset)
-	case p.owe > 0 && e.end() < e.size:
-		ask.Offset = e.end()
-	case !p.follow || e.over && e.end() >= e.size:
+	case p.pendingRows > 0 && e.endOffset() < e.size:
+		ask.Offset = e.endOffset()
+	case !p.follow || e.complete && e.endOffset() >= e.size:
 		return ask, false
-	case e.size-e.end() > pieceSize: // the job writes faster than anyone can read
+	case e.size-e.endOffset() > pieceSize: // the job writes faster than anyone can read
 		ask.Offset = -pieceSize
 	default:
-		ask.Offset = e.end()
+		ask.Offset = e.endOffset()
 	}
 	return ask, true
 }
 
 func (d readDue) apply(*model) tea.Cmd {
-	if d.at.Equal(d.pane.timer) {
-		d.pane.timer = time.Time{}
+	if d.at.Equal(d.pane.timerAt) {
+		d.pane.timerAt = time.Time{}
 	}
 	return nil
 }
 
-// news reports whether the piece changes the pane. It does not if the followed job has printed
-// nothing more.
-func (r pieceRead) news() bool {
+// changesPane reports whether the piece changes the pane. It does not if the followed job has
+// printed nothing more.
+func (r pieceRead) changesPane() bool {
 	p := r.pane
-	if r.serial != p.serial {
+	if r.serial != p.readSerial {
 		return false
 	}
-	e := &p.text
-	silent := r.err == nil && len(r.piece.Data) == 0 && r.piece.Size == e.size && r.piece.Over == e.over
-	return !silent || !p.read || p.err != nil || p.search != nil || p.owe != 0
+	e := &p.excerpt
+	silent := r.err == nil && len(r.piece.Data) == 0 && r.piece.Size == e.size && r.piece.Over == e.complete
+	return !silent || !p.isRead || p.err != nil || p.search != nil || p.pendingRows != 0
 }
 
 // apply handles a piece. As after every message, the next read is determined afterwards.
 func (r pieceRead) apply(m *model) tea.Cmd {
 	p := r.pane
-	p.busy, p.drop = false, nil
-	if r.serial != p.serial {
+	p.isReading, p.cancelRead = false, nil
+	if r.serial != p.readSerial {
 		return nil
 	}
 	if r.err != nil {
 		p.err = r.err
-		p.fails = min(p.fails+1, 10)
-		p.due = m.now().Add(min(maxRetry, pollEvery<<p.fails))
+		p.numFails = min(p.numFails+1, 10)
+		p.nextReadAt = m.now().Add(min(maxRetryDelay, pollInterval<<p.numFails))
 		return nil
 	}
-	p.err, p.fails, p.due = nil, 0, time.Time{}
+	p.err, p.numFails, p.nextReadAt = nil, 0, time.Time{}
 	if p.search != nil {
-		return p.searched(m, r.ask, r.piece)
+		return p.handleSearchPiece(m, r.ask, r.piece)
 	}
 	p.addPiece(m, r.ask, r.piece)
 	return nil
@@ -181,42 +181,42 @@ func (r pieceRead) apply(m *model) tea.Cmd {
 
 // addPiece adds a piece to the excerpt, and completes the moves that waited for it.
 func (p *outputPane) addPiece(m *model, ask runview.Read, piece *runview.Piece) {
-	e := &p.text
+	e := &p.excerpt
 	// The job has truncated its output, so the excerpt is out of date.
-	if p.read && piece.Size < e.end() {
-		p.text, p.read = excerpt{size: piece.Size}, false
-		p.follow, p.target, p.owe = true, -1, 0
-		p.due = m.now().Add(pollEvery)
+	if p.isRead && piece.Size < e.endOffset() {
+		p.excerpt, p.isRead = excerpt{size: piece.Size}, false
+		p.follow, p.targetOffset, p.pendingRows = true, -1, 0
+		p.nextReadAt = m.now().Add(pollInterval)
 		return
 	}
 	fresh := len(piece.Data) > 0
-	pending := p.owe < 0 && ask.Offset < e.from || p.owe > 0 && ask.Offset == e.end()
-	e.size, e.over = piece.Size, piece.Over
-	if e.over && e.size == 0 && p.file == jobs.FileOut && !p.chosen && p.row.Cause != "" {
+	pending := p.pendingRows < 0 && ask.Offset < e.from || p.pendingRows > 0 && ask.Offset == e.endOffset()
+	e.size, e.complete = piece.Size, piece.Over
+	if e.complete && e.size == 0 && p.file == jobs.FileOut && !p.streamChosen && p.row.Cause != "" {
 		p.file, p.noStdout = jobs.FileErr, true // stderr explains the failure
 		return
 	}
-	if first := !p.read; first || fresh {
-		p.read = true
+	if first := !p.isRead; first || fresh {
+		p.isRead = true
 		e.add(piece.Offset, piece.Data)
-		if first && p.target >= 0 {
-			p.top = place{offset: e.at(e.find(p.target))}
-			p.target = -1
-			lead := p.lead
-			p.lead = 0
+		if first && p.targetOffset >= 0 {
+			p.top = rowPart{offset: e.offsetOf(e.rowAt(p.targetOffset))}
+			p.targetOffset = -1
+			lead := p.rowsBefore
+			p.rowsBefore = 0
 			p.move(m, -lead)
 		}
 	}
-	if p.silent++; fresh {
-		p.silent = 0
+	if p.numSilent++; fresh {
+		p.numSilent = 0
 	}
-	if p.follow && !(e.over && p.end()) && (p.end() || len(piece.Data) == ask.Limit || !fresh) {
-		p.due = m.now().Add(pollEvery * time.Duration(1+min(3, p.silent/8)))
+	if p.follow && !(e.complete && p.reachesEnd()) && (p.reachesEnd() || len(piece.Data) == ask.Limit || !fresh) {
+		p.nextReadAt = m.now().Add(pollInterval * time.Duration(1+min(3, p.numSilent/8)))
 	}
 	if pending {
-		by := p.owe
-		p.owe = 0
-		if p.chain++; fresh && p.chain < maxChain {
+		by := p.pendingRows
+		p.pendingRows = 0
+		if p.numPieces++; fresh && p.numPieces < maxChain {
 			p.move(m, by)
 		}
 	}
@@ -226,16 +226,16 @@ func (p *outputPane) addPiece(m *model, ask runview.Read, piece *runview.Piece) 
 // end.
 const maxChain = 16
 
-// at returns the offset in the file at which a row begins.
-func (e *excerpt) at(i int) int64 {
+// offsetOf returns the offset in the file at which a row begins.
+func (e *excerpt) offsetOf(i int) int64 {
 	if i < 0 || i >= len(e.rows) {
 		return e.from
 	}
-	return e.from + int64(e.rows[i].at)
+	return e.from + int64(e.rows[i].start)
 }
 
-// searchPiece is the size of one read of a search. Only one such piece is in memory.
-const searchPiece = 256 << 10
+// searchPieceSize is the size of one read of a search. Only one such piece is in memory.
+const searchPieceSize = 256 << 10
 
 // search reads piece after piece, up or down, until the text is found or the file ends.
 type search struct {
@@ -270,44 +270,44 @@ func (h *search) progress(e *excerpt) string {
 // askSearch asks for the text to search. The search goes upward from the end of a file, and
 // downward from elsewhere; n continues in that direction.
 func (p *outputPane) askSearch(m *model) tea.Cmd {
-	m.modal = &input{prompt: "/", past: &m.searched, done: func(m *model, text string) (tea.Cmd, error) {
+	m.modal = &inputLine{prompt: "/", history: &m.searches, onConfirm: func(m *model, text string) (tea.Cmd, error) {
 		if text == "" {
 			return nil, nil
 		}
-		p.find, p.up, p.hit = text, p.follow, -1
+		p.searchText, p.searchUp, p.matchOffset = text, p.follow, -1
 		from := p.top.offset
-		if p.up {
-			from = max(p.text.size, p.text.end())
+		if p.searchUp {
+			from = max(p.excerpt.size, p.excerpt.endOffset())
 		}
-		p.begin(p.up, from)
+		p.startSearch(p.searchUp, from)
 		return nil, nil
 	}}
 	return nil
 }
 
-// again continues the search, or searches in the opposite direction.
-func (p *outputPane) again(back bool) {
-	up := p.up != back
-	from := p.hit + 1
+// searchAgain continues the search, or searches in the opposite direction.
+func (p *outputPane) searchAgain(back bool) {
+	up := p.searchUp != back
+	from := p.matchOffset + 1
 	switch {
-	case p.hit < 0 && up:
-		from = max(p.text.size, p.text.end())
-	case p.hit < 0:
+	case p.matchOffset < 0 && up:
+		from = max(p.excerpt.size, p.excerpt.endOffset())
+	case p.matchOffset < 0:
 		from = p.top.offset
 	case up:
-		from = p.hit + int64(len(p.find)) - 1
+		from = p.matchOffset + int64(len(p.searchText)) - 1
 	}
-	p.begin(up, from)
+	p.startSearch(up, from)
 }
 
-func (p *outputPane) begin(up bool, from int64) {
+func (p *outputPane) startSearch(up bool, from int64) {
 	if up && from <= 0 {
-		p.missed = "above"
+		p.noMatch = "above"
 		return
 	}
-	p.serial++ // a read in progress is for something else
-	p.search = &search{find: p.find, up: up, at: from, begun: from, limit: searchPiece}
-	p.missed = ""
+	p.readSerial++ // a read in progress is for something else
+	p.search = &search{find: p.searchText, up: up, at: from, begun: from, limit: searchPieceSize}
+	p.noMatch = ""
 	p.readSoon()
 }
 
@@ -315,14 +315,14 @@ func (p *outputPane) begin(up bool, from int64) {
 func (p *outputPane) endSearch() {
 	if p.search != nil {
 		p.search = nil
-		p.serial++
+		p.readSerial++
 	}
 }
 
-// searched searches a piece.
-func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) tea.Cmd {
+// handleSearchPiece searches a piece.
+func (p *outputPane) handleSearchPiece(m *model, ask runview.Read, piece *runview.Piece) tea.Cmd {
 	h := p.search
-	p.text.size, p.text.over = max(p.text.size, piece.Size), piece.Over
+	p.excerpt.size, p.excerpt.complete = max(p.excerpt.size, piece.Size), piece.Over
 	data, overlap := piece.Data, int64(len(h.find)-1)
 	end := piece.Offset + int64(len(data))
 	switch {
@@ -338,8 +338,8 @@ func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) 
 		index = strings.LastIndex
 	}
 	if i, _ := matcher(h.find, index)(string(data)); i >= 0 {
-		p.hit = piece.Offset + int64(i)
-		line := p.hit - int64(i-(bytes.LastIndexByte(data[:i], '\n')+1))
+		p.matchOffset = piece.Offset + int64(i)
+		line := p.matchOffset - int64(i-(bytes.LastIndexByte(data[:i], '\n')+1))
 		p.endSearch()
 		p.reveal(m, line)
 		return nil
@@ -360,24 +360,24 @@ func (p *outputPane) searched(m *model, ask runview.Read, piece *runview.Piece) 
 
 // endWithoutMatch ends a search without a match and shows a message.
 func (p *outputPane) endWithoutMatch(m *model) tea.Cmd {
-	p.missed = "below"
+	p.noMatch = "below"
 	if p.search.up {
-		p.missed = "above"
+		p.noMatch = "above"
 	}
 	p.endSearch()
-	p.due = m.now().Add(pollEvery)
+	p.nextReadAt = m.now().Add(pollInterval)
 	return nil
 }
 
 // reveal shows the row at an offset, with some rows before it.
 func (p *outputPane) reveal(m *model, offset int64) {
-	p.show(offset)
-	if p.read {
-		p.top.offset = p.text.at(p.text.find(offset))
+	p.showOffset(offset)
+	if p.isRead {
+		p.top.offset = p.excerpt.offsetOf(p.excerpt.rowAt(offset))
 		p.move(m, -p.h/3)
 		return
 	}
-	p.lead = p.h / 3
+	p.rowsBefore = p.h / 3
 }
 
 // matcher returns a function that finds a text with index (strings.Index or strings.LastIndex), and
@@ -403,6 +403,6 @@ func asciiLower(s string) string {
 // readSoon makes the next read start immediately, unless the last one has failed.
 func (p *outputPane) readSoon() {
 	if p.err == nil {
-		p.due = time.Time{}
+		p.nextReadAt = time.Time{}
 	}
 }

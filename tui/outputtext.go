@@ -21,23 +21,23 @@ const (
 // excerpt is the loaded part of a file, with the positions of its rows. A row is a line, or a part
 // of a very long one.
 type excerpt struct {
-	from int64 // offset of data[0]
-	data []byte
-	size int64 // size of the file at the last read
-	over bool  // the file is complete
-	rows []row
+	from     int64 // offset of data[0]
+	data     []byte
+	size     int64 // size of the file at the last read
+	complete bool  // the file is complete
+	rows     []row
 }
 
 // row begins at data[at]. Its visible part begins at data[text]: of a progress bar, which returns
 // to the start of the line, only the last state is shown.
-type row struct{ at, text int32 }
+type row struct{ start, textStart int32 }
 
-func (e *excerpt) end() int64 { return e.from + int64(len(e.data)) }
+func (e *excerpt) endOffset() int64 { return e.from + int64(len(e.data)) }
 
 // add extends the excerpt by an adjacent piece, or replaces it. It drops data far from the piece.
 func (e *excerpt) add(from int64, data []byte) {
 	switch {
-	case len(e.data) > 0 && from == e.end():
+	case len(e.data) > 0 && from == e.endOffset():
 		e.data = append(e.data, data...)
 		if cut := len(e.data) - keepSize; cut > 0 {
 			e.data = append([]byte(nil), e.data[cut:]...)
@@ -50,11 +50,11 @@ func (e *excerpt) add(from int64, data []byte) {
 	default:
 		e.from, e.data = from, append([]byte(nil), data...)
 	}
-	e.split()
+	e.findRows()
 }
 
-// split finds the rows.
-func (e *excerpt) split() {
+// findRows finds the rows.
+func (e *excerpt) findRows() {
 	e.rows = e.rows[:0]
 	for at := 0; at < len(e.data); {
 		end := len(e.data)
@@ -80,7 +80,7 @@ func lastState(line []byte) int {
 		if last == 0 {
 			last = i
 		}
-		if i == 0 || len(bytes.TrimSpace(control().ReplaceAll(rest[i:], nil))) > 0 {
+		if i == 0 || len(bytes.TrimSpace(controlSequence().ReplaceAll(rest[i:], nil))) > 0 {
 			return i
 		}
 		rest = bytes.TrimRight(rest[:i], "\r")
@@ -98,37 +98,37 @@ func runeStart(b []byte, i int) int {
 	return i
 }
 
-// bytesOf returns the visible part of a row, without its line end.
-func (e *excerpt) bytesOf(i int) []byte {
+// visibleBytes returns the visible part of a row, without its line end.
+func (e *excerpt) visibleBytes(i int) []byte {
 	end := len(e.data)
 	if i+1 < len(e.rows) {
-		end = int(e.rows[i+1].at)
+		end = int(e.rows[i+1].start)
 	}
-	b := bytes.TrimRight(e.data[e.rows[i].text:end], "\r\n")
+	b := bytes.TrimRight(e.data[e.rows[i].textStart:end], "\r\n")
 	if i := bytes.IndexByte(b, '\r'); i >= 0 { // the bytes after it only cleared the line
 		b = b[:i]
 	}
 	return b
 }
 
-// find returns the row that contains an offset of the file, or the first or the last row if the
+// rowAt returns the row that contains an offset of the file, or the first or the last row if the
 // offset is outside.
-func (e *excerpt) find(offset int64) int {
-	after := sort.Search(len(e.rows), func(i int) bool { return e.at(i) > offset })
+func (e *excerpt) rowAt(offset int64) int {
+	after := sort.Search(len(e.rows), func(i int) bool { return e.offsetOf(i) > offset })
 	return max(0, after-1)
 }
 
-// line makes a row of output safe to show. It expands tabs, drops sequences that only set colors or
-// move the cursor, and makes other control characters visible.
-func (m *model) line(b []byte) string { return expanded(b, m.clean, false) }
+// cleanRow makes a row of output safe to show. It expands tabs, drops sequences that only set
+// colors or move the cursor, and makes other control characters visible.
+func (m *model) cleanRow(b []byte) string { return expandRow(b, m.clean, false) }
 
-// colored is line with the colors of the row, reset at its end.
-func (m *model) colored(b []byte) string { return expanded(b, m.clean, true) }
+// coloredRow is line with the colors of the row, reset at its end.
+func (m *model) coloredRow(b []byte) string { return expandRow(b, m.clean, true) }
 
-// wholeLine is like line, for a text of any length.
-func (m *model) wholeLine(s string) string { return expanded([]byte(s), m.cleanWhole, false) }
+// cleanWholeRow is like line, for a text of any length.
+func (m *model) cleanWholeRow(s string) string { return expandRow([]byte(s), m.cleanWhole, false) }
 
-func expanded(b []byte, clean func(string) string, colors bool) string {
+func expandRow(b []byte, clean func(string) string, colors bool) string {
 	var out strings.Builder
 	styled, cells := false, 0
 	for i := 0; i < len(b); {
@@ -170,9 +170,9 @@ func isSGR(seq []byte) bool {
 	return seq[len(seq)-1] == 'm' && len(bytes.Trim(seq[2:len(seq)-1], "0123456789;:")) == 0
 }
 
-// shifted drops the first n cells of a line and keeps its colors. Half of a wide character becomes
-// a blank.
-func shifted(s string, n int) string {
+// dropCells drops the first n cells of a line and keeps its colors. Half of a wide character
+// becomes a blank.
+func dropCells(s string, n int) string {
 	var out strings.Builder
 	for i := 0; i < len(s); {
 		if k := controlSequenceLen([]byte(s[i:min(len(s), i+64)])); k > 0 {
@@ -198,9 +198,9 @@ func shifted(s string, n int) string {
 	return out.String()
 }
 
-// control matches a control sequence: ESC [ parameters letter. An incomplete one is text and is
-// made visible.
-var control = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[ -?]{0,61}[@-~]") })
+// controlSequence matches a control sequence: ESC [ parameters letter. An incomplete one is text
+// and is made visible.
+var controlSequence = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("\x1b\\[[ -?]{0,61}[@-~]") })
 
 // controlSequenceLen returns the length of the control sequence at the beginning of b, or 0 if
 // there is none.
@@ -208,14 +208,14 @@ func controlSequenceLen(b []byte) int {
 	if len(b) == 0 || b[0] != 0x1b {
 		return 0
 	}
-	if at := control().FindIndex(b[:min(len(b), 64)]); at != nil && at[0] == 0 {
+	if at := controlSequence().FindIndex(b[:min(len(b), 64)]); at != nil && at[0] == 0 {
 		return at[1]
 	}
 	return 0
 }
 
-// wrapped breaks a line into pieces of at most w cells. Each has the colors of the line.
-func wrapped(s string, w int) []string {
+// hardWrap breaks a line into pieces of at most w cells. Each has the colors of the line.
+func hardWrap(s string, w int) []string {
 	if width(s) <= w || w <= 0 {
 		return []string{s}
 	}

@@ -33,20 +33,20 @@ func (m *model) copyText(what, text string) tea.Cmd {
 	return tea.SetClipboard(strings.Join(lines, "\n"))
 }
 
-// copyHere copies the line under the cursor, the path of the output, or the command of the job.
-func (m *model) copyHere() tea.Cmd {
+// copyCurrent copies the line under the cursor, the path of the output, or the command of the job.
+func (m *model) copyCurrent() tea.Cmd {
 	p := m.focus()
-	if what, text := p.copied(m); text != "" {
+	if what, text := p.textToCopy(m); text != "" {
 		return m.copyText(what, text)
 	}
-	r, ok := m.job()
-	if !ok || !m.onJobs() {
+	r, ok := m.currentJob()
+	if !ok || !m.focusHasJobs() {
 		m.complain("there is nothing to copy under the cursor")
 		return nil
 	}
-	return m.detail(r.ID, func(m *model, d *runview.Detail) tea.Cmd {
-		if p, ok := p.(*outputPane); ok && p.shown.id.Job == r.ID {
-			if path := pathOf(d, p.shown); path != "" {
+	return m.withDetail(r.ID, func(m *model, d *runview.Detail) tea.Cmd {
+		if p, ok := p.(*outputPane); ok && p.source.id.Job == r.ID {
+			if path := outputPath(d, p.source); path != "" {
 				return m.copyText("the path of the "+streamName(p.file)+" of "+jobName(r.ID), path)
 			}
 		}
@@ -54,8 +54,8 @@ func (m *model) copyHere() tea.Cmd {
 	})
 }
 
-// pathOf returns the path of an attempt's output, or "" if it is unknown.
-func pathOf(d *runview.Detail, s source) string {
+// outputPath returns the path of an attempt's output, or "" if it is unknown.
+func outputPath(d *runview.Detail, s outputFile) string {
 	for _, a := range d.Attempts {
 		switch {
 		case a.ID != s.id:
@@ -68,13 +68,13 @@ func pathOf(d *runview.Detail, s source) string {
 	return ""
 }
 
-// lent is a program that has the terminal until it ends.
-type lent struct {
+// outsideProgram is a program that has the terminal until it ends.
+type outsideProgram struct {
 	*exec.Cmd
 	hello string // printed before the program starts
 }
 
-func (l *lent) Run() error {
+func (l *outsideProgram) Run() error {
 	if l.hello != "" {
 		fmt.Fprintln(l.Stdout, l.hello)
 	}
@@ -82,12 +82,12 @@ func (l *lent) Run() error {
 }
 
 // The program uses the terminal itself, so Bubble Tea's streams are not used.
-func (*lent) SetStdin(io.Reader)  {}
-func (*lent) SetStdout(io.Writer) {}
-func (*lent) SetStderr(io.Writer) {}
+func (*outsideProgram) SetStdin(io.Reader)  {}
+func (*outsideProgram) SetStdout(io.Writer) {}
+func (*outsideProgram) SetStderr(io.Writer) {}
 
-// returned is sent when the terminal is back.
-type returned struct {
+// outsideEnded is sent when the terminal is back.
+type outsideEnded struct {
 	what string
 	temp string // file to remove
 	err  error
@@ -96,14 +96,14 @@ type returned struct {
 // runOutside gives the terminal to a program. Meanwhile, signals from keys do not end the screen.
 func (m *model) runOutside(c *exec.Cmd, what, hello, temp string) tea.Cmd {
 	c.Stdin, c.Stdout, c.Stderr = m.opt.In, m.opt.Out, m.opt.Out
-	l := &lent{c, hello}
-	m.lent.Store(l)
+	l := &outsideProgram{c, hello}
+	m.outside.Store(l)
 	m.opt.Suspended(true)
-	return tea.Exec(l, func(err error) tea.Msg { return returned{what, temp, err} })
+	return tea.Exec(l, func(err error) tea.Msg { return outsideEnded{what, temp, err} })
 }
 
-func (r returned) apply(m *model) tea.Cmd {
-	m.lent.Store(nil)
+func (r outsideEnded) apply(m *model) tea.Cmd {
+	m.outside.Store(nil)
 	m.opt.Suspended(false)
 	os.Remove(r.temp)
 	if r.err != nil {
@@ -112,8 +112,8 @@ func (r returned) apply(m *model) tea.Cmd {
 	return nil
 }
 
-// shellOn opens a shell on a host.
-func (m *model) shellOn(host string) tea.Cmd {
+// openShell opens a shell on a host.
+func (m *model) openShell(host string) tea.Cmd {
 	if m.opt.Shell == nil || host == "" {
 		m.complain("there is no host to open a shell on")
 		return nil
@@ -126,56 +126,56 @@ func (m *model) shellOn(host string) tea.Cmd {
 	return m.runOutside(c, "the shell on "+m.clean(host), "A shell on "+m.clean(host)+"; exit goes back to the screen.", "")
 }
 
-// shellHere opens a shell on the host of the job under the cursor.
-func (m *model) shellHere() tea.Cmd {
-	r, _ := m.job()
-	return m.shellOn(r.Host)
+// openCurrentShell opens a shell on the host of the job under the cursor.
+func (m *model) openCurrentShell() tea.Cmd {
+	r, _ := m.currentJob()
+	return m.openShell(r.Host)
 }
 
 func (m *model) commandShell(arg string) (tea.Cmd, error) {
 	if arg == "" {
 		if p, ok := m.focus().(*hostsPane); ok {
-			return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd { return m.shellOn(h.Name) })(m), nil
+			return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd { return m.openShell(h.Name) })(m), nil
 		}
-		return m.shellHere(), nil
+		return m.openCurrentShell(), nil
 	}
-	if err := m.hostNamed(arg); err != nil {
+	if err := m.checkHost(arg); err != nil {
 		return nil, err
 	}
-	return m.shellOn(arg), nil
+	return m.openShell(arg), nil
 }
 
 // maxPaged bounds the copy of an output that only its host has, in bytes. The copy has the end of
 // the output.
 const maxPaged = 64 << 20
 
-// pageOutput opens an output in the pager: that of the focused pane or, without one there, that of
-// the job under the cursor.
-func (m *model) pageOutput() tea.Cmd {
-	r, ok := m.job()
-	want := source{jobs.AttemptID{Job: r.ID, N: r.Attempt}, jobs.FileOut}
+// openOutputInPager opens an output in the pager: that of the focused pane or, without one there,
+// that of the job under the cursor.
+func (m *model) openOutputInPager() tea.Cmd {
+	r, ok := m.currentJob()
+	want := outputFile{jobs.AttemptID{Job: r.ID, N: r.Attempt}, jobs.FileOut}
 	p, shown := m.focus().(*outputPane)
 	if shown {
-		want = p.shown
+		want = p.source
 	}
-	if !ok || !m.onJobs() || want.id.N == 0 {
+	if !ok || !m.focusHasJobs() || want.id.N == 0 {
 		m.complain("there is no output to open: no job under the cursor has started")
 		return nil
 	}
 	src, path, temp := m.src, "", ""
 	m.say("reading the output of " + jobName(r.ID) + "; esc gives up")
-	return m.awaitAnswer(&waiting{left: func() { os.Remove(temp) }}, 3*readTimeout, func(ctx context.Context) reply {
+	return m.awaitAnswer(&waitModal{onCancel: func() { os.Remove(temp) }}, 3*readTimeout, func(ctx context.Context) reply {
 		if !shown && r.Cause != "" { // a failed job that printed only on stderr
 			if piece, err := src.Read(ctx, runview.Read{Attempt: want.id, File: want.file, Limit: 1}); err == nil && piece.Size == 0 {
 				want.file = jobs.FileErr
 			}
 		}
 		if snap, err := src.Snapshot(ctx, runview.Query{Focus: want.id.Job}); err == nil && snap.Detail != nil {
-			path = pathOf(snap.Detail, want)
+			path = outputPath(snap.Detail, want)
 		}
 		var err error
 		if f, missing := os.Stat(path); missing != nil || !f.Mode().IsRegular() || !filepath.IsAbs(path) {
-			temp, err = download(ctx, src, want)
+			temp, err = downloadOutput(ctx, src, want)
 			path = temp
 		}
 		return func(m *model) tea.Cmd {
@@ -184,13 +184,13 @@ func (m *model) pageOutput() tea.Cmd {
 				return nil
 			}
 			m.message = message{}
-			return m.page(path, temp)
+			return m.openPager(path, temp)
 		}
 	})
 }
 
-// download copies an output to a private temporary file.
-func download(ctx context.Context, src runview.Source, s source) (path string, err error) {
+// downloadOutput copies an output to a private temporary file.
+func downloadOutput(ctx context.Context, src runview.Source, s outputFile) (path string, err error) {
 	f, err := os.CreateTemp("", "dcs-output-*") // mode 0600
 	if err != nil {
 		return "", err
@@ -201,7 +201,7 @@ func download(ctx context.Context, src runview.Source, s source) (path string, e
 		}
 	}()
 	for at := int64(-maxPaged); ; {
-		piece, err := src.Read(ctx, runview.Read{Attempt: s.id, File: s.file, Offset: at, Limit: searchPiece})
+		piece, err := src.Read(ctx, runview.Read{Attempt: s.id, File: s.file, Offset: at, Limit: searchPieceSize})
 		if err == nil {
 			_, err = f.Write(piece.Data)
 		}
@@ -214,8 +214,8 @@ func download(ctx context.Context, src runview.Source, s source) (path string, e
 	}
 }
 
-// page opens a file in the pager. temp is a file to remove afterwards; "": none.
-func (m *model) page(path, temp string) tea.Cmd {
+// openPager opens a file in the pager. temp is a file to remove afterwards; "": none.
+func (m *model) openPager(path, temp string) tea.Cmd {
 	pager := os.Getenv("PAGER")
 	if strings.TrimSpace(pager) == "" {
 		pager = "less -R"
@@ -232,12 +232,12 @@ func (m *model) page(path, temp string) tea.Cmd {
 // outsideKeys returns the keys that copy texts and open the pager.
 func (m *model) outsideKeys() []binding {
 	return append(
-		grouped("Views", key("y", "", "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", (*model).copyHere)),
-		grouped("Jobs", key("E", "", "its output in $PAGER (less -R)", (*model).pageOutput).onlyIf((*model).onJobs))...)
+		withGroup("Views", key("y", "", "copy to the clipboard: a job's command, in its output the path of that, elsewhere the line", (*model).copyCurrent)),
+		withGroup("Jobs", key("E", "", "its output in $PAGER (less -R)", (*model).openOutputInPager).onlyIf((*model).focusHasJobs))...)
 }
 
 // shellKey returns the key that opens a shell on the host of a pane's job.
 func shellKey() binding {
-	return key("s", "shell", "a shell on its host", (*model).shellHere).
-		onlyIf(func(m *model) bool { r, ok := m.job(); return ok && r.Host != "" && m.opt.Shell != nil })
+	return key("s", "shell", "a shell on its host", (*model).openCurrentShell).
+		onlyIf(func(m *model) bool { r, ok := m.currentJob(); return ok && r.Host != "" && m.opt.Shell != nil })
 }

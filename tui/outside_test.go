@@ -63,11 +63,11 @@ func TestCopy(t *testing.T) {
 }
 
 // lends presses a key and returns the program that gets the terminal, without starting it.
-func lends(t *testing.T, m *model, key string) *lent {
+func lends(t *testing.T, m *model, key string) *outsideProgram {
 	t.Helper()
 	_, cmd := m.Update(keyMsg(key))
 	run(t, m, cmd)
-	return m.lent.Load()
+	return m.outside.Load()
 }
 
 // TestOutputInThePager checks that E opens the output's file, or a private copy of a file that only
@@ -95,7 +95,7 @@ func TestOutputInThePager(t *testing.T) {
 	if l == nil || strings.Join(l.Args, "|") != `/bin/sh|-c|trap : INT QUIT; less -R "$1"|sh|`+file {
 		t.Fatalf("the pager is started as %q", l)
 	}
-	m.Update(returned{what: "the pager"})
+	m.Update(outsideEnded{what: "the pager"})
 
 	out = "ws02:/far/50117.1.out"
 	refresh(t, m)
@@ -107,8 +107,8 @@ func TestOutputInThePager(t *testing.T) {
 	if b, _ := os.ReadFile(temp); err != nil || string(b) != "far\n" || info.Mode().Perm() != 0o600 {
 		t.Errorf("the copy is %q, %v, %v", b, info, err)
 	}
-	m.Update(returned{what: "the pager", temp: temp, err: errors.New("exit status 1")})
-	if _, err := os.Stat(temp); err == nil || m.lent.Load() != nil {
+	m.Update(outsideEnded{what: "the pager", temp: temp, err: errors.New("exit status 1")})
+	if _, err := os.Stat(temp); err == nil || m.outside.Load() != nil {
 		t.Errorf("after the pager: %v", err)
 	}
 	shows(t, m, "the pager has ended: exit status 1")
@@ -131,7 +131,7 @@ func TestShellOnAHost(t *testing.T) {
 	if l := lends(t, m, "s"); l == nil || !strings.Contains(l.hello, "A shell on ws01; exit goes back") {
 		t.Errorf("it is %v", l)
 	}
-	m.Update(returned{what: "it"})
+	m.Update(outsideEnded{what: "it"})
 	press(t, m, "j s", "no shell on ws02: it was added later")
 	press(t, m, "S", "sort:trouble")
 	press(t, m, "1 g l")

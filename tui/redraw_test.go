@@ -29,10 +29,10 @@ func newIdle(t *testing.T) *idleScreen {
 	t.Helper()
 	src := sample()
 	src.read = (&fakeFile{data: []byte("epoch 1\n")}).read
-	s := &idleScreen{model: newScreen(t, src, 160, 48), now: noon.Add(settle)} // the cursor has rested
+	s := &idleScreen{model: newScreen(t, src, 160, 48), now: noon.Add(outputDelay)} // the cursor has rested
 	s.model.now = func() time.Time { return s.now }
 	refresh(t, s.model)
-	s.under = s.model.under.(*outputPane)
+	s.under = s.model.cursorOutput.(*outputPane)
 	if s.View(); !strings.Contains(s.frame, "epoch 1") {
 		t.Fatalf("the output was not read:\n%s", plain(s.model))
 	}
@@ -49,7 +49,7 @@ func (s *idleScreen) send(msg tea.Msg) {
 
 // silent returns a read result of a job that has printed nothing new.
 func silent(p *outputPane) pieceRead {
-	return pieceRead{pane: p, serial: p.serial, piece: &runview.Piece{Offset: p.text.end(), Size: p.text.size}}
+	return pieceRead{pane: p, serial: p.readSerial, piece: &runview.Piece{Offset: p.excerpt.endOffset(), Size: p.excerpt.size}}
 }
 
 // TestOnlyNewsIsDrawn checks that a message that changes nothing causes no redraw, and that a
@@ -60,20 +60,20 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 		drawn bool
 		msg   func(m *model, p *outputPane) tea.Msg
 	}{
-		{"an unchanged snapshot", false, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap, at: m.now(), same: true} }},
+		{"an unchanged snapshot", false, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap, at: m.now(), unchanged: true} }},
 		{"a snapshot", true, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{snap: m.snap, at: m.now()} }},
 		{"no answer", true, func(m *model, p *outputPane) tea.Msg { return snapshotMsg{err: errors.New("no"), at: m.now()} }},
 		{"a question that had to wait", true, func(m *model, p *outputPane) tea.Msg {
 			m.snap.Question = &live.Question{ID: 1, Text: "passphrase"}
-			return snapshotMsg{snap: m.snap, at: m.now(), same: true}
+			return snapshotMsg{snap: m.snap, at: m.now(), unchanged: true}
 		}},
-		{"a second, when all was just drawn", false, func(m *model, p *outputPane) tea.Msg { return second{} }},
-		{"time to read", false, func(m *model, p *outputPane) tea.Msg { return readDue{p, p.timer} }},
+		{"a second, when all was just drawn", false, func(m *model, p *outputPane) tea.Msg { return clockTick{} }},
+		{"time to read", false, func(m *model, p *outputPane) tea.Msg { return readDue{p, p.timerAt} }},
 		{"a job that prints nothing", false, func(m *model, p *outputPane) tea.Msg { return silent(p) }},
-		{"a piece of another file", false, func(m *model, p *outputPane) tea.Msg { return pieceRead{pane: p, serial: p.serial - 1} }},
+		{"a piece of another file", false, func(m *model, p *outputPane) tea.Msg { return pieceRead{pane: p, serial: p.readSerial - 1} }},
 		{"a line", true, func(m *model, p *outputPane) tea.Msg {
 			r := silent(p)
-			r.piece.Data, r.piece.Size = []byte("epoch 2\n"), p.text.size+8
+			r.piece.Data, r.piece.Size = []byte("epoch 2\n"), p.excerpt.size+8
 			return r
 		}},
 		{"a file that became shorter", true, func(m *model, p *outputPane) tea.Msg {
@@ -87,7 +87,7 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 			return r
 		}},
 		{"output that cannot be read", true, func(m *model, p *outputPane) tea.Msg {
-			return pieceRead{pane: p, serial: p.serial, err: errors.New("no")}
+			return pieceRead{pane: p, serial: p.readSerial, err: errors.New("no")}
 		}},
 		{"output that can be read again", true, func(m *model, p *outputPane) tea.Msg {
 			p.err = errors.New("no")
@@ -126,14 +126,14 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 		if every(1250*time.Millisecond, 0) {
 			snap := *s.snap
 			snap.At = s.now
-			s.send(snapshotMsg{snap: &snap, at: s.now, same: true})
+			s.send(snapshotMsg{snap: &snap, at: s.now, unchanged: true})
 		}
 		if every(2*time.Second, 150*time.Millisecond) {
-			s.send(readDue{s.under, s.under.timer})
+			s.send(readDue{s.under, s.under.timerAt})
 			s.send(silent(s.under))
 		}
 		if every(time.Second, 300*time.Millisecond) {
-			s.send(second{})
+			s.send(clockTick{})
 			shown := func(ago time.Duration) bool {
 				return strings.Contains(frame(), formatClock(s.now.Sub(row.Started)-ago))
 			}
@@ -150,7 +150,7 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 	}
 	for range staleAge/time.Second + 1 { // no more snapshots arrive
 		s.now = s.now.Add(time.Second)
-		s.send(second{})
+		s.send(clockTick{})
 	}
 	if !strings.Contains(frame(), "not live, 5s old") && !strings.Contains(frame(), "not live, 6s old") {
 		t.Errorf("a silent dispatcher is not seen:\n%s", frame())
@@ -162,13 +162,13 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 func TestSnapshotsMoveTheClocks(t *testing.T) {
 	s := newIdle(t)
 	start := s.now
-	due := start.Add(s.untilSecond())
+	due := start.Add(s.untilTick())
 	for n := range 60 {
 		snapshot := start.Add(time.Duration(n)*time.Second + time.Duration(n%5)*20*time.Millisecond)
 		for due.Before(snapshot) {
 			s.now = due
-			wait := s.untilSecond() // as the model computes it before the frame
-			s.send(second{})
+			wait := s.untilTick() // as the model computes it before the frame
+			s.send(clockTick{})
 			due = s.now.Add(wait)
 		}
 		s.now = snapshot
@@ -179,8 +179,8 @@ func TestSnapshotsMoveTheClocks(t *testing.T) {
 	}
 	s.now = due.Add(2 * time.Second) // no more snapshots arrive
 	s.draws = 0
-	equal(t, s.untilSecond(), clockInterval, "the time until the next second")
-	s.send(second{})
+	equal(t, s.untilTick(), clockInterval, "the time until the next second")
+	s.send(clockTick{})
 	equal(t, s.draws, 1, "draws after a second without snapshots")
 }
 
@@ -193,11 +193,11 @@ func TestAnUnchangedSnapshotIsKnown(t *testing.T) {
 	}}
 	l := newSnapshotter(t.Context(), src)
 	defer l.end()
-	l.pause = 0
+	l.nextDelay = 0
 	var same []bool
 	next := func() {
-		l.pause = 0
-		same = append(same, l.next().(snapshotMsg).same)
+		l.nextDelay = 0
+		same = append(same, l.next().(snapshotMsg).unchanged)
 	}
 	next()
 	next()

@@ -16,53 +16,53 @@ import (
 // metrics, it is a list of the finished jobs.
 type resultsPane struct {
 	list
-	choices choices
-	seen    seen
+	choices columnChoices
+	needs   columnNeeds
 	sel     *selection // the selection of the list of jobs
 
 	// The newest table that is ready; nil: none yet, or the run has none.
 	table *runview.Table
 	// Number of jobs whose metrics are known, and of all jobs, in the newest table.
-	read    [2]int
-	cells   map[jobs.ID][]string // metrics of the rows of the page
-	widths  map[string]int       // by parameter name, or "=" and metric name; they only grow
-	varied  map[string]bool      // parameters that have had several values
-	aside   sideways
-	tabular bool // the run has a table
+	read        [2]int
+	metricCells map[jobs.ID][]string // metrics of the rows of the page
+	widths      map[string]int       // by parameter name, or "=" and metric name; they only grow
+	varied      map[string]bool      // parameters that have had several values
+	columnPages columnPages
+	hasTable    bool // the run has a table
 
 	// Settings of the user, kept until the screen closes.
-	metrics []string // columns in addition to the declared ones
-	best    string
-	bestSet bool   // best was set to the goal of a search
-	by      string // column that orders the rows; list.reverse reverses it
-	groups  groupsView
-	heat    heatView
+	metrics    []string // columns in addition to the declared ones
+	best       string
+	bestSet    bool   // best was set to the goal of a search
+	sortColumn string // column that orders the rows; list.reverse reverses it
+	groups     groupsView
+	heat       heatView
 }
 
 // resultsFilter matches the finished jobs.
 const resultsFilter = "state=done"
 
 func newResultsPane() *resultsPane {
-	return &resultsPane{list: list{base: resultsFilter}, widths: map[string]int{}, varied: map[string]bool{}}
+	return &resultsPane{list: list{baseFilter: resultsFilter}, widths: map[string]int{}, varied: map[string]bool{}}
 }
 
 func (p *resultsPane) title(m *model) string {
-	n := p.matched()
-	if p.tabular && p.table != nil {
+	n := p.numMatched()
+	if p.hasTable && p.table != nil {
 		n = p.table.Page.Matched
 	}
-	return "Results " + jobs.Thousands(n) + "  " + p.state(m)
+	return "Results " + jobs.Thousands(n) + "  " + p.filterAndOrder(m)
 }
 
 func (p *resultsPane) draw(m *model, w, h int, focused bool) []string {
 	p.sel = &m.jobs.sel
-	notes := limit(p.notes(m, w), min(3, h/5))
+	notes := firstLines(p.noteLines(m, w), min(3, h/5))
 	h -= len(notes)
 	var out []string
 	switch {
-	case p.heat.on:
+	case p.heat.isShown:
 		out = p.drawHeat(m, w, h, focused)
-	case p.groups.on:
+	case p.groups.isShown:
 		out = p.drawGroups(m, w, h, focused)
 	default:
 		out = m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
@@ -72,60 +72,61 @@ func (p *resultsPane) draw(m *model, w, h int, focused bool) []string {
 
 func (p *resultsPane) keys() []binding {
 	switch {
-	case p.heat.on:
+	case p.heat.isShown:
 		return p.heatKeys()
-	case p.groups.on:
+	case p.groups.isShown:
 		return p.groupKeys()
 	}
 	return p.rowKeys()
 }
 
-func (p *resultsPane) choose() *choices { return &p.choices }
+func (p *resultsPane) columnChoices() *columnChoices { return &p.choices }
 
 // showsRows reports whether the view shows rows of jobs, not groups or a heat map.
-func (p *resultsPane) showsRows() bool { return !p.heat.on && !p.groups.on }
+func (p *resultsPane) showsRows() bool { return !p.heat.isShown && !p.groups.isShown }
 
 func (p *resultsPane) hasJobs() bool { return p.showsRows() }
 
-// current returns no job while groups or a heat map are shown, so that no command acts on an
+// currentJob returns no job while groups or a heat map are shown, so that no command acts on an
 // invisible job.
-func (p *resultsPane) current(m *model) (runview.Row, bool) {
+func (p *resultsPane) currentJob(m *model) (runview.Row, bool) {
 	if !p.showsRows() {
 		return runview.Row{}, false
 	}
-	return p.job()
+	return p.cursorJob()
 }
 
-// slipped reports slips only of rows, because keys for groups and cells change nothing.
-func (p *resultsPane) slipped(m *model) (*slip, string) {
+// newestSlip reports slips only of rows, because keys for groups and cells change nothing.
+func (p *resultsPane) newestSlip(m *model) (*slip, string) {
 	if !p.showsRows() {
 		return nil, ""
 	}
-	return p.list.slipped(m)
+	return p.list.newestSlip(m)
 }
 
-func (p *resultsPane) picked() jobs.Ranges {
+func (p *resultsPane) selectedJobs() jobs.Ranges {
 	if p.sel == nil || !p.showsRows() {
 		return nil
 	}
 	return p.sel.which
 }
 
-// clear returns to the rows or, if they are shown, clears the selection or the filter.
-func (p *resultsPane) clear() bool {
+// clearSelectionOrFilter returns to the rows or, if they are shown, clears the selection or the
+// filter.
+func (p *resultsPane) clearSelectionOrFilter() bool {
 	if !p.showsRows() {
-		p.heat.on, p.groups.on = false, p.groups.on && p.heat.on
+		p.heat.isShown, p.groups.isShown = false, p.groups.isShown && p.heat.isShown
 		return true
 	}
-	return p.sel != nil && p.clearOne(p.sel)
+	return p.sel != nil && p.list.clearSelectionOrFilter(p.sel)
 }
 
 func (p *resultsPane) click(m *model, row int) {
 	switch {
-	case p.heat.on:
-	case p.groups.on:
+	case p.heat.isShown:
+	case p.groups.isShown:
 		if row > 0 {
-			p.groups.move(p.table, p.groups.top+row-1-p.groups.at)
+			p.groups.move(p.table, p.groups.top+row-1-p.groups.cursorRow)
 		}
 	default:
 		p.list.click(m, row)
@@ -135,40 +136,40 @@ func (p *resultsPane) click(m *model, row int) {
 // rowKeys returns the keys of the list of jobs and, if there is a table, of the table.
 func (p *resultsPane) rowKeys() []binding {
 	nextSort := func() {
-		if p.tabular {
-			p.by, p.reverse = nextOf(p.orders(), p.by), false
+		if p.hasTable {
+			p.sortColumn, p.reverse = nextWord(p.sortColumns(), p.sortColumn), false
 		} else {
 			p.nextSort()
 		}
 	}
 	selectAll := func(m *model) tea.Cmd {
-		if p.tabular && p.table != nil && p.table.NamesMetrics {
+		if p.hasTable && p.table != nil && p.table.NamesMetrics {
 			m.complain("the filter names what only this table has, which jobs cannot be selected by; space selects a job")
 			return nil
 		}
 		return p.selectAll(m)
 	}
-	tabular := func(*model) bool { return p.tabular }
+	tabular := func(*model) bool { return p.hasTable }
 	table := append([]binding{
 		key("m", "means", "groups with their mean and spread; :group says by what", p.showGroups).onlyIf(tabular),
 		key("h", "heat map", "a heat map of a metric over two parameters; :pivot says which", p.toggleHeat).onlyIf(tabular),
-	}, p.aside.keys(tabular)...)
-	return slices.Concat(jobListKeys(), grouped("Results", table...), p.listKeys(selectAll, quietly(nextSort)))
+	}, p.columnPages.keys(tabular)...)
+	return slices.Concat(jobListKeys(), withGroup("Results", table...), p.listKeys(selectAll, screenAction(nextSort)))
 }
 
-// ask requests the window of rows, and the table with the user's settings. Until it is known
+// addToQuery requests the window of rows, and the table with the user's settings. Until it is known
 // whether there is a table, it also requests the list of jobs.
-func (p *resultsPane) ask(m *model, ask *runview.Query) {
-	w := p.request()
-	if !p.tabular {
+func (p *resultsPane) addToQuery(m *model, ask *runview.Query) {
+	w := p.requestWindow()
+	if !p.hasTable {
 		ask.Jobs = w
 	}
-	t := &runview.TableQuery{JobsWindow: *w, Metrics: p.metrics, Best: p.best, By: p.by}
+	t := &runview.TableQuery{JobsWindow: *w, Metrics: p.metrics, Best: p.best, By: p.sortColumn}
 	switch {
-	case p.heat.on:
-		t.Heat, t.Pivot, t.By, t.Best, t.Reverse = true, p.pivot(), "", "", false
-	case p.groups.on:
-		t.Group, t.MinSize, t.By, t.Reverse = p.groups.by, p.groups.least, p.groups.sort, p.groups.reverse
+	case p.heat.isShown:
+		t.Heat, t.Pivot, t.By, t.Best, t.Reverse = true, p.pivotColumns(), "", "", false
+	case p.groups.isShown:
+		t.Group, t.MinSize, t.By, t.Reverse = p.groups.by, p.groups.minSize, p.groups.sort, p.groups.reverse
 	}
 	ask.Table = t
 }
@@ -178,14 +179,14 @@ func (p *resultsPane) ask(m *model, ask *runview.Query) {
 func (p *resultsPane) onSnapshot(m *model) {
 	t := m.snap.Table
 	if t == nil || t.Plain {
-		p.tabular = p.tabular && t == nil
-		if page := m.snap.Jobs; page != nil && !p.tabular && p.isCurrentPage(page) {
-			p.seen.update(m, page.Rows)
+		p.hasTable = p.hasTable && t == nil
+		if page := m.snap.Jobs; page != nil && !p.hasTable && p.isCurrentPage(page) {
+			p.needs.update(m, page.Rows)
 			p.setPageAndNoteSlip(m, page)
 		}
 		return
 	}
-	p.tabular = true
+	p.hasTable = true
 	if !p.bestSet {
 		p.best, p.bestSet = m.snap.Run.Best, true
 	}
@@ -194,13 +195,13 @@ func (p *resultsPane) onSnapshot(m *model) {
 	}
 	p.table, p.read = t, [2]int{t.Read, t.Jobs}
 	if p.showsRows() && t.Groups == nil && t.Heat == nil && p.isCurrentPage(&t.Page) {
-		p.seen.update(m, t.Page.Rows)
+		p.needs.update(m, t.Page.Rows)
 		p.setPageAndNoteSlip(m, &t.Page)
-		p.cells = make(map[jobs.ID][]string, len(t.Values))
+		p.metricCells = make(map[jobs.ID][]string, len(t.Values))
 		for i := range min(len(t.Values), len(t.Page.Rows)) {
-			p.cells[t.Page.Rows[i].ID] = t.Values[i]
+			p.metricCells[t.Page.Rows[i].ID] = t.Values[i]
 		}
-		p.measure(m, t.Page.Rows)
+		p.widenColumns(m, t.Page.Rows)
 	}
 	if t.Groups != nil {
 		p.groups.update(m, t)
@@ -210,17 +211,17 @@ func (p *resultsPane) onSnapshot(m *model) {
 	}
 }
 
-// columnsNow returns the columns of the newest table, which can be sorted and grouped by.
-func (p *resultsPane) columnsNow() []runview.TableColumn {
+// tableColumns returns the columns of the newest table, which can be sorted and grouped by.
+func (p *resultsPane) tableColumns() []runview.TableColumn {
 	if p.table == nil {
 		return nil
 	}
 	return p.table.Columns
 }
 
-// named returns the columns of a role.
-func (p *resultsPane) named(role results.Role) (names []string) {
-	for _, c := range p.columnsNow() {
+// columnsOfRole returns the columns of a role.
+func (p *resultsPane) columnsOfRole(role results.Role) (names []string) {
+	for _, c := range p.tableColumns() {
 		if c.Role == role {
 			names = append(names, c.Name)
 		}
@@ -228,19 +229,19 @@ func (p *resultsPane) named(role results.Role) (names []string) {
 	return names
 }
 
-// ascending returns the arrow of an order that begins with the smallest value unless it is
+// ascendingArrow returns the arrow of an order that begins with the smallest value unless it is
 // reversed.
-func (m *model) ascending(reverse bool) string {
+func (m *model) ascendingArrow(reverse bool) string {
 	if reverse {
-		return m.g.down
+		return m.glyphs.down
 	}
-	return m.g.up
+	return m.glyphs.up
 }
 
-// orders returns the columns that `s` cycles through.
-func (p *resultsPane) orders() []string {
+// sortColumns returns the columns that `s` cycles through.
+func (p *resultsPane) sortColumns() []string {
 	names := []string{""}
-	for _, c := range p.columnsNow() {
+	for _, c := range p.tableColumns() {
 		plain := strings.TrimPrefix(c.Name, "dcs.")
 		if c.Role != results.Fact || slices.Contains([]string{"state", "time", "elapsed_seconds", "cpu_seconds", "max_rss_bytes", "host"}, plain) {
 			names = append(names, c.Name)
@@ -249,44 +250,44 @@ func (p *resultsPane) orders() []string {
 	return names
 }
 
-// nextOf returns the word after now, or the first word if now is the last or unknown.
-func nextOf(words []string, now string) string {
+// nextWord returns the word after now, or the first word if now is the last or unknown.
+func nextWord(words []string, now string) string {
 	return words[(slices.Index(words, now)+1)%len(words)]
 }
 
-func (p *resultsPane) state(m *model) string {
-	if !p.tabular {
-		return m.listed(&p.list)
+func (p *resultsPane) filterAndOrder(m *model) string {
+	if !p.hasTable {
+		return m.describeList(&p.list)
 	}
 	var parts []string
 	if p.filter != "" {
 		parts = append(parts, m.cut("/"+m.clean(p.filter), 30))
 	}
-	by, reverse := p.by, p.reverse
+	by, reverse := p.sortColumn, p.reverse
 	switch {
-	case p.heat.on:
+	case p.heat.isShown:
 		parts = append(parts, "heat map")
 		return strings.Join(parts, "  ")
-	case p.groups.on:
+	case p.groups.isShown:
 		parts = append(parts, m.cut("by "+m.clean(strings.Join(p.groups.by, ",")), 30))
 		by, reverse = p.groups.sort, p.groups.reverse
 	case by == "":
 		by = "job"
 	}
 	if by != "" {
-		parts = append(parts, "sort:"+m.cut(m.clean(by), 20)+" "+m.ascending(reverse))
+		parts = append(parts, "sort:"+m.cut(m.clean(by), 20)+" "+m.ascendingArrow(reverse))
 	}
-	if p.showsRows() && p.list.page != nil && p.list.page.Settled >= oldOrder {
+	if p.showsRows() && p.list.page != nil && p.list.page.Settled >= oldOrderAge {
 		parts = append(parts, formatSpan(p.list.page.Settled)+" ago")
 	}
 	return strings.Join(parts, "  ")
 }
 
-// notes returns the error of the table, how much of it has been read, the best result, and the
+// noteLines returns the error of the table, how much of it has been read, the best result, and the
 // metrics that were not found.
-func (p *resultsPane) notes(m *model, w int) []string {
+func (p *resultsPane) noteLines(m *model, w int) []string {
 	t := p.table
-	if t == nil || p.showsRows() && !p.tabular {
+	if t == nil || p.showsRows() && !p.hasTable {
 		return nil
 	}
 	var out []string
@@ -301,7 +302,7 @@ func (p *resultsPane) notes(m *model, w int) []string {
 	if p.read[0] < p.read[1] {
 		parts = append(parts, styleWarn.Render("read "+jobs.Thousands(p.read[0])+" of "+jobs.Thousands(p.read[1])))
 	}
-	if t.Value != "" && !p.heat.on && p.best != "" {
+	if t.Value != "" && !p.heat.isShown && p.best != "" {
 		which := ""
 		if t.Best != 0 {
 			which = " " + jobName(t.Best)
@@ -311,7 +312,7 @@ func (p *resultsPane) notes(m *model, w int) []string {
 			text += ", and " + jobs.Thousands(t.Ties) + " more with the same"
 		}
 		if len(t.Course) > 1 {
-			text += "  " + m.spark(t.Course, 1, len(t.Course))
+			text += "  " + m.sparkline(t.Course, 1, len(t.Course))
 		}
 		parts = append(parts, styleGood.Render(text))
 	}
@@ -319,7 +320,7 @@ func (p *resultsPane) notes(m *model, w int) []string {
 		out = append(out, " "+strings.Join(parts, "  "))
 	}
 	for _, note := range t.Notes {
-		out = append(out, " "+styleFaint.Render(m.cut(m.g.warn+" "+m.clean(note), w-1)))
+		out = append(out, " "+styleFaint.Render(m.cut(m.glyphs.warn+" "+m.clean(note), w-1)))
 	}
 	return out
 }

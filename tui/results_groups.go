@@ -19,28 +19,28 @@ import (
 // rows are the values that the jobs of a group have in common.
 type groupsView struct {
 	table[string]
-	on      bool
+	isShown bool
 	by      []string // columns
-	least   int      // groups with fewer solved jobs are hidden
+	minSize int      // groups with fewer solved jobs are hidden
 	sort    string
 	reverse bool
 
-	widths []int // of the columns of the newest table
-	aside  sideways
-	held   bool // the user has moved the cursor
+	widths      []int // of the columns of the newest table
+	columnPages columnPages
+	pinned      bool // the user has moved the cursor
 }
 
-// seeds are names of parameters that only distinguish repetitions of a job.
-var seeds = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
+// repetitionNames are names of parameters that only distinguish repetitions of a job.
+var repetitionNames = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
 
 // defaultGroup returns the initial columns to group by: the parameters that vary, except one that
 // only distinguishes repetitions. If there is no such parameter, it leaves out the last one.
 func (p *resultsPane) defaultGroup() []string {
 	var by []string
 	repeats := -1
-	for _, c := range p.columnsNow() {
+	for _, c := range p.tableColumns() {
 		if c.Vary {
-			if slices.Contains(seeds, strings.ToLower(c.Name)) {
+			if slices.Contains(repetitionNames, strings.ToLower(c.Name)) {
 				repeats = len(by)
 			}
 			by = append(by, c.Name)
@@ -55,31 +55,31 @@ func (p *resultsPane) defaultGroup() []string {
 	return by
 }
 
-// common returns the common values of each group as one text.
-func (g *groupsView) common(t *runview.Table) []string {
+// commonValues returns the common values of each group as one text.
+func (g *groupsView) commonValues(t *runview.Table) []string {
 	if t == nil || t.Groups == nil {
 		return nil
 	}
-	return mapped(t.Groups.Rows, func(row []string) string { return strings.Join(row[:min(len(g.by), len(row))], "\x00") })
+	return mapSlice(t.Groups.Rows, func(row []string) string { return strings.Join(row[:min(len(g.by), len(row))], "\x00") })
 }
 
 // update measures the columns once for all frames, and keeps the cursor on its group.
 func (g *groupsView) update(m *model, t *runview.Table) {
 	g.widths = make([]int, len(t.Groups.Columns))
 	for i := range g.widths {
-		g.widths[i] = m.widest(16, mapped(t.Groups.Rows, func(row []string) string { return at(row, i) })...)
+		g.widths[i] = m.maxTextWidth(16, mapSlice(t.Groups.Rows, func(row []string) string { return textAt(row, i) })...)
 	}
-	keys := g.common(t)
-	if g.held && g.find(keys) {
+	keys := g.commonValues(t)
+	if g.pinned && g.moveToKey(keys) {
 		return
 	}
-	g.moveTo(keys, g.at)
-	g.held = g.at > 0
+	g.moveTo(keys, g.cursorRow)
+	g.pinned = g.cursorRow > 0
 }
 
 func (g *groupsView) move(t *runview.Table, by int) {
-	g.moveTo(g.common(t), g.at+by)
-	g.held = true
+	g.moveTo(g.commonValues(t), g.cursorRow+by)
+	g.pinned = true
 }
 
 // statRanks are the ranks of the statistics. Those of a high rank are dropped first.
@@ -94,15 +94,15 @@ func (p *resultsPane) drawGroups(m *model, w, h int, focused bool) []string {
 		if t != nil && t.Wrong+t.Page.Wrong != "" {
 			return []string{styleFaint.Render("  no groups")}
 		}
-		return []string{styleFaint.Render("  computing " + m.g.cut)}
+		return []string{styleFaint.Render("  computing " + m.glyphs.ellipsis)}
 	}
 	if len(t.Groups.Rows) == 0 {
 		return []string{styleFaint.Render("  no group")}
 	}
 	g.clampCursor(len(t.Groups.Rows))
 	cols := p.groupColumns(m, w-2)
-	out := append([]string{heading(m, cols, 2, w)}, g.rows(len(t.Groups.Rows), func(i int) string {
-		return rowLine(m, cols, i, i == g.at, false, focused, w)
+	out := append([]string{heading(m, cols, 2, w)}, g.drawRows(len(t.Groups.Rows), func(i int) string {
+		return rowLine(m, cols, i, i == g.cursorRow, false, focused, w)
 	})...)
 	if t.Groups.More > 0 && len(out) <= g.h {
 		out = append(out, styleFaint.Render("  and "+plural(t.Groups.More, "group")+" more: a filter, or min N, leaves fewer"))
@@ -116,7 +116,7 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 	var all []column[int]
 	stay, used := 0, 0 // number and width of the columns that stay when the user moves sideways
 	if t.Best >= 0 {
-		all = append(all, column[int]{head: "BEST", w: 4, cell: func(_ *model, row, _ int) (string, *ink) {
+		all = append(all, column[int]{heading: "BEST", w: 4, cell: func(_ *model, row, _ int) (string, *textStyle) {
 			if row == t.Best {
 				return "best", &styleGood
 			}
@@ -125,13 +125,13 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 	}
 	for i, c := range t.Columns {
 		head := m.cut(m.cellText(c.Name, 20), 20)
-		col := column[int]{head: head, right: i >= len(g.by), w: width(head), cell: func(m *model, row, w int) (string, *ink) {
-			var style *ink
+		col := column[int]{heading: head, alignRight: i >= len(g.by), w: width(head), cell: func(m *model, row, w int) (string, *textStyle) {
+			var style *textStyle
 			if row == t.Best {
 				style = &styleGood
 			}
 			if text := t.Rows[row][i]; text != "" {
-				return m.metric(text, w), style
+				return m.metricText(text, w), style
 			}
 			return "-", &styleFaint
 		}}
@@ -160,27 +160,27 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 			col.rank = max(col.rank, 1)
 		}
 		if g.sort == c.Name {
-			col.orders(m.ascending(g.reverse))
+			col.addArrow(m.ascendingArrow(g.reverse))
 		}
 		all = append(all, col)
 	}
-	return columnsOf(&g.aside, all, stay, w)
+	return pageColumns(&g.columnPages, all, stay, w)
 }
 
 func (p *resultsPane) groupKeys() []binding {
 	g := &p.groups
-	return append(grouped("Groups", slices.Concat([]binding{
-		key("enter", "its jobs", "the jobs of the group", p.groupJobs),
-		key("m", "jobs", "back to the jobs", quietly(func() { g.on = false })),
+	return append(withGroup("Groups", slices.Concat([]binding{
+		key("enter", "its jobs", "the jobs of the group", p.showGroupJobs),
+		key("m", "jobs", "back to the jobs", screenAction(func() { g.isShown = false })),
 		key("h", "heat map", "a heat map: colors and shades for the metric over two parameters", p.toggleHeat),
-	}, g.aside.keys(func(*model) bool { return true }), []binding{
-		key("s", "", "sort by the next column", quietly(func() { g.sort, g.reverse = nextOf(p.groupOrders(), g.sort), false })),
-		key("S", "", "the other way round", quietly(func() { g.reverse = !g.reverse })),
+	}, g.columnPages.keys(func(*model) bool { return true }), []binding{
+		key("s", "", "sort by the next column", screenAction(func() { g.sort, g.reverse = nextWord(p.groupSortColumns(), g.sort), false })),
+		key("S", "", "the other way round", screenAction(func() { g.reverse = !g.reverse })),
 		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.list) }),
-	})...), moving(func() int { return g.h }, func(_ *model, by int) { g.move(p.table, by) })...)
+	})...), moveKeys(func() int { return g.h }, func(_ *model, by int) { g.move(p.table, by) })...)
 }
 
-func (p *resultsPane) groupOrders() []string {
+func (p *resultsPane) groupSortColumns() []string {
 	names := []string{""}
 	if p.table != nil && p.table.Groups != nil {
 		names = append(names, columnNames(p.table.Groups.Columns)...)
@@ -197,17 +197,17 @@ func (p *resultsPane) showGroups(m *model) tea.Cmd {
 		m.complain("no parameter has several values: :group COLUMN says what to group by")
 		return nil
 	}
-	p.groups.on, p.heat.on = true, false
+	p.groups.isShown, p.heat.isShown = true, false
 	return nil
 }
 
-// groupJobs shows the jobs of the group under the cursor.
-func (p *resultsPane) groupJobs(m *model) tea.Cmd {
+// showGroupJobs shows the jobs of the group under the cursor.
+func (p *resultsPane) showGroupJobs(m *model) tea.Cmd {
 	g, t := &p.groups, p.table
-	if t == nil || t.Groups == nil || g.at >= len(t.Groups.Rows) {
+	if t == nil || t.Groups == nil || g.cursorRow >= len(t.Groups.Rows) {
 		return nil
 	}
-	return p.showOnly(m, g.by, t.Groups.Rows[g.at][:min(len(g.by), len(t.Groups.Rows[g.at]))])
+	return p.showJobsWith(m, g.by, t.Groups.Rows[g.cursorRow][:min(len(g.by), len(t.Groups.Rows[g.cursorRow]))])
 }
 
 // quoteExact quotes a value so that a filter matches no other: 0.1 would also match 0.10, which is
@@ -219,25 +219,25 @@ func quoteExact(value string) string {
 // filterableFacts are the facts that a filter can compare with the values in the table.
 var filterableFacts = []string{"state", "host", "queue", "name", "signal", "cause", "exit"}
 
-// showOnly shows the jobs that have these values, if a filter can express that.
-func (p *resultsPane) showOnly(m *model, names, values []string) tea.Cmd {
+// showJobsWith shows the jobs that have these values, if a filter can express that.
+func (p *resultsPane) showJobsWith(m *model, names, values []string) tea.Cmd {
 	var words []string
 	if q, err := query.ParseSearch(p.filter); err == nil && q != nil {
 		conditions := q.Conditions()
 		for _, c := range conditions {
-			if p.groups.on && p.table != nil && p.table.Groups != nil && aboutGroups(p.table.Groups, c) {
+			if p.groups.isShown && p.table != nil && p.table.Groups != nil && namesGroupStat(p.table.Groups, c) {
 				continue // a condition on groups does not apply to jobs
 			}
 			text := c.String()
 			if len(conditions) == 1 {
-				text = asOne(text)
+				text = parenthesize(text)
 			}
 			words = append(words, text)
 		}
 	}
 	for i, name := range names {
-		known := slices.Contains(p.named(results.Param), name) || slices.Contains(p.named(results.Metric), name) || slices.Contains(filterableFacts, name)
-		value := at(values, i)
+		known := slices.Contains(p.columnsOfRole(results.Param), name) || slices.Contains(p.columnsOfRole(results.Metric), name) || slices.Contains(filterableFacts, name)
+		value := textAt(values, i)
 		if !known || i >= len(values) || strings.ContainsAny(name, " ]") || strings.ContainsFunc(name+value, unicode.IsControl) {
 			m.complain("a filter cannot say " + m.clean(name) + "=" + m.clean(value) + "; / narrows the jobs down")
 			return nil
@@ -247,14 +247,14 @@ func (p *resultsPane) showOnly(m *model, names, values []string) tea.Cmd {
 		}
 		words = append(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, name+"=") }), name+"="+quoteExact(value))
 	}
-	p.groups.on, p.heat.on = false, false
+	p.groups.isShown, p.heat.isShown = false, false
 	p.setFilter(strings.Join(words, " "))
-	p.home()
+	p.moveToTop()
 	return nil
 }
 
-// aboutGroups reports whether a query names a statistic of groups.
-func aboutGroups(g *runview.TableGroups, q *query.Query) bool {
+// namesGroupStat reports whether a query names a statistic of groups.
+func namesGroupStat(g *runview.TableGroups, q *query.Query) bool {
 	return slices.ContainsFunc(g.Columns, func(c runview.TableColumn) bool {
 		return c.Role == results.Stat && slices.Contains(q.Names(false), c.Name)
 	})
@@ -262,13 +262,13 @@ func aboutGroups(g *runview.TableGroups, q *query.Query) bool {
 
 // resultCommands returns the commands of the table of results. Each shows the view.
 func resultCommands() []command {
-	names := func(m *model) []string { return columnNames(m.result.columnsNow()) }
+	names := func(m *model) []string { return columnNames(m.results.tableColumns()) }
 	shown := func(do func(*resultsPane, *model, string) error) func(*model, string) (tea.Cmd, error) {
 		return func(m *model, arg string) (tea.Cmd, error) {
-			if err := do(m.result, m, arg); err != nil {
+			if err := do(m.results, m, arg); err != nil {
 				return nil, err
 			}
-			m.open(tabResults)
+			m.openView(tabResults)
 			return nil, nil
 		}
 	}
@@ -281,12 +281,12 @@ func resultCommands() []command {
 }
 
 func columnNames(columns []runview.TableColumn) []string {
-	return mapped(columns, func(c runview.TableColumn) string { return c.Name })
+	return mapSlice(columns, func(c runview.TableColumn) string { return c.Name })
 }
 
 func (m *model) bestWords() []string {
 	var words []string
-	for _, name := range append(m.result.named(results.Metric), "time") {
+	for _, name := range append(m.results.columnsOfRole(results.Metric), "time") {
 		words = append(words, name+":max", name+":min")
 	}
 	return words
@@ -318,7 +318,7 @@ func (p *resultsPane) commandResult(_ *model, arg string) error {
 
 func (p *resultsPane) commandGroup(_ *model, arg string) error {
 	g := &p.groups
-	words := wordsOf(arg)
+	words := splitWords(arg)
 	least := 0
 	if n := len(words); n >= 2 && words[n-2] == "min" {
 		var err error
@@ -333,8 +333,8 @@ func (p *resultsPane) commandGroup(_ *model, arg string) error {
 	if err := p.checkColumns(words...); err != nil {
 		return err
 	}
-	if g.on, p.heat.on = len(words) > 0, false; g.on {
-		g.by, g.least, g.sort, g.held, g.at = words, least, "", false, 0
+	if g.isShown, p.heat.isShown = len(words) > 0, false; g.isShown {
+		g.by, g.minSize, g.sort, g.pinned, g.cursorRow = words, least, "", false, 0
 	}
 	return nil
 }
@@ -344,12 +344,12 @@ func (p *resultsPane) commandBest(_ *model, arg string) error {
 		name := strings.TrimSuffix(arg, ":"+way)
 		return fmt.Errorf("%s does not say what is best: %s:max or %s:min", quoted(arg), name, name)
 	}
-	p.best, p.heat.on = arg, false // jobs and groups are marked
+	p.best, p.heat.isShown = arg, false // jobs and groups are marked
 	return nil
 }
 
 func (p *resultsPane) commandPivot(_ *model, arg string) error {
-	words := wordsOf(arg)
+	words := splitWords(arg)
 	if n := len(words); n != 0 && n != 2 && n != 3 {
 		return errors.New("rows, columns, and a metric: C gamma acc")
 	}
@@ -358,14 +358,14 @@ func (p *resultsPane) commandPivot(_ *model, arg string) error {
 			return err
 		}
 	}
-	p.heat = heatView{on: true, pivot: words, number: p.heat.number}
+	p.heat = heatView{isShown: true, pivot: words, numberWidth: p.heat.numberWidth}
 	return nil
 }
 
 // checkColumns returns an error for a name that is not a column of the table. Before the table has
 // arrived, it returns nil.
 func (p *resultsPane) checkColumns(names ...string) error {
-	have := columnNames(p.columnsNow())
+	have := columnNames(p.tableColumns())
 	for _, n := range names {
 		if len(have) > 0 && !slices.Contains(have, n) && !slices.Contains(have, strings.Trim(n, "[]")) && n != "elapsed_seconds" {
 			return query.Unknown("column", n, have)
@@ -376,8 +376,8 @@ func (p *resultsPane) checkColumns(names ...string) error {
 
 // commandSort sorts the table by one of its columns.
 func (p *resultsPane) commandSort(name string, desc bool) error {
-	if p.groups.on {
-		have := p.groupOrders()
+	if p.groups.isShown {
+		have := p.groupSortColumns()
 		if !slices.Contains(have, name) && !slices.Contains(have, name+"_mean") {
 			return query.Unknown("column", name, have[1:])
 		}
@@ -390,6 +390,6 @@ func (p *resultsPane) commandSort(name string, desc bool) error {
 	if err := p.checkColumns(name); err != nil {
 		return err
 	}
-	p.by, p.reverse = name, desc
+	p.sortColumn, p.reverse = name, desc
 	return nil
 }

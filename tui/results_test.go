@@ -54,8 +54,8 @@ func TestGoldenResults(t *testing.T) {
 func TestResultsQuery(t *testing.T) {
 	src := sweep(t)
 	m := newView(t, Options{Source: src}, tabResults, 100, 30)
-	asked := func() *runview.TableQuery { a := m.ask(); return a.Table }
-	if a := asked(); a == nil || a.Filter != "state=done" || a.Rows == 0 || a.By != "" || m.ask().Jobs != nil {
+	asked := func() *runview.TableQuery { a := m.buildQuery(); return a.Table }
+	if a := asked(); a == nil || a.Filter != "state=done" || a.Rows == 0 || a.By != "" || m.buildQuery().Jobs != nil {
 		t.Errorf("%+v", a)
 	}
 	for _, c := range []struct {
@@ -124,7 +124,7 @@ func TestResultsHelp(t *testing.T) {
 	press(t, m, "m", "↵ its jobs", "m jobs", "h heat map", "→ columns", "/ filter")
 	press(t, m, "h", "↵ its jobs", "h back", "m groups", "/ filter")
 	press(t, m, "m m")
-	if _, words := m.filterWords("C=1 ac"); !slices.Equal(words, []string{"acc>", "acc<"}) {
+	if _, words := m.completeFilter("C=1 ac"); !slices.Equal(words, []string{"acc>", "acc<"}) {
 		t.Errorf("tab completes ac with %q", words)
 	}
 }
@@ -138,7 +138,7 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	same(t, src)
 	shows(t, m, "C", "acc_mean", "acc_sd")
 	press(t, m, "enter")
-	if a := m.ask().Table; a.Filter != `state=done C="0.01" gamma="0.5"` || a.Group != nil {
+	if a := m.buildQuery().Table; a.Filter != `state=done C="0.01" gamma="0.5"` || a.Group != nil {
 		t.Errorf("%+v", a)
 	}
 	execute(t, m, "pivot C gamma acc")
@@ -147,7 +147,7 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	press(t, m, "G right right c")
 	same(t, src)
 	press(t, m, "enter")
-	if a := m.ask().Table; a.Filter != `state=done C="10" gamma="1"` || a.Heat {
+	if a := m.buildQuery().Table; a.Filter != `state=done C="10" gamma="1"` || a.Heat {
 		t.Errorf("%+v", a)
 	}
 	execute(t, m, "filter acc>0.5")
@@ -196,7 +196,7 @@ func TestFilterOfGroups(t *testing.T) {
 	wrong = ""
 	// The filter of groups does not apply to their jobs.
 	press(t, m, "enter enter")
-	if a := m.ask().Table; a.Filter != `state=done C="0.01" gamma="0.5"` { // the first group has less
+	if a := m.buildQuery().Table; a.Filter != `state=done C="0.01" gamma="0.5"` { // the first group has less
 		t.Errorf("%+v", a)
 	}
 }
@@ -277,14 +277,14 @@ func BenchmarkResults(b *testing.B) {
 	}
 	m := newModel(Options{}, func() time.Time { return noon })
 	m.Update(tea.WindowSizeMsg{Width: 160, Height: 48})
-	m.open(tabResults)
-	p := m.result
+	m.openView(tabResults)
+	p := m.results
 	p.groups.by = []string{"f0_mean"}
 	m.snap = sampleSnapshot(runview.Query{})
 	m.snap.Table = t
 	for _, heat := range []bool{false, true} {
 		b.Run(map[bool]string{false: "groups", true: "heat"}[heat], func(b *testing.B) {
-			p.groups.on, p.heat.on = true, heat
+			p.groups.isShown, p.heat.isShown = true, heat
 			p.onSnapshot(m)
 			for b.Loop() {
 				m.Update(keyMsg("j"))
@@ -364,7 +364,7 @@ func sweep(t *testing.T) *fakeSource {
 // typed executes a command.
 func typed(t *testing.T, m *model, line string) error {
 	t.Helper()
-	cmd, err := m.command(line)
+	cmd, err := m.runCommand(line)
 	run(t, m, cmd)
 	refresh(t, m)
 	return err
@@ -385,7 +385,7 @@ func TestCommandsNeedAJobThatIsSeen(t *testing.T) {
 		src := sweep(t)
 		m := newView(t, Options{Source: src}, tabResults, 120, 30)
 		press(t, m, key)
-		if r, ok := m.job(); ok {
+		if r, ok := m.currentJob(); ok {
 			t.Errorf("%s: commands are about job %d", key, r.ID)
 		}
 		typeLine(t, m, ":", "cancel")

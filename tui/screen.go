@@ -41,11 +41,11 @@ type Options struct {
 	Shell func(host string) (*exec.Cmd, error)
 }
 
-// Left describes how the screen ended.
-type Left struct {
-	Over   bool              // the run had no dispatcher
-	Signal os.Signal         // the signal that ended the screen; nil: the user left it
-	Last   *runview.Snapshot // the newest snapshot; may be nil
+// Exit describes how the screen ended.
+type Exit struct {
+	Undispatched bool              // the run had no dispatcher
+	Signal       os.Signal         // the signal that ended the screen; nil: the user left it
+	Last         *runview.Snapshot // the newest snapshot; may be nil
 }
 
 // ErrTerminal is returned when the terminal cannot show the screen.
@@ -53,7 +53,7 @@ var ErrTerminal = errors.New("this terminal cannot show the screen")
 
 // Run shows the screen until the user leaves it, ctx ends, or a signal arrives. It restores the
 // terminal.
-func Run(ctx context.Context, o Options) (Left, error) {
+func Run(ctx context.Context, o Options) (Exit, error) {
 	if o.In == nil {
 		o.In = os.Stdin
 	}
@@ -62,17 +62,17 @@ func Run(ctx context.Context, o Options) (Left, error) {
 	}
 	for _, f := range []*os.File{o.In, o.Out} {
 		if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
-			return Left{}, fmt.Errorf("%w: %s is none", ErrTerminal, f.Name())
+			return Exit{}, fmt.Errorf("%w: %s is none", ErrTerminal, f.Name())
 		}
 	}
 	if t := os.Getenv("TERM"); t == "" || t == "dumb" {
-		return Left{}, fmt.Errorf("%w: TERM is %q", ErrTerminal, t)
+		return Exit{}, fmt.Errorf("%w: TERM is %q", ErrTerminal, t)
 	}
-	return show(ctx, newModel(o, time.Now))
+	return runModel(ctx, newModel(o, time.Now))
 }
 
-// show runs the screen of a model.
-func show(ctx context.Context, m *model) (Left, error) {
+// runModel runs the screen of a model.
+func runModel(ctx context.Context, m *model) (Exit, error) {
 	o := &m.opt
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -88,7 +88,7 @@ func show(ctx context.Context, m *model) (Left, error) {
 		go func() {
 			for s := range signals {
 				typed := s == syscall.SIGINT || s == syscall.SIGQUIT
-				if typed && m.lent.Load() != nil { // typed for the program that has the terminal
+				if typed && m.outside.Load() != nil { // typed for the program that has the terminal
 					continue
 				}
 				cancel(caughtSignal{s})
@@ -96,8 +96,8 @@ func show(ctx context.Context, m *model) (Left, error) {
 		}()
 	}
 	m.snapshots = newSnapshotter(ctx, o.Source)
-	w := &watched{model: m, end: cancel}
-	program := tea.NewProgram(w, o.program(ctx)...)
+	w := &panicCatcher{model: m, end: cancel}
+	program := tea.NewProgram(w, o.programOptions(ctx)...)
 	ended := make(chan error, 1)
 	go func() {
 		_, err := program.Run()
@@ -107,11 +107,11 @@ func show(ctx context.Context, m *model) (Left, error) {
 	m.snapshots.end()
 	switch {
 	case stuck: // the terminal accepts no output any more; its goroutine still uses the model
-		return Left{Signal: caught()}, nil
+		return Exit{Signal: caught()}, nil
 	case w.crash != nil:
-		return Left{Over: m.isUndispatched(), Last: m.snap}, w.crash
+		return Exit{Undispatched: m.isUndispatched(), Last: m.snap}, w.crash
 	}
-	left := Left{Over: m.isUndispatched(), Last: m.snap}
+	left := Exit{Undispatched: m.isUndispatched(), Last: m.snap}
 	switch {
 	case ctx.Err() != nil && err != nil: // a signal, or the caller has canceled ctx
 		left.Signal = caught()
@@ -140,14 +140,14 @@ func awaitEnd(ctx context.Context, ended <-chan error) (err error, stuck bool) {
 	select {
 	case err = <-ended:
 		return err, false
-	case <-time.After(patience):
+	case <-time.After(restoreTimeout):
 		return nil, true
 	}
 }
 
-// patience is the limit for restoring the terminal. A terminal that was stopped with ctrl+s, or
-// whose connection hangs, accepts no output.
-const patience = 2 * time.Second
+// restoreTimeout is the limit for restoring the terminal. A terminal that was stopped with ctrl+s,
+// or whose connection hangs, accepts no output.
+const restoreTimeout = 2 * time.Second
 
 // errHungUp is the error of reading from a terminal that is gone.
 var errHungUp = errors.New("the terminal has gone")
@@ -164,8 +164,8 @@ func (k keyboard) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// program returns the options of Bubble Tea.
-func (o *Options) program(ctx context.Context) []tea.ProgramOption {
+// programOptions returns the options of Bubble Tea.
+func (o *Options) programOptions(ctx context.Context) []tea.ProgramOption {
 	// Bubble Tea wakes up for each frame, even if it is unchanged: 30 frames per second would take
 	// a third of the cost of an idle screen. With 20, a key is answered 25 ms later on average.
 	const fps = 20
@@ -197,7 +197,7 @@ func (o *Options) hasShell() bool {
 		return false
 	}
 	group := unix.Getpgrp()
-	for pid, i := os.Getppid(), 0; pid > 1 && i < 64; pid, i = parent(pid), i+1 {
+	for pid, i := os.Getppid(), 0; pid > 1 && i < 64; pid, i = parentPID(pid), i+1 {
 		if s, err := unix.Getsid(pid); err != nil || s != session {
 			return false
 		}
@@ -208,8 +208,8 @@ func (o *Options) hasShell() bool {
 	return false
 }
 
-// parent returns the parent of a process, or 0 if it is unknown.
-func parent(pid int) (ppid int) {
+// parentPID returns the parent of a process, or 0 if it is unknown.
+func parentPID(pid int) (ppid int) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
@@ -230,17 +230,17 @@ func (c *Crash) Error() string {
 	return "the screen has crashed; the run is not touched by that: " + c.Value
 }
 
-// watched catches the panics of a model: in Update, in View, and in commands. The first one ends
-// the screen, which restores the terminal as usual.
-type watched struct {
+// panicCatcher catches the panics of a model: in Update, in View, and in commands. The first one
+// ends the screen, which restores the terminal as usual.
+type panicCatcher struct {
 	model *model
 	end   func(error)
 	once  sync.Once
 	crash *Crash // the panic that was passed to end
 }
 
-// caught records a panic. It must be deferred.
-func (w *watched) caught() {
+// catchPanic records a panic. It must be deferred.
+func (w *panicCatcher) catchPanic() {
 	r := recover()
 	if r == nil {
 		return
@@ -252,34 +252,34 @@ func (w *watched) caught() {
 	})
 }
 
-func (w *watched) Init() (cmd tea.Cmd) {
-	defer w.caught()
-	return w.command(w.model.Init())
+func (w *panicCatcher) Init() (cmd tea.Cmd) {
+	defer w.catchPanic()
+	return w.wrapCommand(w.model.Init())
 }
 
-func (w *watched) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
-	defer w.caught()
+func (w *panicCatcher) Update(msg tea.Msg) (_ tea.Model, cmd tea.Cmd) {
+	defer w.catchPanic()
 	_, cmd = w.model.Update(msg)
-	return w, w.command(cmd)
+	return w, w.wrapCommand(cmd)
 }
 
-func (w *watched) View() (v tea.View) {
+func (w *panicCatcher) View() (v tea.View) {
 	v.AltScreen = true // even if drawing panics
-	defer w.caught()
+	defer w.catchPanic()
 	return w.model.View()
 }
 
-// command returns a command that catches the panics of cmd and of the commands that it returns.
-func (w *watched) command(cmd tea.Cmd) tea.Cmd {
+// wrapCommand returns a command that catches the panics of cmd and of the commands that it returns.
+func (w *panicCatcher) wrapCommand(cmd tea.Cmd) tea.Cmd {
 	if cmd == nil {
 		return nil
 	}
 	return func() (msg tea.Msg) {
-		defer w.caught()
+		defer w.catchPanic()
 		msg = cmd()
 		if batch, ok := msg.(tea.BatchMsg); ok {
 			for i := range batch {
-				batch[i] = w.command(batch[i])
+				batch[i] = w.wrapCommand(batch[i])
 			}
 		}
 		return msg

@@ -58,8 +58,8 @@ func TestSearch(t *testing.T) {
 		if got := s.found("error"); got == "" {
 			t.Errorf("down: %s", s.p.title(s.model))
 		}
-		if len(s.p.text.data) > keepSize {
-			t.Errorf("%d bytes are kept", len(s.p.text.data))
+		if len(s.p.excerpt.data) > keepSize {
+			t.Errorf("%d bytes are kept", len(s.p.excerpt.data))
 		}
 	}
 }
@@ -67,19 +67,19 @@ func TestSearch(t *testing.T) {
 // TestSearchAcrossPieces checks that a search finds a text that lies across two pieces, upward and
 // downward.
 func TestSearchAcrossPieces(t *testing.T) {
-	for _, at := range []int{searchPiece - 5, searchPiece, searchPiece + 5} {
-		data := bytes.Repeat([]byte("."), 3*searchPiece)
+	for _, at := range []int{searchPieceSize - 5, searchPieceSize, searchPieceSize + 5} {
+		data := bytes.Repeat([]byte("."), 3*searchPieceSize)
 		copy(data[at:], "needle")
 		copy(data[len(data)-at-6:], "needle")
 		for _, key := range []string{"g", "G"} {
 			s := showOutput(t, &fakeFile{data: data, over: true}, 80, 24)
 			s.press(key)
 			s.search("needle")
-			if want := int64(at); key == "g" && s.p.hit != want {
-				t.Errorf("down: found at %d, not %d", s.p.hit, want)
+			if want := int64(at); key == "g" && s.p.matchOffset != want {
+				t.Errorf("down: found at %d, not %d", s.p.matchOffset, want)
 			}
-			if want := int64(len(data) - at - 6); key == "G" && s.p.hit != want {
-				t.Errorf("up: found at %d, not %d", s.p.hit, want)
+			if want := int64(len(data) - at - 6); key == "G" && s.p.matchOffset != want {
+				t.Errorf("up: found at %d, not %d", s.p.matchOffset, want)
 			}
 		}
 	}
@@ -90,19 +90,19 @@ func TestSearchAcrossPieces(t *testing.T) {
 func TestSearchCanBeEnded(t *testing.T) {
 	f := &fakeFile{size: 1 << 30, at: func(o int64) byte { return "......\n"[o%7] }}
 	s := showOutput(t, f, 80, 24)
-	s.p.find, s.p.up, s.p.hit = "needle", true, -1
-	s.p.begin(true, s.p.text.end())
+	s.p.searchText, s.p.searchUp, s.p.matchOffset = "needle", true, -1
+	s.p.startSearch(true, s.p.excerpt.endOffset())
 	for i := range 4 {
-		cmd := s.reading()
+		cmd := s.readVisibleOutput()
 		if cmd == nil {
 			t.Fatal("it does not go on by itself")
 		}
 		msg := cmd().(pieceRead)
-		if n := len(msg.piece.Data); n > searchPiece {
+		if n := len(msg.piece.Data); n > searchPieceSize {
 			t.Fatalf("read %d holds %d bytes", i, n)
 		}
-		s.p.busy = false
-		s.p.searched(s.model, msg.ask, msg.piece)
+		s.p.isReading = false
+		s.p.handleSearchPiece(s.model, msg.ask, msg.piece)
 	}
 	s.titled("searching 0% of 1G")
 	press(t, s.model, "esc")
@@ -120,12 +120,12 @@ func TestLeapingEndsTheSearch(t *testing.T) {
 		if !up {
 			s.press("g")
 		}
-		s.p.find, s.p.up, s.p.hit = "needle", up, -1
-		s.p.begin(up, s.p.text.end())
-		if cmd := s.reading(); cmd == nil || s.p.search == nil {
+		s.p.searchText, s.p.searchUp, s.p.matchOffset = "needle", up, -1
+		s.p.startSearch(up, s.p.excerpt.endOffset())
+		if cmd := s.readVisibleOutput(); cmd == nil || s.p.search == nil {
 			t.Fatal("no search is under way")
 		}
-		s.p.busy = false
+		s.p.isReading = false
 		s.press(key)
 		if s.p.search != nil {
 			t.Errorf("%s: the search goes on", key)
@@ -159,7 +159,7 @@ func TestMatchesAreMarked(t *testing.T) {
 // the full width, and that pressing it again undoes that, as the help describes.
 func TestAViewsKeyAgainGivesItTheWholeWidth(t *testing.T) {
 	for _, s := range [][2]int{{120, 30}, {120, 40}, {160, 48}} {
-		for v := range tabs {
+		for v := range numTabs {
 			m := newScreen(t, sample(), s[0], s[1])
 			key := string('1' + rune(v))
 			widthOf := func() int {

@@ -25,7 +25,7 @@ type snapshotMsg struct {
 	err  error
 	at   time.Time // the snapshot is of this time or later, by the local clock
 	// Nothing has changed since the previous snapshot, and the request is the same.
-	same bool
+	unchanged bool
 }
 
 // snapshotter requests snapshots from the source, one at a time (rule 2). A changed request cancels
@@ -36,15 +36,15 @@ type snapshotter struct {
 	src  runview.Source
 	wake chan struct{} // capacity 1: the request has changed
 
-	mu      sync.Mutex
-	request runview.Query
-	drop    context.CancelFunc // cancels the request in progress
+	mu            sync.Mutex
+	request       runview.Query
+	cancelRequest context.CancelFunc // cancels the request in progress
 
 	// Owned by the one command that runs.
-	version uint64 // of the newest snapshot
-	last    time.Time
-	pause   time.Duration // before the next request that no key needs
-	clocks  clocks
+	version   uint64 // of the newest snapshot
+	lastAt    time.Time
+	nextDelay time.Duration // before the next request that no key needs
+	offset    clockOffset
 }
 
 func newSnapshotter(ctx context.Context, src runview.Source) *snapshotter {
@@ -56,7 +56,7 @@ func newSnapshotter(ctx context.Context, src runview.Source) *snapshotter {
 func (l *snapshotter) setQuery(ask runview.Query) {
 	l.mu.Lock()
 	l.request = ask
-	drop := l.drop
+	drop := l.cancelRequest
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
@@ -71,13 +71,13 @@ func (l *snapshotter) setQuery(ask runview.Query) {
 func (l *snapshotter) next() tea.Msg {
 	firm := false
 	for {
-		asked := l.waitFor(l.pause - time.Since(l.last))
+		asked := l.waitFor(l.nextDelay - time.Since(l.lastAt))
 		asking := time.Now()
 		ctx, drop := context.WithTimeout(l.ctx, snapshotTimeout)
 		l.mu.Lock()
 		ask := l.request
 		if !firm {
-			l.drop = drop
+			l.cancelRequest = drop
 		}
 		l.mu.Unlock()
 		if ask.After = l.version; asked {
@@ -86,11 +86,11 @@ func (l *snapshotter) next() tea.Msg {
 		ask.Wait = maxWait
 		snap, err := l.src.Snapshot(ctx, ask)
 		l.mu.Lock()
-		l.drop = nil
+		l.cancelRequest = nil
 		l.mu.Unlock()
 		ended := ctx.Err()
 		drop()
-		l.last = time.Now()
+		l.lastAt = time.Now()
 		if err == nil && snap == nil {
 			err = errors.New("the dispatcher has answered with nothing")
 		}
@@ -101,28 +101,28 @@ func (l *snapshotter) next() tea.Msg {
 			firm = true // a held key must not cancel every request
 			continue    // another request has arrived
 		case err != nil && ended != nil:
-			err = fmt.Errorf("no answer for %s", formatSpan(l.last.Sub(asking)))
+			err = fmt.Errorf("no answer for %s", formatSpan(l.lastAt.Sub(asking)))
 		}
 		if err != nil {
-			l.version, l.pause = 0, retryDelay
-			return snapshotMsg{err: err, at: l.last}
+			l.version, l.nextDelay = 0, retryDelay
+			return snapshotMsg{err: err, at: l.lastAt}
 		}
 		same := ask.After != 0 && snap.Version == ask.After
-		l.version, l.pause = snap.Version, minInterval
-		return snapshotMsg{snap: snap, at: l.clocks.snapshotTime(asking, l.last, snap.At), same: same}
+		l.version, l.nextDelay = snap.Version, minInterval
+		return snapshotMsg{snap: snap, at: l.offset.snapshotTime(asking, l.lastAt, snap.At), unchanged: same}
 	}
 }
 
-// clocks estimates the age of snapshots, which may have been long in transit. Another machine's
-// clock dates them, so the difference to the local clock is needed. Its bounds follow from the fact
-// that a snapshot was made after it was requested.
-type clocks struct {
+// clockOffset estimates the age of snapshots, which may have been long in transit. Another
+// machine's clock dates them, so the difference to the local clock is needed. Its bounds follow
+// from the fact that a snapshot was made after it was requested.
+type clockOffset struct {
 	ahead time.Duration // minimum by which the local clock is ahead of the other clock
 	known bool
 }
 
 // snapshotTime returns a local time that is not after the time at which a snapshot was made.
-func (c *clocks) snapshotTime(asked, got, at time.Time) time.Time {
+func (c *clockOffset) snapshotTime(asked, got, at time.Time) time.Time {
 	low, high := asked.Sub(at), got.Sub(at)
 	if !c.known || low > c.ahead || c.ahead > high { // above high: a clock was set
 		c.ahead, c.known = low, true

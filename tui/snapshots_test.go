@@ -158,7 +158,7 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 func TestAPictureIsNeverTakenForYoungerThanItIs(t *testing.T) {
 	start := noon
 	for _, skew := range []time.Duration{0, -3 * time.Hour, 40 * time.Minute} {
-		var c clocks
+		var c clockOffset
 		now := start
 		for _, way := range []struct{ there, back time.Duration }{
 			{3 * time.Second, 0}, {0, 4 * time.Second}, {time.Millisecond, time.Millisecond}, {time.Second, time.Millisecond}, {0, 0}, {10 * time.Millisecond, 5 * time.Second},

@@ -12,30 +12,30 @@ import (
 // The styles use the 16 ANSI colors, bold, faint, and reverse on the terminal's own background, so
 // that light and dark themes both work (rule 8). Color is never the only signal.
 var (
-	styleBold  = inkOf(lipgloss.NewStyle().Bold(true))
-	styleFaint = inkOf(lipgloss.NewStyle().Faint(true))
-	styleGood  = inkOf(lipgloss.NewStyle().Foreground(lipgloss.Green))
-	styleBad   = inkOf(lipgloss.NewStyle().Foreground(lipgloss.Red))
-	styleWarn  = inkOf(lipgloss.NewStyle().Foreground(lipgloss.Yellow))
-	styleBusy  = inkOf(lipgloss.NewStyle().Foreground(lipgloss.Cyan))
-	styleHere  = inkOf(lipgloss.NewStyle().Reverse(true))
-	stylePick  = inkOf(lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Magenta))
+	styleBold     = newTextStyle(lipgloss.NewStyle().Bold(true))
+	styleFaint    = newTextStyle(lipgloss.NewStyle().Faint(true))
+	styleGood     = newTextStyle(lipgloss.NewStyle().Foreground(lipgloss.Green))
+	styleBad      = newTextStyle(lipgloss.NewStyle().Foreground(lipgloss.Red))
+	styleWarn     = newTextStyle(lipgloss.NewStyle().Foreground(lipgloss.Yellow))
+	styleBusy     = newTextStyle(lipgloss.NewStyle().Foreground(lipgloss.Cyan))
+	styleCursor   = newTextStyle(lipgloss.NewStyle().Reverse(true))
+	styleSelected = newTextStyle(lipgloss.NewStyle().Bold(true).Foreground(lipgloss.Magenta))
 )
 
-// ink is a style: the control sequences before and after a text. They are computed once, because
-// Lip Gloss would take longer for each text than everything else in a frame.
-type ink struct{ on, off string }
+// textStyle is a style: the control sequences before and after a text. They are computed once,
+// because Lip Gloss would take longer for each text than everything else in a frame.
+type textStyle struct{ on, off string }
 
-func inkOf(s lipgloss.Style) ink {
+func newTextStyle(s lipgloss.Style) textStyle {
 	on, off, _ := strings.Cut(s.Render("x"), "x")
-	return ink{on, off}
+	return textStyle{on, off}
 }
 
 // with combines two styles.
-func (i ink) with(j ink) ink { return ink{i.on + j.on, j.off} }
+func (i textStyle) with(j textStyle) textStyle { return textStyle{i.on + j.on, j.off} }
 
 // Render draws a text of one line.
-func (i ink) Render(s string) string {
+func (i textStyle) Render(s string) string {
 	if s == "" {
 		return ""
 	}
@@ -44,39 +44,39 @@ func (i ink) Render(s string) string {
 
 // glyphs are the characters of the screen, in UTF-8 or in ASCII.
 type glyphs struct {
-	ascii                                bool
-	live, gone, question, warn, cut      string
-	bar                                  []string // empty, then eighths of a cell up to full
-	badBar, othersBar                    string   // a cell of failed jobs, and of others' load
-	plusMinus                            string
-	spark                                []string // lowest to highest
-	line, heavy, vertical, heavyVert     string
-	corners, heavyCorners                [4]string // top left, top right, bottom left, bottom right
-	cursor, picked, down, up, dot, enter string
-	left, right                          string // keys
+	ascii                                  bool
+	live, gone, question, warn, ellipsis   string
+	bar                                    []string // empty, then eighths of a cell up to full
+	badBar, othersBar                      string   // a cell of failed jobs, and of others' load
+	plusMinus                              string
+	spark                                  []string // lowest to highest
+	line, heavy, vertical, heavyVert       string
+	corners, heavyCorners                  [4]string // top left, top right, bottom left, bottom right
+	cursor, selected, down, up, dot, enter string
+	left, right                            string // keys
 }
 
 var utf8Glyphs = glyphs{
-	live: "●", gone: "○", question: "?", warn: "⚠", cut: "…",
+	live: "●", gone: "○", question: "?", warn: "⚠", ellipsis: "…",
 	bar: []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}, badBar: "▒", othersBar: "░",
 	plusMinus: "±", spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
 	line: "─", heavy: "━", vertical: "│", heavyVert: "┃",
 	corners: [4]string{"┌", "┐", "└", "┘"}, heavyCorners: [4]string{"┏", "┓", "┗", "┛"},
-	cursor: ">", picked: "*", down: "▼", up: "▲", dot: "·", enter: "↵", left: "←", right: "→",
+	cursor: ">", selected: "*", down: "▼", up: "▲", dot: "·", enter: "↵", left: "←", right: "→",
 }
 
 var asciiGlyphs = glyphs{
 	ascii: true,
-	live:  "*", gone: "o", question: "?", warn: "!", cut: "~",
+	live:  "*", gone: "o", question: "?", warn: "!", ellipsis: "~",
 	bar: []string{".", "#"}, badBar: "x", othersBar: "o",
 	plusMinus: "+-", spark: []string{"_", ".", "-", "=", "#"},
 	line: "-", heavy: "=", vertical: "|", heavyVert: "#",
 	corners: [4]string{"+", "+", "+", "+"}, heavyCorners: [4]string{"#", "#", "#", "#"},
-	cursor: ">", picked: "*", down: "v", up: "^", dot: ".", enter: "enter", left: "<-", right: "->",
+	cursor: ">", selected: "*", down: "v", up: "^", dot: ".", enter: "enter", left: "<-", right: "->",
 }
 
-// pick returns the form of a sign that the screen can show.
-func (g *glyphs) pick(utf8, ascii string) string {
+// choose returns the form of a sign that the screen can show.
+func (g *glyphs) choose(utf8, ascii string) string {
 	if g.ascii {
 		return ascii
 	}
@@ -86,8 +86,8 @@ func (g *glyphs) pick(utf8, ascii string) string {
 // phaseInfo is what the screen shows of a phase of a job. The color repeats its sign and its word.
 type phaseInfo struct {
 	utf8, ascii string
-	style       ink
-	stands      string // the state of a job, after its name
+	style       textStyle
+	verbPhrase  string // the state of a job, after its name
 	help        string
 }
 
@@ -106,8 +106,9 @@ var phases = [runview.Phases]phaseInfo{
 	runview.Skipped:   {"»", "s", styleFaint, "was skipped", "skipped: as hard as one that timed out, or what it waits for failed"},
 }
 
-// phaseOf returns the description of a phase, which a later version of the dispatcher may have added.
-func phaseOf(p runview.Phase) *phaseInfo {
+// phaseInfoOf returns the description of a phase, which a later version of the dispatcher may have
+// added.
+func phaseInfoOf(p runview.Phase) *phaseInfo {
 	if p < runview.Phases {
 		return &phases[p]
 	}
@@ -115,36 +116,38 @@ func phaseOf(p runview.Phase) *phaseInfo {
 }
 
 // sign returns the sign of a phase.
-func (m *model) sign(p runview.Phase) string { return m.g.pick(phaseOf(p).utf8, phaseOf(p).ascii) }
+func (m *model) sign(p runview.Phase) string {
+	return m.glyphs.choose(phaseInfoOf(p).utf8, phaseInfoOf(p).ascii)
+}
 
-// bar draws a fraction between 0 and 1 in w cells: full cells, a partial one, and empty ones.
-func (m *model) bar(share float64, w int) string {
+// drawBar draws a fraction between 0 and 1 in w cells: full cells, a partial one, and empty ones.
+func (m *model) drawBar(share float64, w int) string {
 	if w <= 0 {
 		return ""
 	}
-	steps := len(m.g.bar) - 1 // distinguishable parts of a cell
+	steps := len(m.glyphs.bar) - 1 // distinguishable parts of a cell
 	if math.IsNaN(share) {
 		share = 0
 	}
 	n := int(min(1, max(0, share)) * float64(w*steps))
 	full, part := n/steps, n%steps
-	s := strings.Repeat(m.g.bar[steps], full)
+	s := strings.Repeat(m.glyphs.bar[steps], full)
 	if part > 0 {
-		s += m.g.bar[part]
+		s += m.glyphs.bar[part]
 		full++
 	}
-	return s + strings.Repeat(m.g.bar[0], w-full)
+	return s + strings.Repeat(m.glyphs.bar[0], w-full)
 }
 
-// shares draws the parts of a whole in w cells: succeeded, failed, and skipped, each with its own
-// glyph, and then the rest. A part above zero has at least one cell if there is space. The bar is
-// full only if the whole is done.
-func (m *model) shares(good, bad, other, whole, w int) string {
+// drawShares draws the parts of a whole in w cells: succeeded, failed, and skipped, each with its
+// own glyph, and then the rest. A part above zero has at least one cell if there is space. The bar
+// is full only if the whole is done.
+func (m *model) drawShares(good, bad, other, whole, w int) string {
 	if w <= 0 {
 		return ""
 	}
 	if whole <= 0 {
-		return styleFaint.Render(strings.Repeat(m.g.bar[0], w))
+		return styleFaint.Render(strings.Repeat(m.glyphs.bar[0], w))
 	}
 	left := w
 	cells := func(n int) int {
@@ -164,20 +167,20 @@ func (m *model) shares(good, bad, other, whole, w int) string {
 	}
 	g := min(left, int(exact))
 	part := ""
-	if steps := len(m.g.bar) - 1; bad+other == 0 && steps > 1 && g < left {
+	if steps := len(m.glyphs.bar) - 1; bad+other == 0 && steps > 1 && g < left {
 		if n := int((exact - float64(g)) * float64(steps)); n > 0 {
-			part = m.g.bar[n]
+			part = m.glyphs.bar[n]
 		}
 	}
-	full := m.g.bar[len(m.g.bar)-1]
-	rest := strings.Repeat(m.g.bar[0], max(0, w-g-b-o-width(part)))
-	return styleGood.Render(strings.Repeat(full, g)+part) + styleBad.Render(strings.Repeat(m.g.badBar, b)) +
-		styleFaint.Render(strings.Repeat(m.g.othersBar, o)+rest)
+	full := m.glyphs.bar[len(m.glyphs.bar)-1]
+	rest := strings.Repeat(m.glyphs.bar[0], max(0, w-g-b-o-width(part)))
+	return styleGood.Render(strings.Repeat(full, g)+part) + styleBad.Render(strings.Repeat(m.glyphs.badBar, b)) +
+		styleFaint.Render(strings.Repeat(m.glyphs.othersBar, o)+rest)
 }
 
-// spark draws the newest w values as a sparkline of w cells, scaled to the highest of them, or to
-// top if that is higher. NaN is a gap.
-func (m *model) spark(values []float64, top float64, w int) string {
+// sparkline draws the newest w values as a sparkline of w cells, scaled to the highest of them, or
+// to top if that is higher. NaN is a gap.
+func (m *model) sparkline(values []float64, top float64, w int) string {
 	if w <= 0 {
 		return ""
 	}
@@ -192,26 +195,26 @@ func (m *model) spark(values []float64, top float64, w int) string {
 	var b strings.Builder
 	b.WriteString(strings.Repeat(" ", w-len(values)))
 	for _, v := range values {
-		b.WriteString(m.level(v, top))
+		b.WriteString(m.sparkGlyph(v, top))
 	}
 	return b.String()
 }
 
-// level draws one value of at most top as a small bar.
-func (m *model) level(v, top float64) string {
+// sparkGlyph draws one value of at most top as a small bar.
+func (m *model) sparkGlyph(v, top float64) string {
 	if math.IsNaN(v) {
 		return " "
 	}
 	n := 0
 	if top > 0 {
-		n = int(v / top * float64(len(m.g.spark)))
+		n = int(v / top * float64(len(m.glyphs.spark)))
 	}
-	return m.g.spark[min(len(m.g.spark)-1, max(0, n))]
+	return m.glyphs.spark[min(len(m.glyphs.spark)-1, max(0, n))]
 }
 
-// pool reduces values to n, each the mean of its part. NaN counts only if a part has no other
+// downsample reduces values to n, each the mean of its part. NaN counts only if a part has no other
 // values.
-func pool(values []float64, n int) []float64 {
+func downsample(values []float64, n int) []float64 {
 	if len(values) <= n || n <= 0 {
 		return values
 	}

@@ -59,7 +59,7 @@ func onTerminal(how string) int {
 	if how == "panic in Update" {
 		m.panes[tabJobs] = &badPane{jobsPane: m.jobs}
 	}
-	left, err := show(context.Background(), m)
+	left, err := runModel(context.Background(), m)
 	done()
 	var crash *Crash
 	fmt.Printf("left: signal %v, crashed %v, %v\n", left.Signal, errors.As(err, &crash), err)
@@ -83,12 +83,12 @@ func (p *badPane) draw(m *model, w, h int, focused bool) []string {
 // first one ends the screen.
 func TestPanicsAreCaught(t *testing.T) {
 	n := 0
-	w := &watched{end: func(error) { n++ }} // every call panics because there is no model
+	w := &panicCatcher{end: func(error) { n++ }} // every call panics because there is no model
 	w.Update(nil)
 	w.View()
 	w.Init()
-	w.command(func() tea.Msg { panic("x") })()
-	batch := w.command(func() tea.Msg { return tea.BatchMsg{func() tea.Msg { panic("y") }} })().(tea.BatchMsg)
+	w.wrapCommand(func() tea.Msg { panic("x") })()
+	batch := w.wrapCommand(func() tea.Msg { return tea.BatchMsg{func() tea.Msg { panic("y") }} })().(tea.BatchMsg)
 	batch[0]()
 	if n != 1 || w.crash == nil || w.crash.Stack == "" {
 		t.Errorf("ended %d times, %v", n, w.crash)
@@ -252,11 +252,11 @@ func TestChooserKeys(t *testing.T) {
 		key     string
 		at, top int
 	}{{"j", 1, 0}, {"k", 0, 0}, {"k", 0, 0}, {"G", 39, 30}, {"j", 39, 30}, {"pgup", 29, 29}, {"g", 0, 0}, {"pgdown", 10, 1}, {"up", 9, 1}} {
-		if c.Update(keyMsg(step.key)); c.at != step.at || c.top != step.top {
-			t.Errorf("%s: at %d from %d, want %d from %d", step.key, c.at, c.top, step.at, step.top)
+		if c.Update(keyMsg(step.key)); c.cursorRow != step.at || c.top != step.top {
+			t.Errorf("%s: at %d from %d, want %d from %d", step.key, c.cursorRow, c.top, step.at, step.top)
 		}
 	}
-	if c.Update(keyMsg("enter")); c.key != "enter" || !c.over {
+	if c.Update(keyMsg("enter")); c.key != "enter" || !c.done {
 		t.Errorf("enter chooses %q", c.key)
 	}
 }

@@ -66,7 +66,7 @@ func (m *model) fit(s string, w int) string {
 	case n > w:
 		// The added blanks are never visible. Without them, TruncateWc does not cut a text that
 		// fits if its characters join.
-		s = ansi.TruncateWc(s+strings.Repeat(" ", n), w, m.g.cut)
+		s = ansi.TruncateWc(s+strings.Repeat(" ", n), w, m.glyphs.ellipsis)
 		return s + strings.Repeat(" ", max(0, w-width(s))) // half of a wide character may be missing
 	default:
 		return s + strings.Repeat(" ", w-n)
@@ -96,9 +96,9 @@ func (m *model) wrap(s string, w int) []string {
 	return strings.Split(ansi.WrapWc(s, max(1, w), ""), "\n")
 }
 
-// hanging returns lines with a head to the left of the first one, and blanks to the left of the
-// others.
-func hanging(head string, lines []string) []string {
+// hangingIndent returns lines with a head to the left of the first one, and blanks to the left of
+// the others.
+func hangingIndent(head string, lines []string) []string {
 	out := make([]string, len(lines))
 	for i, l := range lines {
 		out[i] = head + l
@@ -122,8 +122,8 @@ func (m *model) cellText(s string, w int) string {
 	return m.clean(prefix(s, 16*w+16)) // maximum length of a letter with its accents in bytes
 }
 
-// widest returns the width of the widest text in cells, but not more than most.
-func (m *model) widest(most int, texts ...string) (w int) {
+// maxTextWidth returns the width of the widest text in cells, but not more than most.
+func (m *model) maxTextWidth(most int, texts ...string) (w int) {
 	for _, text := range texts {
 		w = max(w, min(most, width(m.cellText(text, most))))
 	}
@@ -133,8 +133,8 @@ func (m *model) widest(most int, texts ...string) (w int) {
 // plainText removes the styles from a text.
 func plainText(s string) string { return ansi.Strip(s) }
 
-// mapped returns f of each element of a list.
-func mapped[T, R any](list []T, f func(T) R) []R {
+// mapSlice returns f of each element of a list.
+func mapSlice[T, R any](list []T, f func(T) R) []R {
 	out := make([]R, len(list))
 	for i, x := range list {
 		out[i] = f(x)
@@ -142,8 +142,8 @@ func mapped[T, R any](list []T, f func(T) R) []R {
 	return out
 }
 
-// when returns a text, or "".
-func when(is bool, text string) string {
+// textIf returns a text, or "".
+func textIf(is bool, text string) string {
 	if is {
 		return text
 	}
@@ -297,9 +297,9 @@ func plural(n int, thing string) string {
 	return jobs.Thousands(n) + " " + thing + "s"
 }
 
-// waitingWord describes what an empty pane waits for. It returns none if the pane has nothing to
+// waitingText describes what an empty pane waits for. It returns none if the pane has nothing to
 // show.
-func (m *model) waitingWord(none string) string {
+func (m *model) waitingText(none string) string {
 	switch {
 	case m.snap == nil && m.snapshotErr != nil:
 		return " no answer from the dispatcher: " + m.clean(m.snapshotErr.Error())

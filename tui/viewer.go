@@ -18,7 +18,7 @@ type viewer struct {
 	top, h int      // first visible line, and number of visible lines
 }
 
-func (v *viewer) rows() int { return v.h }
+func (v *viewer) visibleRows() int { return v.h }
 
 func (v *viewer) scroll(_ *model, by int) { v.top = max(0, min(v.top+by, len(v.lines)-v.h)) }
 
@@ -26,14 +26,14 @@ func (v *viewer) scroll(_ *model, by int) { v.top = max(0, min(v.top+by, len(v.l
 func (v *viewer) draw(m *model, w, h int) []string {
 	v.lines, v.h = v.text(m, w), h
 	v.scroll(m, 0)
-	return limit(v.lines[v.top:], h)
+	return firstLines(v.lines[v.top:], h)
 }
 
 // textModal shows a text until a key is pressed that does not scroll it: in place of the footer or,
 // if whole is set, over the whole screen.
 type textModal struct {
 	viewer
-	whole bool
+	fullScreen bool
 }
 
 // openNote shows a text in place of the footer.
@@ -42,7 +42,7 @@ func (m *model) openNote(title, text string) {
 }
 
 func (p *textModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
-	cmd, is := m.pressIn(moving(p.rows, p.scroll), k.String())
+	cmd, is := m.pressIn(moveKeys(p.visibleRows, p.scroll), k.String())
 	if !is {
 		m.modal = nil
 	}
@@ -51,14 +51,14 @@ func (p *textModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 
 func (p *textModal) draw(m *model, w, h int) []string {
 	indent, hint, scrolls := "  ", "  any key closes this", "  j k: more of it, any other key closes this"
-	if p.whole {
+	if p.fullScreen {
 		indent, hint = " ", " esc closes"
 	}
 	out := []string{m.rule(p.title, w, true)}
 	for _, l := range p.viewer.draw(m, w, max(1, h-2)) {
 		out = append(out, indent+l)
 	}
-	if p.whole {
+	if p.fullScreen {
 		out = append(out, make([]string, max(0, h-1-len(out)))...)
 		scrolls = hint + "; j k PgDn PgUp g G move; rows " + jobs.Thousands(p.top+1) + " to " + jobs.Thousands(min(len(p.lines), p.top+p.h)) + " of " + jobs.Thousands(len(p.lines))
 	}
