@@ -34,10 +34,10 @@ func screenOn(t *testing.T, src *fakeSource, id jobs.ID, w, h int) (*model, *tim
 	return m, &now
 }
 
-// same compares the recorded actions with the wanted ones.
-func same(t *testing.T, src *fakeSource, want ...runview.Action) {
+// checkActions compares the recorded actions with the wanted ones.
+func checkActions(t *testing.T, src *fakeSource, want ...runview.Action) {
 	t.Helper()
-	got := src.done()
+	got := src.actions()
 	if len(got) != len(want) {
 		t.Fatalf("done: %+v, not %+v", got, want)
 	}
@@ -109,7 +109,7 @@ func TestKeysOnAJob(t *testing.T) {
 				src.cost = c.cost
 				m, _ := screenOn(t, src, c.on, size[0], size[1])
 				press(t, m, c.keys)
-				same(t, src, c.want...)
+				checkActions(t, src, c.want...)
 				checkSize(t, m, c.name)
 				if size[0] >= 80 {
 					shows(t, m, c.shows)
@@ -158,10 +158,10 @@ func TestKeysOnASelection(t *testing.T) {
 			press(t, m, c.keys)
 			if c.did {
 				verb := map[byte]runview.Verb{'c': runview.Cancel, 'r': runview.Requeue}[c.keys[0]]
-				same(t, src, runview.Action{Do: verb, Jobs: c.which})
+				checkActions(t, src, runview.Action{Do: verb, Jobs: c.which})
 				equal(t, m.jobs.sel.n, 0, "number of selected jobs afterwards")
 			} else {
-				same(t, src)
+				checkActions(t, src)
 			}
 			shows(t, m, c.shows...)
 		})
@@ -181,7 +181,7 @@ func TestKeysBeforeTheQuestion(t *testing.T) {
 		}
 	}
 	run(t, m, costCmd)
-	same(t, src)
+	checkActions(t, src)
 	shows(t, m, "Cancel job 50117?")
 
 	press(t, m, "esc")
@@ -192,7 +192,7 @@ func TestKeysBeforeTheQuestion(t *testing.T) {
 	if m.modal != nil {
 		t.Error("the question came after it was left")
 	}
-	same(t, src)
+	checkActions(t, src)
 }
 
 // TestUndoTime checks that `u` works for ten seconds and shows how many are left (rule 9).
@@ -211,9 +211,9 @@ func TestUndoTime(t *testing.T) {
 	}
 	*now = noon.Add(10*time.Second + time.Millisecond)
 	press(t, m, "u")
-	same(t, src, runview.Cancel.Jobs(aQueued))
+	checkActions(t, src, runview.Cancel.Jobs(aQueued))
 	m.Update(clockTick{})
-	if m.undo != nil || strings.Contains(plain(m), "undo ") {
+	if m.undo != nil || strings.Contains(plainScreen(m), "undo ") {
 		t.Error("the undo is still offered")
 	}
 }
@@ -245,7 +245,7 @@ func TestRefusals(t *testing.T) {
 // and the other keys report that they need a dispatcher.
 func TestKeysWhenNobodyDispatches(t *testing.T) {
 	for _, life := range []runview.RunStatus{runview.StatusStopped, runview.StatusCrashed} {
-		src := change(func(p *runview.Snapshot) {
+		src := sampleWith(func(p *runview.Snapshot) {
 			p.Status, p.Over = life, "stopped"
 		})
 		m, _ := screenOn(t, src, aQueued, 100, 40)
@@ -259,14 +259,14 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 				t.Errorf("%s says %q", keys, m.message.text)
 			}
 		}
-		same(t, src)
+		checkActions(t, src)
 		m.jobs.moveToJob(aFailed)
 		refresh(t, m)
 		press(t, m, "r")
 		press(t, m, "e x enter")
 		typeText(t, m, ":resume")
 		press(t, m, "enter")
-		same(t, src, runview.Requeue.Jobs(aFailed), runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed),
+		checkActions(t, src, runview.Requeue.Jobs(aFailed), runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed),
 			Edit: &jobs.Change{Command: new("python train.py --C 0.1 --gamma 0.5x")}}, runview.Action{Do: runview.Resume})
 	}
 }
@@ -274,7 +274,7 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 // TestTheEditOfAJobThatIsOverSaysWhatEnterDoes checks that the screen does not claim that a
 // finished job is queued while the user edits it.
 func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
-	src := change(func(p *runview.Snapshot) {
+	src := sampleWith(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Row.Phase, p.Detail.Spec = runview.Failed, &jobs.Spec{Command: "false"}
 			if p.Jobs != nil {
@@ -284,7 +284,7 @@ func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
 	})
 	m := newScreen(t, src, 80, 24)
 	run(t, m, m.openEdit(50120))
-	text := plain(m)
+	text := plainScreen(m)
 	if !strings.Contains(text, "enter queues it again") || strings.Contains(text, "it is queued again") {
 		t.Errorf("the screen says:\n%s", text)
 	}
@@ -306,7 +306,7 @@ func TestACancelEndsNoMoreThanWasSaid(t *testing.T) {
 		src.cost = c.cost
 		m, _ := screenOn(t, src, aQueued, 80, 24)
 		press(t, m, c.keys)
-		if did := src.done(); len(did) != 1 || did[0].Do != runview.Cancel || did[0].Waiting != c.want {
+		if did := src.actions(); len(did) != 1 || did[0].Do != runview.Cancel || did[0].Waiting != c.want {
 			t.Errorf("%+v: %+v", c.cost, did)
 		}
 	}

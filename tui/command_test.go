@@ -105,7 +105,7 @@ func TestCommands(t *testing.T) {
 			m, _ := screenOn(t, src, aQueued, 100, 30)
 			typeLine(t, m, ":", c.line)
 			press(t, m, c.then)
-			same(t, src, c.want...)
+			checkActions(t, src, c.want...)
 			checkSize(t, m, c.line)
 			shows(t, m, c.shows)
 		})
@@ -120,7 +120,7 @@ func TestCommandsLeaveHiddenJobsAlone(t *testing.T) {
 		m, _ := screenOn(t, src, aQueued, 100, 30)
 		typeLine(t, m, ":", "view hosts")
 		typeLine(t, m, ":", line)
-		same(t, src)
+		checkActions(t, src)
 		shows(t, m, "which jobs? give their numbers", "[2 Hosts")
 	}
 }
@@ -207,7 +207,7 @@ func FuzzCommand(f *testing.F) {
 				t.Errorf("%q did %+v at once", line, a)
 			}
 		}
-		harmless(t, m, "fuzz")
+		checkHarmless(t, m, "fuzz")
 	})
 }
 
@@ -233,17 +233,17 @@ func TestHistoryAndErrors(t *testing.T) {
 // Newlines, tabs, and control characters are displayed as symbols.
 func TestEditKeepsEveryCharacter(t *testing.T) {
 	const command = "for i in 1 2\ndo\techo \"$i \x1b[31m\" 日本\ndone"
-	src := change(func(p *runview.Snapshot) {
+	src := sampleWith(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Command = command
 		}
 	})
 	m, _ := screenOn(t, src, aFailed, 80, 24)
 	press(t, m, "e", "␊do echo")
-	harmless(t, m, "edit")
-	m.Update(pasted(" # more\r\nlines\r\n"))
+	checkHarmless(t, m, "edit")
+	m.Update(pasteMsg(" # more\r\nlines\r\n"))
 	press(t, m, "enter")
-	same(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed), Edit: &jobs.Change{Command: new(command + " # more\nlines")}})
+	checkActions(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed), Edit: &jobs.Change{Command: new(command + " # more\nlines")}})
 }
 
 // TestTheLineScrolls checks that the line never exceeds its width, and that the cursor is always

@@ -80,8 +80,8 @@ func (f *fakeSource) Do(_ context.Context, a runview.Action) (*runview.Answer, e
 	return &runview.Answer{Done: a.Jobs.Count(), Text: string(a.Do), Changed: a.Jobs}, nil
 }
 
-// done returns the actions received so far.
-func (f *fakeSource) done() []runview.Action {
+// actions returns the actions received so far.
+func (f *fakeSource) actions() []runview.Action {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]runview.Action(nil), f.did...)
@@ -119,7 +119,7 @@ func newView(t *testing.T, o Options, v tab, w, h int) *model {
 func refresh(t *testing.T, m *model) {
 	t.Helper()
 	for range 3 { // the request depends on what is shown
-		drawn(m)
+		redraw(m)
 		snap, err := m.src.(*fakeSource).snapshot(m.buildQuery())
 		m.frame = ""
 		m.handle(snapshotMsg{snap: snap, err: err, at: m.now()})
@@ -152,7 +152,7 @@ func hides(t *testing.T, m *model, texts ...string) { t.Helper(); contains(t, m,
 
 func contains(t *testing.T, m *model, want bool, texts []string) {
 	t.Helper()
-	s := plain(m)
+	s := plainScreen(m)
 	for _, text := range texts {
 		if got := strings.Contains(s, text); got != want {
 			t.Errorf("the screen contains %q: %v, want %v:\n%s", text, got, want, s)
@@ -163,7 +163,7 @@ func contains(t *testing.T, m *model, want bool, texts []string) {
 // run executes commands and passes their messages to the model. It skips ticks.
 func run(t *testing.T, m *model, cmd tea.Cmd) {
 	t.Helper()
-	switch msg := comesOf(cmd).(type) {
+	switch msg := messageOf(cmd).(type) {
 	case nil:
 	case tea.BatchMsg:
 		for _, c := range msg {
@@ -175,9 +175,9 @@ func run(t *testing.T, m *model, cmd tea.Cmd) {
 	}
 }
 
-// comesOf returns the message of a command, however long the command takes. It returns nil for a
+// messageOf returns the message of a command, however long the command takes. It returns nil for a
 // tick because the clock stands still.
-func comesOf(cmd tea.Cmd) tea.Msg {
+func messageOf(cmd tea.Cmd) tea.Msg {
 	if cmd == nil || strings.Contains(runtime.FuncForPC(reflect.ValueOf(cmd).Pointer()).Name(), "Tick.func") {
 		return nil
 	}
@@ -219,10 +219,10 @@ func typeText(t *testing.T, m *model, text string) {
 	refresh(t, m)
 }
 
-// plain returns the screen without colors and trailing blanks.
-func plain(m *model) string {
+// plainScreen returns the screen without colors and trailing blanks.
+func plainScreen(m *model) string {
 	var b strings.Builder
-	for l := range strings.SplitSeq(ansi.Strip(drawn(m)), "\n") {
+	for l := range strings.SplitSeq(ansi.Strip(redraw(m)), "\n") {
 		b.WriteString(strings.TrimRight(l, " ") + "\n")
 	}
 	return b.String()
@@ -252,8 +252,8 @@ func has(t *testing.T, text, part, format string, args ...any) {
 	}
 }
 
-// drawn draws the screen anew and returns it with its colors.
-func drawn(m *model) string {
+// redraw draws the screen anew and returns it with its colors.
+func redraw(m *model) string {
 	m.frame = ""
 	m.draw()
 	return m.frame
@@ -263,7 +263,7 @@ func drawn(m *model) string {
 func golden(t *testing.T, m *model, name string) {
 	t.Helper()
 	checkSize(t, m, name)
-	got := plain(m)
+	got := plainScreen(m)
 	file := filepath.Join("testdata", "golden", name+".txt")
 	if *update {
 		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
@@ -283,7 +283,7 @@ func golden(t *testing.T, m *model, name string) {
 // checkSize checks that the screen has exactly as many rows and cells as the terminal.
 func checkSize(t *testing.T, m *model, name string) {
 	t.Helper()
-	rows := strings.Split(drawn(m), "\n")
+	rows := strings.Split(redraw(m), "\n")
 	if len(rows) != m.h {
 		t.Errorf("%s has %d rows, the terminal %d", name, len(rows), m.h)
 	}

@@ -64,19 +64,19 @@ func TestKeysAskFor(t *testing.T) {
 		{"nobody drains hosts of a dead run", states["dead"], heavy, "2 d x + -", nil},
 		{"nothing to resume while it lives", nil, heavy, "2 R", nil},
 	} {
-		src := change(c.change)
+		src := sampleWith(c.change)
 		src.cost = c.cost
 		m := newScreen(t, src, 80, 24)
 		run(t, m, m.showQuestion())
 		press(t, m, c.keys)
-		equal(t, fmt.Sprintf("%+v", src.done()), fmt.Sprintf("%+v", c.want), "%s (%s)", c.what, c.keys)
+		equal(t, fmt.Sprintf("%+v", src.actions()), fmt.Sprintf("%+v", c.want), "%s (%s)", c.what, c.keys)
 	}
 }
 
-// quits reports whether a key ends the screen.
-func quits(m *model, key string) bool {
+// endsScreen reports whether a key ends the screen.
+func endsScreen(m *model, key string) bool {
 	_, cmd := m.Update(keyMsg(key))
-	_, is := comesOf(cmd).(tea.QuitMsg)
+	_, is := messageOf(cmd).(tea.QuitMsg)
 	return is
 }
 
@@ -102,17 +102,17 @@ func TestLeaving(t *testing.T) {
 		{"over", states["ended"], "", "q", true},
 		{"dead", states["dead"], "", "q", true},
 	} {
-		src := change(c.change)
+		src := sampleWith(c.change)
 		m := newScreen(t, src, 80, 24)
 		run(t, m, m.showQuestion())
 		press(t, m, c.keys)
-		equal(t, quits(m, c.last), c.ends, "%s: %s %s ends the screen", c.what, c.keys, c.last)
-		for _, a := range src.done() {
+		equal(t, endsScreen(m, c.last), c.ends, "%s: %s %s ends the screen", c.what, c.keys, c.last)
+		for _, a := range src.actions() {
 			equal(t, a.Do, runview.DrainRun, "%s: the action of leaving", c.what)
 		}
 	}
 	m := newModel(Options{Source: sample()}, func() time.Time { return noon })
-	if !quits(m, "q") {
+	if !endsScreen(m, "q") {
 		t.Error("a screen without a snapshot cannot be left")
 	}
 }
@@ -121,7 +121,7 @@ func TestLeaving(t *testing.T) {
 // how to leave it.
 func TestRunEndsDuringTheQuestion(t *testing.T) {
 	over := false
-	m := newScreen(t, change(func(p *runview.Snapshot) {
+	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
 		if over {
 			p.Status = runview.StatusFinished
 		}
@@ -132,22 +132,22 @@ func TestRunEndsDuringTheQuestion(t *testing.T) {
 	}
 	over = true
 	refresh(t, m)
-	if _, is := comesOf(m.showQuestion()).(tea.QuitMsg); !is {
+	if _, is := messageOf(m.showQuestion()).(tea.QuitMsg); !is {
 		t.Errorf("the question stays: %T", m.modal)
 	}
 }
 
 // TestSecretsAreNotShown checks that a secret is neither drawn nor kept.
 func TestSecretsAreNotShown(t *testing.T) {
-	m := newScreen(t, change(states["question"]), 80, 24)
+	m := newScreen(t, sampleWith(states["question"]), 80, 24)
 	run(t, m, m.showQuestion())
 	typeText(t, m, "swordfish")
-	m.Update(pasted("trout\nsecond line"))
-	if text := m.frame + plain(m); strings.Contains(text, "sword") || strings.Contains(text, "trout") || strings.Contains(text, "*") {
+	m.Update(pasteMsg("trout\nsecond line"))
+	if text := m.frame + plainScreen(m); strings.Contains(text, "sword") || strings.Contains(text, "trout") || strings.Contains(text, "*") {
 		t.Errorf("it shows:\n%s", text)
 	}
 	press(t, m, "enter")
-	if got := m.src.(*fakeSource).done(); len(got) != 1 || got[0].Text != "swordfishtrout" {
+	if got := m.src.(*fakeSource).actions(); len(got) != 1 || got[0].Text != "swordfishtrout" {
 		t.Errorf("it answered %+v", got)
 	}
 }
@@ -156,7 +156,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 // and that an answer from another screen closes the question here.
 func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 	asked := true
-	src := change(func(p *runview.Snapshot) {
+	src := sampleWith(func(p *runview.Snapshot) {
 		if asked {
 			states["question"](p)
 		}
@@ -177,15 +177,15 @@ func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 	}
 }
 
-// contexts returns screens on which different keys work.
-func contexts(t *testing.T) map[string]*model {
+// keyScreens returns screens on which different keys work.
+func keyScreens(t *testing.T) map[string]*model {
 	all := map[string]*model{}
 	for _, v := range []tab{tabJobs, tabHosts, tabFailed, tabResults, tabEvents} {
 		for name, f := range states {
 			if name == "question" || name == "notlive" {
 				continue
 			}
-			m := newView(t, Options{Source: change(f)}, v, 80, 24)
+			m := newView(t, Options{Source: sampleWith(f)}, v, 80, 24)
 			all[tabNames[v]+", "+name] = m
 		}
 		m := newView(t, Options{Source: sample()}, v, 80, 24)
@@ -197,7 +197,7 @@ func contexts(t *testing.T) map[string]*model {
 // TestTheTableOfKeys checks that every key on the screen has a help text, and that no key has two
 // meanings in one context (rule 12).
 func TestTheTableOfKeys(t *testing.T) {
-	for name, m := range contexts(t) {
+	for name, m := range keyScreens(t) {
 		for where, list := range map[string][]binding{"the pane": m.focus().keys(), "all panes": m.generalKeys()} {
 			taken := map[string]string{}
 			for _, b := range list {
@@ -234,9 +234,9 @@ func TestHintsDoSomething(t *testing.T) {
 			if b.label == "" || !b.isOffered(m) {
 				continue
 			}
-			before := plain(m)
+			before := plainScreen(m)
 			press(t, m, b.keys[0])
-			if plain(m) == before && len(m.src.(*fakeSource).done()) == 0 {
+			if plainScreen(m) == before && len(m.src.(*fakeSource).actions()) == 0 {
 				t.Errorf("%s: %s (%s) does nothing", tabNames[v], b.firstKey(), b.label)
 			}
 			has(t, before, m.keyName(b.firstKey())+" "+b.label, "%s: the footer of a wide screen", tabNames[v])
@@ -246,12 +246,12 @@ func TestHintsDoSomething(t *testing.T) {
 
 // TestTheHeaderNamesRealKeys checks that the keys named in the header are in the table of keys.
 func TestTheHeaderNamesRealKeys(t *testing.T) {
-	m := newScreen(t, change(states["paused"]), 80, 24)
+	m := newScreen(t, sampleWith(states["paused"]), 80, 24)
 	press(t, m, pauseKey)
-	same(t, m.src.(*fakeSource), runview.Action{Do: runview.Continue})
-	m = newScreen(t, change(states["draining"]), 80, 24)
+	checkActions(t, m.src.(*fakeSource), runview.Action{Do: runview.Continue})
+	m = newScreen(t, sampleWith(states["draining"]), 80, 24)
 	press(t, m, "q esc "+pauseKey+" q "+pauseKey)
-	same(t, m.src.(*fakeSource), runview.Action{Do: runview.Continue}, runview.Action{Do: runview.Continue})
+	checkActions(t, m.src.(*fakeSource), runview.Action{Do: runview.Continue}, runview.Action{Do: runview.Continue})
 	for _, b := range m.resumeKeys() {
 		if !slices.Contains(b.keys, resumeKey) {
 			t.Errorf("%s is not %s", b.label, resumeKey)
@@ -263,7 +263,7 @@ func TestTheHeaderNamesRealKeys(t *testing.T) {
 // (rule 4).
 func TestCursorsStick(t *testing.T) {
 	turned := false
-	m := newScreen(t, change(func(p *runview.Snapshot) {
+	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
 		if turned {
 			slices.Reverse(p.Hosts)
 			slices.Reverse(p.Groups)
@@ -282,11 +282,11 @@ func TestCursorsStick(t *testing.T) {
 	}
 }
 
-// TestKeysAreAboutWhatWasSeen checks that a key acts on the job that the user saw under the cursor,
+// TestKeysActOnWhatWasSeen checks that a key acts on the job that the user saw under the cursor,
 // even if the cursor was never moved or the job has left the list (rule 4).
-func TestKeysAreAboutWhatWasSeen(t *testing.T) {
+func TestKeysActOnWhatWasSeen(t *testing.T) {
 	turned := false
-	src := change(func(p *runview.Snapshot) {
+	src := sampleWith(func(p *runview.Snapshot) {
 		if turned && len(p.Groups) > 0 {
 			p.Groups[0].Jobs = []runview.Row{sampleRow(50121), sampleRow(50122)}
 			slices.Reverse(p.Groups)
@@ -306,7 +306,7 @@ func TestKeysAreAboutWhatWasSeen(t *testing.T) {
 	refresh(t, m)
 	press(t, m, "r") // reports that the job has gone, and has no effect
 	press(t, m, "r")
-	same(t, src, runview.Action{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}, runview.Requeue.Jobs(50121))
+	checkActions(t, src, runview.Action{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}, runview.Requeue.Jobs(50121))
 }
 
 // TestFocusGoesThroughThePanes checks that keys go to the pane with the focus when two panes are
@@ -320,7 +320,7 @@ func TestFocusGoesThroughThePanes(t *testing.T) {
 		press(t, m, "tab")
 	}
 	equal(t, strings.Join(seen, " "), "Jobs Hosts 50117 Events Jobs", "the panes that tab goes through")
-	equal(t, strings.Count(plain(m), "┏"), 1, "panes with the heavy border")
+	equal(t, strings.Count(plainScreen(m), "┏"), 1, "panes with the heavy border")
 	press(t, m, "1 2")
 	equal(t, m.tab, tabJobs, "the view after 2")
 	equal(t, m.focus(), pane(m.hosts), "the pane with the focus after 2")
@@ -328,16 +328,16 @@ func TestFocusGoesThroughThePanes(t *testing.T) {
 	equal(t, m.tab, tabHosts, "the view after 2 again")
 }
 
-func pasted(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
+func pasteMsg(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
 
 // TestTooSmallForKeys checks that only the keys for leaving work, with visible feedback, on a
 // screen that is too small to show what keys act on.
 func TestTooSmallForKeys(t *testing.T) {
 	m := newScreen(t, sample(), 39, 9)
 	press(t, m, "2 d p c x r")
-	same(t, m.src.(*fakeSource)) // keys for what is not seen have no effect
+	checkActions(t, m.src.(*fakeSource)) // keys for what is not seen have no effect
 	press(t, m, "q", "detach")
-	if !quits(m, "d") {
+	if !endsScreen(m, "d") {
 		t.Error("it cannot be left")
 	}
 }

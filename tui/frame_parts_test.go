@@ -116,7 +116,7 @@ func TestLiveness(t *testing.T) {
 	src := sample()
 	m := newScreen(t, src, 80, 24)
 	m.now = func() time.Time { return now }
-	row := func() string { return strings.SplitN(plain(m), "\n", 2)[0] }
+	row := func() string { return strings.SplitN(plainScreen(m), "\n", 2)[0] }
 	for _, c := range []struct {
 		age  time.Duration
 		want string
@@ -126,7 +126,7 @@ func TestLiveness(t *testing.T) {
 	}
 	now = noon
 	m.Update(snapshotMsg{err: errors.New("the run directory does not answer"), at: noon})
-	if !strings.Contains(row(), "not live") || !strings.Contains(plain(m), "does not answer") {
+	if !strings.Contains(row(), "not live") || !strings.Contains(plainScreen(m), "does not answer") {
 		t.Errorf("a run that cannot be read: %s", row())
 	}
 }
@@ -161,7 +161,7 @@ func TestEventsKeepTheirPlace(t *testing.T) {
 		return p, nil
 	}}, 80, 24)
 	cursor := func() string {
-		for i, l := range strings.Split(plain(m), "\n") {
+		for i, l := range strings.Split(plainScreen(m), "\n") {
 			if rest, ok := strings.CutPrefix(l, ">"); ok {
 				return fmt.Sprintf("%d:%s", i, rest[strings.Index(rest, "event"):])
 			}
@@ -225,7 +225,7 @@ func TestTheHelpIsWhole(t *testing.T) {
 	press(t, m, "2 ?")
 	var text strings.Builder
 	for range 40 {
-		text.WriteString(strings.ReplaceAll(plain(m), "\n                ", ""))
+		text.WriteString(strings.ReplaceAll(plainScreen(m), "\n                ", ""))
 		press(t, m, "pgdown")
 	}
 	for _, word := range []string{"drain: what runs there finishes", "state=fail", "straggler", ":requeue", "one slot more", "ctrl+z", "ended because it ran longer"} {

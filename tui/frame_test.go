@@ -15,8 +15,8 @@ import (
 // sizes are the terminal sizes at which the layout changes, with the smallest and the largest.
 var sizes = [][2]int{{40, 10}, {59, 14}, {60, 15}, {80, 24}, {119, 35}, {120, 36}, {160, 48}, {300, 100}}
 
-// change returns a source like sample whose snapshots are modified by f, if it is not nil.
-func change(f func(*runview.Snapshot)) *fakeSource {
+// sampleWith returns a source like sample whose snapshots are modified by f, if it is not nil.
+func sampleWith(f func(*runview.Snapshot)) *fakeSource {
 	return &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
 		p := sampleSnapshot(ask)
 		if f != nil {
@@ -115,7 +115,7 @@ var states = map[string]func(*runview.Snapshot){
 func TestStatesOfARun(t *testing.T) {
 	for name, f := range states {
 		for _, s := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
-			m := newView(t, Options{Source: change(f)}, tabHosts, s[0], s[1])
+			m := newView(t, Options{Source: sampleWith(f)}, tabHosts, s[0], s[1])
 			if name == "notlive" {
 				m.receivedAt = noon.Add(-12 * time.Second)
 				m.snapshotErr = errors.New("dial unix: connection refused")
@@ -130,7 +130,7 @@ func TestStatesOfARun(t *testing.T) {
 func TestNoStateBreaksTheLayout(t *testing.T) {
 	for name, f := range states {
 		for _, ascii := range []bool{false, true} {
-			m := newScreenOf(t, Options{Source: change(f), ASCII: ascii}, 80, 24)
+			m := newScreenOf(t, Options{Source: sampleWith(f), ASCII: ascii}, 80, 24)
 			m.handleSnapshot(snapshotMsg{snap: sampleSnapshot(runview.Query{Groups: true, Events: &runview.EventsWindow{Rows: 9}}), at: noon})
 			f(m.snap)
 			all := append(sizes[:len(sizes):len(sizes)], [2]int{39, 9}, [2]int{1, 1}, [2]int{80, 15}, [2]int{80, 60}, [2]int{119, 12}, [2]int{300, 10})
@@ -141,7 +141,7 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 				m.w, m.h = s[0], s[1]
 				for v := range numTabs {
 					m.tab, m.focusedTab = v, v
-					harmless(t, m, fmt.Sprintf("%s, %s at %dx%d", name, tabNames[v], s[0], s[1]))
+					checkHarmless(t, m, fmt.Sprintf("%s, %s at %dx%d", name, tabNames[v], s[0], s[1]))
 					if ascii && strings.ContainsFunc(m.frame, func(r rune) bool { return r > '~' }) {
 						t.Errorf("%s: not only ASCII:\n%s", name, m.frame)
 					}
@@ -151,9 +151,9 @@ func TestNoStateBreaksTheLayout(t *testing.T) {
 	}
 }
 
-// TestStatesOfHostsDifferWithoutColour checks that the states of a host differ without styles:
+// TestStatesOfHostsDifferWithoutColor checks that the states of a host differ without styles:
 // color alone never distinguishes states (rule 8).
-func TestStatesOfHostsDifferWithoutColour(t *testing.T) {
+func TestStatesOfHostsDifferWithoutColor(t *testing.T) {
 	for _, g := range []*glyphs{&utf8Glyphs, &asciiGlyphs} {
 		m := newScreen(t, sample(), 80, 24)
 		m.glyphs = g
@@ -171,8 +171,9 @@ func TestStatesOfHostsDifferWithoutColour(t *testing.T) {
 	}
 }
 
-// TestWaitingIsTold checks that the screen explains a long wait instead of staying empty.
-func TestWaitingIsTold(t *testing.T) {
+// TestEmptyPanesSayWhatTheyWaitFor checks that the screen explains a long wait instead of staying
+// empty.
+func TestEmptyPanesSayWhatTheyWaitFor(t *testing.T) {
 	m := newModel(Options{Source: sample()}, func() time.Time { return noon })
 	for _, s := range sizes {
 		m.w, m.h = s[0], s[1]
@@ -184,9 +185,9 @@ func TestWaitingIsTold(t *testing.T) {
 	shows(t, m, "no answer", "no such run")
 }
 
-// detailed returns a source whose job 50120 has all properties that a job can have.
-func detailed() *fakeSource {
-	return change(func(p *runview.Snapshot) {
+// detailedSample returns a source whose job 50120 has all properties that a job can have.
+func detailedSample() *fakeSource {
+	return sampleWith(func(p *runview.Snapshot) {
 		d := p.Detail
 		if d == nil {
 			return
@@ -217,7 +218,7 @@ func detailed() *fakeSource {
 // attempts, and files.
 func TestDetails(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
-		m := newScreen(t, detailed(), size[0], size[1])
+		m := newScreen(t, detailedSample(), size[0], size[1])
 		m.openDetail(50120)
 		m.extraZoomed = true
 		refresh(t, m)
@@ -230,7 +231,7 @@ func TestDetails(t *testing.T) {
 // TestKeysInDetails checks that keys act on the job whose details are open, whatever is selected,
 // and that l and enter switch between details and output.
 func TestKeysInDetails(t *testing.T) {
-	m := newScreen(t, detailed(), 80, 24)
+	m := newScreen(t, detailedSample(), 80, 24)
 	m.openDetail(50120)
 	refresh(t, m)
 	equal(t, m.selectedOrCurrent().String(), "50120", "the jobs that keys act on")
@@ -243,7 +244,7 @@ func TestKeysInDetails(t *testing.T) {
 		t.Fatalf("enter opens %T", m.extra)
 	}
 	press(t, m, "r")
-	same(t, m.src.(*fakeSource), runview.Requeue.Jobs(50120))
+	checkActions(t, m.src.(*fakeSource), runview.Requeue.Jobs(50120))
 	press(t, m, "esc")
 	if m.extra != nil {
 		t.Error("esc does not close it")
@@ -253,7 +254,7 @@ func TestKeysInDetails(t *testing.T) {
 // TestBigDetails checks that a command of a megabyte and a hundred attempts cost no more than the
 // visible rows.
 func TestBigDetails(t *testing.T) {
-	m := newScreen(t, change(func(p *runview.Snapshot) {
+	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Command = strings.Repeat("x", 1<<20)
 			for len(p.Detail.Attempts) < 100 {
@@ -284,7 +285,7 @@ func TestMemoryThatCannotBeToldApart(t *testing.T) {
 // the command that shows them, even if no kept event matches the filter (E8).
 func TestEventsThatAreCutSaySo(t *testing.T) {
 	cut, none := true, false
-	m := newScreen(t, change(func(p *runview.Snapshot) {
+	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
 		if p.Events != nil {
 			if p.Events.Cut = cut; none {
 				p.Events.Total, p.Events.Lines = 0, nil
@@ -307,7 +308,7 @@ func TestEventsThatAreCutSaySo(t *testing.T) {
 func TestEventsAfterTheDispatcherHasGone(t *testing.T) {
 	const live = 1 << 32
 	own := uint64(live)
-	m := newScreen(t, change(func(p *runview.Snapshot) {
+	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
 		if p.Events != nil {
 			for i := range p.Events.Lines {
 				p.Events.Lines[i].Seq += own

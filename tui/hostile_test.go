@@ -26,9 +26,9 @@ var hostile = []string{
 	"﷽﷽", strings.Repeat("日本語 \x1b[2J", hugeText/14), "\U000e0041\U000e0001", "%s%n%!d(MISSING)", "",
 }
 
-// harmless checks that a frame has the size of the screen and contains nothing but printable text
-// and colors, where no character joins the one before it but accents (rule 10).
-func harmless(t *testing.T, m *model, what string) {
+// checkHarmless checks that a frame has the size of the screen and contains nothing but printable
+// text and colors, where no character joins the one before it but accents (rule 10).
+func checkHarmless(t *testing.T, m *model, what string) {
 	t.Helper()
 	checkSize(t, m, what)
 	text := colors.ReplaceAllString(m.frame, "")
@@ -48,7 +48,7 @@ func TestHostileTexts(t *testing.T) {
 				continue // these texts are slow to draw: one size for each text is enough
 			}
 			wrong := ""
-			src := change(func(p *runview.Snapshot) { poison(p, evil, wrong) })
+			src := sampleWith(func(p *runview.Snapshot) { poison(p, evil, wrong) })
 			src.read = func(runview.Read) (*runview.Piece, error) {
 				return &runview.Piece{Data: []byte(evil + "\n" + evil), Size: int64(2*len(evil) + 1), Over: true}, nil
 			}
@@ -57,7 +57,7 @@ func TestHostileTexts(t *testing.T) {
 			m := newScreenOf(t, Options{Source: src, ASCII: (i+k)%2 == 1}, size[0], size[1])
 			check := func(what string) {
 				t.Helper()
-				harmless(t, m, fmt.Sprintf("text %d, %dx%d, ascii %v, %s", i, size[0], size[1], m.opt.ASCII, what))
+				checkHarmless(t, m, fmt.Sprintf("text %d, %dx%d, ascii %v, %s", i, size[0], size[1], m.opt.ASCII, what))
 			}
 			for _, keys := range []string{"2", "3", "4", "5", "1", "enter", "pgdown", "l", "w", "esc ?"} {
 				press(t, m, keys)
@@ -73,7 +73,7 @@ func TestHostileTexts(t *testing.T) {
 			for _, keys := range []string{"w", "esc e", "esc space c y", "/", "esc :", "tab", "esc 4"} {
 				press(t, m, keys)
 				if m.modal != nil && len(evil) < maxTyped {
-					m.Update(pasted(evil))
+					m.Update(pasteMsg(evil))
 				}
 				check(keys)
 			}
@@ -148,9 +148,9 @@ func TestCharactersDoNotJoin(t *testing.T) {
 	equal(t, m.clean("👩🏽‍🚀 lands 🏳️‍🌈 ❤️‍🔥 1️⃣ ok"), "👩🚀 lands 🏳🌈 ❤🔥 1\u20e3 ok", "joined emoji")
 }
 
-// TestInkIsTheStyle checks that an ink, once computed, draws the same as its Lip Gloss style (rule
-// 8), and that empty text stays empty.
-func TestInkIsTheStyle(t *testing.T) {
+// TestTextStyleIsTheLipGlossStyle checks that an ink, once computed, draws the same as its Lip
+// Gloss style (rule 8), and that empty text stays empty.
+func TestTextStyleIsTheLipGlossStyle(t *testing.T) {
 	for name, s := range map[string]lipgloss.Style{
 		"none": lipgloss.NewStyle(), "bold": lipgloss.NewStyle().Bold(true), "colour": lipgloss.NewStyle().Foreground(lipgloss.Red),
 		"several": lipgloss.NewStyle().Bold(true).Reverse(true).Foreground(lipgloss.Magenta),

@@ -98,7 +98,7 @@ func TestEmptyLists(t *testing.T) {
 		press(t, m, k)
 		checkSize(t, m, k)
 	}
-	same(t, src)
+	checkActions(t, src)
 	shows(t, m, "there is no job under the cursor yet")
 	m.jobs.setFilter("nonsense")
 	refresh(t, m)
@@ -160,12 +160,12 @@ func reversed(line string) (text, marks string) {
 	return text, marks
 }
 
-// TestTheCursorTurnsNoBarRound checks that the row under the cursor is reversed except for bars
+// TestTheCursorReversesNoBar checks that the row under the cursor is reversed except for bars
 // made of blocks, which would show the opposite value. It checks this with colors, without colors,
 // and in ASCII (rule 8).
-func TestTheCursorTurnsNoBarRound(t *testing.T) {
+func TestTheCursorReversesNoBar(t *testing.T) {
 	for _, o := range []Options{{}, {NoColor: true}, {ASCII: true}} {
-		o.Source = change(func(p *runview.Snapshot) {
+		o.Source = sampleWith(func(p *runview.Snapshot) {
 			if p.Jobs != nil {
 				for i := range p.Jobs.Rows {
 					p.Jobs.Rows[i].Phase, p.Jobs.Rows[i].Progress = runview.Running, []float64{0, 0.5, 1}[i%3]
@@ -178,7 +178,7 @@ func TestTheCursorTurnsNoBarRound(t *testing.T) {
 			for range 3 {
 				press(t, m, "j")
 				found := false
-				for line := range strings.SplitSeq(drawn(m), "\n") {
+				for line := range strings.SplitSeq(redraw(m), "\n") {
 					text, marks := reversed(line)
 					if !strings.HasPrefix(text, ">") {
 						continue
@@ -196,7 +196,7 @@ func TestTheCursorTurnsNoBarRound(t *testing.T) {
 					}
 				}
 				if !found {
-					t.Fatalf("no cursor:\n%s", plain(m))
+					t.Fatalf("no cursor:\n%s", plainScreen(m))
 				}
 			}
 		}
@@ -273,13 +273,13 @@ func TestSideways(t *testing.T) {
 		m := newView(t, Options{Source: src}, tabResults, size[0], size[1])
 		m.summaryHidden = true
 		heading := func() string {
-			for line := range strings.SplitSeq(plain(m), "\n") {
+			for line := range strings.SplitSeq(plainScreen(m), "\n") {
 				if strings.Contains(line, " ID") || strings.Contains(line, " p01 ") {
 					line, _, _ = strings.Cut(line, "┃│") // the hosts follow
 					return line
 				}
 			}
-			t.Fatalf("no heading:\n%s", plain(m))
+			t.Fatalf("no heading:\n%s", plainScreen(m))
 			return ""
 		}
 		through := func(turns *columnPages, stays string, columns []string) {
@@ -288,7 +288,7 @@ func TestSideways(t *testing.T) {
 			if strings.Contains(first, "p00") {
 				t.Errorf("%v: a parameter that has one value takes the room of one that has several: %s", size, first)
 			}
-			if foot := plain(m); size[0] == 80 && !strings.Contains(foot, "→ columns") {
+			if foot := plainScreen(m); size[0] == 80 && !strings.Contains(foot, "→ columns") {
 				t.Errorf("the footer does not say that there are more:\n%s", foot)
 			}
 			pages := 1
@@ -310,10 +310,10 @@ func TestSideways(t *testing.T) {
 			equal(t, heading(), first, "%v: back at the first columns", size)
 		}
 		through(&m.results.columnPages, "ID", all)
-		if err := typed(t, m, "result last=key:fig19"); err != nil || size[0] >= 80 && !strings.Contains(heading(), " last") {
+		if err := runLine(t, m, "result last=key:fig19"); err != nil || size[0] >= 80 && !strings.Contains(heading(), " last") {
 			t.Errorf("%v: a column that was just asked for is not on the first page: %v, %s", size, err, heading())
 		}
-		execute(t, m, "group p01")
+		mustRunLine(t, m, "group p01")
 		through(&m.results.groups.columnPages, "p01", []string{"jobs", "solved", "fig00_mean", "fig19_median", "fig07_sd"})
 	}
 }
@@ -347,7 +347,7 @@ func TestNumbers(t *testing.T) {
 // values arrive (rule 4).
 func TestTheCursorOfAHeatMapSticks(t *testing.T) {
 	m := newView(t, Options{Source: sweep(t)}, tabResults, 80, 24)
-	execute(t, m, "pivot C gamma acc")
+	mustRunLine(t, m, "pivot C gamma acc")
 	press(t, m, "j right", "C=0.1 gamma=0.5: 0.2955")
 	x := *m.results.table.Heat
 	x.Rows, x.Columns = append([]string{"0.001"}, x.Rows...), append([]string{"0"}, x.Columns...)

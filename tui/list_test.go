@@ -12,11 +12,11 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// crowd is a source of a list whose order a test changes.
-type crowd struct{ order []jobs.ID }
+// fakeJobs is a source of a list whose order a test changes.
+type fakeJobs struct{ order []jobs.ID }
 
-func newCrowd(n int) *crowd {
-	c := &crowd{}
+func newFakeJobs(n int) *fakeJobs {
+	c := &fakeJobs{}
 	for i := range n {
 		c.order = append(c.order, jobs.ID(i+1))
 	}
@@ -24,7 +24,7 @@ func newCrowd(n int) *crowd {
 }
 
 // page answers a request as documented at runview.JobsWindow.
-func (c *crowd) page(w *runview.JobsWindow) *runview.Page {
+func (c *fakeJobs) page(w *runview.JobsWindow) *runview.Page {
 	p := &runview.Page{Filter: w.Filter, Sort: w.Sort, Reverse: w.Reverse, Matched: len(c.order), Cursor: -1}
 	at := min(w.At, len(c.order)-1)
 	if w.Cursor != 0 {
@@ -39,8 +39,8 @@ func (c *crowd) page(w *runview.JobsWindow) *runview.Page {
 	return p
 }
 
-// look fetches pages as the snapshotter does until the request no longer changes.
-func (c *crowd) look(l *list) (asked int) {
+// fetch fetches pages as the snapshotter does until the request no longer changes.
+func (c *fakeJobs) fetch(l *list) (asked int) {
 	for range 5 {
 		w := l.requestWindow()
 		l.setPage(c.page(w))
@@ -52,15 +52,15 @@ func (c *crowd) look(l *list) (asked int) {
 	return asked
 }
 
-func newList(c *crowd, h int) *list {
+func newList(c *fakeJobs, h int) *list {
 	l := &list{}
 	l.resize(h)
-	c.look(l)
+	c.fetch(l)
 	return l
 }
 
-// shown returns the job ids on the screen, 0 for a row that is not loaded.
-func (l *list) shown() (ids []jobs.ID) {
+// shownIDs returns the job ids on the screen, 0 for a row that is not loaded.
+func (l *list) shownIDs() (ids []jobs.ID) {
 	for i := range min(l.h, l.numMatched()-l.top) {
 		r, ok := l.row(l.top + i)
 		if !ok {
@@ -71,37 +71,37 @@ func (l *list) shown() (ids []jobs.ID) {
 	return ids
 }
 
-func here(l *list) jobs.ID {
+func cursorID(l *list) jobs.ID {
 	r, _ := l.cursorJob()
 	return r.ID
 }
 
-// cursorOn checks the job and the position of the cursor.
-func cursorOn(t *testing.T, l *list, id jobs.ID, at int) {
+// checkCursor checks the job and the position of the cursor.
+func checkCursor(t *testing.T, l *list, id jobs.ID, at int) {
 	t.Helper()
-	equal(t, here(l), id, "the job under the cursor")
+	equal(t, cursorID(l), id, "the job under the cursor")
 	equal(t, l.cursorRow, at, "the position of the cursor")
 }
 
 // TestTheCursorSticksToItsJob checks that the cursor stays on its job, and the job in its screen
 // row, however the order changes (rule 4).
 func TestTheCursorSticksToItsJob(t *testing.T) {
-	c := newCrowd(100_000)
+	c := newFakeJobs(100_000)
 	l := newList(c, 20)
 	l.moveTo(7)
-	if here(l) != 8 {
-		t.Fatalf("the cursor is on %d", here(l))
+	if cursorID(l) != 8 {
+		t.Fatalf("the cursor is on %d", cursorID(l))
 	}
 	for _, to := range []int{50_000, 3, 99_999, 0, 70} {
 		i, line := slices.Index(c.order, 8), l.cursorRow-l.top
 		c.order = slices.Insert(slices.Delete(c.order, i, i+1), to, 8)
-		c.look(l)
-		cursorOn(t, l, 8, to)
+		c.fetch(l)
+		checkCursor(t, l, 8, to)
 		if to > 20 && to < 99_000 && l.cursorRow-l.top != line {
 			t.Errorf("at %d its line is %d, was %d", to, l.cursorRow-l.top, line)
 		}
-		if slices.Contains(l.shown(), 0) {
-			t.Errorf("at %d rows are missing: %v", to, l.shown())
+		if slices.Contains(l.shownIDs(), 0) {
+			t.Errorf("at %d rows are missing: %v", to, l.shownIDs())
 		}
 	}
 }
@@ -109,29 +109,29 @@ func TestTheCursorSticksToItsJob(t *testing.T) {
 // TestTheTopStaysTheTop checks that the list shows its top, whatever arrives there, until the user
 // moves the cursor, and again after g.
 func TestTheTopStaysTheTop(t *testing.T) {
-	c := newCrowd(1000)
+	c := newFakeJobs(1000)
 	l := newList(c, 10)
-	for _, prepare := range []func(){func() {}, func() { l.moveTo(500); c.look(l); l.moveToTop(); c.look(l) }} {
+	for _, prepare := range []func(){func() {}, func() { l.moveTo(500); c.fetch(l); l.moveToTop(); c.fetch(l) }} {
 		prepare()
 		slices.Reverse(c.order)
-		c.look(l)
-		cursorOn(t, l, c.order[0], 0)
+		c.fetch(l)
+		checkCursor(t, l, c.order[0], 0)
 	}
 	l.pinCursor() // the user acts on the visible rows
 	slices.Reverse(c.order)
-	c.look(l)
-	equal(t, here(l), c.order[len(c.order)-1], "held, the job under the cursor")
+	c.fetch(l)
+	equal(t, cursorID(l), c.order[len(c.order)-1], "held, the job under the cursor")
 }
 
 // TestMovingAsksRarely checks that a key draws from loaded rows, and that the source is asked only
 // for missing rows (rule 3).
 func TestMovingAsksRarely(t *testing.T) {
-	c := newCrowd(1_000_000)
+	c := newFakeJobs(1_000_000)
 	l := newList(c, 20)
 	asked, before := 0, *l.requestWindow()
 	for i := range 400 {
 		l.moveTo(l.cursorRow + 1)
-		if slices.Contains(l.shown(), 0) {
+		if slices.Contains(l.shownIDs(), 0) {
 			t.Fatalf("at %d rows are missing", i)
 		}
 		if w := l.requestWindow(); *w != before {
@@ -143,13 +143,13 @@ func TestMovingAsksRarely(t *testing.T) {
 	if asked > 20 {
 		t.Errorf("400 rows took %d round trips", asked)
 	}
-	equal(t, here(l), 401, "the job under the cursor")
+	equal(t, cursorID(l), 401, "the job under the cursor")
 }
 
 // TestAHeldKeyDoesNotStarveTheAnswer checks that keys that stay within a pending answer do not ask
 // again. Each new request ends the previous one, so a held key would never get an answer.
 func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
-	c := newCrowd(100_000)
+	c := newFakeJobs(100_000)
 	l := newList(c, 20)
 	l.moveTo(50_000)
 	w := *l.requestWindow()
@@ -160,68 +160,68 @@ func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
 		}
 	}
 	l.setPage(c.page(&w))
-	equal(t, here(l), 50_016, "the job under the cursor")
+	equal(t, cursorID(l), 50_016, "the job under the cursor")
 }
 
 // TestAJumpIsDrawnAtOnce checks that a jump to rows that are not loaded is drawn immediately, with
 // placeholder rows.
 func TestAJumpIsDrawnAtOnce(t *testing.T) {
-	c := newCrowd(5000)
+	c := newFakeJobs(5000)
 	l := newList(c, 10)
 	l.moveTo(4999)
 	if _, ok := l.cursorJob(); ok || l.top != 4990 {
 		t.Errorf("there is a job under the cursor before it has come; top %d", l.top)
 	}
-	c.look(l)
-	if here(l) != 5000 || len(l.shown()) != 10 {
-		t.Errorf("the cursor is on %d, %v", here(l), l.shown())
+	c.fetch(l)
+	if cursorID(l) != 5000 || len(l.shownIDs()) != 10 {
+		t.Errorf("the cursor is on %d, %v", cursorID(l), l.shownIDs())
 	}
 	slices.Reverse(c.order)
-	c.look(l)
-	cursorOn(t, l, 5000, 0)
+	c.fetch(l)
+	checkCursor(t, l, 5000, 0)
 	equal(t, l.requestWindow().Cursor, 5000, "the job of the request")
 }
 
 // TestALateAnswerChangesNothing checks that an answer to an older request does not move the cursor.
 func TestALateAnswerChangesNothing(t *testing.T) {
-	c := newCrowd(10_000)
+	c := newFakeJobs(10_000)
 	l := newList(c, 10)
 	late := c.page(&runview.JobsWindow{Cursor: 9000, Rows: 40, Above: 20})
 	l.moveTo(5)
-	before := l.shown()
+	before := l.shownIDs()
 	l.setPage(late)
-	if here(l) != 6 || !slices.Equal(before, l.shown()) {
-		t.Errorf("the cursor is on %d, %v", here(l), l.shown())
+	if cursorID(l) != 6 || !slices.Equal(before, l.shownIDs()) {
+		t.Errorf("the cursor is on %d, %v", cursorID(l), l.shownIDs())
 	}
-	c.look(l)
-	equal(t, here(l), 6, "the job under the cursor")
+	c.fetch(l)
+	equal(t, cursorID(l), 6, "the job under the cursor")
 
 	l.moveToJob(6)
 	l.requestWindow()
 	late = c.page(&runview.JobsWindow{At: 9000, Rows: 40}) // asked for a position, not for the job
 	l.setPage(late)
-	equal(t, here(l), 6, "the job under the cursor after a late answer")
+	equal(t, cursorID(l), 6, "the job under the cursor after a late answer")
 }
 
 // TestAJobThatLeavesTheList checks that the cursor keeps its position when its job leaves the list.
 func TestAJobThatLeavesTheList(t *testing.T) {
-	c := newCrowd(100)
+	c := newFakeJobs(100)
 	l := newList(c, 10)
 	l.moveTo(40)
-	c.look(l)
+	c.fetch(l)
 	c.order = slices.DeleteFunc(c.order, func(id jobs.ID) bool { return id == 41 })
-	c.look(l)
-	c.look(l)
-	cursorOn(t, l, 42, 40)
+	c.fetch(l)
+	c.fetch(l)
+	checkCursor(t, l, 42, 40)
 	c.order = c.order[:3]
-	c.look(l)
-	c.look(l)
-	equal(t, here(l), 3, "the job under the cursor")
+	c.fetch(l)
+	c.fetch(l)
+	equal(t, cursorID(l), 3, "the job under the cursor")
 	c.order = nil
-	c.look(l)
-	c.look(l)
-	if _, ok := l.cursorJob(); ok || len(l.shown()) != 0 {
-		t.Errorf("an empty list shows %v", l.shown())
+	c.fetch(l)
+	c.fetch(l)
+	if _, ok := l.cursorJob(); ok || len(l.shownIDs()) != 0 {
+		t.Errorf("an empty list shows %v", l.shownIDs())
 	}
 	l.moveTo(5)
 	l.moveToTop()
@@ -230,29 +230,29 @@ func TestAJobThatLeavesTheList(t *testing.T) {
 // TestAFilterAndTheCursor checks that a filter keeps the cursor on its job if the job matches, and
 // otherwise moves it to the top.
 func TestAFilterAndTheCursor(t *testing.T) {
-	all := newCrowd(1000)
+	all := newFakeJobs(1000)
 	l := newList(all, 10)
 	l.moveTo(500)
-	all.look(l)
+	all.fetch(l)
 	l.setFilter("x")
-	some := &crowd{order: []jobs.ID{7, 400, 501, 900}}
-	some.look(l)
-	cursorOn(t, l, 501, 2)
+	some := &fakeJobs{order: []jobs.ID{7, 400, 501, 900}}
+	some.fetch(l)
+	checkCursor(t, l, 501, 2)
 	l.setFilter("y")
-	other := &crowd{order: []jobs.ID{8, 9}}
-	other.look(l)
-	equal(t, here(l), 8, "the job under the cursor")
+	other := &fakeJobs{order: []jobs.ID{8, 9}}
+	other.fetch(l)
+	equal(t, cursorID(l), 8, "the job under the cursor")
 	equal(t, l.pinned, false, "the user has moved the cursor")
 	l.setFilter("")
 	l.moveToJob(777)
-	all.look(l)
-	if here(l) != 777 || slices.Contains(l.shown(), 0) {
-		t.Errorf("the cursor is on %d, %v", here(l), l.shown())
+	all.fetch(l)
+	if cursorID(l) != 777 || slices.Contains(l.shownIDs(), 0) {
+		t.Errorf("the cursor is on %d, %v", cursorID(l), l.shownIDs())
 	}
 	l.sort, l.reverse = runview.SortName, true
 	slices.Reverse(all.order)
-	all.look(l)
-	equal(t, here(l), 777, "the job under the cursor, sorted anew")
+	all.fetch(l)
+	equal(t, cursorID(l), 777, "the job under the cursor, sorted anew")
 	equal(t, l.requestWindow().Sort, runview.SortName, "the order of the request")
 }
 
@@ -260,15 +260,15 @@ func TestAFilterAndTheCursor(t *testing.T) {
 // screen.
 func TestResizeKeepsTheCursorOnTheScreen(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 50, 5000} {
-		c := newCrowd(n)
+		c := newFakeJobs(n)
 		l := newList(c, 10)
 		for _, h := range []int{10, 1, 0, 40, 3, 400, 20} {
 			for _, pos := range []int{0, n / 2, n - 1, n + 100} {
 				l.resize(h)
 				l.moveTo(pos)
-				c.look(l)
-				if h > 0 && n > 0 && (l.cursorRow < l.top || l.cursorRow >= l.top+h || slices.Contains(l.shown(), 0)) {
-					t.Errorf("%d rows, %d on the screen: cursor %d, top %d, %v", n, h, l.cursorRow, l.top, l.shown())
+				c.fetch(l)
+				if h > 0 && n > 0 && (l.cursorRow < l.top || l.cursorRow >= l.top+h || slices.Contains(l.shownIDs(), 0)) {
+					t.Errorf("%d rows, %d on the screen: cursor %d, top %d, %v", n, h, l.cursorRow, l.top, l.shownIDs())
 				}
 			}
 		}
@@ -298,8 +298,8 @@ func TestSelecting(t *testing.T) {
 	press(t, m, "a", "nothing was selected")
 }
 
-// pause lets the time pass after which a filter that is being typed is applied.
-func pause(t *testing.T, m *model) {
+// passFilterDelay lets the time pass after which a filter that is being typed is applied.
+func passFilterDelay(t *testing.T, m *model) {
 	t.Helper()
 	line := m.modal.(*inputLine)
 	m.Update(filterDue{line.filteredList, line.text.String(), line})
@@ -309,7 +309,7 @@ func pause(t *testing.T, m *model) {
 // TestFilterLine checks that `/` filters during typing, after a pause, and that errors are shown in
 // the line.
 func TestFilterLine(t *testing.T) {
-	src := change(func(p *runview.Snapshot) {
+	src := sampleWith(func(p *runview.Snapshot) {
 		if p.Jobs != nil && strings.Contains(p.Jobs.Filter, "stat:") {
 			p.Jobs.Wrong, p.Jobs.Rows, p.Jobs.Matched, p.Jobs.Cursor = "there is no stat:; did you mean state?", nil, 0, -1
 		}
@@ -320,7 +320,7 @@ func TestFilterLine(t *testing.T) {
 	equal(t, m.jobs.filter, "", "the filter without a pause")
 	m.Update(filterDue{&m.jobs.list, "sta", m.modal.(*inputLine)})
 	equal(t, m.jobs.filter, "", "the filter after the pause of an older text")
-	pause(t, m)
+	passFilterDelay(t, m)
 	// And the list stays while it is being typed.
 	shows(t, m, "there is no stat:; did you mean state?", "50118")
 	press(t, m, "enter")
@@ -330,7 +330,7 @@ func TestFilterLine(t *testing.T) {
 	shows(t, m, "there is no stat:; did you mean state?")
 	press(t, m, "ctrl+u")
 	typeText(t, m, "C=0.1")
-	pause(t, m)
+	passFilterDelay(t, m)
 	shows(t, m, "/C=0.1", "96,859 jobs")
 	press(t, m, "enter")
 	if m.modal != nil || m.jobs.filter != "C=0.1" {
@@ -444,9 +444,9 @@ func TestSelectionsAreNotChangedInPlace(t *testing.T) {
 	equal(t, fmt.Sprint(held), before, "the jobs of the action")
 }
 
-// TestKeysDoNothingWhereTheCursorSlid checks each view with a cursor: if the item under the cursor
-// goes away, the next key only reports that. The key after it works (rule 4).
-func TestKeysDoNothingWhereTheCursorSlid(t *testing.T) {
+// TestKeysDoNothingWhereTheCursorSlipped checks each view with a cursor: if the item under the
+// cursor goes away, the next key only reports that. The key after it works (rule 4).
+func TestKeysDoNothingWhereTheCursorSlipped(t *testing.T) {
 	for _, c := range []struct {
 		name, keys string
 		change     func(*runview.Snapshot)
@@ -472,7 +472,7 @@ func TestKeysDoNothingWhereTheCursorSlid(t *testing.T) {
 		}, "r", "has left the list; the cursor is on job 50120 now: press again", runview.Action{Do: runview.Requeue, Jobs: jobs.One(50120)}},
 	} {
 		gone := false
-		src := change(func(p *runview.Snapshot) {
+		src := sampleWith(func(p *runview.Snapshot) {
 			if gone {
 				c.change(p)
 			}
@@ -482,11 +482,11 @@ func TestKeysDoNothingWhereTheCursorSlid(t *testing.T) {
 		gone = true
 		refresh(t, m)
 		press(t, m, c.key)
-		if did := src.done(); !strings.HasSuffix(m.message.text, c.says) || len(did) > 0 || m.modal != nil {
+		if did := src.actions(); !strings.HasSuffix(m.message.text, c.says) || len(did) > 0 || m.modal != nil {
 			t.Errorf("%s: it says %q and did %+v", c.name, m.message.text, did)
 		}
 		press(t, m, c.key)
-		did := src.done()
+		did := src.actions()
 		if len(did) != 1 || did[0].Do != c.does.Do || did[0].Host != c.does.Host || !slices.Equal(did[0].Jobs, c.does.Jobs) || did[0].Number != c.does.Number {
 			t.Errorf("%s: the second key did %+v, not %+v; it says %q", c.name, did, c.does, m.message.text)
 		}

@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// inTrouble is a run of three hosts, none of which can start a job.
-func inTrouble(p *runview.Snapshot) {
+// troubledHosts is a run of three hosts, none of which can start a job.
+func troubledHosts(p *runview.Snapshot) {
 	p.Hosts = p.Hosts[:3]
 	for i := range p.Hosts {
 		h := &p.Hosts[i]
@@ -22,8 +22,8 @@ func inTrouble(p *runview.Snapshot) {
 	p.Phases[runview.Running] = 0
 }
 
-// together returns a change that makes several.
-func together(changes ...func(*runview.Snapshot)) func(*runview.Snapshot) {
+// combine returns a change that makes several.
+func combine(changes ...func(*runview.Snapshot)) func(*runview.Snapshot) {
 	return func(p *runview.Snapshot) {
 		for _, change := range changes {
 			change(p)
@@ -63,14 +63,14 @@ func TestTheScreenSays(t *testing.T) {
 		{promise: "a key without a meaning hides no error", w: 80, h: 24, keys: "r x",
 			shows: []string{"nothing to requeue: job 50117 runs"}},
 		{promise: "a host that cannot start jobs has neither free slots nor is it up; its name is there once",
-			change: inTrouble, w: 160, h: 24,
+			change: troubledHosts, w: 160, h: 24,
 			shows: []string{"slots 0/0 on 0 of 3 hosts", "2 Hosts 0/3", "NOTHING CAN START", "box2 its host key has changed"},
 			hides: []string{"box2 box2"}},
 		{promise: "the dispatcher's reason why nothing can start comes first", w: 80, h: 24,
-			change: together(inTrouble, func(p *runview.Snapshot) { p.Stuck = "box2 is disabled" }),
+			change: combine(troubledHosts, func(p *runview.Snapshot) { p.Stuck = "box2 is disabled" }),
 			shows:  []string{"NOTHING CAN START  box2 is disabled"}},
 		{promise: "one host is enough to start jobs", w: 160, h: 24,
-			change: together(inTrouble, func(p *runview.Snapshot) {
+			change: combine(troubledHosts, func(p *runview.Snapshot) {
 				p.Hosts[2].State, p.Hosts[2].Reason, p.Hosts[2].Running, p.SlotsBusy = hostUp, "", 2, 2
 			}), shows: []string{"slots 2/2 on 1 of 3 hosts", "2 Hosts 1/3"}, hides: []string{"NOTHING CAN START"}},
 		{promise: "a long wait for the first host is explained, even without space for the list of hosts",
@@ -87,9 +87,9 @@ func TestTheScreenSays(t *testing.T) {
 			shows: []string{"run 6 +5 handed (sent to hosts, not started)"}},
 		{promise: "handed is explained in the footer, for the job under the cursor", change: handed, w: 80, h: 24,
 			shows: []string{"handed: sent to its host, which starts it when a slot is free there"}},
-		{promise: "what runs is unknown without a dispatcher", change: together(handed, status(runview.StatusCrashed)), w: 120, h: 24,
+		{promise: "what runs is unknown without a dispatcher", change: combine(handed, status(runview.StatusCrashed)), w: 120, h: 24,
 			shows: []string{"may run 11"}},
-		{promise: "a stopped run has not ended", change: together(handed, status(runview.StatusStopped)), w: 120, h: 24,
+		{promise: "a stopped run has not ended", change: combine(handed, status(runview.StatusStopped)), w: 120, h: 24,
 			shows: []string{"○ stopped", "may run 11"}, hides: []string{"○ ended"}},
 		{promise: "the number of jobs does not depend on the view", w: 80, h: 24, keys: "4", change: func(p *runview.Snapshot) {
 			if p.Jobs != nil && p.Jobs.Filter != "" {
@@ -130,7 +130,7 @@ func TestTheScreenSays(t *testing.T) {
 				at = [][2]int{{c.w, c.h}}
 			}
 			for _, size := range at {
-				m := newScreen(t, change(c.change), size[0], size[1])
+				m := newScreen(t, sampleWith(c.change), size[0], size[1])
 				press(t, m, c.keys, c.shows...)
 				hides(t, m, c.hides...)
 				checkSize(t, m, c.promise)
@@ -144,7 +144,7 @@ func TestTheScreenSays(t *testing.T) {
 // that were useless to the run, as the printed summary does.
 func TestTheSummaryMakesWay(t *testing.T) {
 	trouble := []string{"processes that jobs left behind may still be alive on ws02: resume ends them", "ws09 ran nothing: \x1b[2Jno route to host"}
-	ended := change(together(states["ended"], func(p *runview.Snapshot) {
+	ended := sampleWith(combine(states["ended"], func(p *runview.Snapshot) {
 		p.Trouble = trouble
 		for i := range 5 {
 			p.Groups = append(p.Groups, runview.Group{Cause: fmt.Sprintf("exit %d", i+2), Count: 1})
@@ -176,7 +176,7 @@ func TestKeysBeforeTheLineAreNotLost(t *testing.T) {
 	for _, k := range []string{"!", "c", "h"} {
 		m.Update(keyMsg(k))
 	}
-	m.Update(pasted("o x"))
+	m.Update(pasteMsg("o x"))
 	m.Update(keyMsg("enter"))
 	m.Update(keyMsg("y"))
 	run(t, m, cmd)
@@ -184,13 +184,13 @@ func TestKeysBeforeTheLineAreNotLost(t *testing.T) {
 	if !ok || line.text.String() != "python train.py --C 0.1 --gamma 0.5!cho x" {
 		t.Errorf("the line is %+v", m.modal)
 	}
-	same(t, m.src.(*fakeSource))
+	checkActions(t, m.src.(*fakeSource))
 }
 
 // TestNoStaleMessageOfPausing checks that a message disappears when another screen makes it untrue.
 func TestNoStaleMessageOfPausing(t *testing.T) {
 	paused := false
-	m := newScreen(t, change(func(p *runview.Snapshot) { p.Paused = paused }), 80, 24)
+	m := newScreen(t, sampleWith(func(p *runview.Snapshot) { p.Paused = paused }), 80, 24)
 	m.src.(*fakeSource).answer = func(runview.Action) (*runview.Answer, error) {
 		paused = true
 		return &runview.Answer{Text: "launching is paused"}, nil
@@ -204,7 +204,7 @@ func TestNoStaleMessageOfPausing(t *testing.T) {
 // TestWhatFailedPointsToStderr checks that a failed job without output on stdout points to stderr,
 // in the output pane and in why.
 func TestWhatFailedPointsToStderr(t *testing.T) {
-	src := change(func(p *runview.Snapshot) {
+	src := sampleWith(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Why = "Job 50120 is over (failed): exit 137."
 		}
@@ -223,11 +223,11 @@ func TestWhatFailedPointsToStderr(t *testing.T) {
 	press(t, m, "esc w", "The last line of its stderr: Killed")
 }
 
-// TestTheCursorSlides checks that a key does nothing to a job that has just moved under the cursor.
+// TestTheCursorSlips checks that a key does nothing to a job that has just moved under the cursor.
 // The key shows a message, and the next key works. A message about one job names the job (rule 4).
-func TestTheCursorSlides(t *testing.T) {
+func TestTheCursorSlips(t *testing.T) {
 	gone := false
-	src := change(func(p *runview.Snapshot) {
+	src := sampleWith(func(p *runview.Snapshot) {
 		if gone && p.Jobs != nil {
 			for i := range p.Jobs.Rows {
 				p.Jobs.Rows[i].ID++
@@ -257,7 +257,7 @@ func TestTheCursorSlides(t *testing.T) {
 	m.Update(keyMsg("c"))
 	equal(t, m.message.text, "job 50137 has left the list; the cursor is on job 50138 now: press again", "the message")
 	equal(t, m.modal, nil, "the question")
-	same(t, src)
+	checkActions(t, src)
 	_, cmd := m.Update(keyMsg("+"))
 	if cmd == nil || len(m.targetJobs()) != 1 {
 		t.Error("the second key does nothing")
@@ -287,7 +287,7 @@ func TestAPaneSaysThatTheCursorIsElsewhere(t *testing.T) {
 // reports arrive any more, and that its time is marked.
 func TestAwayJobsKeepTheirProgress(t *testing.T) {
 	away := false
-	m := newScreen(t, change(func(p *runview.Snapshot) {
+	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
 		if away {
 			p.Status = runview.StatusCrashed
 			if p.Jobs != nil {
@@ -341,7 +341,7 @@ func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
 				if m.modal != nil {
 					continue // it has the keys and shows how to close it
 				}
-				rows := strings.Split(strings.TrimSuffix(plain(m), "\n"), "\n")
+				rows := strings.Split(strings.TrimSuffix(plainScreen(m), "\n"), "\n")
 				has(t, strings.Join(rows[len(rows)-m.maxMessageRows():], "\n"), "q leave", "%v, view %d after %q: the footer", size, tab+1, key)
 			}
 		}
@@ -368,7 +368,7 @@ func TestAListAlone(t *testing.T) {
 func TestColumnsAreChosen(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	heads := func() string {
-		for row := range strings.SplitSeq(plain(m), "\n") {
+		for row := range strings.SplitSeq(plainScreen(m), "\n") {
 			if strings.Contains(row, " STATE ") && !strings.Contains(row, "[") {
 				return strings.Join(strings.Fields(row), " ")
 			}
@@ -399,7 +399,7 @@ func TestColumnsAreChosen(t *testing.T) {
 // TestHostsByCause checks that hosts that are unreachable for the same cause are grouped, in the
 // header and under the list of hosts.
 func TestHostsByCause(t *testing.T) {
-	src := change(func(p *runview.Snapshot) {
+	src := sampleWith(func(p *runview.Snapshot) {
 		for i := range 9 {
 			h := &p.Hosts[i]
 			h.State, h.Reason, h.Running = "backing_off", h.Name+": 10.0.0."+itoa(i+1)+":22 refuses connections", 0
@@ -415,7 +415,7 @@ func TestHostsByCause(t *testing.T) {
 // TestNoBarWithoutProgress checks that a job that reports no progress has no bar.
 func TestNoBarWithoutProgress(t *testing.T) {
 	m := newScreen(t, sample(), 120, 24)
-	for row := range strings.SplitSeq(plain(m), "\n") {
+	for row := range strings.SplitSeq(plainScreen(m), "\n") {
 		if (strings.Contains(row, " queue ") || strings.Contains(row, " handed ")) && strings.Contains(row, "··") && strings.Contains(row, "sweep C") {
 			t.Errorf("it reports nothing and has a bar: %s", row)
 		}

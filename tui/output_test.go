@@ -48,8 +48,8 @@ func (f *fakeFile) read(r runview.Read) (*runview.Piece, error) {
 	return p, nil
 }
 
-// outScreen is a screen with one open output and a clock that a test moves.
-type outScreen struct {
+// outputScreen is a screen with one open output and a clock that a test moves.
+type outputScreen struct {
 	*model
 	t   *testing.T
 	p   *outputPane
@@ -57,11 +57,11 @@ type outScreen struct {
 	now time.Time
 }
 
-func showOutput(t *testing.T, f *fakeFile, w, h int) *outScreen {
+func showOutput(t *testing.T, f *fakeFile, w, h int) *outputScreen {
 	t.Helper()
 	src := sample()
 	src.read = func(r runview.Read) (*runview.Piece, error) { return f.read(r) }
-	s := &outScreen{t: t, f: f, now: noon}
+	s := &outputScreen{t: t, f: f, now: noon}
 	s.model = newScreen(t, src, w, h)
 	s.model.now = func() time.Time { return s.now }
 	s.openOutput(50118)
@@ -72,7 +72,7 @@ func showOutput(t *testing.T, f *fakeFile, w, h int) *outScreen {
 }
 
 // wait advances the clock and runs what is due.
-func (s *outScreen) wait(d time.Duration) {
+func (s *outputScreen) wait(d time.Duration) {
 	s.t.Helper()
 	s.now = s.now.Add(d)
 	_, cmd := s.model.Update(readDue{pane: s.p, at: s.p.timerAt})
@@ -80,14 +80,14 @@ func (s *outScreen) wait(d time.Duration) {
 }
 
 // press presses keys and runs the reads that are due.
-func (s *outScreen) press(keys string) {
+func (s *outputScreen) press(keys string) {
 	s.t.Helper()
 	press(s.t, s.model, keys)
 	s.wait(0)
 }
 
 // lines returns the rows that the pane shows, without trailing blanks.
-func (s *outScreen) lines() []string {
+func (s *outputScreen) lines() []string {
 	var out []string
 	for _, l := range s.p.draw(s.model, s.p.w, s.p.h, true) {
 		out = append(out, strings.TrimRight(plainText(l), " "))
@@ -95,7 +95,7 @@ func (s *outScreen) lines() []string {
 	return out
 }
 
-func (s *outScreen) last() string {
+func (s *outputScreen) last() string {
 	l := s.lines()
 	if len(l) == 0 {
 		return ""
@@ -103,14 +103,14 @@ func (s *outScreen) last() string {
 	return l[len(l)-1]
 }
 
-// titled checks that the title of the pane contains a text.
-func (s *outScreen) titled(text string) {
+// checkTitle checks that the title of the pane contains a text.
+func (s *outputScreen) checkTitle(text string) {
 	s.t.Helper()
 	has(s.t, s.p.title(s.model), text, "the title")
 }
 
-// numbered returns a file with the lines "line 1" to "line n".
-func numbered(n int) []byte {
+// numberedLines returns a file with the lines "line 1" to "line n".
+func numberedLines(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
 		fmt.Fprintf(&b, "line %d\n", i+1)
@@ -121,17 +121,17 @@ func numbered(n int) []byte {
 // TestOutputFollows checks that the output follows the file live, and that a scrolled-back pane
 // keeps its lines whatever is appended.
 func TestOutputFollows(t *testing.T) {
-	f := &fakeFile{data: numbered(100)}
+	f := &fakeFile{data: numberedLines(100)}
 	s := showOutput(t, f, 80, 24)
 	if s.last() != "line 100" || !strings.Contains(s.p.title(s.model), "50118 stdout · following") {
 		t.Fatalf("%q under %q", s.last(), s.p.title(s.model))
 	}
-	f.data = numbered(120)
+	f.data = numberedLines(120)
 	s.wait(pollInterval)
 	equal(t, s.last(), "line 120", "after more was printed")
 	s.press("f")
 	before := s.lines()
-	f.data = numbered(200)
+	f.data = numberedLines(200)
 	s.wait(pollInterval)
 	if now := s.lines(); strings.Join(now, "|") != strings.Join(before, "|") || now[len(now)-1] != "line 120" {
 		t.Errorf("standing still it shows %q", now)
@@ -144,7 +144,7 @@ func TestOutputFollows(t *testing.T) {
 // TestOutputIsNotAskedForTooOften checks that a file is polled at most twice a second, and never
 // after the attempt has ended.
 func TestOutputIsNotAskedForTooOften(t *testing.T) {
-	f := &fakeFile{data: numbered(10)}
+	f := &fakeFile{data: numberedLines(10)}
 	s := showOutput(t, f, 80, 24)
 	reads := len(f.reads)
 	for range 100 {
@@ -163,7 +163,7 @@ func TestOutputIsNotAskedForTooOften(t *testing.T) {
 		s.wait(time.Second)
 	}
 	equal(t, len(f.reads)-reads, 0, "reads after the end")
-	s.titled("ended")
+	s.checkTitle("ended")
 	s.openDetail(50118) // the output is hidden, so nothing is read
 	f.over = false
 	refresh(t, s.model)
@@ -207,7 +207,7 @@ func TestABigLogCostsLittle(t *testing.T) {
 func TestScrollingMissesNoLine(t *testing.T) {
 	const n = 20_000
 	// More than is kept.
-	f := &fakeFile{data: bytes.ReplaceAll(numbered(n), []byte("\n"), []byte(strings.Repeat(" .", 50)+"\n")), over: true}
+	f := &fakeFile{data: bytes.ReplaceAll(numberedLines(n), []byte("\n"), []byte(strings.Repeat(" .", 50)+"\n")), over: true}
 	s := showOutput(t, f, 80, 40)
 	s.press("z")
 	at := func() int {
@@ -313,7 +313,7 @@ func TestOutputThatCannotBeRead(t *testing.T) {
 	if tries := len(f.reads) - n; tries < 5 || tries > 30 {
 		t.Errorf("%d tries in a minute", tries)
 	}
-	f.err, f.data = nil, numbered(3)
+	f.err, f.data = nil, numberedLines(3)
 	s.wait(maxRetryDelay)
 	equal(t, s.last(), "line 3", "when it can be read again")
 	f.err = errors.New("the link was lost")
@@ -325,7 +325,7 @@ func TestOutputThatCannotBeRead(t *testing.T) {
 
 // TestOutputThatShrinks checks that the pane follows a job that truncates its own output.
 func TestOutputThatShrinks(t *testing.T) {
-	f := &fakeFile{data: numbered(1000)}
+	f := &fakeFile{data: numberedLines(1000)}
 	s := showOutput(t, f, 80, 24)
 	f.data = []byte("anew\n")
 	s.wait(pollInterval)
@@ -367,7 +367,7 @@ func TestStreamsAndAttempts(t *testing.T) {
 // TestTheOutputUnderTheListFollowsTheCursor checks that the output under the list follows the
 // cursor, and that it reads only after the cursor has rested.
 func TestTheOutputUnderTheListFollowsTheCursor(t *testing.T) {
-	f := &fakeFile{data: numbered(5)}
+	f := &fakeFile{data: numberedLines(5)}
 	src := sample()
 	src.read = f.read
 	m := newScreen(t, src, 160, 48)
@@ -402,7 +402,7 @@ func TestTheOutputUnderTheListFollowsTheCursor(t *testing.T) {
 // TestAReadOfSomethingElseIsGivenUp checks that a hanging read does not block the output of another
 // job.
 func TestAReadOfSomethingElseIsGivenUp(t *testing.T) {
-	s := showOutput(t, &fakeFile{data: numbered(3)}, 80, 24)
+	s := showOutput(t, &fakeFile{data: numberedLines(3)}, 80, 24)
 	s.wait(pollInterval)
 	s.now = s.now.Add(pollInterval)
 	s.model.readVisibleOutput() // in progress: its answer has not arrived
@@ -468,7 +468,7 @@ func FuzzColoredOutput(f *testing.F) {
 func TestOutputHasItsColors(t *testing.T) {
 	s := showOutput(t, &fakeFile{data: []byte("\x1b[31mred goes on\nplain\x1b]52;c;aGk=\x07\x1b[2J\n\x1b[1;32mgreen\x1b[0m\n"), over: true}, 80, 24)
 	var rows []string
-	for row := range strings.SplitSeq(drawn(s.model), "\n") {
+	for row := range strings.SplitSeq(redraw(s.model), "\n") {
 		if strings.Contains(row, "red goes on") || strings.Contains(row, "plain") || strings.Contains(row, "green") {
 			rows = append(rows, strings.TrimRight(row, " "))
 		}
@@ -477,7 +477,7 @@ func TestOutputHasItsColors(t *testing.T) {
 		t.Errorf("the rows are %q, not %q", rows, want)
 	}
 	s.search("3")
-	has(t, drawn(s.model), "\x1b[31mred goes on\x1b[m", "a search must not find its text in the codes of colors")
+	has(t, redraw(s.model), "\x1b[31mred goes on\x1b[m", "a search must not find its text in the codes of colors")
 }
 
 // TestOutputSideways checks that long lines scroll sideways by half a screen, and that half of a

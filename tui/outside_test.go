@@ -14,13 +14,13 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// copies presses y and returns the text that is put on the clipboard.
-func copies(t *testing.T, m *model) string {
+// copiedText presses y and returns the text that is put on the clipboard.
+func copiedText(t *testing.T, m *model) string {
 	t.Helper()
 	var text string
 	var do func(cmd tea.Cmd)
 	do = func(cmd tea.Cmd) {
-		switch msg := comesOf(cmd).(type) {
+		switch msg := messageOf(cmd).(type) {
 		case nil:
 		case tea.BatchMsg:
 			for _, c := range msg {
@@ -42,28 +42,29 @@ func copies(t *testing.T, m *model) string {
 // TestCopy checks that y copies the item under the cursor without control characters, and shows a
 // message that says what was copied.
 func TestCopy(t *testing.T) {
-	src := change(func(p *runview.Snapshot) {
+	src := sampleWith(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Command = "train\x1b]0;x\x07 1\nsecond"
 		}
 	})
 	m, _ := screenOn(t, src, aQueued, 80, 24)
-	equal(t, copies(t, m), "train␛]0;x␇ 1\nsecond", "a command is copied as")
+	equal(t, copiedText(t, m), "train␛]0;x␇ 1\nsecond", "a command is copied as")
 	shows(t, m, "copied the command of job 50137: train␛]0;x␇ 1")
 	press(t, m, "g l")
-	has(t, copies(t, m), "attempts/050/50117.1.out", "copied in the output")
+	has(t, copiedText(t, m), "attempts/050/50117.1.out", "copied in the output")
 	shows(t, m, "copied the path of the stdout of job 50117: /nfs/")
 	for key, want := range map[string]string{"2": "ws01  up", "3": "exit 137  Killed", "5": "11:59:30 50120.3 has ended"} {
 		m := newScreen(t, sample(), 80, 24)
 		press(t, m, key+" k")
-		has(t, copies(t, m), want, "copied in view %s", key)
+		has(t, copiedText(t, m), want, "copied in view %s", key)
 	}
 	m.copyText("it", strings.Repeat("x", maxCopied+1))
 	shows(t, m, "copied the beginning of it:")
 }
 
-// lends presses a key and returns the program that gets the terminal, without starting it.
-func lends(t *testing.T, m *model, key string) *outsideProgram {
+// outsideProgramOf presses a key and returns the program that gets the terminal, without starting
+// it.
+func outsideProgramOf(t *testing.T, m *model, key string) *outsideProgram {
 	t.Helper()
 	_, cmd := m.Update(keyMsg(key))
 	run(t, m, cmd)
@@ -81,7 +82,7 @@ func TestOutputInThePager(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := file
-	src := change(func(p *runview.Snapshot) {
+	src := sampleWith(func(p *runview.Snapshot) {
 		if p.Detail != nil {
 			p.Detail.Attempts[0].Out = out
 		}
@@ -91,7 +92,7 @@ func TestOutputInThePager(t *testing.T) {
 	}
 	m := newScreen(t, src, 80, 24)
 	press(t, m, "l")
-	l := lends(t, m, "E")
+	l := outsideProgramOf(t, m, "E")
 	if l == nil || strings.Join(l.Args, "|") != `/bin/sh|-c|trap : INT QUIT; less -R "$1"|sh|`+file {
 		t.Fatalf("the pager is started as %q", l)
 	}
@@ -99,7 +100,7 @@ func TestOutputInThePager(t *testing.T) {
 
 	out = "ws02:/far/50117.1.out"
 	refresh(t, m)
-	if l = lends(t, m, "E"); l == nil {
+	if l = outsideProgramOf(t, m, "E"); l == nil {
 		t.Fatal("no pager for an output that only its host has")
 	}
 	temp := l.Args[len(l.Args)-1]
@@ -128,13 +129,13 @@ func TestShellOnAHost(t *testing.T) {
 		return exec.Command("true"), nil
 	}
 	press(t, m, "2")
-	if l := lends(t, m, "s"); l == nil || !strings.Contains(l.hello, "A shell on ws01; exit goes back") {
+	if l := outsideProgramOf(t, m, "s"); l == nil || !strings.Contains(l.hello, "A shell on ws01; exit goes back") {
 		t.Errorf("it is %v", l)
 	}
 	m.Update(outsideEnded{what: "it"})
 	press(t, m, "j s", "no shell on ws02: it was added later")
 	press(t, m, "S", "sort:trouble")
 	press(t, m, "1 g l")
-	lends(t, m, "s")
+	outsideProgramOf(t, m, "s")
 	equal(t, strings.Join(asked, " "), "ws01 ws02 ws01", "the hosts with shells")
 }

@@ -25,7 +25,7 @@ type idleScreen struct {
 	draws int // number of times that send has drawn
 }
 
-func newIdle(t *testing.T) *idleScreen {
+func newIdleScreen(t *testing.T) *idleScreen {
 	t.Helper()
 	src := sample()
 	src.read = (&fakeFile{data: []byte("epoch 1\n")}).read
@@ -34,7 +34,7 @@ func newIdle(t *testing.T) *idleScreen {
 	refresh(t, s.model)
 	s.under = s.model.cursorOutput.(*outputPane)
 	if s.View(); !strings.Contains(s.frame, "epoch 1") {
-		t.Fatalf("the output was not read:\n%s", plain(s.model))
+		t.Fatalf("the output was not read:\n%s", plainScreen(s.model))
 	}
 	return s
 }
@@ -47,8 +47,8 @@ func (s *idleScreen) send(msg tea.Msg) {
 	s.View()
 }
 
-// silent returns a read result of a job that has printed nothing new.
-func silent(p *outputPane) pieceRead {
+// silentRead returns a read result of a job that has printed nothing new.
+func silentRead(p *outputPane) pieceRead {
 	return pieceRead{pane: p, serial: p.readSerial, piece: &runview.Piece{Offset: p.excerpt.endOffset(), Size: p.excerpt.size}}
 }
 
@@ -69,20 +69,20 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 		}},
 		{"a second, when all was just drawn", false, func(m *model, p *outputPane) tea.Msg { return clockTick{} }},
 		{"time to read", false, func(m *model, p *outputPane) tea.Msg { return readDue{p, p.timerAt} }},
-		{"a job that prints nothing", false, func(m *model, p *outputPane) tea.Msg { return silent(p) }},
+		{"a job that prints nothing", false, func(m *model, p *outputPane) tea.Msg { return silentRead(p) }},
 		{"a piece of another file", false, func(m *model, p *outputPane) tea.Msg { return pieceRead{pane: p, serial: p.readSerial - 1} }},
 		{"a line", true, func(m *model, p *outputPane) tea.Msg {
-			r := silent(p)
+			r := silentRead(p)
 			r.piece.Data, r.piece.Size = []byte("epoch 2\n"), p.excerpt.size+8
 			return r
 		}},
 		{"a file that became shorter", true, func(m *model, p *outputPane) tea.Msg {
-			r := silent(p)
+			r := silentRead(p)
 			r.piece.Size--
 			return r
 		}},
 		{"an attempt that has ended", true, func(m *model, p *outputPane) tea.Msg {
-			r := silent(p)
+			r := silentRead(p)
 			r.piece.Over = true
 			return r
 		}},
@@ -91,12 +91,12 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 		}},
 		{"output that can be read again", true, func(m *model, p *outputPane) tea.Msg {
 			p.err = errors.New("no")
-			return silent(p)
+			return silentRead(p)
 		}},
 		{"a key", true, func(m *model, p *outputPane) tea.Msg { return keyMsg("j") }},
 		{"another size", true, func(m *model, p *outputPane) tea.Msg { return tea.WindowSizeMsg{Width: 80, Height: 24} }},
 	} {
-		idle := newIdle(t)
+		idle := newIdleScreen(t)
 		m, before := idle.model, idle.frame
 		msg := c.msg(m, idle.under)
 		m.frame = "as it was"
@@ -104,7 +104,7 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 		equal(t, m.frame != "as it was", c.drawn, "%s: drawn", c.name)
 		if m.frame = ""; !c.drawn {
 			if m.draw(); m.frame != before {
-				t.Errorf("%s has changed the screen:\n%s", c.name, plain(m))
+				t.Errorf("%s has changed the screen:\n%s", c.name, plainScreen(m))
 			}
 		}
 	}
@@ -114,7 +114,7 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 // arrive, that its clocks skip no second, and that the screen reports a dispatcher that goes silent
 // (rules 3 and 5).
 func TestClocksOfAnIdleScreenRun(t *testing.T) {
-	s := newIdle(t)
+	s := newIdleScreen(t)
 	row := sampleRow(50117)
 	frame := func() string { return ansi.Strip(s.frame) }
 	const span = 60 * time.Second
@@ -130,7 +130,7 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 		}
 		if every(2*time.Second, 150*time.Millisecond) {
 			s.send(readDue{s.under, s.under.timerAt})
-			s.send(silent(s.under))
+			s.send(silentRead(s.under))
 		}
 		if every(time.Second, 300*time.Millisecond) {
 			s.send(clockTick{})
@@ -160,7 +160,7 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 // TestSnapshotsMoveTheClocks checks that snapshots that arrive about once a second also advance the
 // clocks, so that an idle screen is not drawn twice a second (rule 3).
 func TestSnapshotsMoveTheClocks(t *testing.T) {
-	s := newIdle(t)
+	s := newIdleScreen(t)
 	start := s.now
 	due := start.Add(s.untilTick())
 	for n := range 60 {

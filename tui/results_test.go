@@ -35,16 +35,16 @@ func TestGoldenResults(t *testing.T) {
 			m := newView(t, Options{Source: sweep(t), ASCII: ascii}, tabResults, size[0], size[1])
 			golden(t, m, name("rows"))
 			for _, line := range []string{"best acc:max", "sort acc desc"} {
-				execute(t, m, line)
+				mustRunLine(t, m, line)
 			}
 			press(t, m, "j j")
 			golden(t, m, name("best"))
 			press(t, m, "m j")
 			golden(t, m, name("groups"))
-			execute(t, m, "pivot C gamma acc")
+			mustRunLine(t, m, "pivot C gamma acc")
 			press(t, m, "j right")
 			golden(t, m, name("heat"))
-			execute(t, m, "pivot C job acc")
+			mustRunLine(t, m, "pivot C job acc")
 			golden(t, m, name("shades"))
 		}
 	}
@@ -89,7 +89,7 @@ func TestResultsQuery(t *testing.T) {
 		{":best", func(a *runview.TableQuery) bool { return a.Best == "" }},
 	} {
 		if line, is := strings.CutPrefix(c.keys, ":"); is {
-			execute(t, m, line)
+			mustRunLine(t, m, line)
 		} else {
 			press(t, m, c.keys)
 		}
@@ -101,11 +101,11 @@ func TestResultsQuery(t *testing.T) {
 		"group D": "there is no column", "best acc": "acc:max or acc:min", "sort nonsense": "there is no column", "pivot C": "rows, columns, and a metric",
 		"result": "which metric?", "result -x": "was not added", "group C min x": "no number of jobs", "pivot C D acc": "there is no column",
 	} {
-		if err := typed(t, m, line); err == nil || !strings.Contains(err.Error(), want) {
+		if err := runLine(t, m, line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	same(t, src)
+	checkActions(t, src)
 }
 
 // TestResultsHelp checks that the help lists everything that the table offers, that the footer
@@ -135,22 +135,22 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	src := sweep(t)
 	m := newView(t, Options{Source: src}, tabResults, 100, 30)
 	press(t, m, "m j c r")
-	same(t, src)
+	checkActions(t, src)
 	shows(t, m, "C", "acc_mean", "acc_sd")
 	press(t, m, "enter")
 	if a := m.buildQuery().Table; a.Filter != `state=done C="0.01" gamma="0.5"` || a.Group != nil {
 		t.Errorf("%+v", a)
 	}
-	execute(t, m, "pivot C gamma acc")
+	mustRunLine(t, m, "pivot C gamma acc")
 	press(t, m, "esc esc")
-	execute(t, m, "pivot C gamma acc")
+	mustRunLine(t, m, "pivot C gamma acc")
 	press(t, m, "G right right c")
-	same(t, src)
+	checkActions(t, src)
 	press(t, m, "enter")
 	if a := m.buildQuery().Table; a.Filter != `state=done C="10" gamma="1"` || a.Heat {
 		t.Errorf("%+v", a)
 	}
-	execute(t, m, "filter acc>0.5")
+	mustRunLine(t, m, "filter acc>0.5")
 	press(t, m, "a")
 	equal(t, m.jobs.sel.n, 0, "jobs selected by a metric, of which the list of jobs knows nothing")
 	shows(t, m, "space selects a job")
@@ -185,7 +185,7 @@ func TestFilterOfGroups(t *testing.T) {
 	m := newView(t, Options{Source: src}, tabResults, 80, 24)
 	typing := func(text string) {
 		typeText(t, m, text)
-		pause(t, m)
+		passFilterDelay(t, m)
 	}
 	press(t, m, "m /")
 	typing("acc_mean>0.5")
@@ -237,8 +237,8 @@ func TestHostileResults(t *testing.T) {
 		for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
 			m := newView(t, Options{Source: src, ASCII: ascii}, tabResults, size[0], size[1])
 			look := func(what string) {
-				harmless(t, m, what)
-				if s := plain(m); strings.ContainsAny(s, "\x1b\x07\r\u202e\u009b") || ascii && strings.ContainsFunc(s, func(r rune) bool { return r > '~' }) {
+				checkHarmless(t, m, what)
+				if s := plainScreen(m); strings.ContainsAny(s, "\x1b\x07\r\u202e\u009b") || ascii && strings.ContainsFunc(s, func(r rune) bool { return r > '~' }) {
 					t.Errorf("%s: %q", what, s)
 				}
 			}
@@ -361,8 +361,8 @@ func sweep(t *testing.T) *fakeSource {
 	return gridSource(t, params, func(i int) string { return fmt.Sprintf("acc=0.%03d\nloss=%d\n", (i*377+91)%1000, i%5) }, "acc", "loss")
 }
 
-// typed executes a command.
-func typed(t *testing.T, m *model, line string) error {
+// runLine executes a command.
+func runLine(t *testing.T, m *model, line string) error {
 	t.Helper()
 	cmd, err := m.runCommand(line)
 	run(t, m, cmd)
@@ -370,10 +370,10 @@ func typed(t *testing.T, m *model, line string) error {
 	return err
 }
 
-// execute executes a command that must have no error.
-func execute(t *testing.T, m *model, line string) {
+// mustRunLine executes a command that must have no error.
+func mustRunLine(t *testing.T, m *model, line string) {
 	t.Helper()
-	if err := typed(t, m, line); err != nil {
+	if err := runLine(t, m, line); err != nil {
 		t.Errorf("%s: %v", line, err)
 	}
 }
@@ -389,6 +389,6 @@ func TestCommandsNeedAJobThatIsSeen(t *testing.T) {
 			t.Errorf("%s: commands are about job %d", key, r.ID)
 		}
 		typeLine(t, m, ":", "cancel")
-		same(t, src)
+		checkActions(t, src)
 	}
 }

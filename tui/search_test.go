@@ -11,14 +11,14 @@ import (
 )
 
 // search types a search and waits for its result.
-func (s *outScreen) search(text string) {
+func (s *outputScreen) search(text string) {
 	s.t.Helper()
 	typeLine(s.t, s.model, "/", text)
 	s.wait(0)
 }
 
-// found returns the visible line that contains a text.
-func (s *outScreen) found(text string) string {
+// lineWith returns the visible line that contains a text.
+func (s *outputScreen) lineWith(text string) string {
 	for _, l := range s.lines() {
 		if strings.Contains(strings.ToLower(l), strings.ToLower(text)) {
 			return l
@@ -30,32 +30,32 @@ func (s *outScreen) found(text string) string {
 // TestSearch checks the search in a live log: upward from the end, n and N, case-insensitive for
 // lowercase patterns, and across the boundaries of pieces.
 func TestSearch(t *testing.T) {
-	data := numbered(200_000)
+	data := numberedLines(200_000)
 	data = bytes.Replace(data, []byte("line 150000\n"), []byte("an Error here\n"), 1)
 	data = bytes.Replace(data, []byte("line 100\n"), []byte("the first error\n"), 1)
 	for _, most := range []int{0, 1000, 70_000} { // a source may return less than was requested
 		f := &fakeFile{data: data, over: true, most: most}
 		if most == 1000 {
-			f.data = append(append([]byte("the first error\n"), numbered(3000)...), []byte("an Error here\nx\n")...)
+			f.data = append(append([]byte("the first error\n"), numberedLines(3000)...), []byte("an Error here\nx\n")...)
 		}
 		s := showOutput(t, f, 80, 24)
 		s.search("error")
-		if got := s.found("error"); got != "an Error here" {
+		if got := s.lineWith("error"); got != "an Error here" {
 			t.Fatalf("found %q (%s)", got, s.p.title(s.model))
 		}
 		s.press("n")
-		equal(t, s.found("error"), "the first error", "the line after n")
+		equal(t, s.lineWith("error"), "the first error", "the line after n")
 		s.press("n")
-		s.titled(`nothing above has "error"`)
+		s.checkTitle(`nothing above has "error"`)
 		s.press("N")
-		equal(t, s.found("error"), "an Error here", "the line after N")
+		equal(t, s.lineWith("error"), "an Error here", "the line after N")
 		s.press("G")
 		s.search("Error")
 		s.press("n")
-		s.titled("nothing above")
+		s.checkTitle("nothing above")
 		s.press("g")
 		s.search("error") // at the start of the file it searches downward
-		if got := s.found("error"); got == "" {
+		if got := s.lineWith("error"); got == "" {
 			t.Errorf("down: %s", s.p.title(s.model))
 		}
 		if len(s.p.excerpt.data) > keepSize {
@@ -104,18 +104,18 @@ func TestSearchCanBeEnded(t *testing.T) {
 		s.p.isReading = false
 		s.p.handleSearchPiece(s.model, msg.ask, msg.piece)
 	}
-	s.titled("searching 0% of 1G")
+	s.checkTitle("searching 0% of 1G")
 	press(t, s.model, "esc")
 	if s.p.search != nil || s.extra == nil {
 		t.Error("esc does not end the search, or closes the pane as well")
 	}
 }
 
-// TestLeapingEndsTheSearch checks that g and G end a search in progress and go to the start and the
+// TestJumpingEndsTheSearch checks that g and G end a search in progress and go to the start and the
 // end of the file.
-func TestLeapingEndsTheSearch(t *testing.T) {
+func TestJumpingEndsTheSearch(t *testing.T) {
 	for key, want := range map[string]string{"g": "line 1", "G": "line 200000"} {
-		s := showOutput(t, &fakeFile{data: numbered(200_000)}, 80, 24)
+		s := showOutput(t, &fakeFile{data: numberedLines(200_000)}, 80, 24)
 		up := key == "g"
 		if !up {
 			s.press("g")
@@ -197,7 +197,7 @@ func TestNamesAreShownWhole(t *testing.T) {
 	// 48 cells with its number.
 	name := "calibrate-detector-module-" + strings.Repeat("north-", 3) + "b"
 	command := "python3 calibrate.py " + strings.Repeat("--verbose ", 900) + "--last"
-	src := change(func(p *runview.Snapshot) {
+	src := sampleWith(func(p *runview.Snapshot) {
 		if p.Jobs != nil {
 			for i := range p.Jobs.Rows {
 				r := &p.Jobs.Rows[i]

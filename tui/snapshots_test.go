@@ -13,9 +13,9 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// looking runs a snapshotter as Bubble Tea does: the next query starts after the previous snapshot
-// was handled. Results go to seen.
-func looking(t *testing.T, src runview.Source, seen func(snapshotMsg)) (l *snapshotter, end func()) {
+// startSnapshotter runs a snapshotter as Bubble Tea does: the next query starts after the previous
+// snapshot was handled. Results go to seen.
+func startSnapshotter(t *testing.T, src runview.Source, seen func(snapshotMsg)) (l *snapshotter, end func()) {
 	t.Helper()
 	l = newSnapshotter(t.Context(), src)
 	done := make(chan struct{})
@@ -32,17 +32,17 @@ func looking(t *testing.T, src runview.Source, seen func(snapshotMsg)) (l *snaps
 	return l, func() { l.end(); <-done }
 }
 
-// TestLooksAreNeverTwoAndNeverTooMany checks that at most one query runs at a time and that queries
-// start at most every 250 ms. A changed request does not wait. After the end, nothing runs (rule
-// 2).
-func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
+// TestSnapshotsAreRequestedOneAtATimeAndRarely checks that at most one query runs at a time and
+// that queries start at most every 250 ms. A changed request does not wait. After the end, nothing
+// runs (rule 2).
+func TestSnapshotsAreRequestedOneAtATimeAndRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version := uint64(0)
 		src := &fakeSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 			version++ // a busy run changes all the time
 			return &runview.Snapshot{Version: version, At: time.Now()}, nil
 		}}
-		l, end := looking(t, src, func(snapshotMsg) {})
+		l, end := startSnapshotter(t, src, func(snapshotMsg) {})
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if n := len(src.asks); n < 38 || n > 42 {
@@ -64,9 +64,9 @@ func TestLooksAreNeverTwoAndNeverTooMany(t *testing.T) {
 	})
 }
 
-// TestANewWishDoesNotWaitForTheOldAnswer checks that a new request ends the query in progress, and
-// that its answer is the next one shown.
-func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
+// TestAChangedQueryDoesNotWaitForTheOldAnswer checks that a new request ends the query in progress,
+// and that its answer is the next one shown.
+func TestAChangedQueryDoesNotWaitForTheOldAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &fakeSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 			if ask.Focus == 0 {
@@ -76,7 +76,7 @@ func TestANewWishDoesNotWaitForTheOldAnswer(t *testing.T) {
 			return &runview.Snapshot{Version: 1, At: time.Now()}, nil
 		}}
 		var seen []snapshotMsg
-		l, end := looking(t, src, func(s snapshotMsg) { seen = append(seen, s) })
+		l, end := startSnapshotter(t, src, func(s snapshotMsg) { seen = append(seen, s) })
 		time.Sleep(time.Second)
 		l.setQuery(runview.Query{Focus: 7})
 		synctest.Wait()
@@ -101,7 +101,7 @@ func TestAHeldKeyStillGetsSnapshots(t *testing.T) {
 		}}
 		var mu sync.Mutex
 		n := 0
-		l, end := looking(t, src, func(snapshotMsg) { mu.Lock(); n++; mu.Unlock() })
+		l, end := startSnapshotter(t, src, func(snapshotMsg) { mu.Lock(); n++; mu.Unlock() })
 		defer end()
 		for i := range 60 {
 			l.setQuery(runview.Query{Focus: jobs.ID(i + 1)})
@@ -124,7 +124,7 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 			return nil, ctx.Err()
 		}}
 		var seen []snapshotMsg
-		_, end := looking(t, src, func(s snapshotMsg) { seen = append(seen, s) })
+		_, end := startSnapshotter(t, src, func(s snapshotMsg) { seen = append(seen, s) })
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if len(seen) != 1 || seen[0].err == nil || !strings.Contains(seen[0].err.Error(), "no answer for 6s") {
@@ -133,7 +133,7 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 		end()
 
 		failing := &fakeSource{look: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, errors.New("no") }}
-		_, end = looking(t, failing, func(snapshotMsg) {})
+		_, end = startSnapshotter(t, failing, func(snapshotMsg) {})
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
 		if n := len(failing.asks); n < 19 || n > 22 {
@@ -143,7 +143,7 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 
 		empty := &fakeSource{look: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, nil }}
 		seen = nil
-		_, end = looking(t, empty, func(s snapshotMsg) { seen = append(seen, s) })
+		_, end = startSnapshotter(t, empty, func(s snapshotMsg) { seen = append(seen, s) })
 		synctest.Wait()
 		if len(seen) != 1 || seen[0].err == nil {
 			t.Errorf("no snapshot and no error: %+v", seen)
@@ -152,10 +152,10 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 	})
 }
 
-// TestAPictureIsNeverTakenForYoungerThanItIs checks that the displayed age is never less than the
+// TestASnapshotIsNeverShownAsYoungerThanItIs checks that the displayed age is never less than the
 // real age, even if a snapshot was long in transit, and whatever the clock of the other machine
 // shows (rule 5).
-func TestAPictureIsNeverTakenForYoungerThanItIs(t *testing.T) {
+func TestASnapshotIsNeverShownAsYoungerThanItIs(t *testing.T) {
 	start := noon
 	for _, skew := range []time.Duration{0, -3 * time.Hour, 40 * time.Minute} {
 		var c clockOffset

@@ -55,9 +55,9 @@ func onTerminal(how string) int {
 		fmt.Println(err)
 		return 1
 	}
-	m := newModel(Options{Source: src, Signals: true, Suspended: ttyguard.Asleep, In: os.Stdin, Out: os.Stdout}, time.Now)
+	m := newModel(Options{Source: src, Signals: true, Suspended: ttyguard.SetSuspended, In: os.Stdin, Out: os.Stdout}, time.Now)
 	if how == "panic in Update" {
-		m.panes[tabJobs] = &badPane{jobsPane: m.jobs}
+		m.panes[tabJobs] = &panickingPane{jobsPane: m.jobs}
 	}
 	left, err := runModel(context.Background(), m)
 	done()
@@ -66,13 +66,13 @@ func onTerminal(how string) int {
 	return 0
 }
 
-// badPane panics after it has been drawn a few times.
-type badPane struct {
+// panickingPane panics after it has been drawn a few times.
+type panickingPane struct {
 	*jobsPane
 	drawn int
 }
 
-func (p *badPane) draw(m *model, w, h int, focused bool) []string {
+func (p *panickingPane) draw(m *model, w, h int, focused bool) []string {
 	if p.drawn++; p.drawn > 5 {
 		panic("a pane that panics")
 	}
@@ -153,7 +153,7 @@ func TestTheTerminalIsRestored(t *testing.T) {
 			for _, mode := range []string{"\x1b[?25h", "\x1b[?2004l"} {
 				has(t, shown, mode, "a mode is taken back")
 			}
-			equal(t, ptytest.State(t, d.Person), d.Before, "the terminal")
+			equal(t, ptytest.Settings(t, d.Person), d.Before, "the terminal")
 		})
 	}
 }
@@ -170,7 +170,7 @@ func TestSuspendAndContinue(t *testing.T) {
 	before := lastWord(d.Until(" <1\r\n"))
 	d.Until(entered)
 	d.Until("sweep")
-	raw := ptytest.State(t, d.Person)
+	raw := ptytest.Settings(t, d.Person)
 	fmt.Fprint(d.Person, "\x1a")
 	d.Until(gone)
 	d.Until("prompt:")
@@ -178,7 +178,7 @@ func TestSuspendAndContinue(t *testing.T) {
 	equal(t, lastWord(d.Until(" <2\r\n")), before, "suspended, stty -g")
 	d.Until(entered)
 	d.Until("sweep")
-	equal(t, ptytest.State(t, d.Person), raw, "after fg the terminal")
+	equal(t, ptytest.Settings(t, d.Person), raw, "after fg the terminal")
 	fmt.Fprint(d.Person, "\x1a")
 	d.Until("prompt:")
 	fmt.Fprint(d.Person, "kill -9 %1; wait; stty -g | tr -d '\\n'; echo ' <3'\r")
@@ -232,13 +232,13 @@ func TestNoTerminal(t *testing.T) {
 	if !errors.Is(err, ErrTerminal) {
 		t.Errorf("error %v", err)
 	}
-	_, stuck := awaitEnd(canceled(), make(chan error))
+	_, stuck := awaitEnd(canceledContext(), make(chan error))
 	if !stuck {
 		t.Error("it waits for ever")
 	}
 }
 
-func canceled() context.Context {
+func canceledContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx

@@ -69,7 +69,7 @@ func startNew(t *testing.T, dir string) (*rundir.Run, *run.Run) {
 func TestSubmitAndRead(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() {
-		for _, p := range progtest.LeftBehind(20*time.Second, func(p progtest.Process) bool { return strings.Contains(p.Args, dir) }) {
+		for _, p := range progtest.KillLeftBehind(20*time.Second, func(p progtest.Process) bool { return strings.Contains(p.Args, dir) }) {
 			t.Errorf("left behind: %s", p)
 		}
 	})

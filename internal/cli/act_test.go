@@ -20,13 +20,13 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// inBackground starts the program in the background in its own directory, with these jobs, and
+// startRun starts the program in the background in its own directory, with these jobs, and
 // follows the run.
-func inBackground(t *testing.T, jobLines string, flags ...string) *runScreen {
+func startRun(t *testing.T, jobLines string, flags ...string) *runScreen {
 	t.Helper()
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", jobLines)
-	var said output
+	var said commandOutput
 	args := append([]string{"run", "--name", "r", "--run-dir", filepath.Join(dir, "r"), "--cwd", dir, filepath.Join(dir, "jobs.txt")}, flags...)
 	p, err := run.StartBackground(args, nil, &said)
 	check(t, err)
@@ -45,31 +45,31 @@ func inBackground(t *testing.T, jobLines string, flags ...string) *runScreen {
 	return f
 }
 
-// running is like inBackground, and waits until a job runs.
-func running(t *testing.T, jobLines string, flags ...string) *runScreen {
+// startRunningJob is like inBackground, and waits until a job runs.
+func startRunningJob(t *testing.T, jobLines string, flags ...string) *runScreen {
 	t.Helper()
-	f := inBackground(t, jobLines, flags...)
+	f := startRun(t, jobLines, flags...)
 	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	return f
 }
 
-// kill kills the dispatcher, and waits until the screen reports that.
-func (f *runScreen) kill(t *testing.T) *runview.Snapshot {
+// killDispatcher kills the dispatcher, and waits until the screen reports that.
+func (f *runScreen) killDispatcher(t *testing.T) *runview.Snapshot {
 	t.Helper()
 	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
 	return f.until(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
 }
 
-// do carries out an action, which must change this number of jobs or hosts.
-func (f *runScreen) do(t *testing.T, a runview.Action, done int) {
+// mustDo carries out an action, which must change this number of jobs or hosts.
+func (f *runScreen) mustDo(t *testing.T, a runview.Action, done int) {
 	t.Helper()
 	if got, err := f.Do(t.Context(), a); err != nil || got.Done != done {
 		t.Fatal(got, err)
 	}
 }
 
-// refuses checks that an action is refused.
-func (f *runScreen) refuses(t *testing.T, a runview.Action) {
+// mustRefuse checks that an action is refused.
+func (f *runScreen) mustRefuse(t *testing.T, a runview.Action) {
 	t.Helper()
 	var refused *runview.Refused
 	if _, err := f.Do(t.Context(), a); !errors.As(err, &refused) {
@@ -125,8 +125,8 @@ const gated = "while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo $DC
 
 func (f *runScreen) openGate(t *testing.T) { writeFile(t, f.run.Asked.Cwd, "gate", "") }
 
-// ran returns the numbers of the gated jobs that have run.
-func (f *runScreen) ran() []string { return strings.Fields(readFile(f.run.Asked.Cwd, "ran")) }
+// ranJobs returns the numbers of the gated jobs that have run.
+func (f *runScreen) ranJobs() []string { return strings.Fields(readFile(f.run.Asked.Cwd, "ran")) }
 
 // TestScreenOutlivesItsDispatcher kills the dispatcher. It checks that the screen reports that
 // within seconds and shows what is left. After a resume from the screen the run is live again, the
@@ -134,28 +134,28 @@ func (f *runScreen) ran() []string { return strings.Fields(readFile(f.run.Asked.
 // is over (X1).
 func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	t.Parallel()
-	f := inBackground(t, gated+gated)
+	f := startRun(t, gated+gated)
 	snap := f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	if snap.Status != runview.StatusRunning || snap.Run.Name != "r" || snap.Run.Owner == "" || len(snap.Jobs.Rows) != 2 {
 		t.Errorf("%+v", snap)
 	}
 	first, killed := f.process.Load(), time.Now()
-	snap = f.kill(t)
+	snap = f.killDispatcher(t)
 	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(snap.Over, "has died") || snap.Total != 2 || snap.Run.Owner != "" {
 		t.Errorf("after %v: %+v", d, snap)
 	}
-	f.refuses(t, runview.Action{Do: runview.Pause})
-	f.do(t, runview.Action{Do: runview.Resume}, 1)
+	f.mustRefuse(t, runview.Action{Do: runview.Pause})
+	f.mustDo(t, runview.Action{Do: runview.Resume}, 1)
 	f.until(t, "it is live again", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Running] > 0
 	})
-	f.refuses(t, runview.Action{Do: runview.Resume})
+	f.mustRefuse(t, runview.Action{Do: runview.Resume})
 	f.openGate(t)
 	snap = f.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
 	if snap.Phases[runview.Succeeded] != 2 || snap.Over != "all jobs succeeded" {
 		t.Errorf("%+v", snap)
 	}
-	if ran := f.ran(); len(ran) != 2 {
+	if ran := f.ranJobs(); len(ran) != 2 {
 		t.Errorf("ran: %q", ran)
 	}
 	p := f.process.Load()
@@ -174,14 +174,14 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 // a dispatcher for that. It checks that another screen of the run becomes live, too.
 func TestRunAgainFromTheScreen(t *testing.T) {
 	t.Parallel()
-	f := inBackground(t, "exit 3\ntrue\n")
+	f := startRun(t, "exit 3\ntrue\n")
 	f.until(t, "it is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Failed] == 1
 	})
 	other := newApp().openScreen(f.run)
 	defer other.Close()
 	other.until(t, "the other sees it", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
-	f.do(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}}, 1)
+	f.mustDo(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}}, 1)
 	for _, s := range []*runScreen{f, other} {
 		s.until(t, "it is live", func(p *runview.Snapshot) bool {
 			return p.Status == runview.StatusRunning && p.Phases[runview.Running] == 1
@@ -192,7 +192,7 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
 	})
 
-	f.do(t, runview.Action{Do: runview.Requeue, Jobs: jobs.One(2)}, 1)
+	f.mustDo(t, runview.Action{Do: runview.Requeue, Jobs: jobs.One(2)}, 1)
 	f.until(t, "again", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 	polltest.Until(t, "the new round and its requests are published", func() bool {
 		table, _, err := journal.Replay(f.run)
@@ -200,15 +200,15 @@ func TestRunAgainFromTheScreen(t *testing.T) {
 		return err == nil && table.Job(jobs.ID(2)).Round == 2 && !slices.ContainsFunc(names, func(name string) bool { return !table.Requests[name] })
 	})
 	none := ""
-	f.refuses(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(" "), Name: &none}})
+	f.mustRefuse(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(" "), Name: &none}})
 }
 
 // TestCancelWhatADeadDispatcherLeft checks that canceling jobs of a run without a dispatcher ends
 // them, also those that still run, and does not start the rest of the run (K9).
 func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	t.Parallel()
-	f := running(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
-	f.kill(t)
+	f := startRunningJob(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
+	f.killDispatcher(t)
 	if a, err := f.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job canceled" || a.Changed.String() != "2" {
 		t.Fatal(a, err)
 	}
@@ -224,7 +224,7 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	if !f.canceled.Load() || snap.Phases[runview.Running]+snap.Phases[runview.Queued] != 0 {
 		t.Errorf("%+v", snap)
 	}
-	if ran := f.ran(); len(ran) > 0 {
+	if ran := f.ranJobs(); len(ran) > 0 {
 		t.Errorf("ran: %q", ran)
 	}
 }
@@ -233,7 +233,7 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 // ends as after Ctrl-C.
 func TestStopFromTheScreen(t *testing.T) {
 	t.Parallel()
-	f := running(t, gated+gated+gated)
+	f := startRunningJob(t, gated+gated+gated)
 	_, err := f.Do(t.Context(), runview.Action{Do: runview.DrainRun})
 	check(t, err)
 	f.until(t, "it drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
@@ -250,7 +250,7 @@ func TestStopFromTheScreen(t *testing.T) {
 // waiting for it, and that the run is live again once the dispatcher continues.
 func TestStoppedDispatcher(t *testing.T) {
 	t.Parallel()
-	f := running(t, gated)
+	f := startRunningJob(t, gated)
 	pid := f.process.Load().Process.Pid
 	syscall.Kill(pid, syscall.SIGSTOP)
 	defer syscall.Kill(pid, syscall.SIGCONT)
@@ -272,14 +272,14 @@ func TestNoSocket(t *testing.T) {
 	defer func() { socketBase = "" }()
 	a.starter = new(run.Starter)
 	var p *text.Error
-	if _, err := a.dispatching(new(runFlags), inv, nil).drive(o); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
+	if _, err := a.newDispatchSession(new(runFlags), inv, nil).runToEnd(o); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
 		t.Errorf("%v", err)
 	}
 	a.starter = nil
 	if o, err = a.becomeOwner(dir, false); err != nil {
 		t.Fatal(err)
 	}
-	if code, err := a.dispatching(new(runFlags), inv, nil).drive(o); err != nil || code != exitOK {
+	if code, err := a.newDispatchSession(new(runFlags), inv, nil).runToEnd(o); err != nil || code != exitOK {
 		t.Errorf("exit %d, %v", code, err)
 	}
 }
@@ -289,21 +289,21 @@ func TestNoSocket(t *testing.T) {
 // not end the pause (D7).
 func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	t.Parallel()
-	f := running(t, gated+gated+gated)
-	f.do(t, runview.Action{Do: runview.Pause}, 1)
+	f := startRunningJob(t, gated+gated+gated)
+	f.mustDo(t, runview.Action{Do: runview.Pause}, 1)
 	polltest.Until(t, "it is recorded", func() bool {
 		table, err := wholeTable(f.run)
 		return err == nil && table.Paused
 	})
-	f.kill(t)
+	f.killDispatcher(t)
 	if _, err := f.run.FileRequest(&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{3}), At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	f.do(t, runview.Action{Do: runview.Resume}, 1)
+	f.mustDo(t, runview.Action{Do: runview.Resume}, 1)
 	f.until(t, "the request is carried out, and it is paused", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Canceled] == 1 && p.Paused
 	})
-	f.do(t, runview.Action{Do: runview.Continue}, 1)
+	f.mustDo(t, runview.Action{Do: runview.Continue}, 1)
 	f.openGate(t)
 	f.until(t, "it is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
@@ -317,7 +317,7 @@ func TestProblemOfACommand(t *testing.T) {
 		"warning: not static\nthe inventory has changed: added b\ndcs-tui: the run r is dispatched by x\n  dcs-tui attach r shows its screen\n": "the run r is dispatched by x",
 		"panic: x\n": "panic: x", "": "it could not",
 	} {
-		var w output
+		var w commandOutput
 		w.Write([]byte(said))
 		same(t, "problem", w.errorLine("it could not"), want)
 	}

@@ -17,8 +17,8 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// unread returns a pipe of one page that nobody reads.
-func unread(t *testing.T) *os.File {
+// fullPipe returns a pipe of one page that nobody reads.
+func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
 	check(t, err)
@@ -29,8 +29,8 @@ func unread(t *testing.T) *os.File {
 	return w
 }
 
-// program returns a command that runs the program in dir.
-func program(t *testing.T, dir string, args ...string) *exec.Cmd {
+// programCommand returns a command that runs the program in dir.
+func programCommand(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath("dcs-tui") // testscript puts it there
 	check(t, err)
@@ -52,8 +52,8 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// untilFile waits until a file contains a text.
-func untilFile(t *testing.T, path, text string) {
+// awaitFile waits until a file contains a text.
+func awaitFile(t *testing.T, path, text string) {
 	t.Helper()
 	polltest.Until(t, fmt.Sprintf("%q in %s", text, path), func() bool { return strings.Contains(readFile("", path), text) })
 }
@@ -66,16 +66,16 @@ func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
 	dir := t.TempDir()
 	const n = 100
 	writeFile(t, dir, "jobs.txt", strings.Repeat("echo >> ran\n", n))
-	cmd := program(t, dir, "run", "--json", "--name", "r", "jobs.txt")
+	cmd := programCommand(t, dir, "run", "--json", "--name", "r", "jobs.txt")
 	var said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = unread(t), &said
+	cmd.Stdout, cmd.Stderr = fullPipe(t), &said
 	begin(t, cmd)
-	untilFile(t, filepath.Join(dir, "ran"), strings.Repeat("\n", n))
+	awaitFile(t, filepath.Join(dir, "ran"), strings.Repeat("\n", n))
 	cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitLeft {
 		t.Fatalf("%v, want exit %d:\n%s", err, exitLeft, said.String())
 	}
-	out, err := program(t, dir, "resume", "--json", "r").Output()
+	out, err := programCommand(t, dir, "resume", "--json", "r").Output()
 	check(t, err)
 	has(t, string(out), `"job":50,`, `"job":100,`)
 	same(t, "number of starts", len(readFile(dir, "ran")), n)
@@ -90,14 +90,14 @@ func TestSignalsWhileNobodyReadsTheConsole(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			writeFile(t, dir, "jobs.txt", "echo 1 > ran; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\necho 2\n")
-			cmd := program(t, dir, "run", "--name", "r", "jobs.txt")
-			full := unread(t)
+			cmd := programCommand(t, dir, "run", "--name", "r", "jobs.txt")
+			full := fullPipe(t)
 			if _, err := full.Write(make([]byte, 4096)); err != nil {
 				t.Fatal(err)
 			}
 			cmd.Stderr = full
 			begin(t, cmd)
-			untilFile(t, filepath.Join(dir, "ran"), "1")
+			awaitFile(t, filepath.Join(dir, "ran"), "1")
 			var ended atomic.Bool
 			go func() { cmd.Wait(); ended.Store(true) }()
 			cmd.Process.Signal(name)
@@ -109,7 +109,7 @@ func TestSignalsWhileNobodyReadsTheConsole(t *testing.T) {
 			})
 			same(t, "exit code", cmd.ProcessState.ExitCode(), exitLeft)
 			writeFile(t, dir, "gate", "")
-			if out, err := program(t, dir, "resume", "r").CombinedOutput(); err != nil {
+			if out, err := programCommand(t, dir, "resume", "r").CombinedOutput(); err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 		})

@@ -23,7 +23,7 @@ import (
 func (a *app) cancelCmd() *cobra.Command {
 	var f runFlags
 	var sel selection
-	var opt askOptions
+	var opt requestOptions
 	cmd := &cobra.Command{
 		Use:   "cancel [flags] RUN [JOBS...]",
 		Short: "Cancel jobs of a run, or all of them",
@@ -33,7 +33,7 @@ and the dispatcher ends. If nobody dispatches the run, this command takes it ove
 		Example: `dcs-tui cancel sweep-20260314-1502 --yes
 dcs-tui cancel sweep-20260314-1502 3 9-17
 dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
-		Args: runAndJobs,
+		Args: requireRun,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runCancel(cmd, &f, args, &sel, opt) },
 	}
 	fs := cmd.Flags()
@@ -49,7 +49,7 @@ dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 	return cmd
 }
 
-func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *selection, opt askOptions) error {
+func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *selection, opt requestOptions) error {
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
 	}
@@ -76,10 +76,10 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	if some {
 		q.Jobs = jobs.RangesOf(ids)
 	}
-	nFinished, what := openText(table, ids)
+	nFinished, what := unfinishedText(table, ids)
 	switch isOpen := nFinished < len(ids) || len(waiting) > 0; { // a waiting requeue would open jobs again
 	case some && (len(ids) == 0 || !isOpen):
-		return a.tellCanceled(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: nFinished}}, opt.json)
+		return a.reportCanceled(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: nFinished}}, opt.json)
 	case !some && !isOpen:
 		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " have finished")
 		return nil
@@ -99,31 +99,31 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 			return err
 		}
 	case q.All:
-		if e, err = a.askOwner(cmd.Context(), run, q, owner); e == nil {
+		if e, err = a.askOwnerToCancel(cmd.Context(), run, q, owner); e == nil {
 			return err
 		}
 		f.force = true // its heartbeats have stopped
 	default:
-		s, err := a.ask(cmd.Context(), run, q)
+		s, err := a.sendRequests(cmd.Context(), run, q)
 		if err != nil {
 			return err
 		}
-		if e = s.parts[0]; s.alive {
+		if e = s.requests[0]; s.hasDispatcher {
 			if !e.Answered {
 				a.con.Line("  " + forceText(run))
 			}
-			return a.tellCanceled(run, e, opt.json)
+			return a.reportCanceled(run, e, opt.json)
 		}
 		f.force = true
 	}
-	if err := a.cancelOurselves(cmd, f, run, e, table); err != nil || q.All {
+	if err := a.cancelWithoutDispatcher(cmd, f, run, e, table); err != nil || q.All {
 		return err
 	}
-	return a.tellCanceled(run, e, opt.json)
+	return a.reportCanceled(run, e, opt.json)
 }
 
-// openText describes the unfinished ones of some jobs. It returns the number of the others.
-func openText(t *jobs.Table, ids []jobs.ID) (nFinished int, what string) {
+// unfinishedText describes the unfinished ones of some jobs. It returns the number of the others.
+func unfinishedText(t *jobs.Table, ids []jobs.ID) (nFinished int, what string) {
 	running, sent, queued := 0, 0, 0
 	for _, id := range ids {
 		switch j := t.Job(id); {
@@ -156,9 +156,9 @@ func forceText(run *rundir.Run) string {
 	return "dcs-tui cancel --force " + refTo(run) + "  takes the run over from it and ends every job"
 }
 
-// askOwner asks the dispatcher to cancel all jobs and waits until it has ended. It returns the
-// request if the dispatcher is dead and has left jobs, which the caller must end.
-func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, owner *journal.Owner) (*ask.Request, error) {
+// askOwnerToCancel asks the dispatcher to cancel all jobs and waits until it has ended. It returns
+// the request if the dispatcher is dead and has left jobs, which the caller must end.
+func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, q *rundir.Request, owner *journal.Owner) (*ask.Request, error) {
 	q.By, q.At = dispatch.Asker(), time.Now()
 	e, err := ask.Prepare(run, q)
 	if err != nil {
@@ -178,8 +178,8 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 	if e.Refused != "" {
 		return nil, text.Errorf("%s", text.Line(e.Refused))
 	}
-	if !gone && !awaitOwner(run, owner) {
-		a.code = exitLeft
+	if !gone && !awaitOwnerEnd(run, owner) {
+		a.exitCode = exitLeft
 		a.warn("the dispatcher is alive and has not ended yet; dcs-tui status %s shows its status", refTo(run))
 		a.con.Line("  " + forceText(run))
 		return nil, nil
@@ -195,9 +195,9 @@ func (a *app) askOwner(ctx context.Context, run *rundir.Run, q *rundir.Request, 
 	return nil, nil
 }
 
-// awaitOwner waits until the owner has ended, is dead, or has sent no heartbeat for StaleAfter. It
-// returns false if the owner is alive and has not ended in time.
-func awaitOwner(run *rundir.Run, owner *journal.Owner) (gone bool) {
+// awaitOwnerEnd waits until the owner has ended, is dead, or has sent no heartbeat for StaleAfter.
+// It returns false if the owner is alive and has not ended in time.
+func awaitOwnerEnd(run *rundir.Run, owner *journal.Owner) (gone bool) {
 	r := journal.NewReader(run, nil)
 	r.Owner = owner
 	for until := time.Now().Add(cancelTimeout); ; time.Sleep(200 * time.Millisecond) {
@@ -212,14 +212,14 @@ func awaitOwner(run *rundir.Run, owner *journal.Owner) (gone bool) {
 	}
 }
 
-// takeOver takes the run over to end jobs. It starts no jobs.
-func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (d *dispatching, o *run.Owned, err error) {
+// takeOverToEnd takes the run over to end jobs. It starts no jobs.
+func (a *app) takeOverToEnd(cmd *cobra.Command, f *runFlags, run *rundir.Run) (d *dispatchSession, o *run.Owned, err error) {
 	if err := restoreFlags(cmd.Flags(), run.Asked.Options); err != nil {
 		return nil, nil, err
 	}
 	inv, err := a.inventoryOf(run, f.hosts)
 	if err == nil {
-		err = a.checkSSH(&f.options, inv.Hosts)
+		err = a.loadSSH(&f.options, inv.Hosts)
 	}
 	if err == nil {
 		o, err = a.becomeOwner(run, f.force)
@@ -228,23 +228,23 @@ func (a *app) takeOver(cmd *cobra.Command, f *runFlags, run *rundir.Run) (d *dis
 		return nil, nil, err
 	}
 	a.removeStopFiles(run, func(string) {})
-	d = a.dispatching(f, inv, nil)
+	d = a.newDispatchSession(f, inv, nil)
 	d.opts.EndOnly = true
 	return d, o, nil
 }
 
-// cancelOurselves takes the run over, carries out the waiting requests, and ends when the jobs of
-// this request have ended. It starts no jobs.
-func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, e *ask.Request, table *jobs.Table) error {
-	d, o, err := a.takeOver(cmd, f, dir)
+// cancelWithoutDispatcher takes the run over, carries out the waiting requests, and ends when the
+// jobs of this request have ended. It starts no jobs.
+func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, f *runFlags, dir *rundir.Run, e *ask.Request, table *jobs.Table) error {
+	d, o, err := a.takeOverToEnd(cmd, f, dir)
 	if err != nil {
 		dir.RemoveRequest(e.Name) // the user does not expect a later effect
 		return err
 	}
-	d.opening = "canceling all jobs"
+	d.startLine = "canceling all jobs"
 	if ids := e.Jobs().IDs(jobs.ID(len(table.Jobs))); len(ids) > 0 {
-		d.opening = "nobody dispatches it; canceling the requested jobs"
-		d.brief, f.OnDone = true, ""
+		d.startLine = "nobody dispatches it; canceling the requested jobs"
+		d.noSummary, f.OnDone = true, ""
 		for _, id := range ids {
 			if !table.Job(id).State.Terminal() {
 				e.Await(id) // also jobs that an earlier request ends
@@ -252,11 +252,11 @@ func (a *app) cancelOurselves(cmd *cobra.Command, f *runFlags, dir *rundir.Run, 
 		}
 		d.opts.StopWhen = func(ctx context.Context) string { return awaitCancel(ctx, e) }
 	}
-	if a.code, err = d.drive(o); err != nil {
+	if a.exitCode, err = d.runToEnd(o); err != nil {
 		return err
 	}
-	if e.Poll(); e.Answered && (d.brief && a.code != exitNoHosts || a.code == exitCanceled || a.code == exitFailed) {
-		a.code = exitOK // the jobs have ended, as requested
+	if e.Poll(); e.Answered && (d.noSummary && a.exitCode != exitNoHosts || a.exitCode == exitCanceled || a.exitCode == exitFailed) {
+		a.exitCode = exitOK // the jobs have ended, as requested
 	}
 	return nil
 }
@@ -279,15 +279,15 @@ func awaitCancel(ctx context.Context, e *ask.Request) string {
 	return "the requested jobs have ended"
 }
 
-// tellCanceled reports the result of a cancel.
-func (a *app) tellCanceled(run *rundir.Run, e *ask.Request, asJSON bool) error {
+// reportCanceled reports the result of a cancel.
+func (a *app) reportCanceled(run *rundir.Run, e *ask.Request, asJSON bool) error {
 	still := slices.Sorted(maps.Keys(e.Ending))
 	if len(still) > 0 {
-		a.code = exitLeft
+		a.exitCode = exitLeft
 	}
 	done := e.Done - e.EndedItself - len(still)
 	if asJSON {
-		return a.printAsked(run, rundir.DoCancel, e, done, still)
+		return a.printRequestJSON(run, rundir.DoCancel, e, done, still)
 	}
 	if !e.Answered {
 		return nil // was reported

@@ -65,7 +65,7 @@ func TestAwaitOwner(t *testing.T) {
 					}
 				}()
 				began := time.Now()
-				gone := awaitOwner(run, owner)
+				gone := awaitOwnerEnd(run, owner)
 				if waited := time.Since(began); gone != test.gone || waited < test.after || waited > test.after+500*time.Millisecond {
 					t.Errorf("gone %v after %s, want %v after %s", gone, waited, test.gone, test.after)
 				}
@@ -81,15 +81,15 @@ func TestCancelOfARunWhoseDispatcherDiedElsewhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", "echo $$ > ran; while [ -e jobs.txt ]; do sleep 0.02; done\necho 2\n")
-	cmd := program(t, dir, "run", "--name", "r", "jobs.txt")
+	cmd := programCommand(t, dir, "run", "--name", "r", "jobs.txt")
 	begin(t, cmd)
-	untilFile(t, filepath.Join(dir, "ran"), "\n")
+	awaitFile(t, filepath.Join(dir, "ran"), "\n")
 	cmd.Process.Kill()
 	cmd.Wait()
 	run, err := rundir.Open(filepath.Join(dir, "dcs-runs", "r"))
 	check(t, err)
 	disktest.Elsewhere(t, run, nil)
-	out, err := program(t, dir, "cancel", "--yes", "r").CombinedOutput()
+	out, err := programCommand(t, dir, "cancel", "--yes", "r").CombinedOutput()
 	check(t, err)
 	has(t, string(out), "if it sends no heartbeat for 30 s, the run is taken over", "r: canceled")
 	if names, _, err := run.RequestNames(); err != nil || len(names) > 0 {

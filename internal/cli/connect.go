@@ -24,7 +24,7 @@ import (
 // connector returns a connector for all kinds of links. log receives the messages of
 // helpers.
 func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string)) (hosts.Connector, error) {
-	if err := a.checkSSH(o, hs); err != nil {
+	if err := a.loadSSH(o, hs); err != nil {
 		return nil, err
 	}
 	a.warnSSH()
@@ -33,28 +33,28 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 			a.ssh = &sshSetup{config: config, warned: map[string]bool{}}
 		}
 	}
-	a.checkBinary(hs)
+	a.warnDynamicBinary(hs)
 	router := hosts.Router{"local": link.LocalOpener{}, "command": link.CommandOpener{}}
 	if a.ssh != nil {
 		router["ssh"] = a.sshOpener(o)
 	}
-	return helper.New(helper.Options{Opener: router, Log: log, Bases: a.bases}), nil
+	return helper.New(helper.Options{Opener: router, Log: log, Bases: a.helperBases}), nil
 }
 
 // sshSetup is the user's ssh configuration.
 type sshSetup struct {
-	config  *link.SSHConfig
-	hosts   []*hosts.Host  // hosts that are reached with ssh
-	asking  sync.WaitGroup // until config has resolved all of them
-	checked bool           // warnSSH has warned
+	config    *link.SSHConfig
+	hosts     []*hosts.Host  // hosts that are reached with ssh
+	resolving sync.WaitGroup // until config has resolved all of them
+	hasWarned bool           // warnSSH has warned
 
 	mu     sync.Mutex
 	warned map[string]bool // by host and text
 }
 
-// checkSSH reads the ssh configuration, and starts to resolve all hosts. Each of them takes a
+// loadSSH reads the ssh configuration, and starts to resolve all hosts. Each of them takes a
 // process, so it does not wait: the run is created meanwhile.
-func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
+func (a *app) loadSSH(o *options, hs []*hosts.Host) error {
 	hs = slices.DeleteFunc(slices.Clone(hs), func(h *hosts.Host) bool { return h.Link != "ssh" })
 	if a.ssh != nil || len(hs) == 0 {
 		return nil
@@ -66,7 +66,7 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 	a.ssh = &sshSetup{config: config, hosts: hs, warned: map[string]bool{}}
 	for _, h := range hs {
 		for _, address := range h.Addresses {
-			a.ssh.asking.Go(func() { config.Resolve(h, address) }) // config keeps the result
+			a.ssh.resolving.Go(func() { config.Resolve(h, address) }) // config keeps the result
 		}
 	}
 	return nil
@@ -75,11 +75,11 @@ func (a *app) checkSSH(o *options, hs []*hosts.Host) error {
 // warnSSH warns once about directives of the ssh configuration that are not supported. An error in
 // the part of one host affects only that host, when it is connected to.
 func (a *app) warnSSH() {
-	if a.ssh == nil || a.ssh.checked {
+	if a.ssh == nil || a.ssh.hasWarned {
 		return
 	}
-	a.ssh.checked = true
-	a.ssh.asking.Wait()
+	a.ssh.hasWarned = true
+	a.ssh.resolving.Wait()
 	// Hosts often have the same problem, so each text is printed once.
 	var texts []string
 	concerned := map[string][]*hosts.Host{}
@@ -118,10 +118,10 @@ func (a *app) sshOpener(o *options) hosts.Opener {
 	return link.NewSSH(link.SSHOptions{Config: a.ssh.config, AcceptNew: o.AcceptNew, Prompt: a.askSecret, Warn: warnOnce})
 }
 
-// checkBinary warns if this program, which is copied to hosts, is linked dynamically, because a
-// host with an older C library cannot start it. go build links dynamically where a C compiler is
+// warnDynamicBinary warns if this program, which is copied to hosts, is linked dynamically, because
+// a host with an older C library cannot start it. go build links dynamically where a C compiler is
 // installed.
-func (a *app) checkBinary(hs []*hosts.Host) {
+func (a *app) warnDynamicBinary(hs []*hosts.Host) {
 	if !slices.ContainsFunc(hs, func(h *hosts.Host) bool { return h.Link != "local" }) {
 		return
 	}
@@ -141,9 +141,9 @@ func needsLibraries(program io.ReaderAt) bool {
 	return err == nil && slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
 }
 
-// onHost returns the command line that runs a command on a host of the run. It reaches the host in
-// the same way as the run does.
-func onHost(run *rundir.Run, host string, words ...string) string {
+// hostCommandLine returns the command line that runs a command on a host of the run. It reaches the
+// host in the same way as the run does.
+func hostCommandLine(run *rundir.Run, host string, words ...string) string {
 	reach, shells := []string{"ssh", host}, 1 // ssh joins its arguments for a shell on the host
 	if config := sshConfigOf(run); config != "" {
 		reach = []string{"ssh", "-F", config, host}
@@ -162,9 +162,9 @@ func onHost(run *rundir.Run, host string, words ...string) string {
 	return shellWords(reach) + " " + shellWords(words)
 }
 
-// shellOn returns the command that opens a shell on a host of the run. It reaches the host in
+// shellCommand returns the command that opens a shell on a host of the run. It reaches the host in
 // the same way as the run does.
-func shellOn(run *rundir.Run, host string) (*exec.Cmd, error) {
+func shellCommand(run *rundir.Run, host string) (*exec.Cmd, error) {
 	inv, err := new(app).storedInventory(run)
 	if err != nil {
 		return nil, err
@@ -207,8 +207,10 @@ func shellWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// catOn returns the command that shows a file of the run that only a host has.
-func catOn(run *rundir.Run, host, path string) string { return onHost(run, host, "cat", path) }
+// catCommandLine returns the command that shows a file of the run that only a host has.
+func catCommandLine(run *rundir.Run, host, path string) string {
+	return hostCommandLine(run, host, "cat", path)
+}
 
 // sshConfigOf returns the ssh configuration of the run; "" is the user's default.
 func sshConfigOf(run *rundir.Run) string {

@@ -23,17 +23,17 @@ import (
 // console writes lines for people to stderr. On a terminal it keeps a progress line below them,
 // which it rewrites in place. It is safe for concurrent use. All text must have passed jobs.Clean.
 type console struct {
-	mu     sync.Mutex
-	w      io.Writer
-	fd     int // of the terminal, for its width
-	tty    bool
-	color  bool
-	ascii  bool // the locale has no UTF-8
-	status string
-	shown  int // bytes of the progress line on the screen
+	mu        sync.Mutex
+	w         io.Writer
+	fd        int // of the terminal, for its width
+	tty       bool
+	color     bool
+	ascii     bool // the locale has no UTF-8
+	status    string
+	statusLen int // bytes of the progress line on the screen
 
-	holds bool     // a screen has the terminal
-	held  []string // lines to write after that, at most maxHeldLines
+	isHolding bool     // a screen has the terminal
+	held      []string // lines to write after that, at most maxHeldLines
 }
 
 const maxHeldLines = 200
@@ -62,7 +62,7 @@ func utf8Locale(getenv func(string) string) bool {
 func (c *console) Line(lines ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.holds {
+	if c.isHolding {
 		c.held = append(c.held, lines[:min(len(lines), maxHeldLines-len(c.held))]...)
 		return
 	}
@@ -80,7 +80,7 @@ func (c *console) Line(lines ...string) {
 func (c *console) Status(s string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.tty || c.holds {
+	if !c.tty || c.isHolding {
 		return
 	}
 	c.status = s
@@ -91,21 +91,21 @@ func (c *console) Status(s string) {
 func (c *console) Hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.holds = true
+	c.isHolding = true
 }
 
 // Held reports whether lines are held back.
 func (c *console) Held() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.holds
+	return c.isHolding
 }
 
 // Release writes the lines that were held back.
 func (c *console) Release() {
 	c.mu.Lock()
 	held := c.held
-	c.holds, c.held = false, nil
+	c.isHolding, c.held = false, nil
 	c.mu.Unlock()
 	if len(held) > 0 {
 		c.Line(held...)
@@ -125,7 +125,7 @@ func (c *console) Suspend(f func() error) error {
 func (c *console) Detach(w io.Writer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.w, c.tty, c.color, c.status, c.shown = w, false, false, "", 0
+	c.w, c.tty, c.color, c.status, c.statusLen = w, false, false, "", 0
 }
 
 // Live reports whether c writes to a terminal, and so has a progress line.
@@ -138,14 +138,14 @@ func (c *console) Live() bool {
 // rewrite erases the progress line, writes lines, and then the progress line. It cuts the progress
 // line so that it never wraps, because a wrapped line could not be erased.
 func (c *console) rewrite(lines, progress string) {
-	if c.shown > 0 {
+	if c.statusLen > 0 {
 		lines = "\r\x1b[K" + lines
 	}
 	if !c.tty {
 		progress = ""
 	}
 	progress = text.Cut(progress, c.Width()-1)
-	c.shown = len(progress)
+	c.statusLen = len(progress)
 	io.WriteString(c.w, lines+progress) // a dead stderr must not stop the run
 }
 

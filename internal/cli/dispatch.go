@@ -29,7 +29,7 @@ func (a *app) becomeOwner(dir *rundir.Run, force bool) (*run.Owned, error) {
 	o, err := run.Take(context.Background(), dir, force, func(msg string) { a.con.Line(text.Line(msg)) })
 	var taken *journal.OwnedError
 	if errors.As(err, &taken) {
-		return nil, inUse(dir, taken.Owner)
+		return nil, inUseError(dir, taken.Owner)
 	}
 	if err != nil {
 		return nil, err
@@ -38,8 +38,8 @@ func (a *app) becomeOwner(dir *rundir.Run, force bool) (*run.Owned, error) {
 	return o, nil
 }
 
-// inUse returns the error for a run that another process dispatches.
-func inUse(run *rundir.Run, owner *journal.Owner) error {
+// inUseError returns the error for a run that another process dispatches.
+func inUseError(run *rundir.Run, owner *journal.Owner) error {
 	who := "another dcs-tui that is just starting"
 	if owner != nil {
 		who = owner.String()
@@ -51,34 +51,34 @@ func inUse(run *rundir.Run, owner *journal.Owner) error {
 	return p.WithAdvice("dcs-tui attach %s shows its screen; if that dcs-tui hangs, --force takes the run over", refTo(run))
 }
 
-// dispatching dispatches a run and prints what happens.
-type dispatching struct {
+// dispatchSession dispatches a run and prints what happens.
+type dispatchSession struct {
 	app   *app
 	flags *runFlags
 	inv   *hosts.Inventory
 	opts  run.Options
 
-	opening string // the first line, without the name of the run
-	typed   bool   // the user types the jobs on the terminal
-	brief   bool   // print no summary, because the caller reports the result
+	startLine    string // the first line, without the name of the run
+	jobsAreTyped bool   // the user types the jobs on the terminal
+	noSummary    bool   // print no summary, because the caller reports the result
 
-	run        *run.Run // set by start
-	out        *resultPrinter
-	unprinted  bool // results could not be printed
-	hostEvents map[string]runview.HostEvent
-	progressAt time.Time // when the progress was last printed as a line
+	run          *run.Run // set by start
+	printer      *resultPrinter
+	hasUnprinted bool // results could not be printed
+	hostEvents   map[string]runview.HostEvent
+	progressAt   time.Time // when the progress was last printed as a line
 
 	repliesMu sync.Mutex
 	replies   []*run.Reply  // to print
 	replied   chan struct{} // wakes printReplies; its capacity is 1
 
-	heldMu sync.Mutex
-	held   []runview.HostText // to print before the next line, grouped
+	heldMu        sync.Mutex
+	heldHostTexts []runview.HostText // to print before the next line, grouped
 }
 
-// dispatching returns a dispatching of a run with these flags.
-func (a *app) dispatching(f *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatching {
-	d := &dispatching{app: a, flags: f, inv: inv, replied: make(chan struct{}, 1), hostEvents: map[string]runview.HostEvent{}, progressAt: time.Now()}
+// newDispatchSession returns a dispatching of a run with these flags.
+func (a *app) newDispatchSession(f *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatchSession {
+	d := &dispatchSession{app: a, flags: f, inv: inv, replied: make(chan struct{}, 1), hostEvents: map[string]runview.HostEvent{}, progressAt: time.Now()}
 	f.setSlots(inv.Hosts)
 	d.opts = run.Options{
 		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv, PrepareHosts: f.setSlots, Standby: f.standbys,
@@ -88,9 +88,9 @@ func (a *app) dispatching(f *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) 
 		Policy: f.schedConfig(), Env: env, WarnSignal: f.Warn.signal, KeepChildren: f.KeepChildren,
 		Printer: d, JobLog: f.joblog,
 		Signals: a.catchSignals, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil && !f.background,
-		Detach: d.detach, ReportAbort: d.leftAtOnce, Exit: func() { os.Exit(exitLeft) },
+		Detach: d.detachTerminal, ReportAbort: d.reportAbort, Exit: func() { os.Exit(exitLeft) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
-		Started: d.started, Reply: d.reply, AcceptJobs: f.KeepOpen,
+		Started: d.handleStarted, Reply: d.queueReply, AcceptJobs: f.KeepOpen,
 	}
 	return d
 }
@@ -101,7 +101,7 @@ var socketBase = ""
 // schedConfig returns the scheduling policy of the run.
 func (f *runFlags) schedConfig() sched.Config {
 	c := f.Config
-	c.RunShare, c.Warn, c.Final = runShare(f.RunShare), f.Warn.before, final(f.RetryOn, f.NoRetryOn, f.RetryTimeouts)
+	c.RunShare, c.Warn, c.Final = runShare(f.RunShare), f.Warn.before, finalFailures(f.RetryOn, f.NoRetryOn, f.RetryTimeouts)
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}
@@ -111,9 +111,9 @@ func (f *runFlags) schedConfig() sched.Config {
 	return c
 }
 
-// drive dispatches a run to its end and returns the exit code. After an error the run has been
+// runToEnd dispatches a run to its end and returns the exit code. After an error the run has been
 // released.
-func (d *dispatching) drive(o *run.Owned) (code int, err error) {
+func (d *dispatchSession) runToEnd(o *run.Owned) (code int, err error) {
 	switch f := d.flags; {
 	case f.hosts != "":
 		d.opts.InventoryFile, _ = filepath.Abs(f.hosts)
@@ -125,20 +125,20 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 		return 0, err
 	}
 	if d.flags.json || d.flags.output {
-		d.out = newResultPrinter(d.app, d.flags, d.run)
+		d.printer = newResultPrinter(d.app, d.flags, d.run)
 	}
 	over := make(chan struct{})
 	var replies sync.WaitGroup
-	out := d.out
+	out := d.printer
 	replies.Go(func() { d.printReplies(out, over) })
-	taken, err := d.run.Consume(d.show)
+	taken, err := d.run.Consume(d.printResult)
 	if err != nil {
 		d.app.warn("not all results were printed: %v", err)
 	}
 	close(over)
 	taken = d.run.WithTimeout(replies.Wait) && taken
-	if d.out != nil {
-		d.handlePrintError(d.out.printHeld())
+	if d.printer != nil {
+		d.handlePrintError(d.printer.printHeld())
 	}
 	outcome, err := d.run.Close()
 	if err != nil {
@@ -146,14 +146,14 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 		return exitLeft, nil
 	}
 	s := &summary{
-		app: d.app, Outcome: outcome, hostEvents: d.hostEvents, flags: d.flags, providers: d.inv.Providers, untaken: !taken || d.unprinted,
+		app: d.app, Outcome: outcome, hostEvents: d.hostEvents, flags: d.flags, providers: d.inv.Providers, hasUnprinted: !taken || d.hasUnprinted,
 	}
 	code = s.exitCode()
 	d.run.WithTimeout(func() {
 		d.app.con.Status("")
-		d.printHosts()
+		d.printHostNotices()
 		d.app.warnAll(outcome.Warnings)
-		if !d.brief {
+		if !d.noSummary {
 			s.print(code)
 		}
 	})
@@ -165,46 +165,46 @@ func (d *dispatching) drive(o *run.Owned) (code int, err error) {
 	return code, nil
 }
 
-// started implements run.Options.Started.
-func (d *dispatching) started(r *run.Run) {
+// handleStarted implements run.Options.Started.
+func (d *dispatchSession) handleStarted(r *run.Run) {
 	d.run = r
 	con := d.app.con
 	d.app.notifyStarter(r.Dir())
-	r.WithTimeout(func() { con.Line(con.Paint(bold, text.Line(r.Dir().Name())) + ": " + d.opening) })
+	r.WithTimeout(func() { con.Line(con.Paint(bold, text.Line(r.Dir().Name())) + ": " + d.startLine) })
 }
 
 // Line implements run.Printer.
-func (d *dispatching) Line(text string) {
-	d.printHosts()
-	d.app.message(text)
+func (d *dispatchSession) Line(text string) {
+	d.printHostNotices()
+	d.app.printMessage(text)
 }
 
 // Notice implements run.Printer.
-func (d *dispatching) Notice(n dispatch.Notice) {
+func (d *dispatchSession) Notice(n dispatch.Notice) {
 	if n.Host == "" || n.Job != 0 {
-		d.printHosts()
+		d.printHostNotices()
 		d.app.con.Line(d.app.con.NoticeLine(n))
 		return
 	}
 	d.hostEvents[n.Host] = d.hostEvents[n.Host].After(n.Host, jobs.StampOf(n.At), n.Text)
 	d.heldMu.Lock()
-	d.held = append(d.held, runview.HostText{Host: n.Host, Text: n.Text, At: n.At})
+	d.heldHostTexts = append(d.heldHostTexts, runview.HostText{Host: n.Host, Text: n.Text, At: n.At})
 	d.heldMu.Unlock()
 }
 
-// printHosts prints the notices about hosts since its last call. Hosts with the same notice share a
-// line.
-func (d *dispatching) printHosts() {
+// printHostNotices prints the notices about hosts since its last call. Hosts with the same notice
+// share a line.
+func (d *dispatchSession) printHostNotices() {
 	d.heldMu.Lock()
 	defer d.heldMu.Unlock()
-	for _, g := range runview.GroupHosts(d.held) {
+	for _, g := range runview.GroupHosts(d.heldHostTexts) {
 		d.app.con.Line(d.app.con.NoticeLine(dispatch.Notice{At: g.At, Host: g.Title(), Text: g.Text}))
 	}
-	d.held = nil
+	d.heldHostTexts = nil
 }
 
 // Interval implements run.Printer.
-func (d *dispatching) Interval() time.Duration {
+func (d *dispatchSession) Interval() time.Duration {
 	if d.app.con.Live() {
 		return 500 * time.Millisecond
 	}
@@ -212,12 +212,12 @@ func (d *dispatching) Interval() time.Duration {
 }
 
 // Progress implements run.Printer.
-func (d *dispatching) Progress(snap *dispatch.Snapshot) {
-	d.printHosts()
+func (d *dispatchSession) Progress(snap *dispatch.Snapshot) {
+	d.printHostNotices()
 	switch con := d.app.con; {
 	case snap.Finished:
 		con.Status("")
-	case d.typed && snap.More: // the progress would appear in the line that is being typed
+	case d.jobsAreTyped && snap.More: // the progress would appear in the line that is being typed
 	case con.Live():
 		con.Status(progressLine(snap))
 	case time.Since(d.progressAt) >= time.Minute:
@@ -226,11 +226,11 @@ func (d *dispatching) Progress(snap *dispatch.Snapshot) {
 	}
 }
 
-// show prints one result. Results of earlier dispatchers are printed again only for
+// printResult prints one result. Results of earlier dispatchers are printed again only for
 // --json, which acknowledges them.
-func (d *dispatching) show(r *results.Result) {
+func (d *dispatchSession) printResult(r *results.Result) {
 	if !d.run.IsRepeated(r) {
-		d.printHosts()
+		d.printHostNotices()
 		d.app.con.Line(d.app.con.JobLine(r))
 		if line := jobLogLine(r); line != "" {
 			d.app.con.Line(line)
@@ -238,10 +238,10 @@ func (d *dispatching) show(r *results.Result) {
 	} else if !d.flags.json {
 		return
 	}
-	if d.out == nil {
+	if d.printer == nil {
 		return
 	}
-	if err := d.out.Print(r); err != nil {
+	if err := d.printer.Print(r); err != nil {
 		d.handlePrintError(err)
 	} else if d.flags.json {
 		d.run.Ack(r.Seq)
@@ -249,26 +249,26 @@ func (d *dispatching) show(r *results.Result) {
 }
 
 // handlePrintError handles an error of printing results.
-func (d *dispatching) handlePrintError(err error) {
+func (d *dispatchSession) handlePrintError(err error) {
 	switch {
 	case err == nil:
 	case errors.Is(err, syscall.EPIPE):
-		d.out = nil
-		d.stopUnread()
+		d.printer = nil
+		d.stopOnClosedStdout()
 	case d.flags.json: // the run continues; the next resume --json prints the rest
-		d.out, d.unprinted = nil, true
+		d.printer, d.hasUnprinted = nil, true
 		d.app.warn("no more results are printed: %v", err)
 	default:
 		d.app.warn("%v", err)
 	}
 }
 
-func (d *dispatching) stopUnread() {
+func (d *dispatchSession) stopOnClosedStdout() {
 	d.run.Do("stdout", &rundir.Request{Do: rundir.DoStop, Why: "standard output was closed"})
 }
 
-// reply implements run.Options.Reply. It does not wait for the reader of standard output.
-func (d *dispatching) reply(r *run.Reply) {
+// queueReply implements run.Options.Reply. It does not wait for the reader of standard output.
+func (d *dispatchSession) queueReply(r *run.Reply) {
 	d.repliesMu.Lock()
 	d.replies = append(d.replies, r)
 	d.repliesMu.Unlock()
@@ -279,7 +279,7 @@ func (d *dispatching) reply(r *run.Reply) {
 }
 
 // printReplies prints replies until over is closed and no replies are left.
-func (d *dispatching) printReplies(out *resultPrinter, over <-chan struct{}) {
+func (d *dispatchSession) printReplies(out *resultPrinter, over <-chan struct{}) {
 	for ended := false; !ended; {
 		select {
 		case <-d.replied:
@@ -291,20 +291,20 @@ func (d *dispatching) printReplies(out *resultPrinter, over <-chan struct{}) {
 		d.replies = nil
 		d.repliesMu.Unlock()
 		for _, r := range list {
-			if err := out.reply(r); errors.Is(err, syscall.EPIPE) {
-				d.stopUnread()
+			if err := out.printReply(r); errors.Is(err, syscall.EPIPE) {
+				d.stopOnClosedStdout()
 			}
 		}
 	}
 }
 
-// detach implements run.Options.Detach: it continues without the terminal.
-func (d *dispatching) detach(r *run.Run) {
+// detachTerminal implements run.Options.Detach: it continues without the terminal.
+func (d *dispatchSession) detachTerminal(r *run.Run) {
 	a := d.app
-	if !a.onTerminal {
+	if !a.stderrIsTerminal {
 		return // standard error is not the terminal
 	}
-	log, err := dispatcherLog(r.Dir())
+	log, err := openDispatcherLog(r.Dir())
 	if err != nil {
 		return // nobody can read the error; the journal has everything
 	}
@@ -320,7 +320,7 @@ func (a *app) notifyStarter(run *rundir.Run) {
 	if a.starter == nil {
 		return
 	}
-	log, err := dispatcherLog(run)
+	log, err := openDispatcherLog(run)
 	if err != nil {
 		log, err = os.OpenFile(os.DevNull, os.O_WRONLY, 0) // the journal has everything
 	}
@@ -329,7 +329,7 @@ func (a *app) notifyStarter(run *rundir.Run) {
 		unix.Dup3(int(log.Fd()), 2, 0)
 		log.Close()
 	}
-	a.onTerminal = false
+	a.stderrIsTerminal = false
 	a.con.Detach(a.stderr)
 	if err := a.starter.Ready(run.Dir); err != nil {
 		a.warn("the screen could not be told that the run has begun: %v", err)
@@ -339,8 +339,8 @@ func (a *app) notifyStarter(run *rundir.Run) {
 // dispatcherLogFile has the messages of a dispatcher without a terminal.
 const dispatcherLogFile = "dispatcher.log"
 
-// dispatcherLog opens dispatcher.log of the run.
-func dispatcherLog(run *rundir.Run) (*os.File, error) {
+// openDispatcherLog opens dispatcher.log of the run.
+func openDispatcherLog(run *rundir.Run) (*os.File, error) {
 	f, err := os.OpenFile(run.Path(dispatcherLogFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the log of the dispatcher: %w", err)
@@ -348,9 +348,9 @@ func dispatcherLog(run *rundir.Run) (*os.File, error) {
 	return f, nil
 }
 
-// codeOf returns the exit code of a background dispatcher that has ended, and the signal that
-// killed it without a message; "" if none did.
-func codeOf(p *run.Background) (code int, signal string) {
+// backgroundExitCode returns the exit code of a background dispatcher that has ended, and the
+// signal that killed it without a message; "" if none did.
+func backgroundExitCode(p *run.Background) (code int, signal string) {
 	switch {
 	case p.Code >= 0:
 		return p.Code, ""
@@ -360,9 +360,9 @@ func codeOf(p *run.Background) (code int, signal string) {
 	return exitLeft, p.Signal.String() // resume continues the run
 }
 
-// leftAtOnce implements run.Options.ReportAbort: it reports the exit at once, and what is left
+// reportAbort implements run.Options.ReportAbort: it reports the exit at once, and what is left
 // running.
-func (d *dispatching) leftAtOnce(r *run.Run, why string) {
+func (d *dispatchSession) reportAbort(r *run.Run, why string) {
 	left := "`dcs-tui resume " + refTo(r.Dir()) + "` adopts them"
 	if r.Deleted() {
 		left = "and cannot be adopted because the run directory was deleted"

@@ -25,9 +25,9 @@ const maxTogether = time.Minute
 
 // eventFilter selects the records to show.
 type eventFilter struct {
-	of   jobs.Ranges // nil: all
-	host string      // "": all
-	from jobs.Stamp
+	jobs  jobs.Ranges // nil: all
+	host  string      // "": all
+	since jobs.Stamp
 }
 
 func (a *app) eventsCmd() *cobra.Command {
@@ -45,9 +45,9 @@ dcs-tui events --follow --json | jq -r .text`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runEvents(args, &f, asJSON, follow) },
 	}
 	fs := cmd.Flags()
-	fs.Var(newFlag(&f.of, "", jobs.ParseRanges), "job", "only events of `JOBS`, such as 17 or 3,9-17")
+	fs.Var(newFlag(&f.jobs, "", jobs.ParseRanges), "job", "only events of `JOBS`, such as 17 or 3,9-17")
 	fs.StringVar(&f.host, "host", "", "only events of the host `NAME`, and of attempts there")
-	fs.Var(newFlag(&f.from, "", parseSince), "since", "only events since `TIME`: 2h for two hours ago, or a date such as 2026-11-20 or 2026-11-20T18:00")
+	fs.Var(newFlag(&f.since, "", parseSince), "since", "only events since `TIME`: 2h for two hours ago, or a date such as 2026-11-20 or 2026-11-20T18:00")
 	fs.BoolVar(&follow, "follow", false, "print new events, too, for as long as the run is dispatched")
 	fs.BoolVar(&asJSON, "json", false, "print one JSON object per event")
 	cmd.RegisterFlagCompletionFunc("job", cobra.NoFileCompletions)
@@ -74,19 +74,19 @@ func parseSince(s string) (jobs.Stamp, error) {
 // isShown reports whether a record is shown.
 func (f *eventFilter) isShown(r *jobs.Record) bool {
 	switch {
-	case r.At < f.from, f.host != "" && r.Host != f.host:
+	case r.At < f.since, f.host != "" && r.Host != f.host:
 		return false
-	case f.of == nil:
+	case f.jobs == nil:
 		return true
 	case r.Kind == jobs.KindAccepted:
-		for _, part := range f.of {
+		for _, part := range f.jobs {
 			if part.First < r.Job+jobs.ID(r.Count) && part.Last >= r.Job {
 				return true
 			}
 		}
 		return false
 	}
-	return r.Job != 0 && f.of.Has(r.Job)
+	return r.Job != 0 && f.jobs.Has(r.Job)
 }
 
 func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) error {

@@ -85,8 +85,8 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 	}
 	at := metrics.Locations(l.Run)
 	plan := files.PlanFetch(l.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
-	got := &fetched{runJSON: jsonOf(l.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchedHost{}, none: len(ids) == 0 && len(l.Table.Jobs) > 0}
-	got.V = fetchedVersion
+	got := &fetchJSON{runJSON: runJSONOf(l.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchHostJSON{}, none: len(ids) == 0 && len(l.Table.Jobs) > 0}
+	got.V = fetchJSONVersion
 	if len(at.HostDirs) > 0 {
 		files.SweepFetched(l.Run)
 	}
@@ -102,10 +102,10 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 		a.copyOutputs(cmd.Context(), l.Run, plan, reader, got)
 	}
 	if got.Left > 0 || got.Error != "" {
-		a.code = exitFailed
+		a.exitCode = exitFailed
 	}
 	if got.Interrupted {
-		a.code = exitCanceled
+		a.exitCode = exitCanceled
 	}
 	if !f.json {
 		a.con.Line(got.lines(l.Run)...)
@@ -134,7 +134,7 @@ func (a *app) outputsReader(run *rundir.Run, o *options, file string, names ...s
 
 // copyOutputs carries a plan out, with a progress line, until it is done or interrupted. What was
 // copied before an interrupt stays; a later fetch removes partial files.
-func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.FetchPlan, reader *files.Reader, got *fetched) {
+func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.FetchPlan, reader *files.Reader, got *fetchJSON) {
 	ctx, stop := cancelOnSignal(ctx, a.catchSignals(), func() { os.Exit(exitCanceled) })
 	b := &files.Fetcher{Run: run, Read: reader.Read}
 	var progress sync.WaitGroup
@@ -164,26 +164,26 @@ func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.Fetc
 	a.con.Status("")
 }
 
-// fetchedVersion is the version of fetched. In version 1 Fetched had another name.
-const fetchedVersion = 2
+// fetchJSONVersion is the version of fetched. In version 1 Fetched had another name.
+const fetchJSONVersion = 2
 
-// fetched is the output of fetch --json.
-type fetched struct {
+// fetchJSON is the output of fetch --json.
+type fetchJSON struct {
 	runJSON
-	Fetched     int           `json:"fetched"` // number of attempts that were copied
-	Here        int           `json:"here"`    // number of attempts that were here before
-	Left        int           `json:"left"`    // number of attempts that were not copied completely
-	Open        int           `json:"open"`    // number of attempts that may still run
-	Files       int           `json:"files"`
-	Bytes       int64         `json:"bytes"`
-	Hosts       []fetchedHost `json:"hosts"`
-	Error       string        `json:"error,omitempty"` // of the run directory
-	Interrupted bool          `json:"interrupted"`
+	Fetched     int             `json:"fetched"` // number of attempts that were copied
+	Here        int             `json:"here"`    // number of attempts that were here before
+	Left        int             `json:"left"`    // number of attempts that were not copied completely
+	Open        int             `json:"open"`    // number of attempts that may still run
+	Files       int             `json:"files"`
+	Bytes       int64           `json:"bytes"`
+	Hosts       []fetchHostJSON `json:"hosts"`
+	Error       string          `json:"error,omitempty"` // of the run directory
+	Interrupted bool            `json:"interrupted"`
 
 	none bool // no job is selected
 }
 
-type fetchedHost struct {
+type fetchHostJSON struct {
 	Host    string `json:"host"`
 	Fetched int    `json:"fetched"`
 	Left    int    `json:"left"`
@@ -192,9 +192,9 @@ type fetchedHost struct {
 }
 
 // add adds the results of hosts. err is an error of the run directory or of an interrupt.
-func (f *fetched) add(list []files.HostResult, err error) {
+func (f *fetchJSON) add(list []files.HostResult, err error) {
 	for _, h := range list {
-		is := fetchedHost{Host: h.Host, Fetched: h.Fetched, Left: h.Left, Removed: h.None}
+		is := fetchHostJSON{Host: h.Host, Fetched: h.Fetched, Left: h.Left, Removed: h.None}
 		if h.Err != nil {
 			is.Error = h.Err.Error()
 		}
@@ -209,11 +209,11 @@ func (f *fetched) add(list []files.HostResult, err error) {
 }
 
 // lines returns the result as text, and what to type next.
-func (f *fetched) lines(run *rundir.Run) (lines []string) {
+func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 	ref := refTo(run)
 	dir := dirOf(run)
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	removed := slices.ContainsFunc(f.Hosts, func(h fetchedHost) bool { return h.Removed > 0 })
+	removed := slices.ContainsFunc(f.Hosts, func(h fetchHostJSON) bool { return h.Removed > 0 })
 	switch {
 	case f.Fetched > 0:
 		say("outputs of %s copied into %s: %s, %s", jobs.Plural(f.Fetched, "attempt"), dir, jobs.Plural(f.Files, "file"), results.HumanBytes(f.Bytes))
@@ -255,9 +255,9 @@ func (f *fetched) lines(run *rundir.Run) (lines []string) {
 	return lines
 }
 
-// farOutputs reads pieces of outputs on their hosts. It connects to a host when it first reads
+// remoteOutputs reads pieces of outputs on their hosts. It connects to a host when it first reads
 // there, with the settings of the run.
-type farOutputs struct {
+type remoteOutputs struct {
 	app *app
 	run *rundir.Run
 
@@ -265,7 +265,7 @@ type farOutputs struct {
 	readers map[string]*files.Reader // by host
 }
 
-func (f *farOutputs) read(ctx context.Context, host string, r runview.Read) ([]byte, int64, error) {
+func (f *remoteOutputs) read(ctx context.Context, host string, r runview.Read) ([]byte, int64, error) {
 	reader, err := f.reader(host)
 	if err != nil {
 		return nil, 0, err
@@ -274,7 +274,7 @@ func (f *farOutputs) read(ctx context.Context, host string, r runview.Read) ([]b
 	return reader.Read(context.WithoutCancel(ctx), files.Piece{Host: host, Attempt: r.Attempt, File: r.File, Offset: r.Offset, Limit: r.Limit})
 }
 
-func (f *farOutputs) reader(host string) (*files.Reader, error) {
+func (f *remoteOutputs) reader(host string) (*files.Reader, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if r := f.readers[host]; r != nil {
@@ -297,7 +297,7 @@ func (f *farOutputs) reader(host string) (*files.Reader, error) {
 	return r, nil
 }
 
-func (f *farOutputs) close() {
+func (f *remoteOutputs) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, r := range f.readers {

@@ -246,7 +246,9 @@ func (q *queueFlags) addFlags(fs *pflag.FlagSet) {
 	endGroup(fs, "Queues")
 }
 
-func (q *queueFlags) isEmpty() bool { return len(q.share.of)+len(q.priority.of)+len(q.slots.of) == 0 }
+func (q *queueFlags) isEmpty() bool {
+	return len(q.share.byQueue)+len(q.priority.byQueue)+len(q.slots.byQueue) == 0
+}
 
 // apply sets the options of jobs in these queues.
 func (q *queueFlags) apply(specs []*jobs.Spec) {
@@ -254,20 +256,20 @@ func (q *queueFlags) apply(specs []*jobs.Spec) {
 		return
 	}
 	jobs.ChangeOptions(specs, func(o *jobs.Options) {
-		if n, ok := q.share.of[o.Queue]; ok {
+		if n, ok := q.share.byQueue[o.Queue]; ok {
 			o.Share = n
 		}
-		if n, ok := q.priority.of[o.Queue]; ok {
+		if n, ok := q.priority.byQueue[o.Queue]; ok {
 			o.QueuePriority = &n
 		}
-		if n, ok := q.slots.of[o.Queue]; ok {
+		if n, ok := q.slots.byQueue[o.Queue]; ok {
 			o.QueueSlots = n
 		}
 	})
 }
 
-// applying returns a function that calls next, and apply for the job that it returns.
-func (q *queueFlags) applying(next func() (jobs.Line, error)) func() (jobs.Line, error) {
+// applyToEach returns a function that calls next, and apply for the job that it returns.
+func (q *queueFlags) applyToEach(next func() (jobs.Line, error)) func() (jobs.Line, error) {
 	return func() (jobs.Line, error) {
 		l, err := next()
 		if l.Spec != nil {

@@ -59,7 +59,8 @@ func newListFlag[T any](to *[]T, parse func(string) (T, error)) *flagValue[[]T] 
 	})
 }
 
-// newCommaFlag is newListFlag for a flag whose values may be lists with commas, like those of pflag.
+// newCommaFlag is newListFlag for a flag whose values may be lists with commas, like those of
+// pflag.
 func newCommaFlag[T any](to *[]T, parse func(string) (T, error)) *flagValue[[]T] {
 	return newFlag(to, "stringArray", func(s string) ([]T, error) {
 		words, err := csv.NewReader(strings.NewReader(s)).Read()
@@ -92,8 +93,8 @@ func (p *pathFlag) Set(s string) (err error) {
 	return err
 }
 
-// optional returns a function like parse that returns a pointer, for a flag that is nil if it is not
-// given.
+// optional returns a function like parse that returns a pointer, for a flag that is nil if it is
+// not given.
 func optional[T any](parse func(string) (T, error)) func(string) (*T, error) {
 	return func(s string) (*T, error) { t, err := parse(s); return &t, err }
 }
@@ -188,16 +189,16 @@ func newChoice(to *string, words ...string) *choiceFlag {
 // perQueue is the value of a flag QUEUE=N that may be given several times.
 type perQueue struct {
 	low, high int
-	of        map[string]int
+	byQueue   map[string]int
 }
 
 // names returns the queues that were given.
-func (v *perQueue) names() []string { return slices.Sorted(maps.Keys(v.of)) }
+func (v *perQueue) names() []string { return slices.Sorted(maps.Keys(v.byQueue)) }
 
 func (v *perQueue) String() string {
 	var parts []string
 	for _, name := range v.names() {
-		parts = append(parts, fmt.Sprintf("%s=%d", name, v.of[name]))
+		parts = append(parts, fmt.Sprintf("%s=%d", name, v.byQueue[name]))
 	}
 	return strings.Join(parts, ",")
 }
@@ -211,10 +212,10 @@ func (v *perQueue) Set(s string) error {
 	if err != nil || n < v.low || n > v.high {
 		return text.Errorf("%q is not a whole number from %d to %d", text.Shorten(s[i+1:]), v.low, v.high)
 	}
-	if v.of == nil {
-		v.of = map[string]int{}
+	if v.byQueue == nil {
+		v.byQueue = map[string]int{}
 	}
-	v.of[s[:i]] = n
+	v.byQueue[s[:i]] = n
 	return nil
 }
 
@@ -254,8 +255,8 @@ func parseRunShare(s string) (int, error) {
 	return n, nil
 }
 
-// runShare returns the weight of the run, given the value of --run-share. It is 0 if the run does not
-// share slots.
+// runShare returns the weight of the run, given the value of --run-share. It is 0 if the run does
+// not share slots.
 func runShare(given int) int {
 	usual, _ := parseRunShare(os.Getenv(runShareEnv))
 	return max(0, cmp.Or(given, usual, 1))
@@ -270,7 +271,7 @@ var failureFields = []query.Field[*jobs.Outcome]{
 		return query.NumberValue(float64(o.Exit))
 	}},
 	{Name: "signal", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(o.Signal) }},
-	{Name: "cause", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(failureCause(o)) }, Check: knownCause},
+	{Name: "cause", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(failureCause(o)) }, Check: checkCause},
 	{Name: "time", Type: query.DurationType, Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(o.Elapsed().Seconds()) }},
 	{Name: "mem", Type: query.SizeType, Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(float64(o.MaxRSSBytes)) }},
 }
@@ -297,7 +298,7 @@ func failureCause(o *jobs.Outcome) string {
 	return "exit"
 }
 
-func knownCause(l query.Literal) error {
+func checkCause(l query.Literal) error {
 	if slices.Contains(failureCauses, l.Value.Text) {
 		return nil
 	}
@@ -327,9 +328,9 @@ func parseFailures(text string) (func(*jobs.Outcome) bool, error) {
 	return query.Compile(q, fields, nil)
 }
 
-// final returns a function that reports whether a job is not retried after a failure, given the
-// values of --retry-on and --no-retry-on. It returns nil if neither was given.
-func final(again, never func(*jobs.Outcome) bool, retryTimeouts bool) func(*jobs.Outcome) bool {
+// finalFailures returns a function that reports whether a job is not retried after a failure, given
+// the values of --retry-on and --no-retry-on. It returns nil if neither was given.
+func finalFailures(again, never func(*jobs.Outcome) bool, retryTimeouts bool) func(*jobs.Outcome) bool {
 	if again == nil && never == nil {
 		return nil
 	}

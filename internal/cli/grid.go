@@ -85,14 +85,14 @@ func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
 	}
 	if !f.count && !f.dryRun {
 		return a.startRun(cmd, &f.runFlags, args[0] == stdinFile, func() (jobSource, error) {
-			t, err := a.template(f, args[0])
+			t, err := a.parseTemplate(f, args[0])
 			if err != nil {
 				return jobSource{}, err
 			}
 			return a.gridSource(t, args[0], f)
 		})
 	}
-	t, err := a.template(f, args[0])
+	t, err := a.parseTemplate(f, args[0])
 	switch {
 	case err != nil:
 		return err
@@ -130,9 +130,9 @@ func (f *gridFlags) checkGrid(args []string) error {
 // maxWarnings is the number of warnings about a template that are shown.
 const maxWarnings = 10
 
-// template reads a template and prints its warnings. A signal ends the commands that yield its
+// parseTemplate reads a template and prints its warnings. A signal ends the commands that yield its
 // values.
-func (a *app) template(f *gridFlags, file string) (*grid.Template, error) {
+func (a *app) parseTemplate(f *gridFlags, file string) (*grid.Template, error) {
 	cwd, err := workDir(f.Cwd)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (a *app) printCount(t *grid.Template) error {
 		return err
 	}
 	if n == 0 {
-		a.warn("%v", noJobs(t))
+		a.warn("%v", noJobsError(t))
 	}
 	fmt.Fprintln(a.stdout, n)
 	return nil
@@ -228,7 +228,7 @@ func (a *app) printCommands(t *grid.Template) error {
 		}
 	}
 	if none {
-		return noJobs(t)
+		return noJobsError(t)
 	}
 	return w.Flush()
 }
@@ -244,12 +244,12 @@ func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource
 	if file == stdinFile {
 		file = "grid" // standard input has been read to its end
 	}
-	src := jobSource{files: []string{file}, keep: map[string]any{}}
-	if columns := columnsOf(t); len(columns) > 0 {
-		src.keep[metrics.Option] = columns
+	src := jobSource{files: []string{file}, options: map[string]any{}}
+	if columns := resultColumnsOf(t); len(columns) > 0 {
+		src.options[metrics.Option] = columns
 	}
 	if t.Search != nil && t.Search.Metric != "" {
-		src.keep[metrics.BestOption] = t.Search.Best()
+		src.options[metrics.BestOption] = t.Search.Best()
 	}
 	var err error
 	large := t.Most() > grid.DefaultLimit
@@ -262,20 +262,20 @@ func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource
 			return src, err
 		}
 		if src.search = searchOf(t, cwd); src.isLazy() {
-			src.what = jobs.Plural(t.Search.Trials, "trial") + " of " + text.Line(file)
+			src.description = jobs.Plural(t.Search.Trials, "trial") + " of " + text.Line(file)
 			return src, nil
 		}
 	}
 	if !large {
-		src.known, err = allJobs(t)
+		src.specs, err = templateJobs(t)
 		return src, err
 	}
-	src.what = "jobs of " + text.Line(file)
+	src.description = "jobs of " + text.Line(file)
 	next := t.Pull()
 	first, err := next()
 	switch {
 	case err == io.EOF:
-		return src, noJobs(t)
+		return src, noJobsError(t)
 	case err != nil:
 		return src, err
 	}
@@ -289,8 +289,8 @@ func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource
 	return src, nil
 }
 
-// allJobs returns all jobs of a template. It is an error if there are none.
-func allJobs(t *grid.Template) ([]*jobs.Spec, error) {
+// templateJobs returns all jobs of a template. It is an error if there are none.
+func templateJobs(t *grid.Template) ([]*jobs.Spec, error) {
 	var specs []*jobs.Spec
 	for s, err := range t.Jobs() {
 		if err != nil {
@@ -299,13 +299,13 @@ func allJobs(t *grid.Template) ([]*jobs.Spec, error) {
 		specs = append(specs, s)
 	}
 	if len(specs) == 0 {
-		return nil, noJobs(t)
+		return nil, noJobsError(t)
 	}
 	return specs, nil
 }
 
-// columnsOf returns the @result lines in the form of run.toml.
-func columnsOf(t *grid.Template) []string {
+// resultColumnsOf returns the @result lines in the form of run.toml.
+func resultColumnsOf(t *grid.Template) []string {
 	var columns []string
 	for _, r := range t.Results {
 		if c, err := metrics.New(r.Name, r.From); err == nil { // was checked when the template was read
@@ -337,30 +337,30 @@ func searchOf(t *grid.Template, cwd string) *run.Search {
 	return o
 }
 
-// noJobs returns the error for a grid without any job.
-func noJobs(t *grid.Template) error {
+// noJobsError returns the error for a grid without any job.
+func noJobsError(t *grid.Template) error {
 	return text.Errorf("%s: the @where lines exclude all of %s", t.File, jobs.Plural(t.Points(), "point")).WithAdvice("check the @where lines")
 }
 
 // readBatch reads files of jobs and templates; see grid.ReadBatch.
 func (a *app) readBatch(f *gridFlags, files []string, named bool) (*grid.Batch, error) {
-	return grid.ReadBatch(files, named, func(file string) ([]*jobs.Spec, []string, error) { return a.readFile(f, file) })
+	return grid.ReadBatch(files, named, func(file string) ([]*jobs.Spec, []string, error) { return a.readJobsFile(f, file) })
 }
 
-// readFile reads one file. The numbers of its jobs begin at 1.
-func (a *app) readFile(f *gridFlags, file string) ([]*jobs.Spec, []string, error) {
+// readJobsFile reads one file. The numbers of its jobs begin at 1.
+func (a *app) readJobsFile(f *gridFlags, file string) ([]*jobs.Spec, []string, error) {
 	switch {
 	case file == stdinFile:
-		return a.readStdin(f)
+		return a.readStdinJobs(f)
 	case grid.IsTemplate(file):
-		return a.readTemplate(f, file)
+		return a.readTemplateJobs(f, file)
 	}
 	specs, err := jobs.ParseFile(file, 1)
 	return specs, nil, err
 }
 
-// readStdin reads standard input: a list of commands, or a template.
-func (a *app) readStdin(f *gridFlags) ([]*jobs.Spec, []string, error) {
+// readStdinJobs reads standard input: a list of commands, or a template.
+func (a *app) readStdinJobs(f *gridFlags) ([]*jobs.Spec, []string, error) {
 	r := bufio.NewReaderSize(a.stdin, grid.MaxPeek)
 	head, err := r.Peek(grid.MaxPeek)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -368,32 +368,32 @@ func (a *app) readStdin(f *gridFlags) ([]*jobs.Spec, []string, error) {
 	}
 	a.stdin = r
 	if grid.HasParameterLine(bytes.NewReader(head)) {
-		return a.readTemplate(f, stdinFile)
+		return a.readTemplateJobs(f, stdinFile)
 	}
 	specs, err := jobs.Parse(a.stdin, "standard input", false, 1)
 	return specs, nil, err
 }
 
-func (a *app) readTemplate(f *gridFlags, file string) ([]*jobs.Spec, []string, error) {
-	t, err := a.template(f, file)
+func (a *app) readTemplateJobs(f *gridFlags, file string) ([]*jobs.Spec, []string, error) {
+	t, err := a.parseTemplate(f, file)
 	if err != nil {
 		return nil, nil, err
 	}
 	if t.Most() > grid.DefaultLimit {
 		return nil, nil, fmt.Errorf("%s: a template of more than %d jobs must be a run of its own: dcs-tui grid %s", file, grid.DefaultLimit, text.ShellWord(file))
 	}
-	specs, err := allJobs(t)
-	return specs, columnsOf(t), err
+	specs, err := templateJobs(t)
+	return specs, resultColumnsOf(t), err
 }
 
-// readingLines returns a function that yields the lines of standard input. earlier are the jobs of
+// stdinLines returns a function that yields the lines of standard input. earlier are the jobs of
 // the run.
-func readingLines(in io.Reader, earlier []*jobs.Spec) func() (jobs.Line, error) {
+func stdinLines(in io.Reader, earlier []*jobs.Spec) func() (jobs.Line, error) {
 	return jobs.NewScanner(in, "standard input", false, 1).Stream(earlier).NextLine
 }
 
-// readingJobs returns a function that yields the jobs of standard input.
-func readingJobs(in io.Reader) func() (*jobs.Spec, error) {
+// stdinJobs returns a function that yields the jobs of standard input.
+func stdinJobs(in io.Reader) func() (*jobs.Spec, error) {
 	scan := jobs.NewScanner(in, "standard input", false, 1)
 	return func() (*jobs.Spec, error) {
 		spec, err := scan.Next()

@@ -47,12 +47,12 @@ load, and which runs and users have slots there.`,
 dcs-tui hosts list --now ws01 ws02`,
 		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			inv, list, err := a.chosenHosts(file, args)
+			inv, list, err := a.namedHosts(file, args)
 			if err != nil {
 				return err
 			}
 			if now {
-				return a.listUse(&o, list)
+				return a.listLoad(&o, list)
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			for _, h := range list {
@@ -78,8 +78,8 @@ dcs-tui hosts list --now ws01 ws02`,
 	return cmd
 }
 
-// listUse prints the load and the users of each host, in the order of the list.
-func (a *app) listUse(o *options, list []*hosts.Host) error {
+// listLoad prints the load and the users of each host, in the order of the list.
+func (a *app) listLoad(o *options, list []*hosts.Host) error {
 	found := map[*hosts.Host]*hosts.CheckResult{}
 	err := a.checkHosts(o, list, func(c *hosts.CheckResult) error {
 		found[c.Host] = c
@@ -92,7 +92,7 @@ func (a *app) listUse(o *options, list []*hosts.Host) error {
 		case c.Hello == nil || c.Heartbeat == nil:
 			problem, _ := problemOf(c)
 			fmt.Fprintf(w, "%s\t-\t-\t%s\n", text.Line(h.Name), text.Line(problem))
-			a.code = exitFailed
+			a.exitCode = exitFailed
 		default:
 			use := cmp.Or(c.Hello.Sharing.Text(), "no runs")
 			if who := c.Hello.Owner.Who; who != "" {
@@ -105,8 +105,8 @@ func (a *app) listUse(o *options, list []*hosts.Host) error {
 	return errors.Join(w.Flush(), err)
 }
 
-// chosenHosts returns the inventory of a file, and its named hosts or, without names, all of them.
-func (a *app) chosenHosts(file string, names []string) (inv *hosts.Inventory, list []*hosts.Host, err error) {
+// namedHosts returns the inventory of a file, and its named hosts or, without names, all of them.
+func (a *app) namedHosts(file string, names []string) (inv *hosts.Inventory, list []*hosts.Host, err error) {
 	inv, err = a.loadInventory(file)
 	switch {
 	case err != nil:

@@ -36,7 +36,7 @@ func TestHostsCheckJSONIsDocumented(t *testing.T) {
 			}
 		}
 	}
-	b, _ := json.Marshal(checkedOf(&hosts.CheckResult{Host: &hosts.Host{Name: "a"}, Hello: new(hosts.Hello), Heartbeat: new(hosts.Heartbeat)}))
+	b, _ := json.Marshal(checkJSONOf(&hosts.CheckResult{Host: &hosts.Host{Name: "a"}, Hello: new(hosts.Hello), Heartbeat: new(hosts.Heartbeat)}))
 	fields := map[string]any{}
 	check(t, json.Unmarshal(b, &fields))
 	for name := range fields {
@@ -79,16 +79,16 @@ func TestSSHHosts(t *testing.T) {
 	check(t, err)
 	var got []string
 	for _, f := range list {
-		got = append(got, f.Name+" "+f.bad)
+		got = append(got, f.Name+" "+f.problem)
 	}
 	if want := []string{"ws01 ", "ws02 the same machine as ws01", "n1 ", "n2 "}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// runWith returns a run with the uid abcdefghjkmn, an inventory, and an ssh configuration; "":
+// runOfHosts returns a run with the uid abcdefghjkmn, an inventory, and an ssh configuration; "":
 // none.
-func runWith(t *testing.T, inventory, sshConfig string) *rundir.Run {
+func runOfHosts(t *testing.T, inventory, sshConfig string) *rundir.Run {
 	t.Helper()
 	asked := rundir.Asked{UID: "abcdefghjkmn", InventoryFile: "hosts.toml", InventoryText: inventory, Options: map[string]any{}}
 	if sshConfig != "" {
@@ -110,14 +110,14 @@ func TestCommandsForHosts(t *testing.T) {
 		{links, "", "box", "/far off/1.1.out", `docker exec -i box cat '/far off/1.1.out'`},
 		{links, "", "ws", "/far off/1.1.out", `ssh -o 'A=b c' ws cat ''\''/far off/1.1.out'\'''`},
 	} {
-		same(t, "catOn", catOn(runWith(t, c.inventory, c.config), c.host, c.file), c.want)
+		same(t, "catOn", catCommandLine(runOfHosts(t, c.inventory, c.config), c.host, c.file), c.want)
 	}
 }
 
 // TestPruneCommandsForHosts checks that the commands that `runs prune` suggests for other hosts
 // remove only the run's own directory, whatever location a host has reported (promise 5).
 func TestPruneCommandsForHosts(t *testing.T) {
-	run := runWith(t, "", "")
+	run := runOfHosts(t, "", "")
 	for host, c := range map[string]struct{ dir, want string }{
 		"ws01": {"/home/me/.dcs-tui/abcdefghjkmn", `ssh ws01 rm -r /home/me/.dcs-tui/abcdefghjkmn`},
 		// ssh joins its arguments into one string: without quotes, the remote shell would see two
@@ -130,7 +130,7 @@ func TestPruneCommandsForHosts(t *testing.T) {
 	} {
 		file := host + rundir.HostDirSuffix
 		writeFile(t, run.Path(rundir.HostsDir), file, host+":"+c.dir+"\n")
-		lines := leftOnHosts(run)
+		lines := leftoverLines(run)
 		line := lines[len(lines)-1]
 		if !strings.HasPrefix(line, host) || !strings.HasSuffix(line, c.want) || c.want == "" && strings.Contains(line, "rm ") {
 			t.Errorf("%s in %q: %s", host, c.dir, line)
@@ -142,16 +142,16 @@ func TestPruneCommandsForHosts(t *testing.T) {
 // TestShellOnAHost checks that a shell on a host is opened by the same link that the run uses.
 func TestShellOnAHost(t *testing.T) {
 	t.Setenv("SHELL", "/bin/mysh")
-	run := runWith(t, "[[host]]\nname = 'here'\nlink = 'local'\n[[host]]\nname = 'ws'\naddress = '10.0.0.1'\nport = 2222\nuser = 'me'\njump = 'gate'\n"+
+	run := runOfHosts(t, "[[host]]\nname = 'here'\nlink = 'local'\n[[host]]\nname = 'ws'\naddress = '10.0.0.1'\nport = 2222\nuser = 'me'\njump = 'gate'\n"+
 		"[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'own'\nlink = 'ssh -o A=b {name}'\n", "/lab/config")
 	for host, want := range map[string]string{
 		"here": "/bin/mysh", "ws": "ssh -t -F /lab/config -l me -J gate -p 2222 -- 10.0.0.1", "box": "docker exec -i box /bin/sh -i", "own": "ssh -t -o A=b own",
 	} {
-		if c, err := shellOn(run, host); err != nil || strings.Join(c.Args, " ") != want {
+		if c, err := shellCommand(run, host); err != nil || strings.Join(c.Args, " ") != want {
 			t.Errorf("%s: %v, %v, want %s", host, c, err, want)
 		}
 	}
-	if _, err := shellOn(run, "-oProxyCommand=x"); err == nil {
+	if _, err := shellCommand(run, "-oProxyCommand=x"); err == nil {
 		t.Error("a host that the run does not have")
 	}
 }
@@ -165,7 +165,7 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 	inventory := filepath.Join(t.TempDir(), "hosts.toml")
 	text := fmt.Sprintf("[[host]]\nname = \"ws01\"\naddress = \"127.0.0.1\"\nport = %d\nslots = 1\nwork_dir = %q\n", sshd.Port, t.TempDir())
 	check(t, os.WriteFile(inventory, []byte(text), 0o600))
-	f := inBackground(t, "true\n", "--hosts", inventory, "--ssh-config", sshd.ConfigFile)
+	f := startRun(t, "true\n", "--hosts", inventory, "--ssh-config", sshd.ConfigFile)
 	wrong := f.until(t, "it is asked for", func(p *runview.Snapshot) bool { return p.Question != nil }).Question
 	if !wrong.Secret || !strings.Contains(wrong.Text, sshd.Identity) {
 		t.Errorf("%+v", wrong)
@@ -177,7 +177,7 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 	}
 	reply(wrong, "no")
 	q := f.until(t, "it is asked for again", func(p *runview.Snapshot) bool { return p.Question != nil && p.Question.ID != wrong.ID }).Question
-	f.refuses(t, runview.Action{Do: runview.Reply, Number: int(wrong.ID), Text: secret})
+	f.mustRefuse(t, runview.Action{Do: runview.Reply, Number: int(wrong.ID), Text: secret})
 	reply(q, secret)
 	f.until(t, "the host works", func(p *runview.Snapshot) bool { return p.Phases[runview.Succeeded] == 1 && p.Question == nil })
 	filepath.WalkDir(f.run.Dir, func(path string, d fs.DirEntry, err error) error {

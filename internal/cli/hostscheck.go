@@ -30,7 +30,7 @@ exit code is 0 if all hosts are usable, else 1.`,
 dcs-tui hosts check --hosts lab.toml ws01 ws02`,
 		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, list, err := a.chosenHosts(file, args)
+			_, list, err := a.namedHosts(file, args)
 			if err != nil {
 				return err
 			}
@@ -111,7 +111,7 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 		}
 		switch {
 		case asJSON:
-			return a.printJSON(checkedOf(c))
+			return a.printJSON(checkJSONOf(c))
 		case c.Usable():
 			out.Line(usableLines(out, c, width)...)
 		}
@@ -134,7 +134,7 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 		printBad()
 	}
 	if len(bad) > 0 {
-		a.code = exitFailed
+		a.exitCode = exitFailed
 	}
 	return err
 }
@@ -166,7 +166,7 @@ type hostFacts struct {
 	Warnings []string `json:"warnings"`
 }
 
-func checkedOf(c *hosts.CheckResult) *checkJSON {
+func checkJSONOf(c *hosts.CheckResult) *checkJSON {
 	j := &checkJSON{V: 1, Host: c.Host.Name, Usable: c.Usable()}
 	if !j.Usable {
 		problem, advice := problemOf(c)

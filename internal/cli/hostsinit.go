@@ -50,11 +50,11 @@ dcs-tui hosts init --from machines.txt --check=false`,
 	return cmd
 }
 
-// found is a host of hosts init.
-type found struct {
+// initHost is a host of hosts init.
+type initHost struct {
 	*hosts.Host
-	body string // its lines in the inventory, except the name
-	bad  string // why it is not usable, and a line of advice; "": it is usable
+	body    string // its lines in the inventory, except the name
+	problem string // why it is not usable, and a line of advice; "": it is usable
 }
 
 func (a *app) runHostsInit(o *initOptions, args []string) error {
@@ -69,7 +69,7 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 	if o.check {
 		var all []*hosts.Host
 		for _, f := range list {
-			if f.bad == "" {
+			if f.problem == "" {
 				all = append(all, f.Host)
 			}
 		}
@@ -83,14 +83,14 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 	}
 	usable, bad := 0, []runview.HostText(nil)
 	for _, f := range list {
-		if f.bad == "" {
+		if f.problem == "" {
 			f.setResult(answers[f.Name])
 		}
-		if f.bad == "" {
+		if f.problem == "" {
 			usable++
 			continue
 		}
-		bad = append(bad, runview.HostText{Host: f.Name, Text: f.bad})
+		bad = append(bad, runview.HostText{Host: f.Name, Text: f.problem})
 	}
 	if usable > 0 { // otherwise the user corrects the cause and repeats the command
 		if err := writeNew(o.output, inventoryOf(list)); err != nil {
@@ -103,7 +103,7 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 	}
 	if usable == 0 {
 		out.Line(fmt.Sprintf("%s is not written: no usable host", text.Line(o.output)))
-		a.code = exitFailed
+		a.exitCode = exitFailed
 		return nil
 	}
 	what := "usable"
@@ -121,7 +121,7 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 
 // initHosts returns the hosts to write: those of the arguments or of --from, or those of the ssh
 // configuration.
-func (a *app) initHosts(o *initOptions, args []string) ([]*found, error) {
+func (a *app) initHosts(o *initOptions, args []string) ([]*initHost, error) {
 	content, file := strings.Join(args, "\n"), "the command line"
 	switch {
 	case o.from != "" && len(args) > 0:
@@ -146,9 +146,9 @@ func (a *app) initHosts(o *initOptions, args []string) ([]*found, error) {
 		return nil, err
 	}
 	a.warnAll(warnings)
-	var list []*found
+	var list []*initHost
 	for _, h := range inv.Hosts {
-		f := &found{Host: h}
+		f := &initHost{Host: h}
 		key := func(name, value string) { f.body += name + " = " + value + "\n" }
 		if h.Link == "local" {
 			key("link", `"local"`)
@@ -169,7 +169,7 @@ func (a *app) initHosts(o *initOptions, args []string) ([]*found, error) {
 
 // sshHosts returns the hosts of an ssh configuration. Of several names for one machine, only the
 // first is usable, because with all of them the slots of the machine would count several times.
-func sshHosts(file string) ([]*found, error) {
+func sshHosts(file string) ([]*initHost, error) {
 	names, err := link.SSHAliases(file)
 	if errors.Is(err, fs.ErrNotExist) && file == "" {
 		names, err = nil, nil
@@ -181,22 +181,22 @@ func sshHosts(file string) ([]*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []*found
+	var list []*initHost
 	first := map[string]string{}
 	for _, name := range names {
 		inv, _, err := hosts.ParseLogins([]byte(name), "ssh configuration")
 		if err != nil || len(inv.Hosts) != 1 || inv.Hosts[0].Name != name {
 			continue // not a valid name in an inventory
 		}
-		f := &found{Host: inv.Hosts[0]}
+		f := &initHost{Host: inv.Hosts[0]}
 		list = append(list, f)
 		t, _, err := config.Resolve(f.Host, name)
 		if err != nil {
-			f.bad = err.Error()
+			f.problem = err.Error()
 			continue
 		}
 		if other := first[t.Address()]; other != "" && len(t.Jumps) == 0 {
-			f.bad = "the same machine as " + other
+			f.problem = "the same machine as " + other
 			continue
 		}
 		first[t.Address()] = name
@@ -208,19 +208,19 @@ func sshHosts(file string) ([]*found, error) {
 }
 
 // setResult enters the result of the check of a host; nil: it was not checked.
-func (f *found) setResult(c *hosts.CheckResult) {
+func (f *initHost) setResult(c *hosts.CheckResult) {
 	switch {
 	case c == nil:
 	case c.Err != nil: // otherwise, if the directory of the check is missing there, the host is usable
 		problem, advice := problemOf(c)
-		f.bad = strings.TrimSpace(problem + "\n" + advice)
+		f.problem = strings.TrimSpace(problem + "\n" + advice)
 	case f.Slots.Fixed == 0:
 		f.body += "slots = " + strconv.Itoa(c.Hello.Slots) + "  # of " + jobs.Plural(c.Hello.Cores, "core") + "\n"
 	}
 }
 
 // inventoryOf returns the inventory of the hosts. Hosts with the same lines share an entry.
-func inventoryOf(list []*found) string {
+func inventoryOf(list []*initHost) string {
 	var b strings.Builder
 	b.WriteString("# Written by dcs-tui hosts init. hosts.toml.example has all keys and what they mean.\n")
 	entry := func(names []string, body, prefix string) {
@@ -236,10 +236,10 @@ func inventoryOf(list []*found) string {
 		if !slices.Contains(bodies, f.body) {
 			bodies = append(bodies, f.body)
 		}
-		if f.bad == "" {
+		if f.problem == "" {
 			good[f.body] = append(good[f.body], f.Name)
 		} else {
-			bad[f.body] = append(bad[f.body], runview.HostText{Host: f.Name, Text: f.bad})
+			bad[f.body] = append(bad[f.body], runview.HostText{Host: f.Name, Text: f.problem})
 		}
 	}
 	for _, body := range bodies {

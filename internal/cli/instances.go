@@ -60,7 +60,7 @@ func (a *app) runInstances(file string, refs []string, end bool) error {
 		list, err := p.Instances(ctx, allInstances)
 		if err != nil {
 			a.warn("%v", err)
-			a.code = exitFailed
+			a.exitCode = exitFailed
 			continue
 		}
 		for _, in := range list {
@@ -74,7 +74,7 @@ func (a *app) runInstances(file string, refs []string, end bool) error {
 			if end && dangling {
 				if err := p.TerminateInstance(ctx, prefix, in.Name); err != nil {
 					a.warn("%v", err)
-					a.code = exitFailed
+					a.exitCode = exitFailed
 				} else {
 					text = "terminated"
 				}
@@ -87,7 +87,7 @@ func (a *app) runInstances(file string, refs []string, end bool) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	if n == 0 && a.code == exitOK {
+	if n == 0 && a.exitCode == exitOK {
 		a.con.Line("there are no instances")
 	}
 	return nil
@@ -150,8 +150,8 @@ func instanceText(run *rundir.Run, name string) (msg string, dangling bool) {
 	return msg, true
 }
 
-// instancesOf counts the instances that a run has had from a provider.
-type instancesOf struct {
+// instanceCount counts the instances that a run has had from a provider.
+type instanceCount struct {
 	Provider string  `json:"provider"`
 	Number   int     `json:"number"`
 	Left     int     `json:"left"` // number of instances that may still exist
@@ -159,12 +159,12 @@ type instancesOf struct {
 }
 
 // countInstances counts the instances that a run has had, by provider.
-func countInstances(t *jobs.Table) (list []*instancesOf) {
-	of := map[string]*instancesOf{}
+func countInstances(t *jobs.Table) (list []*instanceCount) {
+	of := map[string]*instanceCount{}
 	for _, in := range t.Instances {
 		c := of[in.Provider]
 		if c == nil {
-			c = &instancesOf{Provider: in.Provider}
+			c = &instanceCount{Provider: in.Provider}
 			of[in.Provider] = c
 		}
 		c.Number++

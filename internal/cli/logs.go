@@ -36,7 +36,7 @@ func (a *app) logsCmd() *cobra.Command {
 control characters are made visible; a file or pipe gets the output unchanged. ` + runHelp,
 		Example: `dcs-tui logs 17
 dcs-tui logs --err --follow sweep-20260314-1502 17`,
-		Args: jobOfRun,
+		Args: requireJob,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runLogs(args, &f) },
 	}
 	fs := cmd.Flags()
@@ -61,18 +61,18 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 	}
 	defer done()
 	w := &logWriter{out: a.stdout, json: f.json, tty: isTerminal(a.stdout),
-		line: logLine{runJSON: jsonOf(run), Job: id, Stream: "stdout"}}
+		line: logLine{runJSON: runJSONOf(run), Job: id, Stream: "stdout"}}
 	file := jobs.FileOut
 	if f.err {
 		file, w.line.Stream = jobs.FileErr, "stderr"
 	}
 	reported := ""
 	for last := 0; ; {
-		d, err := detail(src, run, id)
+		d, err := jobDetail(src, run, id)
 		if err != nil {
 			return err
 		}
-		at, err := f.choose(d)
+		at, err := f.chooseAttempt(d)
 		if err != nil {
 			return err
 		}
@@ -99,8 +99,8 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 	}
 }
 
-// choose returns the attempt to print. It returns nil if there is none yet.
-func (f *logsFlags) choose(d *runview.Detail) (*runview.Attempt, error) {
+// chooseAttempt returns the attempt to print. It returns nil if there is none yet.
+func (f *logsFlags) chooseAttempt(d *runview.Detail) (*runview.Attempt, error) {
 	for i := len(d.Attempts) - 1; i >= 0; i-- {
 		if at := &d.Attempts[i]; f.attempt == 0 || int(at.ID.N) == f.attempt {
 			return at, nil
@@ -131,7 +131,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 				where = at.Err
 			}
 			if host, path, far := strings.Cut(where, ":"); far {
-				p.WithAdvice("%s", catOn(run, host, path))
+				p.WithAdvice("%s", catCommandLine(run, host, path))
 			}
 			return p
 		}
@@ -150,7 +150,7 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 			continue
 		case offset >= piece.Size && follow && !piece.Over && at.Ended.IsZero():
 			time.Sleep(logInterval)
-			if d, err := detail(src, run, at.ID.Job); err == nil {
+			if d, err := jobDetail(src, run, at.ID.Job); err == nil {
 				if i := slices.IndexFunc(d.Attempts, func(now runview.Attempt) bool { return now.ID == at.ID }); i >= 0 {
 					at = &d.Attempts[i]
 				}

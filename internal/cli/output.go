@@ -27,40 +27,40 @@ const outputTimeout = 30 * time.Second
 
 // resultPrinter writes finished jobs to standard output: a line of JSON for each, or their outputs.
 type resultPrinter struct {
-	out  *os.File
-	con  *console // suspended for each write if out is a terminal
-	tty  bool
-	json bool
-	run  *run.Run
-	buf  []byte
-	with bool       // with json: each result has the output of its job
-	mu   sync.Mutex // serializes writes to out
-	tag  bool       // begin each line of output with the values of the job
+	out        *os.File
+	con        *console // suspended for each write if out is a terminal
+	tty        bool
+	json       bool
+	run        *run.Run
+	buf        []byte
+	withOutput bool       // with json: each result has the output of its job
+	mu         sync.Mutex // serializes writes to out
+	tag        bool       // begin each line of output with the values of the job
 
 	// With order, results wait in held until those of all earlier jobs have been printed.
-	order bool
-	held  map[jobs.ID]*results.Result
-	next  jobs.ID
+	inOrder bool
+	held    map[jobs.ID]*results.Result
+	nextJob jobs.ID
 }
 
 func newResultPrinter(a *app, f *runFlags, r *run.Run) *resultPrinter {
-	return &resultPrinter{out: a.stdout, con: a.con, tty: isTerminal(a.stdout), json: f.json, with: f.json && f.output, run: r,
-		tag: f.tag, order: f.order, held: map[jobs.ID]*results.Result{}, next: 1}
+	return &resultPrinter{out: a.stdout, con: a.con, tty: isTerminal(a.stdout), json: f.json, withOutput: f.json && f.output, run: r,
+		tag: f.tag, inOrder: f.order, held: map[jobs.ID]*results.Result{}, nextJob: 1}
 }
 
 // Print writes a result, and those that waited for it. After an error a part of a result may have
 // been written.
 func (p *resultPrinter) Print(r *results.Result) error {
-	if !p.order || r.Job < p.next {
-		return p.print(r)
+	if !p.inOrder || r.Job < p.nextJob {
+		return p.printNow(r)
 	}
 	own := *r
 	p.held[r.Job] = &own
-	for p.held[p.next] != nil {
-		r := p.held[p.next]
-		delete(p.held, p.next)
-		p.next++
-		if err := p.print(r); err != nil {
+	for p.held[p.nextJob] != nil {
+		r := p.held[p.nextJob]
+		delete(p.held, p.nextJob)
+		p.nextJob++
+		if err := p.printNow(r); err != nil {
 			return err
 		}
 	}
@@ -70,16 +70,16 @@ func (p *resultPrinter) Print(r *results.Result) error {
 // printHeld prints the results that wait for others, which will not arrive.
 func (p *resultPrinter) printHeld() error {
 	for _, id := range slices.Sorted(maps.Keys(p.held)) {
-		if err := p.print(p.held[id]); err != nil {
+		if err := p.printNow(p.held[id]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (p *resultPrinter) print(r *results.Result) error {
+func (p *resultPrinter) printNow(r *results.Result) error {
 	if p.json {
-		if p.with && r.Stdout != "" {
+		if p.withOutput && r.Stdout != "" {
 			own := *r // r is shared
 			own.Output, own.OutputErr = p.wholeOutput(r)
 			r = &own
@@ -90,14 +90,14 @@ func (p *resultPrinter) print(r *results.Result) error {
 	if r.Stdout == "" {
 		return nil // the job never ran
 	}
-	if err := p.output(r); err != nil {
+	if err := p.printOutput(r); err != nil {
 		return fmt.Errorf("job %d: %w", r.Job, err)
 	}
 	return nil
 }
 
-// reply writes the reply to a line of the input.
-func (p *resultPrinter) reply(r *run.Reply) error {
+// printReply writes the reply to a line of the input.
+func (p *resultPrinter) printReply(r *run.Reply) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err
@@ -145,8 +145,8 @@ func tagOf(r *results.Result) string {
 	return cmp.Or(strings.Join(values, " "), r.Name, r.Command)
 }
 
-// output copies the job's stdout in pieces, so that a gigabyte needs no memory.
-func (p *resultPrinter) output(r *results.Result) error {
+// printOutput copies the job's stdout in pieces, so that a gigabyte needs no memory.
+func (p *resultPrinter) printOutput(r *results.Result) error {
 	clean := lineCleaner{asIs: !p.tty}
 	if p.tag {
 		clean.tag = tagOf(r)

@@ -24,35 +24,35 @@ import (
 // ask for confirmation, send the request, and print the answer. The commands that correspond to a
 // single key of the screen are in the table requestCommands.
 
-// askOptions holds the flags of the commands that send requests.
-type askOptions struct {
+// requestOptions holds the flags of the commands that send requests.
+type requestOptions struct {
 	yes, json bool
 }
 
-func (o *askOptions) addFlags(cmd *cobra.Command) {
+func (o *requestOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as one JSON object on stdout")
 }
 
-// answers holds requests and their answers.
-type answers struct {
-	run   *rundir.Run
-	parts []*ask.Request
-	alive bool // the run has a dispatcher
-	waits bool // not all requests have been answered
+// sentRequests holds requests and their answers.
+type sentRequests struct {
+	run           *rundir.Run
+	requests      []*ask.Request
+	hasDispatcher bool // the run has a dispatcher
+	isWaiting     bool // not all requests have been answered
 }
 
-// ask sends requests to the dispatcher of a run, in their order, and waits for the answers. Without
-// a dispatcher the requests wait in the run directory. It reports a request that the dispatcher
-// does not answer. A refused request is an error.
-func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Request) (*answers, error) {
+// sendRequests sends requests to the dispatcher of a run, in their order, and waits for the
+// answers. Without a dispatcher the requests wait in the run directory. It reports a request that
+// the dispatcher does not answer. A refused request is an error.
+func (a *app) sendRequests(ctx context.Context, run *rundir.Run, requests ...*rundir.Request) (*sentRequests, error) {
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
 		return nil, err
 	}
-	s := &answers{run: run, alive: owner.Liveness() != journal.Dead}
+	s := &sentRequests{run: run, hasDispatcher: owner.Liveness() != journal.Dead}
 	prepare := ask.Leave // several requests are all durable before the first is awaited
-	if s.alive && len(requests) == 1 && requests[0].Do != rundir.DoSubmit {
+	if s.hasDispatcher && len(requests) == 1 && requests[0].Do != rundir.DoSubmit {
 		prepare = ask.Prepare
 	}
 	at := time.Now()
@@ -66,23 +66,23 @@ func (a *app) ask(ctx context.Context, run *rundir.Run, requests ...*rundir.Requ
 			}
 			return nil, err
 		}
-		s.parts = append(s.parts, e)
+		s.requests = append(s.requests, e)
 	}
-	for _, e := range s.parts {
+	for _, e := range s.requests {
 		switch {
-		case !s.alive:
+		case !s.hasDispatcher:
 			e.Poll()
 		case e.IsOver():
 		case e.Wait(ctx, owner, dialRun):
-			s.alive = false
+			s.hasDispatcher = false
 		case !e.Answered && e.Refused == "":
-			a.unanswered(e, owner)
+			a.reportUnanswered(e, owner)
 		}
 		switch {
 		case e.Refused != "":
 			return nil, text.Errorf("%s", text.Line(e.Refused))
 		case !e.Answered:
-			s.waits = true
+			s.isWaiting = true
 			return s, nil // the later requests wait, too
 		}
 	}
@@ -94,9 +94,9 @@ func dialRun(ctx context.Context, run *rundir.Run, owner *journal.Owner) (ask.Co
 	return dialSocket(ctx, run, owner)
 }
 
-// unanswered reports that the dispatcher is alive but has not answered.
-func (a *app) unanswered(e *ask.Request, owner *journal.Owner) {
-	a.code = exitLeft
+// reportUnanswered reports that the dispatcher is alive but has not answered.
+func (a *app) reportUnanswered(e *ask.Request, owner *journal.Owner) {
+	a.exitCode = exitLeft
 	who := text.Line(owner.String())
 	switch {
 	case owner.IsStopped():
@@ -111,16 +111,16 @@ func (a *app) unanswered(e *ask.Request, owner *journal.Owner) {
 	}
 }
 
-// tellWaits reports that something waits for the next dispatcher, unless unanswered has reported
-// that the current one does not answer.
-func (a *app) tellWaits(s *answers, what string) {
-	if !s.alive {
+// reportWaiting reports that something waits for the next dispatcher, unless unanswered has
+// reported that the current one does not answer.
+func (a *app) reportWaiting(s *sentRequests, what string) {
+	if !s.hasDispatcher {
 		a.con.Line("nobody dispatches the run: "+what+" for", "  dcs-tui resume "+refTo(s.run))
 	}
 }
 
-// askedJSON is the output of --json for a request about jobs or hosts.
-type askedJSON struct {
+// requestJSON is the output of --json for a request about jobs or hosts.
+type requestJSON struct {
 	runJSON
 	Do       string  `json:"do"`
 	Request  *string `json:"request"` // its name; null if there was nothing to do
@@ -133,8 +133,8 @@ type askedJSON struct {
 	Ending []jobs.ID `json:"still_alive"` // jobs to cancel that have not ended yet
 }
 
-func (a *app) printAsked(run *rundir.Run, do string, e *ask.Request, done int, ending []jobs.ID) error {
-	j := &askedJSON{runJSON: jsonOf(run), Do: do, Answered: e.Answered, Jobs: done, Left: e.Left + e.LeftOut, Ended: e.EndedItself,
+func (a *app) printRequestJSON(run *rundir.Run, do string, e *ask.Request, done int, ending []jobs.ID) error {
+	j := &requestJSON{runJSON: runJSONOf(run), Do: do, Answered: e.Answered, Jobs: done, Left: e.Left + e.LeftOut, Ended: e.EndedItself,
 		Ending: append([]jobs.ID{}, ending...)} // not nil: JSON has a list
 	if e.Name != "" {
 		j.Request = &e.Name
@@ -159,8 +159,8 @@ func (a *app) confirm(yes bool, command, what string) error {
 	return text.Errorf("nothing was done")
 }
 
-// runAndJobs requires RUN, because commands that change a run do not use the newest one by default.
-func runAndJobs(cmd *cobra.Command, args []string) error {
+// requireRun requires RUN, because commands that change a run do not use the newest one by default.
+func requireRun(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return text.Errorf("%s needs the run: a name in ./dcs-runs or a run directory", cmd.CommandPath()).
 			WithAdvice("dcs-tui runs list shows them")
@@ -172,7 +172,7 @@ func runAndJobs(cmd *cobra.Command, args []string) error {
 type requestCommand struct {
 	verb                      runview.Verb
 	use, short, long, example string
-	selects                   bool // the command has --where
+	hasWhere                  bool // the command has --where
 	// Asks for confirmation, with %s for the hosts; "": no confirmation.
 	question string
 	// actions parses the arguments after RUN; nil: there are no arguments.
@@ -186,7 +186,7 @@ var requestCommands = []requestCommand{
 stays when the dispatcher ends.`, example: "dcs-tui pause sweep-20260314-1502"},
 	{verb: runview.Continue, use: "continue [flags] RUN", short: "Launch jobs again after a pause or a drain",
 		long: `Launch jobs again after a pause, or after a drain that has not ended the dispatcher yet.`, example: "dcs-tui continue sweep-20260314-1502"},
-	{verb: runview.Priority, use: "priority [flags] RUN N [JOBS...]", short: "Set the priority of jobs", selects: true,
+	{verb: runview.Priority, use: "priority [flags] RUN N [JOBS...]", short: "Set the priority of jobs", hasWhere: true,
 		long: `Set the priority of unfinished jobs to N. Jobs with a smaller N start first; the default is 0. Put -- before a
 negative N. JOBS are numbers and ranges, such as 3 9-17.`, example: `dcs-tui priority sweep-20260314-1502 10 3 9-17
 dcs-tui priority --where 'name=big*' sweep-20260314-1502 -- -1`, actions: priorityActions},
@@ -228,15 +228,15 @@ func (a *app) requestCmds(table []requestCommand) (list []*cobra.Command) {
 
 func (a *app) requestCmd(c requestCommand) *cobra.Command {
 	var sel selection
-	var opt askOptions
+	var opt requestOptions
 	cmd := &cobra.Command{
-		Use: c.use, Short: c.short, Long: c.long + " Without a dispatcher the request waits for the next resume.", Example: c.example, Args: runAndJobs,
+		Use: c.use, Short: c.short, Long: c.long + " Without a dispatcher the request waits for the next resume.", Example: c.example, Args: requireRun,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runRequest(cmd.Context(), &c, args, &sel, opt) },
 	}
 	if strings.Contains(c.use, "HOST") {
 		cmd.ValidArgsFunction = completeRunThen(completeMany(completeRunHosts))
 	}
-	if c.selects {
+	if c.hasWhere {
 		sel.whereFlag(cmd.Flags())
 	}
 	opt.addFlags(cmd)
@@ -246,7 +246,7 @@ func (a *app) requestCmd(c requestCommand) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, sel *selection, opt askOptions) error {
+func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, sel *selection, opt requestOptions) error {
 	l, err := a.readState(args[:1])
 	if err != nil {
 		return err
@@ -274,17 +274,17 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 			return err
 		}
 	}
-	s, err := a.ask(ctx, l.Run, requests...)
+	s, err := a.sendRequests(ctx, l.Run, requests...)
 	if err != nil {
 		return err
 	}
-	if s.waits && !opt.json {
-		a.tellWaits(s, "the request waits")
+	if s.isWaiting && !opt.json {
+		a.reportWaiting(s, "the request waits")
 		return nil
 	}
-	for i, e := range s.parts {
+	for i, e := range s.requests {
 		if opt.json {
-			if err := a.printAsked(l.Run, requests[i].Do, e, e.Done, nil); err != nil {
+			if err := a.printRequestJSON(l.Run, requests[i].Do, e, e.Done, nil); err != nil {
 				return err
 			}
 			continue

@@ -22,7 +22,7 @@ import (
 
 func (a *app) requeueCmd() *cobra.Command {
 	var sel selection
-	var opt askOptions
+	var opt requestOptions
 	var change jobs.Change
 	var files []string
 	cmd := &cobra.Command{
@@ -37,7 +37,7 @@ dcs-tui requeue sweep-20260314-1502 --failed --timeout 4h --mem 8G
 dcs-tui requeue sweep-20260314-1502 --where exit=137,host=ws04
 dcs-tui requeue sweep-20260314-1502 --where 'state=timed_out or state=skipped' --timeout 4h
 dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
-		Args: runAndJobs,
+		Args: requireRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(files) > 0 {
 				if len(args) > 1 || sel.failed || sel.all || len(sel.where) > 0 || !change.Empty() {
@@ -64,7 +64,7 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 	return cmd
 }
 
-func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt askOptions, change *jobs.Change) error {
+func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt requestOptions, change *jobs.Change) error {
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	ended := slices.DeleteFunc(slices.Clone(ids), func(id jobs.ID) bool { return !table.Job(id).State.Terminal() })
 	over := len(ended)
 	if over == 0 {
-		return a.tellRequeued(&answers{run: run, alive: true, parts: []*ask.Request{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
+		return a.reportRequeued(&sentRequests{run: run, hasDispatcher: true, requests: []*ask.Request{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
 	}
 	if sel.named == nil { // job numbers need no confirmation
 		if err := a.confirm(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+text.Line(run.Name())+" again"); err != nil {
@@ -102,12 +102,12 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 		q.Do, q.Edit = rundir.DoEdit, change
 		q.Jobs = jobs.RangesOf(ended) // an edit would also change queued jobs
 	}
-	s, err := a.ask(ctx, run, q)
+	s, err := a.sendRequests(ctx, run, q)
 	if err != nil {
 		return err
 	}
-	s.parts[0].LeftOut = len(ids) - q.Jobs.Count()
-	return a.tellRequeued(s, len(ids)-over, opt.json)
+	s.requests[0].LeftOut = len(ids) - q.Jobs.Count()
+	return a.reportRequeued(s, len(ids)-over, opt.json)
 }
 
 // spareOption returns SpareSucceeded if none of the jobs has succeeded. The request then leaves
@@ -119,15 +119,15 @@ func spareOption(t *jobs.Table, over []jobs.ID) string {
 	return rundir.SpareSucceeded
 }
 
-// tellRequeued reports the result of a requeue. open is the number of its jobs that were unfinished
-// before.
-func (a *app) tellRequeued(s *answers, open int, asJSON bool) error {
-	e := s.parts[0]
+// reportRequeued reports the result of a requeue. open is the number of its jobs that were
+// unfinished before.
+func (a *app) reportRequeued(s *sentRequests, open int, asJSON bool) error {
+	e := s.requests[0]
 	switch {
 	case asJSON:
-		return a.printAsked(s.run, rundir.DoRequeue, e, e.Done, nil)
+		return a.printRequestJSON(s.run, rundir.DoRequeue, e, e.Done, nil)
 	case !e.Answered:
-		a.tellWaits(s, "the request for "+jobs.Plural(e.Jobs().Count(), "job")+" waits")
+		a.reportWaiting(s, "the request for "+jobs.Plural(e.Jobs().Count(), "job")+" waits")
 		return nil
 	}
 	text := jobs.Plural(e.Done, "job") + " queued again"
@@ -142,7 +142,7 @@ func (a *app) tellRequeued(s *answers, open int, asJSON bool) error {
 		text += fmt.Sprintf(", %d left alone: started again or succeeded meanwhile", n)
 	}
 	a.con.Line(text)
-	if !s.alive && e.Done > 0 { // the dispatcher died just after its answer
+	if !s.hasDispatcher && e.Done > 0 { // the dispatcher died just after its answer
 		a.con.Line("nobody dispatches the run now:", "  dcs-tui resume "+refTo(s.run))
 	}
 	return nil
@@ -150,7 +150,7 @@ func (a *app) tellRequeued(s *answers, open int, asJSON bool) error {
 
 // requeueFiles updates a run from jobs files that were changed after the run was created: jobs that
 // succeeded stay, jobs that failed run again, and new jobs are added.
-func (a *app) requeueFiles(args, files []string, opt askOptions) error {
+func (a *app) requeueFiles(args, files []string, opt requestOptions) error {
 	run, err := a.openRun(args)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	if err != nil {
 		return err
 	}
-	b, err := a.readBatch(likeRun(run), files, false)
+	b, err := a.readBatch(gridFlagsOf(run), files, false)
 	if err != nil {
 		return err
 	}
@@ -171,16 +171,16 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 	if err != nil {
 		return err
 	}
-	a.con.Line(planOf(m, files)...)
-	a.tellColumns(run, b.Columns)
+	a.con.Line(planLines(m, files)...)
+	a.warnMissingColumns(run, b.Columns)
 	if len(m.Rounds)+len(m.New)+len(m.Queued)+len(m.Changes)+len(m.Ranked) == 0 {
 		a.con.Line("nothing to do")
-		return a.tellUpdated(run, m, nil, 0, opt)
+		return a.reportUpdated(run, m, nil, 0, opt)
 	}
-	if err := a.confirm(opt.yes, "requeue", summaryOf(m)+" in "+text.Line(run.Name())); err != nil {
+	if err := a.confirm(opt.yes, "requeue", diffSummary(m)+" in "+text.Line(run.Name())); err != nil {
 		return err
 	}
-	if err := stillSettled(run, table); err != nil { // reading and answering take time
+	if err := checkStillSettled(run, table); err != nil { // reading and answering take time
 		return err
 	}
 	requests := m.Requests()
@@ -192,17 +192,17 @@ func (a *app) requeueFiles(args, files []string, opt askOptions) error {
 		}
 		requests = append(requests, added...)
 	}
-	s, err := a.ask(context.Background(), run, requests...)
+	s, err := a.sendRequests(context.Background(), run, requests...)
 	if err != nil {
 		return err
 	}
 	left := 0 // number of jobs that were left alone because their state had changed
 	for i, q := range requests[:edits] {
-		if q.Do != rundir.DoPriority && !s.waits { // the jobs of priorities are in the other requests
-			left += s.parts[i].Left
+		if q.Do != rundir.DoPriority && !s.isWaiting { // the jobs of priorities are in the other requests
+			left += s.requests[i].Left
 		}
 	}
-	return a.tellUpdated(run, m, s, left, opt)
+	return a.reportUpdated(run, m, s, left, opt)
 }
 
 // settledTable returns the jobs of a run. It is an error if more jobs are being added: they would
@@ -253,8 +253,8 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	return table, nil
 }
 
-// stillSettled returns an error if jobs were added since the comparison, or are about to be.
-func stillSettled(run *rundir.Run, compared *jobs.Table) error {
+// checkStillSettled returns an error if jobs were added since the comparison, or are about to be.
+func checkStillSettled(run *rundir.Run, compared *jobs.Table) error {
 	now, err := settledTable(run)
 	if err != nil {
 		return err
@@ -265,8 +265,8 @@ func stillSettled(run *rundir.Run, compared *jobs.Table) error {
 	return nil
 }
 
-// planOf describes the jobs that are in both, that are new, and that are gone.
-func planOf(m *ask.Diff, files []string) []string {
+// planLines describes the jobs that are in both, that are new, and that are gone.
+func planLines(m *ask.Diff, files []string) []string {
 	names := slices.Clone(files)
 	if i := slices.Index(names, stdinFile); i >= 0 {
 		names[i] = "standard input"
@@ -288,7 +288,7 @@ func planOf(m *ask.Diff, files []string) []string {
 	say(m.Succeeded, "in the run and succeeded: not run again")
 	say(len(m.Rounds), "in the run and finished without success: run again (%s)", ranges(m.Rounds))
 	say(m.Open, "in the run and queued or running")
-	say(len(m.New), "new: added (%s)", titles(m.New))
+	say(len(m.New), "new: added (%s)", someTitles(m.New))
 	stay(slices.DeleteFunc(slices.Clone(m.Gone), func(id jobs.ID) bool {
 		_, queued := slices.BinarySearch(m.Queued, id)
 		return queued
@@ -310,8 +310,8 @@ func planOf(m *ask.Diff, files []string) []string {
 	return lines
 }
 
-// titles returns the titles of the first jobs.
-func titles(specs []*jobs.Spec) string {
+// someTitles returns the titles of the first jobs.
+func someTitles(specs []*jobs.Spec) string {
 	var list []string
 	for _, s := range specs[:min(3, len(specs))] {
 		list = append(list, text.ShortenTo(text.Line(s.Title()), 60))
@@ -322,8 +322,8 @@ func titles(specs []*jobs.Spec) string {
 	return strings.Join(list, "; ")
 }
 
-// summaryOf describes what an update does, for the confirmation.
-func summaryOf(m *ask.Diff) string {
+// diffSummary describes what an update does, for the confirmation.
+func diffSummary(m *ask.Diff) string {
 	var parts []string
 	if n := len(m.Rounds); n > 0 {
 		parts = append(parts, "run "+jobs.Plural(n, "job")+" again")
@@ -340,8 +340,8 @@ func summaryOf(m *ask.Diff) string {
 	return strings.Join(parts, ", ")
 }
 
-// updatedJSON is the output of requeue --file --json.
-type updatedJSON struct {
+// updateJSON is the output of requeue --file --json.
+type updateJSON struct {
 	runJSON
 	Do        string `json:"do"`
 	Answered  bool   `json:"answered"`
@@ -355,17 +355,17 @@ type updatedJSON struct {
 	Left      int    `json:"left_alone"` // of again, changed, and canceled, because their state had changed
 }
 
-// tellUpdated reports the result of an update. s is nil if there was nothing to do.
-func (a *app) tellUpdated(run *rundir.Run, m *ask.Diff, s *answers, left int, opt askOptions) error {
+// reportUpdated reports the result of an update. s is nil if there was nothing to do.
+func (a *app) reportUpdated(run *rundir.Run, m *ask.Diff, s *sentRequests, left int, opt requestOptions) error {
 	switch {
 	case opt.json:
-		return a.printJSON(&updatedJSON{runJSON: jsonOf(run), Do: rundir.DoRequeue, Answered: s == nil || !s.waits, Succeeded: m.Succeeded,
+		return a.printJSON(&updateJSON{runJSON: runJSONOf(run), Do: rundir.DoRequeue, Answered: s == nil || !s.isWaiting, Succeeded: m.Succeeded,
 			Again: len(m.Rounds), Open: m.Open, New: len(m.New), Gone: len(m.Gone), Canceled: len(m.Queued), Changed: m.Changed, Left: left})
 	case s == nil: // was reported
-	case s.waits:
-		a.tellWaits(s, "it waits")
+	case s.isWaiting:
+		a.reportWaiting(s, "it waits")
 	default:
-		text := "done: " + summaryOf(m)
+		text := "done: " + diffSummary(m)
 		if left > 0 {
 			text += fmt.Sprintf("; %s %s left alone: changed since the comparison", jobs.Plural(left, "job"), jobs.Verb(left, "was", "were"))
 		}

@@ -124,7 +124,7 @@ func TestResultsOnTerminal(t *testing.T) {
 		{"", []string{"results", "--format", "tsv"}, `4\s+0\s+3\s+0.003\s+3\s+succeeded`, `\x1b\]|\x07`},
 	} {
 		t.Setenv("NO_COLOR", c.noColor)
-		cmd, person := onTerminal(t, dir, c.args...)
+		cmd, person := startOnTerminal(t, dir, c.args...)
 		shown := readUntil(t, person, c.want)
 		if regexp.MustCompile(c.never).MatchString(shown) {
 			t.Errorf("%v with NO_COLOR=%q shows %q", c.args, c.noColor, shown)

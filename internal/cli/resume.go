@@ -60,7 +60,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		return err
 	}
 	if f.background && a.starter == nil {
-		return a.inBackground()
+		return a.standByInBackground()
 	}
 	streaming := len(args) == 2
 	switch {
@@ -70,7 +70,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		return text.Errorf("- needs --json").WithAdvice("dcs-tui submit %s - adds jobs to the run", text.ShellWord(args[0]))
 	}
 	reopen := f.KeepOpen // given on this command line, not by the options of the run
-	if done, err := a.onScreen(f, streaming); done {
+	if done, err := a.runOnScreen(f, streaming); done {
 		return err
 	}
 	r, err := a.openRun(args[:min(len(args), 1)])
@@ -109,7 +109,7 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 		o.Release()
 		return err
 	}
-	a.keepInventory(r, inv)
+	a.storeInventory(r, inv)
 	if !f.standby { // a standby obeys requests to its predecessor
 		a.removeStopFiles(r, func(name string) {
 			a.con.Line("the file " + name + " of the run is removed: the run continues")
@@ -122,26 +122,26 @@ func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
 	if err != nil {
 		a.warn("%v", err)
 	}
-	d := a.dispatching(f, inv, env)
-	d.opening = resumedLine(o, a.numRequests(r, o.Table))
+	d := a.newDispatchSession(f, inv, env)
+	d.startLine = resumedLine(o, a.numRequests(r, o.Table))
 	d.opts.Input = had
-	a.restOfJobs(&d.opts, r, o.NumFromSource())
+	a.setRemainingJobs(&d.opts, r, o.NumFromSource())
 	switch {
 	case streaming && had.Again && had.State == rundir.InputOpen:
 		o.Release()
 		return text.Errorf("the run has not created all of its jobs yet, so it cannot read more from standard input").WithAdvice("dcs-tui submit %s - adds them", refTo(r))
 	case streaming:
-		d.opts.Lines = readingLines(a.stdin, o.Specs())
+		d.opts.Lines = stdinLines(a.stdin, o.Specs())
 	}
 	d.opts.AcceptJobs = f.KeepOpen && (reopen || had.State != rundir.InputDone)
-	a.code, err = d.drive(o)
+	a.exitCode, err = d.runToEnd(o)
 	return err
 }
 
-// restOfJobs sets the search of a run, and the jobs that had not been created when the last
+// setRemainingJobs sets the search of a run, and the jobs that had not been created when the last
 // dispatcher ended. have is the number of those that had. The search has no proposer if the last
 // dispatcher has proposed all jobs.
-func (a *app) restOfJobs(o *run.Options, r *rundir.Run, have int) {
+func (a *app) setRemainingJobs(o *run.Options, r *rundir.Run, have int) {
 	source, _ := r.Asked.Options[rundir.OptionSource].(string)
 	open := o.Input.State == rundir.InputOpen
 	if t, err := grid.ReadSource(source); err == nil && t.Search != nil { // Rest returns the error, too
@@ -207,11 +207,11 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, e
 		}
 		a.con.Line(text.Line("the inventory (" + from + ") has changed: " + changes))
 	}
-	return inv, cmp.Or(a.checkSSH(&f.options, reachableHosts(inv)), f.findStandbys(inv))
+	return inv, cmp.Or(a.loadSSH(&f.options, reachableHosts(inv)), f.findStandbys(inv))
 }
 
-// keepInventory stores the inventory of this resume in the run, for later commands.
-func (a *app) keepInventory(run *rundir.Run, inv *hosts.Inventory) {
+// storeInventory stores the inventory of this resume in the run, for later commands.
+func (a *app) storeInventory(run *rundir.Run, inv *hosts.Inventory) {
 	if text, _, err := run.Inventory(); err == nil && text == inv.Text {
 		return
 	}
@@ -332,12 +332,12 @@ func (a *app) checkJobLog(f *runFlags) {
 	}
 }
 
-// inBackground starts this command line in the background, and returns when that process watches
-// the dispatcher.
-func (a *app) inBackground() error {
-	p, dir, err := a.startHere()
+// standByInBackground starts this command line in the background, and returns when that process
+// watches the dispatcher.
+func (a *app) standByInBackground() error {
+	p, dir, err := a.startBackground()
 	if err == nil && dir == "" { // the process has reported why, if it could
-		a.code, _ = codeOf(p)
+		a.exitCode, _ = backgroundExitCode(p)
 	}
 	return err
 }
@@ -348,7 +348,7 @@ func (a *app) standBy(r *rundir.Run, f *runFlags, inv *hosts.Inventory) (*run.Ow
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	o, err := run.StandBy(ctx, r, run.StandbyOptions{
-		Elsewhere: f.background, Notify: a.message, Hosts: inv.Hosts,
+		Elsewhere: f.background, Notify: a.printMessage, Hosts: inv.Hosts,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
 			return a.connector(&f.options, reachableHosts(inv), log)
 		},
@@ -363,10 +363,10 @@ func (a *app) standBy(r *rundir.Run, f *runFlags, inv *hosts.Inventory) (*run.Ow
 		if _, err := reader.Poll(nil); err != nil {
 			return nil, err
 		}
-		return nil, a.nobodyDispatches(r, reader.Table())
+		return nil, a.reportUndispatched(r, reader.Table())
 	case ctx.Err() != nil:
 		a.con.Line("the standby ends; the run continues without it")
-		a.code = exitCanceled
+		a.exitCode = exitCanceled
 		return nil, nil
 	case err != nil:
 		return nil, err

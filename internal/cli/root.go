@@ -25,22 +25,22 @@ import (
 
 // app is one invocation of the program.
 type app struct {
-	stdin      io.Reader
-	stdout     *os.File
-	stderr     *os.File
-	con        *console
-	signals    <-chan os.Signal // nil before listen
-	early      chan os.Signal   // see leaveOnQuit
-	onTerminal bool             // standard error is a terminal
-	ssh        *sshSetup        // nil before checkSSH has found a host that needs it
-	bases      string           // see helper.Options; tests set it
-	args       []string         // of the command line
-	arguments  []string         // arguments of run from the first separator, such as :::
-	starter    *run.Starter     // the screen that started this process in the background; nil: none
-	questions  *run.Questions   // asks attached screens for secrets; nil: use the terminal
-	slow       sync.Once        // see reportSlow
-	watched    bool             // openDir watches the directory of a run
-	code       int              // exit code, unless main gets an error
+	stdin            io.Reader
+	stdout           *os.File
+	stderr           *os.File
+	con              *console
+	signals          <-chan os.Signal // nil before listen
+	quitSignals      chan os.Signal   // see leaveOnQuit
+	stderrIsTerminal bool             // standard error is a terminal
+	ssh              *sshSetup        // nil before checkSSH has found a host that needs it
+	helperBases      string           // see helper.Options; tests set it
+	args             []string         // of the command line
+	separatorArgs    []string         // arguments of run from the first separator, such as :::
+	starter          *run.Starter     // the screen that started this process in the background; nil: none
+	questions        *run.Questions   // asks attached screens for secrets; nil: use the terminal
+	slowOnce         sync.Once        // see reportSlow
+	watchesDir       bool             // openDir watches the directory of a run
+	exitCode         int              // exit code, unless main gets an error
 }
 
 // Main runs the program with the arguments after its name and returns its exit
@@ -49,7 +49,7 @@ func Main(args []string) int { return newApp().main(args) }
 
 func newApp() *app {
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, con: newConsole(os.Stderr),
-		onTerminal: isTerminal(os.Stderr), starter: run.FindStarter()}
+		stderrIsTerminal: isTerminal(os.Stderr), starter: run.FindStarter()}
 	if a.starter != nil {
 		a.questions = new(run.Questions)
 	}
@@ -57,19 +57,19 @@ func newApp() *app {
 }
 
 func (a *app) main(args []string) int {
-	a.leaveOnQuit()
+	a.exitOnQuit()
 	if err := a.execute(args...); err != nil {
 		a.complain(err)
 		return errorCode(err)
 	}
-	return a.code
+	return a.exitCode
 }
 
 // execute runs a command line.
 func (a *app) execute(args ...string) error {
 	a.args = args
 	if len(args) > 0 && args[0] == "run" {
-		args, a.arguments = grid.CutArguments(args) // values may begin with -
+		args, a.separatorArgs = grid.CutArguments(args) // values may begin with -
 	}
 	root := a.root()
 	root.SetArgs(args)
@@ -98,7 +98,7 @@ dcs-tui attach
 # continue a run that was stopped
 dcs-tui resume`,
 		Args:              cobra.ArbitraryArgs,
-		RunE:              a.runAlone,
+		RunE:              a.runWithoutCommand,
 		PersistentPreRunE: a.runOnOtherMachine,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -177,8 +177,8 @@ func (a *app) complain(err error) {
 	a.con.Line(lines...)
 }
 
-// message prints a message. If it begins with "warning: ", it is printed as a warning.
-func (a *app) message(msg string) {
+// printMessage prints a message. If it begins with "warning: ", it is printed as a warning.
+func (a *app) printMessage(msg string) {
 	if warning, ok := strings.CutPrefix(msg, "warning: "); ok {
 		a.warn("%s", warning)
 		return

@@ -44,7 +44,7 @@ generate-jobs | dcs-tui run --json - | jq -r .state`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runRun(cmd, &f, args) },
 	}
 	fs := cmd.Flags()
-	fs.SetInterspersed(a.arguments == nil) // gzip -9 {} ::: *.log
+	fs.SetInterspersed(a.separatorArgs == nil) // gzip -9 {} ::: *.log
 	f.newRunFlags(fs, "file")
 	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would run where, and start nothing")
 	endGroup(fs, titleRun)
@@ -58,16 +58,16 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 	}
 	return a.startRun(cmd, f, streaming, func() (jobSource, error) {
 		switch {
-		case a.arguments != nil:
+		case a.separatorArgs != nil:
 			return a.argumentsSource(f, strings.Join(args, " "))
 		case streaming:
-			next := readingLines(a.stdin, nil)
+			next := stdinLines(a.stdin, nil)
 			if !f.json { // no program reads replies about bad lines
-				next = run.JobLines(readingJobs(a.stdin))
+				next = run.JobLines(stdinJobs(a.stdin))
 			}
-			return jobSource{files: args, what: "jobs from standard input", next: f.queues.applying(next)}, nil
+			return jobSource{files: args, description: "jobs from standard input", next: f.queues.applyToEach(next)}, nil
 		case len(args) == 0:
-			return jobSource{files: []string{"open"}, what: "jobs that will be submitted"}, nil
+			return jobSource{files: []string{"open"}, description: "jobs that will be submitted"}, nil
 		}
 		return a.filesSource(f, args)
 	})
@@ -76,7 +76,7 @@ func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
 // startRun creates and dispatches a run: behind a screen if this is a terminal, otherwise in this
 // process. stdin means that source reads standard input.
 func (a *app) startRun(cmd *cobra.Command, f *runFlags, stdin bool, source func() (jobSource, error)) error {
-	if done, err := a.onScreen(f, stdin && isTerminal(os.Stdin)); done {
+	if done, err := a.runOnScreen(f, stdin && isTerminal(os.Stdin)); done {
 		return err
 	}
 	src, err := source()
@@ -94,7 +94,7 @@ func shuffle(src *jobSource, seed uint64) error {
 	if src.isLazy() {
 		return text.Errorf("--shuf needs all jobs at once: it cannot be used with standard input or a grid of more than %d jobs", grid.DefaultLimit)
 	}
-	for _, s := range src.known {
+	for _, s := range src.specs {
 		if len(s.After) > 0 {
 			return text.Errorf("--shuf cannot be used: a job has the option after, which determines the order")
 		}
@@ -103,10 +103,10 @@ func shuffle(src *jobSource, seed uint64) error {
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	rand.New(rand.NewPCG(seed, seed)).Shuffle(len(src.known), func(i, j int) {
-		src.known[i], src.known[j] = src.known[j], src.known[i]
+	rand.New(rand.NewPCG(seed, seed)).Shuffle(len(src.specs), func(i, j int) {
+		src.specs[i], src.specs[j] = src.specs[j], src.specs[i]
 	})
-	for i, s := range src.known {
+	for i, s := range src.specs {
 		s.ID = jobs.ID(i + 1)
 	}
 	return nil
@@ -114,7 +114,7 @@ func shuffle(src *jobSource, seed uint64) error {
 
 // argumentsSource returns the jobs of a command and its values, which follow the first :::.
 func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
-	arguments, err := grid.ParseArguments(command, a.arguments, a.stdin)
+	arguments, err := grid.ParseArguments(command, a.separatorArgs, a.stdin)
 	if err != nil {
 		return jobSource{}, err
 	}
@@ -124,7 +124,7 @@ func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
 	}
 	f.queues.apply(specs)
 	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
-	return jobSource{files: []string{cmp.Or(name, "commands")}, known: specs}, f.queues.check(jobs.QueuesOf(specs))
+	return jobSource{files: []string{cmp.Or(name, "commands")}, specs: specs}, f.queues.check(jobs.QueuesOf(specs))
 }
 
 // filesSource returns the jobs of files and templates for a new run. Each of several files is a
@@ -132,7 +132,7 @@ func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
 func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 	g := &gridFlags{runFlags: *f, limit: grid.DefaultLimit}
 	if len(files) == 1 && grid.IsTemplate(files[0]) && f.queues.isEmpty() {
-		t, err := a.template(g, files[0])
+		t, err := a.parseTemplate(g, files[0])
 		if err != nil {
 			return jobSource{}, err
 		}
@@ -147,9 +147,9 @@ func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
 		return jobSource{}, err
 	}
 	f.queues.apply(b.Specs)
-	src := jobSource{files: files, known: b.Specs}
+	src := jobSource{files: files, specs: b.Specs}
 	if len(b.Columns) > 0 {
-		src.keep = map[string]any{metrics.Option: b.Columns}
+		src.options = map[string]any{metrics.Option: b.Columns}
 	}
 	return src, nil
 }
@@ -159,7 +159,7 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 	if err := f.checkNewRun(); err != nil {
 		return false, err
 	}
-	if a.arguments != nil {
+	if a.separatorArgs != nil {
 		return false, nil
 	}
 	if len(args) == 0 && !f.KeepOpen {
@@ -181,19 +181,19 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 // ones run.
 type jobSource struct {
 	files []string     // sources of the jobs, for run.toml, messages, and the name of the run
-	known []*jobs.Spec // all jobs, numbered or not; nil: next yields them
+	specs []*jobs.Spec // all jobs, numbered or not; nil: next yields them
 
 	// next yields the next job or line, and io.EOF after the last. Any other error ends the input:
 	// the jobs before it continue, and the error is reported at the end. next is called by one
 	// goroutine, and may still block when the run ends.
 	next func() (jobs.Line, error)
-	// what describes the jobs of next in the first line: "jobs from standard input".
-	what string
+	// description describes the jobs of next in the first line: "jobs from standard input".
+	description string
 	// source is kept in run.toml (rundir.OptionSource), so that grid.Rest can yield the jobs that
 	// were not stored when the dispatcher ended. "": they cannot be created again.
-	source string
-	search *run.Search    // nil: no job depends on the results of others
-	keep   map[string]any // more options for run.toml
+	source  string
+	search  *run.Search    // nil: no job depends on the results of others
+	options map[string]any // more options for run.toml
 }
 
 // stdinFile is the name of standard input as a file.
@@ -203,8 +203,8 @@ func (src *jobSource) isLazy() bool {
 	return src.next != nil || src.search != nil && src.search.Proposer != nil
 }
 
-// fromStdin reports whether the jobs are read from standard input.
-func (src *jobSource) fromStdin() bool { return len(src.files) == 1 && src.files[0] == stdinFile }
+// isStdin reports whether the jobs are read from standard input.
+func (src *jobSource) isStdin() bool { return len(src.files) == 1 && src.files[0] == stdinFile }
 
 // runJobs creates a run of the jobs of src, dispatches it to its end, and sets the exit code. The
 // flags have been checked.
@@ -218,20 +218,20 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		return err
 	}
 	relative := jobs.AbsoluteCwd{Base: cwd}
-	for _, spec := range src.known {
+	for _, spec := range src.specs {
 		relative.Resolve(spec)
 	}
 	inv, err := a.selectInventory(f)
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(checkFiles(cwd, f, inv.Hosts), checkCwd(cwd, inv.Hosts), a.checkSSH(&f.options, reachableHosts(inv)), f.findStandbys(inv)); err != nil {
+	if err := cmp.Or(checkFiles(cwd, f, inv.Hosts), checkCwd(cwd, inv.Hosts), a.loadSSH(&f.options, reachableHosts(inv)), f.findStandbys(inv)); err != nil {
 		return err
 	}
 	f.setSlots(inv.Hosts)
 	if f.dryRun {
 		a.warnSSH()
-		return a.dryRun(f, src.known, inv, cwd)
+		return a.dryRun(f, src.specs, inv, cwd)
 	}
 	file := inv.File // absolute: resume may be called from another directory
 	if f.HostList != "" {
@@ -246,12 +246,12 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		InventoryFile: file, InventoryText: inv.Text,
 		Send: f.send, Return: f.returns, KeepFiles: f.keepFiles, Options: keepFlags(cmd.Flags()), EnvNames: refs,
 	}
-	maps.Copy(asked.Options, src.keep)
+	maps.Copy(asked.Options, src.options)
 	if src.source != "" {
 		asked.Options[rundir.OptionSource] = src.source
 	}
 	if !src.isLazy() {
-		asked.Options[rundir.OptionJobs] = int64(len(src.known))
+		asked.Options[rundir.OptionJobs] = int64(len(src.specs))
 		asked.JobsFile = src.files[0]
 	}
 	r, err := run.Create(f.runDir, f.name, asked)
@@ -267,19 +267,19 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	if err != nil {
 		return err
 	}
-	if err := o.Store(src.known); err != nil {
+	if err := o.Store(src.specs); err != nil {
 		o.Release()
 		return err
 	}
-	d := a.dispatching(f, inv, env)
-	d.opening = describeStart(r, &src, inv)
-	d.typed = src.fromStdin() && isTerminal(os.Stdin)
+	d := a.newDispatchSession(f, inv, env)
+	d.startLine = describeStart(r, &src, inv)
+	d.jobsAreTyped = src.isStdin() && isTerminal(os.Stdin)
 	d.opts.Search = src.search
 	if d.opts.Lines = src.next; src.isLazy() {
 		d.opts.Input = rundir.Input{State: rundir.InputOpen, Again: src.source != ""}
 	}
-	a.code, err = d.drive(o)
-	if err == nil && d.typed && a.code != exitOK && a.code != exitFailed {
+	a.exitCode, err = d.runToEnd(o)
+	if err == nil && d.jobsAreTyped && a.exitCode != exitOK && a.exitCode != exitFailed {
 		// Otherwise the shell would run the rest of the jobs. An error loses nothing.
 		_ = unix.IoctlSetInt(int(os.Stdin.Fd()), unix.TCFLSH, unix.TCIFLUSH)
 	}
@@ -288,9 +288,9 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 
 // describeStart returns the first line without the name of the run: its jobs, hosts, and directory.
 func describeStart(run *rundir.Run, src *jobSource, inv *hosts.Inventory) string {
-	what := jobs.Plural(len(src.known), "job")
-	if src.what != "" {
-		what = src.what
+	what := jobs.Plural(len(src.specs), "job")
+	if src.description != "" {
+		what = src.description
 	}
 	where := "this machine"
 	if inv.File != "" {
@@ -363,8 +363,8 @@ func checkCwd(cwd string, hs []*hosts.Host) error {
 // one.
 func isControl(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
 
-// maxWhole is the maximum length of a command that a dry run prints whole, in bytes.
-const maxWhole = 64 << 10
+// maxDryRunCommand is the maximum length of a command that a dry run prints whole, in bytes.
+const maxDryRunCommand = 64 << 10
 
 // dryRun prints which jobs could run where according to the inventory. It starts nothing.
 func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd string) error {
@@ -385,14 +385,14 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd 
 	unknown, onTerminal := false, isTerminal(a.stdout)
 	for _, s := range specs {
 		command := s.Command // as it is executed, for a file or a program
-		if onTerminal || len(command) > maxWhole || strings.ContainsFunc(command, isControl) {
+		if onTerminal || len(command) > maxDryRunCommand || strings.ContainsFunc(command, isControl) {
 			command = jobs.Clean(command, 200)
 		}
 		text := fmt.Sprintf("%d  %s", s.ID, command)
 		if opts := optionsText(f, s); opts != "" {
 			text += "  [" + opts + "]"
 		}
-		fit := slices.DeleteFunc(slices.Clone(inv.Hosts), func(h *hosts.Host) bool { return !mayFit(s, h) })
+		fit := slices.DeleteFunc(slices.Clone(inv.Hosts), func(h *hosts.Host) bool { return !canFit(s, h) })
 		unknown = unknown || slices.ContainsFunc(fit, func(h *hosts.Host) bool {
 			return s.MemBytes > 0 || s.GPUs > 0 && h.GPUNumbers(nil) == nil || s.SlotCount() > 1 && h.Slots.Fixed == 0
 		})
@@ -422,9 +422,9 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd 
 	return nil
 }
 
-// mayFit reports whether a host has what a job needs according to the inventory. Memory, GPUs, and
+// canFit reports whether a host has what a job needs according to the inventory. Memory, GPUs, and
 // cores may be known only after connecting.
-func mayFit(s *jobs.Spec, h *hosts.Host) bool {
+func canFit(s *jobs.Spec, h *hosts.Host) bool {
 	slots, gpus := h.KeptFrom(s.Queue)
 	return h.IsOpenTo(s.Queue) && h.HasTags(s.Tags) && (h.GPUNumbers(nil) == nil || len(h.GPUNumbers(nil))-gpus >= s.GPUs.Devices()) && (h.Slots.Fixed == 0 || h.Slots.Fixed-slots >= s.SlotCount())
 }

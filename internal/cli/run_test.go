@@ -48,7 +48,7 @@ func TestTheWarningAboutTheBinary(t *testing.T) {
 	for link, want := range map[string]bool{"local": false, "ssh": dynamic, "docker exec -i box": dynamic} {
 		var b strings.Builder
 		a := &app{con: consoleTo(&b)}
-		a.checkBinary([]*hosts.Host{{Name: "here", Link: "local"}, {Name: "there", Link: link}})
+		a.warnDynamicBinary([]*hosts.Host{{Name: "here", Link: "local"}, {Name: "there", Link: link}})
 		if got := strings.Contains(b.String(), "make build"); got != want || strings.Count(b.String(), "\n") > 1 {
 			t.Errorf("%s: %q", link, b.String())
 		}
@@ -81,12 +81,12 @@ func TestCancelOnSignal(t *testing.T) {
 // without a dispatcher has the same result however often it is executed, and adds to the previous
 // priority (K2).
 func TestRelativePrioritiesWithoutADispatcher(t *testing.T) {
-	s := &runScreen{app: newApp(), run: over(t)}
+	s := &runScreen{app: newApp(), run: finishedRun(t)}
 	if _, err := s.run.FileRequest(&rundir.Request{Do: rundir.DoPriority, Jobs: jobs.One(1), Priority: 7, At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Queued}}}
-	check(t, applyWaiting(s.run, table))
+	check(t, applyWaitingPriorities(s.run, table))
 	list, err := runview.Requests(runview.Action{Do: runview.Priority, Jobs: jobs.One(1), Number: -1, Relative: true}, table, nil)
 	if err != nil || len(list) != 1 || list[0].Priority != 6 {
 		t.Errorf("%+v, %v; want one request with priority 6", list, err)
@@ -117,8 +117,8 @@ func TestRateText(t *testing.T) {
 	}
 }
 
-// over returns a run with one succeeded job that this process dispatched last.
-func over(t *testing.T) *rundir.Run {
+// finishedRun returns a run with one succeeded job that this process dispatched last.
+func finishedRun(t *testing.T) *rundir.Run {
 	t.Helper()
 	run := emptyRun(t)
 	check(t, run.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}))
@@ -134,10 +134,10 @@ func over(t *testing.T) *rundir.Run {
 	return run
 }
 
-// TestLastWordsAfterATakeover checks that the last message of a screen describes the current state
+// TestReportAfterATakeover checks that the last message of a screen describes the current state
 // of the run. The exit code of a dispatcher that was followed earlier is out of date: the message
 // once reported a stopped run with jobs left, above a count of all jobs succeeded.
-func TestLastWordsAfterATakeover(t *testing.T) {
+func TestReportAfterATakeover(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		pid    int // of the dispatcher that was started here
@@ -153,19 +153,19 @@ func TestLastWordsAfterATakeover(t *testing.T) {
 		var said bytes.Buffer
 		a := newApp()
 		a.con = consoleTo(&said)
-		run := over(t)
+		run := finishedRun(t)
 		f := a.openScreen(run)
 		f.process.Store(p)
 		check(t, a.reportLeft(f, nil))
-		if text := said.String(); a.code != c.code || !strings.Contains(text, c.dated) || strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
-			t.Errorf("%s: exit %d\n%s", c.what, a.code, text)
+		if text := said.String(); a.exitCode != c.code || !strings.Contains(text, c.dated) || strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
+			t.Errorf("%s: exit %d\n%s", c.what, a.exitCode, text)
 		}
 	}
 }
 
-// TestLastWordsOfAnOvertakenDispatcher checks that a dispatcher whose run was taken over reports
+// TestReportOfAnOvertakenDispatcher checks that a dispatcher whose run was taken over reports
 // that, and nothing about jobs, because it does not know what happened to them since (X1).
-func TestLastWordsOfAnOvertakenDispatcher(t *testing.T) {
+func TestReportOfAnOvertakenDispatcher(t *testing.T) {
 	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Running, Spec: &jobs.Spec{Command: "true"}}}}
 	table.Counts[jobs.Running] = 1
 	a := newApp()

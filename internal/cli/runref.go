@@ -51,10 +51,10 @@ func (a *app) openDir(dir string) (*rundir.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.watched {
+	if a.watchesDir {
 		return run, nil
 	}
-	a.watched = true
+	a.watchesDir = true
 	go func() { // until the process ends
 		for ; ; time.Sleep(time.Second) {
 			answered := a.reportSlow(dir)
@@ -82,7 +82,7 @@ func (a *app) reportSlow(dir string) (answered func()) {
 		case a.con.Held():
 			time.AfterFunc(slowDelay, tell)
 		default:
-			a.slow.Do(func() {
+			a.slowOnce.Do(func() {
 				a.con.Line(fmt.Sprintf("the run directory %s has not answered for %.0f s; waiting", text.Line(dir), slowDelay.Seconds()))
 			})
 		}
@@ -124,8 +124,8 @@ func takesRun(cmd *cobra.Command) bool {
 	return len(words) > 1 && strings.HasPrefix(strings.Trim(words[1], "[]."), "RUN")
 }
 
-// cutHost splits HOST:RUN. A run on this machine may have a colon in its name.
-func cutHost(arg string) (host, run string, ok bool) {
+// splitHost splits HOST:RUN. A run on this machine may have a colon in its name.
+func splitHost(arg string) (host, run string, ok bool) {
 	host, run, ok = strings.Cut(arg, ":")
 	if !ok || host == "" || strings.Contains(host, "/") {
 		return "", "", false
@@ -147,7 +147,7 @@ func (a *app) runOnOtherMachine(cmd *cobra.Command, args []string) error {
 	if !takesRun(cmd) || len(args) == 0 {
 		return nil
 	}
-	host, run, ok := cutHost(args[0])
+	host, run, ok := splitHost(args[0])
 	if !ok {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (a *app) runOnOtherMachine(cmd *cobra.Command, args []string) error {
 	there := slices.Clone(a.args)
 	for i, arg := range args {
 		at := slices.Index(there, arg)
-		switch h, r, ok := cutHost(arg); {
+		switch h, r, ok := splitHost(arg); {
 		case ok && h == host && at >= 0:
 			there[at] = r
 		case ok && strings.HasPrefix(cmd.Use, "prune"):
@@ -188,12 +188,12 @@ func (a *app) runOnOtherMachine(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return text.Errorf("a run on another machine is reached with ssh, which is not installed here: %w", err)
 	}
-	err = unix.Exec(ssh, sshArgs(host, run, there, a.atTerminal()), os.Environ())
+	err = unix.Exec(ssh, sshArgs(host, run, there, a.isInteractive()), os.Environ())
 	return text.Errorf("cannot start ssh: %w", err)
 }
 
-// atTerminal reports whether standard input and output are a terminal.
-func (a *app) atTerminal() bool { return isTerminal(a.stdin) && isTerminal(a.stdout) }
+// isInteractive reports whether standard input and output are a terminal.
+func (a *app) isInteractive() bool { return isTerminal(a.stdin) && isTerminal(a.stdout) }
 
 // findProgram is a script for the host $0. With the arguments after $1 it runs the program that
 // dispatches the run $1, according to the owner file of the run, or else the program in PATH. It is
@@ -251,13 +251,13 @@ func completeEnv(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.S
 // completeHosts completes the names of the inventory's hosts.
 func completeHosts(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	flag, _ := cmd.Flags().GetString("hosts")
-	return namesOf(prefix, func(a *app) (*hosts.Inventory, error) { return a.loadInventory(flag) })
+	return completeHostNames(prefix, func(a *app) (*hosts.Inventory, error) { return a.loadInventory(flag) })
 }
 
 // completeRunHosts completes the names of the hosts in the inventory of the run that the first
 // argument names.
 func completeRunHosts(_ *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	return namesOf(prefix, func(a *app) (*hosts.Inventory, error) {
+	return completeHostNames(prefix, func(a *app) (*hosts.Inventory, error) {
 		run, err := a.openRun(args[:min(1, len(args))])
 		if err != nil {
 			return nil, err
@@ -266,8 +266,8 @@ func completeRunHosts(_ *cobra.Command, args []string, prefix string) ([]string,
 	})
 }
 
-// namesOf returns the names of the hosts in an inventory that begin with prefix.
-func namesOf(prefix string, inventory func(*app) (*hosts.Inventory, error)) ([]string, cobra.ShellCompDirective) {
+// completeHostNames returns the names of the hosts in an inventory that begin with prefix.
+func completeHostNames(prefix string, inventory func(*app) (*hosts.Inventory, error)) ([]string, cobra.ShellCompDirective) {
 	// A warning would appear in the line that is being typed.
 	inv, err := inventory(&app{con: consoleTo(io.Discard)})
 	if err != nil {

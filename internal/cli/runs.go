@@ -53,9 +53,9 @@ dcs-tui runs list --limit 0`,
 	return cmd
 }
 
-// runAlone runs dcs-tui without a command: on a terminal it shows the runs, if there are any, and
-// runs the chosen command.
-func (a *app) runAlone(cmd *cobra.Command, args []string) error {
+// runWithoutCommand runs dcs-tui without a command: on a terminal it shows the runs, if there are
+// any, and runs the chosen command.
+func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 	for {
 		list, err := rundir.List(rundir.Base)
 		if len(args) > 0 || err != nil || len(list) == 0 || !isTerminal(a.stdout) {
@@ -141,7 +141,7 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 		}
 		rows = append(rows, fmt.Sprintf("%s\t%s\t%s\t%s", text.Line(e.Name), e.Made.Local().Format("2006-01-02 15:04"), dispatched, counts))
 	}
-	return aligned(rows), older
+	return alignColumns(rows), older
 }
 
 // pruneOptions holds the flags of runs prune.
@@ -191,7 +191,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 	var runs []*rundir.Run
 	count := 0
 	for _, dir := range dirs {
-		r, table, err := p.open(dir)
+		r, table, err := p.openForRemoval(dir)
 		switch {
 		case err != nil:
 			a.con.Line("kept: " + text.Line(filepath.Base(dir)) + ": " + text.Line(firstLine(err.Error())))
@@ -219,10 +219,10 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 		if inv, err := a.storedInventory(r); err == nil {
 			inventory = inv.Hosts
 		}
-		left := leftOnHosts(r)
+		left := leftoverLines(r)
 		if err := run.Remove(r, inventory); err != nil {
 			a.warn("%s: %v", r.Name(), err)
-			a.code = exitFailed
+			a.exitCode = exitFailed
 			continue
 		}
 		removed++
@@ -234,9 +234,9 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 	return nil
 }
 
-// open opens a run for removal. It returns an error if the run must stay, and a nil run if the run
-// is too young.
-func (p *pruneOptions) open(dir string) (*rundir.Run, *jobs.Table, error) {
+// openForRemoval opens a run for removal. It returns an error if the run must stay, and a nil run
+// if the run is too young.
+func (p *pruneOptions) openForRemoval(dir string) (*rundir.Run, *jobs.Table, error) {
 	r, err := rundir.Open(dir)
 	if err != nil {
 		return nil, nil, err
@@ -280,10 +280,10 @@ func (p *pruneOptions) candidates(args []string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// leftOnHosts returns a line for each host that keeps outputs of the run, with the command that
+// leftoverLines returns a line for each host that keeps outputs of the run, with the command that
 // removes them. The host has reported the path, so the command removes only a directory with the id
 // of the run.
-func leftOnHosts(run *rundir.Run) []string {
+func leftoverLines(run *rundir.Run) []string {
 	var lines []string
 	for host, place := range run.HostDirs() {
 		dir := strings.TrimPrefix(place, host+":")
@@ -291,7 +291,7 @@ func leftOnHosts(run *rundir.Run) []string {
 			lines = append(lines, host+" says that it keeps the outputs of its jobs in "+dir+"; look there yourself")
 			continue
 		}
-		lines = append(lines, host+" keeps the outputs of its jobs: "+onHost(run, host, "rm", "-r", dir))
+		lines = append(lines, host+" keeps the outputs of its jobs: "+hostCommandLine(run, host, "rm", "-r", dir))
 	}
 	slices.Sort(lines)
 	return lines

@@ -82,12 +82,12 @@ func (a *app) runAttach(args []string, o screenOptions) error {
 	return a.screen(s, keys, o)
 }
 
-// onScreen shows the run of this command line on a screen, while a background process dispatches
+// runOnScreen shows the run of this command line on a screen, while a background process dispatches
 // it. done is false if that is not possible or not wanted. typed means that the jobs are typed on
 // the terminal.
-func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
+func (a *app) runOnScreen(f *runFlags, typed bool) (done bool, err error) {
 	if a.starter != nil || f.noTUI || f.json || f.output || f.dryRun || typed ||
-		!isTerminal(a.stdout) || !a.onTerminal {
+		!isTerminal(a.stdout) || !a.stderrIsTerminal {
 		return false, nil
 	}
 	keys, err := a.keyboard()
@@ -99,13 +99,13 @@ func (a *app) onScreen(f *runFlags, typed bool) (done bool, err error) {
 		a.con.Line("this terminal cannot show the screen; printing lines, as with --no-tui")
 		return false, nil
 	}
-	p, dir, err := a.startHere()
+	p, dir, err := a.startBackground()
 	if err != nil {
 		return true, err
 	}
 	if dir == "" { // the process has reported why, if it could
 		signal := ""
-		if a.code, signal = codeOf(p); signal != "" {
+		if a.exitCode, signal = backgroundExitCode(p); signal != "" {
 			a.warn("the background dispatcher was killed (%s) before the run had begun; if dcs-tui runs list shows the run, dcs-tui resume continues it", signal)
 		}
 		return true, nil
@@ -140,10 +140,11 @@ func (a *app) keyboard() (*os.File, error) {
 	return os.OpenFile("/dev/tty", os.O_RDWR, 0)
 }
 
-// startHere starts the background dispatcher of this command line and waits until it dispatches. It
-// returns the run directory, which is "" if the dispatcher ended before. Meanwhile it passes
-// signals on to the dispatcher, which has a session of its own and gets none from the terminal.
-func (a *app) startHere() (*run.Background, string, error) {
+// startBackground starts the background dispatcher of this command line and waits until it
+// dispatches. It returns the run directory, which is "" if the dispatcher ended before. Meanwhile
+// it passes signals on to the dispatcher, which has a session of its own and gets none from the
+// terminal.
+func (a *app) startBackground() (*run.Background, string, error) {
 	stdin := a.stdin
 	if isTerminal(stdin) {
 		stdin = nil
@@ -152,8 +153,8 @@ func (a *app) startHere() (*run.Background, string, error) {
 	defer close(signals)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	if a.early != nil {
-		signal.Stop(a.early)
+	if a.quitSignals != nil {
+		signal.Stop(a.quitSignals)
 	}
 	p, err := run.StartBackground(a.args, stdin, a.stderr)
 	if err != nil {
@@ -187,7 +188,7 @@ func (a *app) openScreen(run *rundir.Run) *runScreen {
 	debug.SetGCPercent(25)
 	s := &runScreen{app: a, run: run}
 	o := a.viewOptions(run)
-	o.Act = s.startAndAct
+	o.Act = s.actUndispatched
 	s.View = runview.Open(run, o)
 	return s
 }
@@ -200,7 +201,7 @@ func (a *app) viewOptions(run *rundir.Run) runview.Options {
 		Lab: "this machine", By: dispatch.Asker(), Metrics: declared,
 		Outputs: func(columns []*metrics.Metric) *metrics.Reader { return metrics.NewReader(run, columns) },
 		Socket: func(ctx context.Context, owner *journal.Owner) (runview.Conn, error) {
-			if !isHere(owner) {
+			if !isOnThisMachine(owner) {
 				return nil, errors.New("the dispatcher is on another machine")
 			}
 			client, err := dialSocket(ctx, run, owner)
@@ -237,8 +238,8 @@ func (a *app) drawScreen(s *runScreen, keys *os.File, o screenOptions) (last *ru
 	endGuard, _ := ttyguard.Start(keys, a.stdout)
 	left, err := tui.Run(context.Background(), tui.Options{
 		Source: s, In: keys, Out: a.stdout, ASCII: a.con.ascii || o.ascii, NoColor: os.Getenv("NO_COLOR") != "",
-		Mouse: o.mouse, Signals: true, Suspended: ttyguard.Asleep,
-		Shell: func(host string) (*exec.Cmd, error) { return shellOn(s.run, host) },
+		Mouse: o.mouse, Signals: true, Suspended: ttyguard.SetSuspended,
+		Shell: func(host string) (*exec.Cmd, error) { return shellCommand(s.run, host) },
 	})
 	endGuard()
 	var crash *tui.Crash
@@ -259,9 +260,9 @@ func (s *runScreen) Do(ctx context.Context, a runview.Action) (*runview.Answer, 
 	return ans, err
 }
 
-// startAndAct carries out an action on a run that nobody dispatches. It starts a dispatcher if the
-// action needs one.
-func (s *runScreen) startAndAct(ctx context.Context, a runview.Action) (*runview.Answer, error) {
+// actUndispatched carries out an action on a run that nobody dispatches. It starts a dispatcher if
+// the action needs one.
+func (s *runScreen) actUndispatched(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	switch a.Do {
 	case runview.Resume:
 		if err := s.resume(ctx); err != nil {
@@ -269,7 +270,7 @@ func (s *runScreen) startAndAct(ctx context.Context, a runview.Action) (*runview
 		}
 		return &runview.Answer{Done: 1, Text: "the run continues"}, nil
 	case runview.Requeue, runview.Edit, runview.Priority:
-		return s.request(ctx, a)
+		return s.leaveRequests(ctx, a)
 	case runview.Cancel:
 		if a.Waiting { // it is not known which of them run, and those would be ended
 			return nil, &runview.Refused{Why: "the dispatcher has ended meanwhile; resume the run first"}
@@ -300,7 +301,7 @@ func (s *runScreen) requests(a runview.Action) ([]*rundir.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := applyWaiting(s.run, table); err != nil {
+	if err := applyWaitingPriorities(s.run, table); err != nil {
 		return nil, err
 	}
 	list, err := runview.Requests(a, table, nil)
@@ -310,9 +311,9 @@ func (s *runScreen) requests(a runview.Action) ([]*rundir.Request, error) {
 	return list, err
 }
 
-// applyWaiting sets the priorities of jobs according to the waiting requests. A relative change
-// adds to these priorities.
-func applyWaiting(run *rundir.Run, t *jobs.Table) error {
+// applyWaitingPriorities sets the priorities of jobs according to the waiting requests. A relative
+// change adds to these priorities.
+func applyWaitingPriorities(run *rundir.Run, t *jobs.Table) error {
 	names, _, err := run.RequestNames()
 	for _, name := range names {
 		if t.Requests[name] {
@@ -333,10 +334,10 @@ func applyWaiting(run *rundir.Run, t *jobs.Table) error {
 	return err
 }
 
-// request leaves the requests of an action in the run directory. A change of priorities waits there
-// for the next resume. For other actions, request starts a dispatcher, which carries the requests
-// out before it launches anything.
-func (s *runScreen) request(ctx context.Context, a runview.Action) (*runview.Answer, error) {
+// leaveRequests leaves the requests of an action in the run directory. A change of priorities waits
+// there for the next resume. For other actions, request starts a dispatcher, which carries the
+// requests out before it launches anything.
+func (s *runScreen) leaveRequests(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	list, err := s.requests(a)
 	if err != nil {
 		return nil, err
@@ -374,7 +375,7 @@ func (s *runScreen) request(ctx context.Context, a runview.Action) (*runview.Ans
 
 // resume starts a dispatcher in the background and waits until it dispatches.
 func (s *runScreen) resume(ctx context.Context) error {
-	var out output
+	var out commandOutput
 	p, err := run.StartBackground([]string{"resume", s.run.Dir}, nil, &out)
 	if err != nil {
 		return err
@@ -385,7 +386,7 @@ func (s *runScreen) resume(ctx context.Context) error {
 	}
 	if dir == "" {
 		otherwise := "it could not be resumed"
-		if _, signal := codeOf(p); signal != "" {
+		if _, signal := backgroundExitCode(p); signal != "" {
 			otherwise += ": the dispatcher was killed (" + signal + ") before it had taken the run over"
 		}
 		return &runview.Refused{Why: out.errorLine(otherwise)}
@@ -400,7 +401,7 @@ func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer,
 	if err != nil {
 		return nil, err
 	}
-	var out output
+	var out commandOutput
 	// The command continues when the screen is left. It has a session of its own, so that it does
 	// not use the terminal of the screen.
 	cmd := exec.Command("/proc/self/exe", append([]string{"cancel", "--yes", s.run.Dir}, ids...)...)
@@ -449,18 +450,18 @@ func cancelAnswer(before, after *jobs.Table, failed bool) *runview.Answer {
 	return a
 }
 
-// output keeps the first part of the output of a program that was started here. exec writes to it
-// from one goroutine, which ends before Wait returns.
-type output struct{ b bytes.Buffer }
+// commandOutput keeps the first part of the output of a program that was started here. exec writes
+// to it from one goroutine, which ends before Wait returns.
+type commandOutput struct{ b bytes.Buffer }
 
-func (w *output) Write(p []byte) (int, error) {
+func (w *commandOutput) Write(p []byte) (int, error) {
 	w.b.Write(p[:min(len(p), max(0, 8192-w.b.Len()))])
 	return len(p), nil
 }
 
 // errorLine returns the error that the program printed as one line, without its advice, which is
 // about command lines. If the program printed no error, problem returns everything that it printed.
-func (w *output) errorLine(otherwise string) string {
+func (w *commandOutput) errorLine(otherwise string) string {
 	for line := range strings.Lines(w.b.String()) {
 		if msg, ok := strings.CutPrefix(line, "dcs-tui: "); ok {
 			return text.Line(strings.TrimSpace(msg))

@@ -19,21 +19,21 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// onScreen runs the program on a terminal of 100 x 30.
-func onScreen(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
+// startOnScreen runs the program on a terminal of 100 x 30.
+func startOnScreen(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
 	t.Helper()
 	t.Cleanup(func() { // registered before the program starts, so that it runs after the screen has ended
 		if run, err := rundir.Open(filepath.Join(dir, "dcs-runs", "r")); err == nil {
 			endRun(t, run)
 		}
 	})
-	cmd, person = onTerminal(t, dir, args...)
-	ptytest.Size(t, person, 100, 30)
+	cmd, person = startOnTerminal(t, dir, args...)
+	ptytest.SetSize(t, person, 100, 30)
 	return cmd, person
 }
 
-// ownerIn waits until the run r in dir has a dispatcher and returns the run and its owner.
-func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
+// awaitOwner waits until the run r in dir has a dispatcher and returns the run and its owner.
+func awaitOwner(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
 	t.Helper()
 	var run *rundir.Run
 	var owner *journal.Owner
@@ -49,8 +49,8 @@ func ownerIn(t *testing.T, dir string) (*rundir.Run, *journal.Owner) {
 	return run, owner
 }
 
-// endsWith waits for the program, which must exit with that code.
-func endsWith(t *testing.T, cmd *exec.Cmd, code int) {
+// checkExit waits for the program, which must exit with that code.
+func checkExit(t *testing.T, cmd *exec.Cmd, code int) {
 	t.Helper()
 	late := time.AfterFunc(polltest.Patience, func() { cmd.Process.Kill() })
 	defer late.Stop()
@@ -66,9 +66,9 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", gated+"true\n")
-	cmd, person := onScreen(t, dir, "run", "--name", "r", "jobs.txt")
+	cmd, person := startOnScreen(t, dir, "run", "--name", "r", "jobs.txt")
 	readUntil(t, person, `while`)
-	run, owner := ownerIn(t, dir)
+	run, owner := awaitOwner(t, dir)
 	if sid, err := unix.Getsid(owner.PID); err != nil || owner.PID == cmd.Process.Pid || sid != owner.PID {
 		t.Errorf("dispatcher %d of session %d, screen %d: %v", owner.PID, sid, cmd.Process.Pid, err)
 	}
@@ -80,38 +80,38 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	person.WriteString("d")
 	shown := readUntil(t, person, `cancel r`)
 	has(t, shown, "continues in the background", "dcs-tui attach r", "dcs-tui status r")
-	endsWith(t, cmd, exitLeft)
+	checkExit(t, cmd, exitLeft)
 
-	closed, person := onScreen(t, dir, "attach")
+	closed, person := startOnScreen(t, dir, "attach")
 	readUntil(t, person, `while`)
-	ended, second := onScreen(t, dir, "attach", "r")
+	ended, second := startOnScreen(t, dir, "attach", "r")
 	readUntil(t, second, `while`)
 	person.Close()
-	endsWith(t, closed, exitLeft)
+	checkExit(t, closed, exitLeft)
 	ended.Process.Signal(syscall.SIGTERM)
 	readUntil(t, second, `continues in the background`)
-	endsWith(t, ended, exitLeft)
+	checkExit(t, ended, exitLeft)
 	if now, err := journal.ReadOwner(run); err != nil || now.PID != owner.PID || now.Liveness() != journal.Alive {
 		t.Errorf("%+v, %v", now, err)
 	}
 
-	stays, person := onScreen(t, dir, "attach", "r")
+	stays, person := startOnScreen(t, dir, "attach", "r")
 	readUntil(t, person, `while`)
 	writeFile(t, dir, "gate", "")
 	readUntil(t, person, `ENDED`)
 	awaitNobody(t, run)
 	person.WriteString("q")
 	readUntil(t, person, `all jobs succeeded[^$]*logs: `)
-	endsWith(t, stays, exitOK)
+	checkExit(t, stays, exitOK)
 	if log := readFile(run.Dir, dispatcherLogFile); !strings.Contains(log, "all jobs succeeded") || strings.ContainsRune(log, 0x1b) {
 		t.Errorf("%q", log)
 	}
 	same(t, "jobs that ran", readFile(dir, "ran"), "1\n")
 
-	again, person := onScreen(t, dir, "attach", "r")
+	again, person := startOnScreen(t, dir, "attach", "r")
 	readUntil(t, person, `ENDED`)
 	person.WriteString("q")
-	endsWith(t, again, exitOK)
+	checkExit(t, again, exitOK)
 }
 
 // TestAttachToAHeadlessRun attaches to a dispatcher that prints lines itself (D1: headless), and
@@ -120,9 +120,9 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", gated)
-	lines, tty := onTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
+	lines, tty := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	readUntil(t, tty, `0/1  1 running`)
-	cmd, person := onScreen(t, dir, "attach")
+	cmd, person := startOnScreen(t, dir, "attach")
 	readUntil(t, person, `while`)
 	person.WriteString("q")
 	readUntil(t, person, `detach`)
@@ -130,9 +130,9 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 	readUntil(t, person, `y/N`)
 	person.WriteString("y")
 	readUntil(t, person, `ENDED`)
-	endsWith(t, lines, exitCanceled)
+	checkExit(t, lines, exitCanceled)
 	person.WriteString("q")
-	endsWith(t, cmd, exitCanceled)
+	checkExit(t, cmd, exitCanceled)
 }
 
 // TestPipedJobsAndKeys checks that jobs keep arriving through a pipe while the screen reads keys
@@ -140,22 +140,22 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 func TestPipedJobsAndKeys(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	cmd := inShell(program(t, dir, "run", "--name", "r", "-"), `(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | "$0" "$@"`)
+	cmd := wrapInShell(programCommand(t, dir, "run", "--name", "r", "-"), `(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | "$0" "$@"`)
 	person := startOn(t, cmd, "xterm")
-	ptytest.Size(t, person, 100, 30)
+	ptytest.SetSize(t, person, 100, 30)
 	t.Cleanup(func() {
 		writeFile(t, dir, "more", "")
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
 	readUntil(t, person, `true`)
-	run, _ := ownerIn(t, dir)
+	run, _ := awaitOwner(t, dir)
 	person.WriteString("q")
 	readUntil(t, person, `detach`)
 	person.WriteString("d")
 	readUntil(t, person, `continues in the background`)
 	writeFile(t, dir, "more", "")
-	endsWith(t, cmd, exitLeft)
+	checkExit(t, cmd, exitLeft)
 	awaitNobody(t, run)
 	same(t, "jobs that ran", readFile(dir, "ran"), "2\n")
 }
@@ -177,9 +177,9 @@ func TestFaultsOfAStartLookTheSame(t *testing.T) {
 			if !screen {
 				args = append(args, "--no-tui")
 			}
-			cmd, person := onScreen(t, dir, args...)
+			cmd, person := startOnScreen(t, dir, args...)
 			said[screen] = readAll(person)
-			endsWith(t, cmd, exitUsage)
+			checkExit(t, cmd, exitUsage)
 		}
 		if said[true] != said[false] || !strings.Contains(said[true], "dcs-tui: ") {
 			t.Errorf("%q: with a screen\n%q, without\n%q", args, said[true], said[false])
@@ -201,24 +201,24 @@ func TestPlainTerminals(t *testing.T) {
 		t.Run("TERM="+name, func(t *testing.T) {
 			dir := t.TempDir()
 			writeFile(t, dir, "jobs.txt", "true\n")
-			cmd, person := onPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
+			cmd, person := startOnPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
 			has(t, readAll(person), "this terminal cannot show the screen; printing lines, as with --no-tui", "all jobs succeeded")
-			endsWith(t, cmd, exitOK)
-			cmd, person = onPlainTerminal(t, dir, name, "attach", "r")
+			checkExit(t, cmd, exitOK)
+			cmd, person = startOnPlainTerminal(t, dir, name, "attach", "r")
 			has(t, readAll(person), "dcs-tui status r", "dcs-tui events --follow r")
-			endsWith(t, cmd, exitUsage)
+			checkExit(t, cmd, exitUsage)
 		})
 	}
 }
 
-func onPlainTerminal(t *testing.T, dir, name string, args ...string) (*exec.Cmd, *os.File) {
+func startOnPlainTerminal(t *testing.T, dir, name string, args ...string) (*exec.Cmd, *os.File) {
 	t.Helper()
-	cmd := inShell(program(t, dir, args...), `if [ -z "$TERM" ]; then unset TERM; fi; exec "$0" "$@"`)
+	cmd := wrapInShell(programCommand(t, dir, args...), `if [ -z "$TERM" ]; then unset TERM; fi; exec "$0" "$@"`)
 	return cmd, startOn(t, cmd, name)
 }
 
-// inShell changes cmd so that a shell runs it within a script line, as "$0" "$@".
-func inShell(cmd *exec.Cmd, line string) *exec.Cmd {
+// wrapInShell changes cmd so that a shell runs it within a script line, as "$0" "$@".
+func wrapInShell(cmd *exec.Cmd, line string) *exec.Cmd {
 	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", line}, cmd.Args...)
 	return cmd
 }
@@ -237,7 +237,7 @@ func TestNobodyIsADispatcherByAccident(t *testing.T) {
 	for i, value := range []string{"3:TOKEN", "3:", "1:x", "x", "-1:x", "99:x", ":"} {
 		dir := t.TempDir()
 		writeFile(t, dir, "jobs.txt", "echo [$"+run.BackgroundEnv+"] > ran\n")
-		cmd := program(t, dir, "run", "--name", "r", "jobs.txt")
+		cmd := programCommand(t, dir, "run", "--name", "r", "jobs.txt")
 		cmd.Env = append(cmd.Env, run.BackgroundEnv+"="+value)
 		cmd.ExtraFiles = []*os.File{theirs}
 		out, err := cmd.CombinedOutput()

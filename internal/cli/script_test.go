@@ -56,7 +56,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(suite{m}, map[string]func(){
 		"dcs-tui": func() {
 			a := newApp()
-			a.bases = withProgram(os.Getenv("TEST_BASES"))
+			a.helperBases = withProgram(os.Getenv("TEST_BASES"))
 			os.Exit(a.main(os.Args[1:]))
 		},
 	})
@@ -76,13 +76,13 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			e.Setenv("EXAMPLES", examples)
-			e.Values[background{}] = map[string]*exec.Cmd{}
+			e.Values[backgroundKey{}] = map[string]*exec.Cmd{}
 			e.Setenv("HOME", e.WorkDir)
 			e.Setenv("TEST_BASES", e.WorkDir+"/base")
 			e.Setenv("LANG", "C.UTF-8")
 			e.Setenv(runShareEnv, "off")
 			e.Setenv("GORACE", os.Getenv("GORACE"))
-			e.Defer(func() { nothingLeft(e) })
+			e.Defer(func() { checkNothingLeft(e) })
 			return nil
 		},
 		Cmds: commands,
@@ -98,10 +98,10 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// nothingLeft checks promise 4: no process of a script's runs outlives it. It reports and kills the
-// processes that it finds.
-func nothingLeft(e *testscript.Env) {
-	left := progtest.LeftBehind(20*time.Second, func(p progtest.Process) bool { return isBelow(p, e.WorkDir) })
+// checkNothingLeft checks promise 4: no process of a script's runs outlives it. It reports and
+// kills the processes that it finds.
+func checkNothingLeft(e *testscript.Env) {
+	left := progtest.KillLeftBehind(20*time.Second, func(p progtest.Process) bool { return isBelow(p, e.WorkDir) })
 	for _, p := range left {
 		e.T().Log("left behind: ", p)
 	}
@@ -140,8 +140,8 @@ func command(usage string, run func(*testscript.TestScript, []string)) func(*tes
 	}
 }
 
-// background is the key of the map of a script's started programs, by name.
-type background struct{}
+// backgroundKey is the key of the map of a script's started programs, by name.
+type backgroundKey struct{}
 
 // start NAME PROGRAM ARG... starts a program whose output goes to NAME.out and NAME.err. If the
 // script does not wait for its end, it is killed.
@@ -161,7 +161,7 @@ func start(ts *testscript.TestScript, args []string) {
 	defer errs.Close()
 	cmd.Stdout, cmd.Stderr = out, errs
 	ts.Check(cmd.Start())
-	ts.Value(background{}).(map[string]*exec.Cmd)[args[0]] = cmd
+	ts.Value(backgroundKey{}).(map[string]*exec.Cmd)[args[0]] = cmd
 	ts.Defer(func() {
 		if cmd.ProcessState == nil {
 			cmd.Process.Kill()
@@ -176,13 +176,13 @@ func send(ts *testscript.TestScript, args []string) {
 	if sig == 0 {
 		ts.Fatalf("there is no signal %s", args[0])
 	}
-	ts.Check(ts.Value(background{}).(map[string]*exec.Cmd)[args[1]].Process.Signal(sig))
+	ts.Check(ts.Value(backgroundKey{}).(map[string]*exec.Cmd)[args[1]].Process.Signal(sig))
 }
 
 // ends CODE NAME waits for a started program, which must exit with that code. A killed program has
 // the code -1.
 func ends(ts *testscript.TestScript, args []string) {
-	cmd := ts.Value(background{}).(map[string]*exec.Cmd)[args[1]]
+	cmd := ts.Value(backgroundKey{}).(map[string]*exec.Cmd)[args[1]]
 	late := time.AfterFunc(polltest.Patience, func() { cmd.Process.Kill() })
 	cmd.Wait()
 	late.Stop()
@@ -207,8 +207,8 @@ func exits(ts *testscript.TestScript, args []string) {
 	}
 }
 
-// exitsWith returns the command NAME PATTERN PROGRAM ARG..., which runs a program that must exit with
-// that code and print a text that matches.
+// exitsWith returns the command NAME PATTERN PROGRAM ARG..., which runs a program that must exit
+// with that code and print a text that matches.
 func exitsWith(code, stream string) func(*testscript.TestScript, []string) {
 	return func(ts *testscript.TestScript, args []string) {
 		exits(ts, append([]string{code}, args[1:]...))

@@ -56,7 +56,7 @@ func (a *app) selectJobs(ctx context.Context, run *rundir.Run, t *jobs.Table, s 
 	var which map[jobs.ID]bool
 	if len(s.where) > 0 {
 		var err error
-		if which, err = a.jobsWhere(ctx, run, t, s.where); err != nil {
+		if which, err = a.matchingJobs(ctx, run, t, s.where); err != nil {
 			return nil, err
 		}
 	}
@@ -73,10 +73,10 @@ func (a *app) selectJobs(ctx context.Context, run *rundir.Run, t *jobs.Table, s 
 	return ids, nil
 }
 
-// jobsWhere returns the jobs that match the filters, like results --all --where. The host, exit
+// matchingJobs returns the jobs that match the filters, like results --all --where. The host, exit
 // code, and signal of an unfinished job are those of its last attempt. Outputs are read only if a
 // filter names a declared metric.
-func (a *app) jobsWhere(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*query.Query) (map[jobs.ID]bool, error) {
+func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table, filters []*query.Query) (map[jobs.ID]bool, error) {
 	at := metrics.Locations(run)
 	list := append(at.Finished(t), at.Unfinished(t)...)
 	for i := range list {

@@ -19,7 +19,7 @@ import (
 // on it.
 func TestSocketOfADispatcher(t *testing.T) {
 	t.Parallel()
-	f := running(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots", "1")
+	f := startRunningJob(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots", "1")
 	owner, err := journal.ReadOwner(f.run)
 	check(t, err)
 	c, err := dialSocket(t.Context(), f.run, owner)

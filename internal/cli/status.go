@@ -162,7 +162,7 @@ type runJSON struct {
 	UID string `json:"uid"`
 }
 
-func jsonOf(run *rundir.Run) runJSON { return runJSON{1, run.Name(), run.UID()} }
+func runJSONOf(run *rundir.Run) runJSON { return runJSON{1, run.Name(), run.UID()} }
 
 // statusJSON is what `status --json` prints.
 type statusJSON struct {
@@ -176,7 +176,7 @@ type statusJSON struct {
 	Handed    int                   `json:"handed_over"` // of the running ones, those not known to have started
 	Hosts     []hostStatus          `json:"hosts"`
 	Queues    []*runview.QueueCount `json:"queues"`
-	Instances []*instancesOf        `json:"instances,omitempty"` // by provider
+	Instances []*instanceCount      `json:"instances,omitempty"` // by provider
 	Ended     bool                  `json:"ended"`
 	// What keeps the dispatcher from launching, or is wrong with the inventory file.
 	Problem string `json:"problem,omitempty"`
@@ -188,7 +188,7 @@ type statusJSON struct {
 
 func (l *runState) json() *statusJSON {
 	s := &statusJSON{
-		runJSON: jsonOf(l.Run), Dir: l.Run.Dir, Created: l.Run.Asked.Created, Epoch: l.Table.Epoch,
+		runJSON: runJSONOf(l.Run), Dir: l.Run.Dir, Created: l.Run.Asked.Created, Epoch: l.Table.Epoch,
 		Jobs: map[string]int{}, Total: len(l.Table.Jobs), Handed: runview.HandedOver(l.Table), Hosts: l.hosts(), Queues: runview.CountQueues(l.Table),
 		Ended: l.Table.Ended, Input: l.Input.State, Requests: l.Requests,
 	}
@@ -237,7 +237,7 @@ func (l *runState) lines(c *console) []string {
 	if live {
 		lines = append(lines, hostLines(l.hosts())...)
 	} else {
-		lines = append(lines, hostTrouble(t, l.HostEvents)...)
+		lines = append(lines, uselessHostLines(t, l.HostEvents)...)
 		if left := runview.LeftBehind(t); left != "" {
 			lines = append(lines, left)
 		}
@@ -281,8 +281,8 @@ func summaryLines(c *console, t *jobs.Table, dispatched bool) []string {
 	return lines
 }
 
-// hostTrouble reports which hosts were useless to a run; see runview.HostsOfNoUse.
-func hostTrouble(t *jobs.Table, events map[string]runview.HostEvent) []string {
+// uselessHostLines reports which hosts were useless to a run; see runview.HostsOfNoUse.
+func uselessHostLines(t *jobs.Table, events map[string]runview.HostEvent) []string {
 	lines := runview.HostsOfNoUse(t, events)
 	for i := range lines {
 		lines[i] = [2]string{"hosts: ", "       "}[min(i, 1)] + text.Line(lines[i])
@@ -340,16 +340,16 @@ func indentedList(title string, lines []string, n, max int) []string {
 	if len(lines) == 0 {
 		return nil
 	}
-	lines = append([]string{title}, aligned(lines[:min(len(lines), max)])...)
+	lines = append([]string{title}, alignColumns(lines[:min(len(lines), max)])...)
 	if n > max {
 		lines = append(lines, fmt.Sprintf("  and %d more", n-max))
 	}
 	return lines
 }
 
-// aligned returns the lines with each cell, which ends with a tab, as wide as the widest one of its
-// column.
-func aligned(lines []string) []string {
+// alignColumns returns the lines with each cell, which ends with a tab, as wide as the widest one
+// of its column.
+func alignColumns(lines []string) []string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	io.WriteString(w, strings.Join(lines, "\n"))

@@ -132,19 +132,19 @@ func TestHostTrouble(t *testing.T) {
 		"hosts: ws02 failed 22 of 22 attempts, the others 6 of 75: is what the jobs need there?",
 		"       ws03 ran nothing: cannot be reached: connection refused␛[2J",
 	}
-	if got := hostTrouble(table, words); !slices.Equal(got, want) {
+	if got := uselessHostLines(table, words); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	table = new(jobs.Table)
 	ended("ws01", 1, 9)
 	ended("ws02", 1, 9) // the jobs are the cause
-	if got := hostTrouble(table, nil); got != nil {
+	if got := uselessHostLines(table, nil); got != nil {
 		t.Errorf("%q", got)
 	}
 	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g"} { // each with its own reason
 		words[name] = runview.HostEvent{Text: name + ": gone" + strings.Repeat("!", i)}
 	}
-	if got := hostTrouble(table, words); len(got) != 6 {
+	if got := uselessHostLines(table, words); len(got) != 6 {
 		t.Errorf("%q", got)
 	}
 }
@@ -160,9 +160,9 @@ func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	}
 }
 
-// TestHear checks that a record's text about a host is the host's message until another dispatcher
-// begins.
-func TestHear(t *testing.T) {
+// TestReadRunHostEvents checks that a record's text about a host is the host's message until
+// another dispatcher begins.
+func TestReadRunHostEvents(t *testing.T) {
 	words := map[string]runview.HostEvent{}
 	for _, r := range []jobs.Record{
 		{Kind: jobs.KindEpoch},

@@ -48,7 +48,7 @@ its exit code; see docs/clients.md.`,
 dcs-tui submit sweep-20260314-1502 urgent.txt --queue-priority urgent=-1
 generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
 dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
-		Args:              runAndJobs,
+		Args:              requireRun,
 		ValidArgsFunction: completeRunThen(cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)),
 		RunE:              func(_ *cobra.Command, args []string) error { return a.runSubmit(&f, args) },
 	}
@@ -86,7 +86,7 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	}
 	b := new(grid.Batch)
 	if len(files) > 0 {
-		if b, err = a.readBatch(likeRun(run), files, f.queue == ""); err != nil {
+		if b, err = a.readBatch(gridFlagsOf(run), files, f.queue == ""); err != nil {
 			return err
 		}
 	}
@@ -102,7 +102,7 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 		return err
 	}
 	f.apply(b.Specs)
-	a.tellColumns(run, b.Columns)
+	a.warnMissingColumns(run, b.Columns)
 	requests, err := ask.SubmitRequests(b.Specs)
 	if err != nil {
 		return err
@@ -110,30 +110,30 @@ func (a *app) runSubmit(f *submitFlags, args []string) error {
 	if f.end {
 		requests = append(requests, &rundir.Request{Do: rundir.DoEndInput})
 	}
-	s, err := a.ask(context.Background(), run, requests...)
+	s, err := a.sendRequests(context.Background(), run, requests...)
 	if err != nil {
 		return err
 	}
 	if f.json {
 		return a.printJSON(s.json(b))
 	}
-	if a.tellSubmitted(s, b); f.end && !s.waits {
+	if a.reportSubmitted(s, b); f.end && !s.isWaiting {
 		a.con.Line("no more jobs come to " + text.Line(s.run.Name()) + ": it ends with its last job")
 	}
 	return nil
 }
 
-// likeRun returns flags to read templates as when the run was created: for its shell and in its
+// gridFlagsOf returns flags to read templates as when the run was created: for its shell and in its
 // directory.
-func likeRun(run *rundir.Run) *gridFlags {
+func gridFlagsOf(run *rundir.Run) *gridFlags {
 	g := &gridFlags{limit: grid.DefaultLimit}
 	g.Shell, g.Cwd = run.Asked.Shell, run.Asked.Cwd
 	return g
 }
 
-// tellColumns warns about @result lines that the run does not have. A run has only the lines that
-// it was created with.
-func (a *app) tellColumns(run *rundir.Run, columns []string) {
+// warnMissingColumns warns about @result lines that the run does not have. A run has only the lines
+// that it was created with.
+func (a *app) warnMissingColumns(run *rundir.Run, columns []string) {
 	declared, _ := metrics.Declared(run.Asked) // results reports the error
 	var flags []string
 	for _, c := range columns {
@@ -146,9 +146,9 @@ func (a *app) tellColumns(run *rundir.Run, columns []string) {
 	}
 }
 
-// added returns the number and the ids of the jobs that are part of the run now.
-func (s *answers) added() (n int, which jobs.Ranges) {
-	for _, e := range s.parts {
+// addedJobs returns the number and the ids of the jobs that are part of the run now.
+func (s *sentRequests) addedJobs() (n int, which jobs.Ranges) {
+	for _, e := range s.requests {
 		if e.Answered && e.Done > 0 {
 			n += e.Done
 			which = append(which, jobs.Range{First: e.First, Last: e.First + jobs.ID(e.Done) - 1})
@@ -157,27 +157,27 @@ func (s *answers) added() (n int, which jobs.Ranges) {
 	return n, which
 }
 
-func (a *app) tellSubmitted(s *answers, b *grid.Batch) {
-	n, which := s.added()
+func (a *app) reportSubmitted(s *sentRequests, b *grid.Batch) {
+	n, which := s.addedJobs()
 	if n > 0 {
 		text := jobs.Plural(n, "job") + " added to " + text.Line(s.run.Name()) + ": " + which.String()
 		if len(b.Queues) > 1 || b.Queues[0] != "" {
 			text += ", queue " + queueList(b.Queues)
 		}
 		a.con.Line(text)
-		if owner, err := journal.ReadOwner(s.run); err == nil && !s.waits && owner.Liveness() == journal.Dead {
+		if owner, err := journal.ReadOwner(s.run); err == nil && !s.isWaiting && owner.Liveness() == journal.Dead {
 			a.con.Line("its dispatcher has ended meanwhile; jobs that have not run wait for", "  dcs-tui resume "+refTo(s.run))
 		}
 	}
-	if rest := len(b.Specs) - n; s.waits && rest == 0 {
-		a.tellWaits(s, "the request waits")
-	} else if s.waits {
-		a.tellWaits(s, jobs.Plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait"))
+	if rest := len(b.Specs) - n; s.isWaiting && rest == 0 {
+		a.reportWaiting(s, "the request waits")
+	} else if s.isWaiting {
+		a.reportWaiting(s, jobs.Plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait"))
 	}
 }
 
-// submittedJSON is the output of submit --json.
-type submittedJSON struct {
+// submitJSON is the output of submit --json.
+type submitJSON struct {
 	runJSON
 	Do       string   `json:"do"`
 	Requests []string `json:"requests"`
@@ -188,11 +188,11 @@ type submittedJSON struct {
 	Queues   []string `json:"queues"`
 }
 
-func (s *answers) json(b *grid.Batch) *submittedJSON {
-	n, which := s.added()
-	j := &submittedJSON{runJSON: jsonOf(s.run), Do: rundir.DoSubmit, Requests: []string{}, Answered: !s.waits,
+func (s *sentRequests) json(b *grid.Batch) *submitJSON {
+	n, which := s.addedJobs()
+	j := &submitJSON{runJSON: runJSONOf(s.run), Do: rundir.DoSubmit, Requests: []string{}, Answered: !s.isWaiting,
 		Jobs: n, Which: which.String(), Waiting: len(b.Specs) - n, Queues: b.Queues}
-	for _, e := range s.parts {
+	for _, e := range s.requests {
 		j.Requests = append(j.Requests, e.Name)
 	}
 	return j
@@ -211,11 +211,11 @@ func (a *app) runCommand(f *submitFlags, run *rundir.Run, words []string) error 
 	}
 	stopped := make(chan os.Signal, 1)
 	signal.Notify(stopped, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	s, err := a.ask(context.Background(), run, requests...)
+	s, err := a.sendRequests(context.Background(), run, requests...)
 	if err != nil {
 		return err
 	}
-	end, err := a.awaitEnd(run, s.parts[0], stopped)
+	end, err := a.awaitJobEnd(run, s.requests[0], stopped)
 	if end == nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (a *app) runCommand(f *submitFlags, run *rundir.Run, words []string) error 
 	} else if err := a.printJob(run, end.Job); err != nil {
 		return err
 	}
-	if a.code = codeOfJob(end); a.code != exitOK && !f.json {
+	if a.exitCode = jobExitCode(end); a.exitCode != exitOK && !f.json {
 		a.con.Line(fmt.Sprintf("job %d: %s", end.Job, text.Line(results.Cause(end.Next, end.Reason, end.Outcome))))
 	}
 	return nil
@@ -268,9 +268,9 @@ func (f *submitFlags) commandSpec(run *rundir.Run, command string) (*jobs.Spec, 
 // maxPollInterval is the longest time between two polls of the journal.
 const maxPollInterval = 500 * time.Millisecond
 
-// awaitEnd waits until the job of a request has ended, even while the dispatcher is dead and has no
-// successor yet. It returns nil if the job was canceled or cannot end.
-func (a *app) awaitEnd(run *rundir.Run, e *ask.Request, stopped <-chan os.Signal) (*jobs.Record, error) {
+// awaitJobEnd waits until the job of a request has ended, even while the dispatcher is dead and has
+// no successor yet. It returns nil if the job was canceled or cannot end.
+func (a *app) awaitJobEnd(run *rundir.Run, e *ask.Request, stopped <-chan os.Signal) (*jobs.Record, error) {
 	began, said := time.Now(), false
 	for {
 		e.Poll()
@@ -293,11 +293,11 @@ func (a *app) awaitEnd(run *rundir.Run, e *ask.Request, stopped <-chan os.Signal
 		}
 		select {
 		case <-stopped:
-			a.code = exitCanceled
+			a.exitCode = exitCanceled
 			if !e.Answered {
 				return nil, run.RemoveRequest(e.Name)
 			}
-			_, err := a.ask(context.Background(), run, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{e.First}), Why: "dcs-tui submit --wait was interrupted"})
+			_, err := a.sendRequests(context.Background(), run, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{e.First}), Why: "dcs-tui submit --wait was interrupted"})
 			return nil, err
 		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, maxPollInterval)): // short jobs are awaited more precisely
 		}
@@ -311,7 +311,7 @@ func (a *app) printJob(run *rundir.Run, id jobs.ID) error {
 		return err
 	}
 	defer done()
-	d, err := detail(src, run, id)
+	d, err := jobDetail(src, run, id)
 	if err != nil || len(d.Attempts) == 0 {
 		return err
 	}
@@ -323,7 +323,7 @@ func (a *app) printJob(run *rundir.Run, id jobs.ID) error {
 
 // openOutputs opens a view of a run that can also read outputs that only hosts have.
 func (a *app) openOutputs(run *rundir.Run) (src *runview.View, done func(), err error) {
-	far := &farOutputs{app: a, run: run}
+	far := &remoteOutputs{app: a, run: run}
 	o := a.viewOptions(run)
 	o.Far = far.read
 	if src, err = a.openView(run, o); err != nil {
@@ -333,9 +333,9 @@ func (a *app) openOutputs(run *rundir.Run) (src *runview.View, done func(), err 
 	return src, func() { src.Close(); far.close() }, nil
 }
 
-// codeOfJob returns the exit code of a job: as in a shell, 128 plus the number of the signal that
+// jobExitCode returns the exit code of a job: as in a shell, 128 plus the number of the signal that
 // ended it; as with timeout(1), 124 after a timeout.
-func codeOfJob(end *jobs.Record) int {
+func jobExitCode(end *jobs.Record) int {
 	o := end.Outcome
 	switch {
 	case end.Next == jobs.Succeeded:

@@ -33,7 +33,7 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			writeFile(t, dir, "jobs.txt", "echo first >>log\n")
-			check(t, program(t, dir, "run", "--name", "r", "jobs.txt").Run())
+			check(t, programCommand(t, dir, "run", "--name", "r", "jobs.txt").Run())
 			run, err := rundir.Open(filepath.Join(dir, "dcs-runs", "r"))
 			check(t, err)
 			var specs []*jobs.Spec
@@ -56,7 +56,7 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 			}
 			dying.Close()
 			for range 2 {
-				said, _ := program(t, dir, "resume", "r").CombinedOutput()
+				said, _ := programCommand(t, dir, "resume", "r").CombinedOutput()
 				has(t, string(said), "4 succeeded")
 			}
 			same(t, "jobs that ran", strings.Join(slices.Sorted(strings.FieldsSeq(readFile(dir, "log"))), " "), "first more0 more1 more2")
@@ -82,16 +82,16 @@ func TestNothingComparedTwice(t *testing.T) {
 	run := emptyRun(t)
 	check(t, run.AppendSpecs(jobstest.Specs(3)))
 	table, err := settledTable(run)
-	if err != nil || stillSettled(run, table) != nil {
-		t.Fatal(err, stillSettled(run, table))
+	if err != nil || checkStillSettled(run, table) != nil {
+		t.Fatal(err, checkStillSettled(run, table))
 	}
 	spec := &jobs.Spec{ID: 1, Command: "true", Options: jobs.NoOptions}
 	name, err := run.FileRequest(&rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText([]*jobs.Spec{spec}), At: time.Now()})
 	check(t, err)
-	has(t, fmt.Sprint(stillSettled(run, table)), "1 request of the run has not been carried out")
+	has(t, fmt.Sprint(checkStillSettled(run, table)), "1 request of the run has not been carried out")
 	spec.ID = 4 // the request is executed
 	check(t, errors.Join(run.RemoveRequest(name), run.AppendSpecs([]*jobs.Spec{spec})))
-	has(t, fmt.Sprint(stillSettled(run, table)), "1 job was added to the run meanwhile")
+	has(t, fmt.Sprint(checkStillSettled(run, table)), "1 job was added to the run meanwhile")
 }
 
 // FuzzPerQueue checks that no value of --share causes a panic, and that accepted values format to
@@ -106,16 +106,16 @@ func FuzzPerQueue(f *testing.F) {
 			return
 		}
 		again := perQueue{low: 1, high: jobs.MaxShare}
-		if err := again.Set(v.String()); err != nil || again.String() != v.String() || v.of[v.names()[0]] < 1 {
+		if err := again.Set(v.String()); err != nil || again.String() != v.String() || v.byQueue[v.names()[0]] < 1 {
 			t.Fatalf("%q became %q, %v", s, v.String(), err)
 		}
 	})
 }
 
-// endless is a reader without an end. It counts the bytes that were read.
-type endless struct{ n int }
+// endlessReader is a reader without an end. It counts the bytes that were read.
+type endlessReader struct{ n int }
 
-func (e *endless) Read(p []byte) (int, error) {
+func (e *endlessReader) Read(p []byte) (int, error) {
 	clear(p)
 	e.n += len(p)
 	return len(p), nil
@@ -125,14 +125,14 @@ func (e *endless) Read(p []byte) (int, error) {
 // it is a template. Input without an end is refused at its first line. The bytes that were read for
 // the test are read again.
 func TestStandardInputIsBounded(t *testing.T) {
-	in := &endless{}
+	in := &endlessReader{}
 	a := &app{con: consoleTo(io.Discard), stdin: in}
-	if _, _, err := a.readStdin(&gridFlags{}); err == nil || !strings.Contains(err.Error(), "the line is longer than 4 MiB") || in.n > 32<<20 {
+	if _, _, err := a.readStdinJobs(&gridFlags{}); err == nil || !strings.Contains(err.Error(), "the line is longer than 4 MiB") || in.n > 32<<20 {
 		t.Errorf("%v after %d bytes", err, in.n)
 	}
 	const n = 400_000 // longer than the part that is examined
 	a.stdin = strings.NewReader(strings.Repeat("true\n", n))
-	if specs, _, err := a.readStdin(&gridFlags{}); err != nil || len(specs) != n {
+	if specs, _, err := a.readStdinJobs(&gridFlags{}); err != nil || len(specs) != n {
 		t.Errorf("%d jobs, %v", len(specs), err)
 	}
 }
@@ -140,7 +140,7 @@ func TestStandardInputIsBounded(t *testing.T) {
 // TestStreamedTemplate checks that a streamed template is refused, and that the message names the
 // way to run it.
 func TestStreamedTemplate(t *testing.T) {
-	next := readingJobs(strings.NewReader("[ -e x ] && echo [x]\n[x] 1 2\n"))
+	next := stdinJobs(strings.NewReader("[ -e x ] && echo [x]\n[x] 1 2\n"))
 	s, err := next()
 	check(t, err)
 	same(t, "Command", s.Command, "[ -e x ] && echo [x]")
@@ -160,7 +160,7 @@ func TestRequeueSpares(t *testing.T) {
 // requested. It also removes the file, which would otherwise indicate that the run drains.
 func TestContinueRemovesTheStopFile(t *testing.T) {
 	t.Parallel()
-	f := running(t, gated)
+	f := startRunningJob(t, gated)
 	writeFile(t, f.run.Dir, rundir.StopFile, "")
 	f.until(t, "the run drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
 	_, err := f.Do(t.Context(), runview.Action{Do: runview.Continue})

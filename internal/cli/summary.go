@@ -19,18 +19,18 @@ import (
 // summary describes how a run has ended.
 type summary struct {
 	*run.Outcome
-	app        *app
-	hostEvents map[string]runview.HostEvent // the last event of each host
-	flags      *runFlags
-	providers  []*hosts.Provider // for the price of instances
-	untaken    bool              // not all results were printed
-	notes      []string          // below the headline
-	logged     bool              // dispatcher.log has what the dispatcher printed
+	app              *app
+	hostEvents       map[string]runview.HostEvent // the last event of each host
+	flags            *runFlags
+	providers        []*hosts.Provider // for the price of instances
+	hasUnprinted     bool              // not all results were printed
+	notes            []string          // below the headline
+	hasDispatcherLog bool              // dispatcher.log has what the dispatcher printed
 }
 
 // exitCode returns the exit code of the run. It adjusts the state of the outcome to the exit code.
 func (s *summary) exitCode() int {
-	if s.untaken && (s.State == run.Succeeded || s.State == run.Failed) {
+	if s.hasUnprinted && (s.State == run.Succeeded || s.State == run.Failed) {
 		s.State = run.Stopped
 	}
 	if s.InputErr != nil && (s.State == run.Succeeded || s.State == run.Failed) {
@@ -65,14 +65,14 @@ func (s *summary) lines(code int) []string {
 		lines = append(lines, jobs.Plural(s.Refused, "line")+" of standard input "+jobs.Verb(s.Refused, "was", "were")+" not accepted")
 	}
 	lines = append(lines, instanceLines(s.Table, s.providers)...)
-	lines = append(lines, hostTrouble(s.Table, s.hostEvents)...)
+	lines = append(lines, uselessHostLines(s.Table, s.hostEvents)...)
 	if s.Deleted {
 		return append(lines, s.deletedAdvice()...)
 	}
 	if s.Finish.How == sched.AllDone && s.Finish.Why != "" {
 		lines = append(lines, text.Line(s.Finish.Why))
 	}
-	lines = append(lines, logLines(s.Run, s.logged)...)
+	lines = append(lines, logLines(s.Run, s.hasDispatcherLog)...)
 	if n := s.Keeping; n > 0 {
 		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: dcs-tui fetch "+refTo(s.Run)+" copies them")
 	}
@@ -103,7 +103,7 @@ func (s *summary) headline(code int) string {
 		}
 	case code == exitCanceled:
 		color, mark, msg = yellow, s.app.con.Glyph("–", "-"), "canceled"
-	case s.untaken && s.Table.Unfinished() == 0:
+	case s.hasUnprinted && s.Table.Unfinished() == 0:
 		msg = "all jobs have ended, but not all results were read"
 	case code == exitLeft || code == exitUsage && s.Table.Counts[jobs.Succeeded] == s.Table.NumJobs():
 		msg = "stopped with jobs left"
@@ -162,7 +162,7 @@ func (s *summary) advice() []string {
 		next("cancel "+ref, "ends what runs")
 	case queued > 0:
 		next("resume "+ref, "continues the run")
-	case s.untaken && s.flags.json:
+	case s.hasUnprinted && s.flags.json:
 		next("resume --json "+ref, "prints the results that were not read")
 	}
 	if s.Table.Counts[jobs.Failed]+s.Table.Counts[jobs.TimedOut] > 0 {
@@ -276,41 +276,41 @@ func (a *app) reportLeft(f *runScreen, last *runview.Snapshot) error {
 	// Another dispatcher has the run, or had it last.
 	another := p != nil && l.Owner != nil && !p.IsOwner(l.Owner)
 	if !over && l.IsDispatched() {
-		a.goesOn(f, l, last, another)
+		a.reportContinues(f, l, last, another)
 		return nil
 	}
 	finish := sched.Finish{How: sched.AllDone, Why: runview.LeftBehind(l.Table)}
 	state := run.StateOf(finish.How, l.Table.Judged(), f.canceled.Load() || l.Table.CanceledAll, l.Input.Cut())
-	a.code = exitCode(state)
+	a.exitCode = exitCode(state)
 	if p != nil && !another && !l.IsDispatched() {
 		select {
 		case <-p.Ended:
-			a.code, _ = codeOf(p) // the process knows more than its files show
+			a.exitCode, _ = backgroundExitCode(p) // the process knows more than its files show
 		case <-time.After(endTimeout):
 		}
 	}
-	if a.code == exitNoHosts {
+	if a.exitCode == exitNoHosts {
 		finish = sched.Finish{How: sched.NoHosts, Why: "for as long as --give-up says"}
 	}
-	s := &summary{app: a, hostEvents: l.HostEvents, flags: new(runFlags), logged: p != nil,
+	s := &summary{app: a, hostEvents: l.HostEvents, flags: new(runFlags), hasDispatcherLog: p != nil,
 		Outcome: &run.Outcome{State: state, Run: f.run, Table: l.Table, Input: l.Input, Finish: finish}}
 	if another && !f.canceled.Load() { // a cancel from here takes the run over
 		s.notes = []string{"  dispatched last by " + text.Line(l.Owner.String()) + ", after the one that began here"}
 	}
-	a.con.Line(s.lines(a.code)...)
+	a.con.Line(s.lines(a.exitCode)...)
 	return nil
 }
 
-// goesOn reports how to return to a run that is dispatched. another means that its dispatcher was
-// not started here.
-func (a *app) goesOn(f *runScreen, l *runState, last *runview.Snapshot, another bool) {
+// reportContinues reports how to return to a run that is dispatched. another means that its
+// dispatcher was not started here.
+func (a *app) reportContinues(f *runScreen, l *runState, last *runview.Snapshot, another bool) {
 	ref, what := refTo(f.run), a.con.Paint(bold, text.Line(f.run.Name()))
-	a.code = exitLeft
+	a.exitCode = exitLeft
 	switch {
 	case another:
 		what += " was taken over by another dispatcher and continues"
 	case f.canceled.Load():
-		a.code = exitCanceled
+		a.exitCode = exitCanceled
 		what += " is being canceled in the background"
 	case last != nil && last.Draining != "":
 		what += ": running jobs finish in the background, and no more are started"

@@ -110,8 +110,8 @@ func (a *app) catchSignals() <-chan os.Signal {
 	c := make(chan os.Signal, 16)
 	signal.Notify(c, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGPIPE)
 	a.signals = c
-	if a.early != nil {
-		signal.Stop(a.early)
+	if a.quitSignals != nil {
+		signal.Stop(a.quitSignals)
 	}
 	return c
 }
@@ -136,12 +136,12 @@ func cancelOnSignal(parent context.Context, signals <-chan os.Signal, quit func(
 	return ctx, func() { cancel(nil) }
 }
 
-// leaveOnQuit makes Ctrl-\ end the program with a message until listen is called.
-func (a *app) leaveOnQuit() {
-	a.early = make(chan os.Signal, 1)
-	signal.Notify(a.early, syscall.SIGQUIT)
+// exitOnQuit makes Ctrl-\ end the program with a message until listen is called.
+func (a *app) exitOnQuit() {
+	a.quitSignals = make(chan os.Signal, 1)
+	signal.Notify(a.quitSignals, syscall.SIGQUIT)
 	go func() {
-		<-a.early
+		<-a.quitSignals
 		// Writing to a stopped terminal blocks.
 		time.AfterFunc(run.WriteTimeout, func() { os.Exit(exitCanceled) })
 		a.con.Status("")
@@ -154,7 +154,7 @@ func (a *app) leaveOnQuit() {
 // terminal is gone and writing to it fails.
 func leaveTerminal(log *os.File) {
 	for fd := range 3 {
-		if !term.IsTerminal(fd) && !deadTerminal(fd) {
+		if !term.IsTerminal(fd) && !isHungUp(fd) {
 			continue
 		}
 		if fd == 0 {
@@ -168,8 +168,8 @@ func leaveTerminal(log *os.File) {
 	}
 }
 
-// deadTerminal reports whether fd is a terminal that has hung up.
-func deadTerminal(fd int) bool {
+// isHungUp reports whether fd is a terminal that has hung up.
+func isHungUp(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == unix.EIO
 }

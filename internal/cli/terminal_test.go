@@ -16,10 +16,10 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// onTerminal runs the program in dir on a terminal of its own.
-func onTerminal(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
+// startOnTerminal runs the program in dir on a terminal of its own.
+func startOnTerminal(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
 	t.Helper()
-	cmd = program(t, dir, args...)
+	cmd = programCommand(t, dir, args...)
 	person = startOn(t, cmd, "xterm")
 	t.Cleanup(func() {
 		if cmd.ProcessState == nil {
@@ -111,13 +111,13 @@ func TestTheTerminalIsClosed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", gated+"echo 2\n")
-	cmd, person := onTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
+	cmd, person := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	readUntil(t, person, `0/2  1 running`)
 	person.Close()
 	const log = "dcs-runs/r/dispatcher.log"
-	untilFile(t, filepath.Join(dir, log), "the terminal is gone")
+	awaitFile(t, filepath.Join(dir, log), "the terminal is gone")
 	writeFile(t, dir, "gate", "")
-	endsWith(t, cmd, exitOK)
+	checkExit(t, cmd, exitOK)
 	if text := readFile(dir, log); !strings.Contains(text, "all jobs succeeded") || strings.ContainsRune(text, 0x1b) {
 		t.Errorf("dispatcher.log: %q", text)
 	}
@@ -129,12 +129,12 @@ func TestCtrlCEndsNoJob(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", gated+"echo 2\n")
-	cmd, person := onTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
+	cmd, person := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
 	readUntil(t, person, `0/2  1 running`)
 	person.WriteString("\x03")
 	readUntil(t, person, `waiting for 1 running job; Ctrl-C again`)
 	writeFile(t, dir, "gate", "")
 	has(t, readUntil(t, person, `dcs-tui resume r`), "ok")
-	endsWith(t, cmd, exitLeft)
+	checkExit(t, cmd, exitLeft)
 	same(t, "jobs that ran", readFile(dir, "ran"), "1\n")
 }

@@ -128,7 +128,9 @@ func TestWithoutName(t *testing.T) {
 	same(t, "WithoutSubject", runview.WithoutSubject("ws03x is up", "ws03"), "ws03x is up")
 }
 
-func echoes(t *testing.T, person *os.File) bool { return ptytest.State(t, person).Lflag&unix.ECHO != 0 }
+func hasEcho(t *testing.T, person *os.File) bool {
+	return ptytest.Settings(t, person).Lflag&unix.ECHO != 0
+}
 
 // TestSecret checks that a passphrase is read without echo, and that the terminal echoes again
 // afterwards, also if the question is interrupted.
@@ -142,14 +144,14 @@ func TestSecret(t *testing.T) {
 			secret, err = readSecret(program)
 			ended <- err
 		}()
-		polltest.Until(t, "it asks", func() bool { return !echoes(t, person) })
+		polltest.Until(t, "it asks", func() bool { return !hasEcho(t, person) })
 		if person.WriteString(typed); typed == "" {
 			program.SetReadDeadline(time.Now())
 		}
 		if err := <-ended; !errors.Is(err, want) || string(secret) != strings.TrimSpace(typed) {
 			t.Errorf("got %q, %v", secret, err)
 		}
-		same(t, "echo", echoes(t, person), true)
+		same(t, "echo", hasEcho(t, person), true)
 	}
 }
 
@@ -195,7 +197,7 @@ func TestFlagsAgreeWithOptions(t *testing.T) {
 // end what runs (rule 9).
 func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 	var refused *runview.Refused
-	if _, err := new(runScreen).startAndAct(t.Context(), runview.Action{Do: runview.Cancel, Jobs: jobs.One(1), Waiting: true}); !errors.As(err, &refused) {
+	if _, err := new(runScreen).actUndispatched(t.Context(), runview.Action{Do: runview.Cancel, Jobs: jobs.One(1), Waiting: true}); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 }
@@ -204,8 +206,8 @@ func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 // screen is left, and ends the jobs that it announced.
 func TestACancelOutlivesItsScreen(t *testing.T) {
 	t.Parallel()
-	f := running(t, gated+gated)
-	f.kill(t)
+	f := startRunningJob(t, gated+gated)
+	f.killDispatcher(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := f.Do(ctx, runview.Action{Do: runview.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {

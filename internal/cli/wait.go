@@ -44,12 +44,12 @@ func (a *app) runWait(_ *cobra.Command, args []string) error {
 		}
 		time.Sleep(waitInterval)
 	}
-	return a.nobodyDispatches(dir, r.Table())
+	return a.reportUndispatched(dir, r.Table())
 }
 
-// nobodyDispatches sets the exit code of a run that nobody dispatches, and reports jobs that are
+// reportUndispatched sets the exit code of a run that nobody dispatches, and reports jobs that are
 // left.
-func (a *app) nobodyDispatches(dir *rundir.Run, t *jobs.Table) error {
+func (a *app) reportUndispatched(dir *rundir.Run, t *jobs.Table) error {
 	how := sched.AllDone
 	if c := t.Closed; c.Epoch == t.Epoch && c.How == jobs.ClosedNoHosts {
 		how = sched.NoHosts
@@ -59,7 +59,7 @@ func (a *app) nobodyDispatches(dir *rundir.Run, t *jobs.Table) error {
 		a.warn("%v", err)
 	}
 	state := run.StateOf(how, t.Judged(), t.CanceledAll, input.Cut())
-	if a.code = exitCode(state); state == run.Stopped || state == run.NoHosts {
+	if a.exitCode = exitCode(state); state == run.Stopped || state == run.NoHosts {
 		a.con.Line("nobody dispatches the run, and jobs are left: " + runview.Counts(t, false))
 		a.con.Line("  dcs-tui resume " + refTo(dir) + "  continues it")
 	}

@@ -31,7 +31,7 @@ func TestJobsWhere(t *testing.T) {
 	over(table.Job(6), jobs.Queued, &jobs.Outcome{Started: 1, Exit: 3})
 	a := &app{con: newConsole(os.Stderr)}
 	which := func(where []string) string {
-		found, err := a.jobsWhere(t.Context(), run, table, queries(t, where...))
+		found, err := a.matchingJobs(t.Context(), run, table, queries(t, where...))
 		if err != nil {
 			return err.Error()
 		}
@@ -77,8 +77,8 @@ func queries(t *testing.T, texts ...string) (list []*query.Query) {
 	return list
 }
 
-// TestPick checks which jobs numbers, --failed, and --where select (K9, X7).
-func TestPick(t *testing.T) {
+// TestSelectJobs checks which jobs numbers, --failed, and --where select (K9, X7).
+func TestSelectJobs(t *testing.T) {
 	attempt := func(host string, o *jobs.Outcome) []*jobs.Attempt {
 		return []*jobs.Attempt{{Host: host, State: jobs.AttemptExited, Outcome: o}}
 	}
@@ -167,11 +167,11 @@ func TestEventFilter(t *testing.T) {
 		f := eventFilter{host: c.host}
 		var err error
 		if c.jobs != "" {
-			f.of, err = jobs.ParseRanges(c.jobs)
+			f.jobs, err = jobs.ParseRanges(c.jobs)
 			check(t, err)
 		}
 		if c.since != "" {
-			f.from, err = parseSince(c.since)
+			f.since, err = parseSince(c.since)
 			check(t, err)
 		}
 		same(t, fmt.Sprint(c), f.isShown(&c.r), c.want)

@@ -32,7 +32,7 @@ func (a *app) whyCmd() *cobra.Command {
 ssh if that is on another machine. If the dispatcher cannot be asked, the answer comes from the run directory. ` + runHelp,
 		Example: `dcs-tui why 17
 dcs-tui why sweep-20260314-1502 17`,
-		Args: jobOfRun,
+		Args: requireJob,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runWhy(args, &f) },
 	}
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
@@ -41,8 +41,8 @@ dcs-tui why sweep-20260314-1502 17`,
 	return cmd
 }
 
-// jobOfRun requires a job, and allows a run before it.
-func jobOfRun(cmd *cobra.Command, args []string) error {
+// requireJob requires a job, and allows a run before it.
+func requireJob(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || len(args) > 2 {
 		return text.Errorf("%s needs one job number", cmd.CommandPath()).WithAdvice("%s [RUN] JOB", cmd.CommandPath())
 	}
@@ -80,22 +80,22 @@ func (a *app) openView(run *rundir.Run, o runview.Options) (*runview.View, error
 	return v, nil
 }
 
-// publishedAfter is the maximum time until readers can see a record of a live dispatcher.
-const publishedAfter = 2 * time.Second
+// maxPublishDelay is the maximum time until readers can see a record of a live dispatcher.
+const maxPublishDelay = 2 * time.Second
 
-// detail returns the details of a job. It waits up to publishedAfter for a job that may just have
-// been added.
-func detail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, error) {
+// jobDetail returns the details of a job. It waits up to publishedAfter for a job that may just
+// have been added.
+func jobDetail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)
 	defer cancel()
-	for began := time.Now(); ; time.Sleep(publishedAfter / 20) {
+	for began := time.Now(); ; time.Sleep(maxPublishDelay / 20) {
 		snap, err := src.Snapshot(ctx, runview.Query{Focus: id})
 		switch {
 		case err != nil:
 			return nil, err
 		case snap.Detail != nil:
 			return snap.Detail, nil
-		case time.Since(began) >= publishedAfter:
+		case time.Since(began) >= maxPublishDelay:
 			return nil, text.Errorf("the run %s has no job %d; it has %s", run.Name(), id, jobs.Plural(snap.Total, "job"))
 		}
 	}
@@ -138,11 +138,11 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 		return err
 	}
 	defer v.Close()
-	d, err := detail(v, run, id)
+	d, err := jobDetail(v, run, id)
 	if err != nil {
 		return err
 	}
-	j := whyJSON{runJSON: jsonOf(run), Job: id, Phase: d.Row.Phase.String(), Why: d.Why, Attempt: d.Row.Attempt}
+	j := whyJSON{runJSON: runJSONOf(run), Job: id, Phase: d.Row.Phase.String(), Why: d.Why, Attempt: d.Row.Attempt}
 	if d.Row.Host != "" {
 		j.Host = &d.Row.Host
 	}
@@ -163,7 +163,7 @@ func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bo
 	if owner.Liveness() == journal.Dead || owner.Socket == "" {
 		return nil, nil
 	}
-	here := isHere(owner)
+	here := isOnThisMachine(owner)
 	switch {
 	case here && owner.IsStopped():
 		return nil, errors.New(runview.StoppedText(owner))
@@ -186,9 +186,9 @@ func (a *app) askWhy(run *rundir.Run, owner *journal.Owner, id jobs.ID, local bo
 	return a.askWhyThere(run, owner, id)
 }
 
-// isHere reports whether a dispatcher that is not dead is on this machine, perhaps in another
-// container.
-func isHere(owner *journal.Owner) bool {
+// isOnThisMachine reports whether a dispatcher that is not dead is on this machine, perhaps in
+// another container.
+func isOnThisMachine(owner *journal.Owner) bool {
 	name, err := os.Hostname()
 	return owner.Liveness() == journal.Alive || err == nil && name == owner.Host
 }
@@ -205,14 +205,14 @@ const remoteTimeout = time.Minute
 // askWhyThere runs dcs-tui why on the machine of the owner. The path may be another run directory
 // there, so the answer must have the id of the run.
 func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*whyJSON, error) {
-	if !hostName.MatchString(owner.Host) {
+	if !hostNamePattern.MatchString(owner.Host) {
 		return nil, fmt.Errorf("its owner file names the machine %q, which is not the name of a host", text.Shorten(text.Line(owner.Host)))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), remoteTimeout)
 	defer cancel()
 	args := sshArgs(owner.Host, run.Dir, []string{"why", "--json", "--local", run.Dir, strconv.Itoa(int(id))}, false)
 	options := []string{"-o", "ConnectTimeout=10"}
-	if !a.atTerminal() {
+	if !a.isInteractive() {
 		options = append(options, "-o", "BatchMode=yes") // do not ask for a passphrase
 	}
 	cmd := exec.CommandContext(ctx, "ssh", append(options, args[1:]...)...)
@@ -238,8 +238,8 @@ func (a *app) askWhyThere(run *rundir.Run, owner *journal.Owner, id jobs.ID) (*w
 	return answer, nil
 }
 
-// hostName matches names of machines that are safe arguments of ssh.
-var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+// hostNamePattern matches names of machines that are safe arguments of ssh.
+var hostNamePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 
 // lastLine returns the last line of a text for a message.
 func lastLine(output string) string {

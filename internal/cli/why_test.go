@@ -35,9 +35,9 @@ func why(t *testing.T, f *whyFlags, args ...string) (out, warned string) {
 	return string(b), said.String()
 }
 
-// standIn puts a replacement for ssh into PATH. The script's variable last is the command line for
+// fakeSSH puts a replacement for ssh into PATH. The script's variable last is the command line for
 // the other machine.
-func standIn(t *testing.T, script string) {
+func fakeSSH(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
 	text := "#!/bin/sh\necho \"$@\" >> " + dir + "/words\nfor last; do :; done\n" + script + "\n"
@@ -48,7 +48,7 @@ func standIn(t *testing.T, script string) {
 // TestWhyOnAnotherMachine checks that the dispatcher on another machine answers through ssh, which
 // runs the program there.
 func TestWhyOnAnotherMachine(t *testing.T) {
-	f := running(t, gated)
+	f := startRunningJob(t, gated)
 	self, err := os.Executable()
 	check(t, err)
 	dir := f.run.Asked.Cwd
@@ -67,7 +67,7 @@ func TestWhyOnAnotherMachine(t *testing.T) {
 	there, err := os.ReadFile(owner)
 	check(t, err)
 	writeFile(t, dir, "there", string(there))
-	standIn(t, fmt.Sprintf("cat %s/there > %s; exec sh -c \"$last\"", dir, owner))
+	fakeSSH(t, fmt.Sprintf("cat %s/there > %s; exec sh -c \"$last\"", dir, owner))
 	disktest.Elsewhere(t, f.run, func(o map[string]any) { o["host"] = "melon4" })
 	out, warned := why(t, &whyFlags{}, f.run.Dir, "1")
 	has(t, out, "runs on")
@@ -111,7 +111,7 @@ func TestWhyWithoutAnAnswer(t *testing.T) {
 				}
 			})
 			t.Setenv("UID_OF_RUN", run.UID())
-			standIn(t, c.ssh)
+			fakeSSH(t, c.ssh)
 			out, warned := why(t, &whyFlags{local: c.local}, run.Dir, "2")
 			has(t, out, c.out)
 			has(t, warned, c.warned)

@@ -11,7 +11,7 @@ import (
 
 // nap is how long a "laptop" sleeps: several times the lost_after of the labs here. In the long
 // form, helpers leave meanwhile.
-var nap = pick(22*time.Second, 45*time.Second)
+var nap = shortOrLong(22*time.Second, 45*time.Second)
 
 // TestSleepingDispatcher stops the dispatcher for much longer than lost_after and then continues
 // it. It checks that no host is given up because the dispatcher itself was absent, and that running
@@ -22,13 +22,13 @@ func TestSleepingDispatcher(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
 	l.more = "[defaults]\nlost_after = \"5s\"\n"
-	file := l.busy(600, 4)
-	p := l.start(l.args(4, "--json", file)...)
-	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 20 })
+	file := l.writeBusyJobs(600, 4)
+	p := l.start(l.runArgs(4, "--json", file)...)
+	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
 	p.signal(syscall.SIGSTOP)
 	time.Sleep(nap) // the fault itself
 	p.signal(syscall.SIGCONT)
-	l.wakesUp(p, 600)
+	l.checkWakesUp(p, 600)
 }
 
 // TestSleepingLaptop is TestSleepingDispatcher with the whole machine asleep: dispatcher, helper,
@@ -36,14 +36,14 @@ func TestSleepingDispatcher(t *testing.T) {
 func TestSleepingLaptop(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	l := local(t, 4, "lost_after = \"5s\"\n")
-	l.busy(600, 2)
+	l := newLocalLab(t, 4, "lost_after = \"5s\"\n")
+	l.writeBusyJobs(600, 2)
 	p := l.start(l.tinyArgs()...)
-	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 20 })
+	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
 	asleep := map[int]bool{}
 	for again := true; again; { // until no new process is found: they start each other
 		again = false
-		for _, o := range progtest.Processes(l.ours()) {
+		for _, o := range progtest.Processes(l.ownProcess()) {
 			if !asleep[o.PID] && syscall.Kill(o.PID, syscall.SIGSTOP) == nil {
 				asleep[o.PID], again = true, true
 			}
@@ -53,19 +53,19 @@ func TestSleepingLaptop(t *testing.T) {
 	for pid := range asleep {
 		syscall.Kill(pid, syscall.SIGCONT)
 	}
-	l.wakesUp(p, 600)
+	l.checkWakesUp(p, 600)
 }
 
-// wakesUp waits for the end of a run whose dispatcher has slept, and checks that no host was given
-// up and that all jobs continued.
-func (l *lab) wakesUp(p *process, jobs int) {
+// checkWakesUp waits for the end of a run whose dispatcher has slept, and checks that no host was
+// given up and that all jobs continued.
+func (l *lab) checkWakesUp(p *process, jobs int) {
 	l.t.Helper()
-	l.file("gate", "")
-	e := p.succeeds()
+	l.writeFile("gate", "")
+	e := p.mustSucceed()
 	for _, f := range l.journal(l.path("run")) {
 		if f.K == "lost" {
 			l.t.Errorf("attempt %d.%d was given up: %s", f.J, f.N, f.Why)
 		}
 	}
-	l.accounted(l.path("run"), jobs, e.out)
+	l.checkRun(l.path("run"), jobs, e.out)
 }

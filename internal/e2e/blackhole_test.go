@@ -8,17 +8,17 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// TestBlackHole checks that a host on which every job fails, while jobs succeed elsewhere, is put on
-// probation. Its jobs run elsewhere and keep their tries (B2).
+// TestBlackHole checks that a host on which every job fails, while jobs succeed elsewhere, is put
+// on probation. Its jobs run elsewhere and keep their tries (B2).
 func TestBlackHole(t *testing.T) {
 	polltest.Long(t)
 	l := newLab(t, 3)
 	const n = 120
 	// Jobs fail on ws2 only after jobs have run on the other hosts. Before that, their failures
 	// would use up tries.
-	file := l.tagged(n, fmt.Sprintf(`cd %s; : >up-$DCS_HOST; if [ "$DCS_HOST" = ws2 ]; then until [ -e up-ws1 ] && [ -e up-ws3 ]; do sleep 0.05; done; exit 7; fi; sleep 0.2`, l.dir))
-	p := l.succeed(l.args(2, "--tries", "2", "--json", file)...)
-	for _, x := range l.whole(p.out) {
+	file := l.writeTaggedJobs(n, fmt.Sprintf(`cd %s; : >up-$DCS_HOST; if [ "$DCS_HOST" = ws2 ]; then until [ -e up-ws1 ] && [ -e up-ws3 ]; do sleep 0.05; done; exit 7; fi; sleep 0.2`, l.dir))
+	p := l.mustRun(l.runArgs(2, "--tries", "2", "--json", file)...)
+	for _, x := range l.completeResults(p.out) {
 		if x.State != "succeeded" || x.Host == "ws2" {
 			t.Errorf("%+v", x)
 		}
@@ -26,19 +26,19 @@ func TestBlackHole(t *testing.T) {
 	if there := strings.Count(p.err, "failed (exit 7)"); !strings.Contains(p.err, "is on probation: ") || there > n/4 {
 		t.Errorf("%d jobs failed on the black hole\n%s", there, p.err)
 	}
-	l.ranOnce(n)
+	l.checkAttemptsRanOnce(n)
 }
 
 // TestABadJobIsNoBlackHole checks that a job that fails on three hosts counts as the cause, and
 // that the hosts leave probation (B2).
 func TestABadJobIsNoBlackHole(t *testing.T) {
 	l := newLab(t, 3)
-	p := l.do(l.args(2, "--tries", "3", "--json", l.file("jobs.txt", strings.Repeat("sleep 0.1\n", 30)+"exit 9\n"))...)
+	p := l.run(l.runArgs(2, "--tries", "3", "--json", l.writeFile("jobs.txt", strings.Repeat("sleep 0.1\n", 30)+"exit 9\n"))...)
 	if p.code != 1 || strings.Contains(p.err, "is on probation: ") {
 		t.Errorf("exit %d\n%s", p.code, p.err)
 	}
 	failed := 0
-	for _, x := range l.whole(p.out) {
+	for _, x := range l.completeResults(p.out) {
 		if x.State == "failed" {
 			failed++
 		}

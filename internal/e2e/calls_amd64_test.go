@@ -12,14 +12,14 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// traced starts the program under the tracer (see trace).
-func (l *lab) traced(at, more int, what, words string, args ...string) *process {
+// startTraced starts the program under the tracer (see trace).
+func (l *lab) startTraced(at, more int, what, words string, args ...string) *process {
 	l.t.Helper()
-	return l.begin(l.role("trace", append([]string{fmt.Sprint(at), fmt.Sprint(more), what, words, l.path("calls"), program}, args...)...))
+	return l.startCommand(l.roleCommand("trace", append([]string{fmt.Sprint(at), fmt.Sprint(more), what, words, l.path("calls"), program}, args...)...))
 }
 
-// paths joins files of the lab into the word list of the tracer.
-func (l *lab) paths(names []string) string {
+// tracerPaths joins files of the lab into the word list of the tracer.
+func (l *lab) tracerPaths(names []string) string {
 	var words []string
 	for _, name := range names {
 		words = append(words, l.path(name))
@@ -27,18 +27,18 @@ func (l *lab) paths(names []string) string {
 	return strings.Join(words, ":")
 }
 
-// mayTrace skips a test where processes cannot be traced.
-func mayTrace(t *testing.T) {
+// needTracing skips a test where processes cannot be traced.
+func needTracing(t *testing.T) {
 	t.Helper()
 	l := &lab{t: t, dir: t.TempDir()}
-	if e := l.traced(0, 0, "kill", l.dir, "--version").wait(); e.code == 99 {
+	if e := l.startTraced(0, 0, "kill", l.dir, "--version").wait(); e.code == 99 {
 		hosttest.LeaveOut(t, "processes cannot be traced here (ptrace): %s", e.err)
 	}
 }
 
-// call describes the call at which the tracer acted.
-func (l *lab) call(n int) string {
-	lines := strings.Split(strings.TrimSpace(l.read(l.path("calls"))), "\n")
+// tracedCall describes the call at which the tracer acted.
+func (l *lab) tracedCall(n int) string {
+	lines := strings.Split(strings.TrimSpace(l.readFile(l.path("calls"))), "\n")
 	if n > len(lines) {
 		return fmt.Sprintf("only %d calls", len(lines))
 	}
@@ -49,23 +49,23 @@ func (l *lab) call(n int) string {
 // has ended. shown are the outputs of its dispatchers so far.
 func (l *lab) finish(shown ...string) {
 	l.t.Helper()
-	e := l.do(l.tinyAgain()...)
-	if e.code == 2 && !begun(e) {
-		if l.count("ran/*") > 0 {
+	e := l.run(l.tinyResumeArgs()...)
+	if e.code == 2 && !canResume(e) {
+		if l.numFiles("ran/*") > 0 {
 			l.t.Fatalf("jobs have run in what is not a run yet:\n%s", e.err)
 		}
 		must(l.t, os.RemoveAll(l.path("run")))
-		e = l.do(l.tinyArgs()...)
+		e = l.run(l.tinyArgs()...)
 	}
 	if e.code != 0 {
 		l.t.Fatalf("exit %d\n%s", e.code, e.err)
 	}
-	l.accounted(l.path("run"), 4, append(shown, e.out)...)
+	l.checkRun(l.path("run"), 4, append(shown, e.out)...)
 }
 
-// sweep calls one for n = first, first+step, … in subtests until one reports that there is no n-th
-// call.
-func sweep(t *testing.T, step int, one func(l *lab, n int) (more bool)) {
+// eachCall calls one for n = first, first+step, … in subtests until one reports that there is no
+// n-th call.
+func eachCall(t *testing.T, step int, one func(l *lab, n int) (more bool)) {
 	t.Helper()
 	const workers = 4
 	first := 1 + rand.IntN(step) // a different sample each time; the subtest's name contains it
@@ -74,7 +74,7 @@ func sweep(t *testing.T, step int, one func(l *lab, n int) (more bool)) {
 			t.Parallel()
 			for n := first + w*step; ; n += workers * step {
 				more := true
-				if !t.Run(fmt.Sprint(n), func(t *testing.T) { more = one(tiny(t), n) }) || !more {
+				if !t.Run(fmt.Sprint(n), func(t *testing.T) { more = one(newTinyLab(t), n) }) || !more {
 					return
 				}
 			}
@@ -87,22 +87,22 @@ func sweep(t *testing.T, step int, one func(l *lab, n int) (more bool)) {
 func TestDeathAtEachCall(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	mayTrace(t)
+	needTracing(t)
 	for what, files := range map[string][]string{
 		"kill": {"run"},
 		"torn": {"run/journal", "run/jobs.jsonl", "run/.owner"}, // after half of each write
 	} {
 		t.Run(what, func(t *testing.T) {
-			sweep(t, pick(4, 1), func(l *lab, n int) bool {
-				e := l.traced(n, 1, what, l.paths(files), l.tinyArgs()...).wait()
+			eachCall(t, shortOrLong(4, 1), func(l *lab, n int) bool {
+				e := l.startTraced(n, 1, what, l.tracerPaths(files), l.tinyArgs()...).wait()
 				if e.code == 0 {
-					l.accounted(l.path("run"), 4, e.out)
+					l.checkRun(l.path("run"), 4, e.out)
 					return false
 				}
 				if e.code != 128+int(syscall.SIGKILL) {
 					l.t.Fatalf("exit %d\n%s", e.code, e.err)
 				}
-				l.t.Log(l.call(n))
+				l.t.Log(l.tracedCall(n))
 				l.finish(e.out)
 				return true
 			})
@@ -114,22 +114,22 @@ func TestDeathAtEachCall(t *testing.T) {
 // dispatcher was killed in the middle, with running jobs and with jobs whose ends are not recorded.
 func TestDeathAtEachCallOfResume(t *testing.T) {
 	t.Parallel()
-	mayTrace(t)
-	sweep(t, pick(6, 1), func(l *lab, n int) bool {
-		l.tagged(4, "[ $DCS_JOB_ID = 1 ] || "+l.untilGate())
+	needTracing(t)
+	eachCall(t, shortOrLong(6, 1), func(l *lab, n int) bool {
+		l.writeTaggedJobs(4, "[ $DCS_JOB_ID = 1 ] || "+l.gateWait())
 		p := l.start(l.tinyArgs()...)
-		l.until("a job has ended and two run", func() bool { return l.count("ran/*") >= 3 })
+		l.until("a job has ended and two run", func() bool { return l.numFiles("ran/*") >= 3 })
 		first := p.kill()
-		l.file("gate", "")
-		e := l.traced(n, 1, "kill", l.path("run"), l.tinyAgain()...).wait()
+		l.writeFile("gate", "")
+		e := l.startTraced(n, 1, "kill", l.path("run"), l.tinyResumeArgs()...).wait()
 		if e.code == 0 {
-			l.accounted(l.path("run"), 4, first.out, e.out)
+			l.checkRun(l.path("run"), 4, first.out, e.out)
 			return false
 		}
 		if e.code != 128+int(syscall.SIGKILL) {
 			l.t.Fatalf("exit %d\n%s", e.code, e.err)
 		}
-		l.t.Log(l.call(n))
+		l.t.Log(l.tracedCall(n))
 		l.finish(first.out, e.out)
 		return true
 	})
@@ -140,23 +140,23 @@ func TestDeathAtEachCallOfResume(t *testing.T) {
 func TestDeathAtEachCallOfCancel(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	mayTrace(t)
-	sweep(t, pick(8, 1), func(l *lab, n int) bool {
-		l.tagged(4, "exec sleep 1000")
+	needTracing(t)
+	eachCall(t, shortOrLong(8, 1), func(l *lab, n int) bool {
+		l.writeTaggedJobs(4, "exec sleep 1000")
 		p := l.start(l.tinyArgs()...)
-		l.until("two run", func() bool { return l.running(4) == 2 })
+		l.until("two run", func() bool { return l.numRunning(4) == 2 })
 		p.kill()
 		cancel := []string{"cancel", "--yes", l.path("run")}
-		e := l.traced(n, 1, "kill", l.path("run"), cancel...).wait()
+		e := l.startTraced(n, 1, "kill", l.path("run"), cancel...).wait()
 		died := e.code == 128+int(syscall.SIGKILL)
 		if died {
-			l.t.Log(l.call(n))
-			e = l.do(cancel...)
+			l.t.Log(l.tracedCall(n))
+			e = l.run(cancel...)
 		}
 		if e.code != 0 {
 			l.t.Fatalf("exit %d\n%s", e.code, e.err)
 		}
-		l.allCanceled(4, 2)
+		l.checkCanceled(4, 2)
 		return died
 	})
 }
@@ -168,7 +168,7 @@ func TestDeathAtEachCallOfCancel(t *testing.T) {
 func TestErrorAtEachJournalCall(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	mayTrace(t)
+	needTracing(t)
 	journal := []string{"run/journal", "run/owner", "run/.owner"}
 	for _, c := range []struct {
 		name  string
@@ -181,13 +181,13 @@ func TestErrorAtEachJournalCall(t *testing.T) {
 		{"anywhere", syscall.ENOSPC, 1, []string{"run"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			sweep(t, pick(8, 1), func(l *lab, n int) bool {
-				e := l.traced(n, c.calls, fmt.Sprint(int(c.errno)), l.paths(c.files), l.tinyArgs()...).wait()
-				made := strings.Count(l.read(l.path("calls")), "\n")
-				l.t.Log(l.call(n))
+			eachCall(t, shortOrLong(8, 1), func(l *lab, n int) bool {
+				e := l.startTraced(n, c.calls, fmt.Sprint(int(c.errno)), l.tracerPaths(c.files), l.tinyArgs()...).wait()
+				made := strings.Count(l.readFile(l.path("calls")), "\n")
+				l.t.Log(l.tracedCall(n))
 				switch {
 				case e.code == 0 && !strings.Contains(e.err, "could not be written to the end"):
-					l.accounted(l.path("run"), 4, e.out)
+					l.checkRun(l.path("run"), 4, e.out)
 				case !strings.Contains(e.err, c.errno.Error()):
 					l.t.Errorf("exit %d without a word about %q:\n%s", e.code, c.errno.Error(), e.err)
 				default:

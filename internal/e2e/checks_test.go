@@ -19,9 +19,9 @@ type result struct {
 	Seq   int
 }
 
-// whole returns the results of the complete lines of an output. A killed program may have left an
-// incomplete line.
-func (l *lab) whole(out string) []result {
+// completeResults returns the results of the complete lines of an output. A killed program may have
+// left an incomplete line.
+func (l *lab) completeResults(out string) []result {
 	l.t.Helper()
 	var rs []result
 	for text := range strings.Lines(out) {
@@ -41,60 +41,60 @@ func (l *lab) whole(out string) []result {
 func (l *lab) hostsUsed(out string) map[string]int {
 	l.t.Helper()
 	used := map[string]int{}
-	for _, r := range l.whole(out) {
+	for _, r := range l.completeResults(out) {
 		used[r.Host]++
 	}
 	return used
 }
 
-// accounted checks the promises for a finished run of n jobs, based on what any user can see: the
+// checkRun checks the promises for a finished run of n jobs, based on what any user can see: the
 // results, the outputs of its dispatchers in order (shown), and the files that the jobs wrote.
 //
 //   - Each job has one result, numbered 1 to n without a gap.
 //   - No number was shown for two different jobs or states, and every result was
 //     shown at least once.
 //   - Each job ran once: running jobs were adopted, and nothing was started again.
-func (l *lab) accounted(run string, n int, shown ...string) {
+func (l *lab) checkRun(run string, n int, shown ...string) {
 	l.t.Helper()
-	l.accountedBut(nil, run, n, shown...)
+	l.checkRunTwice(nil, run, n, shown...)
 }
 
-// accountedBut is accounted for a run in which the jobs in twice fail once and therefore run as two
-// attempts.
-func (l *lab) accountedBut(twice map[int]bool, run string, n int, shown ...string) {
+// checkRunTwice is accounted for a run in which the jobs in twice fail once and therefore run as
+// two attempts.
+func (l *lab) checkRunTwice(twice map[int]bool, run string, n int, shown ...string) {
 	l.t.Helper()
-	final := l.succeeded(run, n)
+	final := l.checkSucceeded(run, n)
 	for i, r := range final {
 		if r.Seq != i+1 {
 			l.t.Errorf("result %d has number %d", i+1, r.Seq)
 		}
 	}
 	if len(shown) > 0 {
-		l.shownRight(final, shown)
+		l.checkShown(final, shown)
 	}
-	l.ranRight(n, twice)
-	l.over(run)
+	l.checkRanOnce(n, twice)
+	l.checkOver(run)
 }
 
-// accountedAfterDamage is accounted for a run whose journal was damaged: the result numbers
+// checkDamagedRun is accounted for a run whose journal was damaged: the result numbers
 // increase and may have gaps.
-func (l *lab) accountedAfterDamage(run string, n int) {
+func (l *lab) checkDamagedRun(run string, n int) {
 	l.t.Helper()
-	for i, r := range l.succeeded(run, n) {
+	for i, r := range l.checkSucceeded(run, n) {
 		if r.Seq <= i {
 			l.t.Errorf("result %d has number %d", i+1, r.Seq)
 		}
 	}
-	l.ranRight(n, nil)
-	l.over(run)
+	l.checkRanOnce(n, nil)
+	l.checkOver(run)
 }
 
-// succeeded returns the results of a run by number. It checks that each of its n jobs has one
+// checkSucceeded returns the results of a run by number. It checks that each of its n jobs has one
 // result and has succeeded.
-func (l *lab) succeeded(run string, n int) []result {
+func (l *lab) checkSucceeded(run string, n int) []result {
 	l.t.Helper()
-	e := l.succeed("results", "--json", run)
-	final := l.whole(e.out)
+	e := l.mustRun("results", "--json", run)
+	final := l.completeResults(e.out)
 	if len(final) != n {
 		l.t.Errorf("%d results of %d jobs", len(final), n)
 	}
@@ -111,10 +111,10 @@ func (l *lab) succeeded(run string, n int) []result {
 	return final
 }
 
-// over checks that a run is recorded as ended and has no dispatcher.
-func (l *lab) over(run string) {
+// checkOver checks that a run is recorded as ended and has no dispatcher.
+func (l *lab) checkOver(run string) {
 	l.t.Helper()
-	status := l.do("status", "--json", run)
+	status := l.run("status", "--json", run)
 	var s struct {
 		Ended bool
 		Owner *string
@@ -124,13 +124,13 @@ func (l *lab) over(run string) {
 	}
 }
 
-// shownRight compares the outputs of the dispatchers with the final results.
-func (l *lab) shownRight(final []result, shown []string) {
+// checkShown compares the outputs of the dispatchers with the final results.
+func (l *lab) checkShown(final []result, shown []string) {
 	l.t.Helper()
 	had := make([]bool, len(final)+1)
 	wrong := 0
 	for life, out := range shown {
-		for _, r := range l.whole(out) {
+		for _, r := range l.completeResults(out) {
 			if wrong == 10 {
 				l.t.Fatal("and so on")
 			}
@@ -153,9 +153,9 @@ func (l *lab) shownRight(final []result, shown []string) {
 	}
 }
 
-// ranRight checks, by the files that the jobs wrote, that each job ran exactly once, or twice if it
-// is in twice.
-func (l *lab) ranRight(n int, twice map[int]bool) {
+// checkRanOnce checks, by the files that the jobs wrote, that each job ran exactly once, or twice
+// if it is in twice.
+func (l *lab) checkRanOnce(n int, twice map[int]bool) {
 	l.t.Helper()
 	for id := 1; id <= n; id++ {
 		b, err := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id)))
@@ -169,9 +169,9 @@ func (l *lab) ranRight(n int, twice map[int]bool) {
 	}
 }
 
-// fact contains the fields that these tests read from a line of the journal. The tests use their
-// own parser.
-type fact struct {
+// journalRecord contains the fields that these tests read from a line of the journal. The tests use
+// their own parser.
+type journalRecord struct {
 	K     string
 	H     string
 	J, N  int
@@ -181,18 +181,18 @@ type fact struct {
 }
 
 // journal returns the complete lines of all files of a run's journal.
-func (l *lab) journal(run string) []fact {
+func (l *lab) journal(run string) []journalRecord {
 	l.t.Helper()
 	files, err := filepath.Glob(filepath.Join(run, "journal/*.jsonl"))
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	slices.Sort(files)
-	var facts []fact
+	var facts []journalRecord
 	for _, file := range files {
-		for text := range strings.Lines(l.read(file)) {
+		for text := range strings.Lines(l.readFile(file)) {
 			_, body, _ := strings.Cut(text, " ")
-			var f fact
+			var f journalRecord
 			if !strings.HasSuffix(text, "\n") || json.Unmarshal([]byte(body), &f) != nil {
 				continue
 			}

@@ -20,8 +20,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// client returns the flags of a client's run over the lab's hosts.
-func (l *lab) client(slots int) []string {
+// clientFlags returns the flags of a client's run over the lab's hosts.
+func (l *lab) clientFlags(slots int) []string {
 	return []string{"--ssh-config", l.sshd[0].ConfigFile, "--hosts", l.inventory(slots)}
 }
 
@@ -45,9 +45,9 @@ func TestGoClient(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
 	const n = 60
-	l.tagged(0, "")
+	l.writeTaggedJobs(0, "")
 	var log progtest.Buffer
-	c, err := dcstui.Start(dcstui.Options{Program: program, Args: l.client(2), Dir: l.path("run"), Output: true, Log: &log})
+	c, err := dcstui.Start(dcstui.Options{Program: program, Args: l.clientFlags(2), Dir: l.path("run"), Output: true, Log: &log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,11 +91,11 @@ func TestGoClient(t *testing.T) {
 	}
 	for len(seen) < n+1 {
 		if len(seen) >= open*20 && open < 3 {
-			l.until("jobs run", func() bool { return l.count("ran/*") > open*20 })
+			l.until("jobs run", func() bool { return l.numFiles("ran/*") > open*20 })
 			if open > 0 {
 				l.killDispatcher(l.path("run"))
 			}
-			l.file("gate/"+strconv.Itoa(open), "")
+			l.writeFile("gate/"+strconv.Itoa(open), "")
 			open++
 		}
 		if !next() {
@@ -121,7 +121,7 @@ func TestGoClient(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	l.ranOnce(n)
+	l.checkAttemptsRanOnce(n)
 
 	// A program that is started again with the same directory gets the same results.
 	again, err := dcstui.Start(dcstui.Options{Program: program, Dir: l.path("run"), Output: true, Log: &log})
@@ -139,7 +139,7 @@ func TestGoClient(t *testing.T) {
 	if _, err := again.Next(t.Context()); err != io.EOF {
 		t.Errorf("%v", err)
 	}
-	l.ranOnce(n)
+	l.checkAttemptsRanOnce(n)
 }
 
 // A program stopped by a user or by a wrong flag is not started again.
@@ -154,13 +154,13 @@ func TestGoClientThatIsStopped(t *testing.T) {
 	if _, err := bad.Next(t.Context()); !errors.As(err, &stopped) || stopped.Code != 2 {
 		t.Errorf("%v", err)
 	}
-	c, err := dcstui.Start(dcstui.Options{Program: program, Args: l.client(1), Dir: l.path("run")})
+	c, err := dcstui.Start(dcstui.Options{Program: program, Args: l.clientFlags(1), Dir: l.path("run")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c.Submit(dcstui.Job{Command: "touch " + l.path("started") + "; sleep 600"})
-	l.until("the job runs", func() bool { return l.count("started") == 1 })
-	l.file("run/STOP.now", "")
+	l.until("the job runs", func() bool { return l.numFiles("started") == 1 })
+	l.writeFile("run/STOP.now", "")
 	if r, err := c.Next(t.Context()); err != nil || r.State != "canceled" {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -289,10 +289,10 @@ func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	needPython(t)
 	l := newLab(t, 2)
-	l.tagged(0, "")
-	args := append([]string{"-B", l.file("client.py", pythonClient), l.repo("clients/python"), program, "--"}, l.client(2)...)
+	l.writeTaggedJobs(0, "")
+	args := append([]string{"-B", l.writeFile("client.py", pythonClient), l.repoPath("clients/python"), program, "--"}, l.clientFlags(2)...)
 	cmd := exec.Command("python3", args...)
-	p := l.begin(cmd)
+	p := l.startCommand(cmd)
 	late := time.AfterFunc(3*time.Minute, func() { cmd.Process.Signal(syscall.SIGINT) })
 	defer late.Stop()
 	end := p.wait()
@@ -304,7 +304,7 @@ func TestPythonClient(t *testing.T) {
 	if said != "" {
 		t.Log(said) // skipped parts
 	}
-	l.ranOnce(40)
+	l.checkAttemptsRanOnce(40)
 }
 
 // TestPythonClientApart is TestPythonClient with hosts that share no directory. The data of
@@ -314,7 +314,7 @@ func TestPythonClientApart(t *testing.T) {
 	t.Parallel()
 	needPython(t)
 	l := newLab(t, 1)
-	l.file("apart.py", `
+	l.writeFile("apart.py", `
 import os, sys
 sys.path.insert(0, sys.argv[1])
 from dcs_tui import Executor
@@ -326,6 +326,6 @@ if __name__ == "__main__":
     with Executor("--ssh-config", os.environ["SSH"], "--hosts", os.environ["HOSTS"], program=os.environ["DCS"], send=["input"], log=sys.stderr) as executor:
         print(executor.submit(read, os.urandom(100000)).result())
 `)
-	l.apart("\nmkdir apart/deep; cd apart/deep; python3 -B ../../apart.py " + l.repo("clients/python") + " > ../../py.out")
-	l.holds(map[string]string{"py.out": "read 100000\n"})
+	l.runApart("\nmkdir apart/deep; cd apart/deep; python3 -B ../../apart.py " + l.repoPath("clients/python") + " > ../../py.out")
+	l.checkFiles(map[string]string{"py.out": "read 100000\n"})
 }

@@ -17,16 +17,16 @@ import (
 // long reports whether the long forms of the sweeps are requested (DCS_LONG=1).
 var long = os.Getenv("DCS_LONG") == "1"
 
-// pick returns the value for the plain or the long form.
-func pick[T any](plain, inLong T) T {
+// shortOrLong returns the value for the plain or the long form.
+func shortOrLong[T any](plain, inLong T) T {
 	if long {
 		return inLong
 	}
 	return plain
 }
 
-// seed returns the random source of a test. DCS_SEED repeats an earlier one.
-func seed(t *testing.T) *rand.Rand {
+// newRand returns the random source of a test. DCS_SEED repeats an earlier one.
+func newRand(t *testing.T) *rand.Rand {
 	t.Helper()
 	n := uint64(time.Now().UnixNano())
 	if text := os.Getenv("DCS_SEED"); text != "" {
@@ -41,7 +41,7 @@ func seed(t *testing.T) *rand.Rand {
 
 // killAfter runs the program for d and then sends SIGKILL. died is false if the program had already
 // ended.
-func (p *process) killAfter(d time.Duration) (e ended, died bool) {
+func (p *process) killAfter(d time.Duration) (e exited, died bool) {
 	p.l.t.Helper()
 	timer := time.AfterFunc(d, func() { p.cmd.Process.Kill() })
 	defer timer.Stop()
@@ -49,24 +49,24 @@ func (p *process) killAfter(d time.Duration) (e ended, died bool) {
 	return e, e.code == -1
 }
 
-// instant returns a random delay before the kill: often short, while the run is created and its
+// randomDelay returns a random delay before the kill: often short, while the run is created and its
 // jobs are read, and sometimes long.
-func instant(r *rand.Rand) time.Duration {
+func randomDelay(r *rand.Rand) time.Duration {
 	ms := []int{10, 60, 250, 1200}
 	k := r.IntN(len(ms) - 1)
 	return time.Duration(ms[k]+r.IntN(ms[k+1]-ms[k])) * time.Millisecond
 }
 
-// begun reports whether a killed `run` left a run that resume can continue. If not, resume must
+// canResume reports whether a killed `run` left a run that resume can continue. If not, resume must
 // describe the problem and what to remove.
-func begun(e ended) bool {
+func canResume(e exited) bool {
 	return !strings.Contains(e.err, "not a whole run") && !strings.Contains(e.err, "there is no run") &&
 		!strings.Contains(e.err, "was cut off while") && !strings.Contains(e.err, "is not a run yet")
 }
 
-// lives runs the program again and again, until a dispatcher ends by itself, and kills the n-th one
-// after after(n). It returns the output of each.
-func (l *lab) lives(first, again []string, after func(n int) time.Duration) (shown []string) {
+// killRepeatedly runs the program again and again, until a dispatcher ends by itself, and kills the
+// n-th one after after(n). It returns the output of each.
+func (l *lab) killRepeatedly(first, again []string, after func(n int) time.Duration) (shown []string) {
 	l.t.Helper()
 	args := first
 	for n := 0; ; n++ {
@@ -77,8 +77,8 @@ func (l *lab) lives(first, again []string, after func(n int) time.Duration) (sho
 			args = again // if it is not a run, resume reports that
 		case e.code == 0:
 			return shown
-		case e.code != 2 || begun(e) || l.count("ran/*") > 0:
-			l.t.Fatalf("%v: exit %d after %d jobs\n%s", args, e.code, l.count("ran/*"), e.err)
+		case e.code != 2 || canResume(e) || l.numFiles("ran/*") > 0:
+			l.t.Fatalf("%v: exit %d after %d jobs\n%s", args, e.code, l.numFiles("ran/*"), e.err)
 		default:
 			must(l.t, os.RemoveAll(l.path("run")))
 			args = first
@@ -90,16 +90,16 @@ func (l *lab) lives(first, again []string, after func(n int) time.Duration) (sho
 // directory to the end on the hosts, and resumes the run each time.
 func TestDeathsAtAnyInstant(t *testing.T) {
 	t.Parallel()
-	r := seed(t)
+	r := newRand(t)
 	l := newLab(t, 3)
-	jobs, deaths := pick(200, 2000), pick(25, 300)
+	jobs, deaths := shortOrLong(200, 2000), shortOrLong(25, 300)
 	var b strings.Builder
 	twice := map[int]bool{}
 	for i := range jobs {
 		rest := fmt.Sprintf("sleep 0.0%d", r.IntN(10))
 		switch {
 		case i%40 == 5: // runs all the time
-			rest = l.untilGate()
+			rest = l.gateWait()
 		case i%10 == 7:
 			rest = fmt.Sprintf("sleep %.1f", r.Float64())
 		case i%10 == 3: // fails once
@@ -109,20 +109,20 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n", l.path("ran"), rest)
 	}
 	l.mkdir("ran")
-	file := l.file("jobs.txt", b.String())
-	shown := l.lives(l.args(4, "--json", file), l.again(), func(n int) time.Duration {
+	file := l.writeFile("jobs.txt", b.String())
+	shown := l.killRepeatedly(l.runArgs(4, "--json", file), l.resumeArgs(), func(n int) time.Duration {
 		switch {
 		case n < deaths:
-			return instant(r)
+			return randomDelay(r)
 		case n == deaths:
-			l.file("gate", "")
-		case n >= deaths+pick(8, 40):
+			l.writeFile("gate", "")
+		case n >= deaths+shortOrLong(8, 40):
 			return time.Minute
 		}
 		return time.Duration(30+r.IntN(600)) * time.Millisecond
 	})
 	t.Logf("%d dispatchers", len(shown))
-	l.accountedBut(twice, l.path("run"), jobs, shown...)
+	l.checkRunTwice(twice, l.path("run"), jobs, shown...)
 }
 
 // TestDeathsWhileDeploying kills the dispatcher repeatedly while it sends the program to the hosts.
@@ -130,30 +130,30 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 func TestDeathsWhileDeploying(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	r := seed(t)
+	r := newRand(t)
 	l := newLab(t, 2)
 	const jobs = 60
-	file := l.busy(jobs, 2)
-	args := l.args(2, "--json", file)
+	file := l.writeBusyJobs(jobs, 2)
+	args := l.runArgs(2, "--json", file)
 	var shown []string
-	for n := range pick(6, 30) {
-		p := l.begin(exec.Command(l.version(n), args...))
+	for n := range shortOrLong(6, 30) {
+		p := l.startCommand(exec.Command(l.newVersion(n), args...))
 		after := time.Duration(100+r.IntN(500)) * time.Millisecond
 		if n == 0 { // the run exists
-			l.until("the run is taken", func() bool { return l.count("run/journal/*") > 0 && l.dispatcher() > 0 })
+			l.until("the run is taken", func() bool { return l.numFiles("run/journal/*") > 0 && l.dispatcherPID() > 0 })
 		}
 		e, _ := p.killAfter(after)
 		shown = append(shown, e.out)
-		args = l.again()
+		args = l.resumeArgs()
 	}
-	l.file("gate", "")
-	e := l.succeed(args...)
+	l.writeFile("gate", "")
+	e := l.mustRun(args...)
 	t.Log(e.err)
-	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
+	l.checkRun(l.path("run"), jobs, append(shown, e.out)...)
 }
 
-// version creates a program that differs from the others byte by byte.
-func (l *lab) version(n int) string {
+// newVersion creates a program that differs from the others byte by byte.
+func (l *lab) newVersion(n int) string {
 	l.t.Helper()
 	b, err := os.ReadFile(program)
 	if err != nil {
@@ -182,8 +182,8 @@ func (l *lab) version(n int) string {
 func TestDeathsWhileReading(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	r := seed(t)
-	for n := range pick(3, 40) {
+	r := newRand(t)
+	for n := range shortOrLong(3, 40) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			l := newLab(t, 1)
 			l.mkdir("ran")
@@ -192,9 +192,9 @@ func TestDeathsWhileReading(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer feed.Close()
-			cmd := exec.Command(program, l.args(3, "--json", "-")...)
+			cmd := exec.Command(program, l.runArgs(3, "--json", "-")...)
 			cmd.Stdin = input
-			p := l.begin(cmd)
+			p := l.startCommand(cmd)
 			input.Close()
 			go func() {
 				for line := 1; ; line++ {
@@ -208,13 +208,13 @@ func TestDeathsWhileReading(t *testing.T) {
 			}()
 			l.until("jobs have come", func() bool { b, _ := os.ReadFile(l.path("run/jobs.jsonl")); return len(b) > 500 })
 			first, _ := p.killAfter(time.Duration(r.IntN(500)) * time.Millisecond)
-			e := l.do(l.again()...)
-			stored := strings.Count(l.read(l.path("run/jobs.jsonl")), "DCS_ATTEMPT")
+			e := l.run(l.resumeArgs()...)
+			stored := strings.Count(l.readFile(l.path("run/jobs.jsonl")), "DCS_ATTEMPT")
 			if e.code != 0 || !strings.Contains(e.err, "input was not read to its end") {
 				t.Fatalf("exit %d\n%s", e.code, e.err)
 			}
 			t.Logf("%d jobs were stored", stored)
-			l.accounted(l.path("run"), stored, first.out, e.out)
+			l.checkRun(l.path("run"), stored, first.out, e.out)
 		})
 	}
 }

@@ -16,8 +16,8 @@ func TestJournalsThatEndEarly(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	const n = 12
-	rounds := pick(50, 400)
-	r := seed(t)
+	rounds := shortOrLong(50, 400)
+	r := newRand(t)
 	l := newLab(t, 2)
 	var script strings.Builder
 	script.WriteString(`
@@ -59,8 +59,8 @@ again() { $DCS resume --no-tui apart/$1 2>> said.err; }
 	for range n {
 		fmt.Fprintf(&text, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; sleep 0.%d\n", l.path("ran/RUN"), r.IntN(4))
 	}
-	l.file("jobs.txt", text.String())
-	l.apart(script.String())
+	l.writeFile("jobs.txt", text.String())
+	l.runApart(script.String())
 	for i := range rounds {
 		for job := 1; job <= n; job++ {
 			b, err := os.ReadFile(l.path(fmt.Sprintf("ran/run%d/%d", i, job)))
@@ -82,8 +82,8 @@ func TestOldCopyOfARun(t *testing.T) {
 	t.Parallel()
 	const n = 24
 	l := newLab(t, 2)
-	jobs := l.tagged(n, "[ $DCS_JOB_ID -le 8 ] || until [ -e "+l.path("gate")+" ]; do sleep 0.05; done")
-	l.apart(`
+	jobs := l.writeTaggedJobs(n, "[ $DCS_JOB_ID -le 8 ] || until [ -e "+l.path("gate")+" ]; do sleep 0.05; done")
+	l.runApart(`
 $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir apart/run ` + jobs + ` & pid=$!
 until [ $(ls ran | wc -l) -ge 2 ]; do sleep 0.02; done
 cp -a apart/run apart/copy
@@ -97,11 +97,11 @@ code=0; $DCS resume --no-tui apart/copy 2> first || code=$?
 [ $code -ne 0 ]
 $DCS resume --no-tui apart/copy 2> second
 $DCS results --json apart/copy > results`)
-	if text := l.read(l.path("first")); !strings.Contains(text, "is a copy, or was restored") || !strings.Contains(text, "dcs-tui resume") {
+	if text := l.readFile(l.path("first")); !strings.Contains(text, "is a copy, or was restored") || !strings.Contains(text, "dcs-tui resume") {
 		t.Errorf("the first resume of the copy says\n%s", text)
 	}
-	l.ranRight(n, nil)
-	if got := strings.Count(l.read(l.path("results")), `"succeeded"`); got != n {
-		t.Errorf("%d jobs of the copy have succeeded, want %d\n%s", got, n, l.read(l.path("second")))
+	l.checkRanOnce(n, nil)
+	if got := strings.Count(l.readFile(l.path("results")), `"succeeded"`); got != n {
+		t.Errorf("%d jobs of the copy have succeeded, want %d\n%s", got, n, l.readFile(l.path("second")))
 	}
 }

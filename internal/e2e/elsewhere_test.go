@@ -23,7 +23,7 @@ func init() {
 				os.Exit(99)
 			}
 		}
-		machine(args[2:])
+		runMachine(args[2:])
 	}
 }
 
@@ -34,24 +34,24 @@ func init() {
 func TestResumeUnderAnotherName(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	mayUnshare(t)
+	needNamespaces(t)
 	l := newLab(t, 2)
 	const jobs = 60
-	p := l.start(l.args(3, "--json", l.busy(jobs, 4))...)
-	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 12 })
+	p := l.start(l.runArgs(3, "--json", l.writeBusyJobs(jobs, 4))...)
+	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 12 })
 	p.signal(syscall.SIGSTOP) // more jobs end without its knowledge
 	l.until("the long ones run alone", func() bool {
-		return l.count("run/attempts/*/*.status") == l.ended("run/attempts/*/*.status")+4
+		return l.numFiles("run/attempts/*/*.status") == l.numEnded("run/attempts/*/*.status")+4
 	})
 	first := p.kill()
 	alt := t.TempDir()
-	args := l.again("--force")
+	args := l.resumeArgs("--force")
 	for i := range args {
 		if args[i] == l.path("run") {
 			args[i] = alt + "/run"
 		}
 	}
-	q := l.onMounted(l.dir, alt, args...)
+	q := l.startMounted(l.dir, alt, args...)
 	l.until("both hosts have refused", func() bool {
 		return strings.Count(q.err.String(), "cannot be seen there now") >= 2
 	})
@@ -60,16 +60,16 @@ func TestResumeUnderAnotherName(t *testing.T) {
 	if second.code != 4 {
 		t.Errorf("exit %d\n%s", second.code, second.err)
 	}
-	l.file("gate", "")
-	e := l.succeed(l.again()...)
-	l.accounted(l.path("run"), jobs, first.out, second.out, e.out)
+	l.writeFile("gate", "")
+	e := l.mustRun(l.resumeArgs()...)
+	l.checkRun(l.path("run"), jobs, first.out, second.out, e.out)
 }
 
-// onMounted starts the program on another machine that also has a directory under another name.
-func (l *lab) onMounted(from, to string, args ...string) *process {
+// startMounted starts the program on another machine that also has a directory under another name.
+func (l *lab) startMounted(from, to string, args ...string) *process {
 	l.t.Helper()
-	cmd := l.machine("elm", args...)
+	cmd := l.machineCommand("elm", args...)
 	cmd.Args = append([]string{cmd.Args[0], from, to}, cmd.Args[1:]...)
 	cmd.Env = append(cmd.Env, roleVar+"=mounted")
-	return l.begin(cmd)
+	return l.startCommand(cmd)
 }

@@ -11,9 +11,9 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// apart runs a script with the program, which must succeed. In the script's mount namespace,
+// runApart runs a script with the program, which must succeed. In the script's mount namespace,
 // l.path("apart") is a directory that no host sees. Standard error in files is shown if it fails.
-func (l *lab) apart(script string) {
+func (l *lab) runApart(script string) {
 	l.t.Helper()
 	if err := exec.Command("unshare", "-m", "true").Run(); err != nil {
 		l.t.Skipf("no mount namespaces for this user (%v): what hosts keep to themselves is not tested over ssh", err)
@@ -21,13 +21,13 @@ func (l *lab) apart(script string) {
 	l.mkdir("apart")
 	cmd := exec.Command("unshare", "-m", "sh", "-euc", "mount -t tmpfs -o mode=700 none apart\n"+script)
 	cmd.Env = append(os.Environ(), "DCS="+program, "HOSTS="+l.inventory(2), "SSH="+l.sshd[0].ConfigFile)
-	p := l.begin(cmd)
+	p := l.startCommand(cmd)
 	if p.wait().code != 0 {
 		for _, file := range l.glob("*.err") {
-			l.t.Logf("%s:\n%s", file, l.read(file))
+			l.t.Logf("%s:\n%s", file, l.readFile(file))
 		}
 	}
-	p.succeeds()
+	p.mustSucceed()
 }
 
 // TestFetchFromHostsThatKeepTheirOutputs uses hosts that share no directory with the dispatcher,
@@ -39,9 +39,9 @@ func TestFetchFromHostsThatKeepTheirOutputs(t *testing.T) {
 	const n = 60
 	l := newLab(t, 2)
 	l.mkdir("ran")
-	l.file("grid.txt", "echo y=[x]7; echo loss=0.[x]; echo to err [x] >&2; touch ran/[x]; sleep 0.1\n"+
+	l.writeFile("grid.txt", "echo y=[x]7; echo loss=0.[x]; echo to err [x] >&2; touch ran/[x]; sleep 0.1\n"+
 		fmt.Sprintf("[x] 1..%d\n@result y\n", n))
-	l.apart(`
+	l.runApart(`
 $DCS grid --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir apart/run --tries 1 grid.txt & pid=$!
 until [ $(ls ran | wc -l) -ge 25 ]; do sleep 0.02; done
 kill -9 $pid; wait $pid || true
@@ -51,7 +51,7 @@ $DCS results apart/run --columns x,y --format csv > declared.csv
 [ -z "$(ls apart/run/attempts)" ]
 $DCS logs apart/run 1 > one.out
 $DCS fetch apart/run --json > fetch.json
-mv ` + l.work(0) + ` ` + l.work(0) + `.away; mv ` + l.work(1) + ` ` + l.work(1) + `.away
+mv ` + l.workDir(0) + ` ` + l.workDir(0) + `.away; mv ` + l.workDir(1) + ` ` + l.workDir(1) + `.away
 $DCS results apart/run --result loss --columns x,y,loss --format csv > asked.csv 2> asked.err
 $DCS logs apart/run 60 > last.out
 cp -r apart/run/attempts brought`)
@@ -60,18 +60,18 @@ cp -r apart/run/attempts brought`)
 		declared += fmt.Sprintf("%d,%d7\n", x, x)
 		asked += fmt.Sprintf("%d,%d7,0.%d\n", x, x, x)
 	}
-	l.holds(map[string]string{"declared.csv": declared, "asked.csv": asked, "asked.err": "",
+	l.checkFiles(map[string]string{"declared.csv": declared, "asked.csv": asked, "asked.err": "",
 		"one.out": "y=17\nloss=0.1\n", "last.out": "y=607\nloss=0.60\n"})
 	var got struct {
 		Fetched, Left, Files int
 		Bytes                int64
 		Hosts                []struct{ Host, Error string }
 	}
-	b := l.read(l.path("fetch.json"))
-	if err := json.Unmarshal([]byte(b), &got); err != nil || got.Fetched < n || got.Left != 0 || got.Files != l.count("brought/000/*") || len(got.Hosts) != 2 {
+	b := l.readFile(l.path("fetch.json"))
+	if err := json.Unmarshal([]byte(b), &got); err != nil || got.Fetched < n || got.Left != 0 || got.Files != l.numFiles("brought/000/*") || len(got.Hosts) != 2 {
 		t.Errorf("%s, %v", b, err)
 	}
-	for _, dir := range []string{l.work(0), l.work(1)} { // the copies are equal byte for byte
+	for _, dir := range []string{l.workDir(0), l.workDir(1)} { // the copies are equal byte for byte
 		if out, err := exec.Command("sh", "-c", "cd "+dir+".away/*/attempts && find . -name '*.out' -o -name '*.err' -o -name '*.status' | while read f; do cmp $f "+l.path("brought")+"/$f; done").CombinedOutput(); err != nil || len(out) > 0 {
 			t.Errorf("%v: %s", err, out)
 		}

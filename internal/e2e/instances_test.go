@@ -11,11 +11,11 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// cloud adds the example's provider to the lab. Its instances are sshds that a script starts. If
-// through is not "", its commands are run by through.
-func (l *lab) cloud(through string) (inventory string) {
+// addProvider adds the example's provider to the lab. Its instances are sshds that a script starts.
+// If through is not "", its commands are run by through.
+func (l *lab) addProvider(through string) (inventory string) {
 	l.t.Helper()
-	script := l.repo("examples/instances/instance.sh")
+	script := l.repoPath("examples/instances/instance.sh")
 	base := l.path("instances")
 	l.t.Setenv("DCS_INSTANCES", base)
 	if out, err := exec.Command(script, "setup").CombinedOutput(); err != nil {
@@ -27,7 +27,7 @@ func (l *lab) cloud(through string) (inventory string) {
 			exec.Command(script, "terminate", name).Run()
 		}
 	})
-	return l.file("cloud.toml", fmt.Sprintf(`[[provider]]
+	return l.writeFile("cloud.toml", fmt.Sprintf(`[[provider]]
 name = "loopback"
 create = "%[3]s %[1]s create {name} {idle}"
 list = "%[3]s %[1]s list {run}"
@@ -57,26 +57,26 @@ func (l *lab) instances() (names []string) {
 // left at the end (E5, P3, P4).
 func TestInstances(t *testing.T) {
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
-	inventory := l.cloud("")
+	inventory := l.addProvider("")
 	const n = 60
-	jobs := l.tagged(n, "[ $DCS_JOB_ID -le 4 ] && "+l.untilGate()+"; sleep 0.1")
+	jobs := l.writeTaggedJobs(n, "[ $DCS_JOB_ID -le 4 ] && "+l.gateWait()+"; sleep 0.1")
 	config := l.path("instances/ssh_config")
 	first := l.start("run", "--no-tui", "--json", "--ssh-config", config, "--hosts", inventory, "--run-dir", l.path("run"), jobs)
-	polltest.Until(t, "jobs to run on instances", func() bool { return l.count("ran/*") >= 4 })
+	polltest.Until(t, "jobs to run on instances", func() bool { return l.numFiles("ran/*") >= 4 })
 	shown := first.kill().out
 	if len(l.instances()) == 0 {
 		t.Fatal("no instance has survived its dispatcher")
 	}
-	if e := l.do("hosts", "instances", "--hosts", inventory, l.path("run")); e.code != 0 || !strings.Contains(e.out, "dangling: the dispatcher of") {
+	if e := l.run("hosts", "instances", "--hosts", inventory, l.path("run")); e.code != 0 || !strings.Contains(e.out, "dangling: the dispatcher of") {
 		t.Errorf("hosts instances: exit %d, %s%s; want one that is dangling", e.code, e.out, e.err)
 	}
-	l.file("gate", "")
-	again := l.succeed("resume", "--no-tui", "--json", "--ssh-config", config, l.path("run"))
-	l.accounted("run", n, shown, again.out)
+	l.writeFile("gate", "")
+	again := l.mustRun("resume", "--no-tui", "--json", "--ssh-config", config, l.path("run"))
+	l.checkRun("run", n, shown, again.out)
 	if left := l.instances(); len(left) > 0 {
 		t.Errorf("%v are left at the end", left)
 	}
-	for _, r := range l.whole(again.out) {
+	for _, r := range l.completeResults(again.out) {
 		if !strings.HasPrefix(r.Host, "dcs-") {
 			t.Errorf("job %d ran on %q, want an instance", r.Job, r.Host)
 		}
@@ -91,16 +91,16 @@ func TestInstances(t *testing.T) {
 func TestInstancesLeftOver(t *testing.T) {
 	polltest.Long(t)
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
-	inventory := l.cloud("")
+	inventory := l.addProvider("")
 	p := l.start("run", "--no-tui", "--ssh-config", l.path("instances/ssh_config"), "--hosts", inventory, "--run-dir", l.path("run"),
-		l.file("jobs.txt", "touch "+l.path("began")+"; sleep 1000\n"))
-	polltest.Until(t, "the job to begin", func() bool { return l.count("began") == 1 })
+		l.writeFile("jobs.txt", "touch "+l.path("began")+"; sleep 1000\n"))
+	polltest.Until(t, "the job to begin", func() bool { return l.numFiles("began") == 1 })
 	p.kill()
-	e := l.do("hosts", "instances", "--terminate", "--hosts", inventory, l.path("run"))
+	e := l.run("hosts", "instances", "--terminate", "--hosts", inventory, l.path("run"))
 	if e.code != 0 || !strings.Contains(e.out, "terminated") {
 		t.Errorf("hosts instances --terminate: exit %d, %s%s", e.code, e.out, e.err)
 	}
-	if out, err := exec.Command(l.repo("examples/instances/instance.sh"), "create", "dcs-aaaaaaaa-1", "1").CombinedOutput(); err != nil {
+	if out, err := exec.Command(l.repoPath("examples/instances/instance.sh"), "create", "dcs-aaaaaaaa-1", "1").CombinedOutput(); err != nil {
 		t.Fatalf("create: %v: %s", err, out)
 	}
 	polltest.Until(t, "the unused instance to end itself", func() bool { return len(l.instances()) == 0 })
@@ -112,13 +112,13 @@ func TestInstancesThatKeepTheirOutputs(t *testing.T) {
 	polltest.Long(t)
 	const n = 8
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
-	inventory := l.cloud(fmt.Sprintf("nsenter --mount=/proc/%d/ns/mnt", os.Getpid()))
+	inventory := l.addProvider(fmt.Sprintf("nsenter --mount=/proc/%d/ns/mnt", os.Getpid()))
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, "echo result %d; echo to err %d >&2\n", i+1, i+1)
 	}
-	l.file("jobs.txt", b.String())
-	l.apart(`
+	l.writeFile("jobs.txt", b.String())
+	l.runApart(`
 $DCS run --no-tui --ssh-config instances/ssh_config --hosts ` + inventory + ` --run-dir apart/run jobs.txt
 cp -r apart/run/attempts brought
 for i in $(seq ` + fmt.Sprint(n) + `); do $DCS logs apart/run $i; done > logs`)
@@ -129,8 +129,8 @@ for i in $(seq ` + fmt.Sprint(n) + `); do $DCS logs apart/run $i; done > logs`)
 	for i := range n {
 		want += fmt.Sprintf("result %d\n", i+1)
 	}
-	l.holds(map[string]string{"logs": want})
-	if got := l.ended("brought/*/*.status"); got != n {
+	l.checkFiles(map[string]string{"logs": want})
+	if got := l.numEnded("brought/*/*.status"); got != n {
 		t.Errorf("%d status files were brought, want %d", got, n)
 	}
 }

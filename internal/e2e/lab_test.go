@@ -22,7 +22,7 @@ import (
 var program string
 
 func TestMain(m *testing.M) {
-	become() // run as another process, if this process was started for that
+	runRole() // run as another process, if this process was started for that
 	flag.Parse()
 	// These tests mostly wait and compute little, so more of them run in parallel than there are
 	// cores.
@@ -71,7 +71,7 @@ func newLab(t *testing.T, n int, opts ...hosttest.Options) *lab {
 		}
 		l.sshd = append(l.sshd, hosttest.StartSSHD(t, o))
 	}
-	t.Cleanup(l.nothingLeft)
+	t.Cleanup(l.checkNothingLeft)
 	return l
 }
 
@@ -81,12 +81,12 @@ func (l *lab) inventory(slots int) string {
 	for i, s := range l.sshd {
 		text += s.Entry(fmt.Sprintf("ws%d", i+1), slots)
 	}
-	return l.file("hosts.toml", text+l.more)
+	return l.writeFile("hosts.toml", text+l.more)
 }
 
-func (l *lab) work(i int) string { return l.sshd[i].WorkDir() }
+func (l *lab) workDir(i int) string { return l.sshd[i].WorkDir() }
 
-func (l *lab) file(name, text string) string {
+func (l *lab) writeFile(name, text string) string {
 	l.t.Helper()
 	path := filepath.Join(l.dir, name)
 	must(l.t, os.WriteFile(path, []byte(text), 0o600))
@@ -95,28 +95,28 @@ func (l *lab) file(name, text string) string {
 
 func (l *lab) path(name string) string { return filepath.Join(l.dir, name) }
 
-// repo returns the path of a file of the repository.
-func (l *lab) repo(name string) string {
+// repoPath returns the path of a file of the repository.
+func (l *lab) repoPath(name string) string {
 	l.t.Helper()
 	path, err := filepath.Abs(filepath.Join("../..", name))
 	must(l.t, err)
 	return path
 }
 
-// local returns a lab without ssh: this machine over the local link. options are further lines of
-// its entry in the inventory.
-func local(t *testing.T, slots int, options string) *lab {
+// newLocalLab returns a lab without ssh: this machine over the local link. options are further
+// lines of its entry in the inventory.
+func newLocalLab(t *testing.T, slots int, options string) *lab {
 	l := &lab{t: t, dir: t.TempDir()}
-	t.Cleanup(l.nothingLeft)
-	l.file("hosts.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n%s",
+	t.Cleanup(l.checkNothingLeft)
+	l.writeFile("hosts.toml", fmt.Sprintf("[[host]]\nname = \"here\"\nlink = \"local\"\nslots = %d\nyield = false\nnice = 0\nwork_dir = %q\n%s",
 		slots, l.path("work"), options))
 	return l
 }
 
-// tiny returns a local lab with four jobs.
-func tiny(t *testing.T) *lab {
-	l := local(t, 2, "")
-	l.tagged(4, "true")
+// newTinyLab returns a local lab with four jobs.
+func newTinyLab(t *testing.T) *lab {
+	l := newLocalLab(t, 2, "")
+	l.writeTaggedJobs(4, "true")
 	return l
 }
 
@@ -124,40 +124,42 @@ func (l *lab) tinyArgs() []string {
 	return []string{"run", "--no-tui", "--json", "--hosts", l.path("hosts.toml"), "--run-dir", l.path("run"), l.path("jobs.txt")}
 }
 
-func (l *lab) tinyAgain() []string { return []string{"resume", "--no-tui", "--json", l.path("run")} }
+func (l *lab) tinyResumeArgs() []string {
+	return []string{"resume", "--no-tui", "--json", l.path("run")}
+}
 
-// holds checks the contents of files of the lab.
-func (l *lab) holds(files map[string]string) {
+// checkFiles checks the contents of files of the lab.
+func (l *lab) checkFiles(files map[string]string) {
 	l.t.Helper()
 	for file, want := range files {
-		if got := l.read(l.path(file)); got != want {
+		if got := l.readFile(l.path(file)); got != want {
 			l.t.Errorf("%s holds %q, want %q", file, got, want)
 		}
 	}
 }
 
-// args returns the flags of a run over the lab's hosts.
-func (l *lab) args(slots int, extra ...string) []string {
+// runArgs returns the flags of a run over the lab's hosts.
+func (l *lab) runArgs(slots int, extra ...string) []string {
 	return append([]string{"run", "--no-tui", "--ssh-config", l.sshd[0].ConfigFile, "--hosts", l.inventory(slots),
 		"--run-dir", l.path("run")}, extra...)
 }
 
-// ended is the result of a program that has ended.
-type ended struct {
+// exited is the result of a program that has ended.
+type exited struct {
 	code     int
 	out, err string
 }
 
-// do runs the program until it ends.
-func (l *lab) do(args ...string) ended {
+// run runs the program until it ends.
+func (l *lab) run(args ...string) exited {
 	l.t.Helper()
 	return l.start(args...).wait()
 }
 
-// succeed runs the program until it ends, and ends the test if it fails.
-func (l *lab) succeed(args ...string) ended {
+// mustRun runs the program until it ends, and ends the test if it fails.
+func (l *lab) mustRun(args ...string) exited {
 	l.t.Helper()
-	return l.start(args...).succeeds()
+	return l.start(args...).mustSucceed()
 }
 
 // process is a running program.
@@ -173,11 +175,11 @@ type process struct {
 
 func (l *lab) start(args ...string) *process {
 	l.t.Helper()
-	return l.begin(exec.Command(program, args...))
+	return l.startCommand(exec.Command(program, args...))
 }
 
-// begin starts a command in the lab's directory.
-func (l *lab) begin(cmd *exec.Cmd) *process {
+// startCommand starts a command in the lab's directory.
+func (l *lab) startCommand(cmd *exec.Cmd) *process {
 	l.t.Helper()
 	p := &process{l: l, cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Dir = l.dir
@@ -204,18 +206,18 @@ func (l *lab) begin(cmd *exec.Cmd) *process {
 }
 
 // wait waits until the program ends. It may be called again.
-func (p *process) wait() ended {
+func (p *process) wait() exited {
 	p.l.t.Helper()
 	<-p.ended
 	var exit *exec.ExitError
 	if p.waitErr != nil && !errors.As(p.waitErr, &exit) {
 		p.l.t.Fatal(p.waitErr)
 	}
-	return ended{p.cmd.ProcessState.ExitCode(), p.out.String(), p.err.String()}
+	return exited{p.cmd.ProcessState.ExitCode(), p.out.String(), p.err.String()}
 }
 
-// succeeds waits until the program ends, and ends the test if it has failed.
-func (p *process) succeeds() ended {
+// mustSucceed waits until the program ends, and ends the test if it has failed.
+func (p *process) mustSucceed() exited {
 	p.l.t.Helper()
 	e := p.wait()
 	if e.code != 0 {
@@ -225,7 +227,7 @@ func (p *process) succeeds() ended {
 }
 
 // kill kills the program.
-func (p *process) kill() ended {
+func (p *process) kill() exited {
 	p.l.t.Helper()
 	p.signal(syscall.SIGKILL)
 	return p.wait()
@@ -242,8 +244,8 @@ func (l *lab) until(what string, ok func() bool) {
 	polltest.Until(l.t, what, ok)
 }
 
-// count returns the number of files below the lab's directory that match a pattern.
-func (l *lab) count(pattern string) int { return len(l.glob(pattern)) }
+// numFiles returns the number of files below the lab's directory that match a pattern.
+func (l *lab) numFiles(pattern string) int { return len(l.glob(pattern)) }
 
 func (l *lab) glob(pattern string) []string {
 	m, err := filepath.Glob(filepath.Join(l.dir, pattern))
@@ -253,8 +255,8 @@ func (l *lab) glob(pattern string) []string {
 	return m
 }
 
-// ended returns the number of status files that contain an outcome.
-func (l *lab) ended(pattern string) (n int) {
+// numEnded returns the number of status files that contain an outcome.
+func (l *lab) numEnded(pattern string) (n int) {
 	for _, path := range l.glob(pattern) {
 		if b, err := os.ReadFile(path); err == nil && bytes.Contains(b, []byte(`"outcome"`)) {
 			n++

@@ -9,29 +9,29 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// nothingLeft fails the test if a process of the lab is still alive (promise 4). It waits because
-// helpers leave a moment after their dispatcher.
-func (l *lab) nothingLeft() {
+// checkNothingLeft fails the test if a process of the lab is still alive (promise 4). It waits
+// because helpers leave a moment after their dispatcher.
+func (l *lab) checkNothingLeft() {
 	l.t.Helper()
-	for _, p := range progtest.LeftBehind(20*time.Second, l.ours()) {
+	for _, p := range progtest.KillLeftBehind(20*time.Second, l.ownProcess()) {
 		l.t.Errorf("left behind: %s", p)
 	}
 }
 
-// ours returns a function that reports whether a process belongs to this lab: its arguments or
-// environment contain the test's directories or the uid of a run, or it runs a program from there,
-// has its working directory there, or has a file open there. The ssh servers belong to the test and
-// are excluded.
-func (l *lab) ours() func(progtest.Process) bool {
+// ownProcess returns a function that reports whether a process belongs to this lab: its arguments
+// or environment contain the test's directories or the uid of a run, or it runs a program from
+// there, has its working directory there, or has a file open there. The ssh servers belong to the
+// test and are excluded.
+func (l *lab) ownProcess() func(progtest.Process) bool {
 	marks := l.marks()
 	return func(p progtest.Process) bool {
 		exe, _ := os.Readlink(p.Dir + "/exe")
-		return !strings.HasPrefix(filepath.Base(exe), "sshd") && names(p, exe, marks)
+		return !strings.HasPrefix(filepath.Base(exe), "sshd") && refersTo(p, exe, marks)
 	}
 }
 
-// names reports whether a process refers to one of the marks.
-func names(p progtest.Process, exe string, marks []string) bool {
+// refersTo reports whether a process refers to one of the marks.
+func refersTo(p progtest.Process, exe string, marks []string) bool {
 	env, _ := os.ReadFile(p.Dir + "/environ")
 	cwd, _ := os.Readlink(p.Dir + "/cwd")
 	texts := []string{p.Args, string(env), exe, cwd}

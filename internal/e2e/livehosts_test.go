@@ -20,7 +20,7 @@ func (l *lab) hostsFile(entries ...string) string {
 		}
 		text += l.sshd[i].Entry(name, 2)
 	}
-	return l.file("hosts.toml", text)
+	return l.writeFile("hosts.toml", text)
 }
 
 // TestLiveInventory changes hosts.toml during a run: one host is added, one is removed, and one
@@ -44,17 +44,17 @@ func TestLiveInventory(t *testing.T) {
 		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %[1]s/ran/$DCS_JOB_ID; touch %[1]s/on/$DCS_HOST.$SERVER.$DCS_JOB_ID; "+
 			"while [ -e %[1]s/ran -a ! -e %[1]s/gates/$DCS_HOST.$SERVER -a ! -e %[1]s/gates/all ]; do sleep 0.05; done\n", l.dir)
 	}
-	args := []string{"run", "--no-tui", "--json", "--ssh-config", l.sshd[0].ConfigFile, "--hosts", inventory, "--run-dir", l.path("run"), l.file("jobs.txt", b.String())}
+	args := []string{"run", "--no-tui", "--json", "--ssh-config", l.sshd[0].ConfigFile, "--hosts", inventory, "--run-dir", l.path("run"), l.writeFile("jobs.txt", b.String())}
 	p := l.start(args...)
 	on := func(place string, jobs int) {
 		t.Helper()
-		l.until(fmt.Sprintf("%d jobs run on %s", jobs, place), func() bool { return l.count("on/"+place+".*") >= jobs })
+		l.until(fmt.Sprintf("%d jobs run on %s", jobs, place), func() bool { return l.numFiles("on/"+place+".*") >= jobs })
 	}
 	said := func(text string) {
 		t.Helper()
 		l.until(text, func() bool { return strings.Contains(p.err.String(), text) })
 	}
-	open := func(place string) { l.file("gates/"+place, "") }
+	open := func(place string) { l.writeFile("gates/"+place, "") }
 	on("ws1.0", 2)
 	on("ws2.1", 2)
 
@@ -66,7 +66,7 @@ func TestLiveInventory(t *testing.T) {
 	said("is removed from the hosts of the run")
 	open("ws1.0")
 	said("has left the run")
-	if got := l.count("on/ws1.*"); got != 2 {
+	if got := l.numFiles("on/ws1.*"); got != 2 {
 		t.Errorf("%d jobs ran on ws1, want 2: it was removed while they ran", got)
 	}
 
@@ -74,11 +74,11 @@ func TestLiveInventory(t *testing.T) {
 	said("the new address of ws2 is used when its attempts at the old one have ended")
 	open("ws2.1")
 	on("ws2.3", 2)
-	if got := l.count("on/ws2.1.*"); got != 2 {
+	if got := l.numFiles("on/ws2.1.*"); got != 2 {
 		t.Errorf("%d jobs ran on ws2 at its old address, want 2", got)
 	}
 
 	open("all")
-	p.succeeds()
-	l.accounted(l.path("run"), n, p.out.String())
+	p.mustSucceed()
+	l.checkRun(l.path("run"), n, p.out.String())
 }

@@ -19,9 +19,9 @@ import (
 
 // The role "machine" runs the program as process 1 of another machine: with a host name, a boot id,
 // and process numbers of its own. Network and files are shared, as over NFS.
-func init() { roles["machine"] = machine }
+func init() { roles["machine"] = runMachine }
 
-func machine(args []string) {
+func runMachine(args []string) {
 	name, boot, argv := args[0], args[1], args[2:]
 	for _, step := range []struct {
 		what string
@@ -40,58 +40,58 @@ func machine(args []string) {
 	}
 }
 
-// on starts the program on another machine.
-func (l *lab) on(name string, args ...string) *process {
+// startOn starts the program on another machine.
+func (l *lab) startOn(name string, args ...string) *process {
 	l.t.Helper()
-	return l.begin(l.machine(name, args...))
+	return l.startCommand(l.machineCommand(name, args...))
 }
 
-// machine returns the command that runs the program on another machine.
-func (l *lab) machine(name string, args ...string) *exec.Cmd {
+// machineCommand returns the command that runs the program on another machine.
+func (l *lab) machineCommand(name string, args ...string) *exec.Cmd {
 	l.t.Helper()
 	boot := l.path("boot-" + name)
 	if _, err := os.Stat(boot); err != nil {
 		var id [16]byte
 		rand.Read(id[:])
 		x := hex.EncodeToString(id[:])
-		l.file("boot-"+name, x[:8]+"-"+x[8:12]+"-"+x[12:16]+"-"+x[16:20]+"-"+x[20:]+"\n")
+		l.writeFile("boot-"+name, x[:8]+"-"+x[8:12]+"-"+x[12:16]+"-"+x[16:20]+"-"+x[20:]+"\n")
 	}
-	cmd := l.role("machine", append([]string{name, boot, program}, args...)...)
+	cmd := l.roleCommand("machine", append([]string{name, boot, program}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWUTS | unix.CLONE_NEWPID | unix.CLONE_NEWNS}
 	return cmd
 }
 
-// mayUnshare skips a test where namespaces are unavailable.
-func mayUnshare(t *testing.T) {
+// needNamespaces skips a test where namespaces are unavailable.
+func needNamespaces(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		hosttest.LeaveOut(t, "takeover between machines needs root (namespaces for names, processes and mounts)")
 	}
 	l := &lab{t: t, dir: t.TempDir()}
-	if e := l.on("probe", "--version").wait(); e.code != 0 {
+	if e := l.startOn("probe", "--version").wait(); e.code != 0 {
 		hosttest.LeaveOut(t, "there can be no other machines here (unshare): exit %d, %s", e.code, e.err)
 	}
 }
 
-// busy writes jobs. The first gated ones run until the gate opens; the others are so short that
-// launches are always in transit.
-func (l *lab) busy(jobs, gated int) string {
-	return l.tagged(jobs, fmt.Sprintf("[ $DCS_JOB_ID -le %d ] && %s; sleep 0.0$((DCS_JOB_ID %% 7))", gated, l.untilGate()))
+// writeBusyJobs writes jobs. The first gated ones run until the gate opens; the others are so short
+// that launches are always in transit.
+func (l *lab) writeBusyJobs(jobs, gated int) string {
+	return l.writeTaggedJobs(jobs, fmt.Sprintf("[ $DCS_JOB_ID -le %d ] && %s; sleep 0.0$((DCS_JOB_ID %% 7))", gated, l.gateWait()))
 }
 
-func (l *lab) again(extra ...string) []string {
+func (l *lab) resumeArgs(extra ...string) []string {
 	return append([]string{"resume", "--no-tui", "--json", "--ssh-config", l.sshd[0].ConfigFile, l.path("run")}, extra...)
 }
 
-// working waits until this dispatcher has heard from a host.
-func (p *process) working() {
+// awaitHost waits until this dispatcher has heard from a host.
+func (p *process) awaitHost() {
 	p.l.t.Helper()
 	p.l.until("a host is up", func() bool { return strings.Contains(p.err.String(), "is up") })
 }
 
-// fencedOff checks that a dispatcher that continues after a takeover stops by itself and reports
+// checkFenced checks that a dispatcher that continues after a takeover stops by itself and reports
 // it.
-func (p *process) fencedOff(epoch int) ended {
+func (p *process) checkFenced(epoch int) exited {
 	p.l.t.Helper()
 	began, shown := time.Now(), strings.Count(p.out.String(), "\n")
 	e := p.wait()
@@ -110,83 +110,83 @@ func (p *process) fencedOff(epoch int) ended {
 func TestAnotherMachineTakesOver(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	mayUnshare(t)
+	needNamespaces(t)
 	l := newLab(t, 2)
 	const jobs = 1500
-	a := l.on("oak", l.args(3, "--json", "--on-interrupt", "cancel", l.busy(jobs, 3))...)
-	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 5 })
-	if e := l.on("elm", l.again()...).wait(); e.code != 2 || !strings.Contains(e.err, " on oak ") {
+	a := l.startOn("oak", l.runArgs(3, "--json", "--on-interrupt", "cancel", l.writeBusyJobs(jobs, 3))...)
+	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 5 })
+	if e := l.startOn("elm", l.resumeArgs()...).wait(); e.code != 2 || !strings.Contains(e.err, " on oak ") {
 		t.Errorf("while the owner lives: exit %d\n%s", e.code, e.err)
 	}
 	a.signal(syscall.SIGSTOP)
-	b := l.on("elm", l.again()...)
-	b.working()
+	b := l.startOn("elm", l.resumeArgs()...)
+	b.awaitHost()
 	if text := b.err.String(); !strings.Contains(text, "waiting up to 30 s") || !strings.Contains(text, " on oak ") {
 		t.Errorf("what was waited for is not said:\n%s", text)
 	}
 	a.signal(syscall.SIGINT)
 	a.signal(syscall.SIGCONT)
-	first := a.fencedOff(2)
-	l.file("gate", "")
-	second := b.succeeds()
-	l.accounted(l.path("run"), jobs, first.out, second.out)
+	first := a.checkFenced(2)
+	l.writeFile("gate", "")
+	second := b.mustSucceed()
+	l.checkRun(l.path("run"), jobs, first.out, second.out)
 }
 
 // TestMachinesTakeTheRunFromEachOther forces takeovers back and forth, each time at another moment.
 func TestMachinesTakeTheRunFromEachOther(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	mayUnshare(t)
-	r := seed(t)
+	needNamespaces(t)
+	r := newRand(t)
 	l := newLab(t, 2)
-	jobs, rounds := pick(400, 4000), pick(6, 40)
+	jobs, rounds := shortOrLong(400, 4000), shortOrLong(6, 40)
 	names := [2]string{"oak", "elm"}
 	var shown []string
-	p := l.on(names[0], l.args(3, "--json", "--on-interrupt", "cancel", l.busy(jobs, 3))...)
-	l.until("some run", func() bool { return l.count("ran/*") >= 3 })
+	p := l.startOn(names[0], l.runArgs(3, "--json", "--on-interrupt", "cancel", l.writeBusyJobs(jobs, 3))...)
+	l.until("some run", func() bool { return l.numFiles("ran/*") >= 3 })
 	for n := range rounds {
 		time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond) // the moment is what is tested
 		p.signal(syscall.SIGSTOP)
-		next := l.on(names[(n+1)%2], l.again("--force")...)
-		next.working()
+		next := l.startOn(names[(n+1)%2], l.resumeArgs("--force")...)
+		next.awaitHost()
 		if n%2 == 1 {
 			p.signal(syscall.SIGINT)
 		}
 		p.signal(syscall.SIGCONT)
-		shown = append(shown, p.fencedOff(n+2).out)
+		shown = append(shown, p.checkFenced(n+2).out)
 		p = next
 	}
-	l.file("gate", "")
-	e := p.succeeds()
-	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
+	l.writeFile("gate", "")
+	e := p.mustSucceed()
+	l.checkRun(l.path("run"), jobs, append(shown, e.out)...)
 }
 
 // TestStoppedOnTheSameMachine checks that a stopped dispatcher on the same machine counts as alive.
-// resume is refused and explains how to continue, and so is another run in the directory. With --force the stopped dispatcher is fenced
-// off.
+// resume is refused and explains how to continue, and so is another run in the directory. With
+// --force the stopped dispatcher is fenced off.
 func TestStoppedOnTheSameMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
-	p := l.start(l.args(2, "--json", l.busy(40, 1))...)
-	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 2 })
+	p := l.start(l.runArgs(2, "--json", l.writeBusyJobs(40, 1))...)
+	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 2 })
 	p.signal(syscall.SIGSTOP)
-	e := l.do(l.again()...)
+	e := l.run(l.resumeArgs()...)
 	for _, want := range []string{fmt.Sprint("pid ", p.cmd.Process.Pid), "stopped", fmt.Sprint("kill -CONT ", p.cmd.Process.Pid), "--force"} {
 		if e.code != 2 || !strings.Contains(e.err, want) {
 			t.Errorf("exit %d, %q is not said:\n%s", e.code, want, e.err)
 		}
 	}
-	e = l.do(l.args(2, l.path("jobs.txt"))...)
+	e = l.run(l.runArgs(2, l.path("jobs.txt"))...)
 	if pid := fmt.Sprint("pid ", p.cmd.Process.Pid); e.code != 2 || !strings.Contains(e.err, "in use by") || !strings.Contains(e.err, pid) {
 		t.Errorf("another run in its directory: exit %d\n%s", e.code, e.err)
 	}
-	q := l.start(l.again("--force")...)
-	q.working()
+	q := l.start(l.resumeArgs("--force")...)
+	q.awaitHost()
 	p.signal(syscall.SIGCONT)
-	first := p.fencedOff(2)
-	l.file("gate", "")
-	e = q.succeeds()
-	l.accounted(l.path("run"), 40, first.out, e.out)
+	first := p.checkFenced(2)
+	l.writeFile("gate", "")
+	e = q.mustSucceed()
+	l.checkRun(l.path("run"), 40, first.out, e.out)
 }
 
 // TestFencedDispatcherShowsNothingMore checks that a fenced-off dispatcher prints no results after
@@ -198,23 +198,23 @@ func TestFencedDispatcherShowsNothingMore(t *testing.T) {
 	l := newLab(t, 1)
 	const jobs = 400
 	// The last jobs wait, so that no dispatcher finishes before it is stopped.
-	list := l.tagged(jobs, "[ $DCS_JOB_ID -gt 300 ] && "+l.untilGate()+"; sleep 0.0$((DCS_JOB_ID % 7))")
-	p := l.start(l.args(4, "--json", list)...)
+	list := l.writeTaggedJobs(jobs, "[ $DCS_JOB_ID -gt 300 ] && "+l.gateWait()+"; sleep 0.0$((DCS_JOB_ID % 7))")
+	p := l.start(l.runArgs(4, "--json", list)...)
 	var shown []string
 	for n := range 3 {
 		want := 50 * (n + 1)
-		l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= want })
+		l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= want })
 		p.signal(syscall.SIGSTOP)
-		nowhere := l.file("nowhere.toml", "[[host]]\nname = \"nowhere\"\naddress = \"127.0.0.1\"\nport = 1\n")
-		q := l.start(l.again("--force", "--hosts", nowhere)...)
+		nowhere := l.writeFile("nowhere.toml", "[[host]]\nname = \"nowhere\"\naddress = \"127.0.0.1\"\nport = 1\n")
+		q := l.start(l.resumeArgs("--force", "--hosts", nowhere)...)
 		l.until("the run is taken", func() bool { return strings.Contains(q.err.String(), "to run") })
 		p.signal(syscall.SIGCONT)
-		shown = append(shown, p.fencedOff(2*n+2).out)
+		shown = append(shown, p.checkFenced(2*n+2).out)
 		shown = append(shown, q.kill().out)
-		p = l.start(l.again()...)
-		p.working()
+		p = l.start(l.resumeArgs()...)
+		p.awaitHost()
 	}
-	l.file("gate", "")
-	e := p.succeeds()
-	l.accounted(l.path("run"), jobs, append(shown, e.out)...)
+	l.writeFile("gate", "")
+	e := p.mustSucceed()
+	l.checkRun(l.path("run"), jobs, append(shown, e.out)...)
 }

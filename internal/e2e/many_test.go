@@ -17,14 +17,14 @@ import (
 func TestTwoResumesAtOnce(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	l := tiny(t)
-	l.busy(4, 2)
+	l := newTinyLab(t)
+	l.writeBusyJobs(4, 2)
 	p := l.start(l.tinyArgs()...)
-	l.until("both long jobs run", func() bool { return l.running(2) == 2 })
+	l.until("both long jobs run", func() bool { return l.numRunning(2) == 2 })
 	var shown []string
-	for range pick(20, 200) {
+	for range shortOrLong(20, 200) {
 		shown = append(shown, p.kill().out)
-		a, b := l.start(l.tinyAgain()...), l.start(l.tinyAgain()...)
+		a, b := l.start(l.tinyResumeArgs()...), l.start(l.tinyResumeArgs()...)
 		loser := b
 		select {
 		case <-a.ended:
@@ -35,10 +35,10 @@ func TestTwoResumesAtOnce(t *testing.T) {
 		if e := loser.wait(); e.code != 2 || !strings.Contains(e.err, fmt.Sprintf("pid %d,", p.cmd.Process.Pid)) {
 			t.Fatalf("the one that lost: exit %d, the other is %d\n%s", e.code, p.cmd.Process.Pid, e.err)
 		}
-		p.working()
+		p.awaitHost()
 	}
-	l.file("gate", "")
-	l.accounted(l.path("run"), 4, append(shown, p.wait().out)...)
+	l.writeFile("gate", "")
+	l.checkRun(l.path("run"), 4, append(shown, p.wait().out)...)
 }
 
 // TestCancelWhateverTheDispatcher checks that cancel ends every job's process tree, including
@@ -50,9 +50,9 @@ func TestCancelWhateverTheDispatcher(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, 2)
-			file := l.tagged(40, "setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.2; done' & sleep 1000")
-			p := l.start(l.args(2, "--on-interrupt", "cancel", file)...)
-			l.until("jobs run", func() bool { return l.count("ran/*") == 4 })
+			file := l.writeTaggedJobs(40, "setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 0.2; done' & sleep 1000")
+			p := l.start(l.runArgs(2, "--on-interrupt", "cancel", file)...)
+			l.until("jobs run", func() bool { return l.numFiles("ran/*") == 4 })
 			want := 130 // exit code of the dispatcher
 			cancel := []string{"cancel", "--yes", l.path("run")}
 			switch how {
@@ -84,27 +84,27 @@ func TestCancelWhateverTheDispatcher(t *testing.T) {
 					t.Errorf("the dispatcher: exit %d, want %d\n%s", e.code, want, e.err)
 				}
 			}
-			l.allCanceled(40, 4)
-			if e := l.do(cancel...); e.code != 0 || !strings.Contains(e.err, "nothing to cancel") {
+			l.checkCanceled(40, 4)
+			if e := l.run(cancel...); e.code != 0 || !strings.Contains(e.err, "nothing to cancel") {
 				t.Errorf("cancel again: exit %d\n%s", e.code, e.err)
 			}
-			if e := l.do(l.again()...); e.code == 0 || strings.Contains(e.out, "succeeded") {
+			if e := l.run(l.resumeArgs()...); e.code == 0 || strings.Contains(e.out, "succeeded") {
 				t.Errorf("resume after cancel: exit %d\n%s%s", e.code, e.out, e.err)
 			}
 		})
 	}
 }
 
-// allCanceled checks that n jobs are canceled, and that started of them had started.
-func (l *lab) allCanceled(n, started int) {
+// checkCanceled checks that n jobs are canceled, and that started of them had started.
+func (l *lab) checkCanceled(n, started int) {
 	l.t.Helper()
-	rs := l.whole(l.do("results", "--json", l.path("run")).out)
+	rs := l.completeResults(l.run("results", "--json", l.path("run")).out)
 	for _, r := range rs {
 		if r.State != "canceled" {
 			l.t.Errorf("job %d: %s", r.Job, r.State)
 		}
 	}
-	if ran := l.count("ran/*"); len(rs) != n || ran != started {
+	if ran := l.numFiles("ran/*"); len(rs) != n || ran != started {
 		l.t.Errorf("%d results of %d jobs; %d have started, want %d", len(rs), n, ran, started)
 	}
 }
@@ -115,28 +115,28 @@ func (l *lab) allCanceled(n, started int) {
 func TestResumeOfAFinishedRun(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
-	first := l.succeed(l.args(2, "--json", l.tagged(10, "true"))...)
-	l.file("jobs.txt", "false\nfalse\n")
+	first := l.mustRun(l.runArgs(2, "--json", l.writeTaggedJobs(10, "true"))...)
+	l.writeFile("jobs.txt", "false\nfalse\n")
 	l.sshd[0].Stop()
-	e := l.do(l.again()...)
+	e := l.run(l.resumeArgs()...)
 	if e.code != 0 || e.out != "" {
 		t.Errorf("exit %d\n%s%s", e.code, e.out, e.err)
 	}
-	l.accounted(l.path("run"), 10, first.out, e.out)
+	l.checkRun(l.path("run"), 10, first.out, e.out)
 }
 
-// TestJobsFileChanged checks that a killed dispatcher is resumed (X1), and that a change of the jobs
-// file in the meantime does not change the run.
+// TestJobsFileChanged checks that a killed dispatcher is resumed (X1), and that a change of the
+// jobs file in the meantime does not change the run.
 func TestJobsFileChanged(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
-	p := l.start(l.args(2, "--json", l.busy(30, 1))...)
-	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 3 })
+	p := l.start(l.runArgs(2, "--json", l.writeBusyJobs(30, 1))...)
+	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 3 })
 	first := p.kill()
-	l.file("jobs.txt", "false\n")
-	l.file("gate", "")
-	e := l.succeed(l.again()...)
-	l.accounted(l.path("run"), 30, first.out, e.out)
+	l.writeFile("jobs.txt", "false\n")
+	l.writeFile("gate", "")
+	e := l.mustRun(l.resumeArgs()...)
+	l.checkRun(l.path("run"), 30, first.out, e.out)
 }
 
 // TestResumeWithoutAHost resumes a run after a host with attempts was removed from the inventory or
@@ -149,28 +149,28 @@ func TestResumeWithoutAHost(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, renamed %v", name, renamed), func(t *testing.T) {
 				t.Parallel()
 				l := newLab(t, 2)
-				p := l.start(l.args(3, "--json", l.busy(60, 6))...)
-				l.until("six jobs run", func() bool { return l.running(6) == 6 })
+				p := l.start(l.runArgs(3, "--json", l.writeBusyJobs(60, 6))...)
+				l.until("six jobs run", func() bool { return l.numRunning(6) == 6 })
 				first := p.kill()
 				if ended {
-					l.file("gate", "")
-					l.until("they have ended", func() bool { return l.running(6) == 0 })
+					l.writeFile("gate", "")
+					l.until("they have ended", func() bool { return l.numRunning(6) == 0 })
 				}
-				text := l.read(l.path("hosts.toml"))
+				text := l.readFile(l.path("hosts.toml"))
 				at := strings.LastIndex(text, "[[host]]")
 				if renamed {
 					text = text[:at] + strings.Replace(text[at:], `"ws2"`, `"other"`, 1)
 				} else {
 					text = text[:at]
 				}
-				q := l.start(l.again("--hosts", l.file("fewer.toml", text))...)
-				q.working()
+				q := l.start(l.resumeArgs("--hosts", l.writeFile("fewer.toml", text))...)
+				q.awaitHost()
 				if long && !ended { // longer than the lost_after of an unknown host
 					time.Sleep(75 * time.Second)
 				}
-				l.file("gate", "")
-				e := q.succeeds()
-				l.accounted(l.path("run"), 60, first.out, e.out)
+				l.writeFile("gate", "")
+				e := q.mustSucceed()
+				l.checkRun(l.path("run"), 60, first.out, e.out)
 			})
 		}
 	}
@@ -180,14 +180,14 @@ func TestResumeWithoutAHost(t *testing.T) {
 // reports that it is not a run also explains what to do, and no command contradicts that.
 func TestHalfMadeRunDirectory(t *testing.T) {
 	t.Parallel()
-	l := tiny(t)
+	l := newTinyLab(t)
 	must(t, os.MkdirAll(l.path("dcs-runs/half/journal"), 0o700))
-	l.file("dcs-runs/half/nonce", strings.Repeat("ab", 16)+"\n")
+	l.writeFile("dcs-runs/half/nonce", strings.Repeat("ab", 16)+"\n")
 	for _, args := range [][]string{
 		{"resume", "half"}, {"status", filepath.Join("dcs-runs", "half")}, {"cancel", "--yes", "half"},
 		{"run", "--no-tui", "--name", "half", "jobs.txt"}, {"run", "--no-tui", "--run-dir", "dcs-runs/half", "jobs.txt"},
 	} {
-		e := l.do(args...)
+		e := l.run(args...)
 		if e.code != 2 || !strings.Contains(e.err, "its creation was interrupted") || !strings.Contains(e.err, "remove") ||
 			strings.Contains(e.err, "resume") {
 			t.Errorf("%v: exit %d\n%s", args, e.code, e.err)

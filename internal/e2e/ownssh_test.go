@@ -34,16 +34,16 @@ func TestHostsBehindTheUsersOwnSSH(t *testing.T) {
 	var b strings.Builder
 	for i, options := range []string{"", "-J 127.0.0.1:" + ports[0], "-S " + master + " -o PubkeyAuthentication=no"} {
 		fmt.Fprintf(&b, "[[host]]\nname = \"ws%d\"\nlink = \"ssh -F %s -p %s %s 127.0.0.1\"\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n\n",
-			i+1, config, ports[i], options, l.work(i))
+			i+1, config, ports[i], options, l.workDir(i))
 	}
-	l.file("own.toml", b.String())
+	l.writeFile("own.toml", b.String())
 	l.mkdir("ran")
 	jobs := strings.Repeat("echo $DCS_ATTEMPT >> ran/$DCS_JOB_ID; echo \"out of $DCS_JOB_ID\"; while [ ! -e gate ]; do sleep 0.05; done\n", n)
-	l.file("jobs.txt", jobs)
-	l.file("long.txt", strings.Repeat("echo here; exec sleep 1000\n", 6))
-	l.apart(`
+	l.writeFile("jobs.txt", jobs)
+	l.writeFile("long.txt", strings.Repeat("echo here; exec sleep 1000\n", 6))
+	l.runApart(`
 $DCS hosts check --hosts own.toml > check.out
-[ ! -e ` + l.work(0) + ` ] && [ ! -e ` + l.work(1) + ` ] && [ ! -e ` + l.work(2) + ` ]
+[ ! -e ` + l.workDir(0) + ` ] && [ ! -e ` + l.workDir(1) + ` ] && [ ! -e ` + l.workDir(2) + ` ]
 $DCS run --no-tui --hosts own.toml --run-dir apart/run --tries 1 jobs.txt & pid=$!
 until [ $(ls ran | wc -l) -ge 6 ]; do sleep 0.02; done
 kill -9 $pid; wait $pid || true
@@ -56,32 +56,32 @@ $DCS run --no-tui --hosts own.toml --run-dir apart/long long.txt & pid=$!
 until [ "$($DCS status apart/long --json | grep -o '"running": *[0-9]*' | head -1 | grep -o '[0-9]*$')" = 6 ]; do sleep 0.1; done
 $DCS cancel apart/long --yes
 wait $pid || [ $? = 130 ]`)
-	if s := l.read(l.path("check.out")); !strings.Contains(s, "3 of 3 hosts usable") {
+	if s := l.readFile(l.path("check.out")); !strings.Contains(s, "3 of 3 hosts usable") {
 		t.Errorf("hosts check:\n%s", s)
 	}
-	l.ranOnce(n)
-	if used := l.hostsUsed(l.read(l.path("result.jsonl"))); len(used) != 3 {
+	l.checkAttemptsRanOnce(n)
+	if used := l.hostsUsed(l.readFile(l.path("result.jsonl"))); len(used) != 3 {
 		t.Errorf("hosts used: %v", used)
 	}
 	want := ""
 	for id := 1; id <= 6; id++ {
 		want += fmt.Sprintf("out of %d\n", id)
 	}
-	l.holds(map[string]string{"logs.out": want})
-	if got := strings.Count(l.read(l.path("fetched.out")), "\n"); got != n {
+	l.checkFiles(map[string]string{"logs.out": want})
+	if got := strings.Count(l.readFile(l.path("fetched.out")), "\n"); got != n {
 		t.Errorf("%d outputs were fetched, want %d", got, n)
 	}
 }
 
-// userOf returns the environment of a user whose ssh reads this configuration file.
-func (l *lab) userOf(config string) []string {
+// sshUserEnv returns the environment of a user whose ssh reads this configuration file.
+func (l *lab) sshUserEnv(config string) []string {
 	l.t.Helper()
 	ssh, err := exec.LookPath("ssh")
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	l.mkdir("bin")
-	l.file("bin/ssh", fmt.Sprintf("#!/bin/sh\nexec %s -F %s \"$@\"\n", ssh, config))
+	l.writeFile("bin/ssh", fmt.Sprintf("#!/bin/sh\nexec %s -F %s \"$@\"\n", ssh, config))
 	must(l.t, os.Chmod(l.path("bin/ssh"), 0o700))
 	return append(os.Environ(), "PATH="+l.path("bin")+":"+os.Getenv("PATH"))
 }
@@ -92,19 +92,19 @@ func TestRunOnAnotherMachine(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, hosttest.Options{Shell: "/bin/bash"}, hosttest.Options{Shell: "/usr/bin/tcsh"}, hosttest.Options{Shell: "/bin/dash"})
 	run := l.path("it's a $(run) of 50%; ls!")
-	l.succeed("run", "--no-tui", "--run-dir", run, l.file("jobs.txt", "echo one\necho 'two words'\n"))
+	l.mustRun("run", "--no-tui", "--run-dir", run, l.writeFile("jobs.txt", "echo one\necho 'two words'\n"))
 	var config strings.Builder
 	for i, s := range l.sshd {
 		fmt.Fprintf(&config, "Host ws%d\n  HostName 127.0.0.1\n  Port %d\n", i+1, s.Port)
 	}
 	config.WriteString("Match all\n  Include " + l.sshd[0].ConfigFile + "\n")
-	env := l.userOf(l.file("config", config.String()))
+	env := l.sshUserEnv(l.writeFile("config", config.String()))
 	for i := range l.sshd {
-		there := func(args ...string) ended {
+		there := func(args ...string) exited {
 			t.Helper()
 			cmd := exec.Command(program, args...)
 			cmd.Env = env
-			return l.begin(cmd).wait()
+			return l.startCommand(cmd).wait()
 		}
 		ref := fmt.Sprintf("ws%d:%s", i+1, run)
 		if e := there("logs", ref, "2"); e.code != 0 || !strings.HasSuffix(e.out, "two words\n") {

@@ -30,7 +30,7 @@ func schemas(t *testing.T) (input, output *jsonschema.Schema) {
 	return input, output
 }
 
-func valid(t *testing.T, s *jsonschema.Schema, line string) error {
+func validate(t *testing.T, s *jsonschema.Schema, line string) error {
 	t.Helper()
 	v, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
 	if err != nil {
@@ -39,8 +39,8 @@ func valid(t *testing.T, s *jsonschema.Schema, line string) error {
 	return s.Validate(v)
 }
 
-// said is a line of the protocol's output.
-type said struct {
+// outputLine is a line of the protocol's output.
+type outputLine struct {
 	State, ID, UID, Error, Do, Output, Reason string
 	Job, Line, Round                          int
 }
@@ -51,20 +51,20 @@ func TestProtocol(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	input, output := schemas(t)
-	cmd := exec.Command(program, l.args(2, "--json", "--output", "--tries", "1", "-")...)
+	cmd := exec.Command(program, l.runArgs(2, "--json", "--output", "--tries", "1", "-")...)
 	in, _ := cmd.StdinPipe()
-	p, out := l.piped(cmd)
+	p, out := l.startPiped(cmd)
 	lines := bufio.NewScanner(out)
-	var all []said
-	next := func() said {
+	var all []outputLine
+	next := func() outputLine {
 		t.Helper()
 		if !lines.Scan() {
 			t.Fatalf("no more lines: %v", lines.Err())
 		}
-		if err := valid(t, output, lines.Text()); err != nil {
+		if err := validate(t, output, lines.Text()); err != nil {
 			t.Errorf("%v", err)
 		}
-		var s said
+		var s outputLine
 		must(t, json.Unmarshal(lines.Bytes(), &s))
 		all = append(all, s)
 		return s
@@ -72,7 +72,7 @@ func TestProtocol(t *testing.T) {
 	send := func(ok bool, text string) {
 		t.Helper()
 		if strings.HasPrefix(text, `{"`) {
-			if err := valid(t, input, text); (err == nil) != ok {
+			if err := validate(t, input, text); (err == nil) != ok {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
@@ -89,7 +89,7 @@ func TestProtocol(t *testing.T) {
 	send(false, `{"id":"wrong","comand":"true"}`)
 	send(false, `{"id":"old","v":2,"command":"true"}`)
 	send(true, `{"cancel":"nobody"}`)
-	for i, want := range []said{{Line: 3, ID: "wrong"}, {Line: 4, ID: "old"}, {Line: 5}} {
+	for i, want := range []outputLine{{Line: 3, ID: "wrong"}, {Line: 4, ID: "old"}, {Line: 5}} {
 		if s := next(); s.Line != want.Line || s.ID != want.ID || s.Error == "" {
 			t.Errorf("answer %d: %+v", i, s)
 		}
@@ -97,7 +97,7 @@ func TestProtocol(t *testing.T) {
 	send(true, `{"id":"long","command":"sleep 600"}`)
 	send(true, `{"id":"behind","command":"true","after":["long"]}`)
 	send(true, `{"id":"q","cancel":["long"]}`)
-	got := map[string]said{}
+	got := map[string]outputLine{}
 	for range 3 {
 		s := next()
 		got[s.ID] = s
@@ -120,8 +120,8 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// piped is begin for a command whose standard output the test reads.
-func (l *lab) piped(cmd *exec.Cmd) (*process, io.Reader) {
+// startPiped is begin for a command whose standard output the test reads.
+func (l *lab) startPiped(cmd *exec.Cmd) (*process, io.Reader) {
 	l.t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *lab) piped(cmd *exec.Cmd) (*process, io.Reader) {
 	l.t.Cleanup(func() { r.Close() })
 	cmd.Stdout = w
 	defer w.Close()
-	return l.begin(cmd), r
+	return l.startCommand(cmd), r
 }
 
 // TestSubmitterFarAheadAndReaderStalled checks a submitter that is 30,000 jobs ahead and reads
@@ -146,20 +146,20 @@ func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
 		fmt.Fprintf(&text, "{\"id\":\"%d\",\"command\":\"[ $DCS_JOB_ID -gt 200 ] || echo $DCS_ATTEMPT >> %s; exit 0\"}\n", i+1, l.path("ran/$DCS_JOB_ID"))
 	}
 	text.WriteString(strings.Repeat("{\"nothing\":1}\n", bad))
-	l.tagged(0, "") // creates the directory
-	cmd := exec.Command(program, l.args(2, "--json", "--max-slots", "2", "-")...)
+	l.writeTaggedJobs(0, "") // creates the directory
+	cmd := exec.Command(program, l.runArgs(2, "--json", "--max-slots", "2", "-")...)
 	in, _ := cmd.StdinPipe()
-	p, out := l.piped(cmd)
+	p, out := l.startPiped(cmd)
 	if _, err := io.WriteString(in, text.String()+"touch "+l.path("read")+"\n"); err != nil { // returns when all but the last lines were read
 		t.Fatal(err)
 	}
-	l.until("more jobs have ended than the pipe holds results of", func() bool { return l.count("run/attempts/000/*.status") >= 400 })
+	l.until("more jobs have ended than the pipe holds results of", func() bool { return l.numFiles("run/attempts/000/*.status") >= 400 })
 	p.signal(syscall.SIGKILL)
 	seen := map[string]bool{}
 	refused := 0
 	take := func(out io.Reader) {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			var s said
+			var s outputLine
 			if json.Unmarshal(lines.Bytes(), &s) != nil {
 				continue // an incomplete line
 			}
@@ -173,7 +173,7 @@ func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
 	take(out)
 	again := exec.Command(program, "resume", "--no-tui", "--json", l.path("run"), "-")
 	again.Stdin = strings.NewReader(strings.Join(strings.SplitAfter(text.String(), "\n")[:300], "") + "{\"cancel\":true}\n")
-	p, out = l.piped(again)
+	p, out = l.startPiped(again)
 	take(out)
 	if code := p.wait().code; code != 130 {
 		t.Errorf("exit %d", code)
@@ -183,5 +183,5 @@ func TestSubmitterFarAheadAndReaderStalled(t *testing.T) {
 			t.Errorf("job %d has no result", id)
 		}
 	}
-	l.ranOnce(100)
+	l.checkAttemptsRanOnce(100)
 }

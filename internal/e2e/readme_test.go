@@ -23,16 +23,16 @@ func TestREADME(t *testing.T) {
 	}
 	copyFiles(t, l.path("clone"), strings.Split(strings.TrimRight(string(files), "\x00"), "\x00"))
 
-	config := l.read(l.sshd[0].ConfigFile)
-	env := l.userOf(l.file("ssh_config", fmt.Sprintf("Host ws*\n\tHostName 127.0.0.1\n\tPort %d\n%s", l.sshd[0].Port, config)))
+	config := l.readFile(l.sshd[0].ConfigFile)
+	env := l.sshUserEnv(l.writeFile("ssh_config", fmt.Sprintf("Host ws*\n\tHostName 127.0.0.1\n\tPort %d\n%s", l.sshd[0].Port, config)))
 
-	if !strings.Contains(l.read("../../README.md"), "```\n"+l.read("../../examples/train.txt")+"```\n") {
+	if !strings.Contains(l.readFile("../../README.md"), "```\n"+l.readFile("../../examples/train.txt")+"```\n") {
 		t.Error("the README does not show examples/train.txt as it is")
 	}
 
 	ran := 0
 	for _, page := range []string{"README.md", "docs/first-run.md"} {
-		for i, block := range strings.Split(l.read(filepath.Join("../..", page)), "```sh\n") {
+		for i, block := range strings.Split(l.readFile(filepath.Join("../..", page)), "```sh\n") {
 			block, _, closed := strings.Cut(block, "```")
 			if i == 0 || !closed || strings.TrimSpace(block) == "make test" {
 				continue

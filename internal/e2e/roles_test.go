@@ -11,8 +11,8 @@ const roleVar = "DCS_E2E_ROLE"
 // roles are the other programs that this test binary can run as. None returns.
 var roles = map[string]func(args []string){}
 
-// role returns a command that runs this test binary in a role.
-func (l *lab) role(name string, args ...string) *exec.Cmd {
+// roleCommand returns a command that runs this test binary in a role.
+func (l *lab) roleCommand(name string, args ...string) *exec.Cmd {
 	l.t.Helper()
 	me, err := os.Executable()
 	must(l.t, err)
@@ -21,8 +21,8 @@ func (l *lab) role(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// become runs the role that the environment names, if any.
-func become() {
+// runRole runs the role that the environment names, if any.
+func runRole() {
 	if play := roles[os.Getenv(roleVar)]; play != nil {
 		os.Unsetenv(roleVar)
 		play(os.Args[1:])

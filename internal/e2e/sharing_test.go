@@ -21,21 +21,21 @@ import (
 	"dcs-tui/jobs/live"
 )
 
-// sharer is a real user of this machine.
-type sharer struct {
+// testUser is a real user of this machine.
+type testUser struct {
 	name string
 	cred syscall.Credential
 	home string
 }
 
-// newSharer creates a user that exists until the test ends.
-func newSharer(t *testing.T, dir, name string) *sharer {
+// newTestUser creates a user that exists until the test ends.
+func newTestUser(t *testing.T, dir, name string) *testUser {
 	t.Helper()
 	if out, err := exec.Command("useradd", "--no-create-home", "--no-user-group", name).CombinedOutput(); err != nil {
 		t.Skipf("useradd: %v: %s", err, out)
 	}
 	t.Cleanup(func() { exec.Command("userdel", "--force", name).Run() })
-	u := &sharer{name: name, home: filepath.Join(dir, name)}
+	u := &testUser{name: name, home: filepath.Join(dir, name)}
 	for flag, id := range map[string]*uint32{"-u": &u.cred.Uid, "-g": &u.cred.Gid} {
 		out, err := exec.Command("id", flag, name).Output()
 		n, nerr := strconv.ParseUint(strings.TrimSpace(string(out)), 10, 32)
@@ -51,22 +51,22 @@ func newSharer(t *testing.T, dir, name string) *sharer {
 }
 
 // owns reports whether p is a process of the user with this argument ("": any argument).
-func (u *sharer) owns(p progtest.Process, arg string) bool {
+func (u *testUser) owns(p progtest.Process, arg string) bool {
 	info, err := os.Stat(p.Dir)
 	return err == nil && p.Args != "" && info.Sys().(*syscall.Stat_t).Uid == u.cred.Uid && // zombies have no arguments
 		(arg == "" || strings.Contains(p.Args, "\x00"+arg+"\x00"))
 }
 
 // killAll kills the user's processes until none is left.
-func (u *sharer) killAll() {
+func (u *testUser) killAll() {
 	polltest.Within(time.Minute, func() bool {
-		return progtest.LeftBehind(0, func(p progtest.Process) bool { return u.owns(p, "") }) == nil
+		return progtest.KillLeftBehind(0, func(p progtest.Process) bool { return u.owns(p, "") }) == nil
 	})
 }
 
 // killSome kills at most n of the user's processes that have this argument now, and returns how
 // many.
-func (u *sharer) killSome(arg string, n int) (killed int) {
+func (u *testUser) killSome(arg string, n int) (killed int) {
 	for _, p := range progtest.Processes(func(p progtest.Process) bool { return u.owns(p, arg) }) {
 		if killed < n && syscall.Kill(p.PID, syscall.SIGKILL) == nil {
 			killed++
@@ -75,8 +75,8 @@ func (u *sharer) killSome(arg string, n int) (killed int) {
 	return killed
 }
 
-// forge puts files that look like claims and belong to another user into a directory.
-func forge(t *testing.T, share string) {
+// forgeClaims puts files that look like claims and belong to another user into a directory.
+func forgeClaims(t *testing.T, share string) {
 	t.Helper()
 	const evil = 4242
 	path := func(name string) string { return filepath.Join(share, "run-"+name+".4242") }
@@ -96,7 +96,7 @@ func forge(t *testing.T, share string) {
 }
 
 // run starts a dispatcher of the user over hosts that share dir/share.
-func (u *sharer) run(t *testing.T, dir, name string, share, hosts, slots int) (runDir string) {
+func (u *testUser) run(t *testing.T, dir, name string, share, hosts, slots int) (runDir string) {
 	t.Helper()
 	var inv, jobs strings.Builder
 	for i := range hosts {
@@ -129,8 +129,8 @@ func (u *sharer) run(t *testing.T, dir, name string, share, hosts, slots int) (r
 	return filepath.Join(u.home, name)
 }
 
-// held returns how many slots each run uses, according to its dispatcher.
-func held(runDirs []string) []int {
+// slotsUsed returns how many slots each run uses, according to its dispatcher.
+func slotsUsed(runDirs []string) []int {
 	n := make([]int, len(runDirs))
 	for i, d := range runDirs {
 		var s live.State
@@ -177,13 +177,13 @@ func TestUsersShareHosts(t *testing.T) {
 		defer f.Close()
 		must(t, unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
 		if i%4 == 0 {
-			forge(t, share)
+			forgeClaims(t, share)
 		}
 	}
-	r := seed(t)
+	r := newRand(t)
 	name := "dcs" + strconv.Itoa(os.Getpid())
-	a, b := newSharer(t, dir, name+"a"), newSharer(t, dir, name+"b")
-	weight := map[*sharer]int{a: 1, b: 2}
+	a, b := newTestUser(t, dir, name+"a"), newTestUser(t, dir, name+"b")
+	weight := map[*testUser]int{a: 1, b: 2}
 	for i := range hosts {
 		shares := filepath.Join(dir, "share", strconv.Itoa(i), "shares")
 		must(t, os.WriteFile(shares, fmt.Appendf(nil, "%s 1\n%s 2\n", a.name, b.name), 0o644))
@@ -194,7 +194,7 @@ func TestUsersShareHosts(t *testing.T) {
 		began, in := time.Now(), 0
 		var got []int
 		ok := polltest.Within(polltest.Patience, func() bool {
-			got = held(runs)
+			got = slotsUsed(runs)
 			for i, n := range got {
 				if math.Abs(float64(n-want[i])) > max(1, 0.1*float64(want[i])) {
 					in = 0
@@ -210,14 +210,14 @@ func TestUsersShareHosts(t *testing.T) {
 		}
 	}
 	type arrival struct {
-		user  *sharer
+		user  *testUser
 		name  string
 		share int
 	}
 	// parts returns how many slots each run gets: first by the weights of the users with runs, then
 	// by the shares of the runs of each user.
 	parts := func(runs []arrival) (want []int) {
-		shares, sum := map[*sharer]int{}, 0
+		shares, sum := map[*testUser]int{}, 0
 		for _, n := range runs {
 			if shares[n.user] == 0 {
 				sum += weight[n.user]

@@ -12,13 +12,13 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// slurm is a Slurm cluster with two nodes, started by scripts/slurm-lab.
-type slurm struct {
+// slurmCluster is a Slurm cluster with two nodes, started by scripts/slurm-lab.
+type slurmCluster struct {
 	l   *lab
 	dir string
 }
 
-func (l *lab) slurm() *slurm {
+func (l *lab) startSlurm() *slurmCluster {
 	l.t.Helper()
 	for _, program := range []string{"slurmctld", "slurmd", "munged", "sbatch"} {
 		_, err := exec.LookPath(program)
@@ -26,7 +26,7 @@ func (l *lab) slurm() *slurm {
 			hosttest.LeaveOut(l.t, "a real Slurm: %s is not there; as root on Debian scripts/slurm-lab install installs it", program)
 		}
 	}
-	s := &slurm{l, l.path("slurm")}
+	s := &slurmCluster{l, l.path("slurm")}
 	l.t.Cleanup(func() {
 		if l.t.Failed() {
 			for _, log := range l.glob("slurm/slurm*.log") {
@@ -41,13 +41,13 @@ func (l *lab) slurm() *slurm {
 }
 
 // command returns a command that uses this Slurm.
-func (s *slurm) command(name string, args ...string) *exec.Cmd {
+func (s *slurmCluster) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "SLURM_CONF="+s.dir+"/slurm.conf")
 	return cmd
 }
 
-func (s *slurm) run(name string, args ...string) string {
+func (s *slurmCluster) run(name string, args ...string) string {
 	s.l.t.Helper()
 	out, err := s.command(name, args...).CombinedOutput()
 	if err != nil {
@@ -56,8 +56,8 @@ func (s *slurm) run(name string, args ...string) string {
 	return string(out)
 }
 
-// noneLeft checks that no allocation is left.
-func (s *slurm) noneLeft() {
+// checkNoneLeft checks that no allocation is left.
+func (s *slurmCluster) checkNoneLeft() {
 	s.l.t.Helper()
 	if left := s.run("squeue", "--noheader", "--states=PENDING,RUNNING", "--format=%j"); left != "" {
 		s.l.t.Errorf("allocations are left: %s", left)
@@ -71,7 +71,7 @@ func TestSlurm(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 2)
-	s := l.slurm()
+	s := l.startSlurm()
 	l.mkdir("ran")
 	l.mkdir("done")
 	l.more = fmt.Sprintf(`[[provider]]
@@ -89,7 +89,7 @@ tags = ["hpc"]
 lost_after = "15s"
 work_dir = %q
 `, l.path("slurm-work"))
-	config := l.file("both_config", l.read(s.dir+"/ssh_config")+l.read(l.sshd[0].ConfigFile))
+	config := l.writeFile("both_config", l.readFile(s.dir+"/ssh_config")+l.readFile(l.sshd[0].ConfigFile))
 
 	// The first four jobs occupy both nodes of an allocation until the gate opens.
 	const n, held = 200, 4
@@ -97,13 +97,13 @@ work_dir = %q
 	for i := range n {
 		wait, tags := "sleep 0.2", ""
 		if i < held {
-			wait, tags = l.untilGate(), "#DCS tags=hpc\n"
+			wait, tags = l.gateWait(), "#DCS tags=hpc\n"
 		}
 		fmt.Fprintf(&b, `%[1]scd %[2]s; exec 9>>lock-$DCS_JOB_ID; flock -n 9 || touch twice-$DCS_JOB_ID; `+
 			`echo $DCS_HOST >>ran/$DCS_JOB_ID; %[3]s; echo $DCS_ATTEMPT >>done/$DCS_JOB_ID`+"\n", tags, l.dir, wait)
 	}
-	cmd := s.command(program, "run", "--no-tui", "--json", "--tries", "1", "--ssh-config", config, "--hosts", l.inventory(2), "--run-dir", l.path("run"), l.file("jobs.txt", b.String()))
-	p := l.begin(cmd)
+	cmd := s.command(program, "run", "--no-tui", "--json", "--tries", "1", "--ssh-config", config, "--hosts", l.inventory(2), "--run-dir", l.path("run"), l.writeFile("jobs.txt", b.String()))
+	p := l.startCommand(cmd)
 
 	on := func(part string) (n int) { // returns the number of held jobs whose last attempt ran on such a host
 		for id := 1; id <= held; id++ {
@@ -124,10 +124,10 @@ work_dir = %q
 	s.run("../../scripts/slurm-lab", "revive", s.dir, "lab2")
 	l.until("the allocation to end", ends)
 	l.until("the held jobs to run in another allocation", func() bool { return on("-1.lab1")+on("-1.lab2") == 0 })
-	l.file("gate", "")
-	e := p.succeeds()
-	l.succeeded("run", n)
-	l.over("run")
+	l.writeFile("gate", "")
+	e := p.mustSucceed()
+	l.checkSucceeded("run", n)
+	l.checkOver("run")
 	if twice := l.glob("twice-*"); len(twice) > 0 {
 		t.Errorf("%v: two attempts of a job ran at the same time", twice)
 	}
@@ -145,7 +145,7 @@ work_dir = %q
 	if hosts["ws1"] == 0 || hosts["ws2"] == 0 {
 		t.Errorf("the workstations have not served the queue: %v", hosts)
 	}
-	s.noneLeft()
+	s.checkNoneLeft()
 	if !strings.Contains(e.err, "of provider hpc") {
 		t.Errorf("the summary does not tell of the allocations:\n%s", e.err)
 	}
@@ -159,8 +159,8 @@ func TestSlurmOverSrun(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 0)
-	s := l.slurm()
-	inventory := l.file("srun.toml", fmt.Sprintf(`[[provider]]
+	s := l.startSlurm()
+	inventory := l.writeFile("srun.toml", fmt.Sprintf(`[[provider]]
 name = "hpc"
 type = "slurm"
 link = "srun"
@@ -175,16 +175,16 @@ nice = 0
 work_dir = %q
 `, l.path("slurm-work")))
 	const n, held = 20, 4
-	jobs := l.tagged(n, fmt.Sprintf("[ $DCS_JOB_ID -gt %d ] || %s", held, l.untilGate()))
-	p := l.begin(s.command(program, "run", "--no-tui", "--tries", "1", "--hosts", inventory, "--run-dir", l.path("run"), jobs))
-	l.until("the nodes to be busy", func() bool { return l.count("ran/*") == held })
+	jobs := l.writeTaggedJobs(n, fmt.Sprintf("[ $DCS_JOB_ID -gt %d ] || %s", held, l.gateWait()))
+	p := l.startCommand(s.command(program, "run", "--no-tui", "--tries", "1", "--hosts", inventory, "--run-dir", l.path("run"), jobs))
+	l.until("the nodes to be busy", func() bool { return l.numFiles("ran/*") == held })
 	p.kill()
-	p = l.begin(s.command(program, "resume", "--no-tui", l.path("run")))
+	p = l.startCommand(s.command(program, "resume", "--no-tui", l.path("run")))
 	l.until("the nodes to be back", func() bool { return strings.Count(p.err.String(), "is up") >= 1 })
-	l.file("gate", "")
-	p.succeeds()
-	l.succeeded("run", n)
-	l.over("run")
-	l.ranRight(n, nil)
-	s.noneLeft()
+	l.writeFile("gate", "")
+	p.mustSucceed()
+	l.checkSucceeded("run", n)
+	l.checkOver("run")
+	l.checkRanOnce(n, nil)
+	s.checkNoneLeft()
 }

@@ -10,20 +10,20 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// tagged writes n jobs that each append their attempt id to a file of their own. The files show
-// what ran, and how often, independently of the program's records.
-func (l *lab) tagged(n int, rest string) string {
+// writeTaggedJobs writes n jobs that each append their attempt id to a file of their own. The files
+// show what ran, and how often, independently of the program's records.
+func (l *lab) writeTaggedJobs(n int, rest string) string {
 	l.mkdir("ran")
-	return l.file("jobs.txt", strings.Repeat(fmt.Sprintf("echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n", l.path("ran"), rest), n))
+	return l.writeFile("jobs.txt", strings.Repeat(fmt.Sprintf("echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID; %s\n", l.path("ran"), rest), n))
 }
 
-// untilGate is the part of a job that waits until the test creates the file gate.
-func (l *lab) untilGate() string {
+// gateWait is the part of a job that waits until the test creates the file gate.
+func (l *lab) gateWait() string {
 	return fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", l.path("gate"))
 }
 
-// ranOnce checks that each job ran, and that each attempt id ran once.
-func (l *lab) ranOnce(n int) {
+// checkAttemptsRanOnce checks that each job ran, and that each attempt id ran once.
+func (l *lab) checkAttemptsRanOnce(n int) {
 	l.t.Helper()
 	for id := 1; id <= n; id++ {
 		b, err := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id)))
@@ -48,12 +48,12 @@ func TestJobsOnFourHosts(t *testing.T) {
 		n = 200
 	}
 	l := newLab(t, 4)
-	file := l.tagged(n, l.untilGate())
-	run := l.start(l.args(4, "--json", file)...)
-	l.until("four jobs running on each host", func() bool { return l.count("ran/*") >= 16 })
-	l.file("gate", "")
-	p := run.succeeds()
-	ls := l.whole(p.out)
+	file := l.writeTaggedJobs(n, l.gateWait())
+	run := l.start(l.runArgs(4, "--json", file)...)
+	l.until("four jobs running on each host", func() bool { return l.numFiles("ran/*") >= 16 })
+	l.writeFile("gate", "")
+	p := run.mustSucceed()
+	ls := l.completeResults(p.out)
 	if len(ls) != n {
 		t.Errorf("got %d results, want %d", len(ls), n)
 	}
@@ -65,15 +65,15 @@ func TestJobsOnFourHosts(t *testing.T) {
 	if used := l.hostsUsed(p.out); len(used) != 4 {
 		t.Errorf("hosts used: %v", used)
 	}
-	l.ranOnce(n)
+	l.checkAttemptsRanOnce(n)
 	for i := range l.sshd {
-		if n := strings.Count(l.read(l.sshd[i].LogFile()), "Accepted publickey"); n > 1 {
+		if n := strings.Count(l.readFile(l.sshd[i].LogFile()), "Accepted publickey"); n > 1 {
 			t.Errorf("host %d: %d connections for one run", i+1, n)
 		}
 	}
 }
 
-func (l *lab) read(path string) string {
+func (l *lab) readFile(path string) string {
 	l.t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -87,8 +87,8 @@ func (l *lab) read(path string) string {
 func TestSixtyFourSlotsOnOneHost(t *testing.T) {
 	polltest.Long(t)
 	l := newLab(t, 1)
-	l.succeed(l.args(64, l.tagged(256, "true"))...)
-	l.ranOnce(256)
+	l.mustRun(l.runArgs(64, l.writeTaggedJobs(256, "true"))...)
+	l.checkAttemptsRanOnce(256)
 }
 
 // TestBadHostsAmongGoodOnes checks that an unreachable host, one with a wrong key, and one with a
@@ -100,13 +100,13 @@ func TestBadHostsAmongGoodOnes(t *testing.T) {
 	l.more = fmt.Sprintf("[[host]]\nname = \"closed\"\naddress = \"127.0.0.1\"\nport = 1\nslots = 2\n\n"+
 		"[[host]]\nname = \"stranger\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\nslots = 2\n",
 		stranger.Port, stranger.User, l.sshd[0].Identity)
-	p := l.succeed(l.args(2, l.tagged(20, "true"))...)
+	p := l.mustRun(l.runArgs(2, l.writeTaggedJobs(20, "true"))...)
 	for _, name := range []string{"closed", "stranger"} {
 		if !strings.Contains(p.err, name) {
 			t.Errorf("%s is not named:\n%s", name, p.err)
 		}
 	}
-	l.ranOnce(20)
+	l.checkAttemptsRanOnce(20)
 }
 
 // TestAHostComesBack checks that a host that refuses connections costs no job a try and is used
@@ -114,17 +114,17 @@ func TestBadHostsAmongGoodOnes(t *testing.T) {
 func TestAHostComesBack(t *testing.T) {
 	l := newLab(t, 2)
 	l.sshd[1].Stop()
-	file := l.tagged(40, l.untilGate())
-	p := l.start(l.args(2, "--json", file)...)
-	l.until("the good host works", func() bool { return l.count("ran/*") >= 2 })
+	file := l.writeTaggedJobs(40, l.gateWait())
+	p := l.start(l.runArgs(2, "--json", file)...)
+	l.until("the good host works", func() bool { return l.numFiles("ran/*") >= 2 })
 	must(t, l.sshd[1].Start())
-	l.until("the other host works too", func() bool { return l.count("ran/*") >= 4 })
-	l.file("gate", "")
-	e := p.succeeds()
+	l.until("the other host works too", func() bool { return l.numFiles("ran/*") >= 4 })
+	l.writeFile("gate", "")
+	e := p.mustSucceed()
 	if used := l.hostsUsed(e.out); len(used) != 2 {
 		t.Errorf("hosts used: %v", used)
 	}
-	l.ranOnce(40)
+	l.checkAttemptsRanOnce(40)
 }
 
 // TestLoginShells checks login shells on the host: bash with a noisy rc file, dash, and tcsh.
@@ -133,13 +133,13 @@ func TestLoginShells(t *testing.T) {
 		hosttest.Options{Shell: "/bin/bash", Noise: "Welcome to ws1!\nfortune: \"$HOME is where the `heart` is\"\n"},
 		hosttest.Options{Shell: "/bin/dash"},
 		hosttest.Options{Shell: "/usr/bin/tcsh", Noise: "hello from tcsh\n"})
-	file := l.tagged(60, l.untilGate())
-	run := l.start(l.args(2, "--json", file)...)
-	l.until("two jobs running on each host", func() bool { return l.count("ran/*") >= 6 })
-	l.file("gate", "")
-	p := run.succeeds()
+	file := l.writeTaggedJobs(60, l.gateWait())
+	run := l.start(l.runArgs(2, "--json", file)...)
+	l.until("two jobs running on each host", func() bool { return l.numFiles("ran/*") >= 6 })
+	l.writeFile("gate", "")
+	p := run.mustSucceed()
 	if used := l.hostsUsed(p.out); len(used) != 3 {
 		t.Errorf("hosts used: %v\n%s", used, p.err)
 	}
-	l.ranOnce(60)
+	l.checkAttemptsRanOnce(60)
 }

@@ -22,7 +22,7 @@ func (l *lab) onTerminal(args ...string) (p *process, screen *progtest.Buffer, h
 	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$@" & wait $!`, "sh", program}, args...)...)
 	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8")
 	ptytest.Attach(cmd, tty)
-	p = l.begin(cmd)
+	p = l.startCommand(cmd)
 	tty.Close()
 	screen = new(progtest.Buffer)
 	go func() {
@@ -37,16 +37,16 @@ func (l *lab) onTerminal(args ...string) (p *process, screen *progtest.Buffer, h
 	return p, screen, func() { person.Close() }
 }
 
-// log returns the log of a dispatcher without a terminal.
-func (l *lab) log() string {
+// dispatcherLog returns the log of a dispatcher without a terminal.
+func (l *lab) dispatcherLog() string {
 	b, _ := os.ReadFile(l.path("run/dispatcher.log"))
 	return string(b)
 }
 
-// dispatcher returns the pid of the run's owner from status, or 0 if there is none.
-func (l *lab) dispatcher() int {
+// dispatcherPID returns the pid of the run's owner from status, or 0 if there is none.
+func (l *lab) dispatcherPID() int {
 	l.t.Helper()
-	e := l.do("status", l.path("run"))
+	e := l.run("status", l.path("run"))
 	_, rest, _ := strings.Cut(e.out, "(pid ")
 	pid := 0
 	fmt.Sscanf(rest, "%d", &pid)
@@ -65,17 +65,17 @@ func TestTerminalHangsUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t, 1)
-			file := l.busy(60, 1)
+			file := l.writeBusyJobs(60, 1)
 			if when.connecting {
 				l.sshd[0].Pause()
 			}
-			shell, screen, hangUp := l.onTerminal(l.args(2, file)...)
+			shell, screen, hangUp := l.onTerminal(l.runArgs(2, file)...)
 			if when.connecting {
-				l.until("it has begun", func() bool { return strings.Contains(screen.String(), "kept in") && l.dispatcher() > 0 })
+				l.until("it has begun", func() bool { return strings.Contains(screen.String(), "kept in") && l.dispatcherPID() > 0 })
 			} else {
-				l.until("jobs run", func() bool { return l.count("ran/*") >= 3 })
+				l.until("jobs run", func() bool { return l.numFiles("ran/*") >= 3 })
 			}
-			pid := l.dispatcher()
+			pid := l.dispatcherPID()
 			if when.stopped {
 				syscall.Kill(pid, syscall.SIGSTOP)
 			}
@@ -84,23 +84,23 @@ func TestTerminalHangsUp(t *testing.T) {
 				// In a shell, the kernel does that for the foreground, and a user for other jobs.
 				syscall.Kill(pid, syscall.SIGCONT)
 			}
-			l.until("it says that the terminal is gone", func() bool { return strings.Contains(l.log(), "the terminal is gone") })
+			l.until("it says that the terminal is gone", func() bool { return strings.Contains(l.dispatcherLog(), "the terminal is gone") })
 			shell.wait()
 			l.sshd[0].Resume()
-			l.until("the queue goes on", func() bool { return l.count("ran/*") >= 50 })
-			if now := l.dispatcher(); now != pid {
+			l.until("the queue goes on", func() bool { return l.numFiles("ran/*") >= 50 })
+			if now := l.dispatcherPID(); now != pid {
 				t.Errorf("status names %d, and it was %d", now, pid)
 			}
 			if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
 				t.Error(err)
 			}
-			if e := l.do(l.again()...); e.code != 2 || !strings.Contains(e.err, fmt.Sprint("pid ", pid)) {
+			if e := l.run(l.resumeArgs()...); e.code != 2 || !strings.Contains(e.err, fmt.Sprint("pid ", pid)) {
 				t.Errorf("resume beside it: exit %d\n%s", e.code, e.err)
 			}
-			l.file("gate", "")
-			l.until("the run is over", func() bool { return l.dispatcher() == 0 })
-			l.accounted(l.path("run"), 60)
-			if text := l.log(); !strings.Contains(text, "all jobs succeeded") || strings.Count(text, "the terminal is gone") != 1 {
+			l.writeFile("gate", "")
+			l.until("the run is over", func() bool { return l.dispatcherPID() == 0 })
+			l.checkRun(l.path("run"), 60)
+			if text := l.dispatcherLog(); !strings.Contains(text, "all jobs succeeded") || strings.Count(text, "the terminal is gone") != 1 {
 				t.Errorf("dispatcher.log:\n%s", text)
 			}
 		})
@@ -112,31 +112,31 @@ func TestTerminalHangsUp(t *testing.T) {
 func TestTerminated(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
-	p := l.start(l.args(3, "--json", l.busy(300, 3))...)
-	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 20 })
+	p := l.start(l.runArgs(3, "--json", l.writeBusyJobs(300, 3))...)
+	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
 	p.signal(syscall.SIGTERM)
 	first := p.wait()
 	if first.code != 4 || !strings.Contains(first.err, "dcs-tui resume") {
 		t.Errorf("exit %d\n%s", first.code, first.err)
 	}
-	if n := l.running(3); n != 3 {
+	if n := l.numRunning(3); n != 3 {
 		t.Errorf("%d of the 3 long jobs still run", n)
 	}
-	p = l.start(l.again()...)
-	p.working()
-	l.file("gate", "")
+	p = l.start(l.resumeArgs()...)
+	p.awaitHost()
+	l.writeFile("gate", "")
 	second := p.wait()
 	if second.code != 0 {
 		t.Errorf("exit %d\n%s", second.code, second.err)
 	}
-	l.accounted(l.path("run"), 300, first.out, second.out)
+	l.checkRun(l.path("run"), 300, first.out, second.out)
 }
 
-// running returns how many of the first n jobs have begun and have no sentinel.
-func (l *lab) running(n int) int {
+// numRunning returns how many of the first n jobs have begun and have no sentinel.
+func (l *lab) numRunning(n int) int {
 	running := 0
 	for id := 1; id <= n; id++ {
-		running += l.count(fmt.Sprintf("ran/%d", id)) - l.ended(fmt.Sprintf("run/attempts/000/%d.*.status", id))
+		running += l.numFiles(fmt.Sprintf("ran/%d", id)) - l.numEnded(fmt.Sprintf("run/attempts/000/%d.*.status", id))
 	}
 	return running
 }
@@ -151,9 +151,9 @@ func TestReaderLeaves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, l.args(3, "--json", l.busy(200, 0))...)
+	cmd := exec.Command(program, l.runArgs(3, "--json", l.writeBusyJobs(200, 0))...)
 	cmd.Stdout = w
-	p := l.begin(cmd)
+	p := l.startCommand(cmd)
 	w.Close()
 	line, err := bufio.NewReaderSize(r, 16).ReadString('\n')
 	if err != nil {
@@ -164,18 +164,18 @@ func TestReaderLeaves(t *testing.T) {
 	if e.code != 4 || !strings.Contains(e.err, "dcs-tui resume") {
 		t.Errorf("exit %d\n%s", e.code, e.err)
 	}
-	again := l.do(l.again()...)
+	again := l.run(l.resumeArgs()...)
 	if again.code != 0 {
 		t.Errorf("exit %d\n%s", again.code, again.err)
 	}
-	l.accounted(l.path("run"), 200)
-	later := l.whole(again.out)
+	l.checkRun(l.path("run"), 200)
+	later := l.completeResults(again.out)
 	for i, r := range later {
 		if want := 200 - len(later) + 1 + i; r.Seq != want {
 			t.Fatalf("result %d comes again where %d should", r.Seq, want)
 		}
 	}
-	if first := l.whole(line); len(first) != 1 || first[0].Seq != 1 || len(later) < 100 {
+	if first := l.completeResults(line); len(first) != 1 || first[0].Seq != 1 || len(later) < 100 {
 		t.Errorf("first %+v, then %d results", first, len(later))
 	}
 }

@@ -12,32 +12,33 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// cluster starts a run over the lab's hosts that is kept open, in a copy of an example.
-func (l *lab) cluster(example string) *process {
+// startExample starts a run over the lab's hosts that is kept open, in a copy of an example.
+func (l *lab) startExample(example string) *process {
 	l.t.Helper()
 	must(l.t, os.CopyFS(l.dir, os.DirFS(filepath.Join("../../examples", example))))
-	args := append([]string{"run", "--no-tui", "--keep-open", "--run-dir", "cluster"}, l.client(2)...)
+	args := append([]string{"run", "--no-tui", "--keep-open", "--run-dir", "cluster"}, l.clientFlags(2)...)
 	p := l.start(args...)
 	l.until("the run is there", func() bool { return strings.Contains(p.err.String(), "is up") })
 	return p
 }
 
-// tool runs a command, which must succeed. It finds the program under test in its PATH.
-func (l *lab) tool(name string, args ...string) {
+// runTool runs a command, which must succeed. It finds the program under test in its PATH.
+func (l *lab) runTool(name string, args ...string) {
 	l.t.Helper()
 	cmd := exec.Command(name, args...)
 	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "HOME="+l.dir, "MAKEFLAGS=")
-	l.begin(cmd).succeeds()
+	l.startCommand(cmd).mustSucceed()
 }
 
-// pi checks the results of the examples, and that the hosts of the run computed them in n jobs.
-func (l *lab) pi(run *process, n int) {
+// checkPi checks the results of the examples, and that the hosts of the run computed them in n
+// jobs.
+func (l *lab) checkPi(run *process, n int) {
 	l.t.Helper()
 	var pi float64
-	if _, err := fmt.Sscan(l.read(l.path("pi.txt")), &pi); err != nil || pi < 3 || pi > 3.3 {
+	if _, err := fmt.Sscan(l.readFile(l.path("pi.txt")), &pi); err != nil || pi < 3 || pi > 3.3 {
 		l.t.Errorf("pi is %v, %v", pi, err)
 	}
-	l.do("submit", "cluster", "--end")
+	l.run("submit", "cluster", "--end")
 	if p := run.wait(); p.code != 0 || !strings.Contains(p.err, fmt.Sprintf("%d jobs in ", n)) {
 		l.t.Errorf("exit %d\n%s", p.code, p.err)
 	}
@@ -51,9 +52,9 @@ func TestMakeUsesARun(t *testing.T) {
 		hosttest.LeaveOut(t, "GNU make: it is not there")
 	}
 	l := newLab(t, 2)
-	run := l.cluster("make")
-	l.tool("make", "-j", "4")
-	l.pi(run, 9)
+	run := l.startExample("make")
+	l.runTool("make", "-j", "4")
+	l.checkPi(run, 9)
 }
 
 // TestSnakemakeUsesARun checks that Debian's Snakemake 7 uses a run as its cluster.
@@ -64,10 +65,10 @@ func TestSnakemakeUsesARun(t *testing.T) {
 		hosttest.LeaveOut(t, "Snakemake: it is not there; apt-get install --no-install-recommends snakemake installs it")
 	}
 	l := newLab(t, 2)
-	run := l.cluster("snakemake")
-	l.tool("snakemake", "--jobs", "2", "--cluster-sync",
+	run := l.startExample("snakemake")
+	l.runTool("snakemake", "--jobs", "2", "--cluster-sync",
 		"dcs-tui submit cluster --wait --option slots={threads} --option name={rule} --")
-	l.pi(run, 5)
+	l.checkPi(run, 5)
 	if got := run.err.String(); strings.Count(got, "  darts\n") != 4 {
 		t.Errorf("the jobs are not named after their rules:\n%s", got)
 	}

@@ -15,32 +15,32 @@ import (
 // starts twice.
 func TestTornJournal(t *testing.T) {
 	t.Parallel()
-	r := seed(t)
+	r := newRand(t)
 	l := newLab(t, 2)
 	const jobs = 40
-	file := l.tagged(jobs, "[ $DCS_JOB_ID -lt 4 ] && "+l.untilGate()+"; sleep 0.0$((DCS_JOB_ID % 10))")
-	p := l.start(l.args(3, file)...)
-	l.until("some have ended", func() bool { return l.ended("run/attempts/*/*.status") >= 3 })
-	for round := range pick(10, 60) {
+	file := l.writeTaggedJobs(jobs, "[ $DCS_JOB_ID -lt 4 ] && "+l.gateWait()+"; sleep 0.0$((DCS_JOB_ID % 10))")
+	p := l.start(l.runArgs(3, file)...)
+	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 3 })
+	for round := range shortOrLong(10, 60) {
 		p.kill()
-		cut := l.tear(round, r.IntN)
-		p = l.start(l.again()...)
+		cut := l.truncateJournal(round, r.IntN)
+		p = l.start(l.resumeArgs()...)
 		want := min(jobs, 4+3*round)
 		l.until(fmt.Sprintf("%d have started after %s", want, cut), func() bool {
-			return l.count("ran/*") >= want && !p.waitsForHosts()
+			return l.numFiles("ran/*") >= want && !p.hasNoHost()
 		})
 	}
-	l.file("gate", "")
-	p.succeeds()
-	l.accountedAfterDamage(l.path("run"), jobs)
+	l.writeFile("gate", "")
+	p.mustSucceed()
+	l.checkDamagedRun(l.path("run"), jobs)
 }
 
-// waitsForHosts reports whether no host is up yet.
-func (p *process) waitsForHosts() bool { return !strings.Contains(p.err.String(), "is up") }
+// hasNoHost reports whether no host is up yet.
+func (p *process) hasNoHost() bool { return !strings.Contains(p.err.String(), "is up") }
 
-// tear truncates the newest file of the journal: in the first rounds within its last line, later by
-// some lines or completely.
-func (l *lab) tear(round int, random func(n int) int) string {
+// truncateJournal truncates the newest file of the journal: in the first rounds within its last
+// line, later by some lines or completely.
+func (l *lab) truncateJournal(round int, random func(n int) int) string {
 	l.t.Helper()
 	files, err := filepath.Glob(l.path("run/journal/*.jsonl"))
 	if err != nil || len(files) == 0 {
@@ -48,7 +48,7 @@ func (l *lab) tear(round int, random func(n int) int) string {
 	}
 	slices.Sort(files)
 	file := files[len(files)-1]
-	text := l.read(file)
+	text := l.readFile(file)
 	last := strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n') + 1
 	keep := last + random(len(text)-last+1)
 	switch {

@@ -90,7 +90,7 @@ func trace(args []string) {
 	if err := unix.PtraceSetOptions(t.pid, unix.PTRACE_O_TRACECLONE|unix.PTRACE_O_TRACESYSGOOD|unix.PTRACE_O_EXITKILL); err != nil {
 		fail("options", err)
 	}
-	t.goOn(t.pid, 0)
+	t.continueThread(t.pid, 0)
 	os.Exit(t.loop())
 }
 
@@ -120,7 +120,7 @@ func (t *tracer) loop() int {
 		sig := int(s.StopSignal())
 		switch {
 		case sig == int(unix.SIGTRAP)|0x80:
-			t.stop(tid)
+			t.handleStop(tid)
 			sig = 0
 		case sig == int(unix.SIGTRAP): // announces a new thread
 			sig = 0
@@ -128,27 +128,27 @@ func (t *tracer) loop() int {
 			sig = 0
 		}
 		seen[tid] = true
-		t.goOn(tid, sig)
+		t.continueThread(tid, sig)
 	}
 }
 
-func (t *tracer) goOn(tid, sig int) {
+func (t *tracer) continueThread(tid, sig int) {
 	// An error means that the thread was killed; it is awaited anyway.
 	_ = unix.PtraceSyscall(tid, sig)
 }
 
-// stop handles the entry or the return of a call.
-func (t *tracer) stop(tid int) {
+// handleStop handles the entry or the return of a call.
+func (t *tracer) handleStop(tid int) {
 	var info syscallInfo
 	if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(tid), unsafe.Sizeof(info),
 		uintptr(unsafe.Pointer(&info)), 0, 0); e != 0 {
 		return
 	}
 	if info.op == unix.PTRACE_SYSCALL_INFO_EXIT {
-		t.returns(tid)
+		t.handleReturn(tid)
 		return
 	}
-	name, path := t.changes(&info)
+	name, path := t.changedFile(&info)
 	if path == "" {
 		return
 	}
@@ -160,28 +160,28 @@ func (t *tracer) stop(tid int) {
 	switch {
 	case t.errno > 0:
 		// An invalid call number, so the call does nothing.
-		t.set(tid, func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
+		t.setRegisters(tid, func(r *unix.PtraceRegs) { r.Orig_rax = ^uint64(0) })
 		t.pending[tid] = "error"
 	case t.what == "torn" && name == "pwrite64":
-		t.set(tid, func(r *unix.PtraceRegs) { r.Rdx /= 2 })
+		t.setRegisters(tid, func(r *unix.PtraceRegs) { r.Rdx /= 2 })
 		t.pending[tid] = "kill"
 	default:
 		unix.Kill(t.pid, unix.SIGKILL)
 	}
 }
 
-// returns completes the action that was chosen at the entry of the call.
-func (t *tracer) returns(tid int) {
+// handleReturn completes the action that was chosen at the entry of the call.
+func (t *tracer) handleReturn(tid int) {
 	switch t.pending[tid] {
 	case "error":
-		t.set(tid, func(r *unix.PtraceRegs) { r.Rax = uint64(-int64(t.errno)) })
+		t.setRegisters(tid, func(r *unix.PtraceRegs) { r.Rax = uint64(-int64(t.errno)) })
 	case "kill":
 		unix.Kill(t.pid, unix.SIGKILL)
 	}
 	delete(t.pending, tid)
 }
 
-func (t *tracer) set(tid int, change func(*unix.PtraceRegs)) {
+func (t *tracer) setRegisters(tid int, change func(*unix.PtraceRegs)) {
 	var regs unix.PtraceRegs
 	if unix.PtraceGetRegs(tid, &regs) == nil {
 		change(&regs)
@@ -189,9 +189,9 @@ func (t *tracer) set(tid int, change func(*unix.PtraceRegs)) {
 	}
 }
 
-// changes returns the call's name and its file. name is "" if the call does not change a file of
-// the run.
-func (t *tracer) changes(info *syscallInfo) (name, path string) {
+// changedFile returns the call's name and its file. name is "" if the call does not change a file
+// of the run.
+func (t *tracer) changedFile(info *syscallInfo) (name, path string) {
 	c, ok := changing[info.nr]
 	if !ok || info.nr == unix.SYS_OPENAT && info.args[2]&(unix.O_CREAT|unix.O_WRONLY|unix.O_RDWR) == 0 {
 		return "", ""
@@ -200,7 +200,7 @@ func (t *tracer) changes(info *syscallInfo) (name, path string) {
 		path, _ = os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", t.pid, info.args[0]))
 	}
 	for _, i := range c.paths {
-		if path = t.text(info.args[i]); path != "" && !filepath.IsAbs(path) {
+		if path = t.readString(info.args[i]); path != "" && !filepath.IsAbs(path) {
 			cwd, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", t.pid))
 			path = filepath.Join(cwd, path)
 		}
@@ -213,8 +213,8 @@ func (t *tracer) changes(info *syscallInfo) (name, path string) {
 	return "", ""
 }
 
-// text returns a string in the program's memory.
-func (t *tracer) text(addr uint64) string {
+// readString returns a string in the program's memory.
+func (t *tracer) readString(addr uint64) string {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/mem", t.pid))
 	if err != nil {
 		return ""

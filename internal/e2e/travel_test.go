@@ -17,7 +17,7 @@ import (
 // failure with its own cause (T1).
 func TestFilesTravelToHostsThatShareNothing(t *testing.T) {
 	l := newLab(t, 2)
-	l.apart(`
+	l.runApart(`
 mkdir apart/deep; cd apart/deep
 mkdir -p code/lib in .hidden
 printf '#!/bin/sh\n. "$(dirname "$0")"/lib/part.sh\n' > code/run.sh; chmod +x code/run.sh
@@ -54,15 +54,15 @@ find . -name out -prune -o -name '*.csv' -print >> ../../temps
 		list += fmt.Sprintf("%d.csv\n", i)
 		all += fmt.Sprintf("data %d\nkept\n", i)
 	}
-	l.holds(map[string]string{"code": "1\n", "out.list": list, "out.all": all, "temps": "", "notes": "", "grid.all": "1\n2\n3\n"})
-	said := l.read(l.path("run.err"))
+	l.checkFiles(map[string]string{"code": "1\n", "out.list": list, "out.all": all, "temps": "", "notes": "", "grid.all": "1\n2\n3\n"})
+	said := l.readFile(l.path("run.err"))
 	for _, want := range []string{`it made no file "out/none.csv", which it returns`, "its files cannot be sent: ", "in/gone.dat"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nothing is said of %q:\n%s", want, said)
 		}
 	}
 	for i := range l.sshd {
-		if left, _ := filepath.Glob(l.work(i) + "/*/files.*"); len(left) > 0 {
+		if left, _ := filepath.Glob(l.workDir(i) + "/*/files.*"); len(left) > 0 {
 			t.Errorf("left on the host: %v", left)
 		}
 	}
@@ -75,7 +75,7 @@ func TestFilesOfADispatcherThatIsKilled(t *testing.T) {
 	const n = 12
 	l := newLab(t, 2)
 	l.mkdir("ran")
-	l.apart(`
+	l.runApart(`
 cd apart
 echo old > version
 for i in $(seq ` + fmt.Sprint(n) + `); do
@@ -96,18 +96,18 @@ tail -qc 4 out/*.bin | sort | uniq -c > ../versions
 	if b, err := os.ReadFile(l.path("partial")); err == nil {
 		t.Errorf("%s", b)
 	}
-	l.holds(map[string]string{"sizes": strings.Repeat("3000004\n", n), "temps": ""})
-	if got := l.read(l.path("versions")); !strings.Contains(got, "new") {
+	l.checkFiles(map[string]string{"sizes": strings.Repeat("3000004\n", n), "temps": ""})
+	if got := l.readFile(l.path("versions")); !strings.Contains(got, "new") {
 		t.Errorf("what has changed before the resume did not reach any host:\n%s", got)
 	}
-	l.ranOnce(n)
+	l.checkAttemptsRanOnce(n)
 }
 
 // TestFilesThatLeadOut checks that symbolic links that point outside the sent files or outside a
 // job's directory are refused by name, and that other jobs are not affected (T1).
 func TestFilesThatLeadOut(t *testing.T) {
 	l := newLab(t, 1)
-	l.apart(`
+	l.runApart(`
 cd apart
 mkdir -p tree other; echo private > other/private; ln -s ../other/private tree/link; ln -s /etc/passwd out.link
 printf '#DCS send=out.link\ntrue\n#DCS return=found\nln -s /etc/hostname found\n#DCS return=good\nmkdir d; echo inside > d/f; ln -s d/f good\n' > jobs.txt
@@ -118,17 +118,17 @@ echo $code >> ../code
 code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run3 --send tree jobs.txt 2> ../tree.err || code=$?
 echo $code >> ../code
 `)
-	l.holds(map[string]string{"good": "inside\n", "code": "1\n2\n2\n"})
-	if got := l.read(l.path("list")); strings.Contains(got, "found") {
+	l.checkFiles(map[string]string{"good": "inside\n", "code": "1\n2\n2\n"})
+	if got := l.readFile(l.path("list")); strings.Contains(got, "found") {
 		t.Errorf("a link that leads out was returned: %s", got)
 	}
-	said := l.read(l.path("run.err"))
+	said := l.readFile(l.path("run.err"))
 	for _, want := range []string{"out.link", `"found", which it returns, is a symbolic link`} {
 		if !strings.Contains(said, want) {
 			t.Errorf("nothing is said of %q:\n%s", want, said)
 		}
 	}
-	if got := l.read(l.path("tree.err")); !strings.Contains(got, "apart/tree/link leads out") {
+	if got := l.readFile(l.path("tree.err")); !strings.Contains(got, "apart/tree/link leads out") {
 		t.Errorf("of the link in a tree it is said:\n%s", got)
 	}
 }
@@ -138,7 +138,7 @@ echo $code >> ../code
 // the files on the host (T1).
 func TestFilesThatChangeDuringARun(t *testing.T) {
 	l := newLab(t, 1)
-	l.apart(`
+	l.runApart(`
 cd apart; echo old > config
 for i in $(seq 2000); do echo 'cat config > seen.$DCS_JOB_ID; sleep 0.2'; done > jobs.txt
 printf 'mkdir -p out; echo $DCS_ATTEMPT > out/who; [ $DCS_ATTEMPT != 1.1 ] && [ $DCS_ATTEMPT != 1.2 ]\n' > retry.txt
@@ -151,8 +151,8 @@ $DCS cancel run --yes; wait $pid || true
 code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir retry --return 'out/who' --tries 3 --keep-files retry.txt || code=$?
 echo $code > ../code; cat out/who > ../who
 `)
-	l.holds(map[string]string{"first": "old\n", "code": "0\n", "who": "1.3\n"})
-	if kept, _ := filepath.Glob(l.work(0) + "/*/files.ws1/jobs/1.3/out/who"); len(kept) != 1 {
+	l.checkFiles(map[string]string{"first": "old\n", "code": "0\n", "who": "1.3\n"})
+	if kept, _ := filepath.Glob(l.workDir(0) + "/*/files.ws1/jobs/1.3/out/who"); len(kept) != 1 {
 		t.Error("--keep-files left no directory of the job on the host")
 	}
 }
@@ -174,7 +174,7 @@ func TestFilesWaitForSpaceHere(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { <-cut })
-	l.apart(`
+	l.runApart(`
 cd apart; mkdir out; mount -t tmpfs -o size=1m none out
 echo 'head -c 3000000 /dev/zero > out/big' | sed 's/^/mkdir out; /' > jobs.txt
 $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --return out/big --tries 1 jobs.txt 2> ../run.err & pid=$!
@@ -192,11 +192,11 @@ $DCS cancel canceled 1 --yes
 wait $pid || true
 ls -A out > ../left; umount out
 `)
-	if got := l.read(l.path("run.err")); !strings.Contains(got, "no space left on device") {
+	if got := l.readFile(l.path("run.err")); !strings.Contains(got, "no space left on device") {
 		t.Errorf("nothing is said of the full disk:\n%s", got)
 	}
-	l.holds(map[string]string{"size": "3000000\n", "after": "big\n", "left": ""})
-	if got := l.whole(l.read(l.path("canceled.json"))); len(got) != 1 || got[0].State != "canceled" {
+	l.checkFiles(map[string]string{"size": "3000000\n", "after": "big\n", "left": ""})
+	if got := l.completeResults(l.readFile(l.path("canceled.json"))); len(got) != 1 || got[0].State != "canceled" {
 		t.Errorf("the canceled job: %+v", got)
 	}
 }
@@ -207,11 +207,11 @@ func TestFilesWaitForSpaceOnAHost(t *testing.T) {
 	l := newLab(t, 1)
 	work := l.path("work")
 	l.mkdir("work")
-	wrap := l.file("wrap.sh", `#!/bin/sh
+	wrap := l.writeFile("wrap.sh", `#!/bin/sh
 cd / && umount -l `+l.path("apart")+` && mount -t tmpfs -o size=8m none `+work+` && head -c 7000000 /dev/zero > `+work+`/ballast && echo $$ > `+l.path("pid")+` && exec "$@"
 `)
-	l.file("box.toml", fmt.Sprintf("[[host]]\nname = \"box\"\nlink = [\"unshare\", \"-m\", \"sh\", %q]\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n", wrap, work+"/dcs"))
-	l.apart(`
+	l.writeFile("box.toml", fmt.Sprintf("[[host]]\nname = \"box\"\nlink = [\"unshare\", \"-m\", \"sh\", %q]\nslots = 2\nyield = false\nnice = 0\nwork_dir = %q\n", wrap, work+"/dcs"))
+	l.runApart(`
 cd apart; head -c 4000000 /dev/zero > data
 echo 'wc -c < data > n' > jobs.txt
 $DCS run --no-tui --hosts ../box.toml --run-dir run --send data --return n jobs.txt 2> ../run.err & pid=$!
@@ -221,7 +221,7 @@ rm /proc/$(cat ../pid)/root` + work + `/ballast
 wait $pid
 cat n > ../n
 `)
-	l.holds(map[string]string{"n": "4000000\n"})
+	l.checkFiles(map[string]string{"n": "4000000\n"})
 }
 
 // TestFilesOfCopies runs two attempts of a job with returned files on two hosts (--speculate),
@@ -231,7 +231,7 @@ func TestFilesOfCopies(t *testing.T) {
 	polltest.Long(t)
 	const n = 8
 	l := newLab(t, 2)
-	l.apart(`
+	l.runApart(`
 cd apart
 dir=` + l.dir + `
 for i in $(seq ` + fmt.Sprint(n) + `); do
@@ -245,11 +245,11 @@ $DCS run --no-tui --json --speculate --ssh-config $SSH --hosts $HOSTS --run-dir 
 find . -name '.dcs-tui-*' > ../temps; ls run/returning > ../notes
 cd out; for f in *; do echo $f $(stat -c %s $f) $(sort -u $f); done > ../../files
 `)
-	if said := l.read(l.path("run.err")); !strings.Contains(said, "runs on ws1 too") {
+	if said := l.readFile(l.path("run.err")); !strings.Contains(said, "runs on ws1 too") {
 		t.Errorf("no job had a copy:\n%s", said)
 	}
 	var want []string
-	for _, r := range l.whole(l.read(l.path("result.jsonl"))) {
+	for _, r := range l.completeResults(l.readFile(l.path("result.jsonl"))) {
 		if r.State != "succeeded" {
 			t.Errorf("%+v", r)
 		}
@@ -258,7 +258,7 @@ cd out; for f in *; do echo $f $(stat -c %s $f) $(sort -u $f); done > ../../file
 		}
 	}
 	slices.Sort(want)
-	l.holds(map[string]string{"files": strings.Join(want, ""), "temps": "", "notes": ""})
+	l.checkFiles(map[string]string{"files": strings.Join(want, ""), "temps": "", "notes": ""})
 	if len(want) != 3*n {
 		t.Errorf("%d results, want %d", len(want)/3, n)
 	}

@@ -32,31 +32,31 @@ type result struct {
 	Command string
 }
 
-// check ends the faults that have outlasted the run, and checks the promises for it.
-func (d *director) check() {
+// checkRun ends the faults that have outlasted the run, and checks the promises for it.
+func (d *director) checkRun() {
 	d.t.Helper()
-	d.healAll()
-	d.nothingToDo()
-	rs := d.results()
-	marks := d.ranOnce()
+	d.repairAll()
+	d.checkOver()
+	rs := d.checkResults()
+	marks := d.checkRanOnce()
 	uid := ""
 	for _, r := range rs {
 		uid, _, _ = strings.Cut(r.UID, ".")
 		d.checkJob(r, uid, marks[r.Job])
 	}
-	d.noInstances()
-	d.nothingLeft()
-	d.noPanic()
-	d.jobLog()
+	d.checkNoInstances()
+	d.checkNothingLeft()
+	d.checkNoPanic()
+	d.checkJobLog()
 	d.checkFenced()
 	d.checkOverlaps()
 }
 
-// results checks promises 1 and 2: each job has one result, and the numbers of the results have no
-// gap.
-func (d *director) results() []result {
+// checkResults checks promises 1 and 2: each job has one result, and the numbers of the results
+// have no gap.
+func (d *director) checkResults() []result {
 	d.t.Helper()
-	rs := d.resultsIn(d.desk(), d.runDir())
+	rs := d.resultsIn(d.poweredDesk(), d.runDir())
 	byJob, bySeq := map[int]int{}, map[int]int{}
 	for _, r := range rs {
 		byJob[r.Job]++
@@ -76,7 +76,7 @@ func (d *director) results() []result {
 // resultsIn returns the results that a machine reads in a run directory.
 func (d *director) resultsIn(m *machine, dir string) (rs []result) {
 	d.t.Helper()
-	out, code, err := d.l.ask(m, "results", "--json", dir)
+	out, code, err := d.lab.query(m, "results", "--json", dir)
 	if err != nil || code != 0 {
 		d.t.Fatalf("results: %d, %v\n%s", code, err, out)
 	}
@@ -90,12 +90,12 @@ func (d *director) resultsIn(m *machine, dir string) (rs []result) {
 	return rs
 }
 
-// ranOnce checks promise 2 by the marks that the jobs wrote: no attempt ran twice. It returns the
-// attempts of each job that ran.
-func (d *director) ranOnce() map[int][]jobs.AttemptID {
+// checkRanOnce checks promise 2 by the marks that the jobs wrote: no attempt ran twice. It returns
+// the attempts of each job that ran.
+func (d *director) checkRanOnce() map[int][]jobs.AttemptID {
 	d.t.Helper()
 	ran := map[int][]jobs.AttemptID{}
-	for _, m := range d.marked() {
+	for _, m := range d.markedAttempts() {
 		if n := strings.Count(m.text, "\n"); n > 1 {
 			d.t.Errorf("attempt %s ran %d times: %q", m.id, n, m.text)
 		}
@@ -111,7 +111,7 @@ func (d *director) checkJob(r result, uid string, ran []jobs.AttemptID) {
 	want := d.jobs[r.Job-1]
 	if r.Exit == nil {
 		if r.State == "failed" && len(ran) >= 3 {
-			d.died++ // B2: a job fails if three hosts died while it ran
+			d.numDied++ // B2: a job fails if three hosts died while it ran
 			return
 		}
 		d.t.Errorf("job %d is %s with exit null, not what its command does (%d)", r.Job, r.State, want.code)
@@ -134,7 +134,7 @@ func (d *director) checkJob(r result, uid string, ran []jobs.AttemptID) {
 			}
 		}
 	}
-	if r.Host != nil && slices.Contains(d.preempted, *r.Host) && len(d.spans) > 0 {
+	if r.Host != nil && slices.Contains(d.preempted, *r.Host) && len(d.writeFailures) > 0 {
 		return // the shared directory refused writes, and the instance is gone with its files
 	}
 	d.t.Errorf("job %d is %s, but no attempt that ran (%v) has a whole sentinel that says so", r.Job, r.State, ran)
@@ -142,16 +142,16 @@ func (d *director) checkJob(r result, uid string, ran []jobs.AttemptID) {
 
 // attemptDirs returns the directories in which a host may have kept its attempts.
 func (d *director) attemptDirs(uid string, host *string) []string {
-	dirs := []string{d.l.hub.path(d.runDir() + "/attempts")}
+	dirs := []string{d.lab.hub.path(d.runDir() + "/attempts")}
 	if host != nil {
-		dirs = append(dirs, d.l.hub.path("/srv/"+*host+homeOf+uid+"/attempts"))
+		dirs = append(dirs, d.lab.hub.path("/srv/"+*host+homeOf+uid+"/attempts"))
 	}
 	return dirs
 }
 
 // checkOutput compares the output of the job, unless the disk refused writes while it ran.
 func (d *director) checkOutput(r result, base string) {
-	for _, s := range d.spans {
+	for _, s := range d.writeFailures {
 		if r.Ended.After(s.from.Add(-time.Second)) && r.Started.Before(s.to.Add(time.Second)) {
 			return
 		}
@@ -162,9 +162,9 @@ func (d *director) checkOutput(r result, base string) {
 	}
 }
 
-// nothingToDo checks that the run is recorded as ended: resume finds no job, and the run has no
+// checkOver checks that the run is recorded as ended: resume finds no job, and the run has no
 // dispatcher.
-func (d *director) nothingToDo() {
+func (d *director) checkOver() {
 	d.t.Helper()
 	var status struct {
 		Jobs  map[string]int
@@ -172,7 +172,7 @@ func (d *director) nothingToDo() {
 		Owner *string
 	}
 	for range 5 {
-		out, code, err := d.l.ask(d.desk(), "status", "--json", d.runDir())
+		out, code, err := d.lab.query(d.poweredDesk(), "status", "--json", d.runDir())
 		if err != nil || code != 0 || json.Unmarshal([]byte(out), &status) != nil {
 			d.t.Fatalf("status: %d, %v\n%s", code, err, out)
 		}
@@ -181,29 +181,29 @@ func (d *director) nothingToDo() {
 		}
 		// Ask the hosts that could not be asked at the end.
 		d.note("resume: the run is not written down as ended")
-		d.notEnded++
+		d.numNotEnded++
 		d.over = false
-		d.cur = nil
-		d.finish()
+		d.current = nil
+		d.awaitEnd()
 	}
 	if !status.Ended || status.Jobs["queued"] != 0 || status.Jobs["running"] != 0 || status.Owner != nil {
-		d.t.Errorf("the run is over, but its status says %+v\n%s", status, d.last())
+		d.t.Errorf("the run is over, but its status says %+v\n%s", status, d.newestOutput())
 	}
-	before := d.marks()
-	out, code, err := d.l.ask(d.desk(), "resume", "--no-tui", d.runDir())
-	if err != nil || code != 0 && code != 1 && code != 130 || d.marks() != before {
-		d.t.Errorf("resume of a finished run: exit %d, %v, %d jobs more\n%s", code, err, d.marks()-before, out)
+	before := d.numMarks()
+	out, code, err := d.lab.query(d.poweredDesk(), "resume", "--no-tui", d.runDir())
+	if err != nil || code != 0 && code != 1 && code != 130 || d.numMarks() != before {
+		d.t.Errorf("resume of a finished run: exit %d, %v, %d jobs more\n%s", code, err, d.numMarks()-before, out)
 	}
 }
 
-// desk returns a desk that is powered on, or the first one if none is.
-func (d *director) desk() *machine {
-	for _, m := range d.l.desks {
+// poweredDesk returns a desk that is powered on, or the first one if none is.
+func (d *director) poweredDesk() *machine {
+	for _, m := range d.lab.desks {
 		if m.now.Load() != nil {
 			return m
 		}
 	}
-	return d.l.desks[0]
+	return d.lab.desks[0]
 }
 
 // homeOf is the path from the directory of a host's own files to work_dir in its home.
@@ -221,15 +221,15 @@ var allowed = regexp.MustCompile(`^(root|vartmp|vartmp/dcs-share|tmp|tmp/dcs-0(/
 var bareSpool = regexp.MustCompile(`^vartmp/dcs-share/run-[0-9a-f]{16}\.0$|^vartmp/dcs-0/runs/[a-z0-9]{12}(/ws\d(/(in|taken|free|stop|done|progress|script|boot|control|reports|` +
 	`machine\.ws\d|config\.\d+|log(/\d+\.\d+)?|helpers(/\d+\.\d+\.\d+)?))?)?$`)
 
-// nothingLeft checks promise 4 by a scan of all processes and files of each host, whoever owns
+// checkNothingLeft checks promise 4 by a scan of all processes and files of each host, whoever owns
 // them.
-func (d *director) nothingLeft() {
+func (d *director) checkNothingLeft() {
 	d.t.Helper()
-	for _, m := range d.l.machines() {
+	for _, m := range d.lab.machines() {
 		// A helper whose link was cut silently leaves after 30 s; a helper that was being sent
 		// leaves after 90 s.
-		if !polltest.Within(100*time.Second, func() bool { return len(m.strangers()) == 0 }) {
-			for _, p := range m.strangers() {
+		if !polltest.Within(100*time.Second, func() bool { return len(m.unexpectedProcesses()) == 0 }) {
+			for _, p := range m.unexpectedProcesses() {
 				env, _ := os.ReadFile(p.dir + "/environ")
 				cookie := ""
 				for v := range strings.SplitSeq(string(env), "\x00") {
@@ -240,7 +240,7 @@ func (d *director) nothingLeft() {
 				d.t.Errorf("left behind on %s: %s %s", m.name, p, cookie)
 			}
 		}
-		root := d.l.hub.path("/srv/" + m.name)
+		root := d.lab.hub.path("/srv/" + m.name)
 		unused := !d.claimedOn(m.name)
 		filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 			if rel, _ := filepath.Rel(root, path); err == nil && rel != "." {
@@ -256,12 +256,12 @@ func (d *director) nothingLeft() {
 			return nil
 		})
 	}
-	names, err := os.ReadDir(d.l.hub.path(sharedDir))
+	names, err := os.ReadDir(d.lab.hub.path(sharedDir))
 	if err != nil {
 		d.t.Error(err)
 	}
 	for _, e := range names {
-		if !slices.Contains(d.l.runs, e.Name()) {
+		if !slices.Contains(d.lab.runs, e.Name()) {
 			d.t.Errorf("left behind in the shared directory: %s", e.Name())
 		}
 	}
@@ -269,8 +269,8 @@ func (d *director) nothingLeft() {
 
 // claimedOn reports whether any attempt of the run was claimed on the host.
 func (d *director) claimedOn(host string) bool {
-	claims, _ := filepath.Glob(d.l.hub.path(d.runDir()) + "/attempts/*/*.status")
-	own, _ := filepath.Glob(d.l.hub.path("/srv/"+host) + homeOf + "*/attempts/*/*.status")
+	claims, _ := filepath.Glob(d.lab.hub.path(d.runDir()) + "/attempts/*/*.status")
+	own, _ := filepath.Glob(d.lab.hub.path("/srv/"+host) + homeOf + "*/attempts/*/*.status")
 	claims = append(claims, own...)
 	return slices.ContainsFunc(claims, func(path string) bool {
 		b, _ := os.ReadFile(path)
@@ -280,17 +280,17 @@ func (d *director) claimedOn(host string) bool {
 
 var panicked = regexp.MustCompile(`(?m)^(panic:|fatal error:|goroutine \d+ \[).*`)
 
-// jobLog checks X8 and D6: the job log has one line for each job, with its exit code, even if
+// checkJobLog checks X8 and D6: the job log has one line for each job, with its exit code, even if
 // several dispatchers wrote it or the disk refused writes.
-func (d *director) jobLog() {
+func (d *director) checkJobLog() {
 	d.t.Helper()
-	lines := strings.Split(strings.TrimSuffix(d.l.read(d.runDir()+"/joblog.tsv"), "\n"), "\n")
+	lines := strings.Split(strings.TrimSuffix(d.lab.readFile(d.runDir()+"/joblog.tsv"), "\n"), "\n")
 	seen := map[string]int{}
 	for _, line := range lines[1:] {
 		f := strings.Split(line, "\t")
 		seen[f[0]]++
 		n, _ := strconv.Atoi(f[0])
-		if len(f) < 9 || n < 1 || n > len(d.jobs) || d.died == 0 && f[6] != strconv.Itoa(d.jobs[n-1].code) {
+		if len(f) < 9 || n < 1 || n > len(d.jobs) || d.numDied == 0 && f[6] != strconv.Itoa(d.jobs[n-1].code) {
 			d.t.Errorf("the job log has the line %q", line)
 		}
 	}
@@ -301,11 +301,11 @@ func (d *director) jobLog() {
 	}
 }
 
-// noPanic checks that no output of dispatchers and helpers contains a panic.
-func (d *director) noPanic() {
+// checkNoPanic checks that no output of dispatchers and helpers contains a panic.
+func (d *director) checkNoPanic() {
 	d.t.Helper()
-	files, _ := filepath.Glob(filepath.Join(d.l.dir, d.name+"-*.err"))
-	logs, _ := filepath.Glob(d.l.hub.path(d.runDir() + "/hosts/*"))
+	files, _ := filepath.Glob(filepath.Join(d.lab.dir, d.name+"-*.err"))
+	logs, _ := filepath.Glob(d.lab.hub.path(d.runDir() + "/hosts/*"))
 	for _, f := range append(files, logs...) {
 		b, _ := os.ReadFile(f)
 		if line := panicked.Find(b); line != nil {

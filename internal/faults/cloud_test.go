@@ -38,8 +38,8 @@ idle = "10s"
 `
 
 // cloudFaults occur only in runs with a provider.
-var cloudFaults = []kind{
-	{name: "instance preempted", weight: 20, make: (*director).preempt},
+var cloudFaults = []faultKind{
+	{name: "instance preempted", weight: 20, make: (*director).preemptInstance},
 	{name: "provider fails", weight: 4, make: (*director).breakCloud},
 }
 
@@ -55,22 +55,22 @@ func (l *lab) instances() []string {
 // stepCloud acts as the provider does: it starts and ends machines.
 func (d *director) stepCloud() {
 	exist := map[string]bool{}
-	for _, name := range d.l.instances() {
+	for _, name := range d.lab.instances() {
 		exist[name] = true
 	}
-	for _, m := range d.l.vms {
+	for _, m := range d.lab.vms {
 		if m.instance != "" && !exist[m.instance] {
-			d.must(m.release(d.rnd.IntN(2) == 0))
+			d.must(m.releaseInstance(d.rand.IntN(2) == 0))
 		}
 		delete(exist, m.instance)
 	}
 	for name := range exist {
-		for _, m := range d.l.vms {
+		for _, m := range d.lab.vms {
 			if m.instance == "" {
 				m.instance = name
 				d.must(m.boot())
 				// The file is moved into place, so the commands never see a partial address.
-				file := d.l.hub.path(cloudDir + "/" + name)
+				file := d.lab.hub.path(cloudDir + "/" + name)
 				d.must(os.WriteFile(filepath.Join(filepath.Dir(file), ".new"), []byte(m.ip+"\n"), 0o600))
 				d.must(os.Rename(filepath.Join(filepath.Dir(file), ".new"), file))
 				d.note("instance %s is %s", name, m.name)
@@ -80,8 +80,8 @@ func (d *director) stepCloud() {
 	}
 }
 
-// release ends the machine's instance. The next instance on it has an empty disk.
-func (m *machine) release(cut bool) error {
+// releaseInstance ends the machine's instance. The next instance on it has an empty disk.
+func (m *machine) releaseInstance(cut bool) error {
 	m.powerOff(cut)
 	m.instance = ""
 	root := m.lab.hub.path("/srv/" + m.name)
@@ -100,13 +100,13 @@ func (m *machine) release(cut bool) error {
 	return nil
 }
 
-// preempt takes an instance away, as a cloud that needs its capacity.
-func (d *director) preempt() string {
-	for _, m := range d.l.vms {
+// preemptInstance takes an instance away, as a cloud that needs its capacity.
+func (d *director) preemptInstance() string {
+	for _, m := range d.lab.vms {
 		if name := m.instance; name != "" {
-			silent := d.rnd.IntN(2) == 0
-			d.must(os.Remove(d.l.hub.path(cloudDir + "/" + name)))
-			d.must(m.release(silent))
+			silent := d.rand.IntN(2) == 0
+			d.must(os.Remove(d.lab.hub.path(cloudDir + "/" + name)))
+			d.must(m.releaseInstance(silent))
 			d.preempted = append(d.preempted, name)
 			return fmt.Sprintf("%s (%s), silent %v", name, m.name, silent)
 		}
@@ -116,19 +116,19 @@ func (d *director) preempt() string {
 
 // breakCloud makes all commands of the provider fail for a while.
 func (d *director) breakCloud() string {
-	if d.busy("provider fails") {
+	if d.isActive("provider fails") {
 		return ""
 	}
-	file := d.l.hub.path(cloudDir + "/broken")
+	file := d.lab.hub.path(cloudDir + "/broken")
 	d.must(os.WriteFile(file, nil, 0o600))
-	return d.lasts(2, 20, "provider fails", func() { d.must(os.Remove(file)) })
+	return d.repairAfterRandom(2, 20, "provider fails", func() { d.must(os.Remove(file)) })
 }
 
-// noInstances checks that the run has ended its instances.
-func (d *director) noInstances() {
+// checkNoInstances checks that the run has ended its instances.
+func (d *director) checkNoInstances() {
 	d.t.Helper()
-	if left := d.l.instances(); len(left) > 0 {
-		d.t.Errorf("the run is over, and its instances %s exist\n%s", strings.Join(left, ", "), d.last())
+	if left := d.lab.instances(); len(left) > 0 {
+		d.t.Errorf("the run is over, and its instances %s exist\n%s", strings.Join(left, ", "), d.newestOutput())
 	}
 	d.stepCloud() // cuts the power of the last ones
 }

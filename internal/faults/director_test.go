@@ -20,38 +20,38 @@ import (
 // director manages one run until its end, whatever happens to its dispatchers. It works in steps,
 // in one goroutine.
 type director struct {
-	l         *lab
+	lab       *lab
 	t         *testing.T
 	name      string // of the run
 	dir       string // its directory; "": below the shared one
 	inventory string // the hosts.toml of the run
 	jobs      []job
-	rnd       *rand.Rand
+	rand      *rand.Rand
 
-	cur    *life   // the current dispatcher
-	fenced []*life // dispatchers that were stopped, and taken over before they continued
-	lives  []*life
-	over   bool
-	failed int // consecutive starts that failed
-	next   time.Time
+	current         *dispatcher   // the current dispatcher
+	fenced          []*dispatcher // dispatchers that were stopped, and taken over before they continued
+	dispatchers     []*dispatcher
+	over            bool
+	numFailedStarts int // consecutive starts that failed
+	nextStart       time.Time
 
-	heals     []heal
-	counts    map[string]int
-	preempted []string // instances that were taken away
-	spans     []span   // times during which the shared directory refused writes
+	repairs       []repair
+	counts        map[string]int
+	preempted     []string // instances that were taken away
+	writeFailures []span   // times during which the shared directory refused writes
 
 	// Number of attempts that ran at the same time as another attempt of the job, because a host
 	// was given up.
-	overlaps int
+	numOverlaps int
 	// Number of jobs that failed without an exit code because three hosts died while they ran (B2).
-	died     int
-	notEnded int // number of run ends that had to be repeated because a host could not be asked
-	events   []string
-	begun    time.Time
+	numDied     int
+	numNotEnded int // number of run ends that had to be repeated because a host could not be asked
+	events      []string
+	begun       time.Time
 }
 
-// heal is a scheduled end of a fault.
-type heal struct {
+// repair is a scheduled end of a fault.
+type repair struct {
 	at   time.Time
 	what string // the fault; a machine has at most one fault of a kind at a time
 	do   func()
@@ -62,13 +62,13 @@ type span struct{ from, to time.Time }
 
 func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
 	l.runs = append(l.runs, name)
-	d := &director{l: l, t: l.t, name: name, jobs: list, rnd: rnd, inventory: keysDir + "/hosts.toml", counts: map[string]int{}, begun: time.Now()}
+	d := &director{lab: l, t: l.t, name: name, jobs: list, rand: rnd, inventory: keysDir + "/hosts.toml", counts: map[string]int{}, begun: time.Now()}
 	d.t.Cleanup(func() {
 		if !d.t.Failed() {
 			return
 		}
 		d.t.Logf("what was done to run %s:\n%s", d.name, strings.Join(d.events, "\n"))
-		d.keep()
+		d.saveFiles()
 	})
 	return d
 }
@@ -78,7 +78,7 @@ func (d *director) runDir() string { return cmp.Or(d.dir, sharedDir+"/"+d.name) 
 func (d *director) note(format string, args ...any) {
 	line := fmt.Sprintf("%s  %7.2f  ", time.Now().UTC().Format("15:04:05"), time.Since(d.begun).Seconds()) + fmt.Sprintf(format, args...)
 	d.events = append(d.events, line)
-	if f, err := os.OpenFile(filepath.Join(d.l.dir, d.name+".events"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
+	if f, err := os.OpenFile(filepath.Join(d.lab.dir, d.name+".events"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
 		fmt.Fprintln(f, line) // shows where a test hangs
 		f.Close()
 	}
@@ -87,24 +87,24 @@ func (d *director) note(format string, args ...any) {
 // start starts the run on the first desk.
 func (d *director) start(more ...string) {
 	d.t.Helper()
-	file, err := d.l.write(d.name, d.jobs)
+	file, err := d.lab.writeJobs(d.name, d.jobs)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	args := append([]string{"run", "--no-tui", "--ssh-config", keysDir + "/ssh_config", "--hosts", d.inventory, "--run-dir", d.runDir()}, more...)
-	if err := d.begin(d.l.desks[0], append(args, file)...); err != nil {
+	if err := d.startDispatcher(d.lab.desks[0], append(args, file)...); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d *director) begin(desk *machine, args ...string) error {
-	life, err := d.l.dispatch(desk, fmt.Sprintf("%s-%02d-%s", d.name, len(d.lives)+1, desk.name), args...)
+func (d *director) startDispatcher(desk *machine, args ...string) error {
+	life, err := d.lab.dispatch(desk, fmt.Sprintf("%s-%02d-%s", d.name, len(d.dispatchers)+1, desk.name), args...)
 	if err != nil {
 		return err
 	}
 	d.note("dispatcher %s: %s", life.name, args[0])
-	d.cur = life
-	d.lives = append(d.lives, life)
+	d.current = life
+	d.dispatchers = append(d.dispatchers, life)
 	return nil
 }
 
@@ -114,63 +114,63 @@ func (d *director) resume(desk *machine, force bool) error {
 	if force {
 		args = append(args, "--force")
 	}
-	return d.begin(desk, args...)
+	return d.startDispatcher(desk, args...)
 }
 
 // step handles faults and dispatchers that have ended.
 func (d *director) step() {
 	d.stepCloud()
 	now := time.Now()
-	for i := 0; i < len(d.heals); i++ {
-		if h := d.heals[i]; !h.at.After(now) {
-			d.heals = slices.Delete(d.heals, i, i+1)
+	for i := 0; i < len(d.repairs); i++ {
+		if h := d.repairs[i]; !h.at.After(now) {
+			d.repairs = slices.Delete(d.repairs, i, i+1)
 			i--
 			h.do()
 			d.note("healed: %s", h.what)
 		}
 	}
-	if d.over || now.Before(d.next) || d.cur != nil && !d.cur.ended() {
+	if d.over || now.Before(d.nextStart) || d.current != nil && !d.current.hasEnded() {
 		return
 	}
-	if d.cur != nil {
-		d.after(d.cur)
+	if d.current != nil {
+		d.handleEnd(d.current)
 	}
-	if d.over || now.Before(d.next) {
+	if d.over || now.Before(d.nextStart) {
 		return
 	}
-	desk := d.l.desks[d.rnd.IntN(len(d.l.desks))]
-	if err := d.resume(desk, d.rnd.IntN(3) == 0); err != nil {
-		d.next = now.Add(time.Second)
+	desk := d.lab.desks[d.rand.IntN(len(d.lab.desks))]
+	if err := d.resume(desk, d.rand.IntN(3) == 0); err != nil {
+		d.nextStart = now.Add(time.Second)
 	}
 }
 
-// after handles the end of a dispatcher.
-func (d *director) after(life *life) {
-	words := life.words()
+// handleEnd handles the end of a dispatcher.
+func (d *director) handleEnd(life *dispatcher) {
+	words := life.output()
 	d.note("dispatcher %s ended with %d", life.name, life.code)
-	d.cur = nil
+	d.current = nil
 	switch {
 	case life.code == 0 || life.code == 1 || life.code == 130:
 		d.over = true
 	case life.code == -1 || life.code == 4 || life.code == 137:
-		d.failed = 0
+		d.numFailedStarts = 0
 	case life.code == 125: // exit code of env
 		d.t.Fatalf("the lab: %s", words)
 	default:
 		// No takeover is possible while the disk is full or another dispatcher is believed to be
 		// alive. Both are temporary.
-		if d.failed++; d.failed > 90 {
-			d.t.Fatalf("no dispatcher gets to work any more; the last, %s, ended with %d:\n%s", life.name, life.code, tail(words, 20))
+		if d.numFailedStarts++; d.numFailedStarts > 90 {
+			d.t.Fatalf("no dispatcher gets to work any more; the last, %s, ended with %d:\n%s", life.name, life.code, lastLines(words, 20))
 		}
-		d.next = time.Now().Add(time.Second)
+		d.nextStart = time.Now().Add(time.Second)
 	}
 }
 
-// healAll ends all faults now.
-func (d *director) healAll() {
-	for len(d.heals) > 0 {
-		h := d.heals[0]
-		d.heals = d.heals[1:]
+// repairAll ends all faults now.
+func (d *director) repairAll() {
+	for len(d.repairs) > 0 {
+		h := d.repairs[0]
+		d.repairs = d.repairs[1:]
 		h.do()
 		d.note("healed: %s", h.what)
 	}
@@ -180,60 +180,60 @@ func (d *director) healAll() {
 func (d *director) until(what string, limit time.Duration, ok func() bool) {
 	d.t.Helper()
 	if !polltest.Within(limit, func() bool { d.step(); return ok() }) {
-		d.t.Fatalf("%v passed without: %s\n%s", limit, what, d.last())
+		d.t.Fatalf("%v passed without: %s\n%s", limit, what, d.newestOutput())
 	}
 }
 
-// last returns the output of the newest dispatcher.
-func (d *director) last() string {
-	if len(d.lives) == 0 {
+// newestOutput returns the output of the newest dispatcher.
+func (d *director) newestOutput() string {
+	if len(d.dispatchers) == 0 {
 		return ""
 	}
-	life := d.lives[len(d.lives)-1]
-	return life.name + " said:\n" + tail(life.words(), 30)
+	life := d.dispatchers[len(d.dispatchers)-1]
+	return life.name + " said:\n" + lastLines(life.output(), 30)
 }
 
 // upLine matches a dispatcher's message about one or several hosts that are up.
 var upLine = regexp.MustCompile(`(?:\((\d+) hosts\))?  is up`)
 
-// hostsUp returns how many hosts the newest dispatcher has reported as up.
-func (d *director) hostsUp() (n int) {
-	for _, m := range upLine.FindAllStringSubmatch(d.last(), -1) {
+// numHostsUp returns how many hosts the newest dispatcher has reported as up.
+func (d *director) numHostsUp() (n int) {
+	for _, m := range upLine.FindAllStringSubmatch(d.newestOutput(), -1) {
 		hosts, _ := strconv.Atoi(m[1]) // "": one host
 		n += max(1, hosts)
 	}
 	return n
 }
 
-// finish waits for the end of the run without further faults.
-func (d *director) finish() {
+// awaitEnd waits for the end of the run without further faults.
+func (d *director) awaitEnd() {
 	d.t.Helper()
-	d.healAll()
-	d.untilOver()
-	d.until("the end of dispatchers that were taken over", polltest.Patience, func() bool { return !d.others() })
+	d.repairAll()
+	d.awaitOver()
+	d.until("the end of dispatchers that were taken over", polltest.Patience, func() bool { return !d.hasFenced() })
 }
 
-// killed kills a dispatcher with SIGKILL.
-func (life *life) killed() bool { return life.signal(syscall.SIGKILL) }
+// kill kills a dispatcher with SIGKILL.
+func (life *dispatcher) kill() bool { return life.signal(syscall.SIGKILL) }
 
-// keep saves the files that help to analyze a failure.
-func (d *director) keep() {
+// saveFiles saves the files that help to analyze a failure.
+func (d *director) saveFiles() {
 	if *keepFlag == "" {
 		return
 	}
 	to := filepath.Join(*keepFlag, strings.ReplaceAll(d.t.Name(), "/", "_")+"-"+d.name)
 	os.MkdirAll(to, 0o700)
-	command("cp", "-a", d.l.dir, filepath.Join(to, "said"))
-	command("cp", "-a", d.l.hub.path(d.runDir()), filepath.Join(to, "run"))
-	command("cp", "-a", d.l.hub.path(marksDir+"/"+d.name), filepath.Join(to, "marks"))
-	for _, m := range d.l.hosts {
-		command("cp", "-a", d.l.hub.path("/srv/"+m.name), filepath.Join(to, m.name))
+	runCommand("cp", "-a", d.lab.dir, filepath.Join(to, "said"))
+	runCommand("cp", "-a", d.lab.hub.path(d.runDir()), filepath.Join(to, "run"))
+	runCommand("cp", "-a", d.lab.hub.path(marksDir+"/"+d.name), filepath.Join(to, "marks"))
+	for _, m := range d.lab.hosts {
+		runCommand("cp", "-a", d.lab.hub.path("/srv/"+m.name), filepath.Join(to, m.name))
 	}
 	d.t.Logf("kept in %s", to)
 }
 
-// tail returns the last n lines of a text.
-func tail(text string, n int) string {
+// lastLines returns the last n lines of a text.
+func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

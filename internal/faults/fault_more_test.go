@@ -14,68 +14,69 @@ import (
 // killDispatcher kills the dispatcher at a random time. It is resumed on the same desk or on the
 // other one.
 func (d *director) killDispatcher() string {
-	if d.cur == nil || !d.cur.killed() {
+	if d.current == nil || !d.current.kill() {
 		return ""
 	}
-	return d.cur.name
+	return d.current.name
 }
 
-// terminate sends SIGTERM to the dispatcher. It stops dispatching, and running jobs continue.
-func (d *director) terminate() string {
-	if d.cur == nil || !d.cur.signal(syscall.SIGTERM) {
+// terminateDispatcher sends SIGTERM to the dispatcher. It stops dispatching, and running jobs
+// continue.
+func (d *director) terminateDispatcher() string {
+	if d.current == nil || !d.current.signal(syscall.SIGTERM) {
 		return ""
 	}
-	return d.cur.name
+	return d.current.name
 }
 
 // unplugDesk disconnects the dispatcher's machine from all hosts, but not from the shared
 // directory.
 func (d *director) unplugDesk() string {
-	if d.cur == nil || d.cur.desk.now.Load() == nil || d.busy(away(d.cur.desk)) {
+	if d.current == nil || d.current.desk.now.Load() == nil || d.isActive(awayFault(d.current.desk)) {
 		return ""
 	}
-	m := d.cur.desk
-	d.must(m.link(false))
-	return m.name + " " + d.lasts(2, 30, away(m), func() { d.must(m.link(true)) })
+	m := d.current.desk
+	d.must(m.setLink(false))
+	return m.name + " " + d.repairAfterRandom(2, 30, awayFault(m), func() { d.must(m.setLink(true)) })
 }
 
 // pauseDispatcher stops the dispatcher for a while, as a sleeping laptop does.
 func (d *director) pauseDispatcher() string {
-	if d.cur == nil || d.busy("dispatcher stopped") || !d.cur.signal(syscall.SIGSTOP) {
+	if d.current == nil || d.isActive("dispatcher stopped") || !d.current.signal(syscall.SIGSTOP) {
 		return ""
 	}
-	life := d.cur
-	return life.name + " " + d.lasts(1, 25, "dispatcher stopped", func() { life.signal(syscall.SIGCONT) })
+	life := d.current
+	return life.name + " " + d.repairAfterRandom(1, 25, "dispatcher stopped", func() { life.signal(syscall.SIGCONT) })
 }
 
-// usurp stops the dispatcher, lets another take the run over (by force or when the heartbeats are
-// stale), and continues the first. The first must detect that it is fenced off, report that, and
-// exit.
-func (d *director) usurp() string {
-	first := d.cur
-	if first == nil || d.busy("dispatcher stopped") || d.others() || !strings.Contains(first.words(), " on 4 hosts") && !strings.Contains(first.words(), " to adopt") {
+// takeOverWhileStopped stops the dispatcher, lets another take the run over (by force or when the
+// heartbeats are stale), and continues the first. The first must detect that it is fenced off,
+// report that, and exit.
+func (d *director) takeOverWhileStopped() string {
+	first := d.current
+	if first == nil || d.isActive("dispatcher stopped") || d.hasFenced() || !strings.Contains(first.output(), " on 4 hosts") && !strings.Contains(first.output(), " to adopt") {
 		return "" // no dispatcher, or it is not the owner yet
 	}
 	if !first.signal(syscall.SIGSTOP) {
 		return ""
 	}
-	other := d.l.desks[0]
+	other := d.lab.desks[0]
 	if other == first.desk {
-		other = d.l.desks[1]
+		other = d.lab.desks[1]
 	}
 	if other.now.Load() == nil {
 		first.signal(syscall.SIGCONT)
 		return ""
 	}
-	force := d.rnd.IntN(2) == 0
-	epoch := d.epoch()
+	force := d.rand.IntN(2) == 0
+	epoch := d.numEpochs()
 	d.must(d.resume(other, force))
 	from, to := 5.0, 20.0
 	if !force {
 		from, to = 40, 50 // the heartbeats must be stale first
 	}
-	lasts := d.lasts(from, to, "dispatcher stopped", func() {
-		if d.epoch() > epoch { // otherwise nobody has taken over yet, and it may continue
+	lasts := d.repairAfterRandom(from, to, "dispatcher stopped", func() {
+		if d.numEpochs() > epoch { // otherwise nobody has taken over yet, and it may continue
 			d.fenced = append(d.fenced, first)
 		}
 		d.note("waking %s", first.name)
@@ -84,18 +85,18 @@ func (d *director) usurp() string {
 	return fmt.Sprintf("%s, force %v, %s", first.name, force, lasts)
 }
 
-// epoch returns how many dispatchers have owned the run.
-func (d *director) epoch() int {
-	files, err := filepath.Glob(d.l.hub.path(d.runDir() + "/journal/*.jsonl"))
+// numEpochs returns how many dispatchers have owned the run.
+func (d *director) numEpochs() int {
+	files, err := filepath.Glob(d.lab.hub.path(d.runDir() + "/journal/*.jsonl"))
 	if err != nil {
 		return 0
 	}
 	return len(files)
 }
 
-// others reports whether a dispatcher that was stopped has not exited yet.
-func (d *director) others() bool {
-	return slices.ContainsFunc(d.lives, func(life *life) bool { return life != d.cur && !life.ended() })
+// hasFenced reports whether a dispatcher that was stopped has not exited yet.
+func (d *director) hasFenced() bool {
+	return slices.ContainsFunc(d.dispatchers, func(life *dispatcher) bool { return life != d.current && !life.hasEnded() })
 }
 
 // checkFenced checks that a dispatcher that was taken over reports that and exits with the code for
@@ -106,31 +107,31 @@ func (d *director) checkFenced() {
 		if life.code == -1 || life.code == 137 {
 			continue // its machine lost power before it could report anything
 		}
-		if life.code != 4 || !strings.Contains(life.words(), "another dispatcher has taken this run over") {
-			d.t.Errorf("%s was taken over while it was stopped; it ended with %d and said:\n%s", life.name, life.code, tail(life.words(), 12))
+		if life.code != 4 || !strings.Contains(life.output(), "another dispatcher has taken this run over") {
+			d.t.Errorf("%s was taken over while it was stopped; it ended with %d and said:\n%s", life.name, life.code, lastLines(life.output(), 12))
 		}
 	}
 }
 
-// deskDies cuts the power of the dispatcher's machine.
-func (d *director) deskDies() string {
-	if d.cur == nil {
+// cutDeskPower cuts the power of the dispatcher's machine.
+func (d *director) cutDeskPower() string {
+	if d.current == nil {
 		return ""
 	}
-	m := d.cur.desk
-	if m.now.Load() == nil || d.busy(away(m)) {
+	m := d.current.desk
+	if m.now.Load() == nil || d.isActive(awayFault(m)) {
 		return ""
 	}
 	m.powerOff(true)
-	return m.name + " " + d.lasts(0.2, 10, away(m), func() { d.must(m.boot()) })
+	return m.name + " " + d.repairAfterRandom(0.2, 10, awayFault(m), func() { d.must(m.boot()) })
 }
 
-// fill fills the shared directory completely for a while.
-func (d *director) fill() string {
-	if d.busy("disk full") {
+// fillShared fills the shared directory completely for a while.
+func (d *director) fillShared() string {
+	if d.isActive("disk full") {
 		return ""
 	}
-	name := d.l.hub.path(sharedDir + "/.filler")
+	name := d.lab.hub.path(sharedDir + "/.filler")
 	from := time.Now()
 	f, err := os.Create(name)
 	if errors.Is(err, syscall.ENOSPC) {
@@ -144,16 +145,16 @@ func (d *director) fill() string {
 			size /= 2
 		}
 	}
-	return d.lasts(2, 12, "disk full", func() {
+	return d.repairAfterRandom(2, 12, "disk full", func() {
 		d.must(os.Remove(name))
-		d.spans = append(d.spans, span{from, time.Now()})
+		d.writeFailures = append(d.writeFailures, span{from, time.Now()})
 	})
 }
 
-// readOnly mounts the shared directory read-only on one host for a while.
-func (d *director) readOnly() string {
-	m := d.host()
-	if m == nil || d.busy(m.name+" read-only") {
+// mountReadOnly mounts the shared directory read-only on one host for a while.
+func (d *director) mountReadOnly() string {
+	m := d.randomHost()
+	if m == nil || d.isActive(m.name+" read-only") {
 		return ""
 	}
 	from := time.Now()
@@ -164,10 +165,10 @@ func (d *director) readOnly() string {
 		how, undo = "mounted over", []string{"umount", "-l", sharedDir}
 		d.must(s.run("sh", "-ec", "mkdir -p /run/ro; mount --bind $0 /run/ro; mount -o remount,ro,bind /run/ro; mount --bind /run/ro $0; umount /run/ro", sharedDir))
 	}
-	return m.name + ", " + how + ", " + d.lasts(2, 15, m.name+" read-only", func() {
+	return m.name + ", " + how + ", " + d.repairAfterRandom(2, 15, m.name+" read-only", func() {
 		if m.now.Load() == s { // a reboot mounts the directory again
 			d.must(s.run(undo...))
 		}
-		d.spans = append(d.spans, span{from, time.Now()})
+		d.writeFailures = append(d.writeFailures, span{from, time.Now()})
 	})
 }

@@ -41,8 +41,8 @@ type job struct {
 // kinds are the kinds of jobs. Most are plain.
 var kinds = []string{"plain", "plain", "plain", "plain", "fork", "setsid", "daemon", "deaf"}
 
-// mixed returns n jobs of all kinds, of 0.2 to 6 s, some of which fail.
-func mixed(rnd *rand.Rand, n int) []job {
+// mixedJobs returns n jobs of all kinds, of 0.2 to 6 s, some of which fail.
+func mixedJobs(rnd *rand.Rand, n int) []job {
 	list := make([]job, n)
 	for i := range list {
 		list[i] = job{kind: kinds[rnd.IntN(len(kinds))], seconds: 0.2 + 5.8*rnd.Float64()*rnd.Float64()}
@@ -53,8 +53,8 @@ func mixed(rnd *rand.Rand, n int) []job {
 	return list
 }
 
-// same returns n jobs of one kind.
-func same(n int, kind string, seconds float64) []job {
+// equalJobs returns n jobs of one kind.
+func equalJobs(n int, kind string, seconds float64) []job {
 	list := make([]job, n)
 	for i := range list {
 		list[i] = job{kind: kind, seconds: seconds}
@@ -62,8 +62,8 @@ func same(n int, kind string, seconds float64) []job {
 	return list
 }
 
-// write writes the jobs file of a run and creates the directory of its marks.
-func (l *lab) write(run string, list []job) (file string, err error) {
+// writeJobs writes the jobs file of a run and creates the directory of its marks.
+func (l *lab) writeJobs(run string, list []job) (file string, err error) {
 	var b strings.Builder
 	for _, j := range list {
 		// A failing job fails in its first attempt.

@@ -26,7 +26,7 @@ const (
 type lab struct {
 	t *testing.T
 	// Contains the bridge and the shared directory, and shows the machines' processes.
-	hub   *space
+	hub   *namespaces
 	hosts []*machine // ws1 … ws4; ws4 is reached through ws3
 	desks []*machine // desk1 and desk2
 	vms   []*machine // vm1 and vm2: without power, for a provider
@@ -50,7 +50,7 @@ const (
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	needLab(t)
-	return build(t, nil)
+	return buildLab(t, nil)
 }
 
 // newNetLab returns a lab whose machines see the shared directory as NFS shows it: each through its
@@ -59,10 +59,10 @@ func newNetLab(t *testing.T, stale time.Duration) *lab {
 	t.Helper()
 	needLab(t)
 	server := labfs.New(t)
-	return build(t, server, labfs.Options{Stale: stale, WriteBack: true})
+	return buildLab(t, server, labfs.Options{Stale: stale, WriteBack: true})
 }
 
-func build(t *testing.T, server *labfs.Server, options ...labfs.Options) *lab {
+func buildLab(t *testing.T, server *labfs.Server, options ...labfs.Options) *lab {
 	t.Helper()
 	l := &lab{nfs: server, t: t, dir: t.TempDir()}
 	if *keepFlag != "" {
@@ -94,13 +94,13 @@ ip link set lo up
 ip link add br0 type bridge
 ip link set br0 up
 ` + stay
-	hub, err := enter(nil, "", script)
+	hub, err := newNamespaces(nil, "", script)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.hub = hub
 	t.Cleanup(hub.stop) // ends all processes of all machines, too
-	if err := l.furnish(); err != nil {
+	if err := l.writeFiles(); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range append(l.hosts, l.desks...) {
@@ -113,8 +113,8 @@ ip link set br0 up
 
 func (l *lab) machines() []*machine { return slices.Concat(l.hosts, l.desks, l.vms) }
 
-// furnish writes keys, configurations, the inventory and the programs.
-func (l *lab) furnish() error {
+// writeFiles writes keys, configurations, the inventory and the programs.
+func (l *lab) writeFiles() error {
 	keys := l.hub.path(keysDir)
 	for _, name := range []string{"host_key", "id"} {
 		// ssh-keygen runs on this machine, on files that are visible here.
@@ -160,7 +160,7 @@ func (l *lab) furnish() error {
 			return err
 		}
 	}
-	if err := command("cp", program, l.hub.path(binDir+"/dcs-tui")); err != nil {
+	if err := runCommand("cp", program, l.hub.path(binDir+"/dcs-tui")); err != nil {
 		return err
 	}
 	// OpenSSH 9.8 and later penalize an address whose connections fail. Older versions do not know
@@ -173,8 +173,8 @@ func (l *lab) furnish() error {
 	return nil
 }
 
-// read returns a file of the lab, or "" if it does not exist.
-func (l *lab) read(name string) string {
+// readFile returns a file of the lab, or "" if it does not exist.
+func (l *lab) readFile(name string) string {
 	b, _ := os.ReadFile(l.hub.path(name))
 	return string(b)
 }

@@ -10,32 +10,32 @@ import (
 	"time"
 )
 
-// life is one dispatcher process of a run, from its start to its end.
-type life struct {
-	desk  *machine
-	name  string // for messages: "desk1#3"
-	said  string // the file of its standard error, on this machine
-	cmd   *exec.Cmd
-	code  int // valid after done is closed; -1: ended by a signal
-	done  chan struct{}
-	begun time.Time
+// dispatcher is one dispatcher process of a run, from its start to its end.
+type dispatcher struct {
+	desk       *machine
+	name       string // for messages: "desk1#3"
+	stderrFile string // the file of its standard error, on this machine
+	cmd        *exec.Cmd
+	code       int // valid after done is closed; -1: ended by a signal
+	done       chan struct{}
+	begun      time.Time
 }
 
 var errNoPower = errors.New("the machine has no power")
 
 // dispatch starts the program on a desk.
-func (l *lab) dispatch(desk *machine, name string, args ...string) (*life, error) {
+func (l *lab) dispatch(desk *machine, name string, args ...string) (*dispatcher, error) {
 	s := desk.now.Load()
 	if s == nil {
 		return nil, fmt.Errorf("%s: %w", desk.name, errNoPower)
 	}
-	d := &life{desk: desk, name: name, said: filepath.Join(l.dir, name+".err"), done: make(chan struct{}), begun: time.Now()}
-	errs, err := os.Create(d.said)
+	d := &dispatcher{desk: desk, name: name, stderrFile: filepath.Join(l.dir, name+".err"), done: make(chan struct{}), begun: time.Now()}
+	errs, err := os.Create(d.stderrFile)
 	if err != nil {
 		return nil, err
 	}
 	defer errs.Close()
-	d.cmd = invoke(s, args...)
+	d.cmd = programCommand(s, args...)
 	d.cmd.Stdout, d.cmd.Stderr = errs, errs
 	if err := d.cmd.Start(); err != nil {
 		return nil, err
@@ -51,8 +51,8 @@ func (l *lab) dispatch(desk *machine, name string, args ...string) (*life, error
 	return d, nil
 }
 
-// invoke returns a command that runs the program under test on a machine as its user would.
-func invoke(s *space, args ...string) *exec.Cmd {
+// programCommand returns a command that runs the program under test on a machine as its user would.
+func programCommand(s *namespaces, args ...string) *exec.Cmd {
 	args = append(append(s.prefix(), "env", "-C", sharedDir, binDir+"/dcs-tui"), args...)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C", "USER=root", "DCS_TUI_RUN_SHARE=off"}
@@ -61,8 +61,8 @@ func invoke(s *space, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// ended reports whether the dispatcher has ended.
-func (d *life) ended() bool {
+// hasEnded reports whether the dispatcher has ended.
+func (d *dispatcher) hasEnded() bool {
 	select {
 	case <-d.done:
 		return true
@@ -73,8 +73,8 @@ func (d *life) ended() bool {
 
 // signal signals the program itself and, for stops, its waiting parent: nsenter stops and continues
 // together with its child.
-func (d *life) signal(sig syscall.Signal) bool {
-	if d.ended() {
+func (d *dispatcher) signal(sig syscall.Signal) bool {
+	if d.hasEnded() {
 		return false
 	}
 	kids := children(d.cmd.Process.Pid)
@@ -87,19 +87,19 @@ func (d *life) signal(sig syscall.Signal) bool {
 	return len(kids) > 0
 }
 
-// words returns the output of the dispatcher so far.
-func (d *life) words() string {
-	b, _ := os.ReadFile(d.said)
+// output returns the output of the dispatcher so far.
+func (d *dispatcher) output() string {
+	b, _ := os.ReadFile(d.stderrFile)
 	return string(b)
 }
 
-// ask runs a read-only command of the program and returns its output.
-func (l *lab) ask(desk *machine, args ...string) (out string, code int, err error) {
+// query runs a read-only command of the program and returns its output.
+func (l *lab) query(desk *machine, args ...string) (out string, code int, err error) {
 	s := desk.now.Load()
 	if s == nil {
 		return "", 0, fmt.Errorf("%s: %w", desk.name, errNoPower)
 	}
-	cmd := invoke(s, args...)
+	cmd := programCommand(s, args...)
 	b, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

@@ -18,16 +18,16 @@ import (
 	"dcs-tui/internal/labfs"
 )
 
-// space is a set of namespaces: its first process, and the process that keeps it.
-type space struct {
+// namespaces is a set of namespaces: its first process, and the process that keeps it.
+type namespaces struct {
 	init int // its pid, as seen by this test
 	gone chan struct{}
 	stop func()
 }
 
-// enter creates a set of namespaces with a script as its pid 1. The script must print "ready" and
-// keep running. below is the enclosing space, nil for this machine's own.
-func enter(below *space, boottime string, script string) (*space, error) {
+// newNamespaces creates a set of namespaces with a script as its pid 1. The script must print
+// "ready" and keep running. below is the enclosing space, nil for this machine's own.
+func newNamespaces(below *namespaces, boottime string, script string) (*namespaces, error) {
 	args := []string{"unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"}
 	if boottime != "" {
 		args = append(args, "--time", "--boottime", boottime)
@@ -49,7 +49,7 @@ func enter(below *space, boottime string, script string) (*space, error) {
 	// All processes end with this test, even if it is killed. Linux ties Pdeathsig to the thread
 	// that starts the child, so that thread must live as long.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
-	s := &space{gone: make(chan struct{})}
+	s := &namespaces{gone: make(chan struct{})}
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -89,24 +89,24 @@ func enter(below *space, boottime string, script string) (*space, error) {
 }
 
 // prefix returns the command prefix that enters all namespaces of a space.
-func (s *space) prefix() []string {
+func (s *namespaces) prefix() []string {
 	return []string{"nsenter", "-t", strconv.Itoa(s.init), "-a"}
 }
 
 // path returns the path by which this test reaches a file of the space.
-func (s *space) path(name string) string {
+func (s *namespaces) path(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(s.init), "root", name)
 }
 
 // run runs a command in the space until it ends.
-func (s *space) run(args ...string) error { return command(append(s.prefix(), args...)...) }
+func (s *namespaces) run(args ...string) error { return runCommand(append(s.prefix(), args...)...) }
 
 // inNet runs a program of this machine in the space's network namespace.
-func (s *space) inNet(args ...string) error {
-	return command(append([]string{"nsenter", "-t", strconv.Itoa(s.init), "-n"}, args...)...)
+func (s *namespaces) inNet(args ...string) error {
+	return runCommand(append([]string{"nsenter", "-t", strconv.Itoa(s.init), "-n"}, args...)...)
 }
 
-func command(args ...string) error {
+func runCommand(args ...string) error {
 	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
@@ -130,8 +130,8 @@ type machine struct {
 
 	mu      sync.Mutex // held while the machine starts or ends
 	boots   int
-	waiters []*os.Process         // processes outside that wait for a command in it
-	now     atomic.Pointer[space] // nil while the machine has no power
+	waiters []*os.Process              // processes outside that wait for a command in it
+	now     atomic.Pointer[namespaces] // nil while the machine has no power
 }
 
 // onHub returns the path of a file of the machine's own directories as the hub sees it.
@@ -169,7 +169,7 @@ mount --bind /srv/%[1]s/boot_id /proc/sys/kernel/random/boot_id
 hostname %[1]s
 find /tmp -mindepth 1 -delete
 `+stay, m.name, newBootID(), shared)
-	s, err := enter(m.lab.hub, strconv.Itoa(20+m.boots-up), script)
+	s, err := newNamespaces(m.lab.hub, strconv.Itoa(20+m.boots-up), script)
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
@@ -239,9 +239,9 @@ func (m *machine) powerOff(cut bool) {
 	s.stop()
 }
 
-// link connects or disconnects the cable. Nobody is notified: packets are lost. A machine without
-// power has no cable.
-func (m *machine) link(up bool) error {
+// setLink connects or disconnects the cable. Nobody is notified: packets are lost. A machine
+// without power has no cable.
+func (m *machine) setLink(up bool) error {
 	state := "down"
 	if up {
 		state = "up"
@@ -252,8 +252,8 @@ func (m *machine) link(up bool) error {
 	return m.lab.hub.inNet("ip", "link", "set", m.name, state)
 }
 
-// blackhole drops all packets at the switch while the cable stays connected.
-func (m *machine) blackhole(on bool) error {
+// setBlackhole drops all packets at the switch while the cable stays connected.
+func (m *machine) setBlackhole(on bool) error {
 	if m.now.Load() == nil {
 		return nil
 	}

@@ -30,7 +30,7 @@ var program string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := apart(); err != nil {
+	if err := unshareMounts(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	if program = *binFlag; program == "" && problem() == nil && !testing.Short() {
+	if program = *binFlag; program == "" && labProblem() == nil && !testing.Short() {
 		program, err = progtest.Build(dir, "CGO_ENABLED=0")
 	}
 	code := 1
@@ -50,12 +50,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// apart moves this process into a mount namespace of its own, so that the labs' mounts end with it,
-// even if it is killed. A running Go program cannot change that for all of its threads, so it
-// executes itself again.
-func apart() error {
+// unshareMounts moves this process into a mount namespace of its own, so that the labs' mounts end
+// with it, even if it is killed. A running Go program cannot change that for all of its threads, so
+// it executes itself again.
+func unshareMounts() error {
 	const done = "DCS_FAULTS_APART"
-	if os.Getenv(done) != "" || testing.Short() || problem() != nil {
+	if os.Getenv(done) != "" || testing.Short() || labProblem() != nil {
 		return nil
 	}
 	self, err := os.Executable()
@@ -70,8 +70,8 @@ func apart() error {
 	return syscall.Exec(unshare, args, append(os.Environ(), done+"=1"))
 }
 
-// problem returns why this machine cannot run a lab, or nil if it can.
-func problem() error {
+// labProblem returns why this machine cannot run a lab, or nil if it can.
+func labProblem() error {
 	if os.Geteuid() != 0 {
 		return errors.New("namespaces with machines of their own need root: sudo make faults")
 	}
@@ -95,7 +95,7 @@ func needLab(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a lab of machines is not short")
 	}
-	err := problem()
+	err := labProblem()
 	switch {
 	case err == nil:
 	case os.Getenv(requireEnv) == "1":

@@ -18,10 +18,10 @@ type mark struct {
 	text string // one line for each start
 }
 
-// marked returns the attempts that have begun, in order.
-func (d *director) marked() []mark {
+// markedAttempts returns the attempts that have begun, in order.
+func (d *director) markedAttempts() []mark {
 	d.t.Helper()
-	dir := d.l.hub.path(marksDir + "/" + d.name)
+	dir := d.lab.hub.path(marksDir + "/" + d.name)
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		d.t.Fatal(err)
@@ -42,11 +42,11 @@ func (d *director) marked() []mark {
 	return list
 }
 
-// marks returns the number of attempts that have begun, according to the marks of the jobs.
-func (d *director) marks() int { return len(d.marked()) }
+// numMarks returns the number of attempts that have begun, according to the marks of the jobs.
+func (d *director) numMarks() int { return len(d.markedAttempts()) }
 
-// on returns the number of marks of a host.
-func on(list []mark, host string) int {
+// marksOn returns the number of marks of a host.
+func marksOn(list []mark, host string) int {
 	n := 0
 	for _, m := range list {
 		if m.host == host {
@@ -63,19 +63,19 @@ func (d *director) checkOverlaps() {
 	d.t.Helper()
 	newest := map[jobs.ID]mark{}
 	events := ""
-	for _, m := range d.marked() {
+	for _, m := range d.markedAttempts() {
 		before, ok := newest[m.id.Job]
 		newest[m.id.Job] = m
 		if !ok {
 			continue
 		}
-		st, err := os.Stat(filepath.Join(d.l.hub.path(marksDir), d.name, before.id.String()+".end"))
+		st, err := os.Stat(filepath.Join(d.lab.hub.path(marksDir), d.name, before.id.String()+".end"))
 		if err != nil || !st.ModTime().After(m.at) {
 			continue // it was killed, or had ended
 		}
-		d.overlaps++
+		d.numOverlaps++
 		if events == "" {
-			events, _, _ = d.l.ask(d.desk(), "events", d.runDir())
+			events, _, _ = d.lab.query(d.poweredDesk(), "events", d.runDir())
 		}
 		if !strings.Contains(events, " "+before.id.String()+" is lost: its host") {
 			d.t.Errorf("%s began on %s %s before %s ended on %s, and nobody had recorded that it counts as lost",

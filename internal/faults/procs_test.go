@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// proc is a process of a machine.
-type proc struct {
+// process is a process of a machine.
+type process struct {
 	dir  string // its directory below /proc, as seen by this test
 	in   int    // its pid inside
 	ppid int    // the parent's pid inside; 0: its parent is outside
@@ -23,52 +23,53 @@ type proc struct {
 	stopped bool // by a signal
 }
 
-func (p proc) String() string { return strconv.Itoa(p.in) + " " + strings.Join(p.args, " ") }
+func (p process) String() string { return strconv.Itoa(p.in) + " " + strings.Join(p.args, " ") }
 
-func (p proc) has(arg string) bool { return slices.Contains(p.args, arg) }
+func (p process) has(arg string) bool { return slices.Contains(p.args, arg) }
 
 // isListener and the functions below select processes of a machine.
-func isListener(p proc) bool {
+func isListener(p process) bool {
 	return p.name == "sshd" && strings.Contains(strings.Join(p.args, " "), "[listener]")
 }
-func isSession(p proc) bool    { return strings.HasPrefix(p.name, "sshd") && !isListener(p) }
-func isHelper(p proc) bool     { return p.has("__host") }
-func isSupervisor(p proc) bool { return p.has("__slot") }
+func isSession(p process) bool    { return strings.HasPrefix(p.name, "sshd") && !isListener(p) }
+func isHelper(p process) bool     { return p.has("__host") }
+func isSupervisor(p process) bool { return p.has("__slot") }
 
 // find returns the living processes of the machine that are selected by meant. It reads the
 // machine's /proc from outside, and does not rely on the program under test.
-func (m *machine) find(meant func(proc) bool) []proc {
+func (m *machine) find(meant func(process) bool) []process {
 	s := m.now.Load()
 	if s == nil {
 		return nil
 	}
-	var list []proc
+	var list []process
 	entries, _ := os.ReadDir(s.path("/proc"))
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || pid == 1 {
 			continue
 		}
-		if p, ok := look(s.path("/proc"), pid); ok && meant(p) {
+		if p, ok := readProcess(s.path("/proc"), pid); ok && meant(p) {
 			list = append(list, p)
 		}
 	}
 	return list
 }
 
-// strangers returns all processes that belong neither to the machine itself nor to its ssh server.
-// There must be none while there is no run. A session of the ssh server whose peer vanished
-// silently remains until the kernel notices. Only the processes below such a session count.
-func (m *machine) strangers() []proc {
-	return m.find(func(p proc) bool {
+// unexpectedProcesses returns all processes that belong neither to the machine itself nor to its
+// ssh server. There must be none while there is no run. A session of the ssh server whose peer
+// vanished silently remains until the kernel notices. Only the processes below such a session
+// count.
+func (m *machine) unexpectedProcesses() []process {
+	return m.find(func(p process) bool {
 		idle := p.ppid == 1 && len(p.args) == 2 && p.args[1] == "3600" // pid 1 waits for it
 		return !idle && !isListener(p) && !isSession(p)
 	})
 }
 
-// look reads a process that is not a zombie. It must be called only for the machine's own
+// readProcess reads a process that is not a zombie. It must be called only for the machine's own
 // processes: reading /proc/PID/stat hangs for a process that calls exec while its files hang.
-func look(root string, pid int) (p proc, ok bool) {
+func readProcess(root string, pid int) (p process, ok bool) {
 	p.dir, p.in = filepath.Join(root, strconv.Itoa(pid)), pid
 	stat, err := os.ReadFile(p.dir + "/stat")
 	if err != nil {
@@ -116,7 +117,7 @@ func children(pid int) []int {
 }
 
 // signal sends sig to processes. It ignores those that are gone.
-func signal(list []proc, sig syscall.Signal) {
+func signal(list []process, sig syscall.Signal) {
 	for _, p := range list {
 		if fd, err := unix.Open(p.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
 			// A /proc/PID directory identifies the process in any pid namespace.

@@ -18,8 +18,8 @@ func TestFewFaults(t *testing.T) {
 	if *faultsFlag > 0 {
 		t.Skip("the long test runs")
 	}
-	var all tally
-	all.random(t, newLab(t), 15, 80, cloudHosts)
+	var all faultCounts
+	all.makeRandomFaults(t, newLab(t), 15, 80, cloudHosts)
 	t.Log(all.String())
 }
 
@@ -29,7 +29,7 @@ func TestRandomFaults(t *testing.T) {
 	if *faultsFlag == 0 {
 		t.Skip("make faults runs it")
 	}
-	var all tally
+	var all faultCounts
 	t.Run("labs", func(t *testing.T) {
 		for n := range *labsFlag {
 			t.Run(fmt.Sprint(n+1), func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestRandomFaults(t *testing.T) {
 				if n%3 == 2 {
 					l = func(t *testing.T) *lab { return newNetLab(t, 20*time.Second) }
 				}
-				all.random(t, l(t), (*faultsFlag+*labsFlag-1) / *labsFlag, 200, inventories[n%len(inventories)])
+				all.makeRandomFaults(t, l(t), (*faultsFlag+*labsFlag-1) / *labsFlag, 200, inventories[n%len(inventories)])
 			})
 		}
 	})
@@ -63,8 +63,8 @@ func newRand(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed(), h.Sum64()))
 }
 
-// tally counts faults and runs over all labs.
-type tally struct {
+// faultCounts counts faults and runs over all labs.
+type faultCounts struct {
 	mu                    sync.Mutex
 	faults                map[string]int
 	runs, jobs, attempts  int
@@ -73,7 +73,7 @@ type tally struct {
 	began                 time.Time
 }
 
-func (a *tally) add(d *director) {
+func (a *faultCounts) add(d *director) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.faults == nil {
@@ -84,38 +84,38 @@ func (a *tally) add(d *director) {
 	}
 	a.runs++
 	a.jobs += len(d.jobs)
-	a.attempts += d.marks()
-	a.dispatchers += len(d.lives)
-	a.notEnded += d.notEnded
-	a.died += d.died
-	a.overlaps += d.overlaps
+	a.attempts += d.numMarks()
+	a.dispatchers += len(d.dispatchers)
+	a.notEnded += d.numNotEnded
+	a.died += d.numDied
+	a.overlaps += d.numOverlaps
 }
 
 // String returns the summary line for reports.
-func (a *tally) String() string {
+func (a *faultCounts) String() string {
 	sum := 0
 	for _, n := range a.faults {
 		sum += n
 	}
 	return fmt.Sprintf("seed %d: %d faults in %s over %d runs; %d jobs, %d attempts that ran, %d dispatchers, %d ends repeated, %d attempts beside one on a lost host, %d jobs whose hosts died three times: %s",
-		seed(), sum, time.Since(a.began).Round(time.Second), a.runs, a.jobs, a.attempts, a.dispatchers, a.notEnded, a.overlaps, a.died, counted(a.faults))
+		seed(), sum, time.Since(a.began).Round(time.Second), a.runs, a.jobs, a.attempts, a.dispatchers, a.notEnded, a.overlaps, a.died, countsText(a.faults))
 }
 
-// random makes faults in a lab, run after run, until there are enough.
-func (a *tally) random(t *testing.T, l *lab, faults, jobs int, inventory string) {
+// makeRandomFaults makes faults in a lab, run after run, until there are enough.
+func (a *faultCounts) makeRandomFaults(t *testing.T, l *lab, faults, jobs int, inventory string) {
 	rnd := newRand(t)
 	t.Logf("seed %d (-seed %d repeats it)", seed(), seed())
 	for n, made := 1, 0; made < faults && !t.Failed(); n++ {
-		d := newDirector(l, fmt.Sprintf("run%d", n), rnd, mixed(rnd, jobs))
+		d := newDirector(l, fmt.Sprintf("run%d", n), rnd, mixedJobs(rnd, jobs))
 		d.inventory = inventory
-		made += d.chaos(faults - made)
+		made += d.makeFaultsUntilEnd(faults - made)
 		a.add(d)
-		t.Logf("run %d: %d dispatchers, %d attempts of %d jobs, %s", n, len(d.lives), d.marks(), jobs, counted(d.counts))
+		t.Logf("run %d: %d dispatchers, %d attempts of %d jobs, %s", n, len(d.dispatchers), d.numMarks(), jobs, countsText(d.counts))
 	}
 }
 
-// counted formats numbers by name as one line.
-func counted(counts map[string]int) string {
+// countsText formats numbers by name as one line.
+func countsText(counts map[string]int) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%s %d", what, counts[what]))
@@ -123,28 +123,28 @@ func counted(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// chaos makes faults during a run until it ends, and checks the run. It returns the number of
-// faults.
-func (d *director) chaos(budget int) int {
+// makeFaultsUntilEnd makes faults during a run until it ends, and checks the run. It returns the
+// number of faults.
+func (d *director) makeFaultsUntilEnd(budget int) int {
 	made := 0
 	// most is the maximum number of faults at a time, pause the time between two faults in ms.
-	most, pause := 3+d.rnd.IntN(5), 500+d.rnd.IntN(3000)
+	most, pause := 3+d.rand.IntN(5), 500+d.rand.IntN(3000)
 	d.start()
 	next := time.Now().Add(3 * time.Second)
 	d.until("the end of the run under faults", 15*time.Minute, func() bool {
 		if d.over || made >= budget {
 			return true
 		}
-		if now := time.Now(); now.After(next) && len(d.heals) < most {
-			if what := d.fault(); what != "" {
+		if now := time.Now(); now.After(next) && len(d.repairs) < most {
+			if what := d.makeFault(); what != "" {
 				d.counts[what]++
 				made++
 			}
-			next = now.Add(time.Duration(100+d.rnd.IntN(pause)) * time.Millisecond)
+			next = now.Add(time.Duration(100+d.rand.IntN(pause)) * time.Millisecond)
 		}
 		return false
 	})
-	d.finish()
-	d.check()
+	d.awaitEnd()
+	d.checkRun()
 	return made
 }

@@ -11,18 +11,18 @@ import (
 // TestFullDiskPausesTheRun fills the shared directory for a while. The run pauses, reports why, and
 // continues by itself.
 func TestFullDiskPausesTheRun(t *testing.T) {
-	_, d := scenario(t, "full", 20, same(64, "plain", 1))
-	if d.fill() == "" {
+	_, d := startScenario(t, "full", 20, equalJobs(64, "plain", 1))
+	if d.fillShared() == "" {
 		t.Fatal("the directory could not be filled")
 	}
 	d.until("it says why", polltest.Patience, func() bool {
-		return strings.Contains(d.lives[0].words(), "no space left")
+		return strings.Contains(d.dispatchers[0].output(), "no space left")
 	})
-	d.untilOver()
-	if len(d.lives) != 1 {
-		t.Errorf("%d dispatchers were needed", len(d.lives))
+	d.awaitOver()
+	if len(d.dispatchers) != 1 {
+		t.Errorf("%d dispatchers were needed", len(d.dispatchers))
 	}
-	d.check()
+	d.checkRun()
 }
 
 // TestHangingFilesAreNoDeadHost makes the shared directory hang on one host. The host still sends
@@ -31,17 +31,17 @@ func TestFullDiskPausesTheRun(t *testing.T) {
 func TestHangingFilesAreNoDeadHost(t *testing.T) {
 	needLong(t)
 	l := newNetLab(t, 10*time.Second)
-	d := newDirector(l, "hang", newRand(t), same(80, "plain", 3))
+	d := newDirector(l, "hang", newRand(t), equalJobs(80, "plain", 3))
 	d.start()
-	d.until("jobs run on each host", polltest.Patience, func() bool { return d.marks() >= 16 })
+	d.until("jobs run on each host", polltest.Patience, func() bool { return d.numMarks() >= 16 })
 	ws1 := l.hosts[0]
-	d.note("the files hang on ws1 for 40 s: %s", d.suffer(ws1, 40*time.Second, ws1.client.Wedge, ws1.client.Unwedge))
-	d.untilOver()
+	d.note("the files hang on ws1 for 40 s: %s", d.injectFault(ws1, 40*time.Second, ws1.client.Wedge, ws1.client.Unwedge))
+	d.awaitOver()
 	for _, bad := range []string{"ws1  no heartbeat", "ws1  is lost"} {
-		if said := d.lives[0].words(); strings.Contains(said, bad) {
+		if said := d.dispatchers[0].output(); strings.Contains(said, bad) {
 			t.Errorf("a hanging directory is not a dead host:\n%s", said)
 		}
 	}
-	d.onlyOnce()
-	d.check()
+	d.checkRanAtMostOnce()
+	d.checkRun()
 }

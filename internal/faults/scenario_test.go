@@ -10,15 +10,16 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// scenario starts a run in a lab for one targeted fault, and waits until n of its attempts have begun.
-// Scenarios belong to the long test, because most of them must wait until a host counts as lost.
-func scenario(t *testing.T, name string, n int, list []job, flags ...string) (*lab, *director) {
+// startScenario starts a run in a lab for one targeted fault, and waits until n of its attempts
+// have begun. Scenarios belong to the long test, because most of them must wait until a host counts
+// as lost.
+func startScenario(t *testing.T, name string, n int, list []job, flags ...string) (*lab, *director) {
 	t.Helper()
 	needLong(t)
 	l := newLab(t)
 	d := newDirector(l, name, newRand(t), list)
 	d.start(flags...)
-	d.until(fmt.Sprintf("%d jobs run", n), polltest.Patience, func() bool { return d.marks() >= n })
+	d.until(fmt.Sprintf("%d jobs run", n), polltest.Patience, func() bool { return d.numMarks() >= n })
 	return l, d
 }
 
@@ -31,19 +32,19 @@ func needLong(t *testing.T) {
 	t.Parallel() // each test has its own lab and mostly waits
 }
 
-// untilOver waits for the end of the run.
-func (d *director) untilOver() {
+// awaitOver waits for the end of the run.
+func (d *director) awaitOver() {
 	d.t.Helper()
 	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
 }
 
-// onlyOnce checks that no job ran a second time. Attempt numbers do not show that, because an
-// attempt that was sent to a host and withdrawn has a number, too.
-func (d *director) onlyOnce() {
+// checkRanAtMostOnce checks that no job ran a second time. Attempt numbers do not show that,
+// because an attempt that was sent to a host and withdrawn has a number, too.
+func (d *director) checkRanAtMostOnce() {
 	d.t.Helper()
-	for id, ran := range d.ranOnce() {
+	for id, ran := range d.checkRanOnce() {
 		if len(ran) > 1 {
-			d.t.Errorf("job %d ran %d times, though its first attempt was not over: %v", id, len(ran), d.marked())
+			d.t.Errorf("job %d ran %d times, though its first attempt was not over: %v", id, len(ran), d.markedAttempts())
 		}
 	}
 }
@@ -52,42 +53,42 @@ func (d *director) onlyOnce() {
 // becomes suspect but is not given up while the heartbeat files of its supervisors advance on the
 // shared directory. Jobs that it finishes count, though it is unreachable (X2).
 func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
-	l, d := scenario(t, "unplugged", 16, same(16, "plain", 50))
+	l, d := startScenario(t, "unplugged", 16, equalJobs(16, "plain", 50))
 	ws1 := l.hosts[0]
-	d.must(ws1.link(false))
+	d.must(ws1.setLink(false))
 	d.note("link down: ws1, until the end")
-	d.untilOver() // without ws1
-	d.onlyOnce()
-	said := d.lives[0].words()
+	d.awaitOver() // without ws1
+	d.checkRanAtMostOnce()
+	said := d.dispatchers[0].output()
 	for _, want := range []string{"ws1  no heartbeat for 15 s", "ws1"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("the dispatcher did not say %q:\n%s", want, said)
 		}
 	}
-	d.results() // all results exist although ws1 is away
-	d.must(ws1.link(true))
-	d.check()
+	d.checkResults() // all results exist although ws1 is away
+	d.must(ws1.setLink(true))
+	d.checkRun()
 }
 
 // TestRebootedHostsJobsAreFirstInLine cuts the power of a host during its jobs. It comes back with
 // another boot id. Its jobs are retried elsewhere, once, and before all waiting jobs (X1, X2).
 func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
-	list := append(same(12, "gate", 0), same(20, "plain", 0.3)...)
-	l, d := scenario(t, "reboot", 12, list, "--max-slots", "12")
-	d.until("every host is up", polltest.Patience, func() bool { return d.hostsUp() == hostCount })
+	list := append(equalJobs(12, "gate", 0), equalJobs(20, "plain", 0.3)...)
+	l, d := startScenario(t, "reboot", 12, list, "--max-slots", "12")
+	d.until("every host is up", polltest.Patience, func() bool { return d.numHostsUp() == hostCount })
 	victim := l.hosts[0] // a host with jobs, not the gateway; the others have slots for its jobs
-	if on(d.marked(), victim.name) == 0 {
+	if marksOn(d.markedAttempts(), victim.name) == 0 {
 		victim = l.hosts[1]
 	}
-	lost := on(d.marked(), victim.name)
+	lost := marksOn(d.markedAttempts(), victim.name)
 	victim.powerOff(true)
 	d.note("%s without power, %d jobs", victim.name, lost)
 	d.must(victim.boot())
 	d.note("%s has booted again", victim.name)
-	d.until("the lost jobs run again", polltest.Patience, func() bool { return d.marks() >= 12+lost })
+	d.until("the lost jobs run again", polltest.Patience, func() bool { return d.numMarks() >= 12+lost })
 	d.must(l.openGate(d.name))
-	d.finish()
-	ms := d.marked()
+	d.awaitEnd()
+	ms := d.markedAttempts()
 	for _, m := range ms[12 : 12+lost] {
 		if m.id.N != 2 || m.host == victim.name {
 			t.Errorf("after the reboot %s started on %s; the %d lost jobs are first in line, on other hosts", m.id, m.host, lost)
@@ -96,74 +97,74 @@ func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	if len(ms) != len(list)+lost {
 		t.Errorf("%d attempts of %d jobs, %d of them lost", len(ms), len(list), lost)
 	}
-	d.check()
+	d.checkRun()
 }
 
 // TestLateLaunchNeverRuns writes a launch into a link that has just been cut, and heals the link
 // too late. The launch never runs, and its job runs once, elsewhere (X2).
 func TestLateLaunchNeverRuns(t *testing.T) {
-	list := append(same(1, "gate", 0), same(16, "plain", 1)...)
+	list := append(equalJobs(1, "gate", 0), equalJobs(16, "plain", 1)...)
 	for i := range list[1:] {
 		list[i+1].after = 1
 	}
-	l, d := scenario(t, "late", 1, list)
-	d.until("every host is up", polltest.Patience, func() bool { return d.hostsUp() == hostCount })
+	l, d := startScenario(t, "late", 1, list)
+	d.until("every host is up", polltest.Patience, func() bool { return d.numHostsUp() == hostCount })
 	var cut *machine
 	for _, m := range l.hosts[:2] {
-		if m.name != d.marked()[0].host {
+		if m.name != d.markedAttempts()[0].host {
 			cut = m
 		}
 	}
-	d.must(cut.blackhole(true))
+	d.must(cut.setBlackhole(true))
 	d.must(l.openGate(d.name))
 	d.note("black hole: %s; the gate is open", cut.name)
-	d.until("its jobs are tried elsewhere", polltest.Patience, func() bool { return d.marks() == len(list) })
-	d.must(cut.blackhole(false))
+	d.until("its jobs are tried elsewhere", polltest.Patience, func() bool { return d.numMarks() == len(list) })
+	d.must(cut.setBlackhole(false))
 	d.note("healed: %s", cut.name)
-	d.finish()
-	if n := on(d.marked(), cut.name); n > 0 || d.marks() != len(list) {
-		t.Errorf("%d launches ran late on %s; %d attempts ran of %d jobs", n, cut.name, d.marks(), len(list))
+	d.awaitEnd()
+	if n := marksOn(d.markedAttempts(), cut.name); n > 0 || d.numMarks() != len(list) {
+		t.Errorf("%d launches ran late on %s; %d attempts ran of %d jobs", n, cut.name, d.numMarks(), len(list))
 	}
-	d.check()
+	d.checkRun()
 }
 
 // TestAllLinksDownAtOnce disconnects every link for longer than lost_after. That indicates a
 // failure of the local network, so no host is given up, and nothing runs twice.
 func TestAllLinksDownAtOnce(t *testing.T) {
-	l, d := scenario(t, "all", 16, append(same(16, "plain", 40), same(16, "plain", 1)...))
+	l, d := startScenario(t, "all", 16, append(equalJobs(16, "plain", 40), equalJobs(16, "plain", 1)...))
 	for _, m := range l.hosts {
-		d.must(m.link(false))
+		d.must(m.setLink(false))
 	}
 	d.note("all links down")
 	time.AfterFunc(30*time.Second, func() {
 		for _, m := range l.hosts {
-			if err := m.link(true); err != nil {
+			if err := m.setLink(true); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	d.finish()
-	d.onlyOnce()
-	if strings.Contains(d.lives[0].words(), " lost: its host") {
-		t.Errorf("a host was given up:\n%s", d.lives[0].words())
+	d.awaitEnd()
+	d.checkRanAtMostOnce()
+	if strings.Contains(d.dispatchers[0].output(), " lost: its host") {
+		t.Errorf("a host was given up:\n%s", d.dispatchers[0].output())
 	}
-	d.check()
+	d.checkRun()
 }
 
 // TestSSHDKilledOnAllHosts kills every ssh server with all of its sessions. The jobs continue and
 // are adopted when the servers are back (X1).
 func TestSSHDKilledOnAllHosts(t *testing.T) {
-	l, d := scenario(t, "sshd", 16, append(same(16, "plain", 20), same(16, "plain", 1)...))
+	l, d := startScenario(t, "sshd", 16, append(equalJobs(16, "plain", 20), equalJobs(16, "plain", 1)...))
 	for _, m := range l.hosts {
-		signal(m.find(func(p proc) bool { return isListener(p) || isSession(p) }), syscall.SIGKILL)
+		signal(m.find(func(p process) bool { return isListener(p) || isSession(p) }), syscall.SIGKILL)
 	}
 	d.note("every sshd killed")
 	for _, m := range l.hosts {
-		d.later(6*time.Second, m.name+" sshd", func() { d.must(m.startSSHD()) })
+		d.repairAfter(6*time.Second, m.name+" sshd", func() { d.must(m.startSSHD()) })
 	}
-	d.untilOver()
-	d.onlyOnce()
-	d.check()
+	d.awaitOver()
+	d.checkRanAtMostOnce()
+	d.checkRun()
 }
 
 // TestWokenDispatcherIsFencedByForce stops a dispatcher, lets another machine take the run over by
@@ -176,27 +177,27 @@ func TestWokenDispatcherIsFencedByForce(t *testing.T) { wakeFenced(t, true) }
 func TestWokenDispatcherIsFencedWhenStale(t *testing.T) { wakeFenced(t, false) }
 
 func wakeFenced(t *testing.T, force bool) {
-	l, d := scenario(t, "woken", 16, same(100, "plain", 5))
-	first := d.cur
+	l, d := startScenario(t, "woken", 16, equalJobs(100, "plain", 5))
+	first := d.current
 	first.signal(syscall.SIGSTOP)
 	d.fenced = append(d.fenced, first)
 	d.must(d.resume(l.desks[1], force))
-	d.until("the other is at work", polltest.Patience, func() bool { return strings.Contains(d.cur.words(), "+ ok") })
-	before := l.read(d.runDir() + "/journal/000001.jsonl")
+	d.until("the other is at work", polltest.Patience, func() bool { return strings.Contains(d.current.output(), "+ ok") })
+	before := l.readFile(d.runDir() + "/journal/000001.jsonl")
 	d.note("waking %s", first.name)
 	first.signal(syscall.SIGCONT)
-	d.finish()
-	if after := l.read(d.runDir() + "/journal/000001.jsonl"); len(after)-len(before) > 64<<10 {
+	d.awaitEnd()
+	if after := l.readFile(d.runDir() + "/journal/000001.jsonl"); len(after)-len(before) > 64<<10 {
 		t.Errorf("the dispatcher that was fenced off went on writing: %d bytes", len(after)-len(before))
 	}
-	d.onlyOnce()
-	d.check()
+	d.checkRanAtMostOnce()
+	d.checkRun()
 }
 
 // TestTheWholeLabLosesItsPower cuts the power of the dispatcher and all hosts, which come back with
 // other boot ids. Every job that ran is retried once, and no other job (X1).
 func TestTheWholeLabLosesItsPower(t *testing.T) {
-	l, d := scenario(t, "dark", 16, append(same(16, "gate", 0), same(10, "plain", 1)...))
+	l, d := startScenario(t, "dark", 16, append(equalJobs(16, "gate", 0), equalJobs(10, "plain", 1)...))
 	for _, m := range l.machines() {
 		m.powerOff(true)
 	}
@@ -205,23 +206,23 @@ func TestTheWholeLabLosesItsPower(t *testing.T) {
 		d.must(m.boot())
 	}
 	d.must(l.openGate(d.name))
-	d.finish()
-	for id, ran := range d.ranOnce() {
+	d.awaitEnd()
+	for id, ran := range d.checkRanOnce() {
 		if want := map[bool]int{true: 2, false: 1}[id <= 16]; len(ran) != want {
 			t.Errorf("job %d ran as attempts %v, not %d times", id, ran, want)
 		}
 	}
-	d.check()
+	d.checkRun()
 }
 
 // TestGatewayKilled kills the ssh server of a gateway with another host behind it. Both hosts are
 // away, their jobs continue, and both are adopted (B3).
 func TestGatewayKilled(t *testing.T) {
-	_, d := scenario(t, "gateway", 16, append(same(16, "plain", 15), same(16, "plain", 1)...))
+	_, d := startScenario(t, "gateway", 16, append(equalJobs(16, "plain", 15), equalJobs(16, "plain", 1)...))
 	if on := d.killGateway(); on == "" {
 		t.Fatal("no gateway")
 	}
-	d.untilOver()
-	d.onlyOnce()
-	d.check()
+	d.awaitOver()
+	d.checkRanAtMostOnce()
+	d.checkRun()
 }

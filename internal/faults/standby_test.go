@@ -13,31 +13,31 @@ import (
 // outages are the failures of a dispatcher's machine. Each returns the function that ends it.
 var outages = map[string]func(*director) (heal func()){
 	"killed": func(d *director) func() {
-		d.cur.killed()
+		d.current.kill()
 		return func() {}
 	},
 	"no power": func(d *director) func() {
-		d.cur.desk.powerOff(true)
-		return func() { d.must(d.cur.desk.boot()) }
+		d.current.desk.powerOff(true)
+		return func() { d.must(d.current.desk.boot()) }
 	},
 	"hangs": func(d *director) func() {
-		d.cur.signal(syscall.SIGSTOP)
-		d.fenced = append(d.fenced, d.cur)
-		return func() { d.cur.signal(syscall.SIGCONT) }
+		d.current.signal(syscall.SIGSTOP)
+		d.fenced = append(d.fenced, d.current)
+		return func() { d.current.signal(syscall.SIGCONT) }
 	},
 	"cable": func(d *director) func() {
-		m := d.cur.desk
-		d.must(m.link(false))
-		d.fenced = append(d.fenced, d.cur)
-		return func() { d.must(m.link(true)) }
+		m := d.current.desk
+		d.must(m.setLink(false))
+		d.fenced = append(d.fenced, d.current)
+		return func() { d.must(m.setLink(true)) }
 	},
 	"cut off": func(d *director) func() { // from the hosts and from the file server
-		m := d.cur.desk
+		m := d.current.desk
 		m.client.Wedge()
-		d.must(m.link(false))
-		d.fenced = append(d.fenced, d.cur)
+		d.must(m.setLink(false))
+		d.fenced = append(d.fenced, d.current)
 		return func() {
-			d.must(m.link(true))
+			d.must(m.setLink(true))
 			m.client.Unwedge()
 		}
 	},
@@ -53,7 +53,8 @@ func TestStandbyTakesOver(t *testing.T) {
 	})
 }
 
-// eachOutage runs a test with each of the outages, or in short with one of them, chosen by the seed.
+// eachOutage runs a test with each of the outages, or in short with one of them, chosen by the
+// seed.
 func eachOutage(t *testing.T, names []string, test func(t *testing.T, outage func(*director) func(), long bool)) {
 	needLab(t)
 	long := *faultsFlag > 0
@@ -70,28 +71,28 @@ func eachOutage(t *testing.T, names []string, test func(t *testing.T, outage fun
 }
 
 func standbyTakesOver(t *testing.T, l *lab, outage func(*director) func(), twice bool) {
-	list := append(same(40, "plain", 2), same(4, "gate", 0)...)
+	list := append(equalJobs(40, "plain", 2), equalJobs(4, "gate", 0)...)
 	d := newDirector(l, "standby", newRand(t), list)
 	d.start("--standby-on", "ws1,ws2")
-	d.awaitStatus("a standby on ws1", func(s *runStatus) bool { return s.Standby == "ws1" && d.marks() >= 8 })
+	d.awaitStatus("a standby on ws1", func(s *runStatus) bool { return s.Standby == "ws1" && d.numMarks() >= 8 })
 	heal := outage(d)
-	took := d.awaitStatus("the standby on ws1 has the run", owned("ws1"))
+	took := d.awaitStatus("the standby on ws1 has the run", isOwnedBy("ws1"))
 	t.Logf("taken over %s after the outage", took.Round(time.Second))
 	heal()
 	d.note("healed")
-	d.awaitStatus("the next standby, on ws2", func(s *runStatus) bool { return owned("ws1")(s) && s.Standby == "ws2" })
+	d.awaitStatus("the next standby, on ws2", func(s *runStatus) bool { return isOwnedBy("ws1")(s) && s.Standby == "ws2" })
 	if twice {
-		signal(l.hosts[0].find(func(p proc) bool { return p.has("--standby") }), syscall.SIGKILL)
+		signal(l.hosts[0].find(func(p process) bool { return p.has("--standby") }), syscall.SIGKILL)
 		d.note("the dispatcher on ws1 is killed")
-		took := d.awaitStatus("the standby on ws2 has the run", owned("ws2"))
+		took := d.awaitStatus("the standby on ws2 has the run", isOwnedBy("ws2"))
 		t.Logf("taken over again %s after the second outage", took.Round(time.Second))
 	}
 	d.must(l.openGate(d.name))
 	d.awaitStatus("the end of the run", func(s *runStatus) bool { return s.Ended && s.Owner == nil })
 	d.over = true
-	d.until("the end of the dispatcher that was taken over", polltest.Patience, func() bool { return d.cur.ended() })
-	d.onlyOnce()
-	d.check()
+	d.until("the end of the dispatcher that was taken over", polltest.Patience, func() bool { return d.current.hasEnded() })
+	d.checkRanAtMostOnce()
+	d.checkRun()
 }
 
 // runStatus contains the fields of `status --json` that these tests read.
@@ -101,7 +102,7 @@ type runStatus struct {
 	Ended   bool
 }
 
-func owned(machine string) func(*runStatus) bool {
+func isOwnedBy(machine string) func(*runStatus) bool {
 	return func(s *runStatus) bool { return s.Owner != nil && strings.Contains(*s.Owner, " on "+machine+" ") }
 }
 
@@ -109,7 +110,7 @@ func owned(machine string) func(*runStatus) bool {
 // how long that took. It does not restart dispatchers.
 func (d *director) awaitStatus(what string, ok func(*runStatus) bool) time.Duration {
 	d.t.Helper()
-	return d.awaitOn(d.l.desks[1], d.runDir(), what, ok)
+	return d.awaitOn(d.lab.desks[1], d.runDir(), what, ok)
 }
 
 // awaitOn is awaitStatus as seen from a machine, in a directory.
@@ -118,12 +119,12 @@ func (d *director) awaitOn(m *machine, dir, what string, ok func(*runStatus) boo
 	began, last := time.Now(), ""
 	if !polltest.Within(polltest.Patience, func() bool {
 		time.Sleep(300 * time.Millisecond) // each poll starts a process
-		out, code, err := d.l.ask(m, "status", "--json", dir)
+		out, code, err := d.lab.query(m, "status", "--json", dir)
 		last = out
 		s := new(runStatus)
 		return err == nil && code == 0 && json.Unmarshal([]byte(out), s) == nil && ok(s)
 	}) {
-		d.t.Fatalf("%v passed without: %s\n%s\n%s\n%s", polltest.Patience, what, last, d.last(), d.l.read(m.onHub(dir)+"/dispatcher.log"))
+		d.t.Fatalf("%v passed without: %s\n%s\n%s\n%s", polltest.Patience, what, last, d.newestOutput(), d.lab.readFile(m.onHub(dir)+"/dispatcher.log"))
 	}
 	d.note("%s", what)
 	return time.Since(began)

@@ -23,8 +23,8 @@ import (
 )
 
 // lab is a set of machines that share a directory over a network file system. Machine 0 is the
-// user's. Each machine sees the directory through a mount of its own, at the same path. Written data
-// reaches the server at fsync or close.
+// user's. Each machine sees the directory through a mount of its own, at the same path. Written
+// data reaches the server at fsync or close.
 type lab struct {
 	t      *testing.T
 	server *labfs.Server
@@ -280,9 +280,9 @@ func (e ended) lines(t *testing.T) []line {
 	return ls
 }
 
-// succeeded checks that the last of one or more dispatchers exited with 0, and that each of the jobs
-// 1 to n has exactly one result in their outputs, a success (promise 1). A repeated result has the
-// same number. It returns ranOnce(n).
+// succeeded checks that the last of one or more dispatchers exited with 0, and that each of the
+// jobs 1 to n has exactly one result in their outputs, a success (promise 1). A repeated result has
+// the same number. It returns ranOnce(n).
 func (l *lab) succeeded(n int, all ...ended) (attempts int) {
 	l.t.Helper()
 	if last := all[len(all)-1]; last.code != 0 {
@@ -317,7 +317,7 @@ func (l *lab) succeededAtOnce(n int, all ...ended) {
 // nothingLeft fails the test if a process of the lab's run is still alive (promise 4). Helpers exit
 // a moment after their dispatcher.
 func (l *lab) nothingLeft() {
-	for _, p := range progtest.LeftBehind(45*time.Second, l.isOurs) {
+	for _, p := range progtest.KillLeftBehind(45*time.Second, l.isOurs) {
 		l.t.Errorf("left behind: %s", p)
 	}
 }

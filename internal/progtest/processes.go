@@ -41,9 +41,9 @@ func Processes(meant func(Process) bool) []Process {
 	return list
 }
 
-// LeftBehind waits, at most for limit, until meant returns true for no process. It
+// KillLeftBehind waits, at most for limit, until meant returns true for no process. It
 // kills and returns the processes that are left.
-func LeftBehind(limit time.Duration, meant func(Process) bool) (left []Process) {
+func KillLeftBehind(limit time.Duration, meant func(Process) bool) (left []Process) {
 	polltest.Within(limit, func() bool {
 		left = Processes(meant)
 		return len(left) == 0

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestLeftBehind checks that LeftBehind finds, names, and kills a live process, and ignores one
+// TestKillLeftBehind checks that LeftBehind finds, names, and kills a live process, and ignores one
 // that has ended. The tests of promise 4 rely on it.
-func TestLeftBehind(t *testing.T) {
+func TestKillLeftBehind(t *testing.T) {
 	mark := "of " + t.TempDir()
 	meant := func(p Process) bool { return strings.Contains(p.Args, mark) }
 	lives := exec.Command("/bin/sh", "-c", "read x; : "+mark)
@@ -21,14 +21,14 @@ func TestLeftBehind(t *testing.T) {
 	if err := lives.Start(); err != nil {
 		t.Fatal(err)
 	}
-	left := LeftBehind(0, meant)
+	left := KillLeftBehind(0, meant)
 	if len(left) != 1 || left[0].PID != lives.Process.Pid || !strings.Contains(left[0].String(), "sh -c read x; : "+mark) {
 		t.Errorf("left behind: %v", left)
 	}
 	if err := lives.Wait(); err == nil || lives.ProcessState.ExitCode() != -1 {
 		t.Errorf("it was not killed: %v", lives.ProcessState)
 	}
-	if left := LeftBehind(time.Second, meant); len(left) != 0 {
+	if left := KillLeftBehind(time.Second, meant); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }

@@ -62,8 +62,8 @@ func Open(t testing.TB) (person, program *os.File) {
 	return person, program
 }
 
-// Size sets the size of the terminal in cells. A signal informs the program that runs on it.
-func Size(t testing.TB, person *os.File, columns, rows int) {
+// SetSize sets the size of the terminal in cells. A signal informs the program that runs on it.
+func SetSize(t testing.TB, person *os.File, columns, rows int) {
 	t.Helper()
 	size := &unix.Winsize{Row: uint16(rows), Col: uint16(columns)}
 	if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, size); err != nil {
@@ -71,8 +71,8 @@ func Size(t testing.TB, person *os.File, columns, rows int) {
 	}
 }
 
-// State returns the settings of the terminal.
-func State(t testing.TB, person *os.File) unix.Termios {
+// Settings returns the settings of the terminal.
+func Settings(t testing.TB, person *os.File) unix.Termios {
 	t.Helper()
 	s, err := unix.IoctlGetTermios(int(person.Fd()), unix.TCGETS)
 	if err != nil {
@@ -85,7 +85,7 @@ func State(t testing.TB, person *os.File) unix.Termios {
 // terminal, in a session of its own. The caller must close that end after the start. A read at the
 // person's end fails when no process has the program's end open any more.
 func Attach(cmd *exec.Cmd, program *os.File) {
-	HeedSignals()
+	UnignoreSignals()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 }
@@ -99,13 +99,13 @@ type Program struct {
 	shown  bytes.Buffer // the output that Until has not returned yet
 }
 
-// Start starts a command on a terminal of 80x24 cells. It kills what is left of the command's process
-// group when the test ends.
+// Start starts a command on a terminal of 80x24 cells. It kills what is left of the command's
+// process group when the test ends.
 func Start(t testing.TB, cmd *exec.Cmd) *Program {
 	t.Helper()
 	person, program := Open(t)
-	Size(t, person, 80, 24)
-	p := &Program{Cmd: cmd, Person: person, Before: State(t, person), t: t}
+	SetSize(t, person, 80, 24)
+	p := &Program{Cmd: cmd, Person: person, Before: Settings(t, person), t: t}
 	Attach(cmd, program)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -133,8 +133,8 @@ func (p *Program) Until(text string) string {
 	}
 }
 
-// End returns the rest of the output and waits for the program. It fails the test if a process keeps
-// the terminal.
+// End returns the rest of the output and waits for the program. It fails the test if a process
+// keeps the terminal.
 func (p *Program) End() string {
 	p.t.Helper()
 	for {
@@ -157,10 +157,10 @@ func (p *Program) read() error {
 	return err
 }
 
-// HeedSignals makes programs that are started from now on end on the signals of a terminal.
+// UnignoreSignals makes programs that are started from now on end on the signals of a terminal.
 // Programs inherit the signals that this process ignores: SIGHUP under nohup, and SIGINT and
 // SIGQUIT if a shell without job control started it in the background.
-func HeedSignals() {
+func UnignoreSignals() {
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
 			// A signal that this process catches has its default action in the programs that it

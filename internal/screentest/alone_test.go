@@ -8,32 +8,32 @@ import "testing"
 func TestAloneListsTheRuns(t *testing.T) {
 	t.Parallel()
 	x := open(t, 100, 24)
-	was := x.settings("before")
-	x.file("ok.txt", "true\n")
-	x.file("bad.txt", "#DCS default tries=1\nfalse\n"+gated)
+	was := x.terminalSettings("before")
+	x.writeFile("ok.txt", "true\n")
+	x.writeFile("bad.txt", "#DCS default tries=1\nfalse\n"+gated)
 	for _, command := range []string{"run --hosts hosts.toml --no-tui --name older ok.txt", "run --hosts hosts.toml --no-tui --halt now,fail=1 --name r bad.txt"} {
-		x.enter("clear; dcs-tui "+command+"; echo exit=$?", `exit=\d`)
+		x.enterLine("clear; dcs-tui "+command+"; echo exit=$?", `exit=\d`)
 	}
 
-	x.enter("clear; dcs-tui", `(?s)NAME +MADE.*> r .*1 failed.*\n +older .*1 of 1 ok.*enter attach`)
+	x.enterLine("clear; dcs-tui", `(?s)NAME +MADE.*> r .*1 failed.*\n +older .*1 of 1 ok.*enter attach`)
 	x.press("j", `> older`)
 	x.press("Enter", `\[1 Jobs`) // attached
 	x.press("q", `all jobs succeeded`)
-	x.gone(`\[1 Jobs`)
+	x.awaitGone(`\[1 Jobs`)
 
-	x.enter("clear; dcs-tui", `> r `)
+	x.enterLine("clear; dcs-tui", `> r `)
 	x.press("j", `> older`)
 	x.press("p", `remove the run older.*\(y/n\)`)
-	x.enter("y", `(?s)1 run removed.*> r `) // the list again, without the removed run
+	x.enterLine("y", `(?s)1 run removed.*> r `) // the list again, without the removed run
 	x.press("q", `prompt>`)
-	x.gone(`> r `)
+	x.awaitGone(`> r `)
 
-	x.file("gate", "")
-	x.enter("clear; dcs-tui", `> r `)
+	x.writeFile("gate", "")
+	x.enterLine("clear; dcs-tui", `> r `)
 	x.press("r", `Summary`) // resumed and finished
 	x.press("q", `prompt>`)
-	x.gone(`\[1 Jobs`)
-	if is := x.settings("after"); is != was {
+	x.awaitGone(`\[1 Jobs`)
+	if is := x.terminalSettings("after"); is != was {
 		t.Errorf("the terminal was %s and is %s", was, is)
 	}
 }

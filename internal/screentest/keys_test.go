@@ -39,8 +39,8 @@ func TestEveryKey(t *testing.T) {
 	t.Parallel()
 	x := open(t, 80, 24)
 	x.start(someJobs)
-	x.until(`3 ● run`)
-	x.until(`✗ 1`)
+	x.awaitPattern(`3 ● run`)
+	x.awaitPattern(`✗ 1`)
 
 	t.Log("moving")
 	x.press("g", `(?m)^>\s+1 ● run`)
@@ -57,49 +57,49 @@ func TestEveryKey(t *testing.T) {
 	t.Log("views")
 	x.press("2", `\[2 Hosts`)
 	x.press("3", `\[3 Failed`)
-	x.until(`going down`)
+	x.awaitPattern(`going down`)
 	x.press("4", `\[4 Results`)
 	x.press("5", `\[5 Events`)
 	x.press("Tab", `\[1 Jobs`)
 	x.press("1", `\[1 Jobs`)
 
 	t.Log("filter")
-	x.filter("state=failed")
-	x.gone(`wait-a`)
-	x.until(`2 ✗ fail`)
+	x.typeFilter("state=failed")
+	x.awaitGone(`wait-a`)
+	x.awaitPattern(`2 ✗ fail`)
 	x.press("Escape", `wait-a`)
 
 	t.Log("selecting")
 	x.press("g", `(?m)^>\s+1 `)
 	x.press("Space", `1 selected`)
 	x.press("a", `9 selected`)
-	x.leave("Escape", `selected`)
+	x.pressUntilGone("Escape", `selected`)
 
 	t.Log("details, output")
 	x.press("g", `(?m)^>\s+1 `)
 	x.press("Enter", `command\s+i=0; touch`)
 	x.press("l", `1 stdout · following`)
-	x.until(`tick \d+`)
+	x.awaitPattern(`tick \d+`)
 	x.press("o", `1 stderr · following`)
-	x.until(`complaint \d+`)
+	x.awaitPattern(`complaint \d+`)
 	x.press("f", `1 stderr · \d+% of`)
 	x.press("g", `complaint 1\s`) // a search goes down from the visible lines
-	x.filter("complaint 12")
-	x.until(`complaint 12\s`)
-	x.keys("o")
+	x.typeFilter("complaint 12")
+	x.awaitPattern(`complaint 12\s`)
+	x.sendKeys("o")
 	x.press("g", `stdout · `)
 	x.press("z", `tick 1\s`)
-	x.gone(`2 ✗ fail`)
+	x.awaitGone(`2 ✗ fail`)
 	x.press("w", `stdout`)
 	x.press("G", `stdout · following`)
 	x.press("z", `2 ✗ fail`)
-	x.leave("Escape", `stdout`)
+	x.pressUntilGone("Escape", `stdout`)
 
 	t.Log("cancel and undo of a queued job")
 	x.press("G", `(?m)^>\s+9 `)
 	x.press("c", `9 – cancel`)
-	x.keys("u")
-	if shown := x.until(`9 ○ queue|nothing to undo`); strings.Contains(shown, "nothing to undo") {
+	x.sendKeys("u")
+	if shown := x.awaitPattern(`9 ○ queue|nothing to undo`); strings.Contains(shown, "nothing to undo") {
 		t.Log("the ten seconds for an undo were over before it was typed")
 		x.press("r", `9 ○ queue`)
 	}
@@ -108,63 +108,63 @@ func TestEveryKey(t *testing.T) {
 	x.press("g", `(?m)^>\s+1 `)
 	x.press("j", `(?m)^>\s+3 `)
 	x.press("c", `(?i)cancel job 3\?`)
-	x.leave("Enter", `(?i)cancel job 3\?`)
-	x.until(`3 ● run`)
+	x.pressUntilGone("Enter", `(?i)cancel job 3\?`)
+	x.awaitPattern(`3 ● run`)
 	x.press("c", `(?i)cancel job 3\?`)
 	x.press("y", `3 – cancel`)
-	x.until(`4 ● run`)
+	x.awaitPattern(`4 ● run`)
 
 	t.Log("why")
 	x.press("G", `(?m)^>\s+\d+ `)
 	x.press("w", `any key closes this`)
-	x.leave("Escape", `any key closes this`)
+	x.pressUntilGone("Escape", `any key closes this`)
 
 	t.Log("priority, sort")
-	x.filter("state=queue")
-	x.gone(`● run`)
+	x.typeFilter("state=queue")
+	x.awaitGone(`● run`)
 	x.press("G", `(?m)^>\s+9 `)
-	x.keys("+")
+	x.sendKeys("+")
 	x.press("Enter", `priority -1`)
-	x.leave("Escape", `priority -1`)
-	x.keys("-")
+	x.pressUntilGone("Escape", `priority -1`)
+	x.sendKeys("-")
 	x.press("Escape", `● run`)
 	x.press("s", `sort:id`)
 	x.press("S", `(?s)NAME.*9 ○ queue.*1 ● run`)
 	for range 10 {
-		x.keys("s")
+		x.sendKeys("s")
 	}
-	x.until(`sort:age`)
+	x.awaitPattern(`sort:age`)
 
 	t.Log("requeue and edit of a failed job")
-	x.filter("breaks")
+	x.typeFilter("breaks")
 	x.press("g", `(?m)^>\s+2 ✗ fail`)
 	x.press("e", `echo going down`)
-	x.keys("C-u")
-	x.enter("echo better", `2 (○ queue|◐ handed|● run|✓ ok)`)
+	x.sendKeys("C-u")
+	x.enterLine("echo better", `2 (○ queue|◐ handed|● run|✓ ok)`)
 	x.press("Escape", `wait-d`)
 
 	t.Log("pause and continue")
 	x.press("p", `(?i)paused`)
-	x.leave("p", `(?i)launching is paused|is paused by`)
+	x.pressUntilGone("p", `(?i)launching is paused|is paused by`)
 
 	t.Log("hosts: drain and back, stop")
 	x.press("2", `\[2 Hosts`)
 	x.press("d", `(?i)drain`)
 	x.press("d", `here`)
 	x.press("x", `(?i)stop here`)
-	x.leave("n", `(?i)stop here.*\?`)
+	x.pressUntilGone("n", `(?i)stop here.*\?`)
 
 	t.Log("command line, help")
 	x.press("1", `\[1 Jobs`)
 	x.press(":", `(?m)^ ?:`)
-	x.enter("sort name", `sort:name`)
+	x.enterLine("sort name", `sort:name`)
 	x.press("?", `━ Help`)
 	x.press("Escape", `\[1 Jobs`)
 	x.press("q", `Leave r\?`)
-	x.leave("Escape", `Leave r\?`)
+	x.pressUntilGone("Escape", `Leave r\?`)
 	t.Log("suspend")
 	x.press("C-z", `prompt>`)
-	x.enter("fg", `\[1 Jobs`)
+	x.enterLine("fg", `\[1 Jobs`)
 }
 
 // TestLeaving checks that leaving asks what should happen to the run and prints the run's status on
@@ -183,34 +183,34 @@ func TestLeaving(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			x := open(t, 80, 24)
-			was := x.settings("begin")
+			was := x.terminalSettings("begin")
 			x.start("#DCS default tries=1\n" + gated + gated + waiters)
-			x.until(`1 ● run`)
+			x.awaitPattern(`1 ● run`)
 			for _, k := range c.keys {
-				x.keys(k)
+				x.sendKeys(k)
 				switch {
 				case k == "q":
-					x.until(`Leave r\?`)
+					x.awaitPattern(`Leave r\?`)
 				case k == "r":
-					x.until(`DRAINING`)
-					x.file("gate", "")
+					x.awaitPattern(`DRAINING`)
+					x.writeFile("gate", "")
 				case k == "c":
-					x.until(`Cancel the whole run\?`)
+					x.awaitPattern(`Cancel the whole run\?`)
 				}
 			}
 			if c.over { // the screen stays and shows a summary
-				x.until(`Summary`)
-				x.keys("q")
+				x.awaitPattern(`Summary`)
+				x.sendKeys("q")
 			}
-			x.until(c.says)
-			x.gone(`\[1 Jobs`)
-			if is := x.settings("after"); is != was {
+			x.awaitPattern(c.says)
+			x.awaitGone(`\[1 Jobs`)
+			if is := x.terminalSettings("after"); is != was {
 				t.Errorf("the terminal was %s and is %s", was, is)
 			}
-			x.enter("dcs-tui status r", `(?s)prompt>.*prompt>`)
+			x.enterLine("dcs-tui status r", `(?s)prompt>.*prompt>`)
 			if !c.over {
-				x.enter("clear; dcs-tui attach r", `\[1 Jobs`)
-				x.until(`● run`)
+				x.enterLine("clear; dcs-tui attach r", `\[1 Jobs`)
+				x.awaitPattern(`● run`)
 			}
 		})
 	}
@@ -219,19 +219,19 @@ func TestLeaving(t *testing.T) {
 // gated is a job that ends when the file gate exists.
 const gated = "until [ -e gate ]; do sleep 0.05; done\n"
 
-// settings prints a word and the terminal settings, and returns as much of them as fits a row.
-// Results after words of equal length are comparable.
-func (x *terminal) settings(word string) string {
+// terminalSettings prints a word and the terminal settings, and returns as much of them as fits a
+// row. Results after words of equal length are comparable.
+func (x *terminal) terminalSettings(word string) string {
 	x.t.Helper()
-	x.typed("clear; stty -g | sed s/^/" + word + "/")
+	x.typeText("clear; stty -g | sed s/^/" + word + "/")
 	shown := x.press("Enter", word+`[0-9a-f:]{20}`)
 	return regexp.MustCompile(word + `([0-9a-f:]{20,})`).FindStringSubmatch(shown)[1]
 }
 
-// filter types a filter or a search.
-func (x *terminal) filter(text string) {
+// typeFilter types a filter or a search.
+func (x *terminal) typeFilter(text string) {
 	x.t.Helper()
 	x.press("/", `(?m)^ ?/`)
-	x.typed(text)
-	x.keys("Enter")
+	x.typeText(text)
+	x.sendKeys("Enter")
 }

@@ -13,7 +13,7 @@ func TestOutsideTheScreen(t *testing.T) {
 	t.Parallel()
 	x := open(t, 100, 30, "PAGER=", "LESS=", "SHELL=/bin/sh", "ENV=", "PS1=inner>")
 	x.start("#DCS default tries=1\n#DCS name=fails\nprintf '\\033[31mred alert\\033[0m\\n' >&2; exit 3\n#DCS name=waits\nsleep 1000\n")
-	x.until(`✗ 1`)
+	x.awaitPattern(`✗ 1`)
 	x.press("3", `\[3 Failed`)
 	x.press("1", `\[1 Jobs`)
 	x.press("G", `(?m)^>\s+1 ✗ fail`)
@@ -23,26 +23,26 @@ func TestOutsideTheScreen(t *testing.T) {
 	})
 
 	x.press("l", `1 stderr`)
-	x.until(`red alert`)
+	x.awaitPattern(`red alert`)
 	if colored := x.tmux("capture-pane", "-p", "-e"); !strings.Contains(colored, "\x1b[31mred alert") {
 		t.Errorf("the output has no color: %q", colored)
 	}
-	x.leave("E", `\[1 Jobs`)
-	x.until(`red alert`)
-	x.keys("C-c") // neither less nor the screen ends
+	x.pressUntilGone("E", `\[1 Jobs`)
+	x.awaitPattern(`red alert`)
+	x.sendKeys("C-c") // neither less nor the screen ends
 	polltest.Until(t, "less shows its help", func() bool {
-		x.keys("h") // less may lose a key that arrives with an interrupt
+		x.sendKeys("h") // less may lose a key that arrives with an interrupt
 		return strings.Contains(x.capture(), "SUMMARY OF LESS COMMANDS")
 	})
-	x.keys("q", "q")
-	x.until(`\[1 Jobs`)
+	x.sendKeys("q", "q")
+	x.awaitPattern(`\[1 Jobs`)
 
 	x.press("Escape", `↵ detail`)
 	x.press("2", `\[2 Hosts`)
 	x.press("s", `A shell on here; exit goes back to the screen`)
-	x.enter("echo in $((40+2))", `in 42`)
+	x.enterLine("echo in $((40+2))", `in 42`)
 	x.press("C-c", `(?s)in 42.*>.*>`) // an interrupted shell drops what was typed before its next prompt
-	x.enter("exit", `\[2 Hosts`)
-	x.gone(`in 42`)
+	x.enterLine("exit", `\[2 Hosts`)
+	x.awaitGone(`in 42`)
 	x.press("1", `\[1 Jobs`)
 }

@@ -23,57 +23,57 @@ case [C]-[seed] in 10-2) echo acc=nan;; 1-2) ;; *) awk -v c=[C] -v g=[gamma] -v 
 func TestResultsOfAGrid(t *testing.T) {
 	t.Parallel()
 	x := open(t, 100, 30)
-	x.file("grid.txt", sweepTemplate)
-	x.enter("dcs-tui grid --hosts hosts.toml --name r grid.txt", `\[1 Jobs`)
-	x.until(`done 24`)
+	x.writeFile("grid.txt", sweepTemplate)
+	x.enterLine("dcs-tui grid --hosts hosts.toml --name r grid.txt", `\[1 Jobs`)
+	x.awaitPattern(`done 24`)
 	x.press("4", `(?m)^>\s+1 ✓ ok\s+0.1\s+0\s+1\s+0.0333`)
 
 	t.Log("sort, best, columns, filter")
-	x.command("sort acc desc")
-	x.command("best acc:max")
-	x.until(`(?m)^>?\s+\d+ best ✓ ok\s+10\s+0\s+1\s+3.3333`)
+	x.typeCommand("sort acc desc")
+	x.typeCommand("best acc:max")
+	x.awaitPattern(`(?m)^>?\s+\d+ best ✓ ok\s+10\s+0\s+1\s+3.3333`)
 	x.press("Right", `(?m)^\s+ID BEST STATE.*HOST`)
 	x.press("Left", `(?m)^\s+ID BEST STATE.*acc▼`)
-	x.filter("acc>0.9 C=10")
-	x.until(`Results\]? .*/acc>0.9 C=10`)
-	x.gone(`ok\s+0.1`)
+	x.typeFilter("acc>0.9 C=10")
+	x.awaitPattern(`Results\]? .*/acc>0.9 C=10`)
+	x.awaitGone(`ok\s+0.1`)
 	x.press("Escape", `ok\s+0.1`)
 
 	t.Log("groups")
 	x.press("m", `by C,gamma`)
-	x.until(`(?m)^  best 1 +0 .*0.3333`)
-	x.sameRows("--group", "C,gamma")
+	x.awaitPattern(`(?m)^  best 1 +0 .*0.3333`)
+	x.checkRows("--group", "C,gamma")
 	x.press("Enter", `/C="?0.1"? gamma="?0`)
-	x.leave("Escape", `/C="?0.1`)
+	x.pressUntilGone("Escape", `/C="?0.1`)
 
 	t.Log("heat map")
 	x.press("h", `acc, mean: C down, gamma across, over seed`)
-	x.sameRows("--pivot", "C", "gamma", "acc")
-	x.keys("G")
+	x.checkRows("--pivot", "C", "gamma", "acc")
+	x.sendKeys("G")
 	x.press("Right", `C=10 gamma=0.5: nan`)
 	x.press("Left", `C=10 gamma=0: nan`)
 	x.press("Enter", `/C="?10"? gamma="?0"? `)
-	x.leave("Escape", `/C="?10`)
-	x.command("pivot seed C acc:max")
-	x.until(`acc, max: seed down, C across, over gamma`)
-	x.sameRows("--pivot", "seed", "C", "acc:max")
+	x.pressUntilGone("Escape", `/C="?10`)
+	x.typeCommand("pivot seed C acc:max")
+	x.awaitPattern(`acc, max: seed down, C across, over gamma`)
+	x.checkRows("--pivot", "seed", "C", "acc:max")
 	x.press("h", `sort:acc`)
 	x.press("?", `h  a heat map of a metric`)
 }
 
-// command types a command into the command line.
-func (x *terminal) command(text string) {
+// typeCommand types a command into the command line.
+func (x *terminal) typeCommand(text string) {
 	x.t.Helper()
 	x.press(":", `(?m)^ ?:`)
-	x.typed(text)
-	x.keys("Enter")
+	x.typeText(text)
+	x.sendKeys("Enter")
 }
 
-// sameRows waits until the screen has the numbers of each row that dcs-tui results prints, in
+// checkRows waits until the screen has the numbers of each row that dcs-tui results prints, in
 // order. A narrow screen may show only some numbers of a row.
-func (x *terminal) sameRows(args ...string) {
+func (x *terminal) checkRows(args ...string) {
 	x.t.Helper()
-	x.when("the numbers of dcs-tui results "+strings.Join(args, " "), func(shown string) bool {
+	x.awaitScreen("the numbers of dcs-tui results "+strings.Join(args, " "), func(shown string) bool {
 		// Run again each time: it may have read fewer results than the screen.
 		cmd := exec.Command(program, append([]string{"results", "r"}, args...)...)
 		cmd.Dir, cmd.Env = x.dir, append(os.Environ(), "HOME="+x.dir)
@@ -84,7 +84,7 @@ func (x *terminal) sameRows(args ...string) {
 		rows := strings.Split(strings.TrimSpace(string(out)), "\n")[1:]
 		found := 0
 		for line := range strings.SplitSeq(shown, "\n") {
-			if found < len(rows) && within(numbers(line), strings.Fields(rows[found])) {
+			if found < len(rows) && isSubsequence(wordsOf(line), strings.Fields(rows[found])) {
 				found++
 			}
 		}
@@ -92,13 +92,13 @@ func (x *terminal) sameRows(args ...string) {
 	})
 }
 
-// numbers returns the words of a line of the screen, without marks.
-func numbers(line string) []string {
+// wordsOf returns the words of a line of the screen, without marks.
+func wordsOf(line string) []string {
 	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" >[]·░▒▓█", r) })
 }
 
-// within reports whether words, except "best", occur in others in the same order.
-func within(words, others []string) bool {
+// isSubsequence reports whether words, except "best", occur in others in the same order.
+func isSubsequence(words, others []string) bool {
 	n := 0
 	for _, w := range words {
 		if w == "best" || w == "--" {

@@ -23,15 +23,15 @@ func TestResizing(t *testing.T) {
 	t.Parallel()
 	x := open(t, 80, 24)
 	x.start(quietJobs)
-	x.until(`✗ 1`)
-	x.until(`2 ● run`)
-	x.until(`3 ● run`)
+	x.awaitPattern(`✗ 1`)
+	x.awaitPattern(`2 ● run`)
+	x.awaitPattern(`3 ● run`)
 	x.press("g", `(?m)^>\s+2 `)
 	last := [2]int{80, 24}
 	for _, size := range [][2]int{{40, 10}, {300, 100}, {120, 36}, {39, 9}, {160, 48}, {59, 14}, {200, 30}, {80, 24}} {
 		x.resize(size)
 		for try := 1; ; try++ {
-			before, same := x.same()
+			before, same := x.redrawsSame()
 			if same {
 				break
 			}
@@ -49,12 +49,12 @@ func TestResizing(t *testing.T) {
 func (x *terminal) resize(size [2]int) {
 	x.t.Helper()
 	x.tmux("resize-window", "-x", fmt.Sprint(size[0]), "-y", fmt.Sprint(size[1]))
-	x.when(fmt.Sprintf("a screen of %dx%d", size[0], size[1]), func(s string) bool { return settled(s, size[0], size[1]) })
+	x.awaitScreen(fmt.Sprintf("a screen of %dx%d", size[0], size[1]), func(s string) bool { return isDrawn(s, size[0], size[1]) })
 }
 
-// settled reports whether the program has drawn its screen for a size. tmux first shows a part of
+// isDrawn reports whether the program has drawn its screen for a size. tmux first shows a part of
 // the old screen.
-func settled(s string, w, h int) bool {
+func isDrawn(s string, w, h int) bool {
 	rows := strings.Split(strings.TrimSuffix(s, "\n"), "\n")
 	if len(rows) != h {
 		return false
@@ -72,19 +72,19 @@ func settled(s string, w, h int) bool {
 	return utf8.RuneCountInString(strings.TrimRight(rows[0], " ")) > w-3
 }
 
-// same clears the terminal without the program's knowledge and makes the program redraw. It returns
-// the screen from before, and reports whether the redrawn screen is the same.
-func (x *terminal) same() (before string, same bool) {
+// redrawsSame clears the terminal without the program's knowledge and makes the program redraw. It
+// returns the screen from before, and reports whether the redrawn screen is the same.
+func (x *terminal) redrawsSame() (before string, same bool) {
 	x.t.Helper()
-	before = noClocks(x.capture())
+	before = withoutClocks(x.capture())
 	x.tmux("send-keys", "-R")
-	x.when("an empty terminal", func(s string) bool { return noClocks(s) != before })
-	x.keys("C-l")
-	return before, polltest.Within(10*time.Second, func() bool { return noClocks(x.capture()) == before })
+	x.awaitScreen("an empty terminal", func(s string) bool { return withoutClocks(s) != before })
+	x.sendKeys("C-l")
+	return before, polltest.Within(10*time.Second, func() bool { return withoutClocks(x.capture()) == before })
 }
 
-// noClocks removes everything that changes with time.
-func noClocks(s string) string {
+// withoutClocks removes everything that changes with time.
+func withoutClocks(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r >= '0' && r <= '9', r == '.', r >= '▁' && r <= '█', r == ' ':
@@ -124,23 +124,23 @@ func TestKindsOfTerminal(t *testing.T) {
 			t.Parallel()
 			x := open(t, 80, 24, "TERM="+c.term, c.env)
 			x.start("echo hello\n"+waiters, c.flag)
-			x.until(`1 . ok`)
+			x.awaitPattern(`1 . ok`)
 			x.press("2", `\[2 Hosts`)
 			x.press("1", `\[1 Jobs`)
 			if c.check != nil {
 				c.check(t, x)
 			}
 			x.press("q", `Leave r\?`)
-			x.leave("d", `\[1 Jobs`)
+			x.pressUntilGone("d", `\[1 Jobs`)
 		})
 	}
 	t.Run("dumb", func(t *testing.T) {
 		t.Parallel()
 		x := open(t, 80, 24, "TERM=dumb")
-		x.file("jobs.txt", "echo hello\n")
-		x.typed("dcs-tui run --hosts hosts.toml --name r jobs.txt; echo code=$?")
-		x.keys("Enter")
-		shown := x.until(`code=0`)
+		x.writeFile("jobs.txt", "echo hello\n")
+		x.typeText("dcs-tui run --hosts hosts.toml --name r jobs.txt; echo code=$?")
+		x.sendKeys("Enter")
+		shown := x.awaitPattern(`code=0`)
 		if !strings.Contains(shown, "cannot show the screen") || strings.Contains(shown, "[1 Jobs") {
 			t.Errorf("it is not refused politely:\n%s", shown)
 		}
@@ -153,23 +153,23 @@ func TestHostileJobs(t *testing.T) {
 	t.Parallel()
 	x := open(t, 80, 24)
 	evil := "\\033]0;OWNED\\007\\033]2;OWNED\\007\\033]52;c;T1dORUQ=\\007\\033Ptmux;\\033\\033]0;OWNED\\007\\033\\\\\\033[2J\\033[10;10HOWNED\\033[?1049l\\0336\\033c"
-	x.file("evil.sh", "touch begun; while :; do printf '"+evil+"\\n'; printf '"+evil+"' >&2; sleep 0.2; done\n")
+	x.writeFile("evil.sh", "touch begun; while :; do printf '"+evil+"\\n'; printf '"+evil+"' >&2; sleep 0.2; done\n")
 	raw := "\x1b]0;OWNED\x07\x1b]52;c;T1dORUQ=\x07\x1b[2J\x1b[5;5Hhere\u202eevil"
 	jobs := `{"command":"sh evil.sh","name":"日本語 👍🏽🇩🇪e\u0301\u0301\u0301\u0301\u0301\u0301","queue":"q"}` + "\n" +
-		`{"command":` + quote("until [ -e begun ]; do sleep 0.05; done; printf '"+evil+"' >&2; exit 7 # "+raw) + `,"tries":1}` + "\n" + `{"command":"sleep 1000"}` + "\n"
+		`{"command":` + quoteJSON("until [ -e begun ]; do sleep 0.05; done; printf '"+evil+"' >&2; exit 7 # "+raw) + `,"tries":1}` + "\n" + `{"command":"sleep 1000"}` + "\n"
 	if err := os.WriteFile(filepath.Join(x.dir, "jobs.jsonl"), []byte(jobs), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	x.tmux("set-buffer", "mine")
 	before := x.tmux("display-message", "-p", "#{pane_title}|#{window_name}|#{window_layout}")
-	x.enter("dcs-tui run --hosts hosts.toml --name r jobs.jsonl", `\[1 Jobs`)
-	x.until(`✗ 1`)
+	x.enterLine("dcs-tui run --hosts hosts.toml --name r jobs.jsonl", `\[1 Jobs`)
+	x.awaitPattern(`✗ 1`)
 	x.press("g", `(?m)^>\s+1 `)
 	for _, keys := range [][]string{{"Enter"}, {"l"}, {"w"}, {"o"}, {"z"}, {"z"}, {"Escape"}, {"3"}, {"5"}, {"2"}, {"1"}, {"G"}, {"Enter"}, {"l"}, {"o"}, {"Escape"}} {
 		for _, k := range keys {
-			x.keys(k)
+			x.sendKeys(k)
 		}
-		x.when(fmt.Sprintf("after %v an unbroken layout", keys), func(shown string) bool {
+		x.awaitScreen(fmt.Sprintf("after %v an unbroken layout", keys), func(shown string) bool {
 			rows := strings.Split(strings.TrimSuffix(shown, "\n"), "\n")
 			return len(rows) == 24 && strings.Contains(rows[0], " r ") && strings.Contains(rows[3], "1 Jobs")
 		})
@@ -184,8 +184,8 @@ func TestHostileJobs(t *testing.T) {
 	}
 }
 
-// quote returns a string as JSON.
-func quote(s string) string {
+// quoteJSON returns a string as JSON.
+func quoteJSON(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range s {

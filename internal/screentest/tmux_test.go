@@ -55,8 +55,8 @@ func open(t *testing.T, w, h int, env ...string) *terminal {
 	}
 	x := &terminal{t: t, dir: t.TempDir(), w: w, h: h}
 	x.socket = filepath.Join(t.TempDir(), "tmux") // short enough for a unix socket
-	x.file("hosts.toml", "[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\n")
-	conf := x.file("tmux.conf", "set -g remain-on-exit on\nset -g allow-rename on\nset -g automatic-rename off\nset -g set-titles on\nset -g set-clipboard on\nset -g status off\nset -g escape-time 5\n")
+	x.writeFile("hosts.toml", "[[host]]\nname = \"here\"\nlink = \"local\"\nslots = 2\nyield = false\nnice = 0\n")
+	conf := x.writeFile("tmux.conf", "set -g remain-on-exit on\nset -g allow-rename on\nset -g automatic-rename off\nset -g set-titles on\nset -g set-clipboard on\nset -g status off\nset -g escape-time 5\n")
 	args := []string{"-S", x.socket, "-f", conf, "-u", "new-session", "-d", "-x", fmt.Sprint(w), "-y", fmt.Sprint(h), "-c", x.dir, "env"}
 	args = append(args, env...)
 	args = append(args, "PS1=prompt>", "HOME="+x.dir, "XDG_CONFIG_HOME=", "HISTFILE=", "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "bash", "--norc", "--noprofile", "-i")
@@ -66,7 +66,7 @@ func open(t *testing.T, w, h int, env ...string) *terminal {
 		t.Fatalf("tmux: %v: %s", err, out)
 	}
 	t.Cleanup(x.close)
-	x.until("prompt>")
+	x.awaitPattern("prompt>")
 	return x
 }
 
@@ -81,13 +81,13 @@ func (x *terminal) close() {
 		cmd := exec.CommandContext(ctx, program, "cancel", "--all", "--yes", runs[0])
 		cmd.Dir, cmd.Env = x.dir, append(os.Environ(), "HOME="+x.dir)
 		cmd.Run()
-		x.left(runs[0])
+		x.awaitNoDispatcher(runs[0])
 	}
 	exec.CommandContext(ctx, "tmux", "-S", x.socket, "kill-server").Run()
 }
 
-// left waits until no run has a dispatcher.
-func (x *terminal) left(run string) {
+// awaitNoDispatcher waits until no run has a dispatcher.
+func (x *terminal) awaitNoDispatcher(run string) {
 	if !polltest.Within(polltest.Patience, func() bool {
 		owner, err := os.ReadFile(filepath.Join(run, "owner"))
 		return err != nil || strings.Contains(string(owner), `"left":true`)
@@ -96,7 +96,7 @@ func (x *terminal) left(run string) {
 	}
 }
 
-func (x *terminal) file(name, text string) string {
+func (x *terminal) writeFile(name, text string) string {
 	x.t.Helper()
 	path := filepath.Join(x.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -116,14 +116,14 @@ func (x *terminal) tmux(args ...string) string {
 	return string(out)
 }
 
-// keys sends keys by their tmux names.
-func (x *terminal) keys(keys ...string) {
+// sendKeys sends keys by their tmux names.
+func (x *terminal) sendKeys(keys ...string) {
 	x.t.Helper()
 	x.tmux(append([]string{"send-keys", "--"}, keys...)...)
 }
 
-// typed sends a text.
-func (x *terminal) typed(text string) {
+// typeText sends a text.
+func (x *terminal) typeText(text string) {
 	x.t.Helper()
 	x.tmux("send-keys", "-l", "--", text)
 }
@@ -134,8 +134,8 @@ func (x *terminal) capture() string {
 	return string(out)
 }
 
-// when polls the terminal until a condition holds, and returns its text.
-func (x *terminal) when(what string, holds func(shown string) bool) string {
+// awaitScreen polls the terminal until a condition holds, and returns its text.
+func (x *terminal) awaitScreen(what string, holds func(shown string) bool) string {
 	x.t.Helper()
 	var shown string
 	polltest.Until(x.t, "the terminal shows "+what, func() bool {
@@ -145,44 +145,44 @@ func (x *terminal) when(what string, holds func(shown string) bool) string {
 	return shown
 }
 
-// until waits until a regular expression matches.
-func (x *terminal) until(pattern string) string {
+// awaitPattern waits until a regular expression matches.
+func (x *terminal) awaitPattern(pattern string) string {
 	x.t.Helper()
 	want := regexp.MustCompile(pattern)
-	return x.when(pattern, want.MatchString)
+	return x.awaitScreen(pattern, want.MatchString)
 }
 
-// gone waits until a regular expression no longer matches.
-func (x *terminal) gone(pattern string) string {
+// awaitGone waits until a regular expression no longer matches.
+func (x *terminal) awaitGone(pattern string) string {
 	x.t.Helper()
 	not := regexp.MustCompile(pattern)
-	return x.when("no "+pattern, func(s string) bool { return !not.MatchString(s) })
+	return x.awaitScreen("no "+pattern, func(s string) bool { return !not.MatchString(s) })
 }
 
 // press sends one key and waits until the pattern matches.
 func (x *terminal) press(key, pattern string) string {
 	x.t.Helper()
-	x.keys(key)
-	return x.until(pattern)
+	x.sendKeys(key)
+	return x.awaitPattern(pattern)
 }
 
-// leave sends one key and waits until the pattern no longer matches.
-func (x *terminal) leave(key, pattern string) {
+// pressUntilGone sends one key and waits until the pattern no longer matches.
+func (x *terminal) pressUntilGone(key, pattern string) {
 	x.t.Helper()
-	x.keys(key)
-	x.gone(pattern)
+	x.sendKeys(key)
+	x.awaitGone(pattern)
 }
 
-// enter types a line, confirms it, and waits until the pattern matches.
-func (x *terminal) enter(line, pattern string) string {
+// enterLine types a line, confirms it, and waits until the pattern matches.
+func (x *terminal) enterLine(line, pattern string) string {
 	x.t.Helper()
-	x.typed(line)
+	x.typeText(line)
 	return x.press("Enter", pattern)
 }
 
 // start starts the program with a jobs file and waits for its screen.
 func (x *terminal) start(jobs string, flags ...string) {
 	x.t.Helper()
-	x.file("jobs.txt", jobs)
-	x.enter("dcs-tui run --hosts hosts.toml --name r "+strings.Join(append(flags, "jobs.txt"), " "), `\[1 Jobs`)
+	x.writeFile("jobs.txt", jobs)
+	x.enterLine("dcs-tui run --hosts hosts.toml --name r "+strings.Join(append(flags, "jobs.txt"), " "), `\[1 Jobs`)
 }

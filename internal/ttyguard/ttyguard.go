@@ -30,9 +30,9 @@ const Word = "__ttyguard"
 
 // Messages to the guard, of one byte each. Anything else is the text of a crash.
 const (
-	asleep  = 1 // the terminal was given back for a while: ctrl+z
-	awake   = 2
-	goodbye = 3 // the terminal was restored
+	suspended = 1 // the terminal was given back for a while: ctrl+z
+	resumed   = 2
+	restored  = 3 // the terminal was restored
 )
 
 // exitTimeout bounds the wait for the end of a guard, and the restoring by a guard.
@@ -86,7 +86,7 @@ func Start(in, out *os.File) (done func(), err error) {
 		// A screen that could not write to the terminal, and so not restore it, leaves that to the
 		// guard.
 		if now, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err != nil || *now == *state {
-			ours.Write([]byte{goodbye})
+			ours.Write([]byte{restored})
 		}
 		ours.Close()
 		kill := time.AfterFunc(exitTimeout, func() { child.Process.Kill() })
@@ -95,17 +95,17 @@ func Start(in, out *os.File) (done func(), err error) {
 	}), nil
 }
 
-// Asleep tells the guard that the terminal is given back for a while (true), or in use again
+// SetSuspended tells the guard that the terminal is given back for a while (true), or in use again
 // (false). If the program dies meanwhile, the guard must not disturb the shell.
-func Asleep(yes bool) {
+func SetSuspended(yes bool) {
 	guard.Lock()
 	defer guard.Unlock()
 	if guard.pipe == nil {
 		return
 	}
-	word := byte(awake)
+	word := byte(resumed)
 	if yes {
-		word = asleep
+		word = suspended
 	}
 	guard.pipe.Write([]byte{word})
 }
@@ -130,9 +130,9 @@ func Main() int {
 	}
 	time.AfterFunc(exitTimeout, func() { os.Exit(1) }) // writing to the terminal blocks
 	restore(int(in.Fd()), state)
-	os.Stdout.WriteString(leave)
+	os.Stdout.WriteString(resetSequence)
 	if crash != "" {
-		os.Stdout.WriteString(plain(crash))
+		os.Stdout.WriteString(cleanCrash(crash))
 	}
 	return 0
 }
@@ -147,11 +147,11 @@ func readMessages(from io.Reader) (crash string, needed bool) {
 		switch {
 		case err != nil:
 			return "", needed
-		case b == asleep:
+		case b == suspended:
 			needed = false
-		case b == awake:
+		case b == resumed:
 			needed = true
-		case b == goodbye:
+		case b == restored:
 			return "", false
 		default:
 			r.UnreadByte()
@@ -165,8 +165,8 @@ func readMessages(from io.Reader) (crash string, needed bool) {
 // maxCrash bounds the text of a crash, in bytes.
 const maxCrash = 256 << 10
 
-// leave turns off everything that a screen may have turned on.
-const leave = "\x18" + // a sequence that was cut off
+// resetSequence turns off everything that a screen may have turned on.
+const resetSequence = "\x18" + // a sequence that was cut off
 	"\x1b[?2026l" + // synchronized output
 	"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l" + // mouse
 	"\x1b[?1004l\x1b[?2004l\x1b[?2027l" + // focus, bracketed paste, Unicode core
@@ -180,14 +180,14 @@ const leave = "\x18" + // a sequence that was cut off
 // already.
 func restore(fd int, saved *unix.Termios) {
 	now, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-	if err != nil || *now != raw(*saved) {
+	if err != nil || *now != rawState(*saved) {
 		return
 	}
 	unix.IoctlSetTermios(fd, unix.TCSETS, saved)
 }
 
-// raw returns the state that a screen gives a terminal in state t.
-func raw(t unix.Termios) unix.Termios {
+// rawState returns the state that a screen gives a terminal in state t.
+func rawState(t unix.Termios) unix.Termios {
 	t.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
 	t.Oflag &^= unix.OPOST
 	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
@@ -198,8 +198,8 @@ func raw(t unix.Termios) unix.Termios {
 	return t
 }
 
-// plain cleans the text of a crash, which may have text of jobs, for a terminal.
-func plain(crash string) string {
+// cleanCrash cleans the text of a crash, which may have text of jobs, for a terminal.
+func cleanCrash(crash string) string {
 	var b strings.Builder
 	for l := range strings.SplitSeq(strings.TrimRight(crash, "\n"), "\n") {
 		if rest, ok := strings.CutPrefix(l, "\t"); ok {

@@ -35,7 +35,7 @@ func screen(how string) int {
 		return 1
 	}
 	saved, _ := unix.IoctlGetTermios(0, unix.TCGETS)
-	now := raw(*saved)
+	now := rawState(*saved)
 	unix.IoctlSetTermios(0, unix.TCSETS, &now)
 	fmt.Print(enter)
 	back := func() {
@@ -58,12 +58,12 @@ func screen(how string) int {
 		go new(sync.Mutex).Unlock()
 	case "asleep":
 		back()
-		Asleep(true)
+		SetSuspended(true)
 	case "awake again":
 		back()
-		Asleep(true)
+		SetSuspended(true)
 		unix.IoctlSetTermios(0, unix.TCSETS, &now)
-		Asleep(false)
+		SetSuspended(false)
 	case "shell first":
 		shell := now
 		shell.Oflag |= unix.OPOST
@@ -99,11 +99,11 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
-			p, shown := die(t, c.how, c.signal, c.group)
-			if after := ptytest.State(t, p.Person); after != p.Before {
+			p, shown := runToDeath(t, c.how, c.signal, c.group)
+			if after := ptytest.Settings(t, p.Person); after != p.Before {
 				t.Errorf("the terminal was %+v and is %+v", p.Before, after)
 			}
-			if _, after, found := strings.Cut(shown, leave); found != c.restored || !strings.Contains(after, c.shown) {
+			if _, after, found := strings.Cut(shown, resetSequence); found != c.restored || !strings.Contains(after, c.shown) {
 				t.Errorf("shown: %q", shown)
 			} else if strings.ContainsAny(after, "\x1b\x07") {
 				t.Errorf("the text of the crash has control characters: %q", after)
@@ -115,11 +115,11 @@ func TestTheTerminalIsGivenBack(t *testing.T) {
 // TestAShellThatWasFasterIsLeftAlone checks that the guard does not change the terminal settings if
 // a shell noticed the death first and set its own.
 func TestAShellThatWasFasterIsLeftAlone(t *testing.T) {
-	p, shown := die(t, "shell first", syscall.SIGKILL, false)
-	if after := ptytest.State(t, p.Person); after == p.Before || after.Oflag&unix.OPOST == 0 {
+	p, shown := runToDeath(t, "shell first", syscall.SIGKILL, false)
+	if after := ptytest.Settings(t, p.Person); after == p.Before || after.Oflag&unix.OPOST == 0 {
 		t.Errorf("the shell's state was changed: %+v", after)
 	}
-	if !strings.Contains(shown, leave) {
+	if !strings.Contains(shown, resetSequence) {
 		t.Errorf("shown: %q", shown)
 	}
 }
@@ -136,12 +136,12 @@ func TestNoTerminal(t *testing.T) {
 		t.Error("no error")
 	}
 	done()
-	Asleep(true)
+	SetSuspended(true)
 }
 
-// die runs the program and its guard on a terminal to their ends, and returns the program and what
-// the terminal has shown. A signal is sent when the screen is up.
-func die(t *testing.T, how string, sig syscall.Signal, group bool) (*ptytest.Program, string) {
+// runToDeath runs the program and its guard on a terminal to their ends, and returns the program
+// and what the terminal has shown. A signal is sent when the screen is up.
+func runToDeath(t *testing.T, how string, sig syscall.Signal, group bool) (*ptytest.Program, string) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
