@@ -378,7 +378,7 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 	return m.act(runview.Action{Do: runview.Resume}), nil
 }
 
-// endRunCommand ends the dispatcher, after a question that describes what happens to its jobs.
+// endRunCommand returns a command that ends the dispatcher, after a question that describes what happens to its jobs.
 func endRunCommand(verb runview.Verb, what, running, queued string) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, _ string) (tea.Cmd, error) {
 		if m.snap != nil && m.requireDispatcher(what) {

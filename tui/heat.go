@@ -18,7 +18,7 @@ type heatView struct {
 	isShown                  bool
 	pivot                    []string  // down, across, metric; nil: the source chooses
 	viewport                           // of the rows
-	cursorColumn, leftColumn int       // column of the cursor, and the first visible column
+	cursorColumn, leftColumn int       // leftColumn: the first visible one
 	cursorValues             [2]string // values that the cursor stays on: down and across
 	numberWidth              int       // width of the widest number in cells
 }

@@ -148,7 +148,7 @@ func TestCharactersDoNotJoin(t *testing.T) {
 	equal(t, m.clean("👩🏽‍🚀 lands 🏳️‍🌈 ❤️‍🔥 1️⃣ ok"), "👩🚀 lands 🏳🌈 ❤🔥 1\u20e3 ok", "joined emoji")
 }
 
-// TestTextStyleIsTheLipGlossStyle checks that an ink, once computed, draws the same as its Lip
+// TestTextStyleIsTheLipGlossStyle checks that a textStyle, once computed, draws the same as its Lip
 // Gloss style (rule 8), and that empty text stays empty.
 func TestTextStyleIsTheLipGlossStyle(t *testing.T) {
 	for name, s := range map[string]lipgloss.Style{

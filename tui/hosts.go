@@ -19,7 +19,7 @@ import (
 type hostsPane struct {
 	noPane
 	table[string]
-	troubleFirst bool // hosts in trouble first; otherwise in inventory order
+	troubleFirst bool // otherwise in inventory order
 	filter       string
 	choices      columnChoices
 }
@@ -217,7 +217,7 @@ func (p *hostsPane) hostAction(verb runview.Verb) func(*model) tea.Cmd {
 	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd { return m.act(runview.Action{Do: verb, Host: h.Name}) })
 }
 
-// slotsAction changes the number of jobs that may run on a host.
+// slotsAction returns the action that changes the number of jobs that may run on the host.
 func (p *hostsPane) slotsAction(by int) func(*model) tea.Cmd {
 	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd {
 		return m.act(runview.Action{Do: runview.Slots, Host: h.Name, Number: by, Relative: true})

@@ -20,7 +20,7 @@ type inputLine struct {
 	text       editableText
 	multiline  bool     // keep pasted newlines
 	history    *history // nil: none
-	historyPos int      // position in past, counted from the newest
+	historyPos int      // position in history, counted from the newest
 	draft      string   // text before the user went back
 	errorText  string   // why the text was refused, until the next key
 

@@ -63,7 +63,7 @@ func (p *jobsPane) filterAndOrder(m *model) string { return m.describeList(&p.li
 type columnNeeds struct {
 	id, host, try, queue         int  // widths in cells
 	title                        int  // width in cells, at most maxTitle
-	hasPriority, hasHiddenParams bool // unnamed: a name does not show all parameters
+	hasPriority, hasHiddenParams bool // hasHiddenParams: a name does not show all parameters
 	hasProgress                  bool // a job reports progress or the cause of its failure
 	hasCPU, hasMemory            bool
 	params                       []string // names, in order of appearance

@@ -37,7 +37,7 @@ func withGroup(group string, keys ...binding) []binding {
 	return keys
 }
 
-// screenAction is the action of a key that changes only the screen.
+// screenAction returns the action of a key that changes only the screen.
 func screenAction(do func()) func(*model) tea.Cmd {
 	return func(*model) tea.Cmd {
 		do()

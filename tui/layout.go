@@ -255,7 +255,7 @@ func (noPane) selectedJobs() jobs.Ranges          { return nil }
 func (noPane) pinCursor()                         {}
 
 // currentJob returns the job under the cursor of the list of jobs: commands and the output below
-// may use it. targets does not.
+// may use it. targetJobs does not.
 func (noPane) currentJob(m *model) (runview.Row, bool) { return m.jobs.cursorJob() }
 
 // tab is one of the five views.

@@ -20,15 +20,15 @@ type list struct {
 	noPane
 	viewport // rows are positions in the whole list
 
-	baseFilter string // fixed part of the filter
-	filter     string // the user's part of the filter
+	baseFilter string // the fixed part
+	filter     string // the user's part
 	sort       runview.Sort
 	reverse    bool
 
 	// The newest page that fits the request; until it arrives, a page of an older filter or order.
 	page   *runview.Page
 	cursor jobs.ID // 0: the job at position at, once it is known
-	pinned bool    // the user has moved the cursor
+	pinned bool    // the cursor stays on its job, because the user has moved it there
 
 	window      runview.JobsWindow // the newest request
 	windowFirst int                // its first position, as far as it is known before the answer
@@ -389,7 +389,7 @@ func (l *list) newestSlip(*model) (*slip, string) {
 }
 
 // warnIfSlipped reports whether the cursor has just moved to an item that the user may not mean.
-// It shows a message, and the next key works.
+// If so, it shows a message, and the next key works.
 func (m *model) warnIfSlipped() bool {
 	s, on := m.focus().newestSlip(m)
 	if s == nil {

@@ -46,7 +46,7 @@ type model struct {
 	namePrefix    string  // common prefix of the visible names
 	searches      history // in outputs
 	extra         pane    // the details or the output of a job, under the view; nil: closed
-	lowerFocused  bool    // the focus is on extra or, without extra, on under
+	lowerFocused  bool    // the focus is on extra or, without extra, on cursorOutput
 	focusedTab    tab     // view with the focus, where several panes are visible
 	fullWidth     bool    // the view has the full width
 	viewZoomed    bool    // the view with the focus has the whole screen
@@ -56,7 +56,7 @@ type model struct {
 	outside       atomic.Pointer[outsideProgram] // the program that has the terminal; nil: the screen has it
 	othersBusyAt  map[string]time.Time           // when other users last occupied all cores of a host
 	troubleGroups []runview.HostGroup            // hosts in trouble, by cause
-	troubleTexts  []runview.HostText             // from which causes was computed
+	troubleTexts  []runview.HostText             // from which troubleGroups was computed
 	message       message
 	undo          *undo
 	answeredID    int64        // ID of the newest question that was answered here
@@ -280,7 +280,7 @@ func (m *model) tick() tea.Cmd {
 	return tea.Tick(m.untilTick(), func(time.Time) tea.Msg { return clockTick{} })
 }
 
-// untilTick returns the time until the next second message is due.
+// untilTick returns the time until the next clockTick is due.
 func (m *model) untilTick() time.Duration {
 	if ago := m.now().Sub(m.drawnAt); ago >= 0 && ago < clockInterval {
 		return clockInterval + snapshotDelay - ago

@@ -20,7 +20,7 @@ type outputPane struct {
 	fixed         bool // opened for one job; otherwise it follows the cursor of the list
 	job           jobs.ID
 	row           runview.Row // newest known row of the job
-	chosenAttempt int         // number of the chosen attempt; 0: the newest
+	chosenAttempt int         // its number; 0: the newest
 	file          jobs.File
 	streamChosen  bool // the user has chosen the stream
 	noStdout      bool // the job failed and printed nothing on stdout, so its stderr is shown
@@ -29,14 +29,14 @@ type outputPane struct {
 	excerpt   excerpt
 	isRead    bool // the excerpt has been read
 	err       error
-	numFails  int // consecutive failed reads
-	numSilent int // consecutive reads without new output
+	numFails  int // number of consecutive failed reads
+	numSilent int // number of consecutive reads without new output
 
-	isReading  bool               // a read is in progress
-	cancelRead context.CancelFunc // cancels the read in progress
-	readSerial int                // number of the newest read that counts
-	nextReadAt time.Time          // when the next read may begin
-	timerAt    time.Time          // when the timer for due fires; zero: no timer is set
+	isReading  bool
+	cancelRead context.CancelFunc
+	readSerial int       // number of the newest read that counts
+	nextReadAt time.Time // when the next read may begin
+	timerAt    time.Time // when the timer for nextReadAt fires; zero: no timer is set
 
 	w, h         int
 	wrap         bool
@@ -45,14 +45,14 @@ type outputPane struct {
 	top          rowPart // first visible line, unless the pane follows the end
 	pendingRows  int     // rows still to move when the next piece has arrived; below 0: up, above 0: down
 	targetOffset int64   // offset to show next; -1: the end
-	numPieces    int     // pieces read so far for one key
+	numPieces    int     // number of pieces read so far for one key
 	rowsBefore   int     // number of rows to show before the target
 
-	searchText  string  // the text of the last search; "": none
-	searchUp    bool    // search upward
+	searchText  string // the text of the last search; "": none
+	searchUp    bool
 	matchOffset int64   // offset of the match; -1: none yet
 	noMatch     string  // no further match "above" or "below"
-	search      *search // the search in progress
+	search      *search // in progress; nil: none
 }
 
 // outputFile is a file of an attempt.
@@ -306,7 +306,7 @@ func (p *outputPane) scrollSideways(way int) func(*model) tea.Cmd {
 	}
 }
 
-// linesFrom returns the h lines that begin at a place.
+// linesFrom returns the h lines that begin with a rowPart.
 func (p *outputPane) linesFrom(m *model, at rowPart, h int) []string {
 	var out []string
 	sub := at.part

@@ -319,7 +319,7 @@ func (p *outputPane) endSearch() {
 	}
 }
 
-// handleSearchPiece searches a piece.
+// handleSearchPiece searches a piece, and decides where to go on.
 func (p *outputPane) handleSearchPiece(m *model, ask runview.Read, piece *runview.Piece) tea.Cmd {
 	h := p.search
 	p.excerpt.size, p.excerpt.complete = max(p.excerpt.size, piece.Size), piece.Over

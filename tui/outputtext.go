@@ -122,10 +122,10 @@ func (e *excerpt) rowAt(offset int64) int {
 // colors or move the cursor, and makes other control characters visible.
 func (m *model) cleanRow(b []byte) string { return expandRow(b, m.clean, false) }
 
-// coloredRow is line with the colors of the row, reset at its end.
+// coloredRow is cleanRow with the colors of the row, reset at its end.
 func (m *model) coloredRow(b []byte) string { return expandRow(b, m.clean, true) }
 
-// cleanWholeRow is like line, for a text of any length.
+// cleanWholeRow is cleanRow for a text of any length.
 func (m *model) cleanWholeRow(s string) string { return expandRow([]byte(s), m.cleanWhole, false) }
 
 func expandRow(b []byte, clean func(string) string, colors bool) string {

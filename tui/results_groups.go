@@ -27,7 +27,7 @@ type groupsView struct {
 
 	widths      []int // of the columns of the newest table
 	columnPages columnPages
-	pinned      bool // the user has moved the cursor
+	pinned      bool // the cursor stays on its group, because the user has moved it there
 }
 
 // repetitionNames are names of parameters that only distinguish repetitions of a job.

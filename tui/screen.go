@@ -130,7 +130,7 @@ type caughtSignal struct{ os.Signal }
 
 func (s caughtSignal) Error() string { return s.String() }
 
-// awaitEnd waits for the screen to end. Once ctx has ended, it waits for at most patience.
+// awaitEnd waits for the screen to end. Once ctx has ended, it waits for at most restoreTimeout.
 func awaitEnd(ctx context.Context, ended <-chan error) (err error, stuck bool) {
 	select {
 	case err = <-ended:

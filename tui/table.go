@@ -11,7 +11,7 @@ import (
 
 // viewport is the visible part of a list.
 type viewport struct {
-	cursorRow int // row with the cursor
+	cursorRow int // position of the row with the cursor
 	top       int // first visible row
 	h         int // number of visible rows
 }
@@ -84,14 +84,14 @@ type column[R any] struct {
 	rank       int          // 0: always shown
 	w          int          // cells that the column needs
 	maxExtra   int          // cells beyond w that it can use
-	nameCells  int          // cells that must be left for names to show a column of rank luxury
+	nameCells  int          // cells that must be left for names to show a column of optionalRank
 	alignRight bool
 	isEmpty    bool // the column is empty, so it is shown only if the user chooses it
 	hasBar     bool // cells may contain a bar
 	cell       func(m *model, r R, w int) (string, *textStyle)
 }
 
-// Columns of at least rank luxury are shown only if at least spare cells are left for names.
+// Columns of at least optionalRank are shown only if at least minNameCells are left for names.
 const (
 	optionalRank = 20
 	minNameCells = 20

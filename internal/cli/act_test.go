@@ -45,7 +45,7 @@ func startRun(t *testing.T, jobLines string, flags ...string) *runScreen {
 	return f
 }
 
-// startRunningJob is like inBackground, and waits until a job runs.
+// startRunningJob is like startRun, and waits until a job runs.
 func startRunningJob(t *testing.T, jobLines string, flags ...string) *runScreen {
 	t.Helper()
 	f := startRun(t, jobLines, flags...)

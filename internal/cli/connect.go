@@ -103,7 +103,7 @@ func (a *app) warnSSH() {
 	}
 }
 
-// sshOpener opens links over ssh. checkSSH must have been called.
+// sshOpener opens links over ssh. loadSSH must have been called.
 func (a *app) sshOpener(o *options) hosts.Opener {
 	warnOnce := func(host, text string) {
 		text = host + ": " + text

@@ -76,7 +76,7 @@ type dispatchSession struct {
 	heldHostTexts []runview.HostText // to print before the next line, grouped
 }
 
-// newDispatchSession returns a dispatching of a run with these flags.
+// newDispatchSession returns a session for a run with these flags.
 func (a *app) newDispatchSession(f *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatchSession {
 	d := &dispatchSession{app: a, flags: f, inv: inv, replied: make(chan struct{}, 1), hostEvents: map[string]runview.HostEvent{}, progressAt: time.Now()}
 	f.setSlots(inv.Hosts)

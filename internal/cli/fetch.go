@@ -164,7 +164,7 @@ func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.Fetc
 	a.con.Status("")
 }
 
-// fetchJSONVersion is the version of fetched. In version 1 Fetched had another name.
+// fetchJSONVersion is the version of fetchJSON. In version 1 Fetched had another name.
 const fetchJSONVersion = 2
 
 // fetchJSON is the output of fetch --json.

@@ -194,7 +194,7 @@ type options struct {
 	sched.Config
 	Setup, Cwd, Shell  string
 	OnLost             string
-	RetryOn, NoRetryOn func(*jobs.Outcome) bool // see final
+	RetryOn, NoRetryOn func(*jobs.Outcome) bool // see finalFailures
 	Warn               warning
 	Speculate          bool
 	KeepChildren       bool

@@ -111,7 +111,7 @@ func (a *app) reportUnanswered(e *ask.Request, owner *journal.Owner) {
 	}
 }
 
-// reportWaiting reports that something waits for the next dispatcher, unless unanswered has
+// reportWaiting reports that something waits for the next dispatcher, unless reportUnanswered has
 // reported that the current one does not answer.
 func (a *app) reportWaiting(s *sentRequests, what string) {
 	if !s.hasDispatcher {

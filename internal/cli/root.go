@@ -29,10 +29,10 @@ type app struct {
 	stdout           *os.File
 	stderr           *os.File
 	con              *console
-	signals          <-chan os.Signal // nil before listen
-	quitSignals      chan os.Signal   // see leaveOnQuit
+	signals          <-chan os.Signal // nil before catchSignals
+	quitSignals      chan os.Signal   // see exitOnQuit
 	stderrIsTerminal bool             // standard error is a terminal
-	ssh              *sshSetup        // nil before checkSSH has found a host that needs it
+	ssh              *sshSetup        // nil before loadSSH has found a host that needs it
 	helperBases      string           // see helper.Options; tests set it
 	args             []string         // of the command line
 	separatorArgs    []string         // arguments of run from the first separator, such as :::

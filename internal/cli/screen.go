@@ -335,7 +335,7 @@ func applyWaitingPriorities(run *rundir.Run, t *jobs.Table) error {
 }
 
 // leaveRequests leaves the requests of an action in the run directory. A change of priorities waits
-// there for the next resume. For other actions, request starts a dispatcher, which carries the
+// there for the next resume. For other actions, leaveRequests starts a dispatcher, which carries the
 // requests out before it launches anything.
 func (s *runScreen) leaveRequests(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	list, err := s.requests(a)
@@ -460,7 +460,7 @@ func (w *commandOutput) Write(p []byte) (int, error) {
 }
 
 // errorLine returns the error that the program printed as one line, without its advice, which is
-// about command lines. If the program printed no error, problem returns everything that it printed.
+// about command lines. If the program printed no error, it is everything that was printed or, without that, otherwise.
 func (w *commandOutput) errorLine(otherwise string) string {
 	for line := range strings.Lines(w.b.String()) {
 		if msg, ok := strings.CutPrefix(line, "dcs-tui: "); ok {

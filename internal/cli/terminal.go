@@ -136,7 +136,7 @@ func cancelOnSignal(parent context.Context, signals <-chan os.Signal, quit func(
 	return ctx, func() { cancel(nil) }
 }
 
-// exitOnQuit makes Ctrl-\ end the program with a message until listen is called.
+// exitOnQuit makes Ctrl-\ end the program with a message until catchSignals is called.
 func (a *app) exitOnQuit() {
 	a.quitSignals = make(chan os.Signal, 1)
 	signal.Notify(a.quitSignals, syscall.SIGQUIT)

@@ -83,7 +83,7 @@ func (a *app) openView(run *rundir.Run, o runview.Options) (*runview.View, error
 // maxPublishDelay is the maximum time until readers can see a record of a live dispatcher.
 const maxPublishDelay = 2 * time.Second
 
-// jobDetail returns the details of a job. It waits up to publishedAfter for a job that may just
+// jobDetail returns the details of a job. It waits up to maxPublishDelay for a job that may just
 // have been added.
 func jobDetail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTimeout)

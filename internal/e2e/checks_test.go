@@ -59,7 +59,7 @@ func (l *lab) checkRun(run string, n int, shown ...string) {
 	l.checkRunTwice(nil, run, n, shown...)
 }
 
-// checkRunTwice is accounted for a run in which the jobs in twice fail once and therefore run as
+// checkRunTwice is checkRun for a run in which the jobs in twice fail once and therefore run as
 // two attempts.
 func (l *lab) checkRunTwice(twice map[int]bool, run string, n int, shown ...string) {
 	l.t.Helper()
@@ -76,7 +76,7 @@ func (l *lab) checkRunTwice(twice map[int]bool, run string, n int, shown ...stri
 	l.checkOver(run)
 }
 
-// checkDamagedRun is accounted for a run whose journal was damaged: the result numbers
+// checkDamagedRun is checkRun for a run whose journal was damaged: the result numbers
 // increase and may have gaps.
 func (l *lab) checkDamagedRun(run string, n int) {
 	l.t.Helper()

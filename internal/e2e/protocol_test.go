@@ -120,7 +120,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// startPiped is begin for a command whose standard output the test reads.
+// startPiped is startCommand for a command whose standard output the test reads.
 func (l *lab) startPiped(cmd *exec.Cmd) (*process, io.Reader) {
 	l.t.Helper()
 	r, w, err := os.Pipe()
