@@ -96,24 +96,24 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 		m.complain(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
-	return m.withCost(which, func(m *model, w runview.Cost) tea.Cmd {
-		n := w.Queued + w.Handed + w.Running
+	return m.withCost(which, func(m *model, cost runview.Cost) tea.Cmd {
+		n := cost.Queued + cost.Handed + cost.Running
 		// If the question states that no running job is lost, jobs that start meanwhile continue.
 		do := func(m *model) tea.Cmd {
-			return m.act(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: w.Running+w.Handed == 0})
+			return m.act(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: cost.Running+cost.Handed == 0})
 		}
 		switch {
 		case n == 0:
 			m.complain("nothing to cancel: " + m.jobsSubject(which) + " over already")
 			return nil
-		case which.Count() == 1 && w.Running+w.Handed == 0:
+		case which.Count() == 1 && cost.Running+cost.Handed == 0:
 			return do(m)
 		}
 		what := plural(n, "job")
 		if which.Count() == 1 {
 			what = jobName(which[0].First)
 		}
-		m.modal = newConfirmation("Cancel "+what+"?", describeCost(w), n, do)
+		m.modal = newConfirmation("Cancel "+what+"?", describeCost(cost), n, do)
 		return nil
 	})
 }
@@ -142,16 +142,16 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 	if which.Count() <= manyJobs {
 		return do(m)
 	}
-	return m.withCost(which, func(m *model, w runview.Cost) tea.Cmd {
-		if w.Over == 0 {
+	return m.withCost(which, func(m *model, cost runview.Cost) tea.Cmd {
+		if cost.Over == 0 {
 			m.complain("nothing to requeue: none of these jobs is over")
 			return nil
 		}
 		text := "each gets a new round, whatever came of it before"
-		if n := w.Queued + w.Handed + w.Running; n > 0 {
+		if n := cost.Queued + cost.Handed + cost.Running; n > 0 {
 			text += "; " + jobs.Thousands(n) + " that are queued or run stay as they are"
 		}
-		m.modal = newConfirmation("Run "+plural(w.Over, "job")+" again?", text, w.Over, do)
+		m.modal = newConfirmation("Run "+plural(cost.Over, "job")+" again?", text, cost.Over, do)
 		return nil
 	})
 }
@@ -237,18 +237,18 @@ func isEditable(p runview.Phase) bool {
 
 // openEdit opens a line with the command of a job. An edited job is queued again.
 func (m *model) openEdit(id jobs.ID) tea.Cmd {
-	return m.withDetailIn(&waitModal{keepsKeys: true}, id, func(m *model, d *runview.Detail) tea.Cmd {
-		if !isEditable(d.Row.Phase) {
-			m.complain(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), phaseInfoOf(d.Row.Phase).verbPhrase))
+	return m.withDetailIn(&waitModal{keepsKeys: true}, id, func(m *model, detail *runview.Detail) tea.Cmd {
+		if !isEditable(detail.Row.Phase) {
+			m.complain(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), phaseInfoOf(detail.Row.Phase).verbPhrase))
 			return nil
 		}
 		m.modal = &inputLine{
-			prompt: fmt.Sprintf(" command of %d: ", id), text: newEditableText(d.Command), multiline: true, history: &m.jobs.edits,
-			onConfirm: func(m *model, text string) (tea.Cmd, error) { return m.setCommand(id, d.Command, text) },
+			prompt: fmt.Sprintf(" command of %d: ", id), text: newEditableText(detail.Command), multiline: true, history: &m.jobs.edits,
+			onConfirm: func(m *model, text string) (tea.Cmd, error) { return m.setCommand(id, detail.Command, text) },
 			onCancel:  func(m *model) tea.Cmd { m.say("nothing was changed"); return nil },
 			noteLines: func(m *model, w int) []string {
-				if d.Row.Phase.Terminal() {
-					return []string{styleFaint.Render(" " + jobName(id) + " " + phaseInfoOf(d.Row.Phase).verbPhrase + "; enter queues it again with the new command")}
+				if detail.Row.Phase.Terminal() {
+					return []string{styleFaint.Render(" " + jobName(id) + " " + phaseInfoOf(detail.Row.Phase).verbPhrase + "; enter queues it again with the new command")}
 				}
 				return nil
 			},

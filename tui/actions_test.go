@@ -245,8 +245,8 @@ func TestRefusals(t *testing.T) {
 // and the other keys report that they need a dispatcher.
 func TestKeysWhenNobodyDispatches(t *testing.T) {
 	for _, life := range []runview.RunStatus{runview.StatusStopped, runview.StatusCrashed} {
-		src := sampleWith(func(p *runview.Snapshot) {
-			p.Status, p.Over = life, "stopped"
+		src := sampleWith(func(snap *runview.Snapshot) {
+			snap.Status, snap.Over = life, "stopped"
 		})
 		m, _ := screenOn(t, src, aQueued, 100, 40)
 		if hints := m.hintsRow(); strings.Contains(hints, "cancel") || strings.Contains(hints, "pause") {
@@ -274,11 +274,11 @@ func TestKeysWhenNobodyDispatches(t *testing.T) {
 // TestTheEditOfAJobThatIsOverSaysWhatEnterDoes checks that the screen does not claim that a
 // finished job is queued while the user edits it.
 func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
-	src := sampleWith(func(p *runview.Snapshot) {
-		if p.Detail != nil {
-			p.Detail.Row.Phase, p.Detail.Spec = runview.Failed, &jobs.Spec{Command: "false"}
-			if p.Jobs != nil {
-				p.Jobs.Rows = []runview.Row{p.Detail.Row}
+	src := sampleWith(func(snap *runview.Snapshot) {
+		if snap.Detail != nil {
+			snap.Detail.Row.Phase, snap.Detail.Spec = runview.Failed, &jobs.Spec{Command: "false"}
+			if snap.Jobs != nil {
+				snap.Jobs.Rows = []runview.Row{snap.Detail.Row}
 			}
 		}
 	})

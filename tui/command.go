@@ -378,7 +378,8 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 	return m.act(runview.Action{Do: runview.Resume}), nil
 }
 
-// endRunCommand returns a command that ends the dispatcher, after a question that describes what happens to its jobs.
+// endRunCommand returns a command that ends the dispatcher, after a question that describes what
+// happens to its jobs.
 func endRunCommand(verb runview.Verb, what, running, queued string) func(*model, string) (tea.Cmd, error) {
 	return func(m *model, _ string) (tea.Cmd, error) {
 		if m.snap != nil && m.requireDispatcher(what) {
@@ -396,8 +397,8 @@ func (m *model) cancelRun() tea.Cmd {
 		return nil
 	}
 	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.snap.Total))}}
-	return m.withCost(all, func(m *model, w runview.Cost) tea.Cmd {
-		m.modal = newConfirmation("Cancel the whole run?", describeCost(w), w.Running+w.Handed+w.Queued, func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.CancelRun}) })
+	return m.withCost(all, func(m *model, cost runview.Cost) tea.Cmd {
+		m.modal = newConfirmation("Cancel the whole run?", describeCost(cost), cost.Running+cost.Handed+cost.Queued, func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.CancelRun}) })
 		return nil
 	})
 }

@@ -233,9 +233,9 @@ func TestHistoryAndErrors(t *testing.T) {
 // Newlines, tabs, and control characters are displayed as symbols.
 func TestEditKeepsEveryCharacter(t *testing.T) {
 	const command = "for i in 1 2\ndo\techo \"$i \x1b[31m\" 日本\ndone"
-	src := sampleWith(func(p *runview.Snapshot) {
-		if p.Detail != nil {
-			p.Detail.Command = command
+	src := sampleWith(func(snap *runview.Snapshot) {
+		if snap.Detail != nil {
+			snap.Detail.Command = command
 		}
 	})
 	m, _ := screenOn(t, src, aFailed, 80, 24)

@@ -36,8 +36,8 @@ func newConfirmation(title, text string, n int, yes func(*model) tea.Cmd) *confi
 	return c
 }
 
-func (c *confirmation) key(m *model, k tea.KeyPressMsg) tea.Cmd {
-	key := k.String()
+func (c *confirmation) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
+	key := msg.String()
 	switch {
 	case c.requiredNumber == 0 && key == "y", c.requiredNumber > 0 && key == "enter" && strings.ReplaceAll(c.typed, ",", "") == itoa(c.requiredNumber):
 		m.modal = nil
@@ -104,8 +104,8 @@ func (l *leaveModal) keys(m *model) []binding {
 	}
 }
 
-func (l *leaveModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
-	cmd, _ := m.pressIn(l.keys(m), k.String())
+func (l *leaveModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
+	cmd, _ := m.pressIn(l.keys(m), msg.String())
 	return cmd
 }
 
@@ -186,8 +186,8 @@ type questionModal struct {
 	text editableText
 }
 
-func (p *questionModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
-	switch k.String() {
+func (p *questionModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
+	switch msg.String() {
 	case "enter":
 		if len(p.text.text) == 0 {
 			return nil // an empty answer would be a refusal
@@ -199,7 +199,7 @@ func (p *questionModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 		m.modal = nil
 		return m.leave()
 	}
-	p.text.key(k)
+	p.text.key(msg)
 	return nil
 }
 
@@ -238,13 +238,13 @@ type waitModal struct {
 	onCancel  func() // called instead of using the answer after esc; may be nil
 }
 
-func (p *waitModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
-	if key := k.String(); key == "esc" || key == "ctrl+c" {
+func (p *waitModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
+	if key := msg.String(); key == "esc" || key == "ctrl+c" {
 		m.modal = nil
 		m.say("nothing was done")
 		return nil
 	}
-	p.keepKey(k)
+	p.keepKey(msg)
 	return nil
 }
 
@@ -319,26 +319,26 @@ func (m *model) awaitAnswer(box *waitModal, limit time.Duration, ask func(contex
 func (m *model) withCost(which jobs.Ranges, then func(*model, runview.Cost) tea.Cmd) tea.Cmd {
 	src := m.src
 	return m.awaitAnswer(&waitModal{}, sourceTimeout, func(ctx context.Context) reply {
-		w, err := src.Cost(ctx, which)
+		cost, err := src.Cost(ctx, which)
 		return func(m *model) tea.Cmd {
 			if err != nil {
 				m.complain("nothing was done: " + err.Error())
 				return nil
 			}
-			return then(m, w)
+			return then(m, cost)
 		}
 	})
 }
 
 // describeCost describes the cost of ending jobs: "3 running, 14h32 of run time lost; 5 queued".
-func describeCost(w runview.Cost) string {
+func describeCost(cost runview.Cost) string {
 	s := "nothing running is touched"
-	if w.Running > 0 {
-		s = fmt.Sprintf("%s running, %s of run time lost", jobs.Thousands(w.Running), formatSpan(w.Lost))
+	if cost.Running > 0 {
+		s = fmt.Sprintf("%s running, %s of run time lost", jobs.Thousands(cost.Running), formatSpan(cost.Lost))
 	}
-	return s + textIf(w.Handed > 0, "; "+jobs.Thousands(w.Handed)+" sent, not known to have started") +
-		textIf(w.Queued > 0, "; "+jobs.Thousands(w.Queued)+" queued") +
-		textIf(w.Over > 0, "; "+jobs.Thousands(w.Over)+" over already, which stay as they are")
+	return s + textIf(cost.Handed > 0, "; "+jobs.Thousands(cost.Handed)+" sent, not known to have started") +
+		textIf(cost.Queued > 0, "; "+jobs.Thousands(cost.Queued)+" queued") +
+		textIf(cost.Over > 0, "; "+jobs.Thousands(cost.Over)+" over already, which stay as they are")
 }
 
 // withDetail requests the details of a job, and then calls then with them.
@@ -368,12 +368,12 @@ func (m *model) withDetailIn(box *waitModal, id jobs.ID, then func(*model, *runv
 
 // showWhy shows why a job is not running, in the dispatcher's words.
 func (m *model) showWhy(id jobs.ID) tea.Cmd {
-	return m.withDetail(id, func(m *model, d *runview.Detail) tea.Cmd {
-		text := d.Why
+	return m.withDetail(id, func(m *model, detail *runview.Detail) tea.Cmd {
+		text := detail.Why
 		if text == "" {
-			text = fmt.Sprintf("%s %s.", jobName(id), phaseInfoOf(d.Row.Phase).verbPhrase)
+			text = fmt.Sprintf("%s %s.", jobName(id), phaseInfoOf(detail.Row.Phase).verbPhrase)
 		}
-		if last := lastStderr(d); last != "" && !strings.Contains(text, last) {
+		if last := lastStderr(detail); last != "" && !strings.Contains(text, last) {
 			text += " The last line of its stderr: " + last
 		}
 		m.openNote(fmt.Sprintf("Why %d?", id), text)
@@ -382,15 +382,15 @@ func (m *model) showWhy(id jobs.ID) tea.Cmd {
 }
 
 // lastStderr returns the last line of stderr of the newest failed attempt, or "" if there is none.
-func lastStderr(d *runview.Detail) string {
-	if d.Row.Phase == runview.Succeeded {
+func lastStderr(detail *runview.Detail) string {
+	if detail.Row.Phase == runview.Succeeded {
 		return ""
 	}
-	if d.Row.Last != "" {
-		return d.Row.Last
+	if detail.Row.Last != "" {
+		return detail.Row.Last
 	}
 	last := ""
-	for _, a := range d.Attempts {
+	for _, a := range detail.Attempts {
 		last = cmp.Or(a.Last, last)
 	}
 	return last

@@ -85,12 +85,12 @@ func (m *model) label(text string) string { return styleFaint.Render(m.fit(text,
 
 // detailLines returns all lines for a width of w cells.
 func (p *detailPane) detailLines(m *model, w int) []string {
-	d := p.detail
+	detail := p.detail
 	var out []string
 	add := func(label, text string) { out = append(out, m.labeled(label, text, w)...) }
 	clean := func(label, text string) { add(label, m.clean(text)) }
-	clean("why", d.Why)
-	if d.Row.Straggler {
+	clean("why", detail.Why)
+	if detail.Row.Straggler {
 		add("", styleWarn.Render(m.glyphs.warn+" runs much longer than others of its queue"))
 	}
 	whole := func(label, text string) { // shows a text in full
@@ -101,24 +101,24 @@ func (p *detailPane) detailLines(m *model, w int) []string {
 			label = ""
 		}
 	}
-	if d.Row.Title != d.Command {
-		whole("name", d.Row.Title)
+	if detail.Row.Title != detail.Command {
+		whole("name", detail.Row.Title)
 	}
-	whole("command", d.Command)
-	clean("params", strings.Join(mapSlice(d.Row.Params, func(p jobs.Param) string { return p.Name + "=" + p.Value }), "  "))
-	add("state", m.stateLine(&d.Row))
-	add("asks for", m.clean(requirementsText(d)))
-	add("limits", m.clean(m.limitsText(d)))
-	clean("setup", d.Setup)
-	clean("env", strings.Join(mapSlice(d.Env, func(e jobs.EnvVar) string { return e.Name + "=" + e.Value }), "  "))
-	clean("after", d.AfterText())
-	clean("in", d.Cwd)
-	if d.File != "" {
-		clean("from", fmt.Sprintf("%s:%d", d.File, d.Line))
+	whole("command", detail.Command)
+	clean("params", strings.Join(mapSlice(detail.Row.Params, func(p jobs.Param) string { return p.Name + "=" + p.Value }), "  "))
+	add("state", m.stateLine(&detail.Row))
+	add("asks for", m.clean(requirementsText(detail)))
+	add("limits", m.clean(m.limitsText(detail)))
+	clean("setup", detail.Setup)
+	clean("env", strings.Join(mapSlice(detail.Env, func(e jobs.EnvVar) string { return e.Name + "=" + e.Value }), "  "))
+	clean("after", detail.AfterText())
+	clean("in", detail.Cwd)
+	if detail.File != "" {
+		clean("from", fmt.Sprintf("%s:%d", detail.File, detail.Line))
 	}
-	for i := len(d.Attempts) - 1; i >= 0; i-- {
+	for i := len(detail.Attempts) - 1; i >= 0; i-- {
 		out = append(out, "")
-		out = append(out, m.attemptLines(&d.Attempts[i], w)...)
+		out = append(out, m.attemptLines(&detail.Attempts[i], w)...)
 	}
 	return out
 }
@@ -153,24 +153,24 @@ func (m *model) stateLine(r *runview.Row) string {
 }
 
 // requirementsText describes the job's requirements on a host.
-func requirementsText(d *runview.Detail) string {
+func requirementsText(detail *runview.Detail) string {
 	return strings.Join(nonEmpty(
-		plural(d.SlotCount(), "slot"),
-		textIf(d.GPUs > 0, d.GPUs.Text()),
-		textIf(d.MemBytes > 0, formatSize(d.MemBytes)+" memory"),
-		textIf(len(d.Tags) > 0, "tags "+strings.Join(d.Tags, " ")),
-		textIf(len(d.Tokens) > 0, "tokens "+d.TokenText()),
+		plural(detail.SlotCount(), "slot"),
+		textIf(detail.GPUs > 0, detail.GPUs.Text()),
+		textIf(detail.MemBytes > 0, formatSize(detail.MemBytes)+" memory"),
+		textIf(len(detail.Tags) > 0, "tags "+strings.Join(detail.Tags, " ")),
+		textIf(len(detail.Tokens) > 0, "tokens "+detail.TokenText()),
 	), ", ")
 }
 
 // limitsText describes the queue, the priority, and the times of a job.
-func (m *model) limitsText(d *runview.Detail) string {
+func (m *model) limitsText(detail *runview.Detail) string {
 	return strings.Join(nonEmpty(
-		textIf(d.Row.Queue != "", "queue "+d.Row.Queue),
-		textIf(d.Row.Priority != 0, fmt.Sprintf("priority %d", d.Row.Priority)),
-		textIf(d.Timeout > 0, "timeout "+formatSpan(d.Timeout)),
-		textIf(!d.Deadline.IsZero(), "deadline "+m.formatTime(d.Deadline)),
-		textIf(d.Estimate > 0, "expected to take "+formatSpan(d.Estimate)),
+		textIf(detail.Row.Queue != "", "queue "+detail.Row.Queue),
+		textIf(detail.Row.Priority != 0, fmt.Sprintf("priority %d", detail.Row.Priority)),
+		textIf(detail.Timeout > 0, "timeout "+formatSpan(detail.Timeout)),
+		textIf(!detail.Deadline.IsZero(), "deadline "+m.formatTime(detail.Deadline)),
+		textIf(detail.Estimate > 0, "expected to take "+formatSpan(detail.Estimate)),
 	), ", ")
 }
 

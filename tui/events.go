@@ -72,39 +72,39 @@ func (p *eventsPane) addToQuery(m *model, ask *runview.Query) {
 
 // onSnapshot finds the cursor's position in the loaded events.
 func (p *eventsPane) onSnapshot(m *model) {
-	e := m.snap.Events
-	if e == nil {
+	events := m.snap.Events
+	if events == nil {
 		return
 	}
-	for i := range e.Lines {
-		if l := &e.Lines[i]; l.Bad && l.Seq > p.newestBad.Seq {
+	for i := range events.Lines {
+		if l := &events.Lines[i]; l.Bad && l.Seq > p.newestBad.Seq {
 			p.newestBad = *l
 		}
 	}
-	if p.cursor == 0 || len(e.Lines) == 0 || !m.isShown(p) {
+	if p.cursor == 0 || len(events.Lines) == 0 || !m.isShown(p) {
 		return
 	}
-	first, last := e.Lines[0].Seq, e.Lines[len(e.Lines)-1].Seq
+	first, last := events.Lines[0].Seq, events.Lines[len(events.Lines)-1].Seq
 	steps := func(seqs uint64) int { // estimated number of lines, if events are as dense as the loaded ones
-		return 1 + int(float64(seqs)*float64(len(e.Lines))/float64(last-first+1))
+		return 1 + int(float64(seqs)*float64(len(events.Lines))/float64(last-first+1))
 	}
-	switch at := p.cursorPosition(e); {
+	switch at := p.cursorPosition(events); {
 	case at >= 0:
 		p.shiftTo(at)
-		p.numNewer = e.Back + len(e.Lines) - 1 - at
+		p.numNewer = events.Back + len(events.Lines) - 1 - at
 	case p.cursor < first: // many have arrived meanwhile, or it is not kept any more
-		if e.Back+len(e.Lines) >= e.Total {
-			p.moveTo(e, 0)
+		if events.Back+len(events.Lines) >= events.Total {
+			p.moveTo(events, 0)
 			return
 		}
-		p.numNewer = min(e.Total-1, e.Back+len(e.Lines)+steps(first-p.cursor))
-	case p.cursor > last && e.Back == 0: // the dispatcher has gone, and the journal has other numbers
-		p.moveTo(e, len(e.Lines)-1)
+		p.numNewer = min(events.Total-1, events.Back+len(events.Lines)+steps(first-p.cursor))
+	case p.cursor > last && events.Back == 0: // the dispatcher has gone, and the journal has other numbers
+		p.moveTo(events, len(events.Lines)-1)
 	case p.cursor > last:
-		p.numNewer = max(0, e.Back-steps(p.cursor-last))
+		p.numNewer = max(0, events.Back-steps(p.cursor-last))
 	default: // the filter hides it now: use the nearest one
-		at, _ := slices.BinarySearchFunc(e.Lines, p.cursor, func(l runview.Event, seq uint64) int { return cmp.Compare(l.Seq, seq) })
-		p.moveTo(e, min(at, len(e.Lines)-1))
+		at, _ := slices.BinarySearchFunc(events.Lines, p.cursor, func(l runview.Event, seq uint64) int { return cmp.Compare(l.Seq, seq) })
+		p.moveTo(events, min(at, len(events.Lines)-1))
 	}
 }
 
@@ -117,20 +117,20 @@ func (p *eventsPane) shiftTo(at int) {
 
 // cursorPosition returns the position of the cursor among the loaded events, or -1 if it is not
 // among them.
-func (p *eventsPane) cursorPosition(e *runview.Events) int {
+func (p *eventsPane) cursorPosition(events *runview.Events) int {
 	if p.cursor == 0 {
-		return len(e.Lines) - 1
+		return len(events.Lines) - 1
 	}
-	return slices.IndexFunc(e.Lines, func(l runview.Event) bool { return l.Seq == p.cursor })
+	return slices.IndexFunc(events.Lines, func(l runview.Event) bool { return l.Seq == p.cursor })
 }
 
 // moveTo moves the cursor to a loaded event.
-func (p *eventsPane) moveTo(e *runview.Events, at int) {
+func (p *eventsPane) moveTo(events *runview.Events, at int) {
 	p.cursorRow = at
-	if p.cursor = e.Lines[at].Seq; e.Back == 0 && at == len(e.Lines)-1 {
+	if p.cursor = events.Lines[at].Seq; events.Back == 0 && at == len(events.Lines)-1 {
 		p.cursor = 0
 	}
-	p.numNewer = e.Back + len(e.Lines) - 1 - at
+	p.numNewer = events.Back + len(events.Lines) - 1 - at
 }
 
 // loadedEvents returns the loaded events, or nil if there are none yet.
@@ -143,33 +143,33 @@ func (p *eventsPane) loadedEvents(m *model) *runview.Events {
 
 // currentEvent returns the event under the cursor, or nil if it is not loaded.
 func (p *eventsPane) currentEvent(m *model) *runview.Event {
-	if e := p.loadedEvents(m); e != nil {
-		if at := p.cursorPosition(e); at >= 0 {
-			return &e.Lines[at]
+	if events := p.loadedEvents(m); events != nil {
+		if at := p.cursorPosition(events); at >= 0 {
+			return &events.Lines[at]
 		}
 	}
 	return nil
 }
 
 func (p *eventsPane) move(m *model, by int) {
-	e := p.loadedEvents(m)
-	if e == nil {
+	events := p.loadedEvents(m)
+	if events == nil {
 		return
 	}
-	at := p.cursorPosition(e)
+	at := p.cursorPosition(events)
 	switch {
 	case by >= maxMove:
 		p.cursor, p.numNewer = 0, 0
 		return
-	case by <= -maxMove && e.Back+len(e.Lines) < e.Total: // the first events are not loaded
-		p.cursor, p.numNewer, p.top = 1, e.Total-1, p.cursorRow
+	case by <= -maxMove && events.Back+len(events.Lines) < events.Total: // the first events are not loaded
+		p.cursor, p.numNewer, p.top = 1, events.Total-1, p.cursorRow
 		return
 	case at < 0: // the event was requested but has not arrived
 		return
 	}
 	p.shiftTo(at)
-	p.moveTo(e, max(0, min(at+by, len(e.Lines)-1)))
-	p.clampCursor(len(e.Lines))
+	p.moveTo(events, max(0, min(at+by, len(events.Lines)-1)))
+	p.clampCursor(len(events.Lines))
 }
 
 func (p *eventsPane) click(m *model, row int) { p.move(m, p.top+row-p.cursorRow) }
@@ -183,23 +183,23 @@ func (p *eventsPane) textToCopy(m *model) (what, text string) {
 
 func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	p.h = h
-	e := p.loadedEvents(m)
+	events := p.loadedEvents(m)
 	switch {
 	case m.snap != nil && m.snap.Events != nil && m.snap.Events.Wrong != "":
 		return []string{styleBad.Render(" the filter: " + m.clean(m.snap.Events.Wrong))}
-	case e == nil && p.filter != "":
+	case events == nil && p.filter != "":
 		return []string{" no event matches " + m.clean(p.filter) + ": esc shows all", p.olderHint(m)}
-	case e == nil:
+	case events == nil:
 		return []string{m.waitingText("nothing has happened yet that matters: a shows all records")}
 	}
-	at := p.cursorPosition(e)
+	at := p.cursorPosition(events)
 	if at < 0 {
 		return []string{" " + m.glyphs.ellipsis}
 	}
 	p.shiftTo(at)
-	p.clampCursor(len(e.Lines))
-	return p.drawRows(len(e.Lines), func(i int) string {
-		return m.lineWithCursor(m.eventLine(&e.Lines[i], w-1), i == at && focused, focused, w)
+	p.clampCursor(len(events.Lines))
+	return p.drawRows(len(events.Lines), func(i int) string {
+		return m.lineWithCursor(m.eventLine(&events.Lines[i], w-1), i == at && focused, focused, w)
 	})
 }
 

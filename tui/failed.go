@@ -37,7 +37,7 @@ type failedLine struct {
 
 func newFailedPane() *failedPane { return &failedPane{opened: map[cause]bool{}} }
 
-func causeOf(g *runview.Group) cause { return cause{g.Cause, g.Last} }
+func causeOf(group *runview.Group) cause { return cause{group.Cause, group.Last} }
 
 func (p *failedPane) title(m *model) string {
 	if m.snap == nil {
@@ -67,16 +67,16 @@ func (p *failedPane) lines(m *model) (lines []failedLine, keys []failedKey) {
 		lines, keys = append(lines, l), append(keys, failedKey{causeOf(l.group), job})
 	}
 	for i := range m.snap.Groups {
-		g := &m.snap.Groups[i]
-		add(failedLine{group: g}, 0)
-		if !p.opened[causeOf(g)] {
+		group := &m.snap.Groups[i]
+		add(failedLine{group: group}, 0)
+		if !p.opened[causeOf(group)] {
 			continue
 		}
-		for k := range g.Jobs {
-			add(failedLine{group: g, row: &g.Jobs[k]}, g.Jobs[k].ID)
+		for k := range group.Jobs {
+			add(failedLine{group: group, row: &group.Jobs[k]}, group.Jobs[k].ID)
 		}
-		if rest := g.Count - len(g.Jobs); rest > 0 {
-			add(failedLine{group: g, numUnlisted: rest}, -1)
+		if rest := group.Count - len(group.Jobs); rest > 0 {
+			add(failedLine{group: group, numUnlisted: rest}, -1)
 		}
 	}
 	return lines, keys
@@ -194,7 +194,7 @@ func (p *failedPane) draw(m *model, w, h int, focused bool) []string {
 }
 
 func (p *failedPane) lineText(m *model, l failedLine, w int) string {
-	g := l.group
+	group := l.group
 	switch {
 	case l.numUnlisted > 0:
 		return fmt.Sprintf("%12s and %s more: f shows them in the list of jobs", "", jobs.Thousands(l.numUnlisted))
@@ -208,27 +208,27 @@ func (p *failedPane) lineText(m *model, l failedLine, w int) string {
 			m.fit(m.clean(r.Host), 8), r.Failures, r.Tries, when, m.clean(r.Title)), w)
 	}
 	sign := "+"
-	if p.opened[causeOf(g)] {
+	if p.opened[causeOf(group)] {
 		sign = "-"
 	}
-	left := sign + " " + styleBad.Render(fmt.Sprintf("%8s", jobs.Thousands(g.Count))) + "  "
+	left := sign + " " + styleBad.Render(fmt.Sprintf("%8s", jobs.Thousands(group.Count))) + "  "
 	var right []string
-	if g.Tries > 0 {
-		right = append(right, styleWarn.Render(m.sign(runview.Retry)+" "+jobs.Thousands(g.Tries)+" retrying"))
+	if group.Tries > 0 {
+		right = append(right, styleWarn.Render(m.sign(runview.Retry)+" "+jobs.Thousands(group.Tries)+" retrying"))
 	}
-	if len(g.Hosts) > 0 {
-		right = append(right, "on "+m.cut(m.clean(strings.Join(g.Hosts, " ")), max(8, w/4)))
+	if len(group.Hosts) > 0 {
+		right = append(right, "on "+m.cut(m.clean(strings.Join(group.Hosts, " ")), max(8, w/4)))
 	}
 	tail := strings.Join(right, "  ")
 	if width(tail) > w/2 || w < 60 {
 		tail = ""
 	}
 	room := max(0, w-width(left)-width(tail)-2)
-	if g.Last == "" { // nothing ran, so only the cause is known
-		return m.justify(left+styleBold.Render(m.cut(m.clean(g.Cause), room)), tail, w)
+	if group.Last == "" { // nothing ran, so only the cause is known
+		return m.justify(left+styleBold.Render(m.cut(m.clean(group.Cause), room)), tail, w)
 	}
-	cause := m.fit(m.clean(g.Cause), 12)
-	return m.justify(left+styleBold.Render(cause)+" "+m.cut(m.clean(g.Last), max(0, room-width(cause)-1)), tail, w)
+	cause := m.fit(m.clean(group.Cause), 12)
+	return m.justify(left+styleBold.Render(cause)+" "+m.cut(m.clean(group.Last), max(0, room-width(cause)-1)), tail, w)
 }
 
 func (p *failedPane) keys() []binding {

@@ -300,12 +300,12 @@ func sample() *fakeSource {
 }
 
 func sampleSnapshot(ask runview.Query) *runview.Snapshot {
-	p := &runview.Snapshot{
+	snap := &runview.Snapshot{
 		Version: 7, At: noon, Total: 96_859, Tries: 3, SlotsBusy: 126, Slots: 136, Usable: 131.5, Stragglers: 1,
 		Run:  runview.Run{Name: "sweep-20260314", UID: "01abc", Dir: "/nfs/data/proj/dcs-runs/sweep-20260314", Lab: "lab", Owner: "ada on desk (pid 4711)", Machine: "desk", Epoch: 1},
 		Rate: 41.0 / 60, Rates: []float64{.2, .3, .6, .8, .9, .7, .7, .8}, ETA: 34*time.Hour + 10*time.Minute, Spread: 2 * time.Hour,
 	}
-	p.Phases[runview.Running], p.Phases[runview.Queued], p.Phases[runview.Succeeded], p.Phases[runview.Failed], p.Phases[runview.Retry] = 126, 84_512, 12_204, 17, 1
+	snap.Phases[runview.Running], snap.Phases[runview.Queued], snap.Phases[runview.Succeeded], snap.Phases[runview.Failed], snap.Phases[runview.Retry] = 126, 84_512, 12_204, 17, 1
 	for i := range 12 {
 		h := live.Host{Name: fmt.Sprintf("ws%02d", i+1), State: "up", Slots: 12, Usable: 11.5, Running: 11, Done: 1000 + i, Cores: 12,
 			Load: [3]float64{11.2, 10.8, 9.9}, Busy: 11.4, Ours: 10.9, MemBytes: 64 << 30, MemFree: 40 << 30, DiskFree: 800 << 30,
@@ -319,19 +319,19 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 		case 11:
 			h.State, h.Reason = "draining", "draining"
 		}
-		p.Hosts = append(p.Hosts, h)
+		snap.Hosts = append(snap.Hosts, h)
 	}
 	if w := ask.Jobs; w != nil {
-		p.Jobs = samplePage(w)
+		snap.Jobs = samplePage(w)
 	}
 	if ask.Groups {
-		p.Groups = []runview.Group{
+		snap.Groups = []runview.Group{
 			{Cause: "exit 137", Last: "Killed", Count: 14, Tries: 2, Hosts: []string{"ws03", "ws05"}, Jobs: []runview.Row{sampleRow(50120)}, Which: jobs.Ranges{{First: 50120, Last: 50133}}},
 			{Cause: "exit 1", Last: "ValueError: gamma must be positive", Count: 3, Hosts: []string{"ws01"}, Jobs: []runview.Row{sampleRow(50140)}, Which: jobs.Ranges{{First: 50140, Last: 50142}}},
 		}
 	}
 	if ask.Events != nil {
-		p.Events = &runview.Events{Total: 3, Lines: []runview.Event{
+		snap.Events = &runview.Events{Total: 3, Lines: []runview.Event{
 			{Seq: 1, At: noon.Add(-time.Minute), Host: "ws05", Text: "link lost, 8 jobs requeued (attempt 2/3)", Bad: true},
 			{Seq: 2, At: noon.Add(-30 * time.Second), Job: 50120, Host: "ws03", Text: "50120.3 has ended on ws03: exit 137; job 50120 has failed", Bad: true},
 			{Seq: 3, At: noon, Host: "ws12", Text: "is being drained"},
@@ -339,12 +339,12 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 	}
 	if ask.Focus != 0 {
 		r := sampleRow(ask.Focus)
-		p.Detail = &runview.Detail{Row: r, Spec: &jobs.Spec{Command: "python train.py --C 0.1 --gamma 0.5", Line: int(r.ID), Options: &jobs.Options{Cwd: "/nfs/data/proj", File: "jobs.txt"}},
+		snap.Detail = &runview.Detail{Row: r, Spec: &jobs.Spec{Command: "python train.py --C 0.1 --gamma 0.5", Line: int(r.ID), Options: &jobs.Options{Cwd: "/nfs/data/proj", File: "jobs.txt"}},
 			Why: fmt.Sprintf("Job %d runs on ws02.", r.ID), Estimate: 2 * time.Hour,
 			Attempts: []runview.Attempt{{ID: jobs.AttemptID{Job: r.ID, N: 1}, Host: "ws02", Slot: 3, Round: 1, State: "running", Started: r.Started,
 				Out: fmt.Sprintf("/nfs/data/proj/dcs-runs/sweep-20260314/attempts/050/%d.1.out", r.ID)}}}
 	}
-	return p
+	return snap
 }
 
 // sampleTotal is the number of rows of the sample's list.

@@ -125,9 +125,9 @@ func (m *model) summaryRows() []string {
 			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.snap.Groups)-i, "other cause")+": 3")))
 			break
 		}
-		g := &m.snap.Groups[i]
-		if g.Count > 0 {
-			out = append(out, m.cut(fmt.Sprintf(" %8s  %s  %s", jobs.Thousands(g.Count), styleBold.Render(m.clean(g.Cause)), m.clean(g.Last)), m.w))
+		group := &m.snap.Groups[i]
+		if group.Count > 0 {
+			out = append(out, m.cut(fmt.Sprintf(" %8s  %s  %s", jobs.Thousands(group.Count), styleBold.Render(m.clean(group.Cause)), m.clean(group.Last)), m.w))
 		}
 	}
 	out = append(out, trouble...)

@@ -18,7 +18,9 @@ import (
 // leaving, in the dispatcher's question, and in a finished run.
 func TestKeysAskFor(t *testing.T) {
 	asks := func(id int64, secret bool) func(*runview.Snapshot) {
-		return func(p *runview.Snapshot) { p.Question = &live.Question{ID: id, Text: "Passphrase?", Secret: secret} }
+		return func(snap *runview.Snapshot) {
+			snap.Question = &live.Question{ID: id, Text: "Passphrase?", Secret: secret}
+		}
 	}
 	heavy := runview.Cost{Queued: 84_513, Running: 126, Lost: 90 * time.Hour}
 	for _, c := range []struct {
@@ -36,16 +38,16 @@ func TestKeysAskFor(t *testing.T) {
 		{"stop one: esc", nil, heavy, "2 x esc", nil},
 		{"a slot more", nil, heavy, "2 +", []runview.Action{{Do: runview.Slots, Host: "ws01", Number: 1, Relative: true}}},
 		{"a slot less", nil, heavy, "2 j j -", []runview.Action{{Do: runview.Slots, Host: "ws03", Number: -1, Relative: true}}},
-		{"no slot below none", func(p *runview.Snapshot) { p.Hosts[0].Slots = 0 }, heavy, "2 -", nil},
+		{"no slot below none", func(snap *runview.Snapshot) { snap.Hosts[0].Slots = 0 }, heavy, "2 -", nil},
 		{"trouble first, then its first", nil, heavy, "2 S g d", []runview.Action{{Do: runview.DrainHost, Host: "ws05"}}},
 		{"a group again", nil, runview.Cost{Over: 14}, "3 r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50120, Last: 50133}}}}},
 		{"the second group", nil, runview.Cost{Over: 3}, "3 j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}}},
 		{"one job of a group", nil, runview.Cost{Over: 1}, "3 enter j r", []runview.Action{{Do: runview.Requeue, Jobs: jobs.One(50120)}}},
-		{"a large group: y is not enough", func(p *runview.Snapshot) {
-			p.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
+		{"a large group: y is not enough", func(snap *runview.Snapshot) {
+			snap.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
 		}, runview.Cost{Over: 500}, "3 r y y", nil},
-		{"a large group: its number", func(p *runview.Snapshot) {
-			p.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
+		{"a large group: its number", func(snap *runview.Snapshot) {
+			snap.Groups = []runview.Group{{Cause: "exit 1", Count: 500, Which: jobs.Ranges{{First: 1, Last: 500}}}}
 		}, runview.Cost{Over: 500}, "3 r 5 0 0 enter", []runview.Action{{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 1, Last: 500}}}}},
 		{"drain the run", nil, heavy, "q r", []runview.Action{{Do: runview.DrainRun}}},
 		{"stay", nil, heavy, "q esc", nil},
@@ -121,9 +123,9 @@ func TestLeaving(t *testing.T) {
 // how to leave it.
 func TestRunEndsDuringTheQuestion(t *testing.T) {
 	over := false
-	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
+	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) {
 		if over {
-			p.Status = runview.StatusFinished
+			snap.Status = runview.StatusFinished
 		}
 	}), 80, 24)
 	press(t, m, "q")
@@ -156,9 +158,9 @@ func TestSecretsAreNotShown(t *testing.T) {
 // and that an answer from another screen closes the question here.
 func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 	asked := true
-	src := sampleWith(func(p *runview.Snapshot) {
+	src := sampleWith(func(snap *runview.Snapshot) {
 		if asked {
-			states["question"](p)
+			states["question"](snap)
 		}
 	})
 	m := newScreen(t, src, 80, 24)
@@ -263,10 +265,10 @@ func TestTheHeaderNamesRealKeys(t *testing.T) {
 // (rule 4).
 func TestCursorsStick(t *testing.T) {
 	turned := false
-	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
+	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) {
 		if turned {
-			slices.Reverse(p.Hosts)
-			slices.Reverse(p.Groups)
+			slices.Reverse(snap.Hosts)
+			slices.Reverse(snap.Groups)
 		}
 	}), 80, 24)
 	press(t, m, "2 j j 3 j enter j")
@@ -286,12 +288,12 @@ func TestCursorsStick(t *testing.T) {
 // even if the cursor was never moved or the job has left the list (rule 4).
 func TestKeysActOnWhatWasSeen(t *testing.T) {
 	turned := false
-	src := sampleWith(func(p *runview.Snapshot) {
-		if turned && len(p.Groups) > 0 {
-			p.Groups[0].Jobs = []runview.Row{sampleRow(50121), sampleRow(50122)}
-			slices.Reverse(p.Groups)
-			p.Hosts[0].State = hostUp
-			p.Hosts[3].State = hostLost
+	src := sampleWith(func(snap *runview.Snapshot) {
+		if turned && len(snap.Groups) > 0 {
+			snap.Groups[0].Jobs = []runview.Row{sampleRow(50121), sampleRow(50122)}
+			slices.Reverse(snap.Groups)
+			snap.Hosts[0].State = hostUp
+			snap.Hosts[3].State = hostLost
 		}
 	})
 	m := newScreen(t, src, 80, 24)

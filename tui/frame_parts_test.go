@@ -152,13 +152,13 @@ func TestETA(t *testing.T) {
 func TestEventsKeepTheirPlace(t *testing.T) {
 	n := 1000
 	m := newScreen(t, &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
-		p := sampleSnapshot(ask)
+		snap := sampleSnapshot(ask)
 		back := max(0, min(ask.Events.Back, n-ask.Events.Rows))
-		p.Events = &runview.Events{Total: n, Back: back}
+		snap.Events = &runview.Events{Total: n, Back: back}
 		for i := max(0, n-back-ask.Events.Rows); i < n-back; i++ {
-			p.Events.Lines = append(p.Events.Lines, runview.Event{Seq: uint64(10 + i), At: noon, Text: fmt.Sprintf("event %d", i), Bad: i == 70})
+			snap.Events.Lines = append(snap.Events.Lines, runview.Event{Seq: uint64(10 + i), At: noon, Text: fmt.Sprintf("event %d", i), Bad: i == 70})
 		}
-		return p, nil
+		return snap, nil
 	}}, 80, 24)
 	cursor := func() string {
 		for i, l := range strings.Split(plainScreen(m), "\n") {

@@ -18,11 +18,11 @@ var sizes = [][2]int{{40, 10}, {59, 14}, {60, 15}, {80, 24}, {119, 35}, {120, 36
 // sampleWith returns a source like sample whose snapshots are modified by f, if it is not nil.
 func sampleWith(f func(*runview.Snapshot)) *fakeSource {
 	return &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
-		p := sampleSnapshot(ask)
+		snap := sampleSnapshot(ask)
 		if f != nil {
-			f(p)
+			f(snap)
 		}
-		return p, nil
+		return snap, nil
 	}}
 }
 
@@ -46,67 +46,69 @@ func TestViewsAtEachSize(t *testing.T) {
 
 // states are the states that a run may be in (rule 5). The screen describes in words what is wrong.
 var states = map[string]func(*runview.Snapshot){
-	"dead": func(p *runview.Snapshot) { p.Status, p.Over = runview.StatusCrashed, "its dispatcher on desk has died" },
-	"ended": func(p *runview.Snapshot) {
-		p.Status, p.Over, p.Total = runview.StatusFinished, "All jobs are over; 17 have failed.", 12_221
-		p.Phases[runview.Queued], p.Phases[runview.Running], p.Phases[runview.Retry] = 0, 0, 0
-		p.Run.Created = noon.Add(-3 * time.Hour)
+	"dead": func(snap *runview.Snapshot) {
+		snap.Status, snap.Over = runview.StatusCrashed, "its dispatcher on desk has died"
 	},
-	"stopped":  func(p *runview.Snapshot) { p.Status, p.Over = runview.StatusFinished, "It was stopped." },
-	"paused":   func(p *runview.Snapshot) { p.Paused = true },
-	"draining": func(p *runview.Snapshot) { p.Draining = "asked for by ada" },
-	"problem":  func(p *runview.Snapshot) { p.Problem = "the journal cannot be written: no space left on device" },
-	"question": func(p *runview.Snapshot) {
-		p.Question = &live.Question{ID: 3, Text: "Passphrase of ~/.ssh/id_ed25519:", Secret: true}
+	"ended": func(snap *runview.Snapshot) {
+		snap.Status, snap.Over, snap.Total = runview.StatusFinished, "All jobs are over; 17 have failed.", 12_221
+		snap.Phases[runview.Queued], snap.Phases[runview.Running], snap.Phases[runview.Retry] = 0, 0, 0
+		snap.Run.Created = noon.Add(-3 * time.Hour)
 	},
-	"nohost": func(p *runview.Snapshot) {
-		for i := range p.Hosts {
-			h := &p.Hosts[i]
+	"stopped":  func(snap *runview.Snapshot) { snap.Status, snap.Over = runview.StatusFinished, "It was stopped." },
+	"paused":   func(snap *runview.Snapshot) { snap.Paused = true },
+	"draining": func(snap *runview.Snapshot) { snap.Draining = "asked for by ada" },
+	"problem":  func(snap *runview.Snapshot) { snap.Problem = "the journal cannot be written: no space left on device" },
+	"question": func(snap *runview.Snapshot) {
+		snap.Question = &live.Question{ID: 3, Text: "Passphrase of ~/.ssh/id_ed25519:", Secret: true}
+	},
+	"nohost": func(snap *runview.Snapshot) {
+		for i := range snap.Hosts {
+			h := &snap.Hosts[i]
 			h.State, h.Reason, h.Running, h.RetryIn, h.Down = "backing_off", "connection refused", 0, 12*time.Second, time.Minute
 		}
 	},
-	"connecting": func(p *runview.Snapshot) {
-		for i := range p.Hosts {
-			if p.Hosts[i].State = "up"; i > 2 {
-				p.Hosts[i] = live.Host{Name: p.Hosts[i].Name, State: "connecting", Slots: 12, DiskFree: -1}
+	"connecting": func(snap *runview.Snapshot) {
+		for i := range snap.Hosts {
+			if snap.Hosts[i].State = "up"; i > 2 {
+				snap.Hosts[i] = live.Host{Name: snap.Hosts[i].Name, State: "connecting", Slots: 12, DiskFree: -1}
 			}
 		}
 	},
-	"onehost": func(p *runview.Snapshot) {
-		p.Run.Lab, p.Hosts = "this machine", p.Hosts[:1]
-		p.Hosts[0].Name, p.Hosts[0].Delay, p.SlotsBusy, p.Slots = "localhost", 0, 11, 12
+	"onehost": func(snap *runview.Snapshot) {
+		snap.Run.Lab, snap.Hosts = "this machine", snap.Hosts[:1]
+		snap.Hosts[0].Name, snap.Hosts[0].Delay, snap.SlotsBusy, snap.Slots = "localhost", 0, 11, 12
 	},
-	"hosts200": func(p *runview.Snapshot) {
-		for i := len(p.Hosts); i < 200; i++ {
-			h := p.Hosts[0]
+	"hosts200": func(snap *runview.Snapshot) {
+		for i := len(snap.Hosts); i < 200; i++ {
+			h := snap.Hosts[0]
 			h.Name = fmt.Sprintf("ws%03d", i+1)
-			p.Hosts = append(p.Hosts, h)
+			snap.Hosts = append(snap.Hosts, h)
 		}
 	},
-	"huge": func(p *runview.Snapshot) {
-		p.Total, p.Phases[runview.Queued], p.Phases[runview.Succeeded], p.Phases[runview.Failed] = 987_654_321, 900_000_000, 87_000_000, 654_195
-		p.Rate, p.ETA, p.Spread, p.SlotsBusy, p.Slots = 12_345, 400*24*time.Hour, 100*24*time.Hour, 123_456, 234_567
-		h := &p.Hosts[0]
+	"huge": func(snap *runview.Snapshot) {
+		snap.Total, snap.Phases[runview.Queued], snap.Phases[runview.Succeeded], snap.Phases[runview.Failed] = 987_654_321, 900_000_000, 87_000_000, 654_195
+		snap.Rate, snap.ETA, snap.Spread, snap.SlotsBusy, snap.Slots = 12_345, 400*24*time.Hour, 100*24*time.Hour, 123_456, 234_567
+		h := &snap.Hosts[0]
 		h.Done, h.Failed, h.Slots, h.Running, h.Buffered, h.Load, h.Busy = 123_456_789, 98_765, 4096, 4095, 9999, [3]float64{99999.5}, 4096
 		h.MemBytes, h.MemFree, h.DiskFree, h.Delay, h.FSDelay = 24<<40, 1<<40, 1<<60, 90*time.Second, time.Hour
 	},
-	"hostile": func(p *runview.Snapshot) {
+	"hostile": func(snap *runview.Snapshot) {
 		evil := "\x1b]52;c;cHduZWQ=\x07\x1b[2J\r\nd\u202eesrever\xff 世界世界世界 \x1b]0;title\x07"
-		p.Run.Name, p.Run.Lab, p.Problem = evil, evil, evil
-		for i := range p.Hosts {
-			h := &p.Hosts[i]
+		snap.Run.Name, snap.Run.Lab, snap.Problem = evil, evil, evil
+		for i := range snap.Hosts {
+			h := &snap.Hosts[i]
 			h.Name, h.Reason, h.Note = evil+h.Name, evil+evil+evil, evil
 		}
-		for i := range p.Groups {
-			p.Groups[i].Cause, p.Groups[i].Last, p.Groups[i].Hosts = evil, evil, []string{evil, evil}
+		for i := range snap.Groups {
+			snap.Groups[i].Cause, snap.Groups[i].Last, snap.Groups[i].Hosts = evil, evil, []string{evil, evil}
 		}
-		if p.Events != nil {
-			for i := range p.Events.Lines {
-				p.Events.Lines[i].Text, p.Events.Lines[i].Host = evil, evil
+		if snap.Events != nil {
+			for i := range snap.Events.Lines {
+				snap.Events.Lines[i].Text, snap.Events.Lines[i].Host = evil, evil
 			}
 		}
 	},
-	"empty":   func(p *runview.Snapshot) { *p = runview.Snapshot{Version: 7, At: noon, More: true} },
+	"empty":   func(snap *runview.Snapshot) { *snap = runview.Snapshot{Version: 7, At: noon, More: true} },
 	"notlive": func(*runview.Snapshot) {},
 }
 
@@ -187,21 +189,21 @@ func TestEmptyPanesSayWhatTheyWaitFor(t *testing.T) {
 
 // detailedSample returns a source whose job 50120 has all properties that a job can have.
 func detailedSample() *fakeSource {
-	return sampleWith(func(p *runview.Snapshot) {
-		d := p.Detail
-		if d == nil {
+	return sampleWith(func(snap *runview.Snapshot) {
+		detail := snap.Detail
+		if detail == nil {
 			return
 		}
 		at := func(s int) time.Time { return noon.Add(time.Duration(s) * time.Second) }
-		d.Row.Params = []jobs.Param{{Name: "C", Value: "0.1"}, {Name: "gamma", Value: "0.5"}}
-		d.Row.Queue, d.Row.Priority, d.Row.Round = "sweep", -2, 2
-		d.Command = "set -e\npython train.py --C 0.1 --gamma 0.5 \\\n\t--out results/$DCS_JOB_ID.json " + strings.Repeat("--flag ", 20)
-		d.Setup, d.Env = "source ~/venv/bin/activate", []jobs.EnvVar{{Name: "SEED", Value: "7"}}
-		d.Tags, d.Slots, d.GPUs, d.MemBytes = []string{"gpu", "big"}, 2, 1, 8<<30
-		d.Timeout, d.Deadline, d.Estimate = 2*time.Hour, noon.Add(30*time.Hour), time.Hour
-		d.After, d.AfterOn = []jobs.ID{3, 4}, []jobs.Condition{jobs.AfterSuccess, jobs.AfterEnd}
-		d.Why = "Job 50120 has failed: it used up its 3 tries, the last one on ws03 ended with exit 137."
-		d.Attempts = nil
+		detail.Row.Params = []jobs.Param{{Name: "C", Value: "0.1"}, {Name: "gamma", Value: "0.5"}}
+		detail.Row.Queue, detail.Row.Priority, detail.Row.Round = "sweep", -2, 2
+		detail.Command = "set -e\npython train.py --C 0.1 --gamma 0.5 \\\n\t--out results/$DCS_JOB_ID.json " + strings.Repeat("--flag ", 20)
+		detail.Setup, detail.Env = "source ~/venv/bin/activate", []jobs.EnvVar{{Name: "SEED", Value: "7"}}
+		detail.Tags, detail.Slots, detail.GPUs, detail.MemBytes = []string{"gpu", "big"}, 2, 1, 8<<30
+		detail.Timeout, detail.Deadline, detail.Estimate = 2*time.Hour, noon.Add(30*time.Hour), time.Hour
+		detail.After, detail.AfterOn = []jobs.ID{3, 4}, []jobs.Condition{jobs.AfterSuccess, jobs.AfterEnd}
+		detail.Why = "Job 50120 has failed: it used up its 3 tries, the last one on ws03 ended with exit 137."
+		detail.Attempts = nil
 		for n := range 3 {
 			a := runview.Attempt{ID: jobs.AttemptID{Job: 50120, N: n + 1}, Host: fmt.Sprintf("ws0%d", n+1), Slot: n + 1, Round: 1 + n/2, State: "exited", Result: "exit 137",
 				Launched: at(-600 + 100*n), Started: at(-599 + 100*n), Ended: at(-592 + 100*n), CPU: 6 * time.Second, MaxRSS: 3 << 30, Last: "Killed", Charged: true,
@@ -209,7 +211,7 @@ func detailedSample() *fakeSource {
 			if n == 0 {
 				a.State, a.Result, a.Reason, a.Charged, a.Out = "lost", "", "its host was given up after 60 s without a heartbeat", false, "ws01:/var/tmp/50120.1.out"
 			}
-			d.Attempts = append(d.Attempts, a)
+			detail.Attempts = append(detail.Attempts, a)
 		}
 	})
 }
@@ -254,11 +256,11 @@ func TestKeysInDetails(t *testing.T) {
 // TestBigDetails checks that a command of a megabyte and a hundred attempts cost no more than the
 // visible rows.
 func TestBigDetails(t *testing.T) {
-	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
-		if p.Detail != nil {
-			p.Detail.Command = strings.Repeat("x", 1<<20)
-			for len(p.Detail.Attempts) < 100 {
-				p.Detail.Attempts = append(p.Detail.Attempts, p.Detail.Attempts[0])
+	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) {
+		if snap.Detail != nil {
+			snap.Detail.Command = strings.Repeat("x", 1<<20)
+			for len(snap.Detail.Attempts) < 100 {
+				snap.Detail.Attempts = append(snap.Detail.Attempts, snap.Detail.Attempts[0])
 			}
 		}
 	}), 80, 24)
@@ -285,10 +287,10 @@ func TestMemoryThatCannotBeToldApart(t *testing.T) {
 // the command that shows them, even if no kept event matches the filter (E8).
 func TestEventsThatAreCutSaySo(t *testing.T) {
 	cut, none := true, false
-	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
-		if p.Events != nil {
-			if p.Events.Cut = cut; none {
-				p.Events.Total, p.Events.Lines = 0, nil
+	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) {
+		if snap.Events != nil {
+			if snap.Events.Cut = cut; none {
+				snap.Events.Total, snap.Events.Lines = 0, nil
 			}
 		}
 	}), 120, 24)
@@ -308,10 +310,10 @@ func TestEventsThatAreCutSaySo(t *testing.T) {
 func TestEventsAfterTheDispatcherHasGone(t *testing.T) {
 	const live = 1 << 32
 	own := uint64(live)
-	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
-		if p.Events != nil {
-			for i := range p.Events.Lines {
-				p.Events.Lines[i].Seq += own
+	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) {
+		if snap.Events != nil {
+			for i := range snap.Events.Lines {
+				snap.Events.Lines[i].Seq += own
 			}
 		}
 	}), 80, 24)

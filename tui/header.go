@@ -29,8 +29,8 @@ func (m *model) header() []string {
 // tally counts the jobs of a snapshot.
 type tally struct{ running, handed, queued, retry, done, failed, over, other int }
 
-func tallyOf(p *runview.Snapshot) tally {
-	n := p.Phases
+func tallyOf(snap *runview.Snapshot) tally {
+	n := snap.Phases
 	t := tally{
 		running: n[runview.Running] + n[runview.Ending] + n[runview.Away],
 		handed:  n[runview.Handed],
@@ -287,46 +287,46 @@ func (m *model) banner() []string {
 	if m.snapshotErr != nil {
 		add(styleBad, "NOT LIVE", m.clean(m.snapshotErr.Error()))
 	}
-	if p := m.snap; p != nil {
-		t := tallyOf(p)
+	if snap := m.snap; snap != nil {
+		t := tallyOf(snap)
 		switch {
-		case p.Status == runview.StatusSilent:
-			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+jobs.Thousands(max(0, p.Total-t.over))+" jobs are left: "+resumeKey+" resumes")
+		case snap.Status == runview.StatusSilent:
+			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+jobs.Thousands(max(0, snap.Total-t.over))+" jobs are left: "+resumeKey+" resumes")
 		case m.isCrashed():
-			add(styleBad, "DISPATCHER DIED", jobs.Thousands(max(0, p.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" resumes")
-		case m.isUndispatched() && p.Total > t.over:
-			add(styleWarn, "STOPPED", jobs.Thousands(p.Total-t.over)+" jobs are left: "+resumeKey+" resumes")
-		case m.isUndispatched() && t.done < p.Total:
-			add(styleWarn, "ENDED", m.clean(p.Over))
+			add(styleBad, "DISPATCHER DIED", jobs.Thousands(max(0, snap.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" resumes")
+		case m.isUndispatched() && snap.Total > t.over:
+			add(styleWarn, "STOPPED", jobs.Thousands(snap.Total-t.over)+" jobs are left: "+resumeKey+" resumes")
+		case m.isUndispatched() && t.done < snap.Total:
+			add(styleWarn, "ENDED", m.clean(snap.Over))
 		case m.isUndispatched():
-			add(styleGood, "ENDED", m.clean(p.Over))
+			add(styleGood, "ENDED", m.clean(snap.Over))
 		}
-		if p.Problem != "" {
-			add(styleBad, "PROBLEM", m.clean(p.Problem))
+		if snap.Problem != "" {
+			add(styleBad, "PROBLEM", m.clean(snap.Problem))
 		}
-		if p.Draining != "" && !m.isUndispatched() {
-			add(styleWarn, "DRAINING", "nothing more is launched until "+pauseKey+" continues: "+m.clean(p.Draining))
+		if snap.Draining != "" && !m.isUndispatched() {
+			add(styleWarn, "DRAINING", "nothing more is launched until "+pauseKey+" continues: "+m.clean(snap.Draining))
 		}
-		if p.Paused && !m.isUndispatched() {
+		if snap.Paused && !m.isUndispatched() {
 			add(styleWarn, "PAUSED", "nothing is launched until "+pauseKey+" continues")
 		}
 	}
-	if p := m.snap; p != nil && !m.isUndispatched() && !p.Paused && p.Draining == "" {
+	if snap := m.snap; snap != nil && !m.isUndispatched() && !snap.Paused && snap.Draining == "" {
 		up, connecting, taking := m.countUsable()
-		switch waits := tallyOf(p).queued > 0; {
-		case p.Stuck != "":
-			add(styleBad, "NOTHING CAN START", m.clean(p.Stuck))
-		case len(p.Hosts) == 0 || taking > 0:
+		switch waits := tallyOf(snap).queued > 0; {
+		case snap.Stuck != "":
+			add(styleBad, "NOTHING CAN START", m.clean(snap.Stuck))
+		case len(snap.Hosts) == 0 || taking > 0:
 			if busy := m.othersLoadText(); busy != "" {
 				add(styleWarn, "OTHERS' LOAD", busy)
 			}
 		case up == 0 && connecting > 0:
-			add(styleWarn, "CONNECTING", "to "+plural(len(p.Hosts), "host")+", none is up yet")
+			add(styleWarn, "CONNECTING", "to "+plural(len(snap.Hosts), "host")+", none is up yet")
 		case waits && connecting == 0:
 			why, _ := m.describeWorstHost()
-			add(styleBad, "NOTHING CAN START", "none of "+plural(len(p.Hosts), "host")+" takes jobs: "+why)
+			add(styleBad, "NOTHING CAN START", "none of "+plural(len(snap.Hosts), "host")+" takes jobs: "+why)
 		case up == 0 && connecting == 0:
-			add(styleBad, "NO HOST", "none of "+plural(len(p.Hosts), "host")+" can be used now: 2 says why")
+			add(styleBad, "NO HOST", "none of "+plural(len(snap.Hosts), "host")+" can be used now: 2 says why")
 		}
 	}
 	if len(said) == 0 {

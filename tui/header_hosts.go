@@ -19,12 +19,12 @@ func (m *model) slotsRow() string {
 	if m.snap == nil {
 		return ""
 	}
-	p := m.snap
+	snap := m.snap
 	if m.isUndispatched() { // their states are unknown
-		return m.justify(" "+plural(len(p.Hosts), "host"), "kept in "+m.cutLeft(m.clean(p.Run.Dir), m.w*3/4)+" ", m.w)
+		return m.justify(" "+plural(len(snap.Hosts), "host"), "kept in "+m.cutLeft(m.clean(snap.Run.Dir), m.w*3/4)+" ", m.w)
 	}
-	if len(p.Hosts) == 0 {
-		return fmt.Sprintf(" slots %s/%s  no hosts", jobs.Thousands(p.SlotsBusy), jobs.Thousands(p.Slots))
+	if len(snap.Hosts) == 0 {
+		return fmt.Sprintf(" slots %s/%s  no hosts", jobs.Thousands(snap.SlotsBusy), jobs.Thousands(snap.Slots))
 	}
 	left, where := m.slotsText()
 	long, short := m.describeWorstHost()
@@ -45,17 +45,17 @@ func (m *model) slotsRow() string {
 // slotsText describes the slots in use and the usable slots, and on how many hosts they are, if
 // not on all. A host that starts no jobs has no usable slots besides those in use.
 func (m *model) slotsText() (slots, where string) {
-	p := m.snap
-	all, n := p.Slots, len(p.Hosts)
+	snap := m.snap
+	all, n := snap.Slots, len(snap.Hosts)
 	for _, h := range m.allHosts() {
 		if !startsJobs(h) {
 			all, n = all-max(0, h.Slots-h.Running), n-1
 		}
 	}
-	if n < len(p.Hosts) {
-		where = fmt.Sprintf(" on %s of %s", jobs.Thousands(n), plural(len(p.Hosts), "host"))
+	if n < len(snap.Hosts) {
+		where = fmt.Sprintf(" on %s of %s", jobs.Thousands(n), plural(len(snap.Hosts), "host"))
 	}
-	return fmt.Sprintf(" slots %s/%s", jobs.Thousands(p.SlotsBusy), jobs.Thousands(max(p.SlotsBusy, all))), where
+	return fmt.Sprintf(" slots %s/%s", jobs.Thousands(snap.SlotsBusy), jobs.Thousands(max(snap.SlotsBusy, all))), where
 }
 
 // groupTrouble groups the hosts in trouble by cause, if their reasons have changed.

@@ -63,26 +63,26 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 		}
 		return []string{styleFaint.Render("  computing " + m.glyphs.ellipsis)}
 	}
-	x := t.Heat
-	label := min(m.maxTextWidth(heatLabelWidth, append([]string{x.Down}, x.Rows...)...), max(4, w/4))
+	heat := t.Heat
+	label := min(m.maxTextWidth(heatLabelWidth, append([]string{heat.Down}, heat.Rows...)...), max(4, w/4))
 	number, cell := max(1, v.numberWidth), 1+shadeWidth
 	// Including the cursor's end mark.
-	numbered := (2+number+1+shadeWidth)*len(x.Columns) < w-label-2
+	numbered := (2+number+1+shadeWidth)*len(heat.Columns) < w-label-2
 	if numbered {
 		cell = 2 + number + 1 + shadeWidth
 	}
-	columns := max(1, min(len(x.Columns), (w-label-3)/cell))
-	v.leftColumn = firstVisible(v.leftColumn, v.cursorColumn, len(x.Columns), columns)
+	columns := max(1, min(len(heat.Columns), (w-label-3)/cell))
+	v.leftColumn = firstVisible(v.leftColumn, v.cursorColumn, len(heat.Columns), columns)
 	v.h = max(1, h-4)
-	v.clampCursor(len(x.Rows))
+	v.clampCursor(len(heat.Rows))
 
-	out := append([]string{p.heatTitle(m, w), p.heatHeading(m, label, cell, columns, numbered)}, v.drawRows(len(x.Rows), func(i int) string {
+	out := append([]string{p.heatTitle(m, w), p.heatHeading(m, label, cell, columns, numbered)}, v.drawRows(len(heat.Rows), func(i int) string {
 		var b strings.Builder
-		b.WriteString(glyphIf(i == v.cursorRow && focused, m.glyphs.cursor) + " " + m.fit(m.cellText(x.Rows[i], label), label))
+		b.WriteString(glyphIf(i == v.cursorRow && focused, m.glyphs.cursor) + " " + m.fit(m.cellText(heat.Rows[i], label), label))
 		edge := " "
 		for k := v.leftColumn; k < v.leftColumn+columns; k++ {
 			here := focused && i == v.cursorRow && k == v.cursorColumn
-			shade, style := m.shade(x.Levels[i][k])
+			shade, style := m.shade(heat.Levels[i][k])
 			if here {
 				edge = styleCursor.Render("[")
 			}
@@ -105,8 +105,8 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	for len(out) < h-2 {
 		out = append(out, "")
 	}
-	here := " " + m.cut(m.cellText(x.Down, 30), 30) + "=" + m.cut(m.cellText(x.Rows[v.cursorRow], 30), 30) + " " + m.cut(m.cellText(x.Across, 30), 30) + "=" +
-		m.cut(m.cellText(x.Columns[v.cursorColumn], 30), 30) + ": " + styleBold.Render(p.heatCellText(m, v.cursorRow, v.cursorColumn))
+	here := " " + m.cut(m.cellText(heat.Down, 30), 30) + "=" + m.cut(m.cellText(heat.Rows[v.cursorRow], 30), 30) + " " + m.cut(m.cellText(heat.Across, 30), 30) + "=" +
+		m.cut(m.cellText(heat.Columns[v.cursorColumn], 30), 30) + ": " + styleBold.Render(p.heatCellText(m, v.cursorRow, v.cursorColumn))
 	return append(out, here, p.heatVisibleText(columns))
 }
 
@@ -119,25 +119,25 @@ func (p *resultsPane) heatCellText(m *model, row, col int) string {
 }
 
 // update keeps the cursor on its values and measures the numbers once for all frames.
-func (v *heatView) update(m *model, x *runview.Heat) {
-	row, col := slices.Index(x.Rows, v.cursorValues[0]), slices.Index(x.Columns, v.cursorValues[1])
+func (v *heatView) update(m *model, heat *runview.Heat) {
+	row, col := slices.Index(heat.Rows, v.cursorValues[0]), slices.Index(heat.Columns, v.cursorValues[1])
 	if row < 0 {
 		row = v.cursorRow
 	}
 	if col < 0 {
 		col = v.cursorColumn
 	}
-	v.moveTo(x, row, col)
-	v.numberWidth = max(1, m.maxTextWidth(heatNumberWidth, slices.Concat(x.Cells...)...), m.maxTextWidth(heatNumberWidth, x.Columns...)-3)
+	v.moveTo(heat, row, col)
+	v.numberWidth = max(1, m.maxTextWidth(heatNumberWidth, slices.Concat(heat.Cells...)...), m.maxTextWidth(heatNumberWidth, heat.Columns...)-3)
 }
 
 // moveTo moves the cursor to a cell, or to the nearest one.
-func (v *heatView) moveTo(x *runview.Heat, row, col int) {
-	if x == nil || len(x.Rows) == 0 || len(x.Columns) == 0 {
+func (v *heatView) moveTo(heat *runview.Heat, row, col int) {
+	if heat == nil || len(heat.Rows) == 0 || len(heat.Columns) == 0 {
 		return
 	}
-	v.cursorRow, v.cursorColumn = max(0, min(row, len(x.Rows)-1)), max(0, min(col, len(x.Columns)-1))
-	v.cursorValues = [2]string{x.Rows[v.cursorRow], x.Columns[v.cursorColumn]}
+	v.cursorRow, v.cursorColumn = max(0, min(row, len(heat.Rows)-1)), max(0, min(col, len(heat.Columns)-1))
+	v.cursorValues = [2]string{heat.Rows[v.cursorRow], heat.Columns[v.cursorColumn]}
 }
 
 // pivotColumns returns the columns of the heat map: the requested ones or, without a request, two
@@ -151,14 +151,14 @@ func (p *resultsPane) pivotColumns() []string {
 
 // heatTitle describes the heat map and its shades.
 func (p *resultsPane) heatTitle(m *model, w int) string {
-	x := p.table.Heat
-	left := " " + styleBold.Render(m.cut(m.cellText(x.Metric, 40), 40)) + ": " + m.cut(m.cellText(x.Down, 30), 30) + " down, " + m.cut(m.cellText(x.Across, 30), 30) + " across"
+	heat := p.table.Heat
+	left := " " + styleBold.Render(m.cut(m.cellText(heat.Metric, 40), 40)) + ": " + m.cut(m.cellText(heat.Down, 30), 30) + " down, " + m.cut(m.cellText(heat.Across, 30), 30) + " across"
 	for _, c := range p.table.Columns {
-		if c.Vary && c.Name != x.Down && c.Name != x.Across {
+		if c.Vary && c.Name != heat.Down && c.Name != heat.Across {
 			left += ", over " + m.cut(m.cellText(c.Name, 30), 30)
 		}
 	}
-	if x.Min == "" {
+	if heat.Min == "" {
 		return m.cut(left, w)
 	}
 	var scale strings.Builder
@@ -166,22 +166,22 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 		shade, style := m.shade(level)
 		scale.WriteString(style.Render(shade))
 	}
-	return m.justify(left, "  "+m.cut(m.cellText(x.Min, heatNumberWidth), heatNumberWidth)+" "+scale.String()+" "+m.cut(m.cellText(x.Max, heatNumberWidth), heatNumberWidth)+" ", w)
+	return m.justify(left, "  "+m.cut(m.cellText(heat.Min, heatNumberWidth), heatNumberWidth)+" "+scale.String()+" "+m.cut(m.cellText(heat.Max, heatNumberWidth), heatNumberWidth)+" ", w)
 }
 
 // heatHeading returns the values across, each over its column. If they do not fit, it returns the
 // first and the last.
 func (p *resultsPane) heatHeading(m *model, label, cell, columns int, numbered bool) string {
-	x, left := p.table.Heat, p.heat.leftColumn
-	head := "  " + m.fit(m.cellText(x.Down, label), label)
+	heat, left := p.table.Heat, p.heat.leftColumn
+	head := "  " + m.fit(m.cellText(heat.Down, label), label)
 	if numbered {
-		for _, text := range x.Columns[left : left+columns] {
+		for _, text := range heat.Columns[left : left+columns] {
 			head += "  " + m.padLeft(m.cut(m.cellText(text, cell-2), cell-2), cell-2)
 		}
 		return styleBold.Render(head)
 	}
 	w := cell*columns - 1
-	first, last := m.cellText(x.Columns[left], w), m.cellText(x.Columns[left+columns-1], w)
+	first, last := m.cellText(heat.Columns[left], w), m.cellText(heat.Columns[left+columns-1], w)
 	if columns == 1 {
 		last = ""
 	}
@@ -190,7 +190,7 @@ func (p *resultsPane) heatHeading(m *model, label, cell, columns int, numbered b
 
 // heatVisibleText describes which rows and columns are visible. It returns "" if all are.
 func (p *resultsPane) heatVisibleText(columns int) string {
-	x, v := p.table.Heat, &p.heat
+	heat, v := p.table.Heat, &p.heat
 	var rest []string
 	add := func(first, shown, here, more int, what string) {
 		if shown >= here+more {
@@ -202,8 +202,8 @@ func (p *resultsPane) heatVisibleText(columns int) string {
 		}
 		rest = append(rest, s)
 	}
-	add(v.top, v.h, len(x.Rows), x.MoreRows, "rows")
-	add(v.leftColumn, columns, len(x.Columns), x.MoreColumns, "columns")
+	add(v.top, v.h, len(heat.Rows), heat.MoreRows, "rows")
+	add(v.leftColumn, columns, len(heat.Columns), heat.MoreColumns, "columns")
 	if len(rest) == 0 {
 		return ""
 	}
@@ -239,6 +239,6 @@ func (p *resultsPane) showHeatJobs(m *model) tea.Cmd {
 	if p.table == nil || p.table.Heat == nil || v.cursorRow >= len(p.table.Heat.Rows) || v.cursorColumn >= len(p.table.Heat.Columns) {
 		return nil
 	}
-	x := p.table.Heat
-	return p.showJobsWith(m, []string{x.Down, x.Across}, slices.Clone([]string{x.Rows[v.cursorRow], x.Columns[v.cursorColumn]}))
+	heat := p.table.Heat
+	return p.showJobsWith(m, []string{heat.Down, heat.Across}, slices.Clone([]string{heat.Rows[v.cursorRow], heat.Columns[v.cursorColumn]}))
 }

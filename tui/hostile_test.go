@@ -48,7 +48,7 @@ func TestHostileTexts(t *testing.T) {
 				continue // these texts are slow to draw: one size for each text is enough
 			}
 			wrong := ""
-			src := sampleWith(func(p *runview.Snapshot) { poison(p, evil, wrong) })
+			src := sampleWith(func(snap *runview.Snapshot) { poison(snap, evil, wrong) })
 			src.read = func(runview.Read) (*runview.Piece, error) {
 				return &runview.Piece{Data: []byte(evil + "\n" + evil), Size: int64(2*len(evil) + 1), Over: true}, nil
 			}
@@ -86,12 +86,12 @@ func TestHostileTexts(t *testing.T) {
 
 // poison puts a text into every field that comes from outside. The filter of the jobs has an error
 // if wrong is not empty.
-func poison(p *runview.Snapshot, evil, wrong string) {
-	for _, s := range []*string{&p.Over, &p.Run.Name, &p.Run.Dir, &p.Run.Lab, &p.Run.Owner, &p.Run.Machine, &p.Draining, &p.Problem} {
+func poison(snap *runview.Snapshot, evil, wrong string) {
+	for _, s := range []*string{&snap.Over, &snap.Run.Name, &snap.Run.Dir, &snap.Run.Lab, &snap.Run.Owner, &snap.Run.Machine, &snap.Draining, &snap.Problem} {
 		*s = evil
 	}
-	for i := range p.Hosts {
-		h := &p.Hosts[i]
+	for i := range snap.Hosts {
+		h := &snap.Hosts[i]
 		h.Name, h.Reason, h.Note = evil, evil, evil
 		if i == 0 {
 			h.State = evil
@@ -101,33 +101,33 @@ func poison(p *runview.Snapshot, evil, wrong string) {
 		r.Title, r.Queue, r.Host, r.Said, r.Cause, r.Last = evil, evil, evil, evil, evil, evil
 		r.Params = []jobs.Param{{Name: evil, Value: evil}, {Name: "C", Value: evil}}
 	}
-	if p.Jobs != nil {
-		p.Jobs.Wrong = wrong
-		for i := range p.Jobs.Rows {
-			r := &p.Jobs.Rows[i]
+	if snap.Jobs != nil {
+		snap.Jobs.Wrong = wrong
+		for i := range snap.Jobs.Rows {
+			r := &snap.Jobs.Rows[i]
 			r.Progress, r.Phase = -1, runview.Phase(i)%(runview.Phases+1)
 			row(r)
 		}
 	}
-	for i := range p.Groups {
-		g := &p.Groups[i]
-		g.Cause, g.Last, g.Hosts = evil, evil, []string{evil, evil}
-		for k := range g.Jobs {
-			row(&g.Jobs[k])
+	for i := range snap.Groups {
+		group := &snap.Groups[i]
+		group.Cause, group.Last, group.Hosts = evil, evil, []string{evil, evil}
+		for k := range group.Jobs {
+			row(&group.Jobs[k])
 		}
 	}
-	if p.Events != nil {
-		for i := range p.Events.Lines {
-			p.Events.Lines[i].Host, p.Events.Lines[i].Text = evil, evil
+	if snap.Events != nil {
+		for i := range snap.Events.Lines {
+			snap.Events.Lines[i].Host, snap.Events.Lines[i].Text = evil, evil
 		}
 	}
-	if d := p.Detail; d != nil {
-		row(&d.Row)
-		d.Row.Phase = runview.Failed
-		d.Command, d.Cwd, d.Setup, d.File, d.Why, d.Tags = evil+"\n"+evil, evil, evil, evil, evil, []string{evil}
-		d.Env = []jobs.EnvVar{{Name: evil, Value: evil}}
-		for i := range d.Attempts {
-			a := &d.Attempts[i]
+	if detail := snap.Detail; detail != nil {
+		row(&detail.Row)
+		detail.Row.Phase = runview.Failed
+		detail.Command, detail.Cwd, detail.Setup, detail.File, detail.Why, detail.Tags = evil+"\n"+evil, evil, evil, evil, evil, []string{evil}
+		detail.Env = []jobs.EnvVar{{Name: evil, Value: evil}}
+		for i := range detail.Attempts {
+			a := &detail.Attempts[i]
 			a.Host, a.State, a.Result, a.Reason, a.Last, a.Out, a.Err = evil, evil, evil, evil, evil, evil, evil
 		}
 	}

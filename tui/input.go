@@ -41,9 +41,9 @@ type inputLine struct {
 // maxTyped bounds the typed or pasted text, in bytes.
 const maxTyped = 1 << 20
 
-func (p *inputLine) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+func (p *inputLine) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 	p.errorText = ""
-	key := k.String()
+	key := msg.String()
 	if key != "tab" && key != "shift+tab" {
 		p.completions = nil
 	}
@@ -66,7 +66,7 @@ func (p *inputLine) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 	case "down", "ctrl+n":
 		p.recallHistory(-1)
 	default:
-		if !p.text.key(k) {
+		if !p.text.key(msg) {
 			return nil
 		}
 	}
@@ -283,9 +283,9 @@ func (e *editableText) wordPosition(by int) int {
 }
 
 // key changes the text. It returns false if the key has no meaning here.
-func (e *editableText) key(k tea.KeyPressMsg) bool {
+func (e *editableText) key(msg tea.KeyPressMsg) bool {
 	left, right := max(0, e.pos-1), min(len(e.text), e.pos+1)
-	switch k.String() {
+	switch msg.String() {
 	case "left", "ctrl+b":
 		e.pos = left
 	case "right", "ctrl+f":
@@ -311,10 +311,10 @@ func (e *editableText) key(k tea.KeyPressMsg) bool {
 	case "ctrl+k":
 		e.deleteTo(len(e.text))
 	default:
-		if k.Text == "" || k.Mod&(tea.ModCtrl|tea.ModAlt) != 0 {
+		if msg.Text == "" || msg.Mod&(tea.ModCtrl|tea.ModAlt) != 0 {
 			return false
 		}
-		e.insert(k.Text)
+		e.insert(msg.Text)
 	}
 	return true
 }

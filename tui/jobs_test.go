@@ -14,11 +14,11 @@ import (
 // allPhases returns a source whose list has a job in each phase, with all optional parts of rows.
 func allPhases() *fakeSource {
 	return &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
-		p := sampleSnapshot(ask)
-		if p.Jobs == nil {
-			return p, nil
+		snap := sampleSnapshot(ask)
+		if snap.Jobs == nil {
+			return snap, nil
 		}
-		p.Jobs.Rows, p.Jobs.First, p.Jobs.Cursor = nil, 0, -1
+		snap.Jobs.Rows, snap.Jobs.First, snap.Jobs.Cursor = nil, 0, -1
 		for i := range int(runview.Phases) + 2 {
 			r := runview.Row{ID: jobs.ID(i + 1), Title: fmt.Sprintf("train --fold %d", i), Phase: runview.Phase(i), Tries: 3, Round: 1, Progress: -1, Place: -1,
 				Params: []jobs.Param{{Name: "C", Value: fmt.Sprint(i)}, {Name: "kernel", Value: "rbf"}}}
@@ -48,13 +48,13 @@ func allPhases() *fakeSource {
 			case runview.Phases + 1: // a phase of a later version
 				r.Phase = 77
 			}
-			p.Jobs.Rows = append(p.Jobs.Rows, r)
+			snap.Jobs.Rows = append(snap.Jobs.Rows, r)
 			if r.ID == ask.Jobs.Cursor {
-				p.Jobs.Cursor = i
+				snap.Jobs.Cursor = i
 			}
 		}
-		p.Jobs.Matched = len(p.Jobs.Rows)
-		return p, nil
+		snap.Jobs.Matched = len(snap.Jobs.Rows)
+		return snap, nil
 	}}
 }
 
@@ -84,13 +84,13 @@ func TestCopies(t *testing.T) {
 func TestEmptyLists(t *testing.T) {
 	page := &runview.Page{Cursor: -1}
 	src := &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
-		p := sampleSnapshot(runview.Query{})
+		snap := sampleSnapshot(runview.Query{})
 		if ask.Jobs != nil {
 			q := *page
 			q.Filter, q.Sort, q.Reverse = ask.Jobs.Filter, ask.Jobs.Sort, ask.Jobs.Reverse
-			p.Jobs = &q
+			snap.Jobs = &q
 		}
-		return p, nil
+		return snap, nil
 	}}
 	m := newScreen(t, src, 80, 24)
 	shows(t, m, "no jobs")
@@ -165,10 +165,10 @@ func reversed(line string) (text, marks string) {
 // and in ASCII (rule 8).
 func TestTheCursorReversesNoBar(t *testing.T) {
 	for _, o := range []Options{{}, {NoColor: true}, {ASCII: true}} {
-		o.Source = sampleWith(func(p *runview.Snapshot) {
-			if p.Jobs != nil {
-				for i := range p.Jobs.Rows {
-					p.Jobs.Rows[i].Phase, p.Jobs.Rows[i].Progress = runview.Running, []float64{0, 0.5, 1}[i%3]
+		o.Source = sampleWith(func(snap *runview.Snapshot) {
+			if snap.Jobs != nil {
+				for i := range snap.Jobs.Rows {
+					snap.Jobs.Rows[i].Phase, snap.Jobs.Rows[i].Progress = runview.Running, []float64{0, 0.5, 1}[i%3]
 				}
 			}
 		})

@@ -275,7 +275,7 @@ var tabNames = [numTabs]string{"Jobs", "Hosts", "Failed", "Results", "Events"}
 // modal receives all keys until it is closed: a question, an input line, or the help. It closes
 // itself with m.modal = nil.
 type modal interface {
-	key(m *model, k tea.KeyPressMsg) tea.Cmd
+	key(m *model, msg tea.KeyPressMsg) tea.Cmd
 	// draw returns at most h lines that replace the footer.
 	draw(m *model, w, h int) []string
 }

@@ -309,9 +309,9 @@ func passFilterDelay(t *testing.T, m *model) {
 // TestFilterLine checks that `/` filters during typing, after a pause, and that errors are shown in
 // the line.
 func TestFilterLine(t *testing.T) {
-	src := sampleWith(func(p *runview.Snapshot) {
-		if p.Jobs != nil && strings.Contains(p.Jobs.Filter, "stat:") {
-			p.Jobs.Wrong, p.Jobs.Rows, p.Jobs.Matched, p.Jobs.Cursor = "there is no stat:; did you mean state?", nil, 0, -1
+	src := sampleWith(func(snap *runview.Snapshot) {
+		if snap.Jobs != nil && strings.Contains(snap.Jobs.Filter, "stat:") {
+			snap.Jobs.Wrong, snap.Jobs.Rows, snap.Jobs.Matched, snap.Jobs.Cursor = "there is no stat:; did you mean state?", nil, 0, -1
 		}
 	})
 	m, _ := screenOn(t, src, aFailed, 80, 24)
@@ -453,28 +453,28 @@ func TestKeysDoNothingWhereTheCursorSlipped(t *testing.T) {
 		key, says  string
 		does       runview.Action
 	}{
-		{"a host", "2 j", func(p *runview.Snapshot) { p.Hosts = append(p.Hosts[:1:1], p.Hosts[2:]...) },
+		{"a host", "2 j", func(snap *runview.Snapshot) { snap.Hosts = append(snap.Hosts[:1:1], snap.Hosts[2:]...) },
 			"d", "ws02 has left the list; the cursor is on ws03 now: press again", runview.Action{Do: runview.DrainHost, Host: "ws03"}},
-		{"the last host", "2 G", func(p *runview.Snapshot) { p.Hosts = p.Hosts[:len(p.Hosts)-1] },
+		{"the last host", "2 G", func(snap *runview.Snapshot) { snap.Hosts = snap.Hosts[:len(snap.Hosts)-1] },
 			"+", "ws12 has left the list; the cursor is on ws11 now: press again", runview.Action{Do: runview.Slots, Host: "ws11", Number: 1, Relative: true}},
-		{"a cause", "3", func(p *runview.Snapshot) { p.Groups = p.Groups[min(1, len(p.Groups)):] },
+		{"a cause", "3", func(snap *runview.Snapshot) { snap.Groups = snap.Groups[min(1, len(snap.Groups)):] },
 			"r", "exit 137 Killed has left the list; the cursor is on exit 1 ValueError: gamma must be positi… now: press again",
 			runview.Action{Do: runview.Requeue, Jobs: jobs.Ranges{{First: 50140, Last: 50142}}}},
-		{"a job of a cause", "3 enter j", func(p *runview.Snapshot) {
-			for i := range p.Groups {
-				p.Groups[i].Jobs = []runview.Row{sampleRow(50122 + 10)}
+		{"a job of a cause", "3 enter j", func(snap *runview.Snapshot) {
+			for i := range snap.Groups {
+				snap.Groups[i].Jobs = []runview.Row{sampleRow(50122 + 10)}
 			}
 		}, "r", "job 50120 has left the list; the cursor is on job 50132 now: press again", runview.Action{Do: runview.Requeue, Jobs: jobs.One(50132)}},
-		{"a job that is over", "4", func(p *runview.Snapshot) {
-			if p.Jobs != nil {
-				p.Jobs.Rows[0] = sampleRow(50120)
+		{"a job that is over", "4", func(snap *runview.Snapshot) {
+			if snap.Jobs != nil {
+				snap.Jobs.Rows[0] = sampleRow(50120)
 			}
 		}, "r", "has left the list; the cursor is on job 50120 now: press again", runview.Action{Do: runview.Requeue, Jobs: jobs.One(50120)}},
 	} {
 		gone := false
-		src := sampleWith(func(p *runview.Snapshot) {
+		src := sampleWith(func(snap *runview.Snapshot) {
 			if gone {
-				c.change(p)
+				c.change(snap)
 			}
 		})
 		m := newScreen(t, src, 80, 24)

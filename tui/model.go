@@ -353,15 +353,15 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 }
 
 // handleSnapshot handles a snapshot, or the error of the request for it.
-func (m *model) handleSnapshot(l snapshotMsg) {
-	if l.err != nil {
-		m.snapshotErr = l.err
+func (m *model) handleSnapshot(msg snapshotMsg) {
+	if msg.err != nil {
+		m.snapshotErr = msg.err
 		return
 	}
-	if was := m.snap; was != nil && was.Paused != l.snap.Paused && m.message.verb == map[bool]runview.Verb{true: runview.Continue, false: runview.Pause}[l.snap.Paused] {
+	if was := m.snap; was != nil && was.Paused != msg.snap.Paused && m.message.verb == map[bool]runview.Verb{true: runview.Continue, false: runview.Pause}[msg.snap.Paused] {
 		m.message = message{} // another screen has changed it again
 	}
-	m.snap, m.receivedAt, m.snapshotErr = l.snap, l.at, nil
+	m.snap, m.receivedAt, m.snapshotErr = msg.snap, msg.at, nil
 	m.summaryHidden = m.summaryHidden && m.isUndispatched()
 	m.noteOthersLoad()
 	m.groupTrouble()

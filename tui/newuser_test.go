@@ -10,39 +10,41 @@ import (
 )
 
 // troubledHosts is a run of three hosts, none of which can start a job.
-func troubledHosts(p *runview.Snapshot) {
-	p.Hosts = p.Hosts[:3]
-	for i := range p.Hosts {
-		h := &p.Hosts[i]
+func troubledHosts(snap *runview.Snapshot) {
+	snap.Hosts = snap.Hosts[:3]
+	for i := range snap.Hosts {
+		h := &snap.Hosts[i]
 		h.Name, h.Slots, h.Running, h.State, h.Reason = fmt.Sprintf("box%d", i+1), 2, 0, hostDisabled, "its key is not known"
 	}
-	p.Hosts[0].State, p.Hosts[0].Reason = hostDraining, "draining"
-	p.Hosts[1].Reason = "box2: its host key has changed"
-	p.SlotsBusy, p.Slots = 0, 6
-	p.Phases[runview.Running] = 0
+	snap.Hosts[0].State, snap.Hosts[0].Reason = hostDraining, "draining"
+	snap.Hosts[1].Reason = "box2: its host key has changed"
+	snap.SlotsBusy, snap.Slots = 0, 6
+	snap.Phases[runview.Running] = 0
 }
 
 // combine returns a change that makes several.
 func combine(changes ...func(*runview.Snapshot)) func(*runview.Snapshot) {
-	return func(p *runview.Snapshot) {
+	return func(snap *runview.Snapshot) {
 		for _, change := range changes {
-			change(p)
+			change(snap)
 		}
 	}
 }
 
 // TestTheScreenSays checks promises about what the screen shows of a run after some keys.
 func TestTheScreenSays(t *testing.T) {
-	handed := func(p *runview.Snapshot) {
-		p.Phases[runview.Running], p.Phases[runview.Handed] = 6, 5
-		if p.Jobs != nil {
-			p.Jobs.Rows[0].Phase = runview.Handed
+	handed := func(snap *runview.Snapshot) {
+		snap.Phases[runview.Running], snap.Phases[runview.Handed] = 6, 5
+		if snap.Jobs != nil {
+			snap.Jobs.Rows[0].Phase = runview.Handed
 		}
 	}
-	status := func(s runview.RunStatus) func(*runview.Snapshot) { return func(p *runview.Snapshot) { p.Status = s } }
-	others := func(p *runview.Snapshot) {
+	status := func(s runview.RunStatus) func(*runview.Snapshot) {
+		return func(snap *runview.Snapshot) { snap.Status = s }
+	}
+	others := func(snap *runview.Snapshot) {
 		for _, i := range []int{1, 3} {
-			h := &p.Hosts[i]
+			h := &snap.Hosts[i]
 			h.Busy, h.Ours, h.Usable, h.Running, h.Reason = 11.8, 0, 0.2, 0, "reduces its slots: others use 11.8 of its 12 cores"
 		}
 	}
@@ -67,16 +69,16 @@ func TestTheScreenSays(t *testing.T) {
 			shows: []string{"slots 0/0 on 0 of 3 hosts", "2 Hosts 0/3", "NOTHING CAN START", "box2 its host key has changed"},
 			hides: []string{"box2 box2"}},
 		{promise: "the dispatcher's reason why nothing can start comes first", w: 80, h: 24,
-			change: combine(troubledHosts, func(p *runview.Snapshot) { p.Stuck = "box2 is disabled" }),
+			change: combine(troubledHosts, func(snap *runview.Snapshot) { snap.Stuck = "box2 is disabled" }),
 			shows:  []string{"NOTHING CAN START  box2 is disabled"}},
 		{promise: "one host is enough to start jobs", w: 160, h: 24,
-			change: combine(troubledHosts, func(p *runview.Snapshot) {
-				p.Hosts[2].State, p.Hosts[2].Reason, p.Hosts[2].Running, p.SlotsBusy = hostUp, "", 2, 2
+			change: combine(troubledHosts, func(snap *runview.Snapshot) {
+				snap.Hosts[2].State, snap.Hosts[2].Reason, snap.Hosts[2].Running, snap.SlotsBusy = hostUp, "", 2, 2
 			}), shows: []string{"slots 2/2 on 1 of 3 hosts", "2 Hosts 1/3"}, hides: []string{"NOTHING CAN START"}},
 		{promise: "a long wait for the first host is explained, even without space for the list of hosts",
-			change: func(p *runview.Snapshot) {
-				for i := range p.Hosts {
-					p.Hosts[i].State = hostConnecting
+			change: func(snap *runview.Snapshot) {
+				for i := range snap.Hosts {
+					snap.Hosts[i].State = hostConnecting
 				}
 			}, shows: []string{"CONNECTING  to 12 hosts"}},
 		{promise: "jobs sent to a host do not count as running", change: handed, w: 120, h: 24,
@@ -91,9 +93,9 @@ func TestTheScreenSays(t *testing.T) {
 			shows: []string{"may run 11"}},
 		{promise: "a stopped run has not ended", change: combine(handed, status(runview.StatusStopped)), w: 120, h: 24,
 			shows: []string{"○ stopped", "may run 11"}, hides: []string{"○ ended"}},
-		{promise: "the number of jobs does not depend on the view", w: 80, h: 24, keys: "4", change: func(p *runview.Snapshot) {
-			if p.Jobs != nil && p.Jobs.Filter != "" {
-				p.Jobs.Matched = 11
+		{promise: "the number of jobs does not depend on the view", w: 80, h: 24, keys: "4", change: func(snap *runview.Snapshot) {
+			if snap.Jobs != nil && snap.Jobs.Filter != "" {
+				snap.Jobs.Matched = 11
 			}
 		}, shows: []string{"1 Jobs 96,859"}},
 		{promise: "others' use of all cores is reported at every size", change: others,
@@ -103,10 +105,10 @@ func TestTheScreenSays(t *testing.T) {
 		{promise: "nothing is said of others without their load", w: 80, h: 24, hides: []string{"OTHERS"}},
 		{promise: "the heading of the sort column is not cut; names are cut in their common beginning", w: 80, h: 24,
 			keys: ": s o r t space h o s t enter",
-			change: func(p *runview.Snapshot) {
-				if p.Jobs != nil {
-					for i := range p.Jobs.Rows {
-						p.Jobs.Rows[i].Title = fmt.Sprintf("n=12; for i in $(seq 1 $n); do sleep 1; echo $i; done; result %do", p.Jobs.Rows[i].ID)
+			change: func(snap *runview.Snapshot) {
+				if snap.Jobs != nil {
+					for i := range snap.Jobs.Rows {
+						snap.Jobs.Rows[i].Title = fmt.Sprintf("n=12; for i in $(seq 1 $n); do sleep 1; echo $i; done; result %do", snap.Jobs.Rows[i].ID)
 					}
 				}
 			}, shows: []string{"HOST▲", "50117o", "50125o"}},
@@ -144,10 +146,10 @@ func TestTheScreenSays(t *testing.T) {
 // that were useless to the run, as the printed summary does.
 func TestTheSummaryMakesWay(t *testing.T) {
 	trouble := []string{"processes that jobs left behind may still be alive on ws02: resume ends them", "ws09 ran nothing: \x1b[2Jno route to host"}
-	ended := sampleWith(combine(states["ended"], func(p *runview.Snapshot) {
-		p.Trouble = trouble
+	ended := sampleWith(combine(states["ended"], func(snap *runview.Snapshot) {
+		snap.Trouble = trouble
 		for i := range 5 {
-			p.Groups = append(p.Groups, runview.Group{Cause: fmt.Sprintf("exit %d", i+2), Count: 1})
+			snap.Groups = append(snap.Groups, runview.Group{Cause: fmt.Sprintf("exit %d", i+2), Count: 1})
 		}
 	}))
 	m := newScreen(t, ended, 100, 30)
@@ -190,7 +192,7 @@ func TestKeysBeforeTheLineAreNotLost(t *testing.T) {
 // TestNoStaleMessageOfPausing checks that a message disappears when another screen makes it untrue.
 func TestNoStaleMessageOfPausing(t *testing.T) {
 	paused := false
-	m := newScreen(t, sampleWith(func(p *runview.Snapshot) { p.Paused = paused }), 80, 24)
+	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) { snap.Paused = paused }), 80, 24)
 	m.src.(*fakeSource).answer = func(runview.Action) (*runview.Answer, error) {
 		paused = true
 		return &runview.Answer{Text: "launching is paused"}, nil
@@ -204,9 +206,9 @@ func TestNoStaleMessageOfPausing(t *testing.T) {
 // TestWhatFailedPointsToStderr checks that a failed job without output on stdout points to stderr,
 // in the output pane and in why.
 func TestWhatFailedPointsToStderr(t *testing.T) {
-	src := sampleWith(func(p *runview.Snapshot) {
-		if p.Detail != nil {
-			p.Detail.Why = "Job 50120 is over (failed): exit 137."
+	src := sampleWith(func(snap *runview.Snapshot) {
+		if snap.Detail != nil {
+			snap.Detail.Why = "Job 50120 is over (failed): exit 137."
 		}
 	})
 	src.read = func(r runview.Read) (*runview.Piece, error) {
@@ -227,12 +229,12 @@ func TestWhatFailedPointsToStderr(t *testing.T) {
 // The key shows a message, and the next key works. A message about one job names the job (rule 4).
 func TestTheCursorSlips(t *testing.T) {
 	gone := false
-	src := sampleWith(func(p *runview.Snapshot) {
-		if gone && p.Jobs != nil {
-			for i := range p.Jobs.Rows {
-				p.Jobs.Rows[i].ID++
+	src := sampleWith(func(snap *runview.Snapshot) {
+		if gone && snap.Jobs != nil {
+			for i := range snap.Jobs.Rows {
+				snap.Jobs.Rows[i].ID++
 			}
-			p.Jobs.Cursor = -1
+			snap.Jobs.Cursor = -1
 		}
 	})
 	src.answer = func(a runview.Action) (*runview.Answer, error) {
@@ -287,12 +289,12 @@ func TestAPaneSaysThatTheCursorIsElsewhere(t *testing.T) {
 // reports arrive any more, and that its time is marked.
 func TestAwayJobsKeepTheirProgress(t *testing.T) {
 	away := false
-	m := newScreen(t, sampleWith(func(p *runview.Snapshot) {
+	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) {
 		if away {
-			p.Status = runview.StatusCrashed
-			if p.Jobs != nil {
-				for i := range p.Jobs.Rows {
-					p.Jobs.Rows[i].Progress = -1
+			snap.Status = runview.StatusCrashed
+			if snap.Jobs != nil {
+				for i := range snap.Jobs.Rows {
+					snap.Jobs.Rows[i].Progress = -1
 				}
 			}
 		}
@@ -399,12 +401,12 @@ func TestColumnsAreChosen(t *testing.T) {
 // TestHostsByCause checks that hosts that are unreachable for the same cause are grouped, in the
 // header and under the list of hosts.
 func TestHostsByCause(t *testing.T) {
-	src := sampleWith(func(p *runview.Snapshot) {
+	src := sampleWith(func(snap *runview.Snapshot) {
 		for i := range 9 {
-			h := &p.Hosts[i]
+			h := &snap.Hosts[i]
 			h.State, h.Reason, h.Running = "backing_off", h.Name+": 10.0.0."+itoa(i+1)+":22 refuses connections", 0
 		}
-		p.Hosts[4].State, p.Hosts[4].Reason = "lost", "no answer for 60 s"
+		snap.Hosts[4].State, snap.Hosts[4].Reason = "lost", "no answer for 60 s"
 	})
 	m := newScreen(t, src, 160, 30)
 	press(t, m, "2")

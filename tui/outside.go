@@ -44,19 +44,19 @@ func (m *model) copyCurrent() tea.Cmd {
 		m.complain("there is nothing to copy under the cursor")
 		return nil
 	}
-	return m.withDetail(r.ID, func(m *model, d *runview.Detail) tea.Cmd {
+	return m.withDetail(r.ID, func(m *model, detail *runview.Detail) tea.Cmd {
 		if p, ok := p.(*outputPane); ok && p.source.id.Job == r.ID {
-			if path := outputPath(d, p.source); path != "" {
+			if path := outputPath(detail, p.source); path != "" {
 				return m.copyText("the path of the "+streamName(p.file)+" of "+jobName(r.ID), path)
 			}
 		}
-		return m.copyText("the command of "+jobName(r.ID), d.Command)
+		return m.copyText("the command of "+jobName(r.ID), detail.Command)
 	})
 }
 
 // outputPath returns the path of an attempt's output, or "" if it is unknown.
-func outputPath(d *runview.Detail, s outputFile) string {
-	for _, a := range d.Attempts {
+func outputPath(detail *runview.Detail, s outputFile) string {
+	for _, a := range detail.Attempts {
 		switch {
 		case a.ID != s.id:
 		case s.file == jobs.FileErr:

@@ -42,9 +42,9 @@ func copiedText(t *testing.T, m *model) string {
 // TestCopy checks that y copies the item under the cursor without control characters, and shows a
 // message that says what was copied.
 func TestCopy(t *testing.T) {
-	src := sampleWith(func(p *runview.Snapshot) {
-		if p.Detail != nil {
-			p.Detail.Command = "train\x1b]0;x\x07 1\nsecond"
+	src := sampleWith(func(snap *runview.Snapshot) {
+		if snap.Detail != nil {
+			snap.Detail.Command = "train\x1b]0;x\x07 1\nsecond"
 		}
 	})
 	m, _ := screenOn(t, src, aQueued, 80, 24)
@@ -82,9 +82,9 @@ func TestOutputInThePager(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := file
-	src := sampleWith(func(p *runview.Snapshot) {
-		if p.Detail != nil {
-			p.Detail.Attempts[0].Out = out
+	src := sampleWith(func(snap *runview.Snapshot) {
+		if snap.Detail != nil {
+			snap.Detail.Attempts[0].Out = out
 		}
 	})
 	src.read = func(r runview.Read) (*runview.Piece, error) {

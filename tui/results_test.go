@@ -161,14 +161,14 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 func changeTables(src *fakeSource, change func(*runview.Table)) {
 	whole := src.snapshot
 	src.snapshot = func(ask runview.Query) (*runview.Snapshot, error) {
-		p, err := whole(ask)
-		if p.Table != nil {
-			table := *p.Table
+		snap, err := whole(ask)
+		if snap.Table != nil {
+			table := *snap.Table
 			table.Page.Filter = ask.Table.Filter
 			change(&table)
-			p.Table = &table
+			snap.Table = &table
 		}
-		return p, err
+		return snap, err
 	}
 }
 
@@ -333,9 +333,9 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 	b := runview.FromTable(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}, table, o)
 	t.Cleanup(b.Close)
 	return &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
-		p := sampleSnapshot(ask)
+		snap := sampleSnapshot(ask)
 		if ask.Table == nil {
-			return p, nil
+			return snap, nil
 		}
 		for a := (runview.Query{Table: ask.Table}); ; {
 			q, err := b.Snapshot(context.Background(), a)
@@ -343,8 +343,8 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 				return nil, err
 			}
 			if q.Table.Plain || q.Table.Ready && q.Table.Read == q.Table.Jobs {
-				p.Table = q.Table
-				return p, nil
+				snap.Table = q.Table
+				return snap, nil
 			}
 			a.After, a.Wait = q.Version, time.Second
 		}

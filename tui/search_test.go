@@ -197,15 +197,15 @@ func TestNamesAreShownWhole(t *testing.T) {
 	// 48 cells with its number.
 	name := "calibrate-detector-module-" + strings.Repeat("north-", 3) + "b"
 	command := "python3 calibrate.py " + strings.Repeat("--verbose ", 900) + "--last"
-	src := sampleWith(func(p *runview.Snapshot) {
-		if p.Jobs != nil {
-			for i := range p.Jobs.Rows {
-				r := &p.Jobs.Rows[i]
+	src := sampleWith(func(snap *runview.Snapshot) {
+		if snap.Jobs != nil {
+			for i := range snap.Jobs.Rows {
+				r := &snap.Jobs.Rows[i]
 				r.Title, r.Phase, r.Progress, r.Cause = fmt.Sprintf("%02d-%s", i, name), runview.Queued, -1, ""
 			}
 		}
-		if p.Detail != nil {
-			p.Detail.Row.Title, p.Detail.Spec = name, &jobs.Spec{Command: command, Options: jobs.NoOptions}
+		if snap.Detail != nil {
+			snap.Detail.Row.Title, snap.Detail.Spec = name, &jobs.Spec{Command: command, Options: jobs.NoOptions}
 		}
 	})
 	m := newScreen(t, src, 120, 30)

@@ -53,13 +53,13 @@ func newSnapshotter(ctx context.Context, src runview.Source) *snapshotter {
 }
 
 // setQuery changes the request. The model calls it after each update.
-func (l *snapshotter) setQuery(ask runview.Query) {
-	l.mu.Lock()
-	l.request = ask
-	drop := l.cancelRequest
-	l.mu.Unlock()
+func (s *snapshotter) setQuery(ask runview.Query) {
+	s.mu.Lock()
+	s.request = ask
+	drop := s.cancelRequest
+	s.mu.Unlock()
 	select {
-	case l.wake <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 	if drop != nil {
@@ -68,48 +68,48 @@ func (l *snapshotter) setQuery(ask runview.Query) {
 }
 
 // next returns the next snapshot. The model always has exactly one such command running.
-func (l *snapshotter) next() tea.Msg {
+func (s *snapshotter) next() tea.Msg {
 	firm := false
 	for {
-		asked := l.waitFor(l.nextDelay - time.Since(l.lastAt))
+		asked := s.waitFor(s.nextDelay - time.Since(s.lastAt))
 		asking := time.Now()
-		ctx, drop := context.WithTimeout(l.ctx, snapshotTimeout)
-		l.mu.Lock()
-		ask := l.request
+		ctx, drop := context.WithTimeout(s.ctx, snapshotTimeout)
+		s.mu.Lock()
+		ask := s.request
 		if !firm {
-			l.cancelRequest = drop
+			s.cancelRequest = drop
 		}
-		l.mu.Unlock()
-		if ask.After = l.version; asked {
+		s.mu.Unlock()
+		if ask.After = s.version; asked {
 			ask.After = 0
 		}
 		ask.Wait = maxWait
-		snap, err := l.src.Snapshot(ctx, ask)
-		l.mu.Lock()
-		l.cancelRequest = nil
-		l.mu.Unlock()
+		snap, err := s.src.Snapshot(ctx, ask)
+		s.mu.Lock()
+		s.cancelRequest = nil
+		s.mu.Unlock()
 		ended := ctx.Err()
 		drop()
-		l.lastAt = time.Now()
+		s.lastAt = time.Now()
 		if err == nil && snap == nil {
 			err = errors.New("the dispatcher has answered with nothing")
 		}
 		switch {
-		case l.ctx.Err() != nil:
+		case s.ctx.Err() != nil:
 			return nil
 		case err != nil && errors.Is(ended, context.Canceled):
 			firm = true // a held key must not cancel every request
 			continue    // another request has arrived
 		case err != nil && ended != nil:
-			err = fmt.Errorf("no answer for %s", formatSpan(l.lastAt.Sub(asking)))
+			err = fmt.Errorf("no answer for %s", formatSpan(s.lastAt.Sub(asking)))
 		}
 		if err != nil {
-			l.version, l.nextDelay = 0, retryDelay
-			return snapshotMsg{err: err, at: l.lastAt}
+			s.version, s.nextDelay = 0, retryDelay
+			return snapshotMsg{err: err, at: s.lastAt}
 		}
 		same := ask.After != 0 && snap.Version == ask.After
-		l.version, l.nextDelay = snap.Version, minInterval
-		return snapshotMsg{snap: snap, at: l.offset.snapshotTime(asking, l.lastAt, snap.At), unchanged: same}
+		s.version, s.nextDelay = snap.Version, minInterval
+		return snapshotMsg{snap: snap, at: s.offset.snapshotTime(asking, s.lastAt, snap.At), unchanged: same}
 	}
 }
 
@@ -131,17 +131,17 @@ func (c *clockOffset) snapshotTime(asked, got, at time.Time) time.Time {
 }
 
 // waitFor waits. It returns true early if the request has changed.
-func (l *snapshotter) waitFor(d time.Duration) (changed bool) {
+func (s *snapshotter) waitFor(d time.Duration) (changed bool) {
 	select {
-	case <-l.wake:
+	case <-s.wake:
 		return true
 	default:
 	}
 	select {
-	case <-l.wake:
+	case <-s.wake:
 		return true
 	case <-time.After(d):
-	case <-l.ctx.Done():
+	case <-s.ctx.Done():
 	}
 	return false
 }

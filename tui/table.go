@@ -253,24 +253,24 @@ type rowBuilder struct {
 }
 
 // addText adds a text; with a nil style, it has the terminal's own style.
-func (l *rowBuilder) addText(s string, style *textStyle) {
+func (b *rowBuilder) addText(s string, style *textStyle) {
 	switch {
 	case s == "":
-	case l.isCursor:
-		l.WriteString(styleCursor.Render(plainText(s)))
+	case b.isCursor:
+		b.WriteString(styleCursor.Render(plainText(s)))
 	case style == nil:
-		l.WriteString(s)
+		b.WriteString(s)
 	default:
-		l.WriteString(style.Render(s))
+		b.WriteString(style.Render(s))
 	}
 }
 
 // addMark adds a glyph, or an unstyled blank in its place.
-func (l *rowBuilder) addMark(is bool, glyph string, style *textStyle) {
+func (b *rowBuilder) addMark(is bool, glyph string, style *textStyle) {
 	if !is {
 		style = nil
 	}
-	l.addText(glyphIf(is, glyph), style)
+	b.addText(glyphIf(is, glyph), style)
 }
 
 func glyphIf(is bool, glyph string) string {
@@ -281,12 +281,12 @@ func glyphIf(is bool, glyph string) string {
 }
 
 // addBar adds a bar or a sparkline, and then rest as text.
-func (l *rowBuilder) addBar(s string, style *textStyle, rest string) {
+func (b *rowBuilder) addBar(s string, style *textStyle, rest string) {
 	if style != nil {
 		s, rest = style.Render(s), style.Render(rest)
 	}
-	l.WriteString(s)
-	l.addText(rest, nil)
+	b.WriteString(s)
+	b.addText(rest, nil)
 }
 
 // lineWithCursor returns a line of text, with the cursor if here is set.
@@ -355,9 +355,9 @@ func (m *model) chooseColumns() tea.Cmd {
 	return nil
 }
 
-func (p *columnsModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
+func (p *columnsModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 	c := p.choices
-	switch k.String() {
+	switch msg.String() {
 	case "space", "enter":
 		if head := textAt(c.headings, p.cursorRow); head != "" {
 			if c.chosen == nil {
@@ -369,7 +369,7 @@ func (p *columnsModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
 		c.chosen = nil
 	default:
 		move := moveKeys(func() int { return len(c.headings) }, func(_ *model, by int) { p.cursorRow += by; p.clampCursor(len(c.headings)) })
-		if _, is := m.pressIn(move, k.String()); !is {
+		if _, is := m.pressIn(move, msg.String()); !is {
 			m.modal = nil
 		}
 	}

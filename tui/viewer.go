@@ -41,8 +41,8 @@ func (m *model) openNote(title, text string) {
 	m.modal = &textModal{viewer: viewer{title: title, text: func(m *model, w int) []string { return m.wrap(m.clean(text), w-4) }}}
 }
 
-func (p *textModal) key(m *model, k tea.KeyPressMsg) tea.Cmd {
-	cmd, is := m.pressIn(moveKeys(p.visibleRows, p.scroll), k.String())
+func (p *textModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
+	cmd, is := m.pressIn(moveKeys(p.visibleRows, p.scroll), msg.String())
 	if !is {
 		m.modal = nil
 	}

@@ -28,29 +28,29 @@ func startRun(t *testing.T, jobLines string, flags ...string) *runScreen {
 	writeFile(t, dir, "jobs.txt", jobLines)
 	var said commandOutput
 	args := append([]string{"run", "--name", "r", "--run-dir", filepath.Join(dir, "r"), "--cwd", dir, filepath.Join(dir, "jobs.txt")}, flags...)
-	p, err := run.StartBackground(args, nil, &said)
+	process, err := run.StartBackground(args, nil, &said)
 	check(t, err)
-	ready, err := p.Ready(t.Context())
+	ready, err := process.Ready(t.Context())
 	if err != nil || ready == "" {
 		t.Fatal(ready, err, said.errorLine(""))
 	}
 	run, err := rundir.Open(ready)
 	check(t, err)
-	f := newApp().openScreen(run)
-	f.process.Store(p)
+	screen := newApp().openScreen(run)
+	screen.process.Store(process)
 	t.Cleanup(func() {
-		f.Close()
+		screen.Close()
 		endRun(t, run)
 	})
-	return f
+	return screen
 }
 
 // startRunningJob is like startRun, and waits until a job runs.
 func startRunningJob(t *testing.T, jobLines string, flags ...string) *runScreen {
 	t.Helper()
-	f := startRun(t, jobLines, flags...)
-	f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
-	return f
+	screen := startRun(t, jobLines, flags...)
+	screen.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
+	return screen
 }
 
 // killDispatcher kills the dispatcher, and waits until the screen reports that.
@@ -134,36 +134,36 @@ func (f *runScreen) ranJobs() []string { return strings.Fields(readFile(f.run.As
 // is over (X1).
 func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	t.Parallel()
-	f := startRun(t, gated+gated)
-	snap := f.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
+	screen := startRun(t, gated+gated)
+	snap := screen.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	if snap.Status != runview.StatusRunning || snap.Run.Name != "r" || snap.Run.Owner == "" || len(snap.Jobs.Rows) != 2 {
 		t.Errorf("%+v", snap)
 	}
-	first, killed := f.process.Load(), time.Now()
-	snap = f.killDispatcher(t)
+	first, killed := screen.process.Load(), time.Now()
+	snap = screen.killDispatcher(t)
 	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(snap.Over, "has died") || snap.Total != 2 || snap.Run.Owner != "" {
 		t.Errorf("after %v: %+v", d, snap)
 	}
-	f.mustRefuse(t, runview.Action{Do: runview.Pause})
-	f.mustDo(t, runview.Action{Do: runview.Resume}, 1)
-	f.until(t, "it is live again", func(p *runview.Snapshot) bool {
+	screen.mustRefuse(t, runview.Action{Do: runview.Pause})
+	screen.mustDo(t, runview.Action{Do: runview.Resume}, 1)
+	screen.until(t, "it is live again", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Running] > 0
 	})
-	f.mustRefuse(t, runview.Action{Do: runview.Resume})
-	f.openGate(t)
-	snap = f.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
+	screen.mustRefuse(t, runview.Action{Do: runview.Resume})
+	screen.openGate(t)
+	snap = screen.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
 	if snap.Phases[runview.Succeeded] != 2 || snap.Over != "all jobs succeeded" {
 		t.Errorf("%+v", snap)
 	}
-	if ran := f.ranJobs(); len(ran) != 2 {
+	if ran := screen.ranJobs(); len(ran) != 2 {
 		t.Errorf("ran: %q", ran)
 	}
-	p := f.process.Load()
-	<-p.Ended
-	if p == first || p.Code != exitOK {
-		t.Errorf("exit %d", p.Code)
+	process := screen.process.Load()
+	<-process.Ended
+	if process == first || process.Code != exitOK {
+		t.Errorf("exit %d", process.Code)
 	}
-	owner, err := journal.ReadOwner(f.run)
+	owner, err := journal.ReadOwner(screen.run)
 	check(t, err)
 	if left, _ := filepath.Glob("/tmp/dcs-*/" + filepath.Base(owner.Socket)); len(left) > 0 {
 		t.Errorf("left: %v", left)
@@ -174,57 +174,57 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 // a dispatcher for that. It checks that another screen of the run becomes live, too.
 func TestRunAgainFromTheScreen(t *testing.T) {
 	t.Parallel()
-	f := startRun(t, "exit 3\ntrue\n")
-	f.until(t, "it is over", func(p *runview.Snapshot) bool {
+	screen := startRun(t, "exit 3\ntrue\n")
+	screen.until(t, "it is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Failed] == 1
 	})
-	other := newApp().openScreen(f.run)
+	other := newApp().openScreen(screen.run)
 	defer other.Close()
 	other.until(t, "the other sees it", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
-	f.mustDo(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}}, 1)
-	for _, s := range []*runScreen{f, other} {
+	screen.mustDo(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}}, 1)
+	for _, s := range []*runScreen{screen, other} {
 		s.until(t, "it is live", func(p *runview.Snapshot) bool {
 			return p.Status == runview.StatusRunning && p.Phases[runview.Running] == 1
 		})
 	}
-	f.openGate(t)
-	f.until(t, "it has succeeded", func(p *runview.Snapshot) bool {
+	screen.openGate(t)
+	screen.until(t, "it has succeeded", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
 	})
 
-	f.mustDo(t, runview.Action{Do: runview.Requeue, Jobs: jobs.One(2)}, 1)
-	f.until(t, "again", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
+	screen.mustDo(t, runview.Action{Do: runview.Requeue, Jobs: jobs.One(2)}, 1)
+	screen.until(t, "again", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 	polltest.Until(t, "the new round and its requests are published", func() bool {
-		table, _, err := journal.Replay(f.run)
-		names, _, _ := f.run.RequestNames()
+		table, _, err := journal.Replay(screen.run)
+		names, _, _ := screen.run.RequestNames()
 		return err == nil && table.Job(jobs.ID(2)).Round == 2 && !slices.ContainsFunc(names, func(name string) bool { return !table.Requests[name] })
 	})
 	none := ""
-	f.mustRefuse(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(" "), Name: &none}})
+	screen.mustRefuse(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(" "), Name: &none}})
 }
 
 // TestCancelWhatADeadDispatcherLeft checks that canceling jobs of a run without a dispatcher ends
 // them, also those that still run, and does not start the rest of the run (K9).
 func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	t.Parallel()
-	f := startRunningJob(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
-	f.killDispatcher(t)
-	if a, err := f.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job canceled" || a.Changed.String() != "2" {
+	screen := startRunningJob(t, gated+gated+"#DCS after=1\necho 3 >> ran\n")
+	screen.killDispatcher(t)
+	if a, err := screen.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job canceled" || a.Changed.String() != "2" {
 		t.Fatal(a, err)
 	}
-	f.until(t, "job 2 is canceled", func(p *runview.Snapshot) bool {
+	screen.until(t, "job 2 is canceled", func(p *runview.Snapshot) bool {
 		return p.Status != runview.StatusRunning && p.Phases[runview.Canceled] == 1
 	})
-	if a, err := f.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs canceled" {
+	if a, err := screen.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs canceled" {
 		t.Fatal(a, err)
 	}
-	snap := f.until(t, "all is over", func(p *runview.Snapshot) bool {
+	snap := screen.until(t, "all is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Canceled] >= 2
 	})
-	if !f.canceled.Load() || snap.Phases[runview.Running]+snap.Phases[runview.Queued] != 0 {
+	if !screen.canceled.Load() || snap.Phases[runview.Running]+snap.Phases[runview.Queued] != 0 {
 		t.Errorf("%+v", snap)
 	}
-	if ran := f.ranJobs(); len(ran) > 0 {
+	if ran := screen.ranJobs(); len(ran) > 0 {
 		t.Errorf("ran: %q", ran)
 	}
 }
@@ -233,32 +233,32 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 // ends as after Ctrl-C.
 func TestStopFromTheScreen(t *testing.T) {
 	t.Parallel()
-	f := startRunningJob(t, gated+gated+gated)
-	_, err := f.Do(t.Context(), runview.Action{Do: runview.DrainRun})
+	screen := startRunningJob(t, gated+gated+gated)
+	_, err := screen.Do(t.Context(), runview.Action{Do: runview.DrainRun})
 	check(t, err)
-	f.until(t, "it drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
-	_, err = f.Do(t.Context(), runview.Action{Do: runview.StopRun})
+	screen.until(t, "it drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
+	_, err = screen.Do(t.Context(), runview.Action{Do: runview.StopRun})
 	check(t, err)
-	snap := f.until(t, "it has stopped", func(p *runview.Snapshot) bool { return p.Status == runview.StatusStopped && p.Run.Owner == "" })
+	snap := screen.until(t, "it has stopped", func(p *runview.Snapshot) bool { return p.Status == runview.StatusStopped && p.Run.Owner == "" })
 	has(t, snap.Over, "left")
-	p := f.process.Load()
-	<-p.Ended
-	same(t, "exit code", p.Code, exitLeft)
+	process := screen.process.Load()
+	<-process.Ended
+	same(t, "exit code", process.Code, exitLeft)
 }
 
 // TestStoppedDispatcher checks that the screen reports a stopped dispatcher immediately instead of
 // waiting for it, and that the run is live again once the dispatcher continues.
 func TestStoppedDispatcher(t *testing.T) {
 	t.Parallel()
-	f := startRunningJob(t, gated)
-	pid := f.process.Load().Process.Pid
+	screen := startRunningJob(t, gated)
+	pid := screen.process.Load().Process.Pid
 	syscall.Kill(pid, syscall.SIGSTOP)
 	defer syscall.Kill(pid, syscall.SIGCONT)
-	f.until(t, "it is named as stopped", func(p *runview.Snapshot) bool { return strings.Contains(p.Problem, "kill -CONT") })
+	screen.until(t, "it is named as stopped", func(p *runview.Snapshot) bool { return strings.Contains(p.Problem, "kill -CONT") })
 	syscall.Kill(pid, syscall.SIGCONT)
-	f.until(t, "it is live again", func(p *runview.Snapshot) bool { return p.Problem == "" && p.Status == runview.StatusRunning })
-	f.openGate(t)
-	f.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
+	screen.until(t, "it is live again", func(p *runview.Snapshot) bool { return p.Problem == "" && p.Status == runview.StatusRunning })
+	screen.openGate(t)
+	screen.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 }
 
 // TestNoSocket checks a run without a control socket. With a screen it does not start, and the
@@ -266,20 +266,20 @@ func TestStoppedDispatcher(t *testing.T) {
 // attach.
 func TestNoSocket(t *testing.T) {
 	dir, a, inv := emptyRun(t), newApp(), hosts.Local()
-	o, err := a.becomeOwner(dir, false)
+	owned, err := a.becomeOwner(dir, false)
 	check(t, err)
 	socketBase = filepath.Join(t.TempDir(), "none")
 	defer func() { socketBase = "" }()
 	a.starter = new(run.Starter)
 	var p *text.Error
-	if _, err := a.newDispatchSession(new(runFlags), inv, nil).runToEnd(o); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
+	if _, err := a.newDispatchSession(new(runFlags), inv, nil).runToEnd(owned); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
 		t.Errorf("%v", err)
 	}
 	a.starter = nil
-	if o, err = a.becomeOwner(dir, false); err != nil {
+	if owned, err = a.becomeOwner(dir, false); err != nil {
 		t.Fatal(err)
 	}
-	if code, err := a.newDispatchSession(new(runFlags), inv, nil).runToEnd(o); err != nil || code != exitOK {
+	if code, err := a.newDispatchSession(new(runFlags), inv, nil).runToEnd(owned); err != nil || code != exitOK {
 		t.Errorf("exit %d, %v", code, err)
 	}
 }
@@ -289,23 +289,23 @@ func TestNoSocket(t *testing.T) {
 // not end the pause (D7).
 func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	t.Parallel()
-	f := startRunningJob(t, gated+gated+gated)
-	f.mustDo(t, runview.Action{Do: runview.Pause}, 1)
+	screen := startRunningJob(t, gated+gated+gated)
+	screen.mustDo(t, runview.Action{Do: runview.Pause}, 1)
 	polltest.Until(t, "it is recorded", func() bool {
-		table, err := wholeTable(f.run)
+		table, err := wholeTable(screen.run)
 		return err == nil && table.Paused
 	})
-	f.killDispatcher(t)
-	if _, err := f.run.FileRequest(&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{3}), At: time.Now()}); err != nil {
+	screen.killDispatcher(t)
+	if _, err := screen.run.FileRequest(&rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{3}), At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	f.mustDo(t, runview.Action{Do: runview.Resume}, 1)
-	f.until(t, "the request is carried out, and it is paused", func(p *runview.Snapshot) bool {
+	screen.mustDo(t, runview.Action{Do: runview.Resume}, 1)
+	screen.until(t, "the request is carried out, and it is paused", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Canceled] == 1 && p.Paused
 	})
-	f.mustDo(t, runview.Action{Do: runview.Continue}, 1)
-	f.openGate(t)
-	f.until(t, "it is over", func(p *runview.Snapshot) bool {
+	screen.mustDo(t, runview.Action{Do: runview.Continue}, 1)
+	screen.openGate(t)
+	screen.until(t, "it is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
 	})
 }

@@ -21,7 +21,7 @@ import (
 )
 
 func (a *app) cancelCmd() *cobra.Command {
-	var f runFlags
+	var flags runFlags
 	var sel selection
 	var opt requestOptions
 	cmd := &cobra.Command{
@@ -34,22 +34,22 @@ and the dispatcher ends. If nobody dispatches the run, this command takes it ove
 dcs-tui cancel sweep-20260314-1502 3 9-17
 dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 		Args: requireRun,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runCancel(cmd, &f, args, &sel, opt) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runCancel(cmd, &flags, args, &sel, opt) },
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&sel.all, "all", false, "all jobs, as without JOBS")
 	sel.whereFlag(fs)
 	endGroup(fs, titleWhich)
-	fs.StringVar(&f.hosts, "hosts", "", "inventory `FILE` to use instead of the run's own")
-	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
-	f.forceFlag(fs)
+	fs.StringVar(&flags.hosts, "hosts", "", "inventory `FILE` to use instead of the run's own")
+	sshFlags(fs, &flags.SSHConfig, &flags.AcceptNew)
+	flags.forceFlag(fs)
 	endGroup(fs, "Taking the run over")
 	opt.addFlags(cmd)
 	endGroup(fs, "Confirmation and output")
 	return cmd
 }
 
-func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *selection, opt requestOptions) error {
+func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel *selection, opt requestOptions) error {
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
 	}
@@ -72,9 +72,9 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	if err != nil {
 		return err
 	}
-	q := &rundir.Request{Do: rundir.DoCancel, All: !some}
+	request := &rundir.Request{Do: rundir.DoCancel, All: !some}
 	if some {
-		q.Jobs = jobs.RangesOf(ids)
+		request.Jobs = jobs.RangesOf(ids)
 	}
 	nFinished, what := unfinishedText(table, ids)
 	switch isOpen := nFinished < len(ids) || len(waiting) > 0; { // a waiting requeue would open jobs again
@@ -91,42 +91,42 @@ func (a *app) runCancel(cmd *cobra.Command, f *runFlags, args []string, sel *sel
 	if err != nil {
 		return err
 	}
-	var e *ask.Request
+	var asked *ask.Request
 	switch {
-	case owner.Liveness() == journal.Dead || f.force:
-		q.By, q.At = dispatch.Asker(), time.Now()
-		if e, err = ask.Leave(run, q); err != nil {
+	case owner.Liveness() == journal.Dead || flags.force:
+		request.By, request.At = dispatch.Asker(), time.Now()
+		if asked, err = ask.Leave(run, request); err != nil {
 			return err
 		}
-	case q.All:
-		if e, err = a.askOwnerToCancel(cmd.Context(), run, q, owner); e == nil {
+	case request.All:
+		if asked, err = a.askOwnerToCancel(cmd.Context(), run, request, owner); asked == nil {
 			return err
 		}
-		f.force = true // its heartbeats have stopped
+		flags.force = true // its heartbeats have stopped
 	default:
-		s, err := a.sendRequests(cmd.Context(), run, q)
+		sent, err := a.sendRequests(cmd.Context(), run, request)
 		if err != nil {
 			return err
 		}
-		if e = s.requests[0]; s.hasDispatcher {
-			if !e.Answered {
+		if asked = sent.requests[0]; sent.hasDispatcher {
+			if !asked.Answered {
 				a.con.Line("  " + forceText(run))
 			}
-			return a.reportCanceled(run, e, opt.json)
+			return a.reportCanceled(run, asked, opt.json)
 		}
-		f.force = true
+		flags.force = true
 	}
-	if err := a.cancelWithoutDispatcher(cmd, f, run, e, table); err != nil || q.All {
+	if err := a.cancelWithoutDispatcher(cmd, flags, run, asked, table); err != nil || request.All {
 		return err
 	}
-	return a.reportCanceled(run, e, opt.json)
+	return a.reportCanceled(run, asked, opt.json)
 }
 
 // unfinishedText describes the unfinished ones of some jobs. It returns the number of the others.
-func unfinishedText(t *jobs.Table, ids []jobs.ID) (nFinished int, what string) {
+func unfinishedText(table *jobs.Table, ids []jobs.ID) (nFinished int, what string) {
 	running, sent, queued := 0, 0, 0
 	for _, id := range ids {
-		switch j := t.Job(id); {
+		switch j := table.Job(id); {
 		case j.State.Terminal():
 			nFinished++
 		case j.State == jobs.Queued:
@@ -158,9 +158,9 @@ func forceText(run *rundir.Run) string {
 
 // askOwnerToCancel asks the dispatcher to cancel all jobs and waits until it has ended. It returns
 // the request if the dispatcher is dead and has left jobs, which the caller must end.
-func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, q *rundir.Request, owner *journal.Owner) (*ask.Request, error) {
-	q.By, q.At = dispatch.Asker(), time.Now()
-	e, err := ask.Prepare(run, q)
+func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *rundir.Request, owner *journal.Owner) (*ask.Request, error) {
+	request.By, request.At = dispatch.Asker(), time.Now()
+	asked, err := ask.Prepare(run, request)
 	if err != nil {
 		return nil, err
 	}
@@ -174,9 +174,9 @@ func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, q *rundir.R
 	}
 	slow := time.AfterFunc(forceDelay, func() { a.con.Line("still waiting; if that dcs-tui hangs:", "  "+forceText(run)) })
 	defer slow.Stop()
-	gone := e.Wait(ctx, owner, dialRun)
-	if e.Refused != "" {
-		return nil, text.Errorf("%s", text.Line(e.Refused))
+	gone := asked.Wait(ctx, owner, dialRun)
+	if asked.Refused != "" {
+		return nil, text.Errorf("%s", text.Line(asked.Refused))
 	}
 	if !gone && !awaitOwnerEnd(run, owner) {
 		a.exitCode = exitLeft
@@ -189,7 +189,7 @@ func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, q *rundir.R
 		return nil, err
 	}
 	if table.Unfinished() > 0 {
-		return e, nil
+		return asked, nil
 	}
 	a.con.Line(runview.Counts(table, false))
 	return nil, nil
@@ -213,49 +213,49 @@ func awaitOwnerEnd(run *rundir.Run, owner *journal.Owner) (gone bool) {
 }
 
 // takeOverToEnd takes the run over to end jobs. It starts no jobs.
-func (a *app) takeOverToEnd(cmd *cobra.Command, f *runFlags, run *rundir.Run) (d *dispatchSession, o *run.Owned, err error) {
+func (a *app) takeOverToEnd(cmd *cobra.Command, flags *runFlags, run *rundir.Run) (session *dispatchSession, owned *run.Owned, err error) {
 	if err := restoreFlags(cmd.Flags(), run.Asked.Options); err != nil {
 		return nil, nil, err
 	}
-	inv, err := a.inventoryOf(run, f.hosts)
+	inv, err := a.inventoryOf(run, flags.hosts)
 	if err == nil {
-		err = a.loadSSH(&f.options, inv.Hosts)
+		err = a.loadSSH(&flags.options, inv.Hosts)
 	}
 	if err == nil {
-		o, err = a.becomeOwner(run, f.force)
+		owned, err = a.becomeOwner(run, flags.force)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
 	a.removeStopFiles(run, func(string) {})
-	d = a.newDispatchSession(f, inv, nil)
-	d.opts.EndOnly = true
-	return d, o, nil
+	session = a.newDispatchSession(flags, inv, nil)
+	session.opts.EndOnly = true
+	return session, owned, nil
 }
 
 // cancelWithoutDispatcher takes the run over, carries out the waiting requests, and ends when the
 // jobs of this request have ended. It starts no jobs.
-func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, f *runFlags, dir *rundir.Run, e *ask.Request, table *jobs.Table) error {
-	d, o, err := a.takeOverToEnd(cmd, f, dir)
+func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, flags *runFlags, dir *rundir.Run, asked *ask.Request, table *jobs.Table) error {
+	session, owned, err := a.takeOverToEnd(cmd, flags, dir)
 	if err != nil {
-		dir.RemoveRequest(e.Name) // the user does not expect a later effect
+		dir.RemoveRequest(asked.Name) // the user does not expect a later effect
 		return err
 	}
-	d.startLine = "canceling all jobs"
-	if ids := e.Jobs().IDs(jobs.ID(len(table.Jobs))); len(ids) > 0 {
-		d.startLine = "nobody dispatches it; canceling the requested jobs"
-		d.noSummary, f.OnDone = true, ""
+	session.startLine = "canceling all jobs"
+	if ids := asked.Jobs().IDs(jobs.ID(len(table.Jobs))); len(ids) > 0 {
+		session.startLine = "nobody dispatches it; canceling the requested jobs"
+		session.noSummary, flags.OnDone = true, ""
 		for _, id := range ids {
 			if !table.Job(id).State.Terminal() {
-				e.Await(id) // also jobs that an earlier request ends
+				asked.Await(id) // also jobs that an earlier request ends
 			}
 		}
-		d.opts.StopWhen = func(ctx context.Context) string { return awaitCancel(ctx, e) }
+		session.opts.StopWhen = func(ctx context.Context) string { return awaitCancel(ctx, asked) }
 	}
-	if a.exitCode, err = d.runToEnd(o); err != nil {
+	if a.exitCode, err = session.runToEnd(owned); err != nil {
 		return err
 	}
-	if e.Poll(); e.Answered && (d.noSummary && a.exitCode != exitNoHosts || a.exitCode == exitCanceled || a.exitCode == exitFailed) {
+	if asked.Poll(); asked.Answered && (session.noSummary && a.exitCode != exitNoHosts || a.exitCode == exitCanceled || a.exitCode == exitFailed) {
 		a.exitCode = exitOK // the jobs have ended, as requested
 	}
 	return nil
@@ -263,11 +263,11 @@ func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, f *runFlags, dir *rund
 
 // awaitCancel waits until a request has been answered and its jobs have ended. It returns the
 // reason for the end of the wait.
-func awaitCancel(ctx context.Context, e *ask.Request) string {
+func awaitCancel(ctx context.Context, asked *ask.Request) string {
 	late := time.After(cancelTimeout)
 	every := time.NewTicker(50 * time.Millisecond)
 	defer every.Stop()
-	for e.Poll(); !e.IsOver() || e.Awaits(); e.Poll() {
+	for asked.Poll(); !asked.IsOver() || asked.Awaits(); asked.Poll() {
 		select {
 		case <-ctx.Done():
 			return "the run has ended"
@@ -280,27 +280,27 @@ func awaitCancel(ctx context.Context, e *ask.Request) string {
 }
 
 // reportCanceled reports the result of a cancel.
-func (a *app) reportCanceled(run *rundir.Run, e *ask.Request, asJSON bool) error {
-	still := slices.Sorted(maps.Keys(e.Ending))
+func (a *app) reportCanceled(run *rundir.Run, asked *ask.Request, asJSON bool) error {
+	still := slices.Sorted(maps.Keys(asked.Ending))
 	if len(still) > 0 {
 		a.exitCode = exitLeft
 	}
-	done := e.Done - e.EndedItself - len(still)
+	done := asked.Done - asked.EndedItself - len(still)
 	if asJSON {
-		return a.printRequestJSON(run, rundir.DoCancel, e, done, still)
+		return a.printRequestJSON(run, rundir.DoCancel, asked, done, still)
 	}
-	if !e.Answered {
+	if !asked.Answered {
 		return nil // was reported
 	}
 	msg := jobs.Plural(done, "job") + " canceled"
-	if e.Done == 0 {
+	if asked.Done == 0 {
 		msg = "nothing to cancel"
 	}
-	if e.EndedItself > 0 {
-		msg += fmt.Sprintf(", %d finished before that", e.EndedItself)
+	if asked.EndedItself > 0 {
+		msg += fmt.Sprintf(", %d finished before that", asked.EndedItself)
 	}
-	if e.Left > 0 {
-		msg += fmt.Sprintf(", %d had already finished", e.Left)
+	if asked.Left > 0 {
+		msg += fmt.Sprintf(", %d had already finished", asked.Left)
 	}
 	lines := []string{msg}
 	if n := len(still); n > 0 {

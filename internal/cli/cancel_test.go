@@ -21,20 +21,22 @@ import (
 func TestAwaitOwner(t *testing.T) {
 	for _, test := range []struct {
 		name  string
-		until time.Duration                     // how long the owner sends heartbeats
-		end   func(t *testing.T, r *rundir.Run) // what the owner does then
+		until time.Duration                          // how long the owner sends heartbeats
+		end   func(t *testing.T, runDir *rundir.Run) // what the owner does then
 		gone  bool
 		after time.Duration // minimum time from the request; polling adds up to half a second
 	}{
 		{name: "it was dead", gone: true, after: journal.StaleAfter},
 		{name: "it dies while it is waited for", until: 35 * time.Second, gone: true, after: 35*time.Second + journal.StaleAfter},
 		{name: "it leaves", until: 25 * time.Second, gone: true, after: 30 * time.Second,
-			end: func(t *testing.T, r *rundir.Run) {
-				disktest.Elsewhere(t, r, func(o map[string]any) { disktest.Heartbeats(o); o["left"] = true })
+			end: func(t *testing.T, runDir *rundir.Run) {
+				disktest.Elsewhere(t, runDir, func(o map[string]any) { disktest.Heartbeats(o); o["left"] = true })
 			}},
 		{name: "it goes on", until: time.Hour, after: cancelTimeout},
 		{name: "its file is torn", until: 5 * time.Second, after: 2 * cancelTimeout,
-			end: func(t *testing.T, r *rundir.Run) { os.WriteFile(r.Path(rundir.OwnerFile), []byte("x"), 0o600) }},
+			end: func(t *testing.T, runDir *rundir.Run) {
+				os.WriteFile(runDir.Path(rundir.OwnerFile), []byte("x"), 0o600)
+			}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			run := emptyRun(t)

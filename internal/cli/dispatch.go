@@ -26,7 +26,7 @@ import (
 
 // becomeOwner takes the run over. If another dispatcher owns the run, the error names the owner.
 func (a *app) becomeOwner(dir *rundir.Run, force bool) (*run.Owned, error) {
-	o, err := run.Take(context.Background(), dir, force, func(msg string) { a.con.Line(text.Line(msg)) })
+	owned, err := run.Take(context.Background(), dir, force, func(msg string) { a.con.Line(text.Line(msg)) })
 	var taken *journal.OwnedError
 	if errors.As(err, &taken) {
 		return nil, inUseError(dir, taken.Owner)
@@ -34,8 +34,8 @@ func (a *app) becomeOwner(dir *rundir.Run, force bool) (*run.Owned, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.warnAll(o.Warnings)
-	return o, nil
+	a.warnAll(owned.Warnings)
+	return owned, nil
 }
 
 // inUseError returns the error for a run that another process dispatches.
@@ -77,22 +77,22 @@ type dispatchSession struct {
 }
 
 // newDispatchSession returns a session for a run with these flags.
-func (a *app) newDispatchSession(f *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatchSession {
-	d := &dispatchSession{app: a, flags: f, inv: inv, replied: make(chan struct{}, 1), hostEvents: map[string]runview.HostEvent{}, progressAt: time.Now()}
-	f.setSlots(inv.Hosts)
-	d.opts = run.Options{
-		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv, PrepareHosts: f.setSlots, Standby: f.standbys,
+func (a *app) newDispatchSession(flags *runFlags, inv *hosts.Inventory, env []jobs.EnvVar) *dispatchSession {
+	session := &dispatchSession{app: a, flags: flags, inv: inv, replied: make(chan struct{}, 1), hostEvents: map[string]runview.HostEvent{}, progressAt: time.Now()}
+	flags.setSlots(inv.Hosts)
+	session.opts = run.Options{
+		Hosts: inv.Hosts, Providers: inv.Providers, Inventory: inv, PrepareHosts: flags.setSlots, Standby: flags.standbys,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
-			return a.connector(&f.options, reachableHosts(inv), log)
+			return a.connector(&flags.options, reachableHosts(inv), log)
 		},
-		Policy: f.schedConfig(), Env: env, WarnSignal: f.Warn.signal, KeepChildren: f.KeepChildren,
-		Printer: d, JobLog: f.joblog,
-		Signals: a.catchSignals, InterruptCancels: f.OnInterrupt == "cancel", Interactive: a.starter == nil && !f.background,
-		Detach: d.detachTerminal, ReportAbort: d.reportAbort, Exit: func() { os.Exit(exitLeft) },
+		Policy: flags.schedConfig(), Env: env, WarnSignal: flags.Warn.signal, KeepChildren: flags.KeepChildren,
+		Printer: session, JobLog: flags.joblog,
+		Signals: a.catchSignals, InterruptCancels: flags.OnInterrupt == "cancel", Interactive: a.starter == nil && !flags.background,
+		Detach: session.detachTerminal, ReportAbort: session.reportAbort, Exit: func() { os.Exit(exitLeft) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
-		Started: d.handleStarted, Reply: d.queueReply, AcceptJobs: f.KeepOpen,
+		Started: session.handleStarted, Reply: session.queueReply, AcceptJobs: flags.KeepOpen,
 	}
-	return d
+	return session
 }
 
 // socketBase is the directory for sockets. "" is the default of dispatch/socket. Tests change it.
@@ -113,15 +113,15 @@ func (f *runFlags) schedConfig() sched.Config {
 
 // runToEnd dispatches a run to its end and returns the exit code. After an error the run has been
 // released.
-func (d *dispatchSession) runToEnd(o *run.Owned) (code int, err error) {
-	switch f := d.flags; {
-	case f.hosts != "":
-		d.opts.InventoryFile, _ = filepath.Abs(f.hosts)
-	case f.HostList == "":
-		d.opts.InventoryFile = o.Run.Asked.InventoryFile
+func (d *dispatchSession) runToEnd(owned *run.Owned) (code int, err error) {
+	switch flags := d.flags; {
+	case flags.hosts != "":
+		d.opts.InventoryFile, _ = filepath.Abs(flags.hosts)
+	case flags.HostList == "":
+		d.opts.InventoryFile = owned.Run.Asked.InventoryFile
 	}
-	if _, err := run.Start(context.Background(), o, d.opts); err != nil {
-		o.Release()
+	if _, err := run.Start(context.Background(), owned, d.opts); err != nil {
+		owned.Release()
 		return 0, err
 	}
 	if d.flags.json || d.flags.output {
@@ -350,14 +350,14 @@ func openDispatcherLog(run *rundir.Run) (*os.File, error) {
 
 // backgroundExitCode returns the exit code of a background dispatcher that has ended, and the
 // signal that killed it without a message; "" if none did.
-func backgroundExitCode(p *run.Background) (code int, signal string) {
+func backgroundExitCode(process *run.Background) (code int, signal string) {
 	switch {
-	case p.Code >= 0:
-		return p.Code, ""
-	case p.Signal == syscall.SIGINT: // Ctrl-C, before the run had begun
+	case process.Code >= 0:
+		return process.Code, ""
+	case process.Signal == syscall.SIGINT: // Ctrl-C, before the run had begun
 		return exitCanceled, ""
 	}
-	return exitLeft, p.Signal.String() // resume continues the run
+	return exitLeft, process.Signal.String() // resume continues the run
 }
 
 // reportAbort implements run.Options.ReportAbort: it reports the exit at once, and what is left

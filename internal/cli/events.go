@@ -31,7 +31,7 @@ type eventFilter struct {
 }
 
 func (a *app) eventsCmd() *cobra.Command {
-	var f eventFilter
+	var filter eventFilter
 	var asJSON, follow bool
 	cmd := &cobra.Command{
 		Use:   "events [flags] [RUN]",
@@ -42,12 +42,12 @@ attempts of jobs, changes of hosts, and requests of people. It works with and wi
 dcs-tui events --host ws04 --since 2h
 dcs-tui events --follow --json | jq -r .text`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.runEvents(args, &f, asJSON, follow) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.runEvents(args, &filter, asJSON, follow) },
 	}
 	fs := cmd.Flags()
-	fs.Var(newFlag(&f.jobs, "", jobs.ParseRanges), "job", "only events of `JOBS`, such as 17 or 3,9-17")
-	fs.StringVar(&f.host, "host", "", "only events of the host `NAME`, and of attempts there")
-	fs.Var(newFlag(&f.since, "", parseSince), "since", "only events since `TIME`: 2h for two hours ago, or a date such as 2026-11-20 or 2026-11-20T18:00")
+	fs.Var(newFlag(&filter.jobs, "", jobs.ParseRanges), "job", "only events of `JOBS`, such as 17 or 3,9-17")
+	fs.StringVar(&filter.host, "host", "", "only events of the host `NAME`, and of attempts there")
+	fs.Var(newFlag(&filter.since, "", parseSince), "since", "only events since `TIME`: 2h for two hours ago, or a date such as 2026-11-20 or 2026-11-20T18:00")
 	fs.BoolVar(&follow, "follow", false, "print new events, too, for as long as the run is dispatched")
 	fs.BoolVar(&asJSON, "json", false, "print one JSON object per event")
 	cmd.RegisterFlagCompletionFunc("job", cobra.NoFileCompletions)
@@ -89,7 +89,7 @@ func (f *eventFilter) isShown(r *jobs.Record) bool {
 	return r.Job != 0 && f.jobs.Has(r.Job)
 }
 
-func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) error {
+func (a *app) runEvents(args []string, filter *eventFilter, asJSON, follow bool) error {
 	run, err := a.openRun(args)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (a *app) runEvents(args []string, f *eventFilter, asJSON, follow bool) erro
 			a.warn("some of these events are not part of the run: the dispatcher that took it over did not have them. All events follow again")
 		}
 		msg := runview.Text(r)
-		if msg == "" || !f.isShown(r) {
+		if msg == "" || !filter.isShown(r) {
 			return
 		}
 		shown++

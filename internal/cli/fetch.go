@@ -31,7 +31,7 @@ type fetchFlags struct {
 }
 
 func (a *app) fetchCmd() *cobra.Command {
-	var f fetchFlags
+	var flags fetchFlags
 	var o options
 	cmd := &cobra.Command{
 		Use:   "fetch [flags] [RUN] [JOBS...]",
@@ -43,16 +43,16 @@ here are not copied again, so the same command continues an interrupted fetch. `
 dcs-tui fetch sweep-20260314-1502 --failed
 dcs-tui fetch sweep-20260314-1502 3 9-17
 dcs-tui fetch sweep-20260314-1502 --where 'host=ws*' --json`,
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runFetch(cmd, args, &f, &o) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runFetch(cmd, args, &flags, &o) },
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&f.sel.failed, "failed", false, "only jobs that failed or timed out")
-	f.sel.whereFlag(fs)
+	fs.BoolVar(&flags.sel.failed, "failed", false, "only jobs that failed or timed out")
+	flags.sel.whereFlag(fs)
 	endGroup(fs, titleWhich)
-	fs.StringVar(&f.hosts, "hosts", "", "inventory `FILE` with the addresses of the hosts (default: as the run read it)")
+	fs.StringVar(&flags.hosts, "hosts", "", "inventory `FILE` with the addresses of the hosts (default: as the run read it)")
 	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
 	endGroup(fs, titleHosts)
-	fs.BoolVar(&f.json, "json", false, "print what was copied as one JSON object on stdout")
+	fs.BoolVar(&flags.json, "json", false, "print what was copied as one JSON object on stdout")
 	endGroup(fs, titleOutput)
 	return cmd
 }
@@ -70,36 +70,36 @@ func fetchRun(args []string) (run, named []string) {
 	return args[:1], args[1:]
 }
 
-func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *options) error {
+func (a *app) runFetch(cmd *cobra.Command, args []string, flags *fetchFlags, o *options) error {
 	which, named := fetchRun(args)
-	if err := f.sel.parseNamed(named); err != nil {
+	if err := flags.sel.parseNamed(named); err != nil {
 		return err
 	}
-	l, err := a.readState(which)
+	state, err := a.readState(which)
 	if err != nil {
 		return err
 	}
-	ids, err := a.selectJobs(cmd.Context(), l.Run, l.Table, &f.sel, func(jobs.JobState) bool { return true })
+	ids, err := a.selectJobs(cmd.Context(), state.Run, state.Table, &flags.sel, func(jobs.JobState) bool { return true })
 	if err != nil {
 		return err
 	}
-	at := metrics.Locations(l.Run)
-	plan := files.PlanFetch(l.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
-	got := &fetchJSON{runJSON: runJSONOf(l.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchHostJSON{}, none: len(ids) == 0 && len(l.Table.Jobs) > 0}
+	at := metrics.Locations(state.Run)
+	plan := files.PlanFetch(state.Table, ids, func(host string) bool { return at.HostDirs[host] != "" }, at.Here)
+	got := &fetchJSON{runJSON: runJSONOf(state.Run), Here: plan.Here, Open: plan.Open, Hosts: []fetchHostJSON{}, none: len(ids) == 0 && len(state.Table.Jobs) > 0}
 	got.V = fetchJSONVersion
 	if len(at.HostDirs) > 0 {
-		files.SweepFetched(l.Run)
+		files.SweepFetched(state.Run)
 	}
 	if plan.Attempts() > 0 {
-		if err := restoreFlags(cmd.Flags(), l.Run.Asked.Options); err != nil {
+		if err := restoreFlags(cmd.Flags(), state.Run.Asked.Options); err != nil {
 			return err
 		}
-		reader, err := a.outputsReader(l.Run, o, f.hosts, plan.Names()...)
+		reader, err := a.outputsReader(state.Run, o, flags.hosts, plan.Names()...)
 		if err != nil {
 			return err
 		}
 		defer reader.Close()
-		a.copyOutputs(cmd.Context(), l.Run, plan, reader, got)
+		a.copyOutputs(cmd.Context(), state.Run, plan, reader, got)
 	}
 	if got.Left > 0 || got.Error != "" {
 		a.exitCode = exitFailed
@@ -107,8 +107,8 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, f *fetchFlags, o *opti
 	if got.Interrupted {
 		a.exitCode = exitCanceled
 	}
-	if !f.json {
-		a.con.Line(got.lines(l.Run)...)
+	if !flags.json {
+		a.con.Line(got.lines(state.Run)...)
 		return nil
 	}
 	if err := a.printJSON(got); err != nil && !errors.Is(err, syscall.EPIPE) {

@@ -39,7 +39,7 @@ type gridFlags struct {
 }
 
 func (a *app) gridCmd() *cobra.Command {
-	f := gridFlags{limit: grid.DefaultLimit}
+	flags := gridFlags{limit: grid.DefaultLimit}
 	cmd := &cobra.Command{
 		Use:   "grid [flags] TEMPLATE",
 		Short: "Run a command for all combinations of parameters",
@@ -63,43 +63,43 @@ dcs-tui grid --search tpe --trials 100 --minimize loss train.txt
 # on the hosts of an inventory
 dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.runGrid(cmd, &f, args) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runGrid(cmd, &flags, args) },
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&f.dryRun, "dry-run", false, "print the commands, one per line, and start nothing")
-	fs.BoolVar(&f.count, "count", false, "print the number of jobs, and start nothing")
-	fs.Var(newChoice(&f.search, grid.SearchMethods...), "search", "let `METHOD` choose the combinations: "+strings.Join(grid.SearchMethods, ", "))
-	fs.StringVar(&f.ask, "ask", "", "let `COMMAND`, an optimizer that reads and writes lines of JSON, choose the combinations")
-	fs.IntVar(&f.trials, "trials", 0, "let a search choose `N` combinations")
-	fs.StringVar(&f.minimize, "minimize", "", "let a search minimize `METRIC`")
-	fs.StringVar(&f.maximize, "maximize", "", "let a search maximize `METRIC`")
-	fs.Var(newFlag(&f.limit, "N", parseCount), "limit", "refuse a template of more than N combinations without @where or @sample")
+	fs.BoolVar(&flags.dryRun, "dry-run", false, "print the commands, one per line, and start nothing")
+	fs.BoolVar(&flags.count, "count", false, "print the number of jobs, and start nothing")
+	fs.Var(newChoice(&flags.search, grid.SearchMethods...), "search", "let `METHOD` choose the combinations: "+strings.Join(grid.SearchMethods, ", "))
+	fs.StringVar(&flags.ask, "ask", "", "let `COMMAND`, an optimizer that reads and writes lines of JSON, choose the combinations")
+	fs.IntVar(&flags.trials, "trials", 0, "let a search choose `N` combinations")
+	fs.StringVar(&flags.minimize, "minimize", "", "let a search minimize `METRIC`")
+	fs.StringVar(&flags.maximize, "maximize", "", "let a search maximize `METRIC`")
+	fs.Var(newFlag(&flags.limit, "N", parseCount), "limit", "refuse a template of more than N combinations without @where or @sample")
 	endGroup(fs, "Combinations")
-	f.newRunFlags(fs, "template")
+	flags.newRunFlags(fs, "template")
 	return cmd
 }
 
-func (a *app) runGrid(cmd *cobra.Command, f *gridFlags, args []string) error {
-	if err := f.checkGrid(args); err != nil {
+func (a *app) runGrid(cmd *cobra.Command, flags *gridFlags, args []string) error {
+	if err := flags.checkGrid(args); err != nil {
 		return err
 	}
-	if !f.count && !f.dryRun {
-		return a.startRun(cmd, &f.runFlags, args[0] == stdinFile, func() (jobSource, error) {
-			t, err := a.parseTemplate(f, args[0])
+	if !flags.count && !flags.dryRun {
+		return a.startRun(cmd, &flags.runFlags, args[0] == stdinFile, func() (jobSource, error) {
+			template, err := a.parseTemplate(flags, args[0])
 			if err != nil {
 				return jobSource{}, err
 			}
-			return a.gridSource(t, args[0], f)
+			return a.gridSource(template, args[0], flags)
 		})
 	}
-	t, err := a.parseTemplate(f, args[0])
+	template, err := a.parseTemplate(flags, args[0])
 	switch {
 	case err != nil:
 		return err
-	case f.count:
-		return a.printCount(t)
+	case flags.count:
+		return a.printCount(template)
 	}
-	return a.printCommands(t)
+	return a.printCommands(template)
 }
 
 // checkGrid checks the command line before anything is read.
@@ -132,8 +132,8 @@ const maxWarnings = 10
 
 // parseTemplate reads a template and prints its warnings. A signal ends the commands that yield its
 // values.
-func (a *app) parseTemplate(f *gridFlags, file string) (*grid.Template, error) {
-	cwd, err := workDir(f.Cwd)
+func (a *app) parseTemplate(flags *gridFlags, file string) (*grid.Template, error) {
+	cwd, err := workDir(flags.Cwd)
 	if err != nil {
 		return nil, err
 	}
@@ -154,22 +154,22 @@ func (a *app) parseTemplate(f *gridFlags, file string) (*grid.Template, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	checkResult := func(name, from string) error { _, err := metrics.New(name, from); return err }
-	config := grid.Config{Dir: cwd, Search: f.searchLine(), Limit: f.limit, OtherShell: !quotesLikeSh(f.Shell), CheckResult: checkResult}
-	t, err := config.Parse(ctx, in, name)
+	config := grid.Config{Dir: cwd, Search: flags.searchLine(), Limit: flags.limit, OtherShell: !quotesLikeSh(flags.Shell), CheckResult: checkResult}
+	template, err := config.Parse(ctx, in, name)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, withCode(exitCanceled, fmt.Errorf("stopped while the template was read; nothing was started"))
 	case err != nil:
 		return nil, err
 	}
-	for i, w := range t.Warnings {
+	for i, w := range template.Warnings {
 		if i == maxWarnings {
-			a.warn("and %d further warnings about %s", len(t.Warnings)-i, name)
+			a.warn("and %d further warnings about %s", len(template.Warnings)-i, name)
 			break
 		}
 		a.warn("%v", w)
 	}
-	return t, nil
+	return template, nil
 }
 
 // searchLine returns the @search line of the flags, or "" for none.
@@ -193,27 +193,27 @@ func quotesLikeSh(shell string) bool {
 // longCount is a number of points that takes seconds to filter.
 const longCount = 50_000_000
 
-func (a *app) printCount(t *grid.Template) error {
-	if t.Filtered() && t.Points() > longCount {
-		a.con.Line("checking " + jobs.Plural(t.Points(), "point") + "; Ctrl-C stops")
+func (a *app) printCount(template *grid.Template) error {
+	if template.Filtered() && template.Points() > longCount {
+		a.con.Line("checking " + jobs.Plural(template.Points(), "point") + "; Ctrl-C stops")
 	}
-	n, err := t.Count()
+	n, err := template.Count()
 	if err != nil {
 		return err
 	}
 	if n == 0 {
-		a.warn("%v", noJobsError(t))
+		a.warn("%v", noJobsError(template))
 	}
 	fmt.Fprintln(a.stdout, n)
 	return nil
 }
 
 // printCommands prints the commands, one per line, each as soon as it is created.
-func (a *app) printCommands(t *grid.Template) error {
+func (a *app) printCommands(template *grid.Template) error {
 	toTerminal := isTerminal(a.stdout)
 	w := bufio.NewWriter(a.stdout)
 	none := true
-	for s, err := range t.Jobs() {
+	for s, err := range template.Jobs() {
 		none = false
 		if err != nil {
 			w.Flush()
@@ -228,7 +228,7 @@ func (a *app) printCommands(t *grid.Template) error {
 		}
 	}
 	if none {
-		return noJobsError(t)
+		return noJobsError(template)
 	}
 	return w.Flush()
 }
@@ -240,42 +240,42 @@ const maxKeptTemplate = 1 << 20
 // gridSource returns the jobs of a template for a new run. Usually all jobs are created and stored
 // before the first one starts. The jobs of a large product are created while the first ones run,
 // and resume continues where that was interrupted.
-func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource, error) {
+func (a *app) gridSource(template *grid.Template, file string, flags *gridFlags) (jobSource, error) {
 	if file == stdinFile {
 		file = "grid" // standard input has been read to its end
 	}
 	src := jobSource{files: []string{file}, options: map[string]any{}}
-	if columns := resultColumnsOf(t); len(columns) > 0 {
+	if columns := resultColumnsOf(template); len(columns) > 0 {
 		src.options[metrics.Option] = columns
 	}
-	if t.Search != nil && t.Search.Metric != "" {
-		src.options[metrics.BestOption] = t.Search.Best()
+	if template.Search != nil && template.Search.Metric != "" {
+		src.options[metrics.BestOption] = template.Search.Best()
 	}
 	var err error
-	large := t.Most() > grid.DefaultLimit
-	if source := t.Source(f.limit); large || t.Search != nil || len(source) <= maxKeptTemplate && !t.Compared() {
+	large := template.Most() > grid.DefaultLimit
+	if source := template.Source(flags.limit); large || template.Search != nil || len(source) <= maxKeptTemplate && !template.Compared() {
 		src.source = source
 	}
-	if t.Search != nil {
-		cwd, err := workDir(f.Cwd)
+	if template.Search != nil {
+		cwd, err := workDir(flags.Cwd)
 		if err != nil {
 			return src, err
 		}
-		if src.search = searchOf(t, cwd); src.isLazy() {
-			src.description = jobs.Plural(t.Search.Trials, "trial") + " of " + text.Line(file)
+		if src.search = searchOf(template, cwd); src.isLazy() {
+			src.description = jobs.Plural(template.Search.Trials, "trial") + " of " + text.Line(file)
 			return src, nil
 		}
 	}
 	if !large {
-		src.specs, err = templateJobs(t)
+		src.specs, err = templateJobs(template)
 		return src, err
 	}
 	src.description = "jobs of " + text.Line(file)
-	next := t.Pull()
+	next := template.Pull()
 	first, err := next()
 	switch {
 	case err == io.EOF:
-		return src, noJobsError(t)
+		return src, noJobsError(template)
 	case err != nil:
 		return src, err
 	}
@@ -290,29 +290,29 @@ func (a *app) gridSource(t *grid.Template, file string, f *gridFlags) (jobSource
 }
 
 // templateJobs returns all jobs of a template. It is an error if there are none.
-func templateJobs(t *grid.Template) ([]*jobs.Spec, error) {
+func templateJobs(template *grid.Template) ([]*jobs.Spec, error) {
 	var specs []*jobs.Spec
-	for s, err := range t.Jobs() {
+	for s, err := range template.Jobs() {
 		if err != nil {
 			return nil, err
 		}
 		specs = append(specs, s)
 	}
 	if len(specs) == 0 {
-		return nil, noJobsError(t)
+		return nil, noJobsError(template)
 	}
 	return specs, nil
 }
 
 // resultColumnsOf returns the @result lines in the form of run.toml.
-func resultColumnsOf(t *grid.Template) []string {
+func resultColumnsOf(template *grid.Template) []string {
 	var columns []string
-	for _, r := range t.Results {
+	for _, r := range template.Results {
 		if c, err := metrics.New(r.Name, r.From); err == nil { // was checked when the template was read
 			columns = append(columns, c.String())
 		}
 	}
-	if s := t.Search; s != nil && s.Metric != "" && !slices.ContainsFunc(t.Results, func(r grid.Result) bool { return r.Name == s.Metric }) {
+	if s := template.Search; s != nil && s.Metric != "" && !slices.ContainsFunc(template.Results, func(r grid.Result) bool { return r.Name == s.Metric }) {
 		if _, err := results.NewTable(results.TableInput{}).Column(s.Metric); err != nil { // not one that every run has
 			columns = append(columns, s.Metric)
 		}
@@ -322,15 +322,15 @@ func resultColumnsOf(t *grid.Template) []string {
 
 // searchOf returns the search of a template, with a proposer of jobs if the search learns. It
 // returns nil if the search only determines the jobs.
-func searchOf(t *grid.Template, cwd string) *run.Search {
-	o := &run.Search{Trials: t.Search.Trials, Coordinates: t.Coordinates}
-	o.Best, _ = results.ParseBest(t.Search.Best())
-	o.Trial = func(at []float64) *jobs.Spec { return t.Trial(0, at) }
+func searchOf(template *grid.Template, cwd string) *run.Search {
+	o := &run.Search{Trials: template.Search.Trials, Coordinates: template.Coordinates}
+	o.Best, _ = results.ParseBest(template.Search.Best())
+	o.Trial = func(at []float64) *jobs.Spec { return template.Trial(0, at) }
 	switch {
-	case t.Search.Learns():
-		o.Proposer = t.Proposer(cwd)
-	case t.Search.Method == search.Halving:
-		o.Rungs = &search.Rungs{First: t.Search.First, Factor: t.Search.Factor, Maximize: t.Search.Maximize}
+	case template.Search.Learns():
+		o.Proposer = template.Proposer(cwd)
+	case template.Search.Method == search.Halving:
+		o.Rungs = &search.Rungs{First: template.Search.First, Factor: template.Search.Factor, Maximize: template.Search.Maximize}
 	default:
 		return nil
 	}
@@ -338,29 +338,29 @@ func searchOf(t *grid.Template, cwd string) *run.Search {
 }
 
 // noJobsError returns the error for a grid without any job.
-func noJobsError(t *grid.Template) error {
-	return text.Errorf("%s: the @where lines exclude all of %s", t.File, jobs.Plural(t.Points(), "point")).WithAdvice("check the @where lines")
+func noJobsError(template *grid.Template) error {
+	return text.Errorf("%s: the @where lines exclude all of %s", template.File, jobs.Plural(template.Points(), "point")).WithAdvice("check the @where lines")
 }
 
 // readBatch reads files of jobs and templates; see grid.ReadBatch.
-func (a *app) readBatch(f *gridFlags, files []string, named bool) (*grid.Batch, error) {
-	return grid.ReadBatch(files, named, func(file string) ([]*jobs.Spec, []string, error) { return a.readJobsFile(f, file) })
+func (a *app) readBatch(flags *gridFlags, files []string, named bool) (*grid.Batch, error) {
+	return grid.ReadBatch(files, named, func(file string) ([]*jobs.Spec, []string, error) { return a.readJobsFile(flags, file) })
 }
 
 // readJobsFile reads one file. The numbers of its jobs begin at 1.
-func (a *app) readJobsFile(f *gridFlags, file string) ([]*jobs.Spec, []string, error) {
+func (a *app) readJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, []string, error) {
 	switch {
 	case file == stdinFile:
-		return a.readStdinJobs(f)
+		return a.readStdinJobs(flags)
 	case grid.IsTemplate(file):
-		return a.readTemplateJobs(f, file)
+		return a.readTemplateJobs(flags, file)
 	}
 	specs, err := jobs.ParseFile(file, 1)
 	return specs, nil, err
 }
 
 // readStdinJobs reads standard input: a list of commands, or a template.
-func (a *app) readStdinJobs(f *gridFlags) ([]*jobs.Spec, []string, error) {
+func (a *app) readStdinJobs(flags *gridFlags) ([]*jobs.Spec, []string, error) {
 	r := bufio.NewReaderSize(a.stdin, grid.MaxPeek)
 	head, err := r.Peek(grid.MaxPeek)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -368,22 +368,22 @@ func (a *app) readStdinJobs(f *gridFlags) ([]*jobs.Spec, []string, error) {
 	}
 	a.stdin = r
 	if grid.HasParameterLine(bytes.NewReader(head)) {
-		return a.readTemplateJobs(f, stdinFile)
+		return a.readTemplateJobs(flags, stdinFile)
 	}
 	specs, err := jobs.Parse(a.stdin, "standard input", false, 1)
 	return specs, nil, err
 }
 
-func (a *app) readTemplateJobs(f *gridFlags, file string) ([]*jobs.Spec, []string, error) {
-	t, err := a.parseTemplate(f, file)
+func (a *app) readTemplateJobs(flags *gridFlags, file string) ([]*jobs.Spec, []string, error) {
+	template, err := a.parseTemplate(flags, file)
 	if err != nil {
 		return nil, nil, err
 	}
-	if t.Most() > grid.DefaultLimit {
+	if template.Most() > grid.DefaultLimit {
 		return nil, nil, fmt.Errorf("%s: a template of more than %d jobs must be a run of its own: dcs-tui grid %s", file, grid.DefaultLimit, text.ShellWord(file))
 	}
-	specs, err := templateJobs(t)
-	return specs, resultColumnsOf(t), err
+	specs, err := templateJobs(template)
+	return specs, resultColumnsOf(template), err
 }
 
 // stdinLines returns a function that yields the lines of standard input. earlier are the jobs of

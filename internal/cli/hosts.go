@@ -81,25 +81,25 @@ dcs-tui hosts list --now ws01 ws02`,
 // listLoad prints the load and the users of each host, in the order of the list.
 func (a *app) listLoad(o *options, list []*hosts.Host) error {
 	found := map[*hosts.Host]*hosts.CheckResult{}
-	err := a.checkHosts(o, list, func(c *hosts.CheckResult) error {
-		found[c.Host] = c
+	err := a.checkHosts(o, list, func(result *hosts.CheckResult) error {
+		found[result.Host] = result
 		return nil
 	})
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	for _, h := range list {
-		switch c := found[h]; {
-		case c == nil: // interrupted
-		case c.Hello == nil || c.Heartbeat == nil:
-			problem, _ := problemOf(c)
+		switch result := found[h]; {
+		case result == nil: // interrupted
+		case result.Hello == nil || result.Heartbeat == nil:
+			problem, _ := problemOf(result)
 			fmt.Fprintf(w, "%s\t-\t-\t%s\n", text.Line(h.Name), text.Line(problem))
 			a.exitCode = exitFailed
 		default:
-			use := cmp.Or(c.Hello.Sharing.Text(), "no runs")
-			if who := c.Hello.Owner.Who; who != "" {
+			use := cmp.Or(result.Hello.Sharing.Text(), "no runs")
+			if who := result.Hello.Owner.Who; who != "" {
 				use += "; starts nothing now: " + who
 			}
-			fmt.Fprintf(w, "%s\t%.1f of %s busy\tload %.2f\t%s\n", text.Line(h.Name), c.Heartbeat.Busy, jobs.Plural(c.Hello.Cores, "core"),
-				c.Heartbeat.Load[0], text.Line(use))
+			fmt.Fprintf(w, "%s\t%.1f of %s busy\tload %.2f\t%s\n", text.Line(h.Name), result.Heartbeat.Busy, jobs.Plural(result.Hello.Cores, "core"),
+				result.Heartbeat.Load[0], text.Line(use))
 		}
 	}
 	return errors.Join(w.Flush(), err)
@@ -166,11 +166,11 @@ func (a *app) loadInventory(flag string) (*hosts.Inventory, error) {
 
 // selectInventory returns the hosts of --host or the inventory of loadInventory. In a resume,
 // --hosts replaces the --host of the run.
-func (a *app) selectInventory(f *runFlags) (*hosts.Inventory, error) {
-	if f.HostList == "" || f.hosts != "" {
-		return a.loadInventory(f.hosts)
+func (a *app) selectInventory(flags *runFlags) (*hosts.Inventory, error) {
+	if flags.HostList == "" || flags.hosts != "" {
+		return a.loadInventory(flags.hosts)
 	}
-	inv, warnings, err := hosts.ParseLogins([]byte(strings.ReplaceAll(f.HostList, ",", "\n")+"\n"), "--host")
+	inv, warnings, err := hosts.ParseLogins([]byte(strings.ReplaceAll(flags.HostList, ",", "\n")+"\n"), "--host")
 	if err != nil {
 		return nil, err
 	}

@@ -165,22 +165,22 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 	inventory := filepath.Join(t.TempDir(), "hosts.toml")
 	text := fmt.Sprintf("[[host]]\nname = \"ws01\"\naddress = \"127.0.0.1\"\nport = %d\nslots = 1\nwork_dir = %q\n", sshd.Port, t.TempDir())
 	check(t, os.WriteFile(inventory, []byte(text), 0o600))
-	f := startRun(t, "true\n", "--hosts", inventory, "--ssh-config", sshd.ConfigFile)
-	wrong := f.until(t, "it is asked for", func(p *runview.Snapshot) bool { return p.Question != nil }).Question
+	screen := startRun(t, "true\n", "--hosts", inventory, "--ssh-config", sshd.ConfigFile)
+	wrong := screen.until(t, "it is asked for", func(p *runview.Snapshot) bool { return p.Question != nil }).Question
 	if !wrong.Secret || !strings.Contains(wrong.Text, sshd.Identity) {
 		t.Errorf("%+v", wrong)
 	}
 	reply := func(q *live.Question, text string) {
 		t.Helper()
-		_, err := f.Do(t.Context(), runview.Action{Do: runview.Reply, Number: int(q.ID), Text: text})
+		_, err := screen.Do(t.Context(), runview.Action{Do: runview.Reply, Number: int(q.ID), Text: text})
 		check(t, err)
 	}
 	reply(wrong, "no")
-	q := f.until(t, "it is asked for again", func(p *runview.Snapshot) bool { return p.Question != nil && p.Question.ID != wrong.ID }).Question
-	f.mustRefuse(t, runview.Action{Do: runview.Reply, Number: int(wrong.ID), Text: secret})
+	q := screen.until(t, "it is asked for again", func(p *runview.Snapshot) bool { return p.Question != nil && p.Question.ID != wrong.ID }).Question
+	screen.mustRefuse(t, runview.Action{Do: runview.Reply, Number: int(wrong.ID), Text: secret})
 	reply(q, secret)
-	f.until(t, "the host works", func(p *runview.Snapshot) bool { return p.Phases[runview.Succeeded] == 1 && p.Question == nil })
-	filepath.WalkDir(f.run.Dir, func(path string, d fs.DirEntry, err error) error {
+	screen.until(t, "the host works", func(p *runview.Snapshot) bool { return p.Phases[runview.Succeeded] == 1 && p.Question == nil })
+	filepath.WalkDir(screen.run.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if b, _ := os.ReadFile(path); bytes.Contains(b, []byte(secret)) {
 				t.Errorf("%s has the passphrase", path)

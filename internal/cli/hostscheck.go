@@ -68,12 +68,12 @@ func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckR
 			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", n, len(list)))
 		}
 		select {
-		case c, ok := <-found:
+		case result, ok := <-found:
 			a.con.Status("")
 			if !ok {
 				return nil
 			}
-			if err := each(c); err != nil {
+			if err := each(result); err != nil {
 				return err
 			}
 		case <-interrupted.Done():
@@ -98,22 +98,22 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 			}
 		}
 	}
-	err := a.checkHosts(o, list, func(c *hosts.CheckResult) error {
+	err := a.checkHosts(o, list, func(result *hosts.CheckResult) error {
 		n++
 		switch {
-		case !c.Usable():
-			problem, advice := problemOf(c)
-			bad = append(bad, runview.HostText{Host: c.Host.Name, Text: problem + "\n" + advice})
-		case c.Hello.Shared:
+		case !result.Usable():
+			problem, advice := problemOf(result)
+			bad = append(bad, runview.HostText{Host: result.Host.Name, Text: problem + "\n" + advice})
+		case result.Hello.Shared:
 			shared = true
 		default:
 			own = true
 		}
 		switch {
 		case asJSON:
-			return a.printJSON(checkJSONOf(c))
-		case c.Usable():
-			out.Line(usableLines(out, c, width)...)
+			return a.printJSON(checkJSONOf(result))
+		case result.Usable():
+			out.Line(usableLines(out, result, width)...)
 		}
 		if n < len(list) {
 			return nil
@@ -166,22 +166,22 @@ type hostFacts struct {
 	Warnings []string `json:"warnings"`
 }
 
-func checkJSONOf(c *hosts.CheckResult) *checkJSON {
-	j := &checkJSON{V: 1, Host: c.Host.Name, Usable: c.Usable()}
+func checkJSONOf(result *hosts.CheckResult) *checkJSON {
+	j := &checkJSON{V: 1, Host: result.Host.Name, Usable: result.Usable()}
 	if !j.Usable {
-		problem, advice := problemOf(c)
+		problem, advice := problemOf(result)
 		j.Problem = &problem
 		if advice != "" {
 			j.Advice = &advice
 		}
 	}
-	h := c.Hello
+	h := result.Hello
 	if h == nil {
 		return j
 	}
 	j.hostFacts = &hostFacts{Cores: h.Cores, Slots: h.Slots, GPUs: h.GPUs, Memory: h.MemBytes, Shared: h.Shared, Users: h.Sharing.Text(), Held: h.Owner.Who,
-		Connect: c.Connect.Seconds(), Warnings: append([]string{}, h.Warnings...)}
-	if b := c.Heartbeat; b != nil {
+		Connect: result.Connect.Seconds(), Warnings: append([]string{}, h.Warnings...)}
+	if b := result.Heartbeat; b != nil {
 		j.Busy, j.Load = &b.Busy, &b.Load[0]
 		if b.MemFree >= 0 {
 			j.MemFree = &b.MemFree
@@ -194,14 +194,14 @@ func checkJSONOf(c *hosts.CheckResult) *checkJSON {
 }
 
 // problemOf returns the problem of an unusable host, and advice.
-func problemOf(c *hosts.CheckResult) (problem, advice string) {
-	if c.Err == nil {
-		return c.Hello.CwdError, "start dcs-tui in a directory that the host has too, or use --cwd"
+func problemOf(result *hosts.CheckResult) (problem, advice string) {
+	if result.Err == nil {
+		return result.Hello.CwdError, "start dcs-tui in a directory that the host has too, or use --cwd"
 	}
-	if e := (*hosts.Error)(nil); errors.As(c.Err, &e) {
+	if e := (*hosts.Error)(nil); errors.As(result.Err, &e) {
 		advice = e.Advice
 	}
-	return withoutName(c.Err, c.Host.Name), advice
+	return withoutName(result.Err, result.Host.Name), advice
 }
 
 // badLines describes hosts with the same problem. The text of g is the problem and a line of
@@ -217,9 +217,9 @@ func badLines(out *console, g *runview.HostGroup, width int) []string {
 }
 
 // usableLines describes a usable host.
-func usableLines(out *console, c *hosts.CheckResult, width int) []string {
-	h, b := c.Hello, c.Heartbeat
-	name := fmt.Sprintf("%-*s", width, text.Line(c.Host.Name))
+func usableLines(out *console, result *hosts.CheckResult, width int) []string {
+	h, b := result.Hello, result.Heartbeat
+	name := fmt.Sprintf("%-*s", width, text.Line(result.Host.Name))
 	msg := fmt.Sprintf("%s of %s, %.1f busy, load %.2f", jobs.Plural(h.Slots, "slot"), jobs.Plural(h.Cores, "core"), b.Busy, b.Load[0])
 	if b.MemFree >= 0 {
 		msg += fmt.Sprintf(", memory %s of %s free", results.HumanBytes(b.MemFree), results.HumanBytes(h.MemBytes))
@@ -228,7 +228,7 @@ func usableLines(out *console, c *hosts.CheckResult, width int) []string {
 		msg += ", disk " + results.HumanBytes(b.DiskFree) + " free"
 	}
 	msg += map[bool]string{true: ", shared directory", false: ", own directory"}[h.Shared]
-	msg += ", answered in " + results.HumanDuration(c.Connect)
+	msg += ", answered in " + results.HumanDuration(result.Connect)
 	if h.GPUs > 0 {
 		msg += ", " + jobs.Plural(h.GPUs, "GPU")
 	}

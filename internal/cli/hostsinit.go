@@ -73,8 +73,8 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 				all = append(all, f.Host)
 			}
 		}
-		err := a.checkHosts(&o.options, all, func(c *hosts.CheckResult) error {
-			answers[c.Host.Name] = c
+		err := a.checkHosts(&o.options, all, func(result *hosts.CheckResult) error {
+			answers[result.Host.Name] = result
 			return nil
 		})
 		if err != nil {
@@ -208,14 +208,14 @@ func sshHosts(file string) ([]*initHost, error) {
 }
 
 // setResult enters the result of the check of a host; nil: it was not checked.
-func (f *initHost) setResult(c *hosts.CheckResult) {
+func (f *initHost) setResult(result *hosts.CheckResult) {
 	switch {
-	case c == nil:
-	case c.Err != nil: // otherwise, if the directory of the check is missing there, the host is usable
-		problem, advice := problemOf(c)
+	case result == nil:
+	case result.Err != nil: // otherwise, if the directory of the check is missing there, the host is usable
+		problem, advice := problemOf(result)
 		f.problem = strings.TrimSpace(problem + "\n" + advice)
 	case f.Slots.Fixed == 0:
-		f.body += "slots = " + strconv.Itoa(c.Hello.Slots) + "  # of " + jobs.Plural(c.Hello.Cores, "core") + "\n"
+		f.body += "slots = " + strconv.Itoa(result.Hello.Slots) + "  # of " + jobs.Plural(result.Hello.Cores, "core") + "\n"
 	}
 }
 

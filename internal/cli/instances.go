@@ -132,13 +132,13 @@ func instanceText(run *rundir.Run, name string) (msg string, dangling bool) {
 		return fmt.Sprintf("of %s, whose dispatcher on %s may be alive: ask there", ref, text.Line(owner.Host)), false
 	}
 	msg = "dangling: the dispatcher of " + ref + " is gone"
-	t, err := wholeTable(run)
+	table, err := wholeTable(run)
 	if err != nil {
 		return msg, true
 	}
 	n := 0
-	for i := range t.Jobs {
-		for _, at := range t.Jobs[i].Open() {
+	for i := range table.Jobs {
+		for _, at := range table.Jobs[i].Open() {
 			if at.Host == name {
 				n++
 			}
@@ -159,9 +159,9 @@ type instanceCount struct {
 }
 
 // countInstances counts the instances that a run has had, by provider.
-func countInstances(t *jobs.Table) (list []*instanceCount) {
+func countInstances(table *jobs.Table) (list []*instanceCount) {
 	of := map[string]*instanceCount{}
-	for _, in := range t.Instances {
+	for _, in := range table.Instances {
 		c := of[in.Provider]
 		if c == nil {
 			c = &instanceCount{Provider: in.Provider}
@@ -181,10 +181,10 @@ func countInstances(t *jobs.Table) (list []*instanceCount) {
 
 // instanceLines describes the number, the run time, and the price of the instances that a run has
 // had.
-func instanceLines(t *jobs.Table, providers []*hosts.Provider) []string {
+func instanceLines(table *jobs.Table, providers []*hosts.Provider) []string {
 	var lines []string
 	left := 0
-	for _, c := range countInstances(t) {
+	for _, c := range countInstances(table) {
 		left += c.Left
 		lasted := time.Duration(c.Seconds * float64(time.Second))
 		text := fmt.Sprintf("%s of provider %s, %s in all", jobs.Plural(c.Number, "instance"), text.Line(c.Provider), results.HumanDuration(lasted))

@@ -28,7 +28,7 @@ type logsFlags struct {
 }
 
 func (a *app) logsCmd() *cobra.Command {
-	var f logsFlags
+	var flags logsFlags
 	cmd := &cobra.Command{
 		Use:   "logs [flags] [RUN] JOB",
 		Short: "Print the output of a job",
@@ -37,20 +37,20 @@ control characters are made visible; a file or pipe gets the output unchanged. `
 		Example: `dcs-tui logs 17
 dcs-tui logs --err --follow sweep-20260314-1502 17`,
 		Args: requireJob,
-		RunE: func(_ *cobra.Command, args []string) error { return a.runLogs(args, &f) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.runLogs(args, &flags) },
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&f.err, "err", false, "print standard error instead of standard output")
-	fs.BoolVarP(&f.follow, "follow", "f", false, "follow the output of the job and of its later attempts until the job has finished")
-	fs.Var(newFlag(&f.attempt, "N", parseCount), "attempt", "print attempt N instead of the newest")
-	fs.BoolVar(&f.json, "json", false, "print one JSON object per line of output")
+	fs.BoolVar(&flags.err, "err", false, "print standard error instead of standard output")
+	fs.BoolVarP(&flags.follow, "follow", "f", false, "follow the output of the job and of its later attempts until the job has finished")
+	fs.Var(newFlag(&flags.attempt, "N", parseCount), "attempt", "print attempt N instead of the newest")
+	fs.BoolVar(&flags.json, "json", false, "print one JSON object per line of output")
 	return cmd
 }
 
 // logInterval is the time between two polls of --follow.
 const logInterval = 300 * time.Millisecond
 
-func (a *app) runLogs(args []string, f *logsFlags) error {
+func (a *app) runLogs(args []string, flags *logsFlags) error {
 	run, id, err := a.openJob(args)
 	if err != nil {
 		return err
@@ -60,10 +60,10 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 		return err
 	}
 	defer done()
-	w := &logWriter{out: a.stdout, json: f.json, tty: isTerminal(a.stdout),
+	w := &logWriter{out: a.stdout, json: flags.json, tty: isTerminal(a.stdout),
 		line: logLine{runJSON: runJSONOf(run), Job: id, Stream: "stdout"}}
 	file := jobs.FileOut
-	if f.err {
+	if flags.err {
 		file, w.line.Stream = jobs.FileErr, "stderr"
 	}
 	reported := ""
@@ -72,15 +72,15 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 		if err != nil {
 			return err
 		}
-		at, err := f.chooseAttempt(d)
+		at, err := flags.chooseAttempt(d)
 		if err != nil {
 			return err
 		}
 		if at == nil || int(at.ID.N) == last {
 			switch {
-			case last != 0 && (!f.follow || f.attempt > 0 || d.Row.Phase.Terminal()):
+			case last != 0 && (!flags.follow || flags.attempt > 0 || d.Row.Phase.Terminal()):
 				return nil
-			case last == 0 && (!f.follow || d.Row.Phase.Terminal()):
+			case last == 0 && (!flags.follow || d.Row.Phase.Terminal()):
 				return text.Errorf("job %d has no output: none of its attempts has started", id).WithAdvice("%s", text.Line(d.Why))
 			case last == 0 && d.Why != reported:
 				reported = d.Why
@@ -89,11 +89,11 @@ func (a *app) runLogs(args []string, f *logsFlags) error {
 			time.Sleep(logInterval)
 			continue
 		}
-		if last != 0 && !f.json {
+		if last != 0 && !flags.json {
 			a.con.Line("--- " + at.ID.String() + " on " + text.Line(at.Host))
 		}
 		last = int(at.ID.N)
-		if err := a.copyLog(src, run, at, file, f.follow, w); err != nil {
+		if err := a.copyLog(src, run, at, file, flags.follow, w); err != nil {
 			return err
 		}
 	}

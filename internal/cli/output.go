@@ -43,9 +43,9 @@ type resultPrinter struct {
 	nextJob jobs.ID
 }
 
-func newResultPrinter(a *app, f *runFlags, r *run.Run) *resultPrinter {
-	return &resultPrinter{out: a.stdout, con: a.con, tty: isTerminal(a.stdout), json: f.json, withOutput: f.json && f.output, run: r,
-		tag: f.tag, inOrder: f.order, held: map[jobs.ID]*results.Result{}, nextJob: 1}
+func newResultPrinter(a *app, flags *runFlags, r *run.Run) *resultPrinter {
+	return &resultPrinter{out: a.stdout, con: a.con, tty: isTerminal(a.stdout), json: flags.json, withOutput: flags.json && flags.output, run: r,
+		tag: flags.tag, inOrder: flags.order, held: map[jobs.ID]*results.Result{}, nextJob: 1}
 }
 
 // Print writes a result, and those that waited for it. After an error a part of a result may have

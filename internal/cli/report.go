@@ -54,8 +54,8 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 		return err
 	}
 	ended, last := map[jobs.AttemptID]jobs.Stamp{}, jobs.Stamp(0)
-	l := newRunState(run)
-	err = a.readRun(l, func(r *jobs.Record) {
+	state := newRunState(run)
+	err = a.readRun(state, func(r *jobs.Record) {
 		last = max(last, r.At)
 		switch r.Kind {
 		case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled:
@@ -75,18 +75,18 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	}
 	now := time.Now()
 	known := now
-	if !l.IsDispatched() {
+	if !state.IsDispatched() {
 		known = last.Time() // the state of running jobs is not known after this time
 	}
 	at := metrics.Locations(run)
-	list := append(at.Finished(l.Table), at.Unfinished(l.Table)...)
-	table, notes, err := resultTable(ctx, run, l.Table, list, a.resultColumns(run, asked), nil)
+	list := append(at.Finished(state.Table), at.Unfinished(state.Table)...)
+	table, notes, err := resultTable(ctx, run, state.Table, list, a.resultColumns(run, asked), nil)
 	if err != nil {
 		return err
 	}
 	var b bytes.Buffer
 	if err := report.Write(&b, &report.Input{Run: run.Name(), Dir: run.Dir, Program: "dcs-tui " + version(), Created: run.Asked.Created,
-		At: now, Known: known, Dispatched: l.IsDispatched(), Jobs: l.Table, Table: table, Ended: ended, Loads: live.ReadLoads(run), Notes: notes}); err != nil {
+		At: now, Known: known, Dispatched: state.IsDispatched(), Jobs: state.Table, Table: table, Ended: ended, Loads: live.ReadLoads(run), Notes: notes}); err != nil {
 		return err
 	}
 	if output == stdoutFile {
@@ -98,7 +98,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	if err := rundir.Replace(rundir.OS, output, b.Bytes()); err != nil {
 		return text.Errorf("write the report: %w", err)
 	}
-	a.con.Line(fmt.Sprintf("%s: %s, %s", text.Line(output), jobs.Plural(len(l.Table.Jobs), "job"), results.HumanBytes(int64(b.Len()))))
+	a.con.Line(fmt.Sprintf("%s: %s, %s", text.Line(output), jobs.Plural(len(state.Table.Jobs), "job"), results.HumanBytes(int64(b.Len()))))
 	return nil
 }
 

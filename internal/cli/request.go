@@ -50,43 +50,43 @@ func (a *app) sendRequests(ctx context.Context, run *rundir.Run, requests ...*ru
 	if err != nil {
 		return nil, err
 	}
-	s := &sentRequests{run: run, hasDispatcher: owner.Liveness() != journal.Dead}
+	sent := &sentRequests{run: run, hasDispatcher: owner.Liveness() != journal.Dead}
 	prepare := ask.Leave // several requests are all durable before the first is awaited
-	if s.hasDispatcher && len(requests) == 1 && requests[0].Do != rundir.DoSubmit {
+	if sent.hasDispatcher && len(requests) == 1 && requests[0].Do != rundir.DoSubmit {
 		prepare = ask.Prepare
 	}
 	at := time.Now()
-	for i, q := range requests {
+	for i, request := range requests {
 		// Names keep their order.
-		q.By, q.At = dispatch.Asker(), at.Add(time.Duration(i)*time.Microsecond)
-		e, err := prepare(run, q)
+		request.By, request.At = dispatch.Asker(), at.Add(time.Duration(i)*time.Microsecond)
+		asked, err := prepare(run, request)
 		if err != nil {
 			if i > 0 {
 				a.warn("%d of %d requests were submitted before this error", i, len(requests))
 			}
 			return nil, err
 		}
-		s.requests = append(s.requests, e)
+		sent.requests = append(sent.requests, asked)
 	}
-	for _, e := range s.requests {
+	for _, asked := range sent.requests {
 		switch {
-		case !s.hasDispatcher:
-			e.Poll()
-		case e.IsOver():
-		case e.Wait(ctx, owner, dialRun):
-			s.hasDispatcher = false
-		case !e.Answered && e.Refused == "":
-			a.reportUnanswered(e, owner)
+		case !sent.hasDispatcher:
+			asked.Poll()
+		case asked.IsOver():
+		case asked.Wait(ctx, owner, dialRun):
+			sent.hasDispatcher = false
+		case !asked.Answered && asked.Refused == "":
+			a.reportUnanswered(asked, owner)
 		}
 		switch {
-		case e.Refused != "":
-			return nil, text.Errorf("%s", text.Line(e.Refused))
-		case !e.Answered:
-			s.isWaiting = true
-			return s, nil // the later requests wait, too
+		case asked.Refused != "":
+			return nil, text.Errorf("%s", text.Line(asked.Refused))
+		case !asked.Answered:
+			sent.isWaiting = true
+			return sent, nil // the later requests wait, too
 		}
 	}
-	return s, nil
+	return sent, nil
 }
 
 // dialRun is an ask.Dial.
@@ -95,7 +95,7 @@ func dialRun(ctx context.Context, run *rundir.Run, owner *journal.Owner) (ask.Co
 }
 
 // reportUnanswered reports that the dispatcher is alive but has not answered.
-func (a *app) reportUnanswered(e *ask.Request, owner *journal.Owner) {
+func (a *app) reportUnanswered(asked *ask.Request, owner *journal.Owner) {
 	a.exitCode = exitLeft
 	who := text.Line(owner.String())
 	switch {
@@ -106,16 +106,16 @@ func (a *app) reportUnanswered(e *ask.Request, owner *journal.Owner) {
 	default:
 		a.warn("%s has not answered yet; the request waits until it does, or for the next resume", who)
 	}
-	if e.Problem != nil {
-		a.warn("%v", e.Problem)
+	if asked.Problem != nil {
+		a.warn("%v", asked.Problem)
 	}
 }
 
 // reportWaiting reports that something waits for the next dispatcher, unless reportUnanswered has
 // reported that the current one does not answer.
-func (a *app) reportWaiting(s *sentRequests, what string) {
-	if !s.hasDispatcher {
-		a.con.Line("nobody dispatches the run: "+what+" for", "  dcs-tui resume "+refTo(s.run))
+func (a *app) reportWaiting(sent *sentRequests, what string) {
+	if !sent.hasDispatcher {
+		a.con.Line("nobody dispatches the run: "+what+" for", "  dcs-tui resume "+refTo(sent.run))
 	}
 }
 
@@ -133,11 +133,11 @@ type requestJSON struct {
 	Ending []jobs.ID `json:"still_alive"` // jobs to cancel that have not ended yet
 }
 
-func (a *app) printRequestJSON(run *rundir.Run, do string, e *ask.Request, done int, ending []jobs.ID) error {
-	j := &requestJSON{runJSON: runJSONOf(run), Do: do, Answered: e.Answered, Jobs: done, Left: e.Left + e.LeftOut, Ended: e.EndedItself,
+func (a *app) printRequestJSON(run *rundir.Run, do string, asked *ask.Request, done int, ending []jobs.ID) error {
+	j := &requestJSON{runJSON: runJSONOf(run), Do: do, Answered: asked.Answered, Jobs: done, Left: asked.Left + asked.LeftOut, Ended: asked.EndedItself,
 		Ending: append([]jobs.ID{}, ending...)} // not nil: JSON has a list
-	if e.Name != "" {
-		j.Request = &e.Name
+	if asked.Name != "" {
+		j.Request = &asked.Name
 	}
 	return a.printJSON(j)
 }
@@ -176,7 +176,7 @@ type requestCommand struct {
 	// Asks for confirmation, with %s for the hosts; "": no confirmation.
 	question string
 	// actions parses the arguments after RUN; nil: there are no arguments.
-	actions func(a *app, ctx context.Context, l *runState, args []string, sel *selection) ([]runview.Action, error)
+	actions func(a *app, ctx context.Context, state *runState, args []string, sel *selection) ([]runview.Action, error)
 }
 
 // requestCommands are the commands below the root.
@@ -247,13 +247,13 @@ func (a *app) requestCmd(c requestCommand) *cobra.Command {
 }
 
 func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, sel *selection, opt requestOptions) error {
-	l, err := a.readState(args[:1])
+	state, err := a.readState(args[:1])
 	if err != nil {
 		return err
 	}
 	actions := []runview.Action{{Do: c.verb}}
 	if c.actions != nil {
-		if actions, err = c.actions(a, ctx, l, args[1:], sel); err != nil {
+		if actions, err = c.actions(a, ctx, state, args[1:], sel); err != nil {
 			return err
 		}
 	} else if len(args) > 1 {
@@ -262,7 +262,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 	var requests []*rundir.Request
 	var hosts []string
 	for _, action := range actions {
-		list, err := runview.Requests(action, l.Table, l.State())
+		list, err := runview.Requests(action, state.Table, state.State())
 		if err != nil {
 			return err
 		}
@@ -274,22 +274,22 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 			return err
 		}
 	}
-	s, err := a.sendRequests(ctx, l.Run, requests...)
+	sent, err := a.sendRequests(ctx, state.Run, requests...)
 	if err != nil {
 		return err
 	}
-	if s.isWaiting && !opt.json {
-		a.reportWaiting(s, "the request waits")
+	if sent.isWaiting && !opt.json {
+		a.reportWaiting(sent, "the request waits")
 		return nil
 	}
-	for i, e := range s.requests {
+	for i, asked := range sent.requests {
 		if opt.json {
-			if err := a.printRequestJSON(l.Run, requests[i].Do, e, e.Done, nil); err != nil {
+			if err := a.printRequestJSON(state.Run, requests[i].Do, asked, asked.Done, nil); err != nil {
 				return err
 			}
 			continue
 		}
-		answer, err := runview.AnswerTo(actions[i], []*ask.Trace{&e.Trace}, l.Table)
+		answer, err := runview.AnswerTo(actions[i], []*ask.Trace{&asked.Trace}, state.Table)
 		if err != nil {
 			return err
 		}
@@ -298,7 +298,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 	return nil
 }
 
-func priorityActions(a *app, ctx context.Context, l *runState, args []string, sel *selection) ([]runview.Action, error) {
+func priorityActions(a *app, ctx context.Context, state *runState, args []string, sel *selection) ([]runview.Action, error) {
 	if len(args) == 0 {
 		return nil, text.Errorf("no priority was given").WithAdvice("dcs-tui priority RUN N JOBS, such as 10 3-17")
 	}
@@ -312,7 +312,7 @@ func priorityActions(a *app, ctx context.Context, l *runState, args []string, se
 	if sel.named == nil && len(sel.where) == 0 {
 		return nil, text.Errorf("no jobs were given").WithAdvice("their numbers, or --where 'name=big*'")
 	}
-	ids, err := a.selectJobs(ctx, l.Run, l.Table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
+	ids, err := a.selectJobs(ctx, state.Run, state.Table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
 	if err == nil && len(ids) == 0 {
 		err = text.Errorf("no job is selected")
 	}

@@ -94,26 +94,26 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 			return err
 		}
 	}
-	q := &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(ids), Spare: spareOption(table, ended)}
+	request := &rundir.Request{Do: rundir.DoRequeue, Jobs: jobs.RangesOf(ids), Spare: spareOption(table, ended)}
 	if !change.Empty() {
 		if err := change.Check(); err != nil {
 			return err
 		}
-		q.Do, q.Edit = rundir.DoEdit, change
-		q.Jobs = jobs.RangesOf(ended) // an edit would also change queued jobs
+		request.Do, request.Edit = rundir.DoEdit, change
+		request.Jobs = jobs.RangesOf(ended) // an edit would also change queued jobs
 	}
-	s, err := a.sendRequests(ctx, run, q)
+	sent, err := a.sendRequests(ctx, run, request)
 	if err != nil {
 		return err
 	}
-	s.requests[0].LeftOut = len(ids) - q.Jobs.Count()
-	return a.reportRequeued(s, len(ids)-over, opt.json)
+	sent.requests[0].LeftOut = len(ids) - request.Jobs.Count()
+	return a.reportRequeued(sent, len(ids)-over, opt.json)
 }
 
 // spareOption returns SpareSucceeded if none of the jobs has succeeded. The request then leaves
 // alone jobs that have succeeded by the time it is carried out.
-func spareOption(t *jobs.Table, over []jobs.ID) string {
-	if slices.ContainsFunc(over, func(id jobs.ID) bool { return t.Job(id).State == jobs.Succeeded }) {
+func spareOption(table *jobs.Table, over []jobs.ID) string {
+	if slices.ContainsFunc(over, func(id jobs.ID) bool { return table.Job(id).State == jobs.Succeeded }) {
 		return ""
 	}
 	return rundir.SpareSucceeded
@@ -121,20 +121,20 @@ func spareOption(t *jobs.Table, over []jobs.ID) string {
 
 // reportRequeued reports the result of a requeue. open is the number of its jobs that were
 // unfinished before.
-func (a *app) reportRequeued(s *sentRequests, open int, asJSON bool) error {
-	e := s.requests[0]
+func (a *app) reportRequeued(sent *sentRequests, open int, asJSON bool) error {
+	asked := sent.requests[0]
 	switch {
 	case asJSON:
-		return a.printRequestJSON(s.run, rundir.DoRequeue, e, e.Done, nil)
-	case !e.Answered:
-		a.reportWaiting(s, "the request for "+jobs.Plural(e.Jobs().Count(), "job")+" waits")
+		return a.printRequestJSON(sent.run, rundir.DoRequeue, asked, asked.Done, nil)
+	case !asked.Answered:
+		a.reportWaiting(sent, "the request for "+jobs.Plural(asked.Jobs().Count(), "job")+" waits")
 		return nil
 	}
-	text := jobs.Plural(e.Done, "job") + " queued again"
-	if e.Done == 0 {
+	text := jobs.Plural(asked.Done, "job") + " queued again"
+	if asked.Done == 0 {
 		text = "nothing to requeue"
 	}
-	left := e.Left + e.LeftOut
+	left := asked.Left + asked.LeftOut
 	if n := min(left, open); n > 0 {
 		text += fmt.Sprintf(", %d %s not finished", n, jobs.Verb(n, "was", "were"))
 	}
@@ -142,8 +142,8 @@ func (a *app) reportRequeued(s *sentRequests, open int, asJSON bool) error {
 		text += fmt.Sprintf(", %d left alone: started again or succeeded meanwhile", n)
 	}
 	a.con.Line(text)
-	if !s.hasDispatcher && e.Done > 0 { // the dispatcher died just after its answer
-		a.con.Line("nobody dispatches the run now:", "  dcs-tui resume "+refTo(s.run))
+	if !sent.hasDispatcher && asked.Done > 0 { // the dispatcher died just after its answer
+		a.con.Line("nobody dispatches the run now:", "  dcs-tui resume "+refTo(sent.run))
 	}
 	return nil
 }
@@ -159,50 +159,50 @@ func (a *app) requeueFiles(args, files []string, opt requestOptions) error {
 	if err != nil {
 		return err
 	}
-	b, err := a.readBatch(gridFlagsOf(run), files, false)
+	batch, err := a.readBatch(gridFlagsOf(run), files, false)
 	if err != nil {
 		return err
 	}
 	relative := jobs.AbsoluteCwd{Base: run.Asked.Cwd}
-	for _, s := range b.Specs {
+	for _, s := range batch.Specs {
 		relative.Resolve(s)
 	}
-	m, err := ask.Compare(table, b.Specs)
+	diff, err := ask.Compare(table, batch.Specs)
 	if err != nil {
 		return err
 	}
-	a.con.Line(planLines(m, files)...)
-	a.warnMissingColumns(run, b.Columns)
-	if len(m.Rounds)+len(m.New)+len(m.Queued)+len(m.Changes)+len(m.Ranked) == 0 {
+	a.con.Line(planLines(diff, files)...)
+	a.warnMissingColumns(run, batch.Columns)
+	if len(diff.Rounds)+len(diff.New)+len(diff.Queued)+len(diff.Changes)+len(diff.Ranked) == 0 {
 		a.con.Line("nothing to do")
-		return a.reportUpdated(run, m, nil, 0, opt)
+		return a.reportUpdated(run, diff, nil, 0, opt)
 	}
-	if err := a.confirm(opt.yes, "requeue", diffSummary(m)+" in "+text.Line(run.Name())); err != nil {
+	if err := a.confirm(opt.yes, "requeue", diffSummary(diff)+" in "+text.Line(run.Name())); err != nil {
 		return err
 	}
 	if err := checkStillSettled(run, table); err != nil { // reading and answering take time
 		return err
 	}
-	requests := m.Requests()
+	requests := diff.Requests()
 	edits := len(requests)
-	if len(m.New) > 0 {
-		added, err := ask.SubmitRequests(m.New)
+	if len(diff.New) > 0 {
+		added, err := ask.SubmitRequests(diff.New)
 		if err != nil {
 			return err
 		}
 		requests = append(requests, added...)
 	}
-	s, err := a.sendRequests(context.Background(), run, requests...)
+	sent, err := a.sendRequests(context.Background(), run, requests...)
 	if err != nil {
 		return err
 	}
 	left := 0 // number of jobs that were left alone because their state had changed
-	for i, q := range requests[:edits] {
-		if q.Do != rundir.DoPriority && !s.isWaiting { // the jobs of priorities are in the other requests
-			left += s.requests[i].Left
+	for i, request := range requests[:edits] {
+		if request.Do != rundir.DoPriority && !sent.isWaiting { // the jobs of priorities are in the other requests
+			left += sent.requests[i].Left
 		}
 	}
-	return a.reportUpdated(run, m, s, left, opt)
+	return a.reportUpdated(run, diff, sent, left, opt)
 }
 
 // settledTable returns the jobs of a run. It is an error if more jobs are being added: they would
@@ -266,14 +266,14 @@ func checkStillSettled(run *rundir.Run, compared *jobs.Table) error {
 }
 
 // planLines describes the jobs that are in both, that are new, and that are gone.
-func planLines(m *ask.Diff, files []string) []string {
+func planLines(diff *ask.Diff, files []string) []string {
 	names := slices.Clone(files)
 	if i := slices.Index(names, stdinFile); i >= 0 {
 		names[i] = "standard input"
 	}
-	lines := []string{text.Line(strings.Join(names, ", ")) + ": " + jobs.Plural(m.Total, "job")}
-	if m.Renamed != "" {
-		lines[0] += "; compared with those of " + text.Line(m.Renamed) + ", from which the run was made"
+	lines := []string{text.Line(strings.Join(names, ", ")) + ": " + jobs.Plural(diff.Total, "job")}
+	if diff.Renamed != "" {
+		lines[0] += "; compared with those of " + text.Line(diff.Renamed) + ", from which the run was made"
 	}
 	say := func(n int, format string, args ...any) {
 		if n > 0 {
@@ -285,27 +285,27 @@ func planLines(m *ask.Diff, files []string) []string {
 		n := len(ids)
 		say(n, "of the run %s %s: left as %s (%s)", jobs.Verb(n, "is", "are"), what, jobs.Verb(n, "it is", "they are"), ranges(ids))
 	}
-	say(m.Succeeded, "in the run and succeeded: not run again")
-	say(len(m.Rounds), "in the run and finished without success: run again (%s)", ranges(m.Rounds))
-	say(m.Open, "in the run and queued or running")
-	say(len(m.New), "new: added (%s)", someTitles(m.New))
-	stay(slices.DeleteFunc(slices.Clone(m.Gone), func(id jobs.ID) bool {
-		_, queued := slices.BinarySearch(m.Queued, id)
+	say(diff.Succeeded, "in the run and succeeded: not run again")
+	say(len(diff.Rounds), "in the run and finished without success: run again (%s)", ranges(diff.Rounds))
+	say(diff.Open, "in the run and queued or running")
+	say(len(diff.New), "new: added (%s)", someTitles(diff.New))
+	stay(slices.DeleteFunc(slices.Clone(diff.Gone), func(id jobs.ID) bool {
+		_, queued := slices.BinarySearch(diff.Queued, id)
 		return queued
 	}), "not in the file any more")
-	say(len(m.Queued), "of the run %s not in the file any more and still queued: canceled (%s)", jobs.Verb(len(m.Queued), "is", "are"), ranges(m.Queued))
-	others := slices.Sorted(maps.Keys(m.Others))
-	stay(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(m.Others))...))),
+	say(len(diff.Queued), "of the run %s not in the file any more and still queued: canceled (%s)", jobs.Verb(len(diff.Queued), "is", "are"), ranges(diff.Queued))
+	others := slices.Sorted(maps.Keys(diff.Others))
+	stay(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(diff.Others))...))),
 		"of "+text.Line(someNames(others, maxNamedHosts))+" and not in this file")
-	for _, c := range m.Changes {
+	for _, c := range diff.Changes {
 		say(len(c.IDs), "with other options from now on: %s", text.Line(c.String()))
 	}
-	for _, p := range slices.Sorted(maps.Keys(m.Ranked)) {
-		say(len(m.Ranked[p]), "with priority %d from now on (%s)", p, ranges(m.Ranked[p]))
+	for _, p := range slices.Sorted(maps.Keys(diff.Ranked)) {
+		say(len(diff.Ranked[p]), "with priority %d from now on (%s)", p, ranges(diff.Ranked[p]))
 	}
-	say(m.Running, "running with the options that they were started with")
-	for _, key := range slices.Sorted(maps.Keys(m.Kept)) {
-		say(m.Kept[key], "with another %s in the file, which cannot be changed: they keep theirs", key)
+	say(diff.Running, "running with the options that they were started with")
+	for _, key := range slices.Sorted(maps.Keys(diff.Kept)) {
+		say(diff.Kept[key], "with another %s in the file, which cannot be changed: they keep theirs", key)
 	}
 	return lines
 }
@@ -323,15 +323,15 @@ func someTitles(specs []*jobs.Spec) string {
 }
 
 // diffSummary describes what an update does, for the confirmation.
-func diffSummary(m *ask.Diff) string {
+func diffSummary(diff *ask.Diff) string {
 	var parts []string
-	if n := len(m.Rounds); n > 0 {
+	if n := len(diff.Rounds); n > 0 {
 		parts = append(parts, "run "+jobs.Plural(n, "job")+" again")
 	}
-	if n := len(m.New); n > 0 {
+	if n := len(diff.New); n > 0 {
 		parts = append(parts, "add "+strconv.Itoa(n))
 	}
-	if n := len(m.Queued); n > 0 {
+	if n := len(diff.Queued); n > 0 {
 		parts = append(parts, "cancel "+strconv.Itoa(n))
 	}
 	if len(parts) == 0 {
@@ -355,17 +355,17 @@ type updateJSON struct {
 	Left      int    `json:"left_alone"` // of again, changed, and canceled, because their state had changed
 }
 
-// reportUpdated reports the result of an update. s is nil if there was nothing to do.
-func (a *app) reportUpdated(run *rundir.Run, m *ask.Diff, s *sentRequests, left int, opt requestOptions) error {
+// reportUpdated reports the result of an update. sent is nil if there was nothing to do.
+func (a *app) reportUpdated(run *rundir.Run, diff *ask.Diff, sent *sentRequests, left int, opt requestOptions) error {
 	switch {
 	case opt.json:
-		return a.printJSON(&updateJSON{runJSON: runJSONOf(run), Do: rundir.DoRequeue, Answered: s == nil || !s.isWaiting, Succeeded: m.Succeeded,
-			Again: len(m.Rounds), Open: m.Open, New: len(m.New), Gone: len(m.Gone), Canceled: len(m.Queued), Changed: m.Changed, Left: left})
-	case s == nil: // was reported
-	case s.isWaiting:
-		a.reportWaiting(s, "it waits")
+		return a.printJSON(&updateJSON{runJSON: runJSONOf(run), Do: rundir.DoRequeue, Answered: sent == nil || !sent.isWaiting, Succeeded: diff.Succeeded,
+			Again: len(diff.Rounds), Open: diff.Open, New: len(diff.New), Gone: len(diff.Gone), Canceled: len(diff.Queued), Changed: diff.Changed, Left: left})
+	case sent == nil: // was reported
+	case sent.isWaiting:
+		a.reportWaiting(sent, "it waits")
 	default:
-		text := "done: " + diffSummary(m)
+		text := "done: " + diffSummary(diff)
 		if left > 0 {
 			text += fmt.Sprintf("; %s %s left alone: changed since the comparison", jobs.Plural(left, "job"), jobs.Verb(left, "was", "were"))
 		}

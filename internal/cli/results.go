@@ -40,7 +40,7 @@ type resultsFlags struct {
 }
 
 func (a *app) resultsCmd() *cobra.Command {
-	f := &resultsFlags{format: string(results.TableFormat)}
+	flags := &resultsFlags{format: string(results.TableFormat)}
 	cmd := &cobra.Command{
 		Use:   "results [flags] [RUN]",
 		Short: "Print the results of the jobs of a run",
@@ -54,7 +54,7 @@ dcs-tui results --result 'acc=re:Accuracy: ([0-9.]+)' --group C,gamma --min-grou
 dcs-tui results --result acc=json:test.accuracy --pivot C gamma acc
 dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 		Args: func(_ *cobra.Command, args []string) error {
-			_, rest, err := f.pivot.split(args)
+			_, rest, err := flags.pivot.split(args)
 			if err == nil && len(rest) > 1 {
 				err = text.Errorf("only one RUN is allowed, not %s", text.Shorten(strings.Join(rest, " ")))
 			}
@@ -62,19 +62,19 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if f.pivotOf, args, err = f.pivot.split(args); err != nil {
+			if flags.pivotOf, args, err = flags.pivot.split(args); err != nil {
 				return err
 			}
-			return a.runResults(cmd, args, f)
+			return a.runResults(cmd, args, flags)
 		},
 	}
 	fs := cmd.Flags()
-	fs.BoolVar(&f.failed, "failed", false, "only jobs that failed or timed out")
-	fs.Var(newListFlag(&f.where, query.Parse), "where", "only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; docs/query.md explains queries")
-	fs.BoolVar(&f.all, "all", false, "also unfinished jobs")
+	fs.BoolVar(&flags.failed, "failed", false, "only jobs that failed or timed out")
+	fs.Var(newListFlag(&flags.where, query.Parse), "where", "only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; docs/query.md explains queries")
+	fs.BoolVar(&flags.all, "all", false, "also unfinished jobs")
 	endGroup(fs, titleWhich)
-	f.addTable(cmd)
-	fs.BoolVar(&f.json, "json", false, "print one JSON object per job")
+	flags.addTable(cmd)
+	fs.BoolVar(&flags.json, "json", false, "print one JSON object per job")
 	endGroup(fs, titleOutput)
 	return cmd
 }
@@ -134,35 +134,35 @@ func (f *resultsFlags) check(fs *pflag.FlagSet) error {
 	return nil
 }
 
-func (a *app) runResults(cmd *cobra.Command, args []string, f *resultsFlags) error {
-	wants := f.firstGiven(cmd.Flags())
-	if f.json && wants != "" {
+func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags) error {
+	wants := flags.firstGiven(cmd.Flags())
+	if flags.json && wants != "" {
 		return text.Errorf("--json prints whole results and cannot be combined with --%s, which asks for a table; --format jsonl prints the table as JSON", wants)
 	}
-	if err := f.check(cmd.Flags()); err != nil {
+	if err := flags.check(cmd.Flags()); err != nil {
 		return err
 	}
-	l, err := a.readState(args)
+	state, err := a.readState(args)
 	if err != nil {
 		return err
 	}
-	at := metrics.Locations(l.Run)
-	list := at.Finished(l.Table)
-	if f.all {
-		list = append(list, at.Unfinished(l.Table)...)
+	at := metrics.Locations(state.Run)
+	list := at.Finished(state.Table)
+	if flags.all {
+		list = append(list, at.Unfinished(state.Table)...)
 	}
-	if f.failed {
+	if flags.failed {
 		list = slices.DeleteFunc(list, func(r results.Result) bool { return r.State != jobs.Failed && r.State != jobs.TimedOut })
 	}
-	if f.json { // by end; otherwise by job number
+	if flags.json { // by end; otherwise by job number
 		slices.SortStableFunc(list, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
-	columns := a.resultColumns(l.Run, f.metrics)
-	params := slices.ContainsFunc(l.Table.Jobs, func(j jobs.Job) bool { return len(j.Spec.Params()) > 0 })
-	if wants != "" || !f.json && !f.failed && (params || len(columns) > 0) {
-		err = a.runTable(cmd.Context(), l, list, columns, f)
+	columns := a.resultColumns(state.Run, flags.metrics)
+	params := slices.ContainsFunc(state.Table.Jobs, func(j jobs.Job) bool { return len(j.Spec.Params()) > 0 })
+	if wants != "" || !flags.json && !flags.failed && (params || len(columns) > 0) {
+		err = a.runTable(cmd.Context(), state, list, columns, flags)
 	} else {
-		err = a.writeResults(list, f.json)
+		err = a.writeResults(list, flags.json)
 	}
 	if errors.Is(err, syscall.EPIPE) {
 		return nil
@@ -244,13 +244,13 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 }
 
 // runTable prints the table. Notes about it go to standard error.
-func (a *app) runTable(ctx context.Context, l *runState, list []results.Result, columns []*metrics.Metric, f *resultsFlags) error {
-	whole, notes, err := resultTable(ctx, l.Run, l.Table, list, columns, nil)
+func (a *app) runTable(ctx context.Context, state *runState, list []results.Result, columns []*metrics.Metric, flags *resultsFlags) error {
+	whole, notes, err := resultTable(ctx, state.Run, state.Table, list, columns, nil)
 	if err != nil {
 		return err
 	}
-	filters, having := f.where, []*query.Query(nil)
-	if len(f.group) > 0 {
+	filters, having := flags.where, []*query.Query(nil)
+	if len(flags.group) > 0 {
 		filters, having = whole.Split(filters)
 	}
 	s, warnings, err := whole.Where(filters...)
@@ -258,15 +258,15 @@ func (a *app) runTable(ctx context.Context, l *runState, list []results.Result, 
 		return text.Errorf("--where: %w", err)
 	}
 	notes = slices.Concat(notes, warnings)
-	if f.pivotOf != nil {
-		err = a.printPivot(s, f, notes)
+	if flags.pivotOf != nil {
+		err = a.printPivot(s, flags, notes)
 	} else {
-		err = a.printRows(s, f, having, notes)
+		err = a.printRows(s, flags, having, notes)
 	}
-	if order, wrong := results.ParseBest(metrics.Best(l.Run.Asked)); wrong == nil {
+	if order, wrong := results.ParseBest(metrics.Best(state.Run.Asked)); wrong == nil {
 		a.printCourse(whole, order)
 	}
-	if left := l.Table.Unfinished(); err == nil && left > 0 && !f.all {
+	if left := state.Table.Unfinished(); err == nil && left > 0 && !flags.all {
 		a.printNotes(jobs.Plural(left, "job") + jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
 	}
 	return err
@@ -274,11 +274,11 @@ func (a *app) runTable(ctx context.Context, l *runState, list []results.Result, 
 
 // resultTable reads the metrics of jobs and returns the table of them, with notes about what
 // could not be read. The columns of others have no values.
-func resultTable(ctx context.Context, run *rundir.Run, t *jobs.Table, list []results.Result, columns, others []*metrics.Metric) (*results.Table, []string, error) {
+func resultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, list []results.Result, columns, others []*metrics.Metric) (*results.Table, []string, error) {
 	reader := metrics.NewReader(run, columns)
 	reader.Cache()
 	ownDir := func(i int) string {
-		if s := t.Job(list[i].Job).Spec; s.Options != nil {
+		if s := table.Job(list[i].Job).Spec; s.Options != nil {
 			return s.Cwd
 		}
 		return ""
@@ -291,7 +291,7 @@ func resultTable(ctx context.Context, run *rundir.Run, t *jobs.Table, list []res
 	for _, c := range slices.Concat(columns, others) {
 		names = append(names, c.Name)
 	}
-	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(t), Names: names, Metrics: found.Values}), found.Notes, nil
+	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(table), Names: names, Metrics: found.Values}), found.Notes, nil
 }
 
 // courseWidth is the number of steps of the course of a search that are shown.
@@ -319,55 +319,55 @@ func (a *app) printNotes(lines ...string) {
 }
 
 // printRows prints jobs or groups.
-func (a *app) printRows(s *results.Table, f *resultsFlags, having []*query.Query, notes []string) error {
+func (a *app) printRows(s *results.Table, flags *resultsFlags, having []*query.Query, notes []string) error {
 	var warnings []string
 	var err error
 	switch {
-	case len(f.group) > 0:
-		g := results.Grouping{By: f.group, Metrics: f.columns, Measures: f.measures, MinSize: f.minSize, Where: having}
+	case len(flags.group) > 0:
+		g := results.Grouping{By: flags.group, Metrics: flags.columns, Measures: flags.measures, MinSize: flags.minSize, Where: having}
 		if len(g.Measures) == 0 {
 			g.Measures = results.AllMeasures()
 		}
 		if s, warnings, err = s.Group(g); err != nil {
 			return text.Errorf("--group: %w", err)
 		}
-	case len(f.columns) > 0:
-		shown, err := s.Find(f.columns)
+	case len(flags.columns) > 0:
+		shown, err := s.Find(flags.columns)
 		if err != nil {
 			return text.Errorf("--columns: %w", err)
 		}
 		s = s.Show(shown)
 		warnings = s.MissingValues(s.Metrics())
 	default:
-		if f.format == string(results.JSONLFormat) { // for programs
+		if flags.format == string(results.JSONLFormat) { // for programs
 			s = s.AlsoShow("exit", "signal", "reason")
 		}
 		warnings = s.MissingValues(s.Metrics())
 	}
-	if s, err = s.SortBy(f.order...); err != nil {
+	if s, err = s.SortBy(flags.order...); err != nil {
 		return text.Errorf("--sort: %w", err)
 	}
-	if f.best != nil {
-		row, ties, more, err := s.BestBy(*f.best)
+	if flags.best != nil {
+		row, ties, more, err := s.BestBy(*flags.best)
 		if err != nil {
 			return text.Errorf("--best: %w", err)
 		}
 		if warnings = more; ties > 0 {
-			warnings = append(warnings, jobs.Plural(ties, "more "+s.Unit())+" with the same "+f.best.Column)
+			warnings = append(warnings, jobs.Plural(ties, "more "+s.Unit())+" with the same "+flags.best.Column)
 		}
 		s = s.Keep(func(r int) bool { return r == row })
 	}
-	return a.writeTable(s, f.format, append(notes, warnings...))
+	return a.writeTable(s, flags.format, append(notes, warnings...))
 }
 
-func (a *app) printPivot(s *results.Table, f *resultsFlags, notes []string) error {
-	f.pivotOf.MinSize = f.minSize
-	p, warnings, err := s.Pivot(*f.pivotOf)
+func (a *app) printPivot(s *results.Table, flags *resultsFlags, notes []string) error {
+	flags.pivotOf.MinSize = flags.minSize
+	p, warnings, err := s.Pivot(*flags.pivotOf)
 	if err != nil {
 		return text.Errorf("--pivot: %w", err)
 	}
 	a.printNotes(p.Title())
-	return a.writeTable(p.Table(), f.format, append(notes, warnings...))
+	return a.writeTable(p.Table(), flags.format, append(notes, warnings...))
 }
 
 // writeTable prints a table, and then notes about it.
@@ -390,10 +390,10 @@ func (a *app) writeTable(s *results.Table, formatName string, notes []string) er
 
 // paramNames returns the names of the parameters of all jobs, also of jobs without a row, so that a
 // table has the same columns from the beginning of a run to its end.
-func paramNames(t *jobs.Table) []string {
+func paramNames(table *jobs.Table) []string {
 	var names []string
-	for i := range t.Jobs {
-		for k, p := range t.Jobs[i].Spec.Params() {
+	for i := range table.Jobs {
+		for k, p := range table.Jobs[i].Spec.Params() {
 			usual := k < len(names) && names[k] == p.Name
 			if !usual && !slices.Contains(names, p.Name) {
 				names = append(names, p.Name)

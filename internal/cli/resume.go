@@ -29,7 +29,7 @@ import (
 )
 
 func (a *app) resumeCmd() *cobra.Command {
-	var f runFlags
+	var flags runFlags
 	cmd := &cobra.Command{
 		Use:   "resume [flags] [RUN [-]]",
 		Short: "Continue a run that was stopped, or whose dispatcher died",
@@ -39,113 +39,113 @@ and run the rest. Jobs that have a result are not run again. ` + runHelp,
 dcs-tui resume sweep-20260314-1502 --hosts more-hosts.toml
 dcs-tui resume --standby --background sweep`,
 		Args: cobra.MaximumNArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error { return a.runResume(cmd, &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.runResume(cmd, &flags, args) },
 	}
 	fs := cmd.Flags()
-	f.hostFlags(fs)
-	f.slotFlags(fs)
-	f.jobFlags(fs)
-	f.failureFlags(fs)
-	f.endFlags(fs)
-	f.forceFlag(fs)
-	fs.BoolVar(&f.standby, "standby", false, "watch the dispatcher of the run, and take the run over when it dies or hangs")
-	fs.BoolVar(&f.background, "background", false, "with --standby, on another machine than the dispatcher's: run in the background, and log to dispatcher.log of the run")
+	flags.hostFlags(fs)
+	flags.slotFlags(fs)
+	flags.jobFlags(fs)
+	flags.failureFlags(fs)
+	flags.endFlags(fs)
+	flags.forceFlag(fs)
+	fs.BoolVar(&flags.standby, "standby", false, "watch the dispatcher of the run, and take the run over when it dies or hangs")
+	fs.BoolVar(&flags.background, "background", false, "with --standby, on another machine than the dispatcher's: run in the background, and log to dispatcher.log of the run")
 	endGroup(fs, titleRun)
-	f.outputFlags(fs)
+	flags.outputFlags(fs)
 	return cmd
 }
 
-func (a *app) runResume(cmd *cobra.Command, f *runFlags, args []string) error {
-	if err := f.checkStandby(); err != nil {
+func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) error {
+	if err := flags.checkStandby(); err != nil {
 		return err
 	}
-	if f.background && a.starter == nil {
+	if flags.background && a.starter == nil {
 		return a.standByInBackground()
 	}
 	streaming := len(args) == 2
 	switch {
 	case streaming && args[1] != stdinFile:
 		return text.Errorf("unexpected argument %s: only - may follow RUN, for more jobs from standard input", text.Shorten(args[1]))
-	case streaming && !f.json:
+	case streaming && !flags.json:
 		return text.Errorf("- needs --json").WithAdvice("dcs-tui submit %s - adds jobs to the run", text.ShellWord(args[0]))
 	}
-	reopen := f.KeepOpen // given on this command line, not by the options of the run
-	if done, err := a.runOnScreen(f, streaming); done {
+	reopen := flags.KeepOpen // given on this command line, not by the options of the run
+	if done, err := a.runOnScreen(flags, streaming); done {
 		return err
 	}
-	r, err := a.openRun(args[:min(len(args), 1)])
+	runDir, err := a.openRun(args[:min(len(args), 1)])
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(restoreFlags(cmd.Flags(), r.Asked.Options), f.check()); err != nil {
+	if err := cmp.Or(restoreFlags(cmd.Flags(), runDir.Asked.Options), flags.check()); err != nil {
 		return err
 	}
-	if f.standby {
-		a.checkJobLog(f)
+	if flags.standby {
+		a.checkJobLog(flags)
 	}
-	env, err := run.ResolveEnv(r.Asked.EnvNames, os.LookupEnv)
+	env, err := run.ResolveEnv(runDir.Asked.EnvNames, os.LookupEnv)
 	if err != nil {
 		return err
 	}
-	inv, err := a.resumeInventory(f, r)
+	inv, err := a.resumeInventory(flags, runDir)
 	if err != nil {
 		return err
 	}
-	var o *run.Owned
-	if f.standby {
-		o, err = a.standBy(r, f, inv)
+	var owned *run.Owned
+	if flags.standby {
+		owned, err = a.standBy(runDir, flags, inv)
 	} else {
-		o, err = a.becomeOwner(r, f.force)
+		owned, err = a.becomeOwner(runDir, flags.force)
 	}
-	if err != nil || o == nil {
+	if err != nil || owned == nil {
 		return err
 	}
-	if f.standby { // the file may have changed meanwhile
-		if now, err := a.resumeInventory(f, r); err == nil {
+	if flags.standby { // the file may have changed meanwhile
+		if now, err := a.resumeInventory(flags, runDir); err == nil {
 			inv = now
 		}
 	}
-	if err := o.CheckComplete(); err != nil {
-		o.Release()
+	if err := owned.CheckComplete(); err != nil {
+		owned.Release()
 		return err
 	}
-	a.storeInventory(r, inv)
-	if !f.standby { // a standby obeys requests to its predecessor
-		a.removeStopFiles(r, func(name string) {
+	a.storeInventory(runDir, inv)
+	if !flags.standby { // a standby obeys requests to its predecessor
+		a.removeStopFiles(runDir, func(name string) {
 			a.con.Line("the file " + name + " of the run is removed: the run continues")
 		})
 	}
-	for _, text := range absentHosts(o.Table, inv.Hosts, f.Buffer) {
+	for _, text := range absentHosts(owned.Table, inv.Hosts, flags.Buffer) {
 		a.warn("%s", text)
 	}
-	had, err := r.ReadInput()
+	had, err := runDir.ReadInput()
 	if err != nil {
 		a.warn("%v", err)
 	}
-	d := a.newDispatchSession(f, inv, env)
-	d.startLine = resumedLine(o, a.numRequests(r, o.Table))
-	d.opts.Input = had
-	a.setRemainingJobs(&d.opts, r, o.NumFromSource())
+	session := a.newDispatchSession(flags, inv, env)
+	session.startLine = resumedLine(owned, a.numRequests(runDir, owned.Table))
+	session.opts.Input = had
+	a.setRemainingJobs(&session.opts, runDir, owned.NumFromSource())
 	switch {
 	case streaming && had.Again && had.State == rundir.InputOpen:
-		o.Release()
-		return text.Errorf("the run has not created all of its jobs yet, so it cannot read more from standard input").WithAdvice("dcs-tui submit %s - adds them", refTo(r))
+		owned.Release()
+		return text.Errorf("the run has not created all of its jobs yet, so it cannot read more from standard input").WithAdvice("dcs-tui submit %s - adds them", refTo(runDir))
 	case streaming:
-		d.opts.Lines = stdinLines(a.stdin, o.Specs())
+		session.opts.Lines = stdinLines(a.stdin, owned.Specs())
 	}
-	d.opts.AcceptJobs = f.KeepOpen && (reopen || had.State != rundir.InputDone)
-	a.exitCode, err = d.runToEnd(o)
+	session.opts.AcceptJobs = flags.KeepOpen && (reopen || had.State != rundir.InputDone)
+	a.exitCode, err = session.runToEnd(owned)
 	return err
 }
 
 // setRemainingJobs sets the search of a run, and the jobs that had not been created when the last
 // dispatcher ended. have is the number of those that had. The search has no proposer if the last
 // dispatcher has proposed all jobs.
-func (a *app) setRemainingJobs(o *run.Options, r *rundir.Run, have int) {
-	source, _ := r.Asked.Options[rundir.OptionSource].(string)
+func (a *app) setRemainingJobs(o *run.Options, runDir *rundir.Run, have int) {
+	source, _ := runDir.Asked.Options[rundir.OptionSource].(string)
 	open := o.Input.State == rundir.InputOpen
-	if t, err := grid.ReadSource(source); err == nil && t.Search != nil { // Rest returns the error, too
-		if o.Search = searchOf(t, r.Asked.Cwd); o.Search != nil && o.Search.Proposer != nil {
+	if template, err := grid.ReadSource(source); err == nil && template.Search != nil { // Rest returns the error, too
+		if o.Search = searchOf(template, runDir.Asked.Cwd); o.Search != nil && o.Search.Proposer != nil {
 			if !open {
 				o.Search.Proposer = nil
 			}
@@ -167,12 +167,12 @@ func (a *app) setRemainingJobs(o *run.Options, r *rundir.Run, have int) {
 // what has changed. If the file of the run cannot be read or has an error, the run keeps its
 // inventory, because hosts of running jobs must be reachable. It also finds the hosts of
 // --standby-on.
-func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
+func (a *app) resumeInventory(flags *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
 	had, noOld := a.storedInventory(run)
 	inv, err := had, noOld
 	switch file := run.Asked.InventoryFile; {
-	case f.hosts != "" || f.HostList != "":
-		inv, err = a.selectInventory(f)
+	case flags.hosts != "" || flags.HostList != "":
+		inv, err = a.selectInventory(flags)
 	case file == "":
 		inv, err = hosts.Local(), nil
 	case filepath.IsAbs(file): // otherwise an older version created the run, and the directory is unknown
@@ -207,7 +207,7 @@ func (a *app) resumeInventory(f *runFlags, run *rundir.Run) (*hosts.Inventory, e
 		}
 		a.con.Line(text.Line("the inventory (" + from + ") has changed: " + changes))
 	}
-	return inv, cmp.Or(a.loadSSH(&f.options, reachableHosts(inv)), f.findStandbys(inv))
+	return inv, cmp.Or(a.loadSSH(&flags.options, reachableHosts(inv)), flags.findStandbys(inv))
 }
 
 // storeInventory stores the inventory of this resume in the run, for later commands.
@@ -223,14 +223,14 @@ func (a *app) storeInventory(run *rundir.Run, inv *hosts.Inventory) {
 // absentHosts describes each host that is not in the inventory although attempts may still run
 // there. It names the attempts and the time after which their jobs run elsewhere: the default
 // lost_after, and for attempts that may not have started also their lease, which --buffer extends.
-func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string {
+func absentHosts(table *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string {
 	const maxNamed = 5 // attempts of a host
 	attempts, waits := map[string][]string{}, map[string]time.Duration{}
-	for i := range t.Jobs {
-		if t.Jobs[i].State != jobs.Running {
+	for i := range table.Jobs {
+		if table.Jobs[i].State != jobs.Running {
 			continue
 		}
-		for _, a := range t.Jobs[i].Open() {
+		for _, a := range table.Jobs[i].Open() {
 			wait := hosts.DefaultLostAfter
 			if a.State == jobs.AttemptLaunching {
 				wait = max(wait, buffer)
@@ -242,7 +242,7 @@ func absentHosts(t *jobs.Table, hs []*hosts.Host, buffer time.Duration) []string
 	for _, h := range hs {
 		delete(attempts, h.Name)
 	}
-	for name := range t.Instances { // their provider lists them
+	for name := range table.Instances { // their provider lists them
 		delete(attempts, name)
 	}
 	var lines []string
@@ -276,10 +276,10 @@ func (a *app) removeStopFiles(run *rundir.Run, removed func(name string)) {
 }
 
 // resumedLine returns the first line of a resumed run without its name.
-func resumedLine(o *run.Owned, nRequests int) string {
-	c := o.Table.Counts
-	text := jobs.Plural(o.Table.NumJobs()-o.Table.Unfinished(), "job") + " done, " +
-		strconv.Itoa(c[jobs.Running]) + " to adopt, " + strconv.Itoa(c[jobs.Queued]+o.NumStored()) + " to run"
+func resumedLine(owned *run.Owned, nRequests int) string {
+	c := owned.Table.Counts
+	text := jobs.Plural(owned.Table.NumJobs()-owned.Table.Unfinished(), "job") + " done, " +
+		strconv.Itoa(c[jobs.Running]) + " to adopt, " + strconv.Itoa(c[jobs.Queued]+owned.NumStored()) + " to run"
 	if nRequests > 0 { // jobs that they requeue still count as done
 		text += ", " + jobs.Plural(nRequests, "request") + " to carry out"
 	}
@@ -322,48 +322,48 @@ func (f *runFlags) checkStandby() error {
 
 // checkJobLog drops --joblog if its directory does not exist on this machine, because a takeover
 // would fail. The run directory has a job log anyway.
-func (a *app) checkJobLog(f *runFlags) {
-	if f.joblog == "" {
+func (a *app) checkJobLog(flags *runFlags) {
+	if flags.joblog == "" {
 		return
 	}
-	if _, err := os.Stat(filepath.Dir(f.joblog)); err != nil {
+	if _, err := os.Stat(filepath.Dir(flags.joblog)); err != nil {
 		a.warn("the job log of --joblog is not continued here: %v", err)
-		f.joblog = ""
+		flags.joblog = ""
 	}
 }
 
 // standByInBackground starts this command line in the background, and returns when that process
 // watches the dispatcher.
 func (a *app) standByInBackground() error {
-	p, dir, err := a.startBackground()
+	process, dir, err := a.startBackground()
 	if err == nil && dir == "" { // the process has reported why, if it could
-		a.exitCode, _ = backgroundExitCode(p)
+		a.exitCode, _ = backgroundExitCode(process)
 	}
 	return err
 }
 
 // standBy waits until the run needs a dispatcher, and takes it over. If the run ends first, it
 // returns nil and sets the exit code.
-func (a *app) standBy(r *rundir.Run, f *runFlags, inv *hosts.Inventory) (*run.Owned, error) {
+func (a *app) standBy(runDir *rundir.Run, flags *runFlags, inv *hosts.Inventory) (*run.Owned, error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	o, err := run.StandBy(ctx, r, run.StandbyOptions{
-		Elsewhere: f.background, Notify: a.printMessage, Hosts: inv.Hosts,
+	owned, err := run.StandBy(ctx, runDir, run.StandbyOptions{
+		Elsewhere: flags.background, Notify: a.printMessage, Hosts: inv.Hosts,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
-			return a.connector(&f.options, reachableHosts(inv), log)
+			return a.connector(&flags.options, reachableHosts(inv), log)
 		},
 		Watching: func() {
-			a.notifyStarter(r)
+			a.notifyStarter(runDir)
 			a.starter = nil
 		},
 	})
 	switch {
 	case errors.Is(err, run.ErrOver):
-		reader := journal.NewReader(r, journal.Follow(r).Packed())
+		reader := journal.NewReader(runDir, journal.Follow(runDir).Packed())
 		if _, err := reader.Poll(nil); err != nil {
 			return nil, err
 		}
-		return nil, a.reportUndispatched(r, reader.Table())
+		return nil, a.reportUndispatched(runDir, reader.Table())
 	case ctx.Err() != nil:
 		a.con.Line("the standby ends; the run continues without it")
 		a.exitCode = exitCanceled
@@ -371,6 +371,6 @@ func (a *app) standBy(r *rundir.Run, f *runFlags, inv *hosts.Inventory) (*run.Ow
 	case err != nil:
 		return nil, err
 	}
-	a.warnAll(o.Warnings)
-	return o, nil
+	a.warnAll(owned.Warnings)
+	return owned, nil
 }

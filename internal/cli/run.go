@@ -27,7 +27,7 @@ import (
 )
 
 func (a *app) runCmd() *cobra.Command {
-	var f runFlags
+	var flags runFlags
 	cmd := &cobra.Command{
 		Use:   "run [flags] FILE...|-|COMMAND ::: VALUE...",
 		Short: "Run the jobs of files",
@@ -41,52 +41,52 @@ dcs-tui run --dry-run jobs.txt
 dcs-tui run 'gzip -9 {}' ::: *.log
 generate-jobs | dcs-tui run --json - | jq -r .state`,
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault),
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.runRun(cmd, &f, args) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.runRun(cmd, &flags, args) },
 	}
 	fs := cmd.Flags()
 	fs.SetInterspersed(a.separatorArgs == nil) // gzip -9 {} ::: *.log
-	f.newRunFlags(fs, "file")
-	fs.BoolVar(&f.dryRun, "dry-run", false, "print what would run where, and start nothing")
+	flags.newRunFlags(fs, "file")
+	fs.BoolVar(&flags.dryRun, "dry-run", false, "print what would run where, and start nothing")
 	endGroup(fs, titleRun)
 	return cmd
 }
 
-func (a *app) runRun(cmd *cobra.Command, f *runFlags, args []string) error {
-	streaming, err := f.checkRun(a, args)
+func (a *app) runRun(cmd *cobra.Command, flags *runFlags, args []string) error {
+	streaming, err := flags.checkRun(a, args)
 	if err != nil {
 		return err
 	}
-	return a.startRun(cmd, f, streaming, func() (jobSource, error) {
+	return a.startRun(cmd, flags, streaming, func() (jobSource, error) {
 		switch {
 		case a.separatorArgs != nil:
-			return a.argumentsSource(f, strings.Join(args, " "))
+			return a.argumentsSource(flags, strings.Join(args, " "))
 		case streaming:
 			next := stdinLines(a.stdin, nil)
-			if !f.json { // no program reads replies about bad lines
+			if !flags.json { // no program reads replies about bad lines
 				next = run.JobLines(stdinJobs(a.stdin))
 			}
-			return jobSource{files: args, description: "jobs from standard input", next: f.queues.applyToEach(next)}, nil
+			return jobSource{files: args, description: "jobs from standard input", next: flags.queues.applyToEach(next)}, nil
 		case len(args) == 0:
 			return jobSource{files: []string{"open"}, description: "jobs that will be submitted"}, nil
 		}
-		return a.filesSource(f, args)
+		return a.filesSource(flags, args)
 	})
 }
 
 // startRun creates and dispatches a run: behind a screen if this is a terminal, otherwise in this
 // process. stdin means that source reads standard input.
-func (a *app) startRun(cmd *cobra.Command, f *runFlags, stdin bool, source func() (jobSource, error)) error {
-	if done, err := a.runOnScreen(f, stdin && isTerminal(os.Stdin)); done {
+func (a *app) startRun(cmd *cobra.Command, flags *runFlags, stdin bool, source func() (jobSource, error)) error {
+	if done, err := a.runOnScreen(flags, stdin && isTerminal(os.Stdin)); done {
 		return err
 	}
 	src, err := source()
-	if err == nil && f.shuf {
-		err = shuffle(&src, f.Seed)
+	if err == nil && flags.shuf {
+		err = shuffle(&src, flags.Seed)
 	}
 	if err != nil {
 		return err
 	}
-	return a.runJobs(cmd, f, src)
+	return a.runJobs(cmd, flags, src)
 }
 
 // shuffle puts the jobs of src into random order and numbers them again.
@@ -113,7 +113,7 @@ func shuffle(src *jobSource, seed uint64) error {
 }
 
 // argumentsSource returns the jobs of a command and its values, which follow the first :::.
-func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
+func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error) {
 	arguments, err := grid.ParseArguments(command, a.separatorArgs, a.stdin)
 	if err != nil {
 		return jobSource{}, err
@@ -122,34 +122,34 @@ func (a *app) argumentsSource(f *runFlags, command string) (jobSource, error) {
 	if err != nil {
 		return jobSource{}, err
 	}
-	f.queues.apply(specs)
+	flags.queues.apply(specs)
 	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
-	return jobSource{files: []string{cmp.Or(name, "commands")}, specs: specs}, f.queues.check(jobs.QueuesOf(specs))
+	return jobSource{files: []string{cmp.Or(name, "commands")}, specs: specs}, flags.queues.check(jobs.QueuesOf(specs))
 }
 
 // filesSource returns the jobs of files and templates for a new run. Each of several files is a
 // queue of its own. A single template is run as by dcs-tui grid.
-func (a *app) filesSource(f *runFlags, files []string) (jobSource, error) {
-	g := &gridFlags{runFlags: *f, limit: grid.DefaultLimit}
-	if len(files) == 1 && grid.IsTemplate(files[0]) && f.queues.isEmpty() {
-		t, err := a.parseTemplate(g, files[0])
+func (a *app) filesSource(flags *runFlags, files []string) (jobSource, error) {
+	g := &gridFlags{runFlags: *flags, limit: grid.DefaultLimit}
+	if len(files) == 1 && grid.IsTemplate(files[0]) && flags.queues.isEmpty() {
+		template, err := a.parseTemplate(g, files[0])
 		if err != nil {
 			return jobSource{}, err
 		}
 		a.con.Line(text.Line(files[0]) + " is a template: its jobs are created as by dcs-tui grid")
-		return a.gridSource(t, files[0], g)
+		return a.gridSource(template, files[0], g)
 	}
-	b, err := a.readBatch(g, files, len(files) > 1)
+	batch, err := a.readBatch(g, files, len(files) > 1)
 	if err != nil {
 		return jobSource{}, err
 	}
-	if err := f.queues.check(b.Queues); err != nil {
+	if err := flags.queues.check(batch.Queues); err != nil {
 		return jobSource{}, err
 	}
-	f.queues.apply(b.Specs)
-	src := jobSource{files: files, specs: b.Specs}
-	if len(b.Columns) > 0 {
-		src.options = map[string]any{metrics.Option: b.Columns}
+	flags.queues.apply(batch.Specs)
+	src := jobSource{files: files, specs: batch.Specs}
+	if len(batch.Columns) > 0 {
+		src.options = map[string]any{metrics.Option: batch.Columns}
 	}
 	return src, nil
 }
@@ -208,12 +208,12 @@ func (src *jobSource) isStdin() bool { return len(src.files) == 1 && src.files[0
 
 // runJobs creates a run of the jobs of src, dispatches it to its end, and sets the exit code. The
 // flags have been checked.
-func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
-	refs, env, err := run.ParseEnv(f.env, os.LookupEnv)
+func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error {
+	refs, env, err := run.ParseEnv(flags.env, os.LookupEnv)
 	if err != nil {
 		return err
 	}
-	cwd, err := workDir(f.Cwd)
+	cwd, err := workDir(flags.Cwd)
 	if err != nil {
 		return err
 	}
@@ -221,20 +221,20 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 	for _, spec := range src.specs {
 		relative.Resolve(spec)
 	}
-	inv, err := a.selectInventory(f)
+	inv, err := a.selectInventory(flags)
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(checkFiles(cwd, f, inv.Hosts), checkCwd(cwd, inv.Hosts), a.loadSSH(&f.options, reachableHosts(inv)), f.findStandbys(inv)); err != nil {
+	if err := cmp.Or(checkFiles(cwd, flags, inv.Hosts), checkCwd(cwd, inv.Hosts), a.loadSSH(&flags.options, reachableHosts(inv)), flags.findStandbys(inv)); err != nil {
 		return err
 	}
-	f.setSlots(inv.Hosts)
-	if f.dryRun {
+	flags.setSlots(inv.Hosts)
+	if flags.dryRun {
 		a.warnSSH()
-		return a.dryRun(f, src.specs, inv, cwd)
+		return a.dryRun(flags, src.specs, inv, cwd)
 	}
 	file := inv.File // absolute: resume may be called from another directory
-	if f.HostList != "" {
+	if flags.HostList != "" {
 		file = "" // run.toml keeps the list
 	} else if file != "" {
 		if file, err = filepath.Abs(file); err != nil {
@@ -242,9 +242,9 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		}
 	}
 	asked := rundir.Asked{
-		Version: version(), Cwd: cwd, Shell: f.Shell, Setup: f.Setup, JobsFile: strings.Join(src.files, " "),
+		Version: version(), Cwd: cwd, Shell: flags.Shell, Setup: flags.Setup, JobsFile: strings.Join(src.files, " "),
 		InventoryFile: file, InventoryText: inv.Text,
-		Send: f.send, Return: f.returns, KeepFiles: f.keepFiles, Options: keepFlags(cmd.Flags()), EnvNames: refs,
+		Send: flags.send, Return: flags.returns, KeepFiles: flags.keepFiles, Options: keepFlags(cmd.Flags()), EnvNames: refs,
 	}
 	maps.Copy(asked.Options, src.options)
 	if src.source != "" {
@@ -254,32 +254,32 @@ func (a *app) runJobs(cmd *cobra.Command, f *runFlags, src jobSource) error {
 		asked.Options[rundir.OptionJobs] = int64(len(src.specs))
 		asked.JobsFile = src.files[0]
 	}
-	r, err := run.Create(f.runDir, f.name, asked)
+	runDir, err := run.Create(flags.runDir, flags.name, asked)
 	if err != nil {
 		return err
 	}
 	if src.isLazy() {
-		if err := r.WriteInput(rundir.Input{State: rundir.InputOpen}); err != nil {
+		if err := runDir.WriteInput(rundir.Input{State: rundir.InputOpen}); err != nil {
 			return err
 		}
 	}
-	o, err := a.becomeOwner(r, false)
+	owned, err := a.becomeOwner(runDir, false)
 	if err != nil {
 		return err
 	}
-	if err := o.Store(src.specs); err != nil {
-		o.Release()
+	if err := owned.Store(src.specs); err != nil {
+		owned.Release()
 		return err
 	}
-	d := a.newDispatchSession(f, inv, env)
-	d.startLine = describeStart(r, &src, inv)
-	d.jobsAreTyped = src.isStdin() && isTerminal(os.Stdin)
-	d.opts.Search = src.search
-	if d.opts.Lines = src.next; src.isLazy() {
-		d.opts.Input = rundir.Input{State: rundir.InputOpen, Again: src.source != ""}
+	session := a.newDispatchSession(flags, inv, env)
+	session.startLine = describeStart(runDir, &src, inv)
+	session.jobsAreTyped = src.isStdin() && isTerminal(os.Stdin)
+	session.opts.Search = src.search
+	if session.opts.Lines = src.next; src.isLazy() {
+		session.opts.Input = rundir.Input{State: rundir.InputOpen, Again: src.source != ""}
 	}
-	a.exitCode, err = d.runToEnd(o)
-	if err == nil && d.jobsAreTyped && a.exitCode != exitOK && a.exitCode != exitFailed {
+	a.exitCode, err = session.runToEnd(owned)
+	if err == nil && session.jobsAreTyped && a.exitCode != exitOK && a.exitCode != exitFailed {
 		// Otherwise the shell would run the rest of the jobs. An error loses nothing.
 		_ = unix.IoctlSetInt(int(os.Stdin.Fd()), unix.TCFLSH, unix.TCIFLUSH)
 	}
@@ -325,9 +325,9 @@ func workDir(flag string) (string, error) {
 }
 
 // checkFiles refuses files to send that do not exist, and invalid patterns.
-func checkFiles(cwd string, f *runFlags, hs []*hosts.Host) error {
+func checkFiles(cwd string, flags *runFlags, hs []*hosts.Host) error {
 	source := files.NewSource(cwd)
-	if err := source.CheckItems(f.send); err != nil {
+	if err := source.CheckItems(flags.send); err != nil {
 		return text.Errorf("--send: %w", err)
 	}
 	for _, h := range hs {
@@ -335,7 +335,7 @@ func checkFiles(cwd string, f *runFlags, hs []*hosts.Host) error {
 			return text.Errorf("%s:%d: send of %s: %w", h.File, h.Line, h.Name, err)
 		}
 	}
-	for _, p := range f.returns {
+	for _, p := range flags.returns {
 		if err := files.CheckPattern(p); err != nil {
 			return text.Errorf("--return: %w", err)
 		}
@@ -367,7 +367,7 @@ func isControl(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(
 const maxDryRunCommand = 64 << 10
 
 // dryRun prints which jobs could run where according to the inventory. It starts nothing.
-func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd string) error {
+func (a *app) dryRun(flags *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd string) error {
 	w := bufio.NewWriter(a.stdout)
 	where := "this machine (no inventory)"
 	if inv.File != "" {
@@ -379,7 +379,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd 
 	}
 	var impossible []*jobs.Spec
 	tokens := map[string]int{}
-	for _, t := range inv.TokensWith(f.Tokens) {
+	for _, t := range inv.TokensWith(flags.Tokens) {
 		tokens[t.Name] = t.Count
 	}
 	unknown, onTerminal := false, isTerminal(a.stdout)
@@ -389,7 +389,7 @@ func (a *app) dryRun(f *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, cwd 
 			command = jobs.Clean(command, 200)
 		}
 		text := fmt.Sprintf("%d  %s", s.ID, command)
-		if opts := optionsText(f, s); opts != "" {
+		if opts := optionsText(flags, s); opts != "" {
 			text += "  [" + opts + "]"
 		}
 		fit := slices.DeleteFunc(slices.Clone(inv.Hosts), func(h *hosts.Host) bool { return !canFit(s, h) })
@@ -454,9 +454,9 @@ func needsText(s *jobs.Spec) string {
 }
 
 // optionsText returns the options of a job in the form of a jobs file.
-func optionsText(f *runFlags, s *jobs.Spec) string {
+func optionsText(flags *runFlags, s *jobs.Spec) string {
 	own, o := *s, *s.Options
-	own.Options, o.Timeout = &o, cmp.Or(o.Timeout, f.Timeout)
+	own.Options, o.Timeout = &o, cmp.Or(o.Timeout, flags.Timeout)
 	var parts []string
 	for _, o := range own.OptionTexts() {
 		parts = append(parts, o.Key+"="+text.ShellWord(jobs.Clean(o.Value, 40)))

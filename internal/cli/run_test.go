@@ -148,15 +148,15 @@ func TestReportAfterATakeover(t *testing.T) {
 		{"taken over by another", os.Getpid() + 1, exitOK, "  dispatched last by dcs-tui of ", "stopped with jobs left"},
 		{"never", os.Getpid(), exitLeft, "stopped with jobs left", "dispatched last by"},
 	} {
-		p := &run.Background{Process: &os.Process{Pid: c.pid}, Ended: make(chan struct{}), Code: exitLeft}
-		close(p.Ended)
+		process := &run.Background{Process: &os.Process{Pid: c.pid}, Ended: make(chan struct{}), Code: exitLeft}
+		close(process.Ended)
 		var said bytes.Buffer
 		a := newApp()
 		a.con = consoleTo(&said)
 		run := finishedRun(t)
-		f := a.openScreen(run)
-		f.process.Store(p)
-		check(t, a.reportLeft(f, nil))
+		screen := a.openScreen(run)
+		screen.process.Store(process)
+		check(t, a.reportLeft(screen, nil))
 		if text := said.String(); a.exitCode != c.code || !strings.Contains(text, c.dated) || strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
 			t.Errorf("%s: exit %d\n%s", c.what, a.exitCode, text)
 		}

@@ -127,8 +127,8 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 			if o, oerr := journal.ReadOwner(run); oerr == nil && o.Liveness() != journal.Dead {
 				dispatched = "on " + text.Line(o.Host)
 			}
-			if t, rerr := wholeTable(run); rerr == nil {
-				counts = runview.Counts(t, dispatched != "")
+			if table, rerr := wholeTable(run); rerr == nil {
+				counts = runview.Counts(table, dispatched != "")
 				if had, herr := run.ReadInput(); herr == nil && had.Cut() {
 					counts += ", input not read to its end"
 				}
@@ -191,12 +191,12 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 	var runs []*rundir.Run
 	count := 0
 	for _, dir := range dirs {
-		r, table, err := p.openForRemoval(dir)
+		runDir, table, err := p.openForRemoval(dir)
 		switch {
 		case err != nil:
 			a.con.Line("kept: " + text.Line(filepath.Base(dir)) + ": " + text.Line(firstLine(err.Error())))
-		case r != nil:
-			runs, count = append(runs, r), count+len(table.Jobs)
+		case runDir != nil:
+			runs, count = append(runs, runDir), count+len(table.Jobs)
 		}
 	}
 	if len(runs) == 0 {
@@ -214,14 +214,14 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 		return err
 	}
 	removed := 0
-	for _, r := range runs {
+	for _, runDir := range runs {
 		var inventory []*hosts.Host
-		if inv, err := a.storedInventory(r); err == nil {
+		if inv, err := a.storedInventory(runDir); err == nil {
 			inventory = inv.Hosts
 		}
-		left := leftoverLines(r)
-		if err := run.Remove(r, inventory); err != nil {
-			a.warn("%s: %v", r.Name(), err)
+		left := leftoverLines(runDir)
+		if err := run.Remove(runDir, inventory); err != nil {
+			a.warn("%s: %v", runDir.Name(), err)
 			a.exitCode = exitFailed
 			continue
 		}
@@ -237,20 +237,20 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 // openForRemoval opens a run for removal. It returns an error if the run must stay, and a nil run
 // if the run is too young.
 func (p *pruneOptions) openForRemoval(dir string) (*rundir.Run, *jobs.Table, error) {
-	r, err := rundir.Open(dir)
+	runDir, err := rundir.Open(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	if p.older > 0 {
-		if last, err := run.LastRecorded(r); err != nil || time.Since(last) < p.older {
+		if last, err := run.LastRecorded(runDir); err != nil || time.Since(last) < p.older {
 			return nil, nil, err
 		}
 	}
-	table, err := run.Removable(r, p.unfinished)
+	table, err := run.Removable(runDir, p.unfinished)
 	if errors.Is(err, run.ErrJobsLeft) {
 		err = fmt.Errorf("jobs are left: %s; dcs-tui cancel ends those that run, --unfinished removes the run anyway", runview.Counts(table, false))
 	}
-	return r, table, err
+	return runDir, table, err
 }
 
 // candidates returns the run directories of the arguments or, without arguments, all but the newest

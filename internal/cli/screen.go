@@ -85,8 +85,8 @@ func (a *app) runAttach(args []string, o screenOptions) error {
 // runOnScreen shows the run of this command line on a screen, while a background process dispatches
 // it. done is false if that is not possible or not wanted. typed means that the jobs are typed on
 // the terminal.
-func (a *app) runOnScreen(f *runFlags, typed bool) (done bool, err error) {
-	if a.starter != nil || f.noTUI || f.json || f.output || f.dryRun || typed ||
+func (a *app) runOnScreen(flags *runFlags, typed bool) (done bool, err error) {
+	if a.starter != nil || flags.noTUI || flags.json || flags.output || flags.dryRun || typed ||
 		!isTerminal(a.stdout) || !a.stderrIsTerminal {
 		return false, nil
 	}
@@ -99,13 +99,13 @@ func (a *app) runOnScreen(f *runFlags, typed bool) (done bool, err error) {
 		a.con.Line("this terminal cannot show the screen; printing lines, as with --no-tui")
 		return false, nil
 	}
-	p, dir, err := a.startBackground()
+	process, dir, err := a.startBackground()
 	if err != nil {
 		return true, err
 	}
 	if dir == "" { // the process has reported why, if it could
 		signal := ""
-		if a.exitCode, signal = backgroundExitCode(p); signal != "" {
+		if a.exitCode, signal = backgroundExitCode(process); signal != "" {
 			a.warn("the background dispatcher was killed (%s) before the run had begun; if dcs-tui runs list shows the run, dcs-tui resume continues it", signal)
 		}
 		return true, nil
@@ -115,9 +115,9 @@ func (a *app) runOnScreen(f *runFlags, typed bool) (done bool, err error) {
 		return true, err
 	}
 	s := a.openScreen(run)
-	s.process.Store(p)
+	s.process.Store(process)
 	defer s.Close()
-	return true, a.screen(s, keys, f.screen)
+	return true, a.screen(s, keys, flags.screen)
 }
 
 // plainTerminal reports whether the terminal cannot move its cursor.
@@ -156,20 +156,20 @@ func (a *app) startBackground() (*run.Background, string, error) {
 	if a.quitSignals != nil {
 		signal.Stop(a.quitSignals)
 	}
-	p, err := run.StartBackground(a.args, stdin, a.stderr)
+	process, err := run.StartBackground(a.args, stdin, a.stderr)
 	if err != nil {
 		return nil, "", text.Errorf("%w", err).WithAdvice("--no-tui needs no background process")
 	}
 	go func() {
 		for sig := range signals {
-			p.Process.Signal(sig)
+			process.Process.Signal(sig)
 		}
 	}()
-	dir, err := p.Ready(context.Background())
+	dir, err := process.Ready(context.Background())
 	if err != nil {
 		return nil, "", err
 	}
-	return p, dir, nil
+	return process, dir, nil
 }
 
 // runScreen is the source of a screen: a view of a run, and actions without a dispatcher.
@@ -305,29 +305,29 @@ func (s *runScreen) requests(a runview.Action) ([]*rundir.Request, error) {
 		return nil, err
 	}
 	list, err := runview.Requests(a, table, nil)
-	for _, q := range list {
-		q.By, q.At = dispatch.Asker(), time.Now()
+	for _, request := range list {
+		request.By, request.At = dispatch.Asker(), time.Now()
 	}
 	return list, err
 }
 
 // applyWaitingPriorities sets the priorities of jobs according to the waiting requests. A relative
 // change adds to these priorities.
-func applyWaitingPriorities(run *rundir.Run, t *jobs.Table) error {
+func applyWaitingPriorities(run *rundir.Run, table *jobs.Table) error {
 	names, _, err := run.RequestNames()
 	for _, name := range names {
-		if t.Requests[name] {
+		if table.Requests[name] {
 			continue
 		}
-		q, readErr := run.ReadRequest(name)
+		request, readErr := run.ReadRequest(name)
 		var refused *rundir.RefusedError
 		switch {
 		case errors.As(readErr, &refused), errors.Is(readErr, fs.ErrNotExist): // has no effect
 		case readErr != nil:
 			return readErr
-		case q.Do == rundir.DoPriority:
-			for _, id := range q.Jobs.IDs(jobs.ID(len(t.Jobs))) {
-				t.Job(id).Priority = int32(q.Priority)
+		case request.Do == rundir.DoPriority:
+			for _, id := range request.Jobs.IDs(jobs.ID(len(table.Jobs))) {
+				table.Job(id).Priority = int32(request.Priority)
 			}
 		}
 	}
@@ -335,8 +335,8 @@ func applyWaitingPriorities(run *rundir.Run, t *jobs.Table) error {
 }
 
 // leaveRequests leaves the requests of an action in the run directory. A change of priorities waits
-// there for the next resume. For other actions, leaveRequests starts a dispatcher, which carries the
-// requests out before it launches anything.
+// there for the next resume. For other actions, leaveRequests starts a dispatcher, which carries
+// the requests out before it launches anything.
 func (s *runScreen) leaveRequests(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	list, err := s.requests(a)
 	if err != nil {
@@ -376,22 +376,22 @@ func (s *runScreen) leaveRequests(ctx context.Context, a runview.Action) (*runvi
 // resume starts a dispatcher in the background and waits until it dispatches.
 func (s *runScreen) resume(ctx context.Context) error {
 	var out commandOutput
-	p, err := run.StartBackground([]string{"resume", s.run.Dir}, nil, &out)
+	process, err := run.StartBackground([]string{"resume", s.run.Dir}, nil, &out)
 	if err != nil {
 		return err
 	}
-	dir, err := p.Ready(ctx)
+	dir, err := process.Ready(ctx)
 	if err != nil {
 		return err
 	}
 	if dir == "" {
 		otherwise := "it could not be resumed"
-		if _, signal := backgroundExitCode(p); signal != "" {
+		if _, signal := backgroundExitCode(process); signal != "" {
 			otherwise += ": the dispatcher was killed (" + signal + ") before it had taken the run over"
 		}
 		return &runview.Refused{Why: out.errorLine(otherwise)}
 	}
-	s.process.Store(p)
+	s.process.Store(process)
 	return nil
 }
 
@@ -460,7 +460,8 @@ func (w *commandOutput) Write(p []byte) (int, error) {
 }
 
 // errorLine returns the error that the program printed as one line, without its advice, which is
-// about command lines. If the program printed no error, it is everything that was printed or, without that, otherwise.
+// about command lines. If the program printed no error, it is everything that was printed or,
+// without that, otherwise.
 func (w *commandOutput) errorLine(otherwise string) string {
 	for line := range strings.Lines(w.b.String()) {
 		if msg, ok := strings.CutPrefix(line, "dcs-tui: "); ok {

@@ -46,23 +46,23 @@ func (s *selection) parseNamed(args []string) error {
 // selectJobs returns the selected jobs. If the selection has only numbers, it returns these jobs in
 // any state, and the dispatcher counts those that it leaves alone. Otherwise the states must
 // satisfy fit.
-func (a *app) selectJobs(ctx context.Context, run *rundir.Run, t *jobs.Table, s *selection, fit func(jobs.JobState) bool) ([]jobs.ID, error) {
-	if last := s.named.Last(); int(last) > len(t.Jobs) {
-		return nil, text.Errorf("there is no job %d: the run has %s", last, jobs.Plural(len(t.Jobs), "job"))
+func (a *app) selectJobs(ctx context.Context, run *rundir.Run, table *jobs.Table, s *selection, fit func(jobs.JobState) bool) ([]jobs.ID, error) {
+	if last := s.named.Last(); int(last) > len(table.Jobs) {
+		return nil, text.Errorf("there is no job %d: the run has %s", last, jobs.Plural(len(table.Jobs), "job"))
 	}
 	if s.named != nil && len(s.where) == 0 && !s.failed {
-		return s.named.IDs(jobs.ID(len(t.Jobs))), nil
+		return s.named.IDs(jobs.ID(len(table.Jobs))), nil
 	}
 	var which map[jobs.ID]bool
 	if len(s.where) > 0 {
 		var err error
-		if which, err = a.matchingJobs(ctx, run, t, s.where); err != nil {
+		if which, err = a.matchingJobs(ctx, run, table, s.where); err != nil {
 			return nil, err
 		}
 	}
 	var ids []jobs.ID
-	for i := range t.Jobs {
-		j, id := &t.Jobs[i], jobs.ID(i+1)
+	for i := range table.Jobs {
+		j, id := &table.Jobs[i], jobs.ID(i+1)
 		switch {
 		case s.named != nil && !s.named.Has(id), !fit(j.State):
 		case s.failed && j.State != jobs.Failed && j.State != jobs.TimedOut:

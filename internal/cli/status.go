@@ -35,15 +35,15 @@ directory, so it works with and without a dispatcher. ` + runHelp,
 dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.readState(args)
+			state, err := a.readState(args)
 			switch {
 			case err != nil:
 				return err
 			case asJSON:
-				return a.printJSON(l.json())
+				return a.printJSON(state.json())
 			}
 			out := newConsole(a.stdout)
-			out.Line(l.lines(out)...)
+			out.Line(state.lines(out)...)
 			return nil
 		},
 	}
@@ -69,8 +69,8 @@ func (a *app) readState(args []string) (*runState, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := newRunState(run)
-	return l, a.readRun(l)
+	state := newRunState(run)
+	return state, a.readRun(state)
 }
 
 // newRunState returns the state of a run that has not been read yet.
@@ -80,39 +80,39 @@ func newRunState(run *rundir.Run) *runState {
 
 // readRun reads a run, or what was added to it, without owning it, and warns about what it cannot
 // read. It calls each of see for every record.
-func (a *app) readRun(l *runState, see ...func(*jobs.Record)) error {
-	if err := l.Watch(true); err != nil {
+func (a *app) readRun(state *runState, see ...func(*jobs.Record)) error {
+	if err := state.Watch(true); err != nil {
 		a.warn("%v", err)
 	}
-	if _, err := l.Follow(live.Durable{}, func(_ int, r *jobs.Record) {
-		runview.AddHostEvent(l.HostEvents, r)
+	if _, err := state.Follow(live.Durable{}, func(_ int, r *jobs.Record) {
+		runview.AddHostEvent(state.HostEvents, r)
 		for _, f := range see {
 			f(r)
 		}
 	}); err != nil {
 		return err
 	}
-	a.warnAll(l.Report().Warnings)
-	err := l.AcceptStored()
+	a.warnAll(state.Report().Warnings)
+	err := state.AcceptStored()
 	if err != nil {
 		return err
 	}
-	l.Table = l.Reader.Table()
-	if l.Input, err = l.Run.ReadInput(); err != nil {
+	state.Table = state.Reader.Table()
+	if state.Input, err = state.Run.ReadInput(); err != nil {
 		a.warn("%v", err)
 	}
-	l.Requests = a.numRequests(l.Run, l.Table)
+	state.Requests = a.numRequests(state.Run, state.Table)
 	return nil
 }
 
 // numRequests returns the number of requests that wait in the run directory.
-func (a *app) numRequests(run *rundir.Run, t *jobs.Table) (n int) {
+func (a *app) numRequests(run *rundir.Run, table *jobs.Table) (n int) {
 	names, _, err := run.RequestNames()
 	if err != nil {
 		a.warn("%v", err)
 	}
 	for _, name := range names {
-		if !t.Requests[name] { // otherwise it has been carried out, and only the file has to be removed
+		if !table.Requests[name] { // otherwise it has been carried out, and only the file has to be removed
 			n++
 		}
 	}
@@ -122,12 +122,12 @@ func (a *app) numRequests(run *rundir.Run, t *jobs.Table) (n int) {
 // wholeTable replays the whole journal of a run. The table also has the jobs that are stored and
 // not yet part of the run.
 func wholeTable(run *rundir.Run) (*jobs.Table, error) {
-	t, _, err := journal.Replay(run)
+	table, _, err := journal.Replay(run)
 	if err != nil {
 		return nil, err
 	}
-	t.AcceptStored()
-	return t, nil
+	table.AcceptStored()
+	return table, nil
 }
 
 // openTable opens the run that the first argument names, and replays its journal.
@@ -186,20 +186,20 @@ type statusJSON struct {
 	Input    rundir.InputState `json:"input,omitempty"`    // open, done or bad; of a run whose jobs come from standard input
 }
 
-func (l *runState) json() *statusJSON {
+func (r *runState) json() *statusJSON {
 	s := &statusJSON{
-		runJSON: runJSONOf(l.Run), Dir: l.Run.Dir, Created: l.Run.Asked.Created, Epoch: l.Table.Epoch,
-		Jobs: map[string]int{}, Total: len(l.Table.Jobs), Handed: runview.HandedOver(l.Table), Hosts: l.hosts(), Queues: runview.CountQueues(l.Table),
-		Ended: l.Table.Ended, Input: l.Input.State, Requests: l.Requests,
+		runJSON: runJSONOf(r.Run), Dir: r.Run.Dir, Created: r.Run.Asked.Created, Epoch: r.Table.Epoch,
+		Jobs: map[string]int{}, Total: len(r.Table.Jobs), Handed: runview.HandedOver(r.Table), Hosts: r.hosts(), Queues: runview.CountQueues(r.Table),
+		Ended: r.Table.Ended, Input: r.Input.State, Requests: r.Requests,
 	}
-	for st, n := range l.Table.Counts {
+	for st, n := range r.Table.Counts {
 		s.Jobs[jobs.JobState(st).String()] = n
 	}
-	s.Instances = countInstances(l.Table)
-	if l.IsDispatched() {
-		owner := l.Owner.String()
-		s.Owner, s.Problem = &owner, l.Owner.Problem
-		if state := l.State(); state != nil {
+	s.Instances = countInstances(r.Table)
+	if r.IsDispatched() {
+		owner := r.Owner.String()
+		s.Owner, s.Problem = &owner, r.Owner.Problem
+		if state := r.State(); state != nil {
 			s.Standby = state.Standby
 		}
 	}
@@ -207,8 +207,8 @@ func (l *runState) json() *statusJSON {
 }
 
 // lines returns the status as text.
-func (l *runState) lines(c *console) []string {
-	live, run, t := l.IsDispatched(), l.Run, l.Table
+func (r *runState) lines(c *console) []string {
+	live, run, table := r.IsDispatched(), r.Run, r.Table
 	trouble := c.Paint(yellow, "trouble     ")
 	lines := []string{
 		c.Paint(bold, text.Line(run.Name())) + "  " + dirOf(run),
@@ -216,74 +216,74 @@ func (l *runState) lines(c *console) []string {
 	}
 	switch {
 	case live:
-		lines = append(lines, "dispatched  by "+text.Line(l.Owner.String()))
-		if l.Owner.Problem != "" {
-			lines = append(lines, trouble+text.Line(l.Owner.Problem))
+		lines = append(lines, "dispatched  by "+text.Line(r.Owner.String()))
+		if r.Owner.Problem != "" {
+			lines = append(lines, trouble+text.Line(r.Owner.Problem))
 		}
-		if l.Owner.IsStopped() {
-			lines = append(lines, trouble+runview.StoppedText(l.Owner))
+		if r.Owner.IsStopped() {
+			lines = append(lines, trouble+runview.StoppedText(r.Owner))
 		}
-		if s := l.State(); s != nil && s.Standby != "" {
+		if s := r.State(); s != nil && s.Standby != "" {
 			lines = append(lines, "standby     on "+text.Line(s.Standby))
 		}
-	case t.Unfinished() > 0:
+	case table.Unfinished() > 0:
 		lines = append(lines, "dispatched  by nobody")
 	}
-	if t.Paused && t.Unfinished() > 0 {
+	if table.Paused && table.Unfinished() > 0 {
 		lines = append(lines, c.Paint(yellow, "paused      ")+"by a person: nothing is launched until dcs-tui continue "+refTo(run))
 	}
-	lines = append(lines, summaryLines(c, t, live)...)
-	lines = append(lines, instanceLines(t, nil)...)
+	lines = append(lines, summaryLines(c, table, live)...)
+	lines = append(lines, instanceLines(table, nil)...)
 	if live {
-		lines = append(lines, hostLines(l.hosts())...)
+		lines = append(lines, hostLines(r.hosts())...)
 	} else {
-		lines = append(lines, uselessHostLines(t, l.HostEvents)...)
-		if left := runview.LeftBehind(t); left != "" {
+		lines = append(lines, uselessHostLines(table, r.HostEvents)...)
+		if left := runview.LeftBehind(table); left != "" {
 			lines = append(lines, left)
 		}
 	}
-	lines = append(lines, openLines(t, live)...)
-	switch requests := jobs.Plural(l.Requests, "request"); {
-	case l.Requests == 0:
+	lines = append(lines, openLines(table, live)...)
+	switch requests := jobs.Plural(r.Requests, "request"); {
+	case r.Requests == 0:
 	case live:
 		lines = append(lines, requests+" not carried out yet")
 	default:
 		lines = append(lines, requests+" for the next resume")
 	}
 	switch {
-	case !l.Input.Cut():
-	case live && l.Input.State == rundir.InputOpen && l.Owner.Epoch <= 1: // later dispatchers read none
+	case !r.Input.Cut():
+	case live && r.Input.State == rundir.InputOpen && r.Owner.Epoch <= 1: // later dispatchers read none
 		lines = append(lines, "its input is still being read: more jobs may come")
 	default:
-		lines = append(lines, runview.InputText(l.Input, t))
+		lines = append(lines, runview.InputText(r.Input, table))
 	}
-	if (t.Unfinished() > 0 || l.Requests > 0) && !live {
+	if (table.Unfinished() > 0 || r.Requests > 0) && !live {
 		lines = append(lines, "  dcs-tui resume "+refTo(run)+"  continues it")
 	}
 	return lines
 }
 
 // summaryLines returns the summary of the jobs, queues, and deadlines of a run.
-func summaryLines(c *console, t *jobs.Table, dispatched bool) []string {
+func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 	var b strings.Builder
-	_ = results.Summarize(t).WriteText(&b, c.Width()) // a strings.Builder takes everything
+	_ = results.Summarize(table).WriteText(&b, c.Width()) // a strings.Builder takes everything
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	// The summary counts jobs that were only sent to a host as running.
-	running := t.Counts[jobs.Running]
-	lines[0] = strings.Replace(lines[0], " "+runview.RunningText(running, 0, true), " "+runview.RunningText(running, runview.HandedOver(t), dispatched), 1)
-	if n := t.Counts[jobs.Canceled] - t.Judged()[jobs.Canceled]; n > 0 {
+	running := table.Counts[jobs.Running]
+	lines[0] = strings.Replace(lines[0], " "+runview.RunningText(running, 0, true), " "+runview.RunningText(running, runview.HandedOver(table), dispatched), 1)
+	if n := table.Counts[jobs.Canceled] - table.Judged()[jobs.Canceled]; n > 0 {
 		lines = append(lines, "search: "+jobs.Plural(n, "trial")+" ended early")
 	}
-	lines = append(lines, queueLines(t, dispatched)...)
-	if line := deadlinesText(t, time.Now()); line != "" {
+	lines = append(lines, queueLines(table, dispatched)...)
+	if line := deadlinesText(table, time.Now()); line != "" {
 		lines = append(lines, line)
 	}
 	return lines
 }
 
 // uselessHostLines reports which hosts were useless to a run; see runview.HostsOfNoUse.
-func uselessHostLines(t *jobs.Table, events map[string]runview.HostEvent) []string {
-	lines := runview.HostsOfNoUse(t, events)
+func uselessHostLines(table *jobs.Table, events map[string]runview.HostEvent) []string {
+	lines := runview.HostsOfNoUse(table, events)
 	for i := range lines {
 		lines[i] = [2]string{"hosts: ", "       "}[min(i, 1)] + text.Line(lines[i])
 	}
@@ -299,16 +299,16 @@ type hostStatus struct {
 	Files  string     `json:"files,omitempty"` // as in live.json
 }
 
-func (l *runState) hosts() []hostStatus {
-	counts := runview.CountHosts(l.Table)
+func (r *runState) hosts() []hostStatus {
+	counts := runview.CountHosts(r.Table)
 	files := map[string]string{} // by host
-	if l.IsDispatched() {
-		for name := range l.HostEvents {
+	if r.IsDispatched() {
+		for name := range r.HostEvents {
 			if counts[name] == nil {
 				counts[name] = new(runview.HostCount)
 			}
 		}
-		if state := l.State(); state != nil {
+		if state := r.State(); state != nil {
 			for i := range state.Hosts {
 				files[state.Hosts[i].Name] = state.Hosts[i].Files
 			}
@@ -317,7 +317,7 @@ func (l *runState) hosts() []hostStatus {
 	list := make([]hostStatus, 0, len(counts))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		h := hostStatus{Name: name, HostCount: *counts[name], Files: files[name]}
-		if w, ok := l.HostEvents[name]; ok && l.IsDispatched() {
+		if w, ok := r.HostEvents[name]; ok && r.IsDispatched() {
 			at := w.At.Time().UTC()
 			h.Last, h.LastAt = w.Text, &at
 		}
@@ -399,14 +399,14 @@ func hostLines(list []hostStatus) []string {
 // openLines lists the jobs that run, and then those that were only sent to a host. If nobody
 // dispatches the run, it lists the jobs that may run, with the time of their start, because it is
 // not known how long they ran.
-func openLines(t *jobs.Table, dispatched bool) []string {
+func openLines(table *jobs.Table, dispatched bool) []string {
 	title, handed, running := "running", "sent", "running"
 	if !dispatched {
 		title, handed, running = "may run, without a dispatcher", "may have started", "has started"
 	}
 	var lines, waiting []string
-	for i := range t.Jobs {
-		j := &t.Jobs[i]
+	for i := range table.Jobs {
+		j := &table.Jobs[i]
 		if j.State != jobs.Running || len(lines) == maxOpenJobs {
 			continue
 		}
@@ -431,14 +431,14 @@ func openLines(t *jobs.Table, dispatched bool) []string {
 			*list = append(*list, fmt.Sprintf("  %-6s  %s  %s  %s", a.ID, text.Line(a.Host), since, text.Shorten(text.Line(j.Spec.Title()))))
 		}
 	}
-	return indentedList(title, append(lines, waiting...), t.Counts[jobs.Running], maxOpenJobs)
+	return indentedList(title, append(lines, waiting...), table.Counts[jobs.Running], maxOpenJobs)
 }
 
 // queueLines describes each queue, if there are several:
 //
 //	late  12 jobs: 10 succeeded, 2 queued; 3m 20s of run time; share 2
-func queueLines(t *jobs.Table, dispatched bool) []string {
-	list := runview.CountQueues(t)
+func queueLines(table *jobs.Table, dispatched bool) []string {
+	list := runview.CountQueues(table)
 	if len(list) < 2 {
 		return nil
 	}
@@ -465,8 +465,8 @@ func queueLines(t *jobs.Table, dispatched bool) []string {
 
 // deadlinesText counts the deadlines that were met and missed. It returns "" if no job has a
 // deadline.
-func deadlinesText(t *jobs.Table, now time.Time) string {
-	d := runview.CountDeadlines(t, now)
+func deadlinesText(table *jobs.Table, now time.Time) string {
+	d := runview.CountDeadlines(table, now)
 	var parts []string
 	for k, what := range []string{"met", "missed", "cannot be met", "to come"} {
 		if n := [...]int{d.Met, d.Missed, d.Late, d.Open}[k]; n > 0 {

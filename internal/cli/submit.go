@@ -36,7 +36,7 @@ type submitFlags struct {
 }
 
 func (a *app) submitCmd() *cobra.Command {
-	var f submitFlags
+	var flags submitFlags
 	cmd := &cobra.Command{
 		Use:   "submit [flags] RUN FILE...|-|-- COMMAND",
 		Short: "Add jobs to a run",
@@ -50,75 +50,75 @@ generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
 dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 		Args:              requireRun,
 		ValidArgsFunction: completeRunThen(cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)),
-		RunE:              func(_ *cobra.Command, args []string) error { return a.runSubmit(&f, args) },
+		RunE:              func(_ *cobra.Command, args []string) error { return a.runSubmit(&flags, args) },
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&f.queue, "queue", "", "put jobs that name no queue into the queue `NAME`")
-	f.queueFlags.addFlags(fs)
-	fs.BoolVar(&f.wait, "wait", false, "run one command, print its output, and exit with its exit code")
-	fs.StringArrayVar(&f.options, "option", nil, "with --wait: set the option `KEY=VALUE` of the job, as in a #DCS line")
+	fs.StringVar(&flags.queue, "queue", "", "put jobs that name no queue into the queue `NAME`")
+	flags.queueFlags.addFlags(fs)
+	fs.BoolVar(&flags.wait, "wait", false, "run one command, print its output, and exit with its exit code")
+	fs.StringArrayVar(&flags.options, "option", nil, "with --wait: set the option `KEY=VALUE` of the job, as in a #DCS line")
 	endGroup(fs, "One command")
-	fs.BoolVar(&f.end, "end", false, "declare that no more jobs will come: the run ends with its last job")
-	fs.BoolVar(&f.json, "json", false, "print the result as one JSON object on stdout")
+	fs.BoolVar(&flags.end, "end", false, "declare that no more jobs will come: the run ends with its last job")
+	fs.BoolVar(&flags.json, "json", false, "print the result as one JSON object on stdout")
 	endGroup(fs, "End and output")
 	return cmd
 }
 
-func (a *app) runSubmit(f *submitFlags, args []string) error {
+func (a *app) runSubmit(flags *submitFlags, args []string) error {
 	files := args[1:]
 	switch {
-	case f.wait && f.end || len(f.options) > 0 && !f.wait:
+	case flags.wait && flags.end || len(flags.options) > 0 && !flags.wait:
 		return text.Errorf("--option needs --wait, which cannot be combined with --end").WithAdvice("dcs-tui submit RUN --wait --option slots=4 -- COMMAND")
-	case f.wait && len(files) == 0:
+	case flags.wait && len(files) == 0:
 		return text.Errorf("no command was given").WithAdvice("dcs-tui submit RUN --wait -- COMMAND")
-	case f.end && len(files) == 0:
+	case flags.end && len(files) == 0:
 	case len(files) == 0:
 		return text.Errorf("no jobs were given").WithAdvice("dcs-tui submit RUN FILE, one shell command per line; - reads them from standard input")
-	case slices.Contains(files, stdinFile) && len(files) > 1 && !f.wait:
+	case slices.Contains(files, stdinFile) && len(files) > 1 && !flags.wait:
 		return text.Errorf("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui submit RUN -")
 	}
 	run, err := a.openRun(args[:1])
 	switch {
 	case err != nil:
 		return err
-	case f.wait:
-		return a.runCommand(f, run, files)
+	case flags.wait:
+		return a.runCommand(flags, run, files)
 	}
-	b := new(grid.Batch)
+	batch := new(grid.Batch)
 	if len(files) > 0 {
-		if b, err = a.readBatch(gridFlagsOf(run), files, f.queue == ""); err != nil {
+		if batch, err = a.readBatch(gridFlagsOf(run), files, flags.queue == ""); err != nil {
 			return err
 		}
 	}
-	if f.queue != "" {
-		jobs.ChangeOptions(b.Specs, func(o *jobs.Options) {
+	if flags.queue != "" {
+		jobs.ChangeOptions(batch.Specs, func(o *jobs.Options) {
 			if o.Queue == "" {
-				o.Queue = f.queue
+				o.Queue = flags.queue
 			}
 		})
-		b.Queues = jobs.QueuesOf(b.Specs)
+		batch.Queues = jobs.QueuesOf(batch.Specs)
 	}
-	if err := f.check(b.Queues); err != nil {
+	if err := flags.check(batch.Queues); err != nil {
 		return err
 	}
-	f.apply(b.Specs)
-	a.warnMissingColumns(run, b.Columns)
-	requests, err := ask.SubmitRequests(b.Specs)
+	flags.apply(batch.Specs)
+	a.warnMissingColumns(run, batch.Columns)
+	requests, err := ask.SubmitRequests(batch.Specs)
 	if err != nil {
 		return err
 	}
-	if f.end {
+	if flags.end {
 		requests = append(requests, &rundir.Request{Do: rundir.DoEndInput})
 	}
-	s, err := a.sendRequests(context.Background(), run, requests...)
+	sent, err := a.sendRequests(context.Background(), run, requests...)
 	if err != nil {
 		return err
 	}
-	if f.json {
-		return a.printJSON(s.json(b))
+	if flags.json {
+		return a.printJSON(sent.json(batch))
 	}
-	if a.reportSubmitted(s, b); f.end && !s.isWaiting {
-		a.con.Line("no more jobs come to " + text.Line(s.run.Name()) + ": it ends with its last job")
+	if a.reportSubmitted(sent, batch); flags.end && !sent.isWaiting {
+		a.con.Line("no more jobs come to " + text.Line(sent.run.Name()) + ": it ends with its last job")
 	}
 	return nil
 }
@@ -148,31 +148,31 @@ func (a *app) warnMissingColumns(run *rundir.Run, columns []string) {
 
 // addedJobs returns the number and the ids of the jobs that are part of the run now.
 func (s *sentRequests) addedJobs() (n int, which jobs.Ranges) {
-	for _, e := range s.requests {
-		if e.Answered && e.Done > 0 {
-			n += e.Done
-			which = append(which, jobs.Range{First: e.First, Last: e.First + jobs.ID(e.Done) - 1})
+	for _, asked := range s.requests {
+		if asked.Answered && asked.Done > 0 {
+			n += asked.Done
+			which = append(which, jobs.Range{First: asked.First, Last: asked.First + jobs.ID(asked.Done) - 1})
 		}
 	}
 	return n, which
 }
 
-func (a *app) reportSubmitted(s *sentRequests, b *grid.Batch) {
-	n, which := s.addedJobs()
+func (a *app) reportSubmitted(sent *sentRequests, batch *grid.Batch) {
+	n, which := sent.addedJobs()
 	if n > 0 {
-		text := jobs.Plural(n, "job") + " added to " + text.Line(s.run.Name()) + ": " + which.String()
-		if len(b.Queues) > 1 || b.Queues[0] != "" {
-			text += ", queue " + queueList(b.Queues)
+		text := jobs.Plural(n, "job") + " added to " + text.Line(sent.run.Name()) + ": " + which.String()
+		if len(batch.Queues) > 1 || batch.Queues[0] != "" {
+			text += ", queue " + queueList(batch.Queues)
 		}
 		a.con.Line(text)
-		if owner, err := journal.ReadOwner(s.run); err == nil && !s.isWaiting && owner.Liveness() == journal.Dead {
-			a.con.Line("its dispatcher has ended meanwhile; jobs that have not run wait for", "  dcs-tui resume "+refTo(s.run))
+		if owner, err := journal.ReadOwner(sent.run); err == nil && !sent.isWaiting && owner.Liveness() == journal.Dead {
+			a.con.Line("its dispatcher has ended meanwhile; jobs that have not run wait for", "  dcs-tui resume "+refTo(sent.run))
 		}
 	}
-	if rest := len(b.Specs) - n; s.isWaiting && rest == 0 {
-		a.reportWaiting(s, "the request waits")
-	} else if s.isWaiting {
-		a.reportWaiting(s, jobs.Plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait"))
+	if rest := len(batch.Specs) - n; sent.isWaiting && rest == 0 {
+		a.reportWaiting(sent, "the request waits")
+	} else if sent.isWaiting {
+		a.reportWaiting(sent, jobs.Plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait"))
 	}
 }
 
@@ -188,20 +188,20 @@ type submitJSON struct {
 	Queues   []string `json:"queues"`
 }
 
-func (s *sentRequests) json(b *grid.Batch) *submitJSON {
+func (s *sentRequests) json(batch *grid.Batch) *submitJSON {
 	n, which := s.addedJobs()
 	j := &submitJSON{runJSON: runJSONOf(s.run), Do: rundir.DoSubmit, Requests: []string{}, Answered: !s.isWaiting,
-		Jobs: n, Which: which.String(), Waiting: len(b.Specs) - n, Queues: b.Queues}
-	for _, e := range s.requests {
-		j.Requests = append(j.Requests, e.Name)
+		Jobs: n, Which: which.String(), Waiting: len(batch.Specs) - n, Queues: batch.Queues}
+	for _, asked := range s.requests {
+		j.Requests = append(j.Requests, asked.Name)
 	}
 	return j
 }
 
 // runCommand adds one job to a run, waits for its end, prints its output, and sets the exit code to
 // that of the job. A signal cancels the job.
-func (a *app) runCommand(f *submitFlags, run *rundir.Run, words []string) error {
-	spec, err := f.commandSpec(run, strings.Join(words, " "))
+func (a *app) runCommand(flags *submitFlags, run *rundir.Run, words []string) error {
+	spec, err := flags.commandSpec(run, strings.Join(words, " "))
 	if err != nil {
 		return err
 	}
@@ -211,15 +211,15 @@ func (a *app) runCommand(f *submitFlags, run *rundir.Run, words []string) error 
 	}
 	stopped := make(chan os.Signal, 1)
 	signal.Notify(stopped, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	s, err := a.sendRequests(context.Background(), run, requests...)
+	sent, err := a.sendRequests(context.Background(), run, requests...)
 	if err != nil {
 		return err
 	}
-	end, err := a.awaitJobEnd(run, s.requests[0], stopped)
+	end, err := a.awaitJobEnd(run, sent.requests[0], stopped)
 	if end == nil {
 		return err
 	}
-	if f.json {
+	if flags.json {
 		table, err := wholeTable(run)
 		if err != nil {
 			return err
@@ -231,7 +231,7 @@ func (a *app) runCommand(f *submitFlags, run *rundir.Run, words []string) error 
 	} else if err := a.printJob(run, end.Job); err != nil {
 		return err
 	}
-	if a.exitCode = jobExitCode(end); a.exitCode != exitOK && !f.json {
+	if a.exitCode = jobExitCode(end); a.exitCode != exitOK && !flags.json {
 		a.con.Line(fmt.Sprintf("job %d: %s", end.Job, text.Line(results.Cause(end.Next, end.Reason, end.Outcome))))
 	}
 	return nil
@@ -270,34 +270,34 @@ const maxPollInterval = 500 * time.Millisecond
 
 // awaitJobEnd waits until the job of a request has ended, even while the dispatcher is dead and has
 // no successor yet. It returns nil if the job was canceled or cannot end.
-func (a *app) awaitJobEnd(run *rundir.Run, e *ask.Request, stopped <-chan os.Signal) (*jobs.Record, error) {
+func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.Request, stopped <-chan os.Signal) (*jobs.Record, error) {
 	began, said := time.Now(), false
 	for {
-		e.Poll()
-		owner := e.Owner()
-		switch end := e.End(); {
+		asked.Poll()
+		owner := asked.Owner()
+		switch end := asked.End(); {
 		case end != nil:
 			return end, nil
-		case e.Refused != "":
-			return nil, text.Errorf("%s", text.Line(e.Refused))
+		case asked.Refused != "":
+			return nil, text.Errorf("%s", text.Line(asked.Refused))
 		case owner == nil || owner.Left:
-			if !e.Answered {
+			if !asked.Answered {
 				err := text.Errorf("nobody dispatches the run; the command was not submitted").WithAdvice("dcs-tui resume %s --keep-open continues it", refTo(run))
-				return nil, withCode(exitLeft, cmp.Or(run.RemoveRequest(e.Name), error(err)))
+				return nil, withCode(exitLeft, cmp.Or(run.RemoveRequest(asked.Name), error(err)))
 			}
-			return nil, withCode(exitLeft, text.Errorf("nobody dispatches the run any more; job %d is not over", e.First).
+			return nil, withCode(exitLeft, text.Errorf("nobody dispatches the run any more; job %d is not over", asked.First).
 				WithAdvice("dcs-tui resume %s continues it", refTo(run)))
-		case !e.IsDispatched() && !said:
+		case !asked.IsDispatched() && !said:
 			said = true
 			a.warn("the dispatcher of the run has died; waiting for dcs-tui resume %s", refTo(run))
 		}
 		select {
 		case <-stopped:
 			a.exitCode = exitCanceled
-			if !e.Answered {
-				return nil, run.RemoveRequest(e.Name)
+			if !asked.Answered {
+				return nil, run.RemoveRequest(asked.Name)
 			}
-			_, err := a.sendRequests(context.Background(), run, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{e.First}), Why: "dcs-tui submit --wait was interrupted"})
+			_, err := a.sendRequests(context.Background(), run, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{asked.First}), Why: "dcs-tui submit --wait was interrupted"})
 			return nil, err
 		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, maxPollInterval)): // short jobs are awaited more precisely
 		}

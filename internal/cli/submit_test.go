@@ -160,28 +160,28 @@ func TestRequeueSpares(t *testing.T) {
 // requested. It also removes the file, which would otherwise indicate that the run drains.
 func TestContinueRemovesTheStopFile(t *testing.T) {
 	t.Parallel()
-	f := startRunningJob(t, gated)
-	writeFile(t, f.run.Dir, rundir.StopFile, "")
-	f.until(t, "the run drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
-	_, err := f.Do(t.Context(), runview.Action{Do: runview.Continue})
+	screen := startRunningJob(t, gated)
+	writeFile(t, screen.run.Dir, rundir.StopFile, "")
+	screen.until(t, "the run drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
+	_, err := screen.Do(t.Context(), runview.Action{Do: runview.Continue})
 	check(t, err)
-	if _, err := os.Stat(f.run.Path(rundir.StopFile)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(screen.run.Path(rundir.StopFile)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file STOP is still there: %v", err)
 	}
-	f.until(t, "it drains no longer", func(p *runview.Snapshot) bool { return p.Draining == "" && p.Status == runview.StatusRunning })
-	f.openGate(t)
+	screen.until(t, "it drains no longer", func(p *runview.Snapshot) bool { return p.Draining == "" && p.Status == runview.StatusRunning })
+	screen.openGate(t)
 }
 
 // TestRestoreFlags checks that the number of jobs in the file of a run, which older programs stored
 // under the name of a flag, does not become the number of slots of its hosts.
 func TestRestoreFlags(t *testing.T) {
-	var f runFlags
+	var flags runFlags
 	fs := pflag.NewFlagSet("resume", pflag.ContinueOnError)
-	f.hostFlags(fs)
-	f.slotFlags(fs)
+	flags.hostFlags(fs)
+	flags.slotFlags(fs)
 	kept := map[string]any{"jobs": int64(100), rundir.OptionJobs: int64(100), "max-slots": "7", "older": "x"}
-	if err := restoreFlags(fs, kept); err != nil || f.Slots != nil || f.MaxSlots != 7 {
-		t.Errorf("%v, slots %v, at most %d", err, f.Slots, f.MaxSlots)
+	if err := restoreFlags(fs, kept); err != nil || flags.Slots != nil || flags.MaxSlots != 7 {
+		t.Errorf("%v, slots %v, at most %d", err, flags.Slots, flags.MaxSlots)
 	}
 	if fs.Lookup(rundir.OptionJobs) != nil {
 		t.Errorf("%s is a flag, too", rundir.OptionJobs)

@@ -122,11 +122,11 @@ func (s *summary) headline(code int) string {
 }
 
 // cutHeadline returns the headline of a run whose input was cut off and whose jobs have all ended.
-func cutHeadline(t *jobs.Table) string {
+func cutHeadline(table *jobs.Table) string {
 	switch {
-	case t.NumJobs() == 0:
+	case table.NumJobs() == 0:
 		return "no jobs were read"
-	case t.Counts[jobs.Succeeded] == t.NumJobs():
+	case table.Counts[jobs.Succeeded] == table.NumJobs():
 		return "all jobs that were read succeeded"
 	}
 	return "all jobs that were read have ended"
@@ -257,10 +257,10 @@ const endTimeout = 5 * time.Second
 
 // reportLeft reports the status of a run whose screen was left, where its logs are, and what to
 // type next. It sets the exit code.
-func (a *app) reportLeft(f *runScreen, last *runview.Snapshot) error {
-	f.Close()
-	l := newRunState(f.run)
-	if reader, events := f.Reader(); reader != nil {
+func (a *app) reportLeft(screen *runScreen, last *runview.Snapshot) error {
+	screen.Close()
+	l := newRunState(screen.run)
+	if reader, events := screen.Reader(); reader != nil {
 		l.Reader, l.HostEvents = reader, events
 	}
 	if err := a.readRun(l); err != nil {
@@ -272,29 +272,29 @@ func (a *app) reportLeft(f *runScreen, last *runview.Snapshot) error {
 	for end := time.Now().Add(endTimeout); over && l.IsDispatched() && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		l.Watch(false)
 	}
-	p := f.process.Load()
+	process := screen.process.Load()
 	// Another dispatcher has the run, or had it last.
-	another := p != nil && l.Owner != nil && !p.IsOwner(l.Owner)
+	another := process != nil && l.Owner != nil && !process.IsOwner(l.Owner)
 	if !over && l.IsDispatched() {
-		a.reportContinues(f, l, last, another)
+		a.reportContinues(screen, l, last, another)
 		return nil
 	}
 	finish := sched.Finish{How: sched.AllDone, Why: runview.LeftBehind(l.Table)}
-	state := run.StateOf(finish.How, l.Table.Judged(), f.canceled.Load() || l.Table.CanceledAll, l.Input.Cut())
+	state := run.StateOf(finish.How, l.Table.Judged(), screen.canceled.Load() || l.Table.CanceledAll, l.Input.Cut())
 	a.exitCode = exitCode(state)
-	if p != nil && !another && !l.IsDispatched() {
+	if process != nil && !another && !l.IsDispatched() {
 		select {
-		case <-p.Ended:
-			a.exitCode, _ = backgroundExitCode(p) // the process knows more than its files show
+		case <-process.Ended:
+			a.exitCode, _ = backgroundExitCode(process) // the process knows more than its files show
 		case <-time.After(endTimeout):
 		}
 	}
 	if a.exitCode == exitNoHosts {
 		finish = sched.Finish{How: sched.NoHosts, Why: "for as long as --give-up says"}
 	}
-	s := &summary{app: a, hostEvents: l.HostEvents, flags: new(runFlags), hasDispatcherLog: p != nil,
-		Outcome: &run.Outcome{State: state, Run: f.run, Table: l.Table, Input: l.Input, Finish: finish}}
-	if another && !f.canceled.Load() { // a cancel from here takes the run over
+	s := &summary{app: a, hostEvents: l.HostEvents, flags: new(runFlags), hasDispatcherLog: process != nil,
+		Outcome: &run.Outcome{State: state, Run: screen.run, Table: l.Table, Input: l.Input, Finish: finish}}
+	if another && !screen.canceled.Load() { // a cancel from here takes the run over
 		s.notes = []string{"  dispatched last by " + text.Line(l.Owner.String()) + ", after the one that began here"}
 	}
 	a.con.Line(s.lines(a.exitCode)...)
@@ -303,13 +303,13 @@ func (a *app) reportLeft(f *runScreen, last *runview.Snapshot) error {
 
 // reportContinues reports how to return to a run that is dispatched. another means that its
 // dispatcher was not started here.
-func (a *app) reportContinues(f *runScreen, l *runState, last *runview.Snapshot, another bool) {
-	ref, what := refTo(f.run), a.con.Paint(bold, text.Line(f.run.Name()))
+func (a *app) reportContinues(screen *runScreen, state *runState, last *runview.Snapshot, another bool) {
+	ref, what := refTo(screen.run), a.con.Paint(bold, text.Line(screen.run.Name()))
 	a.exitCode = exitLeft
 	switch {
 	case another:
 		what += " was taken over by another dispatcher and continues"
-	case f.canceled.Load():
+	case screen.canceled.Load():
 		a.exitCode = exitCanceled
 		what += " is being canceled in the background"
 	case last != nil && last.Draining != "":
@@ -317,10 +317,10 @@ func (a *app) reportContinues(f *runScreen, l *runState, last *runview.Snapshot,
 	default:
 		what += " continues in the background"
 	}
-	lines := []string{"", what + ": " + runview.Counts(l.Table, true), "  dispatched by " + text.Line(l.Owner.String()) + ", until it is done",
+	lines := []string{"", what + ": " + runview.Counts(state.Table, true), "  dispatched by " + text.Line(state.Owner.String()) + ", until it is done",
 		a.nextLine("attach "+ref, "shows it again"), a.nextLine("status "+ref, "shows its status")}
-	if !f.canceled.Load() {
+	if !screen.canceled.Load() {
 		lines = append(lines, a.nextLine("cancel "+ref, "ends it"))
 	}
-	a.con.Line(append(lines, logLines(f.run, true)...)...)
+	a.con.Line(append(lines, logLines(screen.run, true)...)...)
 }

@@ -206,14 +206,14 @@ func TestCancelOfWhatWaitsNeedsADispatcher(t *testing.T) {
 // screen is left, and ends the jobs that it announced.
 func TestACancelOutlivesItsScreen(t *testing.T) {
 	t.Parallel()
-	f := startRunningJob(t, gated+gated)
-	f.killDispatcher(t)
+	screen := startRunningJob(t, gated+gated)
+	screen.killDispatcher(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := f.Do(ctx, runview.Action{Do: runview.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := screen.Do(ctx, runview.Action{Do: runview.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	f.until(t, "all are canceled", func(p *runview.Snapshot) bool { return p.Phases[runview.Canceled] == 2 })
+	screen.until(t, "all are canceled", func(p *runview.Snapshot) bool { return p.Phases[runview.Canceled] == 2 })
 	// The helper still ends on its host, in a directory that is about to be removed.
-	awaitNobody(t, f.run)
+	awaitNobody(t, screen.run)
 }

@@ -49,18 +49,18 @@ func (a *app) runWait(_ *cobra.Command, args []string) error {
 
 // reportUndispatched sets the exit code of a run that nobody dispatches, and reports jobs that are
 // left.
-func (a *app) reportUndispatched(dir *rundir.Run, t *jobs.Table) error {
+func (a *app) reportUndispatched(dir *rundir.Run, table *jobs.Table) error {
 	how := sched.AllDone
-	if c := t.Closed; c.Epoch == t.Epoch && c.How == jobs.ClosedNoHosts {
+	if c := table.Closed; c.Epoch == table.Epoch && c.How == jobs.ClosedNoHosts {
 		how = sched.NoHosts
 	}
 	input, err := dir.ReadInput()
 	if err != nil {
 		a.warn("%v", err)
 	}
-	state := run.StateOf(how, t.Judged(), t.CanceledAll, input.Cut())
+	state := run.StateOf(how, table.Judged(), table.CanceledAll, input.Cut())
 	if a.exitCode = exitCode(state); state == run.Stopped || state == run.NoHosts {
-		a.con.Line("nobody dispatches the run, and jobs are left: " + runview.Counts(t, false))
+		a.con.Line("nobody dispatches the run, and jobs are left: " + runview.Counts(table, false))
 		a.con.Line("  dcs-tui resume " + refTo(dir) + "  continues it")
 	}
 	return nil

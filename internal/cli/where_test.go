@@ -164,17 +164,17 @@ func TestEventFilter(t *testing.T) {
 		{"", "", "2026-03-14", jobs.Record{At: date(-1, 59)}, false},
 		{"", "", "2026-03-14 15:00", jobs.Record{At: date(15, 1)}, true},
 	} {
-		f := eventFilter{host: c.host}
+		filter := eventFilter{host: c.host}
 		var err error
 		if c.jobs != "" {
-			f.jobs, err = jobs.ParseRanges(c.jobs)
+			filter.jobs, err = jobs.ParseRanges(c.jobs)
 			check(t, err)
 		}
 		if c.since != "" {
-			f.since, err = parseSince(c.since)
+			filter.since, err = parseSince(c.since)
 			check(t, err)
 		}
-		same(t, fmt.Sprint(c), f.isShown(&c.r), c.want)
+		same(t, fmt.Sprint(c), filter.isShown(&c.r), c.want)
 	}
 	for _, s := range []string{"yesterday", "-2h"} {
 		if at, err := parseSince(s); err == nil {

@@ -24,7 +24,7 @@ import (
 )
 
 func (a *app) whyCmd() *cobra.Command {
-	var f whyFlags
+	var flags whyFlags
 	cmd := &cobra.Command{
 		Use:   "why [flags] [RUN] JOB",
 		Short: "Explain why a job is not running, or what it is doing",
@@ -33,10 +33,10 @@ ssh if that is on another machine. If the dispatcher cannot be asked, the answer
 		Example: `dcs-tui why 17
 dcs-tui why sweep-20260314-1502 17`,
 		Args: requireJob,
-		RunE: func(_ *cobra.Command, args []string) error { return a.runWhy(args, &f) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.runWhy(args, &flags) },
 	}
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
-	cmd.Flags().BoolVar(&f.local, "local", false, "ask no other machine")
+	cmd.Flags().BoolVar(&flags.json, "json", false, "print one JSON object")
+	cmd.Flags().BoolVar(&flags.local, "local", false, "ask no other machine")
 	_ = cmd.Flags().MarkHidden("local")
 	return cmd
 }
@@ -118,7 +118,7 @@ type whyFlags struct {
 	local bool // ask no other machine; askWhyThere sets it
 }
 
-func (a *app) runWhy(args []string, f *whyFlags) error {
+func (a *app) runWhy(args []string, flags *whyFlags) error {
 	run, id, err := a.openJob(args)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 	if err != nil {
 		return err
 	}
-	answer, err := a.askWhy(run, owner, id, f.local)
+	answer, err := a.askWhy(run, owner, id, flags.local)
 	if err != nil {
 		a.warn("%s cannot be asked, so this is what the run directory shows: %v", text.Line(owner.String()), err)
 	}
@@ -149,7 +149,7 @@ func (a *app) runWhy(args []string, f *whyFlags) error {
 	if answer != nil {
 		j.Why, j.Live = answer.Why, answer.Live
 	}
-	if f.json {
+	if flags.json {
 		return a.printJSON(j)
 	}
 	out := newConsole(a.stdout)

@@ -20,7 +20,7 @@ import (
 )
 
 // why runs the command and returns its output and its warnings.
-func why(t *testing.T, f *whyFlags, args ...string) (out, warned string) {
+func why(t *testing.T, flags *whyFlags, args ...string) (out, warned string) {
 	t.Helper()
 	var said bytes.Buffer
 	a := newApp()
@@ -28,7 +28,7 @@ func why(t *testing.T, f *whyFlags, args ...string) (out, warned string) {
 	r, w, err := os.Pipe()
 	check(t, err)
 	a.stdout = w
-	check(t, a.runWhy(args, f))
+	check(t, a.runWhy(args, flags))
 	w.Close()
 	b, err := io.ReadAll(r)
 	check(t, err)
@@ -48,19 +48,19 @@ func fakeSSH(t *testing.T, script string) {
 // TestWhyOnAnotherMachine checks that the dispatcher on another machine answers through ssh, which
 // runs the program there.
 func TestWhyOnAnotherMachine(t *testing.T) {
-	f := startRunningJob(t, gated)
+	screen := startRunningJob(t, gated)
 	self, err := os.Executable()
 	check(t, err)
-	dir := f.run.Asked.Cwd
+	dir := screen.run.Asked.Cwd
 	program := filepath.Join(dir, "dcs-tui")
 	check(t, os.Symlink(self, program))
 	// For the other machine, the owner is a process of its own.
-	owner := f.run.Path(rundir.OwnerFile)
-	now, err := journal.ReadOwner(f.run)
+	owner := screen.run.Path(rundir.OwnerFile)
+	now, err := journal.ReadOwner(screen.run)
 	check(t, err)
 	b, err := json.Marshal(now)
 	check(t, err)
-	disktest.Elsewhere(t, f.run, func(o map[string]any) {
+	disktest.Elsewhere(t, screen.run, func(o map[string]any) {
 		check(t, json.Unmarshal(b, &o))
 		o["program"] = program
 	})
@@ -68,15 +68,15 @@ func TestWhyOnAnotherMachine(t *testing.T) {
 	check(t, err)
 	writeFile(t, dir, "there", string(there))
 	fakeSSH(t, fmt.Sprintf("cat %s/there > %s; exec sh -c \"$last\"", dir, owner))
-	disktest.Elsewhere(t, f.run, func(o map[string]any) { o["host"] = "melon4" })
-	out, warned := why(t, &whyFlags{}, f.run.Dir, "1")
+	disktest.Elsewhere(t, screen.run, func(o map[string]any) { o["host"] = "melon4" })
+	out, warned := why(t, &whyFlags{}, screen.run.Dir, "1")
 	has(t, out, "runs on")
 	same(t, "warnings", warned, "")
-	disktest.Elsewhere(t, f.run, func(o map[string]any) { o["host"] = "melon4" })
-	out, warned = why(t, &whyFlags{json: true}, f.run.Dir, "1")
-	has(t, out, `"live":true`, f.run.UID())
+	disktest.Elsewhere(t, screen.run, func(o map[string]any) { o["host"] = "melon4" })
+	out, warned = why(t, &whyFlags{json: true}, screen.run.Dir, "1")
+	has(t, out, `"live":true`, screen.run.UID())
 	same(t, "warnings", warned, "")
-	f.openGate(t)
+	screen.openGate(t)
 }
 
 // TestWhyWithoutAnAnswer checks a dispatcher on another machine that cannot be asked: why shows the
