@@ -60,7 +60,7 @@ func (l *lab) killHost(i int) {
 	s.Stop()
 	mark := fmt.Sprintf("DCS_HOST=ws%d\x00", i+1)
 	for range 3 { // a supervisor may have started a process in the meantime
-		for _, p := range progtest.Processes(func(p progtest.Process) bool {
+		for _, p := range progtest.FindProcesses(func(p progtest.Process) bool {
 			env, _ := os.ReadFile(p.Dir + "/environ")
 			return strings.Contains(p.Args, s.Dir) || strings.Contains(string(env), mark)
 		}) {

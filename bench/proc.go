@@ -86,7 +86,7 @@ func children(pid int) (pids []int) {
 // other run may be active during the measurement.
 func withArg(arg string) []int {
 	var pids []int
-	for _, p := range progtest.Processes(func(p progtest.Process) bool {
+	for _, p := range progtest.FindProcesses(func(p progtest.Process) bool {
 		args := strings.Split(p.Args, "\x00")
 		return len(args) > 1 && args[1] == arg
 	}) {

@@ -37,7 +37,7 @@ func (m *model) runKeys() []binding {
 	return withGroup("Run",
 		key(":", "cmd", "a command, tab completes it", func(m *model) tea.Cmd { return m.openCommand("") }),
 		key("p", textIf(!m.isUndispatched(), pause), help, (*model).togglePause),
-		key("u", "", "", func(m *model) tea.Cmd { m.say("there is nothing to undo"); return nil }),
+		key("u", "", "", func(m *model) tea.Cmd { m.showMessage("there is nothing to undo"); return nil }),
 	)
 }
 
@@ -50,7 +50,7 @@ func (m *model) focusHasJobs() bool {
 // then on. A job of a list that is not shown is no target.
 func (m *model) targetJobs() jobs.Ranges {
 	if !m.focusHasJobs() && !m.isShown(m.jobs) {
-		m.complain("which jobs? give their numbers, or go to a list of jobs")
+		m.showError("which jobs? give their numbers, or go to a list of jobs")
 		return nil
 	}
 	m.focus().pinCursor()
@@ -59,7 +59,7 @@ func (m *model) targetJobs() jobs.Ranges {
 	}
 	which := m.selectedOrCurrent()
 	if len(which) == 0 {
-		m.complain(noJobText)
+		m.showError(noJobText)
 	}
 	return which
 }
@@ -74,7 +74,7 @@ func (m *model) requireDispatcher(what string) bool {
 	if m.isCrashed() {
 		why = "the run's dispatcher is gone"
 	}
-	m.complain(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work", what, why))
+	m.showError(fmt.Sprintf("cannot %s: %s and nobody dispatches it; :resume starts a dispatcher, r and e work", what, why))
 	return false
 }
 
@@ -93,18 +93,18 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 		return nil
 	}
 	if r, ok := m.onlyTarget(which); ok && (r.Phase.Terminal() || r.Phase == runview.Ending) {
-		m.complain(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
+		m.showError(fmt.Sprintf("nothing to cancel: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
 	return m.withCost(which, func(m *model, cost runview.Cost) tea.Cmd {
 		n := cost.Queued + cost.Handed + cost.Running
 		// If the question states that no running job is lost, jobs that start meanwhile continue.
 		do := func(m *model) tea.Cmd {
-			return m.act(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: cost.Running+cost.Handed == 0})
+			return m.startAction(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: cost.Running+cost.Handed == 0})
 		}
 		switch {
 		case n == 0:
-			m.complain("nothing to cancel: " + m.jobsSubject(which) + " over already")
+			m.showError("nothing to cancel: " + m.jobsSubject(which) + " over already")
 			return nil
 		case which.Count() == 1 && cost.Running+cost.Handed == 0:
 			return do(m)
@@ -135,16 +135,16 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 		return nil
 	}
 	if r, ok := m.onlyTarget(which); ok && !r.Phase.Terminal() {
-		m.complain(fmt.Sprintf("nothing to requeue: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
+		m.showError(fmt.Sprintf("nothing to requeue: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
-	do := func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.Requeue, Jobs: which}) }
+	do := func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.Requeue, Jobs: which}) }
 	if which.Count() <= manyJobs {
 		return do(m)
 	}
 	return m.withCost(which, func(m *model, cost runview.Cost) tea.Cmd {
 		if cost.Over == 0 {
-			m.complain("nothing to requeue: none of these jobs is over")
+			m.showError("nothing to requeue: none of these jobs is over")
 			return nil
 		}
 		text := "each gets a new round, whatever came of it before"
@@ -162,10 +162,10 @@ func (m *model) prioritize(n int, relative bool) tea.Cmd {
 		return nil
 	}
 	if r, ok := m.onlyTarget(which); ok && r.Phase.Terminal() {
-		m.complain(fmt.Sprintf("its priority changes nothing: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
+		m.showError(fmt.Sprintf("its priority changes nothing: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
-	return m.act(runview.Action{Do: runview.Priority, Jobs: which, Number: n, Relative: relative})
+	return m.startAction(runview.Action{Do: runview.Priority, Jobs: which, Number: n, Relative: relative})
 }
 
 // isPausedOrDraining reports whether the run is paused or drains.
@@ -186,7 +186,7 @@ func (m *model) pauseOrContinue(verb runview.Verb) tea.Cmd {
 	if m.snap == nil || !m.requireDispatcher(string(verb)) {
 		return nil
 	}
-	return m.act(runview.Action{Do: verb})
+	return m.startAction(runview.Action{Do: verb})
 }
 
 // canUndo reports whether there is an action to undo and its time has not passed.
@@ -196,7 +196,7 @@ func (m *model) canUndo() bool { return m.undo != nil && !m.now().After(m.undo.e
 func (m *model) undoCancel() tea.Cmd {
 	which := m.undo.jobs
 	m.undo = nil // a second u has no effect
-	return m.act(runview.Action{Do: runview.Requeue, Jobs: which, Why: "undo"})
+	return m.startAction(runview.Action{Do: runview.Requeue, Jobs: which, Why: "undo"})
 }
 
 // clearSelectionAfter clears the selection after an action on it.
@@ -214,7 +214,7 @@ func (m *model) jobToEdit() (runview.Row, bool) {
 	which := m.targetJobs()
 	r, ok := m.onlyTarget(which)
 	if !ok && len(which) > 0 {
-		m.complain("only one job can be edited at a time: esc clears the selection")
+		m.showError("only one job can be edited at a time: esc clears the selection")
 	}
 	return r, ok
 }
@@ -225,7 +225,7 @@ func (m *model) editCurrent() tea.Cmd {
 		return nil
 	}
 	if !isEditable(r.Phase) {
-		m.complain(fmt.Sprintf("cannot edit: %s %s; c cancels it, then it can be edited", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
+		m.showError(fmt.Sprintf("cannot edit: %s %s; c cancels it, then it can be edited", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}
 	return m.openEdit(r.ID)
@@ -239,13 +239,13 @@ func isEditable(p runview.Phase) bool {
 func (m *model) openEdit(id jobs.ID) tea.Cmd {
 	return m.withDetailIn(&waitModal{keepsKeys: true}, id, func(m *model, detail *runview.Detail) tea.Cmd {
 		if !isEditable(detail.Row.Phase) {
-			m.complain(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), phaseInfoOf(detail.Row.Phase).verbPhrase))
+			m.showError(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), phaseInfoOf(detail.Row.Phase).verbPhrase))
 			return nil
 		}
 		m.modal = &inputLine{
 			prompt: fmt.Sprintf(" command of %d: ", id), text: newEditableText(detail.Command), multiline: true, history: &m.jobs.edits,
 			onConfirm: func(m *model, text string) (tea.Cmd, error) { return m.setCommand(id, detail.Command, text) },
-			onCancel:  func(m *model) tea.Cmd { m.say("nothing was changed"); return nil },
+			onCancel:  func(m *model) tea.Cmd { m.showMessage("nothing was changed"); return nil },
 			noteLines: func(m *model, w int) []string {
 				if detail.Row.Phase.Terminal() {
 					return []string{styleFaint.Render(" " + jobName(id) + " " + phaseInfoOf(detail.Row.Phase).verbPhrase + "; enter queues it again with the new command")}
@@ -263,8 +263,8 @@ func (m *model) setCommand(id jobs.ID, old, command string) (tea.Cmd, error) {
 	case strings.TrimSpace(command) == "":
 		return nil, errors.New("the command is empty; esc leaves it as it was")
 	case command == old:
-		m.say("the command is as it was: nothing was changed; r requeues")
+		m.showMessage("the command is as it was: nothing was changed; r requeues")
 		return nil, nil
 	}
-	return m.act(runview.Action{Do: runview.Edit, Jobs: jobs.One(id), Edit: &jobs.Change{Command: &command}}), nil
+	return m.startAction(runview.Action{Do: runview.Edit, Jobs: jobs.One(id), Edit: &jobs.Change{Command: &command}}), nil
 }

@@ -174,21 +174,21 @@ func TestKeysBeforeTheQuestion(t *testing.T) {
 	src := sample()
 	src.cost = runview.Cost{Running: 1}
 	m, _ := screenOn(t, src, aRunning, 80, 24)
-	_, costCmd := m.Update(keyMsg("c"))
+	_, costCmd := m.Update(keyMessage("c"))
 	for _, k := range []string{"y", "c", "r", "enter"} {
-		if _, cmd := m.Update(keyMsg(k)); cmd != nil {
+		if _, cmd := m.Update(keyMessage(k)); cmd != nil {
 			t.Errorf("%s did something", k)
 		}
 	}
-	run(t, m, costCmd)
+	runCommands(t, m, costCmd)
 	checkActions(t, src)
 	shows(t, m, "Cancel job 50117?")
 
 	press(t, m, "esc")
-	_, costCmd = m.Update(keyMsg("c"))
-	m.Update(keyMsg("esc")) // closes the question before the answer arrives
-	m.Update(keyMsg("j"))
-	run(t, m, costCmd)
+	_, costCmd = m.Update(keyMessage("c"))
+	m.Update(keyMessage("esc")) // closes the question before the answer arrives
+	m.Update(keyMessage("j"))
+	runCommands(t, m, costCmd)
 	if m.modal != nil {
 		t.Error("the question came after it was left")
 	}
@@ -283,7 +283,7 @@ func TestTheEditOfAJobThatIsOverSaysWhatEnterDoes(t *testing.T) {
 		}
 	})
 	m := newScreen(t, src, 80, 24)
-	run(t, m, m.openEdit(50120))
+	runCommands(t, m, m.openEdit(50120))
 	text := plainScreen(m)
 	if !strings.Contains(text, "enter queues it again") || strings.Contains(text, "it is queued again") {
 		t.Errorf("the screen says:\n%s", text)

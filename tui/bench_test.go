@@ -58,7 +58,7 @@ func BenchmarkScreen(b *testing.B) {
 	var frames, whole []time.Duration
 	for i := range 200 {
 		begin := time.Now()
-		m.Update(keyMsg(keys[i%len(keys)]))
+		m.Update(keyMessage(keys[i%len(keys)]))
 		m.View()
 		frames = append(frames, time.Since(begin))
 		look()
@@ -70,7 +70,7 @@ func BenchmarkScreen(b *testing.B) {
 	slices.Sort(frames)
 	slices.Sort(whole)
 	for b.Loop() {
-		m.Update(keyMsg("j"))
+		m.Update(keyMessage("j"))
 		m.View()
 	}
 	in := func(d time.Duration) float64 { return float64(d) / 1e6 }

@@ -96,14 +96,14 @@ func (m *model) completeCommand(before string) (int, []string) {
 }
 
 // focusedList returns the list of jobs with the focus. If there is none, it opens the jobs.
-func (m *model) focusedList() *list {
+func (m *model) focusedList() *jobList {
 	if m.focus() == pane(m.results) {
-		return &m.results.list
+		return &m.results.jobList
 	}
 	if m.focus() != pane(m.jobs) {
 		m.openView(tabJobs)
 	}
-	return &m.jobs.list
+	return &m.jobs.jobList
 }
 
 func (m *model) hostNames() []string {
@@ -251,7 +251,7 @@ func hostVerbCommand(verb runview.Verb) func(*model, string) (tea.Cmd, error) {
 			m.hosts.moveToHost(host)
 			return stopHost(m, m.hosts.currentHost(m)), nil
 		}
-		return m.act(runview.Action{Do: verb, Host: host}), nil
+		return m.startAction(runview.Action{Do: verb, Host: host}), nil
 	})
 }
 
@@ -264,7 +264,7 @@ func (m *model) commandAdd(arg string) (tea.Cmd, error) {
 	if !m.requireDispatcher("add a host") {
 		return nil, nil
 	}
-	return m.act(runview.Action{Do: runview.AddHost, Host: name, Text: strings.TrimSpace(options)}), nil
+	return m.startAction(runview.Action{Do: runview.AddHost, Host: name, Text: strings.TrimSpace(options)}), nil
 }
 
 func (m *model) setHostSlots(host, arg string) (tea.Cmd, error) {
@@ -272,7 +272,7 @@ func (m *model) setHostSlots(host, arg string) (tea.Cmd, error) {
 	if err != nil || !relative && n < 0 {
 		return nil, fmt.Errorf("%s is no number of slots: 8, +2 and -2 are", quoted(arg))
 	}
-	return m.act(runview.Action{Do: runview.Slots, Host: host, Number: n, Relative: relative}), nil
+	return m.startAction(runview.Action{Do: runview.Slots, Host: host, Number: n, Relative: relative}), nil
 }
 
 // parseNumber parses 8, +2, -2. Numbers with a sign are relative.
@@ -375,7 +375,7 @@ func (m *model) commandResume(string) (tea.Cmd, error) {
 	if !m.isUndispatched() {
 		return nil, errors.New("the run has a dispatcher already")
 	}
-	return m.act(runview.Action{Do: runview.Resume}), nil
+	return m.startAction(runview.Action{Do: runview.Resume}), nil
 }
 
 // endRunCommand returns a command that ends the dispatcher, after a question that describes what
@@ -385,7 +385,7 @@ func endRunCommand(verb runview.Verb, what, running, queued string) func(*model,
 		if m.snap != nil && m.requireDispatcher(what) {
 			t := tallyOf(m.snap)
 			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", plural(t.running+t.handed, "running job")+" "+running+"; "+plural(t.queued, "queued job")+" "+queued+".", 0,
-				func(m *model) tea.Cmd { return m.act(runview.Action{Do: verb}) })
+				func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: verb}) })
 		}
 		return nil, nil
 	}
@@ -398,7 +398,7 @@ func (m *model) cancelRun() tea.Cmd {
 	}
 	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.snap.Total))}}
 	return m.withCost(all, func(m *model, cost runview.Cost) tea.Cmd {
-		m.modal = newConfirmation("Cancel the whole run?", describeCost(cost), cost.Running+cost.Handed+cost.Queued, func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.CancelRun}) })
+		m.modal = newConfirmation("Cancel the whole run?", describeCost(cost), cost.Running+cost.Handed+cost.Queued, func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.CancelRun}) })
 		return nil
 	})
 }

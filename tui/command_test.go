@@ -199,7 +199,7 @@ func FuzzCommand(f *testing.F) {
 			t.Errorf("the error is not clean: %q", err)
 		}
 		if cmd != nil && !strings.Contains(line, "q") && !strings.Contains(line, "leave") {
-			run(t, m, cmd)
+			runCommands(t, m, cmd)
 		}
 		for _, a := range src.did {
 			switch a.Do {
@@ -241,7 +241,7 @@ func TestEditKeepsEveryCharacter(t *testing.T) {
 	m, _ := screenOn(t, src, aFailed, 80, 24)
 	press(t, m, "e", "␊do echo")
 	checkHarmless(t, m, "edit")
-	m.Update(pasteMsg(" # more\r\nlines\r\n"))
+	m.Update(pasteMessage(" # more\r\nlines\r\n"))
 	press(t, m, "enter")
 	checkActions(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed), Edit: &jobs.Change{Command: new(command + " # more\nlines")}})
 }

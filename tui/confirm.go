@@ -52,7 +52,7 @@ func (c *confirmation) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 		return nil
 	}
 	m.modal = nil
-	m.say("nothing was done")
+	m.showMessage("nothing was done")
 	return nil
 }
 
@@ -88,7 +88,7 @@ type leaveModal struct{}
 func (l *leaveModal) keys(m *model) []binding {
 	drain := key("r", "drain", "what runs finishes, nothing more starts, then the run ends", func(m *model) tea.Cmd {
 		m.modal = nil
-		return m.act(runview.Action{Do: runview.DrainRun})
+		return m.startAction(runview.Action{Do: runview.DrainRun})
 	})
 	if m.snap.Draining != "" {
 		drain = key(pauseKey, "continue", "launch again: the drain is over, the run is not", func(m *model) tea.Cmd {
@@ -170,7 +170,7 @@ func (m *model) showQuestion() tea.Cmd {
 	switch {
 	case q == nil && open: // another screen has answered
 		m.modal = nil
-		m.say("the question was answered elsewhere, or is no longer asked")
+		m.showMessage("the question was answered elsewhere, or is no longer asked")
 	case q == nil || q.ID == m.answeredID:
 	case open && asked.q.ID == q.ID:
 	case open || m.modal == nil:
@@ -215,7 +215,7 @@ func (p *questionModal) paste(_ *model, s string) tea.Cmd {
 func (p *questionModal) reply(m *model, text string) tea.Cmd {
 	m.modal, m.answeredID = nil, p.q.ID
 	clear(p.text.text) // keep a secret in memory no longer than needed
-	return m.act(runview.Action{Do: runview.Reply, Number: int(p.q.ID), Text: text})
+	return m.startAction(runview.Action{Do: runview.Reply, Number: int(p.q.ID), Text: text})
 }
 
 func (p *questionModal) draw(m *model, w, h int) []string {
@@ -241,7 +241,7 @@ type waitModal struct {
 func (p *waitModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 	if key := msg.String(); key == "esc" || key == "ctrl+c" {
 		m.modal = nil
-		m.say("nothing was done")
+		m.showMessage("nothing was done")
 		return nil
 	}
 	p.keepKey(msg)
@@ -322,7 +322,7 @@ func (m *model) withCost(which jobs.Ranges, then func(*model, runview.Cost) tea.
 		cost, err := src.Cost(ctx, which)
 		return func(m *model) tea.Cmd {
 			if err != nil {
-				m.complain("nothing was done: " + err.Error())
+				m.showError("nothing was done: " + err.Error())
 				return nil
 			}
 			return then(m, cost)
@@ -358,7 +358,7 @@ func (m *model) withDetailIn(box *waitModal, id jobs.ID, then func(*model, *runv
 		}
 		return func(m *model) tea.Cmd {
 			if err != nil {
-				m.complain(jobName(id) + ": " + err.Error())
+				m.showError(jobName(id) + ": " + err.Error())
 				return nil
 			}
 			return then(m, snap.Detail)

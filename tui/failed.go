@@ -288,7 +288,7 @@ const failedFilter = "(state=fail or state=timeout)"
 // filterJobs opens the filter of the list of jobs, for the user to extend.
 func (p *failedPane) filterJobs(m *model) tea.Cmd {
 	cmd := m.showMatchingJobs(failedFilter)
-	m.openFilter(&m.jobs.list)
+	m.openFilter(&m.jobs.jobList)
 	if line, ok := m.modal.(*inputLine); ok {
 		line.text.insert(" ")
 	}
@@ -300,6 +300,6 @@ func (p *failedPane) filterJobs(m *model) tea.Cmd {
 func (p *failedPane) selectInJobs(m *model) tea.Cmd {
 	l, _ := p.currentLine(m)
 	m.jobs.sel.set(slices.Clone(l.group.Which))
-	m.say(plural(l.group.Count, "job") + " selected: " + m.clean(l.group.Cause))
+	m.showMessage(plural(l.group.Count, "job") + " selected: " + m.clean(l.group.Cause))
 	return m.showMatchingJobs(failedFilter)
 }

@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "write the golden screens anew")
 type fakeSource struct {
 	mu       sync.Mutex
 	snapshot func(runview.Query) (*runview.Snapshot, error)
-	look     func(context.Context, runview.Query) (*runview.Snapshot, error) // if set, answers a snapshotter
+	respond  func(context.Context, runview.Query) (*runview.Snapshot, error) // if set, answers a snapshotter
 	cost     runview.Cost
 	matches  jobs.Ranges
 	read     func(runview.Read) (*runview.Piece, error)
@@ -46,8 +46,8 @@ func (f *fakeSource) Snapshot(ctx context.Context, ask runview.Query) (*runview.
 	f.most = max(f.most, f.now)
 	f.mu.Unlock()
 	defer func() { f.mu.Lock(); f.now--; f.mu.Unlock() }()
-	if f.look != nil {
-		return f.look(ctx, ask)
+	if f.respond != nil {
+		return f.respond(ctx, ask)
 	}
 	snap, err := f.snapshot(ask)
 	if err == nil && snap.Version == ask.After {
@@ -128,7 +128,7 @@ func refresh(t *testing.T, m *model) {
 		for _, x := range m.placed {
 			if p, ok := x.pane.(*outputPane); ok && p.isReading && cmd != nil { // otherwise cmd is a timer
 				_, cmd = m.Update(cmd()) // blocks until the read has finished
-				run(t, m, cmd)
+				runCommands(t, m, cmd)
 			}
 		}
 	}
@@ -139,18 +139,18 @@ func refresh(t *testing.T, m *model) {
 func press(t *testing.T, m *model, keys string, texts ...string) {
 	t.Helper()
 	for k := range strings.FieldsSeq(keys) {
-		_, cmd := m.Update(keyMsg(k))
-		run(t, m, cmd)
+		_, cmd := m.Update(keyMessage(k))
+		runCommands(t, m, cmd)
 		refresh(t, m)
 	}
 	shows(t, m, texts...)
 }
 
 // shows checks that the screen contains texts; hides, that it does not.
-func shows(t *testing.T, m *model, texts ...string) { t.Helper(); contains(t, m, true, texts) }
-func hides(t *testing.T, m *model, texts ...string) { t.Helper(); contains(t, m, false, texts) }
+func shows(t *testing.T, m *model, texts ...string) { t.Helper(); checkScreen(t, m, true, texts) }
+func hides(t *testing.T, m *model, texts ...string) { t.Helper(); checkScreen(t, m, false, texts) }
 
-func contains(t *testing.T, m *model, want bool, texts []string) {
+func checkScreen(t *testing.T, m *model, want bool, texts []string) {
 	t.Helper()
 	s := plainScreen(m)
 	for _, text := range texts {
@@ -160,18 +160,18 @@ func contains(t *testing.T, m *model, want bool, texts []string) {
 	}
 }
 
-// run executes commands and passes their messages to the model. It skips ticks.
-func run(t *testing.T, m *model, cmd tea.Cmd) {
+// runCommands executes commands and passes their messages to the model. It skips ticks.
+func runCommands(t *testing.T, m *model, cmd tea.Cmd) {
 	t.Helper()
 	switch msg := messageOf(cmd).(type) {
 	case nil:
 	case tea.BatchMsg:
 		for _, c := range msg {
-			run(t, m, c)
+			runCommands(t, m, c)
 		}
 	default:
 		_, next := m.Update(msg)
-		run(t, m, next)
+		runCommands(t, m, next)
 	}
 }
 
@@ -191,8 +191,8 @@ var specialKeys = map[string]rune{
 	"backspace": tea.KeyBackspace, "space": tea.KeySpace,
 }
 
-// keyMsg returns the message of the key with a name, for example space or ctrl+d.
-func keyMsg(name string) tea.KeyPressMsg {
+// keyMessage returns the message of the key with a name, for example space or ctrl+d.
+func keyMessage(name string) tea.KeyPressMsg {
 	var k tea.Key
 	for prefix, mod := range map[string]tea.KeyMod{"ctrl+": tea.ModCtrl, "shift+": tea.ModShift} {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
@@ -214,7 +214,7 @@ func typeText(t *testing.T, m *model, text string) {
 	t.Helper()
 	for _, r := range text {
 		_, cmd := m.Update(tea.KeyPressMsg{Code: r, Text: string(r)})
-		run(t, m, cmd)
+		runCommands(t, m, cmd)
 	}
 	refresh(t, m)
 }
@@ -244,8 +244,9 @@ func equal[T comparable](t *testing.T, got, want T, format string, args ...any) 
 	}
 }
 
-// has checks that a text contains another. An error message begins with the formatted text.
-func has(t *testing.T, text, part, format string, args ...any) {
+// checkContains checks that a text contains another. An error message begins with the formatted
+// text.
+func checkContains(t *testing.T, text, part, format string, args ...any) {
 	t.Helper()
 	if !strings.Contains(text, part) {
 		t.Errorf("%s: %q does not contain %q", fmt.Sprintf(format, args...), text, part)
@@ -259,8 +260,8 @@ func redraw(m *model) string {
 	return m.frame
 }
 
-// golden compares the screen with testdata/golden/NAME.txt.
-func golden(t *testing.T, m *model, name string) {
+// checkGolden compares the screen with testdata/golden/NAME.txt.
+func checkGolden(t *testing.T, m *model, name string) {
 	t.Helper()
 	checkSize(t, m, name)
 	got := plainScreen(m)

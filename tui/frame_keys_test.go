@@ -69,7 +69,7 @@ func TestKeysAskFor(t *testing.T) {
 		src := sampleWith(c.change)
 		src.cost = c.cost
 		m := newScreen(t, src, 80, 24)
-		run(t, m, m.showQuestion())
+		runCommands(t, m, m.showQuestion())
 		press(t, m, c.keys)
 		equal(t, fmt.Sprintf("%+v", src.actions()), fmt.Sprintf("%+v", c.want), "%s (%s)", c.what, c.keys)
 	}
@@ -77,7 +77,7 @@ func TestKeysAskFor(t *testing.T) {
 
 // endsScreen reports whether a key ends the screen.
 func endsScreen(m *model, key string) bool {
-	_, cmd := m.Update(keyMsg(key))
+	_, cmd := m.Update(keyMessage(key))
 	_, is := messageOf(cmd).(tea.QuitMsg)
 	return is
 }
@@ -106,7 +106,7 @@ func TestLeaving(t *testing.T) {
 	} {
 		src := sampleWith(c.change)
 		m := newScreen(t, src, 80, 24)
-		run(t, m, m.showQuestion())
+		runCommands(t, m, m.showQuestion())
 		press(t, m, c.keys)
 		equal(t, endsScreen(m, c.last), c.ends, "%s: %s %s ends the screen", c.what, c.keys, c.last)
 		for _, a := range src.actions() {
@@ -142,9 +142,9 @@ func TestRunEndsDuringTheQuestion(t *testing.T) {
 // TestSecretsAreNotShown checks that a secret is neither drawn nor kept.
 func TestSecretsAreNotShown(t *testing.T) {
 	m := newScreen(t, sampleWith(states["question"]), 80, 24)
-	run(t, m, m.showQuestion())
+	runCommands(t, m, m.showQuestion())
 	typeText(t, m, "swordfish")
-	m.Update(pasteMsg("trout\nsecond line"))
+	m.Update(pasteMessage("trout\nsecond line"))
 	if text := m.frame + plainScreen(m); strings.Contains(text, "sword") || strings.Contains(text, "trout") || strings.Contains(text, "*") {
 		t.Errorf("it shows:\n%s", text)
 	}
@@ -165,15 +165,15 @@ func TestQuestionsUntilTheyAreAnswered(t *testing.T) {
 	})
 	m := newScreen(t, src, 80, 24)
 	src.answer = func(runview.Action) (*runview.Answer, error) { return nil, fmt.Errorf("connection reset") }
-	run(t, m, m.showQuestion())
+	runCommands(t, m, m.showQuestion())
 	press(t, m, "a enter")
-	run(t, m, m.showQuestion())
+	runCommands(t, m, m.showQuestion())
 	if _, ok := m.modal.(*questionModal); !ok {
 		t.Errorf("after an error it is not asked again: %T", m.modal)
 	}
 	asked = false
 	refresh(t, m)
-	run(t, m, m.showQuestion())
+	runCommands(t, m, m.showQuestion())
 	if m.modal != nil {
 		t.Errorf("it is still asked: %T", m.modal)
 	}
@@ -241,7 +241,7 @@ func TestHintsDoSomething(t *testing.T) {
 			if plainScreen(m) == before && len(m.src.(*fakeSource).actions()) == 0 {
 				t.Errorf("%s: %s (%s) does nothing", tabNames[v], b.firstKey(), b.label)
 			}
-			has(t, before, m.keyName(b.firstKey())+" "+b.label, "%s: the footer of a wide screen", tabNames[v])
+			checkContains(t, before, m.keyName(b.firstKey())+" "+b.label, "%s: the footer of a wide screen", tabNames[v])
 		}
 	}
 }
@@ -330,7 +330,7 @@ func TestFocusGoesThroughThePanes(t *testing.T) {
 	equal(t, m.tab, tabHosts, "the view after 2 again")
 }
 
-func pasteMsg(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
+func pasteMessage(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
 
 // TestTooSmallForKeys checks that only the keys for leaving work, with visible feedback, on a
 // screen that is too small to show what keys act on.

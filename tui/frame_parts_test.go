@@ -122,7 +122,7 @@ func TestLiveness(t *testing.T) {
 		want string
 	}{{0, "● live 0s"}, {3 * time.Second, "● live 3s"}, {5 * time.Second, "○ not live, 5s old"}, {time.Hour, "○ not live, 1h old"}} {
 		now = noon.Add(c.age)
-		has(t, row(), c.want, "after %v", c.age)
+		checkContains(t, row(), c.want, "after %v", c.age)
 	}
 	now = noon
 	m.Update(snapshotMsg{err: errors.New("the run directory does not answer"), at: noon})
@@ -229,7 +229,7 @@ func TestTheHelpIsWhole(t *testing.T) {
 		press(t, m, "pgdown")
 	}
 	for _, word := range []string{"drain: what runs there finishes", "state=fail", "straggler", ":requeue", "one slot more", "ctrl+z", "ended because it ran longer"} {
-		has(t, text.String(), word, "the help")
+		checkContains(t, text.String(), word, "the help")
 	}
 	press(t, m, "esc")
 	if m.modal != nil {
@@ -243,7 +243,7 @@ func TestDetailsOfAHost(t *testing.T) {
 	src := sample()
 	m := newScreen(t, src, 80, 24)
 	press(t, m, "2 j j j j enter")
-	golden(t, m, "frame-host-80x24")
+	checkGolden(t, m, "frame-host-80x24")
 	ask := m.buildQuery()
 	if ask.Events == nil || ask.Events.Filter != "host=ws05" || !ask.Events.All {
 		t.Errorf("it asks for %+v", ask.Events)

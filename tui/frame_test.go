@@ -36,9 +36,9 @@ func TestViewsAtEachSize(t *testing.T) {
 			if v == tabJobs { // select two jobs
 				press(t, m, "j space space k k k")
 			}
-			golden(t, m, fmt.Sprintf("frame-%s-%dx%d", name, s[0], s[1]))
+			checkGolden(t, m, fmt.Sprintf("frame-%s-%dx%d", name, s[0], s[1]))
 			if s == [2]int{120, 36} {
-				golden(t, newView(t, Options{Source: sample(), ASCII: true}, v, s[0], s[1]), "frame-ascii-"+name)
+				checkGolden(t, newView(t, Options{Source: sample(), ASCII: true}, v, s[0], s[1]), "frame-ascii-"+name)
 			}
 		}
 	}
@@ -122,7 +122,7 @@ func TestStatesOfARun(t *testing.T) {
 				m.receivedAt = noon.Add(-12 * time.Second)
 				m.snapshotErr = errors.New("dial unix: connection refused")
 			}
-			golden(t, m, fmt.Sprintf("state-%s-%dx%d", name, s[0], s[1]))
+			checkGolden(t, m, fmt.Sprintf("state-%s-%dx%d", name, s[0], s[1]))
 		}
 	}
 }
@@ -224,9 +224,9 @@ func TestDetails(t *testing.T) {
 		m.openDetail(50120)
 		m.extraZoomed = true
 		refresh(t, m)
-		golden(t, m, fmt.Sprintf("detail-%dx%d", size[0], size[1]))
+		checkGolden(t, m, fmt.Sprintf("detail-%dx%d", size[0], size[1]))
 		press(t, m, "G")
-		golden(t, m, fmt.Sprintf("detail-end-%dx%d", size[0], size[1]))
+		checkGolden(t, m, fmt.Sprintf("detail-end-%dx%d", size[0], size[1]))
 	}
 }
 

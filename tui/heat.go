@@ -223,7 +223,7 @@ func (p *resultsPane) heatKeys() []binding {
 		key("m", "groups", "groups with their mean and spread", p.showGroups),
 		key("right", "", "to the right", screenAction(func() { move(0, 1) })),
 		key("left", "", "to the left", screenAction(func() { move(0, -1) })),
-		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.list) }),
+		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.jobList) }),
 	), moveKeys(func() int { return v.h }, func(_ *model, by int) { move(by, 0) })...)
 }
 

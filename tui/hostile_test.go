@@ -48,7 +48,7 @@ func TestHostileTexts(t *testing.T) {
 				continue // these texts are slow to draw: one size for each text is enough
 			}
 			wrong := ""
-			src := sampleWith(func(snap *runview.Snapshot) { poison(snap, evil, wrong) })
+			src := sampleWith(func(snap *runview.Snapshot) { putText(snap, evil, wrong) })
 			src.read = func(runview.Read) (*runview.Piece, error) {
 				return &runview.Piece{Data: []byte(evil + "\n" + evil), Size: int64(2*len(evil) + 1), Over: true}, nil
 			}
@@ -64,7 +64,7 @@ func TestHostileTexts(t *testing.T) {
 				check(keys)
 			}
 			press(t, m, "esc")
-			m.complain(evil)
+			m.showError(evil)
 			check("a message")
 			if k != i%3 { // the rest does not depend on the size
 				continue
@@ -73,7 +73,7 @@ func TestHostileTexts(t *testing.T) {
 			for _, keys := range []string{"w", "esc e", "esc space c y", "/", "esc :", "tab", "esc 4"} {
 				press(t, m, keys)
 				if m.modal != nil && len(evil) < maxTyped {
-					m.Update(pasteMsg(evil))
+					m.Update(pasteMessage(evil))
 				}
 				check(keys)
 			}
@@ -84,9 +84,9 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// poison puts a text into every field that comes from outside. The filter of the jobs has an error
+// putText puts a text into every field that comes from outside. The filter of the jobs has an error
 // if wrong is not empty.
-func poison(snap *runview.Snapshot, evil, wrong string) {
+func putText(snap *runview.Snapshot, evil, wrong string) {
 	for _, s := range []*string{&snap.Over, &snap.Run.Name, &snap.Run.Dir, &snap.Run.Lab, &snap.Run.Owner, &snap.Run.Machine, &snap.Draining, &snap.Problem} {
 		*s = evil
 	}

@@ -214,13 +214,13 @@ func (p *hostsPane) unlessSlipped(do func(*model, *live.Host) tea.Cmd) func(*mod
 }
 
 func (p *hostsPane) hostAction(verb runview.Verb) func(*model) tea.Cmd {
-	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd { return m.act(runview.Action{Do: verb, Host: h.Name}) })
+	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd { return m.startAction(runview.Action{Do: verb, Host: h.Name}) })
 }
 
 // slotsAction returns the action that changes the number of jobs that may run on the host.
 func (p *hostsPane) slotsAction(by int) func(*model) tea.Cmd {
 	return p.unlessSlipped(func(m *model, h *live.Host) tea.Cmd {
-		return m.act(runview.Action{Do: runview.Slots, Host: h.Name, Number: by, Relative: true})
+		return m.startAction(runview.Action{Do: runview.Slots, Host: h.Name, Number: by, Relative: true})
 	})
 }
 
@@ -231,7 +231,7 @@ func stopHost(m *model, host *live.Host) tea.Cmd {
 	if h.Running > 0 {
 		text = plural(h.Running, "job") + " running there will be ended and queued again: what they have done so far is lost"
 	}
-	m.modal = newConfirmation("Stop "+h.Name+" now?", text, h.Running, func(m *model) tea.Cmd { return m.act(runview.Action{Do: runview.StopHost, Host: h.Name}) })
+	m.modal = newConfirmation("Stop "+h.Name+" now?", text, h.Running, func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.StopHost, Host: h.Name}) })
 	return nil
 }
 

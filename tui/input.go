@@ -29,8 +29,8 @@ type inputLine struct {
 	complete        func(m *model, before string) (start int, words []string)
 	completions     []string // words that further tabs cycle through
 	completionIndex int
-	completionStart int   // where they begin
-	filteredList    *list // the list whose filter is typed; nil: another kind of line
+	completionStart int      // where they begin
+	filteredList    *jobList // the list whose filter is typed; nil: another kind of line
 
 	onChange  func(m *model, text string) tea.Cmd
 	onConfirm func(m *model, text string) (tea.Cmd, error) // an error keeps the line open
@@ -351,13 +351,13 @@ const filterDelay = 120 * time.Millisecond
 
 // filterDue reports that nothing was typed for filterDelay.
 type filterDue struct {
-	list *list
+	list *jobList
 	text string
 	line *inputLine
 }
 
 // openFilter opens the filter line. The list is filtered during typing.
-func (m *model) openFilter(l *list) tea.Cmd {
+func (m *model) openFilter(l *jobList) tea.Cmd {
 	line := &inputLine{prompt: " /", text: newEditableText(l.filter), history: &m.jobs.filters, filteredList: l}
 	line.complete = (*model).completeFilter
 	line.onChange = func(m *model, text string) tea.Cmd {
@@ -382,14 +382,14 @@ func (d filterDue) apply(m *model) tea.Cmd {
 	return nil
 }
 
-func (l *list) setFilter(text string) {
+func (l *jobList) setFilter(text string) {
 	if text = strings.TrimSpace(text); text != l.filter {
 		l.filter = text
 	}
 }
 
 // currentFilterError returns the error of the filter if the list is still that of another filter.
-func (l *list) currentFilterError() string {
+func (l *jobList) currentFilterError() string {
 	if l.filterErrorOf == l.fullFilter() && (l.page == nil || !l.isCurrentPage(l.page)) {
 		return l.filterError
 	}
@@ -406,10 +406,10 @@ func parenthesize(filter string) string {
 }
 
 // filterNote returns the error of a filter, or the number of jobs it matches.
-func (m *model) filterNote(l *list, text string, w int) []string {
+func (m *model) filterNote(l *jobList, text string, w int) []string {
 	page, fits := l.page, l.page != nil && l.isCurrentPage(l.page)
 	// Groups and cells contain the matching jobs.
-	if p := m.results; l == &p.list && !p.showsRows() && p.table != nil {
+	if p := m.results; l == &p.jobList && !p.showsRows() && p.table != nil {
 		page, fits = &p.table.Page, p.table.Page.Filter == l.fullFilter()
 	}
 	wrong := ""
@@ -425,7 +425,7 @@ func (m *model) filterNote(l *list, text string, w int) []string {
 	if wrong != "" {
 		return m.errorLines(wrong, w)
 	}
-	if p := m.results; l == &p.list && p.groups.isShown && !p.heat.isShown && p.table.Groups != nil {
+	if p := m.results; l == &p.jobList && p.groups.isShown && !p.heat.isShown && p.table.Groups != nil {
 		return []string{styleFaint.Render(" " + plural(len(p.table.Groups.Rows)+p.table.Groups.More, "group"))}
 	}
 	return []string{styleFaint.Render(" " + plural(page.Matched, "job"))}

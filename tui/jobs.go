@@ -14,7 +14,7 @@ import (
 
 // jobsPane is the list of jobs.
 type jobsPane struct {
-	list
+	jobList
 	choices  columnChoices
 	sel      selection
 	needs    columnNeeds
@@ -28,7 +28,7 @@ func (p *jobsPane) title(m *model) string {
 }
 
 func (p *jobsPane) draw(m *model, w, h int, focused bool) []string {
-	return m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
+	return m.drawList(&p.jobList, p.columns(m, w-2), w, h, focused)
 }
 
 func (p *jobsPane) addToQuery(m *model, ask *runview.Query) { ask.Jobs = p.requestWindow() }
@@ -54,9 +54,9 @@ func (p *jobsPane) currentJob(m *model) (runview.Row, bool) { return p.cursorJob
 
 func (p *jobsPane) selectedJobs() jobs.Ranges { return p.sel.which }
 
-func (p *jobsPane) clearSelectionOrFilter() bool { return p.list.clearSelectionOrFilter(&p.sel) }
+func (p *jobsPane) clearSelectionOrFilter() bool { return p.jobList.clearSelectionOrFilter(&p.sel) }
 
-func (p *jobsPane) filterAndOrder(m *model) string { return m.describeList(&p.list) }
+func (p *jobsPane) filterAndOrder(m *model) string { return m.describeList(&p.jobList) }
 
 // columnNeeds records which columns, and which widths, the rows so far need. It only grows, so that
 // no column appears and disappears while a list scrolls.
@@ -118,7 +118,7 @@ func (p *jobsPane) columns(m *model, w int) []jobColumn {
 }
 
 // fitSortedColumns fits columns. The column that orders the list is always among them.
-func (l *list) fitSortedColumns(m *model, all []jobColumn, w int) []jobColumn {
+func (l *jobList) fitSortedColumns(m *model, all []jobColumn, w int) []jobColumn {
 	for i := range all {
 		if all[i].sort == l.sort {
 			all[i].addArrow(m.sortArrow(l.sort, l.reverse))
@@ -278,7 +278,7 @@ func memoryCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 }
 
 // drawList draws the heading and the visible rows of a list.
-func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []string {
+func (m *model) drawList(l *jobList, cols []jobColumn, w, h int, focused bool) []string {
 	l.resize(max(0, h-1))
 	count := ""
 	if n := m.jobs.sel.n; n > 0 {
@@ -312,7 +312,7 @@ func (m *model) drawList(l *list, cols []jobColumn, w, h int, focused bool) []st
 }
 
 // commonPrefix returns the common prefix of the names of the visible rows.
-func (l *list) commonPrefix() string {
+func (l *jobList) commonPrefix() string {
 	var titles []string
 	for i := range l.h {
 		if r, ok := l.row(l.top + i); ok {
@@ -326,7 +326,7 @@ func (l *list) commonPrefix() string {
 }
 
 // whyEmpty explains why a list has no rows.
-func (m *model) whyEmpty(l *list) string {
+func (m *model) whyEmpty(l *jobList) string {
 	switch {
 	case l.filter != "":
 		return "no job matches " + m.clean(l.filter) + "; esc clears the filter"

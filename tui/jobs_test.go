@@ -66,7 +66,7 @@ func TestGoldenJobs(t *testing.T) {
 		for v, name := range map[tab]string{tabJobs: "phases", tabResults: "results"} {
 			m := newView(t, Options{Source: allPhases()}, v, s[0], s[1])
 			press(t, m, "z")
-			golden(t, m, fmt.Sprintf("jobs-%dx%d-%s", s[0], s[1], name))
+			checkGolden(t, m, fmt.Sprintf("jobs-%dx%d-%s", s[0], s[1], name))
 		}
 	}
 }
@@ -77,7 +77,7 @@ func TestCopies(t *testing.T) {
 	r := &runview.Row{Phase: runview.Running, Host: "melon04", Copies: 2}
 	got, _ := hostCell(m, r, 12)
 	equal(t, got, "melon04 +2", "the host")
-	has(t, m.stateLine(r), "on melon04, 2 copies,", "the details")
+	checkContains(t, m.stateLine(r), "on melon04, 2 copies,", "the details")
 }
 
 // TestEmptyLists checks the text that replaces an empty list.
@@ -346,7 +346,7 @@ func TestNumbers(t *testing.T) {
 // TestTheCursorOfAHeatMapSticks checks that the cursor of a heat map stays on its values while new
 // values arrive (rule 4).
 func TestTheCursorOfAHeatMapSticks(t *testing.T) {
-	m := newView(t, Options{Source: sweep(t)}, tabResults, 80, 24)
+	m := newView(t, Options{Source: sweepSource(t)}, tabResults, 80, 24)
 	mustRunLine(t, m, "pivot C gamma acc")
 	press(t, m, "j right", "C=0.1 gamma=0.5: 0.2955")
 	x := *m.results.table.Heat

@@ -75,7 +75,7 @@ func (m *model) press(key string) tea.Cmd {
 		return cmd
 	}
 	if !m.isTiny() && !(m.message.isError && m.message.text != "") { // an error is read first
-		m.say(key + " does nothing here; ? lists the keys that do")
+		m.showMessage(key + " does nothing here; ? lists the keys that do")
 	}
 	return nil
 }

@@ -170,7 +170,7 @@ func (m *model) drawPane(p placedPane) []string {
 	}
 	line, side, c := m.glyphs.line, m.glyphs.vertical, m.glyphs.corners
 	if focused {
-		line, side, c = m.glyphs.heavy, m.glyphs.heavyVert, m.glyphs.heavyCorners
+		line, side, c = m.glyphs.heavy, m.glyphs.heavyVertical, m.glyphs.heavyCorners
 	}
 	inner := p.w - 2
 	name := m.fit(title, min(width(title), max(0, inner-2)))

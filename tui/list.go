@@ -13,10 +13,10 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// list is a list of jobs. It loads only a page of rows, some screens around the cursor, so its work
-// does not grow with the number of jobs (rule 3). The cursor is on a job, not on a row (rule 4).
-// Until the user moves it, it stays at the top.
-type list struct {
+// jobList is a list of jobs. It loads only a page of rows, some screens around the cursor, so its
+// work does not grow with the number of jobs (rule 3). The cursor is on a job, not on a row (rule
+// 4). Until the user moves it, it stays at the top.
+type jobList struct {
 	noPane
 	viewport // rows are positions in the whole list
 
@@ -41,7 +41,7 @@ type list struct {
 }
 
 // fullFilter returns the complete filter.
-func (l *list) fullFilter() string {
+func (l *jobList) fullFilter() string {
 	if l.baseFilter == "" {
 		return l.filter
 	}
@@ -49,11 +49,11 @@ func (l *list) fullFilter() string {
 }
 
 // isCurrentPage reports whether a page has the current filter and order.
-func (l *list) isCurrentPage(p *runview.Page) bool {
+func (l *jobList) isCurrentPage(p *runview.Page) bool {
 	return p.Filter == l.fullFilter() && p.Sort == l.sort && p.Reverse == l.reverse
 }
 
-func (l *list) numMatched() int {
+func (l *jobList) numMatched() int {
 	if l.page == nil {
 		return 0
 	}
@@ -61,7 +61,7 @@ func (l *list) numMatched() int {
 }
 
 // row returns the row at a position, if it is loaded.
-func (l *list) row(pos int) (*runview.Row, bool) {
+func (l *jobList) row(pos int) (*runview.Row, bool) {
 	if l.page == nil || pos < l.page.First || pos >= l.page.First+len(l.page.Rows) {
 		return nil, false
 	}
@@ -79,7 +79,7 @@ func findJob(p *runview.Page, id jobs.ID) int {
 }
 
 // cursorJob returns the job under the cursor. It returns false while the row is not loaded.
-func (l *list) cursorJob() (runview.Row, bool) {
+func (l *jobList) cursorJob() (runview.Row, bool) {
 	r, ok := l.row(l.cursorRow)
 	if !ok || r.ID != l.cursor {
 		return runview.Row{}, false
@@ -88,7 +88,7 @@ func (l *list) cursorJob() (runview.Row, bool) {
 }
 
 // setPage replaces the page. It returns false if the cursor's job is no longer in the list.
-func (l *list) setPage(p *runview.Page) bool {
+func (l *jobList) setPage(p *runview.Page) bool {
 	if p == nil || !l.isCurrentPage(p) {
 		return true
 	}
@@ -121,7 +121,7 @@ func (l *list) setPage(p *runview.Page) bool {
 }
 
 // clampCursor keeps the cursor within the list, on the screen, and on a job.
-func (l *list) clampCursor() {
+func (l *jobList) clampCursor() {
 	l.viewport.clampCursor(l.numMatched())
 	if r, ok := l.row(l.cursorRow); ok && (l.cursor == 0 || !l.pinned) {
 		l.cursor = r.ID
@@ -129,7 +129,7 @@ func (l *list) clampCursor() {
 }
 
 // moveTo moves the cursor to a position.
-func (l *list) moveTo(pos int) {
+func (l *jobList) moveTo(pos int) {
 	if l.numMatched() > 0 {
 		l.cursorRow, l.pinned, l.cursor, l.jobMissing = pos, true, 0, false
 		l.clampCursor()
@@ -137,20 +137,20 @@ func (l *list) moveTo(pos int) {
 }
 
 // click moves the cursor to a row of the screen. Row 0 is the heading.
-func (l *list) click(_ *model, row int) {
+func (l *jobList) click(_ *model, row int) {
 	if pos := l.top + row - 1; row > 0 && pos < l.numMatched() {
 		l.moveTo(pos)
 	}
 }
 
 // moveToTop moves the cursor to the top, where it stays whatever job is there.
-func (l *list) moveToTop() {
+func (l *jobList) moveToTop() {
 	l.pinned, l.cursor, l.cursorRow, l.top = false, 0, 0, 0
 	l.clampCursor()
 }
 
 // moveToJob moves the cursor to a job at an unknown position.
-func (l *list) moveToJob(id jobs.ID) {
+func (l *jobList) moveToJob(id jobs.ID) {
 	l.cursor, l.pinned, l.outdated, l.jobMissing = id, true, true, false
 	if l.page != nil {
 		if pos := findJob(l.page, id); pos >= 0 {
@@ -161,14 +161,14 @@ func (l *list) moveToJob(id jobs.ID) {
 }
 
 // pinCursor keeps the cursor on its job, even at the top.
-func (l *list) pinCursor() {
+func (l *jobList) pinCursor() {
 	if !l.pinned && l.cursor != 0 {
 		l.pinned, l.outdated = true, true
 	}
 }
 
 // resize sets the number of visible rows.
-func (l *list) resize(h int) {
+func (l *jobList) resize(h int) {
 	if l.h != h {
 		l.h = h
 		l.clampCursor()
@@ -177,7 +177,7 @@ func (l *list) resize(h int) {
 
 // requestWindow returns the window to request from the source. It stays the same while the loaded
 // rows suffice, because each change costs a round trip and ends the request in progress.
-func (l *list) requestWindow() *runview.JobsWindow {
+func (l *jobList) requestWindow() *runview.JobsWindow {
 	w := &l.window
 	switch {
 	case w.Rows == 0 || w.Filter != l.fullFilter() || w.Sort != l.sort || w.Reverse != l.reverse:
@@ -202,13 +202,13 @@ func (l *list) requestWindow() *runview.JobsWindow {
 }
 
 // coversScreen reports whether a page has the visible rows and some more on both sides.
-func (l *list) coversScreen(p *runview.Page) bool {
+func (l *jobList) coversScreen(p *runview.Page) bool {
 	more := l.h / 2
 	return p.First <= max(0, l.top-more) && p.First+len(p.Rows) >= min(p.Matched, l.top+l.h+more)
 }
 
 // nextSort orders the list by the next column.
-func (l *list) nextSort() { l.sort, l.reverse = (l.sort+1)%runview.Sorts, false }
+func (l *jobList) nextSort() { l.sort, l.reverse = (l.sort+1)%runview.Sorts, false }
 
 // highestFirst reports whether an order that is not reversed begins with the highest value, as
 // orders by amounts and the first order do.
@@ -232,7 +232,7 @@ func (m *model) sortArrow(s runview.Sort, reverse bool) string {
 const oldOrderAge = 3 * time.Second
 
 // describeList describes the filter and the order of a list: "/C=0.1  sort:age ▼".
-func (m *model) describeList(l *list) string {
+func (m *model) describeList(l *jobList) string {
 	s := "sort:" + l.sort.String() + " " + m.sortArrow(l.sort, l.reverse)
 	if l.page != nil && l.page.Settled >= oldOrderAge {
 		s += " " + formatSpan(l.page.Settled) + " ago"
@@ -252,7 +252,7 @@ func jobListKeys() []binding {
 }
 
 // listKeys returns the keys for a list of jobs.
-func (l *list) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
+func (l *jobList) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
 	return append(withGroup("List",
 		key("/", "filter", "filter the list while you type", func(m *model) tea.Cmd { return m.openFilter(l) }),
 		key("space", "select", "select a job, or not", l.selectCurrent),
@@ -273,7 +273,7 @@ func onCurrent(do func(*model, jobs.ID) tea.Cmd) func(*model) tea.Cmd {
 	return func(m *model) tea.Cmd {
 		r, ok := m.currentJob()
 		if !ok {
-			m.complain(noJobText)
+			m.showError(noJobText)
 			return nil
 		}
 		return do(m, r.ID)
@@ -283,7 +283,7 @@ func onCurrent(do func(*model, jobs.ID) tea.Cmd) func(*model) tea.Cmd {
 const noJobText = "there is no job under the cursor yet"
 
 // selectCurrent selects or deselects the job under the cursor, and moves to the next job.
-func (l *list) selectCurrent(m *model) tea.Cmd {
+func (l *jobList) selectCurrent(m *model) tea.Cmd {
 	if r, ok := l.cursorJob(); ok {
 		m.jobs.sel.toggle(r.ID)
 		l.moveTo(l.cursorRow + 1)
@@ -292,7 +292,7 @@ func (l *list) selectCurrent(m *model) tea.Cmd {
 }
 
 // selectAll selects all jobs of a list, loaded or not.
-func (l *list) selectAll(m *model) tea.Cmd { return m.selectMatches(l.fullFilter()) }
+func (l *jobList) selectAll(m *model) tea.Cmd { return m.selectMatches(l.fullFilter()) }
 
 // selectMatches selects all jobs that a filter matches.
 func (m *model) selectMatches(filter string) tea.Cmd {
@@ -302,12 +302,12 @@ func (m *model) selectMatches(filter string) tea.Cmd {
 		return func(m *model) tea.Cmd {
 			switch {
 			case err != nil:
-				m.complain("nothing was selected: " + err.Error())
+				m.showError("nothing was selected: " + err.Error())
 			case which.Count() == 0:
-				m.complain("no job matches: nothing was selected")
+				m.showError("no job matches: nothing was selected")
 			default:
 				m.jobs.sel.add(which)
-				m.say(plural(m.jobs.sel.n, "job") + " selected; esc clears the selection")
+				m.showMessage(plural(m.jobs.sel.n, "job") + " selected; esc clears the selection")
 			}
 			return nil
 		}
@@ -316,7 +316,7 @@ func (m *model) selectMatches(filter string) tea.Cmd {
 
 // clearSelectionOrFilter clears the selection or, if there is none, the filter. It returns false if
 // both are empty.
-func (l *list) clearSelectionOrFilter(sel *selection) bool {
+func (l *jobList) clearSelectionOrFilter(sel *selection) bool {
 	switch {
 	case sel.n > 0:
 		sel.set(nil)
@@ -366,7 +366,7 @@ type slip struct {
 }
 
 // setPageAndNoteSlip replaces the page and records whether that moves the cursor.
-func (l *list) setPageAndNoteSlip(m *model, p *runview.Page) {
+func (l *jobList) setPageAndNoteSlip(m *model, p *runview.Page) {
 	// The user is typing the filter: keep the previous one.
 	if line, typing := m.modal.(*inputLine); typing && line.filteredList == l && p.Wrong != "" && l.page != nil {
 		l.filterError, l.filterErrorOf, l.waiting, l.outdated = p.Wrong, p.Filter, false, false
@@ -381,7 +381,7 @@ func (l *list) setPageAndNoteSlip(m *model, p *runview.Page) {
 	l.slip = slip{from: jobName(before), gone: held || findJob(p, before) < 0, at: m.now()}
 }
 
-func (l *list) newestSlip(*model) (*slip, string) {
+func (l *jobList) newestSlip(*model) (*slip, string) {
 	if r, ok := l.cursorJob(); ok {
 		return &l.slip, jobName(r.ID)
 	}
@@ -406,7 +406,7 @@ func (m *model) warnIfSlipped() bool {
 	if s.gone {
 		why = "has left the list"
 	}
-	m.complain(fmt.Sprintf("%s %s; the cursor is on %s now: press again", from, why, on))
+	m.showError(fmt.Sprintf("%s %s; the cursor is on %s now: press again", from, why, on))
 	return true
 }
 

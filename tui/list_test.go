@@ -40,7 +40,7 @@ func (c *fakeJobs) page(w *runview.JobsWindow) *runview.Page {
 }
 
 // fetch fetches pages as the snapshotter does until the request no longer changes.
-func (c *fakeJobs) fetch(l *list) (asked int) {
+func (c *fakeJobs) fetch(l *jobList) (asked int) {
 	for range 5 {
 		w := l.requestWindow()
 		l.setPage(c.page(w))
@@ -52,15 +52,15 @@ func (c *fakeJobs) fetch(l *list) (asked int) {
 	return asked
 }
 
-func newList(c *fakeJobs, h int) *list {
-	l := &list{}
+func newJobList(c *fakeJobs, h int) *jobList {
+	l := &jobList{}
 	l.resize(h)
 	c.fetch(l)
 	return l
 }
 
 // shownIDs returns the job ids on the screen, 0 for a row that is not loaded.
-func (l *list) shownIDs() (ids []jobs.ID) {
+func (l *jobList) shownIDs() (ids []jobs.ID) {
 	for i := range min(l.h, l.numMatched()-l.top) {
 		r, ok := l.row(l.top + i)
 		if !ok {
@@ -71,13 +71,13 @@ func (l *list) shownIDs() (ids []jobs.ID) {
 	return ids
 }
 
-func cursorID(l *list) jobs.ID {
+func cursorID(l *jobList) jobs.ID {
 	r, _ := l.cursorJob()
 	return r.ID
 }
 
 // checkCursor checks the job and the position of the cursor.
-func checkCursor(t *testing.T, l *list, id jobs.ID, at int) {
+func checkCursor(t *testing.T, l *jobList, id jobs.ID, at int) {
 	t.Helper()
 	equal(t, cursorID(l), id, "the job under the cursor")
 	equal(t, l.cursorRow, at, "the position of the cursor")
@@ -87,7 +87,7 @@ func checkCursor(t *testing.T, l *list, id jobs.ID, at int) {
 // row, however the order changes (rule 4).
 func TestTheCursorSticksToItsJob(t *testing.T) {
 	c := newFakeJobs(100_000)
-	l := newList(c, 20)
+	l := newJobList(c, 20)
 	l.moveTo(7)
 	if cursorID(l) != 8 {
 		t.Fatalf("the cursor is on %d", cursorID(l))
@@ -110,7 +110,7 @@ func TestTheCursorSticksToItsJob(t *testing.T) {
 // moves the cursor, and again after g.
 func TestTheTopStaysTheTop(t *testing.T) {
 	c := newFakeJobs(1000)
-	l := newList(c, 10)
+	l := newJobList(c, 10)
 	for _, prepare := range []func(){func() {}, func() { l.moveTo(500); c.fetch(l); l.moveToTop(); c.fetch(l) }} {
 		prepare()
 		slices.Reverse(c.order)
@@ -127,7 +127,7 @@ func TestTheTopStaysTheTop(t *testing.T) {
 // for missing rows (rule 3).
 func TestMovingAsksRarely(t *testing.T) {
 	c := newFakeJobs(1_000_000)
-	l := newList(c, 20)
+	l := newJobList(c, 20)
 	asked, before := 0, *l.requestWindow()
 	for i := range 400 {
 		l.moveTo(l.cursorRow + 1)
@@ -150,7 +150,7 @@ func TestMovingAsksRarely(t *testing.T) {
 // again. Each new request ends the previous one, so a held key would never get an answer.
 func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
 	c := newFakeJobs(100_000)
-	l := newList(c, 20)
+	l := newJobList(c, 20)
 	l.moveTo(50_000)
 	w := *l.requestWindow()
 	for range 15 {
@@ -167,7 +167,7 @@ func TestAHeldKeyDoesNotStarveTheAnswer(t *testing.T) {
 // placeholder rows.
 func TestAJumpIsDrawnAtOnce(t *testing.T) {
 	c := newFakeJobs(5000)
-	l := newList(c, 10)
+	l := newJobList(c, 10)
 	l.moveTo(4999)
 	if _, ok := l.cursorJob(); ok || l.top != 4990 {
 		t.Errorf("there is a job under the cursor before it has come; top %d", l.top)
@@ -185,7 +185,7 @@ func TestAJumpIsDrawnAtOnce(t *testing.T) {
 // TestALateAnswerChangesNothing checks that an answer to an older request does not move the cursor.
 func TestALateAnswerChangesNothing(t *testing.T) {
 	c := newFakeJobs(10_000)
-	l := newList(c, 10)
+	l := newJobList(c, 10)
 	late := c.page(&runview.JobsWindow{Cursor: 9000, Rows: 40, Above: 20})
 	l.moveTo(5)
 	before := l.shownIDs()
@@ -206,7 +206,7 @@ func TestALateAnswerChangesNothing(t *testing.T) {
 // TestAJobThatLeavesTheList checks that the cursor keeps its position when its job leaves the list.
 func TestAJobThatLeavesTheList(t *testing.T) {
 	c := newFakeJobs(100)
-	l := newList(c, 10)
+	l := newJobList(c, 10)
 	l.moveTo(40)
 	c.fetch(l)
 	c.order = slices.DeleteFunc(c.order, func(id jobs.ID) bool { return id == 41 })
@@ -231,7 +231,7 @@ func TestAJobThatLeavesTheList(t *testing.T) {
 // otherwise moves it to the top.
 func TestAFilterAndTheCursor(t *testing.T) {
 	all := newFakeJobs(1000)
-	l := newList(all, 10)
+	l := newJobList(all, 10)
 	l.moveTo(500)
 	all.fetch(l)
 	l.setFilter("x")
@@ -261,7 +261,7 @@ func TestAFilterAndTheCursor(t *testing.T) {
 func TestResizeKeepsTheCursorOnTheScreen(t *testing.T) {
 	for _, n := range []int{0, 1, 3, 50, 5000} {
 		c := newFakeJobs(n)
-		l := newList(c, 10)
+		l := newJobList(c, 10)
 		for _, h := range []int{10, 1, 0, 40, 3, 400, 20} {
 			for _, pos := range []int{0, n / 2, n - 1, n + 100} {
 				l.resize(h)
@@ -318,7 +318,7 @@ func TestFilterLine(t *testing.T) {
 	press(t, m, "/")
 	typeText(t, m, "stat:x")
 	equal(t, m.jobs.filter, "", "the filter without a pause")
-	m.Update(filterDue{&m.jobs.list, "sta", m.modal.(*inputLine)})
+	m.Update(filterDue{&m.jobs.jobList, "sta", m.modal.(*inputLine)})
 	equal(t, m.jobs.filter, "", "the filter after the pause of an older text")
 	passFilterDelay(t, m)
 	// And the list stays while it is being typed.

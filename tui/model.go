@@ -92,7 +92,7 @@ func newModel(o Options, now func() time.Time) *model {
 	m.cursorOutput = newOutputPane(0, false)
 	m.panes = [numTabs]pane{m.jobs, m.hosts, m.failed, m.results, m.events}
 	if o.Notice != "" {
-		m.say(o.Notice)
+		m.showMessage(o.Notice)
 	}
 	return m
 }
@@ -121,11 +121,11 @@ func (m *model) dispatcherNow() time.Time {
 	return m.snap.At.Add(m.now().Sub(m.receivedAt))
 }
 
-// say shows a message for a while; complain shows an error.
-func (m *model) say(text string) {
+// showMessage shows a message for a while; showError shows an error.
+func (m *model) showMessage(text string) {
 	m.message = message{text: text, expiresAt: m.now().Add(8 * time.Second)}
 }
-func (m *model) complain(text string) {
+func (m *model) showError(text string) {
 	m.message = message{text: text, isError: true, expiresAt: m.now().Add(15 * time.Second)}
 }
 
@@ -214,7 +214,7 @@ func (m *model) closeInnermost() tea.Cmd {
 		m.tab, m.fullWidth = m.previousTab, false
 	case m.focus() != m.panes[m.tab]: // the same keys have another meaning from now on
 		m.focusedTab, m.lowerFocused = m.tab, false
-		m.say("the keys are about " + tabNames[m.tab] + " now")
+		m.showMessage("the keys are about " + tabNames[m.tab] + " now")
 	case m.isUndispatched() && !m.summaryHidden:
 		m.summaryHidden = true
 	default:
@@ -401,8 +401,8 @@ func callSource(limit time.Duration, ask func(context.Context) reply) tea.Cmd {
 	}
 }
 
-// act executes an action, shows its result, and stores what an undo needs.
-func (m *model) act(a runview.Action) tea.Cmd {
+// startAction executes an action, shows its result, and stores what an undo needs.
+func (m *model) startAction(a runview.Action) tea.Cmd {
 	src := m.src
 	return callSource(actTimeout, func(ctx context.Context) reply {
 		answer, err := src.Do(ctx, a)
@@ -417,15 +417,15 @@ func (m *model) handleAnswer(a runview.Action, answer *runview.Answer, err error
 	var refused *runview.Refused
 	switch {
 	case errors.As(err, &refused):
-		m.complain(refused.Why)
+		m.showError(refused.Why)
 	case err != nil:
-		m.complain(string(a.Do) + ": " + err.Error())
+		m.showError(string(a.Do) + ": " + err.Error())
 	default:
 		if len(answer.Changed) > 0 && a.Do == runview.Cancel {
 			m.undo = &undo{jobs: answer.Changed, expiresAt: m.now().Add(undoTimeout)}
 		}
 		m.clearSelectionAfter(a)
-		m.say(withJobName(answer.Text, a.Jobs))
+		m.showMessage(withJobName(answer.Text, a.Jobs))
 		m.message.verb = a.Do
 	}
 	if err != nil && a.Do == runview.Reply { // the question is shown again

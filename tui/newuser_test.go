@@ -174,14 +174,14 @@ func TestTheSummaryMakesWay(t *testing.T) {
 // and that none takes effect unseen.
 func TestKeysBeforeTheLineAreNotLost(t *testing.T) {
 	m, _ := screenOn(t, sample(), aQueued, 80, 24)
-	_, cmd := m.Update(keyMsg("e"))
+	_, cmd := m.Update(keyMessage("e"))
 	for _, k := range []string{"!", "c", "h"} {
-		m.Update(keyMsg(k))
+		m.Update(keyMessage(k))
 	}
-	m.Update(pasteMsg("o x"))
-	m.Update(keyMsg("enter"))
-	m.Update(keyMsg("y"))
-	run(t, m, cmd)
+	m.Update(pasteMessage("o x"))
+	m.Update(keyMessage("enter"))
+	m.Update(keyMessage("y"))
+	runCommands(t, m, cmd)
 	line, ok := m.modal.(*inputLine)
 	if !ok || line.text.String() != "python train.py --C 0.1 --gamma 0.5!cho x" {
 		t.Errorf("the line is %+v", m.modal)
@@ -242,7 +242,7 @@ func TestTheCursorSlips(t *testing.T) {
 	}
 	m, now := screenOn(t, src, aQueued, 80, 24)
 	gone = true
-	m.jobs.list.cursor = aQueued
+	m.jobs.jobList.cursor = aQueued
 	// The page arrives without the job twice, as from a dispatcher.
 	page := &runview.Page{Matched: sampleTotal, First: 20, Cursor: -1}
 	for i := range 20 {
@@ -256,11 +256,11 @@ func TestTheCursorSlips(t *testing.T) {
 	if !ok || on.ID != aQueued+1 {
 		t.Fatalf("the cursor is on %d, %v", on.ID, ok)
 	}
-	m.Update(keyMsg("c"))
+	m.Update(keyMessage("c"))
 	equal(t, m.message.text, "job 50137 has left the list; the cursor is on job 50138 now: press again", "the message")
 	equal(t, m.modal, nil, "the question")
 	checkActions(t, src)
-	_, cmd := m.Update(keyMsg("+"))
+	_, cmd := m.Update(keyMessage("+"))
 	if cmd == nil || len(m.targetJobs()) != 1 {
 		t.Error("the second key does nothing")
 	}
@@ -309,7 +309,7 @@ func TestAwayJobsKeepTheirProgress(t *testing.T) {
 // three rows.
 func TestLongMessagesAreReadable(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
-	m.complain("cannot cancel: the run's dispatcher is gone and nobody dispatches it; :resume starts a dispatcher, r and e work")
+	m.showError("cannot cancel: the run's dispatcher is gone and nobody dispatches it; :resume starts a dispatcher, r and e work")
 	shows(t, m, "r and e work")
 	checkSize(t, m, "a long message")
 	m.snapshotErr = fmt.Errorf("dcs-tui of root on vm (pid 14962, since 2026-11-21 23:46:55) does not answer; it may hang: look there")
@@ -344,7 +344,7 @@ func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
 					continue // it has the keys and shows how to close it
 				}
 				rows := strings.Split(strings.TrimSuffix(plainScreen(m), "\n"), "\n")
-				has(t, strings.Join(rows[len(rows)-m.maxMessageRows():], "\n"), "q leave", "%v, view %d after %q: the footer", size, tab+1, key)
+				checkContains(t, strings.Join(rows[len(rows)-m.maxMessageRows():], "\n"), "q leave", "%v, view %d after %q: the footer", size, tab+1, key)
 			}
 		}
 	}
@@ -357,7 +357,7 @@ func TestAListAlone(t *testing.T) {
 	shows(t, m, "Hosts 10/12 up", "50117 stdout")
 	press(t, m, "z")
 	hides(t, m, "Hosts 10/12 up", "50117 stdout")
-	golden(t, m, "jobs-alone-160x48")
+	checkGolden(t, m, "jobs-alone-160x48")
 	press(t, m, "j l") // a pane that is opened appears beside the list as usual
 	shows(t, m, "50118 stdout", "Hosts 10/12 up")
 	press(t, m, "esc")
@@ -379,7 +379,7 @@ func TestColumnsAreChosen(t *testing.T) {
 	}
 	equal(t, heads(), "ID STATE HOST TRY TIME PROGRESS NAME", "the columns at first")
 	press(t, m, "C")
-	golden(t, m, "columns-80x24")
+	checkGolden(t, m, "columns-80x24")
 	press(t, m, "j j space G space") // hide HOST, show MEM
 	shows(t, m, "[ ] HOST", "[x] MEM")
 	press(t, m, "esc")
@@ -410,7 +410,7 @@ func TestHostsByCause(t *testing.T) {
 	})
 	m := newScreen(t, src, 160, 30)
 	press(t, m, "2")
-	golden(t, m, "hosts-by-cause-160x30")
+	checkGolden(t, m, "hosts-by-cause-160x30")
 	shows(t, m, "⚠ ws[01-04,06-09] (8 hosts): HOST:22 refuses connections")
 }
 

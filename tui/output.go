@@ -17,7 +17,7 @@ import (
 // file and has at most one read in progress (outputread.go).
 type outputPane struct {
 	noPane
-	fixed         bool // opened for one job; otherwise it follows the cursor of the list
+	stays         bool // opened for one job; otherwise it follows the cursor of the list
 	job           jobs.ID
 	row           runview.Row // newest known row of the job
 	chosenAttempt int         // its number; 0: the newest
@@ -68,7 +68,7 @@ type rowPart struct {
 }
 
 func newOutputPane(id jobs.ID, fixed bool) *outputPane {
-	return &outputPane{job: id, fixed: fixed, file: jobs.FileOut, follow: true, targetOffset: -1}
+	return &outputPane{job: id, stays: fixed, file: jobs.FileOut, follow: true, targetOffset: -1}
 }
 
 // openOutput shows the output of a job.
@@ -97,7 +97,7 @@ func (p *outputPane) title(m *model) string {
 	if p.leftCells > 0 && !p.wrap {
 		s += " " + m.glyphs.dot + " from column " + jobs.Thousands(p.leftCells+1)
 	}
-	if s += " " + m.glyphs.dot + " " + p.positionText(); p.fixed {
+	if s += " " + m.glyphs.dot + " " + p.positionText(); p.stays {
 		s += m.otherJobSuffix(p.job)
 	}
 	return s

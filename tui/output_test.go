@@ -67,23 +67,23 @@ func showOutput(t *testing.T, f *fakeFile, w, h int) *outputScreen {
 	s.openOutput(50118)
 	s.p = s.extra.(*outputPane)
 	refresh(t, s.model)
-	s.wait(0)
+	s.advance(0)
 	return s
 }
 
-// wait advances the clock and runs what is due.
-func (s *outputScreen) wait(d time.Duration) {
+// advance advances the clock and runs what is due.
+func (s *outputScreen) advance(d time.Duration) {
 	s.t.Helper()
 	s.now = s.now.Add(d)
 	_, cmd := s.model.Update(readDue{pane: s.p, at: s.p.timerAt})
-	run(s.t, s.model, cmd)
+	runCommands(s.t, s.model, cmd)
 }
 
 // press presses keys and runs the reads that are due.
 func (s *outputScreen) press(keys string) {
 	s.t.Helper()
 	press(s.t, s.model, keys)
-	s.wait(0)
+	s.advance(0)
 }
 
 // lines returns the rows that the pane shows, without trailing blanks.
@@ -95,7 +95,7 @@ func (s *outputScreen) lines() []string {
 	return out
 }
 
-func (s *outputScreen) last() string {
+func (s *outputScreen) lastLine() string {
 	l := s.lines()
 	if len(l) == 0 {
 		return ""
@@ -106,7 +106,7 @@ func (s *outputScreen) last() string {
 // checkTitle checks that the title of the pane contains a text.
 func (s *outputScreen) checkTitle(text string) {
 	s.t.Helper()
-	has(s.t, s.p.title(s.model), text, "the title")
+	checkContains(s.t, s.p.title(s.model), text, "the title")
 }
 
 // numberedLines returns a file with the lines "line 1" to "line n".
@@ -123,22 +123,22 @@ func numberedLines(n int) []byte {
 func TestOutputFollows(t *testing.T) {
 	f := &fakeFile{data: numberedLines(100)}
 	s := showOutput(t, f, 80, 24)
-	if s.last() != "line 100" || !strings.Contains(s.p.title(s.model), "50118 stdout · following") {
-		t.Fatalf("%q under %q", s.last(), s.p.title(s.model))
+	if s.lastLine() != "line 100" || !strings.Contains(s.p.title(s.model), "50118 stdout · following") {
+		t.Fatalf("%q under %q", s.lastLine(), s.p.title(s.model))
 	}
 	f.data = numberedLines(120)
-	s.wait(pollInterval)
-	equal(t, s.last(), "line 120", "after more was printed")
+	s.advance(pollInterval)
+	equal(t, s.lastLine(), "line 120", "after more was printed")
 	s.press("f")
 	before := s.lines()
 	f.data = numberedLines(200)
-	s.wait(pollInterval)
+	s.advance(pollInterval)
 	if now := s.lines(); strings.Join(now, "|") != strings.Join(before, "|") || now[len(now)-1] != "line 120" {
 		t.Errorf("standing still it shows %q", now)
 	}
 	s.press("G")
-	s.wait(pollInterval)
-	equal(t, s.last(), "line 200", "after G")
+	s.advance(pollInterval)
+	equal(t, s.lastLine(), "line 200", "after G")
 }
 
 // TestOutputIsNotAskedForTooOften checks that a file is polled at most twice a second, and never
@@ -157,10 +157,10 @@ func TestOutputIsNotAskedForTooOften(t *testing.T) {
 		t.Errorf("%d reads in a second", n)
 	}
 	f.over = true
-	s.wait(pollInterval)
+	s.advance(pollInterval)
 	reads = len(f.reads)
 	for range 10 {
-		s.wait(time.Second)
+		s.advance(time.Second)
 	}
 	equal(t, len(f.reads)-reads, 0, "reads after the end")
 	s.checkTitle("ended")
@@ -186,14 +186,14 @@ func TestABigLogCostsLittle(t *testing.T) {
 		return '0' + byte(n%10)
 	}}
 	s := showOutput(t, f, 120, 30)
-	end := strings.TrimLeft(s.last(), "0")
+	end := strings.TrimLeft(s.lastLine(), "0")
 	for range 200 {
 		s.press("pgup")
 	}
 	s.press("g")
 	equal(t, s.lines()[0], strings.Repeat("0", 99), "the start")
 	s.press("pgdown G")
-	equal(t, strings.TrimLeft(s.last(), "0"), end, "the end")
+	equal(t, strings.TrimLeft(s.lastLine(), "0"), end, "the end")
 	if kept := cap(s.p.excerpt.data); kept > 2*keepSize {
 		t.Errorf("%d bytes are kept", kept)
 	}
@@ -256,7 +256,7 @@ func TestHostileOutput(t *testing.T) {
 		{"empty line", "x\n\n", ""},
 	} {
 		s := showOutput(t, &fakeFile{data: []byte(c.data)}, 80, 24)
-		equal(t, s.last(), c.want, "%s", c.name)
+		equal(t, s.lastLine(), c.want, "%s", c.name)
 		checkSize(t, s.model, c.name)
 		s.press("w")
 		checkSize(t, s.model, c.name+", wrapped")
@@ -269,8 +269,8 @@ func TestLongLines(t *testing.T) {
 	long := append(bytes.Repeat([]byte("0123456789"), 1<<20), '!')
 	s := showOutput(t, &fakeFile{data: long}, 80, 24)
 	s.press("w")
-	if !strings.HasSuffix(s.last(), "!") {
-		t.Errorf("the end is %q", s.last())
+	if !strings.HasSuffix(s.lastLine(), "!") {
+		t.Errorf("the end is %q", s.lastLine())
 	}
 	for range 100 {
 		s.press("pgup")
@@ -308,18 +308,18 @@ func TestOutputThatCannotBeRead(t *testing.T) {
 	}
 	n := len(f.reads)
 	for range 60 {
-		s.wait(time.Second)
+		s.advance(time.Second)
 	}
 	if tries := len(f.reads) - n; tries < 5 || tries > 30 {
 		t.Errorf("%d tries in a minute", tries)
 	}
 	f.err, f.data = nil, numberedLines(3)
-	s.wait(maxRetryDelay)
-	equal(t, s.last(), "line 3", "when it can be read again")
+	s.advance(maxRetryDelay)
+	equal(t, s.lastLine(), "line 3", "when it can be read again")
 	f.err = errors.New("the link was lost")
-	s.wait(pollInterval)
-	if s.last() != "line 3" || !strings.Contains(s.p.title(s.model), "cannot be read now") {
-		t.Errorf("%q under %q", s.last(), s.p.title(s.model))
+	s.advance(pollInterval)
+	if s.lastLine() != "line 3" || !strings.Contains(s.p.title(s.model), "cannot be read now") {
+		t.Errorf("%q under %q", s.lastLine(), s.p.title(s.model))
 	}
 }
 
@@ -328,9 +328,9 @@ func TestOutputThatShrinks(t *testing.T) {
 	f := &fakeFile{data: numberedLines(1000)}
 	s := showOutput(t, f, 80, 24)
 	f.data = []byte("anew\n")
-	s.wait(pollInterval)
-	s.wait(pollInterval)
-	equal(t, s.last(), "anew", "the last line")
+	s.advance(pollInterval)
+	s.advance(pollInterval)
+	equal(t, s.lastLine(), "anew", "the last line")
 }
 
 // TestStreamsAndAttempts checks that both streams, and each attempt of a retried job, can be shown.
@@ -348,7 +348,7 @@ func TestStreamsAndAttempts(t *testing.T) {
 		t.Helper()
 		press(t, m, keys)
 		_, cmd := m.Update(clockTick{})
-		run(t, m, cmd)
+		runCommands(t, m, cmd)
 		equal(t, strings.TrimRight(plainText(strings.Join(p.draw(m, 60, 5, true), "\n")), " "), want, "%q", keys)
 	}
 	see("out of 50120.3", "")
@@ -377,7 +377,7 @@ func TestTheOutputUnderTheListFollowsTheCursor(t *testing.T) {
 	wake := func(d time.Duration) {
 		now = now.Add(d)
 		_, cmd := m.Update(readDue{pane: under, at: under.timerAt})
-		run(t, m, cmd)
+		runCommands(t, m, cmd)
 		refresh(t, m)
 	}
 	press(t, m, "g")
@@ -396,14 +396,14 @@ func TestTheOutputUnderTheListFollowsTheCursor(t *testing.T) {
 	if !ok || len(f.reads) == 0 || f.reads[len(f.reads)-1].Attempt.Job != r.ID {
 		t.Errorf("the cursor is on %d, reads are %v", r.ID, f.reads)
 	}
-	has(t, under.title(m), "following", "the title")
+	checkContains(t, under.title(m), "following", "the title")
 }
 
 // TestAReadOfSomethingElseIsGivenUp checks that a hanging read does not block the output of another
 // job.
 func TestAReadOfSomethingElseIsGivenUp(t *testing.T) {
 	s := showOutput(t, &fakeFile{data: numberedLines(3)}, 80, 24)
-	s.wait(pollInterval)
+	s.advance(pollInterval)
 	s.now = s.now.Add(pollInterval)
 	s.model.readVisibleOutput() // in progress: its answer has not arrived
 	serial := s.p.readSerial
@@ -477,7 +477,7 @@ func TestOutputHasItsColors(t *testing.T) {
 		t.Errorf("the rows are %q, not %q", rows, want)
 	}
 	s.search("3")
-	has(t, redraw(s.model), "\x1b[31mred goes on\x1b[m", "a search must not find its text in the codes of colors")
+	checkContains(t, redraw(s.model), "\x1b[31mred goes on\x1b[m", "a search must not find its text in the codes of colors")
 }
 
 // TestOutputSideways checks that long lines scroll sideways by half a screen, and that half of a

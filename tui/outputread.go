@@ -80,7 +80,7 @@ func (p *outputPane) startRead(m *model) tea.Cmd {
 
 // chooseFile determines which file to show, and starts again if it has changed.
 func (p *outputPane) chooseFile(m *model) {
-	if !p.fixed {
+	if !p.stays {
 		r, _ := m.panes[m.tab].currentJob(m)
 		if r.ID != p.job {
 			p.job, p.chosenAttempt, p.file, p.streamChosen, p.noStdout = r.ID, 0, jobs.FileOut, false, false
@@ -97,7 +97,7 @@ func (p *outputPane) chooseFile(m *model) {
 	if want == p.source {
 		return
 	}
-	if p.endSearch(); !p.fixed && want.id.Job != p.source.id.Job {
+	if p.endSearch(); !p.stays && want.id.Job != p.source.id.Job {
 		p.nextReadAt = m.now().Add(outputDelay)
 	} else {
 		p.nextReadAt = time.Time{}

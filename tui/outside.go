@@ -29,7 +29,7 @@ func (m *model) copyText(what, text string) tea.Cmd {
 	for i, l := range lines {
 		lines[i] = jobs.Clean(l, 0)
 	}
-	m.say("copied " + what + ": " + m.cut(m.clean(lines[0]), 200))
+	m.showMessage("copied " + what + ": " + m.cut(m.clean(lines[0]), 200))
 	return tea.SetClipboard(strings.Join(lines, "\n"))
 }
 
@@ -41,7 +41,7 @@ func (m *model) copyCurrent() tea.Cmd {
 	}
 	r, ok := m.currentJob()
 	if !ok || !m.focusHasJobs() {
-		m.complain("there is nothing to copy under the cursor")
+		m.showError("there is nothing to copy under the cursor")
 		return nil
 	}
 	return m.withDetail(r.ID, func(m *model, detail *runview.Detail) tea.Cmd {
@@ -107,7 +107,7 @@ func (r outsideEnded) apply(m *model) tea.Cmd {
 	m.opt.Suspended(false)
 	os.Remove(r.temp)
 	if r.err != nil {
-		m.say(r.what + " has ended: " + r.err.Error())
+		m.showMessage(r.what + " has ended: " + r.err.Error())
 	}
 	return nil
 }
@@ -115,12 +115,12 @@ func (r outsideEnded) apply(m *model) tea.Cmd {
 // openShell opens a shell on a host.
 func (m *model) openShell(host string) tea.Cmd {
 	if m.opt.Shell == nil || host == "" {
-		m.complain("there is no host to open a shell on")
+		m.showError("there is no host to open a shell on")
 		return nil
 	}
 	c, err := m.opt.Shell(host)
 	if err != nil {
-		m.complain("no shell on " + host + ": " + err.Error())
+		m.showError("no shell on " + host + ": " + err.Error())
 		return nil
 	}
 	return m.runOutside(c, "the shell on "+m.clean(host), "A shell on "+m.clean(host)+"; exit goes back to the screen.", "")
@@ -159,11 +159,11 @@ func (m *model) openOutputInPager() tea.Cmd {
 		want = p.source
 	}
 	if !ok || !m.focusHasJobs() || want.id.N == 0 {
-		m.complain("there is no output to open: no job under the cursor has started")
+		m.showError("there is no output to open: no job under the cursor has started")
 		return nil
 	}
 	src, path, temp := m.src, "", ""
-	m.say("reading the output of " + jobName(r.ID) + "; esc gives up")
+	m.showMessage("reading the output of " + jobName(r.ID) + "; esc gives up")
 	return m.awaitAnswer(&waitModal{onCancel: func() { os.Remove(temp) }}, 3*readTimeout, func(ctx context.Context) reply {
 		if !shown && r.Cause != "" { // a failed job that printed only on stderr
 			if piece, err := src.Read(ctx, runview.Read{Attempt: want.id, File: want.file, Limit: 1}); err == nil && piece.Size == 0 {
@@ -180,7 +180,7 @@ func (m *model) openOutputInPager() tea.Cmd {
 		}
 		return func(m *model) tea.Cmd {
 			if err != nil {
-				m.complain("the output cannot be read: " + err.Error())
+				m.showError("the output cannot be read: " + err.Error())
 				return nil
 			}
 			m.message = message{}

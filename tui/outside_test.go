@@ -34,7 +34,7 @@ func copiedText(t *testing.T, m *model) string {
 			do(next)
 		}
 	}
-	_, cmd := m.Update(keyMsg("y"))
+	_, cmd := m.Update(keyMessage("y"))
 	do(cmd)
 	return text
 }
@@ -51,12 +51,12 @@ func TestCopy(t *testing.T) {
 	equal(t, copiedText(t, m), "train␛]0;x␇ 1\nsecond", "a command is copied as")
 	shows(t, m, "copied the command of job 50137: train␛]0;x␇ 1")
 	press(t, m, "g l")
-	has(t, copiedText(t, m), "attempts/050/50117.1.out", "copied in the output")
+	checkContains(t, copiedText(t, m), "attempts/050/50117.1.out", "copied in the output")
 	shows(t, m, "copied the path of the stdout of job 50117: /nfs/")
 	for key, want := range map[string]string{"2": "ws01  up", "3": "exit 137  Killed", "5": "11:59:30 50120.3 has ended"} {
 		m := newScreen(t, sample(), 80, 24)
 		press(t, m, key+" k")
-		has(t, copiedText(t, m), want, "copied in view %s", key)
+		checkContains(t, copiedText(t, m), want, "copied in view %s", key)
 	}
 	m.copyText("it", strings.Repeat("x", maxCopied+1))
 	shows(t, m, "copied the beginning of it:")
@@ -66,8 +66,8 @@ func TestCopy(t *testing.T) {
 // it.
 func outsideProgramOf(t *testing.T, m *model, key string) *outsideProgram {
 	t.Helper()
-	_, cmd := m.Update(keyMsg(key))
-	run(t, m, cmd)
+	_, cmd := m.Update(keyMessage(key))
+	runCommands(t, m, cmd)
 	return m.outside.Load()
 }
 

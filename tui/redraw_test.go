@@ -39,8 +39,8 @@ func newIdleScreen(t *testing.T) *idleScreen {
 	return s
 }
 
-// send passes a message to the screen and draws it if it has changed.
-func (s *idleScreen) send(msg tea.Msg) {
+// update passes a message to the screen and draws it if it has changed.
+func (s *idleScreen) update(msg tea.Msg) {
 	if s.Update(msg); s.frame == "" {
 		s.draws++
 	}
@@ -93,7 +93,7 @@ func TestOnlyNewsIsDrawn(t *testing.T) {
 			p.err = errors.New("no")
 			return silentRead(p)
 		}},
-		{"a key", true, func(m *model, p *outputPane) tea.Msg { return keyMsg("j") }},
+		{"a key", true, func(m *model, p *outputPane) tea.Msg { return keyMessage("j") }},
 		{"another size", true, func(m *model, p *outputPane) tea.Msg { return tea.WindowSizeMsg{Width: 80, Height: 24} }},
 	} {
 		idle := newIdleScreen(t)
@@ -126,14 +126,14 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 		if every(1250*time.Millisecond, 0) {
 			snap := *s.snap
 			snap.At = s.now
-			s.send(snapshotMsg{snap: &snap, at: s.now, unchanged: true})
+			s.update(snapshotMsg{snap: &snap, at: s.now, unchanged: true})
 		}
 		if every(2*time.Second, 150*time.Millisecond) {
-			s.send(readDue{s.under, s.under.timerAt})
-			s.send(silentRead(s.under))
+			s.update(readDue{s.under, s.under.timerAt})
+			s.update(silentRead(s.under))
 		}
 		if every(time.Second, 300*time.Millisecond) {
-			s.send(clockTick{})
+			s.update(clockTick{})
 			shown := func(ago time.Duration) bool {
 				return strings.Contains(frame(), formatClock(s.now.Sub(row.Started)-ago))
 			}
@@ -150,7 +150,7 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 	}
 	for range staleAge/time.Second + 1 { // no more snapshots arrive
 		s.now = s.now.Add(time.Second)
-		s.send(clockTick{})
+		s.update(clockTick{})
 	}
 	if !strings.Contains(frame(), "not live, 5s old") && !strings.Contains(frame(), "not live, 6s old") {
 		t.Errorf("a silent dispatcher is not seen:\n%s", frame())
@@ -168,11 +168,11 @@ func TestSnapshotsMoveTheClocks(t *testing.T) {
 		for due.Before(snapshot) {
 			s.now = due
 			wait := s.untilTick() // as the model computes it before the frame
-			s.send(clockTick{})
+			s.update(clockTick{})
 			due = s.now.Add(wait)
 		}
 		s.now = snapshot
-		s.send(snapshotMsg{snap: s.snap, at: s.now})
+		s.update(snapshotMsg{snap: s.snap, at: s.now})
 	}
 	if s.draws > 61 {
 		t.Errorf("drawn %d times in 60 s", s.draws)
@@ -180,7 +180,7 @@ func TestSnapshotsMoveTheClocks(t *testing.T) {
 	s.now = due.Add(2 * time.Second) // no more snapshots arrive
 	s.draws = 0
 	equal(t, s.untilTick(), clockInterval, "the time until the next second")
-	s.send(clockTick{})
+	s.update(clockTick{})
 	equal(t, s.draws, 1, "draws after a second without snapshots")
 }
 
@@ -188,7 +188,7 @@ func TestSnapshotsMoveTheClocks(t *testing.T) {
 // from the answer to a new request, which may have the same version (rule 3).
 func TestAnUnchangedSnapshotIsKnown(t *testing.T) {
 	version := uint64(1)
-	src := &fakeSource{look: func(_ context.Context, _ runview.Query) (*runview.Snapshot, error) {
+	src := &fakeSource{respond: func(_ context.Context, _ runview.Query) (*runview.Snapshot, error) {
 		return &runview.Snapshot{Version: version}, nil
 	}}
 	l := newSnapshotter(t.Context(), src)

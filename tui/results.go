@@ -15,7 +15,7 @@ import (
 // what it used. It can also show groups of jobs and a heat map. For a run without parameters and
 // metrics, it is a list of the finished jobs.
 type resultsPane struct {
-	list
+	jobList
 	choices columnChoices
 	needs   columnNeeds
 	sel     *selection // the selection of the list of jobs
@@ -43,7 +43,7 @@ type resultsPane struct {
 const resultsFilter = "state=done"
 
 func newResultsPane() *resultsPane {
-	return &resultsPane{list: list{baseFilter: resultsFilter}, widths: map[string]int{}, varied: map[string]bool{}}
+	return &resultsPane{jobList: jobList{baseFilter: resultsFilter}, widths: map[string]int{}, varied: map[string]bool{}}
 }
 
 func (p *resultsPane) title(m *model) string {
@@ -65,7 +65,7 @@ func (p *resultsPane) draw(m *model, w, h int, focused bool) []string {
 	case p.groups.isShown:
 		out = p.drawGroups(m, w, h, focused)
 	default:
-		out = m.drawList(&p.list, p.columns(m, w-2), w, h, focused)
+		out = m.drawList(&p.jobList, p.columns(m, w-2), w, h, focused)
 	}
 	return append(append(out, make([]string, max(0, h-len(out)))...), notes...)
 }
@@ -101,7 +101,7 @@ func (p *resultsPane) newestSlip(m *model) (*slip, string) {
 	if !p.showsRows() {
 		return nil, ""
 	}
-	return p.list.newestSlip(m)
+	return p.jobList.newestSlip(m)
 }
 
 func (p *resultsPane) selectedJobs() jobs.Ranges {
@@ -118,7 +118,7 @@ func (p *resultsPane) clearSelectionOrFilter() bool {
 		p.heat.isShown, p.groups.isShown = false, p.groups.isShown && p.heat.isShown
 		return true
 	}
-	return p.sel != nil && p.list.clearSelectionOrFilter(p.sel)
+	return p.sel != nil && p.jobList.clearSelectionOrFilter(p.sel)
 }
 
 func (p *resultsPane) click(m *model, row int) {
@@ -129,7 +129,7 @@ func (p *resultsPane) click(m *model, row int) {
 			p.groups.move(p.table, p.groups.top+row-1-p.groups.cursorRow)
 		}
 	default:
-		p.list.click(m, row)
+		p.jobList.click(m, row)
 	}
 }
 
@@ -144,7 +144,7 @@ func (p *resultsPane) rowKeys() []binding {
 	}
 	selectAll := func(m *model) tea.Cmd {
 		if p.hasTable && p.table != nil && p.table.NamesMetrics {
-			m.complain("the filter names what only this table has, which jobs cannot be selected by; space selects a job")
+			m.showError("the filter names what only this table has, which jobs cannot be selected by; space selects a job")
 			return nil
 		}
 		return p.selectAll(m)
@@ -257,7 +257,7 @@ func nextWord(words []string, now string) string {
 
 func (p *resultsPane) filterAndOrder(m *model) string {
 	if !p.hasTable {
-		return m.describeList(&p.list)
+		return m.describeList(&p.jobList)
 	}
 	var parts []string
 	if p.filter != "" {
@@ -277,8 +277,8 @@ func (p *resultsPane) filterAndOrder(m *model) string {
 	if by != "" {
 		parts = append(parts, "sort:"+m.cut(m.clean(by), 20)+" "+m.ascendingArrow(reverse))
 	}
-	if p.showsRows() && p.list.page != nil && p.list.page.Settled >= oldOrderAge {
-		parts = append(parts, formatSpan(p.list.page.Settled)+" ago")
+	if p.showsRows() && p.jobList.page != nil && p.jobList.page.Settled >= oldOrderAge {
+		parts = append(parts, formatSpan(p.jobList.page.Settled)+" ago")
 	}
 	return strings.Join(parts, "  ")
 }

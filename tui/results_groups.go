@@ -176,7 +176,7 @@ func (p *resultsPane) groupKeys() []binding {
 	}, g.columnPages.keys(func(*model) bool { return true }), []binding{
 		key("s", "", "sort by the next column", screenAction(func() { g.sort, g.reverse = nextWord(p.groupSortColumns(), g.sort), false })),
 		key("S", "", "the other way round", screenAction(func() { g.reverse = !g.reverse })),
-		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.list) }),
+		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.jobList) }),
 	})...), moveKeys(func() int { return g.h }, func(_ *model, by int) { g.move(p.table, by) })...)
 }
 
@@ -194,7 +194,7 @@ func (p *resultsPane) showGroups(m *model) tea.Cmd {
 		p.groups.by = p.defaultGroup()
 	}
 	if len(p.groups.by) == 0 {
-		m.complain("no parameter has several values: :group COLUMN says what to group by")
+		m.showError("no parameter has several values: :group COLUMN says what to group by")
 		return nil
 	}
 	p.groups.isShown, p.heat.isShown = true, false
@@ -239,7 +239,7 @@ func (p *resultsPane) showJobsWith(m *model, names, values []string) tea.Cmd {
 		known := slices.Contains(p.columnsOfRole(results.Param), name) || slices.Contains(p.columnsOfRole(results.Metric), name) || slices.Contains(filterableFacts, name)
 		value := textAt(values, i)
 		if !known || i >= len(values) || strings.ContainsAny(name, " ]") || strings.ContainsFunc(name+value, unicode.IsControl) {
-			m.complain("a filter cannot say " + m.clean(name) + "=" + m.clean(value) + "; / narrows the jobs down")
+			m.showError("a filter cannot say " + m.clean(name) + "=" + m.clean(value) + "; / narrows the jobs down")
 			return nil
 		}
 		if strings.ContainsAny(name, `"'=<>!~:(),&|[-`) {

@@ -32,27 +32,27 @@ func TestGoldenResults(t *testing.T) {
 				}
 				return fmt.Sprintf("results-%s-%dx%d", what, size[0], size[1])
 			}
-			m := newView(t, Options{Source: sweep(t), ASCII: ascii}, tabResults, size[0], size[1])
-			golden(t, m, name("rows"))
+			m := newView(t, Options{Source: sweepSource(t), ASCII: ascii}, tabResults, size[0], size[1])
+			checkGolden(t, m, name("rows"))
 			for _, line := range []string{"best acc:max", "sort acc desc"} {
 				mustRunLine(t, m, line)
 			}
 			press(t, m, "j j")
-			golden(t, m, name("best"))
+			checkGolden(t, m, name("best"))
 			press(t, m, "m j")
-			golden(t, m, name("groups"))
+			checkGolden(t, m, name("groups"))
 			mustRunLine(t, m, "pivot C gamma acc")
 			press(t, m, "j right")
-			golden(t, m, name("heat"))
+			checkGolden(t, m, name("heat"))
 			mustRunLine(t, m, "pivot C job acc")
-			golden(t, m, name("shades"))
+			checkGolden(t, m, name("shades"))
 		}
 	}
 }
 
 // TestResultsQuery checks which query each key and command sends to the source.
 func TestResultsQuery(t *testing.T) {
-	src := sweep(t)
+	src := sweepSource(t)
 	m := newView(t, Options{Source: src}, tabResults, 100, 30)
 	asked := func() *runview.TableQuery { a := m.buildQuery(); return a.Table }
 	if a := asked(); a == nil || a.Filter != "state=done" || a.Rows == 0 || a.By != "" || m.buildQuery().Jobs != nil {
@@ -111,14 +111,14 @@ func TestResultsQuery(t *testing.T) {
 // TestResultsHelp checks that the help lists everything that the table offers, that the footer
 // lists the keys that change what is shown, and that tab completes metrics in its filter.
 func TestResultsHelp(t *testing.T) {
-	m := newView(t, Options{Source: sweep(t)}, tabResults, 80, 24)
+	m := newView(t, Options{Source: sweepSource(t)}, tabResults, 80, 24)
 	var help strings.Builder
 	for _, r := range m.helpRows() {
 		help.WriteString(r.name + "  " + r.text + "\n")
 	}
 	for _, want := range []string{"m  groups", "h  a heat map", "→  4 more columns", "s  sort", "S  the other", "/  filter", "↵  details", "space  select", "a  select all",
 		"result NAME", "group [COLUMNS", "best [COLUMN:max]", "pivot [ROWS", "sort ", "acc>0.9"} {
-		has(t, help.String(), want, "the help")
+		checkContains(t, help.String(), want, "the help")
 	}
 	shows(t, m, "m means", "h heat map", "→ columns", "/ filter", "? help")
 	press(t, m, "m", "↵ its jobs", "m jobs", "h heat map", "→ columns", "/ filter")
@@ -132,7 +132,7 @@ func TestResultsHelp(t *testing.T) {
 // TestResultsJobsOfAGroup checks that enter opens the jobs of a group or of a cell of the heat map.
 // Keys for jobs have no meaning where no job is visible (rule 9).
 func TestResultsJobsOfAGroup(t *testing.T) {
-	src := sweep(t)
+	src := sweepSource(t)
 	m := newView(t, Options{Source: src}, tabResults, 100, 30)
 	press(t, m, "m j c r")
 	checkActions(t, src)
@@ -175,7 +175,7 @@ func changeTables(src *fakeSource, change func(*runview.Table)) {
 // TestFilterOfGroups checks that the filter line of groups shows the number of matching groups and
 // the errors of the filter (rule 5).
 func TestFilterOfGroups(t *testing.T) {
-	src := sweep(t)
+	src := sweepSource(t)
 	wrong := ""
 	changeTables(src, func(t *runview.Table) {
 		if t.Groups != nil {
@@ -204,7 +204,7 @@ func TestFilterOfGroups(t *testing.T) {
 // TestResultsBeingRead checks that the screen shows the progress while outputs are read, and keeps
 // the previous table until the new one is ready.
 func TestResultsBeingRead(t *testing.T) {
-	src := sweep(t)
+	src := sweepSource(t)
 	pending := true
 	changeTables(src, func(t *runview.Table) {
 		t.Read, t.Jobs = 12_000, 100_000
@@ -287,7 +287,7 @@ func BenchmarkResults(b *testing.B) {
 			p.groups.isShown, p.heat.isShown = true, heat
 			p.onSnapshot(m)
 			for b.Loop() {
-				m.Update(keyMsg("j"))
+				m.Update(keyMessage("j"))
 				m.View()
 			}
 		})
@@ -351,8 +351,8 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 	}}
 }
 
-// sweep returns a source with four values of C, three of gamma, and two seeds.
-func sweep(t *testing.T) *fakeSource {
+// sweepSource returns a source with four values of C, three of gamma, and two seeds.
+func sweepSource(t *testing.T) *fakeSource {
 	var params [][]jobs.Param
 	for i := range 24 {
 		params = append(params, []jobs.Param{{Name: "C", Value: []string{"0.01", "0.1", "1", "10"}[i/6]},
@@ -365,7 +365,7 @@ func sweep(t *testing.T) *fakeSource {
 func runLine(t *testing.T, m *model, line string) error {
 	t.Helper()
 	cmd, err := m.runCommand(line)
-	run(t, m, cmd)
+	runCommands(t, m, cmd)
 	refresh(t, m)
 	return err
 }
@@ -382,7 +382,7 @@ func mustRunLine(t *testing.T, m *model, line string) {
 // groups or a heat map are shown.
 func TestCommandsNeedAJobThatIsSeen(t *testing.T) {
 	for _, key := range []string{"m", "h"} {
-		src := sweep(t)
+		src := sweepSource(t)
 		m := newView(t, Options{Source: src}, tabResults, 120, 30)
 		press(t, m, key)
 		if r, ok := m.currentJob(); ok {

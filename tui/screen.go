@@ -181,7 +181,7 @@ func (o *Options) programOptions(ctx context.Context) []tea.ProgramOption {
 // suspend stops the program until its shell continues it.
 func (m *model) suspend() tea.Cmd {
 	if !m.opt.hasShell() {
-		m.complain("nothing could continue it: no shell with job control has started this screen (q leaves it, the run continues)")
+		m.showError("nothing could continue it: no shell with job control has started this screen (q leaves it, the run continues)")
 		return nil
 	}
 	m.opt.Suspended(true)

@@ -14,7 +14,7 @@ import (
 func (s *outputScreen) search(text string) {
 	s.t.Helper()
 	typeLine(s.t, s.model, "/", text)
-	s.wait(0)
+	s.advance(0)
 }
 
 // lineWith returns the visible line that contains a text.
@@ -132,7 +132,7 @@ func TestJumpingEndsTheSearch(t *testing.T) {
 		}
 		got := s.lines()[0]
 		if key == "G" {
-			got = s.last()
+			got = s.lastLine()
 		}
 		equal(t, got, want, "%s", key)
 	}

@@ -38,7 +38,7 @@ func startSnapshotter(t *testing.T, src runview.Source, seen func(snapshotMsg)) 
 func TestSnapshotsAreRequestedOneAtATimeAndRarely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		version := uint64(0)
-		src := &fakeSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
+		src := &fakeSource{respond: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 			version++ // a busy run changes all the time
 			return &runview.Snapshot{Version: version, At: time.Now()}, nil
 		}}
@@ -68,7 +68,7 @@ func TestSnapshotsAreRequestedOneAtATimeAndRarely(t *testing.T) {
 // and that its answer is the next one shown.
 func TestAChangedQueryDoesNotWaitForTheOldAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &fakeSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
+		src := &fakeSource{respond: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 			if ask.Focus == 0 {
 				<-ctx.Done()
 				return nil, ctx.Err()
@@ -91,7 +91,7 @@ func TestAChangedQueryDoesNotWaitForTheOldAnswer(t *testing.T) {
 // request faster than a distant source answers.
 func TestAHeldKeyStillGetsSnapshots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &fakeSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
+		src := &fakeSource{respond: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 			select {
 			case <-time.After(100 * time.Millisecond):
 				return &runview.Snapshot{Version: 1}, nil
@@ -119,7 +119,7 @@ func TestAHeldKeyStillGetsSnapshots(t *testing.T) {
 // failing source is asked again every second, and that no goroutine remains.
 func TestASourceThatHangsOrFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := &fakeSource{look: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
+		src := &fakeSource{respond: func(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}}
@@ -132,7 +132,7 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 		}
 		end()
 
-		failing := &fakeSource{look: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, errors.New("no") }}
+		failing := &fakeSource{respond: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, errors.New("no") }}
 		_, end = startSnapshotter(t, failing, func(snapshotMsg) {})
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
@@ -141,7 +141,7 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 		}
 		end()
 
-		empty := &fakeSource{look: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, nil }}
+		empty := &fakeSource{respond: func(context.Context, runview.Query) (*runview.Snapshot, error) { return nil, nil }}
 		seen = nil
 		_, end = startSnapshotter(t, empty, func(s snapshotMsg) { seen = append(seen, s) })
 		synctest.Wait()

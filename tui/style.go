@@ -50,7 +50,7 @@ type glyphs struct {
 	badBar, othersBar                      string   // a cell of failed jobs, and of others' load
 	plusMinus                              string
 	spark                                  []string // lowest to highest
-	line, heavy, vertical, heavyVert       string
+	line, heavy, vertical, heavyVertical   string
 	corners, heavyCorners                  [4]string // top left, top right, bottom left, bottom right
 	cursor, selected, down, up, dot, enter string
 	left, right                            string // keys
@@ -60,7 +60,7 @@ var utf8Glyphs = glyphs{
 	live: "●", gone: "○", question: "?", warn: "⚠", ellipsis: "…",
 	bar: []string{"·", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}, badBar: "▒", othersBar: "░",
 	plusMinus: "±", spark: []string{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"},
-	line: "─", heavy: "━", vertical: "│", heavyVert: "┃",
+	line: "─", heavy: "━", vertical: "│", heavyVertical: "┃",
 	corners: [4]string{"┌", "┐", "└", "┘"}, heavyCorners: [4]string{"┏", "┓", "┗", "┛"},
 	cursor: ">", selected: "*", down: "▼", up: "▲", dot: "·", enter: "↵", left: "←", right: "→",
 }
@@ -70,7 +70,7 @@ var asciiGlyphs = glyphs{
 	live:  "*", gone: "o", question: "?", warn: "!", ellipsis: "~",
 	bar: []string{".", "#"}, badBar: "x", othersBar: "o",
 	plusMinus: "+-", spark: []string{"_", ".", "-", "=", "#"},
-	line: "-", heavy: "=", vertical: "|", heavyVert: "#",
+	line: "-", heavy: "=", vertical: "|", heavyVertical: "#",
 	corners: [4]string{"+", "+", "+", "+"}, heavyCorners: [4]string{"#", "#", "#", "#"},
 	cursor: ">", selected: "*", down: "v", up: "^", dot: ".", enter: "enter", left: "<-", right: "->",
 }

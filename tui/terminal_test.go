@@ -25,14 +25,14 @@ func TestMain(m *testing.M) {
 		os.Exit(ttyguard.Main())
 	}
 	if how := os.Getenv("TUI_DIES"); how != "" {
-		os.Exit(onTerminal(how))
+		os.Exit(runGuarded(how))
 	}
 	os.Exit(m.Run())
 }
 
-// onTerminal runs a guarded screen over the sample, as internal/cli does. how selects the failure.
+// runGuarded runs a guarded screen over the sample, as internal/cli does. how selects the failure.
 // It returns the exit code.
-func onTerminal(how string) int {
+func runGuarded(how string) int {
 	src := sample()
 	good := src.snapshot
 	looks := 0
@@ -151,7 +151,7 @@ func TestTheTerminalIsRestored(t *testing.T) {
 				t.Errorf("text of the panic has escape sequences: %q", after)
 			}
 			for _, mode := range []string{"\x1b[?25h", "\x1b[?2004l"} {
-				has(t, shown, mode, "a mode is taken back")
+				checkContains(t, shown, mode, "a mode is taken back")
 			}
 			equal(t, ptytest.Settings(t, d.Person), d.Before, "the terminal")
 		})
@@ -252,11 +252,11 @@ func TestChooserKeys(t *testing.T) {
 		key     string
 		at, top int
 	}{{"j", 1, 0}, {"k", 0, 0}, {"k", 0, 0}, {"G", 39, 30}, {"j", 39, 30}, {"pgup", 29, 29}, {"g", 0, 0}, {"pgdown", 10, 1}, {"up", 9, 1}} {
-		if c.Update(keyMsg(step.key)); c.cursorRow != step.at || c.top != step.top {
+		if c.Update(keyMessage(step.key)); c.cursorRow != step.at || c.top != step.top {
 			t.Errorf("%s: at %d from %d, want %d from %d", step.key, c.cursorRow, c.top, step.at, step.top)
 		}
 	}
-	if c.Update(keyMsg("enter")); c.key != "enter" || !c.done {
+	if c.Update(keyMessage("enter")); c.key != "enter" || !c.done {
 		t.Errorf("enter chooses %q", c.key)
 	}
 }

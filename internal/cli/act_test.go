@@ -29,13 +29,13 @@ func startRun(t *testing.T, jobLines string, flags ...string) *runScreen {
 	var said commandOutput
 	args := append([]string{"run", "--name", "r", "--run-dir", filepath.Join(dir, "r"), "--cwd", dir, filepath.Join(dir, "jobs.txt")}, flags...)
 	process, err := run.StartBackground(args, nil, &said)
-	check(t, err)
+	must(t, err)
 	ready, err := process.Ready(t.Context())
 	if err != nil || ready == "" {
 		t.Fatal(ready, err, said.errorLine(""))
 	}
 	run, err := rundir.Open(ready)
-	check(t, err)
+	must(t, err)
 	screen := newApp().openScreen(run)
 	screen.process.Store(process)
 	t.Cleanup(func() {
@@ -49,7 +49,7 @@ func startRun(t *testing.T, jobLines string, flags ...string) *runScreen {
 func startRunningJob(t *testing.T, jobLines string, flags ...string) *runScreen {
 	t.Helper()
 	screen := startRun(t, jobLines, flags...)
-	screen.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
+	screen.awaitSnapshot(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	return screen
 }
 
@@ -57,7 +57,7 @@ func startRunningJob(t *testing.T, jobLines string, flags ...string) *runScreen 
 func (f *runScreen) killDispatcher(t *testing.T) *runview.Snapshot {
 	t.Helper()
 	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
-	return f.until(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
+	return f.awaitSnapshot(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
 }
 
 // mustDo carries out an action, which must change this number of jobs or hosts.
@@ -98,8 +98,8 @@ func awaitNobody(t *testing.T, run *rundir.Run) {
 	})
 }
 
-// until polls the run until is returns true.
-func (f *runScreen) until(t *testing.T, what string, is func(*runview.Snapshot) bool) *runview.Snapshot {
+// awaitSnapshot polls the run until is returns true.
+func (f *runScreen) awaitSnapshot(t *testing.T, what string, is func(*runview.Snapshot) bool) *runview.Snapshot {
 	t.Helper()
 	var snap *runview.Snapshot
 	var err error
@@ -135,7 +135,7 @@ func (f *runScreen) ranJobs() []string { return strings.Fields(readFile(f.run.As
 func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	t.Parallel()
 	screen := startRun(t, gated+gated)
-	snap := screen.until(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
+	snap := screen.awaitSnapshot(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	if snap.Status != runview.StatusRunning || snap.Run.Name != "r" || snap.Run.Owner == "" || len(snap.Jobs.Rows) != 2 {
 		t.Errorf("%+v", snap)
 	}
@@ -146,12 +146,12 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	}
 	screen.mustRefuse(t, runview.Action{Do: runview.Pause})
 	screen.mustDo(t, runview.Action{Do: runview.Resume}, 1)
-	screen.until(t, "it is live again", func(p *runview.Snapshot) bool {
+	screen.awaitSnapshot(t, "it is live again", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Running] > 0
 	})
 	screen.mustRefuse(t, runview.Action{Do: runview.Resume})
 	screen.openGate(t)
-	snap = screen.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
+	snap = screen.awaitSnapshot(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
 	if snap.Phases[runview.Succeeded] != 2 || snap.Over != "all jobs succeeded" {
 		t.Errorf("%+v", snap)
 	}
@@ -164,7 +164,7 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 		t.Errorf("exit %d", process.Code)
 	}
 	owner, err := journal.ReadOwner(screen.run)
-	check(t, err)
+	must(t, err)
 	if left, _ := filepath.Glob("/tmp/dcs-*/" + filepath.Base(owner.Socket)); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -175,25 +175,25 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 func TestRunAgainFromTheScreen(t *testing.T) {
 	t.Parallel()
 	screen := startRun(t, "exit 3\ntrue\n")
-	screen.until(t, "it is over", func(p *runview.Snapshot) bool {
+	screen.awaitSnapshot(t, "it is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Failed] == 1
 	})
 	other := newApp().openScreen(screen.run)
 	defer other.Close()
-	other.until(t, "the other sees it", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
+	other.awaitSnapshot(t, "the other sees it", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 	screen.mustDo(t, runview.Action{Do: runview.Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new(strings.TrimSpace(gated))}}, 1)
 	for _, s := range []*runScreen{screen, other} {
-		s.until(t, "it is live", func(p *runview.Snapshot) bool {
+		s.awaitSnapshot(t, "it is live", func(p *runview.Snapshot) bool {
 			return p.Status == runview.StatusRunning && p.Phases[runview.Running] == 1
 		})
 	}
 	screen.openGate(t)
-	screen.until(t, "it has succeeded", func(p *runview.Snapshot) bool {
+	screen.awaitSnapshot(t, "it has succeeded", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
 	})
 
 	screen.mustDo(t, runview.Action{Do: runview.Requeue, Jobs: jobs.One(2)}, 1)
-	screen.until(t, "again", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
+	screen.awaitSnapshot(t, "again", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 	polltest.Until(t, "the new round and its requests are published", func() bool {
 		table, _, err := journal.Replay(screen.run)
 		names, _, _ := screen.run.RequestNames()
@@ -212,13 +212,13 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	if a, err := screen.Do(t.Context(), runview.Cancel.Jobs(2)); err != nil || a.Done != 1 || a.Text != "1 job canceled" || a.Changed.String() != "2" {
 		t.Fatal(a, err)
 	}
-	screen.until(t, "job 2 is canceled", func(p *runview.Snapshot) bool {
+	screen.awaitSnapshot(t, "job 2 is canceled", func(p *runview.Snapshot) bool {
 		return p.Status != runview.StatusRunning && p.Phases[runview.Canceled] == 1
 	})
 	if a, err := screen.Do(t.Context(), runview.Action{Do: runview.CancelRun}); err != nil || a.Done != 2 || a.Text != "2 jobs canceled" {
 		t.Fatal(a, err)
 	}
-	snap := screen.until(t, "all is over", func(p *runview.Snapshot) bool {
+	snap := screen.awaitSnapshot(t, "all is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Canceled] >= 2
 	})
 	if !screen.canceled.Load() || snap.Phases[runview.Running]+snap.Phases[runview.Queued] != 0 {
@@ -235,12 +235,12 @@ func TestStopFromTheScreen(t *testing.T) {
 	t.Parallel()
 	screen := startRunningJob(t, gated+gated+gated)
 	_, err := screen.Do(t.Context(), runview.Action{Do: runview.DrainRun})
-	check(t, err)
-	screen.until(t, "it drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
+	must(t, err)
+	screen.awaitSnapshot(t, "it drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
 	_, err = screen.Do(t.Context(), runview.Action{Do: runview.StopRun})
-	check(t, err)
-	snap := screen.until(t, "it has stopped", func(p *runview.Snapshot) bool { return p.Status == runview.StatusStopped && p.Run.Owner == "" })
-	has(t, snap.Over, "left")
+	must(t, err)
+	snap := screen.awaitSnapshot(t, "it has stopped", func(p *runview.Snapshot) bool { return p.Status == runview.StatusStopped && p.Run.Owner == "" })
+	checkContains(t, snap.Over, "left")
 	process := screen.process.Load()
 	<-process.Ended
 	same(t, "exit code", process.Code, exitLeft)
@@ -254,11 +254,11 @@ func TestStoppedDispatcher(t *testing.T) {
 	pid := screen.process.Load().Process.Pid
 	syscall.Kill(pid, syscall.SIGSTOP)
 	defer syscall.Kill(pid, syscall.SIGCONT)
-	screen.until(t, "it is named as stopped", func(p *runview.Snapshot) bool { return strings.Contains(p.Problem, "kill -CONT") })
+	screen.awaitSnapshot(t, "it is named as stopped", func(p *runview.Snapshot) bool { return strings.Contains(p.Problem, "kill -CONT") })
 	syscall.Kill(pid, syscall.SIGCONT)
-	screen.until(t, "it is live again", func(p *runview.Snapshot) bool { return p.Problem == "" && p.Status == runview.StatusRunning })
+	screen.awaitSnapshot(t, "it is live again", func(p *runview.Snapshot) bool { return p.Problem == "" && p.Status == runview.StatusRunning })
 	screen.openGate(t)
-	screen.until(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
+	screen.awaitSnapshot(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 }
 
 // TestNoSocket checks a run without a control socket. With a screen it does not start, and the
@@ -267,7 +267,7 @@ func TestStoppedDispatcher(t *testing.T) {
 func TestNoSocket(t *testing.T) {
 	dir, a, inv := emptyRun(t), newApp(), hosts.Local()
 	owned, err := a.becomeOwner(dir, false)
-	check(t, err)
+	must(t, err)
 	socketBase = filepath.Join(t.TempDir(), "none")
 	defer func() { socketBase = "" }()
 	a.starter = new(run.Starter)
@@ -292,7 +292,7 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	screen := startRunningJob(t, gated+gated+gated)
 	screen.mustDo(t, runview.Action{Do: runview.Pause}, 1)
 	polltest.Until(t, "it is recorded", func() bool {
-		table, err := wholeTable(screen.run)
+		table, err := replayTable(screen.run)
 		return err == nil && table.Paused
 	})
 	screen.killDispatcher(t)
@@ -300,12 +300,12 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	screen.mustDo(t, runview.Action{Do: runview.Resume}, 1)
-	screen.until(t, "the request is carried out, and it is paused", func(p *runview.Snapshot) bool {
+	screen.awaitSnapshot(t, "the request is carried out, and it is paused", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Canceled] == 1 && p.Paused
 	})
 	screen.mustDo(t, runview.Action{Do: runview.Continue}, 1)
 	screen.openGate(t)
-	screen.until(t, "it is over", func(p *runview.Snapshot) bool {
+	screen.awaitSnapshot(t, "it is over", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Succeeded] == 2
 	})
 }

@@ -21,7 +21,7 @@ import (
 func fullPipe(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
-	check(t, err)
+	must(t, err)
 	t.Cleanup(func() { r.Close(); w.Close() })
 	if _, err := unix.FcntlInt(w.Fd(), unix.F_SETPIPE_SZ, 4096); err != nil {
 		t.Fatal(err)
@@ -33,17 +33,17 @@ func fullPipe(t *testing.T) *os.File {
 func programCommand(t *testing.T, dir string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := exec.LookPath("dcs-tui") // testscript puts it there
-	check(t, err)
+	must(t, err)
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LANG=C.UTF-8", "HOME="+dir, "TEST_BASES="+filepath.Join(dir, "base"))
 	return cmd
 }
 
-// begin starts a program and kills it at the end of the test if it still runs.
-func begin(t *testing.T, cmd *exec.Cmd) {
+// startProgram starts a program and kills it at the end of the test if it still runs.
+func startProgram(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
-	check(t, cmd.Start())
+	must(t, cmd.Start())
 	late := time.AfterFunc(polltest.Patience, func() { cmd.Process.Kill() })
 	t.Cleanup(func() {
 		cmd.Process.Kill() // has no effect unless the test has failed
@@ -69,15 +69,15 @@ func TestSIGTERMWhileNobodyReadsResults(t *testing.T) {
 	cmd := programCommand(t, dir, "run", "--json", "--name", "r", "jobs.txt")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = fullPipe(t), &said
-	begin(t, cmd)
+	startProgram(t, cmd)
 	awaitFile(t, filepath.Join(dir, "ran"), strings.Repeat("\n", n))
 	cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != exitLeft {
 		t.Fatalf("%v, want exit %d:\n%s", err, exitLeft, said.String())
 	}
 	out, err := programCommand(t, dir, "resume", "--json", "r").Output()
-	check(t, err)
-	has(t, string(out), `"job":50,`, `"job":100,`)
+	must(t, err)
+	checkContains(t, string(out), `"job":50,`, `"job":100,`)
 	same(t, "number of starts", len(readFile(dir, "ran")), n)
 }
 
@@ -96,7 +96,7 @@ func TestSignalsWhileNobodyReadsTheConsole(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd.Stderr = full
-			begin(t, cmd)
+			startProgram(t, cmd)
 			awaitFile(t, filepath.Join(dir, "ran"), "1")
 			var ended atomic.Bool
 			go func() { cmd.Wait(); ended.Store(true) }()

@@ -23,7 +23,7 @@ import (
 func (a *app) cancelCmd() *cobra.Command {
 	var flags runFlags
 	var sel selection
-	var opt requestOptions
+	var opt requestFlags
 	cmd := &cobra.Command{
 		Use:   "cancel [flags] RUN [JOBS...]",
 		Short: "Cancel jobs of a run, or all of them",
@@ -38,18 +38,18 @@ dcs-tui cancel sweep-20260314-1502 --where state=queued,name='big*'`,
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&sel.all, "all", false, "all jobs, as without JOBS")
-	sel.whereFlag(fs)
+	sel.addWhereFlag(fs)
 	endGroup(fs, titleWhich)
 	fs.StringVar(&flags.hosts, "hosts", "", "inventory `FILE` to use instead of the run's own")
-	sshFlags(fs, &flags.SSHConfig, &flags.AcceptNew)
-	flags.forceFlag(fs)
+	addSSHFlags(fs, &flags.SSHConfig, &flags.AcceptNew)
+	flags.addForceFlag(fs)
 	endGroup(fs, "Taking the run over")
 	opt.addFlags(cmd)
 	endGroup(fs, "Confirmation and output")
 	return cmd
 }
 
-func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel *selection, opt requestOptions) error {
+func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel *selection, opt requestFlags) error {
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *ru
 		a.con.Line("  " + forceText(run))
 		return nil, nil
 	}
-	table, err := wholeTable(run)
+	table, err := replayTable(run)
 	if err != nil {
 		return nil, err
 	}

@@ -94,8 +94,8 @@ func (c *console) Hold() {
 	c.isHolding = true
 }
 
-// Held reports whether lines are held back.
-func (c *console) Held() bool {
+// IsHolding reports whether lines are held back.
+func (c *console) IsHolding() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.isHolding
@@ -128,8 +128,8 @@ func (c *console) Detach(w io.Writer) {
 	c.w, c.tty, c.color, c.status, c.statusLen = w, false, false, "", 0
 }
 
-// Live reports whether c writes to a terminal, and so has a progress line.
-func (c *console) Live() bool {
+// IsTerminal reports whether c writes to a terminal, and so has a progress line.
+func (c *console) IsTerminal() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.tty

@@ -74,7 +74,7 @@ func TestNothingOfAJobMovesTheCursor(t *testing.T) {
 			t.Errorf("%s: %q", what, line)
 		}
 	}
-	has(t, c.JobLine(r), "left 2 processes behind")
+	checkContains(t, c.JobLine(r), "left 2 processes behind")
 }
 
 // TestAJobsLineFitsTheTerminal checks that a job's line fits one row of a terminal: long parts are
@@ -98,7 +98,7 @@ func TestAJobsLineFitsTheTerminal(t *testing.T) {
 		if n := utf8.RuneCountInString(line); n > 80 || n < 60 {
 			t.Errorf("%d columns: %s", n, line)
 		}
-		has(t, line, test.want...)
+		checkContains(t, line, test.want...)
 		if file := (&console{fd: -1}).JobLine(r); utf8.RuneCountInString(file) <= utf8.RuneCountInString(line) {
 			t.Errorf("in a file: %s", file)
 		}

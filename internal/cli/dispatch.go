@@ -205,7 +205,7 @@ func (d *dispatchSession) printHostNotices() {
 
 // Interval implements run.Printer.
 func (d *dispatchSession) Interval() time.Duration {
-	if d.app.con.Live() {
+	if d.app.con.IsTerminal() {
 		return 500 * time.Millisecond
 	}
 	return 2 * time.Second
@@ -218,7 +218,7 @@ func (d *dispatchSession) Progress(snap *dispatch.Snapshot) {
 	case snap.Finished:
 		con.Status("")
 	case d.jobsAreTyped && snap.More: // the progress would appear in the line that is being typed
-	case con.Live():
+	case con.IsTerminal():
 		con.Status(progressLine(snap))
 	case time.Since(d.progressAt) >= time.Minute:
 		d.progressAt = time.Now()

@@ -47,10 +47,10 @@ dcs-tui fetch sweep-20260314-1502 --where 'host=ws*' --json`,
 	}
 	fs := cmd.Flags()
 	fs.BoolVar(&flags.sel.failed, "failed", false, "only jobs that failed or timed out")
-	flags.sel.whereFlag(fs)
+	flags.sel.addWhereFlag(fs)
 	endGroup(fs, titleWhich)
 	fs.StringVar(&flags.hosts, "hosts", "", "inventory `FILE` with the addresses of the hosts (default: as the run read it)")
-	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
+	addSSHFlags(fs, &o.SSHConfig, &o.AcceptNew)
 	endGroup(fs, titleHosts)
 	fs.BoolVar(&flags.json, "json", false, "print what was copied as one JSON object on stdout")
 	endGroup(fs, titleOutput)
@@ -75,7 +75,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, flags *fetchFlags, o *
 	if err := flags.sel.parseNamed(named); err != nil {
 		return err
 	}
-	state, err := a.readState(which)
+	state, err := a.openState(which)
 	if err != nil {
 		return err
 	}
@@ -282,7 +282,7 @@ func (f *remoteOutputs) reader(host string) (*files.Reader, error) {
 	}
 	var o options
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
+	addSSHFlags(fs, &o.SSHConfig, &o.AcceptNew)
 	if err := restoreFlags(fs, f.run.Asked.Options); err != nil {
 		return nil, err
 	}

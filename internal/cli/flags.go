@@ -23,7 +23,7 @@ type runFlags struct {
 
 	// The other fields apply to this invocation only.
 	noTUI         bool
-	screen        screenOptions
+	screen        screenFlags
 	json          bool
 	output        bool
 	order         bool // of output
@@ -44,19 +44,19 @@ type runFlags struct {
 	queues        queueFlags
 }
 
-// newRunFlags adds the flags of the commands that create a run. file describes their argument.
-func (f *runFlags) newRunFlags(fs *pflag.FlagSet, file string) {
+// addNewRunFlags adds the flags of the commands that create a run. file describes their argument.
+func (f *runFlags) addNewRunFlags(fs *pflag.FlagSet, file string) {
 	fs.SetNormalizeFunc(parallelName)
-	f.hostFlags(fs)
-	f.slotFlags(fs)
+	f.addHostFlags(fs)
+	f.addSlotFlags(fs)
 	f.queues.addFlags(fs)
-	f.newJobFlags(fs)
-	f.jobFlags(fs)
-	f.failureFlags(fs)
+	f.addNewJobFlags(fs)
+	f.addJobFlags(fs)
+	f.addFailureFlags(fs)
 	fs.StringVar(&f.name, "name", "", "`NAME` of the run (default: made from the "+file+"'s name and the time)")
 	fs.StringVar(&f.runDir, "run-dir", "", "keep the run in `DIRECTORY` instead of dcs-runs/NAME")
-	f.endFlags(fs)
-	f.outputFlags(fs)
+	f.addEndFlags(fs)
+	f.addOutputFlags(fs)
 	fs.BoolVarP(&f.order, "keep-order", "k", false, "print output in the order of the jobs (implies --output)")
 	fs.BoolVar(&f.tag, "tag", false, "begin each line of output with the job's values or name, and a tab (implies --output)")
 	endGroup(fs, titleOutput)
@@ -91,19 +91,19 @@ const (
 	titleOutput = "Output"
 )
 
-// hostFlags adds the flags that select hosts and control connections to them.
-func (f *runFlags) hostFlags(fs *pflag.FlagSet) {
-	hostsFlag(fs, &f.hosts)
+// addHostFlags adds the flags that select hosts and control connections to them.
+func (f *runFlags) addHostFlags(fs *pflag.FlagSet) {
+	addHostsFlag(fs, &f.hosts)
 	fs.StringVar(&f.HostList, "host", "", "run on `HOST,...` instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
-	sshFlags(fs, &f.SSHConfig, &f.AcceptNew)
+	addSSHFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.StringVar(&f.StandbyOn, "standby-on", "", "keep a standby dispatcher on one of `HOST,...`, which takes the run over if this one dies; a host that does not see the run directory gets a mirror of it")
 	fs.Var(newFlag(&f.BackoffCap, "TIME", jobs.ParseDuration), "backoff-cap", "longest delay between two attempts to connect to a host (default 1m)")
 	fs.Var(newFlag(&f.GiveUp, "TIME", jobs.ParseDuration), "give-up", "end the run when no host has been usable for this TIME (default 10m)")
 	endGroup(fs, titleHosts)
 }
 
-// slotFlags adds the flags that control how many jobs run at once.
-func (f *runFlags) slotFlags(fs *pflag.FlagSet) {
+// addSlotFlags adds the flags that control how many jobs run at once.
+func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
 	fs.VarP(newFlag(&f.Slots, "N|-N", optional(parseSlots)), "jobs", "j", "slots of each host, instead of those in the inventory: N, or -N for all cores but N")
 	fs.Var(newFlag(&f.MaxSlots, "N", parseCount), "max-slots", "use at most N slots at once, over all hosts (default: no limit)")
 	fs.Var((*tokenCounts)(&f.Tokens), "tokens", "let jobs hold at most N tokens of a kind, such as licenses, over all hosts (default: [tokens] of the inventory)")
@@ -114,19 +114,19 @@ func (f *runFlags) slotFlags(fs *pflag.FlagSet) {
 	endGroup(fs, "How much runs at once")
 }
 
-// hostsFlag adds the flag that names the inventory.
-func hostsFlag(fs *pflag.FlagSet, file *string) {
+// addHostsFlag adds the flag that names the inventory.
+func addHostsFlag(fs *pflag.FlagSet, file *string) {
 	fs.StringVar(file, "hosts", "", "inventory `FILE` (default: ./hosts.toml, else ~/.config/dcs-tui/hosts.toml, else this machine)")
 }
 
-// sshFlags adds the flags of every command that connects to hosts.
-func sshFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
+// addSSHFlags adds the flags of every command that connects to hosts.
+func addSSHFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
 	fs.Var((*pathFlag)(config), "ssh-config", "read `FILE` instead of ~/.ssh/config")
 	fs.BoolVar(acceptNew, "accept-new", false, "accept and store the key of a host that is not known yet (a changed key is always refused)")
 }
 
-// newJobFlags adds the flags for the environment of jobs, which is fixed when the run is made.
-func (f *runFlags) newJobFlags(fs *pflag.FlagSet) {
+// addNewJobFlags adds the flags for the environment of jobs, which is fixed when the run is made.
+func (f *runFlags) addNewJobFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.env, "env", nil, "set `NAME=VALUE` for the jobs; NAME alone passes the current value and stores only its hash")
 	fs.StringVar(&f.Setup, "setup", "", "shell `LINE` to run before each job, in the same shell, such as: module load cuda")
 	fs.StringArrayVar(&f.send, "send", nil, "copy `PATH[:DEST]` to each host, and again when it changes; each job runs in a directory of its own that has it")
@@ -137,16 +137,16 @@ func (f *runFlags) newJobFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.shuf, "shuf", false, "run the jobs in random order")
 }
 
-// jobFlags adds the flags for the processes of jobs.
-func (f *runFlags) jobFlags(fs *pflag.FlagSet) {
+// addJobFlags adds the flags for the processes of jobs.
+func (f *runFlags) addJobFlags(fs *pflag.FlagSet) {
 	fs.Var(newFlag(&f.Timeout, "TIME", jobs.ParseDuration), "timeout", "end a job after this TIME, such as 90s, 30m, 2h")
 	fs.Var(newFlag(&f.Warn, "SIGNAL@TIME", parseWarning), "warn-signal", "send SIGNAL to the processes of a job that handle it, TIME before its timeout, the end of its allocation, or the stop of its host; for example USR1@60s")
 	fs.BoolVar(&f.KeepChildren, "keep-children", false, "do not end processes that jobs leave behind")
 	endGroup(fs, titleJobs)
 }
 
-// failureFlags adds the flags for retries and lost hosts. Options of a job replace them.
-func (f *runFlags) failureFlags(fs *pflag.FlagSet) {
+// addFailureFlags adds the flags for retries and lost hosts. Options of a job replace them.
+func (f *runFlags) addFailureFlags(fs *pflag.FlagSet) {
 	f.Tries, f.Copies = 3, 2
 	fs.Var(newFlag(&f.Tries, "N", parseCountTo(jobs.MaxTries)), "tries", "maximum number of attempts of a job")
 	fs.Var(newFlag(&f.RetryDelay, "TIME", optional(jobs.ParseDelay)), "retry-delay", "wait this TIME before a retry on the same host; 0: do not wait (default: depends on the run time, at most 1m)")
@@ -163,21 +163,21 @@ func (f *runFlags) failureFlags(fs *pflag.FlagSet) {
 	endGroup(fs, "When something fails")
 }
 
-// endFlags adds the flags that control when and how the run ends.
-func (f *runFlags) endFlags(fs *pflag.FlagSet) {
+// addEndFlags adds the flags that control when and how the run ends.
+func (f *runFlags) addEndFlags(fs *pflag.FlagSet) {
 	fs.Var(newChoice(&f.OnInterrupt, "drain", "cancel"), "on-interrupt", "what Ctrl-C does: drain finishes running jobs, cancel ends them (default drain)")
 	fs.BoolVar(&f.KeepOpen, "keep-open", false, "wait for more jobs until dcs-tui submit --end declares the last one")
 	fs.StringVar(&f.OnDone, "on-done", "", "shell `COMMAND` to run when the run ends; its environment has DCS_RUN, DCS_RUN_DIR, DCS_STATE, and counts such as DCS_FAILED")
 	endGroup(fs, titleRun)
 }
 
-// forceFlag adds the flag that takes a run over from a dispatcher.
-func (f *runFlags) forceFlag(fs *pflag.FlagSet) {
+// addForceFlag adds the flag that takes a run over from a dispatcher.
+func (f *runFlags) addForceFlag(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.force, "force", false, "take the run over even if its dispatcher may be alive; that dispatcher can then change nothing more")
 }
 
-// outputFlags adds the flags that control what this invocation shows.
-func (f *runFlags) outputFlags(fs *pflag.FlagSet) {
+// addOutputFlags adds the flags that control what this invocation shows.
+func (f *runFlags) addOutputFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noTUI, "no-tui", false, "print lines instead of showing the screen, and dispatch in this process")
 	fs.BoolVar(&f.json, "json", false, "print one JSON object per finished job on stdout, in completion order")
 	fs.BoolVar(&f.output, "output", false, "print the whole stdout of each job when it ends; with --json, as a field of its result")

@@ -75,7 +75,7 @@ dcs-tui grid --hosts hosts.toml --timeout 2h --tries 1 svm.txt`,
 	fs.StringVar(&flags.maximize, "maximize", "", "let a search maximize `METRIC`")
 	fs.Var(newFlag(&flags.limit, "N", parseCount), "limit", "refuse a template of more than N combinations without @where or @sample")
 	endGroup(fs, "Combinations")
-	flags.newRunFlags(fs, "template")
+	flags.addNewRunFlags(fs, "template")
 	return cmd
 }
 

@@ -21,23 +21,23 @@ func TestTemplateIsKept(t *testing.T) {
 		"a '[C]\n[C] 1..5\n@result acc", // an unclosed quote, for another shell
 	} {
 		first, err := grid.Config{OtherShell: true}.Parse(context.Background(), strings.NewReader(text), "t.txt")
-		check(t, err)
+		must(t, err)
 		run, err := rundir.Create(t.TempDir(), "r", rundir.Asked{Options: map[string]any{rundir.OptionSource: first.Source(10)}})
-		check(t, err)
+		must(t, err)
 		run, err = rundir.Open(run.Dir)
-		check(t, err)
+		must(t, err)
 		kept, _ := run.Asked.Options[rundir.OptionSource].(string)
 		again, err := grid.ReadSource(kept)
-		check(t, err)
+		must(t, err)
 		same(t, "the template", again.Text(), first.Text())
 		same(t, "@result", again.Results[0], first.Results[0])
 		for have := range 7 {
 			next, err := grid.Rest(kept, have)
-			check(t, err)
+			must(t, err)
 			for s := range first.Jobs() {
 				if int(s.ID) > have {
 					rest, err := next()
-					check(t, err)
+					must(t, err)
 					same(t, "a job", rest.Command+rest.File, s.Command+s.File)
 				}
 			}

@@ -26,7 +26,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 		forEachCommand(root, func(cmd *cobra.Command) {
 			var b bytes.Buffer
 			cmd.SetOut(&b)
-			check(t, cmd.Help())
+			must(t, cmd.Help())
 			help := words(b.String())
 			want := []string{words(cmd.Long)}
 			cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -50,8 +50,8 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// TestHelpIsComplete checks that the help of every command has one short paragraph and examples, and
-// that the flags of a command with more than a few flags are grouped.
+// TestHelpIsComplete checks that the help of every command has one short paragraph and examples,
+// and that the flags of a command with more than a few flags are grouped.
 func TestHelpIsComplete(t *testing.T) {
 	const maxUngrouped, maxLong = 6, 500
 	root := newApp().root()
@@ -88,10 +88,10 @@ func TestCommandsAreDocumented(t *testing.T) {
 	const dir = "../../docs/commands"
 	pages := commandPages()
 	if *updateCommands {
-		check(t, os.RemoveAll(dir))
-		check(t, os.MkdirAll(dir, 0o755))
+		must(t, os.RemoveAll(dir))
+		must(t, os.MkdirAll(dir, 0o755))
 		for name, page := range pages {
-			check(t, os.WriteFile(filepath.Join(dir, name), page, 0o644))
+			must(t, os.WriteFile(filepath.Join(dir, name), page, 0o644))
 		}
 	}
 	const update = "go test ./internal/cli -run TestCommandsAreDocumented -args -update"
@@ -101,7 +101,7 @@ func TestCommandsAreDocumented(t *testing.T) {
 		}
 	}
 	files, err := os.ReadDir(dir)
-	check(t, err)
+	must(t, err)
 	for _, f := range files {
 		if pages[f.Name()] == nil {
 			t.Errorf("docs/commands/%s is about no command: %s", f.Name(), update)
@@ -144,13 +144,13 @@ func TestManualPageHeader(t *testing.T) {
 	var page bytes.Buffer
 	root.SetOut(&page)
 	root.SetArgs([]string{"man"})
-	check(t, root.Execute())
+	must(t, root.Execute())
 	header, rest, _ := strings.Cut(page.String(), "\n")
 	fields := strings.Split(header, `"`)
 	if !strings.HasPrefix(header, ".TH DCS-TUI 1 ") || len(fields) != 7 || fields[5] != "User Commands" {
 		t.Errorf("header: %s", header)
 	}
-	has(t, rest, ".SH NAME\ndcs-tui - Run thousands", "\n.RS 4\n.TP\n\\fB--accept-new\\fP\n", "\n\\fBrun\\fP [flags]")
+	checkContains(t, rest, ".SH NAME\ndcs-tui - Run thousands", "\n.RS 4\n.TP\n\\fB--accept-new\\fP\n", "\n\\fBrun\\fP [flags]")
 }
 
 func TestVersion(t *testing.T) {

@@ -72,8 +72,8 @@ dcs-tui hosts list --now ws01 ws02`,
 			return nil
 		},
 	}
-	hostsFlag(cmd.Flags(), &file)
-	sshFlags(cmd.Flags(), &o.SSHConfig, &o.AcceptNew)
+	addHostsFlag(cmd.Flags(), &file)
+	addSSHFlags(cmd.Flags(), &o.SSHConfig, &o.AcceptNew)
 	cmd.Flags().BoolVar(&now, "now", false, "connect to the hosts, and print their load and users")
 	return cmd
 }

@@ -23,7 +23,7 @@ import (
 // check --json.
 func TestHostsCheckJSONIsDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/formats.md")
-	check(t, err)
+	must(t, err)
 	_, section, _ := strings.Cut(string(text), "`hosts check --json`\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var documented []string
@@ -38,7 +38,7 @@ func TestHostsCheckJSONIsDocumented(t *testing.T) {
 	}
 	b, _ := json.Marshal(checkJSONOf(&hosts.CheckResult{Host: &hosts.Host{Name: "a"}, Hello: new(hosts.Hello), Heartbeat: new(hosts.Heartbeat)}))
 	fields := map[string]any{}
-	check(t, json.Unmarshal(b, &fields))
+	must(t, json.Unmarshal(b, &fields))
 	for name := range fields {
 		if !slices.Contains(documented, name) {
 			t.Errorf("docs/formats.md does not document %s", name)
@@ -65,7 +65,7 @@ func TestHostLinesAreGrouped(t *testing.T) {
 		t.Fatalf("%q", got)
 	}
 	for i, parts := range want {
-		has(t, got[i], parts...)
+		checkContains(t, got[i], parts...)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestSSHHosts(t *testing.T) {
 	writeFile(t, dir, "more", "host = \"n1\" n2 # n9\n  Port 2201\nHost n2\nHostName 10.9.0.2\n")
 	writeFile(t, dir, "config", "# Host no\nHost ws01 ws02 *.lab !x\n  HostName 10.9.0.1\nInclude "+dir+"/more\nHost ?\nHOST git@odd\n")
 	list, err := sshHosts(filepath.Join(dir, "config"))
-	check(t, err)
+	must(t, err)
 	var got []string
 	for _, f := range list {
 		got = append(got, f.Name+" "+f.problem)
@@ -95,7 +95,7 @@ func runOfHosts(t *testing.T, inventory, sshConfig string) *rundir.Run {
 		asked.Options["ssh-config"] = sshConfig
 	}
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", asked)
-	check(t, err)
+	must(t, err)
 	return run
 }
 
@@ -164,22 +164,22 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 	sshd := hosttest.StartSSHD(t, hosttest.Options{Passphrase: secret})
 	inventory := filepath.Join(t.TempDir(), "hosts.toml")
 	text := fmt.Sprintf("[[host]]\nname = \"ws01\"\naddress = \"127.0.0.1\"\nport = %d\nslots = 1\nwork_dir = %q\n", sshd.Port, t.TempDir())
-	check(t, os.WriteFile(inventory, []byte(text), 0o600))
+	must(t, os.WriteFile(inventory, []byte(text), 0o600))
 	screen := startRun(t, "true\n", "--hosts", inventory, "--ssh-config", sshd.ConfigFile)
-	wrong := screen.until(t, "it is asked for", func(p *runview.Snapshot) bool { return p.Question != nil }).Question
+	wrong := screen.awaitSnapshot(t, "it is asked for", func(p *runview.Snapshot) bool { return p.Question != nil }).Question
 	if !wrong.Secret || !strings.Contains(wrong.Text, sshd.Identity) {
 		t.Errorf("%+v", wrong)
 	}
 	reply := func(q *live.Question, text string) {
 		t.Helper()
 		_, err := screen.Do(t.Context(), runview.Action{Do: runview.Reply, Number: int(q.ID), Text: text})
-		check(t, err)
+		must(t, err)
 	}
 	reply(wrong, "no")
-	q := screen.until(t, "it is asked for again", func(p *runview.Snapshot) bool { return p.Question != nil && p.Question.ID != wrong.ID }).Question
+	q := screen.awaitSnapshot(t, "it is asked for again", func(p *runview.Snapshot) bool { return p.Question != nil && p.Question.ID != wrong.ID }).Question
 	screen.mustRefuse(t, runview.Action{Do: runview.Reply, Number: int(wrong.ID), Text: secret})
 	reply(q, secret)
-	screen.until(t, "the host works", func(p *runview.Snapshot) bool { return p.Phases[runview.Succeeded] == 1 && p.Question == nil })
+	screen.awaitSnapshot(t, "the host works", func(p *runview.Snapshot) bool { return p.Phases[runview.Succeeded] == 1 && p.Question == nil })
 	filepath.WalkDir(screen.run.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			if b, _ := os.ReadFile(path); bytes.Contains(b, []byte(secret)) {

@@ -37,8 +37,8 @@ dcs-tui hosts check --hosts lab.toml ws01 ws02`,
 			return a.runHostsCheck(&o, list, asJSON)
 		},
 	}
-	hostsFlag(cmd.Flags(), &file)
-	sshFlags(cmd.Flags(), &o.SSHConfig, &o.AcceptNew)
+	addHostsFlag(cmd.Flags(), &file)
+	addSSHFlags(cmd.Flags(), &o.SSHConfig, &o.AcceptNew)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per host")
 	return cmd
 }

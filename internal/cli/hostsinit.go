@@ -19,8 +19,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// initOptions holds the flags of hosts init.
-type initOptions struct {
+// initFlags holds the flags of hosts init.
+type initFlags struct {
 	options
 	output string
 	from   string
@@ -28,7 +28,7 @@ type initOptions struct {
 }
 
 func (a *app) hostsInitCmd() *cobra.Command {
-	var o initOptions
+	var o initFlags
 	cmd := &cobra.Command{
 		Use:   "init [flags] [HOST...]",
 		Short: "Check your ssh hosts and write an inventory of them",
@@ -46,7 +46,7 @@ dcs-tui hosts init --from machines.txt --check=false`,
 	fs.StringVar(&o.output, "output", "hosts.toml", "write `FILE`")
 	fs.StringVar(&o.from, "from", "", "read the hosts, one per line, from `FILE`; - is standard input")
 	fs.BoolVar(&o.check, "check", true, "connect to the hosts first; --check=false writes all of them without a check")
-	sshFlags(fs, &o.SSHConfig, &o.AcceptNew)
+	addSSHFlags(fs, &o.SSHConfig, &o.AcceptNew)
 	return cmd
 }
 
@@ -57,7 +57,7 @@ type initHost struct {
 	problem string // why it is not usable, and a line of advice; "": it is usable
 }
 
-func (a *app) runHostsInit(o *initOptions, args []string) error {
+func (a *app) runHostsInit(o *initFlags, args []string) error {
 	if _, err := os.Lstat(o.output); err == nil {
 		return text.Errorf("%s exists already and is not changed", text.Line(o.output)).WithAdvice("remove it, or write another file with --output FILE")
 	}
@@ -121,7 +121,7 @@ func (a *app) runHostsInit(o *initOptions, args []string) error {
 
 // initHosts returns the hosts to write: those of the arguments or of --from, or those of the ssh
 // configuration.
-func (a *app) initHosts(o *initOptions, args []string) ([]*initHost, error) {
+func (a *app) initHosts(o *initFlags, args []string) ([]*initHost, error) {
 	content, file := strings.Join(args, "\n"), "the command line"
 	switch {
 	case o.from != "" && len(args) > 0:

@@ -33,7 +33,7 @@ terminated.`,
 dcs-tui hosts instances --terminate`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runInstances(file, args, end) },
 	}
-	hostsFlag(cmd.Flags(), &file)
+	addHostsFlag(cmd.Flags(), &file)
 	cmd.Flags().BoolVar(&end, "terminate", false, "terminate dangling instances")
 	return cmd
 }
@@ -132,7 +132,7 @@ func instanceText(run *rundir.Run, name string) (msg string, dangling bool) {
 		return fmt.Sprintf("of %s, whose dispatcher on %s may be alive: ask there", ref, text.Line(owner.Host)), false
 	}
 	msg = "dangling: the dispatcher of " + ref + " is gone"
-	table, err := wholeTable(run)
+	table, err := replayTable(run)
 	if err != nil {
 		return msg, true
 	}

@@ -55,7 +55,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	}
 	ended, last := map[jobs.AttemptID]jobs.Stamp{}, jobs.Stamp(0)
 	state := newRunState(run)
-	err = a.readRun(state, func(r *jobs.Record) {
+	err = a.updateState(state, func(r *jobs.Record) {
 		last = max(last, r.At)
 		switch r.Kind {
 		case jobs.KindExited, jobs.KindLost, jobs.KindSuperseded, jobs.KindCanceled:
@@ -80,7 +80,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	}
 	at := metrics.Locations(run)
 	list := append(at.Finished(state.Table), at.Unfinished(state.Table)...)
-	table, notes, err := resultTable(ctx, run, state.Table, list, a.resultColumns(run, asked), nil)
+	table, notes, err := readResultTable(ctx, run, state.Table, list, a.resultColumns(run, asked), nil)
 	if err != nil {
 		return err
 	}

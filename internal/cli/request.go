@@ -24,12 +24,12 @@ import (
 // ask for confirmation, send the request, and print the answer. The commands that correspond to a
 // single key of the screen are in the table requestCommands.
 
-// requestOptions holds the flags of the commands that send requests.
-type requestOptions struct {
+// requestFlags holds the flags of the commands that send requests.
+type requestFlags struct {
 	yes, json bool
 }
 
-func (o *requestOptions) addFlags(cmd *cobra.Command) {
+func (o *requestFlags) addFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&o.yes, "yes", false, "do not ask for confirmation")
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result as one JSON object on stdout")
 }
@@ -228,7 +228,7 @@ func (a *app) requestCmds(table []requestCommand) (list []*cobra.Command) {
 
 func (a *app) requestCmd(c requestCommand) *cobra.Command {
 	var sel selection
-	var opt requestOptions
+	var opt requestFlags
 	cmd := &cobra.Command{
 		Use: c.use, Short: c.short, Long: c.long + " Without a dispatcher the request waits for the next resume.", Example: c.example, Args: requireRun,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runRequest(cmd.Context(), &c, args, &sel, opt) },
@@ -237,7 +237,7 @@ func (a *app) requestCmd(c requestCommand) *cobra.Command {
 		cmd.ValidArgsFunction = completeRunThen(completeMany(completeRunHosts))
 	}
 	if c.hasWhere {
-		sel.whereFlag(cmd.Flags())
+		sel.addWhereFlag(cmd.Flags())
 	}
 	opt.addFlags(cmd)
 	if c.question == "" {
@@ -246,8 +246,8 @@ func (a *app) requestCmd(c requestCommand) *cobra.Command {
 	return cmd
 }
 
-func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, sel *selection, opt requestOptions) error {
-	state, err := a.readState(args[:1])
+func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, sel *selection, opt requestFlags) error {
+	state, err := a.openState(args[:1])
 	if err != nil {
 		return err
 	}

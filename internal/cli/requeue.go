@@ -22,7 +22,7 @@ import (
 
 func (a *app) requeueCmd() *cobra.Command {
 	var sel selection
-	var opt requestOptions
+	var opt requestFlags
 	var change jobs.Change
 	var files []string
 	cmd := &cobra.Command{
@@ -51,7 +51,7 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 	fs := cmd.Flags()
 	fs.BoolVar(&sel.failed, "failed", false, "jobs that failed or timed out")
 	fs.BoolVar(&sel.all, "all", false, "all finished jobs that did not succeed")
-	sel.whereFlag(fs)
+	sel.addWhereFlag(fs)
 	fs.StringArrayVar(&files, "file", nil, "update the run from its changed jobs `FILE` or template; may be given several times")
 	endGroup(fs, titleWhich)
 	fs.Var(newFlag(&change.Timeout, "TIME", optional(jobs.ParseDuration)), "timeout", "end each job after this TIME, such as 90s, 30m, 2h")
@@ -64,7 +64,7 @@ dcs-tui requeue sweep-20260314-1502 --file jobs.txt`,
 	return cmd
 }
 
-func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt requestOptions, change *jobs.Change) error {
+func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt requestFlags, change *jobs.Change) error {
 	if err := sel.parseNamed(args[1:]); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (a *app) reportRequeued(sent *sentRequests, open int, asJSON bool) error {
 
 // requeueFiles updates a run from jobs files that were changed after the run was created: jobs that
 // succeeded stay, jobs that failed run again, and new jobs are added.
-func (a *app) requeueFiles(args, files []string, opt requestOptions) error {
+func (a *app) requeueFiles(args, files []string, opt requestFlags) error {
 	run, err := a.openRun(args)
 	if err != nil {
 		return err
@@ -356,7 +356,7 @@ type updateJSON struct {
 }
 
 // reportUpdated reports the result of an update. sent is nil if there was nothing to do.
-func (a *app) reportUpdated(run *rundir.Run, diff *ask.Diff, sent *sentRequests, left int, opt requestOptions) error {
+func (a *app) reportUpdated(run *rundir.Run, diff *ask.Diff, sent *sentRequests, left int, opt requestFlags) error {
 	switch {
 	case opt.json:
 		return a.printJSON(&updateJSON{runJSON: runJSONOf(run), Do: rundir.DoRequeue, Answered: sent == nil || !sent.isWaiting, Succeeded: diff.Succeeded,

@@ -73,7 +73,7 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 	fs.Var(newListFlag(&flags.where, query.Parse), "where", "only jobs that match `QUERY`, such as 'C>=0.1 and state=succeeded'; may be given several times; docs/query.md explains queries")
 	fs.BoolVar(&flags.all, "all", false, "also unfinished jobs")
 	endGroup(fs, titleWhich)
-	flags.addTable(cmd)
+	flags.addTableFlags(cmd)
 	fs.BoolVar(&flags.json, "json", false, "print one JSON object per job")
 	endGroup(fs, titleOutput)
 	return cmd
@@ -81,7 +81,7 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 
 const resultHelp = "show `METRIC`: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER, or NAME=file:PATH:HOW; may be given several times"
 
-func (f *resultsFlags) addTable(cmd *cobra.Command) {
+func (f *resultsFlags) addTableFlags(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	f.pivot.flags = fs
 	fs.Var(newListFlag(&f.metrics, metrics.Parse), "result", resultHelp)
@@ -142,7 +142,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags)
 	if err := flags.check(cmd.Flags()); err != nil {
 		return err
 	}
-	state, err := a.readState(args)
+	state, err := a.openState(args)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags)
 	columns := a.resultColumns(state.Run, flags.metrics)
 	params := slices.ContainsFunc(state.Table.Jobs, func(j jobs.Job) bool { return len(j.Spec.Params()) > 0 })
 	if wants != "" || !flags.json && !flags.failed && (params || len(columns) > 0) {
-		err = a.runTable(cmd.Context(), state, list, columns, flags)
+		err = a.printTable(cmd.Context(), state, list, columns, flags)
 	} else {
 		err = a.writeResults(list, flags.json)
 	}
@@ -243,9 +243,9 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 	return columns
 }
 
-// runTable prints the table. Notes about it go to standard error.
-func (a *app) runTable(ctx context.Context, state *runState, list []results.Result, columns []*metrics.Metric, flags *resultsFlags) error {
-	whole, notes, err := resultTable(ctx, state.Run, state.Table, list, columns, nil)
+// printTable prints the table. Notes about it go to standard error.
+func (a *app) printTable(ctx context.Context, state *runState, list []results.Result, columns []*metrics.Metric, flags *resultsFlags) error {
+	whole, notes, err := readResultTable(ctx, state.Run, state.Table, list, columns, nil)
 	if err != nil {
 		return err
 	}
@@ -272,9 +272,9 @@ func (a *app) runTable(ctx context.Context, state *runState, list []results.Resu
 	return err
 }
 
-// resultTable reads the metrics of jobs and returns the table of them, with notes about what
+// readResultTable reads the metrics of jobs and returns the table of them, with notes about what
 // could not be read. The columns of others have no values.
-func resultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, list []results.Result, columns, others []*metrics.Metric) (*results.Table, []string, error) {
+func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, list []results.Result, columns, others []*metrics.Metric) (*results.Table, []string, error) {
 	reader := metrics.NewReader(run, columns)
 	reader.Cache()
 	ownDir := func(i int) string {

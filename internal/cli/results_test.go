@@ -15,29 +15,29 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// gridRun creates a finished run without running its jobs. Each job has parameters C and gamma, and
-// an output with acc and, in a line of JSON, loss.
-func gridRun(tb testing.TB, base string, n int) *rundir.Run {
+// newGridRun creates a finished run without running its jobs. Each job has parameters C and gamma,
+// and an output with acc and, in a line of JSON, loss.
+func newGridRun(tb testing.TB, base string, n int) *rundir.Run {
 	tb.Helper()
 	run, err := rundir.Create(base, "grid", rundir.Asked{Version: "test", Cwd: tb.TempDir(),
 		Options: map[string]any{"results": []string{"acc", "loss=json:test.loss"}}})
-	check(tb, err)
+	must(tb, err)
 	j := takeOver(tb, run)
 	specs := make([]*jobs.Spec, n)
 	for i := range specs {
 		specs[i] = &jobs.Spec{ID: jobs.ID(i + 1), Command: "./train", Options: jobs.NoOptions,
 			Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 100)}, {Name: "gamma", Value: fmt.Sprint(i % 100)}})}
 	}
-	check(tb, run.AppendSpecs(specs))
-	check(tb, j.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: n}}))
+	must(tb, run.AppendSpecs(specs))
+	must(tb, j.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: n}}))
 	for i := range specs {
 		id := jobs.ID(i + 1)
 		if i%1000 == 999 || i == 0 {
-			check(tb, os.MkdirAll(run.Path("attempts", jobs.ShardDir(id)), 0o700))
+			must(tb, os.MkdirAll(run.Path("attempts", jobs.ShardDir(id)), 0o700))
 		}
 		at := jobs.Stamp(int64(i+1) * int64(time.Second))
 		o := &jobs.Outcome{Started: at, Ended: at + jobs.Stamp(i%10+1)*jobs.Stamp(time.Second), CPU: time.Second, MaxRSSBytes: 20 << 20}
-		check(tb, j.Append([]jobs.Record{
+		must(tb, j.Append([]jobs.Record{
 			{Kind: jobs.KindLaunching, At: at, Job: id, N: 1, Host: "melon1"},
 			{Kind: jobs.KindRunning, At: at, Job: id, N: 1, Host: "melon1", Slot: 1, Started: at},
 			{Kind: jobs.KindExited, At: at, Job: id, N: 1, Next: jobs.Succeeded, Seq: int64(id), Outcome: o},
@@ -46,14 +46,14 @@ func gridRun(tb testing.TB, base string, n int) *rundir.Run {
 		text := fmt.Sprintf("reading\nepoch 1: acc=0.1\nepoch 2: acc=0.%03d\n{\"test\": {\"loss\": %d}}\n", i%1000, i)
 		for file, content := range map[jobs.File]string{jobs.FileOut: text, jobs.FileErr: "", jobs.FileStatus: "x"} {
 			name := jobs.AttemptFile(run.Dir, a, file)
-			check(tb, os.WriteFile(name, []byte(content), 0o600))
+			must(tb, os.WriteFile(name, []byte(content), 0o600))
 			// Outputs written just now are not cached.
-			check(tb, os.Chtimes(name, o.Ended.Time(), o.Ended.Time()))
+			must(tb, os.Chtimes(name, o.Ended.Time(), o.Ended.Time()))
 		}
 	}
-	check(tb, j.Append([]jobs.Record{{Kind: jobs.KindEnded, At: 2}}))
-	check(tb, j.Sync())
-	check(tb, j.Close())
+	must(tb, j.Append([]jobs.Record{{Kind: jobs.KindEnded, At: 2}}))
+	must(tb, j.Sync())
+	must(tb, j.Close())
 	return run
 }
 
@@ -61,10 +61,10 @@ func gridRun(tb testing.TB, base string, n int) *rundir.Run {
 func resultsOf(tb testing.TB, args ...string) (stdout, stderr string, code int) {
 	tb.Helper()
 	out, err := os.Create(filepath.Join(tb.TempDir(), "out"))
-	check(tb, err)
+	must(tb, err)
 	defer out.Close()
 	errs, err := os.Create(filepath.Join(tb.TempDir(), "err"))
-	check(tb, err)
+	must(tb, err)
 	defer errs.Close()
 	a := &app{stdin: strings.NewReader(""), stdout: out, stderr: errs, con: newConsole(errs)}
 	code = a.main(append([]string{"results"}, args...))
@@ -77,7 +77,7 @@ func resultsOf(tb testing.TB, args ...string) (stdout, stderr string, code int) 
 // directory. It measures the first read, and the read with cached metrics. It reports the time but
 // does not check it.
 func BenchmarkResults(b *testing.B) {
-	run := gridRun(b, b.TempDir(), 100_000)
+	run := newGridRun(b, b.TempDir(), 100_000)
 	table := func(b *testing.B) {
 		out, errs, code := resultsOf(b, run.Dir, "--format", "csv")
 		if code != 0 || strings.Count(out, "\n") != 100_001 || !strings.Contains(out, "\n100000,999,99,0.999,99999,succeeded,10,melon1\n") {
@@ -86,7 +86,7 @@ func BenchmarkResults(b *testing.B) {
 	}
 	cpu := func() float64 {
 		var u syscall.Rusage
-		check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
+		must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 	}
 	for _, forget := range []bool{true, false} {
@@ -94,7 +94,7 @@ func BenchmarkResults(b *testing.B) {
 			before := cpu()
 			for b.Loop() {
 				if forget {
-					check(b, os.RemoveAll(run.Path(metrics.CacheFile)))
+					must(b, os.RemoveAll(run.Path(metrics.CacheFile)))
 				}
 				table(b)
 			}
@@ -108,7 +108,7 @@ func BenchmarkResults(b *testing.B) {
 // repeats what the shades show. No format sends raw text to the terminal (rule 10).
 func TestResultsOnTerminal(t *testing.T) {
 	dir := t.TempDir()
-	run := gridRun(t, filepath.Join(dir, "dcs-runs"), 4)
+	run := newGridRun(t, filepath.Join(dir, "dcs-runs"), 4)
 	out := jobs.AttemptFile(run.Dir, jobs.AttemptID{Job: 2, N: 1}, jobs.FileOut)
 	if err := os.WriteFile(out, []byte("acc=\"\x1b]52;c;x\x07\"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -137,9 +137,9 @@ func TestResultsOnTerminal(t *testing.T) {
 
 // TestResultsToAFile checks that CSV written to a file contains exactly what the jobs wrote (X9).
 func TestResultsToAFile(t *testing.T) {
-	run := gridRun(t, t.TempDir(), 3)
+	run := newGridRun(t, t.TempDir(), 3)
 	out := jobs.AttemptFile(run.Dir, jobs.AttemptID{Job: 2, N: 1}, jobs.FileOut)
-	check(t, os.WriteFile(out, []byte("acc='=\"a\",\x1b'\n"), 0o600))
+	must(t, os.WriteFile(out, []byte("acc='=\"a\",\x1b'\n"), 0o600))
 	got, errs, code := resultsOf(t, run.Dir, "--format", "csv", "--sort", "job", "--columns", "job,acc,loss,time")
 	wantErrs := "note: 1 solved job has no loss (job 2)\n" +
 		"note: 1 text begins like a formula, which a spreadsheet may execute: import the file as text (job 2: \"=\\\"a\\\",␛\")\n"

@@ -42,16 +42,16 @@ dcs-tui resume --standby --background sweep`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runResume(cmd, &flags, args) },
 	}
 	fs := cmd.Flags()
-	flags.hostFlags(fs)
-	flags.slotFlags(fs)
-	flags.jobFlags(fs)
-	flags.failureFlags(fs)
-	flags.endFlags(fs)
-	flags.forceFlag(fs)
+	flags.addHostFlags(fs)
+	flags.addSlotFlags(fs)
+	flags.addJobFlags(fs)
+	flags.addFailureFlags(fs)
+	flags.addEndFlags(fs)
+	flags.addForceFlag(fs)
 	fs.BoolVar(&flags.standby, "standby", false, "watch the dispatcher of the run, and take the run over when it dies or hangs")
 	fs.BoolVar(&flags.background, "background", false, "with --standby, on another machine than the dispatcher's: run in the background, and log to dispatcher.log of the run")
 	endGroup(fs, titleRun)
-	flags.outputFlags(fs)
+	flags.addOutputFlags(fs)
 	return cmd
 }
 

@@ -59,7 +59,7 @@ func newApp() *app {
 func (a *app) main(args []string) int {
 	a.exitOnQuit()
 	if err := a.execute(args...); err != nil {
-		a.complain(err)
+		a.printError(err)
 		return errorCode(err)
 	}
 	return a.exitCode
@@ -159,8 +159,8 @@ func needsCommand(cmd *cobra.Command, args []string) error {
 	return unknownCommand(cmd, args[0])
 }
 
-// complain prints an error, which may have several lines, and its advice.
-func (a *app) complain(err error) {
+// printError prints an error, which may have several lines, and its advice.
+func (a *app) printError(err error) {
 	var lines []string
 	for l := range strings.Lines(err.Error()) {
 		prefix := "  "

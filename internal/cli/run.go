@@ -45,7 +45,7 @@ generate-jobs | dcs-tui run --json - | jq -r .state`,
 	}
 	fs := cmd.Flags()
 	fs.SetInterspersed(a.separatorArgs == nil) // gzip -9 {} ::: *.log
-	flags.newRunFlags(fs, "file")
+	flags.addNewRunFlags(fs, "file")
 	fs.BoolVar(&flags.dryRun, "dry-run", false, "print what would run where, and start nothing")
 	endGroup(fs, titleRun)
 	return cmd

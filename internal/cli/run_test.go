@@ -27,9 +27,9 @@ func TestNeedsLibraries(t *testing.T) {
 		head := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64}
 		copy(head.Ident[:], "\x7fELF\x02\x01\x01")
 		b, err := binary.Append(nil, binary.LittleEndian, head)
-		check(t, err)
+		must(t, err)
 		b, err = binary.Append(b, binary.LittleEndian, elf.Prog64{Type: uint32(segment)})
-		check(t, err)
+		must(t, err)
 		return string(b)
 	}
 	static, dynamic := program(elf.PT_LOAD), program(elf.PT_INTERP)
@@ -42,7 +42,7 @@ func TestNeedsLibraries(t *testing.T) {
 // sent to. This machine can start the program that it runs.
 func TestTheWarningAboutTheBinary(t *testing.T) {
 	self, err := os.Open("/proc/self/exe")
-	check(t, err)
+	must(t, err)
 	defer self.Close()
 	dynamic := needsLibraries(self) // of this test binary, as the local compiler links it
 	for link, want := range map[string]bool{"local": false, "ssh": dynamic, "docker exec -i box": dynamic} {
@@ -59,7 +59,7 @@ func TestTheWarningAboutTheBinary(t *testing.T) {
 func emptyRun(t *testing.T) *rundir.Run {
 	t.Helper()
 	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
-	check(t, err)
+	must(t, err)
 	return run
 }
 
@@ -86,7 +86,7 @@ func TestRelativePrioritiesWithoutADispatcher(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Queued}}}
-	check(t, applyWaitingPriorities(s.run, table))
+	must(t, applyWaitingPriorities(s.run, table))
 	list, err := runview.Requests(runview.Action{Do: runview.Priority, Jobs: jobs.One(1), Number: -1, Relative: true}, table, nil)
 	if err != nil || len(list) != 1 || list[0].Priority != 6 {
 		t.Errorf("%+v, %v; want one request with priority 6", list, err)
@@ -121,16 +121,16 @@ func TestRateText(t *testing.T) {
 func finishedRun(t *testing.T) *rundir.Run {
 	t.Helper()
 	run := emptyRun(t)
-	check(t, run.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}))
+	must(t, run.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}))
 	j := takeOver(t, run)
-	check(t, j.Append([]jobs.Record{
+	must(t, j.Append([]jobs.Record{
 		{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: 1},
 		{Kind: jobs.KindLaunching, At: 2, Job: 1, N: 1, Host: "a"},
 		{Kind: jobs.KindExited, At: 4, Job: 1, N: 1, Next: jobs.Succeeded, Seq: 1, Outcome: &jobs.Outcome{Started: 2, Ended: 3}},
 		{Kind: jobs.KindEnded, At: 5},
 	}))
-	check(t, j.Sync())
-	check(t, j.Close())
+	must(t, j.Sync())
+	must(t, j.Close())
 	return run
 }
 
@@ -156,7 +156,7 @@ func TestReportAfterATakeover(t *testing.T) {
 		run := finishedRun(t)
 		screen := a.openScreen(run)
 		screen.process.Store(process)
-		check(t, a.reportLeft(screen, nil))
+		must(t, a.reportLeft(screen, nil))
 		if text := said.String(); a.exitCode != c.code || !strings.Contains(text, c.dated) || strings.Contains(text, c.absent) || !strings.Contains(text, "1 succeeded") {
 			t.Errorf("%s: exit %d\n%s", c.what, a.exitCode, text)
 		}
@@ -175,7 +175,7 @@ func TestReportOfAnOvertakenDispatcher(t *testing.T) {
 		Run: emptyRun(t), Table: table, Finish: finish}}
 	code := s.exitCode()
 	text := strings.Join(s.lines(code), "\n")
-	has(t, text, finish.Why, "dcs-tui status")
+	checkContains(t, text, finish.Why, "dcs-tui status")
 	same(t, "exit code", code, exitLeft)
 	same(t, "a message about jobs", strings.Contains(text, "1 job"), false)
 }

@@ -79,7 +79,7 @@ func (a *app) reportSlow(dir string) (answered func()) {
 	tell = func() {
 		switch {
 		case over.Load():
-		case a.con.Held():
+		case a.con.IsHolding():
 			time.AfterFunc(slowDelay, tell)
 		default:
 			a.slowOnce.Do(func() {

@@ -85,7 +85,7 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 			return a.execute("resume", list[row].Dir)
 		}
 		if err := a.execute("runs", "prune", list[row].Dir); err != nil { // it asks first
-			a.complain(err)
+			a.printError(err)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 			if o, oerr := journal.ReadOwner(run); oerr == nil && o.Liveness() != journal.Dead {
 				dispatched = "on " + text.Line(o.Host)
 			}
-			if table, rerr := wholeTable(run); rerr == nil {
+			if table, rerr := replayTable(run); rerr == nil {
 				counts = runview.Counts(table, dispatched != "")
 				if had, herr := run.ReadInput(); herr == nil && had.Cut() {
 					counts += ", input not read to its end"
@@ -144,8 +144,8 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 	return alignColumns(rows), older
 }
 
-// pruneOptions holds the flags of runs prune.
-type pruneOptions struct {
+// pruneFlags holds the flags of runs prune.
+type pruneFlags struct {
 	older      time.Duration
 	keep       int
 	unfinished bool
@@ -153,7 +153,7 @@ type pruneOptions struct {
 }
 
 func (a *app) pruneCmd() *cobra.Command {
-	var p pruneOptions
+	var p pruneFlags
 	cmd := &cobra.Command{
 		Use:   "prune [flags] [RUN...]",
 		Short: "Remove finished runs with the outputs of their jobs",
@@ -177,7 +177,7 @@ dcs-tui runs prune --unfinished sweep-20260314-1502`,
 	return cmd
 }
 
-func (a *app) runPrune(args []string, p *pruneOptions) error {
+func (a *app) runPrune(args []string, p *pruneFlags) error {
 	if len(args) == 0 && p.older == 0 && p.keep == 0 {
 		return text.Errorf("no runs were given").WithAdvice("their names, --older TIME or --keep N")
 	}
@@ -236,7 +236,7 @@ func (a *app) runPrune(args []string, p *pruneOptions) error {
 
 // openForRemoval opens a run for removal. It returns an error if the run must stay, and a nil run
 // if the run is too young.
-func (p *pruneOptions) openForRemoval(dir string) (*rundir.Run, *jobs.Table, error) {
+func (p *pruneFlags) openForRemoval(dir string) (*rundir.Run, *jobs.Table, error) {
 	runDir, err := rundir.Open(dir)
 	if err != nil {
 		return nil, nil, err
@@ -255,7 +255,7 @@ func (p *pruneOptions) openForRemoval(dir string) (*rundir.Run, *jobs.Table, err
 
 // candidates returns the run directories of the arguments or, without arguments, all but the newest
 // ones of --keep.
-func (p *pruneOptions) candidates(args []string) (dirs []string, err error) {
+func (p *pruneFlags) candidates(args []string) (dirs []string, err error) {
 	if len(args) == 0 {
 		found, err := rundir.List(rundir.Base)
 		if err != nil {

@@ -83,8 +83,8 @@ func TestSlowRunDirectoryIsReported(t *testing.T) {
 func TestOpeningARunThatHangs(t *testing.T) {
 	t.Parallel()
 	run := emptyRun(t)
-	check(t, os.Remove(run.Path(rundir.AskedFile)))
-	check(t, unix.Mkfifo(run.Path(rundir.AskedFile), 0o600))
+	must(t, os.Remove(run.Path(rundir.AskedFile)))
+	must(t, unix.Mkfifo(run.Path(rundir.AskedFile), 0o600))
 	lines := make(lineChan, 10)
 	a := newApp()
 	a.con = consoleTo(lines)
@@ -96,7 +96,7 @@ func TestOpeningARunThatHangs(t *testing.T) {
 	if want := "the run directory " + run.Dir + " has not answered for 3 s; waiting"; strings.TrimSpace(<-lines) != want {
 		t.Error("it says something else")
 	}
-	check(t, os.WriteFile(run.Path(rundir.AskedFile), nil, 0)) // lets the command continue
+	must(t, os.WriteFile(run.Path(rundir.AskedFile), nil, 0)) // lets the command continue
 	if err := <-opened; err == nil {
 		t.Error("an empty file was read as what was asked")
 	}
@@ -108,7 +108,7 @@ func TestOpeningManyRuns(t *testing.T) {
 	run, a, before := emptyRun(t), newApp(), runtime.NumGoroutine()
 	for range 20 {
 		_, err := a.openDir(run.Dir)
-		check(t, err)
+		must(t, err)
 	}
 	if n := runtime.NumGoroutine() - before; n > 10 {
 		t.Errorf("20 runs have started %d goroutines", n)
@@ -128,16 +128,16 @@ func (c lineChan) Write(b []byte) (int, error) {
 func TestPruneLinks(t *testing.T) {
 	run := emptyRun(t)
 	link := filepath.Join(t.TempDir(), "link")
-	check(t, os.Symlink(run.Dir, link))
+	must(t, os.Symlink(run.Dir, link))
 	linked, err := rundir.Open(link)
-	check(t, err)
+	must(t, err)
 	if err := runner.Remove(linked, nil); err == nil || !strings.Contains(err.Error(), "symbolic link") {
 		t.Errorf("%v", err)
 	}
 	if _, err := rundir.Open(link); err != nil {
 		t.Errorf("the run through its link: %v", err)
 	}
-	if dirs, err := new(pruneOptions).candidates([]string{run.Dir, run.Dir + "/."}); err != nil || len(dirs) != 1 {
+	if dirs, err := new(pruneFlags).candidates([]string{run.Dir, run.Dir + "/."}); err != nil || len(dirs) != 1 {
 		t.Errorf("%q, %v", dirs, err)
 	}
 }

@@ -31,19 +31,19 @@ import (
 	"dcs-tui/tui"
 )
 
-// screenOptions are the flags of every command that has a screen.
-type screenOptions struct {
+// screenFlags are the flags of every command that has a screen.
+type screenFlags struct {
 	ascii bool
 	mouse bool
 }
 
-func (o *screenOptions) addFlags(fs *pflag.FlagSet) {
+func (o *screenFlags) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.ascii, "ascii", false, "draw the screen with ASCII characters only")
 	fs.BoolVar(&o.mouse, "mouse", false, "use the mouse on the screen (text can then not be selected)")
 }
 
 func (a *app) attachCmd() *cobra.Command {
-	var o screenOptions
+	var o screenFlags
 	cmd := &cobra.Command{
 		Use:   "attach [flags] [RUN]",
 		Short: "Show the screen of a run",
@@ -59,7 +59,7 @@ dcs-tui attach ws03:dcs-runs/sweep`,
 	return cmd
 }
 
-func (a *app) runAttach(args []string, o screenOptions) error {
+func (a *app) runAttach(args []string, o screenFlags) error {
 	run, err := a.openRun(args)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (a *app) runAttach(args []string, o screenOptions) error {
 	if err := s.Ready(context.Background()); err != nil {
 		return err
 	}
-	return a.screen(s, keys, o)
+	return a.showScreen(s, keys, o)
 }
 
 // runOnScreen shows the run of this command line on a screen, while a background process dispatches
@@ -117,7 +117,7 @@ func (a *app) runOnScreen(flags *runFlags, typed bool) (done bool, err error) {
 	s := a.openScreen(run)
 	s.process.Store(process)
 	defer s.Close()
-	return true, a.screen(s, keys, flags.screen)
+	return true, a.showScreen(s, keys, flags.screen)
 }
 
 // plainTerminal reports whether the terminal cannot move its cursor.
@@ -220,8 +220,8 @@ func (a *app) viewOptions(run *rundir.Run) runview.Options {
 	return o
 }
 
-// screen shows a run until the user leaves the screen, and then reports its status.
-func (a *app) screen(s *runScreen, keys *os.File, o screenOptions) error {
+// showScreen shows a run until the user leaves the screen, and then reports its status.
+func (a *app) showScreen(s *runScreen, keys *os.File, o screenFlags) error {
 	a.con.Hold()
 	last, err := a.drawScreen(s, keys, o)
 	a.con.Release()
@@ -233,7 +233,7 @@ func (a *app) screen(s *runScreen, keys *os.File, o screenOptions) error {
 
 // drawScreen draws the screen until the user leaves it, and restores the terminal. last is the last
 // snapshot that was shown; it may be nil.
-func (a *app) drawScreen(s *runScreen, keys *os.File, o screenOptions) (last *runview.Snapshot, err error) {
+func (a *app) drawScreen(s *runScreen, keys *os.File, o screenFlags) (last *runview.Snapshot, err error) {
 	// Without a guard only this process restores the terminal.
 	endGuard, _ := ttyguard.Start(keys, a.stdout)
 	left, err := tui.Run(context.Background(), tui.Options{
@@ -297,7 +297,7 @@ func (s *runScreen) actUndispatched(ctx context.Context, a runview.Action) (*run
 
 // requests returns the requests of an action.
 func (s *runScreen) requests(a runview.Action) ([]*rundir.Request, error) {
-	table, err := wholeTable(s.run)
+	table, err := replayTable(s.run)
 	if err != nil {
 		return nil, err
 	}
@@ -397,7 +397,7 @@ func (s *runScreen) resume(ctx context.Context) error {
 
 // cancel runs the cancel command, which takes the run over, ends jobs, and exits.
 func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer, error) {
-	before, err := wholeTable(s.run)
+	before, err := replayTable(s.run)
 	if err != nil {
 		return nil, err
 	}
@@ -423,7 +423,7 @@ func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer,
 	if failed != nil && failed.ExitCode() == exitUsage {
 		return nil, &runview.Refused{Why: out.errorLine("it could not be canceled")}
 	}
-	after, err := wholeTable(s.run)
+	after, err := replayTable(s.run)
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	readUntil(t, person, `detach`)
 	person.WriteString("d")
 	shown := readUntil(t, person, `cancel r`)
-	has(t, shown, "continues in the background", "dcs-tui attach r", "dcs-tui status r")
+	checkContains(t, shown, "continues in the background", "dcs-tui attach r", "dcs-tui status r")
 	checkExit(t, cmd, exitLeft)
 
 	closed, person := startOnScreen(t, dir, "attach")
@@ -202,10 +202,10 @@ func TestPlainTerminals(t *testing.T) {
 			dir := t.TempDir()
 			writeFile(t, dir, "jobs.txt", "true\n")
 			cmd, person := startOnPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
-			has(t, readAll(person), "this terminal cannot show the screen; printing lines, as with --no-tui", "all jobs succeeded")
+			checkContains(t, readAll(person), "this terminal cannot show the screen; printing lines, as with --no-tui", "all jobs succeeded")
 			checkExit(t, cmd, exitOK)
 			cmd, person = startOnPlainTerminal(t, dir, name, "attach", "r")
-			has(t, readAll(person), "dcs-tui status r", "dcs-tui events --follow r")
+			checkContains(t, readAll(person), "dcs-tui status r", "dcs-tui events --follow r")
 			checkExit(t, cmd, exitUsage)
 		})
 	}
@@ -229,7 +229,7 @@ func wrapInShell(cmd *exec.Cmd, line string) *exec.Cmd {
 func TestNobodyIsADispatcherByAccident(t *testing.T) {
 	t.Parallel()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	check(t, err)
+	must(t, err)
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	defer ours.Close()
 	defer theirs.Close()

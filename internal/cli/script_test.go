@@ -26,10 +26,10 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// suite runs the tests. The programs that they start have a home directory of their own.
-type suite struct{ *testing.M }
+// scriptSuite runs the tests. The programs that they start have a home directory of their own.
+type scriptSuite struct{ *testing.M }
 
-func (s suite) Run() int {
+func (s scriptSuite) Run() int {
 	home, err := os.MkdirTemp("", "dcs-tui-cli")
 	if err != nil {
 		panic(err)
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Setenv(runShareEnv, "off")  // tests run in parallel on the same machine
 	flag.Set("test.parallel", "8") // they wait most of the time
-	testscript.Main(suite{m}, map[string]func(){
+	testscript.Main(scriptSuite{m}, map[string]func(){
 		"dcs-tui": func() {
 			a := newApp()
 			a.helperBases = withProgram(os.Getenv("TEST_BASES"))
@@ -101,7 +101,7 @@ func TestScripts(t *testing.T) {
 // checkNothingLeft checks promise 4: no process of a script's runs outlives it. It reports and
 // kills the processes that it finds.
 func checkNothingLeft(e *testscript.Env) {
-	left := progtest.KillLeftBehind(20*time.Second, func(p progtest.Process) bool { return isBelow(p, e.WorkDir) })
+	left := progtest.KillLeftBehind(20*time.Second, func(p progtest.Process) bool { return belongsTo(p, e.WorkDir) })
 	for _, p := range left {
 		e.T().Log("left behind: ", p)
 	}
@@ -110,8 +110,8 @@ func checkNothingLeft(e *testscript.Env) {
 	}
 }
 
-// isBelow reports whether a process runs in dir or was started by a path in it.
-func isBelow(p progtest.Process, dir string) bool {
+// belongsTo reports whether a process runs in dir or was started by a path in it.
+func belongsTo(p progtest.Process, dir string) bool {
 	cwd, _ := os.Readlink(p.Dir + "/cwd")
 	return strings.Contains(p.Args, dir+"/") || strings.Contains(p.Args+"\x00", dir+"\x00") || strings.HasPrefix(cwd+"/", dir+"/")
 }

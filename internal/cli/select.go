@@ -25,7 +25,7 @@ type selection struct {
 	where  []*query.Query // --where
 }
 
-func (s *selection) whereFlag(fs *pflag.FlagSet) {
+func (s *selection) addWhereFlag(fs *pflag.FlagSet) {
 	fs.Var(newListFlag(&s.where, query.Parse), "where",
 		"only jobs that match `QUERY`, such as 'exit=137 and host=ws*' or 'state=timed_out or state=skipped'; docs/query.md explains queries")
 }
@@ -89,12 +89,12 @@ func (a *app) matchingJobs(ctx context.Context, run *rundir.Run, t *jobs.Table, 
 		}
 	}
 	columns := a.resultColumns(run, nil)
-	empty, _, err := resultTable(ctx, run, t, list, nil, columns)
+	empty, _, err := readResultTable(ctx, run, t, list, nil, columns)
 	if err != nil {
 		return nil, err
 	}
 	named, others := namedMetrics(empty, columns, filters)
-	table, notes, err := resultTable(ctx, run, t, list, named, others)
+	table, notes, err := readResultTable(ctx, run, t, list, named, others)
 	if err != nil {
 		return nil, err
 	}

@@ -21,21 +21,21 @@ func TestSocketOfADispatcher(t *testing.T) {
 	t.Parallel()
 	screen := startRunningJob(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots", "1")
 	owner, err := journal.ReadOwner(screen.run)
-	check(t, err)
+	must(t, err)
 	c, err := dialSocket(t.Context(), screen.run, owner)
-	check(t, err)
+	must(t, err)
 	defer c.Close()
 	if h := c.Hello(); h.Run != screen.run.UID() || h.Epoch != owner.Epoch || h.Token != owner.Token || h.PID != owner.PID {
 		t.Errorf("got %+v, want that of %+v", h, owner)
 	}
 	text, err := c.Why(t.Context(), 1)
-	check(t, err)
-	has(t, text, "Job 1 runs on")
+	must(t, err)
+	checkContains(t, text, "Job 1 runs on")
 	var pushed atomic.Pointer[live.State]
-	check(t, c.Follow(t.Context(), func(live.Durable) {}, func(s *live.State) { pushed.Store(s) }))
+	must(t, c.Follow(t.Context(), func(live.Durable) {}, func(s *live.State) { pushed.Store(s) }))
 	polltest.Until(t, "the state is pushed and written", func() bool {
 		written, err := live.Read(screen.run)
-		check(t, err)
+		must(t, err)
 		for _, s := range []*live.State{pushed.Load(), written} {
 			if s == nil || s.Token != owner.Token || s.Epoch != owner.Epoch || s.Durable.Bytes == 0 || len(s.Hosts) != 1 || s.Hosts[0].Running != 1 {
 				return false
@@ -49,10 +49,10 @@ func TestSocketOfADispatcher(t *testing.T) {
 		return err == nil && string(p.Data) == "gun" && p.Offset == 2 && p.Size == 6 && !p.Over
 	})
 	name, err := screen.run.FileRequest(&rundir.Request{Do: rundir.DoPriority, Jobs: jobs.RangesOf([]jobs.ID{1}), Priority: 3})
-	check(t, err)
-	check(t, c.Wake(t.Context(), name))
+	must(t, err)
+	must(t, c.Wake(t.Context(), name))
 	const sent = "20260314T150200.000000Z-abcdefgh" // has the form of a file's name
-	check(t, c.Request(t.Context(), sent, json.RawMessage(`{"v":1,"do":"pause","by":"ada"}`)))
+	must(t, c.Request(t.Context(), sent, json.RawMessage(`{"v":1,"do":"pause","by":"ada"}`)))
 	polltest.Until(t, "both requests are recorded, and observers see it", func() bool {
 		table, _, err := journal.Replay(screen.run)
 		return err == nil && table.Requests[name] && table.Requests[sent]

@@ -35,7 +35,7 @@ directory, so it works with and without a dispatcher. ` + runHelp,
 dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			state, err := a.readState(args)
+			state, err := a.openState(args)
 			switch {
 			case err != nil:
 				return err
@@ -63,14 +63,14 @@ type runState struct {
 	Requests   int                          // number of waiting requests
 }
 
-// readState reads the run that the arguments name without owning it.
-func (a *app) readState(args []string) (*runState, error) {
+// openState reads the run that the arguments name without owning it.
+func (a *app) openState(args []string) (*runState, error) {
 	run, err := a.openRun(args)
 	if err != nil {
 		return nil, err
 	}
 	state := newRunState(run)
-	return state, a.readRun(state)
+	return state, a.updateState(state)
 }
 
 // newRunState returns the state of a run that has not been read yet.
@@ -78,9 +78,9 @@ func newRunState(run *rundir.Run) *runState {
 	return &runState{Reader: journal.NewReader(run, journal.Follow(run)), HostEvents: map[string]runview.HostEvent{}}
 }
 
-// readRun reads a run, or what was added to it, without owning it, and warns about what it cannot
-// read. It calls each of see for every record.
-func (a *app) readRun(state *runState, see ...func(*jobs.Record)) error {
+// updateState reads a run, or what was added to it, without owning it, and warns about what it
+// cannot read. It calls each of see for every record.
+func (a *app) updateState(state *runState, see ...func(*jobs.Record)) error {
 	if err := state.Watch(true); err != nil {
 		a.warn("%v", err)
 	}
@@ -119,9 +119,9 @@ func (a *app) numRequests(run *rundir.Run, table *jobs.Table) (n int) {
 	return n
 }
 
-// wholeTable replays the whole journal of a run. The table also has the jobs that are stored and
+// replayTable replays the whole journal of a run. The table also has the jobs that are stored and
 // not yet part of the run.
-func wholeTable(run *rundir.Run) (*jobs.Table, error) {
+func replayTable(run *rundir.Run) (*jobs.Table, error) {
 	table, _, err := journal.Replay(run)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (a *app) openTable(args []string) (*rundir.Run, *jobs.Table, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	table, err := wholeTable(run)
+	table, err := replayTable(run)
 	return run, table, err
 }
 

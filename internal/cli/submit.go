@@ -220,7 +220,7 @@ func (a *app) runCommand(flags *submitFlags, run *rundir.Run, words []string) er
 		return err
 	}
 	if flags.json {
-		table, err := wholeTable(run)
+		table, err := replayTable(run)
 		if err != nil {
 			return err
 		}

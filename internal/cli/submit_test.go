@@ -33,15 +33,15 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			writeFile(t, dir, "jobs.txt", "echo first >>log\n")
-			check(t, programCommand(t, dir, "run", "--name", "r", "jobs.txt").Run())
+			must(t, programCommand(t, dir, "run", "--name", "r", "jobs.txt").Run())
 			run, err := rundir.Open(filepath.Join(dir, "dcs-runs", "r"))
-			check(t, err)
+			must(t, err)
 			var specs []*jobs.Spec
 			for i := range 3 {
 				specs = append(specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: fmt.Sprintf("echo more%d >>log", i), Options: &jobs.Options{Queue: "q"}})
 			}
 			name, err := run.FileRequest(&rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText(specs), At: time.Now()})
-			check(t, err)
+			must(t, err)
 			dying := takeOver(t, run)
 			var had []*jobs.Spec
 			for i, s := range specs[:c.stored] {
@@ -49,15 +49,15 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 				own.ID, own.Options = jobs.ID(i+2), &jobs.Options{Queue: "q", Request: name}
 				had = append(had, &own)
 			}
-			check(t, run.AppendSpecs(had))
+			must(t, run.AppendSpecs(had))
 			if c.accepted {
-				check(t, dying.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: jobs.StampOf(time.Now()), Job: 2, Count: c.stored}}))
-				check(t, dying.Sync())
+				must(t, dying.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: jobs.StampOf(time.Now()), Job: 2, Count: c.stored}}))
+				must(t, dying.Sync())
 			}
 			dying.Close()
 			for range 2 {
 				said, _ := programCommand(t, dir, "resume", "r").CombinedOutput()
-				has(t, string(said), "4 succeeded")
+				checkContains(t, string(said), "4 succeeded")
 			}
 			same(t, "jobs that ran", strings.Join(slices.Sorted(strings.FieldsSeq(readFile(dir, "log"))), " "), "first more0 more1 more2")
 			if names, _, _ := run.RequestNames(); len(names) > 0 {
@@ -80,18 +80,18 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 // request to add them, while a user answers the question of requeue --file (promise 2).
 func TestNothingComparedTwice(t *testing.T) {
 	run := emptyRun(t)
-	check(t, run.AppendSpecs(jobstest.Specs(3)))
+	must(t, run.AppendSpecs(jobstest.Specs(3)))
 	table, err := settledTable(run)
 	if err != nil || checkStillSettled(run, table) != nil {
 		t.Fatal(err, checkStillSettled(run, table))
 	}
 	spec := &jobs.Spec{ID: 1, Command: "true", Options: jobs.NoOptions}
 	name, err := run.FileRequest(&rundir.Request{Do: rundir.DoSubmit, Specs: rundir.JobsText([]*jobs.Spec{spec}), At: time.Now()})
-	check(t, err)
-	has(t, fmt.Sprint(checkStillSettled(run, table)), "1 request of the run has not been carried out")
+	must(t, err)
+	checkContains(t, fmt.Sprint(checkStillSettled(run, table)), "1 request of the run has not been carried out")
 	spec.ID = 4 // the request is executed
-	check(t, errors.Join(run.RemoveRequest(name), run.AppendSpecs([]*jobs.Spec{spec})))
-	has(t, fmt.Sprint(checkStillSettled(run, table)), "1 job was added to the run meanwhile")
+	must(t, errors.Join(run.RemoveRequest(name), run.AppendSpecs([]*jobs.Spec{spec})))
+	checkContains(t, fmt.Sprint(checkStillSettled(run, table)), "1 job was added to the run meanwhile")
 }
 
 // FuzzPerQueue checks that no value of --share causes a panic, and that accepted values format to
@@ -142,10 +142,10 @@ func TestStandardInputIsBounded(t *testing.T) {
 func TestStreamedTemplate(t *testing.T) {
 	next := stdinJobs(strings.NewReader("[ -e x ] && echo [x]\n[x] 1 2\n"))
 	s, err := next()
-	check(t, err)
+	must(t, err)
 	same(t, "Command", s.Command, "[ -e x ] && echo [x]")
 	_, err = next()
-	has(t, fmt.Sprint(err), "standard input:2: this is a template, which dcs-tui grid - reads")
+	checkContains(t, fmt.Sprint(err), "standard input:2: this is a template, which dcs-tui grid - reads")
 }
 
 // TestRequeueSpares checks that requeue does not run a job again that has succeeded in the
@@ -162,13 +162,13 @@ func TestContinueRemovesTheStopFile(t *testing.T) {
 	t.Parallel()
 	screen := startRunningJob(t, gated)
 	writeFile(t, screen.run.Dir, rundir.StopFile, "")
-	screen.until(t, "the run drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
+	screen.awaitSnapshot(t, "the run drains", func(p *runview.Snapshot) bool { return p.Draining != "" })
 	_, err := screen.Do(t.Context(), runview.Action{Do: runview.Continue})
-	check(t, err)
+	must(t, err)
 	if _, err := os.Stat(screen.run.Path(rundir.StopFile)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file STOP is still there: %v", err)
 	}
-	screen.until(t, "it drains no longer", func(p *runview.Snapshot) bool { return p.Draining == "" && p.Status == runview.StatusRunning })
+	screen.awaitSnapshot(t, "it drains no longer", func(p *runview.Snapshot) bool { return p.Draining == "" && p.Status == runview.StatusRunning })
 	screen.openGate(t)
 }
 
@@ -177,8 +177,8 @@ func TestContinueRemovesTheStopFile(t *testing.T) {
 func TestRestoreFlags(t *testing.T) {
 	var flags runFlags
 	fs := pflag.NewFlagSet("resume", pflag.ContinueOnError)
-	flags.hostFlags(fs)
-	flags.slotFlags(fs)
+	flags.addHostFlags(fs)
+	flags.addSlotFlags(fs)
 	kept := map[string]any{"jobs": int64(100), rundir.OptionJobs: int64(100), "max-slots": "7", "older": "x"}
 	if err := restoreFlags(fs, kept); err != nil || flags.Slots != nil || flags.MaxSlots != 7 {
 		t.Errorf("%v, slots %v, at most %d", err, flags.Slots, flags.MaxSlots)

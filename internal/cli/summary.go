@@ -46,7 +46,7 @@ func (s *summary) exitCode() int {
 // print prints the summary.
 func (s *summary) print(code int) {
 	if s.InputErr != nil {
-		s.app.complain(text.Errorf("%w", s.InputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", runview.DescribeInput(s.Table)))
+		s.app.printError(text.Errorf("%w", s.InputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", runview.DescribeInput(s.Table)))
 	}
 	s.app.con.Line(s.lines(code)...)
 }
@@ -263,7 +263,7 @@ func (a *app) reportLeft(screen *runScreen, last *runview.Snapshot) error {
 	if reader, events := screen.Reader(); reader != nil {
 		l.Reader, l.HostEvents = reader, events
 	}
-	if err := a.readRun(l); err != nil {
+	if err := a.updateState(l); err != nil {
 		return err
 	}
 	over := l.Table.Unfinished() == 0 && l.Requests == 0 && l.Input.State != rundir.InputOpen ||

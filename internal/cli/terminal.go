@@ -25,7 +25,7 @@ const maxSecret = 4096
 // It does not use term.ReadPassword, which cannot be interrupted and leaves the terminal
 // without echo after Ctrl-C.
 func (a *app) askPassphrase(what string) (secret []byte, err error) {
-	if a.con.Held() {
+	if a.con.IsHolding() {
 		return nil, errors.New("the key has a passphrase, and the screen is open: run ssh-add for the key first")
 	}
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)

@@ -33,10 +33,10 @@ func startOnTerminal(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, p
 // startOn starts a program on a new terminal; name is the value of TERM.
 func startOn(t *testing.T, cmd *exec.Cmd, name string) (person *os.File) {
 	t.Helper()
-	person, tty := ptytest.Open(t)
+	person, tty := ptytest.OpenForTest(t)
 	cmd.Env = append(cmd.Env, "TERM="+name)
 	ptytest.Attach(cmd, tty)
-	check(t, cmd.Start())
+	must(t, cmd.Start())
 	tty.Close()
 	return person
 }
@@ -44,7 +44,7 @@ func startOn(t *testing.T, cmd *exec.Cmd, name string) (person *os.File) {
 // readUntil reads the program's output until it matches.
 func readUntil(t *testing.T, person *os.File, pattern string) string {
 	t.Helper()
-	check(t, person.SetReadDeadline(time.Now().Add(polltest.Patience)))
+	must(t, person.SetReadDeadline(time.Now().Add(polltest.Patience)))
 	want := regexp.MustCompile(pattern)
 	var shown []byte
 	var b [4096]byte
@@ -60,16 +60,16 @@ func readUntil(t *testing.T, person *os.File, pattern string) string {
 	}
 }
 
-// check ends the test if err is not nil.
-func check(tb testing.TB, err error) {
+// must ends the test if err is not nil.
+func must(tb testing.TB, err error) {
 	tb.Helper()
 	if err != nil {
 		tb.Fatal(err)
 	}
 }
 
-// has checks that a text contains all of the parts.
-func has(t *testing.T, text string, parts ...string) {
+// checkContains checks that a text contains all of the parts.
+func checkContains(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
@@ -90,13 +90,13 @@ func same[T comparable](t *testing.T, what any, got, want T) {
 func takeOver(tb testing.TB, run *rundir.Run) *journal.Journal {
 	tb.Helper()
 	j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
-	check(tb, err)
+	must(tb, err)
 	return j
 }
 
 func writeFile(t *testing.T, dir, name, text string) {
 	t.Helper()
-	check(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 }
 
 // readFile returns the content of a file, or "" if there is none.
@@ -134,7 +134,7 @@ func TestCtrlCEndsNoJob(t *testing.T) {
 	person.WriteString("\x03")
 	readUntil(t, person, `waiting for 1 running job; Ctrl-C again`)
 	writeFile(t, dir, "gate", "")
-	has(t, readUntil(t, person, `dcs-tui resume r`), "ok")
+	checkContains(t, readUntil(t, person, `dcs-tui resume r`), "ok")
 	checkExit(t, cmd, exitLeft)
 	same(t, "jobs that ran", readFile(dir, "ran"), "1\n")
 }

@@ -136,7 +136,7 @@ func hasEcho(t *testing.T, person *os.File) bool {
 // afterwards, also if the question is interrupted.
 func TestSecret(t *testing.T) {
 	for typed, want := range map[string]error{"open sesame\n": nil, "": os.ErrDeadlineExceeded} {
-		person, program := ptytest.Open(t)
+		person, program := ptytest.OpenForTest(t)
 		var secret []byte
 		ended := make(chan error)
 		go func() {
@@ -213,7 +213,7 @@ func TestACancelOutlivesItsScreen(t *testing.T) {
 	if _, err := screen.Do(ctx, runview.Action{Do: runview.CancelRun}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	screen.until(t, "all are canceled", func(p *runview.Snapshot) bool { return p.Phases[runview.Canceled] == 2 })
+	screen.awaitSnapshot(t, "all are canceled", func(p *runview.Snapshot) bool { return p.Phases[runview.Canceled] == 2 })
 	// The helper still ends on its host, in a directory that is about to be removed.
 	awaitNobody(t, screen.run)
 }

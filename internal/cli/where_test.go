@@ -18,9 +18,9 @@ import (
 // TestJobsWhere checks that --where has the same meaning in every command, for parameters, facts,
 // and metrics of jobs, over or not (X7).
 func TestJobsWhere(t *testing.T) {
-	run := gridRun(t, t.TempDir(), 6)
+	run := newGridRun(t, t.TempDir(), 6)
 	table, _, err := journal.Replay(run)
-	check(t, err)
+	must(t, err)
 	over := func(j *jobs.Job, state jobs.JobState, o *jobs.Outcome) {
 		j.State = state
 		j.Last().Outcome = o
@@ -71,7 +71,7 @@ func queries(t *testing.T, texts ...string) (list []*query.Query) {
 	t.Helper()
 	for _, s := range texts {
 		q, err := query.Parse(s)
-		check(t, err)
+		must(t, err)
 		list = append(list, q)
 	}
 	return list
@@ -126,7 +126,7 @@ func TestSelectJobs(t *testing.T) {
 		{"", selection{where: queries(t, "host=h1,host=h2")}, open, ""},
 	} {
 		if c.named != "" {
-			check(t, c.sel.parseNamed([]string{c.named}))
+			must(t, c.sel.parseNamed([]string{c.named}))
 		}
 		ids, err := a.selectJobs(t.Context(), run, table, &c.sel, c.fit)
 		got := jobs.RangesOf(ids).String()
@@ -168,11 +168,11 @@ func TestEventFilter(t *testing.T) {
 		var err error
 		if c.jobs != "" {
 			filter.jobs, err = jobs.ParseRanges(c.jobs)
-			check(t, err)
+			must(t, err)
 		}
 		if c.since != "" {
 			filter.since, err = parseSince(c.since)
-			check(t, err)
+			must(t, err)
 		}
 		same(t, fmt.Sprint(c), filter.isShown(&c.r), c.want)
 	}

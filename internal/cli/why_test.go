@@ -19,19 +19,19 @@ import (
 	"dcs-tui/jobs/rundir/disktest"
 )
 
-// why runs the command and returns its output and its warnings.
-func why(t *testing.T, flags *whyFlags, args ...string) (out, warned string) {
+// runWhyCommand runs the command and returns its output and its warnings.
+func runWhyCommand(t *testing.T, flags *whyFlags, args ...string) (out, warned string) {
 	t.Helper()
 	var said bytes.Buffer
 	a := newApp()
 	a.con = consoleTo(&said)
 	r, w, err := os.Pipe()
-	check(t, err)
+	must(t, err)
 	a.stdout = w
-	check(t, a.runWhy(args, flags))
+	must(t, a.runWhy(args, flags))
 	w.Close()
 	b, err := io.ReadAll(r)
-	check(t, err)
+	must(t, err)
 	return string(b), said.String()
 }
 
@@ -41,7 +41,7 @@ func fakeSSH(t *testing.T, script string) {
 	t.Helper()
 	dir := t.TempDir()
 	text := "#!/bin/sh\necho \"$@\" >> " + dir + "/words\nfor last; do :; done\n" + script + "\n"
-	check(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte(text), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "ssh"), []byte(text), 0o755))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
@@ -50,31 +50,31 @@ func fakeSSH(t *testing.T, script string) {
 func TestWhyOnAnotherMachine(t *testing.T) {
 	screen := startRunningJob(t, gated)
 	self, err := os.Executable()
-	check(t, err)
+	must(t, err)
 	dir := screen.run.Asked.Cwd
 	program := filepath.Join(dir, "dcs-tui")
-	check(t, os.Symlink(self, program))
+	must(t, os.Symlink(self, program))
 	// For the other machine, the owner is a process of its own.
 	owner := screen.run.Path(rundir.OwnerFile)
 	now, err := journal.ReadOwner(screen.run)
-	check(t, err)
+	must(t, err)
 	b, err := json.Marshal(now)
-	check(t, err)
+	must(t, err)
 	disktest.Elsewhere(t, screen.run, func(o map[string]any) {
-		check(t, json.Unmarshal(b, &o))
+		must(t, json.Unmarshal(b, &o))
 		o["program"] = program
 	})
 	there, err := os.ReadFile(owner)
-	check(t, err)
+	must(t, err)
 	writeFile(t, dir, "there", string(there))
 	fakeSSH(t, fmt.Sprintf("cat %s/there > %s; exec sh -c \"$last\"", dir, owner))
 	disktest.Elsewhere(t, screen.run, func(o map[string]any) { o["host"] = "melon4" })
-	out, warned := why(t, &whyFlags{}, screen.run.Dir, "1")
-	has(t, out, "runs on")
+	out, warned := runWhyCommand(t, &whyFlags{}, screen.run.Dir, "1")
+	checkContains(t, out, "runs on")
 	same(t, "warnings", warned, "")
 	disktest.Elsewhere(t, screen.run, func(o map[string]any) { o["host"] = "melon4" })
-	out, warned = why(t, &whyFlags{json: true}, screen.run.Dir, "1")
-	has(t, out, `"live":true`, screen.run.UID())
+	out, warned = runWhyCommand(t, &whyFlags{json: true}, screen.run.Dir, "1")
+	checkContains(t, out, `"live":true`, screen.run.UID())
 	same(t, "warnings", warned, "")
 	screen.openGate(t)
 }
@@ -101,9 +101,9 @@ func TestWhyWithoutAnAnswer(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			run := emptyRun(t)
-			check(t, run.AppendSpecs(jobstest.Specs(2)))
+			must(t, run.AppendSpecs(jobstest.Specs(2)))
 			j := takeOver(t, run)
-			check(t, j.SetSocket(c.socket))
+			must(t, j.SetSocket(c.socket))
 			j.Close()
 			disktest.Elsewhere(t, run, func(o map[string]any) {
 				if o["host"] = "melon4"; c.host != "" {
@@ -112,9 +112,9 @@ func TestWhyWithoutAnAnswer(t *testing.T) {
 			})
 			t.Setenv("UID_OF_RUN", run.UID())
 			fakeSSH(t, c.ssh)
-			out, warned := why(t, &whyFlags{local: c.local}, run.Dir, "2")
-			has(t, out, c.out)
-			has(t, warned, c.warned)
+			out, warned := runWhyCommand(t, &whyFlags{local: c.local}, run.Dir, "2")
+			checkContains(t, out, c.out)
+			checkContains(t, warned, c.warned)
 			same(t, "no warning", warned == "", c.warned == "")
 		})
 	}
@@ -134,16 +134,16 @@ func (h *countingHandler) Why(context.Context, jobs.ID) (string, error) {
 // TestWhyAsksOnce checks that the dispatcher on this machine is asked once.
 func TestWhyAsksOnce(t *testing.T) {
 	run := emptyRun(t)
-	check(t, run.AppendSpecs(jobstest.Specs(2)))
+	must(t, run.AppendSpecs(jobstest.Specs(2)))
 	j := takeOver(t, run)
 	defer j.Close()
 	h := new(countingHandler)
 	server, err := socket.Listen(socket.Options{Base: t.TempDir(), Run: run.UID(), Handler: h})
-	check(t, err)
+	must(t, err)
 	defer server.Close()
-	check(t, j.SetSocket(server.Address()))
-	out, warned := why(t, &whyFlags{}, run.Dir, "2")
-	has(t, out, "No slot is free.")
+	must(t, j.SetSocket(server.Address()))
+	out, warned := runWhyCommand(t, &whyFlags{}, run.Dir, "2")
+	checkContains(t, out, "No slot is free.")
 	same(t, "warnings", warned, "")
 	same(t, "number of queries", h.asked.Load(), 1)
 }

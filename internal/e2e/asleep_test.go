@@ -21,7 +21,7 @@ func TestSleepingDispatcher(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 2)
-	l.more = "[defaults]\nlost_after = \"5s\"\n"
+	l.inventoryText = "[defaults]\nlost_after = \"5s\"\n"
 	file := l.writeBusyJobs(600, 4)
 	p := l.start(l.runArgs(4, "--json", file)...)
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
@@ -43,7 +43,7 @@ func TestSleepingLaptop(t *testing.T) {
 	asleep := map[int]bool{}
 	for again := true; again; { // until no new process is found: they start each other
 		again = false
-		for _, o := range progtest.Processes(l.ownProcess()) {
+		for _, o := range progtest.FindProcesses(l.ownProcess()) {
 			if !asleep[o.PID] && syscall.Kill(o.PID, syscall.SIGSTOP) == nil {
 				asleep[o.PID], again = true, true
 			}

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// result contains the fields that these tests read from a line of --json.
-type result struct {
+// jobResult contains the fields that these tests read from a line of --json.
+type jobResult struct {
 	Job   int
 	UID   string
 	State string
@@ -21,14 +21,14 @@ type result struct {
 
 // completeResults returns the results of the complete lines of an output. A killed program may have
 // left an incomplete line.
-func (l *lab) completeResults(out string) []result {
+func (l *lab) completeResults(out string) []jobResult {
 	l.t.Helper()
-	var rs []result
+	var rs []jobResult
 	for text := range strings.Lines(out) {
 		if !strings.HasSuffix(text, "\n") {
 			break
 		}
-		var r result
+		var r jobResult
 		if err := json.Unmarshal([]byte(text), &r); err != nil {
 			l.t.Fatalf("%v: %q", err, text)
 		}
@@ -91,7 +91,7 @@ func (l *lab) checkDamagedRun(run string, n int) {
 
 // checkSucceeded returns the results of a run by number. It checks that each of its n jobs has one
 // result and has succeeded.
-func (l *lab) checkSucceeded(run string, n int) []result {
+func (l *lab) checkSucceeded(run string, n int) []jobResult {
 	l.t.Helper()
 	e := l.mustRun("results", "--json", run)
 	final := l.completeResults(e.out)
@@ -125,7 +125,7 @@ func (l *lab) checkOver(run string) {
 }
 
 // checkShown compares the outputs of the dispatchers with the final results.
-func (l *lab) checkShown(final []result, shown []string) {
+func (l *lab) checkShown(final []jobResult, shown []string) {
 	l.t.Helper()
 	had := make([]bool, len(final)+1)
 	wrong := 0

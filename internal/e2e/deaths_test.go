@@ -41,7 +41,7 @@ func newRand(t *testing.T) *rand.Rand {
 
 // killAfter runs the program for d and then sends SIGKILL. died is false if the program had already
 // ended.
-func (p *process) killAfter(d time.Duration) (e exited, died bool) {
+func (p *process) killAfter(d time.Duration) (e outcome, died bool) {
 	p.l.t.Helper()
 	timer := time.AfterFunc(d, func() { p.cmd.Process.Kill() })
 	defer timer.Stop()
@@ -59,7 +59,7 @@ func randomDelay(r *rand.Rand) time.Duration {
 
 // canResume reports whether a killed `run` left a run that resume can continue. If not, resume must
 // describe the problem and what to remove.
-func canResume(e exited) bool {
+func canResume(e outcome) bool {
 	return !strings.Contains(e.err, "not a whole run") && !strings.Contains(e.err, "there is no run") &&
 		!strings.Contains(e.err, "was cut off while") && !strings.Contains(e.err, "is not a run yet")
 }

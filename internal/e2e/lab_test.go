@@ -52,10 +52,10 @@ func must(t testing.TB, err error) {
 
 // lab is a set of ssh servers on loopback and a directory that all of them share.
 type lab struct {
-	t    *testing.T
-	dir  string
-	sshd []*hosttest.SSHD
-	more string // further text for the inventory
+	t             *testing.T
+	dir           string
+	sshd          []*hosttest.SSHD
+	inventoryText string // further text for the inventory
 }
 
 func newLab(t *testing.T, n int, opts ...hosttest.Options) *lab {
@@ -81,7 +81,7 @@ func (l *lab) inventory(slots int) string {
 	for i, s := range l.sshd {
 		text += s.Entry(fmt.Sprintf("ws%d", i+1), slots)
 	}
-	return l.writeFile("hosts.toml", text+l.more)
+	return l.writeFile("hosts.toml", text+l.inventoryText)
 }
 
 func (l *lab) workDir(i int) string { return l.sshd[i].WorkDir() }
@@ -144,20 +144,20 @@ func (l *lab) runArgs(slots int, extra ...string) []string {
 		"--run-dir", l.path("run")}, extra...)
 }
 
-// exited is the result of a program that has ended.
-type exited struct {
+// outcome is the result of a program that has ended.
+type outcome struct {
 	code     int
 	out, err string
 }
 
 // run runs the program until it ends.
-func (l *lab) run(args ...string) exited {
+func (l *lab) run(args ...string) outcome {
 	l.t.Helper()
 	return l.start(args...).wait()
 }
 
 // mustRun runs the program until it ends, and ends the test if it fails.
-func (l *lab) mustRun(args ...string) exited {
+func (l *lab) mustRun(args ...string) outcome {
 	l.t.Helper()
 	return l.start(args...).mustSucceed()
 }
@@ -206,18 +206,18 @@ func (l *lab) startCommand(cmd *exec.Cmd) *process {
 }
 
 // wait waits until the program ends. It may be called again.
-func (p *process) wait() exited {
+func (p *process) wait() outcome {
 	p.l.t.Helper()
 	<-p.ended
 	var exit *exec.ExitError
 	if p.waitErr != nil && !errors.As(p.waitErr, &exit) {
 		p.l.t.Fatal(p.waitErr)
 	}
-	return exited{p.cmd.ProcessState.ExitCode(), p.out.String(), p.err.String()}
+	return outcome{p.cmd.ProcessState.ExitCode(), p.out.String(), p.err.String()}
 }
 
 // mustSucceed waits until the program ends, and ends the test if it has failed.
-func (p *process) mustSucceed() exited {
+func (p *process) mustSucceed() outcome {
 	p.l.t.Helper()
 	e := p.wait()
 	if e.code != 0 {
@@ -227,7 +227,7 @@ func (p *process) mustSucceed() exited {
 }
 
 // kill kills the program.
-func (p *process) kill() exited {
+func (p *process) kill() outcome {
 	p.l.t.Helper()
 	p.signal(syscall.SIGKILL)
 	return p.wait()

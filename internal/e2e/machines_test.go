@@ -91,7 +91,7 @@ func (p *process) awaitHost() {
 
 // checkFenced checks that a dispatcher that continues after a takeover stops by itself and reports
 // it.
-func (p *process) checkFenced(epoch int) exited {
+func (p *process) checkFenced(epoch int) outcome {
 	p.l.t.Helper()
 	began, shown := time.Now(), strings.Count(p.out.String(), "\n")
 	e := p.wait()

@@ -100,7 +100,7 @@ func TestRunOnAnotherMachine(t *testing.T) {
 	config.WriteString("Match all\n  Include " + l.sshd[0].ConfigFile + "\n")
 	env := l.sshUserEnv(l.writeFile("config", config.String()))
 	for i := range l.sshd {
-		there := func(args ...string) exited {
+		there := func(args ...string) outcome {
 			t.Helper()
 			cmd := exec.Command(program, args...)
 			cmd.Env = env

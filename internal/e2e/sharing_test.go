@@ -67,7 +67,7 @@ func (u *testUser) killAll() {
 // killSome kills at most n of the user's processes that have this argument now, and returns how
 // many.
 func (u *testUser) killSome(arg string, n int) (killed int) {
-	for _, p := range progtest.Processes(func(p progtest.Process) bool { return u.owns(p, arg) }) {
+	for _, p := range progtest.FindProcesses(func(p progtest.Process) bool { return u.owns(p, arg) }) {
 		if killed < n && syscall.Kill(p.PID, syscall.SIGKILL) == nil {
 			killed++
 		}

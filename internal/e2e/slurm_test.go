@@ -74,7 +74,7 @@ func TestSlurm(t *testing.T) {
 	s := l.startSlurm()
 	l.mkdir("ran")
 	l.mkdir("done")
-	l.more = fmt.Sprintf(`[[provider]]
+	l.inventoryText = fmt.Sprintf(`[[provider]]
 name = "hpc"
 type = "slurm"
 partition = "main"

@@ -97,7 +97,7 @@ func TestBadHostsAmongGoodOnes(t *testing.T) {
 	l := newLab(t, 1)
 	// Its key and host key are unknown to the program.
 	stranger := hosttest.StartSSHD(t, hosttest.Options{})
-	l.more = fmt.Sprintf("[[host]]\nname = \"closed\"\naddress = \"127.0.0.1\"\nport = 1\nslots = 2\n\n"+
+	l.inventoryText = fmt.Sprintf("[[host]]\nname = \"closed\"\naddress = \"127.0.0.1\"\nport = 1\nslots = 2\n\n"+
 		"[[host]]\nname = \"stranger\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\nslots = 2\n",
 		stranger.Port, stranger.User, l.sshd[0].Identity)
 	p := l.mustRun(l.runArgs(2, l.writeTaggedJobs(20, "true"))...)

@@ -18,7 +18,7 @@ import (
 // its terminal. screen collects the output.
 func (l *lab) onTerminal(args ...string) (p *process, screen *progtest.Buffer, hangUp func()) {
 	l.t.Helper()
-	person, tty := ptytest.Open(l.t)
+	person, tty := ptytest.OpenForTest(l.t)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", `"$@" & wait $!`, "sh", program}, args...)...)
 	cmd.Env = append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8")
 	ptytest.Attach(cmd, tty)

@@ -17,8 +17,8 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// result is a line of `results --json`.
-type result struct {
+// jobResult is a line of `results --json`.
+type jobResult struct {
 	Job     int
 	UID     string
 	State   string
@@ -54,7 +54,7 @@ func (d *director) checkRun() {
 
 // checkResults checks promises 1 and 2: each job has one result, and the numbers of the results
 // have no gap.
-func (d *director) checkResults() []result {
+func (d *director) checkResults() []jobResult {
 	d.t.Helper()
 	rs := d.resultsIn(d.poweredDesk(), d.runDir())
 	byJob, bySeq := map[int]int{}, map[int]int{}
@@ -74,14 +74,14 @@ func (d *director) checkResults() []result {
 }
 
 // resultsIn returns the results that a machine reads in a run directory.
-func (d *director) resultsIn(m *machine, dir string) (rs []result) {
+func (d *director) resultsIn(m *machine, dir string) (rs []jobResult) {
 	d.t.Helper()
 	out, code, err := d.lab.query(m, "results", "--json", dir)
 	if err != nil || code != 0 {
 		d.t.Fatalf("results: %d, %v\n%s", code, err, out)
 	}
 	for line := range strings.Lines(out) {
-		var r result
+		var r jobResult
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			d.t.Fatalf("results: %v: %s", err, line)
 		}
@@ -106,7 +106,7 @@ func (d *director) checkRanOnce() map[int][]jobs.AttemptID {
 
 // checkJob checks promise 3: a job's result matches what its command did, and a complete sentinel
 // of an attempt that ran contains the same result.
-func (d *director) checkJob(r result, uid string, ran []jobs.AttemptID) {
+func (d *director) checkJob(r jobResult, uid string, ran []jobs.AttemptID) {
 	d.t.Helper()
 	want := d.jobs[r.Job-1]
 	if r.Exit == nil {
@@ -150,7 +150,7 @@ func (d *director) attemptDirs(uid string, host *string) []string {
 }
 
 // checkOutput compares the output of the job, unless the disk refused writes while it ran.
-func (d *director) checkOutput(r result, base string) {
+func (d *director) checkOutput(r jobResult, base string) {
 	for _, s := range d.writeFailures {
 		if r.Ended.After(s.from.Add(-time.Second)) && r.Started.Before(s.to.Add(time.Second)) {
 			return
@@ -180,7 +180,7 @@ func (d *director) checkOver() {
 			break
 		}
 		// Ask the hosts that could not be asked at the end.
-		d.note("resume: the run is not written down as ended")
+		d.logEvent("resume: the run is not written down as ended")
 		d.numNotEnded++
 		d.over = false
 		d.current = nil

@@ -73,7 +73,7 @@ func (d *director) stepCloud() {
 				file := d.lab.hub.path(cloudDir + "/" + name)
 				d.must(os.WriteFile(filepath.Join(filepath.Dir(file), ".new"), []byte(m.ip+"\n"), 0o600))
 				d.must(os.Rename(filepath.Join(filepath.Dir(file), ".new"), file))
-				d.note("instance %s is %s", name, m.name)
+				d.logEvent("instance %s is %s", name, m.name)
 				break
 			}
 		}

@@ -47,7 +47,7 @@ type director struct {
 	numDied     int
 	numNotEnded int // number of run ends that had to be repeated because a host could not be asked
 	events      []string
-	begun       time.Time
+	startedAt   time.Time
 }
 
 // repair is a scheduled end of a fault.
@@ -62,7 +62,7 @@ type span struct{ from, to time.Time }
 
 func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
 	l.runs = append(l.runs, name)
-	d := &director{lab: l, t: l.t, name: name, jobs: list, rand: rnd, inventory: keysDir + "/hosts.toml", counts: map[string]int{}, begun: time.Now()}
+	d := &director{lab: l, t: l.t, name: name, jobs: list, rand: rnd, inventory: keysDir + "/hosts.toml", counts: map[string]int{}, startedAt: time.Now()}
 	d.t.Cleanup(func() {
 		if !d.t.Failed() {
 			return
@@ -75,8 +75,8 @@ func newDirector(l *lab, name string, rnd *rand.Rand, list []job) *director {
 
 func (d *director) runDir() string { return cmp.Or(d.dir, sharedDir+"/"+d.name) }
 
-func (d *director) note(format string, args ...any) {
-	line := fmt.Sprintf("%s  %7.2f  ", time.Now().UTC().Format("15:04:05"), time.Since(d.begun).Seconds()) + fmt.Sprintf(format, args...)
+func (d *director) logEvent(format string, args ...any) {
+	line := fmt.Sprintf("%s  %7.2f  ", time.Now().UTC().Format("15:04:05"), time.Since(d.startedAt).Seconds()) + fmt.Sprintf(format, args...)
 	d.events = append(d.events, line)
 	if f, err := os.OpenFile(filepath.Join(d.lab.dir, d.name+".events"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err == nil {
 		fmt.Fprintln(f, line) // shows where a test hangs
@@ -102,7 +102,7 @@ func (d *director) startDispatcher(desk *machine, args ...string) error {
 	if err != nil {
 		return err
 	}
-	d.note("dispatcher %s: %s", life.name, args[0])
+	d.logEvent("dispatcher %s: %s", life.name, args[0])
 	d.current = life
 	d.dispatchers = append(d.dispatchers, life)
 	return nil
@@ -117,8 +117,8 @@ func (d *director) resume(desk *machine, force bool) error {
 	return d.startDispatcher(desk, args...)
 }
 
-// step handles faults and dispatchers that have ended.
-func (d *director) step() {
+// handleEvents handles faults and dispatchers that have ended.
+func (d *director) handleEvents() {
 	d.stepCloud()
 	now := time.Now()
 	for i := 0; i < len(d.repairs); i++ {
@@ -126,7 +126,7 @@ func (d *director) step() {
 			d.repairs = slices.Delete(d.repairs, i, i+1)
 			i--
 			h.do()
-			d.note("healed: %s", h.what)
+			d.logEvent("healed: %s", h.what)
 		}
 	}
 	if d.over || now.Before(d.nextStart) || d.current != nil && !d.current.hasEnded() {
@@ -147,7 +147,7 @@ func (d *director) step() {
 // handleEnd handles the end of a dispatcher.
 func (d *director) handleEnd(life *dispatcher) {
 	words := life.output()
-	d.note("dispatcher %s ended with %d", life.name, life.code)
+	d.logEvent("dispatcher %s ended with %d", life.name, life.code)
 	d.current = nil
 	switch {
 	case life.code == 0 || life.code == 1 || life.code == 130:
@@ -172,14 +172,14 @@ func (d *director) repairAll() {
 		h := d.repairs[0]
 		d.repairs = d.repairs[1:]
 		h.do()
-		d.note("healed: %s", h.what)
+		d.logEvent("healed: %s", h.what)
 	}
 }
 
-// until calls step until the condition holds.
-func (d *director) until(what string, limit time.Duration, ok func() bool) {
+// stepUntil calls step until the condition holds.
+func (d *director) stepUntil(what string, limit time.Duration, ok func() bool) {
 	d.t.Helper()
-	if !polltest.Within(limit, func() bool { d.step(); return ok() }) {
+	if !polltest.Within(limit, func() bool { d.handleEvents(); return ok() }) {
 		d.t.Fatalf("%v passed without: %s\n%s", limit, what, d.newestOutput())
 	}
 }
@@ -210,11 +210,11 @@ func (d *director) awaitEnd() {
 	d.t.Helper()
 	d.repairAll()
 	d.awaitOver()
-	d.until("the end of dispatchers that were taken over", polltest.Patience, func() bool { return !d.hasFenced() })
+	d.stepUntil("the end of dispatchers that were taken over", polltest.Patience, func() bool { return !d.hasFenced() })
 }
 
 // kill kills a dispatcher with SIGKILL.
-func (life *dispatcher) kill() bool { return life.signal(syscall.SIGKILL) }
+func (life *dispatcher) kill() bool { return life.sendSignal(syscall.SIGKILL) }
 
 // saveFiles saves the files that help to analyze a failure.
 func (d *director) saveFiles() {

@@ -23,7 +23,7 @@ func (d *director) killDispatcher() string {
 // terminateDispatcher sends SIGTERM to the dispatcher. It stops dispatching, and running jobs
 // continue.
 func (d *director) terminateDispatcher() string {
-	if d.current == nil || !d.current.signal(syscall.SIGTERM) {
+	if d.current == nil || !d.current.sendSignal(syscall.SIGTERM) {
 		return ""
 	}
 	return d.current.name
@@ -42,11 +42,11 @@ func (d *director) unplugDesk() string {
 
 // pauseDispatcher stops the dispatcher for a while, as a sleeping laptop does.
 func (d *director) pauseDispatcher() string {
-	if d.current == nil || d.isActive("dispatcher stopped") || !d.current.signal(syscall.SIGSTOP) {
+	if d.current == nil || d.isActive("dispatcher stopped") || !d.current.sendSignal(syscall.SIGSTOP) {
 		return ""
 	}
 	life := d.current
-	return life.name + " " + d.repairAfterRandom(1, 25, "dispatcher stopped", func() { life.signal(syscall.SIGCONT) })
+	return life.name + " " + d.repairAfterRandom(1, 25, "dispatcher stopped", func() { life.sendSignal(syscall.SIGCONT) })
 }
 
 // takeOverWhileStopped stops the dispatcher, lets another take the run over (by force or when the
@@ -57,7 +57,7 @@ func (d *director) takeOverWhileStopped() string {
 	if first == nil || d.isActive("dispatcher stopped") || d.hasFenced() || !strings.Contains(first.output(), " on 4 hosts") && !strings.Contains(first.output(), " to adopt") {
 		return "" // no dispatcher, or it is not the owner yet
 	}
-	if !first.signal(syscall.SIGSTOP) {
+	if !first.sendSignal(syscall.SIGSTOP) {
 		return ""
 	}
 	other := d.lab.desks[0]
@@ -65,7 +65,7 @@ func (d *director) takeOverWhileStopped() string {
 		other = d.lab.desks[1]
 	}
 	if other.now.Load() == nil {
-		first.signal(syscall.SIGCONT)
+		first.sendSignal(syscall.SIGCONT)
 		return ""
 	}
 	force := d.rand.IntN(2) == 0
@@ -79,8 +79,8 @@ func (d *director) takeOverWhileStopped() string {
 		if d.numEpochs() > epoch { // otherwise nobody has taken over yet, and it may continue
 			d.fenced = append(d.fenced, first)
 		}
-		d.note("waking %s", first.name)
-		first.signal(syscall.SIGCONT)
+		d.logEvent("waking %s", first.name)
+		first.sendSignal(syscall.SIGCONT)
 	})
 	return fmt.Sprintf("%s, force %v, %s", first.name, force, lasts)
 }

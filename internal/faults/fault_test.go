@@ -69,7 +69,7 @@ func (d *director) makeFault() string {
 		if on == "" {
 			return ""
 		}
-		d.note("%s: %s", k.name, on)
+		d.logEvent("%s: %s", k.name, on)
 		return k.name
 	}
 	return ""
@@ -130,7 +130,7 @@ func (d *director) killProcesses(meant func(process) bool) string {
 	if len(list) == 0 {
 		return ""
 	}
-	signal(list, syscall.SIGKILL)
+	signalAll(list, syscall.SIGKILL)
 	return fmt.Sprintf("%s, %d processes", m.name, len(list))
 }
 
@@ -141,7 +141,7 @@ func (d *director) killOne(meant func(process) bool) string {
 		return ""
 	}
 	one := list[d.rand.IntN(len(list))]
-	signal([]process{one}, syscall.SIGKILL)
+	signalAll([]process{one}, syscall.SIGKILL)
 	return m.name + ": " + one.String()
 }
 
@@ -159,7 +159,7 @@ func (d *director) restart(m *machine, meant func(process) bool) string {
 	if len(list) == 0 {
 		return ""
 	}
-	signal(list, syscall.SIGKILL)
+	signalAll(list, syscall.SIGKILL)
 	return m.name + " " + d.repairAfterRandom(0.5, 8, m.name+" sshd", func() { d.must(m.startSSHD()) })
 }
 
@@ -181,11 +181,11 @@ func (d *director) pauseProcesses(meant func(process) bool) string {
 	if d.rand.IntN(2) == 0 {
 		list = list[d.rand.IntN(len(list)):][:1]
 	}
-	signal(list, syscall.SIGSTOP)
+	signalAll(list, syscall.SIGSTOP)
 	boot := m.now.Load()
 	return fmt.Sprintf("%s %v ", m.name, list) + d.repairAfterRandom(1, 30, fmt.Sprintf("%s stopped %s", m.name, list[0]), func() {
 		if m.now.Load() == boot { // otherwise the numbers may belong to other processes now
-			signal(list, syscall.SIGCONT)
+			signalAll(list, syscall.SIGCONT)
 		}
 	})
 }

@@ -18,7 +18,7 @@ type dispatcher struct {
 	cmd        *exec.Cmd
 	code       int // valid after done is closed; -1: ended by a signal
 	done       chan struct{}
-	begun      time.Time
+	startedAt  time.Time
 }
 
 var errNoPower = errors.New("the machine has no power")
@@ -29,7 +29,7 @@ func (l *lab) dispatch(desk *machine, name string, args ...string) (*dispatcher,
 	if s == nil {
 		return nil, fmt.Errorf("%s: %w", desk.name, errNoPower)
 	}
-	d := &dispatcher{desk: desk, name: name, stderrFile: filepath.Join(l.dir, name+".err"), done: make(chan struct{}), begun: time.Now()}
+	d := &dispatcher{desk: desk, name: name, stderrFile: filepath.Join(l.dir, name+".err"), done: make(chan struct{}), startedAt: time.Now()}
 	errs, err := os.Create(d.stderrFile)
 	if err != nil {
 		return nil, err
@@ -71,13 +71,13 @@ func (d *dispatcher) hasEnded() bool {
 	}
 }
 
-// signal signals the program itself and, for stops, its waiting parent: nsenter stops and continues
-// together with its child.
-func (d *dispatcher) signal(sig syscall.Signal) bool {
+// sendSignal signals the program itself and, for stops, its waiting parent: nsenter stops and
+// continues together with its child.
+func (d *dispatcher) sendSignal(sig syscall.Signal) bool {
 	if d.hasEnded() {
 		return false
 	}
-	kids := children(d.cmd.Process.Pid)
+	kids := childrenOf(d.cmd.Process.Pid)
 	for _, pid := range kids {
 		syscall.Kill(pid, sig)
 	}

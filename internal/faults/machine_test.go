@@ -74,7 +74,7 @@ func newNamespaces(below *namespaces, boottime string, script string) (*namespac
 	}
 	pid := cmd.Process.Pid
 	for s.init = pid; !isInit(s.init) || s.init == pid; {
-		next := children(s.init)
+		next := childrenOf(s.init)
 		if len(next) == 0 {
 			cmd.Process.Kill()
 			return nil, errors.New("the first process of a machine is not to be found")

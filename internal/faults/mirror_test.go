@@ -36,12 +36,12 @@ func takesOverMirror(t *testing.T, l *lab, outage func(*director) func()) {
 	took := d.awaitOn(ws1, mirror, "the standby on ws1 has the run", isOwnedBy("ws1"))
 	t.Logf("taken over %s after the outage", took.Round(time.Second))
 	heal()
-	d.note("healed")
+	d.logEvent("healed")
 	d.awaitOn(ws1, mirror, "the next standby, on ws2", func(s *runStatus) bool { return isOwnedBy("ws1")(s) && s.Standby == "ws2 (mirror)" })
 	d.must(l.openGate(d.name))
 	d.awaitOn(ws1, mirror, "the end of the run", func(s *runStatus) bool { return s.Ended && s.Owner == nil })
 	d.over = true
-	d.until("the end of the dispatcher that was taken over", polltest.Patience, func() bool { return d.current.hasEnded() })
+	d.stepUntil("the end of the dispatcher that was taken over", polltest.Patience, func() bool { return d.current.hasEnded() })
 	for _, life := range d.fenced {
 		if life.code != 4 {
 			t.Errorf("the old dispatcher ended with %d:\n%s", life.code, life.output())

@@ -105,7 +105,7 @@ func isInit(pid int) bool {
 	return false
 }
 
-func children(pid int) []int {
+func childrenOf(pid int) []int {
 	b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "task", strconv.Itoa(pid), "children"))
 	var list []int
 	for _, f := range strings.Fields(string(b)) {
@@ -116,8 +116,8 @@ func children(pid int) []int {
 	return list
 }
 
-// signal sends sig to processes. It ignores those that are gone.
-func signal(list []process, sig syscall.Signal) {
+// signalAll sends sig to processes. It ignores those that are gone.
+func signalAll(list []process, sig syscall.Signal) {
 	for _, p := range list {
 		if fd, err := unix.Open(p.dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
 			// A /proc/PID directory identifies the process in any pid namespace.

@@ -77,7 +77,7 @@ func (a *faultCounts) add(d *director) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.faults == nil {
-		a.faults, a.began = map[string]int{}, d.begun
+		a.faults, a.began = map[string]int{}, d.startedAt
 	}
 	for what, n := range d.counts {
 		a.faults[what] += n
@@ -131,7 +131,7 @@ func (d *director) makeFaultsUntilEnd(budget int) int {
 	most, pause := 3+d.rand.IntN(5), 500+d.rand.IntN(3000)
 	d.start()
 	next := time.Now().Add(3 * time.Second)
-	d.until("the end of the run under faults", 15*time.Minute, func() bool {
+	d.stepUntil("the end of the run under faults", 15*time.Minute, func() bool {
 		if d.over || made >= budget {
 			return true
 		}

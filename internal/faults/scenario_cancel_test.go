@@ -27,9 +27,9 @@ func TestCancelWhileAHostIsAway(t *testing.T) {
 	l, d := startScenario(t, "cancel", 16, append(equalJobs(16, "daemon", 3000), equalJobs(20, "deaf", 3000)...))
 	ws2 := l.hosts[1]
 	d.must(ws2.setLink(false))
-	d.note("link down: ws2; cancel")
+	d.logEvent("link down: ws2; cancel")
 	out, code, err := l.query(l.desks[1], "cancel", d.runDir(), "--yes")
-	d.note("cancel: %d, %v: %s", code, err, out)
+	d.logEvent("cancel: %d, %v: %s", code, err, out)
 	for _, m := range l.hosts {
 		if m != ws2 && !polltest.Within(polltest.Patience, func() bool { return marksOn(d.markedAttempts(), m.name) > 0 && len(m.find(isJob)) == 0 }) {
 			t.Errorf("on %s lives on: %v", m.name, m.find(isJob))
@@ -43,7 +43,7 @@ func TestCancelWhileAHostIsAway(t *testing.T) {
 		t.Error("the jobs of a host that cannot be reached are gone: the test does not test")
 	}
 	d.must(ws2.setLink(true))
-	d.note("link up: ws2")
+	d.logEvent("link up: ws2")
 	d.checkCanceled()
 }
 
@@ -55,7 +55,7 @@ func TestCancelWithoutADispatcher(t *testing.T) {
 	<-d.current.done
 	d.over = true // the run must not be resumed
 	out, code, err := l.query(l.desks[1], "cancel", d.runDir(), "--yes", "--force")
-	d.note("cancel: %d, %v: %s", code, err, out)
+	d.logEvent("cancel: %d, %v: %s", code, err, out)
 	if err != nil || code != 130 && code != 0 {
 		t.Errorf("cancel: exit %d, %v: %s", code, err, out)
 	}

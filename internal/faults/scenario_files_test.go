@@ -15,7 +15,7 @@ func TestFullDiskPausesTheRun(t *testing.T) {
 	if d.fillShared() == "" {
 		t.Fatal("the directory could not be filled")
 	}
-	d.until("it says why", polltest.Patience, func() bool {
+	d.stepUntil("it says why", polltest.Patience, func() bool {
 		return strings.Contains(d.dispatchers[0].output(), "no space left")
 	})
 	d.awaitOver()
@@ -33,9 +33,9 @@ func TestHangingFilesAreNoDeadHost(t *testing.T) {
 	l := newNetLab(t, 10*time.Second)
 	d := newDirector(l, "hang", newRand(t), equalJobs(80, "plain", 3))
 	d.start()
-	d.until("jobs run on each host", polltest.Patience, func() bool { return d.numMarks() >= 16 })
+	d.stepUntil("jobs run on each host", polltest.Patience, func() bool { return d.numMarks() >= 16 })
 	ws1 := l.hosts[0]
-	d.note("the files hang on ws1 for 40 s: %s", d.injectFault(ws1, 40*time.Second, ws1.client.Wedge, ws1.client.Unwedge))
+	d.logEvent("the files hang on ws1 for 40 s: %s", d.injectFault(ws1, 40*time.Second, ws1.client.Wedge, ws1.client.Unwedge))
 	d.awaitOver()
 	for _, bad := range []string{"ws1  no heartbeat", "ws1  is lost"} {
 		if said := d.dispatchers[0].output(); strings.Contains(said, bad) {

@@ -19,7 +19,7 @@ func startScenario(t *testing.T, name string, n int, list []job, flags ...string
 	l := newLab(t)
 	d := newDirector(l, name, newRand(t), list)
 	d.start(flags...)
-	d.until(fmt.Sprintf("%d jobs run", n), polltest.Patience, func() bool { return d.numMarks() >= n })
+	d.stepUntil(fmt.Sprintf("%d jobs run", n), polltest.Patience, func() bool { return d.numMarks() >= n })
 	return l, d
 }
 
@@ -35,7 +35,7 @@ func needLong(t *testing.T) {
 // awaitOver waits for the end of the run.
 func (d *director) awaitOver() {
 	d.t.Helper()
-	d.until("the end of the run", polltest.Patience, func() bool { return d.over })
+	d.stepUntil("the end of the run", polltest.Patience, func() bool { return d.over })
 }
 
 // checkRanAtMostOnce checks that no job ran a second time. Attempt numbers do not show that,
@@ -56,7 +56,7 @@ func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
 	l, d := startScenario(t, "unplugged", 16, equalJobs(16, "plain", 50))
 	ws1 := l.hosts[0]
 	d.must(ws1.setLink(false))
-	d.note("link down: ws1, until the end")
+	d.logEvent("link down: ws1, until the end")
 	d.awaitOver() // without ws1
 	d.checkRanAtMostOnce()
 	said := d.dispatchers[0].output()
@@ -75,17 +75,17 @@ func TestUnpluggedHostIsReadThroughTheSharedDirectory(t *testing.T) {
 func TestRebootedHostsJobsAreFirstInLine(t *testing.T) {
 	list := append(equalJobs(12, "gate", 0), equalJobs(20, "plain", 0.3)...)
 	l, d := startScenario(t, "reboot", 12, list, "--max-slots", "12")
-	d.until("every host is up", polltest.Patience, func() bool { return d.numHostsUp() == hostCount })
+	d.stepUntil("every host is up", polltest.Patience, func() bool { return d.numHostsUp() == hostCount })
 	victim := l.hosts[0] // a host with jobs, not the gateway; the others have slots for its jobs
 	if marksOn(d.markedAttempts(), victim.name) == 0 {
 		victim = l.hosts[1]
 	}
 	lost := marksOn(d.markedAttempts(), victim.name)
 	victim.powerOff(true)
-	d.note("%s without power, %d jobs", victim.name, lost)
+	d.logEvent("%s without power, %d jobs", victim.name, lost)
 	d.must(victim.boot())
-	d.note("%s has booted again", victim.name)
-	d.until("the lost jobs run again", polltest.Patience, func() bool { return d.numMarks() >= 12+lost })
+	d.logEvent("%s has booted again", victim.name)
+	d.stepUntil("the lost jobs run again", polltest.Patience, func() bool { return d.numMarks() >= 12+lost })
 	d.must(l.openGate(d.name))
 	d.awaitEnd()
 	ms := d.markedAttempts()
@@ -108,7 +108,7 @@ func TestLateLaunchNeverRuns(t *testing.T) {
 		list[i+1].after = 1
 	}
 	l, d := startScenario(t, "late", 1, list)
-	d.until("every host is up", polltest.Patience, func() bool { return d.numHostsUp() == hostCount })
+	d.stepUntil("every host is up", polltest.Patience, func() bool { return d.numHostsUp() == hostCount })
 	var cut *machine
 	for _, m := range l.hosts[:2] {
 		if m.name != d.markedAttempts()[0].host {
@@ -117,10 +117,10 @@ func TestLateLaunchNeverRuns(t *testing.T) {
 	}
 	d.must(cut.setBlackhole(true))
 	d.must(l.openGate(d.name))
-	d.note("black hole: %s; the gate is open", cut.name)
-	d.until("its jobs are tried elsewhere", polltest.Patience, func() bool { return d.numMarks() == len(list) })
+	d.logEvent("black hole: %s; the gate is open", cut.name)
+	d.stepUntil("its jobs are tried elsewhere", polltest.Patience, func() bool { return d.numMarks() == len(list) })
 	d.must(cut.setBlackhole(false))
-	d.note("healed: %s", cut.name)
+	d.logEvent("healed: %s", cut.name)
 	d.awaitEnd()
 	if n := marksOn(d.markedAttempts(), cut.name); n > 0 || d.numMarks() != len(list) {
 		t.Errorf("%d launches ran late on %s; %d attempts ran of %d jobs", n, cut.name, d.numMarks(), len(list))
@@ -135,7 +135,7 @@ func TestAllLinksDownAtOnce(t *testing.T) {
 	for _, m := range l.hosts {
 		d.must(m.setLink(false))
 	}
-	d.note("all links down")
+	d.logEvent("all links down")
 	time.AfterFunc(30*time.Second, func() {
 		for _, m := range l.hosts {
 			if err := m.setLink(true); err != nil {
@@ -156,9 +156,9 @@ func TestAllLinksDownAtOnce(t *testing.T) {
 func TestSSHDKilledOnAllHosts(t *testing.T) {
 	l, d := startScenario(t, "sshd", 16, append(equalJobs(16, "plain", 20), equalJobs(16, "plain", 1)...))
 	for _, m := range l.hosts {
-		signal(m.find(func(p process) bool { return isListener(p) || isSession(p) }), syscall.SIGKILL)
+		signalAll(m.find(func(p process) bool { return isListener(p) || isSession(p) }), syscall.SIGKILL)
 	}
-	d.note("every sshd killed")
+	d.logEvent("every sshd killed")
 	for _, m := range l.hosts {
 		d.repairAfter(6*time.Second, m.name+" sshd", func() { d.must(m.startSSHD()) })
 	}
@@ -179,13 +179,13 @@ func TestWokenDispatcherIsFencedWhenStale(t *testing.T) { wakeFenced(t, false) }
 func wakeFenced(t *testing.T, force bool) {
 	l, d := startScenario(t, "woken", 16, equalJobs(100, "plain", 5))
 	first := d.current
-	first.signal(syscall.SIGSTOP)
+	first.sendSignal(syscall.SIGSTOP)
 	d.fenced = append(d.fenced, first)
 	d.must(d.resume(l.desks[1], force))
-	d.until("the other is at work", polltest.Patience, func() bool { return strings.Contains(d.current.output(), "+ ok") })
+	d.stepUntil("the other is at work", polltest.Patience, func() bool { return strings.Contains(d.current.output(), "+ ok") })
 	before := l.readFile(d.runDir() + "/journal/000001.jsonl")
-	d.note("waking %s", first.name)
-	first.signal(syscall.SIGCONT)
+	d.logEvent("waking %s", first.name)
+	first.sendSignal(syscall.SIGCONT)
 	d.awaitEnd()
 	if after := l.readFile(d.runDir() + "/journal/000001.jsonl"); len(after)-len(before) > 64<<10 {
 		t.Errorf("the dispatcher that was fenced off went on writing: %d bytes", len(after)-len(before))
@@ -201,7 +201,7 @@ func TestTheWholeLabLosesItsPower(t *testing.T) {
 	for _, m := range l.machines() {
 		m.powerOff(true)
 	}
-	d.note("no power anywhere")
+	d.logEvent("no power anywhere")
 	for _, m := range l.machines() {
 		d.must(m.boot())
 	}

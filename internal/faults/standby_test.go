@@ -21,9 +21,9 @@ var outages = map[string]func(*director) (heal func()){
 		return func() { d.must(d.current.desk.boot()) }
 	},
 	"hangs": func(d *director) func() {
-		d.current.signal(syscall.SIGSTOP)
+		d.current.sendSignal(syscall.SIGSTOP)
 		d.fenced = append(d.fenced, d.current)
-		return func() { d.current.signal(syscall.SIGCONT) }
+		return func() { d.current.sendSignal(syscall.SIGCONT) }
 	},
 	"cable": func(d *director) func() {
 		m := d.current.desk
@@ -79,18 +79,18 @@ func standbyTakesOver(t *testing.T, l *lab, outage func(*director) func(), twice
 	took := d.awaitStatus("the standby on ws1 has the run", isOwnedBy("ws1"))
 	t.Logf("taken over %s after the outage", took.Round(time.Second))
 	heal()
-	d.note("healed")
+	d.logEvent("healed")
 	d.awaitStatus("the next standby, on ws2", func(s *runStatus) bool { return isOwnedBy("ws1")(s) && s.Standby == "ws2" })
 	if twice {
-		signal(l.hosts[0].find(func(p process) bool { return p.has("--standby") }), syscall.SIGKILL)
-		d.note("the dispatcher on ws1 is killed")
+		signalAll(l.hosts[0].find(func(p process) bool { return p.has("--standby") }), syscall.SIGKILL)
+		d.logEvent("the dispatcher on ws1 is killed")
 		took := d.awaitStatus("the standby on ws2 has the run", isOwnedBy("ws2"))
 		t.Logf("taken over again %s after the second outage", took.Round(time.Second))
 	}
 	d.must(l.openGate(d.name))
 	d.awaitStatus("the end of the run", func(s *runStatus) bool { return s.Ended && s.Owner == nil })
 	d.over = true
-	d.until("the end of the dispatcher that was taken over", polltest.Patience, func() bool { return d.current.hasEnded() })
+	d.stepUntil("the end of the dispatcher that was taken over", polltest.Patience, func() bool { return d.current.hasEnded() })
 	d.checkRanAtMostOnce()
 	d.checkRun()
 }
@@ -126,6 +126,6 @@ func (d *director) awaitOn(m *machine, dir, what string, ok func(*runStatus) boo
 	}) {
 		d.t.Fatalf("%v passed without: %s\n%s\n%s\n%s", polltest.Patience, what, last, d.newestOutput(), d.lab.readFile(m.onHub(dir)+"/dispatcher.log"))
 	}
-	d.note("%s", what)
+	d.logEvent("%s", what)
 	return time.Since(began)
 }

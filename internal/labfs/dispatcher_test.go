@@ -143,7 +143,7 @@ func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
 // files.
 func (p *process) helpers() []progtest.Process {
 	ours := fmt.Sprintf("\nPPid:\t%d\n", p.cmd.Process.Pid)
-	list := progtest.Processes(func(h progtest.Process) bool {
+	list := progtest.FindProcesses(func(h progtest.Process) bool {
 		status, _ := os.ReadFile(h.Dir + "/status")
 		return strings.HasSuffix(h.Args, "\x00__host\x00") && strings.Contains(string(status), ours)
 	})

@@ -23,9 +23,9 @@ func (p Process) String() string {
 	return fmt.Sprint(p.PID, " ", strings.ReplaceAll(p.Args, "\x00", " "))
 }
 
-// Processes lists the processes for which meant returns true, except the test itself. It knows
+// FindProcesses lists the processes for which meant returns true, except the test itself. It knows
 // nothing about how the program marks the processes that it starts.
-func Processes(meant func(Process) bool) []Process {
+func FindProcesses(meant func(Process) bool) []Process {
 	var list []Process
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, d := range dirs {
@@ -45,7 +45,7 @@ func Processes(meant func(Process) bool) []Process {
 // kills and returns the processes that are left.
 func KillLeftBehind(limit time.Duration, meant func(Process) bool) (left []Process) {
 	polltest.Within(limit, func() bool {
-		left = Processes(meant)
+		left = FindProcesses(meant)
 		return len(left) == 0
 	})
 	for _, p := range left {

@@ -44,9 +44,9 @@ func New() (person, program *os.File, err error) {
 	return person, program, nil
 }
 
-// Open is New for a test. It skips the test where there are no pseudo-terminals, and closes both
-// ends when the test ends.
-func Open(t testing.TB) (person, program *os.File) {
+// OpenForTest is New for a test. It skips the test where there are no pseudo-terminals, and closes
+// both ends when the test ends.
+func OpenForTest(t testing.TB) (person, program *os.File) {
 	t.Helper()
 	person, program, err := New()
 	if errors.Is(err, ErrNone) {
@@ -103,7 +103,7 @@ type Program struct {
 // process group when the test ends.
 func Start(t testing.TB, cmd *exec.Cmd) *Program {
 	t.Helper()
-	person, program := Open(t)
+	person, program := OpenForTest(t)
 	SetSize(t, person, 80, 24)
 	p := &Program{Cmd: cmd, Person: person, Before: Settings(t, person), t: t}
 	Attach(cmd, program)

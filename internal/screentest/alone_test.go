@@ -7,7 +7,7 @@ import "testing"
 // has its terminal back.
 func TestAloneListsTheRuns(t *testing.T) {
 	t.Parallel()
-	x := open(t, 100, 24)
+	x := openTerminal(t, 100, 24)
 	was := x.terminalSettings("before")
 	x.writeFile("ok.txt", "true\n")
 	x.writeFile("bad.txt", "#DCS default tries=1\nfalse\n"+gated)

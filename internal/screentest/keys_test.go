@@ -37,8 +37,8 @@ sleep 1006
 func TestEveryKey(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
-	x := open(t, 80, 24)
-	x.start(someJobs)
+	x := openTerminal(t, 80, 24)
+	x.startProgram(someJobs)
 	x.awaitPattern(`3 ● run`)
 	x.awaitPattern(`✗ 1`)
 
@@ -182,9 +182,9 @@ func TestLeaving(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			x := open(t, 80, 24)
+			x := openTerminal(t, 80, 24)
 			was := x.terminalSettings("begin")
-			x.start("#DCS default tries=1\n" + gated + gated + waiters)
+			x.startProgram("#DCS default tries=1\n" + gated + gated + waiters)
 			x.awaitPattern(`1 ● run`)
 			for _, k := range c.keys {
 				x.sendKeys(k)

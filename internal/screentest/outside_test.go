@@ -11,8 +11,8 @@ import (
 // the screen is as before, and keys that end those programs do not end the screen.
 func TestOutsideTheScreen(t *testing.T) {
 	t.Parallel()
-	x := open(t, 100, 30, "PAGER=", "LESS=", "SHELL=/bin/sh", "ENV=", "PS1=inner>")
-	x.start("#DCS default tries=1\n#DCS name=fails\nprintf '\\033[31mred alert\\033[0m\\n' >&2; exit 3\n#DCS name=waits\nsleep 1000\n")
+	x := openTerminal(t, 100, 30, "PAGER=", "LESS=", "SHELL=/bin/sh", "ENV=", "PS1=inner>")
+	x.startProgram("#DCS default tries=1\n#DCS name=fails\nprintf '\\033[31mred alert\\033[0m\\n' >&2; exit 3\n#DCS name=waits\nsleep 1000\n")
 	x.awaitPattern(`✗ 1`)
 	x.press("3", `\[3 Failed`)
 	x.press("1", `\[1 Jobs`)

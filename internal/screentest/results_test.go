@@ -22,7 +22,7 @@ case [C]-[seed] in 10-2) echo acc=nan;; 1-2) ;; *) awk -v c=[C] -v g=[gamma] -v 
 // best, and the heat map, with the numbers that dcs-tui results prints (X5).
 func TestResultsOfAGrid(t *testing.T) {
 	t.Parallel()
-	x := open(t, 100, 30)
+	x := openTerminal(t, 100, 30)
 	x.writeFile("grid.txt", sweepTemplate)
 	x.enterLine("dcs-tui grid --hosts hosts.toml --name r grid.txt", `\[1 Jobs`)
 	x.awaitPattern(`done 24`)

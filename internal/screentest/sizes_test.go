@@ -21,8 +21,8 @@ const quietJobs = "#DCS default tries=1\n#DCS name=fails\nuntil [ -e talking ]; 
 // redraw does not change the screen.
 func TestResizing(t *testing.T) {
 	t.Parallel()
-	x := open(t, 80, 24)
-	x.start(quietJobs)
+	x := openTerminal(t, 80, 24)
+	x.startProgram(quietJobs)
 	x.awaitPattern(`✗ 1`)
 	x.awaitPattern(`2 ● run`)
 	x.awaitPattern(`3 ● run`)
@@ -122,8 +122,8 @@ func TestKindsOfTerminal(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			x := open(t, 80, 24, "TERM="+c.term, c.env)
-			x.start("echo hello\n"+waiters, c.flag)
+			x := openTerminal(t, 80, 24, "TERM="+c.term, c.env)
+			x.startProgram("echo hello\n"+waiters, c.flag)
 			x.awaitPattern(`1 . ok`)
 			x.press("2", `\[2 Hosts`)
 			x.press("1", `\[1 Jobs`)
@@ -136,7 +136,7 @@ func TestKindsOfTerminal(t *testing.T) {
 	}
 	t.Run("dumb", func(t *testing.T) {
 		t.Parallel()
-		x := open(t, 80, 24, "TERM=dumb")
+		x := openTerminal(t, 80, 24, "TERM=dumb")
 		x.writeFile("jobs.txt", "echo hello\n")
 		x.typeText("dcs-tui run --hosts hosts.toml --name r jobs.txt; echo code=$?")
 		x.sendKeys("Enter")
@@ -151,7 +151,7 @@ func TestKindsOfTerminal(t *testing.T) {
 // cannot set the title, write the clipboard, move the cursor, or break the layout.
 func TestHostileJobs(t *testing.T) {
 	t.Parallel()
-	x := open(t, 80, 24)
+	x := openTerminal(t, 80, 24)
 	evil := "\\033]0;OWNED\\007\\033]2;OWNED\\007\\033]52;c;T1dORUQ=\\007\\033Ptmux;\\033\\033]0;OWNED\\007\\033\\\\\\033[2J\\033[10;10HOWNED\\033[?1049l\\0336\\033c"
 	x.writeFile("evil.sh", "touch begun; while :; do printf '"+evil+"\\n'; printf '"+evil+"' >&2; sleep 0.2; done\n")
 	raw := "\x1b]0;OWNED\x07\x1b]52;c;T1dORUQ=\x07\x1b[2J\x1b[5;5Hhere\u202eevil"

@@ -46,9 +46,9 @@ type terminal struct {
 	w, h   int
 }
 
-// open starts a shell with job control in a terminal of the given size. env are additional
+// openTerminal starts a shell with job control in a terminal of the given size. env are additional
 // variables, NAME=value.
-func open(t *testing.T, w, h int, env ...string) *terminal {
+func openTerminal(t *testing.T, w, h int, env ...string) *terminal {
 	t.Helper()
 	if program == "" {
 		t.Skip("NO TMUX HERE: THE SCREEN IS NOT TESTED")
@@ -180,8 +180,8 @@ func (x *terminal) enterLine(line, pattern string) string {
 	return x.press("Enter", pattern)
 }
 
-// start starts the program with a jobs file and waits for its screen.
-func (x *terminal) start(jobs string, flags ...string) {
+// startProgram starts the program with a jobs file and waits for its screen.
+func (x *terminal) startProgram(jobs string, flags ...string) {
 	x.t.Helper()
 	x.writeFile("jobs.txt", jobs)
 	x.enterLine("dcs-tui run --hosts hosts.toml --name r "+strings.Join(append(flags, "jobs.txt"), " "), `\[1 Jobs`)
