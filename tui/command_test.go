@@ -187,7 +187,7 @@ func FuzzCommand(f *testing.F) {
 	m := newModel(Options{Source: src}, func() time.Time { return noon })
 	m.w, m.h = 80, 24
 	f.Fuzz(func(t *testing.T, line string) {
-		src.did = nil
+		src.doneActions = nil
 		m.modal, m.extra, m.jobs.sel = nil, nil, selection{}
 		m.openView(tabJobs)
 		m.jobs.setFilter("")
@@ -201,7 +201,7 @@ func FuzzCommand(f *testing.F) {
 		if cmd != nil && !strings.Contains(line, "q") && !strings.Contains(line, "leave") {
 			runCommands(t, m, cmd)
 		}
-		for _, a := range src.did {
+		for _, a := range src.doneActions {
 			switch a.Do {
 			case runview.Cancel, runview.CancelRun, runview.StopHost, runview.DrainRun, runview.StopRun:
 				t.Errorf("%q did %+v at once", line, a)

@@ -26,26 +26,26 @@ var update = flag.Bool("update", false, "write the golden screens anew")
 
 // fakeSource returns the snapshots that a test sets and records the actions that it receives.
 type fakeSource struct {
-	mu       sync.Mutex
-	snapshot func(runview.Query) (*runview.Snapshot, error)
-	respond  func(context.Context, runview.Query) (*runview.Snapshot, error) // if set, answers a snapshotter
-	cost     runview.Cost
-	matches  jobs.Ranges
-	read     func(runview.Read) (*runview.Piece, error)
-	answer   func(runview.Action) (*runview.Answer, error)
-	asks     []runview.Query // requests for snapshots
-	now      int             // requests in progress
-	most     int             // maximum of now
-	did      []runview.Action
+	mu            sync.Mutex
+	snapshot      func(runview.Query) (*runview.Snapshot, error)
+	respond       func(context.Context, runview.Query) (*runview.Snapshot, error) // if set, answers a snapshotter
+	cost          runview.Cost
+	matches       jobs.Ranges
+	read          func(runview.Read) (*runview.Piece, error)
+	answer        func(runview.Action) (*runview.Answer, error)
+	queries       []runview.Query // requests for snapshots
+	numInProgress int             // requests in progress
+	maxInProgress int             // maximum of now
+	doneActions   []runview.Action
 }
 
 func (f *fakeSource) Snapshot(ctx context.Context, ask runview.Query) (*runview.Snapshot, error) {
 	f.mu.Lock()
-	f.asks = append(f.asks, ask)
-	f.now++
-	f.most = max(f.most, f.now)
+	f.queries = append(f.queries, ask)
+	f.numInProgress++
+	f.maxInProgress = max(f.maxInProgress, f.numInProgress)
 	f.mu.Unlock()
-	defer func() { f.mu.Lock(); f.now--; f.mu.Unlock() }()
+	defer func() { f.mu.Lock(); f.numInProgress--; f.mu.Unlock() }()
 	if f.respond != nil {
 		return f.respond(ctx, ask)
 	}
@@ -73,7 +73,7 @@ func (f *fakeSource) Read(_ context.Context, r runview.Read) (*runview.Piece, er
 func (f *fakeSource) Do(_ context.Context, a runview.Action) (*runview.Answer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.did = append(f.did, a)
+	f.doneActions = append(f.doneActions, a)
 	if f.answer != nil {
 		return f.answer(a)
 	}
@@ -84,7 +84,7 @@ func (f *fakeSource) Do(_ context.Context, a runview.Action) (*runview.Answer, e
 func (f *fakeSource) actions() []runview.Action {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return append([]runview.Action(nil), f.did...)
+	return append([]runview.Action(nil), f.doneActions...)
 }
 
 // noon is the time of all sample snapshots.

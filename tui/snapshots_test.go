@@ -45,21 +45,21 @@ func TestSnapshotsAreRequestedOneAtATimeAndRarely(t *testing.T) {
 		l, end := startSnapshotter(t, src, func(snapshotMsg) {})
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if n := len(src.asks); n < 38 || n > 42 {
+		if n := len(src.queries); n < 38 || n > 42 {
 			t.Errorf("%d looks in 10 s", n)
 		}
-		before := len(src.asks)
+		before := len(src.queries)
 		l.setQuery(runview.Query{Focus: 7})
 		synctest.Wait()
-		if n := len(src.asks); n != before+1 || src.asks[n-1].Focus != 7 || src.asks[n-1].After != 0 {
-			t.Errorf("a new request waits: %+v", src.asks[before:])
+		if n := len(src.queries); n != before+1 || src.queries[n-1].Focus != 7 || src.queries[n-1].After != 0 {
+			t.Errorf("a new request waits: %+v", src.queries[before:])
 		}
 		end()
 		synctest.Wait()
-		before = len(src.asks)
+		before = len(src.queries)
 		time.Sleep(time.Minute)
-		if n := len(src.asks) - before; n > 0 || src.most != 1 {
-			t.Errorf("%d looks after the end, %d at once", n, src.most)
+		if n := len(src.queries) - before; n > 0 || src.maxInProgress != 1 {
+			t.Errorf("%d looks after the end, %d at once", n, src.maxInProgress)
 		}
 	})
 }
@@ -136,7 +136,7 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 		_, end = startSnapshotter(t, failing, func(snapshotMsg) {})
 		time.Sleep(20 * time.Second)
 		synctest.Wait()
-		if n := len(failing.asks); n < 19 || n > 22 {
+		if n := len(failing.queries); n < 19 || n > 22 {
 			t.Errorf("a source that fails was asked %d times in 20 s", n)
 		}
 		end()

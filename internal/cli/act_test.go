@@ -54,25 +54,25 @@ func startRunningJob(t *testing.T, jobLines string, flags ...string) *runScreen 
 }
 
 // killDispatcher kills the dispatcher, and waits until the screen reports that.
-func (f *runScreen) killDispatcher(t *testing.T) *runview.Snapshot {
+func (s *runScreen) killDispatcher(t *testing.T) *runview.Snapshot {
 	t.Helper()
-	syscall.Kill(f.process.Load().Process.Pid, syscall.SIGKILL)
-	return f.awaitSnapshot(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
+	syscall.Kill(s.process.Load().Process.Pid, syscall.SIGKILL)
+	return s.awaitSnapshot(t, "it is dead", func(p *runview.Snapshot) bool { return p.Status == runview.StatusCrashed })
 }
 
 // mustDo carries out an action, which must change this number of jobs or hosts.
-func (f *runScreen) mustDo(t *testing.T, a runview.Action, done int) {
+func (s *runScreen) mustDo(t *testing.T, a runview.Action, done int) {
 	t.Helper()
-	if got, err := f.Do(t.Context(), a); err != nil || got.Done != done {
+	if got, err := s.Do(t.Context(), a); err != nil || got.Done != done {
 		t.Fatal(got, err)
 	}
 }
 
 // mustRefuse checks that an action is refused.
-func (f *runScreen) mustRefuse(t *testing.T, a runview.Action) {
+func (s *runScreen) mustRefuse(t *testing.T, a runview.Action) {
 	t.Helper()
 	var refused *runview.Refused
-	if _, err := f.Do(t.Context(), a); !errors.As(err, &refused) {
+	if _, err := s.Do(t.Context(), a); !errors.As(err, &refused) {
 		t.Error(err)
 	}
 }
@@ -99,14 +99,14 @@ func awaitNobody(t *testing.T, run *rundir.Run) {
 }
 
 // awaitSnapshot polls the run until is returns true.
-func (f *runScreen) awaitSnapshot(t *testing.T, what string, is func(*runview.Snapshot) bool) *runview.Snapshot {
+func (s *runScreen) awaitSnapshot(t *testing.T, what string, is func(*runview.Snapshot) bool) *runview.Snapshot {
 	t.Helper()
 	var snap *runview.Snapshot
 	var err error
 	ask := runview.Query{Wait: time.Second, Jobs: &runview.JobsWindow{Rows: 10}}
 	for end := time.Now().Add(polltest.Patience); time.Now().Before(end); {
 		var next *runview.Snapshot
-		if next, err = f.Snapshot(t.Context(), ask); err == nil {
+		if next, err = s.Snapshot(t.Context(), ask); err == nil {
 			if ask.After != 0 && next.Version < ask.After {
 				t.Fatalf("the version fell from %x to %x", ask.After, next.Version)
 			}
@@ -116,17 +116,17 @@ func (f *runScreen) awaitSnapshot(t *testing.T, what string, is func(*runview.Sn
 			}
 		}
 	}
-	t.Fatalf("not so within %v: %s; %v\n%+v\n%s", polltest.Patience, what, err, snap, readFile(f.run.Dir, dispatcherLogFile))
+	t.Fatalf("not so within %v: %s; %v\n%+v\n%s", polltest.Patience, what, err, snap, readFile(s.run.Dir, dispatcherLogFile))
 	return nil
 }
 
 // gated is a job that waits until the gate is open.
 const gated = "while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo $DCS_JOB_ID >> ran\n"
 
-func (f *runScreen) openGate(t *testing.T) { writeFile(t, f.run.Asked.Cwd, "gate", "") }
+func (s *runScreen) openGate(t *testing.T) { writeFile(t, s.run.Asked.Cwd, "gate", "") }
 
 // ranJobs returns the numbers of the gated jobs that have run.
-func (f *runScreen) ranJobs() []string { return strings.Fields(readFile(f.run.Asked.Cwd, "ran")) }
+func (s *runScreen) ranJobs() []string { return strings.Fields(readFile(s.run.Asked.Cwd, "ran")) }
 
 // TestScreenOutlivesItsDispatcher kills the dispatcher. It checks that the screen reports that
 // within seconds and shows what is left. After a resume from the screen the run is live again, the

@@ -168,7 +168,6 @@ func (c *console) Fill(s string, indent int) []string {
 
 // The colors of the console are the first eight of the terminal, so that they fit its theme.
 const (
-	plain  = ""
 	red    = "31"
 	green  = "32"
 	yellow = "33"
@@ -178,7 +177,7 @@ const (
 
 // Paint colors s, if there are colors.
 func (c *console) Paint(color, s string) string {
-	if !c.color || color == plain {
+	if !c.color {
 		return s
 	}
 	return "\x1b[" + color + "m" + s + "\x1b[0m"

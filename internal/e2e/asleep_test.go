@@ -67,5 +67,5 @@ func (l *lab) checkWakesUp(p *process, jobs int) {
 			l.t.Errorf("attempt %d.%d was given up: %s", f.J, f.N, f.Why)
 		}
 	}
-	l.checkRun(l.path("run"), jobs, e.out)
+	l.checkRun(l.path("run"), jobs, e.stdout)
 }

@@ -18,13 +18,13 @@ func TestBlackHole(t *testing.T) {
 	// would use up tries.
 	file := l.writeTaggedJobs(n, fmt.Sprintf(`cd %s; : >up-$DCS_HOST; if [ "$DCS_HOST" = ws2 ]; then until [ -e up-ws1 ] && [ -e up-ws3 ]; do sleep 0.05; done; exit 7; fi; sleep 0.2`, l.dir))
 	p := l.mustRun(l.runArgs(2, "--tries", "2", "--json", file)...)
-	for _, x := range l.completeResults(p.out) {
+	for _, x := range l.completeResults(p.stdout) {
 		if x.State != "succeeded" || x.Host == "ws2" {
 			t.Errorf("%+v", x)
 		}
 	}
-	if there := strings.Count(p.err, "failed (exit 7)"); !strings.Contains(p.err, "is on probation: ") || there > n/4 {
-		t.Errorf("%d jobs failed on the black hole\n%s", there, p.err)
+	if there := strings.Count(p.stderr, "failed (exit 7)"); !strings.Contains(p.stderr, "is on probation: ") || there > n/4 {
+		t.Errorf("%d jobs failed on the black hole\n%s", there, p.stderr)
 	}
 	l.checkAttemptsRanOnce(n)
 }
@@ -34,11 +34,11 @@ func TestBlackHole(t *testing.T) {
 func TestABadJobIsNoBlackHole(t *testing.T) {
 	l := newLab(t, 3)
 	p := l.run(l.runArgs(2, "--tries", "3", "--json", l.writeFile("jobs.txt", strings.Repeat("sleep 0.1\n", 30)+"exit 9\n"))...)
-	if p.code != 1 || strings.Contains(p.err, "is on probation: ") {
-		t.Errorf("exit %d\n%s", p.code, p.err)
+	if p.code != 1 || strings.Contains(p.stderr, "is on probation: ") {
+		t.Errorf("exit %d\n%s", p.code, p.stderr)
 	}
 	failed := 0
-	for _, x := range l.completeResults(p.out) {
+	for _, x := range l.completeResults(p.stdout) {
 		if x.State == "failed" {
 			failed++
 		}

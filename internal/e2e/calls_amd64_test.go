@@ -32,7 +32,7 @@ func needTracing(t *testing.T) {
 	t.Helper()
 	l := &lab{t: t, dir: t.TempDir()}
 	if e := l.startTraced(0, 0, "kill", l.dir, "--version").wait(); e.code == 99 {
-		hosttest.LeaveOut(t, "processes cannot be traced here (ptrace): %s", e.err)
+		hosttest.LeaveOut(t, "processes cannot be traced here (ptrace): %s", e.stderr)
 	}
 }
 
@@ -52,15 +52,15 @@ func (l *lab) finish(shown ...string) {
 	e := l.run(l.tinyResumeArgs()...)
 	if e.code == 2 && !canResume(e) {
 		if l.numFiles("ran/*") > 0 {
-			l.t.Fatalf("jobs have run in what is not a run yet:\n%s", e.err)
+			l.t.Fatalf("jobs have run in what is not a run yet:\n%s", e.stderr)
 		}
 		must(l.t, os.RemoveAll(l.path("run")))
 		e = l.run(l.tinyArgs()...)
 	}
 	if e.code != 0 {
-		l.t.Fatalf("exit %d\n%s", e.code, e.err)
+		l.t.Fatalf("exit %d\n%s", e.code, e.stderr)
 	}
-	l.checkRun(l.path("run"), 4, append(shown, e.out)...)
+	l.checkRun(l.path("run"), 4, append(shown, e.stdout)...)
 }
 
 // eachCall calls one for n = first, first+step, … in subtests until one reports that there is no
@@ -96,14 +96,14 @@ func TestDeathAtEachCall(t *testing.T) {
 			eachCall(t, shortOrLong(4, 1), func(l *lab, n int) bool {
 				e := l.startTraced(n, 1, what, l.tracerPaths(files), l.tinyArgs()...).wait()
 				if e.code == 0 {
-					l.checkRun(l.path("run"), 4, e.out)
+					l.checkRun(l.path("run"), 4, e.stdout)
 					return false
 				}
 				if e.code != 128+int(syscall.SIGKILL) {
-					l.t.Fatalf("exit %d\n%s", e.code, e.err)
+					l.t.Fatalf("exit %d\n%s", e.code, e.stderr)
 				}
 				l.t.Log(l.tracedCall(n))
-				l.finish(e.out)
+				l.finish(e.stdout)
 				return true
 			})
 		})
@@ -123,14 +123,14 @@ func TestDeathAtEachCallOfResume(t *testing.T) {
 		l.writeFile("gate", "")
 		e := l.startTraced(n, 1, "kill", l.path("run"), l.tinyResumeArgs()...).wait()
 		if e.code == 0 {
-			l.checkRun(l.path("run"), 4, first.out, e.out)
+			l.checkRun(l.path("run"), 4, first.stdout, e.stdout)
 			return false
 		}
 		if e.code != 128+int(syscall.SIGKILL) {
-			l.t.Fatalf("exit %d\n%s", e.code, e.err)
+			l.t.Fatalf("exit %d\n%s", e.code, e.stderr)
 		}
 		l.t.Log(l.tracedCall(n))
-		l.finish(first.out, e.out)
+		l.finish(first.stdout, e.stdout)
 		return true
 	})
 }
@@ -154,7 +154,7 @@ func TestDeathAtEachCallOfCancel(t *testing.T) {
 			e = l.run(cancel...)
 		}
 		if e.code != 0 {
-			l.t.Fatalf("exit %d\n%s", e.code, e.err)
+			l.t.Fatalf("exit %d\n%s", e.code, e.stderr)
 		}
 		l.checkCanceled(4, 2)
 		return died
@@ -186,13 +186,13 @@ func TestErrorAtEachJournalCall(t *testing.T) {
 				made := strings.Count(l.readFile(l.path("calls")), "\n")
 				l.t.Log(l.tracedCall(n))
 				switch {
-				case e.code == 0 && !strings.Contains(e.err, "could not be written to the end"):
-					l.checkRun(l.path("run"), 4, e.out)
-				case !strings.Contains(e.err, c.errno.Error()):
-					l.t.Errorf("exit %d without a word about %q:\n%s", e.code, c.errno.Error(), e.err)
+				case e.code == 0 && !strings.Contains(e.stderr, "could not be written to the end"):
+					l.checkRun(l.path("run"), 4, e.stdout)
+				case !strings.Contains(e.stderr, c.errno.Error()):
+					l.t.Errorf("exit %d without a word about %q:\n%s", e.code, c.errno.Error(), e.stderr)
 				default:
-					l.t.Logf("exit %d\n%s", e.code, e.err)
-					l.finish(e.out)
+					l.t.Logf("exit %d\n%s", e.code, e.stderr)
+					l.finish(e.stdout)
 				}
 				return made >= n
 			})

@@ -94,7 +94,7 @@ func (l *lab) checkDamagedRun(run string, n int) {
 func (l *lab) checkSucceeded(run string, n int) []jobResult {
 	l.t.Helper()
 	e := l.mustRun("results", "--json", run)
-	final := l.completeResults(e.out)
+	final := l.completeResults(e.stdout)
 	if len(final) != n {
 		l.t.Errorf("%d results of %d jobs", len(final), n)
 	}
@@ -119,8 +119,8 @@ func (l *lab) checkOver(run string) {
 		Ended bool
 		Owner *string
 	}
-	if err := json.Unmarshal([]byte(status.out), &s); err != nil || !s.Ended || s.Owner != nil {
-		l.t.Errorf("status of a run that is over: %v: %s%s", err, status.out, status.err)
+	if err := json.Unmarshal([]byte(status.stdout), &s); err != nil || !s.Ended || s.Owner != nil {
+		l.t.Errorf("status of a run that is over: %v: %s%s", err, status.stdout, status.stderr)
 	}
 }
 

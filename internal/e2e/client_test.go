@@ -22,7 +22,7 @@ import (
 
 // clientFlags returns the flags of a client's run over the lab's hosts.
 func (l *lab) clientFlags(slots int) []string {
-	return []string{"--ssh-config", l.sshd[0].ConfigFile, "--hosts", l.inventory(slots)}
+	return []string{"--ssh-config", l.servers[0].ConfigFile, "--hosts", l.inventory(slots)}
 }
 
 // killDispatcher kills the dispatcher of a run.
@@ -142,7 +142,8 @@ func TestGoClient(t *testing.T) {
 	l.checkAttemptsRanOnce(n)
 }
 
-// A program stopped by a user or by a wrong flag is not started again.
+// TestGoClientThatIsStopped checks that a program that a user or a wrong flag has stopped is not
+// started again.
 func TestGoClientThatIsStopped(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
@@ -296,10 +297,10 @@ func TestPythonClient(t *testing.T) {
 	late := time.AfterFunc(3*time.Minute, func() { cmd.Process.Signal(syscall.SIGINT) })
 	defer late.Stop()
 	end := p.wait()
-	said, well := strings.CutSuffix(end.out, "all is well\n")
+	said, well := strings.CutSuffix(end.stdout, "all is well\n")
 	if end.code != 0 || !well {
 		b, _ := os.ReadFile(l.path("py.err"))
-		t.Fatalf("exit %d\n%s\n%s\n%s", end.code, end.out, end.err, b)
+		t.Fatalf("exit %d\n%s\n%s\n%s", end.code, end.stdout, end.stderr, b)
 	}
 	if said != "" {
 		t.Log(said) // skipped parts

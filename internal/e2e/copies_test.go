@@ -16,14 +16,14 @@ func TestCopies(t *testing.T) {
 	file := l.writeTaggedJobs(jobs, fmt.Sprintf("if [ $DCS_HOST = ws2 ]; then touch %[1]s; while [ ! -e %[2]s ]; do sleep 0.1; done; fi; while [ ! -e %[1]s ]; do sleep 0.1; done",
 		l.path("ws2"), l.path("gate")))
 	e := l.mustRun(l.runArgs(2, "--json", "--speculate", file)...)
-	if n := strings.Count(e.out, `"state":"succeeded"`); n != jobs || strings.Contains(e.out, `"host":"ws2"`) {
-		t.Errorf("%d results of %d, and none may be of ws2:\n%s", n, jobs, e.out)
+	if n := strings.Count(e.stdout, `"state":"succeeded"`); n != jobs || strings.Contains(e.stdout, `"host":"ws2"`) {
+		t.Errorf("%d results of %d, and none may be of ws2:\n%s", n, jobs, e.stdout)
 	}
-	if !strings.Contains(e.err, "runs on ws1 too") {
-		t.Errorf("nothing is said of copies:\n%s", e.err)
+	if !strings.Contains(e.stderr, "runs on ws1 too") {
+		t.Errorf("nothing is said of copies:\n%s", e.stderr)
 	}
 	l.writeFile("gate", "") // a copy that still runs would now end, too, with a second success
-	if e = l.run("results", l.path("run"), "--json"); strings.Count(e.out, `"failures":0`) != jobs && strings.Contains(e.out, `"failures":1`) {
-		t.Errorf("the losers are charged:\n%s", e.out)
+	if e = l.run("results", l.path("run"), "--json"); strings.Count(e.stdout, `"failures":0`) != jobs && strings.Contains(e.stdout, `"failures":1`) {
+		t.Errorf("the losers are charged:\n%s", e.stdout)
 	}
 }

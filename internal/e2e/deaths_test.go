@@ -42,7 +42,7 @@ func newRand(t *testing.T) *rand.Rand {
 // killAfter runs the program for d and then sends SIGKILL. died is false if the program had already
 // ended.
 func (p *process) killAfter(d time.Duration) (e outcome, died bool) {
-	p.l.t.Helper()
+	p.lab.t.Helper()
 	timer := time.AfterFunc(d, func() { p.cmd.Process.Kill() })
 	defer timer.Stop()
 	e = p.wait()
@@ -60,8 +60,8 @@ func randomDelay(r *rand.Rand) time.Duration {
 // canResume reports whether a killed `run` left a run that resume can continue. If not, resume must
 // describe the problem and what to remove.
 func canResume(e outcome) bool {
-	return !strings.Contains(e.err, "not a whole run") && !strings.Contains(e.err, "there is no run") &&
-		!strings.Contains(e.err, "was cut off while") && !strings.Contains(e.err, "is not a run yet")
+	return !strings.Contains(e.stderr, "not a whole run") && !strings.Contains(e.stderr, "there is no run") &&
+		!strings.Contains(e.stderr, "was cut off while") && !strings.Contains(e.stderr, "is not a run yet")
 }
 
 // killRepeatedly runs the program again and again, until a dispatcher ends by itself, and kills the
@@ -71,14 +71,14 @@ func (l *lab) killRepeatedly(first, again []string, after func(n int) time.Durat
 	args := first
 	for n := 0; ; n++ {
 		e, died := l.start(args...).killAfter(after(n))
-		shown = append(shown, e.out)
+		shown = append(shown, e.stdout)
 		switch {
 		case died:
 			args = again // if it is not a run, resume reports that
 		case e.code == 0:
 			return shown
 		case e.code != 2 || canResume(e) || l.numFiles("ran/*") > 0:
-			l.t.Fatalf("%v: exit %d after %d jobs\n%s", args, e.code, l.numFiles("ran/*"), e.err)
+			l.t.Fatalf("%v: exit %d after %d jobs\n%s", args, e.code, l.numFiles("ran/*"), e.stderr)
 		default:
 			must(l.t, os.RemoveAll(l.path("run")))
 			args = first
@@ -143,13 +143,13 @@ func TestDeathsWhileDeploying(t *testing.T) {
 			l.until("the run is taken", func() bool { return l.numFiles("run/journal/*") > 0 && l.dispatcherPID() > 0 })
 		}
 		e, _ := p.killAfter(after)
-		shown = append(shown, e.out)
+		shown = append(shown, e.stdout)
 		args = l.resumeArgs()
 	}
 	l.writeFile("gate", "")
 	e := l.mustRun(args...)
-	t.Log(e.err)
-	l.checkRun(l.path("run"), jobs, append(shown, e.out)...)
+	t.Log(e.stderr)
+	l.checkRun(l.path("run"), jobs, append(shown, e.stdout)...)
 }
 
 // newVersion creates a program that differs from the others byte by byte.
@@ -210,11 +210,11 @@ func TestDeathsWhileReading(t *testing.T) {
 			first, _ := p.killAfter(time.Duration(r.IntN(500)) * time.Millisecond)
 			e := l.run(l.resumeArgs()...)
 			stored := strings.Count(l.readFile(l.path("run/jobs.jsonl")), "DCS_ATTEMPT")
-			if e.code != 0 || !strings.Contains(e.err, "input was not read to its end") {
-				t.Fatalf("exit %d\n%s", e.code, e.err)
+			if e.code != 0 || !strings.Contains(e.stderr, "input was not read to its end") {
+				t.Fatalf("exit %d\n%s", e.code, e.stderr)
 			}
 			t.Logf("%d jobs were stored", stored)
-			l.checkRun(l.path("run"), stored, first.out, e.out)
+			l.checkRun(l.path("run"), stored, first.stdout, e.stdout)
 		})
 	}
 }

@@ -53,16 +53,16 @@ func TestResumeUnderAnotherName(t *testing.T) {
 	}
 	q := l.startMounted(l.dir, alt, args...)
 	l.until("both hosts have refused", func() bool {
-		return strings.Count(q.err.String(), "cannot be seen there now") >= 2
+		return strings.Count(q.stderr.String(), "cannot be seen there now") >= 2
 	})
 	q.signal(syscall.SIGTERM)
 	second := q.wait()
 	if second.code != 4 {
-		t.Errorf("exit %d\n%s", second.code, second.err)
+		t.Errorf("exit %d\n%s", second.code, second.stderr)
 	}
 	l.writeFile("gate", "")
 	e := l.mustRun(l.resumeArgs()...)
-	l.checkRun(l.path("run"), jobs, first.out, second.out, e.out)
+	l.checkRun(l.path("run"), jobs, first.stdout, second.stdout, e.stdout)
 }
 
 // startMounted starts the program on another machine that also has a directory under another name.

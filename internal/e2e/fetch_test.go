@@ -20,7 +20,7 @@ func (l *lab) runApart(script string) {
 	}
 	l.mkdir("apart")
 	cmd := exec.Command("unshare", "-m", "sh", "-euc", "mount -t tmpfs -o mode=700 none apart\n"+script)
-	cmd.Env = append(os.Environ(), "DCS="+program, "HOSTS="+l.inventory(2), "SSH="+l.sshd[0].ConfigFile)
+	cmd.Env = append(os.Environ(), "DCS="+program, "HOSTS="+l.inventory(2), "SSH="+l.servers[0].ConfigFile)
 	p := l.startCommand(cmd)
 	if p.wait().code != 0 {
 		for _, file := range l.glob("*.err") {

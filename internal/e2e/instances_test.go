@@ -63,26 +63,26 @@ func TestInstances(t *testing.T) {
 	config := l.path("instances/ssh_config")
 	first := l.start("run", "--no-tui", "--json", "--ssh-config", config, "--hosts", inventory, "--run-dir", l.path("run"), jobs)
 	polltest.Until(t, "jobs to run on instances", func() bool { return l.numFiles("ran/*") >= 4 })
-	shown := first.kill().out
+	shown := first.kill().stdout
 	if len(l.instances()) == 0 {
 		t.Fatal("no instance has survived its dispatcher")
 	}
-	if e := l.run("hosts", "instances", "--hosts", inventory, l.path("run")); e.code != 0 || !strings.Contains(e.out, "dangling: the dispatcher of") {
-		t.Errorf("hosts instances: exit %d, %s%s; want one that is dangling", e.code, e.out, e.err)
+	if e := l.run("hosts", "instances", "--hosts", inventory, l.path("run")); e.code != 0 || !strings.Contains(e.stdout, "dangling: the dispatcher of") {
+		t.Errorf("hosts instances: exit %d, %s%s; want one that is dangling", e.code, e.stdout, e.stderr)
 	}
 	l.writeFile("gate", "")
 	again := l.mustRun("resume", "--no-tui", "--json", "--ssh-config", config, l.path("run"))
-	l.checkRun("run", n, shown, again.out)
+	l.checkRun("run", n, shown, again.stdout)
 	if left := l.instances(); len(left) > 0 {
 		t.Errorf("%v are left at the end", left)
 	}
-	for _, r := range l.completeResults(again.out) {
+	for _, r := range l.completeResults(again.stdout) {
 		if !strings.HasPrefix(r.Host, "dcs-") {
 			t.Errorf("job %d ran on %q, want an instance", r.Job, r.Host)
 		}
 	}
-	if !strings.Contains(again.err, "of provider loopback") {
-		t.Errorf("the summary does not tell of the instances:\n%s", again.err)
+	if !strings.Contains(again.stderr, "of provider loopback") {
+		t.Errorf("the summary does not tell of the instances:\n%s", again.stderr)
 	}
 }
 
@@ -97,8 +97,8 @@ func TestInstancesLeftOver(t *testing.T) {
 	polltest.Until(t, "the job to begin", func() bool { return l.numFiles("began") == 1 })
 	p.kill()
 	e := l.run("hosts", "instances", "--terminate", "--hosts", inventory, l.path("run"))
-	if e.code != 0 || !strings.Contains(e.out, "terminated") {
-		t.Errorf("hosts instances --terminate: exit %d, %s%s", e.code, e.out, e.err)
+	if e.code != 0 || !strings.Contains(e.stdout, "terminated") {
+		t.Errorf("hosts instances --terminate: exit %d, %s%s", e.code, e.stdout, e.stderr)
 	}
 	if out, err := exec.Command(l.repoPath("examples/instances/instance.sh"), "create", "dcs-aaaaaaaa-1", "1").CombinedOutput(); err != nil {
 		t.Fatalf("create: %v: %s", err, out)

@@ -54,7 +54,7 @@ func must(t testing.TB, err error) {
 type lab struct {
 	t             *testing.T
 	dir           string
-	sshd          []*hosttest.SSHD
+	servers       []*hosttest.SSHD
 	inventoryText string // further text for the inventory
 }
 
@@ -67,9 +67,9 @@ func newLab(t *testing.T, n int, opts ...hosttest.Options) *lab {
 			o = opts[i]
 		}
 		if i > 0 {
-			o.With = l.sshd[0]
+			o.With = l.servers[0]
 		}
-		l.sshd = append(l.sshd, hosttest.StartSSHD(t, o))
+		l.servers = append(l.servers, hosttest.StartSSHD(t, o))
 	}
 	t.Cleanup(l.checkNothingLeft)
 	return l
@@ -78,13 +78,13 @@ func newLab(t *testing.T, n int, opts ...hosttest.Options) *lab {
 // inventory writes a hosts.toml with all servers, with the given number of slots each.
 func (l *lab) inventory(slots int) string {
 	text := ""
-	for i, s := range l.sshd {
+	for i, s := range l.servers {
 		text += s.Entry(fmt.Sprintf("ws%d", i+1), slots)
 	}
 	return l.writeFile("hosts.toml", text+l.inventoryText)
 }
 
-func (l *lab) workDir(i int) string { return l.sshd[i].WorkDir() }
+func (l *lab) workDir(i int) string { return l.servers[i].WorkDir() }
 
 func (l *lab) writeFile(name, text string) string {
 	l.t.Helper()
@@ -140,14 +140,14 @@ func (l *lab) checkFiles(files map[string]string) {
 
 // runArgs returns the flags of a run over the lab's hosts.
 func (l *lab) runArgs(slots int, extra ...string) []string {
-	return append([]string{"run", "--no-tui", "--ssh-config", l.sshd[0].ConfigFile, "--hosts", l.inventory(slots),
+	return append([]string{"run", "--no-tui", "--ssh-config", l.servers[0].ConfigFile, "--hosts", l.inventory(slots),
 		"--run-dir", l.path("run")}, extra...)
 }
 
 // outcome is the result of a program that has ended.
 type outcome struct {
-	code     int
-	out, err string
+	code           int
+	stdout, stderr string
 }
 
 // run runs the program until it ends.
@@ -164,10 +164,10 @@ func (l *lab) mustRun(args ...string) outcome {
 
 // process is a running program.
 type process struct {
-	l   *lab
-	cmd *exec.Cmd
-	out progtest.Buffer
-	err progtest.Buffer
+	lab    *lab
+	cmd    *exec.Cmd
+	stdout progtest.Buffer
+	stderr progtest.Buffer
 
 	ended   chan struct{} // closed after Wait has returned
 	waitErr error         // error of Wait
@@ -181,13 +181,13 @@ func (l *lab) start(args ...string) *process {
 // startCommand starts a command in the lab's directory.
 func (l *lab) startCommand(cmd *exec.Cmd) *process {
 	l.t.Helper()
-	p := &process{l: l, cmd: cmd, ended: make(chan struct{})}
+	p := &process{lab: l, cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Dir = l.dir
 	if cmd.Stdout == nil { // otherwise it is on a terminal, or the test reads it
-		cmd.Stdout = &p.out
+		cmd.Stdout = &p.stdout
 	}
 	if cmd.Stderr == nil {
-		cmd.Stderr = &p.err
+		cmd.Stderr = &p.stderr
 	}
 	must(l.t, p.cmd.Start())
 	go func() {
@@ -198,7 +198,7 @@ func (l *lab) startCommand(cmd *exec.Cmd) *process {
 		p.cmd.Process.Kill() // no effect on a process that has been waited for
 		<-p.ended
 		if l.t.Failed() {
-			text := p.err.String()
+			text := p.stderr.String()
 			l.t.Logf("%s said at last:\n…%s", strings.Join(cmd.Args, " "), text[max(0, len(text)-1500):])
 		}
 	})
@@ -207,35 +207,35 @@ func (l *lab) startCommand(cmd *exec.Cmd) *process {
 
 // wait waits until the program ends. It may be called again.
 func (p *process) wait() outcome {
-	p.l.t.Helper()
+	p.lab.t.Helper()
 	<-p.ended
 	var exit *exec.ExitError
 	if p.waitErr != nil && !errors.As(p.waitErr, &exit) {
-		p.l.t.Fatal(p.waitErr)
+		p.lab.t.Fatal(p.waitErr)
 	}
-	return outcome{p.cmd.ProcessState.ExitCode(), p.out.String(), p.err.String()}
+	return outcome{p.cmd.ProcessState.ExitCode(), p.stdout.String(), p.stderr.String()}
 }
 
 // mustSucceed waits until the program ends, and ends the test if it has failed.
 func (p *process) mustSucceed() outcome {
-	p.l.t.Helper()
+	p.lab.t.Helper()
 	e := p.wait()
 	if e.code != 0 {
-		p.l.t.Fatalf("exit %d\n%s\n%s", e.code, e.out, e.err)
+		p.lab.t.Fatalf("exit %d\n%s\n%s", e.code, e.stdout, e.stderr)
 	}
 	return e
 }
 
 // kill kills the program.
 func (p *process) kill() outcome {
-	p.l.t.Helper()
+	p.lab.t.Helper()
 	p.signal(syscall.SIGKILL)
 	return p.wait()
 }
 
 func (p *process) signal(s os.Signal) {
-	p.l.t.Helper()
-	must(p.l.t, p.cmd.Process.Signal(s))
+	p.lab.t.Helper()
+	must(p.lab.t, p.cmd.Process.Signal(s))
 }
 
 // until waits until a condition holds.

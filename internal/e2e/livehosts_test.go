@@ -18,7 +18,7 @@ func (l *lab) hostsFile(entries ...string) string {
 		if _, err := fmt.Sscanf(e, "%s %d", &name, &i); err != nil {
 			l.t.Fatal(err)
 		}
-		text += l.sshd[i].Entry(name, 2)
+		text += l.servers[i].Entry(name, 2)
 	}
 	return l.writeFile("hosts.toml", text)
 }
@@ -44,7 +44,7 @@ func TestLiveInventory(t *testing.T) {
 		fmt.Fprintf(&b, "echo $DCS_ATTEMPT >> %[1]s/ran/$DCS_JOB_ID; touch %[1]s/on/$DCS_HOST.$SERVER.$DCS_JOB_ID; "+
 			"while [ -e %[1]s/ran -a ! -e %[1]s/gates/$DCS_HOST.$SERVER -a ! -e %[1]s/gates/all ]; do sleep 0.05; done\n", l.dir)
 	}
-	args := []string{"run", "--no-tui", "--json", "--ssh-config", l.sshd[0].ConfigFile, "--hosts", inventory, "--run-dir", l.path("run"), l.writeFile("jobs.txt", b.String())}
+	args := []string{"run", "--no-tui", "--json", "--ssh-config", l.servers[0].ConfigFile, "--hosts", inventory, "--run-dir", l.path("run"), l.writeFile("jobs.txt", b.String())}
 	p := l.start(args...)
 	on := func(place string, jobs int) {
 		t.Helper()
@@ -52,7 +52,7 @@ func TestLiveInventory(t *testing.T) {
 	}
 	said := func(text string) {
 		t.Helper()
-		l.until(text, func() bool { return strings.Contains(p.err.String(), text) })
+		l.until(text, func() bool { return strings.Contains(p.stderr.String(), text) })
 	}
 	open := func(place string) { l.writeFile("gates/"+place, "") }
 	on("ws1.0", 2)
@@ -80,5 +80,5 @@ func TestLiveInventory(t *testing.T) {
 
 	open("all")
 	p.mustSucceed()
-	l.checkRun(l.path("run"), n, p.out.String())
+	l.checkRun(l.path("run"), n, p.stdout.String())
 }

@@ -69,7 +69,7 @@ func needNamespaces(t *testing.T) {
 	}
 	l := &lab{t: t, dir: t.TempDir()}
 	if e := l.startOn("probe", "--version").wait(); e.code != 0 {
-		hosttest.LeaveOut(t, "there can be no other machines here (unshare): exit %d, %s", e.code, e.err)
+		hosttest.LeaveOut(t, "there can be no other machines here (unshare): exit %d, %s", e.code, e.stderr)
 	}
 }
 
@@ -80,25 +80,25 @@ func (l *lab) writeBusyJobs(jobs, gated int) string {
 }
 
 func (l *lab) resumeArgs(extra ...string) []string {
-	return append([]string{"resume", "--no-tui", "--json", "--ssh-config", l.sshd[0].ConfigFile, l.path("run")}, extra...)
+	return append([]string{"resume", "--no-tui", "--json", "--ssh-config", l.servers[0].ConfigFile, l.path("run")}, extra...)
 }
 
 // awaitHost waits until this dispatcher has heard from a host.
 func (p *process) awaitHost() {
-	p.l.t.Helper()
-	p.l.until("a host is up", func() bool { return strings.Contains(p.err.String(), "is up") })
+	p.lab.t.Helper()
+	p.lab.until("a host is up", func() bool { return strings.Contains(p.stderr.String(), "is up") })
 }
 
 // checkFenced checks that a dispatcher that continues after a takeover stops by itself and reports
 // it.
 func (p *process) checkFenced(epoch int) outcome {
-	p.l.t.Helper()
-	began, shown := time.Now(), strings.Count(p.out.String(), "\n")
+	p.lab.t.Helper()
+	began, shown := time.Now(), strings.Count(p.stdout.String(), "\n")
 	e := p.wait()
-	p.l.t.Logf("fenced off by epoch %d within %s of waking up, after %d results more",
-		epoch, time.Since(began).Round(time.Millisecond), strings.Count(e.out, "\n")-shown)
-	if want := fmt.Sprintf("another dispatcher has taken this run over (epoch %d)", epoch); e.code != 4 || !strings.Contains(e.err, want) {
-		p.l.t.Errorf("exit %d, want 4 and a line with %q:\n%s", e.code, want, e.err)
+	p.lab.t.Logf("fenced off by epoch %d within %s of waking up, after %d results more",
+		epoch, time.Since(began).Round(time.Millisecond), strings.Count(e.stdout, "\n")-shown)
+	if want := fmt.Sprintf("another dispatcher has taken this run over (epoch %d)", epoch); e.code != 4 || !strings.Contains(e.stderr, want) {
+		p.lab.t.Errorf("exit %d, want 4 and a line with %q:\n%s", e.code, want, e.stderr)
 	}
 	return e
 }
@@ -115,13 +115,13 @@ func TestAnotherMachineTakesOver(t *testing.T) {
 	const jobs = 1500
 	a := l.startOn("oak", l.runArgs(3, "--json", "--on-interrupt", "cancel", l.writeBusyJobs(jobs, 3))...)
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 5 })
-	if e := l.startOn("elm", l.resumeArgs()...).wait(); e.code != 2 || !strings.Contains(e.err, " on oak ") {
-		t.Errorf("while the owner lives: exit %d\n%s", e.code, e.err)
+	if e := l.startOn("elm", l.resumeArgs()...).wait(); e.code != 2 || !strings.Contains(e.stderr, " on oak ") {
+		t.Errorf("while the owner lives: exit %d\n%s", e.code, e.stderr)
 	}
 	a.signal(syscall.SIGSTOP)
 	b := l.startOn("elm", l.resumeArgs()...)
 	b.awaitHost()
-	if text := b.err.String(); !strings.Contains(text, "waiting up to 30 s") || !strings.Contains(text, " on oak ") {
+	if text := b.stderr.String(); !strings.Contains(text, "waiting up to 30 s") || !strings.Contains(text, " on oak ") {
 		t.Errorf("what was waited for is not said:\n%s", text)
 	}
 	a.signal(syscall.SIGINT)
@@ -129,7 +129,7 @@ func TestAnotherMachineTakesOver(t *testing.T) {
 	first := a.checkFenced(2)
 	l.writeFile("gate", "")
 	second := b.mustSucceed()
-	l.checkRun(l.path("run"), jobs, first.out, second.out)
+	l.checkRun(l.path("run"), jobs, first.stdout, second.stdout)
 }
 
 // TestMachinesTakeTheRunFromEachOther forces takeovers back and forth, each time at another moment.
@@ -153,12 +153,12 @@ func TestMachinesTakeTheRunFromEachOther(t *testing.T) {
 			p.signal(syscall.SIGINT)
 		}
 		p.signal(syscall.SIGCONT)
-		shown = append(shown, p.checkFenced(n+2).out)
+		shown = append(shown, p.checkFenced(n+2).stdout)
 		p = next
 	}
 	l.writeFile("gate", "")
 	e := p.mustSucceed()
-	l.checkRun(l.path("run"), jobs, append(shown, e.out)...)
+	l.checkRun(l.path("run"), jobs, append(shown, e.stdout)...)
 }
 
 // TestStoppedOnTheSameMachine checks that a stopped dispatcher on the same machine counts as alive.
@@ -172,13 +172,13 @@ func TestStoppedOnTheSameMachine(t *testing.T) {
 	p.signal(syscall.SIGSTOP)
 	e := l.run(l.resumeArgs()...)
 	for _, want := range []string{fmt.Sprint("pid ", p.cmd.Process.Pid), "stopped", fmt.Sprint("kill -CONT ", p.cmd.Process.Pid), "--force"} {
-		if e.code != 2 || !strings.Contains(e.err, want) {
-			t.Errorf("exit %d, %q is not said:\n%s", e.code, want, e.err)
+		if e.code != 2 || !strings.Contains(e.stderr, want) {
+			t.Errorf("exit %d, %q is not said:\n%s", e.code, want, e.stderr)
 		}
 	}
 	e = l.run(l.runArgs(2, l.path("jobs.txt"))...)
-	if pid := fmt.Sprint("pid ", p.cmd.Process.Pid); e.code != 2 || !strings.Contains(e.err, "in use by") || !strings.Contains(e.err, pid) {
-		t.Errorf("another run in its directory: exit %d\n%s", e.code, e.err)
+	if pid := fmt.Sprint("pid ", p.cmd.Process.Pid); e.code != 2 || !strings.Contains(e.stderr, "in use by") || !strings.Contains(e.stderr, pid) {
+		t.Errorf("another run in its directory: exit %d\n%s", e.code, e.stderr)
 	}
 	q := l.start(l.resumeArgs("--force")...)
 	q.awaitHost()
@@ -186,7 +186,7 @@ func TestStoppedOnTheSameMachine(t *testing.T) {
 	first := p.checkFenced(2)
 	l.writeFile("gate", "")
 	e = q.mustSucceed()
-	l.checkRun(l.path("run"), 40, first.out, e.out)
+	l.checkRun(l.path("run"), 40, first.stdout, e.stdout)
 }
 
 // TestFencedDispatcherShowsNothingMore checks that a fenced-off dispatcher prints no results after
@@ -207,14 +207,14 @@ func TestFencedDispatcherShowsNothingMore(t *testing.T) {
 		p.signal(syscall.SIGSTOP)
 		nowhere := l.writeFile("nowhere.toml", "[[host]]\nname = \"nowhere\"\naddress = \"127.0.0.1\"\nport = 1\n")
 		q := l.start(l.resumeArgs("--force", "--hosts", nowhere)...)
-		l.until("the run is taken", func() bool { return strings.Contains(q.err.String(), "to run") })
+		l.until("the run is taken", func() bool { return strings.Contains(q.stderr.String(), "to run") })
 		p.signal(syscall.SIGCONT)
-		shown = append(shown, p.checkFenced(2*n+2).out)
-		shown = append(shown, q.kill().out)
+		shown = append(shown, p.checkFenced(2*n+2).stdout)
+		shown = append(shown, q.kill().stdout)
 		p = l.start(l.resumeArgs()...)
 		p.awaitHost()
 	}
 	l.writeFile("gate", "")
 	e := p.mustSucceed()
-	l.checkRun(l.path("run"), jobs, append(shown, e.out)...)
+	l.checkRun(l.path("run"), jobs, append(shown, e.stdout)...)
 }

@@ -23,7 +23,7 @@ func TestTwoResumesAtOnce(t *testing.T) {
 	l.until("both long jobs run", func() bool { return l.numRunning(2) == 2 })
 	var shown []string
 	for range shortOrLong(20, 200) {
-		shown = append(shown, p.kill().out)
+		shown = append(shown, p.kill().stdout)
 		a, b := l.start(l.tinyResumeArgs()...), l.start(l.tinyResumeArgs()...)
 		loser := b
 		select {
@@ -32,13 +32,13 @@ func TestTwoResumesAtOnce(t *testing.T) {
 		case <-b.ended:
 			p = a
 		}
-		if e := loser.wait(); e.code != 2 || !strings.Contains(e.err, fmt.Sprintf("pid %d,", p.cmd.Process.Pid)) {
-			t.Fatalf("the one that lost: exit %d, the other is %d\n%s", e.code, p.cmd.Process.Pid, e.err)
+		if e := loser.wait(); e.code != 2 || !strings.Contains(e.stderr, fmt.Sprintf("pid %d,", p.cmd.Process.Pid)) {
+			t.Fatalf("the one that lost: exit %d, the other is %d\n%s", e.code, p.cmd.Process.Pid, e.stderr)
 		}
 		p.awaitHost()
 	}
 	l.writeFile("gate", "")
-	l.checkRun(l.path("run"), 4, append(shown, p.wait().out)...)
+	l.checkRun(l.path("run"), 4, append(shown, p.wait().stdout)...)
 }
 
 // TestCancelWhateverTheDispatcher checks that cancel ends every job's process tree, including
@@ -69,27 +69,27 @@ func TestCancelWhateverTheDispatcher(t *testing.T) {
 			c := l.start(cancel...)
 			if how == "stopped" {
 				l.until("it says how to go on", func() bool {
-					return strings.Contains(c.err.String(), fmt.Sprint("kill -CONT ", p.cmd.Process.Pid))
+					return strings.Contains(c.stderr.String(), fmt.Sprint("kill -CONT ", p.cmd.Process.Pid))
 				})
 				p.signal(syscall.SIGCONT)
 			}
 			if e := c.wait(); e.code != 0 {
-				t.Errorf("cancel: exit %d\n%s", e.code, e.err)
+				t.Errorf("cancel: exit %d\n%s", e.code, e.stderr)
 			}
 			if how != "dead" {
 				if how == "stopped by force" {
 					p.signal(syscall.SIGCONT)
 				}
 				if e := p.wait(); e.code != want {
-					t.Errorf("the dispatcher: exit %d, want %d\n%s", e.code, want, e.err)
+					t.Errorf("the dispatcher: exit %d, want %d\n%s", e.code, want, e.stderr)
 				}
 			}
 			l.checkCanceled(40, 4)
-			if e := l.run(cancel...); e.code != 0 || !strings.Contains(e.err, "nothing to cancel") {
-				t.Errorf("cancel again: exit %d\n%s", e.code, e.err)
+			if e := l.run(cancel...); e.code != 0 || !strings.Contains(e.stderr, "nothing to cancel") {
+				t.Errorf("cancel again: exit %d\n%s", e.code, e.stderr)
 			}
-			if e := l.run(l.resumeArgs()...); e.code == 0 || strings.Contains(e.out, "succeeded") {
-				t.Errorf("resume after cancel: exit %d\n%s%s", e.code, e.out, e.err)
+			if e := l.run(l.resumeArgs()...); e.code == 0 || strings.Contains(e.stdout, "succeeded") {
+				t.Errorf("resume after cancel: exit %d\n%s%s", e.code, e.stdout, e.stderr)
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestCancelWhateverTheDispatcher(t *testing.T) {
 // checkCanceled checks that n jobs are canceled, and that started of them had started.
 func (l *lab) checkCanceled(n, started int) {
 	l.t.Helper()
-	rs := l.completeResults(l.run("results", "--json", l.path("run")).out)
+	rs := l.completeResults(l.run("results", "--json", l.path("run")).stdout)
 	for _, r := range rs {
 		if r.State != "canceled" {
 			l.t.Errorf("job %d: %s", r.Job, r.State)
@@ -117,12 +117,12 @@ func TestResumeOfAFinishedRun(t *testing.T) {
 	l := newLab(t, 1)
 	first := l.mustRun(l.runArgs(2, "--json", l.writeTaggedJobs(10, "true"))...)
 	l.writeFile("jobs.txt", "false\nfalse\n")
-	l.sshd[0].Stop()
+	l.servers[0].Stop()
 	e := l.run(l.resumeArgs()...)
-	if e.code != 0 || e.out != "" {
-		t.Errorf("exit %d\n%s%s", e.code, e.out, e.err)
+	if e.code != 0 || e.stdout != "" {
+		t.Errorf("exit %d\n%s%s", e.code, e.stdout, e.stderr)
 	}
-	l.checkRun(l.path("run"), 10, first.out, e.out)
+	l.checkRun(l.path("run"), 10, first.stdout, e.stdout)
 }
 
 // TestJobsFileChanged checks that a killed dispatcher is resumed (X1), and that a change of the
@@ -136,7 +136,7 @@ func TestJobsFileChanged(t *testing.T) {
 	l.writeFile("jobs.txt", "false\n")
 	l.writeFile("gate", "")
 	e := l.mustRun(l.resumeArgs()...)
-	l.checkRun(l.path("run"), 30, first.out, e.out)
+	l.checkRun(l.path("run"), 30, first.stdout, e.stdout)
 }
 
 // TestResumeWithoutAHost resumes a run after a host with attempts was removed from the inventory or
@@ -170,7 +170,7 @@ func TestResumeWithoutAHost(t *testing.T) {
 				}
 				l.writeFile("gate", "")
 				e := q.mustSucceed()
-				l.checkRun(l.path("run"), 60, first.out, e.out)
+				l.checkRun(l.path("run"), 60, first.stdout, e.stdout)
 			})
 		}
 	}
@@ -188,9 +188,9 @@ func TestHalfMadeRunDirectory(t *testing.T) {
 		{"run", "--no-tui", "--name", "half", "jobs.txt"}, {"run", "--no-tui", "--run-dir", "dcs-runs/half", "jobs.txt"},
 	} {
 		e := l.run(args...)
-		if e.code != 2 || !strings.Contains(e.err, "its creation was interrupted") || !strings.Contains(e.err, "remove") ||
-			strings.Contains(e.err, "resume") {
-			t.Errorf("%v: exit %d\n%s", args, e.code, e.err)
+		if e.code != 2 || !strings.Contains(e.stderr, "its creation was interrupted") || !strings.Contains(e.stderr, "remove") ||
+			strings.Contains(e.stderr, "resume") {
+			t.Errorf("%v: exit %d\n%s", args, e.code, e.stderr)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func TestHostsBehindTheUsersOwnSSH(t *testing.T) {
 		hosttest.Options{Shell: "/bin/bash", Noise: "Welcome!\n"},
 		hosttest.Options{Shell: "/usr/bin/tcsh", Noise: "hello from tcsh\n"},
 		hosttest.Options{Shell: "/bin/dash"})
-	config, ports := l.sshd[0].ConfigFile, []string{fmt.Sprint(l.sshd[0].Port), fmt.Sprint(l.sshd[1].Port), fmt.Sprint(l.sshd[2].Port)}
+	config, ports := l.servers[0].ConfigFile, []string{fmt.Sprint(l.servers[0].Port), fmt.Sprint(l.servers[1].Port), fmt.Sprint(l.servers[2].Port)}
 	master := l.path("master")
 	ssh := func(args ...string) {
 		t.Helper()
@@ -94,12 +94,12 @@ func TestRunOnAnotherMachine(t *testing.T) {
 	run := l.path("it's a $(run) of 50%; ls!")
 	l.mustRun("run", "--no-tui", "--run-dir", run, l.writeFile("jobs.txt", "echo one\necho 'two words'\n"))
 	var config strings.Builder
-	for i, s := range l.sshd {
+	for i, s := range l.servers {
 		fmt.Fprintf(&config, "Host ws%d\n  HostName 127.0.0.1\n  Port %d\n", i+1, s.Port)
 	}
-	config.WriteString("Match all\n  Include " + l.sshd[0].ConfigFile + "\n")
+	config.WriteString("Match all\n  Include " + l.servers[0].ConfigFile + "\n")
 	env := l.sshUserEnv(l.writeFile("config", config.String()))
-	for i := range l.sshd {
+	for i := range l.servers {
 		there := func(args ...string) outcome {
 			t.Helper()
 			cmd := exec.Command(program, args...)
@@ -107,14 +107,14 @@ func TestRunOnAnotherMachine(t *testing.T) {
 			return l.startCommand(cmd).wait()
 		}
 		ref := fmt.Sprintf("ws%d:%s", i+1, run)
-		if e := there("logs", ref, "2"); e.code != 0 || !strings.HasSuffix(e.out, "two words\n") {
-			t.Errorf("%s: exit %d, %q\n%s", ref, e.code, e.out, e.err)
+		if e := there("logs", ref, "2"); e.code != 0 || !strings.HasSuffix(e.stdout, "two words\n") {
+			t.Errorf("%s: exit %d, %q\n%s", ref, e.code, e.stdout, e.stderr)
 		}
-		if e := there("results", "--where", `name!="it's" and state=succeeded`, "--format", "jsonl", ref); e.code != 0 || strings.Count(e.out, "\n") != 2 {
-			t.Errorf("%s: exit %d, %q\n%s", ref, e.code, e.out, e.err)
+		if e := there("results", "--where", `name!="it's" and state=succeeded`, "--format", "jsonl", ref); e.code != 0 || strings.Count(e.stdout, "\n") != 2 {
+			t.Errorf("%s: exit %d, %q\n%s", ref, e.code, e.stdout, e.stderr)
 		}
-		if e := there("status", fmt.Sprintf("ws%d:none", i+1)); e.code != 2 || !strings.Contains(e.err, fmt.Sprintf("found no run none on ws%d, and dcs-tui is not in PATH there", i+1)) {
-			t.Errorf("without a run: exit %d, %q", e.code, e.err)
+		if e := there("status", fmt.Sprintf("ws%d:none", i+1)); e.code != 2 || !strings.Contains(e.stderr, fmt.Sprintf("found no run none on ws%d, and dcs-tui is not in PATH there", i+1)) {
+			t.Errorf("without a run: exit %d, %q", e.code, e.stderr)
 		}
 	}
 }

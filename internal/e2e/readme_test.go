@@ -23,8 +23,8 @@ func TestREADME(t *testing.T) {
 	}
 	copyFiles(t, l.path("clone"), strings.Split(strings.TrimRight(string(files), "\x00"), "\x00"))
 
-	config := l.readFile(l.sshd[0].ConfigFile)
-	env := l.sshUserEnv(l.writeFile("ssh_config", fmt.Sprintf("Host ws*\n\tHostName 127.0.0.1\n\tPort %d\n%s", l.sshd[0].Port, config)))
+	config := l.readFile(l.servers[0].ConfigFile)
+	env := l.sshUserEnv(l.writeFile("ssh_config", fmt.Sprintf("Host ws*\n\tHostName 127.0.0.1\n\tPort %d\n%s", l.servers[0].Port, config)))
 
 	if !strings.Contains(l.readFile("../../README.md"), "```\n"+l.readFile("../../examples/train.txt")+"```\n") {
 		t.Error("the README does not show examples/train.txt as it is")

@@ -89,7 +89,7 @@ tags = ["hpc"]
 lost_after = "15s"
 work_dir = %q
 `, l.path("slurm-work"))
-	config := l.writeFile("both_config", l.readFile(s.dir+"/ssh_config")+l.readFile(l.sshd[0].ConfigFile))
+	config := l.writeFile("both_config", l.readFile(s.dir+"/ssh_config")+l.readFile(l.servers[0].ConfigFile))
 
 	// The first four jobs occupy both nodes of an allocation until the gate opens.
 	const n, held = 200, 4
@@ -115,7 +115,7 @@ work_dir = %q
 		}
 		return n
 	}
-	told := func(part string) func() bool { return func() bool { return strings.Contains(p.err.String(), part) } }
+	told := func(part string) func() bool { return func() bool { return strings.Contains(p.stderr.String(), part) } }
 	l.until("both nodes to be busy", func() bool { return on(".lab1") == 2 && on(".lab2") == 2 })
 	s.run("../../scripts/slurm-lab", "kill", s.dir, "lab2")
 	// Either comes first on a slow machine.
@@ -146,8 +146,8 @@ work_dir = %q
 		t.Errorf("the workstations have not served the queue: %v", hosts)
 	}
 	s.checkNoneLeft()
-	if !strings.Contains(e.err, "of provider hpc") {
-		t.Errorf("the summary does not tell of the allocations:\n%s", e.err)
+	if !strings.Contains(e.stderr, "of provider hpc") {
+		t.Errorf("the summary does not tell of the allocations:\n%s", e.stderr)
 	}
 	t.Logf("attempts by host: %v, in %s", hosts, filepath.Base(l.dir))
 }
@@ -180,7 +180,7 @@ work_dir = %q
 	l.until("the nodes to be busy", func() bool { return l.numFiles("ran/*") == held })
 	p.kill()
 	p = l.startCommand(s.command(program, "resume", "--no-tui", l.path("run")))
-	l.until("the nodes to be back", func() bool { return strings.Count(p.err.String(), "is up") >= 1 })
+	l.until("the nodes to be back", func() bool { return strings.Count(p.stderr.String(), "is up") >= 1 })
 	l.writeFile("gate", "")
 	p.mustSucceed()
 	l.checkSucceeded("run", n)

@@ -53,7 +53,7 @@ func TestJobsOnFourHosts(t *testing.T) {
 	l.until("four jobs running on each host", func() bool { return l.numFiles("ran/*") >= 16 })
 	l.writeFile("gate", "")
 	p := run.mustSucceed()
-	ls := l.completeResults(p.out)
+	ls := l.completeResults(p.stdout)
 	if len(ls) != n {
 		t.Errorf("got %d results, want %d", len(ls), n)
 	}
@@ -62,12 +62,12 @@ func TestJobsOnFourHosts(t *testing.T) {
 			t.Errorf("result %d: %+v", i, x)
 		}
 	}
-	if used := l.hostsUsed(p.out); len(used) != 4 {
+	if used := l.hostsUsed(p.stdout); len(used) != 4 {
 		t.Errorf("hosts used: %v", used)
 	}
 	l.checkAttemptsRanOnce(n)
-	for i := range l.sshd {
-		if n := strings.Count(l.readFile(l.sshd[i].LogFile()), "Accepted publickey"); n > 1 {
+	for i := range l.servers {
+		if n := strings.Count(l.readFile(l.servers[i].LogFile()), "Accepted publickey"); n > 1 {
 			t.Errorf("host %d: %d connections for one run", i+1, n)
 		}
 	}
@@ -99,11 +99,11 @@ func TestBadHostsAmongGoodOnes(t *testing.T) {
 	stranger := hosttest.StartSSHD(t, hosttest.Options{})
 	l.inventoryText = fmt.Sprintf("[[host]]\nname = \"closed\"\naddress = \"127.0.0.1\"\nport = 1\nslots = 2\n\n"+
 		"[[host]]\nname = \"stranger\"\naddress = \"127.0.0.1\"\nport = %d\nuser = %q\nidentity = %q\nslots = 2\n",
-		stranger.Port, stranger.User, l.sshd[0].Identity)
+		stranger.Port, stranger.User, l.servers[0].Identity)
 	p := l.mustRun(l.runArgs(2, l.writeTaggedJobs(20, "true"))...)
 	for _, name := range []string{"closed", "stranger"} {
-		if !strings.Contains(p.err, name) {
-			t.Errorf("%s is not named:\n%s", name, p.err)
+		if !strings.Contains(p.stderr, name) {
+			t.Errorf("%s is not named:\n%s", name, p.stderr)
 		}
 	}
 	l.checkAttemptsRanOnce(20)
@@ -113,15 +113,15 @@ func TestBadHostsAmongGoodOnes(t *testing.T) {
 // again when it is back.
 func TestAHostComesBack(t *testing.T) {
 	l := newLab(t, 2)
-	l.sshd[1].Stop()
+	l.servers[1].Stop()
 	file := l.writeTaggedJobs(40, l.gateWait())
 	p := l.start(l.runArgs(2, "--json", file)...)
 	l.until("the good host works", func() bool { return l.numFiles("ran/*") >= 2 })
-	must(t, l.sshd[1].Start())
+	must(t, l.servers[1].Start())
 	l.until("the other host works too", func() bool { return l.numFiles("ran/*") >= 4 })
 	l.writeFile("gate", "")
 	e := p.mustSucceed()
-	if used := l.hostsUsed(e.out); len(used) != 2 {
+	if used := l.hostsUsed(e.stdout); len(used) != 2 {
 		t.Errorf("hosts used: %v", used)
 	}
 	l.checkAttemptsRanOnce(40)
@@ -138,8 +138,8 @@ func TestLoginShells(t *testing.T) {
 	l.until("two jobs running on each host", func() bool { return l.numFiles("ran/*") >= 6 })
 	l.writeFile("gate", "")
 	p := run.mustSucceed()
-	if used := l.hostsUsed(p.out); len(used) != 3 {
-		t.Errorf("hosts used: %v\n%s", used, p.err)
+	if used := l.hostsUsed(p.stdout); len(used) != 3 {
+		t.Errorf("hosts used: %v\n%s", used, p.stderr)
 	}
 	l.checkAttemptsRanOnce(60)
 }

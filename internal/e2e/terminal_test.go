@@ -47,7 +47,7 @@ func (l *lab) dispatcherLog() string {
 func (l *lab) dispatcherPID() int {
 	l.t.Helper()
 	e := l.run("status", l.path("run"))
-	_, rest, _ := strings.Cut(e.out, "(pid ")
+	_, rest, _ := strings.Cut(e.stdout, "(pid ")
 	pid := 0
 	fmt.Sscanf(rest, "%d", &pid)
 	return pid
@@ -67,7 +67,7 @@ func TestTerminalHangsUp(t *testing.T) {
 			l := newLab(t, 1)
 			file := l.writeBusyJobs(60, 1)
 			if when.connecting {
-				l.sshd[0].Pause()
+				l.servers[0].Pause()
 			}
 			shell, screen, hangUp := l.onTerminal(l.runArgs(2, file)...)
 			if when.connecting {
@@ -86,7 +86,7 @@ func TestTerminalHangsUp(t *testing.T) {
 			}
 			l.until("it says that the terminal is gone", func() bool { return strings.Contains(l.dispatcherLog(), "the terminal is gone") })
 			shell.wait()
-			l.sshd[0].Resume()
+			l.servers[0].Resume()
 			l.until("the queue goes on", func() bool { return l.numFiles("ran/*") >= 50 })
 			if now := l.dispatcherPID(); now != pid {
 				t.Errorf("status names %d, and it was %d", now, pid)
@@ -94,8 +94,8 @@ func TestTerminalHangsUp(t *testing.T) {
 			if err := syscall.Kill(pid, syscall.SIGHUP); err != nil {
 				t.Error(err)
 			}
-			if e := l.run(l.resumeArgs()...); e.code != 2 || !strings.Contains(e.err, fmt.Sprint("pid ", pid)) {
-				t.Errorf("resume beside it: exit %d\n%s", e.code, e.err)
+			if e := l.run(l.resumeArgs()...); e.code != 2 || !strings.Contains(e.stderr, fmt.Sprint("pid ", pid)) {
+				t.Errorf("resume beside it: exit %d\n%s", e.code, e.stderr)
 			}
 			l.writeFile("gate", "")
 			l.until("the run is over", func() bool { return l.dispatcherPID() == 0 })
@@ -116,8 +116,8 @@ func TestTerminated(t *testing.T) {
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
 	p.signal(syscall.SIGTERM)
 	first := p.wait()
-	if first.code != 4 || !strings.Contains(first.err, "dcs-tui resume") {
-		t.Errorf("exit %d\n%s", first.code, first.err)
+	if first.code != 4 || !strings.Contains(first.stderr, "dcs-tui resume") {
+		t.Errorf("exit %d\n%s", first.code, first.stderr)
 	}
 	if n := l.numRunning(3); n != 3 {
 		t.Errorf("%d of the 3 long jobs still run", n)
@@ -127,9 +127,9 @@ func TestTerminated(t *testing.T) {
 	l.writeFile("gate", "")
 	second := p.wait()
 	if second.code != 0 {
-		t.Errorf("exit %d\n%s", second.code, second.err)
+		t.Errorf("exit %d\n%s", second.code, second.stderr)
 	}
-	l.checkRun(l.path("run"), 300, first.out, second.out)
+	l.checkRun(l.path("run"), 300, first.stdout, second.stdout)
 }
 
 // numRunning returns how many of the first n jobs have begun and have no sentinel.
@@ -161,15 +161,15 @@ func TestReaderLeaves(t *testing.T) {
 	}
 	r.Close()
 	e := p.wait()
-	if e.code != 4 || !strings.Contains(e.err, "dcs-tui resume") {
-		t.Errorf("exit %d\n%s", e.code, e.err)
+	if e.code != 4 || !strings.Contains(e.stderr, "dcs-tui resume") {
+		t.Errorf("exit %d\n%s", e.code, e.stderr)
 	}
 	again := l.run(l.resumeArgs()...)
 	if again.code != 0 {
-		t.Errorf("exit %d\n%s", again.code, again.err)
+		t.Errorf("exit %d\n%s", again.code, again.stderr)
 	}
 	l.checkRun(l.path("run"), 200)
-	later := l.completeResults(again.out)
+	later := l.completeResults(again.stdout)
 	for i, r := range later {
 		if want := 200 - len(later) + 1 + i; r.Seq != want {
 			t.Fatalf("result %d comes again where %d should", r.Seq, want)

@@ -18,7 +18,7 @@ func (l *lab) startExample(example string) *process {
 	must(l.t, os.CopyFS(l.dir, os.DirFS(filepath.Join("../../examples", example))))
 	args := append([]string{"run", "--no-tui", "--keep-open", "--run-dir", "cluster"}, l.clientFlags(2)...)
 	p := l.start(args...)
-	l.until("the run is there", func() bool { return strings.Contains(p.err.String(), "is up") })
+	l.until("the run is there", func() bool { return strings.Contains(p.stderr.String(), "is up") })
 	return p
 }
 
@@ -39,8 +39,8 @@ func (l *lab) checkPi(run *process, n int) {
 		l.t.Errorf("pi is %v, %v", pi, err)
 	}
 	l.run("submit", "cluster", "--end")
-	if p := run.wait(); p.code != 0 || !strings.Contains(p.err, fmt.Sprintf("%d jobs in ", n)) {
-		l.t.Errorf("exit %d\n%s", p.code, p.err)
+	if p := run.wait(); p.code != 0 || !strings.Contains(p.stderr, fmt.Sprintf("%d jobs in ", n)) {
+		l.t.Errorf("exit %d\n%s", p.code, p.stderr)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestSnakemakeUsesARun(t *testing.T) {
 	l.runTool("snakemake", "--jobs", "2", "--cluster-sync",
 		"dcs-tui submit cluster --wait --option slots={threads} --option name={rule} --")
 	l.checkPi(run, 5)
-	if got := run.err.String(); strings.Count(got, "  darts\n") != 4 {
+	if got := run.stderr.String(); strings.Count(got, "  darts\n") != 4 {
 		t.Errorf("the jobs are not named after their rules:\n%s", got)
 	}
 }

@@ -36,7 +36,7 @@ func TestTornJournal(t *testing.T) {
 }
 
 // hasNoHost reports whether no host is up yet.
-func (p *process) hasNoHost() bool { return !strings.Contains(p.err.String(), "is up") }
+func (p *process) hasNoHost() bool { return !strings.Contains(p.stderr.String(), "is up") }
 
 // truncateJournal truncates the newest file of the journal: in the first rounds within its last
 // line, later by some lines or completely.

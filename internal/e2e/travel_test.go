@@ -61,7 +61,7 @@ find . -name out -prune -o -name '*.csv' -print >> ../../temps
 			t.Errorf("nothing is said of %q:\n%s", want, said)
 		}
 	}
-	for i := range l.sshd {
+	for i := range l.servers {
 		if left, _ := filepath.Glob(l.workDir(i) + "/*/files.*"); len(left) > 0 {
 			t.Errorf("left on the host: %v", left)
 		}
@@ -167,7 +167,7 @@ func TestFilesWaitForSpaceHere(t *testing.T) {
 		defer close(cut)
 		for t.Context().Err() == nil {
 			if _, err := os.Stat(l.path("cut")); err == nil {
-				l.sshd[0].Drop()
+				l.servers[0].Drop()
 				return
 			}
 			time.Sleep(20 * time.Millisecond)

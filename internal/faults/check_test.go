@@ -199,7 +199,7 @@ func (d *director) checkOver() {
 // poweredDesk returns a desk that is powered on, or the first one if none is.
 func (d *director) poweredDesk() *machine {
 	for _, m := range d.lab.desks {
-		if m.now.Load() != nil {
+		if m.running.Load() != nil {
 			return m
 		}
 	}

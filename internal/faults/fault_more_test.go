@@ -32,7 +32,7 @@ func (d *director) terminateDispatcher() string {
 // unplugDesk disconnects the dispatcher's machine from all hosts, but not from the shared
 // directory.
 func (d *director) unplugDesk() string {
-	if d.current == nil || d.current.desk.now.Load() == nil || d.isActive(awayFault(d.current.desk)) {
+	if d.current == nil || d.current.desk.running.Load() == nil || d.isActive(awayFault(d.current.desk)) {
 		return ""
 	}
 	m := d.current.desk
@@ -64,7 +64,7 @@ func (d *director) takeOverWhileStopped() string {
 	if other == first.desk {
 		other = d.lab.desks[1]
 	}
-	if other.now.Load() == nil {
+	if other.running.Load() == nil {
 		first.sendSignal(syscall.SIGCONT)
 		return ""
 	}
@@ -119,7 +119,7 @@ func (d *director) cutDeskPower() string {
 		return ""
 	}
 	m := d.current.desk
-	if m.now.Load() == nil || d.isActive(awayFault(m)) {
+	if m.running.Load() == nil || d.isActive(awayFault(m)) {
 		return ""
 	}
 	m.powerOff(true)
@@ -158,7 +158,7 @@ func (d *director) mountReadOnly() string {
 		return ""
 	}
 	from := time.Now()
-	s := m.now.Load()
+	s := m.running.Load()
 	how, undo := "remounted", []string{"mount", "-o", "remount,rw,bind", sharedDir}
 	if s.run("mount", "-o", "remount,ro,bind", sharedDir) != nil {
 		// Some files are open for writing, so the mount affects only files opened from now on.
@@ -166,7 +166,7 @@ func (d *director) mountReadOnly() string {
 		d.must(s.run("sh", "-ec", "mkdir -p /run/ro; mount --bind $0 /run/ro; mount -o remount,ro,bind /run/ro; mount --bind /run/ro $0; umount /run/ro", sharedDir))
 	}
 	return m.name + ", " + how + ", " + d.repairAfterRandom(2, 15, m.name+" read-only", func() {
-		if m.now.Load() == s { // a reboot mounts the directory again
+		if m.running.Load() == s { // a reboot mounts the directory again
 			d.must(s.run(undo...))
 		}
 		d.writeFailures = append(d.writeFailures, span{from, time.Now()})

@@ -14,7 +14,7 @@ func onRandomClient(strike func(*director, *machine) string) func(*director) str
 	return func(d *director) string {
 		list := append(d.lab.machines(), d.lab.hosts...)
 		m := list[d.rand.IntN(len(list))]
-		if m.now.Load() == nil || d.isActive(m.name+" files") {
+		if m.running.Load() == nil || d.isActive(m.name+" files") {
 			return ""
 		}
 		return strike(d, m)
@@ -36,13 +36,13 @@ func (d *director) injectFault(m *machine, after time.Duration, on, off func()) 
 
 // hangCalls makes every call to the shared directory hang on one machine.
 func (d *director) hangCalls(m *machine) string {
-	return d.injectFault(m, d.randomSeconds(2, 25), m.client.Wedge, m.client.Unwedge)
+	return d.injectFault(m, d.randomSeconds(2, 25), m.mount.Wedge, m.mount.Unwedge)
 }
 
 // exceedQuota makes writes of one machine's user exceed the quota for blocks and inodes. A file
 // server reports that to each client separately.
 func (d *director) exceedQuota(m *machine) string {
-	return d.injectFault(m, d.randomSeconds(2, 12), func() { m.client.Full(true) }, func() { m.client.Full(false) })
+	return d.injectFault(m, d.randomSeconds(2, 12), func() { m.mount.Full(true) }, func() { m.mount.Full(false) })
 }
 
 // failCalls makes some calls of some kinds fail on one machine.
@@ -52,7 +52,7 @@ func (d *director) failCalls(m *machine) string {
 	errs := []syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.EDQUOT, syscall.ENOSPC}
 	first, second := ops[d.rand.IntN(len(ops))], ops[d.rand.IntN(len(ops))]
 	f := labfs.Fault{Ops: first | second, Errno: errs[d.rand.IntN(len(errs))], Count: 1 + d.rand.IntN(8)}
-	i := m.client.Fail(f)
+	i := m.mount.Fail(f)
 	on := d.injectFault(m, d.randomSeconds(1, 10), func() {}, i.Stop)
 	return fmt.Sprintf("%s, %d times %s at %s", on, f.Count, f.Errno, f.Ops)
 }
@@ -62,7 +62,7 @@ func (d *director) failCalls(m *machine) string {
 func (d *director) loseReplies(m *machine) string {
 	ops := []labfs.Op{labfs.Create, labfs.Link, labfs.Mkdir, labfs.Rename, labfs.Unlink}
 	op := ops[d.rand.IntN(len(ops))]
-	i := m.client.LostReply(op, "", 1+d.rand.IntN(4))
+	i := m.mount.LostReply(op, "", 1+d.rand.IntN(4))
 	on := d.injectFault(m, d.randomSeconds(1, 10), func() {}, i.Stop)
 	return fmt.Sprintf("%s, at %s", on, op)
 }

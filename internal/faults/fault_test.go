@@ -109,7 +109,7 @@ func (d *director) randomHost() *machine {
 		list = slices.Concat(d.lab.hosts, d.lab.vms)
 	}
 	m := list[d.rand.IntN(len(list))]
-	if m.now.Load() == nil {
+	if m.running.Load() == nil {
 		return nil
 	}
 	return m
@@ -166,7 +166,7 @@ func (d *director) restart(m *machine, meant func(process) bool) string {
 // killGateway kills the whole ssh server of ws3, the gateway to ws4.
 func (d *director) killGateway() string {
 	m := d.lab.hosts[2]
-	if m.now.Load() == nil || d.isActive(m.name+" sshd") {
+	if m.running.Load() == nil || d.isActive(m.name+" sshd") {
 		return ""
 	}
 	return d.restart(m, func(p process) bool { return isListener(p) || isSession(p) })
@@ -182,9 +182,9 @@ func (d *director) pauseProcesses(meant func(process) bool) string {
 		list = list[d.rand.IntN(len(list)):][:1]
 	}
 	signalAll(list, syscall.SIGSTOP)
-	boot := m.now.Load()
+	boot := m.running.Load()
 	return fmt.Sprintf("%s %v ", m.name, list) + d.repairAfterRandom(1, 30, fmt.Sprintf("%s stopped %s", m.name, list[0]), func() {
-		if m.now.Load() == boot { // otherwise the numbers may belong to other processes now
+		if m.running.Load() == boot { // otherwise the numbers may belong to other processes now
 			signalAll(list, syscall.SIGCONT)
 		}
 	})
@@ -236,7 +236,7 @@ func (d *director) linksDown(n int) string {
 	var names []string
 	for _, i := range d.rand.Perm(len(d.lab.hosts))[:n] {
 		m := d.lab.hosts[i]
-		if m.now.Load() == nil || d.isActive(awayFault(m)) {
+		if m.running.Load() == nil || d.isActive(awayFault(m)) {
 			continue
 		}
 		d.must(m.setLink(false))

@@ -82,7 +82,7 @@ func buildLab(t *testing.T, server *labfs.Server, options ...labfs.Options) *lab
 	if server != nil {
 		shared = "mount --bind " + server.Dir + " /srv/shared"
 		for _, m := range l.machines() {
-			m.client = server.Mount(options[0])
+			m.mount = server.Mount(options[0])
 		}
 	}
 	script := `set -e

@@ -25,7 +25,7 @@ var errNoPower = errors.New("the machine has no power")
 
 // dispatch starts the program on a desk.
 func (l *lab) dispatch(desk *machine, name string, args ...string) (*dispatcher, error) {
-	s := desk.now.Load()
+	s := desk.running.Load()
 	if s == nil {
 		return nil, fmt.Errorf("%s: %w", desk.name, errNoPower)
 	}
@@ -95,7 +95,7 @@ func (d *dispatcher) output() string {
 
 // query runs a read-only command of the program and returns its output.
 func (l *lab) query(desk *machine, args ...string) (out string, code int, err error) {
-	s := desk.now.Load()
+	s := desk.running.Load()
 	if s == nil {
 		return "", 0, fmt.Errorf("%s: %w", desk.name, errNoPower)
 	}

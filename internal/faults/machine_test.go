@@ -126,12 +126,12 @@ type machine struct {
 
 	instance string // the name of its current instance; "": none, or an ordinary machine
 
-	client *labfs.Mount // its own view of the shared directory; nil: the directory itself
+	mount *labfs.Mount // its own view of the shared directory; nil: the directory itself
 
 	mu      sync.Mutex // held while the machine starts or ends
 	boots   int
 	waiters []*os.Process              // processes outside that wait for a command in it
-	now     atomic.Pointer[namespaces] // nil while the machine has no power
+	running atomic.Pointer[namespaces] // nil while the machine has no power
 }
 
 // onHub returns the path of a file of the machine's own directories as the hub sees it.
@@ -146,7 +146,7 @@ func (m *machine) onHub(path string) string {
 func (m *machine) boot() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.now.Load() != nil {
+	if m.running.Load() != nil {
 		return nil
 	}
 	m.boots++
@@ -155,8 +155,8 @@ func (m *machine) boot() error {
 		return err
 	}
 	shared := ":"
-	if m.client != nil {
-		shared = "mount --bind " + m.client.Dir + " /srv/shared"
+	if m.mount != nil {
+		shared = "mount --bind " + m.mount.Dir + " /srv/shared"
 	}
 	script := fmt.Sprintf(`set -e
 %[3]s
@@ -173,7 +173,7 @@ find /tmp -mindepth 1 -delete
 	if err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
-	m.now.Store(s)
+	m.running.Store(s)
 	pid := strconv.Itoa(s.init)
 	hub := m.lab.hub
 	hub.inNet("ip", "link", "del", m.name) // of its previous boot, if the kernel has not removed it yet
@@ -209,7 +209,7 @@ func (m *machine) startSSHD() error {
 	if !m.sshd || len(m.find(isListener)) > 0 {
 		return nil
 	}
-	s := m.now.Load()
+	s := m.running.Load()
 	if s == nil {
 		return nil
 	}
@@ -221,14 +221,14 @@ func (m *machine) startSSHD() error {
 func (m *machine) powerOff(cut bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.now.Load()
+	s := m.running.Load()
 	if s == nil {
 		return
 	}
 	if cut {
 		m.lab.hub.inNet("ip", "link", "set", m.name, "down")
 	}
-	m.now.Store(nil)
+	m.running.Store(nil)
 	syscall.Kill(s.init, syscall.SIGKILL)
 	// The processes that wait for a command here may be stopped themselves, and the machine is gone
 	// only after they have noticed its end.
@@ -246,7 +246,7 @@ func (m *machine) setLink(up bool) error {
 	if up {
 		state = "up"
 	}
-	if m.now.Load() == nil {
+	if m.running.Load() == nil {
 		return nil
 	}
 	return m.lab.hub.inNet("ip", "link", "set", m.name, state)
@@ -254,7 +254,7 @@ func (m *machine) setLink(up bool) error {
 
 // setBlackhole drops all packets at the switch while the cable stays connected.
 func (m *machine) setBlackhole(on bool) error {
-	if m.now.Load() == nil {
+	if m.running.Load() == nil {
 		return nil
 	}
 	if on {

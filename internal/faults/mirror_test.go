@@ -59,7 +59,7 @@ func takesOverMirror(t *testing.T, l *lab, outage func(*director) func()) {
 			t.Errorf("job %d has %d successful results", n, ok[n])
 		}
 	}
-	if desk.now.Load() != nil {
+	if desk.running.Load() != nil {
 		out, code, _ := l.query(desk, "resume", "--no-tui", d.dir)
 		if code == 0 || !strings.Contains(out, "has taken the run over") {
 			t.Errorf("the old directory is resumed: exit %d\n%s", code, out)

@@ -38,7 +38,7 @@ func isSupervisor(p process) bool { return p.has("__slot") }
 // find returns the living processes of the machine that are selected by meant. It reads the
 // machine's /proc from outside, and does not rely on the program under test.
 func (m *machine) find(meant func(process) bool) []process {
-	s := m.now.Load()
+	s := m.running.Load()
 	if s == nil {
 		return nil
 	}
