@@ -91,9 +91,6 @@ func newModel(o Options, now func() time.Time) *model {
 	m.jobs, m.hosts, m.failed, m.results, m.events = &jobsPane{}, &hostsPane{}, newFailedPane(), newResultsPane(), &eventsPane{}
 	m.cursorOutput = newOutputPane(0, false)
 	m.panes = [numTabs]pane{m.jobs, m.hosts, m.failed, m.results, m.events}
-	if o.Notice != "" {
-		m.showMessage(o.Notice)
-	}
 	return m
 }
 

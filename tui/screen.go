@@ -28,9 +28,8 @@ type Options struct {
 	In, Out *os.File // the terminal; nil: standard input and output
 	ASCII   bool     // the terminal has no UTF-8
 	NoColor bool
-	Mouse   bool   // enable the mouse: rows can be clicked, but text can no longer be selected
-	Notice  string // a message to show first
-	Signals bool   // end the screen on SIGTERM, SIGHUP, SIGINT, and SIGQUIT
+	Mouse   bool // enable the mouse: rows can be clicked, but text can no longer be selected
+	Signals bool // end the screen on SIGTERM, SIGHUP, SIGINT, and SIGQUIT
 
 	// Suspended is called with true when the terminal is returned for a while (ctrl+z), and with
 	// false when the screen has it again. It is called by the screen's goroutine. It may be nil.
