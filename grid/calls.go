@@ -8,9 +8,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// commands parses the command lines and their options. Package jobs parses them like a jobs file:
-// it gets the template with all other lines blank.
-func (p *parser) commands() {
+// parseCommands parses the command lines and their options. Package jobs parses them like a jobs
+// file: it gets the template with all other lines blank.
+func (p *parser) parseCommands() {
 	if len(p.calls) == 0 {
 		first := min(len(p.all), 1) // 0: the file is empty
 		p.wrong.add(first, first, "there is no command in this template: write one such as svm -C [C], and a line [C] 0.1, 1, 10")
@@ -24,9 +24,9 @@ func (p *parser) commands() {
 		specs, err = jobs.Parse(text, p.t.File, false, 1)
 	}
 	if err != nil {
-		p.jobFaults(err)
+		p.addJobFaults(err)
 	}
-	p.unnamed = !slices.ContainsFunc(p.calls, func(l *line) bool { return p.named(references(l.text)) })
+	p.unnamed = !slices.ContainsFunc(p.calls, func(l *line) bool { return p.namesParam(references(l.text)) })
 	used := make([]bool, len(p.t.Params))
 	for _, l := range p.calls {
 		p.check(l, used)
@@ -40,16 +40,16 @@ func (p *parser) commands() {
 		return
 	}
 	for i, spec := range specs {
-		names := p.named(references(spec.Command))
+		names := p.namesParam(references(spec.Command))
 		c := &command{line: spec.Line, options: spec.Options}
-		c.text = pieces(spec.Command, p.known, func(r reference) bool { return p.refused(r, names) })
+		c.text = pieces(spec.Command, p.known, func(r reference) bool { return p.isRefused(r, names) })
 		if spec.Name != "" {
 			c.name = pieces(spec.Name, p.known, func(reference) bool { return false })
 		}
 		p.checkOptions(p.calls[i], spec)
 		p.t.commands = append(p.t.commands, c)
 	}
-	label(p.t.commands)
+	setLabels(p.t.commands)
 }
 
 // onlyJobs returns the text of the template without the lines that a jobs file cannot have.
@@ -72,9 +72,9 @@ func (p *parser) onlyJobs() string {
 	return b.String()
 }
 
-// jobFaults adds the errors of package jobs, which begin with the key of the option that is
+// addJobFaults adds the errors of package jobs, which begin with the key of the option that is
 // wrong.
-func (p *parser) jobFaults(err error) {
+func (p *parser) addJobFaults(err error) {
 	list := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		list = joined.Unwrap()
@@ -94,7 +94,7 @@ func (p *parser) jobFaults(err error) {
 		switch {
 		case strings.HasPrefix(text, "after:"):
 			text = noAfter
-		case fault.Column == 0 && p.named(references(text)):
+		case fault.Column == 0 && p.namesParam(references(text)):
 			text += " (of the options, only name= may hold parameters)"
 		}
 		p.wrong.add(fault.Line, column, "%s", text)
@@ -151,13 +151,13 @@ func (p *parser) checkOptions(l *line, spec *jobs.Spec) {
 func (p *parser) check(l *line, used []bool) {
 	quotes := make([]byte, len(l.text))
 	opened := shellQuotes(l.text, func(i int, quote byte) { quotes[i] = quote })
-	if opened >= 0 && !p.OtherShell && !nests(l.text) && !l.open {
+	if opened >= 0 && !p.OtherShell && !mayNestQuotes(l.text) && !l.open {
 		p.wrong.at(l, opened, "the closing %c of this quote is missing", l.text[opened])
 	}
 	refs := references(l.text)
-	names := p.named(refs)
+	names := p.namesParam(refs)
 	for _, r := range refs {
-		if i, ok := p.known[r.name]; ok && !r.escaped() {
+		if i, ok := p.known[r.name]; ok && !r.isEscaped() {
 			used[i] = true
 		}
 	}
@@ -167,18 +167,18 @@ func (p *parser) check(l *line, used []bool) {
 		}
 	}
 	for _, r := range refs {
-		if r.escaped() {
+		if r.isEscaped() {
 			continue
 		}
 		written := l.text[r.from:r.to]
 		if _, ok := p.known[r.name]; !ok {
-			p.unknownReference(l, r, names)
+			p.handleUnknownReference(l, r, names)
 			continue
 		}
 		switch {
 		case r.form != "" && r.form != formQuoted:
 			p.wrong.at(l, r.from, "%s: there is no form :%s; [%s] is the value as text, [%s:q] quoted for the shell", written, r.form, r.name, r.name)
-		case r.form != "" && quotes[r.from] != 0 && !nests(l.text):
+		case r.form != "" && quotes[r.from] != 0 && !mayNestQuotes(l.text):
 			p.doubt.at(l, r.from, "%s adds its own quotes: remove the quotes around it, or write [%s]", written, r.name)
 		case r.array:
 			p.doubt.at(l, r.from, "%s is replaced by the value of the parameter; write \\%s if it is an index of the shell", written, written)
@@ -186,44 +186,44 @@ func (p *parser) check(l *line, used []bool) {
 	}
 }
 
-// unknownReference handles [name] if there is no such parameter. It is left as it is if it may
-// be syntax of the shell. names reports that the command refers to parameters.
-func (p *parser) unknownReference(l *line, r reference, names bool) {
+// handleUnknownReference handles [name] if there is no such parameter. It is left as it is if it
+// may be syntax of the shell. names reports that the command refers to parameters.
+func (p *parser) handleUnknownReference(l *line, r reference, names bool) {
 	written := l.text[r.from:r.to]
 	switch {
 	// isParam has reported it.
 	case r.from == 0 && len(l.text) > r.to && strings.IndexByte(":=", l.text[r.to]) >= 0:
-	case p.refused(r, names):
+	case p.isRefused(r, names):
 		hint := ""
 		if no, _ := l.place(r.from); no > l.no && strings.TrimLeft(l.raw[no-l.no], blanks)[0] == '[' {
 			hint = `; the line before this one ends in \, so that this one belongs to it`
 		} else if r.from == 0 {
 			hint = "; if this line is to give its values, a space must follow " + written
 		}
-		p.wrong.at(l, r.from, "%s%s (\\%s is text that stays as it is)", p.unknown(r.name), hint, written)
+		p.wrong.at(l, r.from, "%s%s (\\%s is text that stays as it is)", p.unknownParamText(r.name), hint, written)
 	case r.array || r.index && !names || r.form != "" && r.form != formQuoted:
 	default:
 		p.doubt.at(l, r.from, "%s is left as it is: there is no parameter %s", written, r.name)
 	}
 }
 
-// refused reports whether a reference to an unknown parameter is an error. An index, such as a[1],
-// is not. In a command that names no parameter, a reference is an error only if it begins the
+// isRefused reports whether a reference to an unknown parameter is an error. An index, such as
+// a[1], is not. In a command that names no parameter, a reference is an error only if it begins the
 // command, if it is similar to the name of a parameter, or if no command names any.
-func (p *parser) refused(r reference, names bool) bool {
+func (p *parser) isRefused(r reference, names bool) bool {
 	if r.index || r.form != "" && r.form != formQuoted {
 		return false
 	}
-	return names || p.unnamed || r.from == 0 || allDigits(r.name) && p.numbered() || jobs.Nearest(r.name, p.names) != ""
+	return names || p.unnamed || r.from == 0 || allDigits(r.name) && p.hasNumberedParams() || jobs.Nearest(r.name, p.names) != ""
 }
 
-// numbered reports whether there are parameters whose names are numbers.
-func (p *parser) numbered() bool {
+// hasNumberedParams reports whether there are parameters whose names are numbers.
+func (p *parser) hasNumberedParams() bool {
 	return slices.ContainsFunc(p.names, func(n string) bool { return n[0] <= '9' })
 }
 
-// named reports whether one of the references names a parameter.
-func (p *parser) named(refs []reference) bool {
+// namesParam reports whether one of the references names a parameter.
+func (p *parser) namesParam(refs []reference) bool {
 	return slices.ContainsFunc(refs, func(r reference) bool {
 		_, ok := p.known[r.name]
 		return ok
@@ -267,7 +267,8 @@ func shellQuotes(text string, visit func(i int, quote byte)) int {
 	return opened
 }
 
-// nests reports whether a command may have nested quotes, which shellQuotes does not handle.
-func nests(text string) bool {
+// mayNestQuotes reports whether a command may have nested quotes, which shellQuotes does not
+// handle.
+func mayNestQuotes(text string) bool {
 	return strings.Contains(text, "$(") || strings.Contains(text, "`") || strings.Contains(text, "<<") || strings.Contains(text, "${")
 }

@@ -34,14 +34,14 @@ const (
 
 const answerForm = "print < when the first setting is easier, > when it is harder, = when both are as hard, and ? when they cannot be compared"
 
-// compare runs the command and computes the tuples.
-func (p *parser) compare(ctx context.Context) {
+// runComparison runs the command and computes the tuples.
+func (p *parser) runComparison(ctx context.Context) {
 	c := p.t.comparison
 	if c == nil {
 		return
 	}
 	fail := func(format string, args ...any) { p.wrong.at(c.line, c.command.offset, format, args...) }
-	if most := p.t.Most(); most > DefaultLimit {
+	if most := p.t.MaxJobs(); most > DefaultLimit {
 		fail("a command can compare the settings of at most %s jobs, and there may be %s: narrow the values, or name parameters without a command", jobs.Thousands(DefaultLimit), jobs.Thousands(most))
 		return
 	}
@@ -87,7 +87,7 @@ func (p *parser) compare(ctx context.Context) {
 // command reads them, with tabs between values.
 func (p *parser) settings(c *comparison) (keys, settings []string, err error) {
 	seen := map[string]bool{}
-	for ix, err := range p.t.kept() {
+	for ix, err := range p.t.keptPoints() {
 		if err != nil {
 			return nil, nil, err
 		}

@@ -8,17 +8,18 @@ import (
 	"dcs-tui/jobs"
 )
 
-// directives holds the words that may follow @, and the methods that parse such a line from an offset.
+// directives holds the words that may follow @, and the methods that parse such a line from an
+// offset.
 var directives = []struct {
 	name  string
 	parse func(p *parser, l *line, from int)
 }{
-	{"where", (*parser).where}, {"sample", (*parser).sampleLine}, {"zip", (*parser).zip},
-	{"result", (*parser).result}, {"hardness", (*parser).hardness}, {"search", (*parser).search},
+	{"where", (*parser).parseWhere}, {"sample", (*parser).parseSample}, {"zip", (*parser).parseZip},
+	{"result", (*parser).parseResult}, {"hardness", (*parser).parseHardness}, {"search", (*parser).parseSearch},
 }
 
-// directives parses the lines that begin with @. The names of the parameters are known.
-func (p *parser) directives() {
+// parseDirectives parses the lines that begin with @. The names of the parameters are known.
+func (p *parser) parseDirectives() {
 	for _, l := range p.at {
 		name, _, _ := cutAny(l.text[1:], blanks)
 		var names []string
@@ -56,13 +57,13 @@ func (p *parser) paramAt(l *line, name string, offset int) (int, bool) {
 	}
 	i, ok := p.known[name]
 	if !ok {
-		p.wrong.at(l, offset, "%s", p.unknown(name))
+		p.wrong.at(l, offset, "%s", p.unknownParamText(name))
 	}
 	return i, ok
 }
 
-// unknown returns the text of the error for an unknown parameter.
-func (p *parser) unknown(name string) string {
+// unknownParamText returns the text of the error for an unknown parameter.
+func (p *parser) unknownParamText(name string) string {
 	if near := jobs.Nearest(name, p.names); near != "" {
 		return fmt.Sprintf("there is no parameter %s: did you mean %s?", name, near)
 	}
@@ -72,8 +73,8 @@ func (p *parser) unknown(name string) string {
 	return fmt.Sprintf("there is no parameter %s: a line [%s] 1, 2, 3 gives it values", name, name)
 }
 
-// zip parses `@zip a, b`.
-func (p *parser) zip(l *line, from int) {
+// parseZip parses `@zip a, b`.
+func (p *parser) parseZip(l *line, from int) {
 	words, ok := p.words(l, l.text, from)
 	if !ok {
 		return
@@ -98,8 +99,9 @@ func (p *parser) zip(l *line, from int) {
 	p.zips = append(p.zips, group)
 }
 
-// result parses `@result acc` and `@result acc json:accuracy`. There may be an = between the two.
-func (p *parser) result(l *line, from int) {
+// parseResult parses `@result acc` and `@result acc json:accuracy`. There may be an = between the
+// two.
+func (p *parser) parseResult(l *line, from int) {
 	rest := strings.TrimLeft(l.text[from:], blanks)
 	at := len(l.text) - len(rest)
 	name, how, _ := cutAny(rest, blanks+"=")
@@ -155,15 +157,15 @@ func (p *parser) resultFileNames(l *line, path string, offset int) {
 		if _, ok := p.known[r.name]; ok {
 			continue
 		}
-		if !allDigits(r.name) || p.numbered() {
-			p.wrong.at(l, offset+r.from, "%s", p.unknown(r.name))
+		if !allDigits(r.name) || p.hasNumberedParams() {
+			p.wrong.at(l, offset+r.from, "%s", p.unknownParamText(r.name))
 		} else {
 			p.doubt.at(l, offset+r.from, "%s is left as it is: there is no parameter %s", path[r.from:r.to], r.name)
 		}
 	}
 	for i := range path {
 		name, _, ok := strings.Cut(path[i+1:], "}")
-		if path[i] != '{' || !ok || !validName(name) || name == "id" || name == "attempt" || name == "run" {
+		if path[i] != '{' || !ok || !isParamName(name) || name == "id" || name == "attempt" || name == "run" {
 			continue
 		}
 		hint := "there are {id}, {attempt} and {run}"
@@ -174,15 +176,15 @@ func (p *parser) resultFileNames(l *line, path string, offset int) {
 	}
 }
 
-// sharedFiles adds a warning for a result file that is the same for all jobs, because each job
+// warnSharedFiles adds a warning for a result file that is the same for all jobs, because each job
 // would have the metric of the job that wrote it last.
-func (p *parser) sharedFiles() {
+func (p *parser) warnSharedFiles() {
 	if p.t.points*len(p.t.commands) < 2 {
 		return
 	}
 	for _, r := range p.t.Results {
 		path, ok := resultFile(r.From)
-		if ok && !p.named(references(path)) && !strings.Contains(path, "{id}") && !strings.Contains(path, "{attempt}") {
+		if ok && !p.namesParam(references(path)) && !strings.Contains(path, "{id}") && !strings.Contains(path, "{attempt}") {
 			p.doubt.add(r.Line, r.Column, "%s is the same file for all jobs, so each shows the metric of the last job that wrote it: put a parameter or {id} into its name (the job sees DCS_JOB_ID)", path)
 		}
 	}

@@ -73,7 +73,7 @@ func FuzzTemplate(f *testing.F) {
 		}
 		const most = 2000
 		first := []*jobs.Spec{}
-		if tmpl.Filtered() && tmpl.Points() > 1_000_000 {
+		if tmpl.HasFilter() && tmpl.Points() > 1_000_000 {
 			return
 		}
 		for s, err := range tmpl.Jobs() {

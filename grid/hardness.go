@@ -101,8 +101,8 @@ func (h *Hardness) component(value string) string {
 	return "-" + value
 }
 
-// hardness parses `@hardness variant:bnb<brute, n, m:down` and `@hardness n, m command: …`.
-func (p *parser) hardness(l *line, from int) {
+// parseHardness parses `@hardness variant:bnb<brute, n, m:down` and `@hardness n, m command: …`.
+func (p *parser) parseHardness(l *line, from int) {
 	if p.hard != nil {
 		p.wrong.at(l, 0, "there is an @hardness in line %d already: write all its parameters in one line", p.hard.no)
 		return
@@ -113,16 +113,16 @@ func (p *parser) hardness(l *line, from int) {
 	switch {
 	case !ok:
 	case given:
-		p.compared(l, words, command)
+		p.parseCompared(l, words, command)
 	case len(words) == 0:
 		p.wrong.at(l, from, "@hardness needs parameters, each with a direction or an order if it needs one: @hardness variant:quick<slow, n, tolerance:down")
 	default:
-		p.components(l, words)
+		p.parseComponents(l, words)
 	}
 }
 
-// components parses parameters with their directions and orders.
-func (p *parser) components(l *line, words []word) {
+// parseComponents parses parameters with their directions and orders.
+func (p *parser) parseComponents(l *line, words []word) {
 	seen := map[int]bool{}
 	for _, w := range words {
 		name, how, given := strings.Cut(w.text, ":")
@@ -158,8 +158,8 @@ func (p *parser) hardParam(l *line, name string, offset int, seen map[int]bool) 
 	return i, ok
 }
 
-// compared parses an @hardness line whose command compares settings.
-func (p *parser) compared(l *line, words []word, command source) {
+// parseCompared parses an @hardness line whose command compares settings.
+func (p *parser) parseCompared(l *line, words []word, command source) {
 	c := &comparison{line: l, command: command}
 	if command.text == "" {
 		p.wrong.at(l, min(command.offset, len(l.text)), "the command that compares is missing: write @hardness n, m command: ./compare")
@@ -194,8 +194,8 @@ func cutCommand(text string, from int) (head string, command source, ok bool) {
 	return text, source{}, false
 }
 
-// order checks a component of the hardness against the values of its parameter.
-func (p *parser) order(h Hardness) {
+// checkOrder checks a component of the hardness against the values of its parameter.
+func (p *parser) checkOrder(h Hardness) {
 	param := p.t.Params[p.known[h.Param]]
 	fail := func(format string, args ...any) { p.wrong.add(h.Line, h.Column, format, args...) }
 	if h.Order == nil {

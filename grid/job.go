@@ -85,9 +85,9 @@ func (c *command) title(params []jobs.Param) string {
 	return jobs.Clean(string(b), maxTitle)
 }
 
-// label sets the labels that distinguish the titles of several command lines: the programs that
+// setLabels sets the labels that distinguish the titles of several command lines: the programs that
 // they call, or else their numbers.
-func label(commands []*command) {
+func setLabels(commands []*command) {
 	if len(commands) < 2 {
 		return
 	}

@@ -26,7 +26,7 @@ func hypercube(axes []int, n int, seed uint64) ([][]int, error) {
 		}
 		table[a] = column
 	}
-	return table, spread(table, axes, &r)
+	return table, separatePoints(table, axes, &r)
 }
 
 // float returns a number in [0, 1).
@@ -39,9 +39,9 @@ const (
 	exchangesPerPoint = 100 // additional exchanges per point
 )
 
-// spread separates equal points by exchanging the indexes of two points on one axis, which
+// separatePoints separates equal points by exchanging the indexes of two points on one axis, which
 // preserves the strata.
-func spread(table [][]int, axes []int, r *random) error {
+func separatePoints(table [][]int, axes []int, r *random) error {
 	if len(axes) == 0 {
 		return nil
 	}

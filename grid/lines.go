@@ -44,7 +44,7 @@ func splitLines(text string) []*line {
 		}
 		l.starts = append(l.starts, len(joined))
 		l.raw = append(l.raw, raw)
-		isContinued := continues(raw) && (len(l.raw) > 1 || !isComment(raw))
+		isContinued := isContinued(raw) && (len(l.raw) > 1 || !isComment(raw))
 		if isContinued {
 			raw = raw[:len(raw)-1]
 		}
@@ -74,17 +74,17 @@ func (l *line) finish(joined string) {
 	l.skip = len(joined) - len(l.text)
 }
 
-// continues reports whether a line ends in a backslash that is not itself escaped.
-func continues(s string) bool {
+// isContinued reports whether a line ends in a backslash that is not itself escaped.
+func isContinued(s string) bool {
 	return (len(s)-len(strings.TrimRight(s, `\`)))%2 == 1
 }
 
-// strayBlank reports whether a line ends in a \ and an invisible blank, and adds an error
+// hasStrayBlank reports whether a line ends in a \ and an invisible blank, and adds an error
 // about it. Package jobs checks the lines of commands.
-func (p *parser) strayBlank(l *line) bool {
+func (p *parser) hasStrayBlank(l *line) bool {
 	raw := l.raw[len(l.raw)-1]
 	bare := strings.TrimRight(raw, blanks)
-	if p.Again || bare == raw || !continues(bare) {
+	if p.Again || bare == raw || !isContinued(bare) {
 		return false
 	}
 	p.wrong.add(l.no+len(l.raw)-1, utf8.RuneCountInString(bare)+1, `a space follows the \ at the end of this line, so the line does not continue: remove the space`)

@@ -23,12 +23,12 @@ type optimizer struct {
 	kill func()    // ends the program
 	in   io.WriteCloser
 	out  *bufio.Scanner
-	errs tail
+	errs tailBuffer
 	told []search.State // state of each trial as last sent to the program
 }
 
-// untold is the state of a trial that was not sent to the program.
-const untold search.State = 255
+// notSent is the state of a trial that was not sent to the program.
+const notSent search.State = 255
 
 // maxProposal is the maximum size of a line that the program writes, in bytes.
 const maxProposal = 1 << 20
@@ -74,7 +74,7 @@ func (o *optimizer) Propose(ctx context.Context, past []search.Trial) ([]float64
 		}
 	}
 	defer context.AfterFunc(ctx, o.kill)()
-	if err := o.tell(past); err != nil {
+	if err := o.sendChanges(past); err != nil {
 		return nil, o.failed(err)
 	}
 	if err := o.write(optimizerLine{Do: "ask", Trial: len(past) + 1}); err != nil {
@@ -94,11 +94,11 @@ func (o *optimizer) Propose(ctx context.Context, past []search.Trial) ([]float64
 	return at, err
 }
 
-// tell sends the program the changes since the last tell.
-func (o *optimizer) tell(past []search.Trial) error {
+// sendChanges sends the program the changes since the last tell.
+func (o *optimizer) sendChanges(past []search.Trial) error {
 	for i, t := range past {
 		if i == len(o.told) {
-			o.told = append(o.told, untold)
+			o.told = append(o.told, notSent)
 		}
 		if o.told[i] == t.State {
 			continue
@@ -171,7 +171,7 @@ func (o *optimizer) failed(err error) error {
 		_ = o.cmd.Wait()
 	}
 	o.cmd, o.told = nil, nil
-	return fmt.Errorf("the optimizer %s ended or cannot be spoken to (%w)%s", quoteText(o.search.Command), err, o.errs.said())
+	return fmt.Errorf("the optimizer %s ended or cannot be spoken to (%w)%s", quoteText(o.search.Command), err, o.errs.lastLines())
 }
 
 // Close implements search.Proposer. It sends the results of the last trials to the program.
@@ -182,7 +182,7 @@ func (o *optimizer) Close(past []search.Trial) {
 	defer o.kill()
 	kill := time.AfterFunc(optimizerTimeout, o.kill)
 	defer kill.Stop()
-	if o.tell(past) == nil {
+	if o.sendChanges(past) == nil {
 		_ = o.write(optimizerLine{Do: "stop"})
 	}
 	o.in.Close()

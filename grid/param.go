@@ -128,11 +128,11 @@ func (p *parser) isParam(l *line) bool {
 	switch {
 	case end < 0:
 		p.wrong.at(l, 0, "a parameter's line begins with its name in brackets, [name], but the ] is missing; a name has no spaces or commas, @zip a, b ties two together")
-	case (behind == "]:" || behind == "]=") && validName(name):
+	case (behind == "]:" || behind == "]=") && isParamName(name):
 		p.wrong.at(l, end+1, "a space must follow [%s], not %s: write [%s] and then the values", name, behind[1:], name)
 	case behind != "]" || isReference(first):
 		return false // a command that begins with a parameter: [prog]/bin/run
-	case !validName(name):
+	case !isParamName(name):
 		p.wrong.at(l, 0, "%q cannot be the name of a parameter: write a number, or letters, digits and _ (the job sees it as DCS_PARAM_<name>)", name)
 	default:
 		return true
@@ -140,8 +140,8 @@ func (p *parser) isParam(l *line) bool {
 	return false
 }
 
-// param parses the line of a parameter.
-func (p *parser) param(l *line) {
+// parseParam parses the line of a parameter.
+func (p *parser) parseParam(l *line) {
 	end := strings.IndexByte(l.text, ']')
 	name := l.text[1:end]
 	no, column := l.place(0)
@@ -176,7 +176,7 @@ func (p *parser) param(l *line) {
 	case len(words) == 0:
 		p.wrong.at(l, end+1, "[%s] has no values: write them behind it, [%s] 0.1, 1, 10", name, name)
 	default:
-		p.values(param)
+		p.checkValues(param)
 	}
 }
 
@@ -186,8 +186,8 @@ const maxParams = 1000
 // maxValue keeps NAME=value below the limit of Linux for an argument, 128 KiB.
 const maxValue = 127 << 10
 
-// values checks the values of a parameter.
-func (p *parser) values(param *Param) {
+// checkValues checks the values of a parameter.
+func (p *parser) checkValues(param *Param) {
 	for v := range param.values.written() {
 		if len(v) > maxValue {
 			p.wrong.at(param.line, 0, "a value of [%s] is longer than %d KiB, more than Linux hands to a program", param.Name, maxValue>>10)
@@ -200,8 +200,8 @@ func (p *parser) values(param *Param) {
 	param.classify()
 }
 
-// fetch reads the values that come from files and commands.
-func (p *parser) fetch(ctx context.Context) {
+// fetchValues reads the values that come from files and commands.
+func (p *parser) fetchValues(ctx context.Context) {
 	for _, param := range p.t.Params {
 		if param.source == nil {
 			continue
@@ -212,8 +212,8 @@ func (p *parser) fetch(ctx context.Context) {
 			continue
 		}
 		param.values.add(list)
-		p.values(param)
-		p.unquoted(param, list)
+		p.checkValues(param)
+		p.warnUnquoted(param, list)
 	}
 }
 
@@ -245,16 +245,16 @@ func (p *parser) resolvedText() string {
 	return b.String()
 }
 
-// unquoted adds a warning if a value from a file or a command has special characters of the
+// warnUnquoted adds a warning if a value from a file or a command has special characters of the
 // shell and is used without quotes.
-func (p *parser) unquoted(param *Param, list texts) {
+func (p *parser) warnUnquoted(param *Param, list texts) {
 	n := slices.IndexFunc(list, needsQuoting)
 	if n < 0 {
 		return
 	}
 	for _, l := range p.calls {
 		for _, r := range references(l.text) {
-			if r.name == param.Name && r.form == "" && !r.escaped() {
+			if r.name == param.Name && r.form == "" && !r.isEscaped() {
 				p.doubt.at(l, r.from, "the value %s of [%s] means something to the shell: write [%s:q] to have it quoted", quoteText(list[n]), r.name, r.name)
 				return
 			}

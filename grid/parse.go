@@ -75,19 +75,19 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 	}
 	if p.text(string(b)) {
 		p.continuous = slices.ContainsFunc(p.all, isSearch)
-		p.lines()
-		p.directives()
-		p.commands()
+		p.sortLines()
+		p.parseDirectives()
+		p.parseCommands()
 		p.checkSearch()
 		if len(p.wrong.list) == 0 {
-			p.fetch(ctx)
+			p.fetchValues(ctx)
 		}
 		if len(p.wrong.list) == 0 {
 			p.product()
-			p.sharedFiles()
+			p.warnSharedFiles()
 		}
 		if len(p.wrong.list) == 0 {
-			p.compare(ctx)
+			p.runComparison(ctx)
 		}
 	}
 	if err := p.wrong.err(); err != nil {
@@ -136,18 +136,18 @@ func (p *parser) text(s string) bool {
 	return true
 }
 
-// lines sorts the lines into parameters, which it parses, directives, and commands.
-func (p *parser) lines() {
+// sortLines sorts the lines into parameters, which it parses, directives, and commands.
+func (p *parser) sortLines() {
 	for _, l := range p.all {
 		switch {
 		case l.text == "" || l.text[0] == '#':
 		case l.text[0] == '@':
-			if !p.strayBlank(l) {
+			if !p.hasStrayBlank(l) {
 				p.at = append(p.at, l)
 			}
 		case p.isParam(l):
-			p.param(l)
-			p.strayBlank(l)
+			p.parseParam(l)
+			p.hasStrayBlank(l)
 		default:
 			p.calls = append(p.calls, l)
 		}

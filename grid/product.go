@@ -9,14 +9,14 @@ import (
 // product assigns the parameters to axes and makes the checks that depend on their values.
 func (p *parser) product() {
 	t := p.t
-	if p.nested(); t.Search != nil {
-		p.space()
+	if p.warnNested(); t.Search != nil {
+		p.makeSpace()
 		t.points = t.Search.Trials
 		return
 	}
 	p.makeAxes()
 	for _, h := range t.Hardness {
-		p.order(h)
+		p.checkOrder(h)
 	}
 	t.filter = make([][]condition, len(t.axes))
 	if len(p.filters) > 0 && len(t.axes) == 0 {
@@ -40,12 +40,12 @@ func (p *parser) product() {
 		}
 		t.points *= n
 	}
-	p.draw()
-	switch n := t.Most(); {
+	p.prepareSample()
+	switch n := t.MaxJobs(); {
 	case n <= p.Limit:
-	case t.sample != nil && (!t.Filtered() || t.sample.n > p.Limit/len(t.commands)):
+	case t.sample != nil && (!t.HasFilter() || t.sample.n > p.Limit/len(t.commands)):
 		p.wrong.at(p.sampled, 0, "the sample gives %s jobs, more than %s: take a smaller one, or raise --limit", jobs.Thousands(n), jobs.Thousands(p.Limit))
-	case !t.Filtered():
+	case !t.HasFilter():
 		p.tooLarge("the product of all values gives %s jobs, more than %s: take fewer values, keep some with @where, draw some with @sample 1000, or raise --limit",
 			jobs.Thousands(n), jobs.Thousands(p.Limit))
 	}
@@ -63,12 +63,12 @@ func (p *parser) tooLarge(format string, args ...any) {
 	p.wrong.add(longest.Line, longest.Column, format, args...)
 }
 
-// nested adds a warning for values that refer to parameters, because such references are not
+// warnNested adds a warning for values that refer to parameters, because such references are not
 // replaced.
-func (p *parser) nested() {
+func (p *parser) warnNested() {
 	for _, param := range p.t.Params {
 		for v := range param.values.written() {
-			if strings.Contains(v, "[") && p.named(references(v)) {
+			if strings.Contains(v, "[") && p.namesParam(references(v)) {
 				p.doubt.at(param.line, 0, "the value %s of [%s] stays as it is: parameters are replaced in commands alone", quoteText(v), param.Name)
 				return
 			}
@@ -116,8 +116,8 @@ func (p *parser) makeAxes() {
 	}
 }
 
-// draw checks the sample and prepares a Latin hypercube.
-func (p *parser) draw() {
+// prepareSample checks the sample and prepares a Latin hypercube.
+func (p *parser) prepareSample() {
 	s := p.t.sample
 	if s == nil {
 		return

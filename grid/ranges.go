@@ -52,8 +52,8 @@ func (s steps) number(k int) float64 {
 	return decimal{m, s.e}.float()
 }
 
-// series holds n values from a to b: at equal distances, or, if log is set, each the same multiple of
-// the previous one. Then a and b have the same sign.
+// series holds n values from a to b: at equal distances, or, if log is set, each the same multiple
+// of the previous one. Then a and b have the same sign.
 type series struct {
 	a, b   decimal
 	n      int
@@ -99,7 +99,7 @@ func (v interval) at(int) string { return v.first }
 
 // newInterval parses a..b. kind is "", lin, or log.
 func newInterval(kind, word string) (part, error) {
-	a, b, err := ends(word)
+	a, b, err := parseEnds(word)
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +121,8 @@ func looksLikeRange(s string) bool {
 	return ok && (isNumber(a) || a == "" && isNumber(b))
 }
 
-// ends parses a..b.
-func ends(s string) (a, b decimal, err error) {
+// parseEnds parses a..b.
+func parseEnds(s string) (a, b decimal, err error) {
 	from, to, _ := strings.Cut(s, "..")
 	switch {
 	case to == "" || strings.EqualFold(strings.TrimLeft(to, "+-"), "inf"):
@@ -148,7 +148,7 @@ func ends(s string) (a, b decimal, err error) {
 
 // newSteps parses a..b with a step, which is "" if there is none.
 func newSteps(word, stepText string) (part, error) {
-	a, b, err := ends(word)
+	a, b, err := parseEnds(word)
 	if err != nil {
 		return nil, err
 	}
@@ -180,15 +180,15 @@ func newSteps(word, stepText string) (part, error) {
 		return nil, fmt.Errorf("the range %s never ends: step %s leads away from %s; write step %s", word, stepText, b, decimal{-step.m, step.e})
 	}
 	s := steps{from: from, step: by, e: e, n: int((to-from)/by) + 1}
-	if first, last, _ := strings.Cut(word, ".."); e == 0 && keepZeros(first, last) {
+	if first, last, _ := strings.Cut(word, ".."); e == 0 && hasLeadingZeros(first, last) {
 		s.width = max(len(first), len(last))
 	}
 	return s, nil
 }
 
-// keepZeros reports whether an end of a range of whole numbers has leading zeros, as in
+// hasLeadingZeros reports whether an end of a range of whole numbers has leading zeros, as in
 // 01..10.
-func keepZeros(words ...string) bool {
+func hasLeadingZeros(words ...string) bool {
 	for _, w := range words {
 		if strings.Trim(w, "0123456789") != "" {
 			return false
@@ -204,7 +204,7 @@ func keepZeros(words ...string) bool {
 
 // newSpread parses the text after the word lin or log: a..b and xN.
 func newSpread(kind, word, times string) (part, error) {
-	a, b, err := ends(word)
+	a, b, err := parseEnds(word)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ func references(text string) []reference {
 	var all []reference
 	for _, m := range referenceForm().FindAllStringSubmatchIndex(text, -1) {
 		r := reference{from: m[0], to: m[1], name: text[m[2]:m[3]]}
-		if !validName(r.name) {
+		if !isParamName(r.name) {
 			continue
 		}
 		if m[4] >= 0 {
@@ -50,9 +50,9 @@ const wordBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 // maxName keeps DCS_PARAM_<name> readable.
 const maxName = 100
 
-// validName reports whether s can be the name of a parameter: a number, or letters, digits,
+// isParamName reports whether s can be the name of a parameter: a number, or letters, digits,
 // and _ that do not begin with a digit. It becomes part of the variable DCS_PARAM_<name>.
-func validName(s string) bool {
+func isParamName(s string) bool {
 	if s == "" || len(s) > maxName || strings.Trim(s, wordBytes) != "" {
 		return false
 	}
@@ -72,8 +72,8 @@ func isReference(word string) bool {
 	return len(refs) == 1 && refs[0].from == 0 && refs[0].to == len(word) && refs[0].form != ""
 }
 
-// escaped reports whether a backslash makes the reference plain text.
-func (r *reference) escaped() bool { return r.slashes%2 == 1 }
+// isEscaped reports whether a backslash makes the reference plain text.
+func (r *reference) isEscaped() bool { return r.slashes%2 == 1 }
 
 // pieces splits a text at the references to known parameters. It removes the backslash of
 // \[name] if the parameter is known, or if refused reports that [name] would be an error.
@@ -83,10 +83,10 @@ func pieces(text string, known map[string]int, refused func(reference) bool) []p
 	done := 0
 	for _, r := range references(text) {
 		param, ok := known[r.name]
-		if !ok && !(r.escaped() && refused(r)) {
+		if !ok && !(r.isEscaped() && refused(r)) {
 			continue
 		}
-		if r.escaped() {
+		if r.isEscaped() {
 			plain.WriteString(text[done : r.from-1])
 			plain.WriteString(text[r.from:r.to])
 		} else {

@@ -24,9 +24,9 @@ type sample struct {
 // Tests change it.
 var maxRejected = 100_000_000
 
-// sampled yields the points of the sample. A seed gives the same points on every machine and
+// sampledPoints yields the points of the sample. A seed gives the same points on every machine and
 // with every version of Go.
-func (t *Template) sampled() iter.Seq2[[]int, error] {
+func (t *Template) sampledPoints() iter.Seq2[[]int, error] {
 	s := t.sample
 	// Number of points of the other parameters for each point of the sample.
 	rest := t.points / s.points
@@ -37,7 +37,7 @@ func (t *Template) sampled() iter.Seq2[[]int, error] {
 		for k := 0; k < draws && found < s.n; k++ {
 			draw(k)
 			looked, some := 1, false
-			if t.keeps(ix, s.axes) {
+			if t.passesFilter(ix, s.axes) {
 				looked = rest
 				if !t.walk(ix, s.axes, func(ix []int, err error) bool { some = true; return yield(ix, err) }) {
 					return
@@ -121,8 +121,8 @@ func (s *shuffle) at(k int) int {
 // sampleForm describes how an @sample line is written.
 const sampleForm = "write @sample 50, and behind it latin or random, seed 7, and of C, gamma, as you like"
 
-// sampleLine parses `@sample 50 [random|latin] [seed 7] [of C, gamma]`.
-func (p *parser) sampleLine(l *line, from int) {
+// parseSample parses `@sample 50 [random|latin] [seed 7] [of C, gamma]`.
+func (p *parser) parseSample(l *line, from int) {
 	if p.sampled != nil {
 		p.wrong.at(l, 0, "there is an @sample in line %d already", p.sampled.no)
 		return
@@ -157,7 +157,7 @@ func (p *parser) sampleLine(l *line, from int) {
 				return
 			}
 		case "of":
-			if s.of = p.sampledOf(l, w, words[i+1:]); s.of == nil {
+			if s.of = p.parseSampledParams(l, w, words[i+1:]); s.of == nil {
 				return
 			}
 			i = len(words)
@@ -169,8 +169,9 @@ func (p *parser) sampleLine(l *line, from int) {
 	p.t.sample = s
 }
 
-// sampledOf parses the parameters that follow the word `of`. It returns nil after an error.
-func (p *parser) sampledOf(l *line, of word, words []word) (params []int) {
+// parseSampledParams parses the parameters that follow the word `of`. It returns nil after an
+// error.
+func (p *parser) parseSampledParams(l *line, of word, words []word) (params []int) {
 	if len(words) == 0 {
 		p.wrong.at(l, of.offset, "parameters must follow of: @sample 50 of C, gamma draws values for them, and each is taken with all values of the others")
 	}

@@ -163,8 +163,8 @@ func TestSampleOfSomeParameters(t *testing.T) {
 		if !slices.Equal(got, want) || len(heads) != c.points {
 			t.Errorf("@sample %s %s: %d points, %q", c.how, c.filter, len(heads), got)
 		}
-		if n, err := tmpl.Count(); n != len(got) || err != nil || c.filter == "" && tmpl.Most() != n {
-			t.Errorf("@sample %s: %d jobs, counted %d, at most %d, %v", c.how, len(got), n, tmpl.Most(), err)
+		if n, err := tmpl.Count(); n != len(got) || err != nil || c.filter == "" && tmpl.MaxJobs() != n {
+			t.Errorf("@sample %s: %d jobs, counted %d, at most %d, %v", c.how, len(got), n, tmpl.MaxJobs(), err)
 		}
 		alone, _, _ := strings.Cut(c.how, " of")
 		if want := points(t, parse(t, "a [x] [y]\n[x] 1..100\n[y] 1..100\n@sample "+alone)); c.points == 20 && c.filter == "" && !slices.Equal(heads, want) {
@@ -178,8 +178,8 @@ func TestSampleOfSomeParameters(t *testing.T) {
 func TestSampleOfSomeIsBounded(t *testing.T) {
 	const text = "a [x] [y]\n[x] 1..1000\n[y] 1..100000\n@sample 20 of x\n"
 	refused(t, Config{}, text, "t.txt:4:1", "the sample gives 2,000,000 jobs")
-	if tmpl := parse(t, text+"@where y <= 2"); tmpl.Most() != 2_000_000 || len(points(t, tmpl)) != 40 {
-		t.Error(tmpl.Most())
+	if tmpl := parse(t, text+"@where y <= 2"); tmpl.MaxJobs() != 2_000_000 || len(points(t, tmpl)) != 40 {
+		t.Error(tmpl.MaxJobs())
 	}
 }
 

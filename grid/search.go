@@ -75,9 +75,9 @@ func isSearch(l *line) bool {
 	return word == "@search"
 }
 
-// search parses `@search METHOD trials N [minimize|maximize METRIC] [seed S] [from STEP]
+// parseSearch parses `@search METHOD trials N [minimize|maximize METRIC] [seed S] [from STEP]
 // [factor F] [command: COMMAND]`.
-func (p *parser) search(l *line, from int) {
+func (p *parser) parseSearch(l *line, from int) {
 	if p.t.Search != nil {
 		p.wrong.at(l, 0, "there are two searches: keep one @search line, or --search")
 		return
@@ -182,8 +182,8 @@ func (p *parser) checkSearch() {
 // maxChoices bounds the number of values of a parameter of a search that has no continuous range.
 const maxChoices = 100_000
 
-// space sets the space of the search. The values of all parameters are known.
-func (p *parser) space() {
+// makeSpace sets the space of the search. The values of all parameters are known.
+func (p *parser) makeSpace() {
 	for _, param := range p.t.Params {
 		s := search.Param{Name: param.Name}
 		first := param.values.parts[0]
@@ -239,8 +239,8 @@ func (t *Template) Proposer(dir string) search.Proposer {
 // errLearns is what Jobs yields for a search that learns.
 var errLearns = errors.New("the trials of this search depend on results: they are not known before it runs")
 
-// trials yields the jobs of a search.
-func (t *Template) trials(yield func(*jobs.Spec, error) bool) {
+// yieldTrials yields the jobs of a search.
+func (t *Template) yieldTrials(yield func(*jobs.Spec, error) bool) {
 	s := t.Search
 	if s.Learns() {
 		yield(nil, errLearns)

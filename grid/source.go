@@ -113,8 +113,8 @@ func runCommand(ctx context.Context, c Config, text string, in io.Reader) ([]byt
 	defer cancel()
 	cmd := shellCommand(limited, c.Dir, text)
 	cmd.Stdin = in
-	out := capped{limit: maxSource, full: cancel}
-	errs := tail{}
+	out := cappedBuffer{limit: maxSource, full: cancel}
+	errs := tailBuffer{}
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
 	if cmd.Process != nil {
@@ -128,13 +128,13 @@ func runCommand(ctx context.Context, c Config, text string, in io.Reader) ([]byt
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("the command was stopped: %w", context.Cause(ctx))
 	case limited.Err() != nil && in != nil:
-		return nil, fmt.Errorf("the command did not end within %v and was stopped%s", c.Timeout, errs.said())
+		return nil, fmt.Errorf("the command did not end within %v and was stopped%s", c.Timeout, errs.lastLines())
 	case limited.Err() != nil:
-		return nil, fmt.Errorf("the command did not end within %v and was stopped%s; write its output to a file and take file: PATH", c.Timeout, errs.said())
+		return nil, fmt.Errorf("the command did not end within %v and was stopped%s; write its output to a file and take file: PATH", c.Timeout, errs.lastLines())
 	case errors.Is(err, exec.ErrWaitDelay):
 		return nil, errors.New("the command has ended, but a process that it left kept its output open and was killed")
 	}
-	return nil, fmt.Errorf("the command failed (%w)%s", err, errs.said())
+	return nil, fmt.Errorf("the command failed (%w)%s", err, errs.lastLines())
 }
 
 // shellCommand returns a command that /bin/sh runs in a process group of its own. The whole group
@@ -148,15 +148,15 @@ func shellCommand(ctx context.Context, dir, text string) *exec.Cmd {
 	return cmd
 }
 
-// capped is a buffer for up to limit bytes. It calls full if more are written.
-type capped struct {
+// cappedBuffer is a buffer for up to limit bytes. It calls full if more are written.
+type cappedBuffer struct {
 	b     []byte
 	limit int
 	over  bool
 	full  func()
 }
 
-func (c *capped) Write(p []byte) (int, error) {
+func (c *cappedBuffer) Write(p []byte) (int, error) {
 	if len(c.b)+len(p) > c.limit {
 		c.over = true
 		c.full()
@@ -166,12 +166,12 @@ func (c *capped) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the last maxTail bytes that are written.
-type tail struct{ b []byte }
+// tailBuffer keeps the last maxTail bytes that are written.
+type tailBuffer struct{ b []byte }
 
 const maxTail = 4 << 10
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *tailBuffer) Write(p []byte) (int, error) {
 	t.b = append(t.b, p...)
 	if over := len(t.b) - maxTail; over > 0 {
 		t.b = append(t.b[:0], t.b[over:]...)
@@ -179,8 +179,8 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// said returns the last lines of the output, for an error.
-func (t *tail) said() string {
+// lastLines returns the last lines of the output, for an error.
+func (t *tailBuffer) lastLines() string {
 	lines := strings.FieldsFunc(string(t.b), func(r rune) bool { return r == '\n' || r == '\r' })
 	if len(lines) == 0 {
 		return "; it printed nothing on stderr"

@@ -56,24 +56,24 @@ type Hardness struct {
 // their sources. Parsed again, it gives the same jobs on any machine, unless it is Compared.
 func (t *Template) Text() string { return t.text() }
 
-// Compared reports whether a command compares the jobs (@hardness). Only the jobs hold its
+// HasComparison reports whether a command compares the jobs (@hardness). Only the jobs hold its
 // answers.
-func (t *Template) Compared() bool { return t.comparison != nil }
+func (t *Template) HasComparison() bool { return t.comparison != nil }
 
 // Points returns the number of points of the product, before filter and sample, or of trials of
 // a search.
 func (t *Template) Points() int { return t.points }
 
-// Filtered reports whether there is a filter, so that Count must iterate over the points.
-func (t *Template) Filtered() bool { return len(t.filter) > 0 }
+// HasFilter reports whether there is a filter, so that Count must iterate over the points.
+func (t *Template) HasFilter() bool { return len(t.filter) > 0 }
 
 // Count returns the number of jobs. With a filter it iterates over the points.
 func (t *Template) Count() (int, error) {
-	if !t.Filtered() && t.sample == nil {
+	if !t.HasFilter() && t.sample == nil {
 		return t.points * len(t.commands), nil
 	}
 	n := 0
-	for _, err := range t.kept() {
+	for _, err := range t.keptPoints() {
 		if err != nil {
 			return 0, err
 		}
@@ -82,8 +82,8 @@ func (t *Template) Count() (int, error) {
 	return n, nil
 }
 
-// Most returns an upper bound of the number of jobs, without iterating over the points.
-func (t *Template) Most() int {
+// MaxJobs returns an upper bound of the number of jobs, without iterating over the points.
+func (t *Template) MaxJobs() int {
 	if s := t.sample; s != nil {
 		return s.n * (t.points / s.points) * len(t.commands)
 	}
@@ -95,11 +95,11 @@ func (t *Template) Most() int {
 // equal options share them.
 func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
 	if t.Search != nil {
-		return t.trials
+		return t.yieldTrials
 	}
 	return func(yield func(*jobs.Spec, error) bool) {
 		id, hard := jobs.ID(1), newTuples(t)
-		for ix, err := range t.kept() {
+		for ix, err := range t.keptPoints() {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -123,8 +123,8 @@ func (t *Template) place(k int, ix []int) {
 	}
 }
 
-// keeps reports whether the conditions that need only the first axes hold.
-func (t *Template) keeps(ix []int, axes int) bool {
+// passesFilter reports whether the conditions that need only the first axes hold.
+func (t *Template) passesFilter(ix []int, axes int) bool {
 	for _, conditions := range t.filter[:min(axes, len(t.filter))] {
 		for _, holds := range conditions {
 			if !holds(ix) {
@@ -135,11 +135,11 @@ func (t *Template) keeps(ix []int, axes int) bool {
 	return true
 }
 
-// kept yields the points that pass the filter and the sample, each as an index for each axis. The
-// slice is valid until the next point.
-func (t *Template) kept() iter.Seq2[[]int, error] {
+// keptPoints yields the points that pass the filter and the sample, each as an index for each axis.
+// The slice is valid until the next point.
+func (t *Template) keptPoints() iter.Seq2[[]int, error] {
 	if t.sample != nil {
-		return t.sampled()
+		return t.sampledPoints()
 	}
 	return func(yield func([]int, error) bool) {
 		t.walk(make([]int, len(t.axes)), 0, yield)
@@ -155,7 +155,7 @@ func (t *Template) walk(ix []int, axis int, yield func([]int, error) bool) bool 
 next:
 	for k := range t.axes[axis] {
 		ix[axis] = k
-		if t.Filtered() {
+		if t.HasFilter() {
 			for _, holds := range t.filter[axis] {
 				if !holds(ix) {
 					continue next
@@ -181,10 +181,10 @@ func (t *Template) Pull() func() (*jobs.Spec, error) {
 	}
 }
 
-// keptTemplate is a template in run.toml (rundir.OptionSource). It includes the values
+// storedTemplate is a template in run.toml (rundir.OptionSource). It includes the values
 // that files and commands gave, so that resume makes the same jobs on any machine, and
 // the @result and @hardness lines.
-type keptTemplate struct {
+type storedTemplate struct {
 	V     int    `json:"v"`
 	File  string `json:"file"`
 	Limit int    `json:"limit"`
@@ -195,7 +195,7 @@ type keptTemplate struct {
 // Source returns a template as run.toml keeps it (rundir.OptionSource). limit is that of its
 // Config.
 func (t *Template) Source(limit int) string {
-	k := keptTemplate{V: 1, File: t.File, Limit: limit, Text: t.Text()}
+	k := storedTemplate{V: 1, File: t.File, Limit: limit, Text: t.Text()}
 	if !utf8.ValidString(k.Text) {
 		k.Text, k.Bytes = "", []byte(t.Text())
 	}
@@ -205,7 +205,7 @@ func (t *Template) Source(limit int) string {
 
 // ReadSource parses the result of Source.
 func ReadSource(source string) (*Template, error) {
-	var k keptTemplate
+	var k storedTemplate
 	if err := json.Unmarshal([]byte(source), &k); err != nil || k.V != 1 {
 		return nil, fmt.Errorf("run.toml holds no template that this version of dcs-tui reads")
 	}
@@ -216,9 +216,9 @@ func ReadSource(source string) (*Template, error) {
 	return Config{Limit: k.Limit, OtherShell: true, Again: true}.Parse(context.Background(), strings.NewReader(k.Text), k.File)
 }
 
-// Rest returns a function that yields the jobs of a source, without the first have ones, and
-// then io.EOF.
-func Rest(source string, have int) (func() (*jobs.Spec, error), error) {
+// RemainingJobs returns a function that yields the jobs of a source, without the first have ones,
+// and then io.EOF.
+func RemainingJobs(source string, have int) (func() (*jobs.Spec, error), error) {
 	t, err := ReadSource(source)
 	if err != nil {
 		return nil, err

@@ -19,21 +19,21 @@ type filter struct {
 // condition reports whether a point passes a part of a filter.
 type condition = func(ix []int) bool
 
-// where parses the filter that begins at an offset of a line. It checks names before values
+// parseWhere parses the filter that begins at an offset of a line. It checks names before values
 // are read, which may take long.
-func (p *parser) where(l *line, from int) {
+func (p *parser) parseWhere(l *line, from int) {
 	q, err := query.Parse(l.text[from:])
 	if err == nil {
 		_, err = query.Compile(q, p.fields(func(param *Param) *query.Field[[]int] { return &query.Field[[]int]{Name: param.Name} }), nil)
 	}
 	if err != nil {
-		p.wrongFilter(filter{line: l, from: from}, err)
+		p.addFilterError(filter{line: l, from: from}, err)
 		return
 	}
 	p.filters = append(p.filters, filter{l, from, q})
 }
 
-func (p *parser) wrongFilter(f filter, err error) {
+func (p *parser) addFilterError(f filter, err error) {
 	var e *query.Error
 	if errors.As(err, &e) {
 		p.wrong.at(f.line, f.from+e.Pos, "%s", e.Message)
@@ -62,7 +62,7 @@ func (p *parser) compile(f filter) {
 			return p.field(f, param)
 		}), nil)
 		if err != nil {
-			p.wrongFilter(f, err)
+			p.addFilterError(f, err)
 			return
 		}
 		t.filter[last] = append(t.filter[last], condition)
@@ -84,7 +84,7 @@ func (p *parser) field(f filter, param *Param) *query.Field[[]int] {
 	field.Check = func(l query.Literal) error {
 		switch {
 		case l.Op == "=" || l.Op == "!=":
-			p.literal(f, param, l)
+			p.checkLiteral(f, param, l)
 		case param.kind == allTexts && l.Value.Kind == query.Number:
 			return fmt.Errorf("a number and a text have no order: no value of %s is a number", param.Name)
 		case param.kind == allNumbers && l.Quoted:
@@ -98,8 +98,8 @@ func (p *parser) field(f filter, param *Param) *query.Field[[]int] {
 // maxCheckedValues is the maximum number of a parameter's values that literal searches.
 const maxCheckedValues = 10_000
 
-// literal adds a warning for a value that the parameter never has.
-func (p *parser) literal(f filter, param *Param, l query.Literal) {
+// checkLiteral adds a warning for a value that the parameter never has.
+func (p *parser) checkLiteral(f filter, param *Param, l query.Literal) {
 	if param.Len() > maxCheckedValues {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 // files of this run, host, and attempt count. Why describes what could not be read; the rest is
 // valid nevertheless.
 func InspectDisk(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) *Inspected {
-	seen, err := attempts.OfHost(d, dir, run, host, ids)
+	seen, err := attempts.ReadHostAttempts(d, dir, run, host, ids)
 	m := &Inspected{Host: host, Runs: seen.Claimed, Never: seen.Never, Heartbeat: seen.Heartbeat}
 	for _, f := range seen.Finished {
 		m.Jobs = append(m.Jobs, ExitedJob{Attempt: f.Attempt, Slot: f.Slot, Outcome: f.Outcome})

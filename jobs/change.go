@@ -117,15 +117,15 @@ func (r *Changer) Apply(c *Change, s *Spec) (*Spec, error) {
 		o = changed.Options // no option changes
 	}
 	if o == nil {
-		o = r.in.Share(c.options(changed.Options))
+		o = r.in.Share(c.changedOptions(changed.Options))
 		r.shared[changed.Options] = o
 	}
 	changed.Options = o
 	return &changed, nil
 }
 
-// options returns a changed copy.
-func (c *Change) options(old *Options) *Options {
+// changedOptions returns a changed copy.
+func (c *Change) changedOptions(old *Options) *Options {
 	o := *old
 	setIfGiven(&o.Timeout, c.Timeout)
 	setIfGiven(&o.MemBytes, c.MemBytes)

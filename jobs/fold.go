@@ -28,7 +28,7 @@ func Fold(t *Table, r *Record) error {
 	case KindHost:
 		return t.setHost(r)
 	case KindInstance:
-		return t.instance(r)
+		return t.foldInstance(r)
 	case KindMachine:
 		return t.machine(r)
 	case KindInventory:
@@ -77,9 +77,9 @@ func Fold(t *Table, r *Record) error {
 		t.CanceledAll = false
 		return t.launch(j, r)
 	case KindRunning:
-		return t.running(j, r)
+		return t.recordStart(j, r)
 	case KindExited, KindLost, KindSuperseded, KindCanceled:
-		return t.end(j, r)
+		return t.endAttempt(j, r)
 	case KindJob:
 		if j.State.Terminal() {
 			return fmt.Errorf("job %d is already %s", r.Job, j.State)
@@ -175,7 +175,7 @@ func (t *Table) nextRound(j *Job, why string) {
 	if j.State.Terminal() {
 		t.keepUndelivered(j)
 	}
-	t.set(j, Queued)
+	t.setState(j, Queued)
 	j.Round, j.Failures, j.Retry, j.Reason, j.Urgent = j.Round+1, 0, 0, why, false
 	t.Ended = false
 }
@@ -211,7 +211,7 @@ func (t *Table) launch(j *Job, r *Record) error {
 	}
 	j.addAttempt(Attempt{ID: r.Attempt(), Host: r.Host, Machine: t.At[r.Host], Launched: r.At, Round: j.Round})
 	j.Retry = 0
-	t.set(j, Running)
+	t.setState(j, Running)
 	return nil
 }
 
@@ -247,7 +247,7 @@ func (t *Table) relaunch(j *Job, r *Record) bool {
 		}
 		*a = Attempt{ID: a.ID, Host: r.Host, Machine: t.At[r.Host], Launched: r.At, Round: j.Round}
 		j.Retry = 0
-		t.set(j, Running)
+		t.setState(j, Running)
 		return true
 	}
 	for k := n + 1; k < r.N; k++ {
@@ -256,16 +256,16 @@ func (t *Table) relaunch(j *Job, r *Record) bool {
 	return false
 }
 
-// running records that an attempt has started. An attempt that was declared lost may return alive.
-// It is then open again, and its job runs again.
-func (t *Table) running(j *Job, r *Record) error {
+// recordStart records that an attempt has started. An attempt that was declared lost may return
+// alive. It is then open again, and its job runs again.
+func (t *Table) recordStart(j *Job, r *Record) error {
 	a := t.Attempt(r.Attempt())
 	if a == nil || !a.State.Open() && (a.State != AttemptLost || j.State.Terminal()) {
 		return fmt.Errorf("attempt %s cannot be running", r.Attempt())
 	}
 	if a.State == AttemptLost {
 		a.Reason, j.Reason, j.Retry, j.Urgent = "", "", 0, false
-		t.set(j, Running)
+		t.setState(j, Running)
 	}
 	a.State, a.Slot, a.Started = AttemptRunning, int32(r.Slot), r.Started
 	a.setMissingHost(r)
@@ -280,10 +280,10 @@ func (a *Attempt) setMissingHost(r *Record) {
 	}
 }
 
-// end closes an attempt. The job moves to Next unless it is already terminal or another of its
-// attempts is still open. If it is terminal, a late exit of a superseded copy changes only the
+// endAttempt closes an attempt. The job moves to Next unless it is already terminal or another of
+// its attempts is still open. If it is terminal, a late exit of a superseded copy changes only the
 // attempt. If another attempt is open, Next is Running.
-func (t *Table) end(j *Job, r *Record) error {
+func (t *Table) endAttempt(j *Job, r *Record) error {
 	a := t.Attempt(r.Attempt())
 	if a == nil {
 		return fmt.Errorf("%s: there is no attempt %s", r.Kind, r.Attempt())
@@ -342,11 +342,11 @@ func (t *Table) moveTo(j *Job, r *Record) error {
 	}
 	j.Retry, j.Reason = r.Retry, r.Reason
 	j.Urgent = r.Kind == KindLost && r.Next == Queued
-	t.set(j, r.Next)
+	t.setState(j, r.Next)
 	return nil
 }
 
-func (t *Table) set(j *Job, s JobState) {
+func (t *Table) setState(j *Job, s JobState) {
 	t.Counts[j.State]--
 	t.Counts[s]++
 	j.State = s

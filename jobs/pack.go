@@ -103,7 +103,7 @@ func (t *Table) State(id ID) JobState {
 	}
 	if at := t.packed.rows[id-1]; at != 0 {
 		var s JobState
-		number(t.packed.unpacking(at), &s)
+		codeNumber(t.packed.unpacking(at), &s)
 		return s
 	}
 	return Queued
@@ -190,7 +190,7 @@ func (r *RowReader) Spec(t *Table, id ID) *Spec {
 
 func (p *packed) priority(id ID) int32 {
 	var options int
-	number(p.unpacking(p.specs[id-1]), &options)
+	codeNumber(p.unpacking(p.specs[id-1]), &options)
 	return int32(p.options.Values[options].Priority)
 }
 
@@ -202,7 +202,7 @@ func (p *packed) addSpec(s *Spec) address {
 func (p *packed) addRow(j *Job) address {
 	return p.add(func(c *codec) {
 		codeRow(c, j)
-		number(c, new(len(j.Attempts)))
+		codeNumber(c, new(len(j.Attempts)))
 		for _, a := range j.Attempts {
 			p.codeAttempt(c, a, a.Outcome)
 		}
@@ -225,7 +225,7 @@ func (r *RowReader) load(p *packed, id ID) *Job {
 	c := p.unpacking(at)
 	codeRow(c, j)
 	var n int
-	if number(c, &n); n == 0 {
+	if codeNumber(c, &n); n == 0 {
 		return j
 	}
 	if n > len(r.attempts) {
@@ -259,29 +259,29 @@ func (p *packed) codeSpec(c *codec, s *Spec, l *Labels) {
 	if c.packing {
 		n = p.options.Number(cmp.Or(s.Options, NoOptions))
 	}
-	number(c, &n)
+	codeNumber(c, &n)
 	s.Options = p.options.Values[n]
-	number(c, &s.Line)
-	c.texts(&s.Command, &s.Name, &l.key)
+	codeNumber(c, &s.Line)
+	c.codeTexts(&s.Command, &s.Name, &l.key)
 	params := len(l.params)
-	if number(c, &params); !c.packing {
+	if codeNumber(c, &params); !c.packing {
 		l.params = slices.Grow(l.params[:0], params)[:params]
 	}
 	for i := range l.params {
-		c.texts(&l.params[i].Name, &l.params[i].Value)
+		c.codeTexts(&l.params[i].Name, &l.params[i].Value)
 	}
 }
 
 // codeRow packs or unpacks a row without its specification and attempts. The state comes first.
 func codeRow(c *codec, j *Job) {
-	number(c, &j.State)
-	c.flags(&j.Urgent)
-	number(c, &j.Round)
-	number(c, &j.Failures)
-	number(c, &j.Priority)
-	number(c, &j.Seq)
-	number(c, &j.Retry)
-	c.texts(&j.Reason)
+	codeNumber(c, &j.State)
+	c.codeFlags(&j.Urgent)
+	codeNumber(c, &j.Round)
+	codeNumber(c, &j.Failures)
+	codeNumber(c, &j.Priority)
+	codeNumber(c, &j.Seq)
+	codeNumber(c, &j.Retry)
+	c.codeTexts(&j.Reason)
 }
 
 // codeAttempt packs or unpacks an attempt without its ID, and its outcome if there is one.
@@ -291,29 +291,29 @@ func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
 		host = p.hosts.Number(a.Host)
 	}
 	ended := a.Outcome != nil
-	number(c, &a.State)
-	c.flags(&a.Charged, &ended)
-	number(c, &host)
+	codeNumber(c, &a.State)
+	c.codeFlags(&a.Charged, &ended)
+	codeNumber(c, &host)
 	a.Host = p.hosts.Values[host]
-	number(c, &a.Slot)
-	number(c, &a.Round)
-	number(c, &a.Launched)
-	since(c, &a.Started, a.Launched)
-	c.texts(&a.Reason)
+	codeNumber(c, &a.Slot)
+	codeNumber(c, &a.Round)
+	codeNumber(c, &a.Launched)
+	codeTimeSince(c, &a.Started, a.Launched)
+	c.codeTexts(&a.Reason)
 	if !ended {
 		return
 	}
-	c.flags(&o.TimedOut, &o.Stopped, &o.DiskFull, &o.Unreturned)
-	number(c, &o.Exit)
-	since(c, &o.Started, a.Started)
-	since(c, &o.Ended, o.Started)
-	number(c, &o.CPU)
-	number(c, &o.Suspended)
-	number(c, &o.MaxRSSBytes)
-	number(c, &o.Files)
-	number(c, &o.LeftChildren)
-	number(c, &o.Memory)
-	c.texts(&o.Signal, &o.Error, &o.LastLine)
+	c.codeFlags(&o.TimedOut, &o.Stopped, &o.DiskFull, &o.Unreturned)
+	codeNumber(c, &o.Exit)
+	codeTimeSince(c, &o.Started, a.Started)
+	codeTimeSince(c, &o.Ended, o.Started)
+	codeNumber(c, &o.CPU)
+	codeNumber(c, &o.Suspended)
+	codeNumber(c, &o.MaxRSSBytes)
+	codeNumber(c, &o.Files)
+	codeNumber(c, &o.LeftChildren)
+	codeNumber(c, &o.Memory)
+	c.codeTexts(&o.Signal, &o.Error, &o.LastLine)
 	a.Outcome = o
 }
 
@@ -325,8 +325,8 @@ type codec struct {
 	rest    string // still to unpack
 }
 
-// number packs or unpacks an integer, in one byte if it is small.
-func number[T ~int | ~int32 | ~int64 | ~uint8](c *codec, n *T) {
+// codeNumber packs or unpacks an integer, in one byte if it is small.
+func codeNumber[T ~int | ~int32 | ~int64 | ~uint8](c *codec, n *T) {
 	if c.packing {
 		c.packed = binary.AppendVarint(c.packed, int64(*n))
 		return
@@ -343,31 +343,31 @@ func number[T ~int | ~int32 | ~int64 | ~uint8](c *codec, n *T) {
 	*n = T(int64(u>>1) ^ -int64(u&1))
 }
 
-// since packs or unpacks an instant as the time since another one, which takes fewer bytes.
-func since(c *codec, at *Stamp, start Stamp) {
+// codeTimeSince packs or unpacks an instant as the time since another one, which takes fewer bytes.
+func codeTimeSince(c *codec, at *Stamp, start Stamp) {
 	d := *at - start
-	number(c, &d)
+	codeNumber(c, &d)
 	*at = start + d
 }
 
-// flags packs or unpacks up to eight booleans as a byte.
-func (c *codec) flags(flags ...*bool) {
+// codeFlags packs or unpacks up to eight booleans as a byte.
+func (c *codec) codeFlags(flags ...*bool) {
 	var bits uint8
 	for i, f := range flags {
 		if *f {
 			bits |= 1 << i
 		}
 	}
-	number(c, &bits)
+	codeNumber(c, &bits)
 	for i, f := range flags {
 		*f = bits&(1<<i) != 0
 	}
 }
 
-func (c *codec) texts(texts ...*string) {
+func (c *codec) codeTexts(texts ...*string) {
 	for _, s := range texts {
 		n := len(*s)
-		if number(c, &n); c.packing {
+		if codeNumber(c, &n); c.packing {
 			c.packed = append(c.packed, *s...)
 		} else {
 			*s, c.rest = c.rest[:n], c.rest[n:]

@@ -243,8 +243,8 @@ func (l *lineReader) clean(line []byte) ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte("\r")), nil
 }
 
-// continues reports whether a line ends in a backslash that is not itself escaped.
-func continues(line []byte) bool {
+// isContinued reports whether a line ends in a backslash that is not itself escaped.
+func isContinued(line []byte) bool {
 	n := 0
 	for n < len(line) && line[len(line)-1-n] == '\\' {
 		n++
@@ -255,11 +255,11 @@ func continues(line []byte) bool {
 // errStrayBlank is the error for a line that only seems to continue in the next.
 var errStrayBlank = errors.New(`a space follows the \ at the end of this line, so the line does not continue: remove the space, or put it in quotes if it is meant`)
 
-// strayBlank returns the column of a blank after the \ at the end of a line, which editors do
+// strayBlankColumn returns the column of a blank after the \ at the end of a line, which editors do
 // not show, or 0.
-func strayBlank(line []byte) int {
+func strayBlankColumn(line []byte) int {
 	bare := bytes.TrimRight(line, blanks)
-	if len(bare) == len(line) || !continues(bare) {
+	if len(bare) == len(line) || !isContinued(bare) {
 		return 0
 	}
 	return utf8.RuneCount(bare) + 1

@@ -13,19 +13,20 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// object parses a line of a .jsonl jobs file. Its keys are those of #DCS lines, command (required),
-// id, and env and params, which are objects of texts. A value is a text or a number. For listKeys
-// it may be a list of them. For speculate it may be true or false. null resets the option. In a
-// stream, the line may be a request instead. Then object returns no job and sets s.ask.
-func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
+// parseObject parses a line of a .jsonl jobs file. Its keys are those of #DCS lines, command
+// (required), id, and env and params, which are objects of texts. A value is a text or a number.
+// For listKeys it may be a list of them. For speculate it may be true or false. null resets the
+// option. In a stream, the line may be a request instead. Then object returns no job and sets
+// s.ask.
+func (s *Scanner) parseObject(line []byte, id ID, at int) (*Spec, error) {
 	if line[0] != '{' {
 		return nil, errors.New(`a line of a .jsonl jobs file is an object such as {"command": "./sim 1", "timeout": "2h"}`)
 	}
 	var own settings
-	own.File, own.last, own.named = s.name, id-1, s.named
+	own.File, own.last, own.named = s.name, id-1, s.jobsNamed
 	spec, submitted := &Spec{ID: id, Line: at}, Labels{}
 	keys := 0 // without v and id
-	err := members(line, func(key string, v jsontext.Value) (err error) {
+	err := eachMember(line, func(key string, v jsontext.Value) (err error) {
 		if key != "v" && key != "id" {
 			keys++
 		}
@@ -54,7 +55,7 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 			return texts("env", v, own.setEnv)
 		case "params":
 			return texts("params", v, func(name, v string) error {
-				if !validEnvName(name) {
+				if !isEnvName(name) {
 					return fmt.Errorf("params: %q cannot be a part of the variable DCS_PARAM_…: use letters, digits and _", name)
 				}
 				if len(v) > maxEnvValue {
@@ -91,8 +92,8 @@ func (s *Scanner) object(line []byte, id ID, at int) (*Spec, error) {
 	return spec, nil
 }
 
-// members calls f for each key of the JSON object in text.
-func members(text []byte, f func(key string, v jsontext.Value) error) error {
+// eachMember calls f for each key of the JSON object in text.
+func eachMember(text []byte, f func(key string, v jsontext.Value) error) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text))
 	if _, err := dec.ReadToken(); err != nil {
 		return badJSON(err)
@@ -159,7 +160,7 @@ func texts(what string, v jsontext.Value, set func(name, value string) error) er
 	if v.Kind() != '{' {
 		return fmt.Errorf("%s: expected an object { }", what)
 	}
-	return members(v, func(name string, v jsontext.Value) error {
+	return eachMember(v, func(name string, v jsontext.Value) error {
 		text, err := scalar(what+"."+name, v)
 		if err != nil {
 			return err

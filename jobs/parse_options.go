@@ -168,7 +168,7 @@ const maxEnvValue = 127 << 10
 
 // setEnv sets a variable. The variables are sorted by name.
 func (s *settings) setEnv(name, v string) error {
-	if !validEnvName(name) {
+	if !isEnvName(name) {
 		return fmt.Errorf("env.%s: a variable's name has letters, digits and _ and does not begin with a digit", name)
 	}
 	if strings.HasPrefix(name, "DCS_") {
@@ -190,7 +190,7 @@ func (s *settings) setEnv(name, v string) error {
 	return nil
 }
 
-func validEnvName(s string) bool {
+func isEnvName(s string) bool {
 	if len(s) > 512 {
 		return false
 	}

@@ -44,8 +44,8 @@ type jobName struct {
 	id   ID
 }
 
-// named returns the jobs so far whose names match a pattern.
-func (s *Scanner) named(pattern string) (ids []ID) {
+// jobsNamed returns the jobs so far whose names match a pattern.
+func (s *Scanner) jobsNamed(pattern string) (ids []ID) {
 	if id, ok := s.keys[pattern]; ok {
 		return []ID{id}
 	}
@@ -64,7 +64,7 @@ func (s *Scanner) named(pattern string) (ids []ID) {
 // number first.
 func NewScanner(r io.Reader, name string, jsonl bool, first ID) *Scanner {
 	s := &Scanner{name: name, jsonl: jsonl, id: first, lines: lineReader{r: bufio.NewReaderSize(r, 64<<10)}}
-	s.defaults.File, s.defaults.named = name, s.named
+	s.defaults.File, s.defaults.named = name, s.jobsNamed
 	return s
 }
 
@@ -83,7 +83,7 @@ func (s *Scanner) Next() (*Spec, error) {
 // error.
 func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 	for {
-		at, line, err := s.logical()
+		at, line, err := s.logicalLine()
 		if err != nil {
 			s.pending, s.pendingLine = s.pending[:0], 0
 			return nil, s.stream && err != io.EOF && !s.lines.failed, err
@@ -95,30 +95,30 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 		case s.jsonl:
 			id := s.id
 			s.id++
-			spec, err = s.object(line, id, at)
+			spec, err = s.parseObject(line, id, at)
 		case s.stream && isObject(line):
-			if spec, err = s.object(line, s.id, at); err == nil {
+			if spec, err = s.parseObject(line, s.id, at); err == nil {
 				if spec != nil {
 					s.id++
 				}
 				return spec, true, nil
 			}
 		case isDirective(line):
-			err = s.directive(string(line[4:]), at)
+			err = s.addDirective(string(line[4:]), at)
 			if isDefault, _, _ := parseDirective(string(line[4:])); err != nil && isDefault && s.stream {
-				return nil, false, s.fail(at, err) // all jobs that follow would lack it
+				return nil, false, s.errorAt(at, err) // all jobs that follow would lack it
 			}
 		case line[0] == '#':
 			if at == 1 && isScript(line) {
-				return nil, !s.stream, s.fail(at, errors.New("this is a script, not a jobs file: each of its lines would run by itself; put the name of the script into a jobs file"))
+				return nil, !s.stream, s.errorAt(at, errors.New("this is a script, not a jobs file: each of its lines would run by itself; put the name of the script into a jobs file"))
 			} else if isMisspeltDirective(line) {
 				err = errors.New("this comment looks like options: they begin with #DCS, in capitals and without a space")
 			}
 		case s.stream && s.spoiled > 0:
 			s.spoiled = 0
-			return nil, true, s.fail(at, errSpoiled)
+			return nil, true, s.errorAt(at, errWrongDirective)
 		default:
-			if column := strayBlank(s.last); column == 0 || s.again {
+			if column := strayBlankColumn(s.last); column == 0 || s.again {
 				spec = s.job(line, at)
 			} else {
 				s.job(line, at) // uses up the options and, in a file, the number
@@ -133,41 +133,41 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 			s.pending, s.pendingLine, s.spoiled = s.pending[:0], 0, at
 			fallthrough
 		case err != nil:
-			return nil, true, s.fail(at, err)
+			return nil, true, s.errorAt(at, err)
 		case spec != nil:
 			return spec, true, nil
 		}
 	}
 }
 
-// logical returns a line with its continuation lines, and the number of the first.
-func (s *Scanner) logical() (at int, line []byte, err error) {
+// logicalLine returns a line with its continuation lines, and the number of the first.
+func (s *Scanner) logicalLine() (at int, line []byte, err error) {
 	line, err = s.lines.next()
 	at, s.last = s.lines.line, line
 	if err == io.EOF {
-		return at, nil, s.end()
+		return at, nil, s.endOfInput()
 	}
-	if err == nil && (s.jsonl || !continues(line) || isComment(line)) {
+	if err == nil && (s.jsonl || !isContinued(line) || isComment(line)) {
 		return at, line, nil
 	}
 	s.joined = s.joined[:0]
-	for err == nil && continues(line) {
+	for err == nil && isContinued(line) {
 		s.joined = append(s.joined, line[:len(line)-1]...)
 		if len(s.joined) > maxLine {
-			return at, nil, s.fail(at, fmt.Errorf("the continued line is longer than %d MiB", maxLine>>20))
+			return at, nil, s.errorAt(at, fmt.Errorf("the continued line is longer than %d MiB", maxLine>>20))
 		}
 		if line, err = s.lines.next(); err == nil && isDirective(bytes.TrimLeft(line, blanks)) {
 			s.spoiled = s.lines.line
-			return at, nil, s.fail(s.lines.line, errors.New(`a #DCS line inside a command: the line before it ends in \`))
+			return at, nil, s.errorAt(s.lines.line, errors.New(`a #DCS line inside a command: the line before it ends in \`))
 		}
 	}
 	switch {
 	case err == io.EOF:
-		return at, nil, s.fail(at, errors.New(`the file ends inside this command: its last line ends in \`))
+		return at, nil, s.errorAt(at, errors.New(`the file ends inside this command: its last line ends in \`))
 	case err != nil && s.lines.line == 0:
 		return at, nil, fmt.Errorf("%s: %w", s.name, err)
 	case err != nil:
-		return at, nil, s.fail(s.lines.line, err)
+		return at, nil, s.errorAt(s.lines.line, err)
 	}
 	s.last = line
 	s.joined = append(s.joined, line...)
@@ -185,24 +185,24 @@ func isScript(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("#!")) && !bytes.Contains(line, []byte("dcs-tui"))
 }
 
-// end returns io.EOF, or an error if options were left without a job.
-func (s *Scanner) end() error {
+// endOfInput returns io.EOF, or an error if options were left without a job.
+func (s *Scanner) endOfInput() error {
 	pending, byDefault := s.pendingLine, s.defaultLine
 	s.pendingLine, s.defaultLine = 0, 0 // report it once
 	switch {
 	case pending > 0:
-		return s.fail(pending, errors.New("no job follows this #DCS line"))
+		return s.errorAt(pending, errors.New("no job follows this #DCS line"))
 	case byDefault > 0:
-		return s.fail(byDefault, errors.New("no job follows this #DCS default line: it applies to the jobs after it"))
+		return s.errorAt(byDefault, errors.New("no job follows this #DCS default line: it applies to the jobs after it"))
 	}
 	return io.EOF
 }
 
-func (s *Scanner) fail(line int, err error) error { return &ParseError{s.name, line, 0, err} }
+func (s *Scanner) errorAt(line int, err error) error { return &ParseError{s.name, line, 0, err} }
 
-// directive stores the options of a #DCS line. It checks each of them here, so that an error
+// addDirective stores the options of a #DCS line. It checks each of them here, so that an error
 // has the number of this line.
-func (s *Scanner) directive(text string, at int) error {
+func (s *Scanner) addDirective(text string, at int) error {
 	isDefault, options, err := parseDirective(text)
 	if !isDefault && s.pendingLine == 0 {
 		s.pendingLine = at // also of an invalid line, so that its job does not cause another error

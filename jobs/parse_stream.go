@@ -136,4 +136,4 @@ func (s *Scanner) askFor(do string, v jsontext.Value) error {
 // isObject reports whether a line of a stream is a JSON object: no command begins like that.
 func isObject(line []byte) bool { return bytes.HasPrefix(line, []byte(`{"`)) }
 
-var errSpoiled = errors.New("the job is not taken, because the #DCS line before it is wrong")
+var errWrongDirective = errors.New("the job is not taken, because the #DCS line before it is wrong")

@@ -241,9 +241,9 @@ func (i Instance) Age(now Stamp) time.Duration {
 	return max(0, now.Sub(i.Created))
 }
 
-// instance applies a record of an instance. A name is never reused, but an instance that was
+// foldInstance applies a record of an instance. A name is never reused, but an instance that was
 // believed gone may be found again.
-func (t *Table) instance(r *Record) error {
+func (t *Table) foldInstance(r *Record) error {
 	i, known := t.Instances[r.Host]
 	state := InstanceState(r.How)
 	switch {
@@ -299,5 +299,5 @@ func (c *AbsoluteCwd) Resolve(s *Spec) {
 	if s.Options == nil || s.Cwd == "" || filepath.IsAbs(s.Cwd) {
 		return
 	}
-	s.Options = changed(&c.done, s.Options, func(o *Options) { o.Cwd = filepath.Join(c.Base, o.Cwd) })
+	s.Options = changedCopy(&c.done, s.Options, func(o *Options) { o.Cwd = filepath.Join(c.Base, o.Cwd) })
 }

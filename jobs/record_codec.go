@@ -40,11 +40,11 @@ func (d *RecordReader) Read(b []byte, r *Record) error {
 		r.Spec.Options = d.specs.Share(r.Spec.Options)
 	}
 	for _, text := range []*string{(*string)(&r.Kind), &r.Host, &r.Reason, &r.How, &r.Request} {
-		*text = d.share([]byte(*text))
+		*text = d.intern([]byte(*text))
 	}
 	if o := r.Outcome; o != nil {
 		for _, text := range []*string{&o.Signal, &o.Error, &o.LastLine} {
-			*text = d.share([]byte(*text))
+			*text = d.intern([]byte(*text))
 		}
 	}
 	return nil
@@ -55,7 +55,7 @@ func (d *RecordReader) readUsual(b []byte, r *Record) bool {
 	return readObject(b, func(o *objectReader, name []byte) bool {
 		switch string(name) {
 		case "k":
-			r.Kind = Kind(d.share(o.bytes()))
+			r.Kind = Kind(d.intern(o.bytes()))
 		case "t":
 			readNumber(o, &r.At)
 		case "j":
@@ -63,7 +63,7 @@ func (d *RecordReader) readUsual(b []byte, r *Record) bool {
 		case "n":
 			readNumber(o, &r.N)
 		case "h":
-			r.Host = d.share(o.bytes())
+			r.Host = d.intern(o.bytes())
 		case "slot":
 			readNumber(o, &r.Slot)
 		case "next":
@@ -74,7 +74,7 @@ func (d *RecordReader) readUsual(b []byte, r *Record) bool {
 			readNumber(o, &r.Started)
 		case "o":
 			r.Outcome = new(Outcome)
-			o.object(func(_ *objectReader, name []byte) bool { return d.outcome(o, name, r.Outcome) })
+			o.object(func(_ *objectReader, name []byte) bool { return d.readOutcome(o, name, r.Outcome) })
 		default:
 			return false
 		}
@@ -82,13 +82,13 @@ func (d *RecordReader) readUsual(b []byte, r *Record) bool {
 	})
 }
 
-// outcome reads a member of an outcome.
-func (d *RecordReader) outcome(m *objectReader, name []byte, o *Outcome) bool {
+// readOutcome reads a member of an outcome.
+func (d *RecordReader) readOutcome(m *objectReader, name []byte, o *Outcome) bool {
 	switch string(name) {
 	case "exit":
 		readNumber(m, &o.Exit)
 	case "signal":
-		o.Signal = d.share(m.bytes())
+		o.Signal = d.intern(m.bytes())
 	case "started":
 		readNumber(m, &o.Started)
 	case "ended":
@@ -98,15 +98,15 @@ func (d *RecordReader) outcome(m *objectReader, name []byte, o *Outcome) bool {
 	case "max_rss":
 		readNumber(m, &o.MaxRSSBytes)
 	case "last_line":
-		o.LastLine = d.share(m.bytes())
+		o.LastLine = d.intern(m.bytes())
 	default:
 		return false
 	}
 	return true
 }
 
-// share returns text. Equal texts share memory.
-func (d *RecordReader) share(text []byte) string {
+// intern returns text. Equal texts share memory.
+func (d *RecordReader) intern(text []byte) string {
 	s, known := d.texts[string(text)]
 	if !known {
 		if s = string(text); s != "" && len(d.texts) < maxTexts {

@@ -215,13 +215,13 @@ func (s *Spec) Title() string {
 func ChangeOptions(specs []*Spec, change func(*Options)) {
 	var done map[*Options]*Options
 	for _, s := range specs {
-		s.Options = changed(&done, s.Options, change)
+		s.Options = changedCopy(&done, s.Options, change)
 	}
 }
 
-// changed returns a changed copy of options. Jobs share options, so done holds the copies of those
-// that were changed before.
-func changed(done *map[*Options]*Options, o *Options, change func(*Options)) *Options {
+// changedCopy returns a changed copy of options. Jobs share options, so done holds the copies of
+// those that were changed before.
+func changedCopy(done *map[*Options]*Options, o *Options, change func(*Options)) *Options {
 	if (*done)[o] == nil {
 		own := *o
 		change(&own)
@@ -416,13 +416,13 @@ func (a Hardness) Compare(b Hardness) int {
 	return cmp.Compare(a.Text, b.Text)
 }
 
-// tooHard begins the reason of every job that was skipped because of a timeout.
-const tooHard = "it is at least as hard as job "
+// tooHardPrefix begins the reason of every job that was skipped because of a timeout.
+const tooHardPrefix = "it is at least as hard as job "
 
-// TooHard returns the reason of a job that is skipped because job by, which is no harder, timed
-// out.
-func TooHard(by *Spec, after time.Duration) string {
-	why := fmt.Sprintf("%s%d, which timed out after %s", tooHard, by.ID, after.Round(time.Millisecond))
+// TooHardReason returns the reason of a job that is skipped because job by, which is no harder,
+// timed out.
+func TooHardReason(by *Spec, after time.Duration) string {
+	why := fmt.Sprintf("%s%d, which timed out after %s", tooHardPrefix, by.ID, after.Round(time.Millisecond))
 	if by.Name != "" {
 		why += ": " + Clean(by.Name, 80)
 	}
@@ -431,4 +431,4 @@ func TooHard(by *Spec, after time.Duration) string {
 
 // Avoided reports whether the job was not run, or not to its end, because a job that is no harder
 // had timed out.
-func (j *Job) Avoided() bool { return j.State == Skipped && strings.HasPrefix(j.Reason, tooHard) }
+func (j *Job) Avoided() bool { return j.State == Skipped && strings.HasPrefix(j.Reason, tooHardPrefix) }

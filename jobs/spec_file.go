@@ -38,7 +38,7 @@ type SpecDecoder struct {
 	name   string
 	have   int // specifications of earlier files
 	specs  SpecReader
-	ahead  Ahead[*Spec]
+	ahead  ParallelDecoder[*Spec]
 	line   int // number of the current line
 	next   ID  // id of the next specification; 0: unknown yet
 	good   int // number of lines that could be read

@@ -130,7 +130,7 @@ func newKeeper(run *rundir.Run, d *dispatch.Dispatcher) *metrics.Keeper {
 
 // fetching returns a function that reads outputs which only their hosts have.
 func fetching(d *dispatch.Dispatcher) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
-	return metrics.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
+	return metrics.NewFetch(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
 		return d.Output(ctx, id, jobs.FileOut, -int64(n), n)
 	})
 }
@@ -144,7 +144,7 @@ func (o *Owned) onHosts(hs []*hosts.Host) (list []results.Result) {
 	}
 	for i := range o.Table.Jobs {
 		j := &o.Table.Jobs[i]
-		if a := results.Counted(j); j.State.Terminal() && a != nil && at.HostDirs[a.Host] != "" && known[a.Host] {
+		if a := results.CountedAttempt(j); j.State.Terminal() && a != nil && at.HostDirs[a.Host] != "" && known[a.Host] {
 			list = append(list, at.Result(j))
 		}
 	}

@@ -215,7 +215,7 @@ func (s *stage) effect(ev Event) []jobs.ID {
 	s.c.See = trace.OnRecord
 	s.step(Request{Name: trace.Name, Do: []Event{ev}})
 	s.c.See = nil
-	return ask.Undo(s.c.table, trace.Affected)
+	return ask.JobsToRequeue(s.c.table, trace.Affected)
 }
 
 // TestUndoCancel checks that a requeue restores all jobs that a cancel ended. This includes the

@@ -252,7 +252,7 @@ func (c *Core) tooHard(j *jobs.Job) bool {
 func (c *Core) whyTooHard(j *jobs.Job) string {
 	t := c.tupleOf(j.Spec)
 	if t.why == "" {
-		t.why = jobs.TooHard(c.table.Job(t.by).Spec, t.ran)
+		t.why = jobs.TooHardReason(c.table.Job(t.by).Spec, t.ran)
 	}
 	if j.Round > 1 {
 		return t.why + "; it can run with more time, or when that job is requeued too"

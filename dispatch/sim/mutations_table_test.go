@@ -16,7 +16,7 @@ var mutations = []mutation{
 
 	// jobs/journal and jobs/rundir: what is durable, and which dispatcher owns it.
 	{name: "no fsync", file: "jobs/journal/journal.go", edits: []edit{
-		{"	if err := j.f.Sync(); err != nil {\n		return j.failed(err)\n	}\n", ""}}},
+		{"	if err := j.f.Sync(); err != nil {\n		return j.closeAfterFailure(err)\n	}\n", ""}}},
 	{name: "a dispatcher that was taken over may act upon its records", file: "jobs/journal/journal.go", edits: []edit{
 		{"	if err := j.fencedError(); err != nil {\n		return err\n	}\n	j.settled", "	j.settled"}}},
 	{name: "the owner does not look for newer ones", file: "jobs/journal/journal.go", edits: []edit{
@@ -103,7 +103,7 @@ var mutations = []mutation{
 	{name: "what a host cannot tell of is taken for nothing", file: "dispatch/sched/reconcile.go", edits: []edit{
 		{"	case p.Answer == hosts.NeverStarted:\n", "	case p.Answer == hosts.Unknown || p.Answer == hosts.NeverStarted:\n"}}, far: true},
 	{name: "a damaged end of the journal is taken for a line that was never completed", file: "jobs/journal/line.go", edits: []edit{
-		{"	return beginsLine(b), nil", "	return len(b) >= 0, nil"}}, seeds: 3000, far: true},
+		{"	return isLineBeginning(b), nil", "	return len(b) >= 0, nil"}}, seeds: 3000, far: true},
 	{name: "an attempt without the record of its launch has no host", file: "jobs/fold.go", edits: []edit{
 		{"	if a.Host == \"\" {\n		a.Host = r.Host\n	}\n", ""}}, seeds: 3000, far: true},
 	{name: "a journal that has lost its end is taken for whole", file: "jobs/journal/take.go", edits: []edit{

@@ -92,7 +92,7 @@ func (l *lab) split(name string) (host string, id jobs.AttemptID, file jobs.File
 
 // plan returns a plan for all attempts of which a host has files.
 func (l *lab) plan() *FetchPlan {
-	here := attempts.NewHere(rundir.OS, l.run.Dir)
+	here := attempts.NewLocalFiles(rundir.OS, l.run.Dir)
 	of := map[string]map[jobs.AttemptID]bool{}
 	for name := range l.has {
 		host, id, _ := l.split(name)
@@ -112,7 +112,7 @@ func (l *lab) plan() *FetchPlan {
 
 // here reports whether the files of an attempt count as fetched.
 func (l *lab) here(id string) bool {
-	return attempts.NewHere(rundir.OS, l.run.Dir).Has(attempt(l.t, id))
+	return attempts.NewLocalFiles(rundir.OS, l.run.Dir).Has(attempt(l.t, id))
 }
 
 func (l *lab) fetch(b *Fetcher) ([]HostResult, error) {
@@ -195,8 +195,9 @@ func TestFetchResumed(t *testing.T) {
 	}
 }
 
-// TestFetchFaultsOfHosts checks that an unreachable host, an inconsistent file, and a lost attempt affect
-// only themselves, and that an attempt with a missing file does not count as fetched (promise 5).
+// TestFetchFaultsOfHosts checks that an unreachable host, an inconsistent file, and a lost attempt
+// affect only themselves, and that an attempt with a missing file does not count as fetched
+// (promise 5).
 func TestFetchFaultsOfHosts(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "good\n", "")
@@ -288,8 +289,8 @@ func TestFetchSizes(t *testing.T) {
 	}
 }
 
-// TestFetchStillRunning checks an attempt that was given up but may still run. If its output and its
-// sentinel are written while its output is read, the partial copy does not count as complete.
+// TestFetchStillRunning checks an attempt that was given up but may still run. If its output and
+// its sentinel are written while its output is read, the partial copy does not count as complete.
 func TestFetchStillRunning(t *testing.T) {
 	l := newLab(t)
 	l.has["far 1.1.out"], l.has["far 1.1.err"] = "half\n", ""
@@ -312,8 +313,8 @@ func TestFetchStillRunning(t *testing.T) {
 	l.same("far 1.1.out", "far 1.1.err", "far 1.1.status")
 }
 
-// TestFetchReservesSpace checks that files that are written at the same time reserve their disk space
-// separately, so that the reserve for other users of the disk is kept.
+// TestFetchReservesSpace checks that files that are written at the same time reserve their disk
+// space separately, so that the reserve for other users of the disk is kept.
 func TestFetchReservesSpace(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")

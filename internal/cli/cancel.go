@@ -267,7 +267,7 @@ func awaitCancel(ctx context.Context, asked *ask.Request) string {
 	late := time.After(cancelTimeout)
 	every := time.NewTicker(50 * time.Millisecond)
 	defer every.Stop()
-	for asked.Poll(); !asked.IsOver() || asked.Awaits(); asked.Poll() {
+	for asked.Poll(); !asked.IsOver() || asked.IsAwaiting(); asked.Poll() {
 		select {
 		case <-ctx.Done():
 			return "the run has ended"

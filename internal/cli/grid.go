@@ -194,7 +194,7 @@ func quotesLikeSh(shell string) bool {
 const longCount = 50_000_000
 
 func (a *app) printCount(template *grid.Template) error {
-	if template.Filtered() && template.Points() > longCount {
+	if template.HasFilter() && template.Points() > longCount {
 		a.con.Line("checking " + jobs.Plural(template.Points(), "point") + "; Ctrl-C stops")
 	}
 	n, err := template.Count()
@@ -252,8 +252,8 @@ func (a *app) gridSource(template *grid.Template, file string, flags *gridFlags)
 		src.options[metrics.BestOption] = template.Search.Best()
 	}
 	var err error
-	large := template.Most() > grid.DefaultLimit
-	if source := template.Source(flags.limit); large || template.Search != nil || len(source) <= maxKeptTemplate && !template.Compared() {
+	large := template.MaxJobs() > grid.DefaultLimit
+	if source := template.Source(flags.limit); large || template.Search != nil || len(source) <= maxKeptTemplate && !template.HasComparison() {
 		src.source = source
 	}
 	if template.Search != nil {
@@ -379,7 +379,7 @@ func (a *app) readTemplateJobs(flags *gridFlags, file string) ([]*jobs.Spec, []s
 	if err != nil {
 		return nil, nil, err
 	}
-	if template.Most() > grid.DefaultLimit {
+	if template.MaxJobs() > grid.DefaultLimit {
 		return nil, nil, fmt.Errorf("%s: a template of more than %d jobs must be a run of its own: dcs-tui grid %s", file, grid.DefaultLimit, text.ShellWord(file))
 	}
 	specs, err := templateJobs(template)

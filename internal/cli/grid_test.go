@@ -32,7 +32,7 @@ func TestTemplateIsKept(t *testing.T) {
 		same(t, "the template", again.Text(), first.Text())
 		same(t, "@result", again.Results[0], first.Results[0])
 		for have := range 7 {
-			next, err := grid.Rest(kept, have)
+			next, err := grid.RemainingJobs(kept, have)
 			must(t, err)
 			for s := range first.Jobs() {
 				if int(s.ID) > have {
@@ -45,7 +45,7 @@ func TestTemplateIsKept(t *testing.T) {
 			same(t, "the end", err, io.EOF)
 		}
 	}
-	if _, err := grid.Rest("not ours", 0); err == nil {
+	if _, err := grid.RemainingJobs("not ours", 0); err == nil {
 		t.Error("nonsense was taken for a template")
 	}
 }

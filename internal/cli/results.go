@@ -34,7 +34,7 @@ type resultsFlags struct {
 	measures []results.Measure // nil: all
 	minSize  int
 	pivot    pivotValue
-	pivotOf  *results.PivotOf // nil: no pivot table
+	pivotOf  *results.PivotInput // nil: no pivot table
 	format   string
 	all      bool
 }
@@ -208,7 +208,7 @@ func (v *pivotValue) Set(s string) error {
 
 // split returns the pivot, which is nil if the flag was not given, and the arguments that are not
 // part of the flag.
-func (v *pivotValue) split(args []string) (of *results.PivotOf, rest []string, err error) {
+func (v *pivotValue) split(args []string) (of *results.PivotInput, rest []string, err error) {
 	names := v.names
 	switch {
 	case len(names) == 0:
@@ -276,7 +276,7 @@ func (a *app) printTable(ctx context.Context, state *runState, list []results.Re
 // could not be read. The columns of others have no values.
 func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, list []results.Result, columns, others []*metrics.Metric) (*results.Table, []string, error) {
 	reader := metrics.NewReader(run, columns)
-	reader.Cache()
+	reader.UseCache()
 	ownDir := func(i int) string {
 		if s := table.Job(list[i].Job).Spec; s.Options != nil {
 			return s.Cwd
@@ -332,7 +332,7 @@ func (a *app) printRows(s *results.Table, flags *resultsFlags, having []*query.Q
 			return text.Errorf("--group: %w", err)
 		}
 	case len(flags.columns) > 0:
-		shown, err := s.Find(flags.columns)
+		shown, err := s.FindColumns(flags.columns)
 		if err != nil {
 			return text.Errorf("--columns: %w", err)
 		}

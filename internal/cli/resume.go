@@ -155,7 +155,7 @@ func (a *app) setRemainingJobs(o *run.Options, runDir *rundir.Run, have int) {
 	if !open || !o.Input.Again {
 		return
 	}
-	next, err := grid.Rest(source, have)
+	next, err := grid.RemainingJobs(source, have)
 	if err != nil {
 		a.warn("cannot create the remaining jobs: %v", err)
 		return

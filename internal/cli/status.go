@@ -189,7 +189,7 @@ type statusJSON struct {
 func (r *runState) json() *statusJSON {
 	s := &statusJSON{
 		runJSON: runJSONOf(r.Run), Dir: r.Run.Dir, Created: r.Run.Asked.Created, Epoch: r.Table.Epoch,
-		Jobs: map[string]int{}, Total: len(r.Table.Jobs), Handed: runview.HandedOver(r.Table), Hosts: r.hosts(), Queues: runview.CountQueues(r.Table),
+		Jobs: map[string]int{}, Total: len(r.Table.Jobs), Handed: runview.CountHanded(r.Table), Hosts: r.hosts(), Queues: runview.CountQueues(r.Table),
 		Ended: r.Table.Ended, Input: r.Input.State, Requests: r.Requests,
 	}
 	for st, n := range r.Table.Counts {
@@ -270,7 +270,7 @@ func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	// The summary counts jobs that were only sent to a host as running.
 	running := table.Counts[jobs.Running]
-	lines[0] = strings.Replace(lines[0], " "+runview.RunningText(running, 0, true), " "+runview.RunningText(running, runview.HandedOver(table), dispatched), 1)
+	lines[0] = strings.Replace(lines[0], " "+runview.RunningText(running, 0, true), " "+runview.RunningText(running, runview.CountHanded(table), dispatched), 1)
 	if n := table.Counts[jobs.Canceled] - table.Judged()[jobs.Canceled]; n > 0 {
 		lines = append(lines, "search: "+jobs.Plural(n, "trial")+" ended early")
 	}
@@ -283,7 +283,7 @@ func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 
 // uselessHostLines reports which hosts were useless to a run; see runview.HostsOfNoUse.
 func uselessHostLines(table *jobs.Table, events map[string]runview.HostEvent) []string {
-	lines := runview.HostsOfNoUse(table, events)
+	lines := runview.UselessHosts(table, events)
 	for i := range lines {
 		lines[i] = [2]string{"hosts: ", "       "}[min(i, 1)] + text.Line(lines[i])
 	}

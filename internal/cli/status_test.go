@@ -175,7 +175,7 @@ func TestReadRunHostEvents(t *testing.T) {
 	} {
 		runview.AddHostEvent(words, &r)
 	}
-	if got := runview.HostsOfNoUse(new(jobs.Table), words); !slices.Equal(got, []string{"ws02 ran nothing: connection refused"}) {
+	if got := runview.UselessHosts(new(jobs.Table), words); !slices.Equal(got, []string{"ws02 ran nothing: connection refused"}) {
 		t.Errorf("%q", got)
 	}
 }

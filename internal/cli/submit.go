@@ -275,7 +275,7 @@ func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.Request, stopped <-chan os
 	for {
 		asked.Poll()
 		owner := asked.Owner()
-		switch end := asked.End(); {
+		switch end := asked.EndRecord(); {
 		case end != nil:
 			return end, nil
 		case asked.Refused != "":

@@ -67,7 +67,7 @@ func Leave(run *rundir.Run, q *rundir.Request) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, r.file()
+	return r, r.writeFile()
 }
 
 // Prepare makes a request that Wait sends through the socket, or as a file if that is not possible.
@@ -81,8 +81,8 @@ func Prepare(run *rundir.Run, q *rundir.Request) (*Request, error) {
 	return r, r.Problem
 }
 
-// file writes the request into the run directory, unless that was done before.
-func (r *Request) file() error {
+// writeFile writes the request into the run directory, unless that was done before.
+func (r *Request) writeFile() error {
 	if r.filed {
 		return nil
 	}
@@ -109,9 +109,9 @@ func (r *Request) Poll() {
 	})
 }
 
-// End returns the record that ended the first of the submitted jobs. It returns nil if the job has
-// not ended, or if other readers of the run cannot see the record yet.
-func (r *Request) End() *jobs.Record {
+// EndRecord returns the record that ended the first of the submitted jobs. It returns nil if the
+// job has not ended, or if other readers of the run cannot see the record yet.
+func (r *Request) EndRecord() *jobs.Record {
 	if end, ok := r.ended[r.First]; ok && r.Answered && r.reader.Published() {
 		return &end
 	}
@@ -135,8 +135,8 @@ func (r *Request) Await(id jobs.ID) {
 	r.awaited[id] = true
 }
 
-// Awaits reports whether a job of Await has not ended.
-func (r *Request) Awaits() bool { return len(r.awaited) > 0 }
+// IsAwaiting reports whether a job of Await has not ended.
+func (r *Request) IsAwaiting() bool { return len(r.awaited) > 0 }
 
 // Wait sends the request to owner, the dispatcher of the run. It waits for the answer and for the
 // end of jobs that are being ended, up to the timeouts of this package. dial may be nil. gone
@@ -152,7 +152,7 @@ func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (go
 	defer closeConn()
 	fileAt := time.After(socketTimeout)
 	if sent == nil {
-		r.Problem = r.file()
+		r.Problem = r.writeFile()
 		if r.Problem != nil {
 			return false
 		}
@@ -182,15 +182,15 @@ func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (go
 		case err := <-sent:
 			sent = nil // yields one value
 			if r.recorded = err == nil; !r.recorded && !r.refusedBy(err) {
-				r.Problem = r.file()
+				r.Problem = r.writeFile()
 			}
 		case <-fileAt:
-			if r.Problem = r.file(); r.Problem != nil {
+			if r.Problem = r.writeFile(); r.Problem != nil {
 				fileAt = time.After(socketTimeout)
 			}
 		case <-time.After(pollInterval):
 		case <-ctx.Done():
-			r.Problem = r.file()
+			r.Problem = r.writeFile()
 			return false
 		}
 	}
@@ -200,7 +200,7 @@ func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (go
 // answered. It returns true.
 func (r *Request) fileForNext() (gone bool) {
 	if !r.Answered {
-		r.Problem = r.file()
+		r.Problem = r.writeFile()
 	}
 	return true
 }
@@ -248,7 +248,7 @@ func (r *Request) send(ctx context.Context, owner *journal.Owner, dial Dial) (se
 	}
 }
 
-// Trace is the fate of a request according to the records that See has handled.
+// Trace is the fate of a request according to the records that OnRecord has handled.
 type Trace struct {
 	Name string // of the request
 
@@ -260,7 +260,7 @@ type Trace struct {
 	First       jobs.ID          // first of the submitted jobs
 	Ending      map[jobs.ID]bool // jobs that are being ended
 	EndedItself int              // number of jobs that ended in another way before they were ended
-	// Jobs that were canceled, are being ended, or were skipped because of it; see Undo.
+	// Jobs that were canceled, are being ended, or were skipped because of it; see JobsToRequeue.
 	Affected []jobs.ID
 }
 
@@ -296,9 +296,9 @@ func (t *Trace) OnRecord(r *jobs.Record) {
 // IsOver reports whether nothing is left to wait for.
 func (t *Trace) IsOver() bool { return t.Refused != "" || t.Answered && len(t.Ending) == 0 }
 
-// Undo returns the jobs that a requeue must name to undo a cancel: affected, and the queued jobs
-// that depend on them, directly or not.
-func Undo(t *jobs.Table, affected []jobs.ID) []jobs.ID {
+// JobsToRequeue returns the jobs that a requeue must name to undo a cancel: affected, and the
+// queued jobs that depend on them, directly or not.
+func JobsToRequeue(t *jobs.Table, affected []jobs.ID) []jobs.ID {
 	children := map[jobs.ID][]jobs.ID{}
 	for j := range t.Rows() {
 		if j.State == jobs.Queued {

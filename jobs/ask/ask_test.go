@@ -136,7 +136,7 @@ func TestUndo(t *testing.T) {
 	}
 	table := &jobs.Table{Specs: specs}
 	check(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 6}))
-	if got := Undo(table, []jobs.ID{1}); !slices.Equal(got, []jobs.ID{1, 3, 4}) {
+	if got := JobsToRequeue(table, []jobs.ID{1}); !slices.Equal(got, []jobs.ID{1, 3, 4}) {
 		t.Errorf("%v", got)
 	}
 }

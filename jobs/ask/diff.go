@@ -62,14 +62,14 @@ func Compare(t *jobs.Table, specs []*jobs.Spec) (*Diff, error) {
 		if ids := have[k]; len(ids) > 0 {
 			id, have[k] = ids[0], ids[1:]
 			found[id] = true
-			m.match(t.Job(id), id, s, byText)
+			m.addMatch(t.Job(id), id, s, byText)
 		} else {
 			m.New = append(m.New, s)
 		}
 		m.inRun = append(m.inRun, id)
 	}
 	slices.Sort(m.Rounds)
-	m.missing(t, files, found)
+	m.findMissing(t, files, found)
 	if err := m.remapDependencies(t); err != nil {
 		return nil, err
 	}
@@ -77,8 +77,8 @@ func Compare(t *jobs.Table, specs []*jobs.Spec) (*Diff, error) {
 	return m, nil
 }
 
-// match adds a job that is in the run and in the file.
-func (m *Diff) match(j *jobs.Job, id jobs.ID, s *jobs.Spec, byText map[string]int) {
+// addMatch adds a job that is in the run and in the file.
+func (m *Diff) addMatch(j *jobs.Job, id jobs.ID, s *jobs.Spec, byText map[string]int) {
 	if j.State == jobs.Succeeded {
 		m.Succeeded++
 		return
@@ -118,11 +118,11 @@ func (m *Diff) match(j *jobs.Job, id jobs.ID, s *jobs.Spec, byText map[string]in
 	m.Rounds = append(m.Rounds, id)
 }
 
-// missing finds the jobs of these files that the files no longer contain, and the jobs
+// findMissing finds the jobs of these files that the files no longer contain, and the jobs
 // of the run's other files, which stay. If the run was made of a single file, that file
 // may have been renamed. If it was made of several files, nothing shows which of them
 // was renamed.
-func (m *Diff) missing(t *jobs.Table, files map[string]bool, found map[jobs.ID]bool) {
+func (m *Diff) findMissing(t *jobs.Table, files map[string]bool, found map[jobs.ID]bool) {
 	of := map[string]bool{}
 	known := false
 	for i := range t.Jobs {

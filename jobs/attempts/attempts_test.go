@@ -124,7 +124,7 @@ func TestDamagedStatus(t *testing.T) {
 		} else if err != nil {
 			continue
 		}
-		got, err := attempts.OfHost(rundir.OS, p.dir, run, "h", []jobs.AttemptID{at(1, 1), at(2, 1)})
+		got, err := attempts.ReadHostAttempts(rundir.OS, p.dir, run, "h", []jobs.AttemptID{at(1, 1), at(2, 1)})
 		if err != nil || len(got.Finished) != 1 || got.Finished[0].Attempt != at(2, 1) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
@@ -144,7 +144,7 @@ func TestFaults(t *testing.T) {
 		for n := 1; ; n++ {
 			d := &disktest.Disk{}
 			d.FailAt(n, errno, false)
-			seen, err := attempts.OfHost(d, p.dir, run, "h", ids)
+			seen, err := attempts.ReadHostAttempts(d, p.dir, run, "h", ids)
 			got := seen.Finished
 			if d.Failed == "" {
 				break
@@ -246,7 +246,7 @@ func TestOfHost(t *testing.T) {
 		ids = append(ids, at(i, 1))
 	}
 	d := &disk{Disk: rundir.OS}
-	s, err := attempts.OfHost(d, p.dir, run, "melon4", append(ids, at(2500, 1), at(5000, 1)))
+	s, err := attempts.ReadHostAttempts(d, p.dir, run, "melon4", append(ids, at(2500, 1), at(5000, 1)))
 	if err != nil || len(s.Finished) != 2 {
 		t.Fatalf("finished: %+v, %v", s.Finished, err)
 	}
@@ -273,7 +273,7 @@ func TestHeartbeatFile(t *testing.T) {
 	wants := func(what, want string, opens int) {
 		t.Helper()
 		d := &disk{Disk: rundir.OS}
-		if s, err := attempts.OfHost(d, p.dir, run, "melon4", nil); s.Heartbeat != want || err != nil || len(d.opened) != opens {
+		if s, err := attempts.ReadHostAttempts(d, p.dir, run, "melon4", nil); s.Heartbeat != want || err != nil || len(d.opened) != opens {
 			t.Errorf("%s: %q, %v, opened %v, want %q", what, s.Heartbeat, err, d.opened, want)
 		}
 	}

@@ -43,11 +43,11 @@ func Each(d rundir.Disk, dir, run, host string, only jobs.Ranges, each func(Fate
 		if len(only) > 0 && !mayHold(only, shard) {
 			continue
 		}
-		for _, id := range l.started(shard) {
+		for _, id := range l.startedAttempts(shard) {
 			if len(only) > 0 && !only.Has(id.Job) {
 				continue
 			}
-			f := l.fate(run, id)
+			f := l.readFate(run, id)
 			if host != "" && f.Host != host {
 				continue
 			}
@@ -60,9 +60,9 @@ func Each(d rundir.Disk, dir, run, host string, only jobs.Ranges, each func(Fate
 	return l.errs.err()
 }
 
-// fate reads the status file of an attempt if it was listed, and the last line of stderr
+// readFate reads the status file of an attempt if it was listed, and the last line of stderr
 // of an attempt that has failed.
-func (l *listing) fate(run string, id jobs.AttemptID) Fate {
+func (l *listing) readFate(run string, id jobs.AttemptID) Fate {
 	if !l.isListed(id, jobs.FileStatus) {
 		return Fate{Attempt: id}
 	}

@@ -44,8 +44,8 @@ func (l *listing) names(dir string) map[string]bool {
 	return set
 }
 
-// shard returns the names in the directory of a shard. It lists each directory once.
-func (l *listing) shard(name string) map[string]bool {
+// shardNames returns the names in the directory of a shard. It lists each directory once.
+func (l *listing) shardNames(name string) map[string]bool {
 	if names, done := l.shards[name]; done {
 		return names
 	}
@@ -76,10 +76,10 @@ func mayHold(only jobs.Ranges, shard string) bool {
 	return err != nil || only.Overlaps(first, first+999)
 }
 
-// started returns the attempts of a shard that have a status file, in order.
-func (l *listing) started(shard string) []jobs.AttemptID {
+// startedAttempts returns the attempts of a shard that have a status file, in order.
+func (l *listing) startedAttempts(shard string) []jobs.AttemptID {
 	var ids []jobs.AttemptID
-	for n := range l.shard(shard) {
+	for n := range l.shardNames(shard) {
 		name, ok := strings.CutSuffix(n, "."+string(jobs.FileStatus))
 		if id, err := jobs.ParseAttemptID(name); ok && err == nil && jobs.ShardDir(id.Job) == shard {
 			ids = append(ids, id)
@@ -91,7 +91,7 @@ func (l *listing) started(shard string) []jobs.AttemptID {
 
 // isListed reports whether a file of the attempt was listed.
 func (l *listing) isListed(id jobs.AttemptID, f jobs.File) bool {
-	return l.shard(jobs.ShardDir(id.Job))[id.String()+"."+string(f)]
+	return l.shardNames(jobs.ShardDir(id.Job))[id.String()+"."+string(f)]
 }
 
 // read returns up to n bytes, from offset on, of a file that was listed. A negative offset

@@ -50,7 +50,7 @@ func listFiles(r *rundir.Run) ([]epochFile, error) {
 	return files, nil
 }
 
-func newest(files []epochFile) int {
+func newestEpoch(files []epochFile) int {
 	if len(files) == 0 {
 		return 0
 	}
@@ -153,7 +153,7 @@ func firstRecord(r *rundir.Run, e epochFile, size int64) (first *jobs.Record, er
 	case first != nil:
 		return first, nil
 	}
-	return keptMarks(r, e)
+	return readMarks(r, e)
 }
 
 func sizeOf(r *rundir.Run, e epochFile) (size int64, err error) {

@@ -51,7 +51,7 @@ type Follower struct {
 	table  *jobs.Table
 	report *Report
 	rec    jobs.Record
-	ahead  jobs.Ahead[decoded]
+	ahead  jobs.ParallelDecoder[decoded]
 	dec    jobs.RecordReader               // for single lines, while the others decode ahead
 	cores  []jobs.RecordReader             // one for each core of ahead
 	see    func(epoch int, r *jobs.Record) // may be nil
@@ -203,7 +203,7 @@ func (f *Follower) poll(files []epochFile, limit Limit) (restarted bool, err err
 		return fail(err)
 	}
 	missing := missingFiles(files, f.marks)
-	if restarted = !f.continues(files, targets) || !slices.Equal(missing, f.missing); restarted {
+	if restarted = !f.onlyAdds(files, targets) || !slices.Equal(missing, f.missing); restarted {
 		f.restart(missing)
 	}
 	f.building = restarted
@@ -214,16 +214,16 @@ func (f *Follower) poll(files []epochFile, limit Limit) (restarted bool, err err
 		// Specifications are stored before the record that accepts them, so what is read now covers
 		// all records within the targets. If nobody dispatches the run, specifications that no
 		// record accepts are needed, too.
-		if err := f.moreSpecs(); err != nil {
+		if err := f.readMoreSpecs(); err != nil {
 			return restarted, err
 		}
 	}
 	f.report.Torn = 0
 	for i, st := range f.files {
 		if t := targets[i]; t.mark != nil {
-			err = f.fixedFile(st, t)
+			err = f.foldFixedFile(st, t)
 		} else {
-			err = f.openFile(st, t)
+			err = f.foldOpenFile(st, t)
 		}
 		if errors.Is(err, errWait) {
 			break // later files follow it
@@ -254,7 +254,7 @@ func (f *Follower) plan(files []epochFile, limit Limit) ([]target, error) {
 		if err != nil {
 			return nil, err
 		}
-		if base, err = f.isBase(e, size); err != nil {
+		if base, err = f.readBase(e, size); err != nil {
 			return nil, err
 		}
 		t.final = limit.End || begun
@@ -275,9 +275,9 @@ func (f *Follower) plan(files []epochFile, limit Limit) ([]target, error) {
 	return targets, nil
 }
 
-// isBase returns the epoch of a file and keeps its marks if its first record is whole.
+// readBase returns the epoch of a file and keeps its marks if its first record is whole.
 // Otherwise it returns 0.
-func (f *Follower) isBase(e epochFile, size int64) (int, error) {
+func (f *Follower) readBase(e epochFile, size int64) (int, error) {
 	if e.epoch == f.base {
 		return e.epoch, nil
 	}
@@ -302,8 +302,8 @@ func missingFiles(files []epochFile, marks map[string]jobs.FileMark) (missing []
 	return missing
 }
 
-// continues reports whether the targets only add to what was folded.
-func (f *Follower) continues(files []epochFile, targets []target) bool {
+// onlyAdds reports whether the targets only add to what was folded.
+func (f *Follower) onlyAdds(files []epochFile, targets []target) bool {
 	if f.files == nil || len(files) < len(f.files) {
 		return false
 	}
@@ -338,8 +338,8 @@ func (f *Follower) restart(missing []jobs.FileMark) {
 	}
 }
 
-// moreSpecs reads the specifications that were added.
-func (f *Follower) moreSpecs() error {
+// readMoreSpecs reads the specifications that were added.
+func (f *Follower) readMoreSpecs() error {
 	set := func(n int, specs []*jobs.Spec) {
 		defer f.lockGuard()()
 		f.table.SetSpecs(n, specs)
@@ -352,7 +352,7 @@ func (f *Follower) moreSpecs() error {
 			damage = stored.Damage
 		}
 	} else {
-		damage, err = f.specs.More(f.table.NumSpecs(), set)
+		damage, err = f.specs.ReadMore(f.table.NumSpecs(), set)
 	}
 	for _, text := range damage {
 		f.report.warn("%s", text)
@@ -363,7 +363,7 @@ func (f *Follower) moreSpecs() error {
 // AcceptStored adds the specifications that no record accepts yet to the table; see
 // [jobs.Table.AcceptStored]. Call it after a Poll.
 func (f *Follower) AcceptStored() error {
-	if err := f.moreSpecs(); err != nil {
+	if err := f.readMoreSpecs(); err != nil {
 		return err
 	}
 	defer f.lockGuard()()
@@ -371,8 +371,8 @@ func (f *Follower) AcceptStored() error {
 	return nil
 }
 
-// fixed returns the marks that fix what was folded.
-func (f *Follower) fixed() []jobs.FileMark {
+// fixedMarks returns the marks that fix what was folded.
+func (f *Follower) fixedMarks() []jobs.FileMark {
 	marks := slices.Clone(f.missing) // later epochs must find this damage, too
 	for _, st := range f.files {
 		if st.mark != nil {
@@ -384,8 +384,8 @@ func (f *Follower) fixed() []jobs.FileMark {
 	return marks
 }
 
-// fixedFile folds an older file up to its mark.
-func (f *Follower) fixedFile(st *followedFile, t target) error {
+// foldFixedFile folds an older file up to its mark.
+func (f *Follower) foldFixedFile(st *followedFile, t target) error {
 	if st.mark != nil {
 		return nil
 	}
@@ -407,8 +407,8 @@ func (f *Follower) fixedFile(st *followedFile, t target) error {
 	return nil
 }
 
-// openFile folds a file that is not fixed yet.
-func (f *Follower) openFile(st *followedFile, t target) error {
+// foldOpenFile folds a file that is not fixed yet.
+func (f *Follower) foldOpenFile(st *followedFile, t target) error {
 	if st.limit == t.limit && st.final == t.final {
 		return nil
 	}

@@ -18,7 +18,7 @@ func (f *Follower) foldLines(st *followedFile, t target) (rest int64, err error)
 		}
 		if d := f.ahead.Take(); d != nil && d.ok {
 			f.waits = 0
-			err = f.record(st.epochFile, no, &d.rec)
+			err = f.foldRecord(st.epochFile, no, &d.rec)
 		} else {
 			err = f.foldText(st.epochFile, no, text, t.final)
 		}
@@ -79,11 +79,11 @@ func (f *Follower) foldLine(e epochFile, no int, body []byte) error {
 		f.damage("%s:%d: the line cannot be read: %v", e.label(), no, err)
 		return nil
 	}
-	return f.record(e, no, r)
+	return f.foldRecord(e, no, r)
 }
 
-// record folds the record of a line.
-func (f *Follower) record(e epochFile, no int, r *jobs.Record) error {
+// foldRecord folds the record of a line.
+func (f *Follower) foldRecord(e epochFile, no int, r *jobs.Record) error {
 	if !r.Kind.IsKnown() {
 		return &UnknownKindError{Location: fmt.Sprintf("%s:%d", e.label(), no), Kind: r.Kind, Ref: f.run.Ref()}
 	}
@@ -95,7 +95,7 @@ func (f *Follower) record(e epochFile, no int, r *jobs.Record) error {
 		return nil
 	}
 	if r.Kind == jobs.KindAccepted && int(r.Job)-1+r.Count > f.table.NumSpecs() && f.pulse == nil {
-		if err := f.moreSpecs(); err != nil {
+		if err := f.readMoreSpecs(); err != nil {
 			return err
 		}
 	}
@@ -112,7 +112,7 @@ func (f *Follower) record(e epochFile, no int, r *jobs.Record) error {
 		}
 	}
 	if r.Kind == jobs.KindAccepted {
-		f.missingSpecs(e, no, r)
+		f.addMissingSpecs(e, no, r)
 	}
 	if r.Kind == jobs.KindDamaged {
 		f.damage("%s", r.Reason)

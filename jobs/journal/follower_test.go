@@ -333,7 +333,7 @@ func (e *epochs) follow(t *testing.T, what string) {
 // TestLimitOf checks that LimitOf trusts only the owner file and the live.json of that owner, and
 // that the limit is the end of the journal if the owner is gone.
 func TestLimitOf(t *testing.T) {
-	here, err := thisProcess()
+	here, err := ownerOfThisProcess()
 	must(t, err)
 	here.Epoch, here.Token, here.File, here.Bytes = 3, "token", 3, 70
 	gone, begins, ahead, other := *here, *here, *here, *machine("melon1")

@@ -33,8 +33,8 @@ func Fenced(by, ours int) error { return &fencedError{by, ours} }
 // FencedBy returns the higher epoch. It lets callers get the epoch without importing this package.
 func (e *fencedError) FencedBy() int { return e.by }
 
-// flushAt is the number of bytes that Append gathers before it writes.
-const flushAt = 1 << 20
+// flushThreshold is the number of bytes that Append gathers before it writes.
+const flushThreshold = 1 << 20
 
 // Journal is the writing end of a run's journal, owned by one dispatcher for one epoch. One
 // goroutine calls Append, Sync, and Close. Another may call Heartbeat, SetSocket, and Fenced, so
@@ -81,7 +81,7 @@ func (j *Journal) Append(recs []jobs.Record) error {
 	for i := range recs {
 		j.pending = appendLine(j.pending, &recs[i])
 	}
-	if len(j.pending)-j.written < flushAt {
+	if len(j.pending)-j.written < flushThreshold {
 		return nil
 	}
 	return j.write()
@@ -134,13 +134,13 @@ func (j *Journal) sync() error {
 		return err
 	}
 	if err := j.f.Sync(); err != nil {
-		return j.failed(err)
+		return j.closeAfterFailure(err)
 	}
 	j.durable += int64(len(j.pending))
 	j.sum = crc32Update(j.sum, j.pending)
 	j.reached.Store(j.durable)
 	j.written = 0
-	if j.pending = j.pending[:0]; cap(j.pending) > 4*flushAt {
+	if j.pending = j.pending[:0]; cap(j.pending) > 4*flushThreshold {
 		j.pending = nil
 	}
 	return nil
@@ -161,15 +161,15 @@ func (j *Journal) write() error {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		return j.failed(err)
+		return j.closeAfterFailure(err)
 	}
 	j.written += n
 	return nil
 }
 
-// failed closes the file until the next call opens it again: a stale handle does not recover, and
-// closing reports errors of earlier writes.
-func (j *Journal) failed(err error) error {
+// closeAfterFailure closes the file until the next call opens it again: a stale handle does not
+// recover, and closing reports errors of earlier writes.
+func (j *Journal) closeAfterFailure(err error) error {
 	j.written = 0
 	return fmt.Errorf("cannot write the journal of the run %s: %w (%d bytes are waiting)",
 		j.run.Name(), errors.Join(err, j.closeFile()), len(j.pending))
@@ -213,7 +213,7 @@ func (j *Journal) Fenced() (epoch int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	switch n := newest(files); {
+	switch n := newestEpoch(files); {
 	case n > j.file.epoch:
 		return n, nil
 	case n < j.file.epoch:

@@ -65,13 +65,13 @@ func isTorn(r *rundir.Run, e epochFile, at, n int64) (torn bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return beginsLine(b), nil
+	return isLineBeginning(b), nil
 }
 
-// beginsLine reports whether b is the beginning of a line: hex digits, a blank, and the beginning
-// of a JSON value. Zeros after it are blocks that were never written. A whole JSON value with
-// another checksum is damage.
-func beginsLine(b []byte) bool {
+// isLineBeginning reports whether b is the beginning of a line: hex digits, a blank, and the
+// beginning of a JSON value. Zeros after it are blocks that were never written. A whole JSON value
+// with another checksum is damage.
+func isLineBeginning(b []byte) bool {
 	b = bytes.TrimRight(b, "\x00")
 	for i, c := range b[:min(len(b), prefix)] {
 		if i < prefix-1 && !bytes.ContainsRune([]byte(hexits), rune(c)) || i == prefix-1 && c != ' ' {

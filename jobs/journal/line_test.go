@@ -21,13 +21,13 @@ func TestTornOrDamaged(t *testing.T) {
 		Outcome: &jobs.Outcome{Started: 5, Ended: 9}})
 	line = line[:len(line)-1]
 	for n := range line {
-		if !beginsLine(line[:n]) || !beginsLine(append(line[:n:n], 0, 0, 0)) {
+		if !isLineBeginning(line[:n]) || !isLineBeginning(append(line[:n:n], 0, 0, 0)) {
 			t.Errorf("the beginning %q is taken for damaged", line[:n])
 		}
 	}
 	whole := append(line[:len(line):len(line)], '\n')
 	for bit := range 8 * len(line) { // a bit of the line, and one of its newline
-		if b := flipped(flipped(whole, bit), 8*len(line)); beginsLine(b) {
+		if b := flipped(flipped(whole, bit), 8*len(line)); isLineBeginning(b) {
 			t.Errorf("bit %d: %q is taken for the beginning of a line", bit, b)
 		}
 	}
@@ -36,7 +36,7 @@ func TestTornOrDamaged(t *testing.T) {
 		for i := from; i < len(b); i++ {
 			b[i] ^= 0x80
 		}
-		if beginsLine(b) {
+		if isLineBeginning(b) {
 			t.Errorf("from byte %d on: %q is taken for the beginning of a line", from, b)
 		}
 	}

@@ -158,7 +158,7 @@ func forget(t testing.TB, r *rundir.Run, epoch int) {
 	t.Helper()
 	remove(t, r, epoch)
 	must(t, r.Disk.Remove(r.Path(rundir.OwnerFile)))
-	if err := r.Disk.Remove(r.Path(rundir.JournalDir, fileOf(epoch).marks())); !errors.Is(err, fs.ErrNotExist) {
+	if err := r.Disk.Remove(r.Path(rundir.JournalDir, fileOf(epoch).marksName())); !errors.Is(err, fs.ErrNotExist) {
 		must(t, err)
 	}
 }

@@ -24,24 +24,24 @@ import (
 // what it writes once the epoch's file exists (see Journal.Sync). A run directory of an older
 // program has no files of marks.
 
-func (e epochFile) marks() string { return fmt.Sprintf("%06d.marks", e.epoch) }
+func (e epochFile) marksName() string { return fmt.Sprintf("%06d.marks", e.epoch) }
 
-// keepMarks writes the marks of our epoch to the file beside its journal file, durably. Failing is
+// writeMarks writes the marks of our epoch to the file beside its journal file, durably. Failing is
 // an error, as it is for the first line. Otherwise a single damaged bit of the first line could
 // make later dispatchers count what older ones wrote too late, and break promises 1 and 2.
-func (j *Journal) keepMarks(first *jobs.Record) error {
+func (j *Journal) writeMarks(first *jobs.Record) error {
 	if len(first.Files) == 0 {
 		return nil
 	}
 	// The epoch is ours alone, and so is the name. An existing file belongs to an epoch whose file
 	// was lost.
-	return rundir.Overwrite(j.run.Disk, j.run.Path(rundir.JournalDir, j.file.marks()), appendLine(nil, first))
+	return rundir.Overwrite(j.run.Disk, j.run.Path(rundir.JournalDir, j.file.marksName()), appendLine(nil, first))
 }
 
-// keptMarks reads the record that keepMarks wrote. It returns nil if there is none or it is not
+// readMarks reads the record that keepMarks wrote. It returns nil if there is none or it is not
 // whole.
-func keptMarks(r *rundir.Run, e epochFile) (*jobs.Record, error) {
-	b, err := r.ReadListed(rundir.JournalDir, e.marks())
+func readMarks(r *rundir.Run, e epochFile) (*jobs.Record, error) {
+	b, err := r.ReadListed(rundir.JournalDir, e.marksName())
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []st
 	if !slices.Contains(files, e) {
 		return missing, nil
 	}
-	length, sum, err := sumOf(r, e, had.Bytes)
+	length, sum, err := checksumOf(r, e, had.Bytes)
 	switch {
 	case err != nil:
 		return nil, err
@@ -132,9 +132,9 @@ func checkOwner(r *rundir.Run, files []epochFile, had, now *Owner) (missing []st
 	return missing, nil
 }
 
-// sumOf returns the CRC-32C of the first limit bytes of a file, or of the whole file if it is
+// checksumOf returns the CRC-32C of the first limit bytes of a file, or of the whole file if it is
 // shorter, and the number of those bytes.
-func sumOf(r *rundir.Run, e epochFile, limit int64) (n int64, sum uint32, err error) {
+func checksumOf(r *rundir.Run, e epochFile, limit int64) (n int64, sum uint32, err error) {
 	f, err := r.Disk.OpenFile(e.path(r), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, nil
@@ -156,7 +156,7 @@ func (f *Follower) fold(r *jobs.Record) error {
 	if err == nil || !f.report.Damaged {
 		return err
 	}
-	for _, m := range implied(f.table, r) {
+	for _, m := range impliedRecords(f.table, r) {
 		if jobs.Fold(f.table, &m) != nil {
 			return err
 		}
@@ -172,9 +172,9 @@ const (
 	maxLostAttempts = 1000
 )
 
-// missingSpecs adds placeholders for accepted jobs whose specifications are lost: their attempts
+// addMissingSpecs adds placeholders for accepted jobs whose specifications are lost: their attempts
 // and results count, but they cannot be run.
-func (f *Follower) missingSpecs(e epochFile, no int, r *jobs.Record) {
+func (f *Follower) addMissingSpecs(e epochFile, no int, r *jobs.Record) {
 	have, last := f.table.NumSpecs(), int(r.Job)-1+r.Count
 	if r.Job < 1 || r.Count < 1 || last < int(r.Job) || last <= have || last-have > maxLostJobs {
 		return
@@ -188,8 +188,8 @@ func (f *Follower) missingSpecs(e epochFile, no int, r *jobs.Record) {
 	f.run.MissingSpecs(last)
 }
 
-// implied returns the records that must have preceded r and are not in t.
-func implied(t *jobs.Table, r *jobs.Record) []jobs.Record {
+// impliedRecords returns the records that must have preceded r and are not in t.
+func impliedRecords(t *jobs.Table, r *jobs.Record) []jobs.Record {
 	var missing []jobs.Record
 	last := r.Job
 	if r.Kind == jobs.KindAccepted {

@@ -90,7 +90,7 @@ func TestLateRecordsStayOut(t *testing.T) {
 // before, even if its first line is damaged.
 func TestMarksAreASecondCopy(t *testing.T) {
 	o := newOvertaken(t)
-	path := o.r.Path(rundir.JournalDir, fileOf(2).marks())
+	path := o.r.Path(rundir.JournalDir, fileOf(2).marksName())
 	marks, err := rundir.ReadFile(o.m, path)
 	if err != nil || !bytes.Equal(marks, o.first[:o.line]) {
 		t.Fatalf("beside the file stands %q, %v", marks, err)

@@ -70,8 +70,8 @@ func (o *Owner) String() string {
 	return fmt.Sprintf("dcs-tui of %s on %s (pid %d, since %s)", o.User, o.Host, o.PID, o.Since.Format("2006-01-02 15:04:05"))
 }
 
-// thisProcess returns an Owner with the fields that identify this process.
-func thisProcess() (*Owner, error) {
+// ownerOfThisProcess returns an Owner with the fields that identify this process.
+func ownerOfThisProcess() (*Owner, error) {
 	me, err := proc{"/proc"}.self()
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func TestShortenedBeforeTheFirstRecord(t *testing.T) {
 	putFile(t, r, r.Path(rundir.OwnerFile), text)
 	put(t, r, 1, nil)
 	put(t, r, 2, nil)
-	must(t, r.Disk.Remove(r.Path(rundir.JournalDir, fileOf(2).marks())))
+	must(t, r.Disk.Remove(r.Path(rundir.JournalDir, fileOf(2).marksName())))
 	_, _, report := take1(t, r, force)
 	if !report.Damaged {
 		t.Errorf("the emptied file of epoch 1 is taken for whole: %+v", report)

@@ -44,7 +44,7 @@ func (o *TakeOptions) now() func() time.Time {
 func (o *TakeOptions) owner(epoch int) (*Owner, error) {
 	who, token := o.Who, o.Token
 	if who == nil {
-		me, err := thisProcess()
+		me, err := ownerOfThisProcess()
 		if err != nil {
 			return nil, err
 		}
@@ -87,12 +87,12 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := admit(ctx, r, newest(files), opt); err != nil {
+	if err := admit(ctx, r, newestEpoch(files), opt); err != nil {
 		return nil, nil, nil, err
 	}
 	// If the newest files of the journal were lost, only the owner file shows which epochs are
 	// used up. Hosts refuse a dispatcher with a lower epoch.
-	j := &Journal{run: r, file: fileOf(max(newest(files), had.Epoch, had.Known) + 1), writer: ownerWriter{run: r}, now: opt.now()}
+	j := &Journal{run: r, file: fileOf(max(newestEpoch(files), had.Epoch, had.Known) + 1), writer: ownerWriter{run: r}, now: opt.now()}
 	owner, err := opt.owner(j.file.epoch)
 	if err != nil {
 		return nil, nil, nil, err
@@ -155,7 +155,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		return nil, nil, nil, err
 	}
 	at := jobs.StampOf(j.now())
-	begin := []jobs.Record{{Kind: jobs.KindEpoch, At: at, Epoch: j.file.epoch, Owner: owner.String(), Files: f.fixed()}}
+	begin := []jobs.Record{{Kind: jobs.KindEpoch, At: at, Epoch: j.file.epoch, Owner: owner.String(), Files: f.fixedMarks()}}
 	for _, why := range missing {
 		report.warn("%s", why)
 		report.Damaged = true
@@ -166,7 +166,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 			return nil, nil, nil, err
 		}
 	}
-	if err = j.keepMarks(&begin[0]); err != nil {
+	if err = j.writeMarks(&begin[0]); err != nil {
 		return nil, nil, nil, err
 	}
 	if err = j.Append(begin); err != nil {

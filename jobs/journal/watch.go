@@ -49,7 +49,7 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 	}
 	if o == nil || o.Epoch < known {
 		// A Take is under way, or was cut off before it installed its file.
-		if o, err = prepared(r, known); err != nil {
+		if o, err = preparedOwner(r, known); err != nil {
 			return err
 		}
 	}
@@ -76,13 +76,13 @@ func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error
 		}
 		opt.Notify(fmt.Sprintf("waiting up to %d s to see whether %s is alive", int(StaleAfter.Seconds()), who))
 	}
-	return watch(ctx, r, first, known)
+	return awaitStale(ctx, r, first, known)
 }
 
-// prepared returns the owner of an epoch whose Take has not installed its file yet, or nil if there
-// is none. Only one of several has opened the epoch, but it is not known which one. One that may be
-// alive is preferred.
-func prepared(r *rundir.Run, epoch int) (*Owner, error) {
+// preparedOwner returns the owner of an epoch whose Take has not installed its file yet, or nil if
+// there is none. Only one of several has opened the epoch, but it is not known which one. One that
+// may be alive is preferred.
+func preparedOwner(r *rundir.Run, epoch int) (*Owner, error) {
 	names, err := r.Disk.Names(r.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the run directory: %w", err)
@@ -129,9 +129,9 @@ func taker(ctx context.Context, r *rundir.Run, epoch int, noWait bool) *Owner {
 	}
 }
 
-// watch returns nil if the owner file has not changed for StaleAfter by our own clock. It compares
-// contents, never times of two machines.
-func watch(ctx context.Context, r *rundir.Run, first ownerFile, known int) error {
+// awaitStale returns nil if the owner file has not changed for StaleAfter by our own clock. It
+// compares contents, never times of two machines.
+func awaitStale(ctx context.Context, r *rundir.Run, first ownerFile, known int) error {
 	began, torn := time.Now(), 0
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -150,8 +150,8 @@ func watch(ctx context.Context, r *rundir.Run, first ownerFile, known int) error
 			return err
 		}
 		switch o := now.owner; {
-		case newest(files) != known:
-			return &OwnedError{r.Name(), r.Ref(), taker(ctx, r, newest(files), false)}
+		case newestEpoch(files) != known:
+			return &OwnedError{r.Name(), r.Ref(), taker(ctx, r, newestEpoch(files), false)}
 		case bytes.Equal(now.content, first.content):
 		case now.content == nil:
 			// The file is gone, which proves nothing.

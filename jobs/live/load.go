@@ -61,7 +61,7 @@ func (l *LoadLog) append(host string, line []byte) error {
 	if err == nil && size+int64(len(line)) > maxLoadBytes {
 		text := make([]byte, min(size, maxLoadBytes))
 		_, err = f.ReadAt(text, 0)
-		line, size = append(thinned(text), line...), 0
+		line, size = append(everySecondLine(text), line...), 0
 		err = errors.Join(err, f.Truncate(0))
 	}
 	if err == nil {
@@ -70,8 +70,8 @@ func (l *LoadLog) append(host string, line []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// thinned returns every second line.
-func thinned(text []byte) (rest []byte) {
+// everySecondLine returns every second line.
+func everySecondLine(text []byte) (rest []byte) {
 	keep := true
 	for line := range bytes.Lines(text) {
 		if keep {

@@ -30,7 +30,7 @@ func longAgo(t *testing.T, n int) *lab {
 func (l *lab) cached(columns ...string) (*Found, int64) {
 	l.t.Helper()
 	r := l.reader(columns...)
-	r.Cache()
+	r.UseCache()
 	before := l.disk.opened.Load()
 	f := l.read(r)
 	return f, l.disk.opened.Load() - before
@@ -45,7 +45,7 @@ func TestCacheIsWrittenOnTheWay(t *testing.T) {
 	l.disk.last = cancel
 	l.disk.toGo.Store(2*worthCache + 50)
 	r := l.reader("acc")
-	r.Cache()
+	r.UseCache()
 	r.part, r.saveInterval = worthCache, 0
 	if _, err := r.Read(ctx, l.list, nil); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)

@@ -14,16 +14,16 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// names holds the directory listings of one Read. Each directory is listed once. It is safe
+// dirListings holds the directory listings of one Read. Each directory is listed once. It is safe
 // for concurrent use.
-type names struct {
+type dirListings struct {
 	disk rundir.Disk
 	mu   sync.Mutex
 	dirs map[string]func() (map[string]struct{}, error)
 }
 
 // isListed reports whether the listing of its directory shows a file.
-func (n *names) isListed(path string) (bool, error) {
+func (n *dirListings) isListed(path string) (bool, error) {
 	set, err := n.list(filepath.Dir(path))
 	if _, ok := set[filepath.Base(path)]; ok {
 		return true, nil
@@ -32,7 +32,7 @@ func (n *names) isListed(path string) (bool, error) {
 }
 
 // list returns the names in a directory. One that does not exist has none.
-func (n *names) list(dir string) (map[string]struct{}, error) {
+func (n *dirListings) list(dir string) (map[string]struct{}, error) {
 	n.mu.Lock()
 	list := n.dirs[dir]
 	if list == nil {
@@ -45,7 +45,7 @@ func (n *names) list(dir string) (map[string]struct{}, error) {
 
 // read lists dir. If dir cannot be seen, it lists the parent directory, which makes the name
 // visible if another machine created it.
-func (n *names) read(dir string) (map[string]struct{}, error) {
+func (n *dirListings) read(dir string) (map[string]struct{}, error) {
 	found, err := n.disk.Names(dir)
 	if above := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && above != dir {
 		if shown, _ := n.isListed(dir); shown {
@@ -66,9 +66,9 @@ func (n *names) read(dir string) (map[string]struct{}, error) {
 // million jobs. A job may have replaced the file by something larger.
 const maxOwn = 1 << 30
 
-// opened is a regular file with its size when it was opened and the time of its last write, by the
-// clock of its file server. Data that is appended later is not read.
-type opened struct {
+// openedFile is a regular file with its size when it was opened and the time of its last write, by
+// the clock of its file server. Data that is appended later is not read.
+type openedFile struct {
 	rundir.File
 	size    int64
 	written time.Time // zero: not known
@@ -76,15 +76,15 @@ type opened struct {
 
 // openFile opens a regular file. It does not block if a job has put a pipe there, and does not
 // make a terminal the controlling one.
-func openFile(d rundir.Disk, path string, flag int) (opened, error) {
+func openFile(d rundir.Disk, path string, flag int) (openedFile, error) {
 	f, err := d.OpenFile(path, flag|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
 	if errors.Is(err, syscall.ELOOP) {
-		return opened{}, fmt.Errorf("%s is a symbolic link that dcs-tui did not create: not read", path)
+		return openedFile{}, fmt.Errorf("%s is a symbolic link that dcs-tui did not create: not read", path)
 	}
 	if err != nil {
-		return opened{}, err
+		return openedFile{}, err
 	}
-	o := opened{File: f}
+	o := openedFile{File: f}
 	if real, ok := f.(interface{ Stat() (fs.FileInfo, error) }); ok {
 		var info fs.FileInfo
 		if info, err = real.Stat(); err == nil {
@@ -97,13 +97,13 @@ func openFile(d rundir.Disk, path string, flag int) (opened, error) {
 		o.size, err = f.Size()
 	}
 	if err != nil {
-		return opened{}, errors.Join(err, f.Close())
+		return openedFile{}, errors.Join(err, f.Close())
 	}
 	return o, nil
 }
 
 // openOwn opens a file of the run directory that this package has written.
-func openOwn(d rundir.Disk, path string, flag int) (opened, error) {
+func openOwn(d rundir.Disk, path string, flag int) (openedFile, error) {
 	o, err := openFile(d, path, flag|syscall.O_NOFOLLOW)
 	if err == nil && o.size > maxOwn {
 		err = errors.Join(fmt.Errorf("%s has %d bytes: it is not ours", path, o.size), o.Close())
@@ -118,12 +118,12 @@ func readOwn(d rundir.Disk, path string) ([]byte, error) {
 		return nil, err
 	}
 	var buf []byte
-	text, err := o.end(&buf, o.size)
+	text, err := o.readEnd(&buf, o.size)
 	return text, errors.Join(err, o.Close())
 }
 
-// end reads the last n bytes into buf, which grows.
-func (o *opened) end(buf *[]byte, n int64) ([]byte, error) {
+// readEnd reads the last n bytes into buf, which grows.
+func (o *openedFile) readEnd(buf *[]byte, n int64) ([]byte, error) {
 	n = min(n, o.size)
 	if int64(cap(*buf)) < n {
 		*buf = make([]byte, max(n, min(2*int64(cap(*buf)), MaxRead), 4<<10))

@@ -28,7 +28,7 @@ const lineEnds = "\n\r"
 // nothing precedes data. Otherwise the first line of data is incomplete, and only its whole words
 // are used. Colors are removed.
 func NewText(data []byte, whole bool) *Text {
-	data = uncolored(data)
+	data = withoutColors(data)
 	if whole {
 		data = bytes.TrimPrefix(data, []byte("\uFEFF")) // a byte order mark
 		return &Text{lines: data, words: data, whole: true}
@@ -42,9 +42,9 @@ func NewText(data []byte, whole bool) *Text {
 	return &Text{lines: after(lineEnds), words: after(lineEnds + " \t")}
 }
 
-// uncolored removes the escape sequences that color text or clear the rest of a line. Within a
+// withoutColors removes the escape sequences that color text or clear the rest of a line. Within a
 // value they would end it.
-func uncolored(b []byte) []byte {
+func withoutColors(b []byte) []byte {
 	start := []byte("\x1b[")
 	if !bytes.Contains(b, start) {
 		return b
@@ -129,7 +129,7 @@ func (c *Metric) findKey(data []byte) string {
 		if i < 0 {
 			return ""
 		}
-		if !wordBefore(data[:i]) {
+		if !endsInWord(data[:i]) {
 			if v := valueAfter(data[i+len(c.key):]); v != "" {
 				return v
 			}
@@ -138,8 +138,8 @@ func (c *Metric) findKey(data []byte) string {
 	}
 }
 
-// wordBefore reports whether the text after b is only the end of a name: `acc` in `val_acc`.
-func wordBefore(b []byte) bool {
+// endsInWord reports whether the text after b is only the end of a name: `acc` in `val_acc`.
+func endsInWord(b []byte) bool {
 	r, _ := utf8.DecodeLastRune(b)
 	return len(b) > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("_.-/@", r))
 }
@@ -178,15 +178,15 @@ func valueAfter(b []byte) string {
 		}
 	}
 	i := 0
-	for i < len(b) && b[i] > ' ' && (b[i] != ',' || withinDigits(b, i)) && b[i] != ';' && b[i] != 0x7f {
+	for i < len(b) && b[i] > ' ' && (b[i] != ',' || isWithinDigits(b, i)) && b[i] != ';' && b[i] != 0x7f {
 		i++
 	}
 	return limitValue(trimClosing(b[:i]))
 }
 
-// withinDigits reports whether there are digits on both sides. 1,234.5 may mean 1 or 1234.5, so
+// isWithinDigits reports whether there are digits on both sides. 1,234.5 may mean 1 or 1234.5, so
 // it stays a text, which the user notices.
-func withinDigits(b []byte, i int) bool {
+func isWithinDigits(b []byte, i int) bool {
 	digit := func(i int) bool { return 0 <= i && i < len(b) && '0' <= b[i] && b[i] <= '9' }
 	return digit(i-1) && digit(i+1)
 }

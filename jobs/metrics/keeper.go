@@ -35,7 +35,7 @@ func NewKeeper(r *Reader) *Keeper {
 // Add queues a result for reading. It does not block. The next dispatcher reads the results that
 // are added after Close, and those that could not be read before Close.
 func (k *Keeper) Add(res *results.Result) {
-	if k == nil || !slices.Contains(k.reader.files, "") || res.Stdout == "" || !k.reader.remote(res) {
+	if k == nil || !slices.Contains(k.reader.files, "") || res.Stdout == "" || !k.reader.isRemote(res) {
 		return
 	}
 	k.mu.Lock()
@@ -45,19 +45,19 @@ func (k *Keeper) Add(res *results.Result) {
 	}
 	k.added[res.Attempt] = struct{}{}
 	k.waiting = append(k.waiting, *res)
-	k.begin()
+	k.startReading()
 }
 
-// begin starts to read the queued results. mu is held.
-func (k *Keeper) begin() {
+// startReading starts to read the queued results. mu is held.
+func (k *Keeper) startReading() {
 	if len(k.waiting) > 0 && k.working == nil && k.ctx.Err() == nil {
 		k.working = make(chan struct{})
 		go k.readQueued()
 	}
 }
 
-// wait waits until nothing is being read, or until ctx is done.
-func (k *Keeper) wait(ctx context.Context) {
+// waitIdle waits until nothing is being read, or until ctx is done.
+func (k *Keeper) waitIdle(ctx context.Context) {
 	k.mu.Lock()
 	working := k.working
 	k.mu.Unlock()
@@ -76,7 +76,7 @@ func (k *Keeper) MissingHosts(ctx context.Context) (names []string) {
 	if k == nil {
 		return nil
 	}
-	k.wait(ctx)
+	k.waitIdle(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, res := range k.lacking {
@@ -95,7 +95,7 @@ func (k *Keeper) Retry() {
 		return
 	}
 	k.waiting, k.lacking = append(k.waiting, k.lacking...), nil
-	k.begin()
+	k.startReading()
 }
 
 // readQueued reads queued results until there are none.
@@ -131,9 +131,9 @@ func (k *Keeper) Close(ctx context.Context) (notes []string) {
 	k.mu.Lock()
 	k.closed = true
 	k.mu.Unlock()
-	k.wait(ctx)
+	k.waitIdle(ctx)
 	k.stop()
-	k.wait(context.Background())
+	k.waitIdle(context.Background())
 	k.mu.Lock()
 	list := append(k.lacking, k.waiting...)
 	k.lacking, k.waiting = nil, nil

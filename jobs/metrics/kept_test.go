@@ -176,7 +176,7 @@ func TestFetching(t *testing.T) {
 		l := farLab(t, 10*batch)
 		var now, most atomic.Int64
 		r := l.reader("acc")
-		r.Fetch = Fetching(256<<10, func(ctx context.Context, _ jobs.AttemptID, n int) ([]byte, int64, error) {
+		r.Fetch = NewFetch(256<<10, func(ctx context.Context, _ jobs.AttemptID, n int) ([]byte, int64, error) {
 			most.Store(max(most.Load(), now.Add(1)))
 			defer now.Add(-1)
 			if n != 256<<10 {

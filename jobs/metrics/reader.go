@@ -77,19 +77,19 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 	if len(r.columns) == 0 {
 		return f, nil
 	}
-	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, names: &names{disk: r.disk, dirs: map[string]func() (map[string]struct{}, error){}}, troubles: newTroubles()}
+	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, names: &dirListings{disk: r.disk, dirs: map[string]func() (map[string]struct{}, error){}}, troubles: newTroubles()}
 	saved := time.Now()
 	for from := 0; from < len(list) && ctx.Err() == nil; from += r.part {
 		p.read(ctx, from, min(from+r.part, len(list)))
 		if time.Since(saved) >= r.saveInterval {
-			p.save()
+			p.saveCache()
 			saved = time.Now()
 		}
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, errors.Join(err, r.kept.write(1)) // keep what was found
 	}
-	p.save()
+	p.saveCache()
 	f.Notes = p.troubles.notes()
 	if err := r.kept.write(1); err != nil {
 		f.Notes = append(f.Notes, err.Error())
@@ -103,7 +103,7 @@ type reading struct {
 	list     []results.Result
 	cwd      func(i int) string
 	values   [][]string // values of each result in list
-	names    *names
+	names    *dirListings
 	mu       sync.Mutex
 	troubles troubles
 }
@@ -129,7 +129,7 @@ func (p *reading) read(ctx context.Context, first, end int) {
 					if p.cwd != nil {
 						own = p.cwd(i)
 					}
-					p.values[i] = w.job(&p.list[i], own)
+					p.values[i] = w.readJob(&p.list[i], own)
 				}
 			}
 			p.mu.Lock()
@@ -144,9 +144,9 @@ func (p *reading) read(ctx context.Context, first, end int) {
 	}
 }
 
-// save writes the cache if enough is new. A table that is remade often during a run therefore does
-// not write it each time.
-func (p *reading) save() {
+// saveCache writes the cache if enough is new. A table that is remade often during a run therefore
+// does not write it each time.
+func (p *reading) saveCache() {
 	if p.cache != nil {
 		_ = p.cache.write(max(worthCache, len(p.list)/20)) // an error only costs time
 	}
@@ -158,8 +158,8 @@ func workers(jobs int) int {
 	return max(1, min(4*runtime.GOMAXPROCS(0), 16, (jobs+batch-1)/batch))
 }
 
-// remote reports whether only the host has the output of an attempt.
-func (r *Reader) remote(res *results.Result) bool {
+// isRemote reports whether only the host has the output of an attempt.
+func (r *Reader) isRemote(res *results.Result) bool {
 	return !strings.HasPrefix(res.Stdout, r.runDir+"/")
 }
 
@@ -205,7 +205,7 @@ func Declared(asked *rundir.Asked) ([]*Metric, error) {
 // which outputs are in the run directory.
 func Locations(run *rundir.Run) *results.RunInfo {
 	return &results.RunInfo{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Asked.Created), Dir: run.Dir,
-		HostDirs: run.HostDirs(), Here: attempts.NewHere(run.Disk, run.Dir).Has}
+		HostDirs: run.HostDirs(), Here: attempts.NewLocalFiles(run.Disk, run.Dir).Has}
 }
 
 const (
@@ -213,10 +213,10 @@ const (
 	fetchTimeout = 20 * time.Second // for one output
 )
 
-// Fetching makes a Reader.Fetch from end, which reads the last n bytes of the standard output of an
+// NewFetch makes a Reader.Fetch from end, which reads the last n bytes of the standard output of an
 // attempt on its host and returns the length of the whole output. It requests at most most bytes,
 // limits the number of concurrent fetches, and gives each fetchTimeout.
-func Fetching(most int64, end func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error)) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
+func NewFetch(most int64, end func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error)) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
 	turns := make(chan struct{}, maxFetches)
 	return func(ctx context.Context, r *results.Result, n int64) ([]byte, int64, error) {
 		select {

@@ -153,9 +153,9 @@ func (s *store) add(id jobs.AttemptID, columns []*Metric, values []string, whole
 	s.numFresh++
 }
 
-// appending prevents two readers of one process from writing at the same place. Two dispatchers
+// appendMutex prevents two readers of one process from writing at the same place. Two dispatchers
 // of one run may do so; the checksums detect it.
-var appending sync.Mutex
+var appendMutex sync.Mutex
 
 // write appends the new lines if they are from at least least outputs. Lines that cannot be written
 // are tried again next time.
@@ -168,8 +168,8 @@ func (s *store) write(least int) error {
 	}
 	s.fresh, s.numFresh = nil, 0
 	s.mu.Unlock()
-	appending.Lock()
-	defer appending.Unlock()
+	appendMutex.Lock()
+	defer appendMutex.Unlock()
 	err := s.appendLines(fresh)
 	if err != nil {
 		s.mu.Lock()
@@ -200,9 +200,9 @@ func (s *store) appendLines(fresh []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Cache makes Read use CacheFile and add what it finds in the outputs of jobs that ended at least
-// settled ago. Errors of the cache are ignored.
-func (r *Reader) Cache() { r.cache = &store{disk: r.disk, dir: r.runDir, name: CacheFile} }
+// UseCache makes Read use CacheFile and add what it finds in the outputs of jobs that ended at
+// least settled ago. Errors of the cache are ignored.
+func (r *Reader) UseCache() { r.cache = &store{disk: r.disk, dir: r.runDir, name: CacheFile} }
 
 // isSettled reports whether an output with this time of its last write will not change any more.
 // The clock of its host may be behind.

@@ -49,9 +49,9 @@ func newTroubles() troubles {
 
 func (t *troubles) add(kind int, r *results.Result, text string) { t.of[kind].Add(r.Job, text) }
 
-// sharedFile records the file of a job whose name does not contain {id} or a parameter, so that
+// addSharedFile records the file of a job whose name does not contain {id} or a parameter, so that
 // other jobs may have written it, too.
-func (t *troubles) sharedFile(r *results.Result, path string) { t.file(path).Add(r.Job, path) }
+func (t *troubles) addSharedFile(r *results.Result, path string) { t.file(path).Add(r.Job, path) }
 
 func (t *troubles) file(path string) *results.Tally {
 	if t.files[path] == nil {
@@ -60,8 +60,8 @@ func (t *troubles) file(path string) *results.Tally {
 	return t.files[path]
 }
 
-// elsewhere records an output that only the job's host has.
-func (t *troubles) elsewhere(kind int, r *results.Result, runDir string) {
+// addElsewhere records an output that only the job's host has.
+func (t *troubles) addElsewhere(kind int, r *results.Result, runDir string) {
 	if t.ref == "" {
 		t.ref = (&rundir.Run{Dir: runDir, Asked: &rundir.Asked{Name: r.Run}}).Ref()
 	}

@@ -21,14 +21,14 @@ const clocksDiffer = 2 * time.Minute
 type worker struct {
 	*Reader
 	ctx      context.Context
-	names    *names
+	names    *dirListings
 	buf      []byte
 	fresh    map[jobs.AttemptID][]string
 	troubles troubles
 }
 
-// job returns the metrics of one job, or nil if there is nothing to read.
-func (w *worker) job(res *results.Result, cwd string) []string {
+// readJob returns the metrics of one job, or nil if there is nothing to read.
+func (w *worker) readJob(res *results.Result, cwd string) []string {
 	if res.Stdout == "" || !res.State.Terminal() {
 		return nil
 	}
@@ -39,9 +39,9 @@ func (w *worker) job(res *results.Result, cwd string) []string {
 	whole := true // everything that exists was read
 	for _, file := range w.files {
 		if file == "" {
-			whole = w.output(res, values) && whole
+			whole = w.searchStdout(res, values) && whole
 		} else {
-			whole = w.written(file, res, cwd, values) && whole
+			whole = w.searchWritten(file, res, cwd, values) && whole
 		}
 	}
 	if whole {
@@ -50,10 +50,10 @@ func (w *worker) job(res *results.Result, cwd string) []string {
 	return values
 }
 
-// output searches the standard output.
-func (w *worker) output(res *results.Result, values []string) bool {
-	if w.remote(res) {
-		return w.fetched(res, values)
+// searchStdout searches the standard output.
+func (w *worker) searchStdout(res *results.Result, values []string) bool {
+	if w.isRemote(res) {
+		return w.searchFetched(res, values)
 	}
 	if w.cache.find(res.Attempt, w.columns, values) {
 		return true
@@ -61,19 +61,19 @@ func (w *worker) output(res *results.Result, values []string) bool {
 	if shown, err := w.names.isListed(res.Stdout); err == nil && !shown && w.kept.find(res.Attempt, w.columns, values) {
 		return true // the host's directory of outputs is not known
 	}
-	return w.local(res, res.Stdout, values, true)
+	return w.searchLocal(res, res.Stdout, values, true)
 }
 
-// local searches a standard output on this file system. It reads the end of the file first, and the
-// rest only if a metric is missing. If complete is set, the result is stored.
-func (w *worker) local(res *results.Result, path string, values []string, complete bool) bool {
+// searchLocal searches a standard output on this file system. It reads the end of the file first,
+// and the rest only if a metric is missing. If complete is set, the result is stored.
+func (w *worker) searchLocal(res *results.Result, path string, values []string, complete bool) bool {
 	f, ok := w.open(path, res, syscall.O_NOFOLLOW)
 	if !ok {
 		return false
 	}
 	defer f.Close() // opened only for reading
 	for limit := int64(firstRead); ; limit = MaxRead {
-		data, err := f.end(&w.buf, limit)
+		data, err := f.readEnd(&w.buf, limit)
 		if err != nil {
 			w.troubles.add(unread, res, err.Error())
 			return false
@@ -92,7 +92,7 @@ func (w *worker) local(res *results.Result, path string, values []string, comple
 	}
 }
 
-func (w *worker) fetched(res *results.Result, values []string) bool {
+func (w *worker) searchFetched(res *results.Result, values []string) bool {
 	if w.kept.find(res.Attempt, w.columns, values) {
 		return true
 	}
@@ -100,9 +100,9 @@ func (w *worker) fetched(res *results.Result, values []string) bool {
 		fetched := jobs.AttemptFile(w.runDir, res.Attempt, jobs.FileOut)
 		if shown, err := w.names.isListed(fetched); err == nil && shown {
 			// The status file is not here, so the copy may be incomplete.
-			return w.local(res, fetched, values, false)
+			return w.searchLocal(res, fetched, values, false)
 		}
-		w.troubles.elsewhere(onlyThere, res, w.runDir)
+		w.troubles.addElsewhere(onlyThere, res, w.runDir)
 		return false
 	}
 	data, size, err := w.Fetch(w.ctx, res, MaxRead)
@@ -132,10 +132,10 @@ func (w *worker) search(data []byte, whole bool, values []string, file string) b
 	return all
 }
 
-// written searches a file that the job wrote.
-func (w *worker) written(file string, res *results.Result, cwd string, values []string) bool {
-	if res.Apart || w.remote(res) {
-		w.troubles.elsewhere(filesThere, res, w.runDir)
+// searchWritten searches a file that the job wrote.
+func (w *worker) searchWritten(file string, res *results.Result, cwd string, values []string) bool {
+	if res.Apart || w.isRemote(res) {
+		w.troubles.addElsewhere(filesThere, res, w.runDir)
 		return false
 	}
 	path := nameFor(file, res.Attempt, w.runDir, res.Params)
@@ -146,14 +146,14 @@ func (w *worker) written(file string, res *results.Result, cwd string, values []
 	}
 	path = filepath.Clean(path)
 	if !strings.ContainsAny(file, "{[") {
-		w.troubles.sharedFile(res, path)
+		w.troubles.addSharedFile(res, path)
 	}
 	f, ok := w.open(path, res, 0)
 	if !ok {
 		return false
 	}
 	defer f.Close() // opened only for reading
-	data, err := f.end(&w.buf, MaxRead)
+	data, err := f.readEnd(&w.buf, MaxRead)
 	if err != nil {
 		w.troubles.add(unread, res, err.Error())
 		return false
@@ -168,7 +168,7 @@ func (w *worker) written(file string, res *results.Result, cwd string, values []
 }
 
 // open opens a file if a listing of its directory contains it.
-func (w *worker) open(path string, res *results.Result, flag int) (f opened, ok bool) {
+func (w *worker) open(path string, res *results.Result, flag int) (f openedFile, ok bool) {
 	shown, err := w.names.isListed(path)
 	if err == nil && !shown {
 		err = fs.ErrNotExist

@@ -15,7 +15,7 @@ type Search[R any] func(text string) func(R) bool
 // for queries of Parse. An error is an *Error.
 func Compile[R any](q *Query, fields Fields[R], search Search[R]) (func(R) bool, error) {
 	c := compiler[R]{q, fields, search}
-	return c.condition(q.root)
+	return c.compileCondition(q.root)
 }
 
 type compiler[R any] struct {
@@ -28,7 +28,7 @@ func (c *compiler[R]) fail(pos int, err error) error {
 	return &Error{c.q.text, pos, err.Error()}
 }
 
-func (c *compiler[R]) condition(n *node) (func(R) bool, error) {
+func (c *compiler[R]) compileCondition(n *node) (func(R) bool, error) {
 	switch n.kind {
 	case searchNode:
 		if c.search == nil {
@@ -41,11 +41,11 @@ func (c *compiler[R]) condition(n *node) (func(R) bool, error) {
 		}
 		return c.search(n.text), nil
 	case compareNode:
-		return c.comparison(n)
+		return c.compileComparison(n)
 	}
 	var parts []func(R) bool
 	for _, part := range n.parts {
-		f, err := c.condition(part)
+		f, err := c.compileCondition(part)
 		if err != nil {
 			return nil, err
 		}
@@ -75,9 +75,9 @@ type operand[R any] struct {
 
 func (o *operand[R]) isLiteral() bool { return o.field == nil && o.value == nil }
 
-// comparison compiles a comparison of two operands, or of one and an expression.
-func (c *compiler[R]) comparison(n *node) (func(R) bool, error) {
-	a, err := c.operand(n.parts[0], nil)
+// compileComparison compiles a comparison of two operands, or of one and an expression.
+func (c *compiler[R]) compileComparison(n *node) (func(R) bool, error) {
+	a, err := c.compileOperand(n.parts[0], nil)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (c *compiler[R]) comparison(n *node) (func(R) bool, error) {
 		text, expr, not := a.field.text(), n.expr, n.op == "!~"
 		return func(r R) bool { return expr.MatchString(text(r)) != not }, nil
 	}
-	b, err := c.operand(n.parts[1], &a)
+	b, err := c.compileOperand(n.parts[1], &a)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (c *compiler[R]) comparison(n *node) (func(R) bool, error) {
 		a, b, op = b, a, mirrorSign(op)
 	}
 	if a.field != nil && b.isLiteral() {
-		match, err := a.field.compare(op, b.node)
+		match, err := a.field.compileComparison(op, b.node)
 		if err != nil {
 			return nil, c.fail(b.node.pos, err)
 		}
@@ -131,16 +131,16 @@ func mirrorSign(op string) string {
 	}, op)
 }
 
-// operand finds out what one side of a comparison is. left is the other side, nil for the
+// compileOperand finds out what one side of a comparison is. left is the other side, nil for the
 // left one.
-func (c *compiler[R]) operand(n *node, left *operand[R]) (operand[R], error) {
+func (c *compiler[R]) compileOperand(n *node, left *operand[R]) (operand[R], error) {
 	o := operand[R]{node: n}
 	switch {
 	case n.isLiteral():
 		return o, nil
 	case n.kind == calcNode || n.kind == negNode:
 		var err error
-		o.value, err = c.calculation(n)
+		o.value, err = c.compileCalculation(n)
 		return o, err
 	case n.kind == wordNode && left != nil && left.field != nil && left.field.Fact:
 		return o, nil
@@ -156,10 +156,10 @@ func (c *compiler[R]) operand(n *node, left *operand[R]) (operand[R], error) {
 	return o, nil
 }
 
-// calculation compiles arithmetic. Its function returns nothing for rows without a number.
-func (c *compiler[R]) calculation(n *node) (func(R) (Value, float64), error) {
+// compileCalculation compiles arithmetic. Its function returns nothing for rows without a number.
+func (c *compiler[R]) compileCalculation(n *node) (func(R) (Value, float64), error) {
 	if n.kind != calcNode && n.kind != negNode {
-		o, err := c.operand(n, nil)
+		o, err := c.compileOperand(n, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +173,7 @@ func (c *compiler[R]) calculation(n *node) (func(R) (Value, float64), error) {
 		}
 		return c.number(o, operand[R]{})
 	}
-	a, err := c.calculation(n.parts[0])
+	a, err := c.compileCalculation(n.parts[0])
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +183,7 @@ func (c *compiler[R]) calculation(n *node) (func(R) (Value, float64), error) {
 			return Value{Number: -v.Number, Kind: v.Kind}, off
 		}, nil
 	}
-	b, err := c.calculation(n.parts[1])
+	b, err := c.compileCalculation(n.parts[1])
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func (c *compiler[R]) number(o, other operand[R]) (func(R) (Value, float64), err
 		value := o.field.Value
 		return func(r R) (Value, float64) {
 			v := value(r)
-			return v, written(v.Number).off
+			return v, decimalOf(v.Number).off
 		}, nil
 	}
 	v := TextValue(o.node.text)
@@ -219,16 +219,16 @@ func (c *compiler[R]) number(o, other operand[R]) (func(R) (Value, float64), err
 	if v.Kind != Number && other.value != nil {
 		return nil, c.fail(o.node.pos, fmt.Errorf("a number is expected, not %s", quote(o.node.text)))
 	}
-	off := written(v.Number).off
+	off := decimalOf(v.Number).off
 	return func(R) (Value, float64) { return v, off }, nil
 }
 
-// compare compiles the comparison of the field with a literal.
-func (f *Field[R]) compare(op string, n *node) (func(R) bool, error) {
+// compileComparison compiles the comparison of the field with a literal.
+func (f *Field[R]) compileComparison(op string, n *node) (func(R) bool, error) {
 	equality, quoted := op == "=" || op == "!=", n.kind == quotedNode
 	not := op == "!="
 	if equality && !quoted {
-		matches, err := glob(n.text)
+		matches, err := compileGlob(n.text)
 		if err != nil {
 			return nil, err
 		}
@@ -251,7 +251,7 @@ func (f *Field[R]) compare(op string, n *node) (func(R) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, value, off := l.Value, f.Value, written(l.Value.Number).off
+	v, value, off := l.Value, f.Value, decimalOf(l.Value.Number).off
 	switch {
 	case quoted && equality, equality && v.Kind == Text:
 		text := f.text()
@@ -268,7 +268,7 @@ func (f *Field[R]) compare(op string, n *node) (func(R) bool, error) {
 		if !equality && w.Kind != Absent && w.Kind != v.Kind && f.Mismatch != nil {
 			f.Mismatch(r, w)
 		}
-		return compareValues(op, w, v, written(w.Number).off+off)
+		return compareValues(op, w, v, decimalOf(w.Number).off+off)
 	}, nil
 }
 

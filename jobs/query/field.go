@@ -120,9 +120,9 @@ func (f *Field[R]) text() func(R) string {
 	return func(r R) string { return value(r).String() }
 }
 
-// glob returns the function that matches texts with a word that has * ? or [a-z], or nil if it has
-// none of them. Unlike in path.Match, wildcards also match slashes.
-func glob(word string) (func(text string) bool, error) {
+// compileGlob returns the function that matches texts with a word that has * ? or [a-z], or nil if
+// it has none of them. Unlike in path.Match, wildcards also match slashes.
+func compileGlob(word string) (func(text string) bool, error) {
 	if !strings.ContainsAny(word, "*?[") {
 		return nil, nil
 	}

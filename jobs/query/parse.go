@@ -92,9 +92,9 @@ func parse(text string, search bool) (*Query, error) {
 		return nil, nil
 	}
 	p := &parser{text: text, search: search}
-	root := p.or()
+	root := p.parseOr()
 	if p.space(); p.err == nil && p.rest() != "" {
-		p.fail(p.at, "`and` or `or` is expected, not %s", p.found())
+		p.fail(p.at, "`and` or `or` is expected, not %s", p.describeNext())
 	}
 	if p.err != nil {
 		return nil, p.err
@@ -125,15 +125,15 @@ func (p *parser) fail(pos int, format string, args ...any) {
 	}
 }
 
-// found describes what comes next, for an error.
-func (p *parser) found() string {
+// describeNext describes what comes next, for an error.
+func (p *parser) describeNext() string {
 	p.space()
 	rest := p.rest()
 	if rest == "" {
 		return "the end"
 	}
 	_, n := utf8.DecodeRuneInString(rest)
-	if w := len(word(rest)); w > 0 {
+	if w := len(firstWord(rest)); w > 0 {
 		n = w
 	}
 	return quote(rest[:n])
@@ -141,8 +141,8 @@ func (p *parser) found() string {
 
 func quote(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 40)) }
 
-// word returns the word at the beginning of a text. Signs for arithmetic are part of it.
-func word(s string) string {
+// firstWord returns the word at the beginning of a text. Signs for arithmetic are part of it.
+func firstWord(s string) string {
 	n := strings.IndexFunc(s, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(`(),&|=<>!~"'`, r) })
 	if n < 0 {
 		return s
@@ -153,7 +153,7 @@ func word(s string) string {
 // accept reads one of these words or signs if it comes next.
 func (p *parser) accept(options ...string) bool {
 	p.space()
-	next := word(p.rest())
+	next := firstWord(p.rest())
 	for _, o := range options {
 		if strings.EqualFold(next, o) || next == "" && strings.HasPrefix(p.rest(), o) {
 			p.at += len(o)
@@ -163,19 +163,19 @@ func (p *parser) accept(options ...string) bool {
 	return false
 }
 
-func (p *parser) or() *node {
-	parts := []*node{p.and()}
+func (p *parser) parseOr() *node {
+	parts := []*node{p.parseAnd()}
 	for p.accept("or", "||") {
-		parts = append(parts, p.and())
+		parts = append(parts, p.parseAnd())
 	}
 	return list(orNode, parts)
 }
 
-// and reads conditions that must all hold. The word "and" between them may be omitted.
-func (p *parser) and() *node {
+// parseAnd reads conditions that must all hold. The word "and" between them may be omitted.
+func (p *parser) parseAnd() *node {
 	p.space()
 	ends := []int{p.at}
-	parts := []*node{p.not()}
+	parts := []*node{p.parseNot()}
 	for p.err == nil {
 		ends = append(ends, p.at)
 		if !p.accept("and", "&&", ",") {
@@ -186,7 +186,7 @@ func (p *parser) and() *node {
 			}
 		}
 		ends = append(ends, p.at)
-		parts = append(parts, p.not())
+		parts = append(parts, p.parseNot())
 	}
 	n := list(andNode, parts)
 	if len(parts) > 1 {
@@ -202,8 +202,8 @@ func list(k kind, parts []*node) *node {
 	return &node{kind: k, parts: parts}
 }
 
-// nested bounds the nesting depth of a query.
-func (p *parser) nested(read func() *node) *node {
+// parseNested bounds the nesting depth of a query.
+func (p *parser) parseNested(read func() *node) *node {
 	if p.depth++; p.depth > maxDepth {
 		p.fail(p.at, "the query is nested more than %d deep", maxDepth)
 		return nil
@@ -212,34 +212,34 @@ func (p *parser) nested(read func() *node) *node {
 	return read()
 }
 
-func (p *parser) not() *node {
+func (p *parser) parseNot() *node {
 	p.space()
 	rest := p.rest()
 	switch {
 	case p.accept("not"), !strings.HasPrefix(rest, "!=") && !strings.HasPrefix(rest, "!~") && p.accept("!"):
-		return &node{kind: notNode, parts: []*node{p.nested(p.not)}}
-	case strings.HasPrefix(rest, "(") && !p.calculation():
+		return &node{kind: notNode, parts: []*node{p.parseNested(p.parseNot)}}
+	case strings.HasPrefix(rest, "(") && !p.isCalculation():
 		p.at++
 		p.open++
-		n := p.nested(p.or)
+		n := p.parseNested(p.parseOr)
 		p.open--
 		p.close()
 		return n
 	}
-	return p.comparison()
+	return p.parseComparison()
 }
 
 func (p *parser) close() {
 	if p.space(); strings.HasPrefix(p.rest(), ")") {
 		p.at++
 	} else {
-		p.fail(p.at, "a ) is expected, not %s", p.found())
+		p.fail(p.at, "a ) is expected, not %s", p.describeNext())
 	}
 }
 
-// calculation reports whether the parenthesis that comes next is part of a comparison:
+// isCalculation reports whether the parenthesis that comes next is part of a comparison:
 // arithmetic or a comparison follows it.
-func (p *parser) calculation() bool {
+func (p *parser) isCalculation() bool {
 	deep, rest := 0, p.rest()
 	for i := 0; i < len(rest); i++ {
 		switch c := rest[i]; c {

@@ -29,11 +29,11 @@ func (p *parser) comparator() string {
 	return ""
 }
 
-// comparison reads a < b, or a < b < c, which means a < b and b < c. In a search it may
+// parseComparison reads a < b, or a < b < c, which means a < b and b < c. In a search it may
 // also be a word to search for.
-func (p *parser) comparison() *node {
+func (p *parser) parseComparison() *node {
 	start := *p
-	left := p.sum()
+	left := p.parseSum()
 	pos := p.at
 	op := p.comparator()
 	if p.search && (op == "" || plainText(start.rest())) {
@@ -41,7 +41,7 @@ func (p *parser) comparison() *node {
 		return p.searchWord()
 	}
 	if op == "" {
-		p.fail(p.at, "a comparison such as = or > is expected after %s, not %s%s", quote(strings.TrimSpace(p.text[start.at:pos])), p.found(), calculationHint(p.rest()))
+		p.fail(p.at, "a comparison such as = or > is expected after %s, not %s%s", quote(strings.TrimSpace(p.text[start.at:pos])), p.describeNext(), calculationHint(p.rest()))
 	}
 	var all []*node
 	for p.err == nil && op != "" {
@@ -52,7 +52,7 @@ func (p *parser) comparison() *node {
 			all = append(all, n)
 			break
 		}
-		right := p.sum()
+		right := p.parseSum()
 		n.parts = []*node{left, right}
 		all = append(all, n)
 		left, pos = right, p.at
@@ -64,7 +64,7 @@ func (p *parser) comparison() *node {
 // plainText reports whether a search that looks like a comparison is a text: an option of
 // a command, or an address.
 func plainText(s string) bool {
-	return strings.HasPrefix(s, "--") || strings.Contains(word(s), ":")
+	return strings.HasPrefix(s, "--") || strings.Contains(firstWord(s), ":")
 }
 
 // pattern reads a regular expression.
@@ -72,13 +72,13 @@ func (p *parser) pattern() *regexp.Regexp {
 	p.space()
 	at, text := p.at, p.rest()
 	if text != "" && (text[0] == '"' || text[0] == '\'') {
-		text = p.quoted().text
+		text = p.parseQuoted().text
 	} else {
 		if n := strings.IndexFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("(),&|", r) }); n >= 0 {
 			text = text[:n]
 		}
 		if p.at += len(text); text == "" {
-			p.fail(at, "a regular expression is expected, not %s; quotes allow every character in it", p.found())
+			p.fail(at, "a regular expression is expected, not %s; quotes allow every character in it", p.describeNext())
 		}
 	}
 	expr, err := regexp.Compile(text)

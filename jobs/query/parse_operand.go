@@ -8,8 +8,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// chain reads operands joined by arithmetic, from left to right.
-func (p *parser) chain(operand func() *node, ops string) *node {
+// parseChain reads operands joined by arithmetic, from left to right.
+func (p *parser) parseChain(operand func() *node, ops string) *node {
 	n := operand()
 	for p.err == nil {
 		pos := p.at
@@ -22,8 +22,8 @@ func (p *parser) chain(operand func() *node, ops string) *node {
 	return n
 }
 
-func (p *parser) sum() *node  { return p.chain(p.term, "+-") }
-func (p *parser) term() *node { return p.chain(p.unary, "*/%") }
+func (p *parser) parseSum() *node  { return p.parseChain(p.parseTerm, "+-") }
+func (p *parser) parseTerm() *node { return p.parseChain(p.parseUnary, "*/%") }
 
 // operator reads a sign for arithmetic, or returns "" if none comes next. Blanks must surround the
 // sign, because words may contain it. They are not required next to a bracket.
@@ -43,21 +43,21 @@ func (p *parser) operator(ops string) string {
 	return ""
 }
 
-func (p *parser) unary() *node {
+func (p *parser) parseUnary() *node {
 	p.space()
 	rest := p.rest()
 	if len(rest) > 1 && (rest[0] == '-' || rest[0] == '+') {
-		if after, _ := utf8.DecodeRuneInString(rest[1:]); (unicode.IsLetter(after) || strings.ContainsRune("_[(-+", after)) && !isNumeric(word(rest)) {
+		if after, _ := utf8.DecodeRuneInString(rest[1:]); (unicode.IsLetter(after) || strings.ContainsRune("_[(-+", after)) && !isNumeric(firstWord(rest)) {
 			pos := p.at
 			p.at++
-			n := p.nested(p.unary)
+			n := p.parseNested(p.parseUnary)
 			if rest[0] == '-' {
-				n = &node{kind: negNode, pos: pos, text: word(rest), parts: []*node{n}}
+				n = &node{kind: negNode, pos: pos, text: firstWord(rest), parts: []*node{n}}
 			}
 			return n
 		}
 	}
-	return p.operand()
+	return p.parseOperand()
 }
 
 func isNumeric(text string) bool {
@@ -65,12 +65,12 @@ func isNumeric(text string) bool {
 	return ok
 }
 
-func (p *parser) operand() *node {
+func (p *parser) parseOperand() *node {
 	pos, rest := p.at, p.rest()
 	switch {
 	case rest == "":
 	case rest[0] == '"' || rest[0] == '\'':
-		return p.quoted()
+		return p.parseQuoted()
 	case rest[0] == '[':
 		n := strings.IndexByte(rest, ']')
 		if n < 0 {
@@ -81,21 +81,21 @@ func (p *parser) operand() *node {
 		return &node{kind: fieldNode, pos: pos, text: rest[1:n]}
 	case rest[0] == '(':
 		p.at++
-		n := p.nested(p.sum)
+		n := p.parseNested(p.parseSum)
 		p.close()
 		return n
 	default:
-		if w := word(rest); w != "" {
+		if w := firstWord(rest); w != "" {
 			p.at += len(w)
 			return &node{kind: wordNode, pos: pos, text: w}
 		}
 	}
-	p.fail(pos, "a name, a number, or a text is expected, not %s", p.found())
+	p.fail(pos, "a name, a number, or a text is expected, not %s", p.describeNext())
 	return nil
 }
 
-// quoted reads a text in quotes; see jobs.CutQuoted.
-func (p *parser) quoted() *node {
+// parseQuoted reads a text in quotes; see jobs.CutQuoted.
+func (p *parser) parseQuoted() *node {
 	pos := p.at
 	text, rest, ok := jobs.CutQuoted(p.rest())
 	if !ok {
@@ -135,7 +135,7 @@ func (p *parser) searchWord() *node {
 	case quotes:
 		p.fail(pos, "the quote is not closed: %s", quote(rest))
 	case i == 0:
-		p.fail(pos, "a comparison or a word is expected, not %s", p.found())
+		p.fail(pos, "a comparison or a word is expected, not %s", p.describeNext())
 	}
 	if p.err == nil {
 		p.at += i
@@ -150,7 +150,7 @@ func endOfWord(rest string) bool {
 
 // calculationHint explains how to write arithmetic if a word contains a sign for it.
 func calculationHint(s string) string {
-	if strings.ContainsAny(word(s), "+-*/%") {
+	if strings.ContainsAny(firstWord(s), "+-*/%") {
 		return "; write spaces around + - * / % to calculate"
 	}
 	return ""

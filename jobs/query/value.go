@@ -125,8 +125,8 @@ type decimal struct{ v, off float64 }
 // epsilon is the rounding error of one operation.
 const epsilon = 0x1p-52
 
-// written returns the decimal for a number that a user wrote. Whole numbers are exact.
-func written(v float64) decimal {
+// decimalOf returns the decimal for a number that a user wrote. Whole numbers are exact.
+func decimalOf(v float64) decimal {
 	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 		return decimal{v, 0}
 	}

@@ -71,8 +71,8 @@ const (
 	ranOpen
 )
 
-// leftOut holds columns that are useless on another machine, or that repeat others.
-var leftOut = []string{"stdout", "stderr", "reason", "failures"}
+// omittedColumns holds columns that are useless on another machine, or that repeat others.
+var omittedColumns = []string{"stdout", "stderr", "reason", "failures"}
 
 // encode returns the data as compressed JSON, in base64 with the alphabet for URLs, which
 // html/template does not escape.
@@ -80,7 +80,7 @@ func encode(in *Input) (string, error) {
 	d := &data{Run: jobs.Clean(in.Run, maxText), At: in.Known.UnixMilli(), Rows: in.Table.Len()}
 	shown := in.Table.ShownColumns()
 	for i, c := range in.Table.Columns {
-		if c.Role != results.Fact || !slices.Contains(leftOut, c.Name) {
+		if c.Role != results.Fact || !slices.Contains(omittedColumns, c.Name) {
 			d.Columns = append(d.Columns, newColumn(in.Table, i, slices.Contains(shown, i)))
 		}
 	}
@@ -134,7 +134,7 @@ func lastLines(in *Input) column {
 	}
 	for row := range in.Table.Len() {
 		last := ""
-		if a := results.Counted(in.Jobs.Job(in.Table.Job(row))); a != nil && a.Outcome != nil {
+		if a := results.CountedAttempt(in.Jobs.Job(in.Table.Job(row))); a != nil && a.Outcome != nil {
 			last = a.Outcome.LastLine
 		}
 		c.Index = append(c.Index, d.index(last))
@@ -207,7 +207,7 @@ func (d *data) attempts(in *Input) {
 	t.Loads = make([][][2]float64, len(t.Hosts))
 	for name, list := range in.Loads {
 		if i := slices.Index(t.Hosts, jobs.Clean(name, maxText)); i >= 0 {
-			t.Loads[i] = pooled(list, first.Time())
+			t.Loads[i] = averagedLoads(list, first.Time())
 		}
 	}
 }
@@ -215,8 +215,8 @@ func (d *data) attempts(in *Input) {
 // maxLoads is the maximum number of points of the load of a host.
 const maxLoads = 240
 
-// pooled returns the samples after a time, averaged if there are too many.
-func pooled(list []live.LoadSample, begin time.Time) (points [][2]float64) {
+// averagedLoads returns the samples after a time, averaged if there are too many.
+func averagedLoads(list []live.LoadSample, begin time.Time) (points [][2]float64) {
 	list = list[sort.Search(len(list), func(i int) bool { return !list[i].At.Before(begin) }):]
 	n := min(len(list), maxLoads)
 	for i := range n {

@@ -135,15 +135,15 @@ func newPage(in *Input) *page {
 	default:
 		p.Status = "stopped"
 	}
-	p.states(s)
-	p.facts(s, left)
-	p.causes(s)
-	p.hosts(s)
+	p.setStates(s)
+	p.setFacts(s, left)
+	p.setCauses(s)
+	p.setHosts(s)
 	return p
 }
 
-// states computes the bar of all jobs. Each state that has jobs gets a visible width.
-func (p *page) states(s *results.Summary) {
+// setStates computes the bar of all jobs. Each state that has jobs gets a visible width.
+func (p *page) setStates(s *results.Summary) {
 	const whole, least = 1000, 4
 	at := 0.0
 	for _, state := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
@@ -158,7 +158,7 @@ func (p *page) states(s *results.Summary) {
 	}
 }
 
-func (p *page) facts(s *results.Summary, left int) {
+func (p *page) setFacts(s *results.Summary, left int) {
 	ok, over := s.Counts[jobs.Succeeded], s.Jobs-left
 	p.Lead = fmt.Sprintf("%s of %s succeeded", jobs.Thousands(ok), plural(s.Jobs, "job"))
 	if left > 0 {
@@ -190,7 +190,7 @@ func (p *page) facts(s *results.Summary, left int) {
 	}
 }
 
-func (p *page) causes(s *results.Summary) {
+func (p *page) setCauses(s *results.Summary) {
 	total := max(1, s.Counts[jobs.Failed]+s.Counts[jobs.TimedOut])
 	rest := 0
 	for i, g := range s.Failures {
@@ -207,7 +207,7 @@ func (p *page) causes(s *results.Summary) {
 	}
 }
 
-func (p *page) hosts(s *results.Summary) {
+func (p *page) setHosts(s *results.Summary) {
 	most := time.Duration(1)
 	for _, h := range s.Hosts {
 		most = max(most, h.Busy)

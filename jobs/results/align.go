@@ -8,12 +8,12 @@ import (
 	"dcs-tui/jobs"
 )
 
-// aligned writes columns two blanks apart. An empty cell is a dash.
-func (t *writer) aligned() {
-	numbers := t.numeric()
+// writeAligned writes columns two blanks apart. An empty cell is a dash.
+func (t *writer) writeAligned() {
+	numbers := t.numericColumns()
 	widths := t.widths()
 	if t.o.Width > 0 && tableWidth(widths) > t.o.Width {
-		t.digits = few
+		t.digits = fewDigits
 		widths = t.widths()
 	}
 	t.shrink(widths, numbers)
@@ -21,7 +21,7 @@ func (t *writer) aligned() {
 		if k > 0 {
 			t.b.WriteByte('\n')
 		}
-		t.page(page, widths, numbers)
+		t.writePage(page, widths, numbers)
 	}
 }
 
@@ -36,8 +36,8 @@ func (t *writer) numFixed(widths []int) int {
 	return min(n, len(t.columns))
 }
 
-// page writes some of the columns.
-func (t *writer) page(columns []int, widths []int, numbers []bool) {
+// writePage writes some of the columns.
+func (t *writer) writePage(columns []int, widths []int, numbers []bool) {
 	var line strings.Builder
 	for row := -1; row < t.s.Len(); row++ {
 		line.Reset()
@@ -101,18 +101,18 @@ func pad(cell string, width int, right bool) string {
 	return cell + blanks
 }
 
-// gap is the distance between two columns. If a table is wider than the terminal, its columns
+// columnGap is the distance between two columns. If a table is wider than the terminal, its columns
 // are written in pages, one below the other, each with the columns that identify a row.
-const gap = 2
+const columnGap = 2
 
-// few is the number of digits of a computed number if six do not fit.
-const few = 3
+// fewDigits is the number of digits of a computed number if six do not fit.
+const fewDigits = 3
 
 // tableWidth returns the total width of columns.
 func tableWidth(widths []int) int {
-	total := -gap
+	total := -columnGap
 	for _, w := range widths {
-		total += w + gap
+		total += w + columnGap
 	}
 	return total
 }
@@ -123,17 +123,17 @@ func pages(widths []int, stay, room int) [][]int {
 	var all [][]int
 	used := 0
 	for i, w := range widths {
-		if len(all) == 0 || i >= stay && room > 0 && used+gap+w > room && len(all[len(all)-1]) > min(stay, i) {
+		if len(all) == 0 || i >= stay && room > 0 && used+columnGap+w > room && len(all[len(all)-1]) > min(stay, i) {
 			page := make([]int, min(stay, i))
-			used = -gap
+			used = -columnGap
 			for k := range page {
 				page[k] = k
-				used += widths[k] + gap
+				used += widths[k] + columnGap
 			}
 			all = append(all, page)
 		}
 		all[len(all)-1] = append(all[len(all)-1], i)
-		used += gap + w
+		used += columnGap + w
 	}
 	return all
 }

@@ -49,7 +49,7 @@ func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	var bad unusable
+	var bad unusableCells
 	best, found := math.NaN(), false
 	for r := range s.rows {
 		if !s.Solved(r) {
@@ -117,7 +117,7 @@ func (s *Table) BestOverTime(o Order, n int) []float64 {
 // MissingValues returns a sentence for each column that has no value for some of the solved jobs.
 func (s *Table) MissingValues(columns []int) (notes []string) {
 	for _, c := range columns {
-		var bad unusable
+		var bad unusableCells
 		for row := range s.rows {
 			if s.Solved(row) && s.At(row, c).Kind == query.Absent {
 				bad.add(query.Value{}, s.Job(row))

@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// elapsed is the name of the column that people call time.
-const elapsed = "elapsed_seconds"
+// elapsedColumn is the name of the column that people call time.
+const elapsedColumn = "elapsed_seconds"
 
 // TableInput holds the data of a table of jobs.
 type TableInput struct {
@@ -39,7 +39,7 @@ func NewTable(in TableInput) *Table {
 	}
 	var metrics []Column
 	for k, name := range in.Names {
-		name = unique(taken, name, "result.")
+		name = uniqueName(taken, name, "result.")
 		taken = append(taken, name)
 		metrics = append(metrics, Column{Name: name, Role: Metric, value: metric(in.Metrics, k)})
 	}
@@ -51,8 +51,8 @@ func NewTable(in TableInput) *Table {
 			s.Columns = append(s.Columns, c)
 		}
 	}
-	for i, c := range facts(in.Jobs) {
-		c.Name = unique(taken, c.Name, "dcs.")
+	for i, c := range factColumns(in.Jobs) {
+		c.Name = uniqueName(taken, c.Name, "dcs.")
 		taken = append(taken, c.Name)
 		switch i {
 		case 1: // the number comes first, then the parameters and the metrics
@@ -107,9 +107,9 @@ func metric(metrics [][]string, k int) func(i int) query.Value {
 	}
 }
 
-// facts returns the columns that every job has, named as in `results --json`. The first five are
-// shown unless others are requested; name only if there are no parameters.
-func facts(list []Result) []Column {
+// factColumns returns the columns that every job has, named as in `results --json`. The first five
+// are shown unless others are requested; name only if there are no parameters.
+func factColumns(list []Result) []Column {
 	fact := func(name string, t query.Type, f func(r *Result) query.Value) Column {
 		return Column{Name: name, Type: t, value: func(i int) query.Value { return f(&list[i]) }}
 	}
@@ -139,7 +139,7 @@ func facts(list []Result) []Column {
 		count("job", func(r *Result) int { return int(r.Job) }),
 		text("name", func(r *Result) string { return cmp.Or(r.Name, r.Command) }),
 		text("state", func(r *Result) string { return r.State.String() }),
-		ran(elapsed, query.DurationType, func(o *jobs.Outcome) float64 { return o.Elapsed().Seconds() }),
+		ran(elapsedColumn, query.DurationType, func(o *jobs.Outcome) float64 { return o.Elapsed().Seconds() }),
 		text("host", func(r *Result) string { return r.Host }),
 		text("queue", func(r *Result) string { return r.Queue }),
 		fact("exit", query.NumberType, func(r *Result) query.Value {

@@ -22,7 +22,7 @@ type Grouping struct {
 // and the measures of each metric over the solved ones. notes are sentences about what was
 // left out.
 func (s *Table) Group(g Grouping) (grouped *Table, notes []string, err error) {
-	by, err := s.Find(g.By)
+	by, err := s.FindColumns(g.By)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -34,7 +34,7 @@ func (s *Table) Group(g Grouping) (grouped *Table, notes []string, err error) {
 	var columns []Column
 	var taken []string
 	add := func(name string, role Role, typ query.Type) {
-		name = unique(taken, name, "group.")
+		name = uniqueName(taken, name, "group.")
 		taken = append(taken, name)
 		columns = append(columns, Column{Name: name, Role: role, Type: typ})
 	}
@@ -48,7 +48,7 @@ func (s *Table) Group(g Grouping) (grouped *Table, notes []string, err error) {
 			add(s.Columns[c].Name+"_"+m.String(), Stat, m.typeOf(&s.Columns[c]))
 		}
 	}
-	bad := make([]unusable, len(metrics))
+	bad := make([]unusableCells, len(metrics))
 	cells := make([][]query.Value, len(groups))
 	for i, e := range groups {
 		row := make([]query.Value, 0, len(columns))
@@ -80,7 +80,7 @@ func (s *Table) measuredColumns(names []string) ([]int, error) {
 	if len(names) == 0 {
 		names = []string{"time"}
 	}
-	return s.Find(names)
+	return s.FindColumns(names)
 }
 
 // gathered holds the members of a group.
@@ -136,7 +136,7 @@ func (s *Table) largeEnough(groups []*gathered, minSize int, noun, left string) 
 
 // statsOf returns the statistics of a column over the solved members of a group. It adds cells that
 // are not numbers to bad.
-func (s *Table) statsOf(e *gathered, column int, bad *unusable) Stats {
+func (s *Table) statsOf(e *gathered, column int, bad *unusableCells) Stats {
 	var numbers []float64
 	for _, row := range e.solved {
 		if v := s.At(row, column); v.Kind == query.Number {
@@ -188,11 +188,11 @@ func (t *Tally) example() string {
 	return fmt.Sprintf(" (job %d: %q)", t.Job, jobs.Clean(t.Text, 40))
 }
 
-// unusable counts the cells of a column that could not be used: empty ones and texts where a number
-// is wanted, and numbers that < or > compared with a text.
-type unusable struct{ empty, texts, numbers Tally }
+// unusableCells counts the cells of a column that could not be used: empty ones and texts where a
+// number is wanted, and numbers that < or > compared with a text.
+type unusableCells struct{ empty, texts, numbers Tally }
 
-func (o *unusable) add(v query.Value, job jobs.ID) {
+func (o *unusableCells) add(v query.Value, job jobs.ID) {
 	switch v.Kind {
 	case query.Absent:
 		o.empty.Add(job, "")
@@ -204,7 +204,7 @@ func (o *unusable) add(v query.Value, job jobs.ID) {
 }
 
 // unusableNotes returns sentences about the cells of a column that could not be used.
-func (s *Table) unusableNotes(o *unusable, column int) (notes []string) {
+func (s *Table) unusableNotes(o *unusableCells, column int) (notes []string) {
 	name := s.Columns[column].Name
 	if n := o.texts.Count; n > 0 {
 		notes = append(notes, fmt.Sprintf("%s of %s is not a number and left out%s", name, jobs.Plural(n, s.unit), o.texts.example()))

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-// PivotOf describes the input of a pivot: a metric over two columns.
-type PivotOf struct {
+// PivotInput describes the input of a pivot: a metric over two columns.
+type PivotInput struct {
 	Down, Across string // names of the columns whose values are its rows and its columns
 	Metric       string // "": the first metric, or the time if there are none
 	Measure      Measure
@@ -20,7 +20,7 @@ type PivotOf struct {
 
 // Pivot shows a metric over two columns. Its names are those of the columns.
 type Pivot struct {
-	PivotOf
+	PivotInput
 	Type          query.Type      // of the cells
 	Rows, Columns []query.Value   // sorted if all are numbers, else by first job
 	Cells         [][]query.Value // by row and column; nothing if no solved job has a number
@@ -34,11 +34,11 @@ const (
 
 // ParsePivot parses the names of a pivot: down, across, and a metric, which may be followed by a
 // measure, as in acc:median. Without a metric, Metric is "".
-func ParsePivot(words []string) (PivotOf, error) {
+func ParsePivot(words []string) (PivotInput, error) {
 	if len(words) != 2 && len(words) != 3 {
-		return PivotOf{}, fmt.Errorf("a pivot is of two columns and a metric, such as C gamma acc, not %s", jobs.Clean(strings.Join(words, " "), 60))
+		return PivotInput{}, fmt.Errorf("a pivot is of two columns and a metric, such as C gamma acc, not %s", jobs.Clean(strings.Join(words, " "), 60))
 	}
-	of := PivotOf{Down: words[0], Across: words[1], Measure: Mean}
+	of := PivotInput{Down: words[0], Across: words[1], Measure: Mean}
 	if len(words) == 2 {
 		return of, nil
 	}
@@ -52,7 +52,7 @@ func ParsePivot(words []string) (PivotOf, error) {
 }
 
 // Pivot computes a pivot over the solved jobs that have a value in both columns.
-func (s *Table) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
+func (s *Table) Pivot(of PivotInput) (p *Pivot, notes []string, err error) {
 	sides := make([]int, 2)
 	for i, name := range []string{of.Down, of.Across} {
 		if sides[i], err = s.Column(name); err != nil {
@@ -85,12 +85,12 @@ func (s *Table) Pivot(of PivotOf) (p *Pivot, notes []string, err error) {
 	if n := len(down.values) * len(across.values); n > maxCells {
 		return nil, nil, fmt.Errorf("the pivot has %d cells, which is too much (at most %d): %s", n, maxCells, advice)
 	}
-	p = &Pivot{PivotOf: of, Type: of.Measure.typeOf(&s.Columns[metric]), Rows: down.values, Columns: across.values, Cells: make([][]query.Value, len(down.values))}
+	p = &Pivot{PivotInput: of, Type: of.Measure.typeOf(&s.Columns[metric]), Rows: down.values, Columns: across.values, Cells: make([][]query.Value, len(down.values))}
 	for i := range p.Cells {
 		p.Cells[i] = make([]query.Value, len(across.values))
 	}
 	groups, notes = kept.largeEnough(groups, of.MinSize, "cell", "empty")
-	var bad unusable
+	var bad unusableCells
 	for _, e := range groups {
 		stats := kept.statsOf(e, metric, &bad)
 		if stats[Count] > 0 || of.Measure == Count {

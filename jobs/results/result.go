@@ -43,12 +43,12 @@ type Result struct {
 	Outcome *jobs.Outcome // nil: the job never ran, or its end was not observed
 }
 
-// Counted returns the attempt that determines a job's state, or nil if there is none. For a job
-// that succeeded, it is the success of this round that ended first. Otherwise it is the newest
+// CountedAttempt returns the attempt that determines a job's state, or nil if there is none. For a
+// job that succeeded, it is the success of this round that ended first. Otherwise it is the newest
 // attempt of this round that is over, was not superseded, and does not contradict the state.
-func Counted(j *jobs.Job) *jobs.Attempt {
+func CountedAttempt(j *jobs.Job) *jobs.Attempt {
 	if j.State == jobs.Succeeded {
-		return winner(j)
+		return firstSuccess(j)
 	}
 	for i := len(j.Attempts) - 1; i >= 0; i-- {
 		a := j.Attempts[i]
@@ -61,9 +61,9 @@ func Counted(j *jobs.Job) *jobs.Attempt {
 	return nil
 }
 
-// winner returns the success that ended first. One of an earlier round counts only if this
+// firstSuccess returns the success that ended first. One of an earlier round counts only if this
 // round has none.
-func winner(j *jobs.Job) (first *jobs.Attempt) {
+func firstSuccess(j *jobs.Job) (first *jobs.Attempt) {
 	for _, a := range j.Attempts {
 		if a.State != jobs.AttemptExited || a.Outcome == nil || !a.Outcome.OK() {
 			continue
@@ -205,7 +205,7 @@ func (p *RunInfo) Result(j *jobs.Job) Result {
 	r := p.row(j)
 	r.UID = p.UID + "." + strconv.Itoa(int(j.Spec.ID)) + "." + strconv.Itoa(int(j.Round))
 	r.Seq, r.Key, r.Reason = j.Seq, j.Spec.Key(), j.Reason
-	a := Counted(j)
+	a := CountedAttempt(j)
 	if a == nil {
 		return r
 	}

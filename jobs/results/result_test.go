@@ -58,7 +58,7 @@ func TestCounted(t *testing.T) {
 		{"only an earlier round ran", row(jobs.Canceled, old), nil},
 		{"superseded alone", row(jobs.Failed, late), nil},
 	} {
-		if got := Counted(c.job); got != c.want {
+		if got := CountedAttempt(c.job); got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}
@@ -193,7 +193,7 @@ func TestASuccessOfThisRoundCounts(t *testing.T) {
 	}
 	j := &jobs.Job{Spec: &jobs.Spec{ID: 1}, State: jobs.Succeeded, Round: 2,
 		Attempts: []*jobs.Attempt{ok(1, 1, 10), ok(2, 2, 30), ok(3, 2, 20)}}
-	if got := Counted(j); got == nil || got.ID.N != 3 {
+	if got := CountedAttempt(j); got == nil || got.ID.N != 3 {
 		t.Errorf("attempt %v counts, want 1.3", got)
 	}
 }

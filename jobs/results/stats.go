@@ -91,7 +91,7 @@ func StatsOf(numbers []float64) (s Stats) {
 	scale := func(v float64) float64 { return math.Ldexp(v, -exp) }
 	back := func(v float64) float64 { return math.Ldexp(v, exp) }
 	s[Median] = back(scale(numbers[(n-1)/2])/2 + scale(numbers[n/2])/2)
-	var sum compensated
+	var sum compensatedSum
 	for _, v := range numbers {
 		sum.add(scale(v))
 	}
@@ -99,7 +99,7 @@ func StatsOf(numbers []float64) (s Stats) {
 	s[Mean] = back(mean)
 	// The second pass sums the squares around the mean. rest corrects for the rounding error of the
 	// mean.
-	var squares, rest compensated
+	var squares, rest compensatedSum
 	for _, v := range numbers {
 		d := scale(v) - mean
 		squares.add(d * d)
@@ -122,10 +122,10 @@ func (s *Stats) Value(m Measure) query.Value {
 	return v
 }
 
-// compensated is a sum that compensates rounding errors (Neumaier).
-type compensated struct{ sum, lost float64 }
+// compensatedSum is a sum that compensates rounding errors (Neumaier).
+type compensatedSum struct{ sum, lost float64 }
 
-func (c *compensated) add(v float64) {
+func (c *compensatedSum) add(v float64) {
 	t := c.sum + v
 	if math.Abs(c.sum) >= math.Abs(v) {
 		c.lost += (c.sum - t) + v
@@ -135,4 +135,4 @@ func (c *compensated) add(v float64) {
 	c.sum = t
 }
 
-func (c *compensated) total() float64 { return c.sum + c.lost }
+func (c *compensatedSum) total() float64 { return c.sum + c.lost }

@@ -164,7 +164,7 @@ func TestGroupsAgainstCountingByHand(t *testing.T) {
 		s := NewTable(in)
 		least := r.IntN(4)
 		g, _ := group(t, s, Grouping{By: []string{"a", "b"}, Measures: AllMeasures(), MinSize: least})
-		p, _ := pivot(t, s, PivotOf{Down: "a", Across: "b", Metric: "acc", Measure: Mean, MinSize: least})
+		p, _ := pivot(t, s, PivotInput{Down: "a", Across: "b", Metric: "acc", Measure: Mean, MinSize: least})
 		row := 0
 		for _, k := range order {
 			cell := p.Cells[slices.IndexFunc(p.Rows, func(v query.Value) bool { return v.Text == k.a })][slices.IndexFunc(p.Columns, func(v query.Value) bool { return v.Text == k.b })]

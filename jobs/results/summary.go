@@ -27,8 +27,8 @@ type Summary struct {
 	Longest     time.Duration
 	LongestJob  jobs.ID
 
-	Hosts    []HostSum // by name
-	Failures []Group   // largest first, then by first job
+	Hosts    []HostSummary // by name
+	Failures []Group       // largest first, then by first job
 }
 
 // Group is a set of failed jobs with one cause: the same exit code, signal or reason, and
@@ -45,8 +45,8 @@ type Group struct {
 // maxExamples bounds Group.Jobs.
 const maxExamples = 5
 
-// HostSum holds the numbers of one host.
-type HostSum struct {
+// HostSummary holds the numbers of one host.
+type HostSummary struct {
 	Host     string
 	Attempts int // number of attempts that ran there
 	Failed   int // of Attempts; one that was ended on request did not fail
@@ -61,11 +61,11 @@ func (s *Summary) Wall() time.Duration { return max(0, s.Last.Sub(s.First)) }
 func Summarize(t *jobs.Table) *Summary {
 	s := &Summary{Jobs: t.NumJobs(), Counts: t.Counts}
 	var causes Causes
-	hosts := map[string]*HostSum{}
+	hosts := map[string]*HostSummary{}
 	id := jobs.ID(0)
 	for j := range t.Rows() {
 		id++
-		counted := Counted(j)
+		counted := CountedAttempt(j)
 		ran := 0
 		for _, a := range j.Attempts {
 			if a.NeverRan() {
@@ -74,10 +74,10 @@ func Summarize(t *jobs.Table) *Summary {
 			ran++
 			h := hosts[a.Host]
 			if h == nil {
-				h = &HostSum{Host: a.Host}
+				h = &HostSummary{Host: a.Host}
 				hosts[a.Host] = h
 			}
-			s.attempt(a, a == counted, h)
+			s.addAttempt(a, a == counted, h)
 		}
 		if ran > 1 {
 			s.Retried++
@@ -86,18 +86,18 @@ func Summarize(t *jobs.Table) *Summary {
 			s.Avoided++
 		}
 		if j.State == jobs.Failed || j.State == jobs.TimedOut {
-			s.failure(&causes, id, j, counted)
+			s.addFailure(&causes, id, j, counted)
 		}
 	}
 	for _, h := range hosts {
 		s.Hosts = append(s.Hosts, *h)
 	}
-	slices.SortFunc(s.Hosts, func(a, b HostSum) int { return cmp.Compare(a.Host, b.Host) })
+	slices.SortFunc(s.Hosts, func(a, b HostSummary) int { return cmp.Compare(a.Host, b.Host) })
 	slices.SortStableFunc(s.Failures, func(a, b Group) int { return cmp.Compare(b.Count, a.Count) })
 	return s
 }
 
-func (s *Summary) failure(causes *Causes, id jobs.ID, j *jobs.Job, counted *jobs.Attempt) {
+func (s *Summary) addFailure(causes *Causes, id jobs.ID, j *jobs.Job, counted *jobs.Attempt) {
 	var o *jobs.Outcome
 	if counted != nil {
 		o = counted.Outcome
@@ -117,7 +117,7 @@ func (s *Summary) failure(causes *Causes, id jobs.ID, j *jobs.Job, counted *jobs
 	}
 }
 
-func (s *Summary) attempt(a *jobs.Attempt, counted bool, h *HostSum) {
+func (s *Summary) addAttempt(a *jobs.Attempt, counted bool, h *HostSummary) {
 	s.Attempts++
 	h.Attempts++
 	if a.State == jobs.AttemptLost {

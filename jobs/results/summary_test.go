@@ -66,7 +66,7 @@ func TestSummarize(t *testing.T) {
 		Attempts: 8, Retried: 1, Lost: 1, First: 50 * second, Last: 103 * second,
 		Busy: 28 * time.Second, Wasted: 3 * time.Second, CPU: 10 * time.Second,
 		MaxRSSBytes: 2 << 30, MaxRSSJob: 1, Longest: 10 * time.Second, LongestJob: 1,
-		Hosts: []HostSum{{"a", 3, 2, 0, 16 * time.Second}, {"b", 5, 3, 1, 12 * time.Second}},
+		Hosts: []HostSummary{{"a", 3, 2, 0, 16 * time.Second}, {"b", 5, 3, 1, 12 * time.Second}},
 		Failures: []Group{
 			{"exit 1", "boom", 2, []jobs.ID{3, 4}, jobs.AttemptID{Job: 3, N: 1}, "a"},
 			{"exit 1", "other", 1, []jobs.ID{5}, jobs.AttemptID{Job: 5, N: 1}, "b"},
@@ -201,7 +201,7 @@ func TestHuman(t *testing.T) {
 // those that were stopped, but not jobs that were skipped for another reason.
 func TestSummaryOfAvoided(t *testing.T) {
 	late := &jobs.Spec{ID: 7, Name: "variant=bnb n=10", Options: jobs.NoOptions}
-	why := jobs.TooHard(late, 2*time.Second)
+	why := jobs.TooHardReason(late, 2*time.Second)
 	same(t, "the reason", why, "it is at least as hard as job 7, which timed out after 2s: variant=bnb n=10")
 	same(t, "a job that was stopped", Cause(jobs.Skipped, why, &jobs.Outcome{Stopped: true}), why)
 	stopped := &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled, Outcome: &jobs.Outcome{Stopped: true, Started: second, Ended: 2 * second}}

@@ -108,7 +108,7 @@ func (s *Table) Column(name string) (int, error) {
 // Heading returns a column's name as shown to people: time, not elapsed_seconds.
 func (s *Table) Heading(column int) string {
 	name, role := s.Columns[column].Name, s.Columns[column].Role
-	if rest, ok := strings.CutPrefix(name, elapsed); ok && (role == Fact || role == Stat) && s.find("time"+rest) < 0 {
+	if rest, ok := strings.CutPrefix(name, elapsedColumn); ok && (role == Fact || role == Stat) && s.find("time"+rest) < 0 {
 		return "time" + rest
 	}
 	return name
@@ -128,7 +128,7 @@ func (s *Table) findFold(name string) int {
 }
 
 // onScreen maps the shorter names on the screen to facts.
-var onScreen = map[string]string{"id": "job", "time": elapsed, "cpu": "cpu_seconds", "mem": "max_rss_bytes"}
+var onScreen = map[string]string{"id": "job", "time": elapsedColumn, "cpu": "cpu_seconds", "mem": "max_rss_bytes"}
 
 func (s *Table) names() []string {
 	names := make([]string, len(s.Columns))
@@ -138,8 +138,8 @@ func (s *Table) names() []string {
 	return names
 }
 
-// Find parses a list of names, such as "C,acc".
-func (s *Table) Find(names []string) ([]int, error) {
+// FindColumns parses a list of names, such as "C,acc".
+func (s *Table) FindColumns(names []string) ([]int, error) {
 	var found []int
 	for _, n := range names {
 		i, err := s.Column(n)
@@ -242,8 +242,8 @@ func computedTable(unit string, columns []Column, cells [][]query.Value) *Table 
 	return s
 }
 
-// unique returns name, or name with prefix if another column already has that name.
-func unique(taken []string, name, prefix string) string {
+// uniqueName returns name, or name with prefix if another column already has that name.
+func uniqueName(taken []string, name, prefix string) string {
 	for slices.Contains(taken, name) {
 		name = prefix + name
 	}

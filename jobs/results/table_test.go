@@ -72,7 +72,7 @@ func group(t *testing.T, s *Table, of Grouping) (*Table, []string) {
 	return g, notes
 }
 
-func pivot(t *testing.T, s *Table, of PivotOf) (*Pivot, []string) {
+func pivot(t *testing.T, s *Table, of PivotInput) (*Pivot, []string) {
 	t.Helper()
 	p, notes, err := s.Pivot(of)
 	if err != nil {
@@ -167,7 +167,7 @@ func TestColumn(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
-	if _, err := s.Find([]string{"acc", "acc"}); err == nil || !strings.Contains(err.Error(), "twice") {
+	if _, err := s.FindColumns([]string{"acc", "acc"}); err == nil || !strings.Contains(err.Error(), "twice") {
 		t.Error(err)
 	}
 }

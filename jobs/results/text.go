@@ -53,7 +53,7 @@ func (s *Summary) writeCounts(b *strings.Builder) {
 func (s *Summary) writeCost(b *strings.Builder) {
 	if s.First != 0 {
 		fmt.Fprintf(b, "run time %s, CPU time %s; longest job %d with %s%s\n",
-			HumanDuration(s.Busy), HumanDuration(s.CPU), s.LongestJob, HumanDuration(s.Longest), s.largest())
+			HumanDuration(s.Busy), HumanDuration(s.CPU), s.LongestJob, HumanDuration(s.Longest), s.largestMemory())
 	}
 	if s.Avoided > 0 {
 		fmt.Fprintf(b, "%s avoided: at least as hard as one that had timed out\n", jobs.Plural(s.Avoided, "job"))
@@ -64,9 +64,9 @@ func (s *Summary) writeCost(b *strings.Builder) {
 	}
 }
 
-// largest names the job with the most memory. Up to jobs.MemoryFloor, the memory of the job cannot
-// be told from that of its supervisor.
-func (s *Summary) largest() string {
+// largestMemory names the job with the most memory. Up to jobs.MemoryFloor, the memory of the job
+// cannot be told from that of its supervisor.
+func (s *Summary) largestMemory() string {
 	switch {
 	case s.MaxRSSBytes <= 0:
 		return ""

@@ -12,7 +12,7 @@ import (
 // Where returns the rows that match all queries, and notes about values that < and > could not
 // compare. Words of a search are looked for in the name, the command, and the parameters.
 func (s *Table) Where(queries ...*query.Query) (matching *Table, notes []string, err error) {
-	mismatches := make([]unusable, len(s.Columns))
+	mismatches := make([]unusableCells, len(s.Columns))
 	fields := query.Fields[int](func(name string) (*query.Field[int], error) {
 		at, err := s.Column(name)
 		if err != nil {
@@ -83,7 +83,7 @@ func (s *Table) field(at int) *query.Field[int] {
 	switch c.fact() {
 	case "state":
 		f.Word = func(word string) (func(int) bool, error) {
-			states, err := States(word)
+			states, err := ParseStates(word)
 			return func(row int) bool {
 				text := f.Value(row).Text
 				return slices.ContainsFunc(states, func(st jobs.JobState) bool { return st.String() == text })
@@ -122,8 +122,9 @@ var stateWords = map[string][]jobs.JobState{
 	"bad":  {jobs.Failed, jobs.TimedOut, jobs.Skipped},
 }
 
-// States returns the states that a word of a query means. It is an error if there is no such state.
-func States(word string) ([]jobs.JobState, error) {
+// ParseStates returns the states that a word of a query means. It is an error if there is no such
+// state.
+func ParseStates(word string) ([]jobs.JobState, error) {
 	word = strings.ToLower(word)
 	var state jobs.JobState
 	if state.UnmarshalText([]byte(word)) == nil {

@@ -49,15 +49,15 @@ func Write(w io.Writer, s *Table, o Options) error {
 	t := &writer{s: s, columns: s.ShownColumns(), o: o, b: b}
 	switch o.Format {
 	case TableFormat:
-		t.aligned()
+		t.writeAligned()
 	case CSVFormat:
-		t.csv()
+		t.writeCSV()
 	case TSVFormat:
-		t.tsv()
+		t.writeTSV()
 	case JSONLFormat:
-		t.jsonl()
+		t.writeJSONLines()
 	case MarkdownFormat:
-		t.markdown()
+		t.writeMarkdown()
 	default:
 		return fmt.Errorf("there is no format %q; there are %s", jobs.Clean(string(o.Format), 40), strings.Join(Formats, ", "))
 	}
@@ -99,13 +99,13 @@ func (t *writer) text(row, column int) string {
 	case t.o.Format == TableFormat:
 		return shorter(c, v, t.digits)
 	}
-	return Digits(c, v)
+	return FormatDigits(c, v)
 }
 
 // shorter returns a number for people, with at most the given digits if it was computed. 0 means no
 // limit.
 func shorter(c *Column, v query.Value, digits int) string {
-	text := ForPeople(c, v)
+	text := FormatForPeople(c, v)
 	if digits == 0 || c.Role != Stat || (c.Type == query.DurationType || c.Type == query.SizeType) || v.Number != v.Number || math.Abs(v.Number) >= 1e3 {
 		return text // fewer digits would change the integer part
 	}
@@ -115,8 +115,8 @@ func shorter(c *Column, v query.Value, digits int) string {
 	return text
 }
 
-// ForPeople formats a number in its unit: times as 2m 05s, sizes as 38 MiB.
-func ForPeople(c *Column, v query.Value) string {
+// FormatForPeople formats a number in its unit: times as 2m 05s, sizes as 38 MiB.
+func FormatForPeople(c *Column, v query.Value) string {
 	switch {
 	// Other numbers are not durations.
 	case c.Type == query.DurationType && v.Number >= 0 && v.Number < 1e9:
@@ -126,11 +126,11 @@ func ForPeople(c *Column, v query.Value) string {
 	case c.Type == query.SizeType && v.Number >= 0 && v.Number < 1e18:
 		return HumanBytes(int64(v.Number))
 	}
-	return Digits(c, v)
+	return FormatDigits(c, v)
 }
 
-// Digits formats a number as a job wrote it, or with at most six digits if it was computed.
-func Digits(c *Column, v query.Value) string {
+// FormatDigits formats a number as a job wrote it, or with at most six digits if it was computed.
+func FormatDigits(c *Column, v query.Value) string {
 	text := v.String()
 	if (c.Role == Stat || c.Type == query.DurationType) && len(text) > 7 {
 		if short := strconv.FormatFloat(v.Number, 'g', 6, 64); len(short) < len(text) {
@@ -140,8 +140,8 @@ func Digits(c *Column, v query.Value) string {
 	return jobs.Clean(text, maxCell)
 }
 
-// numeric returns which columns hold only numbers. These are right-aligned.
-func (t *writer) numeric() []bool {
+// numericColumns returns which columns hold only numbers. These are right-aligned.
+func (t *writer) numericColumns() []bool {
 	numbers := make([]bool, len(t.columns))
 	for i, c := range t.columns {
 		some := false
@@ -177,7 +177,7 @@ func (t *writer) raw(escapes *strings.Replacer, write func(cells []string)) {
 	}
 }
 
-func (t *writer) csv() {
+func (t *writer) writeCSV() {
 	w := csv.NewWriter(t.b) // without a buffer of its own
 	t.raw(strings.NewReplacer(), func(cells []string) {
 		if len(cells) == 1 && cells[0] == "" { // readers ignore an empty line
@@ -190,14 +190,14 @@ func (t *writer) csv() {
 
 var tsvEscapes = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\n", `\n`, "\r", `\r`)
 
-func (t *writer) tsv() {
+func (t *writer) writeTSV() {
 	t.raw(tsvEscapes, func(cells []string) { t.b.WriteString(strings.Join(cells, "\t") + "\n") })
 }
 
-// jsonl writes one object per row, such as {"v":1,"job":1,…}. Numbers are JSON numbers, and missing
-// cells are null. NaN and the infinities, which JSON lacks, are "NaN", "Infinity", and
+// writeJSONLines writes one object per row, such as {"v":1,"job":1,…}. Numbers are JSON numbers,
+// and missing cells are null. NaN and the infinities, which JSON lacks, are "NaN", "Infinity", and
 // "-Infinity".
-func (t *writer) jsonl() {
+func (t *writer) writeJSONLines() {
 	keys := make([][]byte, len(t.columns))
 	for i, c := range t.columns {
 		keys[i] = append(AppendText([]byte{','}, t.s.Columns[c].Name), ':')
@@ -240,8 +240,8 @@ var markdownEscapes = strings.NewReplacer(
 	`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "~", `\~`, "<", `\<`, ">", `\>`, "&", `\&`,
 	"[", `\[`, "]", `\]`, "!", `\!`, "#", `\#`, "$", `\$`, "@", `\@`, "://", `:\//`, "www.", `www\.`)
 
-func (t *writer) markdown() {
-	numbers := t.numeric()
+func (t *writer) writeMarkdown() {
+	numbers := t.numericColumns()
 	row := func(cell func(i, c int) string) {
 		t.b.WriteString("|")
 		for i, c := range t.columns {

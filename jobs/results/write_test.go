@@ -110,7 +110,7 @@ func FuzzWrite(f *testing.F) {
 			name = "x"
 		}
 		s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: []jobs.Param{{Name: name, Value: cell}}}}})
-		at, err := s.Find([]string{"job"})
+		at, err := s.FindColumns([]string{"job"})
 		if err != nil {
 			t.Skip() // the parameter is named job
 		}
@@ -239,7 +239,7 @@ func TestWidePivotsFitTheTerminal(t *testing.T) {
 	for i := range 120 { // a long mean in each cell of a grid of 3 x 40
 		in.solved(params("C", fmt.Sprint(i/40), "gamma", fmt.Sprint(i%40)), fmt.Sprint(1/float64(i+3)))
 	}
-	p, _ := pivot(t, NewTable(in), PivotOf{Down: "C", Across: "gamma", Metric: "acc", Measure: Mean})
+	p, _ := pivot(t, NewTable(in), PivotInput{Down: "C", Across: "gamma", Metric: "acc", Measure: Mean})
 	draw := func(width int) string { return write(t, p.Table(), Options{Format: TableFormat, Width: width}) }
 	if whole := draw(0); !strings.Contains(whole, "0.333333") || strings.Contains(whole, "\n\n") {
 		t.Errorf("what is no terminal lacks digits, or has pages:\n%s", whole)

@@ -90,7 +90,7 @@ func (f osFile) Size() (int64, error) {
 }
 
 func (f osFile) Sync() error {
-	err := uninterrupted(func() error { return unix.Fdatasync(int(f.Fd())) })
+	err := retryInterrupted(func() error { return unix.Fdatasync(int(f.Fd())) })
 	if err != nil {
 		return &fs.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
 	}
@@ -106,8 +106,8 @@ func (f osFile) Close() error {
 	return nil
 }
 
-// uninterrupted repeats a system call that a signal interrupted, as package os does.
-func uninterrupted(call func() error) error {
+// retryInterrupted repeats a system call that a signal interrupted, as package os does.
+func retryInterrupted(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
 			return err

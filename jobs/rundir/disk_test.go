@@ -20,7 +20,7 @@ func TestInterruptedCallIsRepeated(t *testing.T) {
 		{[]error{unix.ENOSPC, nil}, unix.ENOSPC},
 	} {
 		calls := 0
-		err := uninterrupted(func() error {
+		err := retryInterrupted(func() error {
 			calls++
 			return c.answers[calls-1]
 		})

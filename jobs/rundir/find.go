@@ -115,7 +115,7 @@ func Find(base, run string) (dir string, err error) {
 			return "", err
 		}
 		if names, err := OS.Names(dir); err == nil && slices.Contains(names, NonceFile) {
-			return "", halfMade(dir)
+			return "", halfMadeError(dir)
 		}
 	}
 	for _, e := range found { // the newest run with this prefix
@@ -143,7 +143,7 @@ func OpenOn(d Disk, dir string) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the run directory: %w", err)
 	}
-	if err := lostAmong(d, dir, names); err != nil {
+	if err := lostErrorAmong(d, dir, names); err != nil {
 		return nil, err
 	}
 	for _, need := range []string{AskedFile, NonceFile, SpecsFile, JournalDir} {
@@ -270,11 +270,11 @@ func lostError(d Disk, dir string) error {
 	if err != nil {
 		return nil
 	}
-	return lostAmong(d, dir, names)
+	return lostErrorAmong(d, dir, names)
 }
 
-// lostAmong is lost for a directory that contains these names.
-func lostAmong(d Disk, dir string, names []string) error {
+// lostErrorAmong is lostError for a directory that contains these names.
+func lostErrorAmong(d Disk, dir string, names []string) error {
 	if slices.Contains(names, AskedFile) {
 		return nil
 	}
@@ -303,11 +303,11 @@ func (r *Run) HasAttempts() bool {
 // one that is temporarily not visible.
 type Location struct {
 	run  *Run
-	dirs []located // the run directory, then each of its parents
+	dirs []locatedDir // the run directory, then each of its parents
 }
 
-// located is the identity of a directory when it was recorded.
-type located struct {
+// locatedDir is the identity of a directory when it was recorded.
+type locatedDir struct {
 	path string
 	id   dirID
 	err  error // the id is unknown
@@ -321,7 +321,7 @@ func (r *Run) Locate() *Location {
 	l := &Location{run: r}
 	for dir := r.Dir; ; dir = filepath.Dir(dir) {
 		id, err := l.identify(dir)
-		l.dirs = append(l.dirs, located{dir, id, err})
+		l.dirs = append(l.dirs, locatedDir{dir, id, err})
 		if dir == filepath.Dir(dir) {
 			return l
 		}

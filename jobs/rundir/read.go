@@ -62,7 +62,7 @@ func (r *Run) readChecked(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	why := notOurs(info)
+	why := ignoreReason(info)
 	switch {
 	case why != "":
 	case info.Mode().Perm()&0o022 != 0:
@@ -183,7 +183,7 @@ func (r *Run) StopFiles() (names []string, refused []error, err error) {
 		case err != nil:
 			return nil, nil, err
 		}
-		if why := notOurs(info); why != "" {
+		if why := ignoreReason(info); why != "" {
 			refused = append(refused, fmt.Errorf("the file %s of the run is ignored: %s", name, why))
 			continue
 		}
@@ -192,9 +192,9 @@ func (r *Run) StopFiles() (names []string, refused []error, err error) {
 	return names, refused, nil
 }
 
-// notOurs returns why a stop file is ignored, or "" if it is a regular file of the user
+// ignoreReason returns why a stop file is ignored, or "" if it is a regular file of the user
 // of the run. info must come from Lstat.
-func notOurs(info fs.FileInfo) string {
+func ignoreReason(info fs.FileInfo) string {
 	switch st, ok := info.Sys().(*syscall.Stat_t); {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return "it is a symbolic link"

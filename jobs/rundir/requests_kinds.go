@@ -55,18 +55,18 @@ var kinds = map[string]kind{
 	DoEdit:        {"jobs spare edit", "jobs", checkEdit, textEdit},
 	DoPriority:    {"jobs priority", "jobs", checkPriority, textPriority},
 	DoSubmit:      {"specs", "", checkSubmit, textSubmit},
-	DoPause:       {"", "", nil, text("pause launching")},
-	DoContinue:    {"", "", nil, text("continue launching")},
+	DoPause:       {"", "", nil, constantText("pause launching")},
+	DoContinue:    {"", "", nil, constantText("continue launching")},
 	DoDrainHost:   {"host", "host", checkHost, textHost("drain host %s")},
 	DoStopHost:    {"host", "host", checkHost, textHost("stop host %s")},
 	DoUseHost:     {"host", "host", checkHost, textHost("use host %s again")},
 	DoSlots:       {"host number", "host", checkSlots, textSlots},
 	DoAddHost:     {"host options", "host", checkHost, textAddHost},
 	DoRemoveHost:  {"host", "host", checkHost, textHost("remove host %s from the run")},
-	DoReloadHosts: {"", "", nil, text("read the inventory file again")},
-	DoEndInput:    {"", "", nil, text("end the input")},
-	DoDrain:       {"epoch", "epoch", checkEpoch, text("drain the run")},
-	DoStop:        {"epoch", "epoch", checkEpoch, text("stop the dispatcher")},
+	DoReloadHosts: {"", "", nil, constantText("read the inventory file again")},
+	DoEndInput:    {"", "", nil, constantText("end the input")},
+	DoDrain:       {"epoch", "epoch", checkEpoch, constantText("drain the run")},
+	DoStop:        {"epoch", "epoch", checkEpoch, constantText("stop the dispatcher")},
 }
 
 // fields returns the JSON names of the fields that are set and are not for every kind.
@@ -187,7 +187,7 @@ func (q *Request) Text() string {
 	return what
 }
 
-func text(what string) func(*Request) string { return func(*Request) string { return what } }
+func constantText(what string) func(*Request) string { return func(*Request) string { return what } }
 
 func textHost(format string) func(*Request) string {
 	return func(q *Request) string { return fmt.Sprintf(format, q.Host) }

@@ -158,7 +158,7 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the run directory: %w", err)
 	}
-	if err := lostAmong(d, dir, names); err != nil {
+	if err := lostErrorAmong(d, dir, names); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, fs.ErrExist)
 	}
 	if len(names) > 0 {
@@ -173,14 +173,14 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 			return nil, removeCreated(d, r, err)
 		}
 	}
-	if err := r.fill(text); err != nil {
+	if err := r.createContents(text); err != nil {
 		return nil, removeCreated(d, r, err)
 	}
 	return r, nil
 }
 
-// fill creates what a run directory contains besides its nonce.
-func (r *Run) fill(asked []byte) error {
+// createContents creates what a run directory contains besides its nonce.
+func (r *Run) createContents(asked []byte) error {
 	for _, sub := range []string{JournalDir, AttemptsDir, HostsDir} {
 		if err := r.Disk.Mkdir(r.Path(sub), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
@@ -213,13 +213,13 @@ func takenError(dir string, names []string) error {
 		ref := (&Run{Dir: dir, Asked: &Asked{Name: name}}).Ref()
 		return fmt.Errorf("the run %s exists (%s): choose another --name, or continue it with `dcs-tui resume %s`: %w", name, dir, ref, fs.ErrExist)
 	case slices.Contains(names, NonceFile):
-		return fmt.Errorf("%w: %w", halfMade(dir), fs.ErrExist)
+		return fmt.Errorf("%w: %w", halfMadeError(dir), fs.ErrExist)
 	}
 	return fmt.Errorf("%s exists, is not empty and is not a run directory: choose another: %w", dir, fs.ErrExist)
 }
 
-// halfMade returns the error for a directory in which the creation of a run has begun.
-func halfMade(dir string) error {
+// halfMadeError returns the error for a directory in which the creation of a run has begun.
+func halfMadeError(dir string) error {
 	return fmt.Errorf("%s is not a run yet: it is being created, or its creation was interrupted (then nothing was started: remove it and run again)", dir)
 }
 

@@ -71,7 +71,7 @@ func (r *Run) readSpecs() (all StoredSpecs, err error) {
 			ours.end, ours.unended, ours.dirty = t.end, t.unended, t.end < t.size
 		}
 	}
-	all.Damage, err = t.More(0, func(n int, specs []*jobs.Spec) { all.Specs = append(all.Specs[:n], specs...) })
+	all.Damage, err = t.ReadMore(0, func(n int, specs []*jobs.Spec) { all.Specs = append(all.Specs[:n], specs...) })
 	if err != nil || l.known && l.guard != nil {
 		return all, err // this process owns the run, so late writes of others do not count
 	}
@@ -95,11 +95,11 @@ type SpecTail struct {
 // SpecTail returns a SpecTail at the beginning of the run.
 func (r *Run) SpecTail() *SpecTail { return &SpecTail{run: r} }
 
-// More reads the specifications that were stored since the last call, and calls set for each
+// ReadMore reads the specifications that were stored since the last call, and calls set for each
 // block: specs are those after the first n. have is the number of specifications so far. n is
 // less than that if the file of a later epoch does not count all of them, or if everything is
 // read again because of damage. damage is that of StoredSpecs.
-func (t *SpecTail) More(have int, set func(n int, specs []*jobs.Spec)) (damage []string, err error) {
+func (t *SpecTail) ReadMore(have int, set func(n int, specs []*jobs.Spec)) (damage []string, err error) {
 	files, err := t.run.specsFiles()
 	if err != nil {
 		return nil, err

@@ -105,7 +105,7 @@ func TestSpecTail(t *testing.T) {
 			}
 			want, err := look.ReadSpecs()
 			must(t, err)
-			_, err = tail.More(len(have), func(n int, specs []*jobs.Spec) { have = append(have[:n:n], specs...) })
+			_, err = tail.ReadMore(len(have), func(n int, specs []*jobs.Spec) { have = append(have[:n:n], specs...) })
 			must(t, err)
 			if len(have) != len(want.Specs) || len(have) > 0 && !reflect.DeepEqual(have, want.Specs) {
 				t.Fatalf("seed %d, step %d: %d specifications, want %d", seed, step, len(have), len(want.Specs))

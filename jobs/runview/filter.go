@@ -125,7 +125,7 @@ func phasesMeant(word string) (func(candidate) bool, error) {
 		}
 		known = append(known, p.String())
 	}
-	states, err := results.States(word)
+	states, err := results.ParseStates(word)
 	if err != nil {
 		return nil, query.Unknown("state", word, append(known, "open", "done", "bad", "running", "queued", "succeeded", "failed", "timed_out", "canceled", "skipped"))
 	}

@@ -35,7 +35,7 @@ type group struct {
 	rows   []Row
 }
 
-func counts(p Phase) bool { return p == Failed || p == TimedOut }
+func isFailedPhase(p Phase) bool { return p == Failed || p == TimedOut }
 
 // top returns the groups to show, most frequent first. The last one combines those beyond
 // MaxGroups.
@@ -59,7 +59,7 @@ func (g *groups) updateMembers(rows []row) {
 	for i := range rows {
 		r := &rows[i]
 		x := in[r.group]
-		if !counts(r.phase) {
+		if !isFailedPhase(r.phase) {
 			x.tries++
 			continue
 		}
@@ -88,7 +88,7 @@ func (g *groups) updateMembers(rows []row) {
 	later := func(a, b uint32) int { return cmp.Or(cmp.Compare(rows[b-1].seq, rows[a-1].seq), cmp.Compare(b, a)) }
 	for i := range rows {
 		n, id := rows[i].group, uint32(i+1)
-		if n == 0 || !counts(rows[i].phase) {
+		if n == 0 || !isFailedPhase(rows[i].phase) {
 			continue
 		}
 		x := in[n]

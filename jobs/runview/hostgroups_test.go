@@ -55,7 +55,7 @@ func TestHostsOfNoUseAreGrouped(t *testing.T) {
 		name := fmt.Sprintf("ws%02d", i)
 		hostEvents[name] = HostEvent{Text: name + ": 10.0.0." + fmt.Sprint(i) + ":22 refuses connections"}
 	}
-	got := HostsOfNoUse(new(jobs.Table), hostEvents)
+	got := UselessHosts(new(jobs.Table), hostEvents)
 	if len(got) != 1 || got[0] != "ws[01-30] (30 hosts) ran nothing: HOST:22 refuses connections" {
 		t.Errorf("%q", got)
 	}

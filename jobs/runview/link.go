@@ -81,7 +81,7 @@ func (v *View) dial(owner *journal.Owner) {
 		v.link.follows = v.link.conn == conn
 		v.changed()
 		v.mu.Unlock()
-		v.await(conn)
+		v.awaitDisconnect(conn)
 	}
 	if conn != nil {
 		conn.Close()
@@ -98,8 +98,8 @@ func (v *View) dial(owner *journal.Owner) {
 	}
 }
 
-// await waits until conn has ended or is no longer the connection of the View.
-func (v *View) await(conn Conn) {
+// awaitDisconnect waits until conn has ended or is no longer the connection of the View.
+func (v *View) awaitDisconnect(conn Conn) {
 	for {
 		v.mu.Lock()
 		is, news := v.link.conn == conn && !v.closed, v.news
@@ -117,8 +117,8 @@ func (v *View) await(conn Conn) {
 	}
 }
 
-// dispatcher returns the connection, or nil if there is none.
-func (v *View) dispatcher() Conn {
+// connection returns the connection, or nil if there is none.
+func (v *View) connection() Conn {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.link.conn

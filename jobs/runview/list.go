@@ -52,8 +52,8 @@ func (l *list) init(declared []*metrics.Metric) {
 	}
 }
 
-// name returns the number of a host.
-func (l *list) name(s string) uint16 {
+// hostNumber returns the number of a host.
+func (l *list) hostNumber(s string) uint16 {
 	n, ok := l.nameOf[s]
 	if !ok {
 		if len(l.names) > 1<<16-2 {
@@ -91,7 +91,7 @@ func (l *list) setRow(c *change) {
 		l.updateDependents(c)
 	}
 	old := l.rows[i]
-	c.row.host, c.row.options = l.name(c.host), l.optionsOf(c.spec)
+	c.row.host, c.row.options = l.hostNumber(c.host), l.optionsOf(c.spec)
 	if c.failed {
 		c.row.group = uint16(l.groups.causes.Number(c.failure))
 	}
@@ -250,7 +250,7 @@ func (v *View) phase(id jobs.ID, j *jobs.Job) (Phase, *jobs.Attempt) {
 	case jobs.Skipped:
 		return Skipped, nil
 	}
-	return phaseOf[j.State], results.Counted(j)
+	return phaseOf[j.State], results.CountedAttempt(j)
 }
 
 // phaseOf returns the phase of jobs in a final state.
@@ -319,7 +319,7 @@ func (v *View) change(id jobs.ID, j *jobs.Job) change {
 	p, a := v.phase(id, j)
 	c := change{id: id, spec: j.Spec, row: row{
 		phase: p, priority: j.Priority, seq: uint32(min(j.Seq, math.MaxUint32)),
-		attempts: clip(len(j.Attempts)), failures: clip(int(j.Failures)), progress: noProgress,
+		attempts: clipUint16(len(j.Attempts)), failures: clipUint16(int(j.Failures)), progress: noProgress,
 	}}
 	if v.isStraggler(id, p) {
 		c.row.flags |= straggler
@@ -356,7 +356,7 @@ func (v *View) isStraggler(id jobs.ID, p Phase) bool {
 	return v.state != nil && isRunningPhase(p) && v.state.Stragglers.Has(id)
 }
 
-func clip(n int) uint16 { return uint16(min(max(n, 0), math.MaxUint16)) }
+func clipUint16(n int) uint16 { return uint16(min(max(n, 0), math.MaxUint16)) }
 
 // exitOf encodes how a command ended.
 func exitOf(o *jobs.Outcome) uint16 {

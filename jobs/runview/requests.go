@@ -40,8 +40,8 @@ var answers = map[Verb]struct{ done, none string }{
 	CancelRun:   {"every job is canceled; the running ones are being ended", ""},
 }
 
-// onJobs reports whether an action is on Action.Jobs.
-func (v Verb) onJobs() bool { return answers[v].none != "" }
+// isOnJobs reports whether an action is on Action.Jobs.
+func (v Verb) isOnJobs() bool { return answers[v].none != "" }
 
 // maxPriorityRequests is the maximum number of requests that a relative change of priorities
 // becomes.
@@ -56,7 +56,7 @@ func Requests(a Action, t *jobs.Table, s *live.State) ([]*rundir.Request, error)
 		return nil, refuse("%s is not a request", a.Do)
 	}
 	q := &rundir.Request{Do: string(a.Do), Why: a.Why}
-	if a.Do.onJobs() {
+	if a.Do.isOnJobs() {
 		q.Jobs = jobs.RangesOf(a.Jobs.IDs(jobs.ID(t.NumJobs())))
 		if len(q.Jobs) == 0 {
 			return nil, refuse("the run has no such job")
@@ -170,10 +170,10 @@ func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
 		affected = append(affected, trace.Affected...)
 		refused = cmp.Or(refused, trace.Why)
 	}
-	if refused != "" && (ans.Done == 0 || !a.Do.onJobs()) {
+	if refused != "" && (ans.Done == 0 || !a.Do.isOnJobs()) {
 		return nil, &Refused{Why: refused}
 	}
-	if !a.Do.onJobs() {
+	if !a.Do.isOnJobs() {
 		if ans.Text = text.done; strings.Contains(text.done, "%s") {
 			ans.Done, ans.Left, ans.Text = 1, 0, fmt.Sprintf(text.done, a.Host)
 		}
@@ -187,7 +187,7 @@ func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
 		ans.Text += fmt.Sprintf("; %d left alone", ans.Left)
 	}
 	if a.Do == Cancel {
-		ans.Changed = jobs.RangesOf(ask.Undo(t, affected))
+		ans.Changed = jobs.RangesOf(ask.JobsToRequeue(t, affected))
 	}
 	return ans, nil
 }
@@ -341,7 +341,7 @@ func (v *View) deliver(ctx context.Context, conn Conn, name string, q *rundir.Re
 
 // reply answers the dispatcher's question, which requires a person on the dispatcher's machine.
 func (v *View) reply(ctx context.Context, a Action) (*Answer, error) {
-	conn := v.dispatcher()
+	conn := v.connection()
 	if conn == nil {
 		return nil, refuse("the dispatcher cannot be reached from here; it will ask again")
 	}

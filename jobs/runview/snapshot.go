@@ -22,7 +22,7 @@ func (v *View) Snapshot(ctx context.Context, ask Query) (*Snapshot, error) {
 		v.tables.awaitFirst(ctx, ask.Table)
 	}
 	for ctx.Err() == nil {
-		p, news, due, err := v.tryLook(&ask, until)
+		p, news, due, err := v.trySnapshot(&ask, until)
 		if err != nil {
 			return nil, err
 		}
@@ -41,8 +41,8 @@ func (v *View) Snapshot(ctx context.Context, ask Query) (*Snapshot, error) {
 	return nil, ctx.Err()
 }
 
-// tryLook returns the snapshot, or the channel to wait for.
-func (v *View) tryLook(ask *Query, until time.Time) (p *Snapshot, news <-chan struct{}, due time.Time, err error) {
+// trySnapshot returns the snapshot, or the channel to wait for.
+func (v *View) trySnapshot(ask *Query, until time.Time) (p *Snapshot, news <-chan struct{}, due time.Time, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock() // also after a panic, because other goroutines use the View
 	if v.closed {
@@ -93,7 +93,7 @@ func (v *View) update(now time.Time) {
 		v.restart(v.table, &pollResult{events: v.events})
 	}
 	ids := v.marks.take()
-	v.dueRetries(jobs.StampOf(v.now()))
+	v.markDueRetries(jobs.StampOf(v.now()))
 	if n := v.total() - len(v.rows); n > 0 {
 		v.rows = slices.Grow(v.rows, n)
 	}
@@ -140,8 +140,8 @@ func (v *View) remakeRow(id jobs.ID) {
 	v.setRow(&c)
 }
 
-// dueRetries marks the jobs as stale whose wait for the next try is over.
-func (v *View) dueRetries(now jobs.Stamp) {
+// markDueRetries marks the jobs as stale whose wait for the next try is over.
+func (v *View) markDueRetries(now jobs.Stamp) {
 	v.retriedAt = now
 	for len(v.retries) > 0 && v.retries[0].at <= now {
 		r := heap.Pop(&v.retries).(retry)
@@ -196,7 +196,7 @@ func (v *View) explain(ctx context.Context, p *Snapshot) {
 	if p.Detail == nil || p.Detail.Row.Phase.Terminal() || p.Status != StatusRunning {
 		return
 	}
-	conn := v.dispatcher()
+	conn := v.connection()
 	if conn == nil {
 		return
 	}
@@ -369,6 +369,6 @@ func (v *View) why(id jobs.ID, j *jobs.Job) string {
 	case j.State == jobs.Succeeded:
 		return fmt.Sprintf("Job %d has succeeded.", id)
 	}
-	f, _ := failureOf(Canceled, j, results.Counted(j))
+	f, _ := failureOf(Canceled, j, results.CountedAttempt(j))
 	return fmt.Sprintf("Job %d is over (%s): %s.", id, j.State, f.Cause)
 }

@@ -73,7 +73,7 @@ func (f *follower) facts(err error, before facts) facts {
 		return n
 	}
 	if before.dispatched || before.records != records || before.err != nil || f.read == 0 {
-		n.left, n.trouble = LeftBehind(f.Table()), HostsOfNoUse(f.Table(), f.hostEvents)
+		n.left, n.trouble = LeftBehind(f.Table()), UselessHosts(f.Table(), f.hostEvents)
 		if n.left != "" {
 			n.trouble = append([]string{n.left}, n.trouble...)
 		}
@@ -117,9 +117,9 @@ func (v *View) status() (RunStatus, string) {
 		case closed.How == jobs.ClosedDone:
 			return StatusFinished, joined("all jobs are over", closed.Reason)
 		case left == 0:
-			return StatusFinished, overText(closed)
+			return StatusFinished, closingText(closed)
 		}
-		return StatusStopped, overText(closed)
+		return StatusStopped, closingText(closed)
 	}
 	status, over := StatusFinished, ""
 	switch {
@@ -134,7 +134,7 @@ func (v *View) status() (RunStatus, string) {
 	case f.owner == nil || f.owner.Left || closed.How != "":
 		status, over = StatusStopped, "stopped with "+jobs.Plural(left, "job")+" left"
 		if closed.How == jobs.ClosedDrained || closed.How == jobs.ClosedNoHosts {
-			over = overText(closed) + "; " + jobs.Plural(left, "job") + " left"
+			over = closingText(closed) + "; " + jobs.Plural(left, "job") + " left"
 		}
 	case f.liveness == journal.Dead:
 		status, over = StatusCrashed, f.owner.String()+" has died; the jobs that it started continue"
@@ -149,7 +149,7 @@ func joined(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(s string) bool { return s == "" }), "; ")
 }
 
-func overText(c jobs.Closing) string {
+func closingText(c jobs.Closing) string {
 	switch c.How {
 	case jobs.ClosedDrained:
 		return "drained" + because(c.Reason)
@@ -191,7 +191,7 @@ func StoppedText(o *journal.Owner) string {
 }
 
 // now returns the time by the dispatcher's clock, as far as it is known. mu is held.
-func (v *View) now() time.Time { return time.Now().Add(v.ahead) }
+func (v *View) now() time.Time { return time.Now().Add(v.clockOffset) }
 
 // setState handles what the dispatcher published; nil: nobody dispatches the run. mu is held.
 func (v *View) setState(s *live.State) {
@@ -201,16 +201,16 @@ func (v *View) setState(s *live.State) {
 	}
 	v.state, v.seenAt = s, time.Now()
 	if s == nil {
-		v.ahead = 0
+		v.clockOffset = 0
 		v.markRunning()
 		return
 	}
 	switch ahead := s.At.Sub(v.seenAt); {
 	case v.facts.owner == nil || v.facts.liveness == journal.Alive:
-		v.ahead = 0
+		v.clockOffset = 0
 	// The state with the shortest delay is the most accurate.
-	case old == nil || old.Token != s.Token || ahead > v.ahead:
-		v.ahead = ahead
+	case old == nil || old.Token != s.Token || ahead > v.clockOffset:
+		v.clockOffset = ahead
 	}
 	if old == nil || !sameLinks(old.Hosts, s.Hosts) {
 		v.markRunning()

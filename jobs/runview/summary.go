@@ -177,10 +177,10 @@ const maxTrouble = 5
 // with the others.
 const minFailures = 3
 
-// HostsOfNoUse describes in a sentence each the hosts that were useless to a run: those that were
+// UselessHosts describes in a sentence each the hosts that were useless to a run: those that were
 // never up, and those where attempts failed much more often than on other hosts. A run that
 // succeeded in the end hides both, but it took longer. Texts are not cleaned.
-func HostsOfNoUse(t *jobs.Table, events map[string]HostEvent) []string {
+func UselessHosts(t *jobs.Table, events map[string]HostEvent) []string {
 	had, all := CountHosts(t), HostCount{}
 	for _, c := range had {
 		all.Ended, all.Failed = all.Ended+c.Ended, all.Failed+c.Failed
@@ -237,9 +237,9 @@ func DescribeInput(t *jobs.Table) string {
 	return text
 }
 
-// HandedOver counts the running jobs without an attempt that is known to have started. They wait on
-// a host for a slot.
-func HandedOver(t *jobs.Table) int {
+// CountHanded counts the running jobs without an attempt that is known to have started. They wait
+// on a host for a slot.
+func CountHanded(t *jobs.Table) int {
 	n := 0
 	for j := range t.Rows() {
 		if j.State == jobs.Running && OpenAttempt(j).State == jobs.AttemptLaunching {
@@ -286,7 +286,7 @@ func Counts(t *jobs.Table, dispatched bool) string {
 	rest := t.Counts
 	rest[jobs.Succeeded] = 0
 	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], t.NumJobs())}
-	return strings.Join(append(parts, StateCounts(rest, HandedOver(t), dispatched)...), ", ")
+	return strings.Join(append(parts, StateCounts(rest, CountHanded(t), dispatched)...), ", ")
 }
 
 // StateCounts describes counts of jobs by state: "10 succeeded", "2 running". States that no

@@ -114,7 +114,7 @@ type tables struct {
 	broken  string // a panic has ended the work for good
 
 	// The fields below belong to the goroutine.
-	done    finished
+	done    finishedJobs
 	metrics *tableMetrics // of the request; nil: none yet
 	changes int           // of done and metrics
 }
@@ -123,7 +123,7 @@ type tables struct {
 type tableRequest struct {
 	ask       TableQuery // the query without its window
 	asked     time.Time
-	made      *made         // the newest; nil: none yet
+	made      *madeTable    // the newest; nil: none yet
 	announced bool          // that the first table was announced
 	ready     chan struct{} // closed when announced
 }

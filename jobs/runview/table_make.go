@@ -14,8 +14,8 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// made is a computed table. It does not change.
-type made struct {
+// madeTable is a computed table. It does not change.
+type madeTable struct {
 	table Table // everything except the window of rows
 	rows  *results.Table
 	cells []int // indexes of the columns that are metrics
@@ -29,10 +29,10 @@ type made struct {
 
 // make computes a table of what is known now. unread is the number of jobs whose metrics are not
 // known yet.
-func (t *tables) make(ask *TableQuery, unread int) *made {
+func (t *tables) make(ask *TableQuery, unread int) *madeTable {
 	start := time.Now()
 	f, d := t.metrics, &t.done
-	m := &made{changes: t.changes, edition: d.edition, current: d.madeAt}
+	m := &madeTable{changes: t.changes, edition: d.edition, current: d.madeAt}
 	m.table = Table{Ready: true, Wrong: f.wrong, Notes: f.notes, Read: len(d.list) - unread, Jobs: len(d.list)}
 	s := results.NewTable(results.TableInput{Jobs: d.list, Params: d.known.params, Names: f.names, Metrics: slices.Clone(d.values)})
 	if err := t.fill(m, s, ask); err != nil && m.table.Wrong == "" {
@@ -48,11 +48,11 @@ func (t *tables) make(ask *TableQuery, unread int) *made {
 }
 
 // note inserts notes before the existing ones.
-func (m *made) note(notes ...string) { m.table.Notes = slices.Concat(notes, m.table.Notes) }
+func (m *madeTable) note(notes ...string) { m.table.Notes = slices.Concat(notes, m.table.Notes) }
 
 // fill computes the requested parts of a table from s, the table of all finished jobs. If the query
 // has an error, the table stays as it is without the query.
-func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
+func (t *tables) fill(m *madeTable, s *results.Table, ask *TableQuery) error {
 	m.rows, m.cells = s, s.Metrics()
 	var filter, having []*query.Query // queries over jobs and over groups
 	q, err := parseSearch(ask.Filter)
@@ -70,7 +70,7 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 	}
 	if err != nil {
 		m.table.Page.Wrong = err.Error()
-		if name := ofGroups(filter, s); name != "" && len(having) == 0 {
+		if name := groupOnlyColumn(filter, s); name != "" && len(having) == 0 {
 			m.table.Page.Wrong = fmt.Sprintf("%s is of groups alone: m shows them", jobs.Clean(name, 40))
 		}
 		m.rows = s.Keep(func(int) bool { return false })
@@ -100,7 +100,7 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 		m.note(fmt.Sprintf("there is room for %d parameters: %d more, %s and what follows, have no column", MaxTableNames, len(cut), cut[0]))
 	}
 	all := s
-	s, err = ordered(s, ask)
+	s, err = sortRows(s, ask)
 	m.rows = s
 	row, errBest := m.best(s, ask.Best)
 	if row >= 0 {
@@ -111,9 +111,9 @@ func (t *tables) fill(m *made, s *results.Table, ask *TableQuery) error {
 	return cmp.Or(err, errBest)
 }
 
-// ofGroups returns the first column that queries name and that groups have but s does not, or "" if
-// there is none.
-func ofGroups(queries []*query.Query, s *results.Table) string {
+// groupOnlyColumn returns the first column that queries name and that groups have but s does not,
+// or "" if there is none.
+func groupOnlyColumn(queries []*query.Query, s *results.Table) string {
 	_, others := s.Split(queries)
 	for _, q := range others {
 		for _, name := range q.Names(false) {
@@ -168,8 +168,8 @@ func isVarying(s *results.Table, column int) bool {
 	return false
 }
 
-// ordered sorts the rows as requested.
-func ordered(s *results.Table, ask *TableQuery) (*results.Table, error) {
+// sortRows sorts the rows as requested.
+func sortRows(s *results.Table, ask *TableQuery) (*results.Table, error) {
 	switch {
 	case ask.By != "":
 		return s.SortBy(results.Order{Column: ask.By, Desc: ask.Reverse})
@@ -181,7 +181,7 @@ func ordered(s *results.Table, ask *TableQuery) (*results.Table, error) {
 
 // best finds the best row and sets the fields of the table that describe it. It returns -1 if there
 // is none.
-func (m *made) best(s *results.Table, text string) (row int, err error) {
+func (m *madeTable) best(s *results.Table, text string) (row int, err error) {
 	if text == "" {
 		return -1, nil
 	}
@@ -213,11 +213,11 @@ func formatForPeople(c *results.Column, v query.Value) string {
 	if v.Kind != query.Number {
 		return v.Text[:min(len(v.Text), MaxTableCell)]
 	}
-	return results.ForPeople(c, v)
+	return results.FormatForPeople(c, v)
 }
 
 // group computes one row for each group of jobs that matches all queries.
-func (m *made) group(s *results.Table, ask *TableQuery, having []*query.Query) error {
+func (m *madeTable) group(s *results.Table, ask *TableQuery, having []*query.Query) error {
 	var measured []string
 	for _, i := range s.Metrics() {
 		measured = append(measured, s.Columns[i].Name)
@@ -235,7 +235,7 @@ func (m *made) group(s *results.Table, ask *TableQuery, having []*query.Query) e
 		return err
 	}
 	m.note(notes...)
-	g, err = ordered(g, ask)
+	g, err = sortRows(g, ask)
 	out := &TableGroups{Best: -1, More: max(0, g.Len()-MaxTableGroups)}
 	row, errBest := m.best(g, ask.Best)
 	if row < MaxTableGroups {
@@ -256,7 +256,7 @@ func (m *made) group(s *results.Table, ask *TableQuery, having []*query.Query) e
 }
 
 // heat computes a heat map.
-func (m *made) heat(s *results.Table, ask *TableQuery) error {
+func (m *madeTable) heat(s *results.Table, ask *TableQuery) error {
 	switch {
 	case s.Len() > 0 || len(ask.Pivot) > 0:
 	case m.table.Jobs == 0:
@@ -267,7 +267,7 @@ func (m *made) heat(s *results.Table, ask *TableQuery) error {
 	words := ask.Pivot
 	if len(words) == 0 {
 		var err error
-		if words, err = varying(m.table.Columns); err != nil {
+		if words, err = varyingParams(m.table.Columns); err != nil {
 			return err
 		}
 	}
@@ -315,9 +315,9 @@ func (m *made) heat(s *results.Table, ask *TableQuery) error {
 // repeating lists names of parameters that only distinguish repetitions of a job.
 var repeating = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
 
-// varying returns the two parameters that have several values, without those that only distinguish
-// repetitions, over which the mean is taken.
-func varying(columns []TableColumn) ([]string, error) {
+// varyingParams returns the two parameters that have several values, without those that only
+// distinguish repetitions, over which the mean is taken.
+func varyingParams(columns []TableColumn) ([]string, error) {
 	var words []string
 	for _, c := range columns {
 		if c.Vary {

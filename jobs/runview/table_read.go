@@ -12,9 +12,9 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// finished holds the finished jobs for tables. Elements of list do not change, so older tables may
-// continue to use it.
-type finished struct {
+// finishedJobs holds the finished jobs for tables. Elements of list do not change, so older tables
+// may continue to use it.
+type finishedJobs struct {
 	list       []results.Result
 	cwds       []string   // working directory of each job
 	values     [][]string // metrics of each job; nil: not read yet
@@ -42,7 +42,7 @@ func (t *tables) gather() time.Duration {
 	}
 	v.mu.Lock()
 	if d.generation != v.generation {
-		*d, t.metrics = finished{generation: v.generation}, nil
+		*d, t.metrics = finishedJobs{generation: v.generation}, nil
 		t.changes++
 	}
 	if d.edition == v.edition && !d.madeAt.IsZero() {
@@ -59,14 +59,14 @@ func (t *tables) gather() time.Duration {
 		t.changes++
 	}
 	for piece := range slices.Chunk(fresh, resultsPiece) {
-		t.fetch(piece)
+		t.addResults(piece)
 	}
 	return requestTTL
 }
 
 // scan finds the finished jobs whose current results are not in the list. gone reports whether jobs
 // of the list are no longer finished.
-func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
+func (d *finishedJobs) scan(l *list) (fresh []jobs.ID, gone bool) {
 	d.place = append(d.place, make([]int32, max(0, len(l.rows)-len(d.place)))...)
 	d.left = 0
 	for i := range l.rows {
@@ -90,7 +90,7 @@ func (d *finished) scan(l *list) (fresh []jobs.ID, gone bool) {
 }
 
 // compact removes such jobs. It makes a new list, because tables use the old one.
-func (d *finished) compact() {
+func (d *finishedJobs) compact() {
 	list, cwds, values := d.list, d.cwds, d.values
 	d.list, d.cwds, d.values = nil, nil, nil
 	for at := range list {
@@ -101,8 +101,8 @@ func (d *finished) compact() {
 	}
 }
 
-// fetch adds the results of some jobs.
-func (t *tables) fetch(ids []jobs.ID) {
+// addResults adds the results of some jobs.
+func (t *tables) addResults(ids []jobs.ID) {
 	var over []jobs.Job
 	v, d := t.v, &t.done
 	v.mu.Lock()
@@ -152,8 +152,8 @@ const (
 	retryMost    = 10 * time.Minute
 )
 
-// nothing is the value of a job without metrics to read.
-var nothing = []string{}
+// noMetrics is the value of a job without metrics to read.
+var noMetrics = []string{}
 
 // metricsOf returns the reader of the declared and the requested columns. It is kept until other
 // columns are requested.
@@ -179,7 +179,7 @@ func (t *tables) metricsOf(asked []string) *tableMetrics {
 	}
 	if t.v.opt.Outputs != nil && len(columns) > 0 {
 		f.reader = t.v.opt.Outputs(columns)
-		f.reader.Fetch = metrics.Fetching(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
+		f.reader.Fetch = metrics.NewFetch(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
 			p, err := t.v.Read(ctx, Read{Attempt: id, File: jobs.FileOut, Offset: -int64(n), Limit: n})
 			if err != nil {
 				return nil, 0, err
@@ -193,7 +193,7 @@ func (t *tables) metricsOf(asked []string) *tableMetrics {
 }
 
 // unread returns the indexes of the jobs whose outputs must be read.
-func (f *tableMetrics) unread(d *finished) (places []int) {
+func (f *tableMetrics) unread(d *finishedJobs) (places []int) {
 	for at := range d.values {
 		if d.values[at] == nil && f.reader != nil {
 			places = append(places, at)
@@ -253,7 +253,7 @@ func (f *tableMetrics) readSome(t *tables, places []int) ([]string, error) {
 	}
 	for i, at := range places {
 		if d.values[at] = got.Values[i]; d.values[at] == nil {
-			d.values[at] = nothing
+			d.values[at] = noMetrics
 		}
 	}
 	t.changes++

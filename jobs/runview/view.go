@@ -87,27 +87,27 @@ type View struct {
 	stored int
 	facts  facts
 	// State of the current dispatcher; nil: nobody dispatches the run, or nothing is known.
-	state   *live.State
-	seenAt  time.Time        // when state was received, by our clock
-	ahead   time.Duration    // difference of the dispatcher's clock to ours; 0: same machine
-	past    []live.Host      // hosts while nobody dispatches the run, as of pastAt
-	pastAt  uint64           // edition for which past was computed
-	place   *results.RunInfo // locations of attempts' files
-	marks   marks            // jobs whose rows must be remade
-	events  eventLog
-	page    *order
-	queue   queue
-	tables  tables
-	version uint64
-	news    chan struct{} // closed and replaced after each change
-	dirty   bool          // something has changed since version
-	polls   int           // number of polls that have read everything
-	madeAt  time.Time     // time of version
-	began   time.Time     // start of the current read; zero: none is in progress
-	closed  bool
-	ended   *journal.Reader // see Reader; nil: the View has not ended
-	link    link
-	focus   jobs.ID // job whose detail was requested last
+	state       *live.State
+	seenAt      time.Time        // when state was received, by our clock
+	clockOffset time.Duration    // difference of the dispatcher's clock to ours; 0: same machine
+	past        []live.Host      // hosts while nobody dispatches the run, as of pastAt
+	pastAt      uint64           // edition for which past was computed
+	place       *results.RunInfo // locations of attempts' files
+	marks       marks            // jobs whose rows must be remade
+	events      eventLog
+	page        *order
+	queue       queue
+	tables      tables
+	version     uint64
+	news        chan struct{} // closed and replaced after each change
+	dirty       bool          // something has changed since version
+	polls       int           // number of polls that have read everything
+	madeAt      time.Time     // time of version
+	began       time.Time     // start of the current read; zero: none is in progress
+	closed      bool
+	ended       *journal.Reader // see Reader; nil: the View has not ended
+	link        link
+	focus       jobs.ID // job whose detail was requested last
 	// Attempts of that job whose files have been copied from their hosts.
 	fetched map[jobs.AttemptID]bool
 	traces  map[string]*ask.Trace // indexed by request
@@ -274,7 +274,7 @@ func (v *View) poll(full bool) {
 	v.mu.Lock()
 	v.began = time.Now()
 	first, pushed, state := v.polls == 0, v.link.durable, v.link.state
-	ids := v.farAttempts()
+	ids := v.remoteAttempts()
 	v.mu.Unlock()
 
 	var watchErr error
@@ -396,9 +396,9 @@ func (v *View) restart(t *jobs.Table, h *pollResult) {
 	v.page, v.queue = nil, queue{}
 }
 
-// farAttempts returns the attempts of the job in focus whose files may have been copied from
+// remoteAttempts returns the attempts of the job in focus whose files may have been copied from
 // their hosts since. mu is held.
-func (v *View) farAttempts() (ids []jobs.AttemptID) {
+func (v *View) remoteAttempts() (ids []jobs.AttemptID) {
 	j := v.job(v.focus)
 	if j == nil {
 		return nil

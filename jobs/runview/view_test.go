@@ -57,7 +57,7 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 		if ans, err := files.Do(t.Context(), Cancel.Jobs(6)); err != nil || ans.Done != 1 || ans.Changed.Count() != 1 {
 			t.Errorf("a cancel through a file: %+v, %v", ans, err)
 		}
-		if l.v.dispatcher() == nil || files.dispatcher() != nil {
+		if l.v.connection() == nil || files.connection() != nil {
 			t.Error("the wrong view is connected")
 		}
 	})

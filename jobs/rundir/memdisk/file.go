@@ -157,7 +157,7 @@ func (f *file) Sync() error {
 	if errors.As(err, &forget) {
 		f.m.server.mu.Lock()
 		defer f.m.server.mu.Unlock()
-		f.n.lose(f.m, func(Loss) Fate { return Fate{Zeros: forget.Zeros} })
+		f.n.loseWrites(f.m, func(Loss) Fate { return Fate{Zeros: forget.Zeros} })
 	}
 	return err
 }

@@ -51,11 +51,11 @@ func (s *Server) WriteBack() {
 func (s *Server) decide(m *Mount, fate func(Loss) Fate) {
 	for _, n := range s.nodes() {
 		n.loseNames(m, fate)
-		n.lose(m, fate)
+		n.loseWrites(m, fate)
 	}
 }
 
-func (c *naming) loss(n *node) Loss {
+func (c *nameChange) loss(n *node) Loss {
 	l := Loss{Op: "name", Path: n.path, Name: c.made, Len: 1}
 	if l.Name == "" {
 		l.Name = c.gone
@@ -98,7 +98,7 @@ func (s *Server) nodes() (all []*node) {
 
 func (n *node) loseNames(m *Mount, fate func(Loss) Fate) {
 	changed := false
-	n.renames = slices.DeleteFunc(n.renames, func(c naming) bool {
+	n.renames = slices.DeleteFunc(n.renames, func(c nameChange) bool {
 		if c.by != m || c.durable {
 			return false
 		}
@@ -119,8 +119,8 @@ func (n *node) loseNames(m *Mount, fate func(Loss) Fate) {
 	}
 }
 
-// lose applies fate to a machine's writes to a file. What is left is durable.
-func (n *node) lose(m *Mount, fate func(Loss) Fate) {
+// loseWrites applies fate to a machine's writes to a file. What is left is durable.
+func (n *node) loseWrites(m *Mount, fate func(Loss) Fate) {
 	changed := false
 	kept := n.writes[:0]
 	for _, c := range n.writes {

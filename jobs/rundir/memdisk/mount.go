@@ -64,7 +64,7 @@ func (m *Mount) Mkdir(path string, perm fs.FileMode) error {
 		}
 		n := m.server.newNode(path, true)
 		n.perm = uint32(perm.Perm())
-		m.server.rename(d, naming{by: m, made: name, node: n})
+		m.server.rename(d, nameChange{by: m, made: name, node: n})
 		return nil
 	})
 }
@@ -86,7 +86,7 @@ func (m *Mount) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, 
 		case n == nil:
 			n = m.server.newNode(path, false)
 			n.perm = uint32(perm.Perm())
-			m.server.rename(d, naming{by: m, made: name, node: n})
+			m.server.rename(d, nameChange{by: m, made: name, node: n})
 		case flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL:
 			return syscall.EEXIST
 		case n.dir:
@@ -107,7 +107,7 @@ func (m *Mount) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, 
 func (m *Mount) Names(dir string) ([]string, error) {
 	var names []string
 	err := m.do("readdir", dir, func() error {
-		d, err := m.server.directory(dir)
+		d, err := m.server.findDirectory(dir)
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func (m *Mount) Rename(from, to string) error {
 		case over != nil && n.dir:
 			return syscall.ENOTDIR
 		}
-		m.server.rename(d, naming{by: m, gone: old, made: made, node: n})
+		m.server.rename(d, nameChange{by: m, gone: old, made: made, node: n})
 		return nil
 	})
 }
@@ -183,7 +183,7 @@ func (m *Mount) Remove(path string) error {
 		if len(n.names) > 0 {
 			return syscall.ENOTEMPTY
 		}
-		m.server.rename(d, naming{by: m, gone: name})
+		m.server.rename(d, nameChange{by: m, gone: name})
 		return nil
 	})
 }
@@ -191,7 +191,7 @@ func (m *Mount) Remove(path string) error {
 // SyncDir makes this machine's changes to the names of dir durable.
 func (m *Mount) SyncDir(dir string) error {
 	return m.do("syncdir", dir, func() error {
-		d, err := m.server.directory(dir)
+		d, err := m.server.findDirectory(dir)
 		if err != nil {
 			return err
 		}

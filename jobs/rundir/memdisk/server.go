@@ -51,7 +51,7 @@ type node struct {
 	writes       []write
 
 	names, durable map[string]*node // of a directory: with all changes; the durable names
-	renames        []naming
+	renames        []nameChange
 }
 
 // write is a change of a file's bytes.
@@ -64,8 +64,8 @@ type write struct {
 	grows    int64 // the minimum length of the file afterwards
 }
 
-// naming is a change of a directory: a name is removed, created, or both.
-type naming struct {
+// nameChange is a change of a directory: a name is removed, created, or both.
+type nameChange struct {
 	by         *Mount
 	durable    bool
 	gone, made string // "" if there is none
@@ -105,8 +105,8 @@ func (s *Server) find(path string) (*node, error) {
 	return n, nil
 }
 
-// directory returns the node of a path, which must be a directory.
-func (s *Server) directory(path string) (*node, error) {
+// findDirectory returns the node of a path, which must be a directory.
+func (s *Server) findDirectory(path string) (*node, error) {
 	d, err := s.find(path)
 	if err == nil && !d.dir {
 		return nil, syscall.ENOTDIR
@@ -117,7 +117,7 @@ func (s *Server) directory(path string) (*node, error) {
 // parent returns the directory that contains a path and the last part of the path.
 func (s *Server) parent(path string) (*node, string, error) {
 	path = filepath.Clean(path)
-	d, err := s.directory(filepath.Dir(path))
+	d, err := s.findDirectory(filepath.Dir(path))
 	switch {
 	case err != nil:
 		return nil, "", err
@@ -128,7 +128,7 @@ func (s *Server) parent(path string) (*node, string, error) {
 }
 
 // rename applies a mount's change of names. It is durable at once with Server.NamesDurable.
-func (s *Server) rename(d *node, c naming) {
+func (s *Server) rename(d *node, c nameChange) {
 	if c.node != nil {
 		c.node.path = filepath.Join(d.path, c.made)
 	}
@@ -140,7 +140,7 @@ func (s *Server) rename(d *node, c naming) {
 	delete(c.by.seen, d) // a machine sees its own changes
 }
 
-func (c *naming) apply(names map[string]*node) {
+func (c *nameChange) apply(names map[string]*node) {
 	if c.gone != "" {
 		delete(names, c.gone)
 	}

@@ -11,7 +11,7 @@ import (
 func (s *Server) Snapshot(dir string) (restore func(copied bool), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n, err := s.directory(dir)
+	n, err := s.findDirectory(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// Seen is the state of the attempts of one host as the directory shows it.
-type Seen struct {
+// HostAttempts is the state of the attempts of one host as the directory shows it.
+type HostAttempts struct {
 	Finished []Fate           // with a whole sentinel of this host
 	Claimed  []jobs.AttemptID // with a claim of this host, and no whole sentinel
 	Never    []jobs.AttemptID // with a tombstone of this host: they will never start there
@@ -17,14 +17,14 @@ type Seen struct {
 	Heartbeat string
 }
 
-// OfHost returns the state of attempts of one host. dir is the directory that holds attempts/.
-// What another host wrote does not count. Attempts may have been missed if there is an error;
-// those that were found are returned with it.
-func OfHost(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (Seen, error) {
+// ReadHostAttempts returns the state of attempts of one host. dir is the directory that holds
+// attempts/. What another host wrote does not count. Attempts may have been missed if there is an
+// error; those that were found are returned with it.
+func ReadHostAttempts(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (HostAttempts, error) {
 	l := list(d, dir)
-	s := Seen{Heartbeat: l.heartbeat(host)}
+	s := HostAttempts{Heartbeat: l.readHeartbeat(host)}
 	for _, id := range ids {
-		switch f := l.fate(run, id); {
+		switch f := l.readFate(run, id); {
 		// Nor does a tombstone of another host: in a directory that only looks like this
 		// host's, it would mean that a running attempt never started.
 		case f.Host != host:
@@ -47,8 +47,9 @@ func HeartbeatFile(dir, host string) string { return filepath.Join(dir, "attempt
 // maxHeartbeat is the maximum number of bytes of a heartbeat file that are read.
 const maxHeartbeat = 128
 
-// heartbeat returns the content of a host's heartbeat file. Callers only check whether it changes.
-func (l *listing) heartbeat(host string) string {
+// readHeartbeat returns the content of a host's heartbeat file. Callers only check whether it
+// changes.
+func (l *listing) readHeartbeat(host string) string {
 	path := HeartbeatFile(l.dir, host)
 	if !l.top[filepath.Base(path)] {
 		return ""

@@ -17,7 +17,7 @@ func TestHere(t *testing.T) {
 	p.put(at(18, 1), jobs.FileOut, []byte("brought in part"))
 	p.exit(at(2500, 1), "melon4", jobs.Outcome{})
 	d := &disk{Disk: rundir.OS}
-	h := attempts.NewHere(d, p.dir)
+	h := attempts.NewLocalFiles(d, p.dir)
 	for id, want := range map[jobs.AttemptID]bool{at(17, 2): true, at(17, 1): false, at(18, 1): false, at(2500, 1): true, at(7000, 1): false} {
 		if got := h.Has(id); got != want {
 			t.Errorf("%s: %v", id, got)
@@ -27,7 +27,7 @@ func TestHere(t *testing.T) {
 	if want := []string{"000", "002", "attempts"}; !slices.Equal(d.listed, want) || len(d.opened) > 0 {
 		t.Errorf("listed %v, opened %v, want %v", d.listed, d.opened, want)
 	}
-	if (*attempts.Here)(nil).Has(at(17, 2)) {
+	if (*attempts.LocalFiles)(nil).Has(at(17, 2)) {
 		t.Error("nobody looked, and it is here")
 	}
 }

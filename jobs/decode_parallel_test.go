@@ -14,7 +14,7 @@ import (
 // follows that is too small.
 func TestAhead(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	var a Ahead[string]
+	var a ParallelDecoder[string]
 	decode := func(_ int, line []byte, v *string) { *v += string(line) }
 	for n := range 300 {
 		var block []byte

@@ -17,18 +17,18 @@ const (
 // Cores is the number of cores that decode lines ahead. It stays the same when GOMAXPROCS changes.
 var Cores = runtime.GOMAXPROCS(0)
 
-// Ahead decodes the lines of a block on all cores while the first of them are already used.
-// Decoding takes most of the time of reading a run. The zero value is ready. It is not safe for
-// concurrent use.
-type Ahead[T any] struct {
-	parts    []aheadPart[T] // of the block, in the order of its lines
-	next     int            // index of the part with the next line
-	line     int            // index of that line in the part
+// ParallelDecoder decodes the lines of a block on all cores while the first of them are already
+// used. Decoding takes most of the time of reading a run. The zero value is ready. It is not safe
+// for concurrent use.
+type ParallelDecoder[T any] struct {
+	parts    []decoderPart[T] // of the block, in the order of its lines
+	next     int              // index of the part with the next line
+	line     int              // index of that line in the part
 	decoding sync.WaitGroup
 }
 
-// aheadPart is a part of a block, which one core decodes.
-type aheadPart[T any] struct {
+// decoderPart is a part of a block, which one core decodes.
+type decoderPart[T any] struct {
 	text    []byte
 	values  []T
 	decoded chan struct{} // closed when values are complete
@@ -38,7 +38,7 @@ type aheadPart[T any] struct {
 // without its newline. v is a zero value. Calls with different values of core, from 0 to Cores-1,
 // run at the same time, also while lines are taken. The block must not change until the last line
 // was taken. A small block is not decoded.
-func (a *Ahead[T]) Decode(block []byte, decode func(core int, line []byte, v *T)) {
+func (a *ParallelDecoder[T]) Decode(block []byte, decode func(core int, line []byte, v *T)) {
 	a.decoding.Wait() // if not all lines of the previous block were taken
 	a.next, a.line = 0, 0
 	if len(block) < minAhead {
@@ -50,7 +50,7 @@ func (a *Ahead[T]) Decode(block []byte, decode func(core int, line []byte, v *T)
 		end := min(partSize, len(block))
 		end += bytes.IndexByte(block[end-1:], '\n')
 		if len(a.parts) == cap(a.parts) {
-			a.parts = append(a.parts, aheadPart[T]{})
+			a.parts = append(a.parts, decoderPart[T]{})
 		} else { // keep the memory of its values
 			a.parts = a.parts[:len(a.parts)+1]
 		}
@@ -75,7 +75,7 @@ func (a *Ahead[T]) Decode(block []byte, decode func(core int, line []byte, v *T)
 
 // Take returns what was decoded from the next line of the block, or nil if the block was not
 // decoded. The value is valid until the next call of Decode.
-func (a *Ahead[T]) Take() *T {
+func (a *ParallelDecoder[T]) Take() *T {
 	for ; a.next < len(a.parts); a.next++ {
 		p := &a.parts[a.next]
 		if <-p.decoded; a.line < len(p.values) {
