@@ -127,9 +127,9 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestUndo checks that a requeue of the result of Undo restores everything that a cancel has ended,
+// TestRequeueUndoesCancel checks that a requeue of the result of JobsToRequeue restores everything that a cancel has ended,
 // is ending, or will have skipped.
-func TestUndo(t *testing.T) {
+func TestRequeueUndoesCancel(t *testing.T) {
 	specs := jobstest.Specs(6)
 	for id, after := range map[jobs.ID][]jobs.ID{3: {1}, 4: {3, 2}, 6: {5}} {
 		specs[id-1].Options = &jobs.Options{After: after}

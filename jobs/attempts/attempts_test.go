@@ -226,9 +226,9 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestOfHost checks that only files that a host wrote count for it. Each shard is listed once, and
+// TestReadHostAttempts checks that only files that a host wrote count for it. Each shard is listed once, and
 // only listed files are opened (X2).
-func TestOfHost(t *testing.T) {
+func TestReadHostAttempts(t *testing.T) {
 	p := newPlace(t)
 	p.exit(at(1, 1), "melon4", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
 	p.put(at(1, 1), jobs.FileErr, []byte("first\nlast words\n\n"))

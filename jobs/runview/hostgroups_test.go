@@ -48,8 +48,8 @@ func TestGroupHosts(t *testing.T) {
 	}
 }
 
-// TestHostsOfNoUseAreGrouped checks that a summary lists all unusable hosts, in one line per cause.
-func TestHostsOfNoUseAreGrouped(t *testing.T) {
+// TestUselessHostsAreGrouped checks that a summary lists all unusable hosts, in one line per cause.
+func TestUselessHostsAreGrouped(t *testing.T) {
 	hostEvents := map[string]HostEvent{}
 	for i := 1; i <= 30; i++ {
 		name := fmt.Sprintf("ws%02d", i)
