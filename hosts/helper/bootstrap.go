@@ -87,8 +87,9 @@ const bootstrapText = `d_n=$1; ` +
 	`d_m=plain; command -v gzip >/dev/null 2>&1 && d_m=gzip; say need $d_m "$d_b"; ` +
 	`hear 1; d_m=${d_l#=}; d_v=${d_m##* }; d_k=${d_m#* }; d_k=${d_k%% *}; d_m=${d_m%% *}; ` +
 	// The second cat consumes the rest when the disk is full, so that the stream stays in step.
-	`d_e=$({ while [ "$d_k" -gt 0 ]; do d_s=65536; [ "$d_k" -ge $d_s ] || d_s=$d_k; ` +
-	`$d_g head -c $d_s || { kill -9 $$; exit; }; d_k=$((d_k-d_s)); done; } | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
+	// Each piece starts two programs, so it is large, and has 15 minutes on a slow link.
+	`d_e=$({ while [ "$d_k" -gt 0 ]; do d_s=1048576; [ "$d_k" -ge $d_s ] || d_s=$d_k; ` +
+	`${d_g:+timeout 900} head -c $d_s || { kill -9 $$; exit; }; d_k=$((d_k-d_s)); done; } | { if [ "$d_m" = gzip ]; then gzip -dc; else cat; fi 2>&1 >"$d_x"; d_s=$?; cat >/dev/null; exit $d_s; }) ` +
 	`|| { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
 	// Fsync before the rename: an empty copy, left by a power failure, would be used forever.
 	`d_e=$(dd of="$d_x" conv=notrunc,fsync </dev/null 2>&1) || { rm -f "$d_x"; say skip "$1: $d_e"; return; }; ` +
