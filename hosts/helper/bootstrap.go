@@ -316,6 +316,16 @@ func loadBinary(path, name string) (*program, error) {
 	return b, nil
 }
 
+// NameOnHosts returns the name of the file that the program at path becomes on a host. Tests put it
+// there, or remove it.
+func NameOnHosts(path string) (string, error) {
+	b, err := loadBinary(path, path)
+	if err != nil {
+		return "", err
+	}
+	return "dcs-tui-" + b.id, b.file.Close()
+}
+
 // buildID returns the note of a Go program that holds its build id. It returns nil if there is
 // none.
 func buildID(f io.ReaderAt) []byte {

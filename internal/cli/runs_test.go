@@ -2,10 +2,8 @@ package cli
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -18,6 +16,7 @@ import (
 
 	runner "dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts/helper"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
@@ -35,15 +34,8 @@ func withProgram(base string) string {
 	if err != nil {
 		return base
 	}
-	f, err := os.Open(own)
-	if err != nil {
-		return base
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err == nil {
-		// If this fails (another file system), the program is sent.
-		_ = os.Link(own, fmt.Sprintf("%s/dcs-tui-%x", bin, h.Sum(nil)))
+	if name, err := helper.NameOnHosts(own); err == nil {
+		_ = os.Link(own, filepath.Join(bin, name)) // if this fails (another file system), the program is sent
 	}
 	return base
 }

@@ -1,7 +1,7 @@
 package e2e
 
 import (
-	"crypto/sha256"
+	"dcs-tui/hosts/helper"
 	"dcs-tui/internal/polltest"
 	"fmt"
 	"math/rand/v2"
@@ -152,14 +152,15 @@ func TestDeathsWhileDeploying(t *testing.T) {
 	l.checkRun(l.path("run"), jobs, append(shown, e.stdout)...)
 }
 
-// newVersion creates a program that differs from the others byte by byte.
+// newVersion creates a program that differs from the others in its content and, because that is part
+// of its name on hosts, in its size.
 func (l *lab) newVersion(n int) string {
 	l.t.Helper()
 	b, err := os.ReadFile(program)
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	b = fmt.Appendf(b, "%s version %d", l.dir, n)
+	b = fmt.Appendf(b, "%s%*s", l.dir, n+1, "")
 	path := l.path(fmt.Sprintf("dcs-tui-%d", n))
 	// A child of another test that inherits the open file would make it busy.
 	syscall.ForkLock.RLock()
@@ -168,10 +169,13 @@ func (l *lab) newVersion(n int) string {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	sum := sha256.Sum256(b)
+	name, err := helper.NameOnHosts(path)
+	if err != nil {
+		l.t.Fatal(err)
+	}
 	l.t.Cleanup(func() { // hosts keep the file for a month
 		for _, place := range []string{"/var/tmp", "/tmp"} {
-			os.Remove(fmt.Sprintf("%s/dcs-%d/bin/dcs-tui-%x", place, os.Getuid(), sum))
+			os.Remove(fmt.Sprintf("%s/dcs-%d/bin/%s", place, os.Getuid(), name))
 		}
 	})
 	return path
