@@ -65,7 +65,7 @@ func (a *agent) handleConnected(r dialed) {
 		a.sendHost(&hosts.Bye{End: a.bye.end})
 		return
 	}
-	a.sendEvent(sched.HostUp{Host: a.name, Hello: hello, At: r.host})
+	a.sendEvent(sched.HostUp{Host: a.name, Hello: hello, Spec: r.host})
 	a.keepAlive()
 }
 

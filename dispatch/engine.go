@@ -266,7 +266,7 @@ func (e *engine) handleReports(ev sched.HostHeartbeat) {
 // the core has given up the link, or if this dispatcher may have lost the run, because the next
 // dispatcher relies on the expiry of leases.
 func (e *engine) confirm(host string, uptime time.Duration) {
-	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnerFor {
+	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnershipTime {
 		a.uptime.Store(int64(uptime))
 	}
 }

@@ -26,7 +26,7 @@ func TestNoLeaseWithoutTheRun(t *testing.T) {
 		hung := clock()
 		time.Sleep(20 * time.Second)
 		last := clock()
-		if last > hung+sched.OwnerFor+6*time.Second {
+		if last > hung+sched.OwnershipTime+6*time.Second {
 			t.Errorf("leases went on from %v to %v while the run directory hung", hung, last)
 		}
 		time.Sleep(time.Minute)

@@ -67,7 +67,7 @@ type Loop struct {
 // may pass nil.
 func New(core *sched.Core, j Journal) *Loop {
 	r := &Loop{core: core, journal: j}
-	core.See = func(rec *jobs.Record) {
+	core.OnRecord = func(rec *jobs.Record) {
 		if r.See != nil {
 			r.See(rec)
 		}
@@ -104,7 +104,7 @@ func (r *Loop) step(now sched.Time, evs ...sched.Event) {
 		}
 	}
 	// The reader of a job's result may have another job for the slot.
-	r.urgent = r.urgent || len(records) > 0 && r.core.HasIdleSlot()
+	r.urgent = r.urgent || len(records) > 0 && r.core.HasUsableSlot()
 }
 
 // Note adds an event for users to the journal.

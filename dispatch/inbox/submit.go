@@ -139,6 +139,6 @@ func (b *Inbox) pollStopFiles() {
 	case asks == rundir.StopNowFile:
 		b.Ask(stopSource, &rundir.Request{Do: rundir.DoCancel, All: true, Why: whyStopNow})
 	case was == rundir.StopFile:
-		b.ask(stopSource, sched.EndDrain{Of: whyStop, Why: whyStop + " was removed"})
+		b.ask(stopSource, sched.EndDrain{Reason: whyStop, Why: whyStop + " was removed"})
 	}
 }

@@ -260,7 +260,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir,
 			Mirrored: mirrored, Nonce: r.dir.Nonce, Cwd: cwd, Sends: len(asked.Send) > 0, KeepFiles: asked.KeepFiles, Shell: asked.Shell, Setup: asked.Setup, Env: opts.Env,
-			Signal: opts.WarnSignal, WarnBefore: policy.Warn, KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
+			Signal: opts.WarnSignal, WarnBefore: policy.WarnTime, KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
 		},
 		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, InventoryAsked: r.inventory.HandleRequest,
 	}

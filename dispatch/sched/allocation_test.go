@@ -116,7 +116,7 @@ func TestEndOfAllocation(t *testing.T) {
 	s := allocated(t, jobs.NoOptions)
 	s.started("dcs-r-1.n1", "1.1")
 	want(t, "before", said[Kill](s.wait(hpcTime-time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
-	s.allocation(lastMoments + 20*time.Second)
+	s.allocation(stopBeforeEnd + 20*time.Second)
 	contains(t, "in the last moments", said[Kill](s.wait(30*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")), "its allocation ends")
 	s.ended("dcs-r-1.n1", "1.1", jobs.Outcome{Started: 1, Ended: 2, Signal: "SIGTERM", Stopped: true})
 	s.wantState(1, jobs.Queued)
@@ -168,7 +168,7 @@ func TestPreempted(t *testing.T) {
 func TestPendingAllocation(t *testing.T) {
 	p := cloud()
 	p.Slurm = &hosts.Slurm{Nodes: 2, Time: hpcTime, Margin: 5 * time.Minute}
-	s := newStage(t, provided(Config{GiveUp: time.Minute}, p))
+	s := newStage(t, provided(Config{GiveUpAfter: time.Minute}, p))
 	s.submit(true, jobs.NoOptions)
 	s.list()
 	s.step(InstanceCreated{Name: "dcs-r-1"})
@@ -206,7 +206,7 @@ func TestNothingWaitsIntoTheEnd(t *testing.T) {
 	s.ended("dcs-r-1.n1", "1.1 2.1", jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(10*time.Millisecond)})
 	s.wait(time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
 	waiting := func() int {
-		return s.c.hosts[0].countInFlight((*inFlight).isWaiting) + s.c.hosts[1].countInFlight((*inFlight).isWaiting)
+		return s.c.hosts[0].numInFlight((*inFlight).isWaiting) + s.c.hosts[1].numInFlight((*inFlight).isWaiting)
 	}
 	if waiting() == 0 {
 		t.Fatal("nothing was handed out ahead of need")

@@ -31,12 +31,12 @@ func TestMinimalTimeouts(t *testing.T) {
 			}
 			return h.internTuple(o, limits[rng.IntN(len(limits))])
 		}
-		var bars []bar
+		var bars []knownTimeout
 		for i := range 60 {
 			if u := draw(); rng.IntN(4) == 0 && u.limit > 0 {
-				b := bar{u.at, u.limit, jobs.ID(i + 1)}
+				b := knownTimeout{u.components, u.limit, jobs.ID(i + 1)}
 				bars = append(bars, b)
-				h.add(u.f, b)
+				h.addTimeout(u.family, b)
 			}
 		}
 		for range 20 {
@@ -44,29 +44,31 @@ func TestMinimalTimeouts(t *testing.T) {
 		}
 		f := h.list[0]
 		for _, u := range f.list {
-			want := slices.ContainsFunc(bars, func(b bar) bool { return naive(b.at, u.at) && u.limit > 0 && u.limit <= b.limit })
-			if got := u.by != 0; got != want {
-				t.Fatalf("seed %d: %v with %v is to be skipped: %v, want %v by %v", seed, u.at, u.limit, got, want, bars)
+			want := slices.ContainsFunc(bars, func(b knownTimeout) bool {
+				return naive(b.components, u.components) && u.limit > 0 && u.limit <= b.limit
+			})
+			if got := u.timedOutJob != 0; got != want {
+				t.Fatalf("seed %d: %v with %v is to be skipped: %v, want %v by %v", seed, u.components, u.limit, got, want, bars)
 			}
 		}
-		for i, a := range f.bars {
-			for k, b := range f.bars {
-				if i != k && naive(a.at, b.at) && b.limit <= a.limit {
+		for i, a := range f.timeouts {
+			for k, b := range f.timeouts {
+				if i != k && naive(a.components, b.components) && b.limit <= a.limit {
 					t.Fatalf("seed %d: %v says what %v says", seed, b, a)
 				}
 			}
 		}
 		for _, a := range f.list {
 			for _, b := range f.list {
-				if a != b && naive(a.at, b.at) && naive(b.at, a.at) && a.limit == b.limit {
-					t.Fatalf("seed %d: %v is given twice", seed, a.at)
+				if a != b && naive(a.components, b.components) && naive(b.components, a.components) && a.limit == b.limit {
+					t.Fatalf("seed %d: %v is given twice", seed, a.components)
 				}
-				if d := a.compare(b); d != -b.compare(a) || a != b && d == 0 || naive(a.at, b.at) && !naive(b.at, a.at) && d >= 0 {
-					t.Fatalf("seed %d: %v comes %d to %v", seed, a.at, d, b.at)
+				if d := a.compare(b); d != -b.compare(a) || a != b && d == 0 || naive(a.components, b.components) && !naive(b.components, a.components) && d >= 0 {
+					t.Fatalf("seed %d: %v comes %d to %v", seed, a.components, d, b.components)
 				}
 				for _, c := range f.list {
 					if a.compare(b) < 0 && b.compare(c) < 0 && a.compare(c) >= 0 {
-						t.Fatalf("seed %d: %v %v %v go round", seed, a.at, b.at, c.at)
+						t.Fatalf("seed %d: %v %v %v go round", seed, a.components, b.components, c.components)
 					}
 				}
 			}
@@ -119,7 +121,7 @@ func BenchmarkDomino(b *testing.B) {
 			c.Step(now, AttemptsEnded{"melon1", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: timedOut}}}})
 			longest = max(longest, time.Since(was))
 		}
-		if n := len(c.hardness.list[0].bars); n != bars || c.Defects > 0 {
+		if n := len(c.hardness.list[0].timeouts); n != bars || c.Defects > 0 {
 			b.Fatal(n, "minimal timeouts,", c.Defects, "defects")
 		}
 		b.ReportMetric(float64(submitted)/float64(len(specs)), "ns/job-submitted")
@@ -212,9 +214,9 @@ func TestETANeverTooSure(t *testing.T) {
 // effect carries out a cancel and returns the jobs that must be requeued to undo it.
 func (s *stage) effect(ev Event) []jobs.ID {
 	trace := ask.Trace{Name: "cancel"}
-	s.c.See = trace.OnRecord
+	s.c.OnRecord = trace.OnRecord
 	s.step(Request{Name: trace.Name, Do: []Event{ev}})
-	s.c.See = nil
+	s.c.OnRecord = nil
 	return ask.JobsToRequeue(s.c.table, trace.Affected)
 }
 

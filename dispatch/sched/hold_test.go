@@ -161,7 +161,7 @@ func TestHaltHoldsNothingBack(t *testing.T) {
 		}
 		want(t, fmt.Sprintf("%+v: more than one is handed over", cfg), s.c.hosts[0].numBuffered() > 1, cfg.Halt.Jobs != 1)
 		s.endFirst("a", exit1)
-		held := len(s.c.hosts[0].outbox.withdraw) + s.c.hosts[0].countInFlight((*inFlight).isWaiting)
+		held := len(s.c.hosts[0].outbox.withdraw) + s.c.hosts[0].numInFlight((*inFlight).isWaiting)
 		if near := cfg.Halt.Jobs == 2 || cfg.Halt.Percent > 0; near && held > 1 || !near && cfg.Halt.Jobs == 0 && held < 2 {
 			t.Errorf("%+v: %d are held ahead, near the halt", cfg, held)
 		}

@@ -24,8 +24,8 @@ func TestStoppedIsNotDraining(t *testing.T) {
 	s.step(DrainHost{Host: "a", On: true})
 	s.step(DrainHost{Host: "b", On: true, Now: true})
 	s.step(DrainHost{Host: "b", On: true})
-	want(t, "drained", shown(0), fmt.Sprintf("draining, asked %d, 0 usable: %s", jobs.HostDrained, drainingWhy))
-	want(t, "stopped", shown(1), fmt.Sprintf("disabled, asked %d, 0 usable: %s", jobs.HostStopped, stoppedWhy))
+	want(t, "drained", shown(0), fmt.Sprintf("draining, asked %d, 0 usable: %s", jobs.HostDrained, whyDraining))
+	want(t, "stopped", shown(1), fmt.Sprintf("disabled, asked %d, 0 usable: %s", jobs.HostStopped, whyStopped))
 	s.step(DrainHost{Host: "b"})
 	want(t, "used again", shown(1), used)
 }
@@ -35,19 +35,19 @@ func TestStoppedIsNotDraining(t *testing.T) {
 func TestStuck(t *testing.T) {
 	s := newStage(t, Config{}, box("a", 1), box("b", 1))
 	s.plain(3)
-	want(t, "before anybody has answered", s.c.Stuck(), "")
+	want(t, "before anybody has answered", s.c.WhyStuck(), "")
 	s.up("a", "b")
-	want(t, "busy", s.c.Stuck(), "")
+	want(t, "busy", s.c.WhyStuck(), "")
 	s.step(DrainHost{Host: "a", On: true})
-	want(t, "one is left", s.c.Stuck(), "")
+	want(t, "one is left", s.c.WhyStuck(), "")
 	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.HostKey, Err: errors.New("its key has changed")}})
-	want(t, "stuck", s.c.Stuck(), "b is disabled (its key has changed); a is draining ("+drainingWhy+")")
+	want(t, "stuck", s.c.WhyStuck(), "b is disabled (its key has changed); a is draining ("+whyDraining+")")
 	if why := s.c.Why(s.now(), 3); !strings.Contains(why, "none of the 2 hosts that can run it takes jobs") || strings.Contains(why, "(draining)") {
 		t.Error(why)
 	}
 	want(t, "reason", s.c.Hosts()[1].Reason, "its key has changed")
 	s.step(Pause{true})
-	want(t, "paused", s.c.Stuck(), "")
+	want(t, "paused", s.c.WhyStuck(), "")
 }
 
 // TestWhyOneHost checks the wording for a single host (X7).

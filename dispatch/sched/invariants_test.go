@@ -22,7 +22,7 @@ import (
 // returns "" if there are none. TestWorlds calls it in simulated worlds.
 func Inconsistency(c *Core) string {
 	open := 0
-	for _, h := range c.everyHost() {
+	for _, h := range c.allHosts() {
 		n, occupied, running := 0, 0, 0
 		for f := h.head; f != nil; f = f.next {
 			n++
@@ -60,12 +60,12 @@ func Inconsistency(c *Core) string {
 		if state == ready && c.classOf(j).avoid != nil {
 			avoiding++
 		}
-		isEnding := j.State == jobs.Running && (c.isCancelPending(id) || c.tooHard(j))
+		isEnding := j.State == jobs.Running && (c.isCancelPending(id) || c.isTooHard(j))
 		if got := slices.Contains(running.Ending, id); got != isEnding {
 			return fmt.Sprintf("Running lists job %d as being ended: %v, want %v", id, got, isEnding)
 		}
 		// With copies, Straggler is about the newest attempt, and Running lists all.
-		if got, want := slices.Contains(running.Stragglers, id), c.Straggler(id); got != want && c.cfg.Copies < 2 {
+		if got, want := slices.Contains(running.Stragglers, id), c.IsStraggler(id); got != want && c.cfg.Copies < 2 {
 			return fmt.Sprintf("Running lists job %d as a straggler: %v, want %v", id, got, want)
 		}
 	}
@@ -76,17 +76,17 @@ func Inconsistency(c *Core) string {
 	}
 	inClasses := 0
 	for _, cl := range c.queue.list {
-		inClasses += cl.n
+		inClasses += cl.numReady
 	}
 	for _, x := range []struct {
 		what      string
 		got, want int
 	}{
 		{"timers", len(c.queue.due), waiting[retrying] + avoiding},
-		{"jobs that wait for others", len(c.after.waits), waiting[waitingForJobs]},
+		{"jobs that wait for others", len(c.dependencies.waits), waiting[waitingForJobs]},
 		{"ready jobs", c.queue.ready, waiting[ready]},
 		{"jobs in classes", inClasses, waiting[ready]},
-		{"jobs beyond the ready ones that may run anywhere", max(0, len(c.queue.anywhere)-waiting[ready]), 0},
+		{"jobs beyond the ready ones that may run anywhere", max(0, len(c.queue.avoidanceOver)-waiting[ready]), 0},
 	} {
 		if x.got != x.want {
 			return fmt.Sprintf("%s: %d, want %d", x.what, x.got, x.want)

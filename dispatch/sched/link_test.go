@@ -27,7 +27,7 @@ func TestPause(t *testing.T) {
 			between(t, fmt.Sprintf("%+v", tt), c.backoff(tt.n, tt.away), tt.most/2, tt.most)
 		}
 	}
-	c = New(Config{BackoffCap: 4 * time.Second}, &jobs.Table{}, nil)
+	c = New(Config{MaxBackoff: 4 * time.Second}, &jobs.Table{}, nil)
 	between(t, "with a lower cap", c.backoff(20, time.Hour), 0, 4*time.Second)
 }
 
@@ -100,7 +100,7 @@ func TestNoHosts(t *testing.T) {
 	want(t, "finish", s.ending(), "no_hosts")
 	contains(t, "why", s.finish.Why, "the host key has changed")
 
-	s = newStage(t, Config{GiveUp: 5 * time.Minute}, box("a", 1))
+	s = newStage(t, Config{GiveUpAfter: 5 * time.Minute}, box("a", 1))
 	s.plain(1)
 	for range 299 {
 		if said[Connect](s.wait(time.Second)) != "" {
@@ -192,8 +192,8 @@ func TestWildHello(t *testing.T) {
 		s.step(HostUp{Host: "a", Hello: &tt.hello})
 		s.plain(3 * jobs.MaxSlots)
 		h := s.c.hosts[0]
-		if h.slots() != tt.slots || h.limit != tt.slots || h.occupied > tt.slots || h.nGPUs() != tt.gpus {
-			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit, h.occupied, h.nGPUs(), tt.slots, tt.gpus)
+		if h.slots() != tt.slots || h.limit != tt.slots || h.occupied > tt.slots || h.numGPUs() != tt.gpus {
+			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit, h.occupied, h.numGPUs(), tt.slots, tt.gpus)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func TestOnLostWait(t *testing.T) {
 // together, because then the dispatcher's own network is at fault. A single host is also waited
 // for. Hosts that are still away some time after others have returned are given up.
 func TestVanishedTogether(t *testing.T) {
-	s := oneEach(t, Config{GiveUp: time.Hour}, "a", "b", "c", "d")
+	s := oneEach(t, Config{GiveUpAfter: time.Hour}, "a", "b", "c", "d")
 	for _, n := range []string{"a", "b", "c"} {
 		s.step(down(n, hosts.Unreachable, "no route"))
 	}
@@ -119,7 +119,7 @@ func TestVanishedTogether(t *testing.T) {
 	s.wantState(2, jobs.Queued)
 	s.wantState(3, jobs.Queued)
 
-	s = withJobs(t, 1, Config{GiveUp: time.Hour}, box("a", 1))
+	s = withJobs(t, 1, Config{GiveUpAfter: time.Hour}, box("a", 1))
 	s.started("a", "1.1")
 	s.step(down("a", hosts.Unreachable, "no route"))
 	s.wait(30 * time.Minute)
@@ -262,12 +262,12 @@ func TestLostAgainIsADeath(t *testing.T) {
 		s.step(down(name, hosts.Unreachable, "gone"))
 		s.wait(61*time.Second, names...)
 	}
-	s.c.holds = HoldJournal // so that it is not launched elsewhere in the meantime
+	s.c.holders = HoldJournal // so that it is not launched elsewhere in the meantime
 	silence("1.1")
 	s.up("a")
 	s.probedAs("a", "1.1", hosts.IsRunning, nil)
 	s.wantState(1, jobs.Running)
-	s.c.holds = 0
+	s.c.holders = 0
 	silence("1.1")
 	silence("1.2")
 	silence("1.3")

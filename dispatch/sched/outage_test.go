@@ -25,7 +25,7 @@ func oneEach(t *testing.T, cfg Config, names ...string) *stage {
 // outageStage returns a stage in which four hosts, each with a running job, have been silent
 // together for d.
 func outageStage(t *testing.T, d time.Duration) *stage {
-	s := oneEach(t, Config{GiveUp: time.Hour}, "a", "b", "c", "d")
+	s := oneEach(t, Config{GiveUpAfter: time.Hour}, "a", "b", "c", "d")
 	s.wait(d)
 	return s
 }
@@ -84,7 +84,7 @@ func TestOutageAtStart(t *testing.T) {
 // TestOneDiesAfterAnOutage checks that a host that goes silent later is given up even if an outage
 // of other hosts continues.
 func TestOneDiesAfterAnOutage(t *testing.T) {
-	s := oneEach(t, Config{GiveUp: time.Hour}, "a", "b", "c", "d", "e")
+	s := oneEach(t, Config{GiveUpAfter: time.Hour}, "a", "b", "c", "d", "e")
 	s.wait(5*time.Minute, "d", "e")
 	want(t, "given up in the outage", s.count(jobs.KindLost), 0)
 	s.wait(2*time.Minute, "e")
@@ -154,7 +154,7 @@ func TestStallsAllTheTime(t *testing.T) {
 // TestStallIsNotNoHost checks that --give-up does not count the time during which the dispatcher
 // was suspended.
 func TestStallIsNotNoHost(t *testing.T) {
-	s := newStage(t, Config{GiveUp: 10 * time.Minute}, box("a", 1))
+	s := newStage(t, Config{GiveUpAfter: 10 * time.Minute}, box("a", 1))
 	s.plain(1)
 	s.wait(time.Minute)
 	s.at += time.Hour

@@ -66,7 +66,7 @@ func TestBadJobsAreNoBlackHole(t *testing.T) {
 				}
 				s.ended(h.spec.Name, h.head.id.String(), o)
 				// The pause after failed first jobs does not count.
-				if h.probation.paused && h.probation.times > 0 {
+				if h.probation.paused && h.probation.numProbations > 0 {
 					rests++
 				}
 			}

@@ -217,7 +217,7 @@ func TestTerminateInstances(t *testing.T) {
 // TestCreationFails checks that failed creations are retried with growing delays, and that an
 // instance that a failed command left behind is terminated.
 func TestCreationFails(t *testing.T) {
-	s := newStage(t, provided(Config{GiveUp: time.Hour}, cloud()))
+	s := newStage(t, provided(Config{GiveUpAfter: time.Hour}, cloud()))
 	s.plain(1)
 	s.list()
 	s.step(InstanceCreated{Name: "dcs-r-1", Err: "quota"})
@@ -250,7 +250,7 @@ func TestInstanceNeverAnswers(t *testing.T) {
 	s.list()
 	s.step(InstanceCreated{Name: "dcs-r-1"})
 	s.listUntil("dcs-r-1")
-	for s.at < startupLimit*time.Minute-5*time.Second {
+	for s.at < maxStartupFactor*time.Minute-5*time.Second {
 		s.wait(time.Second)
 		s.list("dcs-r-1")
 	}
@@ -271,14 +271,14 @@ func TestInstanceListShrinks(t *testing.T) {
 	s := served(t, true, 2, true)
 	s.started("dcs-r-1", "1.1 2.1")
 	for range 3 {
-		s.wait(listLater, "dcs-r-1")
+		s.wait(longListInterval, "dcs-r-1")
 		s.list()
 	}
 	want(t, "while it answers", s.instanceRecords("dcs-r-1"), "creating up")
 	s.step(HostDown{"dcs-r-1", errRefused})
-	s.wait(listLater)
+	s.wait(longListInterval)
 	s.step(InstancesListed{Provider: "cloud", Err: "no token"})
-	s.wait(listLater)
+	s.wait(longListInterval)
 	want(t, "after a failed list", s.instanceRecords("dcs-r-1"), "creating up")
 	s.wait(2 * time.Minute)
 	s.list()

@@ -34,15 +34,15 @@ type queue struct {
 	// When the timer of a job fires, which ends the wait for a retry or for another host.
 	due map[jobs.ID]time.Duration
 	// Ready jobs that have waited long enough for hosts where they have not failed.
-	anywhere map[jobs.ID]bool
-	timers   minHeap[timer]
-	lastOpts *jobs.Options // options of the last lookup, which neighbors usually share
-	lastKey  classKey
-	edits    bool // a job was edited, so a class may have entries of jobs that have left it
+	avoidanceOver   map[jobs.ID]bool
+	timers          minHeap[timer]
+	lastOpts        *jobs.Options // options of the last lookup, which neighbors usually share
+	lastKey         classKey
+	hasStaleEntries bool // a job was edited, so a class may have entries of jobs that have left it
 }
 
 func newQueue() queue {
-	return queue{classes: make(map[classKey]*class), due: make(map[jobs.ID]time.Duration), anywhere: make(map[jobs.ID]bool)}
+	return queue{classes: make(map[classKey]*class), due: make(map[jobs.ID]time.Duration), avoidanceOver: make(map[jobs.ID]bool)}
 }
 
 func (q *queue) grow(n int) {
@@ -62,9 +62,9 @@ func (c *Core) enqueue(id jobs.ID) {
 	if j.State != jobs.Queued || q.states[id-1] != notQueued {
 		return
 	}
-	c.watchDeadline(id, j)
+	c.addDeadline(id, j)
 	c.recheckHardness(id, j)
-	if len(j.Attempts) > 0 && otherOpen(j, 0) {
+	if len(j.Attempts) > 0 && hasOtherOpen(j, 0) {
 		q.states[id-1] = waitingForAttempt
 		return
 	}
@@ -73,7 +73,7 @@ func (c *Core) enqueue(id jobs.ID) {
 		return
 	}
 	if len(j.Spec.After) > 0 {
-		blocked, state, reason := c.blocked(id)
+		blocked, state, reason := c.registerWait(id)
 		if reason != "" {
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: state, Reason: reason})
 			return
@@ -125,11 +125,11 @@ func (c *Core) removeFromQueue(id jobs.ID) {
 		q.ready--
 		c.classOf(c.table.Job(id)).remove(c, id)
 		delete(q.due, id)
-		delete(q.anywhere, id)
+		delete(q.avoidanceOver, id)
 	case retrying:
 		delete(q.due, id)
 	case waitingForJobs:
-		delete(c.after.waits, id)
+		delete(c.dependencies.waits, id)
 	}
 	q.states[id-1] = notQueued
 }
@@ -144,7 +144,7 @@ func (c *Core) endWaits() {
 			waited := q.states[t.id-1] == ready // it waited for another host
 			c.removeFromQueue(t.id)
 			if waited {
-				q.anywhere[t.id] = true
+				q.avoidanceOver[t.id] = true
 			}
 			j := c.table.Job(t.id)
 			if cl := c.classOf(j); cl.unsatisfiable != "" {
@@ -170,18 +170,18 @@ type rank struct {
 	notUrgent bool
 	priority  int32
 	deadline  int64 // ns since the Unix epoch
-	hard      *tuple
+	hardness  *tuple
 }
 
 func (c *Core) rankOf(j *jobs.Job) rank {
-	r := rank{notUrgent: !j.Urgent, priority: j.Priority, deadline: math.MaxInt64, hard: c.tupleOf(j.Spec)}
+	r := rank{notUrgent: !j.Urgent, priority: j.Priority, deadline: math.MaxInt64, hardness: c.tupleOf(j.Spec)}
 	if !j.Spec.Deadline.IsZero() {
 		r.deadline = j.Spec.Deadline.UnixNano()
 	}
 	return r
 }
 
-func (r rank) compare(o rank) int { return cmp.Or(r.compareUrgency(o), r.hard.compare(o.hard)) }
+func (r rank) compare(o rank) int { return cmp.Or(r.compareUrgency(o), r.hardness.compare(o.hardness)) }
 
 // compareUrgency compares everything but the hardness.
 func (r rank) compareUrgency(o rank) int {

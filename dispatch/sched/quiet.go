@@ -74,16 +74,16 @@ func (c *Core) updateQuietHours() {
 		}
 		at := timeOfDay(c.now.Wall, h.hello.ZoneSeconds)
 		left := quietLeft(h.spec.Quiet, at)
-		was := h.quiet
-		h.quiet, h.quietChangeAt = left > 0, c.now.Mono+left
-		if !h.quiet {
+		was := h.isQuiet
+		h.isQuiet, h.quietChangeAt = left > 0, c.now.Mono+left
+		if !h.isQuiet {
 			h.quietChangeAt = c.now.Mono + untilQuiet(h.spec.Quiet, at)
 		}
-		if h.quiet {
+		if h.isQuiet {
 			h.quietEnd = clockTime(at+left, left)
 		}
 		switch {
-		case h.quiet && !was:
+		case h.isQuiet && !was:
 			h.reserved = nil
 			h.withdrawAll()
 			goesOn := ""
@@ -91,7 +91,7 @@ func (c *Core) updateQuietHours() {
 				goesOn = "; its running jobs continue"
 			}
 			c.logf(h.spec.Name, 0, "%s %s%s", h.spec.Name, h.quietText(), goesOn)
-		case was && !h.quiet:
+		case was && !h.isQuiet:
 			c.logf(h.spec.Name, 0, "%s is used again: its quiet hours are over", h.spec.Name)
 		}
 	}

@@ -149,9 +149,9 @@ func TestReconcileBuffered(t *testing.T) {
 
 // TestResultNumbersAfterDamage checks that new result numbers start beyond all that a consumer may
 // have, because records of earlier results may be lost. From there they continue without gaps. This
-// includes a result that is decided before any host is asked, such as that of a job that no host can
-// run. The next dispatcher uses different numbers, even if it starts with the same table, because the
-// journal may be damaged again (promise 1).
+// includes a result that is decided before any host is asked, such as that of a job that no host
+// can run. The next dispatcher uses different numbers, even if it starts with the same table,
+// because the journal may be damaged again (promise 1).
 func TestResultNumbersAfterDamage(t *testing.T) {
 	given := map[int64]bool{}
 	for epoch := range 4 {
@@ -326,9 +326,9 @@ func TestUnfinished(t *testing.T) {
 	for _, id := range []jobs.ID{2, 3, 60, 500} {
 		table.Jobs[id-1].State = jobs.Queued
 	}
-	want(t, "unfinished", Unfinished(table).String(), "2-60,500,1001-2147483647")
+	want(t, "unfinished", UnfinishedJobs(table).String(), "2-60,500,1001-2147483647")
 	table.Damaged = true
-	if list := Unfinished(table); list != nil {
+	if list := UnfinishedJobs(table); list != nil {
 		t.Errorf("after damage: %v", list)
 	}
 }

@@ -113,7 +113,7 @@ func TestInheritedLease(t *testing.T) {
 	s := restart(old, box("a", 1), box("b", 1), box("c", 1))
 	s.step(Submit{Last: true})
 	s.up("b", "c")
-	s.wait(hosts.DefaultLostAfter+leaseMargin+OwnerFor-time.Second, "b", "c")
+	s.wait(hosts.DefaultLostAfter+leaseMargin+OwnershipTime-time.Second, "b", "c")
 	want(t, "handed over by the earlier one", s.job(1).Attempts[0].State.String(), "launching")
 	s.wait(3*time.Second, "b", "c")
 	want(t, "its lease is over", s.job(1).Attempts[0].State.String(), "lost")
@@ -183,7 +183,7 @@ func TestNumbersOfEachEpoch(t *testing.T) {
 func TestFreeNumbersFitIntoMemory(t *testing.T) {
 	for n, first := range map[int]int{1_000: 501, 400_000: 26, 1_000_000: 11} {
 		c := &Core{table: &jobs.Table{Jobs: make([]jobs.Job, n), Epoch: 50}}
-		c.numbersUnknown, c.numbered = true, map[jobs.ID]bool{}
+		c.numbersUnknown, c.numbersLeftFree = true, map[jobs.ID]bool{}
 		want(t, fmt.Sprint(n, " jobs: first number"), c.nextNumber(&jobs.Job{Spec: &jobs.Spec{ID: 7}}), first)
 	}
 }

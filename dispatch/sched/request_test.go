@@ -57,8 +57,8 @@ func TestRequest(t *testing.T) {
 			s.wantState(id, state)
 		}
 	}
-	if s.job(2).Round != 2 || s.job(4).Priority != -3 || s.c.drain == "" {
-		t.Errorf("round %d, priority %d, drain %q", s.job(2).Round, s.job(4).Priority, s.c.drain)
+	if s.job(2).Round != 2 || s.job(4).Priority != -3 || s.c.drainReason == "" {
+		t.Errorf("round %d, priority %d, drain %q", s.job(2).Round, s.job(4).Priority, s.c.drainReason)
 	}
 	s.step(Request{Name: "all", Do: []Event{Cancel{All: true}}})
 	want(t, "all", s.asks(), "all: 6 done, 0 left") // including the jobs in a new round

@@ -153,7 +153,7 @@ func TestSetTokens(t *testing.T) {
 	s.ended("a", "2.1", okay)
 	s.wait(10*time.Second, "a")
 	s.wantState(1, jobs.Queued)
-	s.wait(comeBackTime, "a")
+	s.wait(unsatisfiableWait, "a")
 	s.wantState(1, jobs.Failed)
 }
 
@@ -179,7 +179,7 @@ func TestManyTokensAreKept(t *testing.T) {
 func TestNothingIsKeptInVain(t *testing.T) {
 	big := box("b", 2)
 	big.Tags = []string{"big"}
-	s := connected(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 2}}, GiveUp: time.Hour}, box("a", 4), big)
+	s := connected(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 2}}, GiveUpAfter: time.Hour}, box("a", 4), big)
 	on2 := holds("m:2")
 	on2.Tags = big.Tags
 	s.submit(false, holds("m:1"), on2, holds("m:1"), holds("m:1"))

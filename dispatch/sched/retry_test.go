@@ -243,7 +243,7 @@ func TestPostponed(t *testing.T) {
 // TestFinal checks that an outcome that the run declares final is not retried, unless the host is
 // at fault or another attempt may still succeed (T2).
 func TestFinal(t *testing.T) {
-	s := withJobs(t, 2, Config{Tries: 3, Final: func(o *jobs.Outcome) bool { return o.Exit == 1 }}, box("a", 2))
+	s := withJobs(t, 2, Config{Tries: 3, IsFinal: func(o *jobs.Outcome) bool { return o.Exit == 1 }}, box("a", 2))
 	s.ended("a", "1.1", exit1)
 	s.wantState(1, jobs.Failed)
 	s.ended("a", "2.1", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"})

@@ -170,12 +170,12 @@ func TestUseIsRebuilt(t *testing.T) {
 	s.submit(true, a, a, b, b, b)
 	s.ranFor("a", "1.1", 30*time.Second)
 	s.ranFor("a", "3.1", 90*time.Second)
-	s.c.updateLoads()
-	want := []float64{s.c.stats["a"].share.used, s.c.stats["b"].share.used}
+	s.c.updateRelativeUsages()
+	want := []float64{s.c.stats["a"].share.usage, s.c.stats["b"].share.usage}
 	c := New(Config{}, s.c.table, []*hosts.Host{box("a", 1)})
 	c.Step(Time{Mono: 0, Wall: s.now().Wall}, Tick{})
 	for i, q := range []string{"a", "b"} {
-		if got := c.stats[q].share.used; math.Abs(got-want[i]) > 1 {
+		if got := c.stats[q].share.usage; math.Abs(got-want[i]) > 1 {
 			t.Errorf("queue %s: %.1f slot seconds, want %.1f", q, got, want[i])
 		}
 	}
@@ -218,8 +218,8 @@ func TestCharge(t *testing.T) {
 			}
 			near := func(when string, want float64) {
 				t.Helper()
-				if turn.decay(st.c.now.Mono, st.c.cfg.HalfLife); math.Abs(turn.used-want) > 1 {
-					t.Errorf("%s: charged %.1f s, want %.1f", when, turn.used, want)
+				if turn.decay(st.c.now.Mono, st.c.cfg.HalfLife); math.Abs(turn.usage-want) > 1 {
+					t.Errorf("%s: charged %.1f s, want %.1f", when, turn.usage, want)
 				}
 			}
 			near("while it runs", c.during)
@@ -243,8 +243,8 @@ func TestChargeOfALostAttempt(t *testing.T) {
 		s.wait(2*time.Minute, "b", "c")
 		s.wantState(1, jobs.Queued)
 		turn := &s.c.stats[""].share
-		if turn.used < 50 || turn.used > 70 {
-			t.Errorf("it was charged %.1f s when it was given up", turn.used)
+		if turn.usage < 50 || turn.usage > 70 {
+			t.Errorf("it was charged %.1f s when it was given up", turn.usage)
 		}
 		s.up("a")
 		answer, o := hosts.IsRunning, (*jobs.Outcome)(nil)
@@ -258,8 +258,8 @@ func TestChargeOfALostAttempt(t *testing.T) {
 		if !runs {
 			want = min(300, 2*want) // the host has two cores
 		}
-		if math.Abs(turn.used-want) > 3 {
-			t.Errorf("running %v: charged %.1f s, want %.1f", runs, turn.used, want)
+		if math.Abs(turn.usage-want) > 3 {
+			t.Errorf("running %v: charged %.1f s, want %.1f", runs, turn.usage, want)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func TestAloneAWideJobRuns(t *testing.T) {
 
 // TestDelay checks that two starts are at least the delay apart, over all hosts.
 func TestDelay(t *testing.T) {
-	s := withJobs(t, 9, Config{Delay: 2 * time.Second}, box("a", 4), box("b", 4))
+	s := withJobs(t, 9, Config{LaunchDelay: 2 * time.Second}, box("a", 4), box("b", 4))
 	want(t, "at once", on(s.commands, "a")+on(s.commands, "b"), "1.1")
 	contains(t, "why job 2 waits", s.c.Why(s.now(), 2), "--delay")
 	if at, _ := s.c.Next(); at != s.at+2*time.Second {
@@ -272,7 +272,7 @@ func TestOwner(t *testing.T) {
 	want(t, "why", s.c.Why(s.now(), first.Job), "Job 6 is suspended on a: alice uses the screen.")
 	want(t, "host", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen; jobs there are suspended")
 	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "0")
-	want(t, "stragglers", fmt.Sprint(s.c.Stragglers()), "0")
+	want(t, "stragglers", fmt.Sprint(s.c.NumStragglers()), "0")
 	if f := s.c.inFlight[first]; f.age(s.at) > 2*HeartbeatInterval {
 		t.Errorf("its age is %v after %v, all of them suspended", f.age(s.at), total)
 	}

@@ -132,15 +132,15 @@ func TestEndDrain(t *testing.T) {
 	s := withJobs(t, 20, Config{}, box("a", 1))
 	s.started("a", "1.1")
 	s.step(Drain{"asked"})
-	s.step(EndDrain{Of: "the file STOP"})
-	want(t, "reason of the drain", s.c.Draining(), "asked")
+	s.step(EndDrain{Reason: "the file STOP"})
+	want(t, "reason of the drain", s.c.WhyDraining(), "asked")
 	s.step(EndDrain{Why: "asked for by ada"})
 	contains(t, "launched", on(s.ended("a", "1.1", okay), "a"), "2.1")
 	s.step(Drain{"asked"})
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
 	s.step(EndDrain{})
 	want(t, "finish, which EndDrain does not revoke", s.ending(), "drained")
-	want(t, "draining", s.c.Draining(), "asked")
+	want(t, "draining", s.c.WhyDraining(), "asked")
 }
 
 // TestEndDrainOfHalt checks that failures from before the end of a drain are not counted again.
@@ -148,13 +148,13 @@ func TestEndDrainOfHalt(t *testing.T) {
 	s := withJobs(t, 20, Config{Halt: Halt{Jobs: 1}, Tries: 1}, box("a", 2))
 	s.started("a", "2.1")
 	s.ended("a", "1.1", exit1)
-	want(t, "draining", s.c.Draining(), "1 job has failed")
-	s.step(EndDrain{Of: s.c.Draining()})
+	want(t, "draining", s.c.WhyDraining(), "1 job has failed")
+	s.step(EndDrain{Reason: s.c.WhyDraining()})
 	s.ended("a", "2.1", okay)
-	want(t, "draining", s.c.Draining(), "")
+	want(t, "draining", s.c.WhyDraining(), "")
 	want(t, "finish", s.ending(), "")
 	s.ended("a", "3.1", exit1)
-	want(t, "draining after the next failure", s.c.Draining(), "1 job has failed")
+	want(t, "draining after the next failure", s.c.WhyDraining(), "1 job has failed")
 }
 
 // TestStop checks that a stop finishes at once and leaves running jobs open.
@@ -190,7 +190,7 @@ func TestHaltNow(t *testing.T) {
 	o := s.ended("a", "1.1", okay)
 	want(t, "launched", on(o, "a"), "")
 	contains(t, "killed", said[Kill](o), "2.1")
-	want(t, "draining", s.c.Draining(), "1 job has succeeded")
+	want(t, "draining", s.c.WhyDraining(), "1 job has succeeded")
 	want(t, "asked back", said[Withdraw](o), "{a [3.1]}")
 	contains(t, "ended although it was asked back", said[Kill](s.started("a", "3.1")), "3.1")
 	s.ended("a", "3.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
@@ -218,14 +218,14 @@ func TestHalt(t *testing.T) {
 		tt.cfg.Tries = 1
 		s := withJobs(t, 25, tt.cfg, box("a", 1))
 		ended := 0
-		for ; ended < 25 && s.c.drain == ""; ended++ {
+		for ; ended < 25 && s.c.drainReason == ""; ended++ {
 			o := okay
 			if tt.fail(ended + 1) {
 				o = exit1
 			}
 			s.ended("a", fmt.Sprintf("%d.1", ended+1), o)
 		}
-		if s.c.drain == "" {
+		if s.c.drainReason == "" {
 			want(t, fmt.Sprintf("%+v: jobs when it drains, which it does not do", tt.cfg), 0, tt.want)
 			continue
 		}
@@ -278,7 +278,7 @@ func TestUnknownNames(t *testing.T) {
 // warning time. A host that is used again in the meantime keeps its jobs (T2).
 func TestWarnedBeforeStop(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		s := withJobs(t, 1, Config{Warn: time.Minute}, box("a", 1))
+		s := withJobs(t, 1, Config{WarnTime: time.Minute}, box("a", 1))
 		s.started("a", "1.1")
 		o := s.step(DrainHost{Host: "a", On: true, Now: true})
 		want(t, "warned", said[Warn](o), "{a [1.1]}")

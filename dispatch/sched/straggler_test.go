@@ -32,19 +32,19 @@ func TestStraggler(t *testing.T) {
 		at := 0
 		for sec := 1; sec <= 60; sec++ {
 			s.wait(time.Second, "a")
-			if s.c.Straggler(id) && at == 0 {
+			if s.c.IsStraggler(id) && at == 0 {
 				at = sec
 			}
 		}
 		if at < tt.want || at > tt.want+4 || (tt.want == 0) != (at == 0) {
 			t.Errorf("%v: a straggler after %d s, want %d", tt.finished, at, tt.want)
 		}
-		if n := len(s.eventsAbout("straggler")); n > 1 || n != s.c.Stragglers() {
-			t.Errorf("%v: said %q, %d of them", tt.finished, s.eventsAbout("straggler"), s.c.Stragglers())
+		if n := len(s.eventsAbout("straggler")); n > 1 || n != s.c.NumStragglers() {
+			t.Errorf("%v: said %q, %d of them", tt.finished, s.eventsAbout("straggler"), s.c.NumStragglers())
 		}
 		s.ended("a", fmt.Sprintf("%d.1", id), okay)
-		want(t, "stragglers when it is over", s.c.Stragglers(), 0)
-		want(t, "a straggler", s.c.Straggler(id), false)
+		want(t, "stragglers when it is over", s.c.NumStragglers(), 0)
+		want(t, "a straggler", s.c.IsStraggler(id), false)
 	}
 }
 
@@ -56,9 +56,9 @@ func TestStragglerOwnEstimate(t *testing.T) {
 	s.started("a", "1.1")
 	want(t, "estimate", s.c.Estimate(1), 20*time.Second)
 	s.wait(39*time.Second, "a")
-	want(t, "a straggler after 39 s", s.c.Straggler(1), false)
+	want(t, "a straggler after 39 s", s.c.IsStraggler(1), false)
 	s.wait(6*time.Second, "a")
-	want(t, "a straggler", s.c.Straggler(1), true)
+	want(t, "a straggler", s.c.IsStraggler(1), true)
 	want(t, "said", fmt.Sprint(s.eventsAbout("straggler")), "[job 1 is a straggler: it has run for 42 s on a, and it was estimated at 20 s]")
 
 	s = connected(t, Config{}, box("a", 1))
@@ -86,7 +86,7 @@ func TestStragglersCensored(t *testing.T) {
 			s.started("a", fmt.Sprintf("%d.1", tt.finished+i+1))
 		}
 		s.wait(10*time.Minute, "a")
-		if got := s.c.Stragglers(); got != map[bool]int{true: tt.long}[tt.flagged] {
+		if got := s.c.NumStragglers(); got != map[bool]int{true: tt.long}[tt.flagged] {
 			t.Errorf("%d finished, %d long: %d stragglers", tt.finished, tt.long, got)
 		}
 		if e := s.c.Estimate(jobs.ID(tt.finished + tt.long)); tt.long > 1 && e < 20*time.Second {
@@ -108,10 +108,10 @@ func TestStragglerRecovered(t *testing.T) {
 	s.at += 25 * time.Second
 	s.step(Submit{Last: true})
 	want(t, "estimate", s.c.Estimate(6), 10*time.Second)
-	want(t, "a straggler while its host is not heard", s.c.Straggler(6), false)
+	want(t, "a straggler while its host is not heard", s.c.IsStraggler(6), false)
 	s.up("a")
 	s.wait(TickInterval, "a")
-	want(t, "a straggler", s.c.Straggler(6), true)
+	want(t, "a straggler", s.c.IsStraggler(6), true)
 }
 
 // TestMoments compares the moments with their definition, with censored ages and without one of
@@ -169,7 +169,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 	c.now.Mono = time.Minute
 	for b.Loop() {
-		c.judgeAt = 0
+		c.stragglerCheckAt = 0
 		c.updateStragglers()
 	}
 }

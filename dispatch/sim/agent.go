@@ -174,7 +174,7 @@ func (a *agent) connected(p *helper) {
 		a.sayBye()
 		return
 	}
-	a.l.tell(sched.HostUp{Host: name, Hello: p.hello, At: a.spec})
+	a.l.tell(sched.HostUp{Host: name, Hello: p.hello, Spec: a.spec})
 	k.flush()
 	a.pings(k)
 }

@@ -235,7 +235,7 @@ func (l *life) step(evs ...sched.Event) {
 
 // confirm starts the leases of a host from a heartbeat that the core has seen.
 func (l *life) confirm(name string, uptime time.Duration) {
-	if l.core.Linked(name) && l.w.now-l.ownedAt <= sched.OwnerFor {
+	if l.core.Linked(name) && l.w.now-l.ownedAt <= sched.OwnershipTime {
 		if a := l.agent(name); a != nil {
 			a.uptime = uptime
 		}

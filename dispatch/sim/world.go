@@ -275,7 +275,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	w.fragile = t.OneIn(8) || batterAll || cutAll
 	w.battered = !cutAll && w.fragile && t.OneIn(2) || batterAll
 	w.budget = leastFaults + t.Draw(maxFaults-leastFaults+1)
-	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUp: 100 * time.Hour}
+	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUpAfter: 100 * time.Hour}
 	if t.OneIn(6) {
 		w.cfg.Buffer = []time.Duration{20 * time.Second, 100 * time.Second}[t.Draw(2)]
 	}
