@@ -84,7 +84,7 @@ func (e *engine) agentEnded(a *agent, clean bool) {
 	}
 }
 
-// isOver reports whether the loop may end: all agents have ended, or it took too long.
+// isAllocationOver reports whether the loop may end: all agents have ended, or it took too long.
 func (e *engine) isOver() bool {
 	return e.leaving && (e.gone == len(e.agents) && e.parting == 0 || !time.Now().Before(e.deadline))
 }

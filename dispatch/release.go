@@ -106,7 +106,7 @@ func (d *Dispatcher) Redeliver(id jobs.ID, seq int64) {
 	})
 }
 
-// carryOut carries commands out.
+// continueRequests carries commands out.
 func (e *engine) carryOut(out commit.Out) {
 	for _, o := range out.Commands {
 		a := e.agents[o.To()]

@@ -29,7 +29,8 @@ const (
 	GatherTime = 20 * time.Millisecond
 )
 
-// maxKept is the capacity, in records, up to which a buffer is reused. A larger one is freed.
+// maxReusedRecords is the capacity, in records, up to which a buffer is reused. A larger one is
+// freed.
 const maxKept = 4096
 
 // Loop is the state of the commit loop between turns. It is not safe for concurrent use.

@@ -361,7 +361,7 @@ func (r *Run) obeyRequests() {
 	}
 }
 
-// carryOut carries out what a signal requests.
+// continueRequests carries out what a signal requests.
 func (r *Run) carryOut(q request) {
 	switch q.action {
 	case actDrain:

@@ -30,8 +30,8 @@ func newDependencies() dependencies {
 	return dependencies{waits: make(map[jobs.ID]wait), children: make(map[jobs.ID][]child)}
 }
 
-// registerWait reports whether a queued job with dependencies must wait for them, and registers it
-// if so. If the job can never run, the reason is set, with the state that the job gets.
+// registerWait makes a queued job wait for its dependencies, and reports whether it must. If the
+// job can never run, the reason is set, with the state that the job gets.
 func (c *Core) registerWait(id jobs.ID) (blocked bool, state jobs.JobState, reason string) {
 	spec := c.table.Job(id).Spec
 	d := &c.dependencies

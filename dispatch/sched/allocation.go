@@ -45,7 +45,7 @@ func (c *Core) updateAllocation(in *instance, pending string, left time.Duration
 }
 
 // isAllocationOver reports whether the allocation of an instance has ended, or ends within
-// lastMoments.
+// stopBeforeEnd.
 func (c *Core) isAllocationOver(in *instance) bool {
 	return in.endsAt > 0 && c.now.Mono+stopBeforeEnd >= in.endsAt
 }

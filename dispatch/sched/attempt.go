@@ -73,7 +73,7 @@ func (f *inFlight) isPlain() bool { return f.slots == 1 && f.mem == 0 && f.wantG
 // still needed.
 func (f *inFlight) isWaiting() bool { return !f.started && !f.withdrawn && !f.killed && !f.hasOutcome }
 
-// track adds an open attempt. The caller calls host.count when the attempt is complete.
+// track adds an open attempt. The caller calls host.addUse when the attempt is complete.
 func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
 	f := &inFlight{id: id, host: h, spec: s, slots: s.SlotCount(), mem: c.memoryRequest(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
 		stats: c.statsOf(s)}
@@ -113,7 +113,7 @@ func (c *Core) untrack(f *inFlight) {
 	h.addUse(f, -1)
 }
 
-// addUse adds the attempt's use to the sums of its host. n is 1 to add it, or -1 to remove
+// addUse adds an attempt to the sums of its host. n is 1 to add it, or -1 to remove
 // it.
 func (h *host) addUse(f *inFlight, n int) {
 	h.occupied += n * f.slots
@@ -313,8 +313,8 @@ func (c *Core) handleReturned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 	}
 }
 
-// endShorterAttempts reports whether an attempt that came back has run for longer than the other
-// attempts of its job. If so, it ends those.
+// endShorterAttempts ends the other attempts of a job if one that came back has run for longer than
+// all of them. It reports whether it did.
 func (c *Core) endShorterAttempts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
 	for _, o := range j.Attempts {
 		f := c.inFlight[o.ID]

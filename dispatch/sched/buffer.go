@@ -12,10 +12,10 @@ import (
 // refilled immediately.
 const (
 	bufferTime = 300 * time.Millisecond // work per slot; covers a slow link's round trip
-	// Longer jobs are not buffered, because other hosts could run them.
+	// maxBufferedRunTime limits the jobs that are buffered: other hosts could run longer ones.
 	maxBufferedRunTime = 30 * time.Second
 	maxBuffered        = 256 // per host
-	// 1/aheadDivisor of the remaining queue is sent ahead of need.
+	// 1/bufferDivisor of the remaining queue is sent ahead of need.
 	bufferDivisor = 2
 )
 

@@ -90,7 +90,7 @@ func (c *Core) newClass(j *jobs.Job) *class {
 // excludedHosts returns the hosts where the job has failed in this round (avoid), and those where
 // an attempt of it is open or orphaned (excluded). Each list is sorted and joined by newlines. Both
 // are "" for nearly every job.
-func (c *Core) excludedHosts(j *jobs.Job) (avoid, taboo string) {
+func (c *Core) excludedHosts(j *jobs.Job) (avoid, excluded string) {
 	if len(j.Attempts) == 0 {
 		return "", ""
 	}
@@ -191,7 +191,7 @@ func (c *Core) updateFits(cl *class) {
 			}
 		}
 	}
-	taboo := strings.Split(cl.key.excluded, "\n")
+	excluded := strings.Split(cl.key.excluded, "\n")
 	cl.fits = slices.Grow(cl.fits[:0], len(c.hosts))
 	var why string
 	any := false
@@ -200,7 +200,7 @@ func (c *Core) updateFits(cl *class) {
 		if no != "" && why == "" {
 			why = no
 		}
-		cl.fits = append(cl.fits, no == "" && !slices.Contains(taboo, h.spec.Name))
+		cl.fits = append(cl.fits, no == "" && !slices.Contains(excluded, h.spec.Name))
 		any = any || no == ""
 	}
 	if cl.unsatisfiable = ""; c.failUnsatisfiableAt > 0 {

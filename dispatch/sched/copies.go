@@ -11,20 +11,21 @@ import (
 // Copies of running jobs. If a slot is free, another attempt of a straggler is launched on a
 // second host. If no job waits for the slot, other running jobs are copied, too. The first success
 // counts. The other attempts are then ended, and use up no try. A job with several attempts is
-// decided by the last of them that is open (fail, stateWithout), so no other code knows of copies.
+// decided by the last of them that is open (completeFailure, stateWithoutResult), so no other code
+// knows of copies.
 
 const (
-	// copyAfter is the age below which a job is not copied unless its host is silent:
+	// minCopyAge is the age below which a job is not copied unless its host is silent:
 	// most jobs as short as that end before a copy has begun.
 	minCopyAge = time.Second
-	// copyEvery is the interval at which all running jobs are checked for this.
+	// copyInterval is the interval at which all running jobs are checked for this.
 	copyInterval = time.Second
-	// stragglerEvery is added to it while jobs wait. From then on no jobs are sent ahead of need
-	// until a slot is free.
+	// stragglerCopyDelay is added to copyInterval while jobs wait. From then on no jobs are sent
+	// ahead of need until a slot is free.
 	stragglerCopyDelay = 4 * time.Second
-	// losersWait is how long a run that has all results waits for a silent host with a redundant
-	// attempt. copyLease bounds the leases of such a run, because jobs that were sent to the host
-	// must not start later.
+	// redundantTimeout is how long a run that has all results waits for a silent host with a
+	// redundant attempt. copyLease bounds the leases of such a run, because jobs that were sent to
+	// the host must not start later.
 	redundantTimeout = 10 * time.Second
 	copyLease        = redundantTimeout
 )

@@ -76,7 +76,7 @@ type (
 )
 
 // HostInspected reports what the shared directory contains about the attempts of Msg.Host, a host
-// that cannot be queried itself. Via is the observer: another host, or "" for the dispatcher's own
+// that cannot be queried itself. Via is the inspector: another host, or "" for the dispatcher's own
 // mount.
 type HostInspected struct {
 	Via string

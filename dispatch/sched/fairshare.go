@@ -16,17 +16,17 @@ const defaultHalfLife = time.Hour
 // run time is known.
 const defaultChargeAhead = 1
 
-// fairShare determines which queue is next: the one with the smallest load. The load is the used
-// slot time, averaged with a half-life, divided by the queue's weight. An attempt is charged its
-// CPU time, but at least the time of its slots. Attempts that run or were sent to hosts are charged
-// ahead, so that slots that become free together are shared immediately. An idle queue saves for
-// later, but not forever, because the usage of the others decays.
+// fairShare determines which queue is next: the one with the smallest relative usage. That is the
+// used slot time, averaged with a half-life, divided by the queue's weight. An attempt is charged
+// its CPU time, but at least the time of its slots. Attempts that run or were sent to hosts are
+// charged ahead, so that slots that become free together are shared immediately. An idle queue
+// saves for later, but not forever, because the usage of the others decays.
 type fairShare struct {
 	name     string
 	weight   float64 // at least 1
 	priority int     // of the queue: a smaller one goes first, whatever the shares are
 
-	usage        float64 // slot seconds, or CPU seconds if those are more, as of usedAt
+	usage        float64 // slot seconds, or CPU seconds if those are more, as of usageAt
 	usageAt      time.Duration
 	runningSlots int // slots of attempts known to run
 	sentSlots    int // slots of open attempts not known to have started
@@ -166,9 +166,9 @@ func (c *Core) learnUsage() {
 	}
 }
 
-// updateRelativeUsages computes the loads for this Step. All queues are charged ahead for the same
-// time, which is that of the longest jobs. A queue that has one slot too many or too few is thus
-// corrected by one slot, not by all slots at once.
+// updateRelativeUsages computes the relative usages for this Step. All queues are charged ahead for
+// the same time, which is that of the longest jobs. A queue that has one slot too many or too few
+// is thus corrected by one slot, not by all slots at once.
 func (c *Core) updateRelativeUsages() {
 	if len(c.queues) < 2 && !c.hybrid {
 		return

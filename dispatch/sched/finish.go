@@ -22,7 +22,7 @@ type lifetime struct {
 	finished     bool
 	fenced       bool
 	halt         halt
-	lastUsableAt time.Duration // when a host was last usable, for Config.GiveUp
+	lastUsableAt time.Duration // when a host was last usable, for Config.GiveUpAfter
 	// Until when the end waits for the fate of lost attempts; 0: the run does not end yet.
 	waitLostUntil time.Duration
 }
@@ -91,7 +91,7 @@ func (c *Core) finishWith(how Finished, why string) {
 	}
 }
 
-// hasNoUsableHost reports whether no host could be used for Config.GiveUp. It returns true
+// hasNoUsableHost reports whether no host could be used for Config.GiveUpAfter. It returns true
 // immediately if every host waits for a person and no attempt is open.
 func (c *Core) hasNoUsableHost() bool {
 	if c.hasStartingInstance() {
@@ -187,7 +187,7 @@ const minHaltResults = 10
 // halt again at once.
 type halt struct {
 	succeeded, failed int
-	wasNear           bool // nearHalt after the last event
+	wasNear           bool // isNearHalt returned true after the last event
 	endedRunning      bool // running attempts were ended, as --halt now requires
 }
 

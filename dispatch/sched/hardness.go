@@ -191,7 +191,7 @@ func (c *Core) registerHardness(id jobs.ID) {
 	c.recheckHardness(id, j)
 }
 
-// recheckHardness lets skipHarder check a job that is open although it is too hard.
+// recheckHardness lets skipTooHard check a job that is open although it is too hard.
 func (c *Core) recheckHardness(id jobs.ID, j *jobs.Job) {
 	if c.isTooHard(j) && !j.State.Terminal() {
 		c.hardness.toCheck = append(c.hardness.toCheck, uint32(id))

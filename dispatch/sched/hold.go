@@ -140,9 +140,9 @@ func (c *Core) reportHolds() {
 	for _, h := range c.hosts {
 		// These holds also affect running jobs, so they are reported even if nothing more is
 		// launched.
-		wedge := (h.hold == heldByHungDisk || h.reportedHold == heldByHungDisk || h.hold == heldByOwner || h.reportedHold == heldByOwner) && h.linked && h.open > 0
-		if h.hold == h.reportedHold || h.hold == heldUnmeasured || h.hold == heldReceivingFiles || !wedge && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
-			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != notHeld && !wedge && !c.hasReadyJobFor(h) {
+		affectsRunning := (h.hold == heldByHungDisk || h.reportedHold == heldByHungDisk || h.hold == heldByOwner || h.reportedHold == heldByOwner) && h.linked && h.open > 0
+		if h.hold == h.reportedHold || h.hold == heldUnmeasured || h.hold == heldReceivingFiles || !affectsRunning && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
+			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != notHeld && !affectsRunning && !c.hasReadyJobFor(h) {
 			continue
 		}
 		h.reportedHold, h.holdReportedAt = h.hold, max(c.now.Mono, 1)

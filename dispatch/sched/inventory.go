@@ -159,8 +159,8 @@ func (c *Core) reclassify(depends func(*jobs.Job) bool, change func()) {
 	}
 }
 
-// allJobs and hasAttempts select jobs for regroup: all jobs, or those whose classes depend on the
-// hosts of their attempts (pastOf).
+// allJobs and hasAttempts select jobs for reclassify: all jobs, or those whose classes depend on
+// the hosts of their attempts (excludedHosts).
 func allJobs(*jobs.Job) bool       { return true }
 func hasAttempts(j *jobs.Job) bool { return len(j.Attempts) > 0 }
 

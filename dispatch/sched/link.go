@@ -27,7 +27,7 @@ type linkState struct {
 	retryAt      time.Duration
 	silentLinks  int           // consecutive links that ended without a heartbeat (lost.go)
 	lastSeenAt   time.Duration // last heartbeat, or hello
-	// lastSeen without hellos of a helper that never sends heartbeats; lost_after starts here.
+	// lastSeenAt without hellos of a helper that never sends heartbeats; lost_after starts here.
 	lastReceivedAt time.Duration
 	heartbeatAt    time.Duration   // last heartbeat; 0: never
 	heartbeat      hosts.Heartbeat // the last one

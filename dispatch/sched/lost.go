@@ -36,8 +36,8 @@ func (c *Core) giveUpLost() {
 		if h.linked || (!h.wasUsed || h.state == Lost) && h.open == 0 || c.now.Mono < h.lostAt() {
 			continue
 		}
-		breathes := c.isHeartbeatFileChanging(h)
-		if breathes {
+		isAlive := c.isHeartbeatFileChanging(h)
+		if isAlive {
 			c.reportHeartbeatFile(h)
 		}
 		wait := h.index >= 0 && c.outageGroup(h) != nil
@@ -59,7 +59,7 @@ func (c *Core) giveUpLost() {
 		wait = wait || c.now.Mono < h.graceUntil
 		for f, next := h.head, (*inFlight)(nil); f != nil; f = next {
 			next = f.next
-			if c.canGiveUp(h, f, wait, breathes) {
+			if c.canGiveUp(h, f, wait, isAlive) {
 				c.loseAttempt(f, "its host "+h.spec.Name+" is lost: "+c.silenceText(h))
 			}
 		}
@@ -107,7 +107,8 @@ func (c *Core) maxLease(h *host) time.Duration {
 	return max(h.maxLostAfter, c.cfg.Buffer) + leaseMargin
 }
 
-// leaseText reports whether a lost host's unstarted jobs are still within their lease.
+// leaseText describes the jobs that a lost host may still start within their lease, to follow
+// another text. It returns "" if there are none.
 func (c *Core) leaseText(h *host) string {
 	n, left := h.numBuffered(), c.leaseEnd(h)-c.now.Mono
 	if n == 0 || left <= 0 {
@@ -122,7 +123,7 @@ func (c *Core) leaseText(h *host) string {
 
 // canGiveUp reports whether an attempt of a lost host may be given up. wait is set if the jobs of
 // the host must wait for it, and isAlive if its heartbeat file changes.
-func (c *Core) canGiveUp(h *host, f *inFlight, wait, breathes bool) bool {
+func (c *Core) canGiveUp(h *host, f *inFlight, wait, isAlive bool) bool {
 	if (!f.started || f.unconfirmed) && c.now.Mono < c.leaseEnd(h) {
 		return false // it could still start there
 	}
@@ -130,7 +131,7 @@ func (c *Core) canGiveUp(h *host, f *inFlight, wait, breathes bool) bool {
 	if j.State.Terminal() || c.isCancelPending(f.id.Job) || c.isTooHard(j) {
 		return true
 	}
-	if f.started && (breathes || !c.isSharedDirSettled(h)) {
+	if f.started && (isAlive || !c.isSharedDirSettled(h)) {
 		return false
 	}
 	return h.index < 0 || h.removed || !wait && c.lostPolicy(j) != jobs.OnLostWait
@@ -186,8 +187,8 @@ func (c *Core) loseAttempt(f *inFlight, why string) {
 	c.emit(r)
 }
 
-// pruneStillRunning forgets the attempts of j that deaths no longer needs: those that are not lost,
-// those of earlier rounds, and all of them if the job has finished.
+// pruneStillRunning forgets the attempts of j that numDeaths no longer needs: those that are not
+// lost, those of earlier rounds, and all of them if the job has finished.
 func (c *Core) pruneStillRunning(j *jobs.Job) {
 	if len(c.stillRunning) == 0 {
 		return
@@ -199,7 +200,7 @@ func (c *Core) pruneStillRunning(j *jobs.Job) {
 	}
 }
 
-// mayHaveDied reports whether deaths counts a unless a is in Core.stillRunning.
+// mayHaveDied reports whether numDeaths counts a unless a is in Core.stillRunning.
 func mayHaveDied(j *jobs.Job, a *jobs.Attempt) bool {
 	return a.Round == j.Round && a.State == jobs.AttemptLost && !j.State.Terminal()
 }

@@ -104,8 +104,8 @@ type candidate struct {
 	rank  rank
 }
 
-// before reports whether w goes before o: jobs of lost hosts first, then by the turn of the queue,
-// priority, and deadline, then in the order of arrival.
+// before reports whether a candidate goes before another: jobs of lost hosts first, then by the
+// turn of the queue, priority, and deadline, then in the order of arrival.
 func (w *candidate) before(o *candidate) bool {
 	if w.rank.notUrgent != o.rank.notUrgent {
 		return o.rank.notUrgent
@@ -201,8 +201,8 @@ func (c *Core) hasResources(h *host, cl *class) bool {
 }
 
 // isAvoidingHosts reports whether jobs of the class avoid the hosts where they failed. They do
-// while another host could run them. Jobs that have waited for another host for longer than their
-// patience are in another class.
+// while another host could run them. Jobs that have waited for another host for longer than
+// avoidanceTime are in another class.
 func (cl *class) isAvoidingHosts(c *Core) bool { return cl.avoid != nil && cl.hasOtherHost(c, "") }
 
 // hasOtherHost reports whether a host other than but accepts jobs, could run the class, and has

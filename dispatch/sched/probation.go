@@ -42,15 +42,17 @@ func (t tally) failureRate() float64 { return (t.failed + 0.5) / (t.succeeded + 
 func (r *probation) isOnTrial() bool { return r.numProbations > 0 }
 
 const (
-	// A failure within this time is fast, however short the jobs are.
+	// fastFailure is the time within which a failure is fast, however short the jobs are.
 	fastFailure = time.Second
 	minStreak   = 3
-	// Probability that a streak is bad luck at the failure rate of the other hosts.
+	// maxStreakChance is the probability that a streak is bad luck at the failure rate of the other
+	// hosts. Below it, the host is put on probation.
 	maxStreakChance    = 1e-4
 	maxUncharge        = 100 // number of failures that are remembered
 	jobFaultHosts      = 3   // a job that fails on this many hosts is itself at fault
 	maxUnchargedPerTry = 2   // failures per try that may be uncharged
-	// Minimum number of other hosts' successes in the meantime for a conclusion.
+	// minElsewhereSuccesses is the minimum number of other hosts' successes in the meantime for a
+	// conclusion.
 	minElsewhereSuccesses = 3
 	decayPerResult        = 0.98 // factor of the weight of a result after each later one
 )
@@ -108,9 +110,10 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, o *jobs.Outcome) {
 	}
 }
 
-// judgeFailure reports whether a failure uses up a try of the job. Otherwise the host is at fault:
-// the failure is the latest of a streak of fast failures that the failure rate of the other hosts
-// does not explain. Such a host is put on probation.
+// judgeFailure decides whether the job or its host is at fault for a failure. It returns true if
+// the failure uses up a try of the job. Otherwise the host is at fault: the failure is the latest
+// of a streak of fast failures that the failure rate of the other hosts does not explain. Such a
+// host is put on probation.
 func (c *Core) judgeFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
 	r := &h.probation
 	if o.DiskFull && numFailures(j) < maxUnchargedPerTry*c.maxTries(j) {
@@ -184,8 +187,9 @@ func numFailures(j *jobs.Job) int {
 	return numAttempts(j, func(a *jobs.Attempt) bool { return a.State == jobs.AttemptExited })
 }
 
-// clearHostsIfJobAtFault reports whether a job that has just failed on h is itself at fault,
-// because it has failed on several hosts. If so, it clears those hosts.
+// clearHostsIfJobAtFault ends the streaks of the hosts on which a job has failed if they are so
+// many that the job itself is at fault, and reports whether that is so. The job has just failed on
+// h.
 func (c *Core) clearHostsIfJobAtFault(h *host, j *jobs.Job) bool {
 	names := []string{h.spec.Name}
 	failures := 1

@@ -21,20 +21,23 @@ const (
 	shortListInterval = 5 * time.Second // between lists while a change is in progress
 	longListInterval  = time.Minute     // between lists otherwise, while there are instances
 	maxCommandDelay   = 5 * time.Minute // between attempts of a command that fails
-	// An instance that is still listed after this time is terminated again.
+	// terminateTimeout is when an instance that is still listed is terminated again.
 	terminateTimeout = 30 * time.Second
-	// An instance that has not responded after this many startup times is terminated.
+	// maxStartupFactor is after how many startup times an instance that has not responded is
+	// terminated.
 	maxStartupFactor = 3
 	minStartupLimit  = 30 * time.Second
-	// Time for an instance to end processes that jobs left behind, before it is terminated.
+	// leaveTime is how long an instance has to end processes that jobs left behind, before it is
+	// terminated.
 	leaveTime = time.Second
-	// Between lists while allocations wait in the queue of their cluster.
+	// pendingListInterval is used while allocations wait in the queue of their cluster.
 	pendingListInterval = 20 * time.Second
-	// Time before the end of an allocation at which its jobs are stopped, to run elsewhere.
+	// stopBeforeEnd is how long before the end of an allocation its jobs are stopped, to run
+	// elsewhere.
 	stopBeforeEnd = 30 * time.Second
-	// How long hosts that are dialed for the first time count as capacity.
+	// firstDialTime is how long hosts that are dialed for the first time count as capacity.
 	firstDialTime = 15 * time.Second
-	// How long the end of a run waits for its instances to be gone.
+	// instancesEndTime is how long the end of a run waits for its instances to be gone.
 	instancesEndTime = 10 * time.Minute
 )
 
@@ -328,7 +331,7 @@ func (p *provider) canRun(cl *class) bool {
 	return h.whyCannotRun(cl) == ""
 }
 
-// hasProviderFor reports whether couldRun holds for some provider.
+// hasProviderFor reports whether canRun holds for some provider.
 func (c *Core) hasProviderFor(cl *class) bool {
 	return slices.ContainsFunc(c.provisions.providers, func(p *provider) bool { return p.canRun(cl) })
 }

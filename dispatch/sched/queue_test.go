@@ -12,8 +12,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestOrder checks that jobs are sorted by priority, then deadline, then id, and that a queued job is
-// moved if its priority changes (K2).
+// TestOrder checks that jobs are sorted by priority, then deadline, then id, and that a queued job
+// is moved if its priority changes (K2).
 func TestOrder(t *testing.T) {
 	day := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := newStage(t, Config{}, box("a", 1))

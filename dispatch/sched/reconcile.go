@@ -112,13 +112,13 @@ func (c *Core) awaitEveryHost() {
 		h.listUntil = c.listDeadline(h)
 		c.reconcileUntil = max(c.reconcileUntil, h.listUntil)
 	}
-	stranger := c.missingHost()
-	if stranger != "" {
+	missing := c.missingHost()
+	if missing != "" {
 		c.missingHostsUntil = c.listDeadline(&host{spec: new(hosts.Host), linkState: linkState{cutAt: c.now.Mono, inherited: true}})
-		stranger = "; " + stranger + " is not in the inventory and cannot be asked"
+		missing = "; " + missing + " is not in the inventory and cannot be asked"
 	}
 	c.reconcileUntil = max(c.reconcileUntil, c.missingHostsUntil, c.now.Mono+1)
-	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", formatDuration(c.reconcileUntil-c.now.Mono), stranger)
+	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", formatDuration(c.reconcileUntil-c.now.Mono), missing)
 }
 
 // rangesToList returns the jobs whose attempts hosts must list. It includes those that have
@@ -130,7 +130,8 @@ func (c *Core) rangesToList() jobs.Ranges {
 	return c.jobsToList
 }
 
-// recordUnrecorded records that an attempt has no record, so that later dispatchers know it, too.
+// recordUnrecorded records that a host has an attempt without a record, so that later dispatchers
+// know it, too.
 func (c *Core) recordUnrecorded(host string, id jobs.AttemptID) {
 	c.emit(jobs.Record{Kind: jobs.KindDamaged, Host: host, Reason: fmt.Sprintf("%s has attempt %s, and the journal does not", host, id)})
 }

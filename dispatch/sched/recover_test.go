@@ -103,7 +103,7 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestInheritedLease checks that a dispatcher waits longer by OwnerFor for a lease of its
+// TestInheritedLease checks that a dispatcher waits longer by OwnershipTime for a lease of its
 // predecessor, which may have kept extending the lease for that long after the takeover (promise
 // 2).
 func TestInheritedLease(t *testing.T) {

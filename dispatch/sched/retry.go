@@ -139,7 +139,8 @@ func (c *Core) memoryRequest(j *jobs.Job) int64 {
 }
 
 const (
-	// Maximum run time of a failed attempt that counts for the delay before the next one.
+	// maxRunCounted is the maximum run time of a failed attempt that counts for the delay before
+	// the next one.
 	maxRunCounted    = time.Second
 	maxRetryDelay    = time.Minute // maximum delay that is derived from the run time
 	maxAvoidanceTime = 10 * time.Second

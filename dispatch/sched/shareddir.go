@@ -43,8 +43,8 @@ func (c *Core) isHeartbeatFileChanging(h *host) bool {
 	return !h.linked && h.sharedDir.changedAt > 0 && c.now.Mono-h.sharedDir.changedAt < heartbeatFileTimeout
 }
 
-// isSharedDirSettled reports whether observing the shared directory cannot show more: it was
-// observed for long enough to see a heartbeat file change, or nobody can observe it.
+// isSharedDirSettled reports whether inspecting the shared directory cannot show more: it was
+// inspected for long enough to see a heartbeat file change, or nobody can inspect it.
 func (c *Core) isSharedDirSettled(h *host) bool {
 	l := &h.sharedDir
 	if l.answers == 0 {
@@ -89,9 +89,9 @@ func (c *Core) inspectHost(h *host) {
 	c.inspections = append(c.inspections, Inspect{Host: h.spec.Name, Via: via, Attempts: h.possiblyAlive()})
 }
 
-// chooseInspector chooses an observer: our own mount, unless the host is known not to share the run
-// directory or the mount did not respond last time. Otherwise it chooses a host with the same
-// directory, a different one each time.
+// chooseInspector chooses who inspects the shared directory: our own mount, unless the host is
+// known not to share the run directory or the mount did not respond last time. Otherwise it chooses
+// a host with the same directory, a different one each time.
 func (c *Core) chooseInspector(h *host) (via string, ok bool) {
 	l := &h.sharedDir
 	own := h.hello == nil || h.hello.Shared

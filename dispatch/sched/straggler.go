@@ -18,9 +18,9 @@ type stragglers struct {
 // is flagged, and is among the first to be copied (copies.go).
 const (
 	stragglerFactor = 2
-	// judgeEvery is the interval at which all running jobs are checked.
+	// stragglerInterval is the interval at which all running jobs are checked.
 	stragglerInterval = TickInterval
-	// stragglerLeast is the age below which a job is not reported: a delay of a second among jobs
+	// minStragglerAge is the age below which a job is not reported: a delay of a second among jobs
 	// of milliseconds does not matter.
 	minStragglerAge = 5 * time.Second
 )
