@@ -90,17 +90,17 @@ func TestSignals(t *testing.T) {
 		r.submit(1)
 		time.Sleep(5 * time.Second)
 		g := r.d.Signals()
-		if !signaled(g.Changed) || !signaled(g.Durable) || !signaled(g.Reported) {
+		if !signaled(g.Changes) || !signaled(g.Durable) || !signaled(g.Reports) {
 			t.Error("the start was not signaled")
 		}
 		time.Sleep(5 * time.Second)
-		if signaled(g.Changed) || signaled(g.Durable) || !signaled(g.Reported) {
+		if signaled(g.Changes) || signaled(g.Durable) || !signaled(g.Reports) {
 			t.Error("a host report is not signaled as such")
 		}
 		r.journal.Fail(errors.New("no space left on device"))
 		r.d.Do(sched.Pause{On: true})
 		time.Sleep(time.Second)
-		if !signaled(g.Changed) || liveState(t, r.d).Problem == "" {
+		if !signaled(g.Changes) || liveState(t, r.d).Problem == "" {
 			t.Error("a problem is not signaled")
 		}
 		r.journal.Fail(nil)
@@ -135,7 +135,7 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 		e.step(ev)
 	}
 	e.start = time.Now().Add(-time.Hour)
-	e.history.next = e.now().Mono
+	e.history.nextAt = e.now().Mono
 	step(sched.Submit{Specs: table.Specs, Last: true})
 	for _, h := range d.cfg.Hosts {
 		step(sched.HostUp{Host: h.Name, Hello: &hosts.Hello{Slots: 16, Cores: 16, MemBytes: 1 << 36}})
@@ -163,7 +163,7 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 		for i := range past.history {
 			past.history[i] = uint8(i)
 		}
-		past.n = maxSamples
+		past.numSamples = maxSamples
 	}
 	if e.core.Defects != 0 {
 		tb.Fatal("defects")

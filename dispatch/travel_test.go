@@ -38,7 +38,7 @@ func (r *returner) answer(m *hosts.Read) *hosts.Chunk {
 func returning(t *testing.T, host *returner) (r *rig, file string) {
 	base := t.TempDir()
 	r = idleRig(t, time.Second)
-	r.files = Files{Source: files.NewSource(base), Base: base, Notes: filepath.Join(base, "notes"), Return: []string{"out/a"}}
+	r.files = Files{Source: files.NewSource(base), BaseDir: base, RecordDir: filepath.Join(base, "notes"), Return: []string{"out/a"}}
 	r.hosts.returned, r.hosts.files = host.answer, 1
 	return r, filepath.Join(base, "out/a")
 }
@@ -124,13 +124,13 @@ func TestSeenOutcomeWithoutFiles(t *testing.T) {
 	r := newReturns()
 	id, other := jobs.AttemptID{Job: 1, N: 1}, jobs.AttemptID{Job: 2, N: 1}
 	m := &hosts.Inspected{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}, {Attempt: other}}}
-	r.notYet(m)
+	r.dropUnfetched(m)
 	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != other || len(m.Runs) != 1 || m.Runs[0] != id {
 		t.Errorf("%+v", m)
 	}
-	r.setHere(id)
+	r.setFetched(id)
 	m = &hosts.Inspected{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}}}
-	if r.notYet(m); len(m.Jobs) != 1 {
+	if r.dropUnfetched(m); len(m.Jobs) != 1 {
 		t.Errorf("%+v", m)
 	}
 }

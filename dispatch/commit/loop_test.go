@@ -48,7 +48,7 @@ func newDesk(t *testing.T) *desk {
 	h := &hosts.Host{Name: "a", Slots: hosts.SlotRule{Fixed: 2}}
 	core := sched.New(sched.Config{Seed: 1}, &jobs.Table{}, []*hosts.Host{h})
 	d.r = New(core, d.paper)
-	d.r.Tell = func(s string) { d.told = append(d.told, s) }
+	d.r.Notify = func(s string) { d.told = append(d.told, s) }
 	return d
 }
 
@@ -161,15 +161,15 @@ func TestNoLaunchWithoutItsRecord(t *testing.T) {
 	if got := d.commit(); strings.Contains(got, "Launch") || !strings.Contains(got, "Connect") {
 		t.Errorf("commands: %s", got)
 	}
-	d.at += RetryEvery / 2
+	d.at += RetryInterval / 2
 	d.step(sched.Tick{})
 	if got := d.commit(); got != "" || len(d.told) != 1 {
 		t.Errorf("too early: commands %q, told %q", got, d.told)
 	}
 	at, _ := d.r.Next()
-	want(t, "next", at, RetryEvery)
+	want(t, "next", at, RetryInterval)
 	d.paper.err = nil
-	d.at = RetryEvery
+	d.at = RetryInterval
 	contains(t, "healed", d.commit(), "Launch 1.2")
 	want(t, "messages", len(d.told), 2)
 	want(t, "problem", d.r.Problem(d.now()), nil)
@@ -226,7 +226,7 @@ func TestFence(t *testing.T) {
 	d.ready(1)
 	d.r.Fence()
 	d.step(sched.Tick{})
-	d.r.Note(jobs.Record{Kind: jobs.KindEvent})
+	d.r.RecordEvent(jobs.Record{Kind: jobs.KindEvent})
 	if out := d.r.Commit(d.now()); len(out.Commands) > 0 || out.Durable || len(d.paper.durable) > 0 {
 		t.Errorf("after the fence: %v, %v", out, d.paper.durable)
 	}
@@ -282,7 +282,7 @@ func TestSeeBeforeTheNextRound(t *testing.T) {
 	d := newDesk(t)
 	d.ready(1)
 	var seen []jobs.JobState
-	d.r.See = func(r *jobs.Record) {
+	d.r.OnRecord = func(r *jobs.Record) {
 		if r.Seq > 0 {
 			seen = append(seen, d.r.core.Table().Job(r.Job).State)
 		}
@@ -304,12 +304,12 @@ func TestOneTroubleOneLine(t *testing.T) {
 	d.r.SetObstacle(d.now(), errors.New("it is gone"))
 	d.paper.err = errors.New("no such file or directory")
 	d.commit()
-	d.at += RetryEvery
+	d.at += RetryInterval
 	d.r.SetObstacle(d.now(), nil)
 	d.commit()
 	want(t, "messages", len(d.told), 1)
 	d.paper.err = nil
-	d.at += RetryEvery
+	d.at += RetryInterval
 	contains(t, "healed", d.commit(), "Launch")
 	want(t, "messages", len(d.told), 2)
 }
@@ -352,7 +352,7 @@ func TestRecordsGather(t *testing.T) {
 			d.r.Flushed(d.now(), nil)
 		}
 	}
-	note := func() { d.r.Note(jobs.Record{Kind: jobs.KindEvent, Reason: "hello"}) }
+	note := func() { d.r.RecordEvent(jobs.Record{Kind: jobs.KindEvent, Reason: "hello"}) }
 	d.write()
 	d.written()
 

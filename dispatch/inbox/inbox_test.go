@@ -73,13 +73,13 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	must(t, d.Submit(jobstest.Specs(3), false))
-	s.Inbox = New(Options{Run: run, Dispatcher: d, Say: func(text func() string) {
+	s.Inbox = New(Options{Run: run, Dispatcher: d, Print: func(text func() string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.said = append(s.said, text())
 	},
-		Canceled: func() bool { return false }, Cancel: s.called("cancel"), Continued: s.called("continue"),
-		DrainText: func() string { return "draining" }, EndsOnly: func() bool { return false }, Place: func([]*jobs.Spec) {}})
+		IsCanceled: func() bool { return false }, Cancel: s.called("cancel"), OnContinue: s.called("continue"),
+		DrainText: func() string { return "draining" }, IsEndOnly: func() bool { return false }, MakeDirsAbsolute: func([]*jobs.Spec) {}})
 	return s
 }
 
@@ -328,16 +328,16 @@ func TestEarlyRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(Inbox)
 		for i := range 100 {
-			if !b.mayCome("a") {
-				t.Fatalf("its time is over after %d polls in %s", i, time.Since(b.since))
+			if !b.mayBecomeValid("a") {
+				t.Fatalf("its time is over after %d polls in %s", i, time.Since(b.earlySince))
 			}
 			time.Sleep(earlyTimeout / 100)
 		}
-		if b.mayCome("a") || !b.mayCome("b") {
+		if b.mayBecomeValid("a") || !b.mayBecomeValid("b") {
 			t.Errorf("a request holds those behind it for ever, or they have no time of their own")
 		}
-		b.whole = true
-		if b.mayCome("b") || b.mayCome("c") {
+		b.storedDone = true
+		if b.mayBecomeValid("b") || b.mayBecomeValid("c") {
 			t.Error("what no job will come for waits")
 		}
 	})
@@ -388,8 +388,8 @@ func TestStopFiles(t *testing.T) {
 			s.pollStopFiles()
 			s.pollStopFiles()
 		}
-		if s.asked.Load() != 4 {
-			t.Errorf("%d requests, want two drains and their ends", s.asked.Load())
+		if s.numAsked.Load() != 4 {
+			t.Errorf("%d requests, want two drains and their ends", s.numAsked.Load())
 		}
 	})
 }

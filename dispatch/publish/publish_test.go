@@ -38,7 +38,7 @@ type push struct {
 }
 
 func (s *source) Signals() dispatch.Signals {
-	return dispatch.Signals{Changed: s.changed, Reported: s.reported, Durable: s.durable}
+	return dispatch.Signals{Changes: s.changed, Reports: s.reported, Durable: s.durable}
 }
 
 func (s *source) Live(ctx context.Context) (*live.State, error) {

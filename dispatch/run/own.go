@@ -32,7 +32,7 @@ func Take(ctx context.Context, dir *rundir.Run, force bool, notify func(text str
 	if notify == nil {
 		notify = func(string) {}
 	}
-	if err := isMirror(dir); err != nil {
+	if err := checkNotMirror(dir); err != nil {
 		return nil, err
 	}
 	return take(ctx, dir, journal.TakeOptions{Force: force, Notify: notify})

@@ -112,7 +112,7 @@ func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
 	go h.listen(signals, interrupts{})
 	signals <- syscall.SIGINT
 	first := <-h.requests
-	h.drainEnded.Store(true)
+	h.drainAgain.Store(true)
 	signals <- syscall.SIGINT
 	second := <-h.requests
 	signals <- syscall.SIGINT
@@ -140,7 +140,7 @@ func TestInterrupts(t *testing.T) {
 		{"the terminal closes", false, []os.Signal{hup, ctrlC}, []action{actDetach, actDrain}},
 		{"a pipe breaks", false, []os.Signal{pipe, ctrlC}, []action{actNothing, actDrain}},
 	} {
-		i := interrupts{cancel: test.cancel}
+		i := interrupts{cancelFirst: test.cancel}
 		var got []action
 		for _, s := range test.sent {
 			got = append(got, i.action(s))

@@ -116,7 +116,7 @@ func (l *life) takeOver() error {
 	}
 	l.core = sched.New(cfg, t, inv)
 	l.loop = commit.New(l.core, j)
-	l.loop.See = l.onRecord
+	l.loop.OnRecord = l.onRecord
 	w.consumer.redeliver(l, t)
 	return nil
 }

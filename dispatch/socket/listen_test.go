@@ -47,7 +47,7 @@ func TestPreparedDirectories(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base := shortDir(t)
-			dir := dirOf(base, os.Geteuid())
+			dir := socketDir(base, os.Geteuid())
 			if err := c.prepare(dir); err != nil {
 				t.Skip(err) // only root can change the owner
 			}
@@ -77,11 +77,11 @@ func TestAnotherUser(t *testing.T) {
 		t.Skip("needs root")
 	}
 	s := serving(t, &fake{})
-	for path, mode := range map[string]os.FileMode{s.Address(): 0o777, filepath.Dir(s.Address()): 0o755, s.opt.Base: 0o755} {
+	for path, mode := range map[string]os.FileMode{s.Address(): 0o777, filepath.Dir(s.Address()): 0o755, s.opts.Base: 0o755} {
 		must(t, os.Chmod(path, mode))
 	}
 	// Others may not read the directory of the test binary.
-	program := filepath.Join(s.opt.Base, "connect")
+	program := filepath.Join(s.opts.Base, "connect")
 	b, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
@@ -130,11 +130,11 @@ func TestStaleSockets(t *testing.T) {
 	old, young := dead("old.sock"), dead("young.sock")
 	file := filepath.Join(dir, "file.sock")
 	must(t, os.WriteFile(file, nil, 0o600))
-	past := time.Now().Add(-2 * staleAge)
+	past := time.Now().Add(-2 * minStaleAge)
 	for _, path := range []string{old, file, live.Address()} {
 		must(t, os.Chtimes(path, past, past))
 	}
-	next, err := Listen(Options{Base: live.opt.Base})
+	next, err := Listen(Options{Base: live.opts.Base})
 	if err != nil {
 		t.Fatal(err)
 	}

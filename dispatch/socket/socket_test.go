@@ -365,8 +365,8 @@ func TestFollow(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if s.Following() != 0 {
-			t.Errorf("got %d following, want 0", s.Following())
+		if s.NumFollowing() != 0 {
+			t.Errorf("got %d following, want 0", s.NumFollowing())
 		}
 		err = c.Follow(t.Context(), func(d live.Durable) { durable = append(durable, d.Bytes) }, func(s *live.State) { tries = append(tries, s.Tries) })
 		if err != nil {
@@ -375,8 +375,8 @@ func TestFollow(t *testing.T) {
 		slow := piped(t, s)
 		io.WriteString(slow, `{"id":1,"do":"follow"}`+"\n")
 		synctest.Wait()
-		if s.Following() != 2 {
-			t.Errorf("got %d following, want 2", s.Following())
+		if s.NumFollowing() != 2 {
+			t.Errorf("got %d following, want 2", s.NumFollowing())
 		}
 		for i := range 100 {
 			s.Publish(&live.Durable{Epoch: 3, Bytes: int64(20 + i)}, &live.State{Tries: 2 + i})
@@ -404,8 +404,8 @@ func TestFollow(t *testing.T) {
 		if last < 0 || !strings.HasSuffix(text, `{"goodbye":true}`+"\n") || strings.Count(text, `"tries"`) > 4 {
 			t.Errorf("the slow client got %s", text)
 		}
-		if s.Following() != 0 || tries[len(tries)-1] != 500 {
-			t.Errorf("got %d following, %v", s.Following(), tries)
+		if s.NumFollowing() != 0 || tries[len(tries)-1] != 500 {
+			t.Errorf("got %d following, %v", s.NumFollowing(), tries)
 		}
 		if <-c.Done(); !errors.Is(c.Err(), ErrGone) {
 			t.Errorf("got %v, want ErrGone", c.Err())
@@ -434,12 +434,12 @@ func TestSlowClients(t *testing.T) {
 				defer r.Close()
 				io.WriteString(r, c.send)
 				time.Sleep(writeTimeout - time.Second)
-				if s.Connected() != 1 {
+				if s.NumConnected() != 1 {
 					t.Error("it is disconnected at once")
 				}
 				time.Sleep(2 * time.Second)
-				if (s.Connected() == 0) != c.cut {
-					t.Errorf("got %d connections; want it to be disconnected: %v", s.Connected(), c.cut)
+				if (s.NumConnected() == 0) != c.cut {
+					t.Errorf("got %d connections; want it to be disconnected: %v", s.NumConnected(), c.cut)
 				}
 			})
 		})
@@ -526,14 +526,14 @@ func TestTooManyConnections(t *testing.T) {
 // limit.
 func TestPanic(t *testing.T) {
 	f := &fake{read: func(context.Context, Read) (*Piece, error) { panic("a slip\nof the pen") }}
-	faults := make(chan string, 2*maxFaults)
-	c := dial(t, serving(t, f, func(o *Options) { o.Fault = func(text string) { faults <- text } }))
-	for range maxFaults + 5 {
+	faults := make(chan string, 2*maxReportedPanics)
+	c := dial(t, serving(t, f, func(o *Options) { o.ReportPanic = func(text string) { faults <- text } }))
+	for range maxReportedPanics + 5 {
 		if _, err := c.Read(t.Context(), Read{}); err == nil || !strings.Contains(err.Error(), "a slip; the run continues") {
 			t.Errorf("got %v", err)
 		}
 	}
-	if text := <-faults; len(faults) != maxFaults-1 || !strings.Contains(text, "socket_test.go") {
+	if text := <-faults; len(faults) != maxReportedPanics-1 || !strings.Contains(text, "socket_test.go") {
 		t.Errorf("got %d faults; the first is %s", len(faults)+1, text)
 	}
 	if _, err := c.Why(t.Context(), 1); err != nil {
