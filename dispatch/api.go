@@ -54,7 +54,7 @@ type Config struct {
 	// Notify receives messages for people, in order. The dispatcher's goroutine calls it, so it
 	// must not block. It may be nil.
 	Notify func(Notice)
-	// OnResults receives results whose records are durable. Reported receives the last lines that a
+	// OnResults receives results whose records are durable. OnReport receives the last lines that a
 	// job has written to DCS_REPORT, and whether the job has ended. It returns the lines to keep as
 	// events of the job. Both are called from the dispatcher's goroutine and must not block. They
 	// may be nil.

@@ -84,7 +84,7 @@ func (e *engine) agentEnded(a *agent, clean bool) {
 	}
 }
 
-// isAllocationOver reports whether the loop may end: all agents have ended, or it took too long.
+// mayEnd reports whether the loop may end: all agents have ended, or it took too long.
 func (e *engine) mayEnd() bool {
 	return e.leaving && (e.numEnded == len(e.agents) && e.numLeaving == 0 || !time.Now().Before(e.leaveDeadline))
 }

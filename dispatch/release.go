@@ -106,7 +106,7 @@ func (d *Dispatcher) Redeliver(id jobs.ID, seq int64) {
 	})
 }
 
-// continueRequests carries commands out.
+// carryOut carries commands out.
 func (e *engine) carryOut(out commit.Out) {
 	for _, o := range out.Commands {
 		a := e.agents[o.To()]

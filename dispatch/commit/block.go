@@ -33,9 +33,9 @@ func (r *Loop) Paused() bool { return r.core.Table().Paused }
 
 func (r *Loop) isBlocked() bool { return r.failure != nil || r.isHung || r.obstacle != nil }
 
-// reportBlocked tells the core when blocked has changed; was is its previous value. While blocked,
-// the core launches nothing. Jobs that it had decided to launch return to the queue, because their
-// launches were never sent.
+// reportBlocked tells the core when isBlocked has changed; was is its previous value. While
+// blocked, the core launches nothing. Jobs that it had decided to launch return to the queue,
+// because their launches were never sent.
 func (r *Loop) reportBlocked(now sched.Time, was bool) {
 	switch is := r.isBlocked(); {
 	case is && !was:
@@ -51,7 +51,7 @@ func (r *Loop) reportBlocked(now sched.Time, was bool) {
 }
 
 // takeBack withdraws the launches among these commands, which have not been released yet, and
-// returns the other commands. The core's resulting commands are added to held.
+// returns the other commands. The core's resulting commands are added to heldCommands.
 func (r *Loop) takeBack(now sched.Time, commands []sched.Command) []sched.Command {
 	var kept []sched.Command
 	for _, o := range commands {

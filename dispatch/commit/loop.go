@@ -35,10 +35,10 @@ const maxReusedRecords = 4096
 
 // Loop is the state of the commit loop between turns. It is not safe for concurrent use.
 type Loop struct {
-	// See, if set, is called with each record right after it was folded, before anything else
+	// OnRecord, if set, is called with each record right after it was folded, before anything else
 	// happens to its job. The record is not durable yet.
 	OnRecord func(*jobs.Record)
-	// Tell, if set, is called with messages for users about the journal.
+	// Notify, if set, is called with messages for users about the journal.
 	Notify func(text string)
 
 	core    *sched.Core
@@ -53,7 +53,7 @@ type Loop struct {
 	// Records and commands since then.
 	pending      []jobs.Record
 	heldCommands []sched.Command
-	isUrgent     bool // pending and held do not wait for GatherTime
+	isUrgent     bool // pending and heldCommands do not wait for GatherTime
 
 	reusedCommands []sched.Command // commands of the last turn; its memory is reused
 	endRecord      *jobs.Record    // the record of the run's end, which End writes

@@ -276,9 +276,9 @@ func TestEndIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestSeeBeforeTheNextRound checks that See observes the job as the record left it, even if the
-// same step starts the next round (promise 1).
-func TestSeeBeforeTheNextRound(t *testing.T) {
+// TestOnRecordBeforeTheNextRound checks that OnRecord observes the job as the record left it, even
+// if the same step starts the next round (promise 1).
+func TestOnRecordBeforeTheNextRound(t *testing.T) {
 	d := newDesk(t)
 	d.ready(1)
 	var seen []jobs.JobState

@@ -388,7 +388,7 @@ func (b *Inbox) reportProblem(err error) {
 }
 
 // eventsOf returns the events of the core that carry out a request, or nil for a kind of request
-// that this package carries out itself: see submit, inventoryRefuses, and endsInput. A new kind
+// that this package carries out itself: see submit, whyInventoryRefuses, and endsInput. A new kind
 // needs an entry here and one in the table of package rundir. total is the number of jobs of the
 // run.
 func eventsOf(q *rundir.Request, total jobs.ID) []sched.Event {

@@ -57,20 +57,20 @@ type Options struct {
 
 // Publisher publishes until it is closed. A hung disk delays only the file.
 type Publisher struct {
-	opts     Options
-	question atomic.Pointer[live.Question]
-	standby  atomic.Pointer[string]
-	changed  chan struct{} // holds a signal when question or standby has changed
-	states   chan *live.State
-	stop     context.CancelFunc
-	loop     sync.WaitGroup
-	writer   chan struct{} // closed when the writer has ended
+	opts         Options
+	question     atomic.Pointer[live.Question]
+	standby      atomic.Pointer[string]
+	textsChanged chan struct{} // holds a signal when question or standby has changed
+	states       chan *live.State
+	stop         context.CancelFunc
+	loop         sync.WaitGroup
+	writer       chan struct{} // closed when the writer has ended
 }
 
 // Start starts a Publisher.
 func Start(o Options) *Publisher {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Publisher{opts: o, changed: make(chan struct{}, 1), states: make(chan *live.State, 1), stop: stop, writer: make(chan struct{})}
+	p := &Publisher{opts: o, textsChanged: make(chan struct{}, 1), states: make(chan *live.State, 1), stop: stop, writer: make(chan struct{})}
 	p.loop.Go(func() { p.run(ctx) })
 	go p.write()
 	return p
@@ -79,13 +79,13 @@ func Start(o Options) *Publisher {
 // SetQuestion sets the question to the person; nil means that there is none.
 func (p *Publisher) SetQuestion(q *live.Question) {
 	p.question.Store(q)
-	dispatch.Signal(p.changed)
+	dispatch.Signal(p.textsChanged)
 }
 
 // SetStandby sets the machines on which a standby dispatcher watches; see live.State.
 func (p *Publisher) SetStandby(machines string) {
 	p.standby.Store(&machines)
-	dispatch.Signal(p.changed)
+	dispatch.Signal(p.textsChanged)
 }
 
 // Close publishes the last state and ends the Publisher. Call it when the dispatcher has ended, and
@@ -126,7 +126,7 @@ func (p *Publisher) run(ctx context.Context) {
 			return
 		case <-changed:
 			interval = changedInterval
-		case <-p.changed:
+		case <-p.textsChanged:
 			interval = min(interval, changedInterval)
 		case <-signals.Reports:
 			interval = min(interval, reportedInterval)

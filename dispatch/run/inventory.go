@@ -317,7 +317,7 @@ func (m *instances) provider(name string) *hosts.Provider {
 	return m.providers[name]
 }
 
-// continueRequests starts to carry out a command.
+// carryOut starts to carry out a command.
 func (m *instances) carryOut(o sched.Command) {
 	if o, ok := o.(sched.UseInstances); ok {
 		m.mu.Lock()

@@ -85,7 +85,7 @@ type Options struct {
 // Run is a run that this process dispatches. Its methods are safe for concurrent use,
 // except Close, which is called once.
 //
-// Several goroutines use it. The signal handler never blocks. obeyRequests carries out the
+// Several goroutines use it. The signal handler never blocks. carryOutRequests carries out the
 // requests of signals. The feeder submits jobs. The inbox receives requests. storeStatus writes to
 // the run directory. The reporter prints, and only it waits for readers of that output.
 type Run struct {
@@ -361,7 +361,7 @@ func (r *Run) carryOutRequests() {
 	}
 }
 
-// continueRequests carries out what a signal requests.
+// carryOut carries out what a signal requests.
 func (r *Run) carryOut(q request) {
 	switch q.action {
 	case actDrain:

@@ -38,7 +38,7 @@ type searcher struct {
 	reader *metrics.Reader
 	names  []string // names of the metrics
 	cwd    string   // working directory of the jobs
-	// Jobs to end, with the step that decided this; used only by the caller of Reported.
+	// Jobs to end, with the step that decided this; used only by the caller of HandleReport.
 	toEnd map[jobs.ID]float64
 
 	// The fields below are owned by the feeder.
@@ -46,7 +46,7 @@ type searcher struct {
 	trialOf map[jobs.ID]int // index into trials, by job
 
 	mu             sync.Mutex
-	pendingResults []results.Result // results that learn has not handled
+	pendingResults []results.Result // results that handleResults has not handled
 	wake           chan struct{}    // holds a signal if there are such results
 }
 

@@ -71,7 +71,7 @@ func (r *Run) closePublisher() {
 // only its host has can thus read its end.
 const lastReadsDelay = 2 * time.Second
 
-// awaitLastReads waits for lastLookDelay if there may be such screens.
+// awaitLastReads waits for lastReadsDelay if there may be such screens.
 func (r *Run) awaitLastReads() {
 	if r.socket == nil || r.socket.NumConnected() == 0 || r.hostDirs.numUnshared(nil) == 0 {
 		return

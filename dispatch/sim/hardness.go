@@ -31,7 +31,7 @@ func makeHardOptions() (all []*jobs.Options) {
 	return all
 }
 
-// isTooHard reports whether a job need not run because of the timeout of another.
+// tooHard reports whether a job need not run because of the timeout of another.
 func tooHard(s, late *jobs.Spec) bool {
 	if len(s.Hardness) == 0 || len(s.Hardness) != len(late.Hardness) || s.Queue != late.Queue || s.File != late.File ||
 		s.Timeout == 0 || s.Timeout > late.Timeout {

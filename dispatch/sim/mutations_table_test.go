@@ -5,12 +5,12 @@ package sim
 var mutations = []mutation{
 	// dispatch/commit: which commands may leave, and when.
 	{name: "commands leave while their records are on the way", file: "dispatch/commit/loop.go", edits: []edit{
-		{"	r.waiting = append(r.waiting, r.held...)\n	clear(r.held)\n	r.held, r.urgent = r.held[:0], false\n	return r.batch, true", "	r.urgent = false\n	return r.batch, true"},
-		{"	case r.flying || len(r.pending) > 0:\n		return Out{}\n", ""}}},
+		{"\tr.waitingCommands = append(r.waitingCommands, r.heldCommands...)\n\tclear(r.heldCommands)\n\tr.heldCommands, r.isUrgent = r.heldCommands[:0], false\n\treturn r.batch, true", "\tr.isUrgent = false\n\treturn r.batch, true"},
+		{"\tcase r.isWriting || len(r.pending) > 0:\n\t\treturn Out{}\n", ""}}},
 	{name: "a journal that cannot be written stops nothing", file: "dispatch/commit/loop.go", edits: []edit{
-		{"	if err != nil {\n		return r.releaseHarmless()\n	}\n	clear(r.out)", "	clear(r.out)"}}},
+		{"\tif err != nil {\n\t\treturn r.releaseHarmless()\n\t}\n\tclear(r.reusedCommands)", "\tclear(r.reusedCommands)"}}},
 	{name: "results are called durable when they are not", file: "dispatch/commit/block.go", edits: []edit{
-		{"	return Out{Commands: r.out}\n}", "	return Out{Commands: r.out, Durable: true}\n}"}}},
+		{"\treturn Out{Commands: r.reusedCommands}\n}", "\treturn Out{Commands: r.reusedCommands, Durable: true}\n}"}}},
 	{name: "a pause ends when the journal works again", file: "dispatch/commit/block.go", edits: []edit{
 		{"		r.step(now, sched.Hold{By: sched.HoldJournal})", "		r.step(now, sched.Hold{By: sched.HoldJournal})\n		r.step(now, sched.Pause{})"}}},
 

@@ -236,7 +236,7 @@ func (h *host) resume() {
 	s.alive = 0
 }
 
-// failedRunTime calls do after d, not counting the time during which jobs are suspended.
+// ranFor calls do after d, not counting the time during which jobs are suspended.
 func (h *host) ranFor(d time.Duration, do func()) {
 	credit := h.suspended()
 	h.w.after(d, func() {

@@ -20,8 +20,8 @@ import (
 const (
 	maxConns = 64
 	maxCalls = 32 // concurrent calls per connection
-	// The minimum time between calls of a connection, so that a client in a loop does not keep the
-	// engine busy.
+	// callInterval is the minimum time between calls of a connection, so that a client in a loop
+	// does not keep the engine busy.
 	callInterval      = 5 * time.Millisecond
 	writeTimeout      = 20 * time.Second // for sending one line
 	byeTimeout        = time.Second      // for all clients to receive the goodbye at Close
