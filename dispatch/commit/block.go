@@ -74,7 +74,7 @@ func (r *Loop) takeBack(now sched.Time, commands []sched.Command) []sched.Comman
 // of the run wait until their records are durable. A stop by a user asserts nothing about jobs, so
 // it does not wait for the journal.
 func (r *Loop) releaseHarmless() Out {
-	r.reusedCommands = r.reusedCommands[:0]
+	r.released = r.released[:0]
 	for _, list := range []*[]sched.Command{&r.waitingCommands, &r.heldCommands} {
 		kept := (*list)[:0]
 		for _, o := range *list {
@@ -92,12 +92,12 @@ func (r *Loop) releaseHarmless() Out {
 				kept = append(kept, o)
 				continue
 			}
-			r.reusedCommands = append(r.reusedCommands, o)
+			r.released = append(r.released, o)
 		}
 		clear((*list)[len(kept):])
 		*list = kept
 	}
-	return Out{Commands: r.reusedCommands}
+	return Out{Commands: r.released}
 }
 
 // report reports text at once, and also adds it to the journal, which may become writable only

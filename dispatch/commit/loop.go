@@ -55,13 +55,13 @@ type Loop struct {
 	heldCommands []sched.Command
 	isUrgent     bool // pending and heldCommands do not wait for GatherTime
 
-	reusedCommands []sched.Command // commands of the last turn; its memory is reused
-	endRecord      *jobs.Record    // the record of the run's end, which End writes
-	failure        error           // why the journal cannot be written; nil if it can
-	retryAt        time.Duration   // Time.Mono when to retry
-	isHung         bool            // the journal has not answered for HungAfter
-	obstacle       error           // another reason to launch nothing
-	isFenced       bool
+	released  []sched.Command // commands of the last turn; its memory is reused
+	endRecord *jobs.Record    // the record of the run's end, which End writes
+	failure   error           // why the journal cannot be written; nil if it can
+	retryAt   time.Duration   // Time.Mono when to retry
+	isHung    bool            // the journal has not answered for HungAfter
+	obstacle  error           // another reason to launch nothing
+	isFenced  bool
 }
 
 // New returns a commit loop that owns core. The journal is used by Commit; a caller that uses Flush
@@ -186,9 +186,9 @@ func (r *Loop) Flushed(now sched.Time, err error) Out {
 	if err != nil {
 		return r.releaseHarmless()
 	}
-	clear(r.reusedCommands) // do not keep a large batch in memory
-	r.reusedCommands, r.waitingCommands = r.waitingCommands, r.reusedCommands[:0]
-	return Out{Commands: r.reusedCommands, Durable: true}
+	clear(r.released) // do not keep a large batch in memory
+	r.released, r.waitingCommands = r.waitingCommands, r.released[:0]
+	return Out{Commands: r.released, Durable: true}
 }
 
 // Idle returns what can be released without a written batch. That is everything if no record is
@@ -211,9 +211,9 @@ func (r *Loop) Idle(now sched.Time) Out {
 	case r.isWriting || len(r.pending) > 0:
 		return Out{}
 	}
-	clear(r.reusedCommands)
-	r.reusedCommands, r.heldCommands, r.isUrgent = r.heldCommands, r.reusedCommands[:0], false
-	return Out{Commands: r.reusedCommands, Durable: true}
+	clear(r.released)
+	r.released, r.heldCommands, r.isUrgent = r.heldCommands, r.released[:0], false
+	return Out{Commands: r.released, Durable: true}
 }
 
 // Commit writes all pending records, usually with one fsync, and returns the released commands.

@@ -101,11 +101,11 @@ var mutations = []mutation{
 	{name: "an edited job is launched as one of its old class", file: "dispatch/sched/class.go", edits: []edit{
 		{"(len(j.Attempts) == 0 && !c.queue.hasStaleEntries || c.classOf(j) == cl)", "(len(j.Attempts) == 0 || c.classOf(j) == cl)"}}, seeds: 3000},
 	{name: "what a host cannot tell of is taken for nothing", file: "dispatch/sched/reconcile.go", edits: []edit{
-		{"	case p.Answer == hosts.NeverStarted:\n", "	case p.Answer == hosts.Unknown || p.Answer == hosts.NeverStarted:\n"}}, far: true},
+		{"	case p.Answer == hosts.NeverStarted:\n", "	case p.Answer == hosts.Unknown || p.Answer == hosts.NeverStarted:\n"}}, oftenDamaged: true},
 	{name: "a damaged end of the journal is taken for a line that was never completed", file: "jobs/journal/line.go", edits: []edit{
-		{"	return isLineBeginning(b), nil", "	return len(b) >= 0, nil"}}, seeds: 3000, far: true},
+		{"	return isLineBeginning(b), nil", "	return len(b) >= 0, nil"}}, seeds: 3000, oftenDamaged: true},
 	{name: "an attempt without the record of its launch has no host", file: "jobs/fold.go", edits: []edit{
-		{"	if a.Host == \"\" {\n		a.Host = r.Host\n	}\n", ""}}, seeds: 3000, far: true},
+		{"	if a.Host == \"\" {\n		a.Host = r.Host\n	}\n", ""}}, seeds: 3000, oftenDamaged: true},
 	{name: "a journal that has lost its end is taken for whole", file: "jobs/journal/take.go", edits: []edit{
 		{"	missing, err := checkOwner(r, files, &had, owner)", "	_, err = checkOwner(r, files, &had, owner)\n	var missing []string"}}, seeds: 3000},
 	{name: "launching begins before the hosts have listed their attempts", file: "dispatch/sched/reconcile.go", edits: []edit{

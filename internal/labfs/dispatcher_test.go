@@ -20,9 +20,9 @@ import (
 // continues by itself when the directory works again.
 func TestDispatchersDirectoryFails(t *testing.T) {
 	for name, c := range map[string]failure{
-		"wedged":    {(*labfs.Mount).Wedge, (*labfs.Mount).Unwedge, "run directory"},
-		"full":      {func(m *labfs.Mount) { m.Full(true) }, func(m *labfs.Mount) { m.Full(false) }, "no space left"},
-		"read-only": {func(m *labfs.Mount) { m.ReadOnly(true) }, func(m *labfs.Mount) { m.ReadOnly(false) }, "read-only"},
+		"wedged":    {(*labfs.Mount).Hang, (*labfs.Mount).Unhang, "run directory"},
+		"full":      {func(m *labfs.Mount) { m.SetFull(true) }, func(m *labfs.Mount) { m.SetFull(false) }, "no space left"},
+		"read-only": {func(m *labfs.Mount) { m.SetReadOnly(true) }, func(m *labfs.Mount) { m.SetReadOnly(false) }, "read-only"},
 		"stale":     failAll(syscall.ESTALE, "stale"),
 		"quota":     failAll(syscall.EDQUOT, "quota"),
 		"errors":    failAll(syscall.EIO, "input/output error"),
@@ -106,7 +106,7 @@ func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 	l := newLab(t, 3, time.Second)
 	const n = 20
 	p := l.startBusy(2, l.jobs(n, "[ %d -gt 1 ] || { "+l.gate("first")+"; exit; }; "+l.gate("gate")))
-	l.mounts[0].Wedge()
+	l.mounts[0].Hang()
 	l.open("first") // the end of its job must be recorded
 	p.says("nothing is launched")
 	for i, helper := range p.helpers() { // the report about the second must not wait for the first one's log
@@ -118,7 +118,7 @@ func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 	p.says("dispatching stops")
 	p.signal(syscall.SIGTERM) // the second signal makes it exit immediately
 	first := p.exits(4)
-	l.mounts[0].Unwedge()
+	l.mounts[0].Unhang()
 	l.open("gate")
 	l.succeededAtOnce(n, first, l.resume(0))
 }
@@ -130,9 +130,9 @@ func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2, time.Second)
 	p := l.startBusy(1, l.jobs(4, l.gate("gate")))
-	l.mounts[0].Wedge()
+	l.mounts[0].Hang()
 	p.says("nothing is launched")
-	l.mounts[0].Unwedge()
+	l.mounts[0].Unhang()
 	p.says("the run continues")
 	l.open("gate")
 	p.exits(0)

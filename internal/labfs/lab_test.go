@@ -49,7 +49,7 @@ func newLab(t *testing.T, machines int, stale time.Duration) *lab {
 	t.Cleanup(l.nothingLeft)
 	t.Cleanup(func() { // heals what the test broke before the end is awaited
 		for _, m := range l.mounts {
-			m.Unwedge()
+			m.Unhang()
 		}
 	})
 	return l

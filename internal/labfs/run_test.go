@@ -63,17 +63,17 @@ func TestWedgedHost(t *testing.T) {
 	l := newLab(t, 4, time.Second)
 	const n = 60
 	p := l.startBusy(3, l.jobs(n, "[ %d -gt 6 ] || "+l.gate("gate")))
-	l.mounts[1].Wedge()
+	l.mounts[1].Hang()
 	l.open("gate") // its two jobs end, and their supervisors hang
 	p.until("the other hosts have done most", func() bool { return l.ran() >= n/2 })
-	p.until("calls of the host hang", func() bool { return l.mounts[1].Waiting() > 0 })
+	p.until("calls of the host hang", func() bool { return l.mounts[1].NumWaiting() > 0 })
 	p.says("file system")
 	// This is longer than a host may be silent.
 	time.Sleep(inLong(18*time.Second, 75*time.Second))
 	if text := p.err.String(); strings.Contains(text, "suspect") || strings.Contains(text, "given up") || strings.Contains(text, " lost") {
 		t.Fatalf("a host whose file system hangs was taken for dead:\n%s", text)
 	}
-	l.mounts[1].Unwedge()
+	l.mounts[1].Unhang()
 	e := p.wait()
 	l.succeededAtOnce(n, e)
 	e.seldom(t, "file system", 4)
@@ -99,12 +99,12 @@ func TestLostRepliesInARun(t *testing.T) {
 			hits := 0
 			var all []*labfs.Injected
 			for _, m := range l.mounts {
-				all = append(all, m.LostReply(c.op, c.pattern, 3))
+				all = append(all, m.LoseReplies(c.op, c.pattern, 3))
 			}
 			e := l.start(l.inventory(2, 2), l.jobs(n, "true")).wait()
 			l.succeededAtOnce(n, e)
 			for _, f := range all {
-				hits += f.Hits()
+				hits += f.NumFailed()
 			}
 			if hits == 0 {
 				t.Errorf("no reply was lost")
@@ -120,8 +120,8 @@ func TestLostRepliesInARun(t *testing.T) {
 	}
 }
 
-// exitCodes checks that the recorded exit code of every job is the one that it really had (promise 3).
-// Job i was told to exit with i mod 3.
+// exitCodes checks that the recorded exit code of every job is the one that it really had (promise
+// 3). Job i was told to exit with i mod 3.
 func (l *lab) exitCodes(n int, e ended) {
 	l.t.Helper()
 	got := map[int]bool{}
@@ -153,7 +153,7 @@ func TestFullWhileJobsEnd(t *testing.T) {
 			var faults []*labfs.Injected
 			for _, m := range l.mounts {
 				if errno == 0 {
-					m.Full(true)
+					m.SetFull(true)
 				} else {
 					faults = append(faults, m.Fail(labfs.Fault{Ops: labfs.Write | labfs.Flush | labfs.Fsync, Name: "*.status", Errno: errno}))
 				}
@@ -165,7 +165,7 @@ func TestFullWhileJobsEnd(t *testing.T) {
 				p.says("could not be written")
 			}
 			for _, m := range l.mounts {
-				m.Full(false)
+				m.SetFull(false)
 			}
 			for _, f := range faults {
 				f.Stop()
@@ -190,11 +190,11 @@ func TestHostFullWhenReached(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, time.Second)
 	const n = 20
-	l.mounts[1].Full(true)
+	l.mounts[1].SetFull(true)
 	p := l.start(l.inventory(2, 2), l.jobs(n, l.gate("gate")))
 	p.says("no space left")
 	p.until("the other host works", func() bool { return l.ran() >= 2 })
-	l.mounts[1].Full(false)
+	l.mounts[1].SetFull(false)
 	p.until("both hosts work", func() bool { return l.ran() >= 4 })
 	l.open("gate")
 	l.succeeded(n, p.wait())

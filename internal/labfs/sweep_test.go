@@ -29,7 +29,7 @@ func learn(t *testing.T) []called {
 	l.start(l.inventory(2, 2), l.jobs(30, "true")).exits(0)
 	var list []called
 	for i, m := range l.mounts[:2] {
-		for kind := range m.Seen() {
+		for kind := range m.NumCalls() {
 			list = append(list, called{i, kind})
 		}
 	}
@@ -75,11 +75,11 @@ func sweep(t *testing.T, errno syscall.Errno, kinds []called) {
 			for _, i := range rng.Perm(len(mine)) {
 				f := l.mounts[machine].Fail(labfs.Fault{Ops: mine[i].kind.Op, Name: mine[i].kind.Name, Errno: errno, Count: 1})
 				polltest.Within(200*time.Millisecond, func() bool { // there may be no further call of that kind
-					return f.Hits() > 0 || time.Now().After(until) || l.ran() == n
+					return f.NumFailed() > 0 || time.Now().After(until) || l.ran() == n
 				})
 				f.Stop()
 				mu.Lock()
-				if f.Hits() > 0 {
+				if f.NumFailed() > 0 {
 					hits++
 					met[mine[i]] = true
 				}
