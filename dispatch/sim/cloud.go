@@ -279,7 +279,7 @@ func changeProvider(w *World) bool {
 	if w.choices.Draw(3) == 0 {
 		give()
 		w.after(w.longDuration(), func() {
-			if l := w.life; l != nil && l.finish != nil && l.finish.How == sched.AllDone {
+			if l := w.dispatcher; l != nil && l.finish != nil && l.finish.How == sched.AllDone {
 				return // too late for the instances that are left
 			}
 			give(w.cloud.spec)

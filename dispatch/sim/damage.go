@@ -20,10 +20,10 @@ import (
 // damageJournal flips bits of the durable journal.
 func damageJournal(w *World) bool {
 	g := &w.ledger
-	if !w.mayBeDamaged || w.life != nil || g.epoch == 0 {
+	if !w.mayBeDamaged || w.dispatcher != nil || g.epoch == 0 {
 		return false
 	}
-	if !w.isDamagedOften {
+	if !w.isBattered {
 		return w.flipBits(1)
 	}
 	spoiled := w.flipBits([]int{1, sector, 2 * sector}[w.choices.Draw(3)])
@@ -39,7 +39,7 @@ const sector = 512
 
 // damageBeforeTakeover damages the journal of a battered world before most takeovers.
 func (w *World) damageBeforeTakeover() {
-	if w.isDamagedOften && !w.faultsAreOver() && w.choices.Draw(3) > 0 && damageJournal(w) {
+	if w.isBattered && !w.faultsAreOver() && w.choices.Draw(3) > 0 && damageJournal(w) {
 		w.countFault(faultDamagedAgain)
 	}
 }

@@ -6,7 +6,7 @@ import "time"
 
 // owner returns the dispatcher that owns the run, which may be stopped, or nil if there is none.
 func (w *World) owner() *dispatcher {
-	if l := w.life; l != nil && l.loop != nil {
+	if l := w.dispatcher; l != nil && l.loop != nil {
 		return l
 	}
 	return nil
@@ -21,10 +21,10 @@ func (w *World) runningDispatcher() *dispatcher {
 }
 
 // onDispatcher makes a fault that needs a running dispatcher.
-func onDispatcher(strike func(w *World, l *dispatcher) bool) func(*World) bool {
+func onDispatcher(inject func(w *World, l *dispatcher) bool) func(*World) bool {
 	return func(w *World) bool {
 		l := w.runningDispatcher()
-		return l != nil && strike(w, l)
+		return l != nil && inject(w, l)
 	}
 }
 
@@ -86,7 +86,7 @@ func takeOver(w *World, l *dispatcher) bool {
 	}
 	l.stop(sleeps, func() {})
 	w.after(wait, func() {
-		if l.dead || w.life != l || w.isStarting {
+		if l.dead || w.dispatcher != l || w.isStarting {
 			return
 		}
 		w.takeOverFromLive(l)
@@ -149,7 +149,7 @@ func splitBrain(w *World, l *dispatcher) bool {
 		}
 	}
 	w.after(w.between(0, 20*time.Second), func() {
-		if l.dead || w.life != l || w.isStarting {
+		if l.dead || w.dispatcher != l || w.isStarting {
 			return
 		}
 		w.startDispatcher(m)

@@ -21,8 +21,8 @@ type machine struct {
 	hungUntil  time.Duration // the run directory does not answer it until then
 }
 
-// dispatcher is one dispatcher from its start to its death: the engine of package dispatch without its
-// goroutines. It holds the real core, commit loop, and journal.
+// dispatcher is one dispatcher from its start to its death: the engine of package dispatch without
+// its goroutines. It holds the real core, commit loop, and journal.
 type dispatcher struct {
 	w         *World
 	n         int

@@ -211,10 +211,10 @@ func lastingFault(end func(h *host) *time.Duration) func(*World) bool {
 }
 
 // onHelper makes a fault that needs a live helper on a host.
-func onHelper(strike func(w *World, p *helper) bool) func(*World) bool {
+func onHelper(inject func(w *World, p *helper) bool) func(*World) bool {
 	return func(w *World) bool {
 		p := w.anyHost().helper
-		return p != nil && p.alive && strike(w, p)
+		return p != nil && p.alive && inject(w, p)
 	}
 }
 
@@ -317,7 +317,7 @@ var cutAllJournals bool
 
 // canEndEarly reports whether the journal can be made to end early now. Nobody may be writing it.
 func (w *World) canEndEarly() bool {
-	return w.mayBeDamaged && w.life == nil && w.ledger.epoch > 0 && !slices.ContainsFunc(w.dispatchers, func(l *dispatcher) bool { return !l.dead })
+	return w.mayBeDamaged && w.dispatcher == nil && w.ledger.epoch > 0 && !slices.ContainsFunc(w.dispatchers, func(l *dispatcher) bool { return !l.dead })
 }
 
 // cutJournal removes the end of the newest journal file that counts.
@@ -359,7 +359,7 @@ func cutJournal(w *World) bool {
 
 // copyRunDir keeps the current state of the run directory, for a copy or a snapshot.
 func copyRunDir(w *World) bool {
-	if !w.mayBeDamaged || w.life == nil || w.ledger.epoch == 0 || w.life.epoch != w.ledger.epoch {
+	if !w.mayBeDamaged || w.dispatcher == nil || w.ledger.epoch == 0 || w.dispatcher.epoch != w.ledger.epoch {
 		return false
 	}
 	restore, err := w.server.Snapshot(runDir)

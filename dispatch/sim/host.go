@@ -152,8 +152,8 @@ type heldAttempt struct {
 	lease           time.Duration // the lease when the spec was taken; a later lease does not apply
 	claimed         bool
 	locked          bool // it has locked its devices
-	supervisorLives bool // its supervisor lives
-	processLives    bool // its process lives
+	supervisorLives bool
+	processLives    bool
 	isStopping      bool // it is being ended on request
 	started         jobs.Stamp
 	outcome         *jobs.Outcome // of the ended process

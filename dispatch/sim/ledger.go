@@ -316,7 +316,7 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 	for _, other := range t.live[id.Job] {
 		o, n := w.ledger.entry(other), id.N
 		if w.damaged && (e == nil || e.isUncertain || o == nil || o.isUncertain) {
-			if e != nil && !e.isUncertain && !w.mayCopy(e.spec) && (o == nil || !o.lost) && w.life != nil && w.life.listed[t.facts[other].host] > t.facts[other].since {
+			if e != nil && !e.isUncertain && !w.mayCopy(e.spec) && (o == nil || !o.lost) && w.dispatcher != nil && w.dispatcher.listed[t.facts[other].host] > t.facts[other].since {
 				w.fail(OneLiveAttempt, "%s starts on %s while %s runs, of which its host had told", id, h.name, other)
 			}
 			continue

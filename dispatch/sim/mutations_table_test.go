@@ -8,9 +8,9 @@ var mutations = []mutation{
 		{"\tr.waitingCommands = append(r.waitingCommands, r.heldCommands...)\n\tclear(r.heldCommands)\n\tr.heldCommands, r.isUrgent = r.heldCommands[:0], false\n\treturn r.batch, true", "\tr.isUrgent = false\n\treturn r.batch, true"},
 		{"\tcase r.isWriting || len(r.pending) > 0:\n\t\treturn Out{}\n", ""}}},
 	{name: "a journal that cannot be written stops nothing", file: "dispatch/commit/loop.go", edits: []edit{
-		{"\tif err != nil {\n\t\treturn r.releaseHarmless()\n\t}\n\tclear(r.reusedCommands)", "\tclear(r.reusedCommands)"}}},
+		{"\tif err != nil {\n\t\treturn r.releaseHarmless()\n\t}\n\tclear(r.released)", "\tclear(r.released)"}}},
 	{name: "results are called durable when they are not", file: "dispatch/commit/block.go", edits: []edit{
-		{"\treturn Out{Commands: r.reusedCommands}\n}", "\treturn Out{Commands: r.reusedCommands, Durable: true}\n}"}}},
+		{"\treturn Out{Commands: r.released}\n}", "\treturn Out{Commands: r.released, Durable: true}\n}"}}},
 	{name: "a pause ends when the journal works again", file: "dispatch/commit/block.go", edits: []edit{
 		{"		r.step(now, sched.Hold{By: sched.HoldJournal})", "		r.step(now, sched.Hold{By: sched.HoldJournal})\n		r.step(now, sched.Pause{})"}}},
 
@@ -46,7 +46,7 @@ var mutations = []mutation{
 	{name: "recovery forgets what may be running", file: "dispatch/sched/start.go", edits: []edit{
 		{"			case a.State.Open():\n				open = true\n", "			case a.State.Open() && a.ID.N > 1:\n				open = true\n"}}},
 	{name: "unknown is taken for never started", file: "dispatch/sched/probe.go", edits: []edit{
-		{"	case hosts.Unknown:\n", "	case hosts.Unknown:\n		c.neverStarted(p.Attempt, \"nobody knows\")\n"}}},
+		{"	case hosts.Unknown:\n", "	case hosts.Unknown:\n		c.handleNeverStarted(p.Attempt, \"nobody knows\")\n"}}},
 	{name: "a host's death uses up a try", file: "dispatch/sched/lost.go", edits: []edit{
 		{"\tr.Next = c.stateWithoutResult(j, a)\n\tif died", "\tr.Next, r.Charged = c.stateWithoutResult(j, a), true\n\tif died"}}},
 	{name: "a device is given to one job too many", file: "dispatch/sched/gpus.go", edits: []edit{
@@ -101,11 +101,11 @@ var mutations = []mutation{
 	{name: "an edited job is launched as one of its old class", file: "dispatch/sched/class.go", edits: []edit{
 		{"(len(j.Attempts) == 0 && !c.queue.hasStaleEntries || c.classOf(j) == cl)", "(len(j.Attempts) == 0 || c.classOf(j) == cl)"}}, seeds: 3000},
 	{name: "what a host cannot tell of is taken for nothing", file: "dispatch/sched/reconcile.go", edits: []edit{
-		{"	case p.Answer == hosts.NeverStarted:\n", "	case p.Answer == hosts.Unknown || p.Answer == hosts.NeverStarted:\n"}}, oftenDamaged: true},
+		{"	case p.Answer == hosts.NeverStarted:\n", "	case p.Answer == hosts.Unknown || p.Answer == hosts.NeverStarted:\n"}}, isBattered: true},
 	{name: "a damaged end of the journal is taken for a line that was never completed", file: "jobs/journal/line.go", edits: []edit{
-		{"	return isLineBeginning(b), nil", "	return len(b) >= 0, nil"}}, seeds: 3000, oftenDamaged: true},
+		{"	return isLineBeginning(b), nil", "	return len(b) >= 0, nil"}}, seeds: 3000, isBattered: true},
 	{name: "an attempt without the record of its launch has no host", file: "jobs/fold.go", edits: []edit{
-		{"	if a.Host == \"\" {\n		a.Host = r.Host\n	}\n", ""}}, seeds: 3000, oftenDamaged: true},
+		{"	if a.Host == \"\" {\n		a.Host = r.Host\n	}\n", ""}}, seeds: 3000, isBattered: true},
 	{name: "a journal that has lost its end is taken for whole", file: "jobs/journal/take.go", edits: []edit{
 		{"	missing, err := checkOwner(r, files, &had, owner)", "	_, err = checkOwner(r, files, &had, owner)\n	var missing []string"}}, seeds: 3000},
 	{name: "launching begins before the hosts have listed their attempts", file: "dispatch/sched/reconcile.go", edits: []edit{
@@ -144,24 +144,24 @@ var mutations = []mutation{
 		{"Machine: h.id,", "Machine: h.name,"}}},
 	{name: "host: the epoch is ignored", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	if p.h.fence > epoch {\n		return p.h.fence\n	}\n	return 0", "	return 0"},
-		{"	if h.fence > p.epoch {\n		p.refused = h.fence\n		return p\n	}\n	h.fence = p.epoch\n", "	h.fence = max(h.fence, p.epoch)\n"}}, seeds: 3000},
+		{"\tif h.fence > p.epoch {\n\t\tp.newerDispatcher = h.fence\n\t\treturn p\n\t}\n\th.fence = p.epoch\n", "	h.fence = max(h.fence, p.epoch)\n"}}, seeds: 3000},
 	{name: "host: the lease is ignored", file: "dispatch/sim/start.go", edits: []edit{
-		{"		if h.uptime() > h.lease {\n			h.lapsed(s.id)\n			continue\n		}\n", ""},
+		{"\t\tif h.uptime() > h.lease {\n\t\t\th.reportLapsed(s.id)\n\t\t\tcontinue\n\t\t}\n", ""},
 		{"	if h.uptime() > r.lease {", "	if false {"}}, seeds: 3000},
 	{name: "host: never started, and no tombstone is made", file: "dispatch/sim/start.go", edits: []edit{
 		{"	if err := h.claim(id, true); err != nil {\n		return attempts.Fate{Attempt: id, State: attempts.Unreadable}\n	}\n	f, _ := h.readFate(id)\n	return f\n", "	return attempts.Fate{Attempt: id, State: attempts.NeverStarts}\n"}}, seeds: 3000},
 	{name: "host: a lease outlives a reboot", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	rebooted := h.spoolBoot != h.boot", "	rebooted := false"}}, seeds: 3000},
 	{name: "host: withdrawn jobs stay in the spool", file: "dispatch/sim/host.go", edits: []edit{
-		{"			p.h.in = append(p.h.in[:i:i], p.h.in[i+1:]...)\n			p.waiting.del(id)\n", "			_ = i\n			p.waiting.del(id)\n"}}},
+		{"\t\t\tp.h.spool = append(p.h.spool[:i:i], p.h.spool[i+1:]...)\n\t\t\tp.waiting.del(id)\n", "			_ = i\n			p.waiting.del(id)\n"}}},
 	{name: "host: an attempt is called dead and lives on", file: "dispatch/sim/helper.go", edits: []edit{
 		{"		if r != nil {\n			r.die()\n		}\n		a.Answer", "		a.Answer"},
-		{"	if r := h.run(id); r != nil && !r.sup {\n		r.die()\n", "	if r := h.run(id); r != nil && !r.sup {\n"}}},
+		{"\tif r := h.heldAttempt(id); r != nil && !r.supervisorLives {\n\t\tr.die()\n", "\tif r := h.heldAttempt(id); r != nil && !r.supervisorLives {\n"}}},
 	{name: "host: more slots busy than there are", file: "dispatch/sim/start.go", edits: []edit{
-		{" <= h.limit {\n		s := h.in[0]", " <= h.limit+1 {\n		s := h.in[0]"}}, seeds: 3000},
+		{" <= h.limit {\n\t\ts := h.spool[0]", " <= h.limit+1 {\n\t\ts := h.spool[0]"}}, seeds: 3000},
 	{name: "host: the suspender outlives its helper", file: "dispatch/sim/sharing.go", edits: []edit{
-		{"p == nil || !p.alive || h.w.now-s.receivedAt > suspendFor {", "p == nil {"}}},
+		{"p == nil || !p.alive || h.w.now-s.receivedAt > suspendLease {", "p == nil {"}}},
 	{name: "host: an outcome is reported before it is known", file: "dispatch/sim/start.go", edits: []edit{
-		{"		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})\n",
-			"		p.tell(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Outcome: jobs.Outcome{Started: r.started, Ended: r.started}}}}})\n"}}},
+		{"\t\tp.sendEvent(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.spooled.id, Slot: r.slot, At: r.started}}}})\n",
+			"\t\tp.sendEvent(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.spooled.id, Outcome: jobs.Outcome{Started: r.started, Ended: r.started}}}}})\n"}}},
 }

@@ -97,7 +97,7 @@ func (w *World) ask(action func(l *dispatcher) sched.Event) bool {
 }
 
 func askCancel(w *World) bool {
-	l, ids := w.life, []jobs.ID(nil)
+	l, ids := w.dispatcher, []jobs.ID(nil)
 	if !w.ask(func(l *dispatcher) sched.Event {
 		ids = w.someJobs(l)
 		return sched.Cancel{Jobs: ids, Why: "by a person"}
@@ -289,7 +289,7 @@ func (w *World) readRequests(l *dispatcher) {
 // askDrain drains the run. Every second time, a person cancels the drain later, unless the run has
 // ended by then.
 func askDrain(w *World) bool {
-	l := w.life
+	l := w.dispatcher
 	if !w.ask(func(*dispatcher) sched.Event { return sched.Drain{Why: "by a person"} }) {
 		return false
 	}

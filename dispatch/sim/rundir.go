@@ -72,7 +72,7 @@ func (w *World) takeOverFrom(m *machine, old *dispatcher, wake int) {
 		})
 	}
 	w.logf("%s begins", l.mount.Name)
-	w.life = l
+	w.dispatcher = l
 	var err error
 	if l.survives(func() { err = l.takeOver() }) {
 		return
@@ -122,9 +122,9 @@ func (l *dispatcher) takeOver() error {
 	return nil
 }
 
-// inventory returns the hosts of one life. A person may have removed one host from its inventory. A
-// host of which damage destroyed every record is not removed, because nothing can be known of it
-// (docs/reliability.md, what is not proved).
+// inventory returns the hosts of one dispatcher. A person may have removed one host from its
+// inventory. A host of which damage destroyed every record is not removed, because nothing can be
+// known of it (docs/reliability.md, what is not proved).
 func (w *World) inventory(t *jobs.Table) []*hosts.Host {
 	list := w.hostSet(t)
 	if len(list) < 2 || !w.oneInWhileFaults(8) {
@@ -202,8 +202,8 @@ func (l *dispatcher) die(power bool) {
 		}
 		l.m.powerLoss(w)
 	}
-	if w.life == l {
-		w.life = nil
+	if w.dispatcher == l {
+		w.dispatcher = nil
 		w.restartLater(w.between(time.Second, 90*time.Second))
 	}
 }
@@ -215,7 +215,7 @@ func (w *World) restartLater(d time.Duration) {
 	}
 	w.isStarting = true
 	w.after(d, func() {
-		if w.life == nil {
+		if w.dispatcher == nil {
 			w.startDispatcher(w.machines[w.choices.Draw(len(w.machines))])
 			return
 		}

@@ -20,7 +20,7 @@ var (
 
 func init() {
 	flag.BoolVar(&cutAllJournals, "cuts", false, "in TestSeeds inject only deaths of dispatchers and journals that end early")
-	flag.BoolVar(&damageAllOften, "battered", false, "damage the journal of every world again and again")
+	flag.BoolVar(&batterAll, "battered", false, "damage the journal of every world again and again")
 }
 
 // TestSeeds checks every invariant in many worlds, with 40 to 60 faults in each (promises 1, 2, 3
@@ -66,14 +66,14 @@ func TestCuts(t *testing.T) {
 func holdInWorlds(t *testing.T, n int) {
 	t.Helper()
 	var (
-		next   atomic.Uint64
-		mu     sync.Mutex
-		faults = map[string]int{}
-		turns  int
-		lives  int
-		took   time.Duration
-		bad    []uint64
-		wg     sync.WaitGroup
+		next        atomic.Uint64
+		mu          sync.Mutex
+		faults      = map[string]int{}
+		turns       int
+		dispatchers int
+		took        time.Duration
+		bad         []uint64
+		wg          sync.WaitGroup
 	)
 	began := time.Now()
 	for range runtime.GOMAXPROCS(0) {
@@ -84,7 +84,7 @@ func holdInWorlds(t *testing.T, n int) {
 				for k, v := range r.Faults {
 					faults[k] += v
 				}
-				turns, lives, took = turns+r.Turns, lives+r.Dispatchers, took+r.Took
+				turns, dispatchers, took = turns+r.Turns, dispatchers+r.Dispatchers, took+r.Took
 				if r.Failure != nil {
 					bad = append(bad, *firstSeed+i)
 				}
@@ -118,7 +118,7 @@ func holdInWorlds(t *testing.T, n int) {
 		all += v
 	}
 	t.Logf("%d worlds: %d faults, %d turns of %d dispatchers, %v of their time, in %v of ours",
-		n, all, turns, lives, took.Round(time.Hour), time.Since(began).Round(time.Millisecond))
+		n, all, turns, dispatchers, took.Round(time.Hour), time.Since(began).Round(time.Millisecond))
 	for _, p := range faultKinds {
 		t.Logf("%8d  %s", faults[p.name], p.name)
 		if n >= 500 && faults[p.name] == 0 && len(bad) == 0 && !cutAllJournals {

@@ -64,9 +64,9 @@ func (b *neighbor) useHost() {
 			break
 		}
 		w.checkShared(h, false)
-		life := b.numDeaths
+		deaths := b.numDeaths
 		w.after(time.Duration(b.rng.Int64N(int64(time.Minute))), func() {
-			if b.numDeaths == life && b.boot == h.boot {
+			if b.numDeaths == deaths && b.boot == h.boot {
 				b.held--
 				h.fill()
 			}
@@ -146,7 +146,7 @@ func (w *World) checkShared(h *host, ours bool) {
 const (
 	suspendLease = 10 * time.Second // the suspender renews this lease
 	tickInterval = 10 * time.Second // how often a supervisor checks whether the lease has expired
-	// How long process trees may stay suspended after they should continue.
+	// maxSuspended is how long process trees may stay suspended after they should continue.
 	maxSuspended = 30 * time.Second
 )
 

@@ -37,7 +37,7 @@ type World struct {
 	maxRuleSlots  map[string]int           // by name: the most slots that its rule ever gave it
 	maxGivenSlots map[string]int           // by name: the most slots that people ever gave it
 	minLostAfter  map[string]time.Duration // by name: the shortest lost_after that it ever had
-	life          *dispatcher              // the running dispatcher; nil while there is none
+	dispatcher    *dispatcher              // the running dispatcher; nil while there is none
 	dispatchers   []*dispatcher
 	numTakeovers  int  // number of takeovers; a full disk prevents many
 	isStarting    bool // a dispatcher is going to start
@@ -48,7 +48,7 @@ type World struct {
 	ledger   ledger
 
 	mayBeDamaged   bool // the journal may be damaged
-	isDamagedOften bool // the journal is damaged again and again
+	isBattered     bool // the journal is damaged again and again
 	onlyCuts       bool // the only faults are deaths of dispatchers and journals that end early
 	copied         *copied
 	damaged        bool // the journal was damaged
@@ -166,7 +166,7 @@ func (w *World) result() *Result {
 
 // failStuck describes what the run waits for.
 func (w *World) failStuck() {
-	if l := w.life; l != nil {
+	if l := w.dispatcher; l != nil {
 		t := l.core.Table()
 		for i := range t.Jobs {
 			if !t.Jobs[i].State.Terminal() {
@@ -177,7 +177,7 @@ func (w *World) failStuck() {
 			w.logf("%s %s %s slots %d usable %v running %d buffered %d", v.Name, v.State, v.Reason, v.Slots, v.Usable, v.Running, v.Buffered)
 		}
 	}
-	w.fail(RunEnds, "the run does not end (%d of %d jobs submitted, dispatcher %v)", w.numSubmitted, len(w.specs), w.life != nil)
+	w.fail(RunEnds, "the run does not end (%d of %d jobs submitted, dispatcher %v)", w.numSubmitted, len(w.specs), w.dispatcher != nil)
 }
 
 // plannedEvent is a planned event.
@@ -261,8 +261,8 @@ const (
 	maxFaults = 60
 )
 
-// damageAllOften damages the journal of every world again and again.
-var damageAllOften bool
+// batterAll damages the journal of every world again and again.
+var batterAll bool
 
 // newWorld chooses the hosts, the jobs, and the run's options.
 func newWorld(t *Choices, verbose bool) *World {
@@ -274,8 +274,8 @@ func newWorld(t *Choices, verbose bool) *World {
 	w.ledger.init()
 	w.consumer.init()
 	w.onlyCuts = cutAllJournals
-	w.mayBeDamaged = t.OneIn(8) || damageAllOften || cutAllJournals
-	w.isDamagedOften = !cutAllJournals && w.mayBeDamaged && t.OneIn(2) || damageAllOften
+	w.mayBeDamaged = t.OneIn(8) || batterAll || cutAllJournals
+	w.isBattered = !cutAllJournals && w.mayBeDamaged && t.OneIn(2) || batterAll
 	w.faultsLeft = minFaults + t.Draw(maxFaults-minFaults+1)
 	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUpAfter: 100 * time.Hour}
 	if t.OneIn(6) {

@@ -156,7 +156,7 @@ func (n *node) send() (errno syscall.Errno) {
 	return errno
 }
 
-// clearDirty reports whether a flush of f may have anything to report.
+// clearDirty marks f as flushed, and reports whether the flush may have anything to report.
 func (n *node) clearDirty(f *file) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -114,7 +114,7 @@ func TestFull(t *testing.T) {
 	expect(t, "room again", sh(t, "echo x > $a/new; cat $a/new", a), "x")
 }
 
-// TestReadOnly checks that ReadOnly refuses every change and no read.
+// TestReadOnly checks that a read-only mount refuses every change and no read.
 func TestReadOnly(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{})
