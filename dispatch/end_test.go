@@ -42,23 +42,23 @@ func TestAHostThatIsAwayAtTheEndIsCleanedLater(t *testing.T) {
 		if len(res) != 8 || !strings.Contains(strings.Join(r.notices, "\n"), "b could not be reached at the end") {
 			t.Errorf("%d results; notices: %q", len(res), r.notices)
 		}
-		if r.journaled(jobs.KindEnded) {
+		if r.hasRecord(jobs.KindEnded) {
 			t.Error("the run was written down as ended")
 		}
 		r.hosts.heal()
 		table := r.replayed()
-		r.hosts.byes = nil
+		r.hosts.goodbyes = nil
 		r.start(table, "a", "b")
 		r.submit(0)
 		r.drain()
 		r.close(sched.AllDone)
-		if len(r.hosts.byes) != 2 || !r.journaled(jobs.KindEnded) {
-			t.Errorf("took leave of %d hosts; ended: %v", len(r.hosts.byes), r.journaled(jobs.KindEnded))
+		if len(r.hosts.goodbyes) != 2 || !r.hasRecord(jobs.KindEnded) {
+			t.Errorf("took leave of %d hosts; ended: %v", len(r.hosts.goodbyes), r.hasRecord(jobs.KindEnded))
 		}
 	})
 }
 
-func (r *rig) journaled(k jobs.Kind) bool {
+func (r *rig) hasRecord(k jobs.Kind) bool {
 	return r.journal.Has(func(r *jobs.Record) bool { return r.Kind == k })
 }
 

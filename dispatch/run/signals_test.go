@@ -11,8 +11,8 @@ import (
 
 const ctrlC, term, hup, pipe = syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE
 
-// sending returns a channel with these signals, and then its end.
-func sending(sent ...os.Signal) <-chan os.Signal {
+// signalsOf returns a channel with these signals, and then its end.
+func signalsOf(sent ...os.Signal) <-chan os.Signal {
 	signals := make(chan os.Signal, len(sent))
 	for _, s := range sent {
 		signals <- s
@@ -33,7 +33,7 @@ func TestSignalHandlerWaitsForNothing(t *testing.T) {
 			h := newSignalHandler()
 			left := make(chan bool, len(sent))
 			h.exit = func() { left <- true }
-			go h.listen(sending(sent...), interrupts{})
+			go h.listen(signalsOf(sent...), interrupts{})
 			synctest.Wait()
 			if len(left) != 1 {
 				t.Errorf("%s: it does not leave", name)
@@ -64,7 +64,7 @@ func TestReportAbort(t *testing.T) {
 			left := make(chan bool, 1)
 			h.exit = func() { left <- true }
 			start := time.Now()
-			h.listen(sending(term, ctrlC), interrupts{})
+			h.listen(signalsOf(term, ctrlC), interrupts{})
 			late := time.Duration(0)
 			if hangs {
 				late = reportAbortTimeout

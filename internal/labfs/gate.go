@@ -24,7 +24,7 @@ type gate struct {
 	waiting int
 }
 
-// Hang makes every call hang until Unwedge or the end of the test.
+// Hang makes every call hang until Resume or the end of the test.
 func (m *Mount) Hang() {
 	m.gate.mu.Lock()
 	defer m.gate.mu.Unlock()
@@ -33,8 +33,8 @@ func (m *Mount) Hang() {
 	}
 }
 
-// Unhang lets calls continue, both those that hang and new ones.
-func (m *Mount) Unhang() {
+// Resume lets calls continue, both those that hang and new ones.
+func (m *Mount) Resume() {
 	m.gate.mu.Lock()
 	defer m.gate.mu.Unlock()
 	if m.gate.shut != nil {

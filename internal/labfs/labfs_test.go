@@ -172,11 +172,11 @@ func TestFaults(t *testing.T) {
 	expect(t, "healed", sh(t, "cat $a/1.exit", a), "x")
 }
 
-// TestWedge checks that every call on a wedged mount hangs, that only a fatal signal interrupts it,
-// that the mount works again after Unwedge, and that the test can end whatever hangs.
-func TestWedge(t *testing.T) {
+// TestHang checks that every call on a hung mount hangs, that only a fatal signal interrupts it,
+// that the mount works again after Resume, and that the test can end whatever hangs.
+func TestHang(t *testing.T) {
 	var abandoned chan error
-	t.Cleanup(func() { <-abandoned }) // after the mounts have ended while wedged
+	t.Cleanup(func() { <-abandoned }) // after the mounts have ended while hung
 	s := labfs.New(t)
 	a, b := s.Mount(labfs.Options{}), s.Mount(labfs.Options{})
 	sh(t, "echo hello > $a/x", a)
@@ -205,7 +205,7 @@ func TestWedge(t *testing.T) {
 		t.Errorf("a signal that it catches ended a process that hangs: %v", err)
 	default:
 	}
-	a.Unhang()
+	a.Resume()
 	<-done
 	expect(t, "the call that hung", out.String(), "signal\nhello\n")
 	a.Hang()
@@ -223,10 +223,10 @@ func TestTheDeviceIsNotInherited(t *testing.T) {
 	expect(t, "devices", sh(t, "ls -l /proc/self/fd | grep fuse || echo none", a), "none")
 }
 
-// TestWedgeWhileAProgramStarts checks a program that is started while a written file of its parent
+// TestHangWhileAProgramStarts checks a program that is started while a written file of its parent
 // hangs. The program is delayed when it closes the file. It does not delay the server, and
 // continues when the server answers.
-func TestWedgeWhileAProgramStarts(t *testing.T) {
+func TestHangWhileAProgramStarts(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{WriteBack: true})
 	self, err := os.Executable()
@@ -256,7 +256,7 @@ func TestWedgeWhileAProgramStarts(t *testing.T) {
 	polltest.Until(t, "a call hangs", func() bool { return a.NumWaiting() > 0 })
 	// Meanwhile the server checks several times whether the caller is dying.
 	time.Sleep(200 * time.Millisecond)
-	a.Unhang()
+	a.Resume()
 	rest, err := io.ReadAll(out)
 	if err != nil || string(rest) != "started\n" {
 		t.Errorf("%q %v", rest, err)
