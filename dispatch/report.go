@@ -17,7 +17,7 @@ func (a *agent) handleReport(m hosts.Message) {
 	name := a.name
 	switch m := m.(type) {
 	case *hosts.Heartbeat:
-		boundedHeartbeat(m)
+		limitHeartbeat(m)
 		a.sendEvent(sched.HostHeartbeat{Host: name, Heartbeat: m})
 	case *hosts.Started:
 		for i := range m.Jobs {
@@ -25,7 +25,7 @@ func (a *agent) handleReport(m hosts.Message) {
 		}
 		a.sendEvent(sched.AttemptsStarted{Host: name, Msg: m})
 	case *hosts.Exits:
-		boundedExited(m.Jobs)
+		limitExited(m.Jobs)
 		if a.fetchReturned(m); len(m.Jobs) == 0 {
 			break
 		}
@@ -41,16 +41,16 @@ func (a *agent) handleReport(m hosts.Message) {
 		m.GPUs = boundedGPUs(m.GPUs)
 		a.sendEvent(sched.HostRefused{Host: name, Msg: m})
 	case *hosts.Probed:
-		boundedProbed(m.Jobs)
+		limitProbed(m.Jobs)
 		a.fetchProbed(m.Jobs)
 		a.sendEvent(sched.AttemptsProbed{Host: name, Msg: m})
 	case *hosts.Listed:
-		boundedProbed(m.Jobs)
+		limitProbed(m.Jobs)
 		a.fetchProbed(m.Jobs)
 		m.Why = truncate(m.Why)
 		a.sendEvent(sched.HostListed{Host: name, Msg: m})
 	case *hosts.Inspected:
-		boundedExited(m.Jobs)
+		limitExited(m.Jobs)
 		m.Why, m.Heartbeat = truncate(m.Why), truncate(m.Heartbeat)
 		a.d.returns.dropUnfetched(m)
 		a.sendEvent(sched.HostInspected{Via: name, Msg: m})
@@ -63,19 +63,19 @@ func (a *agent) handleReport(m hosts.Message) {
 	}
 }
 
-func boundedExited(es []hosts.ExitedJob) {
+func limitExited(es []hosts.ExitedJob) {
 	for i := range es {
 		es[i].Slot = boundedSlot(es[i].Slot)
-		boundedOutcome(&es[i].Outcome)
+		limitOutcome(&es[i].Outcome)
 	}
 }
 
-func boundedProbed(ps []hosts.ProbedJob) {
+func limitProbed(ps []hosts.ProbedJob) {
 	for i := range ps {
 		j := &ps[i]
 		j.Slot, j.Why = boundedSlot(j.Slot), truncate(j.Why)
 		if j.Outcome != nil {
-			boundedOutcome(j.Outcome)
+			limitOutcome(j.Outcome)
 		} else if j.Answer == hosts.HasExited || j.Answer > hosts.Dead {
 			j.Answer = hosts.Unknown
 		}
@@ -95,7 +95,7 @@ func (a *agent) checkedFence(err error) error {
 // maxText is the maximum length of each text in a host report, in bytes.
 const maxText = 1000
 
-func boundedHello(h *hosts.Hello) {
+func limitHello(h *hosts.Hello) {
 	h.Machine = truncate(h.Machine)
 	h.Cores = min(max(1, h.Cores), jobs.MaxSlots)
 	h.Slots = min(max(1, h.Slots), jobs.MaxSlots)
@@ -103,14 +103,14 @@ func boundedHello(h *hosts.Hello) {
 	h.GPUIDs, h.LockedGPUs, h.HalfGPUs = boundedGPUs(h.GPUIDs), boundedGPUs(h.LockedGPUs), boundedGPUs(h.HalfGPUs)
 	h.Owner.Who = truncate(h.Owner.Who)
 	h.MemBytes = max(0, h.MemBytes)
-	boundedSharing(h.Sharing)
+	limitSharing(h.Sharing)
 	h.Warnings = h.Warnings[:min(len(h.Warnings), 20)]
 	for i := range h.Warnings {
 		h.Warnings[i] = truncate(h.Warnings[i])
 	}
 }
 
-func boundedHeartbeat(b *hosts.Heartbeat) {
+func limitHeartbeat(b *hosts.Heartbeat) {
 	for _, f := range []*float64{&b.Load[0], &b.Load[1], &b.Load[2], &b.Busy, &b.Ours} {
 		if !(*f >= 0) || math.IsInf(*f, 0) { // also NaN
 			*f = 0
@@ -119,13 +119,13 @@ func boundedHeartbeat(b *hosts.Heartbeat) {
 	}
 	b.LockedGPUs, b.HalfGPUs = boundedGPUs(b.LockedGPUs), boundedGPUs(b.HalfGPUs)
 	b.Files, b.Owner.Who = truncate(b.Files), truncate(b.Owner.Who)
-	boundedSharing(b.Sharing)
+	limitSharing(b.Sharing)
 	b.MemFree, b.DiskFree = max(-1, b.MemFree), max(-1, b.DiskFree)
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
 }
 
-// boundedSharing limits a host's report of other users to valid values.
-func boundedSharing(s *hosts.Sharing) {
+// limitSharing limits a host's report of other users to valid values.
+func limitSharing(s *hosts.Sharing) {
 	if s == nil {
 		return
 	}
@@ -151,7 +151,7 @@ func boundedSlot(n int) int {
 	return n
 }
 
-func boundedOutcome(o *jobs.Outcome) {
+func limitOutcome(o *jobs.Outcome) {
 	o.Exit = min(max(0, o.Exit), 255)
 	o.CPU, o.MaxRSSBytes, o.Suspended = max(0, o.CPU), max(0, o.MaxRSSBytes), max(0, o.Suspended)
 	o.LeftChildren, o.Files = min(max(0, o.LeftChildren), 1<<20), min(max(0, o.Files), 1<<30)

@@ -68,13 +68,13 @@ func (c *Core) vacateAllocation(in *instance) {
 		return
 	}
 	for _, h := range in.hosts {
-		if h.open > 0 && c.isAllocationOver(in) {
+		if h.numOpen > 0 && c.isAllocationOver(in) {
 			c.endAttempts(h, allocationEnds)
 		}
 		if c.cfg.WarnTime > 0 && c.now.Mono+stopBeforeEnd+c.cfg.WarnTime >= in.endsAt {
 			h.warnAttempts()
 		}
-		for f := h.head; f != nil; f = f.next {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if f.isWaiting() && !c.hasTimeFor(h, c.roundedMaxRunTime(c.table.Job(f.id.Job).Spec)) {
 				h.withdraw(f)
 			}

@@ -10,11 +10,11 @@ import (
 
 // inFlight is an open attempt, with the data of the core that is not in the table.
 type inFlight struct {
-	id         jobs.AttemptID
-	host       *host
-	prev, next *inFlight // in the list of the host, in the order of launching
-	spec       *jobs.Spec
-	stats      *queueStats
+	id                     jobs.AttemptID
+	host                   *host
+	prevOnHost, nextOnHost *inFlight // in the list of the host, in the order of launching
+	spec                   *jobs.Spec
+	stats                  *queueStats
 
 	slots int
 	mem   int64
@@ -57,10 +57,10 @@ type attempts struct {
 
 // hostAttempts are the in-flight attempts of a host.
 type hostAttempts struct {
-	head, tail     *inFlight // in the order of launching
-	open           int       // number of attempts
-	occupied       int       // slots of all open attempts
-	running        int       // slots of those known to have started
+	oldest, newest *inFlight // in the order of launching
+	numOpen        int       // number of attempts
+	occupiedSlots  int       // slots of all open attempts
+	runningSlots   int       // slots of those known to have started
 	numSpecial     int       // number of attempts that are not plain
 	numUnknownGPUs int       // number of attempts whose devices are not known
 	mem            int64
@@ -78,13 +78,13 @@ func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
 	f := &inFlight{id: id, host: h, spec: s, slots: s.SlotCount(), mem: c.memoryRequest(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
 		stats: c.statsOf(s)}
 	c.inFlight[id] = f
-	if f.prev = h.tail; f.prev != nil {
-		f.prev.next = f
+	if f.prevOnHost = h.newest; f.prevOnHost != nil {
+		f.prevOnHost.nextOnHost = f
 	} else {
-		h.head = f
+		h.oldest = f
 	}
-	h.tail = f
-	h.open++
+	h.newest = f
+	h.numOpen++
 	c.addPoolUse(f, 1)
 	c.chargeSent(f)
 	return f
@@ -94,17 +94,17 @@ func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
 func (c *Core) untrack(f *inFlight) {
 	h := f.host
 	delete(c.inFlight, f.id)
-	if f.prev != nil {
-		f.prev.next = f.next
+	if f.prevOnHost != nil {
+		f.prevOnHost.nextOnHost = f.nextOnHost
 	} else {
-		h.head = f.next
+		h.oldest = f.nextOnHost
 	}
-	if f.next != nil {
-		f.next.prev = f.prev
+	if f.nextOnHost != nil {
+		f.nextOnHost.prevOnHost = f.prevOnHost
 	} else {
-		h.tail = f.prev
+		h.newest = f.prevOnHost
 	}
-	h.open--
+	h.numOpen--
 	c.addPoolUse(f, -1)
 	c.chargeEnded(f)
 	if f.isStraggler {
@@ -116,10 +116,10 @@ func (c *Core) untrack(f *inFlight) {
 // addUse adds an attempt to the sums of its host. n is 1 to add it, or -1 to remove
 // it.
 func (h *host) addUse(f *inFlight, n int) {
-	h.occupied += n * f.slots
+	h.occupiedSlots += n * f.slots
 	h.mem += int64(n) * f.mem
 	if f.started {
-		h.running += n * f.slots
+		h.runningSlots += n * f.slots
 	}
 	if !f.isPlain() {
 		h.numSpecial += n
@@ -134,7 +134,7 @@ func (h *host) addUse(f *inFlight, n int) {
 
 // numInFlight returns how many attempts of the host meet a condition.
 func (h *host) numInFlight(condition func(*inFlight) bool) (n int) {
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		if condition(f) {
 			n++
 		}
@@ -148,7 +148,7 @@ func (c *Core) markStarted(f *inFlight) {
 	if !f.started {
 		c.chargeStarted(f, 0)
 		f.started, f.startedAt, f.suspendedAtStart = true, c.now.Mono, f.host.suspendedTime(c.now.Mono)
-		f.host.running += f.slots
+		f.host.runningSlots += f.slots
 		if c.halt.endedRunning { // the withdrawal came too late
 			c.endAttempt(f, haltReason)
 		}
@@ -200,7 +200,7 @@ func (h *host) handleProgress(b *hosts.Heartbeat, now time.Duration) {
 	if len(b.Progress) == 0 {
 		return
 	}
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		if !f.started {
 			continue
 		}

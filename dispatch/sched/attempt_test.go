@@ -252,7 +252,7 @@ func TestUndoCancel(t *testing.T) {
 		}
 		s.wantState(1, jobs.Failed)
 		s.step(Pause{})
-		for s.c.hosts[0].head != nil {
+		for s.c.hosts[0].oldest != nil {
 			s.endFirst("a", succeeded)
 		}
 		if s.c.table.Counts[jobs.Succeeded] != 7 || s.finish == nil {

@@ -153,7 +153,7 @@ func (c *Core) withdrawSurplus() {
 		}
 		n := 0
 		quota := min(free, h.surplus())
-		for f := h.tail; f != nil && n < quota; f = f.prev {
+		for f := h.newest; f != nil && n < quota; f = f.prevOnHost {
 			if !f.isWaiting() || !f.isPlain() || !c.hasRoomElsewhere(f) {
 				continue
 			}
@@ -177,7 +177,7 @@ func (c *Core) withdrawSurplus() {
 func (c *Core) numWithdrawing() int {
 	n := 0
 	for _, h := range c.hosts {
-		if h.linked && h.occupied > h.running {
+		if h.linked && h.occupiedSlots > h.runningSlots {
 			n += h.numInFlight(func(f *inFlight) bool { return f.withdrawn })
 		}
 	}
@@ -186,7 +186,7 @@ func (c *Core) numWithdrawing() int {
 
 // surplus returns how many jobs wait on the host beyond its free slots.
 func (h *host) surplus() int {
-	return h.numInFlight((*inFlight).isWaiting) - max(0, h.limit-h.running)
+	return h.numInFlight((*inFlight).isWaiting) - max(0, h.limit-h.runningSlots)
 }
 
 // hostWithLargestSurplus returns the host with the largest surplus, or nil.
@@ -194,7 +194,7 @@ func (c *Core) hostWithLargestSurplus() *host {
 	var best *host
 	most := 0
 	for _, h := range c.hosts {
-		if h.linked && h.occupied > h.limit {
+		if h.linked && h.occupiedSlots > h.limit {
 			if n := h.surplus(); n > most {
 				best, most = h, n
 			}

@@ -53,9 +53,9 @@ func TestBuffer(t *testing.T) {
 	want(t, "jobs follow the first end", end(1), 13)
 	want(t, "jobs follow though more than half is there", end(5), 0)
 	want(t, "jobs follow below the low water mark", end(2), 7)
-	for s.c.hosts[0].head != nil && s.c.queue.ready > 0 {
+	for s.c.hosts[0].oldest != nil && s.c.queue.ready > 0 {
 		end(1)
-		if ahead := s.c.hosts[0].occupied - 4; ahead > s.c.queue.ready+1 {
+		if ahead := s.c.hosts[0].occupiedSlots - 4; ahead > s.c.queue.ready+1 {
 			t.Fatalf("%d jobs are handed out ahead, %d are left", ahead, s.c.queue.ready)
 		}
 	}
@@ -68,7 +68,7 @@ func TestNeverBuffered(t *testing.T) {
 		s := connectedStage(t, Config{}, testHost("a", 2))
 		s.submit(true, slices.Repeat([]*jobs.Options{o}, 50)...)
 		s.ended("a", "1.1", s.quickOutcome())
-		wantBetween(t, fmt.Sprintf("%+v: slots handed out", o), s.c.hosts[0].occupied, 0, 2)
+		wantBetween(t, fmt.Sprintf("%+v: slots handed out", o), s.c.hosts[0].occupiedSlots, 0, 2)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestBufferSpan(t *testing.T) {
 	s := connectedStage(t, Config{Buffer: 10 * time.Minute}, testHost("a", 1), testHost("b", 1))
 	s.submit(true, slices.Repeat([]*jobs.Options{{Estimate: time.Minute}}, 40)...)
 	for _, h := range s.c.hosts {
-		want(t, h.spec.Name+": jobs, of which 10 are ahead", h.occupied, 11)
+		want(t, h.spec.Name+": jobs, of which 10 are ahead", h.occupiedSlots, 11)
 	}
 }
 
@@ -136,7 +136,7 @@ func TestBufferedJobsDoNotUseUpMaxSlots(t *testing.T) {
 		s.up("a")
 		s.submitPlain(100)
 		s.ended("a", "1.1", s.quickOutcome())
-		want(t, fmt.Sprintf("--max-slots %d: jobs ahead on a", c.limit), s.c.hosts[0].occupied-4, c.buffered)
+		want(t, fmt.Sprintf("--max-slots %d: jobs ahead on a", c.limit), s.c.hosts[0].occupiedSlots-4, c.buffered)
 		wantBetween(t, fmt.Sprintf("--max-slots %d: launched on b", c.limit), len(launchItems(s.up("b"), "b")), c.launched, 100)
 	}
 }

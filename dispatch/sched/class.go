@@ -166,7 +166,7 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 			continue
 		}
 		id := jobs.ID(b.ids[0])
-		if c.queue.states[id-1] == ready {
+		if c.queue.states[id-1] == stateReady {
 			if j := c.table.Job(id); c.rankOf(j) == b.rank && (len(j.Attempts) == 0 && !c.queue.hasStaleEntries || c.classOf(j) == cl) {
 				return id, b.rank
 			}

@@ -202,7 +202,7 @@ func (h *host) kill(id jobs.AttemptID, why string) {
 
 // warnAttempts warns the running attempts of a host of their end, each once.
 func (h *host) warnAttempts() {
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		if f.started && !f.killed && !f.warned && h.linked {
 			f.warned = true
 			h.outbox.warn = append(h.outbox.warn, f.id)
@@ -226,7 +226,7 @@ func (h *host) withdraw(f *inFlight) {
 
 // withdrawAll withdraws everything that has not started.
 func (h *host) withdrawAll() {
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		h.withdraw(f)
 	}
 }

@@ -32,10 +32,10 @@ const (
 
 // copyCandidate is an attempt whose job may be copied.
 type copyCandidate struct {
-	f    *inFlight
-	rank int           // smaller goes first
-	left time.Duration // expected remaining time; the longest goes first
-	why  string
+	attempt *inFlight
+	rank    int           // smaller goes first
+	left    time.Duration // expected remaining time; the longest goes first
+	why     string
 }
 
 // hasWaitingCopies reports whether a straggler waits for a free slot while jobs are queued. Hosts
@@ -61,7 +61,7 @@ func (c *Core) launchCopies() {
 	}
 	var list []copyCandidate
 	for _, h := range c.allHosts() {
-		for f := h.head; f != nil; f = f.next {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if queued && !f.isStraggler {
 				continue
 			}
@@ -74,7 +74,7 @@ func (c *Core) launchCopies() {
 		return cmp.Or(a.rank-b.rank, cmp.Compare(b.left, a.left))
 	})
 	for _, x := range list[:min(len(list), maxPerStep)] {
-		j := c.table.Job(x.f.id.Job)
+		j := c.table.Job(x.attempt.id.Job)
 		if !c.hasFreeSlot() {
 			return
 		}
@@ -84,8 +84,8 @@ func (c *Core) launchCopies() {
 		cl := c.newClass(j)
 		c.updateFits(cl)
 		if h := c.chooseHost(cl); h != nil {
-			c.logf(h.spec.Name, x.f.id.Job, "job %d runs on %s too: %s", x.f.id.Job, h.spec.Name, x.why)
-			c.launch(x.f.id.Job, h)
+			c.logf(h.spec.Name, x.attempt.id.Job, "job %d runs on %s too: %s", x.attempt.id.Job, h.spec.Name, x.why)
+			c.launch(x.attempt.id.Job, h)
 			c.launchAfter = c.now.Mono + c.cfg.LaunchDelay
 		}
 	}
@@ -94,7 +94,7 @@ func (c *Core) launchCopies() {
 // hasBacklog reports whether a job waits on a host that has no slot for it. Moving it to another
 // host is better than a copy.
 func (c *Core) hasBacklog() bool {
-	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h.state == Up && h.occupied > h.limit && h.surplus() > 0 })
+	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h.state == Up && h.occupiedSlots > h.limit && h.surplus() > 0 })
 }
 
 // asCopyCandidate reports whether the job of an attempt may be copied, with its priority.
@@ -104,7 +104,7 @@ func (c *Core) asCopyCandidate(f *inFlight) (copyCandidate, bool) {
 		return copyCandidate{}, false
 	}
 	if h.state == Suspect || !h.linked && c.now.Mono-h.lastReceivedAt >= HeartbeatInterval {
-		return copyCandidate{f: f, why: h.spec.Name + " does not answer"}, true
+		return copyCandidate{attempt: f, why: h.spec.Name + " does not answer"}, true
 	}
 	age := f.age(c.now.Mono)
 	if !f.hasMeaningfulAge() || age < minCopyAge {
@@ -149,8 +149,8 @@ func (c *Core) giveUpRedundant() {
 		if h.linked || c.now.Mono-h.lastReceivedAt < redundantTimeout {
 			continue
 		}
-		for f, next := h.head, (*inFlight)(nil); f != nil; f = next {
-			next = f.next
+		for f, next := h.oldest, (*inFlight)(nil); f != nil; f = next {
+			next = f.nextOnHost
 			if c.canGiveUp(h, f, false, false) {
 				c.loseAttempt(f, "its job has a result, and "+h.spec.Name+" does not answer: "+c.silenceText(h))
 			}

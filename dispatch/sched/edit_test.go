@@ -78,7 +78,7 @@ func TestEditMovesClass(t *testing.T) {
 func TestEditRetrying(t *testing.T) {
 	s := stageWithJobs(t, 1, Config{Tries: 2}, testHost("a", 1))
 	s.ended("a", "1.1", exit1)
-	want(t, "wait state", s.c.queue.states[0], retrying)
+	want(t, "wait state", s.c.queue.states[0], stateRetrying)
 	want(t, "at once", launchedTexts(s.edit(jobs.Change{Command: new("b")}, 1)), "1.2 b;")
 	s.ended("a", "1.2", exit1)
 	s.wantState(1, jobs.Queued) // one of two tries is used up

@@ -121,7 +121,7 @@ func (c *Core) chargeSoFar(f *inFlight) float64 {
 // chargeExcess charges the use of a host's running attempts beyond their slots since its last
 // heartbeat.
 func (c *Core) chargeExcess(h *host, b *hosts.Heartbeat) {
-	for f := h.head; f != nil && len(b.Cores) > 0; f = f.next {
+	for f := h.oldest; f != nil && len(b.Cores) > 0; f = f.nextOnHost {
 		beyond := min(boundedCores(b.Cores[f.id.String()]), float64(h.cores())) - float64(f.slots)
 		if since := c.now.Mono - max(h.heartbeatAt, f.startedAt); f.started && beyond > 0 && since > 0 {
 			f.stats.share.decay(c.now.Mono, c.cfg.HalfLife)

@@ -199,7 +199,7 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 		w.slots = min(w.slots, n)
 	}
 	for _, h := range c.allHosts() {
-		for f := h.head; f != nil; f = f.next {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if !f.started && !f.killed {
 				f.stats.sent++
 				f.stats.sentSlots += f.slots
@@ -224,7 +224,7 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 		}
 	}
 	for _, h := range c.allHosts() {
-		for f := h.head; f != nil; f = f.next {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if !f.started || f.killed || f.hasOutcome {
 				continue
 			}

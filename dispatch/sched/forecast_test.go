@@ -113,7 +113,7 @@ func TestETA(t *testing.T) {
 		begin := func() { // starts the next job in each free slot, as the helper does
 			h := s.c.hosts[0]
 			m := &hosts.Started{}
-			for f := h.head; f != nil && len(running) < 4; f = f.next {
+			for f := h.oldest; f != nil && len(running) < 4; f = f.nextOnHost {
 				if !running[f.id] && !f.started {
 					running[f.id] = true
 					m.Jobs = append(m.Jobs, hosts.StartedJob{Attempt: f.id, Slot: 1, At: s.now().Wall})

@@ -140,7 +140,7 @@ func (c *Core) reportHolds() {
 	for _, h := range c.hosts {
 		// These holds also affect running jobs, so they are reported even if nothing more is
 		// launched.
-		affectsRunning := (h.hold == heldByHungDisk || h.reportedHold == heldByHungDisk || h.hold == heldByOwner || h.reportedHold == heldByOwner) && h.linked && h.open > 0
+		affectsRunning := (h.hold == heldByHungDisk || h.reportedHold == heldByHungDisk || h.hold == heldByOwner || h.reportedHold == heldByOwner) && h.linked && h.numOpen > 0
 		if h.hold == h.reportedHold || h.hold == heldUnmeasured || h.hold == heldReceivingFiles || !affectsRunning && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
 			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != notHeld && !affectsRunning && !c.hasReadyJobFor(h) {
 			continue

@@ -185,7 +185,7 @@ func TestLeaseIsReported(t *testing.T) {
 	wantContains(t, "why", s.c.Why(s.now(), waiting), "it may still start there and waits until its lease has run out, in 16 s.")
 	s.wantState(waiting, jobs.Running)
 	s.wait(17*time.Second, "b", "c")
-	want(t, "attempts are still there", s.c.hosts[0].open, 0)
+	want(t, "attempts are still there", s.c.hosts[0].numOpen, 0)
 }
 
 // TestWordingOfStates checks the wording of states and reasons.
@@ -226,8 +226,8 @@ func TestQuietLeft(t *testing.T) {
 		{"by day", []hosts.Quiet{{From: clockTimeOf(9, 0), To: clockTimeOf(17, 0)}}, clockTimeOf(12, 0), clockTimeOf(5, 0), clockTimeOf(21, 0)},
 		{"two in a row", []hosts.Quiet{{From: 0, To: clockTimeOf(6, 0)}, {From: clockTimeOf(22, 0), To: clockTimeOf(24, 0)}}, clockTimeOf(23, 0), clockTimeOf(7, 0), clockTimeOf(1, 0)},
 		{"two that overlap", []hosts.Quiet{{From: clockTimeOf(8, 0), To: clockTimeOf(12, 0)}, {From: clockTimeOf(10, 0), To: clockTimeOf(14, 0)}}, clockTimeOf(9, 0), clockTimeOf(5, 0), clockTimeOf(1, 0)},
-		{"all day", []hosts.Quiet{{From: 0, To: clockTimeOf(24, 0)}}, clockTimeOf(12, 0), day, clockTimeOf(12, 0)},
-		{"all day in two parts", []hosts.Quiet{{From: 0, To: clockTimeOf(12, 0)}, {From: clockTimeOf(12, 0), To: 0}}, clockTimeOf(3, 0), day, clockTimeOf(9, 0)},
+		{"all day", []hosts.Quiet{{From: 0, To: clockTimeOf(24, 0)}}, clockTimeOf(12, 0), oneDay, clockTimeOf(12, 0)},
+		{"all day in two parts", []hosts.Quiet{{From: 0, To: clockTimeOf(12, 0)}, {From: clockTimeOf(12, 0), To: 0}}, clockTimeOf(3, 0), oneDay, clockTimeOf(9, 0)},
 		{"nothing", []hosts.Quiet{{From: clockTimeOf(3, 0), To: clockTimeOf(3, 0)}}, clockTimeOf(3, 0), 0, noQuietAhead},
 		{"none", nil, clockTimeOf(3, 0), 0, noQuietAhead},
 	} {
@@ -247,7 +247,7 @@ func TestTimeOfDay(t *testing.T) {
 		{wallStart, 2 * 3600, clockTimeOf(0, 13) + 20*time.Second},
 		{wallStart, -23 * 3600, clockTimeOf(23, 13) + 20*time.Second},
 		{0, -3600, clockTimeOf(23, 0)},
-		{-1, 0, day - 1},
+		{-1, 0, oneDay - 1},
 	} {
 		want(t, fmt.Sprintf("%d in zone %d", tt.at, tt.zone), timeOfDay(tt.at, tt.zone), tt.want)
 	}

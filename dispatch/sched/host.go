@@ -34,7 +34,7 @@ type host struct {
 	retiring bool      // its instance gets no more jobs
 	reserved *class    // the only class that may use the host; nil: any (reserve.go)
 
-	misreported bool // it reported on another host's attempts; logged once
+	misreportLogged bool // it reported on another host's attempts; logged once
 	// Attempts that ended there; those that were ended on request count as neither.
 	succeeded, failed int
 }
@@ -73,7 +73,7 @@ func (h *host) acceptsJobs() bool {
 func (h *host) isFirstDial() bool { return h.dialing && !h.wasUsed && h.failures == 0 }
 
 // freeSlots returns how many whole slots our attempts do not occupy.
-func (h *host) freeSlots() int { return h.limit - h.occupied }
+func (h *host) freeSlots() int { return h.limit - h.occupiedSlots }
 
 // storeHello stores what a hello reports about the machine.
 func (h *host) storeHello(m *hosts.Hello) {
@@ -136,7 +136,7 @@ func (c *Core) Hosts() []HostView {
 		state, reason := h.publicState()
 		views = append(views, HostView{
 			Name: h.spec.Name, State: state, Reason: withoutName(reason, h.spec.Name),
-			Slots: h.slots(), Usable: h.usableNow(), Running: h.running, Buffered: h.numBuffered(),
+			Slots: h.slots(), Usable: h.usableNow(), Running: h.runningSlots, Buffered: h.numBuffered(),
 			Failures: h.failures, RetryAt: h.retryAt, LastHeartbeat: h.heartbeatAt, Heartbeat: h.heartbeat, Hello: h.hello,
 			Done: h.succeeded, Failed: h.failed, Asked: h.asked,
 			Paused: h.linked && (h.hold != notHeld || !h.acceptsJobs()), Down: h.downSince, Idle: c.idleTime(h),
@@ -228,7 +228,7 @@ func (h *host) stateText() string {
 
 // numBuffered returns how many attempts were sent to the host and are not known to have started.
 func (h *host) numBuffered() int {
-	if h.occupied == h.running {
+	if h.occupiedSlots == h.runningSlots {
 		return 0
 	}
 	return h.numInFlight(func(f *inFlight) bool { return !f.started })

@@ -122,7 +122,7 @@ func (c *Core) endWarned(h *host) {
 
 // endAttempts ends the attempts of a host. Their jobs are queued again, without charging a try.
 func (c *Core) endAttempts(h *host, why string) {
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		c.endAttempt(f, why)
 	}
 }

@@ -68,18 +68,18 @@ type provisions struct {
 }
 
 type provider struct {
-	spec         *hosts.Provider
-	startup      time.Duration // how long an instance takes to respond
-	learned      bool          // startup was measured, and is not from the inventory
-	slots        int           // slots of an instance, as far as is known
-	listed       bool          // this dispatcher has received the list
-	listing      bool          // a list command is running
-	listFrom     time.Duration // when the list command began
-	listAt       time.Duration // earliest time of the next list
-	failures     int           // consecutive failed creations
-	createAt     time.Duration // earliest time of the next creation
-	listFailures int           // consecutive failed lists
-	problem      string        // last reported problem
+	spec            *hosts.Provider
+	startup         time.Duration // how long an instance takes to respond
+	startupMeasured bool          // startup was measured, and is not from the inventory
+	slots           int           // slots of an instance, as far as is known
+	listed          bool          // this dispatcher has received the list
+	listing         bool          // a list command is running
+	listFrom        time.Duration // when the list command began
+	listAt          time.Duration // earliest time of the next list
+	failures        int           // consecutive failed creations
+	createAt        time.Duration // earliest time of the next creation
+	listFailures    int           // consecutive failed lists
+	problem         string        // last reported problem
 }
 
 type instance struct {
@@ -91,7 +91,7 @@ type instance struct {
 	up              bool // it has responded, possibly to an earlier dispatcher
 	answered        bool // it has responded to this dispatcher
 	listed          bool // it is in the newest list
-	seen            bool // it was in some list
+	wasListed       bool // it was in some list
 	numListsWithout int  // consecutive lists without it
 	failed          bool // its creation failed
 	// It gets no more jobs: its outputs are fetched, it leaves the run, and it is terminated.
@@ -144,7 +144,7 @@ func (e SetProviders) apply(c *Core) {
 			c.provisions.providers = append(c.provisions.providers, p)
 			c.adoptInstances(p)
 		}
-		if p.spec = spec; !p.learned {
+		if p.spec = spec; !p.startupMeasured {
 			p.startup = spec.Startup
 		}
 	}
@@ -212,8 +212,8 @@ func (c *Core) addInstance(p *provider, name string, n int) *instance {
 // learnStartup updates the startup time of the provider's instances.
 func (p *provider) learnStartup(took time.Duration) {
 	took = min(max(took, time.Second), 24*time.Hour)
-	if !p.learned {
-		p.startup, p.learned = took, true
+	if !p.startupMeasured {
+		p.startup, p.startupMeasured = took, true
 	}
 	p.startup += (took - p.startup) / 2
 }
@@ -328,7 +328,7 @@ func (e InstancesListed) apply(c *Core) {
 			continue
 		}
 		if in.listed = listed[in.name]; in.listed {
-			in.seen, in.numListsWithout = true, 0
+			in.wasListed, in.numListsWithout = true, 0
 			c.updateAllocation(in, e.Pending[in.name], e.Left[in.name])
 			continue
 		}
@@ -342,7 +342,7 @@ func (e InstancesListed) apply(c *Core) {
 		switch {
 		case in.terminating || in.failed:
 			c.recordInstanceGone(in, in.why)
-		case (in.seen || in.up) && !slices.ContainsFunc(in.hosts, func(h *host) bool { return h.linked }):
+		case (in.wasListed || in.up) && !slices.ContainsFunc(in.hosts, func(h *host) bool { return h.linked }):
 			c.recordInstanceGone(in, fmt.Sprintf("provider %s does not list it any more", p.spec.Name))
 		}
 	}
@@ -367,7 +367,7 @@ func (c *Core) handleFoundInstance(p *provider, name string, n int) {
 		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceCreating), Reason: p.spec.Name})
 	}
 	in := c.addInstance(p, name, n)
-	in.inherited, in.listed, in.seen = true, true, true
+	in.inherited, in.listed, in.wasListed = true, true, true
 	if !known {
 		c.logf(name, 0, "found the instance %s, of which there was no record", name)
 		return

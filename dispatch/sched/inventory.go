@@ -138,7 +138,7 @@ func (c *Core) handleHostSetChange() {
 func (c *Core) reclassify(depends func(*jobs.Job) bool, change func()) {
 	var again []jobs.ID
 	for i, spot := range c.queue.states {
-		if id := jobs.ID(i + 1); spot == ready && depends(c.table.Job(id)) {
+		if id := jobs.ID(i + 1); spot == stateReady && depends(c.table.Job(id)) {
 			again = append(again, id)
 		}
 	}
@@ -153,7 +153,7 @@ func (c *Core) reclassify(depends func(*jobs.Job) bool, change func()) {
 		if anywhere[id] {
 			c.queue.avoidanceOver[id] = true
 		}
-		if j := c.table.Job(id); j.State == jobs.Queued && c.queue.states[id-1] == notQueued {
+		if j := c.table.Job(id); j.State == jobs.Queued && c.queue.states[id-1] == stateNotQueued {
 			c.makeReady(id, j)
 		}
 	}
@@ -199,7 +199,7 @@ func (c *Core) addHost(s *hosts.Host) {
 
 func (c *Core) removeHost(h *host) {
 	goesOn := ""
-	if h.open > 0 {
+	if h.numOpen > 0 {
 		goesOn = "; what runs there finishes"
 	}
 	c.logf(h.spec.Name, 0, "%s is removed from the hosts of the run: it starts nothing more%s", h.spec.Name, goesOn)
@@ -227,7 +227,7 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 		h.nextSpec = s
 		h.reserved = nil
 		h.withdrawAll()
-		if h.open > 0 {
+		if h.numOpen > 0 {
 			c.logf(s.Name, 0, "the new address of %s is used when its attempts at the old one have ended", s.Name)
 		}
 		now.Addresses, now.Port, now.User, now.Identity, now.Jump = h.spec.Addresses, h.spec.Port, h.spec.User, h.spec.Identity, h.spec.Jump
@@ -271,7 +271,7 @@ func (c *Core) moveHosts() {
 	for i := 0; i < len(c.hosts); i++ {
 		h := c.hosts[i]
 		switch {
-		case h.open > 0:
+		case h.numOpen > 0:
 		case h.nextSpec != nil:
 			c.moveHost(h)
 		case h.removed && (!h.linked || len(h.orphans) == 0 || c.now.Mono >= h.leaveBy):
@@ -283,7 +283,7 @@ func (c *Core) moveHosts() {
 			i--
 		}
 	}
-	c.absent = slices.DeleteFunc(c.absent, func(h *host) bool { return h.open == 0 && len(h.orphans) == 0 })
+	c.absent = slices.DeleteFunc(c.absent, func(h *host) bool { return h.numOpen == 0 && len(h.orphans) == 0 })
 	if c.failUnsatisfiableAt > 0 && c.now.Mono >= c.failUnsatisfiableAt {
 		c.failUnsatisfiableAt = 0
 		c.queue.capacityChanged()
@@ -390,14 +390,14 @@ func (c *Core) changeMachine(h *host, machine int32) {
 		h.machine = machine
 		return
 	}
-	if h.open > 0 || len(h.orphans) > 0 {
+	if h.numOpen > 0 || len(h.orphans) > 0 {
 		o := newHost(h.spec, -1)
 		o.machine, o.maxLostAfter, o.hello = was, h.maxLostAfter, h.hello
 		o.lastSeenAt, o.lastReceivedAt, o.cutAt, o.awaySince, o.inherited = h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited
 		o.state, o.reason = Suspect, anotherMachine
 		c.absent = append(c.absent, o)
 		c.logf(name, 0, "another machine answers as %s: it does not know the attempts that were launched on the previous one (%s), "+
-			"which waits until that one has been silent for %s", name, jobs.Plural(h.open, "attempt"), formatDuration(h.spec.LostAfterOrDefault()))
+			"which waits until that one has been silent for %s", name, jobs.Plural(h.numOpen, "attempt"), formatDuration(h.spec.LostAfterOrDefault()))
 		o.takeAttemptsOf(h)
 	}
 	h.machine, h.probation = machine, probation{}
@@ -409,20 +409,20 @@ func (c *Core) changeMachine(h *host, machine int32) {
 
 // takeAttemptsOf moves the attempts of another host to this one, which has none.
 func (h *host) takeAttemptsOf(o *host) {
-	for f := o.head; f != nil; f = f.next {
+	for f := o.oldest; f != nil; f = f.nextOnHost {
 		o.addUse(f, -1)
 		f.host = h
 		h.addUse(f, 1)
 	}
-	h.head, h.tail, h.open = o.head, o.tail, o.open
-	o.head, o.tail, o.open = nil, nil, 0
+	h.oldest, h.newest, h.numOpen = o.oldest, o.newest, o.numOpen
+	o.oldest, o.newest, o.numOpen = nil, nil, 0
 	h.orphans, o.orphans = o.orphans, nil
 	h.wasUsed = true
 }
 
 // whyLeaving returns why a removed host accepts no jobs.
 func (h *host) whyLeaving() string {
-	return fmt.Sprintf("removed from the inventory: %s open there, then it leaves", jobs.Plural(h.open, "attempt"))
+	return fmt.Sprintf("removed from the inventory: %s open there, then it leaves", jobs.Plural(h.numOpen, "attempt"))
 }
 
 // whyMoving is why a host with a new address accepts no jobs.

@@ -62,7 +62,7 @@ func (c *Core) markLinkDown(h *host) {
 	h.linked, h.hasHeartbeat, h.sentLimit, h.sentShare = false, false, -1, hosts.Share{}
 	h.unknownAttempts, h.probeAt = nil, 0
 	h.reserved = nil
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		f.withdrawn = false // repeated if it is still needed when the host is back
 	}
 	c.recordOutage(h)
@@ -296,5 +296,5 @@ func (c *Core) jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.5 + c.rng.Float64()/2))
 }
 
-// never is the value of a timer that is not set.
-const never = time.Duration(math.MaxInt64)
+// timeNever is the value of a timer that is not set.
+const timeNever = time.Duration(math.MaxInt64)

@@ -157,8 +157,8 @@ func TestHeartbeatsAreBounded(t *testing.T) {
 			s.step(HostHeartbeat{"a", &hosts.Heartbeat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0}, MemFree: -1, DiskFree: -1,
 				Running: math.MaxInt, Buffered: math.MaxInt}})
 			s.submitPlain(100)
-			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.freeSlots() < -maxBuffered || h.occupied > 4 {
-				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.freeSlots(), h.occupied)
+			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.freeSlots() < -maxBuffered || h.occupiedSlots > 4 {
+				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.freeSlots(), h.occupiedSlots)
 			}
 			for range 60 { // long enough for the smoothed values to decay
 				s.heartbeat("a", hosts.Heartbeat{})
@@ -193,8 +193,8 @@ func TestHelloIsBounded(t *testing.T) {
 		s.step(HostUp{Host: "a", Hello: &tt.hello})
 		s.submitPlain(3 * jobs.MaxSlots)
 		h := s.c.hosts[0]
-		if h.slots() != tt.slots || h.limit != tt.slots || h.occupied > tt.slots || h.numGPUs() != tt.gpus {
-			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit, h.occupied, h.numGPUs(), tt.slots, tt.gpus)
+		if h.slots() != tt.slots || h.limit != tt.slots || h.occupiedSlots > tt.slots || h.numGPUs() != tt.gpus {
+			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit, h.occupiedSlots, h.numGPUs(), tt.slots, tt.gpus)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestSlotIsBounded(t *testing.T) {
 			s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 			s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: slot}}}})
 			s.wantState(1, jobs.Running)
-			want(t, name+": running", s.c.hosts[0].running, 1)
+			want(t, name+": running", s.c.hosts[0].runningSlots, 1)
 			s.step(ev)
 			s.wantState(1, jobs.Succeeded)
 			want(t, name+": finish", s.finishText(), "done")
@@ -226,8 +226,8 @@ func TestRejectedRecordKeepsAttemptInFlight(t *testing.T) {
 	s.started("a", "1.1")
 	s.c.table.Job(1).Attempts[0].State = jobs.AttemptSuperseded // the table disagrees
 	s.ended("a", "1.1", succeeded)
-	if s.c.Defects != 1 || len(s.c.inFlight) != 1 || s.c.hosts[0].open != 1 {
-		t.Errorf("%d defects, %d flights, %d on the host", s.c.Defects, len(s.c.inFlight), s.c.hosts[0].open)
+	if s.c.Defects != 1 || len(s.c.inFlight) != 1 || s.c.hosts[0].numOpen != 1 {
+		t.Errorf("%d defects, %d flights, %d on the host", s.c.Defects, len(s.c.inFlight), s.c.hosts[0].numOpen)
 	}
 	s.c.Defects = 0
 	s.c.table.Job(1).Attempts[0].State = jobs.AttemptRunning

@@ -33,7 +33,7 @@ type absence struct {
 // down, and the jobs would not run anywhere else.
 func (c *Core) giveUpLost() {
 	for _, h := range c.allHosts() {
-		if h.linked || (!h.wasUsed || h.state == Lost) && h.open == 0 || c.now.Mono < h.lostAt() {
+		if h.linked || (!h.wasUsed || h.state == Lost) && h.numOpen == 0 || c.now.Mono < h.lostAt() {
 			continue
 		}
 		isAlive := c.isHeartbeatFileChanging(h)
@@ -44,21 +44,21 @@ func (c *Core) giveUpLost() {
 		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
 			if h.state = Lost; h.index >= 0 {
 				more := c.leaseText(h)
-				if wait && h.open > 0 && len(c.hosts) > 1 {
+				if wait && h.numOpen > 0 && len(c.hosts) > 1 {
 					more = "; most of the hosts vanished with it, so the network may be the cause: its jobs are not given up"
 				}
 				c.logf(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silenceText(h), more)
 			}
 		}
-		if h.open == 0 {
+		if h.numOpen == 0 {
 			continue
 		}
 		if wait && h.outage == 0 {
 			c.recordOutage(h) // including an outage that began under an earlier dispatcher
 		}
 		wait = wait || c.now.Mono < h.graceUntil
-		for f, next := h.head, (*inFlight)(nil); f != nil; f = next {
-			next = f.next
+		for f, next := h.oldest, (*inFlight)(nil); f != nil; f = next {
+			next = f.nextOnHost
 			if c.canGiveUp(h, f, wait, isAlive) {
 				c.loseAttempt(f, "its host "+h.spec.Name+" is lost: "+c.silenceText(h))
 			}
@@ -231,7 +231,7 @@ const mismatchTime = SuspectAfter
 // for short times. If they differ for longer, a message was lost, and the host is queried about its
 // older attempts. A lost report must not leave a run open forever.
 func (c *Core) checkCounts(h *host) {
-	if h.heartbeat.Running+h.heartbeat.Buffered >= h.open {
+	if h.heartbeat.Running+h.heartbeat.Buffered >= h.numOpen {
 		h.mismatchSince = 0
 		return
 	}
@@ -242,7 +242,7 @@ func (c *Core) checkCounts(h *host) {
 		return
 	}
 	h.mismatchSince = 0
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		if c.now.Mono-max(f.launchedAt, f.startedAt) >= mismatchTime {
 			h.outbox.probe = append(h.outbox.probe, f.id)
 		}

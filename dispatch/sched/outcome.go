@@ -119,8 +119,8 @@ func (c *Core) isAuthoritative(name string, id jobs.AttemptID) bool {
 	if a == nil || a.Host == name {
 		return a != nil && h != nil && h.owns(a)
 	}
-	if h != nil && !h.misreported {
-		h.misreported = true
+	if h != nil && !h.misreportLogged {
+		h.misreportLogged = true
 		c.logf(name, id.Job, "%s reports on attempt %s, which is on %s: its reports about attempts of other hosts are ignored", name, id, a.Host)
 	}
 	return false

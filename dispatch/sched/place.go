@@ -87,7 +87,7 @@ func (c *Core) hasFreeSlot() bool {
 		return false
 	}
 	for _, h := range c.hosts {
-		if h.limit > h.occupied {
+		if h.limit > h.occupiedSlots {
 			return true
 		}
 	}
@@ -185,7 +185,7 @@ func weight(h *host) float64 { return orDefault(h.spec.Weight, 1) }
 // canRunOn reports whether the class may run on the host if there is space.
 func (c *Core) canRunOn(h *host, cl *class, picky bool) bool {
 	return h.acceptsJobs() && cl.fits[h.index] && c.hasTimeFor(h, cl.key.maxRunTime) && !c.isReservedFrom(h, cl) &&
-		!(picky && cl.avoid[h.index]) && !(h.probation.isOnTrial() && h.open > 0)
+		!(picky && cl.avoid[h.index]) && !(h.probation.isOnTrial() && h.numOpen > 0)
 }
 
 // hasResources reports whether the host has enough free memory and GPUs.

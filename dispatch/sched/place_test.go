@@ -72,7 +72,7 @@ func TestRetryElsewhere(t *testing.T) {
 		s.started("b", "2.1")
 		s.ended("a", "1.1", fastFail) // after 10 ms
 		want(t, "kept from a", launchedOn(s.wait(tt.kept, "a", "b"), "a"), "")
-		want(t, "after its patience", launchedOn(s.wait(tt.until, "a", "b"), "a"), "1.2")
+		want(t, "after the avoidance time", launchedOn(s.wait(tt.until, "a", "b"), "a"), "1.2")
 	}
 
 	s = stageWithJobs(t, 1, Config{}, testHost("a", 2), testHost("b", 1))
@@ -150,8 +150,8 @@ func TestSeveralSlots(t *testing.T) {
 		}
 	}
 	s.wantState(5, jobs.Running)
-	if h := s.c.hosts[0]; h.occupied > 4 {
-		t.Errorf("%d slots in use of 4", h.occupied)
+	if h := s.c.hosts[0]; h.occupiedSlots > 4 {
+		t.Errorf("%d slots in use of 4", h.occupiedSlots)
 	}
 	if left := s.c.table.Counts[jobs.Queued]; left < 20 {
 		t.Errorf("only %d jobs were left when the wide one ran", left)

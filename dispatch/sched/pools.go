@@ -18,8 +18,8 @@ type pool struct {
 	used  int    // by open attempts
 	kept  int    // amount kept for a job of Core.keeper
 
-	planned int     // set only in slotsNeeded: amount for jobs that new instances will run
-	work    float64 // set only in ETA: seconds of use by the remaining work
+	plannedUse  int     // set only in slotsNeeded: amount for jobs that new instances will run
+	workSeconds float64 // set only in ETA: seconds of use by the remaining work
 }
 
 // pools holds the pools that all jobs share.
@@ -141,11 +141,11 @@ func (c *Core) planWithinPools(cl *class) int {
 	n := cl.numReady
 	for p, each := range c.poolUse(cl.spec) {
 		if p.limit >= 0 && p != &c.slots {
-			n = min(n, max(0, p.limit-p.used-p.planned)/each)
+			n = min(n, max(0, p.limit-p.used-p.plannedUse)/each)
 		}
 	}
 	for p, each := range c.poolUse(cl.spec) {
-		p.planned += n * each
+		p.plannedUse += n * each
 	}
 	return n
 }
@@ -204,10 +204,10 @@ func (c *Core) canKeep(cl *class) bool {
 // --queue-slots, in seconds. It uses the distributions that remainingWork has computed.
 func (c *Core) poolTime(now Time) float64 {
 	for _, p := range c.queueAndTokenPools() {
-		p.work = 0
+		p.workSeconds = 0
 	}
 	for _, h := range c.allHosts() {
-		for f := h.head; f != nil; f = f.next {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if f.killed || f.hasOutcome {
 				continue
 			}
@@ -216,7 +216,7 @@ func (c *Core) poolTime(now Time) float64 {
 				left = f.stats.dist.expectedRemaining(f.age(now.Mono).Seconds())
 			}
 			for p, n := range c.poolUse(f.spec) {
-				p.work += left * float64(n)
+				p.workSeconds += left * float64(n)
 			}
 		}
 	}
@@ -225,13 +225,13 @@ func (c *Core) poolTime(now Time) float64 {
 			break
 		}
 		for p, n := range c.poolUse(cl.spec) {
-			p.work += cl.stats.dist.mean * float64(n*cl.numReady)
+			p.workSeconds += cl.stats.dist.mean * float64(n*cl.numReady)
 		}
 	}
 	longest := 0.0
 	for _, p := range c.queueAndTokenPools() {
 		if p.limit > 0 {
-			longest = max(longest, p.work/float64(p.limit))
+			longest = max(longest, p.workSeconds/float64(p.limit))
 		}
 	}
 	return longest

@@ -10,13 +10,13 @@ import (
 // probation is the state of a host that gets no jobs although its link is up: it refused jobs, or
 // jobs fail fast there that succeed elsewhere.
 type probation struct {
-	paused        bool
-	until         time.Duration
-	why           string
-	refusals      int              // consecutive refusals
-	streak        int              // consecutive fast failures
-	uncharge      []jobs.AttemptID // failures of the streak that were charged and may be uncharged
-	numProbations int              // consecutive times on probation because of fast failures
+	paused          bool
+	until           time.Duration
+	why             string
+	refusals        int              // consecutive refusals
+	streak          int              // consecutive fast failures
+	chargedFailures []jobs.AttemptID // failures of the streak that were charged and may be uncharged
+	numProbations   int              // consecutive times on probation because of fast failures
 	// Results of the other hosts since the first failure of the streak.
 	othersSince tally
 	// Recent results of the other hosts, with lower weights for older ones.
@@ -48,7 +48,7 @@ const (
 	// maxStreakChance is the probability that a streak is bad luck at the failure rate of the other
 	// hosts. Below it, the host is put on probation.
 	maxStreakChance    = 1e-4
-	maxUncharge        = 100 // number of failures that are remembered
+	maxRemembered      = 100 // number of failures that are remembered
 	jobFaultHosts      = 3   // a job that fails on this many hosts is itself at fault
 	maxUnchargedPerTry = 2   // failures per try that may be uncharged
 	// minElsewhereSuccesses is the minimum number of other hosts' successes in the meantime for a
@@ -127,11 +127,11 @@ func (c *Core) judgeFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Out
 		return true
 	}
 	if r.streak == 0 {
-		r.othersSince, r.uncharge = tally{}, r.uncharge[:0]
+		r.othersSince, r.chargedFailures = tally{}, r.chargedFailures[:0]
 	}
 	r.streak++
-	if len(r.uncharge) < maxUncharge {
-		r.uncharge = append(r.uncharge, id)
+	if len(r.chargedFailures) < maxRemembered {
+		r.chargedFailures = append(r.chargedFailures, id)
 	}
 	if c.clearHostsIfJobAtFault(h, j) {
 		return true
@@ -161,7 +161,7 @@ func (c *Core) pauseFirstFailures(h *host) {
 		return
 	}
 	for _, o := range c.hosts {
-		if o != h && (o.isAnswering() && o.open > 0 || o.isFirstDial()) {
+		if o != h && (o.isAnswering() && o.numOpen > 0 || o.isFirstDial()) {
 			c.pauseHost(h, r.streak/minStreak-1, "its first jobs failed at once; it waits until jobs have ended on other hosts")
 			c.logf(h.spec.Name, 0, "%s pauses: its first %d jobs failed at once, and none has ended on another host yet", h.spec.Name, r.streak)
 			return
@@ -171,14 +171,14 @@ func (c *Core) pauseFirstFailures(h *host) {
 
 // unchargeStreak uncharges the failures of the host's streak, except those of finished jobs.
 func (c *Core) unchargeStreak(h *host) {
-	for _, id := range h.probation.uncharge {
+	for _, id := range h.probation.chargedFailures {
 		j, a := c.table.Job(id.Job), c.table.Attempt(id)
 		if a.Charged && a.Round == j.Round && !j.State.Terminal() {
 			c.emit(jobs.Record{Kind: jobs.KindForgiven, Job: id.Job, N: id.N, Host: a.Host,
 				Reason: "jobs fail at once on " + a.Host + " that succeed on other hosts"})
 		}
 	}
-	h.probation.uncharge = h.probation.uncharge[:0]
+	h.probation.chargedFailures = h.probation.chargedFailures[:0]
 }
 
 // numFailures returns the number of attempts of this round that failed by themselves, charged or

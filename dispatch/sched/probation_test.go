@@ -34,7 +34,7 @@ func TestFastFailuresCauseProbation(t *testing.T) {
 	want(t, "fast failures before the pause", n, 3)
 	want(t, "limit", formatCommands[SetLimit](rest), "{a 0}")
 	wantContains(t, "what waited comes back", formatCommands[Withdraw](rest), "{a [")
-	victim := s.c.hosts[0].head.id
+	victim := s.c.hosts[0].oldest.id
 	s.started("a", victim.String())
 	s.ended("a", victim.String(), fastFail)
 	if j := s.job(victim.Job); j.Failures != 0 || j.State.Terminal() {
@@ -42,9 +42,9 @@ func TestFastFailuresCauseProbation(t *testing.T) {
 	}
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
 	s.wait(3*time.Second, "a", "b")
-	want(t, "jobs on trial", s.c.hosts[0].occupied, 1)
+	want(t, "jobs on trial", s.c.hosts[0].occupiedSlots, 1)
 	s.endFirst("a", succeeded)
-	wantBetween(t, "jobs after a success", s.c.hosts[0].occupied, 8, 100)
+	wantBetween(t, "jobs after a success", s.c.hosts[0].occupiedSlots, 8, 100)
 }
 
 // TestBadJobsCauseNoProbation checks that no host is put on probation if jobs fail just as often
@@ -56,15 +56,15 @@ func TestBadJobsCauseNoProbation(t *testing.T) {
 		s := stageWithJobs(t, 500, Config{Tries: 1}, testHost("a", 1), testHost("b", 1))
 		for s.c.table.Unfinished() > 0 {
 			for _, h := range s.c.hosts {
-				if h.head == nil {
+				if h.oldest == nil {
 					continue
 				}
 				o := succeeded
-				stretch := h.head.id.Job > 200 && h.head.id.Job < 220
+				stretch := h.oldest.id.Job > 200 && h.oldest.id.Job < 220
 				if stretch || r.IntN(2) == 0 {
 					o = fastFail
 				}
-				s.ended(h.spec.Name, h.head.id.String(), o)
+				s.ended(h.spec.Name, h.oldest.id.String(), o)
 				// The pause after failed first jobs does not count.
 				if h.probation.paused && h.probation.numProbations > 0 {
 					rests++
@@ -100,9 +100,9 @@ func TestJobAtFaultClearsHosts(t *testing.T) {
 // until the core knows how jobs fare elsewhere (B2: after few losses).
 func TestFirstFailuresPauseHost(t *testing.T) {
 	s := stageWithJobs(t, 50, Config{}, testHost("a", 2), testHost("b", 1))
-	s.started("b", s.c.hosts[1].head.id.String())
+	s.started("b", s.c.hosts[1].oldest.id.String())
 	failed := 0
-	for s.c.hosts[0].head != nil && !s.c.hosts[0].probation.paused {
+	for s.c.hosts[0].oldest != nil && !s.c.hosts[0].probation.paused {
 		s.endFirst("a", fastFail)
 		failed++
 	}
@@ -110,7 +110,7 @@ func TestFirstFailuresPauseHost(t *testing.T) {
 	want(t, "times that it is told", s.numEvents("a pauses: its first 3 jobs failed at once"), 1)
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
 	s.wait(2*time.Second, "a", "b")
-	want(t, "tried again", s.c.hosts[0].head != nil, true)
+	want(t, "tried again", s.c.hosts[0].oldest != nil, true)
 	// If jobs also fail on the other host, this host is not at fault.
 	for range 3 {
 		s.endFirst("b", fastFail)
@@ -217,13 +217,13 @@ func TestUnchargedWhileItWaits(t *testing.T) {
 	s.submit(true, slices.Repeat([]*jobs.Options{{MemBytes: 1 << 30}}, 100)...)
 	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 9}) // last in the queue
 	s.failFast()
-	if s.job(1).Failures > 0 || s.c.queue.states[0] != ready {
+	if s.job(1).Failures > 0 || s.c.queue.states[0] != stateReady {
 		t.Fatalf("job 1 has %d failures and is %d", s.job(1).Failures, s.c.queue.states[0])
 	}
 	for s.c.table.Unfinished() > 0 {
 		s.wait(time.Second, "a", "b")
 		for _, h := range s.c.hosts {
-			for h.head != nil {
+			for h.oldest != nil {
 				s.endFirst(h.spec.Name, succeeded)
 			}
 		}

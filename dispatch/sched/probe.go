@@ -21,8 +21,8 @@ type probing struct {
 // possiblyAlive returns the attempts that may be on the host: the open ones, and those that were
 // given up while it was away.
 func (h *host) possiblyAlive() []jobs.AttemptID {
-	ids := make([]jobs.AttemptID, 0, h.open+len(h.orphans))
-	for f := h.head; f != nil; f = f.next {
+	ids := make([]jobs.AttemptID, 0, h.numOpen+len(h.orphans))
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		ids = append(ids, f.id)
 	}
 	return append(ids, h.orphans...)
@@ -82,7 +82,7 @@ func (c *Core) handleProbed(h *host, p *hosts.ProbedJob) {
 	switch p.Answer {
 	case hosts.Unknown:
 		if h.linked && (f != nil || a.State == jobs.AttemptLost) {
-			if len(h.unknownAttempts) > 2*(h.open+len(h.orphans)) {
+			if len(h.unknownAttempts) > 2*(h.numOpen+len(h.orphans)) {
 				c.pruneUnknownAttempts(h)
 			}
 			h.unknownAttempts = append(h.unknownAttempts, p.Attempt)

@@ -63,7 +63,7 @@ func (c *Core) provide() {
 	}
 	var used []string
 	for _, in := range v.instances {
-		if in.seen && in.pending == "" && !in.leavingRun && !in.terminating && !in.failed {
+		if in.wasListed && in.pending == "" && !in.leavingRun && !in.terminating && !in.failed {
 			used = append(used, in.name)
 		}
 	}
@@ -78,7 +78,7 @@ func (c *Core) manageInstance(in *instance) {
 	open := 0
 	for _, o := range c.absent {
 		if hosts.InstanceOf(o.spec.Name) == in.name {
-			open += o.open
+			open += o.numOpen
 			if !in.provider.listed {
 				o.lastReceivedAt = c.now.Mono // it cannot be reached before its address is in a list
 			}
@@ -87,7 +87,7 @@ func (c *Core) manageInstance(in *instance) {
 	slots := 0
 	for _, h := range in.hosts {
 		h.retiring = in.retiring
-		open += h.open
+		open += h.numOpen
 		if !h.linked {
 			continue
 		}
@@ -259,7 +259,7 @@ func (c *Core) slotsNeeded(p *provider) int {
 		case h.isFirstDial() && h.instance == nil && c.now.Mono < firstDialTime:
 			return 0 // its capacity will be known in a moment
 		}
-		for f := h.head; f != nil; f = f.next {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			age := 0.0
 			if f.started {
 				age = f.age(c.now.Mono).Seconds()
@@ -275,9 +275,9 @@ func (c *Core) slotsNeeded(p *provider) int {
 			free += float64(in.provider.slots) * max(0, horizon-max(0, in.provider.startup-(c.now.Mono-in.since)).Seconds())
 		}
 	}
-	c.slots.planned = 0
+	c.slots.plannedUse = 0
 	for _, p := range c.queueAndTokenPools() {
-		p.planned = 0
+		p.plannedUse = 0
 	}
 	stranded, waiting, work := 0, 0, 0.0
 	for _, cl := range c.queue.list {
@@ -372,7 +372,7 @@ func (c *Core) instancesLeft() string {
 
 // idleTime returns how long an instance that is up has had no work.
 func (c *Core) idleTime(h *host) time.Duration {
-	if h.instance == nil || h.instance.idleAt == 0 || h.open > 0 || !h.acceptsJobs() {
+	if h.instance == nil || h.instance.idleAt == 0 || h.numOpen > 0 || !h.acceptsJobs() {
 		return 0
 	}
 	return max(1, c.now.Mono-h.instance.idleAt)

@@ -30,15 +30,15 @@ type queueStats struct {
 // runTimes holds the run times, in seconds, of the jobs that succeeded. The time until a failure
 // does not show how long a job takes.
 type runTimes struct {
-	n        int
-	mean, m2 float64 // m2: sum of the squared deviations from the mean (Welford)
+	n                    int
+	mean, sumSquaredDevs float64 // m2: sum of the squared deviations from the mean (Welford)
 }
 
 func (s *runTimes) add(x float64) {
 	s.n++
 	d := x - s.mean
 	s.mean += d / float64(s.n)
-	s.m2 += d * (x - s.mean)
+	s.sumSquaredDevs += d * (x - s.mean)
 }
 
 // recentMeans are moving averages of run times, in seconds, of all jobs and of those that
@@ -105,7 +105,7 @@ func (s *queueStats) moments(age float64) (mean, dev float64, ok bool) {
 		d1, d2 = 0, 0
 	}
 	n := float64(s.n + k)
-	return s.mean + d1/n, math.Sqrt(max(0, s.m2+d2-d1*d1/n) / (n - 1)), true
+	return s.mean + d1/n, math.Sqrt(max(0, s.sumSquaredDevs+d2-d1*d1/n) / (n - 1)), true
 }
 
 // estimate returns an upper estimate of a job's run time: the mean and two standard deviations.

@@ -225,6 +225,6 @@ func TestRecoveryMemory(t *testing.T) {
 	s.ended("a", "1.1", exit1)
 	s.wait(20*time.Second, "a")
 	next := restart(s, testHost("a", 2))
-	want(t, "attempts taken over", next.c.hosts[0].open, 1)
+	want(t, "attempts taken over", next.c.hosts[0].numOpen, 1)
 	want(t, "their memory", next.c.hosts[0].mem, 6<<30)
 }

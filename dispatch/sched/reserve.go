@@ -118,7 +118,7 @@ func (c *Core) releaseReservation(h *host) {
 func (h *host) keptFor(queue string) (its, others hosts.Kept) {
 	for _, k := range h.spec.Queues {
 		var gpus jobs.GPUs
-		for f := h.head; f != nil; f = f.next {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if f.stats.share.name == k.Queue {
 				k.Slots -= f.slots
 				gpus += f.wantGPUs

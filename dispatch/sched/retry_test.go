@@ -119,13 +119,13 @@ func TestRetriesOfShortJobs(t *testing.T) {
 		begun := s.at
 		for s.c.table.Unfinished() > 0 {
 			h := s.c.hosts[0]
-			if h.head == nil {
+			if h.oldest == nil {
 				next, _ := s.c.Next()
 				s.at = next
 				s.step(Tick{})
 				continue
 			}
-			id, started := h.head.id.String(), s.now().Wall
+			id, started := h.oldest.id.String(), s.now().Wall
 			s.at += run
 			s.ended("a", id, jobs.Outcome{Exit: r.IntN(2), Started: started, Ended: s.now().Wall})
 			if s.at%HeartbeatInterval < run {

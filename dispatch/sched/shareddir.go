@@ -27,15 +27,15 @@ const (
 
 // sharedDirView holds what the shared directory shows about an absent host.
 type sharedDirView struct {
-	nextAt        time.Duration // time of the next inspection; 0: not planned
-	firstAskedAt  time.Duration // time of the first request of this absence; 0: none
-	answers       int           // number of answers
-	firstAnswerAt time.Duration // when the first answer came
-	inspector     string        // who was asked last: a host, or "" for our own mount
-	waiting       bool          // an answer is awaited
-	heartbeat     string        // last content of the heartbeat file during this absence
-	changedAt     time.Duration // when the content last changed; 0: it has not changed
-	reported      bool          // it was reported that the host's jobs continue
+	nextAt               time.Duration // time of the next inspection; 0: not planned
+	firstAskedAt         time.Duration // time of the first request of this absence; 0: none
+	answers              int           // number of answers
+	firstAnswerAt        time.Duration // when the first answer came
+	inspector            string        // who was asked last: a host, or "" for our own mount
+	isAwaited            bool          // an answer is awaited
+	heartbeatFile        string        // last content of the heartbeat file during this absence
+	changedAt            time.Duration // when the content last changed; 0: it has not changed
+	continuationReported bool          // it was reported that the host's jobs continue
 }
 
 // isHeartbeatFileChanging reports whether the heartbeat file of an absent host has changed lately.
@@ -57,7 +57,7 @@ func (c *Core) isSharedDirSettled(h *host) bool {
 func (c *Core) inspectAbsentHosts() {
 	for _, h := range c.allHosts() {
 		l := &h.sharedDir
-		if h.linked || h.open == 0 && len(h.orphans) == 0 || c.stopped || c.fenced {
+		if h.linked || h.numOpen == 0 && len(h.orphans) == 0 || c.stopped || c.fenced {
 			l.nextAt = 0
 			continue
 		}
@@ -85,7 +85,7 @@ func (c *Core) inspectHost(h *host) {
 	if h.sharedDir.firstAskedAt == 0 {
 		h.sharedDir.firstAskedAt = max(c.now.Mono, 1)
 	}
-	h.sharedDir.inspector, h.sharedDir.waiting = via, true
+	h.sharedDir.inspector, h.sharedDir.isAwaited = via, true
 	c.inspections = append(c.inspections, Inspect{Host: h.spec.Name, Via: via, Attempts: h.possiblyAlive()})
 }
 
@@ -95,7 +95,7 @@ func (c *Core) inspectHost(h *host) {
 func (c *Core) chooseInspector(h *host) (via string, ok bool) {
 	l := &h.sharedDir
 	own := h.hello == nil || h.hello.Shared
-	if own && (l.inspector != "" || !l.waiting) {
+	if own && (l.inspector != "" || !l.isAwaited) {
 		return "", true
 	}
 	from := 0
@@ -115,14 +115,14 @@ func (c *Core) chooseInspector(h *host) (via string, ok bool) {
 func (e HostInspected) apply(c *Core) {
 	all := c.allHosts()
 	i := slices.IndexFunc(all, func(h *host) bool {
-		return h.spec.Name == e.Msg.Host && !h.linked && h.sharedDir.waiting && h.sharedDir.inspector == e.Via
+		return h.spec.Name == e.Msg.Host && !h.linked && h.sharedDir.isAwaited && h.sharedDir.inspector == e.Via
 	})
 	if i < 0 {
 		return // the host responds itself, or no inspection was requested
 	}
 	h := all[i]
 	l := &h.sharedDir
-	l.waiting = false
+	l.isAwaited = false
 	if l.answers++; l.answers == 1 {
 		l.firstAnswerAt = c.now.Mono
 	}
@@ -147,17 +147,17 @@ func (e HostInspected) apply(c *Core) {
 	}
 	// The content must not be that of another machine that has the name now.
 	if b := e.Msg.Heartbeat; b != "" && (h.index >= 0 || c.byName[name] == nil) {
-		if l.heartbeat != "" && l.heartbeat != b {
+		if l.heartbeatFile != "" && l.heartbeatFile != b {
 			l.changedAt = c.now.Mono
 		}
-		l.heartbeat = b
+		l.heartbeatFile = b
 	}
 }
 
 // reportHeartbeatFile reports, once, that the jobs of a lost host continue.
 func (c *Core) reportHeartbeatFile(h *host) {
-	if !h.sharedDir.reported {
-		h.sharedDir.reported = true
+	if !h.sharedDir.continuationReported {
+		h.sharedDir.continuationReported = true
 		c.logf(h.spec.Name, 0, "%s cannot be reached, but its heartbeat file in the shared directory changes: its jobs continue, and the run waits for them", h.spec.Name)
 	}
 }

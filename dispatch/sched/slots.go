@@ -64,7 +64,7 @@ func (c *Core) handleLoad(h *host, b *hosts.Heartbeat) {
 
 // busySlots returns how many slots our attempts keep busy, including those sent and not yet
 // reported as started.
-func (h *host) busySlots() int { return max(h.running, min(h.occupied, h.limit)) }
+func (h *host) busySlots() int { return max(h.runningSlots, min(h.occupiedSlots, h.limit)) }
 
 // updateLimits computes how many slots each host may have busy, and sends changes to the helpers.
 func (c *Core) updateLimits() {
@@ -104,7 +104,7 @@ func (c *Core) updateLimits() {
 			n = min(n, c.cfg.MaxSlots)
 		}
 		if alone && h.numSpecial > 0 {
-			n = max(n, h.occupied) // jobs that the empty machine was given may run
+			n = max(n, h.occupiedSlots) // jobs that the empty machine was given may run
 		}
 		if c.Paused() || c.drainReason != "" || !h.acceptsJobs() {
 			n = 0
@@ -114,7 +114,7 @@ func (c *Core) updateLimits() {
 			h.outbox.setLimit = true
 		}
 		h.peakBusy = max(h.peakBusy, h.busySlots())
-		if h.numSpecial > 0 && h.occupied > n && n > 0 {
+		if h.numSpecial > 0 && h.occupiedSlots > n && n > 0 {
 			h.withdrawWide()
 		}
 		c.releaseReservation(h)
@@ -124,7 +124,7 @@ func (c *Core) updateLimits() {
 // withdrawWide withdraws jobs that need more slots than the host may use now. They would wait there
 // although other hosts have space.
 func (h *host) withdrawWide() {
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		if f.slots > h.limit && f.isWaiting() {
 			h.withdraw(f)
 		}
@@ -175,7 +175,7 @@ func (c *Core) sendShare(h *host, n int) {
 	if !c.sharesSlots(h) || h.sentShare.Weight > 0 && c.now.Mono-h.shareSentAt < shareInterval {
 		return
 	}
-	s := hosts.Share{Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupied}
+	s := hosts.Share{Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupiedSlots}
 	if h.acceptsJobs() && !c.isLaunchingClosed() && len(c.hosts) > 0 { // our part of the waiting jobs
 		s.Want += (c.queue.ready + len(c.hosts) - 1) / len(c.hosts)
 	}

@@ -261,9 +261,9 @@ func TestMemoryIsShared(t *testing.T) {
 func TestOwner(t *testing.T) {
 	s := stageWithJobs(t, 9, Config{}, testHost("a", 2))
 	for range 5 {
-		s.endAfter("a", s.c.byName["a"].head.id.String(), 10*time.Second)
+		s.endAfter("a", s.c.byName["a"].oldest.id.String(), 10*time.Second)
 	}
-	first := s.c.byName["a"].head.id
+	first := s.c.byName["a"].oldest.id
 	s.started("a", first.String())
 	held := hosts.Owner{Who: "alice uses the screen", Suspend: true}
 	total := time.Duration(0)

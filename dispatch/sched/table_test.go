@@ -102,7 +102,7 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 				if s.c.byName[h] == nil {
 					continue // the host has left
 				}
-				all = append(all, s.step(HostHeartbeat{h, &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].open}})...)
+				all = append(all, s.step(HostHeartbeat{h, &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].numOpen}})...)
 			}
 			s.heartbeatAt = s.at + HeartbeatInterval
 		}
@@ -155,7 +155,7 @@ func (s *stage) connect(name string, hello hosts.Hello) []Command {
 func (s *stage) heartbeat(name string, b hosts.Heartbeat) []Command {
 	s.at += HeartbeatInterval
 	b.MemFree, b.DiskFree = cmp.Or(b.MemFree, -1), cmp.Or(b.DiskFree, -1)
-	b.Running = cmp.Or(b.Running, s.c.byName[name].open)
+	b.Running = cmp.Or(b.Running, s.c.byName[name].numOpen)
 	return s.step(HostHeartbeat{name, &b})
 }
 
@@ -173,7 +173,7 @@ func (s *stage) endAllAfter(name string, n int, d time.Duration) {
 
 // attemptsOn returns the attempts that are in flight on a host, the oldest first.
 func (s *stage) attemptsOn(name string) (all []jobs.AttemptID) {
-	for f := s.c.byName[name].head; f != nil; f = f.next {
+	for f := s.c.byName[name].oldest; f != nil; f = f.nextOnHost {
 		all = append(all, f.id)
 	}
 	return all
@@ -181,7 +181,7 @@ func (s *stage) attemptsOn(name string) (all []jobs.AttemptID) {
 
 // endFirst ends the oldest attempt on a host.
 func (s *stage) endFirst(name string, o jobs.Outcome) []Command {
-	return s.ended(name, s.c.byName[name].head.id.String(), o)
+	return s.ended(name, s.c.byName[name].oldest.id.String(), o)
 }
 
 // launchItems returns what commands launch on a host, or on all hosts if name is "".

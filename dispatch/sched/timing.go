@@ -35,7 +35,7 @@ func (c *Core) handleTimers() {
 // Next returns the latest time, in Time.Mono, at which the core needs a Tick. It is at most
 // TickInterval away. ok is false if the core needs no more Ticks.
 func (c *Core) Next() (time.Duration, bool) {
-	at := never
+	at := timeNever
 	soon := func(t time.Duration) {
 		if t > c.now.Mono && t < at {
 			at = t
@@ -50,9 +50,9 @@ func (c *Core) Next() (time.Duration, bool) {
 	for _, h := range c.allHosts() {
 		if h.linked {
 			soon(h.lastSeenAt + SuspectAfter)
-		} else if h.wasUsed || h.open > 0 {
+		} else if h.wasUsed || h.numOpen > 0 {
 			soon(h.graceUntil)
-			if soon(h.lostAt()); h.open > 0 {
+			if soon(h.lostAt()); h.numOpen > 0 {
 				soon(c.leaseEnd(h))
 			}
 			soon(h.sharedDir.nextAt)
@@ -109,7 +109,7 @@ func (c *Core) Next() (time.Duration, bool) {
 	if !c.finished && c.table.Unfinished() > 0 {
 		soon(c.lastUsableAt + c.cfg.GiveUpAfter)
 	}
-	return at, at != never
+	return at, at != timeNever
 }
 
 // formatDuration formats a duration for people: "15 s", "2 min", "3 h".

@@ -28,19 +28,19 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 		return c.whyOpen(now, id, j)
 	}
 	switch c.queue.states[id-1] {
-	case waitingForAttempt:
+	case stateWaitingForAttempt:
 		return fmt.Sprintf("Job %d waits until its attempt of an earlier round is over.", id)
-	case waitingForJobs:
+	case stateWaitingForJobs:
 		if j.Spec.AfterOn != nil {
 			return fmt.Sprintf("Job %d waits for %s to end (after=%s).", id, c.unmetRequirement(j), j.Spec.AfterText())
 		}
 		return fmt.Sprintf("Job %d waits for %s to succeed.", id, c.unmetRequirement(j))
-	case retrying:
+	case stateRetrying:
 		if n := c.numPostponed(j); n > 0 && asksToRunLater(j.Last().Outcome) {
 			return fmt.Sprintf("Job %d has asked %s to be run again later (exit code %d); it runs again in %s.",
-				id, jobs.Plural(n, "time"), exitRunLater, formatDuration(c.queue.due[id]-now.Mono))
+				id, jobs.Plural(n, "time"), exitRunLater, formatDuration(c.queue.timerAt[id]-now.Mono))
 		}
-		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.maxTries(j), formatDuration(c.queue.due[id]-now.Mono))
+		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.maxTries(j), formatDuration(c.queue.timerAt[id]-now.Mono))
 	}
 	return fmt.Sprintf("Job %d waits: %s.", id, c.whyReady(id, j))
 }
@@ -162,7 +162,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 				ends = h
 			case c.isReservedFrom(h, cl):
 				kept = h
-			case h.probation.isOnTrial() && h.open > 0:
+			case h.probation.isOnTrial() && h.numOpen > 0:
 				trial = h
 			default:
 				room++
@@ -253,7 +253,7 @@ func (c *Core) Running() RunningView {
 	}
 	v.Progress = make([]ProgressView, 0, n)
 	for _, h := range c.allHosts() {
-		for f := h.head; f != nil; f = f.next {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if f.isStraggler {
 				v.Stragglers = append(v.Stragglers, f.id.Job)
 			}

@@ -36,7 +36,7 @@ func (d *director) injectFault(m *machine, after time.Duration, on, off func()) 
 
 // hangCalls makes every call to the shared directory hang on one machine.
 func (d *director) hangCalls(m *machine) string {
-	return d.injectFault(m, d.randomSeconds(2, 25), m.mount.Hang, m.mount.Unhang)
+	return d.injectFault(m, d.randomSeconds(2, 25), m.mount.Hang, m.mount.Resume)
 }
 
 // exceedQuota makes writes of one machine's user exceed the quota for blocks and inodes. A file

@@ -38,7 +38,7 @@ var outages = map[string]func(*director) (heal func()){
 		d.fenced = append(d.fenced, d.current)
 		return func() {
 			d.must(m.setLink(true))
-			m.mount.Unhang()
+			m.mount.Resume()
 		}
 	},
 }
