@@ -16,46 +16,46 @@ import (
 // turns host reports into events, and sends the pings that extend the host's lease. It makes no
 // decisions.
 type agent struct {
-	d        *Dispatcher
-	name     string
-	host     atomic.Pointer[hosts.Host] // specification for the next connection
-	commands chan any                   // bounded: the engine never waits for it
-	overflow chan struct{}              // holds a signal if a command did not fit
-	ctx      context.Context
-	cancel   context.CancelFunc          // ends the agent at once
-	hello    atomic.Pointer[hosts.Hello] // the newest hello; the engine reads it
+	d          *Dispatcher
+	name       string
+	host       atomic.Pointer[hosts.Host] // specification for the next connection
+	commands   chan any                   // bounded: the engine never waits for it
+	overflowed chan struct{}              // holds a signal if a command did not fit
+	ctx        context.Context
+	cancel     context.CancelFunc          // ends the agent at once
+	hello      atomic.Pointer[hosts.Hello] // the newest hello; the engine reads it
 	// uptime is the host's clock, in nanoseconds, at the newest heartbeat that the core has handled
 	// while it considered the host linked. The engine writes it. Leases start at this time and
 	// never later, so the core knows when they have expired.
 	uptime atomic.Int64
 	delay  atomic.Int64 // newest round trip over the link, in ns; 0: not measured
 
-	disconnects int // number of Disconnects sent to it; owned by the engine goroutine
+	numDisconnects int // number of Disconnects sent to it; owned by the engine goroutine
 
-	pieces    chan piece    // answers to the host's Wants
-	fetched   chan *fetch   // fetches that have ended
-	transfer  transfer      // the transfer in progress
-	manifests sync.Map      // manifests whose beginning was requested, by attempt
-	reading   chan struct{} // holds a token for each read in flight
+	pieces     chan piece    // answers to the host's Wants
+	fetched    chan *fetch   // fetches that have ended
+	transfer   transfer      // the transfer in progress
+	manifests  sync.Map      // manifests whose beginning was requested, by attempt
+	readTokens chan struct{} // holds a token for each read in flight
 
 	// The fields below are owned by the agent's goroutine.
-	disconnected int          // Disconnects carried out
-	worker       hosts.Worker // nil while not connected
-	reports      <-chan hosts.Message
-	dial         context.CancelFunc // ends the connection attempt in flight; nil: there is none
-	dialed       chan dialed
+	numDisconnected int          // Disconnects carried out
+	worker          hosts.Worker // nil while not connected
+	reports         <-chan hosts.Message
+	dial            context.CancelFunc // ends the connection attempt in flight; nil: there is none
+	dialed          chan dialed
 	// The core has handled HostUp; before the first ping, because withdrawals must precede it.
-	greeted bool
-	pings   int64
-	alive   chan alive // answer to the link's keepalive; nil: none is in flight
-	reads   map[int64]readRequest
-	readID  int64
-	serving int // number of Wants that are being answered
-	version int // version of the files that every job gets, as last sent to the helper
-	fetches map[jobs.AttemptID]*fetch
-	bye     *goodbye // nil until it is time to leave
-	again   bool     // the helper died during the first goodbye, and this is the second
-	clean   bool     // the host has no data of the run any more, or never had
+	upHandled       bool
+	pings           int64
+	keepalives      chan keepaliveAnswer // answer to the link's keepalive; nil: none is in flight
+	reads           map[int64]readRequest
+	readID          int64
+	numServing      int // number of Wants that are being answered
+	filesVersion    int // version of the files that every job gets, as last sent to the helper
+	fetches         map[jobs.AttemptID]*fetch
+	goodbye         *goodbye // nil until it is time to leave
+	isSecondGoodbye bool     // the helper died during the first goodbye, and this is the second
+	clean           bool     // the host has no data of the run any more, or never had
 }
 
 // dialed is the outcome of a connection attempt.
@@ -65,15 +65,15 @@ type dialed struct {
 	err    error
 }
 
-// alive is the answer to a keepalive, and how long it took.
-type alive struct {
+// keepaliveAnswer is the answer to a keepalive, and how long it took.
+type keepaliveAnswer struct {
 	err  error
 	took time.Duration
 }
 
 // goodbye makes the agent leave its host and end. With end, the host ends processes that jobs left
 // behind. With used, an agent that is not connected connects once more to do so.
-type goodbye struct{ end, used bool }
+type goodbye struct{ endRun, connectOnce bool }
 
 const (
 	pingInterval      = 3 * time.Second
@@ -84,8 +84,8 @@ const (
 func newAgent(d *Dispatcher, h *hosts.Host) *agent {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &agent{
-		d: d, name: h.Name, commands: make(chan any, maxCommands), overflow: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
-		reads: map[int64]readRequest{}, reading: make(chan struct{}, maxHostReads),
+		d: d, name: h.Name, commands: make(chan any, maxCommands), overflowed: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		reads: map[int64]readRequest{}, readTokens: make(chan struct{}, maxHostReads),
 		pieces: make(chan piece), fetched: make(chan *fetch), fetches: map[jobs.AttemptID]*fetch{},
 	}
 	a.host.Store(h)
@@ -99,7 +99,7 @@ func (a *agent) enqueue(command any) bool {
 	case a.commands <- command:
 		return true
 	default:
-		Signal(a.overflow)
+		Signal(a.overflowed)
 		return false
 	}
 }
@@ -130,23 +130,23 @@ func (a *agent) run() {
 			}
 			a.handleReport(m)
 		case p := <-a.pieces:
-			a.serving--
+			a.numServing--
 			if p.to == a.worker {
 				a.sendHost(p.msg)
 			}
 		case f := <-a.fetched:
-			a.fetchDone(f)
-		case <-a.overflow:
+			a.handleFetched(f)
+		case <-a.overflowed:
 			a.handleLinkDown(&hosts.Error{Host: a.name, Class: hosts.Broken,
 				Err: fmt.Errorf("it does not accept commands: more than %d are waiting", maxCommands)})
 		case <-ping.C:
-			if a.greeted {
+			if a.upHandled {
 				a.ping()
 			}
 		case <-keep.C:
 			a.keepAlive()
-		case is := <-a.alive:
-			a.alive = nil
+		case is := <-a.keepalives:
+			a.keepalives = nil
 			if is.err == nil && a.worker != nil {
 				a.delay.Store(max(1, int64(is.took)))
 			}
@@ -155,7 +155,7 @@ func (a *agent) run() {
 					Err: fmt.Errorf("no answer to the link's keepalive: %w", err)})
 			}
 		}
-		if a.bye != nil && a.worker == nil && a.dial == nil {
+		if a.goodbye != nil && a.worker == nil && a.dial == nil {
 			return
 		}
 	}
@@ -165,20 +165,20 @@ func (a *agent) run() {
 func (a *agent) handle(command any) {
 	switch o := command.(type) {
 	case sched.Connect:
-		if a.bye == nil {
+		if a.goodbye == nil {
 			a.connect()
 		}
 	case sched.Disconnect:
-		a.disconnected++
+		a.numDisconnected++
 		a.hangUp()
 	case sched.Launch:
-		for _, m := range a.launches(o) {
+		for _, m := range a.launchMessages(o) {
 			a.sendHost(m)
 		}
 	case sched.SetLimit:
 		a.sendHost(&hosts.Limit{Slots: o.Slots})
-		if !a.greeted {
-			a.greeted = true
+		if !a.upHandled {
+			a.upHandled = true
 			a.ping()
 		}
 	case sched.SetShare:
@@ -205,8 +205,8 @@ func (a *agent) handle(command any) {
 	}
 }
 
-// clock returns the host's own clock, as far as the core knows it.
-func (a *agent) clock() time.Duration { return time.Duration(a.uptime.Load()) }
+// hostClock returns the host's own clock, as far as the core knows it.
+func (a *agent) hostClock() time.Duration { return time.Duration(a.uptime.Load()) }
 
 func (a *agent) epoch() int { return a.d.cfg.Open.Epoch }
 
@@ -218,7 +218,7 @@ func (a *agent) sendHost(m hosts.Message) {
 		return
 	}
 	if err := a.worker.Send(m); err != nil && a.worker.Err() == nil {
-		a.notice(fmt.Sprintf("%s could not be sent: %v", m.Kind(), err))
+		a.sendNotice(fmt.Sprintf("%s could not be sent: %v", m.Kind(), err))
 	}
 }
 
@@ -226,39 +226,39 @@ func (a *agent) sendHost(m hosts.Message) {
 // after the newest heartbeat that the core has handled.
 func (a *agent) ping() {
 	a.pings++
-	lease := a.clock()
+	lease := a.hostClock()
 	if lease > 0 { // otherwise the host's clock is unknown
 		lease += a.d.cfg.Sched.Lease(a.host.Load().LostAfterOrDefault())
 	}
-	a.tellChanges()
+	a.sendChanges()
 	a.sendHost(&hosts.Ping{Seq: a.pings, LeaseUptime: lease})
 }
 
 // keepAlive requests an answer from the link itself. If the link answers but no heartbeats arrive,
 // the helper is stuck. If it does not answer, the host or the link is gone.
 func (a *agent) keepAlive() {
-	if a.worker == nil || a.alive != nil {
+	if a.worker == nil || a.keepalives != nil {
 		return
 	}
-	w, answer := a.worker, make(chan alive, 1)
-	a.alive = answer
+	w, answer := a.worker, make(chan keepaliveAnswer, 1)
+	a.keepalives = answer
 	go func() {
 		ctx, cancel := context.WithTimeout(a.ctx, keepAliveInterval)
 		defer cancel()
 		sent := time.Now()
 		err := w.KeepAlive(ctx)
-		answer <- alive{err, time.Since(sent)}
+		answer <- keepaliveAnswer{err, time.Since(sent)}
 	}()
 }
 
-func (a *agent) notice(text string) { a.noticeOf(0, text) }
+func (a *agent) sendNotice(text string) { a.sendJobNotice(0, text) }
 
-func (a *agent) noticeOf(job jobs.ID, text string) {
+func (a *agent) sendJobNotice(job jobs.ID, text string) {
 	a.sendInput(input{notice: &Notice{At: time.Now(), Host: a.name, Job: job, Text: text}})
 }
 
 func (a *agent) sendEvent(ev sched.Event) {
-	a.sendInput(input{ev: ev, from: a, disconnects: a.disconnected})
+	a.sendInput(input{ev: ev, from: a, numDisconnects: a.numDisconnected})
 }
 
 // sendInput waits until the engine, which always reads, takes the input, or the agent is canceled.

@@ -7,16 +7,16 @@ import (
 
 // answers holds the requests whose answers are durable. It is safe for concurrent use.
 type answers struct {
-	mu    sync.Mutex
-	names map[string]bool
-	more  chan struct{} // closed and replaced when further answers are durable
+	mu      sync.Mutex
+	names   map[string]bool
+	changed chan struct{} // closed and replaced when further answers are durable
 }
 
 func newAnswers(earlier map[string]bool) *answers {
-	return &answers{names: maps.Clone(earlier), more: make(chan struct{})}
+	return &answers{names: maps.Clone(earlier), changed: make(chan struct{})}
 }
 
-func (a *answers) put(names []string) {
+func (a *answers) add(names []string) {
 	if len(names) == 0 {
 		return
 	}
@@ -28,8 +28,8 @@ func (a *answers) put(names []string) {
 	for _, name := range names {
 		a.names[name] = true
 	}
-	close(a.more)
-	a.more = make(chan struct{})
+	close(a.changed)
+	a.changed = make(chan struct{})
 }
 
 // Answered reports whether the answer to a request is durable, including answers of earlier
@@ -38,17 +38,17 @@ func (d *Dispatcher) Answered(name string) (answered bool, more <-chan struct{})
 	a := d.answers
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.names[name], a.more
+	return a.names[name], a.changed
 }
 
-// durable publishes results and answers whose records have just become durable.
-func (e *engine) durable(results []*Result, requests []string) {
+// publishDurable publishes results and answers whose records have just become durable.
+func (e *engine) publishDurable(results []*Result, requests []string) {
 	if len(results) > 0 {
-		e.d.results.put(results)
-		if e.cfg.Ended != nil {
-			e.cfg.Ended(results)
+		e.d.results.add(results)
+		if e.cfg.OnResults != nil {
+			e.cfg.OnResults(results)
 		}
 		e.releaseFiles(results)
 	}
-	e.d.answers.put(requests)
+	e.d.answers.add(requests)
 }

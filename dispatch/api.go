@@ -37,9 +37,9 @@ type Config struct {
 	// Inspect reads the attempts of another host in the run directory, through this machine's
 	// mount. It may block as long as the mount hangs. nil: nothing can be read.
 	Inspect func(host string, attempts []jobs.AttemptID) *hosts.Inspected
-	// Deleted reports whether the run directory was deleted. It is called when the journal cannot
+	// IsDeleted reports whether the run directory was deleted. It is called when the journal cannot
 	// be found, and may block as long as the mount hangs. nil: never deleted.
-	Deleted func() bool
+	IsDeleted func() bool
 	// Open is sent to each helper, with Host, Slots, Less, Nice, WorkDir, Setup
 	// and Epoch filled in for it.
 	Open hosts.Open
@@ -54,15 +54,15 @@ type Config struct {
 	// Notify receives messages for people, in order. The dispatcher's goroutine calls it, so it
 	// must not block. It may be nil.
 	Notify func(Notice)
-	// Ended receives results whose records are durable. Reported receives the last lines that a job
-	// has written to DCS_REPORT, and whether the job has ended. It returns the lines to keep as
+	// OnResults receives results whose records are durable. OnReport receives the last lines that a
+	// job has written to DCS_REPORT, and whether the job has ended. It returns the lines to keep as
 	// events of the job. Both are called from the dispatcher's goroutine and must not block. They
 	// may be nil.
-	Ended    func([]*Result)
-	Reported func(job jobs.ID, over bool, text string) []string
-	// InventoryAsked receives the requests of people to add or remove a host. The dispatcher's
+	OnResults func([]*Result)
+	OnReport  func(job jobs.ID, over bool, text string) []string
+	// OnInventoryRequest receives the requests of people to add or remove a host. The dispatcher's
 	// goroutine calls it, so it must not block. The caller answers with SetHosts. It may be nil.
-	InventoryAsked func(host string, q jobs.HostRequest)
+	OnInventoryRequest func(host string, q jobs.HostRequest)
 }
 
 // Notice is a message for people about a host or a job.
@@ -78,16 +78,16 @@ type Result = results.Result
 
 // Snapshot is an immutable copy of the state of the run, bounded in size.
 type Snapshot struct {
-	At       time.Time
-	Counts   [jobs.Skipped + 1]int // jobs by state
-	Total    int                   // accepted jobs
-	Retries  int                   // failed attempts of this dispatcher whose jobs were retried
-	More     bool                  // more jobs may come (standard input is open)
-	Hosts    []sched.HostView
-	Rate     float64       // finished jobs per second, smoothed over the last minute
-	ETA      time.Duration // time until the queue is done; 0: not known
-	Paused   bool
-	Problem  string // the journal cannot be written, …: "" if all is well
-	Deleted  bool   // the run directory was deleted, so nothing can be recorded
-	Finished bool
+	At        time.Time
+	Counts    [jobs.Skipped + 1]int // jobs by state
+	Total     int                   // accepted jobs
+	Retries   int                   // failed attempts of this dispatcher whose jobs were retried
+	InputOpen bool                  // more jobs may come (standard input is open)
+	Hosts     []sched.HostView
+	Rate      float64       // finished jobs per second, smoothed over the last minute
+	ETA       time.Duration // time until the queue is done; 0: not known
+	Paused    bool
+	Problem   string // the journal cannot be written, …: "" if all is well
+	Deleted   bool   // the run directory was deleted, so nothing can be recorded
+	Finished  bool
 }

@@ -9,31 +9,31 @@ import (
 // completions is the unbounded queue of results that wait for the consumer. It is safe for
 // concurrent use.
 type completions struct {
-	mu    sync.Mutex
-	queue []*Result
-	over  bool
-	wake  chan struct{} // closed and replaced after each change
+	mu       sync.Mutex
+	queue    []*Result
+	hasEnded bool
+	wake     chan struct{} // closed and replaced after each change
 }
 
 func newCompletions() *completions { return &completions{wake: make(chan struct{})} }
 
-// put adds results. It may also be called after end.
-func (c *completions) put(rs []*Result) {
+// add adds results. It may also be called after end.
+func (c *completions) add(rs []*Result) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.queue = append(c.queue, rs...)
-	c.changed()
+	c.wakeConsumers()
 }
 
 // end records that the run is over. Consumers get the remaining results, and then io.EOF.
 func (c *completions) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over = true
-	c.changed()
+	c.hasEnded = true
+	c.wakeConsumers()
 }
 
-func (c *completions) changed() {
+func (c *completions) wakeConsumers() {
 	close(c.wake)
 	c.wake = make(chan struct{})
 }
@@ -48,7 +48,7 @@ func (c *completions) next(ctx context.Context) (*Result, error) {
 			c.mu.Unlock()
 			return r, nil
 		}
-		over, wake := c.over, c.wake
+		over, wake := c.hasEnded, c.wake
 		c.mu.Unlock()
 		if over {
 			return nil, io.EOF

@@ -18,7 +18,7 @@ func (a *agent) connect() {
 	answer := make(chan dialed, 1)
 	a.dial, a.dialed = cancel, answer
 	h := a.host.Load()
-	open := openFor(a.d.cfg.Open, h)
+	open := openMessage(a.d.cfg.Open, h)
 	go func() {
 		w, err := a.d.cfg.Connector.Connect(ctx, h, open)
 		if err == nil && ctx.Err() != nil { // the attempt was canceled
@@ -29,68 +29,68 @@ func (a *agent) connect() {
 	}()
 }
 
-// openFor completes the first message for the host.
-func openFor(open hosts.Open, h *hosts.Host) *hosts.Open {
+// openMessage completes the first message for the host.
+func openMessage(open hosts.Open, h *hosts.Host) *hosts.Open {
 	open.Version = hosts.ProtocolVersion
 	open.Host, open.WorkDir, open.ShareDir, open.Nice = h.Name, h.WorkDir, h.ShareDir, h.Nice
 	open.Owner, open.OwnerIdle = h.Owner, h.OwnerIdle
 	open.Slots, open.Less = h.Slots.Fixed, h.Slots.Less
-	open.Setup = join("\n", h.Setup, open.Setup)
+	open.Setup = joinTexts("\n", h.Setup, open.Setup)
 	open.Sends = open.Sends || len(h.Send) > 0
 	return &open
 }
 
-// join joins the texts that are not empty.
-func join(separator string, texts ...string) string {
+// joinTexts joins the texts that are not empty.
+func joinTexts(separator string, texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), separator)
 }
 
 func (a *agent) handleConnected(r dialed) {
 	a.dial, a.dialed = nil, nil
 	if r.err != nil {
-		if a.bye == nil {
-			a.sendEvent(sched.HostDown{Host: a.name, Err: a.saneFence(r.err)})
+		if a.goodbye == nil {
+			a.sendEvent(sched.HostDown{Host: a.name, Err: a.checkedFence(r.err)})
 		}
 		return
 	}
 	a.worker, a.reports = r.worker, r.worker.Reports()
 	hello := r.worker.Hello()
-	saneHello(hello)
+	limitHello(hello)
 	a.hello.Store(hello)
 	for _, w := range hello.Warnings {
-		a.notice(w)
+		a.sendNotice(w)
 	}
-	a.greeted = false
-	if a.bye != nil {
-		a.sendHost(&hosts.Bye{End: a.bye.end})
+	a.upHandled = false
+	if a.goodbye != nil {
+		a.sendHost(&hosts.Bye{End: a.goodbye.endRun})
 		return
 	}
-	a.sendEvent(sched.HostUp{Host: a.name, Hello: hello, At: r.host})
+	a.sendEvent(sched.HostUp{Host: a.name, Hello: hello, Spec: r.host})
 	a.keepAlive()
 }
 
 // handleEnd handles the end of the helper, on request or by itself.
 func (a *agent) handleEnd(err error) {
-	if a.bye == nil {
+	if a.goodbye == nil {
 		a.handleLinkDown(err)
 		return
 	}
 	a.clean = a.clean || err == nil
 	a.hangUp()
-	if !a.clean && a.bye.used && !a.again { // it died during cleanup: try once more
-		a.again = true
+	if !a.clean && a.goodbye.connectOnce && !a.isSecondGoodbye { // it died during cleanup: try once more
+		a.isSecondGoodbye = true
 		a.connect()
 	}
 }
 
 // leaveHost leaves the host and ends the agent.
 func (a *agent) leaveHost(g *goodbye) {
-	a.bye = g
-	a.clean = !g.used
+	a.goodbye = g
+	a.clean = !g.connectOnce
 	switch {
 	case a.worker != nil:
-		a.sendHost(&hosts.Bye{End: g.end})
-	case g.used:
+		a.sendHost(&hosts.Bye{End: g.endRun})
+	case g.connectOnce:
 		a.connect() // unless a connection attempt is in progress
 	case a.dial != nil:
 		a.hangUp()
@@ -117,10 +117,10 @@ func (a *agent) hangUp() {
 	}
 	if a.worker != nil {
 		a.worker.Close()
-		a.worker, a.reports, a.alive = nil, nil, nil
+		a.worker, a.reports, a.keepalives = nil, nil, nil
 		a.delay.Store(0)
 	}
-	a.dropReads()
+	a.failReads()
 	for _, b := range a.fetches {
 		b.cancel()
 	}

@@ -14,8 +14,8 @@ import (
 
 var errNoJournal = errors.New("journal: no such file or directory")
 
-// goneRig returns a dispatcher with a running job whose journal has vanished.
-func goneRig(t *testing.T, deleted func() bool) *rig {
+// deletedRig returns a dispatcher with a running job whose journal has vanished.
+func deletedRig(t *testing.T, deleted func() bool) *rig {
 	r := idleRig(t, time.Hour)
 	r.deleted = deleted
 	r.start(&jobs.Table{}, "a").submit(1)
@@ -43,10 +43,10 @@ func (r *rig) endsPromptly(ev sched.Event) {
 // a stop ends the dispatcher although nothing can be recorded any more (promise 5).
 func TestDeletedRunDirectoryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := goneRig(t, func() bool { return true })
+		r := deletedRig(t, func() bool { return true })
 		time.Sleep(time.Minute)
-		if s := r.d.Snapshot(); !s.Deleted || !strings.Contains(s.Problem, "/run was deleted") || r.told("/run was deleted") != 1 {
-			t.Errorf("deleted %v, problem %q, told %d times", s.Deleted, s.Problem, r.told("/run was deleted"))
+		if s := r.d.Snapshot(); !s.Deleted || !strings.Contains(s.Problem, "/run was deleted") || r.numNotices("/run was deleted") != 1 {
+			t.Errorf("deleted %v, problem %q, told %d times", s.Deleted, s.Problem, r.numNotices("/run was deleted"))
 		}
 		r.endsPromptly(sched.Drain{Why: "Ctrl-C"}) // a drain does not wait for jobs either
 	})
@@ -58,13 +58,13 @@ func TestDeletedRunDirectoryReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := new(atomic.Bool)
 		deleted.Store(true)
-		r := goneRig(t, deleted.Load)
+		r := deletedRig(t, deleted.Load)
 		time.Sleep(time.Minute)
 		deleted.Store(false)
 		r.journal.Vanish(nil)
 		r.journal.Fail(nil)
 		time.Sleep(time.Minute)
-		if s := r.d.Snapshot(); s.Deleted || s.Problem != "" || r.told("is there again") == 0 {
+		if s := r.d.Snapshot(); s.Deleted || s.Problem != "" || r.numNotices("is there again") == 0 {
 			t.Errorf("deleted %v, problem %q", s.Deleted, s.Problem)
 		}
 		if res := r.drain(); len(res) != 1 || res[0].State != jobs.Succeeded {
@@ -78,9 +78,9 @@ func TestDeletedRunDirectoryReturns(t *testing.T) {
 // only inaccessible, and that a stop still ends the dispatcher.
 func TestMissingRunDirectoryIsNotDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := goneRig(t, func() bool { return false })
+		r := deletedRig(t, func() bool { return false })
 		time.Sleep(time.Minute)
-		if s := r.d.Snapshot(); s.Deleted || s.Problem == "" || r.told("deleted") > 0 {
+		if s := r.d.Snapshot(); s.Deleted || s.Problem == "" || r.numNotices("deleted") > 0 {
 			t.Errorf("deleted %v, problem %q", s.Deleted, s.Problem)
 		}
 		r.endsPromptly(sched.Stop{Why: "SIGTERM"})

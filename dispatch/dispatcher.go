@@ -22,7 +22,7 @@ type Dispatcher struct {
 	finished chan struct{} // closed when the core has finished for the first time
 	results  *completions
 	answers  *answers
-	here     *rundir.FileReader
+	files    *rundir.FileReader
 	returns  *returns
 	signals  Signals
 	last     liveView // the last state; written by the engine before done is closed
@@ -48,7 +48,7 @@ func Start(cfg Config) (*Dispatcher, error) {
 		finished:  make(chan struct{}),
 		results:   newCompletions(),
 		answers:   newAnswers(cfg.Table.Requests),
-		here:      rundir.NewFileReader(),
+		files:     rundir.NewFileReader(),
 		returns:   newReturns(),
 		signals:   newSignals(),
 		submitted: len(cfg.Table.Specs), // the core accepts all stored jobs

@@ -49,7 +49,7 @@ func (r *rig) start(table *jobs.Table, names ...string) *rig {
 	}
 	d, err := Start(Config{
 		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1}, Hosts: hs,
-		Connector: r.hosts, Journal: r.journal, Table: table, Deleted: r.deleted, Files: r.files,
+		Connector: r.hosts, Journal: r.journal, Table: table, IsDeleted: r.deleted, Files: r.files,
 		StoreSpecs: func([]*jobs.Spec) error { return nil },
 		Open:       hosts.Open{Run: "u1", Epoch: 1},
 		Notify:     func(n Notice) { r.notices = append(r.notices, n.Text) },
@@ -141,13 +141,13 @@ func TestEveryJobComesBackOnce(t *testing.T) {
 		if got := r.d.cfg.Table.Acked; got != 50 {
 			t.Errorf("acknowledged up to %d", got)
 		}
-		for _, b := range r.hosts.byes {
+		for _, b := range r.hosts.goodbyes {
 			if !b.End {
 				t.Error("a host was not told that the run is over (promise 4)")
 			}
 		}
-		if len(r.hosts.byes) != 2 {
-			t.Errorf("%d hosts were taken leave of", len(r.hosts.byes))
+		if len(r.hosts.goodbyes) != 2 {
+			t.Errorf("%d hosts were taken leave of", len(r.hosts.goodbyes))
 		}
 	})
 }
@@ -222,8 +222,8 @@ func TestStopAndResumeAdopts(t *testing.T) {
 		r.submit(6)
 		time.Sleep(5 * time.Second)
 		r.stop()
-		if len(r.hosts.killed) > 0 || len(r.hosts.byes) != 1 || r.hosts.byes[0].End {
-			t.Errorf("stopping touched running jobs: killed %v, byes %v", r.hosts.killed, r.hosts.byes)
+		if len(r.hosts.killed) > 0 || len(r.hosts.goodbyes) != 1 || r.hosts.goodbyes[0].End {
+			t.Errorf("stopping touched running jobs: killed %v, byes %v", r.hosts.killed, r.hosts.goodbyes)
 		}
 		r.start(r.replayed(), "a")
 		r.submit(0)
@@ -278,9 +278,9 @@ func TestCancelAll(t *testing.T) {
 	})
 }
 
-// TestNextHonoursItsContext checks that Next returns when its context ends, and that no result is
+// TestNextHonorsItsContext checks that Next returns when its context ends, and that no result is
 // lost.
-func TestNextHonoursItsContext(t *testing.T) {
+func TestNextHonorsItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Minute, "a")
 		r.submit(1)

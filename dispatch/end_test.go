@@ -20,7 +20,7 @@ import (
 func TestLateResultDoesNotReopenTheRun(t *testing.T) {
 	c := newCompletions()
 	c.end()
-	c.put([]*Result{{Seq: 1}})
+	c.add([]*Result{{Seq: 1}})
 	if r, err := c.next(context.Background()); err != nil || r.Seq != 1 {
 		t.Errorf("next: %v, %v", r, err)
 	}
@@ -42,23 +42,23 @@ func TestAHostThatIsAwayAtTheEndIsCleanedLater(t *testing.T) {
 		if len(res) != 8 || !strings.Contains(strings.Join(r.notices, "\n"), "b could not be reached at the end") {
 			t.Errorf("%d results; notices: %q", len(res), r.notices)
 		}
-		if r.journaled(jobs.KindEnded) {
+		if r.hasRecord(jobs.KindEnded) {
 			t.Error("the run was written down as ended")
 		}
 		r.hosts.heal()
 		table := r.replayed()
-		r.hosts.byes = nil
+		r.hosts.goodbyes = nil
 		r.start(table, "a", "b")
 		r.submit(0)
 		r.drain()
 		r.close(sched.AllDone)
-		if len(r.hosts.byes) != 2 || !r.journaled(jobs.KindEnded) {
-			t.Errorf("took leave of %d hosts; ended: %v", len(r.hosts.byes), r.journaled(jobs.KindEnded))
+		if len(r.hosts.goodbyes) != 2 || !r.hasRecord(jobs.KindEnded) {
+			t.Errorf("took leave of %d hosts; ended: %v", len(r.hosts.goodbyes), r.hasRecord(jobs.KindEnded))
 		}
 	})
 }
 
-func (r *rig) journaled(k jobs.Kind) bool {
+func (r *rig) hasRecord(k jobs.Kind) bool {
 	return r.journal.Has(func(r *jobs.Record) bool { return r.Kind == k })
 }
 
@@ -73,7 +73,7 @@ func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 			Spec: &jobs.Spec{Command: strings.Repeat("x", 300<<10), Options: &jobs.Options{Setup: "job setup"}}})
 	}
 	n := 0
-	for _, m := range a.launches(o) {
+	for _, m := range a.launchMessages(o) {
 		size := 0
 		for _, j := range m.Jobs {
 			n++
@@ -98,7 +98,7 @@ func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 // sees them (promise 5).
 func TestHostReportsAreBounded(t *testing.T) {
 	b := &hosts.Heartbeat{Load: [3]float64{math.NaN(), math.Inf(1), -1}, Busy: math.NaN(), Ours: -3, MemFree: -5, DiskFree: -7, Running: -2}
-	saneHeartbeat(b)
+	limitHeartbeat(b)
 	for _, f := range []float64{b.Load[0], b.Load[1], b.Load[2], b.Busy, b.Ours} {
 		if f != 0 {
 			t.Errorf("%v got through", f)
@@ -108,16 +108,16 @@ func TestHostReportsAreBounded(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	h := &hosts.Hello{Cores: -1, Slots: 1 << 40, GPUs: 1 << 40, Warnings: []string{strings.Repeat("w", 1<<20)}}
-	saneHello(h)
+	limitHello(h)
 	if h.Cores != 1 || h.Slots > jobs.MaxSlots || h.GPUs > jobs.MaxGPUs || len(h.Warnings[0]) > maxText {
 		t.Errorf("%d cores, %d slots, %d GPUs", h.Cores, h.Slots, h.GPUs)
 	}
 	o := jobs.Outcome{Exit: 1 << 40, Started: 5, Ended: 1, CPU: -1, MaxRSSBytes: -1, Error: strings.Repeat("e", 1<<20)}
-	saneOutcome(&o)
+	limitOutcome(&o)
 	if o.Exit > 255 || o.Ended < o.Started || o.CPU < 0 || o.MaxRSSBytes < 0 || len(o.Error) > maxText {
 		t.Errorf("%+v", o)
 	}
-	if saneSlot(1<<40) != 0 || saneSlot(-1) != 0 || saneSlot(3) != 3 {
+	if boundedSlot(1<<40) != 0 || boundedSlot(-1) != 0 || boundedSlot(3) != 3 {
 		t.Error("slots")
 	}
 }
@@ -134,9 +134,9 @@ func TestLeaseFollowsTheCore(t *testing.T) {
 		// A disk that hangs.
 		go r.d.call(t.Context(), func(e *engine) { a = e.agents["a"]; close(entered); <-block })
 		<-entered
-		before := a.clock()
+		before := a.hostClock()
 		time.Sleep(time.Minute)
-		if got := a.clock(); got != before || before == 0 {
+		if got := a.hostClock(); got != before || before == 0 {
 			t.Errorf("the lease went on from %v to %v while the core saw nothing", before, got)
 		}
 		close(block)
@@ -150,10 +150,10 @@ func TestLeaseFollowsTheCore(t *testing.T) {
 func TestOnlyAHigherEpochFences(t *testing.T) {
 	a := newAgent(&Dispatcher{cfg: Config{Open: hosts.Open{Epoch: 3}}}, &hosts.Host{Name: "a"})
 	var fenced *hosts.FencedError
-	if err := a.saneFence(&hosts.FencedError{Host: "a", By: 3}); errors.As(err, &fenced) {
+	if err := a.checkedFence(&hosts.FencedError{Host: "a", By: 3}); errors.As(err, &fenced) {
 		t.Errorf("believed: %v", err)
 	}
-	if err := a.saneFence(&hosts.FencedError{Host: "a", By: 4}); !errors.As(err, &fenced) {
+	if err := a.checkedFence(&hosts.FencedError{Host: "a", By: 4}); !errors.As(err, &fenced) {
 		t.Errorf("not believed: %v", err)
 	}
 }

@@ -14,63 +14,63 @@ import (
 // input is an input of the engine: an event for the core, a notice to record, or a function to call
 // in the engine's goroutine.
 type input struct {
-	ev          sched.Event
-	from        *agent // sender of ev; nil: no agent
-	disconnects int    // number of Disconnects that the agent had carried out
-	notice      *Notice
-	call        func(*engine)
+	ev             sched.Event
+	from           *agent // sender of ev; nil: no agent
+	numDisconnects int    // number of Disconnects that the agent had carried out
+	notice         *Notice
+	call           func(*engine)
 }
 
 // engine holds the state of the goroutine that owns the core. Only that goroutine uses these
 // fields.
 type engine struct {
-	d          *Dispatcher
-	cfg        *Config
-	core       *sched.Core
-	loop       *commit.Loop
-	writer     writer
-	agents     map[string]*agent
-	start      time.Time     // origin of Time.Mono
-	inspecting chan struct{} // holds a token while the shared directory is being read
-	rate       rate
-	history    history
-	ahead      map[string]time.Duration // how far a host's clock was ahead of ours when it came up
+	d            *Dispatcher
+	cfg          *Config
+	core         *sched.Core
+	loop         *commit.Loop
+	writer       writer
+	agents       map[string]*agent
+	start        time.Time     // origin of Time.Mono
+	inspectToken chan struct{} // holds a token while the shared directory is being read
+	rate         rate
+	history      history
+	clockOffsets map[string]time.Duration // how far a host's clock was ahead of ours when it came up
 
 	reports []sched.Event // reports of attempts for the next step of the core
 
-	shown    []*Result // results whose records have not been passed to the journal
-	showing  []*Result // results whose records are being written
-	answers  []string  // requests whose answers have not been passed to the journal
-	answered []string  // requests whose answers are being written
+	pendingResults []*Result // results whose records have not been passed to the journal
+	writingResults []*Result // results whose records are being written
+	pendingAnswers []string  // requests whose answers have not been passed to the journal
+	writingAnswers []string  // requests whose answers are being written
 
-	finish   *sched.Finish
-	more     bool // Submit.Last has not been received
-	fencedBy int  // epoch of the dispatcher that has taken the run over; 0: none
-	retries  int  // see Snapshot.Retries
+	finish    *sched.Finish
+	inputOpen bool // Submit.Last has not been received
+	fencedBy  int  // epoch of the dispatcher that has taken the run over; 0: none
+	retries   int  // see Snapshot.Retries
 
 	checkingSince time.Time // start of the current check of run directory and fence; zero: none
 	heartbeatAt   time.Time // time of the last heartbeat in the owner file
 	ownedAt       time.Time // when the run was last known to be ours
-	missed        int       // consecutive checks that found the run directory deleted
+	numMissed     int       // consecutive checks that found the run directory deleted
 	deleted       bool      // the run directory is reported as deleted
 
-	leaving  bool
-	deadline time.Time // latest end of leaving the hosts
-	gone     int       // number of agents that have ended
-	parting  int       // number of agents of removed hosts that have not ended yet
-	unclean  []string  // names of hosts that could not be left clean
+	leaving       bool
+	leaveDeadline time.Time // latest end of leaving the hosts
+	numEnded      int       // number of agents that have ended
+	numLeaving    int       // number of agents of removed hosts that have not ended yet
+	unclean       []string  // names of hosts that could not be left clean
 }
 
 // maxBatch bounds the number of events that share one fsync.
 const maxBatch = 1024
 
 func newEngine(d *Dispatcher) *engine {
-	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), inspecting: make(chan struct{}, 1), agents: map[string]*agent{}, ahead: map[string]time.Duration{}, more: true}
+	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), inspectToken: make(chan struct{}, 1), agents: map[string]*agent{}, clockOffsets: map[string]time.Duration{}, inputOpen: true}
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Hosts)
 	e.loop = commit.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)
-	e.loop.See = e.onRecord
-	e.loop.Tell = func(text string) {
+	e.loop.OnRecord = e.onRecord
+	e.loop.Notify = func(text string) {
 		e.notify(Notice{At: time.Now(), Text: text})
 	}
 	e.history.hosts = map[string]*hostHistory{}
@@ -115,8 +115,8 @@ func (e *engine) run() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	var batch int
-	for !e.isOver() {
-		timer.Reset(e.wait())
+	for !e.mayEnd() {
+		timer.Reset(e.sleepTime())
 		select {
 		case in := <-e.d.inputs:
 			e.handle(in)
@@ -144,14 +144,14 @@ func (e *engine) run() {
 // considers a longer pause between two steps as a stall.
 const housekeepingInterval = 3 * time.Second
 
-// wait returns how long the engine may sleep if no input arrives.
-func (e *engine) wait() time.Duration {
+// sleepTime returns how long the engine may sleep if no input arrives.
+func (e *engine) sleepTime() time.Duration {
 	wait := time.Hour
 	if at, ok := e.loop.Next(); ok {
 		wait = max(0, at-e.now().Mono)
 	}
 	if e.leaving {
-		wait = min(wait, max(0, time.Until(e.deadline)))
+		wait = min(wait, max(0, time.Until(e.leaveDeadline)))
 	}
 	return wait
 }
@@ -165,13 +165,13 @@ func (e *engine) handle(in input) {
 	}
 	e.stepReports()
 	switch {
-	case in.from != nil && (e.agents[in.from.name] != in.from || in.disconnects != in.from.disconnects):
+	case in.from != nil && (e.agents[in.from.name] != in.from || in.numDisconnects != in.from.numDisconnects):
 		// It comes from a link that the core has given up. The next link may lead to another
 		// machine.
 	case in.ev != nil:
 		e.step(in.ev)
 	case in.notice != nil:
-		e.note(*in.notice)
+		e.recordNotice(*in.notice)
 	case in.call != nil:
 		in.call(e)
 	}
@@ -185,7 +185,7 @@ func (e *engine) stepReports() {
 	}
 	if e.fencedBy == 0 { // otherwise the decisions of this dispatcher do not count any more
 		e.loop.Step(e.now(), e.reports...)
-		Signal(e.d.signals.Changed)
+		Signal(e.d.signals.Changes)
 	}
 	clear(e.reports)
 	e.reports = e.reports[:0]
@@ -196,7 +196,7 @@ func (e *engine) step(ev sched.Event) {
 	switch ev := ev.(type) {
 	case sched.HostUp:
 		if at := ev.Hello.WallClock; at != 0 {
-			e.ahead[ev.Host] = at.Sub(e.now().Wall)
+			e.clockOffsets[ev.Host] = at.Sub(e.now().Wall)
 		}
 	case sched.Drain:
 		if e.deleted { // the ends of jobs cannot be recorded, so there is nothing to wait for
@@ -204,7 +204,7 @@ func (e *engine) step(ev sched.Event) {
 			return
 		}
 	case sched.Submit:
-		e.more = e.more && !ev.Last
+		e.inputOpen = e.inputOpen && !ev.Last
 	case sched.Request:
 		// Its file stays for the next dispatcher.
 		if e.finish != nil || e.leaving || e.fencedBy > 0 {
@@ -226,9 +226,9 @@ func (e *engine) step(ev sched.Event) {
 	switch ev.(type) {
 	case sched.Tick, sched.Acked:
 	case sched.HostHeartbeat:
-		Signal(e.d.signals.Reported)
+		Signal(e.d.signals.Reports)
 	default:
-		Signal(e.d.signals.Changed)
+		Signal(e.d.signals.Changes)
 	}
 	switch ev := ev.(type) {
 	case sched.HostUp:
@@ -245,7 +245,7 @@ func (e *engine) step(ev sched.Event) {
 // handleReports passes on the lines that attempts of a host have written to DCS_REPORT. An attempt
 // may have ended in the meantime, for example while no dispatcher ran.
 func (e *engine) handleReports(ev sched.HostHeartbeat) {
-	if e.cfg.Reported == nil || !e.core.Linked(ev.Host) {
+	if e.cfg.OnReport == nil || !e.core.Linked(ev.Host) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(ev.Heartbeat.Reports)) {
@@ -255,8 +255,8 @@ func (e *engine) handleReports(ev sched.HostHeartbeat) {
 		}
 		t := e.core.Table()
 		if a := t.Attempt(id); a != nil && a.Host == ev.Host && (a.State.Open() || a.State == jobs.AttemptExited) {
-			for _, why := range e.cfg.Reported(id.Job, t.Job(id.Job).State.Terminal(), ev.Heartbeat.Reports[name]) {
-				e.loop.Note(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(time.Now()), Job: id.Job, Reason: why})
+			for _, why := range e.cfg.OnReport(id.Job, t.Job(id.Job).State.Terminal(), ev.Heartbeat.Reports[name]) {
+				e.loop.RecordEvent(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(time.Now()), Job: id.Job, Reason: why})
 			}
 		}
 	}
@@ -266,19 +266,19 @@ func (e *engine) handleReports(ev sched.HostHeartbeat) {
 // the core has given up the link, or if this dispatcher may have lost the run, because the next
 // dispatcher relies on the expiry of leases.
 func (e *engine) confirm(host string, uptime time.Duration) {
-	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnerFor {
+	if a := e.agents[host]; a != nil && e.core.Linked(host) && time.Since(e.ownedAt) <= sched.OwnershipTime {
 		a.uptime.Store(int64(uptime))
 	}
 }
 
-// note records a notice in the journal as an event and notifies the listener.
-func (e *engine) note(n Notice) {
+// recordNotice records a notice in the journal as an event and notifies the listener.
+func (e *engine) recordNotice(n Notice) {
 	if n.At.IsZero() {
 		n.At = time.Now()
 	}
-	e.loop.Note(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job, Reason: n.Text})
+	e.loop.RecordEvent(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(n.At), Host: n.Host, Job: n.Job, Reason: n.Text})
 	e.history.setNote(n.Host, n.Text)
-	Signal(e.d.signals.Changed)
+	Signal(e.d.signals.Changes)
 	e.notify(n)
 }
 
@@ -290,9 +290,9 @@ func (e *engine) commit() {
 	}
 	now := e.now()
 	if batch, ok := e.loop.Flush(now); ok {
-		e.showing = append(e.showing, e.shown...)
-		e.answered = append(e.answered, e.answers...)
-		e.shown, e.answers = nil, nil
+		e.writingResults = append(e.writingResults, e.pendingResults...)
+		e.writingAnswers = append(e.writingAnswers, e.pendingAnswers...)
+		e.pendingResults, e.pendingAnswers = nil, nil
 		e.writer.write(batch)
 	}
 	e.carryOut(e.loop.Idle(now))
@@ -301,7 +301,7 @@ func (e *engine) commit() {
 // handleWritten handles the result of writing a batch, and releases the commands that waited for
 // it.
 func (e *engine) handleWritten(err error) {
-	e.writer.busy = false
+	e.writer.isBusy = false
 	if e.fencedBy > 0 {
 		return
 	}
@@ -312,8 +312,8 @@ func (e *engine) handleWritten(err error) {
 		return
 	}
 	if out.Durable {
-		e.durable(e.showing, e.answered)
-		e.showing, e.answered = nil, nil
+		e.publishDurable(e.writingResults, e.writingAnswers)
+		e.writingResults, e.writingAnswers = nil, nil
 	}
 	e.carryOut(out)
 }

@@ -19,12 +19,12 @@ type fakeHosts struct {
 	mu         sync.Mutex
 	t          *testing.T
 	journal    *jobstest.Journal
-	run        time.Duration
+	runTime    time.Duration
 	refuse     map[string]error // errors that Connect returns, by host
 	workers    map[string]*fakeWorker
 	started    map[jobs.AttemptID]int
 	outcomes   map[jobs.AttemptID]*jobs.Outcome
-	byes       []hosts.Bye
+	goodbyes   []hosts.Bye
 	killed     []jobs.AttemptID
 	launches   int
 	unanswered bool    // reads are not answered
@@ -32,12 +32,12 @@ type fakeHosts struct {
 	// Answers reads of returned files, unless its result is nil.
 	returned func(*hosts.Read) *hosts.Chunk
 	files    int              // number of files that each job returns
-	let      []jobs.AttemptID // attempts whose directories may be removed
+	released []jobs.AttemptID // attempts whose directories may be removed
 	wg       sync.WaitGroup
 }
 
 func newFakeHosts(t *testing.T, j *jobstest.Journal, run time.Duration) *fakeHosts {
-	return &fakeHosts{t: t, journal: j, run: run, refuse: map[string]error{}, workers: map[string]*fakeWorker{},
+	return &fakeHosts{t: t, journal: j, runTime: run, refuse: map[string]error{}, workers: map[string]*fakeWorker{},
 		started: map[jobs.AttemptID]int{}, outcomes: map[jobs.AttemptID]*jobs.Outcome{}}
 }
 
@@ -104,7 +104,7 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 				if !w.f.journal.Has(func(r *jobs.Record) bool { return r.Outcome != nil && r.Attempt() == id }) {
 					w.f.t.Errorf("the files of %s may be removed before its outcome is durable", id)
 				}
-				w.f.let = append(w.f.let, id)
+				w.f.released = append(w.f.released, id)
 			}
 			w.f.mu.Unlock()
 		case *hosts.Read:
@@ -126,7 +126,7 @@ func (w *fakeWorker) Send(ms ...hosts.Message) error {
 			}
 		case *hosts.Bye:
 			w.f.mu.Lock()
-			w.f.byes = append(w.f.byes, *m)
+			w.f.goodbyes = append(w.f.goodbyes, *m)
 			w.f.mu.Unlock()
 			w.Cut(nil) // it disconnects as asked
 		}
@@ -149,8 +149,8 @@ func (w *fakeWorker) launch(m *hosts.Launch) {
 		}
 		w.Say(&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: job.Attempt, Slot: 1}}})
 		w.f.wg.Go(func() {
-			time.Sleep(w.f.run) // virtual time: the bubble's clock
-			w.finish(job.Attempt, jobs.Outcome{Files: int32(w.f.files), Started: 1, Ended: 1 + jobs.Stamp(w.f.run)})
+			time.Sleep(w.f.runTime) // virtual time: the bubble's clock
+			w.finish(job.Attempt, jobs.Outcome{Files: int32(w.f.files), Started: 1, Ended: 1 + jobs.Stamp(w.f.runTime)})
 		})
 	}
 }

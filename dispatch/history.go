@@ -24,24 +24,24 @@ type Host struct {
 
 // history holds samples of the last minutes of each host.
 type history struct {
-	hosts map[string]*hostHistory
-	next  time.Duration // Time.Mono of the next sample
+	hosts  map[string]*hostHistory
+	nextAt time.Duration // Time.Mono of the next sample
 }
 
 type hostHistory struct {
-	history [maxSamples]uint8 // a ring buffer
-	n       int               // samples so far
-	note    string            // last message
+	history    [maxSamples]uint8 // a ring buffer
+	numSamples int               // samples so far
+	note       string            // last message
 }
 
 // sample takes the samples that are due. After a pause of this process, the current value is used
 // for all missed samples.
 func (p *history) sample(e *engine, now sched.Time) {
-	if now.Mono < p.next {
+	if now.Mono < p.nextAt {
 		return
 	}
-	times := min(maxSamples, 1+int((now.Mono-p.next)/sampleInterval))
-	p.next = now.Mono - now.Mono%sampleInterval + sampleInterval
+	times := min(maxSamples, 1+int((now.Mono-p.nextAt)/sampleInterval))
+	p.nextAt = now.Mono - now.Mono%sampleInterval + sampleInterval
 	for _, v := range e.core.Hosts() {
 		h := p.hosts[v.Name]
 		if h == nil {
@@ -56,8 +56,8 @@ func (p *history) sample(e *engine, now sched.Time) {
 			share = 0
 		}
 		for range times {
-			h.history[h.n%maxSamples] = share
-			h.n++
+			h.history[h.numSamples%maxSamples] = share
+			h.numSamples++
 		}
 	}
 }
@@ -79,7 +79,7 @@ func (e *engine) hosts(now sched.Time) []Host {
 		if a := e.agents[v.Name]; a != nil {
 			list[i].Delay = time.Duration(a.delay.Load())
 			if list[i].Linked {
-				list[i].Files = join("; ", v.Heartbeat.Files, a.transfer.text())
+				list[i].Files = joinTexts("; ", v.Heartbeat.Files, a.transfer.text())
 			}
 		}
 		if h := e.history.hosts[v.Name]; h != nil {
@@ -91,10 +91,10 @@ func (e *engine) hosts(now sched.Time) []Host {
 
 // samples returns the history, oldest first.
 func (h *hostHistory) samples() []uint8 {
-	n := min(h.n, maxSamples)
+	n := min(h.numSamples, maxSamples)
 	list := make([]uint8, n)
 	for i := range list {
-		list[i] = h.history[(h.n-n+i)%maxSamples]
+		list[i] = h.history[(h.numSamples-n+i)%maxSamples]
 	}
 	return list
 }

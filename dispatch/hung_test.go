@@ -12,8 +12,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// told returns the number of notices so far that contain part.
-func (r *rig) told(part string) (n int) {
+// numNotices returns the number of notices so far that contain part.
+func (r *rig) numNotices(part string) (n int) {
 	count := func(*engine) {
 		for _, line := range r.notices {
 			if strings.Contains(line, part) {
@@ -44,12 +44,12 @@ func TestHungRunDirectoryIsReported(t *testing.T) {
 		if !strings.Contains(s.Problem, "has not answered") {
 			t.Errorf("problem: %q", s.Problem)
 		}
-		if n := r.told("nothing is launched"); n != 1 {
+		if n := r.numNotices("nothing is launched"); n != 1 {
 			t.Errorf("told %d times", n)
 		}
 		release()
 		res := r.drain()
-		if len(res) != 8 || r.told("the run continues") != 1 {
+		if len(res) != 8 || r.numNotices("the run continues") != 1 {
 			t.Errorf("%d results", len(res))
 		}
 		for _, x := range res {
@@ -70,7 +70,7 @@ func TestAVanishedRunDirectoryStopsLaunching(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		r.submit(3)
 		time.Sleep(30 * time.Second)
-		if r.hosts.launches != 0 || r.told("nothing is launched: journal/000001.jsonl is gone") != 1 || r.d.Snapshot().Problem == "" {
+		if r.hosts.launches != 0 || r.numNotices("nothing is launched: journal/000001.jsonl is gone") != 1 || r.d.Snapshot().Problem == "" {
 			t.Errorf("%d launches, problem %q", r.hosts.launches, r.d.Snapshot().Problem)
 		}
 		r.journal.Vanish(nil)
@@ -90,12 +90,12 @@ func TestHungRunDirectoryIsReportedWhileJobsRun(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		release := r.journal.Hang()
 		time.Sleep(15 * time.Second)
-		if r.told("nothing is launched") != 1 || r.d.Snapshot().Problem == "" {
+		if r.numNotices("nothing is launched") != 1 || r.d.Snapshot().Problem == "" {
 			t.Errorf("problem %q", r.d.Snapshot().Problem)
 		}
 		release()
 		time.Sleep(10 * time.Second)
-		if s := r.d.Snapshot(); s.Problem != "" || r.told("the run continues") != 1 {
+		if s := r.d.Snapshot(); s.Problem != "" || r.numNotices("the run continues") != 1 {
 			t.Errorf("problem %q", s.Problem)
 		}
 		r.drain()

@@ -37,15 +37,15 @@ func TestSetHosts(t *testing.T) {
 			t.Errorf("hosts %q, want b", got)
 		}
 		r.hosts.mu.Lock()
-		if len(r.hosts.byes) != 1 || !r.hosts.byes[0].End {
-			t.Errorf("goodbyes %v, want one to a, with the end", r.hosts.byes)
+		if len(r.hosts.goodbyes) != 1 || !r.hosts.goodbyes[0].End {
+			t.Errorf("goodbyes %v, want one to a, with the end", r.hosts.goodbyes)
 		}
 		r.hosts.mu.Unlock()
 		give(fakeHost("b"), fakeHost("a"))
 		<-r.d.Finished()
 		r.close(sched.AllDone)
-		if len(r.hosts.byes) != 3 {
-			t.Errorf("%d goodbyes, want 3", len(r.hosts.byes))
+		if len(r.hosts.goodbyes) != 3 {
+			t.Errorf("%d goodbyes, want 3", len(r.hosts.goodbyes))
 		}
 		for id, n := range r.hosts.started {
 			if n != 1 {

@@ -9,11 +9,11 @@ import (
 // maxLaunchBytes bounds a launch message, well below the limit of a frame.
 const maxLaunchBytes = 1 << 20
 
-// launches returns the messages of a launch, with everything that the host must know about the
-// jobs, and with the latest time at which it may accept them, by the host's own clock. The core
+// launchMessages returns the messages of a launch, with everything that the host must know about
+// the jobs, and with the latest time at which it may accept them, by the host's own clock. The core
 // does not give up a silent host before that time.
-func (a *agent) launches(o sched.Launch) []*hosts.Launch {
-	expire := a.clock()
+func (a *agent) launchMessages(o sched.Launch) []*hosts.Launch {
+	expire := a.hostClock()
 	if expire > 0 { // otherwise the host refuses the launch
 		lostAfter := a.host.Load().LostAfterOrDefault()
 		expire += min(lostAfter, a.d.cfg.Sched.Lease(lostAfter))
@@ -46,7 +46,7 @@ func (a *agent) launchJob(p sched.LaunchItem) hosts.LaunchJob {
 	}
 	a.d.cfg.Files.launch(&j, s)
 	if s.Setup != "" {
-		j.Setup = join("\n", a.host.Load().Setup, a.d.cfg.Open.Setup, s.Setup)
+		j.Setup = joinTexts("\n", a.host.Load().Setup, a.d.cfg.Open.Setup, s.Setup)
 	}
 	return j
 }

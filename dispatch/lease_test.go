@@ -18,7 +18,7 @@ func TestNoLeaseWithoutTheRun(t *testing.T) {
 		r := newRig(t, time.Hour, "a")
 		r.submit(1)
 		clock := func() (now time.Duration) {
-			r.d.call(t.Context(), func(e *engine) { now = e.agents["a"].clock() })
+			r.d.call(t.Context(), func(e *engine) { now = e.agents["a"].hostClock() })
 			return now
 		}
 		time.Sleep(20 * time.Second)
@@ -26,7 +26,7 @@ func TestNoLeaseWithoutTheRun(t *testing.T) {
 		hung := clock()
 		time.Sleep(20 * time.Second)
 		last := clock()
-		if last > hung+sched.OwnerFor+6*time.Second {
+		if last > hung+sched.OwnershipTime+6*time.Second {
 			t.Errorf("leases went on from %v to %v while the run directory hung", hung, last)
 		}
 		time.Sleep(time.Minute)
@@ -55,10 +55,10 @@ func TestNoLeaseOfAnotherBoot(t *testing.T) {
 			a.uptime.Store(int64(time.Hour))
 			e.ownedAt = time.Time{}
 			e.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 4, Cores: 4, Uptime: 5 * time.Second}})
-			if got := a.clock(); got != 0 {
+			if got := a.hostClock(); got != 0 {
 				t.Errorf("leases are counted from %v", got)
 			}
-			l := a.launches(sched.Launch{Host: "a", Jobs: []sched.LaunchItem{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Spec: jobstest.Specs(1)[0]}}})
+			l := a.launchMessages(sched.Launch{Host: "a", Jobs: []sched.LaunchItem{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Spec: jobstest.Specs(1)[0]}}})
 			if l[0].ExpireUptime != 0 {
 				t.Errorf("a launch may be taken until %v", l[0].ExpireUptime)
 			}

@@ -24,12 +24,12 @@ func (e *engine) leaveHosts() {
 		e.commit()
 	}
 	e.leaving = true
-	e.deadline = time.Now().Add(e.goodbyeTime())
+	e.leaveDeadline = time.Now().Add(e.goodbyeTime())
 	// Children that jobs left behind end with the run, unless jobs still run.
 	clean := e.finish != nil && (e.finish.How == sched.AllDone || e.finish.How == sched.Drained)
 	used := e.usedHosts()
 	for name, a := range e.agents {
-		if !a.enqueue(goodbye{end: clean, used: clean && used[name]}) {
+		if !a.enqueue(goodbye{endRun: clean, connectOnce: clean && used[name]}) {
 			a.cancel()
 		}
 	}
@@ -57,9 +57,9 @@ func (e *engine) dismissAgent(a *agent) {
 		return
 	}
 	delete(e.agents, a.name)
-	e.parting++
+	e.numLeaving++
 	used := a.hello.Load() != nil
-	if !a.enqueue(goodbye{end: true, used: used}) {
+	if !a.enqueue(goodbye{endRun: true, connectOnce: used}) {
 		a.cancel()
 	}
 	time.AfterFunc(e.goodbyeTime(), a.cancel)
@@ -73,20 +73,20 @@ func (e *engine) goodbyeTime() time.Duration {
 // agentEnded records that an agent has ended, and whether its host was left clean.
 func (e *engine) agentEnded(a *agent, clean bool) {
 	if e.agents[a.name] != a {
-		if e.parting--; !clean && e.fencedBy == 0 {
-			e.note(Notice{Host: a.name, Text: fmt.Sprintf("%s could not be reached when it left the run: processes that jobs left behind there may still be alive", a.name)})
+		if e.numLeaving--; !clean && e.fencedBy == 0 {
+			e.recordNotice(Notice{Host: a.name, Text: fmt.Sprintf("%s could not be reached when it left the run: processes that jobs left behind there may still be alive", a.name)})
 		}
 		return
 	}
-	e.gone++
+	e.numEnded++
 	if !clean {
 		e.unclean = append(e.unclean, a.name)
 	}
 }
 
-// isOver reports whether the loop may end: all agents have ended, or it took too long.
-func (e *engine) isOver() bool {
-	return e.leaving && (e.gone == len(e.agents) && e.parting == 0 || !time.Now().Before(e.deadline))
+// mayEnd reports whether the loop may end: all agents have ended, or it took too long.
+func (e *engine) mayEnd() bool {
+	return e.leaving && (e.numEnded == len(e.agents) && e.numLeaving == 0 || !time.Now().Before(e.leaveDeadline))
 }
 
 // close ends the remaining agents. If all hosts are clean, it records the end of the run.
@@ -94,32 +94,32 @@ func (e *engine) close() {
 	for _, a := range e.agents {
 		a.cancel()
 	}
-	for e.gone < len(e.agents) || e.parting > 0 { // canceled agents end by themselves
+	for e.numEnded < len(e.agents) || e.numLeaving > 0 { // canceled agents end by themselves
 		e.handle(<-e.d.inputs)
 	}
-	for e.writer.busy {
+	for e.writer.isBusy {
 		e.handle(<-e.d.inputs)
 	}
 	e.writer.end()
 	e.stepReports()
 	slices.Sort(e.unclean)
 	if len(e.unclean) > 0 && e.fencedBy == 0 { // otherwise the next dispatcher reports them
-		e.note(Notice{Text: fmt.Sprintf(
+		e.recordNotice(Notice{Text: fmt.Sprintf(
 			"%s could not be reached at the end: processes that jobs left behind there may still be alive; resume the run when it is back to end them",
 			strings.Join(e.unclean, ", "))})
 	}
-	out, err := e.loop.End(e.now(), len(e.unclean) == 0, e.howEnded())
+	out, err := e.loop.End(e.now(), len(e.unclean) == 0, e.finishOfRun())
 	if out.FencedBy > 0 {
 		e.stopFenced(out.FencedBy)
 	} else if out.Durable {
-		e.durable(append(e.showing, e.shown...), append(e.answered, e.answers...))
+		e.publishDurable(append(e.writingResults, e.pendingResults...), append(e.writingAnswers, e.pendingAnswers...))
 	}
 	e.carryOut(out)
-	e.d.finish = e.howEnded()
+	e.d.finish = e.finishOfRun()
 	e.d.finishErr = err
 }
 
-func (e *engine) howEnded() sched.Finish {
+func (e *engine) finishOfRun() sched.Finish {
 	if e.finish != nil {
 		return *e.finish
 	}

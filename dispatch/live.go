@@ -22,9 +22,9 @@ const (
 // Signals report that the result of Live may have changed. Each channel holds at most one signal
 // and has one receiver.
 type Signals struct {
-	Changed  chan struct{} // something other than host reports
-	Reported chan struct{} // a host report has arrived
-	Durable  chan struct{} // records have become durable
+	Changes chan struct{} // something other than host reports
+	Reports chan struct{} // a host report has arrived
+	Durable chan struct{} // records have become durable
 }
 
 func newSignals() Signals {
@@ -68,7 +68,7 @@ func (e *engine) liveView() liveView {
 	now := e.now()
 	v := liveView{now: now.Mono, hosts: e.hosts(now), running: e.core.Running()}
 	v.s = live.State{
-		V: live.Version, Run: e.cfg.RunUID, Epoch: e.cfg.Open.Epoch, At: now.Wall.Time(), More: e.more, Held: e.core.Paused(), Draining: e.core.Draining(), Stuck: e.core.Stuck(),
+		V: live.Version, Run: e.cfg.RunUID, Epoch: e.cfg.Open.Epoch, At: now.Wall.Time(), More: e.inputOpen, Held: e.core.Paused(), Draining: e.core.WhyDraining(), Stuck: e.core.WhyStuck(),
 		Deleted: e.deleted, Tries: cmp.Or(e.cfg.Sched.Tries, jobs.DefaultTries), Hybrid: e.core.Hybrid(),
 		Rate: e.rate.perSecond(now.Mono), Rates: e.rate.history(now.Mono),
 	}
@@ -97,13 +97,13 @@ func (v *liveView) state() *live.State {
 		s.Hosts[i] = liveHost(&v.hosts[i], v.now)
 	}
 	s.Stragglers, s.Ending = jobs.RangesOf(v.running.Stragglers), jobs.RangesOf(v.running.Ending)
-	s.Progress = progress(v.running.Progress, s.Hosts)
+	s.Progress = latestProgress(v.running.Progress, s.Hosts)
 	return &s
 }
 
-// progress returns the latest reports, at most live.MaxProgress. For a large fleet it returns
+// latestProgress returns the latest reports, at most live.MaxProgress. For a large fleet it returns
 // fewer, to keep live.json below half a megabyte.
-func progress(reports []sched.ProgressView, hosts []live.Host) map[string]string {
+func latestProgress(reports []sched.ProgressView, hosts []live.Host) map[string]string {
 	const maxBytes, hostBytes, minBytes, reportBytes = 480_000, 370, 32_000, 90
 	left := maxBytes
 	for i := range hosts {

@@ -27,7 +27,7 @@ func liveState(t *testing.T, d *Dispatcher) *live.State {
 	return s
 }
 
-func signaled(c <-chan struct{}) bool {
+func hasSignal(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -90,17 +90,17 @@ func TestSignals(t *testing.T) {
 		r.submit(1)
 		time.Sleep(5 * time.Second)
 		g := r.d.Signals()
-		if !signaled(g.Changed) || !signaled(g.Durable) || !signaled(g.Reported) {
+		if !hasSignal(g.Changes) || !hasSignal(g.Durable) || !hasSignal(g.Reports) {
 			t.Error("the start was not signaled")
 		}
 		time.Sleep(5 * time.Second)
-		if signaled(g.Changed) || signaled(g.Durable) || !signaled(g.Reported) {
+		if hasSignal(g.Changes) || hasSignal(g.Durable) || !hasSignal(g.Reports) {
 			t.Error("a host report is not signaled as such")
 		}
 		r.journal.Fail(errors.New("no space left on device"))
 		r.d.Do(sched.Pause{On: true})
 		time.Sleep(time.Second)
-		if !signaled(g.Changed) || liveState(t, r.d).Problem == "" {
+		if !hasSignal(g.Changes) || liveState(t, r.d).Problem == "" {
 			t.Error("a problem is not signaled")
 		}
 		r.journal.Fail(nil)
@@ -111,9 +111,9 @@ func TestSignals(t *testing.T) {
 	})
 }
 
-// fleet returns an engine that is not running. It has numHosts hosts of 16 slots, all busy with
-// jobs that report progress, and a run of numJobs jobs.
-func fleet(tb testing.TB, numHosts, numJobs int) *engine {
+// busyEngine returns an engine that is not running. It has numHosts hosts of 16 slots, all busy
+// with jobs that report progress, and a run of numJobs jobs.
+func busyEngine(tb testing.TB, numHosts, numJobs int) *engine {
 	tb.Helper()
 	table := &jobs.Table{Jobs: make([]jobs.Job, 0, numJobs)}
 	options := make([]*jobs.Options, 50)
@@ -135,7 +135,7 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 		e.step(ev)
 	}
 	e.start = time.Now().Add(-time.Hour)
-	e.history.next = e.now().Mono
+	e.history.nextAt = e.now().Mono
 	step(sched.Submit{Specs: table.Specs, Last: true})
 	for _, h := range d.cfg.Hosts {
 		step(sched.HostUp{Host: h.Name, Hello: &hosts.Hello{Slots: 16, Cores: 16, MemBytes: 1 << 36}})
@@ -163,7 +163,7 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 		for i := range past.history {
 			past.history[i] = uint8(i)
 		}
-		past.n = maxSamples
+		past.numSamples = maxSamples
 	}
 	if e.core.Defects != 0 {
 		tb.Fatal("defects")
@@ -174,7 +174,7 @@ func fleet(tb testing.TB, numHosts, numJobs int) *engine {
 // TestLiveSize checks the size that docs/run-directory.md promises, for hosts that each have a note
 // and jobs that each report progress.
 func TestLiveSize(t *testing.T) {
-	e := fleet(t, 1000, 100_000)
+	e := busyEngine(t, 1000, 100_000)
 	v := e.liveView()
 	s := v.state()
 	b, err := json.Marshal(s)
@@ -200,7 +200,7 @@ func TestLiveSize(t *testing.T) {
 
 // BenchmarkLive measures the time to create a state in the engine and to publish it.
 func BenchmarkLive(b *testing.B) {
-	e := fleet(b, 1000, 1_000_000)
+	e := busyEngine(b, 1000, 1_000_000)
 	b.Run("engine", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

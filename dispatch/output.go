@@ -12,8 +12,8 @@ import (
 
 // readRequest requests a part of an output file from a host.
 type readRequest struct {
-	msg    hosts.Read
-	answer chan readAnswer // capacity 1
+	message hosts.Read
+	answer  chan readAnswer // capacity 1
 }
 
 type readAnswer struct {
@@ -62,7 +62,7 @@ func (d *Dispatcher) Output(ctx context.Context, id jobs.AttemptID, f jobs.File,
 	} else if !shared {
 		away = fmt.Errorf("the output of %s is only on its host, which is not in the inventory any more: %s", id, jobs.AttemptFile(at.dir, id, f))
 	}
-	data, size, err = d.here.Read(ctx, jobs.AttemptFile(d.cfg.RunDir, id, f), offset, limit)
+	data, size, err = d.files.Read(ctx, jobs.AttemptFile(d.cfg.RunDir, id, f), offset, limit)
 	if err != nil && !shared { // it was not fetched
 		err = away
 	}
@@ -108,9 +108,9 @@ func (e *engine) filesDir(host string) string {
 
 // output requests a part of a file from the host.
 func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error) {
-	req := readRequest{msg: m, answer: make(chan readAnswer, 1)}
+	req := readRequest{message: m, answer: make(chan readAnswer, 1)}
 	select {
-	case a.reading <- struct{}{}:
+	case a.readTokens <- struct{}{}:
 	case <-a.ctx.Done():
 		return nil, 0, errEnded
 	case <-ctx.Done():
@@ -121,7 +121,7 @@ func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error)
 	case <-a.ctx.Done():
 		return nil, 0, errEnded
 	case <-ctx.Done():
-		<-a.reading
+		<-a.readTokens
 		return nil, 0, ctx.Err()
 	}
 	select {
@@ -146,34 +146,34 @@ func (a *agent) output(ctx context.Context, m hosts.Read) ([]byte, int64, error)
 // use the same link.
 const maxHostReads = 8
 
-// reply answers a read and returns its token.
-func (a *agent) reply(r readRequest, is readAnswer) {
+// answerRead answers a read and returns its token.
+func (a *agent) answerRead(r readRequest, is readAnswer) {
 	r.answer <- is
-	<-a.reading
+	<-a.readTokens
 }
 
 // read passes a request to the helper, which answers with a Chunk of the same id.
 func (a *agent) read(r readRequest) {
 	if a.worker == nil {
-		a.reply(r, readAnswer{err: fmt.Errorf("%s is not connected: its output cannot be read now", a.name)})
+		a.answerRead(r, readAnswer{err: fmt.Errorf("%s is not connected: its output cannot be read now", a.name)})
 		return
 	}
 	a.readID++
-	r.msg.ID = a.readID
+	r.message.ID = a.readID
 	a.reads[a.readID] = r
-	a.sendHost(&r.msg)
+	a.sendHost(&r.message)
 }
 
-func (a *agent) chunk(c *hosts.Chunk) {
+func (a *agent) handleChunk(c *hosts.Chunk) {
 	if r, ok := a.reads[c.ID]; ok {
 		delete(a.reads, c.ID)
-		a.reply(r, readAnswer{chunk: c})
+		a.answerRead(r, readAnswer{chunk: c})
 	}
 }
 
-func (a *agent) dropReads() {
+func (a *agent) failReads() {
 	for id, r := range a.reads {
 		delete(a.reads, id)
-		a.reply(r, readAnswer{err: fmt.Errorf("the link to %s was lost while its output was being read", a.name)})
+		a.answerRead(r, readAnswer{err: fmt.Errorf("the link to %s was lost while its output was being read", a.name)})
 	}
 }

@@ -19,18 +19,18 @@ import (
 func (e *engine) onRecord(r *jobs.Record) {
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
 		e.rate.add(e.now().Mono, e.endedAt(r))
-		e.shown = append(e.shown, e.resultOf(e.core.Table().Job(r.Job)))
+		e.pendingResults = append(e.pendingResults, e.resultOf(e.core.Table().Job(r.Job)))
 	}
 	switch r.Kind {
 	case jobs.KindEvent:
 		e.history.setNote(r.Host, r.Reason)
 		e.notify(Notice{At: r.At.Time(), Host: r.Host, Job: r.Job, Text: r.Reason})
 	case jobs.KindInventory:
-		if e.cfg.InventoryAsked != nil {
-			e.cfg.InventoryAsked(r.Host, e.core.Table().Inventory[r.Host])
+		if e.cfg.OnInventoryRequest != nil {
+			e.cfg.OnInventoryRequest(r.Host, e.core.Table().Inventory[r.Host])
 		}
 	case jobs.KindRequest:
-		e.answers = append(e.answers, r.Request)
+		e.pendingAnswers = append(e.pendingAnswers, r.Request)
 		if r.Reason != "" {
 			e.notify(Notice{At: r.At.Time(), Text: fmt.Sprintf("the request %s is refused: %s", r.Request, r.Reason)})
 		}
@@ -94,14 +94,14 @@ func (e *engine) redeliver() {
 		}
 	}
 	slices.SortFunc(rs, func(a, b *Result) int { return cmp.Compare(a.Seq, b.Seq) })
-	e.d.results.put(rs)
+	e.d.results.add(rs)
 }
 
 // Redeliver delivers the result of a job again, if it has one with a number up to seq.
 func (d *Dispatcher) Redeliver(id jobs.ID, seq int64) {
 	_ = d.call(context.Background(), func(e *engine) { // after the end there is no consumer
 		if j := e.core.Table().Job(id); j != nil && j.State.Terminal() && j.Seq <= seq {
-			d.results.put([]*Result{e.resultOf(j)})
+			d.results.add([]*Result{e.resultOf(j)})
 		}
 	})
 }
@@ -124,7 +124,7 @@ func (e *engine) carryOut(out commit.Out) {
 		}
 		if a != nil {
 			if _, cut := o.(sched.Disconnect); a.enqueue(o) && cut {
-				a.disconnects++
+				a.numDisconnects++
 			}
 			continue
 		}
@@ -151,15 +151,15 @@ func (e *engine) inspect(o sched.Inspect) {
 		return
 	}
 	select {
-	case e.inspecting <- struct{}{}:
+	case e.inspectToken <- struct{}{}:
 	default:
 		return
 	}
 	go func() {
-		defer func() { <-e.inspecting }()
+		defer func() { <-e.inspectToken }()
 		seen := e.cfg.Inspect(o.Host, o.Attempts)
 		if seen != nil {
-			e.d.returns.notYet(seen)
+			e.d.returns.dropUnfetched(seen)
 		}
 		e.d.send(input{ev: sched.HostInspected{Msg: seen}})
 	}()
@@ -175,7 +175,7 @@ func (e *engine) recordEnd(f sched.Finish) {
 	}
 	e.finish = &f
 	e.d.results.end()
-	Signal(e.d.signals.Changed)
+	Signal(e.d.signals.Changes)
 }
 
 // stopFenced stops this dispatcher, because another one owns the run. From then on it writes,
@@ -188,7 +188,7 @@ func (e *engine) stopFenced(by int) {
 	why := fmt.Sprintf("another dispatcher has taken this run over (epoch %d); this one stops and changes nothing more", by)
 	e.notify(Notice{At: time.Now(), Text: why})
 	e.loop.Fence()
-	e.shown, e.showing = nil, nil
+	e.pendingResults, e.writingResults = nil, nil
 	e.recordEnd(sched.Finish{How: sched.Fenced, Why: why, Epoch: by})
 }
 
@@ -219,10 +219,10 @@ func (e *engine) housekeeping() {
 		if heartbeat && err == nil && by == 0 {
 			heartbeatErr = e.cfg.Journal.Heartbeat()
 		}
-		deleted := err != nil && e.cfg.Deleted != nil && e.cfg.Deleted()
+		deleted := err != nil && e.cfg.IsDeleted != nil && e.cfg.IsDeleted()
 		e.d.send(input{call: func(e *engine) {
 			e.handleHousekeeping(by, err, heartbeatErr)
-			e.checkedDeleted(deleted)
+			e.handleDeletedCheck(deleted)
 		}})
 	}()
 }
@@ -250,26 +250,26 @@ func (e *engine) handleHousekeeping(by int, err, heartbeatErr error) {
 // that is reported, because a person may be moving it.
 const deletedAfter = 2
 
-// checkedDeleted handles the result of a check of the run directory. The dispatcher does not end by
-// itself: a directory that was moved can be moved back, and running jobs are ended only at a
+// handleDeletedCheck handles the result of a check of the run directory. The dispatcher does not
+// end by itself: a directory that was moved can be moved back, and running jobs are ended only at a
 // person's request.
-func (e *engine) checkedDeleted(deleted bool) {
+func (e *engine) handleDeletedCheck(deleted bool) {
 	if e.fencedBy > 0 {
 		return
 	}
 	if !deleted {
-		e.missed = 0
+		e.numMissed = 0
 		if e.deleted {
 			e.deleted = false
 			e.notify(Notice{At: time.Now(), Text: "the run directory is there again"})
 		}
 		return
 	}
-	if e.missed++; e.missed == deletedAfter {
+	if e.numMissed++; e.numMissed == deletedAfter {
 		e.deleted = true
 		e.notify(Notice{At: time.Now(), Text: fmt.Sprintf("the run directory %s was deleted or moved: nothing is launched or recorded any more; "+
 			"running jobs continue, and their results are lost unless the directory is restored; Ctrl-C or SIGTERM ends this dispatcher", e.cfg.RunDir)})
-		Signal(e.d.signals.Changed)
+		Signal(e.d.signals.Changes)
 	}
 }
 

@@ -17,15 +17,15 @@ func (a *agent) handleReport(m hosts.Message) {
 	name := a.name
 	switch m := m.(type) {
 	case *hosts.Heartbeat:
-		saneHeartbeat(m)
+		limitHeartbeat(m)
 		a.sendEvent(sched.HostHeartbeat{Host: name, Heartbeat: m})
 	case *hosts.Started:
 		for i := range m.Jobs {
-			m.Jobs[i].Slot = saneSlot(m.Jobs[i].Slot)
+			m.Jobs[i].Slot = boundedSlot(m.Jobs[i].Slot)
 		}
 		a.sendEvent(sched.AttemptsStarted{Host: name, Msg: m})
 	case *hosts.Exits:
-		saneExited(m.Jobs)
+		limitExited(m.Jobs)
 		if a.fetchReturned(m); len(m.Jobs) == 0 {
 			break
 		}
@@ -38,52 +38,52 @@ func (a *agent) handleReport(m hosts.Message) {
 		if m.FencedBy <= a.epoch() { // only a higher epoch counts
 			m.FencedBy = 0
 		}
-		m.GPUs = saneGPUs(m.GPUs)
+		m.GPUs = boundedGPUs(m.GPUs)
 		a.sendEvent(sched.HostRefused{Host: name, Msg: m})
 	case *hosts.Probed:
-		saneProbed(m.Jobs)
+		limitProbed(m.Jobs)
 		a.fetchProbed(m.Jobs)
 		a.sendEvent(sched.AttemptsProbed{Host: name, Msg: m})
 	case *hosts.Listed:
-		saneProbed(m.Jobs)
+		limitProbed(m.Jobs)
 		a.fetchProbed(m.Jobs)
 		m.Why = truncate(m.Why)
 		a.sendEvent(sched.HostListed{Host: name, Msg: m})
 	case *hosts.Inspected:
-		saneExited(m.Jobs)
+		limitExited(m.Jobs)
 		m.Why, m.Heartbeat = truncate(m.Why), truncate(m.Heartbeat)
-		a.d.returns.notYet(m)
+		a.d.returns.dropUnfetched(m)
 		a.sendEvent(sched.HostInspected{Via: name, Msg: m})
 	case *hosts.Trouble:
-		a.noticeOf(m.Attempt.Job, truncate(m.Text))
+		a.sendJobNotice(m.Attempt.Job, truncate(m.Text))
 	case *hosts.Chunk:
-		a.chunk(m)
+		a.handleChunk(m)
 	case *hosts.Want:
 		a.serve(m)
 	}
 }
 
-func saneExited(es []hosts.ExitedJob) {
+func limitExited(es []hosts.ExitedJob) {
 	for i := range es {
-		es[i].Slot = saneSlot(es[i].Slot)
-		saneOutcome(&es[i].Outcome)
+		es[i].Slot = boundedSlot(es[i].Slot)
+		limitOutcome(&es[i].Outcome)
 	}
 }
 
-func saneProbed(ps []hosts.ProbedJob) {
+func limitProbed(ps []hosts.ProbedJob) {
 	for i := range ps {
 		j := &ps[i]
-		j.Slot, j.Why = saneSlot(j.Slot), truncate(j.Why)
+		j.Slot, j.Why = boundedSlot(j.Slot), truncate(j.Why)
 		if j.Outcome != nil {
-			saneOutcome(j.Outcome)
+			limitOutcome(j.Outcome)
 		} else if j.Answer == hosts.HasExited || j.Answer > hosts.Dead {
 			j.Answer = hosts.Unknown
 		}
 	}
 }
 
-// saneFence replaces a FencedError whose epoch is not higher than ours by a Broken error.
-func (a *agent) saneFence(err error) error {
+// checkedFence replaces a FencedError whose epoch is not higher than ours by a Broken error.
+func (a *agent) checkedFence(err error) error {
 	var fenced *hosts.FencedError
 	if errors.As(err, &fenced) && fenced.By <= a.epoch() {
 		return &hosts.Error{Host: a.name, Class: hosts.Broken,
@@ -95,37 +95,37 @@ func (a *agent) saneFence(err error) error {
 // maxText is the maximum length of each text in a host report, in bytes.
 const maxText = 1000
 
-func saneHello(h *hosts.Hello) {
+func limitHello(h *hosts.Hello) {
 	h.Machine = truncate(h.Machine)
 	h.Cores = min(max(1, h.Cores), jobs.MaxSlots)
 	h.Slots = min(max(1, h.Slots), jobs.MaxSlots)
 	h.GPUs = min(max(0, h.GPUs), jobs.MaxGPUs)
-	h.GPUIDs, h.LockedGPUs, h.HalfGPUs = saneGPUs(h.GPUIDs), saneGPUs(h.LockedGPUs), saneGPUs(h.HalfGPUs)
+	h.GPUIDs, h.LockedGPUs, h.HalfGPUs = boundedGPUs(h.GPUIDs), boundedGPUs(h.LockedGPUs), boundedGPUs(h.HalfGPUs)
 	h.Owner.Who = truncate(h.Owner.Who)
 	h.MemBytes = max(0, h.MemBytes)
-	saneSharing(h.Sharing)
+	limitSharing(h.Sharing)
 	h.Warnings = h.Warnings[:min(len(h.Warnings), 20)]
 	for i := range h.Warnings {
 		h.Warnings[i] = truncate(h.Warnings[i])
 	}
 }
 
-func saneHeartbeat(b *hosts.Heartbeat) {
+func limitHeartbeat(b *hosts.Heartbeat) {
 	for _, f := range []*float64{&b.Load[0], &b.Load[1], &b.Load[2], &b.Busy, &b.Ours} {
 		if !(*f >= 0) || math.IsInf(*f, 0) { // also NaN
 			*f = 0
 		}
 		*f = min(*f, jobs.MaxSlots)
 	}
-	b.LockedGPUs, b.HalfGPUs = saneGPUs(b.LockedGPUs), saneGPUs(b.HalfGPUs)
+	b.LockedGPUs, b.HalfGPUs = boundedGPUs(b.LockedGPUs), boundedGPUs(b.HalfGPUs)
 	b.Files, b.Owner.Who = truncate(b.Files), truncate(b.Owner.Who)
-	saneSharing(b.Sharing)
+	limitSharing(b.Sharing)
 	b.MemFree, b.DiskFree = max(-1, b.MemFree), max(-1, b.DiskFree)
 	b.Running, b.Buffered = max(0, b.Running), max(0, b.Buffered)
 }
 
-// saneSharing limits a host's report of other users to valid values.
-func saneSharing(s *hosts.Sharing) {
+// limitSharing limits a host's report of other users to valid values.
+func limitSharing(s *hosts.Sharing) {
 	if s == nil {
 		return
 	}
@@ -133,7 +133,7 @@ func saneSharing(s *hosts.Sharing) {
 	s.Users = s.Users[:min(len(s.Users), hosts.MaxSharedUsers)]
 	for i := range s.Users {
 		u := &s.Users[i]
-		u.Name, u.Slots, u.Memory, u.GPUs = truncate(u.Name), saneSlot(u.Slots), max(0, u.Memory), saneGPUs(u.GPUs)
+		u.Name, u.Slots, u.Memory, u.GPUs = truncate(u.Name), boundedSlot(u.Slots), max(0, u.Memory), boundedGPUs(u.GPUs)
 		u.Runs = u.Runs[:min(len(u.Runs), hosts.MaxSharedUsers)]
 		for k := range u.Runs {
 			u.Runs[k] = truncate(u.Runs[k])
@@ -141,17 +141,17 @@ func saneSharing(s *hosts.Sharing) {
 	}
 }
 
-// saneGPUs bounds the length of a list of devices.
-func saneGPUs(list []int) []int { return list[:min(len(list), jobs.MaxGPUs)] }
+// boundedGPUs bounds the length of a list of devices.
+func boundedGPUs(list []int) []int { return list[:min(len(list), jobs.MaxGPUs)] }
 
-func saneSlot(n int) int {
+func boundedSlot(n int) int {
 	if n < 0 || n > jobs.MaxSlots {
 		return 0
 	}
 	return n
 }
 
-func saneOutcome(o *jobs.Outcome) {
+func limitOutcome(o *jobs.Outcome) {
 	o.Exit = min(max(0, o.Exit), 255)
 	o.CPU, o.MaxRSSBytes, o.Suspended = max(0, o.CPU), max(0, o.MaxRSSBytes), max(0, o.Suspended)
 	o.LeftChildren, o.Files = min(max(0, o.LeftChildren), 1<<20), min(max(0, o.Files), 1<<30)

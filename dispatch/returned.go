@@ -20,44 +20,44 @@ import (
 
 // returns holds the state of the files that attempts return. It is safe for concurrent use.
 type returns struct {
-	mu   sync.Mutex
-	here map[jobs.AttemptID]bool // attempts whose files are here
+	mu      sync.Mutex
+	fetched map[jobs.AttemptID]bool // attempts whose files are here
 	// Jobs whose files are being moved to their places; closed when that is done.
-	placing map[jobs.ID]chan struct{}
-	by      map[uint64]jobs.ID // job that returned the file at a path, by a hash of the path
+	placing    map[jobs.ID]chan struct{}
+	returnedBy map[uint64]jobs.ID // job that returned the file at a path, by a hash of the path
 }
 
 func newReturns() *returns {
-	return &returns{here: map[jobs.AttemptID]bool{}, placing: map[jobs.ID]chan struct{}{}, by: map[uint64]jobs.ID{}}
+	return &returns{fetched: map[jobs.AttemptID]bool{}, placing: map[jobs.ID]chan struct{}{}, returnedBy: map[uint64]jobs.ID{}}
 }
 
-func (r *returns) isHere(id jobs.AttemptID) bool {
+func (r *returns) isFetched(id jobs.AttemptID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.here[id]
+	return r.fetched[id]
 }
 
-func (r *returns) setHere(id jobs.AttemptID) {
+func (r *returns) setFetched(id jobs.AttemptID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.here[id] = true
+	r.fetched[id] = true
 }
 
 // forget frees the state of an attempt whose job has its result.
 func (r *returns) forget(id jobs.AttemptID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.here, id)
+	delete(r.fetched, id)
 }
 
 // isWaiting reports whether an outcome must not count before its files are here.
 func (r *returns) isWaiting(id jobs.AttemptID, o *jobs.Outcome) bool {
-	return o.OK() && o.Files > 0 && !r.isHere(id)
+	return o.OK() && o.Files > 0 && !r.isFetched(id)
 }
 
-// notYet removes such outcomes from the observations of a host that cannot be queried. Until their
-// files are here, they only prove that the attempts have started.
-func (r *returns) notYet(m *hosts.Inspected) {
+// dropUnfetched removes such outcomes from the observations of a host that cannot be queried. Until
+// their files are here, they only prove that the attempts have started.
+func (r *returns) dropUnfetched(m *hosts.Inspected) {
 	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
 		if !r.isWaiting(j.Attempt, &j.Outcome) {
 			return false
@@ -73,9 +73,9 @@ var (
 	errStale   = errors.New("the attempt is of an earlier round, or is not known")
 )
 
-// claim permits an attempt to move its files to their places. Otherwise it returns errSurplus or
-// errStale. release must be called when the engine has its outcome.
-func (d *Dispatcher) claim(ctx context.Context, id jobs.AttemptID) (release func(), err error) {
+// claimPlaces permits an attempt to move its files to their places. Otherwise it returns errSurplus
+// or errStale. release must be called when the engine has its outcome.
+func (d *Dispatcher) claimPlaces(ctx context.Context, id jobs.AttemptID) (release func(), err error) {
 	r := d.returns
 	done := make(chan struct{})
 	for {
@@ -122,11 +122,11 @@ func (d *Dispatcher) claim(ctx context.Context, id jobs.AttemptID) (release func
 
 // fetch is the transfer of the files that one attempt returns.
 type fetch struct {
-	job     hosts.ExitedJob
-	cancel  context.CancelFunc
-	killed  bool   // the attempt must be ended
-	again   bool   // it failed because the link broke; a probe will find the outcome again
-	release func() // nil: its files are not being moved to their places yet
+	ended     hosts.ExitedJob
+	cancel    context.CancelFunc
+	killed    bool   // the attempt must be ended
+	linkBroke bool   // it failed because the link broke; a probe will find the outcome again
+	release   func() // nil: its files are not being moved to their places yet
 }
 
 const (
@@ -169,7 +169,7 @@ func (a *agent) startFetch(j hosts.ExitedJob) {
 		return
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
-	b := &fetch{job: j, cancel: cancel}
+	b := &fetch{ended: j, cancel: cancel}
 	a.fetches[j.Attempt] = b
 	go func() {
 		a.fetchFiles(ctx, b)
@@ -199,17 +199,17 @@ func (a *agent) cancelFetches(ids []jobs.AttemptID) {
 	}
 }
 
-// fetchDone passes the outcome on.
-func (a *agent) fetchDone(b *fetch) {
-	delete(a.fetches, b.job.Attempt)
-	if b.again && b.killed {
-		b.again, b.job.Outcome.Stopped = false, true
+// handleFetched passes the outcome on.
+func (a *agent) handleFetched(b *fetch) {
+	delete(a.fetches, b.ended.Attempt)
+	if b.linkBroke && b.killed {
+		b.linkBroke, b.ended.Outcome.Stopped = false, true
 	}
 	switch {
-	case b.again && a.worker != nil: // the link has been replaced already
-		a.startFetch(b.job)
-	case !b.again:
-		a.sendEvent(sched.AttemptsEnded{Host: a.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{b.job}}})
+	case b.linkBroke && a.worker != nil: // the link has been replaced already
+		a.startFetch(b.ended)
+	case !b.linkBroke:
+		a.sendEvent(sched.AttemptsEnded{Host: a.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{b.ended}}})
 	}
 	b.cancelTransfer()
 }
@@ -217,30 +217,30 @@ func (a *agent) fetchDone(b *fetch) {
 // fetchFiles fetches the files that an attempt returns. It retries while a disk of this machine
 // fails. Any other error makes the attempt fail. ctx ends when the link breaks.
 func (a *agent) fetchFiles(ctx context.Context, b *fetch) {
-	id, told := b.job.Attempt, ""
+	id, told := b.ended.Attempt, ""
 	for {
 		err := a.tryFetch(ctx, b)
 		var place *files.PlaceError
 		var gone *goneError
 		switch {
 		case err == nil:
-			a.d.returns.setHere(id)
+			a.d.returns.setFetched(id)
 			return
 		case errors.Is(err, errSurplus):
 			return
 		case errors.Is(err, errStale):
-			b.job.Outcome.Stopped = true // it must not count as a success without its files
+			b.ended.Outcome.Stopped = true // it must not count as a success without its files
 			return
 		case ctx.Err() != nil:
-			b.again = true
+			b.linkBroke = true
 			return
 		case errors.As(err, &gone), errors.As(err, &place) && !IsDiskFault(err):
-			b.job.Outcome.Unreturned, b.job.Outcome.Error = true, "its files could not be returned: "+err.Error()
+			b.ended.Outcome.Unreturned, b.ended.Outcome.Error = true, "its files could not be returned: "+err.Error()
 			return
 		}
 		if text := err.Error(); text != told {
 			told = text
-			a.noticeOf(id.Job, fmt.Sprintf("the files that job %d returns cannot be copied now: %s; this is tried again, and the job counts as running until then", id.Job, text))
+			a.sendJobNotice(id.Job, fmt.Sprintf("the files that job %d returns cannot be copied now: %s; this is tried again, and the job counts as running until then", id.Job, text))
 		}
 		select {
 		case <-time.After(fetchRetryDelay):
@@ -261,7 +261,7 @@ type goneError struct{ why string }
 func (e *goneError) Error() string { return e.why }
 
 func (a *agent) tryFetch(ctx context.Context, b *fetch) error {
-	id, f := b.job.Attempt, &a.d.cfg.Files
+	id, f := b.ended.Attempt, &a.d.cfg.Files
 	read := func(path string, offset, size int64) ([]byte, error) {
 		data, is, err := a.output(ctx, hosts.Read{Attempt: id, File: hosts.FileReturned, Path: path, Offset: offset, Limit: fetchChunk})
 		if errors.Is(err, fs.ErrNotExist) {
@@ -298,32 +298,32 @@ func (a *agent) tryFetch(ctx context.Context, b *fetch) error {
 		a.transfer.add(0, int64(len(data)), 0)
 		return data, err
 	}
-	err = files.Place(f.Base, f.Notes, id.String(), m, content, func() error {
-		release, err := a.d.claim(ctx, id)
+	err = files.Place(f.BaseDir, f.RecordDir, id.String(), m, content, func() error {
+		release, err := a.d.claimPlaces(ctx, id)
 		b.release = release
 		return err
 	})
 	if err == nil {
-		a.tellRepeats(id, m)
+		a.reportRepeats(id, m)
 	} else if b.release != nil {
 		b.release()
 	}
 	return err
 }
 
-// tellRepeats reports the files that another job has returned before.
-func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
+// reportRepeats reports the files that another job has returned before.
+func (a *agent) reportRepeats(id jobs.AttemptID, m files.Manifest) {
 	r := a.d.returns
 	first, by, n := "", jobs.ID(0), 0
 	r.mu.Lock()
 	for i := range m {
 		path := maphash.String(pathSeed, m[i].Path)
-		if was := r.by[path]; was != 0 && was != id.Job {
+		if was := r.returnedBy[path]; was != 0 && was != id.Job {
 			if n++; n == 1 {
 				first, by = m[i].Path, was
 			}
 		}
-		r.by[path] = id.Job
+		r.returnedBy[path] = id.Job
 	}
 	r.mu.Unlock()
 	if n > 0 {
@@ -331,7 +331,7 @@ func (a *agent) tellRepeats(id jobs.AttemptID, m files.Manifest) {
 		if n > 1 {
 			more = fmt.Sprintf(" and %d more", n-1)
 		}
-		a.noticeOf(id.Job, fmt.Sprintf("jobs %d and %d both return %q%s: the file of job %d is replaced; let each job return a file with its own name", by, id.Job, first, more, by))
+		a.sendJobNotice(id.Job, fmt.Sprintf("jobs %d and %d both return %q%s: the file of job %d is replaced; let each job return a file with its own name", by, id.Job, first, more, by))
 	}
 }
 
@@ -372,7 +372,7 @@ func (e *engine) releaseFiles(results []*Result) {
 			}
 			of[r.Host] = append(of[r.Host], r.Attempt)
 			e.d.returns.forget(r.Attempt)
-			go files.Settle(e.d.cfg.Files.Notes, r.Attempt.String()) // the disk may hang
+			go files.Settle(e.d.cfg.Files.RecordDir, r.Attempt.String()) // the disk may hang
 		}
 	}
 	for host, ids := range of {

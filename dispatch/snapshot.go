@@ -12,7 +12,7 @@ func (e *engine) snapshot() *Snapshot {
 	t := e.core.Table()
 	now := e.now()
 	s := &Snapshot{
-		At: now.Wall.Time(), Counts: t.Counts, Total: len(t.Jobs), Retries: e.retries, More: e.more,
+		At: now.Wall.Time(), Counts: t.Counts, Total: len(t.Jobs), Retries: e.retries, InputOpen: e.inputOpen,
 		Hosts: e.core.Hosts(), Rate: e.rate.perSecond(now.Mono), Paused: e.loop.Paused(),
 		Finished: e.finish != nil, Deleted: e.deleted,
 	}
@@ -32,21 +32,21 @@ type rate struct {
 
 // counts is a ring buffer of numbers, one for each span of time.
 type counts struct {
-	n  [60]int
-	at int64 // time span of the newest number
+	numbers    [60]int
+	newestSpan int64 // time span of the newest number
 }
 
-func (c *counts) forward(now int64) {
-	for s := max(c.at+1, now-59); s <= now; s++ {
-		c.n[s%60] = 0
+func (c *counts) advance(now int64) {
+	for s := max(c.newestSpan+1, now-59); s <= now; s++ {
+		c.numbers[s%60] = 0
 	}
-	c.at = max(c.at, now)
+	c.newestSpan = max(c.newestSpan, now)
 }
 
 // add counts a job that ended at Time.Mono ended. Jobs that ended before this dispatcher began
 // are not counted.
 func (r *rate) add(mono, ended time.Duration) {
-	r.forward(mono)
+	r.advance(mono)
 	if ended >= 0 {
 		r.seconds.add(int64(ended / time.Second))
 		r.tens.add(int64(ended / (10 * time.Second)))
@@ -54,21 +54,21 @@ func (r *rate) add(mono, ended time.Duration) {
 }
 
 func (c *counts) add(span int64) {
-	if span > c.at-60 && span <= c.at {
-		c.n[span%60]++
+	if span > c.newestSpan-60 && span <= c.newestSpan {
+		c.numbers[span%60]++
 	}
 }
 
-func (r *rate) forward(mono time.Duration) {
-	r.seconds.forward(int64(mono / time.Second))
-	r.tens.forward(int64(mono / (10 * time.Second)))
+func (r *rate) advance(mono time.Duration) {
+	r.seconds.advance(int64(mono / time.Second))
+	r.tens.advance(int64(mono / (10 * time.Second)))
 }
 
 // perSecond returns the mean rate over the last minute, or since the start if that is shorter.
 func (r *rate) perSecond(mono time.Duration) float64 {
-	r.forward(mono)
+	r.advance(mono)
 	sum := 0
-	for _, n := range r.seconds.n {
+	for _, n := range r.seconds.numbers {
 		sum += n
 	}
 	return float64(sum) / max(1, min(60, mono.Seconds()))
@@ -76,11 +76,11 @@ func (r *rate) perSecond(mono time.Duration) float64 {
 
 // history returns the rates of the complete ten-second spans of the last ten minutes, oldest first.
 func (r *rate) history(mono time.Duration) []float64 {
-	r.forward(mono)
-	last := r.tens.at // this span is not complete
+	r.advance(mono)
+	last := r.tens.newestSpan // this span is not complete
 	var rates []float64
 	for s := max(0, last-59); s < last; s++ {
-		rates = append(rates, float64(r.tens.n[s%60])/10)
+		rates = append(rates, float64(r.tens.numbers[s%60])/10)
 	}
 	return rates
 }
@@ -95,7 +95,7 @@ func (e *engine) endedAt(r *jobs.Record) time.Duration {
 	if o == nil || o.Ended == 0 || a == nil {
 		return now.Mono
 	}
-	ended := o.Ended - jobs.Stamp(e.ahead[a.Host])
+	ended := o.Ended - jobs.Stamp(e.clockOffsets[a.Host])
 	ended = min(max(ended, a.Launched+jobs.Stamp(max(0, o.Elapsed()))), now.Wall)
 	return now.Mono - now.Wall.Sub(ended)
 }

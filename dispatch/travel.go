@@ -15,14 +15,14 @@ import (
 // Files describes the files that are sent to hosts with jobs, and returned. The zero value sends
 // and returns nothing.
 type Files struct {
-	Source *files.Source // nil: no job sends or returns files
-	Base   string        // directory here to which the paths of jobs are relative
-	Notes  string        // directory for the records of files.Place
-	Send   []string      // files that every job gets
-	Return []string      // patterns of files that every job returns
-	// Any reports whether some jobs send or return files. If so, the directory in which other jobs
-	// run need not exist on a host.
-	Any bool
+	Source    *files.Source // nil: no job sends or returns files
+	BaseDir   string        // directory here to which the paths of jobs are relative
+	RecordDir string        // directory for the records of files.Place
+	Send      []string      // files that every job gets
+	Return    []string      // patterns of files that every job returns
+	// IsUsed reports whether some jobs send or return files. If so, the directory in which other
+	// jobs run need not exist on a host.
+	IsUsed bool
 }
 
 // launch adds the information about files to a launch.
@@ -31,13 +31,13 @@ func (f *Files) launch(j *hosts.LaunchJob, s *jobs.Spec) {
 		return
 	}
 	if len(f.Send)+len(f.Return)+len(s.Send)+len(s.Return) == 0 {
-		if f.Any && j.Cwd == "" {
-			j.Cwd = f.Base
+		if f.IsUsed && j.Cwd == "" {
+			j.Cwd = f.BaseDir
 		}
 		return
 	}
 	j.Files = &hosts.JobFiles{Own: len(s.Send) > 0, Return: slices.Concat(f.Return, s.Return)}
-	if rel, err := filepath.Rel(f.Base, j.Cwd); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(f.BaseDir, j.Cwd); err == nil && filepath.IsLocal(rel) {
 		j.Cwd = rel
 	}
 }
@@ -54,7 +54,7 @@ type piece struct {
 
 // serve answers a Want in a goroutine, because a disk of this machine may hang.
 func (a *agent) serve(m *hosts.Want) {
-	if a.serving++; a.serving > maxServing {
+	if a.numServing++; a.numServing > maxServing {
 		a.handleLinkDown(&hosts.Error{Host: a.name, Class: hosts.Broken, Err: fmt.Errorf("it asks for more than %d pieces of files at once", maxServing)})
 		return
 	}
@@ -132,15 +132,15 @@ func (a *agent) manifest(m *hosts.Want) ([]byte, error) {
 	return text, nil
 }
 
-// tellChanges makes the helper request the files that every job gets again after they have changed.
-func (a *agent) tellChanges() {
+// sendChanges makes the helper request the files that every job gets again after they have changed.
+func (a *agent) sendChanges() {
 	f := &a.d.cfg.Files
 	items := slices.Concat(f.Send, a.host.Load().Send)
 	if f.Source == nil || len(items) == 0 {
 		return
 	}
-	if v := f.Source.Version(items); v != a.version {
-		a.version = v
+	if v := f.Source.Version(items); v != a.filesVersion {
+		a.filesVersion = v
 		a.sendHost(&hosts.Resend{})
 	}
 }

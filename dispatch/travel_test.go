@@ -17,9 +17,9 @@ import (
 
 // returner answers reads for a host whose jobs return out/a. It does not answer until open is set.
 type returner struct {
-	open atomic.Bool
-	gone bool
-	text string
+	open   atomic.Bool
+	isGone bool
+	text   string
 }
 
 func (r *returner) answer(m *hosts.Read) *hosts.Chunk {
@@ -29,16 +29,16 @@ func (r *returner) answer(m *hosts.Read) *hosts.Chunk {
 	case m.Path == "":
 		b := files.Manifest{{Path: "out/a", Kind: 'f', Size: int64(len(r.text))}}.Encode()
 		return &hosts.Chunk{Size: int64(len(b)), Bulk: b[m.Offset:]}
-	case r.gone:
+	case r.isGone:
 		return &hosts.Chunk{Size: -1, None: true, Why: "it was removed"}
 	}
 	return &hosts.Chunk{Size: int64(len(r.text)), Bulk: []byte(r.text)[m.Offset:]}
 }
 
-func returning(t *testing.T, host *returner) (r *rig, file string) {
+func returningRig(t *testing.T, host *returner) (r *rig, file string) {
 	base := t.TempDir()
 	r = idleRig(t, time.Second)
-	r.files = Files{Source: files.NewSource(base), Base: base, Notes: filepath.Join(base, "notes"), Return: []string{"out/a"}}
+	r.files = Files{Source: files.NewSource(base), BaseDir: base, RecordDir: filepath.Join(base, "notes"), Return: []string{"out/a"}}
 	r.hosts.returned, r.hosts.files = host.answer, 1
 	return r, filepath.Join(base, "out/a")
 }
@@ -49,7 +49,7 @@ func returning(t *testing.T, host *returner) (r *rig, file string) {
 func TestSuccessWaitsForFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &returner{text: "made"}
-		r, file := returning(t, host)
+		r, file := returningRig(t, host)
 		r.start(&jobs.Table{}, "a").submit(1)
 		time.Sleep(20 * time.Second)
 		s := r.d.Snapshot()
@@ -72,8 +72,8 @@ func TestSuccessWaitsForFiles(t *testing.T) {
 			t.Errorf("%d jobs have succeeded", got)
 		}
 		r.hosts.mu.Lock()
-		if len(r.hosts.let) != 1 {
-			t.Errorf("the host may remove the files of %v", r.hosts.let)
+		if len(r.hosts.released) != 1 {
+			t.Errorf("the host may remove the files of %v", r.hosts.released)
 		}
 		r.hosts.mu.Unlock()
 		r.close(sched.AllDone)
@@ -84,9 +84,9 @@ func TestSuccessWaitsForFiles(t *testing.T) {
 // return (T1).
 func TestFileThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		host := &returner{text: "made", gone: true}
+		host := &returner{text: "made", isGone: true}
 		host.open.Store(true)
-		r, file := returning(t, host)
+		r, file := returningRig(t, host)
 		r.start(&jobs.Table{}, "a").submit(1)
 		res, err := r.d.Next(t.Context())
 		if err != nil || res.State != jobs.Failed || res.Outcome == nil || !res.Outcome.Unreturned || !strings.Contains(res.Outcome.Error, "it was removed") {
@@ -103,7 +103,7 @@ func TestFileThatIsGone(t *testing.T) {
 // returns none (T1).
 func TestKillEndsTheReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, file := returning(t, &returner{text: "made"})
+		r, file := returningRig(t, &returner{text: "made"})
 		r.start(&jobs.Table{}, "a").submit(1)
 		time.Sleep(20 * time.Second)
 		r.d.Do(sched.Cancel{Jobs: []jobs.ID{1}})
@@ -124,13 +124,13 @@ func TestSeenOutcomeWithoutFiles(t *testing.T) {
 	r := newReturns()
 	id, other := jobs.AttemptID{Job: 1, N: 1}, jobs.AttemptID{Job: 2, N: 1}
 	m := &hosts.Inspected{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}, {Attempt: other}}}
-	r.notYet(m)
+	r.dropUnfetched(m)
 	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != other || len(m.Runs) != 1 || m.Runs[0] != id {
 		t.Errorf("%+v", m)
 	}
-	r.setHere(id)
+	r.setFetched(id)
 	m = &hosts.Inspected{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}}}
-	if r.notYet(m); len(m.Jobs) != 1 {
+	if r.dropUnfetched(m); len(m.Jobs) != 1 {
 		t.Errorf("%+v", m)
 	}
 }

@@ -8,9 +8,9 @@ import (
 // writer makes records durable in a goroutine of its own, one batch at a time, so that a hung
 // disk does not block the engine.
 type writer struct {
-	d    *Dispatcher
-	work chan []jobs.Record
-	busy bool // a batch is being written; owned by the engine goroutine
+	d      *Dispatcher
+	work   chan []jobs.Record
+	isBusy bool // a batch is being written; owned by the engine goroutine
 }
 
 func newWriter(d *Dispatcher) writer {
@@ -27,7 +27,7 @@ func newWriter(d *Dispatcher) writer {
 
 // write writes a batch. The engine calls it again only after the result has come.
 func (w *writer) write(batch []jobs.Record) {
-	w.busy = true
+	w.isBusy = true
 	w.work <- batch
 }
 

@@ -14,14 +14,14 @@ import (
 // SetObstacle sets or clears (nil) another reason to launch nothing. Only the first reason and the
 // end of all reasons are reported.
 func (r *Loop) SetObstacle(now sched.Time, err error) {
-	if r.fenced {
+	if r.isFenced {
 		return
 	}
 	was := r.isBlocked()
 	switch {
 	case err != nil && r.obstacle == nil:
 		r.report(now, fmt.Sprintf("nothing is launched: %v", err))
-	case err == nil && r.obstacle != nil && r.failure == nil && !r.hung:
+	case err == nil && r.obstacle != nil && r.failure == nil && !r.isHung:
 		r.report(now, "the run directory is there again; the run continues")
 	}
 	r.obstacle = err
@@ -31,27 +31,27 @@ func (r *Loop) SetObstacle(now sched.Time, err error) {
 // Paused reports whether a user has paused launching.
 func (r *Loop) Paused() bool { return r.core.Table().Paused }
 
-func (r *Loop) isBlocked() bool { return r.failure != nil || r.hung || r.obstacle != nil }
+func (r *Loop) isBlocked() bool { return r.failure != nil || r.isHung || r.obstacle != nil }
 
-// reportBlocked tells the core when blocked has changed; was is its previous value. While blocked,
-// the core launches nothing. Jobs that it had decided to launch return to the queue, because their
-// launches were never sent.
+// reportBlocked tells the core when isBlocked has changed; was is its previous value. While
+// blocked, the core launches nothing. Jobs that it had decided to launch return to the queue,
+// because their launches were never sent.
 func (r *Loop) reportBlocked(now sched.Time, was bool) {
 	switch is := r.isBlocked(); {
 	case is && !was:
 		r.step(now, sched.Hold{By: sched.HoldJournal, On: true})
-		waiting, held := r.waiting, r.held
-		r.waiting, r.held = nil, nil
-		r.waiting = r.takeBack(now, waiting)
+		waiting, held := r.waitingCommands, r.heldCommands
+		r.waitingCommands, r.heldCommands = nil, nil
+		r.waitingCommands = r.takeBack(now, waiting)
 		held = r.takeBack(now, held)
-		r.held = append(held, r.held...)
+		r.heldCommands = append(held, r.heldCommands...)
 	case was && !is:
 		r.step(now, sched.Hold{By: sched.HoldJournal})
 	}
 }
 
 // takeBack withdraws the launches among these commands, which have not been released yet, and
-// returns the other commands. The core's resulting commands are added to held.
+// returns the other commands. The core's resulting commands are added to heldCommands.
 func (r *Loop) takeBack(now sched.Time, commands []sched.Command) []sched.Command {
 	var kept []sched.Command
 	for _, o := range commands {
@@ -74,8 +74,8 @@ func (r *Loop) takeBack(now sched.Time, commands []sched.Command) []sched.Comman
 // of the run wait until their records are durable. A stop by a user asserts nothing about jobs, so
 // it does not wait for the journal.
 func (r *Loop) releaseHarmless() Out {
-	r.out = r.out[:0]
-	for _, list := range []*[]sched.Command{&r.waiting, &r.held} {
+	r.released = r.released[:0]
+	for _, list := range []*[]sched.Command{&r.waitingCommands, &r.heldCommands} {
 		kept := (*list)[:0]
 		for _, o := range *list {
 			switch o.(type) {
@@ -87,25 +87,25 @@ func (r *Loop) releaseHarmless() Out {
 				}
 				// The stop also replaces an end that had to be recorded first. The next dispatcher
 				// reaches that end again.
-				o, r.ended = sched.Finish{How: sched.Stopped, Why: why}, nil
+				o, r.endRecord = sched.Finish{How: sched.Stopped, Why: why}, nil
 			case sched.Launch, sched.CreateInstance, sched.TerminateInstance:
 				kept = append(kept, o)
 				continue
 			}
-			r.out = append(r.out, o)
+			r.released = append(r.released, o)
 		}
 		clear((*list)[len(kept):])
 		*list = kept
 	}
-	return Out{Commands: r.out}
+	return Out{Commands: r.released}
 }
 
 // report reports text at once, and also adds it to the journal, which may become writable only
 // later.
 func (r *Loop) report(now sched.Time, text string) {
-	r.Note(jobs.Record{Kind: jobs.KindEvent, At: now.Wall, Reason: text})
-	if r.Tell != nil {
-		r.Tell(text)
+	r.RecordEvent(jobs.Record{Kind: jobs.KindEvent, At: now.Wall, Reason: text})
+	if r.Notify != nil {
+		r.Notify(text)
 	}
 }
 
@@ -114,8 +114,8 @@ func (r *Loop) Problem(now sched.Time) error {
 	switch {
 	case r.failure != nil:
 		return fmt.Errorf("the journal cannot be written: %w", r.failure)
-	case r.hung:
-		return fmt.Errorf("the run directory has not answered for %.0f s", (now.Mono - r.since).Seconds())
+	case r.isHung:
+		return fmt.Errorf("the run directory has not answered for %.0f s", (now.Mono - r.flushedAt).Seconds())
 	}
 	return r.obstacle
 }

@@ -19,8 +19,8 @@ type Journal interface {
 }
 
 const (
-	// RetryEvery is how often a failed write of the journal is retried.
-	RetryEvery = time.Second
+	// RetryInterval is how often a failed write of the journal is retried.
+	RetryInterval = time.Second
 	// HungAfter is how long a write of the journal may take before it counts as hung.
 	HungAfter = 5 * time.Second
 	// GatherTime is how long records wait, counted from the previous batch, for others that share
@@ -29,47 +29,48 @@ const (
 	GatherTime = 20 * time.Millisecond
 )
 
-// maxKept is the capacity, in records, up to which a buffer is reused. A larger one is freed.
-const maxKept = 4096
+// maxReusedRecords is the capacity, in records, up to which a buffer is reused. A larger one is
+// freed.
+const maxReusedRecords = 4096
 
 // Loop is the state of the commit loop between turns. It is not safe for concurrent use.
 type Loop struct {
-	// See, if set, is called with each record right after it was folded, before anything else
+	// OnRecord, if set, is called with each record right after it was folded, before anything else
 	// happens to its job. The record is not durable yet.
-	See func(*jobs.Record)
-	// Tell, if set, is called with messages for users about the journal.
-	Tell func(text string)
+	OnRecord func(*jobs.Record)
+	// Notify, if set, is called with messages for users about the journal.
+	Notify func(text string)
 
 	core    *sched.Core
 	journal Journal
 
 	// The batch that is being written, and the commands that wait for it.
-	flying  bool
-	since   time.Duration // Time.Mono when the newest batch was returned by Flush
-	batch   []jobs.Record
-	waiting []sched.Command
+	isWriting       bool
+	flushedAt       time.Duration // Time.Mono when the newest batch was returned by Flush
+	batch           []jobs.Record
+	waitingCommands []sched.Command
 
 	// Records and commands since then.
-	pending []jobs.Record
-	held    []sched.Command
-	urgent  bool // pending and held do not wait for GatherTime
+	pending      []jobs.Record
+	heldCommands []sched.Command
+	isUrgent     bool // pending and heldCommands do not wait for GatherTime
 
-	out      []sched.Command // commands of the last turn; its memory is reused
-	ended    *jobs.Record    // the record of the run's end, which End writes
-	failure  error           // why the journal cannot be written; nil if it can
-	retryAt  time.Duration   // Time.Mono when to retry
-	hung     bool            // the journal has not answered for HungAfter
-	obstacle error           // another reason to launch nothing
-	fenced   bool
+	released  []sched.Command // commands of the last turn; its memory is reused
+	endRecord *jobs.Record    // the record of the run's end, which End writes
+	failure   error           // why the journal cannot be written; nil if it can
+	retryAt   time.Duration   // Time.Mono when to retry
+	isHung    bool            // the journal has not answered for HungAfter
+	obstacle  error           // another reason to launch nothing
+	isFenced  bool
 }
 
 // New returns a commit loop that owns core. The journal is used by Commit; a caller that uses Flush
 // may pass nil.
 func New(core *sched.Core, j Journal) *Loop {
 	r := &Loop{core: core, journal: j}
-	core.See = func(rec *jobs.Record) {
-		if r.See != nil {
-			r.See(rec)
+	core.OnRecord = func(rec *jobs.Record) {
+		if r.OnRecord != nil {
+			r.OnRecord(rec)
 		}
 	}
 	return r
@@ -77,7 +78,7 @@ func New(core *sched.Core, j Journal) *Loop {
 
 // Step passes events that arrived together to the core, and keeps its records and commands.
 func (r *Loop) Step(now sched.Time, evs ...sched.Event) {
-	if r.fenced { // decisions of a fenced dispatcher do not count
+	if r.isFenced { // decisions of a fenced dispatcher do not count
 		return
 	}
 	r.step(now, evs...)
@@ -89,27 +90,27 @@ func (r *Loop) step(now sched.Time, evs ...sched.Event) {
 		rec := &records[i]
 		if rec.Kind == jobs.KindEnded { // written by End, after all hosts were cleaned up
 			ended := *rec
-			r.ended = &ended
+			r.endRecord = &ended
 			continue
 		}
 		r.pending = append(r.pending, *rec)
 	}
-	r.held = append(r.held, commands...)
+	r.heldCommands = append(r.heldCommands, commands...)
 	for _, o := range commands {
 		switch o := o.(type) {
 		case sched.Launch:
-			r.urgent = r.urgent || o.Urgent
+			r.isUrgent = r.isUrgent || o.Urgent
 		case sched.Finish:
-			r.urgent = true
+			r.isUrgent = true
 		}
 	}
 	// The reader of a job's result may have another job for the slot.
-	r.urgent = r.urgent || len(records) > 0 && r.core.HasIdleSlot()
+	r.isUrgent = r.isUrgent || len(records) > 0 && r.core.HasUsableSlot()
 }
 
-// Note adds an event for users to the journal.
-func (r *Loop) Note(rec jobs.Record) {
-	if !r.fenced {
+// RecordEvent adds an event for users to the journal.
+func (r *Loop) RecordEvent(rec jobs.Record) {
+	if !r.isFenced {
 		r.pending = append(r.pending, rec)
 	}
 }
@@ -129,7 +130,7 @@ type Out struct {
 // is under way, or if the records wait for others. An empty batch means that only Sync is to be
 // retried.
 func (r *Loop) Flush(now sched.Time) ([]jobs.Record, bool) {
-	if r.isGathering() && now.Mono < r.since+GatherTime {
+	if r.isGathering() && now.Mono < r.flushedAt+GatherTime {
 		return nil, false
 	}
 	return r.flush(now)
@@ -137,41 +138,41 @@ func (r *Loop) Flush(now sched.Time) ([]jobs.Record, bool) {
 
 // isGathering reports whether the pending records may wait for others.
 func (r *Loop) isGathering() bool {
-	return !r.flying && !r.urgent && r.failure == nil && r.since > 0 && len(r.pending) > 0
+	return !r.isWriting && !r.isUrgent && r.failure == nil && r.flushedAt > 0 && len(r.pending) > 0
 }
 
 func (r *Loop) flush(now sched.Time) ([]jobs.Record, bool) {
-	if r.fenced || r.flying || r.failure != nil && now.Mono < r.retryAt || r.failure == nil && len(r.pending) == 0 {
+	if r.isFenced || r.isWriting || r.failure != nil && now.Mono < r.retryAt || r.failure == nil && len(r.pending) == 0 {
 		return nil, false
 	}
-	r.flying, r.since = true, now.Mono
+	r.isWriting, r.flushedAt = true, now.Mono
 	r.batch, r.pending = r.pending, r.batch[:0]
-	if cap(r.pending) > maxKept {
+	if cap(r.pending) > maxReusedRecords {
 		r.pending = nil
 	}
-	r.waiting = append(r.waiting, r.held...)
-	clear(r.held)
-	r.held, r.urgent = r.held[:0], false
+	r.waitingCommands = append(r.waitingCommands, r.heldCommands...)
+	clear(r.heldCommands)
+	r.heldCommands, r.isUrgent = r.heldCommands[:0], false
 	return r.batch, true
 }
 
 // Flushed takes the result of writing the batch and returns what is released.
 func (r *Loop) Flushed(now sched.Time, err error) Out {
-	if r.fenced {
+	if r.isFenced {
 		return Out{}
 	}
-	r.flying = false
+	r.isWriting = false
 	var fenced interface{ FencedBy() int }
 	if errors.As(err, &fenced) {
 		r.Fence()
 		return Out{FencedBy: fenced.FencedBy()}
 	}
 	was := r.isBlocked()
-	before, hung := r.failure, r.hung
-	r.failure, r.hung = err, false
+	before, hung := r.failure, r.isHung
+	r.failure, r.isHung = err, false
 	switch {
 	case err != nil:
-		r.retryAt = now.Mono + RetryEvery
+		r.retryAt = now.Mono + RetryInterval
 		if before == nil && r.obstacle == nil { // otherwise a reason was already reported
 			r.report(now, fmt.Sprintf("nothing is launched until the journal can be written again: %v", err))
 		}
@@ -179,40 +180,40 @@ func (r *Loop) Flushed(now sched.Time, err error) Out {
 	case before != nil:
 		r.report(now, "the journal can be written again; the run continues")
 	case hung:
-		r.report(now, fmt.Sprintf("the run directory answers again, after %.0f s; the run continues", (now.Mono-r.since).Seconds()))
+		r.report(now, fmt.Sprintf("the run directory answers again, after %.0f s; the run continues", (now.Mono-r.flushedAt).Seconds()))
 	}
 	r.reportBlocked(now, was)
 	if err != nil {
 		return r.releaseHarmless()
 	}
-	clear(r.out) // do not keep a large batch in memory
-	r.out, r.waiting = r.waiting, r.out[:0]
-	return Out{Commands: r.out, Durable: true}
+	clear(r.released) // do not keep a large batch in memory
+	r.released, r.waitingCommands = r.waitingCommands, r.released[:0]
+	return Out{Commands: r.released, Durable: true}
 }
 
 // Idle returns what can be released without a written batch. That is everything if no record is
 // pending, and only commands that start nothing while the journal cannot be written.
 func (r *Loop) Idle(now sched.Time) Out {
-	if r.fenced {
+	if r.isFenced {
 		return Out{}
 	}
-	if r.flying && !r.hung && now.Mono-r.since >= HungAfter {
+	if r.isWriting && !r.isHung && now.Mono-r.flushedAt >= HungAfter {
 		was := r.isBlocked()
-		r.hung = true
+		r.isHung = true
 		if r.obstacle == nil { // otherwise a reason was already reported
 			r.report(now, fmt.Sprintf("nothing is launched until the run directory answers again: its journal has been writing for %.0f s", HungAfter.Seconds()))
 		}
 		r.reportBlocked(now, was)
 	}
 	switch {
-	case r.failure != nil || r.hung:
+	case r.failure != nil || r.isHung:
 		return r.releaseHarmless()
-	case r.flying || len(r.pending) > 0:
+	case r.isWriting || len(r.pending) > 0:
 		return Out{}
 	}
-	clear(r.out)
-	r.out, r.held, r.urgent = r.held, r.out[:0], false
-	return Out{Commands: r.out, Durable: true}
+	clear(r.released)
+	r.released, r.heldCommands, r.isUrgent = r.heldCommands, r.released[:0], false
+	return Out{Commands: r.released, Durable: true}
 }
 
 // Commit writes all pending records, usually with one fsync, and returns the released commands.
@@ -236,7 +237,7 @@ func (r *Loop) Commit(now sched.Time) Out {
 		}
 	}
 	all.Commands = append(all.Commands, r.Idle(now).Commands...)
-	all.Durable = !r.fenced && r.failure == nil
+	all.Durable = !r.isFenced && r.failure == nil
 	return all
 }
 
@@ -252,7 +253,7 @@ func Write(j Journal, batch []jobs.Record) error {
 
 // Next returns when Flush, Idle, or a Tick is due even if nothing happens.
 func (r *Loop) Next() (at time.Duration, ok bool) {
-	if r.fenced {
+	if r.isFenced {
 		return 0, false
 	}
 	at, ok = r.core.Next()
@@ -262,39 +263,39 @@ func (r *Loop) Next() (at time.Duration, ok bool) {
 		}
 	}
 	switch {
-	case r.flying && !r.hung:
-		soon(r.since + HungAfter)
-	case !r.flying && r.failure != nil:
+	case r.isWriting && !r.isHung:
+		soon(r.flushedAt + HungAfter)
+	case !r.isWriting && r.failure != nil:
 		soon(r.retryAt)
 	case r.isGathering():
-		soon(r.since + GatherTime)
+		soon(r.flushedAt + GatherTime)
 	}
 	return at, ok
 }
 
 // IsWriting reports whether a batch is being written.
-func (r *Loop) IsWriting() bool { return r.flying }
+func (r *Loop) IsWriting() bool { return r.isWriting }
 
 // Fence ends the loop because another dispatcher owns the run. Nothing more is written, and no
 // command is released.
 func (r *Loop) Fence() {
-	r.fenced, r.flying = true, false
-	r.pending, r.waiting, r.held, r.ended = nil, nil, nil, nil
+	r.isFenced, r.isWriting = true, false
+	r.pending, r.waitingCommands, r.heldCommands, r.endRecord = nil, nil, nil, nil
 }
 
 // Ended reports whether the core has decided that the run is over and no new work has arrived
 // since. The record waits for End.
-func (r *Loop) Ended() bool { return r.ended != nil && r.core.Table().Ended }
+func (r *Loop) Ended() bool { return r.endRecord != nil && r.core.Table().Ended }
 
 // End writes the journal a last time. If the hosts were left clean and the run is over, it adds the
 // record of that. The last record holds how the dispatcher ended. No batch may be under way.
 func (r *Loop) End(now sched.Time, clean bool, f sched.Finish) (Out, error) {
 	if r.Ended() && clean {
-		r.ended.At = now.Wall
-		r.pending = append(r.pending, *r.ended)
-		r.ended = nil
+		r.endRecord.At = now.Wall
+		r.pending = append(r.pending, *r.endRecord)
+		r.endRecord = nil
 	}
-	if !r.fenced && f.How != sched.Fenced {
+	if !r.isFenced && f.How != sched.Fenced {
 		r.pending = append(r.pending, jobs.Record{Kind: jobs.KindClosed, At: now.Wall, How: f.How.String(), Reason: f.Why})
 	}
 	r.retryAt = 0

@@ -12,20 +12,20 @@ import (
 	"dcs-tui/jobs"
 )
 
-// paper is a journal in memory.
-type paper struct {
+// fakeJournal is a journal in memory.
+type fakeJournal struct {
 	err     error
 	pending []jobs.Record
 	durable []jobs.Record
 	syncs   int
 }
 
-func (p *paper) Append(rs []jobs.Record) error {
+func (p *fakeJournal) Append(rs []jobs.Record) error {
 	p.pending = append(p.pending, rs...)
 	return p.err
 }
 
-func (p *paper) Sync() error {
+func (p *fakeJournal) Sync() error {
 	if p.err != nil {
 		return p.err
 	}
@@ -34,36 +34,36 @@ func (p *paper) Sync() error {
 	return nil
 }
 
-// desk holds a commit loop with one host of two slots.
-type desk struct {
-	t     *testing.T
-	r     *Loop
-	paper *paper
-	at    time.Duration
-	told  []string
+// loopDriver holds a commit loop with one host of two slots.
+type loopDriver struct {
+	t        *testing.T
+	loop     *Loop
+	journal  *fakeJournal
+	at       time.Duration
+	messages []string
 }
 
-func newDesk(t *testing.T) *desk {
-	d := &desk{t: t, paper: &paper{}}
+func newLoopDriver(t *testing.T) *loopDriver {
+	d := &loopDriver{t: t, journal: &fakeJournal{}}
 	h := &hosts.Host{Name: "a", Slots: hosts.SlotRule{Fixed: 2}}
 	core := sched.New(sched.Config{Seed: 1}, &jobs.Table{}, []*hosts.Host{h})
-	d.r = New(core, d.paper)
-	d.r.Tell = func(s string) { d.told = append(d.told, s) }
+	d.loop = New(core, d.journal)
+	d.loop.Notify = func(s string) { d.messages = append(d.messages, s) }
 	return d
 }
 
-func (d *desk) now() sched.Time { return sched.Time{Mono: d.at, Wall: jobs.Stamp(d.at + 1)} }
+func (d *loopDriver) now() sched.Time { return sched.Time{Mono: d.at, Wall: jobs.Stamp(d.at + 1)} }
 
-func (d *desk) step(evs ...sched.Event) {
+func (d *loopDriver) step(evs ...sched.Event) {
 	for _, ev := range evs {
-		d.r.Step(d.now(), ev)
+		d.loop.Step(d.now(), ev)
 	}
 }
 
-func (d *desk) commit() string { return words(d.r.Commit(d.now()).Commands) }
+func (d *loopDriver) commit() string { return formatCommands(d.loop.Commit(d.now()).Commands) }
 
 // ready connects the host and submits jobs, without a commit.
-func (d *desk) ready(n int) {
+func (d *loopDriver) ready(n int) {
 	d.step(sched.Tick{}, sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}},
 		sched.HostHeartbeat{Host: "a", Heartbeat: &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
 	var specs []*jobs.Spec
@@ -74,9 +74,9 @@ func (d *desk) ready(n int) {
 }
 
 // write starts a batch, which must be due.
-func (d *desk) write() []jobs.Record {
+func (d *loopDriver) write() []jobs.Record {
 	d.t.Helper()
-	batch, ok := d.r.Flush(d.now())
+	batch, ok := d.loop.Flush(d.now())
 	if !ok || len(batch) == 0 {
 		d.t.Fatal("nothing to write")
 	}
@@ -84,7 +84,7 @@ func (d *desk) write() []jobs.Record {
 }
 
 // written ends a batch and returns the released commands.
-func (d *desk) written() string { return words(d.r.Flushed(d.now(), nil).Commands) }
+func (d *loopDriver) written() string { return formatCommands(d.loop.Flushed(d.now(), nil).Commands) }
 
 func want[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
@@ -93,14 +93,14 @@ func want[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
-func contains(t *testing.T, what, got, part string) {
+func wantContains(t *testing.T, what, got, part string) {
 	t.Helper()
 	if !strings.Contains(got, part) {
 		t.Errorf("%s: %q does not contain %q", what, got, part)
 	}
 }
 
-func words(commands []sched.Command) string {
+func formatCommands(commands []sched.Command) string {
 	var all []string
 	for _, o := range commands {
 		w, _ := strings.CutPrefix(fmt.Sprintf("%T", o), "sched.")
@@ -114,7 +114,7 @@ func words(commands []sched.Command) string {
 	return strings.Join(all, ", ")
 }
 
-func (p *paper) has(k jobs.Kind) bool {
+func (p *fakeJournal) has(k jobs.Kind) bool {
 	for _, r := range p.durable {
 		if r.Kind == k {
 			return true
@@ -126,24 +126,24 @@ func (p *paper) has(k jobs.Kind) bool {
 // TestOneSyncATurn checks that all records of a turn share one fsync and that their commands follow
 // it.
 func TestOneSyncATurn(t *testing.T) {
-	d := newDesk(t)
+	d := newLoopDriver(t)
 	d.ready(1)
 	want(t, "commands", d.commit(), "Connect, SetLimit, Launch 1.1")
-	if d.paper.syncs != 1 || !d.paper.has(jobs.KindLaunching) {
-		t.Errorf("%d syncs, durable %v", d.paper.syncs, d.paper.durable)
+	if d.journal.syncs != 1 || !d.journal.has(jobs.KindLaunching) {
+		t.Errorf("%d syncs, durable %v", d.journal.syncs, d.journal.durable)
 	}
 }
 
-// TestOrdersAreForgotten checks that the launches of a large batch do not stay in memory after the
+// TestLaunchesAreNotKept checks that the launches of a large batch do not stay in memory after the
 // next turn.
-func TestOrdersAreForgotten(t *testing.T) {
-	d := newDesk(t)
+func TestLaunchesAreNotKept(t *testing.T) {
+	d := newLoopDriver(t)
 	d.ready(1)
 	d.write()
-	last := d.r.Flushed(d.now(), nil).Commands
-	contains(t, "commands", words(last), "Launch")
+	last := d.loop.Flushed(d.now(), nil).Commands
+	wantContains(t, "commands", formatCommands(last), "Launch")
 	d.step(sched.Tick{})
-	d.r.Idle(d.now())
+	d.loop.Idle(d.now())
 	for _, o := range last {
 		if o != nil {
 			t.Errorf("%T is still there", o)
@@ -155,39 +155,39 @@ func TestOrdersAreForgotten(t *testing.T) {
 // and that other commands are released. The pending launch is withdrawn. When the journal can be
 // written again, the job is launched with the next attempt number.
 func TestNoLaunchWithoutItsRecord(t *testing.T) {
-	d := newDesk(t)
-	d.paper.err = errors.New("no space left on device")
+	d := newLoopDriver(t)
+	d.journal.err = errors.New("no space left on device")
 	d.ready(1)
 	if got := d.commit(); strings.Contains(got, "Launch") || !strings.Contains(got, "Connect") {
 		t.Errorf("commands: %s", got)
 	}
-	d.at += RetryEvery / 2
+	d.at += RetryInterval / 2
 	d.step(sched.Tick{})
-	if got := d.commit(); got != "" || len(d.told) != 1 {
-		t.Errorf("too early: commands %q, told %q", got, d.told)
+	if got := d.commit(); got != "" || len(d.messages) != 1 {
+		t.Errorf("too early: commands %q, told %q", got, d.messages)
 	}
-	at, _ := d.r.Next()
-	want(t, "next", at, RetryEvery)
-	d.paper.err = nil
-	d.at = RetryEvery
-	contains(t, "healed", d.commit(), "Launch 1.2")
-	want(t, "messages", len(d.told), 2)
-	want(t, "problem", d.r.Problem(d.now()), nil)
+	at, _ := d.loop.Next()
+	want(t, "next", at, RetryInterval)
+	d.journal.err = nil
+	d.at = RetryInterval
+	wantContains(t, "healed", d.commit(), "Launch 1.2")
+	want(t, "messages", len(d.messages), 2)
+	want(t, "problem", d.loop.Problem(d.now()), nil)
 }
 
-// TestOrdersFollowTheirRecords checks that a batch under way holds back the commands that were
+// TestCommandsFollowTheirRecords checks that a batch under way holds back the commands that were
 // decided after it, in order.
-func TestOrdersFollowTheirRecords(t *testing.T) {
-	d := newDesk(t)
+func TestCommandsFollowTheirRecords(t *testing.T) {
+	d := newLoopDriver(t)
 	d.step(sched.Tick{})
-	d.r.Idle(d.now())
+	d.loop.Idle(d.now())
 	d.ready(1)
 	d.write()
 	d.step(sched.Cancel{Jobs: []jobs.ID{1}})
-	if out := d.r.Idle(d.now()); len(out.Commands) > 0 || out.Durable {
-		t.Errorf("released during the write: %s", words(out.Commands))
+	if out := d.loop.Idle(d.now()); len(out.Commands) > 0 || out.Durable {
+		t.Errorf("released during the write: %s", formatCommands(out.Commands))
 	}
-	if _, again := d.r.Flush(d.now()); again {
+	if _, again := d.loop.Flush(d.now()); again {
 		t.Error("two batches at once")
 	}
 	want(t, "the first batch", d.written(), "SetLimit, Launch 1.1")
@@ -198,59 +198,59 @@ func TestOrdersFollowTheirRecords(t *testing.T) {
 // TestAJournalThatHangs checks that a journal that does not answer for 5 s is treated like one that
 // fails.
 func TestAJournalThatHangs(t *testing.T) {
-	d := newDesk(t)
+	d := newLoopDriver(t)
 	d.step(sched.Tick{})
-	d.r.Idle(d.now())
+	d.loop.Idle(d.now())
 	d.ready(1)
 	d.write()
-	if at, ok := d.r.Next(); !ok || at > HungAfter {
+	if at, ok := d.loop.Next(); !ok || at > HungAfter {
 		t.Errorf("next at %v", at)
 	}
 	d.at = HungAfter
 	d.step(sched.Tick{})
-	if got := words(d.r.Idle(d.now()).Commands); strings.Contains(got, "Launch") || !strings.Contains(got, "SetLimit") {
+	if got := formatCommands(d.loop.Idle(d.now()).Commands); strings.Contains(got, "Launch") || !strings.Contains(got, "SetLimit") {
 		t.Errorf("while it hangs: %s", got)
 	}
-	if d.r.Problem(d.now()) == nil || len(d.told) != 1 {
-		t.Errorf("told: %q", d.told)
+	if d.loop.Problem(d.now()) == nil || len(d.messages) != 1 {
+		t.Errorf("told: %q", d.messages)
 	}
 	want(t, "after the launch was withdrawn", d.written(), "")
 	d.at += time.Second
-	contains(t, "afterwards", d.commit(), "Launch 1.2")
-	want(t, "messages", len(d.told), 2)
+	wantContains(t, "afterwards", d.commit(), "Launch 1.2")
+	want(t, "messages", len(d.messages), 2)
 }
 
 // TestFence checks that a fenced dispatcher writes and sends nothing more (X1).
 func TestFence(t *testing.T) {
-	d := newDesk(t)
+	d := newLoopDriver(t)
 	d.ready(1)
-	d.r.Fence()
+	d.loop.Fence()
 	d.step(sched.Tick{})
-	d.r.Note(jobs.Record{Kind: jobs.KindEvent})
-	if out := d.r.Commit(d.now()); len(out.Commands) > 0 || out.Durable || len(d.paper.durable) > 0 {
-		t.Errorf("after the fence: %v, %v", out, d.paper.durable)
+	d.loop.RecordEvent(jobs.Record{Kind: jobs.KindEvent})
+	if out := d.loop.Commit(d.now()); len(out.Commands) > 0 || out.Durable || len(d.journal.durable) > 0 {
+		t.Errorf("after the fence: %v, %v", out, d.journal.durable)
 	}
-	if _, err := d.r.End(d.now(), true, sched.Finish{}); err != nil || len(d.paper.durable) > 0 {
-		t.Errorf("the end: %v, %v", err, d.paper.durable)
+	if _, err := d.loop.End(d.now(), true, sched.Finish{}); err != nil || len(d.journal.durable) > 0 {
+		t.Errorf("the end: %v, %v", err, d.journal.durable)
 	}
 }
 
-type taken struct{}
+type fencedError struct{}
 
-func (taken) Error() string { return "another dispatcher has taken the run over" }
-func (taken) FencedBy() int { return 3 }
+func (fencedError) Error() string { return "another dispatcher has taken the run over" }
+func (fencedError) FencedBy() int { return 3 }
 
 // TestFencedByTheJournal checks that no command of a batch is released if the journal finds another
 // dispatcher after the write, because that dispatcher may not have read the batch (X1, promise 1).
 func TestFencedByTheJournal(t *testing.T) {
-	d := newDesk(t)
+	d := newLoopDriver(t)
 	d.ready(1)
-	d.paper.err = taken{}
-	out := d.r.Commit(d.now())
-	if out.FencedBy != 3 || len(out.Commands) > 0 || out.Durable || len(d.told) > 0 {
-		t.Errorf("%+v, told %q", out, d.told)
+	d.journal.err = fencedError{}
+	out := d.loop.Commit(d.now())
+	if out.FencedBy != 3 || len(out.Commands) > 0 || out.Durable || len(d.messages) > 0 {
+		t.Errorf("%+v, told %q", out, d.messages)
 	}
-	d.paper.err = nil
+	d.journal.err = nil
 	d.step(sched.Tick{})
 	want(t, "afterwards", d.commit(), "")
 }
@@ -258,60 +258,60 @@ func TestFencedByTheJournal(t *testing.T) {
 // TestEndIsTakenBack checks that the end of a run is written only if nothing follows it. A requeue
 // revokes it (promise 1).
 func TestEndIsTakenBack(t *testing.T) {
-	d := newDesk(t)
+	d := newLoopDriver(t)
 	d.ready(1)
 	d.commit()
 	id := jobs.AttemptID{Job: 1, N: 1}
 	d.step(sched.AttemptsEnded{Host: "a", Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id}}}})
-	if got := d.commit(); !strings.Contains(got, "Finish") || !d.r.Ended() {
+	if got := d.commit(); !strings.Contains(got, "Finish") || !d.loop.Ended() {
 		t.Errorf("commands: %s", got)
 	}
 	d.step(sched.Requeue{Jobs: []jobs.ID{1}})
 	d.commit()
-	if d.r.Ended() {
+	if d.loop.Ended() {
 		t.Error("the run has ended, with a job queued")
 	}
-	if _, err := d.r.End(d.now(), true, sched.Finish{How: sched.Stopped, Why: "asked"}); err != nil || d.paper.has(jobs.KindEnded) || !d.paper.has(jobs.KindClosed) {
+	if _, err := d.loop.End(d.now(), true, sched.Finish{How: sched.Stopped, Why: "asked"}); err != nil || d.journal.has(jobs.KindEnded) || !d.journal.has(jobs.KindClosed) {
 		t.Errorf("the end was written (%v)", err)
 	}
 }
 
-// TestSeeBeforeTheNextRound checks that See observes the job as the record left it, even if the
-// same step starts the next round (promise 1).
-func TestSeeBeforeTheNextRound(t *testing.T) {
-	d := newDesk(t)
+// TestOnRecordBeforeTheNextRound checks that OnRecord observes the job as the record left it, even
+// if the same step starts the next round (promise 1).
+func TestOnRecordBeforeTheNextRound(t *testing.T) {
+	d := newLoopDriver(t)
 	d.ready(1)
 	var seen []jobs.JobState
-	d.r.See = func(r *jobs.Record) {
+	d.loop.OnRecord = func(r *jobs.Record) {
 		if r.Seq > 0 {
-			seen = append(seen, d.r.core.Table().Job(r.Job).State)
+			seen = append(seen, d.loop.core.Table().Job(r.Job).State)
 		}
 	}
 	d.step(sched.AttemptsWithdrawn{Host: "a", Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{{Job: 1, N: 1}}}}, sched.Pause{On: true})
 	ids := []jobs.ID{1}
 	d.step(sched.HostDown{Host: "a"}, sched.AttemptsWithdrawn{Host: "a", Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{{Job: 1, N: 2}}}},
 		sched.Request{Name: "r", Do: []sched.Event{sched.Cancel{Jobs: ids}, sched.Requeue{Jobs: ids}}})
-	if len(seen) != 1 || seen[0] != jobs.Canceled || d.r.core.Table().Job(1).Round != 2 {
-		t.Errorf("seen %v; the job is in round %d", seen, d.r.core.Table().Job(1).Round)
+	if len(seen) != 1 || seen[0] != jobs.Canceled || d.loop.core.Table().Job(1).Round != 2 {
+		t.Errorf("seen %v; the job is in round %d", seen, d.loop.core.Table().Job(1).Round)
 	}
 }
 
-// TestOneTroubleOneLine checks that a missing run directory is reported once, and its return once,
-// even if the journal fails as well.
-func TestOneTroubleOneLine(t *testing.T) {
-	d := newDesk(t)
+// TestProblemIsReportedOnce checks that a missing run directory is reported once, and its return
+// once, even if the journal fails as well.
+func TestProblemIsReportedOnce(t *testing.T) {
+	d := newLoopDriver(t)
 	d.ready(1)
-	d.r.SetObstacle(d.now(), errors.New("it is gone"))
-	d.paper.err = errors.New("no such file or directory")
+	d.loop.SetObstacle(d.now(), errors.New("it is gone"))
+	d.journal.err = errors.New("no such file or directory")
 	d.commit()
-	d.at += RetryEvery
-	d.r.SetObstacle(d.now(), nil)
+	d.at += RetryInterval
+	d.loop.SetObstacle(d.now(), nil)
 	d.commit()
-	want(t, "messages", len(d.told), 1)
-	d.paper.err = nil
-	d.at += RetryEvery
-	contains(t, "healed", d.commit(), "Launch")
-	want(t, "messages", len(d.told), 2)
+	want(t, "messages", len(d.messages), 1)
+	d.journal.err = nil
+	d.at += RetryInterval
+	wantContains(t, "healed", d.commit(), "Launch")
+	want(t, "messages", len(d.messages), 2)
 }
 
 // TestAStopNeedsNoJournal checks that a journal that cannot be written does not delay a stop by a
@@ -321,10 +321,10 @@ func TestAStopNeedsNoJournal(t *testing.T) {
 		ev         sched.Event
 		over, goes bool
 	}{{sched.Stop{Why: "SIGTERM"}, false, true}, {sched.Drain{Why: "Ctrl-C"}, false, false}, {sched.Submit{Last: true}, true, true}} {
-		d := newDesk(t)
+		d := newLoopDriver(t)
 		d.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}})
 		d.commit()
-		d.paper.err = errors.New("no such file or directory")
+		d.journal.err = errors.New("no such file or directory")
 		d.step(c.ev)
 		if c.over { // the core has decided on the end before the stop
 			d.step(sched.Stop{Why: "SIGTERM"})
@@ -339,20 +339,20 @@ func TestAStopNeedsNoJournal(t *testing.T) {
 // share an fsync, unless an idle slot needs them. A launch for an idle slot flushes all records at
 // once.
 func TestRecordsGather(t *testing.T) {
-	d := newDesk(t)
+	d := newLoopDriver(t)
 	d.at = time.Second
 	d.ready(3)
 	flush := func(want int, when string) {
 		t.Helper()
-		batch, ok := d.r.Flush(d.now())
+		batch, ok := d.loop.Flush(d.now())
 		if len(batch) != want || ok != (want > 0) {
 			t.Fatalf("%s: got %d records, %v; want %d", when, len(batch), ok, want)
 		}
 		if ok {
-			d.r.Flushed(d.now(), nil)
+			d.loop.Flushed(d.now(), nil)
 		}
 	}
-	note := func() { d.r.Note(jobs.Record{Kind: jobs.KindEvent, Reason: "hello"}) }
+	note := func() { d.loop.RecordEvent(jobs.Record{Kind: jobs.KindEvent, Reason: "hello"}) }
 	d.write()
 	d.written()
 
@@ -360,7 +360,7 @@ func TestRecordsGather(t *testing.T) {
 	d.at += GatherTime / 2
 	note()
 	flush(0, "soon after a batch")
-	if at, ok := d.r.Next(); !ok || at != began+GatherTime {
+	if at, ok := d.loop.Next(); !ok || at != began+GatherTime {
 		t.Errorf("Next: got %v, %v; want %v", at, ok, began+GatherTime)
 	}
 	note()

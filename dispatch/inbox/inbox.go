@@ -39,16 +39,16 @@ var ErrLeaving = fmt.Errorf("the dispatcher is ending: %w", socket.ErrGone)
 type Options struct {
 	Run        *rundir.Run
 	Dispatcher *dispatch.Dispatcher
-	Say        func(text func() string) // shows a message; does not block
+	Print      func(text func() string) // shows a message; does not block
 
-	Canceled  func() bool   // a person has canceled the run, so no jobs are added any more
-	Cancel    func()        // called before all jobs are canceled
-	Continued func()        // called before a person ends a pause or a drain
-	DrainText func() string // describes what a drain waits for
+	IsCanceled func() bool   // a person has canceled the run, so no jobs are added any more
+	Cancel     func()        // called before all jobs are canceled
+	OnContinue func()        // called before a person ends a pause or a drain
+	DrainText  func() string // describes what a drain waits for
 	// No jobs are started, and submitted ones wait for the next dispatcher.
-	EndsOnly func() bool
-	EndInput func()             // called when a person requests end-input
-	Place    func([]*jobs.Spec) // makes the directories of submitted jobs absolute
+	IsEndOnly        func() bool
+	EndInput         func()             // called when a person requests end-input
+	MakeDirsAbsolute func([]*jobs.Spec) // makes the directories of submitted jobs absolute
 
 	Stored map[string]Stored // see FindStored
 
@@ -63,28 +63,28 @@ type Options struct {
 // methods are safe for concurrent use.
 type Inbox struct {
 	Options
-	first chan struct{} // closed when TakeWaiting has returned
-	wake  chan struct{} // holds a signal to poll
+	waitingTaken chan struct{} // closed when TakeWaiting has returned
+	wake         chan struct{} // holds a signal to poll
 
 	// Names of requests that were passed to the core and whose answers are not durable.
-	given sync.Map
-	asked atomic.Int64 // number of requests of Ask
+	passedToCore sync.Map
+	numAsked     atomic.Int64 // number of requests of Ask
 
-	mu     sync.Mutex
-	said   string // last reported problem
-	failed bool   // a request has failed in this poll
+	mu              sync.Mutex
+	reportedProblem string // last reported problem
+	hasFailed       bool   // a request has failed in this poll
 
 	// The fields below are owned by the goroutine that polls.
-	whole bool   // all stored jobs are part of the run
-	early string // the request whose jobs were missing when it was first read
-	since time.Time
+	storedDone bool   // all stored jobs are part of the run
+	earlyName  string // the request whose jobs were missing when it was first read
+	earlySince time.Time
 
 	stop stopFiles
 }
 
 // New returns the inbox of a dispatcher.
 func New(o Options) *Inbox {
-	return &Inbox{Options: o, first: make(chan struct{}), wake: make(chan struct{}, 1)}
+	return &Inbox{Options: o, waitingTaken: make(chan struct{}), wake: make(chan struct{}, 1)}
 }
 
 // Serve polls the run directory until the run is over. Only this goroutine waits
@@ -92,11 +92,11 @@ func New(o Options) *Inbox {
 func (b *Inbox) Serve(over <-chan struct{}) {
 	every := time.NewTicker(pollInterval)
 	defer every.Stop()
-	for !isClosed(b.first) {
+	for !isClosed(b.waitingTaken) {
 		select {
 		case <-over:
 			return
-		case <-b.first:
+		case <-b.waitingTaken:
 		case <-every.C: // submitting stored jobs may take long, if the disk is full
 			b.pollStopFiles()
 		}
@@ -122,17 +122,17 @@ func (b *Inbox) Serve(over <-chan struct{}) {
 // stored jobs are part of the run, and before the core learns that no more will follow. Otherwise a
 // run without open jobs would end before it received a requeue.
 func (b *Inbox) TakeWaiting() {
-	b.whole = true
+	b.storedDone = true
 	b.poll()
-	b.whole = false
-	close(b.first)
+	b.storedDone = false
+	close(b.waitingTaken)
 }
 
 // Wake polls the run directory now and returns when the answer to the request of this name is
 // durable.
 func (b *Inbox) Wake(ctx context.Context, name string) error {
 	dispatch.Signal(b.wake)
-	return b.await(ctx, name)
+	return b.awaitAnswer(ctx, name)
 }
 
 // Request carries out a request of the socket and returns when the answer is durable. It does not
@@ -149,7 +149,7 @@ func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) 
 	if answered, _ := b.Dispatcher.Answered(name); answered {
 		return nil
 	}
-	if q.Do == rundir.DoSubmit && b.EndsOnly() {
+	if q.Do == rundir.DoSubmit && b.IsEndOnly() {
 		return fmt.Errorf("%w: it starts no jobs", socket.ErrNotTaken)
 	}
 	if err := b.awaitJobs(ctx, q); err != nil {
@@ -158,13 +158,13 @@ func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) 
 	if !b.submitToCore(name, q) {
 		return fmt.Errorf("%w: the jobs cannot be stored now", socket.ErrNotTaken)
 	}
-	return b.await(ctx, name)
+	return b.awaitAnswer(ctx, name)
 }
 
 // awaitJobs waits up to earlyTimeout for the jobs that a request names.
 func (b *Inbox) awaitJobs(ctx context.Context, q *rundir.Request) error {
 	for began := time.Now(); ; {
-		n, err := b.total()
+		n, err := b.numJobs()
 		switch {
 		case err != nil:
 			return fmt.Errorf("%w: %w", socket.ErrNotTaken, err)
@@ -179,8 +179,8 @@ func (b *Inbox) awaitJobs(ctx context.Context, q *rundir.Request) error {
 	}
 }
 
-// total returns the number of jobs of the run.
-func (b *Inbox) total() (jobs.ID, error) {
+// numJobs returns the number of jobs of the run.
+func (b *Inbox) numJobs() (jobs.ID, error) {
 	snap := b.Dispatcher.Snapshot()
 	if snap == nil || isClosed(b.Dispatcher.Finished()) {
 		return 0, ErrLeaving
@@ -188,8 +188,8 @@ func (b *Inbox) total() (jobs.ID, error) {
 	return jobs.ID(snap.Total), nil
 }
 
-// await waits until the answer to a request is durable.
-func (b *Inbox) await(ctx context.Context, name string) error {
+// awaitAnswer waits until the answer to a request is durable.
+func (b *Inbox) awaitAnswer(ctx context.Context, name string) error {
 	for {
 		answered, more := b.Dispatcher.Answered(name)
 		switch {
@@ -220,28 +220,28 @@ func isClosed(c <-chan struct{}) bool {
 // Ask does not block. The jobs that it names must be jobs of the run.
 func (b *Inbox) Ask(source string, q *rundir.Request) {
 	b.prepare(q)
-	b.ask(source, eventsOf(q, q.Jobs.Last())...)
+	b.askEvents(source, eventsOf(q, q.Jobs.Last())...)
 }
 
-func (b *Inbox) ask(source string, do ...sched.Event) {
-	name := fmt.Sprintf("%s.%d.%d", source, b.Dispatcher.Epoch(), b.asked.Add(1))
+func (b *Inbox) askEvents(source string, do ...sched.Event) {
+	name := fmt.Sprintf("%s.%d.%d", source, b.Dispatcher.Epoch(), b.numAsked.Add(1))
 	b.Dispatcher.Do(sched.Request{Name: name, Do: do})
 }
 
 // prepare carries out the part of a request that is outside the core, and reports how to continue.
 func (b *Inbox) prepare(q *rundir.Request) {
-	why := text.Line(reason(q, byPerson))
+	why := text.Line(reasonOf(q, askedByPerson))
 	switch {
 	case q.Epoch != 0 && q.Epoch != b.Dispatcher.Epoch(): // the core refuses it
 	case q.Do == rundir.DoContinue:
-		b.stop.end(b.Continued)
+		b.stop.removeAndEnd(b.OnContinue)
 	case q.Do == rundir.DoDrain:
-		b.Say(b.DrainText)
+		b.Print(b.DrainText)
 	case q.Do == rundir.DoStop:
-		b.Say(func() string { return why + ": dispatching stops, running jobs continue" })
+		b.Print(func() string { return why + ": dispatching stops, running jobs continue" })
 	case q.Do == rundir.DoCancel && q.All:
 		b.Cancel()
-		b.Say(func() string { return why + ": every job is canceled; waiting for the running ones to end" })
+		b.Print(func() string { return why + ": every job is canceled; waiting for the running ones to end" })
 	}
 }
 
@@ -253,13 +253,13 @@ func (b *Inbox) endsInput(q *rundir.Request) bool {
 // poll handles new requests and removes those whose answers are durable.
 func (b *Inbox) poll() {
 	b.mu.Lock()
-	b.failed = false
+	b.hasFailed = false
 	b.mu.Unlock()
 	b.removeAnswered()
 	names, strangers, err := b.Run.RequestNames()
 	b.reportProblem(err)
 	for _, name := range strangers {
-		b.Say(func() string {
+		b.Print(func() string {
 			return "in " + rundir.RequestsDir + ": " + text.Shorten(name) + " is not a request; it is set aside"
 		})
 		b.reportProblem(b.Run.SetStrangerAside(name))
@@ -268,14 +268,14 @@ func (b *Inbox) poll() {
 		// The file could not be removed, or appeared again.
 		if answered, _ := b.Dispatcher.Answered(name); answered {
 			b.reportProblem(b.Run.RemoveRequest(name))
-		} else if _, given := b.given.Load(name); !given && !b.passToCore(name) {
+		} else if _, given := b.passedToCore.Load(name); !given && !b.passToCore(name) {
 			return // later requests wait, to keep the order
 		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.failed {
-		b.said = ""
+	if !b.hasFailed {
+		b.reportedProblem = ""
 	}
 }
 
@@ -293,8 +293,8 @@ func (b *Inbox) passToCore(name string) bool {
 		b.reportProblem(err)
 		return false
 	}
-	n, err := b.total()
-	if err != nil || q.Jobs.Last() > n && b.mayCome(name) {
+	n, err := b.numJobs()
+	if err != nil || q.Jobs.Last() > n && b.mayBecomeValid(name) {
 		return false
 	}
 	return b.submitToCore(name, q)
@@ -302,29 +302,29 @@ func (b *Inbox) passToCore(name string) bool {
 
 // submitToCore gives a request to the core, once. It returns false if it must be tried again.
 func (b *Inbox) submitToCore(name string, q *rundir.Request) (given bool) {
-	if _, had := b.given.LoadOrStore(name, nil); had {
+	if _, had := b.passedToCore.LoadOrStore(name, nil); had {
 		return true
 	}
 	if q.Do == rundir.DoSubmit {
 		given = b.submit(name, q)
-	} else if n, err := b.total(); err == nil {
+	} else if n, err := b.numJobs(); err == nil {
 		b.prepare(q)
 		b.Dispatcher.Do(sched.Request{Name: name, Text: q.Text(), Do: eventsOf(q, n), Spare: sched.Spare(q.Spare), Epoch: q.Epoch,
-			Refused: b.inventoryRefuses(q)})
+			Refused: b.whyInventoryRefuses(q)})
 		if b.endsInput(q) {
 			b.EndInput() // after the request, because it may end the run
 		}
 		given = true
 	}
 	if !given {
-		b.given.Delete(name)
+		b.passedToCore.Delete(name)
 	}
 	return given
 }
 
-// inventoryRefuses returns the reason why a request about the set of hosts cannot be carried out,
-// or "". It carries out a reload.
-func (b *Inbox) inventoryRefuses(q *rundir.Request) string {
+// whyInventoryRefuses returns the reason why a request about the set of hosts cannot be carried
+// out, or "". It carries out a reload.
+func (b *Inbox) whyInventoryRefuses(q *rundir.Request) string {
 	var err error
 	switch q.Do {
 	case rundir.DoAddHost:
@@ -348,17 +348,17 @@ func (b *Inbox) refuse(name string, q *rundir.Request, why string) {
 	b.reportProblem(b.Run.SetRequestAside(name))
 }
 
-// mayCome reports whether missing jobs of this request may still become part of the run.
-func (b *Inbox) mayCome(name string) bool {
-	if b.early != name {
-		b.early, b.since = name, time.Now()
+// mayBecomeValid reports whether missing jobs of this request may still become part of the run.
+func (b *Inbox) mayBecomeValid(name string) bool {
+	if b.earlyName != name {
+		b.earlyName, b.earlySince = name, time.Now()
 	}
-	return !b.whole && time.Since(b.since) < earlyTimeout
+	return !b.storedDone && time.Since(b.earlySince) < earlyTimeout
 }
 
 // removeAnswered removes the files of the requests whose answers are durable.
 func (b *Inbox) removeAnswered() {
-	for name := range b.given.Range {
+	for name := range b.passedToCore.Range {
 		name := name.(string)
 		if answered, _ := b.Dispatcher.Answered(name); !answered {
 			continue
@@ -367,7 +367,7 @@ func (b *Inbox) removeAnswered() {
 			b.reportProblem(err)
 			continue
 		}
-		b.given.Delete(name)
+		b.passedToCore.Delete(name)
 	}
 }
 
@@ -377,26 +377,26 @@ func (b *Inbox) reportProblem(err error) {
 		return
 	}
 	b.mu.Lock()
-	b.failed = true
+	b.hasFailed = true
 	text := err.Error()
-	known := text == b.said
-	b.said = text
+	known := text == b.reportedProblem
+	b.reportedProblem = text
 	b.mu.Unlock()
 	if !known {
-		b.Say(func() string { return text })
+		b.Print(func() string { return text })
 	}
 }
 
 // eventsOf returns the events of the core that carry out a request, or nil for a kind of request
-// that this package carries out itself: see submit, inventoryRefuses, and endsInput. A new kind
+// that this package carries out itself: see submit, whyInventoryRefuses, and endsInput. A new kind
 // needs an entry here and one in the table of package rundir. total is the number of jobs of the
 // run.
 func eventsOf(q *rundir.Request, total jobs.ID) []sched.Event {
 	ids := func() []jobs.ID { return q.Jobs.IDs(total) }
 	var ev sched.Event
-	switch why := reason(q, byPerson); q.Do {
+	switch why := reasonOf(q, askedByPerson); q.Do {
 	case rundir.DoCancel:
-		ev = sched.Cancel{Jobs: ids(), All: q.All, Why: reason(q, "canceled by a person")}
+		ev = sched.Cancel{Jobs: ids(), All: q.All, Why: reasonOf(q, "canceled by a person")}
 	case rundir.DoRequeue:
 		ev = sched.Requeue{Jobs: ids()}
 	case rundir.DoPriority:
@@ -429,10 +429,10 @@ func eventsOf(q *rundir.Request, total jobs.ID) []sched.Event {
 	return []sched.Event{ev}
 }
 
-const byPerson = "asked for by a person"
+const askedByPerson = "asked for by a person"
 
-// reason returns the reason for a request.
-func reason(q *rundir.Request, otherwise string) string {
+// reasonOf returns the reason for a request.
+func reasonOf(q *rundir.Request, otherwise string) string {
 	switch {
 	case q.Why != "":
 		return q.Why

@@ -32,10 +32,10 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// nobody is a connector to hosts that never answer.
-type nobody struct{}
+// deadConnector is a connector to hosts that never answer.
+type deadConnector struct{}
 
-func (nobody) Connect(ctx context.Context, _ *hosts.Host, _ *hosts.Open) (hosts.Worker, error) {
+func (deadConnector) Connect(ctx context.Context, _ *hosts.Host, _ *hosts.Open) (hosts.Worker, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -44,18 +44,18 @@ func (nobody) Connect(ctx context.Context, _ *hosts.Host, _ *hosts.Open) (hosts.
 // answers.
 type stage struct {
 	*Inbox
-	t     *testing.T
-	run   *rundir.Run
-	paper *jobstest.Journal
-	mu    sync.Mutex
-	said  []string
-	calls []string // calls of the functions in Options
+	t        *testing.T
+	run      *rundir.Run
+	journal  *jobstest.Journal
+	mu       sync.Mutex
+	messages []string
+	calls    []string // calls of the functions in Options
 }
 
 func (s *stage) notes() (said, calls []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.said), slices.Clone(s.calls)
+	return slices.Clone(s.messages), slices.Clone(s.calls)
 }
 
 func newStage(t *testing.T) *stage {
@@ -65,31 +65,31 @@ func newStage(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	must(t, run.MakeRequestsDir())
-	s := &stage{t: t, run: run, paper: new(jobstest.Journal)}
+	s := &stage{t: t, run: run, journal: new(jobstest.Journal)}
 	table := &jobs.Table{Requests: map[string]bool{oldName: true}, Epoch: 2}
 	d, err := dispatch.Start(dispatch.Config{RunUID: run.UID(), RunDir: run.Dir, Hosts: []*hosts.Host{{Name: "a", Link: "ssh"}},
-		Connector: nobody{}, Journal: s.paper, Table: table, StoreSpecs: run.AppendSpecs, Open: hosts.Open{Epoch: 2}})
+		Connector: deadConnector{}, Journal: s.journal, Table: table, StoreSpecs: run.AppendSpecs, Open: hosts.Open{Epoch: 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	must(t, d.Submit(jobstest.Specs(3), false))
-	s.Inbox = New(Options{Run: run, Dispatcher: d, Say: func(text func() string) {
+	s.Inbox = New(Options{Run: run, Dispatcher: d, Print: func(text func() string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.said = append(s.said, text())
+		s.messages = append(s.messages, text())
 	},
-		Canceled: func() bool { return false }, Cancel: s.called("cancel"), Continued: s.called("continue"),
-		DrainText: func() string { return "draining" }, EndsOnly: func() bool { return false }, Place: func([]*jobs.Spec) {}})
+		IsCanceled: func() bool { return false }, Cancel: s.recordCall("cancel"), OnContinue: s.recordCall("continue"),
+		DrainText: func() string { return "draining" }, IsEndOnly: func() bool { return false }, MakeDirsAbsolute: func([]*jobs.Spec) {}})
 	return s
 }
 
 // end closes the dispatcher. It must be called inside the bubble of the test.
 func (s *stage) end() {
-	s.paper.Fail(nil)
+	s.journal.Fail(nil)
 	s.Dispatcher.Close()
 }
 
-func (s *stage) called(what string) func() {
+func (s *stage) recordCall(what string) func() {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *stage) wait(d time.Duration) {
 // answer returns the journal's answer to a request, or "".
 func (s *stage) answer(name string) string {
 	synctest.Wait()
-	for _, r := range s.paper.Durable() {
+	for _, r := range s.journal.Durable() {
 		if r.Kind == jobs.KindRequest && r.Request == name {
 			return fmt.Sprintf("%d done, %d left %s", r.Count, r.N, r.Reason)
 		}
@@ -166,7 +166,7 @@ func TestFiles(t *testing.T) {
 		defer s.end()
 		over := make(chan struct{})
 		defer close(over)
-		s.paper.Fail(errors.New("no space left on device"))
+		s.journal.Fail(errors.New("no space left on device"))
 		put := func(name, text string) {
 			must(t, os.WriteFile(s.run.Path(rundir.RequestsDir, name), []byte(text), 0o600))
 		}
@@ -182,7 +182,7 @@ func TestFiles(t *testing.T) {
 		if got, want := s.files(), name1+".json "+name2+".json.refused "+name3+".json notes.refused"; got != want {
 			t.Errorf("files while nothing is durable: %s, want %s", got, want)
 		}
-		s.paper.Fail(nil)
+		s.journal.Fail(nil)
 		s.wait(10 * time.Second)
 		if got, want := s.files(), name2+".json.refused notes.refused"; got != want {
 			t.Errorf("files: %s, want %s", got, want)
@@ -209,7 +209,7 @@ func TestRequestOnAFullDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		defer s.end()
-		s.paper.Fail(errors.New("no space left on device"))
+		s.journal.Fail(errors.New("no space left on device"))
 		answer := make(chan error, 2)
 		for range 2 {
 			go func() { answer <- s.request(name1, &rundir.Request{Do: rundir.DoPause}) }()
@@ -218,7 +218,7 @@ func TestRequestOnAFullDisk(t *testing.T) {
 		if snap := s.Dispatcher.Snapshot(); !snap.Paused || len(answer) > 0 {
 			t.Errorf("paused: %v, %d answers", snap.Paused, len(answer))
 		}
-		s.paper.Fail(nil)
+		s.journal.Fail(nil)
 		s.wait(time.Minute)
 		if err := errors.Join(<-answer, <-answer); err != nil || s.answer(name1) != "1 done, 0 left " {
 			t.Errorf("%v, %q", err, s.answer(name1))
@@ -328,16 +328,16 @@ func TestEarlyRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(Inbox)
 		for i := range 100 {
-			if !b.mayCome("a") {
-				t.Fatalf("its time is over after %d polls in %s", i, time.Since(b.since))
+			if !b.mayBecomeValid("a") {
+				t.Fatalf("its time is over after %d polls in %s", i, time.Since(b.earlySince))
 			}
 			time.Sleep(earlyTimeout / 100)
 		}
-		if b.mayCome("a") || !b.mayCome("b") {
+		if b.mayBecomeValid("a") || !b.mayBecomeValid("b") {
 			t.Errorf("a request holds those behind it for ever, or they have no time of their own")
 		}
-		b.whole = true
-		if b.mayCome("b") || b.mayCome("c") {
+		b.storedDone = true
+		if b.mayBecomeValid("b") || b.mayBecomeValid("c") {
 			t.Error("what no job will come for waits")
 		}
 	})
@@ -358,7 +358,7 @@ func TestStopFiles(t *testing.T) {
 		go s.Serve(over) // stored jobs are still being submitted
 		asked := func() string {
 			var b bytes.Buffer
-			for _, r := range s.paper.Durable() {
+			for _, r := range s.journal.Durable() {
 				if strings.HasPrefix(r.Request, stopSource) && r.Kind == jobs.KindRequest {
 					fmt.Fprintf(&b, "%s:%d ", r.Request, r.Count)
 				}
@@ -388,8 +388,8 @@ func TestStopFiles(t *testing.T) {
 			s.pollStopFiles()
 			s.pollStopFiles()
 		}
-		if s.asked.Load() != 4 {
-			t.Errorf("%d requests, want two drains and their ends", s.asked.Load())
+		if s.numAsked.Load() != 4 {
+			t.Errorf("%d requests, want two drains and their ends", s.numAsked.Load())
 		}
 	})
 }

@@ -40,7 +40,7 @@ func FindStored(t *jobs.Table, waiting []*jobs.Spec) map[string]Stored {
 // submit adds the jobs of a request to the run, each once. It returns false if that is to be tried
 // again.
 func (b *Inbox) submit(name string, q *rundir.Request) bool {
-	if b.EndsOnly() {
+	if b.IsEndOnly() {
 		return true // it waits for the next dispatcher
 	}
 	refuse := func(why string) bool {
@@ -51,7 +51,7 @@ func (b *Inbox) submit(name string, q *rundir.Request) bool {
 	if err != nil {
 		return refuse(err.Error())
 	}
-	if b.Canceled() {
+	if b.IsCanceled() {
 		return refuse("the run was canceled")
 	}
 	r := sched.Request{Name: name, Text: q.Text()}
@@ -71,7 +71,7 @@ func (b *Inbox) submit(name string, q *rundir.Request) bool {
 	if isClosed(b.Dispatcher.Finished()) {
 		return false // they wait for the next dispatcher
 	}
-	b.Place(specs)
+	b.MakeDirsAbsolute(specs)
 	if err := b.Dispatcher.SubmitRequested(r, specs); err != nil {
 		b.reportProblem(errors.Join(errors.New("the jobs of a request cannot be stored; they wait"), err))
 		return false
@@ -90,18 +90,19 @@ const stopSource = "stop-file"
 
 // stopFiles is the result of the last poll.
 type stopFiles struct {
-	mu   sync.Mutex      // held while the files are listed or removed
-	asks string          // the name of the stronger of the two files, "" if there is none
-	said map[string]bool // messages about ignored files
+	mu        sync.Mutex      // held while the files are listed or removed
+	strongest string          // the name of the stronger of the two files, "" if there is none
+	reported  map[string]bool // messages about ignored files
 }
 
-// end calls remove, which removes the file STOP for a person who continues the run. The next poll
-// then does not end that drain again, which would refuse the person's own request to end it.
-func (s *stopFiles) end(remove func()) {
+// removeAndEnd calls remove, which removes the file STOP for a person who continues the run. The
+// next poll then does not end that drain again, which would refuse the person's own request to end
+// it.
+func (s *stopFiles) removeAndEnd(remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if remove(); s.asks == rundir.StopFile {
-		s.asks = ""
+	if remove(); s.strongest == rundir.StopFile {
+		s.strongest = ""
 	}
 }
 
@@ -116,21 +117,21 @@ func (b *Inbox) pollStopFiles() {
 	}
 	for _, r := range refused {
 		text := r.Error()
-		if b.stop.said == nil {
-			b.stop.said = map[string]bool{}
+		if b.stop.reported == nil {
+			b.stop.reported = map[string]bool{}
 		}
-		if !b.stop.said[text] {
-			b.stop.said[text] = true
-			b.Say(func() string { return text })
+		if !b.stop.reported[text] {
+			b.stop.reported[text] = true
+			b.Print(func() string { return text })
 		}
 	}
-	asks, was := "", b.stop.asks
+	asks, was := "", b.stop.strongest
 	for _, name := range []string{rundir.StopFile, rundir.StopNowFile} {
 		if slices.Contains(names, name) {
 			asks = name
 		}
 	}
-	if b.stop.asks = asks; asks == was {
+	if b.stop.strongest = asks; asks == was {
 		return
 	}
 	switch {
@@ -139,6 +140,6 @@ func (b *Inbox) pollStopFiles() {
 	case asks == rundir.StopNowFile:
 		b.Ask(stopSource, &rundir.Request{Do: rundir.DoCancel, All: true, Why: whyStopNow})
 	case was == rundir.StopFile:
-		b.ask(stopSource, sched.EndDrain{Of: whyStop, Why: whyStop + " was removed"})
+		b.askEvents(stopSource, sched.EndDrain{Reason: whyStop, Why: whyStop + " was removed"})
 	}
 }

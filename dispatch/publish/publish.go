@@ -57,20 +57,20 @@ type Options struct {
 
 // Publisher publishes until it is closed. A hung disk delays only the file.
 type Publisher struct {
-	o        Options
-	question atomic.Pointer[live.Question]
-	standby  atomic.Pointer[string]
-	asked    chan struct{} // holds a signal when question or standby has changed
-	states   chan *live.State
-	stop     context.CancelFunc
-	loop     sync.WaitGroup
-	writer   chan struct{} // closed when the writer has ended
+	opts         Options
+	question     atomic.Pointer[live.Question]
+	standby      atomic.Pointer[string]
+	textsChanged chan struct{} // holds a signal when question or standby has changed
+	states       chan *live.State
+	stop         context.CancelFunc
+	loop         sync.WaitGroup
+	writer       chan struct{} // closed when the writer has ended
 }
 
 // Start starts a Publisher.
 func Start(o Options) *Publisher {
 	ctx, stop := context.WithCancel(context.Background())
-	p := &Publisher{o: o, asked: make(chan struct{}, 1), states: make(chan *live.State, 1), stop: stop, writer: make(chan struct{})}
+	p := &Publisher{opts: o, textsChanged: make(chan struct{}, 1), states: make(chan *live.State, 1), stop: stop, writer: make(chan struct{})}
 	p.loop.Go(func() { p.run(ctx) })
 	go p.write()
 	return p
@@ -79,13 +79,13 @@ func Start(o Options) *Publisher {
 // SetQuestion sets the question to the person; nil means that there is none.
 func (p *Publisher) SetQuestion(q *live.Question) {
 	p.question.Store(q)
-	dispatch.Signal(p.asked)
+	dispatch.Signal(p.textsChanged)
 }
 
 // SetStandby sets the machines on which a standby dispatcher watches; see live.State.
 func (p *Publisher) SetStandby(machines string) {
 	p.standby.Store(&machines)
-	dispatch.Signal(p.asked)
+	dispatch.Signal(p.textsChanged)
 }
 
 // Close publishes the last state and ends the Publisher. Call it when the dispatcher has ended, and
@@ -106,7 +106,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 // run publishes at the intervals above. It leaves a signal that would have no effect in its
 // channel, so that a busy engine does not wake this goroutine each time.
 func (p *Publisher) run(ctx context.Context) {
-	signals := p.o.Dispatcher.Signals()
+	signals := p.opts.Dispatcher.Signals()
 	var pushed live.Durable
 	var pushedAt, publishedAt time.Time
 	interval := time.Duration(0) // from the last state to the next one
@@ -114,7 +114,7 @@ func (p *Publisher) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		changed, durable := signals.Changed, signals.Durable
+		changed, durable := signals.Changes, signals.Durable
 		if interval <= changedInterval {
 			changed = nil
 		}
@@ -126,9 +126,9 @@ func (p *Publisher) run(ctx context.Context) {
 			return
 		case <-changed:
 			interval = changedInterval
-		case <-p.asked:
+		case <-p.textsChanged:
 			interval = min(interval, changedInterval)
-		case <-signals.Reported:
+		case <-signals.Reports:
 			interval = min(interval, reportedInterval)
 		case <-durable:
 			moved, interval = true, min(interval, changedInterval)
@@ -137,15 +137,15 @@ func (p *Publisher) run(ctx context.Context) {
 		now := time.Now()
 		if moved && now.Sub(pushedAt) >= durableInterval {
 			moved, pushedAt = false, now
-			if d := p.o.Journal.Durable(); d != pushed && p.o.Socket != nil {
+			if d := p.opts.Journal.Durable(); d != pushed && p.opts.Socket != nil {
 				pushed = d
-				p.o.Socket.Publish(&d, nil)
+				p.opts.Socket.Publish(&d, nil)
 			}
 		}
 		if now.Sub(publishedAt) >= interval {
 			publishedAt, interval = now, idleInterval
-			drain(signals.Changed)
-			drain(signals.Reported)
+			clearSignal(signals.Changes)
+			clearSignal(signals.Reports)
 			p.publish(ctx)
 		}
 		next := publishedAt.Add(interval)
@@ -156,7 +156,7 @@ func (p *Publisher) run(ctx context.Context) {
 	}
 }
 
-func drain(c <-chan struct{}) {
+func clearSignal(c <-chan struct{}) {
 	select {
 	case <-c:
 	default:
@@ -165,16 +165,16 @@ func drain(c <-chan struct{}) {
 
 // publish pushes a state and passes it to the writer.
 func (p *Publisher) publish(ctx context.Context) {
-	s, err := p.o.Dispatcher.Live(ctx)
+	s, err := p.opts.Dispatcher.Live(ctx)
 	if err != nil {
 		return
 	}
-	s.Token, s.Question, s.Durable = p.o.Token, p.question.Load(), p.o.Journal.Durable()
+	s.Token, s.Question, s.Durable = p.opts.Token, p.question.Load(), p.opts.Journal.Durable()
 	if machines := p.standby.Load(); machines != nil {
 		s.Standby = *machines
 	}
-	if p.o.Socket != nil {
-		p.o.Socket.Publish(&s.Durable, s)
+	if p.opts.Socket != nil {
+		p.opts.Socket.Publish(&s.Durable, s)
 	}
 	select {
 	case <-p.states: // the writer has not received it
@@ -186,14 +186,14 @@ func (p *Publisher) publish(ctx context.Context) {
 // write writes states until another dispatcher has taken over the run.
 func (p *Publisher) write() {
 	defer close(p.writer)
-	warned, loads := false, live.NewLoadLog(p.o.Run)
+	warned, loads := false, live.NewLoadLog(p.opts.Run)
 	for s := range p.states {
 		if s.Deleted { // the path may belong to another run now
 			continue
 		}
 		var fenced error
-		err := live.WriteIf(p.o.Run, s, func() error {
-			by, err := p.o.Journal.Fenced()
+		err := live.WriteIf(p.opts.Run, s, func() error {
+			by, err := p.opts.Journal.Fenced()
 			if err == nil && by > 0 {
 				fenced = fmt.Errorf("epoch %d has taken the run over", by)
 			}
@@ -205,8 +205,8 @@ func (p *Publisher) write() {
 			return
 		}
 		// Report the error once, unless s.Problem reports it.
-		if err != nil && !warned && s.Problem == "" && p.o.Warn != nil {
-			p.o.Warn(err)
+		if err != nil && !warned && s.Problem == "" && p.opts.Warn != nil {
+			p.opts.Warn(err)
 		}
 		if warned = err != nil; !warned {
 			loads.Record(s)

@@ -18,13 +18,13 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// source simulates a dispatcher, a journal, and a socket.
-type source struct {
+// fakeDispatcher simulates a dispatcher, a journal, and a socket.
+type fakeDispatcher struct {
 	changed, reported, durable chan struct{}
 
 	position atomic.Int64
 	fenced   atomic.Int64
-	lives    atomic.Int64 // number of calls of Live
+	numLives atomic.Int64 // number of calls of Live
 	problem  atomic.Pointer[string]
 
 	mu     sync.Mutex
@@ -37,30 +37,33 @@ type push struct {
 	state   *live.State
 }
 
-func (s *source) Signals() dispatch.Signals {
-	return dispatch.Signals{Changed: s.changed, Reported: s.reported, Durable: s.durable}
+func (s *fakeDispatcher) Signals() dispatch.Signals {
+	return dispatch.Signals{Changes: s.changed, Reports: s.reported, Durable: s.durable}
 }
 
-func (s *source) Live(ctx context.Context) (*live.State, error) {
-	st := &live.State{V: live.Version, Run: "r", Epoch: 3, At: time.Now(), Tries: int(s.lives.Add(1))}
+func (s *fakeDispatcher) Live(ctx context.Context) (*live.State, error) {
+	st := &live.State{V: live.Version, Run: "r", Epoch: 3, At: time.Now(), Tries: int(s.numLives.Add(1))}
 	if p := s.problem.Load(); p != nil {
 		st.Problem = *p
 	}
 	return st, nil
 }
 
-func (s *source) Durable() live.Durable { return live.Durable{Epoch: 3, Bytes: s.position.Load()} }
+func (s *fakeDispatcher) Durable() live.Durable {
+	return live.Durable{Epoch: 3, Bytes: s.position.Load()}
+}
 
-func (s *source) Fenced() (int, error) { return int(s.fenced.Load()), nil }
+func (s *fakeDispatcher) Fenced() (int, error) { return int(s.fenced.Load()), nil }
 
-func (s *source) Publish(d *live.Durable, st *live.State) {
+func (s *fakeDispatcher) Publish(d *live.Durable, st *live.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pushes = append(s.pushes, push{time.Now(), d, st})
 }
 
-// taken returns the numbers of states and durable positions that were pushed since the last call.
-func (s *source) taken() (states, positions int) {
+// takePushed returns the numbers of states and durable positions that were pushed since the last
+// call.
+func (s *fakeDispatcher) takePushed() (states, positions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, p := range s.pushes {
@@ -98,7 +101,7 @@ func (d *disk) Rename(from, to string) error {
 }
 
 type fixture struct {
-	*source
+	*fakeDispatcher
 	*Publisher
 	run    *rundir.Run
 	disk   *disk
@@ -111,10 +114,10 @@ func start(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{source: &source{changed: make(chan struct{}, 1), reported: make(chan struct{}, 1), durable: make(chan struct{}, 1)},
+	f := &fixture{fakeDispatcher: &fakeDispatcher{changed: make(chan struct{}, 1), reported: make(chan struct{}, 1), durable: make(chan struct{}, 1)},
 		run: r, disk: &disk{Disk: rundir.OS}}
 	r.Disk = f.disk
-	f.Publisher = Start(Options{Run: r, Token: "t", Dispatcher: f.source, Journal: f.source, Socket: f.source,
+	f.Publisher = Start(Options{Run: r, Token: "t", Dispatcher: f.fakeDispatcher, Journal: f.fakeDispatcher, Socket: f.fakeDispatcher,
 		Warn: func(error) { f.warned.Add(1) }})
 	synctest.Wait()
 	return f
@@ -161,7 +164,7 @@ func TestPace(t *testing.T) {
 		if n := f.disk.renames.Load(); n != 1 {
 			t.Errorf("%d writes at the start, want 1", n)
 		}
-		f.taken()
+		f.takePushed()
 		for _, c := range []struct {
 			name              string
 			tells             []chan struct{}
@@ -189,7 +192,7 @@ func TestPace(t *testing.T) {
 			writes := f.disk.renames.Load()
 			wait(time.Minute, c.tells...)
 			close(stop)
-			states, positions := f.taken()
+			states, positions := f.takePushed()
 			if states < c.least || states > c.most || positions < c.leastPos || positions > c.mostPos {
 				t.Errorf("%s: %d states and %d positions in a minute, want %d to %d and %d to %d", c.name, states, positions, c.least, c.most, c.leastPos, c.mostPos)
 			}
@@ -207,11 +210,11 @@ func TestFirstChangeIsImmediate(t *testing.T) {
 		f := start(t)
 		defer f.close(t)
 		wait(4 * time.Second)
-		f.taken()
+		f.takePushed()
 		f.position.Store(77)
 		dispatch.Signal(f.durable)
 		synctest.Wait()
-		if states, positions := f.taken(); states != 1 || positions != 1 {
+		if states, positions := f.takePushed(); states != 1 || positions != 1 {
 			t.Errorf("%d states and %d positions, want 1 and 1", states, positions)
 		}
 		if s := f.read(t); s.Durable != (live.Durable{Epoch: 3, Bytes: 77}) || s.Token != "t" || s.Epoch != 3 {
@@ -247,10 +250,10 @@ func TestHungDisk(t *testing.T) {
 		wait(2 * time.Second)
 		release := make(chan struct{})
 		f.disk.hang.Store(&release)
-		f.taken()
+		f.takePushed()
 		writes := f.disk.renames.Load()
 		wait(time.Minute, f.changed, f.durable)
-		if states, _ := f.taken(); states < 58 {
+		if states, _ := f.takePushed(); states < 58 {
 			t.Errorf("%d states were pushed in a minute", states)
 		}
 		if n := f.disk.renames.Load() - writes; n != 0 {
@@ -259,7 +262,7 @@ func TestHungDisk(t *testing.T) {
 		f.disk.hang.Store(nil)
 		close(release)
 		synctest.Wait()
-		if got, want := int64(f.read(t).Tries), f.lives.Load(); got != want {
+		if got, want := int64(f.read(t).Tries), f.numLives.Load(); got != want {
 			t.Errorf("state %d is written, want the newest, %d", got, want)
 		}
 		if n := f.disk.renames.Load() - writes; n != 2 { // the write that hung, and the newest
@@ -279,7 +282,7 @@ func TestFullDisk(t *testing.T) {
 			wait(5*time.Second, f.changed)
 			f.disk.fail.Store(false)
 			wait(2*time.Second, f.changed)
-			if got, want := int64(f.read(t).Tries), f.lives.Load(); got != want {
+			if got, want := int64(f.read(t).Tries), f.numLives.Load(); got != want {
 				t.Errorf("state %d is written, want %d", got, want)
 			}
 		}

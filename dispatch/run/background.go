@@ -29,8 +29,8 @@ const BackgroundEnv = "DCS_TUI_BACKGROUND"
 // ProgramName is argv[0] of the processes that this program starts.
 var ProgramName = os.Args[0]
 
-// maxReady bounds the path of a run directory, in bytes.
-const maxReady = 64 << 10
+// maxReadyPath bounds the path of a run directory, in bytes.
+const maxReadyPath = 64 << 10
 
 // Background is a dispatcher that this process has started in the background.
 type Background struct {
@@ -39,7 +39,7 @@ type Background struct {
 	Code    int            // exit code; -1 if a signal has ended it
 	Signal  syscall.Signal // signal that has ended it
 
-	line *os.File // our end of the pair
+	socket *os.File // our end of the pair
 }
 
 // StartBackground starts this program with the arguments in the background. Without stdin, it reads
@@ -70,7 +70,7 @@ func StartBackground(args []string, stdin io.Reader, errs io.Writer) (*Backgroun
 		line.Close()
 		return nil, fmt.Errorf("a background dispatcher cannot be started: %w", err)
 	}
-	p := &Background{Process: cmd.Process, line: line, Ended: make(chan struct{})}
+	p := &Background{Process: cmd.Process, socket: line, Ended: make(chan struct{})}
 	go func() {
 		cmd.Wait()
 		p.Code = cmd.ProcessState.ExitCode()
@@ -91,11 +91,11 @@ func (p *Background) IsOwner(o *journal.Owner) bool {
 // Ready waits until the process dispatches and returns the directory of its run. It returns
 // "" if the process has ended instead.
 func (p *Background) Ready(ctx context.Context) (dir string, err error) {
-	defer p.line.Close()
-	stop := context.AfterFunc(ctx, func() { p.line.Close() })
+	defer p.socket.Close()
+	stop := context.AfterFunc(ctx, func() { p.socket.Close() })
 	defer stop()
-	b := make([]byte, maxReady)
-	n, err := p.line.Read(b)
+	b := make([]byte, maxReadyPath)
+	n, err := p.socket.Read(b)
 	switch {
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
@@ -107,7 +107,7 @@ func (p *Background) Ready(ctx context.Context) (dir string, err error) {
 }
 
 // Starter is the process that waits for this process, a background dispatcher, to begin.
-type Starter struct{ line *os.File }
+type Starter struct{ socket *os.File }
 
 // FindStarter returns the Starter, or nil if this process was not started by StartBackground.
 func FindStarter() *Starter {
@@ -134,9 +134,9 @@ func FindStarter() *Starter {
 
 // Ready notifies the starter that the run in dir is dispatched.
 func (s *Starter) Ready(dir string) error {
-	_, err := s.line.WriteString(dir)
+	_, err := s.socket.WriteString(dir)
 	if errors.Is(err, syscall.EPIPE) { // the starter has ended
 		err = nil
 	}
-	return errors.Join(err, s.line.Close())
+	return errors.Join(err, s.socket.Close())
 }

@@ -67,10 +67,10 @@ type Outcome struct {
 	Deleted  bool // the run directory was deleted
 	// Copied reports that the hosts know a later dispatcher than the run directory does. The
 	// directory is a copy, or was restored from an earlier state.
-	Copied   bool
-	Hosts    []sched.HostView // last state of the hosts
-	Keeping  int              // number of hosts that keep the outputs of their jobs themselves
-	Warnings []string         // about data that could not be stored
+	Copied              bool
+	Hosts               []sched.HostView // last state of the hosts
+	HostsKeepingOutputs int              // number of hosts that keep the outputs of their jobs themselves
+	Warnings            []string         // about data that could not be stored
 
 	Began     time.Time     // start of this dispatcher
 	SlotTime  time.Duration // slot time that was available to this dispatcher
@@ -103,9 +103,9 @@ var errHung = fmt.Errorf("the run directory or a host did not answer for %s; lea
 // dispatcher adopts them. Close returns an error and no outcome only if the run directory or a host
 // hangs after a person has requested a stop.
 func (r *Run) Close() (*Outcome, error) {
-	r.end()
-	r.signals.withTimeout(keepMetricsTimeout, nil, r.keepMetrics) // while the hosts are connected
-	r.lastLook()
+	r.cancel()
+	r.signals.withTimeout(keepMetricsTimeout, nil, r.awaitStoredMetrics) // while the hosts are connected
+	r.awaitLastReads()
 	var finish sched.Finish
 	var err error
 	if !r.signals.withTimeout(CloseTimeout, nil, func() { finish, err = r.closeDispatcher() }) {
@@ -128,12 +128,12 @@ func (r *Run) Close() (*Outcome, error) {
 	return o, nil
 }
 
-// keepMetrics waits until the declared metrics are stored, and reports those that are not.
-func (r *Run) keepMetrics() {
+// awaitStoredMetrics waits until the declared metrics are stored, and reports those that are not.
+func (r *Run) awaitStoredMetrics() {
 	ctx, cancel := context.WithTimeout(context.Background(), keepMetricsTimeout)
 	defer cancel()
 	for _, note := range r.metrics.Close(ctx) {
-		r.sayText("warning: " + note)
+		r.printText("warning: " + note)
 	}
 }
 
@@ -145,7 +145,7 @@ func (r *Run) closeDispatcher() (sched.Finish, error) {
 	}
 	finish, err := r.d.Close()
 	if finish.How == sched.Fenced && !r.mirror.IsTakenOver() {
-		r.copied, _ = r.journal.SkipTo(finish.Epoch)
+		r.isCopied, _ = r.journal.SkipTo(finish.Epoch)
 	}
 	r.closePublisher()
 	if cerr := r.journal.Close(); err == nil && finish.How != sched.Fenced {
@@ -154,7 +154,7 @@ func (r *Run) closeDispatcher() (sched.Finish, error) {
 	r.mirror.Close(err == nil && finish.How != sched.Fenced)
 	// The directory may have been deleted since the dispatcher last looked for it.
 	if (err != nil || finish.How != sched.AllDone) && r.location.Deleted() {
-		r.deleted.Store(true)
+		r.isDeleted.Store(true)
 	}
 	return finish, err
 }
@@ -172,14 +172,14 @@ func (r *Run) closeJobLogs() (warnings []string) {
 func (r *Run) outcome(finish sched.Finish) *Outcome {
 	r.addUnsubmitted()
 	o := &Outcome{
-		Run: r.dir, Table: r.table, Finish: finish, Input: r.input, InputErr: r.inputErr, Refused: r.refused,
-		Canceled: r.canceled.Load() || r.table.CanceledAll, Deleted: r.Deleted(), Copied: r.copied, Keeping: r.hostDirs.num(r.table.Instances), Began: r.began,
+		Run: r.dir, Table: r.table, Finish: finish, Input: r.input, InputErr: r.inputErr, Refused: r.numRefused,
+		Canceled: r.isCanceled.Load() || r.table.CanceledAll, Deleted: r.Deleted(), Copied: r.isCopied, HostsKeepingOutputs: r.hostDirs.numUnshared(r.table.Instances), Began: r.began,
 	}
-	if last := r.last.Load(); last != nil {
+	if last := r.snapshot.Load(); last != nil {
 		o.Hosts = last.Hosts
 	}
-	o.SlotTime, o.PeakSlots = r.slots.total()
-	o.State = StateOf(finish.How, r.table.Judged(), o.Canceled, r.unread)
+	o.SlotTime, o.PeakSlots = r.slotTime.total()
+	o.State = StateOf(finish.How, r.table.Judged(), o.Canceled, r.inputUnread)
 	if o.Deleted && finish.How != sched.Fenced {
 		o.State = Stopped // no data is left that shows what happened to the jobs
 	}
@@ -197,18 +197,18 @@ func (r *Run) addUnsubmitted() {
 
 // Deleted reports whether the run directory is known to have been deleted.
 func (r *Run) Deleted() bool {
-	last := r.last.Load()
-	return r.deleted.Load() || last != nil && last.Deleted
+	last := r.snapshot.Load()
+	return r.isDeleted.Load() || last != nil && last.Deleted
 }
 
 // slotTime integrates the number of available slots, for the efficiency in the summary. Each sample
 // counts for the time since the previous one. It is safe for concurrent use.
 type slotTime struct {
-	mu    sync.Mutex
-	last  time.Time
-	slots int // number of slots at the last sample
-	most  int // maximum number of slots
-	sum   time.Duration
+	mu       sync.Mutex
+	last     time.Time
+	slots    int // number of slots at the last sample
+	maxSlots int // maximum number of slots
+	sum      time.Duration
 }
 
 // add adds a sample. limit is --max-slots, or 0 for none.
@@ -228,13 +228,13 @@ func (u *slotTime) add(at time.Time, s *dispatch.Snapshot, limit int) {
 	if !u.last.IsZero() {
 		u.sum += at.Sub(u.last) * time.Duration(max(u.slots, slots))
 	}
-	u.last, u.slots, u.most = at, slots, max(u.most, slots)
+	u.last, u.slots, u.maxSlots = at, slots, max(u.maxSlots, slots)
 }
 
 func (u *slotTime) total() (sum time.Duration, most int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.sum, u.most
+	return u.sum, u.maxSlots
 }
 
 // RunHook runs the user's --on-done command with the outcome of the run in its environment. Its

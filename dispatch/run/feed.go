@@ -27,7 +27,7 @@ func (r *Run) feed(ctx context.Context) {
 	case r.opts.Search != nil && r.opts.Search.Proposer != nil:
 		r.searcher.feed(ctx)
 	case r.opts.Lines != nil:
-		if r.inputErr = r.stream(ctx, r.opts.Lines); r.opts.AcceptJobs && r.inputErr == nil {
+		if r.inputErr = r.readInput(ctx, r.opts.Lines); r.opts.AcceptJobs && r.inputErr == nil {
 			r.awaitCloseInput(ctx)
 		}
 	case r.opts.AcceptJobs:
@@ -35,7 +35,7 @@ func (r *Run) feed(ctx context.Context) {
 	default:
 		r.submitLast(ctx)
 	}
-	if r.canceled.Load() { // jobs that were submitted after the cancel
+	if r.isCanceled.Load() { // jobs that were submitted after the cancel
 		r.d.Do(sched.Cancel{All: true, Why: "the run was canceled"})
 	}
 	if r.opts.StopWhen != nil {
@@ -63,7 +63,7 @@ func (r *Run) submitStored(ctx context.Context) bool {
 // submitLast records that no more jobs will follow.
 func (r *Run) submitLast(ctx context.Context) {
 	r.awaitMetrics(ctx)
-	r.unread = !r.submit(ctx, nil, true, nil)
+	r.inputUnread = !r.submit(ctx, nil, true, nil)
 }
 
 // Submit adds jobs to a run that was started with AcceptJobs. It numbers them, and returns when
@@ -115,8 +115,8 @@ func (r *Run) awaitCloseInput(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	if r.submitLast(ctx); !r.unread {
-		r.markInput(ctx, rundir.Input{State: rundir.InputDone})
+	if r.submitLast(ctx); !r.inputUnread {
+		r.storeInputMark(ctx, rundir.Input{State: rundir.InputDone})
 	}
 }
 
@@ -129,7 +129,7 @@ func (r *Run) submit(ctx context.Context, specs []*jobs.Spec, last bool, number 
 		err := r.d.SubmitNumbered(specs[:n], last && n == len(specs), number)
 		if err == nil {
 			if said {
-				r.sayText("jobs are stored again; the run continues")
+				r.printText("jobs are stored again; the run continues")
 				said = false
 			}
 			if specs = specs[n:]; len(specs) == 0 {
@@ -147,7 +147,7 @@ func (r *Run) submit(ctx context.Context, specs []*jobs.Spec, last bool, number 
 		}
 		if !said {
 			said = true
-			r.sayText("no more jobs are taken until they can be stored: " + err.Error())
+			r.printText("no more jobs are taken until they can be stored: " + err.Error())
 		}
 		select {
 		case <-ctx.Done():
@@ -189,9 +189,9 @@ func (r *Run) numQueued() int {
 	return 0
 }
 
-// markInput stores how far the input was read. It retries until the run is over. If it cannot store
-// the mark, the stored one means that less was read, never more.
-func (r *Run) markInput(ctx context.Context, i rundir.Input) {
+// storeInputMark stores how far the input was read. It retries until the run is over. If it cannot
+// store the mark, the stored one means that less was read, never more.
+func (r *Run) storeInputMark(ctx context.Context, i rundir.Input) {
 	r.input = i
 	for said := false; ; said = true {
 		err := r.dir.WriteInput(i)
@@ -199,7 +199,7 @@ func (r *Run) markInput(ctx context.Context, i rundir.Input) {
 			return
 		}
 		if !said {
-			r.sayText("the file " + rundir.InputFile + " of the run cannot be written: " + err.Error())
+			r.printText("the file " + rundir.InputFile + " of the run cannot be written: " + err.Error())
 		}
 		select {
 		case <-ctx.Done():
@@ -227,15 +227,15 @@ func JobLines(next func() (*jobs.Spec, error)) func() (jobs.Line, error) {
 	}
 }
 
-// stream reads lines from next and submits their jobs without waiting for more, so that a job
+// readInput reads lines from next and submits their jobs without waiting for more, so that a job
 // starts while the next one is still being generated. It returns the error in the input, or nil.
 //
 // When ctx ends, the goroutine that calls next may stay blocked in it until the process ends.
-func (r *Run) stream(ctx context.Context, next func() (jobs.Line, error)) error {
+func (r *Run) readInput(ctx context.Context, next func() (jobs.Line, error)) error {
 	read := make(chan inputLine, submitBlock)
 	go readLines(ctx, next, read)
 	paths := jobs.AbsoluteCwd{Base: r.dir.Asked.Cwd}
-	numbers := &streamNumbers{base: r.base}
+	numbers := &inputNumbers{base: r.numEarlierJobs}
 	for {
 		if r.input.Again && !awaitDemand(ctx, r.inputCtx, r.numQueued) {
 			return nil
@@ -278,25 +278,25 @@ func (r *Run) stream(ctx context.Context, next func() (jobs.Line, error)) error 
 		if ask != nil {
 			r.answer(ctx, ask, numbers)
 		}
-		switch r.unread = end == nil; {
-		case r.unread:
+		switch r.inputUnread = end == nil; {
+		case r.inputUnread:
 		case open:
 			return nil
 		case read:
-			r.markInput(ctx, rundir.Input{State: rundir.InputDone, Again: r.input.Again})
+			r.storeInputMark(ctx, rundir.Input{State: rundir.InputDone, Again: r.input.Again})
 			return nil
 		default:
-			r.sayText(text.ShortenTo(text.Line(end.Error()), 60) + "; the input is read no further, the jobs before it continue")
-			r.markInput(ctx, rundir.Input{State: rundir.InputBad, Fault: end.Error()})
+			r.printText(text.ShortenTo(text.Line(end.Error()), 60) + "; the input is read no further, the jobs before it continue")
+			r.storeInputMark(ctx, rundir.Input{State: rundir.InputBad, Fault: end.Error()})
 			return end
 		}
 	}
 }
 
 // answer carries out a line that is not a job. When it returns, the answer is durable.
-func (r *Run) answer(ctx context.Context, ask *jobs.StreamAsk, numbers *streamNumbers) {
+func (r *Run) answer(ctx context.Context, ask *jobs.StreamAsk, numbers *inputNumbers) {
 	if ask.Repeats != 0 {
-		r.d.Redeliver(numbers.of(ask.Repeats), r.earlier) // Next returns later ones
+		r.d.Redeliver(numbers.of(ask.Repeats), r.earlierSeq) // Next returns later ones
 		return
 	}
 	reply, err := &Reply{V: 1, Line: ask.Line, ID: ask.ID}, ask.Err
@@ -307,14 +307,14 @@ func (r *Run) answer(ctx context.Context, ask *jobs.StreamAsk, numbers *streamNu
 		reply.Do = ask.Do
 	} else {
 		reply.Error = err.Error()
-		r.refused++
-		r.sayText(text.ShortenTo(text.Line(reply.Error), 200))
+		r.numRefused++
+		r.printText(text.ShortenTo(text.Line(reply.Error), 200))
 	}
 	r.opts.Reply(reply)
 }
 
 // request makes a request from a line, like the request of a person.
-func (r *Run) request(ctx context.Context, ask *jobs.StreamAsk, numbers *streamNumbers) error {
+func (r *Run) request(ctx context.Context, ask *jobs.StreamAsk, numbers *inputNumbers) error {
 	q := &rundir.Request{Do: ask.Do, All: ask.All, Jobs: ask.Jobs, By: dispatch.Asker(), At: time.Now()}
 	if ask.Do == jobs.AskCancel {
 		q.Why = "canceled by its submitter"
@@ -331,14 +331,14 @@ func (r *Run) request(ctx context.Context, ask *jobs.StreamAsk, numbers *streamN
 	return r.inbox.Request(ctx, rundir.NewRequestName(q.At), body)
 }
 
-// streamNumbers maps the numbers that a jobs.Scanner assigns to the jobs of an input to their
+// inputNumbers maps the numbers that a jobs.Scanner assigns to the jobs of an input to their
 // numbers in the run. They differ if other jobs are submitted in the meantime.
-type streamNumbers struct {
+type inputNumbers struct {
 	base jobs.ID // up to this number, both are equal
 	ids  []jobs.ID
 }
 
-func (s *streamNumbers) of(n jobs.ID) jobs.ID {
+func (s *inputNumbers) of(n jobs.ID) jobs.ID {
 	if n <= s.base {
 		return n
 	}
@@ -346,7 +346,7 @@ func (s *streamNumbers) of(n jobs.ID) jobs.ID {
 }
 
 // number returns the function that SubmitNumbered calls for a batch.
-func (s *streamNumbers) number(batch []*jobs.Spec) func(first jobs.ID) {
+func (s *inputNumbers) number(batch []*jobs.Spec) func(first jobs.ID) {
 	before, options := len(s.ids), make([]*jobs.Options, len(batch))
 	for i, spec := range batch {
 		options[i] = spec.Options

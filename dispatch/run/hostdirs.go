@@ -44,7 +44,7 @@ func (d *hostDirs) retry(views []sched.HostView) {
 }
 
 func (d *hostDirs) store(host string, h *hosts.Hello) {
-	if h == nil || h.Shared || h.Error != "" || h.Dir == "" || d.isStored(host) {
+	if h == nil || h.Shared || h.Error != "" || h.Dir == "" || d.addUnshared(host) {
 		return
 	}
 	// mu is not held, because the run directory may hang. Two callers may write the same text.
@@ -55,9 +55,9 @@ func (d *hostDirs) store(host string, h *hosts.Hello) {
 	d.stored[host] = d.stored[host] || err == nil
 }
 
-// isStored records that a host keeps its attempts itself, and reports whether its directory is
+// addUnshared records that a host keeps its attempts itself, and reports whether its directory is
 // stored.
-func (d *hostDirs) isStored(host string) bool {
+func (d *hostDirs) addUnshared(host string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stored == nil {
@@ -68,9 +68,9 @@ func (d *hostDirs) isStored(host string) bool {
 	return done
 }
 
-// num returns the number of hosts that do not share the run directory, without instances that are
-// gone.
-func (d *hostDirs) num(instances map[string]jobs.Instance) int {
+// numUnshared returns the number of hosts that do not share the run directory, without instances
+// that are gone.
+func (d *hostDirs) numUnshared(instances map[string]jobs.Instance) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0

@@ -40,7 +40,7 @@ func TestHostDirsDoNotHang(t *testing.T) {
 		close(done)
 	}()
 	<-disk.asked
-	if n := p.num(nil); n != 1 {
+	if n := p.numUnshared(nil); n != 1 {
 		t.Errorf("%d hosts keep their attempts, want 1", n)
 	}
 	close(disk.free)

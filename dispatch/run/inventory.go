@@ -37,27 +37,27 @@ const (
 type Inventory struct {
 	run     *rundir.Run
 	file    string // absolute path; "": the run has no inventory file
-	say     func(string)
+	print   func(string)
 	wake    chan struct{}       // holds a signal to check the file
 	prepare func([]*hosts.Host) // nil: hosts are not changed
 
-	mu       sync.Mutex
-	inv      *hosts.Inventory
-	asked    map[string]jobs.HostRequest
-	provided []*hosts.Host
-	read     []byte // last handled content of the file, valid or not
-	next     []byte // content seen once, which an editor may not have completed
-	info     fs.FileInfo
-	problem  string
+	mu             sync.Mutex
+	inv            *hosts.Inventory
+	requests       map[string]jobs.HostRequest
+	providedHosts  []*hosts.Host
+	handledContent []byte // last handled content of the file, valid or not
+	pendingContent []byte // content seen once, which an editor may not have completed
+	info           fs.FileInfo
+	problem        string
 
-	reprovide bool // the providers or the tokens of the file have changed
+	providersChanged bool // the providers or the tokens of the file have changed
 }
 
 func newInventory(run *rundir.Run, o *Options, t *jobs.Table, say func(string)) *Inventory {
 	inv := o.Inventory
-	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareHosts, say: say, wake: make(chan struct{}, 1), asked: maps.Clone(t.Inventory), read: []byte(inv.Text)}
-	if in.asked == nil {
-		in.asked = map[string]jobs.HostRequest{}
+	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareHosts, print: say, wake: make(chan struct{}, 1), requests: maps.Clone(t.Inventory), handledContent: []byte(inv.Text)}
+	if in.requests == nil {
+		in.requests = map[string]jobs.HostRequest{}
 	}
 	// A pipe cannot be read twice.
 	if info, err := os.Stat(in.file); !filepath.IsAbs(in.file) || err == nil && !info.Mode().IsRegular() {
@@ -75,9 +75,9 @@ func (in *Inventory) Hosts() []*hosts.Host {
 }
 
 func (in *Inventory) hosts() []*hosts.Host {
-	list, added, errs := in.inv.With(in.asked, in.provided)
+	list, added, errs := in.inv.With(in.requests, in.providedHosts)
 	for _, err := range errs {
-		in.say(err.Error())
+		in.print(err.Error())
 	}
 	if in.prepare != nil {
 		in.prepare(added)
@@ -88,7 +88,7 @@ func (in *Inventory) hosts() []*hosts.Host {
 // Provide sets the hosts of providers.
 func (in *Inventory) Provide(list []*hosts.Host) {
 	in.mu.Lock()
-	in.provided = slices.Clone(list)
+	in.providedHosts = slices.Clone(list)
 	in.mu.Unlock()
 	dispatch.Signal(in.wake)
 }
@@ -96,7 +96,7 @@ func (in *Inventory) Provide(list []*hosts.Host) {
 // HandleRequest handles the request of a person to add or remove a host. It does not block.
 func (in *Inventory) HandleRequest(name string, q jobs.HostRequest) {
 	in.mu.Lock()
-	in.asked[name] = q
+	in.requests[name] = q
 	in.mu.Unlock()
 	dispatch.Signal(in.wake)
 }
@@ -144,8 +144,8 @@ func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*h
 		case <-in.wake:
 		}
 		in.mu.Lock()
-		inv, changed := in.inv, in.reprovide
-		in.reprovide = false
+		inv, changed := in.inv, in.providersChanged
+		in.providersChanged = false
 		in.mu.Unlock()
 		if changed {
 			provide(inv)
@@ -161,8 +161,8 @@ func (in *Inventory) serve(over <-chan struct{}, give func(context.Context, []*h
 func (in *Inventory) store() {
 	in.mu.Lock()
 	all, added := in.inv.Text, ""
-	for _, name := range slices.Sorted(maps.Keys(in.asked)) {
-		if q := in.asked[name]; !q.Removed && in.inv.Find(name) == nil {
+	for _, name := range slices.Sorted(maps.Keys(in.requests)) {
+		if q := in.requests[name]; !q.Removed && in.inv.Find(name) == nil {
 			added += hosts.AddedText(name, q.Options)
 		}
 	}
@@ -177,7 +177,7 @@ func (in *Inventory) store() {
 		return
 	}
 	if err := in.run.KeepInventory(all); err != nil {
-		in.say("warning: " + err.Error())
+		in.print("warning: " + err.Error())
 	}
 }
 
@@ -187,7 +187,7 @@ func (in *Inventory) check(now bool) bool {
 	info, err := os.Stat(in.file)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err == nil && !now && in.problem == "" && in.next == nil && in.info != nil && os.SameFile(info, in.info) && info.Size() == in.info.Size() &&
+	if err == nil && !now && in.problem == "" && in.pendingContent == nil && in.info != nil && os.SameFile(info, in.info) && info.Size() == in.info.Size() &&
 		info.ModTime().Equal(in.info.ModTime()) && time.Since(info.ModTime()) > settleTime {
 		return false
 	}
@@ -214,18 +214,18 @@ func (in *Inventory) check(now bool) bool {
 	} else {
 		content = []byte(err.Error())
 	}
-	if bytes.Equal(content, in.read) {
-		in.next = nil
+	if bytes.Equal(content, in.handledContent) {
+		in.pendingContent = nil
 		if err == nil && in.problem != "" { // the file has its previous content again
 			in.setProblem("")
 		}
 		return false
 	}
-	if !now && !bytes.Equal(content, in.next) {
-		in.next = content
+	if !now && !bytes.Equal(content, in.pendingContent) {
+		in.pendingContent = content
 		return false
 	}
-	in.next = nil
+	in.pendingContent = nil
 	if err != nil {
 		first, more, _ := strings.Cut(err.Error(), "\n")
 		if more != "" {
@@ -240,19 +240,19 @@ func (in *Inventory) check(now bool) bool {
 	}
 	changes := hosts.Changes(in.inv.Hosts, inv.Hosts)
 	if !slices.EqualFunc(in.inv.Providers, inv.Providers, (*hosts.Provider).Equal) {
-		in.reprovide = true
+		in.providersChanged = true
 		changes = strings.TrimPrefix(changes+"; changed providers", "; ")
 	}
 	if !slices.Equal(in.inv.Tokens, inv.Tokens) {
-		in.reprovide = true
+		in.providersChanged = true
 		changes = strings.TrimPrefix(changes+"; changed tokens", "; ")
 	}
-	in.inv, in.read = inv, content
+	in.inv, in.handledContent = inv, content
 	for _, w := range warnings {
-		in.say("warning: " + w)
+		in.print("warning: " + w)
 	}
 	if changes != "" {
-		in.say("the inventory (" + in.file + ") has changed: " + changes)
+		in.print("the inventory (" + in.file + ") has changed: " + changes)
 	}
 	return true
 }
@@ -263,9 +263,9 @@ func (in *Inventory) setProblem(why string) {
 	case why == in.problem:
 		return
 	case why == "":
-		in.say("the inventory can be used again")
+		in.print("the inventory can be used again")
 	default:
-		in.say(why)
+		in.print(why)
 	}
 	in.problem = why
 }
@@ -284,14 +284,14 @@ type instances struct {
 	tokens    chan struct{}   // holds a token for each running command
 	running   sync.WaitGroup
 
-	mu    sync.Mutex
-	found map[string][]*hosts.Host // hosts of each instance, according to the last list
-	used  []string                 // instances that must be hosts of the run
+	mu        sync.Mutex
+	hostsOf   map[string][]*hosts.Host // hosts of each instance, according to the last list
+	usedNames []string                 // instances that must be hosts of the run
 }
 
 func newInstances(r *Run) *instances {
 	m := &instances{r: r, prefix: hosts.InstancePrefix(r.dir.UID()), providers: map[string]*hosts.Provider{},
-		started: make(chan struct{}), tokens: make(chan struct{}, maxCommands), found: map[string][]*hosts.Host{}}
+		started: make(chan struct{}), tokens: make(chan struct{}, maxCommands), hostsOf: map[string][]*hosts.Host{}}
 	m.addProviders(r.opts.Providers)
 	return m
 }
@@ -321,7 +321,7 @@ func (m *instances) provider(name string) *hosts.Provider {
 func (m *instances) carryOut(o sched.Command) {
 	if o, ok := o.(sched.UseInstances); ok {
 		m.mu.Lock()
-		m.used = o.Names
+		m.usedNames = o.Names
 		m.mu.Unlock()
 	}
 	m.running.Go(func() {
@@ -343,20 +343,20 @@ func (m *instances) carryOut(o sched.Command) {
 func (m *instances) answer(ctx context.Context, o sched.Command) sched.Event {
 	switch o := o.(type) {
 	case sched.CreateInstance:
-		return sched.InstanceCreated{Name: o.Name, Err: textOf(m.provider(o.Provider).CreateInstance(ctx, m.prefix, o.Name))}
+		return sched.InstanceCreated{Name: o.Name, Err: errorText(m.provider(o.Provider).CreateInstance(ctx, m.prefix, o.Name))}
 	case sched.TerminateInstance:
-		return sched.InstanceTerminated{Name: o.Name, Err: textOf(m.provider(o.Provider).TerminateInstance(ctx, m.prefix, o.Name))}
+		return sched.InstanceTerminated{Name: o.Name, Err: errorText(m.provider(o.Provider).TerminateInstance(ctx, m.prefix, o.Name))}
 	case sched.ListInstances:
 		return m.list(ctx, o.Provider)
 	case sched.FetchInstance:
-		return sched.InstanceFetched{Name: o.Name, Err: textOf(m.fetch(ctx, o))}
+		return sched.InstanceFetched{Name: o.Name, Err: errorText(m.fetch(ctx, o))}
 	case sched.UseInstances:
 		m.r.inventory.Provide(m.hosts())
 	}
 	return nil
 }
 
-func textOf(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -374,7 +374,7 @@ func (m *instances) list(ctx context.Context, name string) sched.Event {
 	for _, in := range list {
 		ev.Names = append(ev.Names, in.Name)
 		ev.Pending[in.Name], ev.Left[in.Name] = in.Pending, in.Left
-		m.found[in.Name] = in.Hosts
+		m.hostsOf[in.Name] = in.Hosts
 	}
 	return ev
 }
@@ -383,8 +383,8 @@ func (m *instances) list(ctx context.Context, name string) sched.Event {
 func (m *instances) hosts() (list []*hosts.Host) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, name := range m.used {
-		list = append(list, m.found[name]...)
+	for _, name := range m.usedNames {
+		list = append(list, m.hostsOf[name]...)
 	}
 	return list
 }
@@ -395,7 +395,7 @@ func (m *instances) fetch(ctx context.Context, o sched.FetchInstance) error {
 		return nil // it shares the run directory
 	}
 	m.mu.Lock()
-	found := m.found[hosts.InstanceOf(o.Name)]
+	found := m.hostsOf[hosts.InstanceOf(o.Name)]
 	m.mu.Unlock()
 	i := slices.IndexFunc(found, func(h *hosts.Host) bool { return h.Name == o.Name })
 	if i < 0 {

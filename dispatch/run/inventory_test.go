@@ -13,8 +13,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// changing is an inventory whose file is changed by a test.
-type changing struct {
+// changingInventory is an inventory whose file is changed by a test.
+type changingInventory struct {
 	*Inventory
 	t    *testing.T
 	run  *rundir.Run
@@ -22,9 +22,9 @@ type changing struct {
 	said []string
 }
 
-func newChanging(t *testing.T, text string, asked map[string]jobs.HostRequest) *changing {
+func newChangingInventory(t *testing.T, text string, asked map[string]jobs.HostRequest) *changingInventory {
 	t.Helper()
-	c := &changing{t: t, file: filepath.Join(t.TempDir(), "hosts.toml")}
+	c := &changingInventory{t: t, file: filepath.Join(t.TempDir(), "hosts.toml")}
 	c.write(text)
 	inv, _, err := hosts.Load(c.file)
 	if err != nil {
@@ -41,13 +41,13 @@ func newChanging(t *testing.T, text string, asked map[string]jobs.HostRequest) *
 	return c
 }
 
-func (c *changing) write(text string) {
+func (c *changingInventory) write(text string) {
 	c.t.Helper()
 	must(c.t, os.WriteFile(c.file, []byte(text), 0o600))
 }
 
 // reload writes the file and has it read at once.
-func (c *changing) reload(text string) {
+func (c *changingInventory) reload(text string) {
 	c.t.Helper()
 	c.write(text)
 	if err := c.Reload(); err != nil {
@@ -56,13 +56,13 @@ func (c *changing) reload(text string) {
 }
 
 // settle lets the file be read twice.
-func (c *changing) settle() {
+func (c *changingInventory) settle() {
 	c.check(false)
 	c.check(false)
 }
 
-// has checks the hosts and the problem with the file.
-func (c *changing) has(when, names, problem string) {
+// wantHosts checks the hosts and the problem with the file.
+func (c *changingInventory) wantHosts(when, names, problem string) {
 	c.t.Helper()
 	var got []string
 	for _, h := range c.Hosts() {
@@ -76,7 +76,7 @@ func (c *changing) has(when, names, problem string) {
 	}
 }
 
-func named(names ...string) (text string) {
+func inventoryOf(names ...string) (text string) {
 	for _, name := range names {
 		text += "[[host]]\nname = \"" + name + "\"\n"
 	}
@@ -87,37 +87,37 @@ func named(names ...string) (text string) {
 // was seen only once may be incomplete and does not count. A missing or invalid file changes
 // nothing and is reported until it is fixed.
 func TestInventoryFileChanges(t *testing.T) {
-	c := newChanging(t, named("a", "b"), nil)
-	c.has("at first", "a b", "")
-	c.write(named("b", "c"))
+	c := newChangingInventory(t, inventoryOf("a", "b"), nil)
+	c.wantHosts("at first", "a b", "")
+	c.write(inventoryOf("b", "c"))
 	if c.check(false) {
 		t.Error("content that was seen once counts")
 	}
-	c.has("seen once", "a b", "")
+	c.wantHosts("seen once", "a b", "")
 	if !c.check(false) || c.check(false) {
 		t.Error("content that was seen twice does not count once")
 	}
-	c.has("seen twice", "b c", "")
+	c.wantHosts("seen twice", "b c", "")
 	if h := c.Hosts()[1]; h.Nice != 17 {
 		t.Errorf("a host that was added is not prepared: nice %d", h.Nice)
 	}
 	if text := strings.Join(c.said, "\n"); !strings.Contains(text, "has changed: added c; removed a") {
 		t.Errorf("said %q", text)
 	}
-	c.write(named("b", "c") + "slot = 3\n")
+	c.write(inventoryOf("b", "c") + "slot = 3\n")
 	c.settle()
-	c.has("with an error", "b c", `hosts.toml:5: unknown key "slot"`)
+	c.wantHosts("with an error", "b c", `hosts.toml:5: unknown key "slot"`)
 	if err := c.Reload(); err == nil || !strings.Contains(err.Error(), `unknown key "slot"`) {
 		t.Errorf("reload: %v", err)
 	}
 	must(t, os.Remove(c.file))
 	c.check(false)
-	c.has("gone", "b c", "is gone: the run keeps its hosts")
-	c.write(named("b", "c"))
+	c.wantHosts("gone", "b c", "is gone: the run keeps its hosts")
+	c.write(inventoryOf("b", "c"))
 	c.settle()
-	c.has("as it was", "b c", "")
-	c.reload(named("d"))
-	c.has("on request", "d", "")
+	c.wantHosts("as it was", "b c", "")
+	c.reload(inventoryOf("d"))
+	c.wantHosts("on request", "d", "")
 }
 
 // TestInventoryAsked checks that requests of users survive a reload and apply to later dispatchers.
@@ -125,16 +125,16 @@ func TestInventoryFileChanges(t *testing.T) {
 // of logins (B5).
 func TestInventoryAsked(t *testing.T) {
 	for _, file := range []struct{ name, before, after string }{
-		{"toml", named("a", "b"), named("a", "b", "c")},
+		{"toml", inventoryOf("a", "b"), inventoryOf("a", "b", "c")},
 		{"logins", "a\nb\n", "a\nb\nc\n"},
 	} {
 		t.Run(file.name, func(t *testing.T) {
-			c := newChanging(t, file.before, map[string]jobs.HostRequest{"early": {Options: "slots=3"}, "a": {Removed: true}})
-			c.has("at first", "b early", "")
+			c := newChangingInventory(t, file.before, map[string]jobs.HostRequest{"early": {Options: "slots=3"}, "a": {Removed: true}})
+			c.wantHosts("at first", "b early", "")
 			c.HandleRequest("late", jobs.HostRequest{Options: "tags=gpu address=10.0.0.5"})
-			c.has("added", "b early late", "")
+			c.wantHosts("added", "b early late", "")
 			c.reload(file.after)
-			c.has("after a reload", "b c early late", "")
+			c.wantHosts("after a reload", "b c early late", "")
 			if err := c.Check("x", "slot=3"); err == nil {
 				t.Error("a wrong option passes")
 			}
@@ -160,7 +160,7 @@ func TestInventoryProviders(t *testing.T) {
 	provider := func(max string) string {
 		return "[[provider]]\nname = \"cloud\"\ncreate = \"c {name}\"\nlist = \"l\"\nterminate = \"t {name}\"\nmax = " + max + "\n"
 	}
-	c := newChanging(t, named("a")+provider("1"), nil)
+	c := newChangingInventory(t, inventoryOf("a")+provider("1"), nil)
 	over := make(chan struct{})
 	given, sets := make(chan *hosts.Inventory, 10), make(chan int, 10)
 	done := make(chan struct{})
@@ -168,17 +168,17 @@ func TestInventoryProviders(t *testing.T) {
 		defer close(done)
 		c.serve(over, func(_ context.Context, list []*hosts.Host) error { sets <- len(list); return nil }, func(inv *hosts.Inventory) { given <- inv })
 	}()
-	c.reload(named("a", "b") + provider("1"))
+	c.reload(inventoryOf("a", "b") + provider("1"))
 	if n := <-sets; n != 2 || len(given) != 0 {
 		t.Errorf("%d hosts, and %d changes of providers; want 2 and none", n, len(given))
 	}
-	c.reload(named("a", "b") + provider("7"))
+	c.reload(inventoryOf("a", "b") + provider("7"))
 	polltest.Until(t, "the set", func() bool { return len(sets) > 0 })
 	if inv := <-given; len(inv.Providers) != 1 || inv.Providers[0].Max != 7 {
 		t.Errorf("providers %+v", inv.Providers)
 	}
 	<-sets
-	c.reload(named("a", "b") + provider("7") + "[tokens]\nmatlab = 3\n")
+	c.reload(inventoryOf("a", "b") + provider("7") + "[tokens]\nmatlab = 3\n")
 	<-sets
 	if inv := <-given; len(inv.Tokens) != 1 || inv.Tokens[0].Count != 3 {
 		t.Errorf("tokens %v", inv.Tokens)

@@ -33,10 +33,10 @@ type message struct {
 
 // messages is the queue of messages to print. Adding does not block. It is safe for concurrent use.
 type messages struct {
-	mu      sync.Mutex
-	list    []message
-	dropped int
-	added   chan struct{} // holds a signal after an addition
+	mu         sync.Mutex
+	list       []message
+	numDropped int
+	added      chan struct{} // holds a signal after an addition
 }
 
 func newMessages() *messages { return &messages{added: make(chan struct{}, 1)} }
@@ -46,7 +46,7 @@ func (q *messages) add(m message) {
 	if len(q.list) < maxMessages {
 		q.list = append(q.list, m)
 	} else {
-		q.dropped++
+		q.numDropped++
 	}
 	q.mu.Unlock()
 	dispatch.Signal(q.added)
@@ -55,27 +55,27 @@ func (q *messages) add(m message) {
 // notice implements dispatch.Config.Notify.
 func (q *messages) notice(n dispatch.Notice) { q.add(message{notice: n}) }
 
-// take empties the queue. It adds a message that counts the dropped ones.
-func (q *messages) take() []message {
+// takeAll empties the queue. It adds a message that counts the dropped ones.
+func (q *messages) takeAll() []message {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	list := q.list
-	if q.dropped > 0 {
-		list = append(list, message{notice: dispatch.Notice{Text: fmt.Sprintf("%d further notices were dropped; the journal has them", q.dropped)}})
+	if q.numDropped > 0 {
+		list = append(list, message{notice: dispatch.Notice{Text: fmt.Sprintf("%d further notices were dropped; the journal has them", q.numDropped)}})
 	}
-	q.list, q.dropped = nil, 0
+	q.list, q.numDropped = nil, 0
 	return list
 }
 
 // printLater queues a text that may depend on the state of the run when it is printed.
 func (r *Run) printLater(text func() string) { r.messages.add(message{text: text}) }
 
-// sayText queues a text.
-func (r *Run) sayText(text string) { r.printLater(func() string { return text }) }
+// printText queues a text.
+func (r *Run) printText(text string) { r.printLater(func() string { return text }) }
 
 // flushMessages prints the queued messages.
 func (r *Run) flushMessages() {
-	for _, m := range r.messages.take() {
+	for _, m := range r.messages.takeAll() {
 		if m.text != nil {
 			if text := m.text(); text != "" {
 				r.printer.Line(text)
@@ -114,8 +114,8 @@ func (r *Run) report() {
 func (r *Run) sample() *dispatch.Snapshot {
 	snap := r.d.Snapshot()
 	if snap != nil {
-		r.slots.add(time.Now(), snap, r.opts.Policy.MaxSlots)
-		r.last.Store(snap)
+		r.slotTime.add(time.Now(), snap, r.opts.Policy.MaxSlots)
+		r.snapshot.Store(snap)
 	}
 	return snap
 }

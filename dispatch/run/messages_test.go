@@ -14,11 +14,11 @@ func TestMessagesAreBounded(t *testing.T) {
 	for range maxMessages + 5 {
 		q.notice(dispatch.Notice{Text: "x"})
 	}
-	list := q.take()
+	list := q.takeAll()
 	if len(list) != maxMessages+1 || !strings.HasPrefix(list[maxMessages].notice.Text, "5 further") {
 		t.Errorf("%d notices, the last %q", len(list), list[len(list)-1].notice.Text)
 	}
-	if len(q.take()) != 0 {
+	if len(q.takeAll()) != 0 {
 		t.Error("they were taken twice")
 	}
 }

@@ -26,8 +26,8 @@ func (j mirroredJournal) Fenced() (epoch int, err error) {
 	return j.mirror.Check()
 }
 
-// polls returns the way to the voters of a run.
-func polls(dir *rundir.Run, connector hosts.Connector, list func() []*hosts.Host) mirror.Polls {
+// pollsOf returns the way to the voters of a run.
+func pollsOf(dir *rundir.Run, connector hosts.Connector, list func() []*hosts.Host) mirror.Polls {
 	return mirror.Polls{Connect: connector.Connect, Hosts: list,
 		Open: hosts.Open{Version: hosts.ProtocolVersion, Run: dir.UID(), RunName: dir.Name(), Nonce: dir.Nonce}}
 }
@@ -38,14 +38,14 @@ func (r *Run) voters() []*hosts.Host {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(in.hosts()), func(h *hosts.Host) bool {
-		return slices.ContainsFunc(in.provided, func(p *hosts.Host) bool { return p.Name == h.Name })
+		return slices.ContainsFunc(in.providedHosts, func(p *hosts.Host) bool { return p.Name == h.Name })
 	})
 }
 
 // newMirror returns the Primary of this run, which has no mirror yet.
 func (r *Run) newMirror() *mirror.Primary {
 	p := mirror.New(mirror.Options{
-		Run: r.dir, Journal: r.journal, Polls: polls(r.dir, r.connector, r.voters), Env: r.secretEnv(), Say: r.sayText,
+		Run: r.dir, Journal: r.journal, Polls: pollsOf(r.dir, r.connector, r.voters), Env: r.secretEnv(), Say: r.printText,
 		Show: func(standby string) { r.publisher.SetStandby(standby) },
 	})
 	r.journal.Confirm = p.Confirm
@@ -54,7 +54,7 @@ func (r *Run) newMirror() *mirror.Primary {
 
 // ownMirror makes sure that no standby takes the run over from a mirror of an earlier dispatcher.
 func (r *Run) ownMirror(ctx context.Context) error {
-	p := polls(r.dir, r.connector, r.voters)
+	p := pollsOf(r.dir, r.connector, r.voters)
 	err := mirror.Recover(ctx, r.dir, r.journal.Epoch(), &p, func(name string) *hosts.Host {
 		for _, h := range slices.Concat(r.opts.Standby, r.inventory.Hosts()) {
 			if h.Name == name {
@@ -80,8 +80,8 @@ func (r *Run) secretEnv() (env []jobs.EnvVar) {
 	return env
 }
 
-// isMirror returns an error if dir is a mirror that nobody has taken over.
-func isMirror(dir *rundir.Run) error {
+// checkNotMirror returns an error if dir is a mirror that nobody has taken over.
+func checkNotMirror(dir *rundir.Run) error {
 	d, err := mirror.Read(dir)
 	if err != nil || d == nil || !d.Mirror || d.State == mirror.Taken {
 		return err

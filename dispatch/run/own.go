@@ -32,7 +32,7 @@ func Take(ctx context.Context, dir *rundir.Run, force bool, notify func(text str
 	if notify == nil {
 		notify = func(string) {}
 	}
-	if err := isMirror(dir); err != nil {
+	if err := checkNotMirror(dir); err != nil {
 		return nil, err
 	}
 	return take(ctx, dir, journal.TakeOptions{Force: force, Notify: notify})
@@ -140,7 +140,7 @@ func (o *Owned) foundAttempts() (all []sched.Found, err error) {
 		return nil, nil
 	}
 	alive := time.Now()
-	err = attempts.Each(o.Run.Disk, o.Run.Dir, o.Run.UID(), "", sched.Unfinished(o.Table), func(f attempts.Fate) error {
+	err = attempts.Each(o.Run.Disk, o.Run.Dir, o.Run.UID(), "", sched.UnfinishedJobs(o.Table), func(f attempts.Fate) error {
 		// There may be a million attempts. Send heartbeats meanwhile, so that other dispatchers do
 		// not consider this one dead.
 		if time.Since(alive) >= journal.HeartbeatInterval {

@@ -41,7 +41,7 @@ func (r *Run) Next(ctx context.Context) (*results.Result, error) {
 }
 
 // IsRepeated reports whether an earlier dispatcher has returned this result.
-func (r *Run) IsRepeated(result *results.Result) bool { return result.Seq <= r.earlier }
+func (r *Run) IsRepeated(result *results.Result) bool { return result.Seq <= r.earlierSeq }
 
 // Consume calls handle for each result until the run is over. It reports whether all results were
 // handled. A handle that blocks does not delay shutdown.
@@ -80,11 +80,11 @@ func (r *Run) Output(ctx context.Context, id jobs.AttemptID, f jobs.File, offset
 // record in the journal. A result that was printed but not acknowledged before a crash is returned
 // again, which "at least once" allows.
 type acks struct {
-	mu   sync.Mutex
-	d    *dispatch.Dispatcher
-	seq  int64
-	sent int64
-	at   time.Time
+	mu      sync.Mutex
+	d       *dispatch.Dispatcher
+	seq     int64
+	sentSeq int64
+	sentAt  time.Time
 }
 
 // ackInterval bounds how long results stay unacknowledged while more arrive.
@@ -94,8 +94,8 @@ func (a *acks) add(seq int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.seq = max(a.seq, seq)
-	if now := time.Now(); now.Sub(a.at) >= ackInterval {
-		a.at = now
+	if now := time.Now(); now.Sub(a.sentAt) >= ackInterval {
+		a.sentAt = now
 		a.send()
 	}
 }
@@ -107,8 +107,8 @@ func (a *acks) flush() {
 }
 
 func (a *acks) send() {
-	if a.seq > a.sent {
-		a.sent = a.seq
+	if a.seq > a.sentSeq {
+		a.sentSeq = a.seq
 		a.d.Ack(a.seq)
 	}
 }
@@ -116,28 +116,29 @@ func (a *acks) send() {
 // keepMetricsTimeout bounds the wait at the end for declared metrics that are not stored yet.
 const keepMetricsTimeout = 15 * time.Second
 
-// newKeeper returns a keeper, which stores the declared metrics of outputs that only their host
-// has, because nobody queries that host after the run. It returns nil if no metrics are declared.
-func newKeeper(run *rundir.Run, d *dispatch.Dispatcher) *metrics.Keeper {
+// newMetricsKeeper returns a keeper, which stores the declared metrics of outputs that only their
+// host has, because nobody queries that host after the run. It returns nil if no metrics are
+// declared.
+func newMetricsKeeper(run *rundir.Run, d *dispatch.Dispatcher) *metrics.Keeper {
 	columns, _ := metrics.Declared(run.Asked) // `results` reports a wrong declaration
 	if len(columns) == 0 {
 		return nil
 	}
 	r := metrics.NewReader(run, columns)
-	r.Fetch = fetching(d)
+	r.Fetch = outputReader(d)
 	return metrics.NewKeeper(r)
 }
 
-// fetching returns a function that reads outputs which only their hosts have.
-func fetching(d *dispatch.Dispatcher) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
+// outputReader returns a function that reads outputs which only their hosts have.
+func outputReader(d *dispatch.Dispatcher) func(context.Context, *results.Result, int64) ([]byte, int64, error) {
 	return metrics.NewFetch(hosts.MaxChunk, func(ctx context.Context, id jobs.AttemptID, n int) ([]byte, int64, error) {
 		return d.Output(ctx, id, jobs.FileOut, -int64(n), n)
 	})
 }
 
-// onHosts returns the results whose outputs are only on these hosts, as far as the run directory
-// shows. An earlier dispatcher may have died before it stored their metrics.
-func (o *Owned) onHosts(hs []*hosts.Host) (list []results.Result) {
+// resultsOnHosts returns the results whose outputs are only on these hosts, as far as the run
+// directory shows. An earlier dispatcher may have died before it stored their metrics.
+func (o *Owned) resultsOnHosts(hs []*hosts.Host) (list []results.Result) {
 	at, known := metrics.Locations(o.Run), map[string]bool{}
 	for _, h := range hs {
 		known[h.Name] = true
@@ -161,14 +162,14 @@ func (r *Run) awaitMetrics(ctx context.Context) {
 	defer cancel()
 	said := false
 	for names := r.metrics.MissingHosts(ctx); len(names) > 0 && ctx.Err() == nil; {
-		if snap := r.d.Snapshot(); snap != nil && canBeAsked(snap.Hosts, names) {
+		if snap := r.d.Snapshot(); snap != nil && haveComeUp(snap.Hosts, names) {
 			r.metrics.Retry()
 			r.metrics.MissingHosts(ctx)
 			return
 		}
 		if !said {
 			said = true
-			r.sayText("waiting for " + text.Shorten(strings.Join(names, ", ")) + ": metrics of earlier jobs are not stored yet")
+			r.printText("waiting for " + text.Shorten(strings.Join(names, ", ")) + ": metrics of earlier jobs are not stored yet")
 		}
 		select {
 		case <-ctx.Done():
@@ -177,9 +178,9 @@ func (r *Run) awaitMetrics(ctx context.Context) {
 	}
 }
 
-// canBeAsked reports whether all of these hosts have come up. Until the dispatcher has handled
+// haveComeUp reports whether all of these hosts have come up. Until the dispatcher has handled
 // that, reads fail because there is no link.
-func canBeAsked(views []sched.HostView, names []string) bool {
+func haveComeUp(views []sched.HostView, names []string) bool {
 	up := 0
 	for _, v := range views {
 		if v.Hello != nil && v.Hello.Error == "" && slices.Contains(names, v.Name) {
@@ -198,13 +199,13 @@ type jobLog struct {
 	// Called with the first of several failures, and with nil when writing works again.
 	report func(err error)
 
-	mu      sync.Mutex
-	f       *os.File // nil after a failure: must be opened again
-	begun   bool     // the file has been truncated
-	buf     []byte   // lines, or a part of one, that are not written yet
-	failure error    // error of the last write
-	lost    bool     // lines were dropped because too many waited
-	closed  bool
+	mu           sync.Mutex
+	f            *os.File // nil after a failure: must be opened again
+	isTruncated  bool     // the file has been truncated
+	buf          []byte   // lines, or a part of one, that are not written yet
+	failure      error    // error of the last write
+	hasLostLines bool     // lines were dropped because too many waited
+	closed       bool
 }
 
 // maxJobLogBuffer bounds the number of bytes that wait for the disk.
@@ -224,7 +225,7 @@ func openJobLog(path string, run *rundir.Run, t *jobs.Table, report func(error))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flush(); l.failure != nil && !l.begun && !dispatch.IsDiskFault(l.failure) {
+	if l.flush(); l.failure != nil && !l.isTruncated && !dispatch.IsDiskFault(l.failure) {
 		return l, fmt.Errorf("the job log: %w", l.failure)
 	}
 	return l, nil
@@ -235,7 +236,7 @@ func (l *jobLog) Add(r *dispatch.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.buf) > maxJobLogBuffer {
-		l.lost = true
+		l.hasLostLines = true
 		return
 	}
 	l.buf = results.AppendJobLog(l.buf, r)
@@ -271,14 +272,14 @@ func (l *jobLog) write() {
 	if l.f == nil {
 		// A pipe may have lost its reader.
 		flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
-		if !l.begun {
+		if !l.isTruncated {
 			flags = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 		}
 		if l.f, l.failure = os.OpenFile(l.path, flags, 0o600); l.failure != nil {
 			l.f = nil
 			return
 		}
-		l.begun = true
+		l.isTruncated = true
 	}
 	n, err := l.f.Write(l.buf)
 	if l.buf = l.buf[:copy(l.buf, l.buf[n:])]; cap(l.buf) > 1<<20 && len(l.buf) == 0 {
@@ -308,7 +309,7 @@ func (l *jobLog) Close() error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("the job log %s lacks lines: %w; `resume` writes it anew", l.path, err)
-	case l.lost:
+	case l.hasLostLines:
 		return fmt.Errorf("the job log %s lacks lines that waited too long for the disk; `resume` writes it anew", l.path)
 	}
 	return nil
@@ -322,9 +323,9 @@ func (r *Run) openJobLogs() error {
 		}
 		l, err := openJobLog(file, r.dir, r.table, func(err error) {
 			if err == nil {
-				r.sayText("the job log " + file + " can be written again")
+				r.printText("the job log " + file + " can be written again")
 			} else {
-				r.sayText("the job log waits until it can be written: " + err.Error())
+				r.printText("the job log waits until it can be written: " + err.Error())
 			}
 		})
 		if err != nil && file == r.opts.JobLog {

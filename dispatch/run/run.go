@@ -78,28 +78,28 @@ type Options struct {
 	NeedSocket bool       // fail if the socket cannot be created
 	Program    string     // version of this program
 
-	// Started is called when the run is dispatched, before the first message is printed.
-	Started func(*Run)
+	// OnStart is called when the run is dispatched, before the first message is printed.
+	OnStart func(*Run)
 }
 
 // Run is a run that this process dispatches. Its methods are safe for concurrent use,
 // except Close, which is called once.
 //
-// Several goroutines use it. The signal handler never blocks. obeyRequests carries out the
+// Several goroutines use it. The signal handler never blocks. carryOutRequests carries out the
 // requests of signals. The feeder submits jobs. The inbox receives requests. storeStatus writes to
 // the run directory. The reporter prints, and only it waits for readers of that output.
 type Run struct {
-	opts    Options
-	dir     *rundir.Run
-	d       *dispatch.Dispatcher
-	table   *jobs.Table // owned by the dispatcher until Close
-	journal *journal.Journal
-	mirror  *mirror.Primary // mirror of the run directory for a standby
-	travels atomic.Bool     // jobs get or return files of this machine
-	printer Printer
-	began   time.Time
-	earlier int64   // highest result number of earlier dispatchers
-	base    jobs.ID // number of jobs that earlier dispatchers stored
+	opts           Options
+	dir            *rundir.Run
+	d              *dispatch.Dispatcher
+	table          *jobs.Table // owned by the dispatcher until Close
+	journal        *journal.Journal
+	mirror         *mirror.Primary // mirror of the run directory for a standby
+	filesUsed      atomic.Bool     // jobs get or return files of this machine
+	printer        Printer
+	began          time.Time
+	earlierSeq     int64   // highest result number of earlier dispatchers
+	numEarlierJobs jobs.ID // number of jobs that earlier dispatchers stored
 
 	signals   *signalHandler
 	inbox     *inbox.Inbox
@@ -116,11 +116,11 @@ type Run struct {
 	searcher  *searcher // nil: there is no search
 	acks      acks
 	location  *rundir.Location
-	last      atomic.Pointer[dispatch.Snapshot] // newest snapshot
-	slots     slotTime
+	snapshot  atomic.Pointer[dispatch.Snapshot] // newest snapshot
+	slotTime  slotTime
 
 	ctx      context.Context // ends when the run is over or is being closed
-	end      context.CancelFunc
+	cancel   context.CancelFunc
 	over     chan struct{} // closed when the dispatcher and the journal are closed
 	feeder   sync.WaitGroup
 	reporter sync.WaitGroup
@@ -134,14 +134,14 @@ type Run struct {
 	endInput    context.CancelFunc
 
 	// The fields below are written by the feeder and then read by Close.
-	input    rundir.Input
-	inputErr error
-	unread   bool // not all jobs were read and submitted
-	refused  int  // number of refused lines of the input
+	input       rundir.Input
+	inputErr    error
+	inputUnread bool // not all jobs were read and submitted
+	numRefused  int  // number of refused lines of the input
 
-	canceled atomic.Bool // a person canceled the run
-	deleted  atomic.Bool // the run directory was found deleted at the end
-	copied   bool        // the hosts know a later dispatcher than the run directory does
+	isCanceled atomic.Bool // a person canceled the run
+	isDeleted  atomic.Bool // the run directory was found deleted at the end
+	isCopied   bool        // the hosts know a later dispatcher than the run directory does
 }
 
 // Start begins to dispatch a run. If it returns no error, it owns o. Otherwise the caller must
@@ -151,18 +151,18 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	r := &Run{
 		opts: opts, dir: o.Run, table: o.Table, stored: o.stored, printer: opts.Printer, location: o.Run.Locate(),
 		signals: newSignalHandler(), messages: newMessages(), hostLogs: newHostLogs(o.Run), hostDirs: hostDirs{run: o.Run},
-		earlier: o.Table.Seq, base: jobs.ID(len(o.Table.Specs) + len(o.stored)), began: time.Now(), over: make(chan struct{}), input: opts.Input, unread: true,
+		earlierSeq: o.Table.Seq, numEarlierJobs: jobs.ID(len(o.Table.Specs) + len(o.stored)), began: time.Now(), over: make(chan struct{}), input: opts.Input, inputUnread: true,
 		storedDone: make(chan struct{}), inputClosed: make(chan struct{}),
 	}
 	if r.printer == nil {
 		r.printer = noPrinter{}
 	}
-	r.slots.last = r.began
+	r.slotTime.last = r.began
 	r.signals.exit = opts.Exit
 	if opts.ReportAbort != nil {
 		r.signals.reportAbort = func(why string) { opts.ReportAbort(r, why) }
 	}
-	r.ctx, r.end = context.WithCancel(ctx)
+	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.inputCtx, r.endInput = context.WithCancel(context.Background())
 	if opts.Lines != nil || opts.AcceptJobs || opts.Search != nil && opts.Search.Proposer != nil {
 		if r.input.State = rundir.InputOpen; opts.Input.State != rundir.InputOpen {
@@ -180,7 +180,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	if opts.Inventory == nil {
 		opts.Inventory = &hosts.Inventory{Hosts: opts.Hosts}
 	}
-	r.inventory = newInventory(o.Run, &opts, o.Table, r.sayText)
+	r.inventory = newInventory(o.Run, &opts, o.Table, r.printText)
 	opts.Hosts = r.inventory.Hosts()
 	r.opts.Hosts, r.opts.Inventory = opts.Hosts, opts.Inventory
 	r.instances = newInstances(r)
@@ -198,16 +198,16 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 		return nil, err
 	}
 	if opts.Signals != nil {
-		go r.signals.listen(opts.Signals(), interrupts{cancel: opts.InterruptCancels})
+		go r.signals.listen(opts.Signals(), interrupts{cancelFirst: opts.InterruptCancels})
 	}
-	earlier := o.onHosts(opts.Hosts) // Start takes the table
+	earlier := o.resultsOnHosts(opts.Hosts) // Start takes the table
 	if r.d, err = dispatch.Start(cfg); err != nil {
 		r.closeSocket()
 		return nil, err
 	}
 	close(r.instances.started)
 	r.inbox = r.newInbox(stored)
-	r.acks.d, r.metrics = r.d, newKeeper(o.Run, r.d)
+	r.acks.d, r.metrics = r.d, newMetricsKeeper(o.Run, r.d)
 	for i := range earlier {
 		r.metrics.Add(&earlier[i])
 	}
@@ -236,9 +236,9 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	r.connector, r.instances.connector = connector, storingConnector{connector, &r.hostDirs}
 	r.mirror = r.newMirror()
 	if policy.Found, err = o.foundAttempts(); err != nil {
-		r.sayText("warning: not all of the run's claims and sentinels could be read: " + err.Error())
+		r.printText("warning: not all of the run's claims and sentinels could be read: " + err.Error())
 	}
-	travel, err := r.travel(o)
+	travel, err := r.filesOfRun(o)
 	if err != nil {
 		return cfg, err
 	}
@@ -247,25 +247,25 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 		return cfg, err
 	}
 	cwd := asked.Cwd
-	r.travels.Store(travel.Any)
-	if travel.Any {
+	r.filesUsed.Store(travel.IsUsed)
+	if travel.IsUsed {
 		cwd = "" // it need not exist on hosts
 	}
 	cfg = dispatch.Config{
 		Files:  travel,
 		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(asked.Created),
-		Sched: policy, Inspect: o.inspect, Deleted: r.location.Deleted, Hosts: opts.Hosts,
+		Sched: policy, Inspect: o.inspect, IsDeleted: r.location.Deleted, Hosts: opts.Hosts,
 		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: mirroredJournal{r.journal, r.mirror}, Table: o.Table,
-		StoreSpecs: r.checkTravel(o.storeSpecs()),
+		StoreSpecs: r.checkFiles(o.storeSpecs()),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir,
 			Mirrored: mirrored, Nonce: r.dir.Nonce, Cwd: cwd, Sends: len(asked.Send) > 0, KeepFiles: asked.KeepFiles, Shell: asked.Shell, Setup: asked.Setup, Env: opts.Env,
-			Signal: opts.WarnSignal, WarnBefore: policy.Warn, KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
+			Signal: opts.WarnSignal, WarnBefore: policy.WarnTime, KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
 		},
-		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, InventoryAsked: r.inventory.HandleRequest,
+		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, OnInventoryRequest: r.inventory.HandleRequest,
 	}
 	if r.searcher != nil {
-		cfg.Ended, cfg.Reported = r.searcher.HandleResults, r.searcher.HandleReport
+		cfg.OnResults, cfg.OnReport = r.searcher.HandleResults, r.searcher.HandleReport
 	}
 	return cfg, nil
 }
@@ -273,19 +273,19 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 // newInbox returns the inbox of requests.
 func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
 	return inbox.New(inbox.Options{
-		Run: r.dir, Dispatcher: r.d, Stored: stored, Say: r.printLater, Inventory: r.inventory,
-		Canceled: r.canceled.Load, Continued: r.DrainEnded, DrainText: r.drainText,
+		Run: r.dir, Dispatcher: r.d, Stored: stored, Print: r.printLater, Inventory: r.inventory,
+		IsCanceled: r.isCanceled.Load, OnContinue: r.DrainEnded, DrainText: r.drainText,
 		Cancel: func() {
-			r.canceled.Store(true)
+			r.isCanceled.Store(true)
 			r.endInput()
 		},
-		EndsOnly: func() bool { return r.opts.EndOnly },
+		IsEndOnly: func() bool { return r.opts.EndOnly },
 		EndInput: func() {
 			if r.CloseInput(); r.opts.Lines == nil { // otherwise there may be more to read
 				_ = r.dir.WriteInput(rundir.Input{State: rundir.InputDone}) // the feeder retries
 			}
 		},
-		Place: func(specs []*jobs.Spec) {
+		MakeDirsAbsolute: func(specs []*jobs.Spec) {
 			paths := jobs.AbsoluteCwd{Base: r.dir.Asked.Cwd}
 			for _, spec := range specs {
 				paths.Resolve(spec)
@@ -300,7 +300,7 @@ func (r *Run) begin() {
 		r.d.Do(sched.Hold{By: sched.HoldRequests, On: true})
 	}
 	r.feeder.Go(func() { r.feed(r.ctx) })
-	go r.obeyRequests()
+	go r.carryOutRequests()
 	go r.inbox.Serve(r.over)
 	go r.storeStatus()
 	go r.inventory.serve(r.over, r.d.SetHosts, func(inv *hosts.Inventory) {
@@ -314,15 +314,15 @@ func (r *Run) begin() {
 	go func() {
 		select {
 		case <-r.d.Finished():
-			r.end()
+			r.cancel()
 		case <-r.ctx.Done():
 		}
 	}()
 	if !r.opts.EndOnly {
-		go (&standbys{run: r, seen: map[string]standbySign{}, said: map[string]bool{}}).serve()
+		go (&standbys{run: r, heartbeats: map[string]lastHeartbeat{}, warned: map[string]bool{}}).serve()
 	}
-	if r.opts.Started != nil {
-		r.opts.Started(r)
+	if r.opts.OnStart != nil {
+		r.opts.OnStart(r)
 	}
 	r.reporter.Go(r.report)
 }
@@ -343,14 +343,14 @@ func (r *Run) Do(source string, q *rundir.Request) { r.inbox.Ask(source, q) }
 // DrainEnded removes the causes of a drain that a person has ended: it removes the file STOP, and
 // makes the next Ctrl-C drain again.
 func (r *Run) DrainEnded() {
-	r.signals.drainEnded.Store(true)
+	r.signals.drainAgain.Store(true)
 	if err := r.dir.Disk.Remove(r.dir.Path(rundir.StopFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		r.sayText("the file " + rundir.StopFile + " cannot be removed: " + err.Error())
+		r.printText("the file " + rundir.StopFile + " cannot be removed: " + err.Error())
 	}
 }
 
-// obeyRequests carries out the requests that the signal handler has received.
-func (r *Run) obeyRequests() {
+// carryOutRequests carries out the requests that the signal handler has received.
+func (r *Run) carryOutRequests() {
 	for {
 		select {
 		case <-r.over:
@@ -407,14 +407,14 @@ func (r *Run) drainText() string {
 	}
 }
 
-// statusInterval is the interval at which storeStatus checks for changes.
-const statusInterval = time.Second
+// statusCheckInterval is the interval at which storeStatus checks for changes.
+const statusCheckInterval = time.Second
 
 // storeStatus stores data in the run directory that the journal does not contain. This is the
 // reason why the dispatcher launches nothing, or the problem of the inventory file, in the owner
 // file; and the directories of hosts. Only this goroutine waits for these files.
 func (r *Run) storeStatus() {
-	every := time.NewTicker(statusInterval)
+	every := time.NewTicker(statusCheckInterval)
 	defer every.Stop()
 	stored := ""
 	for {
@@ -425,7 +425,7 @@ func (r *Run) storeStatus() {
 			return
 		case <-every.C:
 		}
-		last := r.last.Load()
+		last := r.snapshot.Load()
 		if last == nil {
 			continue
 		}

@@ -38,16 +38,16 @@ type searcher struct {
 	reader *metrics.Reader
 	names  []string // names of the metrics
 	cwd    string   // working directory of the jobs
-	// Jobs to end, with the step that decided this; used only by the caller of Reported.
-	poor map[jobs.ID]float64
+	// Jobs to end, with the step that decided this; used only by the caller of HandleReport.
+	toEnd map[jobs.ID]float64
 
 	// The fields below are owned by the feeder.
-	trials []search.Trial
-	index  map[jobs.ID]int // index into trials, by job
+	trials  []search.Trial
+	trialOf map[jobs.ID]int // index into trials, by job
 
-	mu    sync.Mutex
-	ended []results.Result // results that learn has not handled
-	wake  chan struct{}    // holds a signal if there are such results
+	mu             sync.Mutex
+	pendingResults []results.Result // results that handleResults has not handled
+	wake           chan struct{}    // holds a signal if there are such results
 }
 
 // reportedForm is the event of a job that has reached a rung: its value and step.
@@ -56,7 +56,7 @@ const reportedForm = "reported %v at step %v"
 // newSearcher returns the search of a run, with the trials of earlier dispatchers. The table does
 // not belong to the dispatcher yet.
 func newSearcher(r *Run, o *Owned, s *Search) *searcher {
-	w := &searcher{Search: s, r: r, index: map[jobs.ID]int{}, poor: map[jobs.ID]float64{}, wake: make(chan struct{}, 1)}
+	w := &searcher{Search: s, r: r, trialOf: map[jobs.ID]int{}, toEnd: map[jobs.ID]float64{}, wake: make(chan struct{}, 1)}
 	if s.Rungs != nil && len(o.Table.Jobs) > 0 {
 		w.refill(o)
 	}
@@ -66,7 +66,7 @@ func newSearcher(r *Run, o *Owned, s *Search) *searcher {
 	for _, spec := range o.Specs() {
 		w.add(spec)
 	}
-	w.ended = metrics.Locations(o.Run).Finished(o.Table)
+	w.pendingResults = metrics.Locations(o.Run).Finished(o.Table)
 	columns, _ := metrics.Declared(o.Run.Asked)
 	for _, c := range columns {
 		w.names = append(w.names, c.Name)
@@ -90,7 +90,7 @@ func (s *searcher) add(spec *jobs.Spec) {
 	if at, ok := s.Coordinates(spec.Params()); ok {
 		t = search.Trial{At: at}
 	}
-	s.index[spec.ID] = len(s.trials)
+	s.trialOf[spec.ID] = len(s.trials)
 	s.trials = append(s.trials, t)
 }
 
@@ -102,7 +102,7 @@ func (s *searcher) HandleResults(list []*dispatch.Result) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, res := range list {
-		s.ended = append(s.ended, *res)
+		s.pendingResults = append(s.pendingResults, *res)
 	}
 	dispatch.Signal(s.wake)
 }
@@ -119,11 +119,11 @@ func (s *searcher) refill(o *Owned) {
 			return
 		}
 		if _, poor := s.Rungs.Add(int(r.Job), line); poor && !j.State.Terminal() {
-			s.poor[r.Job] = line.Step
+			s.toEnd[r.Job] = line.Step
 		}
 	})
 	if err != nil {
-		s.r.sayText("warning: the values that jobs have reported could not be read: " + err.Error())
+		s.r.printText("warning: the values that jobs have reported could not be read: " + err.Error())
 	}
 }
 
@@ -139,12 +139,12 @@ func (s *searcher) HandleReport(job jobs.ID, over bool, report string) (keep []s
 			keep = append(keep, fmt.Sprintf(reportedForm, line.Value, line.Step))
 		}
 		if poor {
-			s.poor[job] = line.Step
+			s.toEnd[job] = line.Step
 			break
 		}
 	}
-	step, poor := s.poor[job]
-	delete(s.poor, job)
+	step, poor := s.toEnd[job]
+	delete(s.toEnd, job)
 	if poor && !over {
 		go s.r.Do("halving", &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.One(job), Why: fmt.Sprintf(jobs.Pruned+"poor at step %v", step)})
 	}
@@ -154,8 +154,8 @@ func (s *searcher) HandleReport(job jobs.ID, over bool, report string) (keep []s
 // handleResults handles results: each gives a trial its value, or ends it without one.
 func (s *searcher) handleResults(ctx context.Context) {
 	s.mu.Lock()
-	list := s.ended
-	s.ended = nil
+	list := s.pendingResults
+	s.pendingResults = nil
 	s.mu.Unlock()
 	if len(list) == 0 {
 		return
@@ -163,14 +163,14 @@ func (s *searcher) handleResults(ctx context.Context) {
 	found, err := s.reader.Read(ctx, list, func(int) string { return s.cwd })
 	if err != nil {
 		s.mu.Lock()
-		s.ended = append(list, s.ended...)
+		s.pendingResults = append(list, s.pendingResults...)
 		s.mu.Unlock()
 		return
 	}
 	table := results.NewTable(results.TableInput{Jobs: list, Names: s.names, Metrics: found.Values})
 	column, err := table.Column(s.Best.Column)
 	for row := range table.Len() {
-		i, ok := s.index[table.Job(row)]
+		i, ok := s.trialOf[table.Job(row)]
 		if !ok {
 			continue
 		}
@@ -184,7 +184,7 @@ func (s *searcher) handleResults(ctx context.Context) {
 				t.Value = -v
 			}
 		} else {
-			s.r.sayText(fmt.Sprintf("job %d has no number in %s: the search learns nothing from it", table.Job(row), text.Line(s.Best.Column)))
+			s.r.printText(fmt.Sprintf("job %d has no number in %s: the search learns nothing from it", table.Job(row), text.Line(s.Best.Column)))
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (s *searcher) feed(ctx context.Context) {
 	defer cancel()
 	defer context.AfterFunc(r.inputCtx, cancel)()
 	defer func() { s.Proposer.Close(s.trials) }()
-	s.reader.Fetch = fetching(r.d)
+	s.reader.Fetch = outputReader(r.d)
 	every := time.NewTicker(demandInterval)
 	defer every.Stop()
 	var end error
@@ -211,7 +211,7 @@ func (s *searcher) feed(ctx context.Context) {
 			return
 		}
 		for i, spec := range specs {
-			s.index[spec.ID] = len(s.trials) - len(specs) + i
+			s.trialOf[spec.ID] = len(s.trials) - len(specs) + i
 		}
 		if end == nil {
 			select {
@@ -221,11 +221,11 @@ func (s *searcher) feed(ctx context.Context) {
 			}
 		}
 	}
-	if r.submitLast(ctx); end == io.EOF && !r.unread {
-		r.markInput(ctx, rundir.Input{State: rundir.InputDone, Again: r.input.Again})
+	if r.submitLast(ctx); end == io.EOF && !r.inputUnread {
+		r.storeInputMark(ctx, rundir.Input{State: rundir.InputDone, Again: r.input.Again})
 	} else if end != io.EOF {
-		r.unread = true
-		r.sayText(text.ShortenTo(text.Line(end.Error()), 300) + "; no more trials are proposed; resume asks again")
+		r.inputUnread = true
+		r.printText(text.ShortenTo(text.Line(end.Error()), 300) + "; no more trials are proposed; resume asks again")
 		return
 	}
 	for s.numOpen() > 0 && ctx.Err() == nil {

@@ -22,8 +22,8 @@ const (
 
 // interrupts counts the requests to end the run, because each further Ctrl-C requests more.
 type interrupts struct {
-	cancel bool // --on-interrupt=cancel
-	asked  int
+	cancelFirst bool // --on-interrupt=cancel
+	numAsked    int
 }
 
 // action returns the action that a signal requests. Only a confirmed cancel ends running jobs, so
@@ -33,18 +33,18 @@ func (i *interrupts) action(s os.Signal) action {
 	case syscall.SIGHUP:
 		return actDetach
 	case syscall.SIGTERM, syscall.SIGQUIT: // by default Go answers SIGQUIT with a stack dump
-		if i.asked = max(i.asked+1, 2); i.asked > 2 {
+		if i.numAsked = max(i.numAsked+1, 2); i.numAsked > 2 {
 			return actExit
 		}
 		return actStop
 	case syscall.SIGINT:
-		i.asked++
+		i.numAsked++
 		switch {
-		case i.asked == 1 && i.cancel:
+		case i.numAsked == 1 && i.cancelFirst:
 			return actCancel
-		case i.asked == 1:
+		case i.numAsked == 1:
 			return actDrain
-		case i.asked == 2:
+		case i.numAsked == 2:
 			return actStop
 		}
 		return actExit
@@ -80,7 +80,7 @@ type signalHandler struct {
 	stopping chan struct{}
 	once     sync.Once
 
-	drainEnded atomic.Bool // the next Ctrl-C drains again
+	drainAgain atomic.Bool // the next Ctrl-C drains again
 
 	reportAbort func(why string) // reports the immediate exit; may be nil
 	exit        func()           // exits; nil: signals never exit
@@ -94,8 +94,8 @@ func newSignalHandler() *signalHandler {
 func (h *signalHandler) listen(signals <-chan os.Signal, asked interrupts) {
 	detached := false
 	for sig := range signals {
-		if h.drainEnded.Swap(false) && asked.asked == 1 && !asked.cancel {
-			asked.asked = 0
+		if h.drainAgain.Swap(false) && asked.numAsked == 1 && !asked.cancelFirst {
+			asked.numAsked = 0
 		}
 		a := asked.action(sig)
 		switch a {

@@ -11,8 +11,8 @@ import (
 
 const ctrlC, term, hup, pipe = syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE
 
-// sending returns a channel with these signals, and then its end.
-func sending(sent ...os.Signal) <-chan os.Signal {
+// signalsOf returns a channel with these signals, and then its end.
+func signalsOf(sent ...os.Signal) <-chan os.Signal {
 	signals := make(chan os.Signal, len(sent))
 	for _, s := range sent {
 		signals <- s
@@ -33,7 +33,7 @@ func TestSignalHandlerWaitsForNothing(t *testing.T) {
 			h := newSignalHandler()
 			left := make(chan bool, len(sent))
 			h.exit = func() { left <- true }
-			go h.listen(sending(sent...), interrupts{})
+			go h.listen(signalsOf(sent...), interrupts{})
 			synctest.Wait()
 			if len(left) != 1 {
 				t.Errorf("%s: it does not leave", name)
@@ -64,7 +64,7 @@ func TestReportAbort(t *testing.T) {
 			left := make(chan bool, 1)
 			h.exit = func() { left <- true }
 			start := time.Now()
-			h.listen(sending(term, ctrlC), interrupts{})
+			h.listen(signalsOf(term, ctrlC), interrupts{})
 			late := time.Duration(0)
 			if hangs {
 				late = reportAbortTimeout
@@ -112,7 +112,7 @@ func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
 	go h.listen(signals, interrupts{})
 	signals <- syscall.SIGINT
 	first := <-h.requests
-	h.drainEnded.Store(true)
+	h.drainAgain.Store(true)
 	signals <- syscall.SIGINT
 	second := <-h.requests
 	signals <- syscall.SIGINT
@@ -140,7 +140,7 @@ func TestInterrupts(t *testing.T) {
 		{"the terminal closes", false, []os.Signal{hup, ctrlC}, []action{actDetach, actDrain}},
 		{"a pipe breaks", false, []os.Signal{pipe, ctrlC}, []action{actNothing, actDrain}},
 	} {
-		i := interrupts{cancel: test.cancel}
+		i := interrupts{cancelFirst: test.cancel}
 		var got []action
 		for _, s := range test.sent {
 			got = append(got, i.action(s))

@@ -20,14 +20,14 @@ func (r *Run) listen() error {
 	var err error
 	r.socket, err = socket.Listen(socket.Options{
 		Base: r.opts.SocketBase, Run: r.dir.UID(), Epoch: r.table.Epoch, Release: r.opts.Program, Token: r.journal.Token(),
-		Handler: calls{r}, Fault: r.sayText,
+		Handler: calls{r}, ReportPanic: r.printText,
 	})
 	switch {
 	case err == nil:
 	case r.opts.NeedSocket:
 		return text.Errorf("%w", err).WithAdvice("dcs-tui resume --no-tui %s runs it without a screen", text.ShellWord(text.Line(r.dir.Ref())))
 	default:
-		r.sayText("warning: screens will show this run a second late: " + err.Error())
+		r.printText("warning: screens will show this run a second late: " + err.Error())
 	}
 	return nil
 }
@@ -38,14 +38,14 @@ func (r *Run) announce() {
 		return
 	}
 	if err := r.journal.SetSocket(r.socket.Address()); err != nil {
-		r.sayText("warning: screens will show this run a second late: " + err.Error())
+		r.printText("warning: screens will show this run a second late: " + err.Error())
 	}
 }
 
 // publish starts to publish the state of the run.
 func (r *Run) publish() {
 	o := publish.Options{Run: r.dir, Token: r.journal.Token(), Dispatcher: r.d, Journal: r.journal,
-		Warn: func(err error) { r.sayText("warning: " + err.Error()) }}
+		Warn: func(err error) { r.printText("warning: " + err.Error()) }}
 	if r.socket != nil {
 		o.Socket = r.socket
 	}
@@ -63,21 +63,21 @@ func (r *Run) closePublisher() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastStateTimeout)
 	defer cancel()
 	if err := r.publisher.Close(ctx); err != nil {
-		r.sayText("warning: " + err.Error())
+		r.printText("warning: " + err.Error())
 	}
 }
 
-// lastLookDelay is how long hosts stay connected at the end. Screens that follow an output which
+// lastReadsDelay is how long hosts stay connected at the end. Screens that follow an output which
 // only its host has can thus read its end.
-const lastLookDelay = 2 * time.Second
+const lastReadsDelay = 2 * time.Second
 
-// lastLook waits for lastLookDelay if there may be such screens.
-func (r *Run) lastLook() {
-	if r.socket == nil || r.socket.Connected() == 0 || r.hostDirs.num(nil) == 0 {
+// awaitLastReads waits for lastReadsDelay if there may be such screens.
+func (r *Run) awaitLastReads() {
+	if r.socket == nil || r.socket.NumConnected() == 0 || r.hostDirs.numUnshared(nil) == 0 {
 		return
 	}
 	select {
-	case <-time.After(lastLookDelay):
+	case <-time.After(lastReadsDelay):
 	case <-r.signals.stopping:
 	}
 }
@@ -142,13 +142,13 @@ func (c calls) ended(err error) error {
 // Questions asks people on attached screens for secrets. A question stays open until somebody
 // answers it. Answers are kept only in memory. It is safe for concurrent use.
 type Questions struct {
-	turn sync.Mutex // held while a question is asked
+	asking sync.Mutex // held while a question is asked
 
 	mu     sync.Mutex
 	last   int64
 	open   *live.Question
 	answer chan string
-	shown  questionSetter // publisher; nil: there is none yet
+	setter questionSetter // publisher; nil: there is none yet
 }
 
 type questionSetter interface{ SetQuestion(*live.Question) }
@@ -157,8 +157,8 @@ var errUnanswered = errors.New("it was not answered")
 
 // Ask asks a question and waits for the answer.
 func (q *Questions) Ask(text string) ([]byte, error) {
-	q.turn.Lock()
-	defer q.turn.Unlock()
+	q.asking.Lock()
+	defer q.asking.Unlock()
 	answer := make(chan string, 1)
 	q.mu.Lock()
 	q.last++
@@ -175,8 +175,8 @@ func (q *Questions) Ask(text string) ([]byte, error) {
 // set changes the open question. mu is held.
 func (q *Questions) set(open *live.Question) {
 	q.open = open
-	if q.shown != nil {
-		q.shown.SetQuestion(open)
+	if q.setter != nil {
+		q.setter.SetQuestion(open)
 	}
 }
 
@@ -184,7 +184,7 @@ func (q *Questions) set(open *live.Question) {
 func (q *Questions) publish(p questionSetter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.shown = p
+	q.setter = p
 	if q.open != nil {
 		p.SetQuestion(q.open)
 	}

@@ -32,8 +32,8 @@ const (
 // standbyPrefix begins the name of the file of a standby; machine and pid follow.
 const standbyPrefix = "standby."
 
-// maxStandby bounds the size of such a file, in bytes.
-const maxStandby = 4 << 10
+// maxStandbyFile bounds the size of such a file, in bytes.
+const maxStandbyFile = 4 << 10
 
 // standbyFile is the content of that file.
 type standbyFile struct {
@@ -46,10 +46,10 @@ type standbyFile struct {
 
 // StandbyOptions configures StandBy.
 type StandbyOptions struct {
-	Notify   func(text string) // receives messages
-	Watching func()            // called once, when the dispatcher can see that this process watches
-	// Elsewhere refuses to watch a dispatcher on this machine, because both would die together.
-	Elsewhere bool
+	Notify     func(text string) // receives messages
+	OnWatching func()            // called once, when the dispatcher can see that this process watches
+	// OtherMachine refuses to watch a dispatcher on this machine, because both would die together.
+	OtherMachine bool
 	// Hosts and Connector reach the hosts of the run, which decide whether the standby of a mirror
 	// takes the run over.
 	Hosts     []*hosts.Host
@@ -84,7 +84,7 @@ func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, er
 	switch owner := s.reader.Owner; {
 	case owner == nil:
 		return nil, text.Errorf("nobody has dispatched the run %s yet", dir.Name())
-	case o.Elsewhere && s.reader.Liveness == journal.Alive:
+	case o.OtherMachine && s.reader.Liveness == journal.Alive:
 		return nil, text.Errorf("the run %s is dispatched on this machine, so a standby here would die with it", dir.Name())
 	case owner.Left:
 		return nil, text.Errorf("nobody dispatches the run %s", dir.Name()).
@@ -94,7 +94,7 @@ func StandBy(ctx context.Context, dir *rundir.Run, o StandbyOptions) (*Owned, er
 		return nil, fmt.Errorf("show in the run directory that a standby watches: %w", err)
 	}
 	defer dir.Disk.Remove(dir.Path(s.name)) // otherwise the dispatcher removes it
-	o.Watching()
+	o.OnWatching()
 	o.Notify("standing by for " + s.reader.Owner.String())
 	return s.watch(ctx)
 }
@@ -186,7 +186,7 @@ func (s *standby) claim(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := polls(s.run, connector, func() []*hosts.Host { return s.Hosts })
+	p := pollsOf(s.run, connector, func() []*hosts.Host { return s.Hosts })
 	return mirror.Claim(ctx, s.run, &p, mirror.Lock)
 }
 
@@ -203,15 +203,15 @@ func (s *standby) heartbeat() error {
 
 // standbys keeps one standby dispatcher running for this run. It is not safe for concurrent use.
 type standbys struct {
-	run     *Run
-	seen    map[string]standbySign // by name of the file
-	on      string                 // machines where a standby watches, joined
-	startAt time.Time              // time of the next start of a standby
-	said    map[string]bool        // warnings that were shown
+	run        *Run
+	heartbeats map[string]lastHeartbeat // by name of the file
+	machines   string                   // machines where a standby watches, joined
+	startAt    time.Time                // time of the next start of a standby
+	warned     map[string]bool          // warnings that were shown
 }
 
-// standbySign is the newest heartbeat of a standby.
-type standbySign struct {
+// lastHeartbeat is the newest heartbeat of a standby.
+type lastHeartbeat struct {
 	file standbyFile
 	at   time.Time // by this process's clock
 }
@@ -222,7 +222,7 @@ func (s *standbys) serve() {
 	defer every.Stop()
 	for {
 		s.check(time.Now())
-		if s.on == "" && len(s.run.opts.Standby) > 0 && !time.Now().Before(s.startAt) && !s.run.mirror.IsActive() {
+		if s.machines == "" && len(s.run.opts.Standby) > 0 && !time.Now().Before(s.startAt) && !s.run.mirror.IsActive() {
 			s.start()
 		}
 		select {
@@ -246,30 +246,30 @@ func (s *standbys) check(now time.Time) {
 			continue
 		}
 		var f standbyFile
-		b, err := dir.ReadPrivate(name, maxStandby)
+		b, err := dir.ReadPrivate(name, maxStandbyFile)
 		if err != nil || json.Unmarshal(b, &f) != nil || f.V != 1 {
 			continue
 		}
-		sign, known := s.seen[name]
+		sign, known := s.heartbeats[name]
 		if !known || sign.file.Heartbeat != f.Heartbeat || !sign.file.Since.Equal(f.Since) {
-			sign = standbySign{f, now}
-			s.seen[name] = sign
+			sign = lastHeartbeat{f, now}
+			s.heartbeats[name] = sign
 		}
 		if now.Sub(sign.at) < journal.StaleAfter {
 			on = append(on, text.Line(f.Host))
 		} else if dir.Disk.Remove(dir.Path(name)) == nil { // a standby that continues writes it again
-			delete(s.seen, name)
+			delete(s.heartbeats, name)
 		}
 	}
 	slices.Sort(on)
 	joined := strings.Join(slices.Compact(on), ", ")
-	if joined == s.on {
+	if joined == s.machines {
 		return
 	}
-	if s.on = joined; joined == "" {
-		s.run.sayText("warning: no standby dispatcher watches any more")
+	if s.machines = joined; joined == "" {
+		s.run.printText("warning: no standby dispatcher watches any more")
 	} else {
-		s.run.sayText("a standby dispatcher watches on " + joined)
+		s.run.printText("a standby dispatcher watches on " + joined)
 	}
 	s.run.publisher.SetStandby(joined)
 }
@@ -283,7 +283,7 @@ func (s *standbys) start() {
 		w, err := r.connector.Connect(r.ctx, h, &hosts.Open{Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), Host: h.Name,
 			RunDir: filepath.Clean(r.dir.Dir), Nonce: r.dir.Nonce, WorkDir: h.WorkDir, Env: r.secretEnv(), Standby: true, Mirror: open})
 		if err == nil && open != nil && w.Hello().Mirrors {
-			go s.protect(h, w, open.Generation)
+			go s.keepMirror(h, w, open.Generation)
 			return
 		}
 		if err == nil {
@@ -293,9 +293,9 @@ func (s *standbys) start() {
 		if r.ctx.Err() != nil {
 			return
 		}
-		if said := fmt.Sprintf("warning: no standby dispatcher on %s: %v", h.Name, err); !s.said[said] {
-			s.said[said] = true
-			r.sayText(said)
+		if said := fmt.Sprintf("warning: no standby dispatcher on %s: %v", h.Name, err); !s.warned[said] {
+			s.warned[said] = true
+			r.printText(said)
 		}
 	}
 }
@@ -304,17 +304,17 @@ func (s *standbys) start() {
 // the run, because jobs get and return files of this machine.
 func (s *standbys) openMirror() *hosts.OpenMirror {
 	owner, err := journal.ReadOwner(s.run.dir)
-	if err != nil || owner == nil || s.run.travels.Load() {
+	if err != nil || owner == nil || s.run.filesUsed.Load() {
 		return nil
 	}
 	return &hosts.OpenMirror{Generation: mirror.NewGeneration(), Epoch: s.run.journal.Epoch(), Boot: owner.Boot}
 }
 
-// protect keeps a mirror on h as long as it can.
-func (s *standbys) protect(h *hosts.Host, w hosts.Worker, generation string) {
-	s.run.sayText(fmt.Sprintf("the run directory is being copied to %s, which does not share it: the run is not protected before that", h.Name))
+// keepMirror keeps a mirror on h as long as it can.
+func (s *standbys) keepMirror(h *hosts.Host, w hosts.Worker, generation string) {
+	s.run.printText(fmt.Sprintf("the run directory is being copied to %s, which does not share it: the run is not protected before that", h.Name))
 	if err := s.run.mirror.Protect(h, w, generation); err != nil {
 		s.run.publisher.SetStandby("")
-		s.run.sayText(fmt.Sprintf("warning: no standby dispatcher on %s: %v", h.Name, err))
+		s.run.printText(fmt.Sprintf("warning: no standby dispatcher on %s: %v", h.Name, err))
 	}
 }

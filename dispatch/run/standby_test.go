@@ -62,7 +62,7 @@ func TestStandbyTakesOverFromHungDispatcher(t *testing.T) {
 				}
 			}
 		}()
-		o, err := StandBy(t.Context(), run, StandbyOptions{Notify: func(string) {}, Watching: func() {}})
+		o, err := StandBy(t.Context(), run, StandbyOptions{Notify: func(string) {}, OnWatching: func() {}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +97,7 @@ func TestStandbyEndsWithTheRun(t *testing.T) {
 				}
 				old.Close()
 			}()
-			o, err := StandBy(t.Context(), run, StandbyOptions{Notify: func(string) {}, Watching: func() {}})
+			o, err := StandBy(t.Context(), run, StandbyOptions{Notify: func(string) {}, OnWatching: func() {}})
 			if over != errors.Is(err, ErrOver) || over == (o != nil) {
 				t.Errorf("closed %q: %v, %v", how, o, err)
 			}
@@ -117,11 +117,11 @@ func TestStandbyIsEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, old := watched(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		if _, err := StandBy(ctx, run, StandbyOptions{Notify: func(string) {}, Watching: cancel}); !errors.Is(err, context.Canceled) {
+		if _, err := StandBy(ctx, run, StandbyOptions{Notify: func(string) {}, OnWatching: cancel}); !errors.Is(err, context.Canceled) {
 			t.Errorf("canceled: %v", err)
 		}
 		old.Close()
-		_, err := StandBy(t.Context(), run, StandbyOptions{Notify: func(string) {}, Watching: func() { t.Error("it watches a run that nobody dispatches") }})
+		_, err := StandBy(t.Context(), run, StandbyOptions{Notify: func(string) {}, OnWatching: func() { t.Error("it watches a run that nobody dispatches") }})
 		if err == nil || !strings.Contains(err.Error(), "nobody dispatches") {
 			t.Errorf("a run that was left: %v", err)
 		}
@@ -157,9 +157,9 @@ func TestStandbysAreKept(t *testing.T) {
 		Standby: []*hosts.Host{{Name: "a"}, {Name: "b"}, {Name: "c"}},
 		Env:     []jobs.EnvVar{{Name: "KEPT", Value: "1"}, {Name: "SECRET", Value: "2"}},
 	}}
-	s := &standbys{run: r, seen: map[string]standbySign{}, said: map[string]bool{}}
+	s := &standbys{run: r, heartbeats: map[string]lastHeartbeat{}, warned: map[string]bool{}}
 	said := func() (lines []string) {
-		for _, m := range r.messages.take() {
+		for _, m := range r.messages.takeAll() {
 			lines = append(lines, m.text())
 		}
 		return lines
@@ -178,8 +178,8 @@ func TestStandbysAreKept(t *testing.T) {
 	look := func(after time.Duration, want string) {
 		t.Helper()
 		now = now.Add(after)
-		if s.check(now); s.on != want {
-			t.Errorf("a standby watches on %q, want %q", s.on, want)
+		if s.check(now); s.machines != want {
+			t.Errorf("a standby watches on %q, want %q", s.machines, want)
 		}
 	}
 	heartbeat := func() {
@@ -216,7 +216,7 @@ func TestFilesEndTheMirror(t *testing.T) {
 	defer r.mirror.Close(true)
 	s := &standbys{run: r}
 	stored := 0
-	store := r.checkTravel(func(specs []*jobs.Spec) error { stored += len(specs); return nil })
+	store := r.checkFiles(func(specs []*jobs.Spec) error { stored += len(specs); return nil })
 	if err := store([]*jobs.Spec{{ID: 1}, {ID: 2, Options: jobs.NoOptions}}); err != nil || s.openMirror() == nil {
 		t.Errorf("jobs without files: %v", err)
 	}

@@ -12,15 +12,15 @@ import (
 	"dcs-tui/jobs"
 )
 
-// travel returns which files are sent with jobs and returned. It removes the partial files of a
+// filesOfRun returns which files are sent with jobs and returned. It removes the partial files of a
 // killed dispatcher.
-func (r *Run) travel(o *Owned) (dispatch.Files, error) {
+func (r *Run) filesOfRun(o *Owned) (dispatch.Files, error) {
 	asked := r.dir.Asked
 	f := dispatch.Files{
-		Source: files.NewSource(asked.Cwd, r.dir.Dir), Base: asked.Cwd, Notes: filepath.Join(r.dir.Dir, "returning"),
+		Source: files.NewSource(asked.Cwd, r.dir.Dir), BaseDir: asked.Cwd, RecordDir: filepath.Join(r.dir.Dir, "returning"),
 		Send: asked.Send, Return: asked.Return,
 	}
-	f.Any = len(asked.Send)+len(asked.Return) > 0 ||
+	f.IsUsed = len(asked.Send)+len(asked.Return) > 0 ||
 		slices.ContainsFunc(r.opts.Hosts, sendsFiles) ||
 		slices.ContainsFunc(o.Specs(), hasFiles)
 	counts := func(attempt string) bool {
@@ -31,8 +31,8 @@ func (r *Run) travel(o *Owned) (dispatch.Files, error) {
 		a := o.Table.Attempt(id)
 		return a != nil && a.State == jobs.AttemptExited && a.Outcome != nil && a.Outcome.OK()
 	}
-	if err := files.Sweep(f.Base, f.Notes, counts); err != nil {
-		return f, fmt.Errorf("removing unfinished files of jobs below %s: %w", f.Base, err)
+	if err := files.Sweep(f.BaseDir, f.RecordDir, counts); err != nil {
+		return f, fmt.Errorf("removing unfinished files of jobs below %s: %w", f.BaseDir, err)
 	}
 	return f, nil
 }
@@ -43,18 +43,18 @@ func hasFiles(s *jobs.Spec) bool { return s.Options != nil && len(s.Send)+len(s.
 // sendsFiles reports whether each job on a host gets files.
 func sendsFiles(h *hosts.Host) bool { return len(h.Send) > 0 }
 
-var errTravels = errors.New("jobs of the run get or return files (--send, --return), which a mirror lacks")
+var errFilesUsed = errors.New("jobs of the run get or return files (--send, --return), which a mirror lacks")
 
 // refuseMirror ends the mirror, because it would lack files.
 func (r *Run) refuseMirror() {
-	if r.travels.CompareAndSwap(false, true) {
-		r.mirror.Refuse(errTravels)
+	if r.filesUsed.CompareAndSwap(false, true) {
+		r.mirror.Refuse(errFilesUsed)
 	}
 }
 
-// checkTravel returns a function that calls store for new jobs. It ends the mirror if one of them
+// checkFiles returns a function that calls store for new jobs. It ends the mirror if one of them
 // gets or returns files.
-func (r *Run) checkTravel(store func([]*jobs.Spec) error) func([]*jobs.Spec) error {
+func (r *Run) checkFiles(store func([]*jobs.Spec) error) func([]*jobs.Spec) error {
 	return func(specs []*jobs.Spec) error {
 		if slices.ContainsFunc(specs, hasFiles) {
 			r.refuseMirror()

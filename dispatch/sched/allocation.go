@@ -13,8 +13,8 @@ import (
 // cluster's queue for a long time, and they have an end. A job is started on an allocation only if
 // it would end before the allocation does.
 
-// findInstances links each instance with its hosts.
-func (c *Core) findInstances() {
+// linkInstancesWithHosts links each instance with its hosts.
+func (c *Core) linkInstancesWithHosts() {
 	if len(c.provisions.instances) == 0 {
 		return
 	}
@@ -44,16 +44,19 @@ func (c *Core) updateAllocation(in *instance, pending string, left time.Duration
 	}
 }
 
-// isOver reports whether the allocation of an instance has ended, or ends within lastMoments.
-func (c *Core) isOver(in *instance) bool { return in.endsAt > 0 && c.now.Mono+lastMoments >= in.endsAt }
+// isAllocationOver reports whether the allocation of an instance has ended, or ends within
+// stopBeforeEnd.
+func (c *Core) isAllocationOver(in *instance) bool {
+	return in.endsAt > 0 && c.now.Mono+stopBeforeEnd >= in.endsAt
+}
 
 // pendingInterval is the shortest time between two reports of why an allocation is pending.
 const pendingInterval = 5 * time.Minute
 
 const allocationEnds = "its allocation ends"
 
-// endText describes when an allocation ends.
-func (c *Core) endText(in *instance) string {
+// allocationEndText describes when an allocation ends.
+func (c *Core) allocationEndText(in *instance) string {
 	return allocationEnds + " in " + formatDuration(max(0, in.endsAt-c.now.Mono))
 }
 
@@ -65,14 +68,14 @@ func (c *Core) vacateAllocation(in *instance) {
 		return
 	}
 	for _, h := range in.hosts {
-		if h.open > 0 && c.isOver(in) {
+		if h.numOpen > 0 && c.isAllocationOver(in) {
 			c.endAttempts(h, allocationEnds)
 		}
-		if c.cfg.Warn > 0 && c.now.Mono+lastMoments+c.cfg.Warn >= in.endsAt {
+		if c.cfg.WarnTime > 0 && c.now.Mono+stopBeforeEnd+c.cfg.WarnTime >= in.endsAt {
 			h.warnAttempts()
 		}
-		for f := h.head; f != nil; f = f.next {
-			if f.isWaiting() && !c.hasTimeFor(h, c.lastsStep(c.table.Job(f.id.Job).Spec)) {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
+			if f.isWaiting() && !c.hasTimeFor(h, c.roundedMaxRunTime(c.table.Job(f.id.Job).Spec)) {
 				h.withdraw(f)
 			}
 		}
@@ -86,25 +89,25 @@ func (c *Core) hasTimeFor(h *host, lasts time.Duration) bool {
 	if in == nil || in.endsAt == 0 {
 		return true
 	}
-	if s := in.p.spec.Slurm; lasts == 0 && s != nil {
+	if s := in.provider.spec.Slurm; lasts == 0 && s != nil {
 		lasts = s.Margin
 	}
-	return c.now.Mono+lasts+lastMoments <= in.endsAt
+	return c.now.Mono+lasts+stopBeforeEnd <= in.endsAt
 }
 
-// tooLongFor explains that jobs of the class are longer than the provider's allocations, or
+// whyTooLongFor explains that jobs of the class are longer than the provider's allocations, or
 // returns "".
-func (cl *class) tooLongFor(p *hosts.Provider) string {
-	if most := p.MaxTime(); most > 0 && cl.key.maxRunTime+lastMoments > most {
+func (cl *class) whyTooLongFor(p *hosts.Provider) string {
+	if most := p.MaxTime(); most > 0 && cl.key.maxRunTime+stopBeforeEnd > most {
 		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations of provider %s (time = %s)", formatDuration(cl.key.maxRunTime), p.Name, formatDuration(most))
 	}
 	return ""
 }
 
-// lastsStep returns the longest run time of a job by its timeout and its estimate. It is rounded
-// up, by at most a sixteenth, so that there are few classes. It is 0 if neither is given, or if no
-// provider has allocations that end.
-func (c *Core) lastsStep(s *jobs.Spec) time.Duration {
+// roundedMaxRunTime returns the longest run time of a job by its timeout and its estimate. It is
+// rounded up, by at most a sixteenth, so that there are few classes. It is 0 if neither is given,
+// or if no provider has allocations that end.
+func (c *Core) roundedMaxRunTime(s *jobs.Spec) time.Duration {
 	if !slices.ContainsFunc(c.cfg.Providers, func(p *hosts.Provider) bool { return p.MaxTime() > 0 }) {
 		return 0
 	}
@@ -120,10 +123,10 @@ func (c *Core) lastsStep(s *jobs.Spec) time.Duration {
 	return (n + step - 1) / step * step * time.Second
 }
 
-// whatIsComing describes the first instance that is being started.
-func (c *Core) whatIsComing() string {
+// describeStartingInstance describes the first instance that is being started.
+func (c *Core) describeStartingInstance() string {
 	for _, in := range c.provisions.instances {
-		if c.isComing(in) && in.pending != "" {
+		if c.isStarting(in) && in.pending != "" {
 			return "the allocation " + in.name + " is pending: " + in.pending
 		}
 	}
@@ -134,26 +137,26 @@ func (c *Core) whatIsComing() string {
 // another sentence. It returns "" if a provider may create one.
 func (c *Core) whyNoInstance(cl *class) string {
 	for _, p := range c.cfg.Providers {
-		if why := cl.tooLongFor(p); why != "" && !c.anyProviderCouldRun(cl) {
+		if why := cl.whyTooLongFor(p); why != "" && !c.hasProviderFor(cl) {
 			return ", and " + why
 		}
 	}
 	return ""
 }
 
-// isPreempted reports whether Slurm may have ended the job: it first sends SIGTERM to everything in
-// an allocation that is preempted, canceled, or over. If a job ends like this again and again, it
-// does so by itself.
-func (c *Core) isPreempted(h *host, j *jobs.Job, o *jobs.Outcome) bool {
-	if h.instance == nil || h.instance.p.spec.Slurm == nil || o.TimedOut || !ofAllocation(o) {
+// mayBePreempted reports whether Slurm may have ended the job: it first sends SIGTERM to everything
+// in an allocation that is preempted, canceled, or over. If a job ends like this again and again,
+// it does so by itself.
+func (c *Core) mayBePreempted(h *host, j *jobs.Job, o *jobs.Outcome) bool {
+	if h.instance == nil || h.instance.provider.spec.Slurm == nil || o.TimedOut || !isSIGTERM(o) {
 		return false
 	}
-	before := countAttempts(j, func(a *jobs.Attempt) bool {
-		return a.Outcome != nil && a.State == jobs.AttemptCanceled && ofAllocation(a.Outcome)
+	before := numAttempts(j, func(a *jobs.Attempt) bool {
+		return a.Outcome != nil && a.State == jobs.AttemptCanceled && isSIGTERM(a.Outcome)
 	})
 	return before+1 < c.maxDeaths(h)
 }
 
-func ofAllocation(o *jobs.Outcome) bool {
+func isSIGTERM(o *jobs.Outcome) bool {
 	return o.Signal == "SIGTERM" || o.Signal == "" && o.Error == "" && o.Exit == 128+15
 }

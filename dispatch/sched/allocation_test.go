@@ -12,65 +12,65 @@ import (
 
 const hpcTime = time.Hour
 
-// allocated returns a stage with an allocation of one hour with the nodes n1 and n2. Both nodes are
-// up and have two slots each.
-func allocated(t *testing.T, opts ...*jobs.Options) *stage {
+// allocatedStage returns a stage with an allocation of one hour with the nodes n1 and n2. Both
+// nodes are up and have two slots each.
+func allocatedStage(t *testing.T, opts ...*jobs.Options) *stage {
 	t.Helper()
-	p := cloud()
+	p := testProvider()
 	p.Slurm = &hosts.Slurm{Nodes: 2, Time: hpcTime, Margin: 5 * time.Minute}
-	s := newStage(t, provided(Config{Tries: 1}, p))
+	s := newStage(t, withProvider(Config{Tries: 1}, p))
 	s.nodes = []string{"n1", "n2"}
 	s.submit(!strings.Contains(t.Name(), "StartsBefore"), opts...)
-	contains(t, "commands", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
+	wantContains(t, "commands", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-1}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
-	s.allocation(hpcTime)
+	s.reportAllocation(hpcTime)
 	for _, node := range []string{"dcs-r-1.n1", "dcs-r-1.n2"} {
 		s.connect(node, hosts.Hello{Cores: 3, Slots: 2, Shared: true})
 	}
 	return s
 }
 
-// allocation reports a list of instances in which the allocation has the given time left. It first
-// waits until a list is requested.
-func (s *stage) allocation(left time.Duration) []Command {
+// reportAllocation reports a list of instances in which the allocation has the given time left. It
+// first waits until a list is requested.
+func (s *stage) reportAllocation(left time.Duration) []Command {
 	s.t.Helper()
-	s.untilListing("dcs-r-1.n1", "dcs-r-1.n2")
+	s.waitForListing("dcs-r-1.n1", "dcs-r-1.n2")
 	return s.step(InstancesListed{Provider: "cloud", Names: []string{"dcs-r-1"}, Left: map[string]time.Duration{"dcs-r-1": left}})
 }
 
-// briefly is the outcome of a job that succeeded and took 1 ns.
-var briefly = jobs.Outcome{Started: 1, Ended: 2}
+// success1ns is the outcome of a job that succeeded and took 1 ns.
+var success1ns = jobs.Outcome{Started: 1, Ended: 2}
 
 // TestAllocationOfNodes checks that each node of an allocation is a host, and that all of its nodes
 // are one instance (X3).
 func TestAllocationOfNodes(t *testing.T) {
-	s := allocated(t, times(4, jobs.NoOptions)...)
+	s := allocatedStage(t, repeatOptions(4, jobs.NoOptions)...)
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating up")
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	s.started("dcs-r-1.n2", "3.1 4.1")
-	s.ended("dcs-r-1.n1", "1.1 2.1", briefly)
-	want(t, "while a node is in use", said[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
-	s.ended("dcs-r-1.n2", "3.1", briefly)
-	commands := s.ended("dcs-r-1.n2", "4.1", briefly)
-	want(t, "at the end", said[Leave](commands), "{dcs-r-1.n1} {dcs-r-1.n2}")
-	want(t, "when both have left", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
+	s.ended("dcs-r-1.n1", "1.1 2.1", success1ns)
+	want(t, "while a node is in use", formatCommands[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
+	s.ended("dcs-r-1.n2", "3.1", success1ns)
+	commands := s.ended("dcs-r-1.n2", "4.1", success1ns)
+	want(t, "at the end", formatCommands[Leave](commands), "{dcs-r-1.n1} {dcs-r-1.n2}")
+	want(t, "when both have left", formatCommands[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 }
 
 // TestAllocationKeepsOutputs checks that the outputs of each node without a shared directory are
 // fetched before the allocation is terminated (X3).
 func TestAllocationKeepsOutputs(t *testing.T) {
-	s := allocated(t, times(4, jobs.NoOptions)...)
+	s := allocatedStage(t, repeatOptions(4, jobs.NoOptions)...)
 	for _, node := range []string{"dcs-r-1.n1", "dcs-r-1.n2"} {
 		s.c.byName[node].hello.Shared = false
 	}
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	s.started("dcs-r-1.n2", "3.1 4.1")
-	s.ended("dcs-r-1.n1", "1.1 2.1", briefly)
-	s.ended("dcs-r-1.n2", "3.1", briefly)
-	want(t, "first", said[FetchInstance](s.ended("dcs-r-1.n2", "4.1", briefly)), "{dcs-r-1.n1 [1.1 2.1]}")
-	want(t, "then", said[FetchInstance](s.step(InstanceFetched{Name: "dcs-r-1.n1"})), "{dcs-r-1.n2 [3.1 4.1]}")
+	s.ended("dcs-r-1.n1", "1.1 2.1", success1ns)
+	s.ended("dcs-r-1.n2", "3.1", success1ns)
+	want(t, "first", formatCommands[FetchInstance](s.ended("dcs-r-1.n2", "4.1", success1ns)), "{dcs-r-1.n1 [1.1 2.1]}")
+	want(t, "then", formatCommands[FetchInstance](s.step(InstanceFetched{Name: "dcs-r-1.n1"})), "{dcs-r-1.n2 [3.1 4.1]}")
 	s.step(InstanceFetched{Name: "dcs-r-1.n2"})
-	want(t, "at last", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
+	want(t, "at last", formatCommands[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 }
 
 // TestStartsBeforeTheEnd checks that a job starts only if its timeout or its estimate ends before
@@ -93,18 +93,18 @@ func TestStartsBeforeTheEnd(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			// Occupies all slots.
-			s := allocated(t, slices.Repeat([]*jobs.Options{{Timeout: 50 * time.Minute}}, 4)...)
+			s := allocatedStage(t, slices.Repeat([]*jobs.Options{{Timeout: 50 * time.Minute}}, 4)...)
 			s.started("dcs-r-1.n1", "1.1 2.1")
 			s.started("dcs-r-1.n2", "3.1 4.1")
-			s.ended("dcs-r-1.n1", "1.1 2.1", briefly) // jobs 3 and 4 keep the allocation in use
-			s.allocation(c.left)
+			s.ended("dcs-r-1.n1", "1.1 2.1", success1ns) // jobs 3 and 4 keep the allocation in use
+			s.reportAllocation(c.left)
 			s.submit(true, &c.opts)
 			why := s.c.Why(s.now(), 5)
-			if got := said[Launch](s.commands) != ""; got != c.want {
+			if got := formatCommands[Launch](s.commands) != ""; got != c.want {
 				t.Errorf("launched: %t, want %t; %s", got, c.want, why)
 			}
 			if !c.want {
-				contains(t, "why", why, "allocation")
+				wantContains(t, "why", why, "allocation")
 			}
 		})
 	}
@@ -113,38 +113,38 @@ func TestStartsBeforeTheEnd(t *testing.T) {
 // TestEndOfAllocation checks that jobs that still run shortly before the end of an allocation are
 // stopped and queued again without using up a try. The allocation is then terminated (X3).
 func TestEndOfAllocation(t *testing.T) {
-	s := allocated(t, jobs.NoOptions)
+	s := allocatedStage(t, jobs.NoOptions)
 	s.started("dcs-r-1.n1", "1.1")
-	want(t, "before", said[Kill](s.wait(hpcTime-time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
-	s.allocation(lastMoments + 20*time.Second)
-	contains(t, "in the last moments", said[Kill](s.wait(30*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")), "its allocation ends")
+	want(t, "before", formatCommands[Kill](s.wait(hpcTime-time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
+	s.reportAllocation(stopBeforeEnd + 20*time.Second)
+	wantContains(t, "in the last moments", formatCommands[Kill](s.wait(30*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")), "its allocation ends")
 	s.ended("dcs-r-1.n1", "1.1", jobs.Outcome{Started: 1, Ended: 2, Signal: "SIGTERM", Stopped: true})
 	s.wantState(1, jobs.Queued)
 	want(t, "tries are used up", s.job(1).Failures, 0)
 	commands := s.wait(10*time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
-	contains(t, "then", said[TerminateInstance](commands), "{cloud dcs-r-1}")
-	contains(t, "and another is created", said[CreateInstance](commands), "{cloud dcs-r-2}")
+	wantContains(t, "then", formatCommands[TerminateInstance](commands), "{cloud dcs-r-1}")
+	wantContains(t, "and another is created", formatCommands[CreateInstance](commands), "{cloud dcs-r-2}")
 }
 
 // TestNodesDieUnderAJob checks that a job is not charged when its nodes die repeatedly, as on a
 // preemptible partition. On a workstation it would be charged.
 func TestNodesDieUnderAJob(t *testing.T) {
-	s := allocated(t, jobs.NoOptions)
+	s := allocatedStage(t, jobs.NoOptions)
 	for n := 1; n <= maxDeathsOnInstances; n++ {
 		want(t, "failures", s.job(1).Failures, 0)
 		s.wantState(1, jobs.Running)
 		a := s.job(1).Last()
-		s.dies(a.Host, a.ID.String())
+		s.hostDies(a.Host, a.ID.String())
 	}
 	s.wantState(1, jobs.Failed)
-	contains(t, "reason", s.job(1).Reason, "died under it 10 times")
+	wantContains(t, "reason", s.job(1).Reason, "died under it 10 times")
 }
 
 // TestPreempted checks that an allocation is no longer used once it is not listed, even if its
 // nodes still answer. A job that ends by SIGTERM, as at the end of an allocation, has not failed
 // unless this happens too often (X3).
 func TestPreempted(t *testing.T) {
-	s := allocated(t, times(2, jobs.NoOptions)...)
+	s := allocatedStage(t, repeatOptions(2, jobs.NoOptions)...)
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	ended := jobs.Outcome{Started: 1, Ended: 2, Signal: "SIGTERM"}
 	for range maxDeathsOnInstances {
@@ -156,21 +156,21 @@ func TestPreempted(t *testing.T) {
 	s.wantState(1, jobs.Failed)
 	var commands []Command
 	for range 2 {
-		s.untilListing("dcs-r-1.n1", "dcs-r-1.n2")
+		s.waitForListing("dcs-r-1.n1", "dcs-r-1.n2")
 		s.step(InstancesListed{Provider: "cloud"})
 		commands = append(commands, s.commands...)
 	}
-	contains(t, "after it is not listed", said[Kill](commands), "its allocation ends")
+	wantContains(t, "after it is not listed", formatCommands[Kill](commands), "its allocation ends")
 }
 
 // TestPendingAllocation checks that an allocation may be pending for a long time. It is not given
 // up, no other allocation is created for the same jobs, and the reason is shown (X3).
 func TestPendingAllocation(t *testing.T) {
-	p := cloud()
+	p := testProvider()
 	p.Slurm = &hosts.Slurm{Nodes: 2, Time: hpcTime, Margin: 5 * time.Minute}
-	s := newStage(t, provided(Config{GiveUp: time.Minute}, p))
+	s := newStage(t, withProvider(Config{GiveUpAfter: time.Minute}, p))
 	s.submit(true, jobs.NoOptions)
-	s.list()
+	s.answerList()
 	s.step(InstanceCreated{Name: "dcs-r-1"})
 	for range 1000 {
 		s.wait(10 * time.Second)
@@ -183,34 +183,34 @@ func TestPendingAllocation(t *testing.T) {
 	if v := s.c.Hosts()[0]; v.State != Starting || !strings.HasPrefix(v.Reason, "pending: Resources, for 3 h") {
 		t.Errorf("shown as %s: %s", v.State, v.Reason)
 	}
-	want(t, "times that it is told to be pending", s.told("pending: Resources"), 1)
-	contains(t, "why", s.c.Why(s.now(), 1), "the allocation dcs-r-1 is pending: Resources")
-	want(t, "finish", s.ending(), "")
+	want(t, "times that it is told to be pending", s.numEvents("pending: Resources"), 1)
+	wantContains(t, "why", s.c.Why(s.now(), 1), "the allocation dcs-r-1 is pending: Resources")
+	want(t, "finish", s.finishText(), "")
 }
 
 // TestLongerThanAllocations checks that a job that is longer than every allocation fails at once
 // instead of waiting (X3).
 func TestLongerThanAllocations(t *testing.T) {
-	s := allocated(t, jobs.NoOptions, &jobs.Options{Timeout: 2 * hpcTime})
+	s := allocatedStage(t, jobs.NoOptions, &jobs.Options{Timeout: 2 * hpcTime})
 	s.wantState(2, jobs.Failed)
-	contains(t, "reason", s.job(2).Reason, "does not fit into the allocations of provider cloud (time = ")
+	wantContains(t, "reason", s.job(2).Reason, "does not fit into the allocations of provider cloud (time = ")
 }
 
-// TestNothingWaitsIntoTheEnd checks that buffered jobs that would not end before their allocation
-// does are withdrawn (X3).
-func TestNothingWaitsIntoTheEnd(t *testing.T) {
-	s := allocated(t, times(40, jobs.NoOptions)...)
+// TestBufferedJobsLeaveEndingAllocation checks that buffered jobs that would not end before their
+// allocation does are withdrawn (X3).
+func TestBufferedJobsLeaveEndingAllocation(t *testing.T) {
+	s := allocatedStage(t, repeatOptions(40, jobs.NoOptions)...)
 	// Jobs are short, so that more are handed out than there are slots.
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	s.started("dcs-r-1.n2", "3.1 4.1")
 	s.ended("dcs-r-1.n1", "1.1 2.1", jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(10*time.Millisecond)})
 	s.wait(time.Second, "dcs-r-1.n1", "dcs-r-1.n2")
 	waiting := func() int {
-		return s.c.hosts[0].countInFlight((*inFlight).isWaiting) + s.c.hosts[1].countInFlight((*inFlight).isWaiting)
+		return s.c.hosts[0].numInFlight((*inFlight).isWaiting) + s.c.hosts[1].numInFlight((*inFlight).isWaiting)
 	}
 	if waiting() == 0 {
 		t.Fatal("nothing was handed out ahead of need")
 	}
-	s.allocation(time.Minute)
+	s.reportAllocation(time.Minute)
 	want(t, "attempts that still wait there", waiting(), 0)
 }

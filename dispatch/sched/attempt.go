@@ -10,11 +10,11 @@ import (
 
 // inFlight is an open attempt, with the data of the core that is not in the table.
 type inFlight struct {
-	id         jobs.AttemptID
-	host       *host
-	prev, next *inFlight // in the list of the host, in the order of launching
-	spec       *jobs.Spec
-	stats      *queueStats
+	id                     jobs.AttemptID
+	host                   *host
+	prevOnHost, nextOnHost *inFlight // in the list of the host, in the order of launching
+	spec                   *jobs.Spec
+	stats                  *queueStats
 
 	slots int
 	mem   int64
@@ -22,16 +22,16 @@ type inFlight struct {
 	// Number of devices if gpus is incomplete, because the attempt was taken over.
 	wantGPUs jobs.GPUs
 
-	launchedAt  time.Duration // Time.Mono
-	startedAt   time.Duration // Time.Mono; only if started
-	started     bool
-	unconfirmed bool // a supervisor has it, but may not have started it yet
-	withdrawn   bool // a Withdraw has not been answered yet
-	killed      bool // a Kill has not been answered yet
-	warned      bool // the warning signal was sent
-	requeue     bool // it was killed only so that it runs elsewhere
-	hasOutcome  bool // its outcome is being recorded
-	provedDead  bool // the host has shown that it has ended
+	launchedAt   time.Duration // Time.Mono
+	startedAt    time.Duration // Time.Mono; only if started
+	started      bool
+	unconfirmed  bool // a supervisor has it, but may not have started it yet
+	withdrawn    bool // a Withdraw has not been answered yet
+	killed       bool // a Kill has not been answered yet
+	warned       bool // the warning signal was sent
+	runElsewhere bool // it was killed only so that it runs elsewhere
+	hasOutcome   bool // its outcome is being recorded
+	provedDead   bool // the host has shown that it has ended
 
 	runTime, cpuTime time.Duration // reported by its host at its end; 0: not known
 	// CPU seconds charged beyond the time of its slots while it runs (fairshare.go).
@@ -57,13 +57,13 @@ type attempts struct {
 
 // hostAttempts are the in-flight attempts of a host.
 type hostAttempts struct {
-	head, tail   *inFlight // in the order of launching
-	open         int       // number of attempts
-	occupied     int       // slots of all open attempts
-	running      int       // slots of those known to have started
-	nSpecial     int       // number of attempts that are not plain
-	nUnknownGPUs int       // number of attempts whose devices are not known
-	mem          int64
+	oldest, newest *inFlight // in the order of launching
+	numOpen        int       // number of attempts
+	occupiedSlots  int       // slots of all open attempts
+	runningSlots   int       // slots of those known to have started
+	numSpecial     int       // number of attempts that are not plain
+	numUnknownGPUs int       // number of attempts whose devices are not known
+	mem            int64
 }
 
 // isPlain reports whether the attempt may be buffered: it takes one slot and nothing else.
@@ -73,19 +73,19 @@ func (f *inFlight) isPlain() bool { return f.slots == 1 && f.mem == 0 && f.wantG
 // still needed.
 func (f *inFlight) isWaiting() bool { return !f.started && !f.withdrawn && !f.killed && !f.hasOutcome }
 
-// track adds an open attempt. The caller calls host.count when the attempt is complete.
+// track adds an open attempt. The caller calls host.addUse when the attempt is complete.
 func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
 	f := &inFlight{id: id, host: h, spec: s, slots: s.SlotCount(), mem: c.memoryRequest(c.table.Job(id.Job)), wantGPUs: s.GPUs, launchedAt: c.now.Mono,
 		stats: c.statsOf(s)}
 	c.inFlight[id] = f
-	if f.prev = h.tail; f.prev != nil {
-		f.prev.next = f
+	if f.prevOnHost = h.newest; f.prevOnHost != nil {
+		f.prevOnHost.nextOnHost = f
 	} else {
-		h.head = f
+		h.oldest = f
 	}
-	h.tail = f
-	h.open++
-	c.usePools(f, 1)
+	h.newest = f
+	h.numOpen++
+	c.addPoolUse(f, 1)
 	c.chargeSent(f)
 	return f
 }
@@ -94,47 +94,47 @@ func (c *Core) track(h *host, id jobs.AttemptID, s *jobs.Spec) *inFlight {
 func (c *Core) untrack(f *inFlight) {
 	h := f.host
 	delete(c.inFlight, f.id)
-	if f.prev != nil {
-		f.prev.next = f.next
+	if f.prevOnHost != nil {
+		f.prevOnHost.nextOnHost = f.nextOnHost
 	} else {
-		h.head = f.next
+		h.oldest = f.nextOnHost
 	}
-	if f.next != nil {
-		f.next.prev = f.prev
+	if f.nextOnHost != nil {
+		f.nextOnHost.prevOnHost = f.prevOnHost
 	} else {
-		h.tail = f.prev
+		h.newest = f.prevOnHost
 	}
-	h.open--
-	c.usePools(f, -1)
+	h.numOpen--
+	c.addPoolUse(f, -1)
 	c.chargeEnded(f)
 	if f.isStraggler {
-		c.straggling--
+		c.numStragglers--
 	}
-	h.countAttempt(f, -1)
+	h.addUse(f, -1)
 }
 
-// countAttempt adds the attempt's use to the sums of its host. n is 1 to add it, or -1 to remove
+// addUse adds an attempt to the sums of its host. n is 1 to add it, or -1 to remove
 // it.
-func (h *host) countAttempt(f *inFlight, n int) {
-	h.occupied += n * f.slots
+func (h *host) addUse(f *inFlight, n int) {
+	h.occupiedSlots += n * f.slots
 	h.mem += int64(n) * f.mem
 	if f.started {
-		h.running += n * f.slots
+		h.runningSlots += n * f.slots
 	}
 	if !f.isPlain() {
-		h.nSpecial += n
+		h.numSpecial += n
 	}
 	if f.wantGPUs.Devices() > len(f.gpus) {
-		h.nUnknownGPUs += n
+		h.numUnknownGPUs += n
 	}
 	for _, g := range f.gpus {
-		h.gpu(g).ours += n * halvesOf(f.wantGPUs)
+		h.gpu(g).ourHalves += n * halvesOf(f.wantGPUs)
 	}
 }
 
-// countInFlight returns how many attempts of the host meet a condition.
-func (h *host) countInFlight(condition func(*inFlight) bool) (n int) {
-	for f := h.head; f != nil; f = f.next {
+// numInFlight returns how many attempts of the host meet a condition.
+func (h *host) numInFlight(condition func(*inFlight) bool) (n int) {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		if condition(f) {
 			n++
 		}
@@ -148,15 +148,15 @@ func (c *Core) markStarted(f *inFlight) {
 	if !f.started {
 		c.chargeStarted(f, 0)
 		f.started, f.startedAt, f.suspendedAtStart = true, c.now.Mono, f.host.suspendedTime(c.now.Mono)
-		f.host.running += f.slots
-		if c.halt.now { // the withdrawal came too late
-			c.endAttempt(f, runHalted)
+		f.host.runningSlots += f.slots
+		if c.halt.endedRunning { // the withdrawal came too late
+			c.endAttempt(f, haltReason)
 		}
 	}
 }
 
-// otherOpen reports whether an attempt of the job other than the nth may be alive.
-func otherOpen(j *jobs.Job, n int) bool {
+// hasOtherOpen reports whether an attempt of the job other than the nth may be alive.
+func hasOtherOpen(j *jobs.Job, n int) bool {
 	return slices.ContainsFunc(j.Attempts, func(a *jobs.Attempt) bool { return a.State.Open() && a.ID.N != n })
 }
 
@@ -168,12 +168,12 @@ func (c *Core) launch(id jobs.ID, h *host) {
 	f := c.track(h, a, j.Spec)
 	h.outbox.urgent = h.outbox.urgent || h.freeSlots() > 0
 	f.gpus = h.takeGPUs(f.wantGPUs)
-	h.countAttempt(f, 1)
-	h.outbox.launch = append(h.outbox.launch, LaunchItem{Attempt: a, Spec: j.Spec, Timeout: grownLimit(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Mem: f.mem, GPUs: f.gpus, Restart: restarts(j)})
+	h.addUse(f, 1)
+	h.outbox.launch = append(h.outbox.launch, LaunchItem{Attempt: a, Spec: j.Spec, Timeout: grownLimit(c.timeout(j.Spec), c.cfg.TimeoutGrowth, j), Mem: f.mem, GPUs: f.gpus, Restart: numEarlierRuns(j)})
 }
 
-// countAttempts returns how many attempts of this round meet a condition.
-func countAttempts(j *jobs.Job, condition func(*jobs.Attempt) bool) (n int) {
+// numAttempts returns how many attempts of this round meet a condition.
+func numAttempts(j *jobs.Job, condition func(*jobs.Attempt) bool) (n int) {
 	for _, a := range j.Attempts {
 		if a.Round == j.Round && condition(a) {
 			n++
@@ -182,17 +182,17 @@ func countAttempts(j *jobs.Job, condition func(*jobs.Attempt) bool) (n int) {
 	return n
 }
 
-// restarts returns how many attempts of the job ran before its newest one in this round.
-func restarts(j *jobs.Job) int {
-	return countAttempts(j, func(a *jobs.Attempt) bool { return a != j.Last() && !a.NeverRan() })
+// numEarlierRuns returns how many attempts of the job ran before its newest one in this round.
+func numEarlierRuns(j *jobs.Job) int {
+	return numAttempts(j, func(a *jobs.Attempt) bool { return a != j.Last() && !a.NeverRan() })
 }
 
 // progress is the latest progress that a running job reported.
 type progress struct {
-	text  string
-	share float64       // finished share of the work; 0: not known
-	age   time.Duration // of the attempt when the text last changed
-	at    time.Duration // Time.Mono when the text last changed
+	text      string
+	doneShare float64       // finished share of the work; 0: not known
+	age       time.Duration // of the attempt when the text last changed
+	at        time.Duration // Time.Mono when the text last changed
 }
 
 // handleProgress stores the progress that a heartbeat contains.
@@ -200,7 +200,7 @@ func (h *host) handleProgress(b *hosts.Heartbeat, now time.Duration) {
 	if len(b.Progress) == 0 {
 		return
 	}
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		if !f.started {
 			continue
 		}
@@ -218,30 +218,30 @@ const minProgressShare = 0.01
 // seconds. It assumes that the rest of the work takes as long per part as the reported share did.
 // The distribution is wider for a smaller share. An overdue job is assumed to take as long again.
 func (p *progress) remaining(age float64) (distribution, bool) {
-	if p.share < minProgressShare {
+	if p.doneShare < minProgressShare {
 		return distribution{}, false
 	}
 	at := p.age.Seconds()
-	whole := at / p.share
+	whole := at / p.doneShare
 	rest := whole - age
 	mean := max(rest, -rest, whole/20)
-	doubt := 0.2 + 0.8*square(1-p.share) // relative to the whole run time
+	doubt := 0.2 + 0.8*square(1-p.doneShare) // relative to the whole run time
 	return newDistribution(mean, mean*doubt+whole/50), true
 }
 
 // An attempt that was given up as lost may come back, because its host was only unreachable. Its
 // outcome counts if the job has no result in this round yet.
 
-// lateEnd handles the outcome of an attempt that was given up as lost. It counts if the job has no
-// result in this round yet.
-func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
+// handleLateOutcome handles the outcome of an attempt that was given up as lost. It counts if the
+// job has no result in this round yet.
+func (c *Core) handleLateOutcome(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	news := c.orphaned[a.ID]
 	j := c.table.Job(a.ID.Job)
 	c.chargeLateOutcome(a, j, o)
 	c.settleOrphan(a.ID)
 	if j.State.Terminal() || a.Round != j.Round || o.Stopped {
 		if news {
-			c.logf(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s", a.ID, a.Host, whyNot(j, a, o))
+			c.logf(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s", a.ID, a.Host, whyNotCounted(j, a, o))
 		}
 		return
 	}
@@ -260,8 +260,9 @@ func (c *Core) lateEnd(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	c.recordEnd(r, c.hostOf(a.Host, a.Machine), o)
 }
 
-// whyNot explains why the outcome of a lost attempt does not count, as a continuation of "its job".
-func whyNot(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
+// whyNotCounted explains why the outcome of a lost attempt does not count, as a continuation of
+// "its job".
+func whyNotCounted(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
 	switch {
 	case j.State.Terminal():
 		return describeState(j.State) + " already"
@@ -307,13 +308,13 @@ func (c *Core) handleReturned(a *jobs.Attempt, slot int, at jobs.Stamp) {
 		f := c.track(h, a.ID, j.Spec)
 		f.started, f.startedAt, f.earlierRunTime = true, c.now.Mono, c.ranBefore(a)
 		c.chargeStarted(f, f.earlierRunTime)
-		f.stats.share.used = max(0, f.stats.share.used-was) // until it was given up
-		h.countAttempt(f, 1)
+		f.stats.share.usage = max(0, f.stats.share.usage-was) // until it was given up
+		h.addUse(f, 1)
 	}
 }
 
-// endShorterAttempts reports whether an attempt that came back has run for longer than the other
-// attempts of its job. If so, it ends those.
+// endShorterAttempts ends the other attempts of a job if one that came back has run for longer than
+// all of them. It reports whether it did.
 func (c *Core) endShorterAttempts(id jobs.AttemptID, j *jobs.Job, at jobs.Stamp) bool {
 	for _, o := range j.Attempts {
 		f := c.inFlight[o.ID]

@@ -31,12 +31,12 @@ func TestMinimalTimeouts(t *testing.T) {
 			}
 			return h.internTuple(o, limits[rng.IntN(len(limits))])
 		}
-		var bars []bar
+		var bars []knownTimeout
 		for i := range 60 {
 			if u := draw(); rng.IntN(4) == 0 && u.limit > 0 {
-				b := bar{u.at, u.limit, jobs.ID(i + 1)}
+				b := knownTimeout{u.components, u.limit, jobs.ID(i + 1)}
 				bars = append(bars, b)
-				h.add(u.f, b)
+				h.addTimeout(u.family, b)
 			}
 		}
 		for range 20 {
@@ -44,29 +44,31 @@ func TestMinimalTimeouts(t *testing.T) {
 		}
 		f := h.list[0]
 		for _, u := range f.list {
-			want := slices.ContainsFunc(bars, func(b bar) bool { return naive(b.at, u.at) && u.limit > 0 && u.limit <= b.limit })
-			if got := u.by != 0; got != want {
-				t.Fatalf("seed %d: %v with %v is to be skipped: %v, want %v by %v", seed, u.at, u.limit, got, want, bars)
+			want := slices.ContainsFunc(bars, func(b knownTimeout) bool {
+				return isHarderNaive(b.components, u.components) && u.limit > 0 && u.limit <= b.limit
+			})
+			if got := u.timedOutJob != 0; got != want {
+				t.Fatalf("seed %d: %v with %v is to be skipped: %v, want %v by %v", seed, u.components, u.limit, got, want, bars)
 			}
 		}
-		for i, a := range f.bars {
-			for k, b := range f.bars {
-				if i != k && naive(a.at, b.at) && b.limit <= a.limit {
+		for i, a := range f.timeouts {
+			for k, b := range f.timeouts {
+				if i != k && isHarderNaive(a.components, b.components) && b.limit <= a.limit {
 					t.Fatalf("seed %d: %v says what %v says", seed, b, a)
 				}
 			}
 		}
 		for _, a := range f.list {
 			for _, b := range f.list {
-				if a != b && naive(a.at, b.at) && naive(b.at, a.at) && a.limit == b.limit {
-					t.Fatalf("seed %d: %v is given twice", seed, a.at)
+				if a != b && isHarderNaive(a.components, b.components) && isHarderNaive(b.components, a.components) && a.limit == b.limit {
+					t.Fatalf("seed %d: %v is given twice", seed, a.components)
 				}
-				if d := a.compare(b); d != -b.compare(a) || a != b && d == 0 || naive(a.at, b.at) && !naive(b.at, a.at) && d >= 0 {
-					t.Fatalf("seed %d: %v comes %d to %v", seed, a.at, d, b.at)
+				if d := a.compare(b); d != -b.compare(a) || a != b && d == 0 || isHarderNaive(a.components, b.components) && !isHarderNaive(b.components, a.components) && d >= 0 {
+					t.Fatalf("seed %d: %v comes %d to %v", seed, a.components, d, b.components)
 				}
 				for _, c := range f.list {
 					if a.compare(b) < 0 && b.compare(c) < 0 && a.compare(c) >= 0 {
-						t.Fatalf("seed %d: %v %v %v go round", seed, a.at, b.at, c.at)
+						t.Fatalf("seed %d: %v %v %v go round", seed, a.components, b.components, c.components)
 					}
 				}
 			}
@@ -74,8 +76,8 @@ func TestMinimalTimeouts(t *testing.T) {
 	}
 }
 
-// naive reports whether b is at least as hard as a, as E2 defines it.
-func naive(a, b []jobs.Hardness) bool {
+// isHarderNaive reports whether b is at least as hard as a, as E2 defines it.
+func isHarderNaive(a, b []jobs.Hardness) bool {
 	for i := range a {
 		if a[i].IsNum != b[i].IsNum || a[i].IsNum && a[i].Num > b[i].Num || !a[i].IsNum && a[i].Text != b[i].Text {
 			return false
@@ -100,7 +102,7 @@ func BenchmarkDomino(b *testing.B) {
 		hardest = append(hardest, &jobs.Options{Hardness: []string{strconv.Itoa(i), strconv.Itoa(bars - i)}, Timeout: time.Minute, Priority: -1})
 	}
 	for b.Loop() {
-		c := New(Config{}, &jobs.Table{}, []*hosts.Host{box("melon1", bars)})
+		c := New(Config{}, &jobs.Table{}, []*hosts.Host{testHost("melon1", bars)})
 		now := Time{Wall: wallStart}
 		specs := specsOf(1, slices.Concat(hardest, all)...)
 		begin := time.Now()
@@ -119,7 +121,7 @@ func BenchmarkDomino(b *testing.B) {
 			c.Step(now, AttemptsEnded{"melon1", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: timedOut}}}})
 			longest = max(longest, time.Since(was))
 		}
-		if n := len(c.hardness.list[0].bars); n != bars || c.Defects > 0 {
+		if n := len(c.hardness.list[0].timeouts); n != bars || c.Defects > 0 {
 			b.Fatal(n, "minimal timeouts,", c.Defects, "defects")
 		}
 		b.ReportMetric(float64(submitted)/float64(len(specs)), "ns/job-submitted")
@@ -148,7 +150,7 @@ func TestReadProgress(t *testing.T) {
 // is a third done has a forecast, which does not grow while the job proceeds as reported, and which
 // has a realistic spread. A job whose report cannot be parsed has no forecast.
 func TestETAOfProgress(t *testing.T) {
-	s := withJobs(t, 1, Config{}, box("a", 1))
+	s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
 	says := func(text string) {
 		s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Uptime: s.at, Progress: map[string]string{"1.1": text}}})
@@ -175,11 +177,11 @@ func TestETAOfProgress(t *testing.T) {
 // the time when it changed. Queues lists the queues whose run times are known, beginning with those
 // that have waiting jobs.
 func TestRunningAndQueues(t *testing.T) {
-	s := connected(t, Config{}, box("a", 3))
+	s := connectedStage(t, Config{}, testHost("a", 3))
 	p, q := &jobs.Options{Queue: "p"}, &jobs.Options{Queue: "q"}
 	s.submit(true, append(slices.Repeat([]*jobs.Options{p}, 5), slices.Repeat([]*jobs.Options{q}, 12)...)...)
 	for range 13 {
-		s.ranFor("a", s.attemptsOn("a")[0].String(), 2*time.Second)
+		s.endAfter("a", s.attemptsOn("a")[0].String(), 2*time.Second)
 	}
 	want(t, "Queues", fmt.Sprint(s.c.Queues(10)), "[{q 2s 0s} {p 2s 0s}]")
 	want(t, "Queues", fmt.Sprint(s.c.Queues(1)), "[{q 2s 0s}]")
@@ -196,9 +198,9 @@ func TestRunningAndQueues(t *testing.T) {
 // TestETANeverTooSure checks that the spread stays at least a tenth of the forecast while few jobs
 // have ended, and at the end of the run, even if all jobs are alike.
 func TestETANeverTooSure(t *testing.T) {
-	s := withJobs(t, 100, Config{}, box("a", 1))
+	s := stageWithJobs(t, 100, Config{}, testHost("a", 1))
 	for i := range 99 {
-		s.ranFor("a", fmt.Sprintf("%d.1", i+1), 10*time.Second)
+		s.endAfter("a", fmt.Sprintf("%d.1", i+1), 10*time.Second)
 		if i < 9 || i > 20 && i < 98 {
 			continue
 		}
@@ -209,12 +211,12 @@ func TestETANeverTooSure(t *testing.T) {
 	}
 }
 
-// effect carries out a cancel and returns the jobs that must be requeued to undo it.
-func (s *stage) effect(ev Event) []jobs.ID {
+// toUndo carries out a cancel and returns the jobs that must be requeued to undo it.
+func (s *stage) toUndo(ev Event) []jobs.ID {
 	trace := ask.Trace{Name: "cancel"}
-	s.c.See = trace.OnRecord
+	s.c.OnRecord = trace.OnRecord
 	s.step(Request{Name: trace.Name, Do: []Event{ev}})
-	s.c.See = nil
+	s.c.OnRecord = nil
 	return ask.JobsToRequeue(s.c.table, trace.Affected)
 }
 
@@ -223,7 +225,7 @@ func (s *stage) effect(ev Event) []jobs.ID {
 // arrives, but not jobs that had ended before.
 func TestUndoCancel(t *testing.T) {
 	for _, early := range []bool{false, true} {
-		s := connected(t, Config{Tries: 1}, box("a", 2))
+		s := connectedStage(t, Config{Tries: 1}, testHost("a", 2))
 		after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids} }
 		n := jobs.NoOptions
 		// 4 depends on 3, 5 on 4, 6 on the running 2, and 7 on 6.
@@ -233,7 +235,7 @@ func TestUndoCancel(t *testing.T) {
 		s.step(Pause{true})
 		s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("3.1 8.1")}})
 		s.wantState(3, jobs.Queued)
-		ids := s.effect(Cancel{Jobs: []jobs.ID{1, 2, 3}})
+		ids := s.toUndo(Cancel{Jobs: []jobs.ID{1, 2, 3}})
 		want(t, "undo", fmt.Sprint(ids), "[2 3 4 5 6 7]")
 		s.wantState(5, jobs.Skipped)
 		want(t, "jobs that are being ended", fmt.Sprint(s.c.Running().Ending), "[2]")
@@ -250,8 +252,8 @@ func TestUndoCancel(t *testing.T) {
 		}
 		s.wantState(1, jobs.Failed)
 		s.step(Pause{})
-		for s.c.hosts[0].head != nil {
-			s.endFirst("a", okay)
+		for s.c.hosts[0].oldest != nil {
+			s.endFirst("a", succeeded)
 		}
 		if s.c.table.Counts[jobs.Succeeded] != 7 || s.finish == nil {
 			t.Errorf("early %v: %v", early, s.c.table.Counts)
@@ -262,7 +264,7 @@ func TestUndoCancel(t *testing.T) {
 // TestUndoUndone checks that a cancel after the undo takes effect, and that a job that ended before
 // its cancel took effect keeps its result.
 func TestUndoUndone(t *testing.T) {
-	s := withJobs(t, 2, Config{}, box("a", 2))
+	s := stageWithJobs(t, 2, Config{}, testHost("a", 2))
 	s.started("a", "1.1 2.1")
 	both := []jobs.ID{1, 2}
 	s.step(Cancel{Jobs: both})
@@ -270,7 +272,7 @@ func TestUndoUndone(t *testing.T) {
 	s.step(Cancel{Jobs: []jobs.ID{1}})
 	s.ended("a", "1.1", jobs.Outcome{Stopped: true})
 	s.wantState(1, jobs.Canceled)
-	s.ended("a", "2.1", okay)
+	s.ended("a", "2.1", succeeded)
 	s.wantState(2, jobs.Succeeded)
-	want(t, "finish", s.ending(), "done")
+	want(t, "finish", s.finishText(), "done")
 }

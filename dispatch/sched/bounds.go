@@ -15,7 +15,7 @@ const (
 	maxMem   = 1 << 50 // bytes
 	maxCount = 1 << 30
 
-	maxSuspended = 10 * 365 * day
+	maxSuspended = 10 * 365 * oneDay
 )
 
 // boundedHello returns a bounded copy of a hello.

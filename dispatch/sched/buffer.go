@@ -12,11 +12,11 @@ import (
 // refilled immediately.
 const (
 	bufferTime = 300 * time.Millisecond // work per slot; covers a slow link's round trip
-	// Longer jobs are not buffered, because other hosts could run them.
+	// maxBufferedRunTime limits the jobs that are buffered: other hosts could run longer ones.
 	maxBufferedRunTime = 30 * time.Second
 	maxBuffered        = 256 // per host
-	// 1/aheadDivisor of the remaining queue is sent ahead of need.
-	aheadDivisor = 2
+	// 1/bufferDivisor of the remaining queue is sent ahead of need.
+	bufferDivisor = 2
 )
 
 // highWater returns how many jobs a host should hold beyond its slots. mean is the expected run
@@ -33,8 +33,9 @@ func highWater(slots int, mean float64, known bool, span time.Duration) int {
 	return min(maxBuffered, slots*max(1, int(math.Ceil(bufferTime.Seconds()/max(mean, 1e-3)))))
 }
 
-// meanFor returns the expected run time of a job, in seconds. ok is false if nothing is known.
-func (c *Core) meanFor(id jobs.ID) (float64, bool) {
+// expectedSeconds returns the expected run time of a job, in seconds. ok is false if nothing is
+// known.
+func (c *Core) expectedSeconds(id jobs.ID) (float64, bool) {
 	s := c.table.Job(id).Spec
 	if m := &c.statsOf(s).recent; m.n > 0 {
 		return m.all, true
@@ -46,7 +47,7 @@ func (c *Core) meanFor(id jobs.ID) (float64, bool) {
 // mark is filled up to it. It never gets more than its part of the remaining queue, so that the
 // end of the queue is spread evenly (guided self-scheduling).
 func (c *Core) fillBuffers() {
-	if c.queue.ready == 0 || c.copiesWait() || c.nearHalt() || c.cfg.Delay > 0 || len(c.hosts) > 1 && c.slotLimitBinds() {
+	if c.queue.ready == 0 || c.hasWaitingCopies() || c.isNearHalt() || c.cfg.LaunchDelay > 0 || len(c.hosts) > 1 && c.isSlotLimitBinding() {
 		return
 	}
 	slots, ahead := 0, 0
@@ -62,12 +63,12 @@ func (c *Core) fillBuffers() {
 	left := c.queue.ready + ahead
 	var l candidates
 	for _, h := range c.hosts {
-		if !h.acceptsJobs() || h.limit == 0 || h.nSpecial > 0 || h.reserved != nil || h.keepsPart() || h.freeSlots() > 0 || h.probation.onTrial() {
+		if !h.acceptsJobs() || h.limit == 0 || h.numSpecial > 0 || h.reserved != nil || h.keepsSlots() || h.freeSlots() > 0 || h.probation.isOnTrial() {
 			continue
 		}
 		part := left * h.limit / slots
 		if c.cfg.Buffer == 0 {
-			part /= aheadDivisor
+			part /= bufferDivisor
 		}
 		if l == nil {
 			l = c.bufferCandidates()
@@ -80,13 +81,13 @@ func (c *Core) fillBuffers() {
 func (c *Core) fillBuffer(h *host, l *candidates, part int) {
 	want := -1
 	for want < 0 || -h.freeSlots() < want {
-		i := l.firstFor(c, h)
+		i := l.firstForHost(c, h)
 		if i < 0 {
 			return
 		}
 		w := &(*l)[i]
 		if want < 0 {
-			mean, known := c.meanFor(w.id)
+			mean, known := c.expectedSeconds(w.id)
 			high := highWater(h.limit, mean, known, c.cfg.Buffer)
 			if want = min(high, part); -h.freeSlots() >= (high+1)/2 || -h.freeSlots() >= want {
 				return
@@ -98,7 +99,7 @@ func (c *Core) fillBuffer(h *host, l *candidates, part int) {
 
 // bufferCandidates returns the classes whose jobs may be buffered, in no order.
 func (c *Core) bufferCandidates() candidates {
-	c.updateLoads()
+	c.updateRelativeUsages()
 	l := candidates{}
 	for _, cl := range c.queue.list {
 		if cl.key.isPlain() && !c.usesLimitedPool(cl.spec) {
@@ -109,11 +110,11 @@ func (c *Core) bufferCandidates() candidates {
 	return l
 }
 
-// firstFor returns the index of the most urgent candidate that the host may get, or -1.
-func (l candidates) firstFor(c *Core, h *host) int {
+// firstForHost returns the index of the most urgent candidate that the host may get, or -1.
+func (l candidates) firstForHost(c *Core, h *host) int {
 	best, before := -1, (*candidate).before
 	if c.hybrid && h.isLocal() {
-		before = (*candidate).shorterFirst
+		before = (*candidate).beforeOnLocal
 	}
 	for i := range l {
 		if (best < 0 || before(&l[i], &l[best])) && c.canRunOn(h, l[i].class, l[i].class.isAvoidingHosts(c)) {
@@ -123,19 +124,19 @@ func (l candidates) firstFor(c *Core, h *host) int {
 	return best
 }
 
-func (l *candidates) take(i int) {
+func (l *candidates) remove(i int) {
 	n := len(*l) - 1
 	(*l)[i] = (*l)[n]
 	*l = (*l)[:n]
 }
 
-// balanceWait is how long a job stays in a buffer before it may be moved: most start sooner.
-const balanceWait = 100 * time.Millisecond
+// minBufferedTime is how long a job stays in a buffer before it may be moved: most start sooner.
+const minBufferedTime = 100 * time.Millisecond
 
 // withdrawSurplus withdraws buffered jobs when the queue is empty and another host has free slots
 // for them, so that the end of a run does not wait for one host's buffer.
 func (c *Core) withdrawSurplus() {
-	c.balanceAt = 0
+	c.surplusCheckAt = 0
 	if c.isLaunchingClosed() || c.queue.ready > 0 {
 		return
 	}
@@ -152,13 +153,13 @@ func (c *Core) withdrawSurplus() {
 		}
 		n := 0
 		quota := min(free, h.surplus())
-		for f := h.tail; f != nil && n < quota; f = f.prev {
+		for f := h.newest; f != nil && n < quota; f = f.prevOnHost {
 			if !f.isWaiting() || !f.isPlain() || !c.hasRoomElsewhere(f) {
 				continue
 			}
-			if at := f.launchedAt + balanceWait; at > c.now.Mono {
-				if c.balanceAt == 0 || at < c.balanceAt {
-					c.balanceAt = at
+			if at := f.launchedAt + minBufferedTime; at > c.now.Mono {
+				if c.surplusCheckAt == 0 || at < c.surplusCheckAt {
+					c.surplusCheckAt = at
 				}
 				continue
 			}
@@ -176,8 +177,8 @@ func (c *Core) withdrawSurplus() {
 func (c *Core) numWithdrawing() int {
 	n := 0
 	for _, h := range c.hosts {
-		if h.linked && h.occupied > h.running {
-			n += h.countInFlight(func(f *inFlight) bool { return f.withdrawn })
+		if h.linked && h.occupiedSlots > h.runningSlots {
+			n += h.numInFlight(func(f *inFlight) bool { return f.withdrawn })
 		}
 	}
 	return n
@@ -185,7 +186,7 @@ func (c *Core) numWithdrawing() int {
 
 // surplus returns how many jobs wait on the host beyond its free slots.
 func (h *host) surplus() int {
-	return h.countInFlight((*inFlight).isWaiting) - max(0, h.limit-h.running)
+	return h.numInFlight((*inFlight).isWaiting) - max(0, h.limit-h.runningSlots)
 }
 
 // hostWithLargestSurplus returns the host with the largest surplus, or nil.
@@ -193,7 +194,7 @@ func (c *Core) hostWithLargestSurplus() *host {
 	var best *host
 	most := 0
 	for _, h := range c.hosts {
-		if h.linked && h.occupied > h.limit {
+		if h.linked && h.occupiedSlots > h.limit {
 			if n := h.surplus(); n > most {
 				best, most = h, n
 			}

@@ -35,8 +35,8 @@ func TestHighWater(t *testing.T) {
 	}
 }
 
-// quick returns the outcome of a job that took 0.1 s.
-func (s *stage) quick() jobs.Outcome {
+// quickOutcome returns the outcome of a job that took 0.1 s.
+func (s *stage) quickOutcome() jobs.Outcome {
 	return jobs.Outcome{Started: s.now().Wall - 1e8, Ended: s.now().Wall}
 }
 
@@ -44,18 +44,18 @@ func (s *stage) quick() jobs.Outcome {
 // filled to the high water mark, is refilled when it is less than half full, and never holds more
 // than a fair part of the queue.
 func TestBuffer(t *testing.T) {
-	s := withJobs(t, 1000, Config{}, box("a", 4))
-	want(t, "slots alone", on(s.commands, "a"), "1.1 2.1 3.1 4.1")
+	s := stageWithJobs(t, 1000, Config{}, testHost("a", 4))
+	want(t, "slots alone", launchedOn(s.commands, "a"), "1.1 2.1 3.1 4.1")
 	end := func(n int) int { // returns how many jobs follow
 		ids := fmt.Sprint(s.attemptsOn("a")[:n])
-		return len(launchItems(s.ended("a", strings.Trim(ids, "[]"), s.quick()), "a"))
+		return len(launchItems(s.ended("a", strings.Trim(ids, "[]"), s.quickOutcome()), "a"))
 	}
 	want(t, "jobs follow the first end", end(1), 13)
 	want(t, "jobs follow though more than half is there", end(5), 0)
 	want(t, "jobs follow below the low water mark", end(2), 7)
-	for s.c.hosts[0].head != nil && s.c.queue.ready > 0 {
+	for s.c.hosts[0].oldest != nil && s.c.queue.ready > 0 {
 		end(1)
-		if ahead := s.c.hosts[0].occupied - 4; ahead > s.c.queue.ready+1 {
+		if ahead := s.c.hosts[0].occupiedSlots - 4; ahead > s.c.queue.ready+1 {
 			t.Fatalf("%d jobs are handed out ahead, %d are left", ahead, s.c.queue.ready)
 		}
 	}
@@ -65,62 +65,62 @@ func TestBuffer(t *testing.T) {
 // slots, and that no job is buffered behind them.
 func TestNeverBuffered(t *testing.T) {
 	for _, o := range []*jobs.Options{{Slots: 2}, {GPUs: 1}, {MemBytes: 1}} {
-		s := connected(t, Config{}, box("a", 2))
+		s := connectedStage(t, Config{}, testHost("a", 2))
 		s.submit(true, slices.Repeat([]*jobs.Options{o}, 50)...)
-		s.ended("a", "1.1", s.quick())
-		between(t, fmt.Sprintf("%+v: slots handed out", o), s.c.hosts[0].occupied, 0, 2)
+		s.ended("a", "1.1", s.quickOutcome())
+		wantBetween(t, fmt.Sprintf("%+v: slots handed out", o), s.c.hosts[0].occupiedSlots, 0, 2)
 	}
 }
 
 // TestBufferSpan checks that --buffer keeps a host busy for that long, and that the hosts share the
 // queue fairly (B3).
 func TestBufferSpan(t *testing.T) {
-	s := connected(t, Config{Buffer: 10 * time.Minute}, box("a", 1), box("b", 1))
+	s := connectedStage(t, Config{Buffer: 10 * time.Minute}, testHost("a", 1), testHost("b", 1))
 	s.submit(true, slices.Repeat([]*jobs.Options{{Estimate: time.Minute}}, 40)...)
 	for _, h := range s.c.hosts {
-		want(t, h.spec.Name+": jobs, of which 10 are ahead", h.occupied, 11)
+		want(t, h.spec.Name+": jobs, of which 10 are ahead", h.occupiedSlots, 11)
 	}
 }
 
-// TestBalanceOnlyWhereItCanRun checks that a buffered job is not withdrawn for a free slot on a
-// host that cannot run it.
-func TestBalanceOnlyWhereItCanRun(t *testing.T) {
-	a := box("a", 1)
+// TestSurplusStaysIfNotRunnableElsewhere checks that a buffered job is not withdrawn for a free
+// slot on a host that cannot run it.
+func TestSurplusStaysIfNotRunnableElsewhere(t *testing.T) {
+	a := testHost("a", 1)
 	a.Tags = []string{"x"}
-	s := newStage(t, Config{}, a, box("b", 1))
+	s := newStage(t, Config{}, a, testHost("b", 1))
 	s.up("a")
 	s.submit(true, slices.Repeat([]*jobs.Options{{Tags: []string{"x"}}}, 20)...)
 	s.started("a", "1.1")
-	s.ended("a", "1.1", s.quick())
+	s.ended("a", "1.1", s.quickOutcome())
 	s.started("a", "2.1")
 	s.step(Cancel{Jobs: []jobs.ID{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}})
-	want(t, "asked back", said[Withdraw](append(s.up("b"), s.wait(time.Second, "a", "b")...)), "")
+	want(t, "asked back", formatCommands[Withdraw](append(s.up("b"), s.wait(time.Second, "a", "b")...)), "")
 }
 
-// TestBalance checks that at the end of the queue a buffered job moves to a host with a free slot,
-// and that the move is not charged.
-func TestBalance(t *testing.T) {
-	s := withJobs(t, 4, Config{}, box("a", 1), box("b", 1))
+// TestSurplusMoves checks that at the end of the queue a buffered job moves to a host with a free
+// slot, and that the move is not charged.
+func TestSurplusMoves(t *testing.T) {
+	s := stageWithJobs(t, 4, Config{}, testHost("a", 1), testHost("b", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")
-	o := s.ended("a", "1.1", okay)
-	want(t, "a", on(o, "a"), "3.1")
+	o := s.ended("a", "1.1", succeeded)
+	want(t, "a", launchedOn(o, "a"), "3.1")
 	s.started("a", "3.1")
 	// One job is left for two hosts, so no host gets it ahead of need.
-	want(t, "b", on(s.ended("b", "2.1", okay), "b"), "4.1")
+	want(t, "b", launchedOn(s.ended("b", "2.1", succeeded), "b"), "4.1")
 
-	s = newStage(t, Config{}, box("a", 1), box("b", 1))
+	s = newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.up("a")
-	s.plain(20)
+	s.submitPlain(20)
 	s.started("a", "1.1")
-	o = s.ended("a", "1.1", s.quick())
-	want(t, "ahead", on(o, "a"), "2.1 3.1 4.1 5.1")
+	o = s.ended("a", "1.1", s.quickOutcome())
+	want(t, "ahead", launchedOn(o, "a"), "2.1 3.1 4.1 5.1")
 	s.started("a", "2.1")
 	s.step(Cancel{Jobs: []jobs.ID{6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}})
 	o = append(s.up("b"), s.wait(time.Second, "a", "b")...)
-	want(t, "asked back", said[Withdraw](o), "{a [5.1]}")
+	want(t, "asked back", formatCommands[Withdraw](o), "{a [5.1]}")
 	o = s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("5.1")}})
-	want(t, "moved", on(o, "b"), "5.2")
+	want(t, "moved", launchedOn(o, "b"), "5.2")
 	want(t, "job 5", s.history(5), "running: a superseded, b launching")
 }
 
@@ -132,11 +132,11 @@ func TestBufferedJobsDoNotUseUpMaxSlots(t *testing.T) {
 		limit, buffered int
 		launched        int // at least, on b
 	}{{6, 12, 2}, {5, 0, 1}} {
-		s := newStage(t, Config{MaxSlots: c.limit}, box("a", 4), box("b", 2))
+		s := newStage(t, Config{MaxSlots: c.limit}, testHost("a", 4), testHost("b", 2))
 		s.up("a")
-		s.plain(100)
-		s.ended("a", "1.1", s.quick())
-		want(t, fmt.Sprintf("--max-slots %d: jobs ahead on a", c.limit), s.c.hosts[0].occupied-4, c.buffered)
-		between(t, fmt.Sprintf("--max-slots %d: launched on b", c.limit), len(launchItems(s.up("b"), "b")), c.launched, 100)
+		s.submitPlain(100)
+		s.ended("a", "1.1", s.quickOutcome())
+		want(t, fmt.Sprintf("--max-slots %d: jobs ahead on a", c.limit), s.c.hosts[0].occupiedSlots-4, c.buffered)
+		wantBetween(t, fmt.Sprintf("--max-slots %d: launched on b", c.limit), len(launchItems(s.up("b"), "b")), c.launched, 100)
 	}
 }

@@ -27,14 +27,14 @@ type classKey struct {
 
 // class holds the ready jobs with one key.
 type class struct {
-	key   classKey
-	stats *queueStats // of its queue
-	spec  *jobs.Spec  // of one of its jobs, which all use the same pools
-	tags  []string
-	n     int // ready jobs
-	ranks map[rank]*bucket
-	heap  minHeap[*bucket]
-	pos   int // in queue.list; -1: not there
+	key       classKey
+	stats     *queueStats // of its queue
+	spec      *jobs.Spec  // of one of its jobs, which all use the same pools
+	tags      []string
+	numReady  int // ready jobs
+	ranks     map[rank]*bucket
+	heap      minHeap[*bucket]
+	listIndex int // in queue.list; -1: not there
 
 	epoch         int    // value of queue.epoch for which fits and avoid were computed
 	fits          []bool // by host index: whether it could run there at all
@@ -66,7 +66,7 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 		q.lastKey = classKey{
 			queue: j.Spec.Queue, estimateStep: c.estimateStep(j.Spec),
 			tags: strings.Join(j.Spec.Tags, "\n"), gpus: j.Spec.GPUs, slots: j.Spec.SlotCount(), tokens: j.Spec.TokenText(),
-			mem: j.Spec.MemBytes, maxRunTime: c.lastsStep(j.Spec),
+			mem: j.Spec.MemBytes, maxRunTime: c.roundedMaxRunTime(j.Spec),
 		}
 	}
 	key := q.lastKey
@@ -74,8 +74,8 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 		key.mem = c.memoryRequest(j)
 		key.maxRunTime = grownLimit(key.maxRunTime, c.cfg.TimeoutGrowth, j)
 	}
-	key.avoid, key.excluded = c.pastOf(j)
-	if q.anywhere[j.Spec.ID] {
+	key.avoid, key.excluded = c.excludedHosts(j)
+	if q.avoidanceOver[j.Spec.ID] {
 		key.avoid = ""
 	}
 	return key
@@ -84,13 +84,13 @@ func (c *Core) keyOf(j *jobs.Job) classKey {
 // newClass returns an empty class for the job. It does not add the class to the queue.
 func (c *Core) newClass(j *jobs.Job) *class {
 	key := c.keyOf(j)
-	return &class{key: key, stats: c.statsOf(j.Spec), spec: j.Spec, tags: j.Spec.Tags, ranks: make(map[rank]*bucket), pos: -1, epoch: -1}
+	return &class{key: key, stats: c.statsOf(j.Spec), spec: j.Spec, tags: j.Spec.Tags, ranks: make(map[rank]*bucket), listIndex: -1, epoch: -1}
 }
 
-// pastOf returns the hosts where the job has failed in this round (avoid), and those where an
-// attempt of it is open or orphaned (excluded). Each list is sorted and joined by newlines. Both
+// excludedHosts returns the hosts where the job has failed in this round (avoid), and those where
+// an attempt of it is open or orphaned (excluded). Each list is sorted and joined by newlines. Both
 // are "" for nearly every job.
-func (c *Core) pastOf(j *jobs.Job) (avoid, taboo string) {
+func (c *Core) excludedHosts(j *jobs.Job) (avoid, excluded string) {
 	if len(j.Attempts) == 0 {
 		return "", ""
 	}
@@ -98,20 +98,20 @@ func (c *Core) pastOf(j *jobs.Job) (avoid, taboo string) {
 	for _, a := range j.Attempts {
 		switch {
 		case a.State == jobs.AttemptExited && a.Round == j.Round:
-			failed = insert(failed, a.Host)
+			failed = insertSorted(failed, a.Host)
 		case a.State.Open():
-			lost = insert(lost, a.Host) // a copy runs elsewhere
+			lost = insertSorted(lost, a.Host) // a copy runs elsewhere
 		case a.State == jobs.AttemptLost && c.orphaned[a.ID] && c.byName[a.Host] != nil && c.byName[a.Host].owns(a):
-			lost = insert(lost, a.Host)
+			lost = insertSorted(lost, a.Host)
 		case a.State == jobs.AttemptLost && a.Round == j.Round:
-			failed = insert(failed, a.Host) // the attempt died there, so other hosts are preferred
+			failed = insertSorted(failed, a.Host) // the attempt died there, so other hosts are preferred
 		}
 	}
 	return strings.Join(failed, "\n"), strings.Join(lost, "\n")
 }
 
-// insert adds a name to a sorted list without repeats.
-func insert(names []string, name string) []string {
+// insertSorted adds a name to a sorted list without repeats.
+func insertSorted(names []string, name string) []string {
 	if i, ok := slices.BinarySearch(names, name); !ok {
 		return slices.Insert(names, i, name)
 	}
@@ -127,8 +127,8 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 		cl.heap.push(b)
 	}
 	b.ids.push(queuedID(id))
-	if cl.n++; cl.pos < 0 {
-		cl.pos = len(c.queue.list)
+	if cl.numReady++; cl.listIndex < 0 {
+		cl.listIndex = len(c.queue.list)
 		c.queue.list = append(c.queue.list, cl)
 	}
 }
@@ -137,14 +137,14 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 // dropped with all its entries.
 func (cl *class) remove(c *Core, id jobs.ID) {
 	q := &c.queue
-	if cl.n--; cl.n > 0 {
+	if cl.numReady--; cl.numReady > 0 {
 		return
 	}
 	last := q.list[len(q.list)-1]
-	q.list[cl.pos] = last
-	last.pos = cl.pos
+	q.list[cl.listIndex] = last
+	last.listIndex = cl.listIndex
 	q.list = q.list[:len(q.list)-1]
-	cl.pos = -1
+	cl.listIndex = -1
 	delete(q.classes, cl.key)
 	if c.keeper == cl {
 		c.setKeeper(nil)
@@ -166,8 +166,8 @@ func (cl *class) head(c *Core) (jobs.ID, rank) {
 			continue
 		}
 		id := jobs.ID(b.ids[0])
-		if c.queue.states[id-1] == ready {
-			if j := c.table.Job(id); c.rankOf(j) == b.rank && (len(j.Attempts) == 0 && !c.queue.edits || c.classOf(j) == cl) {
+		if c.queue.states[id-1] == stateReady {
+			if j := c.table.Job(id); c.rankOf(j) == b.rank && (len(j.Attempts) == 0 && !c.queue.hasStaleEntries || c.classOf(j) == cl) {
 				return id, b.rank
 			}
 		}
@@ -191,7 +191,7 @@ func (c *Core) updateFits(cl *class) {
 			}
 		}
 	}
-	taboo := strings.Split(cl.key.excluded, "\n")
+	excluded := strings.Split(cl.key.excluded, "\n")
 	cl.fits = slices.Grow(cl.fits[:0], len(c.hosts))
 	var why string
 	any := false
@@ -200,15 +200,15 @@ func (c *Core) updateFits(cl *class) {
 		if no != "" && why == "" {
 			why = no
 		}
-		cl.fits = append(cl.fits, no == "" && !slices.Contains(taboo, h.spec.Name))
+		cl.fits = append(cl.fits, no == "" && !slices.Contains(excluded, h.spec.Name))
 		any = any || no == ""
 	}
 	if cl.unsatisfiable = ""; c.failUnsatisfiableAt > 0 {
 		return
 	}
-	cl.unsatisfiable = c.exceedsPools(cl)
+	cl.unsatisfiable = c.whyExceedsPools(cl)
 	switch {
-	case cl.unsatisfiable != "", any, len(c.specs()) == 0, c.anyProviderCouldRun(cl):
+	case cl.unsatisfiable != "", any, len(c.hostSpecs()) == 0, c.hasProviderFor(cl):
 	case len(c.hosts) == 1:
 		cl.unsatisfiable = why
 	default:
@@ -235,7 +235,7 @@ func (h *host) whyCannotRun(cl *class) string {
 		keptSlots, keptGPUs = h.spec.KeptFrom(cl.key.queue)
 	}
 	if h.instance != nil {
-		if why := cl.tooLongFor(h.instance.p.spec); why != "" {
+		if why := cl.whyTooLongFor(h.instance.provider.spec); why != "" {
 			return why
 		}
 	}
@@ -250,8 +250,8 @@ func (h *host) whyCannotRun(cl *class) string {
 	if n := h.maxSlots(); n > 0 && k.slots > n-keptSlots {
 		return has(jobs.Plural(k.slots, "slot"), n, keptSlots)
 	}
-	if known := h.spec.GPUNumbers(nil) != nil || h.hello != nil; known && k.gpus > 0 && k.gpus.Devices() > h.nGPUs()-keptGPUs {
-		return has(k.gpus.Text(), h.nGPUs(), keptGPUs)
+	if known := h.spec.GPUNumbers(nil) != nil || h.hello != nil; known && k.gpus > 0 && k.gpus.Devices() > h.numGPUs()-keptGPUs {
+		return has(k.gpus.Text(), h.numGPUs(), keptGPUs)
 	}
 	if k.mem > 0 && h.hello != nil && h.hello.MemBytes > 0 && k.mem > h.hello.MemBytes {
 		return fmt.Sprintf("it needs %s of memory and host %s has %s", formatBytes(k.mem), h.spec.Name, formatBytes(h.hello.MemBytes))
@@ -294,12 +294,12 @@ func (c *Core) refuseUnsatisfiable() {
 	for i := 0; i < len(c.queue.list); i++ {
 		cl := c.queue.list[i]
 		c.updateFits(cl)
-		for cl.unsatisfiable != "" && cl.n > 0 && n < maxPerStep {
+		for cl.unsatisfiable != "" && cl.numReady > 0 && n < maxPerStep {
 			id, _ := cl.head(c)
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: cl.unsatisfiable})
 			n++
 		}
-		if cl.n == 0 {
+		if cl.numReady == 0 {
 			i-- // another class now has this position in the list
 		}
 	}

@@ -124,9 +124,9 @@ func (Finish) To() string       { return "" }
 // outbox gathers the commands of one Step for a host, so that each kind needs only one message.
 type outbox struct {
 	disconnect, connect bool
-	spec                bool // its specification has changed
-	limit               bool
-	share               bool
+	configure           bool // its specification has changed
+	setLimit            bool
+	setShare            bool
 	list                bool
 	probe               []jobs.AttemptID
 	kill                []Kill
@@ -136,33 +136,33 @@ type outbox struct {
 	urgent              bool // a slot waits for one of launch
 }
 
-// collect turns the outboxes into commands, in the order of the inventory. Withdrawals and a limit
-// of zero come before anything that lets the host start a job (SetLimit). A host that is not linked
-// gets only commands about its connection. When it is back, its answer to a Probe determines the
-// other commands.
-func (c *Core) collect() []Command {
+// collectCommands turns the outboxes into commands, in the order of the inventory. Withdrawals and
+// a limit of zero come before anything that lets the host start a job (SetLimit). A host that is
+// not linked gets only commands about its connection. When it is back, its answer to a Probe
+// determines the other commands.
+func (c *Core) collectCommands() []Command {
 	var commands []Command
 	for _, h := range c.hosts {
 		o := &h.outbox
 		if o.disconnect {
 			commands = append(commands, Disconnect{h.spec.Name})
 		}
-		if o.spec {
+		if o.configure {
 			commands = append(commands, Configure{h.spec.Name, h.spec})
 		}
 		if o.connect {
 			commands = append(commands, Connect{h.spec.Name})
 		}
 		if h.linked {
-			if o.share {
+			if o.setShare {
 				commands = append(commands, SetShare{h.spec.Name, h.sentShare})
 			}
-			none := o.limit && h.limit == 0
+			none := o.setLimit && h.limit == 0
 			if none { // first, or a job that is being withdrawn could start
 				commands = append(commands, SetLimit{h.spec.Name, 0})
 			}
 			if o.list {
-				commands = append(commands, List{h.spec.Name, c.toList()})
+				commands = append(commands, List{h.spec.Name, c.rangesToList()})
 			}
 			if len(o.probe) > 0 {
 				commands = append(commands, Probe{h.spec.Name, o.probe})
@@ -176,7 +176,7 @@ func (c *Core) collect() []Command {
 			if len(o.withdraw) > 0 {
 				commands = append(commands, Withdraw{h.spec.Name, o.withdraw})
 			}
-			if o.limit && !none {
+			if o.setLimit && !none {
 				commands = append(commands, SetLimit{h.spec.Name, h.limit})
 			}
 			if len(o.launch) > 0 {
@@ -202,7 +202,7 @@ func (h *host) kill(id jobs.AttemptID, why string) {
 
 // warnAttempts warns the running attempts of a host of their end, each once.
 func (h *host) warnAttempts() {
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		if f.started && !f.killed && !f.warned && h.linked {
 			f.warned = true
 			h.outbox.warn = append(h.outbox.warn, f.id)
@@ -226,7 +226,7 @@ func (h *host) withdraw(f *inFlight) {
 
 // withdrawAll withdraws everything that has not started.
 func (h *host) withdrawAll() {
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		h.withdraw(f)
 	}
 }

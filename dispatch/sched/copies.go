@@ -11,60 +11,61 @@ import (
 // Copies of running jobs. If a slot is free, another attempt of a straggler is launched on a
 // second host. If no job waits for the slot, other running jobs are copied, too. The first success
 // counts. The other attempts are then ended, and use up no try. A job with several attempts is
-// decided by the last of them that is open (fail, stateWithout), so no other code knows of copies.
+// decided by the last of them that is open (completeFailure, stateWithoutResult), so no other code
+// knows of copies.
 
 const (
-	// copyAfter is the age below which a job is not copied unless its host is silent:
+	// minCopyAge is the age below which a job is not copied unless its host is silent:
 	// most jobs as short as that end before a copy has begun.
 	minCopyAge = time.Second
-	// copyEvery is the interval at which all running jobs are checked for this.
+	// copyInterval is the interval at which all running jobs are checked for this.
 	copyInterval = time.Second
-	// stragglerEvery is added to it while jobs wait. From then on no jobs are sent ahead of need
-	// until a slot is free.
+	// stragglerCopyDelay is added to copyInterval while jobs wait. From then on no jobs are sent
+	// ahead of need until a slot is free.
 	stragglerCopyDelay = 4 * time.Second
-	// losersWait is how long a run that has all results waits for a silent host with a redundant
-	// attempt. copyLease bounds the leases of such a run, because jobs that were sent to the host
-	// must not start later.
-	loserTimeout = 10 * time.Second
-	copyLease    = loserTimeout
+	// redundantTimeout is how long a run that has all results waits for a silent host with a
+	// redundant attempt. copyLease bounds the leases of such a run, because jobs that were sent to
+	// the host must not start later.
+	redundantTimeout = 10 * time.Second
+	copyLease        = redundantTimeout
 )
 
 // copyCandidate is an attempt whose job may be copied.
 type copyCandidate struct {
-	f    *inFlight
-	rank int           // smaller goes first
-	left time.Duration // expected remaining time; the longest goes first
-	why  string
+	attempt *inFlight
+	rank    int           // smaller goes first
+	left    time.Duration // expected remaining time; the longest goes first
+	why     string
 }
 
-// copiesWait reports whether a straggler waits for a free slot while jobs are queued. Hosts then
-// get nothing ahead of need, or no slot would become free.
-func (c *Core) copiesWait() bool {
-	return c.cfg.Copies >= 2 && c.straggling > 0 && c.queue.ready > 0 && c.now.Mono >= c.copyAt
+// hasWaitingCopies reports whether a straggler waits for a free slot while jobs are queued. Hosts
+// then get nothing ahead of need, or no slot would become free.
+func (c *Core) hasWaitingCopies() bool {
+	return c.cfg.Copies >= 2 && c.numStragglers > 0 && c.queue.ready > 0 && c.now.Mono >= c.copyCheckAt
 }
 
-// copyRunning launches copies on free slots. While jobs wait in the queue, only stragglers get a
+// launchCopies launches copies on free slots. While jobs wait in the queue, only stragglers get a
 // slot, before those jobs. Otherwise the order is: jobs of hosts that do not respond, stragglers,
 // and then the jobs with the longest expected remaining time.
-func (c *Core) copyRunning() {
-	if c.cfg.Copies < 2 || c.now.Mono < c.copyAt || c.isLaunchingClosed() || !c.hasFreeSlot() {
+func (c *Core) launchCopies() {
+	if c.cfg.Copies < 2 || c.now.Mono < c.copyCheckAt || c.isLaunchingClosed() || !c.hasFreeSlot() {
 		return
 	}
 	queued := c.queue.ready > 0
-	if queued && c.straggling == 0 || !queued && c.hasBacklog() {
+	if queued && c.numStragglers == 0 || !queued && c.hasBacklog() {
 		return
 	}
-	c.copyAt = c.now.Mono + copyInterval
+	c.copyCheckAt = c.now.Mono + copyInterval
 	if queued {
-		c.copyAt += stragglerCopyDelay
+		c.copyCheckAt += stragglerCopyDelay
 	}
 	var list []copyCandidate
-	for _, h := range c.everyHost() {
-		for f := h.head; f != nil; f = f.next {
+	for _, h := range c.allHosts() {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if queued && !f.isStraggler {
 				continue
 			}
-			if x, ok := c.copyCandidate(f); ok {
+			if x, ok := c.asCopyCandidate(f); ok {
 				list = append(list, x)
 			}
 		}
@@ -73,7 +74,7 @@ func (c *Core) copyRunning() {
 		return cmp.Or(a.rank-b.rank, cmp.Compare(b.left, a.left))
 	})
 	for _, x := range list[:min(len(list), maxPerStep)] {
-		j := c.table.Job(x.f.id.Job)
+		j := c.table.Job(x.attempt.id.Job)
 		if !c.hasFreeSlot() {
 			return
 		}
@@ -82,10 +83,10 @@ func (c *Core) copyRunning() {
 		}
 		cl := c.newClass(j)
 		c.updateFits(cl)
-		if h := c.choose(cl); h != nil {
-			c.logf(h.spec.Name, x.f.id.Job, "job %d runs on %s too: %s", x.f.id.Job, h.spec.Name, x.why)
-			c.launch(x.f.id.Job, h)
-			c.launchAfter = c.now.Mono + c.cfg.Delay
+		if h := c.chooseHost(cl); h != nil {
+			c.logf(h.spec.Name, x.attempt.id.Job, "job %d runs on %s too: %s", x.attempt.id.Job, h.spec.Name, x.why)
+			c.launch(x.attempt.id.Job, h)
+			c.launchAfter = c.now.Mono + c.cfg.LaunchDelay
 		}
 	}
 }
@@ -93,25 +94,25 @@ func (c *Core) copyRunning() {
 // hasBacklog reports whether a job waits on a host that has no slot for it. Moving it to another
 // host is better than a copy.
 func (c *Core) hasBacklog() bool {
-	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h.state == Up && h.occupied > h.limit && h.surplus() > 0 })
+	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h.state == Up && h.occupiedSlots > h.limit && h.surplus() > 0 })
 }
 
-// copyCandidate reports whether the job of an attempt may be copied, with its priority.
-func (c *Core) copyCandidate(f *inFlight) (copyCandidate, bool) {
+// asCopyCandidate reports whether the job of an attempt may be copied, with its priority.
+func (c *Core) asCopyCandidate(f *inFlight) (copyCandidate, bool) {
 	j, h := c.table.Job(f.id.Job), f.host
 	if f.killed || f.hasOutcome || j.State != jobs.Running || !c.mayCopy(j) {
 		return copyCandidate{}, false
 	}
 	if h.state == Suspect || !h.linked && c.now.Mono-h.lastReceivedAt >= HeartbeatInterval {
-		return copyCandidate{f: f, why: h.spec.Name + " does not answer"}, true
+		return copyCandidate{attempt: f, why: h.spec.Name + " does not answer"}, true
 	}
 	age := f.age(c.now.Mono)
-	if !f.isJudged() || age < minCopyAge {
+	if !f.hasMeaningfulAge() || age < minCopyAge {
 		return copyCandidate{}, false
 	}
 	// A job that has run longer than expected, or has no expected end, counts as half done.
 	left := age
-	if d, ok := f.expected(age); ok && d > age {
+	if d, ok := f.expectedRunTime(age); ok && d > age {
 		left = d - age
 	}
 	if f.isStraggler {
@@ -123,7 +124,7 @@ func (c *Core) copyCandidate(f *inFlight) (copyCandidate, bool) {
 // mayCopy reports whether a job may have one more attempt: within the run's number of copies, and
 // within its tries even if all of them fail.
 func (c *Core) mayCopy(j *jobs.Job) bool {
-	if j.Spec.NoCopies || c.isCancelPending(j.Spec.ID) || c.tooHard(j) {
+	if j.Spec.NoCopies || c.isCancelPending(j.Spec.ID) || c.isTooHard(j) {
 		return false
 	}
 	open := 0
@@ -135,22 +136,22 @@ func (c *Core) mayCopy(j *jobs.Job) bool {
 			}
 		}
 	}
-	return open < c.cfg.Copies && int(j.Failures)+open < c.tries(j)
+	return open < c.cfg.Copies && int(j.Failures)+open < c.maxTries(j)
 }
 
-// giveUpLosers gives up attempts on silent hosts whose jobs have their results from copies. It is
-// called when every job has a result, so the outcomes of those attempts cannot count.
-func (c *Core) giveUpLosers() {
+// giveUpRedundant gives up attempts on silent hosts whose jobs have their results from copies. It
+// is called when every job has a result, so the outcomes of those attempts cannot count.
+func (c *Core) giveUpRedundant() {
 	if c.cfg.Copies < 2 {
 		return
 	}
-	for _, h := range c.everyHost() {
-		if h.linked || c.now.Mono-h.lastReceivedAt < loserTimeout {
+	for _, h := range c.allHosts() {
+		if h.linked || c.now.Mono-h.lastReceivedAt < redundantTimeout {
 			continue
 		}
-		for f, next := h.head, (*inFlight)(nil); f != nil; f = next {
-			next = f.next
-			if c.mayLose(h, f, false, false) {
+		for f, next := h.oldest, (*inFlight)(nil); f != nil; f = next {
+			next = f.nextOnHost
+			if c.canGiveUp(h, f, false, false) {
 				c.loseAttempt(f, "its job has a result, and "+h.spec.Name+" does not answer: "+c.silenceText(h))
 			}
 		}

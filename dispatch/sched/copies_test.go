@@ -8,7 +8,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-var ended15 = jobs.Outcome{Signal: "SIGTERM", Stopped: true}
+var success15s = jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 
 // TestCopies checks that a running job is copied when slots are free and no job waits (D3). The
 // number of copies and of tries limits this, and both the run and the job must allow it.
@@ -28,9 +28,9 @@ func TestCopies(t *testing.T) {
 		{"not where it cannot run", Config{Copies: 3}, jobs.Options{Tags: []string{"big"}}, "running: a running, b launching"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			a, b := box("a", 1), box("b", 1)
+			a, b := testHost("a", 1), testHost("b", 1)
 			a.Tags, b.Tags = []string{"big"}, []string{"big"}
-			s := newStage(t, tt.cfg, a, b, box("c", 1))
+			s := newStage(t, tt.cfg, a, b, testHost("c", 1))
 			s.up("a")
 			s.submit(true, &tt.opts)
 			s.started("a", "1.1")
@@ -49,19 +49,19 @@ func TestCopyEnds(t *testing.T) {
 		ends func(s *stage)
 		want string
 	}{
-		{"the copy succeeds", func(s *stage) { s.ended("b", "1.2", okay); s.ended("a", "1.1", ended15) },
+		{"the copy succeeds", func(s *stage) { s.ended("b", "1.2", succeeded); s.ended("a", "1.1", success15s) },
 			"succeeded: a superseded, b exited"},
-		{"the original succeeds", func(s *stage) { s.ended("a", "1.1", okay); s.ended("b", "1.2", ended15) },
+		{"the original succeeds", func(s *stage) { s.ended("a", "1.1", succeeded); s.ended("b", "1.2", success15s) },
 			"succeeded: a exited, b superseded"},
-		{"both succeed", func(s *stage) { s.ended("b", "1.2", okay); s.ended("a", "1.1", okay) },
+		{"both succeed", func(s *stage) { s.ended("b", "1.2", succeeded); s.ended("a", "1.1", succeeded) },
 			"succeeded: a superseded, b exited"},
-		{"the copy fails", func(s *stage) { s.ended("b", "1.2", exit1); s.ended("a", "1.1", okay) },
+		{"the copy fails", func(s *stage) { s.ended("b", "1.2", exit1); s.ended("a", "1.1", succeeded) },
 			"succeeded, 1 failure: a exited, b exited"},
 		{"both fail", func(s *stage) { s.ended("b", "1.2", exit1); s.ended("a", "1.1", exit1) },
 			"failed, 2 failures: a exited, b exited"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := withJobs(t, 1, Config{Copies: 2, Tries: 2}, box("a", 1), box("b", 1))
+			s := stageWithJobs(t, 1, Config{Copies: 2, Tries: 2}, testHost("a", 1), testHost("b", 1))
 			s.started("a", "1.1")
 			s.wait(5*time.Second, "a", "b")
 			s.started("b", "1.2")
@@ -75,16 +75,16 @@ func TestCopyEnds(t *testing.T) {
 
 // TestQueueBeforeCopies checks that no job waits because of a copy.
 func TestQueueBeforeCopies(t *testing.T) {
-	s := withJobs(t, 3, Config{Copies: 2}, box("a", 1), box("b", 1))
+	s := stageWithJobs(t, 3, Config{Copies: 2}, testHost("a", 1), testHost("b", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")
 	s.wait(10*time.Second, "a", "b")
-	s.ended("b", "2.1", okay)
+	s.ended("b", "2.1", succeeded)
 	s.wantState(3, jobs.Running)
 	s.started("b", "3.1")
 	s.wait(10*time.Second, "a", "b")
 	want(t, "job 1 while job 3 needs the slot", s.history(1), "running: a running")
-	s.ended("b", "3.1", okay)
+	s.ended("b", "3.1", succeeded)
 	s.wait(5*time.Second, "a", "b")
 	want(t, "job 1", s.history(1), "running: a running, b launching")
 }
@@ -92,17 +92,17 @@ func TestQueueBeforeCopies(t *testing.T) {
 // TestStragglerBeforeQueue checks that a straggler gets its second attempt before waiting jobs
 // start (D4).
 func TestStragglerBeforeQueue(t *testing.T) {
-	s := withJobs(t, 20, Config{Copies: 2}, box("a", 1), box("b", 1))
+	s := stageWithJobs(t, 20, Config{Copies: 2}, testHost("a", 1), testHost("b", 1))
 	s.started("a", "1.1")
 	for id := 2; id <= 12 && len(s.job(1).Attempts) == 1; id++ {
 		s.started("b", fmt.Sprintf("%d.1", id))
 		s.wait(time.Second, "a", "b")
-		s.ended("b", fmt.Sprintf("%d.1", id), okay)
+		s.ended("b", fmt.Sprintf("%d.1", id), succeeded)
 	}
 	s.wait(10*time.Second, "a", "b")
 	for _, id := range []jobs.ID{13, 14, 15} { // whichever of them runs on b
 		if s.job(id).State == jobs.Running {
-			s.ended("b", fmt.Sprintf("%d.1", id), okay)
+			s.ended("b", fmt.Sprintf("%d.1", id), succeeded)
 		}
 	}
 	want(t, "job 1", s.history(1), "running: a running, b launching")
@@ -112,7 +112,7 @@ func TestStragglerBeforeQueue(t *testing.T) {
 // does not answer, then stragglers, then others. The run does not wait for the host once it has all
 // results (D3, D4).
 func TestSuspectCopiedFirst(t *testing.T) {
-	s := newStage(t, Config{Copies: 2}, box("a", 2), box("b", 2), box("c", 1))
+	s := newStage(t, Config{Copies: 2}, testHost("a", 2), testHost("b", 2), testHost("c", 1))
 	s.up("a", "b")
 	s.submit(true, &jobs.Options{Estimate: time.Hour}, jobs.NoOptions, &jobs.Options{Estimate: time.Second}, jobs.NoOptions)
 	for _, id := range []string{"1.1", "2.1", "3.1", "4.1"} {
@@ -129,9 +129,9 @@ func TestSuspectCopiedFirst(t *testing.T) {
 			if j := s.job(id); len(j.Attempts) == 2 && j.State == jobs.Running {
 				order = append(order, id)
 				s.started("c", fmt.Sprintf("%d.2", id))
-				s.ended("c", fmt.Sprintf("%d.2", id), okay)
+				s.ended("c", fmt.Sprintf("%d.2", id), succeeded)
 				if j.Attempts[0].Host == there {
-					s.ended(there, fmt.Sprintf("%d.1", id), ended15)
+					s.ended(there, fmt.Sprintf("%d.1", id), success15s)
 				}
 			}
 		}
@@ -139,5 +139,5 @@ func TestSuspectCopiedFirst(t *testing.T) {
 	if len(order) != 4 || s.job(order[0]).Attempts[0].Host != gone || s.job(order[1]).Attempts[0].Host != gone {
 		t.Fatalf("copied in the order %v, want the jobs of %s first", order, gone)
 	}
-	want(t, "finish, although a host is away", s.ending(), "done")
+	want(t, "finish, although a host is away", s.finishText(), "done")
 }

@@ -20,9 +20,9 @@ type Config struct {
 	RetryDelay    *time.Duration
 	RetryTimeouts bool // a timeout is not final
 	// Reports whether an outcome is final, so that its job is not retried; nil: see RetryTimeouts.
-	Final func(*jobs.Outcome) bool
+	IsFinal func(*jobs.Outcome) bool
 	// Time from the warning signal to the end of a job that its host causes; 0: no signal.
-	Warn        time.Duration
+	WarnTime    time.Duration
 	MaxPostpone int // how often exit code 75 uses up no try (retry.go)
 	// Factor for a job's timeout after each failure; up to 1: it stays.
 	TimeoutGrowth float64
@@ -35,16 +35,16 @@ type Config struct {
 	Buffer time.Duration
 	Halt   Halt // when to drain because of results
 	// Maximum number of live attempts of a job (copies.go); 0 or 1: no copies.
-	Copies int
-	Delay  time.Duration // minimum time between two launches; 0: none
+	Copies      int
+	LaunchDelay time.Duration // minimum time between two launches; 0: none
 	// Finish when no host could be used for this long; 0: 10 min.
-	GiveUp time.Duration
+	GiveUpAfter time.Duration
 	// Attempts found in the run directory; used only after damage to the journal.
 	Found    []Found
 	HalfLife time.Duration // half-life of fair-share usage; 0: 1 h
 	// Weight of the run on shared hosts; 0: their slots are not shared.
 	RunShare   int
-	BackoffCap time.Duration // maximum delay between connection attempts; 0: 1 min
+	MaxBackoff time.Duration // maximum delay between connection attempts; 0: 1 min
 
 	Providers []*hosts.Provider // of hosts on demand
 	// Prefix of the names of the run's instances, without the dash; see hosts.InstancePrefix.
@@ -65,15 +65,15 @@ type Core struct {
 	attempts
 	queue queue
 	pools
-	hardness   hardnessIndex
-	after      dependencies
-	requests   []*pendingRequest // not completed yet
-	allQueues                    // queuestats.go
-	stragglers                   // straggler.go
-	hybrid     bool              // local slots take the shortest job first (hybrid.go)
-	etaCache   etaCache
-	deadlines  deadlines
-	provisions provisions // provide.go
+	hardness     hardnessIndex
+	dependencies dependencies
+	requests     []*pendingRequest // not completed yet
+	allQueues                      // queuestats.go
+	stragglers                     // straggler.go
+	hybrid       bool              // local slots take the shortest job first (hybrid.go)
+	etaCache     etaCache
+	deadlines    deadlines
+	provisions   provisions // provide.go
 	reconciling
 	lifetime
 	step
@@ -82,9 +82,9 @@ type Core struct {
 	// The first result number that this dispatcher may give; 0: any (reconcile.go).
 	firstSeq int64
 	// Time of the next check for buffered jobs that another host could start.
-	balanceAt       time.Duration
+	surplusCheckAt  time.Duration
 	stallReportedAt time.Duration // 0: never
-	outages         int           // number of shared outages so far
+	numOutages      int           // number of shared outages so far
 	// The time until which jobs that no host can run wait, because the set of hosts has changed. 0:
 	// they do not wait.
 	failUnsatisfiableAt time.Duration
@@ -92,7 +92,7 @@ type Core struct {
 	// See, if set, is called with each record right after it was folded, while its job is in the
 	// state that the record gave it: one Step may end a job and open its next round. It must not
 	// call the core.
-	See func(*jobs.Record)
+	OnRecord func(*jobs.Record)
 
 	// Defects counts records that did not fit the table. A number other than 0 is a bug of this
 	// package.
@@ -106,7 +106,7 @@ type step struct {
 	finish      []Command
 	inspections []Command  // Inspect
 	leaves      []Command  // Leave
-	settled     []endedJob // jobs that became terminal, whose dependents were not handled yet
+	ended       []endedJob // jobs that became terminal, whose dependents were not handled yet
 	cause       string     // name of the request that causes the records; "": none
 	deferring   bool       // emit adds queued jobs to deferred instead of enqueuing them
 	deferred    []jobs.ID
@@ -130,16 +130,16 @@ func New(cfg Config, t *jobs.Table, hs []*hosts.Host) *Core {
 			toKill:       make(map[jobs.AttemptID]bool),
 			stillRunning: make(map[jobs.AttemptID]bool),
 		},
-		queue:     newQueue(),
-		hardness:  newHardnessIndex(),
-		after:     newDependencies(),
-		allQueues: allQueues{stats: make(map[string]*queueStats)},
-		hybrid:    bothKinds(hs),
+		queue:        newQueue(),
+		hardness:     newHardnessIndex(),
+		dependencies: newDependencies(),
+		allQueues:    allQueues{stats: make(map[string]*queueStats)},
+		hybrid:       hasLocalAndRemote(hs),
 	}
 	c.cfg.Tries = orDefault(cfg.Tries, jobs.DefaultTries)
-	c.cfg.GiveUp = orDefault(cfg.GiveUp, 10*time.Minute)
+	c.cfg.GiveUpAfter = orDefault(cfg.GiveUpAfter, 10*time.Minute)
 	c.cfg.HalfLife = orDefault(cfg.HalfLife, defaultHalfLife)
-	c.cfg.BackoffCap = orDefault(cfg.BackoffCap, time.Minute)
+	c.cfg.MaxBackoff = orDefault(cfg.MaxBackoff, time.Minute)
 	c.slots = pool{unit: "slot", rule: "--max-slots allows", limit: cmp.Or(cfg.MaxSlots, -1)}
 	SetTokens{cfg.Tokens}.apply(c)
 	for _, s := range hs {
@@ -161,8 +161,8 @@ func orDefault[T int | float64 | time.Duration](x, otherwise T) T {
 // Table returns the run's state; the caller must not change it.
 func (c *Core) Table() *jobs.Table { return c.table }
 
-// maxKept is the number of records for which Step keeps memory.
-const maxKept = 4096
+// maxReusedRecords is the number of records for which Step keeps memory.
+const maxReusedRecords = 4096
 
 // Step handles events. It returns the records to make durable, and the commands to carry out after
 // that. Decisions about the whole run, such as where to launch, are made once, after the last
@@ -171,13 +171,13 @@ const maxKept = 4096
 func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []Command) {
 	now.Mono = max(now.Mono, c.now.Mono) // time never goes back here
 	gap := now.Mono - c.now.Mono
-	if clear(c.records); cap(c.records) > maxKept {
+	if clear(c.records); cap(c.records) > maxReusedRecords {
 		c.records = nil
 	}
 	c.step = step{now: now, records: c.records[:0], deferred: c.deferred[:0]}
 	c.provisions.commands = nil
 	switch {
-	case !c.begun:
+	case !c.hasBegun:
 		c.takeOverTable()
 	case gap > stallAfter && !c.stopped && !c.fenced:
 		c.handleStall(gap)
@@ -186,14 +186,14 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 		ev.apply(c)
 		c.handleDependents()
 	}
-	c.passTime()
+	c.handleTimers()
 	c.handleDependents()
 	c.checkHalt()
 	c.place()
 	c.handleDependents()
 	c.provide()
 	c.finishRun()
-	return c.records, slices.Concat(c.leaves, c.collect(), c.inspections, c.provisions.commands, c.finish)
+	return c.records, slices.Concat(c.leaves, c.collectCommands(), c.inspections, c.provisions.commands, c.finish)
 }
 
 // emit folds a record into the table and keeps it for the journal. Only emit makes the queue follow
@@ -212,7 +212,7 @@ func (c *Core) emit(r jobs.Record) bool {
 	if moves && j != nil {
 		was = j.State
 		c.removeFromQueue(r.Job)
-		c.countWaiting(j, -1)
+		c.addWaiting(j, -1)
 		if open = !j.State.Terminal(); open && r.Next.Terminal() {
 			r.Seq = max(c.table.Seq+1, c.firstSeq)
 		}
@@ -225,13 +225,13 @@ func (c *Core) emit(r jobs.Record) bool {
 	} else {
 		c.records = append(c.records, r)
 	}
-	if c.See != nil {
-		c.See(&c.records[len(c.records)-1])
+	if c.OnRecord != nil {
+		c.OnRecord(&c.records[len(c.records)-1])
 	}
 	if !moves || j == nil {
 		return err == nil
 	}
-	c.countWaiting(j, 1)
+	c.addWaiting(j, 1)
 	c.pruneStillRunning(j)
 	c.updateHardness(r.Job, j, was, err == nil && r.Kind == jobs.KindEdited)
 	switch {
@@ -241,7 +241,7 @@ func (c *Core) emit(r jobs.Record) bool {
 		c.enqueue(r.Job)
 	case open && j.State.Terminal():
 		c.halt.count(j.State)
-		c.settled = append(c.settled, endedJob{r.Job, r.Request})
+		c.ended = append(c.ended, endedJob{r.Job, r.Request})
 	}
 	return err == nil
 }
@@ -259,8 +259,8 @@ func (c *Core) logf(host string, job jobs.ID, format string, args ...any) {
 	c.emit(jobs.Record{Kind: jobs.KindEvent, Host: host, Job: job, Reason: fmt.Sprintf(format, args...)})
 }
 
-// everyHost returns the hosts of the inventory, then the absent ones.
-func (c *Core) everyHost() []*host {
+// allHosts returns the hosts of the inventory, then the absent ones.
+func (c *Core) allHosts() []*host {
 	if len(c.absent) == 0 {
 		return c.hosts
 	}

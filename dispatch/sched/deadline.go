@@ -14,14 +14,14 @@ const (
 
 // deadlines holds the open jobs with a deadline that were not reported as late.
 type deadlines struct {
-	jobs  []jobs.ID
-	known map[jobs.ID]bool // set of the elements of jobs
-	next  int              // index into jobs
-	at    time.Duration    // time of the next check
+	jobs    []jobs.ID
+	known   map[jobs.ID]bool // set of the elements of jobs
+	next    int              // index into jobs
+	checkAt time.Duration    // time of the next check
 }
 
-// watchDeadline adds an open job that has a deadline.
-func (c *Core) watchDeadline(id jobs.ID, j *jobs.Job) {
+// addDeadline adds an open job that has a deadline.
+func (c *Core) addDeadline(id jobs.ID, j *jobs.Job) {
 	d := &c.deadlines
 	if j.Spec.Deadline.IsZero() || j.State.Terminal() || d.known[id] || c.table.Late[id] == j.Round {
 		return
@@ -33,14 +33,14 @@ func (c *Core) watchDeadline(id jobs.ID, j *jobs.Job) {
 	d.known[id] = true
 }
 
-// watchDeadlines reports which jobs cannot meet their deadlines. Each job is reported once per
+// checkDeadlines reports which jobs cannot meet their deadlines. Each job is reported once per
 // round, even across dispatchers, and runs nevertheless.
-func (c *Core) watchDeadlines() {
+func (c *Core) checkDeadlines() {
 	d := &c.deadlines
-	if len(d.jobs) == 0 || c.now.Mono < d.at {
+	if len(d.jobs) == 0 || c.now.Mono < d.checkAt {
 		return
 	}
-	d.at = c.now.Mono + deadlineInterval
+	d.checkAt = c.now.Mono + deadlineInterval
 	for n := min(len(d.jobs), maxDeadlinesChecked); n > 0 && len(d.jobs) > 0; n-- {
 		if d.next >= len(d.jobs) {
 			d.next = 0
@@ -83,7 +83,7 @@ func (c *Core) whyLate(now Time, j *jobs.Job) string {
 	if takes == 0 {
 		if st := c.stats[j.Spec.Queue]; st != nil {
 			mean, _, _ := st.moments(0)
-			takes = seconds(mean)
+			takes = durationOfSeconds(mean)
 		}
 	}
 	if f := c.inFlightOf(j); f != nil && f.started {

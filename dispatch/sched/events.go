@@ -32,7 +32,7 @@ type Submit struct {
 type HostUp struct {
 	Host  string
 	Hello *hosts.Hello
-	At    *hosts.Host // how it was reached; nil: by the core's specification
+	Spec  *hosts.Host // how it was reached; nil: by the core's specification
 }
 
 // HostHeartbeat is a heartbeat of a host, with measurements.
@@ -76,7 +76,7 @@ type (
 )
 
 // HostInspected reports what the shared directory contains about the attempts of Msg.Host, a host
-// that cannot be queried itself. Via is the observer: another host, or "" for the dispatcher's own
+// that cannot be queried itself. Via is the inspector: another host, or "" for the dispatcher's own
 // mount.
 type HostInspected struct {
 	Via string
@@ -135,8 +135,8 @@ type (
 
 // EndDrain ends a drain that has not finished yet, so launching continues.
 type EndDrain struct {
-	Of  string // ends only a drain for this reason; "": any drain
-	Why string // for the event log
+	Reason string // ends only a drain for this reason; "": any drain
+	Why    string // for the event log
 }
 
 // DrainHost takes a host out of use: its running jobs finish, and no more start. If On is false,
@@ -165,8 +165,8 @@ func (e Acked) apply(c *Core) {
 }
 
 func (e Hold) apply(c *Core) {
-	if c.holds &^= e.By; e.On {
-		c.holds |= e.By
+	if c.holders &^= e.By; e.On {
+		c.holders |= e.By
 	}
 }
 

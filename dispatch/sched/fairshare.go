@@ -16,24 +16,24 @@ const defaultHalfLife = time.Hour
 // run time is known.
 const defaultChargeAhead = 1
 
-// fairShare determines which queue is next: the one with the smallest load. The load is the used
-// slot time, averaged with a half-life, divided by the queue's weight. An attempt is charged its
-// CPU time, but at least the time of its slots. Attempts that run or were sent to hosts are charged
-// ahead, so that slots that become free together are shared immediately. An idle queue saves for
-// later, but not forever, because the usage of the others decays.
+// fairShare determines which queue is next: the one with the smallest relative usage. That is the
+// used slot time, averaged with a half-life, divided by the queue's weight. An attempt is charged
+// its CPU time, but at least the time of its slots. Attempts that run or were sent to hosts are
+// charged ahead, so that slots that become free together are shared immediately. An idle queue
+// saves for later, but not forever, because the usage of the others decays.
 type fairShare struct {
 	name     string
 	weight   float64 // at least 1
 	priority int     // of the queue: a smaller one goes first, whatever the shares are
 
-	used         float64 // slot seconds, or CPU seconds if those are more, as of usedAt
-	usedAt       time.Duration
+	usage        float64 // slot seconds, or CPU seconds if those are more, as of usageAt
+	usageAt      time.Duration
 	runningSlots int // slots of attempts known to run
 	sentSlots    int // slots of open attempts not known to have started
 
-	meanRunTime float64 // mean run time of its jobs in seconds; 0: not known
-	sentCharge  float64 // slot seconds that an attempt in sentSlots is charged ahead
-	load        float64 // set only while jobs are placed
+	meanRunTime   float64 // mean run time of its jobs in seconds; 0: not known
+	sentCharge    float64 // slot seconds that an attempt in sentSlots is charged ahead
+	relativeUsage float64 // set only while jobs are placed
 }
 
 // applyQueueOptions applies the options of a job's queue. Those of the newest job count.
@@ -61,23 +61,23 @@ func (c *Core) applyQueueOptions(s *jobs.Spec) {
 
 // decay updates used to the current time.
 func (t *fairShare) decay(now, halfLife time.Duration) {
-	dt := now - t.usedAt
+	dt := now - t.usageAt
 	if dt <= 0 {
 		return
 	}
-	t.usedAt = now
-	if t.used == 0 && t.runningSlots == 0 {
+	t.usageAt = now
+	if t.usage == 0 && t.runningSlots == 0 {
 		return
 	}
 	kept := math.Exp2(-dt.Seconds() / halfLife.Seconds())
-	t.used = t.used*kept + float64(t.runningSlots)*(1-kept)*halfLife.Seconds()/math.Ln2
+	t.usage = t.usage*kept + float64(t.runningSlots)*(1-kept)*halfLife.Seconds()/math.Ln2
 }
 
 // chargeSent charges an attempt that was sent to a host.
 func (c *Core) chargeSent(f *inFlight) {
 	t := &f.stats.share
 	t.sentSlots += f.slots
-	t.updateLoad(c.chargeAhead)
+	t.updateRelativeUsage(c.chargeAhead)
 }
 
 // chargeStarted charges an attempt as running. It has run for ran already.
@@ -86,7 +86,7 @@ func (c *Core) chargeStarted(f *inFlight, ran time.Duration) {
 	t.decay(c.now.Mono, c.cfg.HalfLife)
 	t.sentSlots -= f.slots
 	t.runningSlots += f.slots
-	t.used += float64(f.slots) * ran.Seconds()
+	t.usage += float64(f.slots) * ran.Seconds()
 }
 
 // chargeEnded stops charging an attempt. The charge is corrected if its host has reported its run
@@ -101,7 +101,7 @@ func (c *Core) chargeEnded(f *inFlight) {
 		t.sentSlots -= f.slots
 	}
 	if f.runTime > 0 {
-		t.used = max(0, t.used+charge(f.slots, f.runTime, f.cpuTime)-was)
+		t.usage = max(0, t.usage+charge(f.slots, f.runTime, f.cpuTime)-was)
 	}
 }
 
@@ -121,12 +121,12 @@ func (c *Core) chargeSoFar(f *inFlight) float64 {
 // chargeExcess charges the use of a host's running attempts beyond their slots since its last
 // heartbeat.
 func (c *Core) chargeExcess(h *host, b *hosts.Heartbeat) {
-	for f := h.head; f != nil && len(b.Cores) > 0; f = f.next {
+	for f := h.oldest; f != nil && len(b.Cores) > 0; f = f.nextOnHost {
 		beyond := min(boundedCores(b.Cores[f.id.String()]), float64(h.cores())) - float64(f.slots)
 		if since := c.now.Mono - max(h.heartbeatAt, f.startedAt); f.started && beyond > 0 && since > 0 {
 			f.stats.share.decay(c.now.Mono, c.cfg.HalfLife)
 			f.excessCharge += beyond * since.Seconds()
-			f.stats.share.used += beyond * since.Seconds()
+			f.stats.share.usage += beyond * since.Seconds()
 		}
 	}
 }
@@ -140,8 +140,8 @@ func (h *host) cores() int {
 	return h.hello.Cores
 }
 
-// learnUse charges the use of earlier dispatchers' attempts.
-func (c *Core) learnUse() {
+// learnUsage charges the use of earlier dispatchers' attempts.
+func (c *Core) learnUsage() {
 	half := c.cfg.HalfLife.Seconds()
 	oldest := c.now.Wall - jobs.Stamp(20*min(c.cfg.HalfLife, 365*24*time.Hour))
 	for i := range c.table.Jobs {
@@ -158,18 +158,18 @@ func (c *Core) learnUse() {
 			rate := charge(j.Spec.SlotCount(), ran, boundedCPU(a.Outcome.CPU, jobs.MaxSlots, ran)) / took
 			ago := max(0, c.now.Wall.Sub(a.Outcome.Ended)).Seconds()
 			t := &c.statsOf(j.Spec).share
-			t.used += rate * math.Exp2(-ago/half) * (1 - math.Exp2(-took/half)) * half / math.Ln2
+			t.usage += rate * math.Exp2(-ago/half) * (1 - math.Exp2(-took/half)) * half / math.Ln2
 		}
 	}
 	for _, st := range c.queues {
-		st.share.usedAt = c.now.Mono
+		st.share.usageAt = c.now.Mono
 	}
 }
 
-// updateLoads computes the loads for this Step. All queues are charged ahead for the same time,
-// which is that of the longest jobs. A queue that has one slot too many or too few is thus
-// corrected by one slot, not by all slots at once.
-func (c *Core) updateLoads() {
+// updateRelativeUsages computes the relative usages for this Step. All queues are charged ahead for
+// the same time, which is that of the longest jobs. A queue that has one slot too many or too few
+// is thus corrected by one slot, not by all slots at once.
+func (c *Core) updateRelativeUsages() {
 	if len(c.queues) < 2 && !c.hybrid {
 		return
 	}
@@ -196,17 +196,17 @@ func (c *Core) updateLoads() {
 		if st.share.meanRunTime == 0 { // like the other queues
 			st.share.sentCharge = sum / float64(known)
 		}
-		st.share.updateLoad(c.chargeAhead)
+		st.share.updateRelativeUsage(c.chargeAhead)
 	}
 }
 
-func (t *fairShare) updateLoad(ahead float64) {
-	t.load = (t.used + float64(t.runningSlots)*ahead + float64(t.sentSlots)*t.sentCharge) / t.weight
+func (t *fairShare) updateRelativeUsage(ahead float64) {
+	t.relativeUsage = (t.usage + float64(t.runningSlots)*ahead + float64(t.sentSlots)*t.sentCharge) / t.weight
 }
 
 // compare returns which of two queues goes first: -1, 0, or 1.
 func (t *fairShare) compare(o *fairShare) int {
-	return cmp.Or(cmp.Compare(t.priority, o.priority), cmp.Compare(t.load, o.load))
+	return cmp.Or(cmp.Compare(t.priority, o.priority), cmp.Compare(t.relativeUsage, o.relativeUsage))
 }
 
 // chargeLateOutcome corrects the charge of a lost attempt whose outcome is known now.
@@ -215,6 +215,6 @@ func (c *Core) chargeLateOutcome(a *jobs.Attempt, j *jobs.Job, o *jobs.Outcome) 
 	if took := min(o.Elapsed(), c.maxElapsed(j)); h != nil && c.orphaned[a.ID] && took > 0 {
 		t := &c.statsOf(j.Spec).share
 		t.decay(c.now.Mono, c.cfg.HalfLife)
-		t.used = max(0, t.used+charge(j.Spec.SlotCount(), took, boundedCPU(o.CPU, h.cores(), took))-c.orphanCharge[a.ID])
+		t.usage = max(0, t.usage+charge(j.Spec.SlotCount(), took, boundedCPU(o.CPU, h.cores(), took))-c.orphanCharge[a.ID])
 	}
 }

@@ -12,17 +12,17 @@ import (
 
 // lifetime holds the state of the run as a whole, and what ends it.
 type lifetime struct {
-	begun    bool
-	beganAt  jobs.Stamp
-	last     bool   // no more jobs will be submitted
-	holds    Holder // reasons of the program to launch nothing
-	drain    string // why nothing more is launched; "": the run does not drain
-	stopped  bool
-	stopWhy  string
-	finished bool
-	fenced   bool
-	halt     halt
-	anyUp    time.Duration // when a host was last usable, for Config.GiveUp
+	hasBegun     bool
+	beganAt      jobs.Stamp
+	allSubmitted bool   // no more jobs will be submitted
+	holders      Holder // reasons of the program to launch nothing
+	drainReason  string // why nothing more is launched; "": the run does not drain
+	stopped      bool
+	stopReason   string
+	finished     bool
+	fenced       bool
+	halt         halt
+	lastUsableAt time.Duration // when a host was last usable, for Config.GiveUpAfter
 	// Until when the end waits for the fate of lost attempts; 0: the run does not end yet.
 	waitLostUntil time.Duration
 }
@@ -37,28 +37,28 @@ func (c *Core) finishRun() {
 		return
 	}
 	left := c.table.Unfinished()
-	if c.last && left == 0 {
-		c.giveUpLosers()
+	if c.allSubmitted && left == 0 {
+		c.giveUpRedundant()
 	}
 	if left > 0 {
 		c.waitLostUntil = 0
 	}
-	if left > 0 && c.drain == "" {
+	if left > 0 && c.drainReason == "" {
 		c.provisions.endBy = 0
 	}
 	switch {
-	case c.last && left == 0 && len(c.inFlight) == 0:
+	case c.allSubmitted && left == 0 && len(c.inFlight) == 0:
 		if c.waitsForLost() || c.waitsForInstances() {
 			return
 		}
-		left := joinTexts(c.leftBehind(), c.instancesLeft())
+		left := joinTexts(c.attemptsLeft(), c.instancesLeft())
 		if !c.table.Ended {
 			c.emit(jobs.Record{Kind: jobs.KindEnded, Reason: left})
 		}
 		c.finishWith(AllDone, left)
-	case c.drain != "" && len(c.inFlight) == 0:
+	case c.drainReason != "" && len(c.inFlight) == 0:
 		if !c.waitsForInstances() {
-			c.finishWith(Drained, joinTexts(c.drain, c.instancesLeft()))
+			c.finishWith(Drained, joinTexts(c.drainReason, c.instancesLeft()))
 		}
 	case left > 0 && c.hasNoUsableHost():
 		c.finishWith(NoHosts, joinTexts(c.whyNoHosts(), c.instancesLeft()))
@@ -80,7 +80,7 @@ func (c *Core) waitsForLost() bool {
 // IsOutdated reports whether work was added while f waited for the journal. The core returns
 // another Finish when that work is done.
 func (c *Core) IsOutdated(f Finish) bool {
-	return f.How == AllDone && c.drain == "" && c.table.Unfinished() > 0
+	return f.How == AllDone && c.drainReason == "" && c.table.Unfinished() > 0
 }
 
 // finishWith returns a Finish from this Step, unless there was one.
@@ -91,23 +91,23 @@ func (c *Core) finishWith(how Finished, why string) {
 	}
 }
 
-// hasNoUsableHost reports whether no host could be used for Config.GiveUp. It returns true
+// hasNoUsableHost reports whether no host could be used for Config.GiveUpAfter. It returns true
 // immediately if every host waits for a person and no attempt is open.
 func (c *Core) hasNoUsableHost() bool {
-	if c.instancesMayCome() {
-		c.anyUp = c.now.Mono
+	if c.hasStartingInstance() {
+		c.lastUsableAt = c.now.Mono
 		return false
 	}
 	// The set of hosts cannot change.
 	hopeless := len(c.hosts) > 0 && c.failUnsatisfiableAt == 0 && len(c.provisions.providers) == 0
 	for _, h := range c.hosts {
 		if h.isAnswering() && !h.removed {
-			c.anyUp = c.now.Mono
+			c.lastUsableAt = c.now.Mono
 			return false
 		}
-		hopeless = hopeless && (h.state == Disabled && !h.known || h.ineligible != "")
+		hopeless = hopeless && (h.state == Disabled && !h.wasUsed || h.ineligible != "")
 	}
-	return hopeless && len(c.inFlight) == 0 || c.now.Mono-c.anyUp >= c.cfg.GiveUp
+	return hopeless && len(c.inFlight) == 0 || c.now.Mono-c.lastUsableAt >= c.cfg.GiveUpAfter
 }
 
 func (c *Core) whyNoHosts() string {
@@ -131,11 +131,11 @@ func (c *Core) whyNoHosts() string {
 	return "no host could be used: " + strings.Join(why, "; ")
 }
 
-// leftBehind names the attempts that may still be alive: lost ones whose hosts have not reported
+// attemptsLeft names the attempts that may still be alive: lost ones whose hosts have not reported
 // their fate.
-func (c *Core) leftBehind() string {
+func (c *Core) attemptsLeft() string {
 	var parts []string
-	for _, h := range c.everyHost() {
+	for _, h := range c.allHosts() {
 		if len(h.orphans) == 0 {
 			continue
 		}
@@ -186,60 +186,60 @@ const minHaltResults = 10
 // halt counts the results of this dispatcher. A resumed run counts from zero; otherwise it would
 // halt again at once.
 type halt struct {
-	ok, bad int
-	near    bool // nearHalt after the last event
-	now     bool // running attempts were ended, as --halt now requires
+	succeeded, failed int
+	wasNear           bool // isNearHalt returned true after the last event
+	endedRunning      bool // running attempts were ended, as --halt now requires
 }
 
 func (h *halt) count(s jobs.JobState) {
 	switch s {
 	case jobs.Succeeded:
-		h.ok++
+		h.succeeded++
 	case jobs.Failed, jobs.TimedOut:
-		h.bad++
+		h.failed++
 	}
 }
 
-// counted returns the number of results that count, and a noun for them.
-func (h *halt) counted(of HaltOf) (n int, what string) {
+// numCounted returns the number of results that count, and a noun for them.
+func (h *halt) numCounted(of HaltOf) (n int, what string) {
 	switch of {
 	case HaltOfSuccesses:
-		return h.ok, "succeeded"
+		return h.succeeded, "succeeded"
 	case HaltOfAll:
-		return h.ok + h.bad, "ended"
+		return h.succeeded + h.failed, "ended"
 	}
-	return h.bad, "failed"
+	return h.failed, "failed"
 }
 
-// runHalted is the reason for ending attempts by --halt now.
-const runHalted = "the run was halted"
+// haltReason is the reason for ending attempts by --halt now.
+const haltReason = "the run was halted"
 
 // checkHalt drains the run when its Halt is reached, before the slot of the job that has just
 // ended is used again.
 func (c *Core) checkHalt() {
-	if c.drain != "" {
+	if c.drainReason != "" {
 		return
 	}
-	if n, what := c.halt.counted(c.cfg.Halt.Of); c.hasReachedHalt(n, c.halt.ok+c.halt.bad) {
+	if n, what := c.halt.numCounted(c.cfg.Halt.Of); c.hasReachedHalt(n, c.halt.succeeded+c.halt.failed) {
 		why := fmt.Sprintf("%s %s %s", jobs.Plural(n, "job"), jobs.Verb(n, "has", "have"), what)
 		if c.cfg.Halt.Jobs == 0 {
-			why = fmt.Sprintf("%d of %d jobs %s %s", n, c.halt.ok+c.halt.bad, jobs.Verb(n, "has", "have"), what)
+			why = fmt.Sprintf("%d of %d jobs %s %s", n, c.halt.succeeded+c.halt.failed, jobs.Verb(n, "has", "have"), what)
 		}
 		Drain{why}.carryOut(c)
 		if c.cfg.Halt.Now {
-			c.halt.now = true
+			c.halt.endedRunning = true
 			for _, h := range c.hosts {
-				c.endAttempts(h, runHalted)
+				c.endAttempts(h, haltReason)
 			}
 		}
 		return
 	}
-	if was := c.halt.near; !was && c.nearHalt() {
+	if was := c.halt.wasNear; !was && c.isNearHalt() {
 		for _, h := range c.hosts {
 			h.withdrawAll()
 		}
 	}
-	c.halt.near = c.nearHalt()
+	c.halt.wasNear = c.isNearHalt()
 }
 
 // hasReachedHalt reports whether n results that count, of all results, halt the run.
@@ -248,27 +248,27 @@ func (c *Core) hasReachedHalt(n, all int) bool {
 	return h.Jobs > 0 && n >= h.Jobs || h.Percent > 0 && all >= minHaltResults && float64(n)*100 >= h.Percent*float64(all)
 }
 
-// nearHalt reports whether one more result halts the run. Hosts then get no jobs ahead of need,
+// isNearHalt reports whether one more result halts the run. Hosts then get no jobs ahead of need,
 // because they would start the next job before that result arrives here. With --buffer they get
 // them nevertheless.
-func (c *Core) nearHalt() bool {
-	if c.cfg.Buffer > 0 || c.drain != "" {
+func (c *Core) isNearHalt() bool {
+	if c.cfg.Buffer > 0 || c.drainReason != "" {
 		return false
 	}
-	n, _ := c.halt.counted(c.cfg.Halt.Of)
-	return c.hasReachedHalt(n+1, c.halt.ok+c.halt.bad+1)
+	n, _ := c.halt.numCounted(c.cfg.Halt.Of)
+	return c.hasReachedHalt(n+1, c.halt.succeeded+c.halt.failed+1)
 }
 
 // carryOut stops launching until an EndDrain, and withdraws buffered jobs.
 func (e Drain) carryOut(c *Core) (refused string) {
 	switch {
-	case c.drain != "":
-		return "the run drains already: " + c.drain
+	case c.drainReason != "":
+		return "the run drains already: " + c.drainReason
 	case c.stopped:
-		return stoppedAlready
+		return whyStoppedAlready
 	}
-	c.drain = cmp.Or(e.Why, "asked to drain")
-	c.logf("", 0, "draining: %s", c.drain)
+	c.drainReason = cmp.Or(e.Why, "asked to drain")
+	c.logf("", 0, "draining: %s", c.drainReason)
 	for _, h := range c.hosts {
 		h.withdrawAll()
 	}
@@ -277,22 +277,22 @@ func (e Drain) carryOut(c *Core) (refused string) {
 
 // The reasons for refusing requests of people.
 const (
-	notHeldBack    = "nothing holds launching back"
-	drainIsOver    = "the drain is over and the dispatcher is ending; resume the run to continue it"
-	pausedAlready  = "launching is paused already"
-	stoppedAlready = "the dispatcher is being stopped already"
+	whyNotPaused      = "nothing holds launching back"
+	whyDrainOver      = "the drain is over and the dispatcher is ending; resume the run to continue it"
+	whyPausedAlready  = "launching is paused already"
+	whyStoppedAlready = "the dispatcher is being stopped already"
 )
 
 // carryOut continues launching, unless the drain has finished. The results for --halt are counted
 // from zero again; otherwise the run would drain again at once.
 func (e EndDrain) carryOut(c *Core) (refused string) {
 	switch {
-	case c.drain == "" || e.Of != "" && e.Of != c.drain:
-		return notHeldBack
+	case c.drainReason == "" || e.Reason != "" && e.Reason != c.drainReason:
+		return whyNotPaused
 	case c.finished || c.stopped:
-		return drainIsOver
+		return whyDrainOver
 	}
-	c.drain, c.halt = "", halt{}
+	c.drainReason, c.halt = "", halt{}
 	c.logf("", 0, "launching continues: %s", cmp.Or(e.Why, "asked to continue"))
 	return ""
 }
@@ -300,12 +300,12 @@ func (e EndDrain) carryOut(c *Core) (refused string) {
 // carryOut ends the dispatcher and leaves attempts running.
 func (e Stop) carryOut(c *Core) (refused string) {
 	if c.stopped {
-		return stoppedAlready
+		return whyStoppedAlready
 	}
-	c.stopped, c.stopWhy = true, cmp.Or(e.Why, "asked to stop")
-	c.finishWith(Stopped, c.stopWhy)
+	c.stopped, c.stopReason = true, cmp.Or(e.Why, "asked to stop")
+	c.finishWith(Stopped, c.stopReason)
 	return ""
 }
 
 // Stopped reports whether a person has stopped the dispatcher, and why.
-func (c *Core) Stopped() (why string, stopped bool) { return c.stopWhy, c.stopped }
+func (c *Core) Stopped() (why string, stopped bool) { return c.stopReason, c.stopped }

@@ -16,9 +16,9 @@ type workload struct {
 // queuedJobs are the jobs of a queue that have not started.
 type queuedJobs struct {
 	distribution
-	n        float64
-	slots    float64 // slots that they need together
-	finished int     // number of results on which the distribution is based
+	n           float64
+	slots       float64 // slots that they need together
+	numFinished int     // number of results on which the distribution is based
 }
 
 // runningJob is a job that runs.
@@ -47,7 +47,7 @@ func (w *workload) forecast() (eta, spread float64, ok bool) {
 	}
 	for _, q := range w.queues {
 		sum += q.mean * q.slots
-		variance += q.n*square(q.dev*q.slots/max(q.n, 1)) + square(q.slots*q.dev)*varianceOfMean(q.finished)
+		variance += q.n*square(q.dev*q.slots/max(q.n, 1)) + square(q.slots*q.dev)*varianceOfMean(q.numFinished)
 		n += q.n
 		need += q.slots
 	}
@@ -154,7 +154,7 @@ const (
 
 // minSpread returns the smallest spread of a forecast, in seconds.
 func (w *workload) minSpread(eta float64) float64 {
-	unsure := func(q queuedJobs) bool { return q.finished < fewFinished }
+	unsure := func(q queuedJobs) bool { return q.numFinished < fewFinished }
 	if len(w.queues) > 0 && !slices.ContainsFunc(w.queues, unsure) {
 		return 1
 	}
@@ -163,7 +163,7 @@ func (w *workload) minSpread(eta float64) float64 {
 
 // etaCache is the newest forecast.
 type etaCache struct {
-	at          time.Duration
+	computedAt  time.Duration
 	known, ok   bool
 	eta, spread time.Duration
 }
@@ -174,16 +174,16 @@ type etaCache struct {
 // running attempts.
 func (c *Core) ETA(now Time) (eta, spread time.Duration, ok bool) {
 	l := &c.etaCache
-	if !l.known || now.Mono-l.at >= etaInterval || now.Mono < l.at {
+	if !l.known || now.Mono-l.computedAt >= etaInterval || now.Mono < l.computedAt {
 		w, known := c.remainingWork(now)
-		*l = etaCache{at: now.Mono, known: true}
+		*l = etaCache{computedAt: now.Mono, known: true}
 		if known {
 			e, s, ok := w.forecast()
 			e = max(e, c.poolTime(now))
-			l.eta, l.spread, l.ok = seconds(e), seconds(max(s, w.minSpread(e))), ok
+			l.eta, l.spread, l.ok = durationOfSeconds(e), durationOfSeconds(max(s, w.minSpread(e))), ok
 		}
 	}
-	return max(0, l.eta-(now.Mono-l.at)), l.spread, l.ok
+	return max(0, l.eta-(now.Mono-l.computedAt)), l.spread, l.ok
 }
 
 // remainingWork returns the work that is left. ok is false if too little is known about it.
@@ -198,8 +198,8 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 	if n := float64(c.cfg.MaxSlots); n > 0 {
 		w.slots = min(w.slots, n)
 	}
-	for _, h := range c.everyHost() {
-		for f := h.head; f != nil; f = f.next {
+	for _, h := range c.allHosts() {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if !f.started && !f.killed {
 				f.stats.sent++
 				f.stats.sentSlots += f.slots
@@ -209,13 +209,13 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 	like, known := c.pooledDistribution()
 	guessed, all := 0.0, 0.0
 	for _, st := range c.queues {
-		if c.drain != "" { // the rest is left to another dispatcher
+		if c.drainReason != "" { // the rest is left to another dispatcher
 			st.dist, _, _ = st.distribution(like)
 			continue
 		}
 		q := queuedJobs{n: float64(st.queued + st.sent), slots: float64(st.queuedSlots + st.sentSlots)}
 		sure := false
-		if q.distribution, q.finished, sure = st.distribution(like); !sure {
+		if q.distribution, q.numFinished, sure = st.distribution(like); !sure {
 			guessed += q.n
 		}
 		st.dist = q.distribution
@@ -223,8 +223,8 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 			w.queues = append(w.queues, q)
 		}
 	}
-	for _, h := range c.everyHost() {
-		for f := h.head; f != nil; f = f.next {
+	for _, h := range c.allHosts() {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if !f.started || f.killed || f.hasOutcome {
 				continue
 			}
@@ -282,8 +282,8 @@ func (c *Core) pooledDistribution() (distribution, bool) {
 // distribution is a log-normal distribution of run times, in seconds, with the observed mean and
 // standard deviation.
 type distribution struct {
-	mean, dev float64
-	m, s      float64 // of the logarithm
+	mean, dev       float64
+	logMean, logDev float64 // of the logarithm
 }
 
 func newDistribution(mean, dev float64) distribution {
@@ -300,7 +300,7 @@ func (l distribution) survival(x float64) float64 {
 	if x <= 0 {
 		return 1
 	}
-	return normalCDF((l.m - math.Log(x)) / l.s)
+	return normalCDF((l.logMean - math.Log(x)) / l.logDev)
 }
 
 // expectedExcess is the mean of max(0, run time - x).
@@ -308,8 +308,8 @@ func (l distribution) expectedExcess(x float64) float64 {
 	if x <= 0 {
 		return l.mean - x
 	}
-	d := (l.m - math.Log(x)) / l.s
-	return max(0, l.mean*normalCDF(d+l.s)-x*normalCDF(d))
+	d := (l.logMean - math.Log(x)) / l.logDev
+	return max(0, l.mean*normalCDF(d+l.logDev)-x*normalCDF(d))
 }
 
 // minSurvival is the probability below which the distribution does not describe a job any more.

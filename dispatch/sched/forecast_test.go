@@ -107,13 +107,13 @@ func TestETA(t *testing.T) {
 	within, worlds := 0, 60
 	for seed := range uint64(worlds) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		s := withJobs(t, 120, Config{}, box("a", 4))
+		s := stageWithJobs(t, 120, Config{}, testHost("a", 4))
 		var ends []hosts.StartedJob // At is when the job ends
 		running := map[jobs.AttemptID]bool{}
 		begin := func() { // starts the next job in each free slot, as the helper does
 			h := s.c.hosts[0]
 			m := &hosts.Started{}
-			for f := h.head; f != nil && len(running) < 4; f = f.next {
+			for f := h.oldest; f != nil && len(running) < 4; f = f.nextOnHost {
 				if !running[f.id] && !f.started {
 					running[f.id] = true
 					m.Jobs = append(m.Jobs, hosts.StartedJob{Attempt: f.id, Slot: 1, At: s.now().Wall})
@@ -161,9 +161,9 @@ func TestETA(t *testing.T) {
 // TestETANotKnown checks that there is no forecast while too little is known.
 func TestETANotKnown(t *testing.T) {
 	ready := func(opts ...*jobs.Options) *stage {
-		s := connected(t, Config{}, box("a", 1))
+		s := connectedStage(t, Config{}, testHost("a", 1))
 		s.submit(true, opts...)
-		s.ranAll("a", 5, 10*time.Second)
+		s.endAllAfter("a", 5, 10*time.Second)
 		return s
 	}
 	q := &jobs.Options{Queue: "new", QueuePriority: new(1)} // sorts after the others
@@ -197,9 +197,9 @@ func BenchmarkETA(b *testing.B) {
 // jobs run at a time than there are slots (T7).
 func TestETAOfLimitedJobs(t *testing.T) {
 	for _, o := range []*jobs.Options{{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, {QueueSlots: 1}} {
-		s := connected(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, box("a", 10))
+		s := connectedStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, testHost("a", 10))
 		s.submit(true, slices.Repeat([]*jobs.Options{o}, 30)...)
-		s.ranAll("a", 10, 10*time.Second)
+		s.endAllAfter("a", 10, 10*time.Second)
 		s.at += etaInterval
 		s.wantETA(fmt.Sprintf("%+v", o), 150*time.Second, 250*time.Second)
 	}

@@ -17,51 +17,51 @@ type gpuState struct {
 // gpu is a device of a host. It has two halves. An attempt gets both of them unless it requests
 // half a device.
 type gpu struct {
-	number  int
-	gone    bool          // the host no longer has it, but attempts of ours are still on it
-	ours    int           // halves of our attempts
-	foreign int           // halves that other runs, users, or processes use, as far as known
-	until   time.Duration // Time.Mono before which foreign does not fall
+	number        int
+	isGone        bool          // the host no longer has it, but attempts of ours are still on it
+	ourHalves     int           // halves of our attempts
+	foreignHalves int           // halves that other runs, users, or processes use, as far as known
+	foreignUntil  time.Duration // Time.Mono before which foreign does not fall
 }
 
-// wholeGPU is how many halves a device has.
-const wholeGPU = 2
+// halvesPerGPU is how many halves a device has.
+const halvesPerGPU = 2
 
 // halvesOf returns how many halves of each of its devices an attempt has.
 func halvesOf(want jobs.GPUs) int {
 	if want == jobs.HalfGPU {
 		return 1
 	}
-	return wholeGPU
+	return halvesPerGPU
 }
 
 // canHold reports whether n halves are free.
-func (g *gpu) canHold(n int) bool { return !g.gone && g.ours+g.foreign+n <= wholeGPU }
+func (g *gpu) canHold(n int) bool { return !g.isGone && g.ourHalves+g.foreignHalves+n <= halvesPerGPU }
 
 // setGPUs sets the devices of the host. It keeps the state of those that remain.
 func (h *host) setGPUs(numbers []int) {
 	for i := range h.gpus {
-		h.gpus[i].gone = true
+		h.gpus[i].isGone = true
 	}
 	for _, n := range numbers {
-		h.gpu(n).gone = false
+		h.gpu(n).isGone = false
 	}
-	h.gpus = slices.DeleteFunc(h.gpus, func(g gpu) bool { return g.gone && g.ours == 0 })
+	h.gpus = slices.DeleteFunc(h.gpus, func(g gpu) bool { return g.isGone && g.ourHalves == 0 })
 }
 
 // gpu returns the device with a number. If there is none, it adds one that is gone.
 func (h *host) gpu(number int) *gpu {
 	i, ok := slices.BinarySearchFunc(h.gpus, number, func(g gpu, n int) int { return g.number - n })
 	if !ok {
-		h.gpus = slices.Insert(h.gpus, i, gpu{number: number, gone: true})
+		h.gpus = slices.Insert(h.gpus, i, gpu{number: number, isGone: true})
 	}
 	return &h.gpus[i]
 }
 
-// nGPUs returns the number of the host's devices, in use or not.
-func (h *host) nGPUs() (n int) {
+// numGPUs returns the number of the host's devices, in use or not.
+func (h *host) numGPUs() (n int) {
 	for i := range h.gpus {
-		if !h.gpus[i].gone {
+		if !h.gpus[i].isGone {
 			n++
 		}
 	}
@@ -75,7 +75,7 @@ func (h *host) takeGPUs(want jobs.GPUs) (got []int) {
 	for _, shared := range []bool{true, false} {
 		for i := range h.gpus {
 			g := &h.gpus[i]
-			if len(got) < want.Devices() && g.canHold(n) && shared == (g.ours+g.foreign > 0) {
+			if len(got) < want.Devices() && g.canHold(n) && shared == (g.ourHalves+g.foreignHalves > 0) {
 				got = append(got, g.number)
 			}
 		}
@@ -86,7 +86,7 @@ func (h *host) takeGPUs(want jobs.GPUs) (got []int) {
 // freeGPUs returns how many devices have space for such an attempt. It is 0 while an attempt of an
 // earlier dispatcher uses devices that are not in the journal.
 func (h *host) freeGPUs(want jobs.GPUs) (n int) {
-	if h.nUnknownGPUs > 0 {
+	if h.numUnknownGPUs > 0 {
 		return 0
 	}
 	for i := range h.gpus {
@@ -102,8 +102,8 @@ func (h *host) freeGPUs(want jobs.GPUs) (n int) {
 // Heartbeats never add devices, because one may have been composed just before a job of ours
 // released its device.
 type foreignGPUs struct {
-	refusals int           // consecutive refusals; reset when a job with a GPU starts
-	saidAt   time.Duration // when this was last reported; 0: never
+	refusals   int           // consecutive refusals; reset when a job with a GPU starts
+	reportedAt time.Duration // when this was last reported; 0: never
 }
 
 // maxGPURefusals bounds the growth of the delay after refusals, because jobs of others
@@ -114,26 +114,26 @@ const maxGPURefusals = 5
 func (g *gpu) lockedHalves(whole, half []int) int {
 	switch {
 	case slices.Contains(whole, g.number):
-		return wholeGPU
+		return halvesPerGPU
 	case slices.Contains(half, g.number):
 		return 1
 	}
 	return 0
 }
 
-// helloGPUs sets the foreign use from a hello: all locks that are not ours.
-func (h *host) helloGPUs(m *hosts.Hello, now time.Duration) {
+// setForeignGPUs sets the foreign use from a hello: all locks that are not ours.
+func (h *host) setForeignGPUs(m *hosts.Hello, now time.Duration) {
 	for i := range h.gpus {
 		g := &h.gpus[i]
-		g.foreign, g.until = max(0, g.lockedHalves(m.LockedGPUs, m.HalfGPUs)-g.ours), now
+		g.foreignHalves, g.foreignUntil = max(0, g.lockedHalves(m.LockedGPUs, m.HalfGPUs)-g.ourHalves), now
 	}
 }
 
-// heartbeatGPUs removes foreign use that has ended.
-func (h *host) heartbeatGPUs(b *hosts.Heartbeat, now time.Duration) {
+// releaseForeignGPUs removes foreign use that has ended.
+func (h *host) releaseForeignGPUs(b *hosts.Heartbeat, now time.Duration) {
 	for i := range h.gpus {
-		if g := &h.gpus[i]; g.foreign > 0 && now >= g.until {
-			g.foreign = min(g.foreign, max(0, g.lockedHalves(b.LockedGPUs, b.HalfGPUs)-g.ours))
+		if g := &h.gpus[i]; g.foreignHalves > 0 && now >= g.foreignUntil {
+			g.foreignHalves = min(g.foreignHalves, max(0, g.lockedHalves(b.LockedGPUs, b.HalfGPUs)-g.ourHalves))
 		}
 	}
 }
@@ -141,7 +141,7 @@ func (h *host) heartbeatGPUs(b *hosts.Heartbeat, now time.Duration) {
 // hasForeignGPUs reports whether others certainly use devices. It is false while an attempt of ours
 // uses devices that are not in the journal, because those may be the locked ones.
 func (h *host) hasForeignGPUs() bool {
-	return h.nUnknownGPUs == 0 && slices.ContainsFunc(h.gpus, func(g gpu) bool { return g.foreign > 0 })
+	return h.numUnknownGPUs == 0 && slices.ContainsFunc(h.gpus, func(g gpu) bool { return g.foreignHalves > 0 })
 }
 
 // avoidGPUs records that others use devices of a refused attempt. It reports whether this is the
@@ -157,19 +157,19 @@ func (c *Core) avoidGPUs(f *inFlight, m *hosts.Refused) bool {
 		}
 		why = true
 		g := f.host.gpu(d)
-		g.foreign = wholeGPU - (g.ours - halvesOf(f.wantGPUs))
-		g.until = c.now.Mono + c.backoff(f.host.foreign.refusals, shortAway)
+		g.foreignHalves = halvesPerGPU - (g.ourHalves - halvesOf(f.wantGPUs))
+		g.foreignUntil = c.now.Mono + c.backoff(f.host.foreign.refusals, shortAway)
 	}
 	if why {
-		c.sayForeign(f.host, m.Why)
+		c.reportForeignGPUs(f.host, m.Why)
 	}
 	return why
 }
 
-// sayForeign reports that GPUs of a host are in use, at most once per reportInterval.
-func (c *Core) sayForeign(h *host, what string) {
-	if g := &h.foreign; g.saidAt == 0 || c.now.Mono-g.saidAt >= reportInterval {
-		g.saidAt = max(c.now.Mono, 1)
+// reportForeignGPUs reports that GPUs of a host are in use, at most once per reportInterval.
+func (c *Core) reportForeignGPUs(h *host, what string) {
+	if g := &h.foreign; g.reportedAt == 0 || c.now.Mono-g.reportedAt >= reportInterval {
+		g.reportedAt = max(c.now.Mono, 1)
 		c.logf(h.spec.Name, 0, "%s: %s", h.spec.Name, what)
 	}
 }

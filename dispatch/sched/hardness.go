@@ -19,22 +19,22 @@ import (
 
 // tuple is one value of a hardness. Jobs of equal hardness share it.
 type tuple struct {
-	f     *family
-	at    []jobs.Hardness
-	limit time.Duration // of its jobs; 0: none
-	jobs  []uint32      // jobs that have this tuple, or had it before an edit
-	by    jobs.ID       // a job that is no harder and has timed out; 0: none
-	ran   time.Duration // time limit of by
-	why   string        // text of the reason, once it was requested
+	family        *family
+	components    []jobs.Hardness
+	limit         time.Duration // of its jobs; 0: none
+	jobs          []uint32      // jobs that have this tuple, or had it before an edit
+	timedOutJob   jobs.ID       // a job that is no harder and has timed out; 0: none
+	timedOutLimit time.Duration // time limit of by
+	why           string        // text of the reason, once it was requested
 }
 
 // family is the set of tuples that are compared with each other: those of one batch.
 type family struct {
-	number int // in the order of their first jobs
-	tuples map[string]*tuple
-	list   []*tuple
-	bars   []bar // minimal known timeouts
-	stale  bool  // a job that had timed out begins again, so bars and marks must be recomputed
+	number   int // in the order of their first jobs
+	tuples   map[string]*tuple
+	list     []*tuple
+	timeouts []knownTimeout // minimal known timeouts
+	stale    bool           // a job that had timed out begins again, so bars and marks must be recomputed
 }
 
 type familyKey struct {
@@ -42,19 +42,20 @@ type familyKey struct {
 	n           int // number of components
 }
 
-// bar is a known timeout. Jobs that are at least as hard and have no more time are skipped.
-type bar struct {
-	at    []jobs.Hardness
-	limit time.Duration
-	by    jobs.ID
+// knownTimeout is a known timeout. Jobs that are at least as hard and have no more time are
+// skipped.
+type knownTimeout struct {
+	components []jobs.Hardness
+	limit      time.Duration
+	job        jobs.ID
 }
 
-// isBarring reports whether jobs of this hardness and time limit are skipped.
-func (b *bar) isBarring(at []jobs.Hardness, limit time.Duration) bool {
+// appliesTo reports whether jobs of this hardness and time limit are skipped.
+func (b *knownTimeout) appliesTo(at []jobs.Hardness, limit time.Duration) bool {
 	if limit == 0 || limit > b.limit {
 		return false
 	}
-	for i, x := range b.at {
+	for i, x := range b.components {
 		if !x.AtMost(at[i]) {
 			return false
 		}
@@ -62,7 +63,9 @@ func (b *bar) isBarring(at []jobs.Hardness, limit time.Duration) bool {
 	return true
 }
 
-func (t *tuple) mark(b *bar) { t.by, t.ran, t.why = b.by, b.limit, "" }
+func (t *tuple) markTooHard(b *knownTimeout) {
+	t.timedOutJob, t.timedOutLimit, t.why = b.job, b.limit, ""
+}
 
 // compare orders jobs from easy to hard: those without a tuple first, then by batch, then by
 // components in lexicographic order. A harder job thus never precedes an easier one. Among equals,
@@ -75,11 +78,11 @@ func (t *tuple) compare(o *tuple) int {
 		return -1
 	case o == nil:
 		return 1
-	case t.f != o.f:
-		return cmp.Compare(t.f.number, o.f.number)
+	case t.family != o.family:
+		return cmp.Compare(t.family.number, o.family.number)
 	}
-	for i, x := range t.at {
-		if d := x.Compare(o.at[i]); d != 0 {
+	for i, x := range t.components {
+		if d := x.Compare(o.components[i]); d != 0 {
 			return d
 		}
 	}
@@ -88,20 +91,20 @@ func (t *tuple) compare(o *tuple) int {
 
 // hardnessIndex holds the tuples of all jobs.
 type hardnessIndex struct {
-	families map[familyKey]*family
-	list     []*family
-	of       map[*jobs.Options]*tuple
-	options  []*jobs.Options // keys of tuples, in the order of their first use
-	lastOpts *jobs.Options   // options of the last lookup, which neighbors usually share
-	last     *tuple
-	stale    bool // a family must be rebuilt
+	families  map[familyKey]*family
+	list      []*family
+	byOptions map[*jobs.Options]*tuple
+	options   []*jobs.Options // keys of tuples, in the order of their first use
+	lastOpts  *jobs.Options   // options of the last lookup, which neighbors usually share
+	lastTuple *tuple
+	stale     bool // a family must be rebuilt
 	// Jobs to check: their tuple was marked, or they were queued again with a marked tuple.
-	todo []uint32
-	done int // number of jobs in todo that were checked
+	toCheck    []uint32
+	numChecked int // number of jobs in todo that were checked
 }
 
 func newHardnessIndex() hardnessIndex {
-	return hardnessIndex{families: make(map[familyKey]*family), of: make(map[*jobs.Options]*tuple)}
+	return hardnessIndex{families: make(map[familyKey]*family), byOptions: make(map[*jobs.Options]*tuple)}
 }
 
 // tupleOf returns the hardness of a job, or nil.
@@ -111,15 +114,15 @@ func (c *Core) tupleOf(s *jobs.Spec) *tuple {
 	}
 	h := &c.hardness
 	if h.lastOpts == s.Options {
-		return h.last
+		return h.lastTuple
 	}
-	t := h.of[s.Options]
+	t := h.byOptions[s.Options]
 	if t == nil {
 		t = h.internTuple(s.Options, c.timeout(s))
-		h.of[s.Options] = t
+		h.byOptions[s.Options] = t
 		h.options = append(h.options, s.Options)
 	}
-	h.lastOpts, h.last = s.Options, t
+	h.lastOpts, h.lastTuple = s.Options, t
 	return t
 }
 
@@ -143,12 +146,12 @@ func (h *hardnessIndex) internTuple(o *jobs.Options, limit time.Duration) *tuple
 	}
 	t := f.tuples[string(key)]
 	if t == nil {
-		t = &tuple{f: f, at: at, limit: limit}
+		t = &tuple{family: f, components: at, limit: limit}
 		f.tuples[string(key)] = t
 		f.list = append(f.list, t)
-		for i := range f.bars {
-			if b := &f.bars[i]; b.isBarring(at, limit) {
-				t.mark(b)
+		for i := range f.timeouts {
+			if b := &f.timeouts[i]; b.appliesTo(at, limit) {
+				t.markTooHard(b)
 				break
 			}
 		}
@@ -156,19 +159,19 @@ func (h *hardnessIndex) internTuple(o *jobs.Options, limit time.Duration) *tuple
 	return t
 }
 
-// add adds a timeout, unless a known one implies it, and marks the tuples whose jobs must be
+// addTimeout adds a timeout, unless a known one implies it, and marks the tuples whose jobs must be
 // skipped.
-func (h *hardnessIndex) add(f *family, n bar) {
-	for i := range f.bars {
-		if f.bars[i].isBarring(n.at, n.limit) {
+func (h *hardnessIndex) addTimeout(f *family, n knownTimeout) {
+	for i := range f.timeouts {
+		if f.timeouts[i].appliesTo(n.components, n.limit) {
 			return
 		}
 	}
-	f.bars = append(slices.DeleteFunc(f.bars, func(b bar) bool { return n.isBarring(b.at, b.limit) }), n)
+	f.timeouts = append(slices.DeleteFunc(f.timeouts, func(b knownTimeout) bool { return n.appliesTo(b.components, b.limit) }), n)
 	for _, t := range f.list {
-		if t.by == 0 && n.isBarring(t.at, t.limit) {
-			t.mark(&n)
-			h.todo = append(h.todo, t.jobs...)
+		if t.timedOutJob == 0 && n.appliesTo(t.components, t.limit) {
+			t.markTooHard(&n)
+			h.toCheck = append(h.toCheck, t.jobs...)
 		}
 	}
 }
@@ -188,10 +191,10 @@ func (c *Core) registerHardness(id jobs.ID) {
 	c.recheckHardness(id, j)
 }
 
-// recheckHardness lets skipHarder check a job that is open although it is too hard.
+// recheckHardness lets skipTooHard check a job that is open although it is too hard.
 func (c *Core) recheckHardness(id jobs.ID, j *jobs.Job) {
-	if c.tooHard(j) && !j.State.Terminal() {
-		c.hardness.todo = append(c.hardness.todo, uint32(id))
+	if c.isTooHard(j) && !j.State.Terminal() {
+		c.hardness.toCheck = append(c.hardness.toCheck, uint32(id))
 	}
 }
 
@@ -202,7 +205,7 @@ func (c *Core) updateHardness(id jobs.ID, j *jobs.Job, was jobs.JobState, edited
 		return
 	}
 	if was == jobs.TimedOut && j.State != was {
-		c.hardness.stale, c.tupleOf(j.Spec).f.stale = true, true
+		c.hardness.stale, c.tupleOf(j.Spec).family.stale = true, true
 	}
 	switch {
 	case edited:
@@ -214,7 +217,7 @@ func (c *Core) updateHardness(id jobs.ID, j *jobs.Job, was jobs.JobState, edited
 
 func (c *Core) recordTimeout(id jobs.ID, j *jobs.Job) {
 	t := c.tupleOf(j.Spec)
-	c.hardness.add(t.f, bar{t.at, c.timeoutUsed(j), id})
+	c.hardness.addTimeout(t.family, knownTimeout{t.components, c.timeoutUsed(j), id})
 }
 
 // timeout returns the time limit of a job, or 0 if there is none.
@@ -242,17 +245,17 @@ func (c *Core) timeoutUsed(j *jobs.Job) time.Duration {
 	return limit
 }
 
-// tooHard reports whether a job must be skipped.
-func (c *Core) tooHard(j *jobs.Job) bool {
+// isTooHard reports whether a job must be skipped.
+func (c *Core) isTooHard(j *jobs.Job) bool {
 	t := c.tupleOf(j.Spec)
-	return t != nil && t.by != 0
+	return t != nil && t.timedOutJob != 0
 }
 
 // whyTooHard describes the timeout because of which a job is skipped.
 func (c *Core) whyTooHard(j *jobs.Job) string {
 	t := c.tupleOf(j.Spec)
 	if t.why == "" {
-		t.why = jobs.TooHardReason(c.table.Job(t.by).Spec, t.ran)
+		t.why = jobs.TooHardReason(c.table.Job(t.timedOutJob).Spec, t.timedOutLimit)
 	}
 	if j.Round > 1 {
 		return t.why + "; it can run with more time, or when that job is requeued too"
@@ -260,21 +263,21 @@ func (c *Core) whyTooHard(j *jobs.Job) string {
 	return t.why
 }
 
-// skippingWaits reports whether jobs must not be skipped yet. Pending requests may start some of
-// them again, or the attempts that hosts report may change which timeouts count.
-func (c *Core) skippingWaits() bool {
+// mustDelaySkipping reports whether jobs must not be skipped yet. Pending requests may start some
+// of them again, or the attempts that hosts report may change which timeouts count.
+func (c *Core) mustDelaySkipping() bool {
 	return len(c.requests) > 0 || c.reconcileUntil > 0 && c.table.Damaged
 }
 
-// hardnessPending reports whether jobs must still be skipped. Nothing is launched until then.
-func (c *Core) hardnessPending() bool {
-	return c.hardness.stale || c.hardness.done < len(c.hardness.todo)
+// hasJobsToSkip reports whether jobs must still be skipped. Nothing is launched until then.
+func (c *Core) hasJobsToSkip() bool {
+	return c.hardness.stale || c.hardness.numChecked < len(c.hardness.toCheck)
 }
 
-// skipHarder skips the queued jobs that are too hard, and stops those that run, at most maxPerStep
+// skipTooHard skips the queued jobs that are too hard, and stops those that run, at most maxPerStep
 // in a Step.
-func (c *Core) skipHarder() {
-	if !c.hardnessPending() || c.skippingWaits() {
+func (c *Core) skipTooHard() {
+	if !c.hasJobsToSkip() || c.mustDelaySkipping() {
 		return
 	}
 	h := &c.hardness
@@ -284,20 +287,20 @@ func (c *Core) skipHarder() {
 		}
 	}
 	h.stale = false
-	for n := 0; h.done < len(h.todo) && n < maxPerStep; n++ {
-		c.skipIfHarder(jobs.ID(h.todo[h.done]))
-		h.done++
+	for n := 0; h.numChecked < len(h.toCheck) && n < maxPerStep; n++ {
+		c.skipIfTooHard(jobs.ID(h.toCheck[h.numChecked]))
+		h.numChecked++
 	}
-	if h.done == len(h.todo) {
-		h.todo, h.done = nil, 0
+	if h.numChecked == len(h.toCheck) {
+		h.toCheck, h.numChecked = nil, 0
 	}
 }
 
 // rebuildFamily computes the timeouts of a batch again from the states of its jobs.
 func (c *Core) rebuildFamily(f *family) {
-	f.bars, f.stale = nil, false
+	f.timeouts, f.stale = nil, false
 	for _, t := range f.list {
-		t.by = 0
+		t.timedOutJob = 0
 	}
 	for _, t := range f.list {
 		for _, n := range t.jobs {
@@ -309,9 +312,9 @@ func (c *Core) rebuildFamily(f *family) {
 	}
 }
 
-func (c *Core) skipIfHarder(id jobs.ID) {
+func (c *Core) skipIfTooHard(id jobs.ID) {
 	j := c.table.Job(id)
-	if j.State.Terminal() || c.isCancelPending(id) || !c.tooHard(j) {
+	if j.State.Terminal() || c.isCancelPending(id) || !c.isTooHard(j) {
 		return
 	}
 	why := c.whyTooHard(j)

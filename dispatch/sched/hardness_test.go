@@ -10,16 +10,18 @@ import (
 	"dcs-tui/jobs"
 )
 
-// hardAs returns the options of a job of the given hardness that may run for a minute.
-func hardAs(at ...string) *jobs.Options { return &jobs.Options{Hardness: at, Timeout: time.Minute} }
+// withHardness returns the options of a job of the given hardness that may run for a minute.
+func withHardness(at ...string) *jobs.Options {
+	return &jobs.Options{Hardness: at, Timeout: time.Minute}
+}
 
 var timedOut = jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}
 
-// launched completes all jobs successfully until no job is left. It returns their ids in the order
-// in which they were launched.
-func (s *stage) launched(name string, commands []Command) (order []jobs.ID) {
+// launchOrder completes all jobs successfully until no job is left. It returns their ids in the
+// order in which they were launched.
+func (s *stage) launchOrder(name string, commands []Command) (order []jobs.ID) {
 	for {
-		ids := on(commands, name)
+		ids := launchedOn(commands, name)
 		if ids == "" {
 			return order
 		}
@@ -27,7 +29,7 @@ func (s *stage) launched(name string, commands []Command) (order []jobs.ID) {
 			order = append(order, id.Job)
 		}
 		s.started(name, ids)
-		commands = s.ended(name, ids, okay)
+		commands = s.ended(name, ids, succeeded)
 	}
 }
 
@@ -35,50 +37,50 @@ func (s *stage) launched(name string, commands []Command) (order []jobs.ID) {
 // numbers, equal jobs run in file order, priority counts before hardness, and jobs without hardness
 // run first.
 func TestEasiestFirst(t *testing.T) {
-	s := newStage(t, Config{}, box("melon1", 1))
-	urgent := hardAs("99", "99")
+	s := newStage(t, Config{}, testHost("melon1", 1))
+	urgent := withHardness("99", "99")
 	urgent.Priority = -1
-	s.submit(true, hardAs("10", "1"), hardAs("9", "2"), hardAs("9", "1e0"), hardAs("9.0", "1"), urgent, jobs.NoOptions, hardAs("-1", "x"))
-	want(t, "order", fmt.Sprint(s.launched("melon1", s.up("melon1"))), "[5 6 7 3 4 2 1]")
+	s.submit(true, withHardness("10", "1"), withHardness("9", "2"), withHardness("9", "1e0"), withHardness("9.0", "1"), urgent, jobs.NoOptions, withHardness("-1", "x"))
+	want(t, "order", fmt.Sprint(s.launchOrder("melon1", s.up("melon1"))), "[5 6 7 3 4 2 1]")
 }
 
 // TestDomino checks that a timeout stops the running jobs that are as hard or harder, and skips the
 // waiting ones, whatever they wait for. Jobs that are not comparable and jobs of other batches
 // continue (E2).
 func TestDomino(t *testing.T) {
-	s := newStage(t, Config{}, box("melon1", 4))
-	other := hardAs("5", "5")
+	s := newStage(t, Config{}, testHost("melon1", 4))
+	other := withHardness("5", "5")
 	other.Queue, other.QueuePriority = "other", new(1) // runs later
-	file := hardAs("5", "5")
+	file := withHardness("5", "5")
 	file.File = "other.txt"
-	after := hardAs("3", "3")
+	after := withHardness("3", "3")
 	after.After = []jobs.ID{3}
 	s.submit(true,
-		hardAs("2", "2"),  // 1: times out
-		hardAs("2", "3"),  // 2: runs, is harder
-		hardAs("1", "9"),  // 3: runs, is not comparable
-		hardAs("3", "1"),  // 4: waits, is not comparable
-		hardAs("2", "2"),  // 5: is launched, is as hard
-		hardAs("9", "9"),  // 6: waits, is harder
-		hardAs("10", "1"), // 7: waits, is not comparable
-		other, file,       // 8, 9: belong to other batches
-		hardAs("5", "5", "5"), // 10: has another number of components
-		after,                 // 11: waits for job 3
-		hardAs("x", "9"),      // 12: is not comparable, because x is not a number
+		withHardness("2", "2"),  // 1: times out
+		withHardness("2", "3"),  // 2: runs, is harder
+		withHardness("1", "9"),  // 3: runs, is not comparable
+		withHardness("3", "1"),  // 4: waits, is not comparable
+		withHardness("2", "2"),  // 5: is launched, is as hard
+		withHardness("9", "9"),  // 6: waits, is harder
+		withHardness("10", "1"), // 7: waits, is not comparable
+		other, file,             // 8, 9: belong to other batches
+		withHardness("5", "5", "5"), // 10: has another number of components
+		after,                       // 11: waits for job 3
+		withHardness("x", "9"),      // 12: is not comparable, because x is not a number
 		&jobs.Options{Hardness: []string{"9", "9"}, Timeout: time.Hour}, // 13: has a longer timeout
 		&jobs.Options{Hardness: []string{"9", "9"}},                     // 14: has no timeout
 	)
-	want(t, "launched", on(s.up("melon1"), "melon1"), "3.1 1.1 5.1 2.1")
+	want(t, "launched", launchedOn(s.up("melon1"), "melon1"), "3.1 1.1 5.1 2.1")
 	s.started("melon1", "1.1 2.1 3.1")
 	s.ended("melon1", "1.1", timedOut)
 	s.wantState(1, jobs.TimedOut)
-	want(t, "stopped", said[Kill](s.commands), "{melon1 [5.1 2.1] it is at least as hard as job 1, which timed out after 1m0s}")
+	want(t, "stopped", formatCommands[Kill](s.commands), "{melon1 [5.1 2.1] it is at least as hard as job 1, which timed out after 1m0s}")
 	for _, id := range []jobs.ID{6, 11} {
 		s.wantState(id, jobs.Skipped)
-		contains(t, "reason", s.job(id).Reason, "at least as hard as job 1, which timed out after 1m0s")
+		wantContains(t, "reason", s.job(id).Reason, "at least as hard as job 1, which timed out after 1m0s")
 		want(t, fmt.Sprintf("job %d was avoided", id), s.job(id).Avoided(), true)
 	}
-	contains(t, "why", s.c.Why(s.now(), 2), "being stopped on melon1: it is at least as hard as job 1")
+	wantContains(t, "why", s.c.Why(s.now(), 2), "being stopped on melon1: it is at least as hard as job 1")
 	want(t, "jobs that are being ended", fmt.Sprint(s.c.Running().Ending), "[5 2]")
 	stopped := jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 	s.ended("melon1", "2.1", stopped)
@@ -90,24 +92,24 @@ func TestDomino(t *testing.T) {
 		want(t, fmt.Sprintf("job %d has ended", id), s.job(id).State.Terminal(), false)
 	}
 	// A job that is submitted later is skipped too.
-	s.submit(true, hardAs("4", "4"))
+	s.submit(true, withHardness("4", "4"))
 	s.wantState(15, jobs.Skipped)
 }
 
 // TestDominoWaitsForTheLastTry checks that only a final timeout counts (E1, E2). A timeout after
 // which the job is tried again skips nothing.
 func TestDominoWaitsForTheLastTry(t *testing.T) {
-	s := newStage(t, Config{RetryTimeouts: true, Tries: 2}, box("melon1", 1))
-	s.submit(true, hardAs("1"), hardAs("2"))
+	s := newStage(t, Config{RetryTimeouts: true, Tries: 2}, testHost("melon1", 1))
+	s.submit(true, withHardness("1"), withHardness("2"))
 	s.up("melon1")
 	s.started("melon1", "1.1")
 	s.ended("melon1", "1.1", timedOut)
 	s.wantState(1, jobs.Queued)
 	s.wantState(2, jobs.Running)
 	s.started("melon1", "2.1")
-	s.ended("melon1", "2.1", okay)
+	s.ended("melon1", "2.1", succeeded)
 	s.wait(3*time.Second, "melon1")
-	s.submit(true, hardAs("3"))
+	s.submit(true, withHardness("3"))
 	s.started("melon1", "1.2")
 	s.ended("melon1", "1.2", timedOut)
 	s.wantState(1, jobs.TimedOut)
@@ -120,8 +122,8 @@ func TestDominoWaitsForTheLastTry(t *testing.T) {
 // says what would help.
 func TestSkippedRunsAgain(t *testing.T) {
 	begin := func(t *testing.T) *stage {
-		s := newStage(t, Config{}, box("melon1", 1))
-		s.submit(true, hardAs("1"), hardAs("2"), hardAs("3"))
+		s := newStage(t, Config{}, testHost("melon1", 1))
+		s.submit(true, withHardness("1"), withHardness("2"), withHardness("3"))
 		s.up("melon1")
 		s.started("melon1", "1.1")
 		s.ended("melon1", "1.1", timedOut)
@@ -143,7 +145,7 @@ func TestSkippedRunsAgain(t *testing.T) {
 		s := begin(t)
 		s.step(Requeue{[]jobs.ID{3}})
 		s.wantState(3, jobs.Skipped)
-		contains(t, "reason", s.job(3).Reason, "it can run with more time, or when that job is requeued too")
+		wantContains(t, "reason", s.job(3).Reason, "it can run with more time, or when that job is requeued too")
 		want(t, "round", fmt.Sprint(s.job(3).Round), "2")
 	})
 	for _, ids := range [][]jobs.ID{{1, 2, 3}, {3, 2, 1}} {
@@ -166,8 +168,8 @@ func TestSkippedRunsAgain(t *testing.T) {
 		s.wantState(3, jobs.Skipped)
 	})
 	t.Run("another timeout stands", func(t *testing.T) {
-		s := newStage(t, Config{}, box("melon1", 2))
-		s.submit(true, hardAs("1"), hardAs("2"), hardAs("3"), hardAs("4"))
+		s := newStage(t, Config{}, testHost("melon1", 2))
+		s.submit(true, withHardness("1"), withHardness("2"), withHardness("3"), withHardness("4"))
 		s.up("melon1")
 		s.started("melon1", "1.1 2.1")
 		s.ended("melon1", "1.1", timedOut)
@@ -176,14 +178,14 @@ func TestSkippedRunsAgain(t *testing.T) {
 		s.step(Requeue{[]jobs.ID{1, 3}})
 		s.wantState(1, jobs.Running)
 		s.wantState(3, jobs.Skipped) // now because of job 2
-		contains(t, "reason", s.job(3).Reason, "at least as hard as job 2")
+		wantContains(t, "reason", s.job(3).Reason, "at least as hard as job 2")
 	})
 }
 
 // TestDominoAfterRestart checks that a dispatcher that starts after the timeout was recorded skips
 // the waiting jobs, and stops the running ones as soon as their host answers (promise 1, E2).
 func TestDominoAfterRestart(t *testing.T) {
-	s := newStage(t, Config{Timeout: time.Minute}, box("melon1", 2))
+	s := newStage(t, Config{Timeout: time.Minute}, testHost("melon1", 2))
 	o := func(at string) *jobs.Options { return &jobs.Options{Hardness: []string{at}} }
 	s.submit(true, o("1"), o("2"), o("3"))
 	s.up("melon1")
@@ -193,26 +195,26 @@ func TestDominoAfterRestart(t *testing.T) {
 		// The rest of the journal was lost.
 		durable := 1 + slices.IndexFunc(s.journal, func(r jobs.Record) bool { return r.Next == jobs.TimedOut })
 		s.c.cfg.Timeout = timeout
-		n := restartAfter(s, durable, box("melon1", 2))
+		n := restartAfter(s, durable, testHost("melon1", 2))
 		n.step(Submit{Last: true})
 		n.up("melon1")
 		n.probedAs("melon1", "2.1", hosts.IsRunning, nil)
 		if timeout > time.Minute { // all jobs have more time now
 			n.wantState(3, jobs.Running)
-			want(t, "stopped", said[Kill](n.commands), "")
+			want(t, "stopped", formatCommands[Kill](n.commands), "")
 			continue
 		}
 		n.wantState(3, jobs.Skipped)
-		contains(t, "stopped", said[Kill](n.commands), "[2.1]")
+		wantContains(t, "stopped", formatCommands[Kill](n.commands), "[2.1]")
 		n.ended("melon1", "2.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 		n.wantState(2, jobs.Skipped)
 	}
 }
 
-// TestTimeItHad checks how much time a job that timed out had. The run's own timeout may have been
-// raised since then, and even a slightly longer timeout counts as more (docs/hardness.md). The
+// TestTimeoutUsed checks how much time a job that timed out had. The run's own timeout may have
+// been raised since then, and even a slightly longer timeout counts as more (docs/hardness.md). The
 // host's clock, which measured the run time, is slewed by less than a thousandth.
-func TestTimeItHad(t *testing.T) {
+func TestTimeoutUsed(t *testing.T) {
 	const end = 2 * time.Second // it takes a moment to stop a job
 	for _, c := range []struct{ ran, limit, want time.Duration }{
 		{time.Hour + end, time.Hour, time.Hour},
@@ -234,27 +236,27 @@ func TestTimeItHad(t *testing.T) {
 // launched in the meantime.
 func TestDominoOfVeryMany(t *testing.T) {
 	const n = 2*maxPerStep + 100
-	s := newStage(t, Config{}, box("melon1", 1))
-	s.submit(true, append(append([]*jobs.Options{hardAs("1")}, times(n, hardAs("2"))...), jobs.NoOptions)...)
+	s := newStage(t, Config{}, testHost("melon1", 1))
+	s.submit(true, append(append([]*jobs.Options{withHardness("1")}, repeatOptions(n, withHardness("2"))...), jobs.NoOptions)...)
 	s.step(Cancel{Jobs: []jobs.ID{n + 2}})
 	s.up("melon1")
 	s.started("melon1", "1.1")
 	s.ended("melon1", "1.1", timedOut)
 	// The step has also processed job 1.
 	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(maxPerStep-1))
-	want(t, "launched", on(s.commands, "melon1"), "")
-	want(t, "launched meanwhile", on(s.wait(time.Second, "melon1"), "melon1"), "")
+	want(t, "launched", launchedOn(s.commands, "melon1"), "")
+	want(t, "launched meanwhile", launchedOn(s.wait(time.Second, "melon1"), "melon1"), "")
 	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(n))
 }
 
 // TestHardnessBehindEstimates checks that on local slots of a hybrid run the shortest estimate
 // counts before hardness (D5).
 func TestHardnessBehindEstimates(t *testing.T) {
-	local := box("here", 1)
+	local := testHost("here", 1)
 	local.Link = "local"
-	s := newStage(t, Config{}, local, box("melon1", 1))
-	long, short := hardAs("1"), hardAs("2")
+	s := newStage(t, Config{}, local, testHost("melon1", 1))
+	long, short := withHardness("1"), withHardness("2")
 	long.Estimate, short.Estimate = time.Hour, time.Minute
 	s.submit(true, long, short)
-	want(t, "launched", on(s.up("here"), "here"), "2.1")
+	want(t, "launched", launchedOn(s.up("here"), "here"), "2.1")
 }

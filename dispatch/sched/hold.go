@@ -13,17 +13,17 @@ import (
 type hold uint8
 
 const (
-	notHeld    hold = iota
-	wedged          // its file system does not respond
-	owned           // a person uses it, or wants it to be left alone
-	unmeasured      // it has a limit, and has not sent a measurement yet
-	receiving       // the files that every job gets are still being sent
-	atLoad
-	lowMemory
-	lowDisk
-	unknownDisk // min_disk_free is set, and its file system has not responded yet
-	sharing     // other runs and users have all slots
-	yielding    // others use it, or our own jobs use more than a core each
+	notHeld            hold = iota
+	heldByHungDisk          // its file system does not respond
+	heldByOwner             // a person uses it, or wants it to be left alone
+	heldUnmeasured          // it has a limit, and has not sent a measurement yet
+	heldReceivingFiles      // the files that every job gets are still being sent
+	heldByLoad
+	heldByMemory
+	heldByDisk
+	heldByUnknownDisk // min_disk_free is set, and its file system has not responded yet
+	heldByOtherRuns   // other runs and users have all slots
+	heldByOthersLoad  // others use it, or our own jobs use more than a core each
 )
 
 // holdState holds the reasons why a host that is up starts nothing.
@@ -32,18 +32,18 @@ type holdState struct {
 	reportedHold   hold          // last reported hold
 	holdReportedAt time.Duration // 0: never
 
-	measured           bool  // a heartbeat came over the current link, possibly the early one
+	isMeasured         bool  // a heartbeat came over the current link, possibly the early one
 	diskFree           int64 // bytes, last known over the current link; -1: not known
 	memUnknownReported bool  // it was reported that min_mem_free has no effect
 
-	quiet         bool
+	isQuiet       bool
 	quietEnd      string        // local time of the host; "": it has no end
 	quietChangeAt time.Duration // next beginning or end of quiet hours
 }
 
-// wedgeAfter is how long the file system of a host's attempts may take to respond before the host
-// starts no more jobs. A job could not even write its claim.
-const wedgeAfter = 10 * time.Second
+// hungDiskAfter is how long the file system of a host's attempts may take to respond before the
+// host starts no more jobs. A job could not even write its claim.
+const hungDiskAfter = 10 * time.Second
 
 // limitingHold returns which of the host's limits prevents it from starting jobs. A host with
 // limits is held until its first measurement. Otherwise all its slots would be filled before. If
@@ -51,74 +51,74 @@ const wedgeAfter = 10 * time.Second
 func (h *host) limitingHold() hold {
 	s, b := h.spec, &h.heartbeat
 	switch {
-	case b.FSDelay >= wedgeAfter:
-		return wedged
+	case b.FSDelay >= hungDiskAfter:
+		return heldByHungDisk
 	case b.Owner.Who != "":
-		return owned
-	case b.Receives || !h.measured && h.hello != nil && h.hello.Receives:
-		return receiving
+		return heldByOwner
+	case b.Receives || !h.isMeasured && h.hello != nil && h.hello.Receives:
+		return heldReceivingFiles
 	case s.MaxLoad <= 0 && s.MinMemFree <= 0 && s.MinDiskFree <= 0:
 		return notHeld
-	case !h.measured:
-		return unmeasured
+	case !h.isMeasured:
+		return heldUnmeasured
 	case s.MaxLoad > 0 && b.Load[0] >= s.MaxLoad:
-		return atLoad
+		return heldByLoad
 	case s.MinMemFree > 0 && b.MemFree >= 0 && b.MemFree < s.MinMemFree:
-		return lowMemory
+		return heldByMemory
 	case s.MinDiskFree > 0 && h.diskFree < 0:
-		return unknownDisk
+		return heldByUnknownDisk
 	case s.MinDiskFree > 0 && h.diskFree < s.MinDiskFree:
-		return lowDisk
+		return heldByDisk
 	}
 	return notHeld
 }
 
 // storeMeasurement stores a heartbeat.
 func (h *host) storeMeasurement(b *hosts.Heartbeat) {
-	h.heartbeat, h.measured = *b, true
+	h.heartbeat, h.isMeasured = *b, true
 	if b.DiskFree >= 0 {
 		h.diskFree = b.DiskFree
 	}
 }
 
-// holdWhy describes why the host is held, as a continuation of its name. It returns "" if it is not
+// whyHeld describes why the host is held, as a continuation of its name. It returns "" if it is not
 // held.
-func (h *host) holdWhy() string {
+func (h *host) whyHeld() string {
 	s, b := h.spec, &h.heartbeat
 	why := ""
 	switch h.hold {
 	case notHeld:
 		return ""
-	case yielding:
-		if h.others < 0.5 {
-			why = fmt.Sprintf("our jobs there use %.1f cores more than one per slot", h.excess)
+	case heldByOthersLoad:
+		if h.othersLoad < 0.5 {
+			why = fmt.Sprintf("our jobs there use %.1f cores more than one per slot", h.excessCores)
 			break
 		}
 		if h.hello != nil && h.hello.Cores > 0 {
-			return fmt.Sprintf("reduces its slots: others use %.1f of its %s", h.others, jobs.Plural(h.hello.Cores, "core"))
+			return fmt.Sprintf("reduces its slots: others use %.1f of its %s", h.othersLoad, jobs.Plural(h.hello.Cores, "core"))
 		}
-		return fmt.Sprintf("reduces its slots: others use %.1f cores", h.others)
-	case sharing:
-		return h.sharedWhy()
-	case wedged:
+		return fmt.Sprintf("reduces its slots: others use %.1f cores", h.othersLoad)
+	case heldByOtherRuns:
+		return h.whyShared()
+	case heldByHungDisk:
 		why = "the file system of its attempts has not answered for " + formatDuration(b.FSDelay)
-	case unmeasured:
+	case heldUnmeasured:
 		why = "its first measurement has not arrived yet"
-	case owned:
+	case heldByOwner:
 		if why = b.Owner.Who; b.Owner.Suspend {
 			why += "; jobs there are suspended"
 		}
-	case receiving:
+	case heldReceivingFiles:
 		if why = "it " + b.Files; b.Files == "" {
 			why = "the files that its jobs get are not there yet"
 		}
-	case atLoad:
+	case heldByLoad:
 		why = fmt.Sprintf("its load of %.1f is %s max_load %g", b.Load[0], compareWord(b.Load[0], s.MaxLoad), s.MaxLoad)
-	case lowMemory:
+	case heldByMemory:
 		why = fmt.Sprintf("its free memory of %s is below min_mem_free %s", formatBytes(b.MemFree), formatBytes(s.MinMemFree))
-	case lowDisk:
+	case heldByDisk:
 		why = fmt.Sprintf("its free disk space of %s is below min_disk_free %s", formatBytes(h.diskFree), formatBytes(s.MinDiskFree))
-	case unknownDisk:
+	case heldByUnknownDisk:
 		why = "its free disk space is not known yet (min_disk_free)"
 	}
 	return "starts nothing: " + why
@@ -140,13 +140,13 @@ func (c *Core) reportHolds() {
 	for _, h := range c.hosts {
 		// These holds also affect running jobs, so they are reported even if nothing more is
 		// launched.
-		wedge := (h.hold == wedged || h.reportedHold == wedged || h.hold == owned || h.reportedHold == owned) && h.linked && h.open > 0
-		if h.hold == h.reportedHold || h.hold == unmeasured || h.hold == receiving || !wedge && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
-			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != notHeld && !wedge && !c.isWanted(h) {
+		affectsRunning := (h.hold == heldByHungDisk || h.reportedHold == heldByHungDisk || h.hold == heldByOwner || h.reportedHold == heldByOwner) && h.linked && h.numOpen > 0
+		if h.hold == h.reportedHold || h.hold == heldUnmeasured || h.hold == heldReceivingFiles || !affectsRunning && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
+			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != notHeld && !affectsRunning && !c.hasReadyJobFor(h) {
 			continue
 		}
 		h.reportedHold, h.holdReportedAt = h.hold, max(c.now.Mono, 1)
-		what := h.holdWhy()
+		what := h.whyHeld()
 		if what == "" {
 			what = "starts jobs again"
 		}
@@ -154,8 +154,8 @@ func (c *Core) reportHolds() {
 	}
 }
 
-// isWanted reports whether a ready job could run on the host.
-func (c *Core) isWanted(h *host) bool {
+// hasReadyJobFor reports whether a ready job could run on the host.
+func (c *Core) hasReadyJobFor(h *host) bool {
 	return slices.ContainsFunc(c.queue.list, func(cl *class) bool {
 		c.updateFits(cl)
 		return cl.fits[h.index]

@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestFloors checks that max_load, min_mem_free, and min_disk_free prevent launches from the first
-// moment on, with a readable reason.
-func TestFloors(t *testing.T) {
+// TestHostLimitsPreventLaunches checks that max_load, min_mem_free, and min_disk_free prevent
+// launches from the first moment on, with a readable reason.
+func TestHostLimitsPreventLaunches(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		set  func(*hosts.Host, *hosts.Heartbeat)
@@ -25,21 +25,21 @@ func TestFloors(t *testing.T) {
 		{"disk not known", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinDiskFree = 100 }, "its free disk space is not known yet (min_disk_free)"},
 		{"enough", func(h *hosts.Host, b *hosts.Heartbeat) { h.MinDiskFree, b.DiskFree, h.MaxLoad = 100, 100, 1 }, ""},
 	} {
-		h, b := box("melon4", 4), &hosts.Heartbeat{Early: true, MemFree: -1, DiskFree: -1}
+		h, b := testHost("melon4", 4), &hosts.Heartbeat{Early: true, MemFree: -1, DiskFree: -1}
 		tt.set(h, b)
 		s := newStage(t, Config{}, h)
-		s.plain(1)
+		s.submitPlain(1)
 		o := s.step(HostUp{Host: "melon4", Hello: &hosts.Hello{Cores: 5, Slots: 4}})
-		want(t, tt.name+": before the first heartbeat", on(o, "melon4")+said[SetLimit](o), "{melon4 0}")
-		contains(t, tt.name, s.c.Why(s.now(), 1), "melon4 starts nothing: its first measurement has not arrived yet")
+		want(t, tt.name+": before the first heartbeat", launchedOn(o, "melon4")+formatCommands[SetLimit](o), "{melon4 0}")
+		wantContains(t, tt.name, s.c.Why(s.now(), 1), "melon4 starts nothing: its first measurement has not arrived yet")
 		s.at += 150 * time.Millisecond
 		o = s.step(HostHeartbeat{"melon4", b})
 		if tt.want == "" {
-			want(t, tt.name, on(o, "melon4"), "1.1")
+			want(t, tt.name, launchedOn(o, "melon4"), "1.1")
 			want(t, tt.name, events(s.journal), "melon4 is up")
 			continue
 		}
-		want(t, tt.name, on(o, "melon4"), "")
+		want(t, tt.name, launchedOn(o, "melon4"), "")
 		want(t, tt.name, events(s.journal), "melon4 is up\nmelon4 starts nothing: "+tt.want)
 		want(t, tt.name, s.c.Why(s.now(), 1), "Job 1 waits: the only host that can run it cannot take it: melon4 starts nothing: "+tt.want+".")
 		want(t, tt.name, s.c.Hosts()[0].Reason, "starts nothing: "+tt.want)
@@ -49,53 +49,53 @@ func TestFloors(t *testing.T) {
 // TestMemoryNotKnown checks that a host with min_mem_free is used even if its free memory cannot be
 // read, and that this is reported once.
 func TestMemoryNotKnown(t *testing.T) {
-	h := box("a", 1)
+	h := testHost("a", 1)
 	h.MinMemFree = 2 << 30
 	s := newStage(t, Config{}, h)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
 	for range 3 {
 		s.heartbeat("a", hosts.Heartbeat{})
 	}
-	s.plain(1)
-	want(t, "launched", on(s.commands, "a"), "1.1")
+	s.submitPlain(1)
+	want(t, "launched", launchedOn(s.commands, "a"), "1.1")
 	want(t, "said", events(s.journal), "a is up\na: free memory cannot be read, so min_mem_free has no effect there")
 }
 
 // TestDiskNotKnownForAWhile checks that the last known free disk space counts while a new value is
 // late.
 func TestDiskNotKnownForAWhile(t *testing.T) {
-	h := box("a", 1)
+	h := testHost("a", 1)
 	h.MinDiskFree = 100
 	s := newStage(t, Config{}, h)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
 	for _, free := range []int64{200, -1} {
 		s.step(HostHeartbeat{"a", &hosts.Heartbeat{DiskFree: free}})
 	}
-	s.plain(1)
-	want(t, "launched", on(s.commands, "a"), "1.1")
+	s.submitPlain(1)
+	want(t, "launched", launchedOn(s.commands, "a"), "1.1")
 }
 
 // TestEarlyHeartbeat checks that the early heartbeat provides the first measurement for max_load
 // and similar limits, but does not prove that the helper works. A host whose helper ends right
 // after it is not reconnected at once (B1).
 func TestEarlyHeartbeat(t *testing.T) {
-	h := box("a", 1)
+	h := testHost("a", 1)
 	h.Yield, h.MaxLoad = true, 9
 	s := newStage(t, Config{}, h)
-	s.plain(1)
+	s.submitPlain(1)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 1}})
-	want(t, "launched", on(s.step(HostHeartbeat{"a", &hosts.Heartbeat{Early: true, Busy: 2}}), "a"), "1.1")
+	want(t, "launched", launchedOn(s.step(HostHeartbeat{"a", &hosts.Heartbeat{Early: true, Busy: 2}}), "a"), "1.1")
 	o := s.step(HostDown{"a", errRefused})
-	want(t, "connected again", said[Connect](o), "")
+	want(t, "connected again", formatCommands[Connect](o), "")
 	if s.c.hosts[0].retryAt == 0 || s.c.hosts[0].silentLinks != 1 {
 		t.Errorf("next attempt at %v, %d silent links", s.c.hosts[0].retryAt, s.c.hosts[0].silentLinks)
 	}
 }
 
-// TestHoldsAreTold checks that a hold is reported once per change, at most once a minute, and only
-// while jobs wait.
-func TestHoldsAreTold(t *testing.T) {
-	h := box("melon4", 4)
+// TestHoldsAreReported checks that a hold is reported once per change, at most once a minute, and
+// only while jobs wait.
+func TestHoldsAreReported(t *testing.T) {
+	h := testHost("melon4", 4)
 	h.Yield, h.MaxLoad = true, 2
 	s := newStage(t, Config{}, h)
 	s.step(HostUp{Host: "melon4", Hello: &hosts.Hello{Cores: 4, Slots: 3}})
@@ -112,37 +112,37 @@ func TestHoldsAreTold(t *testing.T) {
 	want(t, "the same again", told(10, 3.4, 0), "")
 	want(t, "another reason within the minute", told(9, 1, 4), "")
 	want(t, "after the minute", told(10, 1, 4), "melon4 reduces its slots: others use 3.8 of its 4 cores")
-	contains(t, "why", s.c.Why(s.now(), 1), "melon4 reduces its slots: others use 4.0 of its 4 cores")
+	wantContains(t, "why", s.c.Why(s.now(), 1), "melon4 reduces its slots: others use 4.0 of its 4 cores")
 	want(t, "in the end", told(40, 0, 0), "melon4 starts jobs again")
 	s.wantState(1, jobs.Running)
 }
 
-// TestInventoryOfOne checks that the only host of an inventory yields to other users and obeys its
-// limits. Only without an inventory does one job always run.
-func TestInventoryOfOne(t *testing.T) {
+// TestSingleHostObeysLimits checks that the only host of an inventory yields to other users and
+// obeys its limits. Only without an inventory does one job always run.
+func TestSingleHostObeysLimits(t *testing.T) {
 	for _, tt := range []struct{ file, want string }{{"", "1.1"}, {"hosts.toml", ""}} {
-		h := box("here", 3)
+		h := testHost("here", 3)
 		h.Link, h.Yield, h.File = "local", true, tt.file
-		s := connected(t, Config{}, h)
+		s := connectedStage(t, Config{}, h)
 		for range 30 {
 			s.heartbeat("here", hosts.Heartbeat{Busy: 8})
 		}
-		s.plain(2)
-		want(t, "launched with inventory "+tt.file, on(s.commands, "here"), tt.want)
-		want(t, "told with inventory "+tt.file, s.told("here reduces its slots: others use 8.0 of its 4 cores") > 0, tt.want == "")
+		s.submitPlain(2)
+		want(t, "launched with inventory "+tt.file, launchedOn(s.commands, "here"), tt.want)
+		want(t, "told with inventory "+tt.file, s.numEvents("here reduces its slots: others use 8.0 of its 4 cores") > 0, tt.want == "")
 	}
 }
 
 // TestHaltTakesBack checks that the slot of the job whose failure halts the run is not reused, and
 // that buffered jobs are withdrawn after the limit is lowered (K9).
 func TestHaltTakesBack(t *testing.T) {
-	s := connected(t, Config{Halt: Halt{Jobs: 1}, Tries: 1, Buffer: time.Minute}, box("a", 1))
+	s := connectedStage(t, Config{Halt: Halt{Jobs: 1}, Tries: 1, Buffer: time.Minute}, testHost("a", 1))
 	s.submit(true, &jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second}, jobs.NoOptions, jobs.NoOptions)
-	between(t, "handed over", s.c.hosts[0].numBuffered(), 2, 100)
+	wantBetween(t, "handed over", s.c.hosts[0].numBuffered(), 2, 100)
 	s.started("a", "1.1")
 	o := s.ended("a", "1.1", exit1)
-	want(t, "launched", on(o, "a"), "")
-	if len(o) != 2 || said[SetLimit](o[:1]) != "{a 0}" || !strings.Contains(said[Withdraw](o[1:]), "2.1") {
+	want(t, "launched", launchedOn(o, "a"), "")
+	if len(o) != 2 || formatCommands[SetLimit](o[:1]) != "{a 0}" || !strings.Contains(formatCommands[Withdraw](o[1:]), "2.1") {
 		t.Errorf("commands %+v", o)
 	}
 	if len(s.records) != 2 || s.records[0].Kind != jobs.KindExited || s.records[1].Reason != "draining: 1 job has failed" {
@@ -155,41 +155,41 @@ func TestHaltTakesBack(t *testing.T) {
 func TestHaltHoldsNothingBack(t *testing.T) {
 	for _, cfg := range []Config{{Halt: Halt{Jobs: 1}}, {Halt: Halt{Jobs: 2}}, {Halt: Halt{Percent: 10}}, {}} {
 		cfg.Tries = 1
-		s := withJobs(t, 1000, cfg, box("a", 1))
+		s := stageWithJobs(t, 1000, cfg, testHost("a", 1))
 		for range 12 {
-			s.endFirst("a", s.quick())
+			s.endFirst("a", s.quickOutcome())
 		}
 		want(t, fmt.Sprintf("%+v: more than one is handed over", cfg), s.c.hosts[0].numBuffered() > 1, cfg.Halt.Jobs != 1)
 		s.endFirst("a", exit1)
-		held := len(s.c.hosts[0].outbox.withdraw) + s.c.hosts[0].countInFlight((*inFlight).isWaiting)
+		held := len(s.c.hosts[0].outbox.withdraw) + s.c.hosts[0].numInFlight((*inFlight).isWaiting)
 		if near := cfg.Halt.Jobs == 2 || cfg.Halt.Percent > 0; near && held > 1 || !near && cfg.Halt.Jobs == 0 && held < 2 {
 			t.Errorf("%+v: %d are held ahead, near the halt", cfg, held)
 		}
 	}
 }
 
-// TestLeaseIsTold checks that an attempt that may still start is given up later than running ones,
-// and that both the event and Why explain the delay.
-func TestLeaseIsTold(t *testing.T) {
-	a := box("a", 2)
+// TestLeaseIsReported checks that an attempt that may still start is given up later than running
+// ones, and that both the event and Why explain the delay.
+func TestLeaseIsReported(t *testing.T) {
+	a := testHost("a", 2)
 	a.LostAfter = 15 * time.Second
-	b := box("b", 1)
-	c := box("c", 1)
-	s := connected(t, Config{}, a, b, c)
-	s.plain(4)
+	b := testHost("b", 1)
+	c := testHost("c", 1)
+	s := connectedStage(t, Config{}, a, b, c)
+	s.submitPlain(4)
 	s.started("a", "1.1")
 	s.wait(16*time.Second, "b", "c")
-	contains(t, "told", events(s.journal), "a is lost: no heartbeat for 15 s; 1 job sent to it that may still start there waits until its lease has run out, in 17 s")
+	wantContains(t, "told", events(s.journal), "a is lost: no heartbeat for 15 s; 1 job sent to it that may still start there waits until its lease has run out, in 17 s")
 	ids := s.attemptsOn("a")
 	waiting := ids[len(ids)-1].Job
-	contains(t, "why", s.c.Why(s.now(), waiting), "it may still start there and waits until its lease has run out, in 16 s.")
+	wantContains(t, "why", s.c.Why(s.now(), waiting), "it may still start there and waits until its lease has run out, in 16 s.")
 	s.wantState(waiting, jobs.Running)
 	s.wait(17*time.Second, "b", "c")
-	want(t, "attempts are still there", s.c.hosts[0].open, 0)
+	want(t, "attempts are still there", s.c.hosts[0].numOpen, 0)
 }
 
-// TestWords checks the wording of states and reasons.
-func TestWords(t *testing.T) {
+// TestWordingOfStates checks the wording of states and reasons.
+func TestWordingOfStates(t *testing.T) {
 	for state, want := range map[jobs.JobState]string{
 		jobs.Succeeded: "has succeeded", jobs.Failed: "has failed", jobs.TimedOut: "has timed out", jobs.Canceled: "was canceled", jobs.Skipped: "was skipped",
 	} {
@@ -197,7 +197,7 @@ func TestWords(t *testing.T) {
 			t.Errorf("%v: %q", state, got)
 		}
 	}
-	s := withJobs(t, 1, Config{}, box("a", 1))
+	s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 	s.step(Cancel{Jobs: []jobs.ID{1}, Why: "asked"})
 	r := s.records[0]
 	if r.Kind != jobs.KindCanceling || r.Job != 1 || r.Reason != "asked" {
@@ -205,29 +205,31 @@ func TestWords(t *testing.T) {
 	}
 }
 
-func hm(h, m int) time.Duration { return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute }
+func clockTimeOf(h, m int) time.Duration {
+	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute
+}
 
 // TestQuietLeft checks how much of the quiet hours is left, also across midnight (B7).
 func TestQuietLeft(t *testing.T) {
-	night := []hosts.Quiet{{From: hm(22, 0), To: hm(6, 0)}}
+	night := []hosts.Quiet{{From: clockTimeOf(22, 0), To: clockTimeOf(6, 0)}}
 	for _, tt := range []struct {
 		name       string
 		spans      []hosts.Quiet
 		at         time.Duration
 		left, next time.Duration
 	}{
-		{"before", night, hm(21, 59), 0, time.Minute},
-		{"first moment", night, hm(22, 0), hm(8, 0), 0},
-		{"midnight", night, 0, hm(6, 0), hm(22, 0)},
-		{"last moment", night, hm(6, 0) - 1, 1, hm(16, 0) + 1},
-		{"over", night, hm(6, 0), 0, hm(16, 0)},
-		{"by day", []hosts.Quiet{{From: hm(9, 0), To: hm(17, 0)}}, hm(12, 0), hm(5, 0), hm(21, 0)},
-		{"two in a row", []hosts.Quiet{{From: 0, To: hm(6, 0)}, {From: hm(22, 0), To: hm(24, 0)}}, hm(23, 0), hm(7, 0), hm(1, 0)},
-		{"two that overlap", []hosts.Quiet{{From: hm(8, 0), To: hm(12, 0)}, {From: hm(10, 0), To: hm(14, 0)}}, hm(9, 0), hm(5, 0), hm(1, 0)},
-		{"all day", []hosts.Quiet{{From: 0, To: hm(24, 0)}}, hm(12, 0), day, hm(12, 0)},
-		{"all day in two parts", []hosts.Quiet{{From: 0, To: hm(12, 0)}, {From: hm(12, 0), To: 0}}, hm(3, 0), day, hm(9, 0)},
-		{"nothing", []hosts.Quiet{{From: hm(3, 0), To: hm(3, 0)}}, hm(3, 0), 0, noQuietAhead},
-		{"none", nil, hm(3, 0), 0, noQuietAhead},
+		{"before", night, clockTimeOf(21, 59), 0, time.Minute},
+		{"first moment", night, clockTimeOf(22, 0), clockTimeOf(8, 0), 0},
+		{"midnight", night, 0, clockTimeOf(6, 0), clockTimeOf(22, 0)},
+		{"last moment", night, clockTimeOf(6, 0) - 1, 1, clockTimeOf(16, 0) + 1},
+		{"over", night, clockTimeOf(6, 0), 0, clockTimeOf(16, 0)},
+		{"by day", []hosts.Quiet{{From: clockTimeOf(9, 0), To: clockTimeOf(17, 0)}}, clockTimeOf(12, 0), clockTimeOf(5, 0), clockTimeOf(21, 0)},
+		{"two in a row", []hosts.Quiet{{From: 0, To: clockTimeOf(6, 0)}, {From: clockTimeOf(22, 0), To: clockTimeOf(24, 0)}}, clockTimeOf(23, 0), clockTimeOf(7, 0), clockTimeOf(1, 0)},
+		{"two that overlap", []hosts.Quiet{{From: clockTimeOf(8, 0), To: clockTimeOf(12, 0)}, {From: clockTimeOf(10, 0), To: clockTimeOf(14, 0)}}, clockTimeOf(9, 0), clockTimeOf(5, 0), clockTimeOf(1, 0)},
+		{"all day", []hosts.Quiet{{From: 0, To: clockTimeOf(24, 0)}}, clockTimeOf(12, 0), oneDay, clockTimeOf(12, 0)},
+		{"all day in two parts", []hosts.Quiet{{From: 0, To: clockTimeOf(12, 0)}, {From: clockTimeOf(12, 0), To: 0}}, clockTimeOf(3, 0), oneDay, clockTimeOf(9, 0)},
+		{"nothing", []hosts.Quiet{{From: clockTimeOf(3, 0), To: clockTimeOf(3, 0)}}, clockTimeOf(3, 0), 0, noQuietAhead},
+		{"none", nil, clockTimeOf(3, 0), 0, noQuietAhead},
 	} {
 		want(t, tt.name+": left", quietLeft(tt.spans, tt.at), tt.left)
 		want(t, tt.name+": next in", untilQuiet(tt.spans, tt.at), tt.next)
@@ -241,16 +243,16 @@ func TestTimeOfDay(t *testing.T) {
 		zone int
 		want time.Duration
 	}{
-		{wallStart, 0, hm(22, 13) + 20*time.Second},
-		{wallStart, 2 * 3600, hm(0, 13) + 20*time.Second},
-		{wallStart, -23 * 3600, hm(23, 13) + 20*time.Second},
-		{0, -3600, hm(23, 0)},
-		{-1, 0, day - 1},
+		{wallStart, 0, clockTimeOf(22, 13) + 20*time.Second},
+		{wallStart, 2 * 3600, clockTimeOf(0, 13) + 20*time.Second},
+		{wallStart, -23 * 3600, clockTimeOf(23, 13) + 20*time.Second},
+		{0, -3600, clockTimeOf(23, 0)},
+		{-1, 0, oneDay - 1},
 	} {
 		want(t, fmt.Sprintf("%d in zone %d", tt.at, tt.zone), timeOfDay(tt.at, tt.zone), tt.want)
 	}
 	for zone, want := range map[int]int{1 << 60: maxZone, -1 << 60: -maxZone, 3600: 3600} {
-		if got := boundedHello(box("a", 1), &hosts.Hello{ZoneSeconds: zone}).ZoneSeconds; got != want {
+		if got := boundedHello(testHost("a", 1), &hosts.Hello{ZoneSeconds: zone}).ZoneSeconds; got != want {
 			t.Errorf("zone %d becomes %d", zone, got)
 		}
 	}
@@ -259,11 +261,11 @@ func TestTimeOfDay(t *testing.T) {
 // quietStage returns a stage with the host a, two hours east of UTC. Its quiet hours, from 00:14 to
 // 06:00 there, begin 40 s after the start. It runs 1.1 and 2.1 and has buffered more jobs.
 func quietStage(t *testing.T) *stage {
-	a := box("a", 2)
-	a.Quiet = []hosts.Quiet{{From: hm(0, 14), To: hm(6, 0)}}
+	a := testHost("a", 2)
+	a.Quiet = []hosts.Quiet{{From: clockTimeOf(0, 14), To: clockTimeOf(6, 0)}}
 	s := newStage(t, Config{Buffer: time.Minute}, a)
 	s.connect("a", hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200})
-	s.submit(true, times(4, &jobs.Options{Estimate: 20 * time.Second})...)
+	s.submit(true, repeatOptions(4, &jobs.Options{Estimate: 20 * time.Second})...)
 	s.started("a", "1.1 2.1")
 	return s
 }
@@ -274,18 +276,18 @@ func quietStage(t *testing.T) *stage {
 func TestQuietHours(t *testing.T) {
 	s := quietStage(t)
 	want(t, "buffered", s.c.hosts[0].numBuffered(), 2)
-	want(t, "before", said[SetLimit](s.wait(40*time.Second-1, "a")), "")
+	want(t, "before", formatCommands[SetLimit](s.wait(40*time.Second-1, "a")), "")
 	before := len(s.journal)
 	o := s.wait(1, "a")
-	want(t, "limit", said[SetLimit](o), "{a 0}")
-	want(t, "withdrawn", said[Withdraw](o), "{a [3.1 4.1]}")
-	want(t, "killed", said[Kill](o), "")
+	want(t, "limit", formatCommands[SetLimit](o), "{a 0}")
+	want(t, "withdrawn", formatCommands[Withdraw](o), "{a [3.1 4.1]}")
+	want(t, "killed", formatCommands[Kill](o), "")
 	_, first := o[0].(SetLimit)
 	want(t, "the limit comes first", first, true)
 	o = s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("3.1 4.1")}})
-	o = append(o, s.ended("a", "1.1", okay)...)
+	o = append(o, s.ended("a", "1.1", succeeded)...)
 	o = append(o, s.wait(5*time.Hour+45*time.Minute+59*time.Second, "a")...)
-	want(t, "launched meanwhile", on(o, "a"), "")
+	want(t, "launched meanwhile", launchedOn(o, "a"), "")
 	want(t, "events", events(s.journal[before:]), "a rests until 06:00 (quiet hours); its running jobs continue\n"+
 		"job 2 is a straggler: it has run for 42 s on a, and it was estimated at 20 s")
 	v := s.c.Hosts()[0]
@@ -295,22 +297,22 @@ func TestQuietHours(t *testing.T) {
 	s.wantState(2, jobs.Running)
 	at, _ := s.c.Next()
 	want(t, "next look", (at - s.at).String(), time.Second.String())
-	want(t, "launched after", on(s.wait(time.Second, "a"), "a"), "3.2 4.2")
+	want(t, "launched after", launchedOn(s.wait(time.Second, "a"), "a"), "3.2 4.2")
 	want(t, "events", events(s.journal[before:]), "a is used again: its quiet hours are over")
-	want(t, "finish", s.ending(), "")
+	want(t, "finish", s.finishText(), "")
 }
 
 // TestQuietOthersGetTheJobs checks that jobs go to another host while a host has quiet hours.
 func TestQuietOthersGetTheJobs(t *testing.T) {
-	a, b := box("a", 1), box("b", 1)
-	a.Quiet = []hosts.Quiet{{From: 0, To: hm(24, 0)}}
+	a, b := testHost("a", 1), testHost("b", 1)
+	a.Quiet = []hosts.Quiet{{From: 0, To: clockTimeOf(24, 0)}}
 	s := newStage(t, Config{}, a, b)
-	s.plain(3)
+	s.submitPlain(3)
 	o := s.up("a", "b")
-	want(t, "a", on(o, "a"), "")
-	want(t, "b", on(o, "b"), "1.1")
-	want(t, "limit", said[SetLimit](o), "{a 0} {b 1}")
-	contains(t, "events", events(s.journal), "a starts nothing all day (quiet hours)")
+	want(t, "a", launchedOn(o, "a"), "")
+	want(t, "b", launchedOn(o, "b"), "1.1")
+	want(t, "limit", formatCommands[SetLimit](o), "{a 0} {b 1}")
+	wantContains(t, "events", events(s.journal), "a starts nothing all day (quiet hours)")
 }
 
 // TestQuietAfterALink checks that a host that reconnects during its quiet hours starts nothing, and
@@ -321,13 +323,13 @@ func TestQuietAfterALink(t *testing.T) {
 	s.step(HostDown{"a", errRefused})
 	s.wait(2*time.Second, "a")
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200}})
-	want(t, "limit", said[SetLimit](s.commands), "{a 0}")
-	want(t, "withdrawn as they begin", said[Withdraw](s.commands), "{a [3.1 4.1]}")
+	want(t, "limit", formatCommands[SetLimit](s.commands), "{a 0}")
+	want(t, "withdrawn as they begin", formatCommands[Withdraw](s.commands), "{a [3.1 4.1]}")
 	s.step(HostDown{"a", errRefused})
 	before := len(s.journal)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 3, Slots: 2, ZoneSeconds: 7200}})
 	want(t, "events", events(s.journal[before:]), "a is up")
-	want(t, "withdrawn later", said[Withdraw](s.probedAs("a", "3.1 4.1", hosts.Buffered, nil)), "{a [3.1 4.1]}")
+	want(t, "withdrawn later", formatCommands[Withdraw](s.probedAs("a", "3.1 4.1", hosts.Buffered, nil)), "{a [3.1 4.1]}")
 }
 
 // events returns the texts of the events, one per line.

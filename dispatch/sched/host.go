@@ -31,10 +31,10 @@ type host struct {
 	outbox    outbox
 
 	instance *instance // instance to which the host belongs; nil: it is not from a provider
-	leaving  bool      // its instance gets no more jobs
+	retiring bool      // its instance gets no more jobs
 	reserved *class    // the only class that may use the host; nil: any (reserve.go)
 
-	misreported bool // it reported on another host's attempts; logged once
+	misreportLogged bool // it reported on another host's attempts; logged once
 	// Attempts that ended there; those that were ended on request count as neither.
 	succeeded, failed int
 }
@@ -65,15 +65,15 @@ func (h *host) ruleSlots() int {
 
 // acceptsJobs reports whether new jobs may go to the host.
 func (h *host) acceptsJobs() bool {
-	return !h.leaving && h.isAnswering() && h.state == Up && !h.isDrained() && !h.probation.paused && !h.quiet && !h.removed && h.next == nil
+	return !h.retiring && h.isAnswering() && h.state == Up && !h.isDrained() && !h.probation.paused && !h.isQuiet && !h.removed && h.nextSpec == nil
 }
 
 // isFirstDial reports whether the first connection attempt to the host is still in progress, so
 // that it may come up at any moment.
-func (h *host) isFirstDial() bool { return h.dialing && !h.known && h.failures == 0 }
+func (h *host) isFirstDial() bool { return h.dialing && !h.wasUsed && h.failures == 0 }
 
 // freeSlots returns how many whole slots our attempts do not occupy.
-func (h *host) freeSlots() int { return h.limit - h.occupied }
+func (h *host) freeSlots() int { return h.limit - h.occupiedSlots }
 
 // storeHello stores what a hello reports about the machine.
 func (h *host) storeHello(m *hosts.Hello) {
@@ -136,7 +136,7 @@ func (c *Core) Hosts() []HostView {
 		state, reason := h.publicState()
 		views = append(views, HostView{
 			Name: h.spec.Name, State: state, Reason: withoutName(reason, h.spec.Name),
-			Slots: h.slots(), Usable: h.usableNow(), Running: h.running, Buffered: h.numBuffered(),
+			Slots: h.slots(), Usable: h.usableNow(), Running: h.runningSlots, Buffered: h.numBuffered(),
 			Failures: h.failures, RetryAt: h.retryAt, LastHeartbeat: h.heartbeatAt, Heartbeat: h.heartbeat, Hello: h.hello,
 			Done: h.succeeded, Failed: h.failed, Asked: h.asked,
 			Paused: h.linked && (h.hold != notHeld || !h.acceptsJobs()), Down: h.downSince, Idle: c.idleTime(h),
@@ -147,8 +147,8 @@ func (c *Core) Hosts() []HostView {
 
 // The reasons of a host that a person took out of use.
 const (
-	drainingWhy = "a person asked for it: what runs there finishes, nothing more starts"
-	stoppedWhy  = "stopped by a person: what ran there was ended, nothing more starts"
+	whyDraining = "a person asked for it: what runs there finishes, nothing more starts"
+	whyStopped  = "stopped by a person: what ran there was ended, nothing more starts"
 )
 
 // usableNow returns the usable slots of a host that accepts jobs, and 0 for any other.
@@ -167,30 +167,30 @@ func (h *host) publicState() (HostState, string) {
 	case h.isSilent():
 		return h.state, "its helper connects, but never sends heartbeats"
 	case h.isStopped():
-		return Disabled, stoppedWhy
+		return Disabled, whyStopped
 	case h.removed:
-		return Draining, h.leavingWhy()
-	case h.next != nil:
-		return Draining, movingWhy
+		return Draining, h.whyLeaving()
+	case h.nextSpec != nil:
+		return Draining, whyMoving
 	case h.isDrained():
-		return Draining, drainingWhy
+		return Draining, whyDraining
 	case h.ineligible != "":
 		return Disabled, h.ineligible
-	case h.quiet:
+	case h.isQuiet:
 		return h.state, h.quietText()
 	case h.probation.paused:
 		return BackingOff, h.probation.why
 	}
-	return h.state, h.holdWhy()
+	return h.state, h.whyHeld()
 }
 
 // maxNamed is the number of hosts that Stuck names.
 const maxNamed = 3
 
-// Stuck explains why no host starts a job although jobs are ready, as a continuation of "nothing
+// WhyStuck explains why no host starts a job although jobs are ready, as a continuation of "nothing
 // can start: ". It returns "" if a host may start one, if no job is ready, or if nothing may be
 // launched at all. Failures take precedence over requests of people.
-func (c *Core) Stuck() string {
+func (c *Core) WhyStuck() string {
 	if c.isLaunchingClosed() || c.queue.ready == 0 {
 		return ""
 	}
@@ -198,9 +198,9 @@ func (c *Core) Stuck() string {
 	for _, h := range c.hosts {
 		switch {
 		// It may accept jobs soon.
-		case h.acceptsJobs() && h.hold == notHeld, h.state == Connecting && !h.known:
+		case h.acceptsJobs() && h.hold == notHeld, h.state == Connecting && !h.wasUsed:
 			return ""
-		case h.linked && (h.isDrained() || h.removed || h.next != nil):
+		case h.linked && (h.isDrained() || h.removed || h.nextSpec != nil):
 			asked = append(asked, h.spec.Name+" "+h.stateText())
 		default:
 			wrong = append(wrong, h.spec.Name+" "+h.stateText())
@@ -228,8 +228,8 @@ func (h *host) stateText() string {
 
 // numBuffered returns how many attempts were sent to the host and are not known to have started.
 func (h *host) numBuffered() int {
-	if h.occupied == h.running {
+	if h.occupiedSlots == h.runningSlots {
 		return 0
 	}
-	return h.countInFlight(func(f *inFlight) bool { return !f.started })
+	return h.numInFlight(func(f *inFlight) bool { return !f.started })
 }

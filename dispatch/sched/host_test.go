@@ -14,7 +14,7 @@ import (
 // draining. Each has a readable reason and no usable slots. A stopped host stays stopped if it is
 // also drained.
 func TestStoppedIsNotDraining(t *testing.T) {
-	s := connected(t, Config{}, box("a", 2), box("b", 2))
+	s := connectedStage(t, Config{}, testHost("a", 2), testHost("b", 2))
 	shown := func(i int) string {
 		v := s.c.Hosts()[i]
 		return fmt.Sprintf("%s, asked %d, %g usable: %s", v.State, v.Asked.Use, v.Usable, v.Reason)
@@ -24,8 +24,8 @@ func TestStoppedIsNotDraining(t *testing.T) {
 	s.step(DrainHost{Host: "a", On: true})
 	s.step(DrainHost{Host: "b", On: true, Now: true})
 	s.step(DrainHost{Host: "b", On: true})
-	want(t, "drained", shown(0), fmt.Sprintf("draining, asked %d, 0 usable: %s", jobs.HostDrained, drainingWhy))
-	want(t, "stopped", shown(1), fmt.Sprintf("disabled, asked %d, 0 usable: %s", jobs.HostStopped, stoppedWhy))
+	want(t, "drained", shown(0), fmt.Sprintf("draining, asked %d, 0 usable: %s", jobs.HostDrained, whyDraining))
+	want(t, "stopped", shown(1), fmt.Sprintf("disabled, asked %d, 0 usable: %s", jobs.HostStopped, whyStopped))
 	s.step(DrainHost{Host: "b"})
 	want(t, "used again", shown(1), used)
 }
@@ -33,26 +33,26 @@ func TestStoppedIsNotDraining(t *testing.T) {
 // TestStuck checks that the reason is reported when jobs are ready and no host accepts them.
 // Failures are listed before requests by users. A host that is merely busy is no reason (X7).
 func TestStuck(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1))
-	s.plain(3)
-	want(t, "before anybody has answered", s.c.Stuck(), "")
+	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
+	s.submitPlain(3)
+	want(t, "before anybody has answered", s.c.WhyStuck(), "")
 	s.up("a", "b")
-	want(t, "busy", s.c.Stuck(), "")
+	want(t, "busy", s.c.WhyStuck(), "")
 	s.step(DrainHost{Host: "a", On: true})
-	want(t, "one is left", s.c.Stuck(), "")
+	want(t, "one is left", s.c.WhyStuck(), "")
 	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.HostKey, Err: errors.New("its key has changed")}})
-	want(t, "stuck", s.c.Stuck(), "b is disabled (its key has changed); a is draining ("+drainingWhy+")")
+	want(t, "stuck", s.c.WhyStuck(), "b is disabled (its key has changed); a is draining ("+whyDraining+")")
 	if why := s.c.Why(s.now(), 3); !strings.Contains(why, "none of the 2 hosts that can run it takes jobs") || strings.Contains(why, "(draining)") {
 		t.Error(why)
 	}
 	want(t, "reason", s.c.Hosts()[1].Reason, "its key has changed")
 	s.step(Pause{true})
-	want(t, "paused", s.c.Stuck(), "")
+	want(t, "paused", s.c.WhyStuck(), "")
 }
 
 // TestWhyOneHost checks the wording for a single host (X7).
 func TestWhyOneHost(t *testing.T) {
-	s := connected(t, Config{}, box("a", 1), box("b", 1))
+	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.step(DrainHost{Host: "b", On: true})
 	s.submit(true, &jobs.Options{Slots: 1}, &jobs.Options{GPUs: 0, MemBytes: 1})
 	s.started("a", "1.1")
@@ -62,9 +62,9 @@ func TestWhyOneHost(t *testing.T) {
 // TestHostsCountAttempts checks that a host counts every failed attempt, even if its job is
 // retried, but no attempt that a user canceled.
 func TestHostsCountAttempts(t *testing.T) {
-	s := withJobs(t, 3, Config{}, box("a", 3))
+	s := stageWithJobs(t, 3, Config{}, testHost("a", 3))
 	s.started("a", "1.1 2.1 3.1")
-	s.ended("a", "1.1", okay)
+	s.ended("a", "1.1", succeeded)
 	s.ended("a", "2.1", exit1) // it is tried again
 	s.step(Cancel{Jobs: []jobs.ID{3}})
 	s.ended("a", "3.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
@@ -78,7 +78,7 @@ func TestHostsCountAttempts(t *testing.T) {
 // which reports them, until the users revoke them. An attempt that still runs on a stopped host is
 // killed, and its job runs elsewhere (D7).
 func TestHostSettingsSurvive(t *testing.T) {
-	s := withJobs(t, 6, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s := stageWithJobs(t, 6, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")
 	s.step(DrainHost{Host: "a", On: true})
@@ -87,16 +87,16 @@ func TestHostSettingsSurvive(t *testing.T) {
 
 	// The end of 2.1 is not reported because the dispatcher dies.
 	table := s.c.Table()
-	s.c = New(Config{}, table, []*hosts.Host{box("a", 1), box("b", 1), box("c", 1)})
+	s.c = New(Config{}, table, []*hosts.Host{testHost("a", 1), testHost("b", 1), testHost("c", 1)})
 	o := s.step(Tick{})
-	want(t, "commands", said[Launch](o), "")
+	want(t, "commands", formatCommands[Launch](o), "")
 	want(t, "told", events(s.records), "a is still drained, as a person asked\n"+
 		"b is still stopped, as a person asked\nc still has 2 slots, as a person asked")
-	want(t, "launched on the drained one", on(s.up("a"), "a"), "")
-	want(t, "launched on the stopped one", on(s.up("b"), "b"), "")
+	want(t, "launched on the drained one", launchedOn(s.up("a"), "a"), "")
+	want(t, "launched on the stopped one", launchedOn(s.up("b"), "b"), "")
 	o = s.probedAs("b", "2.1", hosts.IsRunning, nil)
-	want(t, "ended", said[Kill](o), "{b [2.1] asked for before}")
-	want(t, "limit", said[SetLimit](s.up("c")), "{c 2}")
+	want(t, "ended", formatCommands[Kill](o), "{b [2.1] asked for before}")
+	want(t, "limit", formatCommands[SetLimit](s.up("c")), "{c 2}")
 	s.ended("b", "2.1", jobs.Outcome{Stopped: true, Signal: "SIGTERM"})
 	s.wantState(2, jobs.Queued)
 
@@ -110,33 +110,33 @@ func TestHostSettingsSurvive(t *testing.T) {
 // TestHostSettingsOnce checks that a repeated request makes one record, and that a request that
 // changes nothing makes none.
 func TestHostSettingsOnce(t *testing.T) {
-	s := connected(t, Config{}, box("a", 1))
+	s := connectedStage(t, Config{}, testHost("a", 1))
 	for _, ev := range []Event{DrainHost{Host: "a"}, DrainHost{Host: "a", On: true}, DrainHost{Host: "a", On: true}, SetSlots{Host: "a", Slots: 3},
 		SetSlots{Host: "a", Slots: 3}, DrainHost{Host: "x", On: true}, SetSlots{Host: "a"}} {
 		s.step(ev)
 	}
-	want(t, "records", s.count(jobs.KindHost), 3)
+	want(t, "records", s.numRecords(jobs.KindHost), 3)
 }
 
 // TestPauseSurvives checks that a pause applies to the next dispatcher, which reports it, until a
 // user continues. A Hold does not end a pause, and the end of a pause does not end a Hold.
 func TestPauseSurvives(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
+	s := newStage(t, Config{}, testHost("a", 1))
 	s.submit(false)
 	s.step(Pause{On: true})
 	s.step(Pause{On: true})
 	s.step(Hold{By: HoldRequests, On: true})
 	s.step(Hold{By: HoldRequests})
-	s.plain(1)
-	want(t, "launched after a hold", on(s.up("a"), "a"), "")
+	s.submitPlain(1)
+	want(t, "launched after a hold", launchedOn(s.up("a"), "a"), "")
 
 	table := s.c.Table()
-	s.c = New(Config{}, table, []*hosts.Host{box("a", 1)})
+	s.c = New(Config{}, table, []*hosts.Host{testHost("a", 1)})
 	s.step(Tick{})
-	contains(t, "told", events(s.records), "launching is still paused, as a person asked")
-	want(t, "launched by the next one", on(s.up("a"), "a"), "")
+	wantContains(t, "told", events(s.records), "launching is still paused, as a person asked")
+	want(t, "launched by the next one", launchedOn(s.up("a"), "a"), "")
 	s.step(Hold{By: HoldJournal, On: true})
-	want(t, "launched while the journal cannot be written", on(s.step(Pause{}), "a"), "")
+	want(t, "launched while the journal cannot be written", launchedOn(s.step(Pause{}), "a"), "")
 	want(t, "paused", table.Paused, false)
-	want(t, "launched", on(s.step(Hold{By: HoldJournal}), "a"), "1.1")
+	want(t, "launched", launchedOn(s.step(Hold{By: HoldJournal}), "a"), "1.1")
 }

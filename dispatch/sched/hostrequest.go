@@ -34,11 +34,11 @@ func (e Pause) carryOut(c *Core) (refused string) {
 	r := jobs.Record{Kind: jobs.KindPause}
 	switch {
 	case e.On && c.table.Paused:
-		return pausedAlready
+		return whyPausedAlready
 	case e.On:
 		r.Count = 1
 	case !c.table.Paused:
-		return notHeldBack
+		return whyNotPaused
 	}
 	c.emit(r)
 	return ""
@@ -79,7 +79,7 @@ func (e DrainHost) carryOut(c *Core) (refused string) {
 	h := c.byName[e.Host]
 	switch {
 	case h == nil:
-		return c.noHost(e.Host)
+		return c.noHostText(e.Host)
 	case !e.On && !h.isDrained():
 		return e.Host + " is in use already"
 	case e.On && e.Now && h.isStopped():
@@ -105,9 +105,9 @@ func (e DrainHost) carryOut(c *Core) (refused string) {
 		return ""
 	}
 	h.warnBy = c.now.Mono
-	if c.cfg.Warn > 0 {
+	if c.cfg.WarnTime > 0 {
 		h.warnAttempts()
-		h.warnBy += c.cfg.Warn
+		h.warnBy += c.cfg.WarnTime
 	}
 	c.endWarned(h)
 	return ""
@@ -122,7 +122,7 @@ func (c *Core) endWarned(h *host) {
 
 // endAttempts ends the attempts of a host. Their jobs are queued again, without charging a try.
 func (c *Core) endAttempts(h *host, why string) {
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		c.endAttempt(f, why)
 	}
 }
@@ -131,7 +131,7 @@ func (c *Core) endAttempts(h *host, why string) {
 // which has probably not started.
 func (c *Core) endAttempt(f *inFlight, why string) {
 	if !f.killed && !f.withdrawn {
-		f.requeue = true
+		f.runElsewhere = true
 		c.killAttempt(f, why)
 	}
 }
@@ -150,7 +150,7 @@ func (e SetSlots) carryOut(c *Core) (refused string) {
 	n := min(max(e.Slots, 0), jobs.MaxSlots)
 	switch {
 	case h == nil:
-		return c.noHost(e.Host)
+		return c.noHostText(e.Host)
 	case n == int(h.asked.Slots) && n == 0:
 		return e.Host + " has the slots of its rule already"
 	case n == int(h.asked.Slots):
@@ -177,8 +177,8 @@ func (e SetSlots) carryOut(c *Core) (refused string) {
 	return ""
 }
 
-// noHost returns the error text for a host that is not in the inventory.
-func (c *Core) noHost(name string) string {
+// noHostText returns the error text for a host that is not in the inventory.
+func (c *Core) noHostText(name string) string {
 	names := make([]string, len(c.hosts))
 	for i, h := range c.hosts {
 		names[i] = h.spec.Name

@@ -15,8 +15,8 @@ import (
 // queues and jobs, and deadlines take precedence over estimates. Jobs of unknown run time come
 // last.
 
-// bothKinds reports whether there are local hosts and others.
-func bothKinds(hs []*hosts.Host) bool {
+// hasLocalAndRemote reports whether there are local hosts and others.
+func hasLocalAndRemote(hs []*hosts.Host) bool {
 	isLocal := func(h *hosts.Host) bool { return h.Link == "local" }
 	isRemote := func(h *hosts.Host) bool { return !isLocal(h) }
 	return slices.ContainsFunc(hs, isLocal) && slices.ContainsFunc(hs, isRemote)
@@ -48,8 +48,8 @@ func (cl *class) estimate() float64 {
 	return math.Inf(1)
 }
 
-// shorterFirst replaces before for local slots.
-func (w *candidate) shorterFirst(o *candidate) bool {
+// beforeOnLocal replaces before for local slots.
+func (w *candidate) beforeOnLocal(o *candidate) bool {
 	if w.rank.notUrgent != o.rank.notUrgent {
 		return o.rank.notUrgent
 	}
@@ -67,11 +67,11 @@ func (c *Core) launchShortest(l *candidates) {
 		return
 	}
 	for _, h := range c.hosts {
-		for h.isLocal() && h.acceptsJobs() && len(*l) > 0 && !c.isDelayed() {
+		for h.isLocal() && h.acceptsJobs() && len(*l) > 0 && !c.isLaunchDelayed() {
 			best := -1
 			for i := range *l {
 				w := &(*l)[i]
-				if (best < 0 || w.shorterFirst(&(*l)[best])) && c.fitsNow(h, w) {
+				if (best < 0 || w.beforeOnLocal(&(*l)[best])) && c.fitsNow(h, w) {
 					best = i
 				}
 			}
@@ -87,7 +87,7 @@ func (c *Core) launchShortest(l *candidates) {
 func (c *Core) fitsNow(h *host, w *candidate) bool {
 	slots := w.class.key.slots
 	free, _ := h.freeFor(w.class.key.queue, w.class.key.gpus)
-	return free >= slots && !c.isLackingPool(w.class) &&
+	return free >= slots && !c.waitsForPool(w.class) &&
 		c.canRunOn(h, w.class, w.class.isAvoidingHosts(c)) && c.hasResources(h, w.class)
 }
 

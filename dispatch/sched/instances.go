@@ -68,39 +68,39 @@ type provisions struct {
 }
 
 type provider struct {
-	spec     *hosts.Provider
-	startup  time.Duration // how long an instance takes to respond
-	learned  bool          // startup was measured, and is not from the inventory
-	slots    int           // slots of an instance, as far as is known
-	listed   bool          // this dispatcher has received the list
-	listing  bool          // a list command is running
-	listFrom time.Duration // when the list command began
-	listAt   time.Duration // earliest time of the next list
-	failures int           // consecutive failed creations
-	createAt time.Duration // earliest time of the next creation
-	lists    int           // consecutive failed lists
-	problem  string        // last reported problem
+	spec            *hosts.Provider
+	startup         time.Duration // how long an instance takes to respond
+	startupMeasured bool          // startup was measured, and is not from the inventory
+	slots           int           // slots of an instance, as far as is known
+	listed          bool          // this dispatcher has received the list
+	listing         bool          // a list command is running
+	listFrom        time.Duration // when the list command began
+	listAt          time.Duration // earliest time of the next list
+	failures        int           // consecutive failed creations
+	createAt        time.Duration // earliest time of the next creation
+	listFailures    int           // consecutive failed lists
+	problem         string        // last reported problem
 }
 
 type instance struct {
-	name      string
-	p         *provider
-	busy      bool          // a command about it is running
-	since     time.Duration // its creation, or the start of this dispatcher
-	inherited bool
-	up        bool // it has responded, possibly to an earlier dispatcher
-	answered  bool // it has responded to this dispatcher
-	listed    bool // it is in the newest list
-	seen      bool // it was in some list
-	absent    int  // consecutive lists without it
-	failed    bool // its creation failed
+	name            string
+	provider        *provider
+	busy            bool          // a command about it is running
+	since           time.Duration // its creation, or the start of this dispatcher
+	inherited       bool
+	up              bool // it has responded, possibly to an earlier dispatcher
+	answered        bool // it has responded to this dispatcher
+	listed          bool // it is in the newest list
+	wasListed       bool // it was in some list
+	numListsWithout int  // consecutive lists without it
+	failed          bool // its creation failed
 	// It gets no more jobs: its outputs are fetched, it leaves the run, and it is terminated.
-	leaving bool
-	parting bool // it leaves the run; its outputs were fetched
-	ending  bool // its termination is recorded
-	why     string
+	retiring    bool
+	leavingRun  bool // it leaves the run; its outputs were fetched
+	terminating bool // its termination is recorded
+	why         string
 	// When its last command ended: only later lists count.
-	settled time.Duration
+	commandEndedAt time.Duration
 	// Since when it has been idle; 0: it is busy, or not up.
 	idleAt            time.Duration
 	outputs           map[string][]jobs.AttemptID // by host
@@ -111,7 +111,7 @@ type instance struct {
 	lastPending       time.Duration               // last time when it was pending
 	endsAt            time.Duration               // end of its allocation; 0: not known
 	failures          int                         // consecutive failed commands about it
-	tryAt             time.Duration
+	retryAt           time.Duration
 }
 
 // beginProviding takes over the instances in the table.
@@ -142,17 +142,17 @@ func (e SetProviders) apply(c *Core) {
 		if p == nil {
 			p = &provider{spec: spec, startup: spec.Startup, slots: max(1, spec.Host.Slots.Fixed) * spec.Nodes()}
 			c.provisions.providers = append(c.provisions.providers, p)
-			c.adopt(p)
+			c.adoptInstances(p)
 		}
-		if p.spec = spec; !p.learned {
+		if p.spec = spec; !p.startupMeasured {
 			p.startup = spec.Startup
 		}
 	}
 	c.queue.capacityChanged()
 }
 
-// adopt takes over the instances that a provider has created according to the table.
-func (c *Core) adopt(p *provider) {
+// adoptInstances takes over the instances that a provider has created according to the table.
+func (c *Core) adoptInstances(p *provider) {
 	number := func(name string) int {
 		n, _ := hosts.InstanceNumber(c.cfg.InstancePrefix, name)
 		return n
@@ -170,8 +170,8 @@ func (c *Core) adopt(p *provider) {
 			continue
 		}
 		in := c.addInstance(p, name, number(name))
-		in.inherited, in.up, in.ending = true, is.Up != 0, is.State == jobs.InstanceTerminating
-		in.leaving, in.why = in.ending, "an earlier dispatcher had begun to"
+		in.inherited, in.up, in.terminating = true, is.Up != 0, is.State == jobs.InstanceTerminating
+		in.retiring, in.why = in.terminating, "an earlier dispatcher had begun to"
 		adopted[name] = true
 	}
 	if len(adopted) > 0 {
@@ -184,7 +184,7 @@ func (c *Core) findOutputs(of map[string]bool) {
 	for i := range c.table.Jobs {
 		for _, a := range c.table.Jobs[i].Attempts {
 			if a.Outcome != nil && of[hosts.InstanceOf(a.Host)] {
-				c.noteOutput(a.Host, a.ID)
+				c.recordOutput(a.Host, a.ID)
 			}
 		}
 	}
@@ -201,7 +201,7 @@ func (c *Core) provider(name string) *provider {
 
 func (c *Core) addInstance(p *provider, name string, n int) *instance {
 	v := &c.provisions
-	in := &instance{name: name, p: p, since: c.now.Mono}
+	in := &instance{name: name, provider: p, since: c.now.Mono}
 	if v.byName == nil {
 		v.byName = map[string]*instance{}
 	}
@@ -212,8 +212,8 @@ func (c *Core) addInstance(p *provider, name string, n int) *instance {
 // learnStartup updates the startup time of the provider's instances.
 func (p *provider) learnStartup(took time.Duration) {
 	took = min(max(took, time.Second), 24*time.Hour)
-	if !p.learned {
-		p.startup, p.learned = took, true
+	if !p.startupMeasured {
+		p.startup, p.startupMeasured = took, true
 	}
 	p.startup += (took - p.startup) / 2
 }
@@ -222,9 +222,9 @@ func (p *provider) learnStartup(took time.Duration) {
 // queue of its cluster does not count.
 func (p *provider) answerLimit() time.Duration {
 	if p.spec.Slurm != nil {
-		return max(minStartupLimit, startupLimit*p.spec.Startup)
+		return max(minStartupLimit, maxStartupFactor*p.spec.Startup)
 	}
-	return max(minStartupLimit, startupLimit*max(p.startup, p.spec.Startup))
+	return max(minStartupLimit, maxStartupFactor*max(p.startup, p.spec.Startup))
 }
 
 // reportProblem reports a problem of a provider, once.
@@ -235,26 +235,26 @@ func (c *Core) reportProblem(p *provider, host, text string) {
 	p.problem = text
 }
 
-// afterFailures returns the delay after n failures in a row.
-func (c *Core) afterFailures(n int) time.Duration {
+// commandDelay returns the delay after n failures in a row.
+func (c *Core) commandDelay(n int) time.Duration {
 	return c.jitter(min(4*doubling(n), maxCommandDelay))
 }
 
-// commandEnded handles the end of a command about an instance. It returns nil if no command was
+// handleCommandEnd handles the end of a command about an instance. It returns nil if no command was
 // running.
-func (c *Core) commandEnded(name, err string) *instance {
+func (c *Core) handleCommandEnd(name, err string) *instance {
 	in := c.instanceOf(name)
 	if in == nil || !in.busy {
 		return nil
 	}
-	in.busy, in.settled = false, c.now.Mono
-	in.p.listAt = min(in.p.listAt, c.now.Mono)
+	in.busy, in.commandEndedAt = false, c.now.Mono
+	in.provider.listAt = min(in.provider.listAt, c.now.Mono)
 	if err == "" {
-		in.failures, in.tryAt = 0, 0
+		in.failures, in.retryAt = 0, 0
 		return in
 	}
 	in.failures++
-	in.tryAt = c.now.Mono + c.afterFailures(in.failures)
+	in.retryAt = c.now.Mono + c.commandDelay(in.failures)
 	return in
 }
 
@@ -262,41 +262,41 @@ func (c *Core) commandEnded(name, err string) *instance {
 func (c *Core) instanceOf(host string) *instance { return c.provisions.byName[hosts.InstanceOf(host)] }
 
 func (e InstanceCreated) apply(c *Core) {
-	in := c.commandEnded(e.Name, e.Err)
+	in := c.handleCommandEnd(e.Name, e.Err)
 	if in == nil {
 		return
 	}
-	p := in.p
+	p := in.provider
 	if e.Err == "" {
 		p.failures, p.createAt, p.problem = 0, 0, ""
 		return
 	}
 	in.failed, in.why = true, "its creation failed"
 	p.failures++
-	p.createAt = c.now.Mono + c.afterFailures(p.failures)
+	p.createAt = c.now.Mono + c.commandDelay(p.failures)
 	c.reportProblem(p, in.name, e.Err+"; another instance is tried after a delay that grows")
 }
 
 func (e InstanceTerminated) apply(c *Core) {
-	switch in := c.commandEnded(e.Name, e.Err); {
+	switch in := c.handleCommandEnd(e.Name, e.Err); {
 	case in == nil:
 	case e.Err == "":
-		in.tryAt = c.now.Mono + goneWithin
+		in.retryAt = c.now.Mono + terminateTimeout
 	default:
-		c.reportProblem(in.p, in.name, e.Err+"; it is tried again until the instance is not listed any more")
+		c.reportProblem(in.provider, in.name, e.Err+"; it is tried again until the instance is not listed any more")
 	}
 }
 
 func (e InstanceFetched) apply(c *Core) {
-	in := c.commandEnded(e.Name, e.Err)
+	in := c.handleCommandEnd(e.Name, e.Err)
 	switch {
 	case in == nil:
 	case e.Err == "":
 		delete(in.outputs, e.Name)
 	default:
-		in.leaving = false // it may get jobs in the meantime
+		in.retiring = false // it may get jobs in the meantime
 		in.why = ""
-		c.reportProblem(in.p, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
+		c.reportProblem(in.provider, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
 	}
 }
 
@@ -309,30 +309,30 @@ func (e InstancesListed) apply(c *Core) {
 	}
 	p.listing = false
 	if e.Err != "" {
-		p.lists++
-		p.listAt = c.now.Mono + c.afterFailures(p.lists)
+		p.listFailures++
+		p.listAt = c.now.Mono + c.commandDelay(p.listFailures)
 		c.reportProblem(p, "", e.Err+"; nothing is created or given up until the list can be read")
 		return
 	}
-	if p.lists > 0 {
+	if p.listFailures > 0 {
 		p.problem = ""
 	}
-	p.listed, p.lists, p.listAt = true, 0, c.now.Mono+listSoon
+	p.listed, p.listFailures, p.listAt = true, 0, c.now.Mono+shortListInterval
 	c.provisions.nextAt = 0
 	listed := map[string]bool{}
 	for _, name := range e.Names {
 		listed[name] = true
 	}
 	for _, in := range c.provisions.instances {
-		if in.p != p || in.busy || in.settled > p.listFrom {
+		if in.provider != p || in.busy || in.commandEndedAt > p.listFrom {
 			continue
 		}
 		if in.listed = listed[in.name]; in.listed {
-			in.seen, in.absent = true, 0
+			in.wasListed, in.numListsWithout = true, 0
 			c.updateAllocation(in, e.Pending[in.name], e.Left[in.name])
 			continue
 		}
-		if in.absent++; in.absent < 2 {
+		if in.numListsWithout++; in.numListsWithout < 2 {
 			// One list may lack it by mistake, even after a terminate command without effect.
 			continue
 		}
@@ -340,10 +340,10 @@ func (e InstancesListed) apply(c *Core) {
 			in.endsAt = max(1, c.now.Mono) // the node is not ours any more, even if ssh still works
 		}
 		switch {
-		case in.ending || in.failed:
-			c.instanceGone(in, in.why)
-		case (in.seen || in.up) && !slices.ContainsFunc(in.hosts, func(h *host) bool { return h.linked }):
-			c.instanceGone(in, fmt.Sprintf("provider %s does not list it any more", p.spec.Name))
+		case in.terminating || in.failed:
+			c.recordInstanceGone(in, in.why)
+		case (in.wasListed || in.up) && !slices.ContainsFunc(in.hosts, func(h *host) bool { return h.linked }):
+			c.recordInstanceGone(in, fmt.Sprintf("provider %s does not list it any more", p.spec.Name))
 		}
 	}
 	c.provisions.instances = slices.DeleteFunc(c.provisions.instances, func(in *instance) bool {
@@ -351,14 +351,14 @@ func (e InstancesListed) apply(c *Core) {
 	})
 	for _, name := range e.Names {
 		if n, ok := hosts.InstanceNumber(c.cfg.InstancePrefix, name); ok && c.provisions.byName[name] == nil {
-			c.foundInstance(p, name, n)
+			c.handleFoundInstance(p, name, n)
 		}
 	}
 }
 
-// foundInstance handles a listed instance without a record, or one that was assumed to be gone. The
-// create command of an earlier dispatcher may have ended late, or records may be lost.
-func (c *Core) foundInstance(p *provider, name string, n int) {
+// handleFoundInstance handles a listed instance without a record, or one that was assumed to be
+// gone. The create command of an earlier dispatcher may have ended late, or records may be lost.
+func (c *Core) handleFoundInstance(p *provider, name string, n int) {
 	was, known := c.table.Instances[name]
 	if known && was.Provider != p.spec.Name {
 		return
@@ -367,25 +367,25 @@ func (c *Core) foundInstance(p *provider, name string, n int) {
 		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceCreating), Reason: p.spec.Name})
 	}
 	in := c.addInstance(p, name, n)
-	in.inherited, in.listed, in.seen = true, true, true
+	in.inherited, in.listed, in.wasListed = true, true, true
 	if !known {
 		c.logf(name, 0, "found the instance %s, of which there was no record", name)
 		return
 	}
 	// It may have attempts and outputs, so it gets no more jobs and is terminated when it is idle.
-	in.leaving, in.up, in.why = true, true, "it was assumed to be gone"
+	in.retiring, in.up, in.why = true, true, "it was assumed to be gone"
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceUp), Reason: in.why})
 	c.findOutputs(map[string]bool{name: true})
 }
 
-func (c *Core) instanceGone(in *instance, why string) {
+func (c *Core) recordInstanceGone(in *instance, why string) {
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceGone), Reason: why})
 	delete(c.provisions.byName, in.name)
-	for _, h := range c.everyHost() {
+	for _, h := range c.allHosts() {
 		if hosts.InstanceOf(h.spec.Name) != in.name {
 			continue
 		}
-		h.instance, h.leaving = nil, true
+		h.instance, h.retiring = nil, true
 		for _, id := range slices.Clone(h.orphans) {
 			c.settleOrphan(id) // nothing runs on a machine that does not exist
 		}
@@ -394,7 +394,7 @@ func (c *Core) instanceGone(in *instance, why string) {
 
 // terminate records the termination and runs the terminate command.
 func (c *Core) terminate(in *instance, why string) {
-	in.why, in.ending, in.busy = why, true, true
+	in.why, in.terminating, in.busy = why, true, true
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceTerminating), Reason: why})
-	c.provisions.commands = append(c.provisions.commands, TerminateInstance{in.p.spec.Name, in.name})
+	c.provisions.commands = append(c.provisions.commands, TerminateInstance{in.provider.spec.Name, in.name})
 }

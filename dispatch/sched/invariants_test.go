@@ -22,9 +22,9 @@ import (
 // returns "" if there are none. TestWorlds calls it in simulated worlds.
 func Inconsistency(c *Core) string {
 	open := 0
-	for _, h := range c.everyHost() {
+	for _, h := range c.allHosts() {
 		n, occupied, running := 0, 0, 0
-		for f := h.head; f != nil; f = f.next {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			n++
 			occupied += f.slots
 			if f.started {
@@ -34,8 +34,8 @@ func Inconsistency(c *Core) string {
 				return fmt.Sprintf("attempt %s is in flight on %s and not open", f.id, h.spec.Name)
 			}
 		}
-		if n != h.open || occupied != h.occupied || running != h.running {
-			return fmt.Sprintf("%s has %d attempts, %d slots occupied, %d running; counted %d, %d, %d", h.spec.Name, h.open, h.occupied, h.running, n, occupied, running)
+		if n != h.numOpen || occupied != h.occupiedSlots || running != h.runningSlots {
+			return fmt.Sprintf("%s has %d attempts, %d slots occupied, %d running; counted %d, %d, %d", h.spec.Name, h.numOpen, h.occupiedSlots, h.runningSlots, n, occupied, running)
 		}
 		open += n
 	}
@@ -45,27 +45,27 @@ func Inconsistency(c *Core) string {
 	if at, ok := c.Next(); ok && at != 0 && at <= c.now.Mono {
 		return fmt.Sprintf("Next asks for a tick at %v, and it is %v", at, c.now.Mono)
 	}
-	waiting, avoiding := map[waitState]int{}, 0
+	waiting, avoiding := map[queueState]int{}, 0
 	queued := map[*queueStats][2]int{} // jobs and their slots
 	running := c.Running()
 	for i := range c.table.Jobs {
 		j, id, state := &c.table.Jobs[i], jobs.ID(i+1), c.queue.states[i]
-		if waiting[state]++; (state != notQueued) != (j.State == jobs.Queued) {
+		if waiting[state]++; (state != stateNotQueued) != (j.State == jobs.Queued) {
 			return fmt.Sprintf("job %d is %s and its wait state is %d", id, j.State, state)
 		}
 		if j.State == jobs.Queued {
 			n := queued[c.statsOf(j.Spec)]
 			queued[c.statsOf(j.Spec)] = [2]int{n[0] + 1, n[1] + j.Spec.SlotCount()}
 		}
-		if state == ready && c.classOf(j).avoid != nil {
+		if state == stateReady && c.classOf(j).avoid != nil {
 			avoiding++
 		}
-		isEnding := j.State == jobs.Running && (c.isCancelPending(id) || c.tooHard(j))
+		isEnding := j.State == jobs.Running && (c.isCancelPending(id) || c.isTooHard(j))
 		if got := slices.Contains(running.Ending, id); got != isEnding {
 			return fmt.Sprintf("Running lists job %d as being ended: %v, want %v", id, got, isEnding)
 		}
 		// With copies, Straggler is about the newest attempt, and Running lists all.
-		if got, want := slices.Contains(running.Stragglers, id), c.Straggler(id); got != want && c.cfg.Copies < 2 {
+		if got, want := slices.Contains(running.Stragglers, id), c.IsStraggler(id); got != want && c.cfg.Copies < 2 {
 			return fmt.Sprintf("Running lists job %d as a straggler: %v, want %v", id, got, want)
 		}
 	}
@@ -76,17 +76,17 @@ func Inconsistency(c *Core) string {
 	}
 	inClasses := 0
 	for _, cl := range c.queue.list {
-		inClasses += cl.n
+		inClasses += cl.numReady
 	}
 	for _, x := range []struct {
 		what      string
 		got, want int
 	}{
-		{"timers", len(c.queue.due), waiting[retrying] + avoiding},
-		{"jobs that wait for others", len(c.after.waits), waiting[waitingForJobs]},
-		{"ready jobs", c.queue.ready, waiting[ready]},
-		{"jobs in classes", inClasses, waiting[ready]},
-		{"jobs beyond the ready ones that may run anywhere", max(0, len(c.queue.anywhere)-waiting[ready]), 0},
+		{"timers", len(c.queue.timerAt), waiting[stateRetrying] + avoiding},
+		{"jobs that wait for others", len(c.dependencies.waits), waiting[stateWaitingForJobs]},
+		{"ready jobs", c.queue.ready, waiting[stateReady]},
+		{"jobs in classes", inClasses, waiting[stateReady]},
+		{"jobs beyond the ready ones that may run anywhere", max(0, len(c.queue.avoidanceOver)-waiting[stateReady]), 0},
 	} {
 		if x.got != x.want {
 			return fmt.Sprintf("%s: %d, want %d", x.what, x.got, x.want)
@@ -143,7 +143,7 @@ func TestPureCatches(t *testing.T) {
 			t.Fatalf("%s: %v", body, err)
 		}
 		bad := strings.Join(impurities(imports, fset, []*ast.File{f}), "\n")
-		if contains(t, body, bad, found); found == "" {
+		if wantContains(t, body, bad, found); found == "" {
 			want(t, body, bad, "")
 		}
 	}

@@ -58,7 +58,7 @@ type membership struct {
 	removed bool
 	leaveBy time.Duration // when a removed host leaves even if lost attempts are not settled
 	// Specification to use when no attempt is open at the current address; nil: keep spec.
-	next         *hosts.Host
+	nextSpec     *hosts.Host
 	maxLostAfter time.Duration // its longest lost_after so far, because leases may be that long
 }
 
@@ -71,19 +71,19 @@ func (e ChangeInventory) carryOut(c *Core) (refused string) {
 	case e.Change == jobs.HostRemoved && ok && had.Removed:
 		return e.Host + " is removed already"
 	case e.Change == jobs.HostRemoved && !is && !ok:
-		return c.noHost(e.Host)
+		return c.noHostText(e.Host)
 	}
 	c.emit(jobs.Record{Kind: jobs.KindInventory, Host: e.Host, Count: e.Change, Reason: e.Options})
 	return ""
 }
 
-// comeBackTime is how long jobs that no host can run wait after a host was removed or changed,
+// unsatisfiableWait is how long jobs that no host can run wait after a host was removed or changed,
 // because the next change may bring one that can.
-const comeBackTime = 10 * time.Minute
+const unsatisfiableWait = 10 * time.Minute
 
-func (e SetHosts) apply(c *Core) { c.reclassify(hasAttempts, func() { c.changeSet(e.Hosts) }) }
+func (e SetHosts) apply(c *Core) { c.reclassify(hasAttempts, func() { c.applyHostSet(e.Hosts) }) }
 
-func (c *Core) changeSet(set []*hosts.Host) {
+func (c *Core) applyHostSet(set []*hosts.Host) {
 	place := make(map[string]int, len(set))
 	for i, s := range set {
 		place[s.Name] = i
@@ -113,13 +113,13 @@ func (c *Core) changeSet(set []*hosts.Host) {
 	}
 	slices.SortStableFunc(c.hosts, func(a, b *host) int { return cmp.Compare(order(a), order(b)) })
 	if fewer && c.failUnsatisfiableAt == 0 {
-		c.failUnsatisfiableAt = c.now.Mono + comeBackTime
+		c.failUnsatisfiableAt = c.now.Mono + unsatisfiableWait
 	}
-	c.setChanged()
+	c.handleHostSetChange()
 }
 
-// setChanged updates everything that depends on the set of hosts.
-func (c *Core) setChanged() {
+// handleHostSetChange updates everything that depends on the set of hosts.
+func (c *Core) handleHostSetChange() {
 	for i, h := range c.hosts {
 		h.index = i
 	}
@@ -128,7 +128,7 @@ func (c *Core) setChanged() {
 		c.updateFits(cl)
 	}
 	// Classes include estimates only in a hybrid run.
-	if hybrid := bothKinds(c.specs()); hybrid != c.hybrid {
+	if hybrid := hasLocalAndRemote(c.hostSpecs()); hybrid != c.hybrid {
 		c.reclassify(allJobs, func() { c.hybrid = hybrid })
 	}
 }
@@ -138,34 +138,34 @@ func (c *Core) setChanged() {
 func (c *Core) reclassify(depends func(*jobs.Job) bool, change func()) {
 	var again []jobs.ID
 	for i, spot := range c.queue.states {
-		if id := jobs.ID(i + 1); spot == ready && depends(c.table.Job(id)) {
+		if id := jobs.ID(i + 1); spot == stateReady && depends(c.table.Job(id)) {
 			again = append(again, id)
 		}
 	}
 	anywhere := make(map[jobs.ID]bool)
 	for _, id := range again {
-		anywhere[id] = c.queue.anywhere[id]
+		anywhere[id] = c.queue.avoidanceOver[id]
 		c.removeFromQueue(id)
 	}
 	change()
 	c.queue.lastOpts = nil
 	for _, id := range again {
 		if anywhere[id] {
-			c.queue.anywhere[id] = true
+			c.queue.avoidanceOver[id] = true
 		}
-		if j := c.table.Job(id); j.State == jobs.Queued && c.queue.states[id-1] == notQueued {
+		if j := c.table.Job(id); j.State == jobs.Queued && c.queue.states[id-1] == stateNotQueued {
 			c.makeReady(id, j)
 		}
 	}
 }
 
-// allJobs and hasAttempts select jobs for regroup: all jobs, or those whose classes depend on the
-// hosts of their attempts (pastOf).
+// allJobs and hasAttempts select jobs for reclassify: all jobs, or those whose classes depend on
+// the hosts of their attempts (excludedHosts).
 func allJobs(*jobs.Job) bool       { return true }
 func hasAttempts(j *jobs.Job) bool { return len(j.Attempts) > 0 }
 
-// specs returns the hosts that are not removed.
-func (c *Core) specs() []*hosts.Host {
+// hostSpecs returns the hosts that are not removed.
+func (c *Core) hostSpecs() []*hosts.Host {
 	var list []*hosts.Host
 	for _, h := range c.hosts {
 		if !h.removed {
@@ -179,13 +179,13 @@ func (c *Core) addHost(s *hosts.Host) {
 	machine := c.table.At[s.Name]
 	h := newHost(s, len(c.hosts))
 	h.instance = c.instanceOf(s.Name)
-	h.lastSeen, h.lastReceivedAt, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, true
+	h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, true
 	if i := c.absentWith(s.Name, machine); i >= 0 {
 		h = c.absent[i]
 		c.absent = slices.Delete(c.absent, i, i+1)
-		h.spec, h.known = s, true
+		h.spec, h.wasUsed = s, true
 		h.maxLostAfter = max(h.maxLostAfter, s.LostAfterOrDefault())
-		h.quiet, h.quietChangeAt = false, 0
+		h.isQuiet, h.quietChangeAt = false, 0
 	}
 	h.machine, h.awaySince, h.state, h.reason = machine, c.now.Mono, Connecting, ""
 	c.hosts = append(c.hosts, h)
@@ -193,25 +193,25 @@ func (c *Core) addHost(s *hosts.Host) {
 	h.index = len(c.hosts) - 1
 	c.applyHostRequest(h)
 	c.logf(s.Name, 0, "%s is added to the hosts of the run", s.Name)
-	h.outbox.spec = true
+	h.outbox.configure = true
 	c.connect(h)
 }
 
 func (c *Core) removeHost(h *host) {
 	goesOn := ""
-	if h.open > 0 {
+	if h.numOpen > 0 {
 		goesOn = "; what runs there finishes"
 	}
 	c.logf(h.spec.Name, 0, "%s is removed from the hosts of the run: it starts nothing more%s", h.spec.Name, goesOn)
-	h.removed, h.leaveBy, h.next, h.reserved = true, c.now.Mono+waitLostTime, nil, nil
+	h.removed, h.leaveBy, h.nextSpec, h.reserved = true, c.now.Mono+waitLostTime, nil, nil
 	h.withdrawAll()
 }
 
 // changeHost applies a host's new specification, and reports whether it differs from the old one.
 func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 	is := h.spec
-	if h.next != nil {
-		is = h.next
+	if h.nextSpec != nil {
+		is = h.nextSpec
 	}
 	if h.removed {
 		h.removed = false
@@ -221,13 +221,13 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 		return false
 	}
 	c.logf(s.Name, 0, "%s is changed in the inventory", s.Name)
-	h.next = nil
+	h.nextSpec = nil
 	now := *s
 	if addressDiffers(h.spec, s) {
-		h.next = s
+		h.nextSpec = s
 		h.reserved = nil
 		h.withdrawAll()
-		if h.open > 0 {
+		if h.numOpen > 0 {
 			c.logf(s.Name, 0, "the new address of %s is used when its attempts at the old one have ended", s.Name)
 		}
 		now.Addresses, now.Port, now.User, now.Identity, now.Jump = h.spec.Addresses, h.spec.Port, h.spec.User, h.spec.Identity, h.spec.Jump
@@ -252,7 +252,7 @@ func (c *Core) setHostSpec(h *host, s *hosts.Host) {
 	h.spec = s
 	// For leases that were given before.
 	h.maxLostAfter = max(h.maxLostAfter, s.LostAfterOrDefault())
-	h.outbox.spec = true
+	h.outbox.configure = true
 	if h.hello != nil {
 		hello := *h.hello
 		if hello.Cores > 0 && s.Slots != rule {
@@ -260,8 +260,8 @@ func (c *Core) setHostSpec(h *host, s *hosts.Host) {
 		}
 		h.storeHello(&hello)
 	}
-	if len(s.Quiet) == 0 && h.quiet {
-		h.quiet, h.quietChangeAt = false, 0
+	if len(s.Quiet) == 0 && h.isQuiet {
+		h.isQuiet, h.quietChangeAt = false, 0
 	}
 }
 
@@ -271,19 +271,19 @@ func (c *Core) moveHosts() {
 	for i := 0; i < len(c.hosts); i++ {
 		h := c.hosts[i]
 		switch {
-		case h.open > 0:
-		case h.next != nil:
+		case h.numOpen > 0:
+		case h.nextSpec != nil:
 			c.moveHost(h)
 		case h.removed && (!h.linked || len(h.orphans) == 0 || c.now.Mono >= h.leaveBy):
 			c.reclassify(hasAttempts, func() {
 				c.hosts = slices.Delete(c.hosts, i, i+1)
 				c.endHostUse(h)
-				c.setChanged()
+				c.handleHostSetChange()
 			})
 			i--
 		}
 	}
-	c.absent = slices.DeleteFunc(c.absent, func(h *host) bool { return h.open == 0 && len(h.orphans) == 0 })
+	c.absent = slices.DeleteFunc(c.absent, func(h *host) bool { return h.numOpen == 0 && len(h.orphans) == 0 })
 	if c.failUnsatisfiableAt > 0 && c.now.Mono >= c.failUnsatisfiableAt {
 		c.failUnsatisfiableAt = 0
 		c.queue.capacityChanged()
@@ -297,8 +297,8 @@ func (c *Core) moveHost(h *host) {
 		h.silentLinks, h.outage = 0, 0
 	}
 	h.outbox.disconnect = true
-	s := h.next
-	h.next, h.dialing, h.failures = nil, false, 0
+	s := h.nextSpec
+	h.nextSpec, h.dialing, h.failures = nil, false, 0
 	h.state, h.reason = Connecting, ""
 	c.setHostSpec(h, s)
 	c.connect(h)
@@ -366,10 +366,10 @@ func (c *Core) hostOf(name string, machine int32) *host {
 
 const anotherMachine = "another machine answers under its name"
 
-// identify records which machine responds under a host's name. If it is not the previous one, the
-// open attempts of the previous machine are kept separately, because the new machine knows nothing
-// about them.
-func (c *Core) identify(h *host, id string) {
+// identifyMachine records which machine responds under a host's name. If it is not the previous
+// one, the open attempts of the previous machine are kept separately, because the new machine knows
+// nothing about them.
+func (c *Core) identifyMachine(h *host, id string) {
 	name := h.spec.Name
 	if id == "" || h.machine != 0 && c.table.Machines[jobs.Machine{Host: name, ID: id}] == h.machine {
 		return
@@ -390,40 +390,40 @@ func (c *Core) changeMachine(h *host, machine int32) {
 		h.machine = machine
 		return
 	}
-	if h.open > 0 || len(h.orphans) > 0 {
+	if h.numOpen > 0 || len(h.orphans) > 0 {
 		o := newHost(h.spec, -1)
 		o.machine, o.maxLostAfter, o.hello = was, h.maxLostAfter, h.hello
-		o.lastSeen, o.lastReceivedAt, o.cutAt, o.awaySince, o.inherited = h.lastSeen, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited
+		o.lastSeenAt, o.lastReceivedAt, o.cutAt, o.awaySince, o.inherited = h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited
 		o.state, o.reason = Suspect, anotherMachine
 		c.absent = append(c.absent, o)
 		c.logf(name, 0, "another machine answers as %s: it does not know the attempts that were launched on the previous one (%s), "+
-			"which waits until that one has been silent for %s", name, jobs.Plural(h.open, "attempt"), formatDuration(h.spec.LostAfterOrDefault()))
-		o.takeFrom(h)
+			"which waits until that one has been silent for %s", name, jobs.Plural(h.numOpen, "attempt"), formatDuration(h.spec.LostAfterOrDefault()))
+		o.takeAttemptsOf(h)
 	}
 	h.machine, h.probation = machine, probation{}
 	if known >= 0 {
-		h.takeFrom(c.absent[known])
+		h.takeAttemptsOf(c.absent[known])
 		c.absent = slices.Delete(c.absent, known, known+1)
 	}
 }
 
-// takeFrom moves the attempts of another host to this one, which has none.
-func (h *host) takeFrom(o *host) {
-	for f := o.head; f != nil; f = f.next {
-		o.countAttempt(f, -1)
+// takeAttemptsOf moves the attempts of another host to this one, which has none.
+func (h *host) takeAttemptsOf(o *host) {
+	for f := o.oldest; f != nil; f = f.nextOnHost {
+		o.addUse(f, -1)
 		f.host = h
-		h.countAttempt(f, 1)
+		h.addUse(f, 1)
 	}
-	h.head, h.tail, h.open = o.head, o.tail, o.open
-	o.head, o.tail, o.open = nil, nil, 0
+	h.oldest, h.newest, h.numOpen = o.oldest, o.newest, o.numOpen
+	o.oldest, o.newest, o.numOpen = nil, nil, 0
 	h.orphans, o.orphans = o.orphans, nil
-	h.known = true
+	h.wasUsed = true
 }
 
-// leavingWhy returns why a removed host accepts no jobs.
-func (h *host) leavingWhy() string {
-	return fmt.Sprintf("removed from the inventory: %s open there, then it leaves", jobs.Plural(h.open, "attempt"))
+// whyLeaving returns why a removed host accepts no jobs.
+func (h *host) whyLeaving() string {
+	return fmt.Sprintf("removed from the inventory: %s open there, then it leaves", jobs.Plural(h.numOpen, "attempt"))
 }
 
-// movingWhy is why a host with a new address accepts no jobs.
-const movingWhy = "its new address is used when its attempts at the old one have ended"
+// whyMoving is why a host with a new address accepts no jobs.
+const whyMoving = "its new address is used when its attempts at the old one have ended"

@@ -21,13 +21,13 @@ type linkState struct {
 	state        HostState // Connecting, Up, Suspect, Lost, BackingOff, or Disabled
 	linked       bool      // a helper responds
 	dialing      bool      // a Connect has not been answered
-	known        bool      // it was up, or may have attempts of ours
+	wasUsed      bool      // it was up, or may have attempts of ours
 	hasHeartbeat bool      // a heartbeat came over the current link
 	failures     int       // consecutive connection failures
 	retryAt      time.Duration
 	silentLinks  int           // consecutive links that ended without a heartbeat (lost.go)
-	lastSeen     time.Duration // last heartbeat, or hello
-	// lastSeen without hellos of a helper that never sends heartbeats; lost_after starts here.
+	lastSeenAt   time.Duration // last heartbeat, or hello
+	// lastSeenAt without hellos of a helper that never sends heartbeats; lost_after starts here.
 	lastReceivedAt time.Duration
 	heartbeatAt    time.Duration   // last heartbeat; 0: never
 	heartbeat      hosts.Heartbeat // the last one
@@ -62,16 +62,16 @@ func (c *Core) markLinkDown(h *host) {
 	h.linked, h.hasHeartbeat, h.sentLimit, h.sentShare = false, false, -1, hosts.Share{}
 	h.unknownAttempts, h.probeAt = nil, 0
 	h.reserved = nil
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		f.withdrawn = false // repeated if it is still needed when the host is back
 	}
-	c.noteOutage(h)
+	c.recordOutage(h)
 }
 
 func (e HostUp) apply(c *Core) {
 	h := c.byName[e.Host]
 	// Its address has changed, and the link is about to be cut.
-	if h == nil || e.At != nil && addressDiffers(e.At, h.spec) {
+	if h == nil || e.Spec != nil && addressDiffers(e.Spec, h.spec) {
 		return
 	}
 	if e.Hello.FencedBy > 0 {
@@ -81,29 +81,29 @@ func (e HostUp) apply(c *Core) {
 	if h.linked {
 		c.markLinkDown(h) // a second hello comes from a new helper
 	}
-	c.identify(h, e.Hello.Machine)
-	h.linked, h.dialing, h.known, h.hasHeartbeat = true, false, true, false
+	c.identifyMachine(h, e.Hello.Machine)
+	h.linked, h.dialing, h.wasUsed, h.hasHeartbeat = true, false, true, false
 	if h.inherited && c.cfg.Copies > 1 && c.table.Epoch > 1 {
-		h.leasedBefore = c.now.Mono + c.longLease(h) + OwnerFor
+		h.leasedBefore = c.now.Mono + c.maxLease(h) + OwnershipTime
 	}
 	h.inherited = false // its helper now refuses earlier dispatchers
 	h.retryAt = 0
-	h.lastSeen = c.now.Mono
+	h.lastSeenAt = c.now.Mono
 	if !h.isSilent() {
 		h.state, h.reason, h.lastReceivedAt = Up, "", c.now.Mono
 		h.sharedDir = sharedDirView{}
-		c.backFromOutage(h)
+		c.leaveOutage(h)
 	}
-	h.others, h.excess, h.peak = 0, 0, 0
+	h.othersLoad, h.excessCores, h.peakBusy = 0, 0, 0
 	h.heartbeat = hosts.Heartbeat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing, Suspended: h.heartbeat.Suspended}
-	h.measured, h.diskFree, h.reportedHold = false, -1, notHeld
+	h.isMeasured, h.diskFree, h.reportedHold = false, -1, notHeld
 	if learn := func() { h.storeHello(e.Hello) }; c.cfg.MemGrowth > 1 {
 		c.reclassify(hasAttempts, learn) // memory that grows is bounded by the largest host
 	} else {
 		learn()
 	}
-	if h.helloGPUs(h.hello, c.now.Mono); h.hasForeignGPUs() {
-		c.sayForeign(h, "some of its GPUs are in use by others")
+	if h.setForeignGPUs(h.hello, c.now.Mono); h.hasForeignGPUs() {
+		c.reportForeignGPUs(h, "some of its GPUs are in use by others")
 	}
 	if h.ineligible = ""; e.Hello.CwdError != "" {
 		h.ineligible = "the directory to run in does not exist there: " + e.Hello.CwdError + " (choose another with --cwd)"
@@ -113,7 +113,7 @@ func (e HostUp) apply(c *Core) {
 		c.logf(h.spec.Name, 0, "%s is up", h.spec.Name)
 	}
 	c.probeAll(h)
-	c.list(h)
+	c.requestList(h)
 	c.queue.capacityChanged()
 }
 
@@ -129,7 +129,7 @@ func (e HostHeartbeat) apply(c *Core) {
 		c.logf(h.spec.Name, 0, "%s: free memory cannot be read, so min_mem_free has no effect there", h.spec.Name)
 	}
 	h.handleProgress(&b, c.now.Mono)
-	h.heartbeatGPUs(&b, c.now.Mono)
+	h.releaseForeignGPUs(&b, c.now.Mono)
 	if b.Early && !h.hasHeartbeat {
 		// The early heartbeat only serves the limits of the host. It covers too little time to show
 		// that the helper works, or what others use.
@@ -142,7 +142,7 @@ func (e HostHeartbeat) apply(c *Core) {
 		h.state, h.reason = Up, ""
 		c.logf(h.spec.Name, 0, "%s is up", h.spec.Name)
 	}
-	h.lastSeen, h.lastReceivedAt, h.heartbeatAt = c.now.Mono, c.now.Mono, c.now.Mono
+	h.lastSeenAt, h.lastReceivedAt, h.heartbeatAt = c.now.Mono, c.now.Mono, c.now.Mono
 	h.hasHeartbeat, h.failures = true, 0
 	c.checkCounts(h)
 }
@@ -192,10 +192,10 @@ func (e HostDown) apply(c *Core) {
 	}
 }
 
-// watchLinks acts on links whose timers have expired.
-func (c *Core) watchLinks() {
+// checkLinks acts on links whose timers have expired.
+func (c *Core) checkLinks() {
 	for _, h := range c.hosts {
-		if h.linked && c.now.Mono-h.lastSeen >= SuspectAfter {
+		if h.linked && c.now.Mono-h.lastSeenAt >= SuspectAfter {
 			c.markLinkDown(h)
 			if h.state != Lost {
 				h.state = Suspect
@@ -215,7 +215,7 @@ func (c *Core) watchLinks() {
 			c.connect(h)
 		}
 		if h.probeAt > 0 && c.now.Mono >= h.probeAt {
-			c.probeAgain(h)
+			c.probeUnknownAttempts(h)
 		}
 	}
 }
@@ -255,7 +255,7 @@ func (e HostRefused) apply(c *Core) {
 		if f := c.inFlight[id]; f != nil && !c.avoidGPUs(f, e.Msg) {
 			news = true // neither a repeated refusal nor that of a settled attempt
 		}
-		c.neverStarted(id, e.Msg.Why)
+		c.handleNeverStarted(id, e.Msg.Why)
 	}
 	// Simultaneous refusals of several supervisors count once.
 	if h != nil && news && !h.probation.paused {
@@ -276,7 +276,7 @@ const (
 // backoff returns how long to wait after n >= 1 failures in a row: random(0.5, 1) x min(2^n s,
 // cap), as in BOINC. The cap is lower for a host that has not been away for long.
 func (c *Core) backoff(n int, away time.Duration) time.Duration {
-	limit := c.cfg.BackoffCap
+	limit := c.cfg.MaxBackoff
 	if away < shortAway {
 		limit = min(limit, shortPause)
 	}
@@ -296,5 +296,5 @@ func (c *Core) jitter(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.5 + c.rng.Float64()/2))
 }
 
-// never is the value of a timer that is not set.
-const never = time.Duration(math.MaxInt64)
+// timeNever is the value of a timer that is not set.
+const timeNever = time.Duration(math.MaxInt64)

@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestPause checks the delay before a reconnect (B1). It is random(0.5, 1) x min(2^n s, cap), and
-// is short while the host has been away for less than a minute.
-func TestPause(t *testing.T) {
+// TestReconnectDelay checks the delay before a reconnect (B1). It is random(0.5, 1) x min(2^n s,
+// cap), and is short while the host has been away for less than a minute.
+func TestReconnectDelay(t *testing.T) {
 	c := New(Config{Seed: 3}, &jobs.Table{}, nil)
 	for _, tt := range []struct {
 		n    int
@@ -24,11 +24,11 @@ func TestPause(t *testing.T) {
 		{6, time.Hour, time.Minute}, {500, time.Hour, time.Minute},
 	} {
 		for range 200 {
-			between(t, fmt.Sprintf("%+v", tt), c.backoff(tt.n, tt.away), tt.most/2, tt.most)
+			wantBetween(t, fmt.Sprintf("%+v", tt), c.backoff(tt.n, tt.away), tt.most/2, tt.most)
 		}
 	}
-	c = New(Config{BackoffCap: 4 * time.Second}, &jobs.Table{}, nil)
-	between(t, "with a lower cap", c.backoff(20, time.Hour), 0, 4*time.Second)
+	c = New(Config{MaxBackoff: 4 * time.Second}, &jobs.Table{}, nil)
+	wantBetween(t, "with a lower cap", c.backoff(20, time.Hour), 0, 4*time.Second)
 }
 
 // TestUsedSoonAfterReturn checks a host that refuses connections for less than a minute. It gets no
@@ -36,10 +36,10 @@ func TestPause(t *testing.T) {
 func TestUsedSoonAfterReturn(t *testing.T) {
 	for seed := range uint64(200) {
 		for _, away := range []time.Duration{2 * time.Second, 20 * time.Second, 45 * time.Second, 59 * time.Second} {
-			s := withJobs(t, 50, Config{Seed: seed}, box("a", 1), box("b", 1), box("c", 1))
+			s := stageWithJobs(t, 50, Config{Seed: seed}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 			back := s.at + away
-			s.step(down("a", hosts.Unreachable, "connection reset")) // tried again at once
-			s.step(down("a", hosts.Unreachable, "connection refused"))
+			s.step(hostDown("a", hosts.Unreachable, "connection reset")) // tried again at once
+			s.step(hostDown("a", hosts.Unreachable, "connection refused"))
 			var used time.Duration
 			for used == 0 && s.at < back+time.Minute {
 				at, ok := s.c.Next()
@@ -49,12 +49,12 @@ func TestUsedSoonAfterReturn(t *testing.T) {
 				s.at = at
 				o := s.step(HostHeartbeat{"b", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
 				o = append(o, s.step(HostHeartbeat{"c", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})...)
-				for said[Connect](o) != "" {
+				for formatCommands[Connect](o) != "" {
 					if s.at >= back {
 						used = s.at
 						break
 					}
-					o = s.step(down("a", hosts.Unreachable, "connection refused"))
+					o = s.step(hostDown("a", hosts.Unreachable, "connection refused"))
 				}
 			}
 			if used == 0 || used > back+10*time.Second {
@@ -73,16 +73,16 @@ func TestUsedSoonAfterReturn(t *testing.T) {
 // minute, and never again if its host key is wrong. Other hosts continue to work.
 func TestPermanentTrouble(t *testing.T) {
 	for class, tries := range map[hosts.Class]int{hosts.Denied: 5, hosts.Misconfigured: 5, hosts.HostKey: 0} {
-		s := newStage(t, Config{}, box("a", 1), box("b", 1))
+		s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 		s.up("b")
-		s.step(down("a", class, "will not do"))
+		s.step(hostDown("a", class, "will not do"))
 		want(t, class.String(), s.c.Hosts()[0].State, Disabled)
-		contains(t, "reason", s.c.Hosts()[0].Reason, "will not do")
+		wantContains(t, "reason", s.c.Hosts()[0].Reason, "will not do")
 		n := 0
 		for range 330 {
-			if said[Connect](s.wait(time.Second, "b")) != "" {
+			if formatCommands[Connect](s.wait(time.Second, "b")) != "" {
 				n++
-				s.step(down("a", class, "will not do"))
+				s.step(hostDown("a", class, "will not do"))
 			}
 		}
 		want(t, class.String()+": more attempts in 5.5 min", n, tries)
@@ -92,37 +92,37 @@ func TestPermanentTrouble(t *testing.T) {
 // TestNoHosts checks that a run ends at once if every host needs a user, and otherwise after
 // --give-up without a usable host.
 func TestNoHosts(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1))
-	s.plain(1)
-	s.step(down("a", hosts.HostKey, "the host key has changed"))
-	want(t, "finish, while b may come up", s.ending(), "")
-	s.step(down("b", hosts.Denied, "permission denied"))
-	want(t, "finish", s.ending(), "no_hosts")
-	contains(t, "why", s.finish.Why, "the host key has changed")
+	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
+	s.submitPlain(1)
+	s.step(hostDown("a", hosts.HostKey, "the host key has changed"))
+	want(t, "finish, while b may come up", s.finishText(), "")
+	s.step(hostDown("b", hosts.Denied, "permission denied"))
+	want(t, "finish", s.finishText(), "no_hosts")
+	wantContains(t, "why", s.finish.Why, "the host key has changed")
 
-	s = newStage(t, Config{GiveUp: 5 * time.Minute}, box("a", 1))
-	s.plain(1)
+	s = newStage(t, Config{GiveUpAfter: 5 * time.Minute}, testHost("a", 1))
+	s.submitPlain(1)
 	for range 299 {
-		if said[Connect](s.wait(time.Second)) != "" {
-			s.step(down("a", hosts.Unreachable, "refused"))
+		if formatCommands[Connect](s.wait(time.Second)) != "" {
+			s.step(hostDown("a", hosts.Unreachable, "refused"))
 		}
 	}
-	want(t, "finish before 5 min", s.ending(), "")
-	s.step(down("a", hosts.Unreachable, "refused"))
+	want(t, "finish before 5 min", s.finishText(), "")
+	s.step(hostDown("a", hosts.Unreachable, "refused"))
 	s.wait(2 * time.Second)
-	want(t, "finish after 5 min", s.ending(), "no_hosts")
+	want(t, "finish after 5 min", s.finishText(), "no_hosts")
 }
 
 // TestFlappingHost checks that a link that ends before its first heartbeat counts as a failure.
 // Otherwise a helper that dies at once would be started in a tight loop.
 func TestFlappingHost(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.up("b")
 	n := 0
 	for range 300 {
 		s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 1}})
-		o := s.step(down("a", hosts.Broken, "the helper died"))
-		for said[Connect](o) == "" {
+		o := s.step(hostDown("a", hosts.Broken, "the helper died"))
+		for formatCommands[Connect](o) == "" {
 			o = s.wait(time.Second, "b")
 		}
 		n++
@@ -130,34 +130,35 @@ func TestFlappingHost(t *testing.T) {
 			break
 		}
 	}
-	between(t, "connections in 10 min", n, 1, 30)
+	wantBetween(t, "connections in 10 min", n, 1, 30)
 }
 
 // TestCwdMissing checks that a host without the directory gets no job, and that the reason names
 // --cwd.
 func TestCwdMissing(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.up("b")
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 1, CwdError: "/x: no such directory"}})
-	s.plain(3)
-	want(t, "a", on(s.commands, "a"), "")
-	contains(t, "reason", s.c.Hosts()[0].Reason, "--cwd")
+	s.submitPlain(3)
+	want(t, "a", launchedOn(s.commands, "a"), "")
+	wantContains(t, "reason", s.c.Hosts()[0].Reason, "--cwd")
 }
 
-// TestWildHeartbeats checks that no measurement of a host can break the core's counts (promise 5).
-func TestWildHeartbeats(t *testing.T) {
+// TestHeartbeatsAreBounded checks that no measurement of a host can break the core's counts
+// (promise 5).
+func TestHeartbeatsAreBounded(t *testing.T) {
 	wild := []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1e300, 1e300, -5, math.MaxFloat64}
 	for _, busy := range wild {
 		for _, ours := range wild {
-			a, b := box("a", 4), box("b", 4)
+			a, b := testHost("a", 4), testHost("b", 4)
 			a.Yield, a.MaxLoad = true, 100
 			s := newStage(t, Config{}, a, b)
 			s.up("a", "b")
 			s.step(HostHeartbeat{"a", &hosts.Heartbeat{Busy: busy, Ours: ours, Load: [3]float64{busy, ours, 0}, MemFree: -1, DiskFree: -1,
 				Running: math.MaxInt, Buffered: math.MaxInt}})
-			s.plain(100)
-			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.freeSlots() < -maxBuffered || h.occupied > 4 {
-				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.freeSlots(), h.occupied)
+			s.submitPlain(100)
+			if h := s.c.hosts[0]; h.limit < 0 || h.limit > 4 || h.freeSlots() < -maxBuffered || h.occupiedSlots > 4 {
+				t.Fatalf("busy %v ours %v: limit %d free %d occupied %d", busy, ours, h.limit, h.freeSlots(), h.occupiedSlots)
 			}
 			for range 60 { // long enough for the smoothed values to decay
 				s.heartbeat("a", hosts.Heartbeat{})
@@ -170,9 +171,9 @@ func TestWildHeartbeats(t *testing.T) {
 	}
 }
 
-// TestWildHello checks that a hello is limited to what the inventory allows and to what a machine
-// can have.
-func TestWildHello(t *testing.T) {
+// TestHelloIsBounded checks that a hello is limited to what the inventory allows and to what a
+// machine can have.
+func TestHelloIsBounded(t *testing.T) {
 	rule := &hosts.Host{Name: "a", Slots: hosts.SlotRule{Less: 1}, Link: "ssh", GPUs: -1}
 	for _, tt := range []struct {
 		spec  *hosts.Host
@@ -180,9 +181,9 @@ func TestWildHello(t *testing.T) {
 		slots int
 		gpus  int
 	}{
-		{box("a", 4), hosts.Hello{Slots: math.MaxInt, Cores: 1, GPUs: math.MaxInt}, 4, jobs.MaxGPUs},
-		{box("a", 4), hosts.Hello{Slots: -7, Cores: -7, GPUs: -7, MemBytes: math.MinInt64}, 4, 0},
-		{box("a", 4), hosts.Hello{Slots: 2}, 2, 0},
+		{testHost("a", 4), hosts.Hello{Slots: math.MaxInt, Cores: 1, GPUs: math.MaxInt}, 4, jobs.MaxGPUs},
+		{testHost("a", 4), hosts.Hello{Slots: -7, Cores: -7, GPUs: -7, MemBytes: math.MinInt64}, 4, 0},
+		{testHost("a", 4), hosts.Hello{Slots: 2}, 2, 0},
 		{rule, hosts.Hello{Slots: math.MaxInt}, jobs.MaxSlots, 0},
 		{rule, hosts.Hello{Cores: math.MaxInt}, jobs.MaxSlots - 1, 0},
 		{rule, hosts.Hello{Cores: math.MinInt}, 1, 0},
@@ -190,64 +191,65 @@ func TestWildHello(t *testing.T) {
 	} {
 		s := newStage(t, Config{}, tt.spec)
 		s.step(HostUp{Host: "a", Hello: &tt.hello})
-		s.plain(3 * jobs.MaxSlots)
+		s.submitPlain(3 * jobs.MaxSlots)
 		h := s.c.hosts[0]
-		if h.slots() != tt.slots || h.limit != tt.slots || h.occupied > tt.slots || h.nGPUs() != tt.gpus {
-			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit, h.occupied, h.nGPUs(), tt.slots, tt.gpus)
+		if h.slots() != tt.slots || h.limit != tt.slots || h.occupiedSlots > tt.slots || h.numGPUs() != tt.gpus {
+			t.Errorf("%+v: %d slots, limit %d, %d in use, %d GPUs; want %d and %d", tt.hello, h.slots(), h.limit, h.occupiedSlots, h.numGPUs(), tt.slots, tt.gpus)
 		}
 	}
 }
 
-// TestWildSlot checks that a slot number that no record can hold is dropped. The outcome counts and
-// the run ends (promises 1 and 5).
-func TestWildSlot(t *testing.T) {
+// TestSlotIsBounded checks that a slot number that no record can hold is dropped. The outcome
+// counts and the run ends (promises 1 and 5).
+func TestSlotIsBounded(t *testing.T) {
 	for _, slot := range []int{-1, 1 << 20, 1 << 40, math.MaxInt, math.MinInt} {
 		id := attemptIDs("1.1")[0]
 		for name, ev := range map[string]Event{
 			"exits":  AttemptsEnded{"a", &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Slot: slot}}}},
 			"probed": AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: id, Slot: slot, Answer: hosts.HasExited, Outcome: &jobs.Outcome{}}}}},
 		} {
-			s := withJobs(t, 1, Config{}, box("a", 1))
+			s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 			s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: slot}}}})
 			s.wantState(1, jobs.Running)
-			want(t, name+": running", s.c.hosts[0].running, 1)
+			want(t, name+": running", s.c.hosts[0].runningSlots, 1)
 			s.step(ev)
 			s.wantState(1, jobs.Succeeded)
-			want(t, name+": finish", s.ending(), "done")
+			want(t, name+": finish", s.finishText(), "done")
 		}
 	}
 }
 
-// TestRefusedRecordKeepsTheFlight checks that an attempt stays in flight if the table rejects the
-// record of its end. Its host is asked again, and the run can still end.
-func TestRefusedRecordKeepsTheFlight(t *testing.T) {
-	s := withJobs(t, 1, Config{}, box("a", 1))
+// TestRejectedRecordKeepsAttemptInFlight checks that an attempt stays in flight if the table
+// rejects the record of its end. Its host is asked again, and the run can still end.
+func TestRejectedRecordKeepsAttemptInFlight(t *testing.T) {
+	s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
 	s.c.table.Job(1).Attempts[0].State = jobs.AttemptSuperseded // the table disagrees
-	s.ended("a", "1.1", okay)
-	if s.c.Defects != 1 || len(s.c.inFlight) != 1 || s.c.hosts[0].open != 1 {
-		t.Errorf("%d defects, %d flights, %d on the host", s.c.Defects, len(s.c.inFlight), s.c.hosts[0].open)
+	s.ended("a", "1.1", succeeded)
+	if s.c.Defects != 1 || len(s.c.inFlight) != 1 || s.c.hosts[0].numOpen != 1 {
+		t.Errorf("%d defects, %d flights, %d on the host", s.c.Defects, len(s.c.inFlight), s.c.hosts[0].numOpen)
 	}
 	s.c.Defects = 0
 	s.c.table.Job(1).Attempts[0].State = jobs.AttemptRunning
-	s.ended("a", "1.1", okay)
+	s.ended("a", "1.1", succeeded)
 	s.wantState(1, jobs.Succeeded)
-	want(t, "finish", s.ending(), "done")
+	want(t, "finish", s.finishText(), "done")
 }
 
-// TestWildPriority checks that a priority that a record cannot hold is clamped (K2).
-func TestWildPriority(t *testing.T) {
+// TestPriorityIsBounded checks that a priority that a record cannot hold is clamped (K2).
+func TestPriorityIsBounded(t *testing.T) {
 	s := newStage(t, Config{})
-	s.plain(1)
+	s.submitPlain(1)
 	for priority, held := range map[int]int32{math.MaxInt: math.MaxInt32, 1 << 40: math.MaxInt32, math.MinInt: math.MinInt32} {
 		s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: priority})
 		want(t, "priority", s.job(1).Priority, held)
 	}
 }
 
-// TestForeignWords checks that a host's reports count only for its own attempts. Reports about
-// other attempts are ignored, and an event says so once (promises 1, 2, and 5).
-func TestForeignWords(t *testing.T) {
+// TestReportsAboutOthersAttemptsAreIgnored checks that a host's reports count only for its own
+// attempts. Reports about other attempts are ignored, and an event says so once (promises 1, 2, and
+// 5).
+func TestReportsAboutOthersAttemptsAreIgnored(t *testing.T) {
 	ids := attemptIDs("2.1")
 	for name, ev := range map[string]Event{
 		"started":   AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: ids[0], Slot: 1}}}},
@@ -256,33 +258,33 @@ func TestForeignWords(t *testing.T) {
 		"refused":   HostRefused{"a", &hosts.Refused{Attempts: ids, Why: "full"}},
 		"probed":    AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: ids[0], Answer: hosts.Dead}}}},
 	} {
-		s := withJobs(t, 2, Config{}, box("a", 1), box("b", 1))
+		s := stageWithJobs(t, 2, Config{}, testHost("a", 1), testHost("b", 1))
 		want(t, "2.1 is on", s.job(2).Attempts[0].Host, "b")
 		s.step(ev)
 		s.step(ev)
 		want(t, name, s.history(2), "running: b launching")
 		want(t, name, s.c.Hosts()[0].State, Up)
-		if n := s.told("ignored"); name != "probed" && n != 1 {
+		if n := s.numEvents("ignored"); name != "probed" && n != 1 {
 			t.Errorf("%s: said %d times", name, n)
 		}
 	}
 }
 
-// TestManyAnswers checks that a host that repeatedly answers that it does not know an attempt is
-// asked about it only once.
-func TestManyAnswers(t *testing.T) {
-	s := withJobs(t, 2, Config{}, box("a", 2))
+// TestRepeatedAnswersCauseOneQuestion checks that a host that repeatedly answers that it does not
+// know an attempt is asked about it only once.
+func TestRepeatedAnswersCauseOneQuestion(t *testing.T) {
+	s := stageWithJobs(t, 2, Config{}, testHost("a", 2))
 	for range 100 {
 		s.probedAs("a", "1.1 2.1", hosts.Unknown, nil)
 	}
-	between(t, "remembered", len(s.c.hosts[0].unknownAttempts), 0, 6)
-	want(t, "asked", said[Probe](s.wait(6*time.Second, "a")), "{a [1.1 2.1]}")
+	wantBetween(t, "remembered", len(s.c.hosts[0].unknownAttempts), 0, 6)
+	want(t, "asked", formatCommands[Probe](s.wait(6*time.Second, "a")), "{a [1.1 2.1]}")
 }
 
-// TestWildTimes checks that an outcome dated by a wrong clock does not distort the run times of a
-// queue for long.
-func TestWildTimes(t *testing.T) {
-	s := withJobs(t, 100, Config{}, box("a", 1))
+// TestRunTimesAreBounded checks that an outcome dated by a wrong clock does not distort the run
+// times of a queue for long.
+func TestRunTimesAreBounded(t *testing.T) {
+	s := stageWithJobs(t, 100, Config{}, testHost("a", 1))
 	for i := range 90 {
 		o := jobs.Outcome{Started: 1, Ended: 1e6}
 		if i == 0 {
@@ -290,20 +292,20 @@ func TestWildTimes(t *testing.T) {
 		}
 		s.endFirst("a", o)
 	}
-	between(t, "mean in s", s.c.stats[""].recent.all, 0, 1000)
+	wantBetween(t, "mean in s", s.c.stats[""].recent.all, 0, 1000)
 }
 
 // TestOldRound checks that a success of an earlier round never counts for a later one, however it
 // is reported (promise 2).
 func TestOldRound(t *testing.T) {
 	news := map[string]func(s *stage, host, id string){
-		"exits":  func(s *stage, host, id string) { s.ended(host, id, okay) },
-		"probed": func(s *stage, host, id string) { s.probedAs(host, id, hosts.HasExited, &okay) },
+		"exits":  func(s *stage, host, id string) { s.ended(host, id, succeeded) },
+		"probed": func(s *stage, host, id string) { s.probedAs(host, id, hosts.HasExited, &succeeded) },
 		"running first": func(s *stage, host, id string) {
 			s.probedAs(host, id, hosts.IsRunning, nil)
-			s.ended(host, id, okay)
+			s.ended(host, id, succeeded)
 		},
-		"started first": func(s *stage, host, id string) { s.started(host, id); s.ended(host, id, okay) },
+		"started first": func(s *stage, host, id string) { s.started(host, id); s.ended(host, id, succeeded) },
 	}
 	for name, tell := range news {
 		s := lostStage(t, Config{}) // 1.1 is given up
@@ -317,7 +319,7 @@ func TestOldRound(t *testing.T) {
 
 		s = replacedStage(t)
 		s.up("a")
-		s.probedAs("a", "1.1", hosts.HasExited, &okay) // 1.2 is still being stopped
+		s.probedAs("a", "1.1", hosts.HasExited, &succeeded) // 1.2 is still being stopped
 		s.step(Requeue{[]jobs.ID{1}})
 		seq := s.c.table.Seq
 		tell(s, "b", "1.2")

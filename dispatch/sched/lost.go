@@ -12,10 +12,10 @@ import (
 // leaseMargin covers the drift between two machines' clocks.
 const leaseMargin = 2 * time.Second
 
-// OwnerFor is how long a dispatcher may still extend leases after it has last verified that it owns
-// the run. Otherwise a dispatcher that was taken over and whose run directory hangs would keep a
-// lease alive that its successor considers expired.
-const OwnerFor = 10 * time.Second
+// OwnershipTime is how long a dispatcher may still extend leases after it has last verified that it
+// owns the run. Otherwise a dispatcher that was taken over and whose run directory hangs would keep
+// a lease alive that its successor considers expired.
+const OwnershipTime = 10 * time.Second
 
 // absence describes how long a host has been away.
 type absence struct {
@@ -32,34 +32,34 @@ type absence struct {
 // changes, or if more than half of all hosts went silent together. In that case our own network is
 // down, and the jobs would not run anywhere else.
 func (c *Core) giveUpLost() {
-	for _, h := range c.everyHost() {
-		if h.linked || (!h.known || h.state == Lost) && h.open == 0 || c.now.Mono < h.lostAt() {
+	for _, h := range c.allHosts() {
+		if h.linked || (!h.wasUsed || h.state == Lost) && h.numOpen == 0 || c.now.Mono < h.lostAt() {
 			continue
 		}
-		breathes := c.heartbeatFileChanges(h)
-		if breathes {
+		isAlive := c.isHeartbeatFileChanging(h)
+		if isAlive {
 			c.reportHeartbeatFile(h)
 		}
-		wait := h.index >= 0 && c.vanishedTogether(h) != nil
+		wait := h.index >= 0 && c.outageGroup(h) != nil
 		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
 			if h.state = Lost; h.index >= 0 {
-				more := c.isLeased(h)
-				if wait && h.open > 0 && len(c.hosts) > 1 {
+				more := c.leaseText(h)
+				if wait && h.numOpen > 0 && len(c.hosts) > 1 {
 					more = "; most of the hosts vanished with it, so the network may be the cause: its jobs are not given up"
 				}
 				c.logf(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silenceText(h), more)
 			}
 		}
-		if h.open == 0 {
+		if h.numOpen == 0 {
 			continue
 		}
 		if wait && h.outage == 0 {
-			c.noteOutage(h) // including an outage that began under an earlier dispatcher
+			c.recordOutage(h) // including an outage that began under an earlier dispatcher
 		}
 		wait = wait || c.now.Mono < h.graceUntil
-		for f, next := h.head, (*inFlight)(nil); f != nil; f = next {
-			next = f.next
-			if c.mayLose(h, f, wait, breathes) {
+		for f, next := h.oldest, (*inFlight)(nil); f != nil; f = next {
+			next = f.nextOnHost
+			if c.canGiveUp(h, f, wait, isAlive) {
 				c.loseAttempt(f, "its host "+h.spec.Name+" is lost: "+c.silenceText(h))
 			}
 		}
@@ -94,21 +94,22 @@ func (cfg *Config) Lease(lostAfter time.Duration) time.Duration {
 func (c *Core) leaseEnd(h *host) time.Duration {
 	switch {
 	case h.inherited:
-		return h.cutAt + c.longLease(h) + OwnerFor
+		return h.cutAt + c.maxLease(h) + OwnershipTime
 	case c.cfg.Copies > 1:
-		return max(h.lastSeen+c.cfg.Lease(h.maxLostAfter)+leaseMargin, h.leasedBefore)
+		return max(h.lastSeenAt+c.cfg.Lease(h.maxLostAfter)+leaseMargin, h.leasedBefore)
 	}
-	return h.cutAt + c.longLease(h)
+	return h.cutAt + c.maxLease(h)
 }
 
-// longLease returns the longest lease of a run without copies, as an earlier dispatcher may have
+// maxLease returns the longest lease of a run without copies, as an earlier dispatcher may have
 // given it.
-func (c *Core) longLease(h *host) time.Duration {
+func (c *Core) maxLease(h *host) time.Duration {
 	return max(h.maxLostAfter, c.cfg.Buffer) + leaseMargin
 }
 
-// isLeased reports whether a lost host's unstarted jobs are still within their lease.
-func (c *Core) isLeased(h *host) string {
+// leaseText describes the jobs that a lost host may still start within their lease, to follow
+// another text. It returns "" if there are none.
+func (c *Core) leaseText(h *host) string {
 	n, left := h.numBuffered(), c.leaseEnd(h)-c.now.Mono
 	if n == 0 || left <= 0 {
 		return ""
@@ -120,23 +121,23 @@ func (c *Core) isLeased(h *host) string {
 	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s", jobs.Plural(n, "job"), verb, formatDuration(left))
 }
 
-// mayLose reports whether an attempt of a lost host may be given up. wait is set if the jobs of the
-// host must wait for it, and isAlive if its heartbeat file changes.
-func (c *Core) mayLose(h *host, f *inFlight, wait, breathes bool) bool {
+// canGiveUp reports whether an attempt of a lost host may be given up. wait is set if the jobs of
+// the host must wait for it, and isAlive if its heartbeat file changes.
+func (c *Core) canGiveUp(h *host, f *inFlight, wait, isAlive bool) bool {
 	if (!f.started || f.unconfirmed) && c.now.Mono < c.leaseEnd(h) {
 		return false // it could still start there
 	}
 	j := c.table.Job(f.id.Job)
-	if j.State.Terminal() || c.isCancelPending(f.id.Job) || c.tooHard(j) {
+	if j.State.Terminal() || c.isCancelPending(f.id.Job) || c.isTooHard(j) {
 		return true
 	}
-	if f.started && (breathes || !c.sharedDirSettled(h)) {
+	if f.started && (isAlive || !c.isSharedDirSettled(h)) {
 		return false
 	}
-	return h.index < 0 || h.removed || !wait && c.onLost(j) != jobs.OnLostWait
+	return h.index < 0 || h.removed || !wait && c.lostPolicy(j) != jobs.OnLostWait
 }
 
-func (c *Core) onLost(j *jobs.Job) jobs.OnLost {
+func (c *Core) lostPolicy(j *jobs.Job) jobs.OnLost {
 	return cmp.Or(j.Spec.OnLost, c.cfg.OnLost) // 0 is OnLostDefault
 }
 
@@ -172,7 +173,7 @@ func (c *Core) loseAttempt(f *inFlight, why string) {
 	a := j.Attempts[f.id.N-1]
 	h := f.host
 	r := jobs.Record{Kind: jobs.KindLost, Job: f.id.Job, N: f.id.N, Host: h.spec.Name, Reason: why}
-	r.Next = c.stateWithout(j, a)
+	r.Next = c.stateWithoutResult(j, a)
 	if died := c.numDeaths(j); r.Next == jobs.Queued && f.started && a.Round == j.Round && died+1 >= c.maxDeaths(h) {
 		r.Next = jobs.Failed
 		r.Reason = fmt.Sprintf("its host or its supervisor died under it %d times, most recently: %s", died+1, why)
@@ -186,8 +187,8 @@ func (c *Core) loseAttempt(f *inFlight, why string) {
 	c.emit(r)
 }
 
-// pruneStillRunning forgets the attempts of j that deaths no longer needs: those that are not lost,
-// those of earlier rounds, and all of them if the job has finished.
+// pruneStillRunning forgets the attempts of j that numDeaths no longer needs: those that are not
+// lost, those of earlier rounds, and all of them if the job has finished.
 func (c *Core) pruneStillRunning(j *jobs.Job) {
 	if len(c.stillRunning) == 0 {
 		return
@@ -199,14 +200,14 @@ func (c *Core) pruneStillRunning(j *jobs.Job) {
 	}
 }
 
-// mayHaveDied reports whether deaths counts a unless a is in Core.stillRunning.
+// mayHaveDied reports whether numDeaths counts a unless a is in Core.stillRunning.
 func mayHaveDied(j *jobs.Job, a *jobs.Attempt) bool {
 	return a.Round == j.Round && a.State == jobs.AttemptLost && !j.State.Terminal()
 }
 
 // numDeaths returns how many attempts of this round had started and may have died.
 func (c *Core) numDeaths(j *jobs.Job) int {
-	return countAttempts(j, func(a *jobs.Attempt) bool {
+	return numAttempts(j, func(a *jobs.Attempt) bool {
 		return a.State == jobs.AttemptLost && a.Started != 0 && !c.stillRunning[a.ID]
 	})
 }
@@ -230,7 +231,7 @@ const mismatchTime = SuspectAfter
 // for short times. If they differ for longer, a message was lost, and the host is queried about its
 // older attempts. A lost report must not leave a run open forever.
 func (c *Core) checkCounts(h *host) {
-	if h.heartbeat.Running+h.heartbeat.Buffered >= h.open {
+	if h.heartbeat.Running+h.heartbeat.Buffered >= h.numOpen {
 		h.mismatchSince = 0
 		return
 	}
@@ -241,7 +242,7 @@ func (c *Core) checkCounts(h *host) {
 		return
 	}
 	h.mismatchSince = 0
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		if c.now.Mono-max(f.launchedAt, f.startedAt) >= mismatchTime {
 			h.outbox.probe = append(h.outbox.probe, f.id)
 		}

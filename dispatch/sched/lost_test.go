@@ -12,65 +12,65 @@ import (
 	"dcs-tui/jobs"
 )
 
-func down(name string, class hosts.Class, text string) HostDown {
+func hostDown(name string, class hosts.Class, text string) HostDown {
 	return HostDown{name, &hosts.Error{Host: name, Class: class, Err: errors.New(text)}}
 }
 
 // TestSuspect checks that a host without a heartbeat for 15 s gets no more jobs and is reconnected
 // (D6).
 func TestSuspect(t *testing.T) {
-	s := connected(t, Config{}, box("a", 1), box("b", 1))
+	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	o := s.wait(14*time.Second, "b")
-	want(t, "too early", said[Disconnect](o), "")
+	want(t, "too early", formatCommands[Disconnect](o), "")
 	o = s.wait(2*time.Second, "b")
-	want(t, "cut", said[Disconnect](o), "{a}")
-	want(t, "again", said[Connect](o), "{a}")
+	want(t, "cut", formatCommands[Disconnect](o), "{a}")
+	want(t, "again", formatCommands[Connect](o), "{a}")
 	want(t, "host", s.c.Hosts()[0].State, Suspect)
-	s.plain(2)
-	want(t, "nothing for a", on(s.commands, "a"), "")
-	want(t, "one for b", on(s.commands, "b"), "1.1")
+	s.submitPlain(2)
+	want(t, "nothing for a", launchedOn(s.commands, "a"), "")
+	want(t, "one for b", launchedOn(s.commands, "b"), "1.1")
 }
 
 // TestLost checks that a host that is silent for 60 s is given up, and that its jobs are requeued
 // first and are not charged (D6, E6). An attempt that had not started waits for the end of its
 // lease.
 func TestLost(t *testing.T) {
-	s := connected(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	s.submit(false, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
 	s.submit(true, &jobs.Options{Priority: -5})
 	s.started("b", "2.1")
 	s.started("c", "3.1")
 	s.started("a", "1.1")
-	s.step(down("a", hosts.Unreachable, "connection reset"))
+	s.step(hostDown("a", hosts.Unreachable, "connection reset"))
 	s.wait(59*time.Second, "b", "c")
 	s.wantState(1, jobs.Running)
 	s.wait(2*time.Second, "b", "c")
 	want(t, "job 1", s.history(1), "queued: a lost")
-	contains(t, "reason", s.job(1).Reason, "connection reset")
+	wantContains(t, "reason", s.job(1).Reason, "connection reset")
 	want(t, "host", s.c.Hosts()[0].State, Lost)
-	want(t, "before all others", on(s.ended("b", "2.1", okay), "b"), "1.2")
+	want(t, "before all others", launchedOn(s.ended("b", "2.1", succeeded), "b"), "1.2")
 }
 
 // TestLostWaitsForTheLease checks that an attempt that may not have started is given up only when
 // its lease is over.
 func TestLostWaitsForTheLease(t *testing.T) {
-	s := connected(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
-	s.plain(1) // sent to a, not known to have started
+	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
+	s.submitPlain(1) // sent to a, not known to have started
 	s.wait(16*time.Second, "b", "c")
 	s.wait(46*time.Second, "b", "c")
 	// Silent for 60 s, disconnected for 47.
 	s.wantState(1, jobs.Running)
 	// Disconnected for 62 s: the lease is over.
-	want(t, "b", on(s.wait(15*time.Second, "b", "c"), "b"), "1.2")
+	want(t, "b", launchedOn(s.wait(15*time.Second, "b", "c"), "b"), "1.2")
 }
 
 // TestGivenUpDoesNotStartLate checks that an attempt that was given up before it started is
 // withdrawn before its host may start anything again.
 func TestGivenUpDoesNotStartLate(t *testing.T) {
-	s := withJobs(t, 1, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s := stageWithJobs(t, 1, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	s.wait(2*time.Minute, "b", "c")
 	s.wantState(1, jobs.Running)
-	s.step(down("a", hosts.Unreachable, "gone"))
+	s.step(hostDown("a", hosts.Unreachable, "gone"))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 1, MemBytes: 1}})
 	var kinds []string
 	for _, o := range s.commands {
@@ -85,15 +85,15 @@ func TestGivenUpDoesNotStartLate(t *testing.T) {
 // TestOnLostWait checks that a job can request to wait for its host, and that a cancel ends the
 // wait.
 func TestOnLostWait(t *testing.T) {
-	s := connected(t, Config{}, box("a", 2), box("b", 1), box("c", 1))
+	s := connectedStage(t, Config{}, testHost("a", 2), testHost("b", 1), testHost("c", 1))
 	s.submit(true, &jobs.Options{OnLost: jobs.OnLostWait}, jobs.NoOptions)
 	s.started("a", "1.1 2.1")
-	s.step(down("a", hosts.Unreachable, "gone"))
+	s.step(hostDown("a", hosts.Unreachable, "gone"))
 	s.wait(5*time.Minute, "b", "c")
 	s.wantState(1, jobs.Running)
 	s.wantState(2, jobs.Running)
 	want(t, "2 runs elsewhere", s.job(2).Last().Host, "b")
-	contains(t, "why", s.c.Why(s.now(), 1), "cannot be reached")
+	wantContains(t, "why", s.c.Why(s.now(), 1), "cannot be reached")
 	s.step(Cancel{Jobs: []jobs.ID{1}})
 	s.wantState(1, jobs.Canceled)
 }
@@ -102,9 +102,9 @@ func TestOnLostWait(t *testing.T) {
 // together, because then the dispatcher's own network is at fault. A single host is also waited
 // for. Hosts that are still away some time after others have returned are given up.
 func TestVanishedTogether(t *testing.T) {
-	s := oneEach(t, Config{GiveUp: time.Hour}, "a", "b", "c", "d")
+	s := oneJobEach(t, Config{GiveUpAfter: time.Hour}, "a", "b", "c", "d")
 	for _, n := range []string{"a", "b", "c"} {
-		s.step(down(n, hosts.Unreachable, "no route"))
+		s.step(hostDown(n, hosts.Unreachable, "no route"))
 	}
 	s.wait(5*time.Minute, "d")
 	for id := range jobs.ID(3) {
@@ -119,21 +119,21 @@ func TestVanishedTogether(t *testing.T) {
 	s.wantState(2, jobs.Queued)
 	s.wantState(3, jobs.Queued)
 
-	s = withJobs(t, 1, Config{GiveUp: time.Hour}, box("a", 1))
+	s = stageWithJobs(t, 1, Config{GiveUpAfter: time.Hour}, testHost("a", 1))
 	s.started("a", "1.1")
-	s.step(down("a", hosts.Unreachable, "no route"))
+	s.step(hostDown("a", hosts.Unreachable, "no route"))
 	s.wait(30 * time.Minute)
 	s.wantState(1, jobs.Running)
 }
 
 // lostStage returns a stage in which job 1 was lost on a, while b and c are up.
 func lostStage(t *testing.T, cfg Config) *stage {
-	s := connected(t, cfg, box("a", 1), box("b", 1), box("c", 1))
+	s := connectedStage(t, cfg, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
 	s.started("a", "1.1")
 	s.started("b", "2.1")
 	s.started("c", "3.1")
-	s.step(down("a", hosts.Unreachable, "gone"))
+	s.step(hostDown("a", hosts.Unreachable, "gone"))
 	s.wait(61*time.Second, "b", "c")
 	s.wantState(1, jobs.Queued)
 	return s
@@ -142,7 +142,7 @@ func lostStage(t *testing.T, cfg Config) *stage {
 // replacedStage returns a stage in which job 1 was lost on a and runs again on b.
 func replacedStage(t *testing.T) *stage {
 	s := lostStage(t, Config{})
-	s.ended("b", "2.1", okay)
+	s.ended("b", "2.1", succeeded)
 	s.started("b", "1.2")
 	return s
 }
@@ -151,16 +151,16 @@ func replacedStage(t *testing.T) *stage {
 // attempt that replaced it is killed and changes nothing (promise 2).
 func TestLateResult(t *testing.T) {
 	s := lostStage(t, Config{})
-	want(t, "asked on its return", said[Probe](s.up("a")), "{a [1.1]}")
-	want(t, "not where it may run", on(s.commands, "a"), "")
-	s.probedAs("a", "1.1", hosts.HasExited, &okay)
+	want(t, "asked on its return", formatCommands[Probe](s.up("a")), "{a [1.1]}")
+	want(t, "not where it may run", launchedOn(s.commands, "a"), "")
+	s.probedAs("a", "1.1", hosts.HasExited, &succeeded)
 	s.wantState(1, jobs.Succeeded)
 
 	s = replacedStage(t)
 	s.up("a")
-	o := s.probedAs("a", "1.1", hosts.HasExited, &okay)
+	o := s.probedAs("a", "1.1", hosts.HasExited, &succeeded)
 	s.wantState(1, jobs.Succeeded)
-	contains(t, "the other is ended", said[Kill](o), "{b [1.2]")
+	wantContains(t, "the other is ended", formatCommands[Kill](o), "{b [1.2]")
 	s.ended("b", "1.2", jobs.Outcome{Stopped: true})
 	want(t, "job 1", s.history(1), "succeeded: a exited, b superseded")
 	want(t, "results", s.c.table.Seq, 2)
@@ -178,14 +178,14 @@ func TestReturnsRunning(t *testing.T) {
 	s.up("a")
 	s.probedAs("a", "1.1", hosts.IsRunning, nil)
 	want(t, "job 1", s.history(1), "running: a running")
-	s.ended("a", "1.1", okay)
+	s.ended("a", "1.1", succeeded)
 	s.wantState(1, jobs.Succeeded)
 
 	s = replacedStage(t)
 	s.wait(time.Hour, "b", "c")
 	s.up("a")
 	o := s.step(AttemptsProbed{"a", &hosts.Probed{Jobs: []hosts.ProbedJob{{Attempt: attemptIDs("1.1")[0], Answer: hosts.IsRunning, Started: wallStart + 1}}}})
-	contains(t, "the younger is ended", said[Kill](o), "{b [1.2]")
+	wantContains(t, "the younger is ended", formatCommands[Kill](o), "{b [1.2]")
 	s.ended("b", "1.2", jobs.Outcome{Stopped: true})
 	s.wantState(1, jobs.Running)
 
@@ -193,16 +193,16 @@ func TestReturnsRunning(t *testing.T) {
 	s.wait(time.Hour, "b", "c")
 	s.up("a")
 	o = s.probedAs("a", "1.1", hosts.IsRunning, nil) // started only now
-	contains(t, "the younger is ended", said[Kill](o), "{a [1.1]")
+	wantContains(t, "the younger is ended", formatCommands[Kill](o), "{a [1.1]")
 	s.ended("a", "1.1", jobs.Outcome{Stopped: true})
 	s.wantState(1, jobs.Running)
 	want(t, "on", s.job(1).Last().Host, "b")
 }
 
-// dies breaks the link of a host, which comes back without the attempt.
-func (s *stage) dies(name, attempt string) {
+// hostDies breaks the link of a host, which comes back without the attempt.
+func (s *stage) hostDies(name, attempt string) {
 	s.started(name, attempt)
-	s.step(down(name, hosts.Unreachable, "gone"))
+	s.step(hostDown(name, hosts.Unreachable, "gone"))
 	s.up(name)
 	s.probedAs(name, attempt, hosts.Dead, nil)
 }
@@ -210,13 +210,13 @@ func (s *stage) dies(name, attempt string) {
 // TestDeadThreeTimes checks that a job fails when hosts have died under it three times (B2). Until
 // then the deaths are not charged.
 func TestDeadThreeTimes(t *testing.T) {
-	s := withJobs(t, 1, Config{Tries: 1}, box("a", 1))
+	s := stageWithJobs(t, 1, Config{Tries: 1}, testHost("a", 1))
 	for n := 1; n <= 3; n++ {
 		s.wantState(1, jobs.Running)
-		s.dies("a", jobs.AttemptID{Job: 1, N: n}.String())
+		s.hostDies("a", jobs.AttemptID{Job: 1, N: n}.String())
 	}
 	want(t, "job 1", s.history(1), "failed: a lost, a lost, a lost")
-	contains(t, "reason", s.job(1).Reason, "died under it 3 times")
+	wantContains(t, "reason", s.job(1).Reason, "died under it 3 times")
 }
 
 // TestGivenUpThreeTimes checks that a host that was unreachable and returns with the attempt does
@@ -224,17 +224,17 @@ func TestDeadThreeTimes(t *testing.T) {
 // all of them.
 func TestGivenUpThreeTimes(t *testing.T) {
 	for _, back := range []bool{true, false} {
-		s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1), box("d", 1), box("e", 1), box("f", 1), box("g", 1))
+		s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1), testHost("d", 1), testHost("e", 1), testHost("f", 1), testHost("g", 1))
 		names := []string{"b", "c", "d", "e", "f", "g"}
 		s.up("a")
 		s.up(names...)
-		s.plain(1)
+		s.submitPlain(1)
 		for n := 1; n <= 4 && !s.job(1).State.Terminal(); n++ {
 			id := jobs.AttemptID{Job: 1, N: n}
 			name := s.c.table.Attempt(id).Host
 			s.started(name, id.String())
 			rest := slices.DeleteFunc(append([]string{"a"}, names...), func(h string) bool { return h == name || !s.c.byName[h].linked })
-			s.step(down(name, hosts.Unreachable, "gone"))
+			s.step(hostDown(name, hosts.Unreachable, "gone"))
 			s.wait(61*time.Second, rest...)
 			if back && !s.job(1).State.Terminal() {
 				s.up(name)
@@ -251,23 +251,23 @@ func TestGivenUpThreeTimes(t *testing.T) {
 // TestLostAgainIsADeath checks that the next loss of an attempt counts even if its host returned
 // with it once before (B2).
 func TestLostAgainIsADeath(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1), box("c", 1), box("d", 1), box("e", 1), box("f", 1), box("g", 1))
+	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1), testHost("d", 1), testHost("e", 1), testHost("f", 1), testHost("g", 1))
 	names := []string{"a", "b", "c", "d", "e", "f", "g"}
 	s.up(names...)
-	s.plain(1)
+	s.submitPlain(1)
 	silence := func(id string) {
 		name := s.c.table.Attempt(attemptIDs(id)[0]).Host
 		s.started(name, id)
 		names = slices.DeleteFunc(names, func(h string) bool { return h == name })
-		s.step(down(name, hosts.Unreachable, "gone"))
+		s.step(hostDown(name, hosts.Unreachable, "gone"))
 		s.wait(61*time.Second, names...)
 	}
-	s.c.holds = HoldJournal // so that it is not launched elsewhere in the meantime
+	s.c.holders = HoldJournal // so that it is not launched elsewhere in the meantime
 	silence("1.1")
 	s.up("a")
 	s.probedAs("a", "1.1", hosts.IsRunning, nil)
 	s.wantState(1, jobs.Running)
-	s.c.holds = 0
+	s.c.holders = 0
 	silence("1.1")
 	silence("1.2")
 	silence("1.3")
@@ -278,12 +278,12 @@ func TestLostAgainIsADeath(t *testing.T) {
 // TestReturnedAttemptsAreForgotten checks that the memory for attempts that came back does not grow
 // with the run.
 func TestReturnedAttemptsAreForgotten(t *testing.T) {
-	s := connected(t, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	for n := range jobs.ID(20) {
 		s.submit(n == 19, jobs.NoOptions)
 		id := jobs.AttemptID{Job: n + 1, N: 1}.String()
 		s.started("a", id)
-		s.step(down("a", hosts.Unreachable, "gone"))
+		s.step(hostDown("a", hosts.Unreachable, "gone"))
 		s.wait(2*time.Minute, "b", "c")
 		name := s.job(n + 1).Last().Host
 		again := jobs.AttemptID{Job: n + 1, N: 2}.String()
@@ -300,9 +300,9 @@ func TestReturnedAttemptsAreForgotten(t *testing.T) {
 		case 1:
 			s.probedAs("a", id, hosts.Dead, nil)
 		}
-		s.ended(name, again, okay)
+		s.ended(name, again, succeeded)
 		if n%3 == 2 { // it ends after its job is over
-			s.ended("a", id, okay)
+			s.ended("a", id, succeeded)
 		}
 		s.wantState(n+1, jobs.Succeeded)
 		want(t, fmt.Sprintf("job %d is over", n+1), kept(), "0 are being ended, 0 were only away")
@@ -312,17 +312,17 @@ func TestReturnedAttemptsAreForgotten(t *testing.T) {
 // TestHostNotInInventory checks that attempts on a host that left the inventory are given up after
 // lost_after, not at once.
 func TestHostNotInInventory(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.up("a")
-	s.plain(1)
+	s.submitPlain(1)
 	s.started("a", "1.1")
-	s2 := restart(s, box("b", 1))
+	s2 := restart(s, testHost("b", 1))
 	s2.up("b")
 	s2.step(Submit{Last: true})
 	s2.wait(59*time.Second, "b")
 	s2.wantState(1, jobs.Running)
-	want(t, "then elsewhere", on(s2.wait(2*time.Second, "b"), "b"), "1.2")
-	contains(t, "reason", s2.job(1).Attempts[0].Reason, "not in the inventory")
+	want(t, "then elsewhere", launchedOn(s2.wait(2*time.Second, "b"), "b"), "1.2")
+	wantContains(t, "reason", s2.job(1).Attempts[0].Reason, "not in the inventory")
 }
 
 // TestLostInASupervisorsHands checks that an attempt that a supervisor holds, but whose start is
@@ -334,12 +334,12 @@ func TestLostInASupervisorsHands(t *testing.T) {
 		want string
 	}{{"started", 1, "1.2"}, {"start not known", 0, ""}} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStage(t, Config{Buffer: 2 * time.Minute}, box("a", 1), box("b", 1))
+			s := newStage(t, Config{Buffer: 2 * time.Minute}, testHost("a", 1), testHost("b", 1))
 			s.up("a")
-			s.plain(1)
+			s.submitPlain(1)
 			s.up("b")
 			s.step(AttemptsStarted{"a", &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: attemptIDs("1.1")[0], Slot: 1, At: c.at}}}})
-			want(t, "after lost_after", on(s.wait(100*time.Second, "b"), "b"), c.want)
+			want(t, "after lost_after", launchedOn(s.wait(100*time.Second, "b"), "b"), c.want)
 			s.wait(2*time.Minute, "b")
 			want(t, "attempts when the lease is over", len(s.job(1).Attempts), 2)
 		})

@@ -12,22 +12,22 @@ import (
 // dialSlack is the maximum duration of a connection attempt.
 const dialSlack = 30 * time.Second
 
-// wentTogether reports whether two hosts that are both away went silent in one outage. A host from
+// inSameOutage reports whether two hosts that are both away went silent in one outage. A host from
 // whose outage others have just come back may be away because of a new one.
-func (c *Core) wentTogether(h, o *host) bool {
+func (c *Core) inSameOutage(h, o *host) bool {
 	apart := o.lastReceivedAt - h.lastReceivedAt
 	return h == o || h.outage > 0 && h.outage == o.outage || c.now.Mono < o.graceUntil ||
 		max(apart, -apart) <= h.spec.LostAfterOrDefault()
 }
 
-// vanishedTogether returns the hosts that are away together with this one, or nil if they are not
+// outageGroup returns the hosts that are away together with this one, or nil if they are not
 // more than half of the hosts that were up. A single host is.
-func (c *Core) vanishedTogether(h *host) (group []*host) {
+func (c *Core) outageGroup(h *host) (group []*host) {
 	n := 0
 	for _, o := range c.hosts {
-		if o.known {
+		if o.wasUsed {
 			n++
-			if !o.linked && c.wentTogether(h, o) {
+			if !o.linked && c.inSameOutage(h, o) {
 				group = append(group, o)
 			}
 		}
@@ -38,12 +38,12 @@ func (c *Core) vanishedTogether(h *host) (group []*host) {
 	return nil
 }
 
-// noteOutage records which hosts are away together with h, if there are many.
-func (c *Core) noteOutage(h *host) {
+// recordOutage records which hosts are away together with h, if there are many.
+func (c *Core) recordOutage(h *host) {
 	if h.index < 0 {
 		return
 	}
-	group := c.vanishedTogether(h)
+	group := c.outageGroup(h)
 	if group == nil {
 		return
 	}
@@ -52,20 +52,20 @@ func (c *Core) noteOutage(h *host) {
 		id = max(id, o.outage)
 	}
 	if id == 0 {
-		c.outages++
-		id = c.outages
+		c.numOutages++
+		id = c.numOutages
 	}
 	for _, o := range group {
 		o.outage = id
 	}
 }
 
-// backFromOutage gives the other hosts of the outage time to come back.
-func (c *Core) backFromOutage(h *host) {
+// leaveOutage gives the other hosts of the outage time to come back.
+func (c *Core) leaveOutage(h *host) {
 	if h.outage > 0 {
 		for _, o := range c.hosts {
 			if o != h && !o.linked && o.outage == h.outage {
-				o.graceUntil = c.now.Mono + max(o.spec.LostAfterOrDefault(), c.cfg.BackoffCap+dialSlack)
+				o.graceUntil = c.now.Mono + max(o.spec.LostAfterOrDefault(), c.cfg.MaxBackoff+dialSlack)
 			}
 		}
 	}
@@ -91,11 +91,11 @@ const stallReportInterval = time.Minute
 func (c *Core) handleStall(gap time.Duration) {
 	shift := gap - TickInterval
 	var always, ifSet []*time.Duration // 0 is "not set" for those of ifSet
-	always = append(always, &c.anyUp)
-	ifSet = append(ifSet, &c.reconcileUntil, &c.strangersUntil, &c.lastUp, &c.waitLostUntil)
-	for _, h := range c.everyHost() {
+	always = append(always, &c.lastUsableAt)
+	ifSet = append(ifSet, &c.reconcileUntil, &c.missingHostsUntil, &c.lastUpAt, &c.waitLostUntil)
+	for _, h := range c.allHosts() {
 		l := &h.sharedDir
-		always = append(always, &h.lastSeen, &h.lastReceivedAt, &h.cutAt, &h.awaySince)
+		always = append(always, &h.lastSeenAt, &h.lastReceivedAt, &h.cutAt, &h.awaySince)
 		ifSet = append(ifSet, &h.mismatchSince, &l.firstAskedAt, &l.firstAnswerAt, &l.changedAt, &h.graceUntil, &h.listUntil)
 	}
 	for _, at := range always {

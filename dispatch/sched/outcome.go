@@ -27,7 +27,7 @@ func (e AttemptsEnded) apply(c *Core) {
 func (e AttemptsWithdrawn) apply(c *Core) {
 	for _, id := range e.Msg.Attempts {
 		if c.isAuthoritative(e.Host, id) {
-			c.neverStarted(id, e.Msg.Why)
+			c.handleNeverStarted(id, e.Msg.Why)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func (c *Core) handleEnded(id jobs.AttemptID, slot int, o *jobs.Outcome) {
 	case f != nil:
 		c.handleOutcome(f, a, slot, o)
 	case a.State == jobs.AttemptLost:
-		c.lateEnd(a, slot, o)
+		c.handleLateOutcome(a, slot, o)
 	}
 }
 
@@ -76,11 +76,11 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 	h := f.host
 	f.hasOutcome = true
 	h.probation.refusals = 0
-	others := otherOpen(j, f.id.N)
+	others := hasOtherOpen(j, f.id.N)
 	r := jobs.Record{Kind: jobs.KindExited, Job: f.id.Job, N: f.id.N, Host: h.spec.Name, Slot: slot, Outcome: o}
 	switch {
 	case j.State.Terminal() || a.Round != j.Round:
-		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.stateWithout(j, a), "its job had its result already"
+		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.stateWithoutResult(j, a), "its job had its result already"
 	case o.OK():
 		r.Next = jobs.Succeeded
 	case c.isCancelPending(r.Job):
@@ -88,20 +88,20 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 		if others {
 			r.Next = jobs.Running
 		}
-	case o.Stopped && f.requeue:
-		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), "stopped there to run elsewhere"
+	case o.Stopped && f.runElsewhere:
+		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithoutResult(j, a), "stopped there to run elsewhere"
 	case o.Stopped && others:
 		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, jobs.Running, "another attempt continues"
-	case o.Stopped && c.tooHard(j):
-		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), "stopped: "+c.whyTooHard(j)
+	case o.Stopped && c.isTooHard(j):
+		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithoutResult(j, a), "stopped: "+c.whyTooHard(j)
 	case o.Stopped:
 		// This dispatcher did not end it. An earlier one did so when it emptied the host (a request
 		// to end the job would be in the journal), or someone on the host.
-		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), "killed by an unknown process"
-	case c.isPreempted(h, j, o):
-		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), "ended by SIGTERM, with which an allocation ends"
+		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithoutResult(j, a), "killed by an unknown process"
+	case c.mayBePreempted(h, j, o):
+		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithoutResult(j, a), "ended by SIGTERM, with which an allocation ends"
 	default:
-		c.completeFailure(&r, j, !c.isPostponed(j, o) && c.isJobsFault(h, j, f.id, o))
+		c.completeFailure(&r, j, !c.isPostponed(j, o) && c.judgeFailure(h, j, f.id, o))
 	}
 	if f.hasOutcome = c.recordEnd(r, h, o); f.hasOutcome {
 		if o.Elapsed() > 0 {
@@ -119,8 +119,8 @@ func (c *Core) isAuthoritative(name string, id jobs.AttemptID) bool {
 	if a == nil || a.Host == name {
 		return a != nil && h != nil && h.owns(a)
 	}
-	if h != nil && !h.misreported {
-		h.misreported = true
+	if h != nil && !h.misreportLogged {
+		h.misreportLogged = true
 		c.logf(name, id.Job, "%s reports on attempt %s, which is on %s: its reports about attempts of other hosts are ignored", name, id, a.Host)
 	}
 	return false
@@ -135,7 +135,7 @@ func (c *Core) recordEnd(r jobs.Record, h *host, o *jobs.Outcome) bool {
 	if !c.emit(r) {
 		return false
 	}
-	c.noteOutput(r.Host, r.Attempt())
+	c.recordOutput(r.Host, r.Attempt())
 	if r.Kind == jobs.KindExited {
 		c.learnFromOutcome(h, j, o)
 		if h != nil && o.OK() {
@@ -155,9 +155,9 @@ func (c *Core) recordEnd(r jobs.Record, h *host, o *jobs.Outcome) bool {
 	return true
 }
 
-// neverStarted handles an attempt that will not start, because it was refused or withdrawn, or its
-// claim is a tombstone. No try is charged.
-func (c *Core) neverStarted(id jobs.AttemptID, why string) {
+// handleNeverStarted handles an attempt that will not start, because it was refused or withdrawn,
+// or its claim is a tombstone. No try is charged.
+func (c *Core) handleNeverStarted(id jobs.AttemptID, why string) {
 	f := c.inFlight[id]
 	if f == nil {
 		c.settleOrphan(id)
@@ -165,7 +165,7 @@ func (c *Core) neverStarted(id jobs.AttemptID, why string) {
 	}
 	j := c.table.Job(id.Job)
 	r := jobs.Record{Kind: jobs.KindSuperseded, Job: id.Job, N: id.N, Host: f.host.spec.Name, Reason: why}
-	r.Next = c.stateWithout(j, j.Attempts[id.N-1])
+	r.Next = c.stateWithoutResult(j, j.Attempts[id.N-1])
 	if r.Next == jobs.Canceled {
 		r.Kind, r.Reason = jobs.KindCanceled, c.table.Cancels[id.Job].Reason
 	}
@@ -173,16 +173,17 @@ func (c *Core) neverStarted(id jobs.AttemptID, why string) {
 	c.emit(r)
 }
 
-// stateWithout returns the state of a job after one of its attempts has ended without a result.
-func (c *Core) stateWithout(j *jobs.Job, a *jobs.Attempt) jobs.JobState {
+// stateWithoutResult returns the state of a job after one of its attempts has ended without a
+// result.
+func (c *Core) stateWithoutResult(j *jobs.Job, a *jobs.Attempt) jobs.JobState {
 	switch {
 	case j.State.Terminal():
 		return j.State
-	case otherOpen(j, a.ID.N):
+	case hasOtherOpen(j, a.ID.N):
 		return jobs.Running
 	case c.isCancelPending(a.ID.Job):
 		return jobs.Canceled
-	case int(j.Failures) >= c.tries(j):
+	case int(j.Failures) >= c.maxTries(j):
 		return jobs.Failed
 	}
 	return jobs.Queued

@@ -16,10 +16,10 @@ func (c *Core) place() {
 	c.reportHolds()
 	if c.isLaunchingClosed() || c.queue.ready == 0 {
 		c.withdrawSurplus()
-		c.copyRunning()
+		c.launchCopies()
 		return
 	}
-	c.copyRunning()
+	c.launchCopies()
 	wide := c.hasWideJob()
 	if c.hasFreeSlot() || wide {
 		line := c.candidates()
@@ -39,13 +39,13 @@ func (c *Core) launchFrom(l *candidates) (stuck []*class) {
 	for len(*l) > 0 && c.hasFreeSlot() {
 		i := l.first()
 		w := &(*l)[i]
-		h := c.choose(w.class)
+		h := c.chooseHost(w.class)
 		if h == nil {
-			if (c.keeper == nil || !c.isKeptFrom(c.keeper, w.class)) && c.isLackingPool(w.class) && c.canKeep(w.class) {
+			if (c.keeper == nil || !c.isKeptFrom(c.keeper, w.class)) && c.waitsForPool(w.class) && c.canKeep(w.class) {
 				c.setKeeper(w.class)
 			}
 			stuck = append(stuck, w.class)
-			l.take(i)
+			l.remove(i)
 			continue
 		}
 		c.launchAt(l, i, h)
@@ -64,38 +64,38 @@ func (c *Core) launchAt(l *candidates, i int, h *host) {
 	}
 	w.class.stuckSince = 0
 	c.launch(w.id, h)
-	c.launchAfter = c.now.Mono + c.cfg.Delay
-	if w.class.n == 0 {
-		l.take(i)
+	c.launchAfter = c.now.Mono + c.cfg.LaunchDelay
+	if w.class.numReady == 0 {
+		l.remove(i)
 		return
 	}
 	w.id, w.rank = w.class.head(c)
 }
 
-// isDelayed reports whether the next launch waits for the delay after the last one.
-func (c *Core) isDelayed() bool { return c.cfg.Delay > 0 && c.now.Mono < c.launchAfter }
+// isLaunchDelayed reports whether the next launch waits for the delay after the last one.
+func (c *Core) isLaunchDelayed() bool { return c.cfg.LaunchDelay > 0 && c.now.Mono < c.launchAfter }
 
 // isLaunchingClosed reports whether nothing more may be launched.
 func (c *Core) isLaunchingClosed() bool {
-	return c.Paused() || c.drain != "" || c.stopped || c.fenced || c.finished || c.reconcileUntil > 0 || len(c.requests) > 0 ||
-		c.hardnessPending()
+	return c.Paused() || c.drainReason != "" || c.stopped || c.fenced || c.finished || c.reconcileUntil > 0 || len(c.requests) > 0 ||
+		c.hasJobsToSkip()
 }
 
 // hasFreeSlot reports whether any slot is free. Most Steps end here.
 func (c *Core) hasFreeSlot() bool {
-	if c.slots.used >= c.slots.limit && c.slotLimitBinds() || c.isDelayed() {
+	if c.slots.used >= c.slots.limit && c.isSlotLimitBinding() || c.isLaunchDelayed() {
 		return false
 	}
 	for _, h := range c.hosts {
-		if h.limit > h.occupied {
+		if h.limit > h.occupiedSlots {
 			return true
 		}
 	}
 	return false
 }
 
-// HasIdleSlot reports whether a slot that may be used is idle.
-func (c *Core) HasIdleSlot() bool { return c.hasFreeSlot() && !c.isLaunchingClosed() }
+// HasUsableSlot reports whether a slot that may be used is idle.
+func (c *Core) HasUsableSlot() bool { return c.hasFreeSlot() && !c.isLaunchingClosed() }
 
 // candidate is a class that has ready jobs, with its next job.
 type candidate struct {
@@ -104,8 +104,8 @@ type candidate struct {
 	rank  rank
 }
 
-// before reports whether w goes before o: jobs of lost hosts first, then by the turn of the queue,
-// priority, and deadline, then in the order of arrival.
+// before reports whether a candidate goes before another: jobs of lost hosts first, then by the
+// turn of the queue, priority, and deadline, then in the order of arrival.
 func (w *candidate) before(o *candidate) bool {
 	if w.rank.notUrgent != o.rank.notUrgent {
 		return o.rank.notUrgent
@@ -146,7 +146,7 @@ func (l candidates) sort() {
 
 // candidates returns the classes with ready jobs.
 func (c *Core) candidates() candidates {
-	c.updateLoads()
+	c.updateRelativeUsages()
 	l := make(candidates, 0, len(c.queue.list))
 	for _, cl := range c.queue.list {
 		c.updateFits(cl)
@@ -159,10 +159,10 @@ func (c *Core) candidates() candidates {
 	return l
 }
 
-// choose returns the host for a class's next job, or nil if none has space now. It chooses the host
-// with the most free slots, weighted, and among equals the first of the inventory.
-func (c *Core) choose(cl *class) *host {
-	if c.isLackingPool(cl) {
+// chooseHost returns the host for a class's next job, or nil if none has space now. It chooses the
+// host with the most free slots, weighted, and among equals the first of the inventory.
+func (c *Core) chooseHost(cl *class) *host {
+	if c.waitsForPool(cl) {
 		return nil
 	}
 	picky := cl.isAvoidingHosts(c)
@@ -185,7 +185,7 @@ func weight(h *host) float64 { return orDefault(h.spec.Weight, 1) }
 // canRunOn reports whether the class may run on the host if there is space.
 func (c *Core) canRunOn(h *host, cl *class, picky bool) bool {
 	return h.acceptsJobs() && cl.fits[h.index] && c.hasTimeFor(h, cl.key.maxRunTime) && !c.isReservedFrom(h, cl) &&
-		!(picky && cl.avoid[h.index]) && !(h.probation.onTrial() && h.open > 0)
+		!(picky && cl.avoid[h.index]) && !(h.probation.isOnTrial() && h.numOpen > 0)
 }
 
 // hasResources reports whether the host has enough free memory and GPUs.
@@ -201,8 +201,8 @@ func (c *Core) hasResources(h *host, cl *class) bool {
 }
 
 // isAvoidingHosts reports whether jobs of the class avoid the hosts where they failed. They do
-// while another host could run them. Jobs that have waited for another host for longer than their
-// patience are in another class.
+// while another host could run them. Jobs that have waited for another host for longer than
+// avoidanceTime are in another class.
 func (cl *class) isAvoidingHosts(c *Core) bool { return cl.avoid != nil && cl.hasOtherHost(c, "") }
 
 // hasOtherHost reports whether a host other than but accepts jobs, could run the class, and has

@@ -13,145 +13,145 @@ import (
 // TestMostFreeSlots checks that the host with the most free slots, weighted, gets the next job.
 // Among equals, the first host of the inventory does.
 func TestMostFreeSlots(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2), box("b", 4), box("c", 2))
-	s.plain(4)
+	s := newStage(t, Config{}, testHost("a", 2), testHost("b", 4), testHost("c", 2))
+	s.submitPlain(4)
 	o := slices.Concat(s.up("a"), s.up("b"), s.up("c"))
-	want(t, "a alone takes what it can", on(o, "a"), "1.1 2.1")
-	want(t, "b", on(o, "b"), "3.1 4.1")
+	want(t, "a alone takes what it can", launchedOn(o, "a"), "1.1 2.1")
+	want(t, "b", launchedOn(o, "b"), "3.1 4.1")
 
-	s = withJobs(t, 5, Config{}, box("a", 2), box("b", 4), box("c", 2))
-	want(t, "a", on(s.commands, "a"), "3.1")
-	want(t, "b", on(s.commands, "b"), "1.1 2.1 4.1")
-	want(t, "c", on(s.commands, "c"), "5.1")
+	s = stageWithJobs(t, 5, Config{}, testHost("a", 2), testHost("b", 4), testHost("c", 2))
+	want(t, "a", launchedOn(s.commands, "a"), "3.1")
+	want(t, "b", launchedOn(s.commands, "b"), "1.1 2.1 4.1")
+	want(t, "c", launchedOn(s.commands, "c"), "5.1")
 
-	fast := box("b", 2)
+	fast := testHost("b", 2)
 	fast.Weight = 3
-	s = connected(t, Config{}, box("a", 2), fast)
-	s.plain(3)
-	want(t, "the faster one", on(s.commands, "b"), "1.1 2.1")
+	s = connectedStage(t, Config{}, testHost("a", 2), fast)
+	s.submitPlain(3)
+	want(t, "the faster one", launchedOn(s.commands, "b"), "1.1 2.1")
 }
 
 // TestRequirements checks tags, GPUs with their device numbers, and memory (K10).
 func TestRequirements(t *testing.T) {
-	big := box("b", 4)
+	big := testHost("b", 4)
 	big.Tags = []string{"big"}
-	s := connected(t, Config{}, box("a", 8), big)
+	s := connectedStage(t, Config{}, testHost("a", 8), big)
 	gpu := &jobs.Options{GPUs: 1, Tags: []string{"big"}}
 	mem := &jobs.Options{MemBytes: 10 << 30}
 	s.submit(true, gpu, gpu, gpu, mem, mem, mem)
-	want(t, "b", on(s.commands, "b"), "1.1 2.1 5.1")
-	want(t, "a", on(s.commands, "a"), "4.1")
+	want(t, "b", launchedOn(s.commands, "b"), "1.1 2.1 5.1")
+	want(t, "a", launchedOn(s.commands, "a"), "4.1")
 	want(t, "devices", devices(s.commands), "[[] [0] [1] []]")
-	contains(t, "why", s.c.Why(s.now(), 3), "GPUs it needs are in use")
-	contains(t, "why", s.c.Why(s.now(), 6), "memory it needs is in use")
-	o := s.ended("b", "1.1", okay)
-	want(t, "next GPU job", on(o, "b"), "3.1")
+	wantContains(t, "why", s.c.Why(s.now(), 3), "GPUs it needs are in use")
+	wantContains(t, "why", s.c.Why(s.now(), 6), "memory it needs is in use")
+	o := s.ended("b", "1.1", succeeded)
+	want(t, "next GPU job", launchedOn(o, "b"), "3.1")
 	want(t, "device, which is the one given back", devices(o), "[[0]]")
-	want(t, "next memory job", on(s.ended("a", "4.1", okay), "a"), "6.1")
+	want(t, "next memory job", launchedOn(s.ended("a", "4.1", succeeded), "a"), "6.1")
 }
 
 // TestRetryElsewhere checks that the next try prefers another host (D2). It waits for a limited
 // time for a host that is up, and does not wait if there is no other host.
 func TestRetryElsewhere(t *testing.T) {
-	s := connected(t, Config{}, box("a", 2), box("b", 1))
+	s := connectedStage(t, Config{}, testHost("a", 2), testHost("b", 1))
 	s.submit(true, jobs.NoOptions, &jobs.Options{Priority: 5}, &jobs.Options{Priority: 5})
-	want(t, "b is full", on(s.commands, "b"), "3.1")
+	want(t, "b is full", launchedOn(s.commands, "b"), "3.1")
 	s.started("b", "3.1")
 	s.ended("a", "1.1", exit1)
 	o := s.wait(5*time.Second, "a", "b")
-	want(t, "kept from a", on(o, "a"), "")
-	contains(t, "why", s.c.Why(s.now(), 1), "waits for another host")
-	want(t, "after ten seconds", on(s.wait(7*time.Second, "a", "b"), "a"), "1.2")
+	want(t, "kept from a", launchedOn(o, "a"), "")
+	wantContains(t, "why", s.c.Why(s.now(), 1), "waits for another host")
+	want(t, "after ten seconds", launchedOn(s.wait(7*time.Second, "a", "b"), "a"), "1.2")
 
 	// A job that fails early does not wait for long, unless the user set a delay.
 	for _, tt := range []struct {
 		delay       *time.Duration
 		kept, until time.Duration
 	}{{nil, 49 * time.Millisecond, 2 * time.Millisecond}, {new(time.Minute), 59 * time.Second, 2 * time.Second}} {
-		s = withJobs(t, 2, Config{RetryDelay: tt.delay}, box("a", 1), box("b", 1))
+		s = stageWithJobs(t, 2, Config{RetryDelay: tt.delay}, testHost("a", 1), testHost("b", 1))
 		s.started("b", "2.1")
 		s.ended("a", "1.1", fastFail) // after 10 ms
-		want(t, "kept from a", on(s.wait(tt.kept, "a", "b"), "a"), "")
-		want(t, "after its patience", on(s.wait(tt.until, "a", "b"), "a"), "1.2")
+		want(t, "kept from a", launchedOn(s.wait(tt.kept, "a", "b"), "a"), "")
+		want(t, "after the avoidance time", launchedOn(s.wait(tt.until, "a", "b"), "a"), "1.2")
 	}
 
-	s = withJobs(t, 1, Config{}, box("a", 2), box("b", 1))
-	want(t, "b is free", on(s.ended("a", "1.1", exit1), "b"), "1.2")
+	s = stageWithJobs(t, 1, Config{}, testHost("a", 2), testHost("b", 1))
+	want(t, "b is free", launchedOn(s.ended("a", "1.1", exit1), "b"), "1.2")
 	s.ended("b", "1.2", exit1)
-	want(t, "failed on both", on(s.wait(3*time.Second, "a", "b"), "a"), "1.3")
+	want(t, "failed on both", launchedOn(s.wait(3*time.Second, "a", "b"), "a"), "1.3")
 
-	s = withJobs(t, 1, Config{}, box("a", 2), box("b", 1))
+	s = stageWithJobs(t, 1, Config{}, testHost("a", 2), testHost("b", 1))
 	s.started("a", "1.1")
 	s.probedAs("a", "1.1", hosts.Dead, nil)
-	want(t, "its supervisor died on a", on(s.wait(3*time.Second, "a", "b"), "a"), "")
+	want(t, "its supervisor died on a", launchedOn(s.wait(3*time.Second, "a", "b"), "a"), "")
 
-	s = withJobs(t, 1, Config{}, box("a", 2))
+	s = stageWithJobs(t, 1, Config{}, testHost("a", 2))
 	s.ended("a", "1.1", exit1)
-	want(t, "the only host", on(s.wait(3*time.Second, "a"), "a"), "1.2")
+	want(t, "the only host", launchedOn(s.wait(3*time.Second, "a"), "a"), "1.2")
 }
 
-// TestPatienceIsEachJobsOwn checks that a job that waits for another host does not delay the jobs
+// TestAvoidanceTimeIsPerJob checks that a job that waits for another host does not delay the jobs
 // behind it whose wait is over.
-func TestPatienceIsEachJobsOwn(t *testing.T) {
-	s := withJobs(t, 3, Config{}, box("a", 2), box("b", 1))
-	want(t, "b is full", on(s.commands, "b"), "3.1")
+func TestAvoidanceTimeIsPerJob(t *testing.T) {
+	s := stageWithJobs(t, 3, Config{}, testHost("a", 2), testHost("b", 1))
+	want(t, "b is full", launchedOn(s.commands, "b"), "3.1")
 	s.started("b", "3.1")
 	s.ended("a", "2.1", exit1)
 	s.wait(6*time.Second, "a", "b")
 	s.ended("a", "1.1", exit1)
-	want(t, "job 2 goes back to a", on(s.wait(5*time.Second, "a", "b"), "a"), "2.2")
-	want(t, "so does job 1, later", on(s.wait(5*time.Second, "a", "b"), "a"), "1.2")
+	want(t, "job 2 goes back to a", launchedOn(s.wait(5*time.Second, "a", "b"), "a"), "2.2")
+	want(t, "so does job 1, later", launchedOn(s.wait(5*time.Second, "a", "b"), "a"), "1.2")
 }
 
 // TestKeptSlots checks that slots reserved for a job with several slots are not free for jobs
 // behind it, and that Why explains this (X7). Jobs before it that were buffered on that host still
 // start first.
 func TestKeptSlots(t *testing.T) {
-	s := connected(t, Config{Buffer: time.Hour}, box("a", 2))
+	s := connectedStage(t, Config{Buffer: time.Hour}, testHost("a", 2))
 	one := &jobs.Options{Estimate: time.Minute}
 	s.submit(false, one, one, one, one, &jobs.Options{Slots: 2}, one)
 	s.started("a", "1.1 2.1")
 	s.wait(2*reserveAfter, "a")
 	want(t, "kept for the wide job", s.c.hosts[0].reserved != nil, true)
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("3.1 4.1 6.1")}})
-	want(t, "before the wide one", on(s.ended("a", "2.1", okay), "a"), "3.2")
+	want(t, "before the wide one", launchedOn(s.ended("a", "2.1", succeeded), "a"), "3.2")
 	s.started("a", "3.2")
-	want(t, "before the wide one", on(s.ended("a", "3.2", okay), "a"), "4.2")
+	want(t, "before the wide one", launchedOn(s.ended("a", "3.2", succeeded), "a"), "4.2")
 	s.started("a", "4.2")
 	s.wait(2*reserveAfter, "a")
-	want(t, "behind", on(s.ended("a", "4.2", okay), "a"), "")
+	want(t, "behind", launchedOn(s.ended("a", "4.2", succeeded), "a"), "")
 	want(t, "why", s.c.Why(s.now(), 6), "Job 6 waits: a is kept for job 5, which needs 2 slots at once.")
-	contains(t, "the wide one", s.c.Why(s.now(), 5), "it needs 2 slots at once")
+	wantContains(t, "the wide one", s.c.Why(s.now(), 5), "it needs 2 slots at once")
 	urgent := -1
-	want(t, "a more urgent queue", on(s.step(Submit{Specs: []*jobs.Spec{{ID: 7, Command: "true", Options: &jobs.Options{Queue: "u", QueuePriority: &urgent}}}}), "a"), "7.1")
-	want(t, "a queue as urgent", on(s.step(Submit{Specs: []*jobs.Spec{{ID: 8, Command: "true", Options: &jobs.Options{Queue: "v"}}}}), "a"), "")
+	want(t, "a more urgent queue", launchedOn(s.step(Submit{Specs: []*jobs.Spec{{ID: 7, Command: "true", Options: &jobs.Options{Queue: "u", QueuePriority: &urgent}}}}), "a"), "7.1")
+	want(t, "a queue as urgent", launchedOn(s.step(Submit{Specs: []*jobs.Spec{{ID: 8, Command: "true", Options: &jobs.Options{Queue: "v"}}}}), "a"), "")
 	s.started("a", "7.1")
-	s.ended("a", "7.1", okay)
-	want(t, "its turn", on(s.ended("a", "1.1", okay), "a"), "5.1")
+	s.ended("a", "7.1", succeeded)
+	want(t, "its turn", launchedOn(s.ended("a", "1.1", succeeded), "a"), "5.1")
 }
 
 // TestSeveralSlots checks that a job with several slots occupies them, and that a reservation keeps
 // single-slot jobs from starving it.
 func TestSeveralSlots(t *testing.T) {
-	s := connected(t, Config{}, box("a", 4))
-	opts := times(40, jobs.NoOptions)
+	s := connectedStage(t, Config{}, testHost("a", 4))
+	opts := repeatOptions(40, jobs.NoOptions)
 	opts[4] = &jobs.Options{Slots: 3}
 	s.submit(true, opts...)
-	want(t, "first", on(s.commands, "a"), "1.1 2.1 3.1 4.1")
+	want(t, "first", launchedOn(s.commands, "a"), "1.1 2.1 3.1 4.1")
 	s.started("a", "1.1 2.1 3.1 4.1")
 	running := attemptIDs("1.1 2.1 3.1 4.1")
 	for range 20 {
 		s.at += time.Second
 		s.step(Tick{})
-		o := s.ended("a", running[0].String(), okay)
-		running = append(running[1:], attemptIDs(on(o, "a"))...)
+		o := s.ended("a", running[0].String(), succeeded)
+		running = append(running[1:], attemptIDs(launchedOn(o, "a"))...)
 		if s.job(5).State == jobs.Running {
 			break
 		}
 	}
 	s.wantState(5, jobs.Running)
-	if h := s.c.hosts[0]; h.occupied > 4 {
-		t.Errorf("%d slots in use of 4", h.occupied)
+	if h := s.c.hosts[0]; h.occupiedSlots > 4 {
+		t.Errorf("%d slots in use of 4", h.occupiedSlots)
 	}
 	if left := s.c.table.Counts[jobs.Queued]; left < 20 {
 		t.Errorf("only %d jobs were left when the wide one ran", left)
@@ -160,15 +160,15 @@ func TestSeveralSlots(t *testing.T) {
 
 // TestSeveralGPUsAtOnce checks that jobs with one GPU do not starve a job with two.
 func TestSeveralGPUsAtOnce(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 8))
+	s := newStage(t, Config{}, testHost("a", 8))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 8, Slots: 8, MemBytes: 16 << 30, GPUs: 2}})
 	one := &jobs.Options{GPUs: 1}
 	s.submit(true, one, one, &jobs.Options{GPUs: 2}, one, one, one, one)
 	s.started("a", "1.1 2.1")
 	s.wait(2*reserveAfter, "a")
-	s.ended("a", "1.1", okay)
+	s.ended("a", "1.1", succeeded)
 	s.wantState(4, jobs.Queued)
-	s.ended("a", "2.1", okay)
+	s.ended("a", "2.1", succeeded)
 	s.wantState(3, jobs.Running)
 }
 
@@ -176,43 +176,43 @@ func TestSeveralGPUsAtOnce(t *testing.T) {
 // the first job of the file (D5), so that short jobs are done while remote hosts are being
 // connected. Priorities count first, and only a run with both kinds of hosts does this.
 func TestHybrid(t *testing.T) {
-	local := func() *hosts.Host { h := box("here", 1); h.Link = "local"; return h }
+	local := func() *hosts.Host { h := testHost("here", 1); h.Link = "local"; return h }
 	est := func(d time.Duration) *jobs.Options { return &jobs.Options{Estimate: d} }
 	opts := []*jobs.Options{est(time.Hour), est(90 * time.Minute), est(2 * time.Hour), est(10 * time.Minute), est(time.Minute),
 		{Estimate: 3 * time.Hour, Priority: -1}, est(10 * time.Minute)}
 
-	s := newStage(t, Config{}, local(), box("there", 1))
+	s := newStage(t, Config{}, local(), testHost("there", 1))
 	minute := func() jobs.Outcome { // long enough for the hosts to buffer nothing
 		return jobs.Outcome{Started: s.now().Wall - jobs.Stamp(time.Minute), Ended: s.now().Wall}
 	}
 	s.up("here")
 	s.submit(true, opts...)
-	want(t, "what is more urgent first", on(s.commands, "here"), "6.1")
-	want(t, "then the shortest", on(s.ended("here", "6.1", minute()), "here"), "5.1")
+	want(t, "what is more urgent first", launchedOn(s.commands, "here"), "6.1")
+	want(t, "then the shortest", launchedOn(s.ended("here", "6.1", minute()), "here"), "5.1")
 	o := s.ended("here", "5.1", minute())
-	want(t, "then the first of the equal ones", on(o, "here"), "4.1")
-	want(t, "remote: first in first out", on(s.up("there"), "there"), "1.1")
-	want(t, "remote: first in first out", on(s.ended("there", "1.1", minute()), "there"), "2.1")
-	want(t, "and again", on(s.ended("here", "4.1", minute()), "here"), "7.1")
-	want(t, "and the longest", on(s.ended("here", "7.1", minute()), "here"), "3.1")
+	want(t, "then the first of the equal ones", launchedOn(o, "here"), "4.1")
+	want(t, "remote: first in first out", launchedOn(s.up("there"), "there"), "1.1")
+	want(t, "remote: first in first out", launchedOn(s.ended("there", "1.1", minute()), "there"), "2.1")
+	want(t, "and again", launchedOn(s.ended("here", "4.1", minute()), "here"), "7.1")
+	want(t, "and the longest", launchedOn(s.ended("here", "7.1", minute()), "here"), "3.1")
 
 	s = newStage(t, Config{}, local())
 	s.submit(true, opts...)
-	want(t, "without remote hosts the common order", s.throughSlot("here", 7), "6.1 1.1 2.1 3.1 4.1 5.1 7.1")
+	want(t, "without remote hosts the common order", s.runThroughSlot("here", 7), "6.1 1.1 2.1 3.1 4.1 5.1 7.1")
 }
 
 // TestHybridByQueue checks that the run times of the queue count if there is no estimate by the
 // user.
 func TestHybridByQueue(t *testing.T) {
-	h := box("here", 1)
+	h := testHost("here", 1)
 	h.Link = "local"
-	s := newStage(t, Config{}, h, box("there", 2))
+	s := newStage(t, Config{}, h, testHost("there", 2))
 	s.up("there")
 	long, quick := &jobs.Options{Queue: "long"}, &jobs.Options{Queue: "quick"}
 	s.submit(true, long, quick, long, long, long, quick, quick, quick, quick)
-	s.ranFor("there", "1.1", time.Hour)
-	s.ranFor("there", "2.1", time.Minute)
-	for _, id := range attemptIDs(on(s.up("here"), "here")) {
+	s.endAfter("there", "1.1", time.Hour)
+	s.endAfter("there", "2.1", time.Minute)
+	for _, id := range attemptIDs(launchedOn(s.up("here"), "here")) {
 		if s.job(id.Job).Spec.Queue != "quick" {
 			t.Errorf("job %d of the long queue goes first", id.Job)
 		}
@@ -225,7 +225,7 @@ func TestHybridByQueue(t *testing.T) {
 // explains it.
 func TestDeadline(t *testing.T) {
 	in := func(d time.Duration) time.Time { return wallStart.Time().Add(d) }
-	s := newStage(t, Config{}, box("a", 1))
+	s := newStage(t, Config{}, testHost("a", 1))
 	s.submit(true,
 		jobs.NoOptions,
 		&jobs.Options{Deadline: in(time.Hour)},
@@ -238,29 +238,29 @@ func TestDeadline(t *testing.T) {
 	want(t, "said", strings.Join(s.eventsAbout("deadline"), "; "), "job 5 cannot meet its deadline: it needs 60 min, as far as is known, and 40 min are left")
 	s.wait(12 * time.Second)
 	want(t, "said once", strings.Join(s.eventsAbout("deadline")[1:], "; "), "")
-	contains(t, "why", s.c.Why(s.now(), 5), "Its deadline cannot be met: it needs 60 min")
+	wantContains(t, "why", s.c.Why(s.now(), 5), "Its deadline cannot be met: it needs 60 min")
 	if why := s.c.Why(s.now(), 2); strings.Contains(why, "deadline") {
 		t.Errorf("of a job that can meet it: %s", why)
 	}
 	s.wait(time.Minute)
 	want(t, "events, with those of 4 and 6", len(s.eventsAbout("deadline")), 3)
-	contains(t, "missed", s.c.Why(s.now(), 4), "Its deadline cannot be met: that was")
-	want(t, "order", s.throughSlot("a", 6), "3.1 5.1 2.1 1.1 4.1 6.1")
+	wantContains(t, "missed", s.c.Why(s.now(), 4), "Its deadline cannot be met: that was")
+	want(t, "order", s.runThroughSlot("a", 6), "3.1 5.1 2.1 1.1 4.1 6.1")
 }
 
 // TestDeadlineByQueue checks that the queue's run times count without an estimate by the user. The
 // next dispatcher does not report a missed deadline again, but a new round is reported again.
 func TestDeadlineByQueue(t *testing.T) {
-	s := connected(t, Config{Tries: 1}, box("a", 1))
+	s := connectedStage(t, Config{Tries: 1}, testHost("a", 1))
 	late := &jobs.Options{Deadline: wallStart.Time().Add(70 * time.Second)}
 	n := &jobs.Options{Priority: -1}
 	s.submit(true, n, n, n, n, n, n, late)
 	for _, a := range []string{"1.1", "2.1", "3.1", "4.1", "5.1"} {
-		s.ranFor("a", a, 60*time.Second)
+		s.endAfter("a", a, 60*time.Second)
 	}
 	s.wait(20*time.Second, "a")
 	want(t, "events", len(s.eventsAbout("deadline")), 1)
-	next := restart(s, box("a", 1))
+	next := restart(s, testHost("a", 1))
 	next.wait(20*time.Second, "a")
 	want(t, "events when the next dispatcher runs", len(next.eventsAbout("deadline")), 1)
 	s.step(Cancel{Jobs: []jobs.ID{7}})

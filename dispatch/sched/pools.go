@@ -18,8 +18,8 @@ type pool struct {
 	used  int    // by open attempts
 	kept  int    // amount kept for a job of Core.keeper
 
-	planned int     // set only in slotsNeeded: amount for jobs that new instances will run
-	work    float64 // set only in ETA: seconds of use by the remaining work
+	plannedUse  int     // set only in slotsNeeded: amount for jobs that new instances will run
+	workSeconds float64 // set only in ETA: seconds of use by the remaining work
 }
 
 // pools holds the pools that all jobs share.
@@ -50,22 +50,22 @@ func (e SetTokens) apply(c *Core) {
 	for _, t := range e.Tokens {
 		c.tokenPool(t.Name).limit = t.Count
 	}
-	if c.begun && c.failUnsatisfiableAt == 0 {
+	if c.hasBegun && c.failUnsatisfiableAt == 0 {
 		// A job may need more tokens than exist now.
-		c.failUnsatisfiableAt = c.now.Mono + comeBackTime
+		c.failUnsatisfiableAt = c.now.Mono + unsatisfiableWait
 	}
 	c.queue.capacityChanged()
 }
 
-// slotLimitBinds reports whether the hosts may have more slots together than --max-slots allows. If
-// not, the limit has no effect, and buffered jobs need not be counted. If so, nothing is buffered
-// on several hosts, because too many buffered jobs could start at once.
-func (c *Core) slotLimitBinds() bool {
+// isSlotLimitBinding reports whether the hosts may have more slots together than --max-slots
+// allows. If not, the limit has no effect, and buffered jobs need not be counted. If so, nothing is
+// buffered on several hosts, because too many buffered jobs could start at once.
+func (c *Core) isSlotLimitBinding() bool {
 	if c.slots.limit < 0 {
 		return false
 	}
 	n := 0
-	for _, h := range c.everyHost() {
+	for _, h := range c.allHosts() {
 		slots := h.maxSlots()
 		if n += slots; slots == 0 || n > c.slots.limit {
 			return true // 0: not known
@@ -89,18 +89,18 @@ func (c *Core) poolUse(s *jobs.Spec) func(yield func(*pool, int) bool) {
 	}
 }
 
-// usePools adds an attempt's use to the pools. sign is 1 to add it, or -1 to remove it.
-func (c *Core) usePools(f *inFlight, sign int) {
+// addPoolUse adds an attempt's use to the pools. sign is 1 to add it, or -1 to remove it.
+func (c *Core) addPoolUse(f *inFlight, sign int) {
 	for p, n := range c.poolUse(f.spec) {
 		p.used += sign * n
 	}
 }
 
-// lackingPool returns a pool that has too little left for a job of the class, and how much the job
-// needs. It returns nil if there is none.
-func (c *Core) lackingPool(cl *class) (*pool, int) {
+// exhaustedPool returns a pool that has too little left for a job of the class, and how much the
+// job needs. It returns nil if there is none.
+func (c *Core) exhaustedPool(cl *class) (*pool, int) {
 	for p, n := range c.poolUse(cl.spec) {
-		if p.limit < 0 || p == &c.slots && !c.slotLimitBinds() {
+		if p.limit < 0 || p == &c.slots && !c.isSlotLimitBinding() {
 			continue
 		}
 		left := p.limit - p.used
@@ -114,9 +114,9 @@ func (c *Core) lackingPool(cl *class) (*pool, int) {
 	return nil, 0
 }
 
-// isLackingPool reports whether some pool has too little left for a job of the class.
-func (c *Core) isLackingPool(cl *class) bool {
-	p, _ := c.lackingPool(cl)
+// waitsForPool reports whether some pool has too little left for a job of the class.
+func (c *Core) waitsForPool(cl *class) bool {
+	p, _ := c.exhaustedPool(cl)
 	return p != nil
 }
 
@@ -126,8 +126,8 @@ func (c *Core) usesLimitedPool(s *jobs.Spec) bool {
 	return len(s.Tokens) > 0 || c.statsOf(s).slotPool.limit >= 0
 }
 
-// partialPools returns all pools but that of the slots of the run.
-func (c *Core) partialPools() []*pool {
+// queueAndTokenPools returns all pools but that of the slots of the run.
+func (c *Core) queueAndTokenPools() []*pool {
 	list := slices.Clone(c.tokens)
 	for _, st := range c.queues {
 		list = append(list, &st.slotPool)
@@ -138,21 +138,21 @@ func (c *Core) partialPools() []*pool {
 // planWithinPools returns how many ready jobs of the class the pools allow to run, in addition to
 // those that run and those that were planned before.
 func (c *Core) planWithinPools(cl *class) int {
-	n := cl.n
+	n := cl.numReady
 	for p, each := range c.poolUse(cl.spec) {
 		if p.limit >= 0 && p != &c.slots {
-			n = min(n, max(0, p.limit-p.used-p.planned)/each)
+			n = min(n, max(0, p.limit-p.used-p.plannedUse)/each)
 		}
 	}
 	for p, each := range c.poolUse(cl.spec) {
-		p.planned += n * each
+		p.plannedUse += n * each
 	}
 	return n
 }
 
-// exceedsPools explains why no job of the class can ever run, or returns "" if the pools are large
-// enough.
-func (c *Core) exceedsPools(cl *class) string {
+// whyExceedsPools explains why no job of the class can ever run, or returns "" if the pools are
+// large enough.
+func (c *Core) whyExceedsPools(cl *class) string {
 	for p, n := range c.poolUse(cl.spec) {
 		switch {
 		case p.limit == 0:
@@ -164,9 +164,9 @@ func (c *Core) exceedsPools(cl *class) string {
 	return ""
 }
 
-// whyLacks describes the pool that a job of the class waits for.
-func (c *Core) whyLacks(cl *class) string {
-	p, n := c.lackingPool(cl)
+// whyWaitsForPool describes the pool that a job of the class waits for.
+func (c *Core) whyWaitsForPool(cl *class) string {
+	p, n := c.exhaustedPool(cl)
 	if p.used+n <= p.limit {
 		id, _ := c.keeper.head(c)
 		return fmt.Sprintf("it needs %s, and the free ones are kept for job %d, which needs %d", jobs.Plural(n, p.unit), id, p.kept)
@@ -195,7 +195,7 @@ func (c *Core) setKeeper(cl *class) {
 
 // canKeep reports whether a host could take a job of the class as soon as it has free slots.
 func (c *Core) canKeep(cl *class) bool {
-	return c.exceedsPools(cl) == "" && slices.ContainsFunc(c.hosts, func(h *host) bool {
+	return c.whyExceedsPools(cl) == "" && slices.ContainsFunc(c.hosts, func(h *host) bool {
 		return h.limitFor(cl) >= cl.key.slots && c.canRunOn(h, cl, cl.isAvoidingHosts(c))
 	})
 }
@@ -203,11 +203,11 @@ func (c *Core) canKeep(cl *class) bool {
 // poolTime returns the minimum time that the remaining work needs because of tokens and
 // --queue-slots, in seconds. It uses the distributions that remainingWork has computed.
 func (c *Core) poolTime(now Time) float64 {
-	for _, p := range c.partialPools() {
-		p.work = 0
+	for _, p := range c.queueAndTokenPools() {
+		p.workSeconds = 0
 	}
-	for _, h := range c.everyHost() {
-		for f := h.head; f != nil; f = f.next {
+	for _, h := range c.allHosts() {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if f.killed || f.hasOutcome {
 				continue
 			}
@@ -216,22 +216,22 @@ func (c *Core) poolTime(now Time) float64 {
 				left = f.stats.dist.expectedRemaining(f.age(now.Mono).Seconds())
 			}
 			for p, n := range c.poolUse(f.spec) {
-				p.work += left * float64(n)
+				p.workSeconds += left * float64(n)
 			}
 		}
 	}
 	for _, cl := range c.queue.list {
-		if c.drain != "" {
+		if c.drainReason != "" {
 			break
 		}
 		for p, n := range c.poolUse(cl.spec) {
-			p.work += cl.stats.dist.mean * float64(n*cl.n)
+			p.workSeconds += cl.stats.dist.mean * float64(n*cl.numReady)
 		}
 	}
 	longest := 0.0
-	for _, p := range c.partialPools() {
+	for _, p := range c.queueAndTokenPools() {
 		if p.limit > 0 {
-			longest = max(longest, p.work/float64(p.limit))
+			longest = max(longest, p.workSeconds/float64(p.limit))
 		}
 	}
 	return longest

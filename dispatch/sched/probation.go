@@ -10,13 +10,13 @@ import (
 // probation is the state of a host that gets no jobs although its link is up: it refused jobs, or
 // jobs fail fast there that succeed elsewhere.
 type probation struct {
-	paused     bool
-	until      time.Duration
-	why        string
-	refusals   int              // consecutive refusals
-	streak     int              // consecutive fast failures
-	forgivable []jobs.AttemptID // failures of the streak that were charged and may be uncharged
-	times      int              // consecutive times on probation because of fast failures
+	paused          bool
+	until           time.Duration
+	why             string
+	refusals        int              // consecutive refusals
+	streak          int              // consecutive fast failures
+	chargedFailures []jobs.AttemptID // failures of the streak that were charged and may be uncharged
+	numProbations   int              // consecutive times on probation because of fast failures
 	// Results of the other hosts since the first failure of the streak.
 	othersSince tally
 	// Recent results of the other hosts, with lower weights for older ones.
@@ -24,35 +24,37 @@ type probation struct {
 }
 
 // tally counts results.
-type tally struct{ ok, bad float64 }
+type tally struct{ succeeded, failed float64 }
 
 func (t *tally) add(ok bool) {
 	if ok {
-		t.ok++
+		t.succeeded++
 	} else {
-		t.bad++
+		t.failed++
 	}
 }
 
-// rate returns the share of failures. It is never 0, because few results prove little.
-func (t tally) rate() float64 { return (t.bad + 0.5) / (t.ok + t.bad + 1) }
+// failureRate returns the share of failures. It is never 0, because few results prove little.
+func (t tally) failureRate() float64 { return (t.failed + 0.5) / (t.succeeded + t.failed + 1) }
 
-// onTrial reports whether a host that was on probation gets only one job at a time, until one
+// isOnTrial reports whether a host that was on probation gets only one job at a time, until one
 // succeeds.
-func (r *probation) onTrial() bool { return r.times > 0 }
+func (r *probation) isOnTrial() bool { return r.numProbations > 0 }
 
 const (
-	// A failure within this time is fast, however short the jobs are.
+	// fastFailure is the time within which a failure is fast, however short the jobs are.
 	fastFailure = time.Second
 	minStreak   = 3
-	// Probability that a streak is bad luck at the failure rate of the other hosts.
-	maxChance          = 1e-4
-	maxForgivable      = 100 // number of failures that are remembered
-	ownFaultHosts      = 3   // a job that fails on this many hosts is itself at fault
+	// maxStreakChance is the probability that a streak is bad luck at the failure rate of the other
+	// hosts. Below it, the host is put on probation.
+	maxStreakChance    = 1e-4
+	maxRemembered      = 100 // number of failures that are remembered
+	jobFaultHosts      = 3   // a job that fails on this many hosts is itself at fault
 	maxUnchargedPerTry = 2   // failures per try that may be uncharged
-	// Minimum number of other hosts' successes in the meantime for a conclusion.
-	minElsewhere   = 3
-	decayPerResult = 0.98 // factor of the weight of a result after each later one
+	// minElsewhereSuccesses is the minimum number of other hosts' successes in the meantime for a
+	// conclusion.
+	minElsewhereSuccesses = 3
+	decayPerResult        = 0.98 // factor of the weight of a result after each later one
 )
 
 // pauseHost pauses a host for the nth time in a row, with backoff.
@@ -76,7 +78,7 @@ func (c *Core) endPauses() {
 	for _, h := range c.hosts {
 		if h.probation.paused && c.now.Mono >= h.probation.until {
 			h.probation.paused = false
-			if h.probation.times > 0 {
+			if h.probation.numProbations > 0 {
 				c.logf(h.spec.Name, 0, "%s is tried again, with one job (it was on probation: %s)", h.spec.Name, h.probation.why)
 			}
 		}
@@ -97,52 +99,53 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, o *jobs.Outcome) {
 		return
 	}
 	if o.OK() {
-		h.probation.streak, h.probation.times = 0, 0
+		h.probation.streak, h.probation.numProbations = 0, 0
 	}
 	for _, other := range c.hosts {
 		if r := &other.probation; other != h {
-			r.othersBefore.ok, r.othersBefore.bad = r.othersBefore.ok*decayPerResult, r.othersBefore.bad*decayPerResult
+			r.othersBefore.succeeded, r.othersBefore.failed = r.othersBefore.succeeded*decayPerResult, r.othersBefore.failed*decayPerResult
 			r.othersBefore.add(o.OK())
 			r.othersSince.add(o.OK())
 		}
 	}
 }
 
-// isJobsFault reports whether a failure uses up a try of the job. Otherwise the host is at fault:
-// the failure is the latest of a streak of fast failures that the failure rate of the other hosts
-// does not explain. Such a host is put on probation.
-func (c *Core) isJobsFault(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
+// judgeFailure decides whether the job or its host is at fault for a failure. It returns true if
+// the failure uses up a try of the job. Otherwise the host is at fault: the failure is the latest
+// of a streak of fast failures that the failure rate of the other hosts does not explain. Such a
+// host is put on probation.
+func (c *Core) judgeFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
 	r := &h.probation
-	if o.DiskFull && failuresOf(j) < maxUnchargedPerTry*c.tries(j) {
+	if o.DiskFull && numFailures(j) < maxUnchargedPerTry*c.maxTries(j) {
 		if !r.paused {
 			c.pauseRefusing(h, "a job failed because the disk was full")
 		}
 		return false // it delays a result, but is not one
 	}
-	if o.TimedOut || o.Memory == jobs.MemoryLimit || o.Elapsed() >= max(fastFailure, time.Duration(c.statsOf(j.Spec).recent.ok/10*float64(time.Second))) {
-		r.streak, r.times = 0, 0 // the jobs themselves cause slow failures
+	if o.TimedOut || o.Memory == jobs.MemoryLimit || o.Elapsed() >= max(fastFailure, time.Duration(c.statsOf(j.Spec).recent.succeeded/10*float64(time.Second))) {
+		r.streak, r.numProbations = 0, 0 // the jobs themselves cause slow failures
 		return true
 	}
 	if r.streak == 0 {
-		r.othersSince, r.forgivable = tally{}, r.forgivable[:0]
+		r.othersSince, r.chargedFailures = tally{}, r.chargedFailures[:0]
 	}
 	r.streak++
-	if len(r.forgivable) < maxForgivable {
-		r.forgivable = append(r.forgivable, id)
+	if len(r.chargedFailures) < maxRemembered {
+		r.chargedFailures = append(r.chargedFailures, id)
 	}
-	if c.ownFault(h, j) {
+	if c.clearHostsIfJobAtFault(h, j) {
 		return true
 	}
 	c.pauseFirstFailures(h)
-	if r.streak < minStreak || r.othersSince.ok < minElsewhere {
+	if r.streak < minStreak || r.othersSince.succeeded < minElsewhereSuccesses {
 		return true
 	}
-	if math.Pow(max(r.othersSince.rate(), r.othersBefore.rate()), float64(r.streak)) > maxChance {
+	if math.Pow(max(r.othersSince.failureRate(), r.othersBefore.failureRate()), float64(r.streak)) > maxStreakChance {
 		return true
 	}
 	if !r.paused {
-		r.times++
-		c.pauseHost(h, r.times, "jobs fail there at once that succeed on other hosts")
+		r.numProbations++
+		c.pauseHost(h, r.numProbations, "jobs fail there at once that succeed on other hosts")
 		c.logf(h.spec.Name, 0, "%s is on probation: %d jobs in a row failed there at once, while jobs succeed on other hosts", h.spec.Name, r.streak)
 		c.unchargeStreak(h)
 	}
@@ -154,11 +157,11 @@ func (c *Core) isJobsFault(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outc
 // queue could fail before the first job on another host has ended.
 func (c *Core) pauseFirstFailures(h *host) {
 	r := &h.probation
-	if r.paused || r.streak%minStreak != 0 || h.succeeded > 0 || r.othersSince.ok+r.othersSince.bad >= minElsewhere {
+	if r.paused || r.streak%minStreak != 0 || h.succeeded > 0 || r.othersSince.succeeded+r.othersSince.failed >= minElsewhereSuccesses {
 		return
 	}
 	for _, o := range c.hosts {
-		if o != h && (o.isAnswering() && o.open > 0 || o.isFirstDial()) {
+		if o != h && (o.isAnswering() && o.numOpen > 0 || o.isFirstDial()) {
 			c.pauseHost(h, r.streak/minStreak-1, "its first jobs failed at once; it waits until jobs have ended on other hosts")
 			c.logf(h.spec.Name, 0, "%s pauses: its first %d jobs failed at once, and none has ended on another host yet", h.spec.Name, r.streak)
 			return
@@ -168,25 +171,26 @@ func (c *Core) pauseFirstFailures(h *host) {
 
 // unchargeStreak uncharges the failures of the host's streak, except those of finished jobs.
 func (c *Core) unchargeStreak(h *host) {
-	for _, id := range h.probation.forgivable {
+	for _, id := range h.probation.chargedFailures {
 		j, a := c.table.Job(id.Job), c.table.Attempt(id)
 		if a.Charged && a.Round == j.Round && !j.State.Terminal() {
 			c.emit(jobs.Record{Kind: jobs.KindForgiven, Job: id.Job, N: id.N, Host: a.Host,
 				Reason: "jobs fail at once on " + a.Host + " that succeed on other hosts"})
 		}
 	}
-	h.probation.forgivable = h.probation.forgivable[:0]
+	h.probation.chargedFailures = h.probation.chargedFailures[:0]
 }
 
-// failuresOf returns the number of attempts of this round that failed by themselves, charged or
+// numFailures returns the number of attempts of this round that failed by themselves, charged or
 // not.
-func failuresOf(j *jobs.Job) int {
-	return countAttempts(j, func(a *jobs.Attempt) bool { return a.State == jobs.AttemptExited })
+func numFailures(j *jobs.Job) int {
+	return numAttempts(j, func(a *jobs.Attempt) bool { return a.State == jobs.AttemptExited })
 }
 
-// ownFault reports whether a job that has just failed on h is itself at fault, because it has
-// failed on several hosts. If so, it clears those hosts.
-func (c *Core) ownFault(h *host, j *jobs.Job) bool {
+// clearHostsIfJobAtFault ends the streaks of the hosts on which a job has failed if they are so
+// many that the job itself is at fault, and reports whether that is so. The job has just failed on
+// h.
+func (c *Core) clearHostsIfJobAtFault(h *host, j *jobs.Job) bool {
 	names := []string{h.spec.Name}
 	failures := 1
 	for _, a := range j.Attempts {
@@ -194,14 +198,14 @@ func (c *Core) ownFault(h *host, j *jobs.Job) bool {
 			continue
 		}
 		failures++
-		names = insert(names, a.Host)
+		names = insertSorted(names, a.Host)
 	}
-	if len(names) < ownFaultHosts {
-		return failures > maxUnchargedPerTry*c.tries(j)
+	if len(names) < jobFaultHosts {
+		return failures > maxUnchargedPerTry*c.maxTries(j)
 	}
 	for _, n := range names {
 		if o := c.byName[n]; o != nil {
-			o.probation.streak, o.probation.times = 0, 0
+			o.probation.streak, o.probation.numProbations = 0, 0
 			if o.probation.refusals == 0 {
 				o.probation.paused = false
 			}

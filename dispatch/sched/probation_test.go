@@ -17,7 +17,7 @@ var fastFail = jobs.Outcome{Exit: 1, Started: wallStart, Ended: wallStart + 1e7}
 func (s *stage) failFast() (n int, last []Command) {
 	s.ended("a", "1.1", fastFail) // the streak begins
 	for range 15 {                // the jobs on b succeed in the meantime
-		s.endFirst("b", okay)
+		s.endFirst("b", succeeded)
 	}
 	for n = 1; s.c.Hosts()[0].State != BackingOff && n < 8; n++ {
 		last = s.endFirst("a", fastFail)
@@ -25,16 +25,16 @@ func (s *stage) failFast() (n int, last []Command) {
 	return n, last
 }
 
-// TestBlackHole checks that a host on which jobs fail fast in a row, while jobs succeed elsewhere,
-// is put on probation. Its failures are no longer charged, and it is tried with one job at a time
-// until one succeeds (B2).
-func TestBlackHole(t *testing.T) {
-	s := withJobs(t, 100, Config{}, box("a", 8), box("b", 2))
+// TestFastFailuresCauseProbation checks that a host on which jobs fail fast in a row, while jobs
+// succeed elsewhere, is put on probation. Its failures are no longer charged, and it is tried with
+// one job at a time until one succeeds (B2).
+func TestFastFailuresCauseProbation(t *testing.T) {
+	s := stageWithJobs(t, 100, Config{}, testHost("a", 8), testHost("b", 2))
 	n, rest := s.failFast()
 	want(t, "fast failures before the pause", n, 3)
-	want(t, "limit", said[SetLimit](rest), "{a 0}")
-	contains(t, "what waited comes back", said[Withdraw](rest), "{a [")
-	victim := s.c.hosts[0].head.id
+	want(t, "limit", formatCommands[SetLimit](rest), "{a 0}")
+	wantContains(t, "what waited comes back", formatCommands[Withdraw](rest), "{a [")
+	victim := s.c.hosts[0].oldest.id
 	s.started("a", victim.String())
 	s.ended("a", victim.String(), fastFail)
 	if j := s.job(victim.Job); j.Failures != 0 || j.State.Terminal() {
@@ -42,31 +42,31 @@ func TestBlackHole(t *testing.T) {
 	}
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
 	s.wait(3*time.Second, "a", "b")
-	want(t, "jobs on trial", s.c.hosts[0].occupied, 1)
-	s.endFirst("a", okay)
-	between(t, "jobs after a success", s.c.hosts[0].occupied, 8, 100)
+	want(t, "jobs on trial", s.c.hosts[0].occupiedSlots, 1)
+	s.endFirst("a", succeeded)
+	wantBetween(t, "jobs after a success", s.c.hosts[0].occupiedSlots, 8, 100)
 }
 
-// TestBadJobsAreNoBlackHole checks that no host is put on probation if jobs fail just as often
+// TestBadJobsCauseNoProbation checks that no host is put on probation if jobs fail just as often
 // elsewhere, randomly (D11's p = 0.5) or for a stretch of jobs.
-func TestBadJobsAreNoBlackHole(t *testing.T) {
+func TestBadJobsCauseNoProbation(t *testing.T) {
 	rests := 0
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		s := withJobs(t, 500, Config{Tries: 1}, box("a", 1), box("b", 1))
+		s := stageWithJobs(t, 500, Config{Tries: 1}, testHost("a", 1), testHost("b", 1))
 		for s.c.table.Unfinished() > 0 {
 			for _, h := range s.c.hosts {
-				if h.head == nil {
+				if h.oldest == nil {
 					continue
 				}
-				o := okay
-				stretch := h.head.id.Job > 200 && h.head.id.Job < 220
+				o := succeeded
+				stretch := h.oldest.id.Job > 200 && h.oldest.id.Job < 220
 				if stretch || r.IntN(2) == 0 {
 					o = fastFail
 				}
-				s.ended(h.spec.Name, h.head.id.String(), o)
+				s.ended(h.spec.Name, h.oldest.id.String(), o)
 				// The pause after failed first jobs does not count.
-				if h.probation.paused && h.probation.times > 0 {
+				if h.probation.paused && h.probation.numProbations > 0 {
 					rests++
 				}
 			}
@@ -75,13 +75,13 @@ func TestBadJobsAreNoBlackHole(t *testing.T) {
 			s.step(HostHeartbeat{"b", &hosts.Heartbeat{}})
 		}
 	}
-	between(t, "pauses of healthy hosts in 10,000 jobs", rests, 0, 2)
+	wantBetween(t, "pauses of healthy hosts in 10,000 jobs", rests, 0, 2)
 }
 
-// TestOwnFault checks that a job that fails on three hosts is itself at fault, which clears the
-// hosts (B2).
-func TestOwnFault(t *testing.T) {
-	s := withJobs(t, 1, Config{Tries: 5}, box("a", 1), box("b", 1), box("c", 1))
+// TestJobAtFaultClearsHosts checks that a job that fails on three hosts is itself at fault, which
+// clears the hosts (B2).
+func TestJobAtFaultClearsHosts(t *testing.T) {
+	s := stageWithJobs(t, 1, Config{Tries: 5}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	for n := 1; n <= 3; n++ {
 		a := s.job(1).Last()
 		s.c.byName[a.Host].probation.streak = 5
@@ -96,21 +96,21 @@ func TestOwnFault(t *testing.T) {
 	want(t, "failures", s.job(1).Failures, 3)
 }
 
-// TestBrake checks that a host whose first jobs fail at once gets no more jobs until the core knows
-// how jobs fare elsewhere (B2: after few losses).
-func TestBrake(t *testing.T) {
-	s := withJobs(t, 50, Config{}, box("a", 2), box("b", 1))
-	s.started("b", s.c.hosts[1].head.id.String())
+// TestFirstFailuresPauseHost checks that a host whose first jobs fail at once gets no more jobs
+// until the core knows how jobs fare elsewhere (B2: after few losses).
+func TestFirstFailuresPauseHost(t *testing.T) {
+	s := stageWithJobs(t, 50, Config{}, testHost("a", 2), testHost("b", 1))
+	s.started("b", s.c.hosts[1].oldest.id.String())
 	failed := 0
-	for s.c.hosts[0].head != nil && !s.c.hosts[0].probation.paused {
+	for s.c.hosts[0].oldest != nil && !s.c.hosts[0].probation.paused {
 		s.endFirst("a", fastFail)
 		failed++
 	}
 	want(t, "failures before the pause", failed, 3)
-	want(t, "times that it is told", s.told("a pauses: its first 3 jobs failed at once"), 1)
+	want(t, "times that it is told", s.numEvents("a pauses: its first 3 jobs failed at once"), 1)
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
 	s.wait(2*time.Second, "a", "b")
-	want(t, "tried again", s.c.hosts[0].head != nil, true)
+	want(t, "tried again", s.c.hosts[0].oldest != nil, true)
 	// If jobs also fail on the other host, this host is not at fault.
 	for range 3 {
 		s.endFirst("b", fastFail)
@@ -124,7 +124,7 @@ func TestBrake(t *testing.T) {
 // TestDiskFull checks that a job that fails while the disk is full keeps its tries, and that its
 // host pauses with a reason. This is limited to a number of times (promise 3).
 func TestDiskFull(t *testing.T) {
-	s := withJobs(t, 1, Config{Tries: 1}, box("a", 1))
+	s := stageWithJobs(t, 1, Config{Tries: 1}, testHost("a", 1))
 	full := jobs.Outcome{Exit: 1, DiskFull: true, Started: wallStart, Ended: wallStart + 5e9}
 	for n := 1; n <= maxUnchargedPerTry; n++ {
 		id := jobs.AttemptID{Job: 1, N: n}.String()
@@ -135,15 +135,15 @@ func TestDiskFull(t *testing.T) {
 		want(t, id+": paused", s.c.hosts[0].probation.paused, true)
 		s.wait(10*time.Second, "a")
 	}
-	want(t, "times that it is told", s.told("because the disk was full"), maxUnchargedPerTry)
+	want(t, "times that it is told", s.numEvents("because the disk was full"), maxUnchargedPerTry)
 	s.ended("a", jobs.AttemptID{Job: 1, N: maxUnchargedPerTry + 1}.String(), full)
 	s.wantState(1, jobs.Failed)
 }
 
-// TestWedge checks that a host whose file system hangs does not count as dead. It starts no jobs,
-// one event says so, and it accepts jobs again when the file system answers.
-func TestWedge(t *testing.T) {
-	s := withJobs(t, 6, Config{}, box("a", 1), box("b", 1))
+// TestHungFileSystemHoldsHost checks that a host whose file system hangs does not count as dead. It
+// starts no jobs, one event says so, and it accepts jobs again when the file system answers.
+func TestHungFileSystemHoldsHost(t *testing.T) {
+	s := stageWithJobs(t, 6, Config{}, testHost("a", 1), testHost("b", 1))
 	s.started("a", "1.1")
 	heartbeat := func(delay time.Duration) []Command {
 		s.at += HeartbeatInterval
@@ -153,35 +153,35 @@ func TestWedge(t *testing.T) {
 	heartbeat(9 * time.Second)
 	want(t, "in time", s.c.Hosts()[0].Reason, "")
 	o := heartbeat(11 * time.Second)
-	want(t, "limit", said[SetLimit](o), "{a 0}")
+	want(t, "limit", formatCommands[SetLimit](o), "{a 0}")
 	want(t, "reason", s.c.Hosts()[0].Reason, "starts nothing: the file system of its attempts has not answered for 11 s")
 	for range 30 { // for longer than lost_after
-		if o := heartbeat(60 * time.Second); on(o, "a") != "" {
+		if o := heartbeat(60 * time.Second); launchedOn(o, "a") != "" {
 			t.Fatalf("launched: %v", o)
 		}
 	}
 	s.wantState(1, jobs.Running)
-	want(t, "times that it is told", s.told("a starts nothing"), 1)
-	want(t, "again", said[SetLimit](heartbeat(time.Millisecond)), "{a 1}")
+	want(t, "times that it is told", s.numEvents("a starts nothing"), 1)
+	want(t, "again", formatCommands[SetLimit](heartbeat(time.Millisecond)), "{a 1}")
 }
 
-// TestWedgeUnderTheLastJobs checks that a hung file system is also reported when no job is left to
-// launch.
-func TestWedgeUnderTheLastJobs(t *testing.T) {
-	s := withJobs(t, 1, Config{}, box("a", 1))
+// TestHungFileSystemIsReportedWithEmptyQueue checks that a hung file system is also reported when
+// no job is left to launch.
+func TestHungFileSystemIsReportedWithEmptyQueue(t *testing.T) {
+	s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
 	for _, delay := range []time.Duration{12 * time.Second, 15 * time.Second, 0} {
 		s.at += reportInterval
 		s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, FSDelay: delay, Running: 1}})
 	}
-	want(t, "times that the stop is told", s.told("a starts nothing: the file system of its attempts has not answered"), 1)
-	want(t, "times that the end is told", s.told("a starts jobs again"), 1)
+	want(t, "times that the stop is told", s.numEvents("a starts nothing: the file system of its attempts has not answered"), 1)
+	want(t, "times that the end is told", s.numEvents("a starts jobs again"), 1)
 }
 
-// TestVictimsAreForgiven checks that jobs that failed on a host before it was put on probation get
-// their try back if they have not ended (B2).
-func TestVictimsAreForgiven(t *testing.T) {
-	s := withJobs(t, 100, Config{Tries: 2}, box("a", 8), box("b", 2))
+// TestFailuresBeforeProbationAreUncharged checks that jobs that failed on a host before it was put
+// on probation get their try back if they have not ended (B2).
+func TestFailuresBeforeProbationAreUncharged(t *testing.T) {
+	s := stageWithJobs(t, 100, Config{Tries: 2}, testHost("a", 8), testHost("b", 2))
 	s.failFast()
 	for i := range s.c.table.Jobs {
 		if j := &s.c.table.Jobs[i]; j.Failures != 0 && !j.State.Terminal() {
@@ -189,42 +189,42 @@ func TestVictimsAreForgiven(t *testing.T) {
 		}
 	}
 	want(t, "job 1", s.history(1), "succeeded, 1 failure: a exited, b exited")
-	want(t, "a failure was forgiven", s.count(jobs.KindForgiven) > 0, true)
-	restart(s, box("a", 8), box("b", 2)) // the records can be replayed
+	want(t, "a failure was forgiven", s.numRecords(jobs.KindForgiven) > 0, true)
+	restart(s, testHost("a", 8), testHost("b", 2)) // the records can be replayed
 }
 
-// TestDecisionsAreTold checks that one readable event explains what happens to an attempt that
-// comes back.
-func TestDecisionsAreTold(t *testing.T) {
+// TestReturnedAttemptIsExplained checks that one readable event explains what happens to an attempt
+// that comes back.
+func TestReturnedAttemptIsExplained(t *testing.T) {
 	s := replacedStage(t)
 	s.wait(time.Hour, "b", "c")
 	s.up("a")
 	for range 3 {
 		s.probedAs("a", "1.1", hosts.IsRunning, nil)
 	}
-	want(t, "times that the stop is told", s.told("1.1 is still alive on a and is stopped: a newer attempt has run longer"), 1)
-	s.ended("b", "1.2", okay)
+	want(t, "times that the stop is told", s.numEvents("1.1 is still alive on a and is stopped: a newer attempt has run longer"), 1)
+	s.ended("b", "1.2", succeeded)
 	for range 3 {
-		s.ended("a", "1.1", okay)
+		s.ended("a", "1.1", succeeded)
 	}
-	want(t, "times that the end is told", s.told("1.1, given up as lost, has ended on a; it does not count: its job has succeeded already"), 1)
+	want(t, "times that the end is told", s.numEvents("1.1, given up as lost, has ended on a; it does not count: its job has succeeded already"), 1)
 }
 
-// TestForgivenWhileItWaits checks that a waiting job that gets its try back also requests less
+// TestUnchargedWhileItWaits checks that a waiting job that gets its try back also requests less
 // memory again.
-func TestForgivenWhileItWaits(t *testing.T) {
-	s := connected(t, Config{MemGrowth: 2}, box("a", 8), box("b", 2))
+func TestUnchargedWhileItWaits(t *testing.T) {
+	s := connectedStage(t, Config{MemGrowth: 2}, testHost("a", 8), testHost("b", 2))
 	s.submit(true, slices.Repeat([]*jobs.Options{{MemBytes: 1 << 30}}, 100)...)
 	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 9}) // last in the queue
 	s.failFast()
-	if s.job(1).Failures > 0 || s.c.queue.states[0] != ready {
+	if s.job(1).Failures > 0 || s.c.queue.states[0] != stateReady {
 		t.Fatalf("job 1 has %d failures and is %d", s.job(1).Failures, s.c.queue.states[0])
 	}
 	for s.c.table.Unfinished() > 0 {
 		s.wait(time.Second, "a", "b")
 		for _, h := range s.c.hosts {
-			for h.head != nil {
-				s.endFirst(h.spec.Name, okay)
+			for h.oldest != nil {
+				s.endFirst(h.spec.Name, succeeded)
 			}
 		}
 	}

@@ -21,8 +21,8 @@ type probing struct {
 // possiblyAlive returns the attempts that may be on the host: the open ones, and those that were
 // given up while it was away.
 func (h *host) possiblyAlive() []jobs.AttemptID {
-	ids := make([]jobs.AttemptID, 0, h.open+len(h.orphans))
-	for f := h.head; f != nil; f = f.next {
+	ids := make([]jobs.AttemptID, 0, h.numOpen+len(h.orphans))
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		ids = append(ids, f.id)
 	}
 	return append(ids, h.orphans...)
@@ -40,15 +40,15 @@ func (c *Core) probeAll(h *host) {
 	h.unknownAttempts, h.probeAt = nil, 0
 }
 
-func (c *Core) probeAgain(h *host) {
-	c.tidyAgain(h)
+func (c *Core) probeUnknownAttempts(h *host) {
+	c.pruneUnknownAttempts(h)
 	h.outbox.probe = append(h.outbox.probe, h.unknownAttempts...)
 	h.unknownAttempts, h.probeAt = nil, 0
 }
 
-// tidyAgain removes duplicates and settled attempts from the attempts to ask about, so that a host
-// that answers several times does not cause more questions.
-func (c *Core) tidyAgain(h *host) {
+// pruneUnknownAttempts removes duplicates and settled attempts from the attempts to ask about, so
+// that a host that answers several times does not cause more questions.
+func (c *Core) pruneUnknownAttempts(h *host) {
 	seen := make(map[jobs.AttemptID]bool, len(h.unknownAttempts))
 	kept := h.unknownAttempts[:0]
 	for _, id := range h.unknownAttempts {
@@ -68,13 +68,13 @@ func (e AttemptsProbed) apply(c *Core) {
 	for i := range e.Msg.Jobs {
 		p := &e.Msg.Jobs[i]
 		if a := c.table.Attempt(p.Attempt); a != nil && h.owns(a) {
-			c.probedOne(h, p)
+			c.handleProbed(h, p)
 		}
 	}
 }
 
-// probedOne handles the answer to a probe of one attempt.
-func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
+// handleProbed handles the answer to a probe of one attempt.
+func (c *Core) handleProbed(h *host, p *hosts.ProbedJob) {
 	a, f := c.table.Attempt(p.Attempt), c.inFlight[p.Attempt]
 	if mayHaveDied(c.table.Job(p.Attempt.Job), a) && (p.Answer == hosts.IsRunning || p.Answer == hosts.HasExited) {
 		c.stillRunning[p.Attempt] = true
@@ -82,8 +82,8 @@ func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
 	switch p.Answer {
 	case hosts.Unknown:
 		if h.linked && (f != nil || a.State == jobs.AttemptLost) {
-			if len(h.unknownAttempts) > 2*(h.open+len(h.orphans)) {
-				c.tidyAgain(h)
+			if len(h.unknownAttempts) > 2*(h.numOpen+len(h.orphans)) {
+				c.pruneUnknownAttempts(h)
 			}
 			h.unknownAttempts = append(h.unknownAttempts, p.Attempt)
 			h.probeAt = c.now.Mono + probeInterval
@@ -92,22 +92,22 @@ func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
 		if f == nil {
 			h.kill(p.Attempt, "its job has a result or another attempt")
 		} else {
-			c.killIfUnwanted(f)
-			if h.isDrained() || h.removed || h.next != nil || h.quiet || c.drain != "" {
+			c.killIfNotNeeded(f)
+			if h.isDrained() || h.removed || h.nextSpec != nil || h.isQuiet || c.drainReason != "" {
 				h.withdraw(f)
 			}
 		}
 	case hosts.IsRunning:
 		c.handleStarted(p.Attempt, p.Slot, p.Started)
 		if f != nil {
-			c.killIfUnwanted(f)
+			c.killIfNotNeeded(f)
 		}
 	case hosts.HasExited:
 		if p.Outcome != nil {
 			c.handleEnded(p.Attempt, p.Slot, p.Outcome)
 		}
 	case hosts.NeverStarted:
-		c.neverStarted(p.Attempt, cmp.Or(p.Why, "it never started there"))
+		c.handleNeverStarted(p.Attempt, cmp.Or(p.Why, "it never started there"))
 	case hosts.Dead:
 		if f == nil {
 			c.settleOrphan(p.Attempt)
@@ -120,9 +120,9 @@ func (c *Core) probedOne(h *host, p *hosts.ProbedJob) {
 	}
 }
 
-// killIfUnwanted repeats a kill that was lost with a link or a dispatcher, and ends an attempt that
-// is no longer needed.
-func (c *Core) killIfUnwanted(f *inFlight) {
+// killIfNotNeeded repeats a kill that was lost with a link or a dispatcher, and ends an attempt
+// that is no longer needed.
+func (c *Core) killIfNotNeeded(f *inFlight) {
 	j := c.table.Job(f.id.Job)
 	a := j.Attempts[f.id.N-1]
 	switch {

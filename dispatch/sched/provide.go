@@ -17,24 +17,27 @@ import (
 // exist, because a command that failed may have had an effect.
 
 const (
-	provideInterval = time.Second
-	listSoon        = 5 * time.Second // between lists while a change is in progress
-	listLater       = time.Minute     // between lists otherwise, while there are instances
-	maxCommandDelay = 5 * time.Minute // between attempts of a command that fails
-	// An instance that is still listed after this time is terminated again.
-	goneWithin = 30 * time.Second
-	// An instance that has not responded after this many startup times is terminated.
-	startupLimit    = 3
-	minStartupLimit = 30 * time.Second
-	// Time for an instance to end processes that jobs left behind, before it is terminated.
-	partingTime = time.Second
-	// Between lists while allocations wait in the queue of their cluster.
-	listPending = 20 * time.Second
-	// Time before the end of an allocation at which its jobs are stopped, to run elsewhere.
-	lastMoments = 30 * time.Second
-	// How long hosts that are dialed for the first time count as capacity.
+	provideInterval   = time.Second
+	shortListInterval = 5 * time.Second // between lists while a change is in progress
+	longListInterval  = time.Minute     // between lists otherwise, while there are instances
+	maxCommandDelay   = 5 * time.Minute // between attempts of a command that fails
+	// terminateTimeout is when an instance that is still listed is terminated again.
+	terminateTimeout = 30 * time.Second
+	// maxStartupFactor is after how many startup times an instance that has not responded is
+	// terminated.
+	maxStartupFactor = 3
+	minStartupLimit  = 30 * time.Second
+	// leaveTime is how long an instance has to end processes that jobs left behind, before it is
+	// terminated.
+	leaveTime = time.Second
+	// pendingListInterval is used while allocations wait in the queue of their cluster.
+	pendingListInterval = 20 * time.Second
+	// stopBeforeEnd is how long before the end of an allocation its jobs are stopped, to run
+	// elsewhere.
+	stopBeforeEnd = 30 * time.Second
+	// firstDialTime is how long hosts that are dialed for the first time count as capacity.
 	firstDialTime = 15 * time.Second
-	// How long the end of a run waits for its instances to be gone.
+	// instancesEndTime is how long the end of a run waits for its instances to be gone.
 	instancesEndTime = 10 * time.Minute
 )
 
@@ -45,22 +48,22 @@ func (c *Core) provide() {
 	if len(v.providers) == 0 || c.stopped || c.fenced || c.finished {
 		return
 	}
-	c.findInstances()
+	c.linkInstancesWithHosts()
 	for _, in := range v.instances {
 		c.manageInstance(in)
 	}
 	if c.now.Mono >= v.nextAt {
 		v.nextAt = c.now.Mono + provideInterval
 		for _, p := range v.providers {
-			c.createFor(p)
+			c.createInstances(p)
 		}
 	}
 	for _, p := range v.providers {
-		c.listFor(p)
+		c.requestInstanceList(p)
 	}
 	var used []string
 	for _, in := range v.instances {
-		if in.seen && in.pending == "" && !in.parting && !in.ending && !in.failed {
+		if in.wasListed && in.pending == "" && !in.leavingRun && !in.terminating && !in.failed {
 			used = append(used, in.name)
 		}
 	}
@@ -75,37 +78,37 @@ func (c *Core) manageInstance(in *instance) {
 	open := 0
 	for _, o := range c.absent {
 		if hosts.InstanceOf(o.spec.Name) == in.name {
-			open += o.open
-			if !in.p.listed {
+			open += o.numOpen
+			if !in.provider.listed {
 				o.lastReceivedAt = c.now.Mono // it cannot be reached before its address is in a list
 			}
 		}
 	}
 	slots := 0
 	for _, h := range in.hosts {
-		h.leaving = in.leaving
-		open += h.open
+		h.retiring = in.retiring
+		open += h.numOpen
 		if !h.linked {
 			continue
 		}
 		if !in.up {
 			c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceUp)})
 			if !in.inherited {
-				in.p.learnStartup(c.now.Mono - in.since)
+				in.provider.learnStartup(c.now.Mono - in.since)
 			}
 		}
 		in.up, in.answered = true, true
 		slots += max(1, h.slots())
 	}
 	if slots > 0 {
-		in.p.slots = slots
+		in.provider.slots = slots
 	}
 	c.vacateAllocation(in)
 	if open > 0 {
 		in.idleAt = 0
 		return
 	}
-	if in.busy || c.now.Mono < in.tryAt {
+	if in.busy || c.now.Mono < in.retryAt {
 		return
 	}
 	if in.up && in.idleAt == 0 {
@@ -113,27 +116,27 @@ func (c *Core) manageInstance(in *instance) {
 	}
 	switch why, kept := c.whyTerminate(in), in.hostWithOutputs(); {
 	case why == "":
-	case kept != "" && !in.ending:
-		in.leaving, in.busy, in.why = true, true, why
+	case kept != "" && !in.terminating:
+		in.retiring, in.busy, in.why = true, true, why
 		c.provisions.commands = append(c.provisions.commands, FetchInstance{kept, slices.Clone(in.outputs[kept])})
 	case len(in.hosts) > 0:
-		in.leaving, in.parting, in.why, in.outputs = true, true, why, nil
-		in.tryAt = c.now.Mono + partingTime
+		in.retiring, in.leavingRun, in.why, in.outputs = true, true, why, nil
+		in.retryAt = c.now.Mono + leaveTime
 	default:
-		if !in.up && !in.ending && !c.nothingWaits() {
-			in.p.failures++
-			in.p.createAt = c.now.Mono + c.afterFailures(in.p.failures)
+		if !in.up && !in.terminating && !c.hasNoWaitingJob() {
+			in.provider.failures++
+			in.provider.createAt = c.now.Mono + c.commandDelay(in.provider.failures)
 		}
-		in.leaving = true
+		in.retiring = true
 		c.terminate(in, why)
 	}
 	for _, h := range in.hosts {
-		h.leaving = in.leaving
+		h.retiring = in.retiring
 	}
 }
 
-// noteOutput records that an attempt has ended on an instance.
-func (c *Core) noteOutput(host string, id jobs.AttemptID) {
+// recordOutput records that an attempt has ended on an instance.
+func (c *Core) recordOutput(host string, id jobs.AttemptID) {
 	if in := c.instanceOf(host); in != nil {
 		if in.outputs == nil {
 			in.outputs = map[string][]jobs.AttemptID{}
@@ -158,46 +161,46 @@ func (in *instance) hostWithOutputs() string {
 func (c *Core) whyTerminate(in *instance) string {
 	age := c.now.Mono - max(in.since, in.lastPending)
 	switch {
-	case in.ending:
+	case in.terminating:
 		return in.why // the command failed, or has had no effect yet
 	case in.failed && !in.listed:
 		return "" // the next list shows whether there is anything to terminate
 	case in.failed:
 		return in.why
-	case in.leaving:
+	case in.retiring:
 		return in.why
-	case !in.p.listed:
+	case !in.provider.listed:
 		return ""
-	case c.nothingWaits():
+	case c.hasNoWaitingJob():
 		return "the run has no more work for it"
-	case c.isOver(in):
+	case c.isAllocationOver(in):
 		return allocationEnds
-	case !in.up && in.pending == "" && age >= in.p.answerLimit():
-		return "it has not answered within " + formatDuration(in.p.answerLimit())
-	case in.up && c.now.Mono-in.idleAt >= in.p.spec.Idle:
-		return "it has been idle for " + formatDuration(in.p.spec.Idle)
+	case !in.up && in.pending == "" && age >= in.provider.answerLimit():
+		return "it has not answered within " + formatDuration(in.provider.answerLimit())
+	case in.up && c.now.Mono-in.idleAt >= in.provider.spec.Idle:
+		return "it has been idle for " + formatDuration(in.provider.spec.Idle)
 	}
 	return ""
 }
 
-// nothingWaits reports whether no job waits for a host that does not exist yet.
-func (c *Core) nothingWaits() bool {
-	return c.drain != "" || c.last && c.table.Counts[jobs.Queued] == 0
+// hasNoWaitingJob reports whether no job waits for a host that does not exist yet.
+func (c *Core) hasNoWaitingJob() bool {
+	return c.drainReason != "" || c.allSubmitted && c.table.Counts[jobs.Queued] == 0
 }
 
-// listFor requests the list of a provider when it is needed.
-func (c *Core) listFor(p *provider) {
+// requestInstanceList requests the list of a provider when it is needed.
+func (c *Core) requestInstanceList(p *provider) {
 	if p.listing || c.now.Mono < p.listAt {
 		return
 	}
-	needed, later := !p.listed, listLater
+	needed, later := !p.listed, longListInterval
 	for _, in := range c.provisions.instances {
-		if in.p == p && !in.busy {
+		if in.provider == p && !in.busy {
 			needed = true
 			switch {
-			case in.pending != "" && in.listed && !in.ending && c.now.Mono-in.since > listLater:
-				later = min(later, listPending)
-			case !in.up || in.ending || !in.listed:
+			case in.pending != "" && in.listed && !in.terminating && c.now.Mono-in.since > longListInterval:
+				later = min(later, pendingListInterval)
+			case !in.up || in.terminating || !in.listed:
 				later = 0
 			}
 		}
@@ -209,19 +212,19 @@ func (c *Core) listFor(p *provider) {
 	c.provisions.commands = append(c.provisions.commands, ListInstances{p.spec.Name})
 }
 
-// createFor creates instances if the queue cannot be processed, at the current rate, within the
-// startup time of an instance.
-func (c *Core) createFor(p *provider) {
+// createInstances creates instances if the queue cannot be processed, at the current rate, within
+// the startup time of an instance.
+func (c *Core) createInstances(p *provider) {
 	if !p.listed || c.now.Mono < p.createAt || c.isLaunchingClosed() || c.queue.ready == 0 {
 		return
 	}
 	n, coming := 0, 0
 	for _, in := range c.provisions.instances {
-		if in.p == p {
+		if in.provider == p {
 			n++
 		}
-		if c.isComing(in) {
-			coming += in.p.slots
+		if c.isStarting(in) {
+			coming += in.provider.slots
 		}
 	}
 	for left := c.slotsNeeded(p); n < p.spec.Max && coming < left; n++ {
@@ -237,9 +240,9 @@ func (c *Core) createFor(p *provider) {
 	}
 }
 
-// isComing reports whether an instance is being started and will accept jobs.
-func (c *Core) isComing(in *instance) bool {
-	return !in.answered && !in.failed && !in.ending && (!in.up || c.now.Mono-max(in.since, in.lastPending) < in.p.answerLimit())
+// isStarting reports whether an instance is being started and will accept jobs.
+func (c *Core) isStarting(in *instance) bool {
+	return !in.answered && !in.failed && !in.terminating && (!in.up || c.now.Mono-max(in.since, in.lastPending) < in.provider.answerLimit())
 }
 
 // slotsNeeded returns how many slots the waiting jobs that an instance could run would still need
@@ -256,7 +259,7 @@ func (c *Core) slotsNeeded(p *provider) int {
 		case h.isFirstDial() && h.instance == nil && c.now.Mono < firstDialTime:
 			return 0 // its capacity will be known in a moment
 		}
-		for f := h.head; f != nil; f = f.next {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			age := 0.0
 			if f.started {
 				age = f.age(c.now.Mono).Seconds()
@@ -268,22 +271,22 @@ func (c *Core) slotsNeeded(p *provider) int {
 		}
 	}
 	for _, in := range c.provisions.instances {
-		if c.isComing(in) {
-			free += float64(in.p.slots) * max(0, horizon-max(0, in.p.startup-(c.now.Mono-in.since)).Seconds())
+		if c.isStarting(in) {
+			free += float64(in.provider.slots) * max(0, horizon-max(0, in.provider.startup-(c.now.Mono-in.since)).Seconds())
 		}
 	}
-	c.slots.planned = 0
-	for _, p := range c.partialPools() {
-		p.planned = 0
+	c.slots.plannedUse = 0
+	for _, p := range c.queueAndTokenPools() {
+		p.plannedUse = 0
 	}
 	stranded, waiting, work := 0, 0, 0.0
 	for _, cl := range c.queue.list {
-		if !p.couldRun(cl) {
+		if !p.canRun(cl) {
 			continue
 		}
 		slots := c.planWithinPools(cl) * cl.key.slots
 		switch {
-		case !c.canRunNow(cl):
+		case !c.hasHostFor(cl):
 			stranded += slots
 		default:
 			waiting += slots
@@ -310,33 +313,33 @@ func (st *queueStats) meanOr(known bool, oldest float64) float64 {
 	return oldest
 }
 
-// canRunNow reports whether a host that accepts jobs could run the class.
-func (c *Core) canRunNow(cl *class) bool {
+// hasHostFor reports whether a host that accepts jobs could run the class.
+func (c *Core) hasHostFor(cl *class) bool {
 	c.updateFits(cl)
 	return slices.ContainsFunc(c.hosts, func(h *host) bool {
 		return cl.fits[h.index] && h.acceptsJobs() && c.hasTimeFor(h, cl.key.maxRunTime)
 	})
 }
 
-// couldRun reports whether an instance of the provider could run the class, as far as is known.
-func (p *provider) couldRun(cl *class) bool {
+// canRun reports whether an instance of the provider could run the class, as far as is known.
+func (p *provider) canRun(cl *class) bool {
 	if p.spec.Max == 0 {
 		return false
 	}
-	h := host{spec: &p.spec.Host, instance: &instance{p: p}}
+	h := host{spec: &p.spec.Host, instance: &instance{provider: p}}
 	h.setGPUs(h.spec.GPUNumbers(nil))
 	return h.whyCannotRun(cl) == ""
 }
 
-// anyProviderCouldRun reports whether couldRun holds for some provider.
-func (c *Core) anyProviderCouldRun(cl *class) bool {
-	return slices.ContainsFunc(c.provisions.providers, func(p *provider) bool { return p.couldRun(cl) })
+// hasProviderFor reports whether canRun holds for some provider.
+func (c *Core) hasProviderFor(cl *class) bool {
+	return slices.ContainsFunc(c.provisions.providers, func(p *provider) bool { return p.canRun(cl) })
 }
 
-// instancesMayCome reports whether an instance is being started and is expected to come up.
-func (c *Core) instancesMayCome() bool {
+// hasStartingInstance reports whether an instance is being started and is expected to come up.
+func (c *Core) hasStartingInstance() bool {
 	return slices.ContainsFunc(c.provisions.instances, func(in *instance) bool {
-		return c.isComing(in) && in.p.failures == 0
+		return c.isStarting(in) && in.provider.failures == 0
 	})
 }
 
@@ -369,7 +372,7 @@ func (c *Core) instancesLeft() string {
 
 // idleTime returns how long an instance that is up has had no work.
 func (c *Core) idleTime(h *host) time.Duration {
-	if h.instance == nil || h.instance.idleAt == 0 || h.open > 0 || !h.acceptsJobs() {
+	if h.instance == nil || h.instance.idleAt == 0 || h.numOpen > 0 || !h.acceptsJobs() {
 		return 0
 	}
 	return max(1, c.now.Mono-h.instance.idleAt)
@@ -384,45 +387,45 @@ func (c *Core) addInstanceViews(views []HostView) []HostView {
 		for i := range views[:shown] {
 			if hosts.InstanceOf(views[i].Name) == in.name {
 				none = false
-				c.showInstance(in, &views[i])
+				c.fillInstanceView(in, &views[i])
 			}
 		}
 		if none {
-			views = append(views, HostView{Name: in.name, State: Starting, Slots: in.p.slots, Down: max(1, in.since)})
-			c.showInstance(in, &views[len(views)-1])
+			views = append(views, HostView{Name: in.name, State: Starting, Slots: in.provider.slots, Down: max(1, in.since)})
+			c.fillInstanceView(in, &views[len(views)-1])
 		}
 	}
 	return views
 }
 
-func (c *Core) showInstance(in *instance, v *HostView) {
+func (c *Core) fillInstanceView(in *instance, v *HostView) {
 	switch {
-	case in.leaving || in.ending || in.failed:
+	case in.retiring || in.terminating || in.failed:
 		v.State, v.Reason = Terminating, in.why
 	case in.busy:
 		v.State = Creating
 	case !in.answered && v.State == Connecting || v.State == BackingOff && !in.up:
 		v.State = Starting
 	case v.State == Up && v.Reason == "" && in.endsAt > 0:
-		v.Reason = c.endText(in)
+		v.Reason = c.allocationEndText(in)
 	}
 	switch {
 	case in.answered || v.State == Terminating:
 	case in.pending != "":
 		v.Reason = fmt.Sprintf("pending: %s, for %s", in.pending, formatDuration(c.now.Mono-in.since))
 	default:
-		v.Reason = fmt.Sprintf("of provider %s, for %s", in.p.spec.Name, formatDuration(c.now.Mono-in.since))
+		v.Reason = fmt.Sprintf("of provider %s, for %s", in.provider.spec.Name, formatDuration(c.now.Mono-in.since))
 	}
 }
 
 // nextProvision calls soon with the times at which provide must run again.
 func (c *Core) nextProvision(soon func(time.Duration)) {
 	for _, in := range c.provisions.instances {
-		soon(in.tryAt)
+		soon(in.retryAt)
 		if in.endsAt > 0 {
-			soon(in.endsAt - lastMoments)
+			soon(in.endsAt - stopBeforeEnd)
 		}
-		soon(in.p.listAt)
+		soon(in.provider.listAt)
 	}
 	for _, p := range c.provisions.providers {
 		soon(p.createAt)

@@ -11,24 +11,24 @@ import (
 	"dcs-tui/jobs"
 )
 
-// cloud returns a provider of instances with two slots that take a minute to start.
-func cloud() *hosts.Provider {
+// testProvider returns a provider of instances with two slots that take a minute to start.
+func testProvider() *hosts.Provider {
 	return &hosts.Provider{Name: "cloud", Max: 3, Startup: time.Minute, Idle: 2 * time.Minute,
 		Host: hosts.Host{GPUs: -1, Link: "ssh", Slots: hosts.SlotRule{Fixed: 2}, Tags: []string{"cloud"}}}
 }
 
-func provided(cfg Config, p *hosts.Provider) Config {
+func withProvider(cfg Config, p *hosts.Provider) Config {
 	cfg.Providers, cfg.InstancePrefix = []*hosts.Provider{p}, "dcs-r"
 	return cfg
 }
 
-// list answers a ListInstances command, even if there was none.
-func (s *stage) list(names ...string) []Command {
+// answerList answers a ListInstances command, even if there was none.
+func (s *stage) answerList(names ...string) []Command {
 	return s.step(InstancesListed{Provider: "cloud", Names: names})
 }
 
-// untilListing lets time pass until the core requests a list of instances.
-func (s *stage) untilListing(beating ...string) {
+// waitForListing lets time pass until the core requests a list of instances.
+func (s *stage) waitForListing(beating ...string) {
 	s.t.Helper()
 	for range 200 {
 		if s.c.provisions.providers[0].listing {
@@ -39,11 +39,11 @@ func (s *stage) untilListing(beating ...string) {
 	s.t.Fatal("no list is asked for")
 }
 
-// listUntil lets time pass until the core requests a list, and answers it.
-func (s *stage) listUntil(names ...string) []Command {
+// waitAndAnswerList lets time pass until the core requests a list, and answers it.
+func (s *stage) waitAndAnswerList(names ...string) []Command {
 	s.t.Helper()
-	s.untilListing()
-	return s.list(names...)
+	s.waitForListing()
+	return s.answerList(names...)
 }
 
 // instanceRecords returns the states that the journal records for an instance.
@@ -61,13 +61,13 @@ func (s *stage) instanceRecords(name string) string {
 // cannot be emptied within the time that a new instance needs to start. No more instances are
 // created than the jobs can use.
 func TestCreateInstances(t *testing.T) {
-	few := cloud()
+	few := testProvider()
 	few.Max = 1
 	ten := func(n int) func(s *stage) {
 		return func(s *stage) { // five jobs took 10 s each, two are running, n are waiting
 			s.up("a")
-			s.plain(7 + n)
-			s.ranAll("a", 5, 10*time.Second)
+			s.submitPlain(7 + n)
+			s.endAllAfter("a", 5, 10*time.Second)
 		}
 	}
 	onlyCloud := func(s *stage) { s.up("a"); s.submit(true, &jobs.Options{Tags: []string{"cloud"}}) }
@@ -79,57 +79,57 @@ func TestCreateInstances(t *testing.T) {
 		do    func(s *stage)
 		want  int
 	}{
-		{"nothing to do", cloud(), Config{}, nil, func(s *stage) { s.plain(0) }, 0},
-		{"no hosts", cloud(), Config{}, nil, func(s *stage) { s.plain(1) }, 1},
-		{"no hosts, as many instances as jobs need", cloud(), Config{}, nil, func(s *stage) { s.plain(4) }, 2},
-		{"no more than max", cloud(), Config{}, nil, func(s *stage) { s.plain(100) }, 3},
-		{"no more than max 1", few, Config{}, nil, func(s *stage) { s.plain(100) }, 1},
-		{"the queue is empty before one is up", cloud(), Config{}, []*hosts.Host{box("a", 2)}, ten(8), 0},
-		{"a few are left", cloud(), Config{}, []*hosts.Host{box("a", 2)}, ten(12), 1},
-		{"many are left", cloud(), Config{}, []*hosts.Host{box("a", 2)}, ten(40), 3},
-		{"max slots", cloud(), Config{MaxSlots: 4}, []*hosts.Host{box("a", 2)}, ten(40), 1},
-		{"run times are not known yet", cloud(), Config{}, []*hosts.Host{box("a", 2)}, func(s *stage) { s.up("a"); s.plain(40) }, 0},
-		{"what runs is old", cloud(), Config{}, []*hosts.Host{box("a", 2)}, func(s *stage) {
+		{"nothing to do", testProvider(), Config{}, nil, func(s *stage) { s.submitPlain(0) }, 0},
+		{"no hosts", testProvider(), Config{}, nil, func(s *stage) { s.submitPlain(1) }, 1},
+		{"no hosts, as many instances as jobs need", testProvider(), Config{}, nil, func(s *stage) { s.submitPlain(4) }, 2},
+		{"no more than max", testProvider(), Config{}, nil, func(s *stage) { s.submitPlain(100) }, 3},
+		{"no more than max 1", few, Config{}, nil, func(s *stage) { s.submitPlain(100) }, 1},
+		{"the queue is empty before one is up", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, ten(8), 0},
+		{"a few are left", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, ten(12), 1},
+		{"many are left", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, ten(40), 3},
+		{"max slots", testProvider(), Config{MaxSlots: 4}, []*hosts.Host{testHost("a", 2)}, ten(40), 1},
+		{"run times are not known yet", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, func(s *stage) { s.up("a"); s.submitPlain(40) }, 0},
+		{"what runs is old", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, func(s *stage) {
 			s.up("a")
-			s.plain(40)
+			s.submitPlain(40)
 			s.started("a", "1.1 2.1")
 			s.wait(time.Minute, "a")
 		}, 3},
-		{"hosts are being dialed", cloud(), Config{}, []*hosts.Host{box("a", 2)}, func(s *stage) { s.plain(40) }, 0},
-		{"hosts do not answer", cloud(), Config{}, []*hosts.Host{box("a", 2)}, func(s *stage) { s.plain(40); s.wait(firstDialTime + 5*time.Second) }, 3},
-		{"paused", cloud(), Config{}, nil, func(s *stage) { s.step(Pause{On: true}); s.plain(40) }, 0},
-		{"draining", cloud(), Config{}, nil, func(s *stage) { s.step(Drain{Why: "asked"}); s.plain(40) }, 0},
-		{"only instances have the tag", cloud(), Config{}, []*hosts.Host{box("a", 2)}, onlyCloud, 1},
-		{"only instances have the tag, and the hosts have all slots that are allowed", cloud(), Config{MaxSlots: 2},
-			[]*hosts.Host{box("a", 2)}, onlyCloud, 1},
-		{"instances lack the tag", cloud(), Config{}, []*hosts.Host{box("a", 2), box("b", 2)}, func(s *stage) {
+		{"hosts are being dialed", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, func(s *stage) { s.submitPlain(40) }, 0},
+		{"hosts do not answer", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, func(s *stage) { s.submitPlain(40); s.wait(firstDialTime + 5*time.Second) }, 3},
+		{"paused", testProvider(), Config{}, nil, func(s *stage) { s.step(Pause{On: true}); s.submitPlain(40) }, 0},
+		{"draining", testProvider(), Config{}, nil, func(s *stage) { s.step(Drain{Why: "asked"}); s.submitPlain(40) }, 0},
+		{"only instances have the tag", testProvider(), Config{}, []*hosts.Host{testHost("a", 2)}, onlyCloud, 1},
+		{"only instances have the tag, and the hosts have all slots that are allowed", testProvider(), Config{MaxSlots: 2},
+			[]*hosts.Host{testHost("a", 2)}, onlyCloud, 1},
+		{"instances lack the tag", testProvider(), Config{}, []*hosts.Host{testHost("a", 2), testHost("b", 2)}, func(s *stage) {
 			s.submit(true, &jobs.Options{Tags: []string{"other"}})
 		}, 0},
-		{"instances are too small", cloud(), Config{}, []*hosts.Host{box("a", 4)}, func(s *stage) {
+		{"instances are too small", testProvider(), Config{}, []*hosts.Host{testHost("a", 4)}, func(s *stage) {
 			s.submit(true, slices.Repeat([]*jobs.Options{{Slots: 4}}, 9)...)
 			s.wait(firstDialTime + 5*time.Second)
 		}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStage(t, provided(c.cfg, c.p), c.hosts...)
+			s := newStage(t, withProvider(c.cfg, c.p), c.hosts...)
 			c.do(s)
 			want(t, "before the list is known", s.instanceRecords("dcs-r-1"), "")
 			s.at += provideInterval
-			want(t, "instances", strings.Count(said[CreateInstance](s.list()), "dcs-r-"), c.want)
+			want(t, "instances", strings.Count(formatCommands[CreateInstance](s.answerList()), "dcs-r-"), c.want)
 			s.at += provideInterval
-			want(t, "created though nothing has changed", said[CreateInstance](s.step(Tick{})), "")
+			want(t, "created though nothing has changed", formatCommands[CreateInstance](s.step(Tick{})), "")
 		})
 	}
 }
 
-// served returns a stage with one instance that is up. shared is whether the instance shares the
-// run directory.
-func served(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
-	s := newStage(t, provided(Config{}, cloud()))
-	s.submit(last, times(jobsToDo, jobs.NoOptions)...)
-	contains(t, "commands", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
+// servedStage returns a stage with one instance that is up. shared is whether the instance shares
+// the run directory.
+func servedStage(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
+	s := newStage(t, withProvider(Config{}, testProvider()))
+	s.submit(last, repeatOptions(jobsToDo, jobs.NoOptions)...)
+	wantContains(t, "commands", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-1}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
-	want(t, "used", said[UseInstances](s.listUntil("dcs-r-1")), "{[dcs-r-1]}")
+	want(t, "used", formatCommands[UseInstances](s.waitAndAnswerList("dcs-r-1")), "{[dcs-r-1]}")
 	s.connect("dcs-r-1", hosts.Hello{Cores: 3, Slots: 2, Shared: shared})
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating up")
 	return s
@@ -141,72 +141,72 @@ func served(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
 func TestTerminateInstances(t *testing.T) {
 	ok := jobs.Outcome{Started: 1, Ended: 2}
 	t.Run("no more work", func(t *testing.T) {
-		s := served(t, true, 2, true)
+		s := servedStage(t, true, 2, true)
 		s.started("dcs-r-1", "1.1 2.1")
-		want(t, "with an open attempt", said[TerminateInstance](append(s.ended("dcs-r-1", "1.1", ok), s.wait(10*time.Second, "dcs-r-1")...)), "")
+		want(t, "with an open attempt", formatCommands[TerminateInstance](append(s.ended("dcs-r-1", "1.1", ok), s.wait(10*time.Second, "dcs-r-1")...)), "")
 		commands := s.ended("dcs-r-1", "2.1", ok)
-		want(t, "at the end", said[UseInstances](commands)+said[Leave](commands), "{[]}{dcs-r-1}")
-		want(t, "before it has left", said[TerminateInstance](commands), "")
-		want(t, "when it has left", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
+		want(t, "at the end", formatCommands[UseInstances](commands)+formatCommands[Leave](commands), "{[]}{dcs-r-1}")
+		want(t, "before it has left", formatCommands[TerminateInstance](commands), "")
+		want(t, "when it has left", formatCommands[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 		want(t, "records", s.instanceRecords("dcs-r-1"), "creating up terminating")
-		want(t, "finish before its instance is gone", s.ending(), "")
+		want(t, "finish before its instance is gone", s.finishText(), "")
 		s.step(InstanceTerminated{Name: "dcs-r-1"})
-		s.listUntil()
+		s.waitAndAnswerList()
 		want(t, "records after one list without it", s.instanceRecords("dcs-r-1"), "creating up terminating")
-		s.listUntil()
+		s.waitAndAnswerList()
 		want(t, "records", s.instanceRecords("dcs-r-1"), "creating up terminating gone")
-		want(t, "finish", s.ending(), "done")
+		want(t, "finish", s.finishText(), "done")
 		want(t, "reason", s.finish.Why, "")
 	})
 	t.Run("idle", func(t *testing.T) {
-		s := served(t, true, 1, false)
+		s := servedStage(t, true, 1, false)
 		s.started("dcs-r-1", "1.1")
 		s.ended("dcs-r-1", "1.1", ok)
-		want(t, "too early", said[TerminateInstance](s.wait(110*time.Second, "dcs-r-1")), "")
-		want(t, "after idle", said[TerminateInstance](s.wait(20*time.Second, "dcs-r-1")), "{cloud dcs-r-1}")
+		want(t, "too early", formatCommands[TerminateInstance](s.wait(110*time.Second, "dcs-r-1")), "")
+		want(t, "after idle", formatCommands[TerminateInstance](s.wait(20*time.Second, "dcs-r-1")), "{cloud dcs-r-1}")
 		s.submit(false, jobs.NoOptions)
-		want(t, "on one that is being terminated", on(s.commands, "dcs-r-1"), "")
+		want(t, "on one that is being terminated", launchedOn(s.commands, "dcs-r-1"), "")
 	})
 	t.Run("work comes in time", func(t *testing.T) {
-		s := served(t, true, 1, false)
+		s := servedStage(t, true, 1, false)
 		s.started("dcs-r-1", "1.1")
 		s.ended("dcs-r-1", "1.1", ok)
 		s.wait(110*time.Second, "dcs-r-1")
 		s.submit(false, jobs.NoOptions)
 		s.started("dcs-r-1", "2.1")
-		want(t, "busy", said[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1")), "")
+		want(t, "busy", formatCommands[TerminateInstance](s.wait(10*time.Minute, "dcs-r-1")), "")
 	})
 	t.Run("drain", func(t *testing.T) {
-		s := served(t, true, 2, false)
+		s := servedStage(t, true, 2, false)
 		s.started("dcs-r-1", "1.1 2.1")
 		s.ended("dcs-r-1", "1.1", ok)
 		s.ended("dcs-r-1", "2.1", ok)
 		s.step(Drain{Why: "asked"})
-		want(t, "commands", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
+		want(t, "commands", formatCommands[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 	})
 	t.Run("outputs are fetched first", func(t *testing.T) {
-		s := served(t, false, 1, true)
+		s := servedStage(t, false, 1, true)
 		s.started("dcs-r-1", "1.1")
 		commands := s.ended("dcs-r-1", "1.1", ok)
-		want(t, "fetch", said[FetchInstance](commands), "{dcs-r-1 [1.1]}")
-		want(t, "before it", said[TerminateInstance](commands), "")
+		want(t, "fetch", formatCommands[FetchInstance](commands), "{dcs-r-1 [1.1]}")
+		want(t, "before it", formatCommands[TerminateInstance](commands), "")
 		commands = s.step(InstanceFetched{Name: "dcs-r-1", Err: "no route"})
-		want(t, "after a failure", said[TerminateInstance](append(commands, s.wait(time.Second, "dcs-r-1")...)), "")
+		want(t, "after a failure", formatCommands[TerminateInstance](append(commands, s.wait(time.Second, "dcs-r-1")...)), "")
 		commands = s.wait(30*time.Second, "dcs-r-1")
-		want(t, "fetch again", said[FetchInstance](commands), "{dcs-r-1 [1.1]}")
-		want(t, "before it is done", said[TerminateInstance](commands), "")
+		want(t, "fetch again", formatCommands[FetchInstance](commands), "{dcs-r-1 [1.1]}")
+		want(t, "before it is done", formatCommands[TerminateInstance](commands), "")
 		s.step(InstanceFetched{Name: "dcs-r-1"})
-		want(t, "after it", said[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
+		want(t, "after it", formatCommands[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 	})
 	t.Run("the command fails", func(t *testing.T) {
-		s := served(t, true, 1, true)
+		s := servedStage(t, true, 1, true)
 		s.started("dcs-r-1", "1.1")
 		s.ended("dcs-r-1", "1.1", ok)
 		s.wait(2 * time.Second)
 		commands := s.step(InstanceTerminated{Name: "dcs-r-1", Err: "the terminate command failed"})
-		want(t, "at once", said[TerminateInstance](commands), "")
-		s.listUntil("dcs-r-1")
-		contains(t, "later", said[TerminateInstance](s.wait(30*time.Second)), "{cloud dcs-r-1}")
+		want(t, "at once", formatCommands[TerminateInstance](commands), "")
+		s.waitAndAnswerList("dcs-r-1")
+		wantContains(t, "later", formatCommands[TerminateInstance](s.wait(30*time.Second)), "{cloud dcs-r-1}")
 		s.wait(instancesEndTime)
 		if s.finish == nil || !strings.Contains(s.finish.Why, "instances may still exist: dcs-r-1") {
 			t.Errorf("got %+v, want an end that names the instance", s.finish)
@@ -217,9 +217,9 @@ func TestTerminateInstances(t *testing.T) {
 // TestCreationFails checks that failed creations are retried with growing delays, and that an
 // instance that a failed command left behind is terminated.
 func TestCreationFails(t *testing.T) {
-	s := newStage(t, provided(Config{GiveUp: time.Hour}, cloud()))
-	s.plain(1)
-	s.list()
+	s := newStage(t, withProvider(Config{GiveUpAfter: time.Hour}, testProvider()))
+	s.submitPlain(1)
+	s.answerList()
 	s.step(InstanceCreated{Name: "dcs-r-1", Err: "quota"})
 	var gaps []time.Duration
 	for n := 2; n < 9; n++ {
@@ -228,7 +228,7 @@ func TestCreationFails(t *testing.T) {
 			if s.at-at > time.Hour {
 				t.Fatal("no further creation is tried")
 			}
-			s.list()
+			s.answerList()
 		}
 		gaps = append(gaps, s.at-at)
 		s.step(InstanceCreated{Name: fmt.Sprintf("dcs-r-%d", n), Err: "quota"})
@@ -237,28 +237,28 @@ func TestCreationFails(t *testing.T) {
 		t.Errorf("the delays are %v, want them to grow from seconds to minutes", gaps)
 	}
 	want(t, "what never was", s.instanceRecords("dcs-r-1"), "creating gone")
-	s.listUntil("dcs-r-8") // the list may have been requested before the command ended
-	s.listUntil("dcs-r-8")
-	contains(t, "termination", said[TerminateInstance](s.wait(10*time.Second)), "{cloud dcs-r-8}")
+	s.waitAndAnswerList("dcs-r-8") // the list may have been requested before the command ended
+	s.waitAndAnswerList("dcs-r-8")
+	wantContains(t, "termination", formatCommands[TerminateInstance](s.wait(10*time.Second)), "{cloud dcs-r-8}")
 }
 
 // TestInstanceNeverAnswers checks that an instance that never answers is terminated after a limit,
 // and that observed startup times change the estimate.
 func TestInstanceNeverAnswers(t *testing.T) {
-	s := newStage(t, provided(Config{}, cloud()))
-	s.plain(1)
-	s.list()
+	s := newStage(t, withProvider(Config{}, testProvider()))
+	s.submitPlain(1)
+	s.answerList()
 	s.step(InstanceCreated{Name: "dcs-r-1"})
-	s.listUntil("dcs-r-1")
-	for s.at < startupLimit*time.Minute-5*time.Second {
+	s.waitAndAnswerList("dcs-r-1")
+	for s.at < maxStartupFactor*time.Minute-5*time.Second {
 		s.wait(time.Second)
-		s.list("dcs-r-1")
+		s.answerList("dcs-r-1")
 	}
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating")
 	s.wait(10 * time.Second)
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating terminating")
 
-	p := &provider{spec: cloud(), startup: time.Minute}
+	p := &provider{spec: testProvider(), startup: time.Minute}
 	p.learnStartup(10 * time.Second)
 	p.learnStartup(20 * time.Second)
 	want(t, "startup", p.startup, 15*time.Second)
@@ -268,20 +268,20 @@ func TestInstanceNeverAnswers(t *testing.T) {
 // TestInstanceListShrinks checks that a failed list proves nothing. An instance that is missing
 // from two lists is gone, unless it answers.
 func TestInstanceListShrinks(t *testing.T) {
-	s := served(t, true, 2, true)
+	s := servedStage(t, true, 2, true)
 	s.started("dcs-r-1", "1.1 2.1")
 	for range 3 {
-		s.wait(listLater, "dcs-r-1")
-		s.list()
+		s.wait(longListInterval, "dcs-r-1")
+		s.answerList()
 	}
 	want(t, "while it answers", s.instanceRecords("dcs-r-1"), "creating up")
 	s.step(HostDown{"dcs-r-1", errRefused})
-	s.wait(listLater)
+	s.wait(longListInterval)
 	s.step(InstancesListed{Provider: "cloud", Err: "no token"})
-	s.wait(listLater)
+	s.wait(longListInterval)
 	want(t, "after a failed list", s.instanceRecords("dcs-r-1"), "creating up")
 	s.wait(2 * time.Minute)
-	s.list()
+	s.answerList()
 	want(t, "after a list without it", s.instanceRecords("dcs-r-1"), "creating up gone")
 }
 
@@ -290,27 +290,27 @@ func TestInstanceListShrinks(t *testing.T) {
 func TestAdoptInstances(t *testing.T) {
 	table := func(n int, records ...jobs.Record) *jobs.Table {
 		begin := []jobs.Record{{Kind: jobs.KindEpoch, Epoch: 2}, {Kind: jobs.KindAccepted, Job: 1, Count: n}}
-		return folded(t, &jobs.Table{Specs: specsOf(1, times(n, jobs.NoOptions)...)}, append(begin, records...)...)
+		return folded(t, &jobs.Table{Specs: specsOf(1, repeatOptions(n, jobs.NoOptions)...)}, append(begin, records...)...)
 	}
 	is := func(name, how string) jobs.Record {
 		return jobs.Record{Kind: jobs.KindInstance, At: 1, Host: name, How: how, Reason: "cloud"}
 	}
 	start := func(tb *jobs.Table, hs ...*hosts.Host) *stage {
-		s := &stage{t: t, c: New(provided(Config{}, cloud()), tb, hs), hosts: hs}
-		contains(t, "first", said[ListInstances](s.step(Tick{})), "{cloud}")
+		s := &stage{t: t, c: New(withProvider(Config{}, testProvider()), tb, hs), hosts: hs}
+		wantContains(t, "first", formatCommands[ListInstances](s.step(Tick{})), "{cloud}")
 		s.step(Submit{Last: true})
 		return s
 	}
 	t.Run("needed", func(t *testing.T) {
 		s := start(table(2, is("dcs-r-1", "creating"), is("dcs-r-1", "up")))
-		commands := s.list("dcs-r-1")
-		want(t, "used", said[UseInstances](commands), "{[dcs-r-1]}")
-		want(t, "terminated", said[TerminateInstance](commands), "")
-		want(t, "created, while it is on its way", said[CreateInstance](commands), "")
+		commands := s.answerList("dcs-r-1")
+		want(t, "used", formatCommands[UseInstances](commands), "{[dcs-r-1]}")
+		want(t, "terminated", formatCommands[TerminateInstance](commands), "")
+		want(t, "created, while it is on its way", formatCommands[CreateInstance](commands), "")
 	})
 	t.Run("not needed", func(t *testing.T) {
 		s := start(table(0, is("dcs-r-3", "creating"), is("dcs-r-3", "up"), is("dcs-r-7", "creating")))
-		contains(t, "terminated", said[TerminateInstance](append(s.list("dcs-r-3", "dcs-r-7"), s.wait(2*time.Second)...)), "{cloud dcs-r-3} {cloud dcs-r-7}")
+		wantContains(t, "terminated", formatCommands[TerminateInstance](append(s.answerList("dcs-r-3", "dcs-r-7"), s.wait(2*time.Second)...)), "{cloud dcs-r-3} {cloud dcs-r-7}")
 	})
 	t.Run("terminated again", func(t *testing.T) {
 		s := start(table(1, is("dcs-r-1", "creating"), is("dcs-r-1", "terminating")))
@@ -322,60 +322,60 @@ func TestAdoptInstances(t *testing.T) {
 			jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "dcs-r-1"}, jobs.Record{Kind: jobs.KindRunning, Job: 1, N: 1, Host: "dcs-r-1"}))
 		s.wait(10 * time.Minute)
 		s.wantState(1, jobs.Running) // not given up before the list shows where it is
-		want(t, "terminated", said[TerminateInstance](s.list("dcs-r-1")), "")
+		want(t, "terminated", formatCommands[TerminateInstance](s.answerList("dcs-r-1")), "")
 	})
 	t.Run("unknown and late ones", func(t *testing.T) {
 		s := start(table(0, is("dcs-r-1", "creating"), is("dcs-r-1", "gone")))
-		contains(t, "terminated", said[TerminateInstance](append(s.list("dcs-r-1", "dcs-r-9"), s.wait(2*time.Second)...)), "{cloud dcs-r-1} {cloud dcs-r-9}")
+		wantContains(t, "terminated", formatCommands[TerminateInstance](append(s.answerList("dcs-r-1", "dcs-r-9"), s.wait(2*time.Second)...)), "{cloud dcs-r-1} {cloud dcs-r-9}")
 		want(t, "records", s.instanceRecords("dcs-r-9"), "creating terminating")
 	})
 	t.Run("taken for gone with an open attempt and an output", func(t *testing.T) {
 		s := start(table(2, is("dcs-r-1", "creating"), is("dcs-r-1", "up"),
 			jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "dcs-r-1"}, jobs.Record{Kind: jobs.KindRunning, Job: 1, N: 1, Host: "dcs-r-1"},
 			jobs.Record{Kind: jobs.KindLaunching, Job: 2, N: 1, Host: "dcs-r-1"},
-			jobs.Record{Kind: jobs.KindExited, Job: 2, N: 1, Host: "dcs-r-1", Next: jobs.Succeeded, Seq: 1, Outcome: &okay},
+			jobs.Record{Kind: jobs.KindExited, Job: 2, N: 1, Host: "dcs-r-1", Next: jobs.Succeeded, Seq: 1, Outcome: &succeeded},
 			is("dcs-r-1", "gone")))
-		commands := s.list("dcs-r-1")
-		want(t, "used", said[UseInstances](commands), "{[dcs-r-1]}")
-		want(t, "terminated", said[TerminateInstance](append(commands, s.wait(10*time.Second)...)), "")
-		s.step(set(&hosts.Host{Name: "dcs-r-1", Slots: hosts.SlotRule{Fixed: 2}}))
-		s.upAs("dcs-r-1", "M")
-		commands = append(s.ended("dcs-r-1", "1.1", okay), s.step(Tick{})...)
-		want(t, "fetched when nothing is open", said[FetchInstance](commands), "{dcs-r-1 [2.1 1.1]}")
+		commands := s.answerList("dcs-r-1")
+		want(t, "used", formatCommands[UseInstances](commands), "{[dcs-r-1]}")
+		want(t, "terminated", formatCommands[TerminateInstance](append(commands, s.wait(10*time.Second)...)), "")
+		s.step(setHosts(&hosts.Host{Name: "dcs-r-1", Slots: hosts.SlotRule{Fixed: 2}}))
+		s.connectAs("dcs-r-1", "M")
+		commands = append(s.ended("dcs-r-1", "1.1", succeeded), s.step(Tick{})...)
+		want(t, "fetched when nothing is open", formatCommands[FetchInstance](commands), "{dcs-r-1 [2.1 1.1]}")
 		want(t, "records", s.instanceRecords("dcs-r-1"), "up")
 	})
 	t.Run("numbers go on", func(t *testing.T) {
 		s := start(table(1, is("dcs-r-4", "creating"), is("dcs-r-4", "gone")))
-		want(t, "created", said[CreateInstance](s.list()), "{cloud dcs-r-5}")
+		want(t, "created", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-5}")
 	})
 	t.Run("the provider is gone", func(t *testing.T) {
 		s := start(table(0, jobs.Record{Kind: jobs.KindInstance, Host: "dcs-r-1", How: "creating", Reason: "other"}))
-		want(t, "events about it", s.told("there is no provider other"), 1)
+		want(t, "events about it", s.numEvents("there is no provider other"), 1)
 	})
 }
 
 // TestSetProviders checks that a changed provider takes effect at once. A new provider creates
 // instances. A removed provider creates no more and terminates its instances.
 func TestSetProviders(t *testing.T) {
-	s := connected(t, Config{InstancePrefix: "dcs-r"}, box("a", 1))
+	s := connectedStage(t, Config{InstancePrefix: "dcs-r"}, testHost("a", 1))
 	s.submit(true, &jobs.Options{Tags: []string{"cloud"}}, &jobs.Options{Tags: []string{"cloud"}, Slots: 2})
 	s.wait(time.Second, "a")
 	s.wantState(1, jobs.Failed) // no host has the tag, and none will
 
-	s = withJobs(t, 100, Config{InstancePrefix: "dcs-r"}, box("a", 1))
+	s = stageWithJobs(t, 100, Config{InstancePrefix: "dcs-r"}, testHost("a", 1))
 	s.started("a", "1.1")
 	s.wait(10*time.Minute, "a")
-	contains(t, "a new provider", said[ListInstances](append(s.step(SetProviders{[]*hosts.Provider{cloud()}}), s.wait(time.Second, "a")...)), "{cloud}")
-	more := cloud()
+	wantContains(t, "a new provider", formatCommands[ListInstances](append(s.step(SetProviders{[]*hosts.Provider{testProvider()}}), s.wait(time.Second, "a")...)), "{cloud}")
+	more := testProvider()
 	more.Max = 1
 	s.step(SetProviders{[]*hosts.Provider{more}})
 	s.at += provideInterval
-	want(t, "created", said[CreateInstance](s.list()), "{cloud dcs-r-1}")
+	want(t, "created", formatCommands[CreateInstance](s.answerList()), "{cloud dcs-r-1}")
 	s.step(InstanceCreated{Name: "dcs-r-1"})
-	s.listUntil("dcs-r-1")
+	s.waitAndAnswerList("dcs-r-1")
 	s.step(SetProviders{nil})
-	want(t, "created without a provider", said[CreateInstance](s.wait(2*time.Minute, "a")), "")
-	s.list("dcs-r-1")
+	want(t, "created without a provider", formatCommands[CreateInstance](s.wait(2*time.Minute, "a")), "")
+	s.answerList("dcs-r-1")
 	commands := append(s.step(Cancel{All: true}), s.wait(10*time.Second, "a")...)
-	contains(t, "terminated", said[TerminateInstance](commands), "{cloud dcs-r-1}")
+	wantContains(t, "terminated", formatCommands[TerminateInstance](commands), "{cloud dcs-r-1}")
 }

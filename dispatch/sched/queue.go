@@ -13,41 +13,41 @@ import (
 // class and not for each job. In a class, jobs of the same rank form a bucket, ordered by id.
 //
 // waitState is the reason why a queued job waits.
-type waitState uint8
+type queueState uint8
 
 const (
-	notQueued         waitState = iota // not a queued job
-	ready                              // may be launched
-	retrying                           // waits for its next try
-	waitingForJobs                     // waits for other jobs (after=)
-	waitingForAttempt                  // waits for an attempt of an earlier round to be over
+	stateNotQueued         queueState = iota // not a queued job
+	stateReady                               // may be launched
+	stateRetrying                            // waits for its next try
+	stateWaitingForJobs                      // waits for other jobs (after=)
+	stateWaitingForAttempt                   // waits for an attempt of an earlier round to be over
 )
 
 // queue holds the queued jobs, at a few bytes each.
 type queue struct {
-	states  []waitState // by job id - 1
-	ready   int         // number of ready jobs
+	states  []queueState // by job id - 1
+	ready   int          // number of ready jobs
 	classes map[classKey]*class
 	list    []*class // classes with ready jobs, in no meaningful order
 	// Version of the hosts' capacities; a class of an older one computes fits again.
 	epoch int
 	// When the timer of a job fires, which ends the wait for a retry or for another host.
-	due map[jobs.ID]time.Duration
+	timerAt map[jobs.ID]time.Duration
 	// Ready jobs that have waited long enough for hosts where they have not failed.
-	anywhere map[jobs.ID]bool
-	timers   minHeap[timer]
-	lastOpts *jobs.Options // options of the last lookup, which neighbors usually share
-	lastKey  classKey
-	edits    bool // a job was edited, so a class may have entries of jobs that have left it
+	avoidanceOver   map[jobs.ID]bool
+	timers          minHeap[timer]
+	lastOpts        *jobs.Options // options of the last lookup, which neighbors usually share
+	lastKey         classKey
+	hasStaleEntries bool // a job was edited, so a class may have entries of jobs that have left it
 }
 
 func newQueue() queue {
-	return queue{classes: make(map[classKey]*class), due: make(map[jobs.ID]time.Duration), anywhere: make(map[jobs.ID]bool)}
+	return queue{classes: make(map[classKey]*class), timerAt: make(map[jobs.ID]time.Duration), avoidanceOver: make(map[jobs.ID]bool)}
 }
 
 func (q *queue) grow(n int) {
 	if more := n - len(q.states); more > 0 {
-		q.states = append(q.states, make([]waitState, more)...)
+		q.states = append(q.states, make([]queueState, more)...)
 	}
 }
 
@@ -59,13 +59,13 @@ func (q *queue) capacityChanged() { q.epoch++ }
 func (c *Core) enqueue(id jobs.ID) {
 	q := &c.queue
 	j := c.table.Job(id)
-	if j.State != jobs.Queued || q.states[id-1] != notQueued {
+	if j.State != jobs.Queued || q.states[id-1] != stateNotQueued {
 		return
 	}
-	c.watchDeadline(id, j)
+	c.addDeadline(id, j)
 	c.recheckHardness(id, j)
-	if len(j.Attempts) > 0 && otherOpen(j, 0) {
-		q.states[id-1] = waitingForAttempt
+	if len(j.Attempts) > 0 && hasOtherOpen(j, 0) {
+		q.states[id-1] = stateWaitingForAttempt
 		return
 	}
 	if j.Spec.Damage != "" {
@@ -73,13 +73,13 @@ func (c *Core) enqueue(id jobs.ID) {
 		return
 	}
 	if len(j.Spec.After) > 0 {
-		blocked, state, reason := c.blocked(id)
+		blocked, state, reason := c.registerWait(id)
 		if reason != "" {
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: state, Reason: reason})
 			return
 		}
 		if blocked {
-			q.states[id-1] = waitingForJobs
+			q.states[id-1] = stateWaitingForJobs
 			return
 		}
 	}
@@ -89,7 +89,7 @@ func (c *Core) enqueue(id jobs.ID) {
 		return
 	}
 	if wait := j.Retry.Sub(c.now.Wall); j.Retry != 0 && wait > 0 {
-		q.states[id-1] = retrying
+		q.states[id-1] = stateRetrying
 		q.setTimer(id, c.now.Mono+min(wait, c.longestDelay(j)))
 		return
 	}
@@ -99,7 +99,7 @@ func (c *Core) enqueue(id jobs.ID) {
 // makeReady adds a job that has no wait state to the ready queue.
 func (c *Core) makeReady(id jobs.ID, j *jobs.Job) {
 	q := &c.queue
-	q.states[id-1] = ready
+	q.states[id-1] = stateReady
 	q.ready++
 	cl := c.classOf(j)
 	cl.add(c, id, j)
@@ -109,7 +109,7 @@ func (c *Core) makeReady(id jobs.ID, j *jobs.Job) {
 }
 
 func (q *queue) setTimer(id jobs.ID, at time.Duration) {
-	q.due[id] = at
+	q.timerAt[id] = at
 	q.timers.push(timer{at, id})
 }
 
@@ -121,17 +121,17 @@ func (c *Core) removeFromQueue(id jobs.ID) {
 		return
 	}
 	switch q.states[id-1] {
-	case ready:
+	case stateReady:
 		q.ready--
 		c.classOf(c.table.Job(id)).remove(c, id)
-		delete(q.due, id)
-		delete(q.anywhere, id)
-	case retrying:
-		delete(q.due, id)
-	case waitingForJobs:
-		delete(c.after.waits, id)
+		delete(q.timerAt, id)
+		delete(q.avoidanceOver, id)
+	case stateRetrying:
+		delete(q.timerAt, id)
+	case stateWaitingForJobs:
+		delete(c.dependencies.waits, id)
 	}
-	q.states[id-1] = notQueued
+	q.states[id-1] = stateNotQueued
 }
 
 // endWaits ends the waits that are over: a job becomes ready, or a ready job may return to hosts
@@ -140,11 +140,11 @@ func (c *Core) endWaits() {
 	q := &c.queue
 	for len(q.timers) > 0 && q.timers[0].at <= c.now.Mono {
 		t := q.timers.pop()
-		if at, ok := q.due[t.id]; ok && at == t.at {
-			waited := q.states[t.id-1] == ready // it waited for another host
+		if at, ok := q.timerAt[t.id]; ok && at == t.at {
+			waited := q.states[t.id-1] == stateReady // it waited for another host
 			c.removeFromQueue(t.id)
 			if waited {
-				q.anywhere[t.id] = true
+				q.avoidanceOver[t.id] = true
 			}
 			j := c.table.Job(t.id)
 			if cl := c.classOf(j); cl.unsatisfiable != "" {
@@ -170,18 +170,18 @@ type rank struct {
 	notUrgent bool
 	priority  int32
 	deadline  int64 // ns since the Unix epoch
-	hard      *tuple
+	hardness  *tuple
 }
 
 func (c *Core) rankOf(j *jobs.Job) rank {
-	r := rank{notUrgent: !j.Urgent, priority: j.Priority, deadline: math.MaxInt64, hard: c.tupleOf(j.Spec)}
+	r := rank{notUrgent: !j.Urgent, priority: j.Priority, deadline: math.MaxInt64, hardness: c.tupleOf(j.Spec)}
 	if !j.Spec.Deadline.IsZero() {
 		r.deadline = j.Spec.Deadline.UnixNano()
 	}
 	return r
 }
 
-func (r rank) compare(o rank) int { return cmp.Or(r.compareUrgency(o), r.hard.compare(o.hard)) }
+func (r rank) compare(o rank) int { return cmp.Or(r.compareUrgency(o), r.hardness.compare(o.hardness)) }
 
 // compareUrgency compares everything but the hardness.
 func (r rank) compareUrgency(o rank) int {

@@ -12,24 +12,24 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestOrder checks that jobs are sorted by priority, then deadline, then id, and that a queued job is
-// moved if its priority changes (K2).
+// TestOrder checks that jobs are sorted by priority, then deadline, then id, and that a queued job
+// is moved if its priority changes (K2).
 func TestOrder(t *testing.T) {
 	day := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := newStage(t, Config{}, box("a", 1))
+	s := newStage(t, Config{}, testHost("a", 1))
 	s.submit(true, jobs.NoOptions, &jobs.Options{Priority: 5}, &jobs.Options{Priority: -2}, &jobs.Options{Deadline: day.Add(time.Hour)},
 		&jobs.Options{Deadline: day}, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
 	s.step(SetPriority{Jobs: []jobs.ID{7, 99}, Priority: -1})
 	s.step(SetPriority{Jobs: []jobs.ID{1}, Priority: 7})
-	want(t, "order", s.throughSlot("a", 8), "3.1 7.1 5.1 4.1 6.1 8.1 2.1 1.1")
+	want(t, "order", s.runThroughSlot("a", 8), "3.1 7.1 5.1 4.1 6.1 8.1 2.1 1.1")
 }
 
-// throughSlot runs n jobs on a host and ends them in the order of their launches. It returns their
-// attempts.
-func (s *stage) throughSlot(name string, n int) string {
-	all := on(s.up(name), name)
+// runThroughSlot runs n jobs on a host and ends them in the order of their launches. It returns
+// their attempts.
+func (s *stage) runThroughSlot(name string, n int) string {
+	all := launchedOn(s.up(name), name)
 	for i := range n {
-		all = strings.TrimSpace(all + " " + on(s.ended(name, strings.Fields(all)[i], okay), name))
+		all = strings.TrimSpace(all + " " + launchedOn(s.ended(name, strings.Fields(all)[i], succeeded), name))
 	}
 	return all
 }
@@ -39,7 +39,7 @@ func (s *stage) throughSlot(name string, n int) string {
 func TestQueueAgainstModel(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		c := New(Config{}, &jobs.Table{}, []*hosts.Host{box("a", 1)})
+		c := New(Config{}, &jobs.Table{}, []*hosts.Host{testHost("a", 1)})
 		c.Step(Time{}, Tick{})
 		opts := []*jobs.Options{jobs.NoOptions, {Priority: 1}, {Slots: 2}, {Slots: 2, Priority: 1}, {MemBytes: 5}}
 		var model []jobs.ID
@@ -89,10 +89,11 @@ func TestQueueAgainstModel(t *testing.T) {
 	}
 }
 
-// TestNever checks that a job that no host can ever run fails at once with a reason that names the
-// requirement. While a host that might run it has never connected, the job waits (issue point 6).
-func TestNever(t *testing.T) {
-	tagged := box("b", 4)
+// TestUnsatisfiableJobFails checks that a job that no host can ever run fails at once with a reason
+// that names the requirement. While a host that might run it has never connected, the job waits
+// (issue point 6).
+func TestUnsatisfiableJobFails(t *testing.T) {
+	tagged := testHost("b", 4)
 	tagged.Tags = []string{"big", "x"}
 	unknown := &hosts.Host{Name: "c", GPUs: -1, Slots: hosts.SlotRule{Less: 1}}
 	for _, tt := range []struct {
@@ -102,20 +103,20 @@ func TestNever(t *testing.T) {
 		up    []string
 		want  string // "" if the job waits or runs
 	}{
-		{"tag", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{box("a", 1), tagged}, nil, "no host has tag gpu"},
-		{"tag, one host", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{box("a", 1)}, nil, "host a has no tag gpu"},
-		{"slots", &jobs.Options{Slots: 5}, []*hosts.Host{box("a", 1), tagged}, nil, "no host has 5 slots"},
-		{"slots not known yet", &jobs.Options{Slots: 5}, []*hosts.Host{box("a", 1), unknown}, []string{"a"}, ""},
-		{"memory", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, "no host has 17 GiB of memory"},
-		{"very much memory", &jobs.Options{MemBytes: 10000 << 30}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, "no host has 10000 GiB of memory"},
-		{"memory not known yet", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{box("a", 1), tagged}, []string{"a"}, ""},
-		{"GPUs", &jobs.Options{GPUs: 3}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, "no host has 3 GPUs"},
+		{"tag", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{testHost("a", 1), tagged}, nil, "no host has tag gpu"},
+		{"tag, one host", &jobs.Options{Tags: []string{"gpu"}}, []*hosts.Host{testHost("a", 1)}, nil, "host a has no tag gpu"},
+		{"slots", &jobs.Options{Slots: 5}, []*hosts.Host{testHost("a", 1), tagged}, nil, "no host has 5 slots"},
+		{"slots not known yet", &jobs.Options{Slots: 5}, []*hosts.Host{testHost("a", 1), unknown}, []string{"a"}, ""},
+		{"memory", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, "no host has 17 GiB of memory"},
+		{"very much memory", &jobs.Options{MemBytes: 10000 << 30}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, "no host has 10000 GiB of memory"},
+		{"memory not known yet", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a"}, ""},
+		{"GPUs", &jobs.Options{GPUs: 3}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, "no host has 3 GPUs"},
 		{"one GPU", &jobs.Options{GPUs: 1}, []*hosts.Host{noGPUs("a"), noGPUs("b")}, nil, "no host has 1 GPU"},
 		{"one GPU, one host", &jobs.Options{GPUs: 1}, []*hosts.Host{noGPUs("a")}, nil, "it needs 1 GPU and host a has 0"},
-		{"GPUs there", &jobs.Options{GPUs: 2}, []*hosts.Host{box("a", 1), tagged}, []string{"a", "b"}, ""},
-		{"together", &jobs.Options{Tags: []string{"big"}, Slots: 5}, []*hosts.Host{box("a", 8), tagged}, nil,
+		{"GPUs there", &jobs.Options{GPUs: 2}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, ""},
+		{"together", &jobs.Options{Tags: []string{"big"}, Slots: 5}, []*hosts.Host{testHost("a", 8), tagged}, nil,
 			"no host has all that it asks for; for one, host a has no tag big"},
-		{"max slots", &jobs.Options{Slots: 7}, []*hosts.Host{box("a", 8)}, nil, "it needs 7 slots and --max-slots allows 6"},
+		{"max slots", &jobs.Options{Slots: 7}, []*hosts.Host{testHost("a", 8)}, nil, "it needs 7 slots and --max-slots allows 6"},
 	} {
 		s := newStage(t, Config{MaxSlots: 6}, tt.hosts...)
 		s.submit(true, tt.opts)
@@ -132,41 +133,41 @@ func TestNever(t *testing.T) {
 // they can never be met.
 func TestAfter(t *testing.T) {
 	after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids, Tries: 1} }
-	s := connected(t, Config{Tries: 1}, box("a", 8))
+	s := connectedStage(t, Config{Tries: 1}, testHost("a", 8))
 	s.submit(false, jobs.NoOptions, jobs.NoOptions, after(1, 2), after(3), after(2, 1, 1), after(9), after(10), after(7), after(11), jobs.NoOptions, jobs.NoOptions)
 	//             1               2               3            4         5                6         7          8         9          10              11
-	want(t, "first", on(s.commands, "a"), "1.1 2.1 10.1 11.1")
+	want(t, "first", launchedOn(s.commands, "a"), "1.1 2.1 10.1 11.1")
 	s.step(Submit{Last: true})
-	want(t, "after one", on(s.ended("a", "1.1", okay), "a"), "")
-	want(t, "after both", on(s.ended("a", "2.1", okay), "a"), "3.1 5.1")
+	want(t, "after one", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
+	want(t, "after both", launchedOn(s.ended("a", "2.1", succeeded), "a"), "3.1 5.1")
 	s.ended("a", "3.1", exit1)
 	s.wantState(4, jobs.Skipped)
 	want(t, "why skipped", s.job(4).Reason, "job 3, which it comes after, has failed")
-	want(t, "chain", on(s.ended("a", "10.1", okay), "a"), "7.1")
-	want(t, "chain", on(s.ended("a", "7.1", okay), "a"), "8.1")
-	want(t, "forward", on(s.ended("a", "11.1", okay), "a"), "9.1")
-	want(t, "forward", on(s.ended("a", "9.1", okay), "a"), "6.1")
+	want(t, "chain", launchedOn(s.ended("a", "10.1", succeeded), "a"), "7.1")
+	want(t, "chain", launchedOn(s.ended("a", "7.1", succeeded), "a"), "8.1")
+	want(t, "forward", launchedOn(s.ended("a", "11.1", succeeded), "a"), "9.1")
+	want(t, "forward", launchedOn(s.ended("a", "9.1", succeeded), "a"), "6.1")
 
 	// A job that is canceled and requeued waits for all of its dependencies again.
-	s = connected(t, Config{}, box("a", 8))
+	s = connectedStage(t, Config{}, testHost("a", 8))
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, after(1, 2))
 	s.step(Cancel{Jobs: []jobs.ID{3}})
 	s.step(Requeue{[]jobs.ID{3}})
-	want(t, "one of two", on(s.ended("a", "1.1", okay), "a"), "")
-	want(t, "both", on(s.ended("a", "2.1", okay), "a"), "3.1")
+	want(t, "one of two", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
+	want(t, "both", launchedOn(s.ended("a", "2.1", succeeded), "a"), "3.1")
 
-	s = newStage(t, Config{}, box("a", 8))
+	s = newStage(t, Config{}, testHost("a", 8))
 	s.submit(true, after(2), after(3), after(1), after(4), after(77), after(1), jobs.NoOptions)
 	for id, why := range map[jobs.ID]string{1: "circle", 2: "circle", 3: "circle", 4: "comes after itself", 5: "no such job"} {
 		s.wantState(id, jobs.Failed)
-		contains(t, "reason", s.job(id).Reason, why)
+		wantContains(t, "reason", s.job(id).Reason, why)
 	}
 	want(t, "job 6 has ended", s.job(6).State.Terminal(), true)
 	s.wantState(7, jobs.Queued)
 }
 
 func noGPUs(name string) *hosts.Host {
-	h := box(name, 1)
+	h := testHost(name, 1)
 	h.GPUs = 0
 	return h
 }
@@ -174,12 +175,12 @@ func noGPUs(name string) *hosts.Host {
 // TestDamagedSpec checks that a job whose stored specification is damaged is never launched. It
 // fails with that reason, and its dependents are skipped (promise 5).
 func TestDamagedSpec(t *testing.T) {
-	s := connected(t, Config{}, box("a", 8))
+	s := connectedStage(t, Config{}, testHost("a", 8))
 	lost := jobs.LostSpec(2, "jobs.jsonl:3: the line is damaged")
 	s.submit(true, jobs.NoOptions, lost.Options, &jobs.Options{After: []jobs.ID{2}})
-	want(t, "launched", on(s.commands, "a"), "1.1")
+	want(t, "launched", launchedOn(s.commands, "a"), "1.1")
 	s.wantState(2, jobs.Failed)
-	contains(t, "why", s.job(2).Reason, "jobs.jsonl:3")
+	wantContains(t, "why", s.job(2).Reason, "jobs.jsonl:3")
 	s.wantState(3, jobs.Skipped)
 }
 
@@ -190,16 +191,16 @@ func TestAfterConditions(t *testing.T) {
 		parent          jobs.Outcome
 		ok, any, failed jobs.JobState
 	}{
-		{okay, jobs.Running, jobs.Running, jobs.Skipped},
+		{succeeded, jobs.Running, jobs.Running, jobs.Skipped},
 		{exit1, jobs.Skipped, jobs.Running, jobs.Running},
 	} {
-		s := connected(t, Config{Tries: 1}, box("a", 4))
+		s := connectedStage(t, Config{Tries: 1}, testHost("a", 4))
 		after := func(on ...jobs.Condition) *jobs.Options { return &jobs.Options{After: []jobs.ID{1}, AfterOn: on} }
 		s.submit(true, jobs.NoOptions, after(), after(jobs.AfterEnd), after(jobs.AfterFailure))
 		for id := jobs.ID(2); id <= 4; id++ {
 			s.wantState(id, jobs.Queued)
 		}
-		contains(t, "why", s.c.Why(s.now(), 4), "job 1 to end (after=failed:1)")
+		wantContains(t, "why", s.c.Why(s.now(), 4), "job 1 to end (after=failed:1)")
 		s.ended("a", "1.1", tt.parent)
 		s.wantState(2, tt.ok)
 		s.wantState(3, tt.any)

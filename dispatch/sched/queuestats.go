@@ -30,22 +30,22 @@ type queueStats struct {
 // runTimes holds the run times, in seconds, of the jobs that succeeded. The time until a failure
 // does not show how long a job takes.
 type runTimes struct {
-	n        int
-	mean, m2 float64 // m2: sum of the squared deviations from the mean (Welford)
+	n                    int
+	mean, sumSquaredDevs float64 // m2: sum of the squared deviations from the mean (Welford)
 }
 
 func (s *runTimes) add(x float64) {
 	s.n++
 	d := x - s.mean
 	s.mean += d / float64(s.n)
-	s.m2 += d * (x - s.mean)
+	s.sumSquaredDevs += d * (x - s.mean)
 }
 
 // recentMeans are moving averages of run times, in seconds, of all jobs and of those that
 // succeeded. Each is 0 until such a job has ended.
 type recentMeans struct {
-	n, nOK  int
-	all, ok float64
+	n, numSucceeded int
+	all, succeeded  float64
 }
 
 // maxRecent is the number of jobs over which recentMeans average.
@@ -55,8 +55,8 @@ func (m *recentMeans) add(x float64, ok bool) {
 	m.n = min(m.n+1, maxRecent)
 	m.all += (x - m.all) / float64(m.n)
 	if ok {
-		m.nOK = min(m.nOK+1, maxRecent)
-		m.ok += (x - m.ok) / float64(m.nOK)
+		m.numSucceeded = min(m.numSucceeded+1, maxRecent)
+		m.succeeded += (x - m.succeeded) / float64(m.numSucceeded)
 	}
 }
 
@@ -74,8 +74,8 @@ type allQueues struct {
 // than the mean has no effect yet. One that is older counts with its age, and never shortens the
 // mean. The sums are of the deviations from the mean and of their squares, as of the last check.
 type censored struct {
-	k      int
-	d1, d2 float64
+	numOlder        int
+	sum, sumSquares float64
 }
 
 // minFinished is how many jobs of a queue must have succeeded before their run times are used.
@@ -84,9 +84,9 @@ const minFinished = 5
 // addCensored adds a running job of that age.
 func (s *queueStats) addCensored(age float64) {
 	if d := age - s.mean; s.n > 0 && d > 0 {
-		s.k++
-		s.d1 += d
-		s.d2 += d * d
+		s.numOlder++
+		s.sum += d
+		s.sumSquares += d * d
 	}
 }
 
@@ -97,7 +97,7 @@ func (s *queueStats) moments(age float64) (mean, dev float64, ok bool) {
 	if s.n < minFinished {
 		return 0, 0, false
 	}
-	k, d1, d2 := s.k, s.d1, s.d2
+	k, d1, d2 := s.numOlder, s.sum, s.sumSquares
 	if d := age - s.mean; d > 0 && k > 0 {
 		k, d1, d2 = k-1, max(0, d1-d), max(0, d2-d*d)
 	}
@@ -105,7 +105,7 @@ func (s *queueStats) moments(age float64) (mean, dev float64, ok bool) {
 		d1, d2 = 0, 0
 	}
 	n := float64(s.n + k)
-	return s.mean + d1/n, math.Sqrt(max(0, s.m2+d2-d1*d1/n) / (n - 1)), true
+	return s.mean + d1/n, math.Sqrt(max(0, s.sumSquaredDevs+d2-d1*d1/n) / (n - 1)), true
 }
 
 // estimate returns an upper estimate of a job's run time: the mean and two standard deviations.
@@ -121,7 +121,7 @@ func (c *Core) statsOf(s *jobs.Spec) *queueStats {
 	}
 	st := c.stats[s.Queue]
 	if st == nil {
-		st = &queueStats{share: fairShare{name: s.Queue, weight: 1, usedAt: c.now.Mono}, slotPool: pool{unit: "slot", rule: "--queue-slots allows its queue", limit: -1}}
+		st = &queueStats{share: fairShare{name: s.Queue, weight: 1, usageAt: c.now.Mono}, slotPool: pool{unit: "slot", rule: "--queue-slots allows its queue", limit: -1}}
 		c.stats[s.Queue] = st
 		c.queues = append(c.queues, st)
 	}
@@ -129,9 +129,9 @@ func (c *Core) statsOf(s *jobs.Spec) *queueStats {
 	return st
 }
 
-// countWaiting adds a queued job to the counts of its queue. n is 1 to add it, or -1 to remove it.
+// addWaiting adds a queued job to the counts of its queue. n is 1 to add it, or -1 to remove it.
 // It ignores other jobs.
-func (c *Core) countWaiting(j *jobs.Job, n int) {
+func (c *Core) addWaiting(j *jobs.Job, n int) {
 	if j.State == jobs.Queued {
 		st := c.statsOf(j.Spec)
 		st.queued += n
@@ -173,7 +173,7 @@ func (f *inFlight) age(now time.Duration) time.Duration {
 
 // suspendedTime returns the total time for which jobs have been suspended on the host.
 func (h *host) suspendedTime(now time.Duration) time.Duration {
-	if h.linked && h.measured && h.heartbeat.Owner.Suspend {
+	if h.linked && h.isMeasured && h.heartbeat.Owner.Suspend {
 		return h.heartbeat.Suspended + max(0, now-h.heartbeatAt) // since then
 	}
 	return h.heartbeat.Suspended

@@ -13,7 +13,7 @@ import (
 // so a change to or from daylight saving time takes effect with the next hello.
 
 const (
-	day          = 24 * time.Hour
+	oneDay       = 24 * time.Hour
 	maxZone      = 14 * 60 * 60 // seconds
 	noQuietAhead = time.Duration(-1)
 )
@@ -21,25 +21,25 @@ const (
 // timeOfDay returns the time since midnight in a zone that is the given number of seconds east of
 // UTC.
 func timeOfDay(at jobs.Stamp, zone int) time.Duration {
-	d := (time.Duration(at)%day + time.Duration(zone)*time.Second) % day
-	return (d + day) % day
+	d := (time.Duration(at)%oneDay + time.Duration(zone)*time.Second) % oneDay
+	return (d + oneDay) % oneDay
 }
 
 // quietLeft returns how long quiet hours last from a time of day on. Adjoining spans count as one.
 // It is 0 outside of quiet hours, and a day if they never end.
 func quietLeft(spans []hosts.Quiet, at time.Duration) time.Duration {
 	var left time.Duration
-	for left < day {
+	for left < oneDay {
 		more := time.Duration(0)
 		for _, q := range spans {
-			more = max(more, spanLeft(q, (at+left)%day))
+			more = max(more, spanLeft(q, (at+left)%oneDay))
 		}
 		if more == 0 {
 			return left
 		}
 		left += more
 	}
-	return day
+	return oneDay
 }
 
 // spanLeft returns how much of a span is left, or 0 outside of it.
@@ -48,7 +48,7 @@ func spanLeft(q hosts.Quiet, at time.Duration) time.Duration {
 	case q.From < q.To && at >= q.From && at < q.To:
 		return q.To - at
 	case q.From > q.To && at >= q.From: // over midnight
-		return day - at + q.To
+		return oneDay - at + q.To
 	case q.From > q.To && at < q.To:
 		return q.To - at
 	}
@@ -59,7 +59,7 @@ func spanLeft(q hosts.Quiet, at time.Duration) time.Duration {
 func untilQuiet(spans []hosts.Quiet, at time.Duration) time.Duration {
 	next := noQuietAhead
 	for _, q := range spans {
-		if d := (q.From - at + 2*day) % day; q.From != q.To && (next < 0 || d < next) {
+		if d := (q.From - at + 2*oneDay) % oneDay; q.From != q.To && (next < 0 || d < next) {
 			next = d
 		}
 	}
@@ -74,24 +74,24 @@ func (c *Core) updateQuietHours() {
 		}
 		at := timeOfDay(c.now.Wall, h.hello.ZoneSeconds)
 		left := quietLeft(h.spec.Quiet, at)
-		was := h.quiet
-		h.quiet, h.quietChangeAt = left > 0, c.now.Mono+left
-		if !h.quiet {
+		was := h.isQuiet
+		h.isQuiet, h.quietChangeAt = left > 0, c.now.Mono+left
+		if !h.isQuiet {
 			h.quietChangeAt = c.now.Mono + untilQuiet(h.spec.Quiet, at)
 		}
-		if h.quiet {
+		if h.isQuiet {
 			h.quietEnd = clockTime(at+left, left)
 		}
 		switch {
-		case h.quiet && !was:
+		case h.isQuiet && !was:
 			h.reserved = nil
 			h.withdrawAll()
 			goesOn := ""
-			if h.running > 0 {
+			if h.runningSlots > 0 {
 				goesOn = "; its running jobs continue"
 			}
 			c.logf(h.spec.Name, 0, "%s %s%s", h.spec.Name, h.quietText(), goesOn)
-		case was && !h.quiet:
+		case was && !h.isQuiet:
 			c.logf(h.spec.Name, 0, "%s is used again: its quiet hours are over", h.spec.Name)
 		}
 	}
@@ -100,10 +100,10 @@ func (c *Core) updateQuietHours() {
 // clockTime formats the end of quiet hours in the host's local time ("06:00"). It returns "" if
 // they have no end.
 func clockTime(at, left time.Duration) string {
-	if left >= day {
+	if left >= oneDay {
 		return ""
 	}
-	at %= day
+	at %= oneDay
 	return fmt.Sprintf("%02d:%02d", at/time.Hour, at%time.Hour/time.Minute)
 }
 

@@ -63,12 +63,12 @@ type reconciling struct {
 	// Until when launching waits for the hosts' lists; 0: it does not wait.
 	reconcileUntil time.Duration
 	// Until when it waits for hosts that are not in the inventory; 0: there are none.
-	strangersUntil time.Duration
-	unfinished     jobs.Ranges      // jobs whose attempts are listed, unless there is damage
-	lastUp         time.Duration    // when the last new host came up, or the core began
-	numbersUnknown bool             // attempts of unknown numbers may exist
-	numbered       map[jobs.ID]bool // jobs for which numbers have been left free because of that
-	usedUp         map[jobs.ID]int  // highest used number of a job, where it is not in the table
+	missingHostsUntil time.Duration
+	jobsToList        jobs.Ranges      // jobs whose attempts are listed, unless there is damage
+	lastUpAt          time.Duration    // when the last new host came up, or the core began
+	numbersUnknown    bool             // attempts of unknown numbers may exist
+	numbersLeftFree   map[jobs.ID]bool // jobs for which numbers have been left free because of that
+	highestUsed       map[jobs.ID]int  // highest used number of a job, where it is not in the table
 }
 
 // listing holds the state of a host's list of its attempts.
@@ -94,12 +94,12 @@ func (c *Core) startReconciling() {
 	switch {
 	case c.table.Damaged:
 		for i := range c.cfg.Found {
-			c.foundOnFile(&c.cfg.Found[i])
+			c.handleFoundFiles(&c.cfg.Found[i])
 		}
 		c.awaitEveryHost()
 	case c.table.Epoch > 1:
-		c.unfinished = Unfinished(c.table)
-		c.lastUp = c.now.Mono
+		c.jobsToList = UnfinishedJobs(c.table)
+		c.lastUpAt = c.now.Mono
 		c.reconcileUntil = c.now.Mono + listUpAfter
 	}
 }
@@ -112,32 +112,33 @@ func (c *Core) awaitEveryHost() {
 		h.listUntil = c.listDeadline(h)
 		c.reconcileUntil = max(c.reconcileUntil, h.listUntil)
 	}
-	stranger := c.missingHost()
-	if stranger != "" {
-		c.strangersUntil = c.listDeadline(&host{spec: new(hosts.Host), linkState: linkState{cutAt: c.now.Mono, inherited: true}})
-		stranger = "; " + stranger + " is not in the inventory and cannot be asked"
+	missing := c.missingHost()
+	if missing != "" {
+		c.missingHostsUntil = c.listDeadline(&host{spec: new(hosts.Host), linkState: linkState{cutAt: c.now.Mono, inherited: true}})
+		missing = "; " + missing + " is not in the inventory and cannot be asked"
 	}
-	c.reconcileUntil = max(c.reconcileUntil, c.strangersUntil, c.now.Mono+1)
-	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", formatDuration(c.reconcileUntil-c.now.Mono), stranger)
+	c.reconcileUntil = max(c.reconcileUntil, c.missingHostsUntil, c.now.Mono+1)
+	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", formatDuration(c.reconcileUntil-c.now.Mono), missing)
 }
 
-// toList returns the jobs whose attempts hosts must list. It includes those that have finished
-// since the start, because a host that comes up late may have attempts of them.
-func (c *Core) toList() jobs.Ranges {
+// rangesToList returns the jobs whose attempts hosts must list. It includes those that have
+// finished since the start, because a host that comes up late may have attempts of them.
+func (c *Core) rangesToList() jobs.Ranges {
 	if c.table.Damaged {
 		return nil
 	}
-	return c.unfinished
+	return c.jobsToList
 }
 
-// recordMissing records that an attempt has no record, so that later dispatchers know it, too.
-func (c *Core) recordMissing(host string, id jobs.AttemptID) {
+// recordUnrecorded records that a host has an attempt without a record, so that later dispatchers
+// know it, too.
+func (c *Core) recordUnrecorded(host string, id jobs.AttemptID) {
 	c.emit(jobs.Record{Kind: jobs.KindDamaged, Host: host, Reason: fmt.Sprintf("%s has attempt %s, and the journal does not", host, id)})
 }
 
-// Unfinished returns the jobs whose attempts are compared with the journal: the unfinished jobs,
-// and any beyond the last one. After damage it returns nil, which means all jobs.
-func Unfinished(t *jobs.Table) jobs.Ranges {
+// UnfinishedJobs returns the jobs whose attempts are compared with the journal: the unfinished
+// jobs, and any beyond the last one. After damage it returns nil, which means all jobs.
+func UnfinishedJobs(t *jobs.Table) jobs.Ranges {
 	if t.Damaged {
 		return nil
 	}
@@ -182,10 +183,10 @@ func (c *Core) reconcile() {
 		return
 	}
 	if !c.table.Damaged {
-		c.reconcileUntil = c.listsDue()
+		c.reconcileUntil = c.reconcileDeadline()
 		return
 	}
-	all, by := c.strangersUntil == 0, c.strangersUntil
+	all, by := c.missingHostsUntil == 0, c.missingHostsUntil
 	for _, h := range c.hosts {
 		if !h.listed {
 			all, by = false, max(by, h.listUntil)
@@ -197,9 +198,9 @@ func (c *Core) reconcile() {
 	}
 	c.reconcileUntil = 0
 	if c.numbersUnknown = !all; c.numbersUnknown {
-		c.numbered = make(map[jobs.ID]bool)
+		c.numbersLeftFree = make(map[jobs.ID]bool)
 	}
-	c.cancelLeft()
+	c.cancelNotFound()
 	word := "every host has listed its attempts of this run"
 	if !all {
 		word = "not every host has listed its attempts of this run"
@@ -207,9 +208,9 @@ func (c *Core) reconcile() {
 	c.logf("", 0, "%s; launching begins", word)
 }
 
-// listsDue returns until when launching waits for the lists of hosts that are up or may come up,
-// or 0.
-func (c *Core) listsDue() time.Duration {
+// reconcileDeadline returns until when launching waits for the lists of hosts that are up or may
+// come up, or 0.
+func (c *Core) reconcileDeadline() time.Duration {
 	by := time.Duration(0)
 	for _, h := range c.hosts {
 		switch {
@@ -217,7 +218,7 @@ func (c *Core) listsDue() time.Duration {
 		case h.linked:
 			by = max(by, h.listUntil)
 		case h.dialing:
-			by = max(by, c.lastUp+listUpAfter)
+			by = max(by, c.lastUpAt+listUpAfter)
 		}
 	}
 	if c.now.Mono >= by {
@@ -226,8 +227,8 @@ func (c *Core) listsDue() time.Duration {
 	return by
 }
 
-// cancelLeft ends jobs that are being canceled and of which no attempt was found.
-func (c *Core) cancelLeft() {
+// cancelNotFound ends jobs that are being canceled and of which no attempt was found.
+func (c *Core) cancelNotFound() {
 	for _, id := range slices.Sorted(maps.Keys(c.table.Cancels)) {
 		if c.table.Job(id).State == jobs.Queued {
 			c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: c.table.Cancels[id].Reason})
@@ -235,9 +236,9 @@ func (c *Core) cancelLeft() {
 	}
 }
 
-// list requests the list of a host that has just come up: each time if there is damage, otherwise
-// until the host has sent one.
-func (c *Core) list(h *host) {
+// requestList requests the list of a host that has just come up: each time if there is damage,
+// otherwise until the host has sent one.
+func (c *Core) requestList(h *host) {
 	if c.table.Damaged {
 		h.listed, h.outbox.list = false, true
 		return
@@ -249,7 +250,7 @@ func (c *Core) list(h *host) {
 	if h.listUntil > 0 {
 		return // a host that comes and goes is awaited only once
 	}
-	c.lastUp, h.listUntil = c.now.Mono, c.now.Mono+listTime
+	c.lastUpAt, h.listUntil = c.now.Mono, c.now.Mono+listTime
 	if !slices.ContainsFunc(c.hosts, func(o *host) bool { return o != h && o.linked }) {
 		c.reconcileUntil = h.listUntil // nothing could be launched until now
 	}
@@ -268,7 +269,7 @@ func (e HostListed) apply(c *Core) {
 			why = "the files of an attempt that has no record cannot be read"
 		}
 		if i := slices.IndexFunc(e.Msg.Jobs, func(p hosts.ProbedJob) bool { return c.isUnrecorded(h.spec.Name, p) }); i >= 0 {
-			c.recordMissing(h.spec.Name, e.Msg.Jobs[i].Attempt)
+			c.recordUnrecorded(h.spec.Name, e.Msg.Jobs[i].Attempt)
 			c.leaveSeqsFree()
 			c.awaitEveryHost()
 			for _, other := range c.hosts {
@@ -307,8 +308,8 @@ func (c *Core) isUnclear(p hosts.ProbedJob) bool {
 	return p.Answer == hosts.Unknown && c.table.Attempt(p.Attempt) == nil
 }
 
-// relist requests the lists again that were not complete.
-func (c *Core) relist() {
+// requestListsAgain requests the lists again that were not complete.
+func (c *Core) requestListsAgain() {
 	for _, h := range c.hosts {
 		if h.linked && h.listAt > 0 && c.now.Mono >= h.listAt {
 			h.listAt, h.outbox.list = 0, true
@@ -316,10 +317,10 @@ func (c *Core) relist() {
 	}
 }
 
-// foundOnFile handles files of an attempt in the run directory. A claim shows that the attempt has
-// started, not that it runs. So nothing else is ended because of it, and an attempt that was given
-// up stays lost.
-func (c *Core) foundOnFile(f *Found) {
+// handleFoundFiles handles files of an attempt in the run directory. A claim shows that the attempt
+// has started, not that it runs. So nothing else is ended because of it, and an attempt that was
+// given up stays lost.
+func (c *Core) handleFoundFiles(f *Found) {
 	a := c.table.Attempt(f.Attempt)
 	if f.Answer == hosts.IsRunning && a != nil && a.State == jobs.AttemptLost && a.Host != "" {
 		return
@@ -341,13 +342,13 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 		// The record of a change of machines may be lost. A machine that has run the attempt is the
 		// right one. A machine that does not know the attempt proves nothing.
 		if h.owns(a) || p.Answer == hosts.IsRunning || p.Answer == hosts.HasExited || p.Answer == hosts.Buffered {
-			c.probedOne(h, p)
+			c.handleProbed(h, p)
 		}
 		return
 	case j == nil:
-		if id.N > 0 && id.N <= maxUnknownNumbers && len(c.usedUp) < maxNumbersFree {
+		if id.N > 0 && id.N <= maxUnknownNumbers && len(c.highestUsed) < maxNumbersFree {
 			// The job may be submitted again, and must not be confused with this attempt.
-			c.useUp(id)
+			c.markNumberUsed(id)
 		}
 		return
 	case id.N < 1 || id.N > len(j.Attempts)+maxUnknownNumbers:
@@ -361,7 +362,7 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 		} else if p.Answer == hosts.Unknown {
 			h.kill(id, "it may be alive, and its job has a result or another attempt")
 		}
-		c.useUp(id)
+		c.markNumberUsed(id)
 		return
 	}
 	outlasted := h.linked && p.Answer == hosts.IsRunning && !c.endShorterAttempts(id, j, p.Started)
@@ -370,32 +371,32 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	}
 	c.logf(h.spec.Name, id.Job, "attempt %s on %s had lost its record; it was found by its files", id, h.spec.Name)
 	f := c.track(h, id, j.Spec)
-	h.known = true
-	h.countAttempt(f, 1)
-	c.probedOne(h, p)
+	h.wasUsed = true
+	h.addUse(f, 1)
+	c.handleProbed(h, p)
 	if outlasted { // its end is awaited like that of any other attempt
 		c.killAttempt(f, "a newer attempt has run longer")
 	}
-	if p.Answer == hosts.Buffered && f.isWaiting() && otherOpen(j, id.N) {
+	if p.Answer == hosts.Buffered && f.isWaiting() && hasOtherOpen(j, id.N) {
 		h.withdraw(f) // its job did not wait for it
 	}
 }
 
-// useUp prevents the number of an attempt without a record from being used again. The host reports
-// that attempt again to every dispatcher that replays the damaged journal.
-func (c *Core) useUp(id jobs.AttemptID) {
-	if c.usedUp == nil {
-		c.usedUp = map[jobs.ID]int{}
+// markNumberUsed prevents the number of an attempt without a record from being used again. The host
+// reports that attempt again to every dispatcher that replays the damaged journal.
+func (c *Core) markNumberUsed(id jobs.AttemptID) {
+	if c.highestUsed == nil {
+		c.highestUsed = map[jobs.ID]int{}
 	}
-	c.usedUp[id.Job] = max(c.usedUp[id.Job], id.N)
+	c.highestUsed[id.Job] = max(c.highestUsed[id.Job], id.N)
 }
 
 // nextNumber returns the number of a job's next attempt.
 func (c *Core) nextNumber(j *jobs.Job) int {
 	n := len(j.Attempts)
-	if c.numbersUnknown && !c.numbered[j.Spec.ID] {
-		c.numbered[j.Spec.ID] = true
+	if c.numbersUnknown && !c.numbersLeftFree[j.Spec.ID] {
+		c.numbersLeftFree[j.Spec.ID] = true
 		n = max(n+numberGap, min(numberGap*c.table.Epoch, n+maxUnknownNumbers-1, maxNumbersFree/len(c.table.Jobs)))
 	}
-	return max(n, min(c.usedUp[j.Spec.ID], len(j.Attempts)+maxUnknownNumbers-1)) + 1
+	return max(n, min(c.highestUsed[j.Spec.ID], len(j.Attempts)+maxUnknownNumbers-1)) + 1
 }

@@ -8,14 +8,14 @@ import (
 	"dcs-tui/jobs"
 )
 
-// damaged starts a core with a table in which records are missing.
-func damaged(t *testing.T, cfg Config, n int, hs ...*hosts.Host) *stage {
-	return continued(t, &jobs.Table{Damaged: true}, cfg, n, hs...)
+// damagedStage starts a core with a table in which records are missing.
+func damagedStage(t *testing.T, cfg Config, n int, hs ...*hosts.Host) *stage {
+	return continuedStage(t, &jobs.Table{Damaged: true}, cfg, n, hs...)
 }
 
-// continued starts a core with a table of n jobs, none of which the table shows as launched.
-func continued(t *testing.T, table *jobs.Table, cfg Config, n int, hs ...*hosts.Host) *stage {
-	table.Specs = specsOf(1, times(n, jobs.NoOptions)...)
+// continuedStage starts a core with a table of n jobs, none of which the table shows as launched.
+func continuedStage(t *testing.T, table *jobs.Table, cfg Config, n int, hs ...*hosts.Host) *stage {
+	table.Specs = specsOf(1, repeatOptions(n, jobs.NoOptions)...)
 	accepted := jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: n}
 	s := &stage{t: t, c: New(cfg, folded(t, table, accepted), hs), at: time.Minute, journal: []jobs.Record{accepted}}
 	t.Cleanup(func() {
@@ -26,7 +26,7 @@ func continued(t *testing.T, table *jobs.Table, cfg Config, n int, hs ...*hosts.
 	return s
 }
 
-func (s *stage) lists(name, attempts string, a hosts.Answer, o *jobs.Outcome, last bool) []Command {
+func (s *stage) reportList(name, attempts string, a hosts.Answer, o *jobs.Outcome, last bool) []Command {
 	m := &hosts.Listed{Last: last, All: true}
 	for _, id := range attemptIDs(attempts) {
 		m.Jobs = append(m.Jobs, hosts.ProbedJob{Attempt: id, Answer: a, Outcome: o, Started: s.now().Wall})
@@ -37,22 +37,22 @@ func (s *stage) lists(name, attempts string, a hosts.Answer, o *jobs.Outcome, la
 // TestReconcile checks that after damage nothing is launched before every host has listed its
 // attempts. These attempts are adopted and counted, and each job runs once (promises 1 and 2).
 func TestReconcile(t *testing.T) {
-	s := damaged(t, Config{}, 4, box("a", 2), box("b", 2))
+	s := damagedStage(t, Config{}, 4, testHost("a", 2), testHost("b", 2))
 	o := s.up("a", "b")
-	want(t, "lists", said[List](o), "{a } {b }")
-	want(t, "launched", on(o, "a")+on(o, "b"), "")
-	s.lists("a", "1.1", hosts.IsRunning, nil, false)
-	s.lists("a", "2.3", hosts.HasExited, &okay, true)
+	want(t, "lists", formatCommands[List](o), "{a } {b }")
+	want(t, "launched", launchedOn(o, "a")+launchedOn(o, "b"), "")
+	s.reportList("a", "1.1", hosts.IsRunning, nil, false)
+	s.reportList("a", "2.3", hosts.HasExited, &succeeded, true)
 	s.wantState(1, jobs.Running)
 	s.wantState(2, jobs.Succeeded)
 	want(t, "job 2", s.history(2), "succeeded:  lost,  lost, a exited")
-	o = s.lists("b", "3.1", hosts.Dead, nil, true)
-	want(t, "launched", on(o, "a")+" "+on(o, "b"), "3.2 4.1")
+	o = s.reportList("b", "3.1", hosts.Dead, nil, true)
+	want(t, "launched", launchedOn(o, "a")+" "+launchedOn(o, "b"), "3.2 4.1")
 	want(t, "job 3", s.history(3), "running: b lost, a launching")
 	s.wantState(4, jobs.Running)
 	// The next dispatcher sees the same state, and lists again because the table is still marked as
 	// damaged.
-	r := restart(s, box("a", 2), box("b", 2))
+	r := restart(s, testHost("a", 2), testHost("b", 2))
 	r.wantState(2, jobs.Succeeded)
 	r.wantState(1, jobs.Running)
 }
@@ -60,104 +60,104 @@ func TestReconcile(t *testing.T) {
 // TestReconcileWithoutOneHost checks that launching waits 90 s for a host that stays away, and that
 // the attempt numbers that it may have used are left free.
 func TestReconcileWithoutOneHost(t *testing.T) {
-	s := damaged(t, Config{}, 2, box("a", 1), box("b", 1))
+	s := damagedStage(t, Config{}, 2, testHost("a", 1), testHost("b", 1))
 	s.up("a")
-	want(t, "too early", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
-	want(t, "too early", on(s.wait(80*time.Second, "a"), "a"), "")
-	want(t, "with a gap", on(s.wait(12*time.Second, "a"), "a"), "1.11")
+	want(t, "too early", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "")
+	want(t, "too early", launchedOn(s.wait(80*time.Second, "a"), "a"), "")
+	want(t, "with a gap", launchedOn(s.wait(12*time.Second, "a"), "a"), "1.11")
 	s.started("a", "1.11")
 	s.up("b") // b had 1.1, which started later; the attempt that has run longer is kept
-	want(t, "ended", said[Kill](s.lists("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] a newer attempt has run longer}")
+	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] a newer attempt has run longer}")
 	s.wantState(1, jobs.Running)
 }
 
 // TestReconcileFromFiles checks that claims and sentinels in the run directory are known before any
 // host has answered (X1).
 func TestReconcileFromFiles(t *testing.T) {
-	s := damaged(t, Config{Found: []Found{
-		{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited, Outcome: &okay}},
+	s := damagedStage(t, Config{Found: []Found{
+		{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited, Outcome: &succeeded}},
 		{"gone", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 2, N: 1}, Answer: hosts.IsRunning}},
-	}}, 3, box("a", 1))
+	}}, 3, testHost("a", 1))
 	s.wantState(1, jobs.Succeeded)
 	s.wantState(2, jobs.Running)
 	s.up("a")
-	s.lists("a", "", hosts.Dead, nil, true)
+	s.reportList("a", "", hosts.Dead, nil, true)
 	s.wantState(3, jobs.Queued) // it may have started on the host that cannot be asked
 	s.wait(75*time.Second, "a") // its host left the inventory and its lease is over
 	want(t, "job 2", s.history(2), "queued: gone lost")
-	want(t, "with gaps", on(s.wait(16*time.Second, "a"), "a"), "2.12")
+	want(t, "with gaps", launchedOn(s.wait(16*time.Second, "a"), "a"), "2.12")
 	s.wantState(3, jobs.Queued)
 }
 
 // TestFoundThatNobodyWaitsFor checks that an unrecorded attempt of a job that has a result is
 // killed.
 func TestFoundThatNobodyWaitsFor(t *testing.T) {
-	s := damaged(t, Config{}, 1, box("a", 1))
+	s := damagedStage(t, Config{}, 1, testHost("a", 1))
 	s.up("a")
-	s.lists("a", "1.1", hosts.HasExited, &okay, true)
+	s.reportList("a", "1.1", hosts.HasExited, &succeeded, true)
 	s.wantState(1, jobs.Succeeded)
-	want(t, "ended", said[Kill](s.lists("a", "1.2", hosts.IsRunning, nil, true)), "{a [1.2] its job has a result or another attempt}")
+	want(t, "ended", formatCommands[Kill](s.reportList("a", "1.2", hosts.IsRunning, nil, true)), "{a [1.2] its job has a result or another attempt}")
 }
 
-// TestListNotWhole checks that an incomplete list is requested again.
-func TestListNotWhole(t *testing.T) {
-	s := damaged(t, Config{}, 1, box("a", 1))
+// TestIncompleteListIsRequestedAgain checks that an incomplete list is requested again.
+func TestIncompleteListIsRequestedAgain(t *testing.T) {
+	s := damagedStage(t, Config{}, 1, testHost("a", 1))
 	s.up("a")
 	s.step(HostListed{"a", &hosts.Listed{Last: true, All: true, Why: "input/output error"}})
 	s.wantState(1, jobs.Queued)
-	want(t, "again", said[List](s.wait(6*time.Second, "a")), "{a }")
-	want(t, "then", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "1.1")
+	want(t, "again", formatCommands[List](s.wait(6*time.Second, "a")), "{a }")
+	want(t, "then", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "1.1")
 }
 
 // TestCancelOutlivesDamage checks that a job does not run if a user canceled it and the record of
 // its launch was lost (K9).
 func TestCancelOutlivesDamage(t *testing.T) {
-	s := damaged(t, Config{}, 2, box("a", 1))
+	s := damagedStage(t, Config{}, 2, testHost("a", 1))
 	folded(t, s.c.table, jobs.Record{Kind: jobs.KindCanceling, Job: 1, Reason: "asked"})
 	s.up("a")
-	want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "2.1")
+	want(t, "launched", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "2.1")
 	s.wantState(1, jobs.Canceled)
 }
 
 // TestReconcileNumbers checks that the number of an unrecorded attempt that is killed, because its
 // job has a result or a better attempt, is not used again (promise 2).
 func TestReconcileNumbers(t *testing.T) {
-	s := damaged(t, Config{}, 2, box("a", 1), box("b", 1))
+	s := damagedStage(t, Config{}, 2, testHost("a", 1), testHost("b", 1))
 	s.up("a", "b")
-	s.lists("a", "1.1", hosts.HasExited, &okay, true)
-	s.lists("b", "1.2", hosts.IsRunning, nil, true)
+	s.reportList("a", "1.1", hosts.HasExited, &succeeded, true)
+	s.reportList("b", "1.2", hosts.IsRunning, nil, true)
 	s.wantState(1, jobs.Succeeded)
 	s.step(Cancel{Jobs: []jobs.ID{2}})
 	o := s.step(Requeue{Jobs: []jobs.ID{1}})
-	want(t, "launched", on(o, "a")+on(o, "b"), "1.3")
-	r := restart(s, box("a", 1), box("b", 1))
+	want(t, "launched", launchedOn(o, "a")+launchedOn(o, "b"), "1.3")
+	r := restart(s, testHost("a", 1), testHost("b", 1))
 	r.wantState(1, jobs.Running)
 }
 
 // TestReconcileBuffered checks that an attempt that is found late, has not started, and whose job
 // has another attempt by then is withdrawn (promise 2).
 func TestReconcileBuffered(t *testing.T) {
-	s := damaged(t, Config{}, 1, box("a", 1), box("b", 1))
+	s := damagedStage(t, Config{}, 1, testHost("a", 1), testHost("b", 1))
 	s.up("a")
-	s.lists("a", "", hosts.Dead, nil, true)
-	want(t, "with a gap", on(s.wait(92*time.Second, "a"), "a"), "1.11")
+	s.reportList("a", "", hosts.Dead, nil, true)
+	want(t, "with a gap", launchedOn(s.wait(92*time.Second, "a"), "a"), "1.11")
 	s.up("b")
-	want(t, "taken back", said[Withdraw](s.lists("b", "1.1", hosts.Buffered, nil, true)), "{b [1.1]}")
+	want(t, "taken back", formatCommands[Withdraw](s.reportList("b", "1.1", hosts.Buffered, nil, true)), "{b [1.1]}")
 	s.step(AttemptsWithdrawn{"b", &hosts.Withdrawn{Attempts: attemptIDs("1.1")}})
 	s.wantState(1, jobs.Running)
 }
 
 // TestResultNumbersAfterDamage checks that new result numbers start beyond all that a consumer may
 // have, because records of earlier results may be lost. From there they continue without gaps. This
-// includes a result that is decided before any host is asked, such as that of a job that no host can
-// run. The next dispatcher uses different numbers, even if it starts with the same table, because the
-// journal may be damaged again (promise 1).
+// includes a result that is decided before any host is asked, such as that of a job that no host
+// can run. The next dispatcher uses different numbers, even if it starts with the same table,
+// because the journal may be damaged again (promise 1).
 func TestResultNumbersAfterDamage(t *testing.T) {
 	given := map[int64]bool{}
 	for epoch := range 4 {
 		table := &jobs.Table{Damaged: true, Specs: specsOf(1, jobs.NoOptions, jobs.NoOptions, &jobs.Options{Tags: []string{"gpu"}})}
 		folded(t, table, jobs.Record{Kind: jobs.KindEpoch, Epoch: epoch + 1}, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 3})
-		s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{box("a", 1)})}
+		s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{testHost("a", 1)})}
 		s.step(Cancel{All: true})
 		s.wantState(3, jobs.Failed)
 		first := s.job(3).Seq
@@ -179,21 +179,21 @@ func TestHostsListFirst(t *testing.T) {
 		want string
 	}{
 		"one has not listed":   {func(s *stage) []Command { return s.wait(4*time.Second, "a") }, ""},
-		"both have listed":     {func(s *stage) []Command { s.up("b"); return s.lists("b", "", hosts.Dead, nil, true) }, "1.1"},
-		"the other is not up":  {func(s *stage) []Command { return s.step(down("b", hosts.Unreachable, "gone")) }, "1.1"},
+		"both have listed":     {func(s *stage) []Command { s.up("b"); return s.reportList("b", "", hosts.Dead, nil, true) }, "1.1"},
+		"the other is not up":  {func(s *stage) []Command { return s.step(hostDown("b", hosts.Unreachable, "gone")) }, "1.1"},
 		"the other takes long": {func(s *stage) []Command { return s.wait(6*time.Second, "a") }, "1.1"},
-		"a list in two pieces": {func(s *stage) []Command { s.up("b"); return s.lists("b", "", hosts.Dead, nil, false) }, ""},
+		"a list in two pieces": {func(s *stage) []Command { s.up("b"); return s.reportList("b", "", hosts.Dead, nil, false) }, ""},
 		"a list that is not whole": {func(s *stage) []Command {
 			s.up("b")
 			return s.step(HostListed{"b", &hosts.Listed{Last: true, Why: "input/output error"}})
 		}, ""},
-		"a tombstone": {func(s *stage) []Command { s.up("b"); return s.lists("b", "3.1", hosts.NeverStarted, nil, true) }, "1.1"},
+		"a tombstone": {func(s *stage) []Command { s.up("b"); return s.reportList("b", "3.1", hosts.NeverStarted, nil, true) }, "1.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
-			want(t, "asked", said[List](s.up("a")), "{a 1-4,5-2147483647}")
-			want(t, "too early", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
-			want(t, "launched on a", on(c.then(s), "a"), c.want)
+			s := continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 4, testHost("a", 1), testHost("b", 1))
+			want(t, "asked", formatCommands[List](s.up("a")), "{a 1-4,5-2147483647}")
+			want(t, "too early", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "")
+			want(t, "launched on a", launchedOn(c.then(s), "a"), c.want)
 			want(t, "taken for damage", s.c.table.Damaged, false)
 		})
 	}
@@ -203,103 +203,103 @@ func TestHostsListFirst(t *testing.T) {
 // then list everything, including a host that comes up after launching has begun, and later
 // dispatchers know of the damage.
 func TestUnrecordedAttempt(t *testing.T) {
-	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
+	s := continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 4, testHost("a", 1), testHost("b", 1))
 	s.up("a")
-	s.step(down("b", hosts.Unreachable, "gone"))
-	want(t, "launched on a", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "1.1")
-	want(t, "launched on b", on(s.up("b"), "b"), "2.1")
-	want(t, "asked again", said[List](s.lists("b", "3.1", hosts.HasExited, &okay, true)), "{a } {b }")
+	s.step(hostDown("b", hosts.Unreachable, "gone"))
+	want(t, "launched on a", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "1.1")
+	want(t, "launched on b", launchedOn(s.up("b"), "b"), "2.1")
+	want(t, "asked again", formatCommands[List](s.reportList("b", "3.1", hosts.HasExited, &succeeded, true)), "{a } {b }")
 	want(t, "taken for damage", s.c.table.Damaged, true)
-	want(t, "too early", on(s.ended("a", "1.1", okay), "a"), "")
-	s.lists("a", "1.1", hosts.HasExited, &okay, true)
-	o := s.lists("b", "3.1", hosts.HasExited, &okay, true)
+	want(t, "too early", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
+	s.reportList("a", "1.1", hosts.HasExited, &succeeded, true)
+	o := s.reportList("b", "3.1", hosts.HasExited, &succeeded, true)
 	s.wantState(3, jobs.Succeeded)
-	want(t, "launched then", on(o, "a"), "4.1")
+	want(t, "launched then", launchedOn(o, "a"), "4.1")
 	if seq := s.job(3).Seq; seq < 2*seqBase {
 		t.Errorf("result number %d may have been given before", seq)
 	}
-	want(t, "known to the next dispatcher", restart(s, box("a", 1), box("b", 1)).c.table.Damaged, true)
+	want(t, "known to the next dispatcher", restart(s, testHost("a", 1), testHost("b", 1)).c.table.Damaged, true)
 }
 
 // TestHostsThatListLate checks that launching also waits for hosts that all come up late, and that
 // it waits only once for a host that comes and goes without a list (promises 1 and 2).
 func TestHostsThatListLate(t *testing.T) {
 	begin := func(t *testing.T) *stage {
-		return continued(t, &jobs.Table{Epoch: 2}, Config{}, 4, box("a", 1), box("b", 1))
+		return continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 4, testHost("a", 1), testHost("b", 1))
 	}
 	t.Run("slow", func(t *testing.T) {
 		s := begin(t)
 		s.wait(20 * time.Second)
-		want(t, "before any list", on(s.up("a"), "a"), "")
-		want(t, "before the other is up", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
-		want(t, "before the other's list", on(s.up("b"), "a"), "")
-		s.lists("b", "1.1", hosts.HasExited, &okay, true)
-		s.lists("b", "1.1", hosts.HasExited, &okay, true) // lists all jobs
-		want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "2.1")
+		want(t, "before any list", launchedOn(s.up("a"), "a"), "")
+		want(t, "before the other is up", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "")
+		want(t, "before the other's list", launchedOn(s.up("b"), "a"), "")
+		s.reportList("b", "1.1", hosts.HasExited, &succeeded, true)
+		s.reportList("b", "1.1", hosts.HasExited, &succeeded, true) // lists all jobs
+		want(t, "launched", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "2.1")
 		s.wantState(1, jobs.Succeeded)
 	})
 	t.Run("not reached at first", func(t *testing.T) {
 		s := begin(t)
-		s.step(down("a", hosts.Unreachable, "gone"))
-		s.step(down("b", hosts.Unreachable, "gone"))
+		s.step(hostDown("a", hosts.Unreachable, "gone"))
+		s.step(hostDown("b", hosts.Unreachable, "gone"))
 		s.wait(20 * time.Second)
-		want(t, "before any list", on(s.up("a"), "a"), "")
+		want(t, "before any list", launchedOn(s.up("a"), "a"), "")
 	})
 	t.Run("comes and goes", func(t *testing.T) {
 		s := begin(t)
 		s.up("a")
-		want(t, "too early", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
+		want(t, "too early", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "")
 		var o []Command
 		for range 20 {
 			o = append(o, s.up("b")...)
 			o = append(o, s.wait(time.Second, "a", "b")...)
-			o = append(o, s.step(down("b", hosts.Unreachable, "gone"))...)
+			o = append(o, s.step(hostDown("b", hosts.Unreachable, "gone"))...)
 			o = append(o, s.wait(time.Second, "a")...)
 		}
-		want(t, "launched", on(o, "a"), "1.1")
+		want(t, "launched", launchedOn(o, "a"), "1.1")
 	})
 }
 
 // TestNumberGivenAgain checks that an attempt that is recorded for another host shows that its
 // number was used twice, even if its job has finished in the meantime (promise 2).
 func TestNumberGivenAgain(t *testing.T) {
-	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 1, box("a", 1), box("b", 1))
-	s.step(down("b", hosts.Unreachable, "gone"))
+	s := continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 1, testHost("a", 1), testHost("b", 1))
+	s.step(hostDown("b", hosts.Unreachable, "gone"))
 	s.up("a")
-	want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "1.1")
-	s.ended("a", "1.1", okay)
+	want(t, "launched", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "1.1")
+	s.ended("a", "1.1", succeeded)
 	s.wantState(1, jobs.Succeeded)
-	want(t, "asked", said[List](s.up("b")), "{b 1,2-2147483647}")
-	want(t, "asked again", said[List](s.lists("b", "1.1", hosts.IsRunning, nil, true)), "{a } {b }")
-	want(t, "ended", said[Kill](s.lists("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] its job has a result or another attempt}")
+	want(t, "asked", formatCommands[List](s.up("b")), "{b 1,2-2147483647}")
+	want(t, "asked again", formatCommands[List](s.reportList("b", "1.1", hosts.IsRunning, nil, true)), "{a } {b }")
+	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] its job has a result or another attempt}")
 }
 
 // TestUnclearAttempt checks that a list is incomplete if a part of it has an attempt that cannot be
 // read, and that this is reported once.
 func TestUnclearAttempt(t *testing.T) {
-	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 1, box("a", 1))
+	s := continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 1, testHost("a", 1))
 	s.up("a")
 	for range 3 {
-		s.lists("a", "1.1", hosts.Unknown, nil, false)
-		want(t, "launched", on(s.lists("a", "", hosts.Dead, nil, true), "a"), "")
-		want(t, "asked again", said[List](s.wait(probeInterval, "a")), "{a 1,2-2147483647}")
+		s.reportList("a", "1.1", hosts.Unknown, nil, false)
+		want(t, "launched", launchedOn(s.reportList("a", "", hosts.Dead, nil, true), "a"), "")
+		want(t, "asked again", formatCommands[List](s.wait(probeInterval, "a")), "{a 1,2-2147483647}")
 	}
-	want(t, "times that it is said", s.told("could not list all"), 1)
+	want(t, "times that it is said", s.numEvents("could not list all"), 1)
 }
 
 // TestListUnderWay checks that after an unrecorded attempt only a list of everything counts,
 // complete or not. A list that was already under way does not count. A host that is down is asked
 // when it comes up.
 func TestListUnderWay(t *testing.T) {
-	s := continued(t, &jobs.Table{Epoch: 2}, Config{}, 2, box("a", 1), box("b", 1))
+	s := continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 2, testHost("a", 1), testHost("b", 1))
 	s.up("a", "b")
-	s.step(down("b", hosts.Unreachable, "gone"))
-	s.lists("a", "1.1", hosts.HasExited, &okay, false)
+	s.step(hostDown("b", hosts.Unreachable, "gone"))
+	s.reportList("a", "1.1", hosts.HasExited, &succeeded, false)
 	want(t, "a host that is down is asked", s.c.byName["b"].outbox.list, false)
 	s.up("b")
-	s.lists("b", "", hosts.Dead, nil, true)
-	want(t, "after the rest of the first list", on(s.step(HostListed{"a", &hosts.Listed{Last: true}}), "a"), "")
-	want(t, "after all", on(s.lists("a", "1.1", hosts.HasExited, &okay, true), "a"), "2.1")
+	s.reportList("b", "", hosts.Dead, nil, true)
+	want(t, "after the rest of the first list", launchedOn(s.step(HostListed{"a", &hosts.Listed{Last: true}}), "a"), "")
+	want(t, "after all", launchedOn(s.reportList("a", "1.1", hosts.HasExited, &succeeded, true), "a"), "2.1")
 }
 
 // TestListOfUnfinishedJobs checks that a list of the unfinished jobs suffices if no record is
@@ -307,13 +307,13 @@ func TestListUnderWay(t *testing.T) {
 func TestListOfUnfinishedJobs(t *testing.T) {
 	table := folded(t, &jobs.Table{Epoch: 2, Specs: specsOf(1, jobs.NoOptions, jobs.NoOptions)},
 		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2}, jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"})
-	s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{box("a", 2)}), at: time.Minute}
+	s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{testHost("a", 2)}), at: time.Minute}
 	s.step(Submit{Last: true})
 	s.up("a")
 	m := &hosts.Listed{Last: true, Jobs: []hosts.ProbedJob{{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.Unknown}}}
-	want(t, "launched", on(s.step(HostListed{"a", m}), "a"), "2.1")
-	s.step(down("a", hosts.Unreachable, "gone"))
-	want(t, "asked again", said[List](s.up("a")), "")
+	want(t, "launched", launchedOn(s.step(HostListed{"a", m}), "a"), "2.1")
+	s.step(hostDown("a", hosts.Unreachable, "gone"))
+	want(t, "asked again", formatCommands[List](s.up("a")), "")
 }
 
 // TestUnfinished checks that the jobs to list are few ranges even if most jobs have finished, and
@@ -326,9 +326,9 @@ func TestUnfinished(t *testing.T) {
 	for _, id := range []jobs.ID{2, 3, 60, 500} {
 		table.Jobs[id-1].State = jobs.Queued
 	}
-	want(t, "unfinished", Unfinished(table).String(), "2-60,500,1001-2147483647")
+	want(t, "unfinished", UnfinishedJobs(table).String(), "2-60,500,1001-2147483647")
 	table.Damaged = true
-	if list := Unfinished(table); list != nil {
+	if list := UnfinishedJobs(table); list != nil {
 		t.Errorf("after damage: %v", list)
 	}
 }
@@ -338,10 +338,10 @@ func TestUnfinished(t *testing.T) {
 func TestStoredJobs(t *testing.T) {
 	for name, found := range map[string][]Found{
 		"nothing": nil,
-		"a claim": {{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited, Outcome: &okay}}},
+		"a claim": {{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited, Outcome: &succeeded}}},
 	} {
 		table := &jobs.Table{Epoch: 2, Specs: specsOf(1, jobs.NoOptions)}
-		s := &stage{t: t, c: New(Config{Found: found}, table, []*hosts.Host{box("a", 1)}), at: time.Minute}
+		s := &stage{t: t, c: New(Config{Found: found}, table, []*hosts.Host{testHost("a", 1)}), at: time.Minute}
 		s.step(Submit{Last: true})
 		want(t, name+": jobs", len(table.Jobs), 1)
 		want(t, name+": damaged", table.Damaged, found != nil)

@@ -35,7 +35,7 @@ const (
 	SpareStarted   Spare = "started"   // of Cancel: jobs that are known to run
 )
 
-func (s Spare) isSpared(j *jobs.Job) bool {
+func (s Spare) includes(j *jobs.Job) bool {
 	switch s {
 	case SpareSucceeded:
 		return j.State == jobs.Succeeded
@@ -55,12 +55,12 @@ type Edit struct {
 // pendingRequest is a request that is being carried out.
 type pendingRequest struct {
 	Request
-	begun bool
-	at    int  // index into Do
-	next  int  // index into the jobs of that event
-	did   int  // number of jobs and other events on which the request had an effect
-	left  int  // number of the others, and of jobs that do not exist
-	all   bool // it cancels the whole run
+	hasBegun     bool
+	eventIndex   int  // index into Do
+	jobIndex     int  // index into the jobs of that event
+	numChanged   int  // number of jobs and other events on which the request had an effect
+	numUnchanged int  // number of the others, and of jobs that do not exist
+	cancelsAll   bool // it cancels the whole run
 
 	changer jobs.Changer // one for all parts, so that options are shared
 }
@@ -115,7 +115,7 @@ func (c *Core) startRequest(a *pendingRequest) {
 	}
 	c.announce(a)
 	for _, ev := range a.Do {
-		c.control(a, ev)
+		c.carryOutControl(a, ev)
 	}
 	c.answer(a)
 }
@@ -123,20 +123,20 @@ func (c *Core) startRequest(a *pendingRequest) {
 // announce makes a request the cause of the following records, and reports it once.
 func (c *Core) announce(a *pendingRequest) {
 	c.cause = a.Name
-	if !a.begun && a.Text != "" {
+	if !a.hasBegun && a.Text != "" {
 		c.logf("", 0, "%s", a.Text)
 	}
-	a.begun = true
+	a.hasBegun = true
 }
 
 // answer records that a request has been carried out. Events without a name are not answered.
 func (c *Core) answer(a *pendingRequest) {
 	if a.Name != "" {
-		r := jobs.Record{Kind: jobs.KindRequest, Job: a.First, Request: a.Name, Count: a.did + a.Count, N: a.left}
+		r := jobs.Record{Kind: jobs.KindRequest, Job: a.First, Request: a.Name, Count: a.numChanged + a.Count, N: a.numUnchanged}
 		if r.Count == 0 {
 			r.Reason = a.Refused
 		}
-		if a.all {
+		if a.cancelsAll {
 			r.How = jobs.CanceledAll
 		}
 		c.emit(r)
@@ -144,22 +144,22 @@ func (c *Core) answer(a *pendingRequest) {
 	c.cause = ""
 }
 
-// action is a request about a host or the whole run.
-type action interface {
+// controlEvent is a request about a host or the whole run.
+type controlEvent interface {
 	// carryOut returns the reason if it has no effect, or "".
 	carryOut(c *Core) (refused string)
 }
 
-// control carries out an event that does not name jobs.
-func (c *Core) control(a *pendingRequest, ev Event) {
+// carryOutControl carries out an event that does not name jobs.
+func (c *Core) carryOutControl(a *pendingRequest, ev Event) {
 	refused := ""
-	if x, ok := ev.(action); ok {
+	if x, ok := ev.(controlEvent); ok {
 		refused = x.carryOut(c)
 	} else {
 		refused = fmt.Sprintf("%T cannot be asked for", ev)
 	}
 	if refused == "" {
-		a.did++
+		a.numChanged++
 	} else {
 		a.Refused = cmp.Or(a.Refused, refused)
 	}
@@ -173,15 +173,15 @@ const maxPerStep = 20_000
 // job is launched, skipped, or stopped for its hardness.
 func (c *Core) PendingRequests() int { return len(c.requests) }
 
-// carryOut continues the pending requests, for at most maxPerStep jobs.
-func (c *Core) carryOut() {
+// continueRequests continues the pending requests, for at most maxPerStep jobs.
+func (c *Core) continueRequests() {
 	for budget := maxPerStep; len(c.requests) > 0 && budget > 0; {
 		a := c.requests[0]
 		c.announce(a)
-		for a.at < len(a.Do) && budget > 0 && !c.editWaits() {
+		for a.eventIndex < len(a.Do) && budget > 0 && !c.mustDelayEdit() {
 			budget -= c.advance(a, budget)
 		}
-		if a.at < len(a.Do) {
+		if a.eventIndex < len(a.Do) {
 			break
 		}
 		c.requests = c.requests[1:]
@@ -190,18 +190,18 @@ func (c *Core) carryOut() {
 	c.cause = ""
 }
 
-// editWaits reports whether the first request must wait because its next event is an Edit and the
-// hosts have not listed their attempts. An attempt of the old specification that is found later
+// mustDelayEdit reports whether the first request must wait because its next event is an Edit and
+// the hosts have not listed their attempts. An attempt of the old specification that is found later
 // would count.
-func (c *Core) editWaits() bool {
+func (c *Core) mustDelayEdit() bool {
 	if c.reconcileUntil == 0 || len(c.requests) == 0 {
 		return false
 	}
 	a := c.requests[0]
-	if a.at >= len(a.Do) {
+	if a.eventIndex >= len(a.Do) {
 		return false
 	}
-	_, isEdit := a.Do[a.at].(Edit)
+	_, isEdit := a.Do[a.eventIndex].(Edit)
 	return isEdit
 }
 
@@ -211,15 +211,15 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 	var do func(id jobs.ID, j *jobs.Job) bool // reports whether it has an effect
 	// The first reason why a job cannot be edited as requested.
 	var invalid error
-	switch e := a.Do[a.at].(type) {
+	switch e := a.Do[a.eventIndex].(type) {
 	case Cancel:
 		if e.All {
-			e.Jobs, e.All, a.all = make([]jobs.ID, len(c.table.Jobs)), false, true
+			e.Jobs, e.All, a.cancelsAll = make([]jobs.ID, len(c.table.Jobs)), false, true
 			for i := range e.Jobs {
 				e.Jobs[i] = jobs.ID(i + 1)
 			}
 			a.Do = slices.Clone(a.Do) // the caller's slice stays as it was
-			a.Do[a.at] = e
+			a.Do[a.eventIndex] = e
 		}
 		ids, do = e.Jobs, func(id jobs.ID, j *jobs.Job) bool { return c.cancelJob(id, j, cmp.Or(e.Why, "canceled")) }
 	case Requeue:
@@ -233,26 +233,26 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 			return did
 		}
 	default:
-		c.control(a, e)
-		a.at++
+		c.carryOutControl(a, e)
+		a.eventIndex++
 		return 1
 	}
-	ids = ids[a.next:]
+	ids = ids[a.jobIndex:]
 	part := ids[:min(len(ids), n)]
 	c.asBatch(func() {
 		for _, id := range part {
-			if j := c.table.Job(id); j != nil && !a.Spare.isSpared(j) && do(id, j) {
-				a.did++
+			if j := c.table.Job(id); j != nil && !a.Spare.includes(j) && do(id, j) {
+				a.numChanged++
 			} else {
-				a.left++
+				a.numUnchanged++
 			}
 		}
 	})
 	if invalid != nil {
 		c.logf("", 0, "not changed: %v", invalid)
 	}
-	if a.next += len(part); len(part) == len(ids) {
-		a.at, a.next = a.at+1, 0
+	if a.jobIndex += len(part); len(part) == len(ids) {
+		a.eventIndex, a.jobIndex = a.eventIndex+1, 0
 	}
 	return max(1, len(part))
 }
@@ -290,7 +290,7 @@ func (c *Core) isCancelPending(id jobs.ID) bool {
 func (c *Core) requeueJob(id jobs.ID, j *jobs.Job) bool {
 	switch {
 	case j.State.Terminal():
-		c.finished = c.finished && c.drain != ""
+		c.finished = c.finished && c.drainReason != ""
 		c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
 		return true
 	case c.isCancelPending(id):
@@ -302,9 +302,9 @@ func (c *Core) requeueJob(id jobs.ID, j *jobs.Job) bool {
 	return false
 }
 
-// reopenIfWanted opens the next round of a job that has just ended, if that was requested while it
-// was being canceled. It reports whether it did.
-func (c *Core) reopenIfWanted(id jobs.ID) bool {
+// reopenIfRequested opens the next round of a job that has just ended, if that was requested while
+// it was being canceled. It reports whether it did.
+func (c *Core) reopenIfRequested(id jobs.ID) bool {
 	return c.table.Requeues[id] && c.table.Job(id).State == jobs.Canceled &&
 		c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
 }
@@ -323,7 +323,7 @@ func (c *Core) setPriority(id jobs.ID, j *jobs.Job, priority int) bool {
 // editJob changes a job. It reports whether it did, or the job already has the requested values.
 // The error explains to people why the change is not valid for this job.
 func (c *Core) editJob(id jobs.ID, j *jobs.Job, change *jobs.Change, by *jobs.Changer) (bool, error) {
-	if j.State == jobs.Running || otherOpen(j, 0) { // an attempt may be alive
+	if j.State == jobs.Running || hasOtherOpen(j, 0) { // an attempt may be alive
 		return false, nil
 	}
 	s, err := by.Apply(change, j.Spec)
@@ -336,12 +336,12 @@ func (c *Core) editJob(id jobs.ID, j *jobs.Job, change *jobs.Change, by *jobs.Ch
 	} else if s.Equal(j.Spec) {
 		return true, nil // requested twice
 	}
-	c.queue.edits = true
+	c.queue.hasStaleEntries = true
 	if !c.emit(jobs.Record{Kind: jobs.KindEdited, Job: id, Spec: s, Count: round, Reason: "edited"}) {
 		return false, nil
 	}
 	if isFinished {
-		c.finished = c.finished && c.drain != ""
+		c.finished = c.finished && c.drainReason != ""
 	}
 	return true, nil
 }
@@ -358,7 +358,7 @@ func (c *Core) asBatch(do func()) {
 		c.enqueue(id)
 	}
 	c.deferred = c.deferred[:0]
-	if c.last {
-		c.refuseImpossibleOrder()
+	if c.allSubmitted {
+		c.failImpossibleDependencies()
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// asks returns the KindRequest records of the last step.
-func (s *stage) asks() string {
+// requestRecords returns the KindRequest records of the last step.
+func (s *stage) requestRecords() string {
 	text := ""
 	for i, r := range s.records {
 		if r.Kind == jobs.KindRequest {
@@ -27,7 +27,7 @@ func (s *stage) asks() string {
 // its records carry its name, and that the record of its completion is the last of its step (K9,
 // promise 1).
 func TestRequest(t *testing.T) {
-	s := withJobs(t, 6, Config{Tries: 1}, box("a", 2))
+	s := stageWithJobs(t, 6, Config{Tries: 1}, testHost("a", 2))
 	s.started("a", "1.1 2.1")
 	s.step(Pause{On: true})
 	s.ended("a", "2.1", exit1)
@@ -49,7 +49,7 @@ func TestRequest(t *testing.T) {
 		{"", []Event{Cancel{All: true}}, "", nil},
 	} {
 		s.step(Request{Name: c.name, Text: "asked", Do: c.do})
-		want(t, c.name, s.asks(), c.want)
+		want(t, c.name, s.requestRecords(), c.want)
 		for _, r := range s.records {
 			want(t, "request of the record "+string(r.Kind), r.Request, c.name)
 		}
@@ -57,19 +57,19 @@ func TestRequest(t *testing.T) {
 			s.wantState(id, state)
 		}
 	}
-	if s.job(2).Round != 2 || s.job(4).Priority != -3 || s.c.drain == "" {
-		t.Errorf("round %d, priority %d, drain %q", s.job(2).Round, s.job(4).Priority, s.c.drain)
+	if s.job(2).Round != 2 || s.job(4).Priority != -3 || s.c.drainReason == "" {
+		t.Errorf("round %d, priority %d, drain %q", s.job(2).Round, s.job(4).Priority, s.c.drainReason)
 	}
 	s.step(Request{Name: "all", Do: []Event{Cancel{All: true}}})
-	want(t, "all", s.asks(), "all: 6 done, 0 left") // including the jobs in a new round
+	want(t, "all", s.requestRecords(), "all: 6 done, 0 left") // including the jobs in a new round
 }
 
 // TestControlRequest checks that a request that is not about jobs is carried out in the same Step,
 // even while a request for many jobs is under way. A request that changes nothing is refused with a
 // reason.
 func TestControlRequest(t *testing.T) {
-	s := connected(t, Config{Tries: 1}, box("alpha", 2), box("beta", 2))
-	s.plain(1) // it is launched, so that a drain does not end at once
+	s := connectedStage(t, Config{Tries: 1}, testHost("alpha", 2), testHost("beta", 2))
+	s.submitPlain(1) // it is launched, so that a drain does not end at once
 	s.c.table.Epoch = 3
 	for _, c := range []struct {
 		name  string
@@ -126,11 +126,11 @@ func TestControlRequest(t *testing.T) {
 // that no others do. These include the later end of an attempt and the jobs that are skipped
 // because of it.
 func TestRequestNamesWhatItCauses(t *testing.T) {
-	s := connected(t, Config{Tries: 1}, box("a", 2))
+	s := connectedStage(t, Config{Tries: 1}, testHost("a", 2))
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, &jobs.Options{After: []jobs.ID{1}}, &jobs.Options{After: []jobs.ID{3}}, jobs.NoOptions)
 	s.started("a", "1.1 2.1")
 	s.step(Request{Name: "r", Do: []Event{Cancel{Jobs: []jobs.ID{1, 5}}}})
-	s.ended("a", "2.1", okay)
+	s.ended("a", "2.1", succeeded)
 	s.ended("a", "1.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	of := map[jobs.ID]string{}
 	for _, r := range s.journal {
@@ -147,20 +147,20 @@ func TestRequestNamesWhatItCauses(t *testing.T) {
 // looked, because the change may already be what the user wanted. A job that has succeeded in the
 // meantime is not run again, and a running job is not killed (promise 1).
 func TestRequestSpares(t *testing.T) {
-	s := connected(t, Config{Tries: 1}, box("a", 4))
-	s.plain(6) // 1 succeeds, 2 fails, 3 runs, 4 is launched, 5 and 6 wait
+	s := connectedStage(t, Config{Tries: 1}, testHost("a", 4))
+	s.submitPlain(6) // 1 succeeds, 2 fails, 3 runs, 4 is launched, 5 and 6 wait
 	s.started("a", "1.1 2.1 3.1")
 	s.step(Pause{On: true})
-	s.ended("a", "1.1", okay)
+	s.ended("a", "1.1", succeeded)
 	s.ended("a", "2.1", exit1)
 	change := jobs.Change{Timeout: new(time.Hour)}
 	all := []jobs.ID{1, 2, 3, 4, 5, 99}
 	s.step(Request{Name: "edit", Do: []Event{Edit{[]jobs.ID{1, 5, 99}, change}}, Spare: SpareSucceeded})
-	want(t, "edit", s.asks(), "edit: 1 done, 2 left")
+	want(t, "edit", s.requestRecords(), "edit: 1 done, 2 left")
 	s.step(Request{Name: "requeue", Do: []Event{Requeue{all}}, Spare: SpareSucceeded})
-	want(t, "requeue", s.asks(), "requeue: 1 done, 5 left")
+	want(t, "requeue", s.requestRecords(), "requeue: 1 done, 5 left")
 	s.step(Request{Name: "cancel", Do: []Event{Cancel{Jobs: all}}, Spare: SpareStarted})
-	want(t, "cancel", s.asks(), "cancel: 3 done, 3 left")
+	want(t, "cancel", s.requestRecords(), "cancel: 3 done, 3 left")
 	if a, b := s.job(1), s.job(2); a.Round != 1 || b.Round != 2 || s.job(5).Spec.Timeout != time.Hour {
 		t.Errorf("round %d of what has succeeded, round %d of what has failed, a limit of %s", a.Round, b.Round, s.job(5).Spec.Timeout)
 	}
@@ -175,7 +175,7 @@ func TestRequestSpares(t *testing.T) {
 // TestRequestTorn checks that, if a crash truncated the journal before the last record of a
 // request, repeating the request leads to the same result.
 func TestRequestTorn(t *testing.T) {
-	whole := withJobs(t, 4, Config{Tries: 1}, box("a", 1))
+	whole := stageWithJobs(t, 4, Config{Tries: 1}, testHost("a", 1))
 	whole.step(Pause{On: true})
 	for _, id := range []string{"1.1", "2.1", "3.1"} {
 		whole.step(Pause{})
@@ -220,8 +220,8 @@ func TestRequestOfMany(t *testing.T) {
 		{"edit", many(Edit{all, jobs.Change{Timeout: new(time.Hour)}}), jobs.Queued},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newStage(t, Config{}, box("a", 1))
-			s.plain(n)
+			s := newStage(t, Config{}, testHost("a", 1))
+			s.submitPlain(n)
 			finish := func() { // of the requests
 				for i := 0; len(s.c.requests) > 0 && i < 10; i++ {
 					if len(s.records) > maxPerStep+10 {
@@ -240,11 +240,11 @@ func TestRequestOfMany(t *testing.T) {
 				finish()
 			}
 			s.step(c.do)
-			want(t, "not yet", s.asks(), "")
-			want(t, "launched", on(s.up("a"), "a"), "")
+			want(t, "not yet", s.requestRecords(), "")
+			want(t, "launched", launchedOn(s.up("a"), "a"), "")
 			finish()
 			if _, isRequest := c.do.(Request); isRequest {
-				contains(t, "at the end", s.asks(), fmt.Sprintf("many: %d done, 0 left", n))
+				wantContains(t, "at the end", s.requestRecords(), fmt.Sprintf("many: %d done, 0 left", n))
 			}
 			if got := s.c.table.Counts[c.want]; got < n-1 || (c.want == jobs.Canceled) != s.c.finished {
 				t.Errorf("%d jobs %s, finished %v", got, c.want, s.c.finished)
@@ -259,17 +259,17 @@ func TestRequestOfMany(t *testing.T) {
 func TestRequeueWhileCanceled(t *testing.T) {
 	stopped := jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 	for _, endIsDurable := range []bool{false, true} {
-		s := withJobs(t, 1, Config{Tries: 1}, box("a", 1))
+		s := stageWithJobs(t, 1, Config{Tries: 1}, testHost("a", 1))
 		s.started("a", "1.1")
 		s.step(Cancel{Jobs: []jobs.ID{1}})
 		s.step(Request{Name: "again", Do: []Event{Requeue{[]jobs.ID{1}}}})
-		want(t, "answer", s.asks(), "again: 1 done, 0 left")
+		want(t, "answer", s.requestRecords(), "again: 1 done, 0 left")
 		durable := len(s.journal)
 		if endIsDurable {
 			s.ended("a", "1.1", stopped)
 			durable++
 		}
-		next := restartAfter(s, durable, box("a", 1))
+		next := restartAfter(s, durable, testHost("a", 1))
 		next.up("a")
 		if !endIsDurable {
 			next.ended("a", "1.1", stopped)

@@ -22,7 +22,7 @@ func (c *Core) reserve(stuck []*class, rest candidates) {
 		stuck = append(stuck, w.class)
 	}
 	for i, cl := range stuck {
-		if !cl.isWide() || c.isLackingPool(cl) {
+		if !cl.isWide() || c.waitsForPool(cl) {
 			continue
 		}
 		if cl.stuckSince == 0 {
@@ -33,7 +33,7 @@ func (c *Core) reserve(stuck []*class, rest candidates) {
 		}
 		var best *host
 		for _, h := range c.hosts {
-			if h.limitFor(cl) < cl.key.slots || !c.canRunOn(h, cl, cl.isAvoidingHosts(c)) || c.isKeptFrom(h.reserved, cl) || c.wantedBefore(h, stuck[:i]) {
+			if h.limitFor(cl) < cl.key.slots || !c.canRunOn(h, cl, cl.isAvoidingHosts(c)) || c.isKeptFrom(h.reserved, cl) || c.isWantedBefore(h, stuck[:i]) {
 				continue
 			}
 			if best == nil || h.freeSlots() > best.freeSlots() {
@@ -67,7 +67,7 @@ func (c *Core) isKeptFrom(r, cl *class) bool {
 	if r == nil || r == cl {
 		return false
 	}
-	if r.n == 0 || cl.n == 0 {
+	if r.numReady == 0 || cl.numReady == 0 {
 		return true
 	}
 	mine, theirs := candidate{class: cl}, candidate{class: r}
@@ -95,18 +95,18 @@ func (h *host) limitFor(cl *class) int {
 	return h.limit - slots
 }
 
-// wantedBefore reports whether one of the classes before could use the host.
-func (c *Core) wantedBefore(h *host, before []*class) bool {
-	return slices.ContainsFunc(before, func(cl *class) bool { return cl.n > 0 && cl.fits[h.index] && !c.isLackingPool(cl) })
+// isWantedBefore reports whether one of the classes before could use the host.
+func (c *Core) isWantedBefore(h *host, before []*class) bool {
+	return slices.ContainsFunc(before, func(cl *class) bool { return cl.numReady > 0 && cl.fits[h.index] && !c.waitsForPool(cl) })
 }
 
-// release drops a reservation that its class cannot use any more.
-func (c *Core) release(h *host) {
+// releaseReservation drops a reservation that its class cannot use any more.
+func (c *Core) releaseReservation(h *host) {
 	r := h.reserved
 	if r == nil {
 		return
 	}
-	if c.updateFits(r); h.limitFor(r) < r.key.slots || !c.canRunOn(h, r, r.isAvoidingHosts(c)) || c.isLackingPool(r) {
+	if c.updateFits(r); h.limitFor(r) < r.key.slots || !c.canRunOn(h, r, r.isAvoidingHosts(c)) || c.waitsForPool(r) {
 		h.reserved = nil
 	}
 }
@@ -118,7 +118,7 @@ func (c *Core) release(h *host) {
 func (h *host) keptFor(queue string) (its, others hosts.Kept) {
 	for _, k := range h.spec.Queues {
 		var gpus jobs.GPUs
-		for f := h.head; f != nil; f = f.next {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if f.stats.share.name == k.Queue {
 				k.Slots -= f.slots
 				gpus += f.wantGPUs
@@ -141,9 +141,9 @@ func (h *host) freeFor(queue string, want jobs.GPUs) (slots, gpus int) {
 	return h.freeSlots() - others.Slots, h.freeGPUs(want) - others.GPUs
 }
 
-// keepsPart reports whether slots or devices are kept for a queue. Nothing is buffered on such a
+// keepsSlots reports whether slots or devices are kept for a queue. Nothing is buffered on such a
 // host, because it would start wherever a slot becomes free.
-func (h *host) keepsPart() bool {
+func (h *host) keepsSlots() bool {
 	slots, gpus := h.spec.KeptFrom("")
 	return slots+gpus > 0
 }

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// tries returns how many attempts a job may have.
-func (c *Core) tries(j *jobs.Job) int {
+// maxTries returns how many attempts a job may have.
+func (c *Core) maxTries(j *jobs.Job) int {
 	return orDefault(j.Spec.Tries, c.cfg.Tries)
 }
 
@@ -33,14 +33,14 @@ func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, charged bool) {
 	switch {
 	case o.TimedOut && c.isFinal(o):
 		r.Next = jobs.TimedOut
-	case otherOpen(j, r.N):
+	case hasOtherOpen(j, r.N):
 		r.Next = jobs.Running // another attempt determines the state
 	case charged && c.isFinal(o):
 		r.Next = jobs.Failed
 		r.Reason = cmp.Or(r.Reason, "the run does not try again after such a failure (--retry-on, --no-retry-on)")
-	case n >= c.tries(j) && o.TimedOut:
+	case n >= c.maxTries(j) && o.TimedOut:
 		r.Next = jobs.TimedOut
-	case n >= c.tries(j):
+	case n >= c.maxTries(j):
 		r.Next = jobs.Failed
 	default:
 		r.Next = jobs.Queued
@@ -59,29 +59,29 @@ func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, charged bool) {
 // isFinal reports whether a job is not retried after an outcome. By default only a timeout is
 // final.
 func (c *Core) isFinal(o *jobs.Outcome) bool {
-	if c.cfg.Final != nil {
-		return c.cfg.Final(o)
+	if c.cfg.IsFinal != nil {
+		return c.cfg.IsFinal(o)
 	}
 	return o.TimedOut && !c.cfg.RetryTimeouts
 }
 
-// exitLater is EX_TEMPFAIL of sysexits.h: the job asks to run again later.
-const exitLater = 75
+// exitRunLater is EX_TEMPFAIL of sysexits.h: the job asks to run again later.
+const exitRunLater = 75
 
-// asksLater reports whether the job asked to run again later.
-func asksLater(o *jobs.Outcome) bool {
-	return o != nil && o.Exit == exitLater && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped
+// asksToRunLater reports whether the job asked to run again later.
+func asksToRunLater(o *jobs.Outcome) bool {
+	return o != nil && o.Exit == exitRunLater && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped
 }
 
 // isPostponed reports whether a failure uses up no try because the job asked to run later.
 func (c *Core) isPostponed(j *jobs.Job, o *jobs.Outcome) bool {
-	return asksLater(o) && c.numPostponed(j) < c.cfg.MaxPostpone
+	return asksToRunLater(o) && c.numPostponed(j) < c.cfg.MaxPostpone
 }
 
 // numPostponed returns how often the job was postponed in this round.
 func (c *Core) numPostponed(j *jobs.Job) int {
-	return countAttempts(j, func(a *jobs.Attempt) bool {
-		return a.State == jobs.AttemptExited && !a.Charged && asksLater(a.Outcome)
+	return numAttempts(j, func(a *jobs.Attempt) bool {
+		return a.State == jobs.AttemptExited && !a.Charged && asksToRunLater(a.Outcome)
 	})
 }
 
@@ -89,8 +89,8 @@ func (c *Core) numPostponed(j *jobs.Job) int {
 // about a second at first, doubles each time, and is at most a minute.
 func (c *Core) postpone(r *jobs.Record, j *jobs.Job) {
 	n := c.numPostponed(j)
-	r.Reason = fmt.Sprintf("it asks to be run again later (exit code %d)", exitLater)
-	if r.Next = jobs.Queued; otherOpen(j, r.N) {
+	r.Reason = fmt.Sprintf("it asks to be run again later (exit code %d)", exitRunLater)
+	if r.Next = jobs.Queued; hasOtherOpen(j, r.N) {
 		r.Next = jobs.Running
 		return
 	}
@@ -139,10 +139,11 @@ func (c *Core) memoryRequest(j *jobs.Job) int64 {
 }
 
 const (
-	// Maximum run time of a failed attempt that counts for the delay before the next one.
-	maxRunCounted = time.Second
-	maxRetryDelay = time.Minute // maximum delay that is derived from the run time
-	maxPatience   = 10 * time.Second
+	// maxRunCounted is the maximum run time of a failed attempt that counts for the delay before
+	// the next one.
+	maxRunCounted    = time.Second
+	maxRetryDelay    = time.Minute // maximum delay that is derived from the run time
+	maxAvoidanceTime = 10 * time.Second
 )
 
 // retryDelay returns how long a job waits after its nth failure, n >= 1, before it is tried again
@@ -154,15 +155,15 @@ func (c *Core) retryDelay(j *jobs.Job, o *jobs.Outcome, n int) time.Duration {
 	if d := c.askedDelay(j); d != nil {
 		return *d
 	}
-	ran := min(ranFor(o), maxRunCounted)
+	ran := min(failedRunTime(o), maxRunCounted)
 	if slices.ContainsFunc(c.hosts, (*host).isFirstDial) {
 		ran = maxRunCounted // otherwise all tries would be used up before another host is up
 	}
 	return c.jitter(min(ran<<min(n-1, 30), maxRetryDelay))
 }
 
-// ranFor returns how long a failed attempt ran, or an hour if that is unknown.
-func ranFor(o *jobs.Outcome) time.Duration {
+// failedRunTime returns how long a failed attempt ran, or an hour if that is unknown.
+func failedRunTime(o *jobs.Outcome) time.Duration {
 	if o == nil || o.Error != "" && !o.Unreturned || o.Started == 0 {
 		return time.Hour
 	}
@@ -177,16 +178,16 @@ func (c *Core) avoidanceTime(j *jobs.Job) time.Duration {
 		switch {
 		case a.Round != j.Round:
 		case a.State == jobs.AttemptLost:
-			return maxPatience
+			return maxAvoidanceTime
 		case a.State == jobs.AttemptExited:
-			wait := 5 * min(ranFor(a.Outcome), maxPatience/5)
+			wait := 5 * min(failedRunTime(a.Outcome), maxAvoidanceTime/5)
 			if d := c.askedDelay(j); d != nil {
 				wait = max(wait, *d)
 			}
 			return wait
 		}
 	}
-	return maxPatience
+	return maxAvoidanceTime
 }
 
 // askedDelay returns the delay that the job or the run sets, or nil.

@@ -14,7 +14,7 @@ import (
 // s.
 func TestTries(t *testing.T) {
 	for _, tt := range []struct{ run, job, want int }{{0, 0, 3}, {1, 0, 1}, {0, 5, 5}, {4, 2, 2}} {
-		s := connected(t, Config{Tries: tt.run, Seed: uint64(tt.want)}, box("a", 1))
+		s := connectedStage(t, Config{Tries: tt.run, Seed: uint64(tt.want)}, testHost("a", 1))
 		s.submit(true, &jobs.Options{Tries: tt.job})
 		n := 1
 		for s.job(1).State != jobs.Failed {
@@ -26,7 +26,7 @@ func TestTries(t *testing.T) {
 			}
 			wait := s.job(1).Retry.Sub(s.now().Wall)
 			most := time.Second << (n - 1)
-			between(t, fmt.Sprintf("wait after failure %d", n), wait, most/2, most)
+			wantBetween(t, fmt.Sprintf("wait after failure %d", n), wait, most/2, most)
 			if s.wait(wait-time.Millisecond, "a"); s.job(1).State != jobs.Queued {
 				t.Errorf("tried again too early")
 			}
@@ -73,37 +73,37 @@ func TestRetryDelay(t *testing.T) {
 		if tt.run == nil {
 			least /= 2
 		}
-		between(t, tt.name, c.retryDelay(j, &tt.o, tt.n), least, tt.want)
+		wantBetween(t, tt.name, c.retryDelay(j, &tt.o, tt.n), least, tt.want)
 	}
 }
 
 // TestRetryElsewhereIsNotDelayed checks that a failed job goes to another host at once, and returns
 // to the same host only after a delay (D2).
 func TestRetryElsewhereIsNotDelayed(t *testing.T) {
-	s := withJobs(t, 1, Config{Tries: 5, RetryDelay: new(2 * time.Minute)}, box("a", 1), box("b", 1))
-	want(t, "elsewhere, at once", on(s.ended("a", "1.1", exit1), "b"), "1.2")
-	want(t, "no other host is up", on(s.ended("b", "1.2", exit1), "a")+on(s.commands, "b"), "")
+	s := stageWithJobs(t, 1, Config{Tries: 5, RetryDelay: new(2 * time.Minute)}, testHost("a", 1), testHost("b", 1))
+	want(t, "elsewhere, at once", launchedOn(s.ended("a", "1.1", exit1), "b"), "1.2")
+	want(t, "no other host is up", launchedOn(s.ended("b", "1.2", exit1), "a")+launchedOn(s.commands, "b"), "")
 	want(t, "waits for", s.job(1).Retry.Sub(s.now().Wall), 2*time.Minute)
-	want(t, "too early", on(s.wait(119*time.Second, "a", "b"), ""), "")
-	want(t, "after the delay", on(s.wait(2*time.Second, "a", "b"), ""), "1.3")
+	want(t, "too early", launchedOn(s.wait(119*time.Second, "a", "b"), ""), "")
+	want(t, "after the delay", launchedOn(s.wait(2*time.Second, "a", "b"), ""), "1.3")
 }
 
 // TestRetryWaitsForTheFirstDial checks that short jobs do not use up their tries on the first host
 // that is up while others are being dialed (D2).
 func TestRetryWaitsForTheFirstDial(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), box("b", 1))
+	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.up("a")
-	s.plain(1)
+	s.submitPlain(1)
 	s.ended("a", "1.1", fastFail)
-	want(t, "while b is dialed", on(s.wait(400*time.Millisecond, "a"), ""), "")
+	want(t, "while b is dialed", launchedOn(s.wait(400*time.Millisecond, "a"), ""), "")
 	s.up("b")
-	want(t, "when b is up", on(s.wait(time.Second, "a", "b"), "b"), "1.2")
+	want(t, "when b is up", launchedOn(s.wait(time.Second, "a", "b"), "b"), "1.2")
 }
 
 // TestADelayLeavesNoSlotIdle checks that other jobs run while a job waits for its next try.
 func TestADelayLeavesNoSlotIdle(t *testing.T) {
-	s := withJobs(t, 2, Config{RetryDelay: new(time.Minute)}, box("a", 1))
-	want(t, "the next job", on(s.ended("a", "1.1", exit1), "a"), "2.1")
+	s := stageWithJobs(t, 2, Config{RetryDelay: new(time.Minute)}, testHost("a", 1))
+	want(t, "the next job", launchedOn(s.ended("a", "1.1", exit1), "a"), "2.1")
 }
 
 // TestRetriesOfShortJobs checks the delays of very short jobs that fail half of the time. With four
@@ -112,20 +112,20 @@ func TestADelayLeavesNoSlotIdle(t *testing.T) {
 func TestRetriesOfShortJobs(t *testing.T) {
 	const run = 3 * time.Millisecond
 	took := func(tries int) time.Duration {
-		s := newStage(t, Config{Tries: tries, Seed: 3}, box("a", 1))
+		s := newStage(t, Config{Tries: tries, Seed: 3}, testHost("a", 1))
 		r := rand.New(rand.NewPCG(1, 2))
 		s.up("a")
-		s.plain(500)
+		s.submitPlain(500)
 		begun := s.at
 		for s.c.table.Unfinished() > 0 {
 			h := s.c.hosts[0]
-			if h.head == nil {
+			if h.oldest == nil {
 				next, _ := s.c.Next()
 				s.at = next
 				s.step(Tick{})
 				continue
 			}
-			id, started := h.head.id.String(), s.now().Wall
+			id, started := h.oldest.id.String(), s.now().Wall
 			s.at += run
 			s.ended("a", id, jobs.Outcome{Exit: r.IntN(2), Started: started, Ended: s.now().Wall})
 			if s.at%HeartbeatInterval < run {
@@ -147,7 +147,7 @@ func TestOutcomes(t *testing.T) {
 		o    jobs.Outcome
 		want string
 	}{
-		{"success", Config{}, okay, "succeeded: a exited"},
+		{"success", Config{}, succeeded, "succeeded: a exited"},
 		{"exit code", Config{}, exit1, "queued, 1 failure: a exited"},
 		{"signal", Config{}, jobs.Outcome{Signal: "SIGSEGV"}, "queued, 1 failure: a exited"},
 		{"could not be started", Config{}, jobs.Outcome{Error: "no such directory"}, "queued, 1 failure: a exited"},
@@ -158,7 +158,7 @@ func TestOutcomes(t *testing.T) {
 		{"stopped on the host, by an earlier dispatcher that drained it: it runs again at once", Config{},
 			jobs.Outcome{Stopped: true, Signal: "SIGTERM"}, "running: a canceled, a launching"},
 	} {
-		s := withJobs(t, 1, tt.cfg, box("a", 1))
+		s := stageWithJobs(t, 1, tt.cfg, testHost("a", 1))
 		s.started("a", "1.1")
 		s.ended("a", "1.1", tt.o)
 		want(t, tt.name, s.history(1), tt.want)
@@ -167,7 +167,7 @@ func TestOutcomes(t *testing.T) {
 
 // TestTimeoutOfTheRun checks that the run's timeout applies to a job without its own (E1).
 func TestTimeoutOfTheRun(t *testing.T) {
-	s := connected(t, Config{Timeout: time.Minute}, box("a", 2))
+	s := connectedStage(t, Config{Timeout: time.Minute}, testHost("a", 2))
 	s.submit(true, jobs.NoOptions, &jobs.Options{Timeout: time.Second})
 	launched := launchItems(s.commands, "a")
 	want(t, "timeout of the run", launched[0].Timeout, time.Minute)
@@ -177,26 +177,26 @@ func TestTimeoutOfTheRun(t *testing.T) {
 // TestRefused checks that attempts that a host refuses go elsewhere uncharged, and that the host
 // pauses, longer each time.
 func TestRefused(t *testing.T) {
-	s := withJobs(t, 2, Config{}, box("a", 2), box("b", 1))
+	s := stageWithJobs(t, 2, Config{}, testHost("a", 2), testHost("b", 1))
 	s.started("b", "2.1")
-	s.ended("b", "2.1", okay)
+	s.ended("b", "2.1", succeeded)
 	o := s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1"), Why: "spool full"}})
-	want(t, "elsewhere", on(o, "b"), "1.2")
-	want(t, "limit", said[SetLimit](o), "{a 0}")
+	want(t, "elsewhere", launchedOn(o, "b"), "1.2")
+	want(t, "limit", formatCommands[SetLimit](o), "{a 0}")
 	want(t, "failures charged", s.job(1).Failures, 0)
 	v := s.c.Hosts()[0]
 	want(t, "host", v.State, BackingOff)
-	contains(t, "reason", v.Reason, "spool full")
+	wantContains(t, "reason", v.Reason, "spool full")
 	// A repeated report.
 	s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1"), Why: "spool full"}})
 	want(t, "refusals in a row", s.c.hosts[0].probation.refusals, 1)
-	want(t, "after the rest", said[SetLimit](s.wait(3*time.Second, "a", "b")), "{a 2}")
+	want(t, "after the rest", formatCommands[SetLimit](s.wait(3*time.Second, "a", "b")), "{a 2}")
 }
 
 // TestRefusalsAddUp checks that a host with a full disk is retried after longer and longer pauses,
 // although its supervisors hold attempts for a moment before they refuse them.
 func TestRefusalsAddUp(t *testing.T) {
-	s := withJobs(t, 2, Config{}, box("a", 2))
+	s := stageWithJobs(t, 2, Config{}, testHost("a", 2))
 	for n := 1; n <= 4; n++ {
 		one, two := fmt.Sprintf("1.%d", n), fmt.Sprintf("2.%d", n)
 		s.probedAs("a", two, hosts.IsRunning, nil) // withdrawn too late
@@ -213,18 +213,18 @@ func TestRefusalsAddUp(t *testing.T) {
 
 // TestFenced checks that a dispatcher ends when a host knows a newer one.
 func TestFenced(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2))
+	s := newStage(t, Config{}, testHost("a", 2))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, FencedBy: 7}})
-	want(t, "finish", s.ending(), "fenced")
-	s.plain(1)
-	want(t, "launched", on(s.commands, "a"), "")
+	want(t, "finish", s.finishText(), "fenced")
+	s.submitPlain(1)
+	want(t, "launched", launchedOn(s.commands, "a"), "")
 }
 
 // TestPostponed checks that exit code 75 uses up no try and postpones the job, longer each time.
 // After the allowed number of times, it is a failure (T2).
 func TestPostponed(t *testing.T) {
 	later := jobs.Outcome{Exit: 75}
-	s := withJobs(t, 1, Config{Tries: 1, MaxPostpone: 3}, box("a", 1))
+	s := stageWithJobs(t, 1, Config{Tries: 1, MaxPostpone: 3}, testHost("a", 1))
 	for n := 1; n <= 3; n++ {
 		s.ended("a", jobs.AttemptID{Job: 1, N: n}.String(), later)
 		s.wantState(1, jobs.Queued)
@@ -232,7 +232,7 @@ func TestPostponed(t *testing.T) {
 		if most := time.Second << (n - 1); wait < most/2 || wait > most || s.job(1).Failures != 0 {
 			t.Errorf("after %d times: waits %s and %d tries are used up, want up to %s and 0", n, wait, s.job(1).Failures, most)
 		}
-		contains(t, "why", s.c.Why(s.now(), 1), "asked "+jobs.Plural(n, "time")+" to be run again later")
+		wantContains(t, "why", s.c.Why(s.now(), 1), "asked "+jobs.Plural(n, "time")+" to be run again later")
 		s.wait(time.Minute, "a")
 		s.wantState(1, jobs.Running)
 	}
@@ -243,7 +243,7 @@ func TestPostponed(t *testing.T) {
 // TestFinal checks that an outcome that the run declares final is not retried, unless the host is
 // at fault or another attempt may still succeed (T2).
 func TestFinal(t *testing.T) {
-	s := withJobs(t, 2, Config{Tries: 3, Final: func(o *jobs.Outcome) bool { return o.Exit == 1 }}, box("a", 2))
+	s := stageWithJobs(t, 2, Config{Tries: 3, IsFinal: func(o *jobs.Outcome) bool { return o.Exit == 1 }}, testHost("a", 2))
 	s.ended("a", "1.1", exit1)
 	s.wantState(1, jobs.Failed)
 	s.ended("a", "2.1", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"})
@@ -253,7 +253,7 @@ func TestFinal(t *testing.T) {
 // TestMemoryLimitIsRetriedWithMore checks that a job that exceeded its memory limit is launched
 // again with more memory, and that its reason names the limit (T3).
 func TestMemoryLimitIsRetriedWithMore(t *testing.T) {
-	s := connected(t, Config{Tries: 2, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, box("a", 1))
+	s := connectedStage(t, Config{Tries: 2, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, testHost("a", 1))
 	s.submit(true, &jobs.Options{MemBytes: 4 << 30})
 	over := jobs.Outcome{Signal: "SIGKILL", Memory: jobs.MemoryLimit, MaxRSSBytes: 5 << 30}
 	o := append(s.ended("a", "1.1", over), s.wait(time.Second, "a")...)
@@ -268,7 +268,7 @@ func TestMemoryLimitIsRetriedWithMore(t *testing.T) {
 // largest host (T2).
 func TestGrowth(t *testing.T) {
 	cfg := Config{Tries: 4, RetryTimeouts: true, TimeoutGrowth: 2, MemGrowth: 1.5, RetryDelay: new(time.Duration(0))}
-	s := connected(t, cfg, box("a", 1)) // with 16 GiB
+	s := connectedStage(t, cfg, testHost("a", 1)) // with 16 GiB
 	s.submit(true, &jobs.Options{Timeout: time.Minute, MemBytes: 8 << 30})
 	o := s.commands
 	for _, launch := range []string{"1.1: 1m0s, 8 GiB", "1.2: 2m0s, 12 GiB", "1.3: 4m0s, 16 GiB"} {
@@ -281,13 +281,13 @@ func TestGrowth(t *testing.T) {
 // TestGrownMemoryMeetsALargerHost checks that memory that has grown to that of the largest host
 // grows further when a larger host comes up, even for a waiting job (T2).
 func TestGrownMemoryMeetsALargerHost(t *testing.T) {
-	s := newStage(t, Config{Tries: 3, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, box("a", 1), box("b", 1))
+	s := newStage(t, Config{Tries: 3, MemGrowth: 2, RetryDelay: new(time.Duration(0))}, testHost("a", 1), testHost("b", 1))
 	s.up("a") // with 16 GiB
 	s.submit(true, &jobs.Options{MemBytes: 12 << 30})
 	s.step(Pause{true})
 	s.ended("a", "1.1", jobs.Outcome{Exit: 1})
 	s.connect("b", hosts.Hello{Cores: 2, Slots: 1, MemBytes: 64 << 30})
 	s.step(Pause{false})
-	want(t, "launched", on(s.commands, "b"), "1.2")
+	want(t, "launched", launchedOn(s.commands, "b"), "1.2")
 	want(t, "memory of the second attempt", launchItems(s.commands, "b")[0].Mem, 24<<30)
 }

@@ -16,7 +16,7 @@ import (
 // lane.takes each and start to arrive at lane.from.
 func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []float64 {
 	t.Helper()
-	s := connected(t, Config{HalfLife: time.Hour}, box("a", slots))
+	s := connectedStage(t, Config{HalfLife: time.Hour}, testHost("a", slots))
 	type running struct {
 		id  jobs.AttemptID
 		end time.Duration
@@ -48,7 +48,7 @@ func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []floa
 		for _, p := range launchItems(commands, "") {
 			q := of[p.Attempt.Job]
 			now = append(now, running{p.Attempt, s.at + lanes[q].takes, q})
-			if said[Launch](s.started("a", p.Attempt.String())) != "" {
+			if formatCommands[Launch](s.started("a", p.Attempt.String())) != "" {
 				t.Fatal("a start launches something")
 			}
 		}
@@ -68,7 +68,7 @@ func slotTime(t *testing.T, slots int, lasts time.Duration, lanes []lane) []floa
 			return r.end <= s.at
 		})
 		for _, r := range over {
-			start(s.ranFor("a", r.id.String(), lanes[r.q].takes))
+			start(s.endAfter("a", r.id.String(), lanes[r.q].takes))
 		}
 		start(feed())
 	}
@@ -121,10 +121,10 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestQueueHeedsTheNewest checks that the settings of the newest job apply to its queue, including
-// a priority of 0 after another one (K3). A job without settings changes nothing.
-func TestQueueHeedsTheNewest(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
+// TestNewestQueueOptionsCount checks that the settings of the newest job apply to its queue,
+// including a priority of 0 after another one (K3). A job without settings changes nothing.
+func TestNewestQueueOptionsCount(t *testing.T) {
+	s := newStage(t, Config{}, testHost("a", 1))
 	for _, c := range []struct {
 		says            jobs.Options
 		share, priority int
@@ -162,20 +162,20 @@ func TestShareNotSavedForEver(t *testing.T) {
 	}
 }
 
-// TestUseIsRebuilt checks that a new dispatcher continues with the usage that the previous one
+// TestUsageIsRebuilt checks that a new dispatcher continues with the usage that the previous one
 // measured (B4, X1).
-func TestUseIsRebuilt(t *testing.T) {
-	s := connected(t, Config{}, box("a", 1))
+func TestUsageIsRebuilt(t *testing.T) {
+	s := connectedStage(t, Config{}, testHost("a", 1))
 	a, b := &jobs.Options{Queue: "a"}, &jobs.Options{Queue: "b"}
 	s.submit(true, a, a, b, b, b)
-	s.ranFor("a", "1.1", 30*time.Second)
-	s.ranFor("a", "3.1", 90*time.Second)
-	s.c.updateLoads()
-	want := []float64{s.c.stats["a"].share.used, s.c.stats["b"].share.used}
-	c := New(Config{}, s.c.table, []*hosts.Host{box("a", 1)})
+	s.endAfter("a", "1.1", 30*time.Second)
+	s.endAfter("a", "3.1", 90*time.Second)
+	s.c.updateRelativeUsages()
+	want := []float64{s.c.stats["a"].share.usage, s.c.stats["b"].share.usage}
+	c := New(Config{}, s.c.table, []*hosts.Host{testHost("a", 1)})
 	c.Step(Time{Mono: 0, Wall: s.now().Wall}, Tick{})
 	for i, q := range []string{"a", "b"} {
-		if got := c.stats[q].share.used; math.Abs(got-want[i]) > 1 {
+		if got := c.stats[q].share.usage; math.Abs(got-want[i]) > 1 {
 			t.Errorf("queue %s: %.1f slot seconds, want %.1f", q, got, want[i])
 		}
 	}
@@ -207,7 +207,7 @@ func TestCharge(t *testing.T) {
 		{"we hear of start and end at once", 1, nil, 60, 20 * s, 40 * s, 40},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			st := connected(t, Config{HalfLife: 1e6 * time.Hour, Tries: 1}, box("a", 8))
+			st := connectedStage(t, Config{HalfLife: 1e6 * time.Hour, Tries: 1}, testHost("a", 8))
 			st.submit(false, &jobs.Options{Slots: c.slots})
 			st.started("a", "1.1")
 			turn := &st.c.stats[""].share
@@ -218,8 +218,8 @@ func TestCharge(t *testing.T) {
 			}
 			near := func(when string, want float64) {
 				t.Helper()
-				if turn.decay(st.c.now.Mono, st.c.cfg.HalfLife); math.Abs(turn.used-want) > 1 {
-					t.Errorf("%s: charged %.1f s, want %.1f", when, turn.used, want)
+				if turn.decay(st.c.now.Mono, st.c.cfg.HalfLife); math.Abs(turn.usage-want) > 1 {
+					t.Errorf("%s: charged %.1f s, want %.1f", when, turn.usage, want)
 				}
 			}
 			near("while it runs", c.during)
@@ -233,9 +233,9 @@ func TestCharge(t *testing.T) {
 // up. The rest is charged once, when its host returns with it or with its outcome (B4).
 func TestChargeOfALostAttempt(t *testing.T) {
 	for _, runs := range []bool{true, false} {
-		a := box("a", 1)
+		a := testHost("a", 1)
 		a.Tags = []string{"only"}
-		s := connected(t, Config{HalfLife: 1e6 * time.Hour}, a, box("b", 1), box("c", 1))
+		s := connectedStage(t, Config{HalfLife: 1e6 * time.Hour}, a, testHost("b", 1), testHost("c", 1))
 		s.submit(true, &jobs.Options{Tags: a.Tags})
 		s.started("a", "1.1")
 		begun := s.at
@@ -243,8 +243,8 @@ func TestChargeOfALostAttempt(t *testing.T) {
 		s.wait(2*time.Minute, "b", "c")
 		s.wantState(1, jobs.Queued)
 		turn := &s.c.stats[""].share
-		if turn.used < 50 || turn.used > 70 {
-			t.Errorf("it was charged %.1f s when it was given up", turn.used)
+		if turn.usage < 50 || turn.usage > 70 {
+			t.Errorf("it was charged %.1f s when it was given up", turn.usage)
 		}
 		s.up("a")
 		answer, o := hosts.IsRunning, (*jobs.Outcome)(nil)
@@ -258,8 +258,8 @@ func TestChargeOfALostAttempt(t *testing.T) {
 		if !runs {
 			want = min(300, 2*want) // the host has two cores
 		}
-		if math.Abs(turn.used-want) > 3 {
-			t.Errorf("running %v: charged %.1f s, want %.1f", runs, turn.used, want)
+		if math.Abs(turn.usage-want) > 3 {
+			t.Errorf("running %v: charged %.1f s, want %.1f", runs, turn.usage, want)
 		}
 	}
 }

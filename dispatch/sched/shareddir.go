@@ -20,32 +20,32 @@ const (
 	longAbsence         = 10 * time.Minute
 	// For the first answer; without an answer, only lost_after counts.
 	inspectAnswerTimeout = 5 * time.Second
-	// heartbeatFileFresh is how long a change of the heartbeat file counts: three of its intervals,
-	// and the delay of another machine's cache.
-	heartbeatFileFresh = 45 * time.Second
+	// heartbeatFileTimeout is how long a change of the heartbeat file counts: three of its
+	// intervals, and the delay of another machine's cache.
+	heartbeatFileTimeout = 45 * time.Second
 )
 
 // sharedDirView holds what the shared directory shows about an absent host.
 type sharedDirView struct {
-	nextAt        time.Duration // time of the next inspection; 0: not planned
-	firstAskedAt  time.Duration // time of the first request of this absence; 0: none
-	answers       int           // number of answers
-	firstAnswerAt time.Duration // when the first answer came
-	observer      string        // who was asked last: a host, or "" for our own mount
-	waiting       bool          // an answer is awaited
-	heartbeat     string        // last content of the heartbeat file during this absence
-	changedAt     time.Duration // when the content last changed; 0: it has not changed
-	reported      bool          // it was reported that the host's jobs continue
+	nextAt               time.Duration // time of the next inspection; 0: not planned
+	firstAskedAt         time.Duration // time of the first request of this absence; 0: none
+	answers              int           // number of answers
+	firstAnswerAt        time.Duration // when the first answer came
+	inspector            string        // who was asked last: a host, or "" for our own mount
+	isAwaited            bool          // an answer is awaited
+	heartbeatFile        string        // last content of the heartbeat file during this absence
+	changedAt            time.Duration // when the content last changed; 0: it has not changed
+	continuationReported bool          // it was reported that the host's jobs continue
 }
 
-// heartbeatFileChanges reports whether the heartbeat file of an absent host has changed lately.
-func (c *Core) heartbeatFileChanges(h *host) bool {
-	return !h.linked && h.sharedDir.changedAt > 0 && c.now.Mono-h.sharedDir.changedAt < heartbeatFileFresh
+// isHeartbeatFileChanging reports whether the heartbeat file of an absent host has changed lately.
+func (c *Core) isHeartbeatFileChanging(h *host) bool {
+	return !h.linked && h.sharedDir.changedAt > 0 && c.now.Mono-h.sharedDir.changedAt < heartbeatFileTimeout
 }
 
-// sharedDirSettled reports whether observing the shared directory cannot show more: it was observed
-// for long enough to see a heartbeat file change, or nobody can observe it.
-func (c *Core) sharedDirSettled(h *host) bool {
+// isSharedDirSettled reports whether inspecting the shared directory cannot show more: it was
+// inspected for long enough to see a heartbeat file change, or nobody can inspect it.
+func (c *Core) isSharedDirSettled(h *host) bool {
 	l := &h.sharedDir
 	if l.answers == 0 {
 		return l.firstAskedAt == 0 && c.now.Mono >= h.lostAt()+inspectAnswerTimeout || l.firstAskedAt > 0 && c.now.Mono-l.firstAskedAt >= inspectAnswerTimeout
@@ -53,11 +53,11 @@ func (c *Core) sharedDirSettled(h *host) bool {
 	return c.now.Mono-l.firstAnswerAt >= inspectInterval+inspectAnswerTimeout || l.answers > 1 && c.now.Mono-l.firstAnswerAt >= inspectInterval
 }
 
-// observeAbsent requests an inspection of every absent host that may have attempts of ours.
-func (c *Core) observeAbsent() {
-	for _, h := range c.everyHost() {
+// inspectAbsentHosts requests an inspection of every absent host that may have attempts of ours.
+func (c *Core) inspectAbsentHosts() {
+	for _, h := range c.allHosts() {
 		l := &h.sharedDir
-		if h.linked || h.open == 0 && len(h.orphans) == 0 || c.stopped || c.fenced {
+		if h.linked || h.numOpen == 0 && len(h.orphans) == 0 || c.stopped || c.fenced {
 			l.nextAt = 0
 			continue
 		}
@@ -78,28 +78,28 @@ func (c *Core) observeAbsent() {
 
 // inspectHost requests an inspection of all attempts that may be on the host.
 func (c *Core) inspectHost(h *host) {
-	via, ok := c.chooseObserver(h)
+	via, ok := c.chooseInspector(h)
 	if !ok {
 		return
 	}
 	if h.sharedDir.firstAskedAt == 0 {
 		h.sharedDir.firstAskedAt = max(c.now.Mono, 1)
 	}
-	h.sharedDir.observer, h.sharedDir.waiting = via, true
+	h.sharedDir.inspector, h.sharedDir.isAwaited = via, true
 	c.inspections = append(c.inspections, Inspect{Host: h.spec.Name, Via: via, Attempts: h.possiblyAlive()})
 }
 
-// chooseObserver chooses an observer: our own mount, unless the host is known not to share the run
-// directory or the mount did not respond last time. Otherwise it chooses a host with the same
-// directory, a different one each time.
-func (c *Core) chooseObserver(h *host) (via string, ok bool) {
+// chooseInspector chooses who inspects the shared directory: our own mount, unless the host is
+// known not to share the run directory or the mount did not respond last time. Otherwise it chooses
+// a host with the same directory, a different one each time.
+func (c *Core) chooseInspector(h *host) (via string, ok bool) {
 	l := &h.sharedDir
 	own := h.hello == nil || h.hello.Shared
-	if own && (l.observer != "" || !l.waiting) {
+	if own && (l.inspector != "" || !l.isAwaited) {
 		return "", true
 	}
 	from := 0
-	if o := c.byName[l.observer]; o != nil {
+	if o := c.byName[l.inspector]; o != nil {
 		from = o.index + 1
 	}
 	for i := range c.hosts {
@@ -113,16 +113,16 @@ func (c *Core) chooseObserver(h *host) (via string, ok bool) {
 
 // apply handles what the shared directory shows about an absent host.
 func (e HostInspected) apply(c *Core) {
-	all := c.everyHost()
+	all := c.allHosts()
 	i := slices.IndexFunc(all, func(h *host) bool {
-		return h.spec.Name == e.Msg.Host && !h.linked && h.sharedDir.waiting && h.sharedDir.observer == e.Via
+		return h.spec.Name == e.Msg.Host && !h.linked && h.sharedDir.isAwaited && h.sharedDir.inspector == e.Via
 	})
 	if i < 0 {
 		return // the host responds itself, or no inspection was requested
 	}
 	h := all[i]
 	l := &h.sharedDir
-	l.waiting = false
+	l.isAwaited = false
 	if l.answers++; l.answers == 1 {
 		l.firstAnswerAt = c.now.Mono
 	}
@@ -137,7 +137,7 @@ func (e HostInspected) apply(c *Core) {
 	}
 	for _, id := range e.Msg.Never {
 		if a := c.table.Attempt(id); a != nil && a.Host == name {
-			c.neverStarted(id, "the shared directory shows that it never started there")
+			c.handleNeverStarted(id, "the shared directory shows that it never started there")
 		}
 	}
 	for _, id := range e.Msg.Runs {
@@ -147,17 +147,17 @@ func (e HostInspected) apply(c *Core) {
 	}
 	// The content must not be that of another machine that has the name now.
 	if b := e.Msg.Heartbeat; b != "" && (h.index >= 0 || c.byName[name] == nil) {
-		if l.heartbeat != "" && l.heartbeat != b {
+		if l.heartbeatFile != "" && l.heartbeatFile != b {
 			l.changedAt = c.now.Mono
 		}
-		l.heartbeat = b
+		l.heartbeatFile = b
 	}
 }
 
 // reportHeartbeatFile reports, once, that the jobs of a lost host continue.
 func (c *Core) reportHeartbeatFile(h *host) {
-	if !h.sharedDir.reported {
-		h.sharedDir.reported = true
+	if !h.sharedDir.continuationReported {
+		h.sharedDir.continuationReported = true
 		c.logf(h.spec.Name, 0, "%s cannot be reached, but its heartbeat file in the shared directory changes: its jobs continue, and the run waits for them", h.spec.Name)
 	}
 }

@@ -8,15 +8,15 @@ import (
 	"dcs-tui/jobs"
 )
 
-// smoothing is the time constant of the load of others. A short burst takes no slot away, but a job
-// of theirs does so after some seconds.
-const smoothing = 10 * time.Second
+// smoothingTime is the time constant of the load of others. A short burst takes no slot away, but a
+// job of theirs does so after some seconds.
+const smoothingTime = 10 * time.Second
 
 // capacity holds how many slots of a host may be used.
 type capacity struct {
-	others      float64 // cores used by others, smoothed
-	excess      float64 // cores that our jobs use beyond one per slot, smoothed
-	peak        int     // maximum number of slots that we had busy since the last heartbeat
+	othersLoad  float64 // cores used by others, smoothed
+	excessCores float64 // cores that our jobs use beyond one per slot, smoothed
+	peakBusy    int     // maximum number of slots that we had busy since the last heartbeat
 	usable      float64
 	limit       int         // whole slots that may be busy
 	sentLimit   int         // limit that the helper has; -1: none
@@ -51,20 +51,20 @@ func wholeSlots(usable float64, last int) int {
 // as excess.
 func (c *Core) handleLoad(h *host, b *hosts.Heartbeat) {
 	others := max(0, b.Busy-b.Ours-c.heldByOthers(b, h))
-	excess := max(0, b.Ours-float64(max(h.peak, h.busySlots())))
+	excess := max(0, b.Ours-float64(max(h.peakBusy, h.busySlots())))
 	share := 1.0 // weight of the new value
 	if h.hasHeartbeat {
 		dt := c.now.Mono - h.heartbeatAt
-		share = 1 - math.Exp(-dt.Seconds()/smoothing.Seconds())
+		share = 1 - math.Exp(-dt.Seconds()/smoothingTime.Seconds())
 	}
-	h.others += share * (others - h.others)
-	h.excess += share * (excess - h.excess)
-	h.peak = h.busySlots()
+	h.othersLoad += share * (others - h.othersLoad)
+	h.excessCores += share * (excess - h.excessCores)
+	h.peakBusy = h.busySlots()
 }
 
 // busySlots returns how many slots our attempts keep busy, including those sent and not yet
 // reported as started.
-func (h *host) busySlots() int { return max(h.running, min(h.occupied, h.limit)) }
+func (h *host) busySlots() int { return max(h.runningSlots, min(h.occupiedSlots, h.limit)) }
 
 // updateLimits computes how many slots each host may have busy, and sends changes to the helpers.
 func (c *Core) updateLimits() {
@@ -74,7 +74,7 @@ func (c *Core) updateLimits() {
 			h.limit, h.usable = 0, 0
 			continue
 		}
-		h.usable = usableSlots(h.slots(), h.others, h.excess, h.spec.Yield)
+		h.usable = usableSlots(h.slots(), h.othersLoad, h.excessCores, h.spec.Yield)
 		alone := len(c.hosts) == 1 && h.spec.Link == "local" && h.spec.File == ""
 		if alone {
 			// Without an inventory, this machine always runs at least one job.
@@ -86,45 +86,45 @@ func (c *Core) updateLimits() {
 		}
 		n := wholeSlots(h.usable, last)
 		if n == 0 {
-			h.hold = yielding
+			h.hold = heldByOthersLoad
 		}
 		c.sendShare(h, n)
-		if bound := c.boundByOthers(h, n); bound < n {
+		if bound := c.limitByOthers(h, n); bound < n {
 			if n, h.usable = bound, min(h.usable, float64(bound)); n == 0 {
-				h.hold = sharing
+				h.hold = heldByOtherRuns
 			}
 		}
 		if floor := h.limitingHold(); floor != notHeld {
 			h.hold, h.usable, n = floor, 0, 0
-			if floor == owned {
+			if floor == heldByOwner {
 				h.withdrawAll()
 			}
 		}
 		if len(c.hosts) == 1 && c.cfg.MaxSlots > 0 {
 			n = min(n, c.cfg.MaxSlots)
 		}
-		if alone && h.nSpecial > 0 {
-			n = max(n, h.occupied) // jobs that the empty machine was given may run
+		if alone && h.numSpecial > 0 {
+			n = max(n, h.occupiedSlots) // jobs that the empty machine was given may run
 		}
-		if c.Paused() || c.drain != "" || !h.acceptsJobs() {
+		if c.Paused() || c.drainReason != "" || !h.acceptsJobs() {
 			n = 0
 		}
 		if h.limit = n; n != h.sentLimit {
 			h.sentLimit = n
-			h.outbox.limit = true
+			h.outbox.setLimit = true
 		}
-		h.peak = max(h.peak, h.busySlots())
-		if h.nSpecial > 0 && h.occupied > n && n > 0 {
+		h.peakBusy = max(h.peakBusy, h.busySlots())
+		if h.numSpecial > 0 && h.occupiedSlots > n && n > 0 {
 			h.withdrawWide()
 		}
-		c.release(h)
+		c.releaseReservation(h)
 	}
 }
 
 // withdrawWide withdraws jobs that need more slots than the host may use now. They would wait there
 // although other hosts have space.
 func (h *host) withdrawWide() {
-	for f := h.head; f != nil; f = f.next {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
 		if f.slots > h.limit && f.isWaiting() {
 			h.withdraw(f)
 		}
@@ -153,8 +153,8 @@ const shareInterval = time.Second
 // sharesSlots reports whether slots of the host are shared. Those of an instance are not.
 func (c *Core) sharesSlots(h *host) bool { return c.cfg.RunShare > 0 && h.instance == nil }
 
-// boundByOthers returns how many of n slots others leave to us.
-func (c *Core) boundByOthers(h *host, n int) int {
+// limitByOthers returns how many of n slots others leave to us.
+func (c *Core) limitByOthers(h *host, n int) int {
 	if s := h.heartbeat.Sharing; s != nil && c.sharesSlots(h) {
 		return min(n, max(s.Slots, 0))
 	}
@@ -175,12 +175,12 @@ func (c *Core) sendShare(h *host, n int) {
 	if !c.sharesSlots(h) || h.sentShare.Weight > 0 && c.now.Mono-h.shareSentAt < shareInterval {
 		return
 	}
-	s := hosts.Share{Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupied}
+	s := hosts.Share{Slots: max(n, 1), Weight: c.cfg.RunShare, Want: h.occupiedSlots}
 	if h.acceptsJobs() && !c.isLaunchingClosed() && len(c.hosts) > 0 { // our part of the waiting jobs
 		s.Want += (c.queue.ready + len(c.hosts) - 1) / len(c.hosts)
 	}
 	if s.Want = min(s.Want, s.Slots); s != h.sentShare {
-		h.sentShare, h.shareSentAt, h.outbox.share = s, c.now.Mono, true
+		h.sentShare, h.shareSentAt, h.outbox.setShare = s, c.now.Mono, true
 	}
 }
 
@@ -192,8 +192,8 @@ func (c *Core) memoryOfOthers(h *host) int64 {
 	return 0
 }
 
-// sharedWhy describes who uses the slots of a host. Claims that name no user have no text.
-func (h *host) sharedWhy() string {
+// whyShared describes who uses the slots of a host. Claims that name no user have no text.
+func (h *host) whyShared() string {
 	if users := h.heartbeat.Sharing.Text(); users != "" {
 		return "other runs and users have its slots: " + users
 	}

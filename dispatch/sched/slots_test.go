@@ -33,9 +33,9 @@ func TestUsableSlots(t *testing.T) {
 	}
 }
 
-// TestWholeSlotsHoldsStill checks that small changes of the usable slots do not change the number
+// TestWholeSlotsAreStable checks that small changes of the usable slots do not change the number
 // of whole slots.
-func TestWholeSlotsHoldsStill(t *testing.T) {
+func TestWholeSlotsAreStable(t *testing.T) {
 	last := 4
 	for _, u := range []float64{3.6, 3.4, 3.55, 3.36, 4.6, 4} {
 		last = wholeSlots(u, last)
@@ -47,11 +47,13 @@ func TestWholeSlotsHoldsStill(t *testing.T) {
 // TestOthersAreSmoothed checks that a short load of other users takes no slot, that a lasting load
 // does, and that the helper is told once per change.
 func TestOthersAreSmoothed(t *testing.T) {
-	h := box("melon1", 4)
+	h := testHost("melon1", 4)
 	h.Yield = true
 	s := newStage(t, Config{}, h)
-	want(t, "first limit", said[SetLimit](s.up("melon1")), "{melon1 4}")
-	busy := func(cores float64) string { return said[SetLimit](s.heartbeat("melon1", hosts.Heartbeat{Busy: cores})) }
+	want(t, "first limit", formatCommands[SetLimit](s.up("melon1")), "{melon1 4}")
+	busy := func(cores float64) string {
+		return formatCommands[SetLimit](s.heartbeat("melon1", hosts.Heartbeat{Busy: cores}))
+	}
 	want(t, "a burst", busy(2), "")
 	var all string
 	for range 20 {
@@ -68,10 +70,10 @@ func TestOthersAreSmoothed(t *testing.T) {
 // TestOwnJobsAreNotOthers checks that the CPU use of the run's own jobs is subtracted. Each slot
 // includes one core, and use beyond that counts (K6).
 func TestOwnJobsAreNotOthers(t *testing.T) {
-	h := box("melon1", 4)
+	h := testHost("melon1", 4)
 	h.Yield = true
-	s := connected(t, Config{}, h)
-	s.plain(8)
+	s := connectedStage(t, Config{}, h)
+	s.submitPlain(8)
 	s.started("melon1", "1.1 2.1 3.1 4.1")
 	for range 10 {
 		s.heartbeat("melon1", hosts.Heartbeat{Busy: 4, Ours: 4})
@@ -80,17 +82,17 @@ func TestOwnJobsAreNotOthers(t *testing.T) {
 	for range 30 {
 		s.heartbeat("melon1", hosts.Heartbeat{Busy: 8, Ours: 8})
 	}
-	between(t, "usable beside four jobs on eight cores", s.c.Hosts()[0].Usable, 0, 0.5)
+	wantBetween(t, "usable beside four jobs on eight cores", s.c.Hosts()[0].Usable, 0, 0.5)
 }
 
 // TestAloneAWideJobRuns checks that without an inventory a job with several slots keeps its slots,
 // whatever the load of others.
 func TestAloneAWideJobRuns(t *testing.T) {
-	h := box("here", 4)
+	h := testHost("here", 4)
 	h.Link, h.Yield = "local", true
 	s := newStage(t, Config{}, h)
 	s.submit(true, &jobs.Options{Slots: 3}, jobs.NoOptions)
-	want(t, "launched", on(s.up("here"), "here"), "1.1 2.1")
+	want(t, "launched", launchedOn(s.up("here"), "here"), "1.1 2.1")
 	for range 30 {
 		s.heartbeat("here", hosts.Heartbeat{Busy: 8})
 	}
@@ -99,71 +101,71 @@ func TestAloneAWideJobRuns(t *testing.T) {
 
 // TestDelay checks that two starts are at least the delay apart, over all hosts.
 func TestDelay(t *testing.T) {
-	s := withJobs(t, 9, Config{Delay: 2 * time.Second}, box("a", 4), box("b", 4))
-	want(t, "at once", on(s.commands, "a")+on(s.commands, "b"), "1.1")
-	contains(t, "why job 2 waits", s.c.Why(s.now(), 2), "--delay")
+	s := stageWithJobs(t, 9, Config{LaunchDelay: 2 * time.Second}, testHost("a", 4), testHost("b", 4))
+	want(t, "at once", launchedOn(s.commands, "a")+launchedOn(s.commands, "b"), "1.1")
+	wantContains(t, "why job 2 waits", s.c.Why(s.now(), 2), "--delay")
 	if at, _ := s.c.Next(); at != s.at+2*time.Second {
 		t.Errorf("the core wants a tick after %v", at-s.at)
 	}
 	o := s.wait(time.Second)
-	want(t, "after 1 s", on(o, "a")+on(o, "b"), "")
+	want(t, "after 1 s", launchedOn(o, "a")+launchedOn(o, "b"), "")
 	o = s.wait(time.Second)
-	want(t, "after 2 s", on(o, "a")+on(o, "b"), "2.1")
+	want(t, "after 2 s", launchedOn(o, "a")+launchedOn(o, "b"), "2.1")
 }
 
 // TestMaxSlots checks that --max-slots limits the occupied slots over all hosts, buffers included.
 func TestMaxSlots(t *testing.T) {
-	s := withJobs(t, 9, Config{MaxSlots: 3}, box("a", 4), box("b", 4))
-	want(t, "a", on(s.commands, "a"), "1.1 3.1")
-	want(t, "b", on(s.commands, "b"), "2.1")
-	o := s.ended("a", "1.1", okay)
-	want(t, "the next", on(o, "a")+on(o, "b"), "4.1")
+	s := stageWithJobs(t, 9, Config{MaxSlots: 3}, testHost("a", 4), testHost("b", 4))
+	want(t, "a", launchedOn(s.commands, "a"), "1.1 3.1")
+	want(t, "b", launchedOn(s.commands, "b"), "2.1")
+	o := s.ended("a", "1.1", succeeded)
+	want(t, "the next", launchedOn(o, "a")+launchedOn(o, "b"), "4.1")
 
-	one := newStage(t, Config{MaxSlots: 2}, box("a", 4))
-	want(t, "limit", said[SetLimit](one.up("a")), "{a 2}")
-	one.plain(9)
-	want(t, "launched", on(one.commands, "a"), "1.1 2.1")
+	one := newStage(t, Config{MaxSlots: 2}, testHost("a", 4))
+	want(t, "limit", formatCommands[SetLimit](one.up("a")), "{a 2}")
+	one.submitPlain(9)
+	want(t, "launched", launchedOn(one.commands, "a"), "1.1 2.1")
 }
 
 // TestSetSlots checks that a host gets more or fewer slots than its rule allows, at once, while
 // running jobs continue. 0 restores the rule (D7).
 func TestSetSlots(t *testing.T) {
-	s := withJobs(t, 6, Config{}, box("a", 1))
+	s := stageWithJobs(t, 6, Config{}, testHost("a", 1))
 	o := s.step(SetSlots{Host: "a", Slots: 3})
-	want(t, "limit", said[SetLimit](o), "{a 3}")
-	want(t, "launched", on(o, "a"), "2.1 3.1")
-	contains(t, "said", s.records[0].Reason, "a gets 3 slots instead of 1")
-	want(t, "twice", said[SetLimit](s.step(SetSlots{Host: "a", Slots: 3})), "")
+	want(t, "limit", formatCommands[SetLimit](o), "{a 3}")
+	want(t, "launched", launchedOn(o, "a"), "2.1 3.1")
+	wantContains(t, "said", s.records[0].Reason, "a gets 3 slots instead of 1")
+	want(t, "twice", formatCommands[SetLimit](s.step(SetSlots{Host: "a", Slots: 3})), "")
 	s.started("a", "1.1 2.1 3.1")
 	o = s.step(SetSlots{Host: "a", Slots: 1})
-	want(t, "limit", said[SetLimit](o), "{a 1}")
-	want(t, "killed", said[Kill](o), "")
-	want(t, "while two run", on(s.ended("a", "1.1", okay), "a"), "")
+	want(t, "limit", formatCommands[SetLimit](o), "{a 1}")
+	want(t, "killed", formatCommands[Kill](o), "")
+	want(t, "while two run", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
 	if v := s.c.Hosts()[0]; v.Slots != 1 || v.Asked.Slots != 1 || v.Running != 2 {
 		t.Errorf("%+v", v)
 	}
 	s.step(SetSlots{Host: "a", Slots: 2})
-	want(t, "rule", said[SetLimit](s.step(SetSlots{Host: "a", Slots: 0})), "{a 1}")
+	want(t, "rule", formatCommands[SetLimit](s.step(SetSlots{Host: "a", Slots: 0})), "{a 1}")
 	want(t, "slots asked for", s.c.Hosts()[0].Asked.Slots, 0)
 }
 
 // TestFewerSlotsThanAJob checks that a job that is buffered on a host, and needs more slots than
 // the host now has, is withdrawn and starts elsewhere (D7, B3).
 func TestFewerSlotsThanAJob(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 4), box("b", 4))
+	s := newStage(t, Config{}, testHost("a", 4), testHost("b", 4))
 	s.up("a")
 	s.submit(true, jobs.NoOptions, &jobs.Options{Slots: 3})
-	want(t, "launched", on(s.commands, "a"), "1.1 2.1")
+	want(t, "launched", launchedOn(s.commands, "a"), "1.1 2.1")
 	s.up("b")
 	o := s.step(SetSlots{Host: "a", Slots: 2})
-	want(t, "asked back", said[Withdraw](o), "{a [2.1]}")
+	want(t, "asked back", formatCommands[Withdraw](o), "{a [2.1]}")
 	o = s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("2.1"), Why: "it had not started"}})
-	want(t, "elsewhere", on(o, "b"), "2.2")
+	want(t, "elsewhere", launchedOn(o, "b"), "2.2")
 }
 
 // TestSetSlotsBounds checks SetSlots with extreme values and unknown hosts.
 func TestSetSlotsBounds(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1), &hosts.Host{Name: "b", Slots: hosts.SlotRule{Less: 1}})
+	s := newStage(t, Config{}, testHost("a", 1), &hosts.Host{Name: "b", Slots: hosts.SlotRule{Less: 1}})
 	s.step(SetSlots{Host: "x", Slots: 3})
 	s.step(SetSlots{Host: "a", Slots: math.MinInt})
 	want(t, "slots", s.c.hosts[0].slots(), 1)
@@ -172,77 +174,77 @@ func TestSetSlotsBounds(t *testing.T) {
 	want(t, "slots of a", s.c.hosts[0].slots(), jobs.MaxSlots)
 	want(t, "slots of b", s.c.hosts[1].slots(), 5)
 	s.step(SetSlots{Host: "b", Slots: 0}) // the slots of b are not known yet
-	want(t, "limit", said[SetLimit](s.up("a")), "{a 4096}")
+	want(t, "limit", formatCommands[SetLimit](s.up("a")), "{a 4096}")
 }
 
 // TestSetSlotsReconnect checks that SetSlots still applies after a reconnect, and that --max-slots
 // still limits it.
 func TestSetSlotsReconnect(t *testing.T) {
-	s := connected(t, Config{}, box("a", 1))
+	s := connectedStage(t, Config{}, testHost("a", 1))
 	s.step(SetSlots{Host: "a", Slots: 3})
-	s.step(down("a", hosts.Broken, "gone"))
-	want(t, "limit", said[SetLimit](s.up("a")), "{a 3}")
+	s.step(hostDown("a", hosts.Broken, "gone"))
+	want(t, "limit", formatCommands[SetLimit](s.up("a")), "{a 3}")
 
-	s = connected(t, Config{MaxSlots: 2}, box("a", 1))
-	want(t, "limit", said[SetLimit](s.step(SetSlots{Host: "a", Slots: 3})), "{a 2}")
+	s = connectedStage(t, Config{MaxSlots: 2}, testHost("a", 1))
+	want(t, "limit", formatCommands[SetLimit](s.step(SetSlots{Host: "a", Slots: 3})), "{a 2}")
 }
 
 // TestSetSlotsFewer checks that a job that needs more slots than the host currently has waits. A
 // job that needs more than the rule allows can run while the host has them.
 func TestSetSlotsFewer(t *testing.T) {
-	s := connected(t, Config{}, box("a", 4))
+	s := connectedStage(t, Config{}, testHost("a", 4))
 	s.step(SetSlots{Host: "a", Slots: 2})
 	s.submit(false, &jobs.Options{Slots: 3})
 	s.wantState(1, jobs.Queued)
-	want(t, "launched", on(s.step(SetSlots{Host: "a", Slots: 0}), "a"), "1.1")
-	s.ended("a", "1.1", okay)
+	want(t, "launched", launchedOn(s.step(SetSlots{Host: "a", Slots: 0}), "a"), "1.1")
+	s.ended("a", "1.1", succeeded)
 	s.step(SetSlots{Host: "a", Slots: 6})
 	s.submit(true, &jobs.Options{Slots: 6})
 	s.wantState(2, jobs.Running)
 	s.wait(time.Second, "a")
-	s.ended("a", "2.1", okay)
-	want(t, "finish", s.ending(), "done")
+	s.ended("a", "2.1", succeeded)
+	want(t, "finish", s.finishText(), "done")
 }
 
 // TestSlotsAreShared checks that the slots that other runs and users hold limit the host's slots
 // (K11), and are not subtracted again as load of others. The wanted share is sent to the helper,
 // and again when it changes.
 func TestSlotsAreShared(t *testing.T) {
-	h := box("a", 4)
+	h := testHost("a", 4)
 	h.Yield = true
 	s := newStage(t, Config{RunShare: 2}, h)
 	heartbeat := func(sharing *hosts.Sharing, busy float64) []Command {
 		return s.heartbeat("a", hosts.Heartbeat{Busy: busy, Sharing: sharing})
 	}
 	o := s.up("a")
-	want(t, "limit", said[SetLimit](o), "{a 4}")
-	want(t, "share", said[SetShare](o), "{a {4 0 2}}")
+	want(t, "limit", formatCommands[SetLimit](o), "{a 4}")
+	want(t, "share", formatCommands[SetShare](o), "{a {4 0 2}}")
 	others := &hosts.Sharing{Slots: 1, Held: 3, Users: []hosts.SharedUser{{Name: "bob", Slots: 3}}}
 	for range 5 { // the jobs of others use one core each
 		o = append(o, heartbeat(others, 3)...)
 	}
-	want(t, "bound by others", said[SetLimit](o), "{a 4} {a 1}")
-	want(t, "nothing is wanted", said[SetShare](o[3:]), "")
+	want(t, "bound by others", formatCommands[SetLimit](o), "{a 4} {a 1}")
+	want(t, "nothing is wanted", formatCommands[SetShare](o[3:]), "")
 	others = &hosts.Sharing{Slots: 0, Held: 4, Users: []hosts.SharedUser{{Name: "bob", Slots: 4}}}
-	want(t, "all are taken", said[SetLimit](heartbeat(others, 4)), "{a 0}")
+	want(t, "all are taken", formatCommands[SetLimit](heartbeat(others, 4)), "{a 0}")
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
-	contains(t, "why", s.c.Why(s.now(), 1), "other runs and users have its slots: bob 4 slots")
+	wantContains(t, "why", s.c.Why(s.now(), 1), "other runs and users have its slots: bob 4 slots")
 	if heartbeat(others, 4); s.c.byName["a"].sentShare != (hosts.Share{Slots: 4, Want: 3, Weight: 2}) {
 		t.Errorf("the helper is told %+v", s.c.byName["a"].sentShare)
 	}
-	want(t, "they have gone", said[SetLimit](heartbeat(nil, 0)), "{a 4}")
-	want(t, "no absurd bound", said[SetLimit](heartbeat(&hosts.Sharing{Slots: -5, Held: -5}, 0)), "{a 0}")
-	want(t, "nor one above its slots", said[SetLimit](heartbeat(&hosts.Sharing{Slots: 99, Held: 1 << 40}, 0)), "{a 4}")
+	want(t, "they have gone", formatCommands[SetLimit](heartbeat(nil, 0)), "{a 4}")
+	want(t, "no absurd bound", formatCommands[SetLimit](heartbeat(&hosts.Sharing{Slots: -5, Held: -5}, 0)), "{a 0}")
+	want(t, "nor one above its slots", formatCommands[SetLimit](heartbeat(&hosts.Sharing{Slots: 99, Held: 1 << 40}, 0)), "{a 4}")
 
-	off := newStage(t, Config{}, box("a", 4))
-	want(t, "off", said[SetShare](off.up("a")), "")
-	want(t, "off", said[SetLimit](off.heartbeat("a", hosts.Heartbeat{Sharing: others})), "")
+	off := newStage(t, Config{}, testHost("a", 4))
+	want(t, "off", formatCommands[SetShare](off.up("a")), "")
+	want(t, "off", formatCommands[SetLimit](off.heartbeat("a", hosts.Heartbeat{Sharing: others})), "")
 }
 
 // TestMemoryIsShared checks that memory that jobs of other runs may use is not assigned, and that
 // jobs without a memory reservation continue.
 func TestMemoryIsShared(t *testing.T) {
-	s := connected(t, Config{RunShare: 1}, box("a", 4))
+	s := connectedStage(t, Config{RunShare: 1}, testHost("a", 4))
 	heartbeat := func(held int64) []Command {
 		return s.heartbeat("a", hosts.Heartbeat{Sharing: &hosts.Sharing{Slots: 4, Memory: held}})
 	}
@@ -250,18 +252,18 @@ func TestMemoryIsShared(t *testing.T) {
 	s.submit(true, &jobs.Options{MemBytes: 8 << 30}, jobs.NoOptions)
 	s.wantState(2, jobs.Running)
 	s.wantState(1, jobs.Queued) // others hold the memory that it needs
-	contains(t, "why", s.c.Why(s.now(), 1), "memory")
-	want(t, "the others have less", on(heartbeat(8<<30), "a"), "1.1")
+	wantContains(t, "why", s.c.Why(s.now(), 1), "memory")
+	want(t, "the others have less", launchedOn(heartbeat(8<<30), "a"), "1.1")
 }
 
 // TestOwner checks that nothing starts on a host whose owner is present. Suspended jobs do not
 // become stragglers, and the time of the suspension is not counted (B7, T4, D4).
 func TestOwner(t *testing.T) {
-	s := withJobs(t, 9, Config{}, box("a", 2))
+	s := stageWithJobs(t, 9, Config{}, testHost("a", 2))
 	for range 5 {
-		s.ranFor("a", s.c.byName["a"].head.id.String(), 10*time.Second)
+		s.endAfter("a", s.c.byName["a"].oldest.id.String(), 10*time.Second)
 	}
-	first := s.c.byName["a"].head.id
+	first := s.c.byName["a"].oldest.id
 	s.started("a", first.String())
 	held := hosts.Owner{Who: "alice uses the screen", Suspend: true}
 	total := time.Duration(0)
@@ -272,7 +274,7 @@ func TestOwner(t *testing.T) {
 	want(t, "why", s.c.Why(s.now(), first.Job), "Job 6 is suspended on a: alice uses the screen.")
 	want(t, "host", s.c.Hosts()[0].Reason, "starts nothing: alice uses the screen; jobs there are suspended")
 	want(t, "limit", fmt.Sprint(s.c.byName["a"].limit), "0")
-	want(t, "stragglers", fmt.Sprint(s.c.Stragglers()), "0")
+	want(t, "stragglers", fmt.Sprint(s.c.NumStragglers()), "0")
 	if f := s.c.inFlight[first]; f.age(s.at) > 2*HeartbeatInterval {
 		t.Errorf("its age is %v after %v, all of them suspended", f.age(s.at), total)
 	}
@@ -288,9 +290,9 @@ func TestOwner(t *testing.T) {
 
 // TestOwnerAtFirst checks that nothing starts before the first heartbeat either.
 func TestOwnerAtFirst(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2))
-	s.plain(1)
+	s := newStage(t, Config{}, testHost("a", 2))
+	s.submitPlain(1)
 	o := s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 2, Owner: hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}}})
-	want(t, "launched", on(o, "a"), "")
+	want(t, "launched", launchedOn(o, "a"), "")
 	want(t, "why", s.c.Why(s.now(), 1), "Job 1 waits: the only host that can run it cannot take it: a starts nothing: /var/tmp/.dcs-busy is there.")
 }

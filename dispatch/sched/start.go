@@ -11,10 +11,10 @@ import (
 // hosts have been probed, and waiting jobs are queued. With an empty table it only connects to the
 // hosts.
 func (c *Core) takeOverTable() {
-	c.begun, c.beganAt = true, c.now.Wall
-	c.anyUp = c.now.Mono
+	c.hasBegun, c.beganAt = true, c.now.Wall
+	c.lastUsableAt = c.now.Mono
 	for _, h := range c.hosts {
-		h.lastSeen, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono, true
+		h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono, true
 		c.connect(h)
 	}
 	c.beginProviding()
@@ -28,36 +28,36 @@ func (c *Core) takeOverTable() {
 	c.queue.grow(len(c.table.Jobs))
 	for i := range c.cfg.Found {
 		if f := &c.cfg.Found[i]; !c.table.Damaged && c.isUnrecorded(f.Host, f.ProbedJob) {
-			c.recordMissing(f.Host, f.Attempt)
+			c.recordUnrecorded(f.Host, f.Attempt)
 		}
 	}
 	c.leaveSeqsFree()
 	c.learnTimes()
-	c.learnUse()
+	c.learnUsage()
 	for i := range c.table.Jobs {
 		c.applyQueueOptions(c.table.Jobs[i].Spec)
 	}
 	for i := range c.table.Jobs {
 		j := &c.table.Jobs[i]
-		c.watchDeadline(jobs.ID(i+1), j)
+		c.addDeadline(jobs.ID(i+1), j)
 		open := false
 		for _, a := range j.Attempts {
 			switch {
 			case a.State.Open():
 				open = true
 				h := c.hostOf(a.Host, a.Machine)
-				h.known = true
+				h.wasUsed = true
 				f := c.track(h, a.ID, j.Spec)
 				f.started = a.State == jobs.AttemptRunning
 				f.startedAt, f.earlierRunTime = c.now.Mono, c.ranBefore(a) // an upper bound
 				// Ended again when the host reports it.
-				f.killed, f.requeue = h.isStopped(), h.isStopped()
+				f.killed, f.runElsewhere = h.isStopped(), h.isStopped()
 				// An upper bound: no host has reported its memory yet.
 				f.mem = grownLimit(j.Spec.MemBytes, c.cfg.MemGrowth, j)
 				if f.started {
 					c.chargeStarted(f, f.earlierRunTime)
 				}
-				h.countAttempt(f, 1)
+				h.addUse(f, 1)
 			case a.State == jobs.AttemptLost:
 				// The host knows whether the attempt is dead or was only given up.
 				if a.Host != "" {
@@ -66,7 +66,7 @@ func (c *Core) takeOverTable() {
 			}
 		}
 		id := jobs.ID(i + 1)
-		c.countWaiting(j, 1)
+		c.addWaiting(j, 1)
 		c.registerHardness(id)
 		switch {
 		case j.State == jobs.Running && !open && c.isCancelPending(id):
@@ -78,7 +78,7 @@ func (c *Core) takeOverTable() {
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.table.Requeues)) {
-		c.reopenIfWanted(id) // the last dispatcher ended between the two records
+		c.reopenIfRequested(id) // the last dispatcher ended between the two records
 	}
 	c.startReconciling()
 }
@@ -100,21 +100,21 @@ func (e Submit) apply(c *Core) {
 		n++
 	}
 	if e.Last {
-		c.last = true
+		c.allSubmitted = true
 	}
 	if n > 0 {
-		c.finished = c.finished && c.drain != ""
+		c.finished = c.finished && c.drainReason != ""
 		c.emit(jobs.Record{Kind: jobs.KindAccepted, Job: first, Count: n})
 		c.queue.grow(len(c.table.Jobs))
 		for i := range n {
 			j := c.table.Job(first + jobs.ID(i))
 			c.applyQueueOptions(j.Spec)
-			c.countWaiting(j, 1)
+			c.addWaiting(j, 1)
 			c.registerHardness(first + jobs.ID(i))
 			c.enqueue(first + jobs.ID(i))
 		}
 	}
-	if c.last {
-		c.refuseImpossibleOrder()
+	if c.allSubmitted {
+		c.failImpossibleDependencies()
 	}
 }

@@ -12,13 +12,13 @@ import (
 // TestCancel checks that queued jobs end at once and running jobs when their attempts do. Repeating
 // the cancel changes nothing (K9).
 func TestCancel(t *testing.T) {
-	s := withJobs(t, 4, Config{}, box("a", 2))
+	s := stageWithJobs(t, 4, Config{}, testHost("a", 2))
 	s.started("a", "1.1 2.1")
 	o := s.step(Cancel{Jobs: []jobs.ID{1, 3, 99}, Why: "not wanted"})
 	s.wantState(3, jobs.Canceled)
 	s.wantState(1, jobs.Running)
-	want(t, "kill", said[Kill](o), "{a [1.1] not wanted}")
-	want(t, "again", said[Kill](s.step(Cancel{Jobs: []jobs.ID{1, 3}})), "")
+	want(t, "kill", formatCommands[Kill](o), "{a [1.1] not wanted}")
+	want(t, "again", formatCommands[Kill](s.step(Cancel{Jobs: []jobs.ID{1, 3}})), "")
 	s.ended("a", "1.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	s.wantState(1, jobs.Canceled)
 	want(t, "reason", s.job(1).Reason, "not wanted")
@@ -26,60 +26,60 @@ func TestCancel(t *testing.T) {
 		t.Errorf("attempt %+v", a)
 	}
 	s.step(Cancel{All: true})
-	s.ended("a", "2.1", okay) // it ended before the cancel took effect
+	s.ended("a", "2.1", succeeded) // it ended before the cancel took effect
 	s.wantState(2, jobs.Succeeded)
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("4.1")}})
 	s.wantState(4, jobs.Canceled)
-	want(t, "finish", s.ending(), "done")
+	want(t, "finish", s.finishText(), "done")
 }
 
 // TestCancelUnreachable checks that a cancel waits until the host returns or is given up.
 func TestCancelUnreachable(t *testing.T) {
-	s := withJobs(t, 1, Config{}, box("a", 1), box("b", 1), box("c", 1))
+	s := stageWithJobs(t, 1, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	s.started("a", "1.1")
-	s.step(down("a", hosts.Unreachable, "gone"))
+	s.step(hostDown("a", hosts.Unreachable, "gone"))
 	s.step(Cancel{All: true})
 	s.wantState(1, jobs.Running)
-	contains(t, "why", s.c.Why(s.now(), 1), "as soon as a can be reached or is given up")
+	wantContains(t, "why", s.c.Why(s.now(), 1), "as soon as a can be reached or is given up")
 	o := append(s.up("a"), s.probedAs("a", "1.1", hosts.IsRunning, nil)...)
-	contains(t, "kill on return", said[Kill](o), "{a [1.1]")
-	s.step(down("a", hosts.Unreachable, "gone"))
+	wantContains(t, "kill on return", formatCommands[Kill](o), "{a [1.1]")
+	s.step(hostDown("a", hosts.Unreachable, "gone"))
 	s.wait(61*time.Second, "b", "c")
 	s.wantState(1, jobs.Canceled)
-	want(t, "finish", s.ending(), "done")
-	contains(t, "what may be left is named", s.journal[len(s.journal)-1].Reason, "1.1 on a")
+	want(t, "finish", s.finishText(), "done")
+	wantContains(t, "what may be left is named", s.journal[len(s.journal)-1].Reason, "1.1 on a")
 }
 
 // TestCancelBuffered checks that a canceled attempt that is found buffered when its host returns is
 // killed. Attempts that a drain had withdrawn when the link broke are withdrawn again.
 func TestCancelBuffered(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 2), box("b", 1))
+	s := newStage(t, Config{}, testHost("a", 2), testHost("b", 1))
 	s.up("a")
-	s.plain(2)
-	s.step(down("a", hosts.Unreachable, "gone"))
+	s.submitPlain(2)
+	s.step(hostDown("a", hosts.Unreachable, "gone"))
 	s.step(Cancel{Jobs: []jobs.ID{1}})
 	s.up("a")
-	contains(t, "kill", said[Kill](s.probedAs("a", "1.1 2.1", hosts.Buffered, nil)), "{a [1.1]")
-	contains(t, "drain", said[Withdraw](s.step(Drain{})), "{a [2.1]}")
-	s.step(down("a", hosts.Unreachable, "gone"))
+	wantContains(t, "kill", formatCommands[Kill](s.probedAs("a", "1.1 2.1", hosts.Buffered, nil)), "{a [1.1]")
+	wantContains(t, "drain", formatCommands[Withdraw](s.step(Drain{})), "{a [2.1]}")
+	s.step(hostDown("a", hosts.Unreachable, "gone"))
 	s.up("a")
-	contains(t, "asked again", said[Withdraw](s.probedAs("a", "2.1", hosts.Buffered, nil)), "{a [2.1]}")
+	wantContains(t, "asked again", formatCommands[Withdraw](s.probedAs("a", "2.1", hosts.Buffered, nil)), "{a [2.1]}")
 }
 
 // TestRequeue checks that a requeue starts a new round with all tries, and that a finished run
 // continues.
 func TestRequeue(t *testing.T) {
-	s := connected(t, Config{Tries: 1}, box("a", 1))
+	s := connectedStage(t, Config{Tries: 1}, testHost("a", 1))
 	s.submit(true, &jobs.Options{After: []jobs.ID{2}}, jobs.NoOptions)
 	s.ended("a", "2.1", exit1)
 	s.wantState(1, jobs.Skipped)
-	want(t, "finish", s.ending(), "done")
+	want(t, "finish", s.finishText(), "done")
 	s.finish = nil
 	o := s.step(Requeue{[]jobs.ID{1, 2}})
-	want(t, "the one it comes after", on(o, "a"), "2.2")
+	want(t, "the one it comes after", launchedOn(o, "a"), "2.2")
 	s.wantState(1, jobs.Queued)
-	want(t, "then it", on(s.ended("a", "2.2", okay), "a"), "1.1")
-	s.ended("a", "1.1", okay)
+	want(t, "then it", launchedOn(s.ended("a", "2.2", succeeded), "a"), "1.1")
+	s.ended("a", "1.1", succeeded)
 	if s.finish == nil || s.job(2).Round != 2 || s.c.table.Seq != 4 {
 		t.Errorf("finish %+v, round %d, %d results", s.finish, s.job(2).Round, s.c.table.Seq)
 	}
@@ -90,38 +90,38 @@ func TestRequeue(t *testing.T) {
 func TestRequeueWaitsForOldAttempt(t *testing.T) {
 	s := replacedStage(t)
 	s.up("a")
-	s.probedAs("a", "1.1", hosts.HasExited, &okay) // 1.2 is being stopped
+	s.probedAs("a", "1.1", hosts.HasExited, &succeeded) // 1.2 is being stopped
 	s.step(Requeue{[]jobs.ID{1}})
 	s.wantState(1, jobs.Queued)
-	contains(t, "why", s.c.Why(s.now(), 1), "earlier round")
-	o := s.ended("b", "1.2", okay) // too late: that round has its result
-	want(t, "launched", on(o, ""), "1.3")
+	wantContains(t, "why", s.c.Why(s.now(), 1), "earlier round")
+	o := s.ended("b", "1.2", succeeded) // too late: that round has its result
+	want(t, "launched", launchedOn(o, ""), "1.3")
 	s.wantState(1, jobs.Running)
 }
 
 // TestPauseRun checks that during a pause nothing starts, not even from the buffers, and that the
 // run continues afterward.
 func TestPauseRun(t *testing.T) {
-	s := withJobs(t, 3, Config{}, box("a", 1))
-	want(t, "limit", said[SetLimit](s.step(Pause{true})), "{a 0}")
-	contains(t, "why", s.c.Why(s.now(), 3), "paused")
-	want(t, "paused", on(s.ended("a", "1.1", okay), "a"), "")
+	s := stageWithJobs(t, 3, Config{}, testHost("a", 1))
+	want(t, "limit", formatCommands[SetLimit](s.step(Pause{true})), "{a 0}")
+	wantContains(t, "why", s.c.Why(s.now(), 3), "paused")
+	want(t, "paused", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
 	o := s.step(Pause{false})
-	want(t, "limit", said[SetLimit](o), "{a 1}")
-	contains(t, "on", on(o, "a"), "2.1")
+	want(t, "limit", formatCommands[SetLimit](o), "{a 1}")
+	wantContains(t, "on", launchedOn(o, "a"), "2.1")
 }
 
 // TestDrain checks that a drain withdraws buffered jobs and finishes when nothing runs.
 func TestDrain(t *testing.T) {
-	s := withJobs(t, 20, Config{}, box("a", 1))
+	s := stageWithJobs(t, 20, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
-	s.ended("a", "1.1", okay)
+	s.ended("a", "1.1", succeeded)
 	s.started("a", "2.1")
-	want(t, "withdrawn", said[Withdraw](s.step(Drain{"asked"})), "{a [3.1]}")
+	want(t, "withdrawn", formatCommands[Withdraw](s.step(Drain{"asked"})), "{a [3.1]}")
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("3.1")}})
-	want(t, "finish while a job runs", s.ending(), "")
-	want(t, "nothing more", on(s.ended("a", "2.1", okay), "a"), "")
-	want(t, "finish", s.ending(), "drained")
+	want(t, "finish while a job runs", s.finishText(), "")
+	want(t, "nothing more", launchedOn(s.ended("a", "2.1", succeeded), "a"), "")
+	want(t, "finish", s.finishText(), "drained")
 	want(t, "reason", s.finish.Why, "asked")
 	s.wantState(3, jobs.Queued)
 }
@@ -129,74 +129,74 @@ func TestDrain(t *testing.T) {
 // TestEndDrain checks that launching continues as before the drain. It does not end a drain with
 // another reason, nor one that has finished.
 func TestEndDrain(t *testing.T) {
-	s := withJobs(t, 20, Config{}, box("a", 1))
+	s := stageWithJobs(t, 20, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
 	s.step(Drain{"asked"})
-	s.step(EndDrain{Of: "the file STOP"})
-	want(t, "reason of the drain", s.c.Draining(), "asked")
+	s.step(EndDrain{Reason: "the file STOP"})
+	want(t, "reason of the drain", s.c.WhyDraining(), "asked")
 	s.step(EndDrain{Why: "asked for by ada"})
-	contains(t, "launched", on(s.ended("a", "1.1", okay), "a"), "2.1")
+	wantContains(t, "launched", launchedOn(s.ended("a", "1.1", succeeded), "a"), "2.1")
 	s.step(Drain{"asked"})
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
 	s.step(EndDrain{})
-	want(t, "finish, which EndDrain does not revoke", s.ending(), "drained")
-	want(t, "draining", s.c.Draining(), "asked")
+	want(t, "finish, which EndDrain does not revoke", s.finishText(), "drained")
+	want(t, "draining", s.c.WhyDraining(), "asked")
 }
 
 // TestEndDrainOfHalt checks that failures from before the end of a drain are not counted again.
 func TestEndDrainOfHalt(t *testing.T) {
-	s := withJobs(t, 20, Config{Halt: Halt{Jobs: 1}, Tries: 1}, box("a", 2))
+	s := stageWithJobs(t, 20, Config{Halt: Halt{Jobs: 1}, Tries: 1}, testHost("a", 2))
 	s.started("a", "2.1")
 	s.ended("a", "1.1", exit1)
-	want(t, "draining", s.c.Draining(), "1 job has failed")
-	s.step(EndDrain{Of: s.c.Draining()})
-	s.ended("a", "2.1", okay)
-	want(t, "draining", s.c.Draining(), "")
-	want(t, "finish", s.ending(), "")
+	want(t, "draining", s.c.WhyDraining(), "1 job has failed")
+	s.step(EndDrain{Reason: s.c.WhyDraining()})
+	s.ended("a", "2.1", succeeded)
+	want(t, "draining", s.c.WhyDraining(), "")
+	want(t, "finish", s.finishText(), "")
 	s.ended("a", "3.1", exit1)
-	want(t, "draining after the next failure", s.c.Draining(), "1 job has failed")
+	want(t, "draining after the next failure", s.c.WhyDraining(), "1 job has failed")
 }
 
 // TestStop checks that a stop finishes at once and leaves running jobs open.
 func TestStop(t *testing.T) {
-	s := withJobs(t, 2, Config{}, box("a", 1))
+	s := stageWithJobs(t, 2, Config{}, testHost("a", 1))
 	s.step(Stop{"bye"})
-	want(t, "finish", s.ending(), "stopped")
+	want(t, "finish", s.finishText(), "stopped")
 	s.wantState(1, jobs.Running)
-	want(t, "nothing more", on(s.ended("a", "1.1", okay), "a"), "")
+	want(t, "nothing more", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
 }
 
 // TestDrainHost checks that a drained host gets no jobs, and that with Now its jobs move elsewhere,
 // uncharged (D7).
 func TestDrainHost(t *testing.T) {
-	s := withJobs(t, 3, Config{}, box("a", 1), box("b", 1))
+	s := stageWithJobs(t, 3, Config{}, testHost("a", 1), testHost("b", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")
 	o := s.step(DrainHost{Host: "a", On: true, Now: true})
-	contains(t, "kill", said[Kill](o), "{a [1.1]")
+	wantContains(t, "kill", formatCommands[Kill](o), "{a [1.1]")
 	s.ended("a", "1.1", jobs.Outcome{Stopped: true, Signal: "SIGTERM"})
 	s.wantState(1, jobs.Queued)
 	want(t, "failures charged", s.job(1).Failures, 0)
 	want(t, "host", s.c.Hosts()[0].State, Disabled)
-	want(t, "elsewhere", on(s.ended("b", "2.1", okay), "b"), "1.2")
-	want(t, "used again", on(s.step(DrainHost{Host: "a"}), "a"), "3.1")
+	want(t, "elsewhere", launchedOn(s.ended("b", "2.1", succeeded), "b"), "1.2")
+	want(t, "used again", launchedOn(s.step(DrainHost{Host: "a"}), "a"), "3.1")
 }
 
 // TestHaltNow checks that a halt with Now also kills the running attempts, without charging their
 // jobs.
 func TestHaltNow(t *testing.T) {
-	s := withJobs(t, 5, Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 1, Now: true}, Tries: 1}, box("a", 3))
+	s := stageWithJobs(t, 5, Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 1, Now: true}, Tries: 1}, testHost("a", 3))
 	s.started("a", "1.1 2.1")
-	o := s.ended("a", "1.1", okay)
-	want(t, "launched", on(o, "a"), "")
-	contains(t, "killed", said[Kill](o), "2.1")
-	want(t, "draining", s.c.Draining(), "1 job has succeeded")
-	want(t, "asked back", said[Withdraw](o), "{a [3.1]}")
-	contains(t, "ended although it was asked back", said[Kill](s.started("a", "3.1")), "3.1")
+	o := s.ended("a", "1.1", succeeded)
+	want(t, "launched", launchedOn(o, "a"), "")
+	wantContains(t, "killed", formatCommands[Kill](o), "2.1")
+	want(t, "draining", s.c.WhyDraining(), "1 job has succeeded")
+	want(t, "asked back", formatCommands[Withdraw](o), "{a [3.1]}")
+	wantContains(t, "ended although it was asked back", formatCommands[Kill](s.started("a", "3.1")), "3.1")
 	s.ended("a", "3.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	s.ended("a", "2.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	s.wantState(2, jobs.Queued)
-	want(t, "finish", s.ending(), "drained")
+	want(t, "finish", s.finishText(), "drained")
 }
 
 // TestHalt checks that launching stops after the given number or share of failures, successes, or
@@ -216,33 +216,33 @@ func TestHalt(t *testing.T) {
 		{Config{Halt: Halt{Of: HaltOfAll, Jobs: 6}}, func(i int) bool { return i%2 == 1 }, 6},
 	} {
 		tt.cfg.Tries = 1
-		s := withJobs(t, 25, tt.cfg, box("a", 1))
+		s := stageWithJobs(t, 25, tt.cfg, testHost("a", 1))
 		ended := 0
-		for ; ended < 25 && s.c.drain == ""; ended++ {
-			o := okay
+		for ; ended < 25 && s.c.drainReason == ""; ended++ {
+			o := succeeded
 			if tt.fail(ended + 1) {
 				o = exit1
 			}
 			s.ended("a", fmt.Sprintf("%d.1", ended+1), o)
 		}
-		if s.c.drain == "" {
+		if s.c.drainReason == "" {
 			want(t, fmt.Sprintf("%+v: jobs when it drains, which it does not do", tt.cfg), 0, tt.want)
 			continue
 		}
 		want(t, fmt.Sprintf("%+v: jobs when it drains", tt.cfg), ended, tt.want)
 		s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
-		want(t, "finish", s.ending(), "drained")
+		want(t, "finish", s.finishText(), "drained")
 	}
 }
 
 // TestAcked checks that an acknowledgment is recorded once, and only for results that exist.
 func TestAcked(t *testing.T) {
-	s := withJobs(t, 1, Config{}, box("a", 1))
-	s.ended("a", "1.1", okay)
+	s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
+	s.ended("a", "1.1", succeeded)
 	for _, n := range []int64{0, 2, 1, 1} {
 		s.step(Acked{n})
 	}
-	want(t, "records", s.count(jobs.KindAcked), 1)
+	want(t, "records", s.numRecords(jobs.KindAcked), 1)
 	want(t, "acked", s.c.table.Acked, 1)
 }
 
@@ -257,15 +257,15 @@ func TestSubmitGap(t *testing.T) {
 
 // TestUnknownNames checks events about unknown hosts, jobs, and attempts.
 func TestUnknownNames(t *testing.T) {
-	s := newStage(t, Config{}, box("a", 1))
+	s := newStage(t, Config{}, testHost("a", 1))
 	s.step(HostUp{Host: "x", Hello: &hosts.Hello{}})
 	s.step(HostHeartbeat{"x", &hosts.Heartbeat{}})
 	s.step(HostHeartbeat{"a", &hosts.Heartbeat{}})
-	s.step(down("x", hosts.Broken, "?"))
+	s.step(hostDown("x", hosts.Broken, "?"))
 	s.step(HostDown{Host: "a"})
 	s.step(HostRefused{"x", &hosts.Refused{Attempts: attemptIDs("5.5")}})
 	s.started("x", "5.5")
-	s.ended("x", "5.5", okay)
+	s.ended("x", "5.5", succeeded)
 	s.step(AttemptsWithdrawn{"x", &hosts.Withdrawn{Attempts: attemptIDs("5.5")}})
 	s.probedAs("x", "5.5", hosts.Dead, nil)
 	s.step(Requeue{[]jobs.ID{5}})
@@ -278,17 +278,17 @@ func TestUnknownNames(t *testing.T) {
 // warning time. A host that is used again in the meantime keeps its jobs (T2).
 func TestWarnedBeforeStop(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		s := withJobs(t, 1, Config{Warn: time.Minute}, box("a", 1))
+		s := stageWithJobs(t, 1, Config{WarnTime: time.Minute}, testHost("a", 1))
 		s.started("a", "1.1")
 		o := s.step(DrainHost{Host: "a", On: true, Now: true})
-		want(t, "warned", said[Warn](o), "{a [1.1]}")
-		want(t, "killed at once", said[Kill](o), "")
+		want(t, "warned", formatCommands[Warn](o), "{a [1.1]}")
+		want(t, "killed at once", formatCommands[Kill](o), "")
 		o = s.wait(59*time.Second, "a")
-		want(t, "within a minute", said[Warn](o)+said[Kill](o), "")
+		want(t, "within a minute", formatCommands[Warn](o)+formatCommands[Kill](o), "")
 		if again {
 			s.step(DrainHost{Host: "a"})
 		}
-		if killed := said[Kill](s.wait(5*time.Second, "a")); (killed == "") != again {
+		if killed := formatCommands[Kill](s.wait(5*time.Second, "a")); (killed == "") != again {
 			t.Errorf("used again %v: killed %q after a minute", again, killed)
 		}
 	}
@@ -297,12 +297,12 @@ func TestWarnedBeforeStop(t *testing.T) {
 // TestWithdrawnTooLate checks that a job that started although it was withdrawn counts as running,
 // and is killed with the other jobs of its host.
 func TestWithdrawnTooLate(t *testing.T) {
-	s := withJobs(t, 20, Config{}, box("a", 1))
+	s := stageWithJobs(t, 20, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
-	s.ended("a", "1.1", okay)
+	s.ended("a", "1.1", succeeded)
 	s.started("a", "2.1")
-	want(t, "withdrawn", said[Withdraw](s.step(Drain{"asked"})), "{a [3.1]}")
-	s.ended("a", "2.1", okay)
+	want(t, "withdrawn", formatCommands[Withdraw](s.step(Drain{"asked"})), "{a [3.1]}")
+	s.ended("a", "2.1", succeeded)
 	s.started("a", "3.1")
-	want(t, "ended", said[Kill](s.step(DrainHost{Host: "a", On: true, Now: true})), "{a [3.1] the host is being drained}")
+	want(t, "ended", formatCommands[Kill](s.step(DrainHost{Host: "a", On: true, Now: true})), "{a [3.1] the host is being drained}")
 }

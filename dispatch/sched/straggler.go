@@ -9,58 +9,60 @@ import (
 
 // stragglers holds when running jobs are checked.
 type stragglers struct {
-	judgeAt    time.Duration // next check for stragglers
-	copyAt     time.Duration // next check for copies
-	straggling int           // number of attempts that are stragglers
+	stragglerCheckAt time.Duration // next check for stragglers
+	copyCheckAt      time.Duration // next check for copies
+	numStragglers    int           // number of attempts that are stragglers
 }
 
 // A straggler has run for more than twice the time that jobs of its queue take. It
 // is flagged, and is among the first to be copied (copies.go).
 const (
 	stragglerFactor = 2
-	// judgeEvery is the interval at which all running jobs are checked.
-	judgeInterval = TickInterval
-	// stragglerLeast is the age below which a job is not reported: a delay of a second among jobs
+	// stragglerInterval is the interval at which all running jobs are checked.
+	stragglerInterval = TickInterval
+	// minStragglerAge is the age below which a job is not reported: a delay of a second among jobs
 	// of milliseconds does not matter.
 	minStragglerAge = 5 * time.Second
 )
 
 // updateStragglers looks for stragglers among the running attempts.
 func (c *Core) updateStragglers() {
-	if c.now.Mono < c.judgeAt {
+	if c.now.Mono < c.stragglerCheckAt {
 		return
 	}
-	c.judgeAt = c.now.Mono + judgeInterval
+	c.stragglerCheckAt = c.now.Mono + stragglerInterval
 	for _, st := range c.queues {
 		st.censored = censored{}
 	}
 	for _, h := range c.hosts {
-		for f := h.head; f != nil; f = f.next {
-			if f.isJudged() {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
+			if f.hasMeaningfulAge() {
 				f.stats.addCensored(f.age(c.now.Mono).Seconds())
 			}
 		}
 	}
 	for _, h := range c.hosts {
-		for f := h.head; f != nil; f = f.next {
-			if age := f.age(c.now.Mono); !f.isStraggler && age >= minStragglerAge && f.isJudged() {
-				c.judgeOne(f, age)
+		for f := h.oldest; f != nil; f = f.nextOnHost {
+			if age := f.age(c.now.Mono); !f.isStraggler && age >= minStragglerAge && f.hasMeaningfulAge() {
+				c.checkStraggler(f, age)
 			}
 		}
 	}
 }
 
-// isJudged reports whether the age of an attempt is meaningful: it runs, its host responds, and it
-// is not being ended.
-func (f *inFlight) isJudged() bool { return f.started && f.host.linked && !f.killed && !f.hasOutcome }
+// hasMeaningfulAge reports whether the age of an attempt is meaningful: it runs, its host responds,
+// and it is not being ended.
+func (f *inFlight) hasMeaningfulAge() bool {
+	return f.started && f.host.linked && !f.killed && !f.hasOutcome
+}
 
-func (c *Core) judgeOne(f *inFlight, age time.Duration) {
-	expected, ok := f.expected(age)
+func (c *Core) checkStraggler(f *inFlight, age time.Duration) {
+	expected, ok := f.expectedRunTime(age)
 	if !ok || age <= stragglerFactor*expected {
 		return
 	}
 	f.isStraggler = true
-	c.straggling++
+	c.numStragglers++
 	than := "jobs of its queue take " + formatDuration(expected) + " at most, as a rule"
 	if f.spec.Estimate > 0 {
 		than = "it was estimated at " + formatDuration(expected)
@@ -68,18 +70,18 @@ func (c *Core) judgeOne(f *inFlight, age time.Duration) {
 	c.logf(f.host.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job, formatDuration(age), f.host.spec.Name, than)
 }
 
-// expected returns how long the attempt should take: by its user's estimate, or by the run times
-// of its queue.
-func (f *inFlight) expected(age time.Duration) (time.Duration, bool) {
+// expectedRunTime returns how long the attempt should take: by its user's estimate, or by the run
+// times of its queue.
+func (f *inFlight) expectedRunTime(age time.Duration) (time.Duration, bool) {
 	if f.spec.Estimate > 0 {
 		return f.spec.Estimate, true
 	}
 	s, ok := f.stats.estimate(age.Seconds())
-	return seconds(s), ok
+	return durationOfSeconds(s), ok
 }
 
-// seconds converts s to a duration without overflow.
-func seconds(s float64) time.Duration {
+// durationOfSeconds converts s to a duration without overflow.
+func durationOfSeconds(s float64) time.Duration {
 	const most = 100 * 365 * 24 * 3600
 	return time.Duration(min(max(s, 0), most) * float64(time.Second))
 }
@@ -92,7 +94,7 @@ func (c *Core) Estimate(id jobs.ID) time.Duration {
 		return 0
 	}
 	if f := c.inFlightOf(j); f != nil && f.started {
-		d, _ := f.expected(f.age(c.now.Mono))
+		d, _ := f.expectedRunTime(f.age(c.now.Mono))
 		return d
 	}
 	if j.Spec.Estimate > 0 {
@@ -102,11 +104,11 @@ func (c *Core) Estimate(id jobs.ID) time.Duration {
 	if st := c.stats[j.Spec.Queue]; st != nil {
 		s, _ = st.estimate(0)
 	}
-	return seconds(s)
+	return durationOfSeconds(s)
 }
 
-// Straggler reports whether a job runs far longer than others of its queue.
-func (c *Core) Straggler(id jobs.ID) bool {
+// IsStraggler reports whether a job runs far longer than others of its queue.
+func (c *Core) IsStraggler(id jobs.ID) bool {
 	j := c.table.Job(id)
 	if j == nil || j.State != jobs.Running {
 		return false
@@ -115,8 +117,8 @@ func (c *Core) Straggler(id jobs.ID) bool {
 	return f != nil && f.isStraggler
 }
 
-// Stragglers returns the number of attempts that are stragglers.
-func (c *Core) Stragglers() int { return c.straggling }
+// NumStragglers returns the number of attempts that are stragglers.
+func (c *Core) NumStragglers() int { return c.numStragglers }
 
 // inFlightOf returns the newest open attempt of a job, or nil.
 func (c *Core) inFlightOf(j *jobs.Job) *inFlight {

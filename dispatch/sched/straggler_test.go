@@ -23,48 +23,48 @@ func TestStraggler(t *testing.T) {
 		{[]int{8, 9, 10, 11, 12}, 26}, // 2 x (10 + 2 x 1.58)
 		{[]int{1, 1, 1, 1, 1}, 5},     // the minimum
 	} {
-		s := withJobs(t, len(tt.finished)+1, Config{}, box("a", 1))
+		s := stageWithJobs(t, len(tt.finished)+1, Config{}, testHost("a", 1))
 		for i, sec := range tt.finished {
-			s.ranFor("a", fmt.Sprintf("%d.1", i+1), time.Duration(sec)*time.Second)
+			s.endAfter("a", fmt.Sprintf("%d.1", i+1), time.Duration(sec)*time.Second)
 		}
 		id := jobs.ID(len(tt.finished) + 1)
 		s.started("a", fmt.Sprintf("%d.1", id))
 		at := 0
 		for sec := 1; sec <= 60; sec++ {
 			s.wait(time.Second, "a")
-			if s.c.Straggler(id) && at == 0 {
+			if s.c.IsStraggler(id) && at == 0 {
 				at = sec
 			}
 		}
 		if at < tt.want || at > tt.want+4 || (tt.want == 0) != (at == 0) {
 			t.Errorf("%v: a straggler after %d s, want %d", tt.finished, at, tt.want)
 		}
-		if n := len(s.eventsAbout("straggler")); n > 1 || n != s.c.Stragglers() {
-			t.Errorf("%v: said %q, %d of them", tt.finished, s.eventsAbout("straggler"), s.c.Stragglers())
+		if n := len(s.eventsAbout("straggler")); n > 1 || n != s.c.NumStragglers() {
+			t.Errorf("%v: said %q, %d of them", tt.finished, s.eventsAbout("straggler"), s.c.NumStragglers())
 		}
-		s.ended("a", fmt.Sprintf("%d.1", id), okay)
-		want(t, "stragglers when it is over", s.c.Stragglers(), 0)
-		want(t, "a straggler", s.c.Straggler(id), false)
+		s.ended("a", fmt.Sprintf("%d.1", id), succeeded)
+		want(t, "stragglers when it is over", s.c.NumStragglers(), 0)
+		want(t, "a straggler", s.c.IsStraggler(id), false)
 	}
 }
 
 // TestStragglerOwnEstimate checks that an estimate by the user counts instead, from the first job
 // on, and that queues are independent (D4).
 func TestStragglerOwnEstimate(t *testing.T) {
-	s := connected(t, Config{}, box("a", 1))
+	s := connectedStage(t, Config{}, testHost("a", 1))
 	s.submit(true, &jobs.Options{Estimate: 20 * time.Second})
 	s.started("a", "1.1")
 	want(t, "estimate", s.c.Estimate(1), 20*time.Second)
 	s.wait(39*time.Second, "a")
-	want(t, "a straggler after 39 s", s.c.Straggler(1), false)
+	want(t, "a straggler after 39 s", s.c.IsStraggler(1), false)
 	s.wait(6*time.Second, "a")
-	want(t, "a straggler", s.c.Straggler(1), true)
+	want(t, "a straggler", s.c.IsStraggler(1), true)
 	want(t, "said", fmt.Sprint(s.eventsAbout("straggler")), "[job 1 is a straggler: it has run for 42 s on a, and it was estimated at 20 s]")
 
-	s = connected(t, Config{}, box("a", 1))
+	s = connectedStage(t, Config{}, testHost("a", 1))
 	q := &jobs.Options{Queue: "q"}
 	s.submit(true, q, q, q, q, q, q, jobs.NoOptions)
-	s.ranAll("a", 5, 7*time.Second)
+	s.endAllAfter("a", 5, 7*time.Second)
 	if a, b, c := s.c.Estimate(6), s.c.Estimate(7), s.c.Estimate(99); a != 7*time.Second || b != 0 || c != 0 {
 		t.Errorf("%s, %s, %s", a, b, c)
 	}
@@ -78,15 +78,15 @@ func TestStragglersCensored(t *testing.T) {
 		finished, long int
 		flagged        bool
 	}{{5, 1, true}, {100, 3, true}, {10, 10, false}, {5, 60, false}} {
-		s := withJobs(t, tt.finished+tt.long, Config{}, box("a", 100))
+		s := stageWithJobs(t, tt.finished+tt.long, Config{}, testHost("a", 100))
 		for i := range tt.finished {
-			s.ranFor("a", fmt.Sprintf("%d.1", i+1), time.Duration(10+i%3)*time.Second)
+			s.endAfter("a", fmt.Sprintf("%d.1", i+1), time.Duration(10+i%3)*time.Second)
 		}
 		for i := range tt.long {
 			s.started("a", fmt.Sprintf("%d.1", tt.finished+i+1))
 		}
 		s.wait(10*time.Minute, "a")
-		if got := s.c.Stragglers(); got != map[bool]int{true: tt.long}[tt.flagged] {
+		if got := s.c.NumStragglers(); got != map[bool]int{true: tt.long}[tt.flagged] {
 			t.Errorf("%d finished, %d long: %d stragglers", tt.finished, tt.long, got)
 		}
 		if e := s.c.Estimate(jobs.ID(tt.finished + tt.long)); tt.long > 1 && e < 20*time.Second {
@@ -99,19 +99,19 @@ func TestStragglersCensored(t *testing.T) {
 // results, and knows how long the adopted attempts have run. Attempts on unreachable hosts are not
 // judged.
 func TestStragglerRecovered(t *testing.T) {
-	s := withJobs(t, 6, Config{}, box("a", 1))
-	s.ranAll("a", 5, 10*time.Second)
+	s := stageWithJobs(t, 6, Config{}, testHost("a", 1))
+	s.endAllAfter("a", 5, 10*time.Second)
 	s.wait(2*time.Minute, "a") // so that launch and start differ
 	s.started("a", "6.1")
 	s.wait(3*time.Second, "a")
-	s.c = New(Config{}, s.c.table, []*hosts.Host{box("a", 1)})
+	s.c = New(Config{}, s.c.table, []*hosts.Host{testHost("a", 1)})
 	s.at += 25 * time.Second
 	s.step(Submit{Last: true})
 	want(t, "estimate", s.c.Estimate(6), 10*time.Second)
-	want(t, "a straggler while its host is not heard", s.c.Straggler(6), false)
+	want(t, "a straggler while its host is not heard", s.c.IsStraggler(6), false)
 	s.up("a")
 	s.wait(TickInterval, "a")
-	want(t, "a straggler", s.c.Straggler(6), true)
+	want(t, "a straggler", s.c.IsStraggler(6), true)
 }
 
 // TestMoments compares the moments with their definition, with censored ages and without one of
@@ -149,11 +149,11 @@ func TestMoments(t *testing.T) {
 	}
 }
 
-// BenchmarkJudge measures a check of 10,000 running jobs for stragglers.
-func BenchmarkJudge(b *testing.B) {
+// BenchmarkStragglerCheck measures a check of 10,000 running jobs for stragglers.
+func BenchmarkStragglerCheck(b *testing.B) {
 	const n = 10_000
-	specs := specsOf(1, times(n, jobs.NoOptions)...)
-	c := New(Config{}, &jobs.Table{}, []*hosts.Host{box("a", 4096), box("b", 4096), box("c", 4096)})
+	specs := specsOf(1, repeatOptions(n, jobs.NoOptions)...)
+	c := New(Config{}, &jobs.Table{}, []*hosts.Host{testHost("a", 4096), testHost("b", 4096), testHost("c", 4096)})
 	now := Time{Wall: wallStart}
 	c.Step(now, Submit{Specs: specs, Last: true})
 	for _, h := range []string{"a", "b", "c"} {
@@ -169,7 +169,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 	c.now.Mono = time.Minute
 	for b.Loop() {
-		c.judgeAt = 0
+		c.stragglerCheckAt = 0
 		c.updateStragglers()
 	}
 }

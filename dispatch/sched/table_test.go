@@ -27,7 +27,7 @@ type stage struct {
 	nodes       []string      // of an instance; nil if it is a single host
 }
 
-func box(name string, slots int) *hosts.Host {
+func testHost(name string, slots int) *hosts.Host {
 	return &hosts.Host{Name: name, Slots: hosts.SlotRule{Fixed: slots}, Link: "ssh", GPUs: -1}
 }
 
@@ -43,8 +43,8 @@ func newStage(t *testing.T, cfg Config, hs ...*hosts.Host) *stage {
 	return s
 }
 
-// connected returns a stage whose hosts are up.
-func connected(t *testing.T, cfg Config, hs ...*hosts.Host) *stage {
+// connectedStage returns a stage whose hosts are up.
+func connectedStage(t *testing.T, cfg Config, hs ...*hosts.Host) *stage {
 	s := newStage(t, cfg, hs...)
 	for _, h := range hs {
 		s.up(h.Name)
@@ -52,10 +52,10 @@ func connected(t *testing.T, cfg Config, hs ...*hosts.Host) *stage {
 	return s
 }
 
-// withJobs returns a connected stage with n jobs that have no options.
-func withJobs(t *testing.T, n int, cfg Config, hs ...*hosts.Host) *stage {
-	s := connected(t, cfg, hs...)
-	s.plain(n)
+// stageWithJobs returns a connected stage with n jobs that have no options.
+func stageWithJobs(t *testing.T, n int, cfg Config, hs ...*hosts.Host) *stage {
+	s := connectedStage(t, cfg, hs...)
+	s.submitPlain(n)
 	return s
 }
 
@@ -72,10 +72,10 @@ func (s *stage) step(ev Event) []Command {
 			list := slices.Clone(s.hosts)
 			for _, name := range o.Names {
 				if s.nodes == nil {
-					list = append(list, box(name, 2))
+					list = append(list, testHost(name, 2))
 				}
 				for _, node := range s.nodes {
-					list = append(list, box(name+"."+node, 2))
+					list = append(list, testHost(name+"."+node, 2))
 				}
 			}
 			s.commands = append(slices.Clone(s.commands), s.step(SetHosts{list})...)
@@ -102,7 +102,7 @@ func (s *stage) wait(d time.Duration, beating ...string) (all []Command) {
 				if s.c.byName[h] == nil {
 					continue // the host has left
 				}
-				all = append(all, s.step(HostHeartbeat{h, &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].open}})...)
+				all = append(all, s.step(HostHeartbeat{h, &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: s.c.byName[h].numOpen}})...)
 			}
 			s.heartbeatAt = s.at + HeartbeatInterval
 		}
@@ -127,11 +127,13 @@ func specsOf(first int, opts ...*jobs.Options) (specs []*jobs.Spec) {
 	return specs
 }
 
-// times returns the options of n equal jobs.
-func times(n int, o *jobs.Options) []*jobs.Options { return slices.Repeat([]*jobs.Options{o}, n) }
+// repeatOptions returns the options of n equal jobs.
+func repeatOptions(n int, o *jobs.Options) []*jobs.Options {
+	return slices.Repeat([]*jobs.Options{o}, n)
+}
 
-// plain submits n jobs without options.
-func (s *stage) plain(n int) { s.submit(true, times(n, jobs.NoOptions)...) }
+// submitPlain submits n jobs without options.
+func (s *stage) submitPlain(n int) { s.submit(true, repeatOptions(n, jobs.NoOptions)...) }
 
 // up connects hosts with one core more than slots, 16 GiB of memory, and two GPUs.
 func (s *stage) up(names ...string) (all []Command) {
@@ -153,25 +155,25 @@ func (s *stage) connect(name string, hello hosts.Hello) []Command {
 func (s *stage) heartbeat(name string, b hosts.Heartbeat) []Command {
 	s.at += HeartbeatInterval
 	b.MemFree, b.DiskFree = cmp.Or(b.MemFree, -1), cmp.Or(b.DiskFree, -1)
-	b.Running = cmp.Or(b.Running, s.c.byName[name].open)
+	b.Running = cmp.Or(b.Running, s.c.byName[name].numOpen)
 	return s.step(HostHeartbeat{name, &b})
 }
 
-// ranFor ends an attempt with the given run time.
-func (s *stage) ranFor(name, attempt string, d time.Duration) []Command {
+// endAfter ends an attempt with the given run time.
+func (s *stage) endAfter(name, attempt string, d time.Duration) []Command {
 	return s.ended(name, attempt, jobs.Outcome{Started: s.now().Wall - jobs.Stamp(d), Ended: s.now().Wall})
 }
 
-// ranAll ends the first attempts of jobs 1 to n on a host, with the given run time each.
-func (s *stage) ranAll(name string, n int, d time.Duration) {
+// endAllAfter ends the first attempts of jobs 1 to n on a host, with the given run time each.
+func (s *stage) endAllAfter(name string, n int, d time.Duration) {
 	for i := range n {
-		s.ranFor(name, fmt.Sprintf("%d.1", i+1), d)
+		s.endAfter(name, fmt.Sprintf("%d.1", i+1), d)
 	}
 }
 
 // attemptsOn returns the attempts that are in flight on a host, the oldest first.
 func (s *stage) attemptsOn(name string) (all []jobs.AttemptID) {
-	for f := s.c.byName[name].head; f != nil; f = f.next {
+	for f := s.c.byName[name].oldest; f != nil; f = f.nextOnHost {
 		all = append(all, f.id)
 	}
 	return all
@@ -179,7 +181,7 @@ func (s *stage) attemptsOn(name string) (all []jobs.AttemptID) {
 
 // endFirst ends the oldest attempt on a host.
 func (s *stage) endFirst(name string, o jobs.Outcome) []Command {
-	return s.ended(name, s.c.byName[name].head.id.String(), o)
+	return s.ended(name, s.c.byName[name].oldest.id.String(), o)
 }
 
 // launchItems returns what commands launch on a host, or on all hosts if name is "".
@@ -192,8 +194,8 @@ func launchItems(commands []Command, name string) (items []LaunchItem) {
 	return items
 }
 
-// on returns the attempts that commands launch on a host, or on all hosts if name is "".
-func on(commands []Command, name string) string {
+// launchedOn returns the attempts that commands launch on a host, or on all hosts if name is "".
+func launchedOn(commands []Command, name string) string {
 	var ids []string
 	for _, p := range launchItems(commands, name) {
 		ids = append(ids, p.Attempt.String())
@@ -210,8 +212,8 @@ func devices(commands []Command) string {
 	return fmt.Sprint(all)
 }
 
-// said formats the commands of one kind for comparison.
-func said[T Command](commands []Command) string {
+// formatCommands formats the commands of one kind for comparison.
+func formatCommands[T Command](commands []Command) string {
 	var all []string
 	for _, o := range commands {
 		if v, ok := o.(T); ok {
@@ -240,12 +242,12 @@ func (s *stage) started(name, attempts string) []Command {
 	return s.step(AttemptsStarted{name, m})
 }
 
-// took is the run time that ended assigns to jobs.
-const took = 2 * time.Second
+// endedRunTime is the run time that ended assigns to jobs.
+const endedRunTime = 2 * time.Second
 
 func (s *stage) ended(name, attempts string, o jobs.Outcome) []Command {
 	if o.Ended == 0 {
-		o.Started, o.Ended = s.now().Wall-jobs.Stamp(took), s.now().Wall
+		o.Started, o.Ended = s.now().Wall-jobs.Stamp(endedRunTime), s.now().Wall
 	}
 	m := &hosts.Exits{}
 	for i, id := range attemptIDs(attempts) {
@@ -289,8 +291,8 @@ func (s *stage) history(id jobs.ID) string {
 	return strings.TrimSuffix(text+": "+strings.Join(attempts, ", "), ": ")
 }
 
-// ending returns how the run has finished, such as "done"; "" if it goes on.
-func (s *stage) ending() string {
+// finishText returns how the run has finished, such as "done"; "" if it goes on.
+func (s *stage) finishText() string {
 	if s.finish == nil {
 		return ""
 	}
@@ -315,11 +317,11 @@ func (s *stage) eventsAbout(part string) (texts []string) {
 	return texts
 }
 
-// told returns the number of events so far that contain part.
-func (s *stage) told(part string) int { return len(s.eventsAbout(part)) }
+// numEvents returns the number of events so far that contain part.
+func (s *stage) numEvents(part string) int { return len(s.eventsAbout(part)) }
 
-// count returns the number of records of a kind so far.
-func (s *stage) count(kind jobs.Kind) (n int) {
+// numRecords returns the number of records of a kind so far.
+func (s *stage) numRecords(kind jobs.Kind) (n int) {
 	for _, r := range s.journal {
 		if r.Kind == kind {
 			n++
@@ -363,15 +365,15 @@ func want[T comparable](t *testing.T, what string, got, want T) {
 	t.Errorf(format, what, got, want)
 }
 
-// between checks that a value is in a range.
-func between[T cmp.Ordered](t *testing.T, what string, got, least, most T) {
+// wantBetween checks that a value is in a range.
+func wantBetween[T cmp.Ordered](t *testing.T, what string, got, least, most T) {
 	t.Helper()
 	if got < least || got > most {
 		t.Errorf("%s: got %v, want %v to %v", what, got, least, most)
 	}
 }
 
-func contains(t *testing.T, what, got, part string) {
+func wantContains(t *testing.T, what, got, part string) {
 	t.Helper()
 	if !strings.Contains(got, part) {
 		t.Errorf("%s: %q does not contain %q", what, got, part)
@@ -382,5 +384,5 @@ const wallStart = jobs.Stamp(1_700_000_000_000_000_000)
 
 var errRefused = &hosts.Error{Host: "melon", Class: hosts.Unreachable, Err: errors.New("connection refused")}
 
-var okay = jobs.Outcome{}
+var succeeded = jobs.Outcome{}
 var exit1 = jobs.Outcome{Exit: 1}

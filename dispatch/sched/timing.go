@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// passTime handles everything that is due.
-func (c *Core) passTime() {
-	c.watchLinks()
+// handleTimers handles everything that is due.
+func (c *Core) handleTimers() {
+	c.checkLinks()
 	c.endPauses()
 	c.updateQuietHours()
-	c.relist()
+	c.requestListsAgain()
 	c.reconcile()
-	c.carryOut()
-	c.observeAbsent()
+	c.continueRequests()
+	c.inspectAbsentHosts()
 	c.giveUpLost()
 	c.moveHosts()
 	c.endWaits()
-	c.skipHarder()
+	c.skipTooHard()
 	c.refuseUnsatisfiable()
 	c.updateStragglers()
-	c.watchDeadlines()
+	c.checkDeadlines()
 	for _, h := range c.hosts {
 		c.endWarned(h)
 		switch {
 		case h.isAnswering() && !h.removed:
-			c.anyUp, h.downSince = c.now.Mono, 0
+			c.lastUsableAt, h.downSince = c.now.Mono, 0
 		case h.downSince == 0:
 			h.downSince = max(1, c.now.Mono)
 		}
@@ -35,24 +35,24 @@ func (c *Core) passTime() {
 // Next returns the latest time, in Time.Mono, at which the core needs a Tick. It is at most
 // TickInterval away. ok is false if the core needs no more Ticks.
 func (c *Core) Next() (time.Duration, bool) {
-	at := never
+	at := timeNever
 	soon := func(t time.Duration) {
 		if t > c.now.Mono && t < at {
 			at = t
 		}
 	}
-	if !c.begun {
+	if !c.hasBegun {
 		return 0, true
 	}
 	if c.stopped || c.fenced {
 		return 0, false
 	}
-	for _, h := range c.everyHost() {
+	for _, h := range c.allHosts() {
 		if h.linked {
-			soon(h.lastSeen + SuspectAfter)
-		} else if h.known || h.open > 0 {
+			soon(h.lastSeenAt + SuspectAfter)
+		} else if h.wasUsed || h.numOpen > 0 {
 			soon(h.graceUntil)
-			if soon(h.lostAt()); h.open > 0 {
+			if soon(h.lostAt()); h.numOpen > 0 {
 				soon(c.leaseEnd(h))
 			}
 			soon(h.sharedDir.nextAt)
@@ -62,7 +62,7 @@ func (c *Core) Next() (time.Duration, bool) {
 				soon(h.sharedDir.firstAnswerAt + inspectInterval + inspectAnswerTimeout)
 			}
 			soon(h.lostAt() + inspectAnswerTimeout)
-			soon(h.sharedDir.changedAt + heartbeatFileFresh)
+			soon(h.sharedDir.changedAt + heartbeatFileTimeout)
 		}
 		soon(h.leaveBy)
 		soon(h.warnBy)
@@ -81,14 +81,14 @@ func (c *Core) Next() (time.Duration, bool) {
 		soon(max(c.queue.timers[0].at, c.now.Mono+1))
 	}
 	soon(c.now.Mono + TickInterval) // otherwise the gap would be treated as a stall
-	soon(c.balanceAt)
+	soon(c.surplusCheckAt)
 	soon(c.reconcileUntil)
 	soon(c.waitLostUntil)
 	soon(c.failUnsatisfiableAt)
-	if len(c.requests) > 0 && !c.editWaits() {
+	if len(c.requests) > 0 && !c.mustDelayEdit() {
 		soon(c.now.Mono + 1)
 	}
-	if c.hardnessPending() && !c.skippingWaits() {
+	if c.hasJobsToSkip() && !c.mustDelaySkipping() {
 		soon(c.now.Mono + 1)
 	}
 	for _, cl := range c.queue.list {
@@ -107,9 +107,9 @@ func (c *Core) Next() (time.Duration, bool) {
 		}
 	}
 	if !c.finished && c.table.Unfinished() > 0 {
-		soon(c.anyUp + c.cfg.GiveUp)
+		soon(c.lastUsableAt + c.cfg.GiveUpAfter)
 	}
-	return at, at != never
+	return at, at != timeNever
 }
 
 // formatDuration formats a duration for people: "15 s", "2 min", "3 h".

@@ -28,19 +28,19 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 		return c.whyOpen(now, id, j)
 	}
 	switch c.queue.states[id-1] {
-	case waitingForAttempt:
+	case stateWaitingForAttempt:
 		return fmt.Sprintf("Job %d waits until its attempt of an earlier round is over.", id)
-	case waitingForJobs:
+	case stateWaitingForJobs:
 		if j.Spec.AfterOn != nil {
 			return fmt.Sprintf("Job %d waits for %s to end (after=%s).", id, c.unmetRequirement(j), j.Spec.AfterText())
 		}
 		return fmt.Sprintf("Job %d waits for %s to succeed.", id, c.unmetRequirement(j))
-	case retrying:
-		if n := c.numPostponed(j); n > 0 && asksLater(j.Last().Outcome) {
+	case stateRetrying:
+		if n := c.numPostponed(j); n > 0 && asksToRunLater(j.Last().Outcome) {
 			return fmt.Sprintf("Job %d has asked %s to be run again later (exit code %d); it runs again in %s.",
-				id, jobs.Plural(n, "time"), exitLater, formatDuration(c.queue.due[id]-now.Mono))
+				id, jobs.Plural(n, "time"), exitRunLater, formatDuration(c.queue.timerAt[id]-now.Mono))
 		}
-		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.tries(j), formatDuration(c.queue.due[id]-now.Mono))
+		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.maxTries(j), formatDuration(c.queue.timerAt[id]-now.Mono))
 	}
 	return fmt.Sprintf("Job %d waits: %s.", id, c.whyReady(id, j))
 }
@@ -72,7 +72,7 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 		return fmt.Sprintf("Job %d is being ended on %s: %s.", id, name, c.table.Cancels[id].Reason)
 	case c.isCancelPending(id):
 		return fmt.Sprintf("Job %d is canceled as soon as %s can be reached or is given up.", id, name)
-	case f.killed && c.tooHard(j):
+	case f.killed && c.isTooHard(j):
 		return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
 	case !f.host.linked && f.started:
 		return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
@@ -81,12 +81,12 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 			id, name, withoutName(f.host.reason, name), formatDuration(c.leaseEnd(f.host)-now.Mono))
 	case !f.host.linked:
 		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
-	case f.started && f.host.hold == owned && f.host.heartbeat.Owner.Suspend:
+	case f.started && f.host.hold == heldByOwner && f.host.heartbeat.Owner.Suspend:
 		return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.host.heartbeat.Owner.Who)
 	case f.started:
 		return fmt.Sprintf("Job %d runs on %s.", id, name)
 	case f.host.hold != notHeld:
-		return fmt.Sprintf("Job %d was sent to %s, which %s.", id, name, f.host.holdWhy())
+		return fmt.Sprintf("Job %d was sent to %s, which %s.", id, name, f.host.whyHeld())
 	case c.Paused():
 		return fmt.Sprintf("Job %d was sent to %s and does not start there: launching is paused.", id, name)
 	}
@@ -114,16 +114,16 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 	switch {
 	case c.Paused():
 		return "launching is paused"
-	case c.drain != "":
-		return "nothing more is launched (" + c.drain + ")"
+	case c.drainReason != "":
+		return "nothing more is launched (" + c.drainReason + ")"
 	case c.stopped || c.fenced || c.finished:
 		return "this dispatcher has stopped"
 	case c.reconcileUntil > 0 && !c.table.Damaged:
 		return "the hosts must first list their attempts of this run"
 	case c.reconcileUntil > 0:
 		return "a part of the journal is lost, so the hosts must first list their attempts"
-	case len(c.hosts) == 0 && c.instancesMayCome():
-		return "there is no host yet; " + c.whatIsComing()
+	case len(c.hosts) == 0 && c.hasStartingInstance():
+		return "there is no host yet; " + c.describeStartingInstance()
 	case len(c.hosts) == 0:
 		return "there is no host" + c.whyNoInstance(c.classOf(j))
 	}
@@ -162,7 +162,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 				ends = h
 			case c.isReservedFrom(h, cl):
 				kept = h
-			case h.probation.onTrial() && h.open > 0:
+			case h.probation.isOnTrial() && h.numOpen > 0:
 				trial = h
 			default:
 				room++
@@ -182,8 +182,8 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "the only host that can run it cannot take it: " + away + also
 	case up == 0:
 		return fmt.Sprintf("none of the %d hosts that can run it takes jobs; for one, %s%s", fit, away, also)
-	case c.isLackingPool(cl):
-		return c.whyLacks(cl)
+	case c.waitsForPool(cl):
+		return c.whyWaitsForPool(cl)
 	case gpus == up:
 		if foreign {
 			return "the GPUs it needs are in use, some of them by others" + also
@@ -193,8 +193,8 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return "the memory it needs is in use by other jobs" + also
 	case avoided > 0 && room == 0:
 		return "it failed on the hosts that have free slots, and waits for another host"
-	case room > 0 && c.isDelayed():
-		return fmt.Sprintf("--delay: at least %s lie between two starts", c.cfg.Delay)
+	case room > 0 && c.isLaunchDelayed():
+		return fmt.Sprintf("--delay: at least %s lie between two starts", c.cfg.LaunchDelay)
 	case room > 0:
 		return "it is next"
 	case kept != nil:
@@ -206,7 +206,7 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 		return fmt.Sprintf("%s is kept for job %d, which needs %s at once", kept.spec.Name, id, what)
 	case ends != nil && cl.key.maxRunTime == 0:
 		return fmt.Sprintf("without a timeout or an estimate it is not started in the last %s of an allocation; that of %s ends in %s",
-			formatDuration(ends.instance.p.spec.Slurm.Margin), ends.spec.Name, formatDuration(ends.instance.endsAt-c.now.Mono))
+			formatDuration(ends.instance.provider.spec.Slurm.Margin), ends.spec.Name, formatDuration(ends.instance.endsAt-c.now.Mono))
 	case ends != nil:
 		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", formatDuration(cl.key.maxRunTime), ends.spec.Name, formatDuration(ends.instance.endsAt-c.now.Mono))
 	case trial != nil:
@@ -223,11 +223,11 @@ func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
 
 // Paused reports whether nothing is launched because a person has paused the run, or because of a
 // Hold.
-func (c *Core) Paused() bool { return c.table.Paused || c.holds != 0 }
+func (c *Core) Paused() bool { return c.table.Paused || c.holders != 0 }
 
-// Draining returns why nothing more is launched until a person continues, or "" if the run does not
-// drain.
-func (c *Core) Draining() string { return c.drain }
+// WhyDraining returns why nothing more is launched until a person continues, or "" if the run does
+// not drain.
+func (c *Core) WhyDraining() string { return c.drainReason }
 
 // RunningView is a copy of data about open attempts that is not in the table.
 type RunningView struct {
@@ -252,15 +252,15 @@ func (c *Core) Running() RunningView {
 		n += len(h.heartbeat.Progress)
 	}
 	v.Progress = make([]ProgressView, 0, n)
-	for _, h := range c.everyHost() {
-		for f := h.head; f != nil; f = f.next {
+	for _, h := range c.allHosts() {
+		for f := h.oldest; f != nil; f = f.nextOnHost {
 			if f.isStraggler {
 				v.Stragglers = append(v.Stragglers, f.id.Job)
 			}
 			if f.progress.text != "" && !f.hasOutcome {
 				v.Progress = append(v.Progress, ProgressView{f.id, f.progress.text, f.progress.at})
 			}
-			if j := c.table.Job(f.id.Job); j != nil && j.State == jobs.Running && (c.isCancelPending(f.id.Job) || c.tooHard(j)) {
+			if j := c.table.Job(f.id.Job); j != nil && j.State == jobs.Running && (c.isCancelPending(f.id.Job) || c.isTooHard(j)) {
 				v.Ending = append(v.Ending, f.id.Job)
 			}
 		}
@@ -284,7 +284,7 @@ func (c *Core) Queues(limit int) []QueueView {
 				continue
 			}
 			if mean, dev, ok := st.moments(0); ok {
-				views = append(views, QueueView{st.share.name, seconds(mean), seconds(dev)})
+				views = append(views, QueueView{st.share.name, durationOfSeconds(mean), durationOfSeconds(dev)})
 			}
 		}
 	}

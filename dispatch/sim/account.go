@@ -5,30 +5,30 @@ import "dcs-tui/jobs"
 // account is the ledger's state of a job. It is computed without jobs.Fold, so that it reveals bugs
 // in jobs.Fold.
 type account struct {
-	round     int
-	over      bool // the round has its result
-	result    jobs.JobState
-	canceling bool
-	charged   int // charged failures of this round since the last edit
-	spec      *jobs.Spec
-	strays    bool // an attempt that was given up failed later
-	attempts  []entry
+	round          int
+	isOver         bool // the round has its result
+	result         jobs.JobState
+	canceling      bool
+	charged        int // charged failures of this round since the last edit
+	spec           *jobs.Spec
+	hasLateFailure bool // an attempt that was given up failed later
+	attempts       []entry
 }
 
 // entry is the ledger's state of an attempt.
 type entry struct {
-	host     string
-	machine  string     // where it was launched, according to the journal
-	round    int        // 0: it ran a command that was edited since
-	spec     *jobs.Spec // what it was launched with; nil: not known
-	open     bool
-	outcome  bool // it has an outcome
-	lost     bool // it was given up, at least for a time
-	lostAt   int  // number of the record that gave it up
-	launched int  // number of the record that launched it
-	last     jobs.Kind
-	charged  bool // it used up a try
-	vague    bool // the facts about it are from before the journal was damaged
+	host        string
+	machine     string     // where it was launched, according to the journal
+	round       int        // 0: it ran a command that was edited since
+	spec        *jobs.Spec // what it was launched with; nil: not known
+	open        bool
+	hasOutcome  bool // it has an outcome
+	lost        bool // it was given up, at least for a time
+	lostAt      int  // number of the record that gave it up
+	launched    int  // number of the record that launched it
+	last        jobs.Kind
+	charged     bool // it used up a try
+	isUncertain bool // the facts about it are from before the journal was damaged
 }
 
 func (g *ledger) entry(id jobs.AttemptID) *entry {
@@ -54,18 +54,18 @@ func (w *World) applyToLedger(r *jobs.Record) {
 		g.machines[r.Host] = r.Reason
 	case jobs.KindInventory:
 		g.hosts[r.Host] = jobs.HostRequest{Removed: r.Count == jobs.HostRemoved, Options: r.Reason}
-		w.after(0, w.giveSet)
+		w.after(0, w.sendHostSet)
 	case jobs.KindHost:
 		w.applyHostSetting(r)
-		w.enterCaused(r)
+		w.countCaused(r)
 	case jobs.KindPause:
-		w.enterCaused(r)
+		w.countCaused(r)
 		g.paused = r.Count == 1
 	case jobs.KindRequest:
-		w.enterAnswer(r)
+		w.applyAnswer(r)
 	case jobs.KindAcked:
-		if r.Seq > w.consumer.most {
-			w.fail(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown", r.Seq, w.consumer.most)
+		if r.Seq > w.consumer.maxSeq {
+			w.fail(ResultsShown, "result %d is recorded as acknowledged, and %d is the newest that was shown", r.Seq, w.consumer.maxSeq)
 		}
 		g.acked = max(g.acked, r.Seq)
 	case jobs.KindDamaged:
@@ -86,32 +86,32 @@ func (w *World) applyToLedger(r *jobs.Record) {
 		if int(r.Job) < 1 || int(r.Job) > len(g.jobs) {
 			w.fail(JournalFolds, "%s of job %d, of which nothing is known", r.Kind, r.Job)
 		}
-		w.enterJob(&g.jobs[r.Job-1], r)
+		w.applyJobRecord(&g.jobs[r.Job-1], r)
 	}
 	g.shadow(w, r)
 }
 
-func (w *World) enterJob(a *account, r *jobs.Record) {
+func (w *World) applyJobRecord(a *account, r *jobs.Record) {
 	switch r.Kind {
 	case jobs.KindRound:
-		if !a.over {
+		if !a.isOver {
 			w.fail(OneResult, "a new round of job %d begins before the last has its result", r.Job)
 		}
 		*a = account{round: a.round + 1, spec: a.spec, attempts: a.attempts}
 		w.ledger.ended = false
 		return
 	case jobs.KindEdited:
-		w.enterEdit(a, r)
+		w.applyEdit(a, r)
 		return
 	case jobs.KindCanceling:
 		a.canceling = true
 		return
 	case jobs.KindLaunching:
-		w.enterLaunch(a, r)
+		w.applyLaunch(a, r)
 		return
 	case jobs.KindForgiven:
 		e := w.ledger.entry(r.Attempt())
-		if e == nil || !e.charged || e.round != a.round || a.over {
+		if e == nil || !e.charged || e.round != a.round || a.isOver {
 			w.fail(OwnFailuresOnly, "%s is forgiven and used up no try of its round", r.Attempt())
 		}
 		e.charged = false
@@ -122,16 +122,16 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 		if e == nil {
 			w.fail(JournalFolds, "%s runs and was never launched", r.Attempt())
 		}
-		if a.over && !e.open {
+		if a.isOver && !e.open {
 			w.fail(OneResult, "%s is taken up again though its job has its result", r.Attempt())
 		}
 		e.open, e.last = true, r.Kind
 		return
 	}
 	if r.Kind != jobs.KindJob {
-		w.enterEnd(a, r)
+		w.applyEnd(a, r)
 	}
-	if a.over {
+	if a.isOver {
 		if r.Seq != 0 {
 			w.fail(OneResult, "job %d gets result %d in round %d and has one", r.Job, r.Seq, a.round)
 		}
@@ -145,8 +145,8 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	}
 	w.ledger.seq, w.ledger.seqs[r.Seq] = r.Seq, r.Job
 	w.ledger.byExit[r.Seq] = r.Kind == jobs.KindExited
-	a.over, a.result = true, r.Next
-	if e := w.ledger.entry(r.Attempt()); r.Kind == jobs.KindExited && e.spec != nil && !e.vague && !e.spec.Equal(a.spec) {
+	a.isOver, a.result = true, r.Next
+	if e := w.ledger.entry(r.Attempt()); r.Kind == jobs.KindExited && e.spec != nil && !e.isUncertain && !e.spec.Equal(a.spec) {
 		w.fail(RunsAsEdited, "the result of job %d is that of %s, which ran by another specification", r.Job, r.Attempt())
 	}
 	if r.Next == jobs.Succeeded && (r.Kind != jobs.KindExited || r.Outcome == nil || !r.Outcome.OK()) {
@@ -166,15 +166,15 @@ func (w *World) enterJob(a *account, r *jobs.Record) {
 	}
 }
 
-// enterEdit applies a new specification. Attempts with the old one are over and no longer count.
-func (w *World) enterEdit(a *account, r *jobs.Record) {
+// applyEdit applies a new specification. Attempts with the old one are over and no longer count.
+func (w *World) applyEdit(a *account, r *jobs.Record) {
 	for i, e := range a.attempts {
 		if e.open {
 			w.fail(RunsAsEdited, "job %d is edited while the fate of %d.%d is not known", r.Job, r.Job, i+1)
 		}
 	}
 	next := account{round: a.round, spec: r.Spec, attempts: a.attempts, canceling: a.canceling}
-	if a.over {
+	if a.isOver {
 		next.round, next.canceling = next.round+1, false
 		w.ledger.ended = false
 	} else {
@@ -194,11 +194,11 @@ func (w *World) tries(id jobs.ID) int {
 	return w.cfg.Tries
 }
 
-func (w *World) enterLaunch(a *account, r *jobs.Record) {
+func (w *World) applyLaunch(a *account, r *jobs.Record) {
 	switch {
 	case r.N != len(a.attempts)+1 && !w.damaged:
 		w.fail(JournalFolds, "%s is launched after %d attempts", r.Attempt(), len(a.attempts))
-	case a.over:
+	case a.isOver:
 		w.fail(OneResult, "%s is launched though its job has its result", r.Attempt())
 	case a.canceling && !w.isRecorded(r):
 		w.fail(CanceledStays, "%s is launched though its job is being canceled", r.Attempt())
@@ -219,20 +219,20 @@ func (w *World) enterLaunch(a *account, r *jobs.Record) {
 		w.fail(CopiesHold, "%s is launched beside %d others, with %d of %d tries used up", r.Attempt(), open, a.charged, w.tries(r.Job))
 	}
 	for len(a.attempts) < r.N { // including the numbers that are skipped
-		a.attempts = append(a.attempts, entry{vague: true})
+		a.attempts = append(a.attempts, entry{isUncertain: true})
 	}
 	e := &a.attempts[r.N-1]
 	*e = entry{host: r.Host, machine: w.ledger.machines[r.Host], round: a.round, spec: a.spec, open: true, launched: w.truth.records, last: r.Kind}
 	if w.isRecorded(r) {
-		e.spec, e.vague = nil, true
+		e.spec, e.isUncertain = nil, true
 	}
 }
 
 // mayCopy reports whether a job may have several live attempts at a time.
 func (w *World) mayCopy(s *jobs.Spec) bool { return w.cfg.Copies > 1 && (s == nil || !s.NoCopies) }
 
-// enterEnd applies the recorded end of an attempt.
-func (w *World) enterEnd(a *account, r *jobs.Record) {
+// applyEnd applies the recorded end of an attempt.
+func (w *World) applyEnd(a *account, r *jobs.Record) {
 	id := r.Attempt()
 	e := w.ledger.entry(id)
 	if e == nil {
@@ -242,9 +242,9 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 		w.fail(OneResult, "%s of %s, which is over: %s", r.Kind, id, e.last)
 	}
 	e.open, e.last = false, r.Kind
-	f := w.truth.of(id)
+	f := w.truth.factOf(id)
 	if r.Outcome != nil {
-		e.outcome = true
+		e.hasOutcome = true
 		w.checkOutcome(f, r)
 	}
 	switch r.Kind {
@@ -253,7 +253,7 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 			e.lostAt = w.truth.records
 		}
 	case jobs.KindSuperseded, jobs.KindCanceled:
-		if r.Outcome == nil && f != nil && f.starts > 0 && !f.forgotten && !e.vague {
+		if r.Outcome == nil && f != nil && f.numStarts > 0 && !f.forgotten && !e.isUncertain {
 			w.fail(NeverStartedIsTrue, "%s is recorded as %s without an outcome (%s), and it has started", id, r.Kind, r.Reason)
 		}
 	}
@@ -262,8 +262,8 @@ func (w *World) enterEnd(a *account, r *jobs.Record) {
 			e.charged = true
 			a.charged++
 		}
-		a.strays = a.strays || e.lost // it failed late, while the attempt that replaced it ran
-		if a.charged > w.tries(r.Job) && !a.strays {
+		a.hasLateFailure = a.hasLateFailure || e.lost // it failed late, while the attempt that replaced it ran
+		if a.charged > w.tries(r.Job) && !a.hasLateFailure {
 			w.fail(TriesHold, "job %d has failed %d times of %d", r.Job, a.charged, w.tries(r.Job))
 		}
 		if r.Outcome == nil || r.Outcome.OK() || r.Outcome.Stopped || f == nil || f.ended == nil {

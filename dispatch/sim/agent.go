@@ -12,16 +12,16 @@ import (
 // agent is a dispatcher's side of one host, like the link of package dispatch. It connects, passes
 // commands on, and sends the pings that extend the host's lease.
 type agent struct {
-	l       *life
-	spec    *hosts.Host // each connection resolves its address to a machine anew
-	link    *link
-	dialing int           // odd while a connection is being made
-	greeted bool          // the first ping was sent; it renews the lease, so withdrawals precede it
-	uptime  time.Duration // of the host in the newest heartbeat that the core has seen
-	bye     bool          // it is leaving the host
-	end     bool          // the run is over: the host is cleaned
-	clean   bool
-	gone    bool
+	l         *dispatcher
+	spec      *hosts.Host // each connection resolves its address to a machine anew
+	link      *link
+	dialing   int           // odd while a connection is being made
+	greeted   bool          // the first ping was sent; it renews the lease, so withdrawals precede it
+	uptime    time.Duration // of the host in the newest heartbeat that the core has seen
+	isLeaving bool          // it is leaving the host
+	endRun    bool          // the run is over: the host is cleaned
+	clean     bool
+	hasEnded  bool
 }
 
 func (a *agent) carryOut(o sched.Command) {
@@ -59,7 +59,7 @@ func (a *agent) carryOut(o sched.Command) {
 		}
 		a.l.w.recordLaunches(o.Jobs, k.h)
 		k.toHost(func(p *helper) { p.launch(m, o.Jobs) })
-		if a.l.w.smallFault(30) { // TCP does not do that, but helper and claim must tolerate it
+		if a.l.w.oneInWhileFaults(30) { // TCP does not do that, but helper and claim must tolerate it
 			k.toHost(func(p *helper) { p.launchAgain(m, o.Jobs) })
 		}
 	case sched.SetLimit:
@@ -92,16 +92,16 @@ func (a *agent) ping() {
 	a.link.toHost(func(p *helper) { p.extend(lease) })
 }
 
-// pings sends pings while the link is open.
-func (a *agent) pings(k *link) {
+// sendPings sends pings while the link is open.
+func (a *agent) sendPings(k *link) {
 	a.l.w.after(3*time.Second, func() {
 		if a.link != k {
 			return
 		}
-		if a.greeted && a.l.paused == 0 {
+		if a.greeted && a.l.numPauses == 0 {
 			a.ping()
 		}
-		a.pings(k)
+		a.sendPings(k)
 	})
 }
 
@@ -127,21 +127,21 @@ func (a *agent) connect() {
 	}
 	fail := func(why string) func() {
 		return done(func() {
-			if a.bye {
+			if a.isLeaving {
 				a.recordLeft()
 				return
 			}
-			a.l.tell(sched.HostDown{Host: h.name, Err: &hosts.Error{Host: h.name, Class: hosts.Unreachable, Err: errors.New(why)}})
+			a.l.queueReport(sched.HostDown{Host: h.name, Err: &hosts.Error{Host: h.name, Class: hosts.Unreachable, Err: errors.New(why)}})
 		})
 	}
 	switch {
 	case !h.reachable(a.l.m):
 		w.after(w.between(500*time.Millisecond, 10*time.Second), fail("timed out"))
-	case w.now < h.deaf:
+	case w.now < h.refusesUntil:
 		w.after(w.between(10*time.Millisecond, time.Second), fail("connection refused"))
 	default:
 		w.after(w.between(10*time.Millisecond, 2*time.Second), func() {
-			if !h.reachable(a.l.m) || w.now < h.deaf {
+			if !h.reachable(a.l.m) || w.now < h.refusesUntil {
 				fail("connection reset")()
 				return
 			}
@@ -149,48 +149,48 @@ func (a *agent) connect() {
 				return
 			}
 			p := h.startHelper(a)
-			done(func() { a.connected(p) })()
+			done(func() { a.handleConnected(p) })()
 		})
 	}
 }
 
-func (a *agent) connected(p *helper) {
+func (a *agent) handleConnected(p *helper) {
 	name := a.spec.Name
-	if p.refused > 0 {
-		if a.bye {
+	if p.newerDispatcher > 0 {
+		if a.isLeaving {
 			a.recordLeft()
 			return
 		}
-		a.l.tell(sched.HostDown{Host: name, Err: &hosts.FencedError{Host: name, By: p.refused}})
+		a.l.queueReport(sched.HostDown{Host: name, Err: &hosts.FencedError{Host: name, By: p.newerDispatcher}})
 		return
 	}
 	if !p.alive { // it died in the meantime
-		a.l.tell(sched.HostDown{Host: name, Err: &hosts.Error{Host: name, Class: hosts.Broken, Err: errors.New("the helper died")}})
+		a.l.queueReport(sched.HostDown{Host: name, Err: &hosts.Error{Host: name, Class: hosts.Broken, Err: errors.New("the helper died")}})
 		return
 	}
 	k := p.link
 	a.link, a.greeted, k.open = k, false, true
-	if a.bye {
-		a.sayBye()
+	if a.isLeaving {
+		a.sayGoodbye()
 		return
 	}
-	a.l.tell(sched.HostUp{Host: name, Hello: p.hello, At: a.spec})
+	a.l.queueReport(sched.HostUp{Host: name, Hello: p.hello, Spec: a.spec})
 	k.flush()
-	a.pings(k)
+	a.sendPings(k)
 }
 
-// ended handles a link that was ended by the other side.
-func (a *agent) ended(k *link, why error) {
+// handleEnd handles a link that was ended by the other side.
+func (a *agent) handleEnd(k *link, why error) {
 	if a.link != k {
 		return
 	}
 	a.hangUp()
-	if a.bye {
+	if a.isLeaving {
 		a.clean = a.clean || errors.Is(why, errLeft)
 		a.recordLeft()
 		return
 	}
-	a.l.tell(sched.HostDown{Host: a.spec.Name, Err: why})
+	a.l.queueReport(sched.HostDown{Host: a.spec.Name, Err: why})
 }
 
 // hangUp closes the link or cancels the attempt to connect.
@@ -209,21 +209,21 @@ func (a *agent) hangUp() {
 // when the cut heals, even if the dispatcher has closed its end in the meantime. (On real hosts, a
 // launch that was written into a cut link was carried out after the cut healed.)
 type link struct {
-	a        *agent
-	h        *host
-	p        *helper
-	open     bool // the dispatcher's end is open
-	closed   bool // the dispatcher's end was closed
-	late     bool // messages in transit at the time of closing still arrive
-	lost     bool // messages in transit and all later ones are lost
-	toHostAt time.Duration
-	toUsAt   time.Duration
-	early    []sched.Event // reports that arrived before the hello was handled
+	a           *agent
+	h           *host
+	p           *helper
+	open        bool // the dispatcher's end is open
+	closed      bool // the dispatcher's end was closed
+	arrivesLate bool // messages in transit at the time of closing still arrive
+	lost        bool // messages in transit and all later ones are lost
+	toHostAt    time.Duration
+	toUsAt      time.Duration
+	early       []sched.Event // reports that arrived before the hello was handled
 }
 
 func (k *link) latency() time.Duration {
 	w := k.h.w
-	if w.smallFault(40) {
+	if w.oneInWhileFaults(40) {
 		return w.between(0, 3*time.Second)
 	}
 	return w.between(time.Millisecond, 20*time.Millisecond)
@@ -241,7 +241,7 @@ func (k *link) deliver(toHost bool, do func()) {
 	switch {
 	case k.lost || toHost && !k.p.alive || !toHost && k.a.l.dead:
 		return
-	case toHost && k.closed && !k.late, !toHost && k.closed:
+	case toHost && k.closed && !k.arrivesLate, !toHost && k.closed:
 		return
 	case !k.h.reachable(k.a.l.m):
 		if k.h.w.choices.Draw(2) == 1 {
@@ -257,7 +257,7 @@ func (k *link) deliver(toHost bool, do func()) {
 // report sends an event to the dispatcher, sometimes twice.
 func (k *link) report(ev sched.Event) {
 	w := k.h.w
-	for n := 0; n == 0 || n < 3 && w.smallFault(12); n++ {
+	for n := 0; n == 0 || n < 3 && w.oneInWhileFaults(12); n++ {
 		k.toUsAt = max(k.toUsAt, w.now+k.latency())
 		w.agenda.add(k.toUsAt, func() {
 			k.deliver(false, func() {
@@ -265,7 +265,7 @@ func (k *link) report(ev sched.Event) {
 					k.early = append(k.early, ev)
 					return
 				}
-				k.a.l.tellFrom(k.h, ev)
+				k.a.l.passReport(k.h, ev)
 			})
 		})
 	}
@@ -274,7 +274,7 @@ func (k *link) report(ev sched.Event) {
 // flush passes on the reports that arrived before the hello was handled.
 func (k *link) flush() {
 	for _, ev := range k.early {
-		k.a.l.tellFrom(k.h, ev)
+		k.a.l.passReport(k.h, ev)
 	}
 	k.early = nil
 }
@@ -287,18 +287,18 @@ func (k *link) close(eof bool) {
 	}
 	w := k.h.w
 	k.open, k.closed = false, true
-	k.late = !w.faultsAreOver() && w.choices.Draw(3) == 1
+	k.arrivesLate = !w.faultsAreOver() && w.choices.Draw(3) == 1
 	if eof {
 		k.toHostAt = max(k.toHostAt, w.now+k.latency())
-		w.agenda.add(k.toHostAt, k.eof)
+		w.agenda.add(k.toHostAt, k.handleEOF)
 	}
 }
 
-func (k *link) eof() {
+func (k *link) handleEOF() {
 	switch {
 	case !k.p.alive:
 	case !k.h.reachable(k.a.l.m):
-		k.h.waiting = append(k.h.waiting, k.eof)
+		k.h.waiting = append(k.h.waiting, k.handleEOF)
 	default:
 		k.p.inputEnded()
 	}
@@ -308,5 +308,5 @@ func (k *link) eof() {
 func (k *link) reportBroken(after time.Duration, why error) {
 	w := k.h.w
 	k.toUsAt = max(k.toUsAt, w.now+after)
-	w.agenda.add(k.toUsAt, func() { k.deliver(false, func() { k.a.ended(k, why) }) })
+	w.agenda.add(k.toUsAt, func() { k.deliver(false, func() { k.a.handleEnd(k, why) }) })
 }

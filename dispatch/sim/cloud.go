@@ -20,17 +20,17 @@ type cloud struct {
 	spec      *hosts.Provider
 	instances map[string]*instance // existing instances, by name
 	// Created by a command whose dispatcher had died; nobody may have time to notice them.
-	late    map[string]bool
-	fetched map[jobs.AttemptID]bool
-	broken  time.Duration // every command fails until then
-	lacks   string        // an existing instance that the last list did not contain
+	lateInstances map[string]bool
+	fetched       map[jobs.AttemptID]bool
+	failsUntil    time.Duration // every command fails until then
+	omittedName   string        // an existing instance that the last list did not contain
 }
 
 // instance is a machine that exists for a limited time.
 type instance struct {
-	h    *host
-	spec *hosts.Host
-	ends time.Duration // end of its allocation; 0: it has no end
+	h      *host
+	spec   *hosts.Host
+	endsAt time.Duration // end of its allocation; 0: it has no end
 }
 
 const never = time.Duration(math.MaxInt64)
@@ -40,7 +40,7 @@ const instancePrefix = "dcs-simrun"
 // drawCloud gives some worlds a provider. A world with a damaged journal has none, because the next
 // dispatcher knows instances only by their records.
 func (w *World) drawCloud() {
-	if w.fragile || !w.choices.OneIn(3) {
+	if w.mayBeDamaged || !w.choices.OneIn(3) {
 		return
 	}
 	p := &hosts.Provider{Name: "cloud", Max: 1 + w.choices.Draw(4), Startup: w.between(5*time.Second, time.Minute), Idle: w.between(20*time.Second, 2*time.Minute),
@@ -49,53 +49,53 @@ func (w *World) drawCloud() {
 		p.Slurm = &hosts.Slurm{Nodes: 1, Time: 4*p.Startup + 2*p.Idle, Margin: p.Startup}
 	}
 	w.cfg.Providers, w.cfg.InstancePrefix = []*hosts.Provider{p}, instancePrefix
-	w.cloud = &cloud{spec: p, instances: map[string]*instance{}, late: map[string]bool{}, fetched: map[jobs.AttemptID]bool{}}
+	w.cloud = &cloud{spec: p, instances: map[string]*instance{}, lateInstances: map[string]bool{}, fetched: map[jobs.AttemptID]bool{}}
 }
 
-// takeInstance carries out a command about instances.
-func (l *life) takeInstance(o sched.Command) {
+// carryOutInstanceCommand carries out a command about instances.
+func (l *dispatcher) carryOutInstanceCommand(o sched.Command) {
 	w := l.w
 	switch o := o.(type) {
 	case sched.CreateInstance:
 		w.checkCreate(o.Name)
-		l.command(o.Name, w.cloud.spec.Startup/2, func() { w.create(o.Name) }, func(err string) sched.Event { return sched.InstanceCreated{Name: o.Name, Err: err} })
+		l.runProviderCommand(o.Name, w.cloud.spec.Startup/2, func() { w.create(o.Name) }, func(err string) sched.Event { return sched.InstanceCreated{Name: o.Name, Err: err} })
 	case sched.TerminateInstance:
 		w.checkTerminate(o.Name)
-		l.command(o.Name, 10*time.Second, func() { w.destroy(o.Name) }, func(err string) sched.Event { return sched.InstanceTerminated{Name: o.Name, Err: err} })
+		l.runProviderCommand(o.Name, 10*time.Second, func() { w.destroy(o.Name) }, func(err string) sched.Event { return sched.InstanceTerminated{Name: o.Name, Err: err} })
 	case sched.ListInstances:
-		l.later(w.between(0, 3*time.Second), func() { l.tell(l.list(o.Provider)) })
+		l.later(w.between(0, 3*time.Second), func() { l.queueReport(l.list(o.Provider)) })
 	case sched.FetchInstance:
-		l.later(w.between(0, 5*time.Second), func() { l.tell(sched.InstanceFetched{Name: o.Name, Err: l.fetch(o)}) })
+		l.later(w.between(0, 5*time.Second), func() { l.queueReport(sched.InstanceFetched{Name: o.Name, Err: l.fetch(o)}) })
 	case sched.UseInstances:
-		l.uses = o.Names
-		l.enqueue(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table, l.provided()...)}) })
+		l.usedInstances = o.Names
+		l.enqueue(func() { l.step(sched.SetHosts{Hosts: w.hostSet(w.ledger.table, l.usedHosts()...)}) })
 	}
 }
 
-// command runs a provider's command. A command may fail with or without its effect, and may succeed
-// without its effect. If the dispatcher dies, the effect may still come.
-func (l *life) command(name string, takes time.Duration, effect func(), answer func(err string) sched.Event) {
+// runProviderCommand runs a provider's command. A command may fail with or without its effect, and
+// may succeed without its effect. If the dispatcher dies, the effect may still come.
+func (l *dispatcher) runProviderCommand(name string, takes time.Duration, effect func(), answer func(err string) sched.Event) {
 	w := l.w
 	does, err := true, ""
 	switch {
-	case w.now < w.cloud.broken:
+	case w.now < w.cloud.failsUntil:
 		does, err = false, "exit status 1"
-	case w.smallFault(8):
+	case w.oneInWhileFaults(8):
 		does, err = w.choices.Draw(2) == 1, "exit status 1"
-	case w.smallFault(12):
+	case w.oneInWhileFaults(12):
 		takes, err = 2*time.Minute, "it did not end"
-	case w.smallFault(12):
+	case w.oneInWhileFaults(12):
 		does = false
 	}
 	outlives := w.choices.Draw(2) == 1
 	at := w.between(0, takes)
 	w.after(at, func() {
 		if does && (!l.dead || outlives) {
-			w.cloud.late[name] = l.dead
+			w.cloud.lateInstances[name] = l.dead
 			effect()
 		}
 	})
-	l.later(at+time.Millisecond, func() { l.tell(answer(err)) })
+	l.later(at+time.Millisecond, func() { l.queueReport(answer(err)) })
 }
 
 // create creates an instance. It answers some time later, or never.
@@ -106,15 +106,15 @@ func (w *World) create(name string) {
 	h, address := w.newMachine(name, w.cloud.spec.Host.GPUs)
 	spec := w.cloud.spec.Host
 	spec.Name, spec.Addresses = name, []string{address}
-	h.deaf = w.now + w.between(0, 2*w.cloud.spec.Startup)
-	if w.smallFault(8) {
-		h.deaf = never
+	h.refusesUntil = w.now + w.between(0, 2*w.cloud.spec.Startup)
+	if w.oneInWhileFaults(8) {
+		h.refusesUntil = never
 	}
 	w.logf("the instance %s exists", name)
 	in := &instance{h: h, spec: &spec}
 	w.cloud.instances[name] = in
 	if most := w.cloud.spec.MaxTime(); most > 0 {
-		in.ends = w.now + most
+		in.endsAt = w.now + most
 		w.after(most, func() {
 			if w.cloud.instances[name] == in {
 				w.destroy(name)
@@ -133,11 +133,11 @@ func (w *World) destroy(name string) {
 	delete(w.cloud.instances, name)
 	h := in.h
 	h.reboot(0)
-	h.in, h.runs, h.done, h.deaf = nil, nil, nil, never
+	h.spool, h.heldAttempts, h.keptFiles, h.refusesUntil = nil, nil, nil, never
 }
 
-// vanish ends an instance without a command.
-func vanish(w *World) bool {
+// vanishInstance ends an instance without a command.
+func vanishInstance(w *World) bool {
 	if w.cloud == nil {
 		return false
 	}
@@ -150,44 +150,44 @@ func vanish(w *World) bool {
 	return false
 }
 
-// breakCommands makes the provider's commands fail for a time.
-func breakCommands(w *World) bool {
+// failCommands makes the provider's commands fail for a time.
+func failCommands(w *World) bool {
 	if w.cloud == nil {
 		return false
 	}
-	w.cloud.broken = w.now + w.longDuration()
+	w.cloud.failsUntil = w.now + w.longDuration()
 	return true
 }
 
 // list returns the result of the list command. It may omit an instance, but not twice in a row.
-func (l *life) list(provider string) sched.Event {
+func (l *dispatcher) list(provider string) sched.Event {
 	w := l.w
 	ev := sched.InstancesListed{Provider: provider, Left: map[string]time.Duration{}}
-	if w.now < w.cloud.broken || w.smallFault(10) {
+	if w.now < w.cloud.failsUntil || w.oneInWhileFaults(10) {
 		ev.Err = "exit status 1"
 		return ev
 	}
 	for _, h := range w.hosts { // w.hosts, because a map has no order
 		if w.cloud.instances[h.name] != nil && !slices.Contains(ev.Names, h.name) {
 			ev.Names = append(ev.Names, h.name)
-			l.sights[h.name] = w.cloud.instances[h.name].spec
-			if ends := w.cloud.instances[h.name].ends; ends > 0 {
+			l.listedInstances[h.name] = w.cloud.instances[h.name].spec
+			if ends := w.cloud.instances[h.name].endsAt; ends > 0 {
 				ev.Left[h.name] = ends - w.now
 			}
 		}
 	}
-	if lacks := w.cloud.lacks; len(ev.Names) > 0 && w.smallFault(15) && ev.Names[0] != lacks {
-		w.cloud.lacks, ev.Names = ev.Names[0], ev.Names[1:]
+	if lacks := w.cloud.omittedName; len(ev.Names) > 0 && w.oneInWhileFaults(15) && ev.Names[0] != lacks {
+		w.cloud.omittedName, ev.Names = ev.Names[0], ev.Names[1:]
 	} else {
-		w.cloud.lacks = ""
+		w.cloud.omittedName = ""
 	}
 	return ev
 }
 
-// provided returns the instances that are to be hosts of the run.
-func (l *life) provided() (list []*hosts.Host) {
-	for _, name := range l.uses {
-		if s := l.sights[name]; s != nil {
+// usedHosts returns the instances that are to be hosts of the run.
+func (l *dispatcher) usedHosts() (list []*hosts.Host) {
+	for _, name := range l.usedInstances {
+		if s := l.listedInstances[name]; s != nil {
 			list = append(list, s)
 		}
 	}
@@ -195,10 +195,10 @@ func (l *life) provided() (list []*hosts.Host) {
 }
 
 // fetch copies outputs that exist only on an instance.
-func (l *life) fetch(o sched.FetchInstance) string {
+func (l *dispatcher) fetch(o sched.FetchInstance) string {
 	w := l.w
 	in := w.cloud.instances[o.Name]
-	if in == nil || !in.h.reachable(l.m) || w.now < in.h.deaf || w.smallFault(6) {
+	if in == nil || !in.h.reachable(l.m) || w.now < in.h.refusesUntil || w.oneInWhileFaults(6) {
 		return errors.New("it cannot be reached").Error()
 	}
 	for _, id := range o.Attempts {
@@ -233,7 +233,7 @@ func (w *World) checkTerminate(name string) {
 			if e.open {
 				w.fail(InstanceUnused, "%s is terminated, and %s is open there", name, id)
 			}
-			if e.outcome && !in.h.shared && !w.cloud.fetched[id] {
+			if e.hasOutcome && !in.h.shared && !w.cloud.fetched[id] {
 				w.fail(InstanceUnused, "%s is terminated, and what %s has written was not fetched", name, id)
 			}
 		}
@@ -247,7 +247,7 @@ func (w *World) checkCloud() {
 		return
 	}
 	for _, h := range w.hosts {
-		if w.cloud.instances[h.name] != nil && !w.cloud.late[h.name] {
+		if w.cloud.instances[h.name] != nil && !w.cloud.lateInstances[h.name] {
 			w.fail(InstancesGo, "the instance %s is left", h.name)
 		}
 	}
@@ -255,7 +255,7 @@ func (w *World) checkCloud() {
 
 // isHost reports whether a name is that of a host. Instances that are not in use yet, or no longer,
 // are listed among the hosts but are not hosts.
-func (l *life) isHost(name string) bool {
+func (l *dispatcher) isHost(name string) bool {
 	_, instance := l.w.ledger.instances[name]
 	return !instance || l.specs[name] != nil || l.agent(name) != nil
 }
@@ -279,7 +279,7 @@ func changeProvider(w *World) bool {
 	if w.choices.Draw(3) == 0 {
 		give()
 		w.after(w.longDuration(), func() {
-			if l := w.life; l != nil && l.finish != nil && l.finish.How == sched.AllDone {
+			if l := w.dispatcher; l != nil && l.finish != nil && l.finish.How == sched.AllDone {
 				return // too late for the instances that are left
 			}
 			give(w.cloud.spec)

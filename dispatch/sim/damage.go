@@ -20,10 +20,10 @@ import (
 // damageJournal flips bits of the durable journal.
 func damageJournal(w *World) bool {
 	g := &w.ledger
-	if !w.fragile || w.life != nil || g.epoch == 0 {
+	if !w.mayBeDamaged || w.dispatcher != nil || g.epoch == 0 {
 		return false
 	}
-	if !w.battered {
+	if !w.isBattered {
 		return w.flipBits(1)
 	}
 	spoiled := w.flipBits([]int{1, sector, 2 * sector}[w.choices.Draw(3)])
@@ -39,8 +39,8 @@ const sector = 512
 
 // damageBeforeTakeover damages the journal of a battered world before most takeovers.
 func (w *World) damageBeforeTakeover() {
-	if w.battered && !w.faultsAreOver() && w.choices.Draw(3) > 0 && damageJournal(w) {
-		w.countFault(damagedAgain)
+	if w.isBattered && !w.faultsAreOver() && w.choices.Draw(3) > 0 && damageJournal(w) {
+		w.countFault(faultDamagedAgain)
 	}
 }
 
@@ -49,7 +49,7 @@ func (w *World) damageBeforeTakeover() {
 func (w *World) flipBits(n int) bool {
 	g := &w.ledger
 	epoch := 1 + w.choices.Draw(g.epoch)
-	counted := g.files[epoch-1].counted
+	counted := g.files[epoch-1].numRead
 	if counted == 0 || w.isWriting(epoch) {
 		return false
 	}
@@ -73,7 +73,7 @@ func (w *World) flipBits(n int) bool {
 	if _, err := f.WriteAt(b, at); err != nil || f.Sync() != nil {
 		return false
 	}
-	w.damaged, w.unread = true, true
+	w.damaged, w.isDamageUnread = true, true
 	w.logf("byte %d of the journal of epoch %d is damaged, and so are %d that follow it", at, epoch, len(b)-1)
 	return true
 }
@@ -82,12 +82,12 @@ func (w *World) flipBits(n int) bool {
 // repeats writes that it does not know to be durable, which would undo damage that a newer
 // dispatcher has seen.
 func (w *World) isWriting(epoch int) bool {
-	return slices.ContainsFunc(w.lives, func(l *life) bool { return !l.dead && l.epoch == epoch })
+	return slices.ContainsFunc(w.dispatchers, func(l *dispatcher) bool { return !l.dead && l.epoch == epoch })
 }
 
 // found returns the claims and sentinels in the shared directory of attempts that have no record.
-func (l *life) found(t *jobs.Table) (all []sched.Found) {
-	_ = attempts.Each(l.share, "/share", runUID, "", sched.Unfinished(t), func(f attempts.Fate) error {
+func (l *dispatcher) found(t *jobs.Table) (all []sched.Found) {
+	_ = attempts.Each(l.share, "/share", runUID, "", sched.UnfinishedJobs(t), func(f attempts.Fate) error {
 		if a := t.Attempt(f.Attempt); a != nil && a.Host == f.Host && !t.Damaged {
 			return nil
 		}
@@ -103,14 +103,14 @@ func (l *life) found(t *jobs.Table) (all []sched.Found) {
 // already had the attempt, or its claim or tombstone, and the earlier record was lost.
 func (w *World) isRecorded(r *jobs.Record) bool {
 	h, id := w.machineOf(r.Host), r.Attempt()
-	return w.damaged && h != nil && (h.took[id] || h.hasClaim(id))
+	return w.damaged && h != nil && (h.everSpooled[id] || h.hasClaim(id))
 }
 
-// renew starts the ledger again with the result of recovery from a damaged journal.
-func (g *ledger) renew(w *World, t *jobs.Table) {
+// restart starts the ledger again with the result of recovery from a damaged journal.
+func (g *ledger) restart(w *World, t *jobs.Table) {
 	old := g.jobs
-	if w.cuts && !t.Damaged { // the lost end was not noticed, so its result numbers are used again
-		maps.DeleteFunc(w.consumer.got, func(seq int64, _ shown) bool { return seq > t.Seq })
+	if w.onlyCuts && !t.Damaged { // the lost end was not noticed, so its result numbers are used again
+		maps.DeleteFunc(w.consumer.got, func(seq int64, _ shownResult) bool { return seq > t.Seq })
 	}
 	g.table, g.jobs, g.touched = clone(t), make([]account, len(t.Jobs)), g.touched[:0]
 	seqs := map[int64]jobs.ID{}
@@ -125,13 +125,13 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 	}
 	for i := range t.Jobs {
 		j, a := &t.Jobs[i], &g.jobs[i]
-		*a = account{round: int(j.Round), over: j.State.Terminal(), result: j.State, charged: int(j.Failures), strays: true, spec: j.Spec}
+		*a = account{round: int(j.Round), isOver: j.State.Terminal(), result: j.State, charged: int(j.Failures), hasLateFailure: true, spec: j.Spec}
 		_, a.canceling = t.Cancels[j.Spec.ID]
-		if a.over && j.Seq > 0 {
+		if a.isOver && j.Seq > 0 {
 			seqs[j.Seq] = j.Spec.ID
 		}
 		for n, x := range j.Attempts {
-			e := entry{host: x.Host, round: int(x.Round), open: x.State.Open(), charged: x.Charged, last: jobs.KindEpoch, vague: true}
+			e := entry{host: x.Host, round: int(x.Round), open: x.State.Open(), charged: x.Charged, last: jobs.KindEpoch, isUncertain: true}
 			if i < len(old) && n < len(old[i].attempts) {
 				before := &old[i].attempts[n]
 				e.lost, e.lostAt, e.launched = before.lost, before.lostAt, before.launched
@@ -155,8 +155,8 @@ func (g *ledger) renew(w *World, t *jobs.Table) {
 
 // isShowing reports whether a live dispatcher has a durable result that it is about to show.
 func (w *World) isShowing(seq int64) bool {
-	return slices.ContainsFunc(w.lives, func(l *life) bool {
-		return !l.dead && slices.ContainsFunc(l.showing, func(s shown) bool { return s.seq == seq })
+	return slices.ContainsFunc(w.dispatchers, func(l *dispatcher) bool {
+		return !l.dead && slices.ContainsFunc(l.writingResults, func(s shownResult) bool { return s.seq == seq })
 	})
 }
 

@@ -5,61 +5,61 @@ import "time"
 // The faults of dispatchers.
 
 // owner returns the dispatcher that owns the run, which may be stopped, or nil if there is none.
-func (w *World) owner() *life {
-	if l := w.life; l != nil && l.loop != nil {
+func (w *World) owner() *dispatcher {
+	if l := w.dispatcher; l != nil && l.loop != nil {
 		return l
 	}
 	return nil
 }
 
-// running returns the running dispatcher, or nil if there is none.
-func (w *World) running() *life {
-	if l := w.owner(); l != nil && l.paused == 0 {
+// runningDispatcher returns the running dispatcher, or nil if there is none.
+func (w *World) runningDispatcher() *dispatcher {
+	if l := w.owner(); l != nil && l.numPauses == 0 {
 		return l
 	}
 	return nil
 }
 
 // onDispatcher makes a fault that needs a running dispatcher.
-func onDispatcher(strike func(w *World, l *life) bool) func(*World) bool {
+func onDispatcher(inject func(w *World, l *dispatcher) bool) func(*World) bool {
 	return func(w *World) bool {
-		l := w.running()
-		return l != nil && strike(w, l)
+		l := w.runningDispatcher()
+		return l != nil && inject(w, l)
 	}
 }
 
-func killNow(w *World, l *life) bool {
+func killNow(w *World, l *dispatcher) bool {
 	l.die(false)
 	return true
 }
 
-func killAt(at doomAt, most int) func(*World) bool {
-	return onDispatcher(func(w *World, l *life) bool {
-		if l.doom.at != nowhere {
+func killAt(at turnPoint, most int) func(*World) bool {
+	return onDispatcher(func(w *World, l *dispatcher) bool {
+		if l.trigger.at != noPoint {
 			return false
 		}
-		l.doom.arm(at, 1+w.choices.Draw(most), false)
+		l.trigger.killAt(at, 1+w.choices.Draw(most), false)
 		return true
 	})
 }
 
-func powerLoss(w *World, l *life) bool {
-	if l.doom.at != nowhere {
+func powerLoss(w *World, l *dispatcher) bool {
+	if l.trigger.at != noPoint {
 		return false
 	}
-	at := []doomAt{atDisk, atWrite, atRelease, atCommand}[w.choices.Draw(4)]
-	l.doom.arm(at, 1+w.choices.Draw(12), true)
+	at := []turnPoint{atDisk, atWrite, atRelease, atCommand}[w.choices.Draw(4)]
+	l.trigger.killAt(at, 1+w.choices.Draw(12), true)
 	return true
 }
 
 // stop stops a dispatcher (SIGSTOP) for a time.
-func (l *life) stop(d time.Duration, woken func()) {
-	l.paused++
+func (l *dispatcher) stop(d time.Duration, woken func()) {
+	l.numPauses++
 	l.w.after(d, func() {
 		if l.dead {
 			return
 		}
-		if l.paused--; l.paused == 0 {
+		if l.numPauses--; l.numPauses == 0 {
 			l.w.logf("%s is woken", l.mount.Name)
 			woken()
 			l.wake()
@@ -68,14 +68,14 @@ func (l *life) stop(d time.Duration, woken func()) {
 	})
 }
 
-func stopAndWake(w *World, l *life) bool {
+func stopAndWake(w *World, l *dispatcher) bool {
 	l.stop(w.longDuration(), func() {})
 	return true
 }
 
 // takeOver stops a dispatcher. Another one takes the run over when the heartbeat is stale, or
 // earlier by force. Then the first one wakes up or is killed.
-func takeOver(w *World, l *life) bool {
+func takeOver(w *World, l *dispatcher) bool {
 	wait := 30*time.Second + w.between(0, 5*time.Second)
 	if w.choices.Draw(2) == 1 {
 		wait = w.between(time.Second, 30*time.Second)
@@ -86,52 +86,52 @@ func takeOver(w *World, l *life) bool {
 	}
 	l.stop(sleeps, func() {})
 	w.after(wait, func() {
-		if l.dead || w.life != l || w.coming {
+		if l.dead || w.dispatcher != l || w.isStarting {
 			return
 		}
-		w.usurp(l)
+		w.takeOverFromLive(l)
 	})
 	return true
 }
 
-// usurp takes the run over from a live dispatcher.
-func (w *World) usurp(old *life) {
+// takeOverFromLive takes the run over from a live dispatcher.
+func (w *World) takeOverFromLive(old *dispatcher) {
 	m := w.machines[w.choices.Draw(len(w.machines))]
 	wake := 0
 	if w.choices.Draw(3) == 2 {
 		wake = 1 + w.choices.Draw(20)
 	}
-	w.beginOver(m, old, wake)
+	w.takeOverFrom(m, old, wake)
 }
 
-func takeByForce(w *World, l *life) bool {
-	if w.coming {
+func takeByForce(w *World, l *dispatcher) bool {
+	if w.isStarting {
 		return false
 	}
-	w.usurp(l)
+	w.takeOverFromLive(l)
 	return true
 }
 
-func sleep(w *World, l *life) bool {
+func sleepMachine(w *World, l *dispatcher) bool {
 	d := w.longDuration() * 2
 	l.stop(d, func() { l.slept += d })
 	return true
 }
 
-func fullDisk(w *World, l *life) bool {
-	l.m.full = w.now + w.longDuration()
+func fullDisk(w *World, l *dispatcher) bool {
+	l.m.fullUntil = w.now + w.longDuration()
 	return true
 }
 
-func hangDisk(w *World, l *life) bool {
-	l.m.hangs = w.now + w.between(time.Second, 40*time.Second)
+func hangDisk(w *World, l *dispatcher) bool {
+	l.m.hungUntil = w.now + w.between(time.Second, 40*time.Second)
 	return true
 }
 
 // splitBrain lets another dispatcher take the run over while the run directory does not answer the
 // first one. Each dispatcher reaches only some of the hosts.
-func splitBrain(w *World, l *life) bool {
-	if w.coming {
+func splitBrain(w *World, l *dispatcher) bool {
+	if w.isStarting {
 		return false
 	}
 	m := w.machines[w.choices.Draw(len(w.machines))]
@@ -139,7 +139,7 @@ func splitBrain(w *World, l *life) bool {
 		return false
 	}
 	d := w.between(20*time.Second, 3*time.Minute)
-	l.m.hangs = w.now + d
+	l.m.hungUntil = w.now + d
 	for _, h := range w.hosts {
 		switch w.choices.Draw(4) {
 		case 0:
@@ -149,10 +149,10 @@ func splitBrain(w *World, l *life) bool {
 		}
 	}
 	w.after(w.between(0, 20*time.Second), func() {
-		if l.dead || w.life != l || w.coming {
+		if l.dead || w.dispatcher != l || w.isStarting {
 			return
 		}
-		w.begin(m)
+		w.startDispatcher(m)
 	})
 	return true
 }

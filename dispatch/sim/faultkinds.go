@@ -14,15 +14,15 @@ import (
 type faultKind struct {
 	name   string
 	weight int
-	strike func(w *World) bool // false: the fault was not possible at this time
+	inject func(w *World) bool // false: the fault was not possible at this time
 }
 
 // The indexes of the faults that are injected while something else happens.
 const (
-	killedTaking = iota // a dispatcher dies while it takes the run over
-	leftOut             // a host is removed from the inventory of one dispatcher
-	wokenInTake         // an old dispatcher wakes up while another takes the run over
-	damagedAgain        // a journal that was damaged before is damaged again
+	faultKilledInTakeover = iota // a dispatcher dies while it takes the run over
+	faultHostLeftOut             // a host is removed from the inventory of one dispatcher
+	faultWokenInTakeover         // an old dispatcher wakes up while another takes the run over
+	faultDamagedAgain            // a journal that was damaged before is damaged again
 )
 
 // faultKinds are all faults, in the order of the choices.
@@ -43,13 +43,13 @@ func init() {
 		{"dispatcher stopped and woken", 3, onDispatcher(stopAndWake)},
 		{"dispatcher stopped, taken over, woken", 6, onDispatcher(takeOver)},
 		{"taken over by force from a living dispatcher", 3, onDispatcher(takeByForce)},
-		{"laptop sleeps", 3, onDispatcher(sleep)},
+		{"laptop sleeps", 3, onDispatcher(sleepMachine)},
 		{"journal's disk full", 5, onDispatcher(fullDisk)},
 		{"run directory hangs", 3, onDispatcher(hangDisk)},
 		{"a bit of the journal turns over", 8, damageJournal},
 		{"the journal loses its end", 8, cutJournal},
 		{"the run directory is copied", 4, copyRunDir},
-		{"the run goes on in the copy", 16, useCopy},
+		{"the run goes on in the copy", 16, continueInCopy},
 		{"network of a host cut", 8, cutOne},
 		{"network between a host and a dispatcher's machine cut", 4, cutSome},
 		{"two dispatchers that see neither each other nor the same hosts", 3, onDispatcher(splitBrain)},
@@ -60,13 +60,13 @@ func init() {
 		{"helpers send no heartbeats", 3, lastingFault(func(h *host) *time.Duration { return &h.silentUntil })},
 		{"sshd refuses", 3, refuse},
 		{"supervisor killed", 6, killSupervisor},
-		{"an owner comes back", 5, lastingFault(func(h *host) *time.Duration { return &h.jobs.owner })},
+		{"an owner comes back", 5, lastingFault(func(h *host) *time.Duration { return &h.jobs.ownerUntil })},
 		{"suspender killed", 3, killSuspender},
 		{"host rebooted", 5, reboot},
-		{"host's file systems hang", 5, lastingFault(func(h *host) *time.Duration { return &h.wedged })},
+		{"host's file systems hang", 5, lastingFault(func(h *host) *time.Duration { return &h.hungUntil })},
 		{"sentinels cannot be written", 4, sealSentinels},
-		{"spool full", 3, lastingFault(func(h *host) *time.Duration { return &h.full })},
-		{"jobs fail at once on a host", 3, lastingFault(func(h *host) *time.Duration { return &h.hole })},
+		{"spool full", 3, lastingFault(func(h *host) *time.Duration { return &h.fullUntil })},
+		{"jobs fail at once on a host", 3, lastingFault(func(h *host) *time.Duration { return &h.failsFastUntil })},
 		{"clock of a host jumps", 3, hostClock},
 		{"clock of the dispatcher jumps", 3, dispatcherClock},
 		{"cancel", 5, askCancel},
@@ -84,9 +84,9 @@ func init() {
 		{"another machine behind a name", 5, changeMachine},
 		{"a host added to the file or removed from it", 3, addHost},
 		{"a host added or removed on request", 4, askHosts},
-		{"an instance vanishes", 3, vanish},
+		{"an instance vanishes", 3, vanishInstance},
 		{"the provider changes in the file", 2, changeProvider},
-		{"the commands of the provider fail", 2, breakCommands},
+		{"the commands of the provider fail", 2, failCommands},
 		{"request in the run directory", 3, askByFile},
 		{"request about a host or the run in the run directory", 4, askControlByFile},
 		{"run drained", 1, askDrain},
@@ -96,16 +96,16 @@ func init() {
 
 // countFault counts a fault.
 func (w *World) countFault(i int) {
-	w.faults[i]++
-	w.budget--
-	w.logf("FAULT %s (%d left)", faultKinds[i].name, w.budget)
+	w.faultCounts[i]++
+	w.faultsLeft--
+	w.logf("FAULT %s (%d left)", faultKinds[i].name, w.faultsLeft)
 }
 
 // injectFaults injects one fault after another until the budget is used up.
 func (w *World) injectFaults() {
 	w.after(w.between(500*time.Millisecond, 18*time.Second), func() {
 		if w.faultsAreOver() || w.choices.Over() {
-			w.budget = 0
+			w.faultsLeft = 0
 			w.heal()
 			return
 		}
@@ -117,7 +117,7 @@ func (w *World) injectFaults() {
 		for i := range faultKinds {
 			if n -= w.weight(&faultKinds[i]); n < 0 {
 				at := len(w.log)
-				if faultKinds[i].strike(w) {
+				if faultKinds[i].inject(w) {
 					w.countFault(i)
 					if w.verbose { // log it before its effects
 						copy(w.log[at+1:], w.log[at:len(w.log)-1])
@@ -133,14 +133,14 @@ func (w *World) injectFaults() {
 
 // weight returns how often a fault occurs, relative to the others.
 func (w *World) weight(p *faultKind) int {
-	if w.cuts && !slices.Contains(ofCuts, p.name) {
+	if w.onlyCuts && !slices.Contains(cutFaults, p.name) {
 		return 0
 	}
 	return p.weight
 }
 
-// ofCuts lists the faults of a world of cuts.
-var ofCuts = []string{
+// cutFaults lists the faults of a world of cuts.
+var cutFaults = []string{
 	"dispatcher killed", "dispatcher killed before a disk operation", "dispatcher killed in the middle of a write",
 	"dispatcher killed between fsync and commands", "dispatcher killed between two commands",
 	"the journal loses its end", "the run directory is copied", "the run goes on in the copy",
@@ -150,7 +150,7 @@ var ofCuts = []string{
 func (w *World) heal() {
 	w.logf("no more faults")
 	for _, h := range w.hosts {
-		h.hole, h.jobs.owner = min(h.hole, w.now), min(h.jobs.owner, w.now)
+		h.failsFastUntil, h.jobs.ownerUntil = min(h.failsFastUntil, w.now), min(h.jobs.ownerUntil, w.now)
 	}
 }
 
@@ -211,10 +211,10 @@ func lastingFault(end func(h *host) *time.Duration) func(*World) bool {
 }
 
 // onHelper makes a fault that needs a live helper on a host.
-func onHelper(strike func(w *World, p *helper) bool) func(*World) bool {
+func onHelper(inject func(w *World, p *helper) bool) func(*World) bool {
 	return func(w *World) bool {
 		p := w.anyHost().helper
-		return p != nil && p.alive && strike(w, p)
+		return p != nil && p.alive && inject(w, p)
 	}
 }
 
@@ -226,7 +226,7 @@ func resetLink(w *World, p *helper) bool {
 		p.link.lost = true // messages in transit are lost
 	}
 	k := p.link
-	w.after(w.between(0, time.Second), func() { k.a.ended(k, broken(k.h, "connection reset by peer")) })
+	w.after(w.between(0, time.Second), func() { k.a.handleEnd(k, broken(k.h, "connection reset by peer")) })
 	p.inputEnded()
 	return true
 }
@@ -237,13 +237,13 @@ func killHelper(w *World, p *helper) bool {
 }
 
 func stopHelper(w *World, p *helper) bool {
-	p.thaw = w.now + w.longDuration()
+	p.stoppedUntil = w.now + w.longDuration()
 	return true
 }
 
 func refuse(w *World) bool {
 	h := w.anyHost()
-	h.deaf = w.now + w.longDuration()
+	h.refusesUntil = w.now + w.longDuration()
 	if w.choices.Draw(2) == 1 && h.helper != nil {
 		h.helper.die("sshd was killed")
 	}
@@ -252,17 +252,17 @@ func refuse(w *World) bool {
 
 func killSupervisor(w *World) bool {
 	h := w.anyHost()
-	if len(h.runs) == 0 {
+	if len(h.heldAttempts) == 0 {
 		return false
 	}
-	r := h.runs[w.choices.Draw(len(h.runs))]
-	if !r.sup {
+	r := h.heldAttempts[w.choices.Draw(len(h.heldAttempts))]
+	if !r.supervisorLives {
 		return false
 	}
-	r.sup = false
-	if w.choices.Draw(2) == 1 || h.jobs.on {
+	r.supervisorLives = false
+	if w.choices.Draw(2) == 1 || h.jobs.isSuspended {
 		r.die() // the job dies with its supervisor: the kernel kills a suspended job
-	} else if r.job { // the job continues, and nobody observes its end
+	} else if r.processLives { // the job continues, and nobody observes its end
 		w.after(w.between(0, time.Minute), r.die)
 	}
 	w.after(w.between(0, time.Second), h.fill)
@@ -281,24 +281,24 @@ func reboot(w *World) bool {
 func sealSentinels(w *World) bool {
 	d := w.longDuration()
 	if w.choices.Draw(2) == 1 {
-		w.anyHost().sealed = w.now + d
+		w.anyHost().sentinelsFailUntil = w.now + d
 		return true
 	}
 	for _, h := range w.hosts {
 		if h.shared {
-			h.sealed = w.now + d
+			h.sentinelsFailUntil = w.now + d
 		}
 	}
 	return true
 }
 
 func hostClock(w *World) bool {
-	w.anyHost().wall += w.between(-time.Hour, time.Hour)
+	w.anyHost().clockAhead += w.between(-time.Hour, time.Hour)
 	return true
 }
 
 func dispatcherClock(w *World) bool {
-	w.machines[w.choices.Draw(len(w.machines))].wall += w.between(-10*time.Minute, 10*time.Minute)
+	w.machines[w.choices.Draw(len(w.machines))].clockAhead += w.between(-10*time.Minute, 10*time.Minute)
 	return true
 }
 
@@ -312,23 +312,23 @@ func dispatcherClock(w *World) bool {
 // and deaths of dispatchers. No attempt starts twice there, and no finished job runs
 // again.
 
-// cutAll makes every world a world of cuts.
-var cutAll bool
+// cutAllJournals makes every world a world of cuts.
+var cutAllJournals bool
 
-// endsEarly reports whether the journal can be made to end early now. Nobody may be writing it.
-func (w *World) endsEarly() bool {
-	return w.fragile && w.life == nil && w.ledger.epoch > 0 && !slices.ContainsFunc(w.lives, func(l *life) bool { return !l.dead })
+// canEndEarly reports whether the journal can be made to end early now. Nobody may be writing it.
+func (w *World) canEndEarly() bool {
+	return w.mayBeDamaged && w.dispatcher == nil && w.ledger.epoch > 0 && !slices.ContainsFunc(w.dispatchers, func(l *dispatcher) bool { return !l.dead })
 }
 
 // cutJournal removes the end of the newest journal file that counts.
 func cutJournal(w *World) bool {
 	g := &w.ledger
-	if !w.endsEarly() {
+	if !w.canEndEarly() {
 		return false
 	}
 	w.server.WriteBack()
 	size := int64(len(w.readJournal(g.epoch)))
-	if !w.cuts {
+	if !w.onlyCuts {
 		// A lost end that no heartbeat counted is found only if all hosts answer.
 		o, err := journal.ReadOwner(&rundir.Run{Dir: runDir, Disk: g.observer})
 		if err != nil || o == nil || o.File != g.epoch {
@@ -353,50 +353,50 @@ func cutJournal(w *World) bool {
 		return false
 	}
 	w.logf("the journal of epoch %d is cut at byte %d of %d", g.epoch, at, size)
-	w.endedEarly()
+	w.rereadJournal()
 	return true
 }
 
 // copyRunDir keeps the current state of the run directory, for a copy or a snapshot.
 func copyRunDir(w *World) bool {
-	if !w.fragile || w.life == nil || w.ledger.epoch == 0 || w.life.epoch != w.ledger.epoch {
+	if !w.mayBeDamaged || w.dispatcher == nil || w.ledger.epoch == 0 || w.dispatcher.epoch != w.ledger.epoch {
 		return false
 	}
 	restore, err := w.server.Snapshot(runDir)
 	if err != nil {
 		return false
 	}
-	w.copied = &copied{restore, len(w.ledger.files), w.fed}
+	w.copied = &copied{restore, len(w.ledger.files), w.numSubmitted}
 	return true
 }
 
 // copied is an earlier state of the run directory.
 type copied struct {
-	restore func(anew bool)
-	files   int // number of journal files at that time
-	fed     int // number of jobs stored at that time
+	restore      func(anew bool)
+	numFiles     int // number of journal files at that time
+	numSubmitted int // number of jobs stored at that time
 }
 
-// useCopy lets the run go on in a copy of its directory when no dispatcher has it. It
+// continueInCopy lets the run go on in a copy of its directory when no dispatcher has it. It
 // does nothing if a later epoch began or jobs were stored since the copy was made:
 // hosts would refuse the older epoch, and the numbers of those jobs would be given to
 // other jobs.
-func useCopy(w *World) bool {
+func continueInCopy(w *World) bool {
 	c := w.copied
-	if c == nil || !w.endsEarly() || c.files != len(w.ledger.files) || c.fed != w.fed {
+	if c == nil || !w.canEndEarly() || c.numFiles != len(w.ledger.files) || c.numSubmitted != w.numSubmitted {
 		return false
 	}
-	anew := !w.cuts || w.choices.Draw(2) == 1
+	anew := !w.onlyCuts || w.choices.Draw(2) == 1
 	c.restore(anew)
 	w.logf("the run directory is as it was earlier (copied %v)", anew)
-	w.endedEarly()
+	w.rereadJournal()
 	return true
 }
 
-// endedEarly makes the ledger read the journal again.
-func (w *World) endedEarly() {
+// rereadJournal makes the ledger read the journal again.
+func (w *World) rereadJournal() {
 	g := &w.ledger
-	w.damaged, w.unread = true, true
+	w.damaged, w.isDamageUnread = true, true
 	for i := range g.files {
 		b := &g.files[i]
 		if b.f != nil {
@@ -404,6 +404,6 @@ func (w *World) endedEarly() {
 			b.f = nil
 		}
 		size := int64(len(w.readJournal(i + 1)))
-		b.counted, b.durable, b.kept = min(b.counted, size), min(b.durable, size), min(b.kept, size)
+		b.numRead, b.durable, b.minDurable = min(b.numRead, size), min(b.durable, size), min(b.minDurable, size)
 	}
 }

@@ -63,7 +63,7 @@ func (w *World) checkHardness(t *jobs.Table, r *jobs.Record) {
 
 // checkStopped checks the running jobs at the end of a turn. While requests are pending, the core
 // waits: an edit may let the job that timed out run again. An edit itself waits during a takeover.
-func (w *World) checkStopped(l *life, t *jobs.Table) {
+func (w *World) checkStopped(l *dispatcher, t *jobs.Table) {
 	if t.Counts[jobs.TimedOut] == 0 || t.Counts[jobs.Running] == 0 || t.Damaged || l.core.PendingRequests() > 0 {
 		return
 	}
@@ -91,7 +91,7 @@ func (w *World) checkSkipped(a *account, r *jobs.Record) {
 		return
 	}
 	for i := range w.ledger.jobs {
-		if o := &w.ledger.jobs[i]; o.over && o.result == jobs.TimedOut && tooHard(a.spec, o.spec) {
+		if o := &w.ledger.jobs[i]; o.isOver && o.result == jobs.TimedOut && tooHard(a.spec, o.spec) {
 			return
 		}
 	}

@@ -15,18 +15,18 @@ import (
 
 // helper is one `__host` process. Like hosts/helper/remote, it serves one link.
 type helper struct {
-	h          *host
-	link       *link
-	epoch      int
-	generation int
-	refused    int // the higher epoch that shut it out; 0: it serves
-	hello      *hosts.Hello
-	alive      bool
-	thaw       time.Duration // it is stopped (SIGSTOP) until then
-	receivedAt time.Duration // when the last message arrived
-	waiting    idSet         // sent to the host, not known to be taken by a supervisor
-	running    idSet         // held by supervisors, as far as it knows
-	resolving  idSet
+	h               *host
+	link            *link
+	epoch           int
+	generation      int
+	newerDispatcher int // the higher epoch that shut it out; 0: it serves
+	hello           *hosts.Hello
+	alive           bool
+	stoppedUntil    time.Duration // it is stopped (SIGSTOP) until then
+	receivedAt      time.Duration // when the last message arrived
+	waiting         idSet         // sent to the host, not known to be taken by a supervisor
+	running         idSet         // held by supervisors, as far as it knows
+	resolving       idSet
 }
 
 // idSet is a small ordered set.
@@ -52,7 +52,7 @@ func (h *host) startHelper(a *agent) *helper {
 	p := &helper{h: h, epoch: a.l.epoch, receivedAt: w.now}
 	p.link = &link{a: a, h: h, p: p}
 	if h.fence > p.epoch {
-		p.refused = h.fence
+		p.newerDispatcher = h.fence
 		return p
 	}
 	h.fence = p.epoch
@@ -73,8 +73,8 @@ func (h *host) startHelper(a *agent) *helper {
 	return p
 }
 
-// superseded reports whether a newer helper serves the spool.
-func (p *helper) superseded() bool { return p.h.generation != p.generation }
+// isSuperseded reports whether a newer helper serves the spool.
+func (p *helper) isSuperseded() bool { return p.h.generation != p.generation }
 
 // adopt takes over what an earlier helper left in the spool.
 func (p *helper) adopt() {
@@ -86,7 +86,7 @@ func (p *helper) adopt() {
 		h.lease = 0
 	}
 	var gone []jobs.AttemptID
-	for _, s := range h.in {
+	for _, s := range h.spool {
 		if lapsed {
 			gone = append(gone, s.id)
 		} else {
@@ -94,36 +94,36 @@ func (p *helper) adopt() {
 		}
 	}
 	if lapsed {
-		h.in = nil
+		h.spool = nil
 	}
 	p.recount()
-	p.tellWithdrawn(leaseOver, gone...)
+	p.reportWithdrawn(leaseOverReason, gone...)
 	var started []hosts.StartedJob
-	for _, r := range h.runs {
-		if p.running.has(r.s.id) && r.sup {
-			started = append(started, hosts.StartedJob{Attempt: r.s.id, Slot: r.slot, At: r.started})
+	for _, r := range h.heldAttempts {
+		if p.running.has(r.spooled.id) && r.supervisorLives {
+			started = append(started, hosts.StartedJob{Attempt: r.spooled.id, Slot: r.slot, At: r.started})
 		}
 	}
 	if started != nil {
-		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: started}})
+		p.sendEvent(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: started}})
 	}
 	h.w.after(0, h.fill)
 }
 
 // deliver delivers a message to the helper. A stopped helper handles it after it continues.
 func (p *helper) deliver(do func(*helper)) {
-	p.whenThawed(func() {
+	p.whenContinued(func() {
 		p.receivedAt = p.h.w.now
 		do(p)
 	})
 }
 
-func (p *helper) whenThawed(do func()) {
+func (p *helper) whenContinued(do func()) {
 	w := p.h.w
 	switch {
 	case !p.alive:
-	case w.now < p.thaw:
-		w.after(p.thaw-w.now, func() { p.whenThawed(do) })
+	case w.now < p.stoppedUntil:
+		w.after(p.stoppedUntil-w.now, func() { p.whenContinued(do) })
 	default:
 		do()
 	}
@@ -131,7 +131,7 @@ func (p *helper) whenThawed(do func()) {
 
 // inputEnded handles the end of the helper's input: the helper exits soon.
 func (p *helper) inputEnded() {
-	p.h.w.after(p.h.w.between(0, time.Second), func() { p.whenThawed(func() { p.leave("the channel ended") }) })
+	p.h.w.after(p.h.w.between(0, time.Second), func() { p.whenContinued(func() { p.leave("the channel ended") }) })
 }
 
 // leave ends the process. A helper that a newer dispatcher has shut out reports that first.
@@ -142,7 +142,7 @@ func (p *helper) leave(why string) {
 	h := p.h
 	h.w.logf("the helper of epoch %d on %s leaves: %s", p.epoch, h.name, why)
 	if h.fence > p.epoch {
-		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{FencedBy: h.fence, Why: "a newer dispatcher owns this run"}})
+		p.sendEvent(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{FencedBy: h.fence, Why: "a newer dispatcher owns this run"}})
 	}
 	p.die(why)
 }
@@ -168,24 +168,24 @@ func (p *helper) newerEpoch(epoch int) int {
 }
 
 func (p *helper) refuse(ids []jobs.AttemptID, by int) {
-	p.tell(sched.HostRefused{Host: p.h.name, Msg: &hosts.Refused{Attempts: ids, FencedBy: by,
+	p.sendEvent(sched.HostRefused{Host: p.h.name, Msg: &hosts.Refused{Attempts: ids, FencedBy: by,
 		Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)}})
 }
 
-// leaseOver is why a waiting job is withdrawn when its lease ends.
-const leaseOver = "its lease ran out before a slot was free"
+// leaseOverReason is why a waiting job is withdrawn when its lease ends.
+const leaseOverReason = "its lease ran out before a slot was free"
 
-// tellWithdrawn reports attempts that will not start.
-func (p *helper) tellWithdrawn(why string, ids ...jobs.AttemptID) {
+// reportWithdrawn reports attempts that will not start.
+func (p *helper) reportWithdrawn(why string, ids ...jobs.AttemptID) {
 	if len(ids) > 0 {
-		p.tell(sched.AttemptsWithdrawn{Host: p.h.name, Msg: &hosts.Withdrawn{Attempts: ids, Why: why}})
+		p.sendEvent(sched.AttemptsWithdrawn{Host: p.h.name, Msg: &hosts.Withdrawn{Attempts: ids, Why: why}})
 	}
 }
 
-// tellProbed reports the states of attempts.
-func (p *helper) tellProbed(found ...hosts.ProbedJob) {
+// reportProbed reports the states of attempts.
+func (p *helper) reportProbed(found ...hosts.ProbedJob) {
 	if len(found) > 0 {
-		p.tell(sched.AttemptsProbed{Host: p.h.name, Msg: &hosts.Probed{Jobs: found}})
+		p.sendEvent(sched.AttemptsProbed{Host: p.h.name, Msg: &hosts.Probed{Jobs: found}})
 	}
 }
 
@@ -197,7 +197,7 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 		ids[i] = placed[i].Attempt
 	}
 	refuse := func(why string) {
-		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: ids, Why: why}})
+		p.sendEvent(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: ids, Why: why}})
 	}
 	switch by := p.newerEpoch(m.Epoch); {
 	case by != 0:
@@ -216,9 +216,9 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 		if len(ids) > 0 {
 			refuse("the launch came too late")
 		}
-		p.tellProbed(known...)
+		p.reportProbed(known...)
 		return
-	case p.superseded():
+	case p.isSuperseded():
 		refuse("another helper has taken over on this host")
 		return
 	}
@@ -231,18 +231,18 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 			known = append(known, k)
 			continue
 		}
-		if h.w.now < h.full {
+		if h.w.now < h.fullUntil {
 			ids = append(ids, j.Attempt)
 			continue
 		}
-		if h.took == nil {
-			h.took = map[jobs.AttemptID]bool{}
+		if h.everSpooled == nil {
+			h.everSpooled = map[jobs.AttemptID]bool{}
 		}
-		h.took[j.Attempt] = true
-		h.in = append(h.in, spooled{j.Attempt, j.Spec, j.Timeout, j.GPUs})
+		h.everSpooled[j.Attempt] = true
+		h.spool = append(h.spool, spooled{j.Attempt, j.Spec, j.Timeout, j.GPUs})
 		p.waiting.add(j.Attempt)
 	}
-	p.tellProbed(known...)
+	p.reportProbed(known...)
 	if ids != nil {
 		refuse("the spool could not take it: no space left on device")
 	}
@@ -252,11 +252,11 @@ func (p *helper) launch(m *hosts.Launch, placed []sched.LaunchItem) {
 // launchAgain handles the second copy of a launch of which nothing was refused.
 func (p *helper) launchAgain(m *hosts.Launch, placed []sched.LaunchItem) {
 	for _, j := range placed {
-		if _, ok := p.heldState(j.Attempt); !ok && p.h.w.truth.of(j.Attempt) == nil {
+		if _, ok := p.heldState(j.Attempt); !ok && p.h.w.truth.factOf(j.Attempt) == nil {
 			return
 		}
 	}
-	if p.h.w.now >= p.h.full {
+	if p.h.w.now >= p.h.fullUntil {
 		p.launch(m, placed)
 	}
 }
@@ -265,7 +265,7 @@ func (p *helper) launchAgain(m *hosts.Launch, placed []sched.LaunchItem) {
 func (p *helper) heldState(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	if p.running.has(id) {
 		a := hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning}
-		if r := p.h.run(id); r != nil {
+		if r := p.h.heldAttempt(id); r != nil {
 			a.Slot, a.Started = r.slot, r.started
 		}
 		return a, true
@@ -292,7 +292,7 @@ func (p *helper) withdraw(ids []jobs.AttemptID) {
 		p.waiting.del(id)
 		rest = append(rest, id)
 	}
-	p.tellWithdrawn("withdrawn", gone...)
+	p.reportWithdrawn("withdrawn", gone...)
 	p.answer(rest)
 }
 
@@ -306,7 +306,7 @@ func (p *helper) answer(ids []jobs.AttemptID) {
 		}
 		found = append(found, a)
 	}
-	p.tellProbed(found...)
+	p.reportProbed(found...)
 }
 
 // examine determines the state of an attempt from a sentinel, a living supervisor, or a claim. It
@@ -314,17 +314,17 @@ func (p *helper) answer(ids []jobs.AttemptID) {
 func (p *helper) examine(id jobs.AttemptID) hosts.ProbedJob {
 	h := p.h
 	a := hosts.ProbedJob{Attempt: id}
-	if !h.isAnswering() || h.w.smallFault(25) {
+	if !h.isAnswering() || h.w.oneInWhileFaults(25) {
 		a.Why = "the file system does not answer"
 		return a
 	}
-	r := h.run(id)
+	r := h.heldAttempt(id)
 	f, err := h.readFate(id)
 	if f.State == attempts.Finished {
 		a.Answer, a.Slot, a.Started, a.Outcome = hosts.HasExited, f.Slot, f.Outcome.Started, &f.Outcome
 		return a
 	}
-	if r != nil && r.sup {
+	if r != nil && r.supervisorLives {
 		a.Answer, a.Slot, a.Started = hosts.IsRunning, r.slot, r.started
 		return a
 	}
@@ -340,7 +340,7 @@ func (p *helper) examine(id jobs.AttemptID) hosts.ProbedJob {
 		a.Answer, a.Why = hosts.Dead, "the host was rebooted while it ran"
 		h.forget(id)
 	default:
-		if r != nil && r.job && h.w.smallFault(6) {
+		if r != nil && r.processLives && h.w.oneInWhileFaults(6) {
 			a.Why = "processes of it could not be ended"
 			return a
 		}
@@ -355,9 +355,9 @@ func (p *helper) examine(id jobs.AttemptID) hosts.ProbedJob {
 
 // forget removes what a dead supervisor held.
 func (h *host) forget(id jobs.AttemptID) {
-	if r := h.run(id); r != nil && !r.sup {
+	if r := h.heldAttempt(id); r != nil && !r.supervisorLives {
 		r.die()
-		h.drop(r)
+		h.dropHeld(r)
 	}
 }
 
@@ -369,7 +369,7 @@ func (p *helper) kill(epoch int, ids []jobs.AttemptID) {
 			gone = append(gone, id)
 		}
 	}
-	p.tellWithdrawn("killed", gone...)
+	p.reportWithdrawn("killed", gone...)
 	for _, id := range ids {
 		if !slices.Contains(gone, id) {
 			p.end(epoch, id)
@@ -380,14 +380,14 @@ func (p *helper) kill(epoch int, ids []jobs.AttemptID) {
 // end stops one attempt that is no longer in the spool.
 func (p *helper) end(epoch int, id jobs.AttemptID) {
 	h := p.h
-	r := h.run(id)
-	if r == nil || !r.sup {
+	r := h.heldAttempt(id)
+	if r == nil || !r.supervisorLives {
 		a := p.examine(id)
 		if a.Answer == hosts.NeverStarted {
-			p.tellWithdrawn("it had not started", id)
+			p.reportWithdrawn("it had not started", id)
 			return
 		}
-		p.tellProbed(a)
+		p.reportProbed(a)
 		return
 	}
 	p.running.add(id)
@@ -396,21 +396,21 @@ func (p *helper) end(epoch int, id jobs.AttemptID) {
 }
 
 // stop ends a run's process within a grace period.
-func (h *host) stop(r *run, grace time.Duration) {
-	if !r.job || r.stop {
-		if r.claimed && !r.job && r.outcome == nil {
+func (h *host) stop(r *heldAttempt, grace time.Duration) {
+	if !r.processLives || r.isStopping {
+		if r.claimed && !r.processLives && r.outcome == nil {
 			h.w.after(time.Second, func() { // its process is about to start
-				if r.isAlive() && h.run(r.s.id) == r {
+				if r.isAlive() && h.heldAttempt(r.spooled.id) == r {
 					h.stop(r, grace)
 				}
 			})
 		}
 		return
 	}
-	r.stop = true
+	r.isStopping = true
 	h.w.after(grace, func() {
-		if r.job {
-			h.ended(r, &jobs.Outcome{Signal: "SIGTERM", Stopped: true})
+		if r.processLives {
+			h.endProcess(r, &jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 		}
 	})
 }
@@ -423,11 +423,11 @@ func (p *helper) list(only jobs.Ranges) {
 		m.Why = "the file system does not answer"
 	} else {
 		var ids idSet
-		for _, s := range h.in {
+		for _, s := range h.spool {
 			ids.add(s.id)
 		}
-		for _, r := range h.runs { // those that a supervisor has taken
-			ids.add(r.s.id)
+		for _, r := range h.heldAttempts { // those that a supervisor has taken
+			ids.add(r.spooled.id)
 		}
 		err := attempts.Each(h.disk, h.dir, runUID, h.name, only, func(f attempts.Fate) error {
 			if f.Host == h.name {
@@ -441,7 +441,7 @@ func (p *helper) list(only jobs.Ranges) {
 		for _, id := range ids {
 			a, ok := p.heldState(id)
 			switch {
-			case !ok && h.w.damaged && h.w.smallFault(4):
+			case !ok && h.w.damaged && h.w.oneInWhileFaults(4):
 				a = hosts.ProbedJob{Attempt: id, Why: "its files cannot be read"}
 			case !ok:
 				a = p.examine(id)
@@ -449,7 +449,7 @@ func (p *helper) list(only jobs.Ranges) {
 			m.Jobs = append(m.Jobs, a)
 		}
 	}
-	p.tell(sched.HostListed{Host: h.name, Msg: m})
+	p.sendEvent(sched.HostListed{Host: h.name, Msg: m})
 }
 
 // inspectOther reads the attempts of another host for the dispatcher.
@@ -459,5 +459,5 @@ func (p *helper) inspectOther(host string, ids []jobs.AttemptID) {
 	if h.isAnswering() {
 		m = hosts.InspectDisk(h.disk, h.dir, runUID, host, ids)
 	}
-	p.tell(sched.HostInspected{Via: h.name, Msg: m})
+	p.sendEvent(sched.HostInspected{Via: h.name, Msg: m})
 }

@@ -23,20 +23,20 @@ type host struct {
 	disk   *memdisk.Mount // where its attempts are
 	dir    string
 
-	boot     int
-	bootedAt time.Duration
-	wall     time.Duration    // how far its wall clock is ahead
-	cuts     map[*machine]int // number of network cuts between it and a dispatcher's machine
-	waiting  []func()         // deliveries that the cuts hold back
-	load     float64          // cores used by others
+	boot       int
+	bootedAt   time.Duration
+	clockAhead time.Duration    // how far its wall clock is ahead
+	cuts       map[*machine]int // number of network cuts between it and a dispatcher's machine
+	waiting    []func()         // deliveries that the cuts hold back
+	load       float64          // cores used by others
 
 	// When each fault of the host ends.
-	deaf        time.Duration // sshd refuses connections
-	silentUntil time.Duration // its helpers send no heartbeats
-	wedged      time.Duration // its file systems do not answer
-	hole        time.Duration // jobs fail at once
-	sealed      time.Duration // sentinels cannot be written to the attempts directory
-	full        time.Duration // the spool is full
+	refusesUntil       time.Duration // sshd refuses connections
+	silentUntil        time.Duration // its helpers send no heartbeats
+	hungUntil          time.Duration // its file systems do not answer
+	failsFastUntil     time.Duration // jobs fail at once
+	sentinelsFailUntil time.Duration // sentinels cannot be written to the attempts directory
+	fullUntil          time.Duration // the spool is full
 
 	// The spool, and the page of memory that helper and supervisors share.
 	fence      int // the highest epoch that has opened the spool
@@ -46,19 +46,19 @@ type host struct {
 	generation int
 
 	// Other users of the host (sharing.go).
-	wants   hosts.Share // what the run wants
-	other   *neighbor
-	last    bool          // one slot may be used although others hold all
-	starved time.Duration // since when the run may use no slot
-	retries bool
+	wantedShare     hosts.Share // what the run wants
+	neighbor        *neighbor
+	lastSlotAllowed bool          // one slot may be used although others hold all
+	starvedSince    time.Duration // since when the run may use no slot
+	retries         bool
 
-	in        []spooled
-	took      map[jobs.AttemptID]bool // every attempt that ever was in the spool
-	runs      []*run                  // held by supervisors, dead ones included
-	done      []done                  // status files that could not be written yet
-	helper    *helper
-	heartbeat time.Duration // when its heartbeat file was last written
-	jobs      suspension
+	spool        []spooled
+	everSpooled  map[jobs.AttemptID]bool // every attempt that ever was in the spool
+	heldAttempts []*heldAttempt          // held by supervisors, dead ones included
+	keptFiles    []keptFile              // status files that could not be written yet
+	helper       *helper
+	heartbeat    time.Duration // when its heartbeat file was last written
+	jobs         suspension
 }
 
 // spooled is a job that waits in the spool.
@@ -69,16 +69,16 @@ type spooled struct {
 	gpus    []int
 }
 
-// done is the status file of an ended attempt that waits in the spool.
-type done struct {
+// keptFile is the status file of an ended attempt that waits in the spool.
+type keptFile struct {
 	id     jobs.AttemptID
 	status []byte
 }
 
 func (h *host) uptime() time.Duration { return h.w.now - h.bootedAt }
 func (h *host) bootID() string        { return fmt.Sprintf("boot%d.%d", h.idx, h.boot) }
-func (h *host) stamp() jobs.Stamp     { return wallStart + jobs.Stamp(h.w.now+h.wall) }
-func (h *host) isAnswering() bool     { return h.w.now >= h.wedged }
+func (h *host) stamp() jobs.Stamp     { return wallStart + jobs.Stamp(h.w.now+h.clockAhead) }
+func (h *host) isAnswering() bool     { return h.w.now >= h.hungUntil }
 
 func (h *host) hello(spec *hosts.Host) *hosts.Hello {
 	whole, half := h.lockedDevices()
@@ -122,8 +122,8 @@ func (h *host) reboot(off time.Duration) {
 		p.alive = false
 		p.link.reportBroken(w.between(time.Second, 40*time.Second), broken(h, "connection reset"))
 	}
-	for _, r := range h.runs {
-		r.sup = false
+	for _, r := range h.heldAttempts {
+		r.supervisorLives = false
 		r.die()
 	}
 	h.resume()
@@ -143,64 +143,64 @@ func (h *host) reboot(off time.Duration) {
 	}
 }
 
-// run is an attempt that a supervisor has taken.
-type run struct {
-	h       *host
-	s       spooled
-	slot    int
-	boot    int
-	lease   time.Duration // the lease when the spec was taken; a later lease does not apply
-	claimed bool
-	locked  bool // it has locked its devices
-	sup     bool // its supervisor lives
-	job     bool // its process lives
-	stop    bool // it is being ended on request
-	started jobs.Stamp
-	outcome *jobs.Outcome // of the ended process
+// heldAttempt is an attempt that a supervisor has taken.
+type heldAttempt struct {
+	h               *host
+	spooled         spooled
+	slot            int
+	boot            int
+	lease           time.Duration // the lease when the spec was taken; a later lease does not apply
+	claimed         bool
+	locked          bool // it has locked its devices
+	supervisorLives bool
+	processLives    bool
+	isStopping      bool // it is being ended on request
+	started         jobs.Stamp
+	outcome         *jobs.Outcome // of the ended process
 }
 
-func (h *host) run(id jobs.AttemptID) *run {
-	for _, r := range h.runs {
-		if r.s.id == id {
+func (h *host) heldAttempt(id jobs.AttemptID) *heldAttempt {
+	for _, r := range h.heldAttempts {
+		if r.spooled.id == id {
 			return r
 		}
 	}
 	return nil
 }
 
-// busy returns the number of slots of living supervisors that have a job.
-func (h *host) busy() int {
+// numBusy returns the number of slots of living supervisors that have a job.
+func (h *host) numBusy() int {
 	n := 0
-	for _, r := range h.runs {
-		if r.sup {
-			n += r.s.spec.SlotCount()
+	for _, r := range h.heldAttempts {
+		if r.supervisorLives {
+			n += r.spooled.spec.SlotCount()
 		}
 	}
 	return n
 }
 
-func (h *host) drop(r *run) {
-	h.runs = slices.DeleteFunc(slices.Clone(h.runs), func(other *run) bool { return other == r })
+func (h *host) dropHeld(r *heldAttempt) {
+	h.heldAttempts = slices.DeleteFunc(slices.Clone(h.heldAttempts), func(other *heldAttempt) bool { return other == r })
 }
 
 // sendReport passes a supervisor's report to the helper if there is one. The report may be lost.
 func (h *host) sendReport(do func(*helper)) {
 	p := h.helper
-	if p == nil || !p.alive || h.w.smallFault(30) {
+	if p == nil || !p.alive || h.w.oneInWhileFaults(30) {
 		return
 	}
 	h.w.after(h.w.between(0, 4*time.Millisecond), func() {
 		if h.helper == p && p.alive {
-			p.whenThawed(func() { do(p) })
+			p.whenContinued(func() { do(p) })
 		}
 	})
 }
 
-// tell sends an event over the helper's link.
-func (p *helper) tell(ev sched.Event) { p.link.report(ev) }
+// sendEvent sends an event over the helper's link.
+func (p *helper) sendEvent(ev sched.Event) { p.link.report(ev) }
 
-// silence is how long a helper stays without a message from its dispatcher.
-const silence = 30 * time.Second
+// silenceTimeout is how long a helper stays without a message from its dispatcher.
+const silenceTimeout = 30 * time.Second
 
 // heartbeats sends a helper's heartbeats and does its housekeeping, every 3 s.
 func (p *helper) heartbeats(first bool) {
@@ -213,15 +213,15 @@ func (p *helper) heartbeats(first bool) {
 		if !p.alive {
 			return
 		}
-		p.whenThawed(func() {
+		p.whenContinued(func() {
 			switch {
-			case p.superseded():
+			case p.isSuperseded():
 				p.leave("another helper has taken over on this host")
 				return
 			case h.fence > p.epoch:
 				p.leave("a newer dispatcher owns this run")
 				return
-			case w.now-p.receivedAt > silence:
+			case w.now-p.receivedAt > silenceTimeout:
 				p.leave("nothing received from the dispatcher")
 				return
 			}
@@ -240,19 +240,19 @@ func (p *helper) heartbeats(first bool) {
 func (p *helper) heartbeat(early bool) {
 	h, w := p.h, p.h.w
 	ours := 0
-	for _, r := range h.runs {
-		if r.job {
-			ours += r.s.spec.SlotCount()
+	for _, r := range h.heldAttempts {
+		if r.processLives {
+			ours += r.spooled.spec.SlotCount()
 		}
 	}
-	if w.smallFault(10) {
+	if w.oneInWhileFaults(10) {
 		h.load = 4 * float64(w.choices.Draw(100)) / 100
 	}
 	if w.faultsAreOver() {
 		h.load = 0
 	}
 	whole, half := h.lockedDevices()
-	p.tell(sched.HostHeartbeat{Host: h.name, Heartbeat: &hosts.Heartbeat{Sharing: h.sharing(), Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
+	p.sendEvent(sched.HostHeartbeat{Host: h.name, Heartbeat: &hosts.Heartbeat{Sharing: h.sharing(), Early: early, Load: [3]float64{h.load}, Busy: float64(ours) + h.load, Ours: float64(ours),
 		Owner: h.currentOwner(), Suspended: h.suspended(), MemFree: 4 << 30, DiskFree: -1, Running: len(p.running), Buffered: len(p.waiting), Uptime: h.uptime(), LockedGPUs: whole, HalfGPUs: half}})
 }
 
@@ -264,7 +264,7 @@ func (p *helper) housekeep() {
 	}
 	var lost []jobs.AttemptID
 	for _, id := range p.waiting {
-		if !slices.ContainsFunc(h.in, func(s spooled) bool { return s.id == id }) {
+		if !slices.ContainsFunc(h.spool, func(s spooled) bool { return s.id == id }) {
 			lost = append(lost, id)
 		}
 	}
@@ -282,16 +282,16 @@ func (p *helper) housekeep() {
 // recount updates the helper's list of running attempts from what supervisors hold.
 func (p *helper) recount() {
 	h := p.h
-	for _, r := range slices.Clone(h.runs) {
-		if r.sup {
-			p.waiting.del(r.s.id)
-			p.running.add(r.s.id)
+	for _, r := range slices.Clone(h.heldAttempts) {
+		if r.supervisorLives {
+			p.waiting.del(r.spooled.id)
+			p.running.add(r.spooled.id)
 		} else {
-			p.resolve(r.s.id)
+			p.resolve(r.spooled.id)
 		}
 	}
 	for _, id := range slices.Clone(p.running) {
-		if h.run(id) == nil {
+		if h.heldAttempt(id) == nil {
 			p.resolve(id)
 		}
 	}
@@ -313,7 +313,7 @@ func (p *helper) resolve(id jobs.AttemptID) {
 			p.forgetEnded(id)
 			p.h.forget(id)
 		}
-		p.tellProbed(a)
+		p.reportProbed(a)
 	})
 }
 
@@ -321,7 +321,7 @@ func (p *helper) resolve(id jobs.AttemptID) {
 
 // setLimit sets how many slots may be busy.
 func (p *helper) setLimit(n int) {
-	if p.superseded() {
+	if p.isSuperseded() {
 		return
 	}
 	p.h.limit = n
@@ -331,7 +331,7 @@ func (p *helper) setLimit(n int) {
 // extend extends the lease of waiting specs. It takes back lapsed specs first.
 func (p *helper) extend(to time.Duration) {
 	h := p.h
-	if p.superseded() {
+	if p.isSuperseded() {
 		return
 	}
 	if h.uptime() > h.lease {
@@ -348,7 +348,7 @@ func (p *helper) takeBackAll() {
 			gone = append(gone, id)
 		}
 	}
-	p.tellWithdrawn(leaseOver, gone...)
+	p.reportWithdrawn(leaseOverReason, gone...)
 }
 
 // takeBack removes a waiting spec. It returns true if the job will never start.
@@ -356,9 +356,9 @@ func (p *helper) takeBack(id jobs.AttemptID) bool {
 	if !p.waiting.has(id) {
 		return false
 	}
-	for i, s := range p.h.in {
+	for i, s := range p.h.spool {
 		if s.id == id {
-			p.h.in = append(p.h.in[:i:i], p.h.in[i+1:]...)
+			p.h.spool = append(p.h.spool[:i:i], p.h.spool[i+1:]...)
 			p.waiting.del(id)
 			return true
 		}

@@ -81,7 +81,7 @@ var (
 	CleanEnd            = invariant("the end is written when all is over and clean")
 )
 
-func text(v any) string { return fmt.Sprintf("%+v", v) }
+func formatValue(v any) string { return fmt.Sprintf("%+v", v) }
 
 // atEnd checks the promises about a finished run.
 func (w *World) atEnd() {
@@ -94,7 +94,7 @@ func (w *World) atEnd() {
 	}
 	for i := range g.jobs {
 		a := &g.jobs[i]
-		if !a.over {
+		if !a.isOver {
 			w.fail(RunEnds, "job %d has no result", i+1)
 		}
 		for n := range a.attempts {
@@ -115,15 +115,15 @@ func (w *World) atEnd() {
 	}
 	for id := range jobs.ID(len(w.specs)) {
 		for _, live := range w.truth.live[id+1] {
-			if w.isCleaned(w.truth.of(live).host) {
+			if w.isCleaned(w.truth.factOf(live).host) {
 				w.fail(NothingLeft, "%s is alive", live)
 			}
 		}
 	}
 	w.checkCloud()
 	for _, h := range w.hosts {
-		if len(h.in) > 0 && w.isCleaned(h) {
-			w.fail(NothingLeft, "%s waits in the spool of %s", h.in[0].id, h.name)
+		if len(h.spool) > 0 && w.isCleaned(h) {
+			w.fail(NothingLeft, "%s waits in the spool of %s", h.spool[0].id, h.name)
 		}
 	}
 }
@@ -131,13 +131,13 @@ func (w *World) atEnd() {
 // The checks while a dispatcher works.
 
 // checkTake compares the state with which a dispatcher begins with the ledger.
-func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
+func (w *World) checkTake(l *dispatcher, t *jobs.Table, report *journal.Report) {
 	g := &w.ledger
-	l.sights = map[string]*hosts.Host{}
-	l.receivedAt, l.listed, l.words = map[*host]time.Duration{}, map[*host]time.Duration{}, map[settles]bool{}
-	if w.unread {
-		w.unread = false
-		g.renew(w, t)
+	l.listedInstances = map[string]*hosts.Host{}
+	l.receivedAt, l.listed, l.reportedBy = map[*host]time.Duration{}, map[*host]time.Duration{}, map[reportSource]bool{}
+	if w.isDamageUnread {
+		w.isDamageUnread = false
+		g.restart(w, t)
 		return
 	}
 	if report.Damaged && !w.damaged {
@@ -145,22 +145,22 @@ func (w *World) checkTake(l *life, t *jobs.Table, report *journal.Report) {
 	}
 	s := g.table
 	if t.Seq != s.Seq || t.Acked != s.Acked || t.Epoch != s.Epoch || t.Ended != s.Ended || t.Paused != s.Paused || t.Counts != s.Counts ||
-		!same(t.Cancels, s.Cancels) || !same(t.Requests, s.Requests) || !same(t.Hosts, s.Hosts) ||
-		!same(t.Machines, s.Machines) || !same(t.At, s.At) || !same(t.Inventory, s.Inventory) || !same(t.Instances, s.Instances) {
+		!equalMaps(t.Cancels, s.Cancels) || !equalMaps(t.Requests, s.Requests) || !equalMaps(t.Hosts, s.Hosts) ||
+		!equalMaps(t.Machines, s.Machines) || !equalMaps(t.At, s.At) || !equalMaps(t.Inventory, s.Inventory) || !equalMaps(t.Instances, s.Instances) {
 		w.fail(ReplayIsState, "epoch %d: %+v, and the journal says %+v", l.epoch, summarize(t), summarize(s))
 	}
 	if len(t.Jobs) != len(s.Jobs) {
 		w.fail(ReplayIsState, "epoch %d has %d jobs, and the journal %d", l.epoch, len(t.Jobs), len(s.Jobs))
 	}
 	for i := range t.Jobs {
-		if why := differ(&t.Jobs[i], &s.Jobs[i]); why != "" {
+		if why := difference(&t.Jobs[i], &s.Jobs[i]); why != "" {
 			w.fail(ReplayIsState, "epoch %d: job %d: %s", l.epoch, i+1, why)
 		}
 	}
 	g.touched = g.touched[:0]
 }
 
-func same[K comparable, V any](a, b map[K]V) bool {
+func equalMaps[K comparable, V any](a, b map[K]V) bool {
 	return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b))
 }
 
@@ -173,12 +173,12 @@ type summary struct {
 
 func summarize(t *jobs.Table) summary { return summary{t.Seq, t.Acked, t.Epoch, t.Ended, t.Counts} }
 
-// differ describes how two states of a job differ. It returns "" if they are equal.
-func differ(a, b *jobs.Job) string {
+// difference describes how two states of a job differ. It returns "" if they are equal.
+func difference(a, b *jobs.Job) string {
 	switch {
 	case a.State != b.State || a.Seq != b.Seq || a.Round != b.Round || a.Failures != b.Failures || a.Retry != b.Retry ||
 		a.Reason != b.Reason || a.Priority != b.Priority || a.Urgent != b.Urgent || !a.Spec.Equal(b.Spec):
-		return "its rows differ: " + text(*a) + " and " + text(*b)
+		return "its rows differ: " + formatValue(*a) + " and " + formatValue(*b)
 	case len(a.Attempts) != len(b.Attempts):
 		return "their numbers of attempts differ"
 	}
@@ -187,7 +187,7 @@ func differ(a, b *jobs.Job) string {
 		p, q := *x, *y
 		p.Outcome, q.Outcome = nil, nil
 		if p != q || (x.Outcome == nil) != (y.Outcome == nil) || x.Outcome != nil && *x.Outcome != *y.Outcome {
-			return "attempt " + x.ID.String() + ": " + text(*x) + " and " + text(*y)
+			return "attempt " + x.ID.String() + ": " + formatValue(*x) + " and " + formatValue(*y)
 		}
 	}
 	return ""
@@ -198,7 +198,7 @@ func differ(a, b *jobs.Job) string {
 var CheckCore func(*sched.Core) string
 
 // checkTurn checks a dispatcher at the end of a turn, before its commands are released.
-func (w *World) checkTurn(l *life, out *commit.Out) {
+func (w *World) checkTurn(l *dispatcher, out *commit.Out) {
 	if n := l.core.Defects; n != 0 {
 		w.fail(CoreHasNoDefects, "%d of them", n)
 	}
@@ -217,11 +217,11 @@ func (w *World) checkTurn(l *life, out *commit.Out) {
 	t, s := l.core.Table(), g.table
 	w.checkStopped(l, t)
 	w.checkHostSettings(l)
-	if t.Seq != s.Seq || t.Acked != s.Acked || t.Counts != s.Counts || len(t.Jobs) != len(s.Jobs) || !same(t.Cancels, s.Cancels) || !same(t.Hosts, s.Hosts) {
+	if t.Seq != s.Seq || t.Acked != s.Acked || t.Counts != s.Counts || len(t.Jobs) != len(s.Jobs) || !equalMaps(t.Cancels, s.Cancels) || !equalMaps(t.Hosts, s.Hosts) {
 		w.fail(JournalIsState, "live %+v, journal %+v", summarize(t), summarize(s))
 	}
 	for _, id := range g.touched {
-		if why := differ(t.Job(id), s.Job(id)); why != "" {
+		if why := difference(t.Job(id), s.Job(id)); why != "" {
 			w.fail(JournalIsState, "job %d: %s", id, why)
 		}
 	}
@@ -229,14 +229,14 @@ func (w *World) checkTurn(l *life, out *commit.Out) {
 }
 
 // checkRecord checks a decision when it is made.
-func (w *World) checkRecord(l *life, r *jobs.Record) {
+func (w *World) checkRecord(l *dispatcher, r *jobs.Record) {
 	switch r.Kind {
 	case jobs.KindLaunching:
 		if w.isRecorded(r) {
 			return
 		}
 		w.checkHardness(l.core.Table(), r)
-		if l.asked {
+		if l.pausedByPeople {
 			w.fail(PauseHolds, "%s is launched", r.Attempt())
 		}
 		w.checkPlace(l, r)
@@ -247,7 +247,7 @@ func (w *World) checkRecord(l *life, r *jobs.Record) {
 		if isQuiet(l.specs[r.Host].Quiet, l.now().Wall) {
 			w.fail(QuietHolds, "%s is launched on %s", r.Attempt(), r.Host)
 		}
-		if l.owned[r.Host] {
+		if l.ownerPresent[r.Host] {
 			w.fail(OwnersHold, "%s is launched on %s", r.Attempt(), r.Host)
 		}
 	case jobs.KindLost:
@@ -270,12 +270,12 @@ func isQuiet(spans []hosts.Quiet, at jobs.Stamp) bool {
 
 // checkLost checks that an attempt is given up only if it is dead, if its host was silent for as
 // long as its rule requires, or if it is a copy whose job is over.
-func (w *World) checkLost(l *life, r *jobs.Record) {
+func (w *World) checkLost(l *dispatcher, r *jobs.Record) {
 	if strings.HasPrefix(r.Reason, "its job has a result") && w.cfg.Copies > 1 && r.Next.Terminal() && r.Seq == 0 {
 		return
 	}
-	if f := w.truth.of(r.Attempt()); !strings.Contains(r.Reason, "its host "+r.Host+" is lost") {
-		if f != nil && f.alive {
+	if f := w.truth.factOf(r.Attempt()); !strings.Contains(r.Reason, "its host "+r.Host+" is lost") {
+		if f != nil && f.isAlive {
 			w.fail(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
 		}
 		w.checkSettled(l, r)
@@ -288,17 +288,17 @@ func (w *World) checkLost(l *life, r *jobs.Record) {
 	if h == nil {
 		return // after damage, nobody knows where it was
 	}
-	silent, rule := l.now().Mono-l.receivedAt[h], w.patience[r.Host]
+	silent, rule := l.now().Mono-l.receivedAt[h], w.minLostAfter[r.Host]
 	if silent < rule {
 		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent, r.Host)
 	}
 }
 
 // recordReceived records the events and requests that a dispatcher has received.
-func (w *World) recordReceived(l *life, ev sched.Event) {
+func (w *World) recordReceived(l *dispatcher, ev sched.Event) {
 	switch ev := ev.(type) {
 	case sched.Pause:
-		l.asked = ev.On
+		l.pausedByPeople = ev.On
 	case sched.Cancel:
 		w.people.recordCancel(l, ev)
 	case sched.Request:
@@ -309,11 +309,11 @@ func (w *World) recordReceived(l *life, ev sched.Event) {
 			w.recordReceived(l, do)
 		}
 	case sched.HostUp:
-		l.owned[ev.Host] = ev.Hello.Owner.Who != ""
+		l.ownerPresent[ev.Host] = ev.Hello.Owner.Who != ""
 	case sched.HostHeartbeat:
-		l.owned[ev.Host] = ev.Heartbeat.Owner.Who != ""
+		l.ownerPresent[ev.Host] = ev.Heartbeat.Owner.Who != ""
 	case sched.SetHosts:
-		l.takeSet(ev.Hosts)
+		l.recordHostSet(ev.Hosts)
 	case sched.SetTokens:
 		l.tokens = ev.Tokens
 	case sched.SetSlots, sched.DrainHost:
@@ -323,10 +323,10 @@ func (w *World) recordReceived(l *life, ev sched.Event) {
 
 // checkLimit checks the number of slots that a dispatcher allows a host. A command that waited for
 // the journal may be slightly older than the newest request.
-func (w *World) checkLimit(l *life, o sched.SetLimit) {
+func (w *World) checkLimit(l *dispatcher, o sched.SetLimit) {
 	most := w.maxSlots(o.Host)
-	if len(l.given) == 0 {
-		most = w.ruled[o.Host]
+	if len(l.slotsByPeople) == 0 {
+		most = w.maxRuleSlots[o.Host]
 	}
 	if o.Slots < 0 || o.Slots > most {
 		w.fail(SlotsHold, "%s may have %d slots busy and has %d", o.Host, o.Slots, most)
@@ -334,15 +334,15 @@ func (w *World) checkLimit(l *life, o sched.SetLimit) {
 }
 
 // checkLaunch checks a launch that a dispatcher sends.
-func (w *World) checkLaunch(l *life, o *sched.Launch) {
+func (w *World) checkLaunch(l *dispatcher, o *sched.Launch) {
 	for _, p := range o.Jobs {
-		if _, ok := l.handed[p.Attempt]; ok {
+		if _, ok := l.givenGPUs[p.Attempt]; ok {
 			w.fail(LaunchedOnce, "%s leaves again", p.Attempt)
 		}
-		if l.handed == nil {
-			l.handed = map[jobs.AttemptID]given{}
+		if l.givenGPUs == nil {
+			l.givenGPUs = map[jobs.AttemptID]givenGPUs{}
 		}
-		l.handed[p.Attempt] = given{p.GPUs, shareOf(p.Spec)}
+		l.givenGPUs[p.Attempt] = givenGPUs{p.GPUs, halvesOf(p.Spec)}
 		if len(p.GPUs) != p.Spec.GPUs.Devices() {
 			w.fail(SlotsHold, "%s gets GPUs %v and wants %s", p.Attempt, p.GPUs, p.Spec.GPUs)
 		}
@@ -364,14 +364,14 @@ func (w *World) checkEpoch(h *host, epoch int, ids ...jobs.AttemptID) {
 }
 
 // checkFence checks a dispatcher that stops because there is a newer one.
-func (w *World) checkFence(l *life, by int) {
+func (w *World) checkFence(l *dispatcher, by int) {
 	if by <= l.epoch || by > len(w.ledger.files) {
 		w.fail(FenceIsTrue, "epoch %d stops because of epoch %d, and the newest is %d", l.epoch, by, len(w.ledger.files))
 	}
 }
 
 // checkShown checks a result that a consumer gets.
-func (w *World) checkShown(s shown) {
+func (w *World) checkShown(s shownResult) {
 	g := &w.ledger
 	if s.seq < 1 || g.seqs[s.seq] != s.job {
 		w.fail(ResultsDurable, "result %d of job %d is shown", s.seq, s.job)

@@ -33,17 +33,17 @@ func (w *World) newMachine(name string, gpus int) (h *host, address string) {
 		mustMkdir(h.disk, "/local", "/local/attempts", "/local/attempts/000")
 	}
 	address = fmt.Sprintf("address%d", n)
-	w.hosts, w.at[address] = append(w.hosts, h), h
+	w.hosts, w.hostByAddress[address] = append(w.hosts, h), h
 	return h, address
 }
 
 // machineAt returns the machine to which a host's address leads.
-func (w *World) machineAt(spec *hosts.Host) *host { return w.at[spec.Addresses[0]] }
+func (w *World) machineAt(spec *hosts.Host) *host { return w.hostByAddress[spec.Addresses[0]] }
 
 // machineOf returns the machine that is currently behind a name, whether or not the inventory has a
 // host of that name.
 func (w *World) machineOf(name string) *host {
-	if s := w.known[name]; s != nil {
+	if s := w.knownSpecs[name]; s != nil {
 		return w.machineAt(s)
 	}
 	return nil
@@ -51,37 +51,37 @@ func (w *World) machineOf(name string) *host {
 
 // recordSpec records what a host with this specification may do from now on.
 func (w *World) recordSpec(s *hosts.Host) {
-	w.known[s.Name] = s
-	w.ruled[s.Name] = max(w.ruled[s.Name], s.Slots.Fixed)
-	if least, ok := w.patience[s.Name]; !ok || s.LostAfterOrDefault() < least {
-		w.patience[s.Name] = s.LostAfterOrDefault()
+	w.knownSpecs[s.Name] = s
+	w.maxRuleSlots[s.Name] = max(w.maxRuleSlots[s.Name], s.Slots.Fixed)
+	if least, ok := w.minLostAfter[s.Name]; !ok || s.LostAfterOrDefault() < least {
+		w.minLostAfter[s.Name] = s.LostAfterOrDefault()
 	}
 }
 
 // maxSlots returns the largest number of slots that a host was ever given, by its rule or by
 // people.
-func (w *World) maxSlots(name string) int { return max(w.ruled[name], w.given[name]) }
+func (w *World) maxSlots(name string) int { return max(w.maxRuleSlots[name], w.maxGivenSlots[name]) }
 
-// set returns the hosts of the run: those of the file, changed by what people requested, as the
+// hostSet returns the hosts of the run: those of the file, changed by what people requested, as the
 // program computes them.
-func (w *World) set(t *jobs.Table, provided ...*hosts.Host) []*hosts.Host {
-	list, _, errs := (&hosts.Inventory{Hosts: w.inv}).With(t.Inventory, provided)
+func (w *World) hostSet(t *jobs.Table, provided ...*hosts.Host) []*hosts.Host {
+	list, _, errs := (&hosts.Inventory{Hosts: w.inventoryFile}).With(t.Inventory, provided)
 	if errs != nil {
 		panic(errs[0])
 	}
 	return list
 }
 
-// giveSet sends the set of hosts to the running dispatcher, if there is one. A later dispatcher
+// sendHostSet sends the set of hosts to the running dispatcher, if there is one. A later dispatcher
 // reads the set itself.
-func (w *World) giveSet() {
+func (w *World) sendHostSet() {
 	if l := w.owner(); l != nil {
-		l.enqueue(func() { l.step(sched.SetHosts{Hosts: w.set(w.ledger.table, l.provided()...)}) })
+		l.enqueue(func() { l.step(sched.SetHosts{Hosts: w.hostSet(w.ledger.table, l.usedHosts()...)}) })
 	}
 }
 
-// takeSet records the hosts that a core has from now on.
-func (l *life) takeSet(list []*hosts.Host) {
+// recordHostSet records the hosts that a core has from now on.
+func (l *dispatcher) recordHostSet(list []*hosts.Host) {
 	w := l.w
 	l.specs = map[string]*hosts.Host{}
 	for _, s := range list {
@@ -98,15 +98,15 @@ func (l *life) takeSet(list []*hosts.Host) {
 	}
 }
 
-// settles identifies a report on an attempt by its source, which is a machine or a file.
-type settles struct {
+// reportSource identifies a report on an attempt by its source, which is a machine or a file.
+type reportSource struct {
 	id   jobs.AttemptID
 	from *host // nil: files in the shared directory
 }
 
-// tellFrom passes a machine's report on to the core and records which machine reported on which
+// passReport passes a machine's report on to the core and records which machine reported on which
 // attempts.
-func (l *life) tellFrom(h *host, ev sched.Event) {
+func (l *dispatcher) passReport(h *host, ev sched.Event) {
 	l.post(func() {
 		var from = h
 		var ids []jobs.AttemptID
@@ -143,20 +143,20 @@ func (l *life) tellFrom(h *host, ev sched.Event) {
 			}
 		}
 		for _, id := range ids {
-			l.words[settles{id, from}] = true
+			l.reportedBy[reportSource{id, from}] = true
 		}
 	})
-	l.tell(ev)
+	l.queueReport(ev)
 }
 
 // recordInspected records the attempts that files report on. The files are the same for every
 // machine.
-func (l *life) recordInspected(ev sched.HostInspected) {
+func (l *dispatcher) recordInspected(ev sched.HostInspected) {
 	for _, x := range ev.Msg.Jobs {
-		l.words[settles{x.Attempt, nil}] = true
+		l.reportedBy[reportSource{x.Attempt, nil}] = true
 	}
 	for _, id := range slices.Concat(ev.Msg.Runs, ev.Msg.Never) {
-		l.words[settles{id, nil}] = true
+		l.reportedBy[reportSource{id, nil}] = true
 	}
 }
 
@@ -168,7 +168,7 @@ func (w *World) recordLaunches(placed []sched.LaunchItem, h *host) {
 }
 
 // launchedOn returns the machine on which an attempt was launched, or nil if it is not known.
-func (l *life) launchedOn(id jobs.AttemptID) *host {
+func (l *dispatcher) launchedOn(id jobs.AttemptID) *host {
 	t := l.core.Table()
 	a := t.Attempt(id)
 	for m, n := range t.Machines {
@@ -185,10 +185,10 @@ func (l *life) launchedOn(id jobs.AttemptID) *host {
 
 // checkSettled checks that the end of an attempt was reported by the machine on which it was
 // launched, or by files that every machine sees the same.
-func (w *World) checkSettled(l *life, r *jobs.Record) {
+func (w *World) checkSettled(l *dispatcher, r *jobs.Record) {
 	id := r.Attempt()
 	at := w.truth.sent[id]
-	if at == nil || l.epoch != w.ledger.epoch || w.damaged || l.words[settles{id, at}] || l.words[settles{id, nil}] {
+	if at == nil || l.epoch != w.ledger.epoch || w.damaged || l.reportedBy[reportSource{id, at}] || l.reportedBy[reportSource{id, nil}] {
 		return
 	}
 	w.fail(SettledByItsMachine, "%s of %s is recorded (%s), and %s, on which it was launched, has not told of it", r.Kind, id, r.Reason, at.id)
@@ -196,7 +196,7 @@ func (w *World) checkSettled(l *life, r *jobs.Record) {
 
 // checkPlace checks that a job is launched on a host of the set, that the host has the job's tags,
 // and that the launch goes to the host's current address.
-func (w *World) checkPlace(l *life, r *jobs.Record) {
+func (w *World) checkPlace(l *dispatcher, r *jobs.Record) {
 	s := l.specs[r.Host]
 	if s == nil {
 		w.fail(DrainedHolds, "%s is launched on %s, which was removed", r.Attempt(), r.Host)
@@ -215,49 +215,49 @@ func (w *World) checkPlace(l *life, r *jobs.Record) {
 // of the set leads to it and the journal names it too. The end of the run lists what is alive on
 // other machines.
 func (w *World) isCleaned(h *host) bool {
-	return w.ledger.machines[h.name] == h.id && slices.ContainsFunc(w.set(w.ledger.table), func(s *hosts.Host) bool { return w.machineAt(s) == h })
+	return w.ledger.machines[h.name] == h.id && slices.ContainsFunc(w.hostSet(w.ledger.table), func(s *hosts.Host) bool { return w.machineAt(s) == h })
 }
 
 // The faults that change the set of hosts.
 
-// edit changes a host of the inventory file.
-func (w *World) edit(i int, change func(*hosts.Host)) {
-	s := *w.inv[i]
+// editHost changes a host of the inventory file.
+func (w *World) editHost(i int, change func(*hosts.Host)) {
+	s := *w.inventoryFile[i]
 	change(&s)
-	w.inv = slices.Clone(w.inv)
-	w.inv[i] = &s
+	w.inventoryFile = slices.Clone(w.inventoryFile)
+	w.inventoryFile[i] = &s
 	w.logf("the inventory: %s slots %d tags %v at %s", s.Name, s.Slots.Fixed, s.Tags, s.Addresses[0])
-	w.giveSet()
+	w.sendHostSet()
 }
 
-// find returns the index of a host in the inventory file, or -1 if it is not there.
-func (w *World) find(name string) int {
-	return slices.IndexFunc(w.inv, func(s *hosts.Host) bool { return s.Name == name })
+// indexOfHost returns the index of a host in the inventory file, or -1 if it is not there.
+func (w *World) indexOfHost(name string) int {
+	return slices.IndexFunc(w.inventoryFile, func(s *hosts.Host) bool { return s.Name == name })
 }
 
 // changeHosts removes a host from the file and adds it again later, which may be before or after
 // the host has left.
 func changeHosts(w *World) bool {
-	if w.running() == nil || len(w.inv) == 0 {
+	if w.runningDispatcher() == nil || len(w.inventoryFile) == 0 {
 		return false
 	}
-	out := w.choices.Draw(len(w.inv))
-	s := w.inv[out]
-	w.inv = slices.Delete(slices.Clone(w.inv), out, out+1)
-	w.giveSet()
+	out := w.choices.Draw(len(w.inventoryFile))
+	s := w.inventoryFile[out]
+	w.inventoryFile = slices.Delete(slices.Clone(w.inventoryFile), out, out+1)
+	w.sendHostSet()
 	w.after(w.between(time.Second, 90*time.Second), func() {
-		w.inv = append(slices.Clone(w.inv), s)
-		w.giveSet()
+		w.inventoryFile = append(slices.Clone(w.inventoryFile), s)
+		w.sendHostSet()
 	})
 	return true
 }
 
 // changeSpec changes the slots, tags, kept slots, or lost_after of a host in the file.
 func changeSpec(w *World) bool {
-	if len(w.inv) == 0 {
+	if len(w.inventoryFile) == 0 {
 		return false
 	}
-	w.edit(w.choices.Draw(len(w.inv)), func(s *hosts.Host) {
+	w.editHost(w.choices.Draw(len(w.inventoryFile)), func(s *hosts.Host) {
 		switch w.choices.Draw(5) {
 		case 4:
 			if s.Queues = nil; s.Name != "melon1" && w.choices.Draw(2) == 0 {
@@ -283,7 +283,7 @@ func (w *World) otherMachine(s *hosts.Host) (h *host, address string) {
 	is := w.machineAt(s)
 	for a := range w.hosts {
 		address := fmt.Sprintf("address%d", a+1)
-		if h := w.at[address]; h.name == s.Name && h != is && w.choices.Draw(2) == 1 {
+		if h := w.hostByAddress[address]; h.name == s.Name && h != is && w.choices.Draw(2) == 1 {
 			return h, address
 		}
 	}
@@ -306,18 +306,18 @@ func (h *host) leaveNetwork() {
 // changeAddress gives a host another address in the file, with another machine behind it. Sometimes
 // it restores the old address later.
 func changeAddress(w *World) bool {
-	if w.fragile || len(w.inv) == 0 {
+	if w.mayBeDamaged || len(w.inventoryFile) == 0 {
 		return false
 	}
-	i := w.choices.Draw(len(w.inv))
-	s := w.inv[i]
+	i := w.choices.Draw(len(w.inventoryFile))
+	s := w.inventoryFile[i]
 	_, address := w.otherMachine(s)
 	w.machineAt(s).leaveNetwork()
-	w.edit(i, func(s *hosts.Host) { s.Addresses = []string{address} })
+	w.editHost(i, func(s *hosts.Host) { s.Addresses = []string{address} })
 	if w.choices.Draw(2) == 1 {
 		w.after(w.longDuration(), func() {
-			if i := w.find(s.Name); i >= 0 {
-				w.edit(i, func(now *hosts.Host) { now.Addresses = s.Addresses })
+			if i := w.indexOfHost(s.Name); i >= 0 {
+				w.editHost(i, func(now *hosts.Host) { now.Addresses = s.Addresses })
 			}
 		})
 	}
@@ -327,19 +327,19 @@ func changeAddress(w *World) bool {
 // changeMachine puts another machine behind the address of a host. In most cases it restores the
 // old machine later.
 func changeMachine(w *World) bool {
-	if w.fragile || len(w.inv) == 0 {
+	if w.mayBeDamaged || len(w.inventoryFile) == 0 {
 		return false
 	}
-	s := w.inv[w.choices.Draw(len(w.inv))]
+	s := w.inventoryFile[w.choices.Draw(len(w.inventoryFile))]
 	was := w.machineAt(s)
 	is, _ := w.otherMachine(s)
 	was.leaveNetwork()
-	w.at[s.Addresses[0]] = is
+	w.hostByAddress[s.Addresses[0]] = is
 	w.logf("behind %s is now %s", s.Name, is.id)
 	if w.choices.Draw(4) > 0 {
 		w.after(w.longDuration(), func() {
 			is.leaveNetwork()
-			w.at[s.Addresses[0]] = was
+			w.hostByAddress[s.Addresses[0]] = was
 			w.logf("behind %s is again %s", s.Name, was.id)
 		})
 	}
@@ -348,44 +348,44 @@ func changeMachine(w *World) bool {
 
 // addHost adds a host to the file, or removes an added host for good.
 func addHost(w *World) bool {
-	if w.fragile {
+	if w.mayBeDamaged {
 		return false
 	}
-	if i := slices.IndexFunc(w.inv, func(s *hosts.Host) bool { return strings.HasPrefix(s.Name, "kiwi") }); i >= 0 && w.choices.Draw(2) == 1 {
-		if len(w.set(w.ledger.table)) < 2 {
+	if i := slices.IndexFunc(w.inventoryFile, func(s *hosts.Host) bool { return strings.HasPrefix(s.Name, "kiwi") }); i >= 0 && w.choices.Draw(2) == 1 {
+		if len(w.hostSet(w.ledger.table)) < 2 {
 			return false // a run always has at least one host
 		}
-		w.logf("the inventory: without %s", w.inv[i].Name)
-		w.inv = slices.Delete(slices.Clone(w.inv), i, i+1)
-		w.giveSet()
+		w.logf("the inventory: without %s", w.inventoryFile[i].Name)
+		w.inventoryFile = slices.Delete(slices.Clone(w.inventoryFile), i, i+1)
+		w.sendHostSet()
 		return true
 	}
-	w.extra++
-	name := fmt.Sprintf("kiwi%d", w.extra)
+	w.numAdded++
+	name := fmt.Sprintf("kiwi%d", w.numAdded)
 	_, address := w.newMachine(name, 0)
 	s := &hosts.Host{Name: name, Addresses: []string{address}, Slots: hosts.SlotRule{Fixed: 1 + w.choices.Draw(4)}, Link: "ssh", Tags: []string{"big"}}
-	w.inv = append(slices.Clone(w.inv), s)
+	w.inventoryFile = append(slices.Clone(w.inventoryFile), s)
 	w.logf("the inventory: %s with %d slots", name, s.Slots.Fixed)
-	w.giveSet()
+	w.sendHostSet()
 	return true
 }
 
 // askHosts adds or removes a host by request, whatever the file contains.
 func askHosts(w *World) bool {
-	if w.fragile {
+	if w.mayBeDamaged {
 		return false
 	}
 	r := sched.Request{Text: "asked for"}
-	l := w.running()
+	l := w.runningDispatcher()
 	if l == nil {
 		return false
 	}
-	list := w.set(l.core.Table())
+	list := w.hostSet(l.core.Table())
 	if n := w.choices.Draw(3); n == 0 && len(list) > 1 { // the first host stays, so that there is always one
 		r.Do = []sched.Event{sched.ChangeInventory{Host: list[1+w.choices.Draw(len(list)-1)].Name, Change: jobs.HostRemoved}}
 	} else {
-		w.extra++
-		name := fmt.Sprintf("lime%d", w.extra)
+		w.numAdded++
+		name := fmt.Sprintf("lime%d", w.numAdded)
 		_, address := w.newMachine(name, 0)
 		r.Do = []sched.Event{sched.ChangeInventory{Host: name, Change: jobs.HostAdded, Options: fmt.Sprintf("slots=%d tags=big address=%s", 1+w.choices.Draw(3), address)}}
 	}

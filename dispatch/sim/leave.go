@@ -11,23 +11,23 @@ import (
 	"dcs-tui/jobs"
 )
 
-// farewell is how long a dispatcher waits for its hosts at the end.
-const farewell = 25 * time.Second
+// leaveTimeout is how long a dispatcher waits for its hosts at the end.
+const leaveTimeout = 25 * time.Second
 
 // leave says goodbye to the hosts, as dispatch/leave.go does. If the run is over (end), each host
 // that had an attempt is cleaned before the end is recorded.
-func (l *life) leave(end bool) {
+func (l *dispatcher) leave(end bool) {
 	if l.leaving {
 		return
 	}
 	l.leaving = true
-	l.w.after(farewell, l.close)
+	l.w.after(leaveTimeout, l.close)
 	used := l.used()
 	for _, a := range l.agents {
-		a.bye, a.end, a.clean = true, end, !end || !used[a.spec.Name]
+		a.isLeaving, a.endRun, a.clean = true, end, !end || !used[a.spec.Name]
 		switch {
 		case a.link != nil:
-			a.sayBye()
+			a.sayGoodbye()
 		case !a.clean:
 			a.connect() // or keep the attempt that is under way
 		default:
@@ -38,7 +38,7 @@ func (l *life) leave(end bool) {
 }
 
 // used returns the names of the hosts on which something of the run may be left.
-func (l *life) used() map[string]bool {
+func (l *dispatcher) used() map[string]bool {
 	used := map[string]bool{}
 	t := l.core.Table()
 	if !l.loop.Ended() && t.Ended {
@@ -54,11 +54,11 @@ func (l *life) used() map[string]bool {
 
 var errLeft = errors.New("left")
 
-func (a *agent) sayBye() {
-	end := a.end
+func (a *agent) sayGoodbye() {
+	end := a.endRun
 	a.link.toHost(func(p *helper) {
 		if end {
-			p.endRun()
+			p.cleanHost()
 		} else {
 			p.leave("the dispatcher has taken leave")
 		}
@@ -67,17 +67,17 @@ func (a *agent) sayBye() {
 
 // recordLeft records that the agent has ended.
 func (a *agent) recordLeft() {
-	if a.gone {
+	if a.hasEnded {
 		return
 	}
-	a.gone = true
-	if a.l.left++; a.l.left == len(a.l.agents) {
+	a.hasEnded = true
+	if a.l.numAgentsEnded++; a.l.numAgentsEnded == len(a.l.agents) {
 		a.l.close()
 	}
 }
 
 // close records the end of the run if no host has anything of it left.
-func (l *life) close() {
+func (l *dispatcher) close() {
 	if l.dead || l.closing {
 		return
 	}
@@ -95,7 +95,7 @@ func (l *life) close() {
 		unclean := 0
 		for name := range l.used() { // including hosts that are not in this inventory
 			a := l.agent(name)
-			if a == nil && !slices.ContainsFunc(l.w.set(l.core.Table()), func(s *hosts.Host) bool { return s.Name == name }) {
+			if a == nil && !slices.ContainsFunc(l.w.hostSet(l.core.Table()), func(s *hosts.Host) bool { return s.Name == name }) {
 				continue // it was removed for good
 			}
 			if name != "" && (a == nil || !a.clean) {
@@ -108,8 +108,8 @@ func (l *life) close() {
 			return
 		}
 		if out.Durable {
-			l.show(&l.showing)
-			l.show(&l.shown)
+			l.show(&l.writingResults)
+			l.show(&l.pendingResults)
 		}
 		l.release(out.Commands)
 		l.w.logf("%s leaves: %d hosts are not clean, %v", l.m.name, unclean, err)
@@ -121,16 +121,16 @@ func (l *life) close() {
 	})
 }
 
-// endRun cleans a host. Nothing of the run is alive on it afterwards.
-func (p *helper) endRun() {
+// cleanHost cleans a host. Nothing of the run is alive on it afterwards.
+func (p *helper) cleanHost() {
 	h, w := p.h, p.h.w
-	if p.superseded() || h.fence > p.epoch {
+	if p.isSuperseded() || h.fence > p.epoch {
 		p.leave("another helper must end the run")
 		return
 	}
 	p.takeBackAll()
-	for _, r := range append([]*run(nil), h.runs...) {
-		if r.sup {
+	for _, r := range append([]*heldAttempt(nil), h.heldAttempts...) {
+		if r.supervisorLives {
 			h.stop(r, w.between(0, 5*time.Second))
 		} else {
 			r.die()
@@ -142,23 +142,23 @@ func (p *helper) endRun() {
 // dismiss ends the supervisors and the helper.
 func (p *helper) dismiss() {
 	h := p.h
-	if !p.alive || p.superseded() || h.fence > p.epoch {
+	if !p.alive || p.isSuperseded() || h.fence > p.epoch {
 		p.leave("another helper must end the run")
 		return
 	}
-	for _, r := range h.runs {
-		r.sup = false
+	for _, r := range h.heldAttempts {
+		r.supervisorLives = false
 		r.die()
 	}
-	h.runs, h.in = nil, nil
-	h.sealed, h.wedged = min(h.sealed, h.w.now), min(h.wedged, h.w.now)
+	h.heldAttempts, h.spool = nil, nil
+	h.sentinelsFailUntil, h.hungUntil = min(h.sentinelsFailUntil, h.w.now), min(h.hungUntil, h.w.now)
 	h.placeKeptFiles()
 	p.alive = false
 	p.link.reportBroken(h.w.between(0, 50*time.Millisecond), errLeft)
 }
 
-// shown is a result as the consumer gets it.
-type shown struct {
+// shownResult is a result as the consumer gets it.
+type shownResult struct {
 	seq     int64
 	job     jobs.ID
 	round   int32
@@ -167,8 +167,8 @@ type shown struct {
 	outcome jobs.Outcome
 }
 
-func shownOf(j *jobs.Job) shown {
-	s := shown{seq: j.Seq, job: j.Spec.ID, round: j.Round, state: j.State, reason: j.Reason}
+func shownResultOf(j *jobs.Job) shownResult {
+	s := shownResult{seq: j.Seq, job: j.Spec.ID, round: j.Round, state: j.State, reason: j.Reason}
 	for _, a := range j.Attempts {
 		if o := a.Outcome; a.Round == j.Round && a.State == jobs.AttemptExited && o != nil && (o.OK() || j.State != jobs.Succeeded) {
 			s.outcome = *o
@@ -180,30 +180,30 @@ func shownOf(j *jobs.Job) shown {
 
 // consumer reads the results. It gets each at least once, and acknowledges it.
 type consumer struct {
-	got  map[int64]shown
-	most int64
+	got    map[int64]shownResult
+	maxSeq int64
 }
 
-func (c *consumer) init() { c.got = map[int64]shown{} }
+func (c *consumer) init() { c.got = map[int64]shownResult{} }
 
 // receive receives a result.
-func (c *consumer) receive(l *life, s shown) {
+func (c *consumer) receive(l *dispatcher, s shownResult) {
 	w := l.w
 	w.checkShown(s)
 	c.got[s.seq] = s
-	c.most = max(c.most, s.seq)
+	c.maxSeq = max(c.maxSeq, s.seq)
 	if w.choices.Draw(4) > 0 {
 		return // it is acknowledged with a later one
 	}
 	w.after(w.between(0, 5*time.Second), func() {
 		if l := w.owner(); l != nil {
-			l.tell(sched.Acked{Seq: c.most})
+			l.queueReport(sched.Acked{Seq: c.maxSeq})
 		}
 	})
 }
 
 // redeliver delivers the results that were not acknowledged to an earlier dispatcher.
-func (c *consumer) redeliver(l *life, t *jobs.Table) {
+func (c *consumer) redeliver(l *dispatcher, t *jobs.Table) {
 	var waiting []*jobs.Job
 	for i := range t.Past {
 		waiting = append(waiting, &t.Past[i])
@@ -215,6 +215,6 @@ func (c *consumer) redeliver(l *life, t *jobs.Table) {
 	}
 	slices.SortFunc(waiting, func(a, b *jobs.Job) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, j := range waiting {
-		c.receive(l, shownOf(j))
+		c.receive(l, shownResultOf(j))
 	}
 }

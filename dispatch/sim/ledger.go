@@ -44,11 +44,11 @@ type ledger struct {
 
 // journalBytes is one file of the journal.
 type journalBytes struct {
-	f       rundir.File
-	counted int64 // how many bytes were read
-	durable int64
-	kept    int64 // how many bytes were durable when a newer epoch began: at least these must count
-	fixed   bool  // the first record of a newer epoch has fixed its length; nothing more counts
+	f          rundir.File
+	numRead    int64 // how many bytes were read
+	durable    int64
+	minDurable int64 // how many bytes were durable when a newer epoch began: at least these must count
+	isFixed    bool  // the first record of a newer epoch has fixed its length; nothing more counts
 }
 
 func (g *ledger) init() {
@@ -81,12 +81,12 @@ func (g *ledger) file(w *World, epoch int) *journalBytes {
 }
 
 // readElsewhere reports whether a dispatcher on another machine has read what l wrote.
-func (g *ledger) readElsewhere(l *life) bool {
-	return slices.ContainsFunc(l.w.lives, func(other *life) bool { return other.epoch > l.made && l.made > 0 && other.m != l.m })
+func (g *ledger) readElsewhere(l *dispatcher) bool {
+	return slices.ContainsFunc(l.w.dispatchers, func(other *dispatcher) bool { return other.epoch > l.fileEpoch && l.fileEpoch > 0 && other.m != l.m })
 }
 
-// lostPower forgets the files whose directory entries were lost.
-func (g *ledger) lostPower(w *World) {
+// forgetLostFiles forgets the files whose directory entries were lost.
+func (g *ledger) forgetLostFiles(w *World) {
 	for n := len(g.files); n > 0; n-- {
 		f, err := g.observer.OpenFile(journalPath(n), os.O_RDONLY, 0)
 		if err == nil {
@@ -108,26 +108,26 @@ func journalPath(epoch int) string {
 // must count, unless an epoch has already fixed their length.
 func (g *ledger) newEpoch(w *World, path string) {
 	g.file(w, epochOf(path))
-	for i := len(g.files) - 2; i >= 0 && !g.marksOf(i+2); i-- {
-		if b := &g.files[i]; !b.fixed {
-			b.kept = b.durable
+	for i := len(g.files) - 2; i >= 0 && !g.hasMarksFile(i+2); i-- {
+		if b := &g.files[i]; !b.isFixed {
+			b.minDurable = b.durable
 		}
 	}
 }
 
-// marksOf reports whether the marks file of an epoch exists. It fixes the length of all older
+// hasMarksFile reports whether the marks file of an epoch exists. It fixes the length of all older
 // files, even if its dispatcher died before it wrote the first record of its journal file.
-func (g *ledger) marksOf(epoch int) bool {
+func (g *ledger) hasMarksFile(epoch int) bool {
 	b, err := rundir.ReadFile(g.observer, strings.TrimSuffix(journalPath(epoch), ".jsonl")+".marks")
 	if err != nil {
 		return false
 	}
-	r, n := g.first(bytes.TrimSuffix(b, []byte{'\n'}))
+	r, n := g.firstRecord(bytes.TrimSuffix(b, []byte{'\n'}))
 	return n > 0 && r.Epoch == epoch
 }
 
 // recordSynced records that a journal file is durable up to size.
-func (g *ledger) recordSynced(l *life, path string, size int64) {
+func (g *ledger) recordSynced(l *dispatcher, path string, size int64) {
 	w, epoch := l.w, epochOf(path)
 	b := g.file(w, epoch)
 	b.durable = max(b.durable, size)
@@ -136,32 +136,32 @@ func (g *ledger) recordSynced(l *life, path string, size int64) {
 	case epoch == g.epoch:
 		g.read(w, epoch, size)
 	default:
-		g.takeover(w, epoch)
+		g.readFixedLengths(w, epoch)
 		g.read(w, epoch, size)
 	}
 }
 
-// takeover reads the lengths that the first record of a new epoch fixes.
-func (g *ledger) takeover(w *World, epoch int) {
+// readFixedLengths reads the lengths that the first record of a new epoch fixes.
+func (g *ledger) readFixedLengths(w *World, epoch int) {
 	head := w.readJournal(epoch)
 	line, _, _ := bytes.Cut(head, []byte{'\n'})
-	first, n := g.first(line)
+	first, n := g.firstRecord(line)
 	if n == 0 || first.Kind != jobs.KindEpoch || first.Epoch != epoch {
 		w.fail(JournalFolds, "the first record of epoch %d is %.100q", epoch, line)
 	}
 	for _, m := range first.Files {
 		e := epochOf(m.Name)
 		b := g.file(w, e)
-		if m.Length < b.kept && !w.damaged {
-			w.fail(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, of which %d were durable", epoch, m.Length, e, b.kept)
+		if m.Length < b.minDurable && !w.damaged {
+			w.fail(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, of which %d were durable", epoch, m.Length, e, b.minDurable)
 		}
-		if b.fixed && m.Length != b.counted && !w.damaged {
-			w.fail(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, and an earlier one %d", epoch, m.Length, e, b.counted)
+		if b.isFixed && m.Length != b.numRead && !w.damaged {
+			w.fail(DurableFactsKept, "epoch %d counts %d bytes of the journal of epoch %d, and an earlier one %d", epoch, m.Length, e, b.numRead)
 		}
-		if !b.fixed && !w.unread { // otherwise everything is read again after recovery
+		if !b.isFixed && !w.isDamageUnread { // otherwise everything is read again after recovery
 			g.read(w, e, m.Length)
 		}
-		b.fixed = true
+		b.isFixed = true
 	}
 	g.epoch = epoch
 }
@@ -169,18 +169,18 @@ func (g *ledger) takeover(w *World, epoch int) {
 // read applies the records up to an offset.
 func (g *ledger) read(w *World, epoch int, to int64) {
 	b := g.file(w, epoch)
-	if to <= b.counted || b.fixed {
+	if to <= b.numRead || b.isFixed {
 		return
 	}
-	buf := make([]byte, to-b.counted)
-	if n, err := b.f.ReadAt(buf, b.counted); n < len(buf) {
+	buf := make([]byte, to-b.numRead)
+	if n, err := b.f.ReadAt(buf, b.numRead); n < len(buf) {
 		w.fail(DurableFactsKept, "the journal of epoch %d ends before byte %d: %v", epoch, to, err)
 	}
-	b.counted = to
+	b.numRead = to
 	for line := range bytes.Lines(buf) {
 		line = bytes.TrimSuffix(line, []byte{'\n'})
 		for len(line) > 0 {
-			r, n := g.first(line)
+			r, n := g.firstRecord(line)
 			if n == 0 {
 				w.fail(JournalFolds, "a durable line of epoch %d is damaged: %.100q", epoch, line)
 			}
@@ -190,14 +190,14 @@ func (g *ledger) read(w *World, epoch int, to int64) {
 	}
 }
 
-// first returns the first record of b and its length, which is 0 if there is none.
-func (g *ledger) first(b []byte) (r jobs.Record, n int) {
-	if r, ok := g.line(b); ok {
+// firstRecord returns the first record of b and its length, which is 0 if there is none.
+func (g *ledger) firstRecord(b []byte) (r jobs.Record, n int) {
+	if r, ok := g.parseLine(b); ok {
 		return r, len(b)
 	}
 	for n := range b {
 		if b[n] == '}' {
-			if r, ok := g.line(b[:n+1]); ok {
+			if r, ok := g.parseLine(b[:n+1]); ok {
 				return r, n + 1
 			}
 		}
@@ -207,7 +207,7 @@ func (g *ledger) first(b []byte) (r jobs.Record, n int) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func (g *ledger) line(line []byte) (r jobs.Record, ok bool) {
+func (g *ledger) parseLine(line []byte) (r jobs.Record, ok bool) {
 	if len(line) < 10 || fmt.Sprintf("%08x ", crc32.Checksum(line[9:], castagnoli)) != string(line[:9]) {
 		return r, false
 	}
@@ -258,12 +258,12 @@ type truth struct {
 
 // fact is the true history of an attempt.
 type fact struct {
-	id     jobs.AttemptID
-	starts int
-	alive  bool
-	host   *host
-	boot   int
-	since  time.Duration
+	id        jobs.AttemptID
+	numStarts int
+	isAlive   bool
+	host      *host
+	boot      int
+	since     time.Duration
 	// As its supervisor saw it; nil while it runs, or if no supervisor saw it.
 	ended     *jobs.Outcome
 	forgotten bool // its host lost the last writes of its disk in a power loss
@@ -276,11 +276,11 @@ func (t *truth) init() {
 	t.sent = map[jobs.AttemptID]*host{}
 }
 
-func (t *truth) of(id jobs.AttemptID) *fact { return t.facts[id] }
+func (t *truth) factOf(id jobs.AttemptID) *fact { return t.facts[id] }
 
 // recordStart records the start of a job's process.
-func (t *truth) recordStart(w *World, r *run) {
-	id, h := r.s.id, r.h
+func (t *truth) recordStart(w *World, r *heldAttempt) {
+	id, h := r.spooled.id, r.h
 	w.logf("START %s on %s", id, h.name)
 	f := t.facts[id]
 	if f == nil {
@@ -289,34 +289,34 @@ func (t *truth) recordStart(w *World, r *run) {
 	}
 	// If the record of the attempt was damaged and its host lost the claim in a power loss, nobody
 	// can know that it has started.
-	if f.starts++; f.starts > 1 && !(w.damaged && f.forgotten) {
+	if f.numStarts++; f.numStarts > 1 && !(w.damaged && f.forgotten) {
 		w.fail(StartsOnce, "%s starts again, on %s", id, h.name)
 	}
-	if w.cuts && t.finished[id.Job] {
+	if w.onlyCuts && t.finished[id.Job] {
 		w.fail(OneResult, "%s starts on %s, and its job has succeeded", id, h.name)
 	}
-	f.alive, f.host, f.boot, f.since = true, h, h.boot, w.now
+	f.isAlive, f.host, f.boot, f.since = true, h, h.boot, w.now
 	e := w.ledger.entry(id)
 	switch {
-	case w.damaged && (e == nil || e.vague):
+	case w.damaged && (e == nil || e.isUncertain):
 	case e != nil && !w.damaged && e.machine != h.id:
 		w.fail(SettledByItsMachine, "%s starts on %s, and is recorded as launched on %s", id, h.id, e.machine)
 	case e == nil || e.host != h.name:
 		w.fail(RecordBeforeStart, "%s starts on %s", id, h.name)
-	case e.spec != nil && !e.spec.Equal(r.s.spec):
+	case e.spec != nil && !e.spec.Equal(r.spooled.spec):
 		w.fail(RunsAsEdited, "%s starts on %s by another specification than the journal has", id, h.name)
 	case !e.open:
 		w.fail(NoStartAfterEnd, "%s starts on %s and is recorded as %s", id, h.name, e.last)
 	}
 	w.checkHeld(r)
-	if n, most := h.busy(), w.maxSlots(h.name); n > most {
+	if n, most := h.numBusy(), w.maxSlots(h.name); n > most {
 		w.fail(SlotsHold, "%s has %d slots busy of %d", h.name, n, most)
 	}
 	copies := 1
 	for _, other := range t.live[id.Job] {
 		o, n := w.ledger.entry(other), id.N
-		if w.damaged && (e == nil || e.vague || o == nil || o.vague) {
-			if e != nil && !e.vague && !w.mayCopy(e.spec) && (o == nil || !o.lost) && w.life != nil && w.life.listed[t.facts[other].host] > t.facts[other].since {
+		if w.damaged && (e == nil || e.isUncertain || o == nil || o.isUncertain) {
+			if e != nil && !e.isUncertain && !w.mayCopy(e.spec) && (o == nil || !o.lost) && w.dispatcher != nil && w.dispatcher.listed[t.facts[other].host] > t.facts[other].since {
 				w.fail(OneLiveAttempt, "%s starts on %s while %s runs, of which its host had told", id, h.name, other)
 			}
 			continue
@@ -340,18 +340,18 @@ func (t *truth) recordStart(w *World, r *run) {
 }
 
 // recordDeath records the end of the process, whether or not a supervisor notices.
-func (t *truth) recordDeath(r *run) {
-	id := r.s.id
+func (t *truth) recordDeath(r *heldAttempt) {
+	id := r.spooled.id
 	r.h.w.logf("END %s on %s", id, r.h.name)
-	t.facts[id].alive = false
+	t.facts[id].isAlive = false
 	t.live[id.Job] = slices.DeleteFunc(slices.Clone(t.live[id.Job]), func(other jobs.AttemptID) bool { return other == id })
 }
 
-// sawEnd records the outcome that the supervisor has seen.
-func (t *truth) sawEnd(r *run) {
+// recordSeenOutcome records the outcome that the supervisor has seen.
+func (t *truth) recordSeenOutcome(r *heldAttempt) {
 	o := *r.outcome
-	t.facts[r.s.id].ended = &o
-	t.finished[r.s.id.Job] = t.finished[r.s.id.Job] || o.OK()
+	t.facts[r.spooled.id].ended = &o
+	t.finished[r.spooled.id.Job] = t.finished[r.spooled.id.Job] || o.OK()
 }
 
 // forget records that a host may have lost its claims.

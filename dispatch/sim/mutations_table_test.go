@@ -5,12 +5,12 @@ package sim
 var mutations = []mutation{
 	// dispatch/commit: which commands may leave, and when.
 	{name: "commands leave while their records are on the way", file: "dispatch/commit/loop.go", edits: []edit{
-		{"	r.waiting = append(r.waiting, r.held...)\n	clear(r.held)\n	r.held, r.urgent = r.held[:0], false\n	return r.batch, true", "	r.urgent = false\n	return r.batch, true"},
-		{"	case r.flying || len(r.pending) > 0:\n		return Out{}\n", ""}}},
+		{"\tr.waitingCommands = append(r.waitingCommands, r.heldCommands...)\n\tclear(r.heldCommands)\n\tr.heldCommands, r.isUrgent = r.heldCommands[:0], false\n\treturn r.batch, true", "\tr.isUrgent = false\n\treturn r.batch, true"},
+		{"\tcase r.isWriting || len(r.pending) > 0:\n\t\treturn Out{}\n", ""}}},
 	{name: "a journal that cannot be written stops nothing", file: "dispatch/commit/loop.go", edits: []edit{
-		{"	if err != nil {\n		return r.releaseHarmless()\n	}\n	clear(r.out)", "	clear(r.out)"}}},
+		{"\tif err != nil {\n\t\treturn r.releaseHarmless()\n\t}\n\tclear(r.released)", "\tclear(r.released)"}}},
 	{name: "results are called durable when they are not", file: "dispatch/commit/block.go", edits: []edit{
-		{"	return Out{Commands: r.out}\n}", "	return Out{Commands: r.out, Durable: true}\n}"}}},
+		{"\treturn Out{Commands: r.released}\n}", "\treturn Out{Commands: r.released, Durable: true}\n}"}}},
 	{name: "a pause ends when the journal works again", file: "dispatch/commit/block.go", edits: []edit{
 		{"		r.step(now, sched.Hold{By: sched.HoldJournal})", "		r.step(now, sched.Hold{By: sched.HoldJournal})\n		r.step(now, sched.Pause{})"}}},
 
@@ -46,15 +46,15 @@ var mutations = []mutation{
 	{name: "recovery forgets what may be running", file: "dispatch/sched/start.go", edits: []edit{
 		{"			case a.State.Open():\n				open = true\n", "			case a.State.Open() && a.ID.N > 1:\n				open = true\n"}}},
 	{name: "unknown is taken for never started", file: "dispatch/sched/probe.go", edits: []edit{
-		{"	case hosts.Unknown:\n", "	case hosts.Unknown:\n		c.neverStarted(p.Attempt, \"nobody knows\")\n"}}},
+		{"	case hosts.Unknown:\n", "	case hosts.Unknown:\n		c.handleNeverStarted(p.Attempt, \"nobody knows\")\n"}}},
 	{name: "a host's death uses up a try", file: "dispatch/sched/lost.go", edits: []edit{
-		{"	r.Next = c.stateWithout(j, a)\n	if died", "	r.Next, r.Charged = c.stateWithout(j, a), true\n	if died"}}},
+		{"\tr.Next = c.stateWithoutResult(j, a)\n\tif died", "\tr.Next, r.Charged = c.stateWithoutResult(j, a), true\n\tif died"}}},
 	{name: "a device is given to one job too many", file: "dispatch/sched/gpus.go", edits: []edit{
-		{"!g.gone && g.ours+g.foreign+n <= wholeGPU }", "!g.gone && g.ours+g.foreign+n <= wholeGPU+1 }"}}},
+		{"!g.isGone && g.ourHalves+g.foreignHalves+n <= halvesPerGPU }", "!g.isGone && g.ourHalves+g.foreignHalves+n <= halvesPerGPU+1 }"}}},
 	{name: "one try too many", file: "dispatch/sched/retry.go", edits: []edit{
-		{"	case n >= c.tries(j):\n", "	case n > c.tries(j):\n"}}},
+		{"\tcase n >= c.maxTries(j):\n", "\tcase n > c.maxTries(j):\n"}}},
 	{name: "a job is stopped on a drained host and never runs again", file: "dispatch/sched/outcome.go", edits: []edit{
-		{"r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithout(j, a), \"killed by an unknown process\"", "r.Kind, r.Next = jobs.KindCanceled, jobs.Canceled"}}},
+		{"r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithoutResult(j, a), \"killed by an unknown process\"", "r.Kind, r.Next = jobs.KindCanceled, jobs.Canceled"}}},
 	{name: "a pause is not received", file: "dispatch/sched/hostrequest.go", edits: []edit{
 		{"	r := jobs.Record{Kind: jobs.KindPause}\n", "	e.On = false\n	r := jobs.Record{Kind: jobs.KindPause}\n"}}},
 	{name: "what people asked of hosts is forgotten by the next dispatcher", file: "dispatch/sched/start.go", edits: []edit{
@@ -71,25 +71,25 @@ var mutations = []mutation{
 	{name: "an instance is terminated with open attempts", file: "dispatch/sched/provide.go", edits: []edit{
 		{"	if open > 0 {\n		in.idleAt = 0\n		return\n	}\n", ""}}},
 	{name: "an instance is terminated before its outputs were fetched", file: "dispatch/sched/provide.go", edits: []edit{
-		{"	case kept != \"\" && !in.ending:", "	case kept != \"\" && in.ending:"}}},
+		{"\tcase kept != \"\" && !in.terminating:", "\tcase kept != \"\" && in.terminating:"}}},
 	{name: "a dispatcher forgets the instances of the one before", file: "dispatch/sched/instances.go", edits: []edit{
 		{"		if is.State == jobs.InstanceGone {\n			continue", "		if is.State != jobs.InstanceUp {\n			continue"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
 		{" && !h.isDrained() && !h.probation.paused", " && !h.probation.paused"}}},
 	{name: "jobs are started in quiet hours", file: "dispatch/sched/host.go", edits: []edit{
-		{" && !h.quiet && !h.removed", " && !h.removed"}}},
+		{" && !h.isQuiet && !h.removed", " && !h.removed"}}},
 	{name: "a timeout says nothing of harder jobs", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"	c.hardness.add(t.f, bar{t.at, c.timeoutUsed(j), id})\n", "	_ = t\n"}}},
+		{"\tc.hardness.addTimeout(t.family, knownTimeout{t.components, c.timeoutUsed(j), id})\n", "	_ = t\n"}}},
 	{name: "what runs and is too hard goes on", file: "dispatch/sched/hardness.go", edits: []edit{
 		{"f != nil && !f.killed {\n				c.killAttempt(f, why)", "f != nil && f.killed {\n				c.killAttempt(f, why)"}}},
 	{name: "a new dispatcher knows of no timeout", file: "dispatch/sched/hardness.go", edits: []edit{
 		{"	if j.State == jobs.TimedOut {\n		c.recordTimeout(id, j)\n	}\n", ""}}},
 	{name: "a harder job may have what one component says", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"	for i, x := range b.at {\n		if !x.AtMost(at[i]) {", "	for i, x := range b.at[:1] {\n		if !x.AtMost(at[i]) {"}}},
+		{"\tfor i, x := range b.components {\n\t\tif !x.AtMost(at[i]) {", "\tfor i, x := range b.components[:1] {\n\t\tif !x.AtMost(at[i]) {"}}},
 	{name: "hardness of one text is compared with that of another", file: "jobs/spec.go", edits: []edit{
 		{"	return a == b\n}", "	return a.IsNum == b.IsNum\n}"}}},
 	{name: "a timeout counts though its job runs again", file: "dispatch/sched/hardness.go", edits: []edit{
-		{"		c.hardness.stale, c.tupleOf(j.Spec).f.stale = true, true\n", ""}}},
+		{"\t\tc.hardness.stale, c.tupleOf(j.Spec).family.stale = true, true\n", ""}}},
 	{name: "a requeue opens two rounds", file: "dispatch/sched/request.go", edits: []edit{
 		{"	if r.Name == \"\" || c.table.Requests[r.Name] ||", "	if r.Name == \"\" ||"}}, seeds: 3000},
 	{name: "a request for an earlier dispatcher is carried out", file: "dispatch/sched/request.go", edits: []edit{
@@ -99,41 +99,41 @@ var mutations = []mutation{
 	{name: "an edit leaves what ran by the old command in its round", file: "jobs/fold.go", edits: []edit{
 		{"				a.Round = 0\n", "				_ = a\n"}}, seeds: 3000},
 	{name: "an edited job is launched as one of its old class", file: "dispatch/sched/class.go", edits: []edit{
-		{"(len(j.Attempts) == 0 && !c.queue.edits || c.classOf(j) == cl)", "(len(j.Attempts) == 0 || c.classOf(j) == cl)"}}, seeds: 3000},
+		{"(len(j.Attempts) == 0 && !c.queue.hasStaleEntries || c.classOf(j) == cl)", "(len(j.Attempts) == 0 || c.classOf(j) == cl)"}}, seeds: 3000},
 	{name: "what a host cannot tell of is taken for nothing", file: "dispatch/sched/reconcile.go", edits: []edit{
-		{"	case p.Answer == hosts.NeverStarted:\n", "	case p.Answer == hosts.Unknown || p.Answer == hosts.NeverStarted:\n"}}, far: true},
+		{"	case p.Answer == hosts.NeverStarted:\n", "	case p.Answer == hosts.Unknown || p.Answer == hosts.NeverStarted:\n"}}, isBattered: true},
 	{name: "a damaged end of the journal is taken for a line that was never completed", file: "jobs/journal/line.go", edits: []edit{
-		{"	return isLineBeginning(b), nil", "	return len(b) >= 0, nil"}}, seeds: 3000, far: true},
+		{"	return isLineBeginning(b), nil", "	return len(b) >= 0, nil"}}, seeds: 3000, isBattered: true},
 	{name: "an attempt without the record of its launch has no host", file: "jobs/fold.go", edits: []edit{
-		{"	if a.Host == \"\" {\n		a.Host = r.Host\n	}\n", ""}}, seeds: 3000, far: true},
+		{"	if a.Host == \"\" {\n		a.Host = r.Host\n	}\n", ""}}, seeds: 3000, isBattered: true},
 	{name: "a journal that has lost its end is taken for whole", file: "jobs/journal/take.go", edits: []edit{
 		{"	missing, err := checkOwner(r, files, &had, owner)", "	_, err = checkOwner(r, files, &had, owner)\n	var missing []string"}}, seeds: 3000},
 	{name: "launching begins before the hosts have listed their attempts", file: "dispatch/sched/reconcile.go", edits: []edit{
-		{"		c.reconcileUntil = c.listsDue()\n", "		c.reconcileUntil = 0\n"}}, cuts: true},
+		{"\t\tc.reconcileUntil = c.reconcileDeadline()\n", "		c.reconcileUntil = 0\n"}}, cuts: true},
 	{name: "an edit loses its timeout in the journal", file: "jobs/record_codec.go", edits: []edit{
 		{"	if r.Spec != nil {\n", "	if r.Spec != nil {\n		r.Spec.Timeout = 0\n"}}},
 	{name: "a new dispatcher forgets the tokens of what runs", file: "dispatch/sched/attempt.go", edits: []edit{
-		{"	c.usePools(f, 1)\n", "	if c.now.Wall != c.beganAt {\n		c.usePools(f, 1)\n	}\n"}}},
+		{"\tc.addPoolUse(f, 1)\n", "\tif c.now.Wall != c.beganAt {\n\t\tc.addPoolUse(f, 1)\n\t}\n"}}},
 	{name: "what is buffered holds no tokens", file: "dispatch/sched/buffer.go", edits: []edit{
 		{"cl.key.isPlain() && !c.usesLimitedPool(cl.spec)", "cl.key.isPlain()"}}},
 	{name: "kept slots are given to other queues", file: "dispatch/sched/reserve.go", edits: []edit{
 		{"	return h.freeSlots() - others.Slots,", "	return h.freeSlots(),"}}},
 	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{
-		{"	case b.Owner.Who != \"\":\n		return owned\n", ""}}},
+		{"\tcase b.Owner.Who != \"\":\n\t\treturn heldByOwner\n", ""}}},
 	{name: "two users get the last slot of a host", file: "hosts/sharing.go", edits: []edit{
 		{"	if HeldSlots(slots, claims, -1) <= slots {", "	if HeldSlots(slots, claims, -1) <= slots+1 {"}}},
 	{name: "the slots of a user who has gone stay his", file: "dispatch/sched/hold.go", edits: []edit{
-		{"	h.heartbeat, h.measured = *b, true\n", "	if b.Sharing == nil && h.measured {\n		b.Sharing = h.heartbeat.Sharing\n	}\n	h.heartbeat, h.measured = *b, true\n"}}},
+		{"\th.heartbeat, h.isMeasured = *b, true\n", "\tif b.Sharing == nil && h.isMeasured {\n\t\tb.Sharing = h.heartbeat.Sharing\n\t}\n\th.heartbeat, h.isMeasured = *b, true\n"}}},
 	{name: "a copy more than allowed", file: "dispatch/sched/copies.go", edits: []edit{
 		{"	return open < c.cfg.Copies &&", "	return open <= c.cfg.Copies &&"}}, seeds: 2000},
 	{name: "copy of a copy: copies are not counted", file: "dispatch/sched/copies.go", edits: []edit{
 		{"			open++", "			open = 1"}}, seeds: 2000},
 	{name: "copies beyond the tries", file: "dispatch/sched/copies.go", edits: []edit{
-		{"int(j.Failures)+open < c.tries(j)", "int(j.Failures)+open <= c.tries(j)"}}, seeds: 2000},
+		{"int(j.Failures)+open < c.maxTries(j)", "int(j.Failures)+open <= c.maxTries(j)"}}, seeds: 2000},
 	{name: "a copy on the same host", file: "dispatch/sched/class.go", edits: []edit{
 		{"		case a.State.Open():\n", "		case a.State.Open() && len(j.Attempts) == 0:\n"}}, seeds: 2000},
 	{name: "a copy that lost uses up a try", file: "dispatch/sched/outcome.go", edits: []edit{
-		{"		r.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.stateWithout(j, a), \"its job had its result already\"\n", "		r.Kind, r.Next, r.Reason, r.Charged = jobs.KindSuperseded, c.stateWithout(j, a), \"its job had its result already\", true\n"}}, seeds: 2000},
+		{"\t\tr.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.stateWithoutResult(j, a), \"its job had its result already\"\n", "\t\tr.Kind, r.Next, r.Reason, r.Charged = jobs.KindSuperseded, c.stateWithoutResult(j, a), \"its job had its result already\", true\n"}}, seeds: 2000},
 	{name: "the result of a copy replaces the first", file: "dispatch/sched/outcome.go", edits: []edit{
 		{"	case j.State.Terminal() || a.Round != j.Round:\n		r.Kind", "	case !o.OK() && (j.State.Terminal() || a.Round != j.Round):\n		r.Kind"}}, seeds: 2000},
 
@@ -144,24 +144,24 @@ var mutations = []mutation{
 		{"Machine: h.id,", "Machine: h.name,"}}},
 	{name: "host: the epoch is ignored", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	if p.h.fence > epoch {\n		return p.h.fence\n	}\n	return 0", "	return 0"},
-		{"	if h.fence > p.epoch {\n		p.refused = h.fence\n		return p\n	}\n	h.fence = p.epoch\n", "	h.fence = max(h.fence, p.epoch)\n"}}, seeds: 3000},
+		{"\tif h.fence > p.epoch {\n\t\tp.newerDispatcher = h.fence\n\t\treturn p\n\t}\n\th.fence = p.epoch\n", "	h.fence = max(h.fence, p.epoch)\n"}}, seeds: 3000},
 	{name: "host: the lease is ignored", file: "dispatch/sim/start.go", edits: []edit{
-		{"		if h.uptime() > h.lease {\n			h.lapsed(s.id)\n			continue\n		}\n", ""},
+		{"\t\tif h.uptime() > h.lease {\n\t\t\th.reportLapsed(s.id)\n\t\t\tcontinue\n\t\t}\n", ""},
 		{"	if h.uptime() > r.lease {", "	if false {"}}, seeds: 3000},
 	{name: "host: never started, and no tombstone is made", file: "dispatch/sim/start.go", edits: []edit{
 		{"	if err := h.claim(id, true); err != nil {\n		return attempts.Fate{Attempt: id, State: attempts.Unreadable}\n	}\n	f, _ := h.readFate(id)\n	return f\n", "	return attempts.Fate{Attempt: id, State: attempts.NeverStarts}\n"}}, seeds: 3000},
 	{name: "host: a lease outlives a reboot", file: "dispatch/sim/helper.go", edits: []edit{
 		{"	rebooted := h.spoolBoot != h.boot", "	rebooted := false"}}, seeds: 3000},
 	{name: "host: withdrawn jobs stay in the spool", file: "dispatch/sim/host.go", edits: []edit{
-		{"			p.h.in = append(p.h.in[:i:i], p.h.in[i+1:]...)\n			p.waiting.del(id)\n", "			_ = i\n			p.waiting.del(id)\n"}}},
+		{"\t\t\tp.h.spool = append(p.h.spool[:i:i], p.h.spool[i+1:]...)\n\t\t\tp.waiting.del(id)\n", "			_ = i\n			p.waiting.del(id)\n"}}},
 	{name: "host: an attempt is called dead and lives on", file: "dispatch/sim/helper.go", edits: []edit{
 		{"		if r != nil {\n			r.die()\n		}\n		a.Answer", "		a.Answer"},
-		{"	if r := h.run(id); r != nil && !r.sup {\n		r.die()\n", "	if r := h.run(id); r != nil && !r.sup {\n"}}},
+		{"\tif r := h.heldAttempt(id); r != nil && !r.supervisorLives {\n\t\tr.die()\n", "\tif r := h.heldAttempt(id); r != nil && !r.supervisorLives {\n"}}},
 	{name: "host: more slots busy than there are", file: "dispatch/sim/start.go", edits: []edit{
-		{" <= h.limit {\n		s := h.in[0]", " <= h.limit+1 {\n		s := h.in[0]"}}, seeds: 3000},
+		{" <= h.limit {\n\t\ts := h.spool[0]", " <= h.limit+1 {\n\t\ts := h.spool[0]"}}, seeds: 3000},
 	{name: "host: the suspender outlives its helper", file: "dispatch/sim/sharing.go", edits: []edit{
-		{"p == nil || !p.alive || h.w.now-s.receivedAt > suspendFor {", "p == nil {"}}},
+		{"p == nil || !p.alive || h.w.now-s.receivedAt > suspendLease {", "p == nil {"}}},
 	{name: "host: an outcome is reported before it is known", file: "dispatch/sim/start.go", edits: []edit{
-		{"		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})\n",
-			"		p.tell(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Outcome: jobs.Outcome{Started: r.started, Ended: r.started}}}}})\n"}}},
+		{"\t\tp.sendEvent(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.spooled.id, Slot: r.slot, At: r.started}}}})\n",
+			"\t\tp.sendEvent(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.spooled.id, Outcome: jobs.Outcome{Started: r.started, Ended: r.started}}}}})\n"}}},
 }

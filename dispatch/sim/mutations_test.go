@@ -21,12 +21,12 @@ var (
 
 // mutation is a deliberate defect and how to find it.
 type mutation struct {
-	name  string
-	file  string // path in the module
-	edits []edit
-	seeds int  // number of worlds to try; 0: 600
-	far   bool // all worlds are battered (damage.go)
-	cuts  bool // only worlds in which journals end early (faultkinds.go)
+	name       string
+	file       string // path in the module
+	edits      []edit
+	seeds      int  // number of worlds to try; 0: 600
+	isBattered bool // all worlds are battered (damage.go)
+	cuts       bool // only worlds in which journals end early (faultkinds.go)
 }
 
 type edit struct{ old, new string }
@@ -143,7 +143,7 @@ func (wd *mutation) try(t *testing.T, root, dir string) string {
 		seeds = 600
 	}
 	run := exec.Command(bin, "-test.run", "^TestSeeds$", "-test.timeout", "10m", "-seeds", fmt.Sprint(seeds), "-most", "1")
-	if wd.far {
+	if wd.isBattered {
 		run.Args = append(run.Args, "-battered")
 	}
 	if wd.cuts {

@@ -11,13 +11,13 @@ import (
 
 // people are the users, who submit jobs and change their minds.
 type people struct {
-	edits    int
+	numEdits int
 	canceled map[jobs.ID]bool // jobs that somebody asked to cancel
 	requests []sched.Request  // in the run directory
 }
 
 // recordCancel records the jobs of a cancel.
-func (p *people) recordCancel(l *life, c sched.Cancel) {
+func (p *people) recordCancel(l *dispatcher, c sched.Cancel) {
 	if p.canceled == nil {
 		p.canceled = map[jobs.ID]bool{}
 	}
@@ -43,7 +43,7 @@ func (w *World) feed() {
 
 // feedRest submits the jobs that are stored but not accepted, and some new ones. The last call
 // announces that no more will come.
-func (w *World) feedRest(l *life) {
+func (w *World) feedRest(l *dispatcher) {
 	l.enqueue(func() {
 		t := l.core.Table()
 		if rest := t.Specs[len(t.Jobs):]; len(rest) > 0 {
@@ -59,18 +59,18 @@ func (w *World) feedRest(l *life) {
 				w.logf("%d jobs could not be stored: %v", n, err)
 				return
 			}
-			w.fed = len(t.Specs) + n
+			w.numSubmitted = len(t.Specs) + n
 			l.step(sched.Submit{Specs: fresh})
 		}
-		if w.faultsAreOver() && !l.last && len(t.Jobs) == len(w.specs) {
-			l.last = true
+		if w.faultsAreOver() && !l.allSubmitted && len(t.Jobs) == len(w.specs) {
+			l.allSubmitted = true
 			l.step(sched.Submit{Last: true})
 		}
 	})
 }
 
 // someJobs returns one to three of the existing jobs.
-func (w *World) someJobs(l *life) []jobs.ID {
+func (w *World) someJobs(l *dispatcher) []jobs.ID {
 	n := len(l.core.Table().Jobs)
 	if n == 0 {
 		return nil
@@ -83,22 +83,22 @@ func (w *World) someJobs(l *life) []jobs.ID {
 }
 
 // ask sends a person's action to the running dispatcher. It returns false if there is none.
-func (w *World) ask(action func(l *life) sched.Event) bool {
-	l := w.running()
+func (w *World) ask(action func(l *dispatcher) sched.Event) bool {
+	l := w.runningDispatcher()
 	if l == nil {
 		return false
 	}
 	ev := action(l)
-	l.tell(ev)
+	l.queueReport(ev)
 	if w.choices.OneIn(4) {
-		l.tell(ev) // requested twice
+		l.queueReport(ev) // requested twice
 	}
 	return true
 }
 
 func askCancel(w *World) bool {
-	l, ids := w.life, []jobs.ID(nil)
-	if !w.ask(func(l *life) sched.Event {
+	l, ids := w.dispatcher, []jobs.ID(nil)
+	if !w.ask(func(l *dispatcher) sched.Event {
 		ids = w.someJobs(l)
 		return sched.Cancel{Jobs: ids, Why: "by a person"}
 	}) {
@@ -107,7 +107,7 @@ func askCancel(w *World) bool {
 	if w.choices.OneIn(3) { // and the person cancels it again
 		w.after(w.between(0, 3*time.Second), func() {
 			if !l.leaving { // a leaving dispatcher would answer that it is too late
-				l.tell(sched.Requeue{Jobs: ids})
+				l.queueReport(sched.Requeue{Jobs: ids})
 			}
 		})
 	}
@@ -118,21 +118,21 @@ func askCancelAll(w *World) bool {
 	if w.choices.Draw(3) > 0 {
 		return false
 	}
-	return w.ask(func(l *life) sched.Event { return sched.Cancel{All: true} })
+	return w.ask(func(l *dispatcher) sched.Event { return sched.Cancel{All: true} })
 }
 
 func askRequeue(w *World) bool {
-	return w.ask(func(l *life) sched.Event { return sched.Requeue{Jobs: w.someJobs(l)} })
+	return w.ask(func(l *dispatcher) sched.Event { return sched.Requeue{Jobs: w.someJobs(l)} })
 }
 
 func askPriority(w *World) bool {
-	return w.ask(func(l *life) sched.Event {
+	return w.ask(func(l *dispatcher) sched.Event {
 		return sched.SetPriority{Jobs: w.someJobs(l), Priority: w.choices.Draw(5) - 2}
 	})
 }
 
 func askEdit(w *World) bool {
-	return w.ask(func(l *life) sched.Event {
+	return w.ask(func(l *dispatcher) sched.Event {
 		ids := w.someJobs(l)
 		// Jobs whose attempts were given up are those where a mistake is most likely.
 		for i := range l.core.Table().Jobs {
@@ -146,8 +146,8 @@ func askEdit(w *World) bool {
 
 // someChange returns a change that suits every job, or now and then one that no host can run.
 func (w *World) someChange() jobs.Change {
-	w.people.edits++
-	c := jobs.Change{Command: new(fmt.Sprintf("true %d", w.people.edits))}
+	w.people.numEdits++
+	c := jobs.Change{Command: new(fmt.Sprintf("true %d", w.people.numEdits))}
 	switch w.choices.Draw(6) {
 	case 0:
 		c.Tries = new(1 + w.choices.Draw(3))
@@ -164,19 +164,19 @@ func (w *World) someChange() jobs.Change {
 }
 
 func askPause(w *World) bool {
-	if !w.ask(func(l *life) sched.Event { return sched.Pause{On: true} }) {
+	if !w.ask(func(l *dispatcher) sched.Event { return sched.Pause{On: true} }) {
 		return false
 	}
-	w.takeBack(w.between(time.Second, 40*time.Second), sched.Pause{}, func(t *jobs.Table) bool { return !t.Paused })
+	w.withdrawLater(w.between(time.Second, 40*time.Second), sched.Pause{}, func(t *jobs.Table) bool { return !t.Paused })
 	return true
 }
 
-var spares = []sched.Spare{"", sched.SpareSucceeded, sched.SpareStarted}
+var spareChoices = []sched.Spare{"", sched.SpareSucceeded, sched.SpareStarted}
 
 // askByFile leaves a request in the run directory. Every dispatcher gets it until the journal
 // records its answer.
 func askByFile(w *World) bool {
-	l := w.running()
+	l := w.runningDispatcher()
 	if l == nil || len(l.core.Table().Jobs) == 0 {
 		return false
 	}
@@ -193,13 +193,13 @@ func askByFile(w *World) bool {
 			r.Do = append(r.Do, sched.SetPriority{Jobs: w.someJobs(l), Priority: w.choices.Draw(3)})
 		}
 	}
-	r.Spare = spares[len(w.people.requests)%len(spares)]
+	r.Spare = spareChoices[len(w.people.requests)%len(spareChoices)]
 	w.leaveRequest(l, r)
 	return true
 }
 
 // leaveRequest names a request and leaves it in the run directory.
-func (w *World) leaveRequest(l *life, r sched.Request) {
+func (w *World) leaveRequest(l *dispatcher, r sched.Request) {
 	r.Name = fmt.Sprintf("request%d", len(w.people.requests)+1)
 	w.people.requests = append(w.people.requests, r)
 	w.readRequests(l)
@@ -208,14 +208,14 @@ func (w *World) leaveRequest(l *life, r sched.Request) {
 // askControlByFile leaves a request about a host or about the whole run. If its effect lasts, it is
 // taken back later. A drain or a stop names the current dispatcher or an earlier one.
 func askControlByFile(w *World) bool {
-	l := w.running()
+	l := w.runningDispatcher()
 	if l == nil {
 		return false
 	}
 	r := sched.Request{Text: "asked for"}
 	name := w.anyHost().name
 	back := func(ev sched.Event, gone func(t *jobs.Table) bool) {
-		w.takeBack(w.between(time.Second, 60*time.Second), ev, gone)
+		w.withdrawLater(w.between(time.Second, 60*time.Second), ev, gone)
 	}
 	switch w.choices.Draw(7) {
 	case 0:
@@ -240,9 +240,9 @@ func askControlByFile(w *World) bool {
 	return true
 }
 
-// enterAnswer applies the durable answer to a request. It checks that there is only one, and that a
+// applyAnswer applies the durable answer to a request. It checks that there is only one, and that a
 // request for another dispatcher is refused.
-func (w *World) enterAnswer(r *jobs.Record) {
+func (w *World) applyAnswer(r *jobs.Record) {
 	g := &w.ledger
 	if g.requests[r.Request]++; g.requests[r.Request] > 1 {
 		w.fail(RequestsOnce, "%s is taken in again", r.Request)
@@ -257,8 +257,8 @@ func (w *World) enterAnswer(r *jobs.Record) {
 	}
 }
 
-// enterCaused counts the records with which a request changes lasting state.
-func (w *World) enterCaused(r *jobs.Record) {
+// countCaused counts the records with which a request changes lasting state.
+func (w *World) countCaused(r *jobs.Record) {
 	if r.Request == "" {
 		return
 	}
@@ -278,10 +278,10 @@ func (w *World) isKept(q *sched.Request) bool {
 }
 
 // readRequests sends a dispatcher the requests in the run directory that are not answered yet.
-func (w *World) readRequests(l *life) {
+func (w *World) readRequests(l *dispatcher) {
 	for _, r := range w.people.requests {
 		if w.ledger.requests[r.Name] == 0 {
-			l.tell(r)
+			l.queueReport(r)
 		}
 	}
 }
@@ -289,54 +289,54 @@ func (w *World) readRequests(l *life) {
 // askDrain drains the run. Every second time, a person cancels the drain later, unless the run has
 // ended by then.
 func askDrain(w *World) bool {
-	l := w.life
-	if !w.ask(func(*life) sched.Event { return sched.Drain{Why: "by a person"} }) {
+	l := w.dispatcher
+	if !w.ask(func(*dispatcher) sched.Event { return sched.Drain{Why: "by a person"} }) {
 		return false
 	}
 	if w.choices.Draw(2) == 0 {
-		w.after(w.between(time.Second, 40*time.Second), func() { l.tell(sched.EndDrain{Why: "by a person"}) })
+		w.after(w.between(time.Second, 40*time.Second), func() { l.queueReport(sched.EndDrain{Why: "by a person"}) })
 	}
 	return true
 }
 
 func askStop(w *World) bool {
-	return w.ask(func(*life) sched.Event { return sched.Stop{Why: "by a person"} })
+	return w.ask(func(*dispatcher) sched.Event { return sched.Stop{Why: "by a person"} })
 }
 
 // What people ask of hosts remains in force when dispatchers die, until people take it back.
 
 func askDrainHost(w *World) bool {
 	name, now := w.anyHost().name, w.choices.Draw(2) == 1
-	if !w.ask(func(l *life) sched.Event { return sched.DrainHost{Host: name, On: true, Now: now} }) {
+	if !w.ask(func(l *dispatcher) sched.Event { return sched.DrainHost{Host: name, On: true, Now: now} }) {
 		return false
 	}
-	w.takeBack(w.between(time.Second, 60*time.Second), sched.DrainHost{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Use == jobs.HostUsed })
+	w.withdrawLater(w.between(time.Second, 60*time.Second), sched.DrainHost{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Use == jobs.HostUsed })
 	return true
 }
 
 // askSlots overrides a host's slots for a time.
 func askSlots(w *World) bool {
 	name, n := w.anyHost().name, 1+w.choices.Draw(8)
-	if !w.ask(func(l *life) sched.Event { return sched.SetSlots{Host: name, Slots: n} }) {
+	if !w.ask(func(l *dispatcher) sched.Event { return sched.SetSlots{Host: name, Slots: n} }) {
 		return false
 	}
-	w.takeBack(w.between(time.Second, 90*time.Second), sched.SetSlots{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
+	w.withdrawLater(w.between(time.Second, 90*time.Second), sched.SetSlots{Host: name}, func(t *jobs.Table) bool { return t.Hosts[name].Slots == 0 })
 	return true
 }
 
-// takeBack tells the current dispatcher to withdraw a setting. It repeats this until neither the
-// dispatcher nor the journal has the setting. It keeps checking, because the next dispatcher may
-// find a record of the setting that was never durable, and damage may destroy the record that took
-// it back.
-func (w *World) takeBack(after time.Duration, ev sched.Event, gone func(*jobs.Table) bool) {
+// withdrawLater tells the current dispatcher to withdraw a setting. It repeats this until neither
+// the dispatcher nor the journal has the setting. It keeps checking, because the next dispatcher
+// may find a record of the setting that was never durable, and damage may destroy the record that
+// took it back.
+func (w *World) withdrawLater(after time.Duration, ev sched.Event, gone func(*jobs.Table) bool) {
 	w.after(after, func() {
 		again := 5 * time.Second
-		if l := w.running(); l != nil && l.epoch == w.ledger.epoch && gone(l.core.Table()) && gone(w.ledger.table) {
+		if l := w.runningDispatcher(); l != nil && l.epoch == w.ledger.epoch && gone(l.core.Table()) && gone(w.ledger.table) {
 			again = time.Minute
 		} else if l != nil {
-			l.tell(ev)
+			l.queueReport(ev)
 		}
-		w.takeBack(again, ev, gone)
+		w.withdrawLater(again, ev, gone)
 	})
 }
 
@@ -347,20 +347,20 @@ func (w *World) applyHostSetting(r *jobs.Record) {
 }
 
 // inheritRequests initializes a dispatcher's state from what people asked of hosts before.
-func (l *life) inheritRequests() {
-	l.drained, l.given = map[string]bool{}, map[string]int{}
+func (l *dispatcher) inheritRequests() {
+	l.drained, l.slotsByPeople = map[string]bool{}, map[string]int{}
 	for name, setting := range l.w.ledger.hostSettings {
 		l.drained[name] = setting.Use != jobs.HostUsed
 		if setting.Slots > 0 {
-			l.given[name] = int(setting.Slots)
+			l.slotsByPeople[name] = int(setting.Slots)
 		}
 	}
-	l.asked = l.w.ledger.paused
+	l.pausedByPeople = l.w.ledger.paused
 	l.w.ledger.hostSettingChanged = true
 }
 
 // noteHostRequest records what people ask of hosts.
-func (l *life) noteHostRequest(ev sched.Event) {
+func (l *dispatcher) noteHostRequest(ev sched.Event) {
 	known := func(name string) bool { // a request about an unknown host is refused
 		return l.isHost(name) && slices.ContainsFunc(l.core.Hosts(), func(h sched.HostView) bool { return h.Name == name })
 	}
@@ -369,8 +369,8 @@ func (l *life) noteHostRequest(ev sched.Event) {
 		if !known(ev.Host) {
 			return
 		}
-		l.given[ev.Host] = ev.Slots
-		l.w.given[ev.Host] = max(l.w.given[ev.Host], ev.Slots)
+		l.slotsByPeople[ev.Host] = ev.Slots
+		l.w.maxGivenSlots[ev.Host] = max(l.w.maxGivenSlots[ev.Host], ev.Slots)
 	case sched.DrainHost:
 		if !known(ev.Host) {
 			return
@@ -381,7 +381,7 @@ func (l *life) noteHostRequest(ev sched.Event) {
 
 // checkHostSettings compares the core's state of its hosts with what people asked for according to
 // the journal. It does so after each change and when a dispatcher begins.
-func (w *World) checkHostSettings(l *life) {
+func (w *World) checkHostSettings(l *dispatcher) {
 	g := &w.ledger
 	if !g.hostSettingChanged {
 		return

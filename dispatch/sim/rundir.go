@@ -38,40 +38,41 @@ func mustMkdir(d rundir.Disk, paths ...string) {
 	}
 }
 
-// begin starts a dispatcher on a machine. The dispatcher takes the run over and resumes it.
-func (w *World) begin(m *machine) { w.beginOver(m, nil, 0) }
+// startDispatcher starts a dispatcher on a machine. The dispatcher takes the run over and resumes
+// it.
+func (w *World) startDispatcher(m *machine) { w.takeOverFrom(m, nil, 0) }
 
-// beginOver takes the run over from a dispatcher that may be alive. If wake is positive, the old
+// takeOverFrom takes the run over from a dispatcher that may be alive. If wake is positive, the old
 // dispatcher wakes up just before the new one's disk operation number wake.
-func (w *World) beginOver(m *machine, old *life, wake int) {
-	w.coming = false
+func (w *World) takeOverFrom(m *machine, old *dispatcher, wake int) {
+	w.isStarting = false
 	w.damageBeforeTakeover()
-	l := &life{w: w, n: len(w.lives) + 1, m: m, born: w.now, ownedAt: w.now, owned: map[string]bool{}}
-	l.doom.l = l
-	if w.takes > maxLives {
-		w.fail(RunEnds, "after %d dispatchers the run has not ended", w.takes)
+	l := &dispatcher{w: w, n: len(w.dispatchers) + 1, m: m, born: w.now, ownedAt: w.now, ownerPresent: map[string]bool{}}
+	l.trigger.l = l
+	if w.numTakeovers > maxDispatchers {
+		w.fail(RunEnds, "after %d dispatchers the run has not ended", w.numTakeovers)
 	}
-	w.lives = append(w.lives, l)
+	w.dispatchers = append(w.dispatchers, l)
 	l.mount = w.server.Mount(fmt.Sprintf("%s.%d", m.name, l.n))
 	l.mount.Fault = l.fault
 	l.share = w.share.Mount(l.mount.Name)
-	l.share.Stale = func(string) bool { return w.smallFault(2) }
+	l.share.Stale = func(string) bool { return w.oneInWhileFaults(2) }
 	l.run = &rundir.Run{Dir: runDir, Nonce: "nonce", Asked: &rundir.Asked{UID: runUID, Name: "r"}, Disk: disk{l.mount, l}}
-	if w.smallFault(10) {
-		w.countFault(killedTaking)
-		l.doom.arm(atDisk, 1+w.choices.Draw(25), w.choices.Draw(2) == 1)
+	if w.oneInWhileFaults(10) {
+		w.countFault(faultKilledInTakeover)
+		l.trigger.killAt(atDisk, 1+w.choices.Draw(25), w.choices.Draw(2) == 1)
 	}
-	if wake > 0 && l.doom.at == nowhere {
-		l.doom.armWith(atDisk, wake, func() {
-			w.countFault(wokenInTake)
+	if wake > 0 && l.trigger.at == noPoint {
+		l.trigger.callAt(atDisk, wake, func() {
+			w.countFault(faultWokenInTakeover)
 			old.runDueWork()
 			if l.dead { // the machine lost its power
-				panic(killed{})
+				panic(killedPanic{})
 			}
 		})
 	}
 	w.logf("%s begins", l.mount.Name)
-	w.life = l
+	w.dispatcher = l
 	var err error
 	if l.survives(func() { err = l.takeOver() }) {
 		return
@@ -81,30 +82,30 @@ func (w *World) beginOver(m *machine, old *life, wake int) {
 		l.die(false)
 		return
 	}
-	l.doom.disarm()
+	l.trigger.disarm()
 	l.enqueue(func() { l.step(sched.Tick{}) })
-	l.keepHouse()
+	l.housekeep()
 	w.readRequests(l)
 	w.feedRest(l)
 }
 
 // takeOver does what resume does: it folds the journal and continues the run from there.
-func (l *life) takeOver() error {
+func (l *dispatcher) takeOver() error {
 	w := l.w
 	j, t, report, err := journal.Take(context.Background(), l.run, journal.TakeOptions{
-		Force: true, Token: l.mount.Name, Now: func() time.Time { return (wallStart + jobs.Stamp(w.now+l.m.wall)).Time() },
+		Force: true, Token: l.mount.Name, Now: func() time.Time { return (wallStart + jobs.Stamp(w.now+l.m.clockAhead)).Time() },
 		Who: &journal.Owner{Host: l.m.name, User: "sim"},
 	})
 	if err != nil {
 		return err
 	}
 	l.journal, l.epoch = j, j.Epoch()
-	w.takes++
+	w.numTakeovers++
 	w.logf("%s has epoch %d: %d records, %d torn, %d ignored", l.mount.Name, l.epoch, report.Records, report.Torn, report.Ignored)
 	w.checkTake(l, t, report)
 	l.inheritRequests()
 	inv := w.inventory(t)
-	l.takeSet(inv)
+	l.recordHostSet(inv)
 	for _, spec := range inv {
 		l.agents = append(l.agents, &agent{l: l, spec: spec})
 	}
@@ -116,59 +117,59 @@ func (l *life) takeOver() error {
 	}
 	l.core = sched.New(cfg, t, inv)
 	l.loop = commit.New(l.core, j)
-	l.loop.See = l.onRecord
+	l.loop.OnRecord = l.onRecord
 	w.consumer.redeliver(l, t)
 	return nil
 }
 
-// inventory returns the hosts of one life. A person may have removed one host from its inventory. A
-// host of which damage destroyed every record is not removed, because nothing can be known of it
-// (docs/reliability.md, what is not proved).
+// inventory returns the hosts of one dispatcher. A person may have removed one host from its
+// inventory. A host of which damage destroyed every record is not removed, because nothing can be
+// known of it (docs/reliability.md, what is not proved).
 func (w *World) inventory(t *jobs.Table) []*hosts.Host {
-	list := w.set(t)
-	if len(list) < 2 || !w.smallFault(8) {
+	list := w.hostSet(t)
+	if len(list) < 2 || !w.oneInWhileFaults(8) {
 		return list
 	}
 	out := w.choices.Draw(len(list))
 	name := list[out].Name
-	if _, asked := t.Inventory[name]; asked || t.Damaged && !mentions(t, name) {
+	if _, asked := t.Inventory[name]; asked || t.Damaged && !isMentioned(t, name) {
 		return list
 	}
-	w.countFault(leftOut)
+	w.countFault(faultHostLeftOut)
 	w.logf("the inventory lacks %s", name)
 	return slices.Delete(list, out, out+1)
 }
 
-// mentions reports whether an intact record names the host.
-func mentions(t *jobs.Table, name string) bool {
+// isMentioned reports whether an intact record names the host.
+func isMentioned(t *jobs.Table, name string) bool {
 	return slices.ContainsFunc(t.Jobs, func(j jobs.Job) bool {
 		return slices.ContainsFunc(j.Attempts, func(a *jobs.Attempt) bool { return a.Host == name })
 	})
 }
 
 // runDueWork makes a dispatcher carry out its due work now, even if it is stopped.
-func (l *life) runDueWork() {
+func (l *dispatcher) runDueWork() {
 	if l.dead || l.busy || l.loop == nil {
 		return
 	}
-	paused := l.paused
-	l.paused = 0
-	l.tell(sched.Tick{})
+	paused := l.numPauses
+	l.numPauses = 0
+	l.queueReport(sched.Tick{})
 	if !l.dead {
-		l.paused = paused
+		l.numPauses = paused
 	}
 }
 
-// killed is the panic value with which a dispatcher dies in the middle of an operation.
-type killed struct{}
+// killedPanic is the panic value with which a dispatcher dies in the middle of an operation.
+type killedPanic struct{}
 
 // survives calls do, and reports whether the dispatcher died in it.
-func (l *life) survives(do func()) (died bool) {
+func (l *dispatcher) survives(do func()) (died bool) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case killed:
-			l.die(l.doom.power)
+		case killedPanic:
+			l.die(l.trigger.power)
 			died = true
 		default:
 			panic(r)
@@ -179,7 +180,7 @@ func (l *life) survives(do func()) (died bool) {
 }
 
 // die ends a dispatcher. It is killed, or with power its machine loses its power.
-func (l *life) die(power bool) {
+func (l *dispatcher) die(power bool) {
 	if l.dead {
 		return
 	}
@@ -194,38 +195,38 @@ func (l *life) die(power bool) {
 		}
 	}
 	if power {
-		for _, other := range w.lives {
+		for _, other := range w.dispatchers {
 			if other.m == l.m {
 				other.die(false)
 			}
 		}
 		l.m.powerLoss(w)
 	}
-	if w.life == l {
-		w.life = nil
+	if w.dispatcher == l {
+		w.dispatcher = nil
 		w.restartLater(w.between(time.Second, 90*time.Second))
 	}
 }
 
 // restartLater starts another dispatcher later, on this or another machine.
 func (w *World) restartLater(d time.Duration) {
-	if w.coming {
+	if w.isStarting {
 		return
 	}
-	w.coming = true
+	w.isStarting = true
 	w.after(d, func() {
-		if w.life == nil {
-			w.begin(w.machines[w.choices.Draw(len(w.machines))])
+		if w.dispatcher == nil {
+			w.startDispatcher(w.machines[w.choices.Draw(len(w.machines))])
 			return
 		}
-		w.coming = false
+		w.isStarting = false
 	})
 }
 
 // disk is the run directory as one dispatcher sees it. It reports durable data to the ledger.
 type disk struct {
 	*memdisk.Mount
-	l *life
+	l *dispatcher
 }
 
 func (d disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
@@ -233,21 +234,21 @@ func (d disk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, er
 	if err != nil {
 		return nil, err
 	}
-	if inJournal(path) && flag&os.O_EXCL != 0 {
-		d.l.made = epochOf(path)
+	if isJournalFile(path) && flag&os.O_EXCL != 0 {
+		d.l.fileEpoch = epochOf(path)
 		d.l.w.ledger.newEpoch(d.l.w, path)
 	}
 	return openFile{f, d.l, path}, nil
 }
 
-// inJournal reports whether a file is the journal file of an epoch. The marks file beside it is not
-// one.
-func inJournal(path string) bool { return path == journalPath(epochOf(path)) }
+// isJournalFile reports whether a file is the journal file of an epoch. The marks file beside it is
+// not one.
+func isJournalFile(path string) bool { return path == journalPath(epochOf(path)) }
 
 // openFile is an open file of the run directory.
 type openFile struct {
 	rundir.File
-	l    *life
+	l    *dispatcher
 	path string
 }
 
@@ -263,7 +264,7 @@ func (f openFile) Sync() error {
 			return errors.Join(o.Sync(), o.Close())
 		})
 	}
-	if err == nil && inJournal(f.path) {
+	if err == nil && isJournalFile(f.path) {
 		if size, err := f.File.Size(); err == nil {
 			f.l.w.ledger.recordSynced(f.l, f.path, size)
 		}
@@ -281,8 +282,8 @@ func (d disk) SyncDir(dir string) error {
 
 // onSameMachine calls do, without faults, for the mount of each other dispatcher of the machine
 // until there is an error.
-func (l *life) onSameMachine(do func(*memdisk.Mount) error) (err error) {
-	for _, other := range l.w.lives {
+func (l *dispatcher) onSameMachine(do func(*memdisk.Mount) error) (err error) {
+	for _, other := range l.w.dispatchers {
 		if err == nil && other != l && other.m == l.m {
 			fault := other.mount.Fault
 			other.mount.Fault = nil
@@ -293,58 +294,58 @@ func (l *life) onSameMachine(do func(*memdisk.Mount) error) (err error) {
 	return err
 }
 
-// doomAt is a point of a turn.
-type doomAt uint8
+// turnPoint is a point of a turn.
+type turnPoint uint8
 
 const (
-	nowhere   doomAt = iota
-	atDisk           // before a disk operation
-	atWrite          // in the middle of a write
-	atRelease        // after the records are durable, before the first command
-	atCommand        // before a command
+	noPoint   turnPoint = iota
+	atDisk              // before a disk operation
+	atWrite             // in the middle of a write
+	atRelease           // after the records are durable, before the first command
+	atCommand           // before a command
 )
 
-// doom is a planned event at a point of a dispatcher's turn.
-type doom struct {
-	l     *life
-	at    doomAt
-	left  int  // number of times that the point is still passed
-	power bool // its machine loses its power as well
-	do    func()
+// trigger is a planned event at a point of a dispatcher's turn.
+type trigger struct {
+	l       *dispatcher
+	at      turnPoint
+	numLeft int  // number of times that the point is still passed
+	power   bool // its machine loses its power as well
+	do      func()
 }
 
-// arm kills the dispatcher at the nth passing of a point.
-func (d *doom) arm(at doomAt, n int, power bool) {
-	d.at, d.left, d.power = at, n, power
-	d.do = func() { panic(killed{}) }
+// killAt kills the dispatcher at the nth passing of a point.
+func (d *trigger) killAt(at turnPoint, n int, power bool) {
+	d.at, d.numLeft, d.power = at, n, power
+	d.do = func() { panic(killedPanic{}) }
 }
 
-// armWith calls do at the nth passing of a point.
-func (d *doom) armWith(at doomAt, n int, do func()) { d.at, d.left, d.do = at, n, do }
+// callAt calls do at the nth passing of a point.
+func (d *trigger) callAt(at turnPoint, n int, do func()) { d.at, d.numLeft, d.do = at, n, do }
 
-func (d *doom) disarm() { d.at = nowhere }
+func (d *trigger) disarm() { d.at = noPoint }
 
-func (d *doom) passPoint(at doomAt) {
+func (d *trigger) passPoint(at turnPoint) {
 	if d.at != at {
 		return
 	}
-	if d.left--; d.left > 0 {
+	if d.numLeft--; d.numLeft > 0 {
 		return
 	}
-	d.at = nowhere
+	d.at = noPoint
 	d.do()
 }
 
 // fault decides before each operation on the run directory whether it fails.
-func (l *life) fault(op, path string) error {
-	l.doom.passPoint(atDisk)
-	if op == "write" && l.doom.at == atWrite {
-		if l.doom.left--; l.doom.left <= 0 {
-			l.doom.at, l.doom.left = atDisk, 1 // the process dies before its next operation
+func (l *dispatcher) fault(op, path string) error {
+	l.trigger.passPoint(atDisk)
+	if op == "write" && l.trigger.at == atWrite {
+		if l.trigger.numLeft--; l.trigger.numLeft <= 0 {
+			l.trigger.at, l.trigger.numLeft = atDisk, 1 // the process dies before its next operation
 			return memdisk.Short{N: l.w.choices.Draw(400), Err: syscall.EINTR}
 		}
 	}
-	if l.w.now >= l.m.full {
+	if l.w.now >= l.m.fullUntil {
 		return nil
 	}
 	switch {
@@ -355,7 +356,7 @@ func (l *life) fault(op, path string) error {
 		case 2:
 			return syscall.EDQUOT
 		} // otherwise only fsync reports the error, as on NFS
-	case op == "sync" && l.w.choices.Draw(2) == 0 && l.made == len(l.w.ledger.files): // no other dispatcher has read it
+	case op == "sync" && l.w.choices.Draw(2) == 0 && l.fileEpoch == len(l.w.ledger.files): // no other dispatcher has read it
 		return memdisk.Forget{Err: syscall.EIO, Zeros: l.w.choices.Draw(2) == 1}
 	case op == "sync":
 		return syscall.ESTALE
@@ -367,7 +368,7 @@ func (l *life) fault(op, path string) error {
 // What another machine has read in the meantime is on the server and survives.
 func (m *machine) powerLoss(w *World) {
 	t := w.choices
-	for _, l := range w.lives {
+	for _, l := range w.dispatchers {
 		if l.m != m || w.ledger.readElsewhere(l) {
 			continue
 		}
@@ -382,11 +383,11 @@ func (m *machine) powerLoss(w *World) {
 			return memdisk.Fate{Keep: t.Draw(loss.Len + 1), Zeros: t.Draw(2) == 1}
 		})
 	}
-	w.ledger.lostPower(w)
+	w.ledger.forgetLostFiles(w)
 }
 
-// show formats an event for the log, including the values behind its pointers.
-func show(ev sched.Event) string {
+// showEvent formats an event for the log, including the values behind its pointers.
+func showEvent(ev sched.Event) string {
 	switch ev := ev.(type) {
 	case sched.HostUp:
 		return fmt.Sprintf("{%s up %v boot %s %s}", ev.Host, ev.Hello.Uptime, ev.Hello.BootID, ev.Hello.Machine)
@@ -399,17 +400,17 @@ func show(ev sched.Event) string {
 	case sched.AttemptsWithdrawn:
 		return fmt.Sprintf("{%s %+v}", ev.Host, *ev.Msg)
 	case sched.AttemptsProbed:
-		return fmt.Sprintf("{%s %s}", ev.Host, answers(ev.Msg.Jobs))
+		return fmt.Sprintf("{%s %s}", ev.Host, answersText(ev.Msg.Jobs))
 	case sched.HostInspected:
 		return fmt.Sprintf("{%s %+v}", ev.Via, *ev.Msg)
 	case sched.HostListed:
-		return fmt.Sprintf("{%s %s last %v %s}", ev.Host, answers(ev.Msg.Jobs), ev.Msg.Last, ev.Msg.Why)
+		return fmt.Sprintf("{%s %s last %v %s}", ev.Host, answersText(ev.Msg.Jobs), ev.Msg.Last, ev.Msg.Why)
 	case sched.Edit:
 		return fmt.Sprintf("{%v %s}", ev.Jobs, &ev.Change)
 	case sched.Request:
 		var b strings.Builder
 		for _, do := range ev.Do {
-			fmt.Fprintf(&b, " %T%s", do, show(do))
+			fmt.Fprintf(&b, " %T%s", do, showEvent(do))
 		}
 		return "{" + ev.Name + b.String() + "}"
 	case sched.Submit:
@@ -426,7 +427,7 @@ func show(ev sched.Event) string {
 	return fmt.Sprintf("%+v", ev)
 }
 
-func answers(ps []hosts.ProbedJob) string {
+func answersText(ps []hosts.ProbedJob) string {
 	var b strings.Builder
 	for _, p := range ps {
 		fmt.Fprintf(&b, "%s: %s %s; ", p.Attempt, p.Answer, p.Why)

@@ -12,14 +12,14 @@ import (
 )
 
 var (
-	seedCount = flag.Int("seeds", 0, "how many worlds TestSeeds runs; 0: some hundreds")
-	firstSeed = flag.Uint64("first", 0, "the first of them")
-	mostBad   = flag.Int("most", 5, "stop when so many worlds have failed")
-	wholeLog  = flag.Bool("whole-log", false, "print the whole log of a world that fails, not its end")
+	numSeeds    = flag.Int("seeds", 0, "how many worlds TestSeeds runs; 0: some hundreds")
+	firstSeed   = flag.Uint64("first", 0, "the first of them")
+	maxFailures = flag.Int("most", 5, "stop when so many worlds have failed")
+	printLog    = flag.Bool("whole-log", false, "print the whole log of a world that fails, not its end")
 )
 
 func init() {
-	flag.BoolVar(&cutAll, "cuts", false, "in TestSeeds inject only deaths of dispatchers and journals that end early")
+	flag.BoolVar(&cutAllJournals, "cuts", false, "in TestSeeds inject only deaths of dispatchers and journals that end early")
 	flag.BoolVar(&batterAll, "battered", false, "damage the journal of every world again and again")
 }
 
@@ -29,7 +29,7 @@ func init() {
 //	go test ./dispatch/sim -run TestSeeds -first 4711 -seeds 1 -whole-log   # repeat one world
 //	go test ./dispatch/sim -run TestSeeds -seeds 1000 -battered             # far more damage
 func TestSeeds(t *testing.T) {
-	n := *seedCount
+	n := *numSeeds
 	switch {
 	case n > 0:
 	case testing.Short():
@@ -48,7 +48,7 @@ func TestSeeds(t *testing.T) {
 //
 //	go test ./dispatch/sim -run TestCuts -seeds 10000    # 2,000 worlds
 func TestCuts(t *testing.T) {
-	n := *seedCount / 5
+	n := *numSeeds / 5
 	switch {
 	case n > 0:
 	case testing.Short(), raceEnabled:
@@ -56,9 +56,9 @@ func TestCuts(t *testing.T) {
 	default:
 		n = 100
 	}
-	was := cutAll
-	cutAll = true
-	defer func() { cutAll = was }()
+	was := cutAllJournals
+	cutAllJournals = true
+	defer func() { cutAllJournals = was }()
 	holdInWorlds(t, n)
 }
 
@@ -66,14 +66,14 @@ func TestCuts(t *testing.T) {
 func holdInWorlds(t *testing.T, n int) {
 	t.Helper()
 	var (
-		next   atomic.Uint64
-		mu     sync.Mutex
-		faults = map[string]int{}
-		turns  int
-		lives  int
-		took   time.Duration
-		bad    []uint64
-		wg     sync.WaitGroup
+		next        atomic.Uint64
+		mu          sync.Mutex
+		faults      = map[string]int{}
+		turns       int
+		dispatchers int
+		took        time.Duration
+		bad         []uint64
+		wg          sync.WaitGroup
 	)
 	began := time.Now()
 	for range runtime.GOMAXPROCS(0) {
@@ -84,11 +84,11 @@ func holdInWorlds(t *testing.T, n int) {
 				for k, v := range r.Faults {
 					faults[k] += v
 				}
-				turns, lives, took = turns+r.Turns, lives+r.Lives, took+r.Took
+				turns, dispatchers, took = turns+r.Turns, dispatchers+r.Dispatchers, took+r.Took
 				if r.Failure != nil {
 					bad = append(bad, *firstSeed+i)
 				}
-				enough := len(bad) >= *mostBad
+				enough := len(bad) >= *maxFailures
 				mu.Unlock()
 				if enough {
 					return
@@ -108,7 +108,7 @@ func holdInWorlds(t *testing.T, n int) {
 		switch {
 		case i > 0:
 			log = nil
-		case !*wholeLog:
+		case !*printLog:
 			log = log[max(0, len(log)-80):]
 		}
 		t.Errorf("%s\nseed %d: %v", strings.Join(log, "\n"), seed, again.Failure)
@@ -118,10 +118,10 @@ func holdInWorlds(t *testing.T, n int) {
 		all += v
 	}
 	t.Logf("%d worlds: %d faults, %d turns of %d dispatchers, %v of their time, in %v of ours",
-		n, all, turns, lives, took.Round(time.Hour), time.Since(began).Round(time.Millisecond))
+		n, all, turns, dispatchers, took.Round(time.Hour), time.Since(began).Round(time.Millisecond))
 	for _, p := range faultKinds {
 		t.Logf("%8d  %s", faults[p.name], p.name)
-		if n >= 500 && faults[p.name] == 0 && len(bad) == 0 && !cutAll {
+		if n >= 500 && faults[p.name] == 0 && len(bad) == 0 && !cutAllJournals {
 			t.Errorf("%s never happened", p.name)
 		}
 	}

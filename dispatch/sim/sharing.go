@@ -14,29 +14,29 @@ import (
 // same rules as helpers and supervisors. It has its own random source, so it does not change worlds
 // without neighbors.
 type neighbor struct {
-	h    *host
-	boot int // of the host; what was started in an earlier boot is dead
-	rng  *rand.Rand
-	want int
-	held int
-	life int // number of times that it died
+	h         *host
+	boot      int // of the host; what was started in an earlier boot is dead
+	rng       *rand.Rand
+	want      int
+	held      int
+	numDeaths int // number of times that it died
 }
 
-// lastSlot is how long a user waits before it uses a slot although others hold all.
-const lastSlot = 30 * time.Second
+// lastSlotDelay is how long a user waits before it uses a slot although others hold all.
+const lastSlotDelay = 30 * time.Second
 
-// shared reports whether the hosts of this world have other users.
-func (w *World) shared() bool { return len(w.specs)%3 == 1 }
+// hasOtherUsers reports whether the hosts of this world have other users.
+func (w *World) hasOtherUsers() bool { return len(w.specs)%3 == 1 }
 
 // setShare handles the share that the run wants. The first call starts the neighbor.
 func (p *helper) setShare(m hosts.Share) {
 	h := p.h
-	if p.superseded() {
+	if p.isSuperseded() {
 		return
 	}
-	if h.wants = m; h.other == nil {
-		h.other = &neighbor{h: h, boot: h.boot, rng: rand.New(rand.NewPCG(uint64(len(h.w.specs)), uint64(h.idx)))}
-		h.other.useHost()
+	if h.wantedShare = m; h.neighbor == nil {
+		h.neighbor = &neighbor{h: h, boot: h.boot, rng: rand.New(rand.NewPCG(uint64(len(h.w.specs)), uint64(h.idx)))}
+		h.neighbor.useHost()
 	}
 	h.fill()
 }
@@ -46,27 +46,27 @@ func (b *neighbor) useHost() {
 	h, w := b.h, b.h.w
 	if b.boot != h.boot {
 		b.boot, b.held = h.boot, 0
-		b.life++
+		b.numDeaths++
 	}
 	switch n := b.rng.IntN(20); {
 	case w.faultsAreOver():
 		b.want = 0
 	case n == 0:
 		w.logf("the neighbor on %s dies", h.name)
-		b.life, b.held, b.want = b.life+1, 0, 0
+		b.numDeaths, b.held, b.want = b.numDeaths+1, 0, 0
 	case n < 6:
-		b.want = b.rng.IntN(h.wants.Slots + 2)
+		b.want = b.rng.IntN(h.wantedShare.Slots + 2)
 	}
-	for b.held < hosts.SlotBound(h.wants.Slots, nil, h.claims(0), 1, 0.5) {
+	for b.held < hosts.SlotBound(h.wantedShare.Slots, nil, h.claims(0), 1, 0.5) {
 		b.held++ // publish first, then count
-		if !hosts.SlotsFit(h.wants.Slots, h.claims(0), 1, false) {
+		if !hosts.SlotsFit(h.wantedShare.Slots, h.claims(0), 1, false) {
 			b.held--
 			break
 		}
 		w.checkShared(h, false)
-		life := b.life
+		deaths := b.numDeaths
 		w.after(time.Duration(b.rng.Int64N(int64(time.Minute))), func() {
-			if b.life == life && b.boot == h.boot {
+			if b.numDeaths == deaths && b.boot == h.boot {
 				b.held--
 				h.fill()
 			}
@@ -80,20 +80,20 @@ func (b *neighbor) useHost() {
 // claims returns the published claims on the host: that of the run, plus more slots that it is
 // about to use, and that of the neighbor.
 func (h *host) claims(more int) []hosts.SlotClaim {
-	us := hosts.SlotClaim{User: 1, Run: "us", Weight: 1, Held: h.busy() + more}
+	us := hosts.SlotClaim{User: 1, Run: "us", Weight: 1, Held: h.numBusy() + more}
 	if p := h.helper; p != nil && p.alive {
-		us.Want = max(h.wants.Want, 1)
+		us.Want = max(h.wantedShare.Want, 1)
 	}
-	if h.other == nil || h.other.boot != h.boot {
+	if h.neighbor == nil || h.neighbor.boot != h.boot {
 		return []hosts.SlotClaim{us}
 	}
-	return []hosts.SlotClaim{us, {User: 2, Run: "neighbor", Weight: 1, Want: h.other.want, Held: h.other.held}}
+	return []hosts.SlotClaim{us, {User: 2, Run: "neighbor", Weight: 1, Want: h.neighbor.want, Held: h.neighbor.held}}
 }
 
 // hasSpace reports whether a supervisor that has published n slots may keep them. Otherwise it
 // tries again later.
 func (h *host) hasSpace(n int) bool {
-	if h.wants.Weight == 0 || hosts.SlotsFit(h.wants.Slots, h.claims(n), 0, h.last) {
+	if h.wantedShare.Weight == 0 || hosts.SlotsFit(h.wantedShare.Slots, h.claims(n), 0, h.lastSlotAllowed) {
 		return true
 	}
 	if !h.retries {
@@ -109,18 +109,18 @@ func (h *host) hasSpace(n int) bool {
 // sharing returns what the helper reports about the neighbor.
 func (h *host) sharing() *hosts.Sharing {
 	claims := h.claims(0)
-	if h.wants.Weight == 0 || len(claims) == 1 || claims[1].Want+claims[1].Held == 0 {
-		h.last, h.starved = false, 0
+	if h.wantedShare.Weight == 0 || len(claims) == 1 || claims[1].Want+claims[1].Held == 0 {
+		h.lastSlotAllowed, h.starvedSince = false, 0
 		return nil
 	}
-	bound := hosts.SlotBound(h.wants.Slots, nil, claims, 0, 0.5)
+	bound := hosts.SlotBound(h.wantedShare.Slots, nil, claims, 0, 0.5)
 	switch {
 	case bound > 0:
-		h.last, h.starved = false, 0
-	case h.starved == 0:
-		h.starved = h.w.now
-	case h.w.now-h.starved > lastSlot:
-		h.last, bound = true, 1
+		h.lastSlotAllowed, h.starvedSince = false, 0
+	case h.starvedSince == 0:
+		h.starvedSince = h.w.now
+	case h.w.now-h.starvedSince > lastSlotDelay:
+		h.lastSlotAllowed, bound = true, 1
 	}
 	return &hosts.Sharing{Slots: bound, Held: claims[1].Held, Users: []hosts.SharedUser{{Name: "neighbor", Slots: claims[1].Held}}}
 }
@@ -128,15 +128,15 @@ func (h *host) sharing() *hosts.Sharing {
 // checkShared checks, after a start on a shared host, that no more slots are held than there are.
 // Only a user's last slot may exceed the limit.
 func (w *World) checkShared(h *host, ours bool) {
-	if h.other == nil || h.wants.Weight == 0 || h.other.boot != h.boot {
+	if h.neighbor == nil || h.wantedShare.Weight == 0 || h.neighbor.boot != h.boot {
 		return
 	}
-	held := h.busy()
-	if ours && held == 1 && h.last {
+	held := h.numBusy()
+	if ours && held == 1 && h.lastSlotAllowed {
 		return
 	}
-	if slots := h.wants.Slots; held+h.other.held > slots && h.other.held > 0 && (ours || held <= slots) {
-		w.fail(SharedSlotsHold, "%s has %d slots for all; the run has %d of them and its neighbor %d", h.name, slots, held, h.other.held)
+	if slots := h.wantedShare.Slots; held+h.neighbor.held > slots && h.neighbor.held > 0 && (ours || held <= slots) {
+		w.fail(SharedSlotsHold, "%s has %d slots for all; the run has %d of them and its neighbor %d", h.name, slots, held, h.neighbor.held)
 	}
 }
 
@@ -144,34 +144,34 @@ func (w *World) checkShared(h *host, ours bool) {
 // hosts/helper/remote (suspend.go).
 
 const (
-	suspendFor = 10 * time.Second // the suspender renews this lease
-	tickEvery  = 10 * time.Second // how often a supervisor checks whether the lease has expired
-	// How long process trees may stay suspended after they should continue.
-	suspendBound = 30 * time.Second
+	suspendLease = 10 * time.Second // the suspender renews this lease
+	tickInterval = 10 * time.Second // how often a supervisor checks whether the lease has expired
+	// maxSuspended is how long process trees may stay suspended after they should continue.
+	maxSuspended = 30 * time.Second
 )
 
 // suspension is the state of all jobs of a host.
 type suspension struct {
-	owner      time.Duration // the owner wants the host until then
-	on         bool          // the process trees are stopped
-	since      time.Duration
-	total      time.Duration // duration of all completed suspensions
-	alive      int           // number of the living suspender; 0: none
-	made       int
-	receivedAt time.Duration // when the suspender last had a message from the helper
-	lease      time.Duration
-	late       time.Duration // since when the jobs should continue; 0: they need not
+	ownerUntil      time.Duration // the owner wants the host until then
+	isSuspended     bool          // the process trees are stopped
+	since           time.Duration
+	total           time.Duration // duration of all completed suspensions
+	livingSuspender int           // number of the living suspender; 0: none
+	numSuspenders   int
+	receivedAt      time.Duration // when the suspender last had a message from the helper
+	lease           time.Duration
+	overdueSince    time.Duration // since when the jobs should continue; 0: they need not
 }
 
 func (h *host) currentOwner() (o hosts.Owner) {
-	if h.w.now < h.jobs.owner {
+	if h.w.now < h.jobs.ownerUntil {
 		o = hosts.Owner{Who: "alice uses the screen", Suspend: true}
 	}
 	return o
 }
 
 func (h *host) suspended() time.Duration {
-	if s := &h.jobs; s.on {
+	if s := &h.jobs; s.isSuspended {
 		return s.total + h.w.now - s.since
 	}
 	return h.jobs.total
@@ -181,15 +181,15 @@ func (h *host) suspended() time.Duration {
 func (p *helper) watchOwner() {
 	h, s := p.h, &p.h.jobs
 	switch wanted := h.currentOwner().Suspend && len(p.running) > 0; {
-	case wanted && s.alive == 0:
-		s.made++
-		s.alive, s.receivedAt = s.made, h.w.now
-		if !s.on {
-			s.on, s.since = true, h.w.now
+	case wanted && s.livingSuspender == 0:
+		s.numSuspenders++
+		s.livingSuspender, s.receivedAt = s.numSuspenders, h.w.now
+		if !s.isSuspended {
+			s.isSuspended, s.since = true, h.w.now
 			h.w.logf("jobs of %s are suspended", h.name)
 			h.tick(s.since)
 		}
-		h.suspender(s.alive)
+		h.suspender(s.livingSuspender)
 	case wanted:
 		s.receivedAt = h.w.now
 	default:
@@ -200,23 +200,23 @@ func (p *helper) watchOwner() {
 // suspender renews the lease of the suspension once, or resumes the jobs.
 func (h *host) suspender(n int) {
 	s := &h.jobs
-	if s.alive != n {
+	if s.livingSuspender != n {
 		return
 	}
-	if p := h.helper; p == nil || !p.alive || h.w.now-s.receivedAt > suspendFor {
+	if p := h.helper; p == nil || !p.alive || h.w.now-s.receivedAt > suspendLease {
 		h.resume()
 		return
 	}
-	s.lease = h.w.now + suspendFor
+	s.lease = h.w.now + suspendLease
 	h.w.after(sched.HeartbeatInterval, func() { h.suspender(n) })
 }
 
 // tick is the periodic check of the supervisor of a suspended job.
 func (h *host) tick(since time.Duration) {
-	h.w.after(tickEvery, func() {
+	h.w.after(tickInterval, func() {
 		s := &h.jobs
 		switch {
-		case !s.on || s.since != since:
+		case !s.isSuspended || s.since != since:
 			return
 		case h.w.now > s.lease:
 			h.resume()
@@ -229,18 +229,18 @@ func (h *host) tick(since time.Duration) {
 // resume continues all jobs.
 func (h *host) resume() {
 	s := &h.jobs
-	if s.on {
-		s.total, s.on = h.suspended(), false
+	if s.isSuspended {
+		s.total, s.isSuspended = h.suspended(), false
 		h.w.logf("jobs of %s go on", h.name)
 	}
-	s.alive = 0
+	s.livingSuspender = 0
 }
 
 // ranFor calls do after d, not counting the time during which jobs are suspended.
 func (h *host) ranFor(d time.Duration, do func()) {
 	credit := h.suspended()
 	h.w.after(d, func() {
-		if more := h.suspended() - credit; more > 0 || h.jobs.on {
+		if more := h.suspended() - credit; more > 0 || h.jobs.isSuspended {
 			h.ranFor(max(more, time.Second), do)
 			return
 		}
@@ -252,16 +252,16 @@ func (h *host) ranFor(d time.Duration, do func()) {
 func (w *World) checkOwners() {
 	for _, h := range w.hosts {
 		s, p := &h.jobs, h.helper
-		if !s.on || h.currentOwner().Suspend && p != nil && p.alive && w.now >= p.thaw {
-			s.late = 0
+		if !s.isSuspended || h.currentOwner().Suspend && p != nil && p.alive && w.now >= p.stoppedUntil {
+			s.overdueSince = 0
 			continue
 		}
-		if s.late == 0 {
-			s.late = max(1, w.now)
+		if s.overdueSince == 0 {
+			s.overdueSince = max(1, w.now)
 		}
-		for _, r := range h.runs {
-			if r.job && w.now-s.late > suspendBound {
-				w.fail(NothingSuspended, "%s on %s is suspended since %v, and should run since %v", r.s.id, h.name, s.since, s.late)
+		for _, r := range h.heldAttempts {
+			if r.processLives && w.now-s.overdueSince > maxSuspended {
+				w.fail(NothingSuspended, "%s on %s is suspended since %v, and should run since %v", r.spooled.id, h.name, s.since, s.overdueSince)
 			}
 		}
 	}
@@ -269,21 +269,21 @@ func (w *World) checkOwners() {
 
 func killSuspender(w *World) bool {
 	s := &w.anyHost().jobs
-	killed := s.alive > 0
-	s.alive = 0
+	killed := s.livingSuspender > 0
+	s.livingSuspender = 0
 	return killed
 }
 
 // The devices of the simulated hosts. A job holds its devices until it has ended, even if its
 // supervisor is dead. Other users hold some devices from time to time.
 
-// given lists the devices that a dispatcher gave to an attempt.
-type given struct {
-	gpus  []int
-	share int // number of halves of each device
+// givenGPUs lists the devices that a dispatcher gave to an attempt.
+type givenGPUs struct {
+	gpus      []int
+	numHalves int // number of halves of each device
 }
 
-func shareOf(s *jobs.Spec) int {
+func halvesOf(s *jobs.Spec) int {
 	if s.GPUs == jobs.HalfGPU {
 		return 1
 	}
@@ -292,16 +292,16 @@ func shareOf(s *jobs.Spec) int {
 
 // checkGPUs checks the devices that a dispatcher gives to an attempt. Each half belongs to at most
 // one attempt whose end the dispatcher does not know.
-func (w *World) checkGPUs(l *life, id jobs.AttemptID) {
-	mine, entry := l.handed[id], w.ledger.entry(id)
+func (w *World) checkGPUs(l *dispatcher, id jobs.AttemptID) {
+	mine, entry := l.givenGPUs[id], w.ledger.entry(id)
 	if w.damaged || entry == nil {
 		return
 	}
 	for _, n := range mine.gpus {
 		held := 0
-		for other, g := range l.handed {
+		for other, g := range l.givenGPUs {
 			if e := w.ledger.entry(other); slices.Contains(g.gpus, n) && e != nil && e.open && e.machine == entry.machine {
-				held += g.share
+				held += g.numHalves
 			}
 		}
 		if held > 2 {
@@ -311,16 +311,16 @@ func (w *World) checkGPUs(l *life, id jobs.AttemptID) {
 }
 
 // isLocking reports whether a run has locked a device.
-func (r *run) isLocking(device int) bool {
-	return r.locked && r.boot == r.h.boot && (r.sup || r.job) && slices.Contains(r.s.gpus, device)
+func (r *heldAttempt) isLocking(device int) bool {
+	return r.locked && r.boot == r.h.boot && (r.supervisorLives || r.processLives) && slices.Contains(r.spooled.gpus, device)
 }
 
 // lockedHalves returns how many halves of a device are locked by other users and by runs other than
 // but.
-func (h *host) lockedHalves(device int, but *run) (halves int) {
-	for _, r := range h.runs {
+func (h *host) lockedHalves(device int, but *heldAttempt) (halves int) {
+	for _, r := range h.heldAttempts {
 		if r != but && r.isLocking(device) {
-			halves += shareOf(r.s.spec)
+			halves += halvesOf(r.spooled.spec)
 		}
 	}
 	if halves == 0 && !h.w.faultsAreOver() {
@@ -330,9 +330,9 @@ func (h *host) lockedHalves(device int, but *run) (halves int) {
 }
 
 // lockGPUs locks the devices of a run, or returns the devices that others hold.
-func (h *host) lockGPUs(r *run) (taken []int) {
-	for _, n := range r.s.gpus {
-		if h.lockedHalves(n, r)+shareOf(r.s.spec) > 2 {
+func (h *host) lockGPUs(r *heldAttempt) (taken []int) {
+	for _, n := range r.spooled.gpus {
+		if h.lockedHalves(n, r)+halvesOf(r.spooled.spec) > 2 {
 			taken = append(taken, n)
 		}
 	}
@@ -355,16 +355,16 @@ func (h *host) lockedDevices() (whole, half []int) {
 }
 
 // checkHeld checks that a job that starts holds its devices and nobody else does.
-func (w *World) checkHeld(r *run) {
-	for _, n := range r.s.gpus {
+func (w *World) checkHeld(r *heldAttempt) {
+	for _, n := range r.spooled.gpus {
 		halves := 0
-		for _, other := range r.h.runs {
-			if other.job && other.boot == r.h.boot && slices.Contains(other.s.gpus, n) {
-				halves += shareOf(other.s.spec)
+		for _, other := range r.h.heldAttempts {
+			if other.processLives && other.boot == r.h.boot && slices.Contains(other.spooled.gpus, n) {
+				halves += halvesOf(other.spooled.spec)
 			}
 		}
 		if halves > 2 {
-			w.fail(DevicesHold, "%s starts on device %d of %s, of which %d halves are in use", r.s.id, n, r.h.name, halves)
+			w.fail(DevicesHold, "%s starts on device %d of %s, of which %d halves are in use", r.spooled.id, n, r.h.name, halves)
 		}
 	}
 }
@@ -406,7 +406,7 @@ func changeTokens(w *World) bool {
 }
 
 // checkLimits checks that a launch exceeds no limit. It counts the open attempts of the table.
-func (w *World) checkLimits(l *life, r *jobs.Record) {
+func (w *World) checkLimits(l *dispatcher, r *jobs.Record) {
 	t := l.core.Table()
 	is := t.Job(r.Job)
 	spec, tokens, ofQueue, most := is.Spec, map[string]int{}, 0, 0

@@ -22,107 +22,108 @@ func (h *host) fill() {
 	if h.spoolBoot != h.boot {
 		return
 	}
-	for len(h.in) > 0 && h.hasSpace(h.in[0].spec.SlotCount()) && h.busy()+h.in[0].spec.SlotCount() <= h.limit {
-		s := h.in[0]
-		h.in = h.in[1:]
+	for len(h.spool) > 0 && h.hasSpace(h.spool[0].spec.SlotCount()) && h.numBusy()+h.spool[0].spec.SlotCount() <= h.limit {
+		s := h.spool[0]
+		h.spool = h.spool[1:]
 		if h.uptime() > h.lease {
-			h.lapsed(s.id)
+			h.reportLapsed(s.id)
 			continue
 		}
-		r := &run{h: h, s: s, slot: 1 + len(h.runs), boot: h.boot, lease: h.lease, sup: true}
-		h.runs = append(h.runs, r)
+		r := &heldAttempt{h: h, spooled: s, slot: 1 + len(h.heldAttempts), boot: h.boot, lease: h.lease, supervisorLives: true}
+		h.heldAttempts = append(h.heldAttempts, r)
 		h.w.checkShared(h, true)
 		h.prepare(r)
 	}
 }
 
-func (h *host) lapsed(id jobs.AttemptID) {
+func (h *host) reportLapsed(id jobs.AttemptID) {
 	h.sendReport(func(p *helper) {
 		p.forgetEnded(id)
-		p.tellWithdrawn(leaseOver, id)
+		p.reportWithdrawn(leaseOverReason, id)
 	})
 }
 
 // isAlive reports whether the supervisor of a run lives and the host was not rebooted since.
-func (r *run) isAlive() bool { return r.sup && r.boot == r.h.boot }
+func (r *heldAttempt) isAlive() bool { return r.supervisorLives && r.boot == r.h.boot }
 
 // prepare makes the claim. A file system that hangs delays it.
-func (h *host) prepare(r *run) {
+func (h *host) prepare(r *heldAttempt) {
 	w := h.w
 	if !r.isAlive() {
 		return
 	}
 	if !h.isAnswering() {
-		w.after(h.wedged-w.now+w.between(0, time.Second), func() { h.prepare(r) })
+		w.after(h.hungUntil-w.now+w.between(0, time.Second), func() { h.prepare(r) })
 		return
 	}
-	if w.now < h.sealed {
-		h.drop(r)
-		h.refused(r.s.id, "making the claim: no space left on device")
+	if w.now < h.sentinelsFailUntil {
+		h.dropHeld(r)
+		h.reportRefused(r.spooled.id, "making the claim: no space left on device")
 		return
 	}
 	if taken := h.lockGPUs(r); len(taken) > 0 {
-		h.replaceByTombstone(r.s.id)
-		h.drop(r)
-		h.refused(r.s.id, "its GPU is in use", taken...)
+		h.replaceByTombstone(r.spooled.id)
+		h.dropHeld(r)
+		h.reportRefused(r.spooled.id, "its GPU is in use", taken...)
 		return
 	}
-	if err := h.claim(r.s.id, false); err != nil {
-		h.drop(r)
-		w.logf("%s does not claim %s: %v", h.name, r.s.id, err)
+	if err := h.claim(r.spooled.id, false); err != nil {
+		h.dropHeld(r)
+		w.logf("%s does not claim %s: %v", h.name, r.spooled.id, err)
 		h.sendReport(func(p *helper) {
-			p.waiting.del(r.s.id)
-			p.answer([]jobs.AttemptID{r.s.id})
+			p.waiting.del(r.spooled.id)
+			p.answer([]jobs.AttemptID{r.spooled.id})
 		})
 		return
 	}
 	r.claimed = true
-	if w.smallFault(15) { // it may hang between the claim and the start
+	if w.oneInWhileFaults(15) { // it may hang between the claim and the start
 		w.after(w.between(0, 20*time.Second), func() { h.begin(r) })
 		return
 	}
 	h.begin(r)
 }
 
-// refused reports that a supervisor does not start an attempt, because of devices if there are any.
-func (h *host) refused(id jobs.AttemptID, why string, gpus ...int) {
+// reportRefused reports that a supervisor does not start an attempt, because of devices if there
+// are any.
+func (h *host) reportRefused(id jobs.AttemptID, why string, gpus ...int) {
 	h.sendReport(func(p *helper) {
 		p.forgetEnded(id)
-		p.tell(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why, GPUs: gpus}})
+		p.sendEvent(sched.HostRefused{Host: h.name, Msg: &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: why, GPUs: gpus}})
 	})
 }
 
 // begin starts the process, unless the lease has run out since the claim.
-func (h *host) begin(r *run) {
+func (h *host) begin(r *heldAttempt) {
 	w := h.w
 	if !r.isAlive() {
 		return
 	}
 	if h.uptime() > r.lease {
-		h.replaceByTombstone(r.s.id)
-		h.drop(r)
-		h.lapsed(r.s.id)
+		h.replaceByTombstone(r.spooled.id)
+		h.dropHeld(r)
+		h.reportLapsed(r.spooled.id)
 		h.fill()
 		return
 	}
-	r.job, r.started = true, h.stamp()
+	r.processLives, r.started = true, h.stamp()
 	w.truth.recordStart(w, r)
-	h.touch()
+	h.writeHeartbeatFile()
 	h.sendReport(func(p *helper) {
-		p.waiting.del(r.s.id)
-		p.running.add(r.s.id)
-		p.tell(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.s.id, Slot: r.slot, At: r.started}}}})
+		p.waiting.del(r.spooled.id)
+		p.running.add(r.spooled.id)
+		p.sendEvent(sched.AttemptsStarted{Host: h.name, Msg: &hosts.Started{Jobs: []hosts.StartedJob{{Attempt: r.spooled.id, Slot: r.slot, At: r.started}}}})
 	})
-	d, o := h.fate(r)
+	d, o := h.chooseFate(r)
 	h.ranFor(d, func() {
-		if r.job && r.boot == h.boot && !r.stop {
-			h.ended(r, o)
+		if r.processLives && r.boot == h.boot && !r.isStopping {
+			h.endProcess(r, o)
 		}
 	})
 }
 
-// fate chooses how long a job runs and how it ends.
-func (h *host) fate(r *run) (time.Duration, *jobs.Outcome) {
+// chooseFate chooses how long a job runs and how it ends.
+func (h *host) chooseFate(r *heldAttempt) (time.Duration, *jobs.Outcome) {
 	w := h.w
 	d := w.between(0, 3*time.Second)
 	switch w.choices.Draw(8) {
@@ -133,69 +134,69 @@ func (h *host) fate(r *run) (time.Duration, *jobs.Outcome) {
 	}
 	o := &jobs.Outcome{}
 	switch {
-	case w.now < h.hole:
+	case w.now < h.failsFastUntil:
 		d, o.Exit = w.between(0, 50*time.Millisecond), 127
 	case w.choices.OneIn(7):
 		o.Exit = 1 + w.choices.Draw(2)
 	case w.choices.OneIn(25):
 		o.Signal = "SIGSEGV"
 	}
-	if t := r.s.timeout; t > 0 && d > t {
+	if t := r.spooled.timeout; t > 0 && d > t {
 		d = t
 		*o = jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}
 	}
 	return d, o
 }
 
-// ended ends a job's process with an outcome.
-func (h *host) ended(r *run, o *jobs.Outcome) {
+// endProcess ends a job's process with an outcome.
+func (h *host) endProcess(r *heldAttempt, o *jobs.Outcome) {
 	o.Started, o.Ended = r.started, max(r.started, h.stamp())
 	r.outcome = o
 	r.die()
-	if r.sup {
-		h.w.truth.sawEnd(r)
+	if r.supervisorLives {
+		h.w.truth.recordSeenOutcome(r)
 		h.recordEnd(r)
 	}
 }
 
 // die ends the process, whether or not a supervisor notices.
-func (r *run) die() {
-	if r.job {
-		r.job = false
+func (r *heldAttempt) die() {
+	if r.processLives {
+		r.processLives = false
 		r.h.w.truth.recordDeath(r)
 	}
 }
 
 // recordEnd writes the sentinel, releases the spec, and reports the exit.
-func (h *host) recordEnd(r *run) {
+func (h *host) recordEnd(r *heldAttempt) {
 	w := h.w
 	if !r.isAlive() {
 		return
 	}
 	if !h.isAnswering() {
-		w.after(h.wedged-w.now+w.between(0, time.Second), func() { h.recordEnd(r) })
+		w.after(h.hungUntil-w.now+w.between(0, time.Second), func() { h.recordEnd(r) })
 		return
 	}
 	switch {
-	case w.now >= h.sealed:
+	case w.now >= h.sentinelsFailUntil:
 		h.writeSentinel(r)
-	case w.now >= h.full:
-		h.done = append(h.done, done{r.s.id, h.token(r.s.id, false).EncodeFinished(r.slot, *r.outcome)})
-		w.after(h.sealed-w.now, h.placeKeptFiles)
+	case w.now >= h.fullUntil:
+		h.keptFiles = append(h.keptFiles, keptFile{r.spooled.id, h.token(r.spooled.id, false).EncodeFinished(r.slot, *r.outcome)})
+		w.after(h.sentinelsFailUntil-w.now, h.placeKeptFiles)
 	default: // both disks fail: the helper may still pass the outcome on
 		h.reportExit(r)
 		w.after(w.between(time.Second, 5*time.Second), func() { h.recordEnd(r) })
 		return
 	}
-	h.drop(r)
+	h.dropHeld(r)
 	h.reportExit(r)
 	h.fill()
 }
 
-func (h *host) reportExit(r *run) {
+func (h *host) reportExit(r *heldAttempt) {
 	h.sendReport(func(p *helper) {
-		p.forgetEnded(r.s.id)
-		p.tell(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.s.id, Slot: r.slot, Outcome: *r.outcome}}}})
+		p.forgetEnded(r.spooled.id)
+		p.sendEvent(sched.AttemptsEnded{Host: h.name, Msg: &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: r.spooled.id, Slot: r.slot, Outcome: *r.outcome}}}})
 	})
 }
 
@@ -232,8 +233,8 @@ func (h *host) replaceByTombstone(id jobs.AttemptID) {
 }
 
 // writeSentinel fills the reserved bytes of a status file.
-func (h *host) writeSentinel(r *run) {
-	h.writeStatus(r.s.id, os.O_WRONLY, h.token(r.s.id, false).Sentinel(r.slot, *r.outcome), attempts.SentinelAt)
+func (h *host) writeSentinel(r *heldAttempt) {
+	h.writeStatus(r.spooled.id, os.O_WRONLY, h.token(r.spooled.id, false).Sentinel(r.slot, *r.outcome), attempts.SentinelAt)
 }
 
 func (h *host) writeStatus(id jobs.AttemptID, flag int, b []byte, off int64) {
@@ -248,13 +249,13 @@ func (h *host) writeStatus(id jobs.AttemptID, flag int, b []byte, off int64) {
 
 // placeKeptFiles moves the status files that wait in the spool to the attempts directory.
 func (h *host) placeKeptFiles() {
-	if h.w.now < h.sealed || !h.isAnswering() {
+	if h.w.now < h.sentinelsFailUntil || !h.isAnswering() {
 		return
 	}
-	for _, d := range h.done {
+	for _, d := range h.keptFiles {
 		h.writeStatus(d.id, os.O_WRONLY|os.O_CREATE, d.status, 0)
 	}
-	h.done = nil
+	h.keptFiles = nil
 }
 
 // readFate returns the state of an attempt according to its status file in the attempts directory
@@ -264,7 +265,7 @@ func (h *host) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 	if f.Attempt = id; err == nil {
 		f = attempts.Decode(b, runUID, id)
 	}
-	for _, d := range h.done {
+	for _, d := range h.keptFiles {
 		if d.id == id && f.State != attempts.Finished {
 			f, err = attempts.Decode(d.status, runUID, id), nil
 		}
@@ -288,14 +289,14 @@ func (h *host) hasClaim(id jobs.AttemptID) bool {
 	return err == nil && f.Claim.Host == h.name
 }
 
-// touch writes the heartbeat file. Supervisors do so every 10 s while they run jobs.
-func (h *host) touch() {
+// writeHeartbeatFile writes the heartbeat file. Supervisors do so every 10 s while they run jobs.
+func (h *host) writeHeartbeatFile() {
 	w := h.w
 	if w.now < h.heartbeat+10*time.Second && h.heartbeat > 0 {
 		return
 	}
 	h.heartbeat = w.now
-	if h.isAnswering() && w.now >= h.sealed {
+	if h.isAnswering() && w.now >= h.sentinelsFailUntil {
 		if f, err := h.disk.OpenFile(attempts.HeartbeatFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE, 0o600); err == nil {
 			_, _ = f.WriteAt([]byte(strings.Repeat("0", 9)+h.heartbeat.String()+" "+h.bootID()+"\n"), 0)
 			f.Close()
@@ -303,8 +304,8 @@ func (h *host) touch() {
 	}
 	boot := h.boot
 	w.after(10*time.Second, func() {
-		if h.boot == boot && slices.ContainsFunc(h.runs, func(r *run) bool { return r.sup }) {
-			h.touch()
+		if h.boot == boot && slices.ContainsFunc(h.heldAttempts, func(r *heldAttempt) bool { return r.supervisorLives }) {
+			h.writeHeartbeatFile()
 		}
 	})
 }

@@ -21,44 +21,44 @@ type World struct {
 	now     time.Duration // true time since the beginning; it is no machine's clock
 	agenda  agenda
 
-	cfg   sched.Config
-	inv   []*hosts.Host // the hosts of the inventory file; elements are never changed in place
-	specs []*jobs.Spec  // every job that people are going to submit
-	fed   int           // how many of specs were submitted
+	cfg           sched.Config
+	inventoryFile []*hosts.Host // the hosts of the inventory file; elements are never changed in place
+	specs         []*jobs.Spec  // every job that people are going to submit
+	numSubmitted  int           // how many of specs were submitted
 
-	server   *memdisk.Server          // of the run directory
-	share    *memdisk.Server          // of the shared directory of attempts
-	machines []*machine               // where a dispatcher may run
-	hosts    []*host                  // every machine that is or was behind the name of a host
-	at       map[string]*host         // by address
-	cloud    *cloud                   // nil: there is no provider
-	extra    int                      // number of hosts that were added
-	known    map[string]*hosts.Host   // by name: the newest known specification
-	ruled    map[string]int           // by name: the most slots that its rule ever gave it
-	given    map[string]int           // by name: the most slots that people ever gave it
-	patience map[string]time.Duration // by name: the shortest lost_after that it ever had
-	life     *life                    // the running dispatcher; nil while there is none
-	lives    []*life
-	takes    int  // number of takeovers; a full disk prevents many
-	coming   bool // a dispatcher is going to start
+	server        *memdisk.Server          // of the run directory
+	share         *memdisk.Server          // of the shared directory of attempts
+	machines      []*machine               // where a dispatcher may run
+	hosts         []*host                  // every machine that is or was behind the name of a host
+	hostByAddress map[string]*host         // by address
+	cloud         *cloud                   // nil: there is no provider
+	numAdded      int                      // number of hosts that were added
+	knownSpecs    map[string]*hosts.Host   // by name: the newest known specification
+	maxRuleSlots  map[string]int           // by name: the most slots that its rule ever gave it
+	maxGivenSlots map[string]int           // by name: the most slots that people ever gave it
+	minLostAfter  map[string]time.Duration // by name: the shortest lost_after that it ever had
+	dispatcher    *dispatcher              // the running dispatcher; nil while there is none
+	dispatchers   []*dispatcher
+	numTakeovers  int  // number of takeovers; a full disk prevents many
+	isStarting    bool // a dispatcher is going to start
 
 	people   people
 	consumer consumer
 	truth    truth
 	ledger   ledger
 
-	fragile  bool // the journal may be damaged
-	battered bool // the journal is damaged again and again
-	cuts     bool // the only faults are deaths of dispatchers and journals that end early
-	copied   *copied
-	damaged  bool // the journal was damaged
-	unread   bool // no dispatcher has read the damaged journal yet
+	mayBeDamaged   bool // the journal may be damaged
+	isBattered     bool // the journal is damaged again and again
+	onlyCuts       bool // the only faults are deaths of dispatchers and journals that end early
+	copied         *copied
+	damaged        bool // the journal was damaged
+	isDamageUnread bool // no dispatcher has read the damaged journal yet
 
-	budget int // number of faults still to come
-	faults []int
-	turns  int
-	failed *Failure
-	over   bool
+	faultsLeft  int // number of faults still to come
+	faultCounts []int
+	numTurns    int
+	failed      *Failure
+	over        bool
 }
 
 const (
@@ -67,8 +67,8 @@ const (
 	wallStart = jobs.Stamp(1_700_000_000_000_000_000)
 	// maxTime bounds a run. The faults are over after minutes, and their effects must be over
 	// after hours.
-	maxTime  = 12 * time.Hour
-	maxLives = 200
+	maxTime        = 12 * time.Hour
+	maxDispatchers = 200
 )
 
 // Failure describes a broken invariant.
@@ -98,21 +98,23 @@ func (w *World) after(d time.Duration, do func()) { w.agenda.add(w.now+max(0, d)
 func (w *World) between(lo, hi time.Duration) time.Duration { return w.choices.Between(lo, hi) }
 
 // faultsAreOver reports whether there are no more faults to come.
-func (w *World) faultsAreOver() bool { return w.budget <= 0 }
+func (w *World) faultsAreOver() bool { return w.faultsLeft <= 0 }
 
-// smallFault returns true once in n times while there are faults. It is for the small faults that
-// happen all the time.
-func (w *World) smallFault(n int) bool { return !w.faultsAreOver() && !w.cuts && w.choices.OneIn(n) }
+// oneInWhileFaults returns true once in n times while there are faults. It is for the small faults
+// that happen all the time.
+func (w *World) oneInWhileFaults(n int) bool {
+	return !w.faultsAreOver() && !w.onlyCuts && w.choices.OneIn(n)
+}
 
 // Result is the outcome of a world.
 type Result struct {
-	Failure *Failure // nil if no invariant was broken
-	Faults  map[string]int
-	Turns   int           // of all dispatchers
-	Lives   int           // number of dispatchers
-	Took    time.Duration // virtual time
-	Journal string        // the journal files, concatenated
-	Log     []string      // if it was requested
+	Failure     *Failure // nil if no invariant was broken
+	Faults      map[string]int
+	Turns       int           // of all dispatchers
+	Dispatchers int           // number of dispatchers
+	Took        time.Duration // virtual time
+	Journal     string        // the journal files, concatenated
+	Log         []string      // if it was requested
 }
 
 // Run simulates a world with the given choices until it ends.
@@ -134,7 +136,7 @@ func Run(t *Choices, verbose bool) (res *Result) {
 }
 
 func (w *World) run() {
-	w.begin(w.machines[0])
+	w.startDispatcher(w.machines[0])
 	w.feed()
 	w.injectFaults()
 	for !w.over {
@@ -150,8 +152,8 @@ func (w *World) run() {
 }
 
 func (w *World) result() *Result {
-	r := &Result{Failure: w.failed, Faults: map[string]int{}, Turns: w.turns, Lives: len(w.lives), Took: w.now, Log: w.log}
-	for i, n := range w.faults {
+	r := &Result{Failure: w.failed, Faults: map[string]int{}, Turns: w.numTurns, Dispatchers: len(w.dispatchers), Took: w.now, Log: w.log}
+	for i, n := range w.faultCounts {
 		if n > 0 {
 			r.Faults[faultKinds[i].name] += n
 		}
@@ -164,7 +166,7 @@ func (w *World) result() *Result {
 
 // failStuck describes what the run waits for.
 func (w *World) failStuck() {
-	if l := w.life; l != nil {
+	if l := w.dispatcher; l != nil {
 		t := l.core.Table()
 		for i := range t.Jobs {
 			if !t.Jobs[i].State.Terminal() {
@@ -175,7 +177,7 @@ func (w *World) failStuck() {
 			w.logf("%s %s %s slots %d usable %v running %d buffered %d", v.Name, v.State, v.Reason, v.Slots, v.Usable, v.Running, v.Buffered)
 		}
 	}
-	w.fail(RunEnds, "the run does not end (%d of %d jobs submitted, dispatcher %v)", w.fed, len(w.specs), w.life != nil)
+	w.fail(RunEnds, "the run does not end (%d of %d jobs submitted, dispatcher %v)", w.numSubmitted, len(w.specs), w.dispatcher != nil)
 }
 
 // plannedEvent is a planned event.
@@ -255,8 +257,8 @@ func (t *Choices) Between(lo, hi time.Duration) time.Duration {
 
 // The minimum and maximum number of faults of a world.
 const (
-	leastFaults = 40
-	maxFaults   = 60
+	minFaults = 40
+	maxFaults = 60
 )
 
 // batterAll damages the journal of every world again and again.
@@ -264,18 +266,18 @@ var batterAll bool
 
 // newWorld chooses the hosts, the jobs, and the run's options.
 func newWorld(t *Choices, verbose bool) *World {
-	w := &World{choices: t, verbose: verbose, at: map[string]*host{}, known: map[string]*hosts.Host{}, ruled: map[string]int{}, given: map[string]int{}, patience: map[string]time.Duration{},
-		server: memdisk.New(), share: memdisk.New(), faults: make([]int, len(faultKinds))}
+	w := &World{choices: t, verbose: verbose, hostByAddress: map[string]*host{}, knownSpecs: map[string]*hosts.Host{}, maxRuleSlots: map[string]int{}, maxGivenSlots: map[string]int{}, minLostAfter: map[string]time.Duration{},
+		server: memdisk.New(), share: memdisk.New(), faultCounts: make([]int, len(faultKinds))}
 	w.share.NamesDurable = true
 	w.server.NamesDurable = t.Draw(2) == 0
 	w.truth.init()
 	w.ledger.init()
 	w.consumer.init()
-	w.cuts = cutAll
-	w.fragile = t.OneIn(8) || batterAll || cutAll
-	w.battered = !cutAll && w.fragile && t.OneIn(2) || batterAll
-	w.budget = leastFaults + t.Draw(maxFaults-leastFaults+1)
-	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUp: 100 * time.Hour}
+	w.onlyCuts = cutAllJournals
+	w.mayBeDamaged = t.OneIn(8) || batterAll || cutAllJournals
+	w.isBattered = !cutAllJournals && w.mayBeDamaged && t.OneIn(2) || batterAll
+	w.faultsLeft = minFaults + t.Draw(maxFaults-minFaults+1)
+	w.cfg = sched.Config{Tries: 1 + t.Draw(3), GiveUpAfter: 100 * time.Hour}
 	if t.OneIn(6) {
 		w.cfg.Buffer = []time.Duration{20 * time.Second, 100 * time.Second}[t.Draw(2)]
 	}
@@ -283,7 +285,7 @@ func newWorld(t *Choices, verbose bool) *World {
 		w.cfg.OnLost = jobs.OnLostWait
 	}
 	w.cfg.RetryTimeouts = t.OneIn(3)
-	if t.OneIn(4) && !cutAll {
+	if t.OneIn(4) && !cutAllJournals {
 		w.cfg.Copies = 2 + t.Draw(2)
 	}
 	if t.OneIn(12) {
@@ -302,7 +304,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	w.cfg.Tokens = w.drawTokens()
 	w.drawCloud()
 	w.drawJobs(30 + t.Draw(70))
-	if w.shared() {
+	if w.hasOtherUsers() {
 		w.cfg.RunShare = 1
 	}
 	w.makeRun()
@@ -338,7 +340,7 @@ func (w *World) drawHost(i int) {
 	}
 	_, address := w.newMachine(spec.Name, spec.GPUs)
 	spec.Addresses = []string{address}
-	w.inv = append(w.inv, spec)
+	w.inventoryFile = append(w.inventoryFile, spec)
 	w.recordSpec(spec)
 }
 

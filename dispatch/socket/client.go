@@ -44,7 +44,7 @@ func Dial(ctx context.Context, address, run string) (*Client, error) {
 	dir := filepath.Dir(address)
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return nil, gone(err)
+		return nil, goneError(err)
 	}
 	uid := os.Geteuid()
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok && uid == 0 {
@@ -57,7 +57,7 @@ func Dial(ctx context.Context, address, run string) (*Client, error) {
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", address)
 	if err != nil {
-		return nil, gone(err)
+		return nil, goneError(err)
 	}
 	if err := checkPeer(conn.(*net.UnixConn), uid); err != nil {
 		conn.Close()
@@ -90,7 +90,7 @@ func (c *Client) readHello(run string) error {
 	_, network := errors.AsType[net.Error](err)
 	switch {
 	case network, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return gone(err)
+		return goneError(err)
 	case err != nil || h.V == 0:
 		return errors.New("the program that listens at the socket is not dcs-tui")
 	case h.V != Version:
@@ -99,13 +99,13 @@ func (c *Client) readHello(run string) error {
 	case h.Error != "":
 		return fmt.Errorf("the dispatcher refuses the connection: %s", h.Error)
 	case h.Run != run:
-		return gone(errors.New("the socket belongs to the dispatcher of another run now"))
+		return goneError(errors.New("the socket belongs to the dispatcher of another run now"))
 	}
 	return nil
 }
 
-// gone marks the error of a connection that has ended.
-func gone(err error) error { return fmt.Errorf("%w: %w", ErrGone, err) }
+// goneError marks the error of a connection that has ended.
+func goneError(err error) error { return fmt.Errorf("%w: %w", ErrGone, err) }
 
 // Hello returns the first line of the dispatcher.
 func (c *Client) Hello() Hello { return c.hello }
@@ -122,7 +122,7 @@ func (c *Client) Err() error {
 
 // Close ends the connection. It waits for the functions passed to Follow, which must not call it.
 func (c *Client) Close() {
-	c.end(gone(net.ErrClosed))
+	c.end(goneError(net.ErrClosed))
 	<-c.done
 }
 
@@ -141,7 +141,7 @@ func (c *Client) read() {
 		err := c.lines.receive(r, maxReply)
 		switch {
 		case err != nil:
-			err = gone(err)
+			err = goneError(err)
 		case r.Goodbye:
 			err = fmt.Errorf("%w: %w", ErrGone, ErrNotTaken)
 		}
@@ -192,7 +192,7 @@ func (c *Client) call(ctx context.Context, q request) (*reply, error) {
 		select {
 		case <-c.done: // the server has closed the connection, perhaps with a goodbye
 		case <-ctx.Done():
-			c.end(gone(ErrUnresponsive))
+			c.end(goneError(ErrUnresponsive))
 		}
 		return nil, fmt.Errorf("%w: %w", cmp.Or(context.Cause(ctx), c.Err()), ErrNotTaken)
 	}
@@ -206,7 +206,7 @@ func (c *Client) call(ctx context.Context, q request) (*reply, error) {
 		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), byeTimeout)
 		defer cancel()
 		if c.lines.send(soon, &request{ID: q.ID, Do: "abandon"}) != nil {
-			c.end(gone(ErrUnresponsive))
+			c.end(goneError(ErrUnresponsive))
 		}
 		return nil, context.Cause(ctx)
 	}
@@ -249,7 +249,7 @@ func (c *Client) Read(ctx context.Context, q Read) (*Piece, error) {
 	case err != nil:
 		return nil, err
 	case r.Piece == nil:
-		return nil, gone(io.ErrUnexpectedEOF)
+		return nil, goneError(io.ErrUnexpectedEOF)
 	}
 	return r.Piece, nil
 }

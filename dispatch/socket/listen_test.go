@@ -18,13 +18,13 @@ import (
 // socket 0600, whatever the umask is. Names are random, and Close removes the socket.
 func TestPermissions(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
-	s := serving(t, &fake{})
+	s := startServer(t, &fakeHandler{})
 	for path, want := range map[string]os.FileMode{s.Address(): 0o600, filepath.Dir(s.Address()): 0o700} {
 		if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%s: got %v, %v; want mode %v", path, info.Mode(), err, want)
 		}
 	}
-	if s.Address() == serving(t, &fake{}).Address() {
+	if s.Address() == startServer(t, &fakeHandler{}).Address() {
 		t.Error("two servers have the same address")
 	}
 	s.Close()
@@ -47,7 +47,7 @@ func TestPreparedDirectories(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			base := shortDir(t)
-			dir := dirOf(base, os.Geteuid())
+			dir := socketDir(base, os.Geteuid())
 			if err := c.prepare(dir); err != nil {
 				t.Skip(err) // only root can change the owner
 			}
@@ -76,12 +76,12 @@ func TestAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
-	s := serving(t, &fake{})
-	for path, mode := range map[string]os.FileMode{s.Address(): 0o777, filepath.Dir(s.Address()): 0o755, s.opt.Base: 0o755} {
+	s := startServer(t, &fakeHandler{})
+	for path, mode := range map[string]os.FileMode{s.Address(): 0o777, filepath.Dir(s.Address()): 0o755, s.opts.Base: 0o755} {
 		must(t, os.Chmod(path, mode))
 	}
 	// Others may not read the directory of the test binary.
-	program := filepath.Join(s.opt.Base, "connect")
+	program := filepath.Join(s.opts.Base, "connect")
 	b, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func connect(address string) int {
 // TestStaleSockets checks that the next dispatcher removes the sockets of killed dispatchers.
 // Sockets in use, recent ones, and other files stay.
 func TestStaleSockets(t *testing.T) {
-	live := serving(t, &fake{})
+	live := startServer(t, &fakeHandler{})
 	dir := filepath.Dir(live.Address())
 	dead := func(name string) string {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, name), Net: "unix"})
@@ -130,11 +130,11 @@ func TestStaleSockets(t *testing.T) {
 	old, young := dead("old.sock"), dead("young.sock")
 	file := filepath.Join(dir, "file.sock")
 	must(t, os.WriteFile(file, nil, 0o600))
-	past := time.Now().Add(-2 * staleAge)
+	past := time.Now().Add(-2 * minStaleAge)
 	for _, path := range []string{old, file, live.Address()} {
 		must(t, os.Chtimes(path, past, past))
 	}
-	next, err := Listen(Options{Base: live.opt.Base})
+	next, err := Listen(Options{Base: live.opts.Base})
 	if err != nil {
 		t.Fatal(err)
 	}

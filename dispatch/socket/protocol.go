@@ -181,8 +181,8 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.kind }
 
-// failed returns the answer of a call that failed.
-func failed(err error) *reply {
+// errorReply returns the answer of a call that failed.
+func errorReply(err error) *reply {
 	r := &reply{Error: err.Error()}
 	if _, ok := errors.AsType[*RefusedError](err); ok {
 		r.Code = "refused"
@@ -209,24 +209,24 @@ func (r *reply) err() error {
 // lines sends and receives the lines of a connection. One goroutine may receive.
 type lines struct {
 	net.Conn
-	rest    io.LimitedReader // limits the line that is being received
+	limited io.LimitedReader // limits the line that is being received
 	decoder *json.Decoder
 	sending chan struct{} // holds a value while a line is sent
 	encoder *json.Encoder
 }
 
 func newLines(c net.Conn) *lines {
-	l := &lines{Conn: c, rest: io.LimitedReader{R: c}, sending: make(chan struct{}, 1), encoder: json.NewEncoder(c)}
-	l.decoder = json.NewDecoder(&l.rest)
+	l := &lines{Conn: c, limited: io.LimitedReader{R: c}, sending: make(chan struct{}, 1), encoder: json.NewEncoder(c)}
+	l.decoder = json.NewDecoder(&l.limited)
 	l.encoder.SetEscapeHTML(false) // escapes would make requests longer
 	return l
 }
 
 // receive decodes the next line, of which at most limit bytes are read.
 func (l *lines) receive(v any, limit int64) error {
-	l.rest.N = limit
+	l.limited.N = limit
 	err := l.decoder.Decode(v)
-	if errors.Is(err, io.ErrUnexpectedEOF) && l.rest.N <= 0 {
+	if errors.Is(err, io.ErrUnexpectedEOF) && l.limited.N <= 0 {
 		return errors.New("the line is too long")
 	}
 	return err
@@ -257,11 +257,11 @@ const (
 	dirPrefix    = "dcs-"
 	socketSuffix = ".sock"
 	maxPath      = 107         // limit of sockaddr_un, without the final zero
-	staleAge     = time.Minute // a younger socket may not be listening yet
+	minStaleAge  = time.Minute // a younger socket may not be listening yet
 )
 
-// dirOf returns the directory of a user's sockets.
-func dirOf(base string, uid int) string { return filepath.Join(base, fmt.Sprint(dirPrefix, uid)) }
+// socketDir returns the directory of a user's sockets.
+func socketDir(base string, uid int) string { return filepath.Join(base, fmt.Sprint(dirPrefix, uid)) }
 
 // checkDir returns an error if another user could have created a socket in the directory.
 func checkDir(dir string, uid int) error {
@@ -298,14 +298,14 @@ func listen(base string) (*net.UnixListener, error) {
 // listenIn creates a socket with a random name in our directory. It creates or checks that
 // directory.
 func listenIn(base string) (*net.UnixListener, error) {
-	dir := dirOf(base, os.Geteuid())
+	dir := socketDir(base, os.Geteuid())
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	if err := checkDir(dir, os.Geteuid()); err != nil {
 		return nil, err
 	}
-	sweep(dir)
+	removeStaleSockets(dir)
 	path := filepath.Join(dir, strings.ToLower(rand.Text()[:12])+socketSuffix)
 	if len(path) > maxPath {
 		return nil, fmt.Errorf("%s is too long for the path of a socket", path)
@@ -322,8 +322,8 @@ func listenIn(base string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// sweep removes the sockets of killed dispatchers, as far as possible.
-func sweep(dir string) {
+// removeStaleSockets removes the sockets of killed dispatchers, as far as possible.
+func removeStaleSockets(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return
@@ -331,7 +331,7 @@ func sweep(dir string) {
 	for _, e := range entries {
 		info, err := e.Info()
 		if err != nil || info.Mode().Type() != fs.ModeSocket || !strings.HasSuffix(e.Name(), socketSuffix) ||
-			time.Since(info.ModTime()) < staleAge {
+			time.Since(info.ModTime()) < minStaleAge {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())

@@ -20,12 +20,12 @@ import (
 const (
 	maxConns = 64
 	maxCalls = 32 // concurrent calls per connection
-	// The minimum time between calls of a connection, so that a client in a loop does not keep the
-	// engine busy.
-	callInterval = 5 * time.Millisecond
-	writeTimeout = 20 * time.Second // for sending one line
-	byeTimeout   = time.Second      // for all clients to receive the goodbye at Close
-	maxFaults    = 20               // number of panics that are reported
+	// callInterval is the minimum time between calls of a connection, so that a client in a loop
+	// does not keep the engine busy.
+	callInterval      = 5 * time.Millisecond
+	writeTimeout      = 20 * time.Second // for sending one line
+	byeTimeout        = time.Second      // for all clients to receive the goodbye at Close
+	maxReportedPanics = 20               // number of panics that are reported
 )
 
 // Options configures a server.
@@ -37,24 +37,24 @@ type Options struct {
 	Token   string // of the owner file
 	Release string // of the program, for people
 	Handler Handler
-	// Fault reports a panic of the handler, for the log. May be nil.
-	Fault func(text string)
+	// ReportPanic reports a panic of the handler, for the log. May be nil.
+	ReportPanic func(text string)
 }
 
 // Server serves a socket.
 type Server struct {
-	opt   Options
-	l     *net.UnixListener
-	hello Hello
+	opts     Options
+	listener *net.UnixListener
+	hello    Hello
 
-	ctx       context.Context // ends with Close
-	cancel    context.CancelFunc
-	writing   context.Context // ends a little later than ctx
-	cutOff    context.CancelFunc
-	all       sync.WaitGroup
-	connected atomic.Int64
-	following atomic.Int64
-	faults    atomic.Int64
+	ctx           context.Context // ends with Close
+	cancel        context.CancelFunc
+	writing       context.Context // ends a little later than ctx
+	cancelWriting context.CancelFunc
+	connections   sync.WaitGroup
+	numConnected  atomic.Int64
+	numFollowing  atomic.Int64
+	numPanics     atomic.Int64
 
 	mu        sync.Mutex
 	durable   live.Durable  // newest durable position
@@ -69,28 +69,28 @@ func Listen(opt Options) (*Server, error) {
 		return nil, fmt.Errorf("create the dispatcher's socket: %w", err)
 	}
 	s := newServer(opt)
-	s.l = l
-	s.all.Go(s.accept)
+	s.listener = l
+	s.connections.Go(s.accept)
 	return s, nil
 }
 
 func newServer(opt Options) *Server {
-	s := &Server{opt: opt, published: make(chan struct{}),
+	s := &Server{opts: opt, published: make(chan struct{}),
 		hello: Hello{V: Version, Run: opt.Run, Epoch: opt.Epoch, Token: opt.Token, PID: os.Getpid(), Release: opt.Release}}
 	s.hello.Program, _ = os.Executable() // only shown to people
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.writing, s.cutOff = context.WithCancel(context.Background())
+	s.writing, s.cancelWriting = context.WithCancel(context.Background())
 	return s
 }
 
 // Address returns the path of the socket.
-func (s *Server) Address() string { return s.l.Addr().String() }
+func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Following returns the number of clients that follow the run.
-func (s *Server) Following() int { return int(s.following.Load()) }
+// NumFollowing returns the number of clients that follow the run.
+func (s *Server) NumFollowing() int { return int(s.numFollowing.Load()) }
 
-// Connected returns the number of connections.
-func (s *Server) Connected() int { return int(s.connected.Load()) }
+// NumConnected returns the number of connections.
+func (s *Server) NumConnected() int { return int(s.numConnected.Load()) }
 
 // Publish sends the durable position and the state to the clients that follow. nil means unchanged.
 // It does not block. The state must not be changed afterwards. A slow client skips older states.
@@ -111,18 +111,18 @@ func (s *Server) Publish(durable *live.Durable, state *live.State) {
 // running calls and waits for them.
 func (s *Server) Close() {
 	s.cancel()
-	if s.l != nil {
-		s.l.Close()
+	if s.listener != nil {
+		s.listener.Close()
 	}
-	late := time.AfterFunc(byeTimeout, s.cutOff)
-	s.all.Wait()
+	late := time.AfterFunc(byeTimeout, s.cancelWriting)
+	s.connections.Wait()
 	late.Stop()
-	s.cutOff()
+	s.cancelWriting()
 }
 
 func (s *Server) accept() {
 	for {
-		nc, err := s.l.AcceptUnix()
+		nc, err := s.listener.AcceptUnix()
 		switch {
 		case err == nil:
 			s.serve(nc, checkPeer(nc, os.Geteuid()))
@@ -136,7 +136,7 @@ func (s *Server) accept() {
 
 // serve serves a connection in goroutines of its own, or refuses it.
 func (s *Server) serve(nc net.Conn, refused error) {
-	if refused == nil && s.connected.Load() >= maxConns {
+	if refused == nil && s.numConnected.Load() >= maxConns {
 		refused = fmt.Errorf("%d screens and commands are connected to the dispatcher already; close one", maxConns)
 	}
 	c := &conn{lines: newLines(nc), s: s, hello: s.hello}
@@ -146,9 +146,9 @@ func (s *Server) serve(nc net.Conn, refused error) {
 		c.Close()
 		return
 	}
-	s.connected.Add(1)
-	s.all.Go(func() {
-		defer s.connected.Add(-1)
+	s.numConnected.Add(1)
+	s.connections.Go(func() {
+		defer s.numConnected.Add(-1)
 		defer c.Close()
 		c.serve()
 	})
@@ -158,11 +158,11 @@ func (s *Server) serve(nc net.Conn, refused error) {
 // one pushes if the client follows.
 type conn struct {
 	*lines
-	s       *Server
-	hello   Hello
-	ctx     context.Context // ends with the connection, or at Server.Close
-	all     sync.WaitGroup
-	follows sync.Once
+	s              *Server
+	hello          Hello
+	ctx            context.Context // ends with the connection, or at Server.Close
+	calling        sync.WaitGroup
+	startFollowing sync.Once
 
 	calls    sync.Map     // CancelFuncs of calls, by id
 	numCalls atomic.Int64 // number of running calls
@@ -175,13 +175,13 @@ func (c *conn) serve() {
 	c.send(&c.hello)
 	err := c.read()
 	cancel()
-	c.all.Wait()
+	c.calling.Wait()
 	_, network := errors.AsType[net.Error](err)
 	switch {
 	case c.s.ctx.Err() != nil:
 		c.send(&reply{Goodbye: true})
 	case !network && !errors.Is(err, io.EOF): // it does not follow the protocol
-		c.send(failed(&RefusedError{err.Error()}))
+		c.send(errorReply(&RefusedError{err.Error()}))
 	}
 }
 
@@ -205,7 +205,7 @@ func (c *conn) read() error {
 			continue
 		}
 		c.calls.Store(q.ID, cancel)
-		c.all.Go(func() {
+		c.calling.Go(func() {
 			answer := new(reply)
 			err := c.call(ctx, &q, answer)
 			cancel()
@@ -221,7 +221,7 @@ func (c *conn) answer(q *request, answer *reply, err error) {
 		err = ErrGone
 	}
 	if err != nil {
-		answer = failed(err)
+		answer = errorReply(err)
 	}
 	answer.ID = q.ID
 	c.send(answer)
@@ -232,14 +232,14 @@ func (c *conn) answer(q *request, answer *reply, err error) {
 func (c *conn) call(ctx context.Context, q *request, answer *reply) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			if c.s.opt.Fault != nil && c.s.faults.Add(1) <= maxFaults {
-				c.s.opt.Fault(fmt.Sprintf("a call of a screen or command failed: %v\n%s", p, debug.Stack()))
+			if c.s.opts.ReportPanic != nil && c.s.numPanics.Add(1) <= maxReportedPanics {
+				c.s.opts.ReportPanic(fmt.Sprintf("a call of a screen or command failed: %v\n%s", p, debug.Stack()))
 			}
 			what, _, _ := strings.Cut(fmt.Sprint(p), "\n")
 			err = fmt.Errorf("internal error in the dispatcher: %s; the run continues; see dispatcher.log", what)
 		}
 	}()
-	h := c.s.opt.Handler
+	h := c.s.opts.Handler
 	switch q.Do {
 	case "wake":
 		return h.Wake(ctx, q.Name)
@@ -255,7 +255,7 @@ func (c *conn) call(ctx context.Context, q *request, answer *reply) (err error) 
 	case "reply":
 		return h.Reply(q.Question, q.Text)
 	case "follow":
-		c.follows.Do(func() { c.all.Go(c.push) })
+		c.startFollowing.Do(func() { c.calling.Go(c.push) })
 	default:
 		return Refusef("the dispatcher does not know the call %q; it is dcs-tui %s: %s", q.Do, c.hello.Release, c.hello.Program)
 	}
@@ -264,8 +264,8 @@ func (c *conn) call(ctx context.Context, q *request, answer *reply) (err error) 
 
 // push sends the newest durable position and state until the connection ends.
 func (c *conn) push() {
-	c.s.following.Add(1)
-	defer c.s.following.Add(-1)
+	c.s.numFollowing.Add(1)
+	defer c.s.numFollowing.Add(-1)
 	var durable live.Durable
 	var state *live.State
 	for ended := false; ; {

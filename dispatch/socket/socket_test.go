@@ -42,8 +42,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// fake is a Handler for tests.
-type fake struct {
+// fakeHandler is a Handler for tests.
+type fakeHandler struct {
 	wake    func(ctx context.Context, name string) error
 	read    func(ctx context.Context, r Read) (*Piece, error)
 	waiting atomic.Int32 // number of Wake calls that wait
@@ -52,7 +52,7 @@ type fake struct {
 	done []string // requests and replies
 }
 
-func (f *fake) Wake(ctx context.Context, name string) error {
+func (f *fakeHandler) Wake(ctx context.Context, name string) error {
 	if f.wake != nil {
 		return f.wake(ctx, name)
 	}
@@ -62,7 +62,7 @@ func (f *fake) Wake(ctx context.Context, name string) error {
 	return ctx.Err()
 }
 
-func (f *fake) Request(ctx context.Context, name string, body json.RawMessage) error {
+func (f *fakeHandler) Request(ctx context.Context, name string, body json.RawMessage) error {
 	if ctx.Err() != nil {
 		return ErrNotTaken
 	}
@@ -72,21 +72,21 @@ func (f *fake) Request(ctx context.Context, name string, body json.RawMessage) e
 	return nil
 }
 
-func (f *fake) Why(_ context.Context, job jobs.ID) (string, error) {
+func (f *fakeHandler) Why(_ context.Context, job jobs.ID) (string, error) {
 	if job == 99 {
 		return "", Refusef("the run has no job 99")
 	}
 	return fmt.Sprintf("Job %d waits: <the> host is\xff busy.", job), nil
 }
 
-func (f *fake) Read(ctx context.Context, r Read) (*Piece, error) {
+func (f *fakeHandler) Read(ctx context.Context, r Read) (*Piece, error) {
 	if f.read != nil {
 		return f.read(ctx, r)
 	}
 	return &Piece{Offset: r.Offset, Data: []byte("a\xff\x00"), Size: int64(r.Limit), Over: true}, nil
 }
 
-func (f *fake) Reply(question int64, text string) error {
+func (f *fakeHandler) Reply(question int64, text string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.done = append(f.done, fmt.Sprint(question, " ", text))
@@ -108,8 +108,8 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// serving serves the handler in its own directory.
-func serving(t *testing.T, h Handler, change ...func(*Options)) *Server {
+// startServer serves the handler in its own directory.
+func startServer(t *testing.T, h Handler, change ...func(*Options)) *Server {
 	t.Helper()
 	opt := options(h)
 	opt.Base = shortDir(t)
@@ -134,40 +134,40 @@ func dial(t *testing.T, s *Server) *Client {
 	return c
 }
 
-// raw is a client that sends protocol lines directly. It has read the hello.
-type raw struct {
+// rawClient is a client that sends protocol lines directly. It has read the hello.
+type rawClient struct {
 	net.Conn
 	r *bufio.Reader
 }
 
-func connected(t *testing.T, s *Server) *raw {
+func connected(t *testing.T, s *Server) *rawClient {
 	t.Helper()
 	conn, err := net.Dial("unix", s.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	return greeted(t, conn)
+	return readGreeting(t, conn)
 }
 
-// piped connects to a server without a socket, as a bubble of synctest needs.
-func piped(t *testing.T, s *Server) *raw {
+// connectPiped connects to a server without a socket, as a bubble of synctest needs.
+func connectPiped(t *testing.T, s *Server) *rawClient {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	s.serve(theirs, nil)
-	return greeted(t, ours)
+	return readGreeting(t, ours)
 }
 
-func greeted(t *testing.T, conn net.Conn) *raw {
+func readGreeting(t *testing.T, conn net.Conn) *rawClient {
 	t.Helper()
-	r := &raw{conn, bufio.NewReader(conn)}
+	r := &rawClient{conn, bufio.NewReader(conn)}
 	if line := r.line(t); !strings.HasPrefix(line, `{"dcs":2,"run":"run1","epoch":3,"token":"t","pid":`) {
 		t.Fatalf("hello: got %q", line)
 	}
 	return r
 }
 
-func (r *raw) line(t *testing.T) string {
+func (r *rawClient) line(t *testing.T) string {
 	t.Helper()
 	line, err := r.r.ReadString('\n')
 	if err != nil {
@@ -177,7 +177,7 @@ func (r *raw) line(t *testing.T) string {
 }
 
 // ends checks that the server closes the connection.
-func (r *raw) ends(t *testing.T, what string) {
+func (r *rawClient) ends(t *testing.T, what string) {
 	t.Helper()
 	r.SetReadDeadline(time.Now().Add(time.Hour))
 	if _, err := io.Copy(io.Discard, r.r); errors.Is(err, os.ErrDeadlineExceeded) {
@@ -187,13 +187,13 @@ func (r *raw) ends(t *testing.T, what string) {
 
 // TestCalls checks that every call and every answer arrives unchanged, even with unusual values.
 func TestCalls(t *testing.T) {
-	f := &fake{wake: func(_ context.Context, name string) error {
+	f := &fakeHandler{wake: func(_ context.Context, name string) error {
 		if name == "late" {
 			return fmt.Errorf("too late: %w", ErrNotTaken)
 		}
 		return nil
 	}}
-	c := dial(t, serving(t, f))
+	c := dial(t, startServer(t, f))
 	ctx := t.Context()
 	if h := c.Hello(); h.Run != "run1" || h.Epoch != 3 || h.Token != "t" || h.PID != os.Getpid() || h.Program == "" || h.Release != "v1" {
 		t.Errorf("hello: got %+v", h)
@@ -246,7 +246,7 @@ func TestCalls(t *testing.T) {
 
 // TestProtocol checks that the protocol lines are those that docs/run-directory.md shows.
 func TestProtocol(t *testing.T) {
-	s := serving(t, &fake{wake: func(context.Context, string) error { return nil }})
+	s := startServer(t, &fakeHandler{wake: func(context.Context, string) error { return nil }})
 	s.Publish(&live.Durable{Epoch: 3, Bytes: 77}, nil)
 	c := connected(t, s)
 	for _, call := range []struct{ send, want string }{
@@ -282,7 +282,7 @@ func TestProtocol(t *testing.T) {
 // TestHello checks that a server of another version names the program to use. The socket of another
 // run counts as gone, and another program does not count as a dispatcher.
 func TestHello(t *testing.T) {
-	s := serving(t, &fake{})
+	s := startServer(t, &fakeHandler{})
 	if _, err := Dial(t.Context(), s.Address(), "run2"); !errors.Is(err, ErrGone) {
 		t.Errorf("another run: got %v, want ErrGone", err)
 	}
@@ -353,7 +353,7 @@ func TestUnresponsive(t *testing.T) {
 // goodbye.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(options(&fake{}))
+		s := newServer(options(&fakeHandler{}))
 		defer s.Close()
 		s.Publish(&live.Durable{Epoch: 3, Bytes: 10}, &live.State{Tries: 1})
 		var durable []int64
@@ -365,18 +365,18 @@ func TestFollow(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
-		if s.Following() != 0 {
-			t.Errorf("got %d following, want 0", s.Following())
+		if s.NumFollowing() != 0 {
+			t.Errorf("got %d following, want 0", s.NumFollowing())
 		}
 		err = c.Follow(t.Context(), func(d live.Durable) { durable = append(durable, d.Bytes) }, func(s *live.State) { tries = append(tries, s.Tries) })
 		if err != nil {
 			t.Fatal(err)
 		}
-		slow := piped(t, s)
+		slow := connectPiped(t, s)
 		io.WriteString(slow, `{"id":1,"do":"follow"}`+"\n")
 		synctest.Wait()
-		if s.Following() != 2 {
-			t.Errorf("got %d following, want 2", s.Following())
+		if s.NumFollowing() != 2 {
+			t.Errorf("got %d following, want 2", s.NumFollowing())
 		}
 		for i := range 100 {
 			s.Publish(&live.Durable{Epoch: 3, Bytes: int64(20 + i)}, &live.State{Tries: 2 + i})
@@ -404,8 +404,8 @@ func TestFollow(t *testing.T) {
 		if last < 0 || !strings.HasSuffix(text, `{"goodbye":true}`+"\n") || strings.Count(text, `"tries"`) > 4 {
 			t.Errorf("the slow client got %s", text)
 		}
-		if s.Following() != 0 || tries[len(tries)-1] != 500 {
-			t.Errorf("got %d following, %v", s.Following(), tries)
+		if s.NumFollowing() != 0 || tries[len(tries)-1] != 500 {
+			t.Errorf("got %d following, %v", s.NumFollowing(), tries)
 		}
 		if <-c.Done(); !errors.Is(c.Err(), ErrGone) {
 			t.Errorf("got %v, want ErrGone", c.Err())
@@ -427,19 +427,19 @@ func TestSlowClients(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := newServer(options(&fake{}))
+				s := newServer(options(&fakeHandler{}))
 				defer s.Close()
 				s.Publish(&live.Durable{Epoch: 1, Bytes: 1}, nil)
-				r := piped(t, s)
+				r := connectPiped(t, s)
 				defer r.Close()
 				io.WriteString(r, c.send)
 				time.Sleep(writeTimeout - time.Second)
-				if s.Connected() != 1 {
+				if s.NumConnected() != 1 {
 					t.Error("it is disconnected at once")
 				}
 				time.Sleep(2 * time.Second)
-				if (s.Connected() == 0) != c.cut {
-					t.Errorf("got %d connections; want it to be disconnected: %v", s.Connected(), c.cut)
+				if (s.NumConnected() == 0) != c.cut {
+					t.Errorf("got %d connections; want it to be disconnected: %v", s.NumConnected(), c.cut)
 				}
 			})
 		})
@@ -449,8 +449,8 @@ func TestSlowClients(t *testing.T) {
 // TestGreedyClient checks that a client that sends many calls has few in flight and delays no other
 // client. Its other calls have no effect and are answered with not_taken.
 func TestGreedyClient(t *testing.T) {
-	f := &fake{}
-	s := serving(t, f)
+	f := &fakeHandler{}
+	s := startServer(t, f)
 	greedy := connected(t, s)
 	for i := range maxCalls + 3 {
 		fmt.Fprintf(greedy, `{"id":%d,"do":"wake","name":"n"}`+"\n", i+1)
@@ -469,9 +469,9 @@ func TestGreedyClient(t *testing.T) {
 // TestPace checks that the calls of a connection are rate-limited.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(options(&fake{}))
+		s := newServer(options(&fakeHandler{}))
 		defer s.Close()
-		r := piped(t, s)
+		r := connectPiped(t, s)
 		defer r.Close()
 		began := time.Now()
 		for range 101 {
@@ -486,13 +486,13 @@ func TestPace(t *testing.T) {
 
 // TestGarbage checks that lines that are too long or are not calls end only their own connection.
 func TestGarbage(t *testing.T) {
-	s := serving(t, &fake{})
+	s := startServer(t, &fakeHandler{})
 	for name, in := range map[string]io.Reader{
 		"zeros":      strings.NewReader("\x00\n"),
 		"HTTP":       strings.NewReader("GET / HTTP/1.1\r\n\r\n"),
 		"wrong type": strings.NewReader(`{"id":"x"}` + "\n"),
 		"array":      strings.NewReader("[]\n"),
-		"too long":   io.MultiReader(strings.NewReader(`{"id":1,"text":"`), long{}),
+		"too long":   io.MultiReader(strings.NewReader(`{"id":1,"text":"`), endlessReader{}),
 		"nested":     strings.NewReader(strings.Repeat("[", 1<<20) + "\n"),
 	} {
 		c := connected(t, s)
@@ -505,15 +505,17 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// long is an endless text.
-type long struct{}
+// endlessReader is an endless text.
+type endlessReader struct{}
 
-func (long) Read(p []byte) (int, error) { return copy(p, bytes.Repeat([]byte("x"), len(p))), nil }
+func (endlessReader) Read(p []byte) (int, error) {
+	return copy(p, bytes.Repeat([]byte("x"), len(p))), nil
+}
 
 // TestTooManyConnections checks that the number of connections is limited and that the next client
 // gets an error that says so.
 func TestTooManyConnections(t *testing.T) {
-	s := serving(t, &fake{})
+	s := startServer(t, &fakeHandler{})
 	for range maxConns {
 		dial(t, s)
 	}
@@ -525,15 +527,15 @@ func TestTooManyConnections(t *testing.T) {
 // TestPanic checks that a panic in the handler fails only its call. Panics are reported up to a
 // limit.
 func TestPanic(t *testing.T) {
-	f := &fake{read: func(context.Context, Read) (*Piece, error) { panic("a slip\nof the pen") }}
-	faults := make(chan string, 2*maxFaults)
-	c := dial(t, serving(t, f, func(o *Options) { o.Fault = func(text string) { faults <- text } }))
-	for range maxFaults + 5 {
+	f := &fakeHandler{read: func(context.Context, Read) (*Piece, error) { panic("a slip\nof the pen") }}
+	faults := make(chan string, 2*maxReportedPanics)
+	c := dial(t, startServer(t, f, func(o *Options) { o.ReportPanic = func(text string) { faults <- text } }))
+	for range maxReportedPanics + 5 {
 		if _, err := c.Read(t.Context(), Read{}); err == nil || !strings.Contains(err.Error(), "a slip; the run continues") {
 			t.Errorf("got %v", err)
 		}
 	}
-	if text := <-faults; len(faults) != maxFaults-1 || !strings.Contains(text, "socket_test.go") {
+	if text := <-faults; len(faults) != maxReportedPanics-1 || !strings.Contains(text, "socket_test.go") {
 		t.Errorf("got %d faults; the first is %s", len(faults)+1, text)
 	}
 	if _, err := c.Why(t.Context(), 1); err != nil {
@@ -543,8 +545,8 @@ func TestPanic(t *testing.T) {
 
 // TestAbandon checks that an abandoned call also ends at the dispatcher and frees its slot.
 func TestAbandon(t *testing.T) {
-	f := &fake{}
-	c := dial(t, serving(t, f))
+	f := &fakeHandler{}
+	c := dial(t, startServer(t, f))
 	for range 3 * maxCalls {
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
@@ -562,8 +564,8 @@ func TestAbandon(t *testing.T) {
 // or reported as not taken.
 func TestClose(t *testing.T) {
 	for range 20 {
-		f := &fake{}
-		s := serving(t, f)
+		f := &fakeHandler{}
+		s := startServer(t, f)
 		var all sync.WaitGroup
 		var done, left atomic.Int64
 		for range 3 {
@@ -594,8 +596,8 @@ func TestClose(t *testing.T) {
 // TestGone checks that a call in flight ends with the dispatcher, and that later calls return
 // ErrGone.
 func TestGone(t *testing.T) {
-	f := &fake{}
-	s := serving(t, f)
+	f := &fakeHandler{}
+	s := startServer(t, f)
 	c := dial(t, s)
 	failed := make(chan error)
 	go func() { failed <- c.Wake(t.Context(), "x") }()

@@ -24,8 +24,8 @@ type pkg struct {
 	GoFiles    []string
 }
 
-// list returns the packages of the module.
-var list = sync.OnceValues(func() (pkgs []pkg, err error) {
+// listPackages returns the packages of the module.
+var listPackages = sync.OnceValues(func() (pkgs []pkg, err error) {
 	cmd := exec.Command("go", "list", "-json=ImportPath,Dir,Doc,Imports,Deps,GoFiles", "./...")
 	cmd.Dir = "../.."
 	cmd.Stderr = os.Stderr
@@ -41,7 +41,7 @@ var list = sync.OnceValues(func() (pkgs []pkg, err error) {
 // packages returns the packages of the module by their paths in it.
 func packages(t *testing.T) map[string]pkg {
 	t.Helper()
-	pkgs, err := list()
+	pkgs, err := listPackages()
 	if err != nil {
 		t.Fatal(err)
 	}

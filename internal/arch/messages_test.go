@@ -158,12 +158,14 @@ func literals(e ast.Expr) []*ast.BasicLit {
 }
 
 var (
-	twoWords = regexp.MustCompile(`[a-z]{2,}[,;:]? [a-z%]+`)
-	noText   = regexp.MustCompile(`^[{\[<#!]|\$\{|=\\"|</|[{};]\n`) // JSON, HTML, scripts
+	twoWordsPattern = regexp.MustCompile(`[a-z]{2,}[,;:]? [a-z%]+`)
+	nonTextPattern  = regexp.MustCompile(`^[{\[<#!]|\$\{|=\\"|</|[{};]\n`) // JSON, HTML, scripts
 )
 
 // isMessage reports whether a literal looks like a text for people.
-func isMessage(text string) bool { return twoWords.MatchString(text) && !noText.MatchString(text) }
+func isMessage(text string) bool {
+	return twoWordsPattern.MatchString(text) && !nonTextPattern.MatchString(text)
+}
 
 func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }
 
@@ -180,7 +182,7 @@ var retiredWords = map[string]string{
 	"honoured":     "honored",
 }
 
-var retired = func() *regexp.Regexp {
+var retiredPattern = func() *regexp.Regexp {
 	var words []string
 	for w := range retiredWords {
 		words = append(words, w)
@@ -191,7 +193,7 @@ var retired = func() *regexp.Regexp {
 
 // problem describes the rule that a message breaks. It returns "" if there is none.
 func (m message) problem() string {
-	if w := retired.FindString(m.text); w != "" {
+	if w := retiredPattern.FindString(m.text); w != "" {
 		return fmt.Sprintf("write %q instead of %q", retiredWords[strings.ToLower(w)], w)
 	}
 	if m.kind != "error" {

@@ -210,13 +210,13 @@ func progressLine(s *dispatch.Snapshot) string {
 		done += s.Counts[st]
 	}
 	var b strings.Builder
-	if s.Total > 0 && !s.More {
+	if s.Total > 0 && !s.InputOpen {
 		const width = 20
 		full := done * width / s.Total
 		fmt.Fprintf(&b, "[%s%s] ", strings.Repeat("#", full), strings.Repeat(".", width-full))
 	}
 	fmt.Fprintf(&b, "%d/%d", done, s.Total)
-	if s.More {
+	if s.InputOpen {
 		b.WriteByte('+') // standard input is open and may have more jobs
 	}
 	running := numRunning(s)
@@ -233,7 +233,7 @@ func progressLine(s *dispatch.Snapshot) string {
 	if s.Rate > 0 {
 		b.WriteString("  " + rateText(s.Rate))
 	}
-	if s.ETA > 0 && running > 0 && done < s.Total && !s.More { // unknown while nothing runs
+	if s.ETA > 0 && running > 0 && done < s.Total && !s.InputOpen { // unknown while nothing runs
 		b.WriteString("  ETA " + etaText(s.ETA))
 	}
 	up := 0

@@ -90,7 +90,7 @@ func (a *app) newDispatchSession(flags *runFlags, inv *hosts.Inventory, env []jo
 		Signals: a.catchSignals, InterruptCancels: flags.OnInterrupt == "cancel", Interactive: a.starter == nil && !flags.background,
 		Detach: session.detachTerminal, ReportAbort: session.reportAbort, Exit: func() { os.Exit(exitLeft) },
 		Questions: a.questions, SocketBase: socketBase, NeedSocket: a.starter != nil, Program: version(),
-		Started: session.handleStarted, Reply: session.queueReply, AcceptJobs: flags.KeepOpen,
+		OnStart: session.handleStarted, Reply: session.queueReply, AcceptJobs: flags.KeepOpen,
 	}
 	return session
 }
@@ -101,7 +101,7 @@ var socketBase = ""
 // schedConfig returns the scheduling policy of the run.
 func (f *runFlags) schedConfig() sched.Config {
 	c := f.Config
-	c.RunShare, c.Warn, c.Final = runShare(f.RunShare), f.Warn.before, finalFailures(f.RetryOn, f.NoRetryOn, f.RetryTimeouts)
+	c.RunShare, c.WarnTime, c.IsFinal = runShare(f.RunShare), f.Warn.before, finalFailures(f.RetryOn, f.NoRetryOn, f.RetryTimeouts)
 	if f.OnLost == "wait" {
 		c.OnLost = jobs.OnLostWait
 	}
@@ -217,7 +217,7 @@ func (d *dispatchSession) Progress(snap *dispatch.Snapshot) {
 	switch con := d.app.con; {
 	case snap.Finished:
 		con.Status("")
-	case d.jobsAreTyped && snap.More: // the progress would appear in the line that is being typed
+	case d.jobsAreTyped && snap.InputOpen: // the progress would appear in the line that is being typed
 	case con.IsTerminal():
 		con.Status(progressLine(snap))
 	case time.Since(d.progressAt) >= time.Minute:

@@ -97,8 +97,8 @@ func (f *runFlags) addHostFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&f.HostList, "host", "", "run on `HOST,...` instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
 	addSSHFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.StringVar(&f.StandbyOn, "standby-on", "", "keep a standby dispatcher on one of `HOST,...`, which takes the run over if this one dies; a host that does not see the run directory gets a mirror of it")
-	fs.Var(newFlag(&f.BackoffCap, "TIME", jobs.ParseDuration), "backoff-cap", "longest delay between two attempts to connect to a host (default 1m)")
-	fs.Var(newFlag(&f.GiveUp, "TIME", jobs.ParseDuration), "give-up", "end the run when no host has been usable for this TIME (default 10m)")
+	fs.Var(newFlag(&f.MaxBackoff, "TIME", jobs.ParseDuration), "backoff-cap", "longest delay between two attempts to connect to a host (default 1m)")
+	fs.Var(newFlag(&f.GiveUpAfter, "TIME", jobs.ParseDuration), "give-up", "end the run when no host has been usable for this TIME (default 10m)")
 	endGroup(fs, titleHosts)
 }
 
@@ -109,7 +109,7 @@ func (f *runFlags) addSlotFlags(fs *pflag.FlagSet) {
 	fs.Var((*tokenCounts)(&f.Tokens), "tokens", "let jobs hold at most N tokens of a kind, such as licenses, over all hosts (default: [tokens] of the inventory)")
 	fs.Var(newFlag(&f.HalfLife, "TIME", jobs.ParseDuration), "half-life", "half-life of fair-share usage: slot time that a queue used this TIME ago counts half (default 1h)")
 	fs.Var(newFlag(&f.RunShare, "N|off", parseRunShare), "run-share", "weight N of this run among your runs on shared hosts (default 1); off: share no slots with other runs and users")
-	fs.Var(newFlag(&f.Delay, "TIME", jobs.ParseDelay), "delay", "minimum TIME between two job starts, over all hosts")
+	fs.Var(newFlag(&f.LaunchDelay, "TIME", jobs.ParseDelay), "delay", "minimum TIME between two job starts, over all hosts")
 	fs.Var(newFlag(&f.Buffer, "TIME", jobs.ParseDuration), "buffer", "send hosts enough jobs to work for this TIME without this machine, such as 30m for a laptop that will sleep")
 	endGroup(fs, "How much runs at once")
 }

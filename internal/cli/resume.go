@@ -348,11 +348,11 @@ func (a *app) standBy(runDir *rundir.Run, flags *runFlags, inv *hosts.Inventory)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	owned, err := run.StandBy(ctx, runDir, run.StandbyOptions{
-		Elsewhere: flags.background, Notify: a.printMessage, Hosts: inv.Hosts,
+		OtherMachine: flags.background, Notify: a.printMessage, Hosts: inv.Hosts,
 		Connector: func(log func(host, line string)) (hosts.Connector, error) {
 			return a.connector(&flags.options, reachableHosts(inv), log)
 		},
-		Watching: func() {
+		OnWatching: func() {
 			a.notifyStarter(runDir)
 			a.starter = nil
 		},

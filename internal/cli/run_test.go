@@ -99,7 +99,7 @@ func TestProgressLine(t *testing.T) {
 	s.Counts[jobs.Succeeded], s.Counts[jobs.Failed], s.Counts[jobs.Running], s.Counts[jobs.Queued] = 50, 2, 16, 32
 	want := "[##########..........] 52/100  12 running  2 failed  5 tried again  8.4/s  ETA 4 s  1 of 2 hosts up"
 	same(t, "progressLine", progressLine(s), want)
-	s.More, s.Problem = true, "the disk is full"
+	s.InputOpen, s.Problem = true, "the disk is full"
 	if got := progressLine(s); !strings.HasPrefix(got, "52/100+ ") || !strings.Contains(got, "LAUNCHING NOTHING") || strings.Contains(got, "ETA") {
 		t.Errorf("%s", got)
 	}

@@ -73,7 +73,7 @@ func (s *summary) lines(code int) []string {
 		lines = append(lines, text.Line(s.Finish.Why))
 	}
 	lines = append(lines, logLines(s.Run, s.hasDispatcherLog)...)
-	if n := s.Keeping; n > 0 {
+	if n := s.HostsKeepingOutputs; n > 0 {
 		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: dcs-tui fetch "+refTo(s.Run)+" copies them")
 	}
 	return append(lines, s.advice()...)

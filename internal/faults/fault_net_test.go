@@ -36,13 +36,13 @@ func (d *director) injectFault(m *machine, after time.Duration, on, off func()) 
 
 // hangCalls makes every call to the shared directory hang on one machine.
 func (d *director) hangCalls(m *machine) string {
-	return d.injectFault(m, d.randomSeconds(2, 25), m.mount.Wedge, m.mount.Unwedge)
+	return d.injectFault(m, d.randomSeconds(2, 25), m.mount.Hang, m.mount.Resume)
 }
 
 // exceedQuota makes writes of one machine's user exceed the quota for blocks and inodes. A file
 // server reports that to each client separately.
 func (d *director) exceedQuota(m *machine) string {
-	return d.injectFault(m, d.randomSeconds(2, 12), func() { m.mount.Full(true) }, func() { m.mount.Full(false) })
+	return d.injectFault(m, d.randomSeconds(2, 12), func() { m.mount.SetFull(true) }, func() { m.mount.SetFull(false) })
 }
 
 // failCalls makes some calls of some kinds fail on one machine.
@@ -62,7 +62,7 @@ func (d *director) failCalls(m *machine) string {
 func (d *director) loseReplies(m *machine) string {
 	ops := []labfs.Op{labfs.Create, labfs.Link, labfs.Mkdir, labfs.Rename, labfs.Unlink}
 	op := ops[d.rand.IntN(len(ops))]
-	i := m.mount.LostReply(op, "", 1+d.rand.IntN(4))
+	i := m.mount.LoseReplies(op, "", 1+d.rand.IntN(4))
 	on := d.injectFault(m, d.randomSeconds(1, 10), func() {}, i.Stop)
 	return fmt.Sprintf("%s, at %s", on, op)
 }

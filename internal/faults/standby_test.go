@@ -33,12 +33,12 @@ var outages = map[string]func(*director) (heal func()){
 	},
 	"cut off": func(d *director) func() { // from the hosts and from the file server
 		m := d.current.desk
-		m.mount.Wedge()
+		m.mount.Hang()
 		d.must(m.setLink(false))
 		d.fenced = append(d.fenced, d.current)
 		return func() {
 			d.must(m.setLink(true))
-			m.mount.Unwedge()
+			m.mount.Resume()
 		}
 	},
 }

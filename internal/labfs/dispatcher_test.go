@@ -20,15 +20,15 @@ import (
 // continues by itself when the directory works again.
 func TestDispatchersDirectoryFails(t *testing.T) {
 	for name, c := range map[string]failure{
-		"wedged":    {(*labfs.Mount).Wedge, (*labfs.Mount).Unwedge, "run directory"},
-		"full":      {func(m *labfs.Mount) { m.Full(true) }, func(m *labfs.Mount) { m.Full(false) }, "no space left"},
-		"read-only": {func(m *labfs.Mount) { m.ReadOnly(true) }, func(m *labfs.Mount) { m.ReadOnly(false) }, "read-only"},
+		"hung":      {(*labfs.Mount).Hang, (*labfs.Mount).Resume, "run directory"},
+		"full":      {func(m *labfs.Mount) { m.SetFull(true) }, func(m *labfs.Mount) { m.SetFull(false) }, "no space left"},
+		"read-only": {func(m *labfs.Mount) { m.SetReadOnly(true) }, func(m *labfs.Mount) { m.SetReadOnly(false) }, "read-only"},
 		"stale":     failAll(syscall.ESTALE, "stale"),
 		"quota":     failAll(syscall.EDQUOT, "quota"),
 		"errors":    failAll(syscall.EIO, "input/output error"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name != "wedged" && name != "full" {
+			if name != "hung" && name != "full" {
 				polltest.Long(t)
 			}
 			t.Parallel()
@@ -42,9 +42,9 @@ func TestDispatchersDirectoryFails(t *testing.T) {
 				t.Errorf("%q is not said:\n%s", c.says, text)
 			}
 			// The jobs that the hosts already have end, and no others start.
-			at, since := l.ran(), time.Now()
+			at, since := l.numStarted(), time.Now()
 			p.until("a second without a new start", func() bool {
-				if now := l.ran(); now != at {
+				if now := l.numStarted(); now != at {
 					at, since = now, time.Now()
 				}
 				return time.Since(since) > time.Second
@@ -54,8 +54,8 @@ func TestDispatchersDirectoryFails(t *testing.T) {
 			}
 			c.heal(l.mounts[0])
 			e := p.wait()
-			l.succeededAtOnce(n, e)
-			e.seldom(t, "nothing is launched", 2)
+			l.wantSucceededAtOnce(n, e)
+			e.wantAtMost(t, "nothing is launched", 2)
 		})
 	}
 }
@@ -94,7 +94,7 @@ func TestRemovedRunDirectory(t *testing.T) {
 	l.on(1, "/bin/rm", "-rf", "trash").wait()
 	l.open("gate")
 	p.signal(syscall.SIGTERM)
-	p.exits(4).seldom(t, "nothing is launched", 2)
+	p.exits(4).wantAtMost(t, "nothing is launched", 2)
 }
 
 // TestDispatcherSpeaksWhileItsDirectoryHangs checks that a dispatcher whose run directory hangs
@@ -106,7 +106,7 @@ func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 	l := newLab(t, 3, time.Second)
 	const n = 20
 	p := l.startBusy(2, l.jobs(n, "[ %d -gt 1 ] || { "+l.gate("first")+"; exit; }; "+l.gate("gate")))
-	l.mounts[0].Wedge()
+	l.mounts[0].Hang()
 	l.open("first") // the end of its job must be recorded
 	p.says("nothing is launched")
 	for i, helper := range p.helpers() { // the report about the second must not wait for the first one's log
@@ -118,9 +118,9 @@ func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 	p.says("dispatching stops")
 	p.signal(syscall.SIGTERM) // the second signal makes it exit immediately
 	first := p.exits(4)
-	l.mounts[0].Unwedge()
+	l.mounts[0].Resume()
 	l.open("gate")
-	l.succeededAtOnce(n, first, l.resume(0))
+	l.wantSucceededAtOnce(n, first, l.resume(0))
 }
 
 // TestIdleDispatcherSaysThatItsDirectoryHangs checks a run in which nothing happens for hours
@@ -130,9 +130,9 @@ func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2, time.Second)
 	p := l.startBusy(1, l.jobs(4, l.gate("gate")))
-	l.mounts[0].Wedge()
+	l.mounts[0].Hang()
 	p.says("nothing is launched")
-	l.mounts[0].Unwedge()
+	l.mounts[0].Resume()
 	p.says("the run continues")
 	l.open("gate")
 	p.exits(0)

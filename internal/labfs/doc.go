@@ -13,7 +13,7 @@
 //	server := labfs.New(t)          // skips the test where FUSE does not work
 //	a := server.Mount(labfs.Options{Stale: time.Minute})
 //	b := server.Mount(labfs.Options{Stale: time.Minute, WriteBack: true})
-//	b.Wedge()                       // every call hangs, as when the server is gone
+//	b.Hang()                        // every call hangs, as when the server is gone
 //	b.Fail(labfs.Fault{Ops: labfs.Write, Errno: syscall.EIO, Count: 3})
 //
 // It does not model locks, mmap of shared pages, or permissions between users. The process that

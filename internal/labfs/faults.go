@@ -65,20 +65,20 @@ type Fault struct {
 	Ops Op
 	// Name is a pattern (path.Match) for the last part of the path; "" matches any. The path of a
 	// rename or a link is the new one. The path of an open file is the one at its opening.
-	Name  string
-	Errno syscall.Errno // the error that they return
-	Count int           // number of failing calls; 0: all until Stop
-	Every int           // only every Every-th matching call fails; 0: each
-	Lost  bool          // the call is carried out, and only its answer is wrong
+	Name      string
+	Errno     syscall.Errno // the error that they return
+	Count     int           // number of failing calls; 0: all until Stop
+	Every     int           // only every Every-th matching call fails; 0: each
+	LoseReply bool          // the call is carried out, and only its answer is wrong
 }
 
 // Injected is a fault that is in force.
 type Injected struct {
-	m    *Mount
-	f    Fault
-	met  int // number of matching calls
-	hits int
-	over bool
+	m           *Mount
+	f           Fault
+	numMatching int // number of matching calls
+	numFailed   int
+	isStopped   bool
 }
 
 // faults are the faults of a mount.
@@ -87,7 +87,7 @@ type faults struct {
 	list     []*Injected
 	readOnly atomic.Bool
 	full     atomic.Bool
-	seen     map[Kind]int
+	numCalls map[Kind]int
 }
 
 // Kind is a kind of call on a kind of file. Name is a pattern for the last part of the path, in
@@ -99,11 +99,11 @@ type Kind struct {
 
 var number = regexp.MustCompile(`[0-9]+`)
 
-// Seen returns the number of calls of each kind.
-func (m *Mount) Seen() map[Kind]int {
+// NumCalls returns the number of calls of each kind.
+func (m *Mount) NumCalls() map[Kind]int {
 	m.faults.mu.Lock()
 	defer m.faults.mu.Unlock()
-	return maps.Clone(m.faults.seen)
+	return maps.Clone(m.faults.numCalls)
 }
 
 // Fail puts a fault in force.
@@ -115,54 +115,54 @@ func (m *Mount) Fail(f Fault) *Injected {
 	return i
 }
 
-// LostReply carries out every every-th matching call, and then answers like a server that gets the
-// request again because its first reply was lost: "exists" for a call that creates a name, "no such
-// file" for one that removes a name.
-func (m *Mount) LostReply(op Op, name string, every int) *Injected {
+// LoseReplies carries out every every-th matching call, and then answers like a server that gets
+// the request again because its first reply was lost: "exists" for a call that creates a name, "no
+// such file" for one that removes a name.
+func (m *Mount) LoseReplies(op Op, name string, every int) *Injected {
 	errno := syscall.ENOENT
 	if op&growing != 0 {
 		errno = syscall.EEXIST
 	}
-	return m.Fail(Fault{Ops: op, Name: name, Errno: errno, Every: every, Lost: true})
+	return m.Fail(Fault{Ops: op, Name: name, Errno: errno, Every: every, LoseReply: true})
 }
 
-// Hits returns the number of calls that the fault has made fail.
-func (i *Injected) Hits() int {
+// NumFailed returns the number of calls that the fault has made fail.
+func (i *Injected) NumFailed() int {
 	i.m.faults.mu.Lock()
 	defer i.m.faults.mu.Unlock()
-	return i.hits
+	return i.numFailed
 }
 
 // Stop ends the fault.
 func (i *Injected) Stop() {
 	i.m.faults.mu.Lock()
 	defer i.m.faults.mu.Unlock()
-	i.over = true
+	i.isStopped = true
 }
 
-// ReadOnly makes every change fail with EROFS.
-func (m *Mount) ReadOnly(on bool) { m.faults.readOnly.Store(on) }
+// SetReadOnly makes every change fail with EROFS.
+func (m *Mount) SetReadOnly(on bool) { m.faults.readOnly.Store(on) }
 
-// Full makes the file system full: nothing new can be created, and no file grows. Writes over
+// SetFull makes the file system full: nothing new can be created, and no file grows. Writes over
 // existing bytes succeed. With WriteBack a write is accepted, and refused at fsync or close.
-func (m *Mount) Full(on bool) { m.faults.full.Store(on) }
+func (m *Mount) SetFull(on bool) { m.faults.full.Store(on) }
 
-// hit returns the fault that applies to a call, or nil. It counts as one use of the fault.
-func (f *faults) hit(op Op, name string) *Fault {
+// faultFor returns the fault that applies to a call, or nil. It counts as one use of the fault.
+func (f *faults) faultFor(op Op, name string) *Fault {
 	kind := Kind{op, number.ReplaceAllLiteralString(name, "[0-9]*")}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.seen == nil {
-		f.seen = map[Kind]int{}
+	if f.numCalls == nil {
+		f.numCalls = map[Kind]int{}
 	}
-	f.seen[kind]++
+	f.numCalls[kind]++
 	for _, i := range f.list {
-		if !i.over && i.f.Ops&op != 0 && matches(i.f.Name, name) {
-			if i.met++; i.met%max(1, i.f.Every) != 0 {
+		if !i.isStopped && i.f.Ops&op != 0 && matches(i.f.Name, name) {
+			if i.numMatching++; i.numMatching%max(1, i.f.Every) != 0 {
 				continue
 			}
-			i.hits++
-			i.over = i.f.Count > 0 && i.hits >= i.f.Count
+			i.numFailed++
+			i.isStopped = i.f.Count > 0 && i.numFailed >= i.f.Count
 			return &i.f
 		}
 	}
@@ -175,12 +175,12 @@ func (f *faults) hit(op Op, name string) *Fault {
 	return nil
 }
 
-// loses reports whether a call that creates the name would lose its reply.
-func (f *faults) loses(name string) bool {
+// losesReply reports whether a call that creates the name would lose its reply.
+func (f *faults) losesReply(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, i := range f.list {
-		if !i.over && i.f.Lost && matches(i.f.Name, name) {
+		if !i.isStopped && i.f.LoseReply && matches(i.f.Name, name) {
 			return true
 		}
 	}
@@ -197,8 +197,8 @@ func (m *Mount) call(ctx context.Context, op Op, name string, do func() syscall.
 	if errno := m.gate.pass(ctx); errno != 0 {
 		return errno
 	}
-	f := m.faults.hit(op, name)
-	if f != nil && !f.Lost {
+	f := m.faults.faultFor(op, name)
+	if f != nil && !f.LoseReply {
 		return f.Errno
 	}
 	errno := do()

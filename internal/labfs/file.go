@@ -15,10 +15,10 @@ import (
 
 // file is an open file of a client.
 type file struct {
-	fd    int
-	name  string // the name under which it was opened
-	reads bool   // it is open only for reading
-	dirty bool   // written since its last flush; guarded by the node's lock
+	fd         int
+	name       string // the name under which it was opened
+	isReadOnly bool   // it is open only for reading
+	isDirty    bool   // written since its last flush; guarded by the node's lock
 }
 
 // chunk is a write that the client has accepted and the server does not have yet.
@@ -30,13 +30,13 @@ type chunk struct {
 
 // Open implements fs.NodeOpener. Opening asks the server for the attributes, as NFS does.
 func (n *node) Open(ctx context.Context, flags uint32) (h fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
-	errno = n.m.call(ctx, Open, n.called(), func() syscall.Errno {
+	errno = n.m.call(ctx, Open, n.lastName(), func() syscall.Errno {
 		if flags&(unix.O_WRONLY|unix.O_RDWR|unix.O_TRUNC) != 0 && n.m.faults.readOnly.Load() {
 			return syscall.EROFS
 		}
 		fd, errno := n.m.s.openHandle(n.handle, int(flags)&^(unix.O_APPEND|fuse.FMODE_EXEC))
 		if errno == 0 {
-			h = &file{fd: fd, name: n.called(), reads: flags&unix.O_ACCMODE == unix.O_RDONLY}
+			h = &file{fd: fd, name: n.lastName(), isReadOnly: flags&unix.O_ACCMODE == unix.O_RDONLY}
 			n.NotifyContent(-1, 0)
 		}
 		return errno
@@ -47,13 +47,13 @@ func (n *node) Open(ctx context.Context, flags uint32) (h fs.FileHandle, fuseFla
 // Create implements fs.NodeCreater.
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (inode *fs.Inode, h fs.FileHandle, fuseFlags uint32, errno syscall.Errno) {
 	fd := -1
-	errno = n.callIn(ctx, Create, name, func(dir int) syscall.Errno {
+	errno = n.callInDir(ctx, Create, name, func(dir int) syscall.Errno {
 		var err error
 		fd, err = unix.Openat(dir, name, int(flags)&^unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, mode)
 		if err != nil {
 			return fs.ToErrno(err)
 		}
-		o, errno := identify(fd)
+		o, errno := objectOf(fd)
 		if errno == 0 {
 			inode = n.child(ctx, name, o, out)
 		}
@@ -100,7 +100,7 @@ func (n *node) Write(ctx context.Context, h fs.FileHandle, data []byte, off int6
 		f := h.(*file)
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		f.dirty = true
+		f.isDirty = true
 		written = uint32(len(data))
 		c := chunk{f, off, data}
 		if n.m.opts.WriteBack {
@@ -156,19 +156,19 @@ func (n *node) send() (errno syscall.Errno) {
 	return errno
 }
 
-// wrote reports whether a flush of f may have anything to report.
-func (n *node) wrote(f *file) bool {
+// clearDirty marks f as flushed, and reports whether the flush may have anything to report.
+func (n *node) clearDirty(f *file) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	was := f.dirty
-	f.dirty = false
+	was := f.isDirty
+	f.isDirty = false
 	return was || len(n.pending) > 0
 }
 
 // Flush implements fs.NodeFlusher. The kernel calls it at each close. It asks the server only if
 // the file is open for writing and was written.
 func (n *node) Flush(ctx context.Context, h fs.FileHandle) syscall.Errno {
-	if f := h.(*file); f.reads || !n.wrote(f) {
+	if f := h.(*file); f.isReadOnly || !n.clearDirty(f) {
 		return 0
 	}
 	return n.sync(ctx, Flush, h.(*file).name)
@@ -176,9 +176,9 @@ func (n *node) Flush(ctx context.Context, h fs.FileHandle) syscall.Errno {
 
 // Fsync implements fs.NodeFsyncer.
 func (n *node) Fsync(ctx context.Context, h fs.FileHandle, _ uint32) syscall.Errno {
-	name := n.called()
+	name := n.lastName()
 	if f, ok := h.(*file); ok { // a directory has nothing to sync
-		n.wrote(f)
+		n.clearDirty(f)
 		name = f.name
 	}
 	return n.sync(ctx, Fsync, name)
@@ -202,7 +202,7 @@ func (n *node) Release(_ context.Context, h fs.FileHandle) syscall.Errno {
 
 // Setattr implements fs.NodeSetattrer. It sends the pending chunks first.
 func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
-	return n.m.call(ctx, Setattr, n.called(), func() syscall.Errno {
+	return n.m.call(ctx, Setattr, n.lastName(), func() syscall.Errno {
 		if errno := n.send(); errno != 0 {
 			return errno
 		}
@@ -213,7 +213,7 @@ func (n *node) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn,
 		if _, sized := in.GetSize(); sized {
 			flags = unix.O_RDWR
 		}
-		return n.opened(flags, func(fd int) syscall.Errno { return setattr(fd, in, out) })
+		return n.withObject(flags, func(fd int) syscall.Errno { return setattr(fd, in, out) })
 	})
 }
 

@@ -24,8 +24,8 @@ type gate struct {
 	waiting int
 }
 
-// Wedge makes every call hang until Unwedge or the end of the test.
-func (m *Mount) Wedge() {
+// Hang makes every call hang until Resume or the end of the test.
+func (m *Mount) Hang() {
 	m.gate.mu.Lock()
 	defer m.gate.mu.Unlock()
 	if m.gate.shut == nil {
@@ -33,8 +33,8 @@ func (m *Mount) Wedge() {
 	}
 }
 
-// Unwedge lets calls continue, both those that hang and new ones.
-func (m *Mount) Unwedge() {
+// Resume lets calls continue, both those that hang and new ones.
+func (m *Mount) Resume() {
 	m.gate.mu.Lock()
 	defer m.gate.mu.Unlock()
 	if m.gate.shut != nil {
@@ -43,8 +43,8 @@ func (m *Mount) Unwedge() {
 	}
 }
 
-// Waiting returns the number of calls that hang now.
-func (m *Mount) Waiting() int {
+// NumWaiting returns the number of calls that hang now.
+func (m *Mount) NumWaiting() int {
 	m.gate.mu.Lock()
 	defer m.gate.mu.Unlock()
 	return m.gate.waiting
@@ -70,7 +70,7 @@ func (g *gate) pass(ctx context.Context) syscall.Errno {
 		case <-g.closing:
 			errno = syscall.EIO
 		case <-look.C:
-			if dying(ctx) {
+			if isDying(ctx) {
 				errno = syscall.EINTR
 			}
 		}
@@ -82,11 +82,11 @@ func (g *gate) pass(ctx context.Context) syscall.Errno {
 	return 0
 }
 
-// dying reports whether the thread that made the call was killed or is exiting. Other signals do
+// isDying reports whether the thread that made the call was killed or is exiting. Other signals do
 // not interrupt a call on a hard-mounted NFS. It reads only the file status in /proc. A read of
 // stat waits in the kernel for a program that is being started, which may be the caller itself
 // while it closes its files.
-func dying(ctx context.Context) bool {
+func isDying(ctx context.Context) bool {
 	caller, ok := fuse.FromContext(ctx)
 	if !ok || caller.Pid == 0 {
 		return false

@@ -16,18 +16,18 @@ type object struct {
 	stat   syscall.Stat_t
 }
 
-// find looks up a name in an open directory; "." means the directory itself.
-func find(dir int, name string) (o object, errno syscall.Errno) {
+// lookUp looks up a name in an open directory; "." means the directory itself.
+func lookUp(dir int, name string) (o object, errno syscall.Errno) {
 	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return o, fs.ToErrno(err)
 	}
 	defer unix.Close(fd)
-	return identify(fd)
+	return objectOf(fd)
 }
 
-// identify returns the object on which fd is open.
-func identify(fd int) (o object, errno syscall.Errno) {
+// objectOf returns the object on which fd is open.
+func objectOf(fd int) (o object, errno syscall.Errno) {
 	if err := syscall.Fstat(fd, &o.stat); err != nil {
 		return o, fs.ToErrno(err)
 	}

@@ -46,10 +46,10 @@ func newLab(t *testing.T, machines int, stale time.Duration) *lab {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(l.nothingLeft)
+	t.Cleanup(l.wantNothingLeft)
 	t.Cleanup(func() { // heals what the test broke before the end is awaited
 		for _, m := range l.mounts {
-			m.Unwedge()
+			m.Resume()
 		}
 	})
 	return l
@@ -133,7 +133,7 @@ func (l *lab) start(hosts, file string, more ...string) *process {
 func (l *lab) startBusy(hosts int, jobs string, more ...string) *process {
 	l.t.Helper()
 	p := l.start(l.inventory(hosts, 2), jobs, more...)
-	p.until("every slot is busy", func() bool { return l.ran() >= 2*hosts })
+	p.until("every slot is busy", func() bool { return l.numStarted() >= 2*hosts })
 	return p
 }
 
@@ -216,8 +216,8 @@ func (p *process) until(what string, ok func() bool) {
 	polltest.Until(p.l.t, what, ok, p.err.String)
 }
 
-// ran returns the number of jobs that have started.
-func (l *lab) ran() int {
+// numStarted returns the number of jobs that have started.
+func (l *lab) numStarted() int {
 	names, err := os.ReadDir(l.path("ran"))
 	if err != nil {
 		l.t.Fatal(err)
@@ -225,9 +225,9 @@ func (l *lab) ran() int {
 	return len(names)
 }
 
-// ranOnce checks that each of n jobs ran, and that each attempt id ran once (promise 2). It returns
-// the number of attempts.
-func (l *lab) ranOnce(n int) (attempts int) {
+// wantEachRanOnce checks that each of n jobs ran, and that each attempt id ran once (promise 2). It
+// returns the number of attempts.
+func (l *lab) wantEachRanOnce(n int) (attempts int) {
 	l.t.Helper()
 	for id := 1; id <= n; id++ {
 		b, err := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id)))
@@ -259,8 +259,8 @@ type line struct {
 	Stdout   string
 }
 
-// seldom checks that the program has not printed a text more often than maxTimes.
-func (e ended) seldom(t *testing.T, text string, maxTimes int) {
+// wantAtMost checks that the program has not printed a text more often than maxTimes.
+func (e ended) wantAtMost(t *testing.T, text string, maxTimes int) {
 	t.Helper()
 	if n := strings.Count(e.err, text); n > maxTimes {
 		t.Errorf("%q was printed %d times:\n%s", text, n, e.err)
@@ -280,10 +280,10 @@ func (e ended) lines(t *testing.T) []line {
 	return ls
 }
 
-// succeeded checks that the last of one or more dispatchers exited with 0, and that each of the
+// wantSucceeded checks that the last of one or more dispatchers exited with 0, and that each of the
 // jobs 1 to n has exactly one result in their outputs, a success (promise 1). A repeated result has
-// the same number. It returns ranOnce(n).
-func (l *lab) succeeded(n int, all ...ended) (attempts int) {
+// the same number. It returns wantEachRanOnce(n).
+func (l *lab) wantSucceeded(n int, all ...ended) (attempts int) {
 	l.t.Helper()
 	if last := all[len(all)-1]; last.code != 0 {
 		l.t.Fatalf("exit %d\n%s", last.code, last.err)
@@ -303,20 +303,20 @@ func (l *lab) succeeded(n int, all ...ended) (attempts int) {
 	if len(seqs) != n {
 		l.t.Errorf("%d results of %d jobs", len(seqs), n)
 	}
-	return l.ranOnce(n)
+	return l.wantEachRanOnce(n)
 }
 
-// succeededAtOnce checks like succeeded, and that each job needed one attempt.
-func (l *lab) succeededAtOnce(n int, all ...ended) {
+// wantSucceededAtOnce checks like wantSucceeded, and that each job needed one attempt.
+func (l *lab) wantSucceededAtOnce(n int, all ...ended) {
 	l.t.Helper()
-	if got := l.succeeded(n, all...); got != n {
+	if got := l.wantSucceeded(n, all...); got != n {
 		l.t.Errorf("%d attempts for %d jobs\n%s", got, n, all[len(all)-1].err)
 	}
 }
 
-// nothingLeft fails the test if a process of the lab's run is still alive (promise 4). Helpers exit
-// a moment after their dispatcher.
-func (l *lab) nothingLeft() {
+// wantNothingLeft fails the test if a process of the lab's run is still alive (promise 4). Helpers
+// exit a moment after their dispatcher.
+func (l *lab) wantNothingLeft() {
 	for _, p := range progtest.KillLeftBehind(45*time.Second, l.isOurs) {
 		l.t.Errorf("left behind: %s", p)
 	}

@@ -99,8 +99,8 @@ func TestFull(t *testing.T) {
 	s := labfs.New(t)
 	a, w := s.Mount(labfs.Options{}), s.Mount(labfs.Options{WriteBack: true})
 	sh(t, "echo hello > $a/x; echo hello > $a/y", a)
-	a.Full(true)
-	w.Full(true)
+	a.SetFull(true)
+	w.SetFull(true)
 	for _, m := range []*labfs.Mount{a, w} {
 		expect(t, "create", sh(t, "echo x > $a/new", m), "/bin/sh: 1: cannot create "+m.Dir+"/new: No space left on device\nexit status 2")
 		expect(t, "over", sh(t, "printf HE 1<> $a/x; cat $a/x", m), "HEllo")
@@ -110,16 +110,16 @@ func TestFull(t *testing.T) {
 	}
 	expect(t, "says ok, then refuses", sh(t, `dd if=/dev/zero of=$a/y bs=100 count=1 oflag=append conv=notrunc 2>&1 | grep -o 'closing.*'`, w),
 		"closing output file '"+w.Dir+"/y': No space left on device")
-	a.Full(false)
+	a.SetFull(false)
 	expect(t, "room again", sh(t, "echo x > $a/new; cat $a/new", a), "x")
 }
 
-// TestReadOnly checks that ReadOnly refuses every change and no read.
+// TestReadOnly checks that a read-only mount refuses every change and no read.
 func TestReadOnly(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{})
 	sh(t, "echo hello > $a/x", a)
-	a.ReadOnly(true)
+	a.SetReadOnly(true)
 	for _, c := range []string{"echo x >> $a/x", "echo x > $a/y", "mkdir $a/d", "rm -f $a/x", "mv $a/x $a/y", "ln $a/x $a/y"} {
 		expectPart(t, c, sh(t, c, a), "Read-only file system")
 	}
@@ -143,7 +143,7 @@ func TestLostReplies(t *testing.T) {
 		s := labfs.New(t)
 		a := s.Mount(labfs.Options{Stale: long})
 		sh(t, "echo hello > $a/old; test -e $a/new", a)
-		a.LostReply(c.op, "", 1)
+		a.LoseReplies(c.op, "", 1)
 		expectPart(t, c.script, sh(t, c.script, a), c.says)
 		expect(t, "after "+c.script, sh(t, "ls "+s.Dir), c.left)
 	}
@@ -160,8 +160,8 @@ func TestFaults(t *testing.T) {
 		expectPart(t, "the first two", sh(t, "echo x > $a/1.exit", a), "quota exceeded")
 	}
 	expect(t, "the third", sh(t, "echo x > $a/1.exit; cat $a/1.exit", a), "x")
-	if f.Hits() != 2 {
-		t.Errorf("%d hits", f.Hits())
+	if f.NumFailed() != 2 {
+		t.Errorf("%d hits", f.NumFailed())
 	}
 	a.Fail(labfs.Fault{Ops: labfs.Flush, Name: "*.log", Errno: syscall.EIO, Count: 1})
 	expectPart(t, "close", sh(t, "dd if=/dev/zero of=$a/a.log bs=7 count=1 2>&1", a), "Input/output error")
@@ -172,15 +172,15 @@ func TestFaults(t *testing.T) {
 	expect(t, "healed", sh(t, "cat $a/1.exit", a), "x")
 }
 
-// TestWedge checks that every call on a wedged mount hangs, that only a fatal signal interrupts it,
-// that the mount works again after Unwedge, and that the test can end whatever hangs.
-func TestWedge(t *testing.T) {
+// TestHang checks that every call on a hung mount hangs, that only a fatal signal interrupts it,
+// that the mount works again after Resume, and that the test can end whatever hangs.
+func TestHang(t *testing.T) {
 	var abandoned chan error
-	t.Cleanup(func() { <-abandoned }) // after the mounts have ended while wedged
+	t.Cleanup(func() { <-abandoned }) // after the mounts have ended while hung
 	s := labfs.New(t)
 	a, b := s.Mount(labfs.Options{}), s.Mount(labfs.Options{})
 	sh(t, "echo hello > $a/x", a)
-	a.Wedge()
+	a.Hang()
 	start := func(script string) (*exec.Cmd, *strings.Builder, chan error) {
 		var out strings.Builder
 		cmd := exec.Command("/bin/sh", "-c", script)
@@ -195,7 +195,7 @@ func TestWedge(t *testing.T) {
 	}
 	healed, out, done := start("trap 'echo signal' TERM; read x < $a/x; echo $x")
 	killed, _, dead := start("exec cat $a/x")
-	polltest.Until(t, "two calls hang", func() bool { return a.Waiting() == 2 })
+	polltest.Until(t, "two calls hang", func() bool { return a.NumWaiting() == 2 })
 	expect(t, "the other client", sh(t, "cat $a/x", b), "hello")
 	healed.Process.Signal(syscall.SIGTERM)
 	killed.Process.Kill()
@@ -205,12 +205,12 @@ func TestWedge(t *testing.T) {
 		t.Errorf("a signal that it catches ended a process that hangs: %v", err)
 	default:
 	}
-	a.Unwedge()
+	a.Resume()
 	<-done
 	expect(t, "the call that hung", out.String(), "signal\nhello\n")
-	a.Wedge()
+	a.Hang()
 	_, _, last := start("exec cat $a/x")
-	polltest.Until(t, "a call hangs", func() bool { return a.Waiting() == 1 })
+	polltest.Until(t, "a call hangs", func() bool { return a.NumWaiting() == 1 })
 	abandoned = last
 }
 
@@ -223,10 +223,10 @@ func TestTheDeviceIsNotInherited(t *testing.T) {
 	expect(t, "devices", sh(t, "ls -l /proc/self/fd | grep fuse || echo none", a), "none")
 }
 
-// TestWedgeWhileAProgramStarts checks a program that is started while a written file of its parent
+// TestHangWhileAProgramStarts checks a program that is started while a written file of its parent
 // hangs. The program is delayed when it closes the file. It does not delay the server, and
 // continues when the server answers.
-func TestWedgeWhileAProgramStarts(t *testing.T) {
+func TestHangWhileAProgramStarts(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{WriteBack: true})
 	self, err := os.Executable()
@@ -251,12 +251,12 @@ func TestWedgeWhileAProgramStarts(t *testing.T) {
 	if _, err := io.ReadFull(out, line); err != nil || string(line) != "ready\n" {
 		t.Fatalf("%q %v", line, err)
 	}
-	a.Wedge()
+	a.Hang()
 	io.WriteString(in, "go\n")
-	polltest.Until(t, "a call hangs", func() bool { return a.Waiting() > 0 })
+	polltest.Until(t, "a call hangs", func() bool { return a.NumWaiting() > 0 })
 	// Meanwhile the server checks several times whether the caller is dying.
 	time.Sleep(200 * time.Millisecond)
-	a.Unwedge()
+	a.Resume()
 	rest, err := io.ReadAll(out)
 	if err != nil || string(rest) != "started\n" {
 		t.Errorf("%q %v", rest, err)

@@ -16,24 +16,24 @@ import (
 // Opendir implements fs.NodeOpendirer. Opening a directory to list it asks the server again and so
 // makes the names visible that other clients created. On NFS, this is the only way.
 func (n *node) Opendir(ctx context.Context) syscall.Errno {
-	return n.m.call(ctx, List, n.called(), n.refresh)
+	return n.m.call(ctx, List, n.lastName(), n.refresh)
 }
 
 // refresh makes the kernel forget cached names that are no longer right. The kernel holds no lock
 // of the directory while it opens it.
 func (n *node) refresh() syscall.Errno {
 	var changed []string
-	errno := n.in(func(dir int) syscall.Errno {
+	errno := n.withDir(func(dir int) syscall.Errno {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		for name, ino := range n.known {
+		for name, ino := range n.knownNames {
 			var st unix.Stat_t
 			now := uint64(0)
 			if unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 				now = st.Ino
 			}
 			if now != ino {
-				delete(n.known, name)
+				delete(n.knownNames, name)
 				changed = append(changed, name)
 			}
 		}
@@ -47,7 +47,7 @@ func (n *node) refresh() syscall.Errno {
 
 // Readdir implements fs.NodeReaddirer.
 func (n *node) Readdir(ctx context.Context) (stream fs.DirStream, errno syscall.Errno) {
-	errno = n.m.call(ctx, List, n.called(), func() syscall.Errno {
+	errno = n.m.call(ctx, List, n.lastName(), func() syscall.Errno {
 		fd, errno := n.m.s.openHandle(n.handle, unix.O_RDONLY|unix.O_DIRECTORY)
 		if errno != 0 {
 			return errno

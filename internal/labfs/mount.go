@@ -46,7 +46,7 @@ func (s *Server) Mount(o Options) *Mount {
 	if err := os.Mkdir(m.Dir, 0o700); err != nil {
 		s.t.Fatal(err)
 	}
-	root, errno := find(s.fd, ".")
+	root, errno := lookUp(s.fd, ".")
 	if errno != 0 {
 		s.t.Fatalf("the server's directory has no handle: %v", errno)
 	}
@@ -66,7 +66,7 @@ func (s *Server) Mount(o Options) *Mount {
 	closeDevicesOnExec()
 	syscall.ForkLock.RUnlock()
 	if err != nil {
-		leaveOut(s.t, "FUSE cannot be mounted here: %v", err)
+		skipOrFail(s.t, "FUSE cannot be mounted here: %v", err)
 	}
 	go func() {
 		defer close(m.served)

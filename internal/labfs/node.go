@@ -22,12 +22,12 @@ type node struct {
 	mu   sync.Mutex
 	name string // the last part of its path, as last used
 	// For a directory: the inode of each name that was looked up; 0: there was none.
-	known   map[string]uint64
-	pending []chunk // for a file: writes that were not sent to the server yet
+	knownNames map[string]uint64
+	pending    []chunk // for a file: writes that were not sent to the server yet
 }
 
 func (m *Mount) node(name string, o object) *node {
-	return &node{m: m, handle: o.handle, name: name, known: map[string]uint64{}}
+	return &node{m: m, handle: o.handle, name: name, knownNames: map[string]uint64{}}
 }
 
 // child returns the inode of an object that was found under a name in n.
@@ -39,35 +39,35 @@ func (n *node) child(ctx context.Context, name string, o object, out *fuse.Entry
 	c.mu.Unlock()
 	out.Attr.FromStat(&o.stat)
 	out.Attr.Size = c.size(out.Attr.Size)
-	n.note(name, o.stat.Ino)
+	n.recordName(name, o.stat.Ino)
 	return inode
 }
 
-func (n *node) called() string {
+func (n *node) lastName() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.name
 }
 
-// note records what the client believes about a name, so that refresh can check it.
-func (n *node) note(name string, ino uint64) {
+// recordName records what the client believes about a name, so that refresh can check it.
+func (n *node) recordName(name string, ino uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.known[name] = ino
+	n.knownNames[name] = ino
 }
 
-// in calls f with the directory open on the server.
-func (n *node) in(f func(dir int) syscall.Errno) syscall.Errno {
-	return n.opened(unix.O_RDONLY|unix.O_DIRECTORY, f)
+// withDir calls f with the directory open on the server.
+func (n *node) withDir(f func(dir int) syscall.Errno) syscall.Errno {
+	return n.withObject(unix.O_RDONLY|unix.O_DIRECTORY, f)
 }
 
-// callIn makes a call with the directory open on the server.
-func (n *node) callIn(ctx context.Context, op Op, name string, do func(dir int) syscall.Errno) syscall.Errno {
-	return n.m.call(ctx, op, name, func() syscall.Errno { return n.in(do) })
+// callInDir makes a call with the directory open on the server.
+func (n *node) callInDir(ctx context.Context, op Op, name string, do func(dir int) syscall.Errno) syscall.Errno {
+	return n.m.call(ctx, op, name, func() syscall.Errno { return n.withDir(do) })
 }
 
-// opened calls f with the object open on the server.
-func (n *node) opened(flags int, f func(fd int) syscall.Errno) syscall.Errno {
+// withObject calls f with the object open on the server.
+func (n *node) withObject(flags int, f func(fd int) syscall.Errno) syscall.Errno {
 	fd, errno := n.m.s.openHandle(n.handle, flags)
 	if errno != 0 {
 		return errno
@@ -82,10 +82,10 @@ func (n *node) Lookup(ctx context.Context, name string, out *fuse.EntryOut) (ino
 	inode, errno = n.entry(ctx, Lookup, name, out, func(int) error { return nil })
 	switch {
 	case errno != syscall.ENOENT:
-	case n.m.faults.loses(name):
+	case n.m.faults.losesReply(name):
 		out.SetEntryTimeout(time.Nanosecond)
 	default:
-		n.note(name, 0)
+		n.recordName(name, 0)
 	}
 	return inode, errno
 }
@@ -101,11 +101,11 @@ func (n *node) Getattr(ctx context.Context, f fs.FileHandle, out *fuse.AttrOut) 
 		out.Size = n.size(out.Size)
 		return 0
 	}
-	return n.m.call(ctx, Getattr, n.called(), func() syscall.Errno {
+	return n.m.call(ctx, Getattr, n.lastName(), func() syscall.Errno {
 		if file, ok := f.(*file); ok {
 			return stat(file.fd)
 		}
-		return n.opened(unix.O_PATH, stat)
+		return n.withObject(unix.O_PATH, stat)
 	})
 }
 
@@ -137,11 +137,11 @@ func (n *node) Link(ctx context.Context, target fs.InodeEmbedder, name string, o
 
 // entry carries out do in the directory, and returns the inode that the name has then.
 func (n *node) entry(ctx context.Context, op Op, name string, out *fuse.EntryOut, do func(dir int) error) (inode *fs.Inode, errno syscall.Errno) {
-	errno = n.callIn(ctx, op, name, func(dir int) syscall.Errno {
+	errno = n.callInDir(ctx, op, name, func(dir int) syscall.Errno {
 		if err := do(dir); err != nil {
 			return fs.ToErrno(err)
 		}
-		o, errno := find(dir, name)
+		o, errno := lookUp(dir, name)
 		if errno == 0 {
 			inode = n.child(ctx, name, o, out)
 		}
@@ -152,19 +152,19 @@ func (n *node) entry(ctx context.Context, op Op, name string, out *fuse.EntryOut
 
 // Unlink implements fs.NodeUnlinker.
 func (n *node) Unlink(ctx context.Context, name string) syscall.Errno {
-	return n.takes(ctx, Unlink, name, func(dir int) error { return unix.Unlinkat(dir, name, 0) })
+	return n.removeName(ctx, Unlink, name, func(dir int) error { return unix.Unlinkat(dir, name, 0) })
 }
 
 // Rmdir implements fs.NodeRmdirer.
 func (n *node) Rmdir(ctx context.Context, name string) syscall.Errno {
-	return n.takes(ctx, Rmdir, name, func(dir int) error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
+	return n.removeName(ctx, Rmdir, name, func(dir int) error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
 }
 
-func (n *node) takes(ctx context.Context, op Op, name string, do func(dir int) error) syscall.Errno {
-	return n.callIn(ctx, op, name, func(dir int) syscall.Errno {
+func (n *node) removeName(ctx context.Context, op Op, name string, do func(dir int) error) syscall.Errno {
+	return n.callInDir(ctx, op, name, func(dir int) syscall.Errno {
 		err := do(dir)
 		if err == nil {
-			n.note(name, 0)
+			n.recordName(name, 0)
 		}
 		return fs.ToErrno(err)
 	})
@@ -173,17 +173,17 @@ func (n *node) takes(ctx context.Context, op Op, name string, do func(dir int) e
 // Rename implements fs.NodeRenamer.
 func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, newName string, flags uint32) syscall.Errno {
 	target := to.(*node)
-	return n.callIn(ctx, Rename, newName, func(dir int) syscall.Errno {
-		return target.in(func(toDir int) syscall.Errno {
-			o, errno := find(dir, name)
+	return n.callInDir(ctx, Rename, newName, func(dir int) syscall.Errno {
+		return target.withDir(func(toDir int) syscall.Errno {
+			o, errno := lookUp(dir, name)
 			if errno != 0 {
 				return errno
 			}
 			if err := unix.Renameat2(dir, name, toDir, newName, uint(flags)); err != nil {
 				return fs.ToErrno(err)
 			}
-			n.note(name, 0)
-			target.note(newName, o.stat.Ino)
+			n.recordName(name, 0)
+			target.recordName(newName, o.stat.Ino)
 			return 0
 		})
 	})
@@ -191,8 +191,8 @@ func (n *node) Rename(ctx context.Context, name string, to fs.InodeEmbedder, new
 
 // Readlink implements fs.NodeReadlinker.
 func (n *node) Readlink(ctx context.Context) (target []byte, errno syscall.Errno) {
-	errno = n.m.call(ctx, Getattr, n.called(), func() syscall.Errno {
-		return n.opened(unix.O_PATH|unix.O_NOFOLLOW, func(fd int) syscall.Errno {
+	errno = n.m.call(ctx, Getattr, n.lastName(), func() syscall.Errno {
+		return n.withObject(unix.O_PATH|unix.O_NOFOLLOW, func(fd int) syscall.Errno {
 			target = make([]byte, unix.PathMax)
 			k, err := unix.Readlinkat(fd, "", target)
 			target = target[:max(0, k)]
@@ -204,7 +204,7 @@ func (n *node) Readlink(ctx context.Context) (target []byte, errno syscall.Errno
 
 // Statfs implements fs.NodeStatfser.
 func (n *node) Statfs(ctx context.Context, out *fuse.StatfsOut) syscall.Errno {
-	return n.m.call(ctx, Statfs, n.called(), func() syscall.Errno {
+	return n.m.call(ctx, Statfs, n.lastName(), func() syscall.Errno {
 		var st syscall.Statfs_t
 		if err := syscall.Fstatfs(n.m.s.fd, &st); err != nil {
 			return fs.ToErrno(err)

@@ -25,7 +25,7 @@ func TestStaleCachesEverywhere(t *testing.T) {
 		l.on(m, "/bin/sh", "-c", "test -e run; test -e run/owner").wait()
 	}
 	p := l.start(l.inventory(4, 4), l.jobs(n, "[ %d -le 200 ] || "+l.gate("gate")))
-	p.until("the jobs that need no gate have run", func() bool { return l.ran() >= 200 })
+	p.until("the jobs that need no gate have run", func() bool { return l.numStarted() >= 200 })
 	// The machine has looked up names that do not exist yet, in a directory that it has listed
 	// before.
 	var poll strings.Builder
@@ -37,13 +37,13 @@ func TestStaleCachesEverywhere(t *testing.T) {
 	poll.WriteString("cat run/attempts/000/*.status > /dev/null\n")
 	poll.WriteString("test -e run/journal/000002.jsonl; test -e run/STOP; true\n")
 	l.on(5, "/bin/sh", "-c", poll.String()).exits(0)
-	p.until("jobs wait at the gate", func() bool { return l.ran() >= 210 })
+	p.until("jobs wait at the gate", func() bool { return l.numStarted() >= 210 })
 	l.dcs(6, "status", l.run()).exits(0)         // this machine has looked for the run before
 	l.dcs(6, "status", "--json", "run").exits(0) // a relative name
 	p.cmd.Process.Kill()
 	first := p.wait()
 	l.open("gate")
-	l.succeededAtOnce(n, first, l.resume(5)) // otherwise some jobs were not adopted
+	l.wantSucceededAtOnce(n, first, l.resume(5)) // otherwise some jobs were not adopted
 }
 
 // inLong returns short, or long with DCS_LONG=1.
@@ -54,29 +54,29 @@ func inLong(short, long time.Duration) time.Duration {
 	return short
 }
 
-// TestWedgedHost checks a run whose shared directory hangs on one host. The host's heartbeats
+// TestHungHost checks a run whose shared directory hangs on one host. The host's heartbeats
 // continue, so it is not given up. One line reports what hangs, and the other hosts continue. When
 // the directory answers again, every job is counted and none has run twice.
-func TestWedgedHost(t *testing.T) {
+func TestHungHost(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 4, time.Second)
 	const n = 60
 	p := l.startBusy(3, l.jobs(n, "[ %d -gt 6 ] || "+l.gate("gate")))
-	l.mounts[1].Wedge()
+	l.mounts[1].Hang()
 	l.open("gate") // its two jobs end, and their supervisors hang
-	p.until("the other hosts have done most", func() bool { return l.ran() >= n/2 })
-	p.until("calls of the host hang", func() bool { return l.mounts[1].Waiting() > 0 })
+	p.until("the other hosts have done most", func() bool { return l.numStarted() >= n/2 })
+	p.until("calls of the host hang", func() bool { return l.mounts[1].NumWaiting() > 0 })
 	p.says("file system")
 	// This is longer than a host may be silent.
 	time.Sleep(inLong(18*time.Second, 75*time.Second))
 	if text := p.err.String(); strings.Contains(text, "suspect") || strings.Contains(text, "given up") || strings.Contains(text, " lost") {
 		t.Fatalf("a host whose file system hangs was taken for dead:\n%s", text)
 	}
-	l.mounts[1].Unwedge()
+	l.mounts[1].Resume()
 	e := p.wait()
-	l.succeededAtOnce(n, e)
-	e.seldom(t, "file system", 4)
+	l.wantSucceededAtOnce(n, e)
+	e.wantAtMost(t, "file system", 4)
 }
 
 // TestLostRepliesInARun checks a run in which the replies to creating, linking, or removing files
@@ -99,12 +99,12 @@ func TestLostRepliesInARun(t *testing.T) {
 			hits := 0
 			var all []*labfs.Injected
 			for _, m := range l.mounts {
-				all = append(all, m.LostReply(c.op, c.pattern, 3))
+				all = append(all, m.LoseReplies(c.op, c.pattern, 3))
 			}
 			e := l.start(l.inventory(2, 2), l.jobs(n, "true")).wait()
-			l.succeededAtOnce(n, e)
+			l.wantSucceededAtOnce(n, e)
 			for _, f := range all {
-				hits += f.Hits()
+				hits += f.NumFailed()
 			}
 			if hits == 0 {
 				t.Errorf("no reply was lost")
@@ -120,9 +120,9 @@ func TestLostRepliesInARun(t *testing.T) {
 	}
 }
 
-// exitCodes checks that the recorded exit code of every job is the one that it really had (promise 3).
-// Job i was told to exit with i mod 3.
-func (l *lab) exitCodes(n int, e ended) {
+// wantExitCodes checks that the recorded exit code of every job is the one that it really had
+// (promise 3). Job i was told to exit with i mod 3.
+func (l *lab) wantExitCodes(n int, e ended) {
 	l.t.Helper()
 	got := map[int]bool{}
 	for _, x := range e.lines(l.t) {
@@ -153,7 +153,7 @@ func TestFullWhileJobsEnd(t *testing.T) {
 			var faults []*labfs.Injected
 			for _, m := range l.mounts {
 				if errno == 0 {
-					m.Full(true)
+					m.SetFull(true)
 				} else {
 					faults = append(faults, m.Fail(labfs.Fault{Ops: labfs.Write | labfs.Flush | labfs.Fsync, Name: "*.status", Errno: errno}))
 				}
@@ -165,21 +165,21 @@ func TestFullWhileJobsEnd(t *testing.T) {
 				p.says("could not be written")
 			}
 			for _, m := range l.mounts {
-				m.Full(false)
+				m.SetFull(false)
 			}
 			for _, f := range faults {
 				f.Stop()
 			}
 			e := p.exits(1)
-			l.exitCodes(n, e)
+			l.wantExitCodes(n, e)
 			// Jobs that failed because their disk was full run again, and each is reported. No
 			// other job runs again.
 			events := l.dcs(0, "events", l.run()).wait()
 			more := strings.Count(events.out, "queued again: its disk was full")
-			if got := l.ranOnce(n); got != n+more || errno != 0 && more > 0 {
+			if got := l.wantEachRanOnce(n); got != n+more || errno != 0 && more > 0 {
 				t.Errorf("%d attempts for %d jobs, %d said\n%s\n%s%s", got, n, more, e.err, events.out, events.err)
 			}
-			e.seldom(t, "nothing is launched", 2)
+			e.wantAtMost(t, "nothing is launched", 2)
 		})
 	}
 }
@@ -190,12 +190,12 @@ func TestHostFullWhenReached(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, time.Second)
 	const n = 20
-	l.mounts[1].Full(true)
+	l.mounts[1].SetFull(true)
 	p := l.start(l.inventory(2, 2), l.jobs(n, l.gate("gate")))
 	p.says("no space left")
-	p.until("the other host works", func() bool { return l.ran() >= 2 })
-	l.mounts[1].Full(false)
-	p.until("both hosts work", func() bool { return l.ran() >= 4 })
+	p.until("the other host works", func() bool { return l.numStarted() >= 2 })
+	l.mounts[1].SetFull(false)
+	p.until("both hosts work", func() bool { return l.numStarted() >= 4 })
 	l.open("gate")
-	l.succeeded(n, p.wait())
+	l.wantSucceeded(n, p.wait())
 }

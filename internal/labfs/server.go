@@ -35,11 +35,11 @@ func New(t testing.TB) *Server {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat("/dev/fuse"); err != nil {
-		leaveOut(t, "no FUSE here: %v", err)
+		skipOrFail(t, "no FUSE here: %v", err)
 	}
 	// A file system of its own, because the one of TMPDIR may not support handles.
 	if err := unix.Mount("labfs", s.Dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=256m,mode=0700"); err != nil {
-		leaveOut(t, "file systems cannot be mounted here (root is needed): %v", err)
+		skipOrFail(t, "file systems cannot be mounted here (root is needed): %v", err)
 	}
 	t.Cleanup(s.close)
 	var err error
@@ -56,8 +56,8 @@ func (s *Server) close() {
 	}
 }
 
-// leaveOut skips the test, or fails it if RequireEnv is set.
-func leaveOut(t testing.TB, format string, args ...any) {
+// skipOrFail skips the test, or fails it if RequireEnv is set.
+func skipOrFail(t testing.TB, format string, args ...any) {
 	t.Helper()
 	if os.Getenv(RequireEnv) == "1" {
 		t.Fatalf(RequireEnv+"=1, but "+format, args...)

@@ -15,78 +15,78 @@ import (
 
 // machine is a machine on which a dispatcher may run.
 type machine struct {
-	name  string
-	wall  time.Duration // how far its wall clock is ahead
-	full  time.Duration // its writes to the run directory fail until then
-	hangs time.Duration // the run directory does not answer it until then
+	name       string
+	clockAhead time.Duration // how far its wall clock is ahead
+	fullUntil  time.Duration // its writes to the run directory fail until then
+	hungUntil  time.Duration // the run directory does not answer it until then
 }
 
-// life is one dispatcher from its start to its death: the engine of package dispatch without its
-// goroutines. It holds the real core, commit loop, and journal.
-type life struct {
-	w       *World
-	n       int
-	m       *machine
-	mount   *memdisk.Mount
-	share   *memdisk.Mount // the shared directory, mounted by its machine
-	run     *rundir.Run
-	journal *journal.Journal
-	core    *sched.Core
-	loop    *commit.Loop
-	made    int // the epoch whose file it has created
-	epoch   int // the same, once it owns the run
-	agents  []*agent
+// dispatcher is one dispatcher from its start to its death: the engine of package dispatch without
+// its goroutines. It holds the real core, commit loop, and journal.
+type dispatcher struct {
+	w         *World
+	n         int
+	m         *machine
+	mount     *memdisk.Mount
+	share     *memdisk.Mount // the shared directory, mounted by its machine
+	run       *rundir.Run
+	journal   *journal.Journal
+	core      *sched.Core
+	loop      *commit.Loop
+	fileEpoch int // the epoch whose file it has created
+	epoch     int // the same, once it owns the run
+	agents    []*agent
 
-	born   time.Duration
-	slept  time.Duration // how long its machine slept; its monotonic clock does not count this
-	inbox  []func()      // functions for its next turn
-	told   []sched.Event // reports of attempts that the core gets together
-	busy   bool          // in a turn
-	paused int           // number of reasons why it does not run: SIGSTOP, or its machine sleeps
-	dead   bool
-	doom   doom
-	wakeAt time.Duration // true time of the next planned tick; 0: none
+	born          time.Duration
+	slept         time.Duration // how long its machine slept; its monotonic clock does not count this
+	inbox         []func()      // functions for its next turn
+	queuedReports []sched.Event // reports of attempts that the core gets together
+	busy          bool          // in a turn
+	numPauses     int           // number of reasons why it does not run: SIGSTOP, or its machine sleeps
+	dead          bool
+	trigger       trigger
+	wakeAt        time.Duration // true time of the next planned tick; 0: none
 
-	receivedAt  map[*host]time.Duration // its monotonic time of the last heartbeat of each machine
-	listed      map[*host]time.Duration // when each machine last listed its attempts completely
-	drained     map[string]bool
-	owned       map[string]bool // whether an owner is present, by the newest report
-	given       map[string]int  // slots that people gave to hosts
-	handed      map[jobs.AttemptID]given
-	shown       []shown       // results whose records are not in the journal yet
-	showing     []shown       // results whose records are being made durable
-	keeping     bool          // it is checking whether it still owns the run
-	ownedAt     time.Duration // when it last found that it owns the run
-	tokens      []jobs.Token  // the tokens that its core knows
-	asked       bool          // people have paused launching
-	heartbeatAt time.Duration
-	fencedBy    int
-	finish      *sched.Finish
-	specs       map[string]*hosts.Host // the hosts that its core knows
-	uses        []string               // instances that it uses as hosts
-	sights      map[string]*hosts.Host // instances that it has listed
-	words       map[settles]bool       // which sources have reported on which attempts
-	last        bool                   // it knows that no more jobs will come
-	leaving     bool
-	closing     bool
-	left        int // number of agents that have ended
+	receivedAt      map[*host]time.Duration // its monotonic time of the last heartbeat of each machine
+	listed          map[*host]time.Duration // when each machine last listed its attempts completely
+	drained         map[string]bool
+	ownerPresent    map[string]bool // whether an owner is present, by the newest report
+	slotsByPeople   map[string]int  // slots that people gave to hosts
+	givenGPUs       map[jobs.AttemptID]givenGPUs
+	pendingResults  []shownResult // results whose records are not in the journal yet
+	writingResults  []shownResult // results whose records are being made durable
+	isHousekeeping  bool          // it is checking whether it still owns the run
+	ownedAt         time.Duration // when it last found that it owns the run
+	tokens          []jobs.Token  // the tokens that its core knows
+	pausedByPeople  bool          // people have paused launching
+	heartbeatAt     time.Duration
+	fencedBy        int
+	finish          *sched.Finish
+	specs           map[string]*hosts.Host // the hosts that its core knows
+	usedInstances   []string               // instances that it uses as hosts
+	listedInstances map[string]*hosts.Host // instances that it has listed
+	reportedBy      map[reportSource]bool  // which sources have reported on which attempts
+	allSubmitted    bool                   // it knows that no more jobs will come
+	leaving         bool
+	closing         bool
+	numAgentsEnded  int // number of agents that have ended
 }
 
-func (l *life) now() sched.Time {
+func (l *dispatcher) now() sched.Time {
 	w := l.w
-	return sched.Time{Mono: w.now - l.born - l.slept, Wall: wallStart + jobs.Stamp(w.now+l.m.wall)}
+	return sched.Time{Mono: w.now - l.born - l.slept, Wall: wallStart + jobs.Stamp(w.now+l.m.clockAhead)}
 }
 
 // enqueue queues do for the next turn, after the collected reports of attempts.
-func (l *life) enqueue(do func()) {
+func (l *dispatcher) enqueue(do func()) {
 	l.post(func() {
-		l.stepTold()
+		l.stepReports()
 		do()
 	})
 }
 
 // post queues do for the next turn.
-func (l *life) post(do func()) {
+func (l *dispatcher) post(do func()) {
 	if l.dead {
 		return
 	}
@@ -94,31 +94,31 @@ func (l *life) post(do func()) {
 	l.wake()
 }
 
-func (l *life) tell(ev sched.Event) {
+func (l *dispatcher) queueReport(ev sched.Event) {
 	switch ev.(type) {
 	case sched.AttemptsStarted, sched.AttemptsEnded:
-		l.post(func() { l.told = append(l.told, ev) })
+		l.post(func() { l.queuedReports = append(l.queuedReports, ev) })
 	default:
 		l.enqueue(func() { l.step(ev) })
 	}
 }
 
-// stepTold sends the collected reports of attempts to the core together.
-func (l *life) stepTold() {
-	if len(l.told) > 0 {
-		told := l.told
-		l.told = nil
+// stepReports sends the collected reports of attempts to the core together.
+func (l *dispatcher) stepReports() {
+	if len(l.queuedReports) > 0 {
+		told := l.queuedReports
+		l.queuedReports = nil
 		l.step(told...)
 	}
 }
 
 // wake begins a turn, unless a turn is under way or the process is stopped.
-func (l *life) wake() {
-	if l.dead || l.busy || l.paused > 0 || len(l.inbox) == 0 {
+func (l *dispatcher) wake() {
+	if l.dead || l.busy || l.numPauses > 0 || len(l.inbox) == 0 {
 		return
 	}
 	l.busy = true
-	l.w.turns++
+	l.w.numTurns++
 	l.survives(func() {
 		for len(l.inbox) > 0 && !l.dead {
 			inbox := l.inbox
@@ -126,7 +126,7 @@ func (l *life) wake() {
 			for _, do := range inbox {
 				do()
 			}
-			l.stepTold()
+			l.stepReports()
 			l.commit()
 		}
 	})
@@ -138,14 +138,14 @@ func (l *life) wake() {
 
 // commit ends a turn. The decisions go to the journal, and commands are released when their records
 // are durable.
-func (l *life) commit() {
+func (l *dispatcher) commit() {
 	if l.fencedBy > 0 {
 		return
 	}
 	now := l.now()
 	if batch, ok := l.loop.Flush(now); ok {
-		l.showing = append(l.showing, l.shown...)
-		l.shown = nil
+		l.writingResults = append(l.writingResults, l.pendingResults...)
+		l.pendingResults = nil
 		l.write(batch)
 	}
 	out := l.loop.Idle(now)
@@ -154,20 +154,20 @@ func (l *life) commit() {
 }
 
 // write makes a batch durable outside the turns, and reports the result.
-func (l *life) write(batch []jobs.Record) {
+func (l *dispatcher) write(batch []jobs.Record) {
 	w := l.w
 	before, after := time.Duration(0), time.Duration(0)
-	if w.smallFault(12) { // the disk is slow
+	if w.oneInWhileFaults(12) { // the disk is slow
 		before, after = w.between(0, 100*time.Millisecond), w.between(0, 100*time.Millisecond)
 	}
-	if w.now < l.m.hangs {
-		before += l.m.hangs - w.now
+	if w.now < l.m.hungUntil {
+		before += l.m.hungUntil - w.now
 	}
 	l.later(before, func() {
 		var err error
 		if l.survives(func() {
 			err = commit.Write(l.journal, batch)
-			l.doom.passPoint(atRelease)
+			l.trigger.passPoint(atRelease)
 		}) {
 			return
 		}
@@ -176,7 +176,7 @@ func (l *life) write(batch []jobs.Record) {
 }
 
 // written handles the result of writing a batch.
-func (l *life) written(err error) {
+func (l *dispatcher) written(err error) {
 	if l.fencedBy > 0 {
 		return
 	}
@@ -189,18 +189,18 @@ func (l *life) written(err error) {
 		return
 	}
 	if out.Durable {
-		l.show(&l.showing)
+		l.show(&l.writingResults)
 	}
 	l.release(out.Commands)
 }
 
 // later calls do after d, once the process is not stopped. It does nothing if the process is dead.
-func (l *life) later(d time.Duration, do func()) {
+func (l *dispatcher) later(d time.Duration, do func()) {
 	switch {
 	case l.dead:
 	case d > 0:
 		l.w.after(d, func() { l.later(0, do) })
-	case l.paused > 0:
+	case l.numPauses > 0:
 		l.w.after(100*time.Millisecond, func() { l.later(0, do) })
 	default:
 		do()
@@ -208,7 +208,7 @@ func (l *life) later(d time.Duration, do func()) {
 }
 
 // step sends events to the core: either one event or several reports of attempts.
-func (l *life) step(evs ...sched.Event) {
+func (l *dispatcher) step(evs ...sched.Event) {
 	if by := sched.FencedBy(evs[0]); by > 0 {
 		l.fence(by)
 	}
@@ -217,7 +217,7 @@ func (l *life) step(evs ...sched.Event) {
 	}
 	for _, ev := range evs {
 		if _, heartbeat := ev.(sched.HostHeartbeat); !heartbeat && l.w.verbose {
-			l.w.logf("%s %T%s", l.m.name, ev, show(ev))
+			l.w.logf("%s %T%s", l.m.name, ev, showEvent(ev))
 		}
 		l.w.recordReceived(l, ev)
 	}
@@ -234,15 +234,15 @@ func (l *life) step(evs ...sched.Event) {
 }
 
 // confirm starts the leases of a host from a heartbeat that the core has seen.
-func (l *life) confirm(name string, uptime time.Duration) {
-	if l.core.Linked(name) && l.w.now-l.ownedAt <= sched.OwnerFor {
+func (l *dispatcher) confirm(name string, uptime time.Duration) {
+	if l.core.Linked(name) && l.w.now-l.ownedAt <= sched.OwnershipTime {
 		if a := l.agent(name); a != nil {
 			a.uptime = uptime
 		}
 	}
 }
 
-func (l *life) agent(name string) *agent {
+func (l *dispatcher) agent(name string) *agent {
 	for _, a := range l.agents {
 		if a.spec.Name == name {
 			return a
@@ -252,18 +252,18 @@ func (l *life) agent(name string) *agent {
 }
 
 // onRecord observes each record just after it was folded.
-func (l *life) onRecord(r *jobs.Record) {
+func (l *dispatcher) onRecord(r *jobs.Record) {
 	if l.w.verbose {
 		l.w.logf("  record %s %s %s next=%s seq=%d %s", r.Kind, r.Attempt(), r.Host, r.Next, r.Seq, r.Reason)
 	}
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
-		l.shown = append(l.shown, shownOf(l.core.Table().Job(r.Job)))
+		l.pendingResults = append(l.pendingResults, shownResultOf(l.core.Table().Job(r.Job)))
 	}
 	l.w.checkRecord(l, r)
 }
 
 // show delivers results to the consumer.
-func (l *life) show(results *[]shown) {
+func (l *dispatcher) show(results *[]shownResult) {
 	for _, s := range *results {
 		l.w.consumer.receive(l, s)
 	}
@@ -271,9 +271,9 @@ func (l *life) show(results *[]shown) {
 }
 
 // release carries out commands.
-func (l *life) release(commands []sched.Command) {
+func (l *dispatcher) release(commands []sched.Command) {
 	for _, o := range commands {
-		l.doom.passPoint(atCommand)
+		l.trigger.passPoint(atCommand)
 		if l.w.verbose {
 			l.w.logf("  command %s", showCommand(o))
 		}
@@ -281,7 +281,7 @@ func (l *life) release(commands []sched.Command) {
 	}
 }
 
-func (l *life) carryOut(o sched.Command) {
+func (l *dispatcher) carryOut(o sched.Command) {
 	switch o := o.(type) {
 	case sched.Finish:
 		if l.finish == nil && l.core.IsOutdated(o) {
@@ -297,7 +297,7 @@ func (l *life) carryOut(o sched.Command) {
 			return
 		}
 	case sched.CreateInstance, sched.TerminateInstance, sched.ListInstances, sched.FetchInstance, sched.UseInstances:
-		l.takeInstance(o)
+		l.carryOutInstanceCommand(o)
 		return
 	case sched.Configure:
 		if a := l.agent(o.Host); a != nil {
@@ -323,7 +323,7 @@ func (l *life) carryOut(o sched.Command) {
 }
 
 // plan schedules a turn for the time at which the commit loop needs one.
-func (l *life) plan() {
+func (l *dispatcher) plan() {
 	at, ok := l.loop.Next()
 	if !ok || l.fencedBy > 0 {
 		return
@@ -343,32 +343,32 @@ func (l *life) plan() {
 			l.plan() // the time has moved
 			return
 		}
-		l.tell(sched.Tick{})
+		l.queueReport(sched.Tick{})
 	})
 }
 
-// keepHouse writes the dispatcher's heartbeat and checks whether it still owns the run. It does so
+// housekeep writes the dispatcher's heartbeat and checks whether it still owns the run. It does so
 // outside the turns, because the run directory may hang.
-func (l *life) keepHouse() {
+func (l *dispatcher) housekeep() {
 	if l.dead {
 		return
 	}
 	w := l.w
-	w.after(3*time.Second, l.keepHouse)
-	if l.paused > 0 {
+	w.after(3*time.Second, l.housekeep)
+	if l.numPauses > 0 {
 		return
 	}
-	l.tell(sched.Tick{})
-	if l.keeping || l.dead {
+	l.queueReport(sched.Tick{})
+	if l.isHousekeeping || l.dead {
 		return
 	}
-	l.keeping = true
+	l.isHousekeeping = true
 	began := w.now
 	heartbeat := w.now-l.heartbeatAt >= journal.HeartbeatInterval
 	if heartbeat {
 		l.heartbeatAt = w.now
 	}
-	l.later(max(0, l.m.hangs-w.now), func() {
+	l.later(max(0, l.m.hungUntil-w.now), func() {
 		var by int
 		var err error
 		if l.survives(func() {
@@ -379,7 +379,7 @@ func (l *life) keepHouse() {
 			return
 		}
 		l.enqueue(func() {
-			l.keeping = false
+			l.isHousekeeping = false
 			if by > 0 {
 				l.fence(by)
 				return
@@ -395,7 +395,7 @@ func (l *life) keepHouse() {
 }
 
 // fence stops everything, because another dispatcher owns the run.
-func (l *life) fence(by int) {
+func (l *dispatcher) fence(by int) {
 	if l.fencedBy > 0 {
 		return
 	}
@@ -403,14 +403,14 @@ func (l *life) fence(by int) {
 	l.w.checkFence(l, by)
 	l.fencedBy = by
 	l.loop.Fence()
-	l.shown, l.showing = nil, nil
+	l.pendingResults, l.writingResults = nil, nil
 	l.w.after(0, func() { l.die(false) }) // it reports this and exits
 }
 
 // inspectSharedDir reads the shared directory through the machine's own mount.
-func (l *life) inspectSharedDir(o sched.Inspect) {
+func (l *dispatcher) inspectSharedDir(o sched.Inspect) {
 	w := l.w
 	w.after(w.between(time.Millisecond, 50*time.Millisecond), func() {
-		l.tellFrom(nil, sched.HostInspected{Msg: hosts.InspectDisk(l.share, "/share", runUID, o.Host, o.Attempts)})
+		l.passReport(nil, sched.HostInspected{Msg: hosts.InspectDisk(l.share, "/share", runUID, o.Host, o.Attempts)})
 	})
 }
