@@ -115,7 +115,7 @@ func TestDeathAtEachCall(t *testing.T) {
 func TestDeathAtEachCallOfResume(t *testing.T) {
 	t.Parallel()
 	needTracing(t)
-	eachCall(t, shortOrLong(6, 1), func(l *lab, n int) bool {
+	eachCall(t, shortOrLong(16, 1), func(l *lab, n int) bool {
 		l.writeTaggedJobs(4, "[ $DCS_JOB_ID = 1 ] || "+l.gateWait())
 		p := l.start(l.tinyArgs()...)
 		l.until("a job has ended and two run", func() bool { return l.numFiles("ran/*") >= 3 })

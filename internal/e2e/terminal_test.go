@@ -112,7 +112,8 @@ func TestTerminalHangsUp(t *testing.T) {
 func TestTerminated(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
-	p := l.start(l.runArgs(3, "--json", l.writeBusyJobs(300, 3))...)
+	jobs := shortOrLong(80, 300)
+	p := l.start(l.runArgs(3, "--json", l.writeBusyJobs(jobs, 3))...)
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
 	p.signal(syscall.SIGTERM)
 	first := p.wait()
@@ -129,7 +130,7 @@ func TestTerminated(t *testing.T) {
 	if second.code != 0 {
 		t.Errorf("exit %d\n%s", second.code, second.stderr)
 	}
-	l.checkRun(l.path("run"), 300, first.stdout, second.stdout)
+	l.checkRun(l.path("run"), jobs, first.stdout, second.stdout)
 }
 
 // numRunning returns how many of the first n jobs have begun and have no sentinel.
