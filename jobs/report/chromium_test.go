@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
@@ -151,6 +152,7 @@ func TestInteraction(t *testing.T) {
 // TestScreenshots checks that the drawn attempts have the colors of their states, on a light and on
 // a dark background.
 func TestScreenshots(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	page := write(t, sample(t, 400, 3, hostile))
 	for i, theme := range []string{"dark", "light"} {
@@ -183,6 +185,7 @@ func TestScreenshots(t *testing.T) {
 
 // TestEmptyRun checks the report of a run without jobs, and of one in which no job has started.
 func TestEmptyRun(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	for n := range 2 {
 		table := &jobs.Table{}
@@ -235,6 +238,7 @@ func TestLayout(t *testing.T) {
 // TestPrint checks that the page can be printed on several sheets, including all jobs of a small
 // run.
 func TestPrint(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.pdf")
 	browse(t, write(t, sample(t, 200, 3, hostile)), "--print-to-pdf="+file)
