@@ -31,7 +31,7 @@ const (
 func fleet(l *lab, r *report) error {
 	const warmUp, span = 20 * time.Second, 30 * time.Second
 	const numJobs = fleetHosts*fleetSlots + int((warmUp+2*span)/fleetJob+1)*fleetHosts*fleetSlots
-	made, err := rundir.CreateAt(l.runDir(), "fleet", rundir.Asked{Created: time.Now(), Cwd: l.dir})
+	made, err := rundir.CreateAt(l.runDir(), "fleet", rundir.Settings{Created: time.Now(), Cwd: l.dir})
 	if err != nil {
 		return err
 	}

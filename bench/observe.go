@@ -52,7 +52,7 @@ func observe(l *lab, r *report) error {
 
 // finishedRun creates a run with n jobs that have succeeded and one that is left.
 func finishedRun(dir string, n int) error {
-	run, err := rundir.CreateAt(dir, "million", rundir.Asked{Created: time.Now(), Cwd: filepath.Dir(dir)})
+	run, err := rundir.CreateAt(dir, "million", rundir.Settings{Created: time.Now(), Cwd: filepath.Dir(dir)})
 	if err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (l *lab) observeMillion(r *report, dir string) error {
 		resume.Wait()
 	}()
 	if !polltest.Within(time.Minute, func() bool {
-		table, _, err := journal.Replay(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: new(rundir.Asked)})
+		table, _, err := journal.Replay(&rundir.Run{Dir: dir, Disk: rundir.OS, Settings: new(rundir.Settings)})
 		return err == nil && table.Counts[jobs.Running] == 1
 	}) {
 		return fmt.Errorf("the last job of %s does not run", dir)
@@ -190,12 +190,12 @@ func (l *lab) delays() ([]time.Duration, error) {
 	return delays, nil
 }
 
-// attachTime is how long a measurement waits for screens to be attached and drawn. Opening them takes
-// up to half a second of CPU each, which is no part of watching.
+// attachTime is how long a measurement waits for screens to be attached and drawn. Opening them
+// takes up to half a second of CPU each, which is no part of watching.
 const attachTime = 3 * time.Second
 
-// throughputWith returns the jobs per second of a run while the given number of screens watch it. It
-// counts the jobs that end after attachTime.
+// throughputWith returns the jobs per second of a run while the given number of screens watch it.
+// It counts the jobs that end after attachTime.
 func (l *lab) throughputWith(screens int) (float64, error) {
 	dir := l.runDir()
 	cmd := l.dcs(1, 2, dir, l.file("zero.txt", strings.Repeat("sleep 0\n", l.jobs)))

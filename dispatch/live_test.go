@@ -209,7 +209,7 @@ func BenchmarkLive(b *testing.B) {
 		}
 	})
 	b.Run("publish", func(b *testing.B) {
-		r, err := rundir.Create(filepath.Join(b.TempDir(), "runs"), "x", rundir.Asked{})
+		r, err := rundir.Create(filepath.Join(b.TempDir(), "runs"), "x", rundir.Settings{})
 		if err != nil {
 			b.Fatal(err)
 		}

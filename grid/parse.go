@@ -75,7 +75,7 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 	}
 	if p.text(string(b)) {
 		p.continuous = slices.ContainsFunc(p.all, isSearch)
-		p.sortLines()
+		p.classifyLines()
 		p.parseDirectives()
 		p.parseCommands()
 		p.checkSearch()
@@ -136,8 +136,8 @@ func (p *parser) text(s string) bool {
 	return true
 }
 
-// sortLines sorts the lines into parameters, which it parses, directives, and commands.
-func (p *parser) sortLines() {
+// classifyLines sorts the lines into parameters, which it parses, directives, and commands.
+func (p *parser) classifyLines() {
 	for _, l := range p.all {
 		switch {
 		case l.text == "" || l.text[0] == '#':

@@ -308,7 +308,7 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 		o.Metrics = append(o.Metrics, c)
 	}
 	o.Outputs = func(c []*metrics.Metric) *metrics.Reader {
-		return metrics.NewReader(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}, c)
+		return metrics.NewReader(&rundir.Run{Dir: dir, Disk: rundir.OS, Settings: &rundir.Settings{Cwd: dir}}, c)
 	}
 	table := &jobs.Table{Cancels: map[jobs.ID]jobs.Cancel{}}
 	for i, p := range params {
@@ -330,7 +330,7 @@ func gridSource(t *testing.T, params [][]jobs.Param, print func(i int) string, c
 			t.Fatal(err)
 		}
 	}
-	b := runview.FromTable(&rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}, table, o)
+	b := runview.FromTable(&rundir.Run{Dir: dir, Disk: rundir.OS, Settings: &rundir.Settings{Cwd: dir}}, table, o)
 	t.Cleanup(b.Close)
 	return &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
 		snap := sampleSnapshot(ask)

@@ -60,7 +60,7 @@ func (s *stage) notes() (said, calls []string) {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
+	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Settings{Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func TestStopFiles(t *testing.T) {
 			}
 			return strings.TrimSpace(b.String())
 		}
-		must(t, os.Symlink(rundir.AskedFile, s.run.Path(rundir.StopNowFile)))
+		must(t, os.Symlink(rundir.SettingsFile, s.run.Path(rundir.StopNowFile)))
 		s.wait(time.Minute)
 		if said, _ := s.notes(); asked() != "" || len(said) != 1 {
 			t.Errorf("a link asks for %q, said %q", asked(), said)

@@ -110,7 +110,7 @@ type fixture struct {
 
 func start(t *testing.T) *fixture {
 	t.Helper()
-	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
+	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func start(t *testing.T) *fixture {
 // read returns live.json as an observer reads it.
 func (f *fixture) read(t *testing.T) *live.State {
 	t.Helper()
-	other := &rundir.Run{Dir: f.run.Dir, Asked: f.run.Asked, Disk: rundir.OS}
+	other := &rundir.Run{Dir: f.run.Dir, Settings: f.run.Settings, Disk: rundir.OS}
 	s, err := live.Read(other)
 	if err != nil || s == nil {
 		t.Fatalf("live.Read = %v, %v", s, err)
@@ -309,7 +309,7 @@ func TestFenced(t *testing.T) {
 		wait(5*time.Second, f.changed)
 		f.fenced.Store(4)
 		theirs := &live.State{V: live.Version, Epoch: 4, Token: "u"}
-		if err := live.Write(&rundir.Run{Dir: f.run.Dir, Asked: f.run.Asked, Disk: rundir.OS}, theirs); err != nil {
+		if err := live.Write(&rundir.Run{Dir: f.run.Dir, Settings: f.run.Settings, Disk: rundir.OS}, theirs); err != nil {
 			t.Fatal(err)
 		}
 		f.disk.hang.Store(nil)

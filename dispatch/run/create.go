@@ -12,11 +12,11 @@ import (
 
 // Create creates the directory of a new run: dir, or rundir.Base/name if dir is "". If a run in use
 // has that directory, the error names its dispatcher.
-func Create(dir, name string, asked rundir.Asked) (r *rundir.Run, err error) {
+func Create(dir, name string, settings rundir.Settings) (r *rundir.Run, err error) {
 	if dir != "" {
-		r, err = rundir.CreateAt(dir, name, asked)
+		r, err = rundir.CreateAt(dir, name, settings)
 	} else {
-		r, err = rundir.Create(rundir.Base, name, asked)
+		r, err = rundir.Create(rundir.Base, name, settings)
 		dir = filepath.Join(rundir.Base, name)
 	}
 	if err == nil {

@@ -56,7 +56,7 @@ func startHere(t *testing.T, dir *rundir.Run, base string) *run.Run {
 // startNew starts a new run in dir.
 func startNew(t *testing.T, dir string) (*rundir.Run, *run.Run) {
 	t.Helper()
-	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Asked{Version: "test", Cwd: dir})
+	made, err := rundir.CreateAt(filepath.Join(dir, "run"), "r", rundir.Settings{Version: "test", Cwd: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,7 @@ func (r *Run) Submit(ctx context.Context, specs ...*jobs.Spec) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	paths := jobs.AbsoluteCwd{Base: r.dir.Asked.Cwd}
+	paths := jobs.AbsoluteCwd{Base: r.dir.Settings.Cwd}
 	for _, s := range specs {
 		if s.Options == nil {
 			s.Options = jobs.NoOptions
@@ -234,7 +234,7 @@ func JobLines(next func() (*jobs.Spec, error)) func() (jobs.Line, error) {
 func (r *Run) readInput(ctx context.Context, next func() (jobs.Line, error)) error {
 	read := make(chan inputLine, submitBlock)
 	go readLines(ctx, next, read)
-	paths := jobs.AbsoluteCwd{Base: r.dir.Asked.Cwd}
+	paths := jobs.AbsoluteCwd{Base: r.dir.Settings.Cwd}
 	numbers := &inputNumbers{base: r.numEarlierJobs}
 	for {
 		if r.input.Again && !awaitDemand(ctx, r.inputCtx, r.numQueued) {

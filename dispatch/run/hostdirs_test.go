@@ -25,7 +25,7 @@ func (d stuckDisk) OpenFile(path string, flag int, mode os.FileMode) (rundir.Fil
 // TestHostDirsDoNotHang checks that a run directory that hangs while a host's directory is recorded
 // does not block num, which a dispatcher calls when it ends. A host that failed has no directory.
 func TestHostDirsDoNotHang(t *testing.T) {
-	run, err := rundir.Create(t.TempDir(), "r", rundir.Asked{Version: "test", Cwd: t.TempDir()})
+	run, err := rundir.Create(t.TempDir(), "r", rundir.Settings{Version: "test", Cwd: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}

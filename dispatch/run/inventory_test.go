@@ -30,7 +30,7 @@ func newChangingInventory(t *testing.T, text string, asked map[string]jobs.HostR
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.run, err = rundir.Create(t.TempDir(), "r", rundir.Asked{Version: "test", Cwd: t.TempDir()}); err != nil {
+	if c.run, err = rundir.Create(t.TempDir(), "r", rundir.Settings{Version: "test", Cwd: t.TempDir()}); err != nil {
 		t.Fatal(err)
 	}
 	c.Inventory = newInventory(c.run, &Options{Inventory: inv, InventoryFile: c.file, PrepareHosts: func(list []*hosts.Host) {

@@ -21,7 +21,7 @@ func TestJobLogWaits(t *testing.T) {
 		t.Skip("there is no /dev/full")
 	}
 	dir := t.TempDir()
-	run, err := rundir.Create(filepath.Join(dir, "runs"), "r", rundir.Asked{})
+	run, err := rundir.Create(filepath.Join(dir, "runs"), "r", rundir.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

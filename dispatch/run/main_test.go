@@ -10,7 +10,7 @@ import (
 // emptyRun returns a run without jobs.
 func emptyRun(t *testing.T) *rundir.Run {
 	t.Helper()
-	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
+	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Settings{Version: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

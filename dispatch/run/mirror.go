@@ -71,7 +71,7 @@ func (r *Run) ownMirror(ctx context.Context) error {
 
 // secretEnv returns the variables whose values are not in run.toml.
 func (r *Run) secretEnv() (env []jobs.EnvVar) {
-	for _, ref := range r.dir.Asked.EnvNames {
+	for _, ref := range r.dir.Settings.EnvNames {
 		i := slices.IndexFunc(r.opts.Env, func(v jobs.EnvVar) bool { return v.Name == ref.Name })
 		if !ref.Stored && i >= 0 {
 			env = append(env, r.opts.Env[i])

@@ -82,7 +82,7 @@ func (o *Owned) Store(specs []*jobs.Spec) error {
 // CheckComplete returns an error if not all jobs of the run are stored, because its creation was
 // interrupted before any job was started. Only the jobs file has the missing ones.
 func (o *Owned) CheckComplete() error {
-	want, ok := o.Run.Asked.Options[rundir.OptionJobs].(int64)
+	want, ok := o.Run.Settings.Options[rundir.OptionJobs].(int64)
 	have := o.numSpecs()
 	if !ok || have >= int(want) {
 		return nil
@@ -93,13 +93,13 @@ func (o *Owned) CheckComplete() error {
 			WithAdvice("keep %s; restore %s from a backup, or run again what is missing", dir, rundir.SpecsFile)
 	}
 	return text.Errorf("the run %s was cut off while its jobs were being stored (%d of %d); none of them was started",
-		o.Run.Name(), have, want).WithAdvice("run %s again, and remove %s", text.ShellWord(o.Run.Asked.JobsFile), dir)
+		o.Run.Name(), have, want).WithAdvice("run %s again, and remove %s", text.ShellWord(o.Run.Settings.JobsFile), dir)
 }
 
 // NumFromSource returns the number of jobs that come from the run's own source, without those of
 // requests. If the run has no source that can be read again, it returns the number of all jobs.
 func (o *Owned) NumFromSource() int {
-	if o.Run.Asked.Options[rundir.OptionSource] == nil {
+	if o.Run.Settings.Options[rundir.OptionSource] == nil {
 		return o.numSpecs()
 	}
 	n := 0
@@ -140,7 +140,7 @@ func (o *Owned) foundAttempts() (all []sched.Found, err error) {
 		return nil, nil
 	}
 	alive := time.Now()
-	err = attempts.Each(o.Run.Disk, o.Run.Dir, o.Run.UID(), "", sched.UnfinishedJobs(o.Table), func(f attempts.Fate) error {
+	err = attempts.EachFate(o.Run.Disk, o.Run.Dir, o.Run.UID(), "", sched.UnfinishedJobs(o.Table), func(f attempts.Fate) error {
 		// There may be a million attempts. Send heartbeats meanwhile, so that other dispatchers do
 		// not consider this one dead.
 		if time.Since(alive) >= journal.HeartbeatInterval {

@@ -58,7 +58,7 @@ func TestJobsOfADeadDispatcher(t *testing.T) {
 		asked, stored, accepted int
 		refused                 bool
 	}{{3, 3, 0, false}, {3, 3, 2, false}, {3, 2, 0, true}, {3, 0, 0, true}} {
-		run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{
+		run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{
 			Cwd: "/", JobsFile: "jobs.txt", Options: map[string]any{rundir.OptionJobs: int64(test.asked)}})
 		if err != nil {
 			t.Fatal(err)

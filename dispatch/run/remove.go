@@ -62,7 +62,7 @@ func LastRecorded(run *rundir.Run) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	last := run.Asked.Created
+	last := run.Settings.Created
 	for _, name := range names {
 		info, err := run.Disk.Stat(run.Path(rundir.JournalDir, name))
 		if err != nil {
@@ -93,7 +93,7 @@ func Remove(run *rundir.Run, inventory []*hosts.Host) error {
 	if err := os.Rename(run.Dir, hidden); err != nil {
 		return err
 	}
-	moved := &rundir.Run{Dir: hidden, Nonce: run.Nonce, Asked: run.Asked, Disk: run.Disk}
+	moved := &rundir.Run{Dir: hidden, Nonce: run.Nonce, Settings: run.Settings, Disk: run.Disk}
 	if after, _ := journal.ReadOwner(moved); after != nil && (before == nil || after.Token != before.Token || after.Heartbeat != before.Heartbeat) {
 		return errors.Join(errors.New("somebody has just begun to dispatch it; it stays"), os.Rename(hidden, run.Dir))
 	}

@@ -120,7 +120,7 @@ const keepMetricsTimeout = 15 * time.Second
 // host has, because nobody queries that host after the run. It returns nil if no metrics are
 // declared.
 func newMetricsKeeper(run *rundir.Run, d *dispatch.Dispatcher) *metrics.Keeper {
-	columns, _ := metrics.Declared(run.Asked) // `results` reports a wrong declaration
+	columns, _ := metrics.Declared(run.Settings) // `results` reports a wrong declaration
 	if len(columns) == 0 {
 		return nil
 	}

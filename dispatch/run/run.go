@@ -219,7 +219,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 
 // config makes the configuration of the dispatcher.
 func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
-	opts, asked := &r.opts, r.dir.Asked
+	opts, settings := &r.opts, r.dir.Settings
 	connector, err := opts.Connector(r.hostLogs.Write)
 	if err != nil {
 		return cfg, err
@@ -246,20 +246,20 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	if err != nil {
 		return cfg, err
 	}
-	cwd := asked.Cwd
+	cwd := settings.Cwd
 	r.filesUsed.Store(travel.IsUsed)
 	if travel.IsUsed {
 		cwd = "" // it need not exist on hosts
 	}
 	cfg = dispatch.Config{
 		Files:  travel,
-		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(asked.Created),
+		RunUID: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir, Created: jobs.StampOf(settings.Created),
 		Sched: policy, Inspect: o.inspect, IsDeleted: r.location.Deleted, Hosts: opts.Hosts,
 		Connector: r.instances.connector, Provide: r.instances.carryOut, Journal: mirroredJournal{r.journal, r.mirror}, Table: o.Table,
 		StoreSpecs: r.checkFiles(o.storeSpecs()),
 		Open: hosts.Open{
 			Version: hosts.ProtocolVersion, Run: r.dir.UID(), RunName: r.dir.Name(), RunDir: r.dir.Dir,
-			Mirrored: mirrored, Nonce: r.dir.Nonce, Cwd: cwd, Sends: len(asked.Send) > 0, KeepFiles: asked.KeepFiles, Shell: asked.Shell, Setup: asked.Setup, Env: opts.Env,
+			Mirrored: mirrored, Nonce: r.dir.Nonce, Cwd: cwd, Sends: len(settings.Send) > 0, KeepFiles: settings.KeepFiles, Shell: settings.Shell, Setup: settings.Setup, Env: opts.Env,
 			Signal: opts.WarnSignal, WarnBefore: policy.WarnTime, KeepChildren: opts.KeepChildren, Buffer: policy.Buffer, Epoch: o.Table.Epoch,
 		},
 		HostDirs: r.dir.HostDirs(), Notify: r.messages.notice, OnInventoryRequest: r.inventory.HandleRequest,
@@ -286,7 +286,7 @@ func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
 			}
 		},
 		MakeDirsAbsolute: func(specs []*jobs.Spec) {
-			paths := jobs.AbsoluteCwd{Base: r.dir.Asked.Cwd}
+			paths := jobs.AbsoluteCwd{Base: r.dir.Settings.Cwd}
 			for _, spec := range specs {
 				paths.Resolve(spec)
 			}

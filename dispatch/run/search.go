@@ -67,7 +67,7 @@ func newSearcher(r *Run, o *Owned, s *Search) *searcher {
 		w.add(spec)
 	}
 	w.pendingResults = metrics.Locations(o.Run).Finished(o.Table)
-	columns, _ := metrics.Declared(o.Run.Asked)
+	columns, _ := metrics.Declared(o.Run.Settings)
 	for _, c := range columns {
 		w.names = append(w.names, c.Name)
 	}
@@ -243,7 +243,7 @@ func (s *searcher) feed(ctx context.Context) {
 // propose creates the trials for which there are slots, and appends them. It returns io.EOF if
 // there are no more.
 func (s *searcher) propose(ctx context.Context) (specs []*jobs.Spec, err error) {
-	paths := jobs.AbsoluteCwd{Base: s.r.dir.Asked.Cwd}
+	paths := jobs.AbsoluteCwd{Base: s.r.dir.Settings.Cwd}
 	room := 1 - s.numOpen()
 	if snap := s.r.d.Snapshot(); snap != nil {
 		slots := 0

@@ -151,7 +151,7 @@ func (noWorker) Close() error { return nil }
 // notices when it has died (E7).
 func TestStandbysAreKept(t *testing.T) {
 	run := emptyRun(t)
-	run.Asked.EnvNames = []rundir.EnvRef{{Name: "KEPT", Value: "1", Stored: true}, {Name: "SECRET"}}
+	run.Settings.EnvNames = []rundir.EnvRef{{Name: "KEPT", Value: "1", Stored: true}, {Name: "SECRET"}}
 	reach := &oneHost{name: "b"}
 	r := &Run{dir: run, ctx: t.Context(), messages: newMessages(), connector: reach, publisher: new(publish.Publisher), opts: Options{
 		Standby: []*hosts.Host{{Name: "a"}, {Name: "b"}, {Name: "c"}},

@@ -15,12 +15,12 @@ import (
 // filesOfRun returns which files are sent with jobs and returned. It removes the partial files of a
 // killed dispatcher.
 func (r *Run) filesOfRun(o *Owned) (dispatch.Files, error) {
-	asked := r.dir.Asked
+	settings := r.dir.Settings
 	f := dispatch.Files{
-		Source: files.NewSource(asked.Cwd, r.dir.Dir), BaseDir: asked.Cwd, RecordDir: filepath.Join(r.dir.Dir, "returning"),
-		Send: asked.Send, Return: asked.Return,
+		Source: files.NewSource(settings.Cwd, r.dir.Dir), BaseDir: settings.Cwd, RecordDir: filepath.Join(r.dir.Dir, "returning"),
+		Send: settings.Send, Return: settings.Return,
 	}
-	f.IsUsed = len(asked.Send)+len(asked.Return) > 0 ||
+	f.IsUsed = len(settings.Send)+len(settings.Return) > 0 ||
 		slices.ContainsFunc(r.opts.Hosts, sendsFiles) ||
 		slices.ContainsFunc(o.Specs(), hasFiles)
 	counts := func(attempt string) bool {

@@ -87,7 +87,7 @@ func (w *World) isWriting(epoch int) bool {
 
 // found returns the claims and sentinels in the shared directory of attempts that have no record.
 func (l *dispatcher) found(t *jobs.Table) (all []sched.Found) {
-	_ = attempts.Each(l.share, "/share", runUID, "", sched.UnfinishedJobs(t), func(f attempts.Fate) error {
+	_ = attempts.EachFate(l.share, "/share", runUID, "", sched.UnfinishedJobs(t), func(f attempts.Fate) error {
 		if a := t.Attempt(f.Attempt); a != nil && a.Host == f.Host && !t.Damaged {
 			return nil
 		}

@@ -429,7 +429,7 @@ func (p *helper) list(only jobs.Ranges) {
 		for _, r := range h.heldAttempts { // those that a supervisor has taken
 			ids.add(r.spooled.id)
 		}
-		err := attempts.Each(h.disk, h.dir, runUID, h.name, only, func(f attempts.Fate) error {
+		err := attempts.EachFate(h.disk, h.dir, runUID, h.name, only, func(f attempts.Fate) error {
 			if f.Host == h.name {
 				ids.add(f.Attempt)
 			}

@@ -57,7 +57,7 @@ func (w *World) takeOverFrom(m *machine, old *dispatcher, wake int) {
 	l.mount.Fault = l.fault
 	l.share = w.share.Mount(l.mount.Name)
 	l.share.Stale = func(string) bool { return w.oneInWhileFaults(2) }
-	l.run = &rundir.Run{Dir: runDir, Nonce: "nonce", Asked: &rundir.Asked{UID: runUID, Name: "r"}, Disk: disk{l.mount, l}}
+	l.run = &rundir.Run{Dir: runDir, Nonce: "nonce", Settings: &rundir.Settings{UID: runUID, Name: "r"}, Disk: disk{l.mount, l}}
 	if w.oneInWhileFaults(10) {
 		w.countFault(faultKilledInTakeover)
 		l.trigger.killAt(atDisk, 1+w.choices.Draw(25), w.choices.Draw(2) == 1)
@@ -342,7 +342,7 @@ func (l *dispatcher) fault(op, path string) error {
 	if op == "write" && l.trigger.at == atWrite {
 		if l.trigger.numLeft--; l.trigger.numLeft <= 0 {
 			l.trigger.at, l.trigger.numLeft = atDisk, 1 // the process dies before its next operation
-			return memdisk.Short{N: l.w.choices.Draw(400), Err: syscall.EINTR}
+			return memdisk.ShortWrite{N: l.w.choices.Draw(400), Err: syscall.EINTR}
 		}
 	}
 	if l.w.now >= l.m.fullUntil {
@@ -352,12 +352,12 @@ func (l *dispatcher) fault(op, path string) error {
 	case op == "write":
 		switch l.w.choices.Draw(3) {
 		case 1:
-			return memdisk.Short{N: l.w.choices.Draw(300), Err: syscall.ENOSPC}
+			return memdisk.ShortWrite{N: l.w.choices.Draw(300), Err: syscall.ENOSPC}
 		case 2:
 			return syscall.EDQUOT
 		} // otherwise only fsync reports the error, as on NFS
 	case op == "sync" && l.w.choices.Draw(2) == 0 && l.fileEpoch == len(l.w.ledger.files): // no other dispatcher has read it
-		return memdisk.Forget{Err: syscall.EIO, Zeros: l.w.choices.Draw(2) == 1}
+		return memdisk.LostWrites{Err: syscall.EIO, Zeros: l.w.choices.Draw(2) == 1}
 	case op == "sync":
 		return syscall.ESTALE
 	}

@@ -37,7 +37,7 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
+	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{})
 	must(t, err)
 	return &lab{t: t, run: run, has: map[string]string{}, errs: map[string]error{}}
 }

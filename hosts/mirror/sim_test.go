@@ -142,7 +142,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	for _, name := range machineNames[1:][:2+w.rnd.IntN(3)] {
 		w.hosts = append(w.hosts, &hosts.Host{Name: name, Link: "ssh"})
 	}
-	run, err := rundir.CreateOn(w.machines["A"].now.Load().disk, workDir, "r", rundir.Asked{Version: "1"}, nil)
+	run, err := rundir.CreateOn(w.machines["A"].now.Load().disk, workDir, "r", rundir.Settings{Version: "1"}, nil)
 	w.must(err)
 	w.dirs = []place{{"A", run.Dir}}
 	return w

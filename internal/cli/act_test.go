@@ -123,10 +123,10 @@ func (s *runScreen) awaitSnapshot(t *testing.T, what string, is func(*runview.Sn
 // gated is a job that waits until the gate is open.
 const gated = "while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done; echo $DCS_JOB_ID >> ran\n"
 
-func (s *runScreen) openGate(t *testing.T) { writeFile(t, s.run.Asked.Cwd, "gate", "") }
+func (s *runScreen) openGate(t *testing.T) { writeFile(t, s.run.Settings.Cwd, "gate", "") }
 
 // ranJobs returns the numbers of the gated jobs that have run.
-func (s *runScreen) ranJobs() []string { return strings.Fields(readFile(s.run.Asked.Cwd, "ran")) }
+func (s *runScreen) ranJobs() []string { return strings.Fields(readFile(s.run.Settings.Cwd, "ran")) }
 
 // TestScreenOutlivesItsDispatcher kills the dispatcher. It checks that the screen reports that
 // within seconds and shows what is left. After a resume from the screen the run is live again, the

@@ -79,7 +79,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 	nFinished, what := unfinishedText(table, ids)
 	switch isOpen := nFinished < len(ids) || len(waiting) > 0; { // a waiting requeue would open jobs again
 	case some && (len(ids) == 0 || !isOpen):
-		return a.reportCanceled(run, &ask.Request{Trace: ask.Trace{Answered: true, Left: nFinished}}, opt.json)
+		return a.reportCanceled(run, &ask.TrackedRequest{Trace: ask.Trace{Answered: true, Left: nFinished}}, opt.json)
 	case !some && !isOpen:
 		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " have finished")
 		return nil
@@ -91,7 +91,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 	if err != nil {
 		return err
 	}
-	var asked *ask.Request
+	var asked *ask.TrackedRequest
 	switch {
 	case owner.Liveness() == journal.Dead || flags.force:
 		request.By, request.At = dispatch.Asker(), time.Now()
@@ -158,7 +158,7 @@ func forceText(run *rundir.Run) string {
 
 // askOwnerToCancel asks the dispatcher to cancel all jobs and waits until it has ended. It returns
 // the request if the dispatcher is dead and has left jobs, which the caller must end.
-func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *rundir.Request, owner *journal.Owner) (*ask.Request, error) {
+func (a *app) askOwnerToCancel(ctx context.Context, run *rundir.Run, request *rundir.Request, owner *journal.Owner) (*ask.TrackedRequest, error) {
 	request.By, request.At = dispatch.Asker(), time.Now()
 	asked, err := ask.Prepare(run, request)
 	if err != nil {
@@ -214,7 +214,7 @@ func awaitOwnerEnd(run *rundir.Run, owner *journal.Owner) (gone bool) {
 
 // takeOverToEnd takes the run over to end jobs. It starts no jobs.
 func (a *app) takeOverToEnd(cmd *cobra.Command, flags *runFlags, run *rundir.Run) (session *dispatchSession, owned *run.Owned, err error) {
-	if err := restoreFlags(cmd.Flags(), run.Asked.Options); err != nil {
+	if err := restoreFlags(cmd.Flags(), run.Settings.Options); err != nil {
 		return nil, nil, err
 	}
 	inv, err := a.inventoryOf(run, flags.hosts)
@@ -235,7 +235,7 @@ func (a *app) takeOverToEnd(cmd *cobra.Command, flags *runFlags, run *rundir.Run
 
 // cancelWithoutDispatcher takes the run over, carries out the waiting requests, and ends when the
 // jobs of this request have ended. It starts no jobs.
-func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, flags *runFlags, dir *rundir.Run, asked *ask.Request, table *jobs.Table) error {
+func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, flags *runFlags, dir *rundir.Run, asked *ask.TrackedRequest, table *jobs.Table) error {
 	session, owned, err := a.takeOverToEnd(cmd, flags, dir)
 	if err != nil {
 		dir.RemoveRequest(asked.Name) // the user does not expect a later effect
@@ -263,7 +263,7 @@ func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, flags *runFlags, dir *
 
 // awaitCancel waits until a request has been answered and its jobs have ended. It returns the
 // reason for the end of the wait.
-func awaitCancel(ctx context.Context, asked *ask.Request) string {
+func awaitCancel(ctx context.Context, asked *ask.TrackedRequest) string {
 	late := time.After(cancelTimeout)
 	every := time.NewTicker(50 * time.Millisecond)
 	defer every.Stop()
@@ -280,7 +280,7 @@ func awaitCancel(ctx context.Context, asked *ask.Request) string {
 }
 
 // reportCanceled reports the result of a cancel.
-func (a *app) reportCanceled(run *rundir.Run, asked *ask.Request, asJSON bool) error {
+func (a *app) reportCanceled(run *rundir.Run, asked *ask.TrackedRequest, asJSON bool) error {
 	still := slices.Sorted(maps.Keys(asked.Ending))
 	if len(still) > 0 {
 		a.exitCode = exitLeft

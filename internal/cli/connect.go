@@ -214,6 +214,6 @@ func catCommandLine(run *rundir.Run, host, path string) string {
 
 // sshConfigOf returns the ssh configuration of the run; "" is the user's default.
 func sshConfigOf(run *rundir.Run) string {
-	file, _ := run.Asked.Options["ssh-config"].(string)
+	file, _ := run.Settings.Options["ssh-config"].(string)
 	return file
 }

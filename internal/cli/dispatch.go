@@ -118,7 +118,7 @@ func (d *dispatchSession) runToEnd(owned *run.Owned) (code int, err error) {
 	case flags.hosts != "":
 		d.opts.InventoryFile, _ = filepath.Abs(flags.hosts)
 	case flags.HostList == "":
-		d.opts.InventoryFile = owned.Run.Asked.InventoryFile
+		d.opts.InventoryFile = owned.Run.Settings.InventoryFile
 	}
 	if _, err := run.Start(context.Background(), owned, d.opts); err != nil {
 		owned.Release()

@@ -91,7 +91,7 @@ func (a *app) runFetch(cmd *cobra.Command, args []string, flags *fetchFlags, o *
 		files.SweepFetched(state.Run)
 	}
 	if plan.Attempts() > 0 {
-		if err := restoreFlags(cmd.Flags(), state.Run.Asked.Options); err != nil {
+		if err := restoreFlags(cmd.Flags(), state.Run.Settings.Options); err != nil {
 			return err
 		}
 		reader, err := a.outputsReader(state.Run, o, flags.hosts, plan.Names()...)
@@ -283,7 +283,7 @@ func (f *remoteOutputs) reader(host string) (*files.Reader, error) {
 	var o options
 	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	addSSHFlags(fs, &o.SSHConfig, &o.AcceptNew)
-	if err := restoreFlags(fs, f.run.Asked.Options); err != nil {
+	if err := restoreFlags(fs, f.run.Settings.Options); err != nil {
 		return nil, err
 	}
 	r, err := f.app.outputsReader(f.run, &o, "", host)

@@ -22,11 +22,11 @@ func TestTemplateIsKept(t *testing.T) {
 	} {
 		first, err := grid.Config{OtherShell: true}.Parse(context.Background(), strings.NewReader(text), "t.txt")
 		must(t, err)
-		run, err := rundir.Create(t.TempDir(), "r", rundir.Asked{Options: map[string]any{rundir.OptionSource: first.Source(10)}})
+		run, err := rundir.Create(t.TempDir(), "r", rundir.Settings{Options: map[string]any{rundir.OptionSource: first.Source(10)}})
 		must(t, err)
 		run, err = rundir.Open(run.Dir)
 		must(t, err)
-		kept, _ := run.Asked.Options[rundir.OptionSource].(string)
+		kept, _ := run.Settings.Options[rundir.OptionSource].(string)
 		again, err := grid.ReadSource(kept)
 		must(t, err)
 		same(t, "the template", again.Text(), first.Text())

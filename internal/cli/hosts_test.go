@@ -90,7 +90,7 @@ func TestSSHHosts(t *testing.T) {
 // none.
 func runOfHosts(t *testing.T, inventory, sshConfig string) *rundir.Run {
 	t.Helper()
-	asked := rundir.Asked{UID: "abcdefghjkmn", InventoryFile: "hosts.toml", InventoryText: inventory, Options: map[string]any{}}
+	asked := rundir.Settings{UID: "abcdefghjkmn", InventoryFile: "hosts.toml", InventoryText: inventory, Options: map[string]any{}}
 	if sshConfig != "" {
 		asked.Options["ssh-config"] = sshConfig
 	}

@@ -85,7 +85,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 		return err
 	}
 	var b bytes.Buffer
-	if err := report.Write(&b, &report.Input{Run: run.Name(), Dir: run.Dir, Program: "dcs-tui " + version(), Created: run.Asked.Created,
+	if err := report.Write(&b, &report.Input{Run: run.Name(), Dir: run.Dir, Program: "dcs-tui " + version(), Created: run.Settings.Created,
 		At: now, Known: known, Dispatched: state.IsDispatched(), Jobs: state.Table, Table: table, Ended: ended, Loads: live.ReadLoads(run), Notes: notes}); err != nil {
 		return err
 	}

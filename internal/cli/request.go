@@ -37,7 +37,7 @@ func (o *requestFlags) addFlags(cmd *cobra.Command) {
 // sentRequests holds requests and their answers.
 type sentRequests struct {
 	run           *rundir.Run
-	requests      []*ask.Request
+	requests      []*ask.TrackedRequest
 	hasDispatcher bool // the run has a dispatcher
 	isWaiting     bool // not all requests have been answered
 }
@@ -95,7 +95,7 @@ func dialRun(ctx context.Context, run *rundir.Run, owner *journal.Owner) (ask.Co
 }
 
 // reportUnanswered reports that the dispatcher is alive but has not answered.
-func (a *app) reportUnanswered(asked *ask.Request, owner *journal.Owner) {
+func (a *app) reportUnanswered(asked *ask.TrackedRequest, owner *journal.Owner) {
 	a.exitCode = exitLeft
 	who := text.Line(owner.String())
 	switch {
@@ -133,7 +133,7 @@ type requestJSON struct {
 	Ending []jobs.ID `json:"still_alive"` // jobs to cancel that have not ended yet
 }
 
-func (a *app) printRequestJSON(run *rundir.Run, do string, asked *ask.Request, done int, ending []jobs.ID) error {
+func (a *app) printRequestJSON(run *rundir.Run, do string, asked *ask.TrackedRequest, done int, ending []jobs.ID) error {
 	j := &requestJSON{runJSON: runJSONOf(run), Do: do, Answered: asked.Answered, Jobs: done, Left: asked.Left + asked.LeftOut, Ended: asked.EndedItself,
 		Ending: append([]jobs.ID{}, ending...)} // not nil: JSON has a list
 	if asked.Name != "" {

@@ -87,7 +87,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	ended := slices.DeleteFunc(slices.Clone(ids), func(id jobs.ID) bool { return !table.Job(id).State.Terminal() })
 	over := len(ended)
 	if over == 0 {
-		return a.reportRequeued(&sentRequests{run: run, hasDispatcher: true, requests: []*ask.Request{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
+		return a.reportRequeued(&sentRequests{run: run, hasDispatcher: true, requests: []*ask.TrackedRequest{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
 	}
 	if sel.named == nil { // job numbers need no confirmation
 		if err := a.confirm(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+text.Line(run.Name())+" again"); err != nil {
@@ -163,7 +163,7 @@ func (a *app) requeueFiles(args, files []string, opt requestFlags) error {
 	if err != nil {
 		return err
 	}
-	relative := jobs.AbsoluteCwd{Base: run.Asked.Cwd}
+	relative := jobs.AbsoluteCwd{Base: run.Settings.Cwd}
 	for _, s := range batch.Specs {
 		relative.Resolve(s)
 	}
@@ -239,7 +239,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 		return nil, err
 	}
 	storing := false
-	if want, ok := run.Asked.Options[rundir.OptionJobs].(int64); ok {
+	if want, ok := run.Settings.Options[rundir.OptionJobs].(int64); ok {
 		storing = alive && len(table.Jobs) < int(want)
 	}
 	reading := alive && owner.Epoch <= 1 // later dispatchers do not read the pipe

@@ -229,7 +229,7 @@ func (v *pivotValue) split(args []string) (of *results.PivotInput, rest []string
 // resultColumns returns the columns that the run declares and those of the flags, which replace
 // declared ones of the same name.
 func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics.Metric {
-	columns, err := metrics.Declared(run.Asked)
+	columns, err := metrics.Declared(run.Settings)
 	if err != nil {
 		a.warn("%v", err)
 	}
@@ -263,7 +263,7 @@ func (a *app) printTable(ctx context.Context, state *runState, list []results.Re
 	} else {
 		err = a.printRows(s, flags, having, notes)
 	}
-	if order, wrong := results.ParseBest(metrics.Best(state.Run.Asked)); wrong == nil {
+	if order, wrong := results.ParseBest(metrics.Best(state.Run.Settings)); wrong == nil {
 		a.printCourse(whole, order)
 	}
 	if left := state.Table.Unfinished(); err == nil && left > 0 && !flags.all {

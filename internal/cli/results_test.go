@@ -19,7 +19,7 @@ import (
 // and an output with acc and, in a line of JSON, loss.
 func newGridRun(tb testing.TB, base string, n int) *rundir.Run {
 	tb.Helper()
-	run, err := rundir.Create(base, "grid", rundir.Asked{Version: "test", Cwd: tb.TempDir(),
+	run, err := rundir.Create(base, "grid", rundir.Settings{Version: "test", Cwd: tb.TempDir(),
 		Options: map[string]any{"results": []string{"acc", "loss=json:test.loss"}}})
 	must(tb, err)
 	j := takeOver(tb, run)

@@ -77,13 +77,13 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(restoreFlags(cmd.Flags(), runDir.Asked.Options), flags.check()); err != nil {
+	if err := cmp.Or(restoreFlags(cmd.Flags(), runDir.Settings.Options), flags.check()); err != nil {
 		return err
 	}
 	if flags.standby {
 		a.checkJobLog(flags)
 	}
-	env, err := run.ResolveEnv(runDir.Asked.EnvNames, os.LookupEnv)
+	env, err := run.ResolveEnv(runDir.Settings.EnvNames, os.LookupEnv)
 	if err != nil {
 		return err
 	}
@@ -142,10 +142,10 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 // dispatcher ended. have is the number of those that had. The search has no proposer if the last
 // dispatcher has proposed all jobs.
 func (a *app) setRemainingJobs(o *run.Options, runDir *rundir.Run, have int) {
-	source, _ := runDir.Asked.Options[rundir.OptionSource].(string)
+	source, _ := runDir.Settings.Options[rundir.OptionSource].(string)
 	open := o.Input.State == rundir.InputOpen
 	if template, err := grid.ReadSource(source); err == nil && template.Search != nil { // Rest returns the error, too
-		if o.Search = searchOf(template, runDir.Asked.Cwd); o.Search != nil && o.Search.Proposer != nil {
+		if o.Search = searchOf(template, runDir.Settings.Cwd); o.Search != nil && o.Search.Proposer != nil {
 			if !open {
 				o.Search.Proposer = nil
 			}
@@ -170,7 +170,7 @@ func (a *app) setRemainingJobs(o *run.Options, runDir *rundir.Run, have int) {
 func (a *app) resumeInventory(flags *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
 	had, noOld := a.storedInventory(run)
 	inv, err := had, noOld
-	switch file := run.Asked.InventoryFile; {
+	switch file := run.Settings.InventoryFile; {
 	case flags.hosts != "" || flags.HostList != "":
 		inv, err = a.selectInventory(flags)
 	case file == "":

@@ -241,7 +241,7 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 			return text.Errorf("inventory file: %w", err)
 		}
 	}
-	asked := rundir.Asked{
+	asked := rundir.Settings{
 		Version: version(), Cwd: cwd, Shell: flags.Shell, Setup: flags.Setup, JobsFile: strings.Join(src.files, " "),
 		InventoryFile: file, InventoryText: inv.Text,
 		Send: flags.send, Return: flags.returns, KeepFiles: flags.keepFiles, Options: keepFlags(cmd.Flags()), EnvNames: refs,

@@ -58,7 +58,7 @@ func TestTheWarningAboutTheBinary(t *testing.T) {
 // emptyRun returns a run r without jobs.
 func emptyRun(t *testing.T) *rundir.Run {
 	t.Helper()
-	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
+	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Settings{Version: "test"})
 	must(t, err)
 	return run
 }

@@ -58,7 +58,7 @@ func (a *app) openDir(dir string) (*rundir.Run, error) {
 	go func() { // until the process ends
 		for ; ; time.Sleep(time.Second) {
 			answered := a.reportSlow(dir)
-			if f, err := os.Open(run.Path(rundir.AskedFile)); err == nil { // an NFS client asks the server even if it has cached the file
+			if f, err := os.Open(run.Path(rundir.SettingsFile)); err == nil { // an NFS client asks the server even if it has cached the file
 				f.Close()
 			}
 			answered()

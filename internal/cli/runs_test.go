@@ -75,8 +75,8 @@ func TestSlowRunDirectoryIsReported(t *testing.T) {
 func TestOpeningARunThatHangs(t *testing.T) {
 	t.Parallel()
 	run := emptyRun(t)
-	must(t, os.Remove(run.Path(rundir.AskedFile)))
-	must(t, unix.Mkfifo(run.Path(rundir.AskedFile), 0o600))
+	must(t, os.Remove(run.Path(rundir.SettingsFile)))
+	must(t, unix.Mkfifo(run.Path(rundir.SettingsFile), 0o600))
 	lines := make(lineChan, 10)
 	a := newApp()
 	a.con = consoleTo(lines)
@@ -88,7 +88,7 @@ func TestOpeningARunThatHangs(t *testing.T) {
 	if want := "the run directory " + run.Dir + " has not answered for 3 s; waiting"; strings.TrimSpace(<-lines) != want {
 		t.Error("it says something else")
 	}
-	must(t, os.WriteFile(run.Path(rundir.AskedFile), nil, 0)) // lets the command continue
+	must(t, os.WriteFile(run.Path(rundir.SettingsFile), nil, 0)) // lets the command continue
 	if err := <-opened; err == nil {
 		t.Error("an empty file was read as what was asked")
 	}

@@ -196,7 +196,7 @@ func (a *app) openScreen(run *rundir.Run) *runScreen {
 // viewOptions returns the options of a view of a run. Invalid declarations of metrics in run.toml
 // are left out; dcs-tui results reports them.
 func (a *app) viewOptions(run *rundir.Run) runview.Options {
-	declared, _ := metrics.Declared(run.Asked)
+	declared, _ := metrics.Declared(run.Settings)
 	o := runview.Options{
 		Lab: "this machine", By: dispatch.Asker(), Metrics: declared,
 		Outputs: func(columns []*metrics.Metric) *metrics.Reader { return metrics.NewReader(run, columns) },
@@ -211,7 +211,7 @@ func (a *app) viewOptions(run *rundir.Run) runview.Options {
 			return client, nil
 		},
 	}
-	if file := run.Asked.InventoryFile; file != "" {
+	if file := run.Settings.InventoryFile; file != "" {
 		o.Lab = text.Path(file)
 	}
 	if inv, err := a.storedInventory(run); err == nil {
@@ -342,7 +342,7 @@ func (s *runScreen) leaveRequests(ctx context.Context, a runview.Action) (*runvi
 	if err != nil {
 		return nil, err
 	}
-	var q *ask.Request
+	var q *ask.TrackedRequest
 	n := 0
 	for _, r := range list {
 		if q, err = ask.Leave(s.run, r); err != nil {

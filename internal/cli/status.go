@@ -188,7 +188,7 @@ type statusJSON struct {
 
 func (r *runState) json() *statusJSON {
 	s := &statusJSON{
-		runJSON: runJSONOf(r.Run), Dir: r.Run.Dir, Created: r.Run.Asked.Created, Epoch: r.Table.Epoch,
+		runJSON: runJSONOf(r.Run), Dir: r.Run.Dir, Created: r.Run.Settings.Created, Epoch: r.Table.Epoch,
 		Jobs: map[string]int{}, Total: len(r.Table.Jobs), Handed: runview.CountHanded(r.Table), Hosts: r.hosts(), Queues: runview.CountQueues(r.Table),
 		Ended: r.Table.Ended, Input: r.Input.State, Requests: r.Requests,
 	}
@@ -212,7 +212,7 @@ func (r *runState) lines(c *console) []string {
 	trouble := c.Paint(yellow, "trouble     ")
 	lines := []string{
 		c.Paint(bold, text.Line(run.Name())) + "  " + dirOf(run),
-		"made        " + run.Asked.Created.Local().Format("2006-01-02 15:04"),
+		"made        " + run.Settings.Created.Local().Format("2006-01-02 15:04"),
 	}
 	switch {
 	case live:

@@ -127,14 +127,14 @@ func (a *app) runSubmit(flags *submitFlags, args []string) error {
 // directory.
 func gridFlagsOf(run *rundir.Run) *gridFlags {
 	g := &gridFlags{limit: grid.DefaultLimit}
-	g.Shell, g.Cwd = run.Asked.Shell, run.Asked.Cwd
+	g.Shell, g.Cwd = run.Settings.Shell, run.Settings.Cwd
 	return g
 }
 
 // warnMissingColumns warns about @result lines that the run does not have. A run has only the lines
 // that it was created with.
 func (a *app) warnMissingColumns(run *rundir.Run, columns []string) {
-	declared, _ := metrics.Declared(run.Asked) // results reports the error
+	declared, _ := metrics.Declared(run.Settings) // results reports the error
 	var flags []string
 	for _, c := range columns {
 		if !slices.ContainsFunc(declared, func(d *metrics.Metric) bool { return d.String() == c }) {
@@ -240,7 +240,7 @@ func (a *app) runCommand(flags *submitFlags, run *rundir.Run, words []string) er
 // commandSpec returns the job of a command. The job runs in the current directory.
 func (f *submitFlags) commandSpec(run *rundir.Run, command string) (*jobs.Spec, error) {
 	keys := map[string]any{"command": command}
-	if here, err := os.Getwd(); err == nil && here != run.Asked.Cwd && len(run.Asked.Send)+len(run.Asked.Return) == 0 {
+	if here, err := os.Getwd(); err == nil && here != run.Settings.Cwd && len(run.Settings.Send)+len(run.Settings.Return) == 0 {
 		keys["cwd"] = here
 	}
 	if f.queue != "" {
@@ -270,7 +270,7 @@ const maxPollInterval = 500 * time.Millisecond
 
 // awaitJobEnd waits until the job of a request has ended, even while the dispatcher is dead and has
 // no successor yet. It returns nil if the job was canceled or cannot end.
-func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.Request, stopped <-chan os.Signal) (*jobs.Record, error) {
+func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.TrackedRequest, stopped <-chan os.Signal) (*jobs.Record, error) {
 	began, said := time.Now(), false
 	for {
 		asked.Poll()

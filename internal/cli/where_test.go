@@ -60,7 +60,7 @@ func TestJobsWhere(t *testing.T) {
 		}
 	}
 	// A metric with the name of a fact.
-	run.Asked.Options["results"] = []string{"acc", "host=key:acc"}
+	run.Settings.Options["results"] = []string{"acc", "host=key:acc"}
 	for where, want := range map[string]string{"host=0.001": "2", "[host]=0.002": "3", "dcs.host=melon1 and job<3": "1-2"} {
 		same(t, where, which([]string{where}), want)
 	}
@@ -98,7 +98,7 @@ func TestSelectJobs(t *testing.T) {
 	for i := range table.Jobs {
 		table.Jobs[i].Spec.ID, table.Jobs[i].Seq = jobs.ID(i+1), int64(i+1)
 	}
-	a, run := &app{con: newConsole(os.Stderr)}, &rundir.Run{Dir: t.TempDir(), Disk: rundir.OS, Asked: &rundir.Asked{}}
+	a, run := &app{con: newConsole(os.Stderr)}, &rundir.Run{Dir: t.TempDir(), Disk: rundir.OS, Settings: &rundir.Settings{}}
 	open := func(st jobs.JobState) bool { return !st.Terminal() }
 	over := func(st jobs.JobState) bool { return st.Terminal() }
 	for _, c := range []struct {

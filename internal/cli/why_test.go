@@ -51,7 +51,7 @@ func TestWhyOnAnotherMachine(t *testing.T) {
 	screen := startRunningJob(t, gated)
 	self, err := os.Executable()
 	must(t, err)
-	dir := screen.run.Asked.Cwd
+	dir := screen.run.Settings.Cwd
 	program := filepath.Join(dir, "dcs-tui")
 	must(t, os.Symlink(self, program))
 	// For the other machine, the owner is a process of its own.

@@ -45,8 +45,8 @@ type Conn interface {
 // Dial connects to the dispatcher on this machine.
 type Dial func(context.Context, *rundir.Run, *journal.Owner) (Conn, error)
 
-// Request is a request and what is known of its fate. It is not safe for concurrent use.
-type Request struct {
+// TrackedRequest is a request and what is known of its fate. It is not safe for concurrent use.
+type TrackedRequest struct {
 	Trace
 	LeftOut int   // number of jobs that the caller left out of the request
 	Problem error // the last error of reading the journal or writing the file
@@ -62,7 +62,7 @@ type Request struct {
 }
 
 // Leave writes a request into the run directory. The request is durable when Leave returns.
-func Leave(run *rundir.Run, q *rundir.Request) (*Request, error) {
+func Leave(run *rundir.Run, q *rundir.Request) (*TrackedRequest, error) {
 	r, err := Prepare(run, q)
 	if err != nil {
 		return nil, err
@@ -72,17 +72,17 @@ func Leave(run *rundir.Run, q *rundir.Request) (*Request, error) {
 
 // Prepare makes a request that Wait sends through the socket, or as a file if that is not possible.
 // Nothing is sent before Wait.
-func Prepare(run *rundir.Run, q *rundir.Request) (*Request, error) {
+func Prepare(run *rundir.Run, q *rundir.Request) (*TrackedRequest, error) {
 	if _, err := q.Encode(); err != nil {
 		return nil, err
 	}
-	r := &Request{Trace: Trace{Name: rundir.NewRequestName(q.At)}, ended: map[jobs.ID]jobs.Record{}, run: run, body: q, reader: journal.NewReader(run, journal.Tail(run))}
+	r := &TrackedRequest{Trace: Trace{Name: rundir.NewRequestName(q.At)}, ended: map[jobs.ID]jobs.Record{}, run: run, body: q, reader: journal.NewReader(run, journal.Tail(run))}
 	r.Poll()
 	return r, r.Problem
 }
 
 // writeFile writes the request into the run directory, unless that was done before.
-func (r *Request) writeFile() error {
+func (r *TrackedRequest) writeFile() error {
 	if r.filed {
 		return nil
 	}
@@ -92,7 +92,7 @@ func (r *Request) writeFile() error {
 }
 
 // Poll reads the records that the journal has gained since the last Poll.
-func (r *Request) Poll() {
+func (r *TrackedRequest) Poll() {
 	_ = r.reader.Watch(true) // a file that cannot be read proves nothing
 	var durable live.Durable
 	if r.recorded && !r.Answered && r.reader.Owner != nil { // live.json may be a second old
@@ -111,7 +111,7 @@ func (r *Request) Poll() {
 
 // EndRecord returns the record that ended the first of the submitted jobs. It returns nil if the
 // job has not ended, or if other readers of the run cannot see the record yet.
-func (r *Request) EndRecord() *jobs.Record {
+func (r *TrackedRequest) EndRecord() *jobs.Record {
 	if end, ok := r.ended[r.First]; ok && r.Answered && r.reader.Published() {
 		return &end
 	}
@@ -119,16 +119,16 @@ func (r *Request) EndRecord() *jobs.Record {
 }
 
 // Owner returns the dispatcher of the run as of the last Poll.
-func (r *Request) Owner() *journal.Owner { return r.reader.Owner }
+func (r *TrackedRequest) Owner() *journal.Owner { return r.reader.Owner }
 
 // IsDispatched reports whether somebody dispatches the run, as of the last Poll.
-func (r *Request) IsDispatched() bool { return r.reader.IsDispatched() }
+func (r *TrackedRequest) IsDispatched() bool { return r.reader.IsDispatched() }
 
 // Jobs returns the jobs that it names.
-func (r *Request) Jobs() jobs.Ranges { return r.body.Jobs }
+func (r *TrackedRequest) Jobs() jobs.Ranges { return r.body.Jobs }
 
 // Await adds an unfinished job to those of Awaits.
-func (r *Request) Await(id jobs.ID) {
+func (r *TrackedRequest) Await(id jobs.ID) {
 	if r.awaited == nil {
 		r.awaited = map[jobs.ID]bool{}
 	}
@@ -136,13 +136,13 @@ func (r *Request) Await(id jobs.ID) {
 }
 
 // IsAwaiting reports whether a job of Await has not ended.
-func (r *Request) IsAwaiting() bool { return len(r.awaited) > 0 }
+func (r *TrackedRequest) IsAwaiting() bool { return len(r.awaited) > 0 }
 
 // Wait sends the request to owner, the dispatcher of the run. It waits for the answer and for the
 // end of jobs that are being ended, up to the timeouts of this package. dial may be nil. gone
 // reports that the dispatcher has died before it answered or before the jobs ended; an unanswered
 // request is then in the run directory for the next dispatcher.
-func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (gone bool) {
+func (r *TrackedRequest) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (gone bool) {
 	answerTimeout := AnswerTimeout
 	if owner.Liveness() != journal.Alive {
 		answerTimeout = AnswerTimeoutFar
@@ -198,7 +198,7 @@ func (r *Request) Wait(ctx context.Context, owner *journal.Owner, dial Dial) (go
 
 // fileForNext writes the request into the run directory for the next dispatcher, unless it has been
 // answered. It returns true.
-func (r *Request) fileForNext() (gone bool) {
+func (r *TrackedRequest) fileForNext() (gone bool) {
 	if !r.Answered {
 		r.Problem = r.writeFile()
 	}
@@ -206,7 +206,7 @@ func (r *Request) fileForNext() (gone bool) {
 }
 
 // refusedBy reports whether err means that the dispatcher refused the request, and records that.
-func (r *Request) refusedBy(err error) bool {
+func (r *TrackedRequest) refusedBy(err error) bool {
 	refused, ok := err.(interface{ Refused() bool })
 	if ok && refused.Refused() {
 		r.Refused = err.Error()
@@ -218,7 +218,7 @@ func (r *Request) refusedBy(err error) bool {
 // send sends the request through the socket of the dispatcher or, if it is a file already, wakes
 // the dispatcher. sent yields the error, which is nil when the answer is durable. sent is nil if
 // there is no connection to the dispatcher.
-func (r *Request) send(ctx context.Context, owner *journal.Owner, dial Dial) (sent <-chan error, closeConn func()) {
+func (r *TrackedRequest) send(ctx context.Context, owner *journal.Owner, dial Dial) (sent <-chan error, closeConn func()) {
 	if dial == nil || owner.Socket == "" || owner.Liveness() != journal.Alive {
 		return nil, func() {}
 	}

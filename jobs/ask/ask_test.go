@@ -21,7 +21,7 @@ import (
 // newRun returns a run of three jobs.
 func newRun(t *testing.T) *rundir.Run {
 	t.Helper()
-	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Asked{Version: "test"})
+	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Settings{Version: "test"})
 	check(t, err)
 	check(t, errors.Join(run.AppendSpecs(jobstest.Specs(3)), run.MakeRequestsDir()))
 	return run
@@ -127,8 +127,8 @@ func TestSocket(t *testing.T) {
 	}
 }
 
-// TestRequeueUndoesCancel checks that a requeue of the result of JobsToRequeue restores everything that a cancel has ended,
-// is ending, or will have skipped.
+// TestRequeueUndoesCancel checks that a requeue of the result of JobsToRequeue restores everything
+// that a cancel has ended, is ending, or will have skipped.
 func TestRequeueUndoesCancel(t *testing.T) {
 	specs := jobstest.Specs(6)
 	for id, after := range map[jobs.ID][]jobs.ID{3: {1}, 4: {3, 2}, 6: {5}} {

@@ -192,7 +192,7 @@ func TestEach(t *testing.T) {
 	}
 	var got []string
 	d := &disk{Disk: rundir.OS}
-	err := attempts.Each(d, p.dir, run, "", nil, func(f attempts.Fate) error {
+	err := attempts.EachFate(d, p.dir, run, "", nil, func(f attempts.Fate) error {
 		got = append(got, fmt.Sprintf("%s %d %s", f.Attempt, f.State, f.Host))
 		if f.Attempt == at(3, 1) && (f.Claim != mine || f.Outcome.Exit != 7 || f.Slot != 2) {
 			t.Errorf("%+v", f)
@@ -209,7 +209,7 @@ func TestEach(t *testing.T) {
 		t.Errorf("%v\n got %v\nwant %v", err, got, want)
 	}
 	got = nil
-	err = attempts.Each(d, p.dir, run, "melon1", nil, func(f attempts.Fate) error {
+	err = attempts.EachFate(d, p.dir, run, "melon1", nil, func(f attempts.Fate) error {
 		got = append(got, f.Attempt.String())
 		return nil
 	})
@@ -217,7 +217,7 @@ func TestEach(t *testing.T) {
 		t.Errorf("of melon1: got %v, %v, want %v", got, err, want)
 	}
 	stop, calls := errors.New("enough"), 0
-	err = attempts.Each(rundir.OS, p.dir, run, "", nil, func(attempts.Fate) error {
+	err = attempts.EachFate(rundir.OS, p.dir, run, "", nil, func(attempts.Fate) error {
 		calls++
 		return stop
 	})
@@ -226,8 +226,8 @@ func TestEach(t *testing.T) {
 	}
 }
 
-// TestReadHostAttempts checks that only files that a host wrote count for it. Each shard is listed once, and
-// only listed files are opened (X2).
+// TestReadHostAttempts checks that only files that a host wrote count for it. Each shard is listed
+// once, and only listed files are opened (X2).
 func TestReadHostAttempts(t *testing.T) {
 	p := newPlace(t)
 	p.exit(at(1, 1), "melon4", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})

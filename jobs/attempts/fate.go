@@ -31,13 +31,13 @@ type Fate struct {
 	Outcome jobs.Outcome
 }
 
-// Each calls each for every attempt that has a status file below dir, shard by shard, in order.
+// EachFate calls each for every attempt that has a status file below dir, shard by shard, in order.
 // This is enough to rebuild the outcome of a run whose journal is lost. If host is not empty, only
 // attempts of that host are reported. If only is not empty, only attempts of these jobs are
 // reported: no files of other jobs are opened, and shards without one of these jobs are not listed.
-// If a call returns an error, Each stops and returns that error. Any other error says why attempts
-// may have been missed.
-func Each(d rundir.Disk, dir, run, host string, only jobs.Ranges, each func(Fate) error) error {
+// If a call returns an error, EachFate stops and returns that error. Any other error says why
+// attempts may have been missed.
+func EachFate(d rundir.Disk, dir, run, host string, only jobs.Ranges, each func(Fate) error) error {
 	l := list(d, dir)
 	for _, shard := range l.allShards() {
 		if len(only) > 0 && !mayHold(only, shard) {

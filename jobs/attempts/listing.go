@@ -21,7 +21,7 @@ type listing struct {
 	d      rundir.Disk
 	dir    string // holds attempts/
 	top    map[string]bool
-	errs   troubles
+	errs   firstError
 	shards map[string]map[string]bool
 }
 
@@ -110,13 +110,13 @@ func (l *listing) read(path string, offset, n int64) []byte {
 	return nil
 }
 
-// troubles holds the first of several errors.
-type troubles struct {
+// firstError holds the first of several errors.
+type firstError struct {
 	first error
 	more  int
 }
 
-func (t *troubles) add(err error) {
+func (t *firstError) add(err error) {
 	if t.first == nil {
 		t.first = err
 	} else {
@@ -124,7 +124,7 @@ func (t *troubles) add(err error) {
 	}
 }
 
-func (t *troubles) err() error {
+func (t *firstError) err() error {
 	switch {
 	case t.first == nil:
 		return nil

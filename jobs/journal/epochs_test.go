@@ -95,7 +95,7 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	if err := r.AppendSpecs(jobstest.Specs(3)[2:]); err != nil {
 		t.Error(err)
 	}
-	r.Guard(1, old.fencedError)
+	r.SetOwner(1, old.fencedError)
 	if err := r.AppendSpecs(jobstest.Specs(4)[3:]); !errors.Is(err, ErrFenced) {
 		t.Errorf("it stored a job: %v", err)
 	}

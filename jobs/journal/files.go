@@ -143,7 +143,7 @@ var errEnough = errors.New("enough")
 // not whole, the copy in the file of marks. It returns nil if neither is whole.
 func firstRecord(r *rundir.Run, e epochFile, size int64) (first *jobs.Record, err error) {
 	_, err = eachLine(r, e, new(position), size, nil, func(_ int, text []byte) error {
-		text, _ = pieces(text)
+		text, _ = splitJoinedLines(text)
 		first = epochRecord(e, text)
 		return errEnough
 	})

@@ -52,7 +52,7 @@ func (f *Follower) foldText(e epochFile, no int, text []byte, final bool) error 
 		first, rest := text, []byte(nil)
 		body, ok := lineBody(text)
 		if !ok {
-			first, rest = pieces(text)
+			first, rest = splitJoinedLines(text)
 			body, ok = lineBody(first)
 		}
 		if !ok && part == 0 && !final && !f.building && f.waits < maxWaits {

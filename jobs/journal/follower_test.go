@@ -641,7 +641,7 @@ func TestFollowerRandom(t *testing.T) {
 				w.view.Fault = nil
 			case 7: // it dies, perhaps in the middle of a line or with a power loss
 				if w.write(); w.rng.IntN(2) == 0 {
-					w.view.Fault = failing("write", memdisk.Short{N: w.rng.IntN(len(w.j.pending))})
+					w.view.Fault = failing("write", memdisk.ShortWrite{N: w.rng.IntN(len(w.j.pending))})
 				} else {
 					w.view.Fault = failing("sync", syscall.EIO)
 				}

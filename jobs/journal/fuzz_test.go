@@ -40,7 +40,7 @@ func successes(files ...[]byte) int {
 		for line := range bytes.SplitSeq(b, []byte{'\n'}) {
 			for more := true; more; more = len(line) > 0 {
 				var first []byte
-				first, line = pieces(line)
+				first, line = splitJoinedLines(line)
 				var d jobs.RecordReader
 				var r jobs.Record
 				if body, ok := lineBody(first); ok && d.Read(body, &r) == nil && r.Kind == jobs.KindExited && r.Next == jobs.Succeeded && r.Outcome.OK() {

@@ -70,7 +70,7 @@ func (l *life) live(t *testing.T) bool {
 	t.Helper()
 	opt := on("melon1")
 	if !l.made && !l.do(t, "making the run", func() (err error) {
-		l.r, err = rundir.CreateOn(l.m, "/runs", "x", rundir.Asked{Cwd: "/home"}, nil)
+		l.r, err = rundir.CreateOn(l.m, "/runs", "x", rundir.Settings{Cwd: "/home"}, nil)
 		l.made = err == nil
 		return err
 	}) {
@@ -170,15 +170,15 @@ func faultsOf(op string) map[string]error {
 	for _, err := range diskErrors {
 		all[err.Error()] = err
 		if op == "sync" {
-			all["lost, "+err.Error()] = memdisk.Forget{Err: err}
-			all["zeros, "+err.Error()] = memdisk.Forget{Err: err, Zeros: true}
+			all["lost, "+err.Error()] = memdisk.LostWrites{Err: err}
+			all["zeros, "+err.Error()] = memdisk.LostWrites{Err: err, Zeros: true}
 		}
 		if op == "write" {
-			all["short, "+err.Error()] = memdisk.Short{N: 300, Err: err}
+			all["short, "+err.Error()] = memdisk.ShortWrite{N: 300, Err: err}
 		}
 	}
 	if op == "write" {
-		all["short"] = memdisk.Short{N: 5}
+		all["short"] = memdisk.ShortWrite{N: 5}
 	}
 	return all
 }
@@ -247,7 +247,7 @@ func TestPowerFailsAtEveryOperation(t *testing.T) {
 					return nil
 				}
 				if op == "write" && count == n+1 {
-					return memdisk.Short{N: rng.IntN(400), Err: errGone}
+					return memdisk.ShortWrite{N: rng.IntN(400), Err: errGone}
 				}
 				return errGone
 			}

@@ -40,9 +40,9 @@ func lineBody(line []byte) (body []byte, ok bool) {
 	return body, string(line[:prefix-1]) == jobs.Checksum(body)
 }
 
-// pieces splits text behind the whole line with which it begins, if the newline between that
-// line and the rest is damaged. Otherwise first is text.
-func pieces(text []byte) (first, rest []byte) {
+// splitJoinedLines splits text behind the whole line with which it begins, if the newline between
+// that line and the rest is damaged. Otherwise first is text.
+func splitJoinedLines(text []byte) (first, rest []byte) {
 	if _, ok := lineBody(text); ok {
 		return text, nil
 	}

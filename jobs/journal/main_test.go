@@ -31,7 +31,7 @@ func must(t testing.TB, err error) {
 // newRun creates a run on the real disk.
 func newRun(tb testing.TB) *rundir.Run {
 	tb.Helper()
-	r, err := rundir.Create(tb.TempDir()+"/"+rundir.Base, "test", rundir.Asked{Cwd: "/", Version: "test"})
+	r, err := rundir.Create(tb.TempDir()+"/"+rundir.Base, "test", rundir.Settings{Cwd: "/", Version: "test"})
 	must(tb, err)
 	return r
 }
@@ -48,7 +48,7 @@ func inMemory(t testing.TB, specs ...*jobs.Spec) (*memdisk.Mount, *rundir.Run) {
 // simulated creates a run on a server's disk deterministically.
 func simulated(t testing.TB, d rundir.Disk) *rundir.Run {
 	t.Helper()
-	r, err := rundir.CreateOn(d, "/runs", "x", rundir.Asked{UID: "abcdefghijkl", Created: time.Unix(1, 0)}, rand.NewChaCha8([32]byte{1}))
+	r, err := rundir.CreateOn(d, "/runs", "x", rundir.Settings{UID: "abcdefghijkl", Created: time.Unix(1, 0)}, rand.NewChaCha8([32]byte{1}))
 	must(t, err)
 	return r
 }

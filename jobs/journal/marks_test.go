@@ -215,7 +215,7 @@ func TestLostFilesUseNoEpochTwice(t *testing.T) {
 func TestTakeMakesDurableWhatItReads(t *testing.T) {
 	m, r := inMemory(t)
 	old, _, _ := take1(t, r, TakeOptions{})
-	m.Fault = failing("sync", memdisk.Forget{Err: errEnough}) // it dies before any fsync
+	m.Fault = failing("sync", memdisk.LostWrites{Err: errEnough}) // it dies before any fsync
 	b := []byte(jobs.SpecsHeader(0))
 	for _, s := range jobstest.Specs(2) {
 		b = jobs.AppendSpec(b, s)

@@ -86,7 +86,7 @@ func TestCopiedRunDirectory(t *testing.T) {
 				to = r.Dir
 			}
 			must(t, err)
-			other := &rundir.Run{Dir: to, Nonce: r.Nonce, Asked: r.Asked, Disk: r.Disk}
+			other := &rundir.Run{Dir: to, Nonce: r.Nonce, Settings: r.Settings, Disk: r.Disk}
 			_, _, report := take1(t, other, force)
 			if report.Damaged != copied || copied && !strings.Contains(strings.Join(report.Warnings, "\n"), "is a copy of") {
 				t.Errorf("damaged %v, want %v: %q", report.Damaged, copied, report.Warnings)

@@ -87,7 +87,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	if err := admit(ctx, r, newestEpoch(files), opt); err != nil {
+	if err := checkMayTake(ctx, r, newestEpoch(files), opt); err != nil {
 		return nil, nil, nil, err
 	}
 	// If the newest files of the journal were lost, only the owner file shows which epochs are
@@ -137,7 +137,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		return nil, nil, nil, err
 	}
 	removePrepared(r, j.file.epoch)
-	r.Guard(0, nil)
+	r.SetOwner(0, nil)
 
 	// From here on an older dispatcher can see that it is fenced off. What it writes after
 	// this is not part of the run.
@@ -176,7 +176,7 @@ func take(ctx context.Context, r *rundir.Run, opt TakeOptions) (_ *Journal, _ *j
 		return nil, nil, nil, err
 	}
 	j.writer.owner.Inode, j.writer.owner.Device = owner.Inode, owner.Device
-	r.Guard(j.file.epoch, j.fencedError)
+	r.SetOwner(j.file.epoch, j.fencedError)
 	return j, t, report, nil
 }
 

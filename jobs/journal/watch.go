@@ -33,9 +33,9 @@ func (e *OwnedError) Error() string {
 // watchInterval is the interval at which the file of an owner on another machine is read.
 const watchInterval = time.Second
 
-// admit returns nil if the run may be taken from its owner. It may wait for up to StaleAfter to
-// find out. known is the newest epoch that has a file.
-func admit(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error {
+// checkMayTake returns nil if the run may be taken from its owner. It may wait for up to StaleAfter
+// to find out. known is the newest epoch that has a file.
+func checkMayTake(ctx context.Context, r *rundir.Run, known int, opt TakeOptions) error {
 	first, err := readOwnerFile(r)
 	if err != nil {
 		return err

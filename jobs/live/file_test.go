@@ -27,7 +27,7 @@ func must(t testing.TB, err error) {
 
 func newRun(t testing.TB) *rundir.Run {
 	t.Helper()
-	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
+	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
 	must(t, err)
 	return r
 }

@@ -13,7 +13,7 @@ import (
 // TestLoads checks that a host that is up has a sample every 30 s. A full file drops every second
 // sample, so that it covers the whole run.
 func TestLoads(t *testing.T) {
-	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
+	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
 	must(t, err)
 	log, begin := NewLoadLog(r), time.Unix(1_800_000_000, 0)
 	at := begin
@@ -45,7 +45,7 @@ func TestLoads(t *testing.T) {
 // TestStrangeLoads checks that nothing is written to a file that somebody else put there, and that
 // invalid lines are ignored.
 func TestStrangeLoads(t *testing.T) {
-	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
+	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
 	must(t, err)
 	other := filepath.Join(t.TempDir(), "other")
 	for path, text := range map[string]string{other: "x", r.Path(rundir.HostsDir, "ws02.load"): "1800000000 1\nx\n1800000030\n1700000000 2\n1800000060 NaN\n1800000090 1e300\n1800000120 3"} {
@@ -64,7 +64,7 @@ func TestStrangeLoads(t *testing.T) {
 
 func FuzzLoads(f *testing.F) {
 	f.Add("1800000000 1.25\n1800000030 0\n")
-	r, err := rundir.Create(filepath.Join(f.TempDir(), "runs"), "x", rundir.Asked{})
+	r, err := rundir.Create(filepath.Join(f.TempDir(), "runs"), "x", rundir.Settings{})
 	must(f, err)
 	f.Fuzz(func(t *testing.T, text string) {
 		must(t, os.WriteFile(r.Path(rundir.HostsDir, "a.load"), []byte(text), 0o600))

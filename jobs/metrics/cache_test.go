@@ -147,12 +147,12 @@ func TestCacheLeavesOut(t *testing.T) {
 	l.list[1].Outcome = nil
 	l.write(l.list[3].Stdout, "acc=4\n") // the clock of its host is behind
 	l.write(l.list[2].Stdout, "acc=3\n"+strings.Repeat("x\n", MaxRead))
-	l.write(l.run.Asked.Cwd+"/m.json", `{"acc": 5}`)
+	l.write(l.run.Settings.Cwd+"/m.json", `{"acc": 5}`)
 	l.cached("acc", "m=file:m.json:acc")
 	if _, opened := l.cached("acc"); opened != 1+4 {
 		t.Errorf("%d files are opened", opened)
 	}
-	l.write(l.run.Asked.Cwd+"/m.json", `{"acc": 6}`)
+	l.write(l.run.Settings.Cwd+"/m.json", `{"acc": 6}`)
 	if f, _ := l.cached("acc", "m=file:m.json:acc"); f.Values[9][1] != "6" {
 		t.Errorf("%q", f.Values[9])
 	}

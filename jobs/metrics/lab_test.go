@@ -83,7 +83,7 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	d := &lookingDisk{Disk: rundir.OS, t: t, shown: map[string]bool{}, hidden: map[string]bool{}}
-	return &lab{t: t, disk: d, run: &rundir.Run{Dir: t.TempDir(), Disk: d, Asked: &rundir.Asked{Cwd: t.TempDir()}}}
+	return &lab{t: t, disk: d, run: &rundir.Run{Dir: t.TempDir(), Disk: d, Settings: &rundir.Settings{Cwd: t.TempDir()}}}
 }
 
 func (l *lab) write(path, text string) {

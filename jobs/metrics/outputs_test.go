@@ -66,7 +66,7 @@ func TestFiles(t *testing.T) {
 	l.job("x", p("pipe"))
 	l.job("x", p("dir"))
 	l.job("x", p("link"))
-	cwd := l.run.Asked.Cwd
+	cwd := l.run.Settings.Cwd
 	l.write(cwd+"/out/0.1.json", `{"acc": 0.5, "n": 1}`)
 	l.write(cwd+"/sub/out/1.json", "{\n\"acc\":\n0.6}")
 	l.cwds[1] = "sub"
@@ -141,7 +141,7 @@ func TestStops(t *testing.T) {
 }
 
 func TestDeclared(t *testing.T) {
-	asked := func(v any) *rundir.Asked { return &rundir.Asked{Options: map[string]any{Option: v}} }
+	asked := func(v any) *rundir.Settings { return &rundir.Settings{Options: map[string]any{Option: v}} }
 	for _, v := range []any{[]any{"acc", "loss=json:test.loss"}, []string{"acc", "loss=json:test.loss"}} {
 		cs, err := Declared(asked(v))
 		if err != nil || len(cs) != 2 || cs[0].Name != "acc" || cs[1].how != "json:test.loss" {
@@ -153,7 +153,7 @@ func TestDeclared(t *testing.T) {
 			t.Errorf("%v %v", cs, err)
 		}
 	}
-	if cs, err := Declared(&rundir.Asked{}); cs != nil || err != nil {
+	if cs, err := Declared(&rundir.Settings{}); cs != nil || err != nil {
 		t.Errorf("%v %v", cs, err)
 	}
 }
@@ -165,11 +165,11 @@ func TestOneFileOfManyJobs(t *testing.T) {
 	for range 3 {
 		l.job("x\n")
 	}
-	l.write(l.run.Asked.Cwd+"/log.txt", "loss=9\n")
-	l.write(l.run.Asked.Cwd+"/1.txt", "loss=1\n")
+	l.write(l.run.Settings.Cwd+"/log.txt", "loss=9\n")
+	l.write(l.run.Settings.Cwd+"/1.txt", "loss=1\n")
 	l.cwds[2] = "elsewhere"
-	l.write(l.run.Asked.Cwd+"/elsewhere/log.txt", "loss=3\n")
-	want := "2 jobs name the same file " + l.run.Asked.Cwd + "/log.txt, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart"
+	l.write(l.run.Settings.Cwd+"/elsewhere/log.txt", "loss=3\n")
+	want := "2 jobs name the same file " + l.run.Settings.Cwd + "/log.txt, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart"
 	l.expect(l.reader("l=file:log.txt:key:loss", "m=file:log.txt:key:m"), "9, 9, 3,", want)
 	l.list = l.list[:1]
 	l.expect(l.reader("l=file:log.txt:key:loss"), "9")
@@ -184,7 +184,7 @@ func TestFileOfAnEarlierRound(t *testing.T) {
 	for i, before := range []time.Duration{3 * time.Minute, time.Minute, -time.Minute} {
 		job := l.job("", jobs.Param{Name: "C", Value: string(rune('1' + i))})
 		job.Outcome = &jobs.Outcome{Started: jobs.StampOf(start), Ended: jobs.StampOf(start.Add(time.Second))}
-		path := l.run.Asked.Cwd + "/m_" + job.Params[0].Value + ".json"
+		path := l.run.Settings.Cwd + "/m_" + job.Params[0].Value + ".json"
 		l.write(path, `{"acc": 0.9, "loss": 2}`)
 		if err := os.Chtimes(path, time.Time{}, start.Add(-before)); err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func TestFileOfAnEarlierRound(t *testing.T) {
 			l.list[i].Stdout = jobs.AttemptFile(l.run.Dir, job.Attempt, jobs.FileOut)
 		}
 	}
-	want := "of 1 job the file is older than the start of the attempt that counts: another round or job wrote it: " + l.run.Asked.Cwd + "/m_1.json (job 1)"
+	want := "of 1 job the file is older than the start of the attempt that counts: another round or job wrote it: " + l.run.Settings.Cwd + "/m_1.json (job 1)"
 	l.expect(l.reader("acc=file:m_[C].json", "loss=file:m_[C].json"), "0.9,2 0.9,2 0.9,2", want)
 }
 

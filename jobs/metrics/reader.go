@@ -50,7 +50,7 @@ type Reader struct {
 
 // NewReader makes a Reader of the given metrics for a run.
 func NewReader(run *rundir.Run, columns []*Metric) *Reader {
-	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Asked.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &store{disk: run.Disk, dir: run.Dir, name: KeptFile},
+	r := &Reader{disk: run.Disk, runDir: run.Dir, cwd: run.Settings.Cwd, columns: columns, known: map[jobs.AttemptID][]string{}, kept: &store{disk: run.Disk, dir: run.Dir, name: KeptFile},
 		part: 256 * batch, saveInterval: 10 * time.Second}
 	for _, c := range columns {
 		if !slices.Contains(r.files, c.File) {
@@ -77,7 +77,7 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 	if len(r.columns) == 0 {
 		return f, nil
 	}
-	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, names: &dirListings{disk: r.disk, dirs: map[string]func() (map[string]struct{}, error){}}, troubles: newTroubles()}
+	p := reading{Reader: r, list: list, cwd: cwd, values: f.Values, names: &dirListings{disk: r.disk, dirs: map[string]func() (map[string]struct{}, error){}}, problems: newProblems()}
 	saved := time.Now()
 	for from := 0; from < len(list) && ctx.Err() == nil; from += r.part {
 		p.read(ctx, from, min(from+r.part, len(list)))
@@ -90,7 +90,7 @@ func (r *Reader) Read(ctx context.Context, list []results.Result, cwd func(i int
 		return nil, errors.Join(err, r.kept.write(1)) // keep what was found
 	}
 	p.saveCache()
-	f.Notes = p.troubles.notes()
+	f.Notes = p.problems.notes()
 	if err := r.kept.write(1); err != nil {
 		f.Notes = append(f.Notes, err.Error())
 	}
@@ -105,7 +105,7 @@ type reading struct {
 	values   [][]string // values of each result in list
 	names    *dirListings
 	mu       sync.Mutex
-	troubles troubles
+	problems problems
 }
 
 // read finds the metrics of results first to end-1 of the list.
@@ -118,7 +118,7 @@ func (p *reading) read(ctx context.Context, first, end int) {
 	next.Store(int64(first))
 	for range workers(end - first) {
 		tasks.Go(func() {
-			w := worker{Reader: p.Reader, ctx: ctx, names: p.names, fresh: map[jobs.AttemptID][]string{}, troubles: newTroubles()}
+			w := worker{Reader: p.Reader, ctx: ctx, names: p.names, fresh: map[jobs.AttemptID][]string{}, problems: newProblems()}
 			for ctx.Err() == nil {
 				from := int(next.Add(batch)) - batch
 				if from >= end {
@@ -134,7 +134,7 @@ func (p *reading) read(ctx context.Context, first, end int) {
 			}
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.troubles.merge(&w.troubles)
+			p.problems.merge(&w.problems)
 			maps.Copy(fresh, w.fresh)
 		})
 	}
@@ -172,16 +172,16 @@ const Option = "results"
 const BestOption = "best"
 
 // Best returns the objective of a search, or "" if the run is not a search.
-func Best(asked *rundir.Asked) string {
-	best, _ := asked.Options[BestOption].(string)
+func Best(settings *rundir.Settings) string {
+	best, _ := settings.Options[BestOption].(string)
 	return best
 }
 
 // Declared returns the metrics that were declared when the run was created.
-func Declared(asked *rundir.Asked) ([]*Metric, error) {
-	list, _ := asked.Options[Option].([]any)
+func Declared(settings *rundir.Settings) ([]*Metric, error) {
+	list, _ := settings.Options[Option].([]any)
 	// The options were not read from a file.
-	if texts, ok := asked.Options[Option].([]string); ok {
+	if texts, ok := settings.Options[Option].([]string); ok {
 		for _, t := range texts {
 			list = append(list, t)
 		}
@@ -190,11 +190,11 @@ func Declared(asked *rundir.Asked) ([]*Metric, error) {
 	for _, v := range list {
 		text, ok := v.(string)
 		if !ok {
-			return columns, fmt.Errorf("%s: options.%s holds %v, which is no text", rundir.AskedFile, Option, v)
+			return columns, fmt.Errorf("%s: options.%s holds %v, which is no text", rundir.SettingsFile, Option, v)
 		}
 		c, err := Parse(text)
 		if err != nil {
-			return columns, fmt.Errorf("%s: options.%s: %w", rundir.AskedFile, Option, err)
+			return columns, fmt.Errorf("%s: options.%s: %w", rundir.SettingsFile, Option, err)
 		}
 		columns = append(columns, c)
 	}
@@ -204,7 +204,7 @@ func Declared(asked *rundir.Asked) ([]*Metric, error) {
 // Locations returns the common data of a run's results: the run, the directories of its hosts, and
 // which outputs are in the run directory.
 func Locations(run *rundir.Run) *results.RunInfo {
-	return &results.RunInfo{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Asked.Created), Dir: run.Dir,
+	return &results.RunInfo{UID: run.UID(), Name: run.Name(), Created: jobs.StampOf(run.Settings.Created), Dir: run.Dir,
 		HostDirs: run.HostDirs(), Here: attempts.NewLocalFiles(run.Disk, run.Dir).Has}
 }
 

@@ -24,7 +24,7 @@ type worker struct {
 	names    *dirListings
 	buf      []byte
 	fresh    map[jobs.AttemptID][]string
-	troubles troubles
+	problems problems
 }
 
 // readJob returns the metrics of one job, or nil if there is nothing to read.
@@ -75,13 +75,13 @@ func (w *worker) searchLocal(res *results.Result, path string, values []string, 
 	for limit := int64(firstRead); ; limit = MaxRead {
 		data, err := f.readEnd(&w.buf, limit)
 		if err != nil {
-			w.troubles.add(unread, res, err.Error())
+			w.problems.add(unreadable, res, err.Error())
 			return false
 		}
 		whole := int64(len(data)) == f.size
 		found := w.search(data, whole, values, "")
 		if !found && !whole && limit == MaxRead {
-			w.troubles.add(cutOff, res, "")
+			w.problems.add(outputCutOff, res, "")
 		}
 		if w.cache != nil && complete && (found || whole) && isSettled(res, f.written) {
 			w.cache.add(res.Attempt, w.columns, values, true)
@@ -102,17 +102,17 @@ func (w *worker) searchFetched(res *results.Result, values []string) bool {
 			// The status file is not here, so the copy may be incomplete.
 			return w.searchLocal(res, fetched, values, false)
 		}
-		w.troubles.addElsewhere(onlyThere, res, w.runDir)
+		w.problems.addElsewhere(outputOnHostOnly, res, w.runDir)
 		return false
 	}
 	data, size, err := w.Fetch(w.ctx, res, MaxRead)
 	if err != nil {
-		w.troubles.add(unread, res, err.Error())
+		w.problems.add(unreadable, res, err.Error())
 		return false
 	}
 	whole := int64(len(data)) >= size
 	if !w.search(data, whole, values, "") && !whole {
-		w.troubles.add(cutOff, res, "")
+		w.problems.add(outputCutOff, res, "")
 	}
 	w.kept.add(res.Attempt, w.columns, values, whole)
 	return true
@@ -135,7 +135,7 @@ func (w *worker) search(data []byte, whole bool, values []string, file string) b
 // searchWritten searches a file that the job wrote.
 func (w *worker) searchWritten(file string, res *results.Result, cwd string, values []string) bool {
 	if res.Apart || w.isRemote(res) {
-		w.troubles.addElsewhere(filesThere, res, w.runDir)
+		w.problems.addElsewhere(filesOnHostOnly, res, w.runDir)
 		return false
 	}
 	path := nameFor(file, res.Attempt, w.runDir, res.Params)
@@ -146,7 +146,7 @@ func (w *worker) searchWritten(file string, res *results.Result, cwd string, val
 	}
 	path = filepath.Clean(path)
 	if !strings.ContainsAny(file, "{[") {
-		w.troubles.addSharedFile(res, path)
+		w.problems.addSharedFile(res, path)
 	}
 	f, ok := w.open(path, res, 0)
 	if !ok {
@@ -155,14 +155,14 @@ func (w *worker) searchWritten(file string, res *results.Result, cwd string, val
 	defer f.Close() // opened only for reading
 	data, err := f.readEnd(&w.buf, MaxRead)
 	if err != nil {
-		w.troubles.add(unread, res, err.Error())
+		w.problems.add(unreadable, res, err.Error())
 		return false
 	}
 	if start := res.Started(); start != 0 && !f.written.IsZero() && start.Time().Sub(f.written) > clocksDiffer {
-		w.troubles.add(older, res, path)
+		w.problems.add(olderThanAttempt, res, path)
 	}
 	if whole := int64(len(data)) == f.size; !w.search(data, whole, values, file) && !whole {
-		w.troubles.add(cutOff, res, "")
+		w.problems.add(outputCutOff, res, "")
 	}
 	return true
 }
@@ -178,9 +178,9 @@ func (w *worker) open(path string, res *results.Result, flag int) (f openedFile,
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		w.troubles.add(absent, res, path)
+		w.problems.add(fileAbsent, res, path)
 	case err != nil:
-		w.troubles.add(unread, res, err.Error())
+		w.problems.add(unreadable, res, err.Error())
 	}
 	return f, err == nil
 }

@@ -17,7 +17,7 @@ import (
 func inMemory(t testing.TB) (*memdisk.Mount, *rundir.Run) {
 	t.Helper()
 	m := memdisk.New().Mount("a")
-	r, err := rundir.CreateOn(m, "/runs", "x", rundir.Asked{Version: "1", Cwd: "/home/ada", Shell: "/bin/bash", Setup: "source ~/v/bin/activate\nmodule load x",
+	r, err := rundir.CreateOn(m, "/runs", "x", rundir.Settings{Version: "1", Cwd: "/home/ada", Shell: "/bin/bash", Setup: "source ~/v/bin/activate\nmodule load x",
 		JobsFile: "jobs.txt", InventoryText: "[[host]]\nname = \"melon1\"\n", Options: map[string]any{"tries": int64(2), "tags": []any{"a"}},
 		EnvNames: []rundir.EnvRef{{Name: "A", Value: "1", Stored: true}}}, nil)
 	must(t, err)
@@ -52,12 +52,12 @@ func contentOf(t testing.TB, m *memdisk.Mount, r *rundir.Run, name string) (path
 	return r.Path(name), b
 }
 
-// TestAskedEveryByte checks that run.toml is either read as it was written or not at all. If it is
-// cut at any byte, or has any bit flipped, the error names the file. It never yields another
-// command, directory, or option (promise 5).
-func TestAskedEveryByte(t *testing.T) {
+// TestSettingsWithADamagedByte checks that run.toml is either read as it was written or not at all.
+// If it is cut at any byte, or has any bit flipped, the error names the file. It never yields
+// another command, directory, or option (promise 5).
+func TestSettingsWithADamagedByte(t *testing.T) {
 	m, r := inMemory(t)
-	path, whole := contentOf(t, m, r, rundir.AskedFile)
+	path, whole := contentOf(t, m, r, rundir.SettingsFile)
 	first := reopen(t, m, r)
 	refused, errs := 0, map[string]bool{}
 	try := func(what string, at int, content []byte) {
@@ -70,8 +70,8 @@ func TestAskedEveryByte(t *testing.T) {
 		case err != nil:
 			refused++
 			errs[err.Error()] = true
-		case !reflect.DeepEqual(got.Asked, first.Asked):
-			t.Fatalf("%s %d: taken as %+v", what, at, got.Asked)
+		case !reflect.DeepEqual(got.Settings, first.Settings):
+			t.Fatalf("%s %d: taken as %+v", what, at, got.Settings)
 		}
 	}
 	for i := range whole {
@@ -86,7 +86,7 @@ func TestAskedEveryByte(t *testing.T) {
 	// The user may change it by hand, as its first line explains.
 	_, rest, _ := bytes.Cut(whole, []byte("\n"))
 	overwrite(t, m, path, bytes.Replace(rest, []byte("/bin/bash"), []byte("/bin/dash"), 1))
-	if got, err := rundir.OpenOn(m, r.Dir); err != nil || got.Asked.Shell != "/bin/dash" {
+	if got, err := rundir.OpenOn(m, r.Dir); err != nil || got.Settings.Shell != "/bin/dash" {
 		t.Errorf("changed by hand: %v", err)
 	}
 }

@@ -22,7 +22,7 @@ func TestAppendSpecsFaults(t *testing.T) {
 	for _, short := range []bool{false, true} {
 		for n := 1; ; n++ {
 			cause := diskErrors[n%len(diskErrors)]
-			r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Asked{})
+			r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
 			must(t, err)
 			d := new(disktest.Disk)
 			r.Disk = d
@@ -55,7 +55,7 @@ func TestCreateFaults(t *testing.T) {
 		base := filepath.Join(t.TempDir(), "runs")
 		d := new(disktest.Disk)
 		d.FailAt(n, cause, true)
-		r, err := rundir.CreateOn(d, base, "x", rundir.Asked{}, nil)
+		r, err := rundir.CreateOn(d, base, "x", rundir.Settings{}, nil)
 		if d.Count() < n {
 			break
 		}
@@ -66,7 +66,7 @@ func TestCreateFaults(t *testing.T) {
 		if !strings.Contains(err.Error(), cause.Error()) {
 			t.Errorf("%s: the error does not say why: %v", at, err)
 		}
-		if _, err := rundir.Create(base, "x", rundir.Asked{}); err != nil {
+		if _, err := rundir.Create(base, "x", rundir.Settings{}); err != nil {
 			t.Errorf("%s: the name is used up: %v", at, err)
 		}
 	}

@@ -70,10 +70,10 @@ func namesOf(d Disk, dir string) ([]string, error) {
 // isRun reports whether dir is a complete run directory, which lists a run.toml.
 func isRun(d Disk, dir string) (made time.Time, ok bool) {
 	names, err := namesOf(d, dir)
-	if err != nil || !slices.Contains(names, AskedFile) {
+	if err != nil || !slices.Contains(names, SettingsFile) {
 		return made, false
 	}
-	made = madeAt(d, dir, AskedFile)
+	made = madeAt(d, dir, SettingsFile)
 	return made, !made.IsZero()
 }
 
@@ -146,7 +146,7 @@ func OpenOn(d Disk, dir string) (*Run, error) {
 	if err := lostErrorAmong(d, dir, names); err != nil {
 		return nil, err
 	}
-	for _, need := range []string{AskedFile, NonceFile, SpecsFile, JournalDir} {
+	for _, need := range []string{SettingsFile, NonceFile, SpecsFile, JournalDir} {
 		if !slices.Contains(names, need) {
 			advice := ""
 			if (&Run{Disk: d, Dir: dir}).HasAttempts() {
@@ -155,13 +155,13 @@ func OpenOn(d Disk, dir string) (*Run, error) {
 			return nil, fmt.Errorf("%s is not a whole run directory: it has no %s%s", dir, need, advice)
 		}
 	}
-	text, err := ReadFile(d, filepath.Join(dir, AskedFile))
+	text, err := ReadFile(d, filepath.Join(dir, SettingsFile))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read what was asked of the run: %w", err)
 	}
-	asked, err := decodeAsked(text)
+	settings, err := decodeSettings(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, AskedFile), err)
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, SettingsFile), err)
 	}
 	nonce, err := ReadFile(d, filepath.Join(dir, NonceFile))
 	if err != nil {
@@ -170,7 +170,7 @@ func OpenOn(d Disk, dir string) (*Run, error) {
 	if len(bytes.TrimSpace(nonce)) < nonceLen {
 		return nil, fmt.Errorf("%s: it is damaged: it has %d bytes of %d", filepath.Join(dir, NonceFile), len(bytes.TrimSpace(nonce)), nonceLen)
 	}
-	return &Run{Dir: dir, Nonce: strings.TrimSpace(string(nonce)), Asked: asked, Disk: d}, nil
+	return &Run{Dir: dir, Nonce: strings.TrimSpace(string(nonce)), Settings: settings, Disk: d}, nil
 }
 
 // MaxName is the maximum length of a run name, in bytes.
@@ -259,7 +259,7 @@ func (e *LostError) Error() string {
 no command can open the run without that file: restore it from a backup (it is never changed after the start), then resume, cancel and results work again
 outputs are in %[3]s, jobs in %[4]s, the journal in %[5]s
 a live dispatcher goes on without it: create a file %[6]s in the directory to drain the run, or %[7]s to cancel it`,
-		e.Dir, AskedFile, filepath.Join(e.Dir, AttemptsDir, "*", "JOB.ATTEMPT.out and .err"), SpecsFile, JournalDir, StopFile, StopNowFile)
+		e.Dir, SettingsFile, filepath.Join(e.Dir, AttemptsDir, "*", "JOB.ATTEMPT.out and .err"), SpecsFile, JournalDir, StopFile, StopNowFile)
 }
 
 // lostError returns a *LostError if dir lists no run.toml but something shows that a run was
@@ -275,7 +275,7 @@ func lostError(d Disk, dir string) error {
 
 // lostErrorAmong is lostError for a directory that contains these names.
 func lostErrorAmong(d Disk, dir string, names []string) error {
-	if slices.Contains(names, AskedFile) {
+	if slices.Contains(names, SettingsFile) {
 		return nil
 	}
 	begun := slices.Contains(names, OwnerFile) && slices.Contains(names, JournalDir)

@@ -76,7 +76,7 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 			return errors.Join(os.Rename(r.Dir, filepath.Join(top, "x")), os.Rename(filepath.Join(top, "x"), r.Dir))
 		}, false},
 		{"emptied", func(r *Run, _ string, _ *elsewhereDisk) error {
-			return errors.Join(os.RemoveAll(r.Path(JournalDir)), os.Remove(r.Path(AskedFile)))
+			return errors.Join(os.RemoveAll(r.Path(JournalDir)), os.Remove(r.Path(SettingsFile)))
 		}, true},
 		{"replaced", func(r *Run, top string, _ *elsewhereDisk) error {
 			return errors.Join(os.Rename(r.Dir, filepath.Join(top, "x")), os.MkdirAll(r.Path(JournalDir), 0o700))
@@ -85,14 +85,14 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 			if err := os.Rename(r.Dir, filepath.Join(top, "x")); err != nil {
 				return err
 			}
-			_, err := CreateOn(d, filepath.Dir(r.Dir), "r", Asked{Cwd: "/"}, nil)
+			_, err := CreateOn(d, filepath.Dir(r.Dir), "r", Settings{Cwd: "/"}, nil)
 			return err
 		}, true},
 		{"under another inode number, as FUSE gives when it has forgotten the first", func(_ *Run, _ string, d *elsewhereDisk) error {
 			d.renumbered = true
 			return nil
 		}, false},
-		{"lost its run.toml only", func(r *Run, _ string, _ *elsewhereDisk) error { return os.Remove(r.Path(AskedFile)) }, false},
+		{"lost its run.toml only", func(r *Run, _ string, _ *elsewhereDisk) error { return os.Remove(r.Path(SettingsFile)) }, false},
 		{"unmounted", func(_ *Run, _ string, d *elsewhereDisk) error { d.unmounted = true; return nil }, false},
 		{"unmounted, the run is the mount", func(r *Run, _ string, d *elsewhereDisk) error {
 			d.top, d.unmounted = r.Dir, true
@@ -106,7 +106,7 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 		top := filepath.Join(t.TempDir(), "mnt")
 		must(t, os.Mkdir(top, 0o700))
 		d := &elsewhereDisk{Disk: OS, top: top}
-		r, err := CreateOn(d, filepath.Join(top, Base), "r", Asked{Cwd: "/"}, nil)
+		r, err := CreateOn(d, filepath.Join(top, Base), "r", Settings{Cwd: "/"}, nil)
 		must(t, err)
 		l := r.Locate()
 		must(t, c.change(r, top, d))
@@ -116,10 +116,10 @@ func TestDeletedIsNotUnreachable(t *testing.T) {
 	}
 }
 
-// TestARunWithoutAskedIsKept checks that a directory without run.toml in which anything was started
-// is never removed, whatever else of it is missing. A directory in which nothing was started is a
-// run that was not completely created.
-func TestARunWithoutAskedIsKept(t *testing.T) {
+// TestARunWithoutSettingsIsKept checks that a directory without run.toml in which anything was
+// started is never removed, whatever else of it is missing. A directory in which nothing was
+// started is a run that was not completely created.
+func TestARunWithoutSettingsIsKept(t *testing.T) {
 	file := func(r *Run, elem ...string) {
 		t.Helper()
 		must(t, errors.Join(os.MkdirAll(filepath.Dir(r.Path(elem...)), 0o700), os.WriteFile(r.Path(elem...), []byte("x"), 0o600)))
@@ -138,18 +138,18 @@ func TestARunWithoutAskedIsKept(t *testing.T) {
 		{"what cannot be listed", func(r *Run) { os.Remove(r.Path(AttemptsDir)); file(r, AttemptsDir) }, true},
 	} {
 		base := filepath.Join(t.TempDir(), Base)
-		older, err := Create(base, "older", Asked{Cwd: "/"})
+		older, err := Create(base, "older", Settings{Cwd: "/"})
 		must(t, err)
-		r, err := Create(base, "sweep", Asked{Cwd: "/"})
+		r, err := Create(base, "sweep", Settings{Cwd: "/"})
 		must(t, err)
 		c.change(r)
-		must(t, os.Remove(r.Path(AskedFile)))
+		must(t, os.Remove(r.Path(SettingsFile)))
 		ask := map[string]func() error{
 			"Open":    func() error { _, err := Open(r.Dir); return err },
 			"Find":    func() error { _, err := Find(base, "sweep"); return err },
 			"newest":  func() error { _, err := Find(base, ""); return err },
 			"by path": func() error { _, err := Find(base, r.Dir); return err },
-			"Create":  func() error { _, err := Create(base, "sweep", Asked{Cwd: "/"}); return err },
+			"Create":  func() error { _, err := Create(base, "sweep", Settings{Cwd: "/"}); return err },
 		}
 		if !c.lost {
 			delete(ask, "newest") // the older one
@@ -180,7 +180,7 @@ func TestARunWithoutAskedIsKept(t *testing.T) {
 // TestARunWithoutJournalIsKept checks that a run with attempts that has lost its journal is kept as
 // well.
 func TestARunWithoutJournalIsKept(t *testing.T) {
-	r, err := Create(filepath.Join(t.TempDir(), Base), "sweep", Asked{Cwd: "/"})
+	r, err := Create(filepath.Join(t.TempDir(), Base), "sweep", Settings{Cwd: "/"})
 	must(t, err)
 	err = errors.Join(os.Remove(r.Path(JournalDir)), os.MkdirAll(r.Path(AttemptsDir, "000"), 0o700))
 	must(t, err)
@@ -246,7 +246,7 @@ func (d staleDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, erro
 func TestRunMadeElsewhereIsFound(t *testing.T) {
 	top := t.TempDir()
 	base := filepath.Join(top, Base)
-	made, err := Create(base, "sweep", Asked{})
+	made, err := Create(base, "sweep", Settings{})
 	must(t, err)
 	stale := func() staleDisk { return staleDisk{OS, top, map[string]bool{}} }
 	if _, err := stale().Names(made.Dir); err == nil {

@@ -47,7 +47,7 @@ func TestStopFilesOfOthersAreIgnored(t *testing.T) {
 			if c.stranger {
 				d.names = []string{name}
 			}
-			r, err := CreateOn(d, t.TempDir(), "r", Asked{Cwd: "/"}, nil)
+			r, err := CreateOn(d, t.TempDir(), "r", Settings{Cwd: "/"}, nil)
 			must(t, err)
 			must(t, c.make(r.Path(name)))
 			names, refused, err := r.StopFiles()

@@ -20,7 +20,7 @@ import (
 const (
 	Base         = "dcs-runs" // directory of runs, in the directory where the user started one
 	NonceFile    = "nonce"
-	AskedFile    = "run.toml"
+	SettingsFile = "run.toml"
 	SpecsFile    = "jobs.jsonl"
 	OwnerFile    = "owner"
 	LiveFile     = "live.json" // package jobs/live
@@ -36,19 +36,19 @@ const (
 
 // Run is an open run directory. Its fields do not change once it is open.
 type Run struct {
-	Dir   string // absolute
-	Nonce string // content of the file nonce
-	Asked *Asked
-	Disk  Disk // OS, except in tests
+	Dir      string // absolute
+	Nonce    string // content of the file nonce
+	Settings *Settings
+	Disk     Disk // OS, except in tests
 
 	specs specLog
 }
 
 // UID returns the run's random name, which does not change when the directory is moved.
-func (r *Run) UID() string { return r.Asked.UID }
+func (r *Run) UID() string { return r.Settings.UID }
 
 // Name returns the run's name.
-func (r *Run) Name() string { return r.Asked.Name }
+func (r *Run) Name() string { return r.Settings.Name }
 
 // Ref returns what a user types as RUN from the current directory: the name of a run below
 // ./dcs-runs, otherwise its directory.
@@ -67,24 +67,24 @@ func (r *Run) Path(elem ...string) string {
 // Create creates the run directory base/name. If name is "", it is made from a.JobsFile and the
 // time, with a number if that exists. a.Name is ignored. UID and Created are set if they are
 // empty. Of several callers with one name exactly one succeeds, and the others get fs.ErrExist.
-func Create(base, name string, a Asked) (*Run, error) {
+func Create(base, name string, a Settings) (*Run, error) {
 	return create(OS, base, "", name, a, nil)
 }
 
 // CreateAt creates the run in dir itself (--run-dir), which must not exist or be empty. A name
 // of "" is as for Create.
-func CreateAt(dir, name string, a Asked) (*Run, error) {
+func CreateAt(dir, name string, a Settings) (*Run, error) {
 	return create(OS, "", dir, name, a, nil)
 }
 
 // CreateOn is Create on another disk, for simulations and tests. base must be absolute. random
 // is the source of the nonce and other random texts; nil: crypto/rand. With a.UID, a.Created,
 // and random, the run is deterministic.
-func CreateOn(d Disk, base, name string, a Asked, random io.Reader) (*Run, error) {
+func CreateOn(d Disk, base, name string, a Settings, random io.Reader) (*Run, error) {
 	return create(d, base, "", name, a, random)
 }
 
-func create(d Disk, base, dir, name string, a Asked, random io.Reader) (*Run, error) {
+func create(d Disk, base, dir, name string, a Settings, random io.Reader) (*Run, error) {
 	if random == nil {
 		random = rand.Reader
 	}
@@ -134,7 +134,7 @@ func makeBase(d Disk, base string) error {
 
 // createIn creates the run in dir. The file nonce, created with O_EXCL, decides who owns the
 // directory, because on NFS a repeated mkdir may wrongly fail with EEXIST.
-func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
+func createIn(d Disk, dir string, a *Settings, random io.Reader) (*Run, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Dir: dir, Nonce: hex.EncodeToString(nonce), Asked: a, Disk: d}
+	r := &Run{Dir: dir, Nonce: hex.EncodeToString(nonce), Settings: a, Disk: d}
 	if err := d.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("cannot create the run directory: %w", err)
 	}
@@ -180,7 +180,7 @@ func createIn(d Disk, dir string, a *Asked, random io.Reader) (*Run, error) {
 }
 
 // createContents creates what a run directory contains besides its nonce.
-func (r *Run) createContents(asked []byte) error {
+func (r *Run) createContents(settings []byte) error {
 	for _, sub := range []string{JournalDir, AttemptsDir, HostsDir} {
 		if err := r.Disk.Mkdir(r.Path(sub), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
@@ -190,7 +190,7 @@ func (r *Run) createContents(asked []byte) error {
 		return err
 	}
 	// Last, because a directory with a run.toml is a run.
-	if err := replace(r.Disk, r.Path(AskedFile), asked, r.Nonce[:12]); err != nil {
+	if err := replace(r.Disk, r.Path(SettingsFile), settings, r.Nonce[:12]); err != nil {
 		return err
 	}
 	return syncParent(r.Disk, r.Dir)
@@ -208,9 +208,9 @@ func syncParent(d Disk, dir string) error {
 // takenError returns the error for a directory that is in use. It wraps fs.ErrExist.
 func takenError(dir string, names []string) error {
 	switch {
-	case slices.Contains(names, AskedFile):
+	case slices.Contains(names, SettingsFile):
 		name := filepath.Base(dir)
-		ref := (&Run{Dir: dir, Asked: &Asked{Name: name}}).Ref()
+		ref := (&Run{Dir: dir, Settings: &Settings{Name: name}}).Ref()
 		return fmt.Errorf("the run %s exists (%s): choose another --name, or continue it with `dcs-tui resume %s`: %w", name, dir, ref, fs.ErrExist)
 	case slices.Contains(names, NonceFile):
 		return fmt.Errorf("%w: %w", halfMadeError(dir), fs.ErrExist)
@@ -226,7 +226,7 @@ func halfMadeError(dir string) error {
 // removeCreated removes what was created before err, as far as possible. It returns an error that
 // wraps err.
 func removeCreated(d Disk, r *Run, err error) error {
-	for _, name := range []string{AskedFile, SpecsFile, HostsDir, AttemptsDir, JournalDir, NonceFile, ""} {
+	for _, name := range []string{SettingsFile, SpecsFile, HostsDir, AttemptsDir, JournalDir, NonceFile, ""} {
 		if e := d.Remove(r.Path(name)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 			return fmt.Errorf("cannot create the run directory %s: %w (remove what is left of it)", r.Dir, err)
 		}

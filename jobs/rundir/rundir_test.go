@@ -27,7 +27,7 @@ func must(t testing.TB, err error) {
 
 func newRun(t *testing.T) *Run {
 	t.Helper()
-	r, err := Create(base(t), "x", Asked{})
+	r, err := Create(base(t), "x", Settings{})
 	must(t, err)
 	return r
 }
@@ -40,7 +40,7 @@ func reopen(t *testing.T, r *Run) *Run {
 }
 
 func TestCreateAndOpen(t *testing.T) {
-	asked := Asked{
+	asked := Settings{
 		Version: "1.2.3", Cwd: "/home/ü ser/\"q\"", Shell: "/bin/bash", Setup: "module load cuda",
 		Created: time.Date(2026, 3, 14, 15, 2, 7, 0, time.UTC), JobsFile: "sweep.txt",
 		InventoryFile: "hosts.toml", InventoryText: "[[host]]\nname = \"melon[1-4]\" # '''\n\ttags = []\r\n",
@@ -53,12 +53,12 @@ func TestCreateAndOpen(t *testing.T) {
 		t.Errorf("uid %q", uid)
 	}
 	r := reopen(t, made)
-	if !reflect.DeepEqual(r.Asked, made.Asked) {
-		t.Errorf("read  %+v\nwrote %+v", r.Asked, made.Asked)
+	if !reflect.DeepEqual(r.Settings, made.Settings) {
+		t.Errorf("read  %+v\nwrote %+v", r.Settings, made.Settings)
 	}
 	asked.Name, asked.UID = "sweep", r.UID()
-	if !reflect.DeepEqual(*r.Asked, asked) {
-		t.Errorf("read  %+v\nasked %+v", *r.Asked, asked)
+	if !reflect.DeepEqual(*r.Settings, asked) {
+		t.Errorf("read  %+v\nasked %+v", *r.Settings, asked)
 	}
 	if r.Nonce != made.Nonce || len(r.Nonce) != 32 || !filepath.IsAbs(r.Dir) {
 		t.Errorf("nonce %q, dir %q", r.Nonce, r.Dir)
@@ -93,7 +93,7 @@ func TestCreateIsExclusive(t *testing.T) {
 	var wg sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
-		wg.Go(func() { _, errs[i] = Create(dir, "x", Asked{Cwd: "/"}) })
+		wg.Go(func() { _, errs[i] = Create(dir, "x", Settings{Cwd: "/"}) })
 	}
 	wg.Wait()
 	won := 0
@@ -119,7 +119,7 @@ func TestCreateUnnamed(t *testing.T) {
 	now := time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC)
 	names := map[string]bool{}
 	for range 3 {
-		r, err := Create(dir, "", Asked{JobsFile: "in/my sweep.txt", Created: now})
+		r, err := Create(dir, "", Settings{JobsFile: "in/my sweep.txt", Created: now})
 		must(t, err)
 		names[r.Name()] = true
 		if filepath.Base(r.Dir) != r.Name() {
@@ -139,7 +139,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%q is taken for a name", bad)
 		}
 		if bad != "" {
-			if _, err := Create(base(t), bad, Asked{}); err == nil {
+			if _, err := Create(base(t), bad, Settings{}); err == nil {
 				t.Errorf("%q was made", bad)
 			}
 		}
@@ -176,25 +176,25 @@ func TestCreateRefuses(t *testing.T) {
 	for path, want := range map[string]string{
 		full: "not empty", file: "not a directory", mk("open", 0o755): "chmod 700", filepath.Join(dir, "no", "where"): "no such file",
 	} {
-		if _, err := CreateAt(path, "x", Asked{}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := CreateAt(path, "x", Settings{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if _, err := CreateAt(mk("empty", 0o700), "x", Asked{}); err != nil {
+	if _, err := CreateAt(mk("empty", 0o700), "x", Settings{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := Create(base(t), "x", Asked{Cwd: "/a\xff"}); err == nil || !strings.Contains(err.Error(), "UTF-8") {
+	if _, err := Create(base(t), "x", Settings{Cwd: "/a\xff"}); err == nil || !strings.Contains(err.Error(), "UTF-8") {
 		t.Error(err)
 	}
 }
 
 func TestOpenRefuses(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
-		"no run.toml":    func(dir string) error { return os.Remove(filepath.Join(dir, AskedFile)) },
+		"no run.toml":    func(dir string) error { return os.Remove(filepath.Join(dir, SettingsFile)) },
 		"no nonce":       func(dir string) error { return os.Remove(filepath.Join(dir, NonceFile)) },
 		"chmod 700":      func(dir string) error { return os.Chmod(dir, 0o750) },
-		"names no run":   func(dir string) error { return os.WriteFile(filepath.Join(dir, AskedFile), nil, 0o600) },
-		"run.toml: line": func(dir string) error { return os.WriteFile(filepath.Join(dir, AskedFile), []byte("x = ["), 0o600) },
+		"names no run":   func(dir string) error { return os.WriteFile(filepath.Join(dir, SettingsFile), nil, 0o600) },
+		"run.toml: line": func(dir string) error { return os.WriteFile(filepath.Join(dir, SettingsFile), []byte("x = ["), 0o600) },
 	} {
 		r := newRun(t)
 		must(t, spoil(r.Dir))
@@ -208,9 +208,9 @@ func TestOpenRefuses(t *testing.T) {
 // TestRef checks that messages name a run as the user can type it in the current directory.
 func TestRef(t *testing.T) {
 	t.Chdir(t.TempDir())
-	near, err := Create(Base, "near", Asked{})
+	near, err := Create(Base, "near", Settings{})
 	must(t, err)
-	far, err := CreateAt(filepath.Join(t.TempDir(), "far"), "far", Asked{})
+	far, err := CreateAt(filepath.Join(t.TempDir(), "far"), "far", Settings{})
 	must(t, err)
 	if near.Ref() != "near" || far.Ref() != far.Dir {
 		t.Errorf("%s, %s", near.Ref(), far.Ref())
@@ -223,13 +223,13 @@ func TestFind(t *testing.T) {
 		t.Errorf("nothing there: %v", err)
 	}
 	for i, name := range []string{"old", "newest", "older"} {
-		r, err := Create(dir, name, Asked{})
+		r, err := Create(dir, name, Settings{})
 		must(t, err)
 		when := time.Unix(int64([]int{200, 300, 100}[i]), 0)
-		must(t, os.Chtimes(r.Path(AskedFile), when, when))
+		must(t, os.Chtimes(r.Path(SettingsFile), when, when))
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "half-made"), 0o700))
-	elsewhere, err := CreateAt(filepath.Join(t.TempDir(), "mine"), "mine", Asked{})
+	elsewhere, err := CreateAt(filepath.Join(t.TempDir(), "mine"), "mine", Settings{})
 	must(t, err)
 	for run, want := range map[string]string{
 		"": filepath.Join(dir, "newest"), "old": filepath.Join(dir, "old"),
@@ -261,11 +261,11 @@ func FuzzDefaultName(f *testing.F) {
 	})
 }
 
-func FuzzAsked(f *testing.F) {
+func FuzzSettings(f *testing.F) {
 	f.Add([]byte("uid = \"abc\"\nname = \"x\"\n[options]\ntries = 3\n"))
 	f.Add([]byte("[[env]]\nname = 1\n"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if a, err := decodeAsked(b); err == nil && (a.UID == "" || CheckName(a.Name) != nil) {
+		if a, err := decodeSettings(b); err == nil && (a.UID == "" || CheckName(a.Name) != nil) {
 			t.Fatalf("%q gave %+v", b, a)
 		}
 	})
@@ -280,8 +280,8 @@ func TestHalfMade(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, NonceFile), []byte("ab\n"), 0o600))
 	_, byName := Find(base, "half")
 	_, byDir := Find(base, dir)
-	_, again := Create(base, "half", Asked{})
-	_, inIt := CreateAt(dir, "", Asked{})
+	_, again := Create(base, "half", Settings{})
+	_, inIt := CreateAt(dir, "", Settings{})
 	for _, err := range []error{byName, byDir, again, inIt} {
 		if err == nil || !strings.Contains(err.Error(), "its creation was interrupted") || !strings.Contains(err.Error(), "remove it") {
 			t.Errorf("%v", err)

@@ -72,7 +72,7 @@ func (r *Run) readSpecs() (all StoredSpecs, err error) {
 		}
 	}
 	all.Damage, err = t.ReadMore(0, func(n int, specs []*jobs.Spec) { all.Specs = append(all.Specs[:n], specs...) })
-	if err != nil || l.known && l.guard != nil {
+	if err != nil || l.known && l.checkOwner != nil {
 		return all, err // this process owns the run, so late writes of others do not count
 	}
 	l.known, l.count = true, len(all.Specs)

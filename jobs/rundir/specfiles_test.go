@@ -17,7 +17,7 @@ func owner(t *testing.T, m *memdisk.Mount, epoch int) *rundir.Run {
 	must(t, err)
 	_, err = r.ReadSpecs()
 	must(t, err)
-	r.Guard(epoch, func() error { return nil })
+	r.SetOwner(epoch, func() error { return nil })
 	return r
 }
 
@@ -52,7 +52,7 @@ func commands(t *testing.T, m *memdisk.Mount) (said string, damage []string) {
 func TestLateWriteOfAnEarlierDispatcher(t *testing.T) {
 	for order := range 6 {
 		m, first := inMemory(t)
-		first.Guard(1, func() error { return nil })
+		first.SetOwner(1, func() error { return nil })
 		add(t, first, "a", 1, 3)
 		second := owner(t, m, 2)
 		late := func() { add(t, first, "late", 4, 6) } // it does not know of the takeover yet
@@ -90,7 +90,7 @@ func TestLateWriteOfAnEarlierDispatcher(t *testing.T) {
 // and new specifications can be appended.
 func TestLaterFileEveryByte(t *testing.T) {
 	m, first := inMemory(t)
-	first.Guard(1, func() error { return nil })
+	first.SetOwner(1, func() error { return nil })
 	add(t, first, "a", 1, 2)
 	add(t, owner(t, m, 2), "b", 3, 5)
 	path, whole := contentOf(t, m, first, "jobs-000002.jsonl")

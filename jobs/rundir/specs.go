@@ -15,26 +15,26 @@ const specBlock = 1 << 20
 // specLog is the state of the file to which the dispatcher of this process appends
 // specifications, that of its epoch.
 type specLog struct {
-	mu      sync.Mutex
-	known   bool  // the files were read
-	epoch   int   // of this process; 0: it does not own the run yet, or has just created it
-	end     int64 // length of the whole lines in the file
-	count   int   // specifications in all files
-	missing int   // minimum number of specifications according to the journal
-	unended bool  // the newline before end is damaged
-	dirty   bool  // a failed append may have left bytes beyond end
-	named   bool  // the name of the file is durable
-	guard   func() error
+	mu         sync.Mutex
+	known      bool  // the files were read
+	epoch      int   // of this process; 0: it does not own the run yet, or has just created it
+	end        int64 // length of the whole lines in the file
+	count      int   // specifications in all files
+	missing    int   // minimum number of specifications according to the journal
+	unended    bool  // the newline before end is damaged
+	dirty      bool  // a failed append may have left bytes beyond end
+	named      bool  // the name of the file is durable
+	checkOwner func() error
 }
 
-// Guard records that this process owns the run in an epoch. owned returns an error if it does
-// not any more; an append calls it before it changes anything. Package journal calls Guard, with
+// SetOwner records that this process owns the run in an epoch. owned returns an error if it does
+// not any more; an append calls it before it changes anything. Package journal calls it, with
 // 0 and nil before it reads the files.
-func (r *Run) Guard(epoch int, owned func() error) {
+func (r *Run) SetOwner(epoch int, owned func() error) {
 	r.specs.mu.Lock()
 	defer r.specs.mu.Unlock()
 	l := &r.specs
-	l.guard = owned
+	l.checkOwner = owned
 	if epoch == 0 {
 		l.epoch, l.known = 0, false
 	} else if l.epoch = epoch; specsFile(epoch) != SpecsFile {
@@ -93,8 +93,8 @@ func (r *Run) StoredEnd() (name string, end int64) {
 
 func (r *Run) writeSpecs(specs []*jobs.Spec) (end int64, err error) {
 	l := &r.specs
-	if l.guard != nil {
-		if err := l.guard(); err != nil {
+	if l.checkOwner != nil {
+		if err := l.checkOwner(); err != nil {
 			return 0, err
 		}
 	}

@@ -44,8 +44,8 @@ func TestSpecsGuard(t *testing.T) {
 	must(t, err)
 	must(t, r.AppendSpecs(all[1:3])) // it does not know of the takeover yet
 	gone := errors.New("taken over")
-	r.Guard(1, func() error { return gone })
-	next.Guard(2, func() error { return nil })
+	r.SetOwner(1, func() error { return gone })
+	next.SetOwner(2, func() error { return nil })
 	if err := r.AppendSpecs(all[3:]); !errors.Is(err, gone) {
 		t.Errorf("the sleeper wrote: %v", err)
 	}
@@ -98,7 +98,7 @@ func TestSpecTail(t *testing.T) {
 			if what > 5 { // the next writer has taken over the run
 				r = reopen(t, r)
 				epoch++
-				r.Guard(epoch, nil)
+				r.SetOwner(epoch, nil)
 			}
 			if rng.IntN(3) == 0 {
 				continue

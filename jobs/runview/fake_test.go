@@ -59,7 +59,7 @@ const apart = "apart"
 // newLab starts a dispatcher with these hosts, each with two slots, and a View.
 func newLab(t *testing.T, names ...string) *lab {
 	t.Helper()
-	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "test", rundir.Asked{Created: time.Now()})
+	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "test", rundir.Settings{Created: time.Now()})
 	must(t, err)
 	l := &lab{t: t, run: run, dir: run.Dir, workers: map[string]*worker{}}
 	l.runs = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return time.Minute, jobs.Outcome{} }

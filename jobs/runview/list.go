@@ -78,7 +78,7 @@ func (l *list) optionsOf(s *jobs.Spec) uint32 {
 }
 
 // setRow stores a row.
-func (l *list) setRow(c *change) {
+func (l *list) setRow(c *rowUpdate) {
 	i := int(c.id) - 1
 	if i > len(l.rows) {
 		return // update adds rows in order
@@ -118,7 +118,7 @@ func (l *list) setRow(c *change) {
 	}
 }
 
-func (l *list) updateDependents(c *change) {
+func (l *list) updateDependents(c *rowUpdate) {
 	o := c.spec.Options
 	if o == nil {
 		return
@@ -216,8 +216,8 @@ const (
 	noProgress = math.MaxUint16
 )
 
-// change is the new row of a job, before its texts are replaced by numbers.
-type change struct {
+// rowUpdate is the new row of a job, before its texts are replaced by numbers.
+type rowUpdate struct {
 	id      jobs.ID
 	spec    *jobs.Spec
 	row     row
@@ -315,9 +315,9 @@ func (v *View) startOf(a *jobs.Attempt) jobs.Stamp {
 }
 
 // change returns the short row of a job. The result is valid as long as j is.
-func (v *View) change(id jobs.ID, j *jobs.Job) change {
+func (v *View) change(id jobs.ID, j *jobs.Job) rowUpdate {
 	p, a := v.phase(id, j)
-	c := change{id: id, spec: j.Spec, row: row{
+	c := rowUpdate{id: id, spec: j.Spec, row: row{
 		phase: p, priority: j.Priority, seq: uint32(min(j.Seq, math.MaxUint32)),
 		attempts: clipUint16(len(j.Attempts)), failures: clipUint16(int(j.Failures)), progress: noProgress,
 	}}

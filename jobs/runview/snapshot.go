@@ -84,7 +84,7 @@ func (v *View) trySnapshot(ask *Query, until time.Time) (p *Snapshot, news <-cha
 
 // hasPending reports whether rows must be remade.
 func (v *View) hasPending() bool {
-	return v.dirty || v.version == 0 || len(v.stale) > 0 || len(v.marks.ids) > 0 || v.total() != len(v.rows) || len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
+	return v.dirty || v.version == 0 || len(v.stale) > 0 || len(v.changedJobs.ids) > 0 || v.total() != len(v.rows) || len(v.retries) > 0 && v.retries[0].at <= jobs.StampOf(v.now())
 }
 
 // update remakes the rows of the jobs that have changed, which makes a new version.
@@ -92,7 +92,7 @@ func (v *View) update(now time.Time) {
 	if len(v.rows) > v.total() { // specifications that were shown are gone
 		v.restart(v.table, &pollResult{events: v.events})
 	}
-	ids := v.marks.take()
+	ids := v.changedJobs.take()
 	v.markDueRetries(jobs.StampOf(v.now()))
 	if n := v.total() - len(v.rows); n > 0 {
 		v.rows = slices.Grow(v.rows, n)

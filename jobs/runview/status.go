@@ -320,7 +320,7 @@ func (v *View) pastHosts() []live.Host {
 func (v *View) fill(p *Snapshot) {
 	f := &v.facts
 	p.At = v.now()
-	p.Run = Run{Name: v.run.Name(), UID: v.run.UID(), Dir: v.run.Dir, Lab: v.opt.Lab, Created: v.run.Asked.Created, Epoch: v.table.Epoch, Best: metrics.Best(v.run.Asked)}
+	p.Run = Run{Name: v.run.Name(), UID: v.run.UID(), Dir: v.run.Dir, Lab: v.opt.Lab, Created: v.run.Settings.Created, Epoch: v.table.Epoch, Best: metrics.Best(v.run.Settings)}
 	if f.dispatched {
 		p.Run.Owner, p.Run.Machine = f.owner.String(), f.owner.Host
 	}
@@ -360,7 +360,7 @@ func (v *View) tries() int {
 	if v.state != nil && v.state.Tries > 0 {
 		return v.state.Tries
 	}
-	text, _ := v.run.Asked.Options["tries"].(string)
+	text, _ := v.run.Settings.Options["tries"].(string)
 	n, _ := strconv.Atoi(text)
 	return cmp.Or(max(n, 0), jobs.DefaultTries)
 }

@@ -22,7 +22,7 @@ func reading(t testing.TB, dir string, columns ...string) Options {
 		must(t, err)
 		o.Metrics = append(o.Metrics, c)
 	}
-	run := &rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{Cwd: dir}}
+	run := &rundir.Run{Dir: dir, Disk: rundir.OS, Settings: &rundir.Settings{Cwd: dir}}
 	o.Outputs = func(columns []*metrics.Metric) *metrics.Reader { return metrics.NewReader(run, columns) }
 	return o
 }

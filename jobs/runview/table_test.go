@@ -95,7 +95,7 @@ func small() tab {
 
 // runAt returns a run in a directory.
 func runAt(dir string) *rundir.Run {
-	return &rundir.Run{Dir: dir, Disk: rundir.OS, Asked: &rundir.Asked{UID: "u1", Name: "r"}}
+	return &rundir.Run{Dir: dir, Disk: rundir.OS, Settings: &rundir.Settings{UID: "u1", Name: "r"}}
 }
 
 // apartAt makes ws01 a host that does not share the run directory. here holds the attempts whose

@@ -93,7 +93,7 @@ type View struct {
 	past        []live.Host      // hosts while nobody dispatches the run, as of pastAt
 	pastAt      uint64           // edition for which past was computed
 	place       *results.RunInfo // locations of attempts' files
-	marks       marks            // jobs whose rows must be remade
+	changedJobs jobSet           // jobs whose rows must be remade
 	events      eventLog
 	page        *order
 	queue       queue
@@ -368,7 +368,7 @@ func (h *pollResult) onRecord(_ int, r *jobs.Record) {
 		t.OnRecord(r)
 	}
 	if !h.rebuilt && r.Job > 0 && r.Kind != jobs.KindAccepted && r.Kind != jobs.KindRequest {
-		v.marks.add(r.Job)
+		v.changedJobs.add(r.Job)
 		if r.Kind == jobs.KindEdited {
 			v.edited[r.Job] = true
 		}
@@ -387,7 +387,7 @@ func (v *View) initList() {
 
 // restart shows a table that was built again. mu is held.
 func (v *View) restart(t *jobs.Table, h *pollResult) {
-	v.table, v.events, v.marks, v.stored = t, h.events, marks{}, 0
+	v.table, v.events, v.changedJobs, v.stored = t, h.events, jobSet{}, 0
 	edition := v.edition
 	v.list = list{}
 	v.initList()
@@ -411,13 +411,13 @@ func (v *View) remoteAttempts() (ids []jobs.AttemptID) {
 	return ids
 }
 
-// marks is a set of jobs.
-type marks struct {
+// jobSet is a set of jobs.
+type jobSet struct {
 	bits []uint64
 	ids  []jobs.ID
 }
 
-func (m *marks) add(id jobs.ID) {
+func (m *jobSet) add(id jobs.ID) {
 	if n := int(id/64) + 1; n > len(m.bits) {
 		m.bits = append(m.bits, make([]uint64, n-len(m.bits)+len(m.bits)/4)...)
 	}
@@ -428,7 +428,7 @@ func (m *marks) add(id jobs.ID) {
 }
 
 // take returns the jobs and empties the set.
-func (m *marks) take() []jobs.ID {
+func (m *jobSet) take() []jobs.ID {
 	ids := m.ids
 	for _, id := range ids {
 		m.bits[id/64] &^= 1 << (id % 64)

@@ -126,7 +126,7 @@ func TestHungDisk(t *testing.T) {
 		l.submit(plain(5)...)
 		time.Sleep(5 * time.Second)
 		d := &disk{Disk: rundir.OS}
-		v := Open(&rundir.Run{Dir: l.dir, Asked: l.run.Asked, Nonce: l.run.Nonce, Disk: d}, Options{Socket: l.dial})
+		v := Open(&rundir.Run{Dir: l.dir, Settings: l.run.Settings, Nonce: l.run.Nonce, Disk: d}, Options{Socket: l.dial})
 		defer v.Close()
 		v.Connect(t.Context())
 		if p := lookAt(t, v, Query{}); p.Phases[Running] != 2 {
@@ -226,7 +226,7 @@ func TestOutputOfAHostApart(t *testing.T) {
 // TestSilentOwner checks that a dispatcher on another machine is alive as long as its heartbeat
 // changes, measured by this machine's clock.
 func TestSilentOwner(t *testing.T) {
-	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
+	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{})
 	must(t, err)
 	must(t, run.AppendSpecs(jobstest.Specs(1)))
 	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
@@ -260,7 +260,7 @@ func TestSilentOwner(t *testing.T) {
 // fixes the length of its file is seen, and that everything is rebuilt.
 func TestRestart(t *testing.T) {
 	d := &disk{Disk: rundir.OS, hide: "000002.jsonl"}
-	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Asked{})
+	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{})
 	must(t, err)
 	must(t, run.AppendSpecs(jobstest.Specs(3)))
 	write := func(j *journal.Journal, recs ...jobs.Record) {

@@ -276,7 +276,7 @@ func (h *helper) listAll(m *hosts.List) {
 		}
 		add(p)
 	}
-	err2 := attempts.Each(onlyRead, h.dir, h.cfg.Run, h.cfg.Host, m.Jobs, func(f attempts.Fate) error {
+	err2 := attempts.EachFate(onlyRead, h.dir, h.cfg.Run, h.cfg.Host, m.Jobs, func(f attempts.Fate) error {
 		if h.newerEpoch(m.Epoch) != 0 {
 			return errListFenced
 		}

@@ -10,36 +10,36 @@ import (
 	"syscall"
 )
 
-// Short is an error that Mount.Fault returns for a write. The write stores the first N bytes and
-// then fails with Err; nil means io.ErrShortWrite. N is clamped to the length of the write.
-type Short struct {
+// ShortWrite is an error that Mount.Fault returns for a write. The write stores the first N bytes
+// and then fails with Err; nil means io.ErrShortWrite. N is clamped to the length of the write.
+type ShortWrite struct {
 	N   int
 	Err error
 }
 
-func (s Short) Error() string { return fmt.Sprintf("%v after %d bytes", s.Unwrap(), s.N) }
+func (s ShortWrite) Error() string { return fmt.Sprintf("%v after %d bytes", s.Unwrap(), s.N) }
 
 // Unwrap returns the cause.
-func (s Short) Unwrap() error {
+func (s ShortWrite) Unwrap() error {
 	if s.Err == nil {
 		return io.ErrShortWrite
 	}
 	return s.Err
 }
 
-// Forget is an error that Mount.Fault returns for a sync. The sync fails with Err and loses what
-// the machine has written to the file since the last sync, like a kernel that could not write it
-// back. A later Sync does not restore it. With Zeros, the file keeps its length and the lost bytes
-// read as zeros.
-type Forget struct {
+// LostWrites is an error that Mount.Fault returns for a sync. The sync fails with Err and loses
+// what the machine has written to the file since the last sync, like a kernel that could not write
+// it back. A later Sync does not restore it. With Zeros, the file keeps its length and the lost
+// bytes read as zeros.
+type LostWrites struct {
 	Zeros bool
 	Err   error
 }
 
-func (f Forget) Error() string { return fmt.Sprintf("%v, and the written bytes are lost", f.Err) }
+func (f LostWrites) Error() string { return fmt.Sprintf("%v, and the written bytes are lost", f.Err) }
 
 // Unwrap returns the cause.
-func (f Forget) Unwrap() error { return f.Err }
+func (f LostWrites) Unwrap() error { return f.Err }
 
 // file is an open file. It still works after its name is removed.
 type file struct {
@@ -107,7 +107,7 @@ func (f *file) WriteAt(b []byte, off int64) (n int, err error) {
 		return nil
 	}
 	err = f.do("write", put)
-	var short Short
+	var short ShortWrite
 	if !errors.As(err, &short) {
 		return n, err
 	}
@@ -153,7 +153,7 @@ func (f *file) Sync() error {
 		f.n.settleWrites()
 		return nil
 	})
-	var forget Forget
+	var forget LostWrites
 	if errors.As(err, &forget) {
 		f.m.server.mu.Lock()
 		defer f.m.server.mu.Unlock()

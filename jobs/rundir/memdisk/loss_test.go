@@ -199,14 +199,14 @@ func TestFaults(t *testing.T) {
 	if n, err := f.WriteAt([]byte("abc"), 6); n != 0 || !errors.Is(err, syscall.ENOSPC) {
 		t.Error(n, err)
 	}
-	next = memdisk.Short{N: 2, Err: syscall.EDQUOT}
+	next = memdisk.ShortWrite{N: 2, Err: syscall.EDQUOT}
 	if n, err := f.WriteAt([]byte("abc"), 6); n != 2 || !errors.Is(err, syscall.EDQUOT) {
 		t.Error(n, err)
 	}
 	if got := content(m, "/w/x"); got != "start ab" {
 		t.Errorf("%q", got)
 	}
-	next = memdisk.Forget{Err: syscall.EIO}
+	next = memdisk.LostWrites{Err: syscall.EIO}
 	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
 		t.Error(err)
 	}

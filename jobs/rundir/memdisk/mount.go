@@ -17,10 +17,10 @@ type Mount struct {
 	Name string
 
 	// Fault is called before each operation. If it returns an error, the operation fails with it
-	// and has no effect, except with Short and Forget. The operations are mkdir, open, readdir,
-	// stat, rename, remove, and syncdir; for a file, they are read, write, fstat, truncate, sync,
-	// and close (which closes the file even if it fails). The path of a rename is the new one. A
-	// nil Fault lets every operation succeed. Fault must not use the server.
+	// and has no effect, except with ShortWrite and LostWrites. The operations are mkdir, open,
+	// readdir, stat, rename, remove, and syncdir; for a file, they are read, write, fstat,
+	// truncate, sync, and close (which closes the file even if it fails). The path of a rename is
+	// the new one. A nil Fault lets every operation succeed. Fault must not use the server.
 	Fault func(op, path string) error
 
 	// Stale is called before a directory is listed. If it returns true, the machine gets the

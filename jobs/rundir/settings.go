@@ -14,9 +14,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// Asked is the content of run.toml: the user's settings when the run was created, which `resume`
+// Settings is the content of run.toml: the user's settings when the run was created, which `resume`
 // uses again. The file is written once and never changed.
-type Asked struct {
+type Settings struct {
 	Version string    `toml:"version"` // of the program that made it
 	UID     string    `toml:"uid"`     // random, file-name safe, at most 16 characters
 	Name    string    `toml:"name"`
@@ -50,7 +50,7 @@ type EnvRef struct {
 	Stored bool   `toml:"stored,omitempty"`
 }
 
-func (a *Asked) encode() ([]byte, error) {
+func (a *Settings) encode() ([]byte, error) {
 	for what, s := range map[string]string{"the directory": a.Cwd, "the inventory": a.InventoryText, "setup": a.Setup} {
 		if !utf8.ValidString(s) {
 			return nil, fmt.Errorf("%s is not valid UTF-8 and cannot be kept in run.toml: %q", what, cut(s))
@@ -84,7 +84,7 @@ func withChecksum(text []byte) []byte {
 	return append([]byte(sumPrefix+jobs.Checksum(text)+sumSuffix), text...)
 }
 
-func checkAsked(b []byte) error {
+func verifyChecksum(b []byte) error {
 	first, rest, _ := bytes.Cut(b, []byte("\n"))
 	sum, ok := bytes.CutPrefix(first, []byte(sumPrefix))
 	if !ok || len(sum) < 8 || jobs.Checksum(rest) == string(sum[:8]) {
@@ -93,11 +93,11 @@ func checkAsked(b []byte) error {
 	return errors.New("line 1: its checksum does not fit: the file is damaged, or was changed by hand (if you did that, and all in it is right, take out its first line)")
 }
 
-func decodeAsked(b []byte) (*Asked, error) {
-	if err := checkAsked(b); err != nil {
+func decodeSettings(b []byte) (*Settings, error) {
+	if err := verifyChecksum(b); err != nil {
 		return nil, err
 	}
-	a := new(Asked)
+	a := new(Settings)
 	if err := toml.Unmarshal(b, a); err != nil {
 		var bad toml.ParseError
 		if errors.As(err, &bad) {
@@ -166,7 +166,7 @@ func (r *Run) ReadInput() (Input, error) {
 		return Input{}, err
 	}
 	state, fault, _ := strings.Cut(strings.TrimSpace(string(b)), " ")
-	again := r.Asked.Options[OptionSource] != nil
+	again := r.Settings.Options[OptionSource] != nil
 	switch i := (Input{InputState(state), fault, again}); i.State {
 	case InputDone, InputOpen, InputBad:
 		return i, nil
@@ -193,13 +193,13 @@ func (r *Run) Inventory() (text, file string, err error) {
 	path := r.Path(InventoryFile)
 	b, err := r.ReadListed(InventoryFile)
 	if err == nil && b == nil {
-		return r.Asked.InventoryText, r.Asked.InventoryFile, nil
+		return r.Settings.InventoryText, r.Settings.InventoryFile, nil
 	}
 	if err == nil && len(b) == 0 {
 		err = errors.New("it is empty")
 	}
 	if err == nil {
-		err = checkAsked(b)
+		err = verifyChecksum(b)
 	}
 	if err != nil {
 		return "", "", fmt.Errorf("%s: %w (remove it, and the inventory of run.toml counts)", path, err)
