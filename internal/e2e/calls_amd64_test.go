@@ -115,7 +115,11 @@ func TestDeathAtEachCall(t *testing.T) {
 func TestDeathAtEachCallOfResume(t *testing.T) {
 	t.Parallel()
 	needTracing(t)
-	eachCall(t, shortOrLong(16, 1), func(l *lab, n int) bool {
+	step := shortOrLong(6, 1)
+	if testing.Short() {
+		step = 16
+	}
+	eachCall(t, step, func(l *lab, n int) bool {
 		l.writeTaggedJobs(4, "[ $DCS_JOB_ID = 1 ] || "+l.gateWait())
 		p := l.start(l.tinyArgs()...)
 		l.until("a job has ended and two run", func() bool { return l.numFiles("ran/*") >= 3 })

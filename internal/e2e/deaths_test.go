@@ -92,7 +92,10 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	r := newRand(t)
 	l := newLab(t, 3)
-	jobs, deaths := shortOrLong(100, 2000), shortOrLong(8, 300)
+	jobs, deaths, lateDeaths := shortOrLong(200, 2000), shortOrLong(25, 300), shortOrLong(8, 40)
+	if testing.Short() {
+		jobs, deaths, lateDeaths = 100, 8, 4
+	}
 	var b strings.Builder
 	twice := map[int]bool{}
 	for i := range jobs {
@@ -116,7 +119,7 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 			return randomDelay(r)
 		case n == deaths:
 			l.writeFile("gate", "")
-		case n >= deaths+shortOrLong(4, 40):
+		case n >= deaths+lateDeaths:
 			return time.Minute
 		}
 		return time.Duration(30+r.IntN(600)) * time.Millisecond

@@ -43,7 +43,10 @@ func (l *lab) checkAttemptsRanOnce(n int) {
 
 // TestJobsOnFourHosts runs real jobs over ssh on four hosts (P1, P2, B3, promises 1, 2, 4).
 func TestJobsOnFourHosts(t *testing.T) {
-	n := shortOrLong(100, 1000)
+	n := 1000
+	if testing.Short() {
+		n = 100
+	}
 	l := newLab(t, 4)
 	file := l.writeTaggedJobs(n, l.gateWait())
 	run := l.start(l.runArgs(4, "--json", file)...)

@@ -112,7 +112,10 @@ func TestTerminalHangsUp(t *testing.T) {
 func TestTerminated(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
-	jobs := shortOrLong(80, 300)
+	jobs := 300
+	if testing.Short() {
+		jobs = 80
+	}
 	p := l.start(l.runArgs(3, "--json", l.writeBusyJobs(jobs, 3))...)
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
 	p.signal(syscall.SIGTERM)
