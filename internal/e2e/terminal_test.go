@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -25,15 +26,7 @@ func (l *lab) onTerminal(args ...string) (p *process, screen *progtest.Buffer, h
 	p = l.startCommand(cmd)
 	tty.Close()
 	screen = new(progtest.Buffer)
-	go func() {
-		for r := bufio.NewReader(person); ; {
-			c, err := r.ReadByte()
-			if err != nil {
-				return
-			}
-			screen.Write([]byte{c})
-		}
-	}()
+	go io.Copy(screen, person) // until the person hangs up, or the program ends
 	return p, screen, func() { person.Close() }
 }
 
