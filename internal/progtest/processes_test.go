@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestKillLeftBehind checks that KillLeftBehind finds, names, and kills a live process, and ignores one
-// that has ended. The tests of promise 4 rely on it.
+// TestKillLeftBehind checks that a live process is found, named, and killed, and one that has ended
+// is ignored. The tests of promise 4 rely on it.
 func TestKillLeftBehind(t *testing.T) {
 	mark := "of " + t.TempDir()
 	meant := func(p Process) bool { return p.RefersTo(mark) }
