@@ -229,22 +229,7 @@ func (l *lab) numStarted() int {
 // returns the number of attempts.
 func (l *lab) wantEachRanOnce(n int) (attempts int) {
 	l.t.Helper()
-	for id := 1; id <= n; id++ {
-		b, err := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id)))
-		if err != nil {
-			l.t.Errorf("job %d never ran", id)
-			continue
-		}
-		seen := map[string]bool{}
-		for line := range strings.Lines(string(b)) {
-			if seen[line] {
-				l.t.Errorf("attempt %s ran twice", strings.TrimSpace(line))
-			}
-			seen[line] = true
-			attempts++
-		}
-	}
-	return attempts
+	return progtest.CheckRanOnce(l.t, l.path("ran"), n)
 }
 
 // line is one object of --json.

@@ -1,6 +1,6 @@
 // Package progtest contains what the tests of the real program share, whatever hosts and file
-// systems they use. It builds the program, keeps its output while it runs, and finds the processes
-// that it leaves behind. It is for tests only, and knows nothing about runs and jobs.
+// systems they use. It builds the program, keeps its output while it runs, finds the processes that
+// it leaves behind, and checks what the test's jobs wrote. It is for tests only.
 package progtest
 
 import (
