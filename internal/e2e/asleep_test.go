@@ -11,7 +11,7 @@ import (
 
 // nap is how long a "laptop" sleeps: several times the lost_after of the labs here. In the long
 // form, helpers leave meanwhile.
-var nap = shortOrLong(22*time.Second, 45*time.Second)
+var nap = polltest.ShortOrLong(22*time.Second, 45*time.Second)
 
 // TestSleepingDispatcher stops the dispatcher for much longer than lost_after and then continues
 // it. It checks that no host is given up because the dispatcher itself was absent, and that running

@@ -4,6 +4,7 @@
 package polltest
 
 import (
+	"os"
 	"testing"
 	"time"
 )
@@ -54,4 +55,13 @@ func Long(t testing.TB) {
 	if testing.Short() {
 		t.Skip("takes long: make test LONG=1 runs it")
 	}
+}
+
+// ShortOrLong returns the value for the plain form of a test, or that for its long form, which
+// DCS_LONG=1 requests.
+func ShortOrLong[T any](short, long T) T {
+	if os.Getenv("DCS_LONG") == "1" {
+		return long
+	}
+	return short
 }
