@@ -83,6 +83,17 @@ func (r *rig) drain() []*Result {
 	}
 }
 
+// finish drains the run, which must give n results, and closes it.
+func (r *rig) finish(n int) []*Result {
+	r.t.Helper()
+	res := r.drain()
+	if len(res) != n {
+		r.t.Errorf("%d results, want %d", len(res), n)
+	}
+	r.close(sched.AllDone)
+	return res
+}
+
 func (r *rig) close(how sched.Finished) {
 	r.t.Helper()
 	f, err := r.d.Close()
@@ -167,10 +178,7 @@ func TestNothingIsLaunchedWithoutJournal(t *testing.T) {
 			t.Error("the snapshot does not say that the journal cannot be written")
 		}
 		r.journal.Fail(nil)
-		if res := r.drain(); len(res) != 3 {
-			t.Errorf("%d results after the disk was freed", len(res))
-		}
-		r.close(sched.AllDone)
+		r.finish(3)
 	})
 }
 
@@ -201,16 +209,11 @@ func TestALinkThatBreaksLosesNothing(t *testing.T) {
 		r.hosts.cut("a", "connection refused")
 		time.Sleep(25 * time.Second)
 		r.hosts.heal()
-		res := r.drain()
-		if len(res) != 16 {
-			t.Errorf("%d results of 16", len(res))
-		}
-		for _, x := range res {
+		for _, x := range r.finish(16) {
 			if x.State != jobs.Succeeded || x.Failures != 0 || x.Attempts != 1 {
 				t.Errorf("job %d: %s after %d attempts", x.Job, x.State, x.Attempts)
 			}
 		}
-		r.close(sched.AllDone)
 	})
 }
 
@@ -227,10 +230,7 @@ func TestStopAndResumeAdopts(t *testing.T) {
 		}
 		r.start(r.replayed(), "a")
 		r.submit(0)
-		if res := r.drain(); len(res) != 6 {
-			t.Errorf("%d results of 6", len(res))
-		}
-		r.close(sched.AllDone)
+		r.finish(6)
 	})
 }
 
@@ -249,11 +249,9 @@ func TestUnacknowledgedResultsComeAgain(t *testing.T) {
 		r.close(sched.AllDone)
 		r.start(r.d.cfg.Table, "a")
 		r.submit(0)
-		res := r.drain()
-		if len(res) != 2 || res[0].Seq != 2 || res[1].Seq != 3 {
+		if res := r.finish(2); len(res) == 2 && (res[0].Seq != 2 || res[1].Seq != 3) {
 			t.Errorf("handed out again: %+v", res)
 		}
-		r.close(sched.AllDone)
 	})
 }
 
@@ -265,16 +263,14 @@ func TestCancelAll(t *testing.T) {
 		r.submit(10)
 		time.Sleep(4 * time.Second)
 		r.d.Do(sched.Cancel{All: true, Why: "test"})
-		res := r.drain()
-		for _, x := range res {
+		for _, x := range r.finish(10) {
 			if x.State != jobs.Canceled {
 				t.Errorf("job %d is %s", x.Job, x.State)
 			}
 		}
-		if len(res) != 10 || len(r.hosts.killed) != 4 {
-			t.Errorf("%d results, %d attempts killed", len(res), len(r.hosts.killed))
+		if len(r.hosts.killed) != 4 {
+			t.Errorf("%d attempts killed", len(r.hosts.killed))
 		}
-		r.close(sched.AllDone)
 	})
 }
 
@@ -289,9 +285,6 @@ func TestNextHonorsItsContext(t *testing.T) {
 		if _, err := r.d.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Next: %v", err)
 		}
-		if len(r.drain()) != 1 {
-			t.Error("the result was lost")
-		}
-		r.close(sched.AllDone)
+		r.finish(1)
 	})
 }

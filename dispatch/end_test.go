@@ -50,8 +50,7 @@ func TestAHostThatIsAwayAtTheEndIsCleanedLater(t *testing.T) {
 		r.hosts.goodbyes = nil
 		r.start(table, "a", "b")
 		r.submit(0)
-		r.drain()
-		r.close(sched.AllDone)
+		r.finish(0)
 		if len(r.hosts.goodbyes) != 2 || !r.hasRecord(jobs.KindEnded) {
 			t.Errorf("took leave of %d hosts; ended: %v", len(r.hosts.goodbyes), r.hasRecord(jobs.KindEnded))
 		}

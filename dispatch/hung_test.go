@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 )
 
@@ -48,16 +47,14 @@ func TestHungRunDirectoryIsReported(t *testing.T) {
 			t.Errorf("told %d times", n)
 		}
 		release()
-		res := r.drain()
-		if len(res) != 8 || r.numNotices("the run continues") != 1 {
-			t.Errorf("%d results", len(res))
-		}
-		for _, x := range res {
+		for _, x := range r.finish(8) {
 			if x.State != jobs.Succeeded {
 				t.Errorf("job %d %s", x.Job, x.State)
 			}
 		}
-		r.close(sched.AllDone)
+		if n := r.numNotices("the run continues"); n != 1 {
+			t.Errorf("told %d times that the run continues", n)
+		}
 	})
 }
 
@@ -74,10 +71,7 @@ func TestAVanishedRunDirectoryStopsLaunching(t *testing.T) {
 			t.Errorf("%d launches, problem %q", r.hosts.launches, r.d.Snapshot().Problem)
 		}
 		r.journal.Vanish(nil)
-		if res := r.drain(); len(res) != 3 {
-			t.Errorf("%d results", len(res))
-		}
-		r.close(sched.AllDone)
+		r.finish(3)
 	})
 }
 
@@ -98,7 +92,6 @@ func TestHungRunDirectoryIsReportedWhileJobsRun(t *testing.T) {
 		if s := r.d.Snapshot(); s.Problem != "" || r.numNotices("the run continues") != 1 {
 			t.Errorf("problem %q", s.Problem)
 		}
-		r.drain()
-		r.close(sched.AllDone)
+		r.finish(1)
 	})
 }

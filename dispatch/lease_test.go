@@ -63,7 +63,6 @@ func TestNoLeaseOfAnotherBoot(t *testing.T) {
 				t.Errorf("a launch may be taken until %v", l[0].ExpireUptime)
 			}
 		})
-		r.drain()
-		r.close(sched.AllDone)
+		r.finish(1)
 	})
 }

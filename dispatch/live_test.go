@@ -69,8 +69,7 @@ func TestLive(t *testing.T) {
 			t.Errorf("a lost host: %+v", h)
 		}
 		r.d.Do(sched.Pause{})
-		r.drain()
-		r.close(sched.AllDone)
+		r.finish(20)
 		if s = liveState(t, r.d); s.Finish == nil || s.Finish.How != "done" || len(s.Hosts) != 2 {
 			t.Errorf("after the end: %+v", s)
 		}
@@ -105,8 +104,7 @@ func TestSignals(t *testing.T) {
 		}
 		r.journal.Fail(nil)
 		r.d.Do(sched.Pause{})
-		r.drain()
-		r.close(sched.AllDone)
+		r.finish(1)
 		r.hosts.forget()
 	})
 }

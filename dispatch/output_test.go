@@ -21,8 +21,7 @@ func TestFetchedOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a")
 		r.submit(1)
-		r.drain()
-		r.close(sched.AllDone)
+		r.finish(1)
 
 		dir := t.TempDir()
 		d, err := Start(Config{RunUID: "u1", RunName: "test", RunDir: dir, Sched: sched.Config{Seed: 1}, Connector: r.hosts, Journal: r.journal,

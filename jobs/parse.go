@@ -243,8 +243,8 @@ func (l *lineReader) clean(line []byte) ([]byte, error) {
 	return bytes.TrimSuffix(line, []byte("\r")), nil
 }
 
-// isContinued reports whether a line ends in a backslash that is not itself escaped.
-func isContinued(line []byte) bool {
+// IsContinued reports whether a line ends in a backslash that is not itself escaped.
+func IsContinued(line []byte) bool {
 	n := 0
 	for n < len(line) && line[len(line)-1-n] == '\\' {
 		n++
@@ -255,15 +255,15 @@ func isContinued(line []byte) bool {
 // errStrayBlank is the error for a line that only seems to continue in the next.
 var errStrayBlank = errors.New(`a space follows the \ at the end of this line, so the line does not continue: remove the space, or put it in quotes if it is meant`)
 
-// strayBlankColumn returns the column of a blank after the \ at the end of a line, which editors do
+// StrayBlankColumn returns the column of a blank after the \ at the end of a line, which editors do
 // not show, or 0.
-func strayBlankColumn(line []byte) int {
-	bare := bytes.TrimRight(line, blanks)
-	if len(bare) == len(line) || !isContinued(bare) {
+func StrayBlankColumn(line []byte) int {
+	bare := bytes.TrimRight(line, Blanks)
+	if len(bare) == len(line) || !IsContinued(bare) {
 		return 0
 	}
 	return utf8.RuneCount(bare) + 1
 }
 
-// blanks holds the blanks that may precede a command. A line of blanks is empty.
-const blanks = " \t\r\v\f"
+// Blanks holds the blanks that may precede a command. A line of blanks is empty.
+const Blanks = " \t\r\v\f"

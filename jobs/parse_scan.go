@@ -88,7 +88,7 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 			s.pending, s.pendingLine = s.pending[:0], 0
 			return nil, s.stream && err != io.EOF && !s.lines.failed, err
 		}
-		line = bytes.TrimLeft(line, blanks)
+		line = bytes.TrimLeft(line, Blanks)
 		switch {
 		case len(line) == 0:
 			continue
@@ -118,7 +118,7 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 			s.spoiled = 0
 			return nil, true, s.errorAt(at, errWrongDirective)
 		default:
-			if column := strayBlankColumn(s.last); column == 0 || s.again {
+			if column := StrayBlankColumn(s.last); column == 0 || s.again {
 				spec = s.job(line, at)
 			} else {
 				s.job(line, at) // uses up the options and, in a file, the number
@@ -147,16 +147,16 @@ func (s *Scanner) logicalLine() (at int, line []byte, err error) {
 	if err == io.EOF {
 		return at, nil, s.endOfInput()
 	}
-	if err == nil && (s.jsonl || !isContinued(line) || isComment(line)) {
+	if err == nil && (s.jsonl || !IsContinued(line) || IsComment(line)) {
 		return at, line, nil
 	}
 	s.joined = s.joined[:0]
-	for err == nil && isContinued(line) {
+	for err == nil && IsContinued(line) {
 		s.joined = append(s.joined, line[:len(line)-1]...)
 		if len(s.joined) > maxLine {
 			return at, nil, s.errorAt(at, fmt.Errorf("the continued line is longer than %d MiB", maxLine>>20))
 		}
-		if line, err = s.lines.next(); err == nil && isDirective(bytes.TrimLeft(line, blanks)) {
+		if line, err = s.lines.next(); err == nil && isDirective(bytes.TrimLeft(line, Blanks)) {
 			s.spoiled = s.lines.line
 			return at, nil, s.errorAt(s.lines.line, errors.New(`a #DCS line inside a command: the line before it ends in \`))
 		}
@@ -174,9 +174,9 @@ func (s *Scanner) logicalLine() (at int, line []byte, err error) {
 	return at, s.joined, nil
 }
 
-// isComment reports whether a line is a comment. #DCS lines are not.
-func isComment(line []byte) bool {
-	line = bytes.TrimLeft(line, blanks)
+// IsComment reports whether a line is a comment. #DCS lines are not.
+func IsComment(line []byte) bool {
+	line = bytes.TrimLeft(line, Blanks)
 	return len(line) > 0 && line[0] == '#' && !isDirective(line)
 }
 

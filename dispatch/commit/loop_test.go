@@ -10,41 +10,20 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/jobstest"
 )
-
-// fakeJournal is a journal in memory.
-type fakeJournal struct {
-	err     error
-	pending []jobs.Record
-	durable []jobs.Record
-	syncs   int
-}
-
-func (p *fakeJournal) Append(rs []jobs.Record) error {
-	p.pending = append(p.pending, rs...)
-	return p.err
-}
-
-func (p *fakeJournal) Sync() error {
-	if p.err != nil {
-		return p.err
-	}
-	p.syncs++
-	p.durable, p.pending = append(p.durable, p.pending...), nil
-	return nil
-}
 
 // loopDriver holds a commit loop with one host of two slots.
 type loopDriver struct {
 	t        *testing.T
 	loop     *Loop
-	journal  *fakeJournal
+	journal  *jobstest.Journal
 	at       time.Duration
 	messages []string
 }
 
 func newLoopDriver(t *testing.T) *loopDriver {
-	d := &loopDriver{t: t, journal: &fakeJournal{}}
+	d := &loopDriver{t: t, journal: new(jobstest.Journal)}
 	h := &hosts.Host{Name: "a", Slots: hosts.SlotRule{Fixed: 2}}
 	core := sched.New(sched.Config{Seed: 1}, &jobs.Table{}, []*hosts.Host{h})
 	d.loop = New(core, d.journal)
@@ -114,13 +93,9 @@ func formatCommands(commands []sched.Command) string {
 	return strings.Join(all, ", ")
 }
 
-func (p *fakeJournal) has(k jobs.Kind) bool {
-	for _, r := range p.durable {
-		if r.Kind == k {
-			return true
-		}
-	}
-	return false
+// hasDurable reports whether a record of the kind is durable.
+func (d *loopDriver) hasDurable(k jobs.Kind) bool {
+	return d.journal.Has(func(r *jobs.Record) bool { return r.Kind == k })
 }
 
 // TestOneSyncATurn checks that all records of a turn share one fsync and that their commands follow
@@ -129,8 +104,8 @@ func TestOneSyncATurn(t *testing.T) {
 	d := newLoopDriver(t)
 	d.ready(1)
 	want(t, "commands", d.commit(), "Connect, SetLimit, Launch 1.1")
-	if d.journal.syncs != 1 || !d.journal.has(jobs.KindLaunching) {
-		t.Errorf("%d syncs, durable %v", d.journal.syncs, d.journal.durable)
+	if d.journal.Syncs() != 1 || !d.hasDurable(jobs.KindLaunching) {
+		t.Errorf("%d syncs, durable %v", d.journal.Syncs(), d.journal.Durable())
 	}
 }
 
@@ -156,7 +131,7 @@ func TestLaunchesAreNotKept(t *testing.T) {
 // written again, the job is launched with the next attempt number.
 func TestNoLaunchWithoutItsRecord(t *testing.T) {
 	d := newLoopDriver(t)
-	d.journal.err = errors.New("no space left on device")
+	d.journal.Fail(errors.New("no space left on device"))
 	d.ready(1)
 	if got := d.commit(); strings.Contains(got, "Launch") || !strings.Contains(got, "Connect") {
 		t.Errorf("commands: %s", got)
@@ -168,7 +143,7 @@ func TestNoLaunchWithoutItsRecord(t *testing.T) {
 	}
 	at, _ := d.loop.Next()
 	want(t, "next", at, RetryInterval)
-	d.journal.err = nil
+	d.journal.Fail(nil)
 	d.at = RetryInterval
 	wantContains(t, "healed", d.commit(), "Launch 1.2")
 	want(t, "messages", len(d.messages), 2)
@@ -227,11 +202,11 @@ func TestFence(t *testing.T) {
 	d.loop.Fence()
 	d.step(sched.Tick{})
 	d.loop.RecordEvent(jobs.Record{Kind: jobs.KindEvent})
-	if out := d.loop.Commit(d.now()); len(out.Commands) > 0 || out.Durable || len(d.journal.durable) > 0 {
-		t.Errorf("after the fence: %v, %v", out, d.journal.durable)
+	if out := d.loop.Commit(d.now()); len(out.Commands) > 0 || out.Durable || len(d.journal.Durable()) > 0 {
+		t.Errorf("after the fence: %v, %v", out, d.journal.Durable())
 	}
-	if _, err := d.loop.End(d.now(), true, sched.Finish{}); err != nil || len(d.journal.durable) > 0 {
-		t.Errorf("the end: %v, %v", err, d.journal.durable)
+	if _, err := d.loop.End(d.now(), true, sched.Finish{}); err != nil || len(d.journal.Durable()) > 0 {
+		t.Errorf("the end: %v, %v", err, d.journal.Durable())
 	}
 }
 
@@ -245,12 +220,12 @@ func (fencedError) FencedBy() int { return 3 }
 func TestFencedByTheJournal(t *testing.T) {
 	d := newLoopDriver(t)
 	d.ready(1)
-	d.journal.err = fencedError{}
+	d.journal.Fail(fencedError{})
 	out := d.loop.Commit(d.now())
 	if out.FencedBy != 3 || len(out.Commands) > 0 || out.Durable || len(d.messages) > 0 {
 		t.Errorf("%+v, told %q", out, d.messages)
 	}
-	d.journal.err = nil
+	d.journal.Fail(nil)
 	d.step(sched.Tick{})
 	want(t, "afterwards", d.commit(), "")
 }
@@ -271,7 +246,7 @@ func TestEndIsTakenBack(t *testing.T) {
 	if d.loop.Ended() {
 		t.Error("the run has ended, with a job queued")
 	}
-	if _, err := d.loop.End(d.now(), true, sched.Finish{How: sched.Stopped, Why: "asked"}); err != nil || d.journal.has(jobs.KindEnded) || !d.journal.has(jobs.KindClosed) {
+	if _, err := d.loop.End(d.now(), true, sched.Finish{How: sched.Stopped, Why: "asked"}); err != nil || d.hasDurable(jobs.KindEnded) || !d.hasDurable(jobs.KindClosed) {
 		t.Errorf("the end was written (%v)", err)
 	}
 }
@@ -302,13 +277,13 @@ func TestProblemIsReportedOnce(t *testing.T) {
 	d := newLoopDriver(t)
 	d.ready(1)
 	d.loop.SetObstacle(d.now(), errors.New("it is gone"))
-	d.journal.err = errors.New("no such file or directory")
+	d.journal.Fail(errors.New("no such file or directory"))
 	d.commit()
 	d.at += RetryInterval
 	d.loop.SetObstacle(d.now(), nil)
 	d.commit()
 	want(t, "messages", len(d.messages), 1)
-	d.journal.err = nil
+	d.journal.Fail(nil)
 	d.at += RetryInterval
 	wantContains(t, "healed", d.commit(), "Launch")
 	want(t, "messages", len(d.messages), 2)
@@ -324,7 +299,7 @@ func TestAStopNeedsNoJournal(t *testing.T) {
 		d := newLoopDriver(t)
 		d.step(sched.HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 1 << 30}})
 		d.commit()
-		d.journal.err = errors.New("no such file or directory")
+		d.journal.Fail(errors.New("no such file or directory"))
 		d.step(c.ev)
 		if c.over { // the core has decided on the end before the stop
 			d.step(sched.Stop{Why: "SIGTERM"})

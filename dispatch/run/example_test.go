@@ -69,9 +69,7 @@ func startNew(t *testing.T, dir string) (*rundir.Run, *run.Run) {
 func TestSubmitAndRead(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() {
-		for _, p := range progtest.KillLeftBehind(20*time.Second, func(p progtest.Process) bool { return strings.Contains(p.Args, dir) }) {
-			t.Errorf("left behind: %s", p)
-		}
+		progtest.CheckNothingLeft(t, 20*time.Second, func(p progtest.Process) bool { return p.RefersTo(dir) })
 	})
 	made, r := startNew(t, dir)
 	submit := func(command string) {

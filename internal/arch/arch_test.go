@@ -98,7 +98,7 @@ var allowedImports = map[string][]string{
 	"hosts/hosttest":      {"hosts", "jobs"},
 	"internal/polltest":   {},
 	"internal/progtest":   {"internal/polltest"},
-	"internal/ptytest":    {"hosts/hosttest"},
+	"internal/ptytest":    {"hosts/hosttest", "internal/polltest"},
 	"grid":                {"grid/search", "internal/text", "jobs", "jobs/query"},
 	"grid/search":         {},
 	"dispatch/sched":      {"jobs", "hosts"},

@@ -17,8 +17,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// followInterval is the time between two polls of --follow.
-const followInterval = 500 * time.Millisecond
+// pollInterval is the time between two looks at a run that somebody else dispatches.
+const pollInterval = 500 * time.Millisecond
 
 // maxTogether is the time within which equal events of hosts share a line.
 const maxTogether = time.Minute
@@ -131,7 +131,7 @@ func (a *app) runEvents(args []string, filter *eventFilter, asJSON, follow bool)
 			write(r.At.Time(), msg)
 		}
 	}
-	for warned := 0; ; time.Sleep(followInterval) {
+	for warned := 0; ; time.Sleep(pollInterval) {
 		watchErr := reader.Watch(true)
 		// Determined before the last records are read.
 		last := !follow || watchErr == nil && !reader.IsDispatched()

@@ -124,13 +124,13 @@ func TestResultsOnTerminal(t *testing.T) {
 		{"", []string{"results", "--format", "tsv"}, `4\s+0\s+3\s+0.003\s+3\s+succeeded`, `\x1b\]|\x07`},
 	} {
 		t.Setenv("NO_COLOR", c.noColor)
-		cmd, person := startOnTerminal(t, dir, c.args...)
-		shown := readUntil(t, person, c.want)
+		p := startOnTerminal(t, dir, c.args...)
+		shown := p.UntilMatch(c.want) + p.End()
 		if regexp.MustCompile(c.never).MatchString(shown) {
 			t.Errorf("%v with NO_COLOR=%q shows %q", c.args, c.noColor, shown)
 		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("%v: %v", c.args, err)
+		if !p.ProcessState.Success() {
+			t.Errorf("%v: %v", c.args, p.ProcessState)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,16 +19,16 @@ import (
 )
 
 // startOnScreen runs the program on a terminal of 100 x 30.
-func startOnScreen(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
+func startOnScreen(t *testing.T, dir string, args ...string) *ptytest.Program {
 	t.Helper()
 	t.Cleanup(func() { // registered before the program starts, so that it runs after the screen has ended
 		if run, err := rundir.Open(filepath.Join(dir, "dcs-runs", "r")); err == nil {
 			endRun(t, run)
 		}
 	})
-	cmd, person = startOnTerminal(t, dir, args...)
-	ptytest.SetSize(t, person, 100, 30)
-	return cmd, person
+	p := startOnTerminal(t, dir, args...)
+	ptytest.SetSize(t, p.Person, 100, 30)
+	return p
 }
 
 // awaitOwner waits until the run r in dir has a dispatcher and returns the run and its owner.
@@ -66,52 +65,52 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", gated+"true\n")
-	cmd, person := startOnScreen(t, dir, "run", "--name", "r", "jobs.txt")
-	readUntil(t, person, `while`)
+	p := startOnScreen(t, dir, "run", "--name", "r", "jobs.txt")
+	p.Until("while")
 	run, owner := awaitOwner(t, dir)
-	if sid, err := unix.Getsid(owner.PID); err != nil || owner.PID == cmd.Process.Pid || sid != owner.PID {
-		t.Errorf("dispatcher %d of session %d, screen %d: %v", owner.PID, sid, cmd.Process.Pid, err)
+	if sid, err := unix.Getsid(owner.PID); err != nil || owner.PID == p.Process.Pid || sid != owner.PID {
+		t.Errorf("dispatcher %d of session %d, screen %d: %v", owner.PID, sid, p.Process.Pid, err)
 	}
 	if owner.Socket == "" {
 		t.Error("no address")
 	}
-	person.WriteString("q")
-	readUntil(t, person, `detach`)
-	person.WriteString("d")
-	shown := readUntil(t, person, `cancel r`)
+	p.Person.WriteString("q")
+	p.Until("detach")
+	p.Person.WriteString("d")
+	shown := p.Until("cancel r")
 	checkContains(t, shown, "continues in the background", "dcs-tui attach r", "dcs-tui status r")
-	checkExit(t, cmd, exitLeft)
+	checkExit(t, p.Cmd, exitLeft)
 
-	closed, person := startOnScreen(t, dir, "attach")
-	readUntil(t, person, `while`)
-	ended, second := startOnScreen(t, dir, "attach", "r")
-	readUntil(t, second, `while`)
-	person.Close()
-	checkExit(t, closed, exitLeft)
+	closed := startOnScreen(t, dir, "attach")
+	closed.Until("while")
+	ended := startOnScreen(t, dir, "attach", "r")
+	ended.Until("while")
+	closed.Person.Close()
+	checkExit(t, closed.Cmd, exitLeft)
 	ended.Process.Signal(syscall.SIGTERM)
-	readUntil(t, second, `continues in the background`)
-	checkExit(t, ended, exitLeft)
+	ended.Until("continues in the background")
+	checkExit(t, ended.Cmd, exitLeft)
 	if now, err := journal.ReadOwner(run); err != nil || now.PID != owner.PID || now.Liveness() != journal.Alive {
 		t.Errorf("%+v, %v", now, err)
 	}
 
-	stays, person := startOnScreen(t, dir, "attach", "r")
-	readUntil(t, person, `while`)
+	stays := startOnScreen(t, dir, "attach", "r")
+	stays.Until("while")
 	writeFile(t, dir, "gate", "")
-	readUntil(t, person, `ENDED`)
+	stays.Until("ENDED")
 	awaitNobody(t, run)
-	person.WriteString("q")
-	readUntil(t, person, `all jobs succeeded[^$]*logs: `)
-	checkExit(t, stays, exitOK)
+	stays.Person.WriteString("q")
+	stays.UntilMatch(`all jobs succeeded[^$]*logs: `)
+	checkExit(t, stays.Cmd, exitOK)
 	if log := readFile(run.Dir, dispatcherLogFile); !strings.Contains(log, "all jobs succeeded") || strings.ContainsRune(log, 0x1b) {
 		t.Errorf("%q", log)
 	}
 	same(t, "jobs that ran", readFile(dir, "ran"), "1\n")
 
-	again, person := startOnScreen(t, dir, "attach", "r")
-	readUntil(t, person, `ENDED`)
-	person.WriteString("q")
-	checkExit(t, again, exitOK)
+	again := startOnScreen(t, dir, "attach", "r")
+	again.Until("ENDED")
+	again.Person.WriteString("q")
+	checkExit(t, again.Cmd, exitOK)
 }
 
 // TestAttachToAHeadlessRun attaches to a dispatcher that prints lines itself (D1: headless), and
@@ -120,19 +119,19 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", gated)
-	lines, tty := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
-	readUntil(t, tty, `0/1  1 running`)
-	cmd, person := startOnScreen(t, dir, "attach")
-	readUntil(t, person, `while`)
-	person.WriteString("q")
-	readUntil(t, person, `detach`)
-	person.WriteString("c")
-	readUntil(t, person, `y/N`)
-	person.WriteString("y")
-	readUntil(t, person, `ENDED`)
-	checkExit(t, lines, exitCanceled)
-	person.WriteString("q")
-	checkExit(t, cmd, exitCanceled)
+	lines := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
+	lines.Until("0/1  1 running")
+	p := startOnScreen(t, dir, "attach")
+	p.Until("while")
+	p.Person.WriteString("q")
+	p.Until("detach")
+	p.Person.WriteString("c")
+	p.Until("y/N")
+	p.Person.WriteString("y")
+	p.Until("ENDED")
+	checkExit(t, lines.Cmd, exitCanceled)
+	p.Person.WriteString("q")
+	checkExit(t, p.Cmd, exitCanceled)
 }
 
 // TestPipedJobsAndKeys checks that jobs keep arriving through a pipe while the screen reads keys
@@ -141,21 +140,17 @@ func TestPipedJobsAndKeys(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cmd := wrapInShell(programCommand(t, dir, "run", "--name", "r", "-"), `(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | "$0" "$@"`)
-	person := startOn(t, cmd, "xterm")
-	ptytest.SetSize(t, person, 100, 30)
-	t.Cleanup(func() {
-		writeFile(t, dir, "more", "")
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	readUntil(t, person, `true`)
+	p := startOn(t, cmd, "xterm")
+	ptytest.SetSize(t, p.Person, 100, 30)
+	t.Cleanup(func() { writeFile(t, dir, "more", "") })
+	p.Until("true")
 	run, _ := awaitOwner(t, dir)
-	person.WriteString("q")
-	readUntil(t, person, `detach`)
-	person.WriteString("d")
-	readUntil(t, person, `continues in the background`)
+	p.Person.WriteString("q")
+	p.Until("detach")
+	p.Person.WriteString("d")
+	p.Until("continues in the background")
 	writeFile(t, dir, "more", "")
-	checkExit(t, cmd, exitLeft)
+	checkExit(t, p.Cmd, exitLeft)
 	awaitNobody(t, run)
 	same(t, "jobs that ran", readFile(dir, "ran"), "2\n")
 }
@@ -177,20 +172,14 @@ func TestFaultsOfAStartLookTheSame(t *testing.T) {
 			if !screen {
 				args = append(args, "--no-tui")
 			}
-			cmd, person := startOnScreen(t, dir, args...)
-			said[screen] = readAll(person)
-			checkExit(t, cmd, exitUsage)
+			p := startOnScreen(t, dir, args...)
+			said[screen] = p.End()
+			checkExit(t, p.Cmd, exitUsage)
 		}
 		if said[true] != said[false] || !strings.Contains(said[true], "dcs-tui: ") {
 			t.Errorf("%q: with a screen\n%q, without\n%q", args, said[true], said[false])
 		}
 	}
-}
-
-func readAll(person *os.File) string {
-	person.SetReadDeadline(time.Now().Add(polltest.Patience))
-	all, _ := io.ReadAll(person) // the error is the end of the program
-	return string(all)
 }
 
 // TestPlainTerminals checks that a run on a terminal without cursor control prints lines, and that
@@ -201,20 +190,19 @@ func TestPlainTerminals(t *testing.T) {
 		t.Run("TERM="+name, func(t *testing.T) {
 			dir := t.TempDir()
 			writeFile(t, dir, "jobs.txt", "true\n")
-			cmd, person := startOnPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
-			checkContains(t, readAll(person), "this terminal cannot show the screen; printing lines, as with --no-tui", "all jobs succeeded")
-			checkExit(t, cmd, exitOK)
-			cmd, person = startOnPlainTerminal(t, dir, name, "attach", "r")
-			checkContains(t, readAll(person), "dcs-tui status r", "dcs-tui events --follow r")
-			checkExit(t, cmd, exitUsage)
+			p := startOnPlainTerminal(t, dir, name, "run", "--name", "r", "jobs.txt")
+			checkContains(t, p.End(), "this terminal cannot show the screen; printing lines, as with --no-tui", "all jobs succeeded")
+			checkExit(t, p.Cmd, exitOK)
+			p = startOnPlainTerminal(t, dir, name, "attach", "r")
+			checkContains(t, p.End(), "dcs-tui status r", "dcs-tui events --follow r")
+			checkExit(t, p.Cmd, exitUsage)
 		})
 	}
 }
 
-func startOnPlainTerminal(t *testing.T, dir, name string, args ...string) (*exec.Cmd, *os.File) {
+func startOnPlainTerminal(t *testing.T, dir, name string, args ...string) *ptytest.Program {
 	t.Helper()
-	cmd := wrapInShell(programCommand(t, dir, args...), `if [ -z "$TERM" ]; then unset TERM; fi; exec "$0" "$@"`)
-	return cmd, startOn(t, cmd, name)
+	return startOn(t, wrapInShell(programCommand(t, dir, args...), `if [ -z "$TERM" ]; then unset TERM; fi; exec "$0" "$@"`), name)
 }
 
 // wrapInShell changes cmd so that a shell runs it within a script line, as "$0" "$@".

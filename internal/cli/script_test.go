@@ -101,19 +101,13 @@ func TestScripts(t *testing.T) {
 // checkNothingLeft checks promise 4: no process of a script's runs outlives it. It reports and
 // kills the processes that it finds.
 func checkNothingLeft(e *testscript.Env) {
-	left := progtest.KillLeftBehind(20*time.Second, func(p progtest.Process) bool { return belongsTo(p, e.WorkDir) })
+	left := progtest.KillLeftBehind(20*time.Second, func(p progtest.Process) bool { return p.RefersTo(e.WorkDir+"/", e.WorkDir+"\x00") })
 	for _, p := range left {
 		e.T().Log("left behind: ", p)
 	}
 	if len(left) > 0 {
 		e.T().FailNow()
 	}
-}
-
-// belongsTo reports whether a process runs in dir or was started by a path in it.
-func belongsTo(p progtest.Process, dir string) bool {
-	cwd, _ := os.Readlink(p.Dir + "/cwd")
-	return strings.Contains(p.Args, dir+"/") || strings.Contains(p.Args+"\x00", dir+"\x00") || strings.HasPrefix(cwd+"/", dir+"/")
 }
 
 // commands are the commands of scripts.

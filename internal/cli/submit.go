@@ -265,9 +265,6 @@ func (f *submitFlags) commandSpec(run *rundir.Run, command string) (*jobs.Spec, 
 	return specs[0], nil
 }
 
-// maxPollInterval is the longest time between two polls of the journal.
-const maxPollInterval = 500 * time.Millisecond
-
 // awaitJobEnd waits until the job of a request has ended, even while the dispatcher is dead and has
 // no successor yet. It returns nil if the job was canceled or cannot end.
 func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.TrackedRequest, stopped <-chan os.Signal) (*jobs.Record, error) {
@@ -299,7 +296,7 @@ func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.TrackedRequest, stopped <-
 			}
 			_, err := a.sendRequests(context.Background(), run, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{asked.First}), Why: "dcs-tui submit --wait was interrupted"})
 			return nil, err
-		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, maxPollInterval)): // short jobs are awaited more precisely
+		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, pollInterval)): // short jobs are awaited more precisely
 		}
 	}
 }

@@ -5,59 +5,25 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
 
 // startOnTerminal runs the program in dir on a terminal of its own.
-func startOnTerminal(t *testing.T, dir string, args ...string) (cmd *exec.Cmd, person *os.File) {
+func startOnTerminal(t *testing.T, dir string, args ...string) *ptytest.Program {
 	t.Helper()
-	cmd = programCommand(t, dir, args...)
-	person = startOn(t, cmd, "xterm")
-	t.Cleanup(func() {
-		if cmd.ProcessState == nil {
-			cmd.Process.Kill()
-			cmd.Wait()
-		}
-	})
-	return cmd, person
+	return startOn(t, programCommand(t, dir, args...), "xterm")
 }
 
-// startOn starts a program on a new terminal; name is the value of TERM.
-func startOn(t *testing.T, cmd *exec.Cmd, name string) (person *os.File) {
+// startOn starts a program on a new terminal. name is the value of TERM.
+func startOn(t *testing.T, cmd *exec.Cmd, name string) *ptytest.Program {
 	t.Helper()
-	person, tty := ptytest.OpenForTest(t)
 	cmd.Env = append(cmd.Env, "TERM="+name)
-	ptytest.Attach(cmd, tty)
-	must(t, cmd.Start())
-	tty.Close()
-	return person
-}
-
-// readUntil reads the program's output until it matches.
-func readUntil(t *testing.T, person *os.File, pattern string) string {
-	t.Helper()
-	must(t, person.SetReadDeadline(time.Now().Add(polltest.Patience)))
-	want := regexp.MustCompile(pattern)
-	var shown []byte
-	var b [4096]byte
-	for {
-		n, err := person.Read(b[:])
-		shown = append(shown, b[:n]...)
-		if want.Match(shown) {
-			return string(shown)
-		}
-		if err != nil {
-			t.Fatalf("%s was not shown (%v):\n%q", pattern, err, shown)
-		}
-	}
+	return ptytest.Start(t, cmd)
 }
 
 // must ends the test if err is not nil.
@@ -111,13 +77,13 @@ func TestTheTerminalIsClosed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", gated+"echo 2\n")
-	cmd, person := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
-	readUntil(t, person, `0/2  1 running`)
-	person.Close()
+	p := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
+	p.Until("0/2  1 running")
+	p.Person.Close()
 	const log = "dcs-runs/r/dispatcher.log"
 	awaitFile(t, filepath.Join(dir, log), "the terminal is gone")
 	writeFile(t, dir, "gate", "")
-	checkExit(t, cmd, exitOK)
+	checkExit(t, p.Cmd, exitOK)
 	if text := readFile(dir, log); !strings.Contains(text, "all jobs succeeded") || strings.ContainsRune(text, 0x1b) {
 		t.Errorf("dispatcher.log: %q", text)
 	}
@@ -129,12 +95,12 @@ func TestCtrlCEndsNoJob(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeFile(t, dir, "jobs.txt", gated+"echo 2\n")
-	cmd, person := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
-	readUntil(t, person, `0/2  1 running`)
-	person.WriteString("\x03")
-	readUntil(t, person, `waiting for 1 running job; Ctrl-C again`)
+	p := startOnTerminal(t, dir, "run", "--no-tui", "--name", "r", "jobs.txt")
+	p.Until("0/2  1 running")
+	p.Person.WriteString("\x03")
+	p.Until("waiting for 1 running job; Ctrl-C again")
 	writeFile(t, dir, "gate", "")
-	checkContains(t, readUntil(t, person, `dcs-tui resume r`), "ok")
-	checkExit(t, cmd, exitLeft)
+	checkContains(t, p.Until("dcs-tui resume r"), "ok")
+	checkExit(t, p.Cmd, exitLeft)
 	same(t, "jobs that ran", readFile(dir, "ran"), "1\n")
 }

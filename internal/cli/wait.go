@@ -26,9 +26,6 @@ are left, print how many. ` + runHelp,
 	}
 }
 
-// waitInterval is the time between two polls of the run.
-const waitInterval = 500 * time.Millisecond
-
 func (a *app) runWait(_ *cobra.Command, args []string) error {
 	dir, err := a.openRun(args)
 	if err != nil {
@@ -42,7 +39,7 @@ func (a *app) runWait(_ *cobra.Command, args []string) error {
 		if !r.IsDispatched() {
 			break
 		}
-		time.Sleep(waitInterval)
+		time.Sleep(pollInterval)
 	}
 	return a.reportUndispatched(dir, r.Table())
 }

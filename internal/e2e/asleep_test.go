@@ -9,9 +9,9 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// nap is how long a "laptop" sleeps: several times the lost_after of the labs here. In the long
-// form, helpers leave meanwhile.
-var nap = shortOrLong(22*time.Second, 45*time.Second)
+// nap sleeps as long as a "laptop" does: several times the lost_after of the labs here. In the
+// complete form, helpers leave meanwhile.
+func nap() { time.Sleep(polltest.Scale(22*time.Second, 22*time.Second, 45*time.Second)) }
 
 // TestSleepingDispatcher stops the dispatcher for much longer than lost_after and then continues
 // it. It checks that no host is given up because the dispatcher itself was absent, and that running
@@ -26,7 +26,7 @@ func TestSleepingDispatcher(t *testing.T) {
 	p := l.start(l.runArgs(4, "--json", file)...)
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
 	p.signal(syscall.SIGSTOP)
-	time.Sleep(nap) // the fault itself
+	nap() // the fault itself
 	p.signal(syscall.SIGCONT)
 	l.checkWakesUp(p, 600)
 }
@@ -49,7 +49,7 @@ func TestSleepingLaptop(t *testing.T) {
 			}
 		}
 	}
-	time.Sleep(nap) // the fault itself
+	nap() // the fault itself
 	for pid := range asleep {
 		syscall.Kill(pid, syscall.SIGCONT)
 	}

@@ -93,7 +93,7 @@ func TestDeathAtEachCall(t *testing.T) {
 		"torn": {"run/journal", "run/jobs.jsonl", "run/.owner"}, // after half of each write
 	} {
 		t.Run(what, func(t *testing.T) {
-			eachCall(t, shortOrLong(4, 1), func(l *lab, n int) bool {
+			eachCall(t, polltest.Scale(4, 4, 1), func(l *lab, n int) bool {
 				e := l.startTraced(n, 1, what, l.tracerPaths(files), l.tinyArgs()...).wait()
 				if e.code == 0 {
 					l.checkRun(l.path("run"), 4, e.stdout)
@@ -115,11 +115,7 @@ func TestDeathAtEachCall(t *testing.T) {
 func TestDeathAtEachCallOfResume(t *testing.T) {
 	t.Parallel()
 	needTracing(t)
-	step := shortOrLong(6, 1)
-	if testing.Short() {
-		step = 16
-	}
-	eachCall(t, step, func(l *lab, n int) bool {
+	eachCall(t, polltest.Scale(16, 6, 1), func(l *lab, n int) bool {
 		l.writeTaggedJobs(4, "[ $DCS_JOB_ID = 1 ] || "+l.gateWait())
 		p := l.start(l.tinyArgs()...)
 		l.until("a job has ended and two run", func() bool { return l.numFiles("ran/*") >= 3 })
@@ -145,7 +141,7 @@ func TestDeathAtEachCallOfCancel(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	needTracing(t)
-	eachCall(t, shortOrLong(8, 1), func(l *lab, n int) bool {
+	eachCall(t, polltest.Scale(8, 8, 1), func(l *lab, n int) bool {
 		l.writeTaggedJobs(4, "exec sleep 1000")
 		p := l.start(l.tinyArgs()...)
 		l.until("two run", func() bool { return l.numRunning(4) == 2 })
@@ -185,7 +181,7 @@ func TestErrorAtEachJournalCall(t *testing.T) {
 		{"anywhere", syscall.ENOSPC, 1, []string{"run"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			eachCall(t, shortOrLong(8, 1), func(l *lab, n int) bool {
+			eachCall(t, polltest.Scale(8, 8, 1), func(l *lab, n int) bool {
 				e := l.startTraced(n, c.calls, fmt.Sprint(int(c.errno)), l.tracerPaths(c.files), l.tinyArgs()...).wait()
 				made := strings.Count(l.readFile(l.path("calls")), "\n")
 				l.t.Log(l.tracedCall(n))

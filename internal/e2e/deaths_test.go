@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"dcs-tui/hosts/helper"
-	"dcs-tui/internal/polltest"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -12,18 +10,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"dcs-tui/hosts/helper"
+	"dcs-tui/internal/polltest"
 )
-
-// long reports whether the long forms of the sweeps are requested (DCS_LONG=1).
-var long = os.Getenv("DCS_LONG") == "1"
-
-// shortOrLong returns the value for the plain or the long form.
-func shortOrLong[T any](plain, inLong T) T {
-	if long {
-		return inLong
-	}
-	return plain
-}
 
 // newRand returns the random source of a test. DCS_SEED repeats an earlier one.
 func newRand(t *testing.T) *rand.Rand {
@@ -92,10 +82,7 @@ func TestDeathsAtAnyInstant(t *testing.T) {
 	t.Parallel()
 	r := newRand(t)
 	l := newLab(t, 3)
-	jobs, deaths, lateDeaths := shortOrLong(200, 2000), shortOrLong(25, 300), shortOrLong(8, 40)
-	if testing.Short() {
-		jobs, deaths, lateDeaths = 100, 8, 4
-	}
+	jobs, deaths, lateDeaths := polltest.Scale(100, 200, 2000), polltest.Scale(8, 25, 300), polltest.Scale(4, 8, 40)
 	var b strings.Builder
 	twice := map[int]bool{}
 	for i := range jobs {
@@ -139,7 +126,7 @@ func TestDeathsWhileDeploying(t *testing.T) {
 	file := l.writeBusyJobs(jobs, 2)
 	args := l.runArgs(2, "--json", file)
 	var shown []string
-	for n := range shortOrLong(6, 30) {
+	for n := range polltest.Scale(6, 6, 30) {
 		p := l.startCommand(exec.Command(l.newVersion(n), args...))
 		after := time.Duration(100+r.IntN(500)) * time.Millisecond
 		if n == 0 { // the run exists
@@ -190,7 +177,7 @@ func TestDeathsWhileReading(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	r := newRand(t)
-	for n := range shortOrLong(3, 40) {
+	for n := range polltest.Scale(3, 3, 40) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			l := newLab(t, 1)
 			l.mkdir("ran")

@@ -16,7 +16,7 @@ func TestJournalsThatEndEarly(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	const n = 12
-	rounds := shortOrLong(50, 400)
+	rounds := polltest.Scale(50, 50, 400)
 	r := newRand(t)
 	l := newLab(t, 2)
 	var script strings.Builder

@@ -29,17 +29,7 @@ func TestMain(m *testing.M) {
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		f.Value.Set("4")
 	}
-	dir, err := os.MkdirTemp("", "dcs-e2e-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := 1
-	if program, err = progtest.Build(dir); err == nil {
-		code = m.Run()
-	}
-	os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(progtest.Main(m, &program))
 }
 
 // must ends the test if there is an error.

@@ -13,41 +13,17 @@ import (
 // because helpers leave a moment after their dispatcher.
 func (l *lab) checkNothingLeft() {
 	l.t.Helper()
-	for _, p := range progtest.KillLeftBehind(20*time.Second, l.ownProcess()) {
-		l.t.Errorf("left behind: %s", p)
-	}
+	progtest.CheckNothingLeft(l.t, 20*time.Second, l.ownProcess())
 }
 
-// ownProcess returns a function that reports whether a process belongs to this lab: its arguments
-// or environment contain the test's directories or the uid of a run, or it runs a program from
-// there, has its working directory there, or has a file open there. The ssh servers belong to the
-// test and are excluded.
+// ownProcess returns a function that reports whether a process belongs to this lab: it refers to the
+// test's directories or to the uid of a run. The ssh servers belong to the test and are excluded.
 func (l *lab) ownProcess() func(progtest.Process) bool {
 	marks := l.marks()
 	return func(p progtest.Process) bool {
 		exe, _ := os.Readlink(p.Dir + "/exe")
-		return !strings.HasPrefix(filepath.Base(exe), "sshd") && refersTo(p, exe, marks)
+		return !strings.HasPrefix(filepath.Base(exe), "sshd") && p.RefersTo(marks...)
 	}
-}
-
-// refersTo reports whether a process refers to one of the marks.
-func refersTo(p progtest.Process, exe string, marks []string) bool {
-	env, _ := os.ReadFile(p.Dir + "/environ")
-	cwd, _ := os.Readlink(p.Dir + "/cwd")
-	texts := []string{p.Args, string(env), exe, cwd}
-	fds, _ := filepath.Glob(p.Dir + "/fd/*")
-	for _, fd := range fds {
-		file, _ := os.Readlink(fd)
-		texts = append(texts, file)
-	}
-	for _, mark := range marks {
-		for _, text := range texts {
-			if strings.Contains(text, mark) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // marks returns the strings that identify processes of this lab: the directory that contains all

@@ -139,7 +139,7 @@ func TestMachinesTakeTheRunFromEachOther(t *testing.T) {
 	needNamespaces(t)
 	r := newRand(t)
 	l := newLab(t, 2)
-	jobs, rounds := shortOrLong(400, 4000), shortOrLong(6, 40)
+	jobs, rounds := polltest.Scale(400, 400, 4000), polltest.Scale(6, 6, 40)
 	names := [2]string{"oak", "elm"}
 	var shown []string
 	p := l.startOn(names[0], l.runArgs(3, "--json", "--on-interrupt", "cancel", l.writeBusyJobs(jobs, 3))...)

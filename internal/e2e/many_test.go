@@ -22,7 +22,7 @@ func TestTwoResumesAtOnce(t *testing.T) {
 	p := l.start(l.tinyArgs()...)
 	l.until("both long jobs run", func() bool { return l.numRunning(2) == 2 })
 	var shown []string
-	for range shortOrLong(20, 200) {
+	for range polltest.Scale(20, 20, 200) {
 		shown = append(shown, p.kill().stdout)
 		a, b := l.start(l.tinyResumeArgs()...), l.start(l.tinyResumeArgs()...)
 		loser := b
@@ -165,8 +165,8 @@ func TestResumeWithoutAHost(t *testing.T) {
 				}
 				q := l.start(l.resumeArgs("--hosts", l.writeFile("fewer.toml", text))...)
 				q.awaitHost()
-				if long && !ended { // longer than the lost_after of an unknown host
-					time.Sleep(75 * time.Second)
+				if !ended { // in the long form, longer than the lost_after of an unknown host
+					time.Sleep(polltest.Scale(0, 0, 75*time.Second))
 				}
 				l.writeFile("gate", "")
 				e := q.mustSucceed()

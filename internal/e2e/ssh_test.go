@@ -8,6 +8,7 @@ import (
 
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // writeTaggedJobs writes n jobs that each append their attempt id to a file of their own. The files
@@ -25,28 +26,12 @@ func (l *lab) gateWait() string {
 // checkAttemptsRanOnce checks that each job ran, and that each attempt id ran once.
 func (l *lab) checkAttemptsRanOnce(n int) {
 	l.t.Helper()
-	for id := 1; id <= n; id++ {
-		b, err := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id)))
-		if err != nil {
-			l.t.Errorf("job %d never ran", id)
-			continue
-		}
-		seen := map[string]bool{}
-		for line := range strings.Lines(string(b)) {
-			if seen[line] {
-				l.t.Errorf("attempt %s ran twice", strings.TrimSpace(line))
-			}
-			seen[line] = true
-		}
-	}
+	progtest.CheckRanOnce(l.t, l.path("ran"), n)
 }
 
 // TestJobsOnFourHosts runs real jobs over ssh on four hosts (P1, P2, B3, promises 1, 2, 4).
 func TestJobsOnFourHosts(t *testing.T) {
-	n := 1000
-	if testing.Short() {
-		n = 100
-	}
+	n := polltest.Scale(100, 1000, 1000)
 	l := newLab(t, 4)
 	file := l.writeTaggedJobs(n, l.gateWait())
 	run := l.start(l.runArgs(4, "--json", file)...)

@@ -3,6 +3,7 @@ package e2e
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -25,15 +26,7 @@ func (l *lab) onTerminal(args ...string) (p *process, screen *progtest.Buffer, h
 	p = l.startCommand(cmd)
 	tty.Close()
 	screen = new(progtest.Buffer)
-	go func() {
-		for r := bufio.NewReader(person); ; {
-			c, err := r.ReadByte()
-			if err != nil {
-				return
-			}
-			screen.Write([]byte{c})
-		}
-	}()
+	go io.Copy(screen, person) // until the person hangs up, or the program ends
 	return p, screen, func() { person.Close() }
 }
 
@@ -112,10 +105,7 @@ func TestTerminalHangsUp(t *testing.T) {
 func TestTerminated(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
-	jobs := 300
-	if testing.Short() {
-		jobs = 80
-	}
+	jobs := polltest.Scale(80, 300, 300)
 	p := l.start(l.runArgs(3, "--json", l.writeBusyJobs(jobs, 3))...)
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
 	p.signal(syscall.SIGTERM)

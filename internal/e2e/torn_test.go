@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"dcs-tui/internal/polltest"
 )
 
 // TestTornJournal truncates the newest file of the journal after the dispatcher's death, as a power
@@ -21,7 +23,7 @@ func TestTornJournal(t *testing.T) {
 	file := l.writeTaggedJobs(jobs, "[ $DCS_JOB_ID -lt 4 ] && "+l.gateWait()+"; sleep 0.0$((DCS_JOB_ID % 10))")
 	p := l.start(l.runArgs(3, file)...)
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 3 })
-	for round := range shortOrLong(10, 60) {
+	for round := range polltest.Scale(5, 10, 60) {
 		p.kill()
 		cut := l.truncateJournal(round, r.IntN)
 		p = l.start(l.resumeArgs()...)

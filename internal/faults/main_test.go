@@ -34,20 +34,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	dir, err := os.MkdirTemp("", "dcs-faults-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
 	if program = *binFlag; program == "" && labProblem() == nil && !testing.Short() {
-		program, err = progtest.Build(dir, "CGO_ENABLED=0")
+		os.Exit(progtest.Main(m, &program, "CGO_ENABLED=0"))
 	}
-	code := 1
-	if err == nil {
-		code = m.Run()
-	}
-	os.RemoveAll(dir)
-	os.Exit(code)
+	os.Exit(m.Run())
 }
 
 // unshareMounts moves this process into a mount namespace of its own, so that the labs' mounts end

@@ -229,22 +229,7 @@ func (l *lab) numStarted() int {
 // returns the number of attempts.
 func (l *lab) wantEachRanOnce(n int) (attempts int) {
 	l.t.Helper()
-	for id := 1; id <= n; id++ {
-		b, err := os.ReadFile(l.path(fmt.Sprintf("ran/%d", id)))
-		if err != nil {
-			l.t.Errorf("job %d never ran", id)
-			continue
-		}
-		seen := map[string]bool{}
-		for line := range strings.Lines(string(b)) {
-			if seen[line] {
-				l.t.Errorf("attempt %s ran twice", strings.TrimSpace(line))
-			}
-			seen[line] = true
-			attempts++
-		}
-	}
-	return attempts
+	return progtest.CheckRanOnce(l.t, l.path("ran"), n)
 }
 
 // line is one object of --json.
@@ -314,16 +299,10 @@ func (l *lab) wantSucceededAtOnce(n int, all ...ended) {
 	}
 }
 
-// wantNothingLeft fails the test if a process of the lab's run is still alive (promise 4). Helpers
-// exit a moment after their dispatcher.
+// wantNothingLeft fails the test if a process of the lab's run is still alive (promise 4). Every
+// spool and every job refers to the lab's local directory. Helpers exit a moment after their
+// dispatcher.
 func (l *lab) wantNothingLeft() {
-	for _, p := range progtest.KillLeftBehind(45*time.Second, l.isOurs) {
-		l.t.Errorf("left behind: %s", p)
-	}
-}
-
-// isOurs reports whether a process names the lab's local directory. Every spool and every job does.
-func (l *lab) isOurs(p progtest.Process) bool {
-	env, _ := os.ReadFile(p.Dir + "/environ")
-	return strings.Contains(p.Args, l.local) || strings.Contains(string(env), l.local)
+	l.t.Helper()
+	progtest.CheckNothingLeft(l.t, 45*time.Second, func(p progtest.Process) bool { return p.RefersTo(l.local) })
 }

@@ -53,24 +53,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, enter(os.Args[2], os.Args[3], os.Args[4], os.Args[5], os.Args[6:]))
 		os.Exit(126)
 	}
-	os.Exit(buildAndRun(m))
-}
-
-func buildAndRun(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "dcs-labfs-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if program, err = progtest.Build(dir); err != nil {
-		return 1
-	}
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue { // the tests mostly wait for time to pass
 		f.Value.Set("6")
 	}
-	return m.Run()
+	os.Exit(progtest.Main(m, &program))
 }
 
 // enter executes argv in a mount namespace of its own, derived from the namespace file. It binds

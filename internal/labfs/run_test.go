@@ -4,7 +4,6 @@ package labfs_test
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,14 +45,6 @@ func TestStaleCachesEverywhere(t *testing.T) {
 	l.wantSucceededAtOnce(n, first, l.resume(5)) // otherwise some jobs were not adopted
 }
 
-// inLong returns short, or long with DCS_LONG=1.
-func inLong(short, long time.Duration) time.Duration {
-	if os.Getenv("DCS_LONG") == "1" {
-		return long
-	}
-	return short
-}
-
 // TestHungHost checks a run whose shared directory hangs on one host. The host's heartbeats
 // continue, so it is not given up. One line reports what hangs, and the other hosts continue. When
 // the directory answers again, every job is counted and none has run twice.
@@ -69,7 +60,7 @@ func TestHungHost(t *testing.T) {
 	p.until("calls of the host hang", func() bool { return l.mounts[1].NumWaiting() > 0 })
 	p.says("file system")
 	// This is longer than a host may be silent.
-	time.Sleep(inLong(18*time.Second, 75*time.Second))
+	time.Sleep(polltest.Scale(18*time.Second, 18*time.Second, 75*time.Second))
 	if text := p.err.String(); strings.Contains(text, "suspect") || strings.Contains(text, "given up") || strings.Contains(text, " lost") {
 		t.Fatalf("a host whose file system hangs was taken for dead:\n%s", text)
 	}

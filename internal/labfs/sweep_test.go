@@ -59,7 +59,7 @@ func failEachCall(t *testing.T, errno syscall.Errno, kinds []callOnMachine) {
 	l := newLab(t, machines, 100*time.Millisecond)
 	p := l.start(l.inventory(machines-1, 2), l.jobs(n, "sleep 0.1"))
 	p.until("jobs run", func() bool { return l.numStarted() >= 1 })
-	until := time.Now().Add(inLong(8*time.Second, 3*time.Minute))
+	until := time.Now().Add(polltest.Scale(8*time.Second, 8*time.Second, 3*time.Minute))
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	hits, met := 0, map[callOnMachine]bool{}

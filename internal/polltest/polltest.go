@@ -4,6 +4,7 @@
 package polltest
 
 import (
+	"os"
 	"testing"
 	"time"
 )
@@ -54,4 +55,16 @@ func Long(t testing.TB) {
 	if testing.Short() {
 		t.Skip("takes long: make test LONG=1 runs it")
 	}
+}
+
+// Scale returns a size or a duration of a test: short in `make test`, usual in `make test LONG=1`,
+// and therefore CI, and complete with DCS_LONG=1 as well.
+func Scale[T any](short, usual, complete T) T {
+	switch {
+	case testing.Short():
+		return short
+	case os.Getenv("DCS_LONG") == "1":
+		return complete
+	}
+	return usual
 }

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 
 	"dcs-tui/internal/polltest"
@@ -21,6 +23,20 @@ type Process struct {
 
 func (p Process) String() string {
 	return fmt.Sprint(p.PID, " ", strings.ReplaceAll(p.Args, "\x00", " "))
+}
+
+// RefersTo reports whether the arguments or the environment of the process contain one of the marks,
+// or the path of its program, its working directory, or a file that it has open does. A NUL follows
+// each argument, variable, and path.
+func (p Process) RefersTo(marks ...string) bool {
+	env, _ := os.ReadFile(p.Dir + "/environ")
+	all := p.Args + "\x00" + string(env) + "\x00"
+	links, _ := filepath.Glob(p.Dir + "/fd/*")
+	for _, link := range append(links, p.Dir+"/exe", p.Dir+"/cwd") {
+		path, _ := os.Readlink(link)
+		all += path + "\x00"
+	}
+	return slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(all, mark) })
 }
 
 // FindProcesses lists the processes for which meant returns true, except the test itself. It knows
@@ -52,4 +68,12 @@ func KillLeftBehind(limit time.Duration, meant func(Process) bool) (left []Proce
 		syscall.Kill(p.PID, syscall.SIGKILL)
 	}
 	return left
+}
+
+// CheckNothingLeft fails the test if meant still returns true for a process after limit (promise 4).
+func CheckNothingLeft(t testing.TB, limit time.Duration, meant func(Process) bool) {
+	t.Helper()
+	for _, p := range KillLeftBehind(limit, meant) {
+		t.Errorf("left behind: %s", p)
+	}
 }

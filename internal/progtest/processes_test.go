@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// TestKillLeftBehind checks that LeftBehind finds, names, and kills a live process, and ignores one
-// that has ended. The tests of promise 4 rely on it.
+// TestKillLeftBehind checks that a live process is found, named, and killed, and one that has ended
+// is ignored. The tests of promise 4 rely on it.
 func TestKillLeftBehind(t *testing.T) {
 	mark := "of " + t.TempDir()
-	meant := func(p Process) bool { return strings.Contains(p.Args, mark) }
+	meant := func(p Process) bool { return p.RefersTo(mark) }
 	lives := exec.Command("/bin/sh", "-c", "read x; : "+mark)
 	in, err := lives.StdinPipe()
 	if err != nil {

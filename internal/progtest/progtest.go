@@ -1,6 +1,6 @@
 // Package progtest contains what the tests of the real program share, whatever hosts and file
-// systems they use. It builds the program, keeps its output while it runs, and finds the processes
-// that it leaves behind. It is for tests only, and knows nothing about runs and jobs.
+// systems they use. It builds the program, keeps its output while it runs, finds the processes that
+// it leaves behind, and checks what the test's jobs wrote. It is for tests only.
 package progtest
 
 import (
@@ -10,22 +10,31 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"testing"
 )
 
-// Build builds the program in dir and returns its path. The compiler's messages go to standard
-// error. env is added to the compiler's environment. Callers must import internal/cli, so that a
-// change of it invalidates the cached results of their tests. Runs of this process do not share
-// slots with others on this machine unless they request it, because tests run concurrently.
-func Build(dir string, env ...string) (program string, err error) {
+// Main builds the program, sets program to its path, runs the tests, and returns their exit code.
+// The compiler's messages go to standard error. env is added to the compiler's environment. Callers
+// must import internal/cli, so that a change of it invalidates the cached results of their tests.
+// Runs of this process do not share slots with others on this machine unless they request it,
+// because tests run concurrently.
+func Main(m *testing.M, program *string, env ...string) int {
+	dir, err := os.MkdirTemp("", "dcs-progtest-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
 	os.Setenv("DCS_TUI_RUN_SHARE", "off")
-	program = filepath.Join(dir, "dcs-tui")
-	build := exec.Command("go", "build", "-o", program, "dcs-tui")
+	*program = filepath.Join(dir, "dcs-tui")
+	build := exec.Command("go", "build", "-o", *program, "dcs-tui")
 	build.Env = append(os.Environ(), env...)
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
-		return "", fmt.Errorf("building the program: %w", err)
+		fmt.Fprintln(os.Stderr, "building the program:", err)
+		return 1
 	}
-	return program, nil
+	return m.Run()
 }
 
 // Buffer collects output and may be read while a process still writes to it. The zero value is

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"regexp"
 	"syscall"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 // ErrNone reports that there are no pseudo-terminals on this machine.
@@ -123,12 +125,19 @@ func Start(t testing.TB, cmd *exec.Cmd) *Program {
 // Until returns the output up to a text. It fails the test if the text is not shown.
 func (p *Program) Until(text string) string {
 	p.t.Helper()
-	for {
-		if i := bytes.Index(p.shown.Bytes(), []byte(text)); i >= 0 {
-			return string(p.shown.Next(i + len(text)))
+	return p.UntilMatch(regexp.QuoteMeta(text))
+}
+
+// UntilMatch returns the output up to the end of the first match of a regular expression. It fails
+// the test if there is none.
+func (p *Program) UntilMatch(pattern string) string {
+	p.t.Helper()
+	for want := regexp.MustCompile(pattern); ; {
+		if at := want.FindIndex(p.shown.Bytes()); at != nil {
+			return string(p.shown.Next(at[1]))
 		}
 		if err := p.read(); err != nil {
-			p.t.Fatalf("it does not show %q (%v): %q", text, err, p.shown.String())
+			p.t.Fatalf("it does not show %q (%v): %q", pattern, err, p.shown.String())
 		}
 	}
 }
@@ -150,7 +159,7 @@ func (p *Program) End() string {
 }
 
 func (p *Program) read() error {
-	p.Person.SetReadDeadline(time.Now().Add(2 * time.Minute))
+	p.Person.SetReadDeadline(time.Now().Add(polltest.Patience))
 	b := make([]byte, 16384)
 	n, err := p.Person.Read(b)
 	p.shown.Write(b[:n])

@@ -18,24 +18,12 @@ import (
 // program is the path of the real program, which is built once.
 var program string
 
-func TestMain(m *testing.M) { os.Exit(testMain(m)) }
-
-func testMain(m *testing.M) int {
+func TestMain(m *testing.M) {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		fmt.Fprintln(os.Stderr, "NO TMUX HERE: THE SCREEN IS NOT TESTED (apt-get install tmux)")
-		return m.Run()
+		os.Exit(m.Run())
 	}
-	dir, err := os.MkdirTemp("", "dcs-screen-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if program, err = progtest.Build(dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	os.Exit(progtest.Main(m, &program))
 }
 
 // terminal is a shell in a tmux server of its own, in a directory of its own.

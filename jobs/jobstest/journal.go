@@ -13,6 +13,7 @@ type Journal struct {
 	mu      sync.Mutex
 	pending []jobs.Record
 	durable []jobs.Record
+	syncs   int // number of successful calls of Sync
 	failure error
 	missing error
 	epoch   int           // of the dispatcher that has taken the run over
@@ -33,6 +34,7 @@ func (j *Journal) Sync() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.failure == nil {
+		j.syncs++
 		j.durable, j.pending = append(j.durable, j.pending...), nil
 	}
 	return j.failure
@@ -92,6 +94,13 @@ func (j *Journal) Durable() []jobs.Record {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.durable)
+}
+
+// Syncs returns how many calls of Sync have succeeded.
+func (j *Journal) Syncs() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.syncs
 }
 
 // Has reports whether a durable record matches.
