@@ -237,7 +237,7 @@ func isEditable(p runview.Phase) bool {
 
 // openEdit opens a line with the command of a job. An edited job is queued again.
 func (m *model) openEdit(id jobs.ID) tea.Cmd {
-	return m.withDetailIn(&waitModal{keepsKeys: true}, id, func(m *model, detail *runview.Detail) tea.Cmd {
+	return m.withDetailIn(&waitModal{keepsText: true}, id, func(m *model, detail *runview.Detail) tea.Cmd {
 		if !isEditable(detail.Row.Phase) {
 			m.showError(fmt.Sprintf("cannot edit: %s %s by now", jobName(id), phaseInfoOf(detail.Row.Phase).verbPhrase))
 			return nil

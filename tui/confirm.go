@@ -233,8 +233,9 @@ func (p *questionModal) draw(m *model, w, h int) []string {
 
 // waitModal receives the keys while the source computes an answer that a key needs.
 type waitModal struct {
-	keepsKeys bool // text typed meanwhile belongs to the line that is about to open
-	keptKeys  []tea.Msg
+	keepsText bool // text typed meanwhile belongs to the line that is about to open
+	keepsKeys bool // keys pressed meanwhile apply to what the answer selects
+	kept      []tea.Msg
 	onCancel  func() // called instead of using the answer after esc; may be nil
 }
 
@@ -254,19 +255,23 @@ func (p *waitModal) paste(_ *model, s string) tea.Cmd {
 }
 
 func (p *waitModal) keepKey(msg tea.Msg) {
-	if p.keepsKeys && len(p.keptKeys) < maxKeptKeys {
-		p.keptKeys = append(p.keptKeys, msg)
+	if (p.keepsText || p.keepsKeys) && len(p.kept) < maxKept {
+		p.kept = append(p.kept, msg)
 	}
 }
 
-// maxKeptKeys bounds the keys that are kept for a line.
-const maxKeptKeys = 1000
+// maxKept bounds the keys that are kept.
+const maxKept = 1000
 
-// retype types into a line what was typed before it opened, up to an enter: a text that was not
-// shown must not be confirmed.
+// retype repeats the kept keys. In a line, it stops at an enter: a text that was not shown must not
+// be confirmed. It stops at a question for the same reason.
 func (p *waitModal) retype(m *model) tea.Cmd {
 	var cmds []tea.Cmd
-	for _, msg := range p.keptKeys {
+	for _, msg := range p.kept {
+		if p.keepsKeys && m.modal == nil {
+			cmds = append(cmds, m.handle(msg))
+			continue
+		}
 		line, ok := m.modal.(*inputLine)
 		if !ok {
 			break

@@ -44,8 +44,8 @@ func checkHarmless(t *testing.T, m *model, what string) {
 func TestHostileTexts(t *testing.T) {
 	for i, evil := range hostile {
 		for k, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
-			if raceDetector && k != i%3 {
-				continue // these texts are slow to draw: one size for each text is enough
+			if (raceDetector || testing.Short()) && k != i%3 {
+				continue // these texts are slow to draw
 			}
 			wrong := ""
 			src := sampleWith(func(snap *runview.Snapshot) { putText(snap, evil, wrong) })

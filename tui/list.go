@@ -294,12 +294,16 @@ func (l *jobList) selectCurrent(m *model) tea.Cmd {
 // selectAll selects all jobs of a list, loaded or not.
 func (l *jobList) selectAll(m *model) tea.Cmd { return m.selectMatches(l.fullFilter()) }
 
-// selectMatches selects all jobs that a filter matches.
+// selectMatches selects all jobs that a filter matches. Keys that are pressed meanwhile apply to the
+// selection.
 func (m *model) selectMatches(filter string) tea.Cmd {
-	src := m.src
-	return callSource(sourceTimeout, func(ctx context.Context) reply {
+	src, box := m.src, &waitModal{keepsKeys: true}
+	return m.awaitAnswer(box, sourceTimeout, func(ctx context.Context) reply {
 		which, _, err := src.Match(ctx, filter)
 		return func(m *model) tea.Cmd {
+			if which.Count() == 0 {
+				box.kept = nil // they would apply to the job under the cursor
+			}
 			switch {
 			case err != nil:
 				m.showError("nothing was selected: " + err.Error())

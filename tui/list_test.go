@@ -298,6 +298,35 @@ func TestSelecting(t *testing.T) {
 	press(t, m, "a", "nothing was selected")
 }
 
+// TestKeysWaitForTheSelection checks that keys behind `a` apply to the selected jobs, although the
+// source has not named them yet. They do nothing if no job matches, and confirm no question that was
+// not shown.
+func TestKeysWaitForTheSelection(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		matches jobs.Ranges
+		shows   string
+	}{
+		{"30 jobs match", jobs.Ranges{{First: 1, Last: 30}}, "Cancel 30 jobs?"},
+		{"no job matches", nil, "nothing was selected"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			src := sample()
+			src.matches, src.cost = c.matches, runview.Cost{Running: 30}
+			m, _ := screenOn(t, src, aRunning, 80, 24)
+			_, matching := m.Update(keyMessage("a"))
+			for _, key := range []string{"c", "y"} {
+				_, cmd := m.Update(keyMessage(key))
+				runCommands(t, m, cmd)
+			}
+			runCommands(t, m, matching)
+			refresh(t, m)
+			shows(t, m, c.shows)
+			equal(t, len(src.actions()), 0, "actions")
+		})
+	}
+}
+
 // passFilterDelay lets the time pass after which a filter that is being typed is applied.
 func passFilterDelay(t *testing.T, m *model) {
 	t.Helper()
