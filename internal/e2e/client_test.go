@@ -287,6 +287,7 @@ func needPython(t *testing.T) {
 
 // TestPythonClient runs the Python client over real sshd, killed and resumed in the middle.
 func TestPythonClient(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	needPython(t)
 	l := newLab(t, 2)

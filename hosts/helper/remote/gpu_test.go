@@ -243,7 +243,7 @@ func TestGPULockExcludes(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			for got := 0; got < 10; {
+			for got := 0; got < polltest.Scale(3, 10, 10); {
 				locks, err := lockGPUs(dir, []int{1, 0}, false)
 				switch {
 				case err == nil:

@@ -122,6 +122,7 @@ func TestNastyJobs(t *testing.T) {
 // (promise 4). One case has many processes at once, and the others have one process that is
 // replaced again and again.
 func TestForkBombs(t *testing.T) {
+	polltest.Long(t)
 	for how, text := range map[string]string{
 		// Each of 8 loops starts a new process for each one that ends, some dozens at a time.
 		"many": `n=0; while [ $n -lt 8 ]; do n=$((n+1)); (trap '' TERM; while :; do sleep 0.02 & sleep 0.02 & sleep 0.03; done) & done; echo up > $READY; wait`,

@@ -293,6 +293,7 @@ func TestKillSuspended(t *testing.T) {
 // TestNothingStaysSuspended checks that no tree stays suspended after the death of the process that
 // suspends it.
 func TestNothingStaysSuspended(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	for _, c := range []struct {
 		name  string

@@ -380,7 +380,7 @@ func (d *driver) hasSaid(text string) bool {
 // their work, and each launch is repeated through each helper. In the end, every attempt has one
 // answer, none ran twice, and every attempt that is reported as exited has run.
 func TestManyDeaths(t *testing.T) {
-	const n, rounds = 150, 6
+	n, rounds := polltest.Scale(50, 150, 150), polltest.Scale(3, 6, 6)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
