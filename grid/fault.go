@@ -14,12 +14,17 @@ const maxFaults = 10
 
 // faults collects the errors or the warnings of a template.
 type faults struct {
-	file string
-	list []*jobs.ParseError
+	file      string
+	firstFlag int // lines from this one on are not of the file, but made from flags; 0: none
+	list      []*jobs.ParseError
 }
 
 func (f *faults) add(line, column int, format string, args ...any) {
-	f.list = append(f.list, &jobs.ParseError{File: f.file, Line: line, Column: column, Err: fmt.Errorf(format, args...)})
+	fault := &jobs.ParseError{File: f.file, Line: line, Column: column, Err: fmt.Errorf(format, args...)}
+	if f.firstFlag > 0 && line >= f.firstFlag {
+		fault.File, fault.Line, fault.Column = "--search", 0, 0
+	}
+	f.list = append(f.list, fault)
 }
 
 // at adds a fault at an offset of a line's text.

@@ -1,6 +1,7 @@
 package grid
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -71,6 +72,7 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 	p := &parser{Config: c, t: &Template{File: name}, known: map[string]int{}, zipped: map[int]*line{}}
 	p.wrong.file, p.doubt.file = name, name
 	if c.Search != "" {
+		p.wrong.firstFlag = bytes.Count(b, []byte("\n")) + 2
 		b = append(b, "\n\n"+c.Search+"\n"...) // the blank line ends a line that continues
 	}
 	if p.text(string(b)) {

@@ -247,8 +247,8 @@ func (s *summary) efficiency() string {
 	if lasted < minSession || busy == 0 || s.SlotTime <= 0 || s.PeakSlots == 0 {
 		return ""
 	}
-	return fmt.Sprintf("efficiency %.0f%%: %s of run time on %s in %s", min(100, 100*busy.Seconds()/s.SlotTime.Seconds()),
-		results.HumanDuration(busy), jobs.Plural(s.PeakSlots, "slot"), results.HumanDuration(lasted))
+	return fmt.Sprintf("efficiency %.0f%%: %s of run time in %s of slot time, on at most %s", min(100, 100*busy.Seconds()/s.SlotTime.Seconds()),
+		results.HumanDuration(busy), results.HumanDuration(s.SlotTime), jobs.Plural(s.PeakSlots, "slot"))
 }
 
 // endTimeout bounds the wait for the end of a dispatcher whose jobs have all ended. The dispatcher

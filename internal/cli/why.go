@@ -127,10 +127,7 @@ func (a *app) runWhy(args []string, flags *whyFlags) error {
 	if err != nil {
 		return err
 	}
-	answer, err := a.askWhy(run, owner, id, flags.local)
-	if err != nil {
-		a.warn("%s cannot be asked, so this is what the run directory shows: %v", text.Line(owner.String()), err)
-	}
+	answer, whyNot := a.askWhy(run, owner, id, flags.local)
 	o := a.viewOptions(run)
 	o.Socket = nil // the dispatcher has been asked
 	v, err := a.openView(run, o)
@@ -141,6 +138,9 @@ func (a *app) runWhy(args []string, flags *whyFlags) error {
 	d, err := jobDetail(v, run, id)
 	if err != nil {
 		return err
+	}
+	if whyNot != nil {
+		a.warn("%s cannot be asked, so this is what the run directory shows: %v", text.Line(owner.String()), whyNot)
 	}
 	j := whyJSON{runJSON: runJSONOf(run), Job: id, Phase: d.Row.Phase.String(), Why: d.Why, Attempt: d.Row.Attempt}
 	if d.Row.Host != "" {
