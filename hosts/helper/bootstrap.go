@@ -123,10 +123,10 @@ var errTerminal = errors.New("the command allocates a terminal on the host")
 
 // answers reads the answers of the bootstrap and skips other lines.
 type answers struct {
-	r     *bufio.Reader // at least maxNoise, so that NewReader continues with it
-	nonce []byte        // including the blank after it
-	seen  int           // bytes read
-	noise string        // the first line that was no answer
+	r         *bufio.Reader // at least maxNoise, so that NewReader continues with it
+	nonce     []byte        // including the blank after it
+	bytesRead int           // bytes read
+	noise     string        // the first line that was no answer
 }
 
 func newAnswers(r io.Reader, nonce string) *answers {
@@ -138,7 +138,7 @@ func newAnswers(r io.Reader, nonce string) *answers {
 func (a *answers) next() (word, rest string, err error) {
 	for {
 		line, err := a.r.ReadSlice('\n')
-		if a.seen += len(line); a.seen > maxNoise || errors.Is(err, bufio.ErrBufferFull) {
+		if a.bytesRead += len(line); a.bytesRead > maxNoise || errors.Is(err, bufio.ErrBufferFull) {
 			a.addNoise(line)
 			return "", "", errNoise
 		}
@@ -180,7 +180,7 @@ func (s *session) followBootstrap() error {
 	for {
 		word, rest, err := s.answers.next()
 		if err != nil {
-			return s.ended(err)
+			return s.explainEnd(err)
 		}
 		switch word {
 		case "have", "ok":
@@ -196,22 +196,22 @@ func (s *session) followBootstrap() error {
 			damaged = true
 			why = append(why, clean(rest)+" (the program we sent does not run there, or arrived damaged)")
 		case "none":
-			return s.noPlace(why, damaged)
+			return s.explainNoPlace(why, damaged)
 		case "go":
 			return nil
 		default:
-			return s.fail(hosts.Broken, "", fmt.Errorf("the bootstrap answered %q", clean(word)))
+			return s.hostError(hosts.Broken, "", fmt.Errorf("the bootstrap answered %q", clean(word)))
 		}
 	}
 }
 
-// noPlace explains why the helper can run nowhere on the host.
-func (s *session) noPlace(why []string, damaged bool) error {
+// explainNoPlace explains why the helper can run nowhere on the host.
+func (s *session) explainNoPlace(why []string, damaged bool) error {
 	err := fmt.Errorf("there is no place for the helper: %s", strings.Join(why, "; "))
 	if damaged {
-		return s.fail(hosts.Broken, "", err)
+		return s.hostError(hosts.Broken, "", err)
 	}
-	return s.fail(hosts.Misconfigured, "give the host a work_dir that is yours, has room, and may run programs", err)
+	return s.hostError(hosts.Misconfigured, "give the host a work_dir that is yours, has room, and may run programs", err)
 }
 
 // deploy sends the program. rest is what follows "need". Each piece that is written extends the
@@ -230,14 +230,14 @@ func (s *session) deploy(rest string) error {
 		src, n = bytes.NewReader(packed), int64(len(packed))
 	}
 	if err != nil {
-		return s.fail(hosts.Misconfigured, "", err)
+		return s.hostError(hosts.Misconfigured, "", err)
 	}
 	dst := &progressWriter{w: s.stream.Stdin(), progress: func() { s.timer.Reset(stallTimeout) }}
 	if _, err = fmt.Fprintf(dst, "%s %d %s\n", method, n, sum); err == nil {
 		_, err = io.CopyBuffer(dst, struct{ io.Reader }{src}, make([]byte, 64<<10))
 	}
 	if err != nil && dst.err == nil {
-		return s.fail(hosts.Misconfigured, "", fmt.Errorf("read the program to send: %w", err))
+		return s.hostError(hosts.Misconfigured, "", fmt.Errorf("read the program to send: %w", err))
 	}
 	// After an error of writing, the far end is gone or about to go. What it prints and how it ends
 	// explain more than the error.
@@ -353,8 +353,8 @@ type binaries struct {
 	own func() (*program, error)
 	dir func() (string, error) // directory of our executable
 
-	mu    sync.Mutex
-	other map[string]*program // by name, such as "linux-arm64"
+	mu     sync.Mutex
+	others map[string]*program // by name, such as "linux-arm64"
 }
 
 func newBinaries() *binaries {
@@ -364,7 +364,7 @@ func newBinaries() *binaries {
 			exe, err := os.Executable()
 			return filepath.Dir(exe), err
 		},
-		other: map[string]*program{},
+		others: map[string]*program{},
 	}
 }
 
@@ -397,7 +397,7 @@ func (b *binaries) forSystem(kernel, machine string) (_ *program, advice string,
 	path := filepath.Join(dir, "dcs-tui-"+kind)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if o := b.other[kind]; o != nil {
+	if o := b.others[kind]; o != nil {
 		return o, "", nil
 	}
 	o, err := loadBinary(path, path)
@@ -405,7 +405,7 @@ func (b *binaries) forSystem(kernel, machine string) (_ *program, advice string,
 		return nil, fmt.Sprintf("build it from the same sources: CGO_ENABLED=0 GOOS=%s GOARCH=%s go build -o %s .", goos, goarch, path), none
 	}
 	if err == nil {
-		b.other[kind] = o
+		b.others[kind] = o
 	}
 	return o, "", err
 }

@@ -595,8 +595,8 @@ func FuzzAnswers(f *testing.F) {
 				t.Fatalf("answer %d %q out of %q", n, rest, in)
 			}
 		}
-		if a.seen > 2*maxNoise {
-			t.Errorf("read %d bytes", a.seen)
+		if a.bytesRead > 2*maxNoise {
+			t.Errorf("read %d bytes", a.bytesRead)
 		}
 	})
 }

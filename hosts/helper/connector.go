@@ -83,10 +83,10 @@ type session struct {
 	binary  *program
 }
 
-// errLate is the cause of ctx when a step took too long.
-type errLate struct{ step string }
+// stepTimeoutError is the cause of ctx when a step took too long.
+type stepTimeoutError struct{ step string }
 
-func (e *errLate) Error() string { return "no answer in time while " + e.step }
+func (e *stepTimeoutError) Error() string { return "no answer in time while " + e.step }
 
 func newSession(ctx context.Context, c *Connector, h *hosts.Host, open *hosts.Open) *session {
 	o := *open
@@ -94,7 +94,7 @@ func newSession(ctx context.Context, c *Connector, h *hosts.Host, open *hosts.Op
 	s := &session{c: c, host: h, open: &o, release: func() bool { return true }}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	s.setStep("opening the link")
-	s.timer = time.AfterFunc(c.timeout, func() { s.cancel(&errLate{*s.step.Load()}) })
+	s.timer = time.AfterFunc(c.timeout, func() { s.cancel(&stepTimeoutError{*s.step.Load()}) })
 	return s
 }
 
@@ -130,7 +130,7 @@ func (s *session) begin() error {
 	s.setStep("starting a shell")
 	stream, err := s.link.Start(s.ctx, bootstrap(nonce))
 	if err != nil {
-		return s.fail(hosts.Unreachable, "", err)
+		return s.hostError(hosts.Unreachable, "", err)
 	}
 	s.stream = stream
 	var log func(string)
@@ -147,7 +147,7 @@ func (s *session) begin() error {
 	s.setStep("choosing the program for it")
 	var advice string
 	if s.binary, advice, err = s.c.binaries.forSystem(kernel, machine); err != nil {
-		return s.fail(hosts.Misconfigured, advice, err)
+		return s.hostError(hosts.Misconfigured, advice, err)
 	}
 	lines := fmt.Sprintf("%s\n%d\n%s\n%s/%s\n%s\n", s.binary.id, s.binary.size,
 		cmp.Or(s.open.WorkDir, s.host.WorkDir), s.open.Run, s.open.Host, s.c.opt.Bases)
@@ -156,7 +156,7 @@ func (s *session) begin() error {
 		if _, _, err2 := s.answers.next(); err2 != nil {
 			err = err2
 		}
-		return s.ended(err)
+		return s.explainEnd(err)
 	}
 	return nil
 }
@@ -165,15 +165,15 @@ func (s *session) begin() error {
 func (s *session) system() (kernel, machine string, err error) {
 	word, rest, err := s.answers.next()
 	if err != nil {
-		return "", "", s.ended(err)
+		return "", "", s.explainEnd(err)
 	}
 	if word == "path" {
-		return "", "", s.fail(hosts.Misconfigured, "a startup file there may set PATH wrongly; it must contain the directories of the usual programs, such as /usr/bin:/bin",
+		return "", "", s.hostError(hosts.Misconfigured, "a startup file there may set PATH wrongly; it must contain the directories of the usual programs, such as /usr/bin:/bin",
 			fmt.Errorf("uname cannot be run there: PATH is %q", clean(rest)))
 	}
 	kernel, machine, ok := strings.Cut(rest, " ")
 	if word != "sys" || !ok {
-		return "", "", s.fail(hosts.Broken, "", fmt.Errorf("the shell answered %q where it should say its system", clean(word+" "+rest)))
+		return "", "", s.hostError(hosts.Broken, "", fmt.Errorf("the shell answered %q where it should say its system", clean(word+" "+rest)))
 	}
 	return clean(kernel), clean(machine), nil
 }
@@ -196,7 +196,7 @@ func (s *session) finish(err error) error {
 	// certain remains the reason nevertheless.
 	if (!s.release() || s.ctx.Err() != nil) && !isCertain(err) {
 		cause, advice := context.Cause(s.ctx), ""
-		if late := (*errLate)(nil); errors.As(cause, &late) && late.step == stepShell {
+		if late := (*stepTimeoutError)(nil); errors.As(cause, &late) && late.step == stepShell {
 			advice = "a startup file there, such as .bashrc, may read standard input, ask something or hang; let it do so in interactive shells only"
 			if s.host.Link == "command" { // it may not have reached the host
 				advice = "the host may be out of reach, or " + advice
@@ -234,7 +234,7 @@ func (s *session) hello() (*worker, error) {
 	s.setStep("waiting for the helper's hello")
 	w := newWorker(s)
 	if err := w.out.Write(s.open); err != nil {
-		return nil, s.fail(hosts.Misconfigured, "", err)
+		return nil, s.hostError(hosts.Misconfigured, "", err)
 	}
 	if err := w.box.flush(s.stream.Stdin()); err != nil {
 		if _, err2 := w.in.Read(); err2 != nil {
@@ -242,27 +242,27 @@ func (s *session) hello() (*worker, error) {
 		}
 		return nil, s.helperEnded(err)
 	}
-	for w.first == nil {
+	for w.hello == nil {
 		m, err := w.in.Read()
 		if err != nil {
 			return nil, s.helperEnded(err)
 		}
 		switch m := m.(type) {
 		case *hosts.Hello:
-			w.first = m
+			w.hello = m
 		case *hosts.Trouble:
 			if m.Fatal {
-				return nil, s.fail(hosts.Misconfigured, "", errors.New(clean(m.Text)))
+				return nil, s.hostError(hosts.Misconfigured, "", errors.New(clean(m.Text)))
 			}
-			w.early = append(w.early, m)
+			w.earlyMessages = append(w.earlyMessages, m)
 		default:
-			w.early = append(w.early, m)
+			w.earlyMessages = append(w.earlyMessages, m)
 		}
-		if len(w.early) > maxEarly {
-			return nil, s.fail(hosts.Broken, "", errors.New("the helper sent a report before its hello message"))
+		if len(w.earlyMessages) > maxEarly {
+			return nil, s.hostError(hosts.Broken, "", errors.New("the helper sent a report before its hello message"))
 		}
 	}
-	if err := s.check(w.first); err != nil {
+	if err := s.checkHello(w.hello); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -270,9 +270,9 @@ func (s *session) hello() (*worker, error) {
 
 func (s *session) helperEnded(err error) error {
 	if errors.Is(err, ErrVersion) {
-		return s.fail(hosts.Misconfigured, s.rebuildAdvice(), err)
+		return s.hostError(hosts.Misconfigured, s.rebuildAdvice(), err)
 	}
-	return howEnded(s.host.Name, "the helper", s.stream, s.stderr, err)
+	return endError(s.host.Name, "the helper", s.stream, s.stderr, err)
 }
 
 // rebuildAdvice returns the advice for a program of another build.
@@ -280,20 +280,20 @@ func (s *session) rebuildAdvice() string {
 	return "build " + s.binary.name + " again from the sources of this dcs-tui"
 }
 
-// check returns an error for a helper that answers but cannot be used.
-func (s *session) check(h *hosts.Hello) error {
+// checkHello returns an error for a helper that answers but cannot be used.
+func (s *session) checkHello(h *hosts.Hello) error {
 	switch {
 	case h.Version != hosts.ProtocolVersion:
-		return s.fail(hosts.Misconfigured, s.rebuildAdvice(),
+		return s.hostError(hosts.Misconfigured, s.rebuildAdvice(),
 			fmt.Errorf("the helper speaks version %d, we speak %d", h.Version, hosts.ProtocolVersion))
 	case h.FencedBy > 0:
 		return &hosts.FencedError{Host: s.host.Name, By: h.FencedBy}
 	case h.Error != "" && h.Passing:
-		return s.fail(hosts.Broken, "", errors.New(clean(h.Error)))
+		return s.hostError(hosts.Broken, "", errors.New(clean(h.Error)))
 	case h.Error != "":
-		return s.fail(hosts.Misconfigured, "", errors.New(clean(h.Error)))
+		return s.hostError(hosts.Misconfigured, "", errors.New(clean(h.Error)))
 	case h.CwdError != "":
-		return s.fail(hosts.Misconfigured, "name a directory that every host has with --cwd",
+		return s.hostError(hosts.Misconfigured, "name a directory that every host has with --cwd",
 			fmt.Errorf("jobs cannot run in %s there: %s", s.open.Cwd, clean(h.CwdError)))
 	}
 	return nil
@@ -303,28 +303,28 @@ func (s *session) check(h *hosts.Hello) error {
 // last output.
 const lastWait = 2 * time.Second
 
-// fail returns an error about the host, unless err is one already.
-func (s *session) fail(class hosts.Class, advice string, err error) error {
-	return classed(s.host.Name, class, advice, err)
+// hostError returns an error about the host, unless err is one already.
+func (s *session) hostError(class hosts.Class, advice string, err error) error {
+	return withClass(s.host.Name, class, advice, err)
 }
 
-func classed(host string, class hosts.Class, advice string, err error) error {
+func withClass(host string, class hosts.Class, advice string, err error) error {
 	if _, already := errors.AsType[*hosts.Error](err); already {
 		return err
 	}
 	return &hosts.Error{Host: host, Class: class, Err: err, Advice: advice}
 }
 
-// ended explains why the bootstrap's output ended or was not understood.
-func (s *session) ended(err error) error {
+// explainEnd explains why the bootstrap's output ended or was not understood.
+func (s *session) explainEnd(err error) error {
 	if errors.Is(err, errNoise) {
-		return s.fail(hosts.Broken, "its login shell should print nothing when it is not interactive",
+		return s.hostError(hosts.Broken, "its login shell should print nothing when it is not interactive",
 			fmt.Errorf("the login shell %w, more than %d KiB%s", err, maxNoise>>10, s.answers.output()))
 	}
 	if errors.Is(err, errTerminal) {
-		return s.fail(hosts.Misconfigured, "take -t out of the link, and RequestTTY out of the ssh configuration", err)
+		return s.hostError(hosts.Misconfigured, "take -t out of the link, and RequestTTY out of the ssh configuration", err)
 	}
-	how := howEnded(s.host.Name, "the login shell", s.stream, s.stderr, err)
+	how := endError(s.host.Name, "the login shell", s.stream, s.stderr, err)
 	if e := (*hosts.Error)(nil); errors.As(how, &e) && e.Class == hosts.Broken {
 		e.Err = fmt.Errorf("%w%s", e.Err, s.answers.output())
 		e.Advice = "a command such as `true` must work over this link"
@@ -332,11 +332,11 @@ func (s *session) ended(err error) error {
 	return how
 }
 
-// howEnded converts the end of a stream to an error about the host: Broken if the command is known
+// endError converts the end of a stream to an error about the host: Broken if the command is known
 // to have ended, Unreachable if the link was cut.
-func howEnded(host, who string, stream hosts.Stream, stderr *stderrReader, err error) error {
+func endError(host, who string, stream hosts.Stream, stderr *stderrReader, err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return classed(host, readClass(err), "", err)
+		return withClass(host, readClass(err), "", err)
 	}
 	limit := time.NewTimer(lastWait)
 	defer limit.Stop()
@@ -345,7 +345,7 @@ func howEnded(host, who string, stream hosts.Stream, stderr *stderrReader, err e
 	select {
 	case err = <-state:
 	case <-limit.C:
-		return classed(host, hosts.Broken, "", fmt.Errorf("%s closed its output but still runs%s", who, stderr.output()))
+		return withClass(host, hosts.Broken, "", fmt.Errorf("%s closed its output but still runs%s", who, stderr.output()))
 	}
 	select { // standard error is read by another goroutine
 	case <-stderr.done:
@@ -357,11 +357,11 @@ func howEnded(host, who string, stream hosts.Stream, stderr *stderrReader, err e
 	case errors.As(err, &known): // the link knows why
 		return err
 	case err == nil:
-		return classed(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, &hosts.ExitError{}, stderr.output()))
+		return withClass(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, &hosts.ExitError{}, stderr.output()))
 	case errors.As(err, &exit):
-		return classed(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, exit, stderr.output()))
+		return withClass(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, exit, stderr.output()))
 	}
-	return classed(host, hosts.Unreachable, "", fmt.Errorf("the link was cut: %w", err))
+	return withClass(host, hosts.Unreachable, "", fmt.Errorf("the link was cut: %w", err))
 }
 
 // readClass returns the class of a read error.

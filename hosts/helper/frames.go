@@ -71,7 +71,7 @@ func appendMessage(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) 
 	}
 	p := k.enc(nil, v)
 	if len(p) > MaxPayload {
-		one, two, ok := halves(v)
+		one, two, ok := splitMessage(v)
 		if !ok {
 			return b, seq, fmt.Errorf("%w: %s of %d bytes, at most %d can be sent", ErrTooLarge, describeMessage(v.Interface()), len(p), MaxPayload)
 		}
@@ -210,9 +210,9 @@ func (r *Reader) body(n int) ([]byte, error) {
 	return p, nil
 }
 
-// halves splits a message with a list Jobs into two messages that together mean the same. ok is
-// false if that is impossible.
-func halves(m reflect.Value) (one, two hosts.Message, ok bool) {
+// splitMessage splits a message with a list Jobs into two messages that together mean the same. ok
+// is false if that is impossible.
+func splitMessage(m reflect.Value) (one, two hosts.Message, ok bool) {
 	list := m.FieldByName("Jobs")
 	if _, question := m.Interface().(hosts.List); question || !list.IsValid() || list.Len() < 2 {
 		return nil, nil, false

@@ -23,23 +23,23 @@ const maxReports = 256
 // worker is a helper that has sent its hello. Two goroutines read and write until the link is
 // closed.
 type worker struct {
-	host   string
-	link   hosts.Link
-	stream hosts.Stream
-	stderr *stderrReader
-	in     *Reader
-	out    *Writer // writes into box
-	box    *mailbox
-	first  *hosts.Hello
-	early  []hosts.Message // received before the hello
+	host          string
+	link          hosts.Link
+	stream        hosts.Stream
+	stderr        *stderrReader
+	in            *Reader
+	out           *Writer // writes into box
+	box           *mailbox
+	hello         *hosts.Hello
+	earlyMessages []hosts.Message // received before the hello
 
 	reports chan hosts.Message
 	stop    chan struct{} // closed when the link is being closed
 
-	mu     sync.Mutex
-	err    error
-	closed bool
-	bye    bool // Bye was sent, so the end of the helper is no failure
+	mu      sync.Mutex
+	err     error
+	closed  bool
+	sentBye bool // Bye was sent, so the end of the helper is no failure
 }
 
 var _ hosts.Worker = (*worker)(nil)
@@ -60,7 +60,7 @@ func (w *worker) start() {
 }
 
 // Hello returns the helper's hello.
-func (w *worker) Hello() *hosts.Hello { return w.first }
+func (w *worker) Hello() *hosts.Hello { return w.hello }
 
 // Send queues messages and does not block. If a message is too large (ErrTooLarge), it sends
 // nothing of this call. Any other error means that the worker is closed.
@@ -68,7 +68,7 @@ func (w *worker) Send(msgs ...hosts.Message) error {
 	w.mu.Lock()
 	for _, m := range msgs {
 		if m != nil && m.Kind() == (hosts.Bye{}).Kind() {
-			w.bye = true
+			w.sentBye = true
 		}
 	}
 	w.mu.Unlock()
@@ -120,12 +120,12 @@ func (w *worker) end(err error) {
 // read delivers reports until the stream ends.
 func (w *worker) read() {
 	defer close(w.reports)
-	for _, m := range w.early {
+	for _, m := range w.earlyMessages {
 		if !w.deliver(m) {
 			return
 		}
 	}
-	w.early = nil
+	w.earlyMessages = nil
 	for {
 		m, err := w.in.Read()
 		if err != nil {
@@ -154,9 +154,9 @@ func (w *worker) whyEnded(err error) error {
 		return err
 	default:
 	}
-	err = howEnded(w.host, "the helper", w.stream, w.stderr, err)
+	err = endError(w.host, "the helper", w.stream, w.stderr, err)
 	w.mu.Lock()
-	bye := w.bye
+	bye := w.sentBye
 	w.mu.Unlock()
 	var exit *hosts.ExitError
 	if bye && errors.As(err, &exit) && *exit == (hosts.ExitError{}) {
@@ -195,8 +195,8 @@ var errClosed = errors.New("the link was closed")
 // mailbox is the io.Writer between Send, which must not block, and the stream, which may. It queues
 // bytes up to a limit. One goroutine runs it.
 type mailbox struct {
-	wake chan struct{} // capacity 1: there are bytes
-	all  *atomic.Int64 // bytes queued in the mailboxes of all hosts
+	wake        chan struct{} // capacity 1: there are bytes
+	unsentOfAll *atomic.Int64 // bytes queued in the mailboxes of all hosts
 
 	mu      sync.Mutex
 	buf     []byte
@@ -204,7 +204,9 @@ type mailbox struct {
 	err     error // set by close
 }
 
-func newMailbox(all *atomic.Int64) *mailbox { return &mailbox{wake: make(chan struct{}, 1), all: all} }
+func newMailbox(all *atomic.Int64) *mailbox {
+	return &mailbox{wake: make(chan struct{}, 1), unsentOfAll: all}
+}
 
 // Write queues all of p or nothing.
 func (b *mailbox) Write(p []byte) (int, error) {
@@ -214,9 +216,9 @@ func (b *mailbox) Write(p []byte) (int, error) {
 		return 0, b.err
 	}
 	have := len(b.buf) + b.writing
-	all := b.all.Add(int64(len(p)))
+	all := b.unsentOfAll.Add(int64(len(p)))
 	if have > 0 && have+len(p) > maxUnsentSure && all > maxUnsent {
-		b.all.Add(-int64(len(p)))
+		b.unsentOfAll.Add(-int64(len(p)))
 		return 0, fmt.Errorf("the host does not read what is sent: %d MiB are waiting, %d MiB for all hosts together", have>>20, all>>20)
 	}
 	b.buf = append(b.buf, p...)
@@ -234,7 +236,7 @@ func (b *mailbox) close(err error) {
 	if b.err == nil {
 		b.err = err
 	}
-	b.all.Add(-int64(len(b.buf)))
+	b.unsentOfAll.Add(-int64(len(b.buf)))
 	b.buf = nil
 }
 
@@ -248,7 +250,7 @@ func (b *mailbox) flush(w io.Writer) error {
 		return nil
 	}
 	_, err := w.Write(p)
-	b.all.Add(-int64(len(p)))
+	b.unsentOfAll.Add(-int64(len(p)))
 	b.mu.Lock()
 	b.writing = 0
 	b.mu.Unlock()

@@ -31,7 +31,7 @@ func TestClaim(t *testing.T) {
 			if !network {
 				return ""
 			}
-			return temps{dir, "a", holder{1, 2, 3}}.path()
+			return tempNames{dir, "a", holder{1, 2, 3}}.path()
 		}
 		mine := attempts.Claim{Run: "r", Attempt: jobs.AttemptID{Job: 1, N: 1}, Host: "a", By: holder{1, 2, 3}.String(), Boot: "b", At: 4}
 		other := mine
@@ -124,7 +124,7 @@ func TestHeartbeatFile(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(dir, "attempts"), 0o700))
 	ctl, err := openControl(dir)
 	must(t, err)
-	w := &watch{slot: &slot{ctl: ctl, cfg: &slotConfig{Dir: dir, Host: "melon1", Boot: "b"}}}
+	w := &watch{slot: &slot{control: ctl, config: &slotConfig{Dir: dir, Host: "melon1", Boot: "b"}}}
 	read := func() string {
 		b, err := os.ReadFile(attempts.HeartbeatFile(dir, "melon1"))
 		must(t, err)
@@ -136,7 +136,7 @@ func TestHeartbeatFile(t *testing.T) {
 	if read() != first || !strings.HasSuffix(first, " b\n") {
 		t.Errorf("touched twice within %v, or wrong: %q, %q", heartbeatFileInterval, first, read())
 	}
-	ctl.at(ctlHeartbeat).Store(int64(uptime() - heartbeatFileInterval))
+	ctl.word(ctlHeartbeat).Store(int64(uptime() - heartbeatFileInterval))
 	w.writeHeartbeatFile()
 	if read() <= first {
 		t.Errorf("%q does not follow %q", read(), first)
@@ -180,7 +180,7 @@ func TestLaunchAndLease(t *testing.T) {
 	j := job("1.1", "echo up > "+ready+"; read x < "+gate)
 	f := w.start(w.open())
 	f.probe("9.1") // the lease of the first ping is in effect
-	w.control().at(ctlLease).Store(1)
+	w.control().word(ctlLease).Store(1)
 	f.launch(j)
 	w.receive(ready)
 	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() - 1, Jobs: []hosts.LaunchJob{j, job("2.1", "true")}})
@@ -218,7 +218,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	f.hold("1.1", "exit 0", job("2.1", "echo ran > "+filepath.Join(w.runDir, "ran")))
 	f.probe("2.1") // the whole launch is in the spool
 	f.kill9()
-	w.control().at(ctlLease).Store(1) // only the helper sets it
+	w.control().word(ctlLease).Store(1) // only the helper sets it
 	w.release("1.1")
 	g := w.start(w.open())
 	if p := g.settled("1.1"); p.Answer != hosts.HasExited || !p.Outcome.OK() {
@@ -337,7 +337,7 @@ func TestFenceMarks(t *testing.T) {
 		if err != nil || by != c.by {
 			t.Errorf("epoch %d: fenced by %d, %v; want %d", c.epoch, by, err, c.by)
 		}
-		marks, err := epochs(dir)
+		marks, err := listEpochs(dir)
 		slices.Sort(marks)
 		if err != nil || !slices.Equal(marks, c.marks) {
 			t.Errorf("after epoch %d: %v, %v; want %v", c.epoch, marks, err, c.marks)

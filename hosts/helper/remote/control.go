@@ -76,7 +76,7 @@ func openControl(dir string) (*control, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	if !c.at(ctlMagic).CompareAndSwap(0, controlMagic) && c.at(ctlMagic).Load() != controlMagic {
+	if !c.word(ctlMagic).CompareAndSwap(0, controlMagic) && c.word(ctlMagic).Load() != controlMagic {
 		return nil, fmt.Errorf("spool: %s was made by another version of dcs-tui; end the run with that version, or remove %s", path, dir)
 	}
 	return c, nil
@@ -88,23 +88,23 @@ func (c *control) inPlace(dir string) bool {
 	return err == nil && uint64(st.Dev) == c.dev && st.Ino == c.ino
 }
 
-func (c *control) at(word int) *atomic.Int64 {
+func (c *control) word(word int) *atomic.Int64 {
 	return (*atomic.Int64)(unsafe.Pointer(&c.mem[8*word]))
 }
 
 // serving returns the word of a slot, 1 to maxSlots.
 func (c *control) serving(slot int) *atomic.Int64 {
-	return c.at(ctlServing + min(max(slot, 0), maxSlots))
+	return c.word(ctlServing + min(max(slot, 0), maxSlots))
 }
 
-func (c *control) lease() time.Duration { return time.Duration(c.at(ctlLease).Load()) }
+func (c *control) lease() time.Duration { return time.Duration(c.word(ctlLease).Load()) }
 
-// extend raises the lease. It never shortens it, because the dispatcher relies on a lease
+// raiseLease raises the lease. It never shortens it, because the dispatcher relies on a lease
 // that it has given.
-func (c *control) extend(to time.Duration) { raise(c.at(ctlLease), int64(to)) }
+func (c *control) raiseLease(to time.Duration) { raiseWord(c.word(ctlLease), int64(to)) }
 
-// raise sets w to v unless w is higher, and returns the value before.
-func raise(w *atomic.Int64, v int64) int64 {
+// raiseWord sets w to v unless w is higher, and returns the value before.
+func raiseWord(w *atomic.Int64, v int64) int64 {
 	for {
 		old := w.Load()
 		if old >= v || w.CompareAndSwap(old, v) {
@@ -133,7 +133,7 @@ func passFence(dir string, o *hosts.Open) (int, error) {
 		return 0, fmt.Errorf("work_dir cannot be used: %w", err)
 	}
 	// List again: of two helpers that pass at the same time, the lower one must see the higher.
-	all, err := epochs(dir)
+	all, err := listEpochs(dir)
 	if err != nil {
 		return 0, err
 	}
@@ -156,16 +156,16 @@ func epochFile(n int) string { return epochPrefix + strconv.Itoa(n) }
 
 // fencedBy returns the highest epoch in dir that is above ours, or 0.
 func fencedBy(dir string, ours int) (int, error) {
-	all, err := epochs(dir)
+	all, err := listEpochs(dir)
 	if err != nil || len(all) == 0 || slices.Max(all) <= ours {
 		return 0, err
 	}
 	return slices.Max(all), nil
 }
 
-// epochs returns the epochs in dir.
-func epochs(dir string) (all []int, err error) {
-	names, err := list(dir)
+// listEpochs returns the epochs in dir.
+func listEpochs(dir string) (all []int, err error) {
+	names, err := listNames(dir)
 	if err != nil {
 		return nil, fmt.Errorf("looking for newer dispatchers: %w", err)
 	}
@@ -183,7 +183,7 @@ func epochs(dir string) (all []int, err error) {
 // memory only: watchFiles lists the directory, and another helper of this spool leaves its
 // epoch in the control page.
 func (h *helper) newerEpoch(epoch int) int {
-	by := int(max(h.fencedBy.Load(), h.ctl.at(ctlEpoch).Load(), int64(h.open.Epoch)))
+	by := int(max(h.fencedBy.Load(), h.control.word(ctlEpoch).Load(), int64(h.open.Epoch)))
 	if by > epoch {
 		return by
 	}
@@ -212,4 +212,4 @@ func (h *helper) isShutOut() bool { return h.isSuperseded() || h.newerEpoch(h.op
 var errSuperseded = errors.New("another helper has taken over on this host")
 
 // isSuperseded reports whether a newer helper serves this spool. This one must not feed it.
-func (h *helper) isSuperseded() bool { return h.ctl.at(ctlGeneration).Load() != h.generation }
+func (h *helper) isSuperseded() bool { return h.control.word(ctlGeneration).Load() != h.generation }

@@ -157,7 +157,7 @@ func (w *world) still() (*helper, attempts.Claim) {
 	sp, err := makeSpool(w.base, w.run, "melon1")
 	must(w.t, err)
 	h := &helper{open: w.open(), dir: w.runDir, spool: sp, resolved: map[jobs.AttemptID]bool{},
-		cfg: slotConfig{Run: w.run, Host: "melon1", Dir: w.runDir, Boot: bootID()}}
+		config: slotConfig{Run: w.run, Host: "melon1", Dir: w.runDir, Boot: bootID()}}
 	must(w.t, os.MkdirAll(filepath.Dir(w.file("1.1", jobs.FileStatus)), 0o700))
 	return h, w.claim("1.1", "melon1")
 }
@@ -182,13 +182,13 @@ func TestEveryByteOfSentinel(t *testing.T) {
 				t.Fatalf("%s: %s %d: %+v, %v", path, what, at, f, err)
 			}
 			if n%997 == 0 { // examine scans all processes, which is slow
-				if p := h.examine(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
+				if p := h.settleFate(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
 					t.Fatalf("%s: %s %d: %+v", path, what, at, p)
 				}
 			}
 		})
-		placeKeptFiles(h.spool, &h.cfg, holder{0, 1, 1})
-		if p := h.examine(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
+		placeKeptFiles(h.spool, &h.config, holder{0, 1, 1})
+		if p := h.settleFate(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
 			t.Errorf("%s: %+v", path, p)
 		}
 	}
@@ -204,7 +204,7 @@ func TestDamageHidesNothing(t *testing.T) {
 	for _, pair := range [][2]string{{whole, whole[:600]}, {whole[:600], whole}, {string(c.Encode()), whole}} {
 		write(t, w.file("1.1", jobs.FileStatus), pair[0])
 		write(t, h.spool.path(dirDone, "1.1"), pair[1])
-		if p := h.examine(c.Attempt, pgroup{}); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
+		if p := h.settleFate(c.Attempt, pgroup{}); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -233,7 +233,7 @@ func TestEveryByteOfClaim(t *testing.T) {
 			must(t, os.WriteFile(path, bad, 0o600))
 			temp := ""
 			if n%61 == 0 { // a temporary file is fsynced, which is slow
-				temp = h.cfg.temps(holder{2, 1 << 22, 4}).path()
+				temp = h.config.temps(holder{2, 1 << 22, 4}).path()
 			}
 			if _, err := makeClaim(dir, temp, &other); !errors.Is(err, errClaimed) {
 				t.Fatalf("%s %d: another claim gave %v", what, at, err)
@@ -248,7 +248,7 @@ func TestEveryByteOfClaim(t *testing.T) {
 				t.Fatalf("%s %d: it was changed to %q, %v", what, at, b, err)
 			}
 		})
-		if p := h.examine(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
+		if p := h.settleFate(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
 			t.Errorf("%+v", p)
 		}
 		t.Logf("%d damaged claims", n)

@@ -90,8 +90,8 @@ func TestDiskFillsAndEmpties(t *testing.T) {
 	w.whole(dir, "3.2", 7)
 }
 
-// TestTombstoneOnAFullDisk checks that an attempt whose tombstone has no space on the disk never looks
-// claimed to another goroutine, because its job would be charged with a death.
+// TestTombstoneOnAFullDisk checks that an attempt whose tombstone has no space on the disk never
+// looks claimed to another goroutine, because its job would be charged with a death.
 func TestTombstoneOnAFullDisk(t *testing.T) {
 	w := newWorld(t)
 	h, c := w.still()
@@ -195,8 +195,8 @@ func TestKillWithReadOnlySpool(t *testing.T) {
 func TestStopOfWhatHasEnded(t *testing.T) {
 	s, id := spool{t.TempDir()}, attemptID(t, "1.1")
 	must(t, os.Mkdir(s.path(dirStop), 0o700))
-	h := &helper{spool: s, running: map[jobs.AttemptID]*run{id: {over: make(chan struct{})}}}
-	close(h.running[id].over)
+	h := &helper{spool: s, running: map[jobs.AttemptID]*heldAttempt{id: {ended: make(chan struct{})}}}
+	close(h.running[id].ended)
 	h.endOne(id)
 	if left, err := s.list(dirStop); err != nil || len(left) > 0 {
 		t.Errorf("left %v, %v, want nothing", left, err)
@@ -213,7 +213,7 @@ func TestErrorClasses(t *testing.T) {
 		unix.EPERM: {}, unix.E2BIG: {}, unix.EINVAL: {},
 	} {
 		wrapped := fmt.Errorf("no job can be run here: %w", &fs.PathError{Op: "create", Path: "/x", Err: err})
-		if host, transient := hostsFault(wrapped), isTransient(wrapped); host != want.host || transient != want.transient {
+		if host, transient := isHostsFault(wrapped), isTransient(wrapped); host != want.host || transient != want.transient {
 			t.Errorf("%v: the host's fault %t, transient %t; want %+v", err, host, transient, want)
 		}
 	}
@@ -254,7 +254,7 @@ func TestTrialWithLostReplies(t *testing.T) {
 			}
 			return unix.ENOENT
 		}
-		err := tryWrite(temps{dir, "ws1", holder{1, 2, 3}})
+		err := tryWrite(tempNames{dir, "ws1", holder{1, 2, 3}})
 		fault = nil
 		if err != nil || lost != 1 {
 			t.Errorf("%s: %v, %d lost", op, err, lost)
@@ -311,7 +311,7 @@ func TestWorkDirOfAnotherUser(t *testing.T) {
 		}
 		f.wait()
 	}
-	if names, err := list(w.workDir); err != nil || len(names) > 0 {
+	if names, err := listNames(w.workDir); err != nil || len(names) > 0 {
 		t.Errorf("left there: %v, %v", names, err)
 	}
 }

@@ -121,7 +121,7 @@ func TestShutOutWhileRunning(t *testing.T) {
 		if how == "found in work_dir" {
 			write(t, w.workDir+"/"+w.run+"/epoch.7", "")
 		} else {
-			w.control().at(ctlEpoch).Store(7)
+			w.control().word(ctlEpoch).Store(7)
 			f.send(&hosts.Bye{End: true})
 		}
 		f.wait()
@@ -156,7 +156,7 @@ func TestSilence(t *testing.T) {
 
 // TestUsualLimits checks the limits that the program uses outside of tests.
 func TestUsualLimits(t *testing.T) {
-	if defaultLimits.silence.Seconds() != 30 || defaultLimits.nowhere.Seconds() != 60 || defaultLimits.heartbeat.Seconds() != 3 {
+	if defaultLimits.silence.Seconds() != 30 || defaultLimits.storeTimeout.Seconds() != 60 || defaultLimits.heartbeat.Seconds() != 3 {
 		t.Errorf("%+v", defaultLimits)
 	}
 }
@@ -177,7 +177,7 @@ func TestDeletedRun(t *testing.T) {
 		must(t, os.RemoveAll(dir))
 	}
 	hold.WriteString("go\n")
-	polltest.Until(t, "the supervisor has left", func() bool { return !ok || !(holder{0, p.pid, p.start}).alive() })
+	polltest.Until(t, "the supervisor has left", func() bool { return !ok || !(holder{0, p.pid, p.start}).isAlive() })
 }
 
 // TestProgramInUse checks that the modification time of the program in use is refreshed, because a
@@ -207,7 +207,7 @@ func TestEndRunEndsStoppedSupervisorOfEarlierHelper(t *testing.T) {
 	signalAll([]proc{p}, unix.SIGSTOP)
 	f.kill9()
 	w.startWith(1).bye()
-	if (holder{0, p.pid, p.start}).alive() {
+	if (holder{0, p.pid, p.start}).isAlive() {
 		t.Error("the supervisor is still there")
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// choose selects the processes to end from a snapshot of all processes.
-type choose func(t table) []proc
+// chooser selects the processes to end from a snapshot of all processes.
+type chooser func(t table) []proc
 
 // withCookie chooses every process whose environment has a cookie that ok accepts, every process of
 // the group, those that also accepts (nil: none), and everything below these. It never chooses the
 // caller or the pids in spare.
-func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool, also func(p proc) bool) choose {
+func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool, also func(p proc) bool) chooser {
 	return func(t table) []proc {
 		var pids, roots []int
 		for pid, p := range t {
@@ -32,16 +32,16 @@ func withCookie(ok func(cookie string) bool, group pgroup, spare map[int]bool, a
 			}
 		}
 		for pid, m := range cookiesOf(pids) {
-			if ok(m.cookie) || group.has(t, t[pid], m.cookie == "" && m.bare) {
+			if ok(m.cookie) || group.has(t, t[pid], m.cookie == "" && m.unreadable) {
 				roots = append(roots, pid)
 			}
 		}
-		return t.pick(append(t.under(roots...), roots...), spare)
+		return t.pickEndable(append(t.descendants(roots...), roots...), spare)
 	}
 }
 
 // jobTree is withCookie for the processes of one attempt.
-func jobTree(mine string, group pgroup, spare map[int]bool, also func(p proc) bool) choose {
+func jobTree(mine string, group pgroup, spare map[int]bool, also func(p proc) bool) chooser {
 	return withCookie(func(s string) bool { return s == mine }, group, spare, also)
 }
 
@@ -50,8 +50,8 @@ func isEndable(p proc) bool {
 	return p.state != 'Z' && p.state != 'X' && p.pid > 2 && p.ppid != 2 && p.pid != os.Getpid()
 }
 
-// pick returns the endable processes among pids, each once.
-func (t table) pick(pids []int, spare map[int]bool) []proc {
+// pickEndable returns the endable processes among pids, each once.
+func (t table) pickEndable(pids []int, spare map[int]bool) []proc {
 	var out []proc
 	seen := map[int]bool{}
 	for _, pid := range pids {
@@ -74,11 +74,11 @@ const (
 // endAll ends what pick chooses: SIGTERM and SIGCONT, up to grace to end, and then SIGKILL, with a
 // new snapshot per round, until nothing is left. It returns what could not be ended because it is
 // stuck in the kernel.
-func endAll(pick choose, grace time.Duration) []proc { return endChasing(pick, nil, grace) }
+func endAll(pick chooser, grace time.Duration) []proc { return endChasing(pick, nil, grace) }
 
 // endChasing is endAll for processes that may include our own children: those that mine accepts are
 // chased.
-func endChasing(pick choose, mine func(proc) bool, grace time.Duration) []proc {
+func endChasing(pick chooser, mine func(proc) bool, grace time.Duration) []proc {
 	c := &chaser{mine: mine, dead: map[int]bool{}}
 	gone := func(left []proc, signals ...unix.Signal) bool {
 		return len(left) == 0 && (mine == nil || !c.signalAll(signals...)) && hungProcs.waitUntilNone()
@@ -252,7 +252,7 @@ func (c *chaser) signalAll(signals ...unix.Signal) (found bool) {
 // does not report them.
 func children() (pids []int) {
 	for _, w := range bytes.Fields(procFile(os.Getpid(), "task/"+strconv.Itoa(os.Getpid())+"/children")) {
-		pids = append(pids, int(number(w)))
+		pids = append(pids, int(parseNumber(w)))
 	}
 	return pids
 }
@@ -300,7 +300,7 @@ func groupOf(pid int, by holder) pgroup {
 
 // has reports whether p, found in t, belongs to the job because of its group alone. While the shell
 // exists, even as a zombie, the number cannot be reused. Without it, only members count whose
-// environment cannot be seen (bare): the others would show the job's cookie.
+// environment cannot be seen (unreadable): the others would show the job's cookie.
 func (g pgroup) has(t table, p proc, bare bool) bool {
 	if g.id <= 0 || p.group != g.id || p.start < g.since {
 		return false

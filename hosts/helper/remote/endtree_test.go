@@ -72,7 +72,7 @@ func TestKeepChildren(t *testing.T) {
 	if got := w.receive(ready); got != "done" {
 		t.Errorf("the kept child said %q", got)
 	}
-	polltest.Until(t, "the child has ended", func() bool { return !ok || !(holder{0, child.pid, child.start}).alive() })
+	polltest.Until(t, "the child has ended", func() bool { return !ok || !(holder{0, child.pid, child.start}).isAlive() })
 }
 
 // grouped starts a process in a process group of its own that ends with the test.

@@ -50,7 +50,7 @@ func readInto(dirfd int, path string, buf []byte) (int, error) {
 
 // preadAll reads an open file from its beginning until buf is full or the file ends.
 func preadAll(fd int, path string, buf []byte) (int, error) {
-	n, err := (&readFrom{fd, path}).ReadAt(buf, 0)
+	n, err := (&readOnlyFile{fd, path}).ReadAt(buf, 0)
 	if err == io.EOF {
 		err = nil
 	}
@@ -86,18 +86,18 @@ func openDir(path string) (int, error) {
 	return openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 }
 
-// list returns all names in a directory.
-func list(dir string) ([]string, error) {
+// listNames returns all names in a directory.
+func listNames(dir string) ([]string, error) {
 	fd, err := openDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer closeFile(fd, dir)
-	return listOpen(fd, dir)
+	return remainingNames(fd, dir)
 }
 
-// listOpen returns the remaining names of an open directory.
-func listOpen(fd int, dir string) ([]string, error) {
+// remainingNames returns the remaining names of an open directory.
+func remainingNames(fd int, dir string) ([]string, error) {
 	var names []string
 	buf := make([]byte, 8<<10)
 	for {
@@ -134,7 +134,7 @@ func makeDirs(dir string) error {
 // removeTree removes a directory and everything below it. It continues after an error and returns
 // the first one. Missing files are no error.
 func removeTree(dir string) error {
-	names, err := list(dir)
+	names, err := listNames(dir)
 	for _, n := range names {
 		path := filepath.Join(dir, n)
 		e := remove(path)
@@ -196,13 +196,13 @@ func readPlain(path string, n int) ([]byte, error) {
 	return b[:n], nil
 }
 
-// temps names the temporary files of a process beside the shards:
+// tempNames names the temporary files of a process beside the shards:
 // .new.HOST.SLOT.PID.START.COUNT. If the process dies, the next helper of the host knows by
 // the name that it may remove them.
-type temps struct {
-	dir  string // attempts/
-	host string
-	by   holder
+type tempNames struct {
+	dir    string // attempts/
+	host   string
+	holder holder
 }
 
 const tempPrefix = ".new."
@@ -210,20 +210,20 @@ const tempPrefix = ".new."
 var tempCount atomic.Int64
 
 // path returns a name that has not been used before.
-func (t temps) path() string {
-	return filepath.Join(t.dir, tempPrefix+t.host+"."+t.by.String()+"."+strconv.FormatInt(tempCount.Add(1), 10))
+func (t tempNames) path() string {
+	return filepath.Join(t.dir, tempPrefix+t.host+"."+t.holder.String()+"."+strconv.FormatInt(tempCount.Add(1), 10))
 }
 
 // removeDead removes the temporary files of dead processes of this host.
-func (t temps) removeDead() error {
-	names, err := list(t.dir)
+func (t tempNames) removeDead() error {
+	names, err := listNames(t.dir)
 	for _, n := range names {
 		rest, ok := strings.CutPrefix(n, tempPrefix+t.host+".")
 		i := strings.LastIndexByte(rest, '.')
 		if !ok || i < 0 {
 			continue
 		}
-		if by, ok := parseHolder(rest[:i]); ok && !by.alive() {
+		if by, ok := parseHolder(rest[:i]); ok && !by.isAlive() {
 			if e := remove(filepath.Join(t.dir, n)); e != nil && err == nil && !errors.Is(e, fs.ErrNotExist) {
 				err = e
 			}
@@ -272,12 +272,12 @@ func replace(temp, path string, b []byte) error {
 	return err
 }
 
-// pauses are the delays between the tries of retryUnlessMissing.
-var pauses = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond}
+// retryPauses are the delays between the tries of retryUnlessMissing.
+var retryPauses = []time.Duration{10 * time.Millisecond, 100 * time.Millisecond}
 
 // retryUnlessMissing calls f up to three times until it succeeds or returns fs.ErrNotExist.
 func retryUnlessMissing(f func() error) (err error) {
-	for _, p := range pauses {
+	for _, p := range retryPauses {
 		if err = f(); err == nil || errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -286,27 +286,27 @@ func retryUnlessMissing(f func() error) (err error) {
 	return f()
 }
 
-// readDisk is a read-only rundir.Disk that uses the calls of calls.go.
-type readDisk struct{ rundir.Disk }
+// readOnlyDisk is a read-only rundir.Disk that uses the calls of calls.go.
+type readOnlyDisk struct{ rundir.Disk }
 
-var onlyRead = readDisk{rundir.OS}
+var errReadOnly = readOnlyDisk{rundir.OS}
 
-func (readDisk) Names(dir string) ([]string, error) { return list(dir) }
+func (readOnlyDisk) Names(dir string) ([]string, error) { return listNames(dir) }
 
-func (readDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
+func (readOnlyDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File, error) {
 	fd, err := openat(unix.AT_FDCWD, path, flag, uint32(perm))
 	if err != nil {
 		return nil, err
 	}
-	return &readFrom{fd, path}, nil
+	return &readOnlyFile{fd, path}, nil
 }
 
-type readFrom struct {
+type readOnlyFile struct {
 	fd   int
 	path string
 }
 
-func (f *readFrom) ReadAt(b []byte, off int64) (n int, err error) {
+func (f *readOnlyFile) ReadAt(b []byte, off int64) (n int, err error) {
 	for n < len(b) {
 		k, err := pread(f.fd, f.path, b[n:], off+int64(n))
 		if err != nil {
@@ -320,17 +320,17 @@ func (f *readFrom) ReadAt(b []byte, off int64) (n int, err error) {
 	return n, nil
 }
 
-func (f *readFrom) Size() (int64, error) {
+func (f *readOnlyFile) Size() (int64, error) {
 	var st unix.Stat_t
 	err := fstat(f.fd, f.path, &st)
 	return st.Size, err
 }
 
-func (f *readFrom) Close() error { return closeFile(f.fd, f.path) }
+func (f *readOnlyFile) Close() error { return closeFile(f.fd, f.path) }
 
-func (f *readFrom) WriteAt([]byte, int64) (int, error) { return 0, errors.ErrUnsupported }
-func (f *readFrom) Truncate(int64) error               { return errors.ErrUnsupported }
-func (f *readFrom) Sync() error                        { return errors.ErrUnsupported }
+func (f *readOnlyFile) WriteAt([]byte, int64) (int, error) { return 0, errors.ErrUnsupported }
+func (f *readOnlyFile) Truncate(int64) error               { return errors.ErrUnsupported }
+func (f *readOnlyFile) Sync() error                        { return errors.ErrUnsupported }
 
 // localTypes are local file systems: on these, close and rename do not report late errors,
 // and written blocks stay reserved. All others are treated like NFS.

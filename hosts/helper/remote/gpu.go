@@ -46,11 +46,11 @@ type gpuLock struct {
 // takenError lists the devices of an attempt that others use.
 type takenError struct {
 	devices []int
-	busy    bool // they are used by processes that belong to no job
+	foreign bool // they are used by processes that belong to no job
 }
 
 func (e *takenError) Error() string {
-	if e.busy {
+	if e.foreign {
 		return fmt.Sprintf("processes of no job compute on GPU %s", joinInts(e.devices))
 	}
 	if len(e.devices) == 1 {
@@ -67,15 +67,15 @@ func joinInts(list []int) string {
 	return strings.Join(words, ",")
 }
 
-// part is a range of bytes of a file of a device; n is 0 for all bytes.
-type part struct{ from, n int64 }
+// byteRange is a range of bytes of a file of a device; n is 0 for all bytes.
+type byteRange struct{ from, n int64 }
 
-var halfGPUs = []part{{0, 1}, {1, 1}}
+var halfGPUs = []byteRange{{0, 1}, {1, 1}}
 
 // lockGPUs locks all of the devices, or half of each, or none. It returns a *takenError if others
 // use some of them.
 func lockGPUs(dir string, devices []int, half bool) (locks []gpuLock, err error) {
-	parts := []part{{}}
+	parts := []byteRange{{}}
 	if half {
 		parts = halfGPUs
 	}
@@ -116,7 +116,7 @@ func unlockGPUs(locks []gpuLock) {
 }
 
 // lockGPU locks a part of one device. It returns EAGAIN if somebody else uses it.
-func lockGPU(dir string, device int, p part) (gpuLock, error) {
+func lockGPU(dir string, device int, p byteRange) (gpuLock, error) {
 	for range lockTries {
 		dirfd, err := openShare(dir, true)
 		if err != nil {
@@ -131,7 +131,7 @@ func lockGPU(dir string, device int, p part) (gpuLock, error) {
 	return gpuLock{}, fmt.Errorf("the files in %s are being removed again and again", dir)
 }
 
-func lockIn(dirfd int, dir string, device int, p part) (gpuLock, error) {
+func lockIn(dirfd int, dir string, device int, p byteRange) (gpuLock, error) {
 	name, fd, err := openOwnFile(dirfd, dir, lockPrefix(device))
 	if err != nil {
 		return gpuLock{}, err
@@ -156,7 +156,7 @@ func lockIn(dirfd int, dir string, device int, p part) (gpuLock, error) {
 func lockPrefix(device int) string { return "gpu" + strconv.Itoa(device) + "." }
 
 // lockedByOthers returns EAGAIN if that part of a file of the device other than ours is locked.
-func lockedByOthers(dirfd int, dir string, device int, p part, ours *unix.Stat_t) error {
+func lockedByOthers(dirfd int, dir string, device int, p byteRange, ours *unix.Stat_t) error {
 	names, err := shareNames(dirfd, dir, lockPrefix(device))
 	if err != nil {
 		return err
@@ -351,10 +351,10 @@ func parseROCm(out string, procs map[int][]int) {
 	}
 }
 
-// askGPUs returns the devices on which processes compute that belong to no job, and keeps the
+// queryBusyGPUs returns the devices on which processes compute that belong to no job, and keeps the
 // answer in the spool. In a container the tool may name processes that we do not see. These belong
 // to the job that has locked the device, if there is one.
-func askGPUs(s spool, shareDir string) (busy []int) {
+func queryBusyGPUs(s spool, shareDir string) (busy []int) {
 	before := lockedGPUs(shareDir)
 	procs, err := gpuProcs()
 	after := lockedGPUs(shareDir)
@@ -364,7 +364,7 @@ func askGPUs(s spool, shareDir string) (busy []int) {
 	}
 	for n, pids := range procs {
 		held := before.has(n) || after.has(n)
-		if slices.ContainsFunc(pids, func(pid int) bool { return !ofJob(pid, held) }) {
+		if slices.ContainsFunc(pids, func(pid int) bool { return !belongsToJob(pid, held) }) {
 			busy = append(busy, n)
 		}
 	}
@@ -381,12 +381,12 @@ func askGPUs(s spool, shareDir string) (busy []int) {
 	return busy
 }
 
-// keptGPUs returns the last answer and the time at which it expires.
-func keptGPUs(s spool) (busy []int, until time.Duration) {
+// cachedGPUs returns the last answer and the time at which it expires.
+func cachedGPUs(s spool) (busy []int, until time.Duration) {
 	b, _ := readFile(s.path(fileGPUs))
 	for i, w := range bytes.Fields(b) {
 		if i == 0 {
-			until = time.Duration(number(w))
+			until = time.Duration(parseNumber(w))
 		} else {
 			busy = appendGPU(busy, string(w))
 		}
@@ -400,9 +400,9 @@ func keptGPUs(s spool) (busy []int, until time.Duration) {
 // maxAncestors bounds the search for a supervisor above a process.
 const maxAncestors = 64
 
-// ofJob reports whether a process belongs to a job of any run and user, or is a server for such
-// processes. unseen is the answer for a process that is not in /proc.
-func ofJob(pid int, unseen bool) bool {
+// belongsToJob reports whether a process belongs to a job of any run and user, or is a server for
+// such processes. unseen is the answer for a process that is not in /proc.
+func belongsToJob(pid int, unseen bool) bool {
 	if _, ok := readProc(pid); !ok {
 		return unseen
 	}
@@ -425,9 +425,9 @@ func ofJob(pid int, unseen bool) bool {
 
 // busyGPUs returns those devices on which processes compute that belong to no job.
 func (s *slot) busyGPUs(devices []int) []int {
-	busy, until := keptGPUs(s.spool)
+	busy, until := cachedGPUs(s.spool)
 	if uptime() > until {
-		busy = askGPUs(s.spool, s.cfg.ShareDir)
+		busy = queryBusyGPUs(s.spool, s.config.ShareDir)
 	}
 	return slices.DeleteFunc(busy, func(n int) bool { return !slices.Contains(devices, n) })
 }
@@ -441,19 +441,19 @@ func (s *slot) takeGPUs(a *attempt, job *hosts.LaunchJob) (err error) {
 	if busy := s.busyGPUs(job.GPUs); len(busy) > 0 {
 		return &takenError{busy, true}
 	}
-	a.gpus, err = lockGPUs(s.cfg.ShareDir, job.GPUs, job.HalfGPU)
+	a.gpus, err = lockGPUs(s.config.ShareDir, job.GPUs, job.HalfGPU)
 	return err
 }
 
 // watchGPUs updates the devices in use, for heartbeats.
 func (h *helper) watchGPUs() {
-	use := lockedGPUs(h.cfg.ShareDir)
-	busy, until := keptGPUs(h.spool)
+	use := lockedGPUs(h.config.ShareDir)
+	busy, until := cachedGPUs(h.spool)
 	use.whole = union(use.whole, busy)
 	h.mu.Lock()
 	h.gpus = use
 	h.mu.Unlock()
 	if len(busy) > 0 && uptime() > until+2*gpuFresh {
-		h.askers.tryRun(0, func() { askGPUs(h.spool, h.cfg.ShareDir) })
+		h.gpuQuery.tryRun(0, func() { queryBusyGPUs(h.spool, h.config.ShareDir) })
 	}
 }

@@ -414,10 +414,10 @@ func TestUnseenGPUProcess(t *testing.T) {
 	must(t, err)
 	defer unlockGPUs(locks)
 	s := spool{t.TempDir()}
-	if got := askGPUs(s, share); !slices.Equal(got, []int{1}) {
+	if got := queryBusyGPUs(s, share); !slices.Equal(got, []int{1}) {
 		t.Errorf("busy: %v", got)
 	}
-	if got, until := keptGPUs(s); !slices.Equal(got, []int{1}) || until < uptime() {
+	if got, until := cachedGPUs(s); !slices.Equal(got, []int{1}) || until < uptime() {
 		t.Errorf("kept: %v until %v", got, until)
 	}
 }
@@ -442,11 +442,11 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 		t.Errorf("the job sees %q", got)
 	}
 	f.kill9()
-	taken, err := w.spool().taken()
+	taken, err := w.spool().takenAttempts()
 	must(t, err)
 	by := taken[attemptID(t, "1.1")]
 	unix.Kill(by.PID, unix.SIGKILL)
-	polltest.Until(t, "the supervisor is dead", func() bool { return !by.alive() })
+	polltest.Until(t, "the supervisor is dead", func() bool { return !by.isAlive() })
 
 	w2, o := w.sameHost(t)
 	w2.env = w.env

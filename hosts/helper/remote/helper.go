@@ -38,8 +38,8 @@ type helper struct {
 	runDir     string // "" if this host does not see it
 	checked    string // what a check removes at its end; "" for a run
 	spool      spool
-	ctl        *control
-	cfg        slotConfig
+	control    *control
+	config     slotConfig
 	generation int64
 	slots      int // as configured
 	spoolDirs
@@ -50,30 +50,31 @@ type helper struct {
 	lists       questions
 	disk        rundir.Disk // read by inspections
 	// Held to write a tombstone, and shared to read a status file: on a local file system and a
-	// full disk, another goroutine would take a tombstone that is being written for a damaged claim.
-	tombMu     sync.RWMutex
-	pings      atomic.Int64
-	fencedBy   atomic.Int64
-	lim        limits
-	self       proc          // this process
-	parent     bool          // all our children are supervisors or their orphans
-	ending     atomic.Bool   // endRun has begun; only a successor stops it
-	endDone    chan struct{} // closed when endRun has returned
-	fs         fsState
-	files      *receiver
-	sharing    sharing
-	progress   atomic.Pointer[map[string]string]
-	owners     *owners
-	owner      atomic.Pointer[hosts.Owner]       // latest result of owners.look
-	ownerKnown chan struct{}                     // closed after the first look
-	reports    atomic.Pointer[map[string]string] // for the next heartbeat
-	reportEnds map[string]int64                  // by attempt: offset after the part that maintain has read
+	// full disk, another goroutine would take a tombstone that is being written for a damaged
+	// claim.
+	tombstoneMu     sync.RWMutex
+	pings           atomic.Int64
+	fencedBy        atomic.Int64
+	limits          limits
+	self            proc          // this process
+	ownsAllChildren bool          // all our children are supervisors or their orphans
+	ending          atomic.Bool   // endRun has begun; only a successor stops it
+	endDone         chan struct{} // closed when endRun has returned
+	fs              fsState
+	files           *receiver
+	sharing         sharing
+	progress        atomic.Pointer[map[string]string]
+	owners          *owners
+	owner           atomic.Pointer[hosts.Owner]       // latest result of owners.currentOwner
+	ownerKnown      chan struct{}                     // closed after the first look
+	reports         atomic.Pointer[map[string]string] // for the next heartbeat
+	reportEnds      map[string]int64                  // by attempt: offset after the part that maintain has read
 
 	mu            sync.Mutex
 	waiting       map[jobs.AttemptID]bool // in the spool, not known to have been taken
-	running       map[jobs.AttemptID]*run
+	running       map[jobs.AttemptID]*heldAttempt
 	started       []newStart          // in the order in which they were reported
-	sups          map[int]*supervisor // children of ours, by pid
+	supervisors   map[int]*supervisor // children of ours, by pid
 	limit         int
 	wakePipe      wakePipe
 	closing       bool
@@ -81,20 +82,20 @@ type helper struct {
 	resolved      map[jobs.AttemptID]bool
 	unused        []string // names in free/
 	requeueFailed bool     // some specs of an earlier helper must still be taken over
-	lapsed        bool     // those specs must not start any more
+	requeueLapsed bool     // those specs must not start any more
 
-	suspender int        // pid of the last one
-	found     chan []int // receives the GPU numbers of this host
-	gpus      gpuUse     // when last checked
-	askers    single     // runs askGPUs
+	suspenderPID int        // pid of the last one
+	foundGPUs    chan []int // receives the GPU numbers of this host
+	gpus         gpuUse     // when last checked
+	gpuQuery     single     // runs queryBusyGPUs
 }
 
-// run is an attempt that a supervisor holds. All fields but over are guarded by helper.mu.
-type run struct {
-	by   holder
-	job  pgroup // process group of its shell
-	at   jobs.Stamp
-	over chan struct{} // closed when it has ended
+// heldAttempt is an attempt that a supervisor holds. All fields but ended are guarded by helper.mu.
+type heldAttempt struct {
+	holder holder
+	group  pgroup // process group of its shell
+	at     jobs.Stamp
+	ended  chan struct{} // closed when it has ended
 }
 
 // hostMain serves one channel: it receives Open, sends Hello, and handles messages until
@@ -189,8 +190,8 @@ func (h *helper) serve(in *wire.Reader, reports reportPipe) error {
 	h.adoptSpool()
 	h.requestSharedFiles()
 	go func() { ended <- h.maintain() }()
-	silence := time.AfterFunc(h.lim.silence, func() {
-		ended <- fmt.Errorf("nothing received from the dispatcher for %v", h.lim.silence)
+	silence := time.AfterFunc(h.limits.silence, func() {
+		ended <- fmt.Errorf("nothing received from the dispatcher for %v", h.limits.silence)
 	})
 	orders := make(chan hosts.Message, maxQueuedMessages)
 	var readErr error // set before orders is closed
@@ -225,7 +226,7 @@ func (h *helper) receiveMessages(in *wire.Reader, orders chan<- hosts.Message, s
 		if err != nil {
 			return err
 		}
-		silence.Reset(h.lim.silence)
+		silence.Reset(h.limits.silence)
 		bye := false
 		switch m := m.(type) {
 		case *hosts.Ping:
@@ -354,11 +355,11 @@ func (h *helper) handle(m hosts.Message) bool {
 
 // reportTrouble reports something that a person should know. It does not block.
 func (h *helper) reportTrouble(format string, args ...any) {
-	h.troubleOf(jobs.AttemptID{}, format, args...)
+	h.reportAttemptTrouble(jobs.AttemptID{}, format, args...)
 }
 
-// troubleOf is trouble about one attempt.
-func (h *helper) troubleOf(id jobs.AttemptID, format string, args ...any) {
+// reportAttemptTrouble is reportTrouble for one attempt.
+func (h *helper) reportAttemptTrouble(id jobs.AttemptID, format string, args ...any) {
 	h.out.send(&hosts.Trouble{Attempt: id, Text: fmt.Sprintf(format, args...)})
 }
 

@@ -23,31 +23,31 @@ import (
 // reported.
 func (h *helper) adoptSpool() {
 	h.mu.Lock()
-	ended := h.ctl.at(ctlEnd).Swap(0) != 0
+	ended := h.control.word(ctlEnd).Swap(0) != 0
 	rebooted := h.wasRebooted()
 	if ended || rebooted {
-		h.ctl.at(ctlAllowed).Store(0)
+		h.control.word(ctlAllowed).Store(0)
 	}
-	if n := h.ctl.at(ctlAllowed).Load(); n > 0 {
+	if n := h.control.word(ctlAllowed).Load(); n > 0 {
 		// Keep the earlier limit until the dispatcher sets one: waiting specs could start at once.
 		h.limit = int(min(n-1, maxSlots))
 	}
-	lapsed := rebooted || uptime() > h.ctl.lease()
+	lapsed := rebooted || uptime() > h.control.lease()
 	if rebooted {
-		h.ctl.at(ctlLease).Store(0) // these times belong to the clock of another boot
-		h.ctl.at(ctlHeartbeat).Store(0)
-		h.ctl.at(ctlSuspendTo).Store(0)
+		h.control.word(ctlLease).Store(0) // these times belong to the clock of another boot
+		h.control.word(ctlHeartbeat).Store(0)
+		h.control.word(ctlSuspendTo).Store(0)
 	}
-	h.ctl.at(ctlLimit).Store(int64(h.limit))
+	h.control.word(ctlLimit).Store(int64(h.limit))
 	h.forwardLogsLocked()
-	h.lapsed = lapsed
+	h.requeueLapsed = lapsed
 	h.requeueLocked()
 	h.reconcileTakenLocked()
 	h.startSupervisorsLocked()
 	h.wakePipe.send()
 	var started []hosts.StartedJob
 	for id, r := range h.running {
-		started = append(started, hosts.StartedJob{Attempt: id, Slot: r.by.Slot, At: r.at})
+		started = append(started, hosts.StartedJob{Attempt: id, Slot: r.holder.Slot, At: r.at})
 	}
 	h.mu.Unlock()
 	if len(started) > 0 {
@@ -61,9 +61,9 @@ func (h *helper) adoptSpool() {
 func (h *helper) wasRebooted() (rebooted bool) {
 	was, err := readFile(h.spool.path(fileBoot))
 	// An unreadable file may be of another boot.
-	rebooted = !errors.Is(err, fs.ErrNotExist) && strings.TrimSpace(string(was)) != h.cfg.Boot
+	rebooted = !errors.Is(err, fs.ErrNotExist) && strings.TrimSpace(string(was)) != h.config.Boot
 	if err != nil || rebooted {
-		if err := writeFile(h.spool.path(fileBoot), []byte(h.cfg.Boot+"\n")); err != nil {
+		if err := writeFile(h.spool.path(fileBoot), []byte(h.config.Boot+"\n")); err != nil {
 			h.reportTrouble("spool: %v", err)
 		}
 	}
@@ -100,7 +100,7 @@ func (h *helper) requeueLocked() {
 	for _, s := range specs {
 		job, err := h.wholeSpec(s.name, s.id)
 		switch {
-		case err == nil && (h.lapsed || job == nil): // an incomplete spec never had a token
+		case err == nil && (h.requeueLapsed || job == nil): // an incomplete spec never had a token
 			if err = unlinkat(h.in, s.name, 0); err == nil {
 				gone = append(gone, s.id)
 			}
@@ -117,7 +117,7 @@ func (h *helper) requeueLocked() {
 			h.reportTrouble("spool: taking over %s: %v; tried again", s.id, err)
 		}
 	}
-	if h.lapsed {
+	if h.requeueLapsed {
 		h.sendWithdrawn(gone, whyLapsed)
 	} else {
 		h.sendWithdrawn(gone, "it was not whole in the spool")
@@ -141,7 +141,7 @@ func (h *helper) wholeSpec(name string, id jobs.AttemptID) (*hosts.LaunchJob, er
 // run; those of dead ones are examined. So are attempts of a supervisor that holds several:
 // it runs one at a time, so the others have ended, though it has not reported that yet.
 func (h *helper) reconcileTakenLocked() {
-	taken, err := h.spool.taken()
+	taken, err := h.spool.takenAttempts()
 	if err != nil {
 		if !h.hasEnded() { // otherwise the spool is being removed
 			h.reportTrouble("%v", err)
@@ -155,24 +155,24 @@ func (h *helper) reconcileTakenLocked() {
 	for id, by := range taken {
 		known := h.running[id]
 		switch {
-		case by.alive():
+		case by.isAlive():
 			delete(h.waiting, id)
 			if known == nil {
-				known = &run{by: by, at: h.takenAt(id, by), over: make(chan struct{})}
+				known = &heldAttempt{holder: by, at: h.takenAt(id, by), ended: make(chan struct{})}
 				h.running[id] = known
 			}
 			if holds[by] > 1 {
-				h.resolveLocked(id, by, known.job)
+				h.resolveLocked(id, by, known.group)
 			}
 		case known != nil:
-			h.resolveLocked(id, by, known.job)
+			h.resolveLocked(id, by, known.group)
 		default:
 			h.resolveLocked(id, by, pgroup{})
 		}
 	}
 	for id, r := range h.running {
 		if _, ok := taken[id]; !ok {
-			h.resolveLocked(id, r.by, r.job) // it has ended, and its report was lost
+			h.resolveLocked(id, r.holder, r.group) // it has ended, and its report was lost
 		}
 	}
 }
@@ -194,11 +194,11 @@ func (h *helper) resolveLocked(id jobs.AttemptID, by holder, job pgroup) {
 	}
 	h.resolved[id] = true
 	go func() {
-		p := h.examine(id, job)
+		p := h.settleFate(id, job)
 		h.mu.Lock()
 		delete(h.resolved, id)
 		if p.Answer != hosts.IsRunning && p.Answer != hosts.Unknown {
-			h.overLocked(id)
+			h.removeEndedLocked(id)
 			unlinkat(h.taken, takenName(id, by), 0)
 		}
 		h.mu.Unlock()
@@ -213,7 +213,7 @@ func (h *helper) resolveLocked(id jobs.AttemptID, by holder, job pgroup) {
 // dispatcher why.
 const olderTimeout = time.Second
 
-func (h *helper) noteName() string {
+func (h *helper) recordName() string {
 	return fmt.Sprintf("%d.%d.%d", h.generation, h.self.pid, h.self.start)
 }
 
@@ -222,13 +222,13 @@ func (h *helper) holder() holder { return holder{0, h.self.pid, h.self.start} }
 
 // register records this helper in the spool.
 func (h *helper) register() error {
-	if err := writeFile(h.spool.path(dirHelpers, h.noteName()), nil); err != nil {
+	if err := writeFile(h.spool.path(dirHelpers, h.recordName()), nil); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
 	return nil
 }
 
-func (h *helper) deregister() { remove(h.spool.path(dirHelpers, h.noteName())) }
+func (h *helper) deregister() { remove(h.spool.path(dirHelpers, h.recordName())) }
 
 // endOlder ends the earlier helpers of this spool and returns those that do not die. With
 // grace 0 they get no SIGTERM and SIGCONT first. It takes a few seconds at most.
@@ -240,7 +240,7 @@ func (h *helper) endOlder(grace time.Duration) (left []proc) {
 		if !ok || int64(by.Slot) >= h.generation {
 			continue
 		}
-		if by.alive() && isHelper(by.PID) {
+		if by.isAlive() && isHelper(by.PID) {
 			old[by.PID] = by.Start
 		} else {
 			remove(h.spool.path(dirHelpers, n))
@@ -285,25 +285,25 @@ func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error
 		if err != nil {
 			return 0, "", fmt.Errorf("making the spool: %w", err)
 		}
-		if h.ctl, err = openControl(h.spool.dir); err != nil {
+		if h.control, err = openControl(h.spool.dir); err != nil {
 			return 0, "", err
 		}
-		if was := raise(h.ctl.at(ctlEpoch), int64(h.open.Epoch)); was > int64(h.open.Epoch) {
+		if was := raiseWord(h.control.word(ctlEpoch), int64(h.open.Epoch)); was > int64(h.open.Epoch) {
 			return int(was), "", nil
 		}
-		h.generation = h.ctl.at(ctlGeneration).Add(1)
+		h.generation = h.control.word(ctlGeneration).Add(1)
 		if err = h.register(); err == nil {
 			if left := h.endOlder(olderTimeout); len(left) > 0 {
 				warning = "an earlier helper of this run could not be ended: " + listProcs(left)
 			}
-			if h.ctl.inPlace(h.spool.dir) {
+			if h.control.inPlace(h.spool.dir) {
 				// Create again what an earlier helper removed before it was ended.
 				if h.spool, err = makeSpool(base, h.open.Run, h.open.Host); err == nil {
 					return 0, warning, h.register()
 				}
 			}
 		}
-		unix.Munmap(h.ctl.mem)
+		unix.Munmap(h.control.mem)
 	}
 	if err == nil {
 		err = fmt.Errorf("the spool %s is being removed again and again", h.spool.dir)

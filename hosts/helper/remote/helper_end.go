@@ -52,9 +52,9 @@ func (h *helper) endOne(id jobs.AttemptID) {
 	if r == nil {
 		// It has ended or never started. End what it left behind.
 		if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
-			h.troubleOf(id, "%s could not be ended: these processes cannot be killed: %s", id, listProcs(left))
+			h.reportAttemptTrouble(id, "%s could not be ended: these processes cannot be killed: %s", id, listProcs(left))
 		}
-		p := h.examine(id, pgroup{})
+		p := h.settleFate(id, pgroup{})
 		if p.Answer == hosts.NeverStarted {
 			h.sendWithdrawn([]jobs.AttemptID{id}, "it had not started")
 			return
@@ -65,41 +65,41 @@ func (h *helper) endOne(id jobs.AttemptID) {
 	// The supervisor ends the tree: only it knows all of the tree, and it records the request
 	// in the sentinel. The request must exist before the signal. If it cannot be written, we
 	// end what we see of the tree.
-	patience := h.cfg.Grace + 12*time.Second // more than the supervisor's own tries take
+	patience := h.config.Grace + 12*time.Second // more than the supervisor's own tries take
 	if err := retryUnlessMissing(func() error { return writeFile(h.spool.path(dirStop, id.String()), nil) }); err != nil {
-		h.troubleOf(id, "spool: %v", err)
+		h.reportAttemptTrouble(id, "spool: %v", err)
 		patience = 0
 	}
 	h.wakeSupervisor(by)
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	select {
-	case <-r.over:
+	case <-r.ended:
 		retryUnlessMissing(func() error { return remove(h.spool.path(dirStop, id.String())) })
 		return
 	case <-late.C:
 	}
 	h.mu.Lock()
-	group := r.job
+	group := r.group
 	h.mu.Unlock()
-	if left := endAll(h.attemptProcs(id, by, group), h.cfg.Grace); len(left) > 0 {
-		h.troubleOf(id, "%s could not be ended: these processes cannot be killed: %s", id, listProcs(left))
+	if left := endAll(h.attemptProcs(id, by, group), h.config.Grace); len(left) > 0 {
+		h.reportAttemptTrouble(id, "%s could not be ended: these processes cannot be killed: %s", id, listProcs(left))
 	}
 }
 
 // warnAttempt sends the warning signal to a running attempt.
 func (h *helper) warnAttempt(id jobs.AttemptID) {
-	if r, by := h.heldBy(id); r != nil && h.cfg.Signal > 0 {
+	if r, by := h.heldBy(id); r != nil && h.config.Signal > 0 {
 		h.mu.Lock()
-		group := r.job
+		group := r.group
 		h.mu.Unlock()
-		sendWarning(h.attemptProcs(id, by, group), h.cfg.Signal)
+		sendWarning(h.attemptProcs(id, by, group), h.config.Signal)
 	}
 }
 
 // sendWarning sends a signal to those processes that have a handler for it. It would end others,
 // such as the shell around a program that writes checkpoints.
-func sendWarning(pick choose, signal int) {
+func sendWarning(pick chooser, signal int) {
 	ready := slices.DeleteFunc(pick(scan(nil)), func(p proc) bool { return !handlesSignal(p.pid, signal) })
 	signalAll(ready, unix.Signal(signal))
 }
@@ -118,10 +118,10 @@ func handlesSignal(pid, signal int) bool {
 // attemptProcs chooses the processes of an attempt that a living supervisor holds: every process
 // below the supervisor without the cookie of another attempt, unless children that earlier
 // jobs left behind are to be kept.
-func (h *helper) attemptProcs(id jobs.AttemptID, by holder, job pgroup) choose {
-	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
+func (h *helper) attemptProcs(id jobs.AttemptID, by holder, job pgroup) chooser {
+	mine := cookie(h.config.Run, h.config.Host, id.String())
 	return jobTree(mine, job, nil, func(p proc) bool {
-		if p.ppid != by.PID || !by.alive() {
+		if p.ppid != by.PID || !by.isAlive() {
 			return false
 		}
 		mark, _ := cookieOf(p.pid)
@@ -131,14 +131,14 @@ func (h *helper) attemptProcs(id jobs.AttemptID, by holder, job pgroup) choose {
 
 // heldBy returns the run of an attempt and its living supervisor, or nil. It looks into
 // taken/, because the report of the start may not have arrived yet.
-func (h *helper) heldBy(id jobs.AttemptID) (*run, holder) {
+func (h *helper) heldBy(id jobs.AttemptID) (*heldAttempt, holder) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.running[id] == nil {
 		h.reconcileTakenLocked()
 	}
 	if r := h.running[id]; r != nil {
-		return r, r.by
+		return r, r.holder
 	}
 	return nil, holder{}
 }
@@ -165,12 +165,12 @@ func (h *helper) adoptOrphans() {
 			return
 		}
 	}
-	h.parent = true
+	h.ownsAllChildren = true
 }
 
 // isOrphan reports whether a process is an orphan of a dead supervisor and has no cookie.
 func (h *helper) isOrphan(p proc) bool {
-	if !h.parent || h.open.KeepChildren || p.ppid != os.Getpid() || !isEndable(p) {
+	if !h.ownsAllChildren || h.open.KeepChildren || p.ppid != os.Getpid() || !isEndable(p) {
 		return false
 	}
 	if mark, _ := cookieOf(p.pid); mark != "" {
@@ -178,7 +178,7 @@ func (h *helper) isOrphan(p proc) bool {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.sups[p.pid] == nil && p.pid != h.suspender
+	return h.supervisors[p.pid] == nil && p.pid != h.suspenderPID
 }
 
 // orphanTrees chooses the orphans and everything below them.
@@ -189,7 +189,7 @@ func (h *helper) orphanTrees(t table) []proc {
 			roots = append(roots, pid)
 		}
 	}
-	return t.pick(append(t.under(roots...), roots...), nil)
+	return t.pickEndable(append(t.descendants(roots...), roots...), nil)
 }
 
 // leaveTimeout is the time that supervisors have to leave at the end of a run.
@@ -199,7 +199,7 @@ const leaveTimeout = 2 * time.Second
 const filesTimeout = 10 * time.Second
 
 // endLimit bounds the duration of endRun.
-func (h *helper) endLimit() time.Duration { return 2*h.cfg.Grace + 90*time.Second }
+func (h *helper) endLimit() time.Duration { return 2*h.config.Grace + 90*time.Second }
 
 // endRun cleans this host up. Afterwards no process of the run is alive, except for children
 // that are to be kept, and the spool is removed. Outputs and sentinels stay. It waits for
@@ -216,20 +216,20 @@ func (h *helper) endRun() {
 	busy := slices.Collect(maps.Keys(h.running))
 	h.mu.Unlock()
 	h.endSuspender()
-	withTimeout(h.cfg.Grace+30*time.Second, func() { h.endRunning(busy) })
+	withTimeout(h.config.Grace+30*time.Second, func() { h.endRunning(busy) })
 	// End them before scanning the processes: one that wakes up may start supervisors.
 	older := h.endOlder(0)
 	if len(older) > 0 {
 		h.reportTrouble("an earlier helper of this run could not be ended: %s", listProcs(older))
 	}
 	var onlyOwn atomic.Bool // all supervisors alive were started by this helper
-	withTimeout(h.cfg.Grace+20*time.Second, func() { onlyOwn.Store(h.endChildren() && len(older) == 0) })
+	withTimeout(h.config.Grace+20*time.Second, func() { onlyOwn.Store(h.endChildren() && len(older) == 0) })
 	if h.isShutOut() {
 		h.reportTakenOver()
 		return
 	}
-	h.ctl.at(ctlLimit).Store(0)
-	h.ctl.at(ctlEnd).Store(1)
+	h.control.word(ctlLimit).Store(0)
+	h.control.word(ctlEnd).Store(1)
 	h.mu.Lock()
 	h.wakePipe.close()
 	h.mu.Unlock()
@@ -243,7 +243,7 @@ func (h *helper) endRun() {
 		}
 	}
 	withTimeout(filesTimeout, h.removeClaims)
-	withTimeout(filesTimeout, func() { placeKeptFiles(h.spool, &h.cfg, h.holder()) })
+	withTimeout(filesTimeout, func() { placeKeptFiles(h.spool, &h.config, h.holder()) })
 	if h.isShutOut() {
 		h.reportTakenOver()
 		return
@@ -253,7 +253,7 @@ func (h *helper) endRun() {
 
 // hasEnded reports whether the run has ended on this host. Only the helper that removes its
 // traces is left.
-func (h *helper) hasEnded() bool { return h.ctl.at(ctlEnd).Load() != 0 }
+func (h *helper) hasEnded() bool { return h.control.word(ctlEnd).Load() != 0 }
 
 // reportTakenOver reports why this helper does not end the run.
 func (h *helper) reportTakenOver() {
@@ -279,15 +279,15 @@ func (h *helper) endChildren() (onlyOwn bool) {
 	}
 	left := endChasing(func(t table) []proc {
 		h.mu.Lock()
-		own := maps.Clone(h.sups)
+		own := maps.Clone(h.supervisors)
 		h.mu.Unlock()
-		members, supervisors := h.spool.trees(t, cookie(h.cfg.Run, h.cfg.Host, ""))
+		members, supervisors := h.spool.trees(t, cookie(h.config.Run, h.config.Host, ""))
 		onlyOwn = true
 		for pid := range supervisors {
 			onlyOwn = onlyOwn && own[pid] != nil
 		}
 		return append(members, h.orphanTrees(t)...)
-	}, h.isOrphan, h.cfg.Grace)
+	}, h.isOrphan, h.config.Grace)
 	if len(left) > 0 {
 		h.reportTrouble("these processes of the run could not be ended: %s", listProcs(left))
 	}
@@ -329,12 +329,12 @@ func (h *helper) awaitOwn() bool {
 	return awaitLeave(func() (left []proc, none bool) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		for pid := range h.sups {
+		for pid := range h.supervisors {
 			if p, ok := readProc(pid); ok && isEndable(p) {
 				left = append(left, p)
 			}
 		}
-		return left, len(h.sups) == 0
+		return left, len(h.supervisors) == 0
 	})
 }
 
@@ -373,9 +373,9 @@ func hasNoChildren() bool {
 // removeSpool removes the spool and, if it was the last one of the run, its parent.
 func (h *helper) removeSpool() {
 	withTimeout(filesTimeout, func() {
-		err := retryUnlessMissing(func() error { return remove(attempts.HeartbeatFile(h.dir, h.cfg.Host)) })
+		err := retryUnlessMissing(func() error { return remove(attempts.HeartbeatFile(h.dir, h.config.Host)) })
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			err = retryUnlessMissing(h.cfg.temps(h.holder()).removeDead)
+			err = retryUnlessMissing(h.config.temps(h.holder()).removeDead)
 		}
 		if err != nil {
 			h.reportTrouble("cleaning up after the run: %v", err)

@@ -30,12 +30,12 @@ func (h *helper) sendHeartbeats() {
 	early := h.heartbeat(m, c)
 	early.Early = true
 	h.out.send(early)
-	tick := time.Tick(h.lim.heartbeat)
+	tick := time.Tick(h.limits.heartbeat)
 	for {
 		select {
 		case <-tick:
 			h.out.send(h.heartbeat(m, c))
-		case <-h.files.kick:
+		case <-h.files.heartbeatNow:
 			b := h.heartbeat(m, c)
 			b.Early = true // it may follow the last one closely
 			h.out.send(b)
@@ -64,12 +64,12 @@ func (c *census) update(h *helper) {
 	}
 	defer h.mu.Unlock()
 	*c = census{running: len(h.running), buffered: len(h.waiting), gpus: h.gpus, roots: map[int]bool{}, attempts: map[int]jobs.AttemptID{}}
-	for pid := range h.sups {
+	for pid := range h.supervisors {
 		c.roots[pid] = true
 	}
 	for id, r := range h.running {
-		c.roots[r.by.PID] = true
-		c.attempts[r.by.PID] = id
+		c.roots[r.holder.PID] = true
+		c.attempts[r.holder.PID] = id
 	}
 }
 
@@ -79,7 +79,7 @@ const minManyCores = 1.1
 
 func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 	c.update(h)
-	b := &hosts.Heartbeat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.gpus.whole, HalfGPUs: c.gpus.half, Sharing: h.sharing.now.Load()}
+	b := &hosts.Heartbeat{Running: c.running, Buffered: c.buffered, LockedGPUs: c.gpus.whole, HalfGPUs: c.gpus.half, Sharing: h.sharing.current.Load()}
 	b.Seq, b.Uptime = h.pings.Load(), uptime()
 	b.Load = loadAverages()
 	b.Busy, b.Ours = m.measure(c.roots)
@@ -91,10 +91,10 @@ func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 			b.Cores[id.String()] = n
 		}
 	}
-	b.MemFree = memory().available
+	b.MemFree = readMemory().available
 	b.Owner = *h.owner.Load()
-	b.Suspended, _ = h.ctl.suspended()
-	b.DiskFree, b.FSDelay = h.fs.now()
+	b.Suspended, _ = h.control.suspended()
+	b.DiskFree, b.FSDelay = h.fs.current()
 	b.Files, b.Receives = h.describeTransfers()
 	if p := h.progress.Load(); p != nil && len(*p) > 0 {
 		b.Progress = *p
@@ -107,16 +107,16 @@ func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 
 // fsState is the latest result of watchFiles.
 type fsState struct {
-	asked atomic.Int64 // boot clock, ns: start of the current check; 0: none is under way
-	free  atomic.Int64 // bytes
-	delay atomic.Int64 // ns that the last check took
+	checkBegan atomic.Int64 // boot clock, ns: start of the current check; 0: none is under way
+	freeBytes  atomic.Int64 // bytes
+	delay      atomic.Int64 // ns that the last check took
 }
 
-// now returns the free bytes (-1: unknown) and the delay, which includes a check that is
+// current returns the free bytes (-1: unknown) and the delay, which includes a check that is
 // under way.
-func (f *fsState) now() (free int64, delay time.Duration) {
-	free, delay = f.free.Load(), time.Duration(f.delay.Load())
-	if asked := f.asked.Load(); asked != 0 {
+func (f *fsState) current() (free int64, delay time.Duration) {
+	free, delay = f.freeBytes.Load(), time.Duration(f.delay.Load())
+	if asked := f.checkBegan.Load(); asked != 0 {
 		if open := uptime() - time.Duration(asked); open > time.Second {
 			return -1, max(open, delay)
 		}
@@ -128,39 +128,39 @@ func (f *fsState) now() (free int64, delay time.Duration) {
 // and looks for newer epochs in work_dir. It may hang, which heartbeats report. It returns
 // when a newer dispatcher owns the run.
 func (h *helper) watchFiles() error {
-	h.fs.free.Store(-1)
+	h.fs.freeBytes.Store(-1)
 	for {
 		began := uptime()
-		h.fs.asked.Store(int64(began))
+		h.fs.checkBegan.Store(int64(began))
 		free := int64(-1)
 		var st unix.Statfs_t
 		if statfs(h.dir, &st) == nil {
 			free = int64(st.Bavail) * st.Bsize
 		}
-		list(h.dir)
+		listNames(h.dir)
 		by, err := fencedBy(h.workDir, h.open.Epoch)
-		list(h.spool.dir)
+		listNames(h.spool.dir)
 		h.fs.delay.Store(int64(uptime() - began))
-		h.fs.free.Store(free)
-		h.fs.asked.Store(0)
+		h.fs.freeBytes.Store(free)
+		h.fs.checkBegan.Store(0)
 		if err == nil && by > 0 {
 			h.fencedBy.Store(int64(by))
-			return &hosts.FencedError{Host: h.cfg.Host, By: by}
+			return &hosts.FencedError{Host: h.config.Host, By: by}
 		}
-		time.Sleep(h.lim.heartbeat)
+		time.Sleep(h.limits.heartbeat)
 	}
 }
 
 // meter measures the CPU use between calls of measure.
 type meter struct {
-	at      time.Duration
-	busy    uint64          // ticks that all cores have been busy since boot
-	scanned time.Duration   // when trees were last measured
-	ours    map[int]uint64  // by supervisor: ticks of its tree, including dead members
-	cores   float64         // ours, as last returned
-	rates   map[int]float64 // by supervisor: cores that its tree used between the last two calls; empty: unknown
-	kernel  map[int]bool    // pids of kernel threads, which need not be read each time
-	scans   int
+	measuredAt time.Duration
+	busy       uint64          // ticks that all cores have been busy since boot
+	scanned    time.Duration   // when trees were last measured
+	treeTicks  map[int]uint64  // by supervisor: ticks of its tree, including dead members
+	cores      float64         // ours, as last returned
+	rates      map[int]float64 // by supervisor: cores that its tree used between the last two calls; empty: unknown
+	kernel     map[int]bool    // pids of kernel threads, which need not be read each time
+	scans      int
 }
 
 const (
@@ -173,12 +173,12 @@ const (
 // scanning all processes would be most of the helper's work.
 func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 	now, ticks := uptime(), busyTicks()
-	span := (now - m.at).Seconds() * userHZ
-	first, last := m.at == 0, m.at
+	span := (now - m.measuredAt).Seconds() * userHZ
+	first, last := m.measuredAt == 0, m.measuredAt
 	if !first && span > 0 {
 		busy = float64(ticks-min(m.busy, ticks)) / span
 	}
-	m.at, m.busy = now, ticks
+	m.measuredAt, m.busy = now, ticks
 	m.rates = map[int]float64{}
 	if !first && busy < quietCores {
 		return busy, min(busy, m.cores)
@@ -191,11 +191,11 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 	default:
 		for root, t := range trees {
 			// A new tree counts from its birth.
-			m.rates[root] = float64(t-min(m.ours[root], t)) / span
+			m.rates[root] = float64(t-min(m.treeTicks[root], t)) / span
 			ours += m.rates[root]
 		}
 	}
-	m.scanned, m.ours, m.cores = now, trees, ours
+	m.scanned, m.treeTicks, m.cores = now, trees, ours
 	return busy, ours
 }
 
@@ -249,7 +249,7 @@ func busyTicks() (n uint64) {
 		switch i {
 		case 0, 4, 5, 9, 10: // name, idle, iowait; user and nice include guest times
 		default:
-			n += number(w)
+			n += parseNumber(w)
 		}
 	}
 	return n
@@ -272,8 +272,8 @@ type memInfo struct {
 	available int64 // -1: unknown
 }
 
-// memory reads /proc/meminfo.
-func memory() memInfo {
+// readMemory reads /proc/meminfo.
+func readMemory() memInfo {
 	b, _ := os.ReadFile("/proc/meminfo")
 	return parseMemory(b)
 }
@@ -288,9 +288,9 @@ func parseMemory(b []byte) memInfo {
 		}
 		switch string(w[0]) {
 		case "MemTotal:":
-			m.total = int64(number(w[1])) << 10
+			m.total = int64(parseNumber(w[1])) << 10
 		case "MemAvailable:":
-			m.available = int64(number(w[1])) << 10
+			m.available = int64(parseNumber(w[1])) << 10
 		}
 	}
 	return m

@@ -33,27 +33,27 @@ const defaultGrace = 5 * time.Second
 // FencedBy in the hello says why.
 func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 	hello := newHello()
-	hello.Cores, hello.MemBytes = runtime.NumCPU(), memory().total
+	hello.Cores, hello.MemBytes = runtime.NumCPU(), readMemory().total
 	_, hello.ZoneSeconds = time.Now().Zone()
 	hello.Slots = min(hosts.SlotRule{Fixed: o.Slots, Less: o.Less}.Count(hello.Cores), maxSlots)
 	h := &helper{
-		open:     o,
-		slots:    hello.Slots,
-		limit:    hello.Slots,
-		waiting:  map[jobs.AttemptID]bool{},
-		running:  map[jobs.AttemptID]*run{},
-		sups:     map[int]*supervisor{},
-		resolved: map[jobs.AttemptID]bool{},
-		endDone:  make(chan struct{}),
-		sharing:  sharing{changed: make(chan struct{}, 1)},
-		lim:      lim,
-		owners:   newOwners(o, lim.site),
-		disk:     onlyRead,
+		open:        o,
+		slots:       hello.Slots,
+		limit:       hello.Slots,
+		waiting:     map[jobs.AttemptID]bool{},
+		running:     map[jobs.AttemptID]*heldAttempt{},
+		supervisors: map[int]*supervisor{},
+		resolved:    map[jobs.AttemptID]bool{},
+		endDone:     make(chan struct{}),
+		sharing:     sharing{changed: make(chan struct{}, 1)},
+		limits:      lim,
+		owners:      newOwners(o, lim.site),
+		disk:        errReadOnly,
 
 		ownerKnown: make(chan struct{}),
-		found:      make(chan []int, 1),
+		foundGPUs:  make(chan []int, 1),
 	}
-	go func() { h.found <- findGPUs() }()
+	go func() { h.foundGPUs <- findGPUs() }()
 	if err := h.prepare(hello); err != nil {
 		h.removeTraces()
 		setError(hello, err)
@@ -68,7 +68,7 @@ func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 // newHello returns the common fields of every hello.
 func newHello() *hosts.Hello {
 	return &hosts.Hello{Version: hosts.ProtocolVersion, BootID: bootID(), Uptime: uptime(),
-		OS: runtime.GOOS, Arch: runtime.GOARCH, PID: os.Getpid(), WallClock: wall()}
+		OS: runtime.GOOS, Arch: runtime.GOARCH, PID: os.Getpid(), WallClock: wallClock()}
 }
 
 // setError sets the error, if any, for which this host cannot do what was asked.
@@ -124,13 +124,13 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	}
 	hello.Spool, hello.Dir = h.spool.dir, h.dir
 	h.setConfig(hello)
-	if err := h.spool.writeConfig(h.generation, &h.cfg); err != nil {
+	if err := h.spool.writeConfig(h.generation, &h.config); err != nil {
 		return err
 	}
 	if h.spoolDirs, err = h.spool.openDirs(); err != nil {
 		return err
 	}
-	h.files = newReceiver(h.cfg.Files)
+	h.files = newReceiver(h.config.Files)
 	hello.Receives = o.Sends
 	h.unused, _ = h.spool.list(dirFree)
 	if err := h.wakePipe.open(h.generation); err != nil {
@@ -140,7 +140,7 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	hello.LockedGPUs, hello.HalfGPUs = h.gpus.whole, h.gpus.half
 	hello.Owner = h.firstOwner()
 	h.updateShare(nil, 0)
-	hello.Sharing = h.sharing.now.Load()
+	hello.Sharing = h.sharing.current.Load()
 	h.probes, h.reads = newWorker(), newWorker()
 	if o.Cwd != "" {
 		if err := checkCwd(o.Cwd); err != nil {
@@ -168,9 +168,9 @@ func (h *helper) setConfig(hello *hosts.Hello) {
 	if cwd == "" {
 		cwd, _ = os.UserHomeDir()
 	}
-	hello.GPUIDs = <-h.found
+	hello.GPUIDs = <-h.foundGPUs
 	hello.GPUs = len(hello.GPUIDs)
-	h.cfg = slotConfig{
+	h.config = slotConfig{
 		GPUs: hello.GPUIDs,
 		Run:  o.Run, RunName: o.RunName, Host: o.Host, Dir: h.dir, Boot: hello.BootID, Network: onNetwork(filepath.Join(h.dir, "attempts")),
 		Cwd: cwd, Shell: shell, Setup: o.Setup, Env: o.Env, Nice: o.Nice, Grace: grace, Signal: o.Signal, WarnBefore: o.WarnBefore, ShareDir: h.shareDir(), RunDir: h.runDir,
@@ -217,20 +217,20 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 	if err := checkOwner(work); err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w", err)
 	}
-	if err := ownDir(h.workDir); err != nil {
+	if err := makeOwnDir(h.workDir); err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w; set work_dir for this host", err)
 	}
 	if err := h.findPlace(hello); err != nil {
 		return err
 	}
-	if err := tryWrite(temps{filepath.Join(h.dir, "attempts"), h.open.Host, h.holder()}); err != nil {
+	if err := tryWrite(tempNames{filepath.Join(h.dir, "attempts"), h.open.Host, h.holder()}); err != nil {
 		return fmt.Errorf("no job can be run here, its files could not be written: %w", err)
 	}
 	return nil
 }
 
 func checkCwd(cwd string) error {
-	list(filepath.Dir(cwd)) // makes NFS refresh its cache
+	listNames(filepath.Dir(cwd)) // makes NFS refresh its cache
 	st, err := stat(cwd)
 	if err == nil && st.Mode&unix.S_IFMT != unix.S_IFDIR {
 		err = fmt.Errorf("%s is not a directory", cwd)
@@ -259,7 +259,7 @@ func (h *helper) machineID() (string, error) {
 			b, err = []byte(hex.EncodeToString(random)), nil
 		}
 		if err == nil {
-			err = replace(temps{h.workDir, h.open.Host, h.holder()}.path(), note, b)
+			err = replace(tempNames{h.workDir, h.open.Host, h.holder()}.path(), note, b)
 		}
 		if err == nil {
 			b, err = readFile(note) // another helper may have written it first
@@ -339,11 +339,11 @@ func (h *helper) findPlace(hello *hosts.Hello) error {
 		return fmt.Errorf("%w: %s, where this host's attempts are, cannot be seen there now; is it mounted?", errUnseen, h.open.RunDir)
 	case h.open.Check:
 	case place == "" && !sees:
-		err = h.notePlace(note, placeOwn)
+		err = h.recordPlace(note, placeOwn)
 	case other:
 		hello.Warnings = append(hello.Warnings, fmt.Sprintf("%s is a copy of %s; this host's files of the run stay in %s", h.open.RunDir, noted, noted))
 	case place == "" || noted != h.open.RunDir:
-		err = h.notePlace(note, sharedPlace(h.open.RunDir))
+		err = h.recordPlace(note, sharedPlace(h.open.RunDir))
 	}
 	if err != nil {
 		return fmt.Errorf("work_dir cannot be used: %w", err)
@@ -373,8 +373,8 @@ func (h *helper) isOther(noted string) (bool, error) {
 	return a.Dev != b.Dev || a.Ino != b.Ino, nil
 }
 
-func (h *helper) notePlace(note, place string) error {
-	return replace(temps{h.workDir, h.open.Host, h.holder()}.path(), note, []byte(place+"\n"))
+func (h *helper) recordPlace(note, place string) error {
+	return replace(tempNames{h.workDir, h.open.Host, h.holder()}.path(), note, []byte(place+"\n"))
 }
 
 // seesNonce reports whether dir contains the nonce. It lists dir before it opens the file,
@@ -384,7 +384,7 @@ func seesNonce(dir, nonce string) (bool, error) {
 	if dir == "" || nonce == "" || !filepath.IsAbs(dir) {
 		return false, nil
 	}
-	names, err := list(dir)
+	names, err := listNames(dir)
 	if isAbsent(err) || err == nil && !slices.Contains(names, "nonce") {
 		return false, nil
 	}
@@ -405,7 +405,7 @@ func isAbsent(err error) bool {
 
 // tryWrite creates dir and writes and fsyncs a file of the size of a status file, so that a
 // read-only or full directory is found before the first job.
-func tryWrite(t temps) error {
+func tryWrite(t tempNames) error {
 	if err := makeDirs(t.dir); err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ func (h *helper) splitKnown(ids []jobs.AttemptID) (known []hosts.ProbedJob, othe
 // knownLocked returns the state of an attempt that waits or runs here.
 func (h *helper) knownLocked(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	if r := h.running[id]; r != nil {
-		return hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning, Slot: r.by.Slot, Started: r.at}, true
+		return hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning, Slot: r.holder.Slot, Started: r.at}, true
 	}
 	if h.waiting[id] {
 		return hosts.ProbedJob{Attempt: id, Answer: hosts.Buffered}, true
@@ -195,10 +195,10 @@ func (h *helper) extendLease(to time.Duration) {
 	if h.isSuperseded() {
 		return
 	}
-	if uptime() > h.ctl.lease() {
+	if uptime() > h.control.lease() {
 		h.takeBackAll(whyLapsed)
 	}
-	h.ctl.extend(to)
+	h.control.raiseLease(to)
 }
 
 // withdraw takes waiting attempts back. For the others it reports their state.
@@ -227,8 +227,8 @@ func (h *helper) setLimit(n int) {
 	defer h.mu.Unlock()
 	h.limit = min(max(0, n), maxSlots)
 	if !h.isSuperseded() {
-		h.ctl.at(ctlLimit).Store(int64(h.limit))
-		h.ctl.at(ctlAllowed).Store(int64(h.limit) + 1)
+		h.control.word(ctlLimit).Store(int64(h.limit))
+		h.control.word(ctlAllowed).Store(int64(h.limit) + 1)
 	}
 	h.startSupervisorsLocked()
 	h.wakePipe.send()

@@ -41,7 +41,7 @@ func ownRunDir(o *hosts.Open) (string, error) {
 	}
 	dir := filepath.Join(work, o.Run)
 	if err == nil {
-		err = ownDir(dir)
+		err = makeOwnDir(dir)
 	}
 	if err != nil {
 		return "", fmt.Errorf("work_dir cannot be used: %w", err)
@@ -82,7 +82,7 @@ func beginMirror(o *hosts.Open) (*mirror.Receiver, error) {
 	}
 	dir := filepath.Join(work, mirror.PrefixDir+o.Mirror.Generation)
 	if !o.Mirror.Exists {
-		names, _ := list(work)
+		names, _ := listNames(work)
 		for _, name := range names {
 			if old := filepath.Join(work, name); strings.HasPrefix(name, mirror.PrefixDir) && mirror.IsStale(rundir.OS, old) {
 				removeTree(old) // what stays only takes room
@@ -100,7 +100,7 @@ const standbyPrefix = "standby."
 
 // isWatched reports whether a standby of this machine watches the mirror in dir.
 func isWatched(dir string) bool {
-	names, _ := list(dir)
+	names, _ := listNames(dir)
 	for _, name := range names {
 		if !strings.HasPrefix(name, standbyPrefix) {
 			continue

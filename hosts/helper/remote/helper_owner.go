@@ -28,9 +28,9 @@ const (
 
 // site describes the machine on which owners are looked for. Tests use made-up machines.
 type site struct {
-	root  string // prefix of all paths; "" on a real host
-	admin int    // uid whose files in /var/tmp count
-	self  int    // uid whose terminals are ignored, except at the console
+	root     string // prefix of all paths; "" on a real host
+	adminUID int    // uid whose files in /var/tmp count
+	selfUID  int    // uid whose terminals are ignored, except at the console
 }
 
 // owners finds out who uses the machine. It is owned by the goroutine that calls look.
@@ -38,12 +38,12 @@ type owners struct {
 	site
 	mode     string
 	idle     time.Duration // a user whose terminal is unused for this time counts as gone
-	used     map[string]use
+	lastUses map[string]lastUse
 	accounts map[string]account // cache, by name or uid
 }
 
-// use records the last use of a terminal or a session.
-type use struct {
+// lastUse records the last use of a terminal or a session.
+type lastUse struct {
 	mark int64         // changes with each use; 0 at first
 	at   time.Duration // boot clock
 }
@@ -51,9 +51,9 @@ type use struct {
 // login is a login of a user at the console.
 type login struct {
 	account
-	tty     string // "tty2"; "" for a graphical session
-	session string // logind's name of a graphical session; "" without logind
-	shown   bool   // the graphical session is on the screen
+	tty      string // "tty2"; "" for a graphical session
+	session  string // logind's name of a graphical session; "" without logind
+	onScreen bool   // the graphical session is on the screen
 }
 
 type account struct {
@@ -93,14 +93,14 @@ func (o *owners) requestFile(name string, logins []login) string {
 		return unix.Lstat(o.root+path, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && slices.Contains(uids, int(st.Uid))
 	}
 	common := filepath.Join("/var/tmp", name)
-	if by(common, o.admin) {
+	if by(common, o.adminUID) {
 		return common
 	}
 	for _, l := range logins {
 		if by(common, l.uid) { // for users whose home directory is closed to us
 			return common
 		}
-		if own := filepath.Join(l.home, name); l.home != "" && by(own, l.uid, o.admin) {
+		if own := filepath.Join(l.home, name); l.home != "" && by(own, l.uid, o.adminUID) {
 			return own
 		}
 	}
@@ -111,8 +111,8 @@ func (o *owners) requestFile(name string, logins []login) string {
 func (o *owners) recentUse(logins []login) string {
 	who, least := "", o.idle
 	now, wall := uptime(), time.Now()
-	next := map[string]use{}
-	note := func(key string, u use, user func() string, where string) {
+	next := map[string]lastUse{}
+	note := func(key string, u lastUse, user func() string, where string) {
 		next[key] = u
 		if age := now - u.at; age < least {
 			who, least = user()+" uses "+where, age
@@ -125,20 +125,20 @@ func (o *owners) recentUse(logins []login) string {
 		if unix.Stat(filepath.Join(o.root, "dev", name), &st) != nil || int(st.Uid) == spare {
 			return
 		}
-		u := o.used[name]
+		u := o.lastUses[name]
 		if read := st.Atim.Nano(); u.mark != read {
 			at := now
 			if u.mark == 0 {
 				at -= max(0, wall.Sub(time.Unix(0, read)))
 			}
-			u = use{read, at}
+			u = lastUse{read, at}
 		}
 		note(name, u, func() string { return o.account(strconv.Itoa(int(st.Uid))).name }, name)
 	}
 	lines, _ := os.ReadDir(o.root + "/dev/pts")
 	for _, e := range lines {
 		if _, err := strconv.Atoi(e.Name()); err == nil {
-			terminal("pts/"+e.Name(), o.self)
+			terminal("pts/"+e.Name(), o.selfUID)
 		}
 	}
 	for _, l := range logins {
@@ -147,15 +147,15 @@ func (o *owners) recentUse(logins []login) string {
 			continue
 		}
 		key := cmp.Or(l.session, ":")
-		u, known := o.used[key]
-		if l.shown && !idleSession(l.session) {
-			u = use{at: now}
+		u, known := o.lastUses[key]
+		if l.onScreen && !idleSession(l.session) {
+			u = lastUse{at: now}
 		} else if !known {
-			u = use{at: now - o.idle}
+			u = lastUse{at: now - o.idle}
 		}
 		note(key, u, func() string { return l.name }, "the screen")
 	}
-	o.used = next
+	o.lastUses = next
 	return who
 }
 
@@ -195,7 +195,7 @@ func (o *owners) logins() (list []login) {
 		}
 		l := login{account: o.account(is["UID"])}
 		if t := is["TYPE"]; t == "x11" || t == "wayland" || t == "mir" {
-			l.session, l.shown = e.Name(), is["ACTIVE"] == "1"
+			l.session, l.onScreen = e.Name(), is["ACTIVE"] == "1"
 		} else if l.tty = is["TTY"]; l.tty == "" || !filepath.IsLocal(l.tty) {
 			continue
 		}
@@ -227,7 +227,7 @@ func (o *owners) fromUtmp(b []byte) (list []login) {
 		}
 		switch l := (login{account: o.account(user)}); {
 		case strings.HasPrefix(line, ":"):
-			l.shown = true
+			l.onScreen = true
 			list = append(list, l)
 		case strings.HasPrefix(line, "tty") && filepath.IsLocal(line):
 			l.tty = line
@@ -293,7 +293,7 @@ func parseAccount(text, key string) (a account, ok bool) {
 func (h *helper) watchOwner() {
 	<-h.ownerKnown
 	pipe := -1 // to the suspender, if there is one
-	for ; ; time.Sleep(h.lim.heartbeat) {
+	for ; ; time.Sleep(h.limits.heartbeat) {
 		held := h.owners.currentOwner()
 		if was := h.owner.Swap(&held); *was != held {
 			h.files.sendHeartbeatNow()
@@ -308,8 +308,8 @@ func (h *helper) watchOwner() {
 			}
 		}
 		if pipe < 0 {
-			if _, to := h.ctl.suspended(); to != 0 && !wanted { // left by a suspender that was killed
-				h.spool.resume(h.ctl, cookie(h.cfg.Run, h.cfg.Host, ""))
+			if _, to := h.control.suspended(); to != 0 && !wanted { // left by a suspender that was killed
+				h.spool.resume(h.control, cookie(h.config.Run, h.config.Host, ""))
 			}
 			continue
 		}

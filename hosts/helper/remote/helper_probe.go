@@ -34,7 +34,7 @@ func (h *helper) answerProbe(ids []jobs.AttemptID) {
 	accepted := h.probes.do(func() {
 		var found []hosts.ProbedJob
 		for _, id := range rest {
-			found = append(found, h.examine(id, pgroup{}))
+			found = append(found, h.settleFate(id, pgroup{}))
 		}
 		h.sendResults(found)
 	})
@@ -61,26 +61,26 @@ func (h *helper) sendResults(found []hosts.ProbedJob) {
 	h.sendProbed(found)
 }
 
-// examine finds out what happened to an attempt from its files: a sentinel, a living
+// settleFate finds out what happened to an attempt from its files: a sentinel, a living
 // supervisor, or a claim. It returns "never started" only after it has created the status
 // file itself, and "dead" only when no process of the attempt is left. job is the attempt's
 // process group, as far as it is known.
-func (h *helper) examine(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
-	return h.inspect(id, job, true)
+func (h *helper) settleFate(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
+	return h.findFate(id, job, true)
 }
 
-// inspect is examine that creates a tombstone only if settle is true. Otherwise an attempt
+// findFate is settleFate that creates a tombstone only if settle is true. Otherwise an attempt
 // without a claim stays unknown.
-func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.ProbedJob {
+func (h *helper) findFate(id jobs.AttemptID, job pgroup, settle bool) hosts.ProbedJob {
 	p := hosts.ProbedJob{Attempt: id}
 	// Read taken/ first: what is not held any more has its sentinel by then.
-	taken, err := h.spool.taken()
+	taken, err := h.spool.takenAttempts()
 	if err != nil {
 		p.Why = err.Error()
 		return p
 	}
 	by, holds := taken[id]
-	held := holds && by.alive()
+	held := holds && by.isAlive()
 	f, err := h.readFate(id)
 	switch {
 	case f.State == attempts.Finished: // its supervisor may not have reported that yet
@@ -97,7 +97,7 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 	// tombstone. Such evidence outweighs any tombstone.
 	started := job.id != 0
 	if !started {
-		if started, err = h.leftFiles(id); err != nil {
+		if started, err = h.hasFiles(id); err != nil {
 			p.Why = err.Error()
 			return p
 		}
@@ -105,7 +105,7 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 	if f.State == attempts.Nothing && settle {
 		switch err := h.tombstone(id); {
 		case errors.Is(err, errClaimed):
-			return h.inspect(id, job, false)
+			return h.findFate(id, job, false)
 		case err != nil:
 			p.Why = err.Error()
 			return p
@@ -116,7 +116,7 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 	case f.State == attempts.Nothing && !started:
 		p.Why = "it was not claimed"
 		return p
-	case f.State == attempts.NeverStarts && (!started || f.Claim.Tombstone && !byProber(f.Claim)):
+	case f.State == attempts.NeverStarts && (!started || f.Claim.Tombstone && !isByProber(f.Claim)):
 		if holds { // a dead supervisor held it, and there is no evidence of a start
 			if left := h.endAttempt(id, pgroup{}); len(left) > 0 {
 				p.Why = notEnded + listProcs(left)
@@ -129,14 +129,14 @@ func (h *helper) inspect(id jobs.AttemptID, job pgroup, settle bool) hosts.Probe
 	return h.confirmDead(p, f, job)
 }
 
-// byProber reports whether a tombstone was made by a prober that found no claim, and not by
+// isByProber reports whether a tombstone was made by a prober that found no claim, and not by
 // the supervisor that had claimed the attempt and could not start it.
-func byProber(c attempts.Claim) bool { return strings.HasPrefix(c.By, "0.") }
+func isByProber(c attempts.Claim) bool { return strings.HasPrefix(c.By, "0.") }
 
 const notEnded = "processes of it could not be ended: "
 
-// leftFiles reports whether the attempt has files that are created after the claim.
-func (h *helper) leftFiles(id jobs.AttemptID) (bool, error) {
+// hasFiles reports whether the attempt has files that are created after the claim.
+func (h *helper) hasFiles(id jobs.AttemptID) (bool, error) {
 	for _, f := range []jobs.File{jobs.FileOut, jobs.FileErr} {
 		if _, err := stat(jobs.AttemptFile(h.dir, id, f)); !errors.Is(err, fs.ErrNotExist) {
 			return err == nil, err
@@ -149,7 +149,7 @@ func (h *helper) leftFiles(id jobs.AttemptID) (bool, error) {
 // It is dead once none of its processes is left.
 func (h *helper) confirmDead(p hosts.ProbedJob, f attempts.Fate, job pgroup) hosts.ProbedJob {
 	c := f.Claim
-	if c.Host != "" && c.Host != h.cfg.Host {
+	if c.Host != "" && c.Host != h.config.Host {
 		p.Why = "it was claimed by host " + c.Host
 		return p
 	}
@@ -164,13 +164,13 @@ func (h *helper) confirmDead(p hosts.ProbedJob, f attempts.Fate, job pgroup) hos
 	by, _ := parseHolder(c.By)
 	p.Answer = hosts.Dead
 	switch {
-	case c.Boot != "" && c.Boot != h.cfg.Boot:
+	case c.Boot != "" && c.Boot != h.config.Boot:
 		p.Why = "the host was rebooted while it ran"
 	case c.Run == "":
 		p.Why = "its claim is damaged: its writing was interrupted, or a job or the disk damaged it"
 	case f.Damaged:
 		p.Why = "its sentinel is damaged"
-	case by.alive():
+	case by.isAlive():
 		p.Why = "its supervisor could not start it"
 	default:
 		p.Why = "its supervisor died"
@@ -181,23 +181,23 @@ func (h *helper) confirmDead(p hosts.ProbedJob, f attempts.Fate, job pgroup) hos
 // endAttempt ends every process with the attempt's cookie or in its process group, and all
 // orphans, because they may belong to it. It returns what could not be ended.
 func (h *helper) endAttempt(id jobs.AttemptID, job pgroup) []proc {
-	mine := cookie(h.cfg.Run, h.cfg.Host, id.String())
-	return endChasing(jobTree(mine, job, nil, h.isOrphan), h.isOrphan, min(h.cfg.Grace, 2*time.Second))
+	mine := cookie(h.config.Run, h.config.Host, id.String())
+	return endChasing(jobTree(mine, job, nil, h.isOrphan), h.isOrphan, min(h.config.Grace, 2*time.Second))
 }
 
 // readFate reads the status file of an attempt, or the copy that the spool keeps if the file
 // could not be written. The copy is read first, because it is removed after the file has
 // been written. An error is from reading the status file.
 func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
-	h.tombMu.RLock()
-	defer h.tombMu.RUnlock()
+	h.tombstoneMu.RLock()
+	defer h.tombstoneMu.RUnlock()
 	for _, path := range []string{h.spool.path(dirDone, id.String()), jobs.AttemptFile(h.dir, id, jobs.FileStatus)} {
 		var b []byte
 		if b, err = readPlain(path, attempts.StatusBytes+1); err != nil {
 			f = attempts.Fate{Attempt: id}
 			continue
 		}
-		if f = attempts.Decode(b, h.cfg.Run, id); f.State == attempts.Finished {
+		if f = attempts.Decode(b, h.config.Run, id); f.State == attempts.Finished {
 			if !f.Outcome.OK() {
 				f.Outcome.LastLine = lastLineOf(jobs.AttemptFile(h.dir, id, jobs.FileErr))
 			}
@@ -230,11 +230,11 @@ func (h *helper) tombstone(id jobs.AttemptID) error {
 		return err
 	}
 	defer closeFile(fd, dir)
-	h.tombMu.Lock()
-	defer h.tombMu.Unlock()
-	status, err := makeClaim(fd, h.cfg.claimTemp(h.holder()), &attempts.Claim{
-		Tombstone: true, Run: h.cfg.Run, Attempt: id, Host: h.cfg.Host,
-		By: h.holder().String(), Boot: h.cfg.Boot, At: wall(),
+	h.tombstoneMu.Lock()
+	defer h.tombstoneMu.Unlock()
+	status, err := makeClaim(fd, h.config.claimTemp(h.holder()), &attempts.Claim{
+		Tombstone: true, Run: h.config.Run, Attempt: id, Host: h.config.Host,
+		By: h.holder().String(), Boot: h.config.Boot, At: wallClock(),
 	})
 	if err != nil {
 		return err
@@ -272,11 +272,11 @@ func (h *helper) listAll(m *hosts.List) {
 		p, known := h.knownLocked(id)
 		h.mu.Unlock()
 		if !known {
-			p = h.inspect(id, pgroup{}, false)
+			p = h.findFate(id, pgroup{}, false)
 		}
 		add(p)
 	}
-	err2 := attempts.EachFate(onlyRead, h.dir, h.cfg.Run, h.cfg.Host, m.Jobs, func(f attempts.Fate) error {
+	err2 := attempts.EachFate(errReadOnly, h.dir, h.config.Run, h.config.Host, m.Jobs, func(f attempts.Fate) error {
 		if h.newerEpoch(m.Epoch) != 0 {
 			return errListFenced
 		}
@@ -301,7 +301,7 @@ func (h *helper) listedJob(f attempts.Fate) hosts.ProbedJob {
 	case attempts.NeverStarts:
 		return hosts.ProbedJob{Attempt: f.Attempt, Answer: hosts.NeverStarted}
 	}
-	return h.inspect(f.Attempt, pgroup{}, false)
+	return h.findFate(f.Attempt, pgroup{}, false)
 }
 
 // listSpooled returns the attempts of which the spool has something: waiting, held, or ended
@@ -338,7 +338,7 @@ const (
 
 // inspectShared reads what the shared directory shows of another host that cannot be reached.
 func (h *helper) inspectShared(m *hosts.Inspect) {
-	answer := func() { h.out.send(hosts.InspectDisk(h.disk, h.dir, h.cfg.Run, m.Host, m.Attempts)) }
+	answer := func() { h.out.send(hosts.InspectDisk(h.disk, h.dir, h.config.Run, m.Host, m.Attempts)) }
 	if !h.inspections.add(m.Host, inspectHang, answer) {
 		h.out.send(&hosts.Inspected{Host: m.Host, Why: whyHangs})
 	}

@@ -59,12 +59,12 @@ func (h *helper) findOutputs() error {
 	if err := checkOwner(work); err != nil && !isAbsent(err) {
 		return fmt.Errorf("work_dir cannot be used: %w", err)
 	}
-	_, err = list(h.dir)
+	_, err = listNames(h.dir)
 	if isAbsent(err) {
 		return fmt.Errorf("nothing of the run is in %s: %w; it was removed, or work_dir was another", work, err)
 	}
 	if err == nil {
-		_, err = checkOurs(h.dir) // work_dir may be below /tmp
+		_, err = checkOwnDir(h.dir) // work_dir may be below /tmp
 	}
 	if err != nil {
 		return err
@@ -81,23 +81,23 @@ func (h *helper) findOutputs() error {
 
 // read sends a piece of an output file. The file is read in a goroutine that may hang.
 func (h *helper) read(m *hosts.Read) {
-	if !h.reads.do(func() { h.out.send(h.chunk(m)) }) {
+	if !h.reads.do(func() { h.out.send(h.readOutput(m)) }) {
 		h.out.send(&hosts.Chunk{ID: m.ID, Size: -1, Why: whyHangs})
 	}
 }
 
-// chunk reads a piece of an output of an attempt, of a file that it returns, or, without a
+// readOutput reads a piece of an output of an attempt, of a file that it returns, or, without a
 // path, of the list of these files.
-func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
+func (h *helper) readOutput(m *hosts.Read) *hosts.Chunk {
 	if m.File == hosts.FileReturned {
 		store, id := files.Store{Dir: filesDir(h.workDir, h.open.Host)}, m.Attempt.String()
 		if m.Path == "" {
 			text, err := store.Returned(id)
-			return piece(m, bytes.NewReader(text), int64(len(text)), err, !isTransient(err))
+			return readPiece(m, bytes.NewReader(text), int64(len(text)), err, !isTransient(err))
 		}
 		f, err := store.OpenReturned(id, m.Path)
 		if err != nil {
-			return piece(m, nil, 0, err, !isTransient(err))
+			return readPiece(m, nil, 0, err, !isTransient(err))
 		}
 		defer f.Close()
 		st, err := f.Stat()
@@ -105,27 +105,27 @@ func (h *helper) chunk(m *hosts.Read) *hosts.Chunk {
 			err = errNotPlain
 		}
 		if err != nil {
-			return piece(m, nil, 0, err, !isTransient(err))
+			return readPiece(m, nil, 0, err, !isTransient(err))
 		}
-		return piece(m, f, st.Size(), nil, false)
+		return readPiece(m, f, st.Size(), nil, false)
 	}
 	if m.File != jobs.FileOut && m.File != jobs.FileErr && m.File != jobs.FileStatus {
-		return piece(m, nil, 0, fmt.Errorf("%q is not an output file", m.File), false)
+		return readPiece(m, nil, 0, fmt.Errorf("%q is not an output file", m.File), false)
 	}
 	path := jobs.AttemptFile(h.dir, m.Attempt, m.File)
 	fd, err := openPlain(path) // a job may have put a pipe there
 	if err != nil {
-		return piece(m, nil, 0, err, errors.Is(err, unix.ENOENT))
+		return readPiece(m, nil, 0, err, errors.Is(err, unix.ENOENT))
 	}
-	f := &readFrom{fd, path}
+	f := &readOnlyFile{fd, path}
 	defer f.Close()
 	size, err := f.Size()
-	return piece(m, f, size, err, false)
+	return readPiece(m, f, size, err, false)
 }
 
-// piece reads the part of f that m asks for. If err is not nil, the answer reports it, and
+// readPiece reads the part of f that m asks for. If err is not nil, the answer reports it, and
 // none means that there is no such file.
-func piece(m *hosts.Read, f io.ReaderAt, size int64, err error, none bool) *hosts.Chunk {
+func readPiece(m *hosts.Read, f io.ReaderAt, size int64, err error, none bool) *hosts.Chunk {
 	if err != nil {
 		return &hosts.Chunk{ID: m.ID, Size: -1, Why: err.Error(), None: none}
 	}

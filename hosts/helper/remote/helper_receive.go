@@ -30,39 +30,39 @@ const (
 // and those of single attempts. While the files of an attempt are missing, its spec waits in the
 // spool without a token.
 type receiver struct {
-	store   files.Store
-	window  *window
-	own     chan struct{} // semaphore of receiveOwn
-	lastID  atomic.Int64
-	kick    chan struct{} // capacity 1: send a heartbeat now
-	total   atomic.Int64  // bytes of the transfers under way
-	got     atomic.Int64
-	since   atomic.Int64 // boot clock, ns: start of the transfers under way; 0: there are none
-	problem atomic.Pointer[string]
-	ready   atomic.Bool // the files that every job gets are complete
+	store        files.Store
+	window       *window
+	ownTokens    chan struct{} // semaphore of receiveOwn
+	lastID       atomic.Int64
+	heartbeatNow chan struct{} // capacity 1: send a heartbeat now
+	totalBytes   atomic.Int64  // bytes of the transfers under way
+	gotBytes     atomic.Int64
+	since        atomic.Int64 // boot clock, ns: start of the transfers under way; 0: there are none
+	problem      atomic.Pointer[string]
+	sharedReady  atomic.Bool // the files that every job gets are complete
 
-	mu      sync.Mutex
-	answers map[int64]asked
+	mu            sync.Mutex
+	pieceRequests map[int64]pieceRequest
 
 	// The fields below are guarded by helper.mu.
-	wanted, have int // versions of the files that every job gets; each Resend asks for a new one
-	syncing      bool
-	opened       bool // the store is open
-	held         map[jobs.AttemptID]heldLaunch
+	wantedVersion, haveVersion int // versions of the files that every job gets; each Resend asks for a new one
+	syncing                    bool
+	storeOpen                  bool // the store is open
+	heldLaunches               map[jobs.AttemptID]heldLaunch
 }
 
 // heldLaunch records which files an attempt waits for.
 type heldLaunch struct {
-	version int  // of the files that every job gets
-	own     bool // its own files
+	version  int  // of the files that every job gets
+	needsOwn bool // its own files
 }
 
 func filesDir(workDir, host string) string { return filepath.Join(workDir, "files."+host) }
 
 func newReceiver(dir string) *receiver {
 	r := &receiver{
-		store: files.Store{Dir: dir}, window: newWindow(), own: make(chan struct{}, ownAtOnce), kick: make(chan struct{}, 1),
-		answers: map[int64]asked{}, held: map[jobs.AttemptID]heldLaunch{},
+		store: files.Store{Dir: dir}, window: newWindow(), ownTokens: make(chan struct{}, ownAtOnce), heartbeatNow: make(chan struct{}, 1),
+		pieceRequests: map[int64]pieceRequest{}, heldLaunches: map[jobs.AttemptID]heldLaunch{},
 	}
 	r.lastID.Store(time.Now().UnixNano()) // differs from the ids of an earlier helper
 	return r
@@ -70,11 +70,11 @@ func newReceiver(dir string) *receiver {
 
 // openFilesLocked opens the store. Runs without files of jobs have none.
 func (h *helper) openFilesLocked() error {
-	if h.files.opened {
+	if h.files.storeOpen {
 		return nil
 	}
-	err := h.files.store.Open(h.cfg.Boot)
-	h.files.opened = err == nil
+	err := h.files.store.Open(h.config.Boot)
+	h.files.storeOpen = err == nil
 	return err
 }
 
@@ -82,7 +82,7 @@ func (h *helper) openFilesLocked() error {
 // waiting.
 func (h *helper) describeTransfers() (text string, first bool) {
 	r := h.files
-	first = h.open.Sends && !r.ready.Load()
+	first = h.open.Sends && !r.sharedReady.Load()
 	if p := r.problem.Load(); p != nil {
 		return *p, first
 	}
@@ -90,22 +90,22 @@ func (h *helper) describeTransfers() (text string, first bool) {
 	if since == 0 {
 		return "", first
 	}
-	return "receives files: " + files.Progress(r.got.Load(), r.total.Load(), uptime()-time.Duration(since)), first
+	return "receives files: " + files.Progress(r.gotBytes.Load(), r.totalBytes.Load(), uptime()-time.Duration(since)), first
 }
 
 // addTransfer records the start of a transfer of the given number of bytes.
 func (r *receiver) addTransfer(bytes int64) {
 	r.since.CompareAndSwap(0, int64(uptime()))
-	r.total.Add(bytes)
+	r.totalBytes.Add(bytes)
 }
 
 // removeTransfer records the end of a transfer of the given number of bytes.
 func (r *receiver) removeTransfer(bytes int64) {
-	if r.total.Add(-bytes) <= 0 {
-		r.got.Store(0)
+	if r.totalBytes.Add(-bytes) <= 0 {
+		r.gotBytes.Store(0)
 		r.since.Store(0)
 	} else {
-		r.got.Add(-bytes)
+		r.gotBytes.Add(-bytes)
 	}
 }
 
@@ -116,7 +116,7 @@ func (h *helper) requestSharedFiles() {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.files.wanted++
+	h.files.wantedVersion++
 	if !h.files.syncing {
 		h.files.syncing = true
 		go h.receiveAll()
@@ -128,9 +128,9 @@ func (h *helper) receiveAll() {
 	r := h.files
 	for {
 		h.mu.Lock()
-		version := r.wanted
+		version := r.wantedVersion
 		err := h.openFilesLocked()
-		if r.have == version {
+		if r.haveVersion == version {
 			r.syncing = false
 			h.mu.Unlock()
 			return
@@ -149,8 +149,8 @@ func (h *helper) receiveAll() {
 		}
 		r.problem.Store(nil)
 		h.mu.Lock()
-		r.have = version
-		r.ready.Store(true)
+		r.haveVersion = version
+		r.sharedReady.Store(true)
 		h.releaseLocked()
 		h.mu.Unlock()
 		r.sendHeartbeatNow()
@@ -160,7 +160,7 @@ func (h *helper) receiveAll() {
 // sendHeartbeatNow requests a heartbeat out of turn.
 func (r *receiver) sendHeartbeatNow() {
 	select {
-	case r.kick <- struct{}{}:
+	case r.heartbeatNow <- struct{}{}:
 	default:
 	}
 }
@@ -182,15 +182,15 @@ func (h *helper) holdLocked(job *hosts.LaunchJob) bool {
 	if job.Files == nil {
 		return false
 	}
-	if _, ok := r.held[job.Attempt]; ok {
+	if _, ok := r.heldLaunches[job.Attempt]; ok {
 		return true
 	}
-	held := heldLaunch{r.wanted, job.Files.Own && !r.store.HasOwn(job.Attempt.String())}
-	if !held.own && r.have >= held.version {
+	held := heldLaunch{r.wantedVersion, job.Files.Own && !r.store.HasOwn(job.Attempt.String())}
+	if !held.needsOwn && r.haveVersion >= held.version {
 		return false
 	}
-	r.held[job.Attempt] = held
-	if held.own {
+	r.heldLaunches[job.Attempt] = held
+	if held.needsOwn {
 		go h.receiveOwn(job.Attempt)
 	}
 	return true
@@ -198,11 +198,11 @@ func (h *helper) holdLocked(job *hosts.LaunchJob) bool {
 
 // releaseLocked sends the tokens of attempts whose files have come.
 func (h *helper) releaseLocked() {
-	for id, held := range h.files.held {
-		if held.own || held.version > h.files.have {
+	for id, held := range h.files.heldLaunches {
+		if held.needsOwn || held.version > h.files.haveVersion {
 			continue
 		}
-		delete(h.files.held, id)
+		delete(h.files.heldLaunches, id)
 		if h.waiting[id] {
 			h.wakePipe.add(id)
 		}
@@ -213,12 +213,12 @@ func (h *helper) releaseLocked() {
 
 // readyLocked returns the attempts that wait for a slot and for nothing else.
 func (h *helper) readyLocked() map[jobs.AttemptID]bool {
-	if len(h.files.held) == 0 {
+	if len(h.files.heldLaunches) == 0 {
 		return h.waiting
 	}
 	list := map[jobs.AttemptID]bool{}
 	for id := range h.waiting {
-		if _, held := h.files.held[id]; !held {
+		if _, held := h.files.heldLaunches[id]; !held {
 			list[id] = true
 		}
 	}
@@ -229,8 +229,8 @@ func (h *helper) readyLocked() map[jobs.AttemptID]bool {
 // fails, which its supervisor finds out.
 func (h *helper) receiveOwn(id jobs.AttemptID) {
 	r := h.files
-	r.own <- struct{}{}
-	defer func() { <-r.own }()
+	r.ownTokens <- struct{}{}
+	defer func() { <-r.ownTokens }()
 	for {
 		h.mu.Lock()
 		wanted := h.waiting[id]
@@ -253,9 +253,9 @@ func (h *helper) receiveOwn(id jobs.AttemptID) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held, ok := r.held[id]; ok {
-		held.own = false
-		r.held[id] = held
+	if held, ok := r.heldLaunches[id]; ok {
+		held.needsOwn = false
+		r.heldLaunches[id] = held
 		h.releaseLocked()
 	}
 }
@@ -331,7 +331,7 @@ func (r *receiver) reader(h *helper, e *files.Entry) func(int64, int) ([]byte, e
 		if p.Why != "" {
 			return nil, errors.New(p.Why)
 		}
-		r.got.Add(int64(len(p.Bulk)))
+		r.gotBytes.Add(int64(len(p.Bulk)))
 		return p.Bulk, nil
 	}
 }
@@ -342,7 +342,7 @@ func (r *receiver) request(h *helper, m hosts.Want) chan *hosts.Piece {
 	m.ID = r.lastID.Add(1)
 	answer := make(chan *hosts.Piece, 1)
 	r.mu.Lock()
-	r.answers[m.ID] = asked{answer, uptime()}
+	r.pieceRequests[m.ID] = pieceRequest{answer, uptime()}
 	r.mu.Unlock()
 	h.out.send(&m)
 	return answer
@@ -351,30 +351,30 @@ func (r *receiver) request(h *helper, m hosts.Want) chan *hosts.Piece {
 // answer passes a piece on. It does not block.
 func (r *receiver) answer(p *hosts.Piece) {
 	r.mu.Lock()
-	a, ok := r.answers[p.ID]
-	delete(r.answers, p.ID)
+	a, ok := r.pieceRequests[p.ID]
+	delete(r.pieceRequests, p.ID)
 	r.mu.Unlock()
 	if ok {
-		r.window.leave(uptime() - a.at)
+		r.window.leave(uptime() - a.sentAt)
 		a.answer <- p
 	}
 }
 
-// asked is a requested piece that has not arrived yet.
-type asked struct {
+// pieceRequest is a requested piece that has not arrived yet.
+type pieceRequest struct {
 	answer chan *hosts.Piece
-	at     time.Duration // boot clock
+	sentAt time.Duration // boot clock
 }
 
 // window bounds the number of requested pieces. More pieces than the link holds would queue,
 // and launches and heartbeats would wait behind them. So the window shrinks when pieces take
 // much longer than the fastest one did, and grows otherwise.
 type window struct {
-	mu      sync.Mutex
-	cond    *sync.Cond
-	flying  int
-	limit   float64
-	fastest time.Duration // grows slowly, because the link may have become slower
+	mu       sync.Mutex
+	cond     *sync.Cond
+	inFlight int
+	limit    float64
+	fastest  time.Duration // grows slowly, because the link may have become slower
 }
 
 func newWindow() *window {
@@ -386,16 +386,16 @@ func newWindow() *window {
 func (w *window) enter() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for float64(w.flying) >= w.limit {
+	for float64(w.inFlight) >= w.limit {
 		w.cond.Wait()
 	}
-	w.flying++
+	w.inFlight++
 }
 
 func (w *window) leave(took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.flying--
+	w.inFlight--
 	if w.fastest += w.fastest / 1024; w.fastest == 0 || took < w.fastest {
 		w.fastest = took
 	}
@@ -414,7 +414,7 @@ func (h *helper) removeAttempts(ids []jobs.AttemptID) {
 	}
 	for _, id := range ids {
 		if err := h.files.store.Drop(id.String()); err != nil {
-			h.troubleOf(id, "removing the directory of %s: %v", id, err)
+			h.reportAttemptTrouble(id, "removing the directory of %s: %v", id, err)
 		}
 	}
 }

@@ -125,10 +125,10 @@ func (h *helper) handleReports(lines []byte) time.Duration {
 	for i := range reports {
 		// Omit a start whose exit was read, too.
 		if r := &reports[i]; r.Kind != repStarted || !over[r.Attempt] {
-			h.reportLocked(r, b)
+			h.handleReportLocked(r, b)
 		}
 	}
-	if len(h.waiting) > 0 && len(h.sups) < h.limit {
+	if len(h.waiting) > 0 && len(h.supervisors) < h.limit {
 		h.startSupervisorsLocked() // an earlier helper's supervisor may have freed its slot
 	}
 	h.wakePipe.send()
@@ -136,20 +136,20 @@ func (h *helper) handleReports(lines []byte) time.Duration {
 	h.mu.Unlock()
 	h.learnGroups()
 	h.out.send(b.messages()...)
-	h.answerProbe(b.ask)
+	h.answerProbe(b.toExamine)
 	return gather
 }
 
 // batch gathers the contents of reports into few messages.
 type batch struct {
-	started []hosts.StartedJob
-	exits   []hosts.ExitedJob
-	lapsed  []jobs.AttemptID
-	other   []hosts.Message
-	ask     []jobs.AttemptID // to be examined
+	started   []hosts.StartedJob
+	exits     []hosts.ExitedJob
+	lapsed    []jobs.AttemptID
+	other     []hosts.Message
+	toExamine []jobs.AttemptID // to be examined
 }
 
-func (h *helper) reportLocked(r *report, b *batch) {
+func (h *helper) handleReportLocked(r *report, b *batch) {
 	id := r.Attempt
 	switch r.Kind {
 	case repStarted:
@@ -157,21 +157,21 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		// Only the number of the group is known; learnGroups adds its leader.
 		group := pgroup{id: r.Job, since: r.By.Start}
 		if old := h.running[id]; old != nil {
-			old.by, old.job, old.at = r.By, group, r.At
+			old.holder, old.group, old.at = r.By, group, r.At
 		} else {
-			h.running[id] = &run{by: r.By, job: group, at: r.At, over: make(chan struct{})}
+			h.running[id] = &heldAttempt{holder: r.By, group: group, at: r.At, ended: make(chan struct{})}
 		}
 		h.started = append(h.started, newStart{id, uptime()})
 		b.started = append(b.started, hosts.StartedJob{Attempt: id, Slot: r.By.Slot, At: r.At})
 	case repExited:
-		h.overLocked(id)
+		h.removeEndedLocked(id)
 		h.reuseLocked(id)
 		b.exits = append(b.exits, hosts.ExitedJob{Attempt: id, Slot: r.By.Slot, Outcome: r.Outcome})
 	case repLapsed:
-		h.overLocked(id)
+		h.removeEndedLocked(id)
 		b.lapsed = append(b.lapsed, id)
 	case repRefused:
-		h.overLocked(id)
+		h.removeEndedLocked(id)
 		if h.open.Sends { // a job may have changed files that every job gets
 			go h.requestSharedFiles()
 		}
@@ -179,7 +179,7 @@ func (h *helper) reportLocked(r *report, b *batch) {
 		b.other = append(b.other, &hosts.Refused{Attempts: []jobs.AttemptID{id}, Why: r.Why, GPUs: r.GPUs})
 	case repKnown:
 		delete(h.waiting, id)
-		b.ask = append(b.ask, id)
+		b.toExamine = append(b.toExamine, id)
 	case repTrouble:
 		if r.Why == tokenReturned {
 			if h.readyLocked()[id] {
@@ -193,8 +193,8 @@ func (h *helper) reportLocked(r *report, b *batch) {
 
 // newStart is a reported start whose process group has not been looked at.
 type newStart struct {
-	id jobs.AttemptID
-	at time.Duration // boot clock
+	id         jobs.AttemptID
+	reportedAt time.Duration // boot clock
 }
 
 // groupDelay is the time from the report of a start to the look at the process group of the
@@ -209,11 +209,11 @@ func (h *helper) learnGroups() time.Duration {
 	defer h.mu.Unlock()
 	for now := uptime(); len(h.started) > 0; h.started = h.started[1:] {
 		s := h.started[0]
-		if wait := s.at + groupDelay - now; wait > 0 {
+		if wait := s.reportedAt + groupDelay - now; wait > 0 {
 			return wait
 		}
-		if r := h.running[s.id]; r != nil && r.job.leader == 0 {
-			r.job = groupOf(r.job.id, r.by)
+		if r := h.running[s.id]; r != nil && r.group.leader == 0 {
+			r.group = groupOf(r.group.id, r.holder)
 		}
 	}
 	h.started = nil
@@ -237,12 +237,12 @@ func (h *helper) reuseLocked(id jobs.AttemptID) {
 	}
 }
 
-// overLocked removes an attempt that has ended, and wakes those who wait for that.
-func (h *helper) overLocked(id jobs.AttemptID) {
+// removeEndedLocked removes an attempt that has ended, and wakes those who wait for that.
+func (h *helper) removeEndedLocked(id jobs.AttemptID) {
 	delete(h.waiting, id)
 	if r := h.running[id]; r != nil {
 		delete(h.running, id)
-		close(r.over)
+		close(r.ended)
 	}
 }
 

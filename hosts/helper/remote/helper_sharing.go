@@ -29,14 +29,14 @@ import (
 type sharing struct {
 	mu sync.Mutex // held during I/O in the shared directory
 	claimFile
-	written claimText
-	since   time.Duration // boot clock: since when the user wants slots and has none; 0: does not apply
-	last    bool          // the run may therefore use one slot
-	left    bool          // the claim was removed at the end of the run
-	told    map[string]bool
+	writtenClaim   claimText
+	starvingSince  time.Duration // boot clock: since when the user wants slots and has none; 0: does not apply
+	mayUseLastSlot bool          // the run may therefore use one slot
+	claimRemoved   bool          // the claim was removed at the end of the run
+	reported       map[string]bool
 
 	request atomic.Pointer[hosts.Share]   // from the dispatcher; nil: it shares nothing
-	now     atomic.Pointer[hosts.Sharing] // nil: nobody else uses the host
+	current atomic.Pointer[hosts.Sharing] // nil: nobody else uses the host
 	changed chan struct{}                 // capacity 1: the run's share has changed
 }
 
@@ -51,7 +51,7 @@ func (h *helper) setShare(m *hosts.Share) {
 	if m.Weight > 0 {
 		shared = m.Slots
 	}
-	h.ctl.at(ctlShared).Store(int64(shared)) // before the next Launch is handled
+	h.control.word(ctlShared).Store(int64(shared)) // before the next Launch is handled
 	select {
 	case h.sharing.changed <- struct{}{}:
 	default:
@@ -61,8 +61,8 @@ func (h *helper) setShare(m *hosts.Share) {
 // watchShare looks at the claims of others regularly. It may hang with the disk.
 func (h *helper) watchShare() {
 	for {
-		wait := h.lim.heartbeat
-		if h.sharing.now.Load() != nil {
+		wait := h.limits.heartbeat
+		if h.sharing.current.Load() != nil {
 			wait /= 3
 		}
 		select {
@@ -72,9 +72,9 @@ func (h *helper) watchShare() {
 		if h.hasEnded() || h.isSuperseded() {
 			continue
 		}
-		before := h.sharing.now.Load()
-		h.updateShare(h.sharing.request.Load(), h.lim.lastSlot)
-		if now := h.sharing.now.Load(); (now == nil) != (before == nil) || now != nil && now.Slots != before.Slots {
+		before := h.sharing.current.Load()
+		h.updateShare(h.sharing.request.Load(), h.limits.lastSlot)
+		if now := h.sharing.current.Load(); (now == nil) != (before == nil) || now != nil && now.Slots != before.Slots {
 			h.files.sendHeartbeatNow()
 		}
 	}
@@ -83,10 +83,10 @@ func (h *helper) watchShare() {
 // updateShare publishes what the run wants and computes how many slots it may use. If the run wants
 // nothing, it only computes.
 func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
-	s, dir := &h.sharing, h.cfg.ShareDir
+	s, dir := &h.sharing, h.config.ShareDir
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.left {
+	if s.claimRemoved {
 		return
 	}
 	active := request != nil && request.Weight > 0
@@ -101,10 +101,10 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	var claims []seenClaim
 	own := filepath.Base(s.path)
 	if err == nil {
-		claims, invalid, err = readClaims(dirfd, dir, own, h.cfg.Run, h.slots)
+		claims, invalid, err = readClaims(dirfd, dir, own, h.config.Run, h.slots)
 	}
 	if err != nil {
-		s.now.Store(nil)
+		s.current.Store(nil)
 		if active && !errors.Is(err, fs.ErrNotExist) {
 			h.reportOnce(dir, fmt.Sprintf("the slots of this host are not shared with other users: %v (share_dir in hosts.toml names another directory)", err))
 		}
@@ -124,20 +124,20 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	}
 	gpus := gpuUsers(dirfd, dir)
 	if len(claims) == 1 && len(gpus) == 0 {
-		s.last, s.since = false, 0
-		h.ctl.at(ctlLast).Store(0)
-		s.now.Store(nil)
+		s.mayUseLastSlot, s.starvingSince = false, 0
+		h.control.word(ctlLast).Store(0)
+		s.current.Store(nil)
 		return
 	}
 	list := plainClaims(claims)
 	list[me].Want = max(list[me].Want, 1) // the part that it would get if it wanted something
 	bound := hosts.SlotBound(slots, userWeights(dir, list), list, me, offset(dirfd, dir))
-	if s.markStarving(list, me, bound, patience); s.last {
+	if s.markStarving(list, me, bound, patience); s.mayUseLastSlot {
 		bound = max(bound, 1)
 	}
-	h.ctl.at(ctlLast).Store(map[bool]int64{true: 1}[s.last])
-	s.now.Store(&hosts.Sharing{Slots: bound, Held: hosts.HeldSlots(slots, list, me),
-		Memory: hosts.HeldMemory(memory().total, list, me), Users: usersOf(claims, gpus)})
+	h.control.word(ctlLast).Store(map[bool]int64{true: 1}[s.mayUseLastSlot])
+	s.current.Store(&hosts.Sharing{Slots: bound, Held: hosts.HeldSlots(slots, list, me),
+		Memory: hosts.HeldMemory(readMemory().total, list, me), Users: usersOf(claims, gpus)})
 }
 
 // publish writes what the run wants into its claim file. It locks the file first.
@@ -146,14 +146,14 @@ func (s *sharing) publish(dirfd int, h *helper, request *hosts.Share) error {
 		st, err := inPlace(s.fd, s.path)
 		if err != nil {
 			s.close()
-			s.written = claimText{}
+			s.writtenClaim = claimText{}
 		} else if time.Since(time.Unix(st.Mtim.Unix())) > deadClaim/2 {
 			touchFile(s.fd) // so that cleaners keep the file
 		}
 	}
-	err := s.open(dirfd, &h.cfg)
-	text := claimText{run: h.cfg.Run, name: h.cfg.RunName, want: request.Want, weight: request.Weight}
-	if err != nil || text == s.written {
+	err := s.open(dirfd, &h.config)
+	text := claimText{run: h.config.Run, name: h.config.RunName, want: request.Want, weight: request.Weight}
+	if err != nil || text == s.writtenClaim {
 		return err
 	}
 	err = lockRange(s.fd, s.path, 0, 1)
@@ -164,7 +164,7 @@ func (s *sharing) publish(dirfd int, h *helper, request *hosts.Share) error {
 		err = pwrite(s.fd, s.path, text.append(nil), 0)
 	}
 	if err == nil {
-		s.written = text
+		s.writtenClaim = text
 	}
 	return err
 }
@@ -180,24 +180,24 @@ func (s *sharing) markStarving(claims []hosts.SlotClaim, me, bound int, patience
 	}
 	switch now := uptime(); {
 	case bound > 0 || others > 0:
-		s.last, s.since = false, 0
-	case s.since == 0:
-		s.since = now
-	case now-s.since >= patience:
-		s.last = true
+		s.mayUseLastSlot, s.starvingSince = false, 0
+	case s.starvingSince == 0:
+		s.starvingSince = now
+	case now-s.starvingSince >= patience:
+		s.mayUseLastSlot = true
 	}
 }
 
 // reportOnce reports a problem with a file, once per name.
 func (h *helper) reportOnce(name, text string) {
 	s := &h.sharing
-	if s.told == nil {
-		s.told = map[string]bool{}
+	if s.reported == nil {
+		s.reported = map[string]bool{}
 	}
-	if h.out == nil || s.told[name] || len(s.told) >= maxReportedClaims {
+	if h.out == nil || s.reported[name] || len(s.reported) >= maxReportedClaims {
 		return
 	}
-	if s.told[name] = true; len(s.told) == maxReportedClaims {
+	if s.reported[name] = true; len(s.reported) == maxReportedClaims {
 		text += "; further such files are not reported"
 	}
 	h.reportTrouble("%s", text)
@@ -207,13 +207,13 @@ func (h *helper) reportOnce(name, text string) {
 func (h *helper) removeClaims() {
 	h.sharing.mu.Lock()
 	defer h.sharing.mu.Unlock()
-	h.sharing.left = true
-	dirfd, err := openShare(h.cfg.ShareDir, false)
+	h.sharing.claimRemoved = true
+	dirfd, err := openShare(h.config.ShareDir, false)
 	if err != nil {
 		return
 	}
-	defer closeFile(dirfd, h.cfg.ShareDir)
-	names, _ := shareNames(dirfd, h.cfg.ShareDir, claimFiles(h.cfg.Run, h.cfg.Host))
+	defer closeFile(dirfd, h.config.ShareDir)
+	names, _ := shareNames(dirfd, h.config.ShareDir, claimFiles(h.config.Run, h.config.Host))
 	for _, name := range names {
 		unlinkat(dirfd, name, 0) // fails for files of others because of the sticky bit
 	}

@@ -17,10 +17,10 @@ import (
 
 // supervisor is a running supervisor that this helper has started.
 type supervisor struct {
-	slot int
-	pid  int
-	born time.Duration
-	log  string // its standard error
+	slot      int
+	pid       int
+	startedAt time.Duration
+	log       string // its standard error
 }
 
 // warmSupervisors is the number of idle supervisors to keep, so that the first job on an idle
@@ -38,17 +38,17 @@ func (h *helper) startSupervisorsLocked() {
 		return
 	}
 	serving, used := 0, map[int]bool{}
-	for _, s := range h.sups {
-		if h.ctl.serving(s.slot).Load() == int64(s.pid) {
+	for _, s := range h.supervisors {
+		if h.control.serving(s.slot).Load() == int64(s.pid) {
 			serving++
 			used[s.slot] = true
 		}
 	}
 	old := 0
 	for _, r := range h.running {
-		if h.sups[r.by.PID] == nil {
+		if h.supervisors[r.holder.PID] == nil {
 			old++
-			used[r.by.Slot] = true
+			used[r.holder.Slot] = true
 		}
 	}
 	want := min(h.limit-old, max(warmSupervisors, len(h.running)-old+len(h.waiting)))
@@ -94,8 +94,8 @@ func (h *helper) startSupervisor(slot int) error {
 	if err != nil {
 		return err
 	}
-	h.ctl.serving(slot).Store(int64(pid))
-	h.sups[pid] = &supervisor{slot: slot, pid: pid, born: uptime(), log: log}
+	h.control.serving(slot).Store(int64(pid))
+	h.supervisors[pid] = &supervisor{slot: slot, pid: pid, startedAt: uptime(), log: log}
 	return nil
 }
 
@@ -119,12 +119,12 @@ func (h *helper) reap(ended <-chan os.Signal) {
 func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := h.sups[pid]
+	s := h.supervisors[pid]
 	if s == nil {
 		return
 	}
-	delete(h.sups, pid)
-	h.ctl.serving(s.slot).CompareAndSwap(int64(pid), 0)
+	delete(h.supervisors, pid)
+	h.control.serving(s.slot).CompareAndSwap(int64(pid), 0)
 	// The end of the run kills some.
 	crashed := (ws.Signaled() || ws.ExitStatus() != 0) && !h.closing
 	if crashed {
@@ -134,9 +134,9 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 		}
 		h.reportTrouble("the supervisor of slot %d died (%s); its last output: %s", s.slot, how, logText(s.log))
 		h.reconcileTakenLocked() // it may not have reported what it held
-		h.probes.do(func() { h.cfg.temps(h.holder()).removeDead() })
+		h.probes.do(func() { h.config.temps(h.holder()).removeDead() })
 	}
-	if crashed && uptime()-s.born < time.Second {
+	if crashed && uptime()-s.startedAt < time.Second {
 		h.crashes++
 	} else {
 		h.crashes = 0
@@ -173,19 +173,19 @@ const maxIdleLooks = 4
 // that could not be written, and the progress of jobs.
 func (h *helper) maintain() error {
 	idle := 0
-	for range time.Tick(h.lim.heartbeat) {
+	for range time.Tick(h.limits.heartbeat) {
 		if h.isSuperseded() {
 			return errSuperseded
 		}
 		if h.hasEnded() {
 			continue // the spool is being removed
 		}
-		if uptime() > h.ctl.lease() {
+		if uptime() > h.control.lease() {
 			h.takeBackAll(whyLapsed)
 		}
 		h.reconcile()
 		idle = h.dismissIdle(idle)
-		placeKeptFiles(h.spool, &h.cfg, h.holder())
+		placeKeptFiles(h.spool, &h.config, h.holder())
 		h.readProgress()
 		h.watchGPUs()
 	}
@@ -231,13 +231,13 @@ func (h *helper) dismissIdle(looks int) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	idle := 0
-	for _, s := range h.sups {
-		if h.ctl.serving(s.slot).Load() == int64(s.pid) {
+	for _, s := range h.supervisors {
+		if h.control.serving(s.slot).Load() == int64(s.pid) {
 			idle++
 		}
 	}
 	for _, r := range h.running {
-		if h.sups[r.by.PID] != nil {
+		if h.supervisors[r.holder.PID] != nil {
 			idle--
 		}
 	}
@@ -271,7 +271,7 @@ func (h *helper) readProgress() {
 	var taken map[jobs.AttemptID]holder
 	if len(names) > 0 {
 		// A started attempt is in taken/ even before its start is reported.
-		if taken, err = h.spool.taken(); err != nil {
+		if taken, err = h.spool.takenAttempts(); err != nil {
 			return
 		}
 	}
@@ -367,11 +367,11 @@ func (h *helper) continueStopped() {
 	told := map[int]bool{}
 	for range time.Tick(stoppedInterval) {
 		h.mu.Lock()
-		supervisors := make(map[int]holder, len(h.sups))
+		supervisors := make(map[int]holder, len(h.supervisors))
 		for _, r := range h.running {
-			supervisors[r.by.PID] = r.by
+			supervisors[r.holder.PID] = r.holder
 		}
-		for pid, s := range h.sups { // also idle ones, because one may read the next token
+		for pid, s := range h.supervisors { // also idle ones, because one may read the next token
 			if _, known := supervisors[pid]; known {
 				continue
 			}

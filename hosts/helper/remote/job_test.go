@@ -420,19 +420,19 @@ func (w *world) bareSlot() (s *slot, owe *pendingReport, ring int, told *os.File
 	must(t, unix.Pipe2(reports[:], unix.O_CLOEXEC|unix.O_NONBLOCK))
 	told = os.NewFile(uintptr(reports[0]), "reports")
 	told.SetReadDeadline(time.Now().Add(polltest.Patience))
-	s = &slot{spool: sp, reports: reports[1], tokens: openTokens(pipe[0]), by: holder{1, 2, 3}}
+	s = &slot{spool: sp, reports: reports[1], tokens: openTokens(pipe[0]), holder: holder{1, 2, 3}}
 	t.Cleanup(func() {
 		told.Close()
-		for _, fd := range []int{pipe[0], pipe[1], reports[1], s.tokens.quick, s.in, s.taken, s.free} {
+		for _, fd := range []int{pipe[0], pipe[1], reports[1], s.tokens.nonBlocking, s.in, s.taken, s.free} {
 			unix.Close(fd)
 		}
 	})
 	s.spoolDirs, err = sp.openDirs()
 	must(t, err)
 	id := attemptID(t, "1.1")
-	owe = &pendingReport{&attempt{id: id, taken: takenName(id, s.by)}, &report{Kind: repExited, Attempt: id}}
+	owe = &pendingReport{&attempt{id: id, taken: takenName(id, s.holder)}, &report{Kind: repExited, Attempt: id}}
 	write(t, sp.path(dirTaken, owe.a.taken), "")
-	s.pending.cur.Store(owe)
+	s.pending.report.Store(owe)
 	return s, owe, pipe[1], told
 }
 
@@ -451,9 +451,9 @@ func (s *slot) isPaid(t *testing.T, told *os.File) {
 	t.Helper()
 	buf := make([]byte, 4096)
 	n, err := told.Read(buf)
-	want := report{Kind: repExited, Attempt: attemptID(t, "1.1"), By: s.by}
-	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, want) || s.pending.cur.Load() != nil {
-		t.Errorf("reported %q, %v, want %+v; owed is %v", buf[:n], err, want, s.pending.cur.Load())
+	want := report{Kind: repExited, Attempt: attemptID(t, "1.1"), By: s.holder}
+	if r, _ := parseReport(bytes.TrimSuffix(buf[:n], []byte("\n"))); err != nil || !reflect.DeepEqual(r, want) || s.pending.report.Load() != nil {
+		t.Errorf("reported %q, %v, want %+v; owed is %v", buf[:n], err, want, s.pending.report.Load())
 	}
 	if _, err := os.Stat(s.spool.path(dirFree, "1.1")); err != nil {
 		t.Errorf("the spec was not let go: %v", err)
@@ -467,8 +467,8 @@ func TestPaysBeforeItWaits(t *testing.T) {
 	s, owe, ring, told := w.bareSlot()
 	next := attemptID(t, "2.1")
 	unix.Write(ring, appendToken(nil, 1, next))
-	if _, got, ok := s.nextToken(); !ok || got != next || s.pending.cur.Load() != owe {
-		t.Errorf("token %v %v; owed is %v", got, ok, s.pending.cur.Load())
+	if _, got, ok := s.nextToken(); !ok || got != next || s.pending.report.Load() != owe {
+		t.Errorf("token %v %v; owed is %v", got, ok, s.pending.report.Load())
 	}
 	done := make(chan jobs.AttemptID)
 	go func() {

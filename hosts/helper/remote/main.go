@@ -77,15 +77,15 @@ func printSum(w io.Writer) error {
 // limits are timeouts and intervals of the host side. Tests shorten them.
 type limits struct {
 	// A helper that receives nothing for this time leaves; its supervisors stay.
-	silence   time.Duration
-	nowhere   time.Duration // a supervisor that cannot store an outcome for this time leaves
-	heartbeat time.Duration // interval of heartbeats and of looks at the spool
-	lastSlot  time.Duration // a user without a slot for this time may use one that others hold
-	site      site
+	silence      time.Duration
+	storeTimeout time.Duration // a supervisor that cannot store an outcome for this time leaves
+	heartbeat    time.Duration // interval of heartbeats and of looks at the spool
+	lastSlot     time.Duration // a user without a slot for this time may use one that others hold
+	site         site
 }
 
 // defaultLimits are the limits outside of tests.
-var defaultLimits = limits{silence: 30 * time.Second, nowhere: time.Minute, heartbeat: 3 * time.Second, lastSlot: 30 * time.Second, site: site{self: os.Getuid()}}
+var defaultLimits = limits{silence: 30 * time.Second, storeTimeout: time.Minute, heartbeat: 3 * time.Second, lastSlot: 30 * time.Second, site: site{selfUID: os.Getuid()}}
 
 // uptime returns CLOCK_BOOTTIME. It includes the time during which the machine sleeps, so
 // that a lease also runs out on a suspended laptop.
@@ -97,7 +97,7 @@ func uptime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-func wall() jobs.Stamp { return jobs.StampOf(time.Now()) }
+func wallClock() jobs.Stamp { return jobs.StampOf(time.Now()) }
 
 // bootID identifies this boot of the machine; "" if it is unknown.
 func bootID() string {

@@ -62,7 +62,9 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 		}
 		must(t, err)
 		t.Cleanup(func() {
-			endAll(func(t table) []proc { return t.pick(append(t.under(cmd.Process.Pid), cmd.Process.Pid), nil) }, 0)
+			endAll(func(t table) []proc {
+				return t.pickEndable(append(t.descendants(cmd.Process.Pid), cmd.Process.Pid), nil)
+			}, 0)
 			cmd.Wait()
 		})
 		out.Read(make([]byte, 1))
@@ -72,9 +74,9 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 	sh(text + "for i in 1 2 3 4; do { sleep 1000; : $x; } & done; echo; wait")
 	left := sh(text + "echo; sleep 1000; : $x")
 	p, _ := readProc(left)
-	w := &watch{slot: &slot{by: holder{PID: os.Getpid()}}}
-	rss := w.memoryOf(&current{left: map[int]uint64{left: p.start}, limit: 1 << 40})
-	pss := w.memoryOf(&current{left: map[int]uint64{left: p.start}, limit: 1})
+	w := &watch{slot: &slot{holder: holder{PID: os.Getpid()}}}
+	rss := w.memoryOf(&current{leftBehind: map[int]uint64{left: p.start}, memoryLimit: 1 << 40})
+	pss := w.memoryOf(&current{leftBehind: map[int]uint64{left: p.start}, memoryLimit: 1})
 	if rss < 60<<20 || pss > 50<<20 || pss < 15<<20 {
 		t.Errorf("resident %d, proportional %d; want over 60M and about 20M", rss, pss)
 	}

@@ -48,7 +48,7 @@ func (m machine) session(name, kind, more string) {
 // alone, are found (B7).
 func TestOwnersFound(t *testing.T) {
 	me := os.Getuid()
-	nobody := site{admin: -1, self: -1}
+	nobody := site{adminUID: -1, selfUID: -1}
 	for _, c := range []struct {
 		name    string
 		mode    string
@@ -62,9 +62,9 @@ func TestOwnersFound(t *testing.T) {
 		{"suspend", "suspend", func(m machine) { m.used("dev/pts/3", time.Minute) }, nobody, hosts.Owner{Who: "alice uses pts/3", Suspend: true}},
 		{"ignore", "", func(m machine) { m.used("dev/pts/3", time.Minute) }, nobody, hosts.Owner{}},
 		{"an idle terminal", "pause", func(m machine) { m.used("dev/pts/3", 11*time.Minute) }, nobody, hosts.Owner{}},
-		{"our own terminal", "pause", func(m machine) { m.used("dev/pts/3", time.Minute) }, site{admin: -1, self: me}, hosts.Owner{}},
+		{"our own terminal", "pause", func(m machine) { m.used("dev/pts/3", time.Minute) }, site{adminUID: -1, selfUID: me}, hosts.Owner{}},
 		{"a console that nobody is logged in at", "pause", func(m machine) { m.used("dev/tty2", time.Minute) }, nobody, hosts.Owner{}},
-		{"our own console", "pause", func(m machine) { m.used("dev/tty2", time.Minute); m.session("2", "tty", "TTY=tty2\n") }, site{admin: -1, self: me}, hosts.Owner{Who: "alice uses tty2"}},
+		{"our own console", "pause", func(m machine) { m.used("dev/tty2", time.Minute); m.session("2", "tty", "TTY=tty2\n") }, site{adminUID: -1, selfUID: me}, hosts.Owner{Who: "alice uses tty2"}},
 		{"a session through ssh", "pause", func(m machine) { m.session("2", "tty", "TTY=tty2\nREMOTE=1\n"); m.used("dev/tty2", 0) }, nobody, hosts.Owner{}},
 		{"the screen", "suspend", func(m machine) { m.session("2", "wayland", "") }, nobody, hosts.Owner{Who: "alice uses the screen", Suspend: true}},
 		{"a locked screen", "suspend", func(m machine) { m.session("locked", "wayland", "") }, nobody, hosts.Owner{}},
@@ -87,11 +87,11 @@ func TestOwnersFound(t *testing.T) {
 			m.file("other", "")
 			os.Symlink(m.path("other"), m.path("home/alice/.dcs-busy"))
 		}, nobody, hosts.Owner{}},
-		{"busy file of root", "", func(m machine) { m.file("var/tmp/.dcs-busy", "") }, site{admin: me, self: -1}, hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}},
+		{"busy file of root", "", func(m machine) { m.file("var/tmp/.dcs-busy", "") }, site{adminUID: me, selfUID: -1}, hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}},
 		{"busy file of anybody", "", func(m machine) { m.file("var/tmp/.dcs-busy", "") }, nobody, hosts.Owner{}},
 		{"busy file in /var/tmp of one at the console", "", func(m machine) { m.session("2", "x11", ""); m.file("var/tmp/.dcs-busy", "") }, nobody, hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}},
-		{"suspend file", "", func(m machine) { m.file("var/tmp/.dcs-suspend", ""); m.file("var/tmp/.dcs-busy", "") }, site{admin: me, self: -1}, hosts.Owner{Who: "/var/tmp/.dcs-suspend is there", Suspend: true}},
-		{"a person outweighs a busy file", "suspend", func(m machine) { m.used("dev/pts/3", 0); m.file("var/tmp/.dcs-busy", "") }, site{admin: me, self: -1}, hosts.Owner{Who: "alice uses pts/3", Suspend: true}},
+		{"suspend file", "", func(m machine) { m.file("var/tmp/.dcs-suspend", ""); m.file("var/tmp/.dcs-busy", "") }, site{adminUID: me, selfUID: -1}, hosts.Owner{Who: "/var/tmp/.dcs-suspend is there", Suspend: true}},
+		{"a person outweighs a busy file", "suspend", func(m machine) { m.used("dev/pts/3", 0); m.file("var/tmp/.dcs-busy", "") }, site{adminUID: me, selfUID: -1}, hosts.Owner{Who: "alice uses pts/3", Suspend: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := machine{t, t.TempDir()}

@@ -101,7 +101,7 @@ func TestLookWhileItHangs(t *testing.T) {
 	w.sentinel("2.1", "melon2", jobs.Outcome{Exit: 2})
 	r, out := io.Pipe()
 	h := &helper{open: w.open(), dir: w.runDir, out: newOutbox(wire.NewWriter(out))}
-	h.cfg.Run = w.run
+	h.config.Run = w.run
 	disk := stuck{rundir.OS, make(chan struct{}), make(chan struct{})}
 	h.disk = disk
 	in := wire.NewReader(r)
@@ -357,7 +357,7 @@ func TestUnreadablePiece(t *testing.T) {
 		"across": {hosts.Read{Limit: 8}, "xxx", -1},
 		"behind": {hosts.Read{Offset: -2, Limit: 8}, "", -1},
 	} {
-		got := piece(&c.m, broken, 10, nil, false)
+		got := readPiece(&c.m, broken, 10, nil, false)
 		if string(got.Bulk) != c.want || got.Size != c.size || (got.Why != "") != (c.size < 0) || got.None {
 			t.Errorf("%s: got %+v, want %q of size %d", name, got, c.want, c.size)
 		}

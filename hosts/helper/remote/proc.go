@@ -49,16 +49,16 @@ func parseStat(pid int, b []byte) (p proc, ok bool) {
 		return p, false
 	}
 	p = proc{
-		pid: pid, ppid: int(number(f[1])), group: int(number(f[2])), state: f[0][0],
-		start: number(f[19]), rss: int64(number(f[21])) * int64(pageSize),
+		pid: pid, ppid: int(parseNumber(f[1])), group: int(parseNumber(f[2])), state: f[0][0],
+		start: parseNumber(f[19]), rss: int64(parseNumber(f[21])) * int64(pageSize),
 	}
 	for _, ticks := range f[11:15] {
-		p.ticks += number(ticks)
+		p.ticks += parseNumber(ticks)
 	}
 	return p, true
 }
 
-func number(b []byte) (n uint64) {
+func parseNumber(b []byte) (n uint64) {
 	for _, c := range b {
 		if c < '0' || c > '9' {
 			return n
@@ -145,8 +145,8 @@ func scan(skip map[int]bool) table {
 	return t
 }
 
-// under returns the pids of all descendants of the roots, without the roots.
-func (t table) under(roots ...int) []int {
+// descendants returns the pids of all descendants of the roots, without the roots.
+func (t table) descendants(roots ...int) []int {
 	kids := map[int][]int{}
 	for pid, p := range t {
 		kids[p.ppid] = append(kids[p.ppid], pid)
@@ -166,20 +166,20 @@ func (t table) under(roots ...int) []int {
 // cookieVar is the environment variable that marks every process of an attempt: RUN/HOST/ATTEMPT.
 const cookieVar = "DCS_COOKIE"
 
-// mark is the result of reading the environment of a process.
-type mark struct {
-	cookie string // at its start; "" if there is none, or if the process is another user's
-	bare   bool   // no environment could be read
+// environment is the result of reading the environment of a process.
+type environment struct {
+	cookie     string // at its start; "" if there is none, or if the process is another user's
+	unreadable bool   // no environment could be read
 }
 
 // cookiesOf reads the cookies of processes.
-func cookiesOf(pids []int) map[int]mark {
-	marks := make(map[int]mark, len(pids))
+func cookiesOf(pids []int) map[int]environment {
+	marks := make(map[int]environment, len(pids))
 	for _, pid := range pids {
-		marks[pid] = mark{bare: true}
+		marks[pid] = environment{unreadable: true}
 	}
 	hungProcs.each(pids, func(pid int) func() {
-		m := markIn(procFile(pid, "environ"))
+		m := parseEnvironment(procFile(pid, "environ"))
 		return func() { marks[pid] = m }
 	})
 	return marks
@@ -187,21 +187,21 @@ func cookiesOf(pids []int) map[int]mark {
 
 func cookieOf(pid int) (cookie string, bare bool) {
 	m := cookiesOf([]int{pid})[pid]
-	return m.cookie, m.bare
+	return m.cookie, m.unreadable
 }
 
-func markIn(env []byte) mark {
+func parseEnvironment(env []byte) environment {
 	if len(env) == 0 {
-		return mark{bare: true}
+		return environment{unreadable: true}
 	}
 	for len(env) > 0 {
 		word, rest, _ := bytes.Cut(env, []byte{0})
 		if v, ok := bytes.CutPrefix(word, []byte(cookieVar+"=")); ok {
-			return mark{cookie: string(v)}
+			return environment{cookie: string(v)}
 		}
 		env = rest
 	}
-	return mark{}
+	return environment{}
 }
 
 // A process that hangs in the kernel, on a file server that is gone, can hold locks that its files
@@ -252,8 +252,8 @@ func (h *hung) ownProcs() (out []proc) {
 	return out
 }
 
-// walk queries one process after the other in its own goroutine.
-type walk struct {
+// procWalk queries one process after the other in its own goroutine.
+type procWalk struct {
 	mu     sync.Mutex
 	at     int // index of the process that is being queried
 	asking bool
@@ -265,11 +265,11 @@ type walk struct {
 func (h *hung) each(pids []int, ask func(pid int) (tell func())) {
 	patience := procTimeout
 	for len(pids) > 0 {
-		w := &walk{}
+		w := &procWalk{}
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			h.walk(w, pids, ask)
+			h.walkProcs(w, pids, ask)
 		}()
 		at, timer := 0, time.NewTimer(patience)
 		for waiting := true; waiting; {
@@ -293,7 +293,7 @@ func (h *hung) each(pids []int, ask func(pid int) (tell func())) {
 	}
 }
 
-func (h *hung) walk(w *walk, pids []int, ask func(pid int) func()) {
+func (h *hung) walkProcs(w *procWalk, pids []int, ask func(pid int) func()) {
 	for i, pid := range pids {
 		if h.isHung(pid) {
 			continue

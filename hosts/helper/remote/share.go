@@ -230,7 +230,7 @@ func claimFiles(run, host string) string {
 type seenClaim struct {
 	hosts.SlotClaim
 	claimText
-	helper bool // its helper lives
+	helperAlive bool // its helper lives
 }
 
 // readClaims returns the claims in the shared directory that somebody holds, and the reasons why
@@ -300,9 +300,9 @@ func readClaim(dirfd int, name string, slots int, users map[int]int) (*seenClaim
 	if err != nil {
 		return nil, fmt.Errorf("its text is no claim (of %s): %w", userName(uid), err)
 	}
-	c := &seenClaim{SlotClaim: hosts.SlotClaim{User: uid, Run: name, Weight: text.weight, Held: held}, claimText: *text, helper: helper}
+	c := &seenClaim{SlotClaim: hosts.SlotClaim{User: uid, Run: name, Weight: text.weight, Held: held}, claimText: *text, helperAlive: helper}
 	if held > 0 {
-		c.Memory = claimMemory * int64(countLocked(fd, name, memoryStart, math.MaxInt64, int(memory().total/claimMemory)))
+		c.Memory = claimMemory * int64(countLocked(fd, name, memoryStart, math.MaxInt64, int(readMemory().total/claimMemory)))
 	}
 	if helper {
 		c.Want = text.want
@@ -361,7 +361,7 @@ func (c *claimFile) close() {
 // usedSlots is a supervisor's part of the claim file.
 type usedSlots struct {
 	claimFile
-	n      int   // slots that it holds
+	count  int   // slots that it holds
 	memory int64 // units of claimMemory
 }
 
@@ -370,16 +370,16 @@ type usedSlots struct {
 // are not shared and hold succeeds. The helper reports that.
 func (s *slot) holdSlots(n int) bool {
 	u := &s.used
-	slots := int(s.ctl.at(ctlShared).Load())
+	slots := int(s.control.word(ctlShared).Load())
 	switch {
-	case slots == 0 || n == u.n:
+	case slots == 0 || n == u.count:
 		return true
-	case n < u.n:
-		unlockRange(u.fd, u.path, s.span()+int64(n), int64(u.n-n))
-		u.n = n
+	case n < u.count:
+		unlockRange(u.fd, u.path, s.span()+int64(n), int64(u.count-n))
+		u.count = n
 		return true
 	}
-	dir := s.cfg.ShareDir
+	dir := s.config.ShareDir
 	dirfd, err := openShare(dir, true)
 	if err != nil {
 		return true
@@ -392,9 +392,9 @@ func (s *slot) holdSlots(n int) bool {
 	if names, err := shareNames(dirfd, dir, claimPrefix); err == nil && slices.Equal(names, []string{own}) {
 		return true // nobody else is here; our own limit is enforced elsewhere
 	}
-	claims, _, err := readClaims(dirfd, dir, own, s.cfg.Run, slots)
+	claims, _, err := readClaims(dirfd, dir, own, s.config.Run, slots)
 	me := slices.IndexFunc(claims, func(c seenClaim) bool { return c.Run == own })
-	if err != nil || me < 0 || hosts.SlotsFit(slots, plainClaims(claims), me, s.ctl.at(ctlLast).Load() != 0) {
+	if err != nil || me < 0 || hosts.SlotsFit(slots, plainClaims(claims), me, s.control.word(ctlLast).Load() != 0) {
 		return true
 	}
 	s.releaseSlots()
@@ -405,29 +405,29 @@ func (s *slot) holdSlots(n int) bool {
 func (s *slot) publish(dirfd, n int) (err error) {
 	u := &s.used
 	for range lockTries {
-		if err := u.open(dirfd, s.cfg); err != nil {
+		if err := u.open(dirfd, s.config); err != nil {
 			return err
 		}
 		if err = lockRange(u.fd, u.path, s.span(), int64(n)); err != nil {
 			return err
 		}
-		u.n = n
+		u.count = n
 		if _, err = inPlace(u.fd, u.path); err == nil {
 			return nil
 		}
 		u.close()
-		u.n, u.memory = 0, 0
+		u.count, u.memory = 0, 0
 	}
 	return err
 }
 
-func (s *slot) span() int64 { return int64(s.by.Slot) * claimSpan }
+func (s *slot) span() int64 { return int64(s.holder.Slot) * claimSpan }
 
 // releaseSlots releases all slots.
 func (s *slot) releaseSlots() {
-	if s.used.n > 0 {
+	if s.used.count > 0 {
 		unlockRange(s.used.fd, s.used.path, s.span(), 0)
-		s.used.n, s.used.memory = 0, 0
+		s.used.count, s.used.memory = 0, 0
 	}
 }
 
@@ -436,7 +436,7 @@ func (s *slot) releaseSlots() {
 func (s *slot) holdMemory(bytes int64) {
 	u := &s.used
 	units := min(bytes/claimMemory, claimSpan)
-	if u.n == 0 || units == u.memory {
+	if u.count == 0 || units == u.memory {
 		return
 	}
 	unlockRange(u.fd, u.path, memoryStart+s.span(), claimSpan)

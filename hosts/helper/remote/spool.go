@@ -47,13 +47,13 @@ func makeSpool(base, run, host string) (spool, error) {
 	dir := base
 	for _, part := range []string{"runs", run, host} {
 		dir = filepath.Join(dir, part)
-		if err := ownDir(dir); err != nil {
+		if err := makeOwnDir(dir); err != nil {
 			return spool{}, err
 		}
 	}
 	s := spool{dir}
 	for _, part := range []string{dirIn, dirTaken, dirFree, dirStop, dirDone, dirProgress, dirScript, dirLog, dirHelpers} {
-		if err := ownDir(s.path(part)); err != nil {
+		if err := makeOwnDir(s.path(part)); err != nil {
 			return spool{}, err
 		}
 	}
@@ -63,22 +63,22 @@ func makeSpool(base, run, host string) (spool, error) {
 	return s, nil
 }
 
-// ownDir creates dir with mode 0700, or checks that it is our directory and closes it to
+// makeOwnDir creates dir with mode 0700, or checks that it is our directory and closes it to
 // others: dir may be below /tmp.
-func ownDir(dir string) error {
+func makeOwnDir(dir string) error {
 	err := mkdir(dir, 0o700)
 	if err == nil || !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	mode, err := checkOurs(dir)
+	mode, err := checkOwnDir(dir)
 	if err == nil && mode&0o077 != 0 {
 		return chmod(dir, 0o700)
 	}
 	return err
 }
 
-// checkOurs checks that dir is a directory of our user, and returns its mode.
-func checkOurs(dir string) (mode uint32, err error) {
+// checkOwnDir checks that dir is a directory of our user, and returns its mode.
+func checkOwnDir(dir string) (mode uint32, err error) {
 	var st unix.Stat_t
 	if err := statat(unix.AT_FDCWD, dir, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return 0, err
@@ -139,8 +139,8 @@ func parseHolder(s string) (h holder, ok bool) {
 	return h, err1 == nil && err2 == nil && err3 == nil && h.PID > 0
 }
 
-// alive reports whether that process still exists.
-func (h holder) alive() bool {
+// isAlive reports whether that process still exists.
+func (h holder) isAlive() bool {
 	p, ok := readProc(h.PID)
 	return ok && p.start == h.Start && p.state != 'Z' && p.state != 'X'
 }
@@ -157,7 +157,7 @@ func parseTakenName(name string) (jobs.AttemptID, holder, bool) {
 
 // list returns the names in one of the spool's directories.
 func (s spool) list(dir string) ([]string, error) {
-	names, err := list(s.path(dir))
+	names, err := listNames(s.path(dir))
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
@@ -180,8 +180,8 @@ func (s spool) openDirs() (d spoolDirs, err error) {
 	return d, err
 }
 
-// taken returns the holder of each taken attempt.
-func (s spool) taken() (map[jobs.AttemptID]holder, error) {
+// takenAttempts returns the holder of each taken attempt.
+func (s spool) takenAttempts() (map[jobs.AttemptID]holder, error) {
 	names, err := s.list(dirTaken)
 	if err != nil {
 		return nil, err

@@ -126,8 +126,8 @@ func (s spool) readConfig(generation int64) (*slotConfig, error) {
 }
 
 // temps returns the names of temporary files beside the attempts.
-func (c *slotConfig) temps(by holder) temps {
-	return temps{filepath.Join(c.Dir, "attempts"), c.Host, by}
+func (c *slotConfig) temps(by holder) tempNames {
+	return tempNames{filepath.Join(c.Dir, "attempts"), c.Host, by}
 }
 
 // claimTemp returns the temp argument of makeClaim.

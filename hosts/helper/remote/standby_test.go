@@ -49,7 +49,7 @@ func TestMirrorOnTheSameMachine(t *testing.T) {
 	if _, err := beginMirror(o); err != nil {
 		t.Fatal(err)
 	}
-	if names, _ := list(filepath.Join(work, "r")); len(names) != 1 {
+	if names, _ := listNames(filepath.Join(work, "r")); len(names) != 1 {
 		t.Errorf("the older mirror stays: %v", names)
 	}
 }

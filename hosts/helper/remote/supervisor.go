@@ -33,9 +33,9 @@ var errNoProc = errors.New("/proc is not mounted on this host; it is needed to r
 // the goroutine of loop.
 type slot struct {
 	spool      spool
-	ctl        *control
-	cfg        *slotConfig
-	by         holder
+	control    *control
+	config     *slotConfig
+	holder     holder
 	generation int64
 
 	spoolDirs
@@ -47,20 +47,20 @@ type slot struct {
 	shardID string // name of the directory that shardFD is open on
 	shardFD int
 
-	left    map[int]uint64 // pid: start of children that earlier jobs left behind
-	watch   watch
-	tokens  tokens
-	pending pending
-	buf     []byte // for reading specs
-	line    []byte // for writing reports
+	leftBehind map[int]uint64 // pid: start of children that earlier jobs left behind
+	watch      watch
+	tokens     tokens
+	pending    pending
+	buf        []byte // for reading specs
+	line       []byte // for writing reports
 
-	used    usedSlots
-	oom     oomScore
-	scopes  scopes
-	disks   single        // runs checks for full disks
-	nowhere time.Duration // see limits
-	cut     bool          // the spool and the attempts were removed, so there is nothing left to do
-	stops   single        // runs looks for stop files
+	used         usedSlots
+	oom          oomScore
+	scopes       scopes
+	diskCheck    single        // runs checks for full disks
+	storeTimeout time.Duration // see limits
+	dataRemoved  bool          // the spool and the attempts were removed, so there is nothing left to do
+	stopCheck    single        // runs looks for stop files
 }
 
 // slotMain is `__slot SPOOL INDEX GENERATION`. It returns when the supervisor has nothing left to
@@ -74,7 +74,7 @@ func slotMain(args []string, lim limits) error {
 	if err1 != nil || err2 != nil {
 		return fmt.Errorf("%q %q are not a slot and a generation", args[1], args[2])
 	}
-	s := &slot{spool: spool{args[0]}, generation: generation, shardFD: -1, left: map[int]uint64{}, nowhere: lim.nowhere}
+	s := &slot{spool: spool{args[0]}, generation: generation, shardFD: -1, leftBehind: map[int]uint64{}, storeTimeout: lim.storeTimeout}
 	if err := s.open(index); err != nil {
 		return err
 	}
@@ -97,20 +97,20 @@ func (s *slot) open(index int) error {
 	}
 	os.WriteFile("/proc/self/comm", []byte(supervisorComm), 0)
 	var err error
-	if s.cfg, err = s.spool.readConfig(s.generation); err != nil {
+	if s.config, err = s.spool.readConfig(s.generation); err != nil {
 		return err
 	}
-	if s.cfg.Nice != 0 {
-		niceAll(s.cfg.Nice)
+	if s.config.Nice != 0 {
+		niceAll(s.config.Nice)
 	}
-	if s.ctl, err = openControl(s.spool.dir); err != nil {
+	if s.control, err = openControl(s.spool.dir); err != nil {
 		return err
 	}
 	self, ok := readProc(os.Getpid())
 	if !ok {
 		return errNoProc
 	}
-	s.by = holder{index, self.pid, self.start}
+	s.holder = holder{index, self.pid, self.start}
 	if s.spoolDirs, err = s.spool.openDirs(); err != nil {
 		return err
 	}
@@ -119,10 +119,10 @@ func (s *slot) open(index int) error {
 		return fmt.Errorf("opening %s: %w", s.spool.path(fileReports), err)
 	}
 	s.tokens = openTokens(wakeFD)
-	s.ctl.serving(index).Store(int64(s.by.PID))
-	s.cookies = cookie(s.cfg.Run, s.cfg.Host, "")
+	s.control.serving(index).Store(int64(s.holder.PID))
+	s.cookies = cookie(s.config.Run, s.config.Host, "")
 	s.progress = s.spool.path(dirProgress) + "/"
-	s.env = baseEnv(os.Environ(), s.cfg, index)
+	s.env = baseEnv(os.Environ(), s.config, index)
 	s.buf = make([]byte, 16<<10)
 	s.oom = openOOM()
 	s.watch.slot = s
@@ -146,24 +146,24 @@ func niceAll(nice int) {
 
 // loop takes tokens until no more will come or this supervisor should leave.
 func (s *slot) loop() {
-	for !s.cut && !s.isSuperfluous() {
+	for !s.dataRemoved && !s.isSuperfluous() {
 		s.reap()
 		generation, id, ok := s.nextToken()
 		if !ok || id.Job == 0 {
 			break // the helper is gone and the pipe is empty, or we are asked to leave
 		}
-		s.awaitSlots(1, s.ctl.lease())
+		s.awaitSlots(1, s.control.lease())
 		if s.isSuperfluous() {
 			// The spec stays where it is, and another supervisor gets a token.
 			s.report(&report{Kind: repTrouble, Attempt: id, Why: tokenReturned})
 			break
 		}
-		if s.stopAsked() {
+		if s.isStopRequested() {
 			break // the spec stays where it is, for the next helper
 		}
 		before := s.pending.await(s)
 		s.run(generation, id)
-		if s.pending.cur.Load() == before { // no start has sent the pending report
+		if s.pending.report.Load() == before { // no start has sent the pending report
 			s.flushPending()
 		}
 	}
@@ -176,17 +176,17 @@ const tokenReturned = "token returned"
 
 // isSuperfluous reports whether this supervisor should take nothing more.
 func (s *slot) isSuperfluous() bool {
-	return int64(s.by.Slot) > s.ctl.at(ctlLimit).Load() ||
-		s.generation != s.ctl.at(ctlGeneration).Load() || s.ctl.at(ctlEnd).Load() != 0
+	return int64(s.holder.Slot) > s.control.word(ctlLimit).Load() ||
+		s.generation != s.control.word(ctlGeneration).Load() || s.control.word(ctlEnd).Load() != 0
 }
 
 // waitForDescendants waits for all descendants: only their subreaper can find all of them.
 func (s *slot) waitForDescendants() {
 	s.releaseSlots()
-	s.ctl.serving(s.by.Slot).CompareAndSwap(int64(s.by.PID), 0)
-	placeKeptFiles(s.spool, s.cfg, s.by)
-	s.watch.idle()
-	for s.ctl.at(ctlEnd).Load() == 0 {
+	s.control.serving(s.holder.Slot).CompareAndSwap(int64(s.holder.PID), 0)
+	placeKeptFiles(s.spool, s.config, s.holder)
+	s.watch.markIdle()
+	for s.control.word(ctlEnd).Load() == 0 {
 		if _, err := syscall.Wait4(-1, nil, 0, nil); err != nil && err != syscall.EINTR {
 			return // no child is left
 		}
@@ -195,15 +195,15 @@ func (s *slot) waitForDescendants() {
 
 // reap collects ended children of earlier jobs.
 func (s *slot) reap() {
-	for len(s.left) > 0 {
+	for len(s.leftBehind) > 0 {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 		if err == syscall.ECHILD {
-			clear(s.left)
+			clear(s.leftBehind)
 		}
 		if err != nil || pid <= 0 {
 			return
 		}
-		delete(s.left, pid)
+		delete(s.leftBehind, pid)
 	}
 }
 
@@ -215,7 +215,7 @@ func (s *slot) report(rs ...*report) {
 // reportIn is report with the caller's buffer, which it returns.
 func (s *slot) reportIn(line []byte, rs ...*report) []byte {
 	for _, r := range rs {
-		r.By = s.by
+		r.By = s.holder
 		if r.Why != "" && r.Why != tokenReturned && s.isAlone() {
 			fmt.Fprintln(os.Stderr, r.Why) // the next helper reports the log
 		}
@@ -248,7 +248,7 @@ func (s *slot) shard(id jobs.ID) (int, error) {
 		return s.shardFD, nil
 	}
 	s.forgetShard()
-	dir := filepath.Join(s.cfg.Dir, "attempts", name)
+	dir := filepath.Join(s.config.Dir, "attempts", name)
 	fd, err := openDir(dir)
 	if errors.Is(err, unix.ENOENT) {
 		if err := makeDirs(dir); err != nil {
@@ -280,8 +280,8 @@ type pendingReport struct {
 // pending holds the pending report. The loop sends it, or a timer if the next start takes long
 // because a file system hangs. Whoever removes it from cur sends it.
 type pending struct {
-	cur   atomic.Pointer[pendingReport]
-	armed atomic.Bool
+	report atomic.Pointer[pendingReport]
+	armed  atomic.Bool
 }
 
 // pendingInterval is the interval of the timer, which sends a report that it sees twice.
@@ -291,7 +291,7 @@ const pendingInterval = 300 * time.Millisecond
 // any case, and returns it. Under a stream of short jobs the timer is armed only a few times a
 // second.
 func (d *pending) await(s *slot) *pendingReport {
-	o := d.cur.Load()
+	o := d.report.Load()
 	if o != nil && d.armed.CompareAndSwap(false, true) {
 		time.AfterFunc(pendingInterval, func() { d.sendOverdue(s, nil) })
 	}
@@ -301,8 +301,8 @@ func (d *pending) await(s *slot) *pendingReport {
 // sendOverdue sends the report that was pending at the last look, and arms the timer again if there
 // is another one.
 func (d *pending) sendOverdue(s *slot, last *pendingReport) {
-	o := d.cur.Load()
-	if o != nil && o == last && d.cur.CompareAndSwap(o, nil) {
+	o := d.report.Load()
+	if o != nil && o == last && d.report.CompareAndSwap(o, nil) {
 		s.release(o.a)
 		s.reportIn(nil, o.exit)
 		o = nil
@@ -310,7 +310,7 @@ func (d *pending) sendOverdue(s *slot, last *pendingReport) {
 	if o == nil {
 		// From here on the next await arms the timer.
 		d.armed.Store(false)
-		if o = d.cur.Load(); o == nil || !d.armed.CompareAndSwap(false, true) {
+		if o = d.report.Load(); o == nil || !d.armed.CompareAndSwap(false, true) {
 			return
 		}
 	}
@@ -319,7 +319,7 @@ func (d *pending) sendOverdue(s *slot, last *pendingReport) {
 
 // flushPending sends the pending report and releases its attempt.
 func (s *slot) flushPending() {
-	if o := s.pending.cur.Swap(nil); o != nil {
+	if o := s.pending.report.Swap(nil); o != nil {
 		s.releaseAndReport(o.a, o.exit)
 	}
 }
@@ -327,16 +327,16 @@ func (s *slot) flushPending() {
 // stopTimeout bounds the listing of the run directory.
 const stopTimeout = 2 * time.Second
 
-// stopAsked reports whether a stop file in the run directory forbids new starts. It looks only if
-// there is no helper, because otherwise the dispatcher handles stop files. A directory that does
-// not respond within stopTimeout counts as having none.
-func (s *slot) stopAsked() bool {
-	if s.cfg.RunDir == "" || !s.isAlone() {
+// isStopRequested reports whether a stop file in the run directory forbids new starts. It looks
+// only if there is no helper, because otherwise the dispatcher handles stop files. A directory that
+// does not respond within stopTimeout counts as having none.
+func (s *slot) isStopRequested() bool {
+	if s.config.RunDir == "" || !s.isAlone() {
 		return false
 	}
 	var asked atomic.Bool
-	s.stops.tryRun(stopTimeout, func() {
-		run := &rundir.Run{Dir: s.cfg.RunDir, Disk: onlyRead}
+	s.stopCheck.tryRun(stopTimeout, func() {
+		run := &rundir.Run{Dir: s.config.RunDir, Disk: errReadOnly}
 		names, _, err := run.StopFiles()
 		asked.Store(err == nil && len(names) > 0)
 	})

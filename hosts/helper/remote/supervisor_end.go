@@ -21,34 +21,34 @@ import (
 // finish writes the sentinel, releases the spec, and reports the outcome. If the sentinel cannot be
 // written, the spool keeps a copy until it can.
 func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
-	err := s.seal(a, dir, a.claim.Sentinel(s.by.Slot, *o))
+	err := s.seal(a, dir, a.claim.Sentinel(s.holder.Slot, *o))
 	s.close(a)
 	exit := &report{Kind: repExited, Attempt: a.id, Outcome: *o}
 	if err == nil {
 		s.flushPending() // of an earlier job, if this one could not be started
-		s.pending.cur.Store(&pendingReport{a, exit})
+		s.pending.report.Store(&pendingReport{a, exit})
 		return
 	}
 	s.flushPending()
 	s.forgetShard() // the descriptor may be stale
 	s.report(&report{Kind: repTrouble, Attempt: a.id,
-		Why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id, s.cfg.Dir, err)})
-	b := a.claim.EncodeFinished(s.by.Slot, *o)
+		Why: fmt.Sprintf("the outcome of %s could not be written to %s: %v; kept on the host, tried again", a.id, s.config.Dir, err)})
+	b := a.claim.EncodeFinished(s.holder.Slot, *o)
 	var since time.Duration // boot clock: since when the outcome can be stored nowhere
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		if replace(temps{s.spool.dir, s.cfg.Host, s.by}.path(), s.spool.path(dirDone, a.id.String()), b) == nil {
+		if replace(tempNames{s.spool.dir, s.config.Host, s.holder}.path(), s.spool.path(dirDone, a.id.String()), b) == nil {
 			break
 		}
-		if writeStatus(s.cfg, s.by, a.id, b) == nil || s.ctl.at(ctlEnd).Load() != 0 {
+		if writeStatus(s.config, s.holder, a.id, b) == nil || s.control.word(ctlEnd).Load() != 0 {
 			break
 		}
 		switch now := uptime(); {
-		case !s.allGone():
+		case !s.isAllRemoved():
 			since = 0
 		case since == 0:
 			since = now
-		case now-since >= s.nowhere:
-			s.cut = true // the run was deleted, so nobody is left to tell
+		case now-since >= s.storeTimeout:
+			s.dataRemoved = true // the run was deleted, so nobody is left to tell
 			return
 		}
 		// Neither disk accepts it, but the helper may still report it.
@@ -58,9 +58,9 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 	s.releaseAndReport(a, exit)
 }
 
-// allGone reports whether both the spool and the directory of the attempts were removed.
-func (s *slot) allGone() bool {
-	for _, dir := range []string{s.spool.path(dirTaken), filepath.Join(s.cfg.Dir, "attempts")} {
+// isAllRemoved reports whether both the spool and the directory of the attempts were removed.
+func (s *slot) isAllRemoved() bool {
+	for _, dir := range []string{s.spool.path(dirTaken), filepath.Join(s.config.Dir, "attempts")} {
 		if _, err := stat(dir); !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) {
 			return false
 		}
@@ -75,7 +75,7 @@ func (s *slot) seal(a *attempt, dir int, sentinel []byte) error {
 	if err := pwrite(a.status, name, sentinel, attempts.SentinelAt); err != nil {
 		return err
 	}
-	if s.cfg.Network {
+	if s.config.Network {
 		if err := fsync(a.status, name); err != nil {
 			return err
 		}
@@ -143,22 +143,22 @@ func (s *slot) leftChildren() int {
 			continue
 		}
 		if err != nil { // usually there are none, which costs one system call
-			clear(s.left)
+			clear(s.leftBehind)
 			return 0
 		}
 		if pid == 0 {
 			break
 		}
-		delete(s.left, pid)
+		delete(s.leftBehind, pid)
 	}
 	t := scan(nil)
 	n := 0
 	for pid, p := range t {
-		if p.ppid != s.by.PID || p.state == 'Z' || s.left[pid] == p.start {
+		if p.ppid != s.holder.PID || p.state == 'Z' || s.leftBehind[pid] == p.start {
 			continue
 		}
-		s.left[pid] = p.start
-		n += 1 + len(t.under(pid))
+		s.leftBehind[pid] = p.start
+		n += 1 + len(t.descendants(pid))
 	}
 	return n
 }
@@ -186,11 +186,11 @@ const (
 	fullTimeout = time.Second
 )
 
-// onFullDisk reports whether one of the directories is on a full disk, so that people do not read
+// isOnFullDisk reports whether one of the directories is on a full disk, so that people do not read
 // just "exit 1". A disk that does not answer in time does not count.
-func (s *slot) onFullDisk(dirs ...string) bool {
+func (s *slot) isOnFullDisk(dirs ...string) bool {
 	var full atomic.Bool
-	s.disks.tryRun(fullTimeout, func() {
+	s.diskCheck.tryRun(fullTimeout, func() {
 		full.Store(slices.ContainsFunc(dirs, func(d string) bool { return d != "" && isFull(d) }))
 	})
 	return full.Load()

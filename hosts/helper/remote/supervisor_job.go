@@ -23,15 +23,15 @@ import (
 
 // attempt is the attempt that the supervisor runs.
 type attempt struct {
-	id     jobs.AttemptID
-	taken  string // name in taken/
-	claim  attempts.Claim
-	out    int // descriptors; -1: not open
-	err    int
-	status int
-	large  bool   // the file of the spec is too large for reuse
-	script string // "" unless the command was too long for an argument
-	gpus   []gpuLock
+	id      jobs.AttemptID
+	taken   string // name in taken/
+	claim   attempts.Claim
+	out     int // descriptors; -1: not open
+	err     int
+	status  int
+	isLarge bool   // the file of the spec is too large for reuse
+	script  string // "" unless the command was too long for an argument
+	gpus    []gpuLock
 }
 
 // run handles a token: it takes the spec, unless it was withdrawn or taken, and runs it, unless its
@@ -40,7 +40,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 	name := specName(generation, id)
 	// Read the lease once: if taking or claiming hangs beyond it, the dispatcher may have given up
 	// the attempt, and a later extension must not revive it.
-	lease := s.ctl.lease()
+	lease := s.control.lease()
 	if uptime() > lease {
 		// Remove the spec, because what has lapsed must never be queued again.
 		if unlinkat(s.in, name, 0) == nil {
@@ -48,11 +48,11 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 		}
 		return
 	}
-	a := &attempt{id: id, taken: takenName(id, s.by), out: -1, err: -1, status: -1}
+	a := &attempt{id: id, taken: takenName(id, s.holder), out: -1, err: -1, status: -1}
 	if !s.take(a, name) {
 		return // withdrawn, or an old token
 	}
-	a.claim = attempts.Claim{Run: s.cfg.Run, Attempt: a.id, Host: s.cfg.Host, By: s.by.String(), Boot: s.cfg.Boot, At: wall()}
+	a.claim = attempts.Claim{Run: s.config.Run, Attempt: a.id, Host: s.config.Host, By: s.holder.String(), Boot: s.config.Boot, At: wallClock()}
 	job, err := s.readSpec(a)
 	if err != nil {
 		s.refuse(a, err)
@@ -94,13 +94,13 @@ const wideTimeout = 5 * time.Second
 // succeeded.
 func (s *slot) take(a *attempt, name string) bool {
 	err := renameat(s.in, name, s.taken, a.taken)
-	for told := false; err != nil && !errors.Is(err, unix.ENOENT) && s.ctl.at(ctlEnd).Load() == 0; told = true {
+	for told := false; err != nil && !errors.Is(err, unix.ENOENT) && s.control.word(ctlEnd).Load() == 0; told = true {
 		if !told {
 			s.report(&report{Kind: repTrouble, Attempt: a.id, Why: fmt.Sprintf("taking %s: %v", a.id, err)})
 		}
 		var st unix.Stat_t
 		if err = statat(s.taken, a.taken, &st, 0); err != nil && !errors.Is(err, unix.ENOENT) {
-			time.Sleep(pauses[1])
+			time.Sleep(retryPauses[1])
 		}
 	}
 	return err == nil
@@ -116,7 +116,7 @@ func (s *slot) readSpec(a *attempt) (*hosts.LaunchJob, error) {
 			return nil, fmt.Errorf("reading its specification: %w", err)
 		}
 		if n < len(s.buf) {
-			a.large = n > keepSpec
+			a.isLarge = n > keepSpec
 			job, err := parseSpec(s.buf[:n])
 			if err == nil && job.Attempt != a.id {
 				err = fmt.Errorf("%w: it is of attempt %s", errSpec, job.Attempt)
@@ -132,7 +132,7 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 	if dir, err = s.shard(a.id.Job); err != nil {
 		return dir, err
 	}
-	a.status, err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim)
+	a.status, err = makeClaim(dir, s.config.claimTemp(s.holder), &a.claim)
 	// If the directory was removed or the descriptor is stale, open it again, once.
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESTALE) {
 		first := err
@@ -140,18 +140,18 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 		if dir, err = s.shard(a.id.Job); err != nil {
 			return dir, err
 		}
-		if a.status, err = makeClaim(dir, s.cfg.claimTemp(s.by), &a.claim); errors.Is(err, errClaimed) {
+		if a.status, err = makeClaim(dir, s.config.claimTemp(s.holder), &a.claim); errors.Is(err, errClaimed) {
 			err = first // the claim may be from our first try
 		}
 	}
 	if err != nil {
 		if !errors.Is(err, errClaimed) {
-			err = fmt.Errorf("making the claim in %s: %w", s.cfg.Dir, err)
+			err = fmt.Errorf("making the claim in %s: %w", s.config.Dir, err)
 		}
 		return dir, err
 	}
 	if err := s.makeFiles(a, dir); err != nil {
-		return dir, fmt.Errorf("making its files in %s: %w", s.cfg.Dir, err)
+		return dir, fmt.Errorf("making its files in %s: %w", s.config.Dir, err)
 	}
 	return dir, nil
 }
@@ -190,7 +190,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	o := jobs.Outcome{}
 	pid, err := 0, s.makeAttemptDir(job, id)
 	if refused, ok := errors.AsType[*files.SendError](err); ok {
-		notSent(refused, &o)
+		setSendFailure(refused, &o)
 		s.finish(a, dir, &o)
 		return
 	}
@@ -199,7 +199,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 		return
 	}
 	pid, err = s.start(a, job, id, &o)
-	if err != nil && hostsFault(err) {
+	if err != nil && isHostsFault(err) {
 		s.removeScript(a)
 		s.refuse(a, fmt.Errorf("starting a process: %w", err))
 		return
@@ -207,7 +207,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	if err == nil {
 		s.watch.begin(a.id, pid, job.Timeout, job.Mem)
 		started := &report{Kind: repStarted, Attempt: a.id, Job: pid, At: o.Started}
-		if last := s.pending.cur.Swap(nil); last != nil {
+		if last := s.pending.report.Swap(nil); last != nil {
 			s.release(last.a)
 			s.report(last.exit, started)
 		} else {
@@ -216,7 +216,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 		s.wait(pid, &o)
 		why, used, suspended := s.watch.end()
 		o.TimedOut, o.Stopped, o.Suspended = why == endTimeout, why == endRequest, suspended
-		s.memoryEnd(job.Mem, why, used, &o)
+		s.setMemoryEnd(job.Mem, why, used, &o)
 		o.LeftChildren = int32(s.leftChildren())
 	} else {
 		s.setStartFailure(err, job, &o)
@@ -225,7 +225,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	s.collect(job, id, &o)
 	if !o.OK() {
 		o.LastLine = lastLine(a.err, id+".err")
-		o.DiskFull = err == nil && !o.Stopped && o.Memory == 0 && s.onFullDisk(s.cfg.Dir, s.cwd(job))
+		o.DiskFull = err == nil && !o.Stopped && o.Memory == 0 && s.isOnFullDisk(s.config.Dir, s.cwd(job))
 	}
 	s.finish(a, dir, &o)
 }
@@ -238,10 +238,10 @@ const maxArgument = 100 << 10
 // descriptors of its GPU locks. The job gets no session of its own, because the kernel makes a
 // scheduling group per session, which costs as much as everything else that we do for a job.
 func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcome) (int, error) {
-	text := script(s.cfg.Shell, cmp.Or(job.Setup, s.cfg.Setup), job.Command)
+	text := withSetup(s.config.Shell, cmp.Or(job.Setup, s.config.Setup), job.Command)
 	argv := make([]string, 0, 4)
-	argv = append(argv, s.cfg.Shell...)
-	o.Started = wall()
+	argv = append(argv, s.config.Shell...)
+	o.Started = wallClock()
 	o.Ended = o.Started
 	if len(text) <= maxArgument {
 		argv = append(argv, "-c", text)
@@ -261,7 +261,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 	defer s.oom.restore()
 	return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Dir:   s.cwd(job),
-		Env:   jobEnv(s.env, job, s.cfg.GPUs, s.cookies+id, s.progress+id),
+		Env:   jobEnv(s.env, job, s.config.GPUs, s.cookies+id, s.progress+id),
 		Files: a.files(),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})
@@ -282,7 +282,7 @@ func (a *attempt) files() []uintptr {
 	return files
 }
 
-func (s *slot) cwd(job *hosts.LaunchJob) string { return cmp.Or(job.Cwd, s.cfg.Cwd) }
+func (s *slot) cwd(job *hosts.LaunchJob) string { return cmp.Or(job.Cwd, s.config.Cwd) }
 
 func (s *slot) removeScript(a *attempt) {
 	if a.script != "" {
@@ -306,9 +306,9 @@ func (s *slot) wait(pid int, o *jobs.Outcome) {
 		if got == pid {
 			break
 		}
-		delete(s.left, got)
+		delete(s.leftBehind, got)
 	}
-	o.Ended = wall()
+	o.Ended = wallClock()
 	o.Exit, o.Signal = ws.ExitStatus(), ""
 	if ws.Signaled() {
 		o.Exit, o.Signal = 0, jobs.SignalName(int(ws.Signal()))
@@ -332,7 +332,7 @@ func (s *slot) refuse(a *attempt, err error) {
 func (s *slot) giveBack(a *attempt, r *report) {
 	s.close(a)
 	dir, err := s.shard(a.id.Job)
-	if err == nil && ensureTombstone(dir, s.cfg.claimTemp(s.by), a.claim) {
+	if err == nil && ensureTombstone(dir, s.config.claimTemp(s.holder), a.claim) {
 		s.releaseAndReport(a, r)
 		return
 	}
@@ -352,7 +352,7 @@ func (s *slot) releaseAndReport(a *attempt, r *report) {
 // release moves the file of a taken spec to free/ for reuse, which is cheaper than creating another
 // file. Large files are removed.
 func (s *slot) release(a *attempt) {
-	if a.large || renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
+	if a.isLarge || renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
 		retryUnlessMissing(func() error { return unlinkat(s.taken, a.taken, 0) })
 	}
 }
@@ -362,7 +362,7 @@ func (s *slot) makeAttemptDir(job *hosts.LaunchJob, id string) error {
 	if job.Files == nil {
 		return nil
 	}
-	dir, err := s.store().Make(id, s.cfg.Sends, job.Files.Own)
+	dir, err := s.store().Make(id, s.config.Sends, job.Files.Own)
 	if err != nil {
 		return err
 	}
@@ -372,11 +372,11 @@ func (s *slot) makeAttemptDir(job *hosts.LaunchJob, id string) error {
 	return nil
 }
 
-func (s *slot) store() files.Store { return files.Store{Dir: s.cfg.Files} }
+func (s *slot) store() files.Store { return files.Store{Dir: s.config.Files} }
 
-// notSent sets the outcome of a job whose files cannot be sent.
-func notSent(err *files.SendError, o *jobs.Outcome) {
-	o.Started = wall()
+// setSendFailure sets the outcome of a job whose files cannot be sent.
+func setSendFailure(err *files.SendError, o *jobs.Outcome) {
+	o.Started = wallClock()
 	o.Ended, o.Exit, o.Error = o.Started, 126, "its files cannot be sent: "+err.Text
 }
 
@@ -387,28 +387,28 @@ func (s *slot) collect(job *hosts.LaunchJob, id string, o *jobs.Outcome) {
 		return
 	}
 	if o.OK() && len(job.Files.Return) > 0 {
-		n, missing, err := s.store().Collect(id, s.cfg.Sends, job.Files.Own, job.Files.Return)
+		n, missing, err := s.store().Collect(id, s.config.Sends, job.Files.Own, job.Files.Return)
 		switch {
 		case errors.Is(err, files.ErrLeadsOut):
 			o.Unreturned, o.Error = true, err.Error()
 		case err != nil:
-			o.Unreturned, o.Error = true, fmt.Sprintf("its files cannot be returned from %s: %v", s.cfg.Host, err)
+			o.Unreturned, o.Error = true, fmt.Sprintf("its files cannot be returned from %s: %v", s.config.Host, err)
 		case missing != "":
 			o.Unreturned, o.Error = true, fmt.Sprintf("it made no file %q, which it returns", missing)
 		}
 		o.Files = int32(n)
 	}
-	if o.Files == 0 && !s.cfg.KeepFiles {
+	if o.Files == 0 && !s.config.KeepFiles {
 		if err := s.store().Drop(id); err != nil {
 			s.report(&report{Kind: repTrouble, Attempt: job.Attempt, Why: fmt.Sprintf("removing the directory of %s: %v", id, err)})
 		}
 	}
 }
 
-// script puts the setup before the command, in the same shell. If the setup fails, the job fails
+// withSetup puts the setup before the command, in the same shell. If the setup fails, the job fails
 // with its exit code instead of running in a wrong environment. That is possible only in Bourne
 // shells.
-func script(shell []string, setup, command string) string {
+func withSetup(shell []string, setup, command string) string {
 	if setup == "" {
 		return command
 	}
@@ -419,9 +419,9 @@ func script(shell []string, setup, command string) string {
 	return setup + "\n" + command
 }
 
-// hostsFault reports whether a process could not be started because the host lacks resources. A
+// isHostsFault reports whether a process could not be started because the host lacks resources. A
 // missing file is the job's fault: the next attempt goes to another host, which may have it.
-func hostsFault(err error) bool {
+func isHostsFault(err error) bool {
 	return isAny(err, unix.EAGAIN, unix.ENOMEM, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EMFILE, unix.ENFILE,
 		unix.EIO, unix.ESTALE, unix.ETIMEDOUT, unix.ENOTCONN, unix.EREMOTEIO)
 }
@@ -435,21 +435,21 @@ func (s *slot) setStartFailure(err error, job *hosts.LaunchJob, o *jobs.Outcome)
 	switch {
 	case cwd != "" && errors.Is(cerr, fs.ErrNotExist):
 		o.Exit = 127
-		o.Error = fmt.Sprintf("the working directory %s does not exist on %s; see --cwd", cwd, s.cfg.Host)
+		o.Error = fmt.Sprintf("the working directory %s does not exist on %s; see --cwd", cwd, s.config.Host)
 	case cwd != "" && cerr != nil:
-		o.Error = fmt.Sprintf("the working directory on %s: %v", s.cfg.Host, cerr)
+		o.Error = fmt.Sprintf("the working directory on %s: %v", s.config.Host, cerr)
 	case cwd != "" && st.Mode&unix.S_IFMT != unix.S_IFDIR:
-		o.Error = fmt.Sprintf("the working directory %s is not a directory on %s", cwd, s.cfg.Host)
+		o.Error = fmt.Sprintf("the working directory %s is not a directory on %s", cwd, s.config.Host)
 	case cwd != "" && unix.Access(cwd, unix.X_OK) != nil:
-		o.Error = fmt.Sprintf("the working directory %s cannot be entered on %s", cwd, s.cfg.Host)
+		o.Error = fmt.Sprintf("the working directory %s cannot be entered on %s", cwd, s.config.Host)
 	case err == syscall.EINVAL:
 		o.Error = "the command or its environment contains a NUL byte"
 	case err == syscall.E2BIG:
 		o.Error = "the environment is larger than this host allows"
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound):
 		o.Exit = 127
-		o.Error = fmt.Sprintf("the shell %s does not exist on %s", strings.Join(s.cfg.Shell, " "), s.cfg.Host)
+		o.Error = fmt.Sprintf("the shell %s does not exist on %s", strings.Join(s.config.Shell, " "), s.config.Host)
 	default:
-		o.Error = fmt.Sprintf("starting the shell %s on %s: %v", strings.Join(s.cfg.Shell, " "), s.cfg.Host, err)
+		o.Error = fmt.Sprintf("starting the shell %s on %s: %v", strings.Join(s.config.Shell, " "), s.config.Host, err)
 	}
 }

@@ -40,12 +40,12 @@ const maxReport = 4096
 // append appends the line, with long texts cut.
 func (r *report) append(b []byte) []byte {
 	short := *r
-	short.Why = cut(r.Why, 900) // long enough for a long path and the reason after it
-	short.Outcome.Error, short.Outcome.LastLine = cut(r.Outcome.Error, 400), cut(r.Outcome.LastLine, maxLastLine)
+	short.Why = truncate(r.Why, 900) // long enough for a long path and the reason after it
+	short.Outcome.Error, short.Outcome.LastLine = truncate(r.Outcome.Error, 400), truncate(r.Outcome.LastLine, maxLastLine)
 	return append(base64.StdEncoding.AppendEncode(b, wire.Append(nil, short)), '\n')
 }
 
-func cut(s string, n int) string { return s[:min(len(s), n)] }
+func truncate(s string, n int) string { return s[:min(len(s), n)] }
 
 var errReport = errors.New("not a supervisor's report")
 

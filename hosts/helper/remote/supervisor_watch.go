@@ -29,27 +29,27 @@ const heartbeatFileInterval = 10 * time.Second
 type watch struct {
 	slot *slot
 
-	mu       sync.Mutex
-	cur      *current    // nil: no job runs
-	leaving  bool        // the loop is over
-	asked    bool        // a stop request came while no job ran, so it may be for the next job
-	ticking  bool        // the timer for the heartbeat file is armed
-	deadline *time.Timer // timeout of the current job
-	warning  *time.Timer // warning before the timeout
+	mu        sync.Mutex
+	current   *current    // nil: no job runs
+	leaving   bool        // the loop is over
+	earlyStop bool        // a stop request came while no job ran, so it may be for the next job
+	ticking   bool        // the timer for the heartbeat file is armed
+	deadline  *time.Timer // timeout of the current job
+	warning   *time.Timer // warning before the timeout
 
 	heartbeat single // writes the heartbeat file; NFS may hang
 }
 
 // current is the running job.
 type current struct {
-	id     jobs.AttemptID
-	pid    int
-	left   map[int]uint64
-	limit  int64         // of its memory, in bytes; 0: none
-	used   int64         // memory in use when it exceeded the limit
-	held   time.Duration // for how long jobs had been suspended when it began
-	why    endCause      // the first cause
-	ending chan struct{} // closed when its tree has been ended; nil: not requested
+	id              jobs.AttemptID
+	pid             int
+	leftBehind      map[int]uint64
+	memoryLimit     int64         // of its memory, in bytes; 0: none
+	usedMemory      int64         // memory in use when it exceeded the limit
+	suspendedBefore time.Duration // for how long jobs had been suspended when it began
+	why             endCause      // the first cause
+	treeEnded       chan struct{} // closed when its tree has been ended; nil: not requested
 }
 
 // endCause is the reason why the supervisor ends a job.
@@ -66,15 +66,15 @@ const (
 func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration, limit int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	c := &current{id: id, pid: pid, limit: limit}
-	c.held, _ = w.slot.ctl.suspended()
-	w.cur = c
-	if len(w.slot.left) > 0 {
-		c.left = maps.Clone(w.slot.left)
+	c := &current{id: id, pid: pid, memoryLimit: limit}
+	c.suspendedBefore, _ = w.slot.control.suspended()
+	w.current = c
+	if len(w.slot.leftBehind) > 0 {
+		c.leftBehind = maps.Clone(w.slot.leftBehind)
 	}
 	if timeout > 0 {
 		w.deadline = w.afterLocked(c, timeout, func() { w.stop(c, endTimeout) })
-		if cfg := w.slot.cfg; cfg.Signal > 0 && cfg.WarnBefore < timeout {
+		if cfg := w.slot.config; cfg.Signal > 0 && cfg.WarnBefore < timeout {
 			w.warning = w.afterLocked(c, timeout-cfg.WarnBefore, func() { w.warn(c) })
 		}
 	}
@@ -85,26 +85,26 @@ func (w *watch) begin(id jobs.AttemptID, pid int, timeout time.Duration, limit i
 		w.ticking = true
 		time.AfterFunc(heartbeatFileInterval, w.tick)
 	}
-	if w.asked {
-		w.asked = false
+	if w.earlyStop {
+		w.earlyStop = false
 		go w.checkStopRequests()
 	}
 }
 
 // afterLocked calls do when c has run for d, not counting time in which jobs were suspended.
 func (w *watch) afterLocked(c *current, d time.Duration, do func()) *time.Timer {
-	credit := c.held
+	credit := c.suspendedBefore
 	var timer *time.Timer
 	timer = time.AfterFunc(d, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		total, to := w.slot.ctl.suspended()
+		total, to := w.slot.control.suspended()
 		more := total - credit
 		if to > uptime() { // still suspended
 			more = max(more, time.Second)
 		}
 		switch {
-		case w.cur != c:
+		case w.current != c:
 		case more > 0:
 			credit += more
 			timer.Reset(more)
@@ -119,8 +119,8 @@ func (w *watch) afterLocked(c *current, d time.Duration, do func()) *time.Timer 
 // for that. used is the memory in use when the job exceeded its limit.
 func (w *watch) end() (why endCause, used int64, suspended time.Duration) {
 	w.mu.Lock()
-	c := w.cur
-	w.cur = nil
+	c := w.current
+	w.current = nil
 	if w.deadline != nil {
 		w.deadline.Stop()
 		w.deadline = nil
@@ -129,10 +129,10 @@ func (w *watch) end() (why endCause, used int64, suspended time.Duration) {
 			w.warning = nil
 		}
 	}
-	total, _ := w.slot.ctl.suspended()
-	suspended = max(0, total-c.held)
-	ending := c.ending
-	why, used = c.why, c.used
+	total, _ := w.slot.control.suspended()
+	suspended = max(0, total-c.suspendedBefore)
+	ending := c.treeEnded
+	why, used = c.why, c.usedMemory
 	w.mu.Unlock()
 	if ending != nil {
 		<-ending
@@ -140,8 +140,8 @@ func (w *watch) end() (why endCause, used int64, suspended time.Duration) {
 	return why, used, suspended
 }
 
-// idle is called by the loop when it runs no further job.
-func (w *watch) idle() {
+// markIdle is called by the loop when it runs no further job.
+func (w *watch) markIdle() {
 	w.mu.Lock()
 	w.leaving = true
 	w.mu.Unlock()
@@ -155,9 +155,9 @@ func (w *watch) listen(signals <-chan os.Signal) {
 		}
 		w.mu.Lock()
 		leaving := w.leaving
-		w.asked = w.cur == nil
+		w.earlyStop = w.current == nil
 		w.mu.Unlock()
-		if leaving && w.slot.ctl.at(ctlEnd).Load() != 0 {
+		if leaving && w.slot.control.word(ctlEnd).Load() != 0 {
 			os.Exit(0)
 		}
 		w.checkStopRequests()
@@ -167,7 +167,7 @@ func (w *watch) listen(signals <-chan os.Signal) {
 // checkStopRequests ends the current job if stop/ requests that.
 func (w *watch) checkStopRequests() {
 	w.mu.Lock()
-	c := w.cur
+	c := w.current
 	w.mu.Unlock()
 	if c == nil {
 		return
@@ -176,56 +176,57 @@ func (w *watch) checkStopRequests() {
 	case err == nil:
 		w.stop(c, endRequest)
 	case !errors.Is(err, unix.ENOENT): // unknown
-		time.AfterFunc(pauses[1], w.checkStopRequests)
+		time.AfterFunc(retryPauses[1], w.checkStopRequests)
 	}
 }
 
 // warn sends the warning signal to the tree of c, unless it has ended or is being ended.
 func (w *watch) warn(c *current) {
 	w.mu.Lock()
-	runs := w.cur == c && c.ending == nil
+	runs := w.current == c && c.treeEnded == nil
 	w.mu.Unlock()
 	if runs {
-		sendWarning(w.tree(c), w.slot.cfg.Signal)
+		sendWarning(w.tree(c), w.slot.config.Signal)
 	}
 }
 
 // stop ends the tree of c, unless it has ended or is being ended.
 func (w *watch) stop(c *current, why endCause) {
 	w.mu.Lock()
-	if w.cur != c {
+	if w.current != c {
 		w.mu.Unlock()
 		return
 	}
 	if c.why == endNone {
 		c.why = why
 	}
-	if c.ending != nil {
+	if c.treeEnded != nil {
 		w.mu.Unlock()
 		return
 	}
-	c.ending = make(chan struct{})
+	c.treeEnded = make(chan struct{})
 	w.mu.Unlock()
-	grace := w.slot.cfg.Grace
+	grace := w.slot.config.Grace
 	if why == endMemory {
 		grace = 0 // it may grow in the meantime
 	}
 	go func() {
-		defer close(c.ending)
-		if left := endChasing(w.tree(c), w.child(c), grace); len(left) > 0 {
-			line := (&report{Kind: repTrouble, Attempt: c.id, By: w.slot.by,
+		defer close(c.treeEnded)
+		if left := endChasing(w.tree(c), w.childOf(c), grace); len(left) > 0 {
+			line := (&report{Kind: repTrouble, Attempt: c.id, By: w.slot.holder,
 				Why: fmt.Sprintf("%s could not be ended: these processes cannot be killed: %s", c.id, listProcs(left))}).append(nil)
 			unix.Write(w.slot.reports, line)
 		}
 	}()
 }
 
-// child returns a function that reports whether a process is our child and belongs to c: it has its
-// cookie, or it has none (a process can clear its environment) and was not left by an earlier job.
-func (w *watch) child(c *current) func(p proc) bool {
+// childOf returns a function that reports whether a process is our child and belongs to c: it has
+// its cookie, or it has none (a process can clear its environment) and was not left by an earlier
+// job.
+func (w *watch) childOf(c *current) func(p proc) bool {
 	mine := w.slot.cookies + c.id.String()
 	return func(p proc) bool {
-		if p.ppid != w.slot.by.PID || c.left[p.pid] == p.start && p.start != 0 {
+		if p.ppid != w.slot.holder.PID || c.leftBehind[p.pid] == p.start && p.start != 0 {
 			return false
 		}
 		mark, _ := cookieOf(p.pid)
@@ -234,23 +235,23 @@ func (w *watch) child(c *current) func(p proc) bool {
 }
 
 // tree chooses all processes of c.
-func (w *watch) tree(c *current) choose {
-	return jobTree(w.slot.cookies+c.id.String(), groupOf(c.pid, w.slot.by), map[int]bool{w.slot.by.PID: true}, w.child(c))
+func (w *watch) tree(c *current) chooser {
+	return jobTree(w.slot.cookies+c.id.String(), groupOf(c.pid, w.slot.holder), map[int]bool{w.slot.holder.PID: true}, w.childOf(c))
 }
 
 // tick updates the heartbeat file while a job runs. It continues jobs that nobody else is left to
 // continue.
 func (w *watch) tick() {
 	w.mu.Lock()
-	running := w.cur != nil
+	running := w.current != nil
 	w.ticking = running
 	w.mu.Unlock()
 	if !running {
 		return
 	}
 	time.AfterFunc(heartbeatFileInterval, w.tick)
-	if s := w.slot; s.ctl.isSuspendOverdue() {
-		s.spool.resume(s.ctl, s.cookies)
+	if s := w.slot; s.control.isSuspendOverdue() {
+		s.spool.resume(s.control, s.cookies)
 	}
 	w.heartbeat.tryRun(0, w.writeHeartbeatFile)
 }
@@ -258,15 +259,15 @@ func (w *watch) tick() {
 // writeHeartbeatFile writes the time into the host's heartbeat file, once per heartbeatFileInterval
 // for all supervisors of the host.
 func (w *watch) writeHeartbeatFile() {
-	last := w.slot.ctl.at(ctlHeartbeat)
+	last := w.slot.control.word(ctlHeartbeat)
 	now, was := int64(uptime()), last.Load()
 	if now-was < int64(heartbeatFileInterval*9/10) || !last.CompareAndSwap(was, now) {
 		return
 	}
-	path := attempts.HeartbeatFile(w.slot.cfg.Dir, w.slot.cfg.Host)
+	path := attempts.HeartbeatFile(w.slot.config.Dir, w.slot.config.Host)
 	fd, err := openat(unix.AT_FDCWD, path, unix.O_WRONLY|unix.O_CREAT, 0o600)
 	if err == nil {
-		writeAndClose(fd, path, fmt.Appendf(nil, "%019d %s\n", wall(), w.slot.cfg.Boot))
+		writeAndClose(fd, path, fmt.Appendf(nil, "%019d %s\n", wallClock(), w.slot.config.Boot))
 	}
 }
 
@@ -285,15 +286,15 @@ const (
 // ended.
 func (w *watch) checkMemory(c *current) {
 	w.mu.Lock()
-	over := w.cur != c || c.ending != nil
+	over := w.current != c || c.treeEnded != nil
 	w.mu.Unlock()
 	if over {
 		return
 	}
 	began := uptime()
-	if used := w.memoryOf(c); used > c.limit {
+	if used := w.memoryOf(c); used > c.memoryLimit {
 		w.mu.Lock()
-		c.used = used
+		c.usedMemory = used
 		w.mu.Unlock()
 		w.stop(c, endMemory)
 		return
@@ -305,44 +306,44 @@ func (w *watch) checkMemory(c *current) {
 // counts shared pages several times. If it exceeds the limit, the proportional sizes are summed.
 func (w *watch) memoryOf(c *current) (used int64) {
 	t := scan(nil)
-	for pid, start := range c.left {
+	for pid, start := range c.leftBehind {
 		if t[pid].start == start { // left by an earlier job
 			delete(t, pid)
 		}
 	}
-	pids := t.under(w.slot.by.PID)
+	pids := t.descendants(w.slot.holder.PID)
 	for _, pid := range pids {
 		used += t[pid].rss
 	}
-	if used <= c.limit {
+	if used <= c.memoryLimit {
 		return used
 	}
 	used = 0
 	hungProcs.each(pids, func(pid int) func() {
-		n := proportional(pid)
+		n := proportionalMemory(pid)
 		return func() { used += n }
 	})
 	return used
 }
 
-// proportional returns the memory of a process with its part of shared pages (Pss). If the kernel
-// does not report that, shared pages do not count.
-func proportional(pid int) int64 {
+// proportionalMemory returns the memory of a process with its part of shared pages (Pss). If the
+// kernel does not report that, shared pages do not count.
+func proportionalMemory(pid int) int64 {
 	if _, rest, ok := bytes.Cut(procFile(pid, "smaps_rollup"), []byte("\nPss:")); ok {
-		return int64(number(bytes.TrimLeft(rest, " "))) << 10
+		return int64(parseNumber(bytes.TrimLeft(rest, " "))) << 10
 	}
 	if w := bytes.Fields(procFile(pid, "statm")); len(w) > 2 {
-		return max(0, int64(number(w[1]))-int64(number(w[2]))) * int64(pageSize)
+		return max(0, int64(parseNumber(w[1]))-int64(parseNumber(w[2]))) * int64(pageSize)
 	}
 	return 0
 }
 
-// memoryEnd sets Memory in the outcome of a job that was ended for its memory.
-func (s *slot) memoryEnd(limit int64, why endCause, used int64, o *jobs.Outcome) {
+// setMemoryEnd sets Memory in the outcome of a job that was ended for its memory.
+func (s *slot) setMemoryEnd(limit int64, why endCause, used int64, o *jobs.Outcome) {
 	switch {
 	case why == endMemory:
 		o.Memory, o.MaxRSSBytes = jobs.MemoryLimit, max(o.MaxRSSBytes, used)
-	case why != endNone || o.Signal != "SIGKILL" && o.Exit != 128+9 || !s.oom.killed():
+	case why != endNone || o.Signal != "SIGKILL" && o.Exit != 128+9 || !s.oom.hasKilled():
 	case limit > 0 && s.scopes.path != "":
 		o.Memory, o.MaxRSSBytes = jobs.MemoryLimit, max(o.MaxRSSBytes, limit)
 	default:
@@ -352,8 +353,8 @@ func (s *slot) memoryEnd(limit int64, why endCause, used int64, o *jobs.Outcome)
 
 // scopes starts jobs in scopes of the user's systemd.
 type scopes struct {
-	asked bool
-	path  string // of systemd-run; "": scopes are not offered
+	searched bool
+	path     string // of systemd-run; "": scopes are not offered
 }
 
 // scopeTimeout bounds the questions to the user's systemd.
@@ -362,8 +363,8 @@ const scopeTimeout = 10 * time.Second
 // command returns the command to put before a job's shell in order to limit its memory, or nil if
 // scopes are not offered. systemd-run replaces itself by the shell, so the process stays our child.
 func (s *scopes) command(limit int64) []string {
-	if !s.asked {
-		s.asked = true
+	if !s.searched {
+		s.searched = true
 		s.path = findScopes()
 	}
 	if s.path == "" {
@@ -445,8 +446,8 @@ func (o *oomScore) begin() {
 	}
 }
 
-// killed reports whether the kernel has ended processes for that reason since begin.
-func (o *oomScore) killed() bool {
+// hasKilled reports whether the kernel has ended processes for that reason since begin.
+func (o *oomScore) hasKilled() bool {
 	before := o.kills
 	o.kills, o.countAt = oomKills(), uptime()
 	return o.kills > before
@@ -458,7 +459,7 @@ var vmstatFile = "/proc/vmstat" // tests replace it
 func oomKills() uint64 {
 	b, _ := os.ReadFile(vmstatFile)
 	_, rest, _ := bytes.Cut(b, []byte("\noom_kill "))
-	return number(rest)
+	return parseNumber(rest)
 }
 
 // raise raises the score of this process, and thus of children that it starts before withdraw.

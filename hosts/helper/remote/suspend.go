@@ -37,28 +37,28 @@ const (
 // happen at the same time.
 func (c *control) suspend(to time.Duration) (begins bool) {
 	for {
-		was := c.at(ctlSuspendTo).Load()
+		was := c.word(ctlSuspendTo).Load()
 		added := int64(to) - max(was, int64(uptime()))
-		c.at(ctlSuspended).Add(added) // before ctlSuspendTo, so that no reader counts too little
-		if c.at(ctlSuspendTo).CompareAndSwap(was, int64(to)) {
+		c.word(ctlSuspended).Add(added) // before ctlSuspendTo, so that no reader counts too little
+		if c.word(ctlSuspendTo).CompareAndSwap(was, int64(to)) {
 			return was == 0
 		}
-		c.at(ctlSuspended).Add(-added)
+		c.word(ctlSuspended).Add(-added)
 	}
 }
 
 // markResumed records that jobs continue.
 func (c *control) markResumed() {
-	if to := c.at(ctlSuspendTo).Swap(0); to != 0 {
-		c.at(ctlSuspended).Add(int64(uptime()) - to) // corrects what suspend has added in advance
+	if to := c.word(ctlSuspendTo).Swap(0); to != 0 {
+		c.word(ctlSuspended).Add(int64(uptime()) - to) // corrects what suspend has added in advance
 	}
 }
 
 // suspended returns for how long jobs have been suspended on this host in all, and until when
 // they are suspended now (0: they are not).
 func (c *control) suspended() (total, to time.Duration) {
-	to = time.Duration(c.at(ctlSuspendTo).Load())
-	total = time.Duration(c.at(ctlSuspended).Load())
+	to = time.Duration(c.word(ctlSuspendTo).Load())
+	total = time.Duration(c.word(ctlSuspended).Load())
 	if to != 0 {
 		total += min(0, uptime()-to)
 	}
@@ -79,13 +79,13 @@ func (s spool) trees(t table, prefix string) (members []proc, supervisors map[in
 	for pid, p := range t {
 		if isEndable(p) && s.isSupervisor(p) {
 			supervisors[pid] = true
-			below = append(below, t.under(pid)...)
+			below = append(below, t.descendants(pid)...)
 		}
 	}
 	for _, p := range withCookie(func(c string) bool { return strings.HasPrefix(c, prefix) }, pgroup{}, nil, nil)(t) {
 		below = append(below, p.pid)
 	}
-	return t.pick(below, supervisors), supervisors
+	return t.pickEndable(below, supervisors), supervisors
 }
 
 // resume continues the trees of all jobs.
@@ -98,9 +98,9 @@ func (s spool) resume(c *control, prefix string) {
 // stopper stops trees. It stops each process once: a process that was continued since is being
 // ended, and so are its children.
 type stopper struct {
-	spool  spool
-	prefix string
-	told   map[int]uint64 // pid: start of processes that were stopped
+	spool   spool
+	prefix  string
+	stopped map[int]uint64 // pid: start of processes that were stopped
 }
 
 // stopNew stops new processes and reports whether there were any.
@@ -110,10 +110,10 @@ func (s *stopper) stopNew() bool {
 	var fresh []proc
 	for _, p := range members {
 		up, known := t[p.ppid]
-		if s.told[p.pid] == p.start || known && s.told[up.pid] == up.start && up.state != 'T' && up.state != 'D' {
+		if s.stopped[p.pid] == p.start || known && s.stopped[up.pid] == up.start && up.state != 'T' && up.state != 'D' {
 			continue
 		}
-		s.told[p.pid] = p.start
+		s.stopped[p.pid] = p.start
 		fresh = append(fresh, p)
 	}
 	signalAll(fresh, unix.SIGSTOP)
@@ -145,12 +145,12 @@ func suspendMain(args []string) error {
 	}
 	st := stopper{s, cookie(cfg.Run, cfg.Host, ""), map[int]uint64{}}
 	receivedAt, hurry := uptime(), 0
-	for uptime()-receivedAt < suspendLease && ctl.at(ctlEnd).Load() == 0 {
-		if ctl.at(ctlGeneration).Load() != generation {
+	for uptime()-receivedAt < suspendLease && ctl.word(ctlEnd).Load() == 0 {
+		if ctl.word(ctlGeneration).Load() != generation {
 			return nil
 		}
 		if ctl.suspend(uptime() + suspendLease) {
-			clear(st.told) // this is the first round, or somebody has continued everything
+			clear(st.stopped) // this is the first round, or somebody has continued everything
 		}
 		wait := suspendInterval
 		if hurry++; !st.stopNew() {
@@ -189,19 +189,19 @@ func (h *helper) startSuspender() (int, error) {
 		unix.Close(p[1])
 		return -1, err
 	}
-	h.suspender = pid
+	h.suspenderPID = pid
 	return p[1], nil
 }
 
 // endSuspender ends the suspender at the end of the run and continues what is suspended.
 func (h *helper) endSuspender() {
 	h.mu.Lock()
-	pid := h.suspender
+	pid := h.suspenderPID
 	h.mu.Unlock()
 	if p, ok := readProc(pid); ok && p.ppid == h.self.pid {
 		signalAll([]proc{p}, unix.SIGKILL)
 	}
-	if _, to := h.ctl.suspended(); to != 0 {
-		h.spool.resume(h.ctl, cookie(h.cfg.Run, h.cfg.Host, ""))
+	if _, to := h.control.suspended(); to != 0 {
+		h.spool.resume(h.control, cookie(h.config.Run, h.config.Host, ""))
 	}
 }

@@ -413,7 +413,7 @@ func TestManyDeaths(t *testing.T) {
 			})
 		}
 		if r.IntN(2) == 0 {
-			if taken, err := w.spool().taken(); err == nil {
+			if taken, err := w.spool().takenAttempts(); err == nil {
 				for _, by := range taken {
 					if p, ok := readProc(by.PID); ok && p.start == by.Start {
 						signalAll([]proc{p}, unix.SIGKILL)

@@ -96,8 +96,8 @@ func (p *wakePipe) close() {
 // tokens is a supervisor's end of the wake pipe. All supervisors of a helper read the same
 // pipe, so a token that poll has shown may be gone when it is read.
 type tokens struct {
-	fd    int
-	quick int // the same pipe, opened non-blocking; -1: not available
+	fd          int
+	nonBlocking int // the same pipe, opened non-blocking; -1: not available
 }
 
 // openTokens opens the pipe behind fd a second time, because O_NONBLOCK belongs to the open
@@ -115,8 +115,8 @@ func openTokens(fd int) tokens {
 func (s *slot) nextToken() (generation int64, id jobs.AttemptID, ok bool) {
 	var b [tokenBytes]byte
 	n, err := -1, error(unix.EAGAIN)
-	if s.pending.cur.Load() != nil && s.tokens.quick >= 0 {
-		n, err = readToken(s.tokens.quick, b[:])
+	if s.pending.report.Load() != nil && s.tokens.nonBlocking >= 0 {
+		n, err = readToken(s.tokens.nonBlocking, b[:])
 	}
 	if err == unix.EAGAIN {
 		s.flushPending()

@@ -551,7 +551,7 @@ func testLimits() limits {
 	lim := defaultLimits
 	lim.silence = 2 * polltest.Patience
 	lim.heartbeat = 100 * time.Millisecond
-	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.nowhere, heartbeatEnv: &lim.heartbeat, lastSlotEnv: &lim.lastSlot} {
+	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.storeTimeout, heartbeatEnv: &lim.heartbeat, lastSlotEnv: &lim.lastSlot} {
 		if v, err := time.ParseDuration(os.Getenv(name)); err == nil {
 			*d = v
 		}
