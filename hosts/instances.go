@@ -137,20 +137,20 @@ func (p *Provider) run(ctx context.Context, what, command, prefix, name string, 
 	case what == "list" && out.truncated:
 		return nil, fmt.Errorf("%s printed more than %d MiB; that is no list of instances", subject, maxOutput>>20)
 	}
-	return out.b, nil
+	return out.head, nil
 }
 
 // cappedOutput keeps the first maxOutput bytes and the last maxTail bytes.
 type cappedOutput struct {
-	b         []byte
+	head      []byte
 	tail      []byte
 	truncated bool // b is incomplete
 }
 
 func (w *cappedOutput) Write(p []byte) (int, error) {
 	n := len(p)
-	k := min(n, maxOutput-len(w.b))
-	w.b = append(w.b, p[:k]...)
+	k := min(n, maxOutput-len(w.head))
+	w.head = append(w.head, p[:k]...)
 	w.truncated = w.truncated || k < n
 	w.tail = append(w.tail, p[max(0, n-maxTail):]...)
 	w.tail = w.tail[max(0, len(w.tail)-maxTail):]

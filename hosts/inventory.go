@@ -144,7 +144,7 @@ func (inv *Inventory) Add(name, options string) (*Host, error) {
 		def = &draft{host: defaultHost()}
 	}
 	r := newReader(n, nil)
-	r.host(def, 0, values)
+	r.readHost(def, 0, values)
 	switch err := n.err(); {
 	case err != nil:
 		return nil, err
@@ -285,11 +285,11 @@ type notes struct {
 	warnings Problems
 }
 
-func (n *notes) bad(line int, format string, args ...any) {
+func (n *notes) addProblem(line int, format string, args ...any) {
 	n.problems = append(n.problems, Problem{n.file, line, fmt.Sprintf(format, args...)})
 }
 
-func (n *notes) warn(line int, format string, args ...any) {
+func (n *notes) addWarning(line int, format string, args ...any) {
 	n.warnings = append(n.warnings, Problem{n.file, line, fmt.Sprintf(format, args...)})
 }
 

@@ -30,16 +30,16 @@ type draft struct {
 
 // slotsValue is `slots` as written.
 type slotsValue struct {
-	fixed int  // a number
-	less  int  // cores-N
-	bare  bool // "cores", from which reserve is subtracted
+	fixed    int  // a number
+	less     int  // cores-N
+	allCores bool // "cores", from which reserve is subtracted
 }
 
 // inventoryKey is a key of [defaults], [[host]] and [[provider]].
 type inventoryKey struct {
 	name  string
 	scope scope
-	value
+	keyType
 }
 
 // scope tells in which tables a key may be.
@@ -60,8 +60,8 @@ var inventoryKeys = []inventoryKey{
 	{"user", anywhere, line(func(d *draft) *string { return &d.host.User }, parseUser)},
 	{"identity", anywhere, line(func(d *draft) *string { return &d.host.Identity }, parseIdentity)},
 	{"jump", anywhere, lines(func(d *draft) *[]string { return &d.host.Jump }, parseJump)},
-	{"slots", anywhere, value{set: setSlots}},
-	{"reserve", anywhere, value{set: setReserve}},
+	{"slots", anywhere, keyType{set: setSlots}},
+	{"reserve", anywhere, keyType{set: setReserve}},
 	{"yield", anywhere, boolean(func(d *draft) *bool { return &d.host.Yield }, true)},
 	{"max_load", anywhere, decimal(func(d *draft) *float64 { return &d.host.MaxLoad }, true)},
 	{"min_mem_free", anywhere, size(func(d *draft) *int64 { return &d.host.MinMemFree })},
@@ -73,7 +73,7 @@ var inventoryKeys = []inventoryKey{
 	{"tags", anywhere, lines(func(d *draft) *[]string { return &d.host.Tags }, parseTags)},
 	{"queues", anywhere, lines(func(d *draft) *[]Kept { return &d.host.Queues }, parseKept)},
 	{"gpus", anywhere, number(func(d *draft) *int { return &d.host.GPUs }, -1, jobs.MaxGPUs)},
-	{"gpu_ids", anywhere, value{set: setGPUIDs, get: func(d *draft) any { return d.host.GPUIDs }}},
+	{"gpu_ids", anywhere, keyType{set: setGPUIDs, get: func(d *draft) any { return d.host.GPUIDs }}},
 	{"mem_limit", anywhere, boolean(func(d *draft) *bool { return &d.host.NoMemLimit }, false)},
 	{"weight", anywhere, decimal(func(d *draft) *float64 { return &d.host.Weight }, false)},
 	{"work_dir", anywhere, line(func(d *draft) *string { return &d.host.WorkDir }, parseWorkDir)},
@@ -81,9 +81,9 @@ var inventoryKeys = []inventoryKey{
 	{"setup", anywhere, shell(func(d *draft) *string { return &d.host.Setup }, true)},
 	{"send", anywhere, lines(func(d *draft) *[]string { return &d.host.Send }, anyTexts)},
 	{"lost_after", anywhere, duration(func(d *draft) *time.Duration { return &d.host.LostAfter }, time.Second, 0)},
-	{"link", anywhere, value{set: setLink, get: func(d *draft) any { return append([]string{d.host.Link}, d.host.Command...) }}},
+	{"link", anywhere, keyType{set: setLink, get: func(d *draft) any { return append([]string{d.host.Link}, d.host.Command...) }}},
 
-	{"type", providerOnly, value{set: setType}},
+	{"type", providerOnly, keyType{set: setType}},
 	{"create", providerOnly, shell(func(d *draft) *string { return &d.provider.Create }, false)},
 	{"list", providerOnly, shell(func(d *draft) *string { return &d.provider.List }, false)},
 	{"terminate", providerOnly, shell(func(d *draft) *string { return &d.provider.Terminate }, false)},
@@ -308,7 +308,7 @@ func setSlots(d *draft, v any) error {
 		return wrongKind(v, `a whole number, "cores" or "cores-1"`)
 	}
 	if s == "cores" {
-		d.slots = &slotsValue{bare: true}
+		d.slots = &slotsValue{allCores: true}
 		return nil
 	}
 	digits, less := strings.CutPrefix(s, "cores-")
@@ -329,20 +329,20 @@ func setSlots(d *draft, v any) error {
 }
 
 // slotRule combines `slots` and `reserve` of a host, own, with those of [defaults], def.
-// Without either, one core is reserved. It reports what is wrong with the host's own `reserve`, which
-// is on that line.
-func (r *reader) slotRule(line int, def, own *draft) SlotRule {
+// Without either, one core is reserved. It reports what is wrong with the host's own `reserve`,
+// which is on that line.
+func (r *inventoryReader) slotRule(line int, def, own *draft) SlotRule {
 	slots, reserve := cmp.Or(own.slots, def.slots), cmp.Or(own.reserve, def.reserve)
 	switch {
 	case slots != nil && slots.fixed > 0:
 		if own.reserve != nil {
-			r.warn(line, "reserve does nothing here: slots is the number %d", slots.fixed)
+			r.addWarning(line, "reserve does nothing here: slots is the number %d", slots.fixed)
 		}
 		return SlotRule{Fixed: slots.fixed}
-	case slots != nil && !slots.bare && own.reserve == nil:
+	case slots != nil && !slots.allCores && own.reserve == nil:
 		return SlotRule{Less: slots.less}
-	case slots != nil && !slots.bare && own.slots != nil && *own.reserve != slots.less:
-		r.bad(line, "reserve = %d contradicts slots = \"cores-%d\"; give only one of them", *own.reserve, slots.less)
+	case slots != nil && !slots.allCores && own.slots != nil && *own.reserve != slots.less:
+		r.addProblem(line, "reserve = %d contradicts slots = \"cores-%d\"; give only one of them", *own.reserve, slots.less)
 		return SlotRule{}
 	case reserve != nil:
 		return SlotRule{Less: *reserve}

@@ -21,7 +21,7 @@ import (
 func Parse(data []byte, file string) (*Inventory, []string, error) {
 	n := &notes{file: file}
 	if i := bytes.IndexByte(data, 0); i >= 0 {
-		n.bad(1+bytes.Count(data[:i], []byte("\n")), "a NUL byte: this is not a text file")
+		n.addProblem(1+bytes.Count(data[:i], []byte("\n")), "a NUL byte: this is not a text file")
 		return nil, nil, n.err()
 	}
 	if isLogins(data) {
@@ -34,35 +34,35 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 			if at := pe.Position.Start; at > 0 && at <= len(data) { // Line is one too far when a line end was not expected
 				line = min(line, 1+bytes.Count(data[:at], []byte("\n")))
 			}
-			n.bad(line, "%s", strings.ReplaceAll(pe.Message, "\n", " "))
+			n.addProblem(line, "%s", strings.ReplaceAll(pe.Message, "\n", " "))
 		} else {
-			n.bad(0, "%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "toml: "), "\n", " "))
+			n.addProblem(0, "%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "toml: "), "\n", " "))
 		}
 		return nil, nil, n.err()
 	}
 	r := newReader(n, data)
-	r.root(root)
+	r.readRoot(root)
 	return r.inventory(data)
 }
 
-// reader turns the tables of one file into hosts and providers.
-type reader struct {
+// inventoryReader turns the tables of one file into hosts and providers.
+type inventoryReader struct {
 	*notes
-	at        *positions
-	hosts     []*Host
-	providers []*Provider
-	tokens    []jobs.Token
-	defaults  *draft
-	lines     map[string]int // host name to the line that gave it
-	full      bool           // the problem that there are more than MaxHosts was reported
+	positions     *positions
+	hosts         []*Host
+	providers     []*Provider
+	tokens        []jobs.Token
+	defaults      *draft
+	nameLines     map[string]int // host name to the line that gave it
+	limitReported bool           // the problem that there are more than MaxHosts was reported
 }
 
-func newReader(n *notes, data []byte) *reader {
-	return &reader{notes: n, at: locate(data), lines: map[string]int{}}
+func newReader(n *notes, data []byte) *inventoryReader {
+	return &inventoryReader{notes: n, positions: locate(data), nameLines: map[string]int{}}
 }
 
 // inventory returns what was read, and the warnings.
-func (r *reader) inventory(data []byte) (*Inventory, []string, error) {
+func (r *inventoryReader) inventory(data []byte) (*Inventory, []string, error) {
 	var warnings []string
 	for _, w := range sortByLine(r.warnings) {
 		warnings = append(warnings, w.String())
@@ -73,19 +73,19 @@ func (r *reader) inventory(data []byte) (*Inventory, []string, error) {
 	return &Inventory{File: r.file, Text: string(data), Hosts: r.hosts, Providers: r.providers, Tokens: r.tokens, defaults: r.defaults}, warnings, nil
 }
 
-func (r *reader) root(root map[string]any) {
+func (r *inventoryReader) readRoot(root map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(root)) {
-		switch line := r.at.line("", 0, key); key {
+		switch line := r.positions.line("", 0, key); key {
 		case "defaults", "host", "provider", "tokens":
 		default:
 			if findKey(key) != nil {
-				r.bad(line, "%q stands outside any table; put it under [defaults] or a [[host]]", key)
+				r.addProblem(line, "%q stands outside any table; put it under [defaults] or a [[host]]", key)
 				continue
 			}
-			if _, isTable := root[key].(map[string]any); isTable || len(r.at.tables[key]) > 0 {
-				line = r.at.table(key, 0)
+			if _, isTable := root[key].(map[string]any); isTable || len(r.positions.tables[key]) > 0 {
+				line = r.positions.table(key, 0)
 			}
-			r.bad(line, "unknown table or key %q; there are [defaults], [[host]], [[provider]] and [tokens]", key)
+			r.addProblem(line, "unknown table or key %q; there are [defaults], [[host]], [[provider]] and [tokens]", key)
 		}
 	}
 
@@ -94,9 +94,9 @@ func (r *reader) root(root map[string]any) {
 	case nil:
 	case map[string]any:
 		r.apply(def, "defaults", 0, t)
-		r.slotRule(r.at.line("defaults", 0, "reserve"), &draft{}, def)
+		r.slotRule(r.positions.line("defaults", 0, "reserve"), &draft{}, def)
 	default:
-		r.bad(r.at.table("defaults", 0), "defaults must be a table, written [defaults] once")
+		r.addProblem(r.positions.table("defaults", 0), "defaults must be a table, written [defaults] once")
 	}
 
 	r.defaults = def
@@ -106,25 +106,25 @@ func (r *reader) root(root map[string]any) {
 	providers, ok2 := tablesOf(root["provider"])
 	switch {
 	case !ok:
-		r.bad(r.at.table("host", 0), "write [[host]] with double brackets before each host")
+		r.addProblem(r.positions.table("host", 0), "write [[host]] with double brackets before each host")
 	case !ok2:
-		r.bad(r.at.table("provider", 0), "write [[provider]] with double brackets before each provider")
+		r.addProblem(r.positions.table("provider", 0), "write [[provider]] with double brackets before each provider")
 	case len(tables)+len(providers) == 0:
-		r.bad(0, "no [[host]] in it; without an inventory file this machine is used")
+		r.addProblem(0, "no [[host]] in it; without an inventory file this machine is used")
 	}
 	for i, t := range tables {
-		r.host(def, i, t)
+		r.readHost(def, i, t)
 	}
 	for i, t := range providers {
-		r.provider(def, i, t)
+		r.readProvider(def, i, t)
 	}
 }
 
 // readTokens reads [tokens], the number of tokens of each kind.
-func (r *reader) readTokens(v any) {
+func (r *inventoryReader) readTokens(v any) {
 	table, ok := v.(map[string]any)
 	if v != nil && !ok {
-		r.bad(r.at.table("tokens", 0), "tokens must be a table, written [tokens] once")
+		r.addProblem(r.positions.table("tokens", 0), "tokens must be a table, written [tokens] once")
 	}
 	for _, name := range slices.Sorted(maps.Keys(table)) {
 		n := 0
@@ -133,7 +133,7 @@ func (r *reader) readTokens(v any) {
 			n, err = wholeNumber(table[name], 0, jobs.MaxTokens)
 		}
 		if err != nil {
-			r.bad(r.at.line("tokens", 0, name), "%s: %v", name, err)
+			r.addProblem(r.positions.line("tokens", 0, name), "%s: %v", name, err)
 		}
 		r.tokens = append(r.tokens, jobs.Token{Name: name, Count: n})
 	}
@@ -162,9 +162,9 @@ func tablesOf(v any) ([]map[string]any, bool) {
 
 // apply sets the values of the n-th table of that name. It reports keys that do not belong
 // in the table.
-func (r *reader) apply(d *draft, table string, n int, values map[string]any) {
+func (r *inventoryReader) apply(d *draft, table string, n int, values map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		line := r.at.line(table, n, key)
+		line := r.positions.line(table, n, key)
 		k := findKey(key)
 		switch {
 		case k == nil:
@@ -172,16 +172,16 @@ func (r *reader) apply(d *draft, table string, n int, values map[string]any) {
 			if near := jobs.Nearest(key, keyNames(table)); near != "" {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
-			r.bad(line, "unknown key %q%s", key, hint)
+			r.addProblem(line, "unknown key %q%s", key, hint)
 		case k.scope >= providerOnly && table != "provider":
-			r.bad(line, "%s belongs in a [[provider]]", key)
+			r.addProblem(line, "%s belongs in a [[provider]]", key)
 		case k.scope == notDefaults && table == "defaults":
-			r.bad(line, "%s belongs in a [[host]], not in [defaults]", key)
+			r.addProblem(line, "%s belongs in a [[host]], not in [defaults]", key)
 		default:
 			if err := k.set(d, values[key]); err != nil {
-				r.bad(line, "%s: %v", key, err)
+				r.addProblem(line, "%s: %v", key, err)
 			} else if key == "lost_after" && d.host.LostAfter < 15*time.Second {
-				r.warn(line, "lost_after below 15s: a short failure of the network gives a host up")
+				r.addWarning(line, "lost_after below 15s: a short failure of the network gives a host up")
 			}
 		}
 	}
@@ -190,16 +190,16 @@ func (r *reader) apply(d *draft, table string, n int, values map[string]any) {
 // linkText describes the links with which the keys of ssh have no effect.
 var linkText = map[string]string{"local": "local", "command": "a command, whose words must say how to reach the host"}
 
-// host reads the n-th [[host]] and adds the hosts that it describes.
-func (r *reader) host(def *draft, n int, values map[string]any) {
-	own := r.draft(def, "host", n, values, "name")
+// readHost reads the n-th [[host]] and adds the hosts that it describes.
+func (r *inventoryReader) readHost(def *draft, n int, values map[string]any) {
+	own := r.readDraft(def, "host", n, values, "name")
 	if own == nil {
 		return
 	}
-	line := r.at.line("host", n, "name")
+	line := r.positions.line("host", n, "name")
 	names, err := Expand(own.name)
 	if err != nil {
-		r.bad(line, "name: %v", err)
+		r.addProblem(line, "name: %v", err)
 		return
 	}
 	if addresses, ok := r.addresses(own.host, own, names, n); ok {
@@ -207,14 +207,14 @@ func (r *reader) host(def *draft, n int, values map[string]any) {
 	}
 }
 
-// draft reads the n-th table of that name, which must have the required keys. It returns
+// readDraft reads the n-th table of that name, which must have the required keys. It returns
 // nil if it has reported a problem.
-func (r *reader) draft(def *draft, table string, n int, values map[string]any, required ...string) *draft {
-	line := r.at.table(table, n)
+func (r *inventoryReader) readDraft(def *draft, table string, n int, values map[string]any, required ...string) *draft {
+	line := r.positions.table(table, n)
 	before := len(r.problems)
 	own := &draft{table: table, host: def.host}
 	r.apply(own, table, n, values)
-	rule := r.slotRule(r.at.line(table, n, "reserve"), def, own)
+	rule := r.slotRule(r.positions.line(table, n, "reserve"), def, own)
 	var missing []string
 	for _, key := range required {
 		if _, given := values[key]; !given {
@@ -222,7 +222,7 @@ func (r *reader) draft(def *draft, table string, n int, values map[string]any, r
 		}
 	}
 	if missing != nil && len(r.problems) == before {
-		r.bad(line, "a [[%s]] without a %s", table, strings.Join(missing, ", "))
+		r.addProblem(line, "a [[%s]] without a %s", table, strings.Join(missing, ", "))
 	}
 	if len(r.problems) > before {
 		return nil
@@ -230,13 +230,13 @@ func (r *reader) draft(def *draft, table string, n int, values map[string]any, r
 	h := &own.host
 	h.Slots, h.File, h.Line = rule, r.file, line
 	if err := h.checkQueues(); err != nil {
-		r.bad(r.at.line(table, n, "queues"), "queues: %v", err)
+		r.addProblem(r.positions.line(table, n, "queues"), "queues: %v", err)
 		return nil
 	}
 	if h.Link != "ssh" {
 		for _, key := range []string{"address", "port", "user", "identity", "jump"} {
 			if _, said := values[key]; said {
-				r.warn(r.at.line(table, n, key), "%s does nothing here: link is %s", key, linkText[h.Link])
+				r.addWarning(r.positions.line(table, n, key), "%s does nothing here: link is %s", key, linkText[h.Link])
 			}
 		}
 	}
@@ -244,24 +244,24 @@ func (r *reader) draft(def *draft, table string, n int, values map[string]any, r
 }
 
 // addHosts adds the hosts of one line. They differ in their names and addresses.
-func (r *reader) addHosts(line int, names []string, addresses [][]string, h Host) {
+func (r *inventoryReader) addHosts(line int, names []string, addresses [][]string, h Host) {
 	if len(r.hosts)+len(names) > MaxHosts {
-		if !r.full {
-			r.bad(line, "more than %d hosts in one inventory", MaxHosts)
+		if !r.limitReported {
+			r.addProblem(line, "more than %d hosts in one inventory", MaxHosts)
 		}
-		r.full = true
+		r.limitReported = true
 		return
 	}
 	for i, name := range names {
 		if p := nameProblem(name); p != "" {
-			r.bad(line, "%s", p)
+			r.addProblem(line, "%s", p)
 			return // the others of a range would be wrong in the same way
 		}
-		if first, dup := r.lines[name]; dup {
-			r.bad(line, "the host %s is given twice, first on line %d", name, first)
+		if first, dup := r.nameLines[name]; dup {
+			r.addProblem(line, "the host %s is given twice, first on line %d", name, first)
 			continue
 		}
-		r.lines[name] = line
+		r.nameLines[name] = line
 		one := h
 		one.Name, one.Addresses = name, addresses[i]
 		one.Command = nil
@@ -274,9 +274,9 @@ func (r *reader) addHosts(line int, names []string, addresses [][]string, h Host
 
 // addresses returns the addresses of each name: its own part of a range, or the name itself
 // if an ssh host has no address.
-func (r *reader) addresses(h Host, own *draft, names []string, n int) ([][]string, bool) {
+func (r *inventoryReader) addresses(h Host, own *draft, names []string, n int) ([][]string, bool) {
 	out := make([][]string, len(names))
-	line := r.at.line(own.table, n, "address")
+	line := r.positions.line(own.table, n, "address")
 	if len(own.addresses) == 0 {
 		if h.Link == "ssh" {
 			for i, name := range names {
@@ -289,15 +289,15 @@ func (r *reader) addresses(h Host, own *draft, names []string, n int) ([][]strin
 		expanded, err := expandAddress(a)
 		switch {
 		case err != nil:
-			r.bad(line, "address: %v", err)
+			r.addProblem(line, "address: %v", err)
 			return nil, false
 		case len(expanded) == 1 && len(names) > 1:
 			if h.Link == "ssh" {
-				r.warn(line, "all %d hosts of %s have the same address %s", len(names), own.name, a)
+				r.addWarning(line, "all %d hosts of %s have the same address %s", len(names), own.name, a)
 			}
 			expanded = slices.Repeat(expanded, len(names))
 		case len(expanded) != len(names):
-			r.bad(line, "address: %s stands for %d addresses, but the name %s for %d hosts", a, len(expanded), own.name, len(names))
+			r.addProblem(line, "address: %s stands for %d addresses, but the name %s for %d hosts", a, len(expanded), own.name, len(names))
 			return nil, false
 		}
 		for i := range names {

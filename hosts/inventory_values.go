@@ -13,16 +13,16 @@ import (
 	"dcs-tui/jobs"
 )
 
-// value is the type of a key: how its value is read into a draft. Errors of set do not name
+// keyType is the type of a key: how its value is read into a draft. Errors of set do not name
 // the key.
-type value struct {
+type keyType struct {
 	set func(d *draft, v any) error
 	get func(d *draft) any // to report changes of a host; nil: not compared
 }
 
 // field returns the type of a key whose value parse turns into a field of the draft.
-func field[T any](at func(*draft) *T, parse func(v any) (T, error)) value {
-	return value{
+func field[T any](at func(*draft) *T, parse func(v any) (T, error)) keyType {
+	return keyType{
 		set: func(d *draft, v any) error {
 			t, err := parse(v)
 			if err == nil {
@@ -35,7 +35,7 @@ func field[T any](at func(*draft) *T, parse func(v any) (T, error)) value {
 }
 
 // line is one line of text, not empty.
-func line(at func(*draft) *string, parse func(string) (string, error)) value {
+func line(at func(*draft) *string, parse func(string) (string, error)) keyType {
 	return field(at, func(v any) (string, error) {
 		s, err := oneLine(v)
 		if err != nil {
@@ -46,7 +46,7 @@ func line(at func(*draft) *string, parse func(string) (string, error)) value {
 }
 
 // lines is a text, or a list of texts.
-func lines[T any](at func(*draft) *[]T, parse func([]string) ([]T, error)) value {
+func lines[T any](at func(*draft) *[]T, parse func([]string) ([]T, error)) keyType {
 	return field(at, func(v any) ([]T, error) {
 		items, err := textList(v)
 		if err != nil {
@@ -57,7 +57,7 @@ func lines[T any](at func(*draft) *[]T, parse func([]string) ([]T, error)) value
 }
 
 // shell is text for a shell, which may have several lines.
-func shell(at func(*draft) *string, mayBeEmpty bool) value {
+func shell(at func(*draft) *string, mayBeEmpty bool) keyType {
 	return field(at, func(v any) (string, error) {
 		s, ok := v.(string)
 		trimmed := strings.TrimSpace(s)
@@ -73,12 +73,12 @@ func shell(at func(*draft) *string, mayBeEmpty bool) value {
 	})
 }
 
-func number(at func(*draft) *int, low, high int) value {
+func number(at func(*draft) *int, low, high int) keyType {
 	return field(at, func(v any) (int, error) { return wholeNumber(v, low, high) })
 }
 
 // decimal is a number that is not negative.
-func decimal(at func(*draft) *float64, mayBeZero bool) value {
+func decimal(at func(*draft) *float64, mayBeZero bool) keyType {
 	return field(at, func(v any) (float64, error) {
 		f, ok := v.(float64)
 		if n, whole := v.(int64); whole {
@@ -95,7 +95,7 @@ func decimal(at func(*draft) *float64, mayBeZero bool) value {
 }
 
 // boolean sets a field to whether the value is equal to when.
-func boolean(at func(*draft) *bool, when bool) value {
+func boolean(at func(*draft) *bool, when bool) keyType {
 	return field(at, func(v any) (bool, error) {
 		b, ok := v.(bool)
 		if !ok {
@@ -106,7 +106,7 @@ func boolean(at func(*draft) *bool, when bool) value {
 }
 
 // size is a number of bytes as in a jobs file, or 0.
-func size(at func(*draft) *int64) value {
+func size(at func(*draft) *int64) keyType {
 	return field(at, func(v any) (int64, error) {
 		s, err := quantity(v, `a size such as "2G"`)
 		if err != nil || s == "0" {
@@ -117,7 +117,7 @@ func size(at func(*draft) *int64) value {
 }
 
 // duration is a duration as in a jobs file, from low to high; high 0: without a limit.
-func duration(at func(*draft) *time.Duration, low, high time.Duration) value {
+func duration(at func(*draft) *time.Duration, low, high time.Duration) keyType {
 	return field(at, func(v any) (time.Duration, error) {
 		s, err := quantity(v, `a duration such as "60s"`)
 		if err != nil {
@@ -235,7 +235,8 @@ func timeOfDay(s string) (time.Duration, bool) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err == nil
 }
 
-// shellToken matches blanks, a text in quotes, a quoted character, bare text, or a single character.
+// shellToken matches blanks, a text in quotes, a quoted character, bare text, or a single
+// character.
 var shellToken = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)[ \t\r\n]+|'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^ \t\r\n'"\\|&;<>$\x60()]+|.`)
 })

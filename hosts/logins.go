@@ -29,29 +29,29 @@ func ParseLogins(data []byte, file string) (*Inventory, []string, error) {
 		n++
 		text, _, _ := strings.Cut(line, "#")
 		if text = strings.TrimSpace(text); text != "" {
-			r.login(text, n)
+			r.readLogin(text, n)
 		}
 	}
 	if len(r.problems) == 0 && len(r.hosts) == 0 {
-		r.bad(0, "it names no host")
+		r.addProblem(0, "it names no host")
 	}
 	return r.inventory(data)
 }
 
-func (r *reader) login(text string, line int) {
+func (r *inventoryReader) readLogin(text string, line int) {
 	h := defaultHost()
 	h.Slots, h.File, h.Line = SlotRule{Less: 1}, r.file, line
 	rest := text
 	if digits, after, ok := strings.Cut(text, "/"); ok {
 		slots, err := strconv.Atoi(digits)
 		if err != nil || slots < 1 || slots > jobs.MaxSlots {
-			r.bad(line, "%q does not begin with a number of slots from 1 to %d: a login is [SLOTS/][USER@]HOST[:PORT]", text, jobs.MaxSlots)
+			r.addProblem(line, "%q does not begin with a number of slots from 1 to %d: a login is [SLOTS/][USER@]HOST[:PORT]", text, jobs.MaxSlots)
 			return
 		}
 		h.Slots, rest = SlotRule{Fixed: slots}, after
 	}
 	if strings.ContainsAny(rest, " \t") {
-		r.bad(line, "%q has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config", text)
+		r.addProblem(line, "%q has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config", text)
 		return
 	}
 	if rest == ":" {
@@ -61,21 +61,21 @@ func (r *reader) login(text string, line int) {
 	if user, host, ok := strings.Cut(rest, "@"); ok {
 		h.User, rest = user, host
 		if user == "" || strings.HasPrefix(user, "-") {
-			r.bad(line, "%q has no user before the @", text)
+			r.addProblem(line, "%q has no user before the @", text)
 			return
 		}
 	}
 	if host, port, ok := strings.Cut(rest, ":"); ok {
 		n, err := strconv.Atoi(port)
 		if err != nil || n < 1 || n > 65535 {
-			r.bad(line, "%q is not a port from 1 to 65535", port)
+			r.addProblem(line, "%q is not a port from 1 to 65535", port)
 			return
 		}
 		h.Port, rest = n, host
 	}
 	names, err := Expand(rest)
 	if err != nil {
-		r.bad(line, "%v", err)
+		r.addProblem(line, "%v", err)
 		return
 	}
 	addresses, _ := r.addresses(h, &draft{}, names, 0)

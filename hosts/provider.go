@@ -41,20 +41,20 @@ const (
 	defaultIdle    = 5 * time.Minute
 )
 
-// provider reads the n-th [[provider]].
-func (r *reader) provider(def *draft, n int, values map[string]any) {
-	own := r.draft(def, "provider", n, values, r.providerKeys(n, values)...)
+// readProvider reads the n-th [[provider]].
+func (r *inventoryReader) readProvider(def *draft, n int, values map[string]any) {
+	own := r.readDraft(def, "provider", n, values, r.providerKeys(n, values)...)
 	if own == nil {
 		return
 	}
-	line := r.at.line("provider", n, "name")
+	line := r.positions.line("provider", n, "name")
 	if p := nameProblem(own.name); p != "" {
-		r.bad(line, "%s", p)
+		r.addProblem(line, "%s", p)
 		return
 	}
 	for _, p := range r.providers {
 		if p.Name == own.name {
-			r.bad(line, "the provider %s is given twice, first on line %d", p.Name, p.Host.Line)
+			r.addProblem(line, "the provider %s is given twice, first on line %d", p.Name, p.Host.Line)
 			return
 		}
 	}
@@ -62,10 +62,10 @@ func (r *reader) provider(def *draft, n int, values map[string]any) {
 	p.Name, p.Host = own.name, own.host
 	p.Startup, p.Idle = cmp.Or(p.Startup, defaultStartup), cmp.Or(p.Idle, defaultIdle)
 	if p.Host.Link == "local" {
-		r.bad(r.at.line("provider", n, "link"), `link: an instance is another machine, so it cannot be "local"`)
+		r.addProblem(r.positions.line("provider", n, "link"), `link: an instance is another machine, so it cannot be "local"`)
 		return
 	}
-	if p.Slurm != nil && !r.slurm(&p, n, values) {
+	if p.Slurm != nil && !r.completeSlurm(&p, n, values) {
 		return
 	}
 	addresses, ok := r.addresses(p.Host, own, []string{own.name}, n)

@@ -44,32 +44,32 @@ func setType(d *draft, v any) error {
 
 // providerKeys returns the keys that a [[provider]] must have. It reports keys that belong to
 // the other type.
-func (r *reader) providerKeys(n int, values map[string]any) (required []string) {
+func (r *inventoryReader) providerKeys(n int, values map[string]any) (required []string) {
 	if _, typed := values["type"]; typed {
 		for _, key := range []string{"create", "list", "terminate"} {
 			if _, said := values[key]; said {
-				r.bad(r.at.line("provider", n, key), `%s: type = "slurm" supplies this command`, key)
+				r.addProblem(r.positions.line("provider", n, key), `%s: type = "slurm" supplies this command`, key)
 			}
 		}
 		return []string{"name", "time", "max"}
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if k := findKey(key); k != nil && k.scope == slurmOnly {
-			r.bad(r.at.line("provider", n, key), `%s belongs in a [[provider]] with type = "slurm"`, key)
+			r.addProblem(r.positions.line("provider", n, key), `%s belongs in a [[provider]] with type = "slurm"`, key)
 		}
 	}
 	return []string{"name", "create", "list", "terminate", "max"}
 }
 
-// slurm completes a provider of allocations. false: it has reported a problem.
-func (r *reader) slurm(p *Provider, n int, values map[string]any) bool {
+// completeSlurm completes a provider of allocations. false: it has reported a problem.
+func (r *inventoryReader) completeSlurm(p *Provider, n int, values map[string]any) bool {
 	s := *p.Slurm
 	s.Nodes = max(1, s.Nodes)
 	if _, said := values["margin"]; !said {
 		s.Margin = min(defaultMargin, s.Time/4)
 	}
 	if s.Margin >= s.Time {
-		r.bad(r.at.line("provider", n, "margin"), "margin: no job would ever start, because it is not shorter than time")
+		r.addProblem(r.positions.line("provider", n, "margin"), "margin: no job would ever start, because it is not shorter than time")
 		return false
 	}
 	if _, said := values["yield"]; !said {
@@ -77,7 +77,7 @@ func (r *reader) slurm(p *Provider, n int, values map[string]any) bool {
 	}
 	if slices.Equal(p.Host.Command, []string{"srun"}) {
 		p.Host.Command = strings.Fields("srun --jobid={job} --overlap --nodes=1 --ntasks=1 --mem=0 --cpu-bind=none --nodelist={address}")
-		r.warn(r.at.line("provider", n, "link"), "link = srun: when a link ends, or this dispatcher dies, Slurm may end the jobs of its node, "+
+		r.addWarning(r.positions.line("provider", n, "link"), "link = srun: when a link ends, or this dispatcher dies, Slurm may end the jobs of its node, "+
 			"which then run again elsewhere; over ssh they go on (docs/slurm.md)")
 	}
 	p.Slurm = &s

@@ -44,8 +44,8 @@ type Fetcher struct {
 
 	attempts, files, bytes atomic.Int64
 	reserving              sync.Mutex   // held by reserve
-	pending                atomic.Int64 // bytes that are reserved and not written yet
-	full                   atomic.Bool  // no more attempts are started
+	reserved               atomic.Int64 // bytes that are reserved and not written yet
+	isFull                 atomic.Bool  // no more attempts are started
 
 	mu     sync.Mutex
 	shards map[string]bool // directories of attempts that exist
@@ -73,7 +73,7 @@ type HostResult struct {
 func (b *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	b.full.Store(false)
+	b.isFull.Store(false)
 	all := make([]HostResult, len(p.Hosts))
 	var tasks sync.WaitGroup
 	turns := make(chan struct{}, maxHosts)
@@ -81,19 +81,19 @@ func (b *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error)
 		tasks.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			all[i] = b.host(ctx, stop, &p.Hosts[i])
+			all[i] = b.fetchHost(ctx, stop, &p.Hosts[i])
 		})
 	}
 	tasks.Wait()
 	err := context.Cause(ctx)
-	if err == nil && b.full.Load() {
+	if err == nil && b.isFull.Load() {
 		err = errFull
 	}
 	return all, cmp.Or(err, b.syncNames())
 }
 
-// host copies the files of one host, several attempts concurrently.
-func (b *Fetcher) host(ctx context.Context, stop context.CancelCauseFunc, p *HostPlan) HostResult {
+// fetchHost copies the files of one host, several attempts concurrently.
+func (b *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p *HostPlan) HostResult {
 	r := HostResult{Host: p.Host}
 	var mu sync.Mutex
 	var tasks sync.WaitGroup
@@ -102,7 +102,7 @@ func (b *Fetcher) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 	take := func() (jobs.AttemptID, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if unreachable || b.full.Load() || ctx.Err() != nil || next == len(p.Attempts) {
+		if unreachable || b.isFull.Load() || ctx.Err() != nil || next == len(p.Attempts) {
 			return jobs.AttemptID{}, false
 		}
 		next++
@@ -111,7 +111,7 @@ func (b *Fetcher) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 	for range min(maxReads, len(p.Attempts)) {
 		tasks.Go(func() {
 			for id, ok := take(); ok; id, ok = take() {
-				puts, none, err := b.attempt(ctx, large, p.Host, id)
+				puts, none, err := b.fetchAttempt(ctx, large, p.Host, id)
 				var ofHost *hosts.Error
 				var disk *diskError
 				mu.Lock()
@@ -122,7 +122,7 @@ func (b *Fetcher) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 				case err == nil:
 					r.Same++
 				case errors.Is(err, errFull):
-					b.full.Store(true)
+					b.isFull.Store(true)
 					err = nil // it is not an error of this host
 				case errors.As(err, &disk):
 					stop(err)
@@ -141,18 +141,18 @@ func (b *Fetcher) host(ctx context.Context, stop context.CancelCauseFunc, p *Hos
 	return r
 }
 
-// attempt copies the files of one attempt. The status file is written last, and only if it has a
-// sentinel, so that it proves that the other files are complete. It is read first. An attempt that
-// was given up may still run, and outputs that are read before its sentinel may be incomplete. puts
-// is the number of copied files, without those that the host does not have.
-func (b *Fetcher) attempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, none int, err error) {
-	if err := b.shard(id); err != nil {
+// fetchAttempt copies the files of one attempt. The status file is written last, and only if it has
+// a sentinel, so that it proves that the other files are complete. It is read first. An attempt
+// that was given up may still run, and outputs that are read before its sentinel may be incomplete.
+// puts is the number of copied files, without those that the host does not have.
+func (b *Fetcher) fetchAttempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, none int, err error) {
+	if err := b.makeShard(id); err != nil {
 		return 0, 0, err
 	}
 	p := Piece{Host: host, Attempt: id}
-	status, statusErr := b.status(ctx, p)
+	status, statusErr := b.readStatus(ctx, p)
 	for _, p.File = range []jobs.File{jobs.FileOut, jobs.FileErr} {
-		put, err := b.output(ctx, large, p)
+		put, err := b.copyOutput(ctx, large, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			none++
@@ -191,8 +191,8 @@ func (e *diskError) Error() string {
 
 func (e *diskError) Unwrap() error { return e.err }
 
-// asDisk wraps an error of the run directory; nil stays nil.
-func asDisk(err error) error {
+// asDiskError wraps an error of the run directory; nil stays nil.
+func asDiskError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -206,18 +206,18 @@ func (b *Fetcher) createFile(path string, size int64, fill func(io.WriterAt) err
 	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:12]+"."+thisProcess())
 	f, err := disk.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return asDisk(err)
+		return asDiskError(err)
 	}
-	w := &countingWriter{WriterAt: f, b: b}
+	w := &countingWriter{WriterAt: f, fetcher: b}
 	err = fill(w)
 	if err == nil && size > 0 {
-		err = asDisk(f.Sync())
+		err = asDiskError(f.Sync())
 	}
 	if cerr := f.Close(); err == nil { // NFS reports a full disk here
-		err = asDisk(cerr)
+		err = asDiskError(cerr)
 	}
 	if err == nil {
-		err = asDisk(disk.Rename(tmp, path))
+		err = asDiskError(disk.Rename(tmp, path))
 	}
 	if err != nil {
 		disk.Remove(tmp) // if this fails, SweepFetched removes it
@@ -231,19 +231,19 @@ func (b *Fetcher) createFile(path string, size int64, fill func(io.WriterAt) err
 // countingWriter counts what is written, and turns errors into diskErrors.
 type countingWriter struct {
 	io.WriterAt
-	b *Fetcher
-	n int64
+	fetcher *Fetcher
+	n       int64
 }
 
 func (w *countingWriter) WriteAt(p []byte, at int64) (int, error) {
 	n, err := w.WriterAt.WriteAt(p, at)
 	w.n += int64(n)
-	w.b.bytes.Add(int64(n))
-	return n, asDisk(err)
+	w.fetcher.bytes.Add(int64(n))
+	return n, asDiskError(err)
 }
 
-// shard creates the directory of an attempt's files.
-func (b *Fetcher) shard(id jobs.AttemptID) error {
+// makeShard creates the directory of an attempt's files.
+func (b *Fetcher) makeShard(id jobs.AttemptID) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	dir := filepath.Dir(jobs.AttemptFile(b.Run.Dir, id, jobs.FileOut))
@@ -252,7 +252,7 @@ func (b *Fetcher) shard(id jobs.AttemptID) error {
 	}
 	err := b.Run.Disk.Mkdir(dir, 0o700)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return asDisk(err)
+		return asDiskError(err)
 	}
 	if b.shards == nil {
 		b.shards = map[string]bool{}
@@ -271,7 +271,7 @@ func (b *Fetcher) syncNames() (err error) {
 	if len(b.shards) > 0 {
 		err = errors.Join(err, b.Run.Disk.SyncDir(b.Run.Path(rundir.AttemptsDir)))
 	}
-	return asDisk(err)
+	return asDiskError(err)
 }
 
 // reservedBytes are left free for others, such as a dispatcher's journal.
@@ -286,7 +286,7 @@ var errFull = &diskError{syscall.ENOSPC}
 func (b *Fetcher) reserve(n int64) error {
 	free := b.Free
 	if free == nil {
-		free = b.free
+		free = b.freeBytes
 	}
 	b.reserving.Lock()
 	defer b.reserving.Unlock()
@@ -296,14 +296,14 @@ func (b *Fetcher) reserve(n int64) error {
 		return &diskError{err}
 	case has <= 0:
 		return errFull
-	case n > 0 && has-b.pending.Load() < n:
+	case n > 0 && has-b.reserved.Load() < n:
 		return fmt.Errorf("there is no space here for a file of %s", results.HumanBytes(n))
 	}
-	b.pending.Add(n)
+	b.reserved.Add(n)
 	return nil
 }
 
-func (b *Fetcher) free() (int64, error) {
+func (b *Fetcher) freeBytes() (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(b.Run.Dir, &st); err != nil {
 		return 0, err
@@ -311,10 +311,10 @@ func (b *Fetcher) free() (int64, error) {
 	return int64(st.Bavail)*st.Bsize - reservedBytes, nil
 }
 
-// output copies an output of an attempt, unless the file here has the same size, and reports
+// copyOutput copies an output of an attempt, unless the file here has the same size, and reports
 // whether it did. large limits the concurrent large files. The error is fs.ErrNotExist if
 // the host has no such file.
-func (b *Fetcher) output(ctx context.Context, large chan struct{}, p Piece) (put bool, err error) {
+func (b *Fetcher) copyOutput(ctx context.Context, large chan struct{}, p Piece) (put bool, err error) {
 	path := jobs.AttemptFile(b.Run.Dir, p.Attempt, p.File)
 	have := int64(-1)
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
@@ -337,14 +337,14 @@ func (b *Fetcher) output(ctx context.Context, large chan struct{}, p Piece) (put
 	if err := b.reserve(size); err != nil {
 		return false, err
 	}
-	defer func() { b.pending.Add(p.Offset - size) }() // what was not written
+	defer func() { b.reserved.Add(p.Offset - size) }() // what was not written
 	err = b.createFile(path, size, func(w io.WriterAt) error {
 		for p.Limit = hosts.MaxChunk; ; {
 			data = data[:min(int64(len(data)), size-p.Offset)] // the file may have grown
 			if _, err := w.WriteAt(data, p.Offset); err != nil {
 				return err
 			}
-			b.pending.Add(-int64(len(data)))
+			b.reserved.Add(-int64(len(data)))
 			if p.Offset += int64(len(data)); p.Offset >= size {
 				return nil
 			}
@@ -359,9 +359,9 @@ func (b *Fetcher) output(ctx context.Context, large chan struct{}, p Piece) (put
 	return err == nil, err
 }
 
-// status reads the status file of an attempt and checks that it is of this attempt and host.
+// readStatus reads the status file of an attempt and checks that it is of this attempt and host.
 // It returns nil without a sentinel, as after the attempt was lost.
-func (b *Fetcher) status(ctx context.Context, p Piece) ([]byte, error) {
+func (b *Fetcher) readStatus(ctx context.Context, p Piece) ([]byte, error) {
 	p.File, p.Limit = jobs.FileStatus, attempts.StatusBytes+1
 	data, _, err := b.Read(ctx, p)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,17 +21,17 @@ type Reader struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 
-	mu    sync.Mutex
-	known map[string]*hosts.Host
-	hosts map[string]*readHost
-	all   sync.WaitGroup
+	mu        sync.Mutex
+	inventory map[string]*hosts.Host
+	hosts     map[string]*readHost
+	all       sync.WaitGroup
 }
 
 // NewReader returns a Reader for a run and the hosts of its inventory.
 func NewReader(c hosts.Connector, uid string, inventory []*hosts.Host) *Reader {
-	r := &Reader{connector: c, uid: uid, known: map[string]*hosts.Host{}, hosts: map[string]*readHost{}}
+	r := &Reader{connector: c, uid: uid, inventory: map[string]*hosts.Host{}, hosts: map[string]*readHost{}}
 	for _, h := range inventory {
-		r.known[h.Name] = h
+		r.inventory[h.Name] = h
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	return r
@@ -79,12 +79,12 @@ func (r *Reader) host(name string) (*readHost, error) {
 	if f := r.hosts[name]; f != nil {
 		return f, nil
 	}
-	h := r.known[name]
+	h := r.inventory[name]
 	if h == nil {
 		return nil, &hosts.Error{Host: name, Class: hosts.Misconfigured, Err: errors.New("it is not in the inventory"),
 			Advice: "name one that has it with --hosts"}
 	}
-	f := &readHost{host: h, gone: make(chan struct{}),
+	f := &readHost{host: h, ended: make(chan struct{}),
 		slots: make(chan struct{}, maxReads), pending: map[int64]chan *hosts.Chunk{}}
 	r.hosts[name] = f
 	r.all.Go(func() { f.run(r.ctx, r.connector, r.uid) })
@@ -109,7 +109,7 @@ const (
 // readHost is one host from which a Reader reads.
 type readHost struct {
 	host  *hosts.Host
-	gone  chan struct{} // closed when err is set
+	ended chan struct{} // closed when err is set
 	err   error         // valid after gone
 	slots chan struct{} // once connected, holds one element for each piece that may be requested
 
@@ -138,7 +138,7 @@ func (f *readHost) run(ctx context.Context, c hosts.Connector, uid string) {
 		err = &hosts.Error{Host: f.host.Name, Class: hosts.Unreachable, Err: err}
 	}
 	f.err = err
-	close(f.gone)
+	close(f.ended)
 }
 
 // receive delivers pieces. It returns the reason for its end.
@@ -195,7 +195,7 @@ func (f *readHost) deliver(c *hosts.Chunk) {
 func (f *readHost) read(ctx context.Context, m hosts.Read) (*hosts.Chunk, error) {
 	select {
 	case <-f.slots:
-	case <-f.gone:
+	case <-f.ended:
 		return nil, f.err
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -219,7 +219,7 @@ func (f *readHost) read(ctx context.Context, m hosts.Read) (*hosts.Chunk, error)
 		select {
 		case c := <-answer:
 			return c, nil
-		case <-f.gone:
+		case <-f.ended:
 			return nil, f.err
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -86,15 +86,15 @@ func (e *Entry) check() error {
 		strings.ContainsRune(e.Path, 0) || !filepath.IsLocal(e.Path) || filepath.Clean(e.Path) != e.Path {
 		return errors.New("not an entry")
 	}
-	if e.Kind == 'l' && leadsOut(e.Path, e.Target) {
+	if e.Kind == 'l' && leadsOutside(e.Path, e.Target) {
 		return errors.New("the link leads out of the job's directory")
 	}
 	return nil
 }
 
-// leadsOut reports whether a symbolic link at path may lead out of the tree to which path is
+// leadsOutside reports whether a symbolic link at path may lead out of the tree to which path is
 // relative. ".." is accepted only at the beginning: a name before it may itself be a link.
-func leadsOut(path, target string) bool {
+func leadsOutside(path, target string) bool {
 	if target == "" || filepath.IsAbs(target) {
 		return true
 	}

@@ -153,9 +153,9 @@ func parseIgnore(dir string, text string) (r ignoreRules, err error) {
 	return r, nil
 }
 
-// ignored reports whether a path is not sent. The last matching rule of the deepest file with
+// isIgnored reports whether a path is not sent. The last matching rule of the deepest file with
 // a matching rule decides.
-func ignored(files []ignoreRules, path string, isDir bool) bool {
+func isIgnored(files []ignoreRules, path string, isDir bool) bool {
 	for i := len(files) - 1; i >= 0; i-- {
 		below := path
 		if d := files[i].dir; d != "." {

@@ -21,16 +21,16 @@ var ErrChanged = errors.New("the file was changed while it was being sent")
 // Source makes manifests of files of this machine and reads the contents that they list. It
 // remembers sums by path, inode, size, and time. It is safe for concurrent use.
 type Source struct {
-	base string   // absolute directory of relative paths
-	omit []string // absolute paths that are never sent, such as the run directory
+	base    string   // absolute directory of relative paths
+	omitted []string // absolute paths that are never sent, such as the run directory
 
 	// Held while a sum is computed, because hosts ask for the same sums at the same time.
 	hashing sync.Mutex
 
-	mu    sync.Mutex
-	known map[string]content // by absolute path
-	path  map[Sum]string     // of the contents in manifests
-	sets  map[string]*watched
+	mu           sync.Mutex
+	sums         map[string]content // by absolute path
+	pathOf       map[Sum]string     // of the contents in manifests
+	watchedLists map[string]*watched
 }
 
 // content describes a file when its sum was computed.
@@ -48,20 +48,20 @@ const recentAge = 2 * time.Second
 
 // NewSource returns a Source for paths relative to base and for absolute paths.
 func NewSource(base string, omit ...string) *Source {
-	return &Source{base: base, omit: omit, known: map[string]content{}, path: map[Sum]string{}, sets: map[string]*watched{}}
+	return &Source{base: base, omitted: omit, sums: map[string]content{}, pathOf: map[Sum]string{}, watchedLists: map[string]*watched{}}
 }
 
 // CheckItems returns the error that Manifest would return for items, each PATH or PATH:DEST.
 // It reads no file.
 func (s *Source) CheckItems(items []string) error {
-	_, err := s.list(items, false)
+	_, err := s.listItems(items, false)
 	return err
 }
 
-// split returns the source of an item and its destination in the job's directory.
-func (s *Source) split(item string) (path, dest string, err error) {
+// splitItem returns the source of an item and its destination in the job's directory.
+func (s *Source) splitItem(item string) (path, dest string, err error) {
 	path = item
-	if _, err := os.Lstat(s.abs(item)); err != nil {
+	if _, err := os.Lstat(s.absolute(item)); err != nil {
 		if i := strings.LastIndexByte(item, ':'); i > 0 {
 			path, dest = item[:i], item[i+1:]
 		}
@@ -79,7 +79,7 @@ func (s *Source) split(item string) (path, dest string, err error) {
 	if dest = filepath.Clean(dest); !filepath.IsLocal(dest) {
 		return "", "", fmt.Errorf("%s leads out of %s: give its place in the directory of the job, as in %s:%s", item, s.base, path, filepath.Base(path))
 	}
-	if _, err := os.Stat(s.abs(path)); err != nil {
+	if _, err := os.Stat(s.absolute(path)); err != nil {
 		if of, ok := errors.AsType[*fs.PathError](err); ok {
 			err = of.Err
 		}
@@ -88,7 +88,7 @@ func (s *Source) split(item string) (path, dest string, err error) {
 	return path, dest, nil
 }
 
-func (s *Source) abs(path string) string {
+func (s *Source) absolute(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
@@ -98,16 +98,16 @@ func (s *Source) abs(path string) string {
 // Manifest returns a manifest of the current files of items. A symbolic link that leads out of
 // the tree that is sent is an error. It reads files whose sums are not known, so it can take
 // long.
-func (s *Source) Manifest(items []string) (Manifest, error) { return s.list(items, true) }
+func (s *Source) Manifest(items []string) (Manifest, error) { return s.listItems(items, true) }
 
-func (s *Source) list(items []string, sums bool) (Manifest, error) {
+func (s *Source) listItems(items []string, sums bool) (Manifest, error) {
 	all := map[string]Entry{}
 	for _, item := range items {
-		path, dest, err := s.split(item)
+		path, dest, err := s.splitItem(item)
 		if err != nil {
 			return nil, err
 		}
-		w := &walk{s: s, item: dest, all: all, sums: sums}
+		w := &walk{source: s, item: dest, all: all, sums: sums}
 		if err := w.add(path); err != nil {
 			return nil, err
 		}
@@ -122,19 +122,19 @@ func (s *Source) list(items []string, sums bool) (Manifest, error) {
 
 // walk adds one item to a manifest.
 type walk struct {
-	s    *Source
-	item string // its destination in the job's directory
-	all  map[string]Entry
-	sums bool
+	source *Source
+	item   string // its destination in the job's directory
+	all    map[string]Entry
+	sums   bool
 }
 
 func (w *walk) add(path string) error {
-	abs := w.s.abs(path)
+	abs := w.source.absolute(path)
 	var rules []ignoreRules
-	rel, err := filepath.Rel(w.s.base, abs)
+	rel, err := filepath.Rel(w.source.base, abs)
 	if err == nil && filepath.IsLocal(rel) {
 		// A path below base must not lead out of it through a symbolic link.
-		root, err := os.OpenRoot(w.s.base)
+		root, err := os.OpenRoot(w.source.base)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (w *walk) add(path string) error {
 				if dir = filepath.Join(dir, name); name == "." && len(rules) > 0 {
 					continue
 				}
-				up, err := readIgnore(filepath.Join(w.s.base, dir), dir)
+				up, err := readIgnore(filepath.Join(w.source.base, dir), dir)
 				if err != nil {
 					return err
 				}
@@ -171,14 +171,14 @@ func (w *walk) add(path string) error {
 		w.all[d] = Entry{Path: d, Kind: 'd'}
 	}
 	if !st.IsDir() {
-		return w.file(real, w.item, st)
+		return w.addFile(real, w.item, st)
 	}
-	return w.dir(real, w.item, rel, rules)
+	return w.addDir(real, w.item, rel, rules)
 }
 
-// dir adds a directory. real is its path, dest its destination, and rel the path to which
+// addDir adds a directory. real is its path, dest its destination, and rel the path to which
 // ignore rules apply.
-func (w *walk) dir(real, dest, rel string, rules []ignoreRules) error {
+func (w *walk) addDir(real, dest, rel string, rules []ignoreRules) error {
 	if dest != "." {
 		w.all[dest] = Entry{Path: dest, Kind: 'd'}
 	}
@@ -193,7 +193,7 @@ func (w *walk) dir(real, dest, rel string, rules []ignoreRules) error {
 	}
 	for _, d := range list {
 		abs, to, name := filepath.Join(real, d.Name()), filepath.Join(dest, d.Name()), filepath.Join(rel, d.Name())
-		if slices.Contains(w.s.omit, abs) || d.IsDir() && (d.Name() == ".git" || d.Name() == "dcs-runs") || ignored(rules, name, d.IsDir()) {
+		if slices.Contains(w.source.omitted, abs) || d.IsDir() && (d.Name() == ".git" || d.Name() == "dcs-runs") || isIgnored(rules, name, d.IsDir()) {
 			continue
 		}
 		st, err := d.Info()
@@ -203,11 +203,11 @@ func (w *walk) dir(real, dest, rel string, rules []ignoreRules) error {
 		case err != nil:
 			return err
 		case st.IsDir():
-			err = w.dir(abs, to, name, rules)
+			err = w.addDir(abs, to, name, rules)
 		case st.Mode().IsRegular():
-			err = w.file(abs, to, st)
+			err = w.addFile(abs, to, st)
 		case st.Mode()&fs.ModeSymlink != 0:
-			err = w.link(abs, to)
+			err = w.addLink(abs, to)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -216,14 +216,14 @@ func (w *walk) dir(real, dest, rel string, rules []ignoreRules) error {
 	return nil
 }
 
-func (w *walk) file(real, dest string, st fs.FileInfo) error {
+func (w *walk) addFile(real, dest string, st fs.FileInfo) error {
 	if !st.Mode().IsRegular() {
 		return fmt.Errorf("%s is neither a file nor a directory", real)
 	}
 	c := contentOf(st)
 	if w.sums {
 		var err error
-		if c, err = w.s.sum(real, st); err != nil {
+		if c, err = w.source.contentSum(real, st); err != nil {
 			return err
 		}
 	}
@@ -231,13 +231,13 @@ func (w *walk) file(real, dest string, st fs.FileInfo) error {
 	return nil
 }
 
-func (w *walk) link(abs, dest string) error {
+func (w *walk) addLink(abs, dest string) error {
 	target, err := os.Readlink(abs)
 	if err != nil {
 		return err
 	}
 	inItem, err := filepath.Rel(w.item, dest)
-	if err != nil || leadsOut(inItem, target) {
+	if err != nil || leadsOutside(inItem, target) {
 		return fmt.Errorf("the symbolic link %s leads out of what is sent, to %s: name it in %s, or send a copy", abs, target, ignoreFile)
 	}
 	w.all[dest] = Entry{Path: dest, Kind: 'l', Target: target}
@@ -263,8 +263,8 @@ func contentOf(st fs.FileInfo) content {
 	return c
 }
 
-// sum returns the content of a file. It computes the sum unless it is known.
-func (s *Source) sum(real string, st fs.FileInfo) (content, error) {
+// contentSum returns the content of a file. It computes the sum unless it is known.
+func (s *Source) contentSum(real string, st fs.FileInfo) (content, error) {
 	c := contentOf(st)
 	if !s.isKnown(real, &c) {
 		s.hashing.Lock()
@@ -292,7 +292,7 @@ func (s *Source) sum(real string, st fs.FileInfo) (content, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known[real], s.path[c.sum] = c, real
+	s.sums[real], s.pathOf[c.sum] = c, real
 	return c, nil
 }
 
@@ -300,7 +300,7 @@ func (s *Source) sum(real string, st fs.FileInfo) (content, error) {
 func (s *Source) isKnown(real string, c *content) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was, ok := s.known[real]
+	was, ok := s.sums[real]
 	c.sum = was.sum
 	return ok && !was.recent && was == *c
 }
@@ -322,8 +322,8 @@ func openFile(path string) (*os.File, error) {
 // if the file has changed.
 func (s *Source) Read(sum Sum, offset int64, limit int) ([]byte, error) {
 	s.mu.Lock()
-	path, ok := s.path[sum]
-	was := s.known[path]
+	path, ok := s.pathOf[sum]
+	was := s.sums[path]
 	s.mu.Unlock()
 	if !ok {
 		return nil, fmt.Errorf("no file that is sent has the sum %s", sum)
@@ -366,10 +366,10 @@ func (s *Source) Version(items []string) int {
 	key := strings.Join(items, "\x00")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := s.sets[key]
+	w := s.watchedLists[key]
 	if w == nil {
 		w = &watched{}
-		s.sets[key] = w
+		s.watchedLists[key] = w
 	}
 	if now := time.Now(); !w.scanning && !now.Before(w.nextAt) {
 		w.scanning = true

@@ -151,15 +151,15 @@ func (s Store) Receive(e *Entry, piece int, get func(offset int64, limit int) ([
 }
 
 // SetTree sets the files that every job gets from now on. Their contents must be in the store.
-func (s Store) SetTree(m Manifest) error { return s.set("tree", m) }
+func (s Store) SetTree(m Manifest) error { return s.writeManifest("tree", m) }
 
 // SetOwn sets the files that one attempt gets in addition.
 func (s Store) SetOwn(attempt string, m Manifest) error {
-	return s.set(filepath.Join("own", attempt), m)
+	return s.writeManifest(filepath.Join("own", attempt), m)
 }
 
-// set records the times of the copies, by which a change by a job is recognized.
-func (s Store) set(name string, m Manifest) error {
+// writeManifest records the times of the copies, by which a change by a job is recognized.
+func (s Store) writeManifest(name string, m Manifest) error {
 	m = slices.Clone(m)
 	for i := range m {
 		if e := &m[i]; e.Kind == 'f' && e.Target == "" {
@@ -190,8 +190,8 @@ func (s Store) HasOwn(attempt string) bool {
 	return err == nil
 }
 
-// sent returns the manifest of the files of an attempt.
-func (s Store) sent(attempt string, tree, own bool) (all Manifest, err error) {
+// sentManifest returns the manifest of the files of an attempt.
+func (s Store) sentManifest(attempt string, tree, own bool) (all Manifest, err error) {
 	var names []string
 	if tree {
 		names = append(names, s.path("tree"))
@@ -217,7 +217,7 @@ func (s Store) sent(attempt string, tree, own bool) (all Manifest, err error) {
 // that every job gets.
 func (s Store) Make(attempt string, tree, own bool) (string, error) {
 	dir := s.path("jobs", attempt)
-	m, err := s.sent(attempt, tree, own)
+	m, err := s.sentManifest(attempt, tree, own)
 	if err != nil {
 		return dir, err
 	}
@@ -228,15 +228,15 @@ func (s Store) Make(attempt string, tree, own bool) (string, error) {
 		return dir, err
 	}
 	for i := range m {
-		if err := s.place(dir, &m[i]); err != nil {
+		if err := s.placeEntry(dir, &m[i]); err != nil {
 			return dir, err
 		}
 	}
 	return dir, nil
 }
 
-// place creates one entry in the directory of a job that has not started yet.
-func (s Store) place(dir string, e *Entry) error {
+// placeEntry creates one entry in the directory of a job that has not started yet.
+func (s Store) placeEntry(dir string, e *Entry) error {
 	to := filepath.Join(dir, e.Path)
 	if e.Kind == 'd' {
 		return os.MkdirAll(to, 0o700)
@@ -295,7 +295,7 @@ func copyFile(from, to string, mode fs.FileMode) error {
 // in it. missing is the first pattern without a match. A file that leads out of the directory
 // through a symbolic link is an error.
 func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int, missing string, err error) {
-	sent, err := s.sent(attempt, tree, own)
+	sent, err := s.sentManifest(attempt, tree, own)
 	if err != nil {
 		return 0, "", err
 	}
@@ -329,7 +329,7 @@ func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int
 				}
 			}
 		}
-		if len(hits) == 0 || s.unchanged(given[path], root, path, d) {
+		if len(hits) == 0 || s.isUnchanged(given[path], root, path, d) {
 			return nil
 		}
 		st, err := root.Stat(path)
@@ -360,8 +360,8 @@ func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int
 	return len(list), "", nil
 }
 
-// unchanged reports whether a file of a job's directory is still as it was sent.
-func (s Store) unchanged(e *Entry, root *os.Root, path string, d fs.DirEntry) bool {
+// isUnchanged reports whether a file of a job's directory is still as it was sent.
+func (s Store) isUnchanged(e *Entry, root *os.Root, path string, d fs.DirEntry) bool {
 	if e == nil {
 		return false
 	}

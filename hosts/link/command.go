@@ -190,7 +190,7 @@ func explainSSH(h *hosts.Host, lines []string, loggedIn bool) error {
 			}
 			e := &hosts.Error{Host: h.Name, Class: failure.class, Err: fmt.Errorf("ssh says: %s", strings.Trim(line, "@ "))}
 			if failure.advice != "" {
-				e.Advice = fmt.Sprintf(failure.advice, byHand(h.Command))
+				e.Advice = fmt.Sprintf(failure.advice, manualCommand(h.Command))
 			}
 			return e
 		}
@@ -198,8 +198,8 @@ func explainSSH(h *hosts.Host, lines []string, loggedIn bool) error {
 	return nil
 }
 
-// byHand returns the command that a person types to see whether ssh works.
-func byHand(argv []string) string {
+// manualCommand returns the command that a person types to see whether ssh works.
+func manualCommand(argv []string) string {
 	var words []string
 	for _, word := range argv {
 		words = append(words, text.ShellWord(word))

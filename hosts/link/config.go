@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	askTimeout = 10 * time.Second // of one `ssh -G`; a `Match exec` in the configuration may run anything
-	maxAsking  = 4                // concurrent `ssh -G` processes
-	maxStderr  = 1000             // bytes of ssh's standard error in an error
+	askTimeout      = 10 * time.Second // of one `ssh -G`; a `Match exec` in the configuration may run anything
+	maxSSHProcesses = 4                // concurrent `ssh -G` processes
+	maxStderr       = 1000             // bytes of ssh's standard error in an error
 )
 
 // unknownHost is a name that no configuration mentions.
@@ -33,12 +33,12 @@ const unknownHost = "dcs-tui.invalid"
 // answers, so a later change of a file does not affect the same question. It is safe for concurrent
 // use.
 type SSHConfig struct {
-	env     *environment
-	program string // path of ssh; "": it is not installed
-	path    string // absolute, for -F; "": the usual files
-	timeout time.Duration
-	run     func(args []string) (settings, error) // runs `ssh -G`; tests replace it
-	running chan struct{}                         // holds one element for each process
+	env          *environment
+	program      string // path of ssh; "": it is not installed
+	path         string // absolute, for -F; "": the usual files
+	timeout      time.Duration
+	run          func(args []string) (settings, error) // runs `ssh -G`; tests replace it
+	processSlots chan struct{}                         // holds one element for each process
 
 	mu      sync.Mutex
 	answers map[string]func() (settings, error) // by the arguments
@@ -65,7 +65,7 @@ func newSSHConfig(path string, env *environment, program string) (*SSHConfig, er
 		}
 	}
 	c := &SSHConfig{env: env, program: program, path: path, timeout: askTimeout,
-		running: make(chan struct{}, maxAsking), answers: map[string]func() (settings, error){}}
+		processSlots: make(chan struct{}, maxSSHProcesses), answers: map[string]func() (settings, error){}}
 	c.run = c.runSSH
 	return c, nil
 }
@@ -113,10 +113,10 @@ func (s settings) first(keyword string) string {
 	return ""
 }
 
-// ask returns the settings of a host, without those that are OpenSSH's defaults. The
+// settingsOf returns the settings of a host, without those that are OpenSSH's defaults. The
 // identity of the inventory is not passed: ssh leaves a key that does not exist out of its
 // answer, and nothing else in the answer depends on the key.
-func (c *SSHConfig) ask(q request) (settings, error) {
+func (c *SSHConfig) settingsOf(q request) (settings, error) {
 	if c.program == "" {
 		return nil, errors.New("there is no ssh program, which resolves names by your ssh configuration: install the OpenSSH client (openssh-client)")
 	}
@@ -162,9 +162,9 @@ func (c *SSHConfig) query(args ...string) (settings, error) {
 	answer := c.answers[key]
 	if answer == nil {
 		answer = sync.OnceValues(func() (settings, error) {
-			c.running <- struct{}{}
+			c.processSlots <- struct{}{}
 			s, err := c.run(args)
-			<-c.running
+			<-c.processSlots
 			if _, refused := errors.AsType[*refusedError](err); err != nil && !refused {
 				c.mu.Lock()
 				delete(c.answers, key)
@@ -262,7 +262,7 @@ func SSHAliases(path string) ([]string, error) {
 				}
 			case "include":
 				for _, pattern := range words[1:] {
-					if pattern = env.tilde(pattern); !filepath.IsAbs(pattern) {
+					if pattern = env.expandTilde(pattern); !filepath.IsAbs(pattern) {
 						pattern = filepath.Join(dir, pattern)
 					}
 					files, _ := filepath.Glob(pattern) // a malformed pattern matches no file

@@ -13,8 +13,8 @@ import (
 // unsupported. An unsupported directive that applies to a host, other than by OpenSSH's
 // default, is named in a warning. So is an unknown one.
 
-// honored are used in config_*.go, or by ssh itself.
-var honored = wordSet(`hostname user port identityfile certificatefile identitiesonly identityagent proxyjump
+// honoredDirectives are used in config_*.go, or by ssh itself.
+var honoredDirectives = wordSet(`hostname user port identityfile certificatefile identitiesonly identityagent proxyjump
 	proxycommand userknownhostsfile globalknownhostsfile stricthostkeychecking hostkeyalgorithms hostkeyalias
 	connecttimeout ciphers kexalgorithms macs addressfamily ignoreunknown tag refuseconnection host
 	canonicalizehostname`)
@@ -91,7 +91,7 @@ func unsupported(s settings) (lines []string) {
 		values := s[keyword]
 		d, known := unsupportedDirectives[keyword]
 		switch {
-		case honored[keyword] || meaningless[keyword]:
+		case honoredDirectives[keyword] || meaningless[keyword]:
 		case !known:
 			lines = append(lines, fmt.Sprintf("%q in the ssh configuration is unknown and ignored", keyword))
 		case d.matters(values[0]):

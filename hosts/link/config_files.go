@@ -34,8 +34,8 @@ func currentEnvironment() (*environment, error) {
 	return e, nil
 }
 
-// tilde expands ~/… and ~user/…; the name of an unknown user stays as written.
-func (e *environment) tilde(path string) string {
+// expandTilde expands ~/… and ~user/…; the name of an unknown user stays as written.
+func (e *environment) expandTilde(path string) string {
 	if path == "~" || strings.HasPrefix(path, "~/") {
 		return filepath.Join(e.home, path[1:])
 	}
@@ -48,16 +48,16 @@ func (e *environment) tilde(path string) string {
 	return path
 }
 
-var variable = sync.OnceValue(func() *regexp.Regexp {
+var variablePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\$\{([A-Za-z0-9_]+)\}`)
 })
 
-var token = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)%.?`) })
+var tokenPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)%.?`) })
 
-// variables expands ${NAME}. A variable that is not set stays as written, so that the file
+// expandVariables expands ${NAME}. A variable that is not set stays as written, so that the file
 // does not exist.
-func (e *environment) variables(s string) string {
-	return variable().ReplaceAllStringFunc(s, func(m string) string {
+func (e *environment) expandVariables(s string) string {
+	return variablePattern().ReplaceAllStringFunc(s, func(m string) string {
 		if v, ok := e.getenv(m[2 : len(m)-1]); ok {
 			return v
 		}
@@ -83,7 +83,7 @@ func (e *environment) tokens(t *Target) tokens {
 // expand replaces %-tokens. An unknown one is an error, as in OpenSSH.
 func (t tokens) expand(s string) (string, error) {
 	var err error
-	expanded := token().ReplaceAllStringFunc(s, func(m string) string {
+	expanded := tokenPattern().ReplaceAllStringFunc(s, func(m string) string {
 		v, known := t[m]
 		switch {
 		case known || err != nil:
@@ -107,7 +107,7 @@ type fileSettings struct {
 // path expands the value of a directive to an absolute path. A relative one is below the
 // current directory, as for ssh.
 func (f *fileSettings) path(value, directive string) string {
-	s, err := f.tokens.expand(f.env.tilde(f.env.variables(value)))
+	s, err := f.tokens.expand(f.env.expandTilde(f.env.expandVariables(value)))
 	if err == nil {
 		s, err = filepath.Abs(s)
 	}

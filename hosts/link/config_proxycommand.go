@@ -18,9 +18,9 @@ var jumpCommand = sync.OnceValue(func() *regexp.Regexp {
 // sshOption matches an option of such a command.
 var sshOption = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(` -([qTxan]|([Wlp]) ?(\S+))`) })
 
-// asJump returns the gateway of a ProxyCommand that does what ProxyJump does, in the form of
-// ProxyJump. It returns "" for any other command.
-func asJump(command []string) string {
+// jumpOfProxyCommand returns the gateway of a ProxyCommand that does what ProxyJump does, in the
+// form of ProxyJump. It returns "" for any other command.
+func jumpOfProxyCommand(command []string) string {
 	m := jumpCommand().FindStringSubmatch(strings.Join(command, " "))
 	if m == nil {
 		return ""

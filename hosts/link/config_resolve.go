@@ -82,7 +82,7 @@ type request struct {
 type resolution struct {
 	c        *SSHConfig
 	warnings []string
-	nJumps   int
+	numJumps int
 }
 
 // target resolves one connection. about begins its warnings and errors: "gateway NAME: ",
@@ -91,7 +91,7 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 	if q.alias == "" || q.alias[0] == '-' || strings.ContainsFunc(q.alias, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
 		return nil, fmt.Errorf("%q is not a name or address to connect to", q.alias)
 	}
-	s, err := r.c.ask(q)
+	s, err := r.c.settingsOf(q)
 	// How ssh describes a host that is its own gateway.
 	if err != nil && strings.Contains(err.Error(), "jumphost loop") {
 		return nil, errJumpLoop(q.alias)
@@ -107,7 +107,7 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 		r.warnings = appendNew(r.warnings, about+line)
 	}
 	t := &Target{Alias: q.alias, User: q.user, Port: q.port}
-	if err := r.c.fill(t, s, q); err != nil {
+	if err := r.c.fillTarget(t, s, q); err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
 	specs, err := jumpSpecs(t, s, q)
@@ -127,7 +127,7 @@ func (r *resolution) jumps(specs []string) ([]*Target, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.nJumps++; r.nJumps > maxJumps {
+		if r.numJumps++; r.numJumps > maxJumps {
 			return nil, errJumpLoop(q.alias)
 		}
 		if i > 0 {
@@ -157,7 +157,7 @@ func jumpSpecs(t *Target, s settings, q request) ([]string, error) {
 	}
 	value := s.first("proxyjump")
 	if command := s.first("proxycommand"); value == "" && command != "" && !isNone(command) {
-		if value = asJump(strings.Fields(command)); value == "" {
+		if value = jumpOfProxyCommand(strings.Fields(command)); value == "" {
 			return nil, fmt.Errorf("ProxyCommand in the ssh configuration is not supported, and without it another host might be reached; %s", useSSH)
 		}
 	}
@@ -171,8 +171,8 @@ func jumpSpecs(t *Target, s settings, q request) ([]string, error) {
 	return strings.Split(value, ","), nil
 }
 
-// fill sets all fields of t but the gateways.
-func (c *SSHConfig) fill(t *Target, s settings, q request) error {
+// fillTarget sets all fields of t but the gateways.
+func (c *SSHConfig) fillTarget(t *Target, s settings, q request) error {
 	if why := s.first("refuseconnection"); why != "" {
 		return fmt.Errorf("the ssh configuration refuses the connection: %s", why)
 	}

@@ -119,8 +119,8 @@ type localStream struct {
 	mu     sync.Mutex
 	reaped bool // the pid may belong to another process
 
-	done  chan struct{} // closed when the child is reaped
-	state error         // how it ended; valid after done
+	done    chan struct{} // closed when the child is reaped
+	exitErr error         // how it ended; valid after done
 
 	closing   chan struct{} // closed by Close
 	closeOnce sync.Once
@@ -174,7 +174,7 @@ func (s *localStream) reap() {
 	syscall.Kill(-pid, syscall.SIGKILL)
 	s.reaped = true
 	s.mu.Unlock()
-	s.state = exitError(s.cmd.Wait())
+	s.exitErr = exitError(s.cmd.Wait())
 	close(s.done)
 }
 
@@ -211,7 +211,7 @@ func (s *localStream) Stderr() io.Reader          { return s.stderr }
 func (s *localStream) Wait() error {
 	select {
 	case <-s.done:
-		return s.state
+		return s.exitErr
 	case <-s.closing:
 		return s.waitKilled()
 	}
@@ -220,7 +220,7 @@ func (s *localStream) Wait() error {
 // waitKilled waits for a child that was killed, at most killTimeout.
 func (s *localStream) waitKilled() error {
 	if closedWithin(s.done, killTimeout) {
-		return s.state
+		return s.exitErr
 	}
 	return fmt.Errorf("process %d does not end although it was killed; it hangs in the kernel, probably on a file system", s.cmd.Process.Pid)
 }

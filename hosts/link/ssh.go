@@ -38,17 +38,17 @@ const defaultConnectTimeout = 15 * time.Second
 // SSHOpener opens links over ssh. It holds what hosts share: keys and their passphrases,
 // known host keys, connections to gateways, and the number of dials in progress.
 type SSHOpener struct {
-	opts     SSHOptions
-	ring     *keyring
-	known    knownFiles
-	limits   dialLimits
-	gateways *gateways
-	writing  sync.Mutex // held while a known_hosts file is written
+	opts       SSHOptions
+	keyring    *keyring
+	knownFiles knownFiles
+	limits     dialLimits
+	gateways   *gateways
+	writeMu    sync.Mutex // held while a known_hosts file is written
 }
 
 // NewSSH returns an SSHOpener.
 func NewSSH(opts SSHOptions) *SSHOpener {
-	o := &SSHOpener{opts: opts, ring: newKeyring(opts.Prompt)}
+	o := &SSHOpener{opts: opts, keyring: newKeyring(opts.Prompt)}
 	o.gateways = newGateways(o)
 	return o
 }
@@ -111,7 +111,7 @@ func (o *SSHOpener) dialTarget(ctx context.Context, host string, t *Target) (hos
 	if err != nil {
 		return nil, err
 	}
-	return &sshLink{host: host, c: c, timeout: t.timeout(), closed: make(chan struct{})}, nil
+	return &sshLink{host: host, conn: c, timeout: t.timeout(), closed: make(chan struct{})}, nil
 }
 
 // timeout returns ConnectTimeout or the default.
@@ -131,7 +131,7 @@ const keepAliveRequest = "keepalive@openssh.com"
 // sshLink is one ssh connection to a host.
 type sshLink struct {
 	host    string
-	c       *connection
+	conn    *connection
 	timeout time.Duration // for the server to start a command
 
 	closed    chan struct{}
@@ -188,7 +188,7 @@ func (l *sshLink) Start(ctx context.Context, command string) (hosts.Stream, erro
 
 // start opens the channel and requests the command. It may block until the link is closed.
 func (l *sshLink) start(command string) (*sshStream, error) {
-	ch, requests, err := l.c.client.OpenChannel("session", nil)
+	ch, requests, err := l.conn.client.OpenChannel("session", nil)
 	if err != nil {
 		if _, ok := errors.AsType[*ssh.OpenChannelError](err); ok {
 			return nil, &hosts.Error{Host: l.host, Class: hosts.Unreachable,
@@ -216,7 +216,7 @@ func (l *sshLink) start(command string) (*sshStream, error) {
 func (l *sshLink) KeepAlive(ctx context.Context) error {
 	answered := make(chan error, 1)
 	go func() {
-		_, _, err := l.c.client.SendRequest(keepAliveRequest, true, nil)
+		_, _, err := l.conn.client.SendRequest(keepAliveRequest, true, nil)
 		answered <- err
 	}()
 	select {
@@ -241,7 +241,7 @@ func (l *sshLink) close(why error) {
 	l.closeOnce.Do(func() {
 		l.closeErr = why
 		close(l.closed)
-		l.c.close()
+		l.conn.close()
 	})
 }
 
@@ -253,10 +253,10 @@ const closeTimeout = time.Second
 // reads and writes of the library's channel cannot be canceled: sshd confirms a close only when
 // the command has ended.
 type sshStream struct {
-	l         *sshLink
-	ch        ssh.Channel
-	in        *io.PipeWriter
-	out, errs *io.PipeReader
+	link           *sshLink
+	channel        ssh.Channel
+	stdin          *io.PipeWriter
+	stdout, stderr *io.PipeReader
 
 	// Closed when it is known how the command ended, or that this will never be known.
 	ended   chan struct{}
@@ -269,7 +269,7 @@ type sshStream struct {
 
 func newSSHStream(l *sshLink, ch ssh.Channel, requests <-chan *ssh.Request) *sshStream {
 	s := &sshStream{
-		l: l, ch: ch, in: newDrain(ch, ch.CloseWrite), out: newPump(ch), errs: newPump(ch.Stderr()),
+		link: l, channel: ch, stdin: newDrain(ch, ch.CloseWrite), stdout: newPump(ch), stderr: newPump(ch.Stderr()),
 		ended: make(chan struct{}), closing: make(chan struct{}),
 	}
 	go s.handleRequests(requests)
@@ -305,19 +305,19 @@ func (s *sshStream) handleRequests(requests <-chan *ssh.Request) {
 			r.Reply(false, nil)
 		}
 	}
-	s.end(s.l.unreachable(errors.New("the connection ended before it was known how the command did")))
+	s.end(s.link.unreachable(errors.New("the connection ended before it was known how the command did")))
 	select {
-	case <-s.l.closed:
-		s.drop()
+	case <-s.link.closed:
+		s.discard()
 	case <-s.closing:
 	}
 }
 
-// drop discards what was not read. Later reads and writes fail.
-func (s *sshStream) drop() {
-	s.in.CloseWithError(net.ErrClosed)
-	s.out.CloseWithError(net.ErrClosed)
-	s.errs.CloseWithError(net.ErrClosed)
+// discard discards what was not read. Later reads and writes fail.
+func (s *sshStream) discard() {
+	s.stdin.CloseWithError(net.ErrClosed)
+	s.stdout.CloseWithError(net.ErrClosed)
+	s.stderr.CloseWithError(net.ErrClosed)
 }
 
 func (s *sshStream) end(err error) {
@@ -327,9 +327,9 @@ func (s *sshStream) end(err error) {
 	})
 }
 
-func (s *sshStream) Read(b []byte) (int, error) { return s.out.Read(b) }
-func (s *sshStream) Stdin() io.WriteCloser      { return s.in }
-func (s *sshStream) Stderr() io.Reader          { return s.errs }
+func (s *sshStream) Read(b []byte) (int, error) { return s.stdout.Read(b) }
+func (s *sshStream) Stdin() io.WriteCloser      { return s.stdin }
+func (s *sshStream) Stderr() io.Reader          { return s.stderr }
 
 // Wait returns when the command has ended, at the latest closeTimeout after Close.
 func (s *sshStream) Wait() error {
@@ -341,7 +341,7 @@ func (s *sshStream) Wait() error {
 	if closedWithin(s.ended, closeTimeout) {
 		return s.status
 	}
-	return s.l.unreachable(errors.New("the command was ended from here; sshd has not said how it ended"))
+	return s.link.unreachable(errors.New("the command was ended from here; sshd has not said how it ended"))
 }
 
 // Close closes the channel, so that the command's input ends, and asks sshd to kill its
@@ -350,12 +350,12 @@ func (s *sshStream) Wait() error {
 func (s *sshStream) Close() error {
 	s.closeOnce.Do(func() {
 		close(s.closing)
-		s.drop()
+		s.discard()
 		closed := make(chan struct{})
 		go func() { // it may block until the link is closed
 			defer close(closed)
-			s.ch.SendRequest("signal", false, ssh.Marshal(struct{ Name string }{"KILL"}))
-			s.ch.Close()
+			s.channel.SendRequest("signal", false, ssh.Marshal(struct{ Name string }{"KILL"}))
+			s.channel.Close()
 		}()
 		closedWithin(closed, closeTimeout)
 	})

@@ -18,10 +18,10 @@ import (
 
 // connection is one ssh connection with what must be released together with it.
 type connection struct {
-	client *ssh.Client
-	conn   net.Conn
-	via    *gateway // nil: direct
-	pool   *gateways
+	client   *ssh.Client
+	conn     net.Conn
+	gateway  *gateway // nil: direct
+	gateways *gateways
 }
 
 // close cuts the connection. Data that was written but not sent yet will not arrive: a launch must
@@ -29,8 +29,8 @@ type connection struct {
 func (c *connection) close() {
 	abort(c.conn)
 	c.client.Close()
-	if c.via != nil {
-		c.pool.release(c.via)
+	if c.gateway != nil {
+		c.gateways.release(c.gateway)
 	}
 }
 
@@ -55,7 +55,7 @@ func (o *SSHOpener) connect(ctx context.Context, host string, t *Target, jumps [
 	}
 	bad := map[string]string{}
 	for range maxRedials {
-		a := &attempt{o: o, host: host, t: t, gw: gw, jumps: jumps, bad: bad}
+		a := &attempt{opener: o, host: host, target: t, gateway: gw, jumps: jumps, unusableKeys: bad}
 		var c *connection
 		if c, err = a.run(ctx); err == nil {
 			return c, nil
@@ -76,20 +76,20 @@ func (a *attempt) prepareRetry(ctx context.Context, err error) (bool, error) {
 		return false, err
 	}
 	switch {
-	case a.locked != nil:
-		why, late := a.unlock(ctx, a.locked)
+	case a.lockedKey != nil:
+		why, late := a.unlock(ctx, a.lockedKey)
 		if late != nil {
 			return false, late
 		}
 		if why != nil { // the next dial does not offer the key
-			a.bad[string(a.locked.pub.Marshal())] = why.Error()
+			a.unusableKeys[string(a.lockedKey.pub.Marshal())] = why.Error()
 		}
 		return true, nil
-	case a.signFailed != nil:
+	case a.signErr != nil:
 		return true, nil
 	case hosts.ClassOf(err) == hosts.Denied && a.offer != nil:
 		for _, k := range a.offer.unnamed {
-			if _, known := a.bad[k.path]; known {
+			if _, known := a.unusableKeys[k.path]; known {
 				continue
 			}
 			why, late := a.unlock(ctx, k)
@@ -99,7 +99,7 @@ func (a *attempt) prepareRetry(ctx context.Context, err error) (bool, error) {
 			if why == nil {
 				return true, nil
 			}
-			a.bad[k.path] = why.Error()
+			a.unusableKeys[k.path] = why.Error()
 		}
 	}
 	return false, err
@@ -108,7 +108,7 @@ func (a *attempt) prepareRetry(ctx context.Context, err error) (bool, error) {
 // unlock asks for a passphrase. why is set if the key cannot be used, late if ctx ended
 // first: then the key is not refused, and the question stays open.
 func (a *attempt) unlock(ctx context.Context, k *keyFile) (why, late error) {
-	if why = a.o.ring.open(ctx, k); ctx.Err() != nil {
+	if why = a.opener.keyring.open(ctx, k); ctx.Err() != nil {
 		late = a.unreachable(fmt.Errorf("the passphrase for %s is needed: %w", k.path, hosts.ErrUnanswered))
 	}
 	return why, late
@@ -116,31 +116,31 @@ func (a *attempt) unlock(ctx context.Context, k *keyFile) (why, late error) {
 
 // attempt is one dial, up to the login.
 type attempt struct {
-	o     *SSHOpener
-	host  string
-	t     *Target
-	gw    *gateway
-	jumps []*Target
-	bad   map[string]string // why keys cannot sign, by blob, or by path if the blob is not known
+	opener       *SSHOpener
+	host         string
+	target       *Target
+	gateway      *gateway
+	jumps        []*Target
+	unusableKeys map[string]string // why keys cannot sign, by blob, or by path if the blob is not known
 
-	check      *hostKeyCheck
-	offer      *offer
-	locked     *keyFile // the server would accept this key, but it is locked
-	signFailed error
-	login      loginState
+	hostKey   *hostKeyCheck
+	offer     *offer
+	lockedKey *keyFile // the server would accept this key, but it is locked
+	signErr   error
+	login     loginState
 }
 
 // run dials and logs in.
 func (a *attempt) run(ctx context.Context) (*connection, error) {
 	var err error
-	if a.check, err = a.o.newHostKeyCheck(a.host, a.t); err != nil {
+	if a.hostKey, err = a.opener.newHostKeyCheck(a.host, a.target); err != nil {
 		return nil, err
 	}
-	through := a.t.Address()
-	if a.gw != nil {
-		through = a.gw.key
+	through := a.target.Address()
+	if a.gateway != nil {
+		through = a.gateway.key
 	}
-	release, err := a.o.limits.acquire(ctx, through)
+	release, err := a.opener.limits.acquire(ctx, through)
 	if err != nil {
 		return nil, a.unreachable(err)
 	}
@@ -152,10 +152,10 @@ func (a *attempt) run(ctx context.Context) (*connection, error) {
 		}
 		client, err := a.handshake(ctx, conn)
 		if err == nil {
-			return &connection{client: client, conn: conn, via: a.gw, pool: a.o.gateways}, nil
+			return &connection{client: client, conn: conn, gateway: a.gateway, gateways: a.opener.gateways}, nil
 		}
 		abort(conn)
-		if a.check.passed || a.check.err != nil || !isCut(err) || cuts == maxCuts || !sleepContext(ctx, minCutPause+rand.N(minCutPause)) {
+		if a.hostKey.passed || a.hostKey.err != nil || !isCut(err) || cuts == maxCuts || !sleepContext(ctx, minCutPause+rand.N(minCutPause)) {
 			return nil, a.explain(ctx, err)
 		}
 	}
@@ -176,11 +176,11 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 
 // dial opens the byte stream to the target.
 func (a *attempt) dial(ctx context.Context) (net.Conn, error) {
-	timeout := a.t.timeout()
+	timeout := a.target.timeout()
 	dctx, cancel := context.WithTimeoutCause(ctx, timeout, errNoAnswer(timeout))
 	defer cancel()
-	if a.gw != nil {
-		conn, err := a.gw.dial(dctx, a.t.Address())
+	if a.gateway != nil {
+		conn, err := a.gateway.dial(dctx, a.target.Address())
 		if err != nil {
 			return nil, a.explainJump(dctx, err)
 		}
@@ -190,7 +190,7 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, error) {
 		Control:         setUserTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
-	conn, err := d.DialContext(dctx, cmp.Or(a.t.Network, "tcp"), a.t.Address())
+	conn, err := d.DialContext(dctx, cmp.Or(a.target.Network, "tcp"), a.target.Address())
 	if err != nil {
 		return nil, a.explainDial(dctx, err)
 	}
@@ -223,7 +223,7 @@ const loginTimeout = 30 * time.Second
 // handshake runs the protocol up to the login. The library's call has no timeout, so
 // closing conn ends it.
 func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, error) {
-	timeout := a.t.timeout()
+	timeout := a.target.timeout()
 	hctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	after := func(d time.Duration) *time.Timer {
@@ -240,7 +240,7 @@ func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, er
 		return nil, err
 	}
 	stop := context.AfterFunc(hctx, func() { abort(conn) })
-	c, channels, requests, err := ssh.NewClientConn(conn, a.t.Address(), config)
+	c, channels, requests, err := ssh.NewClientConn(conn, a.target.Address(), config)
 	timer.Stop()
 	if !stop() {
 		// The time was over, whatever error the library returns for the closed connection.

@@ -31,7 +31,7 @@ func (a *attempt) fail(c hosts.Class, advice, format string, args ...any) error 
 
 // explainDial returns the error, with its class, for a TCP connection that failed.
 func (a *attempt) explainDial(ctx context.Context, err error) error {
-	addr := a.t.Address()
+	addr := a.target.Address()
 	if ctx.Err() != nil {
 		cause := context.Cause(ctx)
 		if errors.Is(cause, context.Canceled) {
@@ -42,11 +42,11 @@ func (a *attempt) explainDial(ctx context.Context, err error) error {
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return a.fail(hosts.Unreachable, "check its address for a typing error", "no machine is called %s", a.t.HostName)
+		return a.fail(hosts.Unreachable, "check its address for a typing error", "no machine is called %s", a.target.HostName)
 	case errors.As(err, &dns):
 		return a.fail(hosts.Unreachable, "the name service does not work at the moment", "%w", err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return a.fail(hosts.Unreachable, fmt.Sprintf("does sshd run there, on port %d?", a.t.Port), "%s refuses connections: %w", addr, syscall.ECONNREFUSED)
+		return a.fail(hosts.Unreachable, fmt.Sprintf("does sshd run there, on port %d?", a.target.Port), "%s refuses connections: %w", addr, syscall.ECONNREFUSED)
 	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
 		return a.fail(hosts.Unreachable, "is it switched on? does it need a gateway (jump) or a VPN?", "%w", err)
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
@@ -58,51 +58,51 @@ func (a *attempt) explainDial(ctx context.Context, err error) error {
 // explainJump returns the error, with its class, for a connection that a gateway did not
 // open.
 func (a *attempt) explainJump(ctx context.Context, err error) error {
-	addr := a.t.Address()
+	addr := a.target.Address()
 	var refused *ssh.OpenChannelError
 	switch {
 	case errors.As(err, &refused) && refused.Reason == ssh.Prohibited:
 		return a.fail(hosts.Misconfigured, "AllowTcpForwarding or PermitOpen in the gateway's sshd_config forbids it",
-			"the gateway %s does not let us through to %s: %w", a.gw.name, addr, err)
+			"the gateway %s does not let us through to %s: %w", a.gateway.name, addr, err)
 	case errors.As(err, &refused):
 		return a.fail(hosts.Unreachable, "is it switched on? does the gateway know it by this name?",
-			"the gateway %s cannot reach %s: %s", a.gw.name, addr, refused.Message)
+			"the gateway %s cannot reach %s: %s", a.gateway.name, addr, refused.Message)
 	case errors.Is(err, context.Canceled):
 		return a.unreachable(err)
 	case ctx.Err() != nil:
 		return a.fail(hosts.Unreachable, "is it switched on?", "%s%s: %w", addr, describeJumps(a.jumps), context.Cause(ctx))
 	}
-	return a.fail(hosts.Unreachable, "", "the connection to the gateway %s is lost: %w", a.gw.name, err)
+	return a.fail(hosts.Unreachable, "", "the connection to the gateway %s is lost: %w", a.gateway.name, err)
 }
 
 // explain returns the error, with its class, for a handshake that failed.
 func (a *attempt) explain(ctx context.Context, err error) error {
-	if a.check.err != nil {
-		return a.check.err
+	if a.hostKey.err != nil {
+		return a.hostKey.err
 	}
 	if _, ok := errors.AsType[*hosts.Error](err); ok {
 		return err
 	}
-	where := a.t.Address() + describeJumps(a.jumps)
+	where := a.target.Address() + describeJumps(a.jumps)
 	var algorithms *ssh.AlgorithmNegotiationError
 	switch {
 	case ctx.Err() != nil:
 		return a.unreachable(context.Cause(ctx))
 	case errors.As(err, &algorithms) && algorithms.What == "host key":
-		return a.check.missingKind(algorithms.RequestedAlgorithms)
+		return a.hostKey.noComparableKeyError(algorithms.RequestedAlgorithms)
 	case errors.As(err, &algorithms):
 		return a.fail(hosts.Misconfigured, "its ssh server is too old, or Ciphers, MACs or KexAlgorithms are set too narrowly",
 			"no %s in common with %s: it offers %s", algorithms.What, where, strings.Join(algorithms.RequestedAlgorithms, ", "))
-	case a.check.passed && a.isLoginRefused(err):
+	case a.hostKey.passed && a.isLoginRefused(err):
 		return a.loginRefusedError()
-	case errors.Is(err, context.DeadlineExceeded) && a.check.passed:
+	case errors.Is(err, context.DeadlineExceeded) && a.hostKey.passed:
 		return a.fail(hosts.Unreachable, "its home directories or its user database may hang", "logging in at %s: %w", where, err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return a.fail(hosts.Unreachable, "the machine may hang, or something else than sshd listens there",
 			"%s accepts the connection and then sends nothing: %w", where, err)
 	case !isCut(err):
-		return a.fail(hosts.Unreachable, fmt.Sprintf("is port %d the one of its sshd?", a.t.Port), "what answers at %s is no ssh server: %w", where, err)
-	case a.check.passed:
+		return a.fail(hosts.Unreachable, fmt.Sprintf("is port %d the one of its sshd?", a.target.Port), "what answers at %s is no ssh server: %w", where, err)
+	case a.hostKey.passed:
 		return a.fail(hosts.Unreachable, "look into the server's log", "%s closed the connection while we logged in: %w", where, err)
 	}
 	return a.fail(hosts.Unreachable, "too many connections at once (MaxStartups), or an access rule such as fail2ban",
@@ -119,20 +119,20 @@ func isCut(err error) bool {
 // errors.
 func (a *attempt) isLoginRefused(err error) bool {
 	text := err.Error()
-	return a.locked != nil || a.signFailed != nil || strings.Contains(text, "unable to authenticate") ||
+	return a.lockedKey != nil || a.signErr != nil || strings.Contains(text, "unable to authenticate") ||
 		// RFC 4253, 11.1.
 		strings.Contains(text, "disconnect, reason 2:") || strings.Contains(text, "disconnect, reason 14:")
 }
 
 // loginRefusedError returns the error for a refused login, with the keys that were tried.
 func (a *attempt) loginRefusedError() error {
-	account := fmt.Sprintf("%s at %s%s", a.t.User, a.t.Address(), describeJumps(a.jumps))
+	account := fmt.Sprintf("%s at %s%s", a.target.User, a.target.Address(), describeJumps(a.jumps))
 	if len(a.login.partial) > 0 {
 		return a.fail(hosts.Denied, "use a key that is enough by itself, or "+useSharedSSH,
 			"%s: the server accepts %s and then wants %s, which needs a person", account,
 			strings.Join(a.login.partial, ", "), strings.Join(a.login.allowed, " or "))
 	}
-	if !a.login.asked {
+	if !a.login.acceptsKeys {
 		return a.fail(hosts.Denied, a.login.otherWays("ask for PubkeyAuthentication to be switched on there"),
 			"the server takes no keys for %s, only %s", account, strings.Join(a.login.allowed, ", "))
 	}

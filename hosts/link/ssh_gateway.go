@@ -16,9 +16,9 @@ import (
 // gateways holds one connection for each chain of gateways in use. The hosts behind it
 // share it.
 type gateways struct {
-	o   *SSHOpener
-	mu  sync.Mutex
-	all map[string]*gateway
+	opener  *SSHOpener
+	mu      sync.Mutex
+	byChain map[string]*gateway
 }
 
 // gateway is a connection through which others are dialed.
@@ -33,7 +33,7 @@ type gateway struct {
 	err    error              // valid after ready
 }
 
-func newGateways(o *SSHOpener) *gateways { return &gateways{o: o, all: map[string]*gateway{}} }
+func newGateways(o *SSHOpener) *gateways { return &gateways{opener: o, byChain: map[string]*gateway{}} }
 
 // chainKey identifies a chain of gateways.
 func chainKey(jumps []*Target) (key string) {
@@ -52,12 +52,12 @@ func (p *gateways) acquire(ctx context.Context, host string, jumps []*Target) (*
 	last := jumps[len(jumps)-1]
 	key := chainKey(jumps)
 	p.mu.Lock()
-	g := p.all[key]
+	g := p.byChain[key]
 	if g == nil {
 		// It serves all who wait for it, so the end of the first one's ctx does not end it.
 		dctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		g = &gateway{key: key, name: last.Alias, cancel: cancel, ready: make(chan struct{})}
-		p.all[key] = g
+		p.byChain[key] = g
 		go p.dial(dctx, g, last, jumps[:len(jumps)-1])
 	}
 	g.users++
@@ -86,7 +86,7 @@ func gatewayError(host string, g *gateway) error {
 }
 
 func (p *gateways) dial(ctx context.Context, g *gateway, t *Target, before []*Target) {
-	g.conn, g.err = p.o.connect(ctx, t.Alias, t, before)
+	g.conn, g.err = p.opener.connect(ctx, t.Alias, t, before)
 	if g.err != nil {
 		p.forget(g)
 		close(g.ready)
@@ -101,8 +101,8 @@ func (p *gateways) dial(ctx context.Context, g *gateway, t *Target, before []*Ta
 func (p *gateways) forget(g *gateway) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.all[g.key] == g {
-		delete(p.all, g.key)
+	if p.byChain[g.key] == g {
+		delete(p.byChain, g.key)
 	}
 }
 
@@ -114,8 +114,8 @@ func (p *gateways) release(g *gateway) {
 	p.mu.Lock()
 	g.users--
 	last := g.users == 0
-	if last && p.all[g.key] == g {
-		delete(p.all, g.key)
+	if last && p.byChain[g.key] == g {
+		delete(p.byChain, g.key)
 	}
 	p.mu.Unlock()
 	if !last {
@@ -185,8 +185,8 @@ func newPump(r io.Reader) *io.PipeReader {
 	return read
 }
 
-// newDrain copies what is written to a pipe to w, and calls atEnd when the pipe is closed without an
-// error. Writes fail after an error of w.
+// newDrain copies what is written to a pipe to w, and calls atEnd when the pipe is closed without
+// an error. Writes fail after an error of w.
 func newDrain(w io.Writer, atEnd func() error) *io.PipeWriter {
 	r, p := io.Pipe()
 	go func() {

@@ -72,14 +72,14 @@ func TestTwoGateways(t *testing.T) {
 		}
 	}
 	// At the inner gateway, one login is as a gateway and four are as a host.
-	if n, outer, inner := len(o.gateways.all), logins(t, lab.outer), logins(t, lab.inner); n != 2 || outer != 1 || inner != 1+4 {
+	if n, outer, inner := len(o.gateways.byChain), logins(t, lab.outer), logins(t, lab.inner); n != 2 || outer != 1 || inner != 1+4 {
 		t.Errorf("%d gateways in use, %d and %d logins, want 2, 1 and 5", n, outer, inner)
 	}
 	for _, l := range links {
 		l.Close()
 		l.Close()
 	}
-	if n := len(o.gateways.all); n != 0 {
+	if n := len(o.gateways.byChain); n != 0 {
 		t.Errorf("%d gateways left", n)
 	}
 	// A later link makes new connections.
@@ -123,7 +123,7 @@ func TestGatewayTrouble(t *testing.T) {
 		tg.KnownHosts = nil
 		mustFail(t, o, &tg, hosts.HostKey, "ssh -p", " -J "+lab.outer.User+"@127.0.0.1:")
 	})
-	if n := len(o.gateways.all); n != 0 {
+	if n := len(o.gateways.byChain); n != 0 {
 		t.Errorf("%d gateways left", n)
 	}
 }
@@ -136,8 +136,8 @@ func TestGatewayDies(t *testing.T) {
 	o := NewSSH(SSHOptions{})
 	l := dial(t, o, tg)
 	lab.outer.Drop()
-	l.(*sshLink).c.client.Wait()
-	l.(*sshLink).c.via.conn.client.Wait()
+	l.(*sshLink).conn.client.Wait()
+	l.(*sshLink).conn.gateway.conn.client.Wait()
 	checkError(t, l.KeepAlive(patient(t)), hosts.Unreachable, "lost")
 	// A separate goroutine removes the dead connection.
 	if next := dialAgain(t, o, tg); next != nil {

@@ -40,42 +40,42 @@ var certAlgorithms = []string{
 
 // hostKeyCheck checks the host key of one target.
 type hostKeyCheck struct {
-	o      *SSHOpener
-	host   string // inventory name
-	t      *Target
-	files  *known
-	accept bool
-	passed bool  // a key was accepted
-	err    error // why the key was refused
+	opener    *SSHOpener
+	host      string // inventory name
+	target    *Target
+	files     *knownHosts
+	acceptNew bool
+	passed    bool  // a key was accepted
+	err       error // why the key was refused
 }
 
 func (o *SSHOpener) newHostKeyCheck(host string, t *Target) (*hostKeyCheck, error) {
-	files, err := o.known.load(t.KnownHosts)
+	files, err := o.knownFiles.load(t.KnownHosts)
 	if err != nil {
 		return nil, &hosts.Error{Host: host, Class: hosts.Misconfigured, Err: err}
 	}
-	for _, b := range files.bad {
+	for _, b := range files.problems {
 		o.warn(host, b+" (line ignored)")
 	}
 	accept := o.opts.AcceptNew || t.AcceptNew
-	return &hostKeyCheck{o: o, host: host, t: t, files: files, accept: accept}, nil
+	return &hostKeyCheck{opener: o, host: host, target: t, files: files, acceptNew: accept}, nil
 }
 
 // name returns the name by which the target's key is looked up and remembered.
 func (c *hostKeyCheck) name() string {
-	if c.t.HostKeyAlias != "" {
-		return net.JoinHostPort(c.t.HostKeyAlias, "22")
+	if c.target.HostKeyAlias != "" {
+		return net.JoinHostPort(c.target.HostKeyAlias, "22")
 	}
-	return net.JoinHostPort(strings.ToLower(c.t.HostName), strconv.Itoa(c.t.Port))
+	return net.JoinHostPort(strings.ToLower(c.target.HostName), strconv.Itoa(c.target.Port))
 }
 
 // portless returns the name without its port, or "" if that is the same. Like OpenSSH, we accept a
 // key that is known for the machine on any of its ports.
 func (c *hostKeyCheck) portless() string {
-	if c.t.HostKeyAlias != "" || c.t.Port == 22 {
+	if c.target.HostKeyAlias != "" || c.target.Port == 22 {
 		return ""
 	}
-	return net.JoinHostPort(strings.ToLower(c.t.HostName), "22")
+	return net.JoinHostPort(strings.ToLower(c.target.HostName), "22")
 }
 
 // algorithms returns the host key algorithms to request. Servers have several keys and
@@ -89,11 +89,11 @@ func (c *hostKeyCheck) algorithms() ([]string, error) {
 		}
 		list = appendNew(list, plainAlgorithms...)
 	}
-	if len(c.t.HostKeyAlgorithms) == 0 {
+	if len(c.target.HostKeyAlgorithms) == 0 {
 		return list, nil
 	}
 	var wanted []string
-	for _, a := range c.t.HostKeyAlgorithms {
+	for _, a := range c.target.HostKeyAlgorithms {
 		if slices.Contains(list, a) || (!isKnown && slices.Contains(ssh.InsecureAlgorithms().HostKeys, a)) {
 			wanted = append(wanted, a)
 		}
@@ -105,8 +105,8 @@ func (c *hostKeyCheck) algorithms() ([]string, error) {
 	return wanted, nil
 }
 
-// knownAlgorithms returns the algorithms of the keys that are known for name, certificates first. own
-// reports whether any of them is the host's own key, not that of an authority.
+// knownAlgorithms returns the algorithms of the keys that are known for name, certificates first.
+// own reports whether any of them is the host's own key, not that of an authority.
 func (c *hostKeyCheck) knownAlgorithms(name string) (list []string, own bool) {
 	var certs, plain []string
 	for _, k := range c.files.db.HostKeys(name) {
@@ -125,7 +125,7 @@ func (c *hostKeyCheck) knownAlgorithms(name string) (list []string, own bool) {
 // check is the library's callback.
 func (c *hostKeyCheck) check(_ string, _ net.Addr, key ssh.PublicKey) error {
 	c.err = c.compare(key)
-	if c.err == errUnknown && c.accept {
+	if c.err == errUnknown && c.acceptNew {
 		c.err = c.remember(key)
 	} else if c.err == errUnknown {
 		c.err = c.unknown(key)
@@ -159,7 +159,7 @@ func (c *hostKeyCheck) compare(key ssh.PublicKey) error {
 	}
 	if _, isCert := key.(*ssh.Certificate); isCert {
 		return c.fail(fmt.Errorf("its host certificate is not good: %s", strings.TrimPrefix(err.Error(), "ssh: ")),
-			"ask who runs it for a certificate that is valid for the name "+c.t.HostName)
+			"ask who runs it for a certificate that is valid for the name "+c.target.HostName)
 	}
 	if differs == nil {
 		return c.fail(err, "")
@@ -181,14 +181,14 @@ func (c *hostKeyCheck) changed(key ssh.PublicKey, want []xknownhosts.KnownKey) e
 	// A line with a key of the same kind is the most helpful one.
 	i := max(0, slices.IndexFunc(want, func(k xknownhosts.KnownKey) bool { return k.Key.Type() == key.Type() }))
 	place := c.files.place(want[i].Filename, want[i].Line)
-	file := c.files.original(want[i].Filename)
+	file := c.files.originalName(want[i].Filename)
 	return c.fail(fmt.Errorf("its host key has CHANGED: it shows %s, but %s says %s", fingerprint(key), place, fingerprint(want[i].Key)),
 		fmt.Sprintf("the connection may be intercepted, or the machine was reinstalled: ask who runs it, and only then: ssh-keygen -R %s -f %s",
 			text.ShellWord(knownhosts.Normalize(c.name())), text.ShellWord(file)))
 }
 
 func (c *hostKeyCheck) unknown(key ssh.PublicKey) error {
-	looked := strings.Join(c.t.KnownHosts, ", ")
+	looked := strings.Join(c.target.KnownHosts, ", ")
 	if looked == "" {
 		looked = "any file"
 	}
@@ -196,9 +196,9 @@ func (c *hostKeyCheck) unknown(key ssh.PublicKey) error {
 		fmt.Sprintf("if that is the right fingerprint, run `%s` once and answer yes, or use --accept-new", c.sshCommand()))
 }
 
-// missingKind is the error for a server none of whose keys can be compared with a known
+// noComparableKeyError is the error for a server none of whose keys can be compared with a known
 // one.
-func (c *hostKeyCheck) missingKind(offered []string) error {
+func (c *hostKeyCheck) noComparableKeyError(offered []string) error {
 	return c.fail(fmt.Errorf("it offers host keys of the kinds %s, but is known by others", strings.Join(offered, ", ")),
 		fmt.Sprintf("the connection may be intercepted, or the host keys were replaced: ask who runs it; `ssh-keygen -F %s` shows what is known",
 			text.ShellWord(knownhosts.Normalize(c.name()))))
@@ -211,24 +211,24 @@ func (c *hostKeyCheck) fail(err error, advice string) error {
 // sshCommand returns the command with which OpenSSH's client checks the same host key.
 func (c *hostKeyCheck) sshCommand() string {
 	words := []string{"ssh"}
-	if c.t.Port != 22 {
-		words = append(words, "-p", strconv.Itoa(c.t.Port))
+	if c.target.Port != 22 {
+		words = append(words, "-p", strconv.Itoa(c.target.Port))
 	}
 	var jumps []string
-	for _, j := range c.t.Jumps {
+	for _, j := range c.target.Jumps {
 		jumps = append(jumps, fmt.Sprintf("%s@%s", j.User, j.Address()))
 	}
 	if len(jumps) > 0 {
 		words = append(words, "-J", text.ShellWord(strings.Join(jumps, ",")))
 	}
-	if c.t.HostKeyAlias != "" {
-		words = append(words, "-o", text.ShellWord("HostKeyAlias="+c.t.HostKeyAlias))
+	if c.target.HostKeyAlias != "" {
+		words = append(words, "-o", text.ShellWord("HostKeyAlias="+c.target.HostKeyAlias))
 	}
 	home, err := os.UserHomeDir()
-	if files := c.t.KnownHosts; err == nil && len(files) > 0 && files[0] != filepath.Join(home, ".ssh", "known_hosts") {
+	if files := c.target.KnownHosts; err == nil && len(files) > 0 && files[0] != filepath.Join(home, ".ssh", "known_hosts") {
 		words = append(words, "-o", text.ShellWord("UserKnownHostsFile="+files[0]))
 	}
-	return strings.Join(append(words, text.ShellWord(c.t.User+"@"+c.t.HostName)), " ")
+	return strings.Join(append(words, text.ShellWord(c.target.User+"@"+c.target.HostName)), " ")
 }
 
 // fingerprint returns kind and hash of a key as OpenSSH shows them.
@@ -239,10 +239,10 @@ func fingerprint(key ssh.PublicKey) string {
 // remember adds an unknown key to the user's first known_hosts file. It reads the files
 // again first, because another process may have added another key.
 func (c *hostKeyCheck) remember(key ssh.PublicKey) error {
-	if len(c.t.KnownHosts) == 0 {
+	if len(c.target.KnownHosts) == 0 {
 		return c.fail(errors.New("there is no known_hosts file to remember its host key in"), "set UserKnownHostsFile")
 	}
-	file := c.t.KnownHosts[0]
+	file := c.target.KnownHosts[0]
 	cannot := func(err error) error {
 		return &hosts.Error{Host: c.host, Class: hosts.Misconfigured,
 			Err: fmt.Errorf("its host key cannot be remembered: %w", err), Advice: "make " + file + " writable"}
@@ -256,17 +256,17 @@ func (c *hostKeyCheck) remember(key ssh.PublicKey) error {
 	}
 	defer f.Close()
 	// One writer at a time, here and in other processes of ours. Closing f unlocks it.
-	c.o.writing.Lock()
-	defer c.o.writing.Unlock()
+	c.opener.writeMu.Lock()
+	defer c.opener.writeMu.Unlock()
 	lockFile(f)
-	if c.files, err = readKnown(c.t.KnownHosts); err != nil {
+	if c.files, err = readKnown(c.target.KnownHosts); err != nil {
 		return cannot(err)
 	}
 	if err := c.compare(key); err != errUnknown {
 		return err
 	}
 	line := knownhosts.Line([]string{c.name()}, plainKey(key)) + "\n"
-	if !endsLine(f) {
+	if !endsWithNewline(f) {
 		line = "\n" + line
 	}
 	if _, err := f.WriteString(line); err != nil {
@@ -275,7 +275,7 @@ func (c *hostKeyCheck) remember(key ssh.PublicKey) error {
 	if err := f.Close(); err != nil {
 		return cannot(err)
 	}
-	c.o.warn(c.host, fmt.Sprintf("new host key %s written to %s", fingerprint(key), file))
+	c.opener.warn(c.host, fmt.Sprintf("new host key %s written to %s", fingerprint(key), file))
 	return nil
 }
 
@@ -290,8 +290,8 @@ func lockFile(f *os.File) {
 	}
 }
 
-// endsLine reports whether the file is empty or ends with a newline.
-func endsLine(f *os.File) bool {
+// endsWithNewline reports whether the file is empty or ends with a newline.
+func endsWithNewline(f *os.File) bool {
 	size, err := f.Seek(0, io.SeekEnd)
 	if err != nil || size == 0 {
 		return true
@@ -309,23 +309,23 @@ var nowhere = &net.TCPAddr{IP: net.IPv4zero}
 // knownFiles caches sets of known_hosts files. A set is read again if a file has changed.
 type knownFiles struct {
 	mu   sync.Mutex
-	sets map[string]*known
+	sets map[string]*knownHosts
 }
 
-// known is one set of files as it was read. It does not change.
-type known struct {
-	files  []string // those that exist
-	stamps []stamp  // of all files of the set
-	db     *knownhosts.HostKeyDB
-	names  map[string]string // name of a file by that of its cleaned copy
-	bad    []string          // FILE:LINE: problem
+// knownHosts is one set of files as it was read. It does not change.
+type knownHosts struct {
+	files    []string // those that exist
+	stamps   []stamp  // of all files of the set
+	db       *knownhosts.HostKeyDB
+	names    map[string]string // name of a file by that of its cleaned copy
+	problems []string          // FILE:LINE: problem
 }
 
-func (k *knownFiles) load(files []string) (*known, error) {
+func (k *knownFiles) load(files []string) (*knownHosts, error) {
 	key := strings.Join(files, "\x00")
 	stamps := make([]stamp, len(files))
 	for i, f := range files {
-		stamps[i] = stampOf(f)
+		stamps[i] = fileStamp(f)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -338,7 +338,7 @@ func (k *knownFiles) load(files []string) (*known, error) {
 	}
 	set.stamps = stamps
 	if k.sets == nil {
-		k.sets = map[string]*known{}
+		k.sets = map[string]*knownHosts{}
 	}
 	k.sets[key] = set
 	return set, nil
@@ -346,8 +346,8 @@ func (k *knownFiles) load(files []string) (*known, error) {
 
 // readKnown reads the files that exist. Like OpenSSH it skips lines that cannot be parsed;
 // the library would reject all files.
-func readKnown(files []string) (*known, error) {
-	set := &known{names: map[string]string{}}
+func readKnown(files []string) (*knownHosts, error) {
+	set := &knownHosts{names: map[string]string{}}
 	for _, name := range files {
 		info, err := os.Stat(name)
 		switch {
@@ -381,7 +381,7 @@ func readKnown(files []string) (*known, error) {
 			return nil, fmt.Errorf("known host keys: %w", err)
 		}
 		for _, b := range bad {
-			set.bad = append(set.bad, name+":"+b)
+			set.problems = append(set.problems, name+":"+b)
 		}
 		if err := os.WriteFile(copied, good, 0o600); err != nil {
 			return nil, fmt.Errorf("known host keys: %w", err)
@@ -395,12 +395,12 @@ func readKnown(files []string) (*known, error) {
 	return set, nil
 }
 
-// original returns the file of which file is the cleaned copy, or file itself.
-func (k *known) original(file string) string { return cmp.Or(k.names[file], file) }
+// originalName returns the file of which file is the cleaned copy, or file itself.
+func (k *knownHosts) originalName(file string) string { return cmp.Or(k.names[file], file) }
 
 // place returns the file and line of a known key.
-func (k *known) place(file string, line int) string {
-	return fmt.Sprintf("%s:%d", k.original(file), line)
+func (k *knownHosts) place(file string, line int) string {
+	return fmt.Sprintf("%s:%d", k.originalName(file), line)
 }
 
 // cleanKnown empties the lines of a known_hosts file that the library cannot parse, so that line

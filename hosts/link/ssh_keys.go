@@ -37,7 +37,7 @@ type stamp struct {
 	time time.Time
 }
 
-func stampOf(path string) stamp {
+func fileStamp(path string) stamp {
 	st, err := os.Stat(path)
 	if err != nil {
 		return stamp{size: -1}
@@ -48,7 +48,7 @@ func stampOf(path string) stamp {
 // readKeyFile reads an identity file. It always returns one, whose err describes what is
 // wrong. A public key alone is enough if the agent has the private one.
 func readKeyFile(path string) *keyFile {
-	k := &keyFile{path: path, stamp: stampOf(path)}
+	k := &keyFile{path: path, stamp: fileStamp(path)}
 	if b, err := readSmall(path + ".pub"); err == nil {
 		k.pub, _, _, _, _ = ssh.ParseAuthorizedKey(b)
 	}
@@ -181,7 +181,7 @@ func newKeyring(prompt func(string) ([]byte, error)) *keyring {
 func (r *keyring) file(path string) *keyFile {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if k := r.files[path]; k != nil && k.stamp == stampOf(path) {
+	if k := r.files[path]; k != nil && k.stamp == fileStamp(path) {
 		return k
 	}
 	k := readKeyFile(path)

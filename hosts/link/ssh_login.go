@@ -16,28 +16,28 @@ import (
 
 // loginState records the course of a login, for the message when it fails.
 type loginState struct {
-	asked   bool     // the server accepts public keys as a method
-	allowed []string // methods that the server offers
-	partial []string // methods that succeeded, after which the server wants another one
+	acceptsKeys bool     // the server accepts public keys as a method
+	allowed     []string // methods that the server offers
+	partial     []string // methods that succeeded, after which the server wants another one
 }
 
 // clientConfig returns the library's configuration. verified is called when the server has
 // proved its identity.
 func (a *attempt) clientConfig(ctx context.Context, verified func()) (*ssh.ClientConfig, error) {
-	algorithms, err := a.check.algorithms()
+	algorithms, err := a.hostKey.algorithms()
 	if err != nil {
 		return nil, err
 	}
 	return &ssh.ClientConfig{
 		Config: ssh.Config{
-			Ciphers:      a.t.Ciphers,
-			KeyExchanges: a.t.KexAlgorithms,
-			MACs:         a.t.MACs,
+			Ciphers:      a.target.Ciphers,
+			KeyExchanges: a.target.KexAlgorithms,
+			MACs:         a.target.MACs,
 		},
-		User:              a.t.User,
+		User:              a.target.User,
 		HostKeyAlgorithms: algorithms,
 		HostKeyCallback: func(name string, addr net.Addr, key ssh.PublicKey) error {
-			if err := a.check.check(name, addr, key); err != nil {
+			if err := a.hostKey.check(name, addr, key); err != nil {
 				return err
 			}
 			verified()
@@ -53,18 +53,18 @@ func (a *attempt) clientConfig(ctx context.Context, verified func()) (*ssh.Clien
 
 // signers returns the keys to offer.
 func (a *attempt) signers(ctx context.Context) []ssh.Signer {
-	a.login.asked = true
+	a.login.acceptsKeys = true
 	var inAgent []ssh.Signer
 	var agentErr error
-	if a.t.IdentityAgent != "" {
-		inAgent, agentErr = openAgent(ctx, a.t.IdentityAgent)
+	if a.target.IdentityAgent != "" {
+		inAgent, agentErr = openAgent(ctx, a.target.IdentityAgent)
 	}
-	a.offer = makeOffer(a.t, a.o.ring, inAgent)
+	a.offer = makeOffer(a.target, a.opener.keyring, inAgent)
 	if agentErr != nil {
 		a.offer.leftOut = append(a.offer.leftOut, agentErr.Error())
 	}
 	for _, k := range a.offer.unnamed {
-		why, known := a.bad[k.path]
+		why, known := a.unusableKeys[k.path]
 		if !known {
 			why = "it has a passphrase, and there is no " + k.path + ".pub to offer it by"
 		}
@@ -72,9 +72,9 @@ func (a *attempt) signers(ctx context.Context) []ssh.Signer {
 	}
 	var list []ssh.Signer
 	a.offer.keys = slices.DeleteFunc(a.offer.keys, func(c candidate) bool {
-		why, bad := a.bad[c.blob()]
+		why, bad := a.unusableKeys[c.blob()]
 		if c.locked != nil && !bad {
-			why, bad = a.bad[string(c.locked.pub.Marshal())]
+			why, bad = a.unusableKeys[string(c.locked.pub.Marshal())]
 		}
 		if bad {
 			a.offer.leftOut = append(a.offer.leftOut, c.name+": "+why)
@@ -100,7 +100,7 @@ func (w watchedSigner) Sign(rand io.Reader, data []byte) (*ssh.Signature, error)
 
 func (w watchedSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm string) (*ssh.Signature, error) {
 	if w.locked != nil {
-		w.a.locked = w.locked
+		w.a.lockedKey = w.locked
 		return nil, errLocked
 	}
 	var sig *ssh.Signature
@@ -111,8 +111,8 @@ func (w watchedSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm 
 		sig, err = w.signer.Sign(rand, data)
 	}
 	if err != nil {
-		w.a.signFailed = err
-		w.a.bad[w.blob()] = "it could not sign: " + err.Error()
+		w.a.signErr = err
+		w.a.unusableKeys[w.blob()] = "it could not sign: " + err.Error()
 	}
 	return sig, err
 }

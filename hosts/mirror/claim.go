@@ -14,11 +14,11 @@ import (
 // ErrOutdated is the error of a mirror that can never be taken over.
 var ErrOutdated = errors.New("this mirror of the run directory cannot be taken over any more: the run was continued without it, or its hosts decide about a later mirror")
 
-// Claim makes the caller, which runs on the host of a mirror, the only one who may continue the run.
-// It needs the votes of more than half of the voters, and may be repeated after any error but
+// Claim makes the caller, which runs on the host of a mirror, the only one who may continue the
+// run. It needs the votes of more than half of the voters, and may be repeated after any error but
 // ErrOutdated.
 func Claim(ctx context.Context, run *rundir.Run, p *Polls, lock func(dir string) (func(), error)) error {
-	d, err := advance(run, lock, On, Asking)
+	d, err := advanceState(run, lock, On, Asking)
 	if err != nil || d.State == Taken {
 		return err
 	}
@@ -26,14 +26,14 @@ func Claim(ctx context.Context, run *rundir.Run, p *Polls, lock func(dir string)
 	case won == VoteAlone, won == "" && len(missing) == 0:
 		return ErrOutdated
 	case won != VoteTakeover:
-		return undecided(d, missing, VoteTakeover, "let this standby take the run over")
+		return undecidedText(d, missing, VoteTakeover, "let this standby take the run over")
 	}
-	_, err = advance(run, lock, Asking, Taken)
+	_, err = advanceState(run, lock, Asking, Taken)
 	return err
 }
 
-// advance changes the state of a mirror, unless it has gone further.
-func advance(run *rundir.Run, lock func(dir string) (func(), error), from, to string) (*Description, error) {
+// advanceState changes the state of a mirror, unless it has gone further.
+func advanceState(run *rundir.Run, lock func(dir string) (func(), error), from, to string) (*Description, error) {
 	unlock, err := lock(run.Dir)
 	if err != nil {
 		return nil, err
@@ -53,13 +53,13 @@ func advance(run *rundir.Run, lock func(dir string) (func(), error), from, to st
 	return d, err
 }
 
-// undecided describes votes that were not enough.
-func undecided(d *Description, missing []string, choice, what string) error {
+// undecidedText describes votes that were not enough.
+func undecidedText(d *Description, missing []string, choice, what string) error {
 	answers := "the others have voted against it"
 	if len(missing) > 0 {
 		answers = "no answer from " + strings.Join(missing, ", ")
 	}
-	return fmt.Errorf("%d of %d voters must %s; %s", needed(len(d.Voters), choice), len(d.Voters), what, answers)
+	return fmt.Errorf("%d of %d voters must %s; %s", votesNeeded(len(d.Voters), choice), len(d.Voters), what, answers)
 }
 
 // reachTimeout bounds the time to connect to the host of a mirror.
@@ -73,7 +73,7 @@ func Recover(ctx context.Context, run *rundir.Run, epoch int, p *Polls, find fun
 	if err != nil || d == nil || d.Mirror || d.State == Alone {
 		return err
 	}
-	err = p.retire(ctx, find(d.Host), d, epoch)
+	err = p.retireMirror(ctx, find(d.Host), d, epoch)
 	if _, ok := errors.AsType[*fencedError](err); ok {
 		return takenOver(d)
 	}
@@ -84,7 +84,7 @@ func Recover(ctx context.Context, run *rundir.Run, epoch int, p *Polls, find fun
 		case VoteAlone:
 		default:
 			return fmt.Errorf("the standby on %s may have taken the run over, and cannot be asked (%w): %w", d.Host, err,
-				undecided(d, missing, VoteAlone, "agree to continue without it"))
+				undecidedText(d, missing, VoteAlone, "agree to continue without it"))
 		}
 	}
 	return d.write(run.Disk, run.Dir, Alone)
@@ -94,15 +94,15 @@ func takenOver(d *Description) error {
 	return fmt.Errorf("the standby on %s has taken the run over: continue it there, in %s", d.Host, d.Dir)
 }
 
-// retire removes a mirror, unless its standby has taken the run over.
-func (p *Polls) retire(ctx context.Context, h *hosts.Host, d *Description, epoch int) error {
+// retireMirror removes a mirror, unless its standby has taken the run over.
+func (p *Polls) retireMirror(ctx context.Context, h *hosts.Host, d *Description, epoch int) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	s, err := p.reach(ctx, h, d, epoch, nil)
 	if err != nil {
 		return err
 	}
-	defer s.w.Close()
+	defer s.worker.Close()
 	_, err = s.store(ctx, hosts.Store{Remove: true})
 	return err
 }

@@ -21,17 +21,17 @@ const pieceBytes = 1 << 20
 
 // copier finds what the mirror of a run directory lacks. It knows what the mirror has made durable.
 type copier struct {
-	run     *rundir.Run
-	written func() int64 // durable length of the journal of our epoch
-	journal string       // its name
-	sent    map[string]int64
-	whole   map[string][]byte
-	done    map[string]bool // files of earlier epochs that the mirror has
+	run        *rundir.Run
+	journalLen func() int64 // durable length of the journal of our epoch
+	journal    string       // its name
+	sent       map[string]int64
+	whole      map[string][]byte
+	complete   map[string]bool // files of earlier epochs that the mirror has
 }
 
 func newCopier(run *rundir.Run, j Journal) *copier {
-	return &copier{run: run, written: j.Written, journal: filepath.Join(rundir.JournalDir, fmt.Sprintf("%06d.jsonl", j.Epoch())),
-		sent: map[string]int64{}, whole: map[string][]byte{}, done: map[string]bool{}}
+	return &copier{run: run, journalLen: j.Written, journal: filepath.Join(rundir.JournalDir, fmt.Sprintf("%06d.jsonl", j.Epoch())),
+		sent: map[string]int64{}, whole: map[string][]byte{}, complete: map[string]bool{}}
 }
 
 // wholeFiles are replaced as a whole when they change.
@@ -48,17 +48,17 @@ func (c *copier) copy(all bool, store func([]hosts.StorePiece) error) error {
 				return err
 			}
 		}
-		if err := c.others(store); err != nil {
+		if err := c.copyOthers(store); err != nil {
 			return err
 		}
 	}
 	// Records follow the specifications that they refer to.
-	length := c.written()
+	length := c.journalLen()
 	specs, end := c.run.StoredEnd()
-	if err := c.append(specs, end, store); err != nil {
+	if err := c.copyAppended(specs, end, store); err != nil {
 		return err
 	}
-	if err := c.append(c.journal, length, store); err != nil {
+	if err := c.copyAppended(c.journal, length, store); err != nil {
 		return err
 	}
 	if all && owner != nil {
@@ -67,8 +67,8 @@ func (c *copier) copy(all bool, store func([]hosts.StorePiece) error) error {
 	return nil
 }
 
-// others copies the files that no commit changes.
-func (c *copier) others(store func([]hosts.StorePiece) error) error {
+// copyOthers copies the files that no commit changes.
+func (c *copier) copyOthers(store func([]hosts.StorePiece) error) error {
 	for _, dir := range []string{"", rundir.JournalDir, rundir.HostsDir} {
 		names, err := c.run.Disk.Names(c.run.Path(dir))
 		if err != nil {
@@ -80,10 +80,10 @@ func (c *copier) others(store func([]hosts.StorePiece) error) error {
 			isSpecs := name == rundir.SpecsFile || strings.HasPrefix(name, "jobs-") && strings.HasSuffix(name, ".jsonl")
 			switch {
 			case dir == "" && isSpecs, dir == rundir.JournalDir && strings.HasSuffix(name, ".jsonl"):
-				err = c.earlier(path, store)
+				err = c.copyEarlier(path, store)
 			case dir == "" && slices.Contains(wholeFiles, name),
 				dir != "" && (strings.HasSuffix(name, ".marks") || strings.HasSuffix(name, rundir.HostDirSuffix)):
-				err = c.changed(path, store)
+				err = c.copyChanged(path, store)
 			}
 			if err != nil {
 				return err
@@ -93,22 +93,22 @@ func (c *copier) others(store func([]hosts.StorePiece) error) error {
 	return nil
 }
 
-// earlier copies a file with specifications or records of an earlier epoch, once.
-func (c *copier) earlier(name string, store func([]hosts.StorePiece) error) error {
-	if specs, _ := c.run.StoredEnd(); name == c.journal || name == specs || c.done[name] {
+// copyEarlier copies a file with specifications or records of an earlier epoch, once.
+func (c *copier) copyEarlier(name string, store func([]hosts.StorePiece) error) error {
+	if specs, _ := c.run.StoredEnd(); name == c.journal || name == specs || c.complete[name] {
 		return nil
 	}
 	info, err := c.run.Disk.Stat(c.run.Path(name))
 	if err != nil {
 		return err
 	}
-	err = c.append(name, info.Size(), store)
-	c.done[name] = err == nil
+	err = c.copyAppended(name, info.Size(), store)
+	c.complete[name] = err == nil
 	return err
 }
 
-// append copies a file up to a length.
-func (c *copier) append(name string, length int64, store func([]hosts.StorePiece) error) (err error) {
+// copyAppended copies a file up to a length.
+func (c *copier) copyAppended(name string, length int64, store func([]hosts.StorePiece) error) (err error) {
 	from, begun := c.sent[name]
 	if from >= length && begun {
 		return nil
@@ -136,8 +136,8 @@ func (c *copier) append(name string, length int64, store func([]hosts.StorePiece
 	}
 }
 
-// changed copies a small file if it has changed.
-func (c *copier) changed(name string, store func([]hosts.StorePiece) error) error {
+// copyChanged copies a small file if it has changed.
+func (c *copier) copyChanged(name string, store func([]hosts.StorePiece) error) error {
 	b, err := rundir.ReadFile(c.run.Disk, c.run.Path(name))
 	if err != nil {
 		return err

@@ -47,28 +47,28 @@ type Options struct {
 
 // Primary keeps the mirror of a dispatcher. Its methods are safe for concurrent use.
 type Primary struct {
-	o    Options
-	ctx  context.Context // ends with Close
-	end  context.CancelFunc
-	wake chan struct{} // holds a signal when the mirror lacks something
+	options Options
+	ctx     context.Context // ends with Close
+	end     context.CancelFunc
+	wake    chan struct{} // holds a signal when the mirror lacks something
 
-	mu       sync.Mutex
-	changed  chan struct{} // closed at each change of the fields below
-	active   bool          // there is a mirror, or one is being made
-	waits    bool          // launches and results wait for it
-	leaves   bool          // it is to be removed
-	refused  error         // why this run can have no mirror; nil: it can
-	asked    int64         // number of the newest request
-	checked  int64         // number of the newest request that is for all files
-	done     int64         // everything up to this request is in the mirror
-	fencedBy int           // epoch that has taken the mirror over
-	why      error         // why the mirror does not answer; nil: it does
-	on       string        // its host
+	mu             sync.Mutex
+	changed        chan struct{} // closed at each change of the fields below
+	active         bool          // there is a mirror, or one is being made
+	isAwaited      bool          // launches and results wait for it
+	isLeaving      bool          // it is to be removed
+	refused        error         // why this run can have no mirror; nil: it can
+	requested      int64         // number of the newest request
+	requestedCheck int64         // number of the newest request that is for all files
+	confirmed      int64         // everything up to this request is in the mirror
+	fencedBy       int           // epoch that has taken the mirror over
+	silentErr      error         // why the mirror does not answer; nil: it does
+	host           string        // its host
 }
 
 // New returns a Primary without a mirror.
 func New(o Options) *Primary {
-	p := &Primary{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{})}
+	p := &Primary{options: o, wake: make(chan struct{}, 1), changed: make(chan struct{})}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	return p
 }
@@ -93,7 +93,7 @@ func (p *Primary) IsActive() bool {
 func (p *Primary) IsTakenOver() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.fencedBy > 0 || p.waits
+	return p.fencedBy > 0 || p.isAwaited
 }
 
 // Refuse removes the mirror, because this run can have none any more. The run continues when the
@@ -139,21 +139,21 @@ func (p *Primary) confirm(all bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.active {
-		return p.fenced()
+		return p.fenceError()
 	}
-	p.asked++
-	n := p.asked
+	p.requested++
+	n := p.requested
 	if all {
-		p.checked = n
+		p.requestedCheck = n
 	}
 	p.signal()
 	switch {
-	case p.await(confirmTimeout, func() bool { return !p.waits || p.fencedBy > 0 || p.done >= n }):
-		return p.fenced()
-	case p.why != nil:
-		return fmt.Errorf("the mirror of the run directory on %s does not answer: %w", p.on, p.why)
+	case p.await(confirmTimeout, func() bool { return !p.isAwaited || p.fencedBy > 0 || p.confirmed >= n }):
+		return p.fenceError()
+	case p.silentErr != nil:
+		return fmt.Errorf("the mirror of the run directory on %s does not answer: %w", p.host, p.silentErr)
 	}
-	return fmt.Errorf("the mirror of the run directory on %s has not answered for %s", p.on, confirmTimeout)
+	return fmt.Errorf("the mirror of the run directory on %s has not answered for %s", p.host, confirmTimeout)
 }
 
 // await waits until ready reports true, at most for limit, and returns what it reported last. The
@@ -177,10 +177,10 @@ func (p *Primary) await(limit time.Duration, ready func() bool) bool {
 	return true
 }
 
-// fenced returns the error of a dispatcher whose mirror was taken over. The caller holds mu.
-func (p *Primary) fenced() error {
+// fenceError returns the error of a dispatcher whose mirror was taken over. The caller holds mu.
+func (p *Primary) fenceError() error {
 	if p.fencedBy > 0 {
-		return journal.Fenced(p.fencedBy, p.o.Journal.Epoch())
+		return journal.Fenced(p.fencedBy, p.options.Journal.Epoch())
 	}
 	return nil
 }
@@ -190,16 +190,16 @@ var errUndecided = errors.New("a standby may have taken the run over from an ear
 // generation is one mirror in its life.
 type generation struct {
 	*Primary
-	d          Description
-	host       *hosts.Host
-	s          *session
-	copier     *copier
-	armed      bool      // a standby may watch the mirror
-	answeredAt time.Time // last answer of the mirror
-	armedAt    time.Time
-	watched    bool // a standby watches
-	asking     bool // the standby has asked for votes
-	lost       bool // the loss of the mirror was reported
+	description  Description
+	host         *hosts.Host
+	session      *session
+	copier       *copier
+	mayBeWatched bool      // a standby may watch the mirror
+	answeredAt   time.Time // last answer of the mirror
+	armedAt      time.Time
+	watched      bool // a standby watches
+	asking       bool // the standby has asked for votes
+	lossReported bool // the loss of the mirror was reported
 	// noStandby is why the last start of a standby has failed.
 	noStandby string
 }
@@ -208,26 +208,26 @@ type generation struct {
 // not protected by this mirror any more, with the reason if none was begun.
 func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) error {
 	// The state of an earlier generation may only be replaced when it is decided.
-	earlier, err := Read(p.o.Run)
+	earlier, err := Read(p.options.Run)
 	if err != nil || earlier != nil && !earlier.Mirror && earlier.State != Alone {
 		w.Close()
 		return errors.Join(err, errUndecided)
 	}
 	name, _ := os.Hostname()
-	g := &generation{Primary: p, host: h, s: &session{w: w}, copier: newCopier(p.o.Run, p.o.Journal),
-		d: Description{V: 1, Generation: generationID, Host: h.Name, Dir: w.Hello().Dir, From: name + ":" + p.o.Run.Dir,
+	g := &generation{Primary: p, host: h, session: &session{worker: w}, copier: newCopier(p.options.Run, p.options.Journal),
+		description: Description{V: 1, Generation: generationID, Host: h.Name, Dir: w.Hello().Dir, From: name + ":" + p.options.Run.Dir,
 			Continued: earlier != nil && (earlier.Mirror || earlier.Continued)}}
-	defer func() { g.s.w.Close() }()
+	defer func() { g.session.worker.Close() }()
 	p.mu.Lock()
 	refused := p.refused
 	p.mu.Unlock()
 	if refused != nil {
 		return refused
 	}
-	p.set(func() { p.active, p.on, p.why = true, h.Name, nil })
-	defer p.set(func() { p.active, p.waits = false, false })
-	p.o.Show(h.Name + " (copying the run directory)")
-	if g.d.Voters, err = p.o.Polls.enlist(p.ctx, generationID, p.o.Journal.Epoch()); err == nil {
+	p.set(func() { p.active, p.host, p.silentErr = true, h.Name, nil })
+	defer p.set(func() { p.active, p.isAwaited = false, false })
+	p.options.Show(h.Name + " (copying the run directory)")
+	if g.description.Voters, err = p.options.Polls.enlist(p.ctx, generationID, p.options.Journal.Epoch()); err == nil {
 		err = g.push(true)
 	}
 	if p.ctx.Err() != nil {
@@ -236,25 +236,25 @@ func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) er
 	if err != nil {
 		return err
 	}
-	if err = g.record(On); errors.Is(err, journal.ErrFenced) {
+	if err = g.recordState(On); errors.Is(err, journal.ErrFenced) {
 		return err
 	} else if err != nil {
-		return errors.Join(err, g.record(Alone)) // it may be there nevertheless
+		return errors.Join(err, g.recordState(Alone)) // it may be there nevertheless
 	}
-	p.set(func() { p.waits = true })
+	p.set(func() { p.isAwaited = true })
 	g.answeredAt = time.Now()
 	for {
 		err := g.serve()
 		if fenced, ok := errors.AsType[*fencedError](err); ok {
-			g.fence(fenced.by)
+			g.recordFence(fenced.by)
 			return nil
 		}
 		switch {
 		case p.ctx.Err() != nil:
 			return nil
 		case err == nil: // the mirror is to be removed
-			if _, err = g.s.store(p.ctx, hosts.Store{Remove: true}); err == nil {
-				return g.goAlone(g.renewed())
+			if _, err = g.session.store(p.ctx, hosts.Store{Remove: true}); err == nil {
+				return g.goAlone(g.removalText())
 			}
 		}
 		if over, err := g.recover(err); over {
@@ -266,8 +266,8 @@ func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) er
 // NewGeneration returns the id of a new generation of mirrors.
 func NewGeneration() string { return rand.Text() }
 
-// fence records that the standby has taken the run over.
-func (g *generation) fence(by int) { g.set(func() { g.fencedBy = by }) }
+// recordFence records that the standby has taken the run over.
+func (g *generation) recordFence(by int) { g.set(func() { g.fencedBy = by }) }
 
 // push makes everything that was durable before the call durable in the mirror.
 func (g *generation) push(all bool) error {
@@ -278,7 +278,7 @@ func (g *generation) push(all bool) error {
 }
 
 func (g *generation) store(m hosts.Store) (*hosts.Stored, error) {
-	a, err := g.s.store(g.ctx, m)
+	a, err := g.session.store(g.ctx, m)
 	if err == nil {
 		g.answeredAt = time.Now()
 		g.asking = a.Asking
@@ -288,19 +288,19 @@ func (g *generation) store(m hosts.Store) (*hosts.Stored, error) {
 
 // serve keeps the mirror up to date. It returns nil if the mirror is to be removed.
 func (g *generation) serve() error {
-	if !g.armed {
+	if !g.mayBeWatched {
 		// What was released before anything waited for the mirror must be there when a standby may
 		// take it over.
 		if err := g.push(true); err != nil {
 			return err
 		}
-		if err := g.arm(); err != nil {
+		if err := g.startStandby(); err != nil {
 			return err
 		}
 	}
 	for {
 		g.mu.Lock()
-		n, all, leaves := g.asked, g.checked > g.done, g.leaves || g.refused != nil
+		n, all, leaves := g.requested, g.requestedCheck > g.confirmed, g.isLeaving || g.refused != nil
 		g.mu.Unlock()
 		if err := g.push(all); err != nil {
 			return err
@@ -310,14 +310,14 @@ func (g *generation) serve() error {
 			if err != nil {
 				return err
 			}
-			if g.watch(a.Watched); !a.Watched && time.Since(g.armedAt) >= rearmInterval {
-				if err := g.arm(); err != nil {
+			if g.recordWatched(a.Watched); !a.Watched && time.Since(g.armedAt) >= rearmInterval {
+				if err := g.startStandby(); err != nil {
 					return err
 				}
 			}
 		}
-		g.lost = false
-		if g.set(func() { g.done, g.why = max(g.done, n), nil }); leaves || g.asking {
+		g.lossReported = false
+		if g.set(func() { g.confirmed, g.silentErr = max(g.confirmed, n), nil }); leaves || g.asking {
 			return nil
 		}
 		select {
@@ -328,44 +328,44 @@ func (g *generation) serve() error {
 	}
 }
 
-// arm starts the standby.
-func (g *generation) arm() error {
+// startStandby starts the standby.
+func (g *generation) startStandby() error {
 	g.armedAt = time.Now()
-	a, err := g.store(hosts.Store{Describe: g.d.with(On)})
+	a, err := g.store(hosts.Store{Describe: g.description.with(On)})
 	if err != nil {
 		return err
 	}
-	g.armed = true
-	g.watch(a.Watched)
+	g.mayBeWatched = true
+	g.recordWatched(a.Watched)
 	// The mirror is of use nevertheless: a person can start a standby on it.
 	if a.NoStandby != "" && a.NoStandby != g.noStandby {
-		g.o.Show("")
-		g.o.Say(fmt.Sprintf("warning: no standby dispatcher on %s, which has a mirror of the run directory: %s", g.host.Name, a.NoStandby))
+		g.options.Show("")
+		g.options.Say(fmt.Sprintf("warning: no standby dispatcher on %s, which has a mirror of the run directory: %s", g.host.Name, a.NoStandby))
 	}
 	g.noStandby = a.NoStandby
 	return nil
 }
 
-// watch records whether a standby watches.
-func (g *generation) watch(watched bool) {
+// recordWatched records whether a standby watches.
+func (g *generation) recordWatched(watched bool) {
 	switch {
 	case watched == g.watched:
 	case watched:
-		g.o.Show(g.host.Name + " (mirror)")
-		g.o.Say(fmt.Sprintf("a standby dispatcher watches on %s, with a mirror of the run directory: launches and results wait for the mirror", g.host.Name))
+		g.options.Show(g.host.Name + " (mirror)")
+		g.options.Say(fmt.Sprintf("a standby dispatcher watches on %s, with a mirror of the run directory: launches and results wait for the mirror", g.host.Name))
 	default:
-		g.o.Show("")
-		g.o.Say("warning: no standby dispatcher watches any more")
+		g.options.Show("")
+		g.options.Say("warning: no standby dispatcher watches any more")
 	}
 	g.watched = watched
 }
 
-// renewed describes the removal of a mirror while the run continues.
-func (g *generation) renewed() string {
+// removalText describes the removal of a mirror while the run continues.
+func (g *generation) removalText() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.leaves:
+	case g.isLeaving:
 		return ""
 	case g.refused != nil:
 		return fmt.Sprintf("warning: the mirror of the run directory on %s is removed, and the run is not protected any more: %v", g.host.Name, g.refused)
@@ -376,20 +376,20 @@ func (g *generation) renewed() string {
 // recover reaches the mirror again after an error, or has the hosts decide that the run continues
 // without it. over is true when the run does not depend on the mirror any more.
 func (g *generation) recover(err error) (over bool, _ error) {
-	g.s.w.Close()
-	if !g.lost {
-		g.lost = true
-		g.o.Say(fmt.Sprintf("warning: the mirror of the run directory on %s does not answer (%v): nothing is launched until it does, or enough hosts agree to continue without it", g.host.Name, err))
+	g.session.worker.Close()
+	if !g.lossReported {
+		g.lossReported = true
+		g.options.Say(fmt.Sprintf("warning: the mirror of the run directory on %s does not answer (%v): nothing is launched until it does, or enough hosts agree to continue without it", g.host.Name, err))
 	}
 	for delay, said := reachDelay, false; ; delay = retryDelay {
 		g.mu.Lock()
-		leaves, refused := g.leaves, g.refused != nil
+		leaves, refused := g.isLeaving, g.refused != nil
 		g.mu.Unlock()
 		if leaves {
-			g.o.Say(fmt.Sprintf("warning: the mirror of the run directory on %s may not be removed, so its standby may continue the run: %v", g.host.Name, err))
+			g.options.Say(fmt.Sprintf("warning: the mirror of the run directory on %s may not be removed, so its standby may continue the run: %v", g.host.Name, err))
 			return true, nil // the next dispatcher finds out what became of the mirror
 		}
-		g.set(func() { g.why = err })
+		g.set(func() { g.silentErr = err })
 		select {
 		case <-g.ctx.Done():
 			return true, nil
@@ -398,75 +398,75 @@ func (g *generation) recover(err error) (over bool, _ error) {
 		silent := time.Since(g.answeredAt) >= silentAfter
 		if silent || g.asking || refused {
 			// Votes that were cast are lost for both sides, so another generation is needed.
-			if err = g.o.Polls.retire(g.ctx, g.host, &g.d, g.o.Journal.Epoch()); err == nil {
-				return true, g.goAlone(g.renewed())
+			if err = g.options.Polls.retireMirror(g.ctx, g.host, &g.description, g.options.Journal.Epoch()); err == nil {
+				return true, g.goAlone(g.removalText())
 			}
 		} else {
 			ctx, cancel := context.WithTimeout(g.ctx, reachTimeout)
 			var s *session
-			s, err = g.o.Polls.reach(ctx, g.host, &g.d, g.o.Journal.Epoch(), g.o.Env)
+			s, err = g.options.Polls.reach(ctx, g.host, &g.description, g.options.Journal.Epoch(), g.options.Env)
 			if cancel(); err == nil {
-				g.s = s
+				g.session = s
 				return false, nil
 			}
 		}
 		if fenced, ok := errors.AsType[*fencedError](err); ok {
-			g.fence(fenced.by)
+			g.recordFence(fenced.by)
 			return true, nil
 		}
 		if !silent {
 			continue
 		}
-		switch won, missing := g.o.Polls.decide(g.ctx, &g.d, VoteAlone); won {
+		switch won, missing := g.options.Polls.decide(g.ctx, &g.description, VoteAlone); won {
 		case VoteAlone:
 			return true, g.goAlone(fmt.Sprintf("warning: the run continues without the mirror on %s, which does not answer (%v): it is not protected until there is another mirror", g.host.Name, err))
 		case VoteTakeover:
-			g.fence(g.o.Journal.Epoch() + 1)
+			g.recordFence(g.options.Journal.Epoch() + 1)
 			return true, nil
 		default:
-			err = fmt.Errorf("%w; %w", err, undecided(&g.d, missing, VoteAlone, "agree to continue without it"))
+			err = fmt.Errorf("%w; %w", err, undecidedText(&g.description, missing, VoteAlone, "agree to continue without it"))
 			if !said {
 				said = true
-				g.o.Say("warning: nothing is launched: " + err.Error())
+				g.options.Say("warning: nothing is launched: " + err.Error())
 			}
 		}
 	}
 }
 
-// record makes state the durable state of the run directory, unless a later dispatcher has the
+// recordState makes state the durable state of the run directory, unless a later dispatcher has the
 // directory: that one may have a mirror of its own.
-func (g *generation) record(state string) error {
-	switch by, err := g.o.Journal.Fenced(); {
+func (g *generation) recordState(state string) error {
+	switch by, err := g.options.Journal.Fenced(); {
 	case err != nil:
 		return err
 	case by > 0:
-		return journal.Fenced(by, g.o.Journal.Epoch())
+		return journal.Fenced(by, g.options.Journal.Epoch())
 	}
-	return g.d.write(g.o.Run.Disk, g.o.Run.Dir, state)
+	return g.description.write(g.options.Run.Disk, g.options.Run.Dir, state)
 }
 
 // goAlone makes the dispatcher independent of the mirror, and says so.
 func (g *generation) goAlone(text string) error {
 	for {
-		err := g.record(Alone)
+		err := g.recordState(Alone)
 		if err == nil {
 			break
 		}
 		if by := fencedEpoch(err); by > 0 {
-			g.fence(by)
+			g.recordFence(by)
 			return nil
 		}
-		g.set(func() { g.why = err })
+		g.set(func() { g.silentErr = err })
 		select {
 		case <-g.ctx.Done():
 			return err
 		case <-time.After(retryDelay):
 		}
 	}
-	g.set(func() { g.waits = false })
-	g.o.Show("")
+	g.set(func() { g.isAwaited = false })
+	g.options.Show("")
 	if text != "" {
-		g.o.Say(text)
+		g.options.Say(text)
 	}
 	return nil
 }
@@ -475,15 +475,15 @@ func (g *generation) goAlone(text string) error {
 // removed, because nobody needs to take the run over.
 func (p *Primary) Close(orderly bool) {
 	p.mu.Lock()
-	waits := p.waits
+	waits := p.isAwaited
 	p.mu.Unlock()
 	if waits {
 		switch err := p.confirm(true); {
 		case errors.Is(err, journal.ErrFenced):
 		case err != nil:
-			p.o.Say(fmt.Sprintf("warning: the mirror of the run directory cannot be removed, so its standby may continue the run: %v", err))
+			p.options.Say(fmt.Sprintf("warning: the mirror of the run directory cannot be removed, so its standby may continue the run: %v", err))
 		case orderly:
-			p.set(func() { p.leaves = true })
+			p.set(func() { p.isLeaving = true })
 			p.signal()
 			p.awaitInactive()
 		}

@@ -46,7 +46,7 @@ func TestFencedDispatcherRecordsNothing(t *testing.T) {
 	first := takeRun(t, run)
 	p := New(Options{Run: run, Journal: first, Say: func(string) {}, Show: func(string) {}})
 	defer p.end()
-	g := &generation{Primary: p, d: Description{V: 1, Generation: NewGeneration(), Host: "b", Voters: []string{NewGeneration()}}}
+	g := &generation{Primary: p, description: Description{V: 1, Generation: NewGeneration(), Host: "b", Voters: []string{NewGeneration()}}}
 	takeRun(t, run)
 	second := Description{V: 1, Generation: NewGeneration(), Host: "b", Voters: []string{NewGeneration()}}
 	if err := second.write(run.Disk, run.Dir, On); err != nil {

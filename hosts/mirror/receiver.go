@@ -102,7 +102,7 @@ func (r *Receiver) store(m *hosts.Store, s *hosts.Stored) error {
 	}
 	made := map[string]bool{} // directories with new files
 	for i := range m.Pieces {
-		if err := r.piece(&m.Pieces[i], made); err != nil {
+		if err := r.writePiece(&m.Pieces[i], made); err != nil {
 			return err
 		}
 	}
@@ -122,8 +122,8 @@ func (r *Receiver) store(m *hosts.Store, s *hosts.Stored) error {
 	return armed.write(r.Disk, r.Dir, On)
 }
 
-// piece writes one piece durably.
-func (r *Receiver) piece(p *hosts.StorePiece, made map[string]bool) (err error) {
+// writePiece writes one piece durably.
+func (r *Receiver) writePiece(p *hosts.StorePiece, made map[string]bool) (err error) {
 	dir, base := filepath.Split(p.Name)
 	if dir = filepath.Clean(dir); !filepath.IsLocal(p.Name) || base == File || base == lockFile ||
 		dir != "." && dir != rundir.JournalDir && dir != rundir.HostsDir {

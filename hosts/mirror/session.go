@@ -15,8 +15,8 @@ const answerTimeout = 15 * time.Second
 
 // session is a link to the receiver of a mirror. It is not safe for concurrent use.
 type session struct {
-	w    hosts.Worker
-	last int64 // id of the last Store
+	worker hosts.Worker
+	lastID int64 // id of the last Store
 }
 
 // fencedError reports that the standby has taken over the mirror.
@@ -28,9 +28,9 @@ func (e *fencedError) Error() string {
 
 // store sends m and waits for the answer.
 func (s *session) store(ctx context.Context, m hosts.Store) (*hosts.Stored, error) {
-	s.last++
-	m.ID = s.last
-	if err := s.w.Send(&m); err != nil {
+	s.lastID++
+	m.ID = s.lastID
+	if err := s.worker.Send(&m); err != nil {
 		return nil, err
 	}
 	late := time.NewTimer(answerTimeout)
@@ -41,12 +41,12 @@ func (s *session) store(ctx context.Context, m hosts.Store) (*hosts.Stored, erro
 			return nil, context.Cause(ctx)
 		case <-late.C:
 			return nil, fmt.Errorf("no answer for %s", answerTimeout)
-		case report, ok := <-s.w.Reports():
+		case report, ok := <-s.worker.Reports():
 			a, stored := report.(*hosts.Stored)
 			switch {
 			case !ok:
-				if err := s.w.Err(); err != nil {
-					return nil, reason(err)
+				if err := s.worker.Err(); err != nil {
+					return nil, withoutHost(err)
 				}
 				return nil, errors.New("its receiver has ended")
 			case !stored || a.ID != m.ID:
@@ -72,11 +72,11 @@ func (p *Polls) reach(ctx context.Context, h *hosts.Host, d *Description, epoch 
 	open.Mirror = &hosts.OpenMirror{Generation: d.Generation, Epoch: epoch, Exists: true}
 	w, err := p.Connect(ctx, h, &open)
 	if err != nil {
-		return nil, reason(err)
+		return nil, withoutHost(err)
 	}
 	if !w.Hello().Mirrors {
 		w.Close()
 		return nil, errors.New("it does not receive the mirror")
 	}
-	return &session{w: w}, nil
+	return &session{worker: w}, nil
 }

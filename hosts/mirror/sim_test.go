@@ -643,7 +643,7 @@ func TestDescriptions(t *testing.T) {
 // TestBothCannotWin checks the numbers of votes, and that votes of strangers do not count.
 func TestBothCannotWin(t *testing.T) {
 	for n := 1; n < 100; n++ {
-		if a, b := needed(n, VoteAlone), needed(n, VoteTakeover); a+b != n+1 || a < 1 || b > n {
+		if a, b := votesNeeded(n, VoteAlone), votesNeeded(n, VoteTakeover); a+b != n+1 || a < 1 || b > n {
 			t.Errorf("%d voters: %d and %d votes", n, a, b)
 		}
 	}
@@ -657,7 +657,7 @@ func TestBothCannotWin(t *testing.T) {
 func TestNames(t *testing.T) {
 	r := &Receiver{Disk: memdisk.New().Mount("a"), Dir: "/"}
 	for _, name := range []string{"../x", "/etc/passwd", "attempts/x", File, lockFile, "journal/../../x", ""} {
-		if err := r.piece(&hosts.StorePiece{Name: name}, map[string]bool{}); err == nil || !strings.Contains(err.Error(), "has no file") {
+		if err := r.writePiece(&hosts.StorePiece{Name: name}, map[string]bool{}); err == nil || !strings.Contains(err.Error(), "has no file") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

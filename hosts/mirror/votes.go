@@ -24,9 +24,9 @@ const (
 	VoteTakeover = "takeover" // the standby takes the run over from the mirror
 )
 
-// needed returns how many of n votes a choice needs: a takeover more than half of them, and the
-// dispatcher at least half, so that both cannot win.
-func needed(n int, choice string) int {
+// votesNeeded returns how many of n votes a choice needs: a takeover more than half of them, and
+// the dispatcher at least half, so that both cannot win.
+func votesNeeded(n int, choice string) int {
 	if choice == VoteAlone {
 		return max(1, (n+1)/2)
 	}
@@ -52,7 +52,7 @@ func Answer(disk rundir.Disk, dir string, b hosts.Ballot) (_ *hosts.Ballot, err 
 	if b.Choice == "" {
 		// Without its file, a voter of an older generation cannot vote any more, so that none of
 		// its choices can win later.
-		if err := forget(disk, dir, b.Generation, b.Epoch); err != nil {
+		if err := forgetVoters(disk, dir, b.Generation, b.Epoch); err != nil {
 			return nil, err
 		}
 		text, err := createOrRead(disk, voter, fmt.Sprintf("%s %d", rand.Text(), b.Epoch))
@@ -64,14 +64,14 @@ func Answer(disk rundir.Disk, dir string, b hosts.Ballot) (_ *hosts.Ballot, err 
 	if b.Choice != VoteAlone && b.Choice != VoteTakeover {
 		return nil, fmt.Errorf("%.40q is not a vote", b.Choice)
 	}
-	if b.Voter, err = enlisted(disk, voter); err != nil || b.Voter == "" {
+	if b.Voter, err = voterID(disk, voter); err != nil || b.Voter == "" {
 		return &b, err
 	}
 	if b.Choice, err = createOrRead(disk, filepath.Join(dir, votePrefix+b.Generation), b.Choice); err != nil {
 		return nil, err
 	}
 	// If forget has removed the vote meanwhile, it has removed the voter before.
-	if b.Voter, err = enlisted(disk, voter); err != nil || b.Voter == "" {
+	if b.Voter, err = voterID(disk, voter); err != nil || b.Voter == "" {
 		return &b, err
 	}
 	if b.Choice != VoteAlone && b.Choice != VoteTakeover {
@@ -80,8 +80,8 @@ func Answer(disk rundir.Disk, dir string, b hosts.Ballot) (_ *hosts.Ballot, err 
 	return &b, nil
 }
 
-// enlisted returns the id in the file of a voter, or "" if there is none.
-func enlisted(disk rundir.Disk, path string) (string, error) {
+// voterID returns the id in the file of a voter, or "" if there is none.
+func voterID(disk rundir.Disk, path string) (string, error) {
 	b, err := rundir.ReadFile(disk, path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -119,10 +119,10 @@ func createOrRead(disk rundir.Disk, path, text string) (string, error) {
 	return text, err
 }
 
-// forget removes the voters of other generations. It returns an error if a dispatcher of a later
-// epoch began one of them: the caller then does not know yet that it is fenced off, and must not
-// cost the later dispatcher its voters.
-func forget(disk rundir.Disk, dir, generation string, epoch int) error {
+// forgetVoters removes the voters of other generations. It returns an error if a dispatcher of a
+// later epoch began one of them: the caller then does not know yet that it is fenced off, and must
+// not cost the later dispatcher its voters.
+func forgetVoters(disk rundir.Disk, dir, generation string, epoch int) error {
 	names, err := disk.Names(dir)
 	for _, name := range names {
 		if !strings.HasPrefix(name, voterPrefix) {
@@ -159,8 +159,8 @@ type Polls struct {
 	Open    hosts.Open // with Run, RunName, and Nonce
 }
 
-// others returns all hosts but those of the dispatcher's own machine.
-func (p *Polls) others() []*hosts.Host {
+// otherHosts returns all hosts but those of the dispatcher's own machine.
+func (p *Polls) otherHosts() []*hosts.Host {
 	return slices.DeleteFunc(slices.Clone(p.Hosts()), func(h *hosts.Host) bool { return h.Link == "local" })
 }
 
@@ -177,16 +177,16 @@ type voting struct {
 	missing  []string          // hosts that have not answered, and why
 }
 
-// ask sends a ballot to all hosts but those of the dispatcher's own machine. It returns when enough
-// reports true, or when all have answered or askTimeout is over.
-func (p *Polls) ask(ctx context.Context, b hosts.Ballot, enough func(*voting) bool) *voting {
+// askHosts sends a ballot to all hosts but those of the dispatcher's own machine. It returns when
+// enough reports true, or when all have answered or askTimeout is over.
+func (p *Polls) askHosts(ctx context.Context, b hosts.Ballot, enough func(*voting) bool) *voting {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	v := &voting{votes: map[string]string{}}
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	places := make(chan struct{}, maxAsked)
-	for _, h := range p.others() {
+	for _, h := range p.otherHosts() {
 		all.Go(func() {
 			select {
 			case places <- struct{}{}:
@@ -197,7 +197,7 @@ func (p *Polls) ask(ctx context.Context, b hosts.Ballot, enough func(*voting) bo
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil {
-				v.missing = append(v.missing, fmt.Sprintf("%s (%v)", h.Name, reason(err)))
+				v.missing = append(v.missing, fmt.Sprintf("%s (%v)", h.Name, withoutHost(err)))
 			} else if v.answered++; answer.Voter != "" {
 				v.votes[answer.Voter] = answer.Choice
 			}
@@ -211,8 +211,8 @@ func (p *Polls) ask(ctx context.Context, b hosts.Ballot, enough func(*voting) bo
 	return v
 }
 
-// reason returns an error without the name of its host.
-func reason(err error) error {
+// withoutHost returns an error without the name of its host.
+func withoutHost(err error) error {
 	if e, ok := errors.AsType[*hosts.Error](err); ok && e.Err != nil {
 		return e.Err
 	}
@@ -237,11 +237,11 @@ func (p *Polls) askHost(ctx context.Context, h *hosts.Host, b hosts.Ballot) (*ho
 // enlist makes the hosts voters of a new generation, and returns their ids. More than half of the
 // hosts must answer.
 func (p *Polls) enlist(ctx context.Context, generation string, epoch int) ([]string, error) {
-	n := len(p.others())
+	n := len(p.otherHosts())
 	if n == 0 {
 		return nil, errors.New("the run has no hosts that could decide who continues it")
 	}
-	v := p.ask(ctx, hosts.Ballot{Generation: generation, Epoch: epoch}, func(*voting) bool { return false })
+	v := p.askHosts(ctx, hosts.Ballot{Generation: generation, Epoch: epoch}, func(*voting) bool { return false })
 	if 2*len(v.missing) >= n {
 		return nil, fmt.Errorf("not enough hosts answer: %s", strings.Join(v.missing, ", "))
 	}
@@ -251,7 +251,7 @@ func (p *Polls) enlist(ctx context.Context, generation string, epoch int) ([]str
 // decide asks the voters of d for a choice. It returns the choice that has won, or "" and the hosts
 // that have not answered. If none is missing then, no choice can ever win.
 func (p *Polls) decide(ctx context.Context, d *Description, choice string) (won string, missing []string) {
-	v := p.ask(ctx, hosts.Ballot{Generation: d.Generation, Choice: choice}, func(v *voting) bool { return d.winner(v.votes) != "" })
+	v := p.askHosts(ctx, hosts.Ballot{Generation: d.Generation, Choice: choice}, func(v *voting) bool { return d.winner(v.votes) != "" })
 	if v.answered+len(v.missing) < len(d.Voters) {
 		v.missing = append(v.missing, "hosts that have left the inventory")
 	}
@@ -265,7 +265,7 @@ func (d *Description) winner(votes map[string]string) string {
 		count[votes[id]]++
 	}
 	for _, choice := range []string{VoteAlone, VoteTakeover} {
-		if count[choice] >= needed(len(d.Voters), choice) {
+		if count[choice] >= votesNeeded(len(d.Voters), choice) {
 			return choice
 		}
 	}
