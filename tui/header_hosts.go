@@ -58,11 +58,12 @@ func (m *model) slotsText() (slots, where string) {
 	return fmt.Sprintf(" slots %s/%s", jobs.Thousands(snap.SlotsBusy), jobs.Thousands(max(snap.SlotsBusy, all))), where
 }
 
-// groupTrouble groups the hosts in trouble by cause, if their reasons have changed.
+// groupTrouble groups the hosts in trouble by cause, if their reasons have changed. No host of a run
+// without a dispatcher is in trouble: nothing is known of it.
 func (m *model) groupTrouble() {
 	var texts []runview.HostText
 	for _, h := range m.allHosts() {
-		if urgency(h) > 1 && h.Reason != "" {
+		if urgency(h) > 1 && h.Reason != "" && !m.isUndispatched() {
 			// Bounded, because they are searched.
 			texts = append(texts, runview.HostText{Host: prefix(h.Name, 200), Text: prefix(h.Reason, 1000)})
 		}

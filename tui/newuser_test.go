@@ -91,6 +91,12 @@ func TestTheScreenSays(t *testing.T) {
 			shows: []string{"handed: sent to its host, which starts it when a slot is free there"}},
 		{promise: "what runs is unknown without a dispatcher", change: combine(handed, status(runview.StatusCrashed)), w: 120, h: 24,
 			shows: []string{"may run 11"}},
+		{promise: "no host is in trouble when nobody dispatches the run", w: 120, h: 24, keys: "2",
+			change: combine(status(runview.StatusFinished), func(snap *runview.Snapshot) {
+				for i := range snap.Hosts {
+					snap.Hosts[i].State, snap.Hosts[i].Reason = "unknown", "nobody dispatches the run"
+				}
+			}), shows: []string{"nobody dispatches the run"}, hides: []string{"(12 hosts)"}},
 		{promise: "a stopped run has not ended", change: combine(handed, status(runview.StatusStopped)), w: 120, h: 24,
 			shows: []string{"○ stopped", "may run 11"}, hides: []string{"○ ended"}},
 		{promise: "the number of jobs does not depend on the view", w: 80, h: 24, keys: "4", change: func(snap *runview.Snapshot) {
