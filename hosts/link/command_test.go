@@ -97,6 +97,7 @@ func arrives(t *testing.T, h *hosts.Host) {
 
 // TestConformanceOfSSH checks that OpenSSH's client keeps the promises of hosts.Link.
 func TestConformanceOfSSH(t *testing.T) {
+	polltest.Long(t)
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	hosttest.Conform(t, func(t testing.TB) (hosts.Opener, *hosts.Host) { return CommandOpener{}, sshTo(t, s, nil, nil) })
 }

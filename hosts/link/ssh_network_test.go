@@ -19,6 +19,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 // listen passes every connection to serve and ends with the test.
@@ -176,6 +177,7 @@ func TestNamesAreResolvedAgain(t *testing.T) {
 // counts a connection as new for a while after its login, so it may drop one. That must be an error
 // that a second try can cure. TestLimits checks how many dials are in progress at once.
 func TestBurst(t *testing.T) {
+	polltest.Long(t)
 	s := hosttest.StartSSHD(t, hosttest.Options{}) // MaxStartups 10:30:100
 	o := NewSSH(SSHOptions{})
 	var wg sync.WaitGroup

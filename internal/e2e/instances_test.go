@@ -56,6 +56,7 @@ func (l *lab) instances() (names []string) {
 // the next dispatcher takes over the instances, that nothing runs twice, and that no instance is
 // left at the end (E5, P3, P4).
 func TestInstances(t *testing.T) {
+	polltest.Long(t)
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
 	inventory := l.addProvider("")
 	const n = 60

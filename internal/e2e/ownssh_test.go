@@ -89,6 +89,7 @@ func (l *lab) sshUserEnv(config string) []string {
 // TestRunOnAnotherMachine checks that HOST:RUN works with every command that takes a RUN, with
 // every login shell there. Names and values arrive as typed.
 func TestRunOnAnotherMachine(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 3, hosttest.Options{Shell: "/bin/bash"}, hosttest.Options{Shell: "/usr/bin/tcsh"}, hosttest.Options{Shell: "/bin/dash"})
 	run := l.path("it's a $(run) of 50%; ls!")

@@ -141,11 +141,12 @@ func (l *lab) numRunning(n int) int {
 func TestReaderLeaves(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
+	jobs := polltest.Scale(80, 200, 200)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, l.runArgs(3, "--json", l.writeBusyJobs(200, 0))...)
+	cmd := exec.Command(program, l.runArgs(3, "--json", l.writeBusyJobs(jobs, 0))...)
 	cmd.Stdout = w
 	p := l.startCommand(cmd)
 	w.Close()
@@ -162,14 +163,14 @@ func TestReaderLeaves(t *testing.T) {
 	if again.code != 0 {
 		t.Errorf("exit %d\n%s", again.code, again.stderr)
 	}
-	l.checkRun(l.path("run"), 200)
+	l.checkRun(l.path("run"), jobs)
 	later := l.completeResults(again.stdout)
 	for i, r := range later {
-		if want := 200 - len(later) + 1 + i; r.Seq != want {
+		if want := jobs - len(later) + 1 + i; r.Seq != want {
 			t.Fatalf("result %d comes again where %d should", r.Seq, want)
 		}
 	}
-	if first := l.completeResults(line); len(first) != 1 || first[0].Seq != 1 || len(later) < 100 {
+	if first := l.completeResults(line); len(first) != 1 || first[0].Seq != 1 || len(later) < jobs/2 {
 		t.Errorf("first %+v, then %d results", first, len(later))
 	}
 }

@@ -47,6 +47,7 @@ func (l *lab) checkPi(run *process, n int) {
 // TestMakeUsesARun checks that GNU make uses a run as its cluster, and that a failed recipe stops
 // make.
 func TestMakeUsesARun(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	if _, err := exec.LookPath("make"); err != nil {
 		hosttest.LeaveOut(t, "GNU make: it is not there")

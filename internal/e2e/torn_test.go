@@ -16,6 +16,7 @@ import (
 // the content of the lost lines is recovered from claims and sentinels, and that no attempt id
 // starts twice.
 func TestTornJournal(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	r := newRand(t)
 	l := newLab(t, 2)
@@ -23,7 +24,7 @@ func TestTornJournal(t *testing.T) {
 	file := l.writeTaggedJobs(jobs, "[ $DCS_JOB_ID -lt 4 ] && "+l.gateWait()+"; sleep 0.0$((DCS_JOB_ID % 10))")
 	p := l.start(l.runArgs(3, file)...)
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 3 })
-	for round := range polltest.Scale(5, 10, 60) {
+	for round := range polltest.Scale(10, 10, 60) {
 		p.kill()
 		cut := l.truncateJournal(round, r.IntN)
 		p = l.start(l.resumeArgs()...)

@@ -72,6 +72,7 @@ find . -name out -prune -o -name '*.csv' -print >> ../../temps
 // no partial file remains, and that the successor copies the missing files, sends changed files,
 // and does not repeat succeeded jobs (T1).
 func TestFilesOfADispatcherThatIsKilled(t *testing.T) {
+	polltest.Long(t)
 	const n = 12
 	l := newLab(t, 2)
 	l.mkdir("ran")
@@ -137,6 +138,7 @@ echo $code >> ../code
 // start later. A failed attempt returns no files; the attempt that counts does. --keep-files keeps
 // the files on the host (T1).
 func TestFilesThatChangeDuringARun(t *testing.T) {
+	polltest.Long(t)
 	l := newLab(t, 1)
 	l.runApart(`
 cd apart; echo old > config
@@ -204,6 +206,7 @@ ls -A out > ../left; umount out
 // TestFilesWaitForSpaceOnAHost checks that jobs wait for their files if the disk of a host is full,
 // and that a message reports that (T1).
 func TestFilesWaitForSpaceOnAHost(t *testing.T) {
+	polltest.Long(t)
 	l := newLab(t, 1)
 	work := l.path("work")
 	l.mkdir("work")

@@ -19,6 +19,7 @@ import (
 // directory. Nothing is launched, one line gives the reason, and running jobs are kept. The run
 // continues by itself when the directory works again.
 func TestDispatchersDirectoryFails(t *testing.T) {
+	polltest.Long(t)
 	for name, c := range map[string]failure{
 		"hung":      {(*labfs.Mount).Hang, (*labfs.Mount).Resume, "run directory"},
 		"full":      {func(m *labfs.Mount) { m.SetFull(true) }, func(m *labfs.Mount) { m.SetFull(false) }, "no space left"},
@@ -127,6 +128,7 @@ func TestDispatcherSpeaksWhileItsDirectoryHangs(t *testing.T) {
 // because every slot is busy. It must still report that its directory hangs, and that it answers
 // again.
 func TestIdleDispatcherSaysThatItsDirectoryHangs(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 2, time.Second)
 	p := l.startBusy(1, l.jobs(4, l.gate("gate")))

@@ -96,6 +96,7 @@ func withoutClocks(s string) string {
 
 // TestKindsOfTerminal checks kinds of terminal, NO_COLOR, and --ascii.
 func TestKindsOfTerminal(t *testing.T) {
+	polltest.Long(t)
 	for _, c := range []struct {
 		name, term, env, flag string
 		check                 func(t *testing.T, x *terminal)
