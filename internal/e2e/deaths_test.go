@@ -203,11 +203,13 @@ func TestDeathsWhileReading(t *testing.T) {
 			l.until("jobs have come", func() bool { b, _ := os.ReadFile(l.path("run/jobs.jsonl")); return len(b) > 500 })
 			first, _ := p.killAfter(time.Duration(r.IntN(500)) * time.Millisecond)
 			e := l.run(l.resumeArgs()...)
-			stored := strings.Count(l.readFile(l.path("run/jobs.jsonl")), "DCS_ATTEMPT")
+			text := l.readFile(l.path("run/jobs.jsonl"))
+			whole := text[:strings.LastIndexByte(text, '\n')+1] // the kill may have cut off the last line
+			stored := strings.Count(whole, "DCS_ATTEMPT")
 			if e.code != 0 || !strings.Contains(e.stderr, "input was not read to its end") {
 				t.Fatalf("exit %d\n%s", e.code, e.stderr)
 			}
-			t.Logf("%d jobs were stored", stored)
+			t.Logf("%d jobs were stored, and %q", stored, text[len(whole):])
 			l.checkRun(l.path("run"), stored, first.stdout, e.stdout)
 		})
 	}
