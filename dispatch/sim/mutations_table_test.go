@@ -60,7 +60,7 @@ var mutations = []mutation{
 	{name: "what people asked of hosts is forgotten by the next dispatcher", file: "dispatch/sched/start.go", edits: []edit{
 		{"	c.applyHostRequests()\n", ""}}},
 	{name: "a removed host's jobs are queued again at once", file: "dispatch/sched/inventory.go", edits: []edit{
-		{"	h.withdrawAll()\n}\n\n// changeHost", "	h.withdrawAll()\n	for h.head != nil {\n		c.loseAttempt(h.head, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
+		{"	h.withdrawAll()\n}\n\n// changeHost", "	h.withdrawAll()\n	for h.oldest != nil {\n		c.loseAttempt(h.oldest, \"its host is removed\")\n	}\n}\n\n// changeHost"}}},
 	{name: "settled by the machine at the new address", file: "dispatch/sched/inventory.go", edits: []edit{
 		{"		c.reclassify(hasAttempts, func() { c.changeMachine(h, machine) })", "		h.machine = machine"},
 		{"	return h.spec.Name == name && (machine == 0 || h.machine == machine)", "	return h.spec.Name == name"}}},
