@@ -144,7 +144,7 @@ func (p *Provider) run(ctx context.Context, what, command, prefix, name string, 
 type cappedOutput struct {
 	head      []byte
 	tail      []byte
-	truncated bool // b is incomplete
+	truncated bool // part of the output is in neither
 }
 
 func (w *cappedOutput) Write(p []byte) (int, error) {

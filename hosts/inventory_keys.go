@@ -261,7 +261,7 @@ func setLink(d *draft, v any) error {
 		d.host.Link, d.host.Command, d.host.Shells = s, nil, 0
 		return nil
 	case s == "srun" && d.table == "provider":
-		argv = []string{s} // completed by reader.slurm
+		argv = []string{s} // completed by completeSlurm
 	case isText:
 		s, err := oneLine(v)
 		if err == nil {

@@ -330,12 +330,12 @@ func expandAddress(a string) ([]string, error) {
 // of syntax errors only. The library has accepted the text before, so syntax is not checked
 // again. A key that is not found, such as one in an inline table, has the line of its table.
 type positions struct {
-	tables map[string][]int // lines of [name] and [[name]], in order
-	keys   map[keyIn]int    // first line of each key
+	tables map[string][]int    // lines of [name] and [[name]], in order
+	keys   map[keyPosition]int // first line of each key
 }
 
-// keyIn is a key in the n-th table of that name, from 0. The root table is "" and 0.
-type keyIn struct {
+// keyPosition is a key in the n-th table of that name, from 0. The root table is "" and 0.
+type keyPosition struct {
 	table string
 	n     int
 	key   string
@@ -343,7 +343,7 @@ type keyIn struct {
 
 // line returns the line of a key, else that of its table, else 1.
 func (p *positions) line(table string, n int, key string) int {
-	if l, ok := p.keys[keyIn{table, n, key}]; ok {
+	if l, ok := p.keys[keyPosition{table, n, key}]; ok {
 		return l
 	}
 	return p.table(table, n)
@@ -354,7 +354,7 @@ func (p *positions) table(table string, n int) int {
 	if lines := p.tables[table]; n < len(lines) {
 		return lines[n]
 	}
-	if l, ok := p.keys[keyIn{"", 0, table}]; ok {
+	if l, ok := p.keys[keyPosition{"", 0, table}]; ok {
 		return l // host = [{…}, {…}]
 	}
 	return 1
@@ -373,7 +373,7 @@ var tomlStatement = sync.OnceValue(func() *regexp.Regexp {
 })
 
 func locate(text []byte) *positions {
-	p := &positions{tables: map[string][]int{}, keys: map[keyIn]int{}}
+	p := &positions{tables: map[string][]int{}, keys: map[keyPosition]int{}}
 	// Of strings with several lines and of comments only the line ends are left.
 	plain := tomlText().ReplaceAllStringFunc(string(text), func(s string) string {
 		if s[0] == '#' || strings.Contains(s, "\n") {
@@ -391,22 +391,22 @@ func locate(text []byte) *positions {
 		m[2], m[3] = strings.Trim(m[2], `"'`), strings.Trim(m[3], `"'`)
 		switch {
 		case m[1] != "" && m[3] != "": // [host.x]: key x of the last host
-			p.note(keyIn{m[2], max(0, len(p.tables[m[2]])-1), m[3]}, line)
+			p.record(keyPosition{m[2], max(0, len(p.tables[m[2]])-1), m[3]}, line)
 			table, n = m[2]+"."+m[3], 0
 		case m[1] != "":
 			table, n = m[2], len(p.tables[m[2]])
 			p.tables[table] = append(p.tables[table], line)
 		default:
-			p.note(keyIn{table, n, m[2]}, line)
+			p.record(keyPosition{table, n, m[2]}, line)
 			if table == "" && m[3] != "" { // defaults.port = 22
-				p.note(keyIn{m[2], 0, m[3]}, line)
+				p.record(keyPosition{m[2], 0, m[3]}, line)
 			}
 		}
 	}
 	return p
 }
 
-func (p *positions) note(k keyIn, line int) {
+func (p *positions) record(k keyPosition, line int) {
 	if _, seen := p.keys[k]; !seen {
 		p.keys[k] = line
 	}

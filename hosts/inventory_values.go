@@ -241,8 +241,8 @@ var shellToken = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?s)[ \t\r\n]+|'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^ \t\r\n'"\\|&;<>$\x60()]+|.`)
 })
 
-// escaped matches a quoted character in "…".
-var escaped = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\(["\\$\x60])`) })
+// escapePattern matches a quoted character in "…".
+var escapePattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\\(["\\$\x60])`) })
 
 // splitWords splits a command into words as a shell does: blanks separate words, '…' is
 // literal, and in "…" and bare text a backslash quotes. Nothing is expanded, so bare shell
@@ -263,7 +263,7 @@ func splitWords(s string) (words []string, err error) {
 		case c == '\'':
 			token = token[1 : len(token)-1]
 		case c == '"':
-			token = escaped().ReplaceAllString(token[1:len(token)-1], "$1")
+			token = escapePattern().ReplaceAllString(token[1:len(token)-1], "$1")
 		case c == '\\':
 			token = token[1:]
 		}

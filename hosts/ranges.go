@@ -123,9 +123,9 @@ func isNameRune(r rune) bool {
 // maxName bounds the name of a host, in bytes.
 const maxName = 63
 
-// numbered matches a name with a number in its first label, such as node01.lab, and splits
+// numberedName matches a name with a number in its first label, such as node01.lab, and splits
 // it at the last of them.
-var numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^.]*?)(\d{1,9})([^0-9.]*(?:\..*)?)$`) })
+var numberedName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([^.]*?)(\d{1,9})([^0-9.]*(?:\..*)?)$`) })
 
 // Fold is the inverse of Expand. It returns patterns for names, each in the position of its
 // first name.
@@ -136,7 +136,7 @@ func Fold(names []string) []string {
 	for _, name := range names {
 		p := part{before: name}
 		if len(name) > maxName { // not the name of a host, and matching would take long
-		} else if m := numbered().FindStringSubmatch(name); m != nil {
+		} else if m := numberedName().FindStringSubmatch(name); m != nil {
 			p = part{m[1], m[3]}
 			numbers[p] = append(numbers[p], m[2])
 		}

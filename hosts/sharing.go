@@ -44,7 +44,7 @@ func DivideSlots(slots int, weights map[int]int, claims []SlotClaim, offset floa
 	}
 	demand, weight := make([]float64, len(users)), make([]float64, len(users))
 	for i, runs := range users {
-		weight[i] = bounded(cmp.Or(weights[claims[runs[0]].User], 1))
+		weight[i] = boundedWeight(cmp.Or(weights[claims[runs[0]].User], 1))
 		for _, n := range runs {
 			demand[i] += claims[n].demand(slots)
 		}
@@ -54,7 +54,7 @@ func DivideSlots(slots int, weights map[int]int, claims []SlotClaim, offset floa
 	for i, part := range maxMin(float64(slots), demand, weight) {
 		demand, weight := make([]float64, len(users[i])), make([]float64, len(users[i]))
 		for k, n := range users[i] {
-			demand[k], weight[k] = claims[n].demand(slots), bounded(claims[n].Weight)
+			demand[k], weight[k] = claims[n].demand(slots), boundedWeight(claims[n].Weight)
 		}
 		for k, p := range maxMin(part, demand, weight) {
 			begin := end
@@ -68,7 +68,7 @@ func DivideSlots(slots int, weights map[int]int, claims []SlotClaim, offset floa
 // floor rounds down. It tolerates rounding errors just below a whole number.
 func floor(f float64) float64 { return math.Floor(f + 1e-9) }
 
-func bounded(weight int) float64 { return float64(min(max(weight, 1), MaxShareWeight)) }
+func boundedWeight(weight int) float64 { return float64(min(max(weight, 1), MaxShareWeight)) }
 
 // demand returns the number of slots that a run would use, at most those of the host.
 func (c *SlotClaim) demand(slots int) float64 { return float64(min(max(c.Want, c.Held, 0), slots)) }

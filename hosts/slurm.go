@@ -180,7 +180,7 @@ func timeLeft(s string) (time.Duration, error) {
 	case "UNLIMITED", "NOT_SET", "INVALID", "N/A":
 		return 0, nil
 	}
-	m := remaining().FindStringSubmatch(s)
+	m := remainingTimePattern().FindStringSubmatch(s)
 	if m == nil {
 		return 0, fmt.Errorf("%q is not a time that is left", s)
 	}
@@ -192,8 +192,8 @@ func timeLeft(s string) (time.Duration, error) {
 	return max(time.Second, time.Duration(seconds)*time.Second), nil
 }
 
-// remaining matches a time as squeue prints it.
-var remaining = sync.OnceValue(func() *regexp.Regexp {
+// remainingTimePattern matches a time as squeue prints it.
+var remainingTimePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:(\d{1,6})-)?(?:(\d{1,6}):)?(\d{1,6}):(\d{1,6})$`)
 })
 

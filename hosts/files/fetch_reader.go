@@ -110,7 +110,7 @@ const (
 type readHost struct {
 	host  *hosts.Host
 	ended chan struct{} // closed when err is set
-	err   error         // valid after gone
+	err   error         // valid after ended
 	slots chan struct{} // once connected, holds one element for each piece that may be requested
 
 	mu      sync.Mutex

@@ -125,8 +125,8 @@ var errTerminal = errors.New("the command allocates a terminal on the host")
 type answers struct {
 	r         *bufio.Reader // at least maxNoise, so that NewReader continues with it
 	nonce     []byte        // including the blank after it
-	bytesRead int           // bytes read
-	noise     string        // the first line that was no answer
+	bytesRead int
+	noise     string // the first line that was no answer
 }
 
 func newAnswers(r io.Reader, nonce string) *answers {

@@ -19,11 +19,11 @@ var honoredDirectives = wordSet(`hostname user port identityfile certificatefile
 	connecttimeout ciphers kexalgorithms macs addressfamily ignoreunknown tag refuseconnection host
 	canonicalizehostname`)
 
-// meaningless are those of a terminal, forwarding, multiplexing, and passwords, and those
+// meaninglessDirectives are those of a terminal, forwarding, multiplexing, and passwords, and those
 // that the program does in its own way (keepalives, retries, the format of known_hosts).
 // GSSAPIAuthentication is one of them because Debian switches it on for everybody; the
 // error of a refused login names Kerberos.
-var meaningless = wordSet(`addkeystoagent batchmode canonicaldomains canonicalizefallbacklocal canonicalizemaxdots
+var meaninglessDirectives = wordSet(`addkeystoagent batchmode canonicaldomains canonicalizefallbacklocal canonicalizemaxdots
 	canonicalizepermittedcnames challengeresponseauthentication channeltimeout checkhostip clearallforwardings compression
 	compressionlevel connectionattempts controlmaster controlpath controlpersist dynamicforward enableescapecommandline
 	enablesshkeysign escapechar exitonforwardfailure fallbacktorsh fingerprinthash forkafterauthentication forwardagent
@@ -91,7 +91,7 @@ func unsupported(s settings) (lines []string) {
 		values := s[keyword]
 		d, known := unsupportedDirectives[keyword]
 		switch {
-		case honoredDirectives[keyword] || meaningless[keyword]:
+		case honoredDirectives[keyword] || meaninglessDirectives[keyword]:
 		case !known:
 			lines = append(lines, fmt.Sprintf("%q in the ssh configuration is unknown and ignored", keyword))
 		case d.matters(values[0]):

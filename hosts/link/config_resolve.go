@@ -63,7 +63,7 @@ func (c *SSHConfig) Resolve(h *hosts.Host, address string) (*Target, []string, e
 }
 
 func (c *SSHConfig) resolve(q request) (*Target, []string, error) {
-	r := &resolution{c: c}
+	r := &resolution{config: c}
 	t, err := r.target(q, "")
 	return t, r.warnings, err
 }
@@ -80,7 +80,7 @@ type request struct {
 
 // resolution is one call of Resolve, gateways included.
 type resolution struct {
-	c        *SSHConfig
+	config   *SSHConfig
 	warnings []string
 	numJumps int
 }
@@ -91,7 +91,7 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 	if q.alias == "" || q.alias[0] == '-' || strings.ContainsFunc(q.alias, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
 		return nil, fmt.Errorf("%q is not a name or address to connect to", q.alias)
 	}
-	s, err := r.c.settingsOf(q)
+	s, err := r.config.settingsOf(q)
 	// How ssh describes a host that is its own gateway.
 	if err != nil && strings.Contains(err.Error(), "jumphost loop") {
 		return nil, errJumpLoop(q.alias)
@@ -107,7 +107,7 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 		r.warnings = appendNew(r.warnings, about+line)
 	}
 	t := &Target{Alias: q.alias, User: q.user, Port: q.port}
-	if err := r.c.fillTarget(t, s, q); err != nil {
+	if err := r.config.fillTarget(t, s, q); err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
 	specs, err := jumpSpecs(t, s, q)

@@ -74,7 +74,7 @@ func Recover(ctx context.Context, run *rundir.Run, epoch int, p *Polls, find fun
 		return err
 	}
 	err = p.retireMirror(ctx, find(d.Host), d, epoch)
-	if _, ok := errors.AsType[*fencedError](err); ok {
+	if _, ok := errors.AsType[*takenOverError](err); ok {
 		return takenOver(d)
 	}
 	if err != nil {

@@ -5,6 +5,6 @@
 // host has made the records durable, too (Receiver). If the two lose contact, neither can know
 // whether the other one works. The hosts of the run then decide by votes, once for each generation
 // of a mirror: either the dispatcher continues alone, or the standby takes the run over. Each voter
-// votes once, and durably. The numbers of votes that are needed (see needed) cannot be reached by
-// both. No clock takes part in this.
+// votes once, and durably. The numbers of votes that are needed (see votesNeeded) cannot be reached
+// by both. No clock takes part in this.
 package mirror

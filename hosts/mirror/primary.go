@@ -21,11 +21,11 @@ const (
 	silentAfter = 15 * time.Second
 	// confirmTimeout bounds one wait for the mirror. It is less than commit.HungAfter, so that the
 	// commit loop learns the reason.
-	confirmTimeout = 4 * time.Second
-	reachDelay     = time.Second     // before the first attempt to reach a lost mirror
-	retryDelay     = 5 * time.Second // between two attempts
-	rearmInterval  = time.Minute     // between two starts of a standby on a mirror
-	removeTimeout  = 5 * time.Second // for the removal of a mirror at the end of the dispatcher
+	confirmTimeout  = 4 * time.Second
+	reachDelay      = time.Second     // before the first attempt to reach a lost mirror
+	retryDelay      = 5 * time.Second // between two attempts
+	restartInterval = time.Minute     // between two starts of a standby on a mirror
+	removeTimeout   = 5 * time.Second // for the removal of a mirror at the end of the dispatcher
 )
 
 // Journal is the part of the dispatcher's journal that a Primary reads.
@@ -73,8 +73,8 @@ func New(o Options) *Primary {
 	return p
 }
 
-// set changes fields and wakes those who wait for a change.
-func (p *Primary) set(change func()) {
+// update changes fields and wakes those who wait for a change.
+func (p *Primary) update(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
@@ -99,7 +99,7 @@ func (p *Primary) IsTakenOver() bool {
 // Refuse removes the mirror, because this run can have none any more. The run continues when the
 // mirror is removed, or when enough hosts agree. It does not block.
 func (p *Primary) Refuse(why error) {
-	p.set(func() { p.refused = why })
+	p.update(func() { p.refused = why })
 	p.signal()
 }
 
@@ -190,16 +190,16 @@ var errUndecided = errors.New("a standby may have taken the run over from an ear
 // generation is one mirror in its life.
 type generation struct {
 	*Primary
-	description  Description
-	host         *hosts.Host
-	session      *session
-	copier       *copier
-	mayBeWatched bool      // a standby may watch the mirror
-	answeredAt   time.Time // last answer of the mirror
-	armedAt      time.Time
-	watched      bool // a standby watches
-	asking       bool // the standby has asked for votes
-	lossReported bool // the loss of the mirror was reported
+	description      Description
+	host             *hosts.Host
+	session          *session
+	copier           *copier
+	mayBeWatched     bool      // a standby may watch the mirror
+	answeredAt       time.Time // last answer of the mirror
+	standbyStartedAt time.Time
+	watched          bool // a standby watches
+	asking           bool // the standby has asked for votes
+	lossReported     bool // the loss of the mirror was reported
 	// noStandby is why the last start of a standby has failed.
 	noStandby string
 }
@@ -224,8 +224,8 @@ func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) er
 	if refused != nil {
 		return refused
 	}
-	p.set(func() { p.active, p.host, p.silentErr = true, h.Name, nil })
-	defer p.set(func() { p.active, p.isAwaited = false, false })
+	p.update(func() { p.active, p.host, p.silentErr = true, h.Name, nil })
+	defer p.update(func() { p.active, p.isAwaited = false, false })
 	p.options.Show(h.Name + " (copying the run directory)")
 	if g.description.Voters, err = p.options.Polls.enlist(p.ctx, generationID, p.options.Journal.Epoch()); err == nil {
 		err = g.push(true)
@@ -241,11 +241,11 @@ func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) er
 	} else if err != nil {
 		return errors.Join(err, g.recordState(Alone)) // it may be there nevertheless
 	}
-	p.set(func() { p.isAwaited = true })
+	p.update(func() { p.isAwaited = true })
 	g.answeredAt = time.Now()
 	for {
 		err := g.serve()
-		if fenced, ok := errors.AsType[*fencedError](err); ok {
+		if fenced, ok := errors.AsType[*takenOverError](err); ok {
 			g.recordFence(fenced.by)
 			return nil
 		}
@@ -267,7 +267,7 @@ func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) er
 func NewGeneration() string { return rand.Text() }
 
 // recordFence records that the standby has taken the run over.
-func (g *generation) recordFence(by int) { g.set(func() { g.fencedBy = by }) }
+func (g *generation) recordFence(by int) { g.update(func() { g.fencedBy = by }) }
 
 // push makes everything that was durable before the call durable in the mirror.
 func (g *generation) push(all bool) error {
@@ -310,14 +310,14 @@ func (g *generation) serve() error {
 			if err != nil {
 				return err
 			}
-			if g.recordWatched(a.Watched); !a.Watched && time.Since(g.armedAt) >= rearmInterval {
+			if g.recordWatched(a.Watched); !a.Watched && time.Since(g.standbyStartedAt) >= restartInterval {
 				if err := g.startStandby(); err != nil {
 					return err
 				}
 			}
 		}
 		g.lossReported = false
-		if g.set(func() { g.confirmed, g.silentErr = max(g.confirmed, n), nil }); leaves || g.asking {
+		if g.update(func() { g.confirmed, g.silentErr = max(g.confirmed, n), nil }); leaves || g.asking {
 			return nil
 		}
 		select {
@@ -330,7 +330,7 @@ func (g *generation) serve() error {
 
 // startStandby starts the standby.
 func (g *generation) startStandby() error {
-	g.armedAt = time.Now()
+	g.standbyStartedAt = time.Now()
 	a, err := g.store(hosts.Store{Describe: g.description.with(On)})
 	if err != nil {
 		return err
@@ -389,7 +389,7 @@ func (g *generation) recover(err error) (over bool, _ error) {
 			g.options.Say(fmt.Sprintf("warning: the mirror of the run directory on %s may not be removed, so its standby may continue the run: %v", g.host.Name, err))
 			return true, nil // the next dispatcher finds out what became of the mirror
 		}
-		g.set(func() { g.silentErr = err })
+		g.update(func() { g.silentErr = err })
 		select {
 		case <-g.ctx.Done():
 			return true, nil
@@ -410,7 +410,7 @@ func (g *generation) recover(err error) (over bool, _ error) {
 				return false, nil
 			}
 		}
-		if fenced, ok := errors.AsType[*fencedError](err); ok {
+		if fenced, ok := errors.AsType[*takenOverError](err); ok {
 			g.recordFence(fenced.by)
 			return true, nil
 		}
@@ -456,14 +456,14 @@ func (g *generation) goAlone(text string) error {
 			g.recordFence(by)
 			return nil
 		}
-		g.set(func() { g.silentErr = err })
+		g.update(func() { g.silentErr = err })
 		select {
 		case <-g.ctx.Done():
 			return err
 		case <-time.After(retryDelay):
 		}
 	}
-	g.set(func() { g.isAwaited = false })
+	g.update(func() { g.isAwaited = false })
 	g.options.Show("")
 	if text != "" {
 		g.options.Say(text)
@@ -483,7 +483,7 @@ func (p *Primary) Close(orderly bool) {
 		case err != nil:
 			p.options.Say(fmt.Sprintf("warning: the mirror of the run directory cannot be removed, so its standby may continue the run: %v", err))
 		case orderly:
-			p.set(func() { p.isLeaving = true })
+			p.update(func() { p.isLeaving = true })
 			p.signal()
 			p.awaitInactive()
 		}

@@ -19,10 +19,10 @@ type session struct {
 	lastID int64 // id of the last Store
 }
 
-// fencedError reports that the standby has taken over the mirror.
-type fencedError struct{ by int }
+// takenOverError reports that the standby has taken over the mirror.
+type takenOverError struct{ by int }
 
-func (e *fencedError) Error() string {
+func (e *takenOverError) Error() string {
 	return fmt.Sprintf("the standby dispatcher there has taken the run over (epoch %d)", e.by)
 }
 
@@ -51,7 +51,7 @@ func (s *session) store(ctx context.Context, m hosts.Store) (*hosts.Stored, erro
 				return nil, errors.New("its receiver has ended")
 			case !stored || a.ID != m.ID:
 			case a.FencedBy > 0:
-				return nil, &fencedError{a.FencedBy}
+				return nil, &takenOverError{a.FencedBy}
 			case a.Why != "":
 				return nil, errors.New(a.Why)
 			default:

@@ -70,7 +70,7 @@ func Answer(disk rundir.Disk, dir string, b hosts.Ballot) (_ *hosts.Ballot, err 
 	if b.Choice, err = createOrRead(disk, filepath.Join(dir, votePrefix+b.Generation), b.Choice); err != nil {
 		return nil, err
 	}
-	// If forget has removed the vote meanwhile, it has removed the voter before.
+	// If forgetVoters has removed the vote meanwhile, it has removed the voter before.
 	if b.Voter, err = voterID(disk, voter); err != nil || b.Voter == "" {
 		return &b, err
 	}

@@ -88,8 +88,8 @@ func (c *control) inPlace(dir string) bool {
 	return err == nil && uint64(st.Dev) == c.dev && st.Ino == c.ino
 }
 
-func (c *control) word(word int) *atomic.Int64 {
-	return (*atomic.Int64)(unsafe.Pointer(&c.mem[8*word]))
+func (c *control) word(index int) *atomic.Int64 {
+	return (*atomic.Int64)(unsafe.Pointer(&c.mem[8*index]))
 }
 
 // serving returns the word of a slot, 1 to maxSlots.
@@ -203,7 +203,7 @@ func (h *helper) isFenced(epoch int, ids []jobs.AttemptID) bool {
 // refuseFenced reports that a newer dispatcher owns the run, and for which attempts a
 // command was therefore not carried out.
 func (h *helper) refuseFenced(ids []jobs.AttemptID, by int) {
-	h.out.send(&hosts.Refused{Attempts: ids, FencedBy: by, Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)})
+	h.outbox.send(&hosts.Refused{Attempts: ids, FencedBy: by, Why: fmt.Sprintf("a newer dispatcher (epoch %d) owns this run", by)})
 }
 
 // isShutOut reports whether a newer helper or a newer dispatcher owns this spool.

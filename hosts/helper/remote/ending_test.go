@@ -88,9 +88,9 @@ func TestNoteOfAnotherProcess(t *testing.T) {
 	f.wait()
 }
 
-// TestFencedOrders checks that every command of an older dispatcher is answered with the
+// TestFencedCommands checks that every command of an older dispatcher is answered with the
 // information that it is fenced (E7).
-func TestFencedOrders(t *testing.T) {
+func TestFencedCommands(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	ids := []jobs.AttemptID{attemptID(t, "1.1"), attemptID(t, "2.1")}

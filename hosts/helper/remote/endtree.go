@@ -301,12 +301,12 @@ func groupOf(pid int, by holder) pgroup {
 // has reports whether p, found in t, belongs to the job because of its group alone. While the shell
 // exists, even as a zombie, the number cannot be reused. Without it, only members count whose
 // environment cannot be seen (unreadable): the others would show the job's cookie.
-func (g pgroup) has(t table, p proc, bare bool) bool {
+func (g pgroup) has(t table, p proc, unreadable bool) bool {
 	if g.id <= 0 || p.group != g.id || p.start < g.since {
 		return false
 	}
 	if shell, there := t[g.id]; there && g.leader != 0 {
 		return shell.start == g.leader
 	}
-	return bare
+	return unreadable
 }

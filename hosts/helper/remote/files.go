@@ -289,7 +289,7 @@ func retryUnlessMissing(f func() error) (err error) {
 // readOnlyDisk is a read-only rundir.Disk that uses the calls of calls.go.
 type readOnlyDisk struct{ rundir.Disk }
 
-var errReadOnly = readOnlyDisk{rundir.OS}
+var readOnlyOS = readOnlyDisk{rundir.OS}
 
 func (readOnlyDisk) Names(dir string) ([]string, error) { return listNames(dir) }
 

@@ -36,14 +36,14 @@ type helper struct {
 	// The run's directory below work_dir: epoch files, and attempts unless they are shared.
 	workDir    string
 	runDir     string // "" if this host does not see it
-	checked    string // what a check removes at its end; "" for a run
+	checkDir   string // what a check removes at its end; "" for a run
 	spool      spool
 	control    *control
 	config     slotConfig
 	generation int64
 	slots      int // as configured
 	spoolDirs
-	out         *outbox
+	outbox      *outbox
 	probes      *worker // probes, and other tasks that read attempt files
 	reads       *worker // output for people, which waits for nothing else
 	inspections questions
@@ -141,7 +141,7 @@ func serveRun(in *wire.Reader, out *outbox, open *hosts.Open, lim limits) error 
 		out.flush()
 		return nil
 	}
-	h.out = out
+	h.outbox = out
 	defer h.removeTraces()
 	h.adoptOrphans() // before the first supervisor is started
 	// Open it before the hello: the dispatcher asks for what ended earlier.
@@ -284,7 +284,7 @@ func (h *helper) untilEnd(ended <-chan error) error {
 	var why error
 	select {
 	case why = <-ended:
-	case err := <-h.out.broken:
+	case err := <-h.outbox.broken:
 		why = fmt.Errorf("writing to the dispatcher: %w", err)
 		select {
 		case err := <-ended:
@@ -360,26 +360,26 @@ func (h *helper) reportTrouble(format string, args ...any) {
 
 // reportAttemptTrouble is reportTrouble for one attempt.
 func (h *helper) reportAttemptTrouble(id jobs.AttemptID, format string, args ...any) {
-	h.out.send(&hosts.Trouble{Attempt: id, Text: fmt.Sprintf(format, args...)})
+	h.outbox.send(&hosts.Trouble{Attempt: id, Text: fmt.Sprintf(format, args...)})
 }
 
 // sendProbed reports the state of attempts, if there are any.
 func (h *helper) sendProbed(list []hosts.ProbedJob) {
 	if len(list) > 0 {
-		h.out.send(&hosts.Probed{Jobs: list})
+		h.outbox.send(&hosts.Probed{Jobs: list})
 	}
 }
 
 // sendWithdrawn reports attempts that will never start here, if there are any.
 func (h *helper) sendWithdrawn(ids []jobs.AttemptID, why string) {
 	if len(ids) > 0 {
-		h.out.send(&hosts.Withdrawn{Attempts: ids, Why: why})
+		h.outbox.send(&hosts.Withdrawn{Attempts: ids, Why: why})
 	}
 }
 
 // sendRefused reports attempts that this host cannot run, if there are any.
 func (h *helper) sendRefused(ids []jobs.AttemptID, why string) {
 	if len(ids) > 0 {
-		h.out.send(&hosts.Refused{Attempts: ids, Why: why})
+		h.outbox.send(&hosts.Refused{Attempts: ids, Why: why})
 	}
 }

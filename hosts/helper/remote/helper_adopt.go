@@ -52,7 +52,7 @@ func (h *helper) adoptSpool() {
 	h.mu.Unlock()
 	if len(started) > 0 {
 		slices.SortFunc(started, func(a, b hosts.StartedJob) int { return compareAttempts(a.Attempt, b.Attempt) })
-		h.out.send(&hosts.Started{Jobs: started})
+		h.outbox.send(&hosts.Started{Jobs: started})
 	}
 }
 

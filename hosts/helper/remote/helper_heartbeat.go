@@ -19,7 +19,7 @@ import (
 // (max_load, min_mem_free, min_disk_free) starts nothing before it.
 const firstHeartbeatDelay = 150 * time.Millisecond
 
-// sendHeartbeats sends a heartbeat with measurements every lim.heartbeat. The first one follows
+// sendHeartbeats sends a heartbeat with measurements every limits.heartbeat. The first one follows
 // after firstHeartbeatDelay. It reads no file system but /proc, and does not wait for locks that
 // are held during file I/O: a hung NFS must not make the host look dead.
 func (h *helper) sendHeartbeats() {
@@ -29,16 +29,16 @@ func (h *helper) sendHeartbeats() {
 	c := &census{}
 	early := h.heartbeat(m, c)
 	early.Early = true
-	h.out.send(early)
+	h.outbox.send(early)
 	tick := time.Tick(h.limits.heartbeat)
 	for {
 		select {
 		case <-tick:
-			h.out.send(h.heartbeat(m, c))
+			h.outbox.send(h.heartbeat(m, c))
 		case <-h.files.heartbeatNow:
 			b := h.heartbeat(m, c)
 			b.Early = true // it may follow the last one closely
-			h.out.send(b)
+			h.outbox.send(b)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func (h *helper) heartbeat(m *meter, c *census) *hosts.Heartbeat {
 // fsState is the latest result of watchFiles.
 type fsState struct {
 	checkBegan atomic.Int64 // boot clock, ns: start of the current check; 0: none is under way
-	freeBytes  atomic.Int64 // bytes
+	freeBytes  atomic.Int64
 	delay      atomic.Int64 // ns that the last check took
 }
 

@@ -48,7 +48,7 @@ func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 		sharing:     sharing{changed: make(chan struct{}, 1)},
 		limits:      lim,
 		owners:      newOwners(o, lim.site),
-		disk:        errReadOnly,
+		disk:        readOnlyOS,
 
 		ownerKnown: make(chan struct{}),
 		foundGPUs:  make(chan []int, 1),
@@ -208,7 +208,7 @@ func (h *helper) findDirs(hello *hosts.Hello) error {
 	}
 	h.workDir = filepath.Join(work, h.open.Run)
 	if h.open.Check {
-		h.workDir, h.checked = checkedDir(work, h.open.Run)
+		h.workDir, h.checkDir = checkedDir(work, h.open.Run)
 		work = filepath.Dir(h.workDir)
 	}
 	if err := makeDirs(work); err != nil {
@@ -467,8 +467,8 @@ func (h *helper) removeTraces() {
 				unlinkat(unix.AT_FDCWD, dir, unix.AT_REMOVEDIR) // fails while others use it
 			}
 		}
-		if h.checked != "" {
-			removeTree(h.checked)
+		if h.checkDir != "" {
+			removeTree(h.checkDir)
 		}
 	})
 }

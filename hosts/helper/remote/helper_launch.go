@@ -30,7 +30,7 @@ func (h *helper) launch(m *hosts.Launch) {
 		h.refuseLate(ids, now-m.ExpireUptime)
 		return
 	case h.isSuperseded():
-		h.out.send(&hosts.Refused{Attempts: ids, Why: "another helper has taken over on this host"})
+		h.outbox.send(&hosts.Refused{Attempts: ids, Why: "another helper has taken over on this host"})
 		return
 	}
 	h.extendLease(m.ExpireUptime)
@@ -73,7 +73,7 @@ func (h *helper) launch(m *hosts.Launch) {
 	h.startSupervisorsLocked()
 	h.wakePipe.send()
 	for _, m := range refused {
-		h.out.send(m)
+		h.outbox.send(m)
 	}
 	h.sendProbed(known)
 }

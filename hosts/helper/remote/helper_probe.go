@@ -56,7 +56,7 @@ func (h *helper) sendResults(found []hosts.ProbedJob) {
 		}
 	}
 	if len(exits) > 0 {
-		h.out.send(&hosts.Exits{Jobs: exits})
+		h.outbox.send(&hosts.Exits{Jobs: exits})
 	}
 	h.sendProbed(found)
 }
@@ -260,7 +260,7 @@ func (h *helper) listAll(m *hosts.List) {
 	piece := &hosts.Listed{}
 	add := func(p hosts.ProbedJob) {
 		if piece.Jobs = append(piece.Jobs, p); len(piece.Jobs) == listPiece {
-			h.out.send(piece)
+			h.outbox.send(piece)
 			piece = &hosts.Listed{}
 		}
 	}
@@ -276,7 +276,7 @@ func (h *helper) listAll(m *hosts.List) {
 		}
 		add(p)
 	}
-	err2 := attempts.EachFate(errReadOnly, h.dir, h.config.Run, h.config.Host, m.Jobs, func(f attempts.Fate) error {
+	err2 := attempts.EachFate(readOnlyOS, h.dir, h.config.Run, h.config.Host, m.Jobs, func(f attempts.Fate) error {
 		if h.newerEpoch(m.Epoch) != 0 {
 			return errListFenced
 		}
@@ -289,7 +289,7 @@ func (h *helper) listAll(m *hosts.List) {
 		piece.Why = err.Error()
 	}
 	piece.Last, piece.All = true, len(m.Jobs) == 0
-	h.out.send(piece)
+	h.outbox.send(piece)
 }
 
 // listedJob returns the state of an attempt that is not in the spool, from its status file if
@@ -338,8 +338,8 @@ const (
 
 // inspectShared reads what the shared directory shows of another host that cannot be reached.
 func (h *helper) inspectShared(m *hosts.Inspect) {
-	answer := func() { h.out.send(hosts.InspectDisk(h.disk, h.dir, h.config.Run, m.Host, m.Attempts)) }
+	answer := func() { h.outbox.send(hosts.InspectDisk(h.disk, h.dir, h.config.Run, m.Host, m.Attempts)) }
 	if !h.inspections.add(m.Host, inspectHang, answer) {
-		h.out.send(&hosts.Inspected{Host: m.Host, Why: whyHangs})
+		h.outbox.send(&hosts.Inspected{Host: m.Host, Why: whyHangs})
 	}
 }

@@ -21,7 +21,7 @@ import (
 // and touches neither the fence nor the spool, so it can run beside a dispatcher's helper.
 func serveReads(in *wire.Reader, out *outbox, o *hosts.Open, lim limits) error {
 	hello := newHello()
-	h := &helper{open: o, out: out, reads: newWorker()}
+	h := &helper{open: o, outbox: out, reads: newWorker()}
 	if err := h.findOutputs(); err != nil {
 		setError(hello, err)
 		out.send(hello)
@@ -81,8 +81,8 @@ func (h *helper) findOutputs() error {
 
 // read sends a piece of an output file. The file is read in a goroutine that may hang.
 func (h *helper) read(m *hosts.Read) {
-	if !h.reads.do(func() { h.out.send(h.readOutput(m)) }) {
-		h.out.send(&hosts.Chunk{ID: m.ID, Size: -1, Why: whyHangs})
+	if !h.reads.do(func() { h.outbox.send(h.readOutput(m)) }) {
+		h.outbox.send(&hosts.Chunk{ID: m.ID, Size: -1, Why: whyHangs})
 	}
 }
 

@@ -47,7 +47,7 @@ type receiver struct {
 	// The fields below are guarded by helper.mu.
 	wantedVersion, haveVersion int // versions of the files that every job gets; each Resend asks for a new one
 	syncing                    bool
-	storeOpen                  bool // the store is open
+	storeOpen                  bool
 	heldLaunches               map[jobs.AttemptID]heldLaunch
 }
 
@@ -344,7 +344,7 @@ func (r *receiver) request(h *helper, m hosts.Want) chan *hosts.Piece {
 	r.mu.Lock()
 	r.pieceRequests[m.ID] = pieceRequest{answer, uptime()}
 	r.mu.Unlock()
-	h.out.send(&m)
+	h.outbox.send(&m)
 	return answer
 }
 

@@ -135,7 +135,7 @@ func (h *helper) handleReports(lines []byte) time.Duration {
 	gather := h.gatherLocked()
 	h.mu.Unlock()
 	h.learnGroups()
-	h.out.send(b.messages()...)
+	h.outbox.send(b.messages()...)
 	h.answerProbe(b.toExamine)
 	return gather
 }
@@ -146,7 +146,7 @@ type batch struct {
 	exits     []hosts.ExitedJob
 	lapsed    []jobs.AttemptID
 	other     []hosts.Message
-	toExamine []jobs.AttemptID // to be examined
+	toExamine []jobs.AttemptID
 }
 
 func (h *helper) handleReportLocked(r *report, b *batch) {

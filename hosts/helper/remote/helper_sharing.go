@@ -194,7 +194,7 @@ func (h *helper) reportOnce(name, text string) {
 	if s.reported == nil {
 		s.reported = map[string]bool{}
 	}
-	if h.out == nil || s.reported[name] || len(s.reported) >= maxReportedClaims {
+	if h.outbox == nil || s.reported[name] || len(s.reported) >= maxReportedClaims {
 		return
 	}
 	if s.reported[name] = true; len(s.reported) == maxReportedClaims {

@@ -342,10 +342,10 @@ func (w *world) wedge(id string) (free func()) {
 	}
 }
 
-// TestOwedReportIsNotHeldUp checks that the report of a finished job waits for the start of the
+// TestPendingReportIsNotHeldUp checks that the report of a finished job waits for the start of the
 // next job in its slot only while that start does not hang, also if the run is ended in the
 // meantime (promise 1).
-func TestOwedReportIsNotHeldUp(t *testing.T) {
+func TestPendingReportIsNotHeldUp(t *testing.T) {
 	for _, bye := range []bool{false, true} {
 		w := newWorld(t)
 		free := w.wedge("2.1")
@@ -370,9 +370,10 @@ func TestOwedReportIsNotHeldUp(t *testing.T) {
 	}
 }
 
-// TestDiedWhileOwing checks that the job of a supervisor that died before it sent its pending
-// report is found by its taken spec, and that the outcome is that of the sentinel (promise 1).
-func TestDiedWhileOwing(t *testing.T) {
+// TestDeathWithAPendingReport checks that the job of a supervisor that died before it sent its
+// pending report is found by its taken spec, and that the outcome is that of the sentinel (promise
+// 1).
+func TestDeathWithAPendingReport(t *testing.T) {
 	w := newWorld(t)
 	w.hasRun("1.1")
 	write(t, w.spool().path(dirTaken, takenName(attemptID(t, "1.1"), holder{1, 1 << 22, 3})), "")
@@ -409,8 +410,8 @@ func TestHeldButOver(t *testing.T) {
 }
 
 // bareSlot returns a supervisor within the test, without a loop, that has a pending report of 1.1.
-// ring is the pipe of its tokens, and told is the pipe of its reports.
-func (w *world) bareSlot() (s *slot, owe *pendingReport, ring int, told *os.File) {
+// wakePipe is the pipe of its tokens, and told is the pipe of its reports.
+func (w *world) bareSlot() (s *slot, pending *pendingReport, wakePipe int, told *os.File) {
 	t := w.t
 	t.Helper()
 	sp, err := makeSpool(w.base, w.run, "melon1")
@@ -420,7 +421,7 @@ func (w *world) bareSlot() (s *slot, owe *pendingReport, ring int, told *os.File
 	must(t, unix.Pipe2(reports[:], unix.O_CLOEXEC|unix.O_NONBLOCK))
 	told = os.NewFile(uintptr(reports[0]), "reports")
 	told.SetReadDeadline(time.Now().Add(polltest.Patience))
-	s = &slot{spool: sp, reports: reports[1], tokens: openTokens(pipe[0]), holder: holder{1, 2, 3}}
+	s = &slot{spool: sp, reportFD: reports[1], tokens: openTokens(pipe[0]), holder: holder{1, 2, 3}}
 	t.Cleanup(func() {
 		told.Close()
 		for _, fd := range []int{pipe[0], pipe[1], reports[1], s.tokens.nonBlocking, s.in, s.taken, s.free} {
@@ -430,17 +431,18 @@ func (w *world) bareSlot() (s *slot, owe *pendingReport, ring int, told *os.File
 	s.spoolDirs, err = sp.openDirs()
 	must(t, err)
 	id := attemptID(t, "1.1")
-	owe = &pendingReport{&attempt{id: id, taken: takenName(id, s.holder)}, &report{Kind: repExited, Attempt: id}}
-	write(t, sp.path(dirTaken, owe.a.taken), "")
-	s.pending.report.Store(owe)
-	return s, owe, pipe[1], told
+	pending = &pendingReport{&attempt{id: id, taken: takenName(id, s.holder)}, &report{Kind: repExited, Attempt: id}}
+	write(t, sp.path(dirTaken, pending.a.taken), "")
+	s.pending.report.Store(pending)
+	return s, pending, pipe[1], told
 }
 
-// TestPaidByTimer checks that a pending report is sent even if the loop does not reach it anymore.
-func TestPaidByTimer(t *testing.T) {
+// TestPendingReportIsSentByTheTimer checks that a pending report is sent even if the loop does not
+// reach it anymore.
+func TestPendingReportIsSentByTheTimer(t *testing.T) {
 	w := newWorld(t)
-	s, owe, _, told := w.bareSlot()
-	if got := s.pending.await(s); got != owe {
+	s, pending, _, told := w.bareSlot()
+	if got := s.pending.await(s); got != pending {
 		t.Errorf("owed is %v", got)
 	}
 	s.isPaid(t, told)
@@ -460,14 +462,14 @@ func (s *slot) isPaid(t *testing.T, told *os.File) {
 	}
 }
 
-// TestPaysBeforeItWaits checks that pending reports are sent before the loop waits for a token, but
-// after a token that is ready.
-func TestPaysBeforeItWaits(t *testing.T) {
+// TestPendingReportIsSentBeforeAWait checks that pending reports are sent before the loop waits for
+// a token, but after a token that is ready.
+func TestPendingReportIsSentBeforeAWait(t *testing.T) {
 	w := newWorld(t)
-	s, owe, ring, told := w.bareSlot()
+	s, pending, wakePipe, told := w.bareSlot()
 	next := attemptID(t, "2.1")
-	unix.Write(ring, appendToken(nil, 1, next))
-	if _, got, ok := s.nextToken(); !ok || got != next || s.pending.report.Load() != owe {
+	unix.Write(wakePipe, appendToken(nil, 1, next))
+	if _, got, ok := s.nextToken(); !ok || got != next || s.pending.report.Load() != pending {
 		t.Errorf("token %v %v; owed is %v", got, ok, s.pending.report.Load())
 	}
 	done := make(chan jobs.AttemptID)
@@ -476,7 +478,7 @@ func TestPaysBeforeItWaits(t *testing.T) {
 		done <- got
 	}()
 	s.isPaid(t, told) // while the supervisor waits
-	unix.Write(ring, appendToken(nil, 1, next))
+	unix.Write(wakePipe, appendToken(nil, 1, next))
 	if got := <-done; got != next {
 		t.Errorf("token %v, want %v", got, next)
 	}

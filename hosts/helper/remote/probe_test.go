@@ -100,7 +100,7 @@ func TestLookWhileItHangs(t *testing.T) {
 	w := newWorld(t)
 	w.sentinel("2.1", "melon2", jobs.Outcome{Exit: 2})
 	r, out := io.Pipe()
-	h := &helper{open: w.open(), dir: w.runDir, out: newOutbox(wire.NewWriter(out))}
+	h := &helper{open: w.open(), dir: w.runDir, outbox: newOutbox(wire.NewWriter(out))}
 	h.config.Run = w.run
 	disk := stuck{rundir.OS, make(chan struct{}), make(chan struct{})}
 	h.disk = disk

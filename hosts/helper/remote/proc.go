@@ -174,18 +174,18 @@ type environment struct {
 
 // cookiesOf reads the cookies of processes.
 func cookiesOf(pids []int) map[int]environment {
-	marks := make(map[int]environment, len(pids))
+	environments := make(map[int]environment, len(pids))
 	for _, pid := range pids {
-		marks[pid] = environment{unreadable: true}
+		environments[pid] = environment{unreadable: true}
 	}
 	hungProcs.each(pids, func(pid int) func() {
 		m := parseEnvironment(procFile(pid, "environ"))
-		return func() { marks[pid] = m }
+		return func() { environments[pid] = m }
 	})
-	return marks
+	return environments
 }
 
-func cookieOf(pid int) (cookie string, bare bool) {
+func cookieOf(pid int) (cookie string, unreadable bool) {
 	m := cookiesOf([]int{pid})[pid]
 	return m.cookie, m.unreadable
 }
@@ -255,7 +255,7 @@ func (h *hung) ownProcs() (out []proc) {
 // procWalk queries one process after the other in its own goroutine.
 type procWalk struct {
 	mu     sync.Mutex
-	at     int // index of the process that is being queried
+	index  int // index of the process that is being queried
 	asking bool
 	left   bool
 }
@@ -280,11 +280,11 @@ func (h *hung) each(pids []int, ask func(pid int) (tell func())) {
 			case <-timer.C:
 			}
 			w.mu.Lock()
-			if w.asking && w.at == at {
+			if w.asking && w.index == at {
 				w.left, waiting = true, false
 				h.set(pids[at], true)
 			}
-			at = w.at
+			at = w.index
 			w.mu.Unlock()
 			timer.Reset(patience)
 		}
@@ -299,7 +299,7 @@ func (h *hung) walkProcs(w *procWalk, pids []int, ask func(pid int) func()) {
 			continue
 		}
 		w.mu.Lock()
-		w.at, w.asking = i, true
+		w.index, w.asking = i, true
 		w.mu.Unlock()
 		tell := ask(pid)
 		w.mu.Lock()

@@ -39,7 +39,7 @@ type slot struct {
 	generation int64
 
 	spoolDirs
-	reports  int      // descriptor
+	reportFD int      // descriptor
 	env      []string // common to all jobs
 	progress string
 	cookies  string // common prefix of the cookies of our jobs
@@ -115,7 +115,7 @@ func (s *slot) open(index int) error {
 		return err
 	}
 	// For reading and writing, so that it can be opened without a reader.
-	if s.reports, err = openat(unix.AT_FDCWD, s.spool.path(fileReports), unix.O_RDWR|unix.O_NONBLOCK, 0); err != nil {
+	if s.reportFD, err = openat(unix.AT_FDCWD, s.spool.path(fileReports), unix.O_RDWR|unix.O_NONBLOCK, 0); err != nil {
 		return fmt.Errorf("opening %s: %w", s.spool.path(fileReports), err)
 	}
 	s.tokens = openTokens(wakeFD)
@@ -185,7 +185,7 @@ func (s *slot) waitForDescendants() {
 	s.releaseSlots()
 	s.control.serving(s.holder.Slot).CompareAndSwap(int64(s.holder.PID), 0)
 	placeKeptFiles(s.spool, s.config, s.holder)
-	s.watch.markIdle()
+	s.watch.markLeaving()
 	for s.control.word(ctlEnd).Load() == 0 {
 		if _, err := syscall.Wait4(-1, nil, 0, nil); err != nil && err != syscall.EINTR {
 			return // no child is left
@@ -222,12 +222,12 @@ func (s *slot) reportIn(line []byte, rs ...*report) []byte {
 		have := len(line)
 		line = r.append(line)
 		if len(line) > maxReport && have > 0 { // too long for one write
-			unix.Write(s.reports, line[:have])
+			unix.Write(s.reportFD, line[:have])
 			line = append(line[:0], line[have:]...)
 		}
 	}
 	if len(line) <= maxReport {
-		unix.Write(s.reports, line)
+		unix.Write(s.reportFD, line)
 	}
 	return line
 }
@@ -278,7 +278,7 @@ type pendingReport struct {
 }
 
 // pending holds the pending report. The loop sends it, or a timer if the next start takes long
-// because a file system hangs. Whoever removes it from cur sends it.
+// because a file system hangs. Whoever removes it from report sends it.
 type pending struct {
 	report atomic.Pointer[pendingReport]
 	armed  atomic.Bool
@@ -336,7 +336,7 @@ func (s *slot) isStopRequested() bool {
 	}
 	var asked atomic.Bool
 	s.stopCheck.tryRun(stopTimeout, func() {
-		run := &rundir.Run{Dir: s.config.RunDir, Disk: errReadOnly}
+		run := &rundir.Run{Dir: s.config.RunDir, Disk: readOnlyOS}
 		names, _, err := run.StopFiles()
 		asked.Store(err == nil && len(names) > 0)
 	})

@@ -72,20 +72,20 @@ func (s *slot) isAllRemoved() bool {
 // leads to that file: a job may have replaced it.
 func (s *slot) seal(a *attempt, dir int, sentinel []byte) error {
 	name := statusName(a.id)
-	if err := pwrite(a.status, name, sentinel, attempts.SentinelAt); err != nil {
+	if err := pwrite(a.statusFD, name, sentinel, attempts.SentinelAt); err != nil {
 		return err
 	}
 	if s.config.Network {
-		if err := fsync(a.status, name); err != nil {
+		if err := fsync(a.statusFD, name); err != nil {
 			return err
 		}
 	}
 	var ours, there unix.Stat_t
-	if err := fstat(a.status, name, &ours); err != nil {
+	if err := fstat(a.statusFD, name, &ours); err != nil {
 		return err
 	}
-	err := closeFile(a.status, name)
-	a.status = -1
+	err := closeFile(a.statusFD, name)
+	a.statusFD = -1
 	if err != nil {
 		return err
 	}

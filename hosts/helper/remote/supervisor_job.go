@@ -23,15 +23,15 @@ import (
 
 // attempt is the attempt that the supervisor runs.
 type attempt struct {
-	id      jobs.AttemptID
-	taken   string // name in taken/
-	claim   attempts.Claim
-	out     int // descriptors; -1: not open
-	err     int
-	status  int
-	isLarge bool   // the file of the spec is too large for reuse
-	script  string // "" unless the command was too long for an argument
-	gpus    []gpuLock
+	id       jobs.AttemptID
+	taken    string // name in taken/
+	claim    attempts.Claim
+	outFD    int // descriptors; -1: not open
+	errFD    int
+	statusFD int
+	isLarge  bool   // the file of the spec is too large for reuse
+	script   string // "" unless the command was too long for an argument
+	gpus     []gpuLock
 }
 
 // run handles a token: it takes the spec, unless it was withdrawn or taken, and runs it, unless its
@@ -48,7 +48,7 @@ func (s *slot) run(generation int64, id jobs.AttemptID) {
 		}
 		return
 	}
-	a := &attempt{id: id, taken: takenName(id, s.holder), out: -1, err: -1, status: -1}
+	a := &attempt{id: id, taken: takenName(id, s.holder), outFD: -1, errFD: -1, statusFD: -1}
 	if !s.take(a, name) {
 		return // withdrawn, or an old token
 	}
@@ -132,7 +132,7 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 	if dir, err = s.shard(a.id.Job); err != nil {
 		return dir, err
 	}
-	a.status, err = makeClaim(dir, s.config.claimTemp(s.holder), &a.claim)
+	a.statusFD, err = makeClaim(dir, s.config.claimTemp(s.holder), &a.claim)
 	// If the directory was removed or the descriptor is stale, open it again, once.
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESTALE) {
 		first := err
@@ -140,7 +140,7 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 		if dir, err = s.shard(a.id.Job); err != nil {
 			return dir, err
 		}
-		if a.status, err = makeClaim(dir, s.config.claimTemp(s.holder), &a.claim); errors.Is(err, errClaimed) {
+		if a.statusFD, err = makeClaim(dir, s.config.claimTemp(s.holder), &a.claim); errors.Is(err, errClaimed) {
 			err = first // the claim may be from our first try
 		}
 	}
@@ -160,10 +160,10 @@ func (s *slot) makeFiles(a *attempt, dir int) (err error) {
 	id := a.id.String()
 	// O_APPEND, so that two writers to one file do not overwrite each other.
 	const flags = unix.O_CREAT | unix.O_TRUNC | unix.O_APPEND
-	if a.out, err = openat(dir, id+".out", flags|unix.O_WRONLY, 0o600); err != nil {
+	if a.outFD, err = openat(dir, id+".out", flags|unix.O_WRONLY, 0o600); err != nil {
 		return err
 	}
-	a.err, err = openat(dir, id+".err", flags|unix.O_RDWR, 0o600)
+	a.errFD, err = openat(dir, id+".err", flags|unix.O_RDWR, 0o600)
 	return err
 }
 
@@ -173,7 +173,7 @@ func (s *slot) close(a *attempt) {
 	for _, f := range []struct {
 		fd   *int
 		name jobs.File
-	}{{&a.out, jobs.FileOut}, {&a.err, jobs.FileErr}, {&a.status, jobs.FileStatus}} {
+	}{{&a.outFD, jobs.FileOut}, {&a.errFD, jobs.FileErr}, {&a.statusFD, jobs.FileStatus}} {
 		if *f.fd < 0 {
 			continue
 		}
@@ -224,7 +224,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	s.removeScript(a)
 	s.collect(job, id, &o)
 	if !o.OK() {
-		o.LastLine = lastLine(a.err, id+".err")
+		o.LastLine = lastLine(a.errFD, id+".err")
 		o.DiskFull = err == nil && !o.Stopped && o.Memory == 0 && s.isOnFullDisk(s.config.Dir, s.cwd(job))
 	}
 	s.finish(a, dir, &o)
@@ -269,7 +269,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 
 // files returns the descriptors of the job.
 func (a *attempt) files() []uintptr {
-	files := []uintptr{0, uintptr(a.out), uintptr(a.err)}
+	files := []uintptr{0, uintptr(a.outFD), uintptr(a.errFD)}
 	if len(a.gpus) == 0 {
 		return files
 	}
@@ -374,7 +374,8 @@ func (s *slot) makeAttemptDir(job *hosts.LaunchJob, id string) error {
 
 func (s *slot) store() files.Store { return files.Store{Dir: s.config.Files} }
 
-// setSendFailure sets the outcome of a job whose files cannot be sent.
+// setSendFailure sets the exit code and the error in the outcome of a job whose files cannot be
+// sent.
 func setSendFailure(err *files.SendError, o *jobs.Outcome) {
 	o.Started = wallClock()
 	o.Ended, o.Exit, o.Error = o.Started, 126, "its files cannot be sent: "+err.Text

@@ -140,8 +140,8 @@ func (w *watch) end() (why endCause, used int64, suspended time.Duration) {
 	return why, used, suspended
 }
 
-// markIdle is called by the loop when it runs no further job.
-func (w *watch) markIdle() {
+// markLeaving records that the loop is over and runs no further job.
+func (w *watch) markLeaving() {
 	w.mu.Lock()
 	w.leaving = true
 	w.mu.Unlock()
@@ -215,7 +215,7 @@ func (w *watch) stop(c *current, why endCause) {
 		if left := endChasing(w.tree(c), w.childOf(c), grace); len(left) > 0 {
 			line := (&report{Kind: repTrouble, Attempt: c.id, By: w.slot.holder,
 				Why: fmt.Sprintf("%s could not be ended: these processes cannot be killed: %s", c.id, listProcs(left))}).append(nil)
-			unix.Write(w.slot.reports, line)
+			unix.Write(w.slot.reportFD, line)
 		}
 	}()
 }
