@@ -15,7 +15,7 @@ const maxFaults = 10
 // faults collects the errors or the warnings of a template.
 type faults struct {
 	file      string
-	firstFlag int // lines from this one on are not of the file, but made from flags; 0: none
+	firstFlag int // first line that was made from flags; 0: all lines are of the file
 	list      []*jobs.ParseError
 }
 

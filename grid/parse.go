@@ -73,6 +73,7 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 	p.wrong.file, p.doubt.file = name, name
 	if c.Search != "" {
 		p.wrong.firstFlag = bytes.Count(b, []byte("\n")) + 2
+		p.doubt.firstFlag = p.wrong.firstFlag
 		b = append(b, "\n\n"+c.Search+"\n"...) // the blank line ends a line that continues
 	}
 	if p.text(string(b)) {

@@ -49,6 +49,16 @@ func TestSearchSpace(t *testing.T) {
 	refused(t, Config{}, searchText, "t.txt:3:6", "log 1e-3..1e2 needs a number of values") // without a search
 }
 
+// TestWrongSearchFlag checks that an error of the flags of a search does not name a line of the
+// file.
+func TestWrongSearchFlag(t *testing.T) {
+	flags := Search{Method: "tpe", Trials: 5}
+	_, err := Config{Search: flags.Line()}.Parse(context.Background(), strings.NewReader(searchText), "s.txt")
+	if want := "--search: tpe learns from results"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s…", err, want)
+	}
+}
+
 // TestSearchFlags checks that the flags of a search are kept as a line of the template, whatever
 // its last line is.
 func TestSearchFlags(t *testing.T) {

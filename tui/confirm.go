@@ -300,8 +300,9 @@ func (p *waitModal) draw(m *model, w, h int) []string {
 // sourceTimeout bounds a call of the source that the user waits for.
 const sourceTimeout = 10 * time.Second
 
-// awaitAnswer calls the source. Until it answers, only esc works. Therefore two quick keys do not
-// start two actions, and a y typed before a question is visible confirms nothing.
+// awaitAnswer calls the source. Until it answers, only esc works, and box may keep other keys for
+// later. Therefore two quick keys do not start two actions at once, and a y typed before a question
+// is visible confirms nothing.
 func (m *model) awaitAnswer(box *waitModal, limit time.Duration, ask func(context.Context) reply) tea.Cmd {
 	m.modal = box
 	return callSource(limit, func(ctx context.Context) reply {

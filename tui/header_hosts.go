@@ -58,15 +58,16 @@ func (m *model) slotsText() (slots, where string) {
 	return fmt.Sprintf(" slots %s/%s", jobs.Thousands(snap.SlotsBusy), jobs.Thousands(max(snap.SlotsBusy, all))), where
 }
 
-// groupTrouble groups the hosts in trouble by cause, if their reasons have changed. No host of a run
-// without a dispatcher is in trouble: nothing is known of it.
+// groupTrouble groups the hosts in trouble by cause, if their reasons have changed. No host of a
+// run without a dispatcher is in trouble: nothing is known of it.
 func (m *model) groupTrouble() {
 	var texts []runview.HostText
 	for _, h := range m.allHosts() {
-		if urgency(h) > 1 && h.Reason != "" && !m.isUndispatched() {
-			// Bounded, because they are searched.
-			texts = append(texts, runview.HostText{Host: prefix(h.Name, 200), Text: prefix(h.Reason, 1000)})
+		if m.isUndispatched() || urgency(h) <= 1 || h.Reason == "" {
+			continue
 		}
+		// Bounded, because they are searched.
+		texts = append(texts, runview.HostText{Host: prefix(h.Name, 200), Text: prefix(h.Reason, 1000)})
 	}
 	if !slices.Equal(texts, m.troubleTexts) {
 		m.troubleTexts, m.troubleGroups = texts, runview.GroupHosts(texts)

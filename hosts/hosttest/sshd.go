@@ -12,6 +12,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"testing"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 )
 
 // Options configure an SSHD. The zero value is valid.
@@ -291,8 +293,8 @@ func (s *SSHD) Host(name string) *hosts.Host {
 const RequireEnv = "DCS_REQUIRE_SSHD"
 
 // StartSSHD starts a real OpenSSH server that ends with the test. If none is installed, the
-// test is skipped with LeaveOut, or fails if RequireEnv is 1. It is also skipped if the shell is not
-// installed.
+// test is skipped with LeaveOut, or fails if RequireEnv is 1. It is also skipped if the shell is
+// not installed.
 func StartSSHD(t testing.TB, opts Options) *SSHD {
 	t.Helper()
 	if _, err := os.Stat(opts.Shell); err != nil && opts.Shell != "" {
@@ -368,10 +370,11 @@ func readProc(pid int) (proc, bool) {
 	return proc{pid: pid, parent: parent, name: string(b[open+1 : end])}, err == nil
 }
 
-// killTree kills a server with all its descendants and waits for the server. It stops them
+// killTree kills a server with all its descendants and waits until they are gone. It stops them
 // first, so that they start no further processes.
 func killTree(p *process) {
 	syscall.Kill(p.pid, syscall.SIGSTOP)
+	var killed []proc
 	for range 100 {
 		list := below(p.pid)
 		if len(list) == 0 {
@@ -384,9 +387,13 @@ func killTree(p *process) {
 		for i := len(list) - 1; i >= 0; i-- {
 			syscall.Kill(list[i].pid, syscall.SIGKILL)
 		}
+		killed = append(killed, list...)
 	}
 	syscall.Kill(p.pid, syscall.SIGKILL)
 	<-p.gone
+	polltest.Within(polltest.Patience, func() bool {
+		return !slices.ContainsFunc(killed, func(p proc) bool { now, ok := readProc(p.pid); return ok && now.name == p.name })
+	})
 }
 
 // LeaveOut skips a test. `go test ./...` hides the output of a passing package, so it prints

@@ -52,8 +52,8 @@ func packages(t *testing.T) map[string]pkg {
 	return all
 }
 
-// sourceFiles parses the Go files of the repository without tests, except those below the directories
-// for which skip returns true. It returns them by their paths in the repository.
+// sourceFiles parses the Go files of the repository without tests, except those below the
+// directories for which skip returns true. It returns them by their paths in the repository.
 func sourceFiles(t *testing.T, fset *token.FileSet, mode parser.Mode, skip func(dir string) bool) map[string]*ast.File {
 	t.Helper()
 	files := map[string]*ast.File{}
@@ -95,7 +95,7 @@ var allowedImports = map[string][]string{
 	"hosts/files":         {"hosts", "hosts/helper", "jobs", "jobs/attempts", "jobs/journal", "jobs/results", "jobs/rundir"},
 	"hosts/mirror":        {"hosts", "jobs", "jobs/journal", "jobs/rundir"},
 	"hosts/helper/remote": {"hosts", "hosts/files", "hosts/mirror", "jobs", "jobs/attempts", "jobs/rundir", "hosts/helper"},
-	"hosts/hosttest":      {"hosts", "jobs"},
+	"hosts/hosttest":      {"hosts", "internal/polltest", "jobs"},
 	"internal/polltest":   {},
 	"internal/progtest":   {"internal/polltest"},
 	"internal/ptytest":    {"hosts/hosttest", "internal/polltest"},

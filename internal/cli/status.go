@@ -281,7 +281,7 @@ func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 	return lines
 }
 
-// uselessHostLines reports which hosts were useless to a run; see runview.HostsOfNoUse.
+// uselessHostLines reports which hosts were useless to a run; see runview.UselessHosts.
 func uselessHostLines(table *jobs.Table, events map[string]runview.HostEvent) []string {
 	lines := runview.UselessHosts(table, events)
 	for i := range lines {

@@ -25,9 +25,9 @@ func (p Process) String() string {
 	return fmt.Sprint(p.PID, " ", strings.ReplaceAll(p.Args, "\x00", " "))
 }
 
-// RefersTo reports whether the arguments or the environment of the process contain one of the marks,
-// or the path of its program, its working directory, or a file that it has open does. A NUL follows
-// each argument, variable, and path.
+// RefersTo reports whether the arguments or the environment of the process contain one of the
+// marks, or the path of its program, its working directory, or a file that it has open does. A NUL
+// follows each argument, variable, and path.
 func (p Process) RefersTo(marks ...string) bool {
 	env, _ := os.ReadFile(p.Dir + "/environ")
 	all := p.Args + "\x00" + string(env) + "\x00"
@@ -70,7 +70,7 @@ func KillLeftBehind(limit time.Duration, meant func(Process) bool) (left []Proce
 	return left
 }
 
-// CheckNothingLeft fails the test if meant still returns true for a process after limit (promise 4).
+// CheckNothingLeft fails the test if meant still returns true for a process after limit.
 func CheckNothingLeft(t testing.TB, limit time.Duration, meant func(Process) bool) {
 	t.Helper()
 	for _, p := range KillLeftBehind(limit, meant) {

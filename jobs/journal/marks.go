@@ -38,7 +38,7 @@ func (j *Journal) writeMarks(first *jobs.Record) error {
 	return rundir.Overwrite(j.run.Disk, j.run.Path(rundir.JournalDir, j.file.marksName()), appendLine(nil, first))
 }
 
-// readMarks reads the record that keepMarks wrote. It returns nil if there is none or it is not
+// readMarks reads the record that writeMarks wrote. It returns nil if there is none or it is not
 // whole.
 func readMarks(r *rundir.Run, e epochFile) (*jobs.Record, error) {
 	b, err := r.ReadListed(rundir.JournalDir, e.marksName())

@@ -38,8 +38,8 @@ var problemNotes = [numProblemKinds]string{
 // problems counts what could not be read, with an example of each kind.
 type problems struct {
 	of    [numProblemKinds]results.Tally
-	ref   string                    // name of the run for the command line; set for onlyThere
-	hosts map[string]struct{}       // of onlyThere and filesThere
+	ref   string                    // name of the run for the command line; set for outputOnHostOnly
+	hosts map[string]struct{}       // of outputOnHostOnly and filesOnHostOnly
 	files map[string]*results.Tally // files that have the same name for every job
 }
 

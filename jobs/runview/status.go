@@ -41,7 +41,7 @@ type facts struct {
 	problem    string   // what prevents the dispatcher or this program from working
 	missing    string   // what part of the input is missing
 	left       string   // see LeftBehind
-	trouble    []string // see HostsOfNoUse
+	trouble    []string // see UselessHosts
 	// The number of records from which the last three were computed. They are empty while somebody
 	// dispatches the run.
 	records int

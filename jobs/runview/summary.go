@@ -170,7 +170,7 @@ func AddHostEvent(events map[string]HostEvent, r *jobs.Record) {
 	}
 }
 
-// maxTrouble bounds the number of sentences of HostsOfNoUse.
+// maxTrouble bounds the number of sentences of UselessHosts.
 const maxTrouble = 5
 
 // minFailures is how many attempts must have failed on a host before it is compared

@@ -1,6 +1,6 @@
 // Package runview reads a run for the screen and the commands that observe it, without dispatching
 // it. They use it through the interface Source. Open returns a View, which implements Source. The
-// package also computes summaries (CountQueues, HostsOfNoUse) and texts of records (Text, EventOf)
+// package also computes summaries (CountQueues, UselessHosts) and texts of records (Text, EventOf)
 // for the commands.
 //
 // A View keeps a short row of each job (list.go), from which it computes phases, orders, filters

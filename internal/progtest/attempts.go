@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// CheckRanOnce checks that each of n jobs ran, and that each attempt id ran once (promise 2), and
+// CheckRanOnce checks that each of n jobs ran, and that each attempt id ran once, and
 // returns the number of attempts. Each attempt of a job has added a line with its id to the file in
 // dir that has the job's number as its name.
 func CheckRanOnce(t testing.TB, dir string, n int) (attempts int) {
