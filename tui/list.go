@@ -294,8 +294,8 @@ func (l *jobList) selectCurrent(m *model) tea.Cmd {
 // selectAll selects all jobs of a list, loaded or not.
 func (l *jobList) selectAll(m *model) tea.Cmd { return m.selectMatches(l.fullFilter()) }
 
-// selectMatches selects all jobs that a filter matches. Keys that are pressed meanwhile apply to the
-// selection.
+// selectMatches selects all jobs that a filter matches. Keys that are pressed meanwhile apply to
+// the selection.
 func (m *model) selectMatches(filter string) tea.Cmd {
 	src, box := m.src, &waitModal{keepsKeys: true}
 	return m.awaitAnswer(box, sourceTimeout, func(ctx context.Context) reply {

@@ -299,8 +299,8 @@ func TestSelecting(t *testing.T) {
 }
 
 // TestKeysWaitForTheSelection checks that keys behind `a` apply to the selected jobs, although the
-// source has not named them yet. They do nothing if no job matches, and confirm no question that was
-// not shown.
+// source has not named them yet. They do nothing if no job matches, and confirm no question that
+// was not shown.
 func TestKeysWaitForTheSelection(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -16,8 +16,9 @@ func (l *lab) checkNothingLeft() {
 	progtest.CheckNothingLeft(l.t, 20*time.Second, l.ownProcess())
 }
 
-// ownProcess returns a function that reports whether a process belongs to this lab: it refers to the
-// test's directories or to the uid of a run. The ssh servers belong to the test and are excluded.
+// ownProcess returns a function that reports whether a process belongs to this lab: it refers to
+// the test's directories or to the uid of a run. The ssh servers belong to the test and are
+// excluded.
 func (l *lab) ownProcess() func(progtest.Process) bool {
 	marks := l.marks()
 	return func(p progtest.Process) bool {

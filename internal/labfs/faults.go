@@ -115,9 +115,9 @@ func (m *Mount) Fail(f Fault) *Injected {
 	return i
 }
 
-// LoseReplies carries out every every-th matching call, and then answers like a server that gets
-// the request again because its first reply was lost: "exists" for a call that creates a name, "no
-// such file" for one that removes a name.
+// LoseReplies carries out all matching calls. Each one whose number is a multiple of every is
+// answered as by a server that gets the request again because its first reply was lost: "exists"
+// for a call that creates a name, "no such file" for one that removes a name.
 func (m *Mount) LoseReplies(op Op, name string, every int) *Injected {
 	errno := syscall.ENOENT
 	if op&growing != 0 {

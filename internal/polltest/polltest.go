@@ -48,7 +48,7 @@ func Until(t testing.TB, what string, ok func() bool, more ...func() string) {
 	t.Fatalf("%v passed without: %s%s", Patience, what, text)
 }
 
-// Long skips a test that takes more than about ten seconds of CPU time in `make test`. `make test LONG=1`, and
+// Long skips a test that takes several seconds of CPU time in `make test`. `make test LONG=1`, and
 // therefore CI, runs it.
 func Long(t testing.TB) {
 	t.Helper()

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// CheckRanOnce checks that each of n jobs ran, and that each attempt id ran once, and
-// returns the number of attempts. Each attempt of a job has added a line with its id to the file in
-// dir that has the job's number as its name.
+// CheckRanOnce checks that each of n jobs ran, and that each attempt id ran once. It returns the
+// number of attempts. Each attempt of a job has added a line with its id to the file in dir that
+// has the job's number as its name.
 func CheckRanOnce(t testing.TB, dir string, n int) (attempts int) {
 	t.Helper()
 	for id := 1; id <= n; id++ {
