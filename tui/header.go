@@ -385,11 +385,11 @@ func (m *model) countUsable() (up, connecting, taking int) {
 // and goes.
 const othersTime = 15 * time.Second
 
-// noteOthersLoad records the hosts whose slots are reduced because other users occupy their cores,
-// or all cores that jobs could have.
+// noteOthersLoad records the hosts whose slots the dispatcher reduces because other users occupy
+// their cores. Cores that other runs of the same user occupy do not count.
 func (m *model) noteOthersLoad() {
 	for _, h := range m.allHosts() {
-		if h.State == hostUp && h.Cores > 0 && h.Usable < float64(h.Slots) && (h.Busy-h.Ours >= float64(h.Cores)-0.5 || strings.HasPrefix(h.Reason, "reduces its slots")) {
+		if h.State == hostUp && h.Cores > 0 && strings.HasPrefix(h.Reason, "reduces its slots") {
 			m.othersBusyAt[h.Name] = m.now()
 		}
 	}

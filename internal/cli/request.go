@@ -310,7 +310,7 @@ func priorityActions(a *app, ctx context.Context, state *runState, args []string
 		return nil, err
 	}
 	if sel.named == nil && len(sel.where) == 0 {
-		return nil, text.Errorf("no jobs were given").WithAdvice("their numbers, or --where 'name=big*'")
+		return nil, text.Errorf("no jobs were given after the priority %d", n).WithAdvice("their numbers, as in dcs-tui priority RUN %d 3-17, or --where 'name=big*'", n)
 	}
 	ids, err := a.selectJobs(ctx, state.Run, state.Table, sel, func(st jobs.JobState) bool { return !st.Terminal() })
 	if err == nil && len(ids) == 0 {
