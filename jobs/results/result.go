@@ -147,10 +147,11 @@ func FailureOf(state jobs.JobState, reason string, o *jobs.Outcome) Failure {
 	return f
 }
 
-// Causes numbers distinct failures in the order in which they are added, from 1. The zero value has
+// Causes numbers distinct failures in the order in which they are added, from 1. Failures whose
+// last lines differ only in numbers, such as a seed or a step, are one failure. The zero value has
 // none.
 type Causes struct {
-	Keys    []Failure // failures by number
+	Keys    []Failure // the first failure with each number
 	numbers map[Failure]int
 }
 
@@ -165,16 +166,35 @@ func (c *Causes) Number(f Failure) int {
 	if c.numbers == nil {
 		c.numbers, c.Keys = map[Failure]int{}, make([]Failure, 1)
 	}
-	n, ok := c.numbers[f]
+	key := Failure{f.Cause, withoutNumbers(f.LastLine)}
+	n, ok := c.numbers[key]
 	if !ok && len(c.Keys) > maxCauses {
-		f = OtherCauses
-		n, ok = c.numbers[f]
+		f, key = OtherCauses, OtherCauses
+		n, ok = c.numbers[key]
 	}
 	if !ok {
 		n = len(c.Keys)
-		c.Keys, c.numbers[f] = append(c.Keys, f), n
+		c.Keys, c.numbers[key] = append(c.Keys, f), n
 	}
 	return n
+}
+
+// withoutNumbers returns s with a 0 for each sequence of digits.
+func withoutNumbers(s string) string {
+	const digits = "0123456789"
+	if !strings.ContainsAny(s, digits) {
+		return s
+	}
+	var b strings.Builder
+	for i := range len(s) {
+		switch isDigit := strings.IndexByte(digits, s[i]) >= 0; {
+		case !isDigit:
+			b.WriteByte(s[i])
+		case i == 0 || strings.IndexByte(digits, s[i-1]) < 0:
+			b.WriteByte('0')
+		}
+	}
+	return b.String()
 }
 
 // RunInfo holds the common data of a run's results.

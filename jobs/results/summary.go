@@ -32,10 +32,10 @@ type Summary struct {
 }
 
 // Group is a set of failed jobs with one cause: the same exit code, signal or reason, and
-// the same last line of stderr.
+// a last line of stderr that differs at most in numbers.
 type Group struct {
 	Cause    string // as Result.Cause returns it
-	LastLine string // last line of stderr; like Cause, not cleaned for a terminal
+	LastLine string // last line of stderr of the first job; like Cause, not cleaned for a terminal
 	Count    int
 	Jobs     []jobs.ID      // the first few of them
 	Example  jobs.AttemptID // of the first job; zero if it never ran

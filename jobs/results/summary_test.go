@@ -1,7 +1,6 @@
 package results
 
 import (
-	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -54,8 +53,8 @@ func TestSummarize(t *testing.T) {
 	s := Summarize(table(
 		one(jobs.Succeeded, exited("a", big)),
 		one(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), lost, exited("b", jobs.Outcome{CPU: time.Second})),
-		one(jobs.Failed, exited("a", jobs.Outcome{Exit: 1, LastLine: "boom"})),
-		one(jobs.Failed, exited("b", jobs.Outcome{Exit: 1, LastLine: "boom"})),
+		one(jobs.Failed, exited("a", jobs.Outcome{Exit: 1, LastLine: "boom 3.1 at 17"})),
+		one(jobs.Failed, exited("b", jobs.Outcome{Exit: 1, LastLine: "boom 4.12 at 5"})),
 		one(jobs.Failed, exited("b", jobs.Outcome{Exit: 1, LastLine: "other"})),
 		one(jobs.TimedOut, exited("b", jobs.Outcome{Signal: "SIGTERM", TimedOut: true})),
 		jobs.Job{State: jobs.Failed, Reason: "no host has the tag gpu"},
@@ -68,7 +67,7 @@ func TestSummarize(t *testing.T) {
 		MaxRSSBytes: 2 << 30, MaxRSSJob: 1, Longest: 10 * time.Second, LongestJob: 1,
 		Hosts: []HostSummary{{"a", 3, 2, 0, 16 * time.Second}, {"b", 5, 3, 1, 12 * time.Second}},
 		Failures: []Group{
-			{"exit 1", "boom", 2, []jobs.ID{3, 4}, jobs.AttemptID{Job: 3, N: 1}, "a"},
+			{"exit 1", "boom 3.1 at 17", 2, []jobs.ID{3, 4}, jobs.AttemptID{Job: 3, N: 1}, "a"},
 			{"exit 1", "other", 1, []jobs.ID{5}, jobs.AttemptID{Job: 5, N: 1}, "b"},
 			{"timed out", "", 1, []jobs.ID{6}, jobs.AttemptID{Job: 6, N: 1}, "b"},
 			{"no host has the tag gpu", "", 1, []jobs.ID{7}, jobs.AttemptID{}, ""},
@@ -87,7 +86,7 @@ a            3       2    16.0 s
 b            5       3    12.0 s
 
 jobs  failed with              for example  last line of stderr
-   2  exit 1                   3.1 on a     boom
+   2  exit 1                   3.1 on a     boom 3.1 at 17
    1  exit 1                   5.1 on b     other
    1  timed out                6.1 on b
    1  no host has the tag gpu  job 7
@@ -157,7 +156,7 @@ func TestCause(t *testing.T) {
 func TestFailureGroupsAreBounded(t *testing.T) {
 	rows := make([]jobs.Job, maxCauses+500)
 	for i := range rows {
-		rows[i] = one(jobs.Failed, exited("h", jobs.Outcome{Exit: 1, LastLine: fmt.Sprint("seed ", i)}))
+		rows[i] = one(jobs.Failed, exited("h", jobs.Outcome{Exit: 1, LastLine: strings.Repeat("x", i)}))
 	}
 	s := Summarize(table(rows...))
 	if list := s.Failures; len(list) != maxCauses+1 || list[0].Cause != "other causes" || list[0].Count != 500 || len(list[0].Jobs) != maxExamples {

@@ -2,6 +2,7 @@ package runview
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func TestGroups(t *testing.T) {
 	for id := jobs.ID(1); id <= 60; id++ {
 		j := x.Job(id)
 		j.State = jobs.Failed
-		ran("h", jobs.Outcome{Exit: 2, LastLine: fmt.Sprint("line ", id%3)}, time.Second)(j)
+		ran("h", jobs.Outcome{Exit: 2, LastLine: strings.Repeat("no ", int(id%3))}, time.Second)(j)
 		k.remakeRow(id)
 	}
 	b.groups.took = 0
@@ -61,7 +62,7 @@ func TestGroups(t *testing.T) {
 func TestManyCauses(t *testing.T) {
 	x := newTab()
 	for i := range 3000 {
-		x.add(jobs.Spec{Command: "c"}, jobs.Failed, ran("h", jobs.Outcome{Exit: 1, LastLine: fmt.Sprint("at ", i)}, time.Second))
+		x.add(jobs.Spec{Command: "c"}, jobs.Failed, ran("h", jobs.Outcome{Exit: 1, LastLine: strings.Repeat("x", i)}, time.Second))
 	}
 	b := boardOf(t, x)
 	g := lookAt(t, b, Query{Groups: true}).Groups
