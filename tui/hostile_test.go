@@ -13,17 +13,16 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// hugeText is the length of the longest hostile text in bytes. It is smaller under the race
-// detector, which makes drawing ten times slower.
-var hugeText = map[bool]int{false: 1 << 20, true: 1 << 14}[raceDetector]
-
-// hostile are texts that would move the cursor, set the title, write the clipboard, join with
-// adjacent characters, or break a line if the terminal received them.
-var hostile = []string{
-	"\x1b[2J\x1b[H\x1b[31mred", "\x1b]0;owned\x07", "\x1b]52;c;b3duZWQ=\x07", "\x1bP+q544e\x1b\\", "\x9b2J\u009b2J", "a\rb\nc\td\be\x7f\x00",
-	"\u202egpj.exe\u2066\u200b\u2028\u2029\ufeff", "\xff\xfe\xc3(", strings.Repeat("\u0301", 50), "a" + strings.Repeat("\u0335", 50),
-	"日本語のとても長い名前" + strings.Repeat("漢", 60), "👍🏽👨‍👩‍👧🇩🇪1️⃣❤️", "\u1100\u1161\u11a8\u3164\u115f", strings.Repeat("x", hugeText), "क्षि नमस्ते", "\x1b[", "\x1b",
-	"﷽﷽", strings.Repeat("日本語 \x1b[2J", hugeText/14), "\U000e0041\U000e0001", "%s%n%!d(MISSING)", "",
+// hostileTexts returns texts that would move the cursor, set the title, write the clipboard, join
+// with adjacent characters, or break a line if the terminal received them. The longest text has
+// size bytes.
+func hostileTexts(size int) []string {
+	return []string{
+		"\x1b[2J\x1b[H\x1b[31mred", "\x1b]0;owned\x07", "\x1b]52;c;b3duZWQ=\x07", "\x1bP+q544e\x1b\\", "\x9b2J\u009b2J", "a\rb\nc\td\be\x7f\x00",
+		"\u202egpj.exe\u2066\u200b\u2028\u2029\ufeff", "\xff\xfe\xc3(", strings.Repeat("\u0301", 50), "a" + strings.Repeat("\u0335", 50),
+		"日本語のとても長い名前" + strings.Repeat("漢", 60), "👍🏽👨‍👩‍👧🇩🇪1️⃣❤️", "\u1100\u1161\u11a8\u3164\u115f", strings.Repeat("x", size), "क्षि नमस्ते", "\x1b[", "\x1b",
+		"﷽﷽", strings.Repeat("日本語 \x1b[2J", size/14), "\U000e0041\U000e0001", "%s%n%!d(MISSING)", "",
+	}
 }
 
 // checkHarmless checks that a frame has the size of the screen and contains nothing but printable
@@ -42,10 +41,15 @@ func checkHarmless(t *testing.T, m *model, what string) {
 // TestHostileTexts puts hostile texts from jobs, hosts, users, and dispatchers into every field, in
 // every view and size, and then into questions, answers, and input lines. None breaks the screen.
 func TestHostileTexts(t *testing.T) {
-	for i, evil := range hostile {
+	isSlow := raceDetector || testing.Short() // these texts are slow to draw
+	longest := 1 << 20
+	if isSlow {
+		longest = 1 << 14
+	}
+	for i, evil := range hostileTexts(longest) {
 		for k, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
-			if (raceDetector || testing.Short()) && k != i%3 {
-				continue // these texts are slow to draw
+			if isSlow && k != i%3 {
+				continue
 			}
 			wrong := ""
 			src := sampleWith(func(snap *runview.Snapshot) { putText(snap, evil, wrong) })
@@ -137,7 +141,7 @@ func putText(snap *runview.Snapshot, evil, wrong string) {
 // agree on each frame, so that columns stay aligned.
 func TestCharactersDoNotJoin(t *testing.T) {
 	m := newModel(Options{}, nil)
-	for _, s := range hostile {
+	for _, s := range hostileTexts(1 << 14) {
 		if strings.Contains(s, "क्षि") { // joined by some fonts only
 			continue
 		}

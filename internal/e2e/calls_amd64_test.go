@@ -113,6 +113,7 @@ func TestDeathAtEachCall(t *testing.T) {
 // TestDeathAtEachCallOfResume kills the dispatcher of a resume in the same way. The first
 // dispatcher was killed in the middle, with running jobs and with jobs whose ends are not recorded.
 func TestDeathAtEachCallOfResume(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	needTracing(t)
 	eachCall(t, polltest.Scale(16, 6, 1), func(l *lab, n int) bool {

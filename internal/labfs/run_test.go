@@ -18,13 +18,14 @@ import (
 // over, adopts the running jobs, and counts the ended ones (X1).
 func TestStaleCachesEverywhere(t *testing.T) {
 	l := newLab(t, 7, long)
-	const n = 300
+	n := polltest.Scale(90, 300, 300)
+	free := n * 2 / 3
 	// Machines 5 and 6 and the user's machine look for the run before it exists.
 	for _, m := range []int{0, 5, 6} {
 		l.on(m, "/bin/sh", "-c", "test -e run; test -e run/owner").wait()
 	}
-	p := l.start(l.inventory(4, 4), l.jobs(n, "[ %d -le 200 ] || "+l.gate("gate")))
-	p.until("the jobs that need no gate have run", func() bool { return l.numStarted() >= 200 })
+	p := l.start(l.inventory(4, 4), l.jobs(n, fmt.Sprintf("[ %%d -le %d ] || ", free)+l.gate("gate")))
+	p.until("the jobs that need no gate have run", func() bool { return l.numStarted() >= free })
 	// The machine has looked up names that do not exist yet, in a directory that it has listed
 	// before.
 	var poll strings.Builder
@@ -36,7 +37,7 @@ func TestStaleCachesEverywhere(t *testing.T) {
 	poll.WriteString("cat run/attempts/000/*.status > /dev/null\n")
 	poll.WriteString("test -e run/journal/000002.jsonl; test -e run/STOP; true\n")
 	l.on(5, "/bin/sh", "-c", poll.String()).exits(0)
-	p.until("jobs wait at the gate", func() bool { return l.numStarted() >= 210 })
+	p.until("jobs wait at the gate", func() bool { return l.numStarted() >= free+10 })
 	l.dcs(6, "status", l.run()).exits(0)         // this machine has looked for the run before
 	l.dcs(6, "status", "--json", "run").exits(0) // a relative name
 	p.cmd.Process.Kill()

@@ -27,7 +27,7 @@ func Main(m *testing.M, program *string, env ...string) int {
 	defer os.RemoveAll(dir)
 	os.Setenv("DCS_TUI_RUN_SHARE", "off")
 	*program = filepath.Join(dir, "dcs-tui")
-	build := exec.Command("go", "build", "-o", *program, "dcs-tui")
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", *program, "dcs-tui")
 	build.Env = append(os.Environ(), env...)
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {

@@ -10,6 +10,7 @@ import (
 // TestOutsideTheScreen checks the clipboard, a pager, and a shell in a real terminal. Afterwards
 // the screen is as before, and keys that end those programs do not end the screen.
 func TestOutsideTheScreen(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	x := openTerminal(t, 100, 30, "PAGER=", "LESS=", "SHELL=/bin/sh", "ENV=", "PS1=inner>")
 	x.startProgram("#DCS default tries=1\n#DCS name=fails\nprintf '\\033[31mred alert\\033[0m\\n' >&2; exit 3\n#DCS name=waits\nsleep 1000\n")

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"dcs-tui/internal/polltest"
 )
 
 // sweepTemplate is a grid whose jobs print a metric. One prints nan, one prints none, and one keeps
@@ -21,6 +23,7 @@ case [C]-[seed] in 10-2) echo acc=nan;; 1-2) ;; *) awk -v c=[C] -v g=[gamma] -v 
 // TestResultsOfAGrid checks view 4 while a grid runs: its keys show the table, the groups, the
 // best, and the heat map, with the numbers that dcs-tui results prints (X5).
 func TestResultsOfAGrid(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	x := openTerminal(t, 100, 30)
 	x.writeFile("grid.txt", sweepTemplate)

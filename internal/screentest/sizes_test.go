@@ -20,6 +20,7 @@ const quietJobs = "#DCS default tries=1\n#DCS name=fails\nuntil [ -e talking ]; 
 // TestResizing resizes the terminal from 40x10 to 300x100 and back during a run, and checks that a
 // redraw does not change the screen.
 func TestResizing(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	x := openTerminal(t, 80, 24)
 	x.startProgram(quietJobs)

@@ -55,11 +55,9 @@ func browse(t *testing.T, page string, args ...string) (dom string) {
 // TestChromium checks that the script draws every section of 100,000 jobs, with only the visible
 // rows in the document.
 func TestChromium(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
-	n := 100_000
-	if testing.Short() {
-		n = 500
-	}
+	const n = 100_000
 	page := write(t, sample(t, n, 3, "plain"))
 	if len(page) > 64<<10+100*n {
 		t.Errorf("%d jobs make %d bytes", n, len(page))
@@ -207,6 +205,7 @@ func TestEmptyRun(t *testing.T) {
 // TestLayout checks that the page fits its window, from that of a phone to a large one, whatever
 // the names of jobs are. Its sections do not overlap, and every chart has a size.
 func TestLayout(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	// It does not allow the frames of the test.
 	policy := regexp.MustCompile(`<meta http-equiv[^>]*>`)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 )
@@ -68,6 +69,7 @@ func TestJobDamagesItsFiles(t *testing.T) {
 // TestDamageAfterTheEnd checks the same for a child that the job left behind and that damages what
 // the supervisor wrote. A damaged sentinel never counts as a success.
 func TestDamageAfterTheEnd(t *testing.T) {
+	polltest.Long(t)
 	for name, do := range map[string]string{
 		"rubbish":  "echo rubbish > $F.status",
 		"empty":    ": > $F.status",
@@ -213,6 +215,7 @@ func TestDamageHidesNothing(t *testing.T) {
 // TestEveryByteOfClaim checks that a damaged claim never lets its attempt start, and that no host
 // answers "never started" for it (promise 2). The same holds for a tombstone.
 func TestEveryByteOfClaim(t *testing.T) {
+	polltest.Long(t)
 	t.Parallel()
 	for _, tombstone := range []bool{false, true} {
 		w := newWorld(t)

@@ -54,6 +54,7 @@ func TestMemoryLimit(t *testing.T) {
 // TestSharedMemoryCountsOnce checks that pages that processes share count once, and that the
 // processes that an earlier job left do not count.
 func TestSharedMemoryCountsOnce(t *testing.T) {
+	polltest.Long(t)
 	sh := func(script string) (pid int) {
 		cmd := exec.Command("/bin/sh", "-c", script)
 		out, err := cmd.StdoutPipe()
@@ -203,6 +204,7 @@ func memoryGroup(t *testing.T, bytes int64) (in func(pid int)) {
 // (X8). The supervisor, the helper, and a larger program of another user survive, and the next job
 // runs.
 func TestOutOfMemory(t *testing.T) {
+	polltest.Long(t)
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	in := memoryGroup(t, 160<<20)
