@@ -44,7 +44,7 @@ func TestHostileTexts(t *testing.T) {
 	isSlow := raceDetector || testing.Short() // these texts are slow to draw
 	longest := 1 << 20
 	if isSlow {
-		longest = 1 << 14
+		longest = 1 << 10
 	}
 	for i, evil := range hostileTexts(longest) {
 		for k, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
@@ -141,7 +141,7 @@ func putText(snap *runview.Snapshot, evil, wrong string) {
 // agree on each frame, so that columns stay aligned.
 func TestCharactersDoNotJoin(t *testing.T) {
 	m := newModel(Options{}, nil)
-	for _, s := range hostileTexts(1 << 14) {
+	for _, s := range hostileTexts(1 << 10) {
 		if strings.Contains(s, "क्षि") { // joined by some fonts only
 			continue
 		}
