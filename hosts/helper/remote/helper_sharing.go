@@ -299,7 +299,9 @@ func usersOf(claims []seenClaim, gpus map[int][]int) (list []hosts.SharedUser) {
 		u.Slots += c.Held
 		u.Memory += c.Memory
 		u.Want += max(c.Want, c.Held)
-		u.Runs = append(u.Runs, c.name)
+		if !slices.Contains(u.Runs, c.name) { // several hosts of a run can be one machine
+			u.Runs = append(u.Runs, c.name)
+		}
 	}
 	for uid := range gpus {
 		user(uid)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -252,6 +253,19 @@ func TestHeldSlots(t *testing.T) {
 	}
 	if got := countLocked(int(f.Fd()), path, claimSpan, memoryStart, 4); got != 4 {
 		t.Errorf("%d slots up to a limit of 4", got)
+	}
+}
+
+// TestRunIsListedOnce checks that a run that has this machine under several names is listed once,
+// with all of its slots.
+func TestRunIsListedOnce(t *testing.T) {
+	claim := func(name string, held int) seenClaim {
+		return seenClaim{SlotClaim: hosts.SlotClaim{Want: 3, Held: held}, claimText: claimText{name: name}}
+	}
+	got := usersOf([]seenClaim{claim("a", 1), claim("b", 2), claim("a", 1), claim("", 1)}, nil)
+	want := []hosts.SharedUser{{Name: "root", Slots: 4, Want: 9, Runs: []string{"a", "b"}}}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
