@@ -116,6 +116,9 @@ func TestCommandSurvivesRemoteShells(t *testing.T) {
 			if _, err := os.Stat(shell); err != nil {
 				t.Skip("LEFT OUT: ", err)
 			}
+			if shell != "/bin/tcsh" {
+				polltest.Long(t) // tcsh quotes least like sh
+			}
 			s := hosttest.StartSSHD(t, hosttest.Options{Shell: shell})
 			master := filepath.Join(t.TempDir(), "master")
 			inner := fmt.Sprintf("ssh -F %s -p %d 127.0.0.1", s.ConfigFile, s.Port)
@@ -131,9 +134,6 @@ func TestCommandSurvivesRemoteShells(t *testing.T) {
 				"shared connection":          sshTo(t, s, []string{"-S", master, "-o", "BatchMode=yes", "-o", "PubkeyAuthentication=no"}, nil),
 			} {
 				t.Run(name, func(t *testing.T) {
-					if shell != "/bin/tcsh" && name != "from a gateway" {
-						polltest.Long(t) // tcsh quotes least like sh
-					}
 					if name == "shared connection" {
 						openMaster(t, s, master)
 					}

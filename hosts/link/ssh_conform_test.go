@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 )
 
 func opener(t testing.TB, s *hosttest.SSHD) *SSHOpener {
@@ -23,6 +24,7 @@ func TestConformance(t *testing.T) {
 		hosttest.Conform(t, func(t testing.TB) (hosts.Opener, *hosts.Host) { return opener(t, s), s.Host("melon4") })
 	})
 	t.Run("through a gateway", func(t *testing.T) {
+		polltest.Long(t)
 		gw := hosttest.StartSSHD(t, hosttest.Options{})
 		s := hosttest.StartSSHD(t, hosttest.Options{With: gw})
 		hosttest.Conform(t, func(t testing.TB) (hosts.Opener, *hosts.Host) {
