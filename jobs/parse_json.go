@@ -148,7 +148,7 @@ func scalar(key string, v jsontext.Value) (string, error) {
 }
 
 // items returns the texts and numbers of a list.
-func items(key string, v jsontext.Value) (list []jsontext.Value, err error) {
+func items(v jsontext.Value) (list []jsontext.Value, err error) {
 	if err := json.Unmarshal(v, &list); err != nil {
 		return nil, badJSON(err)
 	}
@@ -183,7 +183,7 @@ func (s *settings) setJSON(key string, v jsontext.Value) error {
 	case !slices.Contains(listKeys, key):
 		return fmt.Errorf("%s: a list is not one of its values", key)
 	}
-	values, err := items(key, v)
+	values, err := items(v)
 	var list []string
 	for _, v := range values {
 		text, e := scalar(key, v)

@@ -107,7 +107,7 @@ func (s *Scanner) askFor(do string, v jsontext.Value) error {
 	list := []jsontext.Value{v}
 	if v.Kind() == '[' {
 		var err error
-		if list, err = items(do, v); err != nil {
+		if list, err = items(v); err != nil {
 			return err
 		}
 	}

@@ -121,15 +121,15 @@ func (h *signalHandler) listen(signals <-chan os.Signal, asked interrupts) {
 // exitNow exits the program. It waits only reportAbortTimeout for the report.
 func (h *signalHandler) exitNow(why string) {
 	if h.reportAbort != nil {
-		returnsWithin(reportAbortTimeout, func() { h.reportAbort(why) })
+		runAtMost(reportAbortTimeout, func() { h.reportAbort(why) })
 	}
 	if h.exit != nil {
 		h.exit()
 	}
 }
 
-// returnsWithin runs f, which may hang, and reports whether it has returned within timeout.
-func returnsWithin(timeout time.Duration, f func()) bool {
+// runAtMost runs f, which may hang, and returns when f has returned or timeout has passed.
+func runAtMost(timeout time.Duration, f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -137,9 +137,7 @@ func returnsWithin(timeout time.Duration, f func()) bool {
 	}()
 	select {
 	case <-done:
-		return true
 	case <-time.After(timeout):
-		return false
 	}
 }
 

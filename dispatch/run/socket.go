@@ -87,7 +87,7 @@ func (r *Run) closeSocket() {
 		return
 	}
 	// A call that hangs in the run directory ends with this process.
-	returnsWithin(WriteTimeout, r.socket.Close)
+	runAtMost(WriteTimeout, r.socket.Close)
 }
 
 // calls implements socket.Handler.

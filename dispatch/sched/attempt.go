@@ -241,7 +241,7 @@ func (c *Core) handleLateOutcome(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 	c.settleOrphan(a.ID)
 	if j.State.Terminal() || a.Round != j.Round || o.Stopped {
 		if news {
-			c.logf(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s", a.ID, a.Host, whyNotCounted(j, a, o))
+			c.logf(a.Host, a.ID.Job, "%s, given up as lost, has ended on %s; it does not count: its job %s", a.ID, a.Host, whyNotCounted(j, a))
 		}
 		return
 	}
@@ -262,7 +262,7 @@ func (c *Core) handleLateOutcome(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 
 // whyNotCounted explains why the outcome of a lost attempt does not count, as a continuation of
 // "its job".
-func whyNotCounted(j *jobs.Job, a *jobs.Attempt, o *jobs.Outcome) string {
+func whyNotCounted(j *jobs.Job, a *jobs.Attempt) string {
 	switch {
 	case j.State.Terminal():
 		return describeState(j.State) + " already"

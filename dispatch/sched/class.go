@@ -133,9 +133,9 @@ func (cl *class) add(c *Core, id jobs.ID, j *jobs.Job) {
 	}
 }
 
-// remove removes a job. Its entry in a bucket stays until it reaches the front. An empty class is
+// remove removes one job. Its entry in a bucket stays until it reaches the front. An empty class is
 // dropped with all its entries.
-func (cl *class) remove(c *Core, id jobs.ID) {
+func (cl *class) remove(c *Core) {
 	q := &c.queue
 	if cl.numReady--; cl.numReady > 0 {
 		return

@@ -123,7 +123,7 @@ func (c *Core) removeFromQueue(id jobs.ID) {
 	switch q.states[id-1] {
 	case stateReady:
 		q.ready--
-		c.classOf(c.table.Job(id)).remove(c, id)
+		c.classOf(c.table.Job(id)).remove(c)
 		delete(q.timerAt, id)
 		delete(q.avoidanceOver, id)
 	case stateRetrying:

@@ -42,7 +42,7 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 		}
 		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.maxTries(j), formatDuration(c.queue.timerAt[id]-now.Mono))
 	}
-	return fmt.Sprintf("Job %d waits: %s.", id, c.whyReady(id, j))
+	return fmt.Sprintf("Job %d waits: %s.", id, c.whyReady(j))
 }
 
 func (c *Core) whyEnded(id jobs.ID, j *jobs.Job) string {
@@ -110,7 +110,7 @@ func (c *Core) unmetRequirement(j *jobs.Job) string {
 }
 
 // whyReady describes what a ready job waits for: the run, its hosts, or the jobs before it.
-func (c *Core) whyReady(id jobs.ID, j *jobs.Job) string {
+func (c *Core) whyReady(j *jobs.Job) string {
 	switch {
 	case c.Paused():
 		return "launching is paused"

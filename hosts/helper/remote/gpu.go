@@ -406,7 +406,7 @@ func belongsToJob(pid int, unseen bool) bool {
 	if _, ok := readProc(pid); !ok {
 		return unseen
 	}
-	if mark, _ := cookieOf(pid); mark != "" {
+	if mark := cookieOf(pid); mark != "" {
 		return true
 	}
 	for range maxAncestors {

@@ -32,12 +32,14 @@ func withTimeout(d time.Duration, f func()) bool {
 // single prevents two concurrent runs of something that may hang.
 type single struct{ busy atomic.Bool }
 
-// tryRun runs f like withTimeout. It returns false, without running f, while an earlier f runs.
-func (s *single) tryRun(d time.Duration, f func()) bool {
-	return s.busy.CompareAndSwap(false, true) && withTimeout(d, func() {
-		defer s.busy.Store(false)
-		f()
-	})
+// tryRun runs f like withTimeout, unless an earlier f still runs.
+func (s *single) tryRun(d time.Duration, f func()) {
+	if s.busy.CompareAndSwap(false, true) {
+		withTimeout(d, func() {
+			defer s.busy.Store(false)
+			f()
+		})
+	}
 }
 
 // worker runs tasks one after the other, on its own goroutine.

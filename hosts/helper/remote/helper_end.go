@@ -124,7 +124,7 @@ func (h *helper) attemptProcs(id jobs.AttemptID, by holder, job pgroup) chooser 
 		if p.ppid != by.PID || !by.isAlive() {
 			return false
 		}
-		mark, _ := cookieOf(p.pid)
+		mark := cookieOf(p.pid)
 		return mark == mine || mark == "" && !h.open.KeepChildren
 	})
 }
@@ -173,7 +173,7 @@ func (h *helper) isOrphan(p proc) bool {
 	if !h.ownsAllChildren || h.open.KeepChildren || p.ppid != os.Getpid() || !isEndable(p) {
 		return false
 	}
-	if mark, _ := cookieOf(p.pid); mark != "" {
+	if mark := cookieOf(p.pid); mark != "" {
 		return false
 	}
 	h.mu.Lock()

@@ -185,10 +185,7 @@ func cookiesOf(pids []int) map[int]environment {
 	return environments
 }
 
-func cookieOf(pid int) (cookie string, unreadable bool) {
-	m := cookiesOf([]int{pid})[pid]
-	return m.cookie, m.unreadable
-}
+func cookieOf(pid int) string { return cookiesOf([]int{pid})[pid].cookie }
 
 func parseEnvironment(env []byte) environment {
 	if len(env) == 0 {

@@ -229,7 +229,7 @@ func (w *watch) childOf(c *current) func(p proc) bool {
 		if p.ppid != w.slot.holder.PID || c.leftBehind[p.pid] == p.start && p.start != 0 {
 			return false
 		}
-		mark, _ := cookieOf(p.pid)
+		mark := cookieOf(p.pid)
 		return mark == mine || mark == ""
 	}
 }

@@ -62,7 +62,7 @@ func (w *world) nothingLeft() {
 	root := filepath.Dir(w.base)
 	of := func(t table) (out []proc) {
 		for pid, p := range t {
-			mark, _ := cookieOf(pid)
+			mark := cookieOf(pid)
 			if isEndable(p) && (strings.Contains(string(procFile(pid, "cmdline")), root) || strings.HasPrefix(mark, w.run+"/")) {
 				out = append(out, p)
 			}
