@@ -12,10 +12,10 @@ import (
 // Its callers know the usual members only. Whatever else it finds, invalid text too, makes it fail.
 // json.Unmarshal then reads the object.
 type objectReader struct {
-	dec    jsontext.Decoder
-	input  bytes.Buffer
-	text   []byte // memory of the last text that has escapes
-	failed bool
+	decoder jsontext.Decoder
+	input   bytes.Buffer
+	text    []byte // memory of the last text that has escapes
+	failed  bool
 }
 
 // objectReaders holds idle readers. Those of different cores must not share cache lines.
@@ -28,29 +28,29 @@ func readObject(b []byte, member func(r *objectReader, name []byte) bool) bool {
 	r := objectReaders.Get().(*objectReader)
 	defer objectReaders.Put(r)
 	r.input, r.failed = *bytes.NewBuffer(b), false
-	r.dec.Reset(&r.input)
+	r.decoder.Reset(&r.input)
 	r.object(member)
-	return !r.failed && r.dec.InputOffset() == int64(len(b))
+	return !r.failed && r.decoder.InputOffset() == int64(len(b))
 }
 
 // object reads an object.
 func (r *objectReader) object(member func(r *objectReader, name []byte) bool) {
-	start, err := r.dec.ReadToken()
+	start, err := r.decoder.ReadToken()
 	r.failed = r.failed || err != nil || start.Kind() != '{'
-	for !r.failed && r.dec.PeekKind() != '}' {
+	for !r.failed && r.decoder.PeekKind() != '}' {
 		if name := r.value('"'); name != nil {
 			r.failed = !member(r, name[1:len(name)-1]) || r.failed
 		}
 	}
 	if !r.failed {
-		_, err = r.dec.ReadToken()
+		_, err = r.decoder.ReadToken()
 		r.failed = err != nil
 	}
 }
 
 // value returns the next value if it is of the kind. It is valid until the next read.
 func (r *objectReader) value(kind jsontext.Kind) jsontext.Value {
-	v, err := r.dec.ReadValue()
+	v, err := r.decoder.ReadValue()
 	if err != nil || v.Kind() != kind {
 		r.failed = true
 		return nil

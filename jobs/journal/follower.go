@@ -47,15 +47,15 @@ func LimitOf(owner *Owner, liveness Liveness, state *live.State) Limit {
 // and the newest file up to a Limit. If a later epoch fixes less than what has been folded, or if a
 // file has changed, it starts again.
 type Follower struct {
-	run    *rundir.Run
-	table  *jobs.Table
-	report *Report
-	rec    jobs.Record
-	ahead  jobs.ParallelDecoder[decoded]
-	dec    jobs.RecordReader               // for single lines, while the others decode ahead
-	cores  []jobs.RecordReader             // one for each core of ahead
-	see    func(epoch int, r *jobs.Record) // may be nil
-	pulse  func() error                    // called regularly by a Take; may be nil
+	run        *rundir.Run
+	table      *jobs.Table
+	report     *Report
+	rec        jobs.Record
+	ahead      jobs.ParallelDecoder[decoded]
+	lineReader jobs.RecordReader               // for single lines, while the others decode ahead
+	cores      []jobs.RecordReader             // one for each core of ahead
+	see        func(epoch int, r *jobs.Record) // may be nil
+	pulse      func() error                    // called regularly by a Take; may be nil
 
 	specs   *rundir.SpecTail
 	files   []*followedFile          // files of the last Poll; nil: before the first

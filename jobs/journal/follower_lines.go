@@ -75,7 +75,7 @@ func (f *Follower) foldText(e epochFile, no int, text []byte, final bool) error 
 // foldLine folds a line whose checksum is right.
 func (f *Follower) foldLine(e epochFile, no int, body []byte) error {
 	r := &f.rec
-	if err := f.dec.Read(body, r); err != nil {
+	if err := f.lineReader.Read(body, r); err != nil {
 		f.damage("%s:%d: the line cannot be read: %v", e.label(), no, err)
 		return nil
 	}

@@ -159,10 +159,10 @@ var appendMutex sync.Mutex
 
 // write appends the new lines if they are from at least least outputs. Lines that cannot be written
 // are tried again next time.
-func (s *store) write(least int) error {
+func (s *store) write(minOutputs int) error {
 	s.mu.Lock()
 	fresh, n := s.fresh, s.numFresh
-	if n == 0 || n < least {
+	if n == 0 || n < minOutputs {
 		s.mu.Unlock()
 		return nil
 	}

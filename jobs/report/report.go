@@ -144,17 +144,17 @@ func newPage(in *Input) *page {
 
 // setStates computes the bar of all jobs. Each state that has jobs gets a visible width.
 func (p *page) setStates(s *results.Summary) {
-	const whole, least = 1000, 4
+	const wholeWidth, minWidth = 1000, 4
 	at := 0.0
 	for _, state := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
 		if n := s.Counts[state]; n > 0 {
-			width := max(least, float64(n)/float64(s.Jobs)*whole)
+			width := max(minWidth, float64(n)/float64(s.Jobs)*wholeWidth)
 			p.States = append(p.States, share{state.String(), strings.ReplaceAll(state.String(), "_", " "), jobs.Thousands(n), at, width})
 			at += width
 		}
 	}
 	for i := range p.States { // the minimum widths may have made the bar too long
-		p.States[i].At, p.States[i].Width = p.States[i].At*whole/at, p.States[i].Width*whole/at
+		p.States[i].At, p.States[i].Width = p.States[i].At*wholeWidth/at, p.States[i].Width*wholeWidth/at
 	}
 }
 

@@ -88,7 +88,7 @@ type SpecTail struct {
 	size    int64             // of that file when it was read
 	end     int64             // offset after the part that was read
 	unended bool              // the newline before end is damaged
-	dec     *jobs.SpecDecoder // of that file
+	decoder *jobs.SpecDecoder // of that file
 	read    func()            // called when a file has been read; may be nil
 }
 
@@ -104,7 +104,7 @@ func (t *SpecTail) ReadMore(have int, set func(n int, specs []*jobs.Spec)) (dama
 	if err != nil {
 		return nil, err
 	}
-	if t.file != "" && t.dec.Ended && t.file != files[len(files)-1] {
+	if t.file != "" && t.decoder.Ended && t.file != files[len(files)-1] {
 		t.file = ""
 	}
 	for i := max(0, slices.Index(files, t.file)); i < len(files) && err == nil; i++ {
@@ -113,13 +113,13 @@ func (t *SpecTail) ReadMore(have int, set func(n int, specs []*jobs.Spec)) (dama
 				have = 0
 				set(0, nil)
 			}
-			t.file, t.size, t.end, t.dec = files[i], 0, 0, jobs.NewSpecDecoder(files[i], have)
+			t.file, t.size, t.end, t.decoder = files[i], 0, 0, jobs.NewSpecDecoder(files[i], have)
 		}
 		if have, err = t.readFile(have, set); errors.Is(err, errChanged) {
 			t.file, i, err = "", -1, nil
 			continue
 		}
-		damage, t.dec.Damage = append(damage, t.dec.Damage...), nil
+		damage, t.decoder.Damage = append(damage, t.decoder.Damage...), nil
 		if t.read != nil {
 			t.read()
 		}
@@ -146,7 +146,7 @@ func (t *SpecTail) readFile(have int, set func(int, []*jobs.Spec)) (_ int, err e
 	if err != nil || size == t.size {
 		return have, err
 	}
-	if size < t.end || t.dec.Ended {
+	if size < t.end || t.decoder.Ended {
 		return have, errChanged
 	}
 	buf := make([]byte, min(size-t.end, jobs.AheadBlock))
@@ -156,7 +156,7 @@ func (t *SpecTail) readFile(have int, set func(int, []*jobs.Spec)) (_ int, err e
 			return have, err
 		}
 		rest := buf[:n]
-		t.dec.Ahead(rest[:bytes.LastIndexByte(rest, '\n')+1])
+		t.decoder.Ahead(rest[:bytes.LastIndexByte(rest, '\n')+1])
 		var specs []*jobs.Spec
 		from := have
 		for {
@@ -164,7 +164,7 @@ func (t *SpecTail) readFile(have int, set func(int, []*jobs.Spec)) (_ int, err e
 			if !whole {
 				break
 			}
-			after, add, err := t.dec.Line(line)
+			after, add, err := t.decoder.Line(line)
 			if err != nil {
 				return have, err
 			}
@@ -179,7 +179,7 @@ func (t *SpecTail) readFile(have int, set func(int, []*jobs.Spec)) (_ int, err e
 		have = from + len(specs)
 		switch {
 		case t.end+int64(len(rest)) >= size || n == 0:
-			after, add, used, err := t.dec.End(rest)
+			after, add, used, err := t.decoder.End(rest)
 			if err == nil {
 				t.end, t.size, t.unended, have = t.end+int64(used), size, used > 0, after+len(add)
 				set(after, add)
