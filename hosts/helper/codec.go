@@ -13,15 +13,15 @@ import (
 var codecs sync.Map // reflect.Type: codec
 
 // Append appends the encoding of v to b. v may consist of the types that messages contain.
-func Append(b []byte, v any) []byte { return cached(reflect.TypeOf(v)).enc(b, reflect.ValueOf(v)) }
+func Append(b []byte, v any) []byte { return codecOf(reflect.TypeOf(v)).encode(b, reflect.ValueOf(v)) }
 
 // Decode decodes into *v, which must be zero, what Append encoded. It must use all of b.
 func Decode[T any](b []byte, v *T) error {
-	c := cached(reflect.TypeFor[T]())
-	return c.decode(b, reflect.ValueOf(v).Elem())
+	c := codecOf(reflect.TypeFor[T]())
+	return c.decodeAll(b, reflect.ValueOf(v).Elem())
 }
 
-func cached(t reflect.Type) codec {
+func codecOf(t reflect.Type) codec {
 	c, ok := codecs.Load(t)
 	if !ok {
 		c, _ = codecs.LoadOrStore(t, codecFor(t))
@@ -29,9 +29,9 @@ func cached(t reflect.Type) codec {
 	return c.(codec)
 }
 
-func (c *codec) decode(b []byte, v reflect.Value) error {
+func (c *codec) decodeAll(b []byte, v reflect.Value) error {
 	d := decoder{b: b}
-	c.dec(&d, v)
+	c.decode(&d, v)
 	if d.err == nil && len(d.b) > 0 {
 		d.fail("%d bytes too many", len(d.b))
 	}
@@ -41,10 +41,10 @@ func (c *codec) decode(b []byte, v reflect.Value) error {
 // codec encodes and decodes values of one type. shape describes the type for the first line of a
 // stream. least is the minimum number of bytes of a value.
 type codec struct {
-	enc   func(b []byte, v reflect.Value) []byte
-	dec   func(d *decoder, v reflect.Value)
-	shape string
-	least int
+	encode   func(b []byte, v reflect.Value) []byte
+	decode   func(d *decoder, v reflect.Value)
+	shape    string
+	minBytes int
 }
 
 // decoder reads a payload. After the first error it returns zeros.
@@ -77,9 +77,9 @@ func (d *decoder) varint() int64 {
 
 // count reads the number of the following elements, each of at least least bytes. It refuses more
 // than fit into the payload, so that the sender cannot make us allocate more than it sends.
-func (d *decoder) count(least int) int {
+func (d *decoder) count(minBytes int) int {
 	n := d.uvarint()
-	if n > uint64(len(d.b)/max(1, least)) {
+	if n > uint64(len(d.b)/max(1, minBytes)) {
 		d.fail("%d elements announced, %d bytes left", n, len(d.b))
 		return 0
 	}
@@ -109,7 +109,7 @@ func (d *decoder) bool() bool {
 func codecFor(t reflect.Type) codec {
 	switch t.Kind() {
 	case reflect.Bool:
-		return codec{encBool, func(d *decoder, v reflect.Value) { v.SetBool(d.bool()) }, "bool", 1}
+		return codec{encodeBool, func(d *decoder, v reflect.Value) { v.SetBool(d.bool()) }, "bool", 1}
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return codec{
 			func(b []byte, v reflect.Value) []byte { return binary.AppendVarint(b, v.Int()) },
@@ -168,7 +168,7 @@ func codecFor(t reflect.Type) codec {
 	panic("wire: no message may contain a " + t.String())
 }
 
-func encBool(b []byte, v reflect.Value) []byte {
+func encodeBool(b []byte, v reflect.Value) []byte {
 	if v.Bool() {
 		return append(b, 1)
 	}
@@ -193,18 +193,18 @@ func sliceOf(t reflect.Type) codec {
 			n := v.Len()
 			b = binary.AppendUvarint(b, uint64(n))
 			for i := range n {
-				b = e.enc(b, v.Index(i))
+				b = e.encode(b, v.Index(i))
 			}
 			return b
 		},
 		func(d *decoder, v reflect.Value) {
-			n := d.count(e.least)
+			n := d.count(e.minBytes)
 			if n == 0 {
 				return
 			}
 			s := reflect.MakeSlice(t, n, n)
 			for i := 0; i < n && d.err == nil; i++ {
-				e.dec(d, s.Index(i))
+				e.decode(d, s.Index(i))
 			}
 			v.Set(s)
 		}, "[]" + e.shape, 1}
@@ -215,15 +215,15 @@ func arrayOf(t reflect.Type) codec {
 	return codec{
 		func(b []byte, v reflect.Value) []byte {
 			for i := range n {
-				b = e.enc(b, v.Index(i))
+				b = e.encode(b, v.Index(i))
 			}
 			return b
 		},
 		func(d *decoder, v reflect.Value) {
 			for i := range n {
-				e.dec(d, v.Index(i))
+				e.decode(d, v.Index(i))
 			}
-		}, fmt.Sprintf("[%d]%s", n, e.shape), n * e.least}
+		}, fmt.Sprintf("[%d]%s", n, e.shape), n * e.minBytes}
 }
 
 // mapOf encodes entries in the order of their keys, which are strings, so that equal messages have
@@ -239,20 +239,20 @@ func mapOf(t reflect.Type) codec {
 			slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
 			b = binary.AppendUvarint(b, uint64(len(keys)))
 			for _, key := range keys {
-				b = e.enc(k.enc(b, key), v.MapIndex(key))
+				b = e.encode(k.encode(b, key), v.MapIndex(key))
 			}
 			return b
 		},
 		func(d *decoder, v reflect.Value) {
-			n := d.count(k.least + e.least)
+			n := d.count(k.minBytes + e.minBytes)
 			if n == 0 {
 				return
 			}
 			m, last := reflect.MakeMap(t), ""
 			for i := 0; i < n && d.err == nil; i++ {
 				key, val := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
-				k.dec(d, key)
-				e.dec(d, val)
+				k.decode(d, key)
+				e.decode(d, val)
 				if i > 0 && key.String() <= last {
 					d.fail("keys out of order")
 				}
@@ -270,12 +270,12 @@ func pointerTo(t reflect.Type) codec {
 			if v.IsNil() {
 				return append(b, 0)
 			}
-			return e.enc(append(b, 1), v.Elem())
+			return e.encode(append(b, 1), v.Elem())
 		},
 		func(d *decoder, v reflect.Value) {
 			if d.bool() {
 				p := reflect.New(t.Elem())
-				e.dec(d, p.Elem())
+				e.decode(d, p.Elem())
 				v.Set(p)
 			}
 		}, "*" + e.shape, 1}
@@ -284,19 +284,19 @@ func pointerTo(t reflect.Type) codec {
 func structOf(t reflect.Type) codec {
 	n := t.NumField()
 	fields := make([]codec, n)
-	shape, least := t.Name()+"{", 0
+	shape, minBytes := t.Name()+"{", 0
 	for i := range n {
 		if !t.Field(i).IsExported() {
 			panic("wire: no message may contain a " + t.String())
 		}
 		fields[i] = codecFor(t.Field(i).Type)
 		shape += t.Field(i).Name + " " + fields[i].shape + ";"
-		least += fields[i].least
+		minBytes += fields[i].minBytes
 	}
 	return codec{
 		func(b []byte, v reflect.Value) []byte {
 			for i := range fields {
-				b = fields[i].enc(b, v.Field(i))
+				b = fields[i].encode(b, v.Field(i))
 			}
 			return b
 		},
@@ -305,7 +305,7 @@ func structOf(t reflect.Type) codec {
 				if d.err != nil {
 					return
 				}
-				fields[i].dec(d, v.Field(i))
+				fields[i].decode(d, v.Field(i))
 			}
-		}, shape + "}", least}
+		}, shape + "}", minBytes}
 }

@@ -69,7 +69,7 @@ func appendMessage(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) 
 	if k == nil {
 		return b, seq, fmt.Errorf("%w: %T", ErrKind, m)
 	}
-	p := k.enc(nil, v)
+	p := k.encode(nil, v)
 	if len(p) > MaxPayload {
 		one, two, ok := splitMessage(v)
 		if !ok {
@@ -149,7 +149,7 @@ func (r *Reader) read() (hosts.Message, error) {
 		return nil, fmt.Errorf("%w, frame %d (%s)", ErrChecksum, r.seq, k.name)
 	}
 	v := reflect.New(k.typ)
-	if err := k.decode(p, v.Elem()); err != nil {
+	if err := k.decodeAll(p, v.Elem()); err != nil {
 		return nil, fmt.Errorf("frame %d (%s): %w", r.seq, k.name, err)
 	}
 	return v.Interface().(hosts.Message), nil

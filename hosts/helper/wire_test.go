@@ -344,8 +344,8 @@ func FuzzPayload(f *testing.F) {
 	for w, k := range kinds().byKind {
 		v, n := reflect.New(k.typ), int64(0)
 		fill(v.Elem(), &n)
-		f.Add(w, k.enc(nil, v.Elem()))
-		f.Add(w, k.enc(nil, reflect.Zero(k.typ)))
+		f.Add(w, k.encode(nil, v.Elem()))
+		f.Add(w, k.encode(nil, reflect.Zero(k.typ)))
 		f.Add(w, []byte("\xff\xff\xff\xff\xff\xff\xff\xff\x7f"))
 	}
 	f.Fuzz(func(t *testing.T, word string, payload []byte) {

@@ -23,9 +23,9 @@ import (
 // control is a page of memory that the helpers and supervisors of one spool share: they
 // all map the same file. Reading it needs no system call, and it outlives each process.
 type control struct {
-	mem []byte
-	dev uint64 // device and inode of the file
-	ino uint64
+	mem    []byte
+	device uint64 // device and inode of the file
+	inode  uint64
 }
 
 const (
@@ -69,7 +69,7 @@ func openControl(dir string) (*control, error) {
 		// Written, not just extended: on a full disk, touching a hole raises SIGBUS.
 		err = pwrite(fd, path, make([]byte, controlBytes), 0)
 	}
-	c := &control{dev: uint64(st.Dev), ino: st.Ino}
+	c := &control{device: uint64(st.Dev), inode: st.Ino}
 	if err == nil {
 		c.mem, err = mapFile(fd, path, controlBytes)
 	}
@@ -85,7 +85,7 @@ func openControl(dir string) (*control, error) {
 // inPlace reports whether the spool still contains this page.
 func (c *control) inPlace(dir string) bool {
 	st, err := stat(filepath.Join(dir, fileControl))
-	return err == nil && uint64(st.Dev) == c.dev && st.Ino == c.ino
+	return err == nil && uint64(st.Dev) == c.device && st.Ino == c.inode
 }
 
 func (c *control) word(index int) *atomic.Int64 {

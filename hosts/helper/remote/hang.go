@@ -64,9 +64,9 @@ func (w *worker) do(f func()) bool {
 	}
 }
 
-// questions is a queue of questions that are answered one at a time, in order. A newer question
-// replaces an older waiting question of the same key.
-type questions struct {
+// questionQueue is a queue of questions that are answered one at a time, in order. A newer
+// question replaces an older waiting question of the same key.
+type questionQueue struct {
 	mu    sync.Mutex
 	asked []question
 	since time.Duration // boot clock: start of the current answer; 0: none is in progress
@@ -81,7 +81,7 @@ const maxQuestions = 256 // maximum number of waiting questions
 
 // add queues a question. It refuses the question and returns false if too many wait, or if the
 // current answer takes longer than patience (0: no limit).
-func (q *questions) add(key string, patience time.Duration, answer func()) bool {
+func (q *questionQueue) add(key string, patience time.Duration, answer func()) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	same := slices.IndexFunc(q.asked, func(o question) bool { return o.key == key })
@@ -101,7 +101,7 @@ func (q *questions) add(key string, patience time.Duration, answer func()) bool 
 }
 
 // run answers questions until none is left.
-func (q *questions) run() {
+func (q *questionQueue) run() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for len(q.asked) > 0 {

@@ -105,9 +105,9 @@ func TestMeterOnAQuietHost(t *testing.T) {
 		scans int
 		ours  func(busy, ours float64) bool
 	}{
-		{"quiet", meter{measuredAt: at, busy: math.MaxUint64, scanned: at}, 0, func(_, ours float64) bool { return ours == 0 }},
-		{"busy after quiet", meter{measuredAt: at, scanned: at - 1}, 1, func(busy, ours float64) bool { return busy > quietCores && ours == busy }},
-		{"busy", meter{measuredAt: at, scanned: at}, 1, func(busy, ours float64) bool { return busy > quietCores && ours < busy }},
+		{"quiet", meter{measuredAt: at, busy: math.MaxUint64, scannedAt: at}, 0, func(_, ours float64) bool { return ours == 0 }},
+		{"busy after quiet", meter{measuredAt: at, scannedAt: at - 1}, 1, func(busy, ours float64) bool { return busy > quietCores && ours == busy }},
+		{"busy", meter{measuredAt: at, scannedAt: at}, 1, func(busy, ours float64) bool { return busy > quietCores && ours < busy }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			busy, ours := c.m.measure(roots)

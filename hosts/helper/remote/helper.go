@@ -43,12 +43,12 @@ type helper struct {
 	generation int64
 	slots      int // as configured
 	spoolDirs
-	outbox      *outbox
-	probes      *worker // probes, and other tasks that read attempt files
-	reads       *worker // output for people, which waits for nothing else
-	inspections questions
-	lists       questions
-	disk        rundir.Disk // read by inspections
+	outbox          *outbox
+	probes          *worker // probes, and other tasks that read attempt files
+	reads           *worker // output for people, which waits for nothing else
+	inspectionQueue questionQueue
+	listQueue       questionQueue
+	disk            rundir.Disk // read by the answers of inspectionQueue
 	// Held to write a tombstone, and shared to read a status file: on a local file system and a
 	// full disk, another goroutine would take a tombstone that is being written for a damaged
 	// claim.
@@ -92,15 +92,15 @@ type helper struct {
 
 // heldAttempt is an attempt that a supervisor holds. All fields but ended are guarded by helper.mu.
 type heldAttempt struct {
-	holder holder
-	group  pgroup // process group of its shell
-	at     jobs.Stamp
-	ended  chan struct{} // closed when it has ended
+	holder  holder
+	group   pgroup // process group of its shell
+	takenAt jobs.Stamp
+	ended   chan struct{} // closed when it has ended
 }
 
 // hostMain serves one channel: it receives Open, sends Hello, and handles messages until
 // the channel ends, the run ends, or nothing is received for too long.
-func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
+func hostMain(stdin io.Reader, stdout io.Writer, limits limits) error {
 	keepDescriptors()
 	relaxTimers(helperSlack)
 	if exe, err := os.Executable(); err == nil {
@@ -110,7 +110,7 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	// A broken link must cause an error, not a fatal signal.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
 	in := wire.NewReader(stdin)
-	first, err := firstMessage(in, lim.silence)
+	first, err := firstMessage(in, limits.silence)
 	if err != nil {
 		return fmt.Errorf("waiting for the dispatcher's first message: %w", err)
 	}
@@ -121,21 +121,21 @@ func hostMain(stdin io.Reader, stdout io.Writer, lim limits) error {
 	out := newOutbox(wire.NewWriter(stdout))
 	switch {
 	case open.Reads:
-		err = serveReads(in, out, open, lim)
+		err = serveReads(in, out, open, limits)
 	case open.Ballot != nil:
 		serveBallot(out, open)
 	case open.Standby:
-		err = serveStandby(in, out, open, lim)
+		err = serveStandby(in, out, open, limits)
 	default:
-		return serveRun(in, out, open, lim)
+		return serveRun(in, out, open, limits)
 	}
 	out.flush()
 	return err
 }
 
 // serveRun is hostMain for a channel that starts jobs.
-func serveRun(in *wire.Reader, out *outbox, open *hosts.Open, lim limits) error {
-	h, hello := newHelper(open, lim)
+func serveRun(in *wire.Reader, out *outbox, open *hosts.Open, limits limits) error {
+	h, hello := newHelper(open, limits)
 	if h == nil {
 		out.send(hello)
 		out.flush()

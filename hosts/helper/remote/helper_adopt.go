@@ -47,7 +47,7 @@ func (h *helper) adoptSpool() {
 	h.wakePipe.send()
 	var started []hosts.StartedJob
 	for id, r := range h.running {
-		started = append(started, hosts.StartedJob{Attempt: id, Slot: r.holder.Slot, At: r.at})
+		started = append(started, hosts.StartedJob{Attempt: id, Slot: r.holder.Slot, At: r.takenAt})
 	}
 	h.mu.Unlock()
 	if len(started) > 0 {
@@ -158,7 +158,7 @@ func (h *helper) reconcileTakenLocked() {
 		case by.isAlive():
 			delete(h.waiting, id)
 			if known == nil {
-				known = &heldAttempt{holder: by, at: h.takenAt(id, by), ended: make(chan struct{})}
+				known = &heldAttempt{holder: by, takenAt: h.takenAt(id, by), ended: make(chan struct{})}
 				h.running[id] = known
 			}
 			if holds[by] > 1 {

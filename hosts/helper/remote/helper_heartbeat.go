@@ -155,7 +155,7 @@ func (h *helper) watchFiles() error {
 type meter struct {
 	measuredAt time.Duration
 	busy       uint64          // ticks that all cores have been busy since boot
-	scanned    time.Duration   // when trees were last measured
+	scannedAt  time.Duration   // when trees were last measured
 	treeTicks  map[int]uint64  // by supervisor: ticks of its tree, including dead members
 	cores      float64         // ours, as last returned
 	rates      map[int]float64 // by supervisor: cores that its tree used between the last two calls; empty: unknown
@@ -186,7 +186,7 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 	trees := m.trees(roots)
 	switch {
 	case first || span <= 0:
-	case m.scanned != last: // the trees were not measured when this span began
+	case m.scannedAt != last: // the trees were not measured when this span began
 		ours = busy
 	default:
 		for root, t := range trees {
@@ -195,7 +195,7 @@ func (m *meter) measure(roots map[int]bool) (busy, ours float64) {
 			ours += m.rates[root]
 		}
 	}
-	m.scanned, m.treeTicks, m.cores = now, trees, ours
+	m.scannedAt, m.treeTicks, m.cores = now, trees, ours
 	return busy, ours
 }
 

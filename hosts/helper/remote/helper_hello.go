@@ -31,7 +31,7 @@ const defaultGrace = 5 * time.Second
 
 // newHelper examines the host and prepares everything. If it returns no helper, Error or
 // FencedBy in the hello says why.
-func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
+func newHelper(o *hosts.Open, limits limits) (*helper, *hosts.Hello) {
 	hello := newHello()
 	hello.Cores, hello.MemBytes = runtime.NumCPU(), readMemory().total
 	_, hello.ZoneSeconds = time.Now().Zone()
@@ -46,8 +46,8 @@ func newHelper(o *hosts.Open, lim limits) (*helper, *hosts.Hello) {
 		resolved:    map[jobs.AttemptID]bool{},
 		endDone:     make(chan struct{}),
 		sharing:     sharing{changed: make(chan struct{}, 1)},
-		limits:      lim,
-		owners:      newOwners(o, lim.site),
+		limits:      limits,
+		owners:      newOwners(o, limits.site),
 		disk:        readOnlyOS,
 
 		ownerKnown: make(chan struct{}),

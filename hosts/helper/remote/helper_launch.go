@@ -116,7 +116,7 @@ func (h *helper) splitKnown(ids []jobs.AttemptID) (known []hosts.ProbedJob, othe
 // knownLocked returns the state of an attempt that waits or runs here.
 func (h *helper) knownLocked(id jobs.AttemptID) (hosts.ProbedJob, bool) {
 	if r := h.running[id]; r != nil {
-		return hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning, Slot: r.holder.Slot, Started: r.at}, true
+		return hosts.ProbedJob{Attempt: id, Answer: hosts.IsRunning, Slot: r.holder.Slot, Started: r.takenAt}, true
 	}
 	if h.waiting[id] {
 		return hosts.ProbedJob{Attempt: id, Answer: hosts.Buffered}, true

@@ -50,7 +50,7 @@ func ownRunDir(o *hosts.Open) (string, error) {
 }
 
 // serveMirror receives a mirror of the run directory (hosts.Open.Mirror).
-func serveMirror(in *wire.Reader, out *outbox, o *hosts.Open, lim limits) error {
+func serveMirror(in *wire.Reader, out *outbox, o *hosts.Open, limits limits) error {
 	hello := newHello()
 	r, err := beginMirror(o)
 	if err != nil {
@@ -60,7 +60,7 @@ func serveMirror(in *wire.Reader, out *outbox, o *hosts.Open, lim limits) error 
 	}
 	hello.Mirrors, hello.Dir = true, r.Dir
 	out.send(hello)
-	return serveChannel(in, out, lim.silence, func(m hosts.Message) (done bool, err error) {
+	return serveChannel(in, out, limits.silence, func(m hosts.Message) (done bool, err error) {
 		store, ok := m.(*hosts.Store)
 		if ok {
 			out.send(r.Store(store))

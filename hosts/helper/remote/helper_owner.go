@@ -109,13 +109,13 @@ func (o *owners) requestFile(name string, logins []login) string {
 
 // recentUse describes the latest use of the machine within the idle time, or returns "".
 func (o *owners) recentUse(logins []login) string {
-	who, least := "", o.idle
+	who, minIdle := "", o.idle
 	now, wall := uptime(), time.Now()
 	next := map[string]lastUse{}
 	note := func(key string, u lastUse, user func() string, where string) {
 		next[key] = u
-		if age := now - u.at; age < least {
-			who, least = user()+" uses "+where, age
+		if age := now - u.at; age < minIdle {
+			who, minIdle = user()+" uses "+where, age
 		}
 	}
 	// Reading input sets the access time of a terminal. Compare it with the clock only when the

@@ -71,7 +71,7 @@ func (h *helper) settleFate(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
 
 // findFate is settleFate that creates a tombstone only if settle is true. Otherwise an attempt
 // without a claim stays unknown.
-func (h *helper) findFate(id jobs.AttemptID, job pgroup, settle bool) hosts.ProbedJob {
+func (h *helper) findFate(id jobs.AttemptID, job pgroup, mayEntomb bool) hosts.ProbedJob {
 	p := hosts.ProbedJob{Attempt: id}
 	// Read taken/ first: what is not held any more has its sentinel by then.
 	taken, err := h.spool.takenAttempts()
@@ -102,7 +102,7 @@ func (h *helper) findFate(id jobs.AttemptID, job pgroup, settle bool) hosts.Prob
 			return p
 		}
 	}
-	if f.State == attempts.Nothing && settle {
+	if f.State == attempts.Nothing && mayEntomb {
 		switch err := h.tombstone(id); {
 		case errors.Is(err, errClaimed):
 			return h.findFate(id, job, false)
@@ -249,7 +249,7 @@ const listPiece = 500
 // the dispatcher may not know of some.
 func (h *helper) list(m *hosts.List) {
 	if !h.isFenced(m.Epoch, nil) {
-		h.lists.add("", 0, func() { h.listAll(m) })
+		h.listQueue.add("", 0, func() { h.listAll(m) })
 	}
 }
 
@@ -339,7 +339,7 @@ const (
 // inspectShared reads what the shared directory shows of another host that cannot be reached.
 func (h *helper) inspectShared(m *hosts.Inspect) {
 	answer := func() { h.outbox.send(hosts.InspectDisk(h.disk, h.dir, h.config.Run, m.Host, m.Attempts)) }
-	if !h.inspections.add(m.Host, inspectHang, answer) {
+	if !h.inspectionQueue.add(m.Host, inspectHang, answer) {
 		h.outbox.send(&hosts.Inspected{Host: m.Host, Why: whyHangs})
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // serveReads serves a channel that only reads outputs (hosts.Open.Reads). It creates no file
 // and touches neither the fence nor the spool, so it can run beside a dispatcher's helper.
-func serveReads(in *wire.Reader, out *outbox, o *hosts.Open, lim limits) error {
+func serveReads(in *wire.Reader, out *outbox, o *hosts.Open, limits limits) error {
 	hello := newHello()
 	h := &helper{open: o, outbox: out, reads: newWorker()}
 	if err := h.findOutputs(); err != nil {
@@ -29,7 +29,7 @@ func serveReads(in *wire.Reader, out *outbox, o *hosts.Open, lim limits) error {
 	}
 	hello.Dir = h.dir
 	out.send(hello)
-	return serveChannel(in, out, lim.silence, func(m hosts.Message) (done bool, err error) {
+	return serveChannel(in, out, limits.silence, func(m hosts.Message) (done bool, err error) {
 		switch m := m.(type) {
 		case *hosts.Read:
 			h.read(m)

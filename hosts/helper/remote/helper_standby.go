@@ -23,7 +23,7 @@ const standbyTimeout = 12 * time.Second
 // serveStandby starts a standby dispatcher (hosts.Open.Standby). The hello reports whether
 // that dispatcher watches the run. On a host that does not share the run directory, it receives a
 // mirror of it.
-func serveStandby(in *wire.Reader, out *outbox, o *hosts.Open, lim limits) error {
+func serveStandby(in *wire.Reader, out *outbox, o *hosts.Open, limits limits) error {
 	err := checkVersion(o)
 	sees := false
 	if err == nil && (o.Mirror == nil || !o.Mirror.Exists) {
@@ -36,7 +36,7 @@ func serveStandby(in *wire.Reader, out *outbox, o *hosts.Open, lim limits) error
 	case sees:
 		err = startStandby(o.RunDir, o)
 	case o.Mirror != nil:
-		return serveMirror(in, out, o, lim)
+		return serveMirror(in, out, o, limits)
 	default:
 		err = fmt.Errorf("this host does not share the run directory %s, and a mirror of it would lack the files that jobs get and return (--send, --return)", o.RunDir)
 	}

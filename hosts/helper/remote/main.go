@@ -33,7 +33,7 @@ const (
 // subcommand.
 func Main(args []string) int { return runWord(args, defaultLimits) }
 
-func runWord(args []string, lim limits) int {
+func runWord(args []string, limits limits) int {
 	word := ""
 	if len(args) > 0 {
 		word = args[0]
@@ -41,9 +41,9 @@ func runWord(args []string, lim limits) int {
 	var err error
 	switch word {
 	case wordHost:
-		err = hostMain(os.Stdin, os.Stdout, lim)
+		err = hostMain(os.Stdin, os.Stdout, limits)
 	case wordSlot:
-		err = slotMain(args[1:], lim)
+		err = slotMain(args[1:], limits)
 	case wordSuspend:
 		err = suspendMain(args[1:])
 	case wordSum:

@@ -117,9 +117,9 @@ func TestLookWhileItHangs(t *testing.T) {
 	h.inspectShared(&hosts.Inspect{Host: "melon2", Attempts: []jobs.AttemptID{one}})
 	h.inspectShared(&hosts.Inspect{Host: "melon3"})
 	h.inspectShared(&hosts.Inspect{Host: "melon2", Attempts: []jobs.AttemptID{two}})
-	h.inspections.mu.Lock()
-	h.inspections.since = uptime() - inspectHang - 1
-	h.inspections.mu.Unlock()
+	h.inspectionQueue.mu.Lock()
+	h.inspectionQueue.since = uptime() - inspectHang - 1
+	h.inspectionQueue.mu.Unlock()
 	h.inspectShared(&hosts.Inspect{Host: "melon4"})
 	if m := next(); m.Host != "melon4" || !strings.Contains(m.Why, "does not answer") {
 		t.Errorf("while it hangs: %+v", m)
@@ -136,9 +136,9 @@ func TestLookWhileItHangs(t *testing.T) {
 		}
 	}
 	polltest.Until(t, "the helper has stopped reading", func() bool { // it sends the answer before
-		h.inspections.mu.Lock()
-		defer h.inspections.mu.Unlock()
-		return h.inspections.since == 0
+		h.inspectionQueue.mu.Lock()
+		defer h.inspectionQueue.mu.Unlock()
+		return h.inspectionQueue.since == 0
 	})
 	out.Close()
 }

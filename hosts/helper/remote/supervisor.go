@@ -39,10 +39,10 @@ type slot struct {
 	generation int64
 
 	spoolDirs
-	reportFD int      // descriptor
-	env      []string // common to all jobs
-	progress string
-	cookies  string // common prefix of the cookies of our jobs
+	reportFD     int      // descriptor
+	env          []string // common to all jobs
+	progress     string
+	cookiePrefix string // common prefix of the cookies of our jobs
 
 	shardID string // name of the directory that shardFD is open on
 	shardFD int
@@ -65,7 +65,7 @@ type slot struct {
 
 // slotMain is `__slot SPOOL INDEX GENERATION`. It returns when the supervisor has nothing left to
 // do.
-func slotMain(args []string, lim limits) error {
+func slotMain(args []string, limits limits) error {
 	if len(args) != 3 {
 		return errors.New("this is started by the helper, not by people")
 	}
@@ -74,7 +74,7 @@ func slotMain(args []string, lim limits) error {
 	if err1 != nil || err2 != nil {
 		return fmt.Errorf("%q %q are not a slot and a generation", args[1], args[2])
 	}
-	s := &slot{spool: spool{args[0]}, generation: generation, shardFD: -1, leftBehind: map[int]uint64{}, storeTimeout: lim.storeTimeout}
+	s := &slot{spool: spool{args[0]}, generation: generation, shardFD: -1, leftBehind: map[int]uint64{}, storeTimeout: limits.storeTimeout}
 	if err := s.open(index); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (s *slot) open(index int) error {
 	}
 	s.tokens = openTokens(wakeFD)
 	s.control.serving(index).Store(int64(s.holder.PID))
-	s.cookies = cookie(s.config.Run, s.config.Host, "")
+	s.cookiePrefix = cookie(s.config.Run, s.config.Host, "")
 	s.progress = s.spool.path(dirProgress) + "/"
 	s.env = baseEnv(os.Environ(), s.config, index)
 	s.buf = make([]byte, 16<<10)

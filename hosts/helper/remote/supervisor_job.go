@@ -261,7 +261,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 	defer s.oom.restore()
 	return syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Dir:   s.cwd(job),
-		Env:   jobEnv(s.env, job, s.config.GPUs, s.cookies+id, s.progress+id),
+		Env:   jobEnv(s.env, job, s.config.GPUs, s.cookiePrefix+id, s.progress+id),
 		Files: a.files(),
 		Sys:   &syscall.SysProcAttr{Setpgid: true},
 	})

@@ -224,7 +224,7 @@ func (w *watch) stop(c *current, why endCause) {
 // its cookie, or it has none (a process can clear its environment) and was not left by an earlier
 // job.
 func (w *watch) childOf(c *current) func(p proc) bool {
-	mine := w.slot.cookies + c.id.String()
+	mine := w.slot.cookiePrefix + c.id.String()
 	return func(p proc) bool {
 		if p.ppid != w.slot.holder.PID || c.leftBehind[p.pid] == p.start && p.start != 0 {
 			return false
@@ -236,7 +236,7 @@ func (w *watch) childOf(c *current) func(p proc) bool {
 
 // tree chooses all processes of c.
 func (w *watch) tree(c *current) chooser {
-	return jobTree(w.slot.cookies+c.id.String(), groupOf(c.pid, w.slot.holder), map[int]bool{w.slot.holder.PID: true}, w.childOf(c))
+	return jobTree(w.slot.cookiePrefix+c.id.String(), groupOf(c.pid, w.slot.holder), map[int]bool{w.slot.holder.PID: true}, w.childOf(c))
 }
 
 // tick updates the heartbeat file while a job runs. It continues jobs that nobody else is left to
@@ -251,7 +251,7 @@ func (w *watch) tick() {
 	}
 	time.AfterFunc(heartbeatFileInterval, w.tick)
 	if s := w.slot; s.control.isSuspendOverdue() {
-		s.spool.resume(s.control, s.cookies)
+		s.spool.resume(s.control, s.cookiePrefix)
 	}
 	w.heartbeat.tryRun(0, w.writeHeartbeatFile)
 }

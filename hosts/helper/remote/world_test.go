@@ -548,19 +548,19 @@ func (f *far) bye() {
 // starts. The silence limit is long because tests send only one ping and may wait on a busy
 // machine. Heartbeats are frequent because tests wait for them.
 func testLimits() limits {
-	lim := defaultLimits
-	lim.silence = 2 * polltest.Patience
-	lim.heartbeat = 100 * time.Millisecond
-	for name, d := range map[string]*time.Duration{silenceEnv: &lim.silence, nowhereEnv: &lim.storeTimeout, heartbeatEnv: &lim.heartbeat, lastSlotEnv: &lim.lastSlot} {
+	limits := defaultLimits
+	limits.silence = 2 * polltest.Patience
+	limits.heartbeat = 100 * time.Millisecond
+	for name, d := range map[string]*time.Duration{silenceEnv: &limits.silence, nowhereEnv: &limits.storeTimeout, heartbeatEnv: &limits.heartbeat, lastSlotEnv: &limits.lastSlot} {
 		if v, err := time.ParseDuration(os.Getenv(name)); err == nil {
 			*d = v
 		}
 	}
 	// Owners are looked for on a simulated machine. See world.machine.
 	if exe, err := os.Executable(); err == nil {
-		lim.site = site{filepath.Join(filepath.Dir(exe), "../../machine"), os.Getuid(), -1}
+		limits.site = site{filepath.Join(filepath.Dir(exe), "../../machine"), os.Getuid(), -1}
 	}
-	return lim
+	return limits
 }
 
 const (
