@@ -372,7 +372,7 @@ func (e *engine) releaseFiles(results []*Result) {
 			}
 			of[r.Host] = append(of[r.Host], r.Attempt)
 			e.d.returns.forget(r.Attempt)
-			go files.Settle(e.d.cfg.Files.RecordDir, r.Attempt.String()) // the disk may hang
+			go files.RemovePlaceRecord(e.d.cfg.Files.RecordDir, r.Attempt.String()) // the disk may hang
 		}
 	}
 	for host, ids := range of {

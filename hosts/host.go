@@ -31,9 +31,9 @@ type Host struct {
 	Owner     string
 	OwnerIdle time.Duration // 0: DefaultOwnerIdle
 	Nice      int
-	Tags      []string // sorted
-	Queues    []Kept   // parts that are kept for queues
-	GPUs      int      // -1: as many as the host reports
+	Tags      []string   // sorted
+	Queues    []KeptPart // parts that are kept for queues
+	GPUs      int        // -1: as many as the host reports
 	// Sorted numbers of the devices that may be used; nil: those that the host reports.
 	GPUIDs     []int
 	NoMemLimit bool    // mem= of a job reserves memory without limiting it
@@ -131,7 +131,7 @@ func (h *Host) GPUNumbers(hello *Hello) []int {
 		return numbers
 	}
 	if h.GPUs > len(numbers) && h.GPUIDs == nil { // the inventory has more than the host reports
-		numbers = upTo(h.GPUs)
+		numbers = numbersBelow(h.GPUs)
 	}
 	return append([]int{}, numbers[:min(h.GPUs, len(numbers))]...)
 }
@@ -141,11 +141,11 @@ func (m *Hello) GPUNumbers() []int {
 	if len(m.GPUIDs) > 0 {
 		return m.GPUIDs
 	}
-	return upTo(m.GPUs)
+	return numbersBelow(m.GPUs)
 }
 
-// upTo returns 0, 1 … n-1.
-func upTo(n int) []int {
+// numbersBelow returns 0, 1 … n-1.
+func numbersBelow(n int) []int {
 	numbers := make([]int, n)
 	for i := range numbers {
 		numbers[i] = i
@@ -207,15 +207,15 @@ func (h *Host) Limits() string {
 	return strings.Join(parts, ", ")
 }
 
-// Kept is the part of a host that is kept for the jobs of a queue: slots, GPUs, or, if both
+// KeptPart is the part of a host that is kept for the jobs of a queue: slots, GPUs, or, if both
 // are 0, all of it.
-type Kept struct {
+type KeptPart struct {
 	Queue       string
 	Slots, GPUs int
 }
 
 // String returns k as it is written in the inventory.
-func (k Kept) String() string {
+func (k KeptPart) String() string {
 	s := k.Queue
 	if k.Slots > 0 {
 		s += fmt.Sprintf(" slots=%d", k.Slots)

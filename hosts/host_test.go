@@ -35,8 +35,8 @@ func TestHostChangeKnowsEveryField(t *testing.T) {
 			*v = 7
 		case *[]Quiet:
 			*v = []Quiet{{From: 1}}
-		case *[]Kept:
-			*v = []Kept{{Queue: "x"}}
+		case *[]KeptPart:
+			*v = []KeptPart{{Queue: "x"}}
 		case *SlotRule:
 			v.Fixed = 7
 		default:

@@ -54,51 +54,51 @@ const (
 
 // inventoryKeys lists all keys; hosts.toml.example documents them.
 var inventoryKeys = []inventoryKey{
-	{"name", notDefaults, line(func(d *draft) *string { return &d.name }, anyText)},
-	{"address", notDefaults, lines(func(d *draft) *[]string { return &d.addresses }, parseAddresses)},
-	{"port", anywhere, number(func(d *draft) *int { return &d.host.Port }, 1, 65535)},
-	{"user", anywhere, line(func(d *draft) *string { return &d.host.User }, parseUser)},
-	{"identity", anywhere, line(func(d *draft) *string { return &d.host.Identity }, parseIdentity)},
-	{"jump", anywhere, lines(func(d *draft) *[]string { return &d.host.Jump }, parseJump)},
+	{"name", notDefaults, lineType(func(d *draft) *string { return &d.name }, anyText)},
+	{"address", notDefaults, listType(func(d *draft) *[]string { return &d.addresses }, parseAddresses)},
+	{"port", anywhere, numberType(func(d *draft) *int { return &d.host.Port }, 1, 65535)},
+	{"user", anywhere, lineType(func(d *draft) *string { return &d.host.User }, parseUser)},
+	{"identity", anywhere, lineType(func(d *draft) *string { return &d.host.Identity }, parseIdentity)},
+	{"jump", anywhere, listType(func(d *draft) *[]string { return &d.host.Jump }, parseJump)},
 	{"slots", anywhere, keyType{set: setSlots}},
 	{"reserve", anywhere, keyType{set: setReserve}},
-	{"yield", anywhere, boolean(func(d *draft) *bool { return &d.host.Yield }, true)},
-	{"max_load", anywhere, decimal(func(d *draft) *float64 { return &d.host.MaxLoad }, true)},
-	{"min_mem_free", anywhere, size(func(d *draft) *int64 { return &d.host.MinMemFree })},
-	{"min_disk_free", anywhere, size(func(d *draft) *int64 { return &d.host.MinDiskFree })},
-	{"quiet", anywhere, lines(func(d *draft) *[]Quiet { return &d.host.Quiet }, parseQuietTimes)},
-	{"owner", anywhere, line(func(d *draft) *string { return &d.host.Owner }, parseOwner)},
-	{"owner_idle", anywhere, duration(func(d *draft) *time.Duration { return &d.host.OwnerIdle }, time.Second, 0)},
-	{"nice", anywhere, number(func(d *draft) *int { return &d.host.Nice }, 0, 19)},
-	{"tags", anywhere, lines(func(d *draft) *[]string { return &d.host.Tags }, parseTags)},
-	{"queues", anywhere, lines(func(d *draft) *[]Kept { return &d.host.Queues }, parseKept)},
-	{"gpus", anywhere, number(func(d *draft) *int { return &d.host.GPUs }, -1, jobs.MaxGPUs)},
+	{"yield", anywhere, boolType(func(d *draft) *bool { return &d.host.Yield }, true)},
+	{"max_load", anywhere, decimalType(func(d *draft) *float64 { return &d.host.MaxLoad }, true)},
+	{"min_mem_free", anywhere, sizeType(func(d *draft) *int64 { return &d.host.MinMemFree })},
+	{"min_disk_free", anywhere, sizeType(func(d *draft) *int64 { return &d.host.MinDiskFree })},
+	{"quiet", anywhere, listType(func(d *draft) *[]Quiet { return &d.host.Quiet }, parseQuietTimes)},
+	{"owner", anywhere, lineType(func(d *draft) *string { return &d.host.Owner }, parseOwner)},
+	{"owner_idle", anywhere, durationType(func(d *draft) *time.Duration { return &d.host.OwnerIdle }, time.Second, 0)},
+	{"nice", anywhere, numberType(func(d *draft) *int { return &d.host.Nice }, 0, 19)},
+	{"tags", anywhere, listType(func(d *draft) *[]string { return &d.host.Tags }, parseTags)},
+	{"queues", anywhere, listType(func(d *draft) *[]KeptPart { return &d.host.Queues }, parseKeptParts)},
+	{"gpus", anywhere, numberType(func(d *draft) *int { return &d.host.GPUs }, -1, jobs.MaxGPUs)},
 	{"gpu_ids", anywhere, keyType{set: setGPUIDs, get: func(d *draft) any { return d.host.GPUIDs }}},
-	{"mem_limit", anywhere, boolean(func(d *draft) *bool { return &d.host.NoMemLimit }, false)},
-	{"weight", anywhere, decimal(func(d *draft) *float64 { return &d.host.Weight }, false)},
-	{"work_dir", anywhere, line(func(d *draft) *string { return &d.host.WorkDir }, parseWorkDir)},
-	{"share_dir", anywhere, line(func(d *draft) *string { return &d.host.ShareDir }, parseShareDir)},
-	{"setup", anywhere, shell(func(d *draft) *string { return &d.host.Setup }, true)},
-	{"send", anywhere, lines(func(d *draft) *[]string { return &d.host.Send }, anyTexts)},
-	{"lost_after", anywhere, duration(func(d *draft) *time.Duration { return &d.host.LostAfter }, time.Second, 0)},
+	{"mem_limit", anywhere, boolType(func(d *draft) *bool { return &d.host.NoMemLimit }, false)},
+	{"weight", anywhere, decimalType(func(d *draft) *float64 { return &d.host.Weight }, false)},
+	{"work_dir", anywhere, lineType(func(d *draft) *string { return &d.host.WorkDir }, parseWorkDir)},
+	{"share_dir", anywhere, lineType(func(d *draft) *string { return &d.host.ShareDir }, parseShareDir)},
+	{"setup", anywhere, shellType(func(d *draft) *string { return &d.host.Setup }, true)},
+	{"send", anywhere, listType(func(d *draft) *[]string { return &d.host.Send }, anyTexts)},
+	{"lost_after", anywhere, durationType(func(d *draft) *time.Duration { return &d.host.LostAfter }, time.Second, 0)},
 	{"link", anywhere, keyType{set: setLink, get: func(d *draft) any { return append([]string{d.host.Link}, d.host.Command...) }}},
 
 	{"type", providerOnly, keyType{set: setType}},
-	{"create", providerOnly, shell(func(d *draft) *string { return &d.provider.Create }, false)},
-	{"list", providerOnly, shell(func(d *draft) *string { return &d.provider.List }, false)},
-	{"terminate", providerOnly, shell(func(d *draft) *string { return &d.provider.Terminate }, false)},
-	{"max", providerOnly, number(func(d *draft) *int { return &d.provider.Max }, 1, MaxInstances)},
-	{"startup", providerOnly, duration(func(d *draft) *time.Duration { return &d.provider.Startup }, time.Second, 24*time.Hour)},
-	{"idle", providerOnly, duration(func(d *draft) *time.Duration { return &d.provider.Idle }, time.Second, 0)},
-	{"price", providerOnly, decimal(func(d *draft) *float64 { return &d.provider.Price }, true)},
+	{"create", providerOnly, shellType(func(d *draft) *string { return &d.provider.Create }, false)},
+	{"list", providerOnly, shellType(func(d *draft) *string { return &d.provider.List }, false)},
+	{"terminate", providerOnly, shellType(func(d *draft) *string { return &d.provider.Terminate }, false)},
+	{"max", providerOnly, numberType(func(d *draft) *int { return &d.provider.Max }, 1, MaxInstances)},
+	{"startup", providerOnly, durationType(func(d *draft) *time.Duration { return &d.provider.Startup }, time.Second, 24*time.Hour)},
+	{"idle", providerOnly, durationType(func(d *draft) *time.Duration { return &d.provider.Idle }, time.Second, 0)},
+	{"price", providerOnly, decimalType(func(d *draft) *float64 { return &d.provider.Price }, true)},
 
-	{"partition", slurmOnly, line(func(d *draft) *string { return &d.slurm.Partition }, anyText)},
-	{"account", slurmOnly, line(func(d *draft) *string { return &d.slurm.Account }, anyText)},
-	{"gres", slurmOnly, line(func(d *draft) *string { return &d.slurm.Gres }, anyText)},
-	{"time", slurmOnly, duration(func(d *draft) *time.Duration { return &d.slurm.Time }, time.Minute, maxTime)},
-	{"nodes", slurmOnly, number(func(d *draft) *int { return &d.slurm.Nodes }, 1, maxNodes)},
-	{"margin", slurmOnly, duration(func(d *draft) *time.Duration { return &d.slurm.Margin }, 0, 0)},
-	{"sbatch", slurmOnly, lines(func(d *draft) *[]string { return &d.slurm.Options }, anyTexts)},
+	{"partition", slurmOnly, lineType(func(d *draft) *string { return &d.slurm.Partition }, anyText)},
+	{"account", slurmOnly, lineType(func(d *draft) *string { return &d.slurm.Account }, anyText)},
+	{"gres", slurmOnly, lineType(func(d *draft) *string { return &d.slurm.Gres }, anyText)},
+	{"time", slurmOnly, durationType(func(d *draft) *time.Duration { return &d.slurm.Time }, time.Minute, maxTime)},
+	{"nodes", slurmOnly, numberType(func(d *draft) *int { return &d.slurm.Nodes }, 1, maxNodes)},
+	{"margin", slurmOnly, durationType(func(d *draft) *time.Duration { return &d.slurm.Margin }, 0, 0)},
+	{"sbatch", slurmOnly, listType(func(d *draft) *[]string { return &d.slurm.Options }, anyTexts)},
 }
 
 // findKey returns the key of that name; nil: there is none.
@@ -218,18 +218,18 @@ var keptPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(.*?\S)(?: slots=([1-9]\d{0,3}))?(?: gpus=([1-9]\d{0,3}))?$`)
 })
 
-func parseKept(items []string) (list []Kept, err error) {
+func parseKeptParts(items []string) (list []KeptPart, err error) {
 	for _, item := range items {
 		m := keptPattern().FindStringSubmatch(item)
 		if m == nil || strings.Contains(m[1], "slots=") || strings.Contains(m[1], "gpus=") {
 			return nil, fmt.Errorf(`%q is none of "QUEUE", "QUEUE slots=N", "QUEUE gpus=N", and "QUEUE slots=N gpus=N"`, item)
 		}
-		if slices.ContainsFunc(list, func(k Kept) bool { return k.Queue == m[1] }) {
+		if slices.ContainsFunc(list, func(k KeptPart) bool { return k.Queue == m[1] }) {
 			return nil, fmt.Errorf("the queue %s is given twice", m[1])
 		}
 		slots, _ := strconv.Atoi(m[2])
 		gpus, _ := strconv.Atoi(m[3])
-		list = append(list, Kept{m[1], slots, gpus})
+		list = append(list, KeptPart{m[1], slots, gpus})
 	}
 	return list, nil
 }

@@ -427,7 +427,7 @@ func TestQueues(t *testing.T) {
 
 // TestIsOpenTo checks which queues may use a host, and how much of it.
 func TestIsOpenTo(t *testing.T) {
-	h := &Host{Queues: []Kept{{Queue: "a", Slots: 2}, {Queue: "b", GPUs: 1}}}
+	h := &Host{Queues: []KeptPart{{Queue: "a", Slots: 2}, {Queue: "b", GPUs: 1}}}
 	if !h.IsOpenTo("") || !h.IsOpenTo("a") {
 		t.Error("a host that keeps parts is not open to all queues")
 	}
@@ -435,7 +435,7 @@ func TestIsOpenTo(t *testing.T) {
 	if slots != 2 || gpus != 0 {
 		t.Errorf("%d slots and %d GPUs are kept from b", slots, gpus)
 	}
-	h.Queues = append(h.Queues, Kept{Queue: "c"})
+	h.Queues = append(h.Queues, KeptPart{Queue: "c"})
 	if h.IsOpenTo("") || !h.IsOpenTo("a") || !h.IsOpenTo("c") {
 		t.Error("a host that is kept is open to other queues than those that it names")
 	}

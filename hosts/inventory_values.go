@@ -20,8 +20,8 @@ type keyType struct {
 	get func(d *draft) any // to report changes of a host; nil: not compared
 }
 
-// field returns the type of a key whose value parse turns into a field of the draft.
-func field[T any](at func(*draft) *T, parse func(v any) (T, error)) keyType {
+// fieldType returns the type of a key whose value parse turns into a field of the draft.
+func fieldType[T any](at func(*draft) *T, parse func(v any) (T, error)) keyType {
 	return keyType{
 		set: func(d *draft, v any) error {
 			t, err := parse(v)
@@ -34,9 +34,9 @@ func field[T any](at func(*draft) *T, parse func(v any) (T, error)) keyType {
 	}
 }
 
-// line is one line of text, not empty.
-func line(at func(*draft) *string, parse func(string) (string, error)) keyType {
-	return field(at, func(v any) (string, error) {
+// lineType returns the type of one line of text, not empty.
+func lineType(at func(*draft) *string, parse func(string) (string, error)) keyType {
+	return fieldType(at, func(v any) (string, error) {
 		s, err := oneLine(v)
 		if err != nil {
 			return "", err
@@ -45,9 +45,9 @@ func line(at func(*draft) *string, parse func(string) (string, error)) keyType {
 	})
 }
 
-// lines is a text, or a list of texts.
-func lines[T any](at func(*draft) *[]T, parse func([]string) ([]T, error)) keyType {
-	return field(at, func(v any) ([]T, error) {
+// listType returns the type of a text, or a list of texts.
+func listType[T any](at func(*draft) *[]T, parse func([]string) ([]T, error)) keyType {
+	return fieldType(at, func(v any) ([]T, error) {
 		items, err := textList(v)
 		if err != nil {
 			return nil, err
@@ -56,9 +56,9 @@ func lines[T any](at func(*draft) *[]T, parse func([]string) ([]T, error)) keyTy
 	})
 }
 
-// shell is text for a shell, which may have several lines.
-func shell(at func(*draft) *string, mayBeEmpty bool) keyType {
-	return field(at, func(v any) (string, error) {
+// shellType returns the type of text for a shell, which may have several lines.
+func shellType(at func(*draft) *string, mayBeEmpty bool) keyType {
+	return fieldType(at, func(v any) (string, error) {
 		s, ok := v.(string)
 		trimmed := strings.TrimSpace(s)
 		switch {
@@ -73,13 +73,14 @@ func shell(at func(*draft) *string, mayBeEmpty bool) keyType {
 	})
 }
 
-func number(at func(*draft) *int, low, high int) keyType {
-	return field(at, func(v any) (int, error) { return wholeNumber(v, low, high) })
+// numberType returns the type of a whole number from low to high.
+func numberType(at func(*draft) *int, low, high int) keyType {
+	return fieldType(at, func(v any) (int, error) { return wholeNumber(v, low, high) })
 }
 
-// decimal is a number that is not negative.
-func decimal(at func(*draft) *float64, mayBeZero bool) keyType {
-	return field(at, func(v any) (float64, error) {
+// decimalType returns the type of a number that is not negative.
+func decimalType(at func(*draft) *float64, mayBeZero bool) keyType {
+	return fieldType(at, func(v any) (float64, error) {
 		f, ok := v.(float64)
 		if n, whole := v.(int64); whole {
 			f, ok = float64(n), true
@@ -94,9 +95,9 @@ func decimal(at func(*draft) *float64, mayBeZero bool) keyType {
 	})
 }
 
-// boolean sets a field to whether the value is equal to when.
-func boolean(at func(*draft) *bool, when bool) keyType {
-	return field(at, func(v any) (bool, error) {
+// boolType returns the type of a yes or no. It sets the field to whether the value equals when.
+func boolType(at func(*draft) *bool, when bool) keyType {
+	return fieldType(at, func(v any) (bool, error) {
 		b, ok := v.(bool)
 		if !ok {
 			return false, wrongKind(v, "true or false without quotes")
@@ -105,9 +106,9 @@ func boolean(at func(*draft) *bool, when bool) keyType {
 	})
 }
 
-// size is a number of bytes as in a jobs file, or 0.
-func size(at func(*draft) *int64) keyType {
-	return field(at, func(v any) (int64, error) {
+// sizeType returns the type of a number of bytes as in a jobs file, or 0.
+func sizeType(at func(*draft) *int64) keyType {
+	return fieldType(at, func(v any) (int64, error) {
 		s, err := quantity(v, `a size such as "2G"`)
 		if err != nil || s == "0" {
 			return 0, err
@@ -116,9 +117,10 @@ func size(at func(*draft) *int64) keyType {
 	})
 }
 
-// duration is a duration as in a jobs file, from low to high; high 0: without a limit.
-func duration(at func(*draft) *time.Duration, low, high time.Duration) keyType {
-	return field(at, func(v any) (time.Duration, error) {
+// durationType returns the type of a duration as in a jobs file, from low to high; high 0: without
+// a limit.
+func durationType(at func(*draft) *time.Duration, low, high time.Duration) keyType {
+	return fieldType(at, func(v any) (time.Duration, error) {
 		s, err := quantity(v, `a duration such as "60s"`)
 		if err != nil {
 			return 0, err

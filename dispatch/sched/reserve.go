@@ -115,7 +115,7 @@ func (c *Core) releaseReservation(h *host) {
 // stay free for their queue, even while the host has fewer slots for a time.
 
 // keptFor returns how many free slots and devices are kept for one queue, and for all others.
-func (h *host) keptFor(queue string) (its, others hosts.Kept) {
+func (h *host) keptFor(queue string) (its, others hosts.KeptPart) {
 	for _, k := range h.spec.Queues {
 		var gpus jobs.GPUs
 		for f := h.oldest; f != nil; f = f.nextOnHost {

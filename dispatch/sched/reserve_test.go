@@ -9,7 +9,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-func keeping(h *hosts.Host, kept ...hosts.Kept) *hosts.Host {
+func keeping(h *hosts.Host, kept ...hosts.KeptPart) *hosts.Host {
 	h.Queues = kept
 	return h
 }
@@ -23,16 +23,16 @@ func inQueue(queue string, o jobs.Options) *jobs.Options {
 func TestKept(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
-		kept     hosts.Kept
+		kept     hosts.KeptPart
 		jobs     []*jobs.Options // from job 2 on, which belongs to no queue
 		launched string          // on the host with the reservation
 		why      string          // why job 2 waits
 	}{
-		{"the host", hosts.Kept{Queue: "urgent"}, []*jobs.Options{jobs.NoOptions, inQueue("urgent", jobs.Options{})}, "3.1", "a is kept for queue urgent"},
-		{"slots", hosts.Kept{Queue: "urgent", Slots: 3}, []*jobs.Options{{Slots: 2}, jobs.NoOptions, jobs.NoOptions}, "3.1", "a is kept for queue urgent slots=3"},
-		{"slots in use", hosts.Kept{Queue: "urgent", Slots: 2},
+		{"the host", hosts.KeptPart{Queue: "urgent"}, []*jobs.Options{jobs.NoOptions, inQueue("urgent", jobs.Options{})}, "3.1", "a is kept for queue urgent"},
+		{"slots", hosts.KeptPart{Queue: "urgent", Slots: 3}, []*jobs.Options{{Slots: 2}, jobs.NoOptions, jobs.NoOptions}, "3.1", "a is kept for queue urgent slots=3"},
+		{"slots in use", hosts.KeptPart{Queue: "urgent", Slots: 2},
 			[]*jobs.Options{{Slots: 3}, inQueue("urgent", jobs.Options{Slots: 2}), jobs.NoOptions, jobs.NoOptions, jobs.NoOptions}, "3.1 4.1 5.1", "no host has so many free"},
-		{"GPUs", hosts.Kept{Queue: "urgent", GPUs: 1}, []*jobs.Options{{GPUs: 2}, inQueue("urgent", jobs.Options{})}, "3.1", "the GPUs it needs are in use; a is kept for queue urgent gpus=1"},
+		{"GPUs", hosts.KeptPart{Queue: "urgent", GPUs: 1}, []*jobs.Options{{GPUs: 2}, inQueue("urgent", jobs.Options{})}, "3.1", "the GPUs it needs are in use; a is kept for queue urgent gpus=1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newStage(t, Config{}, keeping(testHost("a", 4), tt.kept), testHost("b", 4))
@@ -54,10 +54,10 @@ func TestKeptFromAll(t *testing.T) {
 		job   *jobs.Options
 		want  string
 	}{
-		{[]*hosts.Host{keeping(testHost("a", 1), hosts.Kept{Queue: "urgent"})}, jobs.NoOptions, "host a is kept for queue urgent"},
-		{[]*hosts.Host{keeping(testHost("a", 1), hosts.Kept{Queue: "x"}), keeping(testHost("b", 1), hosts.Kept{Queue: "y"})}, jobs.NoOptions,
+		{[]*hosts.Host{keeping(testHost("a", 1), hosts.KeptPart{Queue: "urgent"})}, jobs.NoOptions, "host a is kept for queue urgent"},
+		{[]*hosts.Host{keeping(testHost("a", 1), hosts.KeptPart{Queue: "x"}), keeping(testHost("b", 1), hosts.KeptPart{Queue: "y"})}, jobs.NoOptions,
 			"every host is kept for other queues; for one, host a is kept for queue x"},
-		{[]*hosts.Host{keeping(testHost("a", 4), hosts.Kept{Queue: "x", Slots: 2})}, &jobs.Options{Slots: 3},
+		{[]*hosts.Host{keeping(testHost("a", 4), hosts.KeptPart{Queue: "x", Slots: 2})}, &jobs.Options{Slots: 3},
 			"it needs 3 slots and host a has 4, of which 2 are kept for queue x slots=2"},
 	} {
 		s := newStage(t, Config{}, tt.hosts...)
@@ -72,7 +72,7 @@ func TestKeptFromAll(t *testing.T) {
 func TestKeptLive(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.submit(false, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
-	s.step(SetHosts{[]*hosts.Host{keeping(testHost("a", 1), hosts.Kept{Queue: "urgent"}), testHost("b", 1)}})
+	s.step(SetHosts{[]*hosts.Host{keeping(testHost("a", 1), hosts.KeptPart{Queue: "urgent"}), testHost("b", 1)}})
 	wantContains(t, "asked back", formatCommands[Withdraw](s.commands), "1.1")
 	s.started("a", "1.1")
 	want(t, "nothing more there", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
@@ -83,7 +83,7 @@ func TestKeptLive(t *testing.T) {
 // TestKeptFromAWideJob checks that a host that is being emptied for a job with several slots still
 // accepts jobs into the slots that it reserves for their queue.
 func TestKeptFromAWideJob(t *testing.T) {
-	s := connectedStage(t, Config{}, keeping(testHost("a", 4), hosts.Kept{Queue: "urgent", Slots: 2}))
+	s := connectedStage(t, Config{}, keeping(testHost("a", 4), hosts.KeptPart{Queue: "urgent", Slots: 2}))
 	s.submit(false, jobs.NoOptions, &jobs.Options{Slots: 2})
 	s.started("a", "1.1")
 	s.wait(reserveAfter*2, "a")

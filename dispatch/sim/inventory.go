@@ -261,7 +261,7 @@ func changeSpec(w *World) bool {
 		switch w.choices.Draw(5) {
 		case 4:
 			if s.Queues = nil; s.Name != "melon1" && w.choices.Draw(2) == 0 {
-				s.Queues = w.drawKept(s.Slots.Fixed)
+				s.Queues = w.drawKeptPart(s.Slots.Fixed)
 			}
 		case 0:
 			s.Tags = nil

@@ -384,13 +384,13 @@ func (w *World) drawTokens() []jobs.Token {
 	return []jobs.Token{{Name: "license", Count: 2 + w.choices.Draw(2)}, {Name: "seat", Count: 2 + w.choices.Draw(3)}}
 }
 
-// drawKept chooses the slots that a host keeps for the queue named second.
-func (w *World) drawKept(slots int) []hosts.Kept {
-	k := hosts.Kept{Queue: "second"}
+// drawKeptPart chooses the slots that a host keeps for the queue named second.
+func (w *World) drawKeptPart(slots int) []hosts.KeptPart {
+	k := hosts.KeptPart{Queue: "second"}
 	if slots > 1 && w.choices.Draw(3) > 0 {
 		k.Slots = 1 + w.choices.Draw(slots-1)
 	}
-	return []hosts.Kept{k}
+	return []hosts.KeptPart{k}
 }
 
 // changeTokens changes the number of tokens in the inventory file.

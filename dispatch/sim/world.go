@@ -333,7 +333,7 @@ func (w *World) drawHost(i int) {
 		spec.Link, spec.File = "local", "hosts.toml"
 	}
 	if i > 0 && t.OneIn(4) {
-		spec.Queues = w.drawKept(spec.Slots.Fixed)
+		spec.Queues = w.drawKeptPart(spec.Slots.Fixed)
 	}
 	if i == 0 {
 		mustMkdir(w.share.Mount("maker"), "/share", "/share/attempts", "/share/attempts/000")

@@ -53,27 +53,27 @@ type Fetcher struct {
 
 // Done returns what has been copied so far: attempts, files, bytes. It is safe for
 // concurrent use with Fetch.
-func (b *Fetcher) Done() (attempts, files int, bytes int64) {
-	return int(b.attempts.Load()), int(b.files.Load()), b.bytes.Load()
+func (f *Fetcher) Done() (attempts, files int, bytes int64) {
+	return int(f.attempts.Load()), int(f.files.Load()), f.bytes.Load()
 }
 
 // HostResult describes what Fetch did for one host.
 type HostResult struct {
-	Host    string
-	Fetched int   // number of attempts of which something was copied
-	Same    int   // number of attempts without a sentinel and without anything new
-	Left    int   // number of attempts that are incomplete because of Err
-	None    int   // number of files that the host no longer has
-	Err     error // the first error
+	Host          string
+	NumFetched    int   // number of attempts of which something was copied
+	NumUnchanged  int   // number of attempts without a sentinel and without anything new
+	NumIncomplete int   // number of attempts that are incomplete because of Err
+	NumMissing    int   // number of files that the host no longer has
+	Err           error // the first error
 }
 
 // Fetch copies the files that the plan names. A failure of one host does not affect the
 // others. The error is one of the disk of the run directory, or that of ctx. After an
 // interruption a second Fetch copies what is missing.
-func (b *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error) {
+func (f *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	b.isFull.Store(false)
+	f.isFull.Store(false)
 	all := make([]HostResult, len(p.Hosts))
 	var tasks sync.WaitGroup
 	turns := make(chan struct{}, maxHosts)
@@ -81,19 +81,19 @@ func (b *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error)
 		tasks.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			all[i] = b.fetchHost(ctx, stop, &p.Hosts[i])
+			all[i] = f.fetchHost(ctx, stop, &p.Hosts[i])
 		})
 	}
 	tasks.Wait()
 	err := context.Cause(ctx)
-	if err == nil && b.isFull.Load() {
+	if err == nil && f.isFull.Load() {
 		err = errFull
 	}
-	return all, cmp.Or(err, b.syncNames())
+	return all, cmp.Or(err, f.syncNames())
 }
 
 // fetchHost copies the files of one host, several attempts concurrently.
-func (b *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p *HostPlan) HostResult {
+func (f *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p *HostPlan) HostResult {
 	r := HostResult{Host: p.Host}
 	var mu sync.Mutex
 	var tasks sync.WaitGroup
@@ -102,7 +102,7 @@ func (b *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p
 	take := func() (jobs.AttemptID, bool) {
 		mu.Lock()
 		defer mu.Unlock()
-		if unreachable || b.isFull.Load() || ctx.Err() != nil || next == len(p.Attempts) {
+		if unreachable || f.isFull.Load() || ctx.Err() != nil || next == len(p.Attempts) {
 			return jobs.AttemptID{}, false
 		}
 		next++
@@ -111,18 +111,18 @@ func (b *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p
 	for range min(maxReads, len(p.Attempts)) {
 		tasks.Go(func() {
 			for id, ok := take(); ok; id, ok = take() {
-				puts, none, err := b.fetchAttempt(ctx, large, p.Host, id)
+				puts, missing, err := f.fetchAttempt(ctx, large, p.Host, id)
 				var ofHost *hosts.Error
 				var disk *diskError
 				mu.Lock()
-				r.None += none
+				r.NumMissing += missing
 				switch {
 				case err == nil && puts > 0:
-					r.Fetched++
+					r.NumFetched++
 				case err == nil:
-					r.Same++
+					r.NumUnchanged++
 				case errors.Is(err, errFull):
-					b.isFull.Store(true)
+					f.isFull.Store(true)
 					err = nil // it is not an error of this host
 				case errors.As(err, &disk):
 					stop(err)
@@ -137,7 +137,7 @@ func (b *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p
 		})
 	}
 	tasks.Wait()
-	r.Left = len(p.Attempts) - r.Fetched - r.Same
+	r.NumIncomplete = len(p.Attempts) - r.NumFetched - r.NumUnchanged
 	return r
 }
 
@@ -145,38 +145,38 @@ func (b *Fetcher) fetchHost(ctx context.Context, stop context.CancelCauseFunc, p
 // a sentinel, so that it proves that the other files are complete. It is read first. An attempt
 // that was given up may still run, and outputs that are read before its sentinel may be incomplete.
 // puts is the number of copied files, without those that the host does not have.
-func (b *Fetcher) fetchAttempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, none int, err error) {
-	if err := b.makeShard(id); err != nil {
+func (f *Fetcher) fetchAttempt(ctx context.Context, large chan struct{}, host string, id jobs.AttemptID) (puts, missing int, err error) {
+	if err := f.makeShard(id); err != nil {
 		return 0, 0, err
 	}
 	p := Piece{Host: host, Attempt: id}
-	status, statusErr := b.readStatus(ctx, p)
+	status, statusErr := f.readStatus(ctx, p)
 	for _, p.File = range []jobs.File{jobs.FileOut, jobs.FileErr} {
-		put, err := b.copyOutput(ctx, large, p)
+		put, err := f.copyOutput(ctx, large, p)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			none++
+			missing++
 		case err != nil:
-			return puts, none, err
+			return puts, missing, err
 		case put:
 			puts++
 		}
 	}
 	if statusErr != nil {
-		return puts, none, statusErr
+		return puts, missing, statusErr
 	}
 	if status != nil {
-		err := b.createFile(jobs.AttemptFile(b.Run.Dir, id, jobs.FileStatus), int64(len(status)), func(w io.WriterAt) error {
+		err := f.createFile(jobs.AttemptFile(f.Run.Dir, id, jobs.FileStatus), int64(len(status)), func(w io.WriterAt) error {
 			_, err := w.WriteAt(status, 0)
 			return err
 		})
 		if err != nil {
-			return puts, none, err
+			return puts, missing, err
 		}
 		puts++
 	}
-	b.attempts.Add(1)
-	return puts, none, nil
+	f.attempts.Add(1)
+	return puts, missing, nil
 }
 
 // diskError is an error of the run directory itself, which ends the whole fetch.
@@ -201,19 +201,19 @@ func asDiskError(err error) error {
 
 // createFile creates a file under another name, calls fill, and renames the file to path, so that
 // nobody sees a part of it. syncNames makes the name durable.
-func (b *Fetcher) createFile(path string, size int64, fill func(io.WriterAt) error) error {
-	disk := b.Run.Disk
+func (f *Fetcher) createFile(path string, size int64, fill func(io.WriterAt) error) error {
+	disk := f.Run.Disk
 	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+tempMark+rand.Text()[:12]+"."+thisProcess())
-	f, err := disk.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
+	file, err := disk.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return asDiskError(err)
 	}
-	w := &countingWriter{WriterAt: f, fetcher: b}
+	w := &countingWriter{WriterAt: file, fetcher: f}
 	err = fill(w)
 	if err == nil && size > 0 {
-		err = asDiskError(f.Sync())
+		err = asDiskError(file.Sync())
 	}
-	if cerr := f.Close(); err == nil { // NFS reports a full disk here
+	if cerr := file.Close(); err == nil { // NFS reports a full disk here
 		err = asDiskError(cerr)
 	}
 	if err == nil {
@@ -221,10 +221,10 @@ func (b *Fetcher) createFile(path string, size int64, fill func(io.WriterAt) err
 	}
 	if err != nil {
 		disk.Remove(tmp) // if this fails, SweepFetched removes it
-		b.bytes.Add(-w.n)
+		f.bytes.Add(-w.n)
 		return err
 	}
-	b.files.Add(1)
+	f.files.Add(1)
 	return nil
 }
 
@@ -243,33 +243,33 @@ func (w *countingWriter) WriteAt(p []byte, at int64) (int, error) {
 }
 
 // makeShard creates the directory of an attempt's files.
-func (b *Fetcher) makeShard(id jobs.AttemptID) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	dir := filepath.Dir(jobs.AttemptFile(b.Run.Dir, id, jobs.FileOut))
-	if b.shards[dir] {
+func (f *Fetcher) makeShard(id jobs.AttemptID) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	dir := filepath.Dir(jobs.AttemptFile(f.Run.Dir, id, jobs.FileOut))
+	if f.shards[dir] {
 		return nil
 	}
-	err := b.Run.Disk.Mkdir(dir, 0o700)
+	err := f.Run.Disk.Mkdir(dir, 0o700)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return asDiskError(err)
 	}
-	if b.shards == nil {
-		b.shards = map[string]bool{}
+	if f.shards == nil {
+		f.shards = map[string]bool{}
 	}
-	b.shards[dir] = true
+	f.shards[dir] = true
 	return nil
 }
 
 // syncNames makes the names of new files durable.
-func (b *Fetcher) syncNames() (err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for dir := range b.shards {
-		err = errors.Join(err, b.Run.Disk.SyncDir(dir))
+func (f *Fetcher) syncNames() (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for dir := range f.shards {
+		err = errors.Join(err, f.Run.Disk.SyncDir(dir))
 	}
-	if len(b.shards) > 0 {
-		err = errors.Join(err, b.Run.Disk.SyncDir(b.Run.Path(rundir.AttemptsDir)))
+	if len(f.shards) > 0 {
+		err = errors.Join(err, f.Run.Disk.SyncDir(f.Run.Path(rundir.AttemptsDir)))
 	}
 	return asDiskError(err)
 }
@@ -283,29 +283,29 @@ var errFull = &diskError{syscall.ENOSPC}
 
 // reserve reserves space for a file of n bytes, which a host may claim to be of any size. It
 // returns an error if there is not enough.
-func (b *Fetcher) reserve(n int64) error {
-	free := b.Free
+func (f *Fetcher) reserve(n int64) error {
+	free := f.Free
 	if free == nil {
-		free = b.freeBytes
+		free = f.freeBytes
 	}
-	b.reserving.Lock()
-	defer b.reserving.Unlock()
+	f.reserving.Lock()
+	defer f.reserving.Unlock()
 	has, err := free()
 	switch {
 	case err != nil:
 		return &diskError{err}
 	case has <= 0:
 		return errFull
-	case n > 0 && has-b.reserved.Load() < n:
+	case n > 0 && has-f.reserved.Load() < n:
 		return fmt.Errorf("there is no space here for a file of %s", results.HumanBytes(n))
 	}
-	b.reserved.Add(n)
+	f.reserved.Add(n)
 	return nil
 }
 
-func (b *Fetcher) freeBytes() (int64, error) {
+func (f *Fetcher) freeBytes() (int64, error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(b.Run.Dir, &st); err != nil {
+	if err := unix.Statfs(f.Run.Dir, &st); err != nil {
 		return 0, err
 	}
 	return int64(st.Bavail)*st.Bsize - reservedBytes, nil
@@ -314,15 +314,15 @@ func (b *Fetcher) freeBytes() (int64, error) {
 // copyOutput copies an output of an attempt, unless the file here has the same size, and reports
 // whether it did. large limits the concurrent large files. The error is fs.ErrNotExist if
 // the host has no such file.
-func (b *Fetcher) copyOutput(ctx context.Context, large chan struct{}, p Piece) (put bool, err error) {
-	path := jobs.AttemptFile(b.Run.Dir, p.Attempt, p.File)
+func (f *Fetcher) copyOutput(ctx context.Context, large chan struct{}, p Piece) (put bool, err error) {
+	path := jobs.AttemptFile(f.Run.Dir, p.Attempt, p.File)
 	have := int64(-1)
 	if info, err := os.Lstat(path); err == nil && info.Mode().IsRegular() {
 		have = info.Size()
 	} else {
 		p.Limit = hosts.MaxChunk
 	}
-	data, size, err := b.Read(ctx, p)
+	data, size, err := f.Read(ctx, p)
 	if err != nil || have == size {
 		return false, err
 	}
@@ -334,21 +334,21 @@ func (b *Fetcher) copyOutput(ctx context.Context, large chan struct{}, p Piece) 
 			return false, ctx.Err()
 		}
 	}
-	if err := b.reserve(size); err != nil {
+	if err := f.reserve(size); err != nil {
 		return false, err
 	}
-	defer func() { b.reserved.Add(p.Offset - size) }() // what was not written
-	err = b.createFile(path, size, func(w io.WriterAt) error {
+	defer func() { f.reserved.Add(p.Offset - size) }() // what was not written
+	err = f.createFile(path, size, func(w io.WriterAt) error {
 		for p.Limit = hosts.MaxChunk; ; {
 			data = data[:min(int64(len(data)), size-p.Offset)] // the file may have grown
 			if _, err := w.WriteAt(data, p.Offset); err != nil {
 				return err
 			}
-			b.reserved.Add(-int64(len(data)))
+			f.reserved.Add(-int64(len(data)))
 			if p.Offset += int64(len(data)); p.Offset >= size {
 				return nil
 			}
-			if data, _, err = b.Read(ctx, p); err == nil && len(data) == 0 {
+			if data, _, err = f.Read(ctx, p); err == nil && len(data) == 0 {
 				err = fmt.Errorf("%s: %s.%s has become shorter while it was read", p.Host, p.Attempt, p.File)
 			}
 			if err != nil {
@@ -361,22 +361,22 @@ func (b *Fetcher) copyOutput(ctx context.Context, large chan struct{}, p Piece) 
 
 // readStatus reads the status file of an attempt and checks that it is of this attempt and host.
 // It returns nil without a sentinel, as after the attempt was lost.
-func (b *Fetcher) readStatus(ctx context.Context, p Piece) ([]byte, error) {
+func (f *Fetcher) readStatus(ctx context.Context, p Piece) ([]byte, error) {
 	p.File, p.Limit = jobs.FileStatus, attempts.StatusBytes+1
-	data, _, err := b.Read(ctx, p)
+	data, _, err := f.Read(ctx, p)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	f := attempts.Decode(data, b.Run.UID(), p.Attempt)
+	status := attempts.Decode(data, f.Run.UID(), p.Attempt)
 	switch {
-	case f.Damaged || f.State == attempts.Unreadable:
+	case status.Damaged || status.State == attempts.Unreadable:
 		return nil, fmt.Errorf("%s: %s.%s: %w", p.Host, p.Attempt, p.File, attempts.ErrStatus)
-	case f.Host != p.Host:
-		return nil, fmt.Errorf("%s: %s.%s: %w: it belongs to the host %q", p.Host, p.Attempt, p.File, attempts.ErrStatus, f.Host)
-	case f.State != attempts.Finished:
+	case status.Host != p.Host:
+		return nil, fmt.Errorf("%s: %s.%s: %w: it belongs to the host %q", p.Host, p.Attempt, p.File, attempts.ErrStatus, status.Host)
+	case status.State != attempts.Finished:
 		return nil, nil
 	}
 	return data, nil

@@ -158,7 +158,7 @@ func TestFetch(t *testing.T) {
 	l.ran("far2", "5000.1", "", "")
 	b := &Fetcher{}
 	results, err := l.fetch(b)
-	if err != nil || len(results) != 2 || results[0].Fetched != 2 || results[1].Fetched != 2 || results[0].Left+results[1].Left+results[0].None != 0 {
+	if err != nil || len(results) != 2 || results[0].NumFetched != 2 || results[1].NumFetched != 2 || results[0].NumIncomplete+results[1].NumIncomplete+results[0].NumMissing != 0 {
 		t.Fatalf("%+v, %v", results, err)
 	}
 	l.same(slices.Collect(maps.Keys(l.has))...)
@@ -173,7 +173,7 @@ func TestFetch(t *testing.T) {
 		t.Errorf("files: %v", names)
 	}
 	l.reads = nil
-	if results, err := l.fetch(&Fetcher{}); err != nil || len(l.reads) > 0 || results[0].Fetched != 0 {
+	if results, err := l.fetch(&Fetcher{}); err != nil || len(l.reads) > 0 || results[0].NumFetched != 0 {
 		t.Errorf("again: %+v, %v, read %v", results, err, l.reads)
 	}
 }
@@ -186,7 +186,7 @@ func TestFetchResumed(t *testing.T) {
 	write(t, l.run.Path(rundir.AttemptsDir, "000"), map[string]string{"1.1.out": "whole\n", "1.1.err": "long"})
 	b := &Fetcher{}
 	results, err := l.fetch(b)
-	if err != nil || results[0].Fetched != 1 {
+	if err != nil || results[0].NumFetched != 1 {
 		t.Fatalf("%+v, %v", results, err)
 	}
 	l.same(slices.Collect(maps.Keys(l.has))...)
@@ -218,10 +218,10 @@ func TestFetchFaultsOfHosts(t *testing.T) {
 	if err != nil || len(results) != 2 {
 		t.Fatalf("%+v, %v", results, err)
 	}
-	if r := results[0]; r.Fetched != 3 || r.Left != 3 || r.None != 1 || r.Err == nil {
+	if r := results[0]; r.NumFetched != 3 || r.NumIncomplete != 3 || r.NumMissing != 1 || r.Err == nil {
 		t.Errorf("%+v", r)
 	}
-	if r := results[1]; r.Fetched != 0 || r.Left != 1 || !strings.Contains(r.Err.Error(), "no route") {
+	if r := results[1]; r.NumFetched != 0 || r.NumIncomplete != 1 || !strings.Contains(r.Err.Error(), "no route") {
 		t.Errorf("%+v", r)
 	}
 	l.same("far 1.1.out", "far 1.1.status", "far 2.1.status", "far 4.1.out")
@@ -232,7 +232,7 @@ func TestFetchFaultsOfHosts(t *testing.T) {
 	}
 	// The lost attempt is read again, and none of its files is counted twice.
 	results, err = l.fetch(&Fetcher{})
-	if r := results[0]; err != nil || r.Fetched != 0 || r.Same != 1 || r.Left != 3 {
+	if r := results[0]; err != nil || r.NumFetched != 0 || r.NumUnchanged != 1 || r.NumIncomplete != 3 {
 		t.Errorf("again: %+v, %v", r, err)
 	}
 }
@@ -266,9 +266,9 @@ func TestFetchSizes(t *testing.T) {
 	}
 	results, err := b.Fetch(t.Context(), l.plan())
 	must(t, err)
-	for i, want := range []HostResult{{Host: "far", Fetched: 1, Left: 1}, {Host: "grows", Fetched: 1}, {Host: "shrinks", Left: 1}} {
+	for i, want := range []HostResult{{Host: "far", NumFetched: 1, NumIncomplete: 1}, {Host: "grows", NumFetched: 1}, {Host: "shrinks", NumIncomplete: 1}} {
 		got := results[i]
-		if (got.Err != nil) != (want.Left > 0) {
+		if (got.Err != nil) != (want.NumIncomplete > 0) {
 			t.Errorf("%s: %v", got.Host, got.Err)
 		}
 		if got.Err = nil; got != want {
@@ -332,11 +332,11 @@ func TestFetchReservesSpace(t *testing.T) {
 			return l.read(ctx, p)
 		}
 		results, err := b.Fetch(t.Context(), plan)
-		if err != nil || results[0].Fetched != 1 || results[1].Left != 1 || !strings.Contains(fmt.Sprint(results[1].Err), "no space") {
+		if err != nil || results[0].NumFetched != 1 || results[1].NumIncomplete != 1 || !strings.Contains(fmt.Sprint(results[1].Err), "no space") {
 			t.Errorf("%+v, %v", results, err)
 		}
 		results, err = b.Fetch(t.Context(), &FetchPlan{Hosts: plan.Hosts[1:]})
-		if err != nil || results[0].Fetched != 1 {
+		if err != nil || results[0].NumFetched != 1 {
 			t.Errorf("when the first is written: %+v, %v", results, err)
 		}
 	})
@@ -377,7 +377,7 @@ func TestFetchLarge(t *testing.T) {
 			return l.read(ctx, p)
 		}
 		results, err := b.Fetch(ctx, plan)
-		if !errors.Is(err, context.Canceled) || results[0].Fetched != 6 || results[0].Left != 4 || results[1].Fetched != 10 {
+		if !errors.Is(err, context.Canceled) || results[0].NumFetched != 6 || results[0].NumIncomplete != 4 || results[1].NumFetched != 10 {
 			t.Errorf("%+v, %v", results, err)
 		}
 		if most["far"] != maxLarge || most["far2"] != maxReads {
@@ -411,7 +411,7 @@ func TestFetchFillsUp(t *testing.T) {
 			return l.read(ctx, p)
 		}
 		results, err := b.Fetch(t.Context(), plan)
-		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "full") || results[1].Left != 38 || results[0].Err != nil || results[1].Err != nil {
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "full") || results[1].NumIncomplete != 38 || results[0].Err != nil || results[1].Err != nil {
 			t.Errorf("%+v, %v", results, err)
 		}
 		l.same("far 1.1.out")
@@ -470,7 +470,7 @@ func TestFetchInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	results, err := (&Fetcher{Run: l.run, Read: l.read}).Fetch(ctx, l.plan())
-	if !errors.Is(err, context.Canceled) || results[0].Left != 1 || results[0].Err != nil || len(l.reads) > 0 {
+	if !errors.Is(err, context.Canceled) || results[0].NumIncomplete != 1 || results[0].Err != nil || len(l.reads) > 0 {
 		t.Errorf("%+v, %v, %v", results, err, l.reads)
 	}
 }

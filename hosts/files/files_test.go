@@ -321,7 +321,7 @@ func TestPlace(t *testing.T) {
 	place("1.3")
 	sweeps("1.3", "out/a", "out/sub/b")
 	place("1.4")
-	Settle(notes, "1.4")
+	RemovePlaceRecord(notes, "1.4")
 	sweeps("", "out/a", "out/sub/b")
 	// If one file cannot be moved to its final place, none is.
 	must(t, errors.Join(os.RemoveAll(filepath.Join(base, "out/a")), os.Remove(filepath.Join(base, "out/sub/b")), os.Mkdir(filepath.Join(base, "out/sub/b"), 0o700)))
@@ -330,7 +330,7 @@ func TestPlace(t *testing.T) {
 	}
 	must(t, os.Remove(filepath.Join(base, "out/sub/b")))
 	place("1.6")
-	Settle(notes, "1.6")
+	RemovePlaceRecord(notes, "1.6")
 	if b, _ := os.ReadFile(filepath.Join(base, "out/sub/b")); !bytes.Equal(b, []byte("xyz")) {
 		t.Errorf("%q", b)
 	}

@@ -16,8 +16,8 @@ import (
 // temporary names, calls commit, and renames them unless commit returns an error. read returns at
 // most size-offset bytes, and none at the end of a file. After an error Place leaves nothing
 // behind. It records the temporary files in the directory notes for Sweep, in case the process is
-// killed. It also records the renamed files there until Settle: as long as the result of the
-// attempt is not recorded, another attempt may be the one that counts.
+// killed. It also records the renamed files there until RemovePlaceRecord: as long as the result
+// of the attempt is not recorded, another attempt may be the one that counts.
 func Place(base, notes, attempt string, m Manifest, read func(path string, offset int64, size int64) ([]byte, error), commit func() error) (err error) {
 	root, err := os.OpenRoot(base)
 	if err != nil {
@@ -39,7 +39,7 @@ func Place(base, notes, attempt string, m Manifest, read func(path string, offse
 			return err
 		}
 	}
-	list, err := placedOf(root, attempt, m)
+	list, err := listTempFiles(root, attempt, m)
 	if err == nil {
 		err = list.write(note + placedSuffix)
 	}
@@ -47,7 +47,7 @@ func Place(base, notes, attempt string, m Manifest, read func(path string, offse
 		err = commit()
 	}
 	if err != nil {
-		Settle(notes, attempt)
+		RemovePlaceRecord(notes, attempt)
 		return err
 	}
 	for i := range m {
@@ -59,32 +59,32 @@ func Place(base, notes, attempt string, m Manifest, read func(path string, offse
 		}
 		if err != nil {
 			list.remove(root)
-			Settle(notes, attempt)
+			RemovePlaceRecord(notes, attempt)
 			return &PlaceError{m[i].Path, err}
 		}
 	}
 	return syncDirs(root, m)
 }
 
-// Settle removes the record of an attempt's renamed files. The caller has recorded the result
-// of the attempt.
-func Settle(notes, attempt string) { os.Remove(filepath.Join(notes, attempt+placedSuffix)) }
+// RemovePlaceRecord removes the record of an attempt's renamed files. The caller has recorded the
+// result of the attempt.
+func RemovePlaceRecord(notes, attempt string) { os.Remove(filepath.Join(notes, attempt+placedSuffix)) }
 
 // placedSuffix ends the names of records of renamed files.
 const placedSuffix = ".placed"
 
-// placed lists files that were or will be renamed. They are identified by inode, because
+// placedFiles lists files that were or will be renamed. They are identified by inode, because
 // another attempt, another job, or a person may write a file of the same name.
-type placed []placedFile
+type placedFiles []placedFile
 
 type placedFile struct {
 	Path  string `json:"path"`
 	Inode uint64 `json:"inode"`
 }
 
-// placedOf lists the files of an attempt, which still have their temporary names.
-func placedOf(root *os.Root, attempt string, m Manifest) (placed, error) {
-	list := make(placed, len(m))
+// listTempFiles lists the files of an attempt, which still have their temporary names.
+func listTempFiles(root *os.Root, attempt string, m Manifest) (placedFiles, error) {
+	list := make(placedFiles, len(m))
 	for i := range m {
 		st, err := root.Lstat(tempName(attempt, i, m[i].Path))
 		if err != nil {
@@ -102,7 +102,7 @@ func inodeOf(st fs.FileInfo) uint64 {
 	return 0
 }
 
-func (list placed) write(name string) error {
+func (list placedFiles) write(name string) error {
 	b, err := json.Marshal(list)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (list placed) write(name string) error {
 }
 
 // remove removes those files that were renamed.
-func (list placed) remove(root *os.Root) {
+func (list placedFiles) remove(root *os.Root) {
 	for _, p := range list {
 		if st, err := root.Lstat(p.Path); err == nil && p.Inode != 0 && inodeOf(st) == p.Inode {
 			root.Remove(p.Path)
@@ -224,7 +224,7 @@ func Sweep(base, notes string, counts func(attempt string) bool) error {
 			return err
 		}
 		if attempt, ok := strings.CutSuffix(d.Name(), placedSuffix); ok {
-			var files placed
+			var files placedFiles
 			// If it is damaged, no file was renamed.
 			if json.Unmarshal(b, &files) == nil && !counts(attempt) {
 				files.remove(root)

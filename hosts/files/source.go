@@ -38,9 +38,9 @@ type content struct {
 	dev, ino    uint64
 	size, mtime int64
 	sum         Sum
-	// recent reports that the file was read so soon after a change that another change might
-	// have left the same time. Then the sum is computed again.
-	recent bool
+	// changedRecently reports that the file was read so soon after a change that another
+	// change might have left the same time. Then the sum is computed again.
+	changedRecently bool
 }
 
 // recentAge is longer than the resolution of times in file systems.
@@ -281,7 +281,7 @@ func (s *Source) contentSum(real string, st fs.FileInfo) (content, error) {
 			return c, err
 		}
 		c.sum = Sum(h.Sum(nil))
-		c.recent = time.Since(st.ModTime()) < recentAge
+		c.changedRecently = time.Since(st.ModTime()) < recentAge
 		now, err := f.Stat()
 		if err != nil {
 			return c, err
@@ -302,7 +302,7 @@ func (s *Source) isKnown(real string, c *content) bool {
 	defer s.mu.Unlock()
 	was, ok := s.sums[real]
 	c.sum = was.sum
-	return ok && !was.recent && was == *c
+	return ok && !was.changedRecently && was == *c
 }
 
 // openFile opens a regular file. It does not follow a link or block on a pipe.

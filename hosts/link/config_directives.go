@@ -46,24 +46,25 @@ var unsupportedDirectives = map[string]struct {
 }{
 	"hostbasedauthentication":          {"HostbasedAuthentication", isOn, "log in with a key"},
 	"pubkeyauthentication":             {"PubkeyAuthentication", isOff, "keys are all that is used"},
-	"pubkeyacceptedalgorithms":         {"PubkeyAcceptedAlgorithms", always, "the usual algorithms are offered"},
-	"pubkeyacceptedkeytypes":           {"PubkeyAcceptedKeyTypes", always, "the usual algorithms are offered"},
-	"casignaturealgorithms":            {"CASignatureAlgorithms", always, "the usual algorithms are accepted"},
-	"bindaddress":                      {"BindAddress", always, "the system chooses the address"},
-	"bindinterface":                    {"BindInterface", always, "the system chooses the interface"},
-	"pkcs11provider":                   {"PKCS11Provider", notNone, "add the key to an ssh-agent"},
-	"smartcarddevice":                  {"SmartcardDevice", notNone, "add the key to an ssh-agent"},
+	"pubkeyacceptedalgorithms":         {"PubkeyAcceptedAlgorithms", isAny, "the usual algorithms are offered"},
+	"pubkeyacceptedkeytypes":           {"PubkeyAcceptedKeyTypes", isAny, "the usual algorithms are offered"},
+	"casignaturealgorithms":            {"CASignatureAlgorithms", isAny, "the usual algorithms are accepted"},
+	"bindaddress":                      {"BindAddress", isAny, "the system chooses the address"},
+	"bindinterface":                    {"BindInterface", isAny, "the system chooses the interface"},
+	"pkcs11provider":                   {"PKCS11Provider", isNotNone, "add the key to an ssh-agent"},
+	"smartcarddevice":                  {"SmartcardDevice", isNotNone, "add the key to an ssh-agent"},
 	"securitykeyprovider":              {"SecurityKeyProvider", func(v string) bool { return v != "internal" }, "add the key to an ssh-agent"},
-	"knownhostscommand":                {"KnownHostsCommand", notNone, "put the host's key into known_hosts"},
-	"revokedhostkeys":                  {"RevokedHostKeys", notNone, "mark the key @revoked in known_hosts"},
+	"knownhostscommand":                {"KnownHostsCommand", isNotNone, "put the host's key into known_hosts"},
+	"revokedhostkeys":                  {"RevokedHostKeys", isNotNone, "mark the key @revoked in known_hosts"},
 	"verifyhostkeydns":                 {"VerifyHostKeyDNS", isOn, "put the host's key into known_hosts"},
 	"nohostauthenticationforlocalhost": {"NoHostAuthenticationForLocalhost", isOn, "host keys are always checked"},
-	"setenv":                           {"SetEnv", always, "use --env or setup"},
+	"setenv":                           {"SetEnv", isAny, "use --env or setup"},
 }
 
-func always(string) bool    { return true }
-func isOn(v string) bool    { return !isOff(v) }
-func notNone(v string) bool { return !isNone(v) }
+// isAny matches every value.
+func isAny(string) bool       { return true }
+func isOn(v string) bool      { return !isOff(v) }
+func isNotNone(v string) bool { return !isNone(v) }
 
 // isNone reports whether a value means none.
 func isNone(value string) bool { return strings.EqualFold(value, "none") }

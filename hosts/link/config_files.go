@@ -104,9 +104,9 @@ type fileSettings struct {
 	err    error // the first
 }
 
-// path expands the value of a directive to an absolute path. A relative one is below the
-// current directory, as for ssh.
-func (f *fileSettings) path(value, directive string) string {
+// expandPath expands the value of a directive to an absolute path. A relative one is below
+// the current directory, as for ssh.
+func (f *fileSettings) expandPath(value, directive string) string {
 	s, err := f.tokens.expand(f.env.expandTilde(f.env.expandVariables(value)))
 	if err == nil {
 		s, err = filepath.Abs(s)
@@ -131,18 +131,18 @@ func appendNew(list []string, more ...string) []string {
 // ones if there are none. `IdentityFile none` alone means no file at all.
 func (f *fileSettings) identities(t *Target, s settings, ofInventory string) {
 	if ofInventory != "" {
-		t.IdentityFiles = []string{f.path(ofInventory, "identity of the inventory")}
+		t.IdentityFiles = []string{f.expandPath(ofInventory, "identity of the inventory")}
 		t.Explicit = true
 	}
 	for _, value := range s["identityfile"] {
 		t.Explicit = true
 		if !isNone(value) {
-			t.IdentityFiles = appendNew(t.IdentityFiles, f.path(value, "IdentityFile"))
+			t.IdentityFiles = appendNew(t.IdentityFiles, f.expandPath(value, "IdentityFile"))
 		}
 	}
 	for _, value := range s["certificatefile"] {
 		if !isNone(value) {
-			t.CertificateFiles = appendNew(t.CertificateFiles, f.path(value, "CertificateFile"))
+			t.CertificateFiles = appendNew(t.CertificateFiles, f.expandPath(value, "CertificateFile"))
 		}
 	}
 	if !t.Explicit {
@@ -162,7 +162,7 @@ func (f *fileSettings) agent(t *Target, s settings) {
 	case value[0] == '$' && !strings.HasPrefix(value, "${"):
 		variable = value[1:]
 	default:
-		t.IdentityAgent = f.path(value, "IdentityAgent")
+		t.IdentityAgent = f.expandPath(value, "IdentityAgent")
 		return
 	}
 	t.IdentityAgent, _ = f.env.getenv(variable)
@@ -190,7 +190,7 @@ func (f *fileSettings) knownHosts(t *Target, s settings) {
 			case err != nil && filepath.IsAbs(name):
 				t.KnownHosts = appendNew(t.KnownHosts, name)
 			case !isNone(name):
-				t.KnownHosts = appendNew(t.KnownHosts, f.path(name, l.directive))
+				t.KnownHosts = appendNew(t.KnownHosts, f.expandPath(name, l.directive))
 			// A new key must not be added to a global file.
 			case l.directive == "UserKnownHostsFile":
 				t.KnownHosts = appendNew(t.KnownHosts, os.DevNull)

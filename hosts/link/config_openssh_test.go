@@ -159,7 +159,7 @@ func compare(t *testing.T, env *environment, alias string, got *Target, printed 
 	paths := func(list []string) string {
 		out := []string{}
 		for _, one := range list {
-			out = append(out, f.path(one, ""))
+			out = append(out, f.expandPath(one, ""))
 		}
 		return strings.Join(out, " ")
 	}

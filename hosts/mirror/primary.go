@@ -257,7 +257,7 @@ func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) er
 				return g.goAlone(g.removalText())
 			}
 		}
-		if over, err := g.recover(err); over {
+		if over, err := g.reconnectOrGoAlone(err); over {
 			return err
 		}
 	}
@@ -373,9 +373,9 @@ func (g *generation) removalText() string {
 	return fmt.Sprintf("warning: the mirror of the run directory on %s is replaced by a new one, because it and this dispatcher had lost contact: until then the run is not protected", g.host.Name)
 }
 
-// recover reaches the mirror again after an error, or has the hosts decide that the run continues
-// without it. over is true when the run does not depend on the mirror any more.
-func (g *generation) recover(err error) (over bool, _ error) {
+// reconnectOrGoAlone reaches the mirror again after an error, or has the hosts decide that the
+// run continues without it. over is true when the run does not depend on the mirror any more.
+func (g *generation) reconnectOrGoAlone(err error) (over bool, _ error) {
 	g.session.worker.Close()
 	if !g.lossReported {
 		g.lossReported = true

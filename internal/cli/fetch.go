@@ -194,14 +194,14 @@ type fetchHostJSON struct {
 // add adds the results of hosts. err is an error of the run directory or of an interrupt.
 func (f *fetchJSON) add(list []files.HostResult, err error) {
 	for _, h := range list {
-		is := fetchHostJSON{Host: h.Host, Fetched: h.Fetched, Left: h.Left, Removed: h.None}
+		is := fetchHostJSON{Host: h.Host, Fetched: h.NumFetched, Left: h.NumIncomplete, Removed: h.NumMissing}
 		if h.Err != nil {
 			is.Error = h.Err.Error()
 		}
 		f.Hosts = append(f.Hosts, is)
-		f.Fetched += h.Fetched
-		f.Here += h.Same
-		f.Left += h.Left
+		f.Fetched += h.NumFetched
+		f.Here += h.NumUnchanged
+		f.Left += h.NumIncomplete
 	}
 	if f.Interrupted = errors.Is(err, context.Canceled); err != nil && !f.Interrupted {
 		f.Error = err.Error()
