@@ -255,9 +255,9 @@ func TestUnacknowledgedResultsComeAgain(t *testing.T) {
 	})
 }
 
-// TestCancelAll checks that a cancel kills running jobs through their host and ends queued jobs at
-// once (K9).
-func TestCancelAll(t *testing.T) {
+// TestCancelEndsQueuedAndRunningJobs checks that a cancel kills running jobs through their host and
+// ends queued jobs at once (K9).
+func TestCancelEndsQueuedAndRunningJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Hour, "a")
 		r.submit(10)

@@ -10,9 +10,10 @@ import (
 	"dcs-tui/hosts"
 )
 
-// TestSetHosts checks that an added host gets an agent and jobs. A removed host finishes its jobs
-// and gets a goodbye, and its agent ends. If it is added again afterward, it gets jobs again (B5).
-func TestSetHosts(t *testing.T) {
+// TestHostsAreAddedAndRemovedDuringARun checks that an added host gets an agent and jobs. A removed
+// host finishes its jobs and gets a goodbye, and its agent ends. If it is added again afterward, it
+// gets jobs again (B5).
+func TestHostsAreAddedAndRemovedDuringARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 20*time.Second, "a")
 		r.submit(60)

@@ -36,9 +36,9 @@ func hasSignal(c <-chan struct{}) bool {
 	}
 }
 
-// TestLive checks the published state of a running run, a paused run with a lost host, and a
-// finished run.
-func TestLive(t *testing.T) {
+// TestLiveShowsTheStateOfTheRun checks the published state of a running run, a paused run with a
+// lost host, and a finished run.
+func TestLiveShowsTheStateOfTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 10*time.Second, "a", "b")
 		r.submit(20)
@@ -82,8 +82,8 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// TestSignals checks which events signal changes, durable records, and host reports.
-func TestSignals(t *testing.T) {
+// TestSignalsOfEvents checks which events signal changes, durable records, and host reports.
+func TestSignalsOfEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Minute, "a")
 		r.submit(1)
@@ -169,9 +169,9 @@ func busyEngine(tb testing.TB, numHosts, numJobs int) *engine {
 	return e
 }
 
-// TestLiveSize checks the size that docs/run-directory.md promises, for hosts that each have a note
-// and jobs that each report progress.
-func TestLiveSize(t *testing.T) {
+// TestLiveFileIsAsSmallAsDocumented checks the size that docs/run-directory.md promises, for hosts
+// that each have a note and jobs that each report progress.
+func TestLiveFileIsAsSmallAsDocumented(t *testing.T) {
 	e := busyEngine(t, 1000, 100_000)
 	v := e.liveView()
 	s := v.state()

@@ -14,10 +14,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestFetchedOutput checks output that only its host has, when that host has left the inventory.
-// Output that was fetched is read from the run directory. Until then, the error names its location
-// (X2).
-func TestFetchedOutput(t *testing.T) {
+// TestOutputOfAHostThatHasLeft checks output that only its host has, when that host has left the
+// inventory. Output that was fetched is read from the run directory. Until then, the error names
+// its location (X2).
+func TestOutputOfAHostThatHasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a")
 		r.submit(1)

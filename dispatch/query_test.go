@@ -53,8 +53,9 @@ func TestRequestAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestQueryPanic checks that a panic in a query reaches its caller and does not end the run.
-func TestQueryPanic(t *testing.T) {
+// TestPanicOfAQueryDoesNotEndTheRun checks that a panic in a query reaches its caller and does not
+// end the run.
+func TestPanicOfAQueryDoesNotEndTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, time.Second, "a")
 		func() {

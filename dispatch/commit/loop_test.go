@@ -195,8 +195,9 @@ func TestAJournalThatHangs(t *testing.T) {
 	want(t, "messages", len(d.messages), 2)
 }
 
-// TestFence checks that a fenced dispatcher writes and sends nothing more (X1).
-func TestFence(t *testing.T) {
+// TestFencedDispatcherWritesNothing checks that a fenced dispatcher writes and sends nothing more
+// (X1).
+func TestFencedDispatcherWritesNothing(t *testing.T) {
 	d := newLoopDriver(t)
 	d.ready(1)
 	d.loop.Fence()
@@ -310,10 +311,10 @@ func TestAStopNeedsNoJournal(t *testing.T) {
 	}
 }
 
-// TestRecordsGather checks that records wait for GatherTime after the previous batch, so that they
-// share an fsync, unless an idle slot needs them. A launch for an idle slot flushes all records at
-// once.
-func TestRecordsGather(t *testing.T) {
+// TestRecordsShareAnFsync checks that records wait for GatherTime after the previous batch, so that
+// they share an fsync, unless an idle slot needs them. A launch for an idle slot flushes all
+// records at once.
+func TestRecordsShareAnFsync(t *testing.T) {
 	d := newLoopDriver(t)
 	d.at = time.Second
 	d.ready(3)

@@ -157,10 +157,10 @@ func TestEveryKindHasEvents(t *testing.T) {
 	}
 }
 
-// TestFiles checks that request files are processed once, in order, and removed when the answer is
-// durable. A request that cannot be carried out is answered and set aside. Other files are set
-// aside.
-func TestFiles(t *testing.T) {
+// TestRequestFilesAreProcessedOnce checks that request files are processed once, in order, and
+// removed when the answer is durable. A request that cannot be carried out is answered and set
+// aside. Other files are set aside.
+func TestRequestFilesAreProcessedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		defer s.end()
@@ -235,9 +235,9 @@ func TestRequestOnAFullDisk(t *testing.T) {
 	})
 }
 
-// TestRequestRefused checks that an invalid request is refused, and that a request is not taken
-// while the dispatcher ends.
-func TestRequestRefused(t *testing.T) {
+// TestInvalidRequestIsRefused checks that an invalid request is refused, and that a request is not
+// taken while the dispatcher ends.
+func TestInvalidRequestIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		var refused *socket.RefusedError
@@ -292,9 +292,9 @@ func TestStopIsAnswered(t *testing.T) {
 	})
 }
 
-// TestSubmitOnce checks that jobs are submitted once if they arrive through the socket and as a
-// file with the same name.
-func TestSubmitOnce(t *testing.T) {
+// TestJobsArriveOnceBySocketAndFile checks that jobs are submitted once if they arrive through the
+// socket and as a file with the same name.
+func TestJobsArriveOnceBySocketAndFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		defer s.end()
@@ -308,9 +308,9 @@ func TestSubmitOnce(t *testing.T) {
 	})
 }
 
-// TestFindStored checks that FindStored finds the jobs of requests that were stored but not
-// answered.
-func TestFindStored(t *testing.T) {
+// TestFindStoredFindsUnansweredJobs checks that FindStored finds the jobs of requests that were
+// stored but not answered.
+func TestFindStoredFindsUnansweredJobs(t *testing.T) {
 	specs := jobstest.Specs(4)
 	specs[1].Options = &jobs.Options{Request: oldName}
 	specs[2].Options = &jobs.Options{Request: name1}
@@ -321,10 +321,10 @@ func TestFindStored(t *testing.T) {
 	}
 }
 
-// TestEarlyRequest checks that a request may name jobs that are still being submitted. Polls in the
-// meantime do not shorten its waiting time. When all stored jobs are submitted, neither it nor the
-// next request waits (K9: no job is left out silently).
-func TestEarlyRequest(t *testing.T) {
+// TestRequestWaitsForItsJobs checks that a request may name jobs that are still being submitted.
+// Polls in the meantime do not shorten its waiting time. When all stored jobs are submitted,
+// neither it nor the next request waits (K9: no job is left out silently).
+func TestRequestWaitsForItsJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(Inbox)
 		for i := range 100 {
@@ -343,11 +343,11 @@ func TestEarlyRequest(t *testing.T) {
 	})
 }
 
-// TestStopFiles checks that each STOP file becomes a request once (D7), and that the stronger one
-// also takes effect after the weaker. Removing STOP ends its drain, and creating it again drains
-// again. A STOP file that was not created by the user of the run has no effect, which is reported
-// once.
-func TestStopFiles(t *testing.T) {
+// TestEachStopFileIsOneRequest checks that each STOP file becomes a request once (D7), and that the
+// stronger one also takes effect after the weaker. Removing STOP ends its drain, and creating it
+// again drains again. A STOP file that was not created by the user of the run has no effect, which
+// is reported once.
+func TestEachStopFileIsOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t)
 		defer s.end()

@@ -155,8 +155,9 @@ func wait(d time.Duration, tells ...chan struct{}) {
 	synctest.Wait()
 }
 
-// TestPace checks how often states and durable positions are published for each kind of signal.
-func TestPace(t *testing.T) {
+// TestHowOftenStatesArePublished checks how often states and durable positions are published for
+// each kind of signal.
+func TestHowOftenStatesArePublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
 		defer f.close(t)
@@ -223,8 +224,9 @@ func TestFirstChangeIsImmediate(t *testing.T) {
 	})
 }
 
-// TestQuestion checks that a question is published, and that it disappears after its answer.
-func TestQuestion(t *testing.T) {
+// TestQuestionIsPublishedUntilAnswered checks that a question is published, and that it disappears
+// after its answer.
+func TestQuestionIsPublishedUntilAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
 		defer f.close(t)
@@ -241,9 +243,9 @@ func TestQuestion(t *testing.T) {
 	})
 }
 
-// TestHungDisk checks that the socket gets all states while the disk hangs. The newest state is
-// written when the disk answers again.
-func TestHungDisk(t *testing.T) {
+// TestSocketGetsAllStatesWhileTheDiskHangs checks that the socket gets all states while the disk
+// hangs. The newest state is written when the disk answers again.
+func TestSocketGetsAllStatesWhileTheDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
 		defer f.close(t)
@@ -271,9 +273,10 @@ func TestHungDisk(t *testing.T) {
 	})
 }
 
-// TestFullDisk checks that a full disk is warned about once per failure, and that the newest state
-// is written afterward. There is no warning if the state already reports a problem.
-func TestFullDisk(t *testing.T) {
+// TestFullDiskIsWarnedAboutOnce checks that a full disk is warned about once per failure, and that
+// the newest state is written afterward. There is no warning if the state already reports a
+// problem.
+func TestFullDiskIsWarnedAboutOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
 		defer f.close(t)
@@ -300,8 +303,9 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// TestFenced checks that a fenced dispatcher writes nothing more, even after a hang.
-func TestFenced(t *testing.T) {
+// TestFencedDispatcherWritesNothing checks that a fenced dispatcher writes nothing more, even after
+// a hang.
+func TestFencedDispatcherWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
 		release := make(chan struct{})
@@ -331,9 +335,9 @@ func TestFenced(t *testing.T) {
 	})
 }
 
-// TestClose checks that Close writes the last state, and that it returns when its context ends if
-// the disk hangs.
-func TestClose(t *testing.T) {
+// TestCloseWritesTheLastState checks that Close writes the last state, and that it returns when its
+// context ends if the disk hangs.
+func TestCloseWritesTheLastState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := start(t)
 		wait(100 * time.Millisecond)

@@ -35,9 +35,9 @@ func TestUnsubmittedJobsAreLeft(t *testing.T) {
 	}
 }
 
-// TestSlotTime checks that the efficiency counts only slots of hosts that were up, from the time
-// when they were.
-func TestSlotTime(t *testing.T) {
+// TestSlotTimeCountsHostsThatAreUp checks that the efficiency counts only slots of hosts that were
+// up, from the time when they were.
+func TestSlotTimeCountsHostsThatAreUp(t *testing.T) {
 	at := time.Unix(1000, 0)
 	u := slotTime{last: at}
 	view := func(slots ...int) *dispatch.Snapshot {

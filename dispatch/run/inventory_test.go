@@ -120,10 +120,10 @@ func TestInventoryFileChanges(t *testing.T) {
 	c.wantHosts("on request", "d", "")
 }
 
-// TestInventoryAsked checks that requests of users survive a reload and apply to later dispatchers.
-// They are included in the inventory that is stored for later commands, also if the file is a list
-// of logins (B5).
-func TestInventoryAsked(t *testing.T) {
+// TestRequestsSurviveAReloadOfTheInventory checks that requests of users survive a reload and apply
+// to later dispatchers. They are included in the inventory that is stored for later commands, also
+// if the file is a list of logins (B5).
+func TestRequestsSurviveAReloadOfTheInventory(t *testing.T) {
 	for _, file := range []struct{ name, before, after string }{
 		{"toml", inventoryOf("a", "b"), inventoryOf("a", "b", "c")},
 		{"logins", "a\nb\n", "a\nb\nc\n"},
@@ -154,9 +154,9 @@ func TestInventoryAsked(t *testing.T) {
 	}
 }
 
-// TestInventoryProviders checks that changed providers and tokens are passed to the dispatcher
-// before the hosts are, and only if they have changed (P3, T7).
-func TestInventoryProviders(t *testing.T) {
+// TestProvidersChangeBeforeHosts checks that changed providers and tokens are passed to the
+// dispatcher before the hosts are, and only if they have changed (P3, T7).
+func TestProvidersChangeBeforeHosts(t *testing.T) {
 	provider := func(max string) string {
 		return "[[provider]]\nname = \"cloud\"\ncreate = \"c {name}\"\nlist = \"l\"\nterminate = \"t {name}\"\nmax = " + max + "\n"
 	}

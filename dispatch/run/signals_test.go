@@ -47,9 +47,9 @@ func TestSignalHandlerWaitsForNothing(t *testing.T) {
 	}
 }
 
-// TestReportAbort checks that a user who exits by a third Ctrl-C is told so and what continues. A
-// terminal that accepts no output does not block the exit.
-func TestReportAbort(t *testing.T) {
+// TestThirdCtrlCSaysWhatContinues checks that a user who exits by a third Ctrl-C is told so and
+// what continues. A terminal that accepts no output does not block the exit.
+func TestThirdCtrlCSaysWhatContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := make(chan struct{})
 		defer close(never)
@@ -122,9 +122,9 @@ func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
 	close(signals)
 }
 
-// TestInterrupts checks that each further Ctrl-C requests more, SIGTERM stops dispatching, and a
-// closed terminal stops nothing. Only --on-interrupt=cancel kills running jobs.
-func TestInterrupts(t *testing.T) {
+// TestEachFurtherCtrlCRequestsMore checks that each further Ctrl-C requests more, SIGTERM stops
+// dispatching, and a closed terminal stops nothing. Only --on-interrupt=cancel kills running jobs.
+func TestEachFurtherCtrlCRequestsMore(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		cancel bool

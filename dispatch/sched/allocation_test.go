@@ -41,9 +41,9 @@ func (s *stage) reportAllocation(left time.Duration) []Command {
 // success1ns is the outcome of a job that succeeded and took 1 ns.
 var success1ns = jobs.Outcome{Started: 1, Ended: 2}
 
-// TestAllocationOfNodes checks that each node of an allocation is a host, and that all of its nodes
-// are one instance (X3).
-func TestAllocationOfNodes(t *testing.T) {
+// TestEachNodeOfAnAllocationIsAHost checks that each node of an allocation is a host, and that all
+// of its nodes are one instance (X3).
+func TestEachNodeOfAnAllocationIsAHost(t *testing.T) {
 	s := allocatedStage(t, repeatOptions(4, jobs.NoOptions)...)
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating up")
 	s.started("dcs-r-1.n1", "1.1 2.1")
@@ -56,9 +56,9 @@ func TestAllocationOfNodes(t *testing.T) {
 	want(t, "when both have left", formatCommands[TerminateInstance](s.wait(2*time.Second)), "{cloud dcs-r-1}")
 }
 
-// TestAllocationKeepsOutputs checks that the outputs of each node without a shared directory are
-// fetched before the allocation is terminated (X3).
-func TestAllocationKeepsOutputs(t *testing.T) {
+// TestOutputsAreFetchedBeforeTermination checks that the outputs of each node without a shared
+// directory are fetched before the allocation is terminated (X3).
+func TestOutputsAreFetchedBeforeTermination(t *testing.T) {
 	s := allocatedStage(t, repeatOptions(4, jobs.NoOptions)...)
 	for _, node := range []string{"dcs-r-1.n1", "dcs-r-1.n2"} {
 		s.c.byName[node].hello.Shared = false
@@ -110,9 +110,10 @@ func TestStartsBeforeTheEnd(t *testing.T) {
 	}
 }
 
-// TestEndOfAllocation checks that jobs that still run shortly before the end of an allocation are
-// stopped and queued again without using up a try. The allocation is then terminated (X3).
-func TestEndOfAllocation(t *testing.T) {
+// TestJobsAreStoppedBeforeTheAllocationEnds checks that jobs that still run shortly before the end
+// of an allocation are stopped and queued again without using up a try. The allocation is then
+// terminated (X3).
+func TestJobsAreStoppedBeforeTheAllocationEnds(t *testing.T) {
 	s := allocatedStage(t, jobs.NoOptions)
 	s.started("dcs-r-1.n1", "1.1")
 	want(t, "before", formatCommands[Kill](s.wait(hpcTime-time.Minute, "dcs-r-1.n1", "dcs-r-1.n2")), "")
@@ -140,10 +141,10 @@ func TestNodesDieUnderAJob(t *testing.T) {
 	wantContains(t, "reason", s.job(1).Reason, "died under it 10 times")
 }
 
-// TestPreempted checks that an allocation is no longer used once it is not listed, even if its
-// nodes still answer. A job that ends by SIGTERM, as at the end of an allocation, has not failed
-// unless this happens too often (X3).
-func TestPreempted(t *testing.T) {
+// TestUnlistedAllocationIsNotUsed checks that an allocation is no longer used once it is not
+// listed, even if its nodes still answer. A job that ends by SIGTERM, as at the end of an
+// allocation, has not failed unless this happens too often (X3).
+func TestUnlistedAllocationIsNotUsed(t *testing.T) {
 	s := allocatedStage(t, repeatOptions(2, jobs.NoOptions)...)
 	s.started("dcs-r-1.n1", "1.1 2.1")
 	ended := jobs.Outcome{Started: 1, Ended: 2, Signal: "SIGTERM"}
@@ -163,9 +164,9 @@ func TestPreempted(t *testing.T) {
 	wantContains(t, "after it is not listed", formatCommands[Kill](commands), "its allocation ends")
 }
 
-// TestPendingAllocation checks that an allocation may be pending for a long time. It is not given
-// up, no other allocation is created for the same jobs, and the reason is shown (X3).
-func TestPendingAllocation(t *testing.T) {
+// TestAllocationMayBePendingForLong checks that an allocation may be pending for a long time. It is
+// not given up, no other allocation is created for the same jobs, and the reason is shown (X3).
+func TestAllocationMayBePendingForLong(t *testing.T) {
 	p := testProvider()
 	p.Slurm = &hosts.Slurm{Nodes: 2, Time: hpcTime, Margin: 5 * time.Minute}
 	s := newStage(t, withProvider(Config{GiveUpAfter: time.Minute}, p))
@@ -188,9 +189,9 @@ func TestPendingAllocation(t *testing.T) {
 	want(t, "finish", s.finishText(), "")
 }
 
-// TestLongerThanAllocations checks that a job that is longer than every allocation fails at once
-// instead of waiting (X3).
-func TestLongerThanAllocations(t *testing.T) {
+// TestJobLongerThanAllocationsFails checks that a job that is longer than every allocation fails at
+// once instead of waiting (X3).
+func TestJobLongerThanAllocationsFails(t *testing.T) {
 	s := allocatedStage(t, jobs.NoOptions, &jobs.Options{Timeout: 2 * hpcTime})
 	s.wantState(2, jobs.Failed)
 	wantContains(t, "reason", s.job(2).Reason, "does not fit into the allocations of provider cloud (time = ")

@@ -14,10 +14,10 @@ import (
 	"dcs-tui/jobs/ask"
 )
 
-// TestMinimalTimeouts checks that the minimal timeouts skip the same tuples as all timeouts do, in
-// whatever order the timeouts arrive. No minimal timeout implies another one, and no job sorts
-// before a job that is at most as hard (E2).
-func TestMinimalTimeouts(t *testing.T) {
+// TestMinimalTimeoutsSkipTheSame checks that the minimal timeouts skip the same tuples as all
+// timeouts do, in whatever order the timeouts arrive. No minimal timeout implies another one, and
+// no job sorts before a job that is at most as hard (E2).
+func TestMinimalTimeoutsSkipTheSame(t *testing.T) {
 	words := []string{"0", "1", "2", "3.0", "-1", "x", "y"}
 	limits := []time.Duration{0, time.Second, time.Minute}
 	for seed := range uint64(300) {
@@ -131,9 +131,9 @@ func BenchmarkDomino(b *testing.B) {
 	}
 }
 
-// TestReadProgress checks that DCS_PROGRESS is read as a fraction, or as text that is shown
-// unchanged.
-func TestReadProgress(t *testing.T) {
+// TestProgressIsAFractionOrAText checks that DCS_PROGRESS is read as a fraction, or as text that is
+// shown unchanged.
+func TestProgressIsAFractionOrAText(t *testing.T) {
 	for text, want := range map[string]float64{"0.5": 0.5, " 42% \n": 0.42, "21/50": 0.42, "1": 1, "0": 0, "3 / 4": 0.75,
 		"": -1, "x": -1, "120%": -1, "5/0": -1, "NaN": -1, "-1": -1, "epoch 3": -1} {
 		got, said := jobs.ReadProgress(text)
@@ -146,10 +146,10 @@ func TestReadProgress(t *testing.T) {
 	}
 }
 
-// TestETAOfProgress checks that the forecast uses the progress that jobs report. A single job that
-// is a third done has a forecast, which does not grow while the job proceeds as reported, and which
-// has a realistic spread. A job whose report cannot be parsed has no forecast.
-func TestETAOfProgress(t *testing.T) {
+// TestForecastUsesProgress checks that the forecast uses the progress that jobs report. A single
+// job that is a third done has a forecast, which does not grow while the job proceeds as reported,
+// and which has a realistic spread. A job whose report cannot be parsed has no forecast.
+func TestForecastUsesProgress(t *testing.T) {
 	s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
 	says := func(text string) {
@@ -220,10 +220,10 @@ func (s *stage) toUndo(ev Event) []jobs.ID {
 	return ask.JobsToRequeue(s.c.table, trace.Affected)
 }
 
-// TestUndoCancel checks that a requeue restores all jobs that a cancel ended. This includes the
-// jobs that were skipped because of it and jobs that are still being stopped when the requeue
-// arrives, but not jobs that had ended before.
-func TestUndoCancel(t *testing.T) {
+// TestRequeueRestoresWhatACancelEnded checks that a requeue restores all jobs that a cancel ended.
+// This includes the jobs that were skipped because of it and jobs that are still being stopped when
+// the requeue arrives, but not jobs that had ended before.
+func TestRequeueRestoresWhatACancelEnded(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		s := connectedStage(t, Config{Tries: 1}, testHost("a", 2))
 		after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids} }
@@ -261,9 +261,9 @@ func TestUndoCancel(t *testing.T) {
 	}
 }
 
-// TestUndoUndone checks that a cancel after the undo takes effect, and that a job that ended before
-// its cancel took effect keeps its result.
-func TestUndoUndone(t *testing.T) {
+// TestCancelAfterAnUndoTakesEffect checks that a cancel after the undo takes effect, and that a job
+// that ended before its cancel took effect keeps its result.
+func TestCancelAfterAnUndoTakesEffect(t *testing.T) {
 	s := stageWithJobs(t, 2, Config{}, testHost("a", 2))
 	s.started("a", "1.1 2.1")
 	both := []jobs.ID{1, 2}

@@ -11,8 +11,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestHighWater checks the size of a host's buffer (B3).
-func TestHighWater(t *testing.T) {
+// TestSizeOfABuffer checks the size of a host's buffer (B3).
+func TestSizeOfABuffer(t *testing.T) {
 	for _, tt := range []struct {
 		slots int
 		mean  float64
@@ -40,10 +40,10 @@ func (s *stage) quickOutcome() jobs.Outcome {
 	return jobs.Outcome{Started: s.now().Wall - 1e8, Ended: s.now().Wall}
 }
 
-// TestBuffer checks that no job is buffered while no run time is known. After that, the buffer is
-// filled to the high water mark, is refilled when it is less than half full, and never holds more
-// than a fair part of the queue.
-func TestBuffer(t *testing.T) {
+// TestBufferIsFilledOnceRunTimesAreKnown checks that no job is buffered while no run time is known.
+// After that, the buffer is filled to the high water mark, is refilled when it is less than half
+// full, and never holds more than a fair part of the queue.
+func TestBufferIsFilledOnceRunTimesAreKnown(t *testing.T) {
 	s := stageWithJobs(t, 1000, Config{}, testHost("a", 4))
 	want(t, "slots alone", launchedOn(s.commands, "a"), "1.1 2.1 3.1 4.1")
 	end := func(n int) int { // returns how many jobs follow
@@ -61,9 +61,9 @@ func TestBuffer(t *testing.T) {
 	}
 }
 
-// TestNeverBuffered checks that jobs with several slots, GPUs, or memory needs start only on free
-// slots, and that no job is buffered behind them.
-func TestNeverBuffered(t *testing.T) {
+// TestLargeJobsAreNotBuffered checks that jobs with several slots, GPUs, or memory needs start only
+// on free slots, and that no job is buffered behind them.
+func TestLargeJobsAreNotBuffered(t *testing.T) {
 	for _, o := range []*jobs.Options{{Slots: 2}, {GPUs: 1}, {MemBytes: 1}} {
 		s := connectedStage(t, Config{}, testHost("a", 2))
 		s.submit(true, slices.Repeat([]*jobs.Options{o}, 50)...)
@@ -72,9 +72,9 @@ func TestNeverBuffered(t *testing.T) {
 	}
 }
 
-// TestBufferSpan checks that --buffer keeps a host busy for that long, and that the hosts share the
-// queue fairly (B3).
-func TestBufferSpan(t *testing.T) {
+// TestBufferKeepsAHostBusy checks that --buffer keeps a host busy for that long, and that the hosts
+// share the queue fairly (B3).
+func TestBufferKeepsAHostBusy(t *testing.T) {
 	s := connectedStage(t, Config{Buffer: 10 * time.Minute}, testHost("a", 1), testHost("b", 1))
 	s.submit(true, slices.Repeat([]*jobs.Options{{Estimate: time.Minute}}, 40)...)
 	for _, h := range s.c.hosts {
@@ -97,9 +97,9 @@ func TestSurplusStaysIfNotRunnableElsewhere(t *testing.T) {
 	want(t, "asked back", formatCommands[Withdraw](append(s.up("b"), s.wait(time.Second, "a", "b")...)), "")
 }
 
-// TestSurplusMoves checks that at the end of the queue a buffered job moves to a host with a free
-// slot, and that the move is not charged.
-func TestSurplusMoves(t *testing.T) {
+// TestBufferedJobMovesToAFreeSlot checks that at the end of the queue a buffered job moves to a
+// host with a free slot, and that the move is not charged.
+func TestBufferedJobMovesToAFreeSlot(t *testing.T) {
 	s := stageWithJobs(t, 4, Config{}, testHost("a", 1), testHost("b", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")

@@ -10,9 +10,10 @@ import (
 
 var success15s = jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 
-// TestCopies checks that a running job is copied when slots are free and no job waits (D3). The
-// number of copies and of tries limits this, and both the run and the job must allow it.
-func TestCopies(t *testing.T) {
+// TestRunningJobIsCopiedToAFreeSlot checks that a running job is copied when slots are free and no
+// job waits (D3). The number of copies and of tries limits this, and both the run and the job must
+// allow it.
+func TestRunningJobIsCopiedToAFreeSlot(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		cfg  Config
@@ -41,9 +42,9 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestCopyEnds checks that the first success is the job's result, and that the other attempt is
-// stopped without a charge. After a failure, the job depends on the other attempt.
-func TestCopyEnds(t *testing.T) {
+// TestFirstSuccessOfCopiesCounts checks that the first success is the job's result, and that the
+// other attempt is stopped without a charge. After a failure, the job depends on the other attempt.
+func TestFirstSuccessOfCopiesCounts(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		ends func(s *stage)
@@ -108,10 +109,10 @@ func TestStragglerBeforeQueue(t *testing.T) {
 	want(t, "job 1", s.history(1), "running: a running, b launching")
 }
 
-// TestSuspectCopiedFirst checks the order in which jobs are copied: first the jobs of a host that
+// TestOrderOfCopies checks the order in which jobs are copied: first the jobs of a host that
 // does not answer, then stragglers, then others. The run does not wait for the host once it has all
 // results (D3, D4).
-func TestSuspectCopiedFirst(t *testing.T) {
+func TestOrderOfCopies(t *testing.T) {
 	s := newStage(t, Config{Copies: 2}, testHost("a", 2), testHost("b", 2), testHost("c", 1))
 	s.up("a", "b")
 	s.submit(true, &jobs.Options{Estimate: time.Hour}, jobs.NoOptions, &jobs.Options{Estimate: time.Second}, jobs.NoOptions)

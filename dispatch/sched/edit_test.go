@@ -20,9 +20,9 @@ func launchedTexts(commands []Command) string {
 
 func (s *stage) edit(c jobs.Change, ids ...jobs.ID) []Command { return s.step(Edit{ids, c}) }
 
-// TestEdit checks that an edit changes a queued job, gives an ended job a new round, and leaves a
-// running job alone. Replaying the journal yields the same table.
-func TestEdit(t *testing.T) {
+// TestEditChangesAQueuedJob checks that an edit changes a queued job, gives an ended job a new
+// round, and leaves a running job alone. Replaying the journal yields the same table.
+func TestEditChangesAQueuedJob(t *testing.T) {
 	s := stageWithJobs(t, 3, Config{Tries: 1}, testHost("a", 1))
 	s.started("a", "1.1")
 	s.edit(jobs.Change{Command: new("new"), Timeout: new(time.Hour)}, 1, 2, 99)
@@ -54,9 +54,9 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// TestEditMovesClass checks that a job's current requirements count, even if it was queued before
-// the edit. No job is launched by its old requirements.
-func TestEditMovesClass(t *testing.T) {
+// TestCurrentRequirementsOfAnEditedJobCount checks that a job's current requirements count, even if
+// it was queued before the edit. No job is launched by its old requirements.
+func TestCurrentRequirementsOfAnEditedJobCount(t *testing.T) {
 	small, big := testHost("a", 1), testHost("b", 4)
 	big.Tags = []string{"big"}
 	s := newStage(t, Config{}, small, big)
@@ -73,9 +73,9 @@ func TestEditMovesClass(t *testing.T) {
 	wantContains(t, "a", launchedTexts(s.ended("a", "2.1", succeeded)), "4.1 true")
 }
 
-// TestEditRetrying checks that an edited job that waits for its next try is started at once, with
-// all of its tries. The hosts where the old command failed are not avoided.
-func TestEditRetrying(t *testing.T) {
+// TestEditedJobIsRetriedAtOnce checks that an edited job that waits for its next try is started at
+// once, with all of its tries. The hosts where the old command failed are not avoided.
+func TestEditedJobIsRetriedAtOnce(t *testing.T) {
 	s := stageWithJobs(t, 1, Config{Tries: 2}, testHost("a", 1))
 	s.ended("a", "1.1", exit1)
 	want(t, "wait state", s.c.queue.states[0], stateRetrying)
@@ -107,9 +107,9 @@ func TestEditLostComesBack(t *testing.T) {
 	}
 }
 
-// TestEditDependents checks that a parent and its child that have both ended can be edited in any
-// order.
-func TestEditDependents(t *testing.T) {
+// TestParentAndChildCanBeEditedInAnyOrder checks that a parent and its child that have both ended
+// can be edited in any order.
+func TestParentAndChildCanBeEditedInAnyOrder(t *testing.T) {
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 1))
 	s.submit(true, &jobs.Options{After: []jobs.ID{2}}, jobs.NoOptions)
 	s.ended("a", "2.1", exit1)
@@ -117,8 +117,9 @@ func TestEditDependents(t *testing.T) {
 	want(t, "child", launchedTexts(s.ended("a", "2.2", succeeded)), "1.1 b;")
 }
 
-// TestEditRefused checks that an invalid edit changes nothing and is explained by one event.
-func TestEditRefused(t *testing.T) {
+// TestInvalidEditChangesNothing checks that an invalid edit changes nothing and is explained by one
+// event.
+func TestInvalidEditChangesNothing(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1))
 	s.submitPlain(3)
 	s.edit(jobs.Change{Command: new(" ")}, 1, 2, 3)
@@ -128,9 +129,10 @@ func TestEditRefused(t *testing.T) {
 	wantContains(t, "why", s.records[0].Reason, "the command is empty")
 }
 
-// TestEditRequest checks that repeating the request for an edit, as after a crash, does nothing,
-// and that the jobs share their new options. TestRequestOfMany checks a large edit.
-func TestEditRequest(t *testing.T) {
+// TestRepeatedEditDoesNothing checks that repeating the request for an edit, as after a crash, does
+// nothing, and that the jobs share their new options. TestLargeRequestTakesSeveralSteps checks a
+// large edit.
+func TestRepeatedEditDoesNothing(t *testing.T) {
 	s := newStage(t, Config{})
 	s.submitPlain(3)
 	for _, name := range []string{"r", "again"} {

@@ -59,10 +59,10 @@ func runAll(draw func() float64, slots, n, when int) (truth, eta, spread float64
 	return truth - asked, eta, spread
 }
 
-// TestForecastCovers checks that in about two of three cases the end falls within eta ± spread,
-// whatever the distribution of run times and however many jobs are left. Near the end the share is
-// higher if run times have no long tail, because the distribution assumes one.
-func TestForecastCovers(t *testing.T) {
+// TestEndIsWithinTheSpread checks that in about two of three cases the end falls within eta ±
+// spread, whatever the distribution of run times and however many jobs are left. Near the end the
+// share is higher if run times have no long tail, because the distribution assumes one.
+func TestEndIsWithinTheSpread(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		draw           func(r *rand.Rand) float64
@@ -101,9 +101,9 @@ func TestForecastCovers(t *testing.T) {
 	}
 }
 
-// TestETA checks the forecast of the core in simulated runs. The core makes no forecast before
-// enough is known. The end is within the spread in about two of three runs.
-func TestETA(t *testing.T) {
+// TestForecastsOfSimulatedRuns checks the forecast of the core in simulated runs. The core makes no
+// forecast before enough is known. The end is within the spread in about two of three runs.
+func TestForecastsOfSimulatedRuns(t *testing.T) {
 	within, worlds := 0, 60
 	for seed := range uint64(worlds) {
 		r := rand.New(rand.NewPCG(seed, 3))

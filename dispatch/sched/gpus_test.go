@@ -123,10 +123,10 @@ func TestHalfGPUs(t *testing.T) {
 	want(t, "devices", devices(o), "[[0]]")
 }
 
-// TestForeignHalf checks that a device of which others use half takes only a job with half a
-// device, until a heartbeat shows that the device is free. A refused half is not tried again before
-// that.
-func TestForeignHalf(t *testing.T) {
+// TestHalfUsedDeviceTakesHalfAJob checks that a device of which others use half takes only a job
+// with half a device, until a heartbeat shows that the device is free. A refused half is not tried
+// again before that.
+func TestHalfUsedDeviceTakesHalfAJob(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 8))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 9, Slots: 8, MemBytes: 16 << 30, GPUs: 1, HalfGPUs: []int{0}}})
 	half := &jobs.Options{GPUs: jobs.HalfGPU}
@@ -144,9 +144,9 @@ func TestForeignHalf(t *testing.T) {
 	want(t, "he has ended", launchedOn(heartbeat(nil, []int{0}), "a"), "3.1")
 }
 
-// TestGPUNumbers checks that the devices are those that the host reports or those of gpu_ids, and
-// that gpus= limits how many of them may be used.
-func TestGPUNumbers(t *testing.T) {
+// TestUsableDevices checks that the devices are those that the host reports or those of gpu_ids,
+// and that gpus= limits how many of them may be used.
+func TestUsableDevices(t *testing.T) {
 	for _, c := range []struct {
 		ids  []int
 		most int

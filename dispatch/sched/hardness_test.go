@@ -33,10 +33,10 @@ func (s *stage) launchOrder(name string, commands []Command) (order []jobs.ID) {
 	}
 }
 
-// TestEasiestFirst checks that jobs run from the easiest to the hardest. Numbers are compared as
-// numbers, equal jobs run in file order, priority counts before hardness, and jobs without hardness
-// run first.
-func TestEasiestFirst(t *testing.T) {
+// TestEasiestJobRunsFirst checks that jobs run from the easiest to the hardest. Numbers are
+// compared as numbers, equal jobs run in file order, priority counts before hardness, and jobs
+// without hardness run first.
+func TestEasiestJobRunsFirst(t *testing.T) {
 	s := newStage(t, Config{}, testHost("melon1", 1))
 	urgent := withHardness("99", "99")
 	urgent.Priority = -1
@@ -44,10 +44,10 @@ func TestEasiestFirst(t *testing.T) {
 	want(t, "order", fmt.Sprint(s.launchOrder("melon1", s.up("melon1"))), "[5 6 7 3 4 2 1]")
 }
 
-// TestDomino checks that a timeout stops the running jobs that are as hard or harder, and skips the
-// waiting ones, whatever they wait for. Jobs that are not comparable and jobs of other batches
-// continue (E2).
-func TestDomino(t *testing.T) {
+// TestTimeoutEndsAndSkipsHarderJobs checks that a timeout stops the running jobs that are as hard
+// or harder, and skips the waiting ones, whatever they wait for. Jobs that are not comparable and
+// jobs of other batches continue (E2).
+func TestTimeoutEndsAndSkipsHarderJobs(t *testing.T) {
 	s := newStage(t, Config{}, testHost("melon1", 4))
 	other := withHardness("5", "5")
 	other.Queue, other.QueuePriority = "other", new(1) // runs later
@@ -211,10 +211,11 @@ func TestDominoAfterRestart(t *testing.T) {
 	}
 }
 
-// TestTimeoutUsed checks how much time a job that timed out had. The run's own timeout may have
-// been raised since then, and even a slightly longer timeout counts as more (docs/hardness.md). The
-// host's clock, which measured the run time, is slewed by less than a thousandth.
-func TestTimeoutUsed(t *testing.T) {
+// TestTimeOfATimedOutJob checks how much time a job that timed out had. The run's own timeout may
+// have been raised since then, and even a slightly longer timeout counts as more
+// (docs/hardness.md). The host's clock, which measured the run time, is slewed by less than a
+// thousandth.
+func TestTimeOfATimedOutJob(t *testing.T) {
 	const end = 2 * time.Second // it takes a moment to stop a job
 	for _, c := range []struct{ ran, limit, want time.Duration }{
 		{time.Hour + end, time.Hour, time.Hour},

@@ -75,10 +75,10 @@ func TestDiskNotKnownForAWhile(t *testing.T) {
 	want(t, "launched", launchedOn(s.commands, "a"), "1.1")
 }
 
-// TestEarlyHeartbeat checks that the early heartbeat provides the first measurement for max_load
-// and similar limits, but does not prove that the helper works. A host whose helper ends right
-// after it is not reconnected at once (B1).
-func TestEarlyHeartbeat(t *testing.T) {
+// TestEarlyHeartbeatIsOnlyAMeasurement checks that the early heartbeat provides the first
+// measurement for max_load and similar limits, but does not prove that the helper works. A host
+// whose helper ends right after it is not reconnected at once (B1).
+func TestEarlyHeartbeatIsOnlyAMeasurement(t *testing.T) {
 	h := testHost("a", 1)
 	h.Yield, h.MaxLoad = true, 9
 	s := newStage(t, Config{}, h)
@@ -209,8 +209,8 @@ func clockTimeOf(h, m int) time.Duration {
 	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute
 }
 
-// TestQuietLeft checks how much of the quiet hours is left, also across midnight (B7).
-func TestQuietLeft(t *testing.T) {
+// TestRestOfTheQuietHours checks how much of the quiet hours is left, also across midnight (B7).
+func TestRestOfTheQuietHours(t *testing.T) {
 	night := []hosts.Quiet{{From: clockTimeOf(22, 0), To: clockTimeOf(6, 0)}}
 	for _, tt := range []struct {
 		name       string
@@ -236,8 +236,8 @@ func TestQuietLeft(t *testing.T) {
 	}
 }
 
-// TestTimeOfDay checks that the host's time zone is used, limited to 14 h.
-func TestTimeOfDay(t *testing.T) {
+// TestHostsTimeZoneIsUsed checks that the host's time zone is used, limited to 14 h.
+func TestHostsTimeZoneIsUsed(t *testing.T) {
 	for _, tt := range []struct {
 		at   jobs.Stamp
 		zone int
@@ -270,10 +270,10 @@ func quietStage(t *testing.T) *stage {
 	return s
 }
 
-// TestQuietHours checks that during quiet hours nothing starts, buffered jobs are withdrawn, and
-// running jobs continue. Launching resumes at the instant the quiet hours end. Each change is
-// reported once (B7).
-func TestQuietHours(t *testing.T) {
+// TestNothingStartsDuringQuietHours checks that during quiet hours nothing starts, buffered jobs
+// are withdrawn, and running jobs continue. Launching resumes at the instant the quiet hours end.
+// Each change is reported once (B7).
+func TestNothingStartsDuringQuietHours(t *testing.T) {
 	s := quietStage(t)
 	want(t, "buffered", s.c.hosts[0].numBuffered(), 2)
 	want(t, "before", formatCommands[SetLimit](s.wait(40*time.Second-1, "a")), "")

@@ -30,9 +30,10 @@ func TestStoppedIsNotDraining(t *testing.T) {
 	want(t, "used again", shown(1), used)
 }
 
-// TestStuck checks that the reason is reported when jobs are ready and no host accepts them.
-// Failures are listed before requests by users. A host that is merely busy is no reason (X7).
-func TestStuck(t *testing.T) {
+// TestReasonWhyNoHostAcceptsJobs checks that the reason is reported when jobs are ready and no host
+// accepts them. Failures are listed before requests by users. A host that is merely busy is no
+// reason (X7).
+func TestReasonWhyNoHostAcceptsJobs(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.submitPlain(3)
 	want(t, "before anybody has answered", s.c.WhyStuck(), "")
@@ -107,9 +108,9 @@ func TestHostSettingsSurvive(t *testing.T) {
 	}
 }
 
-// TestHostSettingsOnce checks that a repeated request makes one record, and that a request that
-// changes nothing makes none.
-func TestHostSettingsOnce(t *testing.T) {
+// TestRepeatedHostSettingMakesOneRecord checks that a repeated request makes one record, and that a
+// request that changes nothing makes none.
+func TestRepeatedHostSettingMakesOneRecord(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 1))
 	for _, ev := range []Event{DrainHost{Host: "a"}, DrainHost{Host: "a", On: true}, DrainHost{Host: "a", On: true}, SetSlots{Host: "a", Slots: 3},
 		SetSlots{Host: "a", Slots: 3}, DrainHost{Host: "x", On: true}, SetSlots{Host: "a"}} {
@@ -118,9 +119,10 @@ func TestHostSettingsOnce(t *testing.T) {
 	want(t, "records", s.numRecords(jobs.KindHost), 3)
 }
 
-// TestPauseSurvives checks that a pause applies to the next dispatcher, which reports it, until a
-// user continues. A Hold does not end a pause, and the end of a pause does not end a Hold.
-func TestPauseSurvives(t *testing.T) {
+// TestPauseAppliesToTheNextDispatcher checks that a pause applies to the next dispatcher, which
+// reports it, until a user continues. A Hold does not end a pause, and the end of a pause does not
+// end a Hold.
+func TestPauseAppliesToTheNextDispatcher(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1))
 	s.submit(false)
 	s.step(Pause{On: true})

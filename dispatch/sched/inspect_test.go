@@ -95,11 +95,11 @@ func TestMountThatHangs(t *testing.T) {
 	}
 }
 
-// TestHeartbeatFile checks that a host past lost_after keeps its running jobs while its heartbeat
-// file changes, and loses them when the file has stopped changing, however new it looks. A
-// lost_after that is shorter than the time in which a change can be noticed is extended, unless
-// nobody answers an Inspect.
-func TestHeartbeatFile(t *testing.T) {
+// TestChangingHeartbeatFileKeepsJobs checks that a host past lost_after keeps its running jobs
+// while its heartbeat file changes, and loses them when the file has stopped changing, however new
+// it looks. A lost_after that is shorter than the time in which a change can be noticed is
+// extended, unless nobody answers an Inspect.
+func TestChangingHeartbeatFileKeepsJobs(t *testing.T) {
 	const always = time.Hour
 	for _, tt := range []struct {
 		name      string
@@ -132,9 +132,10 @@ func TestHeartbeatFile(t *testing.T) {
 	}
 }
 
-// TestClaimSeen checks that an attempt whose start was never reported counts as running if its
-// claim exists. It is not treated as a buffered attempt. A tombstone frees the job at once.
-func TestClaimSeen(t *testing.T) {
+// TestSeenClaimCountsAsRunning checks that an attempt whose start was never reported counts as
+// running if its claim exists. It is not treated as a buffered attempt. A tombstone frees the job
+// at once.
+func TestSeenClaimCountsAsRunning(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 2), testHost("b", 1), testHost("c", 1))
 	s.connectIn("/run", true, "a", "b", "c")
 	s.step(DrainHost{Host: "b", On: true})

@@ -19,7 +19,8 @@ import (
 )
 
 // Inconsistency describes counts and indexes of the core that do not agree with its table. It
-// returns "" if there are none. TestWorlds calls it in simulated worlds.
+// returns "" if there are none. TestCoreStaysConsistentInSimulatedWorlds calls it in simulated
+// worlds.
 func Inconsistency(c *Core) string {
 	open := 0
 	for _, h := range c.allHosts() {
@@ -95,10 +96,10 @@ func Inconsistency(c *Core) string {
 	return ""
 }
 
-// TestPure checks that the core is deterministic. The files of this package and the Fold of jobs
-// start no goroutine, use no channel, lock, or clock, and range over no map, whose order is random.
-// The test inspects syntax trees, so no run is needed.
-func TestPure(t *testing.T) {
+// TestCoreIsPure checks that the core is deterministic. The files of this package and the Fold of
+// jobs start no goroutine, use no channel, lock, or clock, and range over no map, whose order is
+// random. The test inspects syntax trees, so no run is needed.
+func TestCoreIsPure(t *testing.T) {
 	own, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
@@ -119,8 +120,9 @@ func TestPure(t *testing.T) {
 	}
 }
 
-// TestPureCatches checks that impurities detects each kind of violation, and nothing else.
-func TestPureCatches(t *testing.T) {
+// TestImpuritiesAreDetected checks that impurities detects each kind of violation, and nothing
+// else.
+func TestImpuritiesAreDetected(t *testing.T) {
 	imports := exportData(t)
 	for body, found := range map[string]string{
 		"go f()": "go statement", "select {}": "select",
@@ -179,7 +181,7 @@ var pureTime = map[string]bool{
 
 var pureRand = map[string]bool{"Rand": true, "New": true, "NewPCG": true}
 
-// impurities returns what files contain that TestPure forbids.
+// impurities returns what files contain that TestCoreIsPure forbids.
 func impurities(imports types.Importer, fset *token.FileSet, files []*ast.File) []string {
 	info := &types.Info{Types: make(map[ast.Expr]types.TypeAndValue), Uses: make(map[*ast.Ident]types.Object)}
 	conf := types.Config{Importer: imports, Error: func(error) {}}

@@ -23,8 +23,9 @@ func hostAt(name string, slots int, address string) *hosts.Host {
 
 func setHosts(list ...*hosts.Host) SetHosts { return SetHosts{Hosts: list} }
 
-// TestSetHosts checks that hosts can be added and removed while the run continues (B5).
-func TestSetHosts(t *testing.T) {
+// TestHostsAreAddedAndRemovedDuringARun checks that hosts can be added and removed while the run
+// continues (B5).
+func TestHostsAreAddedAndRemovedDuringARun(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		do   func(t *testing.T, s *stage)

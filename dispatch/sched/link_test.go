@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestReconnectDelay checks the delay before a reconnect (B1). It is random(0.5, 1) x min(2^n s,
-// cap), and is short while the host has been away for less than a minute.
-func TestReconnectDelay(t *testing.T) {
+// TestDelayBeforeAReconnect checks the delay before a reconnect (B1). It is random(0.5, 1) x
+// min(2^n s, cap), and is short while the host has been away for less than a minute.
+func TestDelayBeforeAReconnect(t *testing.T) {
 	c := New(Config{Seed: 3}, &jobs.Table{}, nil)
 	for _, tt := range []struct {
 		n    int
@@ -69,9 +69,9 @@ func TestUsedSoonAfterReturn(t *testing.T) {
 	}
 }
 
-// TestPermanentTrouble checks that a host with a problem that only a user can fix is tried once a
-// minute, and never again if its host key is wrong. Other hosts continue to work.
-func TestPermanentTrouble(t *testing.T) {
+// TestHostThatNeedsAUserIsTriedRarely checks that a host with a problem that only a user can fix is
+// tried once a minute, and never again if its host key is wrong. Other hosts continue to work.
+func TestHostThatNeedsAUserIsTriedRarely(t *testing.T) {
 	for class, tries := range map[hosts.Class]int{hosts.Denied: 5, hosts.Misconfigured: 5, hosts.HostKey: 0} {
 		s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 		s.up("b")
@@ -89,9 +89,9 @@ func TestPermanentTrouble(t *testing.T) {
 	}
 }
 
-// TestNoHosts checks that a run ends at once if every host needs a user, and otherwise after
-// --give-up without a usable host.
-func TestNoHosts(t *testing.T) {
+// TestRunEndsWithoutUsableHosts checks that a run ends at once if every host needs a user, and
+// otherwise after --give-up without a usable host.
+func TestRunEndsWithoutUsableHosts(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.submitPlain(1)
 	s.step(hostDown("a", hosts.HostKey, "the host key has changed"))
@@ -113,9 +113,9 @@ func TestNoHosts(t *testing.T) {
 	want(t, "finish after 5 min", s.finishText(), "no_hosts")
 }
 
-// TestFlappingHost checks that a link that ends before its first heartbeat counts as a failure.
-// Otherwise a helper that dies at once would be started in a tight loop.
-func TestFlappingHost(t *testing.T) {
+// TestLinkWithoutAHeartbeatIsAFailure checks that a link that ends before its first heartbeat
+// counts as a failure. Otherwise a helper that dies at once would be started in a tight loop.
+func TestLinkWithoutAHeartbeatIsAFailure(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.up("b")
 	n := 0
@@ -133,9 +133,9 @@ func TestFlappingHost(t *testing.T) {
 	wantBetween(t, "connections in 10 min", n, 1, 30)
 }
 
-// TestCwdMissing checks that a host without the directory gets no job, and that the reason names
-// --cwd.
-func TestCwdMissing(t *testing.T) {
+// TestHostWithoutTheDirectoryGetsNoJob checks that a host without the directory gets no job, and
+// that the reason names --cwd.
+func TestHostWithoutTheDirectoryGetsNoJob(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.up("b")
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 1, CwdError: "/x: no such directory"}})
@@ -295,9 +295,9 @@ func TestRunTimesAreBounded(t *testing.T) {
 	wantBetween(t, "mean in s", s.c.stats[""].recent.all, 0, 1000)
 }
 
-// TestOldRound checks that a success of an earlier round never counts for a later one, however it
-// is reported (promise 2).
-func TestOldRound(t *testing.T) {
+// TestSuccessOfAnEarlierRoundDoesNotCount checks that a success of an earlier round never counts
+// for a later one, however it is reported (promise 2).
+func TestSuccessOfAnEarlierRoundDoesNotCount(t *testing.T) {
 	news := map[string]func(s *stage, host, id string){
 		"exits":  func(s *stage, host, id string) { s.ended(host, id, succeeded) },
 		"probed": func(s *stage, host, id string) { s.probedAs(host, id, hosts.HasExited, &succeeded) },

@@ -16,9 +16,9 @@ func hostDown(name string, class hosts.Class, text string) HostDown {
 	return HostDown{name, &hosts.Error{Host: name, Class: class, Err: errors.New(text)}}
 }
 
-// TestSuspect checks that a host without a heartbeat for 15 s gets no more jobs and is reconnected
-// (D6).
-func TestSuspect(t *testing.T) {
+// TestSilentHostGetsNoJobs checks that a host without a heartbeat for 15 s gets no more jobs and is
+// reconnected (D6).
+func TestSilentHostGetsNoJobs(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	o := s.wait(14*time.Second, "b")
 	want(t, "too early", formatCommands[Disconnect](o), "")
@@ -31,10 +31,10 @@ func TestSuspect(t *testing.T) {
 	want(t, "one for b", launchedOn(s.commands, "b"), "1.1")
 }
 
-// TestLost checks that a host that is silent for 60 s is given up, and that its jobs are requeued
-// first and are not charged (D6, E6). An attempt that had not started waits for the end of its
-// lease.
-func TestLost(t *testing.T) {
+// TestSilentHostIsGivenUp checks that a host that is silent for 60 s is given up, and that its jobs
+// are requeued first and are not charged (D6, E6). An attempt that had not started waits for the
+// end of its lease.
+func TestSilentHostIsGivenUp(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	s.submit(false, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
 	s.submit(true, &jobs.Options{Priority: -5})
@@ -98,10 +98,10 @@ func TestOnLostWait(t *testing.T) {
 	s.wantState(1, jobs.Canceled)
 }
 
-// TestVanishedTogether checks that no host is given up when more than half of all hosts go silent
-// together, because then the dispatcher's own network is at fault. A single host is also waited
-// for. Hosts that are still away some time after others have returned are given up.
-func TestVanishedTogether(t *testing.T) {
+// TestNoHostIsGivenUpIfMostAreSilent checks that no host is given up when more than half of all
+// hosts go silent together, because then the dispatcher's own network is at fault. A single host is
+// also waited for. Hosts that are still away some time after others have returned are given up.
+func TestNoHostIsGivenUpIfMostAreSilent(t *testing.T) {
 	s := oneJobEach(t, Config{GiveUpAfter: time.Hour}, "a", "b", "c", "d")
 	for _, n := range []string{"a", "b", "c"} {
 		s.step(hostDown(n, hosts.Unreachable, "no route"))
@@ -147,9 +147,9 @@ func replacedStage(t *testing.T) *stage {
 	return s
 }
 
-// TestLateResult checks that the result of a lost attempt counts if none was accepted yet. The
-// attempt that replaced it is killed and changes nothing (promise 2).
-func TestLateResult(t *testing.T) {
+// TestResultOfALostAttemptCounts checks that the result of a lost attempt counts if none was
+// accepted yet. The attempt that replaced it is killed and changes nothing (promise 2).
+func TestResultOfALostAttemptCounts(t *testing.T) {
 	s := lostStage(t, Config{})
 	want(t, "asked on its return", formatCommands[Probe](s.up("a")), "{a [1.1]}")
 	want(t, "not where it may run", launchedOn(s.commands, "a"), "")
@@ -171,9 +171,9 @@ func TestLateResult(t *testing.T) {
 	want(t, "a late failure", s.history(1), "queued, 1 failure: a exited")
 }
 
-// TestReturnsRunning checks that, when a lost attempt turns out to be running, the attempt that has
-// run for less time is killed.
-func TestReturnsRunning(t *testing.T) {
+// TestOfTwoRunningAttemptsTheYoungerIsKilled checks that, when a lost attempt turns out to be
+// running, the attempt that has run for less time is killed.
+func TestOfTwoRunningAttemptsTheYoungerIsKilled(t *testing.T) {
 	s := lostStage(t, Config{})
 	s.up("a")
 	s.probedAs("a", "1.1", hosts.IsRunning, nil)
@@ -207,9 +207,9 @@ func (s *stage) hostDies(name, attempt string) {
 	s.probedAs(name, attempt, hosts.Dead, nil)
 }
 
-// TestDeadThreeTimes checks that a job fails when hosts have died under it three times (B2). Until
-// then the deaths are not charged.
-func TestDeadThreeTimes(t *testing.T) {
+// TestJobFailsAfterThreeDeaths checks that a job fails when hosts have died under it three times
+// (B2). Until then the deaths are not charged.
+func TestJobFailsAfterThreeDeaths(t *testing.T) {
 	s := stageWithJobs(t, 1, Config{Tries: 1}, testHost("a", 1))
 	for n := 1; n <= 3; n++ {
 		s.wantState(1, jobs.Running)

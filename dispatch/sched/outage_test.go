@@ -58,9 +58,9 @@ func TestOutageShorterThanLost(t *testing.T) {
 	want(t, "given up while they came back", s.numRecords(jobs.KindLost), 0)
 }
 
-// TestOutageReturns checks that a host that was back for only a moment counts as part of the
-// outage.
-func TestOutageReturns(t *testing.T) {
+// TestHostBackForAMomentIsPartOfTheOutage checks that a host that was back for only a moment counts
+// as part of the outage.
+func TestHostBackForAMomentIsPartOfTheOutage(t *testing.T) {
 	s := outageStage(t, 5*time.Minute)
 	s.up("a")
 	s.wait(5*time.Second, "a")
@@ -92,9 +92,10 @@ func TestOneDiesAfterAnOutage(t *testing.T) {
 	want(t, "job 4", s.history(4), "queued: d lost")
 }
 
-// TestStall checks that hosts are not charged for silence while the dispatcher was suspended,
-// whichever event it processes first afterward. Their silence is counted again from there.
-func TestStall(t *testing.T) {
+// TestSuspensionOfTheDispatcherIsNoSilence checks that hosts are not charged for silence while the
+// dispatcher was suspended, whichever event it processes first afterward. Their silence is counted
+// again from there.
+func TestSuspensionOfTheDispatcherIsNoSilence(t *testing.T) {
 	for _, first := range []Event{Tick{}, HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1, Running: 1}}} {
 		for _, gap := range []time.Duration{14 * time.Second, 70 * time.Second, 3 * time.Hour} {
 			s := oneJobEach(t, Config{}, "a", "b", "c", "d")
@@ -192,10 +193,10 @@ func (s *stage) waitWithSilentHelper(d time.Duration, beating ...string) (all []
 	return all
 }
 
-// TestSilentHelper checks that a helper that sends a hello but no heartbeat is restarted. If that
-// continues, its host is declared lost like any silent host, with its buffered jobs. The host gets
-// no jobs until it sends a heartbeat (promise 1, D6).
-func TestSilentHelper(t *testing.T) {
+// TestHelperWithoutHeartbeatIsRestarted checks that a helper that sends a hello but no heartbeat is
+// restarted. If that continues, its host is declared lost like any silent host, with its buffered
+// jobs. The host gets no jobs until it sends a heartbeat (promise 1, D6).
+func TestHelperWithoutHeartbeatIsRestarted(t *testing.T) {
 	s := stageWithJobs(t, 4, Config{}, testHost("a", 2), testHost("b", 1), testHost("c", 1))
 	s.started("a", "1.1")
 	want(t, "handed over, not known to have started", s.job(2).Last().Host, "a")
@@ -217,8 +218,9 @@ func TestSilentHelper(t *testing.T) {
 	want(t, "linked", s.c.Linked("a"), true)
 }
 
-// TestSilentAlone checks that a run ends for lack of hosts if its only host never sends heartbeats.
-func TestSilentAlone(t *testing.T) {
+// TestRunEndsIfItsOnlyHostIsSilent checks that a run ends for lack of hosts if its only host never
+// sends heartbeats.
+func TestRunEndsIfItsOnlyHostIsSilent(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1))
 	s.submitPlain(1)
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 1, MemBytes: 1}})

@@ -31,8 +31,8 @@ func TestMostFreeSlots(t *testing.T) {
 	want(t, "the faster one", launchedOn(s.commands, "b"), "1.1 2.1")
 }
 
-// TestRequirements checks tags, GPUs with their device numbers, and memory (K10).
-func TestRequirements(t *testing.T) {
+// TestJobsRunWhereRequirementsAreMet checks tags, GPUs with their device numbers, and memory (K10).
+func TestJobsRunWhereRequirementsAreMet(t *testing.T) {
 	big := testHost("b", 4)
 	big.Tags = []string{"big"}
 	s := connectedStage(t, Config{}, testHost("a", 8), big)
@@ -50,9 +50,9 @@ func TestRequirements(t *testing.T) {
 	want(t, "next memory job", launchedOn(s.ended("a", "4.1", succeeded), "a"), "6.1")
 }
 
-// TestRetryElsewhere checks that the next try prefers another host (D2). It waits for a limited
-// time for a host that is up, and does not wait if there is no other host.
-func TestRetryElsewhere(t *testing.T) {
+// TestNextTryPrefersAnotherHost checks that the next try prefers another host (D2). It waits for a
+// limited time for a host that is up, and does not wait if there is no other host.
+func TestNextTryPrefersAnotherHost(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 2), testHost("b", 1))
 	s.submit(true, jobs.NoOptions, &jobs.Options{Priority: 5}, &jobs.Options{Priority: 5})
 	want(t, "b is full", launchedOn(s.commands, "b"), "3.1")
@@ -103,10 +103,10 @@ func TestAvoidanceTimeIsPerJob(t *testing.T) {
 	want(t, "so does job 1, later", launchedOn(s.wait(5*time.Second, "a", "b"), "a"), "1.2")
 }
 
-// TestKeptSlots checks that slots reserved for a job with several slots are not free for jobs
-// behind it, and that Why explains this (X7). Jobs before it that were buffered on that host still
-// start first.
-func TestKeptSlots(t *testing.T) {
+// TestReservedSlotsAreNotFree checks that slots reserved for a job with several slots are not free
+// for jobs behind it, and that Why explains this (X7). Jobs before it that were buffered on that
+// host still start first.
+func TestReservedSlotsAreNotFree(t *testing.T) {
 	s := connectedStage(t, Config{Buffer: time.Hour}, testHost("a", 2))
 	one := &jobs.Options{Estimate: time.Minute}
 	s.submit(false, one, one, one, one, &jobs.Options{Slots: 2}, one)
@@ -130,9 +130,9 @@ func TestKeptSlots(t *testing.T) {
 	want(t, "its turn", launchedOn(s.ended("a", "1.1", succeeded), "a"), "5.1")
 }
 
-// TestSeveralSlots checks that a job with several slots occupies them, and that a reservation keeps
-// single-slot jobs from starving it.
-func TestSeveralSlots(t *testing.T) {
+// TestWideJobIsNotStarved checks that a job with several slots occupies them, and that a
+// reservation keeps single-slot jobs from starving it.
+func TestWideJobIsNotStarved(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 4))
 	opts := repeatOptions(40, jobs.NoOptions)
 	opts[4] = &jobs.Options{Slots: 3}
@@ -172,10 +172,11 @@ func TestSeveralGPUsAtOnce(t *testing.T) {
 	s.wantState(3, jobs.Running)
 }
 
-// TestHybrid checks that local slots run the job with the shortest estimate first and remote slots
-// the first job of the file (D5), so that short jobs are done while remote hosts are being
-// connected. Priorities count first, and only a run with both kinds of hosts does this.
-func TestHybrid(t *testing.T) {
+// TestLocalSlotsRunTheShortestFirst checks that local slots run the job with the shortest estimate
+// first and remote slots the first job of the file (D5), so that short jobs are done while remote
+// hosts are being connected. Priorities count first, and only a run with both kinds of hosts does
+// this.
+func TestLocalSlotsRunTheShortestFirst(t *testing.T) {
 	local := func() *hosts.Host { h := testHost("here", 1); h.Link = "local"; return h }
 	est := func(d time.Duration) *jobs.Options { return &jobs.Options{Estimate: d} }
 	opts := []*jobs.Options{est(time.Hour), est(90 * time.Minute), est(2 * time.Hour), est(10 * time.Minute), est(time.Minute),
@@ -201,9 +202,9 @@ func TestHybrid(t *testing.T) {
 	want(t, "without remote hosts the common order", s.runThroughSlot("here", 7), "6.1 1.1 2.1 3.1 4.1 5.1 7.1")
 }
 
-// TestHybridByQueue checks that the run times of the queue count if there is no estimate by the
-// user.
-func TestHybridByQueue(t *testing.T) {
+// TestRunTimesOfTheQueueReplaceEstimates checks that the run times of the queue count if there is
+// no estimate by the user.
+func TestRunTimesOfTheQueueReplaceEstimates(t *testing.T) {
 	h := testHost("here", 1)
 	h.Link = "local"
 	s := newStage(t, Config{}, h, testHost("there", 2))
@@ -220,10 +221,10 @@ func TestHybridByQueue(t *testing.T) {
 	want(t, "free slots here", s.c.byName["here"].freeSlots(), 0)
 }
 
-// TestDeadline checks that the earliest deadline goes first among equal priorities (B6). A deadline
-// that cannot be met, by the user's estimate or the queue's run times, is reported once, and Why
-// explains it.
-func TestDeadline(t *testing.T) {
+// TestEarliestDeadlineGoesFirst checks that the earliest deadline goes first among equal priorities
+// (B6). A deadline that cannot be met, by the user's estimate or the queue's run times, is reported
+// once, and Why explains it.
+func TestEarliestDeadlineGoesFirst(t *testing.T) {
 	in := func(d time.Duration) time.Time { return wallStart.Time().Add(d) }
 	s := newStage(t, Config{}, testHost("a", 1))
 	s.submit(true,

@@ -121,9 +121,9 @@ func TestFirstFailuresPauseHost(t *testing.T) {
 	want(t, "paused though jobs fail everywhere", s.c.hosts[0].probation.paused, false)
 }
 
-// TestDiskFull checks that a job that fails while the disk is full keeps its tries, and that its
-// host pauses with a reason. This is limited to a number of times (promise 3).
-func TestDiskFull(t *testing.T) {
+// TestJobOnAFullDiskKeepsItsTries checks that a job that fails while the disk is full keeps its
+// tries, and that its host pauses with a reason. This is limited to a number of times (promise 3).
+func TestJobOnAFullDiskKeepsItsTries(t *testing.T) {
 	s := stageWithJobs(t, 1, Config{Tries: 1}, testHost("a", 1))
 	full := jobs.Outcome{Exit: 1, DiskFull: true, Started: wallStart, Ended: wallStart + 5e9}
 	for n := 1; n <= maxUnchargedPerTry; n++ {

@@ -57,10 +57,10 @@ func (s *stage) instanceRecords(name string) string {
 	return strings.Join(all, " ")
 }
 
-// TestCreateInstances checks that an instance is created only if, at the current rate, the queue
-// cannot be emptied within the time that a new instance needs to start. No more instances are
-// created than the jobs can use.
-func TestCreateInstances(t *testing.T) {
+// TestInstancesAreCreatedOnlyIfNeeded checks that an instance is created only if, at the current
+// rate, the queue cannot be emptied within the time that a new instance needs to start. No more
+// instances are created than the jobs can use.
+func TestInstancesAreCreatedOnlyIfNeeded(t *testing.T) {
 	few := testProvider()
 	few.Max = 1
 	ten := func(n int) func(s *stage) {
@@ -135,10 +135,10 @@ func servedStage(t *testing.T, shared bool, jobsToDo int, last bool) *stage {
 	return s
 }
 
-// TestTerminateInstances checks that an instance is terminated at once when the run has no more
-// work for it, and after idle if more jobs may come. It is never terminated while it has open
-// attempts or outputs that exist only there.
-func TestTerminateInstances(t *testing.T) {
+// TestUnneededInstancesAreTerminated checks that an instance is terminated at once when the run has
+// no more work for it, and after idle if more jobs may come. It is never terminated while it has
+// open attempts or outputs that exist only there.
+func TestUnneededInstancesAreTerminated(t *testing.T) {
 	ok := jobs.Outcome{Started: 1, Ended: 2}
 	t.Run("no more work", func(t *testing.T) {
 		s := servedStage(t, true, 2, true)
@@ -214,9 +214,9 @@ func TestTerminateInstances(t *testing.T) {
 	})
 }
 
-// TestCreationFails checks that failed creations are retried with growing delays, and that an
-// instance that a failed command left behind is terminated.
-func TestCreationFails(t *testing.T) {
+// TestFailedCreationIsRetried checks that failed creations are retried with growing delays, and
+// that an instance that a failed command left behind is terminated.
+func TestFailedCreationIsRetried(t *testing.T) {
 	s := newStage(t, withProvider(Config{GiveUpAfter: time.Hour}, testProvider()))
 	s.submitPlain(1)
 	s.answerList()
@@ -285,9 +285,9 @@ func TestInstanceListShrinks(t *testing.T) {
 	want(t, "after a list without it", s.instanceRecords("dcs-r-1"), "creating up gone")
 }
 
-// TestAdoptInstances checks that the next dispatcher adopts instances and terminates those that are
-// not needed. It requests the list before it treats an instance as gone.
-func TestAdoptInstances(t *testing.T) {
+// TestNextDispatcherAdoptsInstances checks that the next dispatcher adopts instances and terminates
+// those that are not needed. It requests the list before it treats an instance as gone.
+func TestNextDispatcherAdoptsInstances(t *testing.T) {
 	table := func(n int, records ...jobs.Record) *jobs.Table {
 		begin := []jobs.Record{{Kind: jobs.KindEpoch, Epoch: 2}, {Kind: jobs.KindAccepted, Job: 1, Count: n}}
 		return folded(t, &jobs.Table{Specs: specsOf(1, repeatOptions(n, jobs.NoOptions)...)}, append(begin, records...)...)
@@ -354,9 +354,9 @@ func TestAdoptInstances(t *testing.T) {
 	})
 }
 
-// TestSetProviders checks that a changed provider takes effect at once. A new provider creates
-// instances. A removed provider creates no more and terminates its instances.
-func TestSetProviders(t *testing.T) {
+// TestChangedProviderTakesEffectAtOnce checks that a changed provider takes effect at once. A new
+// provider creates instances. A removed provider creates no more and terminates its instances.
+func TestChangedProviderTakesEffectAtOnce(t *testing.T) {
 	s := connectedStage(t, Config{InstancePrefix: "dcs-r"}, testHost("a", 1))
 	s.submit(true, &jobs.Options{Tags: []string{"cloud"}}, &jobs.Options{Tags: []string{"cloud"}, Slots: 2})
 	s.wait(time.Second, "a")

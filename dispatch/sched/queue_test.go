@@ -12,9 +12,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestOrder checks that jobs are sorted by priority, then deadline, then id, and that a queued job
-// is moved if its priority changes (K2).
-func TestOrder(t *testing.T) {
+// TestOrderOfQueuedJobs checks that jobs are sorted by priority, then deadline, then id, and that a
+// queued job is moved if its priority changes (K2).
+func TestOrderOfQueuedJobs(t *testing.T) {
 	day := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := newStage(t, Config{}, testHost("a", 1))
 	s.submit(true, jobs.NoOptions, &jobs.Options{Priority: 5}, &jobs.Options{Priority: -2}, &jobs.Options{Deadline: day.Add(time.Hour)},
@@ -129,9 +129,9 @@ func TestUnsatisfiableJobFails(t *testing.T) {
 	}
 }
 
-// TestAfter checks that a job waits for its dependencies, is skipped if one fails, and fails if
-// they can never be met.
-func TestAfter(t *testing.T) {
+// TestJobWaitsForItsDependencies checks that a job waits for its dependencies, is skipped if one
+// fails, and fails if they can never be met.
+func TestJobWaitsForItsDependencies(t *testing.T) {
 	after := func(ids ...jobs.ID) *jobs.Options { return &jobs.Options{After: ids, Tries: 1} }
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 8))
 	s.submit(false, jobs.NoOptions, jobs.NoOptions, after(1, 2), after(3), after(2, 1, 1), after(9), after(10), after(7), after(11), jobs.NoOptions, jobs.NoOptions)
@@ -172,9 +172,9 @@ func noGPUs(name string) *hosts.Host {
 	return h
 }
 
-// TestDamagedSpec checks that a job whose stored specification is damaged is never launched. It
-// fails with that reason, and its dependents are skipped (promise 5).
-func TestDamagedSpec(t *testing.T) {
+// TestJobWithADamagedSpecIsNotLaunched checks that a job whose stored specification is damaged is
+// never launched. It fails with that reason, and its dependents are skipped (promise 5).
+func TestJobWithADamagedSpecIsNotLaunched(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 8))
 	lost := jobs.LostSpec(2, "jobs.jsonl:3: the line is damaged")
 	s.submit(true, jobs.NoOptions, lost.Options, &jobs.Options{After: []jobs.ID{2}})
@@ -184,9 +184,9 @@ func TestDamagedSpec(t *testing.T) {
 	s.wantState(3, jobs.Skipped)
 }
 
-// TestAfterConditions checks that a job waits until another job succeeds, ends, or fails, as its
-// condition requires. It is skipped when the condition can no longer be met.
-func TestAfterConditions(t *testing.T) {
+// TestJobWaitsForItsCondition checks that a job waits until another job succeeds, ends, or fails,
+// as its condition requires. It is skipped when the condition can no longer be met.
+func TestJobWaitsForItsCondition(t *testing.T) {
 	for _, tt := range []struct {
 		parent          jobs.Outcome
 		ok, any, failed jobs.JobState

@@ -34,9 +34,10 @@ func (s *stage) reportList(name, attempts string, a hosts.Answer, o *jobs.Outcom
 	return s.step(HostListed{name, m})
 }
 
-// TestReconcile checks that after damage nothing is launched before every host has listed its
-// attempts. These attempts are adopted and counted, and each job runs once (promises 1 and 2).
-func TestReconcile(t *testing.T) {
+// TestHostsListTheirAttemptsAfterDamage checks that after damage nothing is launched before every
+// host has listed its attempts. These attempts are adopted and counted, and each job runs once
+// (promises 1 and 2).
+func TestHostsListTheirAttemptsAfterDamage(t *testing.T) {
 	s := damagedStage(t, Config{}, 4, testHost("a", 2), testHost("b", 2))
 	o := s.up("a", "b")
 	want(t, "lists", formatCommands[List](o), "{a } {b }")
@@ -71,9 +72,9 @@ func TestReconcileWithoutOneHost(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestReconcileFromFiles checks that claims and sentinels in the run directory are known before any
-// host has answered (X1).
-func TestReconcileFromFiles(t *testing.T) {
+// TestRunDirectoryIsReadBeforeHostsAnswer checks that claims and sentinels in the run directory are
+// known before any host has answered (X1).
+func TestRunDirectoryIsReadBeforeHostsAnswer(t *testing.T) {
 	s := damagedStage(t, Config{Found: []Found{
 		{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited, Outcome: &succeeded}},
 		{"gone", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 2, N: 1}, Answer: hosts.IsRunning}},
@@ -119,9 +120,9 @@ func TestCancelOutlivesDamage(t *testing.T) {
 	s.wantState(1, jobs.Canceled)
 }
 
-// TestReconcileNumbers checks that the number of an unrecorded attempt that is killed, because its
-// job has a result or a better attempt, is not used again (promise 2).
-func TestReconcileNumbers(t *testing.T) {
+// TestNumberOfAKilledAttemptIsNotReused checks that the number of an unrecorded attempt that is
+// killed, because its job has a result or a better attempt, is not used again (promise 2).
+func TestNumberOfAKilledAttemptIsNotReused(t *testing.T) {
 	s := damagedStage(t, Config{}, 2, testHost("a", 1), testHost("b", 1))
 	s.up("a", "b")
 	s.reportList("a", "1.1", hosts.HasExited, &succeeded, true)
@@ -134,9 +135,9 @@ func TestReconcileNumbers(t *testing.T) {
 	r.wantState(1, jobs.Running)
 }
 
-// TestReconcileBuffered checks that an attempt that is found late, has not started, and whose job
-// has another attempt by then is withdrawn (promise 2).
-func TestReconcileBuffered(t *testing.T) {
+// TestUnstartedAttemptThatIsFoundLateIsWithdrawn checks that an attempt that is found late, has not
+// started, and whose job has another attempt by then is withdrawn (promise 2).
+func TestUnstartedAttemptThatIsFoundLateIsWithdrawn(t *testing.T) {
 	s := damagedStage(t, Config{}, 1, testHost("a", 1), testHost("b", 1))
 	s.up("a")
 	s.reportList("a", "", hosts.Dead, nil, true)
@@ -170,10 +171,10 @@ func TestResultNumbersAfterDamage(t *testing.T) {
 	}
 }
 
-// TestHostsListFirst checks that a dispatcher that resumes a run launches nothing before the hosts
-// that are up have listed their attempts (promises 1 and 2). It does not wait for a host that has
-// failed to answer, and waits only a few seconds for a first connection.
-func TestHostsListFirst(t *testing.T) {
+// TestNothingIsLaunchedBeforeHostsHaveListed checks that a dispatcher that resumes a run launches
+// nothing before the hosts that are up have listed their attempts (promises 1 and 2). It does not
+// wait for a host that has failed to answer, and waits only a few seconds for a first connection.
+func TestNothingIsLaunchedBeforeHostsHaveListed(t *testing.T) {
 	for name, c := range map[string]struct {
 		then func(s *stage) []Command
 		want string
@@ -199,10 +200,10 @@ func TestHostsListFirst(t *testing.T) {
 	}
 }
 
-// TestUnrecordedAttempt checks that an attempt without a record counts as damage. All hosts must
-// then list everything, including a host that comes up after launching has begun, and later
-// dispatchers know of the damage.
-func TestUnrecordedAttempt(t *testing.T) {
+// TestUnrecordedAttemptCountsAsDamage checks that an attempt without a record counts as damage. All
+// hosts must then list everything, including a host that comes up after launching has begun, and
+// later dispatchers know of the damage.
+func TestUnrecordedAttemptCountsAsDamage(t *testing.T) {
 	s := continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 4, testHost("a", 1), testHost("b", 1))
 	s.up("a")
 	s.step(hostDown("b", hosts.Unreachable, "gone"))
@@ -274,9 +275,9 @@ func TestNumberGivenAgain(t *testing.T) {
 	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] its job has a result or another attempt}")
 }
 
-// TestUnclearAttempt checks that a list is incomplete if a part of it has an attempt that cannot be
-// read, and that this is reported once.
-func TestUnclearAttempt(t *testing.T) {
+// TestListWithAnUnreadableAttemptIsIncomplete checks that a list is incomplete if a part of it has
+// an attempt that cannot be read, and that this is reported once.
+func TestListWithAnUnreadableAttemptIsIncomplete(t *testing.T) {
 	s := continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 1, testHost("a", 1))
 	s.up("a")
 	for range 3 {
@@ -316,9 +317,9 @@ func TestListOfUnfinishedJobs(t *testing.T) {
 	want(t, "asked again", formatCommands[List](s.up("a")), "")
 }
 
-// TestUnfinished checks that the jobs to list are few ranges even if most jobs have finished, and
-// that after damage all jobs are listed.
-func TestUnfinished(t *testing.T) {
+// TestJobsToListAreFewRanges checks that the jobs to list are few ranges even if most jobs have
+// finished, and that after damage all jobs are listed.
+func TestJobsToListAreFewRanges(t *testing.T) {
 	table := &jobs.Table{Jobs: make([]jobs.Job, 1000)}
 	for i := range table.Jobs {
 		table.Jobs[i].State = jobs.Succeeded
@@ -333,9 +334,9 @@ func TestUnfinished(t *testing.T) {
 	}
 }
 
-// TestStoredJobs checks that jobs that a dispatcher stored, but did not accept before it died,
-// belong to the run. An unrecorded claim of such a job counts as damage.
-func TestStoredJobs(t *testing.T) {
+// TestStoredJobsBelongToTheRun checks that jobs that a dispatcher stored, but did not accept before
+// it died, belong to the run. An unrecorded claim of such a job counts as damage.
+func TestStoredJobsBelongToTheRun(t *testing.T) {
 	for name, found := range map[string][]Found{
 		"nothing": nil,
 		"a claim": {{"a", hosts.ProbedJob{Attempt: jobs.AttemptID{Job: 1, N: 1}, Answer: hosts.HasExited, Outcome: &succeeded}}},

@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestRecovery checks that a new core asks each host about all of its open attempts in one Probe
-// and continues from the answers. The first step requests every connection.
-func TestRecovery(t *testing.T) {
+// TestNewCoreAsksHostsAboutOpenAttempts checks that a new core asks each host about all of its open
+// attempts in one Probe and continues from the answers. The first step requests every connection.
+func TestNewCoreAsksHostsAboutOpenAttempts(t *testing.T) {
 	old := stageWithJobs(t, 8, Config{}, testHost("a", 6))
 	old.started("a", "1.1 2.1")
 	s := restart(old, testHost("a", 6))
@@ -37,8 +37,9 @@ func TestRecovery(t *testing.T) {
 	want(t, "asked again", formatCommands[Probe](s.wait(6*time.Second, "a")), "{a [6.1]}")
 }
 
-// TestRecoveryKills checks that an attempt is killed if it is alive although its job has a result.
-func TestRecoveryKills(t *testing.T) {
+// TestLivingAttemptOfAFinishedJobIsKilled checks that an attempt is killed if it is alive although
+// its job has a result.
+func TestLivingAttemptOfAFinishedJobIsKilled(t *testing.T) {
 	old := replacedStage(t)
 	old.up("a")
 	old.probedAs("a", "1.1", hosts.HasExited, &succeeded)
@@ -51,9 +52,9 @@ func TestRecoveryKills(t *testing.T) {
 	want(t, "lost ones are asked about", formatCommands[Probe](s.up("a")), "{a [1.1]}")
 }
 
-// TestRecoveryGPUs checks that no device is assigned twice, although the devices of adopted
-// attempts are not known.
-func TestRecoveryGPUs(t *testing.T) {
+// TestNoDeviceIsAssignedTwiceAfterATakeover checks that no device is assigned twice, although the
+// devices of adopted attempts are not known.
+func TestNoDeviceIsAssignedTwiceAfterATakeover(t *testing.T) {
 	old := connectedStage(t, Config{}, testHost("a", 4))
 	old.submit(true, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 1}, &jobs.Options{GPUs: 1})
 	old.started("a", "1.1 2.1")
@@ -64,9 +65,9 @@ func TestRecoveryGPUs(t *testing.T) {
 	want(t, "when both are over", launchedOn(s.ended("a", "2.1", succeeded), "a"), "3.1")
 }
 
-// TestLostReport checks that a host that keeps reporting fewer attempts than the core knows is
-// asked about them, so that a lost report does not keep the run open.
-func TestLostReport(t *testing.T) {
+// TestHostThatReportsTooLittleIsAsked checks that a host that keeps reporting fewer attempts than
+// the core knows is asked about them, so that a lost report does not keep the run open.
+func TestHostThatReportsTooLittleIsAsked(t *testing.T) {
 	s := stageWithJobs(t, 2, Config{}, testHost("a", 2))
 	s.started("a", "1.1 2.1")
 	s.wait(time.Minute, "a")
@@ -79,8 +80,9 @@ func TestLostReport(t *testing.T) {
 	s.wantState(2, jobs.Succeeded)
 }
 
-// TestWhy checks that Why returns one plain sentence for each reason to wait (X7).
-func TestWhy(t *testing.T) {
+// TestEachReasonToWaitHasASentence checks that Why returns one plain sentence for each reason to
+// wait (X7).
+func TestEachReasonToWaitHasASentence(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1))
 	s.submit(true, jobs.NoOptions, jobs.NoOptions, &jobs.Options{After: []jobs.ID{1, 2}}, &jobs.Options{Tags: []string{"x"}})
 	wantContains(t, "no host", s.c.Why(s.now(), 1), "the only host that can run it cannot take it: a is connecting")
@@ -103,10 +105,10 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestInheritedLease checks that a dispatcher waits longer by OwnershipTime for a lease of its
-// predecessor, which may have kept extending the lease for that long after the takeover (promise
-// 2).
-func TestInheritedLease(t *testing.T) {
+// TestInheritedLeaseLastsLonger checks that a dispatcher waits longer by OwnershipTime for a lease
+// of its predecessor, which may have kept extending the lease for that long after the takeover
+// (promise 2).
+func TestInheritedLeaseLastsLonger(t *testing.T) {
 	old := newStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	old.up("a")
 	old.submitPlain(1)
@@ -121,9 +123,9 @@ func TestInheritedLease(t *testing.T) {
 
 // The following tests check defects that repeated damage once caused (promise 2).
 
-// TestListedUnknown checks that a host with an attempt of unknown state blocks its job, because the
-// attempt may be alive and its number is used.
-func TestListedUnknown(t *testing.T) {
+// TestAttemptOfUnknownStateBlocksItsJob checks that a host with an attempt of unknown state blocks
+// its job, because the attempt may be alive and its number is used.
+func TestAttemptOfUnknownStateBlocksItsJob(t *testing.T) {
 	s := damagedStage(t, Config{}, 2, testHost("a", 1), testHost("b", 1))
 	s.up("a", "b")
 	s.reportList("a", "1.1", hosts.Unknown, nil, true)
@@ -216,9 +218,9 @@ func TestEndedIsWaitedFor(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestRecoveryMemory checks that the memory of a job, which has grown with its failures, is not
-// assigned to another job after a takeover.
-func TestRecoveryMemory(t *testing.T) {
+// TestGrownMemorySurvivesATakeover checks that the memory of a job, which has grown with its
+// failures, is not assigned to another job after a takeover.
+func TestGrownMemorySurvivesATakeover(t *testing.T) {
 	s := newStage(t, Config{MemGrowth: 2}, testHost("a", 2))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, MemBytes: 8 << 30}})
 	s.submit(true, &jobs.Options{MemBytes: 3 << 30, RetryDelay: new(time.Duration)}, &jobs.Options{MemBytes: 3 << 30, After: []jobs.ID{1}, AfterOn: []jobs.Condition{jobs.AfterFailure}})

@@ -23,10 +23,10 @@ func (s *stage) requestRecords() string {
 	return text
 }
 
-// TestRequest checks that a request is carried out once, however often it is repeated, that all of
-// its records carry its name, and that the record of its completion is the last of its step (K9,
-// promise 1).
-func TestRequest(t *testing.T) {
+// TestRequestIsCarriedOutOnce checks that a request is carried out once, however often it is
+// repeated, that all of its records carry its name, and that the record of its completion is the
+// last of its step (K9, promise 1).
+func TestRequestIsCarriedOutOnce(t *testing.T) {
 	s := stageWithJobs(t, 6, Config{Tries: 1}, testHost("a", 2))
 	s.started("a", "1.1 2.1")
 	s.step(Pause{On: true})
@@ -64,10 +64,10 @@ func TestRequest(t *testing.T) {
 	want(t, "all", s.requestRecords(), "all: 6 done, 0 left") // including the jobs in a new round
 }
 
-// TestControlRequest checks that a request that is not about jobs is carried out in the same Step,
-// even while a request for many jobs is under way. A request that changes nothing is refused with a
-// reason.
-func TestControlRequest(t *testing.T) {
+// TestControlRequestNeedsOneStep checks that a request that is not about jobs is carried out in the
+// same Step, even while a request for many jobs is under way. A request that changes nothing is
+// refused with a reason.
+func TestControlRequestNeedsOneStep(t *testing.T) {
 	s := connectedStage(t, Config{Tries: 1}, testHost("alpha", 2), testHost("beta", 2))
 	s.submitPlain(1) // it is launched, so that a drain does not end at once
 	s.c.table.Epoch = 3
@@ -143,10 +143,10 @@ func TestRequestNamesWhatItCauses(t *testing.T) {
 	}
 }
 
-// TestRequestSpares checks that a request spares jobs whose state has changed since its user
-// looked, because the change may already be what the user wanted. A job that has succeeded in the
-// meantime is not run again, and a running job is not killed (promise 1).
-func TestRequestSpares(t *testing.T) {
+// TestRequestSparesChangedJobs checks that a request spares jobs whose state has changed since its
+// user looked, because the change may already be what the user wanted. A job that has succeeded in
+// the meantime is not run again, and a running job is not killed (promise 1).
+func TestRequestSparesChangedJobs(t *testing.T) {
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 4))
 	s.submitPlain(6) // 1 succeeds, 2 fails, 3 runs, 4 is launched, 5 and 6 wait
 	s.started("a", "1.1 2.1 3.1")
@@ -172,9 +172,9 @@ func TestRequestSpares(t *testing.T) {
 	}
 }
 
-// TestRequestTorn checks that, if a crash truncated the journal before the last record of a
-// request, repeating the request leads to the same result.
-func TestRequestTorn(t *testing.T) {
+// TestCutRequestIsRepeated checks that, if a crash truncated the journal before the last record of
+// a request, repeating the request leads to the same result.
+func TestCutRequestIsRepeated(t *testing.T) {
 	whole := stageWithJobs(t, 4, Config{Tries: 1}, testHost("a", 1))
 	whole.step(Pause{On: true})
 	for _, id := range []string{"1.1", "2.1", "3.1"} {
@@ -198,10 +198,10 @@ func TestRequestTorn(t *testing.T) {
 	}
 }
 
-// TestRequestOfMany checks that a request for many jobs, or a cancel, is carried out in several
-// bounded steps. In the meantime nothing is launched and the run does not end. The request is
-// recorded as done only at the end.
-func TestRequestOfMany(t *testing.T) {
+// TestLargeRequestTakesSeveralSteps checks that a request for many jobs, or a cancel, is carried
+// out in several bounded steps. In the meantime nothing is launched and the run does not end. The
+// request is recorded as done only at the end.
+func TestLargeRequestTakesSeveralSteps(t *testing.T) {
 	const n = 3*maxPerStep + 5
 	var all []jobs.ID
 	for id := range jobs.ID(n) {

@@ -19,8 +19,9 @@ func inQueue(queue string, o jobs.Options) *jobs.Options {
 	return &o
 }
 
-// TestKept checks that a host, or slots or GPUs of it, can be reserved for a queue (K10).
-func TestKept(t *testing.T) {
+// TestPartOfAHostIsKeptForAQueue checks that a host, or slots or GPUs of it, can be reserved for a
+// queue (K10).
+func TestPartOfAHostIsKeptForAQueue(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
 		kept     hosts.KeptPart
@@ -47,8 +48,9 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestKeptFromAll checks that a job fails with a reason if every host is reserved for other queues.
-func TestKeptFromAll(t *testing.T) {
+// TestJobFailsIfEveryHostIsKept checks that a job fails with a reason if every host is reserved for
+// other queues.
+func TestJobFailsIfEveryHostIsKept(t *testing.T) {
 	for _, tt := range []struct {
 		hosts []*hosts.Host
 		job   *jobs.Options
@@ -67,9 +69,10 @@ func TestKeptFromAll(t *testing.T) {
 	}
 }
 
-// TestKeptLive checks that a change of the inventory takes effect at once. A host that becomes
-// reserved gets no more jobs of other queues, and its buffered jobs of other queues are withdrawn.
-func TestKeptLive(t *testing.T) {
+// TestChangeOfKeptPartsTakesEffectAtOnce checks that a change of the inventory takes effect at
+// once. A host that becomes reserved gets no more jobs of other queues, and its buffered jobs of
+// other queues are withdrawn.
+func TestChangeOfKeptPartsTakesEffectAtOnce(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.submit(false, jobs.NoOptions, jobs.NoOptions, jobs.NoOptions)
 	s.step(SetHosts{[]*hosts.Host{keeping(testHost("a", 1), hosts.KeptPart{Queue: "urgent"}), testHost("b", 1)}})
@@ -80,9 +83,9 @@ func TestKeptLive(t *testing.T) {
 	want(t, "as before", launchedOn(s.commands, "a"), "3.1")
 }
 
-// TestKeptFromAWideJob checks that a host that is being emptied for a job with several slots still
-// accepts jobs into the slots that it reserves for their queue.
-func TestKeptFromAWideJob(t *testing.T) {
+// TestEmptiedHostAcceptsJobsIntoTheirKeptSlots checks that a host that is being emptied for a job
+// with several slots still accepts jobs into the slots that it reserves for their queue.
+func TestEmptiedHostAcceptsJobsIntoTheirKeptSlots(t *testing.T) {
 	s := connectedStage(t, Config{}, keeping(testHost("a", 4), hosts.KeptPart{Queue: "urgent", Slots: 2}))
 	s.submit(false, jobs.NoOptions, &jobs.Options{Slots: 2})
 	s.started("a", "1.1")
@@ -97,9 +100,9 @@ func withTokens(text string) *jobs.Options {
 	return &jobs.Options{Tokens: []jobs.Token{{Name: name, Count: int(n[0] - '0')}}}
 }
 
-// TestTokens checks that jobs hold no more tokens than exist. Why explains a wait for tokens, and a
-// job that needs more than exist fails at once (T7).
-func TestTokens(t *testing.T) {
+// TestJobsHoldNoMoreTokensThanExist checks that jobs hold no more tokens than exist. Why explains a
+// wait for tokens, and a job that needs more than exist fails at once (T7).
+func TestJobsHoldNoMoreTokensThanExist(t *testing.T) {
 	s := connectedStage(t, Config{Tokens: []jobs.Token{{Name: "matlab", Count: 3}}}, testHost("a", 4), testHost("b", 4))
 	s.submit(true, withTokens("matlab:2"), withTokens("matlab:1"), withTokens("matlab:1"), jobs.NoOptions, withTokens("matlab:4"), withTokens("ansys:1"))
 	want(t, "launched", launchedOn(s.commands, "a")+" "+launchedOn(s.commands, "b"), "1.1 4.1 2.1")
@@ -129,9 +132,9 @@ func TestTokensAreHeldUntilTheFateIsKnown(t *testing.T) {
 	want(t, "given up", launchedOn(next.wait(2*time.Minute, "b"), "b"), "1.2")
 }
 
-// TestQueueSlots checks that the jobs of a queue occupy no more slots, over all hosts, than
-// --queue-slots allows, and that the value of the queue's newest job counts (T7).
-func TestQueueSlots(t *testing.T) {
+// TestJobsOfAQueueAreLimited checks that the jobs of a queue occupy no more slots, over all hosts,
+// than --queue-slots allows, and that the value of the queue's newest job counts (T7).
+func TestJobsOfAQueueAreLimited(t *testing.T) {
 	q := func(o jobs.Options) *jobs.Options { o.Queue = "downloads"; return &o }
 	s := connectedStage(t, Config{}, testHost("a", 4), testHost("b", 4))
 	s.submit(false, q(jobs.Options{QueueSlots: 3}), q(jobs.Options{Slots: 2}), q(jobs.Options{}), jobs.NoOptions, q(jobs.Options{Slots: 4}))
@@ -142,9 +145,9 @@ func TestQueueSlots(t *testing.T) {
 	want(t, "more are allowed", launchedOn(s.commands, "b"), "3.1 6.1")
 }
 
-// TestSetTokens checks that [tokens] may change while the run continues. A job that would need more
-// tokens than exist waits for the next change.
-func TestSetTokens(t *testing.T) {
+// TestTokensMayChangeDuringARun checks that [tokens] may change while the run continues. A job that
+// would need more tokens than exist waits for the next change.
+func TestTokensMayChangeDuringARun(t *testing.T) {
 	s := connectedStage(t, Config{Tokens: []jobs.Token{{Name: "m", Count: 1}}}, testHost("a", 4))
 	s.submit(true, withTokens("m:1"), withTokens("m:1"))
 	want(t, "more", launchedOn(s.step(SetTokens{[]jobs.Token{{Name: "m", Count: 2}}}), "a"), "2.1")

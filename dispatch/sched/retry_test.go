@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestTries checks the number of tries (D2). The delay after failure n is random(0.5, 1) x 2^(n-1)
-// s.
-func TestTries(t *testing.T) {
+// TestNumberOfTries checks the number of tries (D2). The delay after failure n is random(0.5, 1) x
+// 2^(n-1) s.
+func TestNumberOfTries(t *testing.T) {
 	for _, tt := range []struct{ run, job, want int }{{0, 0, 3}, {1, 0, 1}, {0, 5, 5}, {4, 2, 2}} {
 		s := connectedStage(t, Config{Tries: tt.run, Seed: uint64(tt.want)}, testHost("a", 1))
 		s.submit(true, &jobs.Options{Tries: tt.job})
@@ -38,9 +38,10 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// TestRetryDelay checks that the delay after a failure depends on the run time of the attempt, so
-// that waiting never takes much longer than trying. A delay that the user set is used unchanged.
-func TestRetryDelay(t *testing.T) {
+// TestRetryDelayDependsOnTheRunTime checks that the delay after a failure depends on the run time
+// of the attempt, so that waiting never takes much longer than trying. A delay that the user set is
+// used unchanged.
+func TestRetryDelayDependsOnTheRunTime(t *testing.T) {
 	ran := func(d time.Duration) jobs.Outcome {
 		return jobs.Outcome{Exit: 1, Started: wallStart, Ended: wallStart + jobs.Stamp(d)}
 	}
@@ -139,8 +140,8 @@ func TestRetriesOfShortJobs(t *testing.T) {
 	}
 }
 
-// TestOutcomes checks the state of a job with tries left after each kind of outcome.
-func TestOutcomes(t *testing.T) {
+// TestStateAfterEachOutcome checks the state of a job with tries left after each kind of outcome.
+func TestStateAfterEachOutcome(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		cfg  Config
@@ -174,9 +175,9 @@ func TestTimeoutOfTheRun(t *testing.T) {
 	want(t, "timeout of the job", launched[1].Timeout, time.Second)
 }
 
-// TestRefused checks that attempts that a host refuses go elsewhere uncharged, and that the host
-// pauses, longer each time.
-func TestRefused(t *testing.T) {
+// TestRefusedAttemptGoesElsewhere checks that attempts that a host refuses go elsewhere uncharged,
+// and that the host pauses, longer each time.
+func TestRefusedAttemptGoesElsewhere(t *testing.T) {
 	s := stageWithJobs(t, 2, Config{}, testHost("a", 2), testHost("b", 1))
 	s.started("b", "2.1")
 	s.ended("b", "2.1", succeeded)
@@ -211,8 +212,9 @@ func TestRefusalsAddUp(t *testing.T) {
 	want(t, "refusals in a row after a start", s.c.hosts[0].probation.refusals, 0)
 }
 
-// TestFenced checks that a dispatcher ends when a host knows a newer one.
-func TestFenced(t *testing.T) {
+// TestDispatcherEndsIfAHostKnowsANewerOne checks that a dispatcher ends when a host knows a newer
+// one.
+func TestDispatcherEndsIfAHostKnowsANewerOne(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 2))
 	s.step(HostUp{Host: "a", Hello: &hosts.Hello{Slots: 2, FencedBy: 7}})
 	want(t, "finish", s.finishText(), "fenced")
@@ -220,9 +222,9 @@ func TestFenced(t *testing.T) {
 	want(t, "launched", launchedOn(s.commands, "a"), "")
 }
 
-// TestPostponed checks that exit code 75 uses up no try and postpones the job, longer each time.
-// After the allowed number of times, it is a failure (T2).
-func TestPostponed(t *testing.T) {
+// TestExitCode75PostponesAJob checks that exit code 75 uses up no try and postpones the job, longer
+// each time. After the allowed number of times, it is a failure (T2).
+func TestExitCode75PostponesAJob(t *testing.T) {
 	later := jobs.Outcome{Exit: 75}
 	s := stageWithJobs(t, 1, Config{Tries: 1, MaxPostpone: 3}, testHost("a", 1))
 	for n := 1; n <= 3; n++ {
@@ -240,9 +242,9 @@ func TestPostponed(t *testing.T) {
 	s.wantState(1, jobs.Failed)
 }
 
-// TestFinal checks that an outcome that the run declares final is not retried, unless the host is
-// at fault or another attempt may still succeed (T2).
-func TestFinal(t *testing.T) {
+// TestFinalOutcomeIsNotRetried checks that an outcome that the run declares final is not retried,
+// unless the host is at fault or another attempt may still succeed (T2).
+func TestFinalOutcomeIsNotRetried(t *testing.T) {
 	s := stageWithJobs(t, 2, Config{Tries: 3, IsFinal: func(o *jobs.Outcome) bool { return o.Exit == 1 }}, testHost("a", 2))
 	s.ended("a", "1.1", exit1)
 	s.wantState(1, jobs.Failed)
@@ -264,9 +266,9 @@ func TestMemoryLimitIsRetriedWithMore(t *testing.T) {
 	want(t, "reason", s.job(1).Reason, "it used 9 GiB of memory and asked for 8 GiB (mem=)")
 }
 
-// TestGrowth checks that timeout and memory grow with each failure, the memory up to that of the
-// largest host (T2).
-func TestGrowth(t *testing.T) {
+// TestTimeoutAndMemoryGrow checks that timeout and memory grow with each failure, the memory up to
+// that of the largest host (T2).
+func TestTimeoutAndMemoryGrow(t *testing.T) {
 	cfg := Config{Tries: 4, RetryTimeouts: true, TimeoutGrowth: 2, MemGrowth: 1.5, RetryDelay: new(time.Duration(0))}
 	s := connectedStage(t, cfg, testHost("a", 1)) // with 16 GiB
 	s.submit(true, &jobs.Options{Timeout: time.Minute, MemBytes: 8 << 30})

@@ -84,9 +84,9 @@ type lane struct {
 	from     time.Duration
 }
 
-// TestShares checks that queues get slot time in proportion to their shares, within a few percent,
-// however long their jobs take (B4).
-func TestShares(t *testing.T) {
+// TestQueuesGetTheirShares checks that queues get slot time in proportion to their shares, within a
+// few percent, however long their jobs take (B4).
+func TestQueuesGetTheirShares(t *testing.T) {
 	const s = time.Second
 	for _, c := range []struct {
 		name  string
@@ -181,9 +181,9 @@ func TestUsageIsRebuilt(t *testing.T) {
 	}
 }
 
-// TestCharge checks that an attempt is charged its CPU time, and at least the time of its slots. It
-// is charged while it runs and at its end (B4).
-func TestCharge(t *testing.T) {
+// TestAttemptIsChargedItsTime checks that an attempt is charged its CPU time, and at least the time
+// of its slots. It is charged while it runs and at its end (B4).
+func TestAttemptIsChargedItsTime(t *testing.T) {
 	const s = time.Second
 	type heartbeat struct {
 		at    time.Duration

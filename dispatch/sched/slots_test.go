@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestUsableSlots checks the formula, and the experiment of K6: of three 4-core hosts, the one with
-// two foreign jobs does half the work of the others when all cores are slots.
-func TestUsableSlots(t *testing.T) {
+// TestUsableSlotsDependOnOthersLoad checks the formula, and the experiment of K6: of three 4-core
+// hosts, the one with two foreign jobs does half the work of the others when all cores are slots.
+func TestUsableSlotsDependOnOthersLoad(t *testing.T) {
 	for _, tt := range []struct {
 		name           string
 		slots          int
@@ -99,8 +99,8 @@ func TestAloneAWideJobRuns(t *testing.T) {
 	want(t, "limit", s.c.hosts[0].sentLimit, 4)
 }
 
-// TestDelay checks that two starts are at least the delay apart, over all hosts.
-func TestDelay(t *testing.T) {
+// TestStartsAreTheDelayApart checks that two starts are at least the delay apart, over all hosts.
+func TestStartsAreTheDelayApart(t *testing.T) {
 	s := stageWithJobs(t, 9, Config{LaunchDelay: 2 * time.Second}, testHost("a", 4), testHost("b", 4))
 	want(t, "at once", launchedOn(s.commands, "a")+launchedOn(s.commands, "b"), "1.1")
 	wantContains(t, "why job 2 waits", s.c.Why(s.now(), 2), "--delay")
@@ -113,8 +113,9 @@ func TestDelay(t *testing.T) {
 	want(t, "after 2 s", launchedOn(o, "a")+launchedOn(o, "b"), "2.1")
 }
 
-// TestMaxSlots checks that --max-slots limits the occupied slots over all hosts, buffers included.
-func TestMaxSlots(t *testing.T) {
+// TestMaxSlotsLimitsAllHosts checks that --max-slots limits the occupied slots over all hosts,
+// buffers included.
+func TestMaxSlotsLimitsAllHosts(t *testing.T) {
 	s := stageWithJobs(t, 9, Config{MaxSlots: 3}, testHost("a", 4), testHost("b", 4))
 	want(t, "a", launchedOn(s.commands, "a"), "1.1 3.1")
 	want(t, "b", launchedOn(s.commands, "b"), "2.1")
@@ -127,9 +128,9 @@ func TestMaxSlots(t *testing.T) {
 	want(t, "launched", launchedOn(one.commands, "a"), "1.1 2.1")
 }
 
-// TestSetSlots checks that a host gets more or fewer slots than its rule allows, at once, while
-// running jobs continue. 0 restores the rule (D7).
-func TestSetSlots(t *testing.T) {
+// TestNumberOfSlotsChangesAtOnce checks that a host gets more or fewer slots than its rule allows,
+// at once, while running jobs continue. 0 restores the rule (D7).
+func TestNumberOfSlotsChangesAtOnce(t *testing.T) {
 	s := stageWithJobs(t, 6, Config{}, testHost("a", 1))
 	o := s.step(SetSlots{Host: "a", Slots: 3})
 	want(t, "limit", formatCommands[SetLimit](o), "{a 3}")
@@ -163,8 +164,8 @@ func TestFewerSlotsThanAJob(t *testing.T) {
 	want(t, "elsewhere", launchedOn(o, "b"), "2.2")
 }
 
-// TestSetSlotsBounds checks SetSlots with extreme values and unknown hosts.
-func TestSetSlotsBounds(t *testing.T) {
+// TestSetSlotsWithExtremeValues checks SetSlots with extreme values and unknown hosts.
+func TestSetSlotsWithExtremeValues(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1), &hosts.Host{Name: "b", Slots: hosts.SlotRule{Less: 1}})
 	s.step(SetSlots{Host: "x", Slots: 3})
 	s.step(SetSlots{Host: "a", Slots: math.MinInt})
@@ -256,9 +257,10 @@ func TestMemoryIsShared(t *testing.T) {
 	want(t, "the others have less", launchedOn(heartbeat(8<<30), "a"), "1.1")
 }
 
-// TestOwner checks that nothing starts on a host whose owner is present. Suspended jobs do not
-// become stragglers, and the time of the suspension is not counted (B7, T4, D4).
-func TestOwner(t *testing.T) {
+// TestNothingStartsWhileTheOwnerIsPresent checks that nothing starts on a host whose owner is
+// present. Suspended jobs do not become stragglers, and the time of the suspension is not counted
+// (B7, T4, D4).
+func TestNothingStartsWhileTheOwnerIsPresent(t *testing.T) {
 	s := stageWithJobs(t, 9, Config{}, testHost("a", 2))
 	for range 5 {
 		s.endAfter("a", s.c.byName["a"].oldest.id.String(), 10*time.Second)
@@ -288,8 +290,9 @@ func TestOwner(t *testing.T) {
 		"job 6 is a straggler: it has run for 21 s on a, and jobs of its queue take 10 s at most, as a rule")
 }
 
-// TestOwnerAtFirst checks that nothing starts before the first heartbeat either.
-func TestOwnerAtFirst(t *testing.T) {
+// TestNothingStartsBeforeTheOwnerIsKnown checks that nothing starts before the first heartbeat
+// either.
+func TestNothingStartsBeforeTheOwnerIsKnown(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 2))
 	s.submitPlain(1)
 	o := s.step(HostUp{Host: "a", Hello: &hosts.Hello{Cores: 2, Slots: 2, Owner: hosts.Owner{Who: "/var/tmp/.dcs-busy is there"}}})

@@ -9,9 +9,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestCancel checks that queued jobs end at once and running jobs when their attempts do. Repeating
-// the cancel changes nothing (K9).
-func TestCancel(t *testing.T) {
+// TestCancelEndsQueuedAndRunningJobs checks that queued jobs end at once and running jobs when
+// their attempts do. Repeating the cancel changes nothing (K9).
+func TestCancelEndsQueuedAndRunningJobs(t *testing.T) {
 	s := stageWithJobs(t, 4, Config{}, testHost("a", 2))
 	s.started("a", "1.1 2.1")
 	o := s.step(Cancel{Jobs: []jobs.ID{1, 3, 99}, Why: "not wanted"})
@@ -33,8 +33,9 @@ func TestCancel(t *testing.T) {
 	want(t, "finish", s.finishText(), "done")
 }
 
-// TestCancelUnreachable checks that a cancel waits until the host returns or is given up.
-func TestCancelUnreachable(t *testing.T) {
+// TestCancelWaitsForAnUnreachableHost checks that a cancel waits until the host returns or is given
+// up.
+func TestCancelWaitsForAnUnreachableHost(t *testing.T) {
 	s := stageWithJobs(t, 1, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	s.started("a", "1.1")
 	s.step(hostDown("a", hosts.Unreachable, "gone"))
@@ -50,9 +51,10 @@ func TestCancelUnreachable(t *testing.T) {
 	wantContains(t, "what may be left is named", s.journal[len(s.journal)-1].Reason, "1.1 on a")
 }
 
-// TestCancelBuffered checks that a canceled attempt that is found buffered when its host returns is
-// killed. Attempts that a drain had withdrawn when the link broke are withdrawn again.
-func TestCancelBuffered(t *testing.T) {
+// TestCanceledBufferedAttemptIsKilled checks that a canceled attempt that is found buffered when
+// its host returns is killed. Attempts that a drain had withdrawn when the link broke are withdrawn
+// again.
+func TestCanceledBufferedAttemptIsKilled(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 2), testHost("b", 1))
 	s.up("a")
 	s.submitPlain(2)
@@ -66,9 +68,9 @@ func TestCancelBuffered(t *testing.T) {
 	wantContains(t, "asked again", formatCommands[Withdraw](s.probedAs("a", "2.1", hosts.Buffered, nil)), "{a [2.1]}")
 }
 
-// TestRequeue checks that a requeue starts a new round with all tries, and that a finished run
-// continues.
-func TestRequeue(t *testing.T) {
+// TestRequeueStartsANewRound checks that a requeue starts a new round with all tries, and that a
+// finished run continues.
+func TestRequeueStartsANewRound(t *testing.T) {
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 1))
 	s.submit(true, &jobs.Options{After: []jobs.ID{2}}, jobs.NoOptions)
 	s.ended("a", "2.1", exit1)
@@ -99,9 +101,9 @@ func TestRequeueWaitsForOldAttempt(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestPauseRun checks that during a pause nothing starts, not even from the buffers, and that the
-// run continues afterward.
-func TestPauseRun(t *testing.T) {
+// TestNothingStartsDuringAPause checks that during a pause nothing starts, not even from the
+// buffers, and that the run continues afterward.
+func TestNothingStartsDuringAPause(t *testing.T) {
 	s := stageWithJobs(t, 3, Config{}, testHost("a", 1))
 	want(t, "limit", formatCommands[SetLimit](s.step(Pause{true})), "{a 0}")
 	wantContains(t, "why", s.c.Why(s.now(), 3), "paused")
@@ -111,8 +113,9 @@ func TestPauseRun(t *testing.T) {
 	wantContains(t, "on", launchedOn(o, "a"), "2.1")
 }
 
-// TestDrain checks that a drain withdraws buffered jobs and finishes when nothing runs.
-func TestDrain(t *testing.T) {
+// TestDrainWithdrawsBufferedJobs checks that a drain withdraws buffered jobs and finishes when
+// nothing runs.
+func TestDrainWithdrawsBufferedJobs(t *testing.T) {
 	s := stageWithJobs(t, 20, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
 	s.ended("a", "1.1", succeeded)
@@ -126,9 +129,9 @@ func TestDrain(t *testing.T) {
 	s.wantState(3, jobs.Queued)
 }
 
-// TestEndDrain checks that launching continues as before the drain. It does not end a drain with
-// another reason, nor one that has finished.
-func TestEndDrain(t *testing.T) {
+// TestLaunchingContinuesAfterADrain checks that launching continues as before the drain. It does
+// not end a drain with another reason, nor one that has finished.
+func TestLaunchingContinuesAfterADrain(t *testing.T) {
 	s := stageWithJobs(t, 20, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
 	s.step(Drain{"asked"})
@@ -157,8 +160,8 @@ func TestEndDrainOfHalt(t *testing.T) {
 	want(t, "draining after the next failure", s.c.WhyDraining(), "1 job has failed")
 }
 
-// TestStop checks that a stop finishes at once and leaves running jobs open.
-func TestStop(t *testing.T) {
+// TestStopLeavesRunningJobsOpen checks that a stop finishes at once and leaves running jobs open.
+func TestStopLeavesRunningJobsOpen(t *testing.T) {
 	s := stageWithJobs(t, 2, Config{}, testHost("a", 1))
 	s.step(Stop{"bye"})
 	want(t, "finish", s.finishText(), "stopped")
@@ -166,9 +169,9 @@ func TestStop(t *testing.T) {
 	want(t, "nothing more", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
 }
 
-// TestDrainHost checks that a drained host gets no jobs, and that with Now its jobs move elsewhere,
-// uncharged (D7).
-func TestDrainHost(t *testing.T) {
+// TestDrainedHostGetsNoJobs checks that a drained host gets no jobs, and that with Now its jobs
+// move elsewhere, uncharged (D7).
+func TestDrainedHostGetsNoJobs(t *testing.T) {
 	s := stageWithJobs(t, 3, Config{}, testHost("a", 1), testHost("b", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")
@@ -182,9 +185,9 @@ func TestDrainHost(t *testing.T) {
 	want(t, "used again", launchedOn(s.step(DrainHost{Host: "a"}), "a"), "3.1")
 }
 
-// TestHaltNow checks that a halt with Now also kills the running attempts, without charging their
-// jobs.
-func TestHaltNow(t *testing.T) {
+// TestHaltNowKillsRunningAttempts checks that a halt with Now also kills the running attempts,
+// without charging their jobs.
+func TestHaltNowKillsRunningAttempts(t *testing.T) {
 	s := stageWithJobs(t, 5, Config{Halt: Halt{Of: HaltOfSuccesses, Jobs: 1, Now: true}, Tries: 1}, testHost("a", 3))
 	s.started("a", "1.1 2.1")
 	o := s.ended("a", "1.1", succeeded)
@@ -199,9 +202,9 @@ func TestHaltNow(t *testing.T) {
 	want(t, "finish", s.finishText(), "drained")
 }
 
-// TestHalt checks that launching stops after the given number or share of failures, successes, or
-// ends.
-func TestHalt(t *testing.T) {
+// TestHaltStopsLaunching checks that launching stops after the given number or share of failures,
+// successes, or ends.
+func TestHaltStopsLaunching(t *testing.T) {
 	for _, tt := range []struct {
 		cfg  Config
 		fail func(i int) bool
@@ -235,8 +238,9 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// TestAcked checks that an acknowledgment is recorded once, and only for results that exist.
-func TestAcked(t *testing.T) {
+// TestAcknowledgmentIsRecordedOnce checks that an acknowledgment is recorded once, and only for
+// results that exist.
+func TestAcknowledgmentIsRecordedOnce(t *testing.T) {
 	s := stageWithJobs(t, 1, Config{}, testHost("a", 1))
 	s.ended("a", "1.1", succeeded)
 	for _, n := range []int64{0, 2, 1, 1} {
@@ -246,8 +250,9 @@ func TestAcked(t *testing.T) {
 	want(t, "acked", s.c.table.Acked, 1)
 }
 
-// TestSubmitGap checks that ids with a gap are reported as a defect and do not cause a crash.
-func TestSubmitGap(t *testing.T) {
+// TestGapInIDsIsReported checks that ids with a gap are reported as a defect and do not cause a
+// crash.
+func TestGapInIDsIsReported(t *testing.T) {
 	c := New(Config{}, &jobs.Table{}, nil)
 	c.Step(Time{}, Submit{Specs: []*jobs.Spec{{ID: 7, Options: jobs.NoOptions}}})
 	if c.Defects != 1 || len(c.table.Jobs) != 0 {
@@ -255,8 +260,8 @@ func TestSubmitGap(t *testing.T) {
 	}
 }
 
-// TestUnknownNames checks events about unknown hosts, jobs, and attempts.
-func TestUnknownNames(t *testing.T) {
+// TestEventsAboutUnknownThings checks events about unknown hosts, jobs, and attempts.
+func TestEventsAboutUnknownThings(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1))
 	s.step(HostUp{Host: "x", Hello: &hosts.Hello{}})
 	s.step(HostHeartbeat{"x", &hosts.Heartbeat{}})
@@ -294,9 +299,9 @@ func TestWarnedBeforeStop(t *testing.T) {
 	}
 }
 
-// TestWithdrawnTooLate checks that a job that started although it was withdrawn counts as running,
-// and is killed with the other jobs of its host.
-func TestWithdrawnTooLate(t *testing.T) {
+// TestJobWithdrawnTooLateCountsAsRunning checks that a job that started although it was withdrawn
+// counts as running, and is killed with the other jobs of its host.
+func TestJobWithdrawnTooLateCountsAsRunning(t *testing.T) {
 	s := stageWithJobs(t, 20, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
 	s.ended("a", "1.1", succeeded)

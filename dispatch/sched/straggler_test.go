@@ -11,9 +11,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestStraggler checks that a job that runs longer than twice the mean plus two standard deviations
-// of its queue is flagged, once, if at least five jobs have finished (D4).
-func TestStraggler(t *testing.T) {
+// TestLateJobIsFlaggedOnce checks that a job that runs longer than twice the mean plus two standard
+// deviations of its queue is flagged, once, if at least five jobs have finished (D4).
+func TestLateJobIsFlaggedOnce(t *testing.T) {
 	for _, tt := range []struct {
 		finished []int // run times in seconds
 		want     int   // the second in which the next job becomes a straggler; 0 means never
@@ -48,9 +48,9 @@ func TestStraggler(t *testing.T) {
 	}
 }
 
-// TestStragglerOwnEstimate checks that an estimate by the user counts instead, from the first job
-// on, and that queues are independent (D4).
-func TestStragglerOwnEstimate(t *testing.T) {
+// TestUsersEstimateDecidesWhoIsLate checks that an estimate by the user counts instead, from the
+// first job on, and that queues are independent (D4).
+func TestUsersEstimateDecidesWhoIsLate(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 1))
 	s.submit(true, &jobs.Options{Estimate: 20 * time.Second})
 	s.started("a", "1.1")
@@ -70,10 +70,10 @@ func TestStragglerOwnEstimate(t *testing.T) {
 	}
 }
 
-// TestStragglersCensored checks that running jobs never count as short ones. If most running jobs
-// are long, the queue has jobs of two kinds and none is late. A single long job is not hidden by
-// its own age (D4).
-func TestStragglersCensored(t *testing.T) {
+// TestRunningJobsNeverCountAsShort checks that running jobs never count as short ones. If most
+// running jobs are long, the queue has jobs of two kinds and none is late. A single long job is not
+// hidden by its own age (D4).
+func TestRunningJobsNeverCountAsShort(t *testing.T) {
 	for _, tt := range []struct {
 		finished, long int
 		flagged        bool
@@ -95,10 +95,10 @@ func TestStragglersCensored(t *testing.T) {
 	}
 }
 
-// TestStragglerRecovered checks that a new dispatcher learns the run times from the existing
-// results, and knows how long the adopted attempts have run. Attempts on unreachable hosts are not
-// judged.
-func TestStragglerRecovered(t *testing.T) {
+// TestNewDispatcherLearnsRunTimes checks that a new dispatcher learns the run times from the
+// existing results, and knows how long the adopted attempts have run. Attempts on unreachable hosts
+// are not judged.
+func TestNewDispatcherLearnsRunTimes(t *testing.T) {
 	s := stageWithJobs(t, 6, Config{}, testHost("a", 1))
 	s.endAllAfter("a", 5, 10*time.Second)
 	s.wait(2*time.Minute, "a") // so that launch and start differ
@@ -114,9 +114,9 @@ func TestStragglerRecovered(t *testing.T) {
 	want(t, "a straggler", s.c.IsStraggler(6), true)
 }
 
-// TestMoments compares the moments with their definition, with censored ages and without one of
-// them.
-func TestMoments(t *testing.T) {
+// TestMomentsEqualTheirDefinition compares the moments with their definition, with censored ages
+// and without one of them.
+func TestMomentsEqualTheirDefinition(t *testing.T) {
 	var st queueStats
 	all := []float64{3, 5, 8, 13, 21, 4}
 	for _, x := range all {

@@ -7,11 +7,11 @@ import (
 	"dcs-tui/dispatch/sim"
 )
 
-// TestWorlds checks that the core stays consistent in simulated worlds with crashing hosts, broken
-// or silent links, duplicate reports, refusals, users who change their minds, and dispatchers that
-// are killed. The invariants of package sim are checked, too (promises 1, 2, and 4; D6, E6, B1, P2,
-// K8, K9).
-func TestWorlds(t *testing.T) {
+// TestCoreStaysConsistentInSimulatedWorlds checks that the core stays consistent in simulated
+// worlds with crashing hosts, broken or silent links, duplicate reports, refusals, users who change
+// their minds, and dispatchers that are killed. The invariants of package sim are checked, too
+// (promises 1, 2, and 4; D6, E6, B1, P2, K8, K9).
+func TestCoreStaysConsistentInSimulatedWorlds(t *testing.T) {
 	sim.CheckCore = sched.Inconsistency
 	defer func() { sim.CheckCore = nil }()
 	seeds := 500

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// TestPermissions checks that only the owner can connect: the directory has mode 0700 and the
-// socket 0600, whatever the umask is. Names are random, and Close removes the socket.
-func TestPermissions(t *testing.T) {
+// TestOnlyTheOwnerCanConnect checks that only the owner can connect: the directory has mode 0700
+// and the socket 0600, whatever the umask is. Names are random, and Close removes the socket.
+func TestOnlyTheOwnerCanConnect(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	s := startServer(t, &fakeHandler{})
 	for path, want := range map[string]os.FileMode{s.Address(): 0o600, filepath.Dir(s.Address()): 0o700} {
@@ -33,9 +33,9 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestPreparedDirectories checks that both sides refuse a directory that another user could have
-// prepared, and that Listen creates nothing in it.
-func TestPreparedDirectories(t *testing.T) {
+// TestDirectoryOfAnotherUserIsRefused checks that both sides refuse a directory that another user
+// could have prepared, and that Listen creates nothing in it.
+func TestDirectoryOfAnotherUserIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
 		prepare    func(dir string) error
@@ -71,8 +71,9 @@ func TestPreparedDirectories(t *testing.T) {
 	}
 }
 
-// TestAnotherUser checks that another user who can nevertheless reach the socket is refused.
-func TestAnotherUser(t *testing.T) {
+// TestAnotherUserIsRefused checks that another user who can nevertheless reach the socket is
+// refused.
+func TestAnotherUserIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
@@ -113,9 +114,9 @@ func connect(address string) int {
 	return 0
 }
 
-// TestStaleSockets checks that the next dispatcher removes the sockets of killed dispatchers.
-// Sockets in use, recent ones, and other files stay.
-func TestStaleSockets(t *testing.T) {
+// TestSocketsOfKilledDispatchersAreRemoved checks that the next dispatcher removes the sockets of
+// killed dispatchers. Sockets in use, recent ones, and other files stay.
+func TestSocketsOfKilledDispatchersAreRemoved(t *testing.T) {
 	live := startServer(t, &fakeHandler{})
 	dir := filepath.Dir(live.Address())
 	dead := func(name string) string {

@@ -185,8 +185,9 @@ func (r *rawClient) ends(t *testing.T, what string) {
 	}
 }
 
-// TestCalls checks that every call and every answer arrives unchanged, even with unusual values.
-func TestCalls(t *testing.T) {
+// TestCallsAndAnswersArriveUnchanged checks that every call and every answer arrives unchanged,
+// even with unusual values.
+func TestCallsAndAnswersArriveUnchanged(t *testing.T) {
 	f := &fakeHandler{wake: func(_ context.Context, name string) error {
 		if name == "late" {
 			return fmt.Errorf("too late: %w", ErrNotTaken)
@@ -244,8 +245,9 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// TestProtocol checks that the protocol lines are those that docs/run-directory.md shows.
-func TestProtocol(t *testing.T) {
+// TestLinesAreAsDocumented checks that the protocol lines are those that docs/run-directory.md
+// shows.
+func TestLinesAreAsDocumented(t *testing.T) {
 	s := startServer(t, &fakeHandler{wake: func(context.Context, string) error { return nil }})
 	s.Publish(&live.Durable{Epoch: 3, Bytes: 77}, nil)
 	c := connected(t, s)
@@ -279,9 +281,10 @@ func TestProtocol(t *testing.T) {
 	c.ends(t, "after the goodbye")
 }
 
-// TestHello checks that a server of another version names the program to use. The socket of another
-// run counts as gone, and another program does not count as a dispatcher.
-func TestHello(t *testing.T) {
+// TestServerOfAnotherVersionIsNamed checks that a server of another version names the program to
+// use. The socket of another run counts as gone, and another program does not count as a
+// dispatcher.
+func TestServerOfAnotherVersionIsNamed(t *testing.T) {
 	s := startServer(t, &fakeHandler{})
 	if _, err := Dial(t.Context(), s.Address(), "run2"); !errors.Is(err, ErrGone) {
 		t.Errorf("another run: got %v, want ErrGone", err)
@@ -307,8 +310,9 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// TestUnresponsive checks that Dial and calls time out if the dispatcher's process is suspended.
-func TestUnresponsive(t *testing.T) {
+// TestCallsTimeOutIfTheDispatcherIsSuspended checks that Dial and calls time out if the
+// dispatcher's process is suspended.
+func TestCallsTimeOutIfTheDispatcherIsSuspended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
@@ -348,10 +352,10 @@ func TestUnresponsive(t *testing.T) {
 	}
 }
 
-// TestFollow checks that Follow starts with the last published values and sends the later ones. A
-// slow client skips old states and gets the newest. All clients get the last state before the
-// goodbye.
-func TestFollow(t *testing.T) {
+// TestFollowSendsTheNewestState checks that Follow starts with the last published values and sends
+// the later ones. A slow client skips old states and gets the newest. All clients get the last
+// state before the goodbye.
+func TestFollowSendsTheNewestState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(options(&fakeHandler{}))
 		defer s.Close()
@@ -413,9 +417,9 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestSlowClients checks that clients that do not read are disconnected after a timeout. Other
-// clients may stay silent.
-func TestSlowClients(t *testing.T) {
+// TestClientThatDoesNotReadIsDisconnected checks that clients that do not read are disconnected
+// after a timeout. Other clients may stay silent.
+func TestClientThatDoesNotReadIsDisconnected(t *testing.T) {
 	for _, c := range []struct {
 		name, send string
 		cut        bool
@@ -446,9 +450,9 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestGreedyClient checks that a client that sends many calls has few in flight and delays no other
-// client. Its other calls have no effect and are answered with not_taken.
-func TestGreedyClient(t *testing.T) {
+// TestGreedyClientDelaysNoOther checks that a client that sends many calls has few in flight and
+// delays no other client. Its other calls have no effect and are answered with not_taken.
+func TestGreedyClientDelaysNoOther(t *testing.T) {
 	f := &fakeHandler{}
 	s := startServer(t, f)
 	greedy := connected(t, s)
@@ -466,8 +470,8 @@ func TestGreedyClient(t *testing.T) {
 	}
 }
 
-// TestPace checks that the calls of a connection are rate-limited.
-func TestPace(t *testing.T) {
+// TestCallsAreRateLimited checks that the calls of a connection are rate-limited.
+func TestCallsAreRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(options(&fakeHandler{}))
 		defer s.Close()
@@ -484,8 +488,9 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestGarbage checks that lines that are too long or are not calls end only their own connection.
-func TestGarbage(t *testing.T) {
+// TestInvalidLineEndsItsConnection checks that lines that are too long or are not calls end only
+// their own connection.
+func TestInvalidLineEndsItsConnection(t *testing.T) {
 	s := startServer(t, &fakeHandler{})
 	for name, in := range map[string]io.Reader{
 		"zeros":      strings.NewReader("\x00\n"),
@@ -524,9 +529,9 @@ func TestTooManyConnections(t *testing.T) {
 	}
 }
 
-// TestPanic checks that a panic in the handler fails only its call. Panics are reported up to a
-// limit.
-func TestPanic(t *testing.T) {
+// TestPanicFailsOnlyItsCall checks that a panic in the handler fails only its call. Panics are
+// reported up to a limit.
+func TestPanicFailsOnlyItsCall(t *testing.T) {
 	f := &fakeHandler{read: func(context.Context, Read) (*Piece, error) { panic("a slip\nof the pen") }}
 	faults := make(chan string, 2*maxReportedPanics)
 	c := dial(t, startServer(t, f, func(o *Options) { o.ReportPanic = func(text string) { faults <- text } }))
@@ -543,8 +548,9 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestAbandon checks that an abandoned call also ends at the dispatcher and frees its slot.
-func TestAbandon(t *testing.T) {
+// TestAbandonedCallFreesItsSlot checks that an abandoned call also ends at the dispatcher and frees
+// its slot.
+func TestAbandonedCallFreesItsSlot(t *testing.T) {
 	f := &fakeHandler{}
 	c := dial(t, startServer(t, f))
 	for range 3 * maxCalls {
@@ -560,9 +566,9 @@ func TestAbandon(t *testing.T) {
 	}
 }
 
-// TestClose checks that, when a dispatcher ends, each request is either carried out and answered,
-// or reported as not taken.
-func TestClose(t *testing.T) {
+// TestCloseAnswersEachRequest checks that, when a dispatcher ends, each request is either carried
+// out and answered, or reported as not taken.
+func TestCloseAnswersEachRequest(t *testing.T) {
 	for range 20 {
 		f := &fakeHandler{}
 		s := startServer(t, f)
@@ -593,9 +599,9 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestGone checks that a call in flight ends with the dispatcher, and that later calls return
-// ErrGone.
-func TestGone(t *testing.T) {
+// TestCallsEndWithTheDispatcher checks that a call in flight ends with the dispatcher, and that
+// later calls return ErrGone.
+func TestCallsEndWithTheDispatcher(t *testing.T) {
 	f := &fakeHandler{}
 	s := startServer(t, f)
 	c := dial(t, s)
@@ -615,9 +621,9 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestDeath checks the errors after a dispatcher was killed. A request that was already sent may
-// have been carried out.
-func TestDeath(t *testing.T) {
+// TestErrorsAfterTheDispatcherWasKilled checks the errors after a dispatcher was killed. A request
+// that was already sent may have been carried out.
+func TestErrorsAfterTheDispatcherWasKilled(t *testing.T) {
 	ours, theirs := net.Pipe()
 	go func() {
 		defer theirs.Close()
