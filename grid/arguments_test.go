@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestArguments checks that the placeholders and separators have the meaning that they have in GNU
-// parallel, and that values are quoted.
-func TestArguments(t *testing.T) {
+// TestPlaceholdersMeanWhatTheyDoInParallel checks that the placeholders and separators have the
+// meaning that they have in GNU parallel, and that values are quoted.
+func TestPlaceholdersMeanWhatTheyDoInParallel(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "values")
 	if err := os.WriteFile(file, []byte("x 1\ny\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -57,8 +57,8 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestArgumentsParams checks that the values become the job's parameters.
-func TestArgumentsParams(t *testing.T) {
+// TestArgumentsBecomeParameters checks that the values become the job's parameters.
+func TestArgumentsBecomeParameters(t *testing.T) {
 	a, err := ParseArguments("echo {2}", strings.Fields("::: a ::: b.c"), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestQueueNames checks that queues are named after their files, so that they can be distinguished
-// (K3).
-func TestQueueNames(t *testing.T) {
+// TestQueuesAreNamedAfterFiles checks that queues are named after their files, so that they can be
+// distinguished (K3).
+func TestQueuesAreNamedAfterFiles(t *testing.T) {
 	for _, c := range []struct{ files, want string }{
 		{"a.txt b.txt", "a b"}, {"x/a.txt y/a.txt c", "x/a.txt y/a.txt c"}, {".jobs -", ".jobs "}, {"a.b.txt", "a.b"},
 	} {
@@ -18,9 +18,9 @@ func TestQueueNames(t *testing.T) {
 	}
 }
 
-// TestColumnsOfTemplates checks that templates that declare the same metric share one column (K3).
-// If two templates define one name differently, the second is refused.
-func TestColumnsOfTemplates(t *testing.T) {
+// TestTemplatesShareColumns checks that templates that declare the same metric share one column
+// (K3). If two templates define one name differently, the second is refused.
+func TestTemplatesShareColumns(t *testing.T) {
 	b := new(Batch)
 	for _, c := range []struct{ columns, want string }{
 		{"acc time=json:t", ""}, {"acc", ""}, {"loss", ""}, {"time", "b.txt: @result time is another one than that of a file before it (time=json:t)"},
@@ -33,9 +33,9 @@ func TestColumnsOfTemplates(t *testing.T) {
 	same(t, "the columns", strings.Join(b.Columns, " "), "acc time=json:t loss")
 }
 
-// TestIsTemplate checks that a template is distinguished from a list of commands by its lines of
-// values. Brackets of the shell do not make a template.
-func TestIsTemplate(t *testing.T) {
+// TestTemplatesAreRecognized checks that a template is distinguished from a list of commands by its
+// lines of values. Brackets of the shell do not make a template.
+func TestTemplatesAreRecognized(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestFaults checks that a bad template has a clear error with file, line, and column, and that no
-// job starts. Each case holds the template, the position of the error, and words of it.
-func TestFaults(t *testing.T) {
+// TestErrorsHavePositions checks that a bad template has a clear error with file, line, and column,
+// and that no job starts. Each case holds the template, the position of the error, and words of it.
+func TestErrorsHavePositions(t *testing.T) {
 	const (
 		ok    = "a [C]\n[C] 1 2\n"
 		three = "a [x]\n[x] 1 2 3\n"
@@ -235,7 +235,7 @@ func refused(t *testing.T, config Config, text, at, words string) {
 }
 
 // Several errors are reported together, in the order of the file, at most ten.
-func TestSeveralFaults(t *testing.T) {
+func TestErrorsAreReportedTogether(t *testing.T) {
 	_, err := Parse(strings.NewReader("a [D] [E]\n[C] 1,,2\n[F] 1..\n@foo\n"), "t.txt")
 	var at []string
 	for l := range strings.Lines(err.Error()) {
@@ -264,8 +264,9 @@ func TestSeveralFaults(t *testing.T) {
 	}
 }
 
-// TestWarnings checks that a dubious line causes a warning with its position and no error.
-func TestWarnings(t *testing.T) {
+// TestWarningsHavePositions checks that a dubious line causes a warning with its position and no
+// error.
+func TestWarningsHavePositions(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"a [C] x[1]\n[C] 1", "t.txt:1:8: [1] is left as it is"},
 		{"a [foo]\nb [C]\n[C] 1", "t.txt:1:3: [foo] is left as it is"},

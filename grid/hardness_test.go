@@ -11,9 +11,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestCommandCompares checks that the user's command makes the comparisons (E2). It runs once and
-// reads each pair of settings once. Jobs with these settings get tuples that represent its answers.
-func TestCommandCompares(t *testing.T) {
+// TestUsersCommandCompares checks that the user's command makes the comparisons (E2). It runs once
+// and reads each pair of settings once. Jobs with these settings get tuples that represent its
+// answers.
+func TestUsersCommandCompares(t *testing.T) {
 	calls, asked := 0, ""
 	c := Config{run: func(ctx context.Context, c Config, command string, in io.Reader) ([]byte, error) {
 		calls++
@@ -57,9 +58,9 @@ func TestCommandCompares(t *testing.T) {
 	}
 }
 
-// TestCommandComparesAll checks that all parameters are compared if no names are given, and that a
-// single setting needs no comparison.
-func TestCommandComparesAll(t *testing.T) {
+// TestAllParametersAreComparedByDefault checks that all parameters are compared if no names are
+// given, and that a single setting needs no comparison.
+func TestAllParametersAreComparedByDefault(t *testing.T) {
 	for text, want := range map[string]string{
 		"a [x] [y]\n[x] 1 2\n[y] 3 4\n@hardness command: cmp":               "1\t3\t1\t4|1\t3\t2\t3|1\t3\t2\t4|1\t4\t2\t3|1\t4\t2\t4|2\t3\t2\t4|",
 		"a [x] [y]\n[x] 1 2\n[y] 1 1\n@hardness x command:\tcmp --all\n":    "1\t2|",
@@ -79,9 +80,9 @@ func TestCommandComparesAll(t *testing.T) {
 	}
 }
 
-// TestCommandComparesLate checks that a comparing command that does not end is killed, and that a
-// template with another error runs none (E2).
-func TestCommandComparesLate(t *testing.T) {
+// TestHungComparisonIsKilled checks that a comparing command that does not end is killed, and that
+// a template with another error runs none (E2).
+func TestHungComparisonIsKilled(t *testing.T) {
 	const head = "a [x]\n[x] 1 2 3\n"
 	refused(t, Config{Timeout: 300 * time.Millisecond}, head+"@hardness command: sleep 1000", "t.txt:3:20", "did not end within 300ms and was stopped; it printed nothing")
 	c := Config{run: func(context.Context, Config, string, io.Reader) ([]byte, error) {

@@ -38,9 +38,9 @@ func TestFilterOverAxes(t *testing.T) {
 	}
 }
 
-// TestLazy checks that a product of 10^7 or more jobs with a filter yields its first job at once
-// and does not hold the rest in memory.
-func TestLazy(t *testing.T) {
+// TestLargeProductIsLazy checks that a product of 10^7 or more jobs with a filter yields its first
+// job at once and does not hold the rest in memory.
+func TestLargeProductIsLazy(t *testing.T) {
 	tmpl := parse(t, "a [x] [y] [z]\n[x] 1..100000\n[y] 1..100000\n[z] 1..100000\n@where x >= 99999 and y > z")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -59,9 +59,9 @@ func TestLazy(t *testing.T) {
 	}
 }
 
-// TestMemory checks that equal options are shared and that a job costs little memory beyond its
-// texts.
-func TestMemory(t *testing.T) {
+// TestJobTakesLittleMemory checks that equal options are shared and that a job costs little memory
+// beyond its texts.
+func TestJobTakesLittleMemory(t *testing.T) {
 	tmpl := parse(t, "#DCS default timeout=2h\n./simulate --temperature [T] --seed [seed]\n[T] 0..1 step 0.001\n[seed] 1..100")
 	var all []*jobs.Spec
 	text := 0
@@ -83,8 +83,9 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestSources checks that values come from a file, or from a command that runs where the jobs do.
-func TestSources(t *testing.T) {
+// TestValuesComeFromFilesAndCommands checks that values come from a file, or from a command that
+// runs where the jobs do.
+func TestValuesComeFromFilesAndCommands(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

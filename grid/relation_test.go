@@ -125,9 +125,9 @@ func TestTuplesSayTheOrder(t *testing.T) {
 	}
 }
 
-// TestContradictions checks that for any answers, either a reported contradiction is real, or there
-// is none and the tuples represent the answers (E2).
-func TestContradictions(t *testing.T) {
+// TestContradictionsAreReal checks that for any answers, either a reported contradiction is real,
+// or there is none and the tuples represent the answers (E2).
+func TestContradictionsAreReal(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	orders := 0
 	for range 3000 {

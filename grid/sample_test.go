@@ -49,8 +49,9 @@ func TestSampleIsRepeatable(t *testing.T) {
 	}
 }
 
-// TestShuffle checks that a shuffle is a permutation whose first numbers are evenly distributed.
-func TestShuffle(t *testing.T) {
+// TestShuffleIsAUniformPermutation checks that a shuffle is a permutation whose first numbers are
+// evenly distributed.
+func TestShuffleIsAUniformPermutation(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 5, 16, 17, 100, 1000, 4096, 4097} {
 		s := newShuffle(n, uint64(n))
 		seen := make([]bool, n)

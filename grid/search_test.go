@@ -20,9 +20,9 @@ const searchText = `train [x] [lr] [n] [k:q]
 [k] rbf, 'a b'
 `
 
-// TestSearchSpace checks that a range is continuous in a search, unless it has steps or is a list,
-// and that it keeps its meaning outside a search (K12).
-func TestSearchSpace(t *testing.T) {
+// TestRangeIsContinuousInASearch checks that a range is continuous in a search, unless it has steps
+// or is a list, and that it keeps its meaning outside a search (K12).
+func TestRangeIsContinuousInASearch(t *testing.T) {
 	tmpl := parse(t, searchText+"@search tpe trials 100 minimize loss seed 7\n")
 	s := tmpl.Space
 	if s[0].Low != -2 || s[0].High != 2 || s[0].Values != nil || !s[1].Log || s[1].Low != 1e-3 || s[1].High != 100 {
@@ -59,9 +59,9 @@ func TestWrongSearchFlag(t *testing.T) {
 	}
 }
 
-// TestSearchFlags checks that the flags of a search are kept as a line of the template, whatever
-// its last line is.
-func TestSearchFlags(t *testing.T) {
+// TestSearchFlagsAreKeptInTheTemplate checks that the flags of a search are kept as a line of the
+// template, whatever its last line is.
+func TestSearchFlagsAreKeptInTheTemplate(t *testing.T) {
 	flags := Search{Method: Ask, Trials: 5, Metric: "acc", Maximize: true, Command: `./opt --kind "a b"`}
 	for _, text := range []string{searchText, searchText + "# the end \\", strings.Replace(searchText, "train", "", 1) + "train \\"} {
 		tmpl, err := Config{Search: flags.Line()}.Parse(context.Background(), strings.NewReader(text), "s.txt")
@@ -82,9 +82,9 @@ func TestSearchFlags(t *testing.T) {
 	}
 }
 
-// TestSearchDesign checks that a design is known beforehand, so that its jobs can be printed and
-// are always the same.
-func TestSearchDesign(t *testing.T) {
+// TestDesignIsKnownBeforehand checks that a design is known beforehand, so that its jobs can be
+// printed and are always the same.
+func TestDesignIsKnownBeforehand(t *testing.T) {
 	seen := map[string]bool{}
 	for _, command := range commandsOf(t, parse(t, "a [x]\n[x] 0..1\n@search lhs trials 10\n")) {
 		seen[command[:5]] = true // for example "a 0.3"
@@ -105,9 +105,9 @@ func optimizerOf(t *testing.T, script string) (o *optimizer, dir string) {
 	return &optimizer{search: s, params: params, dir: dir}, dir
 }
 
-// TestOptimizer checks that an optimizer receives the known results, is asked for proposals,
-// receives their results, and is told to stop (K12).
-func TestOptimizer(t *testing.T) {
+// TestOptimizerProposesAndLearns checks that an optimizer receives the known results, is asked for
+// proposals, receives their results, and is told to stop (K12).
+func TestOptimizerProposesAndLearns(t *testing.T) {
 	o, dir := optimizerOf(t, `while read -r line; do
 	printf '%s\n' "$line" >> log
 	case $line in *'"ask"'*) echo '{"params":{"x":0.5,"k":"b"}}';; esac
@@ -143,9 +143,9 @@ ended
 	same(t, "what the optimizer read", string(log), want)
 }
 
-// TestOptimizerFaults checks that a failure of the optimizer is reported and leaves none of its
-// processes.
-func TestOptimizerFaults(t *testing.T) {
+// TestOptimizerThatFailsLeavesNoProcess checks that a failure of the optimizer is reported and
+// leaves none of its processes.
+func TestOptimizerThatFailsLeavesNoProcess(t *testing.T) {
 	for script, words := range map[string]string{
 		"echo it is broken >&2; exit 3":                                      "it is broken",
 		"read a; read b; echo nonsense; cat":                                 "is not a proposal",

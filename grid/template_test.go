@@ -65,9 +65,9 @@ func points(t *testing.T, tmpl *Template) (all []string) {
 	return all
 }
 
-// TestBeanstalks checks the example of the Beanstalks report: all 30 jobs in order, in which the
-// last parameter varies fastest (K4).
-func TestBeanstalks(t *testing.T) {
+// TestJobsOfTheBeanstalksReport checks the example of the Beanstalks report: all 30 jobs in order,
+// in which the last parameter varies fastest (K4).
+func TestJobsOfTheBeanstalksReport(t *testing.T) {
 	tmpl := parse(t, "svm -train -kernel rbf -C [1] -gamma [2]\n[1] 0.001, 0.01, 0.1, 1, 10, 100\n[2] 0 0.25 0.5 0.75 1\n")
 	var want []string
 	for _, c := range []string{"0.001", "0.01", "0.1", "1", "10", "100"} {
@@ -85,8 +85,8 @@ func TestBeanstalks(t *testing.T) {
 	}
 }
 
-// TestForms checks every form of a template with all its commands.
-func TestForms(t *testing.T) {
+// TestEveryFormOfATemplate checks every form of a template with all its commands.
+func TestEveryFormOfATemplate(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
 		want       string // joined by |
@@ -164,9 +164,9 @@ func TestParamsStandInTheSpec(t *testing.T) {
 	}
 }
 
-// TestOptions checks that #DCS lines work as in jobs files, that name= may contain parameters, and
-// that equal options are one value for all jobs.
-func TestOptions(t *testing.T) {
+// TestDCSLinesWorkAsInJobsFiles checks that #DCS lines work as in jobs files, that name= may
+// contain parameters, and that equal options are one value for all jobs.
+func TestDCSLinesWorkAsInJobsFiles(t *testing.T) {
 	specs := specsOf(t, parse(t, "#DCS default tries=2 tags=x\n#DCS name='run [C]' timeout=2h\na [C]\nb [C]\n[C] 1 2\n"))
 	a, b := specs[0], specs[1]
 	if a.Name != "run 1" || specs[2].Name != "run 2" || b.Name != "b C=1" || a.Timeout.Hours() != 2 || a.Tries != 2 || b.Timeout != 0 || b.Tries != 2 {
@@ -180,9 +180,9 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestTitles checks that the title of a job is its values, preceded by the program if there are
-// several.
-func TestTitles(t *testing.T) {
+// TestTitleOfAJobIsItsValues checks that the title of a job is its values, preceded by the program
+// if there are several.
+func TestTitleOfAJobIsItsValues(t *testing.T) {
 	for text, want := range map[string]string{
 		"a [C] [g]\n[C] 1\n[g] x":                "C=1 g=x",
 		"a\n":                                    "",
@@ -210,8 +210,9 @@ func TestResultsAndHardness(t *testing.T) {
 	same(t, "lines", fmt.Sprint(tmpl.Results, " ", tmpl.Hardness), want)
 }
 
-// TestWhere checks filters of parameters by their values. Package query tests the language.
-func TestWhere(t *testing.T) {
+// TestJobsAreFilteredByValues checks filters of parameters by their values. Package query tests the
+// language.
+func TestJobsAreFilteredByValues(t *testing.T) {
 	for _, c := range []struct{ values, filter, want string }{
 		{"1..5", "x >= 3", "3 4 5"},
 		{"1..5", "2 <= [x] < 4 or x=5", "2 3 5"},
@@ -240,10 +241,10 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// TestExamples checks that the examples are parsed without warnings, have the number of jobs that
-// they state, and that their first commands run. The assignment problem needs a compiler, so its
-// command is only compared.
-func TestExamples(t *testing.T) {
+// TestExamplesParseAndRun checks that the examples are parsed without warnings, have the number of
+// jobs that they state, and that their first commands run. The assignment problem needs a compiler,
+// so its command is only compared.
+func TestExamplesParseAndRun(t *testing.T) {
 	for file, want := range map[string]struct {
 		jobs   int
 		output string // the beginning of the output of the first job

@@ -42,10 +42,10 @@ func (s *setting) tuple() [3]int {
 // atLeastAsHard reports whether every component of a is at least that of b.
 func atLeastAsHard(a, b [3]int) bool { return a[0] >= b[0] && a[1] >= b[1] && a[2] >= b[2] }
 
-// TestDomino repeats ExpoCloud's experiment with the real program. It checks that easy settings run
-// first, that a timeout skips exactly the settings that are at least as hard, and that the summary
-// reports how many were skipped (E2).
-func TestDomino(t *testing.T) {
+// TestHarderSettingsAreSkipped repeats ExpoCloud's experiment with the real program. It checks that
+// easy settings run first, that a timeout skips exactly the settings that are at least as hard, and
+// that the summary reports how many were skipped (E2).
+func TestHarderSettingsAreSkipped(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program and runs it for some seconds")
 	}

@@ -152,9 +152,9 @@ func TestRegret(t *testing.T) {
 	}
 }
 
-// TestProposalsRepeat checks that a proposal depends only on the seed and the earlier trials, so
-// that another dispatcher proposes the same.
-func TestProposalsRepeat(t *testing.T) {
+// TestProposalsAreRepeatable checks that a proposal depends only on the seed and the earlier
+// trials, so that another dispatcher proposes the same.
+func TestProposalsAreRepeatable(t *testing.T) {
 	params := []Param{{Name: "x", Low: -2, High: 2}, {Name: "c", Values: []string{"a", "b", "c"}}, {Name: "n", Values: []string{"1", "2", "4"}, Ordered: true}}
 	var past []Trial
 	for i := range 40 {
@@ -178,9 +178,9 @@ func TestProposalsRepeat(t *testing.T) {
 	}
 }
 
-// TestTPEChoices checks that tpe finds the best of unordered values and avoids the points of
-// running trials.
-func TestTPEChoices(t *testing.T) {
+// TestTPEFindsTheBestValue checks that tpe finds the best of unordered values and avoids the points
+// of running trials.
+func TestTPEFindsTheBestValue(t *testing.T) {
 	params := []Param{{Name: "c", Values: []string{"a", "b", "c", "d"}}, {Name: "x", Low: 0, High: 1}}
 	next, hits := NewTPE(params, 3), 0
 	var past []Trial
@@ -199,8 +199,9 @@ func TestTPEChoices(t *testing.T) {
 	}
 }
 
-// TestText checks that a value survives a round trip through its text, within six digits.
-func TestText(t *testing.T) {
+// TestValuesSurviveTheirText checks that a value survives a round trip through its text, within six
+// digits.
+func TestValuesSurviveTheirText(t *testing.T) {
 	for _, p := range []Param{
 		{Low: -2, High: 2}, {Low: 1e-3, High: 1e2, Log: true}, {Low: 1e6, High: 1e6 + 1}, {Low: -1e9, High: 1e9},
 		{Values: []string{"a", "b", "c"}}, {Values: []string{"1", "2"}, Ordered: true}, {Low: 1e-300, High: 1e300, Log: true},
@@ -228,9 +229,9 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestDesigns checks that a Latin hypercube has a point in each stratum of each dimension, and that
-// Halton points are more evenly distributed than random ones.
-func TestDesigns(t *testing.T) {
+// TestDesignsAreEvenlyDistributed checks that a Latin hypercube has a point in each stratum of each
+// dimension, and that Halton points are more evenly distributed than random ones.
+func TestDesignsAreEvenlyDistributed(t *testing.T) {
 	const n = 64
 	for _, method := range []string{Latin, Halton} {
 		for d := range 3 {
@@ -254,10 +255,10 @@ func curve(quality float64, step int, r *rand.Rand) float64 {
 	return quality + (1-quality/2)*math.Exp(-float64(step)/12) + 0.02*r.NormFloat64()/math.Sqrt(float64(step))
 }
 
-// TestHalving checks that on noisy learning curves halving finds the best configuration with at
-// most half of the steps that complete runs of all configurations take (K12). Eight run at a time,
-// in simulated time.
-func TestHalving(t *testing.T) {
+// TestHalvingFindsTheBestInHalfTheSteps checks that on noisy learning curves halving finds the best
+// configuration with at most half of the steps that complete runs of all configurations take (K12).
+// Eight run at a time, in simulated time.
+func TestHalvingFindsTheBestInHalfTheSteps(t *testing.T) {
 	const trials, slots, steps = 100, 8, 81
 	found, used := 0, 0
 	for seed := range uint64(20) {
@@ -301,9 +302,9 @@ func TestHalving(t *testing.T) {
 	}
 }
 
-// TestRungs checks that a rung counts a trial once, whatever it reports again, and needs other
-// trials to compare with.
-func TestRungs(t *testing.T) {
+// TestRungCountsATrialOnce checks that a rung counts a trial once, whatever it reports again, and
+// needs other trials to compare with.
+func TestRungCountsATrialOnce(t *testing.T) {
 	r := Rungs{First: 1, Factor: 2, Maximize: true}
 	for i, c := range []struct {
 		trial       int
