@@ -37,7 +37,7 @@ faults: ## FAULTS random faults (SEED repeats them) and the targeted ones, on la
 	DCS_REQUIRE_FAULTS=1 go test -count=1 -timeout 24h -v -parallel 6 ./internal/faults -faults $(FAULTS) -seed $(SEED) $(if $(KEEP),-keep $(KEEP))
 
 sweep: ## every file-system call of helper and supervisor fails once, in every way, or is the last of its process (hours)
-	go test -count=1 -timeout 24h ./hosts/helper/remote -run TestSweep -v -sweep
+	go test -count=1 -timeout 24h ./hosts/helper/remote -run TestEveryFileSystemCallFails -v -sweep
 
 lint: ## gofmt, go vet, staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "not gofmt-ed:"; gofmt -l .; exit 1; }

@@ -104,9 +104,9 @@ type namedOpener struct{ err error }
 
 func (o namedOpener) Open(context.Context, *Host) (Link, error) { return nil, o.err }
 
-// TestRouter checks that each host gets the opener of its kind of link. An unknown kind is
-// Misconfigured, and the error lists the known kinds.
-func TestRouter(t *testing.T) {
+// TestEachHostGetsItsOpener checks that each host gets the opener of its kind of link. An unknown
+// kind is Misconfigured, and the error lists the known kinds.
+func TestEachHostGetsItsOpener(t *testing.T) {
 	ssh, local := errors.New("ssh"), errors.New("local")
 	r := Router{"ssh": namedOpener{ssh}, "local": namedOpener{local}}
 	for link, want := range map[string]error{"ssh": ssh, "local": local} {
@@ -132,9 +132,10 @@ func TestExitErrorText(t *testing.T) {
 	}
 }
 
-// TestRemoteShells checks that a program that joins its arguments, such as ssh, is recognized by
-// its name at any position in the command. A host of that name does not count.
-func TestRemoteShells(t *testing.T) {
+// TestProgramsThatJoinArgumentsAreRecognized checks that a program that joins its arguments, such
+// as ssh, is recognized by its name at any position in the command. A host of that name does not
+// count.
+func TestProgramsThatJoinArgumentsAreRecognized(t *testing.T) {
 	for link, want := range map[string]int{
 		`"ssh {name}"`: 1,
 		`"/usr/bin/ssh -J gate -o BatchMode=yes {name}"`:     1,

@@ -19,9 +19,9 @@ func cloudCommands(create, list, terminate string) *Provider {
 		Host: Host{Link: "ssh", Addresses: []string{"{name}"}}}
 }
 
-// TestPlaceholders checks that names, the prefix, and idle reach the command as one word each,
-// whatever characters they contain.
-func TestPlaceholders(t *testing.T) {
+// TestPlaceholdersAreOneWordEach checks that names, the prefix, and idle reach the command as one
+// word each, whatever characters they contain.
+func TestPlaceholdersAreOneWordEach(t *testing.T) {
 	for name, want := range map[string]string{
 		"dcs-a-1":        "<dcs-a-1><dcs-a><90>",
 		"a b":            "<a b><dcs-a><90>",
@@ -89,9 +89,9 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestHangingCommands checks that a command that hangs is killed with all of its processes. A
+// TestHungCommandIsKilled checks that a command that hangs is killed with all of its processes. A
 // command that has succeeded may leave a process that keeps its output open.
-func TestHangingCommands(t *testing.T) {
+func TestHungCommandIsKilled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	fifo := filepath.Join(t.TempDir(), "started")
 	p := cloudCommands("", "", "touch "+text.ShellWord(fifo)+"; sleep 1000 & sleep 1000; true")
@@ -135,9 +135,9 @@ func slurm(t *testing.T, keys string, programs map[string]string) *Provider {
 	return inv.Providers[0]
 }
 
-// TestAllocations checks that the state, the nodes, and the remaining time of allocations are read
-// from squeue.
-func TestAllocations(t *testing.T) {
+// TestAllocationsAreReadFromSqueue checks that the state, the nodes, and the remaining time of
+// allocations are read from squeue.
+func TestAllocationsAreReadFromSqueue(t *testing.T) {
 	for _, c := range []struct{ name, squeue, want string }{
 		{"running", "echo 'dcs-a-1|7|RUNNING|1:59:30|n[1-2]|None'", "dcs-a-1: dcs-a-1.n1=n1,0 dcs-a-1.n2=n2,0 left 1h59m30s"},
 		{"lists of nodes", "echo 'dcs-a-1|7|RUNNING|1-00:00:10|n[08-10,12],gpu3|None'",
@@ -164,9 +164,9 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// TestSbatch checks that values of the inventory reach sbatch as one word each, and that refusals
-// of sbatch are reported.
-func TestSbatch(t *testing.T) {
+// TestValuesReachSbatchAsOneWord checks that values of the inventory reach sbatch as one word each,
+// and that refusals of sbatch are reported.
+func TestValuesReachSbatchAsOneWord(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	p := slurm(t, "partition = 'a b'\naccount = \"it's\"\ngres = 'gpu:2'\nnodes = 3\nslots = 4\nidle = '90s'\nsbatch = ['--qos=low', '--comment=$(id) x']\n",
 		map[string]string{"sbatch": `printf '%s\n' "$@" >` + out})
@@ -200,8 +200,9 @@ func TestSbatch(t *testing.T) {
 	}
 }
 
-// TestSrunLink checks that, with link = "srun", each node is reached by a step of the allocation.
-func TestSrunLink(t *testing.T) {
+// TestSrunLinkReachesEachNode checks that, with link = "srun", each node is reached by a step of
+// the allocation.
+func TestSrunLinkReachesEachNode(t *testing.T) {
 	p := slurm(t, "link = 'srun'\n", map[string]string{"squeue": "echo 'dcs-a-1|77|RUNNING|1:00|n5|None'"})
 	list, err := p.Instances(context.Background(), "dcs-a")
 	if err != nil {

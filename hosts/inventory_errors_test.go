@@ -173,9 +173,9 @@ func TestManyErrorsAreBounded(t *testing.T) {
 	}
 }
 
-// TestWarnings checks that settings that are valid but surely unintended are warnings with file and
-// line.
-func TestWarnings(t *testing.T) {
+// TestUnintendedSettingsAreWarnings checks that settings that are valid but surely unintended are
+// warnings with file and line.
+func TestUnintendedSettingsAreWarnings(t *testing.T) {
 	for text, want := range map[string]string{
 		"[[host]]\nname='a'\nslots=4\nreserve=2\n":           "f:4: reserve does nothing here",
 		"[defaults]\nslots=4\nreserve=2\n[[host]]\nname='a'": "f:3: reserve does nothing here",

@@ -187,8 +187,9 @@ func TestHas(t *testing.T) {
 	}
 }
 
-// TestLocal checks that, without an inventory, this machine is the only host (P1).
-func TestLocal(t *testing.T) {
+// TestThisMachineIsTheOnlyHostWithoutAnInventory checks that, without an inventory, this machine is
+// the only host (P1).
+func TestThisMachineIsTheOnlyHostWithoutAnInventory(t *testing.T) {
 	inv := Local()
 	h := inv.Hosts[0]
 	if inv.File != "" || len(inv.Hosts) != 1 || h.Link != "local" || nameProblem(h.Name) != "" ||
@@ -263,9 +264,9 @@ func TestLoadFromAPipe(t *testing.T) {
 	}
 }
 
-// TestExampleFile checks that hosts.toml.example documents every key, can be copied without harm,
-// and can be parsed, also with all comments turned into settings.
-func TestExampleFile(t *testing.T) {
+// TestExampleFileDocumentsEveryKey checks that hosts.toml.example documents every key, can be
+// copied without harm, and can be parsed, also with all comments turned into settings.
+func TestExampleFileDocumentsEveryKey(t *testing.T) {
 	const file = "../hosts.toml.example"
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -307,9 +308,9 @@ func TestParseQuiet(t *testing.T) {
 	}
 }
 
-// TestSplitWords checks that a command link is split like in a shell, and that syntax that only a
-// shell can evaluate is refused.
-func TestSplitWords(t *testing.T) {
+// TestCommandIsSplitAsInAShell checks that a command link is split like in a shell, and that syntax
+// that only a shell can evaluate is refused.
+func TestCommandIsSplitAsInAShell(t *testing.T) {
 	for s, want := range map[string]string{
 		`docker exec -i web`:     `docker|exec|-i|web`,
 		`  a   b	c `:             `a|b|c`,
@@ -399,9 +400,9 @@ func TestQuantitiesMeanTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// TestQueues checks the slots and GPUs that a host keeps for queues, and that invalid values are
-// refused with file and line (K10).
-func TestQueues(t *testing.T) {
+// TestKeptPartsAreParsed checks the slots and GPUs that a host keeps for queues, and that invalid
+// values are refused with file and line (K10).
+func TestKeptPartsAreParsed(t *testing.T) {
 	const text = "[[host]]\nname = 'a'\nslots = 4\nqueues = %s\ngpus = 2\n"
 	for queues, want := range map[string]string{
 		`"urgent"`: "urgent",
@@ -441,8 +442,8 @@ func TestIsOpenTo(t *testing.T) {
 	}
 }
 
-// TestInventoryTokens checks the counts of [tokens] (T7).
-func TestInventoryTokens(t *testing.T) {
+// TestTokensOfTheInventory checks the counts of [tokens] (T7).
+func TestTokensOfTheInventory(t *testing.T) {
 	text := "[tokens]\nmatlab = 5\nansys = 0\n[[host]]\nname = 'a'\n"
 	inv, _ := parse(t, text)
 	if got := fmt.Sprint(inv.TokensWith([]jobs.Token{{Name: "ansys", Count: 2}})); got != "[ansys:2 matlab:5]" {
@@ -456,9 +457,9 @@ func TestInventoryTokens(t *testing.T) {
 	}
 }
 
-// TestParseLogins checks that an inventory may be a plain list in the syntax of GNU parallel's
-// --sshloginfile.
-func TestParseLogins(t *testing.T) {
+// TestInventoryMayBeAListOfLogins checks that an inventory may be a plain list in the syntax of GNU
+// parallel's --sshloginfile.
+func TestInventoryMayBeAListOfLogins(t *testing.T) {
 	inv, _ := parse(t, "# our room\nws01\n 8/ada@ws02:2222 # big\n\n4/ws[03-04]\n1/:\n")
 	local := Local().Hosts[0].Name
 	want := []Host{
@@ -493,9 +494,9 @@ func TestParseLoginsRefused(t *testing.T) {
 	}
 }
 
-// TestAdd checks that a host that is added on request has the defaults of the inventory and its own
-// options, and that the text that is saved for it yields the same host.
-func TestAdd(t *testing.T) {
+// TestAddedHostHasTheDefaults checks that a host that is added on request has the defaults of the
+// inventory and its own options, and that the text that is saved for it yields the same host.
+func TestAddedHostHasTheDefaults(t *testing.T) {
 	inv, _ := parse(t, "[defaults]\nslots = 7\nnice = 3\n[[host]]\nname = \"a\"\n")
 	for _, c := range []struct {
 		name, options string
@@ -534,9 +535,9 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestWith checks the effective set of hosts: the hosts of the file without those that people
-// removed, then those that people added, then those of providers, with each name once.
-func TestWith(t *testing.T) {
+// TestEffectiveHosts checks the effective set of hosts: the hosts of the file without those that
+// people removed, then those that people added, then those of providers, with each name once.
+func TestEffectiveHosts(t *testing.T) {
 	inv := &Inventory{Hosts: []*Host{{Name: "a"}, {Name: "b"}}}
 	asked := map[string]jobs.HostRequest{"b": {Removed: true}, "d": {Options: "slots=2"}, "c": {}, "a": {Options: "slots=9"}, "bad": {Options: "slot=2"}, "p2": {Removed: true}}
 	list, added, errs := inv.With(asked, []*Host{{Name: "p1"}, {Name: "p2"}, {Name: "a"}})
@@ -560,9 +561,9 @@ func TestWith(t *testing.T) {
 	}
 }
 
-// TestTOML checks that hosts can be appended to a list of logins, and to the inventory of a run
-// without a file.
-func TestTOML(t *testing.T) {
+// TestHostsCanBeAppendedToAnyInventory checks that hosts can be appended to a list of logins, and
+// to the inventory of a run without a file.
+func TestHostsCanBeAppendedToAnyInventory(t *testing.T) {
 	logins, _ := parse(t, "# ours\n4/me@ws1:2222\nws[2-3]\n")
 	again, _ := parse(t, logins.TOML()+AddedText("ws4", "slots=2"))
 	if len(again.Hosts) != 4 {

@@ -38,9 +38,9 @@ func TestProviderKeys(t *testing.T) {
 	}
 }
 
-// TestProviderInstance checks that the output of the list command overrides the template, and that
-// names and addresses are validated like those of a [[host]].
-func TestProviderInstance(t *testing.T) {
+// TestListOutputOverridesTheTemplate checks that the output of the list command overrides the
+// template, and that names and addresses are validated like those of a [[host]].
+func TestListOutputOverridesTheTemplate(t *testing.T) {
 	for _, c := range []struct {
 		keys, address string
 		port          int

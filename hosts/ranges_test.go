@@ -72,8 +72,9 @@ func FuzzExpand(f *testing.F) {
 	})
 }
 
-// TestFold checks that Fold returns patterns that Expand expands to the same names.
-func TestFold(t *testing.T) {
+// TestFoldedRangesExpandToTheSameNames checks that Fold returns patterns that Expand expands to the
+// same names.
+func TestFoldedRangesExpandToTheSameNames(t *testing.T) {
 	for _, c := range []struct{ names, want string }{
 		{"ws01 ws02 ws03", "ws[01-03]"},
 		{"ws3 ws1 here ws2", "ws[1-3] here"},

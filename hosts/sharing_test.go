@@ -89,9 +89,9 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestHeldMemory checks that memory of other users counts in full up to the equal share of each
-// user, and that memory of the user's own other runs counts in full.
-func TestHeldMemory(t *testing.T) {
+// TestMemoryOfOthersCountsUpToTheirShare checks that memory of other users counts in full up to the
+// equal share of each user, and that memory of the user's own other runs counts in full.
+func TestMemoryOfOthersCountsUpToTheirShare(t *testing.T) {
 	const me = 0
 	claim := func(user int, memory int64) SlotClaim { return SlotClaim{User: user, Memory: memory} }
 	for name, c := range map[string]struct {

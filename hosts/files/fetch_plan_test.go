@@ -33,9 +33,9 @@ func table(t *testing.T, list ...[]string) *jobs.Table {
 	return table
 }
 
-// TestPlan checks what a fetch copies from which host (X2). far and gone keep their files, and ws
-// shares the run directory.
-func TestPlan(t *testing.T) {
+// TestWhatIsFetchedFromWhere checks what a fetch copies from which host (X2). far and gone keep
+// their files, and ws shares the run directory.
+func TestWhatIsFetchedFromWhere(t *testing.T) {
 	all := [][]string{
 		{"far exited"},                  // 1
 		{"far lost", "gone exited"},     // 2

@@ -82,10 +82,10 @@ func piece(host string, job int) Piece {
 	return Piece{Host: host, Attempt: jobs.AttemptID{Job: jobs.ID(job), N: 1}, File: jobs.FileOut, Limit: 100}
 }
 
-// TestReader checks that pieces are read from several hosts at once, each over one read-only
-// connection for the run's uid (X2). No host has more than maxReads pending requests, and each gets
-// a Bye.
-func TestReader(t *testing.T) {
+// TestPiecesAreReadFromSeveralHosts checks that pieces are read from several hosts at once, each
+// over one read-only connection for the run's uid (X2). No host has more than maxReads pending
+// requests, and each gets a Bye.
+func TestPiecesAreReadFromSeveralHosts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := machines{}
 		for _, name := range []string{"a", "b"} {
@@ -121,9 +121,9 @@ func TestReader(t *testing.T) {
 	})
 }
 
-// TestReaderTrouble checks that a fault of one host affects only that host, and that the error
-// describes the fault (promise 5).
-func TestReaderTrouble(t *testing.T) {
+// TestFaultAffectsOnlyItsHost checks that a fault of one host affects only that host, and that the
+// error describes the fault (promise 5).
+func TestFaultAffectsOnlyItsHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := &machine{}
 		broken.answer = func(*hosts.Read) *hosts.Chunk {
@@ -192,9 +192,9 @@ func away(err error) bool {
 	return ok
 }
 
-// TestReaderLeft checks that a caller may stop waiting, and that Close does not wait for a host
-// that does not answer.
-func TestReaderLeft(t *testing.T) {
+// TestCallerMayStopWaiting checks that a caller may stop waiting, and that Close does not wait for
+// a host that does not answer.
+func TestCallerMayStopWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewReader(machines{"mute": {answer: func(*hosts.Read) *hosts.Chunk { return nil }}}, "uid", inventory("mute"))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)

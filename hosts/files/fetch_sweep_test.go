@@ -14,10 +14,11 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// TestSweep checks which partial files are removed. Those of a killed fetch on this machine are
-// removed at once, whatever their age. Those of a live fetch stay. Those of another machine, whose
-// processes cannot be checked here, are removed when they are old. Other files stay.
-func TestSweep(t *testing.T) {
+// TestPartialFilesAreRemoved checks which partial files are removed. Those of a killed fetch on
+// this machine are removed at once, whatever their age. Those of a live fetch stay. Those of
+// another machine, whose processes cannot be checked here, are removed when they are old. Other
+// files stay.
+func TestPartialFilesAreRemoved(t *testing.T) {
 	l := newLab(t)
 	parts := strings.Split(thisProcess(), ".")
 	if len(parts) != 4 {

@@ -148,9 +148,9 @@ func (l *lab) files() (names []string) {
 	return names
 }
 
-// TestFetch checks that outputs of all sizes are copied completely from several hosts, and that
-// local files are not requested again (X2).
-func TestFetch(t *testing.T) {
+// TestOutputsAreCopiedOnce checks that outputs of all sizes are copied completely from several
+// hosts, and that local files are not requested again (X2).
+func TestOutputsAreCopiedOnce(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "acc=0.5\n", "")
 	l.ran("far", "2.1", strings.Repeat("0123456789abcde\n", 3*hosts.MaxChunk/16)+"end", "x")
@@ -178,9 +178,9 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestFetchResumed checks that a fetch that was killed is resumed: a complete file is not copied
-// again, and an incomplete file is.
-func TestFetchResumed(t *testing.T) {
+// TestKilledFetchIsResumed checks that a fetch that was killed is resumed: a complete file is not
+// copied again, and an incomplete file is.
+func TestKilledFetchIsResumed(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "whole\n", "longer\n")
 	write(t, l.run.Path(rundir.AttemptsDir, "000"), map[string]string{"1.1.out": "whole\n", "1.1.err": "long"})
@@ -195,10 +195,10 @@ func TestFetchResumed(t *testing.T) {
 	}
 }
 
-// TestFetchFaultsOfHosts checks that an unreachable host, an inconsistent file, and a lost attempt
-// affect only themselves, and that an attempt with a missing file does not count as fetched
+// TestFaultsOfAHostAffectOnlyIt checks that an unreachable host, an inconsistent file, and a lost
+// attempt affect only themselves, and that an attempt with a missing file does not count as fetched
 // (promise 5).
-func TestFetchFaultsOfHosts(t *testing.T) {
+func TestFaultsOfAHostAffectOnlyIt(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "good\n", "")
 	l.ran("far", "2.1", "removed\n", "")
@@ -237,9 +237,9 @@ func TestFetchFaultsOfHosts(t *testing.T) {
 	}
 }
 
-// TestFetchSizes checks that a host cannot fill the disk with a false size, or with a file that
-// grows or shrinks. A file that is too large affects only itself.
-func TestFetchSizes(t *testing.T) {
+// TestFalseSizesDoNotFillTheDisk checks that a host cannot fill the disk with a false size, or with
+// a file that grows or shrinks. A file that is too large affects only itself.
+func TestFalseSizesDoNotFillTheDisk(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "small", "")
 	l.ran("far", "2.1", strings.Repeat("x", 5000), "")
@@ -289,9 +289,10 @@ func TestFetchSizes(t *testing.T) {
 	}
 }
 
-// TestFetchStillRunning checks an attempt that was given up but may still run. If its output and
-// its sentinel are written while its output is read, the partial copy does not count as complete.
-func TestFetchStillRunning(t *testing.T) {
+// TestPartialCopyOfARunningAttempt checks an attempt that was given up but may still run. If its
+// output and its sentinel are written while its output is read, the partial copy does not count as
+// complete.
+func TestPartialCopyOfARunningAttempt(t *testing.T) {
 	l := newLab(t)
 	l.has["far 1.1.out"], l.has["far 1.1.err"] = "half\n", ""
 	b := &Fetcher{Run: l.run}
@@ -342,9 +343,10 @@ func TestFetchReservesSpace(t *testing.T) {
 	})
 }
 
-// TestFetchLarge checks that at most two large files of a host are copied at a time, so that an
-// interrupt keeps the files that are complete by then, and that many small files are.
-func TestFetchLarge(t *testing.T) {
+// TestFewLargeFilesAreCopiedAtATime checks that at most two large files of a host are copied at a
+// time, so that an interrupt keeps the files that are complete by then, and that many small files
+// are.
+func TestFewLargeFilesAreCopiedAtATime(t *testing.T) {
 	l := newLab(t)
 	for i := 1; i <= 10; i++ {
 		l.ran("far", fmt.Sprintf("%d.1", i), strings.Repeat("x", largeBytes+1), "")
@@ -386,10 +388,10 @@ func TestFetchLarge(t *testing.T) {
 	})
 }
 
-// TestFetchFillsUp checks that, when others fill the disk, a file that is being copied keeps its
-// reserved space and is completed. No other file is begun, no partial file is left, and the error
-// names the disk.
-func TestFetchFillsUp(t *testing.T) {
+// TestFullDiskLeavesNoPartialFile checks that, when others fill the disk, a file that is being
+// copied keeps its reserved space and is completed. No other file is begun, no partial file is
+// left, and the error names the disk.
+func TestFullDiskLeavesNoPartialFile(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
 	for i := 2; i < 40; i++ {
@@ -426,10 +428,10 @@ func TestFetchFillsUp(t *testing.T) {
 	})
 }
 
-// TestFetchDiskFaults checks that, after any single failed disk operation, every file is either
-// complete or missing. No attempt with a missing file counts as fetched, and the next fetch
+// TestFileIsCompleteOrMissing checks that, after any single failed disk operation, every file is
+// either complete or missing. No attempt with a missing file counts as fetched, and the next fetch
 // completes it.
-func TestFetchDiskFaults(t *testing.T) {
+func TestFileIsCompleteOrMissing(t *testing.T) {
 	for n := 1; ; n++ {
 		errno := []syscall.Errno{syscall.EIO, syscall.ENOSPC}[n%2]
 		l := newLab(t)
@@ -463,8 +465,8 @@ func TestFetchDiskFaults(t *testing.T) {
 	}
 }
 
-// TestFetchInterrupted checks that an interrupt ends a fetch at once with an error.
-func TestFetchInterrupted(t *testing.T) {
+// TestInterruptEndsAFetchAtOnce checks that an interrupt ends a fetch at once with an error.
+func TestInterruptEndsAFetchAtOnce(t *testing.T) {
 	l := newLab(t)
 	l.ran("far", "1.1", "output\n", "")
 	ctx, cancel := context.WithCancel(t.Context())

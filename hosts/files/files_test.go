@@ -204,8 +204,9 @@ func TestCopyThatAJobChanged(t *testing.T) {
 	}
 }
 
-// TestCollect checks that a job returns the files that match its patterns, except for its inputs.
-func TestCollect(t *testing.T) {
+// TestMatchingFilesAreReturned checks that a job returns the files that match its patterns, except
+// for its inputs.
+func TestMatchingFilesAreReturned(t *testing.T) {
 	base, s := t.TempDir(), store(t)
 	write(t, base, map[string]string{"in/a.csv": "a", "in/b.csv": "b"})
 	send(t, NewSource(base), s, "in")
@@ -247,9 +248,9 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestPlace checks that no file is moved to its final place before all files have been copied, and
-// that nothing is left of a failed attempt or of a process that was killed.
-func TestPlace(t *testing.T) {
+// TestAllOrNoFilesArePlaced checks that no file is moved to its final place before all files have
+// been copied, and that nothing is left of a failed attempt or of a process that was killed.
+func TestAllOrNoFilesArePlaced(t *testing.T) {
 	base := t.TempDir()
 	notes := filepath.Join(base, "notes")
 	m := Manifest{{Path: "out/a", Kind: 'f', Size: 5}, {Path: "out/sub/b", Kind: 'f', Exec: true, Size: 3}}
@@ -351,8 +352,9 @@ func TestPlaceStaysInside(t *testing.T) {
 	}
 }
 
-// TestSourceRefuses checks that items and links that lead out of the tree are refused by name.
-func TestSourceRefuses(t *testing.T) {
+// TestPathsOutOfTheTreeAreRefused checks that items and links that lead out of the tree are refused
+// by name.
+func TestPathsOutOfTheTreeAreRefused(t *testing.T) {
 	top := t.TempDir()
 	base := filepath.Join(top, "base")
 	write(t, top, map[string]string{"secret": "s", "base/tree/a": "a", "base/ok/sub/f": "f"})

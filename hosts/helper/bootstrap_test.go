@@ -112,9 +112,9 @@ func (f *far) mustServe(c *Connector) *hosts.Hello {
 	return w.Hello()
 }
 
-// TestLoginShells checks that the bootstrap works in every login shell, whatever its rc files print
-// first, and that the second connection sends nothing.
-func TestLoginShells(t *testing.T) {
+// TestBootstrapWorksInEveryLoginShell checks that the bootstrap works in every login shell,
+// whatever its rc files print first, and that the second connection sends nothing.
+func TestBootstrapWorksInEveryLoginShell(t *testing.T) {
 	const noise = "Welcome to melon4\n*** quota: 93% ***\nno newline at the end:"
 	for _, c := range []struct{ name, shell string }{
 		{"sh", `exec "$@"`},
@@ -251,9 +251,9 @@ func TestHelpersThatCannotServe(t *testing.T) {
 	}
 }
 
-// TestHelperCrashes checks that a helper that crashes after hello ends the reports, and that Err
-// quotes the first line of the crash.
-func TestHelperCrashes(t *testing.T) {
+// TestCrashedHelperEndsTheReports checks that a helper that crashes after hello ends the reports,
+// and that Err quotes the first line of the crash.
+func TestCrashedHelperEndsTheReports(t *testing.T) {
 	for how, want := range map[string]string{"panics": "panic: the helper is broken", "aborts": "SIGABRT: abort"} {
 		t.Run(how, func(t *testing.T) {
 			f := newFar(t).install()
@@ -417,8 +417,8 @@ func TestCutAtEachByte(t *testing.T) {
 	}
 }
 
-// TestWholeHandshake checks that the complete handshake returns a worker.
-func TestWholeHandshake(t *testing.T) {
+// TestHandshakeReturnsAWorker checks that the complete handshake returns a worker.
+func TestHandshakeReturnsAWorker(t *testing.T) {
 	for _, deploy := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newMemLink()
@@ -439,9 +439,9 @@ func TestWholeHandshake(t *testing.T) {
 	}
 }
 
-// TestDeadlines checks that each step that gets no answer ends at its deadline, and that the error
-// names the step.
-func TestDeadlines(t *testing.T) {
+// TestEachStepHasADeadline checks that each step that gets no answer ends at its deadline, and that
+// the error names the step.
+func TestEachStepHasADeadline(t *testing.T) {
 	block := func(stop <-chan struct{}, _ []byte) error { <-stop; return errors.New("closed") }
 	for _, c := range []struct {
 		name, want string
@@ -540,8 +540,9 @@ func TestConnectHonoursContext(t *testing.T) {
 	})
 }
 
-// TestClean checks that what a host prints cannot control the terminal or hide itself.
-func TestClean(t *testing.T) {
+// TestHostCannotControlTheTerminal checks that what a host prints cannot control the terminal or
+// hide itself.
+func TestHostCannotControlTheTerminal(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain  text ":                       "plain  text",
 		"\x1b[1;31mred\x1b[0m":               "red",

@@ -105,9 +105,9 @@ func (t tap) Write(p []byte) (int, error) {
 	return t.WriteCloser.Write(p)
 }
 
-// TestDamagedUpload checks that a host detects a byte that was damaged on the way. Nothing runs,
-// and nothing is left.
-func TestDamagedUpload(t *testing.T) {
+// TestDamagedUploadIsDetected checks that a host detects a byte that was damaged on the way.
+// Nothing runs, and nothing is left.
+func TestDamagedUploadIsDetected(t *testing.T) {
 	polltest.Long(t)
 	own, err := ownBinary()
 	must(t, err)
@@ -126,9 +126,9 @@ func TestDamagedUpload(t *testing.T) {
 	}
 }
 
-// TestUnusablePlaces checks that locations that cannot be used are skipped, and that the error
-// names each of them.
-func TestUnusablePlaces(t *testing.T) {
+// TestUnusablePlacesAreSkipped checks that locations that cannot be used are skipped, and that the
+// error names each of them.
+func TestUnusablePlacesAreSkipped(t *testing.T) {
 	polltest.Long(t)
 	asRoot := func(t *testing.T) {
 		if os.Getuid() != 0 {
@@ -233,9 +233,9 @@ func TestCutCopyIsReplaced(t *testing.T) {
 	}
 }
 
-// TestConcurrentDeploys checks that several dispatchers that send at the same time do not disturb
-// each other.
-func TestConcurrentDeploys(t *testing.T) {
+// TestConcurrentDeploysDoNotDisturbEachOther checks that several dispatchers that send at the same
+// time do not disturb each other.
+func TestConcurrentDeploysDoNotDisturbEachOther(t *testing.T) {
 	polltest.Long(t)
 	f := newFar(t)
 	var wg sync.WaitGroup
@@ -285,9 +285,10 @@ func TestBinaryOutlivesItsName(t *testing.T) {
 	}
 }
 
-// TestOtherMachines checks that a host with another operating system or architecture is refused
-// with the command that builds for it. If such a program lies beside ours, it is sent.
-func TestOtherMachines(t *testing.T) {
+// TestOtherMachineIsRefusedWithABuildCommand checks that a host with another operating system or
+// architecture is refused with the command that builds for it. If such a program lies beside ours,
+// it is sent.
+func TestOtherMachineIsRefusedWithABuildCommand(t *testing.T) {
 	for _, c := range []struct{ uname, want string }{
 		{"Linux aarch64", "GOOS=linux GOARCH=arm64 go build -o "},
 		{"Linux armv7l", "GOARCH=arm go build"},

@@ -175,8 +175,8 @@ type errWriter struct{ err error }
 
 func (e errWriter) Write([]byte) (int, error) { return 0, e.err }
 
-// TestConcurrentWrites checks that writers on several goroutines do not mix their frames.
-func TestConcurrentWrites(t *testing.T) {
+// TestConcurrentWritesDoNotMix checks that writers on several goroutines do not mix their frames.
+func TestConcurrentWritesDoNotMix(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b)
 	var wg sync.WaitGroup
@@ -289,8 +289,9 @@ func TestEveryBitFlipIsSeen(t *testing.T) {
 	}
 }
 
-// TestWrongPayloads checks that a valid frame with an invalid payload is an error, not a panic.
-func TestWrongPayloads(t *testing.T) {
+// TestInvalidPayloadIsAnError checks that a valid frame with an invalid payload is an error, not a
+// panic.
+func TestInvalidPayloadIsAnError(t *testing.T) {
 	for name, c := range map[string]struct{ word, payload string }{
 		"too short":      {"bye", ""},
 		"too long":       {"bye", "\x01\x01"},

@@ -26,9 +26,9 @@ func ssh(t *testing.T, s *SSHD, command string) (string, error) {
 	return string(out), err
 }
 
-// TestShells checks that the fixture is a working server under each login shell, with noise where
-// the shell has an rc file.
-func TestShells(t *testing.T) {
+// TestServerWorksUnderEachShell checks that the fixture is a working server under each login shell,
+// with noise where the shell has an rc file.
+func TestServerWorksUnderEachShell(t *testing.T) {
 	for _, shell := range []string{"", "/bin/bash", "/bin/dash", "/bin/tcsh"} {
 		t.Run(strings.TrimPrefix(shell, "/bin/"), func(t *testing.T) {
 			noise := ""
@@ -67,8 +67,9 @@ func TestStopAndStart(t *testing.T) {
 	}
 }
 
-// TestSharedClient checks that two servers may share one client, and that host certificates work.
-func TestSharedClient(t *testing.T) {
+// TestTwoServersMayShareAClient checks that two servers may share one client, and that host
+// certificates work.
+func TestTwoServersMayShareAClient(t *testing.T) {
 	a := StartSSHD(t, Options{})
 	b := StartSSHD(t, Options{With: a, HostCA: true})
 	for _, s := range []*SSHD{a, b} {

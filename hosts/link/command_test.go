@@ -29,8 +29,9 @@ func TestCommandConformance(t *testing.T) {
 	}
 }
 
-// TestMisconfigured checks that a program that cannot be started is Misconfigured.
-func TestMisconfigured(t *testing.T) {
+// TestProgramThatCannotStartIsMisconfigured checks that a program that cannot be started is
+// Misconfigured.
+func TestProgramThatCannotStartIsMisconfigured(t *testing.T) {
 	for name, argv := range map[string][]string{
 		"no command":         nil,
 		"no such program":    {"no-such-program-anywhere", "exec"},

@@ -253,9 +253,9 @@ Host !other !gw* *
 	compare(t, conf.env, "melon", got, string(out))
 }
 
-// TestRefusedFile checks that a file that ssh refuses is an error with ssh's own message, with file
-// and line, and that the error is the same for every host.
-func TestRefusedFile(t *testing.T) {
+// TestRefusedFileHasTheMessageOfSSH checks that a file that ssh refuses is an error with ssh's own
+// message, with file and line, and that the error is the same for every host.
+func TestRefusedFileHasTheMessageOfSSH(t *testing.T) {
 	c := config(t, "Match final all\nHost a\n  Bogus directive\n  Port 0\n")
 	var said []string
 	for _, alias := range []string{"a", "b"} {
@@ -271,9 +271,9 @@ func TestRefusedFile(t *testing.T) {
 	}
 }
 
-// TestWithoutSSH checks that, without an ssh program, a host is refused, and that the error says
-// what to install.
-func TestWithoutSSH(t *testing.T) {
+// TestHostIsRefusedWithoutSSH checks that, without an ssh program, a host is refused, and that the
+// error says what to install.
+func TestHostIsRefusedWithoutSSH(t *testing.T) {
 	c, err := newSSHConfig("", configLab(t), "")
 	if err != nil {
 		t.Fatal(err)
@@ -281,9 +281,9 @@ func TestWithoutSSH(t *testing.T) {
 	refuses(t, c, named("m"), "a", "install the OpenSSH client")
 }
 
-// TestUnreadableFiles checks that a path that is not a file, such as a device without an end, is
-// refused before ssh is called.
-func TestUnreadableFiles(t *testing.T) {
+// TestDeviceAsAFileIsRefused checks that a path that is not a file, such as a device without an
+// end, is refused before ssh is called.
+func TestDeviceAsAFileIsRefused(t *testing.T) {
 	for file, want := range map[string]string{
 		t.TempDir():         "is not an ssh configuration file",
 		"/dev/zero":         "is not an ssh configuration file",
@@ -311,9 +311,9 @@ func fakeSSH(t *testing.T, path, script string) (*SSHConfig, func() []string) {
 	}
 }
 
-// TestArguments checks that settings of the inventory reach ssh as its own options. If no
-// configuration file is named, ssh itself finds the usual files.
-func TestArguments(t *testing.T) {
+// TestInventoryReachesSSHAsOptions checks that settings of the inventory reach ssh as its own
+// options. If no configuration file is named, ssh itself finds the usual files.
+func TestInventoryReachesSSHAsOptions(t *testing.T) {
 	for path, f := range map[string]string{"": "", "/dev/null": "-F /dev/null "} {
 		c, log := fakeSSH(t, path, "echo hostname x")
 		h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: "/k", Jump: []string{"me@gw:2", "ssh://[fe80::1]"}}
@@ -337,8 +337,9 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestAskedOnce checks that hosts that are resolved at the same time share equal calls of ssh.
-func TestAskedOnce(t *testing.T) {
+// TestEqualCallsOfSSHAreShared checks that hosts that are resolved at the same time share equal
+// calls of ssh.
+func TestEqualCallsOfSSHAreShared(t *testing.T) {
 	c, log := fakeSSH(t, "", `for name; do :; done; echo "hostname $name.lab"; echo "proxyjump none"`)
 	var wg sync.WaitGroup
 	for i := range 40 {
@@ -355,9 +356,9 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// TestUnknownKeyword checks that a keyword of a later OpenSSH that is set and unknown to us is
-// reported.
-func TestUnknownKeyword(t *testing.T) {
+// TestUnknownKeywordIsReported checks that a keyword of a later OpenSSH that is set and unknown to
+// us is reported.
+func TestUnknownKeywordIsReported(t *testing.T) {
 	c, _ := fakeSSH(t, "", `echo hostname x; echo newthing off; case "$*" in *melon) echo laterthing on;; esac`)
 	if _, w, err := resolveAlias(c, "melon"); err != nil || len(w) != 1 || !strings.Contains(w[0], `"laterthing" in the ssh configuration is unknown`) {
 		t.Errorf("%v, %v", w, err)

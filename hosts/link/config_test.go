@@ -61,9 +61,9 @@ func refuses(t *testing.T, c *SSHConfig, h *hosts.Host, address string, words ..
 
 func named(name string) *hosts.Host { return &hosts.Host{Name: name, Link: "ssh"} }
 
-// TestNothingSaid checks that, with no configuration at all, a host is resolved as `ssh NAME`
-// resolves it.
-func TestNothingSaid(t *testing.T) {
+// TestHostWithoutConfiguration checks that, with no configuration at all, a host is resolved as
+// `ssh NAME` resolves it.
+func TestHostWithoutConfiguration(t *testing.T) {
 	c := config(t, "")
 	got, warnings, err := c.Resolve(named("melon4"), "melon4")
 	if err != nil || len(warnings) > 0 {
@@ -172,9 +172,10 @@ func TestInclude(t *testing.T) {
 	refuses(t, config(t, "Include "+file+"\n"), named("a"), "a", "Too many recursive")
 }
 
-// TestWarnings checks that a directive that we cannot honor for a host in use is reported once.
-// Directives without an effect here, and directives for other hosts, are not reported.
-func TestWarnings(t *testing.T) {
+// TestDirectivesWithoutSupportAreReportedOnce checks that a directive that we cannot honor for a
+// host in use is reported once. Directives without an effect here, and directives for other hosts,
+// are not reported.
+func TestDirectivesWithoutSupportAreReportedOnce(t *testing.T) {
 	for text, want := range map[string]string{
 		"StrictHostKeyChecking no":          "StrictHostKeyChecking no in the ssh configuration is not supported",
 		"StrictHostKeyChecking off":         "StrictHostKeyChecking no",
@@ -244,8 +245,9 @@ func TestWarningsOfAGateway(t *testing.T) {
 	}
 }
 
-// TestErrors checks that an invalid value stops the host, whether we or ssh find it.
-func TestErrors(t *testing.T) {
+// TestInvalidValueStopsTheHost checks that an invalid value stops the host, whether we or ssh find
+// it.
+func TestInvalidValueStopsTheHost(t *testing.T) {
 	for text, want := range map[string]string{
 		"IdentityFile ~/%q": "IdentityFile: the token %q",
 		"IdentityFile 5%":   `IdentityFile: "5%" ends in %`,

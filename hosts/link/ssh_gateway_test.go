@@ -38,9 +38,10 @@ func logins(t *testing.T, s *hosttest.SSHD) int {
 	return strings.Count(read(t, s.LogFile()), "Accepted publickey for")
 }
 
-// TestTwoGateways checks that hosts behind one or two gateways are reached by dialing through them
-// (K14). The hosts share one connection to each gateway, which ends with the last of them.
-func TestTwoGateways(t *testing.T) {
+// TestGatewaysAreDialedThrough checks that hosts behind one or two gateways are reached by dialing
+// through them (K14). The hosts share one connection to each gateway, which ends with the last of
+// them.
+func TestGatewaysAreDialedThrough(t *testing.T) {
 	lab := newLab(t)
 	o := NewSSH(SSHOptions{})
 	far := behind(lab.host, gatewayTarget(lab.outer, "outer"), gatewayTarget(lab.inner, "inner"))
@@ -88,8 +89,9 @@ func TestTwoGateways(t *testing.T) {
 	}
 }
 
-// TestGatewayTrouble checks that a fault of a gateway is reported for the gateway, with its class.
-func TestGatewayTrouble(t *testing.T) {
+// TestFaultOfAGatewayIsReportedForIt checks that a fault of a gateway is reported for the gateway,
+// with its class.
+func TestFaultOfAGatewayIsReportedForIt(t *testing.T) {
 	lab := newLab(t)
 	tg := behind(lab.host, gatewayTarget(lab.outer, "gate"))
 	o := NewSSH(SSHOptions{})
@@ -128,9 +130,9 @@ func TestGatewayTrouble(t *testing.T) {
 	}
 }
 
-// TestGatewayDies checks that a gateway that dies ends the links through it, and that the next link
-// makes a new connection.
-func TestGatewayDies(t *testing.T) {
+// TestDeadGatewayEndsItsLinks checks that a gateway that dies ends the links through it, and that
+// the next link makes a new connection.
+func TestDeadGatewayEndsItsLinks(t *testing.T) {
 	lab := newLab(t)
 	tg := behind(lab.host, gatewayTarget(lab.outer, "gate"))
 	o := NewSSH(SSHOptions{})
@@ -145,9 +147,9 @@ func TestGatewayDies(t *testing.T) {
 	}
 }
 
-// TestGatewayHangs checks that a gateway that hangs blocks nobody. Dialing through it has a limit,
-// closing a link through it returns, and the gateway is given up after that.
-func TestGatewayHangs(t *testing.T) {
+// TestHungGatewayBlocksNobody checks that a gateway that hangs blocks nobody. Dialing through it
+// has a limit, closing a link through it returns, and the gateway is given up after that.
+func TestHungGatewayBlocksNobody(t *testing.T) {
 	lab := newLab(t)
 	tg := behind(lab.host, gatewayTarget(lab.outer, "gate"))
 	o := NewSSH(SSHOptions{})

@@ -26,9 +26,9 @@ func publicKey(t *testing.T, file string) ssh.PublicKey {
 	return k
 }
 
-// TestHostKeys checks that a host key is accepted or refused according to the known_hosts files,
-// and that each kind of refusal has its own message.
-func TestHostKeys(t *testing.T) {
+// TestKnownHostKeysAreAccepted checks that a host key is accepted or refused according to the
+// known_hosts files, and that each kind of refusal has its own message.
+func TestKnownHostKeysAreAccepted(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{RSA: true, ECDSA: true})
 	host := publicKey(t, s.HostKey()+".pub")
 	rsa := publicKey(t, strings.Replace(s.HostKey(), "ed25519", "rsa", 1)+".pub")
@@ -104,9 +104,9 @@ func ecdsaKey(t *testing.T) ssh.PublicKey {
 	return publicKey(t, file+".pub")
 }
 
-// TestHostCertificates checks that host certificates are accepted only from an authority in the
-// known_hosts file.
-func TestHostCertificates(t *testing.T) {
+// TestCertificatesNeedAKnownAuthority checks that host certificates are accepted only from an
+// authority in the known_hosts file.
+func TestCertificatesNeedAKnownAuthority(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{HostCA: true, RSA: true})
 	mustRun(t, NewSSH(SSHOptions{}), target(s), "true")
 
@@ -135,10 +135,10 @@ func TestHostCertificates(t *testing.T) {
 
 func keyText(k ssh.PublicKey) string { return string(ssh.MarshalAuthorizedKey(k)) }
 
-// TestAcceptNew checks that an unknown key is recorded only on request, once for any number of
-// simultaneous hosts, and in a file that only the user may read. Later connections use the recorded
-// key.
-func TestAcceptNew(t *testing.T) {
+// TestUnknownKeyIsRecordedOnRequest checks that an unknown key is recorded only on request, once
+// for any number of simultaneous hosts, and in a file that only the user may read. Later
+// connections use the recorded key.
+func TestUnknownKeyIsRecordedOnRequest(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	file := filepath.Join(t.TempDir(), "new", "known_hosts")
 	tg := target(s)
@@ -188,9 +188,9 @@ func TestKnownHostsIsAFile(t *testing.T) {
 
 const edKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2wQ3Ul4hT5bE3n9eQ1a0n2w5i1J8sH7yq7c2vI0mYV"
 
-// TestCleanKnown checks that lines at which the library would stop are reported and blanked, so
-// that the other lines keep their numbers.
-func TestCleanKnown(t *testing.T) {
+// TestUnusableKnownHostsLinesAreBlanked checks that lines at which the library would stop are
+// reported and blanked, so that the other lines keep their numbers.
+func TestUnusableKnownHostsLinesAreBlanked(t *testing.T) {
 	for _, c := range []struct{ line, bad string }{
 		{"melon4 " + edKey, ""},
 		{"  melon4\t" + edKey + " a comment", ""},

@@ -21,9 +21,9 @@ func newKey(t *testing.T, kind, passphrase string) string {
 	return file
 }
 
-// TestWrongKey checks that a key that the server refuses is Denied, and that the message lists what
-// was tried, what was left out, and why.
-func TestWrongKey(t *testing.T) {
+// TestRefusedKeyIsDenied checks that a key that the server refuses is Denied, and that the message
+// lists what was tried, what was left out, and why.
+func TestRefusedKeyIsDenied(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	wrong := newKey(t, "ed25519", "")
 	open := newKey(t, "ed25519", "")
@@ -76,9 +76,9 @@ func TestTooManyKeys(t *testing.T) {
 	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "refuses every key")
 }
 
-// TestPassphraseOnce checks that a passphrase is requested once, however many hosts want the key at
-// the same time, and only after a server has accepted the key.
-func TestPassphraseOnce(t *testing.T) {
+// TestPassphraseIsRequestedOnce checks that a passphrase is requested once, however many hosts want
+// the key at the same time, and only after a server has accepted the key.
+func TestPassphraseIsRequestedOnce(t *testing.T) {
 	for _, kind := range []string{"ed25519", "rsa without its public half"} {
 		t.Run(kind, func(t *testing.T) {
 			s := hosttest.StartSSHD(t, hosttest.Options{})
@@ -174,9 +174,9 @@ func TestPassphraseAndContext(t *testing.T) {
 	}
 }
 
-// TestUserCertificate checks that a key with a certificate is accepted where the key alone is not.
-// The certificate may be beside the key, in a CertificateFile, or in the agent.
-func TestUserCertificate(t *testing.T) {
+// TestCertificateOfAKeyIsUsed checks that a key with a certificate is accepted where the key alone
+// is not. The certificate may be beside the key, in a CertificateFile, or in the agent.
+func TestCertificateOfAKeyIsUsed(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	key := newKey(t, "ed25519", "")
 	must(t, hosttest.Sign(s.UserCA(), key, false, s.User))
@@ -204,9 +204,9 @@ func TestUserCertificate(t *testing.T) {
 	})
 }
 
-// TestAgent checks that the agent's keys are used, with IdentitiesOnly only those that are named.
-// The passphrase of a key that the agent holds is not requested.
-func TestAgent(t *testing.T) {
+// TestKeysOfTheAgentAreUsed checks that the agent's keys are used, with IdentitiesOnly only those
+// that are named. The passphrase of a key that the agent holds is not requested.
+func TestKeysOfTheAgentAreUsed(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	socket := hosttest.StartAgent(t, newKey(t, "rsa", ""), newKey(t, "ecdsa", ""), s.Identity)
 	tg := target(s)

@@ -43,9 +43,9 @@ func listen(t *testing.T, serve func(net.Conn)) *Target {
 	return &Target{Alias: "melon4", HostName: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, User: "me"}
 }
 
-// TestUnreachable checks that every network fault on the way to a host is Unreachable, with its own
-// message, so that the host is tried again with backoff (B1).
-func TestUnreachable(t *testing.T) {
+// TestNetworkFaultsAreUnreachable checks that every network fault on the way to a host is
+// Unreachable, with its own message, so that the host is tried again with backoff (B1).
+func TestNetworkFaultsAreUnreachable(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	t.Run("refused", func(t *testing.T) {
 		s.Stop()
@@ -91,10 +91,10 @@ func TestUnreachable(t *testing.T) {
 	})
 }
 
-// TestSeveralAddresses checks that a host with several addresses is reached by the first that
-// answers. If none does, the error names every address. An error that needs a person ends the
-// search (B5).
-func TestSeveralAddresses(t *testing.T) {
+// TestFirstAddressThatAnswersIsUsed checks that a host with several addresses is reached by the
+// first that answers. If none does, the error names every address. An error that needs a person
+// ends the search (B5).
+func TestFirstAddressThatAnswersIsUsed(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	o := opener(t, s)
 	h := s.Host("melon4")
@@ -173,10 +173,11 @@ func TestNamesAreResolvedAgain(t *testing.T) {
 	l.Close()
 }
 
-// TestBurst checks that 40 hosts behind one sshd with default limits are all reached. A busy sshd
-// counts a connection as new for a while after its login, so it may drop one. That must be an error
-// that a second try can cure. TestLimits checks how many dials are in progress at once.
-func TestBurst(t *testing.T) {
+// TestManyHostsBehindOneServer checks that 40 hosts behind one sshd with default limits are all
+// reached. A busy sshd counts a connection as new for a while after its login, so it may drop one.
+// That must be an error that a second try can cure. TestDialsToAnAddressAreLimited checks how many
+// dials are in progress at once.
+func TestManyHostsBehindOneServer(t *testing.T) {
 	polltest.Long(t)
 	s := hosttest.StartSSHD(t, hosttest.Options{}) // MaxStartups 10:30:100
 	o := NewSSH(SSHOptions{})
@@ -212,9 +213,10 @@ func TestDroppedAtFirst(t *testing.T) {
 	}
 }
 
-// TestRefusedBurst checks that a server that allows fewer unauthenticated connections than we open
-// refuses some, with a message that points to the cause, and that all hosts connect later.
-func TestRefusedBurst(t *testing.T) {
+// TestServerThatRefusesSomeConnections checks that a server that allows fewer unauthenticated
+// connections than we open refuses some, with a message that points to the cause, and that all
+// hosts connect later.
+func TestServerThatRefusesSomeConnections(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{Config: []string{"MaxStartups 1"}})
 	o := NewSSH(SSHOptions{})
 	// Another client that has not logged in takes the only place.
@@ -231,9 +233,9 @@ func TestRefusedBurst(t *testing.T) {
 	dialAgain(t, o, target(s))
 }
 
-// TestHungServer checks that, if a server hangs, a heartbeat and a start end at their limits, and
-// that closing the link unblocks every call.
-func TestHungServer(t *testing.T) {
+// TestCallsEndAtTheirLimitsIfAServerHangs checks that, if a server hangs, a heartbeat and a start
+// end at their limits, and that closing the link unblocks every call.
+func TestCallsEndAtTheirLimitsIfAServerHangs(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	o := NewSSH(SSHOptions{})
 	l := dial(t, o, target(s))
@@ -294,8 +296,8 @@ func TestStartHasALimit(t *testing.T) {
 	checkError(t, l.KeepAlive(t.Context()), hosts.Unreachable, "sshd did not start a command")
 }
 
-// TestServerDies checks that the link ends by itself when the server's processes die.
-func TestServerDies(t *testing.T) {
+// TestLinkEndsWithItsServer checks that the link ends by itself when the server's processes die.
+func TestLinkEndsWithItsServer(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	l := dial(t, NewSSH(SSHOptions{}), target(s))
 	st := start(t, l, "exec cat")
@@ -309,10 +311,10 @@ func TestServerDies(t *testing.T) {
 	checkError(t, err, hosts.Unreachable)
 }
 
-// TestLimits checks that at most eight dials to one address are in progress, that one that had to
-// wait starts after a jitter, that another address is not affected, and that a dial that gives up,
-// also during its jitter, keeps no turn.
-func TestLimits(t *testing.T) {
+// TestDialsToAnAddressAreLimited checks that at most eight dials to one address are in progress,
+// that one that had to wait starts after a jitter, that another address is not affected, and that a
+// dial that gives up, also during its jitter, keeps no turn.
+func TestDialsToAnAddressAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l dialLimits
 		acquire := func(ctx context.Context, name string) chan error {

@@ -63,9 +63,9 @@ func TestFencedDispatcherRecordsNothing(t *testing.T) {
 	}
 }
 
-// TestNoStandby checks that launches continue when no standby can be started on the mirror, and
-// that the person is told why.
-func TestNoStandby(t *testing.T) {
+// TestLaunchesContinueWithoutAStandby checks that launches continue when no standby can be started
+// on the mirror, and that the person is told why.
+func TestLaunchesContinueWithoutAStandby(t *testing.T) {
 	inWorld(t, 1, func(t *testing.T, w *world) {
 		w.broken = errors.New("the inventory cannot be read")
 		w.begin()
@@ -80,9 +80,9 @@ func TestNoStandby(t *testing.T) {
 	})
 }
 
-// TestRefuse checks that a run that can have no mirror any more continues without it, also if the
-// mirror is out of reach.
-func TestRefuse(t *testing.T) {
+// TestRunContinuesWithoutARefusedMirror checks that a run that can have no mirror any more
+// continues without it, also if the mirror is out of reach.
+func TestRunContinuesWithoutARefusedMirror(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		inWorld(t, 1, func(t *testing.T, w *world) {
 			w.begin()
@@ -105,9 +105,9 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// TestClose checks that the end of a dispatcher does not depend on its mirror. A mirror that may
-// stay is reported.
-func TestClose(t *testing.T) {
+// TestEndDoesNotDependOnTheMirror checks that the end of a dispatcher does not depend on its
+// mirror. A mirror that may stay is reported.
+func TestEndDoesNotDependOnTheMirror(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration // the dispatcher ends
 		cut   bool          // the mirror is out of reach

@@ -622,8 +622,8 @@ func (w *world) resume(which int) {
 	time.Sleep(30 * time.Second)
 }
 
-// TestDescriptions checks that damaged descriptions are refused.
-func TestDescriptions(t *testing.T) {
+// TestDamagedDescriptionsAreRefused checks that damaged descriptions are refused.
+func TestDamagedDescriptionsAreRefused(t *testing.T) {
 	const id = "AAAABBBBCCCCDDDD"
 	good := Description{V: 1, Generation: id, Host: "h", Dir: "/d", Voters: []string{id}}
 	d, err := parse(good.with(On))
@@ -653,8 +653,8 @@ func TestBothCannotWin(t *testing.T) {
 	}
 }
 
-// TestNames checks that a receiver writes only files of a run directory.
-func TestNames(t *testing.T) {
+// TestReceiverWritesOnlyFilesOfARun checks that a receiver writes only files of a run directory.
+func TestReceiverWritesOnlyFilesOfARun(t *testing.T) {
 	r := &Receiver{Disk: memdisk.New().Mount("a"), Dir: "/"}
 	for _, name := range []string{"../x", "/etc/passwd", "attempts/x", File, lockFile, "journal/../../x", ""} {
 		if err := r.writePiece(&hosts.StorePiece{Name: name}, map[string]bool{}); err == nil || !strings.Contains(err.Error(), "has no file") {

@@ -7,9 +7,10 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// TestAnswer checks that a voter votes once for a generation, not at all before it is enlisted or
-// after it has joined a later one, and that an older dispatcher cannot take it away from a later one.
-func TestAnswer(t *testing.T) {
+// TestVoterVotesOnceForAGeneration checks that a voter votes once for a generation, not at all
+// before it is enlisted or after it has joined a later one, and that an older dispatcher cannot
+// take it away from a later one.
+func TestVoterVotesOnceForAGeneration(t *testing.T) {
 	disk := memdisk.New().Mount("a")
 	if err := disk.Mkdir("/work", 0o700); err != nil {
 		t.Fatal(err)

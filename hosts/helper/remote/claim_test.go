@@ -18,10 +18,10 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// TestClaim checks that the second claim of an attempt loses, on a local and on a network file
-// system (P2). On a network file system, a repeated claim of the same process wins if the reply to
-// its first call was lost.
-func TestClaim(t *testing.T) {
+// TestSecondClaimLoses checks that the second claim of an attempt loses, on a local and on a
+// network file system (P2). On a network file system, a repeated claim of the same process wins if
+// the reply to its first call was lost.
+func TestSecondClaimLoses(t *testing.T) {
 	for _, network := range []bool{false, true} {
 		dir := t.TempDir()
 		fd, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
@@ -67,9 +67,9 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestProbeOfFiles checks that a prober judges by files alone and reports an attempt as dead only
-// on proof.
-func TestProbeOfFiles(t *testing.T) {
+// TestProberJudgesByFiles checks that a prober judges by files alone and reports an attempt as dead
+// only on proof.
+func TestProberJudgesByFiles(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	mine := w.claim("1.1", "melon1")
@@ -102,9 +102,9 @@ func TestProbeOfFiles(t *testing.T) {
 	}
 }
 
-// TestRebootWithdraws checks that a job that was waiting when the host rebooted never starts,
-// because its lease belongs to the clock of another boot.
-func TestRebootWithdraws(t *testing.T) {
+// TestWaitingJobDoesNotSurviveAReboot checks that a job that was waiting when the host rebooted
+// never starts, because its lease belongs to the clock of another boot.
+func TestWaitingJobDoesNotSurviveAReboot(t *testing.T) {
 	w := newWorld(t)
 	f := w.startWith(1)
 	f.hold("1.1", "exit 0", job("2.1", "echo two"))
@@ -118,8 +118,9 @@ func TestRebootWithdraws(t *testing.T) {
 	g.answers("2.1", hosts.NeverStarted)
 }
 
-// TestHeartbeatFile checks that all supervisors of a host write one heartbeat file.
-func TestHeartbeatFile(t *testing.T) {
+// TestSupervisorsShareAHeartbeatFile checks that all supervisors of a host write one heartbeat
+// file.
+func TestSupervisorsShareAHeartbeatFile(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Mkdir(filepath.Join(dir, "attempts"), 0o700))
 	ctl, err := openControl(dir)
@@ -251,9 +252,9 @@ func TestWithdrawnNeverStarts(t *testing.T) {
 	}
 }
 
-// TestTombstone checks that the answer "never started" leaves a tombstone that keeps a late launch
-// from starting.
-func TestTombstone(t *testing.T) {
+// TestTombstonePreventsALateStart checks that the answer "never started" leaves a tombstone that
+// keeps a late launch from starting.
+func TestTombstonePreventsALateStart(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	f.answers("5.1", hosts.NeverStarted)
@@ -269,9 +270,9 @@ func TestTombstone(t *testing.T) {
 	}
 }
 
-// TestEpochFence checks that a higher epoch fences an older dispatcher, at the hello and after it
-// (E7).
-func TestEpochFence(t *testing.T) {
+// TestHigherEpochFences checks that a higher epoch fences an older dispatcher, at the hello and
+// after it (E7).
+func TestHigherEpochFences(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	newer := w.open()
@@ -290,9 +291,9 @@ func TestEpochFence(t *testing.T) {
 	}
 }
 
-// TestAdoption checks that the second helper adopts the running jobs of the first, however the
-// first ended, and that buffered jobs run within their lease in the meantime (X1).
-func TestAdoption(t *testing.T) {
+// TestSecondHelperAdoptsJobs checks that the second helper adopts the running jobs of the first,
+// however the first ended, and that buffered jobs run within their lease in the meantime (X1).
+func TestSecondHelperAdoptsJobs(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.startWith(1)
@@ -323,9 +324,9 @@ func TestAdoption(t *testing.T) {
 	g.exits("3.1", 5)
 }
 
-// TestFenceMarks checks that a fence rejects all older epochs, although only the newest mark is
-// kept (E7).
-func TestFenceMarks(t *testing.T) {
+// TestFenceRejectsAllOlderEpochs checks that a fence rejects all older epochs, although only the
+// newest mark is kept (E7).
+func TestFenceRejectsAllOlderEpochs(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range []struct {
 		epoch, by int
@@ -345,10 +346,10 @@ func TestFenceMarks(t *testing.T) {
 	}
 }
 
-// TestMachine checks that a machine keeps its id for a host of a run, even if its directory of the
-// run is removed while it runs attempts. The machine can still report these attempts. Two machines
-// that share work_dir have two ids, and a check has no id.
-func TestMachine(t *testing.T) {
+// TestMachineKeepsItsID checks that a machine keeps its id for a host of a run, even if its
+// directory of the run is removed while it runs attempts. The machine can still report these
+// attempts. Two machines that share work_dir have two ids, and a check has no id.
+func TestMachineKeepsItsID(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	id := f.hello.Machine

@@ -101,10 +101,10 @@ func TestDamageAfterTheEnd(t *testing.T) {
 	}
 }
 
-// TestTracelessDeath checks that a job that removes all traces of its start and then kills its
-// supervisor does not count as never started: its remaining processes are ended first (promises 2
-// and 4).
-func TestTracelessDeath(t *testing.T) {
+// TestJobWithoutTracesCountsAsStarted checks that a job that removes all traces of its start and
+// then kills its supervisor does not count as never started: its remaining processes are ended
+// first (promises 2 and 4).
+func TestJobWithoutTracesCountsAsStarted(t *testing.T) {
 	w := newWorld(t)
 	ready, gate := w.fifo("ready"), w.fifo("gate")
 	f := w.start(w.open())
@@ -121,8 +121,9 @@ func TestTracelessDeath(t *testing.T) {
 	}
 }
 
-// TestReadOfPipe checks that a pipe in place of an output does not block a reader of that output.
-func TestReadOfPipe(t *testing.T) {
+// TestPipeBlocksNoReader checks that a pipe in place of an output does not block a reader of that
+// output.
+func TestPipeBlocksNoReader(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	w.put("17.2", jobs.FileStatus, nil)

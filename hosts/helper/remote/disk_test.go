@@ -141,9 +141,10 @@ func TestFullWorkingDirectory(t *testing.T) {
 	}
 }
 
-// TestSpoolFull checks what happens while the disk of the spool is full. Running jobs end normally,
-// also when they are killed. New jobs are refused. Everything continues when there is space again.
-func TestSpoolFull(t *testing.T) {
+// TestJobsEndWhileTheSpoolIsFull checks what happens while the disk of the spool is full. Running
+// jobs end normally, also when they are killed. New jobs are refused. Everything continues when
+// there is space again.
+func TestJobsEndWhileTheSpoolIsFull(t *testing.T) {
 	w := newWorld(t)
 	spoolDisk := filepath.Join(w.base, "runs")
 	w.tmpfs(spoolDisk, "256k")
@@ -203,10 +204,10 @@ func TestStopOfWhatHasEnded(t *testing.T) {
 	}
 }
 
-// TestErrorClasses checks which errors are not charged to the job, because the host lacks a
-// resource that it should provide, and which file system errors may go away without a person's
-// help.
-func TestErrorClasses(t *testing.T) {
+// TestWhichErrorsAreNotCharged checks which errors are not charged to the job, because the host
+// lacks a resource that it should provide, and which file system errors may go away without a
+// person's help.
+func TestWhichErrorsAreNotCharged(t *testing.T) {
 	for err, want := range map[error]struct{ host, transient bool }{
 		unix.ENOSPC: {true, true}, unix.EDQUOT: {true, true}, unix.EROFS: {true, true}, unix.ESTALE: {true, true},
 		unix.EIO: {true, true}, unix.EAGAIN: {true, false}, unix.ENOENT: {}, unix.EACCES: {}, unix.ENOTDIR: {},
@@ -219,8 +220,8 @@ func TestErrorClasses(t *testing.T) {
 	}
 }
 
-// TestLarge checks a command line of 1 MB and an output of 100 MB.
-func TestLarge(t *testing.T) {
+// TestLargeCommandsAndOutputs checks a command line of 1 MB and an output of 100 MB.
+func TestLargeCommandsAndOutputs(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	long := job("1.1", "exit 9 #"+strings.Repeat("x", 1<<20))

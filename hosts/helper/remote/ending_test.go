@@ -88,9 +88,9 @@ func TestNoteOfAnotherProcess(t *testing.T) {
 	f.wait()
 }
 
-// TestFencedCommands checks that every command of an older dispatcher is answered with the
-// information that it is fenced (E7).
-func TestFencedCommands(t *testing.T) {
+// TestCommandsOfAnOlderDispatcherAreFenced checks that every command of an older dispatcher is
+// answered with the information that it is fenced (E7).
+func TestCommandsOfAnOlderDispatcherAreFenced(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	ids := []jobs.AttemptID{attemptID(t, "1.1"), attemptID(t, "2.1")}
@@ -139,8 +139,9 @@ func TestShutOutWhileRunning(t *testing.T) {
 	}
 }
 
-// TestSilence checks that a helper that receives nothing exits and that running jobs continue.
-func TestSilence(t *testing.T) {
+// TestHelperWithoutMessagesExits checks that a helper that receives nothing exits and that running
+// jobs continue.
+func TestHelperWithoutMessagesExits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, silenceEnv+"=2s")
 	f := w.start(w.open())
@@ -154,16 +155,16 @@ func TestSilence(t *testing.T) {
 	g.exits("1.1", 3)
 }
 
-// TestUsualLimits checks the limits that the program uses outside of tests.
-func TestUsualLimits(t *testing.T) {
+// TestLimitsOutsideOfTests checks the limits that the program uses outside of tests.
+func TestLimitsOutsideOfTests(t *testing.T) {
 	if defaultLimits.silence.Seconds() != 30 || defaultLimits.storeTimeout.Seconds() != 60 || defaultLimits.heartbeat.Seconds() != 3 {
 		t.Errorf("%+v", defaultLimits)
 	}
 }
 
-// TestDeletedRun checks that a supervisor exits if its spool and run directory are deleted while
-// its job runs, because there is nobody to report to (promise 4).
-func TestDeletedRun(t *testing.T) {
+// TestSupervisorOfADeletedRunExits checks that a supervisor exits if its spool and run directory
+// are deleted while its job runs, because there is nobody to report to (promise 4).
+func TestSupervisorOfADeletedRunExits(t *testing.T) {
 	w := newWorld(t, nowhereEnv+"=200ms")
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.start(w.open())

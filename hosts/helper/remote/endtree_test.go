@@ -38,9 +38,9 @@ while :; do sleep 1000; done
 	return "exec sh " + prog
 }
 
-// TestLeftChildren checks that background children of a job do not hold the slot, are reported, and
-// end with the run.
-func TestLeftChildren(t *testing.T) {
+// TestChildrenLeftBehindHoldNoSlot checks that background children of a job do not hold the slot,
+// are reported, and end with the run.
+func TestChildrenLeftBehindHoldNoSlot(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	f := w.startWith(1)
@@ -55,9 +55,9 @@ func TestLeftChildren(t *testing.T) {
 	f.bye() // nothingLeft checks that the sleep is gone
 }
 
-// TestKeepChildren checks that, with keep_children, processes that jobs left behind survive the
-// run.
-func TestKeepChildren(t *testing.T) {
+// TestKeptChildrenSurviveTheRun checks that, with keep_children, processes that jobs left behind
+// survive the run.
+func TestKeptChildrenSurviveTheRun(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	stay := w.fifo("stay")
@@ -97,9 +97,10 @@ func grouped(t *testing.T, env []string, argv ...string) (*exec.Cmd, proc) {
 	return c, p
 }
 
-// TestGroupAlone checks that a process that is found only by the number of its process group is
-// ended if, and only if, the number certainly still belongs to the job (promise 4).
-func TestGroupAlone(t *testing.T) {
+// TestGroupNumberAloneMustBeCertain checks that a process that is found only by the number of its
+// process group is ended if, and only if, the number certainly still belongs to the job (promise
+// 4).
+func TestGroupNumberAloneMustBeCertain(t *testing.T) {
 	_, p := grouped(t, []string{"PATH=" + os.Getenv("PATH"), "A=1"}, "sh", "-c", "echo up; read x; while :; do sleep 1000; done")
 	bare, q := grouped(t, nil, "sh", "-c", "env -i sleep 1000 & until test ! -s /proc/$!/environ; do :; done; echo $!; exit")
 	for s := q.state; s != 'Z'; { // the shell has exited, or is about to, and stays a zombie
@@ -143,9 +144,9 @@ func TestGroupAlone(t *testing.T) {
 	}
 }
 
-// TestGroupOf checks that the start time of the shell is taken from /proc while the shell is the
-// supervisor's child.
-func TestGroupOf(t *testing.T) {
+// TestStartOfTheShellIsRead checks that the start time of the shell is taken from /proc while the
+// shell is the supervisor's child.
+func TestStartOfTheShellIsRead(t *testing.T) {
 	_, p := grouped(t, os.Environ(), "sh", "-c", "echo up; read x; sleep 1000")
 	self, _ := readProc(os.Getpid())
 	me := holder{1, self.pid, self.start}
@@ -157,9 +158,10 @@ func TestGroupOf(t *testing.T) {
 	}
 }
 
-// TestHungProcess checks that a process whose files in /proc hang does not keep anybody from seeing
-// the others (promise 5). It is left out until its files respond, and is not read in the meantime.
-func TestHungProcess(t *testing.T) {
+// TestHungProcessHidesNoOther checks that a process whose files in /proc hang does not keep anybody
+// from seeing the others (promise 5). It is left out until its files respond, and is not read in
+// the meantime.
+func TestHungProcessHidesNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := hung{pids: map[int]bool{}}
 		free := make(chan struct{})
@@ -194,9 +196,9 @@ func TestHungProcess(t *testing.T) {
 	})
 }
 
-// TestHungOfOurs checks that only hung processes that exist are awaited before the answer is that
-// nothing of a job is left.
-func TestHungOfOurs(t *testing.T) {
+// TestOnlyHungProcessesThatExistAreAwaited checks that only hung processes that exist are awaited
+// before the answer is that nothing of a job is left.
+func TestOnlyHungProcessesThatExistAreAwaited(t *testing.T) {
 	h := hung{pids: map[int]bool{}}
 	if !h.waitUntilNone() {
 		t.Error("nothing hangs and it was waited for")
@@ -272,9 +274,9 @@ func TestEndedJobGoesNoFurther(t *testing.T) {
 	}
 }
 
-// TestParentsFirst checks that parents come before their children for any order of the snapshot,
-// and that a cycle of reused pids does not cause an endless loop.
-func TestParentsFirst(t *testing.T) {
+// TestParentsComeBeforeChildren checks that parents come before their children for any order of the
+// snapshot, and that a cycle of reused pids does not cause an endless loop.
+func TestParentsComeBeforeChildren(t *testing.T) {
 	got := parentsFirst([]proc{{pid: 5, ppid: 4}, {pid: 9, ppid: 1}, {pid: 4, ppid: 3}, {pid: 3, ppid: 1}, {pid: 7, ppid: 8}, {pid: 8, ppid: 7}})
 	at := func(pid int) int { return slices.IndexFunc(got, func(p proc) bool { return p.pid == pid }) }
 	if len(got) != 6 || at(3) > at(4) || at(4) > at(5) {

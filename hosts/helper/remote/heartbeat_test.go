@@ -17,9 +17,9 @@ import (
 	wire "dcs-tui/hosts/helper"
 )
 
-// TestZone checks that the hello reports the host's time zone, because quiet hours are in the
-// host's local time (B7).
-func TestZone(t *testing.T) {
+// TestHelloReportsTheTimeZone checks that the hello reports the host's time zone, because quiet
+// hours are in the host's local time (B7).
+func TestHelloReportsTheTimeZone(t *testing.T) {
 	const want = -32400
 	t.Setenv("TZ", zoneFile(t, want))
 	w := newWorld(t)
@@ -41,9 +41,10 @@ func zoneFile(t *testing.T, offset int) string {
 	return path
 }
 
-// TestFirstHeartbeat checks that the first heartbeat follows the hello at once and is marked as
-// early. Nothing starts on a host with a minimum of free resources before the first heartbeat.
-func TestFirstHeartbeat(t *testing.T) {
+// TestFirstHeartbeatFollowsTheHello checks that the first heartbeat follows the hello at once and
+// is marked as early. Nothing starts on a host with a minimum of free resources before the first
+// heartbeat.
+func TestFirstHeartbeatFollowsTheHello(t *testing.T) {
 	for _, interval := range []string{"1h", "100ms"} {
 		w := newWorld(t, heartbeatEnv+"="+interval)
 		f := w.start(w.open())

@@ -24,9 +24,9 @@ import (
 	"dcs-tui/jobs/attempts"
 )
 
-// TestEnvironment checks the environment of a job, and that setup runs before the job in the same
-// shell (D10). Values of the run and of the job that are not UTF-8 reach jobs unchanged.
-func TestEnvironment(t *testing.T) {
+// TestEnvironmentOfAJob checks the environment of a job, and that setup runs before the job in the
+// same shell (D10). Values of the run and of the job that are not UTF-8 reach jobs unchanged.
+func TestEnvironmentOfAJob(t *testing.T) {
 	w := newWorld(t)
 	t.Setenv("FROM_LOGIN", "login")
 	t.Setenv("DCS_STALE", "of an outer run")
@@ -75,9 +75,9 @@ func TestEnvironmentHasNoDuplicates(t *testing.T) {
 	}
 }
 
-// TestShell checks --shell: it takes another shell, with options, and finds it in PATH. If the
-// shell does not exist, the job fails with exit code 127, as in sh.
-func TestShell(t *testing.T) {
+// TestAnotherShellIsUsed checks --shell: it takes another shell, with options, and finds it in
+// PATH. If the shell does not exist, the job fails with exit code 127, as in sh.
+func TestAnotherShellIsUsed(t *testing.T) {
 	for _, c := range []struct {
 		shell string
 		exit  int
@@ -111,9 +111,9 @@ func TestWhatJobsInherit(t *testing.T) {
 	}
 }
 
-// TestProgress checks that at most 64 bytes of DCS_PROGRESS reach the heartbeats. A pipe that a job
-// put in the place of its progress file does not block anybody.
-func TestProgress(t *testing.T) {
+// TestProgressReachesHeartbeats checks that at most 64 bytes of DCS_PROGRESS reach the heartbeats.
+// A pipe that a job put in the place of its progress file does not block anybody.
+func TestProgressReachesHeartbeats(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.start(w.open())
@@ -172,9 +172,9 @@ func TestReportOfAnAttemptThatIsOver(t *testing.T) {
 	}
 }
 
-// TestReports checks that what a job appends to DCS_REPORT reaches a heartbeat once, in complete
-// lines (K12). If there is too much, the last lines are sent.
-func TestReports(t *testing.T) {
+// TestReportedLinesReachAHeartbeatOnce checks that what a job appends to DCS_REPORT reaches a
+// heartbeat once, in complete lines (K12). If there is too much, the last lines are sent.
+func TestReportedLinesReachAHeartbeatOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	gate, other, more := w.fifo("gate"), w.fifo("other"), w.fifo("more")
@@ -196,9 +196,9 @@ func TestReports(t *testing.T) {
 	f.exit("2.1")
 }
 
-// TestHelloErrors checks that each fault of a host is reported as one clear line and costs no
-// attempt.
-func TestHelloErrors(t *testing.T) {
+// TestFaultsOfAHostAreOneLine checks that each fault of a host is reported as one clear line and
+// costs no attempt.
+func TestFaultsOfAHostAreOneLine(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(w.runDir, "file")
 	write(t, file, "")
@@ -216,9 +216,9 @@ func TestHelloErrors(t *testing.T) {
 	}
 }
 
-// TestNotShared checks that attempts are below work_dir if the host does not see the nonce, and
-// that a missing working directory is reported.
-func TestNotShared(t *testing.T) {
+// TestAttemptsOfAHostThatSharesNothing checks that attempts are below work_dir if the host does not
+// see the nonce, and that a missing working directory is reported.
+func TestAttemptsOfAHostThatSharesNothing(t *testing.T) {
 	w := newWorld(t)
 	o := w.open()
 	o.Nonce, o.Cwd = "another", "/not/here"
@@ -275,9 +275,9 @@ func TestSetupComesFirst(t *testing.T) {
 	}
 }
 
-// TestOutcomes checks the exact exit code or signal of every job, and that a complete sentinel
-// records it (X4, D8).
-func TestOutcomes(t *testing.T) {
+// TestExactExitCodesAndSignals checks the exact exit code or signal of every job, and that a
+// complete sentinel records it (X4, D8).
+func TestExactExitCodesAndSignals(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
 	missing := job("6.1", "true")
@@ -549,9 +549,9 @@ func fullConfig() *slotConfig {
 		Setup: "A=\xc3\x28", Env: []jobs.EnvVar{{Name: "X", Value: "a\xffb\n"}, {Name: "E"}}, GPUs: []int{3, 7}, Nice: -3, Grace: time.Second}
 }
 
-// TestSealedDamage checks that the configuration of supervisors arrives byte for byte, or not at
-// all.
-func TestSealedDamage(t *testing.T) {
+// TestDamagedConfigurationIsRefused checks that the configuration of supervisors arrives byte for
+// byte, or not at all.
+func TestDamagedConfigurationIsRefused(t *testing.T) {
 	testDamage(t, appendSealed(nil, configMagic, *fullConfig()), fullConfig(), func(b []byte) (*slotConfig, error) {
 		c := &slotConfig{}
 		return c, unseal(b, configMagic, c)

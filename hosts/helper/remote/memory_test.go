@@ -25,10 +25,10 @@ func memJob(id, command string, limit int64) hosts.LaunchJob {
 	return j
 }
 
-// TestMemoryLimit checks that a job that uses more memory than it asked for is ended with all of
-// its processes, and that its outcome reports what it used (T3). A job that asked for no memory, or
-// that uses less, is not ended.
-func TestMemoryLimit(t *testing.T) {
+// TestJobAboveItsMemoryIsEnded checks that a job that uses more memory than it asked for is ended
+// with all of its processes, and that its outcome reports what it used (T3). A job that asked for
+// no memory, or that uses less, is not ended.
+func TestJobAboveItsMemoryIsEnded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ready, gate := w.fifo("ready"), w.fifo("gate")
@@ -92,11 +92,11 @@ func standIns(t *testing.T, programs map[string]string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
-// TestKernelEndsJobs checks the reported cause when the kernel ends a job. If the user's systemd
-// offers scopes, the kernel enforces the job's limit, so a job that the kernel ended exceeded its
-// limit. Otherwise, the machine had no memory left. The test replaces the user's systemd and the
-// kernel's counter.
-func TestKernelEndsJobs(t *testing.T) {
+// TestCauseOfAKernelKill checks the reported cause when the kernel ends a job. If the user's
+// systemd offers scopes, the kernel enforces the job's limit, so a job that the kernel ended
+// exceeded its limit. Otherwise, the machine had no memory left. The test replaces the user's
+// systemd and the kernel's counter.
+func TestCauseOfAKernelKill(t *testing.T) {
 	for _, c := range []struct {
 		name, linger string
 		limit        int64
@@ -200,10 +200,10 @@ func memoryGroup(t *testing.T, bytes int64) (in func(pid int)) {
 	}
 }
 
-// TestOutOfMemory checks that a job that the kernel ends for its memory has the outcome SIGKILL
-// (X8). The supervisor, the helper, and a larger program of another user survive, and the next job
-// runs.
-func TestOutOfMemory(t *testing.T) {
+// TestKernelEndsJobsForTheirMemory checks that a job that the kernel ends for its memory has the
+// outcome SIGKILL (X8). The supervisor, the helper, and a larger program of another user survive,
+// and the next job runs.
+func TestKernelEndsJobsForTheirMemory(t *testing.T) {
 	polltest.Long(t)
 	w := newWorld(t)
 	ready := w.fifo("ready")

@@ -63,9 +63,10 @@ func (w *world) alive() (out []proc) {
 	return out
 }
 
-// TestNastyJobs checks that a kill or a timeout ends all processes of a job, whatever the job does
-// to escape (promise 4, K9, E1, X8). What a job leaves behind by itself ends with the run.
-func TestNastyJobs(t *testing.T) {
+// TestNoProcessEscapesAKill checks that a kill or a timeout ends all processes of a job, whatever
+// the job does to escape (promise 4, K9, E1, X8). What a job leaves behind by itself ends with the
+// run.
+func TestNoProcessEscapesAKill(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	for way := range nastyWays {
@@ -118,10 +119,10 @@ func TestNastyJobs(t *testing.T) {
 	}
 }
 
-// TestForkBombs checks that processes that fork faster than one snapshot of them is taken are ended
-// (promise 4). One case has many processes at once, and the others have one process that is
-// replaced again and again.
-func TestForkBombs(t *testing.T) {
+// TestForkBombsAreEnded checks that processes that fork faster than one snapshot of them is taken
+// are ended (promise 4). One case has many processes at once, and the others have one process that
+// is replaced again and again.
+func TestForkBombsAreEnded(t *testing.T) {
 	polltest.Long(t)
 	for how, text := range map[string]string{
 		// Each of 8 loops starts a new process for each one that ends, some dozens at a time.
@@ -149,10 +150,10 @@ func TestForkBombs(t *testing.T) {
 	}
 }
 
-// TestKillsSupervisor checks that a job that kills its supervisor is ended with all of its
-// processes and is reported as dead as soon as that is seen, so that it may be tried elsewhere
-// (promise 2).
-func TestKillsSupervisor(t *testing.T) {
+// TestJobThatKillsItsSupervisorIsDead checks that a job that kills its supervisor is ended with all
+// of its processes and is reported as dead as soon as that is seen, so that it may be tried
+// elsewhere (promise 2).
+func TestJobThatKillsItsSupervisorIsDead(t *testing.T) {
 	for how, text := range map[string]string{
 		"plain":         `sh $0 leaf $READY & read x < $GATE; kill -9 $PPID; sleep 1000`,
 		"and itself":    `sh $0 leaf $READY & read x < $GATE; kill -9 $PPID $$`,
@@ -181,9 +182,9 @@ func TestKillsSupervisor(t *testing.T) {
 	}
 }
 
-// TestKillsHelper checks that a job that kills the helper loses nothing. Its supervisor continues,
-// and the next helper reports its end.
-func TestKillsHelper(t *testing.T) {
+// TestJobThatKillsTheHelperLosesNothing checks that a job that kills the helper loses nothing. Its
+// supervisor continues, and the next helper reports its end.
+func TestJobThatKillsTheHelperLosesNothing(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.start(w.open())

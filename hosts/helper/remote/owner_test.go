@@ -44,9 +44,9 @@ func (m machine) session(name, kind, more string) {
 	m.file("run/systemd/sessions/"+name, fmt.Sprintf("# private\nUID=%d\nACTIVE=1\nSTATE=active\nREMOTE=0\nSEAT=seat0\nCLASS=user\nTYPE=%s\n%s", os.Getuid(), kind, more))
 }
 
-// TestOwnersFound checks how the people who use a machine, and the files that ask to leave it
+// TestOwnersAreFound checks how the people who use a machine, and the files that ask to leave it
 // alone, are found (B7).
-func TestOwnersFound(t *testing.T) {
+func TestOwnersAreFound(t *testing.T) {
 	me := os.Getuid()
 	nobody := site{adminUID: -1, selfUID: -1}
 	for _, c := range []struct {
@@ -212,10 +212,10 @@ func (w *world) kill(word string) {
 	signalAll(list, unix.SIGKILL)
 }
 
-// TestSuspend checks that the whole tree of a job is suspended, including processes that left the
-// session, lost their parent, or cleared their environment (T4). The time in suspension does not
-// count for the job's timeout, and the outcome reports it.
-func TestSuspend(t *testing.T) {
+// TestWholeTreeIsSuspended checks that the whole tree of a job is suspended, including processes
+// that left the session, lost their parent, or cleared their environment (T4). The time in
+// suspension does not count for the job's timeout, and the outcome reports it.
+func TestWholeTreeIsSuspended(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ready := w.fifo("ready")
@@ -270,8 +270,9 @@ func TestSuspendSeesEveryResume(t *testing.T) {
 	}
 }
 
-// TestKillSuspended checks that a suspended job can be killed and that its handler of TERM runs.
-func TestKillSuspended(t *testing.T) {
+// TestSuspendedJobCanBeKilled checks that a suspended job can be killed and that its handler of
+// TERM runs.
+func TestSuspendedJobCanBeKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	o := w.open()
@@ -355,9 +356,9 @@ func TestNothingStaysSuspended(t *testing.T) {
 	}
 }
 
-// TestSuspenderReplaced checks that a suspender that is killed is replaced, and that the processes
-// that it had suspended continue in the end.
-func TestSuspenderReplaced(t *testing.T) {
+// TestKilledSuspenderIsReplaced checks that a suspender that is killed is replaced, and that the
+// processes that it had suspended continue in the end.
+func TestKilledSuspenderIsReplaced(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.start(w.open())

@@ -213,9 +213,10 @@ func tree(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestEntomb checks that the answer for an attempt that could not be started is "never started"
-// only if nobody else has claimed it, and that nobody can claim it afterwards (promise 2).
-func TestEntomb(t *testing.T) {
+// TestNeverStartedMeansUnclaimed checks that the answer for an attempt that could not be started is
+// "never started" only if nobody else has claimed it, and that nobody can claim it afterwards
+// (promise 2).
+func TestNeverStartedMeansUnclaimed(t *testing.T) {
 	w := newWorld(t)
 	_, mine := w.still()
 	other, buried := mine, mine

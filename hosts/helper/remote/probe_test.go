@@ -165,9 +165,9 @@ func (f *far) list() (all map[string]hosts.ProbedJob, pieces []int) {
 	return all, pieces
 }
 
-// TestList checks that, after damage to the journal, a host lists everything that it has of the
-// run, and changes nothing.
-func TestList(t *testing.T) {
+// TestHostListsEverythingAndChangesNothing checks that, after damage to the journal, a host lists
+// everything that it has of the run, and changes nothing.
+func TestHostListsEverythingAndChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.claimed("11.1", "melon2", false)
 	w.sentinel("12.1", "melon2", jobs.Outcome{})
@@ -251,9 +251,10 @@ func TestListOfNothingReadable(t *testing.T) {
 	must(t, os.Remove(attempts))
 }
 
-// TestReadsAlone checks that a helper that only reads returns complete outputs and sentinels (X2).
-// It creates nothing and takes nothing from the helper of a dispatcher that runs at the same time.
-func TestReadsAlone(t *testing.T) {
+// TestReadingHelperTakesNothing checks that a helper that only reads returns complete outputs and
+// sentinels (X2). It creates nothing and takes nothing from the helper of a dispatcher that runs at
+// the same time.
+func TestReadingHelperTakesNothing(t *testing.T) {
 	w := newWorld(t)
 	own := w.open()
 	own.Nonce = "another"
@@ -309,9 +310,9 @@ func TestReadsAlone(t *testing.T) {
 	f.exits("2.1", 4)
 }
 
-// TestReadsNothing checks that a host that has nothing of the run reports that and where it looked,
-// and that a run's uid cannot be used to read elsewhere (X2).
-func TestReadsNothing(t *testing.T) {
+// TestHostWithoutFilesOfTheRunSaysSo checks that a host that has nothing of the run reports that
+// and where it looked, and that a run's uid cannot be used to read elsewhere (X2).
+func TestHostWithoutFilesOfTheRunSaysSo(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open()) // it shares the run directory
 	f.bye()
@@ -344,9 +345,9 @@ func TestReadsNothing(t *testing.T) {
 	}
 }
 
-// TestUnreadablePiece checks that a file that cannot be read to its end is an error, not a shorter
-// piece.
-func TestUnreadablePiece(t *testing.T) {
+// TestUnreadableFileIsAnError checks that a file that cannot be read to its end is an error, not a
+// shorter piece.
+func TestUnreadableFileIsAnError(t *testing.T) {
 	broken := io.NewSectionReader(brokenAt(3), 0, 10)
 	for name, c := range map[string]struct {
 		m    hosts.Read

@@ -116,9 +116,9 @@ func TestWideJobWaitsForItsSlots(t *testing.T) {
 	g.exits("1.2", 7)
 }
 
-// TestUserWeights checks that only root can set the weights of users: the file must belong to root,
-// must not be a link, and must not be writable for anybody else.
-func TestUserWeights(t *testing.T) {
+// TestOnlyRootSetsWeights checks that only root can set the weights of users: the file must belong
+// to root, must not be a link, and must not be writable for anybody else.
+func TestOnlyRootSetsWeights(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("makes files of another user, which needs root")
 	}
@@ -155,9 +155,9 @@ func TestUserWeights(t *testing.T) {
 	}
 }
 
-// TestForgedClaims checks that files of a malicious user in the shared directory cost no user the
-// last slot, give no user more slots, and are reported once.
-func TestForgedClaims(t *testing.T) {
+// TestForgedClaimsGainNothing checks that files of a malicious user in the shared directory cost no
+// user the last slot, give no user more slots, and are reported once.
+func TestForgedClaimsGainNothing(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("makes files of another user, which needs root")
 	}
@@ -235,9 +235,9 @@ func TestClaimsAreBounded(t *testing.T) {
 	}
 }
 
-// TestHeldSlots checks that all locks of a range are counted, although the kernel returns any one
-// of them per call.
-func TestHeldSlots(t *testing.T) {
+// TestAllLocksOfARangeAreCounted checks that all locks of a range are counted, although the kernel
+// returns any one of them per call.
+func TestAllLocksOfARangeAreCounted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "claim")
 	for _, n := range []int64{5, 2, 9, 1, 3} {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -269,9 +269,9 @@ func TestRunIsListedOnce(t *testing.T) {
 	}
 }
 
-// TestUserNames checks that a user who is not in /etc/passwd has the name that getent knows, as
-// users of LDAP do, and that a user without a name is called by the uid.
-func TestUserNames(t *testing.T) {
+// TestUserNamesAreThoseOfGetent checks that a user who is not in /etc/passwd has the name that
+// getent knows, as users of LDAP do, and that a user without a name is called by the uid.
+func TestUserNamesAreThoseOfGetent(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "getent"), []byte("#!/bin/sh\n[ \"$2\" = 54321 ] && echo ada:x:54321:54321::/home/ada:/bin/sh\n"), 0o700))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))

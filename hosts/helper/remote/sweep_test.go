@@ -75,10 +75,11 @@ func (s scene) plans(t *testing.T, network bool) (all []*plan) {
 	return all
 }
 
-// TestSweep checks promises 1 to 5 for every single file system call of a helper or a supervisor
-// that fails, or that is the last call of its process. No attempt runs twice, no outcome is made up
-// or lost, the next attempts run, nothing is left, and the messages name the file and the reason.
-func TestSweep(t *testing.T) {
+// TestEveryFileSystemCallFails checks promises 1 to 5 for every single file system call of a helper
+// or a supervisor that fails, or that is the last call of its process. No attempt runs twice, no
+// outcome is made up or lost, the next attempts run, nothing is left, and the messages name the
+// file and the reason.
+func TestEveryFileSystemCallFails(t *testing.T) {
 	for _, network := range []bool{false, true} {
 		for _, s := range scenes {
 			name := s.name
@@ -376,10 +377,10 @@ func (d *driver) hasSaid(text string) bool {
 	return slices.ContainsFunc(d.said, func(s string) bool { return strings.Contains(s, text) })
 }
 
-// TestManyDeaths checks promises 1 to 3 while helpers and supervisors are killed in the middle of
-// their work, and each launch is repeated through each helper. In the end, every attempt has one
-// answer, none ran twice, and every attempt that is reported as exited has run.
-func TestManyDeaths(t *testing.T) {
+// TestNothingIsLostByManyDeaths checks promises 1 to 3 while helpers and supervisors are killed in
+// the middle of their work, and each launch is repeated through each helper. In the end, every
+// attempt has one answer, none ran twice, and every attempt that is reported as exited has run.
+func TestNothingIsLostByManyDeaths(t *testing.T) {
 	n, rounds := polltest.Scale(50, 150, 150), polltest.Scale(3, 6, 6)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
