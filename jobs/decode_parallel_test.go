@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// TestParallelDecoder checks that each line of a block is decoded once and taken in its order, also if lines
-// are empty or longer than a part, if not all lines of the block before were taken, and if a block
-// follows that is too small.
-func TestParallelDecoder(t *testing.T) {
+// TestLinesAreDecodedOnceInOrder checks that each line of a block is decoded once and taken in its
+// order, also if lines are empty or longer than a part, if not all lines of the block before were
+// taken, and if a block follows that is too small.
+func TestLinesAreDecodedOnceInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var a ParallelDecoder[string]
 	decode := func(_ int, line []byte, v *string) { *v += string(line) }

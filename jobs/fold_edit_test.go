@@ -26,9 +26,9 @@ func edited(s *jobs.Spec) jobs.Record {
 	return jobs.Record{Kind: jobs.KindEdited, Job: s.ID, Spec: s, Reason: "edited"}
 }
 
-// TestFoldEditQueued checks that an edited queued job runs by its new specification with all its
-// tries. Attempts by the old specification no longer count.
-func TestFoldEditQueued(t *testing.T) {
+// TestEditChangesAQueuedJob checks that an edited queued job runs by its new specification with all
+// its tries. Attempts by the old specification no longer count.
+func TestEditChangesAQueuedJob(t *testing.T) {
 	retried := exited(2, 1, bad, jobs.Queued, 0)
 	retried.Retry = 99
 	table := fold(t, []jobs.Record{accepted(3), launching(2, 1), retried})
@@ -43,9 +43,9 @@ func TestFoldEditQueued(t *testing.T) {
 	}
 }
 
-// TestFoldEditTerminal checks that the result of an earlier round keeps the specification that
-// produced it. The same record applies the edit and begins the next round.
-func TestFoldEditTerminal(t *testing.T) {
+// TestEditOfATerminalJobStartsANewRound checks that the result of an earlier round keeps the
+// specification that produced it. The same record applies the edit and begins the next round.
+func TestEditOfATerminalJobStartsANewRound(t *testing.T) {
 	table := fold(t, []jobs.Record{accepted(3), launching(1, 1), exited(1, 1, bad, jobs.Failed, 1)})
 	old := table.Job(1).Spec
 	s := other(t, old, "true")
@@ -57,9 +57,9 @@ func TestFoldEditTerminal(t *testing.T) {
 	}
 }
 
-// TestFoldEditRefused checks that an edit that does not fit changes nothing (promise 2: what runs
-// is what is recorded).
-func TestFoldEditRefused(t *testing.T) {
+// TestEditThatDoesNotFitChangesNothing checks that an edit that does not fit changes nothing
+// (promise 2: what runs is what is recorded).
+func TestEditThatDoesNotFitChangesNothing(t *testing.T) {
 	runs := []jobs.Record{accepted(3), launching(2, 1)}
 	ends := append(runs, launching(2, 2), exited(2, 2, ok, jobs.Succeeded, 1))
 	s := jobstest.Specs(3)[1]
@@ -82,7 +82,9 @@ func TestFoldEditRefused(t *testing.T) {
 	}
 }
 
-func TestChange(t *testing.T) {
+// TestChangeIsApplied checks that a change replaces the given fields in a copy of the
+// specification, and that its text names them.
+func TestChangeIsApplied(t *testing.T) {
 	s := &jobs.Spec{ID: 7, Command: "a", Name: "n", Options: &jobs.Options{Queue: "q", Tries: 2, Tags: []string{"x"}, After: []jobs.ID{1}}}
 	c := jobs.Change{Timeout: ptr(time.Hour), Tries: ptr(0), Tags: ptr([]string{"b", "a", "b"}), Name: ptr("")}
 	got, err := c.Apply(s)
@@ -106,9 +108,9 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// TestChangeRefused checks that a change that no job could have is refused with a clear error, and
-// so is a change of a job whose specification is lost.
-func TestChangeRefused(t *testing.T) {
+// TestImpossibleChangeIsRefused checks that a change that no job could have is refused with a clear
+// error, and so is a change of a job whose specification is lost.
+func TestImpossibleChangeIsRefused(t *testing.T) {
 	ok := &jobs.Spec{ID: 1, Command: "a", Options: jobs.NoOptions}
 	for _, c := range []struct {
 		of     *jobs.Spec
@@ -134,8 +136,8 @@ func TestChangeRefused(t *testing.T) {
 	}
 }
 
-// TestChangeGPUs checks the numbers of devices that a request may hold (T3).
-func TestChangeGPUs(t *testing.T) {
+// TestChangeOfGPUs checks the numbers of devices that a request may hold (T3).
+func TestChangeOfGPUs(t *testing.T) {
 	for text, ok := range map[string]bool{`{"gpus":0.5}`: true, `{"gpus":3}`: true, `{"gpus":0.7}`: false, `{"gpus":-1}`: false, `{"gpus":1e9}`: false} {
 		var c jobs.Change
 		if err := json.Unmarshal([]byte(text), &c); (err == nil && c.Check() == nil) != ok {
@@ -144,8 +146,9 @@ func TestChangeGPUs(t *testing.T) {
 	}
 }
 
-// TestChangerShares checks that jobs that shared their options share them after the same change.
-func TestChangerShares(t *testing.T) {
+// TestChangedJobsShareOptions checks that jobs that shared their options share them after the same
+// change.
+func TestChangedJobsShareOptions(t *testing.T) {
 	a, b := &jobs.Options{Queue: "a"}, &jobs.Options{Queue: "b"}
 	var r jobs.Changer
 	c := &jobs.Change{Timeout: ptr(time.Hour)}

@@ -37,10 +37,10 @@ func exited(j jobs.ID, n int, o *jobs.Outcome, next jobs.JobState, seq int64) jo
 func round(j jobs.ID) jobs.Record { return jobs.Record{Kind: jobs.KindRound, Job: j} }
 func acked(seq int64) jobs.Record { return jobs.Record{Kind: jobs.KindAcked, Seq: seq} }
 
-// TestFoldTransitions folds one history per script and checks the last record. want describes job 1
-// and its attempts afterwards. "refused" means that Fold returns an error and the table is
-// unchanged.
-func TestFoldTransitions(t *testing.T) {
+// TestStatesAfterEachHistory folds one history per script and checks the last record. want
+// describes job 1 and its attempts afterwards. "refused" means that Fold returns an error and the
+// table is unchanged.
+func TestStatesAfterEachHistory(t *testing.T) {
 	lost := over(jobs.KindLost, 1, 1, jobs.Queued, 0)
 	cases := []struct {
 		name   string
@@ -268,9 +268,9 @@ func FuzzFold(f *testing.F) {
 	})
 }
 
-// TestFoldWishes checks that the next dispatcher knows a user's requests until they are done (K9),
-// and that a request is carried out once.
-func TestFoldWishes(t *testing.T) {
+// TestRequestsSurviveUntilTheyAreDone checks that the next dispatcher knows a user's requests until
+// they are done (K9), and that a request is carried out once.
+func TestRequestsSurviveUntilTheyAreDone(t *testing.T) {
 	table := fold(t, []jobs.Record{accepted(2), launching(1, 1), {Kind: jobs.KindCanceling, Job: 1, Reason: "asked"},
 		{Kind: jobs.KindRequest, Request: "r1"}})
 	if table.Cancels[1].Reason != "asked" || !table.Requests["r1"] || table.Requests["r2"] {
@@ -319,9 +319,9 @@ func TestFoldPlaceIsNamed(t *testing.T) {
 	}
 }
 
-// TestFoldInstance checks that an instance is created once and that the table records its times. A
-// record that does not fit changes nothing.
-func TestFoldInstance(t *testing.T) {
+// TestInstanceIsCreatedOnce checks that an instance is created once and that the table records its
+// times. A record that does not fit changes nothing.
+func TestInstanceIsCreatedOnce(t *testing.T) {
 	type step struct {
 		how string
 		ok  bool

@@ -7,6 +7,7 @@ import (
 	"dcs-tui/jobs"
 )
 
+// TestParseAttemptID checks that an attempt has exactly one name.
 func TestParseAttemptID(t *testing.T) {
 	for _, s := range []string{"1.1", "17.2", "1000000.37"} {
 		id, err := jobs.ParseAttemptID(s)
@@ -22,7 +23,8 @@ func TestParseAttemptID(t *testing.T) {
 	}
 }
 
-func TestAttemptFile(t *testing.T) {
+// TestPathOfAnAttemptFile checks that the files of 1,000 jobs share a directory.
+func TestPathOfAnAttemptFile(t *testing.T) {
 	for _, c := range []struct {
 		id   jobs.AttemptID
 		want string

@@ -9,9 +9,9 @@ import (
 	"dcs-tui/jobs/jobstest"
 )
 
-// TestPacked checks that a packed table folds to the same state as a plain one, with the same
-// errors.
-func TestPacked(t *testing.T) {
+// TestPackedTableFoldsTheSame checks that a packed table folds to the same state as a plain one,
+// with the same errors.
+func TestPackedTableFoldsTheSame(t *testing.T) {
 	n := 0
 	for seed := range uint64(20) {
 		specs, recs := jobstest.History(seed, 8, 400)
@@ -75,9 +75,9 @@ func sameRow(a, b *jobs.Job) bool {
 	return reflect.DeepEqual(x, y)
 }
 
-// TestPackedFields checks that every field of a job, its specification, an attempt, and its outcome
-// survives packing.
-func TestPackedFields(t *testing.T) {
+// TestEveryFieldSurvivesPacking checks that every field of a job, its specification, an attempt,
+// and its outcome survives packing.
+func TestEveryFieldSurvivesPacking(t *testing.T) {
 	out := &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Memory: jobs.OutOfMemory, Started: 1 << 59, Ended: 5, CPU: 1 << 50,
 		MaxRSSBytes: 1 << 40, TimedOut: true, Stopped: true, DiskFull: true, Unreturned: true, Files: 3, Suspended: 5, LeftChildren: 9, Error: "e", LastLine: "last\xff"}
 	allSet(t, *out)

@@ -46,8 +46,9 @@ func heldBytes(f func() []*Spec) (held int, specs []*Spec) {
 	return int(after.HeapAlloc) - int(before.HeapAlloc), specs
 }
 
-// TestParseMemory checks that a job takes less than 300 bytes of memory beyond its text.
-func TestParseMemory(t *testing.T) {
+// TestParsedJobTakesLittleMemory checks that a job takes less than 300 bytes of memory beyond its
+// text.
+func TestParsedJobTakesLittleMemory(t *testing.T) {
 	const n = 100_000
 	text := sweep(n)
 	held, specs := heldBytes(func() []*Spec {

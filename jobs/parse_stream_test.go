@@ -33,9 +33,9 @@ func say(t *testing.T, r io.Reader, earlier ...*Spec) (said []string, end error)
 	}
 }
 
-// TestStream checks that a stream accepts shell lines and objects (D1). A wrong line costs only
-// itself and the job whose options it holds.
-func TestStream(t *testing.T) {
+// TestStreamAcceptsLinesAndObjects checks that a stream accepts shell lines and objects (D1). A
+// wrong line costs only itself and the job whose options it holds.
+func TestStreamAcceptsLinesAndObjects(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"echo 1\n{ echo 2; }\n{\"command\":\"echo 3\",\"id\":\"c\"}\n", "1 echo 1 id= after=[]|2 { echo 2; } id= after=[]|3 echo 3 id=c after=[]"},
 		{`{"v":1,"command":"a","id":7}` + "\n" + `{"command":"b","after":["any:7",1]}`, "1 a id=7 after=[]|line 2 id=: in:2: after: job 7 does not come before"},
@@ -140,6 +140,7 @@ func TestParseJSONLines(t *testing.T) {
 	}
 }
 
+// TestParseJSONLinesErrors checks that each invalid object has an error that says what is wrong.
 func TestParseJSONLinesErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{`echo 1`, "is an object such as"},

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TestOptionKeys checks that the keys that an error suggests are those that can be set.
-func TestOptionKeys(t *testing.T) {
+// TestSuggestedKeysCanBeSet checks that the keys that an error suggests are those that can be set.
+func TestSuggestedKeysCanBeSet(t *testing.T) {
 	want := append(slices.Collect(maps.Keys(scalarOptions)), append([]string{"env.NAME"}, listKeys...)...)
 	got := slices.Sorted(slices.Values(optionKeys))
 	if slices.Sort(want); !slices.Equal(got, want) {
@@ -91,6 +91,7 @@ func TestParseRetryDelay(t *testing.T) {
 	}
 }
 
+// TestParseOptions checks the value of each option of a #DCS line, and how long it applies.
 func TestParseOptions(t *testing.T) {
 	specs := parseText(t, `#DCS default queue=sweep tries=5 env.A=1 tags=big,fast
 #DCS name='first one' retry_delay=2m priority=-2 timeout=1d12h est=90 deadline=2026-11-20T18:00Z
@@ -128,8 +129,9 @@ four
 	}
 }
 
-// TestOptionValues checks the values of gpus= and tokens=, and that jobs.jsonl keeps them (T3, T7).
-func TestOptionValues(t *testing.T) {
+// TestValuesOfGPUsAndTokens checks the values of gpus= and tokens=, and that jobs.jsonl keeps them
+// (T3, T7).
+func TestValuesOfGPUsAndTokens(t *testing.T) {
 	for says, want := range map[string][]OptionText{
 		"gpus=0.5":              {{"gpus", "0.5"}},
 		"gpus=0":                nil,
@@ -172,15 +174,18 @@ func TestParseSharesOptions(t *testing.T) {
 	}
 }
 
-func TestParseFirstID(t *testing.T) {
+// TestIDsContinueFromTheFirst checks that jobs that are added to a run have the next ids and may
+// depend on its earlier jobs.
+func TestIDsContinueFromTheFirst(t *testing.T) {
 	s, err := Parse(strings.NewReader("#DCS after=40,1-2\na\n"), "-", false, 41)
 	if err != nil || s[0].ID != 41 || !reflect.DeepEqual(s[0].After, []ID{40, 1, 2}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 }
 
-// TestParseErrors checks that every error has file and line and tells the user what to do.
-func TestParseErrors(t *testing.T) {
+// TestParseErrorsSayWhatToDo checks that every error has file and line and tells the user what to
+// do.
+func TestParseErrorsSayWhatToDo(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "j.txt: there is no job"},
 		{"# only\n\n", "there is no job"},
@@ -264,6 +269,8 @@ func TestParseCollectsErrors(t *testing.T) {
 	}
 }
 
+// TestParseFile checks that a file is read in the format of its name, and that a directory or a
+// missing file is refused.
 func TestParseFile(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := ParseFile(dir, 1); err == nil || !strings.Contains(err.Error(), "is a directory") {
@@ -284,9 +291,9 @@ func TestParseFile(t *testing.T) {
 	}
 }
 
-// TestScannerStreams checks that standard input is parsed as it arrives (D1). A job is returned
-// before the next line exists, and the jobs before a later error stay valid.
-func TestScannerStreams(t *testing.T) {
+// TestScannerReturnsJobsAsTheyArrive checks that standard input is parsed as it arrives (D1). A job
+// is returned before the next line exists, and the jobs before a later error stay valid.
+func TestScannerReturnsJobsAsTheyArrive(t *testing.T) {
 	r, w := io.Pipe()
 	s := NewScanner(r, "-", false, 1)
 	for i := 1; i <= 3; i++ {
@@ -309,7 +316,9 @@ func TestScannerStreams(t *testing.T) {
 	r.Close()
 }
 
-func TestScannerReadError(t *testing.T) {
+// TestScannerReturnsReadErrors checks that an error of the reader is returned after the jobs before
+// it.
+func TestScannerReturnsReadErrors(t *testing.T) {
 	s := NewScanner(io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(os.ErrDeadlineExceeded)), "-", false, 1)
 	if spec, err := s.Next(); err != nil || spec.Command != "a" {
 		t.Fatal(spec, err)
@@ -322,7 +331,8 @@ func TestScannerReadError(t *testing.T) {
 	}
 }
 
-func TestScannerBytewise(t *testing.T) {
+// TestScannerReadsSingleBytes checks that it does not matter in which pieces a text arrives.
+func TestScannerReadsSingleBytes(t *testing.T) {
 	text := "#DCS name=x\n a \\\r\n b\r\n\n#c\nd"
 	s, err := Parse(iotest.OneByteReader(strings.NewReader(text)), "j.txt", false, 1)
 	if err != nil || !reflect.DeepEqual(s, parseText(t, text)) {
@@ -435,9 +445,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestExample checks that the first command of the README works. The example parses, and its last
-// and shortest job computes pi from its command and environment alone.
-func TestExample(t *testing.T) {
+// TestFirstCommandOfTheREADMEWorks checks that the first command of the README works. The example
+// parses, and its last and shortest job computes pi from its command and environment alone.
+func TestFirstCommandOfTheREADMEWorks(t *testing.T) {
 	specs, err := ParseFile("../examples/jobs.txt", 1)
 	if err != nil || len(specs) != 40 {
 		t.Fatalf("%d jobs, %v", len(specs), err)

@@ -5,6 +5,7 @@ import (
 	"time"
 )
 
+// TestParseDuration checks which durations are accepted.
 func TestParseDuration(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"30s": 30 * time.Second, "5m": 5 * time.Minute, "2h": 2 * time.Hour, "1d12h": 36 * time.Hour, "90": 90 * time.Second,
@@ -22,6 +23,7 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
+// TestParseSize checks which sizes are accepted, and that a number without a unit is refused.
 func TestParseSize(t *testing.T) {
 	for s, want := range map[string]int64{
 		"8G": 8 << 30, "512M": 512 << 20, "1T": 1 << 40, "1.5k": 1536, "1048576": 1 << 20, "4294967296": 4 << 30, "100B": 100, "20K": 20 << 10, "2GB": 2 << 30, "2GiB": 2 << 30, "7B": 7, "1p": 1 << 50,
@@ -55,6 +57,7 @@ func TestFormatSize(t *testing.T) {
 	}
 }
 
+// TestParseDeadline checks that a deadline may be a date or a time, local or with a zone.
 func TestParseDeadline(t *testing.T) {
 	local := func(h, m, s int) time.Time { return time.Date(2026, 11, 20, h, m, s, 0, time.Local) }
 	for s, want := range map[string]time.Time{

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestUsualObjects checks that the most frequent records and specifications are read the fast way,
-// and right.
-func TestUsualObjects(t *testing.T) {
+// TestUsualObjectsAreReadFast checks that the most frequent records and specifications are read the
+// fast way, and right.
+func TestUsualObjectsAreReadFast(t *testing.T) {
 	for _, r := range []Record{
 		{Kind: KindLaunching, At: 5, Job: 7, N: 1, Host: "ws1"},
 		{Kind: KindRunning, At: 6, Job: 7, N: 1, Slot: 3, Started: 6},
@@ -30,8 +30,8 @@ func TestUsualObjects(t *testing.T) {
 	}
 }
 
-// TestRepeatedMembers checks that a repeated member is refused, in a usual record too.
-func TestRepeatedMembers(t *testing.T) {
+// TestRepeatedMemberIsRefused checks that a repeated member is refused, in a usual record too.
+func TestRepeatedMemberIsRefused(t *testing.T) {
 	var r Record
 	if b := `{"k":"launching","t":5,"j":7,"n":1,"n":2,"h":"ws1"}`; new(RecordReader).Read([]byte(b), &r) == nil {
 		t.Errorf("%s was read as %+v", b, r)

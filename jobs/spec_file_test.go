@@ -54,6 +54,7 @@ func fullSpec() *Spec {
 	}
 }
 
+// TestFullSpecSetsEveryField checks that no field is left out of the tests that use fullSpec.
 func TestFullSpecSetsEveryField(t *testing.T) {
 	s := fullSpec()
 	for _, v := range []reflect.Value{reflect.ValueOf(*s), reflect.ValueOf(*s.Options)} {
@@ -97,6 +98,7 @@ func TestSpecsRoundTrip(t *testing.T) {
 	}
 }
 
+// TestDecodeSpecsSharesOptions checks that equal options are one value.
 func TestDecodeSpecsSharesOptions(t *testing.T) {
 	data := []byte(SpecsHeader(0))
 	for id := ID(1); id <= 4; id++ {
@@ -326,9 +328,9 @@ func zeroLine(data []byte, from int) []byte {
 	return c
 }
 
-// TestJobsFileUnended checks that a file whose last newline is damaged is reported as such, because
-// an append needs a newline first.
-func TestJobsFileUnended(t *testing.T) {
+// TestDamagedLastNewlineIsReported checks that a file whose last newline is damaged is reported as
+// such, because an append needs a newline first.
+func TestDamagedLastNewlineIsReported(t *testing.T) {
 	specs, data := damageFile()
 	data[len(data)-1] = 0x0b
 	stored, err := decodeSpecs(data)

@@ -8,7 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-func TestClean(t *testing.T) {
+// TestControlCharactersAreReplaced checks that no text can control the terminal, hide itself, or
+// exceed its limit.
+func TestControlCharactersAreReplaced(t *testing.T) {
 	for _, c := range []struct {
 		in    string
 		limit int
@@ -88,9 +90,9 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-// TestNearest checks that a typo near a known word is corrected, and that nothing is guessed
-// otherwise.
-func TestNearest(t *testing.T) {
+// TestTypoIsCorrected checks that a typo near a known word is corrected, and that nothing is
+// guessed otherwise.
+func TestTypoIsCorrected(t *testing.T) {
 	known := []string{"port", "cwd", "max_load", "tries", "LR", "Batch-Size"}
 	for s, want := range map[string]string{"prot": "port", "bad": "", "cw": "cwd", "Max-Load": "max_load", "trys": "tries", "x": "", "quite_something_else": "",
 		"lr": "LR", "LR": "LR", "batch_size": "Batch-Size", "BATCHSIZE": "Batch-Size",
@@ -101,7 +103,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-func TestNumbersOfThings(t *testing.T) {
+// TestCountsArePlural checks the words after a number, and its thousands.
+func TestCountsArePlural(t *testing.T) {
 	for n, want := range map[int]string{0: "0 jobs wait", 1: "1 job waits", 2: "2 jobs wait"} {
 		if got := Plural(n, "job") + " " + Verb(n, "waits", "wait"); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -114,7 +117,8 @@ func TestNumbersOfThings(t *testing.T) {
 	}
 }
 
-func TestSignals(t *testing.T) {
+// TestSignalNamesAndNumbersAgree checks that each signal has one name and one number.
+func TestSignalNamesAndNumbersAgree(t *testing.T) {
 	for n := 1; n <= maxSignal; n++ {
 		name := SignalName(n)
 		if name == "" || SignalNumber(name) != n {
@@ -134,9 +138,9 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestRelativeCwd checks that equal options stay shared when their cwd is made absolute, and that
-// other options do not change.
-func TestRelativeCwd(t *testing.T) {
+// TestRelativeCwdKeepsOptionsShared checks that equal options stay shared when their cwd is made
+// absolute, and that other options do not change.
+func TestRelativeCwdKeepsOptionsShared(t *testing.T) {
 	shared, absolute := &Options{Cwd: "sub", Queue: "q"}, &Options{Cwd: "/data"}
 	a, b := &Spec{Options: shared}, &Spec{Options: shared}
 	c, d, e := &Spec{Options: absolute}, &Spec{Options: NoOptions}, &Spec{}

@@ -63,9 +63,9 @@ type refusal struct{}
 func (refusal) Error() string { return "it makes no sense" }
 func (refusal) Refused() bool { return true }
 
-// TestSocket checks that a request is sent through the socket, and becomes a file of the same name
-// if that fails or takes long.
-func TestSocket(t *testing.T) {
+// TestRequestGoesThroughTheSocketOrAFile checks that a request is sent through the socket, and
+// becomes a file of the same name if that fails or takes long.
+func TestRequestGoesThroughTheSocketOrAFile(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		err    error // error of the dispatcher; nil: it carries out the request
@@ -141,9 +141,10 @@ func TestRequeueUndoesCancel(t *testing.T) {
 	}
 }
 
-// TestAwaitAnswer checks that a command waits for the response of a dispatcher on another machine
-// as long as that sends heartbeats, up to a limit. It detects that the dispatcher is dead.
-func TestAwaitAnswer(t *testing.T) {
+// TestAnswerIsAwaitedWhileHeartbeatsCome checks that a command waits for the response of a
+// dispatcher on another machine as long as that sends heartbeats, up to a limit. It detects that
+// the dispatcher is dead.
+func TestAnswerIsAwaitedWhileHeartbeatsCome(t *testing.T) {
 	canceling := []jobs.Record{{Kind: jobs.KindCanceling, Job: 1, Reason: "x"}, {Kind: jobs.KindCanceling, Job: 2, Reason: "x"}}
 	over := func(id jobs.ID, seq int64, next jobs.JobState) jobs.Record {
 		return jobs.Record{Kind: jobs.KindJob, Job: id, Next: next, Seq: seq}

@@ -11,8 +11,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// TestOf checks that jobs are matched by command, parameters, and occurrence.
-func TestOf(t *testing.T) {
+// TestJobsAreMatchedByCommandAndParameters checks that jobs are matched by command, parameters, and
+// occurrence.
+func TestJobsAreMatchedByCommandAndParameters(t *testing.T) {
 	of := func(t *testing.T, table *jobs.Table, specs ...*jobs.Spec) *Diff {
 		t.Helper()
 		m, err := Compare(table, specs)
@@ -71,8 +72,9 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestSubmitBlocks checks that many jobs make several requests, in order, each numbered from 1.
-func TestSubmitBlocks(t *testing.T) {
+// TestManyJobsMakeSeveralRequests checks that many jobs make several requests, in order, each
+// numbered from 1.
+func TestManyJobsMakeSeveralRequests(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	var specs []*jobs.Spec
 	for i := range 20 {

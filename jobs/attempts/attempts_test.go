@@ -87,9 +87,9 @@ func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, e
 	return d.Disk.OpenFile(path, flag, perm)
 }
 
-// TestDamagedStatus checks promise 3: whatever a job puts in place of its status file is not an
-// outcome. It neither hides the outcomes of other attempts nor blocks the reader.
-func TestDamagedStatus(t *testing.T) {
+// TestDamagedStatusIsNoOutcome checks promise 3: whatever a job puts in place of its status file is
+// not an outcome. It neither hides the outcomes of other attempts nor blocks the reader.
+func TestDamagedStatusIsNoOutcome(t *testing.T) {
 	good := finished(at(1, 1), "h", jobs.Outcome{})
 	unfinished, other := claim(at(1, 1), "h"), claim(at(1, 1), "h")
 	other.Run = "other"
@@ -131,9 +131,9 @@ func TestDamagedStatus(t *testing.T) {
 	}
 }
 
-// TestFaults checks that a failure of any one operation is reported and never becomes another
-// answer. The other attempts are still found.
-func TestFaults(t *testing.T) {
+// TestFailedOperationIsReported checks that a failure of any one operation is reported and never
+// becomes another answer. The other attempts are still found.
+func TestFailedOperationIsReported(t *testing.T) {
 	p := newPlace(t)
 	p.exit(at(1, 1), "h", jobs.Outcome{Exit: 1})
 	p.put(at(1, 1), jobs.FileErr, []byte("text\n"))
@@ -170,8 +170,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestEach checks that status files alone suffice to rebuild the outcomes.
-func TestEach(t *testing.T) {
+// TestStatusFilesSufficeToRebuildOutcomes checks that status files alone suffice to rebuild the
+// outcomes.
+func TestStatusFilesSufficeToRebuildOutcomes(t *testing.T) {
 	p := newPlace(t)
 	mine := claim(at(3, 1), "melon1")
 	p.exit(at(3, 1), "melon1", jobs.Outcome{Exit: 7})
@@ -267,8 +268,8 @@ func TestReadHostAttempts(t *testing.T) {
 	}
 }
 
-// TestHeartbeatFile checks reading the heartbeat file of a host that cannot be queried.
-func TestHeartbeatFile(t *testing.T) {
+// TestHeartbeatFileIsRead checks reading the heartbeat file of a host that cannot be queried.
+func TestHeartbeatFileIsRead(t *testing.T) {
 	p := newPlace(t)
 	wants := func(what, want string, opens int) {
 		t.Helper()

@@ -9,9 +9,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// TestLocalFiles checks that an attempt is here if a listing shows its status file (X2). Nothing is
-// opened or listed in a shard that does not exist.
-func TestLocalFiles(t *testing.T) {
+// TestAttemptIsHereIfListed checks that an attempt is here if a listing shows its status file (X2).
+// Nothing is opened or listed in a shard that does not exist.
+func TestAttemptIsHereIfListed(t *testing.T) {
 	p := newPlace(t)
 	p.exit(at(17, 2), "melon4", jobs.Outcome{})
 	p.put(at(18, 1), jobs.FileOut, []byte("brought in part"))

@@ -87,9 +87,9 @@ func TestUnfinishedIsNoOutcome(t *testing.T) {
 	}
 }
 
-// TestClaimDamage checks that a claim that is cut anywhere, or has any bit flipped, is ignored, and
-// that the sentinel after it still counts.
-func TestClaimDamage(t *testing.T) {
+// TestDamagedClaimIsIgnored checks that a claim that is cut anywhere, or has any bit flipped, is
+// ignored, and that the sentinel after it still counts.
+func TestDamagedClaimIsIgnored(t *testing.T) {
 	running, whole := mine.Encode(), mine.EncodeFinished(3, ended)
 	for i := range attempts.SentinelAt {
 		if f := attempts.Decode(running[:i], run, mine.Attempt); f.State != attempts.Unreadable || f.Claim != (attempts.Claim{}) {

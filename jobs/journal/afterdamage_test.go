@@ -96,9 +96,9 @@ func TestHostSettingsAfterDamage(t *testing.T) {
 	}
 }
 
-// TestMisfitCounts checks that a record that does not fit proves that others are missing and still
-// counts itself. No later record is dropped.
-func TestMisfitCounts(t *testing.T) {
+// TestMisfitRecordCounts checks that a record that does not fit proves that others are missing and
+// still counts itself. No later record is dropped.
+func TestMisfitRecordCounts(t *testing.T) {
 	_, r := inMemory(t, jobstest.Specs(2)...)
 	j, _, _ := take1(t, r, on("melon1"))
 	record(t, j,
@@ -111,9 +111,9 @@ func TestMisfitCounts(t *testing.T) {
 	}
 }
 
-// TestSpecsLost checks a jobs.jsonl that has lost its end, while the journal knows the number of
-// jobs. All jobs are present with their results, and the lost ones are marked.
-func TestSpecsLost(t *testing.T) {
+// TestLostSpecsAreMarked checks a jobs.jsonl that has lost its end, while the journal knows the
+// number of jobs. All jobs are present with their results, and the lost ones are marked.
+func TestLostSpecsAreMarked(t *testing.T) {
 	m, r := inMemory(t, jobstest.Specs(5)...)
 	j, _, _ := take1(t, r, on("melon1"))
 	record(t, j,

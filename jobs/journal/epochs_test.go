@@ -14,10 +14,11 @@ import (
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-// TestManyEpochs checks a run that moves between the machines of one server again and again, after
-// a crash, a loss of power, or an orderly end. Every dispatcher begins where the last one stopped,
-// and the file owner names the current one. Records that were written and never synced may be lost.
-func TestManyEpochs(t *testing.T) {
+// TestRunThatMovesBetweenMachines checks a run that moves between the machines of one server again
+// and again, after a crash, a loss of power, or an orderly end. Every dispatcher begins where the
+// last one stopped, and the file owner names the current one. Records that were written and never
+// synced may be lost.
+func TestRunThatMovesBetweenMachines(t *testing.T) {
 	server := memdisk.New()
 	server.NamesDurable = true
 	specs, recs := jobstest.History(5, 8, 400)
@@ -104,9 +105,9 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 	}
 }
 
-// TestUnbegunEpoch checks a dispatcher that died or slept between creating its journal file and its
-// first record. It has not begun. If it wakes up, its file does not count.
-func TestUnbegunEpoch(t *testing.T) {
+// TestEpochWithoutARecordDoesNotCount checks a dispatcher that died or slept between creating its
+// journal file and its first record. It has not begun. If it wakes up, its file does not count.
+func TestEpochWithoutARecordDoesNotCount(t *testing.T) {
 	for _, begun := range []string{"", "deadbeef {\"k\":\"epo"} {
 		_, r := inMemory(t, jobstest.Specs(1)...)
 		j, live, _ := take1(t, r, TakeOptions{})
@@ -133,8 +134,9 @@ func TestUnbegunEpoch(t *testing.T) {
 	}
 }
 
-// TestOldFileChanged checks that a changed older file is reported and that the rest still counts.
-func TestOldFileChanged(t *testing.T) {
+// TestChangedOldFileIsReported checks that a changed older file is reported and that the rest still
+// counts.
+func TestChangedOldFileIsReported(t *testing.T) {
 	for what, spoil := range map[string]func(r *rundir.Run, b []byte){
 		"is missing":       func(r *rundir.Run, _ []byte) { remove(t, r, 1) },
 		"has lost its end": func(r *rundir.Run, b []byte) { put(t, r, 1, b[:len(b)-1]) },
@@ -158,9 +160,9 @@ func TestOldFileChanged(t *testing.T) {
 	}
 }
 
-// TestFirstLineLost checks that a journal whose newest file has lost its first line is read to the
-// end.
-func TestFirstLineLost(t *testing.T) {
+// TestJournalWithoutItsFirstLineIsRead checks that a journal whose newest file has lost its first
+// line is read to the end.
+func TestJournalWithoutItsFirstLineIsRead(t *testing.T) {
 	r, specs, recs, b := written(t, 9, 4, 60)
 	put(t, r, 1, flipped(b, 8*20))
 	table, report := replay1(t, r)
@@ -171,7 +173,8 @@ func TestFirstLineLost(t *testing.T) {
 	}
 }
 
-func TestReportIsBounded(t *testing.T) {
+// TestWarningsAreBounded checks that a report keeps the first warnings and counts the others.
+func TestWarningsAreBounded(t *testing.T) {
 	var p Report
 	for i := range 100 {
 		p.warn("line %d", i)
@@ -181,8 +184,8 @@ func TestReportIsBounded(t *testing.T) {
 	}
 }
 
-// TestListFiles checks that other files in the journal directory are left alone.
-func TestListFiles(t *testing.T) {
+// TestOtherFilesAreLeftAlone checks that other files in the journal directory are left alone.
+func TestOtherFilesAreLeftAlone(t *testing.T) {
 	r := newRun(t)
 	for _, name := range []string{"000002.jsonl", "1000000.jsonl", "999999.jsonl", "000010.jsonl", "2.jsonl", "000000.jsonl", "00000a.jsonl", ".nfs0001", "000003.jsonl~", "-00001.jsonl"} {
 		must(t, os.WriteFile(r.Path(rundir.JournalDir, name), nil, 0o600))

@@ -199,8 +199,9 @@ func TestJournalEveryCut(t *testing.T) {
 	}
 }
 
-// TestJournalFileGone checks each file alone, with all others missing. Its records count.
-func TestJournalFileGone(t *testing.T) {
+// TestEachJournalFileCountsAlone checks each file alone, with all others missing. Its records
+// count.
+func TestEachJournalFileCountsAlone(t *testing.T) {
 	e := threeEpochs(t)
 	for i, whole := range e.files {
 		remove(t, e.r, i+1)

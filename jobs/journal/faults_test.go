@@ -27,10 +27,10 @@ func onFaulty(t *testing.T, specs []*jobs.Spec) (*disktest.Disk, *rundir.Run) {
 	return d, r
 }
 
-// TestWriteFaults checks one failure of each file operation while records are written that take
-// more than one write. The failure is reported before Sync returns nil. Nothing is lost or
-// duplicated, and no partial line hides a later one (promise 1).
-func TestWriteFaults(t *testing.T) {
+// TestFailedWriteIsReported checks one failure of each file operation while records are written
+// that take more than one write. The failure is reported before Sync returns nil. Nothing is lost
+// or duplicated, and no partial line hides a later one (promise 1).
+func TestFailedWriteIsReported(t *testing.T) {
 	specs, recs := jobstest.History(1, 5, 120)
 	for range 6000 {
 		recs = append(recs, event(strings.Repeat("x", 200)))
@@ -89,9 +89,9 @@ func TestDiskFullForLong(t *testing.T) {
 	}
 }
 
-// TestCloseFaults checks that Close reports an earlier failure and that everything that could be
-// written is present.
-func TestCloseFaults(t *testing.T) {
+// TestCloseReportsAnEarlierFailure checks that Close reports an earlier failure and that everything
+// that could be written is present.
+func TestCloseReportsAnEarlierFailure(t *testing.T) {
 	for n := 1; ; n++ {
 		cause := diskErrors[n%len(diskErrors)]
 		d, r := onFaulty(t, nil)
@@ -109,10 +109,11 @@ func TestCloseFaults(t *testing.T) {
 	}
 }
 
-// TestTakeFaults checks one failure of each file operation of a Take. The Take returns the reason
-// and leaves nothing behind. The next one does not wait, and has the whole state of the run. It
-// still finds that the directory is a copy, or that a journal file is missing or empty.
-func TestTakeFaults(t *testing.T) {
+// TestFailedTakeLeavesNothingBehind checks one failure of each file operation of a Take. The Take
+// returns the reason and leaves nothing behind. The next one does not wait, and has the whole state
+// of the run. It still finds that the directory is a copy, or that a journal file is missing or
+// empty.
+func TestFailedTakeLeavesNothingBehind(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, r *rundir.Run) error{
 		"nothing": func(*testing.T, *rundir.Run) error { return nil },
 		"a copy": func(t *testing.T, r *rundir.Run) error {
@@ -172,9 +173,9 @@ func takeWithFault(t *testing.T, n int, damage func(*testing.T, *rundir.Run) err
 	return true
 }
 
-// TestFileTakenAway checks that a journal file that is cut or removed while it is open is an error,
-// not a fresh start.
-func TestFileTakenAway(t *testing.T) {
+// TestCutOrRemovedFileIsAnError checks that a journal file that is cut or removed while it is open
+// is an error, not a fresh start.
+func TestCutOrRemovedFileIsAnError(t *testing.T) {
 	for what, spoil := range map[string]func(path string) error{
 		"has lost its end": func(path string) error { return os.Truncate(path, 10) },
 		"no such file":     os.Remove,

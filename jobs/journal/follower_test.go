@@ -49,10 +49,10 @@ func wantPoll(t testing.TB, f *Follower, limit Limit, want string, again bool) {
 	}
 }
 
-// TestFollower checks that a Follower returns every record of a run complete, in order, and with
-// the host of its attempt, and later the added ones. It returns a partial line only once that is
-// complete. Its table equals that of a replay.
-func TestFollower(t *testing.T) {
+// TestFollowerReturnsEveryRecord checks that a Follower returns every record of a run complete, in
+// order, and with the host of its attempt, and later the added ones. It returns a partial line only
+// once that is complete. Its table equals that of a replay.
+func TestFollowerReturnsEveryRecord(t *testing.T) {
 	r, _, recs, content := written(t, 1, 50, 1000)
 	hosts := map[jobs.AttemptID]string{}
 	for i := range recs {
@@ -122,10 +122,10 @@ func TestFollowerAcceptsStored(t *testing.T) {
 	must(t, j.Close())
 }
 
-// TestFollowerTakeover checks that a Follower folds the newest epoch up to the published position,
-// and earlier ones up to the positions that were fixed. It does not fold what an old dispatcher
-// writes after a takeover.
-func TestFollowerTakeover(t *testing.T) {
+// TestFollowerFoldsUpToThePublishedPosition checks that a Follower folds the newest epoch up to the
+// published position, and earlier ones up to the positions that were fixed. It does not fold what
+// an old dispatcher writes after a takeover.
+func TestFollowerFoldsUpToThePublishedPosition(t *testing.T) {
 	r := newRun(t)
 	first, _, _ := take1(t, r, force)
 	record(t, first, event("a"))
@@ -151,9 +151,10 @@ func TestFollowerTakeover(t *testing.T) {
 	}
 }
 
-// TestFollowerFilesChange checks that a Follower restarts if a file shrinks below the folded
-// position or disappears. A removed run directory is a distinct error, and the table is kept.
-func TestFollowerFilesChange(t *testing.T) {
+// TestFollowerRestartsIfAFileShrinks checks that a Follower restarts if a file shrinks below the
+// folded position or disappears. A removed run directory is a distinct error, and the table is
+// kept.
+func TestFollowerRestartsIfAFileShrinks(t *testing.T) {
 	r := newRun(t)
 	first, _, _ := take1(t, r, force)
 	record(t, first, event("a"), event("b"))
@@ -180,10 +181,10 @@ func TestFollowerFilesChange(t *testing.T) {
 	wantPoll(t, f, atEnd, "", false)
 }
 
-// TestFollowerDamage checks that a damaged line is reported and costs only itself. If it was added
-// to the newest file, the Follower waits, because over NFS a page that is being written may be
-// visible before an earlier one.
-func TestFollowerDamage(t *testing.T) {
+// TestFollowerReportsADamagedLine checks that a damaged line is reported and costs only itself. If
+// it was added to the newest file, the Follower waits, because over NFS a page that is being
+// written may be visible before an earlier one.
+func TestFollowerReportsADamagedLine(t *testing.T) {
 	r, _, recs, content := written(t, 2, 20, 100)
 	damaged := flipped(content, 8*(len(lines(content, 10))+20))
 	f := Follow(r)
@@ -227,9 +228,9 @@ func TestFollowerDamagedNewline(t *testing.T) {
 	wantPoll(t, f, Limit{Durable: j.Durable()}, "1:event:c 1:event:d ", false)
 }
 
-// TestUnknownKind checks that a record of an unknown kind is not damage. It stops readers and
-// takers with an error that tells the user what to do.
-func TestUnknownKind(t *testing.T) {
+// TestRecordOfAnUnknownKindStopsReaders checks that a record of an unknown kind is not damage. It
+// stops readers and takers with an error that tells the user what to do.
+func TestRecordOfAnUnknownKindStopsReaders(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, force)
 	record(t, j, event("a"), jobs.Record{Kind: "teleported", Job: 1}, event("b"))
@@ -250,9 +251,9 @@ func TestUnknownKind(t *testing.T) {
 	}
 }
 
-// TestFollowerReadFaults checks one failure of each file operation of a Poll. The Poll returns the
-// error unless it was a stale handle, and the next one continues.
-func TestFollowerReadFaults(t *testing.T) {
+// TestFollowerReturnsReadErrors checks one failure of each file operation of a Poll. The Poll
+// returns the error unless it was a stale handle, and the next one continues.
+func TestFollowerReturnsReadErrors(t *testing.T) {
 	for _, cause := range []error{syscall.EIO, syscall.ESTALE} {
 		for n := 1; ; n++ {
 			e := threeEpochs(t)
@@ -287,9 +288,9 @@ func TestFollowerReadFaults(t *testing.T) {
 	}
 }
 
-// TestFollowerIdle checks that a Poll without news lists the journal and looks at the newest file
-// only. At the end of a run it also looks for new specifications.
-func TestFollowerIdle(t *testing.T) {
+// TestIdlePollReadsLittle checks that a Poll without news lists the journal and looks at the newest
+// file only. At the end of a run it also looks for new specifications.
+func TestIdlePollReadsLittle(t *testing.T) {
 	e := threeEpochs(t)
 	f := Follow(e.r)
 	for _, c := range []struct {
@@ -330,9 +331,9 @@ func (e *epochs) follow(t *testing.T, what string) {
 	}
 }
 
-// TestLimitOf checks that LimitOf trusts only the owner file and the live.json of that owner, and
-// that the limit is the end of the journal if the owner is gone.
-func TestLimitOf(t *testing.T) {
+// TestLimitIsWhatTheOwnerPublished checks that LimitOf trusts only the owner file and the live.json
+// of that owner, and that the limit is the end of the journal if the owner is gone.
+func TestLimitIsWhatTheOwnerPublished(t *testing.T) {
 	here, err := ownerOfThisProcess()
 	must(t, err)
 	here.Epoch, here.Token, here.File, here.Bytes = 3, "token", 3, 70
@@ -366,8 +367,8 @@ func TestLimitOf(t *testing.T) {
 	}
 }
 
-// TestDurablePosition checks that Durable advances only if a Sync has returned nil.
-func TestDurablePosition(t *testing.T) {
+// TestDurableAdvancesOnlyAfterASync checks that Durable advances only if a Sync has returned nil.
+func TestDurableAdvancesOnlyAfterASync(t *testing.T) {
 	m, r := inMemory(t)
 	j, _, _ := take1(t, r, on("melon1"))
 	size := func() int64 {
@@ -531,11 +532,11 @@ func unpacked(t *jobs.Table) *jobs.Table {
 	return whole
 }
 
-// TestFollowerRandom lets a Follower poll at random moments while dispatchers write, sync, publish
-// the durable position, crash in the middle of a line, lose what was not durable, take over the
-// run, and write after a takeover. At each Poll the table holds exactly the durable records,
-// including every acknowledged one. At the end it equals a fresh replay.
-func TestFollowerRandom(t *testing.T) {
+// TestFollowerAgainstTheJournal lets a Follower poll at random moments while dispatchers write,
+// sync, publish the durable position, crash in the middle of a line, lose what was not durable,
+// take over the run, and write after a takeover. At each Poll the table holds exactly the durable
+// records, including every acknowledged one. At the end it equals a fresh replay.
+func TestFollowerAgainstTheJournal(t *testing.T) {
 	seeds := uint64(150)
 	if testing.Short() || raceDetector {
 		seeds = 60

@@ -162,12 +162,12 @@ func (c *race) end() {
 	}
 }
 
-// TestTakersInterleaved checks several dispatchers that repeatedly take a run from each other.
-// Their file operations are interleaved arbitrarily, so that each is sometimes paused in the middle
-// of an action and continues later. What a Sync acknowledged stays a fact, in the order of the
-// epochs. Nothing is damaged, and all readers and takers see the same history (E7, promises 1 and
-// 2).
-func TestTakersInterleaved(t *testing.T) {
+// TestInterleavedTakersLoseNothing checks several dispatchers that repeatedly take a run from each
+// other. Their file operations are interleaved arbitrarily, so that each is sometimes paused in the
+// middle of an action and continues later. What a Sync acknowledged stays a fact, in the order of
+// the epochs. Nothing is damaged, and all readers and takers see the same history (E7, promises 1
+// and 2).
+func TestInterleavedTakersLoseNothing(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() || raceDetector {
 		seeds = 60

@@ -99,7 +99,9 @@ func TestCodecAgreesWithJSON(t *testing.T) {
 	}
 }
 
-func TestDecodeRefuses(t *testing.T) {
+// TestInvalidRecordsAreRefused checks that a record that is not exactly one valid object is
+// refused.
+func TestInvalidRecordsAreRefused(t *testing.T) {
 	var d jobs.RecordReader
 	for _, s := range []string{
 		"", "{", "null0", "[]", `{"k":1}`, `{"k":"exited","t":1}x`, `{"k":"exited","t":1} {}`, `{"k":"exited","unknown":1}`,

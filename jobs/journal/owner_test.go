@@ -14,7 +14,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-func TestBeatSurvivesRemovedFile(t *testing.T) {
+// TestHeartbeatRestoresARemovedOwnerFile checks that the next heartbeat writes the owner file again
+// if it was removed.
+func TestHeartbeatRestoresARemovedOwnerFile(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
 	must(t, os.Remove(r.Path(rundir.OwnerFile)))
@@ -33,7 +35,9 @@ func TestBeatSurvivesRemovedFile(t *testing.T) {
 	}
 }
 
-func TestOwnerFile(t *testing.T) {
+// TestOwnerFileIsReadBack checks that the owner file has a fixed size and is read back unchanged,
+// and that a text that does not fit is refused.
+func TestOwnerFileIsReadBack(t *testing.T) {
 	o, err := (&TakeOptions{Token: "token",
 		Now: func() time.Time { return time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC) }}).owner(3)
 	must(t, err)
@@ -79,10 +83,10 @@ func FuzzParseStat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { _, _, _ = parseStat(b) })
 }
 
-// TestOwnerProblem checks that the file owner holds the problem that keeps a dispatcher from
-// launching. The text is bounded and disappears when the problem ends. A text that does not fit is
-// dropped, but the heartbeat is still written.
-func TestOwnerProblem(t *testing.T) {
+// TestOwnerFileHoldsTheProblem checks that the file owner holds the problem that keeps a dispatcher
+// from launching. The text is bounded and disappears when the problem ends. A text that does not
+// fit is dropped, but the heartbeat is still written.
+func TestOwnerFileHoldsTheProblem(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, TakeOptions{})
 	must(t, j.SetSocket(strings.Repeat("a", 100)))
@@ -195,10 +199,10 @@ func TestTakeFromTheWatched(t *testing.T) {
 	}
 }
 
-// TestProcessName checks X2: the name of a process identifies it as the owner file does, and
-// contains only characters that a file name may contain. The name of a process on another machine,
-// or an invalid name, proves nothing.
-func TestProcessName(t *testing.T) {
+// TestProcessNameIsAFileName checks X2: the name of a process identifies it as the owner file does,
+// and contains only characters that a file name may contain. The name of a process on another
+// machine, or an invalid name, proves nothing.
+func TestProcessNameIsAFileName(t *testing.T) {
 	p := proc{"/proc"}
 	me, err := p.self()
 	if err != nil {

@@ -89,9 +89,9 @@ func TestDamagedNewlinesCostNothing(t *testing.T) {
 	}
 }
 
-// TestImpliedFacts checks that facts that later lines prove are restored. The end of a job never
-// is.
-func TestImpliedFacts(t *testing.T) {
+// TestImpliedFactsAreRestored checks that facts that later lines prove are restored. The end of a
+// job never is.
+func TestImpliedFactsAreRestored(t *testing.T) {
 	ok := &jobs.Outcome{Started: 1, Ended: 2}
 	recs := []jobs.Record{
 		{Kind: jobs.KindAccepted, Job: 1, Count: 3},

@@ -13,10 +13,11 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// TestShortenedJournal checks promises 1 and 2: a journal from which complete lines are missing is
-// damaged if a heartbeat had counted them. The next dispatcher and every later one know that. Lines
-// that were written after the last heartbeat may be missing, as after a death in between.
-func TestShortenedJournal(t *testing.T) {
+// TestShortenedJournalIsDamaged checks promises 1 and 2: a journal from which complete lines are
+// missing is damaged if a heartbeat had counted them. The next dispatcher and every later one know
+// that. Lines that were written after the last heartbeat may be missing, as after a death in
+// between.
+func TestShortenedJournalIsDamaged(t *testing.T) {
 	for name, c := range map[string]struct {
 		keep    func(text []byte) []byte
 		damaged bool
@@ -72,8 +73,9 @@ func TestShortenedBeforeTheFirstRecord(t *testing.T) {
 	}
 }
 
-// A copy of a run directory counts as damaged. A run directory that was moved does not.
-func TestCopiedRunDirectory(t *testing.T) {
+// TestCopiedRunDirectoryIsDamaged checks that a copy of a run directory counts as damaged, and that
+// a run directory that was moved does not.
+func TestCopiedRunDirectoryIsDamaged(t *testing.T) {
 	for _, copied := range []bool{false, true} {
 		t.Run(fmt.Sprintf("copied %v", copied), func(t *testing.T) {
 			r := newRun(t)
@@ -95,10 +97,10 @@ func TestCopiedRunDirectory(t *testing.T) {
 	}
 }
 
-// TestElsewhere checks that a different device number proves a copy only within one boot, and only
-// on file systems with a device of their own. On others, such as NFS, the number changes with every
-// mount.
-func TestElsewhere(t *testing.T) {
+// TestWhatProvesACopy checks that a different device number proves a copy only within one boot, and
+// only on file systems with a device of their own. On others, such as NFS, the number changes with
+// every mount.
+func TestWhatProvesACopy(t *testing.T) {
 	had := &Owner{process: process{Boot: "b"}, Inode: 7, Device: unix.Mkdev(8, 1)}
 	for name, c := range map[string]struct {
 		now  Owner
@@ -124,10 +126,10 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestSkipTo checks that hosts may know later epochs than a directory that was restored. The next
-// Take begins after the reported epoch, within bounds, unless the directory itself has a newer
-// epoch.
-func TestSkipTo(t *testing.T) {
+// TestNextTakeSkipsLaterEpochs checks that hosts may know later epochs than a directory that was
+// restored. The next Take begins after the reported epoch, within bounds, unless the directory
+// itself has a newer epoch.
+func TestNextTakeSkipsLaterEpochs(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := take1(t, r, force)
 	if ok, err := j.SkipTo(maxSkip + 2); ok || err != nil {

@@ -129,8 +129,9 @@ func TestTakeFromTheBeating(t *testing.T) {
 	})
 }
 
-// TestWatchingEnds checks that watching ends when the caller gives up, and when the owner leaves.
-func TestWatchingEnds(t *testing.T) {
+// TestWatchingEndsWhenTheOwnerLeaves checks that watching ends when the caller gives up, and when
+// the owner leaves.
+func TestWatchingEndsWhenTheOwnerLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, old := foreign(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -191,9 +192,9 @@ func TestTakeInTransit(t *testing.T) {
 	}
 }
 
-// TestPulse checks that the new owner still sends heartbeats while a large journal is replayed, and
-// that the caller can give up.
-func TestPulse(t *testing.T) {
+// TestHeartbeatsDuringAReplay checks that the new owner still sends heartbeats while a large
+// journal is replayed, and that the caller can give up.
+func TestHeartbeatsDuringAReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun(t)
 		j, _, _ := take1(t, r, TakeOptions{})

@@ -64,7 +64,9 @@ func checkSet(t testing.TB, v reflect.Value, name string) {
 	}
 }
 
-func TestWriteRead(t *testing.T) {
+// TestStateIsReadBack checks that a state is read back unchanged, that its file is only for the
+// user, and that a refused write changes nothing.
+func TestStateIsReadBack(t *testing.T) {
 	r := newRun(t)
 	if s, err := Read(r); s != nil || err != nil {
 		t.Fatalf("Read without a file = %v, %v; want nil, nil", s, err)
@@ -147,7 +149,9 @@ func addFields(names map[string]bool, prefix string, typ reflect.Type) {
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
+// TestInvalidStateIsRefused checks that a file that is damaged, of another version, or not a
+// regular file is refused with the reason.
+func TestInvalidStateIsRefused(t *testing.T) {
 	r := newRun(t)
 	path := r.Path(rundir.LiveFile)
 	put := func(text string, mode os.FileMode) func(*testing.T) {
@@ -196,7 +200,8 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-func TestReadRefusesOtherOwner(t *testing.T) {
+// TestStateOfAnotherUserIsRefused checks that a file that belongs to another user is refused.
+func TestStateOfAnotherUserIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can give a file away")
 	}
@@ -207,9 +212,9 @@ func TestReadRefusesOtherOwner(t *testing.T) {
 	}
 }
 
-// TestWriteFaults checks a failure of each operation. A reader finds the old content or the new,
-// and the next write succeeds.
-func TestWriteFaults(t *testing.T) {
+// TestFailedWriteLeavesTheOldState checks a failure of each operation. A reader finds the old
+// content or the new, and the next write succeeds.
+func TestFailedWriteLeavesTheOldState(t *testing.T) {
 	for n := 1; ; n++ {
 		r := newRun(t)
 		first := state(t)

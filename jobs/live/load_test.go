@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// TestLoads checks that a host that is up has a sample every 30 s. A full file drops every second
-// sample, so that it covers the whole run.
-func TestLoads(t *testing.T) {
+// TestLoadsCoverTheWholeRun checks that a host that is up has a sample every 30 s. A full file
+// drops every second sample, so that it covers the whole run.
+func TestLoadsCoverTheWholeRun(t *testing.T) {
 	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
 	must(t, err)
 	log, begin := NewLoadLog(r), time.Unix(1_800_000_000, 0)
@@ -42,9 +42,9 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// TestStrangeLoads checks that nothing is written to a file that somebody else put there, and that
-// invalid lines are ignored.
-func TestStrangeLoads(t *testing.T) {
+// TestForeignLoadsFileIsNotWritten checks that nothing is written to a file that somebody else put
+// there, and that invalid lines are ignored.
+func TestForeignLoadsFileIsNotWritten(t *testing.T) {
 	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
 	must(t, err)
 	other := filepath.Join(t.TempDir(), "other")

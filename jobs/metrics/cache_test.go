@@ -61,9 +61,9 @@ func TestCacheIsWrittenOnTheWay(t *testing.T) {
 	}
 }
 
-// TestCache checks that the next table of the same run opens no output again and is identical byte
-// for byte. Another column, or another way to find one, is read again.
-func TestCache(t *testing.T) {
+// TestNextTableOpensNoOutput checks that the next table of the same run opens no output again and
+// is identical byte for byte. Another column, or another way to find one, is read again.
+func TestNextTableOpensNoOutput(t *testing.T) {
 	l := longAgo(t, 300)
 	plain := values(l.read(l.reader("acc", "note=json:note", "none")))
 	for i, c := range []struct {

@@ -119,9 +119,10 @@ func TestKeptFileIsDamaged(t *testing.T) {
 	l.expect(l.reader("acc"), "1 2 3")
 }
 
-// TestKeeper checks that a Keeper reads outputs as jobs end, repeats failed fetches at the end, and
-// reports what is lost. It does not fetch what this machine can read itself.
-func TestKeeper(t *testing.T) {
+// TestKeeperReadsOutputsAsJobsEnd checks that a Keeper reads outputs as jobs end, repeats failed
+// fetches at the end, and reports what is lost. It does not fetch what this machine can read
+// itself.
+func TestKeeperReadsOutputsAsJobsEnd(t *testing.T) {
 	l := farLab(t, 200)
 	l.job("acc=201\n")
 	var asked, refused atomic.Int64
@@ -169,9 +170,9 @@ func TestKeeperDoesNotWaitForEver(t *testing.T) {
 	})
 }
 
-// TestFetching checks that a host is asked for few outputs at a time, up to a limit for each, and
-// within a timeout.
-func TestFetching(t *testing.T) {
+// TestFewOutputsAreRequestedAtATime checks that a host is asked for few outputs at a time, up to a
+// limit for each, and within a timeout.
+func TestFewOutputsAreRequestedAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := farLab(t, 10*batch)
 		var now, most atomic.Int64

@@ -29,8 +29,9 @@ func checkFinds(t *testing.T, whole bool, cases []findCase) {
 	}
 }
 
-// TestFind checks metrics by name=value, by a regular expression, and from JSON.
-func TestFind(t *testing.T) {
+// TestMetricsAreFoundInOutputs checks metrics by name=value, by a regular expression, and from
+// JSON.
+func TestMetricsAreFoundInOutputs(t *testing.T) {
 	checkFinds(t, true, []findCase{
 		{"acc", "acc=0.5\nacc=0.9\n", "0.9"},
 		{"acc", "acc: 0.5\nno newline at the end acc = 0.9", "0.9"},
@@ -140,6 +141,7 @@ func TestTheEndIsEnough(t *testing.T) {
 	}
 }
 
+// TestValuesAreBounded checks that a long value is cut between characters.
 func TestValuesAreBounded(t *testing.T) {
 	for _, how := range []string{"a", "a=json:a", "a=re:\"a\": ?\"(.*)\""} {
 		v := parse(t, how).Find(NewText([]byte(`{"a": "x`+strings.Repeat("é", MaxValue)+`"}`), true))
@@ -159,8 +161,8 @@ func TestSearchIsLinear(t *testing.T) {
 	}
 }
 
-// TestBadColumns checks that an invalid column has a clear error.
-func TestBadColumns(t *testing.T) {
+// TestInvalidColumnHasAClearError checks that an invalid column has a clear error.
+func TestInvalidColumnHasAClearError(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                       "is missing",
 		"=json:a":                "is missing",
@@ -196,7 +198,9 @@ func TestBadColumns(t *testing.T) {
 	}
 }
 
-func TestFileFor(t *testing.T) {
+// TestPlaceholdersInFileNames checks that parameters and ids are replaced once in the name of a
+// metric's file.
+func TestPlaceholdersInFileNames(t *testing.T) {
 	params := []jobs.Param{{Name: "C", Value: "0.1"}, {Name: "1", Value: "[C]{id}"}}
 	id := jobs.AttemptID{Job: 17, N: 2}
 	for name, want := range map[string]string{

@@ -28,9 +28,9 @@ func TestReadsWhatListingsShow(t *testing.T) {
 	l.expect(l.reader("acc", "loss=json:loss"), strings.Join(want, " "))
 }
 
-// TestReadsOnce checks that the output of an attempt that has ended is read only once, because it
-// no longer changes.
-func TestReadsOnce(t *testing.T) {
+// TestFinalOutputIsReadOnce checks that the output of an attempt that has ended is read only once,
+// because it no longer changes.
+func TestFinalOutputIsReadOnce(t *testing.T) {
 	l := newLab(t)
 	l.job("acc=1\n")
 	l.job("")
@@ -57,7 +57,9 @@ func TestReadingIsBounded(t *testing.T) {
 	l.expect(l.reader("acc=re:acc=([0-9])"), "1 2  4 5", "only the end of what 1 job wrote is searched, and a metric is not in it (job 3)")
 }
 
-func TestFiles(t *testing.T) {
+// TestMetricsAreReadFromFiles checks that metrics are read from the files of a job, and that a pipe
+// or a directory in their place is reported.
+func TestMetricsAreReadFromFiles(t *testing.T) {
 	l := newLab(t)
 	p := func(c string) jobs.Param { return jobs.Param{Name: "C", Value: c} }
 	l.job("loss=7\n", p("0.1"))
@@ -128,7 +130,8 @@ func TestJobsThatAreNotOver(t *testing.T) {
 	}
 }
 
-func TestStops(t *testing.T) {
+// TestReadEndsWithItsContext checks that a read returns when its context is canceled.
+func TestReadEndsWithItsContext(t *testing.T) {
 	l := newLab(t)
 	for range 500 {
 		l.job("acc=1\n")
@@ -140,7 +143,9 @@ func TestStops(t *testing.T) {
 	}
 }
 
-func TestDeclared(t *testing.T) {
+// TestDeclaredColumnsAreRead checks that the metrics that a run was started with are known, and
+// that an invalid one is an error.
+func TestDeclaredColumnsAreRead(t *testing.T) {
 	asked := func(v any) *rundir.Settings { return &rundir.Settings{Options: map[string]any{Option: v}} }
 	for _, v := range []any{[]any{"acc", "loss=json:test.loss"}, []string{"acc", "loss=json:test.loss"}} {
 		cs, err := Declared(asked(v))

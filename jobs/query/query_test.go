@@ -86,8 +86,9 @@ func find(t *testing.T, parse func(string) (*Query, error), text string) (string
 	return strings.Join(found, " "), nil
 }
 
-// TestQueries checks that a query and a search with the same text find the same rows.
-func TestQueries(t *testing.T) {
+// TestQueryAndSearchFindTheSame checks that a query and a search with the same text find the same
+// rows.
+func TestQueryAndSearchFindTheSame(t *testing.T) {
 	for _, c := range []struct{ query, want string }{
 		{"C=1", "3 4"}, {"C==1", "3 4"}, {"C!=1", "1 2 5"}, {"C<>1", "1 2 5"}, {"C<1", "1 2"}, {"C<=1", "1 2 3 4"}, {"C>1", "5"}, {"C>=1", "3 4 5"},
 		{"[C] >= 1", "3 4 5"}, {"C=0.1", "1 2"}, {"C='0.10'", "2"}, {"C!='0.10'", "1 3 4 5"}, {`C=1e-1`, "1 2"}, {`C>"0.1"`, "2 3 4 5"},
@@ -126,9 +127,9 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestSearches checks that words that are not part of a comparison are searched for, but only in
-// the search on the screen.
-func TestSearches(t *testing.T) {
+// TestOtherWordsAreSearchedFor checks that words that are not part of a comparison are searched
+// for, but only in the search on the screen.
+func TestOtherWordsAreSearchedFor(t *testing.T) {
 	for _, c := range []struct{ search, want string }{
 		{"ws", "1 2 4"}, {"ws not ws1", "2"}, {"a or b", "1 2 3 5"}, {"ws, C=1", "4"}, {"-ws", ""}, {"!ws", "3 5"}, {`"a w"`, "1"}, {`"a \"w"`, ""}, {"lab/1", "3"},
 		{"http://x", ""}, {"--train=1", ""}, {"a:b=3", ""}, {"(ws or lab) C=1", "3 4"}, {"f(x)", ""}, {"(f(x) or lab)", "3"}, {"+", ""}, {"C * 2", ""}, {"C * 2 = 2", "3 4"},
@@ -153,9 +154,9 @@ func TestSearches(t *testing.T) {
 	}
 }
 
-// TestErrors checks that every error has a position, describes what was expected, and suggests the
-// nearest name.
-func TestErrors(t *testing.T) {
+// TestErrorsHavePositionsAndAdvice checks that every error has a position, describes what was
+// expected, and suggests the nearest name.
+func TestErrorsHavePositionsAndAdvice(t *testing.T) {
 	for _, c := range []struct {
 		query string
 		pos   int
@@ -211,8 +212,8 @@ func TestConditionsAndNames(t *testing.T) {
 	}
 }
 
-// TestMismatch checks that < and > report values that they cannot compare.
-func TestMismatch(t *testing.T) {
+// TestIncomparableValuesAreReported checks that < and > report values that they cannot compare.
+func TestIncomparableValuesAreReported(t *testing.T) {
 	for query, want := range map[string]string{"acc>0.6": "bad", "acc>=x": "0.5 0.75 nan", "acc=0.5": "", "acc>'x'": ""} {
 		var told []string
 		q, err := Parse(query)
@@ -282,7 +283,8 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-func TestNumberText(t *testing.T) {
+// TestNumbersAreWrittenShort checks that the text of a number is as short as possible.
+func TestNumbersAreWrittenShort(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", 1: "1", 0.1: "0.1", -2.5: "-2.5", 1e14: "100000000000000", 1e15: "1e+15", 1e-4: "0.0001", 1e-5: "1e-05", math.Inf(-1): "-inf"} {
 		if got := NumberValue(v).String(); got != want {
 			t.Errorf("text of %v: got %s, want %s", v, got, want)
@@ -290,8 +292,8 @@ func TestNumberText(t *testing.T) {
 	}
 }
 
-// TestContains checks that Contains ignores case.
-func TestContains(t *testing.T) {
+// TestContainsIgnoresCase checks that Contains ignores case.
+func TestContainsIgnoresCase(t *testing.T) {
 	for _, c := range []struct {
 		text, in string
 		want     bool
@@ -302,6 +304,7 @@ func TestContains(t *testing.T) {
 	}
 }
 
+// TestParseNumber checks which texts are numbers.
 func TestParseNumber(t *testing.T) {
 	inf := math.Inf(1)
 	for text, want := range map[string]float64{"0": 0, "-1.5e3": -1500, "+7": 7, ".5": 0.5, "5.": 5, "91.3%": 91.3, "inf": inf, "-Infinity": -inf, "+INF": inf, "007": 7} {

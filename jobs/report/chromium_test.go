@@ -52,9 +52,9 @@ func browse(t *testing.T, page string, args ...string) (dom string) {
 	return out.String()
 }
 
-// TestChromium checks that the script draws every section of 100,000 jobs, with only the visible
-// rows in the document.
-func TestChromium(t *testing.T) {
+// TestScriptDrawsManyJobs checks that the script draws every section of 100,000 jobs, with only the
+// visible rows in the document.
+func TestScriptDrawsManyJobs(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	const n = 100_000
@@ -73,9 +73,9 @@ func TestChromium(t *testing.T) {
 	}
 }
 
-// TestInteraction checks that a filter, a click on a heading, and Enter work as in `results`. The
-// first job in this order is shown with its attempts. Text from jobs stays text.
-func TestInteraction(t *testing.T) {
+// TestPageCanBeFilteredAndSorted checks that a filter, a click on a heading, and Enter work as in
+// `results`. The first job in this order is shown with its attempts. Text from jobs stays text.
+func TestPageCanBeFilteredAndSorted(t *testing.T) {
 	t.Parallel()
 	in := sample(t, 500, 3, hostile)
 	page := write(t, in)
@@ -147,9 +147,9 @@ func TestInteraction(t *testing.T) {
 	}
 }
 
-// TestScreenshots checks that the drawn attempts have the colors of their states, on a light and on
-// a dark background.
-func TestScreenshots(t *testing.T) {
+// TestAttemptsHaveTheColorsOfTheirStates checks that the drawn attempts have the colors of their
+// states, on a light and on a dark background.
+func TestAttemptsHaveTheColorsOfTheirStates(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	page := write(t, sample(t, 400, 3, hostile))
@@ -181,8 +181,9 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// TestEmptyRun checks the report of a run without jobs, and of one in which no job has started.
-func TestEmptyRun(t *testing.T) {
+// TestReportOfAnEmptyRun checks the report of a run without jobs, and of one in which no job has
+// started.
+func TestReportOfAnEmptyRun(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	for n := range 2 {
@@ -202,9 +203,9 @@ func TestEmptyRun(t *testing.T) {
 	}
 }
 
-// TestLayout checks that the page fits its window, from that of a phone to a large one, whatever
-// the names of jobs are. Its sections do not overlap, and every chart has a size.
-func TestLayout(t *testing.T) {
+// TestPageFitsItsWindow checks that the page fits its window, from that of a phone to a large one,
+// whatever the names of jobs are. Its sections do not overlap, and every chart has a size.
+func TestPageFitsItsWindow(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	// It does not allow the frames of the test.
@@ -234,9 +235,9 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestPrint checks that the page can be printed on several sheets, including all jobs of a small
-// run.
-func TestPrint(t *testing.T) {
+// TestPageCanBePrinted checks that the page can be printed on several sheets, including all jobs of
+// a small run.
+func TestPageCanBePrinted(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "report.pdf")

@@ -157,8 +157,9 @@ func TestPageIsSelfContainedAndInert(t *testing.T) {
 	}
 }
 
-// TestData checks that the data of each job and attempt agrees with the table of the run.
-func TestData(t *testing.T) {
+// TestDataAgreesWithTheTable checks that the data of each job and attempt agrees with the table of
+// the run.
+func TestDataAgreesWithTheTable(t *testing.T) {
 	in := sample(t, 300, 2, hostile)
 	var d struct {
 		Rows    int

@@ -9,7 +9,9 @@ import (
 	"dcs-tui/jobs/query"
 )
 
-func TestPivot(t *testing.T) {
+// TestCellsOfAPivot checks the cells, the title, and the notes of a pivot, and that cells with too
+// few jobs are left empty.
+func TestCellsOfAPivot(t *testing.T) {
 	s := grid()
 	p, notes := pivot(t, s, PivotInput{Down: "C", Across: "gamma", Measure: Mean}) // acc is the first metric
 	same(t, "the pivot", head(p.Table())+"\n"+show(p.Table()), "C gamma=0 gamma=1\n0.1 0.5 0.75\n1 0.25 nan\n10 - -")
@@ -26,9 +28,9 @@ func TestPivot(t *testing.T) {
 	}
 }
 
-// TestPivotOrder checks that the sides of a pivot are sorted by number, or in the order of the jobs
-// if they are texts. Jobs of a sample are in arbitrary order.
-func TestPivotOrder(t *testing.T) {
+// TestSidesOfAPivotAreSorted checks that the sides of a pivot are sorted by number, or in the order
+// of the jobs if they are texts. Jobs of a sample are in arbitrary order.
+func TestSidesOfAPivotAreSorted(t *testing.T) {
 	var in TableInput
 	for i, v := range []string{"10", "9", "1e-3", "0.1", "100"} {
 		in.solved(params("x", v, "y", string("cabed"[i])))
@@ -38,6 +40,7 @@ func TestPivotOrder(t *testing.T) {
 	same(t, "the cells", show(p.Table()), "1e-3 - - 1 - -\n0.1 - - - 1 -\n9 - 1 - - -\n10 1 - - - -\n100 - - - - 1")
 }
 
+// TestPivotIsBounded checks that a pivot with more than 1,000 columns is refused.
 func TestPivotIsBounded(t *testing.T) {
 	var in TableInput
 	for i := range 1001 {
@@ -51,7 +54,9 @@ func TestPivotIsBounded(t *testing.T) {
 	pivot(t, s, PivotInput{Down: "x", Across: "y", Metric: "job"})
 }
 
-func TestHeat(t *testing.T) {
+// TestHeatLevels checks that the range of the finite numbers is divided evenly among the levels,
+// and that an infinity has the first or the last level.
+func TestHeatLevels(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	for _, c := range []struct {
 		cells  []float64

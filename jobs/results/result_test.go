@@ -35,7 +35,8 @@ func row(state jobs.JobState, attempts ...*jobs.Attempt) *jobs.Job {
 // resultOf returns the result of a job of a run in /d.
 func resultOf(j *jobs.Job) Result { return (&RunInfo{UID: "u", Name: "r", Dir: "/d"}).Result(j) }
 
-func TestCounted(t *testing.T) {
+// TestWhichAttemptCounts checks which attempt the result of a job describes.
+func TestWhichAttemptCounts(t *testing.T) {
 	exit1, lost := attempt(1, "a", jobs.AttemptExited, ended(1)), attempt(2, "b", jobs.AttemptLost, nil)
 	ok, late := attempt(3, "c", jobs.AttemptExited, ended(0)), attempt(4, "d", jobs.AttemptSuperseded, ended(0))
 	slow := attempt(5, "e", jobs.AttemptExited, ended(0))
@@ -64,8 +65,8 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// TestJSON checks that a result has each key, and no others.
-func TestJSON(t *testing.T) {
+// TestJSONHasEachKey checks that a result has each key, and no others.
+func TestJSONHasEachKey(t *testing.T) {
 	job := row(jobs.Succeeded, attempt(1, "melon4", jobs.AttemptLost, nil), attempt(2, "melon4", jobs.AttemptExited, ended(0)))
 	job.Spec.Labels = jobs.NewLabels("", []jobs.Param{{Name: "x", Value: "0.1"}, {Name: "a", Value: "b\"c"}})
 	r := (&RunInfo{UID: "u1", Name: "sweep", Created: 1795165900 * second, Dir: "/d"}).Result(job)
@@ -77,7 +78,8 @@ func TestJSON(t *testing.T) {
 	same(t, "the line", string(r.AppendJSON(nil)), want)
 }
 
-func TestJSONNulls(t *testing.T) {
+// TestUnknownValuesAreNull checks that what is not known about a job is null in JSON.
+func TestUnknownValuesAreNull(t *testing.T) {
 	killed := ended(0)
 	killed.Signal = "SIGKILL"
 	broken := &jobs.Outcome{Error: "no such directory"}
@@ -130,9 +132,10 @@ func FuzzJSONText(f *testing.F) {
 	})
 }
 
-// TestHistories checks that in any history each job has either a result that matches its state
-// (promise 1) or a row without an outcome, and that the summary counts every attempt that ran once.
-func TestHistories(t *testing.T) {
+// TestAnyHistoryHasItsResults checks that in any history each job has either a result that matches
+// its state (promise 1) or a row without an outcome, and that the summary counts every attempt that
+// ran once.
+func TestAnyHistoryHasItsResults(t *testing.T) {
 	p := &RunInfo{UID: "u", Name: "r", Created: 7, Dir: "/d", HostDirs: map[string]string{"melon1": "melon1:/kept"}}
 	for seed := range uint64(100) {
 		specs, records := jobstest.History(seed, 12, 400)
@@ -198,9 +201,9 @@ func TestASuccessOfThisRoundCounts(t *testing.T) {
 	}
 }
 
-// TestFilesDir checks that fetched files of a host that does not share the run directory are on
-// this machine, and that all other files of its jobs are only on the host (X2).
-func TestFilesDir(t *testing.T) {
+// TestWhereFilesOfAJobAre checks that fetched files of a host that does not share the run directory
+// are on this machine, and that all other files of its jobs are only on the host (X2).
+func TestWhereFilesOfAJobAre(t *testing.T) {
 	p := &RunInfo{UID: "u", Name: "r", Dir: "/d", HostDirs: map[string]string{"far": "far:/kept"},
 		Here: func(id jobs.AttemptID) bool { return id.Job == 2 }}
 	for id, c := range map[int]struct {
@@ -219,8 +222,9 @@ func TestFilesDir(t *testing.T) {
 	}
 }
 
-// TestJobLog checks that the columns equal those of GNU parallel 20221122's own log (X9).
-func TestJobLog(t *testing.T) {
+// TestJobLogEqualsThatOfParallel checks that the columns equal those of GNU parallel 20221122's own
+// log (X9).
+func TestJobLogEqualsThatOfParallel(t *testing.T) {
 	with := func(change func(*jobs.Outcome)) *jobs.Outcome { o := ended(0); change(o); return o }
 	for _, c := range []struct {
 		name  string

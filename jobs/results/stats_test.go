@@ -120,6 +120,8 @@ func TestStatsOfWhatIsNotFinite(t *testing.T) {
 	}
 }
 
+// TestParseMeasure checks that each measure is known by its name, and that the error of an unknown
+// one lists them.
 func TestParseMeasure(t *testing.T) {
 	for _, m := range AllMeasures() {
 		if got, err := ParseMeasure(" " + strings.ToUpper(m.String())); err != nil || got != m {

@@ -47,7 +47,8 @@ func textOf(t *testing.T, s *Summary, width int) string {
 	return b.String()
 }
 
-func TestSummarize(t *testing.T) {
+// TestSummaryOfARun checks the numbers and the groups of failures of a summary.
+func TestSummaryOfARun(t *testing.T) {
 	lost := &jobs.Attempt{Host: "b", State: jobs.AttemptLost}
 	big := jobs.Outcome{Started: 50 * second, Ended: 60 * second, CPU: 9 * time.Second, MaxRSSBytes: 2 << 30}
 	s := Summarize(table(
@@ -124,7 +125,8 @@ func TestLargestJobOfASummary(t *testing.T) {
 	}
 }
 
-func TestCause(t *testing.T) {
+// TestCauseOfAFailure checks the cause by which failures are grouped.
+func TestCauseOfAFailure(t *testing.T) {
 	for _, c := range []struct {
 		state  jobs.JobState
 		reason string
@@ -181,7 +183,9 @@ func TestSummaryTextIsClean(t *testing.T) {
 	}
 }
 
-func TestHuman(t *testing.T) {
+// TestDurationsAndSizesAreShort checks the texts of durations and sizes at the edges of their
+// ranges.
+func TestDurationsAndSizesAreShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 ms", 1500 * time.Microsecond: "2 ms", 999 * time.Millisecond: "999 ms", 999600 * time.Microsecond: "1.00 s",
 		1250 * time.Millisecond: "1.25 s", 9996 * time.Millisecond: "10.0 s", 42 * time.Second: "42.0 s", 59960 * time.Millisecond: "1m 00s",

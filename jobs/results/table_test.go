@@ -124,8 +124,9 @@ func ids(s *Table) string {
 	return strings.Join(list, " ")
 }
 
-// TestNew checks parameter columns and metrics, and that the original order is restored (E3).
-func TestNew(t *testing.T) {
+// TestTableHasParametersAndMetrics checks parameter columns and metrics, and that the original
+// order is restored (E3).
+func TestTableHasParametersAndMetrics(t *testing.T) {
 	s := grid()
 	same(t, "the columns", head(s), "job C gamma acc note state elapsed_seconds host")
 	want := `1 0.1 0 0.50 a succeeded 1 melon1
@@ -148,7 +149,9 @@ func TestParametersOfSeveralTemplates(t *testing.T) {
 	same(t, "the table", head(s.Show(s.ShownColumns()[:4]))+"\n"+show(s.Show(s.ShownColumns()[:4])), "job a b c\n1 1 2 -\n2 - 3 4\n3 - - -")
 }
 
-func TestNamesAreUnique(t *testing.T) {
+// TestColumnNamesAreUnique checks that columns of the program get another name if a parameter or a
+// metric has theirs.
+func TestColumnNamesAreUnique(t *testing.T) {
 	s := NewTable(TableInput{Jobs: []Result{{Job: 1, State: jobs.Failed, Params: params("host", "h", "acc", "p")}},
 		Names: []string{"acc", "state", "time"}, Metrics: [][]string{{"1", "fine", "2"}}})
 	same(t, "the columns", head(s), "job host acc result.acc state time dcs.state elapsed_seconds dcs.host")
@@ -157,7 +160,9 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
-func TestColumn(t *testing.T) {
+// TestColumnIsFoundByName checks that a column is found by the names that users know, and that the
+// error of an unknown name helps.
+func TestColumnIsFoundByName(t *testing.T) {
 	s := grid()
 	for name, want := range map[string]string{"acc": "acc", " gamma ": "gamma", "[C]": "C", "time": "elapsed_seconds"} {
 		same(t, name, s.Columns[at(t, s, name)].Name, want)
@@ -172,7 +177,9 @@ func TestColumn(t *testing.T) {
 	}
 }
 
-func TestSort(t *testing.T) {
+// TestOrderOfSortedRows checks that numbers are sorted before NaN, texts, and missing values, and
+// that equal rows keep their order.
+func TestOrderOfSortedRows(t *testing.T) {
 	s := grid()
 	for order, want := range map[string]string{
 		"acc":      "3 1 2 6 4 5 7", // numbers, NaN, texts, nothing
@@ -194,10 +201,10 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// TestSortProperties checks that sorting by any column keeps every row, and that sorting by the
+// TestSortKeepsEveryRow checks that sorting by any column keeps every row, and that sorting by the
 // same column again changes nothing. The rows that match a filter, and those that match its
 // negation, keep their order.
-func TestSortProperties(t *testing.T) {
+func TestSortKeepsEveryRow(t *testing.T) {
 	s := grid()
 	for c := range s.Columns {
 		for _, desc := range []bool{false, true} {
@@ -217,7 +224,9 @@ func TestSortProperties(t *testing.T) {
 	}
 }
 
-func TestBest(t *testing.T) {
+// TestBestRowIsFound checks that the best of the solved jobs is found, and the number of jobs that
+// are as good.
+func TestBestRowIsFound(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]jobs.ID{"acc:max": 2, "acc:min": 3, "time:max": 5, "C:min": 1} {
 		o, err := ParseBest(text)
@@ -245,9 +254,9 @@ func TestBest(t *testing.T) {
 	same(t, "what is missing", strings.Join(s.MissingValues(s.Metrics()), "|"), "1 solved job has no note (job 4)")
 }
 
-// TestGroup checks groups by chosen parameters with averages over the solved jobs, without small
-// groups (E3).
-func TestGroup(t *testing.T) {
+// TestGroupsAverageSolvedJobs checks groups by chosen parameters with averages over the solved
+// jobs, without small groups (E3).
+func TestGroupsAverageSolvedJobs(t *testing.T) {
 	s := grid()
 	g, notes := group(t, s, Grouping{By: []string{"C"}, Metrics: []string{"acc"}, Measures: AllMeasures()})
 	want := `C jobs solved acc_count acc_mean acc_sd acc_min acc_max acc_median
@@ -284,9 +293,9 @@ func TestGroupsAreKeptApart(t *testing.T) {
 	same(t, show(g), g.Len(), 5)
 }
 
-// TestCourse checks that Course returns the best value so far in the order of the jobs, scaled from
-// 1 to 0. Jobs that have not succeeded or have no number do not count.
-func TestCourse(t *testing.T) {
+// TestCourseIsTheBestSoFar checks that Course returns the best value so far in the order of the
+// jobs, scaled from 1 to 0. Jobs that have not succeeded or have no number do not count.
+func TestCourseIsTheBestSoFar(t *testing.T) {
 	in := TableInput{Names: []string{"loss"}}
 	for _, v := range []string{"8", "9", "4", "nan", "", "x", "0", "4"} {
 		in.solved(nil, v)

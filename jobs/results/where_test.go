@@ -22,8 +22,9 @@ func where(t *testing.T, s *Table, text string) (*Table, []string) {
 	return w, notes
 }
 
-// TestWhere checks --where: names are not case-sensitive, and the names on the screen work.
-func TestWhere(t *testing.T) {
+// TestWhereIgnoresCase checks --where: names are not case-sensitive, and the names on the screen
+// work.
+func TestWhereIgnoresCase(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{
 		"C>=1 and state=succeeded":        "3 4 5",
@@ -55,8 +56,9 @@ func TestWhere(t *testing.T) {
 	}
 }
 
-// TestSearch checks that words are searched for in the name, the command, and the parameters.
-func TestSearch(t *testing.T) {
+// TestWordsAreSearchedFor checks that words are searched for in the name, the command, and the
+// parameters.
+func TestWordsAreSearchedFor(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{"JOB": "1 2 3 4 5 6 7", `"job 3"`: "3", "gamma=1 train not C=10": "2 4", `"C=10" state=ok`: "5", "melon1": "", "gam": "1 2 3 4 5 6 7"} {
 		q, err := query.ParseSearch(text)
@@ -69,8 +71,9 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestImpossible checks that a condition on a value that no job can have is an error.
-func TestImpossible(t *testing.T) {
+// TestImpossibleConditionIsAnError checks that a condition on a value that no job can have is an
+// error.
+func TestImpossibleConditionIsAnError(t *testing.T) {
 	s := grid()
 	for text, want := range map[string]string{
 		"C=1 and gama=2":                   `character 9: there is no column "gama" (did you mean "gamma"?)`,
@@ -109,8 +112,9 @@ func TestNotesOfWhere(t *testing.T) {
 	same(t, "notes", strings.Join(notes, "|"), "no job has acc")
 }
 
-// TestSplit checks that conditions on statistics apply to groups (E3).
-func TestSplit(t *testing.T) {
+// TestConditionsOnStatisticsApplyToGroups checks that conditions on statistics apply to groups
+// (E3).
+func TestConditionsOnStatisticsApplyToGroups(t *testing.T) {
 	s := grid()
 	for text, want := range map[string][2]string{
 		"C>=1 acc_mean>0.9":               {"C", "acc_mean"},

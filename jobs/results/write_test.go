@@ -43,9 +43,9 @@ func write(t *testing.T, s *Table, o Options) string {
 	return b.String()
 }
 
-// TestGolden checks each format against testdata/*.golden. Set DCS_GOLDEN=write to rewrite these
-// files.
-func TestGolden(t *testing.T) {
+// TestFormatsAreGolden checks each format against testdata/*.golden. Set DCS_GOLDEN=write to
+// rewrite these files.
+func TestFormatsAreGolden(t *testing.T) {
 	s := run()
 	grouped, _ := group(t, s, Grouping{By: []string{"C"}, Metrics: []string{"acc", "time"}, Measures: AllMeasures()})
 	for name, s := range map[string]*Table{"jobs": s, "groups": grouped} {
@@ -73,7 +73,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func TestEmpty(t *testing.T) {
+// TestEmptyTableHasAHeading checks each format without jobs.
+func TestEmptyTableHasAHeading(t *testing.T) {
 	s := NewTable(TableInput{})
 	for format, want := range map[Format]string{
 		TableFormat: "job  name  state  time  host\n", CSVFormat: "job,name,state,elapsed_seconds,host\n", TSVFormat: "job\tname\tstate\telapsed_seconds\thost\n", JSONLFormat: "",
@@ -90,6 +91,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("full") }
 
+// TestWriteSaysThatTheDiskIsFull checks that every format returns an error of the writer.
 func TestWriteSaysThatTheDiskIsFull(t *testing.T) {
 	for _, format := range Formats {
 		if err := Write(full{}, run(), Options{Format: Format(format)}); err == nil || err.Error() != "full" {
@@ -153,7 +155,9 @@ func FuzzWrite(f *testing.F) {
 	})
 }
 
-func TestJSONNumbers(t *testing.T) {
+// TestNumbersInJSON checks that numbers keep their digits in JSON, and that what JSON cannot hold
+// is a text.
+func TestNumbersInJSON(t *testing.T) {
 	for text, want := range map[string]string{"0": "0", "-0.50": "-0.50", "1e5": "1e5", "1E+05": "1E+05", "007": "7", "+1": "1", ".5": "0.5", "5.": "5", "91%": "91", "-": `"-"`,
 		"nan": `"NaN"`, "inf": `"Infinity"`, "-Infinity": `"-Infinity"`, "": "null", "1e999": `"1e999"`, "x": `"x"`, "1.5.2": `"1.5.2"`, "123456789012345678901234567890": "123456789012345678901234567890"} {
 		if got := string(appendJSON(nil, query.ValueOf(text))); got != want || !json.Valid([]byte(got)) {
@@ -162,9 +166,9 @@ func TestJSONNumbers(t *testing.T) {
 	}
 }
 
-// TestFormulas checks that texts that a spreadsheet would execute are reported, and that numbers
-// are not (X9).
-func TestFormulas(t *testing.T) {
+// TestFormulasOfSpreadsheetsAreReported checks that texts that a spreadsheet would execute are
+// reported, and that numbers are not (X9).
+func TestFormulasOfSpreadsheetsAreReported(t *testing.T) {
 	of := func(values ...string) []string {
 		in := TableInput{Names: []string{"x"}}
 		for _, v := range values {
@@ -272,9 +276,9 @@ func TestWidePivotsFitTheTerminal(t *testing.T) {
 	}
 }
 
-// TestPages checks that every column is on one page and fixed columns are on each. A page is wider
-// than the limit only if a single column is.
-func TestPages(t *testing.T) {
+// TestEveryColumnIsOnOnePage checks that every column is on one page and fixed columns are on each.
+// A page is wider than the limit only if a single column is.
+func TestEveryColumnIsOnOnePage(t *testing.T) {
 	for _, c := range []struct {
 		widths     []int
 		stay, room int

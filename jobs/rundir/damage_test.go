@@ -91,9 +91,9 @@ func TestSettingsWithADamagedByte(t *testing.T) {
 	}
 }
 
-// TestNonceCut checks that a truncated nonce is an error. It would match on hosts that do not see
-// the directory.
-func TestNonceCut(t *testing.T) {
+// TestCutNonceIsAnError checks that a truncated nonce is an error. It would match on hosts that do
+// not see the directory.
+func TestCutNonceIsAnError(t *testing.T) {
 	m, r := inMemory(t)
 	for n := range r.Nonce {
 		overwrite(t, m, r.Path(rundir.NonceFile), []byte(r.Nonce[:n]))

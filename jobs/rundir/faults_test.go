@@ -15,9 +15,9 @@ import (
 
 var diskErrors = []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.ESTALE, syscall.EINTR}
 
-// TestAppendSpecsFaults checks one failure of each operation of AppendSpecs. It returns an error
-// and can be called again. The file then holds every specification once (promise 1).
-func TestAppendSpecsFaults(t *testing.T) {
+// TestFailedAppendCanBeRepeated checks one failure of each operation of AppendSpecs. It returns an
+// error and can be called again. The file then holds every specification once (promise 1).
+func TestFailedAppendCanBeRepeated(t *testing.T) {
 	all := jobstest.Specs(40_000) // several blocks
 	for _, short := range []bool{false, true} {
 		for n := 1; ; n++ {
@@ -47,9 +47,9 @@ func TestAppendSpecsFaults(t *testing.T) {
 	}
 }
 
-// TestCreateFaults checks that a run whose creation failed because of the disk leaves nothing that
-// looks like a run. The error has the reason, and the name can be used again.
-func TestCreateFaults(t *testing.T) {
+// TestFailedCreationLeavesNoRun checks that a run whose creation failed because of the disk leaves
+// nothing that looks like a run. The error has the reason, and the name can be used again.
+func TestFailedCreationLeavesNoRun(t *testing.T) {
 	for n := 1; ; n++ {
 		cause := diskErrors[n%len(diskErrors)]
 		base := filepath.Join(t.TempDir(), "runs")

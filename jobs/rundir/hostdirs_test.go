@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestHostDirs checks that only a small regular file of the user counts as the directory of a host.
-func TestHostDirs(t *testing.T) {
+// TestOnlyAFileOfTheUserNamesAHostDirectory checks that only a small regular file of the user
+// counts as the directory of a host.
+func TestOnlyAFileOfTheUserNamesAHostDirectory(t *testing.T) {
 	run := &Run{Dir: t.TempDir(), Disk: OS}
 	must(t, os.Mkdir(run.Path(HostsDir), 0o700))
 	must(t, run.WriteHostDir("ws01", "/scratch/x"))

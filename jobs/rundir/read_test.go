@@ -64,9 +64,9 @@ func TestStopFilesOfOthersAreIgnored(t *testing.T) {
 	}
 }
 
-// TestReadPiece checks that a read returns only the requested part, and that a path that is not a
-// regular file is refused at once.
-func TestReadPiece(t *testing.T) {
+// TestReadReturnsOnlyThePiece checks that a read returns only the requested part, and that a path
+// that is not a regular file is refused at once.
+func TestReadReturnsOnlyThePiece(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "out")
 	must(t, os.WriteFile(path, []byte("0123456789"), 0o600))

@@ -39,9 +39,9 @@ func ranges(t testing.TB, s string) jobs.Ranges {
 	return l
 }
 
-// TestRequests checks that requests are read back unchanged, in the order of their times, until
-// they are removed (K9).
-func TestRequests(t *testing.T) {
+// TestRequestsAreReadBackInOrder checks that requests are read back unchanged, in the order of
+// their times, until they are removed (K9).
+func TestRequestsAreReadBackInOrder(t *testing.T) {
 	r := newRun(t)
 	if names, _, err := r.RequestNames(); err != nil || len(names) > 0 {
 		t.Fatalf("%v, %v in a new run", names, err)
@@ -93,8 +93,9 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestRequestsNotLeft checks that a request that no dispatcher could carry out is not written.
-func TestRequestsNotLeft(t *testing.T) {
+// TestImpossibleRequestIsNotWritten checks that a request that no dispatcher could carry out is not
+// written.
+func TestImpossibleRequestIsNotWritten(t *testing.T) {
 	r := newRun(t)
 	const one = `{"id":1,"command":"true"}` + "\n"
 	for _, q := range []*rundir.Request{
@@ -118,9 +119,9 @@ func TestRequestsNotLeft(t *testing.T) {
 	}
 }
 
-// TestRequestKinds checks that every kind of request describes what is requested, and accepts its
-// own fields and no others.
-func TestRequestKinds(t *testing.T) {
+// TestEachKindOfRequestHasItsFields checks that every kind of request describes what is requested,
+// and accepts its own fields and no others.
+func TestEachKindOfRequestHasItsFields(t *testing.T) {
 	for _, c := range []struct {
 		q     rundir.Request
 		text  string
@@ -160,9 +161,10 @@ func TestRequestKinds(t *testing.T) {
 	}
 }
 
-// TestRequestsRefused checks that a file that is not a valid request is refused by name with the
-// reason and never carried out: an unknown version, another program's file, a link, or a pipe.
-func TestRequestsRefused(t *testing.T) {
+// TestInvalidRequestIsRefused checks that a file that is not a valid request is refused by name
+// with the reason and never carried out: an unknown version, another program's file, a link, or a
+// pipe.
+func TestInvalidRequestIsRefused(t *testing.T) {
 	r := newRun(t)
 	must(t, r.MakeRequestsDir())
 	const name = "20260314T150200.000000Z-abcdefgh"
@@ -227,9 +229,10 @@ func TestRequestsRefused(t *testing.T) {
 	}
 }
 
-// TestRequestFaults checks one failure of each operation. A request is written completely or not at
-// all. If the caller got an error, the request is never carried out later.
-func TestRequestFaults(t *testing.T) {
+// TestRequestIsWrittenCompletelyOrNotAtAll checks one failure of each operation. A request is
+// written completely or not at all. If the caller got an error, the request is never carried out
+// later.
+func TestRequestIsWrittenCompletelyOrNotAtAll(t *testing.T) {
 	for n := 1; ; n++ {
 		cause := diskErrors[n%len(diskErrors)]
 		r := newRun(t)
@@ -252,7 +255,8 @@ func TestRequestFaults(t *testing.T) {
 	}
 }
 
-func TestRanges(t *testing.T) {
+// TestRangesAreParsed checks that lists of job ids are parsed, sorted, and joined.
+func TestRangesAreParsed(t *testing.T) {
 	for text, want := range map[string]string{
 		"3": "3", "3-17": "3-17", "9,3-5": "3-5,9", "1,2,3,5": "1-3,5", "4-9,1-6,20, 30": "1-9,20,30",
 		"": "", "0": "", "5-3": "", "a": "", "1,,2": "", "-3": "", "+3": "", "1-": "", "2147483648": "", "1 2": "",

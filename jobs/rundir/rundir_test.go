@@ -39,7 +39,9 @@ func reopen(t *testing.T, r *Run) *Run {
 	return again
 }
 
-func TestCreateAndOpen(t *testing.T) {
+// TestCreatedRunIsOpened checks that a run that was created is opened with the same settings, and
+// that only the user may access its files.
+func TestCreatedRunIsOpened(t *testing.T) {
 	asked := Settings{
 		Version: "1.2.3", Cwd: "/home/ü ser/\"q\"", Shell: "/bin/bash", Setup: "module load cuda",
 		Created: time.Date(2026, 3, 14, 15, 2, 7, 0, time.UTC), JobsFile: "sweep.txt",
@@ -113,8 +115,8 @@ func TestCreateIsExclusive(t *testing.T) {
 	}
 }
 
-// TestCreateUnnamed checks that every caller without a name gets a run of its own.
-func TestCreateUnnamed(t *testing.T) {
+// TestEachUnnamedRunIsItsOwn checks that every caller without a name gets a run of its own.
+func TestEachUnnamedRunIsItsOwn(t *testing.T) {
 	dir := base(t)
 	now := time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC)
 	names := map[string]bool{}
@@ -133,7 +135,8 @@ func TestCreateUnnamed(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+// TestValidNamesOfRuns checks which names a run may have, and that a default name is one of them.
+func TestValidNamesOfRuns(t *testing.T) {
 	for _, bad := range []string{"", ".", "..", "...", "a/b", "/", "-x", "a\nb", "a\x00", "a\x1b[2J", "\xff", strings.Repeat("x", MaxName+1)} {
 		if err := CheckName(bad); err == nil {
 			t.Errorf("%q is taken for a name", bad)
@@ -161,7 +164,9 @@ func TestNames(t *testing.T) {
 	}
 }
 
-func TestCreateRefuses(t *testing.T) {
+// TestUnsafeDirectoryIsNotUsed checks that a run is not created in a directory that has files or is
+// open to others.
+func TestUnsafeDirectoryIsNotUsed(t *testing.T) {
 	dir := t.TempDir()
 	mk := func(name string, mode fs.FileMode) string {
 		path := filepath.Join(dir, name)
@@ -188,7 +193,9 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+// TestDamagedRunIsNotOpened checks that a directory that lacks a part of a run is refused with the
+// reason.
+func TestDamagedRunIsNotOpened(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
 		"no run.toml":    func(dir string) error { return os.Remove(filepath.Join(dir, SettingsFile)) },
 		"no nonce":       func(dir string) error { return os.Remove(filepath.Join(dir, NonceFile)) },
@@ -205,8 +212,9 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestRef checks that messages name a run as the user can type it in the current directory.
-func TestRef(t *testing.T) {
+// TestRunIsNamedAsItCanBeTyped checks that messages name a run as the user can type it in the
+// current directory.
+func TestRunIsNamedAsItCanBeTyped(t *testing.T) {
 	t.Chdir(t.TempDir())
 	near, err := Create(Base, "near", Settings{})
 	must(t, err)
@@ -217,7 +225,9 @@ func TestRef(t *testing.T) {
 	}
 }
 
-func TestFind(t *testing.T) {
+// TestNewestRunIsFound checks that the newest run is found without a name, and each run by its name
+// or its path.
+func TestNewestRunIsFound(t *testing.T) {
 	dir := base(t)
 	if _, err := Find(dir, ""); err == nil || !strings.Contains(err.Error(), "no run") {
 		t.Errorf("nothing there: %v", err)
@@ -271,9 +281,9 @@ func FuzzSettings(f *testing.F) {
 	})
 }
 
-// TestHalfMade checks a directory in which the creation of a run was cut off. It is not a run. The
-// errors of Find and Create say so and tell the user what to do.
-func TestHalfMade(t *testing.T) {
+// TestHalfMadeDirectoryIsNoRun checks a directory in which the creation of a run was cut off. It is
+// not a run. The errors of Find and Create say so and tell the user what to do.
+func TestHalfMadeDirectoryIsNoRun(t *testing.T) {
 	base := base(t)
 	dir := filepath.Join(base, "half")
 	must(t, os.MkdirAll(dir, 0o700))

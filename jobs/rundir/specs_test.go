@@ -33,9 +33,9 @@ func TestSpecsGrownByAnother(t *testing.T) {
 	}
 }
 
-// TestSpecsGuard checks promise 1: with a guard, a dispatcher that was taken over writes nothing.
-// The late writes of another dispatcher do not hinder the owner of the run.
-func TestSpecsGuard(t *testing.T) {
+// TestFencedDispatcherWritesNoSpecs checks promise 1: with a guard, a dispatcher that was taken
+// over writes nothing. The late writes of another dispatcher do not hinder the owner of the run.
+func TestFencedDispatcherWritesNoSpecs(t *testing.T) {
 	r := newRun(t)
 	all := jobstest.Specs(4)
 	must(t, r.AppendSpecs(all[:1]))
@@ -58,9 +58,9 @@ func TestSpecsGuard(t *testing.T) {
 	}
 }
 
-// TestSpecTail checks that a SpecTail returns the same as ReadSpecs, whatever is appended, cut off,
-// damaged, or written by an earlier dispatcher after a takeover.
-func TestSpecTail(t *testing.T) {
+// TestSpecTailAgreesWithReadSpecs checks that a SpecTail returns the same as ReadSpecs, whatever is
+// appended, cut off, damaged, or written by an earlier dispatcher after a takeover.
+func TestSpecTailAgreesWithReadSpecs(t *testing.T) {
 	for seed := range uint64(15) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		r := newRun(t)

@@ -12,9 +12,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestActions checks that actions are carried out when Do returns, and that an undo knows what to
-// restore.
-func TestActions(t *testing.T) {
+// TestActionsAreCarriedOutWhenDoReturns checks that actions are carried out when Do returns, and
+// that an undo knows what to restore.
+func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		specs := plain(6)
 		specs[5].Options = &jobs.Options{After: []jobs.ID{5}}
@@ -108,9 +108,9 @@ func TestContinueEndsADrain(t *testing.T) {
 	}
 }
 
-// TestEvents checks that events are in the log, notable events separately from all events, and
-// older records first (E8).
-func TestEvents(t *testing.T) {
+// TestNotableEventsAreSeparate checks that events are in the log, notable events separately from
+// all events, and older records first (E8).
+func TestNotableEventsAreSeparate(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			return time.Second, jobs.Outcome{Exit: int(id.Job) - 1}

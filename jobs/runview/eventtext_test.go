@@ -8,10 +8,10 @@ import (
 	"dcs-tui/jobs/jobstest"
 )
 
-// TestText checks that every record has a sentence that names its subject (E8), and that the events
-// that are shown by default are those that a user wants to know: hosts, losses, failures, retries,
-// and requests.
-func TestText(t *testing.T) {
+// TestEveryRecordHasASentence checks that every record has a sentence that names its subject (E8),
+// and that the events that are shown by default are those that a user wants to know: hosts, losses,
+// failures, retries, and requests.
+func TestEveryRecordHasASentence(t *testing.T) {
 	at := jobs.StampOf(time.Date(2026, 3, 14, 15, 2, 0, 0, time.UTC))
 	outcome := func(o jobs.Outcome) *jobs.Outcome {
 		o.Started, o.Ended = at, at+jobs.Stamp(12*time.Second)

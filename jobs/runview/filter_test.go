@@ -7,8 +7,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestFilters checks the filter of key /: the language of --where, and words to search for.
-func TestFilters(t *testing.T) {
+// TestFilterIsAQueryOrWords checks the filter of key /: the language of --where, and words to
+// search for.
+func TestFilterIsAQueryOrWords(t *testing.T) {
 	b := boardOf(t, small())
 	b.known.metrics = []string{"acc"} // declared
 	for _, c := range []struct{ filter, want string }{

@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestGroups checks failures by cause (X7).
-func TestGroups(t *testing.T) {
+// TestFailuresAreGroupedByCause checks failures by cause (X7).
+func TestFailuresAreGroupedByCause(t *testing.T) {
 	x := newTab()
 	for i := range 60 {
 		switch {
@@ -58,8 +58,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestManyCauses checks that many causes do not make a snapshot grow without bound.
-func TestManyCauses(t *testing.T) {
+// TestCausesAreBounded checks that many causes do not make a snapshot grow without bound.
+func TestCausesAreBounded(t *testing.T) {
 	x := newTab()
 	for i := range 3000 {
 		x.add(jobs.Spec{Command: "c"}, jobs.Failed, ran("h", jobs.Outcome{Exit: 1, LastLine: strings.Repeat("x", i)}, time.Second))

@@ -8,9 +8,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestGroupHosts checks that hosts with the same problem form one group, whatever their names,
-// addresses, and keys are.
-func TestGroupHosts(t *testing.T) {
+// TestHostsWithOneProblemAreOneGroup checks that hosts with the same problem form one group,
+// whatever their names, addresses, and keys are.
+func TestHostsWithOneProblemAreOneGroup(t *testing.T) {
 	var texts []HostText
 	for i := 1; i <= 300; i++ {
 		name := fmt.Sprintf("ws%03d", i)

@@ -148,9 +148,9 @@ func TestALookEnds(t *testing.T) {
 	})
 }
 
-// TestLooksAgree checks that two screens that look at the same time see the same, and that the
-// counts of one snapshot agree, also in the first snapshot with new jobs.
-func TestLooksAgree(t *testing.T) {
+// TestTwoScreensSeeTheSame checks that two screens that look at the same time see the same, and
+// that the counts of one snapshot agree, also in the first snapshot with new jobs.
+func TestTwoScreensSeeTheSame(t *testing.T) {
 	withLab(t, "a b", func(t *testing.T, l *lab) {
 		got := make(chan *Snapshot, 2)
 		version := uint64(0)

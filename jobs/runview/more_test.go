@@ -20,8 +20,8 @@ func TestRowsAreSmall(t *testing.T) {
 	}
 }
 
-// TestStragglers checks that stragglers are flagged, counted, and found (D4).
-func TestStragglers(t *testing.T) {
+// TestStragglersAreFlagged checks that stragglers are flagged, counted, and found (D4).
+func TestStragglersAreFlagged(t *testing.T) {
 	withLab(t, "a b", func(t *testing.T, l *lab) {
 		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			if id.Job == 12 {
@@ -43,8 +43,9 @@ func TestStragglers(t *testing.T) {
 	})
 }
 
-// TestSlots checks changes of the slots of a host, absolute and relative (D7).
-func TestSlots(t *testing.T) {
+// TestSlotsChangeAbsolutelyAndRelatively checks changes of the slots of a host, absolute and
+// relative (D7).
+func TestSlotsChangeAbsolutelyAndRelatively(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.submit(plain(20)...)
 		time.Sleep(5 * time.Second)
@@ -102,8 +103,9 @@ func TestALongListIsSortedSeldom(t *testing.T) {
 	})
 }
 
-// TestManyAtOnce checks that a selection of many jobs is canceled by one action and undone by one.
-func TestManyAtOnce(t *testing.T) {
+// TestSelectionIsCanceledByOneAction checks that a selection of many jobs is canceled by one action
+// and undone by one.
+func TestSelectionIsCanceledByOneAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 30_000
 		l := newLab(t, "a")

@@ -8,10 +8,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestPlaces checks that #N of a queued job is the number of jobs that start before it, also if the
-// easiest goes first (E2), and that rows are in that order. If several queues share the slots (B4),
-// the order is not predictable and no number is shown.
-func TestPlaces(t *testing.T) {
+// TestPlaceIsTheNumberOfEarlierJobs checks that #N of a queued job is the number of jobs that start
+// before it, also if the easiest goes first (E2), and that rows are in that order. If several
+// queues share the slots (B4), the order is not predictable and no number is shown.
+func TestPlaceIsTheNumberOfEarlierJobs(t *testing.T) {
 	hard := func(n string) *jobs.Spec {
 		return &jobs.Spec{Command: "sleep 60", Options: &jobs.Options{Hardness: []string{n}}}
 	}

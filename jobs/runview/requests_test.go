@@ -24,9 +24,9 @@ func requestsTable(t *testing.T) *jobs.Table {
 	return table
 }
 
-// TestRequests checks that every action becomes requests that a dispatcher accepts. Relative values
-// become absolute, and invalid actions are refused.
-func TestRequests(t *testing.T) {
+// TestActionsBecomeValidRequests checks that every action becomes requests that a dispatcher
+// accepts. Relative values become absolute, and invalid actions are refused.
+func TestActionsBecomeValidRequests(t *testing.T) {
 	table := requestsTable(t)
 	state := &live.State{Hosts: []live.Host{{Name: "alpha", Slots: 4}, {Name: "beta"}}}
 	three := jobs.Ranges{{First: 1, Last: 3}}
@@ -78,9 +78,9 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestAnswerTo checks that the response to an action counts what its requests changed, and names
-// the jobs of an undo.
-func TestAnswerTo(t *testing.T) {
+// TestAnswerCountsChanges checks that the response to an action counts what its requests changed,
+// and names the jobs of an undo.
+func TestAnswerCountsChanges(t *testing.T) {
 	table := requestsTable(t)
 	three := jobs.Ranges{{First: 1, Last: 3}}
 	for _, c := range []struct {

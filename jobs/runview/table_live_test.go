@@ -141,9 +141,9 @@ func TestTableOfHostsApart(t *testing.T) {
 	})
 }
 
-// TestTableEnds checks that nothing is read when nobody looks any more, and that no goroutine is
-// left when the View closes, even during a read (TestMain looks for goroutines).
-func TestTableEnds(t *testing.T) {
+// TestNothingIsReadForNobody checks that nothing is read when nobody looks any more, and that no
+// goroutine is left when the View closes, even during a read (TestMain looks for goroutines).
+func TestNothingIsReadForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTableLab(t, 3)
 		ask := TableQuery{JobsWindow: JobsWindow{Rows: 10}}

@@ -80,9 +80,9 @@ func rowsOf(tb *Table) (ids []int) {
 	return ids
 }
 
-// TestTableRows checks that rows have their metrics, in the requested order, with the best marked
-// (E3, X5). The filter is that of the list of jobs, and may also use metrics.
-func TestTableRows(t *testing.T) {
+// TestRowsHaveTheirMetrics checks that rows have their metrics, in the requested order, with the
+// best marked (E3, X5). The filter is that of the list of jobs, and may also use metrics.
+func TestRowsHaveTheirMetrics(t *testing.T) {
 	x, dir, acc := gridRun(t, 4, 3, 2)
 	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", param("C", "9"))}, jobs.Failed, ran("ws02", jobs.Outcome{Exit: 1}, time.Second))
 	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", param("C", "9"))}, jobs.Queued)
@@ -144,8 +144,8 @@ func TestTableRows(t *testing.T) {
 	}
 }
 
-// TestTableGroups checks groups against an independent computation (E3).
-func TestTableGroups(t *testing.T) {
+// TestGroupsAgreeWithAComputation checks groups against an independent computation (E3).
+func TestGroupsAgreeWithAComputation(t *testing.T) {
 	x, dir, acc := gridRun(t, 3, 2, 5)
 	b := gridBoard(t, x, dir, "acc")
 	tb := tableOf(t, b, TableQuery{Group: []string{"C", "gamma"}, Best: "acc:min"})
@@ -214,8 +214,9 @@ func TestTableGroups(t *testing.T) {
 	}
 }
 
-// TestTableHeat checks the heat map of the two parameters that vary, or of the chosen ones (X5).
-func TestTableHeat(t *testing.T) {
+// TestHeatMapOfTwoParameters checks the heat map of the two parameters that vary, or of the chosen
+// ones (X5).
+func TestHeatMapOfTwoParameters(t *testing.T) {
 	x, dir, acc := gridRun(t, 4, 3, 2)
 	b := gridBoard(t, x, dir, "acc", "loss")
 	tb := tableOf(t, b, TableQuery{Heat: true})
@@ -299,9 +300,9 @@ func TestTableOfAWrongQuery(t *testing.T) {
 	}
 }
 
-// TestPlainTable checks that a run with neither parameters nor metrics has no table until a metric
-// is requested.
-func TestPlainTable(t *testing.T) {
+// TestPlainRunHasNoTable checks that a run with neither parameters nor metrics has no table until a
+// metric is requested.
+func TestPlainRunHasNoTable(t *testing.T) {
 	x, dir := newTab(), t.TempDir()
 	x.add(jobs.Spec{Command: "c"}, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
 	write(t, dir, jobs.AttemptID{Job: 1, N: 1}, "acc=1\n")

@@ -125,9 +125,9 @@ func idsOf(p *Snapshot) string {
 	return strings.Join(ids, " ")
 }
 
-// TestOrders checks the orders. Equal rows are ordered by id in both directions. The table has no
-// dispatcher, so running jobs are shown as away.
-func TestOrders(t *testing.T) {
+// TestOrdersOfRows checks the orders. Equal rows are ordered by id in both directions. The table
+// has no dispatcher, so running jobs are shown as away.
+func TestOrdersOfRows(t *testing.T) {
 	b := boardOf(t, small())
 	for _, c := range []struct {
 		by      Sort
@@ -175,8 +175,8 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestWindow checks that the window follows the job under the cursor.
-func TestWindow(t *testing.T) {
+// TestWindowFollowsTheCursor checks that the window follows the job under the cursor.
+func TestWindowFollowsTheCursor(t *testing.T) {
 	x := newTab()
 	for range 100 {
 		x.add(jobs.Spec{Command: "c"}, jobs.Queued)

@@ -119,9 +119,9 @@ func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, e
 	return d.Disk.OpenFile(path, flag, perm)
 }
 
-// TestHungDisk checks that keys and drawing work while the disk hangs. Updates from the socket are
-// shown, and the screen reports that the run directory does not respond.
-func TestHungDisk(t *testing.T) {
+// TestKeysWorkWhileTheDiskHangs checks that keys and drawing work while the disk hangs. Updates
+// from the socket are shown, and the screen reports that the run directory does not respond.
+func TestKeysWorkWhileTheDiskHangs(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.submit(plain(5)...)
 		time.Sleep(5 * time.Second)
@@ -183,9 +183,9 @@ func TestTroubleOfTheDispatcher(t *testing.T) {
 	})
 }
 
-// TestQuestions checks that a dispatcher's question is shown where it can be answered. Elsewhere
-// the view names the place.
-func TestQuestions(t *testing.T) {
+// TestQuestionIsShownWhereItCanBeAnswered checks that a dispatcher's question is shown where it can
+// be answered. Elsewhere the view names the place.
+func TestQuestionIsShownWhereItCanBeAnswered(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		files := l.open(Options{})
 		defer files.Close()
@@ -223,9 +223,9 @@ func TestOutputOfAHostApart(t *testing.T) {
 	})
 }
 
-// TestSilentOwner checks that a dispatcher on another machine is alive as long as its heartbeat
-// changes, measured by this machine's clock.
-func TestSilentOwner(t *testing.T) {
+// TestOwnerElsewhereLivesByItsHeartbeat checks that a dispatcher on another machine is alive as
+// long as its heartbeat changes, measured by this machine's clock.
+func TestOwnerElsewhereLivesByItsHeartbeat(t *testing.T) {
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{})
 	must(t, err)
 	must(t, run.AppendSpecs(jobstest.Specs(1)))
@@ -256,9 +256,10 @@ func TestSilentOwner(t *testing.T) {
 	})
 }
 
-// TestRestart checks that late records of a fenced-off dispatcher disappear when the record that
-// fixes the length of its file is seen, and that everything is rebuilt.
-func TestRestart(t *testing.T) {
+// TestLateRecordsOfAFencedDispatcherDisappear checks that late records of a fenced-off dispatcher
+// disappear when the record that fixes the length of its file is seen, and that everything is
+// rebuilt.
+func TestLateRecordsOfAFencedDispatcherDisappear(t *testing.T) {
 	d := &disk{Disk: rundir.OS, hide: "000002.jsonl"}
 	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{})
 	must(t, err)

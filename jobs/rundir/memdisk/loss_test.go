@@ -116,9 +116,9 @@ func TestPowerLossOfNames(t *testing.T) {
 	}
 }
 
-// TestMachines checks that machines see each other's changes at once, and that a power failure of
-// one machine does not affect the others.
-func TestMachines(t *testing.T) {
+// TestMachinesSeeEachOthersChanges checks that machines see each other's changes at once, and that
+// a power failure of one machine does not affect the others.
+func TestMachinesSeeEachOthersChanges(t *testing.T) {
 	s := memdisk.New()
 	s.NamesDurable = true
 	a, b := s.Mount("a"), s.Mount("b")
@@ -148,9 +148,9 @@ func TestMachines(t *testing.T) {
 	}
 }
 
-// TestStaleListing checks that a listing may be stale, but always contains the machine's own
-// changes.
-func TestStaleListing(t *testing.T) {
+// TestListingHasOwnChanges checks that a listing may be stale, but always contains the machine's
+// own changes.
+func TestListingHasOwnChanges(t *testing.T) {
 	s := memdisk.New()
 	a, b := s.Mount("a"), s.Mount("b")
 	list := func() string {
@@ -181,9 +181,9 @@ func TestStaleListing(t *testing.T) {
 	}
 }
 
-// TestFaults checks that a failed operation changes nothing, except for what a short write has
-// written and what a failed sync has lost.
-func TestFaults(t *testing.T) {
+// TestFailedOperationChangesNothing checks that a failed operation changes nothing, except for what
+// a short write has written and what a failed sync has lost.
+func TestFailedOperationChangesNothing(t *testing.T) {
 	m := newDisk(t)
 	f := create(t, m, "/w/x")
 	put(t, f, 0, "start ")
