@@ -195,8 +195,9 @@ func TestKeysBeforeTheQuestion(t *testing.T) {
 	checkActions(t, src)
 }
 
-// TestUndoTime checks that `u` works for ten seconds and shows how many are left (rule 9).
-func TestUndoTime(t *testing.T) {
+// TestUndoWorksForTenSeconds checks that `u` works for ten seconds and shows how many are left
+// (rule 9).
+func TestUndoWorksForTenSeconds(t *testing.T) {
 	src := sample()
 	src.cost = runview.Cost{Queued: 1}
 	m, now := screenOn(t, src, aQueued, 80, 24)
@@ -218,9 +219,9 @@ func TestUndoTime(t *testing.T) {
 	}
 }
 
-// TestRefusals checks that the screen shows why the source refuses an action or cannot carry it out
-// now.
-func TestRefusals(t *testing.T) {
+// TestRefusedActionSaysWhy checks that the screen shows why the source refuses an action or cannot
+// carry it out now.
+func TestRefusedActionSaysWhy(t *testing.T) {
 	src := sample()
 	src.cost = runview.Cost{Queued: 1}
 	for err, want := range map[error]string{

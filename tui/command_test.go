@@ -9,8 +9,8 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// TestCommands checks the action of each command and its error message.
-func TestCommands(t *testing.T) {
+// TestEachCommandHasItsAction checks the action of each command and its error message.
+func TestEachCommandHasItsAction(t *testing.T) {
 	act := func(a ...runview.Action) []runview.Action { return a }
 	host := func(v runview.Verb, h string) []runview.Action { return act(runview.Action{Do: v, Host: h}) }
 	slots := func(n int, rel bool) []runview.Action {
@@ -125,8 +125,9 @@ func TestCommandsLeaveHiddenJobsAlone(t *testing.T) {
 	}
 }
 
-// TestCommandTable checks that every command has a help text and that the table has no duplicates.
-func TestCommandTable(t *testing.T) {
+// TestEveryCommandHasHelp checks that every command has a help text and that the table has no
+// duplicates.
+func TestEveryCommandHasHelp(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range commands {
 		for _, n := range append([]string{c.name}, c.alias...) {
@@ -141,9 +142,9 @@ func TestCommandTable(t *testing.T) {
 	}
 }
 
-// TestCompletion checks that tab completes the common prefix first and then cycles through the
-// candidates.
-func TestCompletion(t *testing.T) {
+// TestTabCompletesAndCycles checks that tab completes the common prefix first and then cycles
+// through the candidates.
+func TestTabCompletesAndCycles(t *testing.T) {
 	m := newScreen(t, sample(), 100, 30)
 	for _, c := range []struct{ typed, keys, want string }{
 		{"req", "tab", "requeue "},
@@ -211,9 +212,9 @@ func FuzzCommand(f *testing.F) {
 	})
 }
 
-// TestHistoryAndErrors checks that up and down move through the history, and that a line with an
-// error stays for correction.
-func TestHistoryAndErrors(t *testing.T) {
+// TestWrongLineStaysForCorrection checks that up and down move through the history, and that a line
+// with an error stays for correction.
+func TestWrongLineStaysForCorrection(t *testing.T) {
 	src := sample()
 	m, _ := screenOn(t, src, aQueued, 80, 24)
 	typeLine(t, m, ":", "sort host")

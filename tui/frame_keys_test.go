@@ -14,9 +14,9 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// TestKeysAskFor checks which actions each key requests in the hosts and failures views, on
-// leaving, in the dispatcher's question, and in a finished run.
-func TestKeysAskFor(t *testing.T) {
+// TestEachKeyRequestsItsAction checks which actions each key requests in the hosts and failures
+// views, on leaving, in the dispatcher's question, and in a finished run.
+func TestEachKeyRequestsItsAction(t *testing.T) {
 	asks := func(id int64, secret bool) func(*runview.Snapshot) {
 		return func(snap *runview.Snapshot) {
 			snap.Question = &live.Question{ID: id, Text: "Passphrase?", Secret: secret}
@@ -82,9 +82,9 @@ func endsScreen(m *model, key string) bool {
 	return is
 }
 
-// TestLeaving checks that leaving never ends a run that continues, asks only if there is a choice,
-// and always remains possible.
-func TestLeaving(t *testing.T) {
+// TestLeavingEndsNoRun checks that leaving never ends a run that continues, asks only if there is a
+// choice, and always remains possible.
+func TestLeavingEndsNoRun(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		change func(*runview.Snapshot)
@@ -261,9 +261,9 @@ func TestTheHeaderNamesRealKeys(t *testing.T) {
 	}
 }
 
-// TestCursorsStick checks that each cursor stays on its host, cause, or job when the list changes
-// (rule 4).
-func TestCursorsStick(t *testing.T) {
+// TestEachCursorStaysOnItsItem checks that each cursor stays on its host, cause, or job when the
+// list changes (rule 4).
+func TestEachCursorStaysOnItsItem(t *testing.T) {
 	turned := false
 	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) {
 		if turned {
@@ -344,8 +344,9 @@ func TestTooSmallForKeys(t *testing.T) {
 	}
 }
 
-// TestClicks checks that a click moves the cursor in each of the frame's lists.
-func TestClicks(t *testing.T) {
+// TestClickMovesTheCursorInEachList checks that a click moves the cursor in each of the frame's
+// lists.
+func TestClickMovesTheCursorInEachList(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	m.hosts.click(m, 3)
 	equal(t, m.hosts.currentHost(m).Name, "ws03", "the third row of the hosts")

@@ -14,9 +14,9 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// TestNumbersForPeople checks how durations, sizes, and numbers are formatted at the edges of their
-// ranges. A duration below a second of a finished job is not shown as 0:00.
-func TestNumbersForPeople(t *testing.T) {
+// TestNumbersAreFormatted checks how durations, sizes, and numbers are formatted at the edges of
+// their ranges. A duration below a second of a finished job is not shown as 0:00.
+func TestNumbersAreFormatted(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range [][2]string{
 		{shortNumber(9999), "9,999"}, {shortNumber(99999), "99999"}, {shortNumber(123_456), "123k"}, {shortNumber(12_345_678), "12M"}, {shortNumber(math.MaxInt), "9999G"},
@@ -34,9 +34,9 @@ func TestNumbersForPeople(t *testing.T) {
 	}
 }
 
-// TestBars checks that bars have the requested width, and that they distinguish none from some and
-// some from all.
-func TestBars(t *testing.T) {
+// TestBarsDistinguishNoneSomeAndAll checks that bars have the requested width, and that they
+// distinguish none from some and some from all.
+func TestBarsDistinguishNoneSomeAndAll(t *testing.T) {
 	for _, g := range []*glyphs{&utf8Glyphs, &asciiGlyphs} {
 		m := &model{glyphs: g}
 		for w := range 60 {
@@ -60,9 +60,9 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// TestSparklines checks that sparklines keep the newest values and have a gap where no value was
-// measured.
-func TestSparklines(t *testing.T) {
+// TestSparklinesKeepTheNewestValues checks that sparklines keep the newest values and have a gap
+// where no value was measured.
+func TestSparklinesKeepTheNewestValues(t *testing.T) {
 	m := &model{glyphs: &utf8Glyphs}
 	equal(t, m.sparkline([]float64{9, 0, 4, 8, math.NaN(), 8}, 0, 5), "▁▅█ █", "with a gap")
 	equal(t, m.sparkline([]float64{1}, 8, 3), "  ▂", "one value")
@@ -90,7 +90,8 @@ func TestSlotsOfAHost(t *testing.T) {
 	}
 }
 
-func TestTheWindowOfAList(t *testing.T) {
+// TestCursorIsInsideTheWindow checks which row of a list is the first that is visible.
+func TestCursorIsInsideTheWindow(t *testing.T) {
 	for _, c := range [][5]int{{0, 0, 10, 5, 0}, {0, 4, 10, 5, 0}, {0, 5, 10, 5, 1}, {7, 3, 10, 5, 3}, {9, 9, 10, 5, 5}, {3, 0, 2, 5, 0}, {0, 3, 10, 0, 3}} {
 		equal(t, firstVisible(c[0], c[1], c[2], c[3]), c[4], "window%v", c[:4])
 	}
@@ -110,8 +111,9 @@ func TestShortNamesOfHosts(t *testing.T) {
 	}
 }
 
-// TestLiveness checks that row 1 shows whether the data is live and how old it is (rule 5).
-func TestLiveness(t *testing.T) {
+// TestAgeOfTheDataIsShown checks that row 1 shows whether the data is live and how old it is (rule
+// 5).
+func TestAgeOfTheDataIsShown(t *testing.T) {
 	now := noon
 	src := sample()
 	m := newScreen(t, src, 80, 24)
@@ -131,8 +133,9 @@ func TestLiveness(t *testing.T) {
 	}
 }
 
-// TestETA checks that the ETA has a range, and that the screen mentions that more jobs may arrive.
-func TestETA(t *testing.T) {
+// TestETAIsARange checks that the ETA has a range, and that the screen mentions that more jobs may
+// arrive.
+func TestETAIsARange(t *testing.T) {
 	for _, c := range []struct {
 		eta, spread time.Duration
 		more        bool

@@ -216,9 +216,9 @@ func detailedSample() *fakeSource {
 	})
 }
 
-// TestDetails checks that the details show the command, parameters, requirements, reasons,
-// attempts, and files.
-func TestDetails(t *testing.T) {
+// TestDetailsShowEverythingAboutAJob checks that the details show the command, parameters,
+// requirements, reasons, attempts, and files.
+func TestDetailsShowEverythingAboutAJob(t *testing.T) {
 	for _, size := range [][2]int{{40, 10}, {80, 24}, {160, 48}} {
 		m := newScreen(t, detailedSample(), size[0], size[1])
 		m.openDetail(50120)
@@ -230,9 +230,9 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-// TestKeysInDetails checks that keys act on the job whose details are open, whatever is selected,
-// and that l and enter switch between details and output.
-func TestKeysInDetails(t *testing.T) {
+// TestKeysActOnTheOpenJob checks that keys act on the job whose details are open, whatever is
+// selected, and that l and enter switch between details and output.
+func TestKeysActOnTheOpenJob(t *testing.T) {
 	m := newScreen(t, detailedSample(), 80, 24)
 	m.openDetail(50120)
 	refresh(t, m)
@@ -253,9 +253,9 @@ func TestKeysInDetails(t *testing.T) {
 	}
 }
 
-// TestBigDetails checks that a command of a megabyte and a hundred attempts cost no more than the
-// visible rows.
-func TestBigDetails(t *testing.T) {
+// TestBigDetailsCostOnlyVisibleRows checks that a command of a megabyte and a hundred attempts cost
+// no more than the visible rows.
+func TestBigDetailsCostOnlyVisibleRows(t *testing.T) {
 	m := newScreen(t, sampleWith(func(snap *runview.Snapshot) {
 		if snap.Detail != nil {
 			snap.Detail.Command = strings.Repeat("x", 1<<20)
@@ -323,9 +323,10 @@ func TestEventsAfterTheDispatcherHasGone(t *testing.T) {
 	shows(t, m, "link lost", "is being drained", "following")
 }
 
-// TestFailedCauses checks that a cause without a last line of stderr (for example, no host can run
-// the job) is shown in full if there is space. Beside a last line it keeps its column (rule 7).
-func TestFailedCauses(t *testing.T) {
+// TestCauseIsShownInFull checks that a cause without a last line of stderr (for example, no host
+// can run the job) is shown in full if there is space. Beside a last line it keeps its column (rule
+// 7).
+func TestCauseIsShownInFull(t *testing.T) {
 	const why = "no host has 10000 GiB of memory"
 	m := newScreen(t, sample(), 80, 24)
 	p := newFailedPane()
@@ -347,9 +348,9 @@ func TestFailedCauses(t *testing.T) {
 	}
 }
 
-// TestFilterHosts checks that text typed after / in Hosts filters hosts and is never taken as
-// commands (d would drain a host). A command finds its host whatever the filter is.
-func TestFilterHosts(t *testing.T) {
+// TestFilterOfHostsTakesNoCommands checks that text typed after / in Hosts filters hosts and is
+// never taken as commands (d would drain a host). A command finds its host whatever the filter is.
+func TestFilterOfHostsTakesNoCommands(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	press(t, m, "2 / w s 0 3", "filter hosts: /ws03", "ws03")
 	hides(t, m, "> ws01", "  ws02")
@@ -392,8 +393,9 @@ func TestHostsAreFilteredByTheirColumns(t *testing.T) {
 	shows(t, m, `there is no column "lod" (did you mean "load"?)`)
 }
 
-// TestFilterFailed checks that / in Failed opens the list of jobs, filtered to failed jobs.
-func TestFilterFailed(t *testing.T) {
+// TestFilterOfFailedOpensTheJobs checks that / in Failed opens the list of jobs, filtered to failed
+// jobs.
+func TestFilterOfFailedOpensTheJobs(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	press(t, m, "3")
 	typeLine(t, m, "/", "C=1")

@@ -38,9 +38,10 @@ func checkHarmless(t *testing.T, m *model, what string) {
 	}
 }
 
-// TestHostileTexts puts hostile texts from jobs, hosts, users, and dispatchers into every field, in
-// every view and size, and then into questions, answers, and input lines. None breaks the screen.
-func TestHostileTexts(t *testing.T) {
+// TestHostileTextsDoNotBreakTheScreen puts hostile texts from jobs, hosts, users, and dispatchers
+// into every field, in every view and size, and then into questions, answers, and input lines. None
+// breaks the screen.
+func TestHostileTextsDoNotBreakTheScreen(t *testing.T) {
 	isSlow := raceDetector || testing.Short() // these texts are slow to draw
 	longest := 1 << 20
 	if isSlow {

@@ -71,8 +71,9 @@ func TestGoldenJobs(t *testing.T) {
 	}
 }
 
-// TestCopies checks that the list and the details show how many copies of a job run elsewhere.
-func TestCopies(t *testing.T) {
+// TestCopiesAreCounted checks that the list and the details show how many copies of a job run
+// elsewhere.
+func TestCopiesAreCounted(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	r := &runview.Row{Phase: runview.Running, Host: "melon04", Copies: 2}
 	got, _ := hostCell(m, r, 12)
@@ -80,8 +81,8 @@ func TestCopies(t *testing.T) {
 	checkContains(t, m.stateLine(r), "on melon04, 2 copies,", "the details")
 }
 
-// TestEmptyLists checks the text that replaces an empty list.
-func TestEmptyLists(t *testing.T) {
+// TestEmptyListHasAText checks the text that replaces an empty list.
+func TestEmptyListHasAText(t *testing.T) {
 	page := &runview.Page{Cursor: -1}
 	src := &fakeSource{snapshot: func(ask runview.Query) (*runview.Snapshot, error) {
 		snap := sampleSnapshot(runview.Query{})
@@ -203,9 +204,9 @@ func TestTheCursorReversesNoBar(t *testing.T) {
 	}
 }
 
-// TestColumnsFit checks that columns appear by importance at widths from 40 to 300 cells and never
-// exceed the width.
-func TestColumnsFit(t *testing.T) {
+// TestColumnsFitTheWidth checks that columns appear by importance at widths from 40 to 300 cells
+// and never exceed the width.
+func TestColumnsFitTheWidth(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	has := func(cols []jobColumn, head string) bool {
 		return slices.ContainsFunc(cols, func(c jobColumn) bool { return strings.HasPrefix(c.heading, head) })
@@ -246,9 +247,10 @@ func TestColumnsFit(t *testing.T) {
 	}
 }
 
-// TestSideways checks that the user can move to every column of a table that is wider than the
-// screen, that the first columns stay visible, and that the footer mentions the hidden columns.
-func TestSideways(t *testing.T) {
+// TestEveryColumnCanBeReached checks that the user can move to every column of a table that is
+// wider than the screen, that the first columns stay visible, and that the footer mentions the
+// hidden columns.
+func TestEveryColumnCanBeReached(t *testing.T) {
 	const params, nMetrics = 40, 20
 	var rows [][]jobs.Param
 	for i := range 6 {
@@ -318,9 +320,9 @@ func TestSideways(t *testing.T) {
 	}
 }
 
-// TestNumbers checks that a number that does not fit is rounded. If it were cut, it would lose its
-// exponent or its magnitude. The numbers of groups and heat maps always fit.
-func TestNumbers(t *testing.T) {
+// TestWideNumberIsRounded checks that a number that does not fit is rounded. If it were cut, it
+// would lose its exponent or its magnitude. The numbers of groups and heat maps always fit.
+func TestWideNumberIsRounded(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	for _, c := range []struct {
 		text string

@@ -275,9 +275,9 @@ func TestResizeKeepsTheCursorOnTheScreen(t *testing.T) {
 	}
 }
 
-// TestSelecting checks that space selects a job and a selects all matching jobs. esc first clears
-// the selection, then the filter.
-func TestSelecting(t *testing.T) {
+// TestKeysSelectJobs checks that space selects a job and a selects all matching jobs. esc first
+// clears the selection, then the filter.
+func TestKeysSelectJobs(t *testing.T) {
 	src := sample()
 	src.matches = jobs.Ranges{{First: 1, Last: 40_000}, {First: 50_000, Last: 90_000}}
 	m, _ := screenOn(t, src, aFailed, 80, 24)
@@ -335,9 +335,9 @@ func passFilterDelay(t *testing.T, m *model) {
 	refresh(t, m)
 }
 
-// TestFilterLine checks that `/` filters during typing, after a pause, and that errors are shown in
-// the line.
-func TestFilterLine(t *testing.T) {
+// TestFilterAppliesDuringTyping checks that `/` filters during typing, after a pause, and that
+// errors are shown in the line.
+func TestFilterAppliesDuringTyping(t *testing.T) {
 	src := sampleWith(func(snap *runview.Snapshot) {
 		if snap.Jobs != nil && strings.Contains(snap.Jobs.Filter, "stat:") {
 			snap.Jobs.Wrong, snap.Jobs.Rows, snap.Jobs.Matched, snap.Jobs.Cursor = "there is no stat:; did you mean state?", nil, 0, -1
@@ -372,9 +372,9 @@ func TestFilterLine(t *testing.T) {
 	equal(t, m.jobs.filter, "C=0.1", "the filter after up")
 }
 
-// TestSorting checks that s cycles through the columns, S reverses the order, and the head of the
-// list shows both.
-func TestSorting(t *testing.T) {
+// TestKeysSortTheList checks that s cycles through the columns, S reverses the order, and the head
+// of the list shows both.
+func TestKeysSortTheList(t *testing.T) {
 	m, _ := screenOn(t, sample(), aFailed, 80, 24)
 	press(t, m, "s", "sort:id ▲", "ID▲")
 	press(t, m, "S", "sort:id ▼", "ID▼")
@@ -386,8 +386,8 @@ func TestSorting(t *testing.T) {
 	equal(t, r.ID, aFailed, "the job under the cursor")
 }
 
-// TestMoving checks the keys j k g G ctrl+d ctrl+u PgUp PgDn.
-func TestMoving(t *testing.T) {
+// TestKeysMoveTheCursor checks the keys j k g G ctrl+d ctrl+u PgUp PgDn.
+func TestKeysMoveTheCursor(t *testing.T) {
 	m, _ := screenOn(t, sample(), aRunning, 80, 24)
 	h := m.jobs.h
 	for _, c := range []struct {
@@ -407,8 +407,9 @@ func TestMoving(t *testing.T) {
 	}
 }
 
-// TestMouse checks that a click moves the cursor to its row and that the wheel scrolls.
-func TestMouse(t *testing.T) {
+// TestMouseMovesAndScrolls checks that a click moves the cursor to its row and that the wheel
+// scrolls.
+func TestMouseMovesAndScrolls(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {160, 48}} {
 		m, _ := screenOn(t, sample(), aRunning, size[0], size[1])
 		p := m.placed[0]
@@ -427,7 +428,8 @@ func TestMouse(t *testing.T) {
 	}
 }
 
-func TestSelection(t *testing.T) {
+// TestSelectionIsASetOfRanges checks a selection against a set of ids after random changes.
+func TestSelectionIsASetOfRanges(t *testing.T) {
 	var s selection
 	want := map[jobs.ID]bool{}
 	seed := uint32(7)

@@ -356,9 +356,9 @@ func TestLeaveIsAlwaysInTheFooter(t *testing.T) {
 	}
 }
 
-// TestAListAlone checks that z gives the list of jobs the whole screen at full width, and undoes
-// that.
-func TestAListAlone(t *testing.T) {
+// TestListTakesTheWholeScreen checks that z gives the list of jobs the whole screen at full width,
+// and undoes that.
+func TestListTakesTheWholeScreen(t *testing.T) {
 	m := newScreen(t, sample(), 160, 48)
 	shows(t, m, "Hosts 10/12 up", "50117 stdout")
 	press(t, m, "z")

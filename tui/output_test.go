@@ -118,9 +118,9 @@ func numberedLines(n int) []byte {
 	return b.Bytes()
 }
 
-// TestOutputFollows checks that the output follows the file live, and that a scrolled-back pane
-// keeps its lines whatever is appended.
-func TestOutputFollows(t *testing.T) {
+// TestOutputFollowsTheFile checks that the output follows the file live, and that a scrolled-back
+// pane keeps its lines whatever is appended.
+func TestOutputFollowsTheFile(t *testing.T) {
 	f := &fakeFile{data: numberedLines(100)}
 	s := showOutput(t, f, 80, 24)
 	if s.lastLine() != "line 100" || !strings.Contains(s.p.title(s.model), "50118 stdout · following") {
@@ -235,8 +235,9 @@ func TestScrollingMissesNoLine(t *testing.T) {
 	}
 }
 
-// TestHostileOutput checks that whatever a job prints is shown as text within its pane.
-func TestHostileOutput(t *testing.T) {
+// TestHostileOutputStaysInItsPane checks that whatever a job prints is shown as text within its
+// pane.
+func TestHostileOutputStaysInItsPane(t *testing.T) {
 	for _, c := range []struct{ name, data, want string }{
 		{"progress bar", "start\nepoch  1%\repoch 50%\repoch 99%\r", "epoch 99%"},
 		{"wiped progress bar", "10%\r90%\r      \r", "90%"},
@@ -263,9 +264,9 @@ func TestHostileOutput(t *testing.T) {
 	}
 }
 
-// TestLongLines checks that the user can scroll through a line of 10 MB without a newline, wrapped
-// or not, and through 10 MB of one progress bar.
-func TestLongLines(t *testing.T) {
+// TestLongLinesCanBeScrolled checks that the user can scroll through a line of 10 MB without a
+// newline, wrapped or not, and through 10 MB of one progress bar.
+func TestLongLinesCanBeScrolled(t *testing.T) {
 	long := append(bytes.Repeat([]byte("0123456789"), 1<<20), '!')
 	s := showOutput(t, &fakeFile{data: long}, 80, 24)
 	s.press("w")
@@ -289,8 +290,8 @@ func TestLongLines(t *testing.T) {
 	checkSize(t, s.model, "a bar of 10 MB")
 }
 
-// TestWideOutput checks that wrapped or cut wide characters do not break a row.
-func TestWideOutput(t *testing.T) {
+// TestWideCharactersDoNotBreakARow checks that wrapped or cut wide characters do not break a row.
+func TestWideCharactersDoNotBreakARow(t *testing.T) {
 	s := showOutput(t, &fakeFile{data: []byte(strings.Repeat("日本語のテスト", 30) + "\n")}, 81, 24)
 	checkSize(t, s.model, "cut")
 	s.press("w")
@@ -480,9 +481,9 @@ func TestOutputHasItsColors(t *testing.T) {
 	checkContains(t, redraw(s.model), "\x1b[31mred goes on\x1b[m", "a search must not find its text in the codes of colors")
 }
 
-// TestOutputSideways checks that long lines scroll sideways by half a screen, and that half of a
-// wide character becomes a blank.
-func TestOutputSideways(t *testing.T) {
+// TestLongLinesScrollSideways checks that long lines scroll sideways by half a screen, and that
+// half of a wide character becomes a blank.
+func TestLongLinesScrollSideways(t *testing.T) {
 	line := strings.Repeat("0123456789", 12)
 	s := showOutput(t, &fakeFile{data: []byte(line + "\n\x1b[33m" + "a" + strings.Repeat("語", 60) + "\nshort\n"), over: true}, 80, 24)
 	shows(t, s.model, line[:79]+"…")

@@ -39,9 +39,9 @@ func copiedText(t *testing.T, m *model) string {
 	return text
 }
 
-// TestCopy checks that y copies the item under the cursor without control characters, and shows a
-// message that says what was copied.
-func TestCopy(t *testing.T) {
+// TestCopiedTextIsClean checks that y copies the item under the cursor without control characters,
+// and shows a message that says what was copied.
+func TestCopiedTextIsClean(t *testing.T) {
 	src := sampleWith(func(snap *runview.Snapshot) {
 		if snap.Detail != nil {
 			snap.Detail.Command = "train\x1b]0;x\x07 1\nsecond"

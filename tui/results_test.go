@@ -50,8 +50,8 @@ func TestGoldenResults(t *testing.T) {
 	}
 }
 
-// TestResultsQuery checks which query each key and command sends to the source.
-func TestResultsQuery(t *testing.T) {
+// TestEachKeySendsItsQuery checks which query each key and command sends to the source.
+func TestEachKeySendsItsQuery(t *testing.T) {
 	src := sweepSource(t)
 	m := newView(t, Options{Source: src}, tabResults, 100, 30)
 	asked := func() *runview.TableQuery { a := m.buildQuery(); return a.Table }
@@ -108,9 +108,9 @@ func TestResultsQuery(t *testing.T) {
 	checkActions(t, src)
 }
 
-// TestResultsHelp checks that the help lists everything that the table offers, that the footer
-// lists the keys that change what is shown, and that tab completes metrics in its filter.
-func TestResultsHelp(t *testing.T) {
+// TestHelpListsTheTable checks that the help lists everything that the table offers, that the
+// footer lists the keys that change what is shown, and that tab completes metrics in its filter.
+func TestHelpListsTheTable(t *testing.T) {
 	m := newView(t, Options{Source: sweepSource(t)}, tabResults, 80, 24)
 	var help strings.Builder
 	for _, r := range m.helpRows() {
@@ -172,9 +172,9 @@ func changeTables(src *fakeSource, change func(*runview.Table)) {
 	}
 }
 
-// TestFilterOfGroups checks that the filter line of groups shows the number of matching groups and
-// the errors of the filter (rule 5).
-func TestFilterOfGroups(t *testing.T) {
+// TestFilterOfGroupsCountsMatches checks that the filter line of groups shows the number of
+// matching groups and the errors of the filter (rule 5).
+func TestFilterOfGroupsCountsMatches(t *testing.T) {
 	src := sweepSource(t)
 	wrong := ""
 	changeTables(src, func(t *runview.Table) {
@@ -224,9 +224,9 @@ func TestResultsBeingRead(t *testing.T) {
 	press(t, m, "s", "read 12,000 of 100,000", "0.091")
 }
 
-// TestHostileResults checks that hostile names, values, and metrics cannot break the screen (rule
-// 10).
-func TestHostileResults(t *testing.T) {
+// TestHostileResultsDoNotBreakTheScreen checks that hostile names, values, and metrics cannot break
+// the screen (rule 10).
+func TestHostileResultsDoNotBreakTheScreen(t *testing.T) {
 	evil := "\x1b]52;c;cHduZWQ=\x07\x1b[2J\r\nd\u202eesrever\xff 世界世界世界\x9b31m"
 	var params [][]jobs.Param
 	for i := range 12 {

@@ -27,9 +27,9 @@ func (s *outputScreen) lineWith(text string) string {
 	return ""
 }
 
-// TestSearch checks the search in a live log: upward from the end, n and N, case-insensitive for
-// lowercase patterns, and across the boundaries of pieces.
-func TestSearch(t *testing.T) {
+// TestSearchInALiveLog checks the search in a live log: upward from the end, n and N,
+// case-insensitive for lowercase patterns, and across the boundaries of pieces.
+func TestSearchInALiveLog(t *testing.T) {
 	data := numberedLines(200_000)
 	data = bytes.Replace(data, []byte("line 150000\n"), []byte("an Error here\n"), 1)
 	data = bytes.Replace(data, []byte("line 100\n"), []byte("the first error\n"), 1)

@@ -219,8 +219,9 @@ func TestTheTerminalGoesAway(t *testing.T) {
 	}
 }
 
-// TestNoTerminal checks that Run returns without a terminal and with a hanging terminal.
-func TestNoTerminal(t *testing.T) {
+// TestRunReturnsWithoutATerminal checks that Run returns without a terminal and with a hanging
+// terminal.
+func TestRunReturnsWithoutATerminal(t *testing.T) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -244,8 +245,9 @@ func canceledContext() context.Context {
 	return ctx
 }
 
-// TestChooserKeys checks that the keys of lists also work in the list of runs, which scrolls.
-func TestChooserKeys(t *testing.T) {
+// TestListOfRunsHasTheKeysOfLists checks that the keys of lists also work in the list of runs,
+// which scrolls.
+func TestListOfRunsHasTheKeysOfLists(t *testing.T) {
 	c := &chooser{m: newScreen(t, sample(), 80, 24), rows: strings.Split(strings.Repeat("run ", 40), " ")[:40], keys: []string{"enter"}}
 	c.Update(tea.WindowSizeMsg{Width: 80, Height: 13})
 	for _, step := range []struct {
