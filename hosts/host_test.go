@@ -88,7 +88,8 @@ func TestInventoryChangesAreGrouped(t *testing.T) {
 	}
 }
 
-func TestHostTexts(t *testing.T) {
+// TestRouteAndLimitsAreDescribed checks the texts about a host that `hosts list` shows.
+func TestRouteAndLimitsAreDescribed(t *testing.T) {
 	h := &Host{Name: "a", Addresses: []string{"a.lan", "10.0.0.1"}, User: "me", Port: 2222, Jump: []string{"gate"},
 		Slots: SlotRule{Less: 2}, Tags: []string{"big"}, Weight: 1, MaxLoad: 3, MinMemFree: 1 << 30, Link: "ssh",
 		Quiet: []Quiet{{From: 22 * 3600e9, To: 6*3600e9 + 30*60e9}}}

@@ -65,7 +65,9 @@ func checkInstances(t *testing.T, p *Provider, want string) {
 	}
 }
 
-func TestList(t *testing.T) {
+// TestInstancesAreReadFromTheListCommand checks that the names and addresses of our instances are
+// read from the output of the list command, and that any other output is an error.
+func TestInstancesAreReadFromTheListCommand(t *testing.T) {
 	for _, c := range []struct{ name, command, want string }{
 		{"names", "echo dcs-a-1; echo; echo ' dcs-a-2 '", "dcs-a-1: dcs-a-1=dcs-a-1,0 dcs-a-2: dcs-a-2=dcs-a-2,0"},
 		{"addresses and ports", "echo dcs-a-1 10.0.0.1; echo dcs-a-2 h.example.org 2222", "dcs-a-1: dcs-a-1=10.0.0.1,0 dcs-a-2: dcs-a-2=h.example.org,2222"},

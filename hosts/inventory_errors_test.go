@@ -158,6 +158,8 @@ nice = -1
 	}
 }
 
+// TestManyErrorsAreBounded checks that only the first errors of a file are shown, and that the
+// number of hosts is limited.
 func TestManyErrorsAreBounded(t *testing.T) {
 	var b strings.Builder
 	for i := range 100 {

@@ -53,7 +53,8 @@ func TestDefaultsOfAHost(t *testing.T) {
 	}
 }
 
-func TestEveryKey(t *testing.T) {
+// TestEveryKeyIsParsed checks the value of each key of a [[host]].
+func TestEveryKeyIsParsed(t *testing.T) {
 	inv, warnings := parse(t, `
 [[host]]
 name = "n1"
@@ -91,7 +92,9 @@ lost_after = "5m"
 	}
 }
 
-func TestDefaultsTableAndRanges(t *testing.T) {
+// TestDefaultsApplyToEveryHost checks that [defaults] applies to all hosts of the file, also to
+// earlier ones, that a host can override it, and that a range stands for several hosts.
+func TestDefaultsApplyToEveryHost(t *testing.T) {
 	inv, warnings := parse(t, `
 [[host]]            # stands before [defaults], which still holds for it
 name = "node[01-02]"
@@ -178,7 +181,8 @@ func TestSlotsAndReserve(t *testing.T) {
 	}
 }
 
-func TestHas(t *testing.T) {
+// TestHostHasAllTags checks that a host has a list of tags if it has each of them.
+func TestHostHasAllTags(t *testing.T) {
 	h := &Host{Tags: []string{"avx2", "gpu"}}
 	for tags, want := range map[string]bool{"": true, "gpu": true, "gpu avx2": true, "gpu big": false} {
 		if h.HasTags(strings.Fields(tags)) != want {
@@ -198,7 +202,9 @@ func TestThisMachineIsTheOnlyHostWithoutAnInventory(t *testing.T) {
 	}
 }
 
-func TestFindInventory(t *testing.T) {
+// TestWhichInventoryIsFound checks the order in which inventories are looked for: that of --hosts,
+// hosts.toml here, and the one in the user's configuration.
+func TestWhichInventoryIsFound(t *testing.T) {
 	dir, config := t.TempDir(), t.TempDir()
 	t.Chdir(dir)
 	t.Setenv("XDG_CONFIG_HOME", config)
@@ -223,7 +229,9 @@ func TestFindInventory(t *testing.T) {
 	find("", "")
 }
 
-func TestLoad(t *testing.T) {
+// TestOnlyInventoryFilesAreLoaded checks that a directory, a missing file, and a file that is too
+// long are refused.
+func TestOnlyInventoryFilesAreLoaded(t *testing.T) {
 	file := writeFile(t, filepath.Join(t.TempDir(), "h.toml"), "[[host]]\r\nname = 'a'\r\nport = 2222\r\n")
 	inv, _, err := Load(file)
 	if err != nil || inv.File != file || inv.Hosts[0].Port != 2222 || inv.Hosts[0].File != file {
@@ -290,6 +298,7 @@ func TestExampleFileDocumentsEveryKey(t *testing.T) {
 	}
 }
 
+// TestParseQuiet checks which daily times are accepted as quiet hours.
 func TestParseQuiet(t *testing.T) {
 	for s, want := range map[string]Quiet{
 		"22:00-06:00":   {22 * time.Hour, 6 * time.Hour},
@@ -481,7 +490,8 @@ func TestInventoryMayBeAListOfLogins(t *testing.T) {
 	}
 }
 
-func TestParseLoginsRefused(t *testing.T) {
+// TestInvalidLoginsAreRefused checks that an invalid login is refused with file and line.
+func TestInvalidLoginsAreRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"ws01\nssh -p 22 ws02\n", `hosts.toml:2: "ssh -p 22 ws02" has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config`},
 		{"0/ws01\n", `hosts.toml:1: "0/ws01" does not begin with a number of slots from 1 to 4096: a login is [SLOTS/][USER@]HOST[:PORT]`},

@@ -22,7 +22,8 @@ terminate = "end {name}"
 max = 3
 `
 
-func TestProviderKeys(t *testing.T) {
+// TestKeysOfAProvider checks the value of each key of a [[provider]] and the defaults.
+func TestKeysOfAProvider(t *testing.T) {
 	inv, warnings := parse(t, cloud)
 	host := defaultHost()
 	host.User, host.Nice, host.Addresses, host.Slots, host.File, host.Line = "bob", 5, []string{"{name}"}, SlotRule{Less: 1}, "hosts.toml", 5
@@ -75,7 +76,9 @@ func TestListOutputOverridesTheTemplate(t *testing.T) {
 	}
 }
 
-func TestInstanceNames(t *testing.T) {
+// TestInstanceNumberIsPartOfItsName checks that the number of an instance is read back from its
+// name, and that other names are not taken for ours.
+func TestInstanceNumberIsPartOfItsName(t *testing.T) {
 	prefix := InstancePrefix("abcdefgh2345")
 	if got := InstanceName(prefix, 12); got != "dcs-abcdefgh-12" {
 		t.Errorf("got %s", got)
@@ -90,7 +93,9 @@ func TestInstanceNames(t *testing.T) {
 
 const hpc = "[[provider]]\nname = 'hpc'\ntype = 'slurm'\nmax = 2\ntime = '2h'\n"
 
-func TestSlurmKeys(t *testing.T) {
+// TestKeysOfASlurmProvider checks the keys and the defaults of a Slurm provider, and that invalid
+// values are refused.
+func TestKeysOfASlurmProvider(t *testing.T) {
 	inv, warnings := parse(t, hpc)
 	p := inv.Providers[0]
 	if len(warnings) > 0 || p.Slurm == nil || p.Slurm.Nodes != 1 || p.Slurm.Margin != defaultMargin || p.MaxTime() != 2*time.Hour || p.Host.Yield ||

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestExpand checks the host ranges of the inventory.
-func TestExpand(t *testing.T) {
+// TestRangesAreExpanded checks the host ranges of the inventory.
+func TestRangesAreExpanded(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"melon4":              "melon4",
 		"node[01-03]":         "node01 node02 node03",
@@ -28,7 +28,9 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-func TestExpandRefuses(t *testing.T) {
+// TestInvalidRangesAreRefused checks that an invalid range is refused with the reason, and that the
+// number of hosts is limited.
+func TestInvalidRangesAreRefused(t *testing.T) {
 	for pattern, want := range map[string]string{
 		"a[1-2":               "do not match",
 		"a1-2]":               "] without a [",

@@ -7,7 +7,9 @@ import (
 	"testing"
 )
 
-func TestDivide(t *testing.T) {
+// TestSlotsAreDivided checks that slots are divided by the weights of users, then by those of the
+// runs of each user, and that others get what one does not want.
+func TestSlotsAreDivided(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		slots   int
@@ -32,10 +34,10 @@ func TestDivide(t *testing.T) {
 	}
 }
 
-// TestDivideIsFair checks the division of slots for random claims. No more slots are given than
+// TestDivisionIsFair checks the division of slots for random claims. No more slots are given than
 // exist, nobody gets more than it wants, nothing is left while somebody wants more, and the order
 // of the claims does not matter. Over all offsets, every claim gets its exact share.
-func TestDivideIsFair(t *testing.T) {
+func TestDivisionIsFair(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		slots := 1 + rng.IntN(16)
@@ -73,7 +75,9 @@ func TestDivideIsFair(t *testing.T) {
 	}
 }
 
-func TestFits(t *testing.T) {
+// TestSlotsThatOthersHoldAreNotUsed checks that a user who has waited may use one slot although
+// others hold all of them, and no more.
+func TestSlotsThatOthersHoldAreNotUsed(t *testing.T) {
 	claims := []SlotClaim{{User: 1, Run: "me", Held: 1}, {User: 2, Run: "other", Held: 1 << 40}}
 	if SlotsFit(4, claims, 0, false) || !SlotsFit(4, claims, 0, true) {
 		t.Error("a user may use one slot that is not there only if it has waited")

@@ -108,7 +108,9 @@ func TestInventoryWins(t *testing.T) {
 	}
 }
 
-func TestFilesAndTokens(t *testing.T) {
+// TestTokensInFileNamesAreExpanded checks that the tokens, variables, and ~ in the names of files
+// are expanded, and that `none` means no file.
+func TestTokensInFileNamesAreExpanded(t *testing.T) {
 	c := config(t, `
 Host a
   HostName a.lab
@@ -153,7 +155,9 @@ Host b
 	}
 }
 
-func TestInclude(t *testing.T) {
+// TestIncludeIsPartOfItsHost checks that an Include applies only where it is written, and that
+// files that include themselves are refused.
+func TestIncludeIsPartOfItsHost(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/d/1.conf", "Host a\n User one\nHost b\n User never\n")
 	write(t, dir+"/d/2.conf", "User two\nPort 2\n")
@@ -271,7 +275,9 @@ func TestInvalidValueStopsTheHost(t *testing.T) {
 	}
 }
 
-func TestAlgorithms(t *testing.T) {
+// TestAlgorithmListsAreApplied checks that lists of algorithms may replace, extend, and reorder the
+// default, without the algorithms that we do not know.
+func TestAlgorithmListsAreApplied(t *testing.T) {
 	c := config(t, `
 Host plain
   HostKeyAlgorithms ssh-ed25519,sk-ssh-ed25519@openssh.com,rsa-sha2-256
@@ -310,7 +316,9 @@ Host rest
 	}
 }
 
-func TestJumpChains(t *testing.T) {
+// TestJumpsAreResolved checks that each gateway of a ProxyJump is resolved like a host, and that
+// loops are refused.
+func TestJumpsAreResolved(t *testing.T) {
 	c := config(t, `
 Host inner
   ProxyJump gate2

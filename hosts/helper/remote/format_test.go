@@ -76,7 +76,9 @@ func TestCommandNameCannotFalsifyTheStartTime(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+// TestSpoolNamesAreParsedBack checks that the names of files in the spool, and the tokens of the
+// pipe, are read back unchanged, and that other names are refused.
+func TestSpoolNamesAreParsedBack(t *testing.T) {
 	id, by := jobs.AttemptID{Job: 17, N: 2}, holder{3, 4711, 99}
 	if got, h, ok := parseTakenName(takenName(id, by)); !ok || got != id || h != by {
 		t.Errorf("taken: %v %v %v", got, h, ok)
