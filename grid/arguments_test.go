@@ -70,7 +70,9 @@ func TestArgumentsBecomeParameters(t *testing.T) {
 	}
 }
 
-func TestArgumentsRefused(t *testing.T) {
+// TestInvalidArgumentsAreRefused checks that invalid sources of values are refused with the reason,
+// and that the number of combinations is limited.
+func TestInvalidArgumentsAreRefused(t *testing.T) {
 	for _, c := range []struct{ command, words, want string }{
 		{"echo", ":::", "no values after :::"},
 		{"echo", "::: 1 :::: ", "no values after ::::"},

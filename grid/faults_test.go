@@ -234,7 +234,8 @@ func refused(t *testing.T, config Config, text, at, words string) {
 	}
 }
 
-// Several errors are reported together, in the order of the file, at most ten.
+// TestErrorsAreReportedTogether checks that several errors are reported together, in the order of
+// the file, at most ten.
 func TestErrorsAreReportedTogether(t *testing.T) {
 	_, err := Parse(strings.NewReader("a [D] [E]\n[C] 1,,2\n[F] 1..\n@foo\n"), "t.txt")
 	var at []string
