@@ -117,8 +117,8 @@ var allowedImports = map[string][]string{
 	"jobs/runview": {"dispatch/socket", "hosts", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 }
 
-// TestImports checks that packages import only what the table of ARCHITECTURE.md allows.
-func TestImports(t *testing.T) {
+// TestImportsAreAllowed checks that packages import only what the table of ARCHITECTURE.md allows.
+func TestImportsAreAllowed(t *testing.T) {
 	all := packages(t)
 	for name, allowed := range allowedImports {
 		p, ok := all[name]
@@ -133,9 +133,10 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestReaches checks that the dispatcher and the screen use hosts only through interfaces, and that
-// jobs, and therefore Fold, depends only on the standard library and its next JSON package.
-func TestReaches(t *testing.T) {
+// TestHostsAreReachedThroughInterfaces checks that the dispatcher and the screen use hosts only
+// through interfaces, and that jobs, and therefore Fold, depends only on the standard library and
+// its next JSON package.
+func TestHostsAreReachedThroughInterfaces(t *testing.T) {
 	for name, p := range packages(t) {
 		first, _, _ := strings.Cut(name, "/")
 		for _, dep := range p.Deps {

@@ -20,9 +20,10 @@ const (
 // generatedPages are written by tests and tools, which determine the length of their lines.
 var generatedPages = []string{"docs/commands/", "docs/mutations.md", "docs/papers.md", "bench/"}
 
-// TestDocs checks the pages for readers: every link leads to a file and a heading that exist, no
-// page is too long, lines that could be wrapped are, and docs/README.md names every page of docs/.
-func TestDocs(t *testing.T) {
+// TestPagesAreWellFormed checks the pages for readers: every link leads to a file and a heading
+// that exist, no page is too long, lines that could be wrapped are, and docs/README.md names every
+// page of docs/.
+func TestPagesAreWellFormed(t *testing.T) {
 	pages := markdown(t)
 	headings := map[string]map[string]bool{}
 	for page, text := range pages {

@@ -246,9 +246,10 @@ func TestStopFromTheScreen(t *testing.T) {
 	same(t, "exit code", process.Code, exitLeft)
 }
 
-// TestStoppedDispatcher checks that the screen reports a stopped dispatcher immediately instead of
-// waiting for it, and that the run is live again once the dispatcher continues.
-func TestStoppedDispatcher(t *testing.T) {
+// TestStoppedDispatcherIsReportedAtOnce checks that the screen reports a stopped dispatcher
+// immediately instead of waiting for it, and that the run is live again once the dispatcher
+// continues.
+func TestStoppedDispatcherIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	screen := startRunningJob(t, gated)
 	pid := screen.process.Load().Process.Pid
@@ -261,10 +262,10 @@ func TestStoppedDispatcher(t *testing.T) {
 	screen.awaitSnapshot(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished })
 }
 
-// TestNoSocket checks a run without a control socket. With a screen it does not start, and the
-// message names an alternative. A run that prints lines continues and reports that nobody can
+// TestRunWithoutASocket checks a run without a control socket. With a screen it does not start, and
+// the message names an alternative. A run that prints lines continues and reports that nobody can
 // attach.
-func TestNoSocket(t *testing.T) {
+func TestRunWithoutASocket(t *testing.T) {
 	dir, a, inv := emptyRun(t), newApp(), hosts.Local()
 	owned, err := a.becomeOwner(dir, false)
 	must(t, err)

@@ -15,10 +15,10 @@ import (
 	"dcs-tui/jobs/rundir/disktest"
 )
 
-// TestAwaitOwner checks that cancel takes over a run without a live dispatcher. A dispatcher on
-// another machine is dead if its heartbeat has not changed for StaleAfter, measured on this
-// machine.
-func TestAwaitOwner(t *testing.T) {
+// TestCancelTakesOverADeadRun checks that cancel takes over a run without a live dispatcher. A
+// dispatcher on another machine is dead if its heartbeat has not changed for StaleAfter, measured
+// on this machine.
+func TestCancelTakesOverADeadRun(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		until time.Duration                          // how long the owner sends heartbeats

@@ -27,10 +27,10 @@ func TestProgressIsErased(t *testing.T) {
 	same(t, "output", b.String(), want)
 }
 
-// TestConsoleElsewhere checks that the console shows neither progress nor color without a terminal.
-// On a terminal, a progress line that is too long is cut, because a wrapped line could not be
-// erased.
-func TestConsoleElsewhere(t *testing.T) {
+// TestNoProgressWithoutATerminal checks that the console shows neither progress nor color without a
+// terminal. On a terminal, a progress line that is too long is cut, because a wrapped line could
+// not be erased.
+func TestNoProgressWithoutATerminal(t *testing.T) {
 	var b strings.Builder
 	c := &console{w: &b, fd: -1, tty: true, color: true}
 	c.Status(strings.Repeat("x", 200))
@@ -44,7 +44,9 @@ func TestConsoleElsewhere(t *testing.T) {
 	}
 }
 
-func TestUTF8Locale(t *testing.T) {
+// TestUTF8IsReadFromTheLocale checks that the first of LC_ALL, LC_CTYPE, and LANG that is set
+// decides whether the terminal shows UTF-8.
+func TestUTF8IsReadFromTheLocale(t *testing.T) {
 	for _, test := range []struct {
 		all, ctype, lang string
 		want             bool
@@ -105,7 +107,9 @@ func TestAJobsLineFitsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestFill(t *testing.T) {
+// TestTextFillsTheTerminal checks that a text is wrapped to the width of a terminal, and not
+// wrapped elsewhere.
+func TestTextFillsTheTerminal(t *testing.T) {
 	text := "one slot of two cores, 0.3 busy, load 0.40, memory 10 GiB of 20 GiB free, disk 30 GiB free, shared directory"
 	if rows := (&console{fd: -1}).Fill(text, 20); len(rows) != 1 || rows[0] != text {
 		t.Errorf("%q", rows)

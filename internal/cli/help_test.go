@@ -153,7 +153,9 @@ func TestManualPageHeader(t *testing.T) {
 	checkContains(t, rest, ".SH NAME\ndcs-tui - Run thousands", "\n.RS 4\n.TP\n\\fB--accept-new\\fP\n", "\n\\fBrun\\fP [flags]")
 }
 
-func TestVersion(t *testing.T) {
+// TestVersionNamesTheCommit checks that the version of a program that was built from source names
+// the commit, and whether files had changed.
+func TestVersionNamesTheCommit(t *testing.T) {
 	commit := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}
 	changed := debug.BuildSetting{Key: "vcs.modified", Value: "true"}
 	for want, info := range map[string]*debug.BuildInfo{

@@ -69,9 +69,9 @@ func TestHostLinesAreGrouped(t *testing.T) {
 	}
 }
 
-// TestSSHHosts checks that the names in an ssh configuration become hosts: without patterns, once
-// for each machine, in the order of the files.
-func TestSSHHosts(t *testing.T) {
+// TestHostsAreReadFromTheSSHConfiguration checks that the names in an ssh configuration become
+// hosts: without patterns, once for each machine, in the order of the files.
+func TestHostsAreReadFromTheSSHConfiguration(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "more", "host = \"n1\" n2 # n9\n  Port 2201\nHost n2\nHostName 10.9.0.2\n")
 	writeFile(t, dir, "config", "# Host no\nHost ws01 ws02 *.lab !x\n  HostName 10.9.0.1\nInclude "+dir+"/more\nHost ?\nHOST git@odd\n")

@@ -22,7 +22,9 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-func TestNeedsLibraries(t *testing.T) {
+// TestDynamicProgramsNeedLibraries checks that a program is known to need libraries if it has an
+// interpreter.
+func TestDynamicProgramsNeedLibraries(t *testing.T) {
 	program := func(segment elf.ProgType) string { // with one segment
 		head := elf.Header64{Type: uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: 1, Phoff: 64, Ehsize: 64, Phentsize: 56, Phnum: 1, Shentsize: 64}
 		copy(head.Ident[:], "\x7fELF\x02\x01\x01")
@@ -93,7 +95,9 @@ func TestRelativePrioritiesWithoutADispatcher(t *testing.T) {
 	}
 }
 
-func TestProgressLine(t *testing.T) {
+// TestProgressLineShowsTheRun checks the progress line: the counts, the rate, the hosts, and why
+// nothing runs.
+func TestProgressLineShowsTheRun(t *testing.T) {
 	s := &dispatch.Snapshot{Total: 100, Retries: 5, Rate: 8.4, ETA: 4400 * time.Millisecond,
 		Hosts: []sched.HostView{{State: sched.Up, Running: 12}, {State: sched.Lost}}}
 	s.Counts[jobs.Succeeded], s.Counts[jobs.Failed], s.Counts[jobs.Running], s.Counts[jobs.Queued] = 50, 2, 16, 32
@@ -111,7 +115,8 @@ func TestProgressLine(t *testing.T) {
 	same(t, "progressLine", progressLine(s), "[....................] 0/9  1 running  ETA 1m 00s")
 }
 
-func TestRateText(t *testing.T) {
+// TestRatesHaveAReadableUnit checks that a rate is shown per second, per minute, or per hour.
+func TestRatesHaveAReadableUnit(t *testing.T) {
 	for rate, want := range map[float64]string{1234: "1234/s", 12.34: "12.3/s", 0.99: "1.0/s", 0.5: "30.0/min", 0.001: "3.6/h"} {
 		same(t, rate, rateText(rate), want)
 	}

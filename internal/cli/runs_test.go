@@ -115,9 +115,9 @@ func (c lineChan) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestPruneLinks checks that prune does not report a run as removed if it would only remove a link
-// to it, and that a run that is named twice is removed once (promise 5).
-func TestPruneLinks(t *testing.T) {
+// TestPruneReportsOnlyRemovedRuns checks that prune does not report a run as removed if it would
+// only remove a link to it, and that a run that is named twice is removed once (promise 5).
+func TestPruneReportsOnlyRemovedRuns(t *testing.T) {
 	run := emptyRun(t)
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(run.Dir, link))
@@ -165,9 +165,9 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestErrorCodes checks that an error found before anything started has exit code 2, however it is
-// wrapped.
-func TestErrorCodes(t *testing.T) {
+// TestErrorBeforeAnythingStartedIsTwo checks that an error found before anything started has exit
+// code 2, however it is wrapped.
+func TestErrorBeforeAnythingStartedIsTwo(t *testing.T) {
 	cause := errors.New("cause")
 	p := text.Errorf("wrong: %w", cause).WithAdvice("do %s", "this")
 	if errorCode(fmt.Errorf("more: %w", p)) != exitUsage || errorCode(cause) != exitUsage || !errors.Is(p, cause) || p.Advice != "do this" {

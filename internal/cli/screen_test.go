@@ -182,9 +182,9 @@ func TestFaultsOfAStartLookTheSame(t *testing.T) {
 	}
 }
 
-// TestPlainTerminals checks that a run on a terminal without cursor control prints lines, and that
-// attach, which needs a screen, refuses and names an alternative.
-func TestPlainTerminals(t *testing.T) {
+// TestRunOnAPlainTerminalPrintsLines checks that a run on a terminal without cursor control prints
+// lines, and that attach, which needs a screen, refuses and names an alternative.
+func TestRunOnAPlainTerminalPrintsLines(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"dumb", ""} {
 		t.Run("TERM="+name, func(t *testing.T) {

@@ -35,9 +35,10 @@ func TestWhatMayRun(t *testing.T) {
 	same(t, "Counts", runview.Counts(table, true), "0 of 2 ok, 1 running, 1 sent")
 }
 
-// TestQueueLines checks that the summary shows the state of each of several queues, with the share
-// and the priority that its newest job set. For a single queue it shows nothing (K3).
-func TestQueueLines(t *testing.T) {
+// TestStateOfEachQueueIsShown checks that the summary shows the state of each of several queues,
+// with the share and the priority that its newest job set. For a single queue it shows nothing
+// (K3).
+func TestStateOfEachQueueIsShown(t *testing.T) {
 	ran := func(d time.Duration) []*jobs.Attempt {
 		return []*jobs.Attempt{{State: jobs.AttemptExited, Outcome: &jobs.Outcome{Started: 1, Ended: 1 + jobs.Stamp(d)}}}
 	}
@@ -69,9 +70,9 @@ func TestQueueLines(t *testing.T) {
 	}
 }
 
-// TestDeadlinesText checks that missed deadlines are counted, and that those that cannot be met are
-// shown (B6).
-func TestDeadlinesText(t *testing.T) {
+// TestMissedDeadlinesAreCounted checks that missed deadlines are counted, and that those that
+// cannot be met are shown (B6).
+func TestMissedDeadlinesAreCounted(t *testing.T) {
 	now := time.Date(2026, 3, 14, 15, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) jobs.Stamp { return jobs.StampOf(now.Add(d)) }
 	job := func(state jobs.JobState, deadline, est time.Duration, ended jobs.Stamp) jobs.Job {
@@ -104,9 +105,9 @@ func TestDeadlinesText(t *testing.T) {
 	}
 }
 
-// TestHostTrouble checks that a run that ended well lists the hosts that were useless to it,
-// because nobody would look for them otherwise.
-func TestHostTrouble(t *testing.T) {
+// TestUselessHostsAreListed checks that a run that ended well lists the hosts that were useless to
+// it, because nobody would look for them otherwise.
+func TestUselessHostsAreListed(t *testing.T) {
 	table := new(jobs.Table)
 	ended := func(host string, good, bad int) {
 		for i := range good + bad {
@@ -180,9 +181,9 @@ func TestReadRunHostEvents(t *testing.T) {
 	}
 }
 
-// TestNoHostsText checks that the last line names hosts and short reasons. The complete messages
-// are above it.
-func TestNoHostsText(t *testing.T) {
+// TestLastLineNamesHostsAndReasons checks that the last line names hosts and short reasons. The
+// complete messages are above it.
+func TestLastLineNamesHostsAndReasons(t *testing.T) {
 	long := "ws01: the host key of ws01 is not known: ssh-ed25519 SHA256:abc (connect once by hand; or use --accept-new)"
 	hs := []sched.HostView{{Name: "ws01", Reason: long}, {Name: "ws02", Reason: "ws02: 10.0.0.2:22 refuses connections: connection refused"},
 		{Name: "ws03", Reason: strings.ReplaceAll(long, "ws01", "ws03")}, {Name: "ws04", Reason: strings.ReplaceAll(long, "ws01", "ws04")}, {Name: "ws05", Reason: strings.ReplaceAll(long, "ws01", "ws05")}}
@@ -191,9 +192,9 @@ func TestNoHostsText(t *testing.T) {
 	same(t, "noHostsText", noHostsText(nil), "there is no host")
 }
 
-// TestAbsentHosts checks that resume names the attempts whose hosts cannot be asked, and how long
-// they hold their jobs.
-func TestAbsentHosts(t *testing.T) {
+// TestAttemptsOnAbsentHostsAreNamed checks that resume names the attempts whose hosts cannot be
+// asked, and how long they hold their jobs.
+func TestAttemptsOnAbsentHostsAreNamed(t *testing.T) {
 	table := &jobs.Table{}
 	attempt := func(id jobs.ID, host string, st jobs.AttemptState) {
 		a := &jobs.Attempt{ID: jobs.AttemptID{Job: id, N: 1}, Host: host, State: st}

@@ -76,9 +76,9 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 	}
 }
 
-// TestNothingComparedTwice checks that jobs are not added twice if others added them, or left a
+// TestNothingIsAddedTwice checks that jobs are not added twice if others added them, or left a
 // request to add them, while a user answers the question of requeue --file (promise 2).
-func TestNothingComparedTwice(t *testing.T) {
+func TestNothingIsAddedTwice(t *testing.T) {
 	run := emptyRun(t)
 	must(t, run.AppendSpecs(jobstest.Specs(3)))
 	table, err := settledTable(run)
@@ -137,9 +137,9 @@ func TestStandardInputIsBounded(t *testing.T) {
 	}
 }
 
-// TestStreamedTemplate checks that a streamed template is refused, and that the message names the
-// way to run it.
-func TestStreamedTemplate(t *testing.T) {
+// TestStreamedTemplateIsRefused checks that a streamed template is refused, and that the message
+// names the way to run it.
+func TestStreamedTemplateIsRefused(t *testing.T) {
 	next := stdinJobs(strings.NewReader("[ -e x ] && echo [x]\n[x] 1 2\n"))
 	s, err := next()
 	must(t, err)
@@ -148,9 +148,9 @@ func TestStreamedTemplate(t *testing.T) {
 	checkContains(t, fmt.Sprint(err), "standard input:2: this is a template, which dcs-tui grid - reads")
 }
 
-// TestRequeueSpares checks that requeue does not run a job again that has succeeded in the
-// meantime, unless succeeded jobs are requested (promise 1).
-func TestRequeueSpares(t *testing.T) {
+// TestRequeueSparesSucceededJobs checks that requeue does not run a job again that has succeeded in
+// the meantime, unless succeeded jobs are requested (promise 1).
+func TestRequeueSparesSucceededJobs(t *testing.T) {
 	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Failed}, {State: jobs.Skipped}, {State: jobs.Succeeded}}}
 	same(t, "spared", spareOption(table, []jobs.ID{1, 2}), rundir.SpareSucceeded)
 	same(t, "spared", spareOption(table, []jobs.ID{1, 3}), "")
@@ -172,9 +172,9 @@ func TestContinueRemovesTheStopFile(t *testing.T) {
 	screen.openGate(t)
 }
 
-// TestRestoreFlags checks that the number of jobs in the file of a run, which older programs stored
-// under the name of a flag, does not become the number of slots of its hosts.
-func TestRestoreFlags(t *testing.T) {
+// TestNumberOfJobsIsNotASlotFlag checks that the number of jobs in the file of a run, which older
+// programs stored under the name of a flag, does not become the number of slots of its hosts.
+func TestNumberOfJobsIsNotASlotFlag(t *testing.T) {
 	var flags runFlags
 	fs := pflag.NewFlagSet("resume", pflag.ContinueOnError)
 	flags.addHostFlags(fs)

@@ -36,8 +36,9 @@ func FuzzHalt(f *testing.F) {
 	})
 }
 
-// TestHaltForms checks that GNU parallel's forms of --halt have the same meaning here.
-func TestHaltForms(t *testing.T) {
+// TestHaltFormsMeanWhatTheyDoInParallel checks that GNU parallel's forms of --halt have the same
+// meaning here.
+func TestHaltFormsMeanWhatTheyDoInParallel(t *testing.T) {
 	for in, want := range map[string]sched.Halt{
 		"3":                {Jobs: 3},
 		"10%":              {Percent: 10},
@@ -118,9 +119,9 @@ func FuzzLineCleaner(f *testing.F) {
 	})
 }
 
-// TestWithoutName checks that the name and the advice of a host are removed from the text of its
-// error.
-func TestWithoutName(t *testing.T) {
+// TestHostIsNotNamedTwice checks that the name and the advice of a host are removed from the text
+// of its error.
+func TestHostIsNotNamedTwice(t *testing.T) {
 	e := &hosts.Error{Host: "a", Err: errors.New("refused"), Advice: "do this"}
 	same(t, "withoutName", withoutName(e, "a"), "refused")
 	same(t, "withoutName", withoutName(errors.New("a: other"), "a"), "other")
@@ -132,9 +133,9 @@ func hasEcho(t *testing.T, person *os.File) bool {
 	return ptytest.Settings(t, person).Lflag&unix.ECHO != 0
 }
 
-// TestSecret checks that a passphrase is read without echo, and that the terminal echoes again
-// afterwards, also if the question is interrupted.
-func TestSecret(t *testing.T) {
+// TestPassphraseIsNotEchoed checks that a passphrase is read without echo, and that the terminal
+// echoes again afterwards, also if the question is interrupted.
+func TestPassphraseIsNotEchoed(t *testing.T) {
 	for typed, want := range map[string]error{"open sesame\n": nil, "": os.ErrDeadlineExceeded} {
 		person, program := ptytest.OpenForTest(t)
 		var secret []byte

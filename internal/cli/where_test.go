@@ -15,9 +15,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// TestJobsWhere checks that --where has the same meaning in every command, for parameters, facts,
-// and metrics of jobs, over or not (X7).
-func TestJobsWhere(t *testing.T) {
+// TestWhereMeansTheSameInEveryCommand checks that --where has the same meaning in every command,
+// for parameters, facts, and metrics of jobs, over or not (X7).
+func TestWhereMeansTheSameInEveryCommand(t *testing.T) {
 	run := newGridRun(t, t.TempDir(), 6)
 	table, _, err := journal.Replay(run)
 	must(t, err)
@@ -77,8 +77,8 @@ func queries(t *testing.T, texts ...string) (list []*query.Query) {
 	return list
 }
 
-// TestSelectJobs checks which jobs numbers, --failed, and --where select (K9, X7).
-func TestSelectJobs(t *testing.T) {
+// TestWhichJobsAreSelected checks which jobs numbers, --failed, and --where select (K9, X7).
+func TestWhichJobsAreSelected(t *testing.T) {
 	attempt := func(host string, o *jobs.Outcome) []*jobs.Attempt {
 		return []*jobs.Attempt{{Host: host, State: jobs.AttemptExited, Outcome: o}}
 	}
@@ -139,7 +139,8 @@ func TestSelectJobs(t *testing.T) {
 	}
 }
 
-func TestEventFilter(t *testing.T) {
+// TestEventsAreFilteredByJobHostAndTime checks the filters of `events`.
+func TestEventsAreFilteredByJobHostAndTime(t *testing.T) {
 	date := func(hour, minute int) jobs.Stamp {
 		return jobs.StampOf(time.Date(2026, 3, 14, hour, minute, 0, 0, time.Local))
 	}

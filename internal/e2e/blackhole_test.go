@@ -8,9 +8,9 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// TestBlackHole checks that a host on which every job fails, while jobs succeed elsewhere, is put
-// on probation. Its jobs run elsewhere and keep their tries (B2).
-func TestBlackHole(t *testing.T) {
+// TestHostThatFailsEveryJobIsOnProbation checks that a host on which every job fails, while jobs
+// succeed elsewhere, is put on probation. Its jobs run elsewhere and keep their tries (B2).
+func TestHostThatFailsEveryJobIsOnProbation(t *testing.T) {
 	polltest.Long(t)
 	l := newLab(t, 3)
 	const n = 120

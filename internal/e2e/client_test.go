@@ -39,9 +39,9 @@ func (l *lab) killDispatcher(dir string) {
 	must(l.t, syscall.Kill(owner.PID, syscall.SIGKILL))
 }
 
-// TestGoClient runs the Go client over real sshd and kills its dcs-tui twice in the middle. It
-// checks that each job has one result and that each attempt ran once.
-func TestGoClient(t *testing.T) {
+// TestGoClientGetsEachResultOnce runs the Go client over real sshd and kills its dcs-tui twice in
+// the middle. It checks that each job has one result and that each attempt ran once.
+func TestGoClientGetsEachResultOnce(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
 	const n = 60
@@ -285,8 +285,9 @@ func needPython(t *testing.T) {
 	}
 }
 
-// TestPythonClient runs the Python client over real sshd, killed and resumed in the middle.
-func TestPythonClient(t *testing.T) {
+// TestPythonClientResumesARun runs the Python client over real sshd, killed and resumed in the
+// middle.
+func TestPythonClientResumesARun(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	needPython(t)
@@ -309,8 +310,8 @@ func TestPythonClient(t *testing.T) {
 	l.checkAttemptsRanOnce(40)
 }
 
-// TestPythonClientApart is TestPythonClient with hosts that share no directory. The data of
-// functions is sent, and results arrive through standard output.
+// TestPythonClientApart is TestPythonClientResumesARun with hosts that share no directory. The data
+// of functions is sent, and results arrive through standard output.
 func TestPythonClientApart(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()

@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// TestCopies checks --speculate: jobs that a host does not finish run on another host too, the
-// first success counts, and the run ends without waiting for the other attempts.
-func TestCopies(t *testing.T) {
+// TestCopiesOfUnfinishedJobsRunElsewhere checks --speculate: jobs that a host does not finish run
+// on another host too, the first success counts, and the run ends without waiting for the other
+// attempts.
+func TestCopiesOfUnfinishedJobsRunElsewhere(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
 	const jobs = 12

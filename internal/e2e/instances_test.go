@@ -52,10 +52,10 @@ func (l *lab) instances() (names []string) {
 	return names
 }
 
-// TestInstances runs jobs on instances only and kills the dispatcher in the middle. It checks that
-// the next dispatcher takes over the instances, that nothing runs twice, and that no instance is
-// left at the end (E5, P3, P4).
-func TestInstances(t *testing.T) {
+// TestInstancesSurviveTheirDispatcher runs jobs on instances only and kills the dispatcher in the
+// middle. It checks that the next dispatcher takes over the instances, that nothing runs twice, and
+// that no instance is left at the end (E5, P3, P4).
+func TestInstancesSurviveTheirDispatcher(t *testing.T) {
 	polltest.Long(t)
 	l := newLab(t, 1) // skips the test where there is no sshd; only instances are used
 	inventory := l.addProvider("")

@@ -23,10 +23,10 @@ func (l *lab) hostsFile(entries ...string) string {
 	return l.writeFile("hosts.toml", text)
 }
 
-// TestLiveInventory changes hosts.toml during a run: one host is added, one is removed, and one
-// gets another address with another machine. It checks that running jobs finish where they run, the
-// others continue, nothing is lost, and nothing runs twice (B5, D7).
-func TestLiveInventory(t *testing.T) {
+// TestInventoryChangesDuringARun changes hosts.toml during a run: one host is added, one is
+// removed, and one gets another address with another machine. It checks that running jobs finish
+// where they run, the others continue, nothing is lost, and nothing runs twice (B5, D7).
+func TestInventoryChangesDuringARun(t *testing.T) {
 	polltest.Long(t)
 	var servers []hosttest.Options
 	for i := range 4 {

@@ -125,9 +125,9 @@ func TestResumeOfAFinishedRun(t *testing.T) {
 	l.checkRun(l.path("run"), 10, first.stdout, e.stdout)
 }
 
-// TestJobsFileChanged checks that a killed dispatcher is resumed (X1), and that a change of the
-// jobs file in the meantime does not change the run.
-func TestJobsFileChanged(t *testing.T) {
+// TestChangedJobsFileDoesNotChangeTheRun checks that a killed dispatcher is resumed (X1), and that
+// a change of the jobs file in the meantime does not change the run.
+func TestChangedJobsFileDoesNotChangeTheRun(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	p := l.start(l.runArgs(2, "--json", l.writeBusyJobs(30, 1))...)

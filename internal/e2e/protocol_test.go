@@ -45,9 +45,9 @@ type outputLine struct {
 	Job, Line, Round                          int
 }
 
-// TestProtocol checks jobs as shell lines and as objects, ids, cancel and requeue, and answers to
-// wrong lines. All lines must match the schema of docs/protocol.md.
-func TestProtocol(t *testing.T) {
+// TestProtocolMatchesItsSchema checks jobs as shell lines and as objects, ids, cancel and requeue,
+// and answers to wrong lines. All lines must match the schema of docs/protocol.md.
+func TestProtocolMatchesItsSchema(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	input, output := schemas(t)

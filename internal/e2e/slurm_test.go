@@ -64,10 +64,10 @@ func (s *slurmCluster) checkNoneLeft() {
 	}
 }
 
-// TestSlurm serves one queue by workstations and by allocations of a real Slurm. A node is killed,
-// and an allocation times out. Nothing is lost, no try is used up, and no job runs twice at the
-// same time or twice to its end (X3).
-func TestSlurm(t *testing.T) {
+// TestNothingIsLostOverSlurm serves one queue by workstations and by allocations of a real Slurm. A
+// node is killed, and an allocation times out. Nothing is lost, no try is used up, and no job runs
+// twice at the same time or twice to its end (X3).
+func TestNothingIsLostOverSlurm(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 2)

@@ -112,8 +112,9 @@ func TestAHostComesBack(t *testing.T) {
 	l.checkAttemptsRanOnce(40)
 }
 
-// TestLoginShells checks login shells on the host: bash with a noisy rc file, dash, and tcsh.
-func TestLoginShells(t *testing.T) {
+// TestHostsWithOtherLoginShells checks login shells on the host: bash with a noisy rc file, dash,
+// and tcsh.
+func TestHostsWithOtherLoginShells(t *testing.T) {
 	l := newLab(t, 3,
 		hosttest.Options{Shell: "/bin/bash", Noise: "Welcome to ws1!\nfortune: \"$HOME is where the `heart` is\"\n"},
 		hosttest.Options{Shell: "/bin/dash"},

@@ -100,9 +100,9 @@ func TestTerminalHangsUp(t *testing.T) {
 	}
 }
 
-// TestTerminated checks that SIGTERM stops dispatching, and that running jobs continue and are
-// adopted.
-func TestTerminated(t *testing.T) {
+// TestSIGTERMStopsDispatching checks that SIGTERM stops dispatching, and that running jobs continue
+// and are adopted.
+func TestSIGTERMStopsDispatching(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2)
 	jobs := polltest.Scale(80, 300, 300)
@@ -135,10 +135,10 @@ func (l *lab) numRunning(n int) int {
 	return running
 }
 
-// TestReaderLeaves checks `--json | head -1`: the reader leaves, dispatching stops, and `resume
-// --json` prints everything that could not be written (promise 1). Data in the pipe when the reader
-// left counts as delivered.
-func TestReaderLeaves(t *testing.T) {
+// TestResumePrintsWhatTheReaderMissed checks `--json | head -1`: the reader leaves, dispatching
+// stops, and `resume --json` prints everything that could not be written (promise 1). Data in the
+// pipe when the reader left counts as delivered.
+func TestResumePrintsWhatTheReaderMissed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	jobs := polltest.Scale(80, 200, 200)

@@ -11,11 +11,11 @@ import (
 	"dcs-tui/internal/polltest"
 )
 
-// TestTornJournal truncates the newest file of the journal after the dispatcher's death, as a power
-// loss can do: some bytes of its last line, that line, some lines, or everything. It checks that
-// the content of the lost lines is recovered from claims and sentinels, and that no attempt id
-// starts twice.
-func TestTornJournal(t *testing.T) {
+// TestJournalCutByAPowerLoss truncates the newest file of the journal after the dispatcher's death,
+// as a power loss can do: some bytes of its last line, that line, some lines, or everything. It
+// checks that the content of the lost lines is recovered from claims and sentinels, and that no
+// attempt id starts twice.
+func TestJournalCutByAPowerLoss(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	r := newRand(t)

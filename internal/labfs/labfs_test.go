@@ -69,9 +69,10 @@ func TestNamesAndAttributesAreStale(t *testing.T) {
 	expect(t, "listed again", sh(t, "ls $a; test -e $a/x || echo none", a), "none")
 }
 
-// TestRenamedElsewhere checks that a name that another client has renamed is opened by its handle,
-// and that a name that it has replaced shows the old file until the directory is listed.
-func TestRenamedElsewhere(t *testing.T) {
+// TestRenamedFileIsOpenedByItsHandle checks that a name that another client has renamed is opened
+// by its handle, and that a name that it has replaced shows the old file until the directory is
+// listed.
+func TestRenamedFileIsOpenedByItsHandle(t *testing.T) {
 	s := labfs.New(t)
 	a, b := s.Mount(labfs.Options{Stale: long}), s.Mount(labfs.Options{Stale: long})
 	sh(t, "echo one > $a/x; echo two > $b/y; stat $a/x $a/y", a, b)
@@ -93,9 +94,9 @@ func TestWritesReachOthersAtClose(t *testing.T) {
 	expect(t, "after fsync", got, "10")
 }
 
-// TestFull checks that a full server may accept a write and refuse it at close, and that writes
-// over reserved bytes succeed.
-func TestFull(t *testing.T) {
+// TestFullServerRefusesAtClose checks that a full server may accept a write and refuse it at close,
+// and that writes over reserved bytes succeed.
+func TestFullServerRefusesAtClose(t *testing.T) {
 	s := labfs.New(t)
 	a, w := s.Mount(labfs.Options{}), s.Mount(labfs.Options{WriteBack: true})
 	sh(t, "echo hello > $a/x; echo hello > $a/y", a)
@@ -114,8 +115,8 @@ func TestFull(t *testing.T) {
 	expect(t, "room again", sh(t, "echo x > $a/new; cat $a/new", a), "x")
 }
 
-// TestReadOnly checks that a read-only mount refuses every change and no read.
-func TestReadOnly(t *testing.T) {
+// TestReadOnlyMountRefusesChanges checks that a read-only mount refuses every change and no read.
+func TestReadOnlyMountRefusesChanges(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{})
 	sh(t, "echo hello > $a/x", a)
@@ -126,9 +127,9 @@ func TestReadOnly(t *testing.T) {
 	expect(t, "reading", sh(t, "cat $a/x", a), "hello")
 }
 
-// TestLostReplies checks that a call whose reply is lost is carried out although its answer is an
-// error.
-func TestLostReplies(t *testing.T) {
+// TestCallWithALostReplyIsCarriedOut checks that a call whose reply is lost is carried out although
+// its answer is an error.
+func TestCallWithALostReplyIsCarriedOut(t *testing.T) {
 	for _, c := range []struct {
 		op           labfs.Op
 		script, says string
@@ -149,9 +150,9 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// TestFaults checks that Fail affects the calls that it names, as often as requested, and that a
-// failed close loses the data that was not stored yet.
-func TestFaults(t *testing.T) {
+// TestFailAffectsTheNamedCalls checks that Fail affects the calls that it names, as often as
+// requested, and that a failed close loses the data that was not stored yet.
+func TestFailAffectsTheNamedCalls(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{WriteBack: true})
 	f := a.Fail(labfs.Fault{Ops: labfs.Create, Name: "*.exit", Errno: syscall.EDQUOT, Count: 2})
@@ -172,9 +173,10 @@ func TestFaults(t *testing.T) {
 	expect(t, "healed", sh(t, "cat $a/1.exit", a), "x")
 }
 
-// TestHang checks that every call on a hung mount hangs, that only a fatal signal interrupts it,
-// that the mount works again after Resume, and that the test can end whatever hangs.
-func TestHang(t *testing.T) {
+// TestEveryCallOnAHungMountHangs checks that every call on a hung mount hangs, that only a fatal
+// signal interrupts it, that the mount works again after Resume, and that the test can end whatever
+// hangs.
+func TestEveryCallOnAHungMountHangs(t *testing.T) {
 	var abandoned chan error
 	t.Cleanup(func() { <-abandoned }) // after the mounts have ended while hung
 	s := labfs.New(t)

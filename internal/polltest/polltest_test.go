@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TestWithin checks that a condition that holds at once costs no time, that one that holds soon is
-// noticed soon, that one that holds at the last check counts, and that one that never holds costs
-// exactly the limit.
-func TestWithin(t *testing.T) {
+// TestConditionIsNoticedSoon checks that a condition that holds at once costs no time, that one
+// that holds soon is noticed soon, that one that holds at the last check counts, and that one that
+// never holds costs exactly the limit.
+func TestConditionIsNoticedSoon(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		name  string

@@ -33,8 +33,8 @@ sleep 1005
 sleep 1006
 `
 
-// TestEveryKey checks that every key works on a real run in a real terminal.
-func TestEveryKey(t *testing.T) {
+// TestEveryKeyWorks checks that every key works on a real run in a real terminal.
+func TestEveryKeyWorks(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	x := openTerminal(t, 80, 24)
@@ -167,9 +167,9 @@ func TestEveryKey(t *testing.T) {
 	x.enterLine("fg", `\[1 Jobs`)
 }
 
-// TestLeaving checks that leaving asks what should happen to the run and prints the run's status on
-// the normal screen, and that the terminal is restored.
-func TestLeaving(t *testing.T) {
+// TestLeavingRestoresTheTerminal checks that leaving asks what should happen to the run and prints
+// the run's status on the normal screen, and that the terminal is restored.
+func TestLeavingRestoresTheTerminal(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		keys []string

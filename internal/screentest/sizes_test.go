@@ -17,9 +17,9 @@ import (
 const quietJobs = "#DCS default tries=1\n#DCS name=fails\nuntil [ -e talking ]; do sleep 0.05; done; echo 'going down' >&2; exit 3\n" +
 	"#DCS name=talks\necho 日本語 one; echo two; touch talking; sleep 1000\n#DCS name=sleeps\nsleep 1000\n" + waiters
 
-// TestResizing resizes the terminal from 40x10 to 300x100 and back during a run, and checks that a
-// redraw does not change the screen.
-func TestResizing(t *testing.T) {
+// TestRedrawDoesNotChangeTheScreen resizes the terminal from 40x10 to 300x100 and back during a
+// run, and checks that a redraw does not change the screen.
+func TestRedrawDoesNotChangeTheScreen(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	x := openTerminal(t, 80, 24)
@@ -95,8 +95,8 @@ func withoutClocks(s string) string {
 	}, s)
 }
 
-// TestKindsOfTerminal checks kinds of terminal, NO_COLOR, and --ascii.
-func TestKindsOfTerminal(t *testing.T) {
+// TestScreenWorksOnEachKindOfTerminal checks kinds of terminal, NO_COLOR, and --ascii.
+func TestScreenWorksOnEachKindOfTerminal(t *testing.T) {
 	polltest.Long(t)
 	for _, c := range []struct {
 		name, term, env, flag string
@@ -149,9 +149,10 @@ func TestKindsOfTerminal(t *testing.T) {
 	})
 }
 
-// TestHostileJobs checks that names, commands, output, parameters, and the host's display name
-// cannot set the title, write the clipboard, move the cursor, or break the layout.
-func TestHostileJobs(t *testing.T) {
+// TestHostileJobsDoNotControlTheTerminal checks that names, commands, output, parameters, and the
+// host's display name cannot set the title, write the clipboard, move the cursor, or break the
+// layout.
+func TestHostileJobsDoNotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	x := openTerminal(t, 80, 24)
 	evil := "\\033]0;OWNED\\007\\033]2;OWNED\\007\\033]52;c;T1dORUQ=\\007\\033Ptmux;\\033\\033]0;OWNED\\007\\033\\\\\\033[2J\\033[10;10HOWNED\\033[?1049l\\0336\\033c"

@@ -124,8 +124,9 @@ func TestAShellThatWasFasterIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestNoTerminal checks that the guard reports an error if there is no terminal.
-func TestNoTerminal(t *testing.T) {
+// TestGuardWithoutATerminalReportsAnError checks that the guard reports an error if there is no
+// terminal.
+func TestGuardWithoutATerminalReportsAnError(t *testing.T) {
 	f, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
