@@ -49,8 +49,8 @@ func attempt(t *testing.T, text string) jobs.AttemptID {
 	return id
 }
 
-// ran gives a host the files of an attempt that ended.
-func (l *lab) ran(host, id, out, stderr string) {
+// addEnded gives a host the files of an attempt that ended.
+func (l *lab) addEnded(host, id, out, stderr string) {
 	l.has[host+" "+id+".out"], l.has[host+" "+id+".err"] = out, stderr
 	c := l.claim(host, id)
 	l.has[host+" "+id+".status"] = string(c.EncodeFinished(1, jobs.Outcome{}))
@@ -152,10 +152,10 @@ func (l *lab) files() (names []string) {
 // hosts, and that local files are not requested again (X2).
 func TestOutputsAreCopiedOnce(t *testing.T) {
 	l := newLab(t)
-	l.ran("far", "1.1", "acc=0.5\n", "")
-	l.ran("far", "2.1", strings.Repeat("0123456789abcde\n", 3*hosts.MaxChunk/16)+"end", "x")
-	l.ran("far2", "1.2", strings.Repeat("z", hosts.MaxChunk), "warning\n")
-	l.ran("far2", "5000.1", "", "")
+	l.addEnded("far", "1.1", "acc=0.5\n", "")
+	l.addEnded("far", "2.1", strings.Repeat("0123456789abcde\n", 3*hosts.MaxChunk/16)+"end", "x")
+	l.addEnded("far2", "1.2", strings.Repeat("z", hosts.MaxChunk), "warning\n")
+	l.addEnded("far2", "5000.1", "", "")
 	b := &Fetcher{}
 	results, err := l.fetch(b)
 	if err != nil || len(results) != 2 || results[0].NumFetched != 2 || results[1].NumFetched != 2 || results[0].NumIncomplete+results[1].NumIncomplete+results[0].NumMissing != 0 {
@@ -182,7 +182,7 @@ func TestOutputsAreCopiedOnce(t *testing.T) {
 // copied again, and an incomplete file is.
 func TestKilledFetchIsResumed(t *testing.T) {
 	l := newLab(t)
-	l.ran("far", "1.1", "whole\n", "longer\n")
+	l.addEnded("far", "1.1", "whole\n", "longer\n")
 	write(t, l.run.Path(rundir.AttemptsDir, "000"), map[string]string{"1.1.out": "whole\n", "1.1.err": "long"})
 	b := &Fetcher{}
 	results, err := l.fetch(b)
@@ -200,19 +200,19 @@ func TestKilledFetchIsResumed(t *testing.T) {
 // (promise 5).
 func TestFaultsOfAHostAffectOnlyIt(t *testing.T) {
 	l := newLab(t)
-	l.ran("far", "1.1", "good\n", "")
-	l.ran("far", "2.1", "removed\n", "")
+	l.addEnded("far", "1.1", "good\n", "")
+	l.addEnded("far", "2.1", "removed\n", "")
 	delete(l.has, "far 2.1.out")
-	l.ran("far", "3.1", "odd\n", "")
+	l.addEnded("far", "3.1", "odd\n", "")
 	l.errs["far 3.1.err"] = errors.New("far: not an ordinary file")
-	l.ran("far", "4.1", "lost\n", "")
+	l.addEnded("far", "4.1", "lost\n", "")
 	lost, other := l.claim("far", "4.1"), l.claim("far2", "6.1")
 	l.has["far 4.1.status"] = string(lost.Encode())
-	l.ran("far", "5.1", "damaged\n", "")
+	l.addEnded("far", "5.1", "damaged\n", "")
 	l.has["far 5.1.status"] = strings.Repeat("x", attempts.StatusBytes)
-	l.ran("far", "6.1", "another's\n", "")
+	l.addEnded("far", "6.1", "another's\n", "")
 	l.has["far 6.1.status"] = string(other.EncodeFinished(1, jobs.Outcome{}))
-	l.ran("gone", "7.1", "unreachable\n", "")
+	l.addEnded("gone", "7.1", "unreachable\n", "")
 	l.errs["gone"] = &hosts.Error{Host: "gone", Class: hosts.Unreachable, Err: errors.New("no route")}
 	results, err := l.fetch(&Fetcher{})
 	if err != nil || len(results) != 2 {
@@ -241,10 +241,10 @@ func TestFaultsOfAHostAffectOnlyIt(t *testing.T) {
 // a file that grows or shrinks. A file that is too large affects only itself.
 func TestFalseSizesDoNotFillTheDisk(t *testing.T) {
 	l := newLab(t)
-	l.ran("far", "1.1", "small", "")
-	l.ran("far", "2.1", strings.Repeat("x", 5000), "")
-	l.ran("grows", "3.1", strings.Repeat("g", hosts.MaxChunk+10), "")
-	l.ran("shrinks", "4.1", strings.Repeat("s", 2*hosts.MaxChunk), "")
+	l.addEnded("far", "1.1", "small", "")
+	l.addEnded("far", "2.1", strings.Repeat("x", 5000), "")
+	l.addEnded("grows", "3.1", strings.Repeat("g", hosts.MaxChunk+10), "")
+	l.addEnded("shrinks", "4.1", strings.Repeat("s", 2*hosts.MaxChunk), "")
 	size := map[string]int64{}
 	b := &Fetcher{Run: l.run, Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}
 	b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
@@ -301,7 +301,7 @@ func TestPartialCopyOfARunningAttempt(t *testing.T) {
 		if p.File == jobs.FileOut {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			l.ran("far", "1.1", "half\nand all\n", "")
+			l.addEnded("far", "1.1", "half\nand all\n", "")
 		}
 		return data, n, err
 	}
@@ -318,8 +318,8 @@ func TestPartialCopyOfARunningAttempt(t *testing.T) {
 // space separately, so that the reserve for other users of the disk is kept.
 func TestFetchReservesSpace(t *testing.T) {
 	l := newLab(t)
-	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
-	l.ran("far2", "2.1", strings.Repeat("y", 3*hosts.MaxChunk), "")
+	l.addEnded("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
+	l.addEnded("far2", "2.1", strings.Repeat("y", 3*hosts.MaxChunk), "")
 	plan := l.plan()
 	synctest.Test(t, func(t *testing.T) {
 		b := &Fetcher{Run: l.run, Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}
@@ -349,8 +349,8 @@ func TestFetchReservesSpace(t *testing.T) {
 func TestFewLargeFilesAreCopiedAtATime(t *testing.T) {
 	l := newLab(t)
 	for i := 1; i <= 10; i++ {
-		l.ran("far", fmt.Sprintf("%d.1", i), strings.Repeat("x", largeBytes+1), "")
-		l.ran("far2", fmt.Sprintf("%d.1", 20+i), strings.Repeat("y", largeBytes), "")
+		l.addEnded("far", fmt.Sprintf("%d.1", i), strings.Repeat("x", largeBytes+1), "")
+		l.addEnded("far2", fmt.Sprintf("%d.1", 20+i), strings.Repeat("y", largeBytes), "")
 	}
 	plan := l.plan()
 	synctest.Test(t, func(t *testing.T) {
@@ -393,9 +393,9 @@ func TestFewLargeFilesAreCopiedAtATime(t *testing.T) {
 // left, and the error names the disk.
 func TestFullDiskLeavesNoPartialFile(t *testing.T) {
 	l := newLab(t)
-	l.ran("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
+	l.addEnded("far", "1.1", strings.Repeat("x", 3*hosts.MaxChunk), "")
 	for i := 2; i < 40; i++ {
-		l.ran("far2", fmt.Sprintf("%d.1", i), "y", "")
+		l.addEnded("far2", fmt.Sprintf("%d.1", i), "y", "")
 	}
 	plan := l.plan()
 	synctest.Test(t, func(t *testing.T) {
@@ -435,7 +435,7 @@ func TestFileIsCompleteOrMissing(t *testing.T) {
 	for n := 1; ; n++ {
 		errno := []syscall.Errno{syscall.EIO, syscall.ENOSPC}[n%2]
 		l := newLab(t)
-		l.ran("far", "1.1", "output\n", "error\n")
+		l.addEnded("far", "1.1", "output\n", "error\n")
 		d := &disktest.Disk{}
 		l.run.Disk = d
 		d.FailAt(n, errno, true)
@@ -468,7 +468,7 @@ func TestFileIsCompleteOrMissing(t *testing.T) {
 // TestInterruptEndsAFetchAtOnce checks that an interrupt ends a fetch at once with an error.
 func TestInterruptEndsAFetchAtOnce(t *testing.T) {
 	l := newLab(t)
-	l.ran("far", "1.1", "output\n", "")
+	l.addEnded("far", "1.1", "output\n", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	results, err := (&Fetcher{Run: l.run, Read: l.read}).Fetch(ctx, l.plan())

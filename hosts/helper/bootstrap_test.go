@@ -22,8 +22,8 @@ import (
 	"dcs-tui/hosts/link"
 )
 
-// far is a host for tests: a shell of this machine with its own HOME.
-type far struct {
+// shellHost is a host for tests: a shell of this machine with its own HOME.
+type shellHost struct {
 	t     testing.TB
 	home  string
 	base  string   // the only location before work_dir
@@ -35,15 +35,15 @@ type far struct {
 	log []string
 }
 
-func newFar(t *testing.T) *far {
+func newShellHost(t *testing.T) *shellHost {
 	dir := t.TempDir()
-	f := &far{t: t, home: filepath.Join(dir, "home"), base: filepath.Join(dir, "base"), shell: `exec "$@"`}
+	f := &shellHost{t: t, home: filepath.Join(dir, "home"), base: filepath.Join(dir, "base"), shell: `exec "$@"`}
 	must(t, os.Mkdir(f.home, 0o700))
 	return f
 }
 
 // install gives the host the helper, so that nothing is sent.
-func (f *far) install() *far {
+func (f *shellHost) install() *shellHost {
 	own, err := ownBinary()
 	must(f.t, err)
 	bin := filepath.Join(f.base, "bin")
@@ -56,7 +56,7 @@ func (f *far) install() *far {
 }
 
 // Open creates the link: env VARIABLES sh -c SHELL sh /bin/sh -c BOOTSTRAP.
-func (f *far) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
+func (f *shellHost) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
 	argv := append([]string{"env", "HOME=" + f.home}, f.env...)
 	return wrapped{link.NewLocal(h.Name, nil, append(argv, "/bin/sh", "-c", f.shell, "sh")...), f.wrap}, nil
 }
@@ -76,7 +76,7 @@ func (w wrapped) Start(ctx context.Context, command string) (hosts.Stream, error
 	return s, err
 }
 
-func (f *far) connector() *Connector {
+func (f *shellHost) connector() *Connector {
 	return New(Options{Opener: f, Bases: f.base, Log: func(host, line string) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -84,14 +84,14 @@ func (f *far) connector() *Connector {
 	}})
 }
 
-func (f *far) connect(c *Connector) (hosts.Worker, error) {
+func (f *shellHost) connect(c *Connector) (hosts.Worker, error) {
 	ctx, cancel := context.WithTimeout(f.t.Context(), 2*time.Minute)
 	defer cancel()
 	return c.Connect(ctx, &hosts.Host{Name: "melon4", Link: "local"}, &hosts.Open{Run: "r1", Host: "melon4", Cwd: "/data"})
 }
 
 // mustServe connects, pings, says goodbye, and returns the hello.
-func (f *far) mustServe(c *Connector) *hosts.Hello {
+func (f *shellHost) mustServe(c *Connector) *hosts.Hello {
 	f.t.Helper()
 	w, err := f.connect(c)
 	must(f.t, err)
@@ -133,7 +133,7 @@ func TestBootstrapWorksInEveryLoginShell(t *testing.T) {
 			if _, err := exec.LookPath(strings.Fields(c.name)[0]); err != nil {
 				t.Skip("LEFT OUT: ", err)
 			}
-			f := newFar(t)
+			f := newShellHost(t)
 			f.shell = c.shell
 			for name, text := range map[string]string{
 				"noise": noise, "rc": `cat "$HOME/noise"`, ".tcshrc": "cat ~/noise\nset history=100\n",
@@ -166,7 +166,7 @@ func TestBootstrapWorksInEveryLoginShell(t *testing.T) {
 
 // TestUmaskIsPutBack checks that a child of the bootstrap runs with the umask of the login shell.
 func TestUmaskIsPutBack(t *testing.T) {
-	f := newFar(t).install()
+	f := newShellHost(t).install()
 	f.shell = `umask 027; exec "$@"`
 	if h := f.mustServe(f.connector()); h.BootID != "0027" {
 		t.Errorf("the helper's umask is %s, want 0027", h.BootID)
@@ -205,7 +205,7 @@ func TestUselessLoginShells(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFar(t)
+			f := newShellHost(t)
 			f.shell = c.shell
 			_, err := f.connect(f.connector())
 			if err == nil || hosts.ClassOf(err) != c.class || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "melon4: ") {
@@ -234,7 +234,7 @@ func TestHelpersThatCannotServe(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()
-			f := newFar(t).install()
+			f := newShellHost(t).install()
 			f.env = []string{"DCS_FAKE=" + c.how}
 			_, err := f.connect(f.connector())
 			if err == nil || hosts.ClassOf(err) != c.class || !strings.Contains(err.Error(), c.want) {
@@ -256,7 +256,7 @@ func TestHelpersThatCannotServe(t *testing.T) {
 func TestCrashedHelperEndsTheReports(t *testing.T) {
 	for how, want := range map[string]string{"panics": "panic: the helper is broken", "aborts": "SIGABRT: abort"} {
 		t.Run(how, func(t *testing.T) {
-			f := newFar(t).install()
+			f := newShellHost(t).install()
 			f.env = []string{"DCS_FAKE=" + how}
 			w, err := f.connect(f.connector())
 			must(t, err)
@@ -281,12 +281,12 @@ func TestCrashedHelperEndsTheReports(t *testing.T) {
 
 // startingWith returns a host whose bash reads rc as its startup file, and a counter of the bytes
 // sent to it.
-func startingWith(t *testing.T, rc string) (*far, *counter) {
+func startingWith(t *testing.T, rc string) (*shellHost, *counter) {
 	t.Helper()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("LEFT OUT: ", err)
 	}
-	f, sent := newFar(t).install(), &counter{}
+	f, sent := newShellHost(t).install(), &counter{}
 	f.shell = `BASH_ENV="$HOME/rc" exec bash -c "$3"`
 	f.wrap = func(s hosts.Stream) hosts.Stream { return tapped{s, sent} }
 	file(t, filepath.Join(f.home, "rc"), rc)

@@ -19,12 +19,12 @@ import (
 )
 
 // connectVia connects with the given kind of link and work_dir.
-func (f *far) connectVia(c *Connector, link, workDir string) (hosts.Worker, error) {
+func (f *shellHost) connectVia(c *Connector, link, workDir string) (hosts.Worker, error) {
 	return c.Connect(f.t.Context(), &hosts.Host{Name: "melon4", Link: link, WorkDir: workDir}, &hosts.Open{Run: "r1", Host: "melon4"})
 }
 
 // runsFrom connects, hangs up, and returns the directory from which the helper ran.
-func (f *far) runsFrom(c *Connector, link, workDir string) string {
+func (f *shellHost) runsFrom(c *Connector, link, workDir string) string {
 	f.t.Helper()
 	w, err := f.connectVia(c, link, workDir)
 	must(f.t, err)
@@ -37,7 +37,7 @@ func (f *far) runsFrom(c *Connector, link, workDir string) string {
 }
 
 // tools creates a PATH with only the named programs.
-func (f *far) tools(names ...string) string {
+func (f *shellHost) tools(names ...string) string {
 	f.t.Helper()
 	dir := f.t.TempDir()
 	for _, n := range names {
@@ -55,7 +55,7 @@ func TestWhatHostsNeed(t *testing.T) {
 	need := []string{"sh", "env", "uname", "id", "mkdir", "chmod", "wc", "rm", "find", "head", "cat", "dd", "mv"}
 	for _, name := range []string{"plain", "gzip", "old timeout"} {
 		t.Run(name, func(t *testing.T) {
-			f := newFar(t)
+			f := newShellHost(t)
 			dir := f.tools(need...)
 			switch name {
 			case "gzip":
@@ -113,7 +113,7 @@ func TestDamagedUploadIsDetected(t *testing.T) {
 	must(t, err)
 	for name, at := range map[string]int64{"header": 300, "code": own.size / 2, "end": own.size} {
 		t.Run(name, func(t *testing.T) {
-			f := newFar(t)
+			f := newShellHost(t)
 			f.wrap = func(s hosts.Stream) hosts.Stream { return tapped{s, &counter{spoil: at}} }
 			_, err := f.connectVia(f.connector(), "local", "/dev/null/work")
 			if err == nil || hosts.ClassOf(err) != hosts.Broken || !strings.Contains(err.Error(), "arrived damaged") {
@@ -171,7 +171,7 @@ func TestUnusablePlacesAreSkipped(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFar(t)
+			f := newShellHost(t)
 			f.env = []string{"LC_ALL=C"}
 			c.make(t, f.base)
 			conn := f.connector()
@@ -193,7 +193,7 @@ func TestUnusablePlacesAreSkipped(t *testing.T) {
 // TestPlaceIsStable checks the order of locations, so that a host keeps its spool: first the
 // location that holds the spool of this run, then one that already has the binary, then the others.
 func TestPlaceIsStable(t *testing.T) {
-	f := newFar(t)
+	f := newShellHost(t)
 	conn := f.connector()
 	work := filepath.Join(f.home, "work")
 	if err := os.WriteFile(f.base, nil, 0o600); err != nil { // unusable at first
@@ -216,7 +216,7 @@ func TestPlaceIsStable(t *testing.T) {
 // it, is replaced. Files that interrupted senders left long ago are removed, and so are versions
 // that nobody has used for a month. Files in use stay.
 func TestCutCopyIsReplaced(t *testing.T) {
-	f := newFar(t)
+	f := newShellHost(t)
 	own, err := ownBinary()
 	must(t, err)
 	bin := filepath.Join(f.base, "bin")
@@ -237,7 +237,7 @@ func TestCutCopyIsReplaced(t *testing.T) {
 // time do not disturb each other.
 func TestConcurrentDeploysDoNotDisturbEachOther(t *testing.T) {
 	polltest.Long(t)
-	f := newFar(t)
+	f := newShellHost(t)
 	var wg sync.WaitGroup
 	for range 4 {
 		c := f.connector()
@@ -252,7 +252,7 @@ func TestConcurrentDeploysDoNotDisturbEachOther(t *testing.T) {
 // TestWorkDirWithLineBreak checks that a work_dir that contains a line break is refused on this
 // side, and that the error names the host.
 func TestWorkDirWithLineBreak(t *testing.T) {
-	f := newFar(t)
+	f := newShellHost(t)
 	_, err := f.connectVia(f.connector(), "local", "/a\n/b")
 	var e *hosts.Error
 	if !errors.As(err, &e) || e.Class != hosts.Misconfigured || e.Host != "melon4" || !strings.Contains(err.Error(), "work_dir") {
@@ -296,7 +296,7 @@ func TestOtherMachineIsRefusedWithABuildCommand(t *testing.T) {
 		{"Darwin arm64", "only Linux hosts can be used"},
 	} {
 		t.Run(c.uname, func(t *testing.T) {
-			f := newFar(t)
+			f := newShellHost(t)
 			dir, beside := t.TempDir(), t.TempDir()
 			file(t, filepath.Join(dir, "uname"), "#!/bin/sh\necho "+c.uname)
 			f.env = []string{"PATH=" + dir + ":" + os.Getenv("PATH")}

@@ -76,9 +76,9 @@ func begin(t *testing.T, h *hosts.Host, command string) hosts.Stream {
 	return s
 }
 
-// through runs command over a new link to h, and returns its output and the error of
+// runOnNewLink runs command over a new link to h, and returns its output and the error of
 // Wait.
-func through(t *testing.T, h *hosts.Host, command string) (string, error) {
+func runOnNewLink(t *testing.T, h *hosts.Host, command string) (string, error) {
 	t.Helper()
 	s := begin(t, h, command)
 	out, err := io.ReadAll(s)
@@ -91,7 +91,7 @@ func through(t *testing.T, h *hosts.Host, command string) (string, error) {
 // arrives checks that special arrives unchanged over a new link to h.
 func arrives(t *testing.T, h *hosts.Host) {
 	t.Helper()
-	if out, err := through(t, h, special); out != specialOut || err != nil {
+	if out, err := runOnNewLink(t, h, special); out != specialOut || err != nil {
 		t.Errorf("got  %s (%v)\nwant %s", out, err, specialOut)
 	}
 }
@@ -203,7 +203,7 @@ func TestWhySSHFailed(t *testing.T) {
 			h := sshTo(t, s, nil, nil)
 			// ssh uses the first value of an option.
 			h.Command = append([]string{"ssh"}, append(c.options, h.Command[1:]...)...)
-			_, err := through(t, h, "true")
+			_, err := runOnNewLink(t, h, "true")
 			if err == nil || hosts.ClassOf(err) != c.class || !strings.HasPrefix(err.Error(), "ws1: ssh says: ") {
 				t.Fatalf("%v (%v)", err, hosts.ClassOf(err))
 			}
@@ -227,7 +227,7 @@ func TestExitStatusOfTheCommand(t *testing.T) {
 		"echo 'some trouble' >&2; exit 255":                                                255,
 		"echo 'git@example.org: Permission denied (publickey).' >&2; echo ready; exit 255": 255,
 	} {
-		_, err := through(t, sshTo(t, s, nil, nil), command)
+		_, err := runOnNewLink(t, sshTo(t, s, nil, nil), command)
 		if want := (&hosts.ExitError{Code: code}); err == nil || err.Error() != want.Error() {
 			t.Errorf("%s: got %v, want %v", command, err, want)
 		}
@@ -256,13 +256,13 @@ func TestSSHAsksNobody(t *testing.T) {
 	t.Setenv("DISPLAY", ":99")
 	t.Setenv("SSH_ASKPASS", askpass)
 	t.Setenv("SSH_ASKPASS_REQUIRE", "force")
-	if _, err := through(t, sshTo(t, s, nil, nil), "true"); hosts.ClassOf(err) != hosts.Denied {
+	if _, err := runOnNewLink(t, sshTo(t, s, nil, nil), "true"); hosts.ClassOf(err) != hosts.Denied {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(asked); err == nil {
 		t.Error("it asked for the passphrase")
 	}
-	if out, err := through(t, commandTo("sh", "-c", `(: < /dev/tty) 2>/dev/null && echo "there is a terminal"; true`), ""); out != "" || err != nil {
+	if out, err := runOnNewLink(t, commandTo("sh", "-c", `(: < /dev/tty) 2>/dev/null && echo "there is a terminal"; true`), ""); out != "" || err != nil {
 		t.Errorf("%s%v", out, err)
 	}
 }

@@ -278,7 +278,7 @@ func TestHostIsRefusedWithoutSSH(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refuses(t, c, named("m"), "a", "install the OpenSSH client")
+	refuses(t, c, hostNamed("m"), "a", "install the OpenSSH client")
 }
 
 // TestDeviceAsAFileIsRefused checks that a path that is not a file, such as a device without an
@@ -379,7 +379,7 @@ func TestSSHThatHangs(t *testing.T) {
 	defer alive.Close()
 	c, _ := fakeSSH(t, "", "exec 3>"+fifo+"; sleep 1000 & sleep 1000")
 	c.timeout = 200 * time.Millisecond
-	refuses(t, c, named("m"), "m", "did not answer within 200ms")
+	refuses(t, c, hostNamed("m"), "m", "did not answer within 200ms")
 	// The pipe ends when the last of these processes ends. The deadline only ends a failing test.
 	if err := alive.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
@@ -399,7 +399,7 @@ func TestSSHThatFails(t *testing.T) {
 	} {
 		c, log := fakeSSH(t, "", script)
 		for range 2 {
-			refuses(t, c, named("m"), "m", want)
+			refuses(t, c, hostNamed("m"), "m", want)
 		}
 		if n := len(log()); (n == 1) != strings.Contains(want, "says") {
 			t.Errorf("%q: asked %d times", script, n)
@@ -409,7 +409,7 @@ func TestSSHThatFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refuses(t, c, named("m"), "a", "/nonexistent/ssh")
+	refuses(t, c, hostNamed("m"), "a", "/nonexistent/ssh")
 }
 
 // TestKnownHostsWithBlanks checks file names with blanks in a list that ssh prints without quotes.

@@ -59,13 +59,13 @@ func refuses(t *testing.T, c *SSHConfig, h *hosts.Host, address string, words ..
 	}
 }
 
-func named(name string) *hosts.Host { return &hosts.Host{Name: name, Link: "ssh"} }
+func hostNamed(name string) *hosts.Host { return &hosts.Host{Name: name, Link: "ssh"} }
 
 // TestHostWithoutConfiguration checks that, with no configuration at all, a host is resolved as
 // `ssh NAME` resolves it.
 func TestHostWithoutConfiguration(t *testing.T) {
 	c := config(t, "")
-	got, warnings, err := c.Resolve(named("melon4"), "melon4")
+	got, warnings, err := c.Resolve(hostNamed("melon4"), "melon4")
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
@@ -173,7 +173,7 @@ func TestIncludeIsPartOfItsHost(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "loop")
 	write(t, file, "Include "+file+"\nInclude "+file+"\n")
-	refuses(t, config(t, "Include "+file+"\n"), named("a"), "a", "Too many recursive")
+	refuses(t, config(t, "Include "+file+"\n"), hostNamed("a"), "a", "Too many recursive")
 }
 
 // TestDirectivesWithoutSupportAreReportedOnce checks that a directive that we cannot honor for a
@@ -228,7 +228,7 @@ func TestDirectivesWithoutSupportAreReportedOnce(t *testing.T) {
 func TestProxyCommandIsRefused(t *testing.T) {
 	c := config(t, "Host melon4 gate\nProxyCommand corkscrew proxy 80 %h %p\nHost plum\nProxyJump gate\n")
 	for name, about := range map[string]string{"melon4": "", "plum": "gateway gate: "} {
-		refuses(t, c, named("m"), name, about+"ProxyCommand in the ssh configuration is not supported", useSSH)
+		refuses(t, c, hostNamed("m"), name, about+"ProxyCommand in the ssh configuration is not supported", useSSH)
 	}
 	for _, jump := range [][]string{{}, {"other"}} { // the inventory has precedence
 		if _, _, err := c.Resolve(&hosts.Host{Name: "m", Jump: jump}, "melon4"); err != nil {
@@ -241,9 +241,9 @@ func TestProxyCommandIsRefused(t *testing.T) {
 // gateways is an error with advice.
 func TestWarningsOfAGateway(t *testing.T) {
 	c := config(t, "Host gate\nBindAddress 1.2.3.4\nHost *\nProxyJump gate\n")
-	refuses(t, c, named("m"), "m", "ProxyJump none") // gate jumps through gate
+	refuses(t, c, hostNamed("m"), "m", "ProxyJump none") // gate jumps through gate
 	c = config(t, "Host gate\nBindAddress 1.2.3.4\nHost !gate *\nProxyJump gate\n")
-	_, w, err := c.Resolve(named("m"), "m")
+	_, w, err := c.Resolve(hostNamed("m"), "m")
 	if err != nil || len(w) != 1 || !strings.HasPrefix(w[0], "gateway gate: BindAddress") {
 		t.Errorf("%v, %v", w, err)
 	}
@@ -263,7 +263,7 @@ func TestInvalidValueStopsTheHost(t *testing.T) {
 		"ProxyJump a,,b":      `Invalid ProxyJump "a,,b"`,
 		"Ciphers rot13":       "Bad SSH2 cipher spec 'rot13'",
 	} {
-		refuses(t, config(t, "Host m\n"+text+"\n"), named("m"), "m", want)
+		refuses(t, config(t, "Host m\n"+text+"\n"), hostNamed("m"), "m", want)
 	}
 	for _, alias := range []string{"", "@", "a@", "-oProxyCommand=x", "a b", "a:0", "ssh://"} {
 		if got, _, err := resolveAlias(config(t, ""), alias); err == nil {
@@ -271,7 +271,7 @@ func TestInvalidValueStopsTheHost(t *testing.T) {
 		}
 	}
 	for _, address := range []string{"", "-oProxyCommand=x", "a b", "a\x00b"} {
-		refuses(t, config(t, ""), named("m"), address)
+		refuses(t, config(t, ""), hostNamed("m"), address)
 	}
 }
 
@@ -309,7 +309,7 @@ Host rest
 			t.Errorf("%s: %v, %v", alias, got, err)
 		}
 	}
-	refuses(t, c, named("m"), "nothing", "none of HostKeyAlgorithms sk-ssh-ed25519@openssh.com is supported")
+	refuses(t, c, hostNamed("m"), "nothing", "none of HostKeyAlgorithms sk-ssh-ed25519@openssh.com is supported")
 	got, _, err := resolveAlias(c, "rest")
 	if err != nil || len(got.Ciphers) != 2 || len(got.KexAlgorithms) != 1 || len(got.MACs) != 1 {
 		t.Errorf("%+v, %v", got, err)
@@ -373,9 +373,9 @@ Host oldest
 		}
 	}
 	for _, alias := range []string{"loop1", "self"} {
-		refuses(t, c, named("m"), alias, "loop of gateways")
+		refuses(t, c, hostNamed("m"), alias, "loop of gateways")
 	}
-	refuses(t, c, named("m"), "older", "ProxyCommand") // of another kind
+	refuses(t, c, hostNamed("m"), "older", "ProxyCommand") // of another kind
 	nat := &hosts.Host{Name: "inside", Port: 2201, Jump: []string{"nat.example.org:2200"}}
 	if got, _, err := c.Resolve(nat, "nat.example.org"); err != nil || len(got.Jumps) != 1 || got.Jumps[0].Port != 2200 {
 		t.Errorf("a gateway at the same address with another port: %+v, %v", got, err)

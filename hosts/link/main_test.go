@@ -48,8 +48,8 @@ func read(t *testing.T, file string) string {
 	return string(b)
 }
 
-// patient returns a context that ends only if the test is stuck.
-func patient(t testing.TB) context.Context {
+// contextUnlessStuck returns a context that ends only if the test is stuck.
+func contextUnlessStuck(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
@@ -58,17 +58,17 @@ func patient(t testing.TB) context.Context {
 // dial opens a link to target. It is closed at the end of the test, if not before.
 func dial(t testing.TB, o *SSHOpener, target *Target) hosts.Link {
 	t.Helper()
-	l, err := o.dialTarget(patient(t), "melon4", target)
+	l, err := o.dialTarget(contextUnlessStuck(t), "melon4", target)
 	must(t, err)
 	t.Cleanup(func() { l.Close() })
 	return l
 }
 
-// dialAgain is dial that repeats itself while the host is unreachable. It returns nil after any other
-// error.
+// dialAgain is dial that repeats itself while the host is unreachable. It returns nil after any
+// other error.
 func dialAgain(t *testing.T, o *SSHOpener, target *Target) hosts.Link {
 	for {
-		l, err := o.dialTarget(patient(t), "melon4", target)
+		l, err := o.dialTarget(contextUnlessStuck(t), "melon4", target)
 		if err == nil {
 			t.Cleanup(func() { l.Close() })
 			return l
@@ -85,7 +85,7 @@ func dialMany(t *testing.T, n int, o *SSHOpener, target *Target) {
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
-			l, err := o.dialTarget(patient(t), "melon4", target)
+			l, err := o.dialTarget(contextUnlessStuck(t), "melon4", target)
 			if err != nil {
 				t.Error(err)
 				return
@@ -99,7 +99,7 @@ func dialMany(t *testing.T, n int, o *SSHOpener, target *Target) {
 // start starts a command.
 func start(t testing.TB, l hosts.Link, command string) hosts.Stream {
 	t.Helper()
-	s, err := l.Start(patient(t), command)
+	s, err := l.Start(contextUnlessStuck(t), command)
 	must(t, err)
 	return s
 }
@@ -128,7 +128,7 @@ func run(t *testing.T, l hosts.Link, command string) string {
 // mustFail opens a link that must fail and checks the class and the words of the error.
 func mustFail(t *testing.T, o *SSHOpener, target *Target, class hosts.Class, words ...string) {
 	t.Helper()
-	l, err := o.dialTarget(patient(t), "melon4", target)
+	l, err := o.dialTarget(contextUnlessStuck(t), "melon4", target)
 	if err == nil {
 		l.Close()
 		t.Fatal("the link was opened")

@@ -25,8 +25,8 @@ func gatewayTarget(s *hosttest.SSHD, name string) *Target {
 	return t
 }
 
-// behind returns the target of a server behind gateways.
-func behind(s *hosttest.SSHD, gateways ...*Target) *Target {
+// targetBehind returns the target of a server behind gateways.
+func targetBehind(s *hosttest.SSHD, gateways ...*Target) *Target {
 	t := target(s)
 	t.Jumps = gateways
 	return t
@@ -44,8 +44,8 @@ func logins(t *testing.T, s *hosttest.SSHD) int {
 func TestGatewaysAreDialedThrough(t *testing.T) {
 	lab := newLab(t)
 	o := NewSSH(SSHOptions{})
-	far := behind(lab.host, gatewayTarget(lab.outer, "outer"), gatewayTarget(lab.inner, "inner"))
-	near := behind(lab.inner, far.Jumps[0])
+	far := targetBehind(lab.host, gatewayTarget(lab.outer, "outer"), gatewayTarget(lab.inner, "inner"))
+	near := targetBehind(lab.inner, far.Jumps[0])
 
 	links := make([]hosts.Link, 12)
 	var wg sync.WaitGroup
@@ -56,7 +56,7 @@ func TestGatewaysAreDialedThrough(t *testing.T) {
 				tg = near
 			}
 			var err error
-			if links[i], err = o.dialTarget(patient(t), "melon4", tg); err != nil {
+			if links[i], err = o.dialTarget(contextUnlessStuck(t), "melon4", tg); err != nil {
 				t.Error(err)
 			}
 		})
@@ -68,7 +68,7 @@ func TestGatewaysAreDialedThrough(t *testing.T) {
 		if out := run(t, l, "echo here"); out != "here\n" {
 			t.Errorf("got %q", out)
 		}
-		if err := l.KeepAlive(patient(t)); err != nil {
+		if err := l.KeepAlive(contextUnlessStuck(t)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -93,18 +93,18 @@ func TestGatewaysAreDialedThrough(t *testing.T) {
 // with its class.
 func TestFaultOfAGatewayIsReportedForIt(t *testing.T) {
 	lab := newLab(t)
-	tg := behind(lab.host, gatewayTarget(lab.outer, "gate"))
+	tg := targetBehind(lab.host, gatewayTarget(lab.outer, "gate"))
 	o := NewSSH(SSHOptions{})
 
 	t.Run("wrong key", func(t *testing.T) {
 		gw := gatewayTarget(lab.outer, "gate")
 		gw.IdentityFiles = []string{newKey(t, "ed25519", "")}
-		mustFail(t, o, behind(lab.host, gw), hosts.Denied, "gateway gate: ", "refuses every key")
+		mustFail(t, o, targetBehind(lab.host, gw), hosts.Denied, "gateway gate: ", "refuses every key")
 	})
 	t.Run("unknown host key", func(t *testing.T) {
 		gw := gatewayTarget(lab.outer, "gate")
 		gw.KnownHosts = nil
-		mustFail(t, o, behind(lab.host, gw), hosts.HostKey, "gateway gate: ", "not known in any file")
+		mustFail(t, o, targetBehind(lab.host, gw), hosts.HostKey, "gateway gate: ", "not known in any file")
 	})
 	t.Run("host off", func(t *testing.T) {
 		lab.host.Stop()
@@ -118,7 +118,7 @@ func TestFaultOfAGatewayIsReportedForIt(t *testing.T) {
 	})
 	t.Run("no forwarding", func(t *testing.T) {
 		strict := hosttest.StartSSHD(t, hosttest.Options{With: lab.outer, Config: []string{"AllowTcpForwarding no"}})
-		mustFail(t, o, behind(lab.host, gatewayTarget(strict, "strict")), hosts.Misconfigured, "gateway strict does not let us through", "AllowTcpForwarding")
+		mustFail(t, o, targetBehind(lab.host, gatewayTarget(strict, "strict")), hosts.Misconfigured, "gateway strict does not let us through", "AllowTcpForwarding")
 	})
 	t.Run("host key behind it", func(t *testing.T) {
 		tg := *tg
@@ -134,13 +134,13 @@ func TestFaultOfAGatewayIsReportedForIt(t *testing.T) {
 // the next link makes a new connection.
 func TestDeadGatewayEndsItsLinks(t *testing.T) {
 	lab := newLab(t)
-	tg := behind(lab.host, gatewayTarget(lab.outer, "gate"))
+	tg := targetBehind(lab.host, gatewayTarget(lab.outer, "gate"))
 	o := NewSSH(SSHOptions{})
 	l := dial(t, o, tg)
 	lab.outer.Drop()
 	l.(*sshLink).conn.client.Wait()
 	l.(*sshLink).conn.gateway.conn.client.Wait()
-	checkError(t, l.KeepAlive(patient(t)), hosts.Unreachable, "lost")
+	checkError(t, l.KeepAlive(contextUnlessStuck(t)), hosts.Unreachable, "lost")
 	// A separate goroutine removes the dead connection.
 	if next := dialAgain(t, o, tg); next != nil {
 		run(t, next, "true")
@@ -151,7 +151,7 @@ func TestDeadGatewayEndsItsLinks(t *testing.T) {
 // has a limit, closing a link through it returns, and the gateway is given up after that.
 func TestHungGatewayBlocksNobody(t *testing.T) {
 	lab := newLab(t)
-	tg := behind(lab.host, gatewayTarget(lab.outer, "gate"))
+	tg := targetBehind(lab.host, gatewayTarget(lab.outer, "gate"))
 	o := NewSSH(SSHOptions{})
 	l := dial(t, o, tg)
 	st := start(t, l, "exec cat")

@@ -173,8 +173,8 @@ func TestUnknownKeyIsRecordedOnRequest(t *testing.T) {
 }
 
 // TestKnownHostsIsAFile checks that a file of host keys that may have no end is refused. /dev/null
-// holds no keys. Accept-new fails if known_hosts cannot be written: otherwise, every key would always
-// be new.
+// holds no keys. Accept-new fails if known_hosts cannot be written: otherwise, every key would
+// always be new.
 func TestKnownHostsIsAFile(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	tg := target(s)

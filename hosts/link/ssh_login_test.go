@@ -107,8 +107,8 @@ func TestPassphraseIsRequestedOnce(t *testing.T) {
 	}
 }
 
-// lockedKey makes a key with the passphrase "sesam", which the server accepts: an ed25519 key, or an
-// RSA key in the old PEM format, in which the public half cannot be read without the passphrase.
+// lockedKey makes a key with the passphrase "sesam", which the server accepts: an ed25519 key, or
+// an RSA key in the old PEM format, in which the public half cannot be read without the passphrase.
 func lockedKey(t *testing.T, s *hosttest.SSHD, kind string) string {
 	t.Helper()
 	key := newKey(t, strings.Fields(kind)[0], "sesam")
@@ -156,7 +156,7 @@ func TestPassphraseAndContext(t *testing.T) {
 			key := lockedKey(t, s, kind)
 			tg := target(s)
 			tg.IdentityFiles = []string{key}
-			ctx, cancel := context.WithCancel(patient(t))
+			ctx, cancel := context.WithCancel(contextUnlessStuck(t))
 			answer := make(chan struct{})
 			o := NewSSH(SSHOptions{Prompt: func(string) ([]byte, error) {
 				cancel()

@@ -76,7 +76,7 @@ func TestNetworkFaultsAreUnreachable(t *testing.T) {
 	t.Run("says nothing, and the caller gives up", func(t *testing.T) {
 		connected := make(chan struct{})
 		tg := listen(t, func(c net.Conn) { close(connected); io.Copy(io.Discard, c) })
-		ctx, cancel := context.WithCancel(patient(t))
+		ctx, cancel := context.WithCancel(contextUnlessStuck(t))
 		go func() { <-connected; cancel() }()
 		_, err := NewSSH(SSHOptions{}).dialTarget(ctx, "melon4", tg)
 		checkError(t, err, hosts.Unreachable, "canceled")
@@ -100,7 +100,7 @@ func TestFirstAddressThatAnswersIsUsed(t *testing.T) {
 	h := s.Host("melon4")
 	open := func(addresses ...string) error {
 		h.Addresses = addresses
-		l, err := o.Open(patient(t), h)
+		l, err := o.Open(contextUnlessStuck(t), h)
 		if err == nil {
 			l.Close()
 		}
@@ -162,11 +162,11 @@ func TestNamesAreResolvedAgain(t *testing.T) {
 	o := opener(t, s)
 	h := s.Host("melon4")
 	h.Addresses = []string{"melon4.test."}
-	_, err = o.Open(patient(t), h)
+	_, err = o.Open(contextUnlessStuck(t), h)
 	checkError(t, err, hosts.Unreachable, "refuses connections")
 	address.Store([]byte{127, 0, 0, 1})
 	write(t, s.KnownHosts, strings.ReplaceAll(read(t, s.KnownHosts), "127.0.0.1", "melon4.test."))
-	l, err := o.Open(patient(t), h)
+	l, err := o.Open(contextUnlessStuck(t), h)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,14 +249,14 @@ func TestCallsEndAtTheirLimitsIfAServerHangs(t *testing.T) {
 
 	// The server was only suspended.
 	s.Resume()
-	if err := l.KeepAlive(patient(t)); err != nil {
+	if err := l.KeepAlive(contextUnlessStuck(t)); err != nil {
 		t.Errorf("after it woke up: %v", err)
 	}
 
 	s.Pause()
 	ends := make(chan error)
-	go func() { ends <- l.KeepAlive(patient(t)) }()
-	go func() { _, err := l.Start(patient(t), "true"); ends <- err }()
+	go func() { ends <- l.KeepAlive(contextUnlessStuck(t)) }()
+	go func() { _, err := l.Start(contextUnlessStuck(t), "true"); ends <- err }()
 	go func() { _, err := st.Read(make([]byte, 1)); ends <- err }()
 	go func() { ends <- st.Wait() }()
 	go func() {
@@ -276,7 +276,7 @@ func TestCallsEndAtTheirLimitsIfAServerHangs(t *testing.T) {
 			if err == nil {
 				t.Error("a call on a cut link succeeded")
 			}
-		case <-patient(t).Done():
+		case <-contextUnlessStuck(t).Done():
 			t.Fatal("a call is stuck")
 		}
 	}
@@ -306,8 +306,8 @@ func TestLinkEndsWithItsServer(t *testing.T) {
 		t.Logf("read: %v", err)
 	}
 	checkError(t, st.Wait(), hosts.Unreachable, "before it was known")
-	checkError(t, l.KeepAlive(patient(t)), hosts.Unreachable, "lost")
-	_, err := l.Start(patient(t), "true")
+	checkError(t, l.KeepAlive(contextUnlessStuck(t)), hosts.Unreachable, "lost")
+	_, err := l.Start(contextUnlessStuck(t), "true")
 	checkError(t, err, hosts.Unreachable)
 }
 

@@ -73,7 +73,7 @@ func TestLaunchesContinueWithoutAStandby(t *testing.T) {
 		if !w.launches() {
 			t.Error("nothing is launched")
 		}
-		events := w.told()
+		events := w.allNotes()
 		if strings.Count(events, "warning: ") != 1 || !strings.Contains(events, "no standby dispatcher on B, which has a mirror of the run directory: the inventory") {
 			t.Errorf("the messages:\n%s", events)
 		}
@@ -93,7 +93,7 @@ func TestRunContinuesWithoutARefusedMirror(t *testing.T) {
 			if !w.launches() {
 				t.Error("nothing is launched")
 			}
-			events := w.told()
+			events := w.allNotes()
 			if !cut && !strings.Contains(events, "on B is removed, and the run is not protected any more: jobs send files") ||
 				strings.Count(events, "launches and results wait") != 1 {
 				t.Errorf("the messages:\n%s", events)
@@ -126,7 +126,7 @@ func TestEndDoesNotDependOnTheMirror(t *testing.T) {
 			if took := time.Since(began); took > 15*time.Second || p.IsActive() {
 				t.Errorf("it took %s", took)
 			}
-			events := w.told()
+			events := w.allNotes()
 			if n := strings.Count(events, "its standby may continue the run"); n != c.said || strings.Contains(events, "no mirror on B") {
 				t.Errorf("after %s:\n%s", c.after, events)
 			}
@@ -147,7 +147,7 @@ func TestOutdatedStandbyEnds(t *testing.T) {
 		w.mu.Lock()
 		n := len(w.machines["B"].now.Load().watched)
 		w.mu.Unlock()
-		if events := w.told(); n != 0 || !strings.Contains(events, "B: the standby ends: "+ErrOutdated.Error()) {
+		if events := w.allNotes(); n != 0 || !strings.Contains(events, "B: the standby ends: "+ErrOutdated.Error()) {
 			t.Errorf("%d standbys watch on B:\n%s", n, events)
 		}
 	})

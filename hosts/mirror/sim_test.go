@@ -43,7 +43,7 @@ func TestSeeds(t *testing.T) {
 			later += w.later
 			w.mu.Unlock()
 			if t.Failed() {
-				t.Fatalf("seed %d:\n%s", seed, w.told())
+				t.Fatalf("seed %d:\n%s", seed, w.allNotes())
 			}
 		})
 		if t.Failed() {
@@ -182,8 +182,8 @@ func (w *world) note(format string, args ...any) {
 	w.events = append(w.events, fmt.Sprintf("%8.1f  ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// told returns all notes.
-func (w *world) told() string {
+// allNotes returns all notes.
+func (w *world) allNotes() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return strings.Join(w.events, "\n")

@@ -58,7 +58,7 @@ func BenchmarkSupervisorSleep0(b *testing.B) {
 	}
 	b.StopTimer()
 	b.ReportMetric(float64(b.N)/time.Since(began).Seconds(), "jobs/s")
-	f.bye()
+	f.endRun()
 	var ru syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &ru) == nil {
 		b.ReportMetric(float64(timeOf(ru.Utime)+timeOf(ru.Stime))/1e3/float64(b.N), "client-us/job")

@@ -109,7 +109,7 @@ func TestWaitingJobDoesNotSurviveAReboot(t *testing.T) {
 	f := w.startWith(1)
 	f.hold("1.1", "exit 0", job("2.1", "echo two"))
 	f.probe("2.1") // the whole launch is in the spool
-	f.kill9()
+	f.crash()
 	write(t, w.spool().path(fileBoot), "another\n")
 	g := w.startWith(1)
 	g.withdrawn("2.1")
@@ -164,7 +164,7 @@ func TestClaimPreventsSecondStart(t *testing.T) {
 	f.pending = nil
 	f.launch(j) // after its end
 	f.succeeds("17.2")
-	f.kill9()
+	f.crash()
 	g := w.start(w.open())
 	g.launch(j) // repeated through another helper
 	g.succeeds("17.2")
@@ -218,7 +218,7 @@ func TestLeaseRunsOut(t *testing.T) {
 	f := w.startWith(1)
 	f.hold("1.1", "exit 0", job("2.1", "echo ran > "+filepath.Join(w.runDir, "ran")))
 	f.probe("2.1") // the whole launch is in the spool
-	f.kill9()
+	f.crash()
 	w.control().word(ctlLease).Store(1) // only the helper sets it
 	w.release("1.1")
 	g := w.start(w.open())
@@ -305,7 +305,7 @@ func TestSecondHelperAdoptsJobs(t *testing.T) {
 	if p := f.probe("3.1"); p.Answer != hosts.Buffered { // the whole launch is in the spool
 		t.Fatalf("3.1: %v", p.Answer)
 	}
-	f.kill9()
+	f.crash()
 	write(t, w.spool().path(dirIn, specName(1, attemptID(t, "4.1"))), "DCS1 torn")
 	w.say(gate)
 	if got := w.receive(ready); got != "second" { // there is no helper now
@@ -359,7 +359,7 @@ func TestMachineKeepsItsID(t *testing.T) {
 	ready, gate := w.fifo("ready"), w.fifo("gate")
 	f.launch(job("1.1", "echo >"+ready+"; read x <"+gate))
 	w.receive(ready)
-	f.kill9()
+	f.crash()
 	must(t, os.RemoveAll(filepath.Join(w.workDir, w.run)))
 	g := w.start(w.open())
 	if g.hello.Machine != id {
@@ -368,7 +368,7 @@ func TestMachineKeepsItsID(t *testing.T) {
 	g.answers("1.1", hosts.IsRunning)
 	w.say(gate)
 	g.exit("1.1")
-	g.kill9()
+	g.crash()
 
 	// A host with another name that shares work_dir has another id.
 	open := w.open()
@@ -377,14 +377,14 @@ func TestMachineKeepsItsID(t *testing.T) {
 	if h.hello.Machine == id || h.hello.Machine == "" {
 		t.Errorf("id %q of another host that shares work_dir, want another one than %q", h.hello.Machine, id)
 	}
-	h.kill9()
+	h.crash()
 	open = w.open()
 	open.Check = true
 	h = w.start(open)
 	if h.hello.Machine != "" {
 		t.Errorf("a check has the id %q", h.hello.Machine)
 	}
-	h.kill9()
+	h.crash()
 
 	// Another machine with the same name has neither the note nor the spool.
 	other := newWorld(t)
@@ -394,6 +394,6 @@ func TestMachineKeepsItsID(t *testing.T) {
 	if h.hello.Machine == id {
 		t.Errorf("another machine has the same id %q", id)
 	}
-	h.bye()
-	w.start(w.open()).bye()
+	h.endRun()
+	w.start(w.open()).endRun()
 }

@@ -57,7 +57,7 @@ func TestJobDamagesItsFiles(t *testing.T) {
 			f.launch(job("18.1", "exit 0"))
 			f.exit("18.1") // other jobs continue
 			f.hasExited("17.2", 7)
-			f.bye()
+			f.endRun()
 			os.Chmod(w.runDir+"/attempts/000", 0o700)
 			if f := w.status("17.2"); f.State != attempts.Finished || f.Outcome.Exit != 7 || f.Damaged {
 				t.Errorf("status: %+v, want exit 7", f)
@@ -90,7 +90,7 @@ func TestDamageAfterTheEnd(t *testing.T) {
 			f.exit("18.1")
 			f.launch(job("17.2", "exit 0"))
 			f.exit("17.2")
-			f.kill9()
+			f.crash()
 			damage := "F=" + strings.TrimSuffix(w.file("17.2", jobs.FileStatus), ".status") + "; DCS_RUN_DIR=" + w.runDir + "; " + do
 			if out, err := shell(damage); err != nil {
 				t.Fatalf("%v: %s", err, out)
@@ -153,9 +153,9 @@ func damages(b []byte, f func(what string, at int, bad []byte)) {
 	}
 }
 
-// still returns a helper without a process, which answers from files alone, and a claim whose
+// helperWithoutProcess returns a helper that answers from files alone, and a claim whose
 // supervisor is long dead.
-func (w *world) still() (*helper, attempts.Claim) {
+func (w *world) helperWithoutProcess() (*helper, attempts.Claim) {
 	w.t.Helper()
 	sp, err := makeSpool(w.base, w.run, "melon1")
 	must(w.t, err)
@@ -171,7 +171,7 @@ func (w *world) still() (*helper, attempts.Claim) {
 func TestEveryByteOfSentinel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	h, c := w.still()
+	h, c := w.helperWithoutProcess()
 	write(t, w.file("1.1", jobs.FileStatus), string(c.Encode()))
 	whole := c.EncodeFinished(1, jobs.Outcome{Started: 1, Ended: 2})
 	n := 0
@@ -202,7 +202,7 @@ func TestEveryByteOfSentinel(t *testing.T) {
 // one in the spool, and vice versa.
 func TestDamageHidesNothing(t *testing.T) {
 	w := newWorld(t)
-	h, c := w.still()
+	h, c := w.helperWithoutProcess()
 	whole := string(c.EncodeFinished(1, jobs.Outcome{Exit: 3, Started: 1, Ended: 2}))
 	for _, pair := range [][2]string{{whole, whole[:600]}, {whole[:600], whole}, {string(c.Encode()), whole}} {
 		write(t, w.file("1.1", jobs.FileStatus), pair[0])
@@ -220,7 +220,7 @@ func TestEveryByteOfClaim(t *testing.T) {
 	t.Parallel()
 	for _, tombstone := range []bool{false, true} {
 		w := newWorld(t)
-		h, c := w.still()
+		h, c := w.helperWithoutProcess()
 		c.Tombstone = tombstone
 		path := w.file("1.1", jobs.FileStatus)
 		dir, err := openDir(filepath.Dir(path))

@@ -43,8 +43,8 @@ func (w *world) fill(dir string) string {
 	}
 }
 
-// apart returns a world whose attempts are on a small disk of their own.
-func apart(t *testing.T, size string) (w *world, open *hosts.Open, dir string) {
+// newWorldOnSmallDisk returns a world whose attempts are on a small disk of their own.
+func newWorldOnSmallDisk(t *testing.T, size string) (w *world, open *hosts.Open, dir string) {
 	w = newWorld(t)
 	disk := filepath.Join(w.runDir, "disk")
 	w.tmpfs(disk, size)
@@ -57,7 +57,7 @@ func apart(t *testing.T, size string) (w *world, open *hosts.Open, dir string) {
 // and mentions the full disk (promise 3). Other jobs are refused with one message and are not
 // charged. Everything continues without intervention when there is space again.
 func TestDiskFillsAndEmpties(t *testing.T) {
-	w, open, dir := apart(t, "512k")
+	w, open, dir := newWorldOnSmallDisk(t, "512k")
 	open.Slots = 1
 	f := w.start(open)
 	f.launch(job("1.1", "exit 5"))
@@ -68,7 +68,7 @@ func TestDiskFillsAndEmpties(t *testing.T) {
 	if o := f.exit("2.1"); o.Exit != 6 || !o.DiskFull {
 		t.Errorf("on the full disk: %+v, want exit 6 with the hint", o)
 	}
-	w.whole(dir, "2.1", 6)
+	w.checkComplete(dir, "2.1", 6)
 	ran := filepath.Join(w.runDir, "ran")
 	f.launch(job("3.1", "echo x > "+ran))
 	if m := f.refused("3.1"); !strings.Contains(m.Why, "no space") || strings.Contains(m.Why, "\n") {
@@ -81,20 +81,20 @@ func TestDiskFillsAndEmpties(t *testing.T) {
 	if p := f.probe("3.1"); p.Answer != hosts.NeverStarted && (p.Answer != hosts.Unknown || !strings.Contains(p.Why, "no space")) {
 		t.Errorf("answer %+v", p)
 	}
-	w.fails(open, "no space")
+	w.mustNotStart(open, "no space")
 	must(t, os.Truncate(jobs.AttemptFile(dir, attemptID(t, "2.1"), jobs.FileOut), 0))
 	f.launch(job("3.2", "exit 7"))
 	if o := f.exit("3.2"); o.Exit != 7 || o.DiskFull {
 		t.Errorf("with space again: %+v", o)
 	}
-	w.whole(dir, "3.2", 7)
+	w.checkComplete(dir, "3.2", 7)
 }
 
 // TestTombstoneOnAFullDisk checks that an attempt whose tombstone has no space on the disk never
 // looks claimed to another goroutine, because its job would be charged with a death.
 func TestTombstoneOnAFullDisk(t *testing.T) {
 	w := newWorld(t)
-	h, c := w.still()
+	h, c := w.helperWithoutProcess()
 	disk := filepath.Dir(w.file("1.1", jobs.FileStatus))
 	w.tmpfs(disk, "64k")
 	w.fill(disk)
@@ -151,7 +151,7 @@ func TestJobsEndWhileTheSpoolIsFull(t *testing.T) {
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	f := w.start(w.open())
 	f.launch(job("1.1", "echo up > "+ready+"; read x < "+gate+"; exit 6"), job("2.1", "echo up > "+ready+"; sleep 1000"))
-	w.hearTimes(ready, 2)
+	w.receiveLines(ready, 2)
 	filler := w.fill(spoolDisk)
 	long := job("3.1", "exit 1 # "+strings.Repeat("x", 50_000))
 	f.launch(long)
@@ -178,8 +178,8 @@ func TestKillWithReadOnlySpool(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	f := w.start(w.open())
-	f.launch(job("1.1", nasty(w, ready)))
-	w.hearTimes(ready, 3)
+	f.launch(job("1.1", escapingProcesses(w, ready)))
+	w.receiveLines(ready, 3)
 	stop := w.spool().path(dirStop)
 	must(t, os.Remove(stop))
 	write(t, stop, "in the way")

@@ -73,7 +73,7 @@ func TestEndRunEndsOlderHelper(t *testing.T) {
 		t.Fatal("a helper without a note was ended: the test shows nothing")
 	}
 	write(t, note, "")
-	g.bye()
+	g.endRun()
 	f.wait()
 }
 
@@ -173,7 +173,7 @@ func TestSupervisorOfADeletedRunExits(t *testing.T) {
 	defer hold.Close()
 	f.launch(job("1.1", "exec 3< "+gate+"; echo $PPID > "+ready+"; read x <&3"))
 	p, ok := readProc(atoi(t, w.receive(ready)))
-	f.kill9()
+	f.crash()
 	for _, dir := range []string{w.spool().dir, w.runDir} {
 		must(t, os.RemoveAll(dir))
 	}
@@ -187,7 +187,7 @@ func TestProgramInUse(t *testing.T) {
 	w := newWorld(t)
 	exe, old := filepath.Join(w.base, "bin", "dcs-tui-test"), time.Unix(0, 0)
 	must(t, os.Chtimes(exe, old, old))
-	w.start(w.open()).bye()
+	w.start(w.open()).endRun()
 	if info, err := os.Stat(exe); err != nil || info.ModTime().Equal(old) {
 		t.Errorf("the version in use looks unused: %v", err)
 	}
@@ -206,8 +206,8 @@ func TestEndRunEndsStoppedSupervisorOfEarlierHelper(t *testing.T) {
 		t.Fatal("its supervisor is gone")
 	}
 	signalAll([]proc{p}, unix.SIGSTOP)
-	f.kill9()
-	w.startWith(1).bye()
+	f.crash()
+	w.startWith(1).endRun()
 	if (holder{0, p.pid, p.start}).isAlive() {
 		t.Error("the supervisor is still there")
 	}
@@ -223,7 +223,7 @@ func jobWithoutHelper(t *testing.T, w *world, prepare func()) (ran, idle func() 
 	f.launch(job("1.1", fmt.Sprintf("echo up > %s; read x < %s", ready, gate)), job("2.1", "touch "+mark))
 	w.receive(ready)
 	f.answers("2.1", hosts.Buffered)
-	f.kill9()
+	f.crash()
 	prepare()
 	w.say(gate)
 	h := &helper{spool: w.spool()}
@@ -288,7 +288,7 @@ func TestStopOnAHungDirectory(t *testing.T) {
 	}
 	release()
 	polltest.Until(t, "the supervisor has left", idle)
-	w.start(w.open()).bye()
+	w.start(w.open()).endRun()
 }
 
 // TestStopIsTheDispatchersBusiness checks that supervisors do not look for stop files while there

@@ -21,10 +21,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// nasty returns a command that starts three processes besides its shell: a child in the same
-// session, a child in a session of its own, and one that was forked twice and has cleared its
+// escapingProcesses returns a command that starts three processes besides its shell: a child in the
+// same session, a child in a session of its own, and one that was forked twice and has cleared its
 // environment. All ignore TERM. The command writes to ready when all processes run.
-func nasty(w *world, ready string) string {
+func escapingProcesses(w *world, ready string) string {
 	prog := filepath.Join(w.runDir, "nasty.sh")
 	write(w.t, prog, `trap '' TERM HUP INT
 case $1 in
@@ -45,14 +45,14 @@ func TestChildrenLeftBehindHoldNoSlot(t *testing.T) {
 	ready := w.fifo("ready")
 	f := w.startWith(1)
 	f.launch(job("1.1", "(echo left $$ > /dev/null; echo up > "+ready+"; exec sleep 1000) & exit 0"), job("2.1", "exit 4"))
-	w.hearTimes(ready, 1)
+	w.receiveLines(ready, 1)
 	if o := f.exit("1.1"); !o.OK() || o.LeftChildren != 1 {
 		t.Errorf("outcome %+v, want success with one child left", o)
 	}
 	if o := f.exit("2.1"); o.Exit != 4 || o.LeftChildren != 0 {
 		t.Errorf("the next job in the slot: %+v, want exit 4 and no child of its own", o)
 	}
-	f.bye() // nothingLeft checks that the sleep is gone
+	f.endRun() // nothingLeft checks that the sleep is gone
 }
 
 // TestKeptChildrenSurviveTheRun checks that, with keep_children, processes that jobs left behind
@@ -67,7 +67,7 @@ func TestKeptChildrenSurviveTheRun(t *testing.T) {
 	f.launch(job("1.1", "sh -c 'echo $$ > "+ready+"; read x < "+stay+"; echo done > "+ready+"' & exit 0"))
 	child, ok := readProc(atoi(t, w.receive(ready)))
 	f.exit("1.1")
-	f.bye()
+	f.endRun()
 	w.say(stay)
 	if got := w.receive(ready); got != "done" {
 		t.Errorf("the kept child said %q", got)
@@ -262,7 +262,7 @@ func TestEndedJobGoesNoFurther(t *testing.T) {
 		ids = append(ids, attemptID(t, id))
 	}
 	f.launch(list...)
-	w.hearTimes(ready, 12)
+	w.receiveLines(ready, 12)
 	f.send(&hosts.Kill{Epoch: 1, Attempts: ids, Why: "asked"})
 	for _, id := range ids {
 		if o := f.exit(id.String()); o.Signal != "SIGTERM" || !o.Stopped {

@@ -226,7 +226,7 @@ func TestShareDirIsSticky(t *testing.T) {
 	must(t, os.Chmod(o.ShareDir, os.ModeSticky|0o777))
 	f.launch(gpuJob("2.1", "exit 6", 0))
 	f.exits("2.1", 6)
-	f.bye()
+	f.endRun()
 	if b, err := os.ReadFile(jobs.AttemptFile(w.runDir, attemptID(t, "2.1"), jobs.FileErr)); err != nil || len(b) > 0 {
 		t.Errorf("the job said %q, %v", b, err)
 	}
@@ -300,7 +300,7 @@ func TestFindGPUs(t *testing.T) {
 		"not a count": {"echo 99999999999999999999; echo -1", []int{3, 11}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			standIns(t, map[string]string{"nvidia-smi": c.script})
+			replacePrograms(t, map[string]string{"nvidia-smi": c.script})
 			if got := findGPUs(); !slices.Equal(got, c.want) {
 				t.Errorf("%v, want %v", got, c.want)
 			}
@@ -311,7 +311,7 @@ func TestFindGPUs(t *testing.T) {
 // TestVendorToolCollectedByOthers checks that an unknown exit status of a tool is not a failure.
 // The helper collects every child, so the status may be lost.
 func TestVendorToolCollectedByOthers(t *testing.T) {
-	standIns(t, map[string]string{"nvidia-smi": "echo 7"})
+	replacePrograms(t, map[string]string{"nvidia-smi": "echo 7"})
 	var stop atomic.Bool
 	var collector sync.WaitGroup
 	collector.Go(func() {
@@ -360,7 +360,7 @@ PID 12 is using 1 DRM device(s):
 // devices are not queried.
 func TestBusyGPUIsLeftAlone(t *testing.T) {
 	apps := filepath.Join(t.TempDir(), "apps")
-	standIns(t, map[string]string{"nvidia-smi": nvidiaSMI(apps)})
+	replacePrograms(t, map[string]string{"nvidia-smi": nvidiaSMI(apps)})
 	stranger := exec.Command("sleep", "1000")
 	must(t, stranger.Start())
 	defer func() { stranger.Process.Kill(); stranger.Wait() }()
@@ -407,7 +407,7 @@ func TestBusyGPUIsLeftAlone(t *testing.T) {
 func TestUnseenGPUProcess(t *testing.T) {
 	const nobody = 1<<22 - 1
 	apps := filepath.Join(t.TempDir(), "apps")
-	standIns(t, map[string]string{"nvidia-smi": nvidiaSMI(apps)})
+	replacePrograms(t, map[string]string{"nvidia-smi": nvidiaSMI(apps)})
 	write(t, apps, fmt.Sprintf("%s, %d\n%s, %d\n", uuid0, nobody, uuid1, nobody))
 	share := filepath.Join(t.TempDir(), "share")
 	locks, err := lockGPUs(share, []int{0}, true)
@@ -441,7 +441,7 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	if got := w.receive(ready); got != "0 0.5" { // CUDA counts the devices that it can open
 		t.Errorf("the job sees %q", got)
 	}
-	f.kill9()
+	f.crash()
 	taken, err := w.spool().takenAttempts()
 	must(t, err)
 	by := taken[attemptID(t, "1.1")]
@@ -469,7 +469,7 @@ func TestTwoJobsShareAGPU(t *testing.T) {
 	g.exit("2.1")
 	g.launch(gpuJob("4.1", "exit 4", 3))
 	g.exits("4.1", 4)
-	g.bye()
+	g.endRun()
 	f = w.start(w.open())
 	f.mayDie = true
 }

@@ -212,7 +212,7 @@ func TestFaultsOfAHostAreOneLine(t *testing.T) {
 	} {
 		o := w.open()
 		change(o)
-		w.fails(o, want)
+		w.mustNotStart(o, want)
 	}
 }
 
@@ -362,7 +362,7 @@ func TestPendingReportIsNotHeldUp(t *testing.T) {
 			must(t, f.wait())
 		} else {
 			f.exits("2.1", 4)
-			f.bye()
+			f.endRun()
 		}
 		if _, err := os.Stat(w.spool().dir); !os.IsNotExist(err) {
 			t.Errorf("bye %t: the spool is still there: %v", bye, err)
@@ -375,7 +375,7 @@ func TestPendingReportIsNotHeldUp(t *testing.T) {
 // 1).
 func TestDeathWithAPendingReport(t *testing.T) {
 	w := newWorld(t)
-	w.hasRun("1.1")
+	w.runThenCrash("1.1")
 	write(t, w.spool().path(dirTaken, takenName(attemptID(t, "1.1"), holder{1, 1 << 22, 3})), "")
 	g := w.start(w.open())
 	g.exits("1.1", 3)
@@ -496,9 +496,9 @@ func TestLimitBeyondSlots(t *testing.T) {
 	}
 	f := w.start(w.open()) // two slots
 	f.launch(gated("1.1"), gated("2.1"), gated("3.1"), gated("4.1"))
-	w.hearTimes(ready, 2)
+	w.receiveLines(ready, 2)
 	f.send(&hosts.Limit{Slots: 4})
-	w.hearTimes(ready, 2)
+	w.receiveLines(ready, 2)
 	f.send(&hosts.Limit{Slots: 1})
 	f.launch(gated("5.1"), gated("6.1"))
 	first := ""
@@ -516,7 +516,7 @@ func TestLimitBeyondSlots(t *testing.T) {
 	w.say(gate(first))
 	f.exit(first)
 	for range 2 { // one after another
-		w.hearTimes(ready, 1)
+		w.receiveLines(ready, 1)
 		one, other := "5.1", "6.1"
 		if f.probe(one).Answer != hosts.IsRunning {
 			one, other = other, one
@@ -537,7 +537,7 @@ func TestLimitOutlivesHelper(t *testing.T) {
 	f.send(&hosts.Limit{Slots: 0})
 	f.launch(job("1.1", "exit 3"))
 	f.answers("1.1", hosts.Buffered)
-	f.kill9()
+	f.crash()
 	g := w.start(w.open())
 	g.answers("1.1", hosts.Buffered)
 	g.send(&hosts.Limit{Slots: 3})

@@ -83,8 +83,8 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 	}
 }
 
-// standIns puts programs in front of PATH.
-func standIns(t *testing.T, programs map[string]string) {
+// replacePrograms puts programs in front of PATH.
+func replacePrograms(t *testing.T, programs map[string]string) {
 	dir := t.TempDir()
 	for name, script := range programs {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700))
@@ -113,7 +113,7 @@ func TestCauseOfAKernelKill(t *testing.T) {
 			dir := t.TempDir()
 			count := filepath.Join(dir, "vmstat")
 			write(t, count, "nr_free_pages 1\noom_kill 7\nnuma_hit 2\n")
-			standIns(t, map[string]string{
+			replacePrograms(t, map[string]string{
 				"loginctl": `[ "$*" = "show-user --property=Linger --value $(id -u)" ] && echo ` + c.linger,
 				"systemd-run": `echo "$*" >> ` + dir + `/asked
 limit=0

@@ -220,10 +220,10 @@ func TestWholeTreeIsSuspended(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	f := w.start(w.open())
-	j := job("1.1", "echo $$ >> pids; "+nasty(w, ready))
+	j := job("1.1", "echo $$ >> pids; "+escapingProcesses(w, ready))
 	j.Timeout = 4 * time.Second // the tree must be there and be suspended before
 	f.launch(j)
-	w.hearTimes(ready, 3)
+	w.receiveLines(ready, 3)
 	pids := w.tree(4)
 	w.suspend(true)
 	w.until("the tree is suspended", pids, true)
@@ -298,29 +298,29 @@ func TestNothingStaysSuspended(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		death func(w *world, f *far)
+		death func(w *world, f *helperProcess)
 		ends  bool // the tree is ended
 	}{
-		{"dispatcher", func(w *world, f *far) { f.in.Close(); f.wait() }, false},
-		{"helper", func(w *world, f *far) { f.kill9() }, false},
-		{"supervisor and helper", func(w *world, f *far) {
+		{"dispatcher", func(w *world, f *helperProcess) { f.in.Close(); f.wait() }, false},
+		{"helper", func(w *world, f *helperProcess) { f.crash() }, false},
+		{"supervisor and helper", func(w *world, f *helperProcess) {
 			f.cmd.Process.Signal(unix.SIGSTOP)
 			w.kill(wordSlot)
-			f.kill9()
+			f.crash()
 		}, false},
-		{"supervisor", func(w *world, f *far) { f.mayDie = true; w.kill(wordSlot) }, true},
-		{"helper and suspender", func(w *world, f *far) {
+		{"supervisor", func(w *world, f *helperProcess) { f.mayDie = true; w.kill(wordSlot) }, true},
+		{"helper and suspender", func(w *world, f *helperProcess) {
 			f.cmd.Process.Signal(unix.SIGSTOP)
 			w.kill(wordSuspend)
-			f.kill9()
+			f.crash()
 		}, false},
-		{"all", func(w *world, f *far) {
+		{"all", func(w *world, f *helperProcess) {
 			f.cmd.Process.Signal(unix.SIGSTOP)
 			w.kill(wordSuspend)
 			w.kill(wordSlot)
-			f.kill9()
+			f.crash()
 		}, true},
-		{"helper stopped", func(w *world, f *far) { f.cmd.Process.Signal(unix.SIGSTOP) }, false},
+		{"helper stopped", func(w *world, f *helperProcess) { f.cmd.Process.Signal(unix.SIGSTOP) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -343,7 +343,7 @@ func TestNothingStaysSuspended(t *testing.T) {
 			}
 			if c.name == "helper stopped" {
 				f.cmd.Process.Signal(unix.SIGCONT)
-				f.kill9()
+				f.crash()
 			}
 			if c.name != "supervisor" {
 				w.suspend(false)

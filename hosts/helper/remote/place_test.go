@@ -25,10 +25,10 @@ import (
 // report that none of them started.
 func TestPlaceIsKept(t *testing.T) {
 	w := newWorld(t)
-	w.hasRun("1.1")
+	w.runThenCrash("1.1")
 	away := w.runDir + ".away"
 	must(t, os.Rename(w.runDir, away))
-	w.fails(w.open(), "cannot be seen", w.runDir)
+	w.mustNotStart(w.open(), "cannot be seen", w.runDir)
 	must(t, os.Rename(away, w.runDir))
 	g := w.start(w.open())
 	g.hasExited("1.1", 3)
@@ -38,10 +38,10 @@ func TestPlaceIsKept(t *testing.T) {
 // a mirror on another host continues the run. The same directory under an unknown name is refused.
 func TestPlaceOfAMirror(t *testing.T) {
 	w := newWorld(t)
-	w.hasRun("1.1")
+	w.runThenCrash("1.1")
 	open := w.open()
 	open.RunDir = filepath.Join(t.TempDir(), "elsewhere")
-	w.fails(open, "cannot be seen")
+	w.mustNotStart(open, "cannot be seen")
 	open.Mirrored = true
 	g := w.start(open)
 	if g.hello.Shared || g.hello.Dir != w.runDir {
@@ -56,7 +56,7 @@ func TestPlaceStaysOwn(t *testing.T) {
 	w := newWorld(t)
 	nonce := filepath.Join(w.runDir, "nonce")
 	must(t, os.Rename(nonce, nonce+".away"))
-	w.hasRun("1.1")
+	w.runThenCrash("1.1")
 	must(t, os.Rename(nonce+".away", nonce))
 	g := w.start(w.open())
 	if g.hello.Shared || len(g.hello.Warnings) != 1 || !strings.Contains(g.hello.Warnings[0], "stay in") {
@@ -84,7 +84,7 @@ func TestCheckNotesNoPlace(t *testing.T) {
 		if f.hello.Shared != shared || f.hello.Error != "" || len(f.hello.Warnings) != 0 {
 			t.Errorf("%+v, want shared %v", f.hello, shared)
 		}
-		f.bye()
+		f.endRun()
 	}
 }
 
@@ -98,17 +98,17 @@ func TestCheckLeavesNothing(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		before func(w *world, open *hosts.Open)
-		end    func(f *far)
+		end    func(f *helperProcess)
 		want   string // the error in the hello
 	}{
-		"shared directory":           {func(*world, *hosts.Open) {}, (*far).bye, ""},
-		"own directory":              {another("work"), (*far).bye, ""},
+		"shared directory":           {func(*world, *hosts.Open) {}, (*helperProcess).endRun, ""},
+		"own directory":              {another("work"), (*helperProcess).endRun, ""},
 		"the link breaks":            {another("work"), breakLink, ""},
-		"several levels of work_dir": {another("work", "a", "b"), (*far).bye, ""},
+		"several levels of work_dir": {another("work", "a", "b"), (*helperProcess).endRun, ""},
 		"work_dir is there": {func(w *world, open *hosts.Open) {
 			another("run", "a", "work")(w, open)
 			must(t, os.MkdirAll(filepath.Join(open.WorkDir, "a run"), 0o700))
-		}, (*far).bye, ""},
+		}, (*helperProcess).endRun, ""},
 		"below a directory of another user": {func(w *world, open *hosts.Open) {
 			another("run", "scratch", "work")(w, open)
 			scratch := filepath.Dir(open.WorkDir)
@@ -168,7 +168,7 @@ func TestCheckOfUnknownWorkDir(t *testing.T) {
 }
 
 // breakLink closes the channel and waits until the helper has ended.
-func breakLink(f *far) {
+func breakLink(f *helperProcess) {
 	f.in.Close()
 	f.wait()
 }
@@ -218,7 +218,7 @@ func tree(t *testing.T, dir string) (names []string) {
 // (promise 2).
 func TestNeverStartedMeansUnclaimed(t *testing.T) {
 	w := newWorld(t)
-	_, mine := w.still()
+	_, mine := w.helperWithoutProcess()
 	other, buried := mine, mine
 	other.By, buried.By, buried.Tombstone = "2.4711.5", "0.4711.5", true
 	repeat := mine
@@ -260,7 +260,7 @@ func TestNeverStartedMeansUnclaimed(t *testing.T) {
 func TestLogsAreForwarded(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open())
-	f.kill9()
+	f.crash()
 	log := w.spool().path(dirLog, "0.1")
 	write(t, log, "making its files: no space left on device\n")
 	g := w.start(w.open())
@@ -278,7 +278,7 @@ func TestCopyOfTheRunDirectory(t *testing.T) {
 	w := newWorld(t)
 	copied := w.runDir + ".copy"
 	must(t, os.CopyFS(copied, os.DirFS(w.runDir)))
-	w.hasRun("1.1")
+	w.runThenCrash("1.1")
 
 	open := w.open()
 	open.RunDir = copied
@@ -287,7 +287,7 @@ func TestCopyOfTheRunDirectory(t *testing.T) {
 		t.Errorf("hello %+v, want a warning and not shared", g.hello)
 	}
 	g.hasExited("1.1", 3)
-	g.kill9()
+	g.crash()
 
 	moved := w.runDir + ".moved"
 	must(t, os.Rename(w.runDir, moved))
@@ -299,8 +299,8 @@ func TestCopyOfTheRunDirectory(t *testing.T) {
 			t.Errorf("hello %+v, want shared", g.hello)
 		}
 		g.hasExited("1.1", 3)
-		g.kill9()
+		g.crash()
 	}
 	w.runDir = moved
-	w.start(w.open()).bye()
+	w.start(w.open()).endRun()
 }

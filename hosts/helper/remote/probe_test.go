@@ -144,7 +144,7 @@ func TestLookWhileItHangs(t *testing.T) {
 }
 
 // list requests everything that the host has and returns it with the sizes of the pieces.
-func (f *far) list() (all map[string]hosts.ProbedJob, pieces []int) {
+func (f *helperProcess) list() (all map[string]hosts.ProbedJob, pieces []int) {
 	f.w.t.Helper()
 	all = map[string]hosts.ProbedJob{}
 	f.send(&hosts.List{Epoch: 1})
@@ -296,9 +296,9 @@ func TestReadingHelperTakesNothing(t *testing.T) {
 	if err := g.wait(); err == nil || !strings.Contains(g.stderr.String(), "read-only helper") {
 		t.Errorf("after a launch: %v, %q", err, g.stderr.String())
 	}
-	for how, end := range map[string]func(f *far){
-		"a bye":               func(f *far) { f.send(&hosts.Bye{}) },
-		"the end of the link": func(f *far) { f.in.Close() },
+	for how, end := range map[string]func(f *helperProcess){
+		"a bye":               func(f *helperProcess) { f.send(&hosts.Bye{}) },
+		"the end of the link": func(f *helperProcess) { f.in.Close() },
 	} {
 		g = w.start(reads)
 		end(g)
@@ -315,7 +315,7 @@ func TestReadingHelperTakesNothing(t *testing.T) {
 func TestHostWithoutFilesOfTheRunSaysSo(t *testing.T) {
 	w := newWorld(t)
 	f := w.start(w.open()) // it shares the run directory
-	f.bye()
+	f.endRun()
 	must(t, os.Symlink(t.TempDir(), filepath.Join(w.workDir, "linked")))
 	for name, c := range map[string]struct {
 		open hosts.Open

@@ -18,7 +18,7 @@ import (
 )
 
 // shares waits until the helper reports that the run may use the given number of slots.
-func (f *far) shares(slots int) *hosts.Sharing {
+func (f *helperProcess) shares(slots int) *hosts.Sharing {
 	f.w.t.Helper()
 	return f.heartbeat(func(b *hosts.Heartbeat) bool { return b.Sharing != nil && b.Sharing.Slots == slots }).Sharing
 }
@@ -52,7 +52,7 @@ func TestSlotsAreShared(t *testing.T) {
 	f.exit("1.1")
 	w2.receive(ran) // it has the slot
 
-	f.kill9() // ends the helper; the supervisor of 2.1 still holds a slot
+	f.crash() // ends the helper; the supervisor of 2.1 still holds a slot
 	g.shares(1)
 	for pid, p := range scan(nil) {
 		if isEndable(p) && strings.Contains(string(procFile(pid, "cmdline")), w.base) {
@@ -62,10 +62,10 @@ func TestSlotsAreShared(t *testing.T) {
 	g.heartbeat(func(b *hosts.Heartbeat) bool { return b.Sharing == nil })
 	write(t, end, "\n")
 	g.exit("1.1")
-	g.bye()
+	g.endRun()
 	again := w.open()
 	again.Epoch = 2
-	w.start(again).bye() // this helper has made no claim itself
+	w.start(again).endRun() // this helper has made no claim itself
 	if left, _ := filepath.Glob(o.ShareDir + "/run-*"); left != nil {
 		t.Errorf("%v is left of runs that have ended", left)
 	}
@@ -201,7 +201,7 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	if s := f.shares(1); s.Held > 3 || len(s.Users) != 2 {
 		t.Errorf("%+v", s)
 	}
-	f.bye()
+	f.endRun()
 	for _, m := range f.pending {
 		if m, ok := m.(*hosts.Trouble); ok {
 			t.Errorf("reported again: %s", m.Text)

@@ -35,7 +35,7 @@ type driver struct {
 	said   []string // every message for people
 	starts int      // number of helpers started
 	ends   int      // number of channels that ended unexpectedly
-	link   *far
+	link   *helperProcess
 	asked  time.Time // time of the last probe of all attempts that are not settled
 	failed bool
 	listed bool // a complete list has been received
@@ -300,7 +300,7 @@ func (d *driver) connect() {
 			d.t.Fatalf("no helper stays; said:\n\t%s", strings.Join(d.said, "\n\t"))
 		}
 		d.p.Helper = min(d.starts, 2)
-		l := d.w.dial(d.p.env(), heartbeatEnv+"=100ms", nowhereEnv+"=1h")
+		l := d.w.startProcess(d.p.env(), heartbeatEnv+"=100ms", nowhereEnv+"=1h")
 		d.link = l
 		l.out.Write(d.open)
 		m, ok := d.receive(polltest.Patience)
@@ -529,7 +529,7 @@ func (d *driver) check() {
 	if spent > 1 && d.p.How != howFull && !d.p.kills("host") && d.ends == 0 {
 		d.wrong("%d attempts were lost", spent)
 	}
-	litter := d.litter()
+	litter := d.leftovers()
 	if clean := d.clean(); !clean {
 		switch {
 		case d.p.How == howFull:
@@ -592,5 +592,5 @@ func (d *driver) names(fired string) bool {
 
 func (d *driver) trace() string {
 	return fmt.Sprintf("\n\tafter %d broken channels, fired at ", d.ends) + d.p.fired() + "\n\tsaid " + strings.Join(d.said, "\n\tsaid ") +
-		"\n\tleft " + strings.Join(d.litter(), "\n\tleft ") + "\n" + d.state()
+		"\n\tleft " + strings.Join(d.leftovers(), "\n\tleft ") + "\n" + d.state()
 }

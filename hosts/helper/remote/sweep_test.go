@@ -54,8 +54,8 @@ func (s scene) calls(t *testing.T, network bool) (keys []callKey, count map[call
 	return keys, count
 }
 
-// ways returns the ways in which a call of this kind can fail.
-func ways(op string) []string {
+// failuresOf returns the ways in which a call of this kind can fail.
+func failuresOf(op string) []string {
 	if op == "short" {
 		return []string{howShort}
 	}
@@ -67,7 +67,7 @@ func (s scene) plans(t *testing.T, network bool) (all []*plan) {
 	keys, count := s.calls(t, network)
 	for _, k := range keys {
 		for n := 1; n <= min(count[k], alike); n++ {
-			for _, how := range ways(k.Op) {
+			for _, how := range failuresOf(k.Op) {
 				all = append(all, &plan{Network: network, Call: k, Nth: n, How: how})
 			}
 		}
@@ -157,7 +157,7 @@ var scenes = []scene{
 		d.add("echo oops >&2; exit 3", exits(3))
 		d.add("exit 0"+strings.Repeat("\n# long", maxArgument/6), exits(0))
 		d.until("all are over", d.allDone)
-		var asked *far
+		var asked *helperProcess
 		d.until("all is listed", func() bool {
 			if asked != d.link && !d.listed {
 				asked = d.link
@@ -200,7 +200,7 @@ var scenes = []scene{
 		d.add("exit 6", exits(6))
 		d.until("the first runs", func() bool { return first.last().started || first.done() })
 		first.dropped = true
-		var asked *far
+		var asked *helperProcess
 		d.until("the first has ended", func() bool {
 			if !first.done() && asked != d.link {
 				asked = d.link
@@ -312,11 +312,11 @@ func (d *driver) clean() bool {
 			return false
 		}
 	}
-	return d.ends == 0 && len(d.said) == 0 && len(d.litter()) == 0
+	return d.ends == 0 && len(d.said) == 0 && len(d.leftovers()) == 0
 }
 
-// litter returns the names of files that should not be left.
-func (d *driver) litter() (out []string) {
+// leftovers returns the names of files that should not be left.
+func (d *driver) leftovers() (out []string) {
 	filepath.WalkDir(filepath.Dir(d.w.base), func(path string, e os.DirEntry, err error) error {
 		rel, _ := filepath.Rel(filepath.Dir(d.w.base), path)
 		switch {
@@ -423,7 +423,7 @@ func TestNothingIsLostByManyDeaths(t *testing.T) {
 				}
 			}
 		}
-		f.kill9()
+		f.crash()
 	}
 	f := w.startWith(3)
 	f.mayDie = true

@@ -85,8 +85,8 @@ func (w *world) file(id string, f jobs.File) string {
 	return jobs.AttemptFile(w.runDir, attemptID(w.t, id), f)
 }
 
-// whole checks that the status file of an attempt in dir is complete.
-func (w *world) whole(dir, id string, exit int) {
+// checkComplete checks that the status file of an attempt in dir is complete.
+func (w *world) checkComplete(dir, id string, exit int) {
 	w.t.Helper()
 	b, err := os.ReadFile(jobs.AttemptFile(dir, attemptID(w.t, id), jobs.FileStatus))
 	must(w.t, err)
@@ -124,13 +124,13 @@ func (w *world) control() *control {
 	return c
 }
 
-// hasRun lets an attempt run and exit with code 3. Then the helper is killed.
-func (w *world) hasRun(id string) {
+// runThenCrash lets an attempt run and exit with code 3. Then the helper is killed.
+func (w *world) runThenCrash(id string) {
 	w.t.Helper()
 	f := w.start(w.open())
 	f.launch(job(id, "exit 3"))
 	f.exits(id, 3)
-	f.kill9()
+	f.crash()
 }
 
 // fifo creates a pipe with which a job and its test wait for each other.
@@ -144,11 +144,11 @@ func (w *world) fifo(name string) string {
 // receive waits until somebody writes a line into the pipe, and returns it.
 func (w *world) receive(fifo string) string {
 	w.t.Helper()
-	return strings.TrimSuffix(w.hearTimes(fifo, 1), "\n")
+	return strings.TrimSuffix(w.receiveLines(fifo, 1), "\n")
 }
 
-// hearTimes waits until n lines have been written into the pipe, and returns them.
-func (w *world) hearTimes(fifo string, n int) (lines string) {
+// receiveLines waits until n lines have been written into the pipe, and returns them.
+func (w *world) receiveLines(fifo string, n int) (lines string) {
 	w.t.Helper()
 	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
 	must(w.t, err)
@@ -208,8 +208,8 @@ func atoi(t testing.TB, s string) int {
 	return n
 }
 
-// far is a helper with the dispatcher's end of its channel.
-type far struct {
+// helperProcess is a helper with the dispatcher's end of its channel.
+type helperProcess struct {
 	w       *world
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -224,10 +224,10 @@ type far struct {
 	mayDie  bool // supervisors are killed on purpose
 }
 
-// dial starts a helper process with additional variables in its environment.
-func (w *world) dial(env ...string) *far {
+// startProcess starts a helper process with additional variables in its environment.
+func (w *world) startProcess(env ...string) *helperProcess {
 	w.t.Helper()
-	f := &far{w: w, msgs: make(chan hosts.Message, 4096)}
+	f := &helperProcess{w: w, msgs: make(chan hosts.Message, 4096)}
 	f.cmd = exec.Command(filepath.Join(w.base, "bin", "dcs-tui-test"), wordHost)
 	f.cmd.Env = slices.Concat(os.Environ(), w.env, env)
 	f.cmd.Stderr = &f.stderr
@@ -249,31 +249,31 @@ func (w *world) dial(env ...string) *far {
 	}()
 	w.t.Cleanup(func() {
 		if !f.ended {
-			f.kill9()
+			f.crash()
 		}
 	})
 	return f
 }
 
 // start starts a helper. If the test does not end it, the run is ended at the end of the test.
-func (w *world) start(open *hosts.Open) *far {
+func (w *world) start(open *hosts.Open) *helperProcess {
 	w.t.Helper()
-	f := w.dial()
+	f := w.startProcess()
 	f.send(open)
 	f.hello = await(f, func(h *hosts.Hello) bool { return true })
 	if f.hello.Error == "" && f.hello.FencedBy == 0 {
 		f.ping(time.Hour)
 		w.t.Cleanup(func() {
 			if !f.ended && !w.t.Failed() {
-				f.bye()
+				f.endRun()
 			}
 		})
 	}
 	return f
 }
 
-// fails starts a helper and checks that it reports an error with all of the words.
-func (w *world) fails(open *hosts.Open, words ...string) {
+// mustNotStart starts a helper and checks that it reports an error with all of the words.
+func (w *world) mustNotStart(open *hosts.Open, words ...string) {
 	w.t.Helper()
 	text := w.start(open).hello.Error
 	for _, word := range words {
@@ -284,23 +284,25 @@ func (w *world) fails(open *hosts.Open, words ...string) {
 }
 
 // startWith starts a helper with a number of slots.
-func (w *world) startWith(slots int) *far {
+func (w *world) startWith(slots int) *helperProcess {
 	w.t.Helper()
 	o := w.open()
 	o.Slots = slots
 	return w.start(o)
 }
 
-func (f *far) send(msgs ...hosts.Message) {
+func (f *helperProcess) send(msgs ...hosts.Message) {
 	f.w.t.Helper()
 	if err := f.out.Write(msgs...); err != nil {
 		f.w.t.Fatalf("to the helper: %v; it said %q", err, f.stderr.String())
 	}
 }
 
-func (f *far) ping(lease time.Duration) { f.send(&hosts.Ping{Seq: 1, LeaseUptime: uptime() + lease}) }
+func (f *helperProcess) ping(lease time.Duration) {
+	f.send(&hosts.Ping{Seq: 1, LeaseUptime: uptime() + lease})
+}
 
-func (f *far) launch(list ...hosts.LaunchJob) {
+func (f *helperProcess) launch(list ...hosts.LaunchJob) {
 	f.w.t.Helper()
 	f.send(&hosts.Launch{Epoch: 1, ExpireUptime: uptime() + time.Hour, Jobs: list})
 }
@@ -310,7 +312,7 @@ func (f *far) launch(list ...hosts.LaunchJob) {
 func await[T any, P interface {
 	*T
 	hosts.Message
-}](f *far, ok func(P) bool) P {
+}](f *helperProcess, ok func(P) bool) P {
 	f.w.t.Helper()
 	for i, m := range f.pending {
 		if p, is := m.(P); is && ok(p) {
@@ -345,7 +347,7 @@ func show(msgs []hosts.Message) string {
 
 // hold launches a job that waits for release before it runs a command, and waits until the job
 // runs.
-func (f *far) hold(id, command string, more ...hosts.LaunchJob) {
+func (f *helperProcess) hold(id, command string, more ...hosts.LaunchJob) {
 	f.w.t.Helper()
 	ready, gate := f.w.fifo("ready-"+id), f.w.fifo("gate-"+id)
 	first := job(id, fmt.Sprintf("echo up > %s; read x < %s; %s", ready, gate, command))
@@ -360,7 +362,7 @@ func (w *world) release(id string) {
 }
 
 // exit waits for the outcome of one attempt. Later calls can return it again.
-func (f *far) exit(id string) jobs.Outcome {
+func (f *helperProcess) exit(id string) jobs.Outcome {
 	f.w.t.Helper()
 	var o jobs.Outcome
 	await(f, func(m *hosts.Exits) bool {
@@ -377,7 +379,7 @@ func (f *far) exit(id string) jobs.Outcome {
 }
 
 // exits waits for the outcome of one attempt and checks its exit code.
-func (f *far) exits(id string, want int) {
+func (f *helperProcess) exits(id string, want int) {
 	f.w.t.Helper()
 	if o := f.exit(id); o.Exit != want {
 		f.w.t.Errorf("%s: %+v, want exit %d", id, o, want)
@@ -385,7 +387,7 @@ func (f *far) exits(id string, want int) {
 }
 
 // succeeds waits for the outcome of one attempt and checks that it is a success.
-func (f *far) succeeds(id string) {
+func (f *helperProcess) succeeds(id string) {
 	f.w.t.Helper()
 	if o := f.exit(id); !o.OK() {
 		f.w.t.Errorf("%s: %+v, want success", id, o)
@@ -398,7 +400,7 @@ func (f *far) succeeds(id string) {
 func take[T, E any, P interface {
 	*T
 	hosts.Message
-}](f *far, id string, list func(P) *[]E, of func(E) jobs.AttemptID) (whole T, e E) {
+}](f *helperProcess, id string, list func(P) *[]E, of func(E) jobs.AttemptID) (whole T, e E) {
 	f.w.t.Helper()
 	m := await(f, func(m P) bool {
 		l := list(m)
@@ -416,10 +418,11 @@ func take[T, E any, P interface {
 	return whole, e
 }
 
-func itself(id jobs.AttemptID) jobs.AttemptID { return id }
+// identity returns the id of an attempt, for take.
+func identity(id jobs.AttemptID) jobs.AttemptID { return id }
 
 // started waits until the start of each attempt has been reported.
-func (f *far) started(ids ...string) {
+func (f *helperProcess) started(ids ...string) {
 	f.w.t.Helper()
 	for _, id := range ids {
 		take(f, id, func(m *hosts.Started) *[]hosts.StartedJob { return &m.Jobs },
@@ -427,21 +430,21 @@ func (f *far) started(ids ...string) {
 	}
 }
 
-func (f *far) probed(id string) hosts.ProbedJob {
+func (f *helperProcess) probed(id string) hosts.ProbedJob {
 	f.w.t.Helper()
 	_, p := take(f, id, func(m *hosts.Probed) *[]hosts.ProbedJob { return &m.Jobs },
 		func(j hosts.ProbedJob) jobs.AttemptID { return j.Attempt })
 	return p
 }
 
-func (f *far) probe(id string) hosts.ProbedJob {
+func (f *helperProcess) probe(id string) hosts.ProbedJob {
 	f.w.t.Helper()
 	f.send(&hosts.Probe{Epoch: 1 << 20, Attempts: []jobs.AttemptID{attemptID(f.w.t, id)}})
 	return f.probed(id)
 }
 
 // answers probes one attempt and checks the answer.
-func (f *far) answers(id string, want hosts.Answer) {
+func (f *helperProcess) answers(id string, want hosts.Answer) {
 	f.w.t.Helper()
 	if p := f.probe(id); p.Answer != want {
 		f.w.t.Errorf("%s is %+v, want %v", id, p, want)
@@ -449,7 +452,7 @@ func (f *far) answers(id string, want hosts.Answer) {
 }
 
 // hasExited probes one attempt and checks that it has ended with this exit code.
-func (f *far) hasExited(id string, want int) {
+func (f *helperProcess) hasExited(id string, want int) {
 	f.w.t.Helper()
 	if p := f.probe(id); p.Answer != hosts.HasExited || p.Outcome.Exit != want {
 		f.w.t.Errorf("%s is %+v, want exit %d", id, p, want)
@@ -457,25 +460,25 @@ func (f *far) hasExited(id string, want int) {
 }
 
 // kill sends a command that ends one attempt.
-func (f *far) kill(id string) {
+func (f *helperProcess) kill(id string) {
 	f.w.t.Helper()
 	f.send(&hosts.Kill{Epoch: 1, Attempts: []jobs.AttemptID{attemptID(f.w.t, id)}, Why: "asked"})
 }
 
-func (f *far) withdrawn(id string) {
+func (f *helperProcess) withdrawn(id string) {
 	f.w.t.Helper()
-	take(f, id, func(m *hosts.Withdrawn) *[]jobs.AttemptID { return &m.Attempts }, itself)
+	take(f, id, func(m *hosts.Withdrawn) *[]jobs.AttemptID { return &m.Attempts }, identity)
 }
 
 // refused returns the whole message that refuses an attempt.
-func (f *far) refused(id string) hosts.Refused {
+func (f *helperProcess) refused(id string) hosts.Refused {
 	f.w.t.Helper()
-	m, _ := take(f, id, func(m *hosts.Refused) *[]jobs.AttemptID { return &m.Attempts }, itself)
+	m, _ := take(f, id, func(m *hosts.Refused) *[]jobs.AttemptID { return &m.Attempts }, identity)
 	return m
 }
 
 // refusedFor checks the reason for which an attempt is refused, and which devices it lacks.
-func (f *far) refusedFor(id, why string, gpus ...int) {
+func (f *helperProcess) refusedFor(id, why string, gpus ...int) {
 	f.w.t.Helper()
 	if m := f.refused(id); !strings.Contains(m.Why, why) || !slices.Equal(m.GPUs, gpus) {
 		f.w.t.Errorf("%s is refused with %+v, want %q and the GPUs %v", id, m, why, gpus)
@@ -483,7 +486,7 @@ func (f *far) refusedFor(id, why string, gpus ...int) {
 }
 
 // settled probes one attempt until it is certain what became of it.
-func (f *far) settled(id string) (p hosts.ProbedJob) {
+func (f *helperProcess) settled(id string) (p hosts.ProbedJob) {
 	f.w.t.Helper()
 	polltest.Until(f.w.t, id+" is settled", func() bool {
 		p = f.probe(id)
@@ -494,14 +497,14 @@ func (f *far) settled(id string) (p hosts.ProbedJob) {
 
 // heartbeat waits for a heartbeat that was made after the call and that ok accepts. An older
 // heartbeat could satisfy ok with an outdated state.
-func (f *far) heartbeat(ok func(*hosts.Heartbeat) bool) *hosts.Heartbeat {
+func (f *helperProcess) heartbeat(ok func(*hosts.Heartbeat) bool) *hosts.Heartbeat {
 	f.w.t.Helper()
 	from := uptime()
 	return await(f, func(b *hosts.Heartbeat) bool { return b.Uptime >= from && ok(b) })
 }
 
-// kill9 ends the helper with SIGKILL, like a crash.
-func (f *far) kill9() {
+// crash ends the helper with SIGKILL.
+func (f *helperProcess) crash() {
 	f.w.t.Helper()
 	f.cmd.Process.Kill()
 	f.cmd.Wait()
@@ -509,7 +512,7 @@ func (f *far) kill9() {
 }
 
 // wait waits until the helper has exited by itself, and returns the result of Wait.
-func (f *far) wait() error {
+func (f *helperProcess) wait() error {
 	f.w.t.Helper()
 	late := time.AfterFunc(polltest.Patience, func() { f.cmd.Process.Kill() })
 	for m := range f.msgs {
@@ -523,8 +526,8 @@ func (f *far) wait() error {
 	return err
 }
 
-// bye ends the run on the host and waits until the helper has ended.
-func (f *far) bye() {
+// endRun ends the run on the host and waits until the helper has ended.
+func (f *helperProcess) endRun() {
 	f.w.t.Helper()
 	f.send(&hosts.Bye{End: true})
 	for m := range f.msgs {
