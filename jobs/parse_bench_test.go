@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// sweep returns a jobs file of n lines, as a script would write it.
-func sweep(n int) []byte {
+// jobsFileOf returns a jobs file of n lines, as a script would write it.
+func jobsFileOf(n int) []byte {
 	var b bytes.Buffer
 	for i := range n {
 		fmt.Fprintf(&b, "./simulate --seed %d --temperature 0.%03d --out results/run-%d.csv\n", i, i%1000, i)
@@ -50,7 +50,7 @@ func heldBytes(f func() []*Spec) (held int, specs []*Spec) {
 // text.
 func TestParsedJobTakesLittleMemory(t *testing.T) {
 	const n = 100_000
-	text := sweep(n)
+	text := jobsFileOf(n)
 	held, specs := heldBytes(func() []*Spec {
 		s, err := Parse(bytes.NewReader(text), "sweep.txt", false, 1)
 		if err != nil {
@@ -70,7 +70,7 @@ func BenchmarkParse(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		text []byte
-	}{{"lines", sweep(n)}, {"options", sweepWithOptions(n)}, {"jsonl", sweepJSON(n)}} {
+	}{{"lines", jobsFileOf(n)}, {"options", sweepWithOptions(n)}, {"jsonl", sweepJSON(n)}} {
 		b.Run(c.name, func(b *testing.B) {
 			held := 0
 			for b.Loop() {

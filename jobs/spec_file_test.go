@@ -272,9 +272,9 @@ func damageFile() ([]*Spec, []byte) {
 	return specs, data
 }
 
-// costs fails the test unless the damaged file yields every job unchanged except for at most n,
-// which must be marked as damaged. No job may get another command.
-func costs(t *testing.T, what string, at, n int, specs []*Spec, data []byte) {
+// checkLostJobs fails the test unless the damaged file yields every job unchanged except for at
+// most n, which must be marked as damaged. No job may get another command.
+func checkLostJobs(t *testing.T, what string, at, n int, specs []*Spec, data []byte) {
 	t.Helper()
 	stored, err := decodeSpecs(data)
 	if err != nil {
@@ -306,16 +306,16 @@ func TestJobsFileEveryBit(t *testing.T) {
 		c := bytes.Clone(data)
 		for bit := range 8 {
 			c[i] = data[i] ^ 1<<bit
-			costs(t, "bit flipped in byte", i, 1, specs, c)
+			checkLostJobs(t, "bit flipped in byte", i, 1, specs, c)
 		}
 		if header := len(SpecsHeader(0)); i >= header {
 			if c[i] = '\n'; data[i] != '\n' {
-				costs(t, "newline in place of the byte", i, 1, specs, c)
+				checkLostJobs(t, "newline in place of the byte", i, 1, specs, c)
 			}
 			if i != len(data)-1 { // without its last byte it is a line that was cut off
-				costs(t, "byte missing", i, 1, specs, append(bytes.Clone(data[:i]), data[i+1:]...))
+				checkLostJobs(t, "byte missing", i, 1, specs, append(bytes.Clone(data[:i]), data[i+1:]...))
 			}
-			costs(t, "zeros from here to the line's end", i, 1, specs, zeroLine(data, i))
+			checkLostJobs(t, "zeros from here to the line's end", i, 1, specs, zeroLine(data, i))
 		}
 	}
 }

@@ -65,7 +65,7 @@ func finished(id jobs.AttemptID, host string, o jobs.Outcome) []byte {
 	return c.EncodeFinished(2, o)
 }
 
-func at(job, n int) jobs.AttemptID { return jobs.AttemptID{Job: jobs.ID(job), N: n} }
+func attemptID(job, n int) jobs.AttemptID { return jobs.AttemptID{Job: jobs.ID(job), N: n} }
 
 // disk counts listings and opened names.
 type disk struct {
@@ -90,8 +90,8 @@ func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, e
 // TestDamagedStatusIsNoOutcome checks promise 3: whatever a job puts in place of its status file is
 // not an outcome. It neither hides the outcomes of other attempts nor blocks the reader.
 func TestDamagedStatusIsNoOutcome(t *testing.T) {
-	good := finished(at(1, 1), "h", jobs.Outcome{})
-	unfinished, other := claim(at(1, 1), "h"), claim(at(1, 1), "h")
+	good := finished(attemptID(1, 1), "h", jobs.Outcome{})
+	unfinished, other := claim(attemptID(1, 1), "h"), claim(attemptID(1, 1), "h")
 	other.Run = "other"
 	file := func(content []byte) func(path string) error {
 		return func(path string) error { return os.WriteFile(path, content, 0o600) }
@@ -102,7 +102,7 @@ func TestDamagedStatusIsNoOutcome(t *testing.T) {
 		"zeros":      file(make([]byte, len(good))),
 		"unfinished": file(unfinished.Encode()),
 		"longer":     file(append(good[:len(good):len(good)], 'x')),
-		"another's":  file(finished(at(1, 2), "h", jobs.Outcome{})),
+		"another's":  file(finished(attemptID(1, 2), "h", jobs.Outcome{})),
 		"other run":  file(other.EncodeFinished(1, jobs.Outcome{})),
 		"huge":       func(path string) error { return os.Truncate(path, 1<<50) },
 		"pipe":       func(path string) error { return syscall.Mkfifo(path, 0o600) },
@@ -112,11 +112,11 @@ func TestDamagedStatusIsNoOutcome(t *testing.T) {
 		"directory":  func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
 		p := newPlace(t)
-		p.exit(at(2, 1), "h", jobs.Outcome{})
-		path := p.path(at(1, 1), jobs.FileStatus)
+		p.exit(attemptID(2, 1), "h", jobs.Outcome{})
+		path := p.path(attemptID(1, 1), jobs.FileStatus)
 		must(t, os.WriteFile(filepath.Join(filepath.Dir(path), "whole"), good, 0o600))
 		if name == "huge" {
-			p.put(at(1, 1), jobs.FileStatus, good)
+			p.put(attemptID(1, 1), jobs.FileStatus, good)
 		}
 		// Not every file system supports a hole of this size.
 		if err := put(path); err != nil && name != "huge" {
@@ -124,8 +124,8 @@ func TestDamagedStatusIsNoOutcome(t *testing.T) {
 		} else if err != nil {
 			continue
 		}
-		got, err := attempts.ReadHostAttempts(rundir.OS, p.dir, run, "h", []jobs.AttemptID{at(1, 1), at(2, 1)})
-		if err != nil || len(got.Finished) != 1 || got.Finished[0].Attempt != at(2, 1) {
+		got, err := attempts.ReadHostAttempts(rundir.OS, p.dir, run, "h", []jobs.AttemptID{attemptID(1, 1), attemptID(2, 1)})
+		if err != nil || len(got.Finished) != 1 || got.Finished[0].Attempt != attemptID(2, 1) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
@@ -135,10 +135,10 @@ func TestDamagedStatusIsNoOutcome(t *testing.T) {
 // becomes another answer. The other attempts are still found.
 func TestFailedOperationIsReported(t *testing.T) {
 	p := newPlace(t)
-	p.exit(at(1, 1), "h", jobs.Outcome{Exit: 1})
-	p.put(at(1, 1), jobs.FileErr, []byte("text\n"))
-	p.claim(at(1500, 1), "h", true)
-	ids := []jobs.AttemptID{at(1, 1), at(1500, 1)}
+	p.exit(attemptID(1, 1), "h", jobs.Outcome{Exit: 1})
+	p.put(attemptID(1, 1), jobs.FileErr, []byte("text\n"))
+	p.claim(attemptID(1500, 1), "h", true)
+	ids := []jobs.AttemptID{attemptID(1, 1), attemptID(1500, 1)}
 	for _, errno := range []syscall.Errno{syscall.EIO, syscall.ESTALE, syscall.EACCES, syscall.EINTR} {
 		said := 0
 		for n := 1; ; n++ {
@@ -156,7 +156,7 @@ func TestFailedOperationIsReported(t *testing.T) {
 				t.Errorf("%v at %s: %v", errno, d.Failed, err)
 			}
 			for _, f := range got {
-				if f.Attempt != at(1, 1) || f.Outcome.Exit != 1 {
+				if f.Attempt != attemptID(1, 1) || f.Outcome.Exit != 1 {
 					t.Errorf("%v at %s: %+v", errno, d.Failed, f)
 				}
 			}
@@ -174,19 +174,19 @@ func TestFailedOperationIsReported(t *testing.T) {
 // outcomes.
 func TestStatusFilesSufficeToRebuildOutcomes(t *testing.T) {
 	p := newPlace(t)
-	mine := claim(at(3, 1), "melon1")
-	p.exit(at(3, 1), "melon1", jobs.Outcome{Exit: 7})
-	p.claim(at(3, 2), "melon2", false)
-	p.claim(at(10, 1), "melon3", true)
-	p.put(at(11, 1), jobs.FileStatus, nil)
-	other := attempts.Claim{Run: "another", Attempt: at(12, 1), Host: "x", By: "1.2.3", Boot: "b", At: 1}
-	p.put(at(12, 1), jobs.FileStatus, other.Encode())
-	spoiled := finished(at(1_000_001, 1), "melon4", jobs.Outcome{})
-	p.put(at(1_000_001, 1), jobs.FileStatus, append(make([]byte, attempts.SentinelAt), spoiled[attempts.SentinelAt:]...))
-	torn := finished(at(2001, 4), "melon1", jobs.Outcome{})
-	p.put(at(2001, 4), jobs.FileStatus, append(torn[:800], make([]byte, attempts.StatusBytes-800)...))
-	p.put(at(7, 1), jobs.FileOut, []byte("output only"))
-	p.put(at(8, 1), jobs.File("status.44.1.1"), []byte("on its way"))
+	mine := claim(attemptID(3, 1), "melon1")
+	p.exit(attemptID(3, 1), "melon1", jobs.Outcome{Exit: 7})
+	p.claim(attemptID(3, 2), "melon2", false)
+	p.claim(attemptID(10, 1), "melon3", true)
+	p.put(attemptID(11, 1), jobs.FileStatus, nil)
+	other := attempts.Claim{Run: "another", Attempt: attemptID(12, 1), Host: "x", By: "1.2.3", Boot: "b", At: 1}
+	p.put(attemptID(12, 1), jobs.FileStatus, other.Encode())
+	spoiled := finished(attemptID(1_000_001, 1), "melon4", jobs.Outcome{})
+	p.put(attemptID(1_000_001, 1), jobs.FileStatus, append(make([]byte, attempts.SentinelAt), spoiled[attempts.SentinelAt:]...))
+	torn := finished(attemptID(2001, 4), "melon1", jobs.Outcome{})
+	p.put(attemptID(2001, 4), jobs.FileStatus, append(torn[:800], make([]byte, attempts.StatusBytes-800)...))
+	p.put(attemptID(7, 1), jobs.FileOut, []byte("output only"))
+	p.put(attemptID(8, 1), jobs.File("status.44.1.1"), []byte("on its way"))
 	for _, odd := range []string{"0", "00", "abc", "-01", "0001"} {
 		must(t, os.MkdirAll(filepath.Join(p.dir, "attempts", odd), 0o700))
 		must(t, os.WriteFile(filepath.Join(p.dir, "attempts", odd, "9.1.status"), nil, 0o600))
@@ -195,7 +195,7 @@ func TestStatusFilesSufficeToRebuildOutcomes(t *testing.T) {
 	d := &disk{Disk: rundir.OS}
 	err := attempts.EachFate(d, p.dir, run, "", nil, func(f attempts.Fate) error {
 		got = append(got, fmt.Sprintf("%s %d %s", f.Attempt, f.State, f.Host))
-		if f.Attempt == at(3, 1) && (f.Claim != mine || f.Outcome.Exit != 7 || f.Slot != 2) {
+		if f.Attempt == attemptID(3, 1) && (f.Claim != mine || f.Outcome.Exit != 7 || f.Slot != 2) {
 			t.Errorf("%+v", f)
 		}
 		return nil
@@ -231,33 +231,33 @@ func TestStatusFilesSufficeToRebuildOutcomes(t *testing.T) {
 // once, and only listed files are opened (X2).
 func TestReadHostAttempts(t *testing.T) {
 	p := newPlace(t)
-	p.exit(at(1, 1), "melon4", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
-	p.put(at(1, 1), jobs.FileErr, []byte("first\nlast words\n\n"))
-	p.exit(at(2, 1), "melon5", jobs.Outcome{})
-	p.claim(at(3, 1), "melon4", false)
-	p.claim(at(4, 1), "melon4", true)
-	p.claim(at(5, 1), "melon5", false)
-	p.put(at(6, 1), jobs.FileStatus, nil)
+	p.exit(attemptID(1, 1), "melon4", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
+	p.put(attemptID(1, 1), jobs.FileErr, []byte("first\nlast words\n\n"))
+	p.exit(attemptID(2, 1), "melon5", jobs.Outcome{})
+	p.claim(attemptID(3, 1), "melon4", false)
+	p.claim(attemptID(4, 1), "melon4", true)
+	p.claim(attemptID(5, 1), "melon5", false)
+	p.put(attemptID(6, 1), jobs.FileStatus, nil)
 	// An earlier dispatcher ran it on melon5, which proves nothing about melon4.
-	p.claim(at(7, 1), "melon5", true)
-	p.exit(at(2500, 1), "melon4", jobs.Outcome{Signal: "SIGKILL", Started: 1, Ended: 2})
+	p.claim(attemptID(7, 1), "melon5", true)
+	p.exit(attemptID(2500, 1), "melon4", jobs.Outcome{Signal: "SIGKILL", Started: 1, Ended: 2})
 	must(t, os.WriteFile(attempts.HeartbeatFile(p.dir, "melon4"), []byte("17 b\n"), 0o600))
-	ids := []jobs.AttemptID{at(1, 1), at(1, 2)}
+	ids := []jobs.AttemptID{attemptID(1, 1), attemptID(1, 2)}
 	for i := 2; i <= 7; i++ {
-		ids = append(ids, at(i, 1))
+		ids = append(ids, attemptID(i, 1))
 	}
 	d := &disk{Disk: rundir.OS}
-	s, err := attempts.ReadHostAttempts(d, p.dir, run, "melon4", append(ids, at(2500, 1), at(5000, 1)))
+	s, err := attempts.ReadHostAttempts(d, p.dir, run, "melon4", append(ids, attemptID(2500, 1), attemptID(5000, 1)))
 	if err != nil || len(s.Finished) != 2 {
 		t.Fatalf("finished: %+v, %v", s.Finished, err)
 	}
-	if f := s.Finished[0]; f.Attempt != at(1, 1) || f.Slot != 2 || f.Outcome.Exit != 3 || f.Outcome.LastLine != "last words" {
+	if f := s.Finished[0]; f.Attempt != attemptID(1, 1) || f.Slot != 2 || f.Outcome.Exit != 3 || f.Outcome.LastLine != "last words" {
 		t.Errorf("%+v", f)
 	}
-	if f := s.Finished[1]; f.Attempt != at(2500, 1) || f.Outcome.Signal != "SIGKILL" {
+	if f := s.Finished[1]; f.Attempt != attemptID(2500, 1) || f.Outcome.Signal != "SIGKILL" {
 		t.Errorf("%+v", f)
 	}
-	if !slices.Equal(s.Claimed, []jobs.AttemptID{at(3, 1)}) || !slices.Equal(s.Never, []jobs.AttemptID{at(4, 1)}) || s.Heartbeat != "17 b" {
+	if !slices.Equal(s.Claimed, []jobs.AttemptID{attemptID(3, 1)}) || !slices.Equal(s.Never, []jobs.AttemptID{attemptID(4, 1)}) || s.Heartbeat != "17 b" {
 		t.Errorf("claimed %v, never %v, heartbeat %q", s.Claimed, s.Never, s.Heartbeat)
 	}
 	if want := []string{"attempts", "000", "002"}; !slices.Equal(d.listed, want) {
@@ -279,7 +279,7 @@ func TestHeartbeatFileIsRead(t *testing.T) {
 		}
 	}
 	wants("without a directory", "", 0)
-	p.path(at(1, 1), jobs.FileStatus)
+	p.path(attemptID(1, 1), jobs.FileStatus)
 	wants("without a file", "", 0)
 	for text, want := range map[string]string{"0000000000000000017 boot\n": "0000000000000000017 boot", strings.Repeat("x", 1000): strings.Repeat("x", 128)} {
 		must(t, os.WriteFile(attempts.HeartbeatFile(p.dir, "melon4"), []byte(text), 0o600))

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	mine  = attempts.Claim{Run: run, Attempt: at(17, 2), Host: "melon4", By: "3.4711.88123", Boot: "b", At: 4}
+	mine  = attempts.Claim{Run: run, Attempt: attemptID(17, 2), Host: "melon4", By: "3.4711.88123", Boot: "b", At: 4}
 	ended = jobs.Outcome{Exit: 3, Started: 1_700_000_000_000_000_001, Ended: 1_700_000_009_999_999_999, CPU: 3 * time.Second, MaxRSSBytes: 1 << 33, LeftChildren: 2}
 )
 
@@ -82,7 +82,7 @@ func TestUnfinishedIsNoOutcome(t *testing.T) {
 	if f := attempts.Decode(whole, "another", mine.Attempt); f.State != attempts.Unreadable {
 		t.Errorf("of another run: %+v", f)
 	}
-	if f := attempts.Decode(whole, run, at(17, 3)); f.State != attempts.Unreadable {
+	if f := attempts.Decode(whole, run, attemptID(17, 3)); f.State != attempts.Unreadable {
 		t.Errorf("of another attempt: %+v", f)
 	}
 }
@@ -121,7 +121,7 @@ func TestStatusHoldsTheLongest(t *testing.T) {
 	name := strings.Repeat("ü", 32)
 	o := jobs.Outcome{Exit: -1 << 31, Signal: "SIGRTMIN+15", Started: -1 << 63, Ended: -1 << 63, CPU: -1 << 63, MaxRSSBytes: 1<<63 - 1,
 		TimedOut: true, Stopped: true, DiskFull: true, LeftChildren: 1 << 22, Error: "x"}
-	c := attempts.Claim{Tombstone: true, Run: name, Attempt: at(1<<31-1, 1<<31-1), Host: name,
+	c := attempts.Claim{Tombstone: true, Run: name, Attempt: attemptID(1<<31-1, 1<<31-1), Host: name,
 		By: "9999.9999999.18446744073709551615", Boot: name, At: -1 << 63}
 	if got, want := attempts.Decode(c.EncodeFinished(9999, o), name, c.Attempt), (attempts.Fate{Attempt: c.Attempt, State: attempts.Finished,
 		Claim: c, Host: name, Slot: 9999, Outcome: o}); got != want {

@@ -28,16 +28,16 @@ func TestCarriedOnAfterDamage(t *testing.T) {
 				remove(t, e.r, i+1)
 				continue
 			}
-			put(t, e.r, i+1, flipped(e.files[i], 8*rng.IntN(e.fixed[i])+rng.IntN(8)))
+			putJournal(t, e.r, i+1, flipped(e.files[i], 8*rng.IntN(e.fixed[i])+rng.IntN(8)))
 		}
 		var live *jobs.Table
 		for epoch := 4; epoch < 8; epoch++ {
-			j, table, report := take1(t, e.r, on("melon1"))
+			j, table, report := mustTake(t, e.r, takeOn("melon1"))
 			if !report.Damaged || j.Epoch() != epoch {
 				t.Fatalf("seed %d: epoch %d, %+v", seed, j.Epoch(), report)
 			}
 			if live != nil {
-				if live.Epoch = epoch; !same(live, table) {
+				if live.Epoch = epoch; !equalTables(live, table) {
 					t.Fatalf("seed %d: epoch %d begins with another state than the last one left; %q", seed, epoch, report.Warnings)
 				}
 			}
@@ -46,7 +46,7 @@ func TestCarriedOnAfterDamage(t *testing.T) {
 				record(t, j, jobstest.Continue(seed*10+uint64(epoch), live, 40)...)
 			}
 			crash(t, j)
-			if shown, report := replay1(t, e.r); !same(shown, live) || !report.Damaged {
+			if shown, report := mustReplay(t, e.r); !equalTables(shown, live) || !report.Damaged {
 				t.Fatalf("seed %d: epoch %d is shown as another state; %q", seed, epoch, report.Warnings)
 			}
 		}
@@ -87,9 +87,9 @@ func TestHostSettingsAfterDamage(t *testing.T) {
 				b[from] ^= 1
 			}
 		}
-		put(t, e.r, 1, b)
+		putJournal(t, e.r, 1, b)
 		remove(t, e.r, 2, 3)
-		table, report := replay1(t, e.r)
+		table, report := mustReplay(t, e.r)
 		if !report.Damaged || table.Cancels[1].Reason != "enough" || !table.Requests["requeue-7"] || table.Job(1).State.Terminal() || table.Job(2).State != jobs.Running {
 			t.Errorf("%s lost: %v, %v, job 1 is %s; %q", recs[lost].Kind, table.Cancels, table.Requests, table.Job(1).State, report.Warnings)
 		}
@@ -100,12 +100,12 @@ func TestHostSettingsAfterDamage(t *testing.T) {
 // still counts itself. No later record is dropped.
 func TestMisfitRecordCounts(t *testing.T) {
 	_, r := inMemory(t, jobstest.Specs(2)...)
-	j, _, _ := take1(t, r, on("melon1"))
+	j, _, _ := mustTake(t, r, takeOn("melon1"))
 	record(t, j,
 		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2},
 		jobs.Record{Kind: jobs.KindExited, Job: 2, N: 3, Host: "a", Next: jobs.Succeeded, Seq: 5, Outcome: &jobs.Outcome{Started: 1, Ended: 2}})
 	crash(t, j)
-	table, report := replay1(t, r)
+	table, report := mustReplay(t, r)
 	if job := table.Job(2); !report.Damaged || job.State != jobs.Succeeded || job.Seq != 5 || len(job.Attempts) != 3 {
 		t.Errorf("%+v: %+v", report, job)
 	}
@@ -115,7 +115,7 @@ func TestMisfitRecordCounts(t *testing.T) {
 // number of jobs. All jobs are present with their results, and the lost ones are marked.
 func TestLostSpecsAreMarked(t *testing.T) {
 	m, r := inMemory(t, jobstest.Specs(5)...)
-	j, _, _ := take1(t, r, on("melon1"))
+	j, _, _ := mustTake(t, r, takeOn("melon1"))
 	record(t, j,
 		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 5},
 		jobs.Record{Kind: jobs.KindLaunching, Job: 5, N: 1, Host: "a"},
@@ -128,7 +128,7 @@ func TestLostSpecsAreMarked(t *testing.T) {
 		putFile(t, r, path, whole[:cut])
 		again, err := rundir.OpenOn(m, r.Dir)
 		must(t, err)
-		table, report := replay1(t, again)
+		table, report := mustReplay(t, again)
 		if len(table.Jobs) != 5 || table.Job(5).State != jobs.Succeeded || !report.Damaged || len(report.Warnings) == 0 {
 			t.Fatalf("cut at %d: %d jobs, %+v", cut, len(table.Jobs), report)
 		}
@@ -138,13 +138,13 @@ func TestLostSpecsAreMarked(t *testing.T) {
 				t.Fatalf("cut at %d: job %d is %q", cut, i+1, table.Jobs[i].Spec.Damage)
 			}
 		}
-		next, _, _ := take1(t, again, on("melon1"))
+		next, _, _ := mustTake(t, again, takeOn("melon1"))
 		if err := again.AppendSpecs([]*jobs.Spec{{ID: 6, Command: "new", Options: jobs.NoOptions}}); err != nil {
 			t.Fatalf("cut at %d: a new job: %v", cut, err)
 		}
 		record(t, next, jobs.Record{Kind: jobs.KindAccepted, Job: 6, Count: 1})
 		crash(t, next)
-		if table, _ := replay1(t, again); len(table.Jobs) != 6 || table.Job(6).Spec.Command != "new" {
+		if table, _ := mustReplay(t, again); len(table.Jobs) != 6 || table.Job(6).Spec.Command != "new" {
 			t.Fatalf("cut at %d: after one more there are %d jobs", cut, len(table.Jobs))
 		}
 		forget(t, r, next.Epoch())

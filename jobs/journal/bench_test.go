@@ -21,7 +21,7 @@ func BenchmarkReplayMillion(b *testing.B) {
 		b.Run(state.String(), func(b *testing.B) {
 			r := newRun(b)
 			must(b, r.AppendSpecs(specs(n)))
-			j, _, _ := take1(b, r, TakeOptions{})
+			j, _, _ := mustTake(b, r, TakeOptions{})
 			must(b, j.Append([]jobs.Record{{Kind: jobs.KindAccepted, At: 1, Job: 1, Count: n}}))
 			for i := 1; i <= n && state != jobs.Queued; i++ {
 				must(b, j.Append(pair(i)))
@@ -55,7 +55,7 @@ func BenchmarkAppendRecord(b *testing.B) {
 // BenchmarkAppendSync measures one group commit of 16 records on this disk.
 func BenchmarkAppendSync(b *testing.B) {
 	r := newRun(b)
-	j, _, _ := take1(b, r, TakeOptions{})
+	j, _, _ := mustTake(b, r, TakeOptions{})
 	recs := make([]jobs.Record, 16)
 	for i := range recs {
 		recs[i] = pair(i + 1)[0]

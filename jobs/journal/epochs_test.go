@@ -30,8 +30,8 @@ func TestRunThatMovesBetweenMachines(t *testing.T) {
 		view := server.Mount(host)
 		r, err := rundir.OpenOn(view, first.Dir)
 		must(t, err)
-		j, table, report := take1(t, r, on(host))
-		if live.Epoch = epoch; j.Epoch() != epoch || !same(table, live) || report.Damaged {
+		j, table, report := mustTake(t, r, takeOn(host))
+		if live.Epoch = epoch; j.Epoch() != epoch || !equalTables(table, live) || report.Damaged {
 			t.Fatalf("epoch %d: %+v", epoch, report)
 		}
 		if o, err := ReadOwner(first); err != nil || o.Host != host || o.Epoch != epoch {
@@ -51,7 +51,7 @@ func TestRunThatMovesBetweenMachines(t *testing.T) {
 			view.PowerLoss(nil)
 		}
 	}
-	if table, report := replay1(t, first); !same(table, live) || report.Damaged {
+	if table, report := mustReplay(t, first); !equalTables(table, live) || report.Damaged {
 		t.Errorf("%+v", report)
 	}
 }
@@ -60,20 +60,20 @@ func TestRunThatMovesBetweenMachines(t *testing.T) {
 // the run (E7). It notices the takeover, and changes neither the journal nor the owner file.
 func TestOldEpochIsFencedOff(t *testing.T) {
 	_, r := inMemory(t, jobstest.Specs(2)...)
-	old, _, _ := take1(t, r, TakeOptions{})
+	old, _, _ := mustTake(t, r, TakeOptions{})
 	record(t, old, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
 	if n, err := old.Fenced(); n != 0 || err != nil {
 		t.Fatal(n, err)
 	}
-	next, live, _ := take1(t, r, force)
+	next, live, _ := mustTake(t, r, force)
 	must(t, next.SetSocket("new"))
 	late := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1}
 	tooLate(t, old, late) // the old dispatcher wakes up
 	truth := jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1}
 	record(t, next, truth)
 	must(t, jobs.Fold(live, &truth))
-	table, report := replay1(t, r)
-	if !same(table, live) || report.Damaged || report.Ignored == 0 {
+	table, report := mustReplay(t, r)
+	if !equalTables(table, live) || report.Damaged || report.Ignored == 0 {
 		t.Errorf("%+v: job 1 is %s", report, table.Job(1).State)
 	}
 	if n, err := old.Fenced(); n != 2 || err != nil {
@@ -110,25 +110,25 @@ func TestOldEpochIsFencedOff(t *testing.T) {
 func TestEpochWithoutARecordDoesNotCount(t *testing.T) {
 	for _, begun := range []string{"", "deadbeef {\"k\":\"epo"} {
 		_, r := inMemory(t, jobstest.Specs(1)...)
-		j, live, _ := take1(t, r, TakeOptions{})
+		j, live, _ := mustTake(t, r, TakeOptions{})
 		accepted := jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 1}
 		record(t, j, accepted)
 		must(t, jobs.Fold(live, &accepted))
 		crash(t, j)
-		put(t, r, 2, []byte(begun))
-		if table, report := replay1(t, r); !same(table, live) || report.Damaged {
+		putJournal(t, r, 2, []byte(begun))
+		if table, report := mustReplay(t, r); !equalTables(table, live) || report.Damaged {
 			t.Errorf("%q: %+v", begun, report)
 		}
-		j, table, report := take1(t, r, force)
+		j, table, report := mustTake(t, r, force)
 		live.Epoch = 3
-		if j.Epoch() != 3 || !same(table, live) || report.Damaged {
+		if j.Epoch() != 3 || !equalTables(table, live) || report.Damaged {
 			t.Errorf("%q: epoch %d, %+v", begun, j.Epoch(), report)
 		}
 		crash(t, j)
 		late := jobs.Record{Kind: jobs.KindEpoch, Epoch: 2}
 		cancel := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1}
-		put(t, r, 2, appendLine(appendLine(nil, &late), &cancel))
-		if table, report := replay1(t, r); !same(table, live) || report.Ignored == 0 {
+		putJournal(t, r, 2, appendLine(appendLine(nil, &late), &cancel))
+		if table, report := mustReplay(t, r); !equalTables(table, live) || report.Ignored == 0 {
 			t.Errorf("%q: the unbegun epoch counts: %+v", begun, report)
 		}
 	}
@@ -139,18 +139,18 @@ func TestEpochWithoutARecordDoesNotCount(t *testing.T) {
 func TestChangedOldFileIsReported(t *testing.T) {
 	for what, spoil := range map[string]func(r *rundir.Run, b []byte){
 		"is missing":       func(r *rundir.Run, _ []byte) { remove(t, r, 1) },
-		"has lost its end": func(r *rundir.Run, b []byte) { put(t, r, 1, b[:len(b)-1]) },
-		"its checksum":     func(r *rundir.Run, b []byte) { put(t, r, 1, flipped(b, 8*(len(b)-5))) },
+		"has lost its end": func(r *rundir.Run, b []byte) { putJournal(t, r, 1, b[:len(b)-1]) },
+		"its checksum":     func(r *rundir.Run, b []byte) { putJournal(t, r, 1, flipped(b, 8*(len(b)-5))) },
 	} {
 		_, r := inMemory(t, jobstest.Specs(2)...)
-		j, _, _ := take1(t, r, TakeOptions{})
+		j, _, _ := mustTake(t, r, TakeOptions{})
 		record(t, j, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2}, jobs.Record{Kind: jobs.KindPriority, Job: 1, Priority: 4})
 		crash(t, j)
-		j, _, _ = take1(t, r, force)
+		j, _, _ = mustTake(t, r, force)
 		record(t, j, jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1})
 		crash(t, j)
 		spoil(r, content(t, r, 1))
-		table, report := replay1(t, r)
+		table, report := mustReplay(t, r)
 		if !report.Damaged || !strings.Contains(strings.Join(report.Warnings, "\n"), what) {
 			t.Errorf("%s: %+v", what, report)
 		}
@@ -164,11 +164,11 @@ func TestChangedOldFileIsReported(t *testing.T) {
 // line is read to the end.
 func TestJournalWithoutItsFirstLineIsRead(t *testing.T) {
 	r, specs, recs, b := written(t, 9, 4, 60)
-	put(t, r, 1, flipped(b, 8*20))
-	table, report := replay1(t, r)
+	putJournal(t, r, 1, flipped(b, 8*20))
+	table, report := mustReplay(t, r)
 	want := folded(t, specs, recs)
 	want.Damaged = true
-	if !report.Damaged || !same(table, want) {
+	if !report.Damaged || !equalTables(table, want) {
 		t.Errorf("%+v", report)
 	}
 }

@@ -56,15 +56,15 @@ func threeEpochs(t testing.TB) *epochs {
 	}
 	var js [3]*Journal
 	for i := range js {
-		js[i], _, _ = take1(t, e.r, on("melon1"))
+		js[i], _, _ = mustTake(t, e.r, takeOn("melon1"))
 		e.recs[i] = recs[i*len(recs)/3 : (i+1)*len(recs)/3]
 		record(t, js[i], e.recs[i]...)
 		if i == 1 { // it died in the middle of a line
-			put(t, e.r, 2, append(content(t, e.r, 2), `0badcafe {"k":"lau`...))
+			putJournal(t, e.r, 2, append(content(t, e.r, 2), `0badcafe {"k":"lau`...))
 		}
 	}
 	late := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1 << 40}
-	put(t, e.r, 1, appendLine(content(t, e.r, 1), &late))
+	putJournal(t, e.r, 1, appendLine(content(t, e.r, 1), &late))
 	for i := range e.files {
 		e.files[i] = content(t, e.r, i+1)
 		e.fixed[i] = len(e.files[i])
@@ -78,7 +78,7 @@ func threeEpochs(t testing.TB) *epochs {
 			t.Fatal("nothing of it is ignored")
 		}
 	}
-	table, report := replay1(t, e.r)
+	table, report := mustReplay(t, e.r)
 	if e.live = table; report.Damaged {
 		t.Fatalf("%+v", report)
 	}
@@ -89,7 +89,7 @@ func threeEpochs(t testing.TB) *epochs {
 // records that may be missing. whole means that none is.
 func (e *epochs) check(t *testing.T, what string, lost []jobs.Record, whole bool) {
 	t.Helper()
-	table, report := replay1(t, e.r)
+	table, report := mustReplay(t, e.r)
 	if report.Damaged == whole || table.Damaged == whole {
 		t.Fatalf("%s: damaged is %v, %v; %q", what, report.Damaged, table.Damaged, report.Warnings)
 	}
@@ -105,7 +105,7 @@ func (e *epochs) check(t *testing.T, what string, lost []jobs.Record, whole bool
 			t.Fatalf("%s: job %d pays for it:\n%+v, it was\n%+v; %q", what, id, *j, e.live.Jobs[i], report.Warnings)
 		}
 	}
-	if whole && len(lost) == 0 && !same(table, e.live) {
+	if whole && len(lost) == 0 && !equalTables(table, e.live) {
 		t.Fatalf("%s: nothing is damaged, and the state is another", what)
 	}
 	for i := len(table.Jobs); i < len(e.live.Jobs); i++ {
@@ -117,16 +117,16 @@ func (e *epochs) check(t *testing.T, what string, lost []jobs.Record, whole bool
 		return
 	}
 	e.follow(t, what)
-	next, taken, _ := take1(t, e.r, on("melon2"))
+	next, taken, _ := mustTake(t, e.r, takeOn("melon2"))
 	if next.Epoch() != 4 {
 		t.Fatalf("%s: epoch %d", what, next.Epoch())
 	}
-	if table.Epoch = 4; !same(table, taken) {
+	if table.Epoch = 4; !equalTables(table, taken) {
 		t.Fatalf("%s: taken over as another state than is shown", what)
 	}
 	record(t, next, event("on"))
-	again, report := replay1(t, e.r)
-	if !same(again, taken) || report.Damaged == whole {
+	again, report := mustReplay(t, e.r)
+	if !equalTables(again, taken) || report.Damaged == whole {
 		t.Fatalf("%s: after the takeover it is another state: %+v", what, report)
 	}
 	crash(t, next)
@@ -161,7 +161,7 @@ func TestJournalEveryBit(t *testing.T) {
 	for i, whole := range e.files {
 		for bit := 0; bit < 8*len(whole); bit += step {
 			at := bit / 8
-			put(t, e.r, i+1, flipped(whole, bit))
+			putJournal(t, e.r, i+1, flipped(whole, bit))
 			what := fmt.Sprintf("file %d, byte %d, bit %d", i+1, at, bit%8)
 			switch {
 			case at >= e.fixed[i]: // none of it counts
@@ -173,7 +173,7 @@ func TestJournalEveryBit(t *testing.T) {
 			}
 			n++
 		}
-		put(t, e.r, i+1, whole)
+		putJournal(t, e.r, i+1, whole)
 	}
 	t.Logf("%d bits of %d bytes", n, len(e.files[0])+len(e.files[1])+len(e.files[2]))
 }
@@ -188,14 +188,14 @@ func TestJournalEveryCut(t *testing.T) {
 	}
 	for i, whole := range e.files {
 		for cut := 0; cut < len(whole); cut += step {
-			put(t, e.r, i+1, whole[:cut])
+			putJournal(t, e.r, i+1, whole[:cut])
 			lost := e.lines(i, bytes.LastIndexByte(whole[:cut], '\n')+1, e.fixed[i])
 			if cut >= e.fixed[i] {
 				lost = nil
 			}
 			e.check(t, fmt.Sprintf("file %d cut at byte %d", i+1, cut), lost, i == 2 || cut >= e.fixed[i])
 		}
-		put(t, e.r, i+1, whole)
+		putJournal(t, e.r, i+1, whole)
 	}
 }
 
@@ -207,9 +207,9 @@ func TestEachJournalFileCountsAlone(t *testing.T) {
 		remove(t, e.r, i+1)
 		if i < 2 {
 			e.check(t, fmt.Sprintf("file %d is gone", i+1), e.recs[i], false)
-		} else if table, _ := replay1(t, e.r); len(table.Jobs) != len(e.live.Jobs) {
+		} else if table, _ := mustReplay(t, e.r); len(table.Jobs) != len(e.live.Jobs) {
 			t.Errorf("without the last file there are %d jobs", len(table.Jobs))
 		}
-		put(t, e.r, i+1, whole)
+		putJournal(t, e.r, i+1, whole)
 	}
 }

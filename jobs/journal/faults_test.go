@@ -38,7 +38,7 @@ func TestFailedWriteIsReported(t *testing.T) {
 	for n, more := 1, true; more; n++ {
 		cause := diskErrors[n%len(diskErrors)]
 		d, r := onFaulty(t, specs)
-		j, _, _ := take1(t, r, TakeOptions{})
+		j, _, _ := mustTake(t, r, TakeOptions{})
 		d.FailAt(n, cause, true)
 		told := j.Append(recs)
 		for try := 0; ; try++ {
@@ -59,8 +59,8 @@ func TestFailedWriteIsReported(t *testing.T) {
 		if more && (!errors.Is(told, cause) || !strings.Contains(told.Error(), r.Name())) {
 			t.Errorf("%s, and we are told: %v", at, told)
 		}
-		table, report := replay1(t, r)
-		if want := folded(t, specs, recs); !same(table, want) || report.Damaged || report.Torn != 0 || report.Records != len(recs)+1 {
+		table, report := mustReplay(t, r)
+		if want := folded(t, specs, recs); !equalTables(table, want) || report.Damaged || report.Torn != 0 || report.Records != len(recs)+1 {
 			t.Fatalf("%s: %d records of %d; %+v", at, report.Records, len(recs)+1, report)
 		}
 	}
@@ -71,7 +71,7 @@ func TestFailedWriteIsReported(t *testing.T) {
 func TestDiskFullForLong(t *testing.T) {
 	specs, recs := jobstest.History(2, 5, 100)
 	d, r := onFaulty(t, specs)
-	j, _, _ := take1(t, r, TakeOptions{})
+	j, _, _ := mustTake(t, r, TakeOptions{})
 	for i := range recs {
 		d.FailAt(1, syscall.ENOSPC, true) // the first write, then every open
 		must(t, j.Append(recs[i:i+1]))
@@ -81,7 +81,7 @@ func TestDiskFullForLong(t *testing.T) {
 	}
 	d.FailAt(0, nil, false)
 	must(t, j.Sync())
-	if table, report := replay1(t, r); !same(table, folded(t, specs, recs)) || report.Damaged {
+	if table, report := mustReplay(t, r); !equalTables(table, folded(t, specs, recs)) || report.Damaged {
 		t.Errorf("%+v", report)
 	}
 	if err := j.Close(); err != nil {
@@ -95,7 +95,7 @@ func TestCloseReportsAnEarlierFailure(t *testing.T) {
 	for n := 1; ; n++ {
 		cause := diskErrors[n%len(diskErrors)]
 		d, r := onFaulty(t, nil)
-		j, _, _ := take1(t, r, TakeOptions{})
+		j, _, _ := mustTake(t, r, TakeOptions{})
 		must(t, j.Append([]jobs.Record{event("a")}))
 		d.FailAt(n, cause, true)
 		err := j.Close()
@@ -139,7 +139,7 @@ func TestFailedTakeLeavesNothingBehind(t *testing.T) {
 func takeWithFault(t *testing.T, n int, damage func(*testing.T, *rundir.Run) error, damaged bool) bool {
 	specs, recs := jobstest.History(4, 3, 50)
 	d, r := onFaulty(t, specs)
-	j, _, _ := take1(t, r, TakeOptions{})
+	j, _, _ := mustTake(t, r, TakeOptions{})
 	record(t, j, recs...)
 	must(t, j.Close())
 	must(t, damage(t, r))
@@ -162,7 +162,7 @@ func takeWithFault(t *testing.T, n int, damage func(*testing.T, *rundir.Run) err
 	}
 	want := folded(t, specs, recs)
 	want.Epoch = next.Epoch()
-	if report.Damaged != damaged || table.Damaged != damaged || !damaged && !same(table, want) || next.Epoch() < 2 {
+	if report.Damaged != damaged || table.Damaged != damaged || !damaged && !equalTables(table, want) || next.Epoch() < 2 {
 		t.Errorf("%s: the next Take gives %+v in epoch %d", at, report, next.Epoch())
 	}
 	must(t, next.Close())
@@ -181,7 +181,7 @@ func TestCutOrRemovedFileIsAnError(t *testing.T) {
 		"no such file":     os.Remove,
 	} {
 		d, r := onFaulty(t, nil)
-		j, _, _ := take1(t, r, TakeOptions{})
+		j, _, _ := mustTake(t, r, TakeOptions{})
 		must(t, spoil(fileOf(1).path(r)))
 		d.FailAt(1, syscall.ESTALE, false)
 		must(t, j.Append([]jobs.Record{{Kind: jobs.KindEvent}}))

@@ -25,13 +25,13 @@ import (
 // atEnd is the Limit of a run that has no dispatcher.
 var atEnd = Limit{End: true}
 
-// upTo returns the Limit of a run whose dispatcher has published this position.
-func upTo(epoch int, bytes int64) Limit {
+// publishedLimit returns the Limit of a run whose dispatcher has published this position.
+func publishedLimit(epoch int, bytes int64) Limit {
 	return Limit{Durable: live.Durable{Epoch: epoch, Bytes: bytes}}
 }
 
-// poll1 returns the records of a Poll as "epoch:kind:reason".
-func poll1(t testing.TB, f *Follower, limit Limit) (recs []jobs.Record, words string, restarted bool) {
+// mustPoll returns the records of a Poll as "epoch:kind:reason".
+func mustPoll(t testing.TB, f *Follower, limit Limit) (recs []jobs.Record, words string, restarted bool) {
 	t.Helper()
 	restarted, err := f.Poll(limit, func(epoch int, r *jobs.Record) {
 		recs = append(recs, *r)
@@ -44,7 +44,7 @@ func poll1(t testing.TB, f *Follower, limit Limit) (recs []jobs.Record, words st
 // wantPoll polls, and compares the records and whether the Follower restarted.
 func wantPoll(t testing.TB, f *Follower, limit Limit, want string, again bool) {
 	t.Helper()
-	if _, words, restarted := poll1(t, f, limit); words != want || restarted != again {
+	if _, words, restarted := mustPoll(t, f, limit); words != want || restarted != again {
 		t.Errorf("got %q, restarted %v; want %q, %v", words, restarted, want, again)
 	}
 }
@@ -66,12 +66,12 @@ func TestFollowerReturnsEveryRecord(t *testing.T) {
 	f := Follow(r)
 	var all []jobs.Record
 	for _, cut := range []int{0, 5, len(content) / 3, len(content)/3 + 40, len(content) - 1, len(content)} {
-		put(t, r, 1, content[:cut])
-		got, _, restarted := poll1(t, f, upTo(1, math.MaxInt64))
+		putJournal(t, r, 1, content[:cut])
+		got, _, restarted := mustPoll(t, f, publishedLimit(1, math.MaxInt64))
 		if all = append(all, got...); len(all) != strings.Count(string(content[:cut]), "\n") || restarted != (cut == 0) {
 			t.Fatalf("%d records in %d bytes, restarted %v", len(all), cut, restarted)
 		}
-		if table, _ := replay1(t, r); !same(f.Table(), table) {
+		if table, _ := mustReplay(t, r); !equalTables(f.Table(), table) {
 			t.Fatalf("after %d bytes the table is another than a replay's", cut)
 		}
 	}
@@ -127,7 +127,7 @@ func TestFollowerAcceptsStored(t *testing.T) {
 // an old dispatcher writes after a takeover.
 func TestFollowerFoldsUpToThePublishedPosition(t *testing.T) {
 	r := newRun(t)
-	first, _, _ := take1(t, r, force)
+	first, _, _ := mustTake(t, r, force)
 	record(t, first, event("a"))
 	f, tail := Follow(r), Tail(r)
 	published := Limit{Durable: first.Durable()}
@@ -135,7 +135,7 @@ func TestFollowerFoldsUpToThePublishedPosition(t *testing.T) {
 	wantPoll(t, tail, published, "", true)
 	record(t, first, event("b"))
 	wantPoll(t, f, published, "", false)
-	second, _, _ := take1(t, r, force)
+	second, _, _ := mustTake(t, r, force)
 	tooLate(t, first, event("too late"))
 	record(t, second, event("c"))
 	// The old position limits the new epoch, whose first record fixes the old one.
@@ -156,17 +156,17 @@ func TestFollowerFoldsUpToThePublishedPosition(t *testing.T) {
 // kept.
 func TestFollowerRestartsIfAFileShrinks(t *testing.T) {
 	r := newRun(t)
-	first, _, _ := take1(t, r, force)
+	first, _, _ := mustTake(t, r, force)
 	record(t, first, event("a"), event("b"))
 	crash(t, first)
-	second, _, _ := take1(t, r, force)
+	second, _, _ := mustTake(t, r, force)
 	record(t, second, event("c"))
 	f := Follow(r)
 	wantPoll(t, f, atEnd, "1:epoch: 1:event:a 1:event:b 2:epoch: 2:event:c ", true)
 	b := content(t, r, 2)
-	put(t, r, 2, lines(b, 1))
+	putJournal(t, r, 2, lines(b, 1))
 	wantPoll(t, f, atEnd, "1:epoch: 1:event:a 1:event:b 2:epoch: ", true)
-	put(t, r, 2, b)
+	putJournal(t, r, 2, b)
 	wantPoll(t, f, atEnd, "2:event:c ", false)
 	remove(t, r, 1)
 	wantPoll(t, f, atEnd, "2:epoch: 2:event:c ", true)
@@ -188,26 +188,26 @@ func TestFollowerReportsADamagedLine(t *testing.T) {
 	r, _, recs, content := written(t, 2, 20, 100)
 	damaged := flipped(content, 8*(len(lines(content, 10))+20))
 	f := Follow(r)
-	put(t, r, 1, damaged)
-	got, _, _ := poll1(t, f, upTo(1, math.MaxInt64))
+	putJournal(t, r, 1, damaged)
+	got, _, _ := mustPoll(t, f, publishedLimit(1, math.MaxInt64))
 	if p := f.Report(); len(got) != len(recs) || !p.Damaged || !strings.Contains(p.Warnings[0], "journal/000001.jsonl:11: the line is damaged") {
 		t.Errorf("%d records of %d, %+v", len(got), len(recs)+1, p)
 	}
 	for _, healed := range []bool{true, false} {
-		put(t, r, 1, lines(content, 5))
+		putJournal(t, r, 1, lines(content, 5))
 		f := Follow(r)
-		poll1(t, f, upTo(1, math.MaxInt64))
-		put(t, r, 1, damaged)
+		mustPoll(t, f, publishedLimit(1, math.MaxInt64))
+		putJournal(t, r, 1, damaged)
 		for n := range maxWaits {
-			if got, _, _ := poll1(t, f, upTo(1, math.MaxInt64)); n == 0 && len(got) != 5 || n > 0 && len(got) > 0 || f.Report().Damaged {
+			if got, _, _ := mustPoll(t, f, publishedLimit(1, math.MaxInt64)); n == 0 && len(got) != 5 || n > 0 && len(got) > 0 || f.Report().Damaged {
 				t.Fatalf("Poll %d: %d records, %+v", n, len(got), f.Report())
 			}
 		}
 		if healed {
-			put(t, r, 1, content)
+			putJournal(t, r, 1, content)
 		}
-		poll1(t, f, upTo(1, math.MaxInt64))
-		if table, _ := replay1(t, r); f.Report().Damaged == healed || !same(f.Table(), table) {
+		mustPoll(t, f, publishedLimit(1, math.MaxInt64))
+		if table, _ := mustReplay(t, r); f.Report().Damaged == healed || !equalTables(f.Table(), table) {
 			t.Errorf("healed %v: %+v", healed, f.Report())
 		}
 	}
@@ -216,7 +216,7 @@ func TestFollowerReportsADamagedLine(t *testing.T) {
 // TestFollowerDamagedNewline checks that a damaged newline costs neither a record nor a Poll.
 func TestFollowerDamagedNewline(t *testing.T) {
 	r := newRun(t)
-	j, _, _ := take1(t, r, force)
+	j, _, _ := mustTake(t, r, force)
 	record(t, j, event("a"), event("b"))
 	f := Follow(r)
 	wantPoll(t, f, Limit{Durable: j.Durable()}, "1:epoch: 1:event:a 1:event:b ", true)
@@ -224,7 +224,7 @@ func TestFollowerDamagedNewline(t *testing.T) {
 	crash(t, j)
 	b := content(t, r, 1)
 	b[len(lines(b, 4))-1] = '*'
-	put(t, r, 1, b)
+	putJournal(t, r, 1, b)
 	wantPoll(t, f, Limit{Durable: j.Durable()}, "1:event:c 1:event:d ", false)
 }
 
@@ -232,7 +232,7 @@ func TestFollowerDamagedNewline(t *testing.T) {
 // stops readers and takers with an error that tells the user what to do.
 func TestRecordOfAnUnknownKindStopsReaders(t *testing.T) {
 	r := newRun(t)
-	j, _, _ := take1(t, r, force)
+	j, _, _ := mustTake(t, r, force)
 	record(t, j, event("a"), jobs.Record{Kind: "teleported", Job: 1}, event("b"))
 	crash(t, j)
 	f := Follow(r)
@@ -259,7 +259,7 @@ func TestFollowerReturnsReadErrors(t *testing.T) {
 			e := threeEpochs(t)
 			f := Follow(e.r)
 			if n%2 == 0 { // in the middle of the newest file
-				poll1(t, f, upTo(3, int64(len(lines(e.files[2], 7)))))
+				mustPoll(t, f, publishedLimit(3, int64(len(lines(e.files[2], 7)))))
 			}
 			left, failed := n/2+1, ""
 			e.m.Fault = func(op, _ string) error {
@@ -280,8 +280,8 @@ func TestFollowerReturnsReadErrors(t *testing.T) {
 			if stale := cause == syscall.ESTALE; failed != "close" && (stale != (err == nil) || !stale && !errors.Is(err, cause)) {
 				t.Fatalf("operation %d (%s) failed with %v: %v", n, failed, cause, err)
 			}
-			poll1(t, f, atEnd)
-			if !same(f.Table(), e.live) || f.Report().Damaged {
+			mustPoll(t, f, atEnd)
+			if !equalTables(f.Table(), e.live) || f.Report().Damaged {
 				t.Fatalf("operation %d failed with %v: the table is another; %+v", n, cause, f.Report())
 			}
 		}
@@ -297,13 +297,13 @@ func TestIdlePollReadsLittle(t *testing.T) {
 		limit Limit
 		want  string
 	}{
-		{upTo(3, int64(len(e.files[2]))), "list open stat close"},
+		{publishedLimit(3, int64(len(e.files[2]))), "list open stat close"},
 		{atEnd, "list open stat close list open stat close"},
 	} {
-		poll1(t, f, c.limit)
+		mustPoll(t, f, c.limit)
 		var ops []string
 		e.m.Fault = func(op, path string) error { ops = append(ops, op); return nil }
-		_, words, restarted := poll1(t, f, c.limit)
+		_, words, restarted := mustPoll(t, f, c.limit)
 		e.m.Fault = nil
 		if words != "" || restarted || len(ops) > len(strings.Fields(c.want)) {
 			t.Errorf("%q, restarted %v: %v, want %s", words, restarted, ops, c.want)
@@ -317,7 +317,7 @@ func (e *epochs) follow(t *testing.T, what string) {
 	f := Follow(e.r)
 	newest := content(t, e.r, 3)
 	for _, cut := range []int{0, len(newest) / 3, len(newest)} {
-		if _, err := f.Poll(upTo(3, int64(cut)), nil); err != nil {
+		if _, err := f.Poll(publishedLimit(3, int64(cut)), nil); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
@@ -326,7 +326,7 @@ func (e *epochs) follow(t *testing.T, what string) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-	if table, report := replay1(t, e.r); !same(table, f.Table()) || report.Damaged != f.Report().Damaged || report.Torn != f.Report().Torn {
+	if table, report := mustReplay(t, e.r); !equalTables(table, f.Table()) || report.Damaged != f.Report().Damaged || report.Torn != f.Report().Torn {
 		t.Fatalf("%s: followed to another table than a replay gives; replay %+v, follower %+v", what, report, f.Report())
 	}
 }
@@ -352,14 +352,14 @@ func TestLimitIsWhatTheOwnerPublished(t *testing.T) {
 	}{
 		"nobody ever":       {nil, nil, atEnd},
 		"left":              {&gone, state(3, "token"), atEnd},
-		"here":              {here, state(3, "token"), upTo(3, 77)},
-		"elsewhere":         {&other, state(3, "token"), upTo(3, 77)},
-		"of another epoch":  {here, state(2, "token"), upTo(3, 70)},
-		"of another taker":  {here, state(3, "another"), upTo(3, 70)},
-		"nothing published": {here, nil, upTo(3, 70)},
-		"older state":       {&ahead, state(3, "token"), upTo(3, 80)},
-		"begins":            {&begins, nil, upTo(2, 50)},
-		"begins, published": {&begins, state(3, "token"), upTo(3, 77)},
+		"here":              {here, state(3, "token"), publishedLimit(3, 77)},
+		"elsewhere":         {&other, state(3, "token"), publishedLimit(3, 77)},
+		"of another epoch":  {here, state(2, "token"), publishedLimit(3, 70)},
+		"of another taker":  {here, state(3, "another"), publishedLimit(3, 70)},
+		"nothing published": {here, nil, publishedLimit(3, 70)},
+		"older state":       {&ahead, state(3, "token"), publishedLimit(3, 80)},
+		"begins":            {&begins, nil, publishedLimit(2, 50)},
+		"begins, published": {&begins, state(3, "token"), publishedLimit(3, 77)},
 	} {
 		if got := LimitOf(c.owner, c.owner.Liveness(), c.state); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
@@ -370,7 +370,7 @@ func TestLimitIsWhatTheOwnerPublished(t *testing.T) {
 // TestDurableAdvancesOnlyAfterASync checks that Durable advances only if a Sync has returned nil.
 func TestDurableAdvancesOnlyAfterASync(t *testing.T) {
 	m, r := inMemory(t)
-	j, _, _ := take1(t, r, on("melon1"))
+	j, _, _ := mustTake(t, r, takeOn("melon1"))
 	size := func() int64 {
 		n, err := sizeOf(r, fileOf(1))
 		must(t, err)
@@ -393,7 +393,7 @@ func TestDurableAdvancesOnlyAfterASync(t *testing.T) {
 		t.Fatalf("%v, %+v of %d", err, j.Durable(), size())
 	}
 	before := j.Durable()
-	next, _, _ := take1(t, r, on("melon2"))
+	next, _, _ := mustTake(t, r, takeOn("melon2"))
 	tooLate(t, j, event("too late"))
 	if j.Durable() != before || next.Durable().Epoch != 2 {
 		t.Errorf("fenced: %+v, %+v", j.Durable(), next.Durable())
@@ -576,7 +576,7 @@ func TestFollowerAgainstTheJournal(t *testing.T) {
 			}
 			// Specifications that no record accepts may have been read or not.
 			got.Specs, want.Specs = nil, nil
-			if !same(got, want) {
+			if !equalTables(got, want) {
 				t.Fatalf("seed %d, limit %+v: the table is not what is durable\ngot  %+v\nwant %+v", seed, limit, got, want)
 			}
 			for reason := range w.sure {
@@ -610,7 +610,7 @@ func TestFollowerAgainstTheJournal(t *testing.T) {
 					}
 					return nil
 				}
-				j, table, report, err := Take(t.Context(), r, on(name))
+				j, table, report, err := Take(t.Context(), r, takeOn(name))
 				w.view.Fault = nil
 				if err != nil {
 					if w.table == nil {
@@ -673,11 +673,11 @@ func TestFollowerAgainstTheJournal(t *testing.T) {
 			}
 		}
 		poll(atEnd)
-		table, report := replay1(t, w.r)
+		table, report := mustReplay(t, w.r)
 		if f.lean {
 			table.Past = nil
 		}
-		if !same(table, unpacked(f.Table())) || report.Damaged {
+		if !equalTables(table, unpacked(f.Table())) || report.Damaged {
 			t.Fatalf("seed %d: a fresh replay gives another table", seed)
 		}
 	}

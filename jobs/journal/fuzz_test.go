@@ -72,12 +72,12 @@ func FuzzJournal(f *testing.F) {
 		}
 		var unknown *UnknownKindError
 		if _, _, err := Replay(r); errors.As(err, &unknown) {
-			if _, _, _, err := Take(t.Context(), r, on("melon1")); !errors.As(err, &unknown) {
+			if _, _, _, err := Take(t.Context(), r, takeOn("melon1")); !errors.As(err, &unknown) {
 				t.Fatalf("readers do not know a kind of record, and a Take: %v", err)
 			}
 			return
 		}
-		table, report := replay1(t, r)
+		table, report := mustReplay(t, r)
 		if table.Damaged != report.Damaged || report.Damaged && len(report.Warnings) == 0 {
 			t.Fatalf("%+v", report)
 		}
@@ -96,16 +96,16 @@ func FuzzJournal(f *testing.F) {
 		if said := successes(a, b, c); won > said {
 			t.Fatalf("%d jobs have succeeded, and %d lines say so", won, said)
 		}
-		next, taken, _ := take1(t, r, on("melon1"))
+		next, taken, _ := mustTake(t, r, takeOn("melon1"))
 		epoch := table.Epoch
-		if table.Epoch = next.Epoch(); !same(table, taken) || epoch >= table.Epoch {
+		if table.Epoch = next.Epoch(); !equalTables(table, taken) || epoch >= table.Epoch {
 			t.Fatalf("taken over in epoch %d as another state than is shown", next.Epoch())
 		}
 		ev := jobs.Record{Kind: jobs.KindRequest, Request: "mine"}
 		record(t, next, ev)
 		must(t, jobs.Fold(taken, &ev))
 		crash(t, next)
-		if again, report := replay1(t, r); !same(again, taken) {
+		if again, report := mustReplay(t, r); !equalTables(again, taken) {
 			t.Fatalf("what the next dispatcher had is not what is there: %+v", report)
 		}
 	})

@@ -68,7 +68,7 @@ func (l *life) do(t *testing.T, what string, step func() error) bool {
 // live runs all steps. It returns false if it was stopped.
 func (l *life) live(t *testing.T) bool {
 	t.Helper()
-	opt := on("melon1")
+	opt := takeOn("melon1")
 	if !l.made && !l.do(t, "making the run", func() (err error) {
 		l.r, err = rundir.CreateOn(l.m, "/runs", "x", rundir.Settings{Cwd: "/home"}, nil)
 		l.made = err == nil
@@ -133,13 +133,13 @@ func (l *life) check(t *testing.T, what string) (records, specs int) {
 	if err != nil || len(stored.Specs) < l.stored || len(stored.Damage) > zeroEnds(t, r) || len(stored.Specs) > 0 && !reflect.DeepEqual(stored.Specs, l.specs[:len(stored.Specs)]) {
 		t.Fatalf("%s: %d jobs of %d acknowledged, %q, %v", what, len(stored.Specs), l.stored, stored.Damage, err)
 	}
-	table, report := replay1(t, r)
+	table, report := mustReplay(t, r)
 	if report.Damaged {
 		t.Fatalf("%s: %+v", what, report)
 	}
 	live := &jobs.Table{Specs: slices.Clone(table.Specs), Epoch: table.Epoch}
 	for k := 0; ; k++ {
-		if k >= l.acked && same(table, live) {
+		if k >= l.acked && equalTables(table, live) {
 			return k, len(stored.Specs)
 		}
 		if k == l.handed {

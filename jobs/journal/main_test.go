@@ -63,10 +63,11 @@ func machine(name string) *Owner {
 // force takes a run whose owner is this very process, as after a kill -9.
 var force = TakeOptions{Force: true}
 
-// on takes a run by force on a simulated machine.
-func on(name string) TakeOptions { return TakeOptions{Force: true, Who: machine(name)} }
+// takeOn returns the options to take a run by force on a simulated machine.
+func takeOn(name string) TakeOptions { return TakeOptions{Force: true, Who: machine(name)} }
 
-func take1(t testing.TB, r *rundir.Run, opt TakeOptions) (*Journal, *jobs.Table, *Report) {
+// mustTake takes a run.
+func mustTake(t testing.TB, r *rundir.Run, opt TakeOptions) (*Journal, *jobs.Table, *Report) {
 	t.Helper()
 	j, table, report, err := Take(context.Background(), r, opt)
 	must(t, err)
@@ -102,7 +103,8 @@ func crash(t testing.TB, j *Journal) {
 	}
 }
 
-func replay1(t testing.TB, r *rundir.Run) (*jobs.Table, *Report) {
+// mustReplay replays the journal of a run that nobody dispatches.
+func mustReplay(t testing.TB, r *rundir.Run) (*jobs.Table, *Report) {
 	t.Helper()
 	// The owner is this process and counts as crashed.
 	table, report, err := replay(r, Limit{End: true})
@@ -116,7 +118,7 @@ func written(t testing.TB, seed uint64, n, steps int) (*rundir.Run, []*jobs.Spec
 	t.Helper()
 	specs, recs := jobstest.History(seed, n, steps)
 	_, r := inMemory(t, specs...)
-	j, _, _ := take1(t, r, TakeOptions{})
+	j, _, _ := mustTake(t, r, TakeOptions{})
 	record(t, j, recs...)
 	crash(t, j)
 	b := content(t, r, 1)
@@ -134,8 +136,8 @@ func content(t testing.TB, r *rundir.Run, epoch int) []byte {
 	return b
 }
 
-// put replaces a journal file, as damage does.
-func put(t testing.TB, r *rundir.Run, epoch int, content []byte) {
+// putJournal replaces a journal file, as damage does.
+func putJournal(t testing.TB, r *rundir.Run, epoch int, content []byte) {
 	t.Helper()
 	putFile(t, r, fileOf(epoch).path(r), content)
 }
@@ -195,7 +197,7 @@ func fold(t testing.TB, table *jobs.Table, recs []jobs.Record) {
 	}
 }
 
-func same(a, b *jobs.Table) bool {
+func equalTables(a, b *jobs.Table) bool {
 	if len(a.Jobs) == 0 && len(b.Jobs) == 0 {
 		x, y := *a, *b
 		x.Jobs, y.Jobs = nil, nil

@@ -27,9 +27,9 @@ func newOvertaken(t *testing.T) *overtaken {
 	t.Helper()
 	o := new(overtaken)
 	o.m, o.r = inMemory(t, jobstest.Specs(2)...)
-	old, _, _ := take1(t, o.r, on("melon1"))
+	old, _, _ := mustTake(t, o.r, takeOn("melon1"))
 	record(t, old, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
-	next, _, _ := take1(t, o.r, on("melon2"))
+	next, _, _ := mustTake(t, o.r, takeOn("melon2"))
 	tooLate(t, old, jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1})
 	record(t, next, jobs.Record{Kind: jobs.KindJob, Job: 2, Next: jobs.Skipped, Seq: 1})
 	crash(t, old)
@@ -50,7 +50,7 @@ func (o *overtaken) check(t *testing.T, what string, kept bool) {
 			t.Fatalf("%s: %s job 1 is %s, job 2 %s; %+v", what, by, a.State, b.State, report)
 		}
 	}
-	table, report := replay1(t, o.r)
+	table, report := mustReplay(t, o.r)
 	right("to who looks", table, report)
 	if _, err := Follow(o.r).Poll(Limit{End: true}, func(_ int, r *jobs.Record) {
 		if r.Job == 1 && r.Kind == jobs.KindJob {
@@ -59,10 +59,10 @@ func (o *overtaken) check(t *testing.T, what string, kept bool) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	j, table, report := take1(t, o.r, on("melon3"))
+	j, table, report := mustTake(t, o.r, takeOn("melon3"))
 	right("to who takes over", table, report)
 	crash(t, j)
-	table, report = replay1(t, o.r)
+	table, report = mustReplay(t, o.r)
 	right("afterwards", table, report)
 	forget(t, o.r, 3)
 }
@@ -74,14 +74,14 @@ func TestLateRecordsStayOut(t *testing.T) {
 	o := newOvertaken(t)
 	o.check(t, "undamaged", true)
 	for bit := range 8 * (o.line - 1) {
-		put(t, o.r, 2, flipped(o.first, bit))
+		putJournal(t, o.r, 2, flipped(o.first, bit))
 		o.check(t, fmt.Sprintf("byte %d, bit %d", bit/8, bit%8), true)
 	}
 	for cut := range o.line {
-		put(t, o.r, 2, o.first[:cut])
+		putJournal(t, o.r, 2, o.first[:cut])
 		o.check(t, fmt.Sprintf("cut at byte %d", cut), false)
 	}
-	put(t, o.r, 2, flipped(flipped(o.first, 8*20), 8*(o.line-1))) // both its text and its newline
+	putJournal(t, o.r, 2, flipped(flipped(o.first, 8*20), 8*(o.line-1))) // both its text and its newline
 	o.check(t, "damaged twice", false)
 }
 
@@ -101,11 +101,11 @@ func TestMarksAreASecondCopy(t *testing.T) {
 	}
 	older := func(what string) {
 		t.Helper()
-		put(t, o.r, 2, flipped(o.first, 8*20))
-		if table, report := replay1(t, o.r); !report.Damaged || report.Ignored != 0 || table.Job(1).State != jobs.Canceled {
+		putJournal(t, o.r, 2, flipped(o.first, 8*20))
+		if table, report := mustReplay(t, o.r); !report.Damaged || report.Ignored != 0 || table.Job(1).State != jobs.Canceled {
 			t.Fatalf("%s: job 1 is %s; %+v", what, table.Job(1).State, report)
 		}
-		put(t, o.r, 2, o.first)
+		putJournal(t, o.r, 2, o.first)
 	}
 	for cut := range len(marks) - 1 {
 		putFile(t, o.r, path, marks[:cut])
@@ -125,13 +125,13 @@ func TestMarksWithoutAFile(t *testing.T) {
 	o := newOvertaken(t)
 	remove(t, o.r, 2)
 	must(t, o.m.Remove(o.r.Path(rundir.OwnerFile)))
-	if table, report := replay1(t, o.r); table.Epoch != 1 || report.Damaged {
+	if table, report := mustReplay(t, o.r); table.Epoch != 1 || report.Damaged {
 		t.Errorf("epoch %d, %+v", table.Epoch, report)
 	}
-	j, _, _ := take1(t, o.r, on("melon3"))
+	j, _, _ := mustTake(t, o.r, takeOn("melon3"))
 	record(t, j, jobs.Record{Kind: jobs.KindPriority, Job: 2, Priority: 5})
 	crash(t, j)
-	if table, report := replay1(t, o.r); j.Epoch() != 2 || table.Job(2).Priority != 5 || report.Damaged {
+	if table, report := mustReplay(t, o.r); j.Epoch() != 2 || table.Job(2).Priority != 5 || report.Damaged {
 		t.Errorf("epoch %d, %+v", j.Epoch(), report)
 	}
 }
@@ -142,7 +142,7 @@ func TestMarksWithoutAFile(t *testing.T) {
 func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 	for n := 1; ; n++ {
 		m, r := inMemory(t, jobstest.Specs(2)...)
-		old, _, _ := take1(t, r, on("melon1"))
+		old, _, _ := mustTake(t, r, takeOn("melon1"))
 		record(t, old, jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2})
 		count := 0
 		m.Fault = func(string, string) error {
@@ -151,7 +151,7 @@ func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 			}
 			return nil
 		}
-		_, _, _, err := Take(t.Context(), r, on("melon2"))
+		_, _, _, err := Take(t.Context(), r, takeOn("melon2"))
 		m.Fault = nil
 		if err == nil {
 			break
@@ -159,13 +159,13 @@ func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 		cancel := jobs.Record{Kind: jobs.KindJob, Job: 1, Next: jobs.Canceled, Seq: 1}
 		_ = old.Append([]jobs.Record{cancel})
 		acted := old.Sync() == nil
-		seen, report := replay1(t, r)
+		seen, report := mustReplay(t, r)
 		if counts := seen.Job(1).State == jobs.Canceled; acted && !counts || report.Damaged {
 			t.Fatalf("operation %d: it was acted upon: %v, it counts: %v; %+v", n, acted, counts, report)
 		}
-		j, table, report := take1(t, r, on("melon3"))
+		j, table, report := mustTake(t, r, takeOn("melon3"))
 		seen.Epoch = j.Epoch()
-		if !same(seen, table) || report.Damaged {
+		if !equalTables(seen, table) || report.Damaged {
 			t.Fatalf("operation %d: who takes over has another history; %+v", n, report)
 		}
 	}
@@ -175,7 +175,7 @@ func TestTakeDiesAndTheOlderWrites(t *testing.T) {
 // as such by the watch for other dispatchers and by the heartbeat, and does not fence anybody off.
 func TestRemovedRunIsNamed(t *testing.T) {
 	r := newRun(t)
-	j, _, _ := take1(t, r, TakeOptions{})
+	j, _, _ := mustTake(t, r, TakeOptions{})
 	must(t, os.RemoveAll(r.Dir))
 	by, err := j.Fenced()
 	if by != 0 || err == nil || !strings.Contains(err.Error(), r.Dir) || !strings.Contains(err.Error(), "is gone: was it removed?") {
@@ -193,17 +193,17 @@ func TestLostFilesUseNoEpochTwice(t *testing.T) {
 	for _, lost := range [][]int{{1}, {2}, {3}, {2, 3}, {1, 2, 3}} {
 		r := newRun(t)
 		for range 3 {
-			take1(t, r, force)
+			mustTake(t, r, force)
 		}
 		remove(t, r, lost...)
 		missing := fileOf(slices.Max(lost)).label() + " is missing"
 		for epoch := 4; epoch <= 5; epoch++ {
-			j, table, report := take1(t, r, force)
+			j, table, report := mustTake(t, r, force)
 			if j.file.epoch != epoch || !report.Damaged || !table.Damaged || !strings.Contains(strings.Join(report.Warnings, "\n"), missing) {
 				t.Errorf("without %d: epoch %d, want %d, damaged %v: %q", lost, j.file.epoch, epoch, report.Damaged, report.Warnings)
 			}
 		}
-		if _, report := replay1(t, r); !report.Damaged {
+		if _, report := mustReplay(t, r); !report.Damaged {
 			t.Errorf("without %d: it shows no damage", lost)
 		}
 	}
@@ -214,7 +214,7 @@ func TestLostFilesUseNoEpochTwice(t *testing.T) {
 // reads its records and jobs from the page cache, and then the power fails.
 func TestTakeMakesDurableWhatItReads(t *testing.T) {
 	m, r := inMemory(t)
-	old, _, _ := take1(t, r, TakeOptions{})
+	old, _, _ := mustTake(t, r, TakeOptions{})
 	m.Fault = failing("sync", memdisk.LostWrites{Err: errEnough}) // it dies before any fsync
 	b := []byte(jobs.SpecsHeader(0))
 	for _, s := range jobstest.Specs(2) {
@@ -230,12 +230,12 @@ func TestTakeMakesDurableWhatItReads(t *testing.T) {
 	old.mu.Unlock()
 	must(t, err)
 	m.Fault = nil
-	_, table, _ := take1(t, r, force)
+	_, table, _ := mustTake(t, r, force)
 	if len(table.Jobs) != 2 || table.Counts[jobs.Running] != 1 {
 		t.Fatalf("the second dispatcher has %d jobs, %v", len(table.Jobs), table.Counts)
 	}
 	m.PowerLoss(nil)
-	table, report := replay1(t, r)
+	table, report := mustReplay(t, r)
 	if report.Damaged || len(table.Jobs) != 2 || table.Counts[jobs.Running] != 1 {
 		t.Errorf("after the loss of power: %d jobs, %v, %+v", len(table.Jobs), table.Counts, report)
 	}

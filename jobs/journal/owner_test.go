@@ -18,7 +18,7 @@ import (
 // if it was removed.
 func TestHeartbeatRestoresARemovedOwnerFile(t *testing.T) {
 	r := newRun(t)
-	j, _, _ := take1(t, r, TakeOptions{})
+	j, _, _ := mustTake(t, r, TakeOptions{})
 	must(t, os.Remove(r.Path(rundir.OwnerFile)))
 	if err := j.writer.close(); err != nil { // as after a stale handle
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func FuzzParseStat(f *testing.F) {
 // fit is dropped, but the heartbeat is still written.
 func TestOwnerFileHoldsTheProblem(t *testing.T) {
 	r := newRun(t)
-	j, _, _ := take1(t, r, TakeOptions{})
+	j, _, _ := mustTake(t, r, TakeOptions{})
 	must(t, j.SetSocket(strings.Repeat("a", 100)))
 	for _, c := range []struct{ text, want string }{
 		{"no space left on device\x1b[31m", "no space left on device␛[31m"}, {strings.Repeat("ä", 500), strings.Repeat("ä", maxProblem-1) + "…"},
@@ -108,7 +108,7 @@ func TestOwnerFileHoldsTheProblem(t *testing.T) {
 // next heartbeat repairs it.
 func TestOwnerEveryByte(t *testing.T) {
 	m, r := inMemory(t)
-	j, _, _ := take1(t, r, TakeOptions{Force: true, Who: machine("melon1"), Token: "token"})
+	j, _, _ := mustTake(t, r, TakeOptions{Force: true, Who: machine("melon1"), Token: "token"})
 	path := r.Path(rundir.OwnerFile)
 	whole, err := rundir.ReadFile(m, path)
 	must(t, err)
@@ -178,7 +178,7 @@ func TestTakeFromTheWatched(t *testing.T) {
 		for _, heartbeats := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRun(t)
-				old, _, _ := take1(t, r, TakeOptions{})
+				old, _, _ := mustTake(t, r, TakeOptions{})
 				if where == "elsewhere" {
 					old.writer.owner.Boot = "another-boot"
 				}

@@ -23,19 +23,19 @@ func TestPrefixesAreLiveStates(t *testing.T) {
 			next := lines(b[len(whole):], 1)
 			want := folded(t, specs, recs[:k])
 			for i, torn := range [][]byte{nil, next[:min(len(next), 1)], next[:len(next)/2], next[:max(0, len(next)-1)], make([]byte, 100)} {
-				put(t, r, 1, slices.Concat(whole, torn))
-				table, report := replay1(t, r)
-				if !same(table, want) || report.Damaged || report.Records != k+1 || report.Torn != int64(len(torn)) {
+				putJournal(t, r, 1, slices.Concat(whole, torn))
+				table, report := mustReplay(t, r)
+				if !equalTables(table, want) || report.Damaged || report.Records != k+1 || report.Torn != int64(len(torn)) {
 					t.Fatalf("seed %d, record %d and %d bytes: %+v\ngot  %+v\nwant %+v", seed, k, len(torn), report, table, want)
 				}
 				if (k+i)%7 > 0 {
 					continue
 				}
-				_, taken, report := take1(t, r, force)
-				if table.Epoch = 2; !same(table, taken) || report.Damaged || report.Ignored != 0 {
+				_, taken, report := mustTake(t, r, force)
+				if table.Epoch = 2; !equalTables(table, taken) || report.Damaged || report.Ignored != 0 {
 					t.Fatalf("seed %d, record %d and %d bytes: taken over as %+v, it was %+v", seed, k, len(torn), taken, table)
 				}
-				if again, report := replay1(t, r); !same(again, taken) || report.Damaged || report.Ignored != int64(len(torn)) {
+				if again, report := mustReplay(t, r); !equalTables(again, taken) || report.Damaged || report.Ignored != int64(len(torn)) {
 					t.Fatalf("seed %d, record %d and %d bytes: replayed as %+v, it was %+v; %+v", seed, k, len(torn), again, taken, report)
 				}
 				forget(t, r, 2)
@@ -53,9 +53,9 @@ func TestDamagedLineCostsItself(t *testing.T) {
 		at := bytes.IndexByte(b, '\n') + 1
 		for i := range recs {
 			end := at + bytes.IndexByte(b[at:], '\n')
-			put(t, r, 1, flipped(b, (at+end)/2*8))
+			putJournal(t, r, 1, flipped(b, (at+end)/2*8))
 			at = end + 1
-			got, report := replay1(t, r)
+			got, report := mustReplay(t, r)
 			if !report.Damaged || !got.Damaged || len(report.Warnings) == 0 || !strings.Contains(report.Warnings[0], "000001.jsonl:") {
 				t.Fatalf("seed %d, record %d: %+v", seed, i, report)
 			}
@@ -83,8 +83,8 @@ func TestDamagedNewlinesCostNothing(t *testing.T) {
 			b[i] = 'x'
 		}
 	}
-	put(t, r, 1, b)
-	if got, report := replay1(t, r); report.Damaged || report.More == 0 || !same(got, folded(t, specs, recs)) {
+	putJournal(t, r, 1, b)
+	if got, report := mustReplay(t, r); report.Damaged || report.More == 0 || !equalTables(got, folded(t, specs, recs)) {
 		t.Errorf("%+v", report)
 	}
 }
@@ -111,12 +111,12 @@ func TestImpliedFactsAreRestored(t *testing.T) {
 		"running, result 1, attempts exited@melon1 launching@melon2",
 	} {
 		_, r := inMemory(t, jobstest.Specs(3)...)
-		j, _, _ := take1(t, r, TakeOptions{})
+		j, _, _ := mustTake(t, r, TakeOptions{})
 		record(t, j, recs...)
 		crash(t, j)
 		b := content(t, r, 1)
-		put(t, r, 1, flipped(b, 8*len(lines(b, lost+1))))
-		table, report := replay1(t, r)
+		putJournal(t, r, 1, flipped(b, 8*len(lines(b, lost+1))))
+		table, report := mustReplay(t, r)
 		job := table.Job(2)
 		got := job.State.String() + ", result " + string(rune('0'+job.Seq)) + ", attempts"
 		for _, a := range job.Attempts {

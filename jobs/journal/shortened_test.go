@@ -35,14 +35,14 @@ func TestShortenedJournalIsDamaged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, r := inMemory(t)
-			j, _, _ := take1(t, r, force)
+			j, _, _ := mustTake(t, r, force)
 			record(t, j, event("one"), event("two"))
 			must(t, j.Heartbeat())
 			record(t, j, event("three"))
 			crash(t, j)
-			put(t, r, 1, c.keep(content(t, r, 1)))
+			putJournal(t, r, 1, c.keep(content(t, r, 1)))
 			for epoch := 2; epoch <= 3; epoch++ {
-				_, table, report := take1(t, r, force)
+				_, table, report := mustTake(t, r, force)
 				if report.Damaged != c.damaged || table.Damaged != c.damaged || (len(report.Warnings) > 0) != c.damaged {
 					t.Errorf("epoch %d: damaged %v, table %v, want %v; warnings %q", epoch, report.Damaged, table.Damaged, c.damaged, report.Warnings)
 				}
@@ -55,19 +55,19 @@ func TestShortenedJournalIsDamaged(t *testing.T) {
 // passes on the journal length from its predecessor's last heartbeat.
 func TestShortenedBeforeTheFirstRecord(t *testing.T) {
 	_, r := inMemory(t)
-	j, _, _ := take1(t, r, force)
+	j, _, _ := mustTake(t, r, force)
 	must(t, j.Heartbeat())
-	take1(t, r, force)
+	mustTake(t, r, force)
 	owner, err := ReadOwner(r)
 	must(t, err)
 	owner.File, owner.Bytes, owner.Sum = 1, j.durable, j.sum // as Take writes it
 	text, err := owner.encode()
 	must(t, err)
 	putFile(t, r, r.Path(rundir.OwnerFile), text)
-	put(t, r, 1, nil)
-	put(t, r, 2, nil)
+	putJournal(t, r, 1, nil)
+	putJournal(t, r, 2, nil)
 	must(t, r.Disk.Remove(r.Path(rundir.JournalDir, fileOf(2).marksName())))
-	_, _, report := take1(t, r, force)
+	_, _, report := mustTake(t, r, force)
 	if !report.Damaged {
 		t.Errorf("the emptied file of epoch 1 is taken for whole: %+v", report)
 	}
@@ -79,7 +79,7 @@ func TestCopiedRunDirectoryIsDamaged(t *testing.T) {
 	for _, copied := range []bool{false, true} {
 		t.Run(fmt.Sprintf("copied %v", copied), func(t *testing.T) {
 			r := newRun(t)
-			j, _, _ := take1(t, r, force)
+			j, _, _ := mustTake(t, r, force)
 			must(t, j.Close())
 			to := filepath.Join(t.TempDir(), "elsewhere")
 			err := os.Rename(r.Dir, to)
@@ -89,7 +89,7 @@ func TestCopiedRunDirectoryIsDamaged(t *testing.T) {
 			}
 			must(t, err)
 			other := &rundir.Run{Dir: to, Nonce: r.Nonce, Settings: r.Settings, Disk: r.Disk}
-			_, _, report := take1(t, other, force)
+			_, _, report := mustTake(t, other, force)
 			if report.Damaged != copied || copied && !strings.Contains(strings.Join(report.Warnings, "\n"), "is a copy of") {
 				t.Errorf("damaged %v, want %v: %q", report.Damaged, copied, report.Warnings)
 			}
@@ -131,7 +131,7 @@ func TestWhatProvesACopy(t *testing.T) {
 // itself has a newer epoch.
 func TestNextTakeSkipsLaterEpochs(t *testing.T) {
 	r := newRun(t)
-	j, _, _ := take1(t, r, force)
+	j, _, _ := mustTake(t, r, force)
 	if ok, err := j.SkipTo(maxSkip + 2); ok || err != nil {
 		t.Errorf("too far: %v, %v", ok, err)
 	}
@@ -139,7 +139,7 @@ func TestNextTakeSkipsLaterEpochs(t *testing.T) {
 		t.Errorf("to 7: %v, %v", ok, err)
 	}
 	crash(t, j)
-	k, _, report := take1(t, r, force)
+	k, _, report := mustTake(t, r, force)
 	if k.Epoch() != 8 || report.Damaged {
 		t.Errorf("epoch %d, want 8; %+v", k.Epoch(), report)
 	}

@@ -19,7 +19,7 @@ import (
 func foreign(t *testing.T) (*rundir.Run, *Journal) {
 	t.Helper()
 	r := newRun(t)
-	j, _, _ := take1(t, r, TakeOptions{})
+	j, _, _ := mustTake(t, r, TakeOptions{})
 	j.writer.owner.Host, j.writer.owner.Boot = "melon3", "another-boot"
 	must(t, j.Heartbeat())
 	return r, j
@@ -37,7 +37,7 @@ func timedTake(t *testing.T, r *rundir.Run, opt TakeOptions) (waited time.Durati
 // has its name and what to do (a second `run` on a directory in use).
 func TestTakeRefusesALiveOwner(t *testing.T) {
 	r := newRun(t)
-	j, _, _ := take1(t, r, TakeOptions{})
+	j, _, _ := mustTake(t, r, TakeOptions{})
 	_, _, _, err := Take(t.Context(), r, TakeOptions{})
 	var owned *OwnedError
 	if !errors.As(err, &owned) || owned.Owner == nil || owned.Owner.PID != os.Getpid() {
@@ -67,7 +67,7 @@ func TestTakeFromTheDead(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRun(t)
-			j, _, _ := take1(t, r, TakeOptions{})
+			j, _, _ := mustTake(t, r, TakeOptions{})
 			must(t, j.writer.heartbeat(change))
 			if waited, err := timedTake(t, r, TakeOptions{}); err != nil || waited != 0 {
 				t.Errorf("%s: waited %s, %v", what, waited, err)
@@ -169,7 +169,7 @@ func TestTakeInTransit(t *testing.T) {
 	for what, alive := range map[string]bool{"alive": true, "dead": false} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRun(t)
-			j, _, _ := take1(t, r, TakeOptions{})
+			j, _, _ := mustTake(t, r, TakeOptions{})
 			must(t, j.Close())
 			other := &ownerWriter{run: r}
 			o, err := (&TakeOptions{Token: "token"}).owner(2)
@@ -180,7 +180,7 @@ func TestTakeInTransit(t *testing.T) {
 			other.owner = *o
 			_, err = other.prepare()
 			must(t, err)
-			put(t, r, 2, nil)
+			putJournal(t, r, 2, nil)
 			wait := time.Duration(0)
 			if alive {
 				wait = takerTimeout // the wait for its name: only one of several takers has it
@@ -197,7 +197,7 @@ func TestTakeInTransit(t *testing.T) {
 func TestHeartbeatsDuringAReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRun(t)
-		j, _, _ := take1(t, r, TakeOptions{})
+		j, _, _ := mustTake(t, r, TakeOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
 		pulse := j.heartbeats(ctx)
 		heartbeats := func() int64 {

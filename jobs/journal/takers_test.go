@@ -64,11 +64,11 @@ func (d hookDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File
 // process opens a higher epoch while the journal is read.
 func TestFencedWhileTaking(t *testing.T) {
 	r := newRun(t)
-	j, _, _ := take1(t, r, TakeOptions{})
+	j, _, _ := mustTake(t, r, TakeOptions{})
 	must(t, j.Close())
 	r.Disk = hookDisk{r.Disk, func(path string) {
 		if path == fileOf(1).path(r) {
-			put(t, r, 3, nil)
+			putJournal(t, r, 3, nil)
 		}
 	}}
 	if _, _, _, err := Take(t.Context(), r, TakeOptions{}); !errors.Is(err, ErrFenced) {
@@ -81,7 +81,7 @@ func TestFencedWhileTaking(t *testing.T) {
 // heartbeat. Otherwise everybody would soon consider it dead. The overtaken taker is told.
 func TestInstalledTooLate(t *testing.T) {
 	r := newRun(t)
-	j, _, _ := take1(t, r, TakeOptions{})
+	j, _, _ := mustTake(t, r, TakeOptions{})
 	late := &Journal{writer: ownerWriter{run: r, owner: *machine("melon2")}}
 	late.writer.owner.V, late.writer.owner.Token = 1, "late"
 	tmp, err := late.writer.prepare()

@@ -178,17 +178,17 @@ func TestGroupsAgainstCountingByHand(t *testing.T) {
 			}
 			numbers := byHand[k]
 			if g.At(row, 0).Text != k.a || g.At(row, 1).Text != k.b || int(g.At(row, 2).Number) != members[k] || int(g.At(row, 3).Number) != solved[k] ||
-				int(g.At(row, at(t, g, "acc_count")).Number) != len(numbers) {
-				t.Fatalf("seed %d: row %d of\n%s\nis not %v with %d of %d", seed, row, show(g), k, solved[k], members[k])
+				int(g.At(row, columnIndex(t, g, "acc_count")).Number) != len(numbers) {
+				t.Fatalf("seed %d: row %d of\n%s\nis not %v with %d of %d", seed, row, plainText(g), k, solved[k], members[k])
 			}
 			if len(numbers) > 0 {
 				mean, sd := exactly(numbers)
 				for name, want := range map[string]float64{"acc_mean": mean, "acc_median": middle(numbers), "acc_min": slices.Min(numbers), "acc_max": slices.Max(numbers)} {
-					if got := g.At(row, at(t, g, name)).Number; !near(got, want, 1) {
+					if got := g.At(row, columnIndex(t, g, name)).Number; !near(got, want, 1) {
 						t.Fatalf("seed %d: %s is %v, not %v", seed, name, got, want)
 					}
 				}
-				if got := g.At(row, at(t, g, "acc_sd")); len(numbers) > 1 && !near(got.Number, sd, 1) || len(numbers) == 1 && got.Kind != query.Absent {
+				if got := g.At(row, columnIndex(t, g, "acc_sd")); len(numbers) > 1 && !near(got.Number, sd, 1) || len(numbers) == 1 && got.Kind != query.Absent {
 					t.Fatalf("seed %d: sd is %v, not %v", seed, got, sd)
 				}
 				if !near(cell.Number, mean, 1) {

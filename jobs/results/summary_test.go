@@ -33,7 +33,8 @@ func exited(host string, o jobs.Outcome) *jobs.Attempt {
 	return &jobs.Attempt{Host: host, State: jobs.AttemptExited, Outcome: &o}
 }
 
-func one(state jobs.JobState, attempts ...*jobs.Attempt) jobs.Job {
+// jobOf returns a job with these attempts.
+func jobOf(state jobs.JobState, attempts ...*jobs.Attempt) jobs.Job {
 	return jobs.Job{State: state, Attempts: attempts}
 }
 
@@ -52,14 +53,14 @@ func TestSummaryOfARun(t *testing.T) {
 	lost := &jobs.Attempt{Host: "b", State: jobs.AttemptLost}
 	big := jobs.Outcome{Started: 50 * second, Ended: 60 * second, CPU: 9 * time.Second, MaxRSSBytes: 2 << 30}
 	s := Summarize(table(
-		one(jobs.Succeeded, exited("a", big)),
-		one(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), lost, exited("b", jobs.Outcome{CPU: time.Second})),
-		one(jobs.Failed, exited("a", jobs.Outcome{Exit: 1, LastLine: "boom 3.1 at 17"})),
-		one(jobs.Failed, exited("b", jobs.Outcome{Exit: 1, LastLine: "boom 4.12 at 5"})),
-		one(jobs.Failed, exited("b", jobs.Outcome{Exit: 1, LastLine: "other"})),
-		one(jobs.TimedOut, exited("b", jobs.Outcome{Signal: "SIGTERM", TimedOut: true})),
+		jobOf(jobs.Succeeded, exited("a", big)),
+		jobOf(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), lost, exited("b", jobs.Outcome{CPU: time.Second})),
+		jobOf(jobs.Failed, exited("a", jobs.Outcome{Exit: 1, LastLine: "boom 3.1 at 17"})),
+		jobOf(jobs.Failed, exited("b", jobs.Outcome{Exit: 1, LastLine: "boom 4.12 at 5"})),
+		jobOf(jobs.Failed, exited("b", jobs.Outcome{Exit: 1, LastLine: "other"})),
+		jobOf(jobs.TimedOut, exited("b", jobs.Outcome{Signal: "SIGTERM", TimedOut: true})),
 		jobs.Job{State: jobs.Failed, Reason: "no host has the tag gpu"},
-		one(jobs.Canceled), one(jobs.Queued),
+		jobOf(jobs.Canceled), jobOf(jobs.Queued),
 	))
 	want := &Summary{
 		Jobs: 9, Counts: [7]int{jobs.Queued: 1, jobs.Succeeded: 2, jobs.Failed: 4, jobs.TimedOut: 1, jobs.Canceled: 1},
@@ -101,9 +102,9 @@ jobs  failed with              for example  last line of stderr
 func TestAttemptsThatCount(t *testing.T) {
 	canceled := exited("a", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	canceled.State = jobs.AttemptCanceled
-	table := table(one(jobs.Canceled, canceled), one(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), exited("a", jobs.Outcome{})),
-		one(jobs.Canceled, &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled}),
-		one(jobs.Succeeded, &jobs.Attempt{Host: "b", State: jobs.AttemptSuperseded}, &jobs.Attempt{State: jobs.AttemptLost}, exited("a", jobs.Outcome{})))
+	table := table(jobOf(jobs.Canceled, canceled), jobOf(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), exited("a", jobs.Outcome{})),
+		jobOf(jobs.Canceled, &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled}),
+		jobOf(jobs.Succeeded, &jobs.Attempt{Host: "b", State: jobs.AttemptSuperseded}, &jobs.Attempt{State: jobs.AttemptLost}, exited("a", jobs.Outcome{})))
 	s := Summarize(table)
 	if len(s.Hosts) != 1 || s.Hosts[0].Attempts != 4 || s.Hosts[0].Failed != 1 || s.Attempts != 4 || s.Retried != 1 {
 		t.Errorf("hosts %+v, %d attempts in all, %d retried", s.Hosts, s.Attempts, s.Retried)
@@ -118,7 +119,7 @@ func TestLargestJobOfASummary(t *testing.T) {
 		0: "with 3.00 s\n", 1: "with 3.00 s, largest job <16 MiB\n", jobs.MemoryFloor: "with 3.00 s, largest job <16 MiB\n",
 		jobs.MemoryFloor + 1<<20: "with 3.00 s, largest job 1 with 17 MiB\n",
 	} {
-		s := Summarize(table(one(jobs.Succeeded, exited("a", jobs.Outcome{Started: 100 * second, Ended: 103 * second, MaxRSSBytes: bytes}))))
+		s := Summarize(table(jobOf(jobs.Succeeded, exited("a", jobs.Outcome{Started: 100 * second, Ended: 103 * second, MaxRSSBytes: bytes}))))
 		if got := textOf(t, s, 80); !strings.HasSuffix(got, want) {
 			t.Errorf("%d bytes: %q, want %q", bytes, got, want)
 		}
@@ -158,7 +159,7 @@ func TestCauseOfAFailure(t *testing.T) {
 func TestFailureGroupsAreBounded(t *testing.T) {
 	rows := make([]jobs.Job, maxCauses+500)
 	for i := range rows {
-		rows[i] = one(jobs.Failed, exited("h", jobs.Outcome{Exit: 1, LastLine: strings.Repeat("x", i)}))
+		rows[i] = jobOf(jobs.Failed, exited("h", jobs.Outcome{Exit: 1, LastLine: strings.Repeat("x", i)}))
 	}
 	s := Summarize(table(rows...))
 	if list := s.Failures; len(list) != maxCauses+1 || list[0].Cause != "other causes" || list[0].Count != 500 || len(list[0].Jobs) != maxExamples {
@@ -173,7 +174,7 @@ func TestFailureGroupsAreBounded(t *testing.T) {
 // break the table.
 func TestSummaryTextIsClean(t *testing.T) {
 	nasty := "\x1b[2J\u202e\r" + strings.Repeat("long ", 100)
-	s := Summarize(table(one(jobs.Failed, exited(nasty, jobs.Outcome{Exit: 1, LastLine: nasty, Error: nasty})), one(jobs.Succeeded, exited("b", jobs.Outcome{}))))
+	s := Summarize(table(jobOf(jobs.Failed, exited(nasty, jobs.Outcome{Exit: 1, LastLine: nasty, Error: nasty})), jobOf(jobs.Succeeded, exited("b", jobs.Outcome{}))))
 	for _, width := range []int{0, 1, 80, 120} {
 		for line := range strings.SplitSeq(strings.TrimSuffix(textOf(t, s, width), "\n"), "\n") {
 			if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsPrint(r) }) || len([]rune(line)) > max(width, 120) {

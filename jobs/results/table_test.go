@@ -81,9 +81,9 @@ func pivot(t *testing.T, s *Table, of PivotInput) (*Pivot, []string) {
 	return p, notes
 }
 
-// show formats a table plainly: one line per row, cells separated by blanks, and - for an empty
-// cell.
-func show(s *Table) string {
+// plainText formats a table plainly: one line per row, cells separated by blanks, and - for an
+// empty cell.
+func plainText(s *Table) string {
 	var lines []string
 	for row := range s.Len() {
 		var cells []string
@@ -99,7 +99,8 @@ func show(s *Table) string {
 	return strings.Join(lines, "\n")
 }
 
-func head(s *Table) string {
+// columnNames returns the names of the columns that are shown.
+func columnNames(s *Table) string {
 	var names []string
 	for _, c := range s.ShownColumns() {
 		names = append(names, s.Columns[c].Name)
@@ -107,7 +108,8 @@ func head(s *Table) string {
 	return strings.Join(names, " ")
 }
 
-func at(t *testing.T, s *Table, name string) int {
+// columnIndex returns the index of a column that a table must have.
+func columnIndex(t *testing.T, s *Table, name string) int {
 	t.Helper()
 	i, err := s.Column(name)
 	if err != nil {
@@ -116,7 +118,8 @@ func at(t *testing.T, s *Table, name string) int {
 	return i
 }
 
-func ids(s *Table) string {
+// jobIDs returns the jobs of all rows, in order.
+func jobIDs(s *Table) string {
 	var list []string
 	for row := range s.Len() {
 		list = append(list, fmt.Sprint(s.Job(row)))
@@ -128,7 +131,7 @@ func ids(s *Table) string {
 // order is restored (E3).
 func TestTableHasParametersAndMetrics(t *testing.T) {
 	s := grid()
-	same(t, "the columns", head(s), "job C gamma acc note state elapsed_seconds host")
+	same(t, "the columns", columnNames(s), "job C gamma acc note state elapsed_seconds host")
 	want := `1 0.1 0 0.50 a succeeded 1 melon1
 2 0.1 1 0.75 b succeeded 2 melon2
 3 1 0 0.25 c/d succeeded 3 melon1
@@ -136,9 +139,9 @@ func TestTableHasParametersAndMetrics(t *testing.T) {
 5 10 0 bad e succeeded 5 melon1
 6 10 1 0.9 f failed 6 melon2
 7 10 1 - - skipped - -`
-	same(t, "the rows", show(s), want)
+	same(t, "the rows", plainText(s), want)
 	in := TableInput{Jobs: []Result{{Job: 3}, {Job: 1}, {Job: 2, Command: "x"}}}
-	same(t, "without parameters", ids(NewTable(in))+": "+head(NewTable(in)), "1 2 3: job name state elapsed_seconds host")
+	same(t, "without parameters", jobIDs(NewTable(in))+": "+columnNames(NewTable(in)), "1 2 3: job name state elapsed_seconds host")
 	same(t, "an empty table", NewTable(TableInput{}).Len(), 0)
 }
 
@@ -146,7 +149,7 @@ func TestTableHasParametersAndMetrics(t *testing.T) {
 // parameters in different orders.
 func TestParametersOfSeveralTemplates(t *testing.T) {
 	s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: params("a", "1", "b", "2")}, {Job: 2, Params: params("b", "3", "c", "4")}, {Job: 3}}})
-	same(t, "the table", head(s.Show(s.ShownColumns()[:4]))+"\n"+show(s.Show(s.ShownColumns()[:4])), "job a b c\n1 1 2 -\n2 - 3 4\n3 - - -")
+	same(t, "the table", columnNames(s.Show(s.ShownColumns()[:4]))+"\n"+plainText(s.Show(s.ShownColumns()[:4])), "job a b c\n1 1 2 -\n2 - 3 4\n3 - - -")
 }
 
 // TestColumnNamesAreUnique checks that columns of the program get another name if a parameter or a
@@ -154,9 +157,9 @@ func TestParametersOfSeveralTemplates(t *testing.T) {
 func TestColumnNamesAreUnique(t *testing.T) {
 	s := NewTable(TableInput{Jobs: []Result{{Job: 1, State: jobs.Failed, Params: params("host", "h", "acc", "p")}},
 		Names: []string{"acc", "state", "time"}, Metrics: [][]string{{"1", "fine", "2"}}})
-	same(t, "the columns", head(s), "job host acc result.acc state time dcs.state elapsed_seconds dcs.host")
+	same(t, "the columns", columnNames(s), "job host acc result.acc state time dcs.state elapsed_seconds dcs.host")
 	for name, want := range map[string]string{"host": "h", "state": "fine", "dcs.state": "failed", "time": "2", "[acc]": "p"} {
-		same(t, name, s.At(0, at(t, s, name)).Text, want)
+		same(t, name, s.At(0, columnIndex(t, s, name)).Text, want)
 	}
 }
 
@@ -165,7 +168,7 @@ func TestColumnNamesAreUnique(t *testing.T) {
 func TestColumnIsFoundByName(t *testing.T) {
 	s := grid()
 	for name, want := range map[string]string{"acc": "acc", " gamma ": "gamma", "[C]": "C", "time": "elapsed_seconds"} {
-		same(t, name, s.Columns[at(t, s, name)].Name, want)
+		same(t, name, s.Columns[columnIndex(t, s, name)].Name, want)
 	}
 	for name, want := range map[string]string{"gama": "did you mean \"gamma\"?", "zzzzzz": "there are job, ", "\x1b": "there are job", "": "no column"} {
 		if _, err := s.Column(name); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\x1b") {
@@ -193,9 +196,9 @@ func TestOrderOfSortedRows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, order, ids(s.Sort(at(t, s, o.Column), o.Desc)), want)
+		same(t, order, jobIDs(s.Sort(columnIndex(t, s, o.Column), o.Desc)), want)
 	}
-	same(t, "the table that was sorted", ids(s), "1 2 3 4 5 6 7")
+	same(t, "the table that was sorted", jobIDs(s), "1 2 3 4 5 6 7")
 	if _, err := ParseSort("acc:up"); err == nil || !strings.Contains(err.Error(), ":desc") {
 		t.Error(err)
 	}
@@ -209,11 +212,11 @@ func TestSortKeepsEveryRow(t *testing.T) {
 	for c := range s.Columns {
 		for _, desc := range []bool{false, true} {
 			once := s.Sort(c, desc)
-			if twice := once.Sort(c, desc); ids(twice) != ids(once) {
-				t.Errorf("%s: %s, then %s", s.Columns[c].Name, ids(once), ids(twice))
+			if twice := once.Sort(c, desc); jobIDs(twice) != jobIDs(once) {
+				t.Errorf("%s: %s, then %s", s.Columns[c].Name, jobIDs(once), jobIDs(twice))
 			}
-			if back := once.Sort(at(t, s, "job"), false); ids(back) != ids(s) {
-				t.Errorf("%s: %s of %s", s.Columns[c].Name, ids(back), ids(s))
+			if back := once.Sort(columnIndex(t, s, "job"), false); jobIDs(back) != jobIDs(s) {
+				t.Errorf("%s: %s of %s", s.Columns[c].Name, jobIDs(back), jobIDs(s))
 			}
 			for row := 1; row < once.Len(); row++ {
 				if query.Compare(once.At(row-1, c), once.At(row, c), desc) > 0 {
@@ -263,7 +266,7 @@ func TestGroupsAverageSolvedJobs(t *testing.T) {
 0.1 2 2 2 0.625 0.1767766952966369 0.5 0.75 0.625
 1 2 2 2 nan nan nan nan nan
 10 3 1 0 - - - - -`
-	same(t, "the groups", head(g)+"\n"+show(g), want)
+	same(t, "the groups", columnNames(g)+"\n"+plainText(g), want)
 	same(t, "notes", strings.Join(notes, "|"), `acc of 1 job is not a number and left out (job 5: "bad")`)
 	g, notes = group(t, s, Grouping{By: []string{"C", "gamma"}, Metrics: []string{"time"}, Measures: []Measure{Mean, SD}, MinSize: 1})
 	want = `C gamma jobs solved elapsed_seconds_mean elapsed_seconds_sd
@@ -272,13 +275,13 @@ func TestGroupsAverageSolvedJobs(t *testing.T) {
 1 0 1 1 3 -
 1 1 1 1 4 -
 10 0 1 1 5 -`
-	same(t, "the groups", head(g)+"\n"+show(g), want)
+	same(t, "the groups", columnNames(g)+"\n"+plainText(g), want)
 	// C=10, gamma=1: failed and skipped.
 	same(t, "notes", strings.Join(notes, "|"), "1 group with fewer than 1 solved jobs left out")
 	if row, _, _, err := g.BestBy(Order{"time", true}); err != nil || g.At(row, 0).Text != "10" || g.Job(row) != 0 {
 		t.Errorf("%d %v", row, err)
 	}
-	same(t, "the mean by the name of the metric", at(t, g, "elapsed_seconds"), 4)
+	same(t, "the mean by the name of the metric", columnIndex(t, g, "elapsed_seconds"), 4)
 }
 
 // TestGroupsAreKeptApart checks that different texts make different groups, however they are
@@ -290,7 +293,7 @@ func TestGroupsAreKeptApart(t *testing.T) {
 	}
 	s := NewTable(in)
 	g, _ := group(t, s, Grouping{By: []string{"a", "b"}})
-	same(t, show(g), g.Len(), 5)
+	same(t, plainText(g), g.Len(), 5)
 }
 
 // TestCourseIsTheBestSoFar checks that Course returns the best value so far in the order of the

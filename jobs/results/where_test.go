@@ -52,7 +52,7 @@ func TestWhereIgnoresCase(t *testing.T) {
 		"ended<1970-01-01T00:00:05":       "1 2 3",
 	} {
 		got, _ := where(t, s, text)
-		same(t, text, ids(got), want)
+		same(t, text, jobIDs(got), want)
 	}
 }
 
@@ -65,8 +65,8 @@ func TestWordsAreSearchedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, _, err := s.Where(q); err != nil || ids(got) != want {
-			t.Errorf("%s: got jobs %q, %v; want %q", text, ids(got), err, want)
+		if got, _, err := s.Where(q); err != nil || jobIDs(got) != want {
+			t.Errorf("%s: got jobs %q, %v; want %q", text, jobIDs(got), err, want)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func TestWhereOfSignals(t *testing.T) {
 	}})
 	for text, want := range map[string]string{"exit=137": "1 2", "exit>128": "1 2 3", "exit!=0": "1 2 3 5", "exit=''": "5", "signal=SIGKILL": "1", "exit=137 and signal=''": "2"} {
 		got, _ := where(t, s, text)
-		same(t, text, ids(got), want)
+		same(t, text, jobIDs(got), want)
 	}
 }
 
@@ -159,9 +159,9 @@ func TestWhereOfSignals(t *testing.T) {
 // finished, in the order of the template.
 func TestColumnsWithoutJobs(t *testing.T) {
 	s := NewTable(TableInput{Params: []string{"gamma", "C"}, Names: []string{"acc"}})
-	same(t, "the columns", head(s), "job gamma C acc state elapsed_seconds host")
+	same(t, "the columns", columnNames(s), "job gamma C acc state elapsed_seconds host")
 	w, notes := where(t, s, "C>1 and acc>0.5")
 	same(t, "rows and notes", fmt.Sprint(w.Len(), notes), "0 []")
 	some := []Result{{Job: 1, Params: []jobs.Param{{Name: "C", Value: "1"}, {Name: "x", Value: "2"}}}}
-	same(t, "the rows", show(NewTable(TableInput{Jobs: some, Params: []string{"gamma", "C"}})), "1 - 1 2 queued - -")
+	same(t, "the rows", plainText(NewTable(TableInput{Jobs: some, Params: []string{"gamma", "C"}})), "1 - 1 2 queued - -")
 }

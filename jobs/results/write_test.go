@@ -175,7 +175,7 @@ func TestFormulasOfSpreadsheetsAreReported(t *testing.T) {
 			in.solved(nil, v)
 		}
 		s := NewTable(in)
-		return s.Show([]int{at(t, s, "x")}).FormulaWarning()
+		return s.Show([]int{columnIndex(t, s, "x")}).FormulaWarning()
 	}
 	if got := of("-0.5", "+1e3", "-inf", "a=b", "", "-3%"); got != nil {
 		t.Errorf("%q", got)
@@ -192,14 +192,14 @@ func TestPythonReadsIt(t *testing.T) {
 		t.Skip("there is no python3")
 	}
 	s := run()
-	s = s.Show([]int{at(t, s, "job"), at(t, s, "C"), at(t, s, "acc"), at(t, s, "note")})
+	s = s.Show([]int{columnIndex(t, s, "job"), columnIndex(t, s, "C"), columnIndex(t, s, "acc"), columnIndex(t, s, "note")})
 	dir := t.TempDir()
 	for _, f := range []Format{CSVFormat, TSVFormat, JSONLFormat} {
 		if err := os.WriteFile(filepath.Join(dir, string(f)), []byte(write(t, s, Options{Format: f})), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	one := s.Show([]int{at(t, s, "acc")})
+	one := s.Show([]int{columnIndex(t, s, "acc")})
 	if err := os.WriteFile(filepath.Join(dir, "one"), []byte(write(t, one, Options{Format: CSVFormat})), 0o600); err != nil {
 		t.Fatal(err)
 	}

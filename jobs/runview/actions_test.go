@@ -16,7 +16,7 @@ import (
 // that an undo knows what to restore.
 func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
-		specs := plain(6)
+		specs := sleepJobs(6)
 		specs[5].Options = &jobs.Options{After: []jobs.ID{5}}
 		l.submit(specs...)
 		time.Sleep(5 * time.Second)
@@ -33,7 +33,7 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 		if ans = l.do(Action{Do: Priority, Jobs: jobs.One(5), Number: -2, Relative: true}); ans.Done != 1 {
 			t.Errorf("%+v", ans)
 		}
-		p := l.look(Query{Jobs: page(9)})
+		p := l.look(Query{Jobs: windowOf(9)})
 		if r := p.Jobs.Rows[2]; r.ID != 5 || r.Priority != -2 || r.Place != 0 {
 			t.Errorf("%+v: it is the next to start", r)
 		}
@@ -84,7 +84,7 @@ func TestContinueEndsADrain(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		withLab(t, "a", func(t *testing.T, l *lab) {
 			l.runs = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return 10 * time.Second, jobs.Outcome{} }
-			l.submit(plain(6)...)
+			l.submit(sleepJobs(6)...)
 			time.Sleep(2 * time.Second)
 			if paused {
 				l.do(Action{Do: Pause})
@@ -115,7 +115,7 @@ func TestNotableEventsAreSeparate(t *testing.T) {
 		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			return time.Second, jobs.Outcome{Exit: int(id.Job) - 1}
 		}
-		l.submit(plain(2)...)
+		l.submit(sleepJobs(2)...)
 		time.Sleep(20 * time.Second)
 		all := l.look(Query{Events: &EventsWindow{All: true, Rows: 100}}).Events
 		some := l.look(Query{Events: &EventsWindow{Rows: 100}}).Events
@@ -155,7 +155,7 @@ func TestNotableEventsAreSeparate(t *testing.T) {
 // The outcomes of its requests are only among all records (E8).
 func TestOneEventAnAction(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
-		l.submit(plain(6)...)
+		l.submit(sleepJobs(6)...)
 		time.Sleep(5 * time.Second)
 		lines := func(all bool) (texts []string) {
 			for _, e := range l.look(Query{Events: &EventsWindow{All: all, Rows: 100}}).Events.Lines {
@@ -190,7 +190,7 @@ func TestOneEventAnAction(t *testing.T) {
 func TestProgressAndOutput(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.say = map[string]string{"1.1": "21/50\n", "2.1": "warming up"}
-		l.submit(plain(3)...)
+		l.submit(sleepJobs(3)...)
 		path := jobs.AttemptFile(l.dir, jobs.AttemptID{Job: 1, N: 1}, jobs.FileOut)
 		os.MkdirAll(filepath.Dir(path), 0o700)
 		must(t, os.WriteFile(path, []byte("one\ntwo\n"), 0o600))

@@ -10,8 +10,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-// million returns a run of a million jobs. Some run, some failed, and many have finished.
-func million() tab {
+// millionJobs returns a run of a million jobs. Some run, some failed, and many have finished.
+func millionJobs() tab {
 	const n = 1_000_000
 	t := tab{&jobs.Table{Specs: make([]*jobs.Spec, n), Jobs: make([]jobs.Job, n)}}
 	specs := make([]jobs.Spec, n)
@@ -67,7 +67,7 @@ func cpu(b *testing.B) func() {
 // BenchmarkMillion measures requests over a million jobs. Cached is a key press; the others are the
 // first request for another order or filter.
 func BenchmarkMillion(b *testing.B) {
-	t := million()
+	t := millionJobs()
 	x := FromTable(runAt(b.TempDir()), t.Table, Options{})
 	defer x.Close()
 	window := JobsWindow{Rows: 50, Cursor: 500_001, Above: 20}

@@ -12,7 +12,7 @@ import (
 // there were more.
 func TestEventsOfThePast(t *testing.T) {
 	look := func(e *eventLog, filter string, all bool) *Events {
-		b := boardOf(t, small())
+		b := boardOf(t, sampleRun())
 		b.events = *e
 		return lookAt(t, b, Query{Events: &EventsWindow{All: all, Filter: filter, Rows: 10}}).Events
 	}

@@ -260,7 +260,8 @@ func (l *lab) submit(specs ...*jobs.Spec) {
 	must(l.t, l.d.Submit(specs, true))
 }
 
-func plain(n int) []*jobs.Spec {
+// sleepJobs returns n equal jobs that run for a minute.
+func sleepJobs(n int) []*jobs.Spec {
 	var list []*jobs.Spec
 	for range n {
 		list = append(list, &jobs.Spec{Command: "sleep 60", Options: jobs.NoOptions})

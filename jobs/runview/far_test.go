@@ -15,7 +15,7 @@ import (
 // the host if it is reachable (X2). Once they have been fetched, they are read from this machine,
 // also by a View that looked before.
 func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
-	x := small()
+	x := sampleRun()
 	asked := ""
 	b := FromTable(runAt(t.TempDir()), x.Table, Options{
 		Far: func(_ context.Context, host string, r Read) ([]byte, int64, error) {
@@ -25,7 +25,7 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 			}
 			return []byte("there"), 5, nil
 		}})
-	apartAt(b, nil)
+	shareNothing(b, nil)
 	id := jobs.AttemptID{Job: 2, N: 2}
 	read := func(want string) {
 		t.Helper()

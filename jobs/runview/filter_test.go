@@ -10,7 +10,7 @@ import (
 // TestFilterIsAQueryOrWords checks the filter of key /: the language of --where, and words to
 // search for.
 func TestFilterIsAQueryOrWords(t *testing.T) {
-	b := boardOf(t, small())
+	b := boardOf(t, sampleRun())
 	b.known.metrics = []string{"acc"} // declared
 	for _, c := range []struct{ filter, want string }{
 		{"", "1 2 3 4 5 6 7 8 9 10 11 12"},
@@ -160,7 +160,7 @@ func FuzzFilter(f *testing.F) {
 	for _, s := range []string{"", `-a "b c" !d`, "state=failed,open", "C>=0.1", "exit!=SIGKILL", `"\\`, "id=1-,", "host=[", "try>", "=", "a!b", "-\"", "\xff:\x00"} {
 		f.Add(s)
 	}
-	k := FromTable(runAt(""), small().Table, Options{})
+	k := FromTable(runAt(""), sampleRun().Table, Options{})
 	l := &k.list
 	for id := jobs.ID(1); id <= 12; id++ {
 		k.remakeRow(id)

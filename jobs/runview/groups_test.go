@@ -15,11 +15,11 @@ func TestFailuresAreGroupedByCause(t *testing.T) {
 	for i := range 60 {
 		switch {
 		case i%2 == 0:
-			x.add(jobs.Spec{Command: "c"}, jobs.Failed, ran(fmt.Sprintf("ws%02d", i%7), jobs.Outcome{Exit: 1, LastLine: "no file"}, time.Second))
+			x.add(jobs.Spec{Command: "c"}, jobs.Failed, withEnded(fmt.Sprintf("ws%02d", i%7), jobs.Outcome{Exit: 1, LastLine: "no file"}, time.Second))
 		case i%3 == 0:
-			x.add(jobs.Spec{Command: "c"}, jobs.TimedOut, ran("ws09", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, time.Second))
+			x.add(jobs.Spec{Command: "c"}, jobs.TimedOut, withEnded("ws09", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, time.Second))
 		default:
-			x.add(jobs.Spec{Command: "c"}, jobs.Queued, ran("ws09", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, time.Second))
+			x.add(jobs.Spec{Command: "c"}, jobs.Queued, withEnded("ws09", jobs.Outcome{TimedOut: true, Signal: "SIGTERM"}, time.Second))
 		}
 	}
 	b := boardOf(t, x)
@@ -41,7 +41,7 @@ func TestFailuresAreGroupedByCause(t *testing.T) {
 	for id := jobs.ID(1); id <= 60; id++ {
 		j := x.Job(id)
 		j.State = jobs.Failed
-		ran("h", jobs.Outcome{Exit: 2, LastLine: strings.Repeat("no ", int(id%3))}, time.Second)(j)
+		withEnded("h", jobs.Outcome{Exit: 2, LastLine: strings.Repeat("no ", int(id%3))}, time.Second)(j)
 		k.remakeRow(id)
 	}
 	b.groups.took = 0
@@ -62,7 +62,7 @@ func TestFailuresAreGroupedByCause(t *testing.T) {
 func TestCausesAreBounded(t *testing.T) {
 	x := newTab()
 	for i := range 3000 {
-		x.add(jobs.Spec{Command: "c"}, jobs.Failed, ran("h", jobs.Outcome{Exit: 1, LastLine: strings.Repeat("x", i)}, time.Second))
+		x.add(jobs.Spec{Command: "c"}, jobs.Failed, withEnded("h", jobs.Outcome{Exit: 1, LastLine: strings.Repeat("x", i)}, time.Second))
 	}
 	b := boardOf(t, x)
 	g := lookAt(t, b, Query{Groups: true}).Groups

@@ -12,10 +12,10 @@ import (
 // live and afterwards.
 func TestOverSaysWhatIsLeft(t *testing.T) {
 	x := newTab()
-	x.add(jobs.Spec{Command: "a"}, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Minute))
+	x.add(jobs.Spec{Command: "a"}, jobs.Succeeded, withEnded("ws01", jobs.Outcome{}, time.Minute))
 	x.add(jobs.Spec{Command: "b"}, jobs.Succeeded, func(j *jobs.Job) {
 		j.Attempts = append(j.Attempts, &jobs.Attempt{ID: jobs.AttemptID{Job: 2, N: 1}, Host: "ws02", State: jobs.AttemptLost, Round: 1})
-	}, ran("ws01", jobs.Outcome{}, time.Minute))
+	}, withEnded("ws01", jobs.Outcome{}, time.Minute))
 	if p := lookAt(t, boardOf(t, x), Query{}); !strings.HasPrefix(p.Over, "all jobs succeeded; ") || !strings.Contains(p.Over, "alive on ws02: resume") {
 		t.Error(p.Over)
 	}
@@ -26,7 +26,7 @@ func TestOverSaysWhatIsLeft(t *testing.T) {
 	if p := lookAt(t, boardOf(t, x), Query{}); p.Over != "all jobs succeeded" {
 		t.Error(p.Over)
 	}
-	if got := LeftBehind(small().Table); got != "" {
+	if got := LeftBehind(sampleRun().Table); got != "" {
 		t.Errorf("some jobs are not over: %s", got)
 	}
 }

@@ -11,7 +11,8 @@ import (
 	"dcs-tui/jobs"
 )
 
-func page(n int) *JobsWindow { return &JobsWindow{Rows: n} }
+// windowOf asks for the first n rows.
+func windowOf(n int) *JobsWindow { return &JobsWindow{Rows: n} }
 
 func phasesOf(p *Snapshot) (s string) {
 	var words []string
@@ -25,9 +26,9 @@ func phasesOf(p *Snapshot) (s string) {
 // agree.
 func TestASnapshotOfARun(t *testing.T) {
 	withLab(t, "a b", func(t *testing.T, l *lab) {
-		l.submit(plain(7)...)
+		l.submit(sleepJobs(7)...)
 		time.Sleep(10 * time.Second)
-		p := l.look(Query{Jobs: page(10), Focus: 6})
+		p := l.look(Query{Jobs: windowOf(10), Focus: 6})
 		if got, want := phasesOf(p), "run run run run queue queue queue"; got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -56,7 +57,7 @@ func TestASnapshotOfARun(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 		time.Sleep(2 * time.Minute)
-		p = l.look(Query{Jobs: page(10)})
+		p = l.look(Query{Jobs: windowOf(10)})
 		if p.Phases[Succeeded] != 7 || p.Status != StatusFinished || p.Over == "" {
 			t.Errorf("%v, %v %q", p.Phases, p.Status, p.Over)
 		}
@@ -73,7 +74,7 @@ func TestASnapshotOfARun(t *testing.T) {
 // all that was read.
 func TestReaderOfAClosedView(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
-		l.submit(plain(3)...)
+		l.submit(sleepJobs(3)...)
 		l.look(Query{})
 		if r, _ := l.v.Reader(); r != nil {
 			t.Error("a View that is open gives its reader away")
@@ -93,7 +94,7 @@ func TestReaderOfAClosedView(t *testing.T) {
 // idle run wakes it only for values that age.
 func TestALookWaits(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
-		l.submit(plain(2)...)
+		l.submit(sleepJobs(2)...)
 		time.Sleep(5 * time.Second)
 		p := l.look(Query{})
 		was, woken := time.Now(), 0
@@ -123,7 +124,7 @@ func TestALookWaits(t *testing.T) {
 func TestALookEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
-		l.submit(plain(1)...)
+		l.submit(sleepJobs(1)...)
 		time.Sleep(3100 * time.Millisecond)
 		p := l.look(Query{})
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -156,11 +157,11 @@ func TestTwoScreensSeeTheSame(t *testing.T) {
 		version := uint64(0)
 		for i := range 30 {
 			if i%3 == 0 {
-				must(t, l.d.Submit(plain(4), i == 27))
+				must(t, l.d.Submit(sleepJobs(4), i == 27))
 			}
 			for range 2 {
 				go func() {
-					p, err := l.v.Snapshot(t.Context(), Query{After: version, Wait: time.Second, Jobs: page(50)})
+					p, err := l.v.Snapshot(t.Context(), Query{After: version, Wait: time.Second, Jobs: windowOf(50)})
 					if err != nil {
 						t.Error(err)
 					}
@@ -199,16 +200,16 @@ func TestPhasesWithoutARecord(t *testing.T) {
 			}
 			return 30 * time.Second, jobs.Outcome{}
 		}
-		specs := plain(3)
+		specs := sleepJobs(3)
 		specs[1].Options = &jobs.Options{After: []jobs.ID{1}}
 		specs[2].Options = &jobs.Options{Deadline: time.Now().Add(time.Hour)}
 		l.submit(specs...)
 		time.Sleep(100 * time.Millisecond)
-		if got := phasesOf(l.look(Query{Jobs: page(9)})); got != "run run waits" {
+		if got := phasesOf(l.look(Query{Jobs: windowOf(9)})); got != "run run waits" {
 			t.Error(got)
 		}
 		time.Sleep(1100 * time.Millisecond)
-		p := l.look(Query{Jobs: page(9), Groups: true})
+		p := l.look(Query{Jobs: windowOf(9), Groups: true})
 		if got := phasesOf(p); got != "run retry waits" {
 			t.Error(got)
 		}
@@ -219,19 +220,19 @@ func TestPhasesWithoutARecord(t *testing.T) {
 			t.Errorf("%+v", p.Groups)
 		}
 		for phasesOf(p) != "run run waits" {
-			q := l.look(Query{Jobs: page(9), After: p.Version, Wait: 5 * time.Second})
+			q := l.look(Query{Jobs: windowOf(9), After: p.Version, Wait: 5 * time.Second})
 			if q.Version == p.Version {
 				t.Fatalf("nobody was woken when the wait was over: %s", phasesOf(q))
 			}
 			p = q
 		}
 		time.Sleep(35 * time.Second)
-		if got := phasesOf(l.look(Query{Jobs: page(9)})); got != "run ok ok" {
+		if got := phasesOf(l.look(Query{Jobs: windowOf(9)})); got != "run ok ok" {
 			t.Error(got)
 		}
 		l.cut("a")
 		time.Sleep(time.Second)
-		p = l.look(Query{Jobs: page(9)})
+		p = l.look(Query{Jobs: windowOf(9)})
 		if got := phasesOf(p); got != "away ok ok" || p.Hosts[0].Down == 0 || p.Hosts[0].Note == "" {
 			t.Error(got, p.Hosts[0])
 		}

@@ -29,7 +29,7 @@ func TestStragglersAreFlagged(t *testing.T) {
 			}
 			return time.Duration(50+id.Job) * time.Second, jobs.Outcome{}
 		}
-		l.submit(plain(12)...)
+		l.submit(sleepJobs(12)...)
 		time.Sleep(10 * time.Minute)
 		p := l.look(Query{Jobs: &JobsWindow{Filter: "straggler=yes", Rows: 5}, Focus: 12})
 		if p.Stragglers != 1 || p.Jobs.Matched != 1 || p.Jobs.Rows[0].ID != 12 || !p.Jobs.Rows[0].Straggler || p.Detail.Estimate == 0 {
@@ -47,7 +47,7 @@ func TestStragglersAreFlagged(t *testing.T) {
 // relative (D7).
 func TestSlotsChangeAbsolutelyAndRelatively(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
-		l.submit(plain(20)...)
+		l.submit(sleepJobs(20)...)
 		time.Sleep(5 * time.Second)
 		for _, c := range []struct {
 			n        int
@@ -73,7 +73,7 @@ func TestSlotsChangeAbsolutelyAndRelatively(t *testing.T) {
 // page shows the age of the order, and a waiting Snapshot is woken when the order has been rebuilt.
 func TestALongListIsSortedSeldom(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
-		l.submit(plain(5)...)
+		l.submit(sleepJobs(5)...)
 		time.Sleep(3100 * time.Millisecond)
 		w := &JobsWindow{Rows: 9}
 		p := l.look(Query{Jobs: w})
@@ -109,7 +109,7 @@ func TestSelectionIsCanceledByOneAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 30_000
 		l := newLab(t, "a")
-		l.submit(plain(n)...)
+		l.submit(sleepJobs(n)...)
 		time.Sleep(5 * time.Second)
 		which, w, err := l.v.Match(t.Context(), "state=queue")
 		if err != nil || which.Count() != n-w.Running-2 || w.Queued != which.Count() {
@@ -138,10 +138,10 @@ func TestSelectionIsCanceledByOneAction(t *testing.T) {
 // and the size of a report is bounded.
 func TestProgressOfOthersIsNotHeard(t *testing.T) {
 	withLab(t, "a b", func(t *testing.T, l *lab) {
-		l.submit(plain(4)...)
+		l.submit(sleepJobs(4)...)
 		time.Sleep(time.Second)
 		host := map[jobs.ID]string{}
-		for _, r := range l.look(Query{Jobs: page(9)}).Jobs.Rows {
+		for _, r := range l.look(Query{Jobs: windowOf(9)}).Jobs.Rows {
 			host[r.ID] = r.Host
 		}
 		other := map[string]string{"a": "b", "b": "a"}
@@ -163,11 +163,11 @@ func TestProgressOfAwayJobsStands(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.say = map[string]string{"1.1": "0.95"}
 		l.runs = func(jobs.AttemptID) (time.Duration, jobs.Outcome) { return time.Hour, jobs.Outcome{} }
-		l.submit(plain(1)...)
+		l.submit(sleepJobs(1)...)
 		time.Sleep(10 * time.Second)
 		wants := func(what string, phase Phase) {
 			t.Helper()
-			if r := l.look(Query{Jobs: page(1)}).Jobs.Rows[0]; r.Phase != phase || r.Progress != 0.95 {
+			if r := l.look(Query{Jobs: windowOf(1)}).Jobs.Rows[0]; r.Phase != phase || r.Progress != 0.95 {
 				t.Errorf("%s: %s, progress %v", what, r.Phase, r.Progress)
 			}
 		}
@@ -180,7 +180,7 @@ func TestProgressOfAwayJobsStands(t *testing.T) {
 		l.mu.Unlock()
 		for range 100 {
 			time.Sleep(100 * time.Millisecond)
-			if p := l.look(Query{Jobs: page(1)}); p.Hosts[0].State == "up" {
+			if p := l.look(Query{Jobs: windowOf(1)}); p.Hosts[0].State == "up" {
 				break
 			}
 		}

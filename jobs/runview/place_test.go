@@ -45,7 +45,7 @@ func TestPlaceIsTheNumberOfEarlierJobs(t *testing.T) {
 				l.submit(tt.specs...)
 				time.Sleep(10 * time.Second)
 				got := ""
-				for _, r := range l.look(Query{Jobs: page(10)}).Jobs.Rows {
+				for _, r := range l.look(Query{Jobs: windowOf(10)}).Jobs.Rows {
 					if r.Phase == Queued {
 						got += fmt.Sprintf(" %d#%d", r.ID, r.Place)
 					}

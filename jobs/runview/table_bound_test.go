@@ -56,11 +56,11 @@ func TestTableHasRoomForSome(t *testing.T) {
 // nor the View.
 func TestTableThatPanics(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
-	o := reading(t, dir, "acc")
+	o := metricOptions(t, dir, "acc")
 	o.Outputs = func([]*metrics.Metric) *metrics.Reader { panic("a test") }
 	b := FromTable(runAt(dir), x.Table, o)
 	t.Cleanup(b.Close)
-	for a := (Query{Jobs: page(9), Table: &TableQuery{}}); ; {
+	for a := (Query{Jobs: windowOf(9), Table: &TableQuery{}}); ; {
 		p, err := b.Snapshot(t.Context(), a)
 		if err != nil || len(p.Jobs.Rows) != 4 {
 			t.Fatal(p, err)
@@ -77,10 +77,10 @@ func TestTableThatPanics(t *testing.T) {
 func BenchmarkTable(b *testing.B) {
 	x, dir, _ := gridRun(b, 100, 100, 10)
 	for b.Loop() {
-		board := FromTable(runAt(dir), x.Table, reading(b, dir, "acc", "loss"))
-		ask := Query{Jobs: page(50), Table: &TableQuery{JobsWindow: JobsWindow{Rows: 200}, Best: "acc:max", Group: []string{"C"}}}
+		board := FromTable(runAt(dir), x.Table, metricOptions(b, dir, "acc", "loss"))
+		ask := Query{Jobs: windowOf(50), Table: &TableQuery{JobsWindow: JobsWindow{Rows: 200}, Best: "acc:max", Group: []string{"C"}}}
 		start, worst := time.Now(), time.Duration(0)
-		if _, err := board.Snapshot(b.Context(), Query{Jobs: page(50)}); err != nil {
+		if _, err := board.Snapshot(b.Context(), Query{Jobs: windowOf(50)}); err != nil {
 			b.Fatal(err)
 		}
 		filled := time.Since(start)
@@ -119,7 +119,7 @@ func TestTableOfManyParameters(t *testing.T) {
 	for i := range MaxTableNames + 10 {
 		params = append(params, jobs.Param{Name: fmt.Sprintf("p%d", i), Value: "1"})
 	}
-	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", params)}, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
+	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", params)}, jobs.Succeeded, withEnded("ws01", jobs.Outcome{}, time.Second))
 	write(t, dir, jobs.AttemptID{Job: 1, N: 1}, "acc=1\n")
 	tb := tableOf(t, gridBoard(t, x, dir, "acc"), TableQuery{JobsWindow: JobsWindow{Rows: 9}})
 	has := map[string]bool{}

@@ -24,7 +24,7 @@ func newTableLab(t *testing.T, n int) *lab {
 		write(t, l.dir, id, fmt.Sprintf("acc=%d\n", 10*int(id.Job)+id.N))
 		return time.Duration(1+9*(id.N-1)) * time.Second, jobs.Outcome{}
 	}
-	specs := plain(n + 1)
+	specs := sleepJobs(n + 1)
 	for i := range specs {
 		specs[i].Labels = jobs.NewLabels("", param("C", fmt.Sprint(i)))
 	}
@@ -36,7 +36,7 @@ func newTableLab(t *testing.T, n int) *lab {
 // they are submitted.
 func newReadingLab(t *testing.T) *lab {
 	l := newLab(t, "a")
-	o := reading(t, l.dir, "acc")
+	o := metricOptions(t, l.dir, "acc")
 	l.v.opt.Metrics, l.v.opt.Outputs = o.Metrics, o.Outputs
 	return l
 }
@@ -103,7 +103,7 @@ func TestTableOfLateOutput(t *testing.T) {
 			}
 			return time.Second, jobs.Outcome{}
 		}
-		l.submit(plain(3)...)
+		l.submit(sleepJobs(3)...)
 		time.Sleep(5 * time.Second)
 		ask := TableQuery{JobsWindow: JobsWindow{Rows: 10}}
 		tb := tableOf(t, l.v, ask)
@@ -126,13 +126,13 @@ func TestTableOfLateOutput(t *testing.T) {
 // dispatcher.
 func TestTableOfHostsApart(t *testing.T) {
 	withLab(t, apart, func(t *testing.T, l *lab) {
-		o := reading(t, t.TempDir(), "acc")
+		o := metricOptions(t, t.TempDir(), "acc")
 		l.v.opt.Metrics, l.v.opt.Outputs = o.Metrics, o.Outputs
 		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
 			write(t, l.dir, id, fmt.Sprintf("acc=%d\n", id.Job))
 			return time.Second, jobs.Outcome{}
 		}
-		l.submit(plain(4)...)
+		l.submit(sleepJobs(4)...)
 		time.Sleep(10 * time.Second)
 		tb := tableOf(t, l.v, TableQuery{JobsWindow: JobsWindow{Rows: 10}})
 		if got := valuesOf(tb); got != "1 2 3 4" {
@@ -172,7 +172,7 @@ func TestNothingIsReadForNobody(t *testing.T) {
 		}
 	})
 	x, dir, _ := gridRun(t, 50, 10, 5)
-	b := FromTable(runAt(dir), x.Table, reading(t, dir, "acc"))
+	b := FromTable(runAt(dir), x.Table, metricOptions(t, dir, "acc"))
 	if _, err := b.Snapshot(t.Context(), Query{Table: &TableQuery{}}); err != nil {
 		t.Error(err)
 	}
@@ -186,9 +186,9 @@ func TestTableIsNotOldForOthers(t *testing.T) {
 		defer l.end()
 		ask := TableQuery{JobsWindow: JobsWindow{Rows: 10}}
 		for i := range 40 {
-			time.Sleep(time.Second) // time of the synctest bubble
-			l.submit(plain(1)...)   // it waits, or runs indefinitely
-			p := l.look(Query{Jobs: page(50), Table: &ask})
+			time.Sleep(time.Second)   // time of the synctest bubble
+			l.submit(sleepJobs(1)...) // it waits, or runs indefinitely
+			p := l.look(Query{Jobs: windowOf(50), Table: &ask})
 			if page := p.Table.Page; i > 20 && (p.Jobs.Matched < 20 || page.Matched != 3 || page.Settled > 2*time.Second) {
 				t.Errorf("second %d: %d rows of %d jobs, %s old", i, page.Matched, p.Jobs.Matched, page.Settled)
 			}

@@ -14,8 +14,8 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// reading returns the options of a View that finds metrics in a run directory.
-func reading(t testing.TB, dir string, columns ...string) Options {
+// metricOptions returns the options of a View that finds metrics in a run directory.
+func metricOptions(t testing.TB, dir string, columns ...string) Options {
 	o := Options{}
 	for _, text := range columns {
 		c, err := metrics.Parse(text)
@@ -43,7 +43,7 @@ func gridRun(t testing.TB, cs, gammas, seeds int) (tab, string, func(c, g, s int
 		for g := range gammas {
 			for s := range seeds {
 				x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint(c)}, {Name: "gamma", Value: fmt.Sprint(g)}, {Name: "seed", Value: fmt.Sprint(s)}})},
-					jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Duration(1+s)*time.Second))
+					jobs.Succeeded, withEnded("ws01", jobs.Outcome{}, time.Duration(1+s)*time.Second))
 				write(t, dir, jobs.AttemptID{Job: jobs.ID(len(x.Jobs)), N: 1}, fmt.Sprintf("epoch 1\nacc=%g\nloss: %d\n", acc(c, g, s), c))
 			}
 		}
@@ -52,7 +52,7 @@ func gridRun(t testing.TB, cs, gammas, seeds int) (tab, string, func(c, g, s int
 }
 
 func gridBoard(t testing.TB, x tab, dir string, columns ...string) *View {
-	b := FromTable(runAt(dir), x.Table, reading(t, dir, columns...))
+	b := FromTable(runAt(dir), x.Table, metricOptions(t, dir, columns...))
 	t.Cleanup(b.Close)
 	return b
 }
@@ -84,7 +84,7 @@ func rowsOf(tb *Table) (ids []int) {
 // best marked (E3, X5). The filter is that of the list of jobs, and may also use metrics.
 func TestRowsHaveTheirMetrics(t *testing.T) {
 	x, dir, acc := gridRun(t, 4, 3, 2)
-	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", param("C", "9"))}, jobs.Failed, ran("ws02", jobs.Outcome{Exit: 1}, time.Second))
+	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", param("C", "9"))}, jobs.Failed, withEnded("ws02", jobs.Outcome{Exit: 1}, time.Second))
 	x.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", param("C", "9"))}, jobs.Queued)
 	b := gridBoard(t, x, dir, "acc")
 	rows := JobsWindow{Rows: 100}
@@ -226,7 +226,7 @@ func TestHeatMapOfTwoParameters(t *testing.T) {
 	y, other := newTab(), t.TempDir()
 	for i := range 8 {
 		y.add(jobs.Spec{Command: "train", Labels: jobs.NewLabels("", []jobs.Param{{Name: "C", Value: fmt.Sprint(i / 4)}, {Name: "gamma", Value: fmt.Sprint(i / 2 % 2)}, {Name: "degree", Value: fmt.Sprint(i % 2)}})},
-			jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
+			jobs.Succeeded, withEnded("ws01", jobs.Outcome{}, time.Second))
 	}
 	tb = tableOf(t, gridBoard(t, y, other), TableQuery{Heat: true})
 	if tb.Heat != nil || !strings.Contains(tb.Wrong, "3 parameters have several values (C, gamma, degree)") {
@@ -304,7 +304,7 @@ func TestTableOfAWrongQuery(t *testing.T) {
 // metric is requested.
 func TestPlainRunHasNoTable(t *testing.T) {
 	x, dir := newTab(), t.TempDir()
-	x.add(jobs.Spec{Command: "c"}, jobs.Succeeded, ran("ws01", jobs.Outcome{}, time.Second))
+	x.add(jobs.Spec{Command: "c"}, jobs.Succeeded, withEnded("ws01", jobs.Outcome{}, time.Second))
 	write(t, dir, jobs.AttemptID{Job: 1, N: 1}, "acc=1\n")
 	b := gridBoard(t, x, dir)
 	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}}); !tb.Plain {

@@ -50,8 +50,8 @@ func attempt(j *jobs.Job, host string, ago time.Duration, state jobs.AttemptStat
 	return a
 }
 
-// ran adds an attempt that has ended.
-func ran(host string, o jobs.Outcome, took time.Duration) func(*jobs.Job) {
+// withEnded adds an attempt that has ended.
+func withEnded(host string, o jobs.Outcome, took time.Duration) func(*jobs.Job) {
 	return func(j *jobs.Job) {
 		a := attempt(j, host, time.Hour, jobs.AttemptExited)
 		o.Started, o.Ended = a.Started, a.Started+jobs.Stamp(took)
@@ -62,33 +62,34 @@ func ran(host string, o jobs.Outcome, took time.Duration) func(*jobs.Job) {
 	}
 }
 
-// running adds an attempt that is running.
-func running(host string, since time.Duration) func(*jobs.Job) {
+// withRunning adds an attempt that is running.
+func withRunning(host string, since time.Duration) func(*jobs.Job) {
 	return func(j *jobs.Job) { attempt(j, host, since, jobs.AttemptRunning) }
 }
 
-func handed(host string) func(*jobs.Job) {
+// withLaunching adds an attempt that is being launched.
+func withLaunching(host string) func(*jobs.Job) {
 	return func(j *jobs.Job) { attempt(j, host, 0, jobs.AttemptLaunching) }
 }
 
 func param(name, value string) []jobs.Param { return []jobs.Param{{Name: name, Value: value}} }
 
-// small returns a run with a job of each kind, by id.
-func small() tab {
+// sampleRun returns a run with a job of each kind, by id.
+func sampleRun() tab {
 	t := newTab()
 	gpu := &jobs.Options{Queue: "night", Tags: []string{"gpu"}, Priority: 5}
-	t.add(jobs.Spec{Command: "train --lr 0.1", Name: "Alpha", Labels: jobs.NewLabels("", param("C", "0.1"))}, jobs.Succeeded, ran("ws01", jobs.Outcome{MaxRSSBytes: 9 << 20}, time.Minute))
-	t.add(jobs.Spec{Command: "train --lr 0.5", Labels: jobs.NewLabels("", param("C", "1e-1")), Options: gpu}, jobs.Failed, ran("ws02", jobs.Outcome{Exit: 1}, time.Second), ran("ws01", jobs.Outcome{Exit: 137, LastLine: "Killed"}, 3*time.Second))
-	t.add(jobs.Spec{Command: "echo Straße", Labels: jobs.NewLabels("", param("C", "10"))}, jobs.Running, running("ws01", time.Hour))
+	t.add(jobs.Spec{Command: "train --lr 0.1", Name: "Alpha", Labels: jobs.NewLabels("", param("C", "0.1"))}, jobs.Succeeded, withEnded("ws01", jobs.Outcome{MaxRSSBytes: 9 << 20}, time.Minute))
+	t.add(jobs.Spec{Command: "train --lr 0.5", Labels: jobs.NewLabels("", param("C", "1e-1")), Options: gpu}, jobs.Failed, withEnded("ws02", jobs.Outcome{Exit: 1}, time.Second), withEnded("ws01", jobs.Outcome{Exit: 137, LastLine: "Killed"}, 3*time.Second))
+	t.add(jobs.Spec{Command: "echo Straße", Labels: jobs.NewLabels("", param("C", "10"))}, jobs.Running, withRunning("ws01", time.Hour))
 	t.add(jobs.Spec{Command: "sleep 9", Labels: jobs.NewLabels("", param("kernel", "rbf")), Options: gpu}, jobs.Queued)
-	t.add(jobs.Spec{Command: "sleep 8"}, jobs.Queued, ran("ws03", jobs.Outcome{Signal: "SIGKILL"}, time.Second), func(j *jobs.Job) { j.Retry = jobs.StampOf(time.Now().Add(time.Hour)) })
+	t.add(jobs.Spec{Command: "sleep 8"}, jobs.Queued, withEnded("ws03", jobs.Outcome{Signal: "SIGKILL"}, time.Second), func(j *jobs.Job) { j.Retry = jobs.StampOf(time.Now().Add(time.Hour)) })
 	t.add(jobs.Spec{Command: "sleep 7", Options: &jobs.Options{After: []jobs.ID{3}}}, jobs.Queued)
 	t.add(jobs.Spec{Command: "sleep 6"}, jobs.Canceled)
-	t.add(jobs.Spec{Command: "a \"quoted\" word"}, jobs.TimedOut, ran("ws02", jobs.Outcome{Signal: "SIGTERM", TimedOut: true, CPU: 2 * time.Second}, time.Minute))
+	t.add(jobs.Spec{Command: "a \"quoted\" word"}, jobs.TimedOut, withEnded("ws02", jobs.Outcome{Signal: "SIGTERM", TimedOut: true, CPU: 2 * time.Second}, time.Minute))
 	t.add(jobs.Spec{Command: "sleep 5", Options: &jobs.Options{Priority: -1}}, jobs.Queued)
-	t.add(jobs.Spec{Command: "sleep 4"}, jobs.Running, handed("ws02"))
+	t.add(jobs.Spec{Command: "sleep 4"}, jobs.Running, withLaunching("ws02"))
 	t.add(jobs.Spec{Command: "sleep 3"}, jobs.Skipped)
-	t.add(jobs.Spec{Command: "ends"}, jobs.Running, running("ws02", time.Minute))
+	t.add(jobs.Spec{Command: "ends"}, jobs.Running, withRunning("ws02", time.Minute))
 	t.Cancels[12] = jobs.Cancel{Reason: "by a person"}
 	return t
 }
@@ -98,9 +99,9 @@ func runAt(dir string) *rundir.Run {
 	return &rundir.Run{Dir: dir, Disk: rundir.OS, Settings: &rundir.Settings{UID: "u1", Name: "r"}}
 }
 
-// apartAt makes ws01 a host that does not share the run directory. here holds the attempts whose
-// files were fetched.
-func apartAt(v *View, here map[jobs.AttemptID]bool) {
+// shareNothing makes ws01 a host that does not share the run directory. here holds the attempts
+// whose files were fetched.
+func shareNothing(v *View, here map[jobs.AttemptID]bool) {
 	v.place = &results.RunInfo{Dir: v.run.Dir, HostDirs: map[string]string{"ws01": "ws01:/far"}, Here: func(id jobs.AttemptID) bool { return here[id] }}
 }
 
@@ -128,7 +129,7 @@ func idsOf(p *Snapshot) string {
 // TestOrdersOfRows checks the orders. Equal rows are ordered by id in both directions. The table
 // has no dispatcher, so running jobs are shown as away.
 func TestOrdersOfRows(t *testing.T) {
-	b := boardOf(t, small())
+	b := boardOf(t, sampleRun())
 	for _, c := range []struct {
 		by      Sort
 		reverse bool
@@ -215,9 +216,9 @@ func TestWindowFollowsTheCursor(t *testing.T) {
 // TestATableIsReadOnly checks that a run without a dispatcher can be viewed, and that actions are
 // possible only through its owner.
 func TestATableIsReadOnly(t *testing.T) {
-	x := small()
+	x := sampleRun()
 	b := boardOf(t, x)
-	apartAt(b, nil)
+	shareNothing(b, nil)
 	if _, err := b.Do(t.Context(), Requeue.Jobs(2)); err == nil || !strings.Contains(err.Error(), "looked at") {
 		t.Error(err)
 	}
@@ -228,7 +229,7 @@ func TestATableIsReadOnly(t *testing.T) {
 		}
 	}
 	// The view does not claim that there is no dispatcher if it has not checked (X7).
-	unasked := boardOf(t, small())
+	unasked := boardOf(t, sampleRun())
 	unasked.facts.dispatched, unasked.facts.owner = true, &journal.Owner{Host: "melon4"}
 	for id, want := range map[jobs.ID]string{3: "was sent to ws01; the run's dispatcher on melon4 knows", 4: "waits; the run's dispatcher on melon4 knows why"} {
 		if d := lookAt(t, unasked, Query{Focus: id}).Detail; !strings.Contains(d.Why, want) || strings.Contains(d.Why, "nobody") {

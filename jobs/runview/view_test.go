@@ -26,7 +26,7 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		files := l.open(Options{})
 		defer files.Close()
-		l.submit(plain(6)...)
+		l.submit(sleepJobs(6)...)
 		time.Sleep(10 * time.Second)
 		last := map[*View]uint64{}
 		both := func(what string, is func(*Snapshot) bool) {
@@ -34,7 +34,7 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 			l.sync()
 			time.Sleep(3 * time.Second)
 			for _, v := range []*View{l.v, files} {
-				p, err := v.Snapshot(t.Context(), Query{Jobs: page(10)})
+				p, err := v.Snapshot(t.Context(), Query{Jobs: windowOf(10)})
 				if err != nil || !is(p) {
 					t.Errorf("%s, files %v: status %v, epoch %d, %v, %q, %v", what, v == files, p.Status, p.Run.Epoch, p.Phases, p.Over, err)
 				}
@@ -68,7 +68,7 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 func TestRemovedRunDirectory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
-		l.submit(plain(2)...)
+		l.submit(sleepJobs(2)...)
 		time.Sleep(5 * time.Second)
 		l.look(Query{})
 		l.v.Close()
@@ -80,7 +80,7 @@ func TestRemovedRunDirectory(t *testing.T) {
 		}
 		must(t, os.Rename(l.dir, l.dir+".gone"))
 		time.Sleep(3 * time.Second)
-		p := lookAt(t, v, Query{Jobs: page(5)})
+		p := lookAt(t, v, Query{Jobs: windowOf(5)})
 		if p.Total != 2 || len(p.Jobs.Rows) != 2 || !strings.Contains(p.Problem, "was removed or moved") {
 			t.Errorf("%d jobs, problem %q", p.Total, p.Problem)
 		}
@@ -123,7 +123,7 @@ func (d *disk) OpenFile(path string, flag int, perm os.FileMode) (rundir.File, e
 // from the socket are shown, and the screen reports that the run directory does not respond.
 func TestKeysWorkWhileTheDiskHangs(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
-		l.submit(plain(5)...)
+		l.submit(sleepJobs(5)...)
 		time.Sleep(5 * time.Second)
 		d := &disk{Disk: rundir.OS}
 		v := Open(&rundir.Run{Dir: l.dir, Settings: l.run.Settings, Nonce: l.run.Nonce, Disk: d}, Options{Socket: l.dial})
@@ -210,7 +210,7 @@ func TestQuestionIsShownWhereItCanBeAnswered(t *testing.T) {
 // read through the dispatcher.
 func TestOutputOfAHostApart(t *testing.T) {
 	withLab(t, apart, func(t *testing.T, l *lab) {
-		l.submit(plain(1)...)
+		l.submit(sleepJobs(1)...)
 		time.Sleep(5 * time.Second)
 		there := t.TempDir() // what the host reads
 		l.far = there
@@ -298,7 +298,7 @@ func TestLateRecordsOfAFencedDispatcherDisappear(t *testing.T) {
 		d.hide = ""
 		d.mu.Unlock()
 		time.Sleep(3 * time.Second)
-		p := lookAt(t, v, Query{Jobs: page(5), Events: &EventsWindow{All: true, Rows: 50}})
+		p := lookAt(t, v, Query{Jobs: windowOf(5), Events: &EventsWindow{All: true, Rows: 50}})
 		if got := states(); got != "queue cancel queue" || p.Phases[Canceled] != 1 || p.Version <= version || p.Run.Epoch != 2 {
 			t.Errorf("%s, %v, version %d after %d", got, p.Phases, p.Version, version)
 		}

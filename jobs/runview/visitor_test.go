@@ -11,7 +11,7 @@ import (
 // it ends no job that has started since, and reports how many it left alone (rule 9).
 func TestCancelOfWhatStillWaits(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
-		l.submit(plain(5)...)
+		l.submit(sleepJobs(5)...)
 		time.Sleep(5 * time.Second)
 		ans := l.do(Action{Do: Cancel, Waiting: true, Jobs: jobs.Ranges{{First: 1, Last: 4}}})
 		p := l.look(Query{})
