@@ -51,8 +51,8 @@ func comparedAs(t *testing.T, a, b []string) (atMost, first bool) {
 	return atMost, first
 }
 
-// checkTuples checks that the tuples of a relation represent it: a is at most as hard as b if and only
-// if no component of a is larger. Nothing precedes what is easier.
+// checkTuples checks that the tuples of a relation represent it: a is at most as hard as b if and
+// only if no component of a is larger. Nothing precedes what is easier.
 func checkTuples(t *testing.T, rel *relation) {
 	t.Helper()
 	tuples, err := rel.tuples("o")

@@ -142,8 +142,8 @@ func TestDeathsWhileDeploying(t *testing.T) {
 	l.checkRun(l.path("run"), jobs, append(shown, e.stdout)...)
 }
 
-// newVersion creates a program that differs from the others in its content and, because that is part
-// of its name on hosts, in its size.
+// newVersion creates a program that differs from the others in its content and, because that is
+// part of its name on hosts, in its size.
 func (l *lab) newVersion(n int) string {
 	l.t.Helper()
 	b, err := os.ReadFile(program)

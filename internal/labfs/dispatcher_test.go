@@ -87,12 +87,12 @@ func TestRemovedRunDirectory(t *testing.T) {
 	p := l.startBusy(1, l.jobs(20, l.gate("gate")))
 	// In one step: the dispatcher reports the first fault that it finds, and a half-removed
 	// directory is a different fault.
-	l.on(1, "/bin/mv", "run", "trash").wait()
+	l.startOn(1, "/bin/mv", "run", "trash").wait()
 	p.says("nothing is launched")
 	if text := p.err.String(); !strings.Contains(text, "removed") {
 		t.Errorf("it is not said what is wrong:\n%s", text)
 	}
-	l.on(1, "/bin/rm", "-rf", "trash").wait()
+	l.startOn(1, "/bin/rm", "-rf", "trash").wait()
 	l.open("gate")
 	p.signal(syscall.SIGTERM)
 	p.exits(4).wantAtMost(t, "nothing is launched", 2)

@@ -118,7 +118,7 @@ type process struct {
 // dcs starts the program on a machine, in the shared directory.
 func (l *lab) dcs(machine int, args ...string) *process {
 	l.t.Helper()
-	return l.on(machine, append([]string{program}, args...)...)
+	return l.startOn(machine, append([]string{program}, args...)...)
 }
 
 // start starts a run on the user's machine. more are additional flags.
@@ -143,8 +143,8 @@ func (l *lab) resume(machine int) ended {
 	return l.dcs(machine, "resume", "--no-tui", "--json", "--hosts", l.path("hosts.toml"), l.run()).wait()
 }
 
-// on starts a command on a machine, in the shared directory.
-func (l *lab) on(machine int, argv ...string) *process {
+// startOn starts a command on a machine, in the shared directory.
+func (l *lab) startOn(machine int, argv ...string) *process {
 	l.t.Helper()
 	argv = append(l.enter(machine, l.place), argv...)
 	p := &process{l: l, cmd: exec.Command(argv[0], argv[1:]...)}

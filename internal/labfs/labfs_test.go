@@ -19,9 +19,9 @@ import (
 // long is a cache time that exceeds the duration of every test.
 const long = 10 * time.Minute
 
-// sh runs a shell script with $a and $b as the mounts and returns its output. The shell is a
+// runShell runs a shell script with $a and $b as the mounts and returns its output. The shell is a
 // process of its own, because the process that serves a mount must not use it.
-func sh(t *testing.T, script string, mounts ...*labfs.Mount) string {
+func runShell(t *testing.T, script string, mounts ...*labfs.Mount) string {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
@@ -56,17 +56,17 @@ func expectPart(t *testing.T, what, got, part string) {
 func TestNamesAndAttributesAreStale(t *testing.T) {
 	s := labfs.New(t)
 	a, b := s.Mount(labfs.Options{Stale: long}), s.Mount(labfs.Options{Stale: long})
-	expect(t, "before", sh(t, "test -e $a/x || echo none", a), "none")
-	sh(t, "echo hello > $b/x", a, b)
-	expect(t, "polled", sh(t, "test -e $a/x || echo none; cat $a/x 2>&1 | grep -o 'No such'", a), "none\nNo such")
-	expect(t, "listed", sh(t, "ls $a; cat $a/x", a), "x\nhello")
-	expect(t, "size", sh(t, "stat -c %s $a/x", a), "6")
-	sh(t, "echo world >> $b/x", a, b)
-	expect(t, "size kept", sh(t, "stat -c %s $a/x", a), "6")
-	expect(t, "opened", sh(t, "wc -c < $a/x; stat -c %s $a/x", a), "12\n12")
-	sh(t, "rm $b/x", a, b)
-	expect(t, "removed name kept", sh(t, "stat -c %s $a/x", a), "12")
-	expect(t, "listed again", sh(t, "ls $a; test -e $a/x || echo none", a), "none")
+	expect(t, "before", runShell(t, "test -e $a/x || echo none", a), "none")
+	runShell(t, "echo hello > $b/x", a, b)
+	expect(t, "polled", runShell(t, "test -e $a/x || echo none; cat $a/x 2>&1 | grep -o 'No such'", a), "none\nNo such")
+	expect(t, "listed", runShell(t, "ls $a; cat $a/x", a), "x\nhello")
+	expect(t, "size", runShell(t, "stat -c %s $a/x", a), "6")
+	runShell(t, "echo world >> $b/x", a, b)
+	expect(t, "size kept", runShell(t, "stat -c %s $a/x", a), "6")
+	expect(t, "opened", runShell(t, "wc -c < $a/x; stat -c %s $a/x", a), "12\n12")
+	runShell(t, "rm $b/x", a, b)
+	expect(t, "removed name kept", runShell(t, "stat -c %s $a/x", a), "12")
+	expect(t, "listed again", runShell(t, "ls $a; test -e $a/x || echo none", a), "none")
 }
 
 // TestRenamedFileIsOpenedByItsHandle checks that a name that another client has renamed is opened
@@ -75,10 +75,10 @@ func TestNamesAndAttributesAreStale(t *testing.T) {
 func TestRenamedFileIsOpenedByItsHandle(t *testing.T) {
 	s := labfs.New(t)
 	a, b := s.Mount(labfs.Options{Stale: long}), s.Mount(labfs.Options{Stale: long})
-	sh(t, "echo one > $a/x; echo two > $b/y; stat $a/x $a/y", a, b)
-	sh(t, "mv $b/x $b/z; mv $b/y $b/w", a, b)
-	expect(t, "old name", sh(t, "cat $a/x", a), "one")
-	expect(t, "listed", sh(t, "ls $a; cat $a/z $a/w", a), "w\nz\none\ntwo")
+	runShell(t, "echo one > $a/x; echo two > $b/y; stat $a/x $a/y", a, b)
+	runShell(t, "mv $b/x $b/z; mv $b/y $b/w", a, b)
+	expect(t, "old name", runShell(t, "cat $a/x", a), "one")
+	expect(t, "listed", runShell(t, "ls $a; cat $a/z $a/w", a), "w\nz\none\ntwo")
 }
 
 // TestWritesReachOthersAtClose checks close-to-open consistency: other clients see written data
@@ -86,11 +86,11 @@ func TestRenamedFileIsOpenedByItsHandle(t *testing.T) {
 func TestWritesReachOthersAtClose(t *testing.T) {
 	s := labfs.New(t)
 	a, b := s.Mount(labfs.Options{WriteBack: true}), s.Mount(labfs.Options{})
-	got := sh(t, `p=$(mktemp -u); mkfifo $p; cat $p > $a/x & exec 6> $p; echo hello >&6
+	got := runShell(t, `p=$(mktemp -u); mkfifo $p; cat $p > $a/x & exec 6> $p; echo hello >&6
 		until [ "$(cat $a/x)" = hello ]; do sleep 0.01; done
 		echo "$(wc -c < $b/x) $(cat $a/x)"; exec 6>&-; wait; cat $b/x; rm $p`, a, b)
 	expect(t, "before and after close", got, "0 hello\nhello")
-	got = sh(t, `dd if=/dev/zero of=$a/y bs=10 count=1 conv=fsync 2>/dev/null; wc -c < $b/y`, a, b)
+	got = runShell(t, `dd if=/dev/zero of=$a/y bs=10 count=1 conv=fsync 2>/dev/null; wc -c < $b/y`, a, b)
 	expect(t, "after fsync", got, "10")
 }
 
@@ -99,32 +99,32 @@ func TestWritesReachOthersAtClose(t *testing.T) {
 func TestFullServerRefusesAtClose(t *testing.T) {
 	s := labfs.New(t)
 	a, w := s.Mount(labfs.Options{}), s.Mount(labfs.Options{WriteBack: true})
-	sh(t, "echo hello > $a/x; echo hello > $a/y", a)
+	runShell(t, "echo hello > $a/x; echo hello > $a/y", a)
 	a.SetFull(true)
 	w.SetFull(true)
 	for _, m := range []*labfs.Mount{a, w} {
-		expect(t, "create", sh(t, "echo x > $a/new", m), "/bin/sh: 1: cannot create "+m.Dir+"/new: No space left on device\nexit status 2")
-		expect(t, "over", sh(t, "printf HE 1<> $a/x; cat $a/x", m), "HEllo")
-		expectPart(t, "append", sh(t, "dd if=/dev/zero of=$a/y bs=100 count=1 oflag=append conv=notrunc 2>&1 | head -1", m), "No space left")
-		expect(t, "size", sh(t, "wc -c < $a/y", m), "6")
-		expect(t, "room", sh(t, "stat -f -c %a $a", m), "0")
+		expect(t, "create", runShell(t, "echo x > $a/new", m), "/bin/sh: 1: cannot create "+m.Dir+"/new: No space left on device\nexit status 2")
+		expect(t, "over", runShell(t, "printf HE 1<> $a/x; cat $a/x", m), "HEllo")
+		expectPart(t, "append", runShell(t, "dd if=/dev/zero of=$a/y bs=100 count=1 oflag=append conv=notrunc 2>&1 | head -1", m), "No space left")
+		expect(t, "size", runShell(t, "wc -c < $a/y", m), "6")
+		expect(t, "room", runShell(t, "stat -f -c %a $a", m), "0")
 	}
-	expect(t, "says ok, then refuses", sh(t, `dd if=/dev/zero of=$a/y bs=100 count=1 oflag=append conv=notrunc 2>&1 | grep -o 'closing.*'`, w),
+	expect(t, "says ok, then refuses", runShell(t, `dd if=/dev/zero of=$a/y bs=100 count=1 oflag=append conv=notrunc 2>&1 | grep -o 'closing.*'`, w),
 		"closing output file '"+w.Dir+"/y': No space left on device")
 	a.SetFull(false)
-	expect(t, "room again", sh(t, "echo x > $a/new; cat $a/new", a), "x")
+	expect(t, "room again", runShell(t, "echo x > $a/new; cat $a/new", a), "x")
 }
 
 // TestReadOnlyMountRefusesChanges checks that a read-only mount refuses every change and no read.
 func TestReadOnlyMountRefusesChanges(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{})
-	sh(t, "echo hello > $a/x", a)
+	runShell(t, "echo hello > $a/x", a)
 	a.SetReadOnly(true)
 	for _, c := range []string{"echo x >> $a/x", "echo x > $a/y", "mkdir $a/d", "rm -f $a/x", "mv $a/x $a/y", "ln $a/x $a/y"} {
-		expectPart(t, c, sh(t, c, a), "Read-only file system")
+		expectPart(t, c, runShell(t, c, a), "Read-only file system")
 	}
-	expect(t, "reading", sh(t, "cat $a/x", a), "hello")
+	expect(t, "reading", runShell(t, "cat $a/x", a), "hello")
 }
 
 // TestCallWithALostReplyIsCarriedOut checks that a call whose reply is lost is carried out although
@@ -143,10 +143,10 @@ func TestCallWithALostReplyIsCarriedOut(t *testing.T) {
 	} {
 		s := labfs.New(t)
 		a := s.Mount(labfs.Options{Stale: long})
-		sh(t, "echo hello > $a/old; test -e $a/new", a)
+		runShell(t, "echo hello > $a/old; test -e $a/new", a)
 		a.LoseReplies(c.op, "", 1)
-		expectPart(t, c.script, sh(t, c.script, a), c.says)
-		expect(t, "after "+c.script, sh(t, "ls "+s.Dir), c.left)
+		expectPart(t, c.script, runShell(t, c.script, a), c.says)
+		expect(t, "after "+c.script, runShell(t, "ls "+s.Dir), c.left)
 	}
 }
 
@@ -156,21 +156,21 @@ func TestFailAffectsTheNamedCalls(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{WriteBack: true})
 	f := a.Fail(labfs.Fault{Ops: labfs.Create, Name: "*.exit", Errno: syscall.EDQUOT, Count: 2})
-	expect(t, "others", sh(t, "echo x > $a/1.out; cat $a/1.out", a), "x")
+	expect(t, "others", runShell(t, "echo x > $a/1.out; cat $a/1.out", a), "x")
 	for range 2 {
-		expectPart(t, "the first two", sh(t, "echo x > $a/1.exit", a), "quota exceeded")
+		expectPart(t, "the first two", runShell(t, "echo x > $a/1.exit", a), "quota exceeded")
 	}
-	expect(t, "the third", sh(t, "echo x > $a/1.exit; cat $a/1.exit", a), "x")
+	expect(t, "the third", runShell(t, "echo x > $a/1.exit; cat $a/1.exit", a), "x")
 	if f.NumFailed() != 2 {
 		t.Errorf("%d hits", f.NumFailed())
 	}
 	a.Fail(labfs.Fault{Ops: labfs.Flush, Name: "*.log", Errno: syscall.EIO, Count: 1})
-	expectPart(t, "close", sh(t, "dd if=/dev/zero of=$a/a.log bs=7 count=1 2>&1", a), "Input/output error")
-	expect(t, "stored", sh(t, "wc -c < $a/a.log", a), "0")
+	expectPart(t, "close", runShell(t, "dd if=/dev/zero of=$a/a.log bs=7 count=1 2>&1", a), "Input/output error")
+	expect(t, "stored", runShell(t, "wc -c < $a/a.log", a), "0")
 	all := a.Fail(labfs.Fault{Ops: labfs.Any, Errno: syscall.ESTALE})
-	expectPart(t, "stale", sh(t, "cat $a/1.exit", a), "Stale file handle")
+	expectPart(t, "stale", runShell(t, "cat $a/1.exit", a), "Stale file handle")
 	all.Stop()
-	expect(t, "healed", sh(t, "cat $a/1.exit", a), "x")
+	expect(t, "healed", runShell(t, "cat $a/1.exit", a), "x")
 }
 
 // TestEveryCallOnAHungMountHangs checks that every call on a hung mount hangs, that only a fatal
@@ -181,7 +181,7 @@ func TestEveryCallOnAHungMountHangs(t *testing.T) {
 	t.Cleanup(func() { <-abandoned }) // after the mounts have ended while hung
 	s := labfs.New(t)
 	a, b := s.Mount(labfs.Options{}), s.Mount(labfs.Options{})
-	sh(t, "echo hello > $a/x", a)
+	runShell(t, "echo hello > $a/x", a)
 	a.Hang()
 	start := func(script string) (*exec.Cmd, *strings.Builder, chan error) {
 		var out strings.Builder
@@ -198,7 +198,7 @@ func TestEveryCallOnAHungMountHangs(t *testing.T) {
 	healed, out, done := start("trap 'echo signal' TERM; read x < $a/x; echo $x")
 	killed, _, dead := start("exec cat $a/x")
 	polltest.Until(t, "two calls hang", func() bool { return a.NumWaiting() == 2 })
-	expect(t, "the other client", sh(t, "cat $a/x", b), "hello")
+	expect(t, "the other client", runShell(t, "cat $a/x", b), "hello")
 	healed.Process.Signal(syscall.SIGTERM)
 	killed.Process.Kill()
 	<-dead
@@ -222,7 +222,7 @@ func TestEveryCallOnAHungMountHangs(t *testing.T) {
 func TestTheDeviceIsNotInherited(t *testing.T) {
 	s := labfs.New(t)
 	a := s.Mount(labfs.Options{})
-	expect(t, "devices", sh(t, "ls -l /proc/self/fd | grep fuse || echo none", a), "none")
+	expect(t, "devices", runShell(t, "ls -l /proc/self/fd | grep fuse || echo none", a), "none")
 }
 
 // TestHangWhileAProgramStarts checks a program that is started while a written file of its parent

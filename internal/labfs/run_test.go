@@ -22,7 +22,7 @@ func TestStaleCachesEverywhere(t *testing.T) {
 	free := n * 2 / 3
 	// Machines 5 and 6 and the user's machine look for the run before it exists.
 	for _, m := range []int{0, 5, 6} {
-		l.on(m, "/bin/sh", "-c", "test -e run; test -e run/owner").wait()
+		l.startOn(m, "/bin/sh", "-c", "test -e run; test -e run/owner").wait()
 	}
 	p := l.start(l.inventory(4, 4), l.jobs(n, fmt.Sprintf("[ %%d -le %d ] || ", free)+l.gate("gate")))
 	p.until("the jobs that need no gate have run", func() bool { return l.numStarted() >= free })
@@ -36,8 +36,8 @@ func TestStaleCachesEverywhere(t *testing.T) {
 	// It also reads unfinished status files.
 	poll.WriteString("cat run/attempts/000/*.status > /dev/null\n")
 	poll.WriteString("test -e run/journal/000002.jsonl; test -e run/STOP; true\n")
-	l.on(5, "/bin/sh", "-c", poll.String()).exits(0)
-	p.until("jobs wait at the gate", func() bool { return l.numStarted() >= free+10 })
+	l.startOn(5, "/bin/sh", "-c", poll.String()).exits(0)
+	p.until("jobs wait at the gate", func() bool { return l.numStarted() >= 210 })
 	l.dcs(6, "status", l.run()).exits(0)         // this machine has looked for the run before
 	l.dcs(6, "status", "--json", "run").exits(0) // a relative name
 	p.cmd.Process.Kill()
