@@ -118,7 +118,6 @@ func (d *director) awaitOn(m *machine, dir, what string, ok func(*runStatus) boo
 	d.t.Helper()
 	began, last := time.Now(), ""
 	if !polltest.Within(polltest.Patience, func() bool {
-		time.Sleep(300 * time.Millisecond) // each poll starts a process
 		out, code, err := d.lab.query(m, "status", "--json", dir)
 		last = out
 		s := new(runStatus)

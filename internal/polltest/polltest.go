@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The pause between two checks grows. A condition that holds soon is noticed soon, and one that
-// takes long costs little.
+// The pause between two checks grows and is at least as long as a check. A condition that holds soon
+// is noticed soon, and one that takes long costs little, even if each check starts a process.
 const (
 	firstPause = time.Millisecond
 	maxPause   = 20 * time.Millisecond
@@ -24,14 +24,17 @@ const Patience = 10 * time.Minute
 // more at the end of limit.
 func Within(limit time.Duration, ok func() bool) bool {
 	pause := firstPause
-	for end := time.Now().Add(limit); !ok(); pause = min(2*pause, maxPause) {
+	for end := time.Now().Add(limit); ; pause = min(2*pause, maxPause) {
+		began := time.Now()
+		if ok() {
+			return true
+		}
 		left := time.Until(end)
 		if left <= 0 {
 			return false
 		}
-		time.Sleep(min(pause, left)) // in real time, because no event announces a change
+		time.Sleep(min(max(pause, time.Since(began)), left)) // no event announces a change
 	}
-	return true
 }
 
 // Until waits until ok returns true and fails the test after Patience. what describes what was
