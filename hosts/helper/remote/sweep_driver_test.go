@@ -243,7 +243,7 @@ func (d *driver) until(what string, cond func() bool) {
 		}
 		if fresh {
 			if d.p.How == howFull {
-				time.Sleep(50 * time.Millisecond) // a dispatcher backs off too
+				d.awaitHeartbeat() // a dispatcher backs off too
 			}
 			d.launch()
 		}
@@ -252,6 +252,16 @@ func (d *driver) until(what string, cond func() bool) {
 			d.asked = now
 			d.ping()
 			d.probe()
+		}
+	}
+}
+
+// awaitHeartbeat waits for the helper's next heartbeat, or for the end of the link.
+func (d *driver) awaitHeartbeat() {
+	for {
+		m, ok := d.receive(polltest.Patience)
+		if _, is := m.(*hosts.Heartbeat); is || !ok {
+			return
 		}
 	}
 }
@@ -464,15 +474,12 @@ func plantFault(word string) {
 		}
 		fmt.Fprintf(note, "%d %s", os.Getpid(), path)
 		note.Close()
-		for p.How == howHang {
-			if _, err := os.Stat(filepath.Join(p.Dir, "go")); err == nil {
-				return nil
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		if p.How == howKill || p.How == howKilled {
-			unix.Kill(os.Getpid(), unix.SIGKILL)
-			time.Sleep(time.Hour)
+		switch p.How {
+		case howHang:
+			polltest.Within(24*time.Hour, func() bool { _, err := os.Stat(filepath.Join(p.Dir, "go")); return err == nil })
+			return nil
+		case howKill, howKilled:
+			unix.Kill(os.Getpid(), unix.SIGKILL) // does not return
 		}
 		if p.How == howShort {
 			return unix.EAGAIN
