@@ -10,7 +10,8 @@ import (
 )
 
 // nap sleeps as long as a "laptop" does: several times the lost_after of the labs here. In the
-// complete form, helpers leave meanwhile.
+// complete form, helpers leave meanwhile. The passing time is itself the injected fault, and no event
+// can stand for it: what sleeps does nothing.
 func nap() { time.Sleep(polltest.Scale(22*time.Second, 22*time.Second, 45*time.Second)) }
 
 // TestSleepingDispatcher stops the dispatcher for much longer than lost_after and then continues
@@ -26,7 +27,7 @@ func TestSleepingDispatcher(t *testing.T) {
 	p := l.start(l.runArgs(4, "--json", file)...)
 	l.until("some have ended", func() bool { return l.numEnded("run/attempts/*/*.status") >= 20 })
 	p.signal(syscall.SIGSTOP)
-	nap() // the fault itself
+	nap()
 	p.signal(syscall.SIGCONT)
 	l.checkWakesUp(p, 600)
 }
@@ -49,7 +50,7 @@ func TestSleepingLaptop(t *testing.T) {
 			}
 		}
 	}
-	nap() // the fault itself
+	nap()
 	for pid := range asleep {
 		syscall.Kill(pid, syscall.SIGCONT)
 	}

@@ -190,20 +190,23 @@ func TestDeathsWhileReading(t *testing.T) {
 			cmd.Stdin = input
 			p := l.startCommand(cmd)
 			input.Close()
-			go func() {
-				for line := 1; ; line++ {
+			jobsFile := func() string { b, _ := os.ReadFile(l.path("run/jobs.jsonl")); return string(b) }
+			go func() { // sends few jobs ahead of those stored, so that they are not too many
+				for sent := 1; ; sent++ {
 					if _, err := fmt.Fprintf(feed, "echo $DCS_ATTEMPT >> %s/$DCS_JOB_ID\n", l.path("ran")); err != nil {
 						return
 					}
-					if line%20 == 0 {
-						time.Sleep(20 * time.Millisecond) // send jobs slowly
+					if sent%10 == 0 {
+						polltest.Within(polltest.Patience, func() bool {
+							return strings.Count(jobsFile(), "DCS_ATTEMPT") >= sent || t.Context().Err() != nil
+						})
 					}
 				}
 			}()
-			l.until("jobs have come", func() bool { b, _ := os.ReadFile(l.path("run/jobs.jsonl")); return len(b) > 500 })
+			l.until("jobs have come", func() bool { return len(jobsFile()) > 500 })
 			first, _ := p.killAfter(time.Duration(r.IntN(500)) * time.Millisecond)
 			e := l.run(l.resumeArgs()...)
-			text := l.readFile(l.path("run/jobs.jsonl"))
+			text := jobsFile()
 			whole := text[:strings.LastIndexByte(text, '\n')+1] // the kill may have cut off the last line
 			stored := strings.Count(whole, "DCS_ATTEMPT")
 			if e.code != 0 || !strings.Contains(e.stderr, "input was not read to its end") {

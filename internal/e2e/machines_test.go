@@ -140,12 +140,15 @@ func TestMachinesTakeTheRunFromEachOther(t *testing.T) {
 	r := newRand(t)
 	l := newLab(t, 2)
 	jobs, rounds := polltest.Scale(400, 400, 4000), polltest.Scale(6, 6, 40)
+	const gated = 3
+	ended := func() int { return l.numEnded("run/attempts/*/*.status") }
 	names := [2]string{"oak", "elm"}
 	var shown []string
-	p := l.startOn(names[0], l.runArgs(3, "--json", "--on-interrupt", "cancel", l.writeBusyJobs(jobs, 3))...)
+	p := l.startOn(names[0], l.runArgs(3, "--json", "--on-interrupt", "cancel", l.writeBusyJobs(jobs, gated))...)
 	l.until("some run", func() bool { return l.numFiles("ran/*") >= 3 })
 	for n := range rounds {
-		time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond) // the moment is what is tested
+		moment := min(ended()+r.IntN(jobs/rounds/2), jobs-gated)
+		l.until("a random number of jobs has ended", func() bool { return ended() >= moment })
 		p.signal(syscall.SIGSTOP)
 		next := l.startOn(names[(n+1)%2], l.resumeArgs("--force")...)
 		next.awaitHost()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // TestTwoResumesAtOnce starts two resumes at the same time. One continues the run, and the other is
@@ -166,7 +167,7 @@ func TestResumeWithoutAHost(t *testing.T) {
 				q := l.start(l.resumeArgs("--hosts", l.writeFile("fewer.toml", text))...)
 				q.awaitHost()
 				if !ended { // in the long form, longer than the lost_after of an unknown host
-					time.Sleep(polltest.Scale(0, 0, 75*time.Second))
+					progtest.AwaitRunning(t, l.path("run"), polltest.Scale(0, 0, 75*time.Second))
 				}
 				l.writeFile("gate", "")
 				e := q.mustSucceed()

@@ -235,8 +235,10 @@ func TestUsersShareHosts(t *testing.T) {
 		runs = append(runs, n.user.run(t, dir, n.name, n.share, hosts, slots))
 		if i == len(arrivals)-1 || r.IntN(2) == 0 {
 			fair(n.name+" has come", parts(arrivals[:i+1])...)
-		} // otherwise the next one arrives while the parts are still changing
-		time.Sleep(time.Duration(r.IntN(10_000)) * time.Millisecond)
+		} else { // the next one arrives while the parts are still changing
+			enough := r.IntN(parts(arrivals[:i+1])[i])
+			polltest.Until(t, fmt.Sprintf("%s uses %d slots", n.name, enough), func() bool { return slotsUsed(runs)[i] >= enough })
+		}
 	}
 	all := parts(arrivals)
 	if n := b.killSome("__host", 2*hosts); n < hosts {

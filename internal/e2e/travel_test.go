@@ -1,14 +1,14 @@
 package e2e
 
 import (
-	"dcs-tui/internal/polltest"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
+
+	"dcs-tui/internal/polltest"
 )
 
 // TestFilesTravelToHostsThatShareNothing checks that hosts without a shared directory get the files
@@ -167,13 +167,8 @@ func TestFilesWaitForSpaceHere(t *testing.T) {
 	cut := make(chan struct{})
 	go func() {
 		defer close(cut)
-		for t.Context().Err() == nil {
-			if _, err := os.Stat(l.path("cut")); err == nil {
-				l.servers[0].Drop()
-				return
-			}
-			time.Sleep(20 * time.Millisecond)
-		}
+		polltest.Within(polltest.Patience, func() bool { return l.numFiles("cut") > 0 || t.Context().Err() != nil })
+		l.servers[0].Drop()
 	}()
 	t.Cleanup(func() { <-cut })
 	l.runApart(`

@@ -4,6 +4,7 @@ package labfs_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"dcs-tui/internal/labfs"
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/progtest"
 )
 
 // TestStaleCachesEverywhere checks that caches that stay stale for ten minutes delay nothing and
@@ -61,7 +63,7 @@ func TestHungHost(t *testing.T) {
 	p.until("calls of the host hang", func() bool { return l.mounts[1].NumWaiting() > 0 })
 	p.says("file system")
 	// This is longer than a host may be silent.
-	time.Sleep(polltest.Scale(18*time.Second, 18*time.Second, 75*time.Second))
+	progtest.AwaitRunning(t, filepath.Join(l.server.Dir, "run"), polltest.Scale(18*time.Second, 18*time.Second, 75*time.Second))
 	if text := p.err.String(); strings.Contains(text, "suspect") || strings.Contains(text, "given up") || strings.Contains(text, " lost") {
 		t.Fatalf("a host whose file system hangs was taken for dead:\n%s", text)
 	}
