@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,7 +14,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
 func liveState(t *testing.T, d *Dispatcher) *live.State {
@@ -207,10 +206,7 @@ func BenchmarkLive(b *testing.B) {
 		}
 	})
 	b.Run("publish", func(b *testing.B) {
-		r, err := rundir.Create(filepath.Join(b.TempDir(), "runs"), "x", rundir.Settings{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		r := disktest.NewRun(b)
 		v := e.liveView()
 		b.ReportAllocs()
 		for b.Loop() {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,18 +18,14 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
-// must ends the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = polltest.Must
 
 // deadConnector is a connector to hosts that never answer.
 type deadConnector struct{}
@@ -60,10 +55,7 @@ func (s *stage) notes() (said, calls []string) {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Settings{Version: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := disktest.NewRun(t)
 	must(t, run.MakeRequestsDir())
 	s := &stage{t: t, run: run, journal: new(jobstest.Journal)}
 	table := &jobs.Table{Requests: map[string]bool{oldName: true}, Epoch: 2}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
 // fakeDispatcher simulates a dispatcher, a journal, and a socket.
@@ -110,10 +110,7 @@ type fixture struct {
 
 func start(t *testing.T) *fixture {
 	t.Helper()
-	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := disktest.NewRun(t)
 	f := &fixture{fakeDispatcher: &fakeDispatcher{changed: make(chan struct{}, 1), reported: make(chan struct{}, 1), durable: make(chan struct{}, 1)},
 		run: r, disk: &disk{Disk: rundir.OS}}
 	r.Disk = f.disk

@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
 // stuckDisk is a disk that hangs when a file is created.
@@ -25,10 +26,7 @@ func (d stuckDisk) OpenFile(path string, flag int, mode os.FileMode) (rundir.Fil
 // TestHostDirsDoNotHang checks that a run directory that hangs while a host's directory is recorded
 // does not block num, which a dispatcher calls when it ends. A host that failed has no directory.
 func TestHostDirsDoNotHang(t *testing.T) {
-	run, err := rundir.Create(t.TempDir(), "r", rundir.Settings{Version: "test", Cwd: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := disktest.NewRun(t)
 	disk := stuckDisk{run.Disk, make(chan struct{}), make(chan struct{})}
 	run.Disk = disk
 	p := &hostDirs{run: run}

@@ -11,6 +11,7 @@ import (
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
 // changingInventory is an inventory whose file is changed by a test.
@@ -30,9 +31,7 @@ func newChangingInventory(t *testing.T, text string, asked map[string]jobs.HostR
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.run, err = rundir.Create(t.TempDir(), "r", rundir.Settings{Version: "test", Cwd: t.TempDir()}); err != nil {
-		t.Fatal(err)
-	}
+	c.run = disktest.NewRun(t)
 	c.Inventory = newInventory(c.run, &Options{Inventory: inv, InventoryFile: c.file, PrepareHosts: func(list []*hosts.Host) {
 		for _, h := range list {
 			h.Nice = 17

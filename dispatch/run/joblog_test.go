@@ -11,7 +11,7 @@ import (
 	"dcs-tui/dispatch"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
 // TestJobLogWaits checks that a job log on a full disk keeps its lines until there is space, and is
@@ -21,10 +21,7 @@ func TestJobLogWaits(t *testing.T) {
 		t.Skip("there is no /dev/full")
 	}
 	dir := t.TempDir()
-	run, err := rundir.Create(filepath.Join(dir, "runs"), "r", rundir.Settings{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := disktest.NewRun(t)
 	path, real := filepath.Join(dir, "log"), filepath.Join(dir, "real")
 	must(t, os.Symlink("/dev/full", path))
 	l, err := openJobLog(path, run, &jobs.Table{}, func(error) {})

@@ -7,16 +7,20 @@ import (
 	"strings"
 	"testing"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
+
+var must = polltest.Must
 
 // TestFoundAfterDamage checks that after damage to the journal the attempts without a record and
 // the open ones are found in the files. Attempts whose end is recorded are not examined again (X1).
 func TestFoundAfterDamage(t *testing.T) {
-	run := emptyRun(t)
+	run := disktest.NewRun(t)
 	table := &jobs.Table{Damaged: true, Epoch: 2, Specs: jobstest.Specs(2)}
 	for _, r := range []jobs.Record{
 		{Kind: jobs.KindAccepted, Job: 1, Count: 2},

@@ -15,12 +15,13 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
 // watched returns a run that a dispatcher on another machine owns, and that dispatcher's journal.
 func watched(t *testing.T) (*rundir.Run, *journal.Journal) {
 	t.Helper()
-	run := emptyRun(t)
+	run := disktest.NewRun(t)
 	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{Who: &journal.Owner{Host: "melon3", User: "ada"}})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +151,7 @@ func (noWorker) Close() error { return nil }
 // one, with the variables that the run directory lacks. It knows where a standby is watching, and
 // notices when it has died (E7).
 func TestStandbysAreKept(t *testing.T) {
-	run := emptyRun(t)
+	run := disktest.NewRun(t)
 	run.Settings.EnvNames = []rundir.EnvRef{{Name: "KEPT", Value: "1", Stored: true}, {Name: "SECRET"}}
 	reach := &oneHost{name: "b"}
 	r := &Run{dir: run, ctx: t.Context(), messages: newMessages(), connector: reach, publisher: new(publish.Publisher), opts: Options{
@@ -207,7 +208,7 @@ func TestStandbysAreKept(t *testing.T) {
 // TestFilesEndTheMirror checks that a run has no mirror any more when a job is added that gets or
 // returns files of the dispatcher's machine.
 func TestFilesEndTheMirror(t *testing.T) {
-	run := emptyRun(t)
+	run := disktest.NewRun(t)
 	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
 	if err != nil {
 		t.Fatal(err)

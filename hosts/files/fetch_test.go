@@ -37,8 +37,7 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{})
-	must(t, err)
+	run := disktest.NewRun(t)
 	return &lab{t: t, run: run, has: map[string]string{}, errs: map[string]error{}}
 }
 

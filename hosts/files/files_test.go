@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dcs-tui/internal/polltest"
 )
 
 func write(t *testing.T, dir string, content map[string]string) {
@@ -407,10 +409,4 @@ func TestChangeWithinATick(t *testing.T) {
 	}
 }
 
-// must fails the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = polltest.Must

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 )
 
 // TestMain runs this test binary also on the far side, because Connect sends it there. There it
@@ -42,12 +43,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = polltest.Must
 
 // file writes a file that may be executed.
 func file(t testing.TB, path, text string) {

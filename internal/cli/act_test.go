@@ -17,6 +17,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 	"dcs-tui/jobs/runview"
 )
 
@@ -266,7 +267,7 @@ func TestStoppedDispatcherIsReportedAtOnce(t *testing.T) {
 // the message names an alternative. A run that prints lines continues and reports that nobody can
 // attach.
 func TestRunWithoutASocket(t *testing.T) {
-	dir, a, inv := emptyRun(t), newApp(), hosts.Local()
+	dir, a, inv := disktest.NewRun(t), newApp(), hosts.Local()
 	owned, err := a.becomeOwner(dir, false)
 	must(t, err)
 	socketBase = filepath.Join(t.TempDir(), "none")

@@ -39,7 +39,7 @@ func TestCancelTakesOverADeadRun(t *testing.T) {
 			}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			run := emptyRun(t)
+			run := disktest.NewRun(t)
 			j := takeOver(t, run)
 			j.Close()
 			disktest.Elsewhere(t, run, nil)

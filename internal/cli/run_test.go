@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 	"dcs-tui/jobs/runview"
 )
 
@@ -55,14 +55,6 @@ func TestTheWarningAboutTheBinary(t *testing.T) {
 			t.Errorf("%s: %q", link, b.String())
 		}
 	}
-}
-
-// emptyRun returns a run r without jobs.
-func emptyRun(t *testing.T) *rundir.Run {
-	t.Helper()
-	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Settings{Version: "test"})
-	must(t, err)
-	return run
 }
 
 // TestCancelOnSignal checks hosts check and fetch: the first Ctrl-C ends the work cleanly, and the
@@ -125,7 +117,7 @@ func TestRatesHaveAReadableUnit(t *testing.T) {
 // finishedRun returns a run with one succeeded job that this process dispatched last.
 func finishedRun(t *testing.T) *rundir.Run {
 	t.Helper()
-	run := emptyRun(t)
+	run := disktest.NewRun(t)
 	must(t, run.AppendSpecs([]*jobs.Spec{{ID: 1, Command: "true", Options: jobs.NoOptions}}))
 	j := takeOver(t, run)
 	must(t, j.Append([]jobs.Record{
@@ -177,7 +169,7 @@ func TestReportOfAnOvertakenDispatcher(t *testing.T) {
 	a.con = consoleTo(new(bytes.Buffer))
 	finish := sched.Finish{How: sched.Fenced, Why: "another dispatcher has taken this run over (epoch 2)"}
 	s := &summary{app: a, flags: new(runFlags), Outcome: &run.Outcome{State: run.StateOf(finish.How, table.Counts, false, false),
-		Run: emptyRun(t), Table: table, Finish: finish}}
+		Run: disktest.NewRun(t), Table: table, Finish: finish}}
 	code := s.exitCode()
 	text := strings.Join(s.lines(code), "\n")
 	checkContains(t, text, finish.Why, "dcs-tui status")

@@ -20,6 +20,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 )
 
 // withProgram puts the program into a new base directory of helpers and returns the directory. The
@@ -74,7 +75,7 @@ func TestSlowRunDirectoryIsReported(t *testing.T) {
 // access on. A fifo makes the opening of a file hang.
 func TestOpeningARunThatHangs(t *testing.T) {
 	t.Parallel()
-	run := emptyRun(t)
+	run := disktest.NewRun(t)
 	must(t, os.Remove(run.Path(rundir.SettingsFile)))
 	must(t, unix.Mkfifo(run.Path(rundir.SettingsFile), 0o600))
 	lines := make(lineChan, 10)
@@ -97,7 +98,7 @@ func TestOpeningARunThatHangs(t *testing.T) {
 // TestOpeningManyRuns checks that one goroutine reports directories that do not answer, however
 // many runs a command opens.
 func TestOpeningManyRuns(t *testing.T) {
-	run, a, before := emptyRun(t), newApp(), runtime.NumGoroutine()
+	run, a, before := disktest.NewRun(t), newApp(), runtime.NumGoroutine()
 	for range 20 {
 		_, err := a.openDir(run.Dir)
 		must(t, err)
@@ -118,7 +119,7 @@ func (c lineChan) Write(b []byte) (int, error) {
 // TestPruneReportsOnlyRemovedRuns checks that prune does not report a run as removed if it would
 // only remove a link to it, and that a run that is named twice is removed once (promise 5).
 func TestPruneReportsOnlyRemovedRuns(t *testing.T) {
-	run := emptyRun(t)
+	run := disktest.NewRun(t)
 	link := filepath.Join(t.TempDir(), "link")
 	must(t, os.Symlink(run.Dir, link))
 	linked, err := rundir.Open(link)

@@ -18,6 +18,7 @@ import (
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 	"dcs-tui/jobs/runview"
 )
 
@@ -79,7 +80,7 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 // TestNothingIsAddedTwice checks that jobs are not added twice if others added them, or left a
 // request to add them, while a user answers the question of requeue --file (promise 2).
 func TestNothingIsAddedTwice(t *testing.T) {
-	run := emptyRun(t)
+	run := disktest.NewRun(t)
 	must(t, run.AppendSpecs(jobstest.Specs(3)))
 	table, err := settledTable(run)
 	if err != nil || checkStillSettled(run, table) != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -26,13 +27,7 @@ func startOn(t *testing.T, cmd *exec.Cmd, name string) *ptytest.Program {
 	return ptytest.Start(t, cmd)
 }
 
-// must ends the test if err is not nil.
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
-}
+var must = polltest.Must
 
 // checkContains checks that a text contains all of the parts.
 func checkContains(t *testing.T, text string, parts ...string) {

@@ -100,7 +100,7 @@ func TestWhyWithoutAnAnswer(t *testing.T) {
 		{name: "answer", socket: "/s", ssh: `echo "{\"v\":1,\"uid\":\"$UID_OF_RUN\",\"job\":2,\"why\":\"No slot.\",\"live\":true}"`, out: "No slot."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			run := emptyRun(t)
+			run := disktest.NewRun(t)
 			must(t, run.AppendSpecs(jobstest.Specs(2)))
 			j := takeOver(t, run)
 			must(t, j.SetSocket(c.socket))
@@ -133,7 +133,7 @@ func (h *countingHandler) Why(context.Context, jobs.ID) (string, error) {
 
 // TestWhyAsksOnce checks that the dispatcher on this machine is asked once.
 func TestWhyAsksOnce(t *testing.T) {
-	run := emptyRun(t)
+	run := disktest.NewRun(t)
 	must(t, run.AppendSpecs(jobstest.Specs(2)))
 	j := takeOver(t, run)
 	defer j.Close()

@@ -32,13 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(progtest.Main(m, &program))
 }
 
-// must ends the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = polltest.Must
 
 // lab is a set of ssh servers on loopback and a directory that all of them share.
 type lab struct {

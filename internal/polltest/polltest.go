@@ -1,6 +1,7 @@
 // Package polltest waits in tests for conditions that send no event: a file that another process
 // writes, a process that is not our child, the far end of a socket. For the goroutines of a test
-// itself, use channels or a bubble of testing/synctest. The package is for tests only.
+// itself, use channels or a bubble of testing/synctest. It also has what most tests need: Must, Long,
+// and Scale. The package is for tests only.
 package polltest
 
 import (
@@ -49,6 +50,14 @@ func Until(t testing.TB, what string, ok func() bool, more ...func() string) {
 		text += "\n" + m()
 	}
 	t.Fatalf("%v passed without: %s%s", Patience, what, text)
+}
+
+// Must ends the test if err is not nil.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Long skips a test that takes several seconds of CPU time in `make test`. `make test LONG=1`, and

@@ -4,13 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/journal"
@@ -18,28 +18,21 @@ import (
 	"dcs-tui/jobs/rundir/disktest"
 )
 
+var must = polltest.Must
+
 // newRun returns a run of three jobs.
 func newRun(t *testing.T) *rundir.Run {
 	t.Helper()
-	run, err := rundir.CreateAt(filepath.Join(t.TempDir(), "r"), "r", rundir.Settings{Version: "test"})
-	check(t, err)
-	check(t, errors.Join(run.AppendSpecs(jobstest.Specs(3)), run.MakeRequestsDir()))
+	run := disktest.NewRun(t)
+	must(t, errors.Join(run.AppendSpecs(jobstest.Specs(3)), run.MakeRequestsDir()))
 	return run
-}
-
-// check ends the test if err is not nil.
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // takeOver takes a run over from its dispatcher.
 func takeOver(t *testing.T, run *rundir.Run) *journal.Journal {
 	t.Helper()
 	j, _, _, err := journal.Take(context.Background(), run, journal.TakeOptions{})
-	check(t, err)
+	must(t, err)
 	return j
 }
 
@@ -87,10 +80,10 @@ func TestRequestGoesThroughTheSocketOrAFile(t *testing.T) {
 			defer j.Close()
 			synctest.Test(t, func(t *testing.T) {
 				owner, err := journal.ReadOwner(run)
-				check(t, err)
+				must(t, err)
 				owner.Socket = "a socket"
 				r, err := Prepare(run, cancelTwo())
-				check(t, err)
+				must(t, err)
 				began := time.Now()
 				gone := r.Wait(t.Context(), owner, func(context.Context, *rundir.Run, *journal.Owner) (Conn, error) {
 					return &conn{func(ctx context.Context, name string) error {
@@ -135,7 +128,7 @@ func TestRequeueUndoesCancel(t *testing.T) {
 		specs[id-1].Options = &jobs.Options{After: after}
 	}
 	table := &jobs.Table{Specs: specs}
-	check(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 6}))
+	must(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 6}))
 	if got := JobsToRequeue(table, []jobs.ID{1}); !slices.Equal(got, []jobs.ID{1, 3, 4}) {
 		t.Errorf("%v", got)
 	}
@@ -183,9 +176,9 @@ func TestAnswerIsAwaitedWhileHeartbeatsCome(t *testing.T) {
 			disktest.Elsewhere(t, run, nil)
 			synctest.Test(t, func(t *testing.T) {
 				owner, err := journal.ReadOwner(run)
-				check(t, err)
+				must(t, err)
 				e, err := Prepare(run, cancelTwo())
-				check(t, err)
+				must(t, err)
 				over := make(chan struct{})
 				go func() { // the other dispatcher
 					left := false

@@ -17,7 +17,7 @@ func TestJobsAreMatchedByCommandAndParameters(t *testing.T) {
 	of := func(t *testing.T, table *jobs.Table, specs ...*jobs.Spec) *Diff {
 		t.Helper()
 		m, err := Compare(table, specs)
-		check(t, err)
+		must(t, err)
 		return m
 	}
 	spec := func(command, file string, o jobs.Options, params ...jobs.Param) *jobs.Spec {

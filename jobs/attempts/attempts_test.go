@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/rundir"
@@ -26,12 +27,7 @@ type place struct {
 
 func newPlace(t *testing.T) place { return place{t, t.TempDir()} }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = polltest.Must
 
 func (p place) path(id jobs.AttemptID, f jobs.File) string {
 	p.t.Helper()

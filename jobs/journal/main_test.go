@@ -13,28 +13,20 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 	"dcs-tui/jobs/rundir"
+	"dcs-tui/jobs/rundir/disktest"
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// newRun creates a run on the real disk.
-func newRun(tb testing.TB) *rundir.Run {
-	tb.Helper()
-	r, err := rundir.Create(tb.TempDir()+"/"+rundir.Base, "test", rundir.Settings{Cwd: "/", Version: "test"})
-	must(tb, err)
-	return r
-}
+var (
+	must   = polltest.Must
+	newRun = disktest.NewRun
+)
 
 // inMemory creates a run with these specifications on a disk in memory.
 func inMemory(t testing.TB, specs ...*jobs.Spec) (*memdisk.Mount, *rundir.Run) {

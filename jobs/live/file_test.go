@@ -6,31 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func newRun(t testing.TB) *rundir.Run {
-	t.Helper()
-	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
-	must(t, err)
-	return r
-}
+var (
+	must   = polltest.Must
+	newRun = disktest.NewRun
+)
 
 // state returns a State in which every field of every struct is set.
 func state(t testing.TB) *State {

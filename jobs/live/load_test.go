@@ -13,8 +13,7 @@ import (
 // TestLoadsCoverTheWholeRun checks that a host that is up has a sample every 30 s. A full file
 // drops every second sample, so that it covers the whole run.
 func TestLoadsCoverTheWholeRun(t *testing.T) {
-	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
-	must(t, err)
+	r := newRun(t)
 	log, begin := NewLoadLog(r), time.Unix(1_800_000_000, 0)
 	at := begin
 	for range 12_000 { // every 10 s, for 33 hours
@@ -45,8 +44,7 @@ func TestLoadsCoverTheWholeRun(t *testing.T) {
 // TestForeignLoadsFileIsNotWritten checks that nothing is written to a file that somebody else put
 // there, and that invalid lines are ignored.
 func TestForeignLoadsFileIsNotWritten(t *testing.T) {
-	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
-	must(t, err)
+	r := newRun(t)
 	other := filepath.Join(t.TempDir(), "other")
 	for path, text := range map[string]string{other: "x", r.Path(rundir.HostsDir, "ws02.load"): "1800000000 1\nx\n1800000030\n1700000000 2\n1800000060 NaN\n1800000090 1e300\n1800000120 3"} {
 		must(t, os.WriteFile(path, []byte(text), 0o600))
@@ -64,8 +62,7 @@ func TestForeignLoadsFileIsNotWritten(t *testing.T) {
 
 func FuzzLoads(f *testing.F) {
 	f.Add("1800000000 1.25\n1800000030 0\n")
-	r, err := rundir.Create(filepath.Join(f.TempDir(), "runs"), "x", rundir.Settings{})
-	must(f, err)
+	r := newRun(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		must(t, os.WriteFile(r.Path(rundir.HostsDir, "a.load"), []byte(text), 0o600))
 		if n := len(ReadLoads(r)["a"]); n > strings.Count(text, "\n")+1 {

@@ -22,13 +22,11 @@ func TestFailedAppendCanBeRepeated(t *testing.T) {
 	for _, short := range []bool{false, true} {
 		for n := 1; ; n++ {
 			cause := diskErrors[n%len(diskErrors)]
-			r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
-			must(t, err)
-			d := new(disktest.Disk)
+			r, d := newRun(t), new(disktest.Disk)
 			r.Disk = d
 			must(t, r.AppendSpecs(all[:10]))
 			d.FailAt(n, cause, short)
-			err = r.AppendSpecs(all[10:])
+			err := r.AppendSpecs(all[10:])
 			at := fmt.Sprintf("operation %d (%s) failed with %v, short %v", n, d.Failed, cause, short)
 			if d.Count() < n {
 				break // there is no n-th operation

@@ -6,31 +6,22 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func newRun(t testing.TB) *rundir.Run {
-	t.Helper()
-	r, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "x", rundir.Settings{})
-	must(t, err)
-	return r
-}
+var (
+	must   = polltest.Must
+	newRun = disktest.NewRun
+)
 
 func ranges(t testing.TB, s string) jobs.Ranges {
 	t.Helper()

@@ -12,18 +12,15 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"dcs-tui/internal/polltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func base(t *testing.T) string { return filepath.Join(t.TempDir(), Base) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = polltest.Must
 
 func newRun(t *testing.T) *Run {
 	t.Helper()

@@ -22,6 +22,7 @@ import (
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
@@ -77,12 +78,7 @@ func withLab(t *testing.T, names string, test func(t *testing.T, l *lab)) {
 	})
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = polltest.Must
 
 func (l *lab) open(o Options) *View {
 	o.Act = func(_ context.Context, a Action) (*Answer, error) {

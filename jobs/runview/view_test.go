@@ -2,7 +2,6 @@ package runview
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -226,8 +225,7 @@ func TestOutputOfAHostApart(t *testing.T) {
 // TestOwnerElsewhereLivesByItsHeartbeat checks that a dispatcher on another machine is alive as
 // long as its heartbeat changes, measured by this machine's clock.
 func TestOwnerElsewhereLivesByItsHeartbeat(t *testing.T) {
-	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{})
-	must(t, err)
+	run := disktest.NewRun(t)
 	must(t, run.AppendSpecs(jobstest.Specs(1)))
 	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
 	must(t, err)
@@ -261,8 +259,7 @@ func TestOwnerElsewhereLivesByItsHeartbeat(t *testing.T) {
 // rebuilt.
 func TestLateRecordsOfAFencedDispatcherDisappear(t *testing.T) {
 	d := &disk{Disk: rundir.OS, hide: "000002.jsonl"}
-	run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{})
-	must(t, err)
+	run := disktest.NewRun(t)
 	must(t, run.AppendSpecs(jobstest.Specs(3)))
 	write := func(j *journal.Journal, recs ...jobs.Record) {
 		t.Helper()

@@ -182,12 +182,7 @@ func job(id, command string) hosts.LaunchJob {
 	return hosts.LaunchJob{Attempt: a, Command: command}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = polltest.Must
 
 func attemptID(t testing.TB, s string) jobs.AttemptID {
 	t.Helper()

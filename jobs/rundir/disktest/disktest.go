@@ -1,5 +1,6 @@
 // Package disktest is a rundir.Disk whose n-th operation fails with a chosen error or a short write.
-// It is only for tests of writes to a run directory. Package memdisk simulates losses of power.
+// NewRun and Elsewhere prepare run directories. It is only for tests. Package memdisk simulates losses
+// of power.
 package disktest
 
 import (

@@ -11,16 +11,12 @@ import (
 	"syscall"
 	"testing"
 
+	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/memdisk"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = polltest.Must
 
 func create(t testing.TB, d rundir.Disk, path string) rundir.File {
 	t.Helper()
