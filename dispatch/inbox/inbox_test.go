@@ -61,9 +61,7 @@ func newStage(t *testing.T) *stage {
 	table := &jobs.Table{Requests: map[string]bool{oldName: true}, Epoch: 2}
 	d, err := dispatch.Start(dispatch.Config{RunUID: run.UID(), RunDir: run.Dir, Hosts: []*hosts.Host{{Name: "a", Link: "ssh"}},
 		Connector: deadConnector{}, Journal: s.journal, Table: table, StoreSpecs: run.AppendSpecs, Open: hosts.Open{Epoch: 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	must(t, d.Submit(jobstest.Specs(3), false))
 	s.Inbox = New(Options{Run: run, Dispatcher: d, Print: func(text func() string) {
 		s.mu.Lock()
@@ -108,9 +106,7 @@ func (s *stage) answer(name string) string {
 
 func (s *stage) request(name string, q *rundir.Request) error {
 	body, err := q.Encode()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	return s.Request(s.t.Context(), name, body)
 }
 
@@ -123,9 +119,7 @@ const (
 
 func (s *stage) files() string {
 	list, err := os.ReadDir(s.run.Path(rundir.RequestsDir))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, err)
 	var names []string
 	for _, e := range list {
 		names = append(names, e.Name())

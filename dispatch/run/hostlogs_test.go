@@ -40,9 +40,7 @@ func TestHostLogsDoNotWait(t *testing.T) {
 		l.Write("hung", "nobody reads it")
 	}
 	r, err := os.Open(path("hung"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	ended := make(chan struct{})
 	go func() { l.Close(); close(ended) }()

@@ -28,9 +28,7 @@ func newChangingInventory(t *testing.T, text string, asked map[string]jobs.HostR
 	c := &changingInventory{t: t, file: filepath.Join(t.TempDir(), "hosts.toml")}
 	c.write(text)
 	inv, _, err := hosts.Load(c.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.run = disktest.NewRun(t)
 	c.Inventory = newInventory(c.run, &Options{Inventory: inv, InventoryFile: c.file, PrepareHosts: func(list []*hosts.Host) {
 		for _, h := range list {
@@ -139,9 +137,7 @@ func TestRequestsSurviveAReloadOfTheInventory(t *testing.T) {
 			}
 			c.store()
 			text, _, err := c.run.Inventory()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			kept, _, err := hosts.Parse([]byte(text), "")
 			if err != nil {
 				t.Fatalf("kept: %v\n%s", err, text)

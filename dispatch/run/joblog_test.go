@@ -25,9 +25,7 @@ func TestJobLogWaits(t *testing.T) {
 	path, real := filepath.Join(dir, "log"), filepath.Join(dir, "real")
 	must(t, os.Symlink("/dev/full", path))
 	l, err := openJobLog(path, run, &jobs.Table{}, func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := range 3 {
 		l.Add(&dispatch.Result{Job: jobs.ID(i + 1), Command: "true", Attempts: 1})
 		if l.retry(); !errors.Is(l.failure, syscall.ENOSPC) {

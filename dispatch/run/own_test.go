@@ -64,13 +64,9 @@ func TestJobsOfADeadDispatcher(t *testing.T) {
 	}{{3, 3, 0, false}, {3, 3, 2, false}, {3, 2, 0, true}, {3, 0, 0, true}} {
 		run, err := rundir.Create(filepath.Join(t.TempDir(), "runs"), "r", rundir.Settings{
 			Cwd: "/", JobsFile: "jobs.txt", Options: map[string]any{rundir.OptionJobs: int64(test.asked)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		o, err := Take(t.Context(), run, false, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		err = run.AppendSpecs(jobstest.Specs(test.stored))
 		if test.accepted > 0 {
 			err = errors.Join(err, o.journal.Append([]jobs.Record{{Kind: jobs.KindAccepted, Job: 1, Count: test.accepted}}))

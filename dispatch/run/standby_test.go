@@ -23,9 +23,7 @@ func watched(t *testing.T) (*rundir.Run, *journal.Journal) {
 	t.Helper()
 	run := disktest.NewRun(t)
 	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{Who: &journal.Owner{Host: "melon3", User: "ada"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return run, j
 }
 
@@ -33,9 +31,7 @@ func watched(t *testing.T) (*rundir.Run, *journal.Journal) {
 func numStandbys(t *testing.T, run *rundir.Run) (n int) {
 	t.Helper()
 	names, err := run.Disk.Names(run.Dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range names {
 		if strings.HasPrefix(name, standbyPrefix) {
 			n++
@@ -64,9 +60,7 @@ func TestStandbyTakesOverFromHungDispatcher(t *testing.T) {
 			}
 		}()
 		o, err := StandBy(t.Context(), run, StandbyOptions{Notify: func(string) {}, OnWatching: func() {}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if silent := time.Since(last); silent < journal.StaleAfter || silent > journal.StaleAfter+15*time.Second || last.IsZero() {
 			t.Errorf("taken over %s after the last sign of life", silent)
 		}
@@ -210,9 +204,7 @@ func TestStandbysAreKept(t *testing.T) {
 func TestFilesEndTheMirror(t *testing.T) {
 	run := disktest.NewRun(t)
 	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &Run{dir: run, journal: j, mirror: mirror.New(mirror.Options{Run: run, Journal: j})}
 	defer r.mirror.Close(true)
 	s := &standbys{run: r}

@@ -84,9 +84,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	// Others may not read the directory of the test binary.
 	program := filepath.Join(s.opts.Base, "connect")
 	b, err := os.ReadFile("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	must(t, os.WriteFile(program, b, 0o755))
 	cmd := exec.Command(program)
 	cmd.Env = []string{"TEST_CONNECT=" + s.Address()}
@@ -121,9 +119,7 @@ func TestSocketsOfKilledDispatchersAreRemoved(t *testing.T) {
 	dir := filepath.Dir(live.Address())
 	dead := func(name string) string {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, name), Net: "unix"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		l.SetUnlinkOnClose(false)
 		l.Close()
 		return filepath.Join(dir, name)
@@ -136,9 +132,7 @@ func TestSocketsOfKilledDispatchersAreRemoved(t *testing.T) {
 		must(t, os.Chtimes(path, past, past))
 	}
 	next, err := Listen(Options{Base: live.opts.Base})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer next.Close()
 	for path, want := range map[string]bool{old: false, young: true, file: true, live.Address(): true} {
 		if _, err := os.Lstat(path); (err == nil) != want {

@@ -95,9 +95,7 @@ func options(h Handler) Options {
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "dcs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -111,9 +109,7 @@ func startServer(t *testing.T, h Handler, change ...func(*Options)) *Server {
 		c(&opt)
 	}
 	s, err := Listen(opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -121,9 +117,7 @@ func startServer(t *testing.T, h Handler, change ...func(*Options)) *Server {
 func dial(t *testing.T, s *Server) *Client {
 	t.Helper()
 	c, err := Dial(t.Context(), s.Address(), "run1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -137,9 +131,7 @@ type rawClient struct {
 func connected(t *testing.T, s *Server) *rawClient {
 	t.Helper()
 	conn, err := net.Dial("unix", s.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return readGreeting(t, conn)
 }
@@ -325,9 +317,7 @@ func TestCallsTimeOutIfTheDispatcherIsSuspended(t *testing.T) {
 				}
 			}()
 			c, err := newClient(t.Context(), ours, "run1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer c.Close()
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -359,17 +349,13 @@ func TestFollowSendsTheNewestState(t *testing.T) {
 		ours, theirs := net.Pipe()
 		s.serve(theirs, nil)
 		c, err := newClient(t.Context(), ours, "run1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		if s.NumFollowing() != 0 {
 			t.Errorf("got %d following, want 0", s.NumFollowing())
 		}
 		err = c.Follow(t.Context(), func(d live.Durable) { durable = append(durable, d.Bytes) }, func(s *live.State) { tries = append(tries, s.Tries) })
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		slow := connectPiped(t, s)
 		io.WriteString(slow, `{"id":1,"do":"follow"}`+"\n")
 		synctest.Wait()
@@ -625,9 +611,7 @@ func TestErrorsAfterTheDispatcherWasKilled(t *testing.T) {
 		bufio.NewReader(theirs).ReadString('\n')
 	}()
 	c, err := newClient(t.Context(), ours, "run1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	if err := c.Request(t.Context(), "r", json.RawMessage("{}")); !errors.Is(err, ErrGone) || errors.Is(err, ErrNotTaken) {
 		t.Errorf("got %v, want ErrGone", err)

@@ -128,9 +128,7 @@ Host c d
 		t.Run(name, func(t *testing.T) {
 			file := write(t, filepath.Join(t.TempDir(), "config"), c.text)
 			conf, err := LoadSSHConfig(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, alias := range c.aliases {
 				out, err := exec.Command("ssh", "-G", "-T", "-F", file, "--", alias).CombinedOutput()
 				if err != nil {
@@ -208,9 +206,7 @@ func compare(t *testing.T, env *environment, alias string, got *Target, printed 
 	if spec := said["proxyjump"]; len(spec) > 0 && spec[0] != "none" {
 		for one := range strings.SplitSeq(spec[0], ",") {
 			g, err := parseJump(one)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if g.user == "" {
 				g.user = env.user
 			}
@@ -238,18 +234,12 @@ Host !other !gw* *
   UserKnownHostsFile /tmp/%r_%p_%h
 `)
 	conf, err := LoadSSHConfig(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: write(t, filepath.Join(t.TempDir(), "key"), "k"), Jump: []string{"me@gw:2", "carol@gw2:99"}}
 	out, err := exec.Command("ssh", "-G", "-T", "-F", file, "-l", h.User, "-p", "2222", "-i", h.Identity, "-J", strings.Join(h.Jump, ","), "melon").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, _, err := conf.Resolve(h, "melon")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compare(t, conf.env, "melon", got, string(out))
 }
 
@@ -275,9 +265,7 @@ func TestRefusedFileHasTheMessageOfSSH(t *testing.T) {
 // error says what to install.
 func TestHostIsRefusedWithoutSSH(t *testing.T) {
 	c, err := newSSHConfig("", configLab(t), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	refuses(t, c, hostNamed("m"), "a", "install the OpenSSH client")
 }
 
@@ -302,9 +290,7 @@ func fakeSSH(t *testing.T, path, script string) (*SSHConfig, func() []string) {
 	log := filepath.Join(t.TempDir(), "log")
 	ssh := program(t, "ssh", "#!/bin/sh\necho \"$*\" >>"+log+"\n"+script+"\n")
 	c, err := newSSHConfig(path, configLab(t), ssh)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c, func() []string {
 		data, _ := os.ReadFile(log)
 		return strings.Split(strings.TrimSpace(string(data)), "\n")
@@ -369,21 +355,15 @@ func TestUnknownKeywordIsReported(t *testing.T) {
 // exec, and that the result is an error.
 func TestSSHThatHangs(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := unix.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mkfifo(fifo, 0o600))
 	alive, err := os.OpenFile(fifo, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer alive.Close()
 	c, _ := fakeSSH(t, "", "exec 3>"+fifo+"; sleep 1000 & sleep 1000")
 	c.timeout = 200 * time.Millisecond
 	refuses(t, c, hostNamed("m"), "m", "did not answer within 200ms")
 	// The pipe ends when the last of these processes ends. The deadline only ends a failing test.
-	if err := alive.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, alive.SetReadDeadline(time.Now().Add(time.Minute)))
 	if _, err := alive.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("something still runs: %v", err)
 	}
@@ -406,9 +386,7 @@ func TestSSHThatFails(t *testing.T) {
 		}
 	}
 	c, err := newSSHConfig("", configLab(t), "/nonexistent/ssh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	refuses(t, c, hostNamed("m"), "a", "/nonexistent/ssh")
 }
 

@@ -27,9 +27,7 @@ func config(t *testing.T, text string) *SSHConfig {
 	t.Helper()
 	needSSH(t)
 	c, err := LoadSSHConfig(write(t, filepath.Join(t.TempDir(), "config"), text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l := configLab(t)
 	c.env.getenv, c.env.hostname = l.getenv, l.hostname
 	return c
@@ -89,9 +87,7 @@ func TestInventoryWins(t *testing.T) {
 	c := config(t, "Host melon*\n HostName %h.lab\n User bob\n Port 2200\n IdentityFile /k/conf\n ProxyJump gate\n")
 	h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: "~/inv", Jump: []string{"me@gw:2", "gw2"}}
 	got, _, err := c.Resolve(h, "melon4")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got.HostName != "melon4.lab" || got.User != "carol" || got.Port != 2222 || !got.Explicit ||
 		strings.Join(got.IdentityFiles, " ") != c.env.home+"/inv /k/conf" {
 		t.Errorf("%+v", got)
@@ -399,9 +395,7 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		c, err := newSSHConfig("", env, "ssh")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c.run = func(args []string) (settings, error) {
 			if args[len(args)-1] == unknownHost {
 				return parseSettings("hostname x\nport 22\n"), nil
@@ -418,9 +412,7 @@ func FuzzAnswer(f *testing.F) {
 // BenchmarkFirstAnswer measures the first lookup of a host.
 func BenchmarkFirstAnswer(b *testing.B) {
 	c, err := LoadSSHConfig("/dev/null")
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	for i := 0; b.Loop(); i++ {
 		if _, _, err := resolveAlias(c, fmt.Sprint("h", i)); err != nil {
 			b.Fatal(err)

@@ -20,9 +20,7 @@ import (
 func publicKey(t *testing.T, file string) ssh.PublicKey {
 	t.Helper()
 	k, _, _, _, err := ssh.ParseAuthorizedKey([]byte(read(t, file)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return k
 }
 
@@ -98,9 +96,7 @@ func TestHostKeyOfAnotherKind(t *testing.T) {
 func ecdsaKey(t *testing.T) ssh.PublicKey {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "key")
-	if err := hosttest.NewKey(file, "ecdsa", ""); err != nil {
-		t.Fatal(err)
-	}
+	must(t, hosttest.NewKey(file, "ecdsa", ""))
 	return publicKey(t, file+".pub")
 }
 
@@ -215,9 +211,7 @@ func TestUnusableKnownHostsLinesAreBlanked(t *testing.T) {
 		{"melon4 " + edKey + strings.Repeat(" x", 40_000), "too long"},
 	} {
 		good, bad, err := cleanKnown([]byte("# first\n"+c.line+"\nlast "+edKey), filepath.Join(t.TempDir(), "line"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if c.bad == "" && len(bad) != 0 || c.bad != "" && (len(bad) != 1 || !strings.HasPrefix(bad[0], "2: ") || !strings.Contains(bad[0], c.bad)) {
 			t.Errorf("%.60q: bad %q, want %q", c.line, bad, c.bad)
 		}
@@ -238,12 +232,8 @@ func FuzzCleanKnown(f *testing.F) {
 	file := filepath.Join(f.TempDir(), "known_hosts")
 	f.Fuzz(func(t *testing.T, text []byte) {
 		good, _, err := cleanKnown(text, file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, good, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, os.WriteFile(file, good, 0o600))
 		if _, err := knownhosts.NewDB(file); err != nil {
 			t.Errorf("%q became %q: %v", text, good, err)
 		}

@@ -26,9 +26,7 @@ import (
 func listen(t *testing.T, serve func(net.Conn)) *Target {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
@@ -124,9 +122,7 @@ func TestFirstAddressThatAnswersIsUsed(t *testing.T) {
 func TestNamesAreResolvedAgain(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var address atomic.Value
 	address.Store([]byte{127, 0, 0, 2}) // sshd listens on 127.0.0.1 only
 	answered := make(chan bool)
@@ -167,9 +163,7 @@ func TestNamesAreResolvedAgain(t *testing.T) {
 	address.Store([]byte{127, 0, 0, 1})
 	write(t, s.KnownHosts, strings.ReplaceAll(read(t, s.KnownHosts), "127.0.0.1", "melon4.test."))
 	l, err := o.Open(contextUnlessStuck(t), h)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l.Close()
 }
 
@@ -221,9 +215,7 @@ func TestServerThatRefusesSomeConnections(t *testing.T) {
 	o := NewSSH(SSHOptions{})
 	// Another client that has not logged in takes the only place.
 	c, err := net.Dial("tcp", s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	if _, err := io.ReadFull(c, make([]byte, 8)); err != nil {
 		t.Fatal(err)

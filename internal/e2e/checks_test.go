@@ -184,9 +184,7 @@ type journalRecord struct {
 func (l *lab) journal(run string) []journalRecord {
 	l.t.Helper()
 	files, err := filepath.Glob(filepath.Join(run, "journal/*.jsonl"))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	slices.Sort(files)
 	var facts []journalRecord
 	for _, file := range files {

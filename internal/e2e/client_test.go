@@ -29,9 +29,7 @@ func (l *lab) clientFlags(slots int) []string {
 func (l *lab) killDispatcher(dir string) {
 	l.t.Helper()
 	run, err := rundir.Open(dir)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	owner, err := journal.ReadOwner(run)
 	if err != nil || owner.Liveness() != journal.Alive {
 		l.t.Fatalf("no dispatcher to kill: %v, %v", owner, err)
@@ -48,9 +46,7 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 	l.writeTaggedJobs(0, "")
 	var log progtest.Buffer
 	c, err := dcstui.Start(dcstui.Options{Program: program, Args: l.clientFlags(2), Dir: l.path("run"), Output: true, Log: &log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() {
 		if t.Failed() {
 			t.Logf("it said:\n%s", log.String())
@@ -59,9 +55,7 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 	submit := func(j dcstui.Job) string {
 		t.Helper()
 		id, err := c.Submit(j)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return id
 	}
 	for i := range n {
@@ -75,9 +69,7 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 	open := 0
 	next := func() bool {
 		for r, err := range c.Results(t.Context()) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if seen[r.ID] != nil {
 				t.Errorf("%s has two results", r.ID)
 			}
@@ -125,9 +117,7 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 
 	// A program that is started again with the same directory gets the same results.
 	again, err := dcstui.Start(dcstui.Options{Program: program, Dir: l.path("run"), Output: true, Log: &log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	again.Submit(dcstui.Job{ID: "i7", Command: "false"})
 	again.Submit(dcstui.Job{ID: "new", Command: "echo new"})
 	again.CloseInput()
@@ -148,17 +138,13 @@ func TestGoClientThatIsStopped(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 1)
 	bad, err := dcstui.Start(dcstui.Options{Program: program, Args: []string{"--no-such-flag"}, Dir: l.path("bad")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var stopped *dcstui.StoppedError
 	if _, err := bad.Next(t.Context()); !errors.As(err, &stopped) || stopped.Code != 2 {
 		t.Errorf("%v", err)
 	}
 	c, err := dcstui.Start(dcstui.Options{Program: program, Args: l.clientFlags(1), Dir: l.path("run")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Submit(dcstui.Job{Command: "touch " + l.path("started") + "; sleep 600"})
 	l.until("the job runs", func() bool { return l.numFiles("started") == 1 })
 	l.writeFile("run/STOP.now", "")

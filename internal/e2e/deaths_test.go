@@ -147,22 +147,16 @@ func TestDeathsWhileDeploying(t *testing.T) {
 func (l *lab) newVersion(n int) string {
 	l.t.Helper()
 	b, err := os.ReadFile(program)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	b = fmt.Appendf(b, "%s%*s", l.dir, n+1, "")
 	path := l.path(fmt.Sprintf("dcs-tui-%d", n))
 	// A child of another test that inherits the open file would make it busy.
 	syscall.ForkLock.RLock()
 	err = os.WriteFile(path, b, 0o700)
 	syscall.ForkLock.RUnlock()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	name, err := helper.NameOnHosts(path)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	l.t.Cleanup(func() { // hosts keep the file for a month
 		for _, place := range []string{"/var/tmp", "/tmp"} {
 			os.Remove(fmt.Sprintf("%s/dcs-%d/bin/%s", place, os.Getuid(), name))
@@ -182,9 +176,7 @@ func TestDeathsWhileReading(t *testing.T) {
 			l := newLab(t, 1)
 			l.mkdir("ran")
 			input, feed, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer feed.Close()
 			cmd := exec.Command(program, l.runArgs(3, "--json", "-")...)
 			cmd.Stdin = input

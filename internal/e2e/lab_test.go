@@ -233,9 +233,7 @@ func (l *lab) numFiles(pattern string) int { return len(l.glob(pattern)) }
 
 func (l *lab) glob(pattern string) []string {
 	m, err := filepath.Glob(filepath.Join(l.dir, pattern))
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	return m
 }
 

@@ -77,9 +77,7 @@ wait $pid || [ $? = 130 ]`)
 func (l *lab) sshUserEnv(config string) []string {
 	l.t.Helper()
 	ssh, err := exec.LookPath("ssh")
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	l.mkdir("bin")
 	l.writeFile("bin/ssh", fmt.Sprintf("#!/bin/sh\nexec %s -F %s \"$@\"\n", ssh, config))
 	must(l.t, os.Chmod(l.path("bin/ssh"), 0o700))

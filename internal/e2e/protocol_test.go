@@ -22,9 +22,7 @@ func schemas(t *testing.T) (input, output *jsonschema.Schema) {
 	c := jsonschema.NewCompiler()
 	for name, to := range map[string]**jsonschema.Schema{"input": &input, "output": &output} {
 		s, err := c.Compile(file + "#/$defs/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		*to = s
 	}
 	return input, output
@@ -124,9 +122,7 @@ func TestProtocolMatchesItsSchema(t *testing.T) {
 func (l *lab) startPiped(cmd *exec.Cmd) (*process, io.Reader) {
 	l.t.Helper()
 	r, w, err := os.Pipe()
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	l.t.Cleanup(func() { r.Close() })
 	cmd.Stdout = w
 	defer w.Close()

@@ -62,9 +62,7 @@ func copyFiles(t *testing.T, dir string, names []string) {
 			continue // removed but not committed yet
 		}
 		data, err := os.ReadFile(filepath.Join("../..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 		must(t, os.WriteFile(filepath.Join(dir, name), data, info.Mode().Perm()))
 	}

@@ -90,9 +90,7 @@ func forgeClaims(t *testing.T, share string) {
 		_, werr := f.WriteString("DSH1 and more\n")
 		err = errors.Join(err, werr, f.Truncate(size), f.Chown(evil, evil), unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // run starts a dispatcher of the user over hosts that share dir/share.
@@ -171,9 +169,7 @@ func TestUsersShareHosts(t *testing.T) {
 		os.Chmod(share, os.ModeSticky|0o777)
 		secret := filepath.Join(share, "run-secret.0")
 		f, err := os.OpenFile(secret, os.O_CREATE|os.O_RDWR, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer f.Close()
 		must(t, unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
 		if i%4 == 0 {

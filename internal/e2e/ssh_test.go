@@ -61,9 +61,7 @@ func TestJobsOnFourHosts(t *testing.T) {
 func (l *lab) readFile(path string) string {
 	l.t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	must(l.t, err)
 	return string(b)
 }
 

@@ -143,17 +143,13 @@ func TestResumePrintsWhatTheReaderMissed(t *testing.T) {
 	l := newLab(t, 1)
 	jobs := polltest.Scale(80, 200, 200)
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(program, l.runArgs(3, "--json", l.writeBusyJobs(jobs, 0))...)
 	cmd.Stdout = w
 	p := l.startCommand(cmd)
 	w.Close()
 	line, err := bufio.NewReaderSize(r, 16).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.Close()
 	e := p.wait()
 	if e.code != 4 || !strings.Contains(e.stderr, "dcs-tui resume") {
