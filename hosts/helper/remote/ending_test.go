@@ -193,19 +193,26 @@ func TestProgramInUse(t *testing.T) {
 	}
 }
 
+// stopIdleSupervisor runs the job 1.1 and stops its supervisor, which then has no job.
+func (f *far) stopIdleSupervisor() proc {
+	f.w.t.Helper()
+	f.launch(job("1.1", "echo $PPID"))
+	f.exit("1.1")
+	p, ok := readProc(atoi(f.w.t, f.w.content("1.1", jobs.FileOut)))
+	if !ok {
+		f.w.t.Fatal("the supervisor is gone")
+	}
+	signalAll([]proc{p}, unix.SIGSTOP)
+	return p
+}
+
 // TestEndRunEndsStoppedSupervisorOfEarlierHelper checks that the end of a run also ends a
 // supervisor of an earlier helper that has no job and cannot exit by itself (promise 4).
 func TestEndRunEndsStoppedSupervisorOfEarlierHelper(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.startWith(1)
-	f.launch(job("1.1", "echo $PPID"))
-	f.exit("1.1")
-	p, ok := readProc(atoi(t, w.content("1.1", jobs.FileOut)))
-	if !ok {
-		t.Fatal("its supervisor is gone")
-	}
-	signalAll([]proc{p}, unix.SIGSTOP)
+	p := f.stopIdleSupervisor()
 	f.crash()
 	w.startWith(1).endRun()
 	if (holder{0, p.pid, p.start}).isAlive() {

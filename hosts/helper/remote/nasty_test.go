@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"dcs-tui/hosts"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
@@ -217,13 +215,7 @@ func TestStoppedIdleSupervisor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.startWith(1)
-	f.launch(job("1.1", "echo $PPID"))
-	f.exit("1.1")
-	p, ok := readProc(atoi(t, w.content("1.1", jobs.FileOut)))
-	if !ok {
-		t.Fatal("its supervisor is gone")
-	}
-	signalAll([]proc{p}, unix.SIGSTOP)
+	f.stopIdleSupervisor()
 	f.launch(job("2.1", "exit 6"))
 	f.exits("2.1", 6)
 }
