@@ -467,7 +467,7 @@ func TestTokensOfTheInventory(t *testing.T) {
 }
 
 // TestInventoryMayBeAListOfLogins checks that an inventory may be a plain list in the syntax of GNU
-// parallel's --sshloginfile.
+// parallel's --sshloginfile, and that other lines are refused with file and line.
 func TestInventoryMayBeAListOfLogins(t *testing.T) {
 	inv, _ := parse(t, "# our room\nws01\n 8/ada@ws02:2222 # big\n\n4/ws[03-04]\n1/:\n")
 	local := Local().Hosts[0].Name
@@ -488,10 +488,6 @@ func TestInventoryMayBeAListOfLogins(t *testing.T) {
 			t.Errorf("host %d = %+v\nwant %+v with the defaults", i+1, *h, w)
 		}
 	}
-}
-
-// TestInvalidLoginsAreRefused checks that an invalid login is refused with file and line.
-func TestInvalidLoginsAreRefused(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"ws01\nssh -p 22 ws02\n", `hosts.toml:2: "ssh -p 22 ws02" has spaces: a login is [SLOTS/][USER@]HOST[:PORT]; options of ssh belong in ~/.ssh/config`},
 		{"0/ws01\n", `hosts.toml:1: "0/ws01" does not begin with a number of slots from 1 to 4096: a login is [SLOTS/][USER@]HOST[:PORT]`},
