@@ -104,7 +104,7 @@ func TestHostReportsAreBounded(t *testing.T) {
 		}
 	}
 	if b.MemFree != -1 || b.DiskFree != -1 || b.Running != 0 {
-		t.Errorf("%+v", b)
+		t.Errorf("got heartbeat %+v, want unknown memory and disk space, and nothing running", b)
 	}
 	h := &hosts.Hello{Cores: -1, Slots: 1 << 40, GPUs: 1 << 40, Warnings: []string{strings.Repeat("w", 1<<20)}}
 	limitHello(h)
@@ -114,7 +114,7 @@ func TestHostReportsAreBounded(t *testing.T) {
 	o := jobs.Outcome{Exit: 1 << 40, Started: 5, Ended: 1, CPU: -1, MaxRSSBytes: -1, Error: strings.Repeat("e", 1<<20)}
 	limitOutcome(&o)
 	if o.Exit > 255 || o.Ended < o.Started || o.CPU < 0 || o.MaxRSSBytes < 0 || len(o.Error) > maxText {
-		t.Errorf("%+v", o)
+		t.Errorf("got outcome %+v, want every number and text within its limits", o)
 	}
 	if boundedSlot(1<<40) != 0 || boundedSlot(-1) != 0 || boundedSlot(3) != 3 {
 		t.Error("slots")

@@ -44,14 +44,14 @@ func TestLiveShowsTheStateOfTheRun(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		s := liveState(t, r.d)
 		if s.V != live.Version || s.Run != "u1" || s.Epoch != 1 || !s.At.Equal(time.Now()) || s.More || s.Held || s.Tries != jobs.DefaultTries || s.Finish != nil {
-			t.Errorf("%+v", s)
+			t.Errorf("got state %+v, want that of a new run of the first dispatcher", s)
 		}
 		if len(s.Hosts) != 2 {
 			t.Fatalf("%d hosts", len(s.Hosts))
 		}
 		if h := s.Hosts[1]; h.Name != "b" || h.State != "up" || !h.Linked || h.Slots != 4 || h.Usable != 4 || h.Running < 4 || h.Done != 4 || h.Cores != 4 ||
 			h.MemBytes != 1<<33 || h.Heartbeat == 0 || h.Down != 0 || len(h.History) == 0 {
-			t.Errorf("%+v", h)
+			t.Errorf("got host %+v, want it up, with four slots in use", h)
 		}
 		if s.Rate == 0 || s.ETA == 0 || len(s.Queues) != 1 || s.Queues[0].Mean != 10*time.Second {
 			t.Errorf("rate %v, ETA %v, queues %+v", s.Rate, s.ETA, s.Queues)

@@ -35,7 +35,7 @@ func TestOutputOfAHostThatHasLeft(t *testing.T) {
 			t.Errorf("the result names %+v, %v", res, err)
 		}
 		if _, _, err := d.Output(t.Context(), id, jobs.FileOut, 0, 100); err == nil || !strings.Contains(err.Error(), "a:/kept/attempts/000/1.1.out") {
-			t.Errorf("%v", err)
+			t.Errorf("Output: got error %v, want one with the path on the host", err)
 		}
 		path := jobs.AttemptFile(dir, id, jobs.FileOut)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("brought"), 0o600)); err != nil {

@@ -47,9 +47,9 @@ func TestRateOfThePast(t *testing.T) {
 	r.add(100*time.Second, 30*time.Second) // more than a minute ago
 	r.add(100*time.Second, -time.Second)
 	if got := r.perSecond(100 * time.Second); got != 1./60 {
-		t.Errorf("%v", got)
+		t.Errorf("rate: got %v, want one job per minute", got)
 	}
 	if h := r.history(110 * time.Second); len(h) != 11 || h[3] != 0.1 || h[9] != 0.1 || h[10] != 0 {
-		t.Errorf("%v", h)
+		t.Errorf("history: got %v, want 11 values, of which the fourth and the tenth are 0.1", h)
 	}
 }

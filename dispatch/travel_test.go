@@ -126,11 +126,11 @@ func TestSeenOutcomeWithoutFiles(t *testing.T) {
 	m := &hosts.Inspected{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}, {Attempt: other}}}
 	r.dropUnfetched(m)
 	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != other || len(m.Runs) != 1 || m.Runs[0] != id {
-		t.Errorf("%+v", m)
+		t.Errorf("got %+v, want the attempt with files among those that run", m)
 	}
 	r.setFetched(id)
 	m = &hosts.Inspected{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: jobs.Outcome{Files: 1}}}}
 	if r.dropUnfetched(m); len(m.Jobs) != 1 {
-		t.Errorf("%+v", m)
+		t.Errorf("got %+v, want the fetched attempt among the jobs", m)
 	}
 }

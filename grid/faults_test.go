@@ -247,7 +247,7 @@ func TestErrorsAreReportedTogether(t *testing.T) {
 	}
 	var fault *jobs.ParseError
 	if !errors.As(err, &fault) || fault.Line != 1 || fault.Column != 3 {
-		t.Errorf("%+v", fault)
+		t.Errorf("got error %+v, want one at line 1, column 3", fault)
 	}
 	var many strings.Builder
 	for i := range 1200 {

@@ -160,7 +160,7 @@ func TestParamsStandInTheSpec(t *testing.T) {
 		t.Errorf("got %+v, want the parameters %v", got, last)
 	}
 	if len(tmpl.Warnings) != 1 || !strings.Contains(tmpl.Warnings[0].Text(), "DCS_PARAM_seed") {
-		t.Errorf("%v", tmpl.Warnings)
+		t.Errorf("got warnings %v, want one about DCS_PARAM_seed", tmpl.Warnings)
 	}
 }
 

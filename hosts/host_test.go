@@ -160,6 +160,6 @@ func TestProgramsThatJoinArgumentsAreRecognized(t *testing.T) {
 	}
 	inv, _ := parse(t, "[defaults]\nlink = 'ssh {name}'\n[[host]]\nname = 'a'\n[[host]]\nname = 'b'\nlink = 'docker exec -i b'\n")
 	if inv.Hosts[0].Shells != 1 || inv.Hosts[1].Shells != 0 {
-		t.Errorf("%+v", inv)
+		t.Errorf("got %+v, want one shell for host a and none for b", inv)
 	}
 }

@@ -167,11 +167,11 @@ func TestManyErrorsAreBounded(t *testing.T) {
 	}
 	_, _, err := Parse([]byte(b.String()), "f")
 	if err == nil || !strings.HasSuffix(err.Error(), "\nf: and 80 more") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want one that ends with \"and 80 more\"", err)
 	}
 	_, _, err = Parse([]byte("[[host]]\nname='a[1-6000]'\n[[host]]\nname='b[1-6000]'\n[[host]]\nname='c[1-6000]'\n"), "f")
 	if err == nil || err.Error() != "f:4: more than 10000 hosts in one inventory" {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want one about more than 10000 hosts", err)
 	}
 }
 

@@ -19,7 +19,7 @@ func parse(t *testing.T, text string) (*Inventory, []string) {
 	t.Helper()
 	inv, warnings, err := Parse([]byte(text), "hosts.toml")
 	if err != nil {
-		t.Fatalf("%v", err)
+		t.Fatalf("Parse: %v", err)
 	}
 	return inv, warnings
 }
@@ -198,7 +198,7 @@ func TestThisMachineIsTheOnlyHostWithoutAnInventory(t *testing.T) {
 	h := inv.Hosts[0]
 	if inv.File != "" || len(inv.Hosts) != 1 || h.Link != "local" || nameProblem(h.Name) != "" ||
 		h.Slots.Count(8) != 7 || h.Slots.Count(1) != 1 || !h.Yield || h.GPUs != -1 || h.Weight != 1 {
-		t.Errorf("%+v", h)
+		t.Errorf("Local: got %+v, want only this machine, with the defaults", h)
 	}
 }
 

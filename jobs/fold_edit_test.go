@@ -36,7 +36,7 @@ func TestEditChangesAQueuedJob(t *testing.T) {
 	apply(t, table, edited(s))
 	j := table.Job(2)
 	if j.Spec != s || table.Specs[1] != s || j.Round != 1 || j.Failures != 0 || j.Retry != 0 || j.State != jobs.Queued || table.Counts[jobs.Queued] != 3 {
-		t.Errorf("%+v", j)
+		t.Errorf("after the edit: got job %+v, want a queued one with the new specification and no failures", j)
 	}
 	if a := j.Attempts[0]; a.Round != 0 {
 		t.Errorf("attempt of the old command: %+v", a)

@@ -367,7 +367,7 @@ func TestBlankAfterContinuation(t *testing.T) {
 	// Each error is one line, and the jobs after it have the right numbers.
 	_, err := Parse(strings.NewReader("true\ntrue \\ \n#DCS after=2\ntrue\nx \\ \n"), "f", false, 1)
 	if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), "f:5:4: ") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want two lines, one of them for f:5:4", err)
 	}
 }
 

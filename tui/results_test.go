@@ -56,7 +56,7 @@ func TestEachKeySendsItsQuery(t *testing.T) {
 	m := newView(t, Options{Source: src}, tabResults, 100, 30)
 	asked := func() *runview.TableQuery { a := m.buildQuery(); return a.Table }
 	if a := asked(); a == nil || a.Filter != "state=done" || a.Rows == 0 || a.By != "" || m.buildQuery().Jobs != nil {
-		t.Errorf("%+v", a)
+		t.Errorf("query: got %+v, want the finished jobs in no order", a)
 	}
 	for _, c := range []struct {
 		keys string // a command begins with :
@@ -139,7 +139,7 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	shows(t, m, "C", "acc_mean", "acc_sd")
 	press(t, m, "enter")
 	if a := m.buildQuery().Table; a.Filter != `state=done C="0.01" gamma="0.5"` || a.Group != nil {
-		t.Errorf("%+v", a)
+		t.Errorf("query of a group's jobs: got %+v, want a filter by its parameters", a)
 	}
 	mustRunLine(t, m, "pivot C gamma acc")
 	press(t, m, "esc esc")
@@ -148,7 +148,7 @@ func TestResultsJobsOfAGroup(t *testing.T) {
 	checkActions(t, src)
 	press(t, m, "enter")
 	if a := m.buildQuery().Table; a.Filter != `state=done C="10" gamma="1"` || a.Heat {
-		t.Errorf("%+v", a)
+		t.Errorf("query of a cell's jobs: got %+v, want a filter by its parameters", a)
 	}
 	mustRunLine(t, m, "filter acc>0.5")
 	press(t, m, "a")
@@ -197,7 +197,7 @@ func TestFilterOfGroupsCountsMatches(t *testing.T) {
 	// The filter of groups does not apply to their jobs.
 	press(t, m, "enter enter")
 	if a := m.buildQuery().Table; a.Filter != `state=done C="0.01" gamma="0.5"` { // the first group has less
-		t.Errorf("%+v", a)
+		t.Errorf("query of a group's jobs: got %+v, want a filter by its parameters alone", a)
 	}
 }
 

@@ -303,7 +303,7 @@ func TestFindStoredFindsUnansweredJobs(t *testing.T) {
 	specs[3].Options = &jobs.Options{Request: name1}
 	got := FindStored(&jobs.Table{Specs: specs[:3], Requests: map[string]bool{oldName: true}}, specs[3:])
 	if len(got) != 1 || got[name1] != (Stored{3, 2}) {
-		t.Errorf("%v", got)
+		t.Errorf("FindStored: got %v, want 2 jobs from job 3 for the new request only", got)
 	}
 }
 

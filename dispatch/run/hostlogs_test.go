@@ -58,6 +58,6 @@ func TestHostLogsUnused(t *testing.T) {
 	l.Close()
 	l.Write("a", "late")
 	if names, _ := os.ReadDir(dir); len(names) != 0 {
-		t.Errorf("%v", names)
+		t.Errorf("a write after Close: got files %v, want none", names)
 	}
 }

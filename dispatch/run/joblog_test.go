@@ -29,7 +29,7 @@ func TestJobLogWaits(t *testing.T) {
 	for i := range 3 {
 		l.Add(&dispatch.Result{Job: jobs.ID(i + 1), Command: "true", Attempts: 1})
 		if l.retry(); !errors.Is(l.failure, syscall.ENOSPC) {
-			t.Fatalf("%v", l.failure)
+			t.Fatalf("got failure %v, want ENOSPC", l.failure)
 		}
 		if i == 1 {
 			must(t, errors.Join(os.Remove(path), os.WriteFile(real, nil, 0o600), os.Symlink(real, path)))

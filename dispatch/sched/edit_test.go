@@ -124,7 +124,7 @@ func TestInvalidEditChangesNothing(t *testing.T) {
 	s.submitPlain(3)
 	s.edit(jobs.Change{Command: new(" ")}, 1, 2, 3)
 	if len(s.records) != 1 || s.records[0].Kind != jobs.KindEvent {
-		t.Errorf("%+v", s.records)
+		t.Errorf("got records %+v, want one event", s.records)
 	}
 	wantContains(t, "why", s.records[0].Reason, "the command is empty")
 }

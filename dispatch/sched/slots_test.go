@@ -143,7 +143,7 @@ func TestNumberOfSlotsChangesAtOnce(t *testing.T) {
 	want(t, "killed", formatCommands[Kill](o), "")
 	want(t, "while two run", launchedOn(s.ended("a", "1.1", succeeded), "a"), "")
 	if v := s.c.Hosts()[0]; v.Slots != 1 || v.Asked.Slots != 1 || v.Running != 2 {
-		t.Errorf("%+v", v)
+		t.Errorf("got host %+v, want 1 slot and 2 running jobs", v)
 	}
 	s.step(SetSlots{Host: "a", Slots: 2})
 	want(t, "rule", formatCommands[SetLimit](s.step(SetSlots{Host: "a", Slots: 0})), "{a 1}")

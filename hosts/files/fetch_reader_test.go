@@ -200,12 +200,12 @@ func TestCallerMayStopWaiting(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		if _, _, err := r.Read(ctx, piece("mute", 1)); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v", err)
+			t.Errorf("Read: got error %v, want context.DeadlineExceeded", err)
 		}
 		var all sync.WaitGroup
 		all.Go(func() {
 			if _, _, err := r.Read(t.Context(), piece("mute", 2)); !away(err) {
-				t.Errorf("%v", err)
+				t.Errorf("Read: got error %v, want one that says that the host is away", err)
 			}
 		})
 		synctest.Wait()

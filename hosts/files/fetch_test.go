@@ -218,10 +218,10 @@ func TestFaultsOfAHostAffectOnlyIt(t *testing.T) {
 		t.Fatalf("%+v, %v", results, err)
 	}
 	if r := results[0]; r.NumFetched != 3 || r.NumIncomplete != 3 || r.NumMissing != 1 || r.Err == nil {
-		t.Errorf("%+v", r)
+		t.Errorf("the first host: got %+v, want 3 files fetched, 3 left, one missing, and an error", r)
 	}
 	if r := results[1]; r.NumFetched != 0 || r.NumIncomplete != 1 || !strings.Contains(r.Err.Error(), "no route") {
-		t.Errorf("%+v", r)
+		t.Errorf("the second host: got %+v, want nothing fetched and \"no route\"", r)
 	}
 	l.same("far 1.1.out", "far 1.1.status", "far 2.1.status", "far 4.1.out")
 	for id, want := range map[string]bool{"1.1": true, "2.1": true, "3.1": false, "4.1": false, "5.1": false, "6.1": false, "7.1": false} {

@@ -108,7 +108,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		for _, e := range m {
 			if !filepath.IsLocal(e.Path) || e.Kind == 'l' && filepath.IsAbs(e.Target) {
-				t.Errorf("%+v", e)
+				t.Errorf("got entry %+v, want only local paths and relative links", e)
 			}
 		}
 		if again, err := Decode(m.Encode()); err != nil || !reflect.DeepEqual(again, m) {
@@ -347,7 +347,7 @@ func TestPlaceStaysInside(t *testing.T) {
 	err := Place(base, filepath.Join(base, "notes"), "1.1", Manifest{{Path: "out/a", Kind: 'f'}},
 		func(string, int64, int64) ([]byte, error) { return nil, nil }, func() error { return nil })
 	if _, ok := errors.AsType[*PlaceError](err); !ok {
-		t.Errorf("%v", err)
+		t.Errorf("Place: got error %v, want a PlaceError", err)
 	}
 	if list, _ := os.ReadDir(other); len(list) > 0 {
 		t.Errorf("written outside: %v", list)
@@ -384,7 +384,7 @@ func TestReadOfChangedFile(t *testing.T) {
 	m := manifest(t, src, "a")
 	write(t, base, map[string]string{"a": "other"})
 	if _, err := src.Read(m[0].Sum, 0, 10); !errors.Is(err, ErrChanged) {
-		t.Errorf("%v", err)
+		t.Errorf("Read: got error %v, want ErrChanged", err)
 	}
 	if _, err := src.Read(Sum{9}, 0, 10); err == nil {
 		t.Error("a content that was never in a manifest is given")

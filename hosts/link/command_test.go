@@ -257,7 +257,7 @@ func TestSSHAsksNobody(t *testing.T) {
 	t.Setenv("SSH_ASKPASS", askpass)
 	t.Setenv("SSH_ASKPASS_REQUIRE", "force")
 	if _, err := runOnNewLink(t, sshTo(t, s, nil, nil), "true"); hosts.ClassOf(err) != hosts.Denied {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want Denied", err)
 	}
 	if _, err := os.Stat(asked); err == nil {
 		t.Error("it asked for the passphrase")

@@ -90,7 +90,7 @@ func TestInventoryWins(t *testing.T) {
 	must(t, err)
 	if got.HostName != "melon4.lab" || got.User != "carol" || got.Port != 2222 || !got.Explicit ||
 		strings.Join(got.IdentityFiles, " ") != c.env.home+"/inv /k/conf" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want the values of the inventory before those of the configuration", got)
 	}
 	if len(got.Jumps) != 2 || got.Jumps[0].HostName != "gw" || got.Jumps[0].User != "me" || got.Jumps[0].Port != 2 || got.Jumps[1].HostName != "gw2" {
 		t.Errorf("jumps %+v", got.Jumps)
@@ -404,7 +404,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		got, _, err := resolveAlias(c, "alias")
 		if err == nil && (got.HostName == "" || got.Port < 1 || got.Port > 65535 || got.User == "" || len(got.Jumps) > maxJumps) {
-			t.Fatalf("%+v", got)
+			t.Fatalf("got target %+v, want a host name, a port, a user, and few jumps", got)
 		}
 	})
 }

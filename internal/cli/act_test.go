@@ -138,7 +138,7 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	screen := startRun(t, gated+gated)
 	snap := screen.awaitSnapshot(t, "a job runs", func(p *runview.Snapshot) bool { return p.Phases[runview.Running] > 0 })
 	if snap.Status != runview.StatusRunning || snap.Run.Name != "r" || snap.Run.Owner == "" || len(snap.Jobs.Rows) != 2 {
-		t.Errorf("%+v", snap)
+		t.Errorf("got %+v, want the running run r with 2 jobs and an owner", snap)
 	}
 	first, killed := screen.process.Load(), time.Now()
 	snap = screen.killDispatcher(t)
@@ -154,7 +154,7 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	screen.openGate(t)
 	snap = screen.awaitSnapshot(t, "it is over", func(p *runview.Snapshot) bool { return p.Status == runview.StatusFinished && p.Run.Owner == "" })
 	if snap.Phases[runview.Succeeded] != 2 || snap.Over != "all jobs succeeded" {
-		t.Errorf("%+v", snap)
+		t.Errorf("got %+v, want 2 succeeded jobs", snap)
 	}
 	if ran := screen.ranJobs(); len(ran) != 2 {
 		t.Errorf("ran: %q", ran)
@@ -223,7 +223,7 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 		return p.Status == runview.StatusFinished && p.Phases[runview.Canceled] >= 2
 	})
 	if !screen.canceled.Load() || snap.Phases[runview.Running]+snap.Phases[runview.Queued] != 0 {
-		t.Errorf("%+v", snap)
+		t.Errorf("got %+v, want a canceled run without running or queued jobs", snap)
 	}
 	if ran := screen.ranJobs(); len(ran) > 0 {
 		t.Errorf("ran: %q", ran)
@@ -275,7 +275,7 @@ func TestRunWithoutASocket(t *testing.T) {
 	a.starter = new(run.Starter)
 	var p *text.Error
 	if _, err := a.newDispatchSession(new(runFlags), inv, nil).runToEnd(owned); !errors.As(err, &p) || !strings.Contains(p.Advice, "resume --no-tui") {
-		t.Errorf("%v", err)
+		t.Errorf("got error %v, want the advice to resume with --no-tui", err)
 	}
 	a.starter = nil
 	if owned, err = a.becomeOwner(dir, false); err != nil {
@@ -326,6 +326,6 @@ func TestProblemOfACommand(t *testing.T) {
 	after := &jobs.Table{}
 	after.Counts[jobs.Canceled], after.Counts[jobs.Running] = 3, 2
 	if a := cancelAnswer(&jobs.Table{}, after, true); a.Done != 3 || a.Text != "3 jobs canceled, 2 have not ended yet: they are ended as soon as their hosts can be reached" {
-		t.Errorf("%+v", a)
+		t.Errorf("got answer %+v, want 3 canceled jobs and 2 that have not ended yet", a)
 	}
 }

@@ -168,7 +168,7 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 	screen := startRun(t, "true\n", "--hosts", inventory, "--ssh-config", sshd.ConfigFile)
 	wrong := screen.awaitSnapshot(t, "it is asked for", func(p *runview.Snapshot) bool { return p.Question != nil }).Question
 	if !wrong.Secret || !strings.Contains(wrong.Text, sshd.Identity) {
-		t.Errorf("%+v", wrong)
+		t.Errorf("got question %+v, want a secret one that names the key", wrong)
 	}
 	reply := func(q *live.Question, text string) {
 		t.Helper()

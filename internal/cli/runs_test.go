@@ -125,7 +125,7 @@ func TestPruneReportsOnlyRemovedRuns(t *testing.T) {
 	linked, err := rundir.Open(link)
 	must(t, err)
 	if err := runner.Remove(linked, nil); err == nil || !strings.Contains(err.Error(), "symbolic link") {
-		t.Errorf("%v", err)
+		t.Errorf("Remove of a link: got error %v, want a refusal", err)
 	}
 	if _, err := rundir.Open(link); err != nil {
 		t.Errorf("the run through its link: %v", err)
@@ -172,6 +172,6 @@ func TestErrorBeforeAnythingStartedIsTwo(t *testing.T) {
 	cause := errors.New("cause")
 	p := text.Errorf("wrong: %w", cause).WithAdvice("do %s", "this")
 	if errorCode(fmt.Errorf("more: %w", p)) != exitUsage || errorCode(cause) != exitUsage || !errors.Is(p, cause) || p.Advice != "do this" {
-		t.Errorf("%+v", p)
+		t.Errorf("got error %+v, want the exit code, the cause, and the advice", p)
 	}
 }

@@ -157,7 +157,7 @@ func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	table := &jobs.Table{Jobs: []jobs.Job{{Attempts: []*jobs.Attempt{
 		{Host: "a", State: jobs.AttemptCanceled, Outcome: stopped}, {Host: "a", State: jobs.AttemptExited, Outcome: &jobs.Outcome{Exit: 1}}}}}}
 	if h := runview.CountHosts(table)["a"]; h.Ended != 2 || h.Failed != 1 {
-		t.Errorf("%+v", h)
+		t.Errorf("CountHosts: got %+v, want 2 ended attempts, of which 1 failed", h)
 	}
 }
 

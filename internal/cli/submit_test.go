@@ -70,7 +70,7 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 			}
 			for _, j := range table.Jobs[1:] {
 				if j.Spec.Request != name || j.Spec.Queue != "q" {
-					t.Errorf("%+v", j.Spec.Options)
+					t.Errorf("got options %+v, want the request's name and its queue", j.Spec.Options)
 				}
 			}
 		})

@@ -20,7 +20,7 @@ func TestHostThatFailsEveryJobIsOnProbation(t *testing.T) {
 	p := l.mustRun(l.runArgs(2, "--tries", "2", "--json", file)...)
 	for _, x := range l.completeResults(p.stdout) {
 		if x.State != "succeeded" || x.Host == "ws2" {
-			t.Errorf("%+v", x)
+			t.Errorf("got %+v, want a success on another host than ws2", x)
 		}
 	}
 	if there := strings.Count(p.stderr, "failed (exit 7)"); !strings.Contains(p.stderr, "is on probation: ") || there > n/4 {

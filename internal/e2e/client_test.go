@@ -75,7 +75,7 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 			}
 			seen[r.ID] = r
 			if r.ID == wrong && (r.State != "refused" || !strings.Contains(r.Reason, `did you mean slots`)) {
-				t.Errorf("%+v", r)
+				t.Errorf("got %+v, want a refusal that suggests slots", r)
 			}
 			return true
 		}
@@ -105,7 +105,7 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 		}
 	}
 	if r := seen[long]; r == nil || r.State != "canceled" {
-		t.Errorf("%+v", r)
+		t.Errorf("the long job: got %+v, want it canceled", r)
 	}
 	if _, err := c.Submit(dcstui.Job{Command: "true"}); err == nil {
 		t.Error("a job was taken after CloseInput")
@@ -127,7 +127,7 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 		}
 	}
 	if _, err := again.Next(t.Context()); err != io.EOF {
-		t.Errorf("%v", err)
+		t.Errorf("Next after the last result: got error %v, want io.EOF", err)
 	}
 	l.checkAttemptsRanOnce(n)
 }
@@ -141,7 +141,7 @@ func TestGoClientThatIsStopped(t *testing.T) {
 	must(t, err)
 	var stopped *dcstui.StoppedError
 	if _, err := bad.Next(t.Context()); !errors.As(err, &stopped) || stopped.Code != 2 {
-		t.Errorf("%v", err)
+		t.Errorf("Next: got error %v, want a StoppedError with exit code 2", err)
 	}
 	c, err := dcstui.Start(dcstui.Options{Program: program, Args: l.clientFlags(1), Dir: l.path("run")})
 	must(t, err)

@@ -60,7 +60,7 @@ func TestProtocolMatchesItsSchema(t *testing.T) {
 			t.Fatalf("no more lines: %v", lines.Err())
 		}
 		if err := validate(t, output, lines.Text()); err != nil {
-			t.Errorf("%v", err)
+			t.Errorf("the line does not match its schema: %v", err)
 		}
 		var s outputLine
 		must(t, json.Unmarshal(lines.Bytes(), &s))
@@ -79,10 +79,10 @@ func TestProtocolMatchesItsSchema(t *testing.T) {
 	send(true, `echo shell`)
 	send(true, `{"v":1,"id":"a","command":"echo $DCS_PARAM_x $Y","params":{"x":0.5},"env":{"Y":"y"},"tags":[],"timeout":"2h","mem":1048576,"speculate":false}`)
 	if s := next(); s.Job != 1 || s.Output != "shell\n" || s.ID != "" || s.State != "succeeded" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want job 1 with its output", s)
 	}
 	if s := next(); s.Job != 2 || s.Output != "0.5 y\n" || s.ID != "a" {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want job 2 with the id a and its output", s)
 	}
 	send(false, `{"id":"wrong","comand":"true"}`)
 	send(false, `{"id":"old","v":2,"command":"true"}`)
@@ -101,12 +101,12 @@ func TestProtocolMatchesItsSchema(t *testing.T) {
 		got[s.ID] = s
 	}
 	if got["q"].Do != "cancel" || got["long"].State != "canceled" || got["long"].Reason != "canceled by its submitter" || got["behind"].State != "skipped" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want the long job canceled and the one behind it skipped", got)
 	}
 	send(true, `{"requeue":[1],"id":"again"}`)
 	for range 2 {
 		if s := next(); s.ID == "again" && s.Do != "requeue" || s.ID == "" && (s.Job != 1 || s.Round != 2) {
-			t.Errorf("%+v", s)
+			t.Errorf("got %+v, want the answer to requeue and the second round of job 1", s)
 		}
 	}
 	in.Close()

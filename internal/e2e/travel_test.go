@@ -249,7 +249,7 @@ cd out; for f in *; do echo $f $(stat -c %s $f) $(sort -u $f); done > ../../file
 	var want []string
 	for _, r := range l.completeResults(l.readFile(l.path("result.jsonl"))) {
 		if r.State != "succeeded" {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v, want a success", r)
 		}
 		for _, f := range []string{"a", "b", "c"} {
 			want = append(want, fmt.Sprintf("%d.%s 1200000 %s\n", r.Job, f, r.Host))

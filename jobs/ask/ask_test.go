@@ -113,7 +113,7 @@ func TestRequestGoesThroughTheSocketOrAFile(t *testing.T) {
 					t.Errorf("refused: %q", r.Refused)
 				}
 				if c.answer && (r.Done != 1 || r.Left != 1 || !slices.Equal(r.Affected, []jobs.ID{1, 3})) {
-					t.Errorf("%+v", r)
+					t.Errorf("the answer: got %+v, want one job done, one left, and jobs 1 and 3 affected", r)
 				}
 			})
 		})
@@ -130,7 +130,7 @@ func TestRequeueUndoesCancel(t *testing.T) {
 	table := &jobs.Table{Specs: specs}
 	must(t, jobs.Fold(table, &jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 6}))
 	if got := JobsToRequeue(table, []jobs.ID{1}); !slices.Equal(got, []jobs.ID{1, 3, 4}) {
-		t.Errorf("%v", got)
+		t.Errorf("JobsToRequeue: got %v, want [1 3 4]", got)
 	}
 }
 

@@ -40,7 +40,7 @@ func TestJobsAreMatchedByCommandAndParameters(t *testing.T) {
 		spec("a", "dir/f", jobs.Options{}), spec("a", "dir/f", jobs.Options{Timeout: time.Hour}), spec("a", "dir/f", jobs.Options{}),
 		spec("b", "dir/f", jobs.Options{}, p("2")), spec("b", "dir/f", jobs.Options{}, p("3")), spec("c", "dir/f", jobs.Options{Tries: 2, Setup: "x"}))
 	if m.Succeeded != 1 || len(m.New) != 2 || m.Open != 1 || !slices.Equal(m.again, []jobs.ID{4}) || !slices.Equal(m.Rounds, []jobs.ID{2, 4}) || m.Kept["setup"] != 1 {
-		t.Errorf("%+v", m)
+		t.Errorf("the difference: got %+v, want 2 new jobs, one that has succeeded, one that is open, and job 4 again", m)
 	}
 	if !slices.Equal(m.Gone, []jobs.ID{3, 6}) || !slices.Equal(m.Queued, []jobs.ID{6}) {
 		t.Errorf("gone %v, of those queued %v", m.Gone, m.Queued)

@@ -192,7 +192,7 @@ func TestStatusFilesSufficeToRebuildOutcomes(t *testing.T) {
 	err := attempts.EachFate(d, p.dir, run, "", nil, func(f attempts.Fate) error {
 		got = append(got, fmt.Sprintf("%s %d %s", f.Attempt, f.State, f.Host))
 		if f.Attempt == attemptID(3, 1) && (f.Claim != mine || f.Outcome.Exit != 7 || f.Slot != 2) {
-			t.Errorf("%+v", f)
+			t.Errorf("the fate of 3.1: got %+v, want its claim, exit code 7, and slot 2", f)
 		}
 		return nil
 	})
@@ -248,10 +248,10 @@ func TestReadHostAttempts(t *testing.T) {
 		t.Fatalf("finished: %+v, %v", s.Finished, err)
 	}
 	if f := s.Finished[0]; f.Attempt != attemptID(1, 1) || f.Slot != 2 || f.Outcome.Exit != 3 || f.Outcome.LastLine != "last words" {
-		t.Errorf("%+v", f)
+		t.Errorf("the first finished attempt: got %+v, want 1.1 on slot 2 with exit code 3", f)
 	}
 	if f := s.Finished[1]; f.Attempt != attemptID(2500, 1) || f.Outcome.Signal != "SIGKILL" {
-		t.Errorf("%+v", f)
+		t.Errorf("the second finished attempt: got %+v, want 2500.1, ended by SIGKILL", f)
 	}
 	if !slices.Equal(s.Claimed, []jobs.AttemptID{attemptID(3, 1)}) || !slices.Equal(s.Never, []jobs.AttemptID{attemptID(4, 1)}) || s.Heartbeat != "17 b" {
 		t.Errorf("claimed %v, never %v, heartbeat %q", s.Claimed, s.Never, s.Heartbeat)

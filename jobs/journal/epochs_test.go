@@ -52,7 +52,7 @@ func TestRunThatMovesBetweenMachines(t *testing.T) {
 		}
 	}
 	if table, report := mustReplay(t, first); !equalTables(table, live) || report.Damaged {
-		t.Errorf("%+v", report)
+		t.Errorf("replay: got %+v, want the table of the last owner and no damage", report)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestJournalWithoutItsFirstLineIsRead(t *testing.T) {
 	want := folded(t, specs, recs)
 	want.Damaged = true
 	if !report.Damaged || !equalTables(table, want) {
-		t.Errorf("%+v", report)
+		t.Errorf("replay: got %+v, want damage and the other records", report)
 	}
 }
 

@@ -80,7 +80,7 @@ func threeEpochs(t testing.TB) *epochs {
 	}
 	table, report := mustReplay(t, e.r)
 	if e.live = table; report.Damaged {
-		t.Fatalf("%+v", report)
+		t.Fatalf("replay: got %+v, want no damage", report)
 	}
 	return e
 }

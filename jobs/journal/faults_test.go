@@ -82,7 +82,7 @@ func TestDiskFullForLong(t *testing.T) {
 	d.FailAt(0, nil, false)
 	must(t, j.Sync())
 	if table, report := mustReplay(t, r); !equalTables(table, folded(t, specs, recs)) || report.Damaged {
-		t.Errorf("%+v", report)
+		t.Errorf("replay: got %+v, want all records and no damage", report)
 	}
 	if err := j.Close(); err != nil {
 		t.Error(err)
@@ -186,7 +186,7 @@ func TestCutOrRemovedFileIsAnError(t *testing.T) {
 		d.FailAt(1, syscall.ESTALE, false)
 		must(t, j.Append([]jobs.Record{{Kind: jobs.KindEvent}}))
 		if err := j.Sync(); !errors.Is(err, syscall.ESTALE) {
-			t.Errorf("%v", err)
+			t.Errorf("Sync: got error %v, want ESTALE", err)
 		}
 		if err := j.Sync(); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v", what, err)

@@ -79,7 +79,7 @@ func TestFollowerReturnsEveryRecord(t *testing.T) {
 		t.Fatalf("%d records, want %d and the epoch", len(all), len(recs))
 	}
 	if f.Report().Records != len(all) || f.Report().Damaged {
-		t.Errorf("%+v", f.Report())
+		t.Errorf("Report: got %+v, want all records and no damage", f.Report())
 	}
 }
 
@@ -146,7 +146,7 @@ func TestFollowerFoldsUpToThePublishedPosition(t *testing.T) {
 	wantPoll(t, tail, atEnd, "1:event:b 2:epoch: 2:event:c ", false)
 	for _, f := range []*Follower{f, tail} {
 		if p := f.Report(); p.Ignored == 0 || p.Damaged {
-			t.Errorf("%+v", p)
+			t.Errorf("Report: got %+v, want ignored records and no damage", p)
 		}
 	}
 }
@@ -240,11 +240,11 @@ func TestRecordOfAnUnknownKindStopsReaders(t *testing.T) {
 		_, err := f.Poll(atEnd, nil)
 		var unknown *UnknownKindError
 		if !errors.As(err, &unknown) || unknown.Kind != "teleported" || !strings.Contains(err.Error(), "journal/000001.jsonl:3: a newer dcs-tui wrote") {
-			t.Fatalf("%v", err)
+			t.Fatalf("Poll: got error %v, want an UnknownKindError with the kind and its line", err)
 		}
 	}
 	if f.Report().Records != 2 || f.Report().Damaged {
-		t.Errorf("%+v", f.Report())
+		t.Errorf("Report: got %+v, want 2 records and no damage", f.Report())
 	}
 	if _, _, _, err := Take(t.Context(), r, force); !errors.As(err, new(*UnknownKindError)) {
 		t.Errorf("taken over: %v", err)

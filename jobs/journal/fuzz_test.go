@@ -79,7 +79,7 @@ func FuzzJournal(f *testing.F) {
 		}
 		table, report := mustReplay(t, r)
 		if table.Damaged != report.Damaged || report.Damaged && len(report.Warnings) == 0 {
-			t.Fatalf("%+v", report)
+			t.Fatalf("replay: got %+v, want a table that is damaged like the report, and a warning", report)
 		}
 		won := 0
 		for i := range table.Jobs {

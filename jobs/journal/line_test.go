@@ -196,6 +196,6 @@ func TestEditAfterLostRecords(t *testing.T) {
 	}
 	j := table.Job(1)
 	if j.Spec.Command != "new" || j.State != jobs.Running || j.Attempts[0].State != jobs.AttemptLost || j.Attempts[0].Round != 0 || j.Attempts[1].Round != 1 {
-		t.Errorf("%+v", j)
+		t.Errorf("got job %+v, want the new command, and a lost and a running attempt", j)
 	}
 }

@@ -85,7 +85,7 @@ func TestDamagedNewlinesCostNothing(t *testing.T) {
 	}
 	putJournal(t, r, 1, b)
 	if got, report := mustReplay(t, r); report.Damaged || report.More == 0 || !equalTables(got, folded(t, specs, recs)) {
-		t.Errorf("%+v", report)
+		t.Errorf("replay: got %+v, want all records, no damage, and More than the listed warnings", report)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestTakeRefusesALiveOwner(t *testing.T) {
 	_, _, _, err := Take(t.Context(), r, TakeOptions{})
 	var owned *OwnedError
 	if !errors.As(err, &owned) || owned.Owner == nil || owned.Owner.PID != os.Getpid() {
-		t.Fatalf("%v", err)
+		t.Fatalf("Take of an owned run: got error %v, want an OwnedError with this process", err)
 	}
 	host, _ := os.Hostname()
 	for _, want := range []string{"pid ", host, "since ", "status " + r.Dir, "--force"} {
@@ -137,7 +137,7 @@ func TestWatchingEndsWhenTheOwnerLeaves(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		if _, _, _, err := Take(ctx, r, TakeOptions{}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%v", err)
+			t.Errorf("Take: got error %v, want context.DeadlineExceeded", err)
 		}
 		closed := make(chan error, 1)
 		time.AfterFunc(3*time.Second, func() { closed <- old.Close() })
@@ -217,7 +217,7 @@ func TestHeartbeatsDuringAReplay(t *testing.T) {
 		}
 		cancel()
 		if err := pulse(); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
+			t.Errorf("after the cancel: got error %v, want context.Canceled", err)
 		}
 	})
 }

@@ -72,7 +72,7 @@ func TestFencedWhileTaking(t *testing.T) {
 		}
 	}}
 	if _, _, _, err := Take(t.Context(), r, TakeOptions{}); !errors.Is(err, ErrFenced) {
-		t.Errorf("%v", err)
+		t.Errorf("Take: got error %v, want ErrFenced", err)
 	}
 }
 

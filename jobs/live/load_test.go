@@ -56,7 +56,7 @@ func TestForeignLoadsFileIsNotWritten(t *testing.T) {
 	}
 	loads := ReadLoads(r)
 	if list := loads["ws02"]; len(loads) != 1 || len(list) != 2 || list[1].Load != 3 {
-		t.Errorf("%v", loads)
+		t.Errorf("ReadLoads: got %v, want the two valid lines of ws02", loads)
 	}
 }
 

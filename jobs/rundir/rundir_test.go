@@ -291,10 +291,10 @@ func TestHalfMadeDirectoryIsNoRun(t *testing.T) {
 	_, inIt := CreateAt(dir, "", Settings{})
 	for _, err := range []error{byName, byDir, again, inIt} {
 		if err == nil || !strings.Contains(err.Error(), "its creation was interrupted") || !strings.Contains(err.Error(), "remove it") {
-			t.Errorf("%v", err)
+			t.Errorf("got error %v, want one that says that the creation was interrupted and what to remove", err)
 		}
 	}
 	if !errors.Is(again, fs.ErrExist) {
-		t.Errorf("%v", again)
+		t.Errorf("Create again: got error %v, want fs.ErrExist", again)
 	}
 }

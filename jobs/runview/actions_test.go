@@ -28,10 +28,10 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 			t.Error(got)
 		}
 		if ans = l.do(Action{Do: Requeue, Jobs: ans.Changed}); ans.Done != 3 {
-			t.Errorf("%+v", ans)
+			t.Errorf("Requeue: got %+v, want 3 jobs", ans)
 		}
 		if ans = l.do(Action{Do: Priority, Jobs: jobs.One(5), Number: -2, Relative: true}); ans.Done != 1 {
-			t.Errorf("%+v", ans)
+			t.Errorf("Priority: got %+v, want 1 job", ans)
 		}
 		p := l.look(Query{Jobs: windowOf(9)})
 		if r := p.Jobs.Rows[2]; r.ID != 5 || r.Priority != -2 || r.Place != 0 {
@@ -39,16 +39,16 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 		}
 		name := "other"
 		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(3), Edit: &jobs.Change{Command: new("true"), Name: &name}}); ans.Done != 1 {
-			t.Errorf("%+v", ans)
+			t.Errorf("Edit: got %+v, want 1 job", ans)
 		}
 		if ans = l.do(Action{Do: Edit, Jobs: jobs.One(1), Edit: &jobs.Change{Command: new("true")}}); ans.Done != 0 || ans.Left != 1 || ans.Text == "" {
-			t.Errorf("%+v", ans)
+			t.Errorf("Edit of a running job: got %+v, want a refusal with its reason", ans)
 		}
 		if r := l.look(Query{Jobs: &JobsWindow{Filter: "other", Rows: 5}}).Jobs; r.Matched != 1 || r.Rows[0].Title != "other" {
-			t.Errorf("%+v", r)
+			t.Errorf("after Edit: got %+v, want 1 job with the new name", r)
 		}
 		if ans = l.do(Cancel.Jobs(1)); ans.Done != 1 || ans.Changed.Count() != 1 {
-			t.Errorf("%+v", ans)
+			t.Errorf("Cancel: got %+v, want 1 changed job", ans)
 		}
 		l.do(Action{Do: Pause})
 		if p := l.look(Query{Focus: 3}); !p.Paused || !strings.Contains(p.Detail.Why, "paused") {
@@ -92,7 +92,7 @@ func TestContinueEndsADrain(t *testing.T) {
 			l.d.Do(sched.Drain{Why: "asked"})
 			time.Sleep(2 * time.Second)
 			if ans := l.do(Action{Do: Continue}); ans.Text != "launching continues" {
-				t.Errorf("%+v", ans)
+				t.Errorf("Continue: got %+v, want \"launching continues\"", ans)
 			}
 			if p := l.look(Query{}); p.Draining != "" || p.Paused {
 				t.Errorf("draining %q, paused %v", p.Draining, p.Paused)
@@ -134,19 +134,19 @@ func TestNotableEventsAreSeparate(t *testing.T) {
 		}
 		last := l.look(Query{Events: &EventsWindow{All: true, Rows: 2, Back: 1}}).Events
 		if n := all.Total; len(last.Lines) != 2 || last.Back != 1 || last.Lines[1].Seq != all.Lines[n-2].Seq {
-			t.Errorf("%+v", last)
+			t.Errorf("events without the last one: got %+v, want the 2 before it", last)
 		}
 		one := l.look(Query{Events: &EventsWindow{All: true, Rows: 50, Filter: "job=2 host=a not started"}}).Events
 		for _, e := range one.Lines {
 			if e.Job != 2 || e.Host != "a" || strings.Contains(e.Text, "started") {
-				t.Errorf("%+v", e)
+				t.Errorf("filtered events: got %+v, want only those of job 2 on host a that do not start it", e)
 			}
 		}
 		if e := l.look(Query{Events: &EventsWindow{Filter: "job:x", Rows: 5}}).Events; len(one.Lines) == 0 || e.Wrong == "" {
 			t.Errorf("%d lines; %+v", len(one.Lines), e)
 		}
 		if e := l.look(Query{Events: &EventsWindow{All: true, Rows: 3, Back: 1000}}).Events; e.Lines[0].Seq != 1 {
-			t.Errorf("%+v", e.Lines)
+			t.Errorf("events far back: got %+v, want the first one", e.Lines)
 		}
 	})
 }
@@ -197,7 +197,7 @@ func TestProgressAndOutput(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		p := l.look(Query{Jobs: &JobsWindow{Rows: 5, Sort: SortProgress}})
 		if r := p.Jobs.Rows[0]; r.ID != 1 || r.Progress != 0.42 || p.Jobs.Rows[1].Said != "warming up" {
-			t.Errorf("%+v", p.Jobs.Rows)
+			t.Errorf("rows by progress: got %+v, want job 1 with 0.42 and then a text", p.Jobs.Rows)
 		}
 		x, err := l.v.Read(t.Context(), Read{Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileOut, Offset: -4, Limit: 100})
 		if err != nil || string(x.Data) != "two\n" || x.Offset != 4 || x.Size != 8 || x.Over {

@@ -27,15 +27,15 @@ func TestEventsOfThePast(t *testing.T) {
 	var few eventLog
 	journal(&few, 30)
 	if v := look(&few, "host=ws1", true); v.Total != 20 || v.Cut {
-		t.Errorf("%+v", v)
+		t.Errorf("host=ws1: got %+v, want 20 events", v)
 	}
 	few = eventLog{}
 	journal(&few, 30)
 	if v := look(&few, "job=17", true); v.Total != 2 || v.Lines[0].Job != 17 || v.Lines[0].Seq >= v.Lines[1].Seq {
-		t.Errorf("%+v", v)
+		t.Errorf("job=17: got %+v, want its 2 events in order", v)
 	}
 	if v := look(&few, "", false); v.Total >= 10 || v.Cut {
-		t.Errorf("%+v", v)
+		t.Errorf("important events: got %+v, want fewer than 10", v)
 	}
 	many := eventLog{}
 	journal(&many, 20*maxLines)
@@ -46,6 +46,6 @@ func TestEventsOfThePast(t *testing.T) {
 		t.Errorf("%d, cut %t, %+v", v.Total, v.Cut, v.Lines)
 	}
 	if v := look(&many, "job=17", true); v.Total != 0 || !v.Cut {
-		t.Errorf("%+v", v)
+		t.Errorf("job=17, whose events were dropped: got %+v, want no events and Cut", v)
 	}
 }

@@ -37,7 +37,7 @@ func TestOutputsOfAHostThatKeepsThem(t *testing.T) {
 	shown := func() string { return lookAt(t, b, Query{Focus: 2}).Detail.Attempts[1].Out }
 	read("there")
 	if _, err := b.Read(t.Context(), Read{Attempt: id, File: jobs.FileErr}); err == nil || err.Error() != "the output of 2.2 is only on its host: no route" {
-		t.Errorf("%v", err)
+		t.Errorf("Read: got error %v, want one that says where the output is and why it cannot be read", err)
 	}
 	if asked != "ws01 2.2;ws01 2.2;" || !strings.HasPrefix(shown(), "ws01:/far/") {
 		t.Errorf("asked %q, shown %q", asked, shown())

@@ -26,7 +26,7 @@ func TestFailuresAreGroupedByCause(t *testing.T) {
 	g := lookAt(t, b, Query{Groups: true}).Groups
 	if len(g) != 2 || g[0].Cause != "exit 1" || g[0].Last != "no file" || g[0].Count != 30 || len(g[0].Hosts) != 5 ||
 		len(g[0].Jobs) != MaxGroupRows || g[0].Which.Count() != 30 || g[0].Jobs[0].ID != 59 || g[1].Count != 10 || g[1].Tries != 20 {
-		t.Errorf("%+v", g)
+		t.Errorf("groups: got %+v, want 30 failed jobs with the first cause and 10 with the second", g)
 	}
 	k := b
 	for id := jobs.ID(1); id <= 60; id++ { // all are run again
@@ -50,7 +50,7 @@ func TestFailuresAreGroupedByCause(t *testing.T) {
 		v := x.view(b.names)
 		sum += v.Which.Count()
 		if v.Count != 20 || v.Which.Count() != 20 {
-			t.Errorf("%+v", v)
+			t.Errorf("got group %+v, want 20 jobs", v)
 		}
 	}
 	if sum != 60 {

@@ -33,7 +33,7 @@ func TestASnapshotOfARun(t *testing.T) {
 			t.Errorf("%s, want %s", got, want)
 		}
 		if p.Phases[Running] != 4 || p.Phases[Queued] != 3 || p.Total != 7 || p.More || p.Status != StatusRunning {
-			t.Errorf("%+v", p)
+			t.Errorf("got %+v, want a running run with 4 running and 3 queued jobs", p)
 		}
 		if p.SlotsBusy != 4 || p.Slots != 4 || len(p.Hosts) != 2 {
 			t.Errorf("%d of %d slots on %d hosts", p.SlotsBusy, p.Slots, len(p.Hosts))
@@ -44,17 +44,17 @@ func TestASnapshotOfARun(t *testing.T) {
 			}
 		}
 		if r := p.Jobs.Rows[0]; r.Tries != 2 || r.Attempt != 1 || r.Host == "" || p.At.Sub(r.Started) < 9*time.Second || r.Progress != -1 {
-			t.Errorf("%+v", r)
+			t.Errorf("got row %+v, want a running first attempt with its host and start", r)
 		}
 		if d := p.Detail; d == nil || d.Row.ID != 6 || !strings.HasPrefix(d.Why, "Job 6 waits: ") || d.Command != "sleep 60" {
-			t.Errorf("%+v", p.Detail)
+			t.Errorf("details: got %+v, want job 6 with its command and why it waits", p.Detail)
 		}
 		if p.Run.Name != "test" || p.Run.UID != l.run.UID() || p.Run.Lab != "lab" || p.Run.Epoch != 1 {
-			t.Errorf("%+v", p.Run)
+			t.Errorf("got run %+v, want the name test, its uid, lab, and epoch 1", p.Run)
 		}
 		h := p.Hosts[0]
 		if h.State != "up" || h.Delay < 20*time.Millisecond || h.Delay > 30*time.Millisecond || h.Down != 0 || h.Heartbeat == 0 || len(h.History) == 0 {
-			t.Errorf("%+v", h)
+			t.Errorf("got host %+v, want it up, with a delay from 20 to 30 ms", h)
 		}
 		time.Sleep(2 * time.Minute)
 		p = l.look(Query{Jobs: windowOf(10)})
@@ -214,10 +214,10 @@ func TestPhasesWithoutARecord(t *testing.T) {
 			t.Error(got)
 		}
 		if r := p.Jobs.Rows[1]; r.Cause != "exit 3" || r.Last != "no luck" || r.Failures != 1 || r.Retry.IsZero() || r.Host != "a" {
-			t.Errorf("%+v", r)
+			t.Errorf("got row %+v, want a failure with its cause, last line, host, and retry", r)
 		}
 		if len(p.Groups) != 1 || p.Groups[0].Count != 0 || p.Groups[0].Tries != 1 {
-			t.Errorf("%+v", p.Groups)
+			t.Errorf("groups: got %+v, want one with one failed try and no failed job", p.Groups)
 		}
 		for phasesOf(p) != "run run waits" {
 			q := l.look(Query{Jobs: windowOf(9), After: p.Version, Wait: 5 * time.Second})

@@ -127,7 +127,7 @@ func TestSelectionIsCanceledByOneAction(t *testing.T) {
 			p = q
 		}
 		if undone := l.do(Action{Do: Requeue, Jobs: ans.Changed}); undone.Done != ans.Done || undone.Left != 0 {
-			t.Errorf("%+v", undone)
+			t.Errorf("Requeue: got %+v, want as many jobs as were canceled", undone)
 		}
 		l.do(Action{Do: Cancel, Jobs: jobs.Ranges{{First: 1, Last: n}}})
 		l.end()
@@ -151,7 +151,7 @@ func TestProgressOfOthersIsNotHeard(t *testing.T) {
 		time.Sleep(4 * time.Second)
 		for _, r := range l.look(Query{Jobs: &JobsWindow{Rows: 9, Sort: SortProgress}}).Jobs.Rows {
 			if r.ID == 2 && r.Progress != 0.3 || r.ID != 2 && r.Progress != -1 || len(r.Said) > 64 {
-				t.Errorf("%+v", r)
+				t.Errorf("got row %+v, want progress only of job 2, and a short text", r)
 			}
 		}
 	})

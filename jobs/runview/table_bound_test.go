@@ -35,7 +35,7 @@ func TestTableIsBounded(t *testing.T) {
 		}
 		tb = tableOf(t, b, TableQuery{Heat: true, Pivot: []string{"C", "job", "loss"}})
 		if h := tb.Heat; h == nil || len(h.Rows) != MaxHeat || len(h.Columns) != MaxHeat || h.MoreRows != 400-MaxHeat || h.MoreColumns != 400-MaxHeat {
-			t.Errorf("%+v", tb.Wrong)
+			t.Errorf("the heat map is not bounded by MaxHeat; Wrong: %q", tb.Wrong)
 		}
 	})
 }

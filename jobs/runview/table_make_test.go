@@ -90,7 +90,7 @@ func TestRowsHaveTheirMetrics(t *testing.T) {
 	rows := JobsWindow{Rows: 100}
 	tb := tableOf(t, b, TableQuery{JobsWindow: rows, Best: "acc:max"})
 	if tb.Plain || tb.Wrong != "" || tb.Jobs != 25 || tb.Page.Matched != 25 || len(tb.Page.Rows) != 25 || len(tb.Values) != 25 {
-		t.Fatalf("%+v", tb)
+		t.Fatalf("the table: got %+v, want 25 jobs with values", tb)
 	}
 	best, most := 0, -2.0
 	for i := range 24 {
@@ -106,7 +106,7 @@ func TestRowsHaveTheirMetrics(t *testing.T) {
 		t.Errorf("best: job %d %s, want %d %g", tb.Best, tb.Value, best, most)
 	}
 	if r := tb.Page.Rows[24]; r.Phase != Failed || r.Cause != "exit 1" {
-		t.Errorf("%+v", r)
+		t.Errorf("the last row: got %+v, want the failed job with its cause", r)
 	}
 	var names []string
 	for _, c := range tb.Columns[:8] {
@@ -151,7 +151,7 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 	tb := tableOf(t, b, TableQuery{Group: []string{"C", "gamma"}, Best: "acc:min"})
 	g := tb.Groups
 	if g == nil || len(g.Rows) != 6 || g.More != 0 || tb.Wrong != "" {
-		t.Fatalf("%+v", tb)
+		t.Fatalf("the groups: got %+v, want 6", tb)
 	}
 	var heads []string
 	for _, c := range g.Columns {
@@ -187,7 +187,7 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 	}
 	tb = tableOf(t, b, TableQuery{Group: []string{"C", "gamma"}, By: "acc_mean"})
 	if tb.Groups.Rows[0][0] != fmt.Sprint(at/2) || tb.Groups.Rows[0][1] != fmt.Sprint(at%2) {
-		t.Errorf("%v", tb.Groups.Rows[0])
+		t.Errorf("the best group: got %v, want the parameters of the best mean", tb.Groups.Rows[0])
 	}
 	// A filter of groups applies conditions on statistics to the groups, and all other conditions
 	// to the jobs.
@@ -198,7 +198,7 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 		}
 	}
 	if len(tb.Groups.Rows) < 4 || tb.Page.Wrong != "" || tb.Page.Matched != 25 {
-		t.Errorf("%+v", tb)
+		t.Errorf("got %+v, want at least 4 groups and 25 matching jobs", tb)
 	}
 	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "state=done acc_means>1"}, Group: []string{"C"}})
 	if len(tb.Groups.Rows) != 0 || !strings.Contains(tb.Page.Wrong, `did you mean "acc_mean"?`) {
@@ -210,7 +210,7 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 		}
 	}
 	if tb = tableOf(t, b, TableQuery{Group: []string{"C"}, MinSize: 11}); len(tb.Groups.Rows) != 0 || len(tb.Notes) == 0 {
-		t.Errorf("%+v", tb)
+		t.Errorf("groups of at least 11 jobs: got %+v, want none and a note", tb)
 	}
 }
 
@@ -230,12 +230,12 @@ func TestHeatMapOfTwoParameters(t *testing.T) {
 	}
 	tb = tableOf(t, gridBoard(t, y, other), TableQuery{Heat: true})
 	if tb.Heat != nil || !strings.Contains(tb.Wrong, "3 parameters have several values (C, gamma, degree)") {
-		t.Errorf("%+v", tb)
+		t.Errorf("a heat map of 3 parameters: got %+v, want none and the reason", tb)
 	}
 	tb = tableOf(t, b, TableQuery{Heat: true, Pivot: []string{"C", "gamma", "acc:max"}})
 	h := tb.Heat
 	if h == nil || len(h.Rows) != 4 || len(h.Columns) != 3 || h.Metric != "acc, max" {
-		t.Fatalf("%+v", tb)
+		t.Fatalf("the heat map: got %+v, want 4 rows and 3 columns of the maximal acc", tb)
 	}
 	for c := range 4 {
 		for g := range 3 {
@@ -296,7 +296,7 @@ func TestTableOfAWrongQuery(t *testing.T) {
 		t.Errorf("%q %+v", tb.Notes, tb.Page)
 	}
 	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "state=nonsense", Rows: 9}}); tb.Page.Wrong == "" || tb.Page.Matched != 0 {
-		t.Errorf("%+v", tb.Page)
+		t.Errorf("an impossible filter: got %+v, want no rows and the reason", tb.Page)
 	}
 }
 
@@ -308,9 +308,9 @@ func TestPlainRunHasNoTable(t *testing.T) {
 	write(t, dir, jobs.AttemptID{Job: 1, N: 1}, "acc=1\n")
 	b := gridBoard(t, x, dir)
 	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}}); !tb.Plain {
-		t.Errorf("%+v", tb)
+		t.Errorf("without metrics: got %+v, want a plain table", tb)
 	}
 	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}, Metrics: []string{"acc"}}); tb.Plain || tb.Values[0][0] != "1" {
-		t.Errorf("%+v", tb)
+		t.Errorf("with the metric acc: got %+v, want its value 1", tb)
 	}
 }

@@ -172,7 +172,7 @@ func TestOrdersOfRows(t *testing.T) {
 		t.Errorf("places %+v", p.Jobs.Rows[6:8])
 	}
 	if p.Status != StatusStopped || p.Over == "" || p.Total != 12 || len(p.Hosts) != 3 {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v, want a stopped run with 12 jobs and 3 hosts", p)
 	}
 }
 
@@ -241,10 +241,10 @@ func TestATableIsReadOnly(t *testing.T) {
 	}
 	d := lookAt(t, b, Query{Focus: 2}).Detail
 	if len(d.Attempts) != 2 || d.Attempts[1].Result != "exit 137" || !strings.HasPrefix(d.Attempts[1].Out, "ws01:/far/attempts") || !d.Attempts[0].Charged {
-		t.Errorf("%+v", d.Attempts)
+		t.Errorf("attempts of job 2: got %+v, want 2, the last one with exit 137 and its place", d.Attempts)
 	}
 	if _, err := b.Read(t.Context(), Read{Attempt: d.Attempts[1].ID, File: jobs.FileErr}); err == nil || !strings.Contains(err.Error(), "ws01:/far/attempts/000/2.2.err") {
-		t.Errorf("%v", err)
+		t.Errorf("Read: got error %v, want one with the path on its host", err)
 	}
 	mine := jobs.AttemptID{Job: 8, N: 1} // on ws02, which shares the run directory
 	path := jobs.AttemptFile(b.run.Dir, mine, jobs.FileOut)

@@ -129,7 +129,7 @@ func TestKeysWorkWhileTheDiskHangs(t *testing.T) {
 		defer v.Close()
 		v.Connect(t.Context())
 		if p := lookAt(t, v, Query{}); p.Phases[Running] != 2 {
-			t.Fatalf("%v", p.Phases)
+			t.Fatalf("phases: got %v, want 2 running jobs", p.Phases)
 		}
 		free := make(chan struct{})
 		d.hang.Store(&free)

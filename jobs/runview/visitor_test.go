@@ -19,7 +19,7 @@ func TestCancelOfWhatStillWaits(t *testing.T) {
 			t.Errorf("%+v, %v", ans, p.Phases)
 		}
 		if ans = l.do(Action{Do: Cancel, Waiting: true, Jobs: jobs.One(1)}); ans.Done != 0 || ans.Left != 1 || ans.Text == "" {
-			t.Errorf("%+v", ans)
+			t.Errorf("Cancel of what waits: got %+v, want job 1 left, with the reason", ans)
 		}
 	})
 }

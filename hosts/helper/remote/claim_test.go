@@ -189,7 +189,7 @@ func TestLaunchAndLease(t *testing.T) {
 		t.Errorf("refused with %+v", m)
 	}
 	if p := f.probed("1.1"); p.Answer != hosts.IsRunning && p.Answer != hosts.Buffered {
-		t.Errorf("%+v", p)
+		t.Errorf("Probe: got %+v, want it running or buffered", p)
 	}
 	f.answers("2.1", hosts.NeverStarted)
 	w.say(gate)

@@ -130,7 +130,7 @@ func TestPipeBlocksNoReader(t *testing.T) {
 	must(t, unix.Mkfifo(w.file("17.2", jobs.FileOut), 0o600))
 	f.send(&hosts.Read{ID: 5, Attempt: attemptID(t, "17.2"), File: jobs.FileOut, Limit: 100})
 	if m := await(f, func(*hosts.Chunk) bool { return true }); m.ID != 5 || m.Size != -1 || !strings.Contains(m.Why, "ordinary") {
-		t.Errorf("%+v", m)
+		t.Errorf("Read of a pipe: got %+v, want a refusal", m)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestDamageHidesNothing(t *testing.T) {
 		write(t, w.file("1.1", jobs.FileStatus), pair[0])
 		write(t, h.spool.path(dirDone, "1.1"), pair[1])
 		if p := h.settleFate(c.Attempt, pgroup{}); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
-			t.Errorf("%+v", p)
+			t.Errorf("settleFate: got %+v, want exit code 3", p)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestEveryByteOfClaim(t *testing.T) {
 			}
 		})
 		if p := h.settleFate(c.Attempt, pgroup{}); p.Answer != hosts.Dead {
-			t.Errorf("%+v", p)
+			t.Errorf("settleFate: got %+v, want Dead", p)
 		}
 		t.Logf("%d damaged claims", n)
 	}

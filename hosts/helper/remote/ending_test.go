@@ -158,7 +158,7 @@ func TestHelperWithoutMessagesExits(t *testing.T) {
 // TestLimitsOutsideOfTests checks the limits that the program uses outside of tests.
 func TestLimitsOutsideOfTests(t *testing.T) {
 	if defaultLimits.silence.Seconds() != 30 || defaultLimits.storeTimeout.Seconds() != 60 || defaultLimits.heartbeat.Seconds() != 3 {
-		t.Errorf("%+v", defaultLimits)
+		t.Errorf("got %+v, want 30 s of silence, 60 s to store, and a heartbeat every 3 s", defaultLimits)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestProgramInUse(t *testing.T) {
 }
 
 // stopIdleSupervisor runs the job 1.1 and stops its supervisor, which then has no job.
-func (f *far) stopIdleSupervisor() proc {
+func (f *helperProcess) stopIdleSupervisor() proc {
 	f.w.t.Helper()
 	f.launch(job("1.1", "echo $PPID"))
 	f.exit("1.1")

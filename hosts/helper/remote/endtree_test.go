@@ -280,6 +280,6 @@ func TestParentsComeBeforeChildren(t *testing.T) {
 	got := parentsFirst([]proc{{pid: 5, ppid: 4}, {pid: 9, ppid: 1}, {pid: 4, ppid: 3}, {pid: 3, ppid: 1}, {pid: 7, ppid: 8}, {pid: 8, ppid: 7}})
 	at := func(pid int) int { return slices.IndexFunc(got, func(p proc) bool { return p.pid == pid }) }
 	if len(got) != 6 || at(3) > at(4) || at(4) > at(5) {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want 6 processes, 3 before 4 before 5", got)
 	}
 }

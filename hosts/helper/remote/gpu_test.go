@@ -62,7 +62,7 @@ func TestGPUIsGivenToOneRun(t *testing.T) {
 
 	w.say(gate)
 	if o := f.exit("1.1"); o.LeftChildren != 1 {
-		t.Errorf("%+v", o)
+		t.Errorf("got outcome %+v, want one child left behind", o)
 	}
 	g.launch(gpuJob("3.1", "exit 4", 0, 1))
 	g.exits("3.1", 4)
@@ -221,7 +221,7 @@ func TestShareDirIsSticky(t *testing.T) {
 	f := w.start(o)
 	f.launch(gpuJob("1.1", "exit 0", 0))
 	if r := f.refused("1.1"); len(r.GPUs) != 0 || !strings.Contains(r.Why, "chmod +t") || !strings.Contains(r.Why, "share_dir") {
-		t.Errorf("%+v", r)
+		t.Errorf("got refusal %+v, want it to explain share_dir and the sticky bit", r)
 	}
 	must(t, os.Chmod(o.ShareDir, os.ModeSticky|0o777))
 	f.launch(gpuJob("2.1", "exit 6", 0))

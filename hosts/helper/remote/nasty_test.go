@@ -96,7 +96,7 @@ func TestNoProcessEscapesAKill(t *testing.T) {
 				case way == "forks when it is ended":
 					o = f.exit("1.1") // the job may exit in any way
 					if o.TimedOut == o.Stopped {
-						t.Errorf("%+v", o)
+						t.Errorf("got outcome %+v, want either a timeout or a stop", o)
 					}
 				default:
 					o = f.exit("1.1")
@@ -138,7 +138,7 @@ func TestForkBombsAreEnded(t *testing.T) {
 			w.receive(ready)
 			f.kill("1.1")
 			if o := f.exit("1.1"); !o.Stopped {
-				t.Errorf("%+v", o)
+				t.Errorf("got outcome %+v, want it stopped", o)
 			}
 			if left := w.alive(); len(left) > 0 {
 				t.Errorf("alive: %s", listProcs(left))

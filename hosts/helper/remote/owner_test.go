@@ -234,7 +234,7 @@ func TestWholeTreeIsSuspended(t *testing.T) {
 	w.suspend(false)
 	w.until("the tree goes on", pids, false)
 	if o := f.exit("1.1"); !o.TimedOut || o.Suspended < time.Second || o.Elapsed() < j.Timeout-time.Second/10 {
-		t.Errorf("%+v", o)
+		t.Errorf("got outcome %+v, want a timeout that does not count the time suspended", o)
 	}
 	await(f, func(b *hosts.Heartbeat) bool { return b.Owner.Who == "" && b.Suspended >= time.Second })
 }
@@ -284,7 +284,7 @@ func TestSuspendedJobCanBeKilled(t *testing.T) {
 	w.until("the job is suspended", pids, true)
 	f.kill("1.1")
 	if o := f.exit("1.1"); !o.Stopped || o.Exit != 3 {
-		t.Errorf("%+v", o)
+		t.Errorf("got outcome %+v, want it stopped with exit code 3", o)
 	}
 	if _, err := os.Stat(filepath.Join(w.runDir, "mark")); err != nil {
 		t.Error(err)

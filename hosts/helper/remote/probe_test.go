@@ -69,7 +69,7 @@ func TestLookForAnotherHost(t *testing.T) {
 		t.Errorf("ended: %+v", m.Jobs)
 	}
 	if !slices.Equal(m.Runs, ids[2:3]) || !slices.Equal(m.Never, ids[3:4]) || m.Heartbeat != "17 b" || m.Why != "" {
-		t.Errorf("%+v", m)
+		t.Errorf("got %+v, want the running and the never started attempts, and the heartbeat", m)
 	}
 	m = await(f, func(m *hosts.Inspected) bool { return m.Host == "melon3" })
 	if len(m.Jobs) != 1 || m.Jobs[0].Attempt != ids[1] || m.Heartbeat != "" {
@@ -246,7 +246,7 @@ func TestListOfNothingReadable(t *testing.T) {
 	write(t, attempts, "in the way")
 	f.send(&hosts.List{Epoch: 1})
 	if m := await(f, func(*hosts.Listed) bool { return true }); !m.Last || m.Why == "" || len(m.Jobs) > 0 {
-		t.Errorf("%+v", m)
+		t.Errorf("List of an unreadable directory: got %+v, want an empty last part with the reason", m)
 	}
 	must(t, os.Remove(attempts))
 }

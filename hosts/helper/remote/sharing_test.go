@@ -199,7 +199,7 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	f.exit("1.1")
 	f.exit("2.1")
 	if s := f.shares(1); s.Held > 3 || len(s.Users) != 2 {
-		t.Errorf("%+v", s)
+		t.Errorf("shares: got %+v, want at most 3 slots held, and 2 users", s)
 	}
 	f.endRun()
 	for _, m := range f.pending {
@@ -230,7 +230,7 @@ func TestClaimsAreBounded(t *testing.T) {
 	}
 	for _, c := range claims {
 		if c.Held != 3 {
-			t.Errorf("%+v", c)
+			t.Errorf("got claim %+v, want 3 slots held", c)
 		}
 	}
 }
