@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRangesAreExpanded checks the names that a pattern stands for, and the errors of patterns that stand for
-// none.
+// TestRangesAreExpanded checks the names that a pattern stands for, and the errors of patterns that
+// stand for none.
 func TestRangesAreExpanded(t *testing.T) {
 	for _, c := range []struct{ pattern, want, wantErr string }{
 		{"melon4", "melon4", ""},

@@ -10,8 +10,8 @@ import (
 )
 
 // nap sleeps as long as a "laptop" does: several times the lost_after of the labs here. In the
-// complete form, helpers leave meanwhile. The passing time is itself the injected fault, and no event
-// can stand for it: what sleeps does nothing.
+// complete form, helpers leave meanwhile. The passing time is itself the injected fault, and no
+// event can stand for it: what sleeps does nothing.
 func nap() { time.Sleep(polltest.Scale(22*time.Second, 22*time.Second, 45*time.Second)) }
 
 // TestSleepingDispatcher stops the dispatcher for much longer than lost_after and then continues

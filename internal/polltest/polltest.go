@@ -1,7 +1,7 @@
 // Package polltest waits in tests for conditions that send no event: a file that another process
 // writes, a process that is not our child, the far end of a socket. For the goroutines of a test
-// itself, use channels or a bubble of testing/synctest. It also has what most tests need: Must, Long,
-// and Scale. The package is for tests only.
+// itself, use channels or a bubble of testing/synctest. It also has what most tests need: Must,
+// Long, and Scale. The package is for tests only.
 package polltest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The pause between two checks grows and is at least as long as a check. A condition that holds soon
-// is noticed soon, and one that takes long costs little, even if each check starts a process.
+// The pause between two checks grows and is at least as long as a check. A condition that holds
+// soon is noticed soon, and one that takes long costs little, even if each check starts a process.
 const (
 	firstPause = time.Millisecond
 	maxPause   = 20 * time.Millisecond

@@ -188,8 +188,8 @@ func (c *Metric) parseRE(rest string) error {
 func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 60)) }
 
 // nameFor returns the name of a metric's file for one job. {id} is replaced by the job's number,
-// {attempt} by the attempt (17.2), {run} by the run directory, and [C] by the value of the parameter
-// C. Names of unknown parameters stay as they are.
+// {attempt} by the attempt (17.2), {run} by the run directory, and [C] by the value of the
+// parameter C. Names of unknown parameters stay as they are.
 func nameFor(file string, id jobs.AttemptID, runDir string, params []jobs.Param) string {
 	pairs := []string{"{id}", strconv.Itoa(int(id.Job)), "{attempt}", id.String(), "{run}", runDir}
 	for _, p := range params {

@@ -1,6 +1,6 @@
-// Package disktest is a rundir.Disk whose n-th operation fails with a chosen error or a short write.
-// NewRun and Elsewhere prepare run directories. It is only for tests. Package memdisk simulates losses
-// of power.
+// Package disktest is a rundir.Disk whose n-th operation fails with a chosen error or a short
+// write. NewRun and Elsewhere prepare run directories. It is only for tests. Package memdisk
+// simulates losses of power.
 package disktest
 
 import (
