@@ -45,8 +45,8 @@ type Options struct {
 	Cancel     func()        // called before all jobs are canceled
 	OnContinue func()        // called before a person ends a pause or a drain
 	DrainText  func() string // describes what a drain waits for
-	// No jobs are started, and submitted ones wait for the next dispatcher.
-	IsEndOnly        func() bool
+	// Jobs that are submitted wait for the next dispatcher.
+	LeavesSubmits    func() bool
 	EndInput         func()             // called when a person requests end-input
 	MakeDirsAbsolute func([]*jobs.Spec) // makes the directories of submitted jobs absolute
 
@@ -149,7 +149,7 @@ func (b *Inbox) Request(ctx context.Context, name string, body json.RawMessage) 
 	if answered, _ := b.Dispatcher.Answered(name); answered {
 		return nil
 	}
-	if q.Do == rundir.DoSubmit && b.IsEndOnly() {
+	if q.Do == rundir.DoSubmit && b.LeavesSubmits() {
 		return fmt.Errorf("%w: it starts no jobs", socket.ErrNotTaken)
 	}
 	if err := b.awaitJobs(ctx, q); err != nil {

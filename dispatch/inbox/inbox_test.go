@@ -69,7 +69,7 @@ func newStage(t *testing.T) *stage {
 		s.messages = append(s.messages, text())
 	},
 		IsCanceled: func() bool { return false }, Cancel: s.recordCall("cancel"), OnContinue: s.recordCall("continue"),
-		DrainText: func() string { return "draining" }, IsEndOnly: func() bool { return false }, MakeDirsAbsolute: func([]*jobs.Spec) {}})
+		DrainText: func() string { return "draining" }, LeavesSubmits: func() bool { return false }, MakeDirsAbsolute: func([]*jobs.Spec) {}})
 	return s
 }
 

@@ -40,7 +40,7 @@ func FindStored(t *jobs.Table, waiting []*jobs.Spec) map[string]Stored {
 // submit adds the jobs of a request to the run, each once. It returns false if that is to be tried
 // again.
 func (b *Inbox) submit(name string, q *rundir.Request) bool {
-	if b.IsEndOnly() {
+	if b.LeavesSubmits() {
 		return true // it waits for the next dispatcher
 	}
 	refuse := func(why string) bool {

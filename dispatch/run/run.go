@@ -279,7 +279,8 @@ func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
 			r.isCanceled.Store(true)
 			r.endInput()
 		},
-		IsEndOnly: func() bool { return r.opts.EndOnly },
+		// A cancel of the whole run also cancels the jobs of requests that wait.
+		LeavesSubmits: func() bool { return r.opts.EndOnly && r.opts.StopWhen != nil },
 		EndInput: func() {
 			if r.CloseInput(); r.opts.Lines == nil { // otherwise there may be more to read
 				_ = r.dir.WriteInput(rundir.Input{State: rundir.InputDone}) // the feeder retries

@@ -64,10 +64,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 	if err != nil {
 		return err
 	}
-	waiting, _, err := run.RequestNames()
-	if err != nil {
-		return err
-	}
+	waiting := a.waitingRequests(run, table)
 	ids, err := a.selectJobs(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !some || !st.Terminal() })
 	if err != nil {
 		return err
@@ -84,7 +81,11 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " have finished")
 		return nil
 	}
-	if err := a.confirm(opt.yes, "cancel", "end "+what+" of "+text.Line(run.Name())); err != nil {
+	what = "end " + what + " of " + text.Line(run.Name())
+	if n := len(waiting); n > 0 && !some {
+		what += ", and the jobs of " + jobs.Plural(n, "waiting request")
+	}
+	if err := a.confirm(opt.yes, "cancel", what); err != nil {
 		return err
 	}
 	owner, err := journal.ReadOwner(run)

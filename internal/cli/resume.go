@@ -123,7 +123,7 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 		a.warn("%v", err)
 	}
 	session := a.newDispatchSession(flags, inv, env)
-	session.startLine = resumedLine(owned, a.numRequests(runDir, owned.Table))
+	session.startLine = resumedLine(owned, len(a.waitingRequests(runDir, owned.Table)))
 	session.opts.Input = had
 	a.setRemainingJobs(&session.opts, runDir, owned.NumFromSource())
 	switch {

@@ -65,7 +65,7 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 		if err != nil || plainTerminal() {
 			return a.runRunsList(defaultLimit)
 		}
-		rows, older := runRows(list, defaultLimit)
+		rows, older := a.runRows(list, defaultLimit)
 		footer := "enter attach  r resume  p prune  q leave   dcs-tui --help lists the commands"
 		if older > 0 {
 			footer = fmt.Sprintf("and %d older  %s", older, footer)
@@ -102,7 +102,7 @@ func (a *app) runRunsList(limit int) error {
 		a.con.Line("there are no runs in ./" + rundir.Base)
 		return nil
 	}
-	rows, older := runRows(runs, limit)
+	rows, older := a.runRows(runs, limit)
 	for _, row := range rows {
 		if _, err := fmt.Fprintln(a.stdout, row); err != nil {
 			return err
@@ -115,7 +115,7 @@ func (a *app) runRunsList(limit int) error {
 }
 
 // runRows returns the header and a row for each run, and the number of runs beyond the limit.
-func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
+func (a *app) runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 	if limit > 0 && len(runs) > limit {
 		runs, older = runs[:limit], len(runs)-limit
 	}
@@ -129,6 +129,9 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 			}
 			if table, rerr := replayTable(run); rerr == nil {
 				counts = runview.Counts(table, dispatched != "")
+				if n := len(a.waitingRequests(run, table)); n > 0 && dispatched == "" {
+					counts += ", " + jobs.Plural(n, "request") + " for the next resume"
+				}
 				if had, herr := run.ReadInput(); herr == nil && had.Cut() {
 					counts += ", input not read to its end"
 				}

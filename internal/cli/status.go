@@ -101,22 +101,18 @@ func (a *app) updateState(state *runState, see ...func(*jobs.Record)) error {
 	if state.Input, err = state.Run.ReadInput(); err != nil {
 		a.warn("%v", err)
 	}
-	state.Requests = a.numRequests(state.Run, state.Table)
+	state.Requests = len(a.waitingRequests(state.Run, state.Table))
 	return nil
 }
 
-// numRequests returns the number of requests that wait in the run directory.
-func (a *app) numRequests(run *rundir.Run, table *jobs.Table) (n int) {
+// waitingRequests returns the names of the requests that wait in the run directory.
+func (a *app) waitingRequests(run *rundir.Run, table *jobs.Table) []string {
 	names, _, err := run.RequestNames()
 	if err != nil {
 		a.warn("%v", err)
 	}
-	for _, name := range names {
-		if !table.Requests[name] { // otherwise it has been carried out, and only the file has to be removed
-			n++
-		}
-	}
-	return n
+	// The file of a request that has been carried out only has to be removed.
+	return slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
 }
 
 // replayTable replays the whole journal of a run. The table also has the jobs that are stored and

@@ -84,6 +84,9 @@ func (a *app) runSubmit(flags *submitFlags, args []string) error {
 	case flags.wait:
 		return a.runCommand(flags, run, files)
 	}
+	if err := checkNotCanceled(run); err != nil {
+		return err
+	}
 	batch := new(grid.Batch)
 	if len(files) > 0 {
 		if batch, err = a.readBatch(gridFlagsOf(run), files, flags.queue == ""); err != nil {
@@ -121,6 +124,21 @@ func (a *app) runSubmit(flags *submitFlags, args []string) error {
 		a.con.Line("no more jobs come to " + text.Line(sent.run.Name()) + ": it ends with its last job")
 	}
 	return nil
+}
+
+// checkNotCanceled returns an error if nobody dispatches the run and it was canceled as a whole. A
+// dispatcher refuses jobs itself.
+func checkNotCanceled(run *rundir.Run) error {
+	owner, err := journal.ReadOwner(run)
+	if err != nil || owner.Liveness() != journal.Dead {
+		return err
+	}
+	table, err := replayTable(run)
+	if err == nil && table.CanceledAll {
+		err = text.Errorf("the run %s was canceled and accepts no jobs", text.Line(run.Name())).
+			WithAdvice("dcs-tui run starts another run; dcs-tui requeue %s JOBS continues this one", refTo(run))
+	}
+	return err
 }
 
 // gridFlagsOf returns flags to read templates as when the run was created: for its shell and in its

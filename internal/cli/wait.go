@@ -55,9 +55,12 @@ func (a *app) reportUndispatched(dir *rundir.Run, table *jobs.Table) error {
 	if err != nil {
 		a.warn("%v", err)
 	}
-	state := run.StateOf(how, table.Judged(), table.CanceledAll, input.Cut())
+	state, left := run.StateOf(how, table.Judged(), table.CanceledAll, input.Cut()), "jobs are left: "+runview.Counts(table, false)
+	if n := len(a.waitingRequests(dir, table)); n > 0 && state != run.Stopped {
+		state, left = run.Stopped, jobs.Plural(n, "request")+" "+jobs.Verb(n, "waits", "wait")
+	}
 	if a.exitCode = exitCode(state); state == run.Stopped || state == run.NoHosts {
-		a.con.Line("nobody dispatches the run, and jobs are left: " + runview.Counts(table, false))
+		a.con.Line("nobody dispatches the run, and " + left)
 		a.con.Line("  dcs-tui resume " + refTo(dir) + "  continues it")
 	}
 	return nil

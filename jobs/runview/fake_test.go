@@ -123,7 +123,7 @@ func (l *lab) start(names ...string) {
 	must(l.t, err)
 	l.d, l.journal, l.over = d, j, make(chan struct{})
 	in := inbox.New(inbox.Options{Run: l.run, Dispatcher: d, Print: func(func() string) {}, IsCanceled: func() bool { return false }, Cancel: func() {},
-		OnContinue: func() {}, DrainText: func() string { return "" }, IsEndOnly: func() bool { return false }, MakeDirsAbsolute: func([]*jobs.Spec) {}})
+		OnContinue: func() {}, DrainText: func() string { return "" }, LeavesSubmits: func() bool { return false }, MakeDirsAbsolute: func([]*jobs.Spec) {}})
 	in.TakeWaiting()
 	l.conn = &fakeConn{d: d, in: in, ended: make(chan struct{}), followers: map[*caller]bool{}}
 	l.pub = publish.Start(publish.Options{Run: l.run, Token: j.Token(), Dispatcher: d, Journal: j, Socket: l.conn})
