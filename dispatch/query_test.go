@@ -100,7 +100,7 @@ func TestReadsAreBounded(t *testing.T) {
 			w.Say(&hosts.Chunk{ID: n, Size: 5, Bulk: []byte("hello")})
 		}
 		if data, _, err := r.d.Output(t.Context(), id, jobs.FileOut, 0, 100); err != nil || string(data) != "hello" {
-			t.Errorf("%q, %v", data, err)
+			t.Errorf("Output: got %q, %v; want \"hello\"", data, err)
 		}
 		r.d.Close()
 		r.hosts.wg.Wait()

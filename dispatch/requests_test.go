@@ -24,7 +24,7 @@ func TestRequestsWaitForTheNextDispatcher(t *testing.T) {
 		r.stop()
 		r.hosts.forget()
 		if got := fmt.Sprint(r.replayed().Hosts); got != "map[a:{1 0} b:{2 2}]" {
-			t.Error(got)
+			t.Errorf("got hosts %q after the replay, want map[a:{1 0} b:{2 2}]", got)
 		}
 	})
 }

@@ -66,7 +66,7 @@ func TestSuccessWaitsForFiles(t *testing.T) {
 		r.drain()
 		time.Sleep(time.Second)
 		if b, err := os.ReadFile(file); err != nil || string(b) != "made" {
-			t.Errorf("%q, %v", b, err)
+			t.Errorf("the file: got %q, %v; want \"made\"", b, err)
 		}
 		if got := r.d.Snapshot().Counts[jobs.Succeeded]; got != 1 {
 			t.Errorf("%d jobs have succeeded", got)
@@ -90,7 +90,7 @@ func TestFileThatIsGone(t *testing.T) {
 		r.start(&jobs.Table{}, "a").submit(1)
 		res, err := r.d.Next(t.Context())
 		if err != nil || res.State != jobs.Failed || res.Outcome == nil || !res.Outcome.Unreturned || !strings.Contains(res.Outcome.Error, "it was removed") {
-			t.Errorf("%+v, %v", res, err)
+			t.Errorf("got %+v, %v; want a failure because the file was removed", res, err)
 		}
 		if _, err := os.Stat(file); err == nil {
 			t.Error("there is a file all the same")
@@ -109,7 +109,7 @@ func TestKillEndsTheReturn(t *testing.T) {
 		r.d.Do(sched.Cancel{Jobs: []jobs.ID{1}})
 		res, err := r.d.Next(t.Context())
 		if err != nil || res.State != jobs.Canceled {
-			t.Errorf("%+v, %v", res, err)
+			t.Errorf("got %+v, %v; want it canceled", res, err)
 		}
 		if _, err := os.Stat(file); err == nil {
 			t.Error("a canceled job has returned a file")

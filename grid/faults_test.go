@@ -243,7 +243,7 @@ func TestErrorsAreReportedTogether(t *testing.T) {
 		at = append(at, strings.Join(strings.Split(l, ":")[1:3], ":"))
 	}
 	if got := strings.Join(at, " "); got != "1:3 1:7 2:7 3:5 4:1" {
-		t.Errorf("%s\n%v", got, err)
+		t.Errorf("places of the errors: got %s of\n%v", got, err)
 	}
 	var fault *jobs.ParseError
 	if !errors.As(err, &fault) || fault.Line != 1 || fault.Column != 3 {
@@ -261,7 +261,7 @@ func TestErrorsAreReportedTogether(t *testing.T) {
 	}
 	// A value's control characters do not reach the terminal.
 	if _, err := Parse(strings.NewReader("a\n[x\x1b[2J] 1\n"), "t.txt"); strings.Contains(err.Error(), "\x1b") {
-		t.Errorf("%q", err)
+		t.Errorf("got error %q, want no control characters", err)
 	}
 }
 

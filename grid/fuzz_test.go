@@ -61,7 +61,7 @@ func FuzzTemplate(f *testing.F) {
 		}
 		for _, w := range tmpl.Warnings {
 			if s := w.Error(); !strings.HasPrefix(s, "f:") || strings.Contains(s, "\n") || w.Line < 1 {
-				t.Fatalf("%q", s)
+				t.Fatalf("got warning %q, want one line with a place", s)
 			}
 		}
 		if s := tmpl.Search; s != nil && s.Learns() {
@@ -95,12 +95,12 @@ func FuzzTemplate(f *testing.F) {
 		}
 		again, err := c.Parse(context.Background(), strings.NewReader(tmpl.Text()), "f")
 		if err != nil {
-			t.Fatalf("%v\n%s", err, tmpl.Text())
+			t.Fatalf("Parse of its own text: %v\n%s", err, tmpl.Text())
 		}
 		i := 0
 		for s := range again.Jobs() {
 			if !reflect.DeepEqual(s, first[i]) {
-				t.Fatalf("%q\n%q", s.Command, first[i].Command)
+				t.Fatalf("the job from its own text: got %q, want\n%q", s.Command, first[i].Command)
 			}
 			if i++; i == len(first) {
 				break

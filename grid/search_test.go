@@ -118,7 +118,7 @@ echo ended >> log
 	past := []search.Trial{{At: []float64{0.25, 0.25}, State: search.Done, Value: -4}, {At: []float64{0.5, 0.75}}, {State: search.Failed}}
 	at, err := o.Propose(ctx, past)
 	if err != nil || at[0] != 0.625 || at[1] != 0.75 {
-		t.Fatalf("%v, %v", at, err)
+		t.Fatalf("Propose: got %v, %v; want [0.625 0.75]", at, err)
 	}
 	past = append(past, search.Trial{At: at})
 	past[1].State = search.Failed

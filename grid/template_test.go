@@ -170,7 +170,7 @@ func TestDCSLinesWorkAsInJobsFiles(t *testing.T) {
 	specs := specsOf(t, parse(t, "#DCS default tries=2 tags=x\n#DCS name='run [C]' timeout=2h\na [C]\nb [C]\n[C] 1 2\n"))
 	a, b := specs[0], specs[1]
 	if a.Name != "run 1" || specs[2].Name != "run 2" || b.Name != "b C=1" || a.Timeout.Hours() != 2 || a.Tries != 2 || b.Timeout != 0 || b.Tries != 2 {
-		t.Errorf("%+v %+v, %+v %+v", a, a.Options, b, b.Options)
+		t.Errorf("got %+v %+v and %+v %+v, want the names and options of the template", a, a.Options, b, b.Options)
 	}
 	if a.Options != specs[2].Options || b.Options != specs[3].Options {
 		t.Error("equal options are not shared")

@@ -84,7 +84,7 @@ func TestInventoryChangesAreGrouped(t *testing.T) {
 		now = append(now, h)
 	}
 	if got := Changes(lab(20, 4), now); !strings.HasSuffix(got, "; 16 other hosts changed") || len(got) > 200 {
-		t.Errorf("%q", got)
+		t.Errorf("Changes: got %q, want at most 200 bytes that count the others", got)
 	}
 }
 

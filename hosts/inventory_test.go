@@ -235,7 +235,7 @@ func TestOnlyInventoryFilesAreLoaded(t *testing.T) {
 	file := writeFile(t, filepath.Join(t.TempDir(), "h.toml"), "[[host]]\r\nname = 'a'\r\nport = 2222\r\n")
 	inv, _, err := Load(file)
 	if err != nil || inv.File != file || inv.Hosts[0].Port != 2222 || inv.Hosts[0].File != file {
-		t.Errorf("%+v, %v", inv, err)
+		t.Errorf("Load: got %+v, %v; want the host with its port and file", inv, err)
 	}
 	if _, _, err := Load(filepath.Dir(file)); err == nil || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("a directory: %v", err)
@@ -268,7 +268,7 @@ func TestLoadFromAPipe(t *testing.T) {
 	w.Close()
 	inv, _, err := Load(fmt.Sprintf("/dev/fd/%d", r.Fd()))
 	if err != nil || len(inv.Hosts) != 1 || inv.Text != text {
-		t.Errorf("%+v, %v", inv, err)
+		t.Errorf("Load of a pipe: got %+v, %v; want its host and text", inv, err)
 	}
 }
 
@@ -287,7 +287,7 @@ func TestExampleFileDocumentsEveryKey(t *testing.T) {
 	}{{text, 4}, {commented.ReplaceAll(text, []byte("$1")), 21}} {
 		inv, warnings, err := Parse(c.text, file)
 		if err != nil || len(warnings) > 0 || len(inv.Hosts) != c.hosts {
-			t.Fatalf("%v %v %v", inv, err, warnings)
+			t.Fatalf("Parse: got %v, %v, warnings %v; want %d hosts", inv, err, warnings, c.hosts)
 		}
 	}
 	for _, k := range inventoryKeys {

@@ -93,7 +93,7 @@ func TestChangeIsApplied(t *testing.T) {
 	}
 	want := &jobs.Spec{ID: 7, Command: "a", Options: &jobs.Options{Queue: "q", Timeout: time.Hour, Tags: []string{"a", "b"}, After: []jobs.ID{1}}}
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v %+v", got, got.Options)
+		t.Errorf("Apply: got %+v %+v, want only the changes of c", got, got.Options)
 	}
 	if s.Tries != 2 || s.Name != "n" || s.Tags[0] != "x" {
 		t.Errorf("the old one was changed: %+v", s)

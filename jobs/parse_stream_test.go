@@ -87,7 +87,7 @@ func TestStreamThatBreaks(t *testing.T) {
 	broken := errors.New("broken")
 	said, end := say(t, io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(broken)))
 	if len(said) != 1 || !errors.Is(end, broken) {
-		t.Errorf("%q, %v", said, end)
+		t.Errorf("got %q, %v; want one job and then the reader's error", said, end)
 	}
 }
 

@@ -153,7 +153,7 @@ func TestValuesOfGPUsAndTokens(t *testing.T) {
 func TestParseQueuePriority(t *testing.T) {
 	s := parseText(t, "#DCS default queue_priority=-1\na\n#DCS queue_priority=0\nb\n#DCS queue_priority=\nc\n")
 	if p, q := s[0].QueuePriority, s[1].QueuePriority; p == nil || *p != -1 || q == nil || *q != 0 || s[2].QueuePriority != nil {
-		t.Errorf("%v, %v, %v", p, q, s[2].QueuePriority)
+		t.Errorf("queue_priority: got %v, %v, %v; want -1, 0, none", p, q, s[2].QueuePriority)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestParseQueuePriority(t *testing.T) {
 func TestParseDefaultBetween(t *testing.T) {
 	s := parseText(t, "#DCS tries=1\n#DCS default tries=2 slots=3\na\nb\n")
 	if s[0].Tries != 1 || s[0].Slots != 3 || s[1].Tries != 2 {
-		t.Errorf("%+v %+v", s[0].Options, s[1].Options)
+		t.Errorf("options: got %+v, %+v; want 1 try and 3 slots, then 2 tries", s[0].Options, s[1].Options)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestParseSharesOptions(t *testing.T) {
 func TestIDsContinueFromTheFirst(t *testing.T) {
 	s, err := Parse(strings.NewReader("#DCS after=40,1-2\na\n"), "-", false, 41)
 	if err != nil || s[0].ID != 41 || !reflect.DeepEqual(s[0].After, []ID{40, 1, 2}) {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("Parse: got %+v, %v; want job 41 after 40, 1, and 2", s, err)
 	}
 }
 
@@ -301,7 +301,7 @@ func TestScannerReturnsJobsAsTheyArrive(t *testing.T) {
 		go func() { _, err := fmt.Fprintf(w, "#DCS tries=%d\necho %d\n", i, i); written <- err }()
 		spec, err := s.Next()
 		if err != nil || spec.Tries != i || spec.ID != ID(i) || spec.Command != fmt.Sprint("echo ", i) {
-			t.Fatalf("%+v, %v", spec, err)
+			t.Fatalf("Next: got %+v, %v; want the next job with its tries", spec, err)
 		}
 		if err := <-written; err != nil {
 			t.Fatal(err)
@@ -310,7 +310,7 @@ func TestScannerReturnsJobsAsTheyArrive(t *testing.T) {
 	go func() { _, _ = io.WriteString(w, "#DCS tries=x\necho 4\n"); w.Close() }()
 	for range 2 {
 		if spec, err := s.Next(); err == nil || err == io.EOF || !strings.Contains(err.Error(), "-:7: tries") {
-			t.Fatalf("%+v, %v", spec, err)
+			t.Fatalf("Next: got %+v, %v; want the error of line 7 each time", spec, err)
 		}
 	}
 	r.Close()
@@ -336,7 +336,7 @@ func TestScannerReadsSingleBytes(t *testing.T) {
 	text := "#DCS name=x\n a \\\r\n b\r\n\n#c\nd"
 	s, err := Parse(iotest.OneByteReader(strings.NewReader(text)), "j.txt", false, 1)
 	if err != nil || !reflect.DeepEqual(s, parseText(t, text)) {
-		t.Fatalf("%+v, %v", s, err)
+		t.Fatalf("Parse: got %+v, %v; want the same jobs as from one text", s, err)
 	}
 }
 
@@ -440,7 +440,7 @@ func FuzzParse(f *testing.F) {
 		stored, err := decodeSpecs(file)
 		again := stored.Specs
 		if err != nil || !reflect.DeepEqual(specs, again) {
-			t.Fatalf("%v\n%s", err, file)
+			t.Fatalf("read back: got error %v or other jobs from\n%s", err, file)
 		}
 	})
 }
@@ -464,6 +464,6 @@ func TestFirstCommandOfTheREADMEWorks(t *testing.T) {
 		cmd.Env = append(cmd.Env, e.Name+"="+e.Value)
 	}
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "pi=3.14159265359") {
-		t.Errorf("%q, %v", out, err)
+		t.Errorf("the script: got %q, %v; want pi", out, err)
 	}
 }

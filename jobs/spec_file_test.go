@@ -87,7 +87,7 @@ func TestSpecsRoundTrip(t *testing.T) {
 	}
 	if !reflect.DeepEqual(in, out) {
 		for i := range out {
-			t.Errorf("%+v %+v", out[i], out[i].Options)
+			t.Errorf("read back: %+v %+v", out[i], out[i].Options)
 		}
 		t.Fatal("the specs changed")
 	}
@@ -214,7 +214,7 @@ func FuzzSpecRoundTrip(f *testing.F) {
 		stored, err := decodeSpecs(append([]byte(SpecsHeader(0)), line...))
 		out := stored.Specs
 		if err != nil || len(out) != 1 || !reflect.DeepEqual(in, out[0]) {
-			t.Fatalf("%v\n%+v %+v\n%q", err, in, in.Options, line)
+			t.Fatalf("read back: got error %v\n%+v %+v, want it unchanged, from\n%q", err, in, in.Options, line)
 		}
 	})
 }

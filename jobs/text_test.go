@@ -128,7 +128,7 @@ func TestSignalNamesAndNumbersAgree(t *testing.T) {
 	for name, n := range map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGUSR2": syscall.SIGUSR2,
 		"SIGCHLD": syscall.SIGCHLD, "SIGXCPU": syscall.SIGXCPU, "SIGSYS": syscall.SIGSYS, "SIG34": 34, "": 0} {
 		if SignalName(int(n)) != name || SignalNumber(name) != int(n) {
-			t.Errorf("%q, %d", name, n)
+			t.Errorf("the name and the number do not match: %q, %d", name, n)
 		}
 	}
 	for _, s := range []string{"KILL", "sigkill", "SIG9", "SIG065", "SIG65", "SIG0", "SIG", "SIG-1", "SIG+40"} {
@@ -149,6 +149,6 @@ func TestRelativeCwdKeepsOptionsShared(t *testing.T) {
 		r.Resolve(s)
 	}
 	if a.Cwd != "/home/me/sub" || a.Queue != "q" || a.Options != b.Options || shared.Cwd != "sub" || c.Options != absolute || d.Options != NoOptions || e.Options != nil {
-		t.Errorf("%+v %+v %+v", a.Options, c.Options, shared)
+		t.Errorf("options: got %+v, %+v; the shared ones are now %+v", a.Options, c.Options, shared)
 	}
 }

@@ -143,7 +143,7 @@ func TestMatchesAreMarked(t *testing.T) {
 	s := showOutput(t, &fakeFile{data: []byte("say Loss, loss and LOSS\n")}, 80, 24)
 	s.search("loss")
 	if l := s.p.draw(s.model, 80, 5, true)[0]; strings.Count(l, "\x1b[7m") != 3 {
-		t.Errorf("%q", l)
+		t.Errorf("got %q, want 3 marks", l)
 	}
 	for _, c := range []struct {
 		find, in string

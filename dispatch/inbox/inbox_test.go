@@ -207,7 +207,7 @@ func TestRequestOnAFullDisk(t *testing.T) {
 		s.journal.Fail(nil)
 		s.wait(time.Minute)
 		if err := errors.Join(<-answer, <-answer); err != nil || s.answer(name1) != "1 done, 0 left " {
-			t.Errorf("%v, %q", err, s.answer(name1))
+			t.Errorf("got error %v, answer %q; want 1 job done", err, s.answer(name1))
 		}
 		if err := s.request(oldName, &rundir.Request{Do: rundir.DoCancel, All: true}); err != nil {
 			t.Errorf("what an earlier dispatcher answered: %v", err)
@@ -258,7 +258,7 @@ func TestEarlyRequestThroughTheSocket(t *testing.T) {
 		}
 		must(t, s.Dispatcher.Submit(jobstest.Specs(1), false))
 		if err := <-answer; err != nil || s.answer(name1) != "2 done, 0 left " {
-			t.Errorf("%v, %s", err, s.answer(name1))
+			t.Errorf("got error %v, answer %s; want 2 jobs done", err, s.answer(name1))
 		}
 		if err := s.request(name2, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.One(99)}); err != nil || s.answer(name2) != "0 done, 0 left " {
 			t.Errorf("a job that never comes: %v, %s", err, s.answer(name2))

@@ -44,6 +44,6 @@ func TestHostDirsDoNotHang(t *testing.T) {
 	close(disk.free)
 	<-done
 	if got := run.HostDirs(); len(got) != 1 || got["ws02"] != "ws02:/own" {
-		t.Errorf("%q", got)
+		t.Errorf("HostDirs: got %q, want only that of ws02", got)
 	}
 }

@@ -31,7 +31,7 @@ func TestHostLogsDoNotWait(t *testing.T) {
 	l.Close()
 	b, err := os.ReadFile(path("a"))
 	if text := string(b); err != nil || strings.Count(text, "\n") != 8 || strings.Count(text, "first") != 4 || strings.Contains(text, "after") {
-		t.Errorf("%v\n%s", err, text)
+		t.Errorf("the log: want 4 lines of each kind, got error %v and\n%s", err, text)
 	}
 
 	must(t, syscall.Mkfifo(path("hung"), 0o600))

@@ -45,6 +45,6 @@ func TestJobLogWaits(t *testing.T) {
 	}
 	b, err := os.ReadFile(real)
 	if err != nil || !strings.HasPrefix(string(b), results.JobLogHeader) || strings.Count(string(b), "\n") != 4 {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("the job log: got %q, %v; want the header and 3 lines", b, err)
 	}
 }

@@ -42,7 +42,7 @@ func TestFoundAfterDamage(t *testing.T) {
 	o := &Owned{Run: run, Table: table}
 	found, err := o.foundAttempts()
 	if err != nil || len(found) != 2 || found[0].Attempt.String() != "1.2" || found[1].Attempt.String() != "2.1" {
-		t.Errorf("%+v, %v", found, err)
+		t.Errorf("foundAttempts: got %+v, %v; want 1.2 and 2.1", found, err)
 	}
 	table.Damaged = false
 	if found, _ := o.foundAttempts(); len(found) != 1 || found[0].Attempt.String() != "2.1" {

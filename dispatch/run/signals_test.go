@@ -117,7 +117,7 @@ func TestCtrlCDrainsAgainAfterContinue(t *testing.T) {
 	second := <-h.requests
 	signals <- syscall.SIGINT
 	if third := <-h.requests; first.action != actDrain || second.action != actDrain || third.action != actStop {
-		t.Errorf("%v, %v, %v", first, second, third)
+		t.Errorf("actions: got %v, %v, %v; want drain, drain, stop", first, second, third)
 	}
 	close(signals)
 }

@@ -27,7 +27,7 @@ func TestEditChangesAQueuedJob(t *testing.T) {
 	s.started("a", "1.1")
 	s.edit(jobs.Change{Command: new("new"), Timeout: new(time.Hour)}, 1, 2, 99)
 	if s.job(1).Spec.Command != "true" || s.job(2).Spec.Command != "new" || s.job(2).Round != 1 {
-		t.Errorf("%+v %+v", s.job(1).Spec, s.job(2).Spec)
+		t.Errorf("got %+v and %+v, want only job 2 changed", s.job(1).Spec, s.job(2).Spec)
 	}
 	o := s.ended("a", "1.1", exit1)
 	want(t, "the changed one", launchedTexts(o)[:8], "2.1 new;")
@@ -153,6 +153,6 @@ func TestEditAfterDamage(t *testing.T) {
 	s.up("a")
 	s.reportList("a", "1.1", hosts.IsRunning, nil, true)
 	if a, b := s.job(1).Spec.Command, s.job(2).Spec.Command; a != "true" || b != "new" || !s.c.table.Requests["r"] {
-		t.Errorf("%s, %s", a, b)
+		t.Errorf("commands: got %s and %s, want true and new", a, b)
 	}
 }

@@ -154,7 +154,7 @@ func TestSkippedRunsAgain(t *testing.T) {
 			s.step(Requeue{ids})
 			s.wantState(1, jobs.Running)
 			if s.job(2).State.Terminal() || s.job(3).State.Terminal() {
-				t.Errorf("%s, %s", s.job(2).State, s.job(3).State)
+				t.Errorf("jobs 2 and 3: got %s and %s, want neither ended", s.job(2).State, s.job(3).State)
 			}
 		})
 	}

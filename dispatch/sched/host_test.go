@@ -44,7 +44,7 @@ func TestReasonWhyNoHostAcceptsJobs(t *testing.T) {
 	s.step(HostDown{"b", &hosts.Error{Host: "b", Class: hosts.HostKey, Err: errors.New("its key has changed")}})
 	want(t, "stuck", s.c.WhyStuck(), "b is disabled (its key has changed); a is draining ("+whyDraining+")")
 	if why := s.c.Why(s.now(), 3); !strings.Contains(why, "none of the 2 hosts that can run it takes jobs") || strings.Contains(why, "(draining)") {
-		t.Error(why)
+		t.Errorf("Why: got %q, want the number of hosts without their states", why)
 	}
 	want(t, "reason", s.c.Hosts()[1].Reason, "its key has changed")
 	s.step(Pause{true})

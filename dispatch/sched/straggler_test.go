@@ -66,7 +66,7 @@ func TestUsersEstimateDecidesWhoIsLate(t *testing.T) {
 	s.submit(true, q, q, q, q, q, q, jobs.NoOptions)
 	s.endAllAfter("a", 5, 7*time.Second)
 	if a, b, c := s.c.Estimate(6), s.c.Estimate(7), s.c.Estimate(99); a != 7*time.Second || b != 0 || c != 0 {
-		t.Errorf("%s, %s, %s", a, b, c)
+		t.Errorf("estimates: got %s, %s, %s; want 7s and twice none", a, b, c)
 	}
 }
 

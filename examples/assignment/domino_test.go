@@ -52,7 +52,7 @@ func TestHarderSettingsAreSkipped(t *testing.T) {
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../..", ".")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	template := filepath.Join(dir, "small.txt")
 	if err := os.WriteFile(template, fmt.Appendf(nil, smaller, filepath.Join(dir, "assignment")), 0o600); err != nil {
@@ -64,7 +64,7 @@ func TestHarderSettingsAreSkipped(t *testing.T) {
 	run.Stdout, run.Stderr = &out, &said
 	var exit *exec.ExitError
 	if err := run.Run(); !errors.As(err, &exit) || exit.ExitCode() != 1 { // some jobs did not succeed
-		t.Fatalf("%v\n%s", err, &said)
+		t.Fatalf("got error %v, want exit code 1\n%s", err, &said)
 	}
 	var all []*setting
 	for line := range strings.Lines(out.String()) {

@@ -158,7 +158,7 @@ func TestOutputsAreCopiedOnce(t *testing.T) {
 	b := &Fetcher{}
 	results, err := l.fetch(b)
 	if err != nil || len(results) != 2 || results[0].NumFetched != 2 || results[1].NumFetched != 2 || results[0].NumIncomplete+results[1].NumIncomplete+results[0].NumMissing != 0 {
-		t.Fatalf("%+v, %v", results, err)
+		t.Fatalf("Fetch: got %+v, %v; want 2 files of each host", results, err)
 	}
 	l.same(slices.Collect(maps.Keys(l.has))...)
 	total := 0
@@ -186,7 +186,7 @@ func TestKilledFetchIsResumed(t *testing.T) {
 	b := &Fetcher{}
 	results, err := l.fetch(b)
 	if err != nil || results[0].NumFetched != 1 {
-		t.Fatalf("%+v, %v", results, err)
+		t.Fatalf("Fetch: got %+v, %v; want the incomplete file", results, err)
 	}
 	l.same(slices.Collect(maps.Keys(l.has))...)
 	if _, files, _ := b.Done(); files != 2 {
@@ -215,7 +215,7 @@ func TestFaultsOfAHostAffectOnlyIt(t *testing.T) {
 	l.errs["gone"] = &hosts.Error{Host: "gone", Class: hosts.Unreachable, Err: errors.New("no route")}
 	results, err := l.fetch(&Fetcher{})
 	if err != nil || len(results) != 2 {
-		t.Fatalf("%+v, %v", results, err)
+		t.Fatalf("Fetch: got %+v, %v; want 2 results", results, err)
 	}
 	if r := results[0]; r.NumFetched != 3 || r.NumIncomplete != 3 || r.NumMissing != 1 || r.Err == nil {
 		t.Errorf("the first host: got %+v, want 3 files fetched, 3 left, one missing, and an error", r)
@@ -333,7 +333,7 @@ func TestFetchReservesSpace(t *testing.T) {
 		}
 		results, err := b.Fetch(t.Context(), plan)
 		if err != nil || results[0].NumFetched != 1 || results[1].NumIncomplete != 1 || !strings.Contains(fmt.Sprint(results[1].Err), "no space") {
-			t.Errorf("%+v, %v", results, err)
+			t.Errorf("Fetch: got %+v, %v; want one file fetched, and one left for lack of space", results, err)
 		}
 		results, err = b.Fetch(t.Context(), &FetchPlan{Hosts: plan.Hosts[1:]})
 		if err != nil || results[0].NumFetched != 1 {
@@ -379,7 +379,7 @@ func TestFewLargeFilesAreCopiedAtATime(t *testing.T) {
 		}
 		results, err := b.Fetch(ctx, plan)
 		if !errors.Is(err, context.Canceled) || results[0].NumFetched != 6 || results[0].NumIncomplete != 4 || results[1].NumFetched != 10 {
-			t.Errorf("%+v, %v", results, err)
+			t.Errorf("Fetch: got %+v, %v; want context.Canceled, and 6 and 10 files", results, err)
 		}
 		if most["far"] != maxLarge || most["far2"] != maxReads {
 			t.Errorf("at a time: %v", most)
@@ -413,7 +413,7 @@ func TestFullDiskLeavesNoPartialFile(t *testing.T) {
 		}
 		results, err := b.Fetch(t.Context(), plan)
 		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "full") || results[1].NumIncomplete != 38 || results[0].Err != nil || results[1].Err != nil {
-			t.Errorf("%+v, %v", results, err)
+			t.Errorf("Fetch: got %+v, %v; want ENOSPC, and 38 files left", results, err)
 		}
 		l.same("far 1.1.out")
 		for _, name := range l.files() {
@@ -472,6 +472,6 @@ func TestInterruptEndsAFetchAtOnce(t *testing.T) {
 	cancel()
 	results, err := (&Fetcher{Run: l.run, Read: l.read}).Fetch(ctx, l.plan())
 	if !errors.Is(err, context.Canceled) || results[0].NumIncomplete != 1 || results[0].Err != nil || len(l.reads) > 0 {
-		t.Errorf("%+v, %v, %v", results, err, l.reads)
+		t.Errorf("Fetch: got %+v, %v, reads %v; want context.Canceled and no reads", results, err, l.reads)
 	}
 }

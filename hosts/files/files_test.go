@@ -80,7 +80,7 @@ func TestManifestRoundTrip(t *testing.T) {
 	}
 	b := m.Encode()
 	if got, err := Decode(b); err != nil || !reflect.DeepEqual(got, m) {
-		t.Errorf("%v, %v", got, err)
+		t.Errorf("Decode: got %v, %v; want the manifest unchanged", got, err)
 	}
 	for i := range b {
 		if got, err := Decode(b[:i]); err == nil {
@@ -202,7 +202,7 @@ func TestCopyThatAJobChanged(t *testing.T) {
 	}
 	send(t, src, s, "a")
 	if b, _ := os.ReadFile(filepath.Join(mustMake(t, s, "2.2"), "a")); string(b) != "right" {
-		t.Errorf("%q", b)
+		t.Errorf("the file holds %q, want \"right\"", b)
 	}
 }
 
@@ -335,7 +335,7 @@ func TestAllOrNoFilesArePlaced(t *testing.T) {
 	place("1.6")
 	RemovePlaceRecord(notes, "1.6")
 	if b, _ := os.ReadFile(filepath.Join(base, "out/sub/b")); !bytes.Equal(b, []byte("xyz")) {
-		t.Errorf("%q", b)
+		t.Errorf("the file holds %q, want \"xyz\"", b)
 	}
 }
 
@@ -371,7 +371,7 @@ func TestPathsOutOfTheTreeAreRefused(t *testing.T) {
 	}
 	m, err := src.Manifest([]string{"ok", "../secret:in/s", filepath.Join(base, "tree/a") + ":b"})
 	if got := strings.Join(paths(m), " "); err != nil || got != "b in/s ok/l ok/sub/f ok/sub/up" {
-		t.Errorf("%s, %v", got, err)
+		t.Errorf("Manifest: got %s, %v", got, err)
 	}
 }
 

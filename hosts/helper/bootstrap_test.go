@@ -148,7 +148,7 @@ func TestBootstrapWorksInEveryLoginShell(t *testing.T) {
 			bin := filepath.Join(f.base, "bin", "dcs-tui-"+own.id)
 			first, err := os.Stat(bin)
 			if err != nil || first.Mode().Perm() != 0o700 {
-				t.Fatalf("%v %v", first, err)
+				t.Fatalf("the directory of programs: got %v, %v; want mode 0700", first, err)
 			}
 			f.mustServe(conn)
 			if again, err := os.Stat(bin); err != nil || !os.SameFile(first, again) {

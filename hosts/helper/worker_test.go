@@ -190,13 +190,13 @@ func TestStalledBootstrapEndsByItself(t *testing.T) {
 			answers := bufio.NewReader(out)
 			for line, err := "", error(nil); !strings.HasPrefix(line, "N0 "+c.last); {
 				if line, err = answers.ReadString('\n'); err != nil {
-					t.Fatalf("%q, %v", line, err)
+					t.Fatalf("got %q, %v; want the last answer", line, err)
 				}
 			}
 			io.WriteString(in, c.upload)
 			// A process that is left would hold the output open. The input stays open.
 			if rest, err := io.ReadAll(answers); err != nil || len(rest) > 0 {
-				t.Errorf("%q, %v", rest, err)
+				t.Errorf("got %q, %v; want the end of the output", rest, err)
 			}
 			if err := cmd.Wait(); err == nil {
 				t.Error("it ended as if all were well")

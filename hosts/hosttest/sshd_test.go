@@ -53,7 +53,7 @@ func TestStopAndStart(t *testing.T) {
 	s := StartSSHD(t, Options{RSA: true, ECDSA: true})
 	for range 2 {
 		if out, err := ssh(t, s, "echo here"); err != nil || out != "here\n" {
-			t.Fatalf("%q, %v", out, err)
+			t.Fatalf("ssh: got %q, %v; want \"here\"", out, err)
 		}
 		s.Stop()
 		s.Stop()
@@ -74,7 +74,7 @@ func TestTwoServersMayShareAClient(t *testing.T) {
 	b := StartSSHD(t, Options{With: a, HostCA: true})
 	for _, s := range []*SSHD{a, b} {
 		if out, err := ssh(t, s, "echo here"); err != nil || out != "here\n" {
-			t.Errorf("%q, %v", out, err)
+			t.Errorf("ssh: got %q, %v; want \"here\"", out, err)
 		}
 	}
 }

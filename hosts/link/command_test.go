@@ -263,6 +263,6 @@ func TestSSHAsksNobody(t *testing.T) {
 		t.Error("it asked for the passphrase")
 	}
 	if out, err := runOnNewLink(t, commandTo("sh", "-c", `(: < /dev/tty) 2>/dev/null && echo "there is a terminal"; true`), ""); out != "" || err != nil {
-		t.Errorf("%s%v", out, err)
+		t.Errorf("got %s%v, want no terminal", out, err)
 	}
 }

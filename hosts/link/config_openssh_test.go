@@ -257,7 +257,7 @@ func TestRefusedFileHasTheMessageOfSSH(t *testing.T) {
 	}
 	if said[0] != said[1] || !strings.HasPrefix(said[0], "ssh says: ") || strings.Contains(said[0], "terminating") ||
 		strings.Count(said[0], "line 3: ") != 1 || strings.Count(said[0], "line 4: ") != 1 || !strings.Contains(said[0], "config") {
-		t.Errorf("%q", said)
+		t.Errorf("messages: got %q, want the same one twice, with each line once", said)
 	}
 }
 
@@ -305,7 +305,7 @@ func TestInventoryReachesSSHAsOptions(t *testing.T) {
 		h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: "/k", Jump: []string{"me@gw:2", "ssh://[fe80::1]"}}
 		got, w, err := c.Resolve(h, "melon")
 		if err != nil || len(w) > 0 || len(got.Jumps) != 2 || strings.Join(got.IdentityFiles, " ") != "/k" || !got.Explicit {
-			t.Fatalf("%+v, %v, %v", got, w, err)
+			t.Fatalf("Resolve: got %+v, warnings %v, %v; want 2 jumps and the key /k", got, w, err)
 		}
 		if _, _, err := c.Resolve(&hosts.Host{Name: "n", Jump: []string{}}, "other"); err != nil {
 			t.Fatal(err)
@@ -332,7 +332,7 @@ func TestEqualCallsOfSSHAreShared(t *testing.T) {
 		wg.Go(func() {
 			got, _, err := resolveAlias(c, fmt.Sprint("h", i%4))
 			if err != nil || got.HostName != fmt.Sprintf("h%d.lab", i%4) {
-				t.Errorf("%+v, %v", got, err)
+				t.Errorf("got %+v, %v; want the name of its own host", got, err)
 			}
 		})
 	}
@@ -347,7 +347,7 @@ func TestEqualCallsOfSSHAreShared(t *testing.T) {
 func TestUnknownKeywordIsReported(t *testing.T) {
 	c, _ := fakeSSH(t, "", `echo hostname x; echo newthing off; case "$*" in *melon) echo laterthing on;; esac`)
 	if _, w, err := resolveAlias(c, "melon"); err != nil || len(w) != 1 || !strings.Contains(w[0], `"laterthing" in the ssh configuration is unknown`) {
-		t.Errorf("%v, %v", w, err)
+		t.Errorf("warnings: got %v, %v; want one about laterthing", w, err)
 	}
 }
 
@@ -396,6 +396,6 @@ func TestKnownHostsWithBlanks(t *testing.T) {
 	c := config(t, "UserKnownHostsFile /a \""+file+"\" /b\n")
 	got, _, err := resolveAlias(c, "x")
 	if err != nil || strings.Join(got.KnownHosts[:3], "|") != "/a|"+file+"|/b" {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("got %+v, %v; want the three files of known hosts in order", got, err)
 	}
 }

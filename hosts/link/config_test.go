@@ -241,7 +241,7 @@ func TestWarningsOfAGateway(t *testing.T) {
 	c = config(t, "Host gate\nBindAddress 1.2.3.4\nHost !gate *\nProxyJump gate\n")
 	_, w, err := c.Resolve(hostNamed("m"), "m")
 	if err != nil || len(w) != 1 || !strings.HasPrefix(w[0], "gateway gate: BindAddress") {
-		t.Errorf("%v, %v", w, err)
+		t.Errorf("Resolve: got warnings %v, %v; want one about the gateway", w, err)
 	}
 }
 
@@ -308,7 +308,7 @@ Host rest
 	refuses(t, c, hostNamed("m"), "nothing", "none of HostKeyAlgorithms sk-ssh-ed25519@openssh.com is supported")
 	got, _, err := resolveAlias(c, "rest")
 	if err != nil || len(got.Ciphers) != 2 || len(got.KexAlgorithms) != 1 || len(got.MACs) != 1 {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("algorithms: got %+v, %v; want 2 ciphers, 1 key exchange, and 1 MAC", got, err)
 	}
 }
 

@@ -62,7 +62,7 @@ func TestHostLinesAreGrouped(t *testing.T) {
 	})
 	want := [][]string{{"hosts"}, {"a[1-2] (2 hosts)", "5 ended", "HOST:22 refuses connections"}, {"a3 ", "10.0.0.3:22"}, {"b1 "}, {"b2 "}}
 	if len(got) != len(want) {
-		t.Fatalf("%q", got)
+		t.Fatalf("the table: got %q, want 5 lines", got)
 	}
 	for i, parts := range want {
 		checkContains(t, got[i], parts...)

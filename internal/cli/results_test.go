@@ -144,6 +144,6 @@ func TestResultsToAFile(t *testing.T) {
 	wantErrs := "note: 1 solved job has no loss (job 2)\n" +
 		"note: 1 text begins like a formula, which a spreadsheet may execute: import the file as text (job 2: \"=\\\"a\\\",␛\")\n"
 	if want := "job,acc,loss,elapsed_seconds\n1,0.000,0,1\n2,\"=\"\"a\"\",\x1b\",,2\n3,0.002,2,3\n"; code != 0 || got != want || errs != wantErrs {
-		t.Errorf("%d %q %q", code, got, errs)
+		t.Errorf("got exit code %d, output %q, messages %q", code, got, errs)
 	}
 }

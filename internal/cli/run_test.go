@@ -97,7 +97,7 @@ func TestProgressLineShowsTheRun(t *testing.T) {
 	same(t, "progressLine", progressLine(s), want)
 	s.InputOpen, s.Problem = true, "the disk is full"
 	if got := progressLine(s); !strings.HasPrefix(got, "52/100+ ") || !strings.Contains(got, "LAUNCHING NOTHING") || strings.Contains(got, "ETA") {
-		t.Errorf("%s", got)
+		t.Errorf("the line: got %s, want that nothing is launched, and no ETA", got)
 	}
 	same(t, "progressLine", progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}), "0/0  0 running  connecting")
 	// While nothing runs, the line gives the reason why a host starts nothing, and no ETA.

@@ -131,7 +131,7 @@ func TestPruneReportsOnlyRemovedRuns(t *testing.T) {
 		t.Errorf("the run through its link: %v", err)
 	}
 	if dirs, err := new(pruneFlags).candidates([]string{run.Dir, run.Dir + "/."}); err != nil || len(dirs) != 1 {
-		t.Errorf("%q, %v", dirs, err)
+		t.Errorf("candidates: got %q, %v; want one directory", dirs, err)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	ended.Until("continues in the background")
 	checkExit(t, ended.Cmd, exitLeft)
 	if now, err := journal.ReadOwner(run); err != nil || now.PID != owner.PID || now.Liveness() != journal.Alive {
-		t.Errorf("%+v, %v", now, err)
+		t.Errorf("ReadOwner: got %+v, %v; want the same process alive", now, err)
 	}
 
 	stays := startOnScreen(t, dir, "attach", "r")
@@ -103,7 +103,7 @@ func TestScreenAndDispatcherAreTwo(t *testing.T) {
 	stays.UntilMatch(`all jobs succeeded[^$]*logs: `)
 	checkExit(t, stays.Cmd, exitOK)
 	if log := readFile(run.Dir, dispatcherLogFile); !strings.Contains(log, "all jobs succeeded") || strings.ContainsRune(log, 0x1b) {
-		t.Errorf("%q", log)
+		t.Errorf("the log: got %q, want the end of the run and no escapes", log)
 	}
 	same(t, "jobs that ran", readFile(dir, "ran"), "1\n")
 

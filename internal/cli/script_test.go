@@ -192,7 +192,7 @@ func exits(ts *testscript.TestScript, args []string) {
 	if err := ts.Exec(args[1], args[2:]...); err != nil {
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) {
-			ts.Fatalf("%v", err)
+			ts.Fatalf("start the program: %v", err)
 		}
 		code = exit.ExitCode()
 	}

@@ -63,10 +63,10 @@ func TestStateOfEachQueueIsShown(t *testing.T) {
 	}
 	lines := queueLines(table, true)
 	if got := strings.Join(lines[:3], "\n"); got != strings.Join(want, "\n") || strings.Contains(lines[3], "\x1b") || !strings.HasSuffix(lines[3], "1 job: 1 running") {
-		t.Errorf("%s\n%q", got, lines[3])
+		t.Errorf("got\n%s\n%q, want\n%s\nand a clean line of the running job", got, lines[3], strings.Join(want, "\n"))
 	}
 	if lines := queueLines(table, false); !strings.HasSuffix(lines[3], "1 job: 1 may run") {
-		t.Errorf("%q", lines)
+		t.Errorf("the plain lines: got %q, want the last one to say that 1 job may run", lines)
 	}
 }
 
@@ -134,19 +134,19 @@ func TestUselessHostsAreListed(t *testing.T) {
 		"       ws03 ran nothing: cannot be reached: connection refused␛[2J",
 	}
 	if got := uselessHostLines(table, words); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
+		t.Errorf("got lines %q, want %q", got, want)
 	}
 	table = new(jobs.Table)
 	ended("ws01", 1, 9)
 	ended("ws02", 1, 9) // the jobs are the cause
 	if got := uselessHostLines(table, nil); got != nil {
-		t.Errorf("%q", got)
+		t.Errorf("got lines %q, want none: the jobs are the cause", got)
 	}
 	for i, name := range []string{"a", "b", "c", "d", "e", "f", "g"} { // each with its own reason
 		words[name] = runview.HostEvent{Text: name + ": gone" + strings.Repeat("!", i)}
 	}
 	if got := uselessHostLines(table, words); len(got) != 6 {
-		t.Errorf("%q", got)
+		t.Errorf("got lines %q, want 6", got)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestReadRunHostEvents(t *testing.T) {
 		runview.AddHostEvent(words, &r)
 	}
 	if got := runview.UselessHosts(new(jobs.Table), words); !slices.Equal(got, []string{"ws02 ran nothing: connection refused"}) {
-		t.Errorf("%q", got)
+		t.Errorf("UselessHosts: got %q, want ws02", got)
 	}
 }
 
@@ -207,6 +207,6 @@ func TestAttemptsOnAbsentHostsAreNamed(t *testing.T) {
 	got := absentHosts(table, []*hosts.Host{{Name: "here"}}, time.Hour)
 	if len(got) != 2 || !strings.HasPrefix(got[0], "away is not in the inventory, and attempt 4.1 may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in 1h 00m;") ||
 		!strings.HasPrefix(got[1], "gone is not in the inventory, and attempts 2.1, 3.1 may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in 1m 00s;") {
-		t.Errorf("%q", got)
+		t.Errorf("got lines %q, want one each for the hosts away and gone", got)
 	}
 }

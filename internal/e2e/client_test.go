@@ -123,7 +123,7 @@ func TestGoClientGetsEachResultOnce(t *testing.T) {
 	again.CloseInput()
 	for range 2 {
 		if r, err := again.Next(t.Context()); err != nil || r.ID == "i7" && r.Output != "7\n" || r.ID == "new" && r.Output != "new\n" {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("Next: got %+v, %v; want the earlier output of i7, and that of new", r, err)
 		}
 	}
 	if _, err := again.Next(t.Context()); err != io.EOF {
@@ -149,7 +149,7 @@ func TestGoClientThatIsStopped(t *testing.T) {
 	l.until("the job runs", func() bool { return l.numFiles("started") == 1 })
 	l.writeFile("run/STOP.now", "")
 	if r, err := c.Next(t.Context()); err != nil || r.State != "canceled" {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("Next after STOP.now: got %+v, %v; want a canceled job", r, err)
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)

@@ -69,7 +69,7 @@ cp -r apart/run/attempts brought`)
 	}
 	b := l.readFile(l.path("fetch.json"))
 	if err := json.Unmarshal([]byte(b), &got); err != nil || got.Fetched < n || got.Left != 0 || got.Files != l.numFiles("brought/000/*") || len(got.Hosts) != 2 {
-		t.Errorf("%s, %v", b, err)
+		t.Errorf("fetch: got %s, %v; want every file of 2 hosts", b, err)
 	}
 	for _, dir := range []string{l.workDir(0), l.workDir(1)} { // the copies are equal byte for byte
 		if out, err := exec.Command("sh", "-c", "cd "+dir+".away/*/attempts && find . -name '*.out' -o -name '*.err' -o -name '*.status' | while read f; do cmp $f "+l.path("brought")+"/$f; done").CombinedOutput(); err != nil || len(out) > 0 {
@@ -77,6 +77,6 @@ cp -r apart/run/attempts brought`)
 		}
 	}
 	if entries, err := os.ReadDir(l.path("brought/000")); err != nil || strings.HasPrefix(entries[0].Name(), ".") {
-		t.Errorf("%v, %v", entries, err)
+		t.Errorf("brought/000: got %v, %v; want no temporary files", entries, err)
 	}
 }

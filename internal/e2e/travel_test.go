@@ -95,7 +95,7 @@ for i in $(seq ` + fmt.Sprint(n) + `); do stat -c %s out/$i.bin; done > ../sizes
 tail -qc 4 out/*.bin | sort | uniq -c > ../versions
 `)
 	if b, err := os.ReadFile(l.path("partial")); err == nil {
-		t.Errorf("%s", b)
+		t.Errorf("a failed transfer has left %s", b)
 	}
 	l.checkFiles(map[string]string{"sizes": strings.Repeat("3000004\n", n), "temps": ""})
 	if got := l.readFile(l.path("versions")); !strings.Contains(got, "new") {

@@ -251,7 +251,7 @@ func TestHangWhileAProgramStarts(t *testing.T) {
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	line := make([]byte, 6)
 	if _, err := io.ReadFull(out, line); err != nil || string(line) != "ready\n" {
-		t.Fatalf("%q %v", line, err)
+		t.Fatalf("the child: got %q, %v; want \"ready\"", line, err)
 	}
 	a.Hang()
 	io.WriteString(in, "go\n")
@@ -268,6 +268,6 @@ func TestHangWhileAProgramStarts(t *testing.T) {
 	a.Resume()
 	rest, err := io.ReadAll(out)
 	if err != nil || string(rest) != "started\n" {
-		t.Errorf("%q %v", rest, err)
+		t.Errorf("the child: got %q, %v; want \"started\"", rest, err)
 	}
 }

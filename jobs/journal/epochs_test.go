@@ -192,6 +192,6 @@ func TestOtherFilesAreLeftAlone(t *testing.T) {
 	}
 	files, err := listFiles(r)
 	if got := fmt.Sprint(files); err != nil || got != "[{2 000002.jsonl} {10 000010.jsonl} {999999 999999.jsonl} {1000000 1000000.jsonl}]" {
-		t.Errorf("%s, %v", got, err)
+		t.Errorf("listFiles: got %s, %v; want them in the order of their epochs", got, err)
 	}
 }

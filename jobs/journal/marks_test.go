@@ -179,7 +179,7 @@ func TestRemovedRunIsNamed(t *testing.T) {
 	must(t, os.RemoveAll(r.Dir))
 	by, err := j.Fenced()
 	if by != 0 || err == nil || !strings.Contains(err.Error(), r.Dir) || !strings.Contains(err.Error(), "is gone: was it removed?") {
-		t.Errorf("%d, %v", by, err)
+		t.Errorf("Fenced: got %d, %v; want an error that says that the run is gone", by, err)
 	}
 	if err := j.Heartbeat(); err == nil || !strings.Contains(err.Error(), "is gone") {
 		t.Errorf("heartbeat: %v", err)

@@ -25,7 +25,7 @@ func TestHeartbeatRestoresARemovedOwnerFile(t *testing.T) {
 	}
 	must(t, j.SetSocket("/tmp/elsewhere"))
 	if o, err := ReadOwner(r); err != nil || o == nil || o.Socket != "/tmp/elsewhere" {
-		t.Errorf("%v, %v", o, err)
+		t.Errorf("ReadOwner: got %v, %v; want the new socket", o, err)
 	}
 	if err := j.Close(); err != nil {
 		t.Error(err)
@@ -47,7 +47,7 @@ func TestOwnerFileIsReadBack(t *testing.T) {
 	}
 	got, err := decodeOwner(b)
 	if err != nil || !reflect.DeepEqual(got, o) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("decodeOwner: got %+v, %v; want the owner unchanged", got, err)
 	}
 	if o.Liveness() != Alive {
 		t.Error("this process is not alive")

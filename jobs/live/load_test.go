@@ -22,7 +22,7 @@ func TestLoadsCoverTheWholeRun(t *testing.T) {
 	}
 	info, err := os.Stat(r.Path(rundir.HostsDir, "ws01.load"))
 	if err != nil || info.Size() > maxLoadBytes || info.Mode() != 0o600 {
-		t.Fatalf("%v, %v", info, err)
+		t.Fatalf("the file: got %v, %v; want at most maxLoadBytes and mode 0600", info, err)
 	}
 	loads := ReadLoads(r)
 	list := loads["ws01"]
@@ -52,7 +52,7 @@ func TestForeignLoadsFileIsNotWritten(t *testing.T) {
 	must(t, os.Symlink(other, r.Path(rundir.HostsDir, "ws01.load")))
 	NewLoadLog(r).Record(&State{At: time.Now(), Hosts: []Host{{Name: "ws01", State: "up"}}})
 	if b, err := os.ReadFile(other); string(b) != "x" {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("the other file holds %q, %v; want it unchanged", b, err)
 	}
 	loads := ReadLoads(r)
 	if list := loads["ws02"]; len(loads) != 1 || len(list) != 2 || list[1].Load != 3 {

@@ -85,11 +85,11 @@ func TestNextTableOpensNoOutput(t *testing.T) {
 			t.Errorf("%d: %.100q, want %.100q", i, values(f), plain)
 		}
 		if v := f.Values[299]; i == 5 && (v[0] != "a\n\\300\t" || v[1] != "300" || v[2] != "300") {
-			t.Errorf("%q", v)
+			t.Errorf("the values of job 300: got %q", v)
 		}
 	}
 	if info, err := os.Stat(l.run.Path(CacheFile)); err != nil || info.Mode() != 0o600 {
-		t.Errorf("%v %v", info.Mode(), err)
+		t.Errorf("the cache file: mode %v, %v; want 0600", info.Mode(), err)
 	}
 	// The output of another attempt of the job is read again.
 	l.list[6].Attempt.N = 2
@@ -154,7 +154,7 @@ func TestCacheLeavesOut(t *testing.T) {
 	}
 	l.write(l.run.Settings.Cwd+"/m.json", `{"acc": 6}`)
 	if f, _ := l.cached("acc", "m=file:m.json:acc"); f.Values[9][1] != "6" {
-		t.Errorf("%q", f.Values[9])
+		t.Errorf("the values of job 10: got %q, want the new one, 6", f.Values[9])
 	}
 	few := longAgo(t, worthCache-1)
 	few.cached("acc")

@@ -89,7 +89,7 @@ func TestKeptToTheByte(t *testing.T) {
 	text, err := os.ReadFile(l.run.Path(KeptFile))
 	want := `{"attempt":"1.1","metrics":{"acc":"1"},"bytes":{"raw":"Yf/vv708"},"crc":"`
 	if err != nil || !strings.HasPrefix(string(text), want) {
-		t.Errorf("%s %v", text, err)
+		t.Errorf("the kept file: got %s, %v", text, err)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestKeptFileIsDamaged(t *testing.T) {
 	// Lines before the torn one.
 	lost := strings.Count(bad[:strings.LastIndex(bad, "{\"attempt\"")], "\n")
 	if f := l.read(l.reader("acc")); strings.Contains(values(f), "7") || lost != 2 || len(f.Notes) != 1 {
-		t.Errorf("%q %q", values(f), f.Notes)
+		t.Errorf("values: got %q, notes %q; want no damaged value and one note", values(f), f.Notes)
 	}
 	if l.read(fetching(l.reader("acc"), &asked)); asked.Load() != 5 {
 		t.Errorf("%d outputs were fetched, want 3 and then the 2 damaged", asked.Load())
@@ -221,7 +221,7 @@ func TestKeeperIsClosedMeanwhile(t *testing.T) {
 			}
 		})
 		if notes := k.Close(t.Context()); notes != nil {
-			t.Errorf("%q", notes)
+			t.Errorf("Close: got notes %q, want none", notes)
 		}
 		before := asked.Load()
 		adding.Wait()
@@ -241,7 +241,7 @@ func TestKeeperAsksAgain(t *testing.T) {
 		k.Add(&l.list[i])
 	}
 	if got := k.MissingHosts(t.Context()); !slices.Equal(got, []string{"far"}) {
-		t.Errorf("%q", got)
+		t.Errorf("MissingHosts: got %q, want far", got)
 	}
 	there.Store(true)
 	k.Retry()
@@ -249,6 +249,6 @@ func TestKeeperAsksAgain(t *testing.T) {
 		t.Errorf("%q, %d fetched", got, asked.Load())
 	}
 	if notes := k.Close(t.Context()); notes != nil {
-		t.Errorf("%q", notes)
+		t.Errorf("Close: got notes %q, want none", notes)
 	}
 }

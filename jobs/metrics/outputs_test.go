@@ -84,11 +84,11 @@ func TestMetricsAreReadFromFiles(t *testing.T) {
 	l.disk.hidden[cwd+"/out"] = true // another machine has just created it
 	f := l.read(l.reader("acc=file:out/[C].json", "n=file:out/[C].json:n", "loss"))
 	if got := values(f); got != "0.5,1,7 0.6,, ,, ,, ,, 0.5,1," {
-		t.Errorf("%q", got)
+		t.Errorf("values: got %q", got)
 	}
 	notes := strings.Join(f.Notes, "\n")
 	if !strings.Contains(notes, "out/10.json") && !strings.Contains(notes, "2.1.out") || !strings.Contains(notes, "what 2 jobs wrote cannot be read: "+cwd+"/out/pipe.json is not a regular file (job 4)") || len(f.Notes) != 2 {
-		t.Errorf("%q", f.Notes)
+		t.Errorf("notes: got %q, want one about the damaged files and one about the pipe", f.Notes)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestJobsThatAreNotOver(t *testing.T) {
 	l.job("acc=2\n").Stdout = ""
 	l.job("acc=3\n").State = jobs.Failed
 	if f := l.read(l.reader("acc")); values(f) != "  3" || f.Values[0] != nil || len(f.Notes) > 0 {
-		t.Errorf("%q %q", values(f), f.Notes)
+		t.Errorf("values: got %q, notes %q; want the value of the failed job and no notes", values(f), f.Notes)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if f, err := l.reader("acc").Read(ctx, l.list, nil); !errors.Is(err, context.Canceled) || f != nil {
-		t.Errorf("%v %v", f, err)
+		t.Errorf("Read: got %v, %v; want context.Canceled", f, err)
 	}
 }
 
@@ -150,16 +150,16 @@ func TestDeclaredColumnsAreRead(t *testing.T) {
 	for _, v := range []any{[]any{"acc", "loss=json:test.loss"}, []string{"acc", "loss=json:test.loss"}} {
 		cs, err := Declared(asked(v))
 		if err != nil || len(cs) != 2 || cs[0].Name != "acc" || cs[1].how != "json:test.loss" {
-			t.Errorf("%v %v", cs, err)
+			t.Errorf("Declared: got %v, %v; want acc and the JSON value", cs, err)
 		}
 	}
 	for _, v := range []any{[]any{"acc", 7}, []any{"acc", "b=x:"}} {
 		if cs, err := Declared(asked(v)); err == nil || len(cs) != 1 || !strings.Contains(err.Error(), "run.toml") {
-			t.Errorf("%v %v", cs, err)
+			t.Errorf("Declared: got %v, %v; want one column and an error that names run.toml", cs, err)
 		}
 	}
 	if cs, err := Declared(&rundir.Settings{}); cs != nil || err != nil {
-		t.Errorf("%v %v", cs, err)
+		t.Errorf("Declared: got %v, %v; want nothing", cs, err)
 	}
 }
 

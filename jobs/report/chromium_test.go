@@ -231,7 +231,7 @@ func TestPageFitsItsWindow(t *testing.T) {
 		document.querySelector('#found').textContent = found.join('; ') || 'all is well';
 	}, 3000)</script>`, "--dump-dom", "--window-size=2600,4000")
 	if found := regexp.MustCompile(`<p id="found">([^<]*)`).FindStringSubmatch(dom); found == nil || found[1] != "all is well" {
-		t.Errorf("%q", found)
+		t.Errorf("the page found %q, want \"all is well\"", found)
 	}
 }
 

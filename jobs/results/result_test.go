@@ -249,7 +249,7 @@ func TestJobLogEqualsThatOfParallel(t *testing.T) {
 	r.Command = "for i in 1 2\ndo\techo $i\ndone"
 	got := string(AppendJobLog(nil, &r))
 	if !strings.HasSuffix(got, "\tfor i in 1 2\x00do\techo $i\x00done\n") || strings.Count(got, "\n") != 1 {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want one line", got)
 	}
 	// These are the patterns by which `parallel --retry-failed` recognizes the line of a job that
 	// succeeded, and any line.

@@ -279,7 +279,7 @@ func TestGroupsAverageSolvedJobs(t *testing.T) {
 	// C=10, gamma=1: failed and skipped.
 	same(t, "notes", strings.Join(notes, "|"), "1 group with fewer than 1 solved jobs left out")
 	if row, _, _, err := g.BestBy(Order{"time", true}); err != nil || g.At(row, 0).Text != "10" || g.Job(row) != 0 {
-		t.Errorf("%d %v", row, err)
+		t.Errorf("BestBy: got row %d, %v; want the group with time 10", row, err)
 	}
 	same(t, "the mean by the name of the metric", columnIndex(t, g, "elapsed_seconds"), 4)
 }

@@ -178,10 +178,10 @@ func TestFormulasOfSpreadsheetsAreReported(t *testing.T) {
 		return s.Show([]int{columnIndex(t, s, "x")}).FormulaWarning()
 	}
 	if got := of("-0.5", "+1e3", "-inf", "a=b", "", "-3%"); got != nil {
-		t.Errorf("%q", got)
+		t.Errorf("notes on harmless texts: got %q, want none", got)
 	}
 	if got := of("ok", "=1+1", "@x", "-2+3", "\t=1", "+cmd"); len(got) != 1 || got[0] != `5 texts begin like a formula, which a spreadsheet may execute: import the file as text (job 2: "=1+1")` {
-		t.Errorf("%q", got)
+		t.Errorf("notes on formulas: got %q, want one that counts 5", got)
 	}
 }
 
@@ -231,7 +231,7 @@ assert [r["C"] for r in rows] == [0.1, 1, 0.1, 1, 0.1] and [r["job"] for r in ro
 `)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("Python does not read the same values: %v\n%s", err, out)
 	}
 }
 

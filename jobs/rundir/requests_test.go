@@ -77,7 +77,7 @@ func TestRequestsAreReadBackInOrder(t *testing.T) {
 		t.Error(err)
 	}
 	if names, strangers, err := r.RequestNames(); err != nil || len(names) != 3 || len(strangers) != 0 {
-		t.Errorf("%v, %v, %v", names, strangers, err)
+		t.Errorf("RequestNames: got %v, strangers %v, %v; want 3 names", names, strangers, err)
 	}
 	if _, err := r.ReadRequest(names[0]); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a removed one: %v", err)
@@ -209,7 +209,7 @@ func TestInvalidRequestIsRefused(t *testing.T) {
 		must(t, os.WriteFile(r.Path(rundir.RequestsDir, other), nil, 0o600))
 		names, strangers, err := r.RequestNames()
 		if err != nil || len(names) > 0 || !slices.Equal(strangers, []string{other}) {
-			t.Errorf("%v, %v, %v", names, strangers, err)
+			t.Errorf("RequestNames: got %v, strangers %v, %v; want one stranger", names, strangers, err)
 		}
 		if err := r.SetStrangerAside(other); err != nil {
 			t.Error(err)
@@ -259,7 +259,7 @@ func TestRangesAreParsed(t *testing.T) {
 	}
 	l := ranges(t, "2-4,7")
 	if l.Count() != 4 || l.Last() != 7 || !slices.Equal(l.IDs(3), []jobs.ID{2, 3}) || !slices.Equal(l.IDs(100), []jobs.ID{2, 3, 4, 7}) {
-		t.Errorf("%d, %d, %v", l.Count(), l.Last(), l.IDs(100))
+		t.Errorf("got %d jobs, the last one %d, and %v; want 4, 7, [2 3 4 7]", l.Count(), l.Last(), l.IDs(100))
 	}
 	for id := jobs.ID(0); id < 10; id++ {
 		if l.Has(id) != slices.Contains(l.IDs(100), id) {

@@ -218,7 +218,7 @@ func TestRunIsNamedAsItCanBeTyped(t *testing.T) {
 	far, err := CreateAt(filepath.Join(t.TempDir(), "far"), "far", Settings{})
 	must(t, err)
 	if near.Ref() != "near" || far.Ref() != far.Dir {
-		t.Errorf("%s, %s", near.Ref(), far.Ref())
+		t.Errorf("Ref: got %s and %s, want the name and the path", near.Ref(), far.Ref())
 	}
 }
 
@@ -252,7 +252,7 @@ func TestNewestRunIsFound(t *testing.T) {
 		}
 	}
 	if all, err := List(dir); err != nil || len(all) != 3 || all[2].Name != "older" {
-		t.Errorf("%v %v", all, err)
+		t.Errorf("List: got %v, %v; want 3 runs, the last one of them older", all, err)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 			t.Errorf("%+v: job 6, which comes after 5, is skipped with it", ans)
 		}
 		if got := phasesOf(l.look(Query{Jobs: &JobsWindow{Rows: 9, Sort: SortID}})); got != "run run queue cancel cancel skip" {
-			t.Error(got)
+			t.Errorf("got phases %q", got)
 		}
 		if ans = l.do(Action{Do: Requeue, Jobs: ans.Changed}); ans.Done != 3 {
 			t.Errorf("Requeue: got %+v, want 3 jobs", ans)
@@ -52,12 +52,12 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 		}
 		l.do(Action{Do: Pause})
 		if p := l.look(Query{Focus: 3}); !p.Paused || !strings.Contains(p.Detail.Why, "paused") {
-			t.Errorf("%v %q", p.Paused, p.Detail.Why)
+			t.Errorf("paused %v, why %q; want both to say so", p.Paused, p.Detail.Why)
 		}
 		l.do(Action{Do: Continue})
 		l.do(Action{Do: DrainHost, Host: "a"})
 		if h := l.look(Query{}).Hosts[0]; h.State != "draining" {
-			t.Error(h.State)
+			t.Errorf("got host state %q, want draining", h.State)
 		}
 		l.do(Action{Do: UseHost, Host: "a"})
 		for _, a := range []Action{{Do: Resume}, {Do: "dance"}, {Do: Cancel}, {Do: Cancel, Jobs: jobs.One(77)},
@@ -69,7 +69,7 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 		}
 		w, err := l.v.Cost(t.Context(), jobs.Ranges{{First: 1, Last: 6}})
 		if err != nil || w.Running+w.Handed+w.Queued+w.Over != 6 || w.Lost <= 0 {
-			t.Errorf("%+v %v", w, err)
+			t.Errorf("Cost: got %+v, %v; want 6 jobs and lost time", w, err)
 		}
 		l.do(Action{Do: StopRun})
 		if p := l.look(Query{}); p.Status != StatusStopped || len(l.acts) != 0 {
@@ -130,7 +130,7 @@ func TestNotableEventsAreSeparate(t *testing.T) {
 			}
 		}
 		if !strings.Contains(texts, "2.1 has ended") || !strings.Contains(texts, "2.2 has ended") || strings.Contains(texts, "1.1 has started") {
-			t.Errorf("%s", texts)
+			t.Errorf("events: got\n%s\nwant the ends of both attempts of job 2 and no start of job 1", texts)
 		}
 		last := l.look(Query{Events: &EventsWindow{All: true, Rows: 2, Back: 1}}).Events
 		if n := all.Total; len(last.Lines) != 2 || last.Back != 1 || last.Lines[1].Seq != all.Lines[n-2].Seq {
@@ -201,7 +201,7 @@ func TestProgressAndOutput(t *testing.T) {
 		}
 		x, err := l.v.Read(t.Context(), Read{Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileOut, Offset: -4, Limit: 100})
 		if err != nil || string(x.Data) != "two\n" || x.Offset != 4 || x.Size != 8 || x.Over {
-			t.Errorf("%+v %v", x, err)
+			t.Errorf("Read of the end: got %+v, %v; want \"two\\n\" at 4 of 8", x, err)
 		}
 		for _, r := range []Read{{Attempt: jobs.AttemptID{Job: 9, N: 1}, File: jobs.FileOut}, {Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileStatus}} {
 			if _, err := l.v.Read(t.Context(), r); err == nil {
@@ -209,12 +209,12 @@ func TestProgressAndOutput(t *testing.T) {
 			}
 		}
 		if x, err := l.v.Read(t.Context(), Read{Attempt: jobs.AttemptID{Job: 2, N: 1}, File: jobs.FileErr}); err != nil || len(x.Data) > 0 || x.Over {
-			t.Errorf("%+v %v", x, err)
+			t.Errorf("Read of standard error: got %+v, %v; want nothing", x, err)
 		}
 		time.Sleep(time.Minute)
 		x, err = l.v.Read(t.Context(), Read{Attempt: jobs.AttemptID{Job: 1, N: 1}, File: jobs.FileOut, Limit: 3})
 		if err != nil || string(x.Data) != "one" || !x.Over {
-			t.Errorf("%+v %v", x, err)
+			t.Errorf("Read of the start: got %+v, %v; want \"one\" and no more", x, err)
 		}
 	})
 }

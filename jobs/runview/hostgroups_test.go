@@ -57,6 +57,6 @@ func TestUselessHostsAreGrouped(t *testing.T) {
 	}
 	got := UselessHosts(new(jobs.Table), hostEvents)
 	if len(got) != 1 || got[0] != "ws[01-30] (30 hosts) ran nothing: HOST:22 refuses connections" {
-		t.Errorf("%q", got)
+		t.Errorf("UselessHosts: got %q, want 30 hosts in one line", got)
 	}
 }

@@ -17,14 +17,14 @@ func TestOverSaysWhatIsLeft(t *testing.T) {
 		j.Attempts = append(j.Attempts, &jobs.Attempt{ID: jobs.AttemptID{Job: 2, N: 1}, Host: "ws02", State: jobs.AttemptLost, Round: 1})
 	}, withEnded("ws01", jobs.Outcome{}, time.Minute))
 	if p := lookAt(t, boardOf(t, x), Query{}); !strings.HasPrefix(p.Over, "all jobs succeeded; ") || !strings.Contains(p.Over, "alive on ws02: resume") {
-		t.Error(p.Over)
+		t.Errorf("Over: got %q, want what is alive on ws02", p.Over)
 	}
 	x.Ended = true // nothing was left on any host
 	if p := lookAt(t, boardOf(t, x), Query{}); p.Trouble != nil {
-		t.Errorf("%q", p.Trouble)
+		t.Errorf("trouble: got %q, want none", p.Trouble)
 	}
 	if p := lookAt(t, boardOf(t, x), Query{}); p.Over != "all jobs succeeded" {
-		t.Error(p.Over)
+		t.Errorf("Over: got %q, want \"all jobs succeeded\"", p.Over)
 	}
 	if got := LeftBehind(sampleRun().Table); got != "" {
 		t.Errorf("some jobs are not over: %s", got)

@@ -59,7 +59,7 @@ func TestASnapshotOfARun(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		p = l.look(Query{Jobs: windowOf(10)})
 		if p.Phases[Succeeded] != 7 || p.Status != StatusFinished || p.Over == "" {
-			t.Errorf("%v, %v %q", p.Phases, p.Status, p.Over)
+			t.Errorf("phases %v, status %v, over %q; want 7 succeeded jobs of a finished run", p.Phases, p.Status, p.Over)
 		}
 		if first := p.Jobs.Rows[0]; first.ID < 5 {
 			t.Errorf("job %d comes first of those that are over, and is not the newest", first.ID)
@@ -185,7 +185,7 @@ func TestTwoScreensSeeTheSame(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		if p := l.look(Query{}); p.Total != 40 {
-			t.Error(p.Total)
+			t.Errorf("got %d jobs, want 40", p.Total)
 		}
 	})
 }
@@ -206,12 +206,12 @@ func TestPhasesWithoutARecord(t *testing.T) {
 		l.submit(specs...)
 		time.Sleep(100 * time.Millisecond)
 		if got := phasesOf(l.look(Query{Jobs: windowOf(9)})); got != "run run waits" {
-			t.Error(got)
+			t.Errorf("got phases %q, want \"run run waits\"", got)
 		}
 		time.Sleep(1100 * time.Millisecond)
 		p := l.look(Query{Jobs: windowOf(9), Groups: true})
 		if got := phasesOf(p); got != "run retry waits" {
-			t.Error(got)
+			t.Errorf("got phases %q, want \"run retry waits\"", got)
 		}
 		if r := p.Jobs.Rows[1]; r.Cause != "exit 3" || r.Last != "no luck" || r.Failures != 1 || r.Retry.IsZero() || r.Host != "a" {
 			t.Errorf("got row %+v, want a failure with its cause, last line, host, and retry", r)
@@ -228,7 +228,7 @@ func TestPhasesWithoutARecord(t *testing.T) {
 		}
 		time.Sleep(35 * time.Second)
 		if got := phasesOf(l.look(Query{Jobs: windowOf(9)})); got != "run ok ok" {
-			t.Error(got)
+			t.Errorf("got phases %q, want \"run ok ok\"", got)
 		}
 		l.cut("a")
 		time.Sleep(time.Second)

@@ -61,7 +61,7 @@ func TestSlotsChangeAbsolutelyAndRelatively(t *testing.T) {
 		}
 		l.d.Do(sched.Drain{Why: "asked"})
 		if p := l.look(Query{}); p.Draining != "asked" || p.Paused {
-			t.Errorf("%q, %v", p.Draining, p.Paused)
+			t.Errorf("draining %q, paused %v; want \"asked\", and not paused", p.Draining, p.Paused)
 		}
 		if _, err := l.v.Do(t.Context(), Action{Do: Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err, new(*Refused)) {
 			t.Error(err)
@@ -98,7 +98,7 @@ func TestALongListIsSortedSeldom(t *testing.T) {
 			}
 		}
 		if got := phasesOf(p); got != "run run queue queue cancel" {
-			t.Error(got)
+			t.Errorf("got phases %q", got)
 		}
 	})
 }

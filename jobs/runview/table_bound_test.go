@@ -127,6 +127,6 @@ func TestTableOfManyParameters(t *testing.T) {
 		has[c.Name] = true
 	}
 	if !has["acc"] || !has["time"] || !has["p49"] || has["p50"] || len(tb.Notes) != 1 || tb.Notes[0] != "there is room for 50 parameters: 10 more, p50 and what follows, have no column" {
-		t.Errorf("%v %q", tb.Columns, tb.Notes)
+		t.Errorf("columns: got %v, notes %q; want 50 parameters and a note", tb.Columns, tb.Notes)
 	}
 }

@@ -70,20 +70,20 @@ func TestTableIsLive(t *testing.T) {
 			t.Errorf("the table was seen with so many rows: %v", seen)
 		}
 		if got := valuesOf(tableOf(t, l.v, ask)); got != "11 21 31 41 51 61" {
-			t.Error(got)
+			t.Errorf("got values %q, want those of all 6 jobs", got)
 		}
 		l.do(Requeue.Jobs(3))
 		time.Sleep(3 * time.Second)
 		l.look(Query{Table: &ask})
 		time.Sleep(2 * time.Second)
 		if got := valuesOf(tableOf(t, l.v, ask)); got != "11 21 41 51 61" {
-			t.Error(got)
+			t.Errorf("got values %q, want none of job 3, which was queued again", got)
 		}
 		time.Sleep(10 * time.Second)
 		l.look(Query{Table: &ask})
 		time.Sleep(2 * time.Second)
 		if got := valuesOf(tableOf(t, l.v, ask)); got != "11 21 32 41 51 61" {
-			t.Error(got)
+			t.Errorf("got values %q, want the new one of job 3", got)
 		}
 		l.end()
 	})
@@ -108,7 +108,7 @@ func TestTableOfLateOutput(t *testing.T) {
 		ask := TableQuery{JobsWindow: JobsWindow{Rows: 10}}
 		tb := tableOf(t, l.v, ask)
 		if got := valuesOf(tb); got != "1 " || len(tb.Notes) != 1 || !strings.Contains(tb.Notes[0], "1 job wrote no such file") {
-			t.Errorf("%q %q", got, tb.Notes)
+			t.Errorf("values: got %q, notes %q; want a note about the missing file", got, tb.Notes)
 		}
 		write(t, l.dir, jobs.AttemptID{Job: 2, N: 1}, "acc=2")
 		for range 60 { // somebody keeps looking
@@ -116,7 +116,7 @@ func TestTableOfLateOutput(t *testing.T) {
 			l.look(Query{Table: &ask})
 		}
 		if tb = tableOf(t, l.v, ask); valuesOf(tb) != "1 2" || len(tb.Notes) != 0 {
-			t.Errorf("%q %q", valuesOf(tb), tb.Notes)
+			t.Errorf("values: got %q, notes %q; want \"1 2\" and no notes", valuesOf(tb), tb.Notes)
 		}
 		l.end()
 	})
@@ -136,7 +136,7 @@ func TestTableOfHostsApart(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		tb := tableOf(t, l.v, TableQuery{JobsWindow: JobsWindow{Rows: 10}})
 		if got := valuesOf(tb); got != "1 2 3 4" {
-			t.Errorf("%s, %q", got, tb.Notes)
+			t.Errorf("values: got %s, notes %q; want 1 2 3 4", got, tb.Notes)
 		}
 	})
 }

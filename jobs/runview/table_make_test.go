@@ -113,7 +113,7 @@ func TestRowsHaveTheirMetrics(t *testing.T) {
 		names = append(names, fmt.Sprintf("%s %d %v", c.Name, c.Role, c.Vary))
 	}
 	if got := strings.Join(names, ", "); got != "job 0 false, C 1 true, gamma 1 true, seed 1 true, acc 2 false, state 0 false, time 0 false, host 0 false" {
-		t.Error(got)
+		t.Errorf("got columns %q", got)
 	}
 
 	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 4, Reverse: true}, By: "acc"})
@@ -132,7 +132,7 @@ func TestRowsHaveTheirMetrics(t *testing.T) {
 	}
 	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "host=ws02", Rows: 9}})
 	if got := rowsOf(tb); len(got) != 1 || got[0] != 25 || tb.NamesMetrics {
-		t.Error(got)
+		t.Errorf("got rows %v, want job 25 alone", got)
 	}
 	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 5, Cursor: 12, Above: 2}})
 	if tb.Page.First != 9 || tb.Page.Cursor != 11 || fmt.Sprint(rowsOf(tb)) != "[10 11 12 13 14]" {
@@ -158,7 +158,7 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 		heads = append(heads, c.Name)
 	}
 	if got := strings.Join(heads, " "); got != "C gamma jobs solved acc_count acc_mean acc_sd acc_min acc_max acc_median" {
-		t.Fatal(got)
+		t.Fatalf("got columns %q", got)
 	}
 	least, at := 2.0, 0
 	for i, row := range g.Rows {
@@ -202,7 +202,7 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 	}
 	tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "state=done acc_means>1"}, Group: []string{"C"}})
 	if len(tb.Groups.Rows) != 0 || !strings.Contains(tb.Page.Wrong, `did you mean "acc_mean"?`) {
-		t.Errorf("%q %+v", tb.Page.Wrong, tb.Groups)
+		t.Errorf("wrong %q, groups %+v; want a suggestion and no groups", tb.Page.Wrong, tb.Groups)
 	}
 	for filter, want := range map[string]string{"acc_mean>1": "acc_mean is of groups alone: m shows them", "solved>1 C=1": "solved is of groups alone", "C_maen>1": "there is no column"} {
 		if tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: filter, Rows: 9}}); !strings.Contains(tb.Page.Wrong, want) || len(tb.Page.Rows) > 0 {
@@ -260,7 +260,7 @@ func TestTableSaysWhatIsMissing(t *testing.T) {
 	b := gridBoard(t, x, dir, "acc", "none")
 	tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Rows: 9}})
 	if len(tb.Notes) != 1 || tb.Notes[0] != "4 solved jobs have no none (job 1)" {
-		t.Errorf("%q", tb.Notes)
+		t.Errorf("notes: got %q, want one about the metric none", tb.Notes)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestTableOfAWrongQuery(t *testing.T) {
 		}
 	}
 	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "C>=x", Rows: 9}}); tb.Page.Matched != 0 || len(tb.Notes) != 1 || !strings.HasPrefix(tb.Notes[0], "C of 4 jobs is a number and left out") {
-		t.Errorf("%q %+v", tb.Notes, tb.Page)
+		t.Errorf("C>=x: got notes %q, page %+v; want a note and no rows", tb.Notes, tb.Page)
 	}
 	if tb := tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: "state=nonsense", Rows: 9}}); tb.Page.Wrong == "" || tb.Page.Matched != 0 {
 		t.Errorf("an impossible filter: got %+v, want no rows and the reason", tb.Page)

@@ -252,7 +252,7 @@ func TestATableIsReadOnly(t *testing.T) {
 	must(t, os.WriteFile(path, []byte("0123456789"), 0o600))
 	x8, err := b.Read(t.Context(), Read{Attempt: mine, File: jobs.FileOut, Offset: 3, Limit: 4})
 	if err != nil || string(x8.Data) != "3456" || x8.Size != 10 || x8.Offset != 3 || !x8.Over {
-		t.Errorf("%+v %v", x8, err)
+		t.Errorf("Read: got %+v, %v; want \"3456\" of 10 bytes", x8, err)
 	}
 	if _, err := b.Read(t.Context(), Read{Attempt: mine, File: jobs.FileErr}); err == nil || !strings.Contains(err.Error(), "ws02") {
 		t.Errorf("a file that is gone: %v", err)

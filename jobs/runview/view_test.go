@@ -194,7 +194,7 @@ func TestQuestionIsShownWhereItCanBeAnswered(t *testing.T) {
 			t.Errorf("the question is %+v", p.Question)
 		}
 		if p := lookAt(t, files, Query{}); p.Question != nil || !strings.Contains(p.Problem, "Passphrase of k") {
-			t.Errorf("%+v, %q", p.Question, p.Problem)
+			t.Errorf("got question %+v, problem %q; want the question as a problem", p.Question, p.Problem)
 		}
 		for n, fine := range map[int]bool{1: true, 2: false} {
 			_, err := l.v.Do(t.Context(), Action{Do: Reply, Number: n, Text: "x"})
@@ -217,7 +217,7 @@ func TestOutputOfAHostApart(t *testing.T) {
 		write(t, there, id, "far away")
 		x, err := l.v.Read(t.Context(), Read{Attempt: id, File: jobs.FileOut})
 		if err != nil || string(x.Data) != "far away" || x.Over {
-			t.Errorf("%+v, %v", x, err)
+			t.Errorf("Read: got %+v, %v; want \"far away\"", x, err)
 		}
 	})
 }

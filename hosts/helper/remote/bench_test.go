@@ -41,7 +41,7 @@ func BenchmarkSupervisorSleep0(b *testing.B) {
 		case *hosts.Exits:
 			for _, j := range m.Jobs {
 				if !j.Outcome.OK() {
-					b.Fatalf("%+v", j)
+					b.Fatalf("got %+v, want a success", j)
 				}
 			}
 			done += len(m.Jobs)
@@ -51,7 +51,7 @@ func BenchmarkSupervisorSleep0(b *testing.B) {
 				owed = 0
 			}
 		case *hosts.Trouble, *hosts.Refused:
-			b.Fatalf("%+v", m)
+			b.Fatalf("got %+v, want no trouble", m)
 		case *hosts.Heartbeat:
 			f.ping(time.Hour)
 		}

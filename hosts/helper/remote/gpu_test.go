@@ -76,13 +76,13 @@ func TestLockFilesAreForAll(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "share")
 	locks, err := lockGPUs(dir, []int{3, 3}, false)
 	if err != nil || len(locks) != 1 {
-		t.Fatalf("%v, %v", locks, err)
+		t.Fatalf("lockGPUs: got %v, %v; want one lock", locks, err)
 	}
 	defer unlockGPUs(locks)
 	d, err1 := os.Stat(dir)
 	f, err2 := os.Stat(filepath.Join(dir, fmt.Sprintf("gpu3.%d", os.Getuid())))
 	if err1 != nil || err2 != nil || d.Mode() != os.ModeDir|os.ModeSticky|0o777 || f.Mode() != 0o644 {
-		t.Errorf("%v %v, %v %v", d, err1, f, err2)
+		t.Errorf("the directory: %v, %v; the lock: %v, %v; want 01777 and 0644", d, err1, f, err2)
 	}
 }
 

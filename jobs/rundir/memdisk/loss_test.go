@@ -125,7 +125,7 @@ func TestMachinesSeeEachOthersChanges(t *testing.T) {
 	put(t, fa, 0, "aaaa")
 	put(t, fb, 2, "bbbb")
 	if got := content(a, "/w/x"); got != "aabbbb" {
-		t.Errorf("%q", got)
+		t.Errorf("x holds %q, want \"aabbbb\"", got)
 	}
 	a.PowerLoss(nil)
 	if got := content(b, "/w/x"); got != "00bbbb" {
@@ -200,7 +200,7 @@ func TestFailedOperationChangesNothing(t *testing.T) {
 		t.Error(n, err)
 	}
 	if got := content(m, "/w/x"); got != "start ab" {
-		t.Errorf("%q", got)
+		t.Errorf("x holds %q, want \"start ab\"", got)
 	}
 	next = memdisk.LostWrites{Err: syscall.EIO}
 	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
