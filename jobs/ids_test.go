@@ -38,6 +38,7 @@ func TestPathOfAnAttemptFile(t *testing.T) {
 	}
 }
 
+// FuzzParseAttemptID checks that an accepted id is read back from its text and its JSON.
 func FuzzParseAttemptID(f *testing.F) {
 	f.Add("17.2")
 	f.Add("01.2")

@@ -29,16 +29,16 @@ func readObject(b []byte, member func(r *objectReader, name []byte) bool) bool {
 	defer objectReaders.Put(r)
 	r.input, r.failed = *bytes.NewBuffer(b), false
 	r.decoder.Reset(&r.input)
-	r.object(member)
+	r.readMembers(member)
 	return !r.failed && r.decoder.InputOffset() == int64(len(b))
 }
 
-// object reads an object.
-func (r *objectReader) object(member func(r *objectReader, name []byte) bool) {
+// readMembers reads an object.
+func (r *objectReader) readMembers(member func(r *objectReader, name []byte) bool) {
 	start, err := r.decoder.ReadToken()
 	r.failed = r.failed || err != nil || start.Kind() != '{'
 	for !r.failed && r.decoder.PeekKind() != '}' {
-		if name := r.value('"'); name != nil {
+		if name := r.readValue('"'); name != nil {
 			r.failed = !member(r, name[1:len(name)-1]) || r.failed
 		}
 	}
@@ -48,8 +48,8 @@ func (r *objectReader) object(member func(r *objectReader, name []byte) bool) {
 	}
 }
 
-// value returns the next value if it is of the kind. It is valid until the next read.
-func (r *objectReader) value(kind jsontext.Kind) jsontext.Value {
+// readValue returns the next value if it is of the kind. It is valid until the next read.
+func (r *objectReader) readValue(kind jsontext.Kind) jsontext.Value {
 	v, err := r.decoder.ReadValue()
 	if err != nil || v.Kind() != kind {
 		r.failed = true
@@ -58,9 +58,9 @@ func (r *objectReader) value(kind jsontext.Kind) jsontext.Value {
 	return v
 }
 
-// bytes returns the next value, a text. It is valid until the next read.
-func (r *objectReader) bytes() []byte {
-	v := r.value('"')
+// readText returns the next value, a text. It is valid until the next read.
+func (r *objectReader) readText() []byte {
+	v := r.readValue('"')
 	switch {
 	case v == nil:
 		return nil
@@ -73,7 +73,7 @@ func (r *objectReader) bytes() []byte {
 
 // readNumber sets n to the next value, a whole number.
 func readNumber[T ~int | ~int64](r *objectReader, n *T) {
-	if v := r.value('0'); v != nil {
+	if v := r.readValue('0'); v != nil {
 		i, err := strconv.ParseInt(string(v), 10, 64)
 		*n, r.failed = T(i), err != nil
 	}

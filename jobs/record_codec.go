@@ -28,8 +28,8 @@ type RecordReader struct {
 const maxTexts = 4096
 
 // Read reads the JSON of one record into r.
-func (d *RecordReader) Read(b []byte, r *Record) error {
-	if *r = (Record{}); d.readUsual(b, r) {
+func (reader *RecordReader) Read(b []byte, r *Record) error {
+	if *r = (Record{}); reader.readUsual(b, r) {
 		return nil
 	}
 	*r = Record{}
@@ -37,25 +37,25 @@ func (d *RecordReader) Read(b []byte, r *Record) error {
 		return err
 	}
 	if r.Spec != nil {
-		r.Spec.Options = d.specs.Share(r.Spec.Options)
+		r.Spec.Options = reader.specs.Share(r.Spec.Options)
 	}
 	for _, text := range []*string{(*string)(&r.Kind), &r.Host, &r.Reason, &r.How, &r.Request} {
-		*text = d.intern([]byte(*text))
+		*text = reader.intern([]byte(*text))
 	}
 	if o := r.Outcome; o != nil {
 		for _, text := range []*string{&o.Signal, &o.Error, &o.LastLine} {
-			*text = d.intern([]byte(*text))
+			*text = reader.intern([]byte(*text))
 		}
 	}
 	return nil
 }
 
 // readUsual reads a record with the members that most records have, and reports whether it was one.
-func (d *RecordReader) readUsual(b []byte, r *Record) bool {
+func (reader *RecordReader) readUsual(b []byte, r *Record) bool {
 	return readObject(b, func(o *objectReader, name []byte) bool {
 		switch string(name) {
 		case "k":
-			r.Kind = Kind(d.intern(o.bytes()))
+			r.Kind = Kind(reader.intern(o.readText()))
 		case "t":
 			readNumber(o, &r.At)
 		case "j":
@@ -63,18 +63,18 @@ func (d *RecordReader) readUsual(b []byte, r *Record) bool {
 		case "n":
 			readNumber(o, &r.N)
 		case "h":
-			r.Host = d.intern(o.bytes())
+			r.Host = reader.intern(o.readText())
 		case "slot":
 			readNumber(o, &r.Slot)
 		case "next":
-			o.failed = r.Next.UnmarshalText(o.bytes()) != nil
+			o.failed = r.Next.UnmarshalText(o.readText()) != nil
 		case "seq":
 			readNumber(o, &r.Seq)
 		case "started":
 			readNumber(o, &r.Started)
 		case "o":
 			r.Outcome = new(Outcome)
-			o.object(func(_ *objectReader, name []byte) bool { return d.readOutcome(o, name, r.Outcome) })
+			o.readMembers(func(_ *objectReader, name []byte) bool { return reader.readOutcome(o, name, r.Outcome) })
 		default:
 			return false
 		}
@@ -83,12 +83,12 @@ func (d *RecordReader) readUsual(b []byte, r *Record) bool {
 }
 
 // readOutcome reads a member of an outcome.
-func (d *RecordReader) readOutcome(m *objectReader, name []byte, o *Outcome) bool {
+func (reader *RecordReader) readOutcome(m *objectReader, name []byte, o *Outcome) bool {
 	switch string(name) {
 	case "exit":
 		readNumber(m, &o.Exit)
 	case "signal":
-		o.Signal = d.intern(m.bytes())
+		o.Signal = reader.intern(m.readText())
 	case "started":
 		readNumber(m, &o.Started)
 	case "ended":
@@ -98,7 +98,7 @@ func (d *RecordReader) readOutcome(m *objectReader, name []byte, o *Outcome) boo
 	case "max_rss":
 		readNumber(m, &o.MaxRSSBytes)
 	case "last_line":
-		o.LastLine = d.intern(m.bytes())
+		o.LastLine = reader.intern(m.readText())
 	default:
 		return false
 	}
@@ -106,11 +106,11 @@ func (d *RecordReader) readOutcome(m *objectReader, name []byte, o *Outcome) boo
 }
 
 // intern returns text. Equal texts share memory.
-func (d *RecordReader) intern(text []byte) string {
-	s, known := d.texts[string(text)]
+func (reader *RecordReader) intern(text []byte) string {
+	s, known := reader.texts[string(text)]
 	if !known {
-		if s = string(text); s != "" && len(d.texts) < maxTexts {
-			insert(&d.texts, s, s)
+		if s = string(text); s != "" && len(reader.texts) < maxTexts {
+			insert(&reader.texts, s, s)
 		}
 	}
 	return s

@@ -102,7 +102,7 @@ func (r *SpecReader) Read(b []byte) (*Spec, error) {
 	if s.Command == nil {
 		return nil, errors.New("the specification has no command")
 	}
-	o, err := r.options(s.Options)
+	o, err := r.sharedOptions(s.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -120,14 +120,14 @@ func (r *SpecReader) readUsual(b []byte) *Spec {
 		case "line":
 			readNumber(o, &s.Line)
 		case "command":
-			s.Command, command = string(o.bytes()), true
+			s.Command, command = string(o.readText()), true
 		case "name":
-			s.Name = string(o.bytes())
+			s.Name = string(o.readText())
 		case "key":
-			key = string(o.bytes())
+			key = string(o.readText())
 		case "options":
 			var err error
-			s.Options, err = r.options(o.value('{'))
+			s.Options, err = r.sharedOptions(o.readValue('{'))
 			return err == nil
 		default:
 			return false
@@ -140,12 +140,12 @@ func (r *SpecReader) readUsual(b []byte) *Spec {
 	return s
 }
 
-// options returns the shared options whose JSON is b, which is empty for NoOptions.
-func (r *SpecReader) options(b []byte) (*Options, error) {
+// sharedOptions returns the shared options whose JSON is b, which is empty for NoOptions.
+func (r *SpecReader) sharedOptions(b []byte) (*Options, error) {
 	if len(b) == 0 {
 		return NoOptions, nil
 	}
-	return r.shared.of(b, func() (*Options, error) { return readOptions(b) })
+	return r.shared.findOrMake(b, func() (*Options, error) { return readOptions(b) })
 }
 
 func readOptions(b []byte) (*Options, error) {
@@ -179,15 +179,15 @@ type Interner struct {
 
 // Share returns the shared value of options that equal o.
 func (in *Interner) Share(o *Options) *Options {
-	shared, _ := in.of(appendJSON(nil, o), func() (*Options, error) {
+	shared, _ := in.findOrMake(appendJSON(nil, o), func() (*Options, error) {
 		own := *o
 		return &own, nil
 	})
 	return shared
 }
 
-// of returns the options whose JSON is text. It calls make if there are none yet.
-func (in *Interner) of(text []byte, make func() (*Options, error)) (*Options, error) {
+// findOrMake returns the options whose JSON is text. It calls make if there are none yet.
+func (in *Interner) findOrMake(text []byte, make func() (*Options, error)) (*Options, error) {
 	if string(text) == "{}" {
 		return NoOptions, nil
 	}

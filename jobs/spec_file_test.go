@@ -199,6 +199,7 @@ func TestDecodeSpecsDamagedLine(t *testing.T) {
 	}
 }
 
+// FuzzSpecRoundTrip checks that every specification becomes one line and is read back unchanged.
 func FuzzSpecRoundTrip(f *testing.F) {
 	f.Add("echo 1", "", "x", "1", "A", "b", int64(5), -1)
 	f.Add("a\\\"\n\x00\x7f\u2028", "\xff", "\xc3", "{\"b64\":\"\"}", "]", "\\u0000", int64(-1), 1<<40)

@@ -129,6 +129,8 @@ func TestStatusHoldsTheLongest(t *testing.T) {
 	}
 }
 
+// FuzzOutcome checks that every outcome fits into the status file and is read back unchanged,
+// except for a long error.
 func FuzzOutcome(f *testing.F) {
 	f.Add(0, "", int64(5), int64(9), true, "", "melon4")
 	f.Add(1, "SIGSEGV", int64(-5), int64(9), false, "cannot change to /home/x: no such directory", "m-1.lab")

@@ -41,6 +41,7 @@ func BenchmarkReplayMillion(b *testing.B) {
 	}
 }
 
+// BenchmarkAppendRecord measures the encoding of a record.
 func BenchmarkAppendRecord(b *testing.B) {
 	recs := pair(123456)
 	var buf []byte

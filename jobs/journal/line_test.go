@@ -117,6 +117,8 @@ func TestInvalidRecordsAreRefused(t *testing.T) {
 	}
 }
 
+// FuzzRecord checks that every record becomes one line and is read back unchanged, as by
+// encoding/json.
 func FuzzRecord(f *testing.F) {
 	f.Add("launching", int64(1), 17, 2, "melon4", 3, uint8(2), int64(9), "", int64(5), "", int64(0))
 	f.Add("exited", int64(-1), math.MinInt, 0, "ü\n\"\\", -3, uint8(6), int64(math.MinInt64), "why\x00\xff", int64(math.MaxInt64), "SIGKILL", int64(1))

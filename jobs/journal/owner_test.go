@@ -58,6 +58,7 @@ func TestOwnerFileIsReadBack(t *testing.T) {
 	}
 }
 
+// FuzzDecodeOwner checks that no owner file causes a panic.
 func FuzzDecodeOwner(f *testing.F) {
 	o := &Owner{V: 1, Host: "melon1", process: process{PID: 3}}
 	b, err := o.encode()
@@ -72,6 +73,7 @@ func FuzzDecodeOwner(f *testing.F) {
 	})
 }
 
+// FuzzParseStat checks that no text of /proc/PID/stat causes a panic.
 func FuzzParseStat(f *testing.F) {
 	const line = "1234 (a ) b (c)) S 1 1234 1234 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0"
 	f.Add([]byte(line))

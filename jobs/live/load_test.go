@@ -60,6 +60,7 @@ func TestForeignLoadsFileIsNotWritten(t *testing.T) {
 	}
 }
 
+// FuzzLoads checks that a file of loads has at most one sample per line.
 func FuzzLoads(f *testing.F) {
 	f.Add("1800000000 1.25\n1800000030 0\n")
 	r := newRun(f)

@@ -234,6 +234,7 @@ func TestDataAgreesWithTheTable(t *testing.T) {
 	}
 }
 
+// BenchmarkWrite measures the time to write a report.
 func BenchmarkWrite(b *testing.B) {
 	in := sample(b, 100_000, 3, "plain")
 	for b.Loop() {

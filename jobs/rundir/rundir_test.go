@@ -268,6 +268,7 @@ func FuzzDefaultName(f *testing.F) {
 	})
 }
 
+// FuzzSettings checks that accepted settings have a uid and a valid name.
 func FuzzSettings(f *testing.F) {
 	f.Add([]byte("uid = \"abc\"\nname = \"x\"\n[options]\ntries = 3\n"))
 	f.Add([]byte("[[env]]\nname = 1\n"))
