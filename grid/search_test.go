@@ -173,6 +173,7 @@ func TestOptimizerThatFailsLeavesNoProcess(t *testing.T) {
 	}
 }
 
+// FuzzProposal checks that an accepted proposal lies in the space of the search.
 func FuzzProposal(f *testing.F) {
 	params := []search.Param{{Name: "x", Low: 1e-3, High: 2, Log: true}, {Name: "k", Values: []string{"a", "b"}}}
 	f.Add([]byte(`{"params":{"x":0.5,"k":"b"}}`))

@@ -193,6 +193,8 @@ func TestUnintendedSettingsAreWarnings(t *testing.T) {
 	}
 }
 
+// FuzzParse checks that each error of an inventory is at one of its lines, and that the hosts of a
+// valid one are usable.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"[[host]]\nname='a'\n", "[defaults]\nslots='cores-1'\n[[host]]\nname='n[01-12]'\naddress='n[01-12].lab'\n",

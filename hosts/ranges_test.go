@@ -43,6 +43,7 @@ func TestRangesAreExpanded(t *testing.T) {
 	}
 }
 
+// FuzzExpand checks that a pattern has a limited number of names without brackets.
 func FuzzExpand(f *testing.F) {
 	for _, s := range []string{"node[01-12]", "ws[1,3,5-7]", "a[1-2]b[3-4]", "a[", "]", "a[1-999999999]", "[0-9999]x"} {
 		f.Add(s)

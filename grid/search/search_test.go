@@ -328,6 +328,8 @@ func TestRungCountsATrialOnce(t *testing.T) {
 	}
 }
 
+// FuzzReports checks that no report has a step that is not a number, and that the rungs are
+// bounded.
 func FuzzReports(f *testing.F) {
 	f.Add("1 0.5\n2 0.25\n")
 	f.Add("nan inf\n1e999 2\n-1 3\n 4\t5 \n6 7")

@@ -21,6 +21,7 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
+// FuzzHalt checks that an accepted --halt has a valid number or share.
 func FuzzHalt(f *testing.F) {
 	for _, s := range []string{"", "1", "5", "10%", "0.5%", "100%", "0", "-1", "101%", "%", "NaN%", "1e3", "x", "never", "now,fail=1", "soon,success=3%", "later,done=1"} {
 		f.Add(s)

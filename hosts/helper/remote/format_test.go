@@ -11,6 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
+// FuzzSpec checks that every spec that can be parsed is stored and read back unchanged.
 func FuzzSpec(f *testing.F) {
 	full := hosts.LaunchJob{Attempt: jobs.AttemptID{Job: 17, N: 2}, Command: "echo \xff\x00", Cwd: "/x", Setup: "s",
 		Env: []jobs.EnvVar{{Name: "A", Value: "b"}}, Params: []jobs.Param{{Name: "p", Value: ""}}, Timeout: time.Second, Slots: 3, Mem: 1 << 33, GPUs: []int{0, 5}, HalfGPU: true}
@@ -30,6 +31,7 @@ func FuzzSpec(f *testing.F) {
 	})
 }
 
+// FuzzReport checks that every report that can be parsed fits into a line and can be parsed again.
 func FuzzReport(f *testing.F) {
 	id, by := jobs.AttemptID{Job: 17, N: 2}, holder{3, 4711, 99}
 	for _, r := range []report{
@@ -61,6 +63,7 @@ func FuzzReport(f *testing.F) {
 	})
 }
 
+// FuzzStat checks that no text of /proc/PID/stat causes a panic.
 func FuzzStat(f *testing.F) {
 	f.Add([]byte("1234 (a) b) (c) S 1 1234 1230 0 -1 4194560 1 2 3 4 10 20 30 40 20 0 1 0 777 8 2"))
 	f.Add([]byte("1 ()"))
