@@ -52,9 +52,9 @@ func TestDeletedRunDirectoryIsReported(t *testing.T) {
 	})
 }
 
-// TestDeletedRunDirectoryReturns checks that a run directory that was moved away and put back is
-// used again.
-func TestDeletedRunDirectoryReturns(t *testing.T) {
+// TestRunDirectoryThatWasMovedBackIsUsed checks that a run directory that was moved away and put
+// back is used again.
+func TestRunDirectoryThatWasMovedBackIsUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		deleted := new(atomic.Bool)
 		deleted.Store(true)

@@ -14,9 +14,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestRequestAtTheEnd checks that a request at the very end of a run is either carried out
-// completely or has no effect. Promise 1 also holds for the round that it would start.
-func TestRequestAtTheEnd(t *testing.T) {
+// TestRequestAtTheEndIsCompleteOrWithoutEffect checks that a request at the very end of a run is
+// either carried out completely or has no effect. Promise 1 also holds for the round that it would
+// start.
+func TestRequestAtTheEndIsCompleteOrWithoutEffect(t *testing.T) {
 	t.Run("the end is decided and waits for the journal", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, 10*time.Second, "a")

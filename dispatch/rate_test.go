@@ -39,9 +39,9 @@ func TestTheRateCountsWhenJobsEnded(t *testing.T) {
 	})
 }
 
-// TestRateOfThePast checks that an end counts in its own interval of the history, and that an end
-// before the start does not count.
-func TestRateOfThePast(t *testing.T) {
+// TestEndCountsInItsOwnInterval checks that an end counts in its own interval of the history, and
+// that an end before the start does not count.
+func TestEndCountsInItsOwnInterval(t *testing.T) {
 	var r rate
 	r.add(100*time.Second, 95*time.Second)
 	r.add(100*time.Second, 30*time.Second) // more than a minute ago

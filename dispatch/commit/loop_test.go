@@ -170,9 +170,9 @@ func TestCommandsFollowTheirRecords(t *testing.T) {
 	want(t, "the second batch", d.written(), "Kill")
 }
 
-// TestAJournalThatHangs checks that a journal that does not answer for 5 s is treated like one that
-// fails.
-func TestAJournalThatHangs(t *testing.T) {
+// TestHungJournalCountsAsFailed checks that a journal that does not answer for 5 s is treated like
+// one that fails.
+func TestHungJournalCountsAsFailed(t *testing.T) {
 	d := newLoopDriver(t)
 	d.step(sched.Tick{})
 	d.loop.Idle(d.now())
@@ -216,9 +216,10 @@ type fencedError struct{}
 func (fencedError) Error() string { return "another dispatcher has taken the run over" }
 func (fencedError) FencedBy() int { return 3 }
 
-// TestFencedByTheJournal checks that no command of a batch is released if the journal finds another
-// dispatcher after the write, because that dispatcher may not have read the batch (X1, promise 1).
-func TestFencedByTheJournal(t *testing.T) {
+// TestNoCommandIsReleasedIfTheJournalFences checks that no command of a batch is released if the
+// journal finds another dispatcher after the write, because that dispatcher may not have read the
+// batch (X1, promise 1).
+func TestNoCommandIsReleasedIfTheJournalFences(t *testing.T) {
 	d := newLoopDriver(t)
 	d.ready(1)
 	d.journal.Fail(fencedError{})

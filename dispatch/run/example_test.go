@@ -63,10 +63,10 @@ func startNew(t *testing.T, dir string) (*rundir.Run, *run.Run) {
 	return made, startHere(t, made, filepath.Join(dir, "base"))
 }
 
-// TestSubmitAndRead checks that a Go program can start a run and submit jobs one after another
-// while it reads results in completion order, and that later jobs can depend on earlier results
-// (D1).
-func TestSubmitAndRead(t *testing.T) {
+// TestJobsAreSubmittedWhileResultsAreRead checks that a Go program can start a run and submit jobs
+// one after another while it reads results in completion order, and that later jobs can depend on
+// earlier results (D1).
+func TestJobsAreSubmittedWhileResultsAreRead(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() {
 		progtest.CheckNothingLeft(t, 20*time.Second, func(p progtest.Process) bool { return p.RefersTo(dir) })
@@ -125,9 +125,10 @@ func TestSubmitAndRead(t *testing.T) {
 	}
 }
 
-// TestCloseAndResume checks that a run that is closed before its jobs have ended continues without
-// a dispatcher. The next dispatcher adopts its jobs and returns only unacknowledged results.
-func TestCloseAndResume(t *testing.T) {
+// TestClosedRunContinues checks that a run that is closed before its jobs have ended continues
+// without a dispatcher. The next dispatcher adopts its jobs and returns only unacknowledged
+// results.
+func TestClosedRunContinues(t *testing.T) {
 	dir := t.TempDir()
 	made, r := startNew(t, dir)
 	if err := r.Submit(t.Context(), &jobs.Spec{Command: "true"}, &jobs.Spec{Command: "touch begun; while [ ! -e gate ]; do sleep 0.02; done"}); err != nil {

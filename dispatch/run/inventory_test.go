@@ -80,10 +80,10 @@ func inventoryOf(names ...string) (text string) {
 	return text
 }
 
-// TestInventoryFileChanges checks that the file is read again when it changes (B5). Content that
-// was seen only once may be incomplete and does not count. A missing or invalid file changes
-// nothing and is reported until it is fixed.
-func TestInventoryFileChanges(t *testing.T) {
+// TestChangedInventoryFileIsReadAgain checks that the file is read again when it changes (B5).
+// Content that was seen only once may be incomplete and does not count. A missing or invalid file
+// changes nothing and is reported until it is fixed.
+func TestChangedInventoryFileIsReadAgain(t *testing.T) {
 	c := newChangingInventory(t, inventoryOf("a", "b"), nil)
 	c.wantHosts("at first", "a b", "")
 	c.write(inventoryOf("b", "c"))

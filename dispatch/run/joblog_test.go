@@ -14,9 +14,9 @@ import (
 	"dcs-tui/jobs/rundir/disktest"
 )
 
-// TestJobLogWaits checks that a job log on a full disk keeps its lines until there is space, and is
-// then complete.
-func TestJobLogWaits(t *testing.T) {
+// TestJobLogKeepsItsLinesOnAFullDisk checks that a job log on a full disk keeps its lines until
+// there is space, and is then complete.
+func TestJobLogKeepsItsLinesOnAFullDisk(t *testing.T) {
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skip("there is no /dev/full")
 	}

@@ -17,9 +17,10 @@ import (
 
 var must = polltest.Must
 
-// TestFoundAfterDamage checks that after damage to the journal the attempts without a record and
-// the open ones are found in the files. Attempts whose end is recorded are not examined again (X1).
-func TestFoundAfterDamage(t *testing.T) {
+// TestUnrecordedAttemptsAreFoundInTheFiles checks that after damage to the journal the attempts
+// without a record and the open ones are found in the files. Attempts whose end is recorded are not
+// examined again (X1).
+func TestUnrecordedAttemptsAreFoundInTheFiles(t *testing.T) {
 	run := disktest.NewRun(t)
 	table := &jobs.Table{Damaged: true, Epoch: 2, Specs: jobstest.Specs(2)}
 	for _, r := range []jobs.Record{

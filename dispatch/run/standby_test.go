@@ -199,9 +199,9 @@ func TestStandbysAreKept(t *testing.T) {
 	}
 }
 
-// TestFilesEndTheMirror checks that a run has no mirror any more when a job is added that gets or
-// returns files of the dispatcher's machine.
-func TestFilesEndTheMirror(t *testing.T) {
+// TestRunWithFilesHasNoMirror checks that a run has no mirror any more when a job is added that
+// gets or returns files of the dispatcher's machine.
+func TestRunWithFilesHasNoMirror(t *testing.T) {
 	run := disktest.NewRun(t)
 	j, _, _, err := journal.Take(t.Context(), run, journal.TakeOptions{})
 	must(t, err)

@@ -173,10 +173,10 @@ func TestForecastUsesProgress(t *testing.T) {
 	s.wantETA("overdue", time.Second, time.Hour)
 }
 
-// TestRunningAndQueues checks that Running lists the newest progress of each running attempt with
-// the time when it changed. Queues lists the queues whose run times are known, beginning with those
-// that have waiting jobs.
-func TestRunningAndQueues(t *testing.T) {
+// TestRunningListsTheNewestProgress checks that Running lists the newest progress of each running
+// attempt with the time when it changed. Queues lists the queues whose run times are known,
+// beginning with those that have waiting jobs.
+func TestRunningListsTheNewestProgress(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 3))
 	p, q := &jobs.Options{Queue: "p"}, &jobs.Options{Queue: "q"}
 	s.submit(true, append(slices.Repeat([]*jobs.Options{p}, 5), slices.Repeat([]*jobs.Options{q}, 12)...)...)

@@ -74,8 +74,8 @@ func TestFirstSuccessOfCopiesCounts(t *testing.T) {
 	}
 }
 
-// TestQueueBeforeCopies checks that no job waits because of a copy.
-func TestQueueBeforeCopies(t *testing.T) {
+// TestNoJobWaitsBecauseOfACopy checks that no job waits because of a copy.
+func TestNoJobWaitsBecauseOfACopy(t *testing.T) {
 	s := stageWithJobs(t, 3, Config{Copies: 2}, testHost("a", 1), testHost("b", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")
@@ -90,9 +90,9 @@ func TestQueueBeforeCopies(t *testing.T) {
 	want(t, "job 1", s.history(1), "running: a running, b launching")
 }
 
-// TestStragglerBeforeQueue checks that a straggler gets its second attempt before waiting jobs
-// start (D4).
-func TestStragglerBeforeQueue(t *testing.T) {
+// TestStragglerIsCopiedBeforeWaitingJobsStart checks that a straggler gets its second attempt
+// before waiting jobs start (D4).
+func TestStragglerIsCopiedBeforeWaitingJobsStart(t *testing.T) {
 	s := stageWithJobs(t, 20, Config{Copies: 2}, testHost("a", 1), testHost("b", 1))
 	s.started("a", "1.1")
 	for id := 2; id <= 12 && len(s.job(1).Attempts) == 1; id++ {

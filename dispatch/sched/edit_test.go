@@ -85,9 +85,9 @@ func TestEditedJobIsRetriedAtOnce(t *testing.T) {
 	want(t, "failures", s.job(1).Failures, 1)
 }
 
-// TestEditLostComesBack checks that an attempt by the old command that was given up and comes back
-// is killed and never counts (promise 2).
-func TestEditLostComesBack(t *testing.T) {
+// TestLostAttemptOfAnEditedJobNeverCounts checks that an attempt by the old command that was given
+// up and comes back is killed and never counts (promise 2).
+func TestLostAttemptOfAnEditedJobNeverCounts(t *testing.T) {
 	for what, answer := range map[string]func(s *stage){
 		"runs":  func(s *stage) { s.probedAs("a", "1.1", hosts.IsRunning, nil) },
 		"ended": func(s *stage) { s.probedAs("a", "1.1", hosts.HasExited, &jobs.Outcome{}) },
@@ -142,9 +142,10 @@ func TestRepeatedEditDoesNothing(t *testing.T) {
 	want(t, "options, which are held once", s.job(1).Spec.Options, s.job(3).Spec.Options)
 }
 
-// TestEditAfterDamage checks that a request to edit waits until the hosts have reported their
-// attempts. Otherwise an attempt that ran the old command would count for the new one.
-func TestEditAfterDamage(t *testing.T) {
+// TestEditWaitsForTheHostsAfterDamage checks that a request to edit waits until the hosts have
+// reported their attempts. Otherwise an attempt that ran the old command would count for the new
+// one.
+func TestEditWaitsForTheHostsAfterDamage(t *testing.T) {
 	s := damagedStage(t, Config{}, 2, testHost("a", 2))
 	s.step(Request{Name: "r", Do: []Event{Edit{[]jobs.ID{1, 2}, jobs.Change{Command: new("new")}}}})
 	if at, ok := s.c.Next(); !ok || at < s.at+time.Second {

@@ -110,9 +110,9 @@ func TestOwnGPUsAreNotForeign(t *testing.T) {
 	want(t, "when it has ended", launchedOn(s.heartbeatLocked("a"), "a"), "2.1")
 }
 
-// TestHalfGPUs checks that two jobs share a device and a third does not. A half-used device is
-// filled before a free one is split (T3).
-func TestHalfGPUs(t *testing.T) {
+// TestTwoJobsShareADevice checks that two jobs share a device and a third does not. A half-used
+// device is filled before a free one is split (T3).
+func TestTwoJobsShareADevice(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 8)) // with two devices
 	half := &jobs.Options{GPUs: jobs.HalfGPU}
 	s.submit(true, half, half, &jobs.Options{GPUs: 1}, half)

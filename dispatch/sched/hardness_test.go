@@ -117,10 +117,10 @@ func TestDominoWaitsForTheLastTry(t *testing.T) {
 	s.wantState(3, jobs.Skipped)
 }
 
-// TestSkippedRunsAgain checks that a skipped job runs again when a user gives it more time, or
+// TestSkippedJobRunsAgain checks that a skipped job runs again when a user gives it more time, or
 // requeues the job that timed out, in any order. Otherwise it is skipped again, with a reason that
 // says what would help.
-func TestSkippedRunsAgain(t *testing.T) {
+func TestSkippedJobRunsAgain(t *testing.T) {
 	begin := func(t *testing.T) *stage {
 		s := newStage(t, Config{}, testHost("melon1", 1))
 		s.submit(true, withHardness("1"), withHardness("2"), withHardness("3"))
@@ -250,9 +250,9 @@ func TestDominoOfVeryMany(t *testing.T) {
 	want(t, "skipped", fmt.Sprint(s.c.table.Counts[jobs.Skipped]), fmt.Sprint(n))
 }
 
-// TestHardnessBehindEstimates checks that on local slots of a hybrid run the shortest estimate
+// TestEstimatesCountBeforeHardness checks that on local slots of a hybrid run the shortest estimate
 // counts before hardness (D5).
-func TestHardnessBehindEstimates(t *testing.T) {
+func TestEstimatesCountBeforeHardness(t *testing.T) {
 	local := testHost("here", 1)
 	local.Link = "local"
 	s := newStage(t, Config{}, local, testHost("melon1", 1))

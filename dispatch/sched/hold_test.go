@@ -133,9 +133,9 @@ func TestSingleHostObeysLimits(t *testing.T) {
 	}
 }
 
-// TestHaltTakesBack checks that the slot of the job whose failure halts the run is not reused, and
-// that buffered jobs are withdrawn after the limit is lowered (K9).
-func TestHaltTakesBack(t *testing.T) {
+// TestHaltReusesNoSlot checks that the slot of the job whose failure halts the run is not reused,
+// and that buffered jobs are withdrawn after the limit is lowered (K9).
+func TestHaltReusesNoSlot(t *testing.T) {
 	s := connectedStage(t, Config{Halt: Halt{Jobs: 1}, Tries: 1, Buffer: time.Minute}, testHost("a", 1))
 	s.submit(true, &jobs.Options{Estimate: 20 * time.Second}, &jobs.Options{Estimate: 20 * time.Second}, jobs.NoOptions, jobs.NoOptions)
 	wantBetween(t, "handed over", s.c.hosts[0].numBuffered(), 2, 100)
@@ -315,9 +315,10 @@ func TestQuietOthersGetTheJobs(t *testing.T) {
 	wantContains(t, "events", events(s.journal), "a starts nothing all day (quiet hours)")
 }
 
-// TestQuietAfterALink checks that a host that reconnects during its quiet hours starts nothing, and
-// that its buffered jobs are withdrawn. The quiet hours are not reported twice.
-func TestQuietAfterALink(t *testing.T) {
+// TestHostThatReconnectsInQuietHoursStartsNothing checks that a host that reconnects during its
+// quiet hours starts nothing, and that its buffered jobs are withdrawn. The quiet hours are not
+// reported twice.
+func TestHostThatReconnectsInQuietHoursStartsNothing(t *testing.T) {
 	s := quietStage(t)
 	s.wait(39*time.Second, "a")
 	s.step(HostDown{"a", errRefused})

@@ -51,8 +51,8 @@ func TestReasonWhyNoHostAcceptsJobs(t *testing.T) {
 	want(t, "paused", s.c.WhyStuck(), "")
 }
 
-// TestWhyOneHost checks the wording for a single host (X7).
-func TestWhyOneHost(t *testing.T) {
+// TestWordingForASingleHost checks the wording for a single host (X7).
+func TestWordingForASingleHost(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.step(DrainHost{Host: "b", On: true})
 	s.submit(true, &jobs.Options{Slots: 1}, &jobs.Options{GPUs: 0, MemBytes: 1})
@@ -60,9 +60,9 @@ func TestWhyOneHost(t *testing.T) {
 	want(t, "why", s.c.Why(s.now(), 2), "Job 2 waits: every usable slot of the only host that can run it now is busy.")
 }
 
-// TestHostsCountAttempts checks that a host counts every failed attempt, even if its job is
-// retried, but no attempt that a user canceled.
-func TestHostsCountAttempts(t *testing.T) {
+// TestHostCountsEveryFailedAttempt checks that a host counts every failed attempt, even if its job
+// is retried, but no attempt that a user canceled.
+func TestHostCountsEveryFailedAttempt(t *testing.T) {
 	s := stageWithJobs(t, 3, Config{}, testHost("a", 3))
 	s.started("a", "1.1 2.1 3.1")
 	s.ended("a", "1.1", succeeded)
@@ -75,10 +75,10 @@ func TestHostsCountAttempts(t *testing.T) {
 	}
 }
 
-// TestHostSettingsSurvive checks that requests of users about hosts apply to the next dispatcher,
-// which reports them, until the users revoke them. An attempt that still runs on a stopped host is
-// killed, and its job runs elsewhere (D7).
-func TestHostSettingsSurvive(t *testing.T) {
+// TestHostSettingsApplyToTheNextDispatcher checks that requests of users about hosts apply to the
+// next dispatcher, which reports them, until the users revoke them. An attempt that still runs on a
+// stopped host is killed, and its job runs elsewhere (D7).
+func TestHostSettingsApplyToTheNextDispatcher(t *testing.T) {
 	s := stageWithJobs(t, 6, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	s.started("a", "1.1")
 	s.started("b", "2.1")

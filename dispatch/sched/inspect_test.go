@@ -85,9 +85,9 @@ func TestResultSeenThroughAnotherHost(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestMountThatHangs checks that another host is asked when the dispatcher's own mount does not
-// answer.
-func TestMountThatHangs(t *testing.T) {
+// TestAnotherHostIsAskedIfOurMountHangs checks that another host is asked when the dispatcher's own
+// mount does not answer.
+func TestAnotherHostIsAskedIfOurMountHangs(t *testing.T) {
 	s := unreachableStage(t, testHost("a", 1), 1)
 	asked := s.waitInspecting(40*time.Second, nil, "b", "c")
 	if len(asked) < 3 || asked[0].Via != "" || asked[1].Via != "b" || asked[2].Via != "" {
@@ -150,9 +150,9 @@ func TestSeenClaimCountsAsRunning(t *testing.T) {
 	s.wantState(2, jobs.Queued)
 }
 
-// TestHostLeftTheInventory checks that an attempt on a host that is no longer in the inventory is
-// also read through the shared directory (X2).
-func TestHostLeftTheInventory(t *testing.T) {
+// TestAttemptOnARemovedHostIsReadElsewhere checks that an attempt on a host that is no longer in
+// the inventory is also read through the shared directory (X2).
+func TestAttemptOnARemovedHostIsReadElsewhere(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.connectIn("/run", true, "a", "b")
 	s.submitPlain(1)

@@ -156,9 +156,10 @@ func TestMachineOfTheNextDispatcher(t *testing.T) {
 	want(t, "launched when the first is given up", launchedOn(o, "a"), "1.2")
 }
 
-// TestMachineComesBack checks a host whose name belonged to another machine in the meantime. When
-// the first machine returns, it is asked about a job that was given up on it and now waits.
-func TestMachineComesBack(t *testing.T) {
+// TestReturningMachineIsAskedAboutItsJob checks a host whose name belonged to another machine in
+// the meantime. When the first machine returns, it is asked about a job that was given up on it and
+// now waits.
+func TestReturningMachineIsAskedAboutItsJob(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 	s.connectAs("a", "A")
 	s.connectAs("b", "other")

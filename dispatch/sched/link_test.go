@@ -31,9 +31,9 @@ func TestDelayBeforeAReconnect(t *testing.T) {
 	wantBetween(t, "with a lower cap", c.backoff(20, time.Hour), 0, 4*time.Second)
 }
 
-// TestUsedSoonAfterReturn checks a host that refuses connections for less than a minute. It gets no
-// job, costs no try, and is used again within 10 s of its return.
-func TestUsedSoonAfterReturn(t *testing.T) {
+// TestHostIsUsedSoonAfterItsReturn checks a host that refuses connections for less than a minute.
+// It gets no job, costs no try, and is used again within 10 s of its return.
+func TestHostIsUsedSoonAfterItsReturn(t *testing.T) {
 	for seed := range uint64(200) {
 		for _, away := range []time.Duration{2 * time.Second, 20 * time.Second, 45 * time.Second, 59 * time.Second} {
 			s := stageWithJobs(t, 50, Config{Seed: seed}, testHost("a", 1), testHost("b", 1), testHost("c", 1))

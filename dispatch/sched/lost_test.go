@@ -82,9 +82,9 @@ func TestGivenUpDoesNotStartLate(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestOnLostWait checks that a job can request to wait for its host, and that a cancel ends the
-// wait.
-func TestOnLostWait(t *testing.T) {
+// TestJobCanWaitForItsHost checks that a job can request to wait for its host, and that a cancel
+// ends the wait.
+func TestJobCanWaitForItsHost(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 2), testHost("b", 1), testHost("c", 1))
 	s.submit(true, &jobs.Options{OnLost: jobs.OnLostWait}, jobs.NoOptions)
 	s.started("a", "1.1 2.1")
@@ -219,10 +219,10 @@ func TestJobFailsAfterThreeDeaths(t *testing.T) {
 	wantContains(t, "reason", s.job(1).Reason, "died under it 3 times")
 }
 
-// TestGivenUpThreeTimes checks that a host that was unreachable and returns with the attempt does
-// not count as dead. A host that stays away does, so that a job that crashes hosts does not crash
-// all of them.
-func TestGivenUpThreeTimes(t *testing.T) {
+// TestReturningHostIsNotDead checks that a host that was unreachable and returns with the attempt
+// does not count as dead. A host that stays away does, so that a job that crashes hosts does not
+// crash all of them.
+func TestReturningHostIsNotDead(t *testing.T) {
 	for _, back := range []bool{true, false} {
 		s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1), testHost("d", 1), testHost("e", 1), testHost("f", 1), testHost("g", 1))
 		names := []string{"b", "c", "d", "e", "f", "g"}

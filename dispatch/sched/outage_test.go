@@ -49,9 +49,9 @@ func TestOutageEndsHostByHost(t *testing.T) {
 	}
 }
 
-// TestOutageShorterThanLost checks that no host is given up either if half of them return before
-// lost_after.
-func TestOutageShorterThanLost(t *testing.T) {
+// TestNoHostIsGivenUpAfterAShortOutage checks that no host is given up either if half of them
+// return before lost_after.
+func TestNoHostIsGivenUpAfterAShortOutage(t *testing.T) {
 	s := outageStage(t, 55*time.Second)
 	s.up("a", "b")
 	s.wait(time.Minute, "a", "b")
@@ -69,8 +69,9 @@ func TestHostBackForAMomentIsPartOfTheOutage(t *testing.T) {
 	want(t, "given up", s.numRecords(jobs.KindLost), 0)
 }
 
-// TestOutageAtStart checks that the same rules apply to a dispatcher that starts during an outage.
-func TestOutageAtStart(t *testing.T) {
+// TestNoHostIsGivenUpInAnOutageAtTheStart checks that the same rules apply to a dispatcher that
+// starts during an outage.
+func TestNoHostIsGivenUpInAnOutageAtTheStart(t *testing.T) {
 	old := outageStage(t, 0)
 	s := restart(old, testHost("a", 1), testHost("b", 1), testHost("c", 1), testHost("d", 1))
 	s.wait(5 * time.Minute)
@@ -136,9 +137,9 @@ func TestStallKeepsTheLease(t *testing.T) {
 	want(t, "then elsewhere", s.job(1).Last().Host, "b")
 }
 
-// TestStallsAllTheTime checks that a dispatcher whose every commit takes long still notices a dead
-// host, and does not fill the journal with events about it.
-func TestStallsAllTheTime(t *testing.T) {
+// TestSlowDispatcherNoticesADeadHost checks that a dispatcher whose every commit takes long still
+// notices a dead host, and does not fill the journal with events about it.
+func TestSlowDispatcherNoticesADeadHost(t *testing.T) {
 	s := stageWithJobs(t, 3, Config{}, testHost("a", 1), testHost("b", 1), testHost("c", 1))
 	s.started("a", "1.1")
 	for range 30 {

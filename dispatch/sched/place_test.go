@@ -10,9 +10,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestMostFreeSlots checks that the host with the most free slots, weighted, gets the next job.
-// Among equals, the first host of the inventory does.
-func TestMostFreeSlots(t *testing.T) {
+// TestHostWithTheMostFreeSlotsGetsTheJob checks that the host with the most free slots, weighted,
+// gets the next job. Among equals, the first host of the inventory does.
+func TestHostWithTheMostFreeSlotsGetsTheJob(t *testing.T) {
 	s := newStage(t, Config{}, testHost("a", 2), testHost("b", 4), testHost("c", 2))
 	s.submitPlain(4)
 	o := slices.Concat(s.up("a"), s.up("b"), s.up("c"))
@@ -249,9 +249,10 @@ func TestEarliestDeadlineGoesFirst(t *testing.T) {
 	want(t, "order", s.runThroughSlot("a", 6), "3.1 5.1 2.1 1.1 4.1 6.1")
 }
 
-// TestDeadlineByQueue checks that the queue's run times count without an estimate by the user. The
-// next dispatcher does not report a missed deadline again, but a new round is reported again.
-func TestDeadlineByQueue(t *testing.T) {
+// TestDeadlineIsJudgedByTheQueue checks that the queue's run times count without an estimate by the
+// user. The next dispatcher does not report a missed deadline again, but a new round is reported
+// again.
+func TestDeadlineIsJudgedByTheQueue(t *testing.T) {
 	s := connectedStage(t, Config{Tries: 1}, testHost("a", 1))
 	late := &jobs.Options{Deadline: wallStart.Time().Add(70 * time.Second)}
 	n := &jobs.Options{Priority: -1}

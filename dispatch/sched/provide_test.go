@@ -265,9 +265,9 @@ func TestInstanceNeverAnswers(t *testing.T) {
 	want(t, "limit", p.answerLimit(), 3*time.Minute)
 }
 
-// TestInstanceListShrinks checks that a failed list proves nothing. An instance that is missing
-// from two lists is gone, unless it answers.
-func TestInstanceListShrinks(t *testing.T) {
+// TestInstanceIsGoneAfterTwoLists checks that a failed list proves nothing. An instance that is
+// missing from two lists is gone, unless it answers.
+func TestInstanceIsGoneAfterTwoLists(t *testing.T) {
 	s := servedStage(t, true, 2, true)
 	s.started("dcs-r-1", "1.1 2.1")
 	for range 3 {

@@ -148,12 +148,12 @@ func TestUnstartedAttemptThatIsFoundLateIsWithdrawn(t *testing.T) {
 	s.wantState(1, jobs.Running)
 }
 
-// TestResultNumbersAfterDamage checks that new result numbers start beyond all that a consumer may
-// have, because records of earlier results may be lost. From there they continue without gaps. This
-// includes a result that is decided before any host is asked, such as that of a job that no host
-// can run. The next dispatcher uses different numbers, even if it starts with the same table,
-// because the journal may be damaged again (promise 1).
-func TestResultNumbersAfterDamage(t *testing.T) {
+// TestNewResultNumbersAreBeyondLostOnes checks that new result numbers start beyond all that a
+// consumer may have, because records of earlier results may be lost. From there they continue
+// without gaps. This includes a result that is decided before any host is asked, such as that of a
+// job that no host can run. The next dispatcher uses different numbers, even if it starts with the
+// same table, because the journal may be damaged again (promise 1).
+func TestNewResultNumbersAreBeyondLostOnes(t *testing.T) {
 	given := map[int64]bool{}
 	for epoch := range 4 {
 		table := &jobs.Table{Damaged: true, Specs: specsOf(1, jobs.NoOptions, jobs.NoOptions, &jobs.Options{Tags: []string{"gpu"}})}
@@ -222,9 +222,9 @@ func TestUnrecordedAttemptCountsAsDamage(t *testing.T) {
 	want(t, "known to the next dispatcher", restart(s, testHost("a", 1), testHost("b", 1)).c.table.Damaged, true)
 }
 
-// TestHostsThatListLate checks that launching also waits for hosts that all come up late, and that
-// it waits only once for a host that comes and goes without a list (promises 1 and 2).
-func TestHostsThatListLate(t *testing.T) {
+// TestLaunchingWaitsForLateHosts checks that launching also waits for hosts that all come up late,
+// and that it waits only once for a host that comes and goes without a list (promises 1 and 2).
+func TestLaunchingWaitsForLateHosts(t *testing.T) {
 	begin := func(t *testing.T) *stage {
 		return continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 4, testHost("a", 1), testHost("b", 1))
 	}
@@ -261,9 +261,9 @@ func TestHostsThatListLate(t *testing.T) {
 	})
 }
 
-// TestNumberGivenAgain checks that an attempt that is recorded for another host shows that its
-// number was used twice, even if its job has finished in the meantime (promise 2).
-func TestNumberGivenAgain(t *testing.T) {
+// TestNumberThatWasUsedTwiceIsDamage checks that an attempt that is recorded for another host shows
+// that its number was used twice, even if its job has finished in the meantime (promise 2).
+func TestNumberThatWasUsedTwiceIsDamage(t *testing.T) {
 	s := continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 1, testHost("a", 1), testHost("b", 1))
 	s.step(hostDown("b", hosts.Unreachable, "gone"))
 	s.up("a")
@@ -288,10 +288,10 @@ func TestListWithAnUnreadableAttemptIsIncomplete(t *testing.T) {
 	want(t, "times that it is said", s.numEvents("could not list all"), 1)
 }
 
-// TestListUnderWay checks that after an unrecorded attempt only a list of everything counts,
-// complete or not. A list that was already under way does not count. A host that is down is asked
-// when it comes up.
-func TestListUnderWay(t *testing.T) {
+// TestEarlierListDoesNotCount checks that after an unrecorded attempt only a list of everything
+// counts, complete or not. A list that was already under way does not count. A host that is down is
+// asked when it comes up.
+func TestEarlierListDoesNotCount(t *testing.T) {
 	s := continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 2, testHost("a", 1), testHost("b", 1))
 	s.up("a", "b")
 	s.step(hostDown("b", hosts.Unreachable, "gone"))
@@ -303,9 +303,9 @@ func TestListUnderWay(t *testing.T) {
 	want(t, "after all", launchedOn(s.reportList("a", "1.1", hosts.HasExited, &succeeded, true), "a"), "2.1")
 }
 
-// TestListOfUnfinishedJobs checks that a list of the unfinished jobs suffices if no record is
-// missing. It is requested once, and may contain recorded attempts that cannot be read.
-func TestListOfUnfinishedJobs(t *testing.T) {
+// TestListOfUnfinishedJobsSuffices checks that a list of the unfinished jobs suffices if no record
+// is missing. It is requested once, and may contain recorded attempts that cannot be read.
+func TestListOfUnfinishedJobsSuffices(t *testing.T) {
 	table := folded(t, &jobs.Table{Epoch: 2, Specs: specsOf(1, jobs.NoOptions, jobs.NoOptions)},
 		jobs.Record{Kind: jobs.KindAccepted, Job: 1, Count: 2}, jobs.Record{Kind: jobs.KindLaunching, Job: 1, N: 1, Host: "a"})
 	s := &stage{t: t, c: New(Config{}, table, []*hosts.Host{testHost("a", 2)}), at: time.Minute}

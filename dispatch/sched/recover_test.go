@@ -166,10 +166,10 @@ func TestMissingHostIsWaitedFor(t *testing.T) {
 	want(t, "launched", launchedOn(s.wait(4*time.Second, "a"), "a"), "2.11")
 }
 
-// TestNumbersOfEachEpoch checks the attempt numbers after repeated damage. What a dispatcher
-// launched while a host did not answer may also be lost, so the next dispatcher, which starts with
-// the same table, uses other numbers, whatever the clocks say.
-func TestNumbersOfEachEpoch(t *testing.T) {
+// TestAttemptNumbersAfterRepeatedDamage checks the attempt numbers after repeated damage. What a
+// dispatcher launched while a host did not answer may also be lost, so the next dispatcher, which
+// starts with the same table, uses other numbers, whatever the clocks say.
+func TestAttemptNumbersAfterRepeatedDamage(t *testing.T) {
 	for epoch, first := range map[int]string{1: "1.11", 2: "1.21", 7: "1.71"} {
 		s := damagedStage(t, Config{}, 1, testHost("a", 1), testHost("b", 1))
 		s.c.table.Epoch = epoch

@@ -107,10 +107,10 @@ func TestADelayLeavesNoSlotIdle(t *testing.T) {
 	want(t, "the next job", launchedOn(s.ended("a", "1.1", exit1), "a"), "2.1")
 }
 
-// TestRetriesOfShortJobs checks the delays of very short jobs that fail half of the time. With four
-// tries each, they take 1.9 times as long as with a single try, which is little more than their
-// attempts need.
-func TestRetriesOfShortJobs(t *testing.T) {
+// TestRetriesOfShortJobsCostLittle checks the delays of very short jobs that fail half of the time.
+// With four tries each, they take 1.9 times as long as with a single try, which is little more than
+// their attempts need.
+func TestRetriesOfShortJobsCostLittle(t *testing.T) {
 	const run = 3 * time.Millisecond
 	took := func(tries int) time.Duration {
 		s := newStage(t, Config{Tries: tries, Seed: 3}, testHost("a", 1))
@@ -166,8 +166,9 @@ func TestStateAfterEachOutcome(t *testing.T) {
 	}
 }
 
-// TestTimeoutOfTheRun checks that the run's timeout applies to a job without its own (E1).
-func TestTimeoutOfTheRun(t *testing.T) {
+// TestTimeoutOfTheRunIsTheDefault checks that the run's timeout applies to a job without its own
+// (E1).
+func TestTimeoutOfTheRunIsTheDefault(t *testing.T) {
 	s := connectedStage(t, Config{Timeout: time.Minute}, testHost("a", 2))
 	s.submit(true, jobs.NoOptions, &jobs.Options{Timeout: time.Second})
 	launched := launchItems(s.commands, "a")

@@ -178,9 +178,9 @@ func TestSetSlotsWithExtremeValues(t *testing.T) {
 	want(t, "limit", formatCommands[SetLimit](s.up("a")), "{a 4096}")
 }
 
-// TestSetSlotsReconnect checks that SetSlots still applies after a reconnect, and that --max-slots
-// still limits it.
-func TestSetSlotsReconnect(t *testing.T) {
+// TestNumberOfSlotsSurvivesAReconnect checks that SetSlots still applies after a reconnect, and
+// that --max-slots still limits it.
+func TestNumberOfSlotsSurvivesAReconnect(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 1))
 	s.step(SetSlots{Host: "a", Slots: 3})
 	s.step(hostDown("a", hosts.Broken, "gone"))
@@ -190,9 +190,9 @@ func TestSetSlotsReconnect(t *testing.T) {
 	want(t, "limit", formatCommands[SetLimit](s.step(SetSlots{Host: "a", Slots: 3})), "{a 2}")
 }
 
-// TestSetSlotsFewer checks that a job that needs more slots than the host currently has waits. A
-// job that needs more than the rule allows can run while the host has them.
-func TestSetSlotsFewer(t *testing.T) {
+// TestJobWiderThanTheSlotsWaits checks that a job that needs more slots than the host currently has
+// waits. A job that needs more than the rule allows can run while the host has them.
+func TestJobWiderThanTheSlotsWaits(t *testing.T) {
 	s := connectedStage(t, Config{}, testHost("a", 4))
 	s.step(SetSlots{Host: "a", Slots: 2})
 	s.submit(false, &jobs.Options{Slots: 3})

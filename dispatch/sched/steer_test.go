@@ -146,8 +146,9 @@ func TestLaunchingContinuesAfterADrain(t *testing.T) {
 	want(t, "draining", s.c.WhyDraining(), "asked")
 }
 
-// TestEndDrainOfHalt checks that failures from before the end of a drain are not counted again.
-func TestEndDrainOfHalt(t *testing.T) {
+// TestFailuresBeforeTheEndOfADrainDoNotCount checks that failures from before the end of a drain
+// are not counted again.
+func TestFailuresBeforeTheEndOfADrainDoNotCount(t *testing.T) {
 	s := stageWithJobs(t, 20, Config{Halt: Halt{Jobs: 1}, Tries: 1}, testHost("a", 2))
 	s.started("a", "2.1")
 	s.ended("a", "1.1", exit1)
@@ -279,9 +280,9 @@ func TestEventsAboutUnknownThings(t *testing.T) {
 	want(t, "why", s.c.Why(s.now(), 5), "There is no job 5.")
 }
 
-// TestWarnedBeforeStop checks that the jobs of a stopped host are warned, and are killed after the
-// warning time. A host that is used again in the meantime keeps its jobs (T2).
-func TestWarnedBeforeStop(t *testing.T) {
+// TestJobsAreWarnedBeforeAStop checks that the jobs of a stopped host are warned, and are killed
+// after the warning time. A host that is used again in the meantime keeps its jobs (T2).
+func TestJobsAreWarnedBeforeAStop(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		s := stageWithJobs(t, 1, Config{WarnTime: time.Minute}, testHost("a", 1))
 		s.started("a", "1.1")

@@ -497,9 +497,9 @@ func (endlessReader) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte("x"), len(p))), nil
 }
 
-// TestTooManyConnections checks that the number of connections is limited and that the next client
-// gets an error that says so.
-func TestTooManyConnections(t *testing.T) {
+// TestNumberOfConnectionsIsLimited checks that the number of connections is limited and that the
+// next client gets an error that says so.
+func TestNumberOfConnectionsIsLimited(t *testing.T) {
 	s := startServer(t, &fakeHandler{})
 	for range maxConns {
 		dial(t, s)
