@@ -15,9 +15,9 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestFilterOverAxes checks that a filter keeps the points that it selects, however its conditions
-// are distributed over the axes.
-func TestFilterOverAxes(t *testing.T) {
+// TestFilterKeepsTheSelectedPoints checks that a filter keeps the points that it selects, however
+// its conditions are distributed over the axes.
+func TestFilterKeepsTheSelectedPoints(t *testing.T) {
 	for where, keeps := range map[string]func(x, y, z int) bool{
 		"x > 2":                                func(x, y, z int) bool { return x > 2 },
 		"z = 3":                                func(x, y, z int) bool { return z == 3 },

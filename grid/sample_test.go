@@ -122,10 +122,10 @@ func TestLatinHypercubeIsStratified(t *testing.T) {
 	}
 }
 
-// TestSampleOfSomeParameters checks a sample of some parameters, random or Latin. Each of its
-// points occurs with all values of the other parameters that the filter keeps, one after the other.
-// The points are those of a sample of these parameters alone.
-func TestSampleOfSomeParameters(t *testing.T) {
+// TestSampleOfSomeParametersHasAllOthers checks a sample of some parameters, random or Latin. Each
+// of its points occurs with all values of the other parameters that the filter keeps, one after the
+// other. The points are those of a sample of these parameters alone.
+func TestSampleOfSomeParametersHasAllOthers(t *testing.T) {
 	const values = "[seed] 1..3\n[x] 1..100\n[m] a b\n[y] 1..100\n[z] 1..100\n@zip y, z\n"
 	all := []string{"1 a", "1 b", "2 a", "2 b", "3 a", "3 b"}
 	for _, c := range []struct {
@@ -184,9 +184,9 @@ func TestSampleOfSomeIsBounded(t *testing.T) {
 	}
 }
 
-// TestSampleGivesUp checks that a filter that leaves nothing to sample ends with an error instead
-// of an endless loop.
-func TestSampleGivesUp(t *testing.T) {
+// TestSampleOfNothingIsAnError checks that a filter that leaves nothing to sample ends with an
+// error instead of an endless loop.
+func TestSampleOfNothingIsAnError(t *testing.T) {
 	defer func(n int) { maxRejected = n }(maxRejected)
 	maxRejected = 1000
 	tmpl := parse(t, "a [x] [y]\n[x] 1..100000\n[y] 1..100000\n@where x > y + 100000\n@sample 3")

@@ -49,9 +49,9 @@ func TestRangeIsContinuousInASearch(t *testing.T) {
 	refused(t, Config{}, searchText, "t.txt:3:6", "log 1e-3..1e2 needs a number of values") // without a search
 }
 
-// TestWrongSearchFlag checks that an error of the flags of a search does not name a line of the
-// file.
-func TestWrongSearchFlag(t *testing.T) {
+// TestErrorOfASearchFlagNamesNoLine checks that an error of the flags of a search does not name a
+// line of the file.
+func TestErrorOfASearchFlagNamesNoLine(t *testing.T) {
 	flags := Search{Method: "tpe", Trials: 5}
 	_, err := Config{Search: flags.Line()}.Parse(context.Background(), strings.NewReader(searchText), "s.txt")
 	if want := "--search: tpe learns from results"; err == nil || !strings.HasPrefix(err.Error(), want) {

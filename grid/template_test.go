@@ -201,9 +201,9 @@ func TestTitleOfAJobIsItsValues(t *testing.T) {
 	}
 }
 
-// TestResultsAndHardness checks that the lines for the table of results and for hardness are kept
-// (E2, E3).
-func TestResultsAndHardness(t *testing.T) {
+// TestLinesOfResultsAndHardnessAreKept checks that the lines for the table of results and for
+// hardness are kept (E2, E3).
+func TestLinesOfResultsAndHardnessAreKept(t *testing.T) {
 	tmpl := parse(t, "a [v] [n] [m]\n[v] brute bnb heur\n[n] 2..50\n[m] 1 2\n@result acc\n@result loss=json:test.loss\n"+
 		"@result t re:Time: ([0-9.]+) s\n@hardness v:heur<bnb<brute, n:down, m\n")
 	want := `[{acc  5 9} {loss json:test.loss 6 9} {t re:Time: ([0-9.]+) s 7 9}] [{v false [heur bnb brute] 8 11} {n true [] 8 29} {m false [] 8 37}]`

@@ -148,8 +148,9 @@ link = "local"
 	}
 }
 
-// TestSlotsAndReserve checks that slots and reserve of a host override those of [defaults] (K5).
-func TestSlotsAndReserve(t *testing.T) {
+// TestHostOverridesSlotsAndReserve checks that slots and reserve of a host override those of
+// [defaults] (K5).
+func TestHostOverridesSlotsAndReserve(t *testing.T) {
 	for _, c := range []struct {
 		defaults, host string
 		cores, want    int
@@ -253,9 +254,9 @@ func TestOnlyInventoryFilesAreLoaded(t *testing.T) {
 	}
 }
 
-// TestLoadFromAPipe checks that an inventory may be a pipe, such as <(…) of a shell. Its text is
-// kept, because a pipe cannot be read again.
-func TestLoadFromAPipe(t *testing.T) {
+// TestInventoryMayBeAPipe checks that an inventory may be a pipe, such as <(…) of a shell. Its text
+// is kept, because a pipe cannot be read again.
+func TestInventoryMayBeAPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

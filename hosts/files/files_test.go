@@ -188,9 +188,9 @@ func TestOnlyDifferencesAreSent(t *testing.T) {
 	}
 }
 
-// TestCopyThatAJobChanged checks that a copy that a job has changed is detected, removed, and not
-// given to other jobs.
-func TestCopyThatAJobChanged(t *testing.T) {
+// TestCopyThatAJobChangedIsRemoved checks that a copy that a job has changed is detected, removed,
+// and not given to other jobs.
+func TestCopyThatAJobChangedIsRemoved(t *testing.T) {
 	base, s := t.TempDir(), store(t)
 	write(t, base, map[string]string{"a": "right"})
 	src := NewSource(base)
@@ -375,9 +375,9 @@ func TestPathsOutOfTheTreeAreRefused(t *testing.T) {
 	}
 }
 
-// TestReadOfChangedFile checks that a file that changes after its checksum was computed is not sent
-// as the old file.
-func TestReadOfChangedFile(t *testing.T) {
+// TestChangedFileIsNotSent checks that a file that changes after its checksum was computed is not
+// sent as the old file.
+func TestChangedFileIsNotSent(t *testing.T) {
 	base := t.TempDir()
 	write(t, base, map[string]string{"a": "one"})
 	src := NewSource(base)
@@ -391,9 +391,9 @@ func TestReadOfChangedFile(t *testing.T) {
 	}
 }
 
-// TestChangeWithinATick checks that a file that changes twice within a tick of its file system's
-// clock is not taken for the old file.
-func TestChangeWithinATick(t *testing.T) {
+// TestChangeWithinATickIsDetected checks that a file that changes twice within a tick of its file
+// system's clock is not taken for the old file.
+func TestChangeWithinATickIsDetected(t *testing.T) {
 	base := t.TempDir()
 	path := filepath.Join(base, "a")
 	src := NewSource(base)

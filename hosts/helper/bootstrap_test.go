@@ -181,10 +181,10 @@ func TestBootstrapTextIsPlain(t *testing.T) {
 	}
 }
 
-// TestUselessLoginShells checks that a login shell that refuses, or that prints without end, is
-// Broken, and that the error quotes it without its control characters. A terminal between client
+// TestUselessLoginShellIsBroken checks that a login shell that refuses, or that prints without end,
+// is Broken, and that the error quotes it without its control characters. A terminal between client
 // and host, which would change our bytes, and a PATH without uname are Misconfigured, with advice.
-func TestUselessLoginShells(t *testing.T) {
+func TestUselessLoginShellIsBroken(t *testing.T) {
 	const broken, misconfigured = hosts.Broken, hosts.Misconfigured
 	for _, c := range []struct {
 		name, shell string
@@ -373,10 +373,10 @@ func memConnect(ctx context.Context, c *Connector) (hosts.Worker, error) {
 	return c.Connect(ctx, &hosts.Host{Name: "melon4"}, &hosts.Open{Run: "r1", Host: "melon4"})
 }
 
-// TestCutAtEachByte checks that a link that is cut after any number of bytes of the handshake
-// returns an error of the right class, and never hangs or returns a worker. The cut is visible
-// because the far end died, or silent. A silent cut is found within the deadline.
-func TestCutAtEachByte(t *testing.T) {
+// TestHandshakeCutAtEachByte checks that a link that is cut after any number of bytes of the
+// handshake returns an error of the right class, and never hangs or returns a worker. The cut is
+// visible because the far end died, or silent. A silent cut is found within the deadline.
+func TestHandshakeCutAtEachByte(t *testing.T) {
 	cuts := []struct {
 		name  string
 		atEnd error

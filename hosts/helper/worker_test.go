@@ -122,9 +122,9 @@ func TestHowWorkersEnd(t *testing.T) {
 	}
 }
 
-// TestNonsenseInTheStream checks that invalid data in the helper's stream is Broken, and that the
+// TestInvalidStreamIsBroken checks that invalid data in the helper's stream is Broken, and that the
 // error names the frame.
-func TestNonsenseInTheStream(t *testing.T) {
+func TestInvalidStreamIsBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newMemLink()
 		l.script = func(n string) []byte { return append(handshake(n, false), "Segmentation fault\n"...) }

@@ -47,9 +47,9 @@ func TestServerWorksUnderEachShell(t *testing.T) {
 	}
 }
 
-// TestStopAndStart checks that a stopped server refuses connections and comes back on the same port
-// with the same keys.
-func TestStopAndStart(t *testing.T) {
+// TestServerComesBackWithItsKeys checks that a stopped server refuses connections and comes back on
+// the same port with the same keys.
+func TestServerComesBackWithItsKeys(t *testing.T) {
 	s := StartSSHD(t, Options{RSA: true, ECDSA: true})
 	for range 2 {
 		if out, err := ssh(t, s, "echo here"); err != nil || out != "here\n" {

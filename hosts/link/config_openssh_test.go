@@ -390,8 +390,9 @@ func TestSSHThatFails(t *testing.T) {
 	refuses(t, c, hostNamed("m"), "a", "/nonexistent/ssh")
 }
 
-// TestKnownHostsWithBlanks checks file names with blanks in a list that ssh prints without quotes.
-func TestKnownHostsWithBlanks(t *testing.T) {
+// TestKnownHostsFilesMayHaveBlanks checks file names with blanks in a list that ssh prints without
+// quotes.
+func TestKnownHostsFilesMayHaveBlanks(t *testing.T) {
 	file := write(t, filepath.Join(t.TempDir(), "my known hosts"), "")
 	c := config(t, "UserKnownHostsFile /a \""+file+"\" /b\n")
 	got, _, err := resolveAlias(c, "x")

@@ -233,9 +233,9 @@ func TestProxyCommandIsRefused(t *testing.T) {
 	}
 }
 
-// TestWarningsOfAGateway checks that a warning about a gateway names it, and that a loop of
+// TestWarningNamesTheGateway checks that a warning about a gateway names it, and that a loop of
 // gateways is an error with advice.
-func TestWarningsOfAGateway(t *testing.T) {
+func TestWarningNamesTheGateway(t *testing.T) {
 	c := config(t, "Host gate\nBindAddress 1.2.3.4\nHost *\nProxyJump gate\n")
 	refuses(t, c, hostNamed("m"), "m", "ProxyJump none") // gate jumps through gate
 	c = config(t, "Host gate\nBindAddress 1.2.3.4\nHost !gate *\nProxyJump gate\n")

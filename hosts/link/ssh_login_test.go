@@ -146,10 +146,10 @@ func TestPassphraseNotGiven(t *testing.T) {
 	}
 }
 
-// TestPassphraseAndContext checks that a caller whose context ends does not wait for the person.
-// Its error is that nobody answered, not that the host refuses. A refusal would end a run because
-// somebody types slowly.
-func TestPassphraseAndContext(t *testing.T) {
+// TestCallerDoesNotWaitForAPassphrase checks that a caller whose context ends does not wait for the
+// person. Its error is that nobody answered, not that the host refuses. A refusal would end a run
+// because somebody types slowly.
+func TestCallerDoesNotWaitForAPassphrase(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	for _, kind := range []string{"ed25519", "rsa without its public half"} {
 		t.Run(kind, func(t *testing.T) {

@@ -173,9 +173,9 @@ func TestClaimPreventsSecondStart(t *testing.T) {
 	}
 }
 
-// TestLaunchAndLease checks that a launch grants the lease itself, and that one that arrives too
-// late is refused. Such a repeat does not withdraw the launch that arrived in time.
-func TestLaunchAndLease(t *testing.T) {
+// TestLaunchGrantsItsLease checks that a launch grants the lease itself, and that one that arrives
+// too late is refused. Such a repeat does not withdraw the launch that arrived in time.
+func TestLaunchGrantsItsLease(t *testing.T) {
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
 	j := job("1.1", "echo up > "+ready+"; read x < "+gate)

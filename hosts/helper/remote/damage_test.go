@@ -66,9 +66,9 @@ func TestJobDamagesItsFiles(t *testing.T) {
 	}
 }
 
-// TestDamageAfterTheEnd checks the same for a child that the job left behind and that damages what
-// the supervisor wrote. A damaged sentinel never counts as a success.
-func TestDamageAfterTheEnd(t *testing.T) {
+// TestDamageAfterTheEndHidesNothing checks the same for a child that the job left behind and that
+// damages what the supervisor wrote. A damaged sentinel never counts as a success.
+func TestDamageAfterTheEndHidesNothing(t *testing.T) {
 	polltest.Long(t)
 	for name, do := range map[string]string{
 		"rubbish":  "echo rubbish > $F.status",
@@ -165,10 +165,10 @@ func (w *world) helperWithoutProcess() (*helper, attempts.Claim) {
 	return h, w.claim("1.1", "melon1")
 }
 
-// TestEveryByteOfSentinel checks that no damage to a sentinel changes the outcome, whether the
-// sentinel is in its final place or in the spool (promise 3). If the supervisor is dead, the answer
-// for a damaged sentinel is "dead".
-func TestEveryByteOfSentinel(t *testing.T) {
+// TestDamagedSentinelKeepsTheOutcome checks that no damage to a sentinel changes the outcome,
+// whether the sentinel is in its final place or in the spool (promise 3). If the supervisor is
+// dead, the answer for a damaged sentinel is "dead".
+func TestDamagedSentinelKeepsTheOutcome(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	h, c := w.helperWithoutProcess()
@@ -213,9 +213,9 @@ func TestDamageHidesNothing(t *testing.T) {
 	}
 }
 
-// TestEveryByteOfClaim checks that a damaged claim never lets its attempt start, and that no host
-// answers "never started" for it (promise 2). The same holds for a tombstone.
-func TestEveryByteOfClaim(t *testing.T) {
+// TestDamagedClaimNeverStarts checks that a damaged claim never lets its attempt start, and that no
+// host answers "never started" for it (promise 2). The same holds for a tombstone.
+func TestDamagedClaimNeverStarts(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	for _, tombstone := range []bool{false, true} {

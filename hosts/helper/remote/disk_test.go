@@ -119,9 +119,9 @@ func TestTombstoneOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullWorkingDirectory checks that the hint about a full disk also covers the job's own
-// directory, and that a successful job has no hint.
-func TestFullWorkingDirectory(t *testing.T) {
+// TestHintAboutAFullDiskCoversTheWorkingDirectory checks that the hint about a full disk also
+// covers the job's own directory, and that a successful job has no hint.
+func TestHintAboutAFullDiskCoversTheWorkingDirectory(t *testing.T) {
 	w := newWorld(t)
 	disk := filepath.Join(w.runDir, "disk")
 	w.tmpfs(disk, "64k")
@@ -239,9 +239,9 @@ func TestLargeCommandsAndOutputs(t *testing.T) {
 	}
 }
 
-// TestTrialWithLostReplies checks that tryWrite does not fail if the reply to creating or removing
-// a file is lost. The repeated call then returns "exists" or "no such file".
-func TestTrialWithLostReplies(t *testing.T) {
+// TestTrialWriteSurvivesLostReplies checks that tryWrite does not fail if the reply to creating or
+// removing a file is lost. The repeated call then returns "exists" or "no such file".
+func TestTrialWriteSurvivesLostReplies(t *testing.T) {
 	for _, op := range []string{"create", "unlink"} {
 		dir := filepath.Join(t.TempDir(), "attempts")
 		lost := 0

@@ -109,9 +109,10 @@ func TestCommandsOfAnOlderDispatcherAreFenced(t *testing.T) {
 	}
 }
 
-// TestShutOutWhileRunning checks that a helper that finds a newer dispatcher's epoch while it
-// serves reports that and exits (E7). It ends nothing of the run, even on a request to end the run.
-func TestShutOutWhileRunning(t *testing.T) {
+// TestHelperExitsIfItFindsANewerEpoch checks that a helper that finds a newer dispatcher's epoch
+// while it serves reports that and exits (E7). It ends nothing of the run, even on a request to end
+// the run.
+func TestHelperExitsIfItFindsANewerEpoch(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"found in work_dir", "told to end the run"} {
 		w := newWorld(t)
@@ -181,9 +182,9 @@ func TestSupervisorOfADeletedRunExits(t *testing.T) {
 	polltest.Until(t, "the supervisor has left", func() bool { return !ok || !(holder{0, p.pid, p.start}).isAlive() })
 }
 
-// TestProgramInUse checks that the modification time of the program in use is refreshed, because a
-// version that looks unused for a month is removed.
-func TestProgramInUse(t *testing.T) {
+// TestProgramInUseIsRefreshed checks that the modification time of the program in use is refreshed,
+// because a version that looks unused for a month is removed.
+func TestProgramInUseIsRefreshed(t *testing.T) {
 	w := newWorld(t)
 	exe, old := filepath.Join(w.base, "bin", "dcs-tui-test"), time.Unix(0, 0)
 	must(t, os.Chtimes(exe, old, old))

@@ -146,10 +146,10 @@ func isTaken(err error, devices ...int) bool {
 	return errors.As(err, &taken) && slices.Equal(taken.devices, devices)
 }
 
-// TestLocksOfOtherUsers checks that a write lock of another user counts, whatever the name of its
-// file. A file of another user that is not locked does not count. A read lock does not count
+// TestLocksOfOtherUsersCount checks that a write lock of another user counts, whatever the name of
+// its file. A file of another user that is not locked does not count. A read lock does not count
 // either, because anybody can take one on a readable file.
-func TestLocksOfOtherUsers(t *testing.T) {
+func TestLocksOfOtherUsersCount(t *testing.T) {
 	dir := t.TempDir()
 	theirs, err := os.OpenFile(filepath.Join(dir, "gpu0.4711"), os.O_RDWR|os.O_CREATE, 0o644)
 	must(t, err)
@@ -281,9 +281,9 @@ const (
 	uuid1 = "GPU-1bbbbbbb-1111-2222-3333-444444444444"
 )
 
-// TestFindGPUs checks that the devices are those that nvidia-smi lists. If nvidia-smi is missing or
-// fails, they are those of /dev, whose numbers need not begin at 0.
-func TestFindGPUs(t *testing.T) {
+// TestDevicesAreThoseOfTheTool checks that the devices are those that nvidia-smi lists. If
+// nvidia-smi is missing or fails, they are those of /dev, whose numbers need not begin at 0.
+func TestDevicesAreThoseOfTheTool(t *testing.T) {
 	dev := t.TempDir()
 	for _, name := range []string{"nvidia3", "nvidia11", "nvidiactl", "nvidia-uvm", "nvidia-caps", "null"} {
 		write(t, filepath.Join(dev, name), "")

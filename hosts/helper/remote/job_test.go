@@ -381,9 +381,9 @@ func TestDeathWithAPendingReport(t *testing.T) {
 	g.exits("1.1", 3)
 }
 
-// TestHeldButOver checks that a job that has ended is found to have ended, even if its supervisor
-// lives, still holds it, and runs another job (promise 1).
-func TestHeldButOver(t *testing.T) {
+// TestEndedJobIsFoundThoughItIsHeld checks that a job that has ended is found to have ended, even
+// if its supervisor lives, still holds it, and runs another job (promise 1).
+func TestEndedJobIsFoundThoughItIsHeld(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	gate, ready := w.fifo("gate"), w.fifo("ready")
@@ -484,10 +484,10 @@ func TestPendingReportIsSentBeforeAWait(t *testing.T) {
 	}
 }
 
-// TestLimitBeyondSlots checks that a host can be given more slots than it was opened with, at once,
-// and fewer (D7). Running jobs beyond the limit finish, and their supervisors exit and take no more
-// jobs.
-func TestLimitBeyondSlots(t *testing.T) {
+// TestLimitMayExceedTheSlots checks that a host can be given more slots than it was opened with, at
+// once, and fewer (D7). Running jobs beyond the limit finish, and their supervisors exit and take
+// no more jobs.
+func TestLimitMayExceedTheSlots(t *testing.T) {
 	w := newWorld(t)
 	ready := w.fifo("ready")
 	gate := func(id string) string { return filepath.Join(w.runDir, "gate"+id) }

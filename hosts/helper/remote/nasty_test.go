@@ -210,8 +210,9 @@ func TestStoppedSupervisorGoesOn(t *testing.T) {
 	await(f, func(m *hosts.Trouble) bool { return strings.Contains(m.Text, "stopped") })
 }
 
-// TestStoppedIdleSupervisor checks that a stopped idle supervisor does not keep jobs waiting.
-func TestStoppedIdleSupervisor(t *testing.T) {
+// TestStoppedIdleSupervisorKeepsNoJobWaiting checks that a stopped idle supervisor does not keep
+// jobs waiting.
+func TestStoppedIdleSupervisorKeepsNoJobWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.startWith(1)

@@ -34,9 +34,10 @@ func TestPlaceIsKept(t *testing.T) {
 	g.hasExited("1.1", 3)
 }
 
-// TestPlaceOfAMirror checks that a host that shared the run directory keeps its attempts there when
-// a mirror on another host continues the run. The same directory under an unknown name is refused.
-func TestPlaceOfAMirror(t *testing.T) {
+// TestMirrorKeepsThePlaceOfAttempts checks that a host that shared the run directory keeps its
+// attempts there when a mirror on another host continues the run. The same directory under an
+// unknown name is refused.
+func TestMirrorKeepsThePlaceOfAttempts(t *testing.T) {
 	w := newWorld(t)
 	w.runThenCrash("1.1")
 	open := w.open()

@@ -43,10 +43,10 @@ func (w *world) sentinel(id, host string, o jobs.Outcome) {
 	w.put(id, jobs.FileStatus, c.EncodeFinished(1, o))
 }
 
-// TestLookForAnotherHost checks that the files that an unreachable host has left in the shared
-// directory are read through another host (X2). Only complete files of that host and this run
-// count.
-func TestLookForAnotherHost(t *testing.T) {
+// TestFilesOfAnotherHostAreRead checks that the files that an unreachable host has left in the
+// shared directory are read through another host (X2). Only complete files of that host and this
+// run count.
+func TestFilesOfAnotherHostAreRead(t *testing.T) {
 	w := newWorld(t)
 	w.sentinel("1.1", "melon2", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
 	w.put("1.1", jobs.FileErr, []byte("no such thing\n"))
@@ -94,9 +94,9 @@ func (s stuck) Names(dir string) ([]string, error) {
 	return s.Disk.Names(dir)
 }
 
-// TestLookWhileItHangs checks that a hung directory blocks nobody. Of several queries about one
-// host, the newest is answered. While an answer takes long, other queries are refused.
-func TestLookWhileItHangs(t *testing.T) {
+// TestHungDirectoryBlocksNobody checks that a hung directory blocks nobody. Of several queries
+// about one host, the newest is answered. While an answer takes long, other queries are refused.
+func TestHungDirectoryBlocksNobody(t *testing.T) {
 	w := newWorld(t)
 	w.sentinel("2.1", "melon2", jobs.Outcome{Exit: 2})
 	r, out := io.Pipe()
@@ -215,9 +215,9 @@ func TestHostListsEverythingAndChangesNothing(t *testing.T) {
 	f.exit("3.1")
 }
 
-// TestListInPieces checks that a long list is sent in pieces, and that a list that is requested
-// while another is in progress is sent too.
-func TestListInPieces(t *testing.T) {
+// TestLongListIsSentInPieces checks that a long list is sent in pieces, and that a list that is
+// requested while another is in progress is sent too.
+func TestLongListIsSentInPieces(t *testing.T) {
 	w := newWorld(t)
 	const n = 2*listPiece + 7
 	for i := 1; i <= n; i++ {

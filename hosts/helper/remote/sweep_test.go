@@ -334,11 +334,11 @@ func (d *driver) leftovers() (out []string) {
 	return out
 }
 
-// TestTroubleForAWhile checks promises 1 to 3 and 5 for a disk that is full for a while, or a file
-// system that refuses all writes. The fault costs only time. Jobs that ended in the meantime have
-// their outcome, a message reports the fault with the reason, and afterwards everything continues
-// without intervention.
-func TestTroubleForAWhile(t *testing.T) {
+// TestTemporaryTroubleLosesNothing checks promises 1 to 3 and 5 for a disk that is full for a
+// while, or a file system that refuses all writes. The fault costs only time. Jobs that ended in
+// the meantime have their outcome, a message reports the fault with the reason, and afterwards
+// everything continues without intervention.
+func TestTemporaryTroubleLosesNothing(t *testing.T) {
 	ways := []string{"ENOSPC", "EDQUOT", "ESTALE", "EIO", "EROFS"}
 	places := []string{"attempts", "spool", ""}
 	for i, how := range ways {
