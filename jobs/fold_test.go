@@ -280,9 +280,9 @@ func TestRequestsSurviveUntilTheyAreDone(t *testing.T) {
 	same(t, "jobs to cancel afterwards", len(table.Cancels), 0)
 }
 
-// TestFoldLaunchAfterDamage checks that attempt numbers may be skipped where records are missing. A
-// later launch may fill the entry of a skipped number, and no other (promise 2).
-func TestFoldLaunchAfterDamage(t *testing.T) {
+// TestFoldSkipsNumbersAfterDamage checks that attempt numbers may be skipped where records are
+// missing. A later launch may fill the entry of a skipped number, and no other (promise 2).
+func TestFoldSkipsNumbersAfterDamage(t *testing.T) {
 	table := fold(t, []jobs.Record{accepted(1)})
 	table.Damaged = true
 	for _, step := range []struct {

@@ -69,9 +69,9 @@ func TestStreamAcceptsLinesAndObjects(t *testing.T) {
 	}
 }
 
-// TestStreamOfMoreJobs checks that a stream that continues after a resume knows the existing jobs
-// of the run.
-func TestStreamOfMoreJobs(t *testing.T) {
+// TestStreamKnowsTheJobsOfTheRun checks that a stream that continues after a resume knows the
+// existing jobs of the run.
+func TestStreamKnowsTheJobsOfTheRun(t *testing.T) {
 	had := []*Spec{{ID: 1, Labels: NewLabels("a", nil)}, nil, {ID: 3, Name: "prepare"}}
 	said, end := say(t, strings.NewReader(`{"command":"x","id":"a"}
 {"command":"y","id":"b","after":["a","prepare",2]}
@@ -82,8 +82,8 @@ func TestStreamOfMoreJobs(t *testing.T) {
 	}
 }
 
-// TestStreamThatBreaks checks that a reader that fails ends the stream.
-func TestStreamThatBreaks(t *testing.T) {
+// TestFailedReaderEndsTheStream checks that a reader that fails ends the stream.
+func TestFailedReaderEndsTheStream(t *testing.T) {
 	broken := errors.New("broken")
 	said, end := say(t, io.MultiReader(strings.NewReader("a\n"), iotest.ErrReader(broken)))
 	if len(said) != 1 || !errors.Is(end, broken) {

@@ -157,9 +157,9 @@ func TestParseQueuePriority(t *testing.T) {
 	}
 }
 
-// TestParseDefaultBetween checks that a name before a new default still belongs to the next job, in
-// addition to the default.
-func TestParseDefaultBetween(t *testing.T) {
+// TestNameBeforeADefaultIsKept checks that a name before a new default still belongs to the next
+// job, in addition to the default.
+func TestNameBeforeADefaultIsKept(t *testing.T) {
 	s := parseText(t, "#DCS tries=1\n#DCS default tries=2 slots=3\na\nb\n")
 	if s[0].Tries != 1 || s[0].Slots != 3 || s[1].Tries != 2 {
 		t.Errorf("options: got %+v, %+v; want 1 try and 3 slots, then 2 tries", s[0].Options, s[1].Options)
@@ -340,9 +340,9 @@ func TestScannerReadsSingleBytes(t *testing.T) {
 	}
 }
 
-// TestBlankAfterContinuation checks that a blank after a continuation \ is an error with line and
-// column on every kind of line. Otherwise it would silently split one job into two.
-func TestBlankAfterContinuation(t *testing.T) {
+// TestBlankAfterAContinuationIsAnError checks that a blank after a continuation \ is an error with
+// line and column on every kind of line. Otherwise it would silently split one job into two.
+func TestBlankAfterAContinuationIsAnError(t *testing.T) {
 	const what = `: a space follows the \ at the end of this line`
 	for text, at := range map[string]string{
 		"python3 train.py 1 \\ \n  --epochs 3\n": ":1:21",

@@ -111,9 +111,9 @@ func TestDecodeSpecsSharesOptions(t *testing.T) {
 	}
 }
 
-// TestDecodeSpecsTornTail checks that wherever a write is cut off, the complete lines before it
-// count and the rest does not (promise 3 for the program's own files).
-func TestDecodeSpecsTornTail(t *testing.T) {
+// TestCompleteLinesBeforeACutCount checks that wherever a write is cut off, the complete lines
+// before it count and the rest does not (promise 3 for the program's own files).
+func TestCompleteLinesBeforeACutCount(t *testing.T) {
 	data := []byte(SpecsHeader(0))
 	ends := map[int64]int{0: 0, int64(len(data)): 0}
 	for id := ID(1); id <= 3; id++ {
@@ -298,10 +298,10 @@ func checkLostJobs(t *testing.T, what string, at, n int, specs []*Spec, data []b
 	}
 }
 
-// TestJobsFileEveryBit checks every single bit flip, byte turned into a newline, and removed byte
-// of jobs.jsonl. At most the job of that line is lost and is marked as damaged. No job gets another
-// command and none disappears (promises 1 and 5).
-func TestJobsFileEveryBit(t *testing.T) {
+// TestDamagedByteCostsOneJob checks every single bit flip, byte turned into a newline, and removed
+// byte of jobs.jsonl. At most the job of that line is lost and is marked as damaged. No job gets
+// another command and none disappears (promises 1 and 5).
+func TestDamagedByteCostsOneJob(t *testing.T) {
 	specs, data := damageFile()
 	for i := range data {
 		c := bytes.Clone(data)

@@ -223,9 +223,9 @@ func TestStatusFilesSufficeToRebuildOutcomes(t *testing.T) {
 	}
 }
 
-// TestReadHostAttempts checks that only files that a host wrote count for it. Each shard is listed
-// once, and only listed files are opened (X2).
-func TestReadHostAttempts(t *testing.T) {
+// TestOnlyFilesOfAHostCountForIt checks that only files that a host wrote count for it. Each shard
+// is listed once, and only listed files are opened (X2).
+func TestOnlyFilesOfAHostCountForIt(t *testing.T) {
 	p := newPlace(t)
 	p.exit(attemptID(1, 1), "melon4", jobs.Outcome{Exit: 3, Started: 1, Ended: 2})
 	p.put(attemptID(1, 1), jobs.FileErr, []byte("first\nlast words\n\n"))

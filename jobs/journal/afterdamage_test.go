@@ -10,10 +10,10 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// TestCarriedOnAfterDamage checks that a run whose journal is damaged can be resumed through
+// TestDamagedRunCanBeResumed checks that a run whose journal is damaged can be resumed through
 // several more dispatchers and more damage. Attempt numbers leave gaps for attempts that may be
 // lost, and each dispatcher begins exactly where the last one stopped.
-func TestCarriedOnAfterDamage(t *testing.T) {
+func TestDamagedRunCanBeResumed(t *testing.T) {
 	seeds := uint64(150)
 	if testing.Short() || raceDetector {
 		seeds = 30
@@ -66,9 +66,9 @@ func TestCarriedOnAfterDamage(t *testing.T) {
 	}
 }
 
-// TestHostSettingsAfterDamage checks that a user's cancel, and the acceptance of a request, survive
-// the loss of the records before them.
-func TestHostSettingsAfterDamage(t *testing.T) {
+// TestCancelSurvivesLostRecords checks that a user's cancel, and the acceptance of a request,
+// survive the loss of the records before them.
+func TestCancelSurvivesLostRecords(t *testing.T) {
 	recs := []jobs.Record{
 		{Kind: jobs.KindAccepted, Job: 1, Count: 2},
 		{Kind: jobs.KindJob, Job: 1, Next: jobs.Skipped, Seq: 1},

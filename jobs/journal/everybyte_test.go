@@ -148,10 +148,10 @@ func (e *epochs) lines(i, from, to int) []jobs.Record {
 	return hit
 }
 
-// TestJournalEveryBit checks every single bit flip in the files of three epochs. There is no panic,
-// no invented result, and no lost fact of another line. Damaged is set exactly if a fact may be
-// missing. Then the run is resumed (promises 1 and 3).
-func TestJournalEveryBit(t *testing.T) {
+// TestAnyFlippedBitInventsNoResult checks every single bit flip in the files of three epochs. There
+// is no panic, no invented result, and no lost fact of another line. Damaged is set exactly if a
+// fact may be missing. Then the run is resumed (promises 1 and 3).
+func TestAnyFlippedBitInventsNoResult(t *testing.T) {
 	e := threeEpochs(t)
 	step := 1
 	if testing.Short() || raceDetector {
@@ -178,9 +178,9 @@ func TestJournalEveryBit(t *testing.T) {
 	t.Logf("%d bits of %d bytes", n, len(e.files[0])+len(e.files[1])+len(e.files[2]))
 }
 
-// TestJournalEveryCut checks every file cut at every byte. The records of other files count. A cut
-// of the last file is a torn tail, which is not damage. A cut of an older file is reported.
-func TestJournalEveryCut(t *testing.T) {
+// TestAnyCutLosesOnlyItsFile checks every file cut at every byte. The records of other files count.
+// A cut of the last file is a torn tail, which is not damage. A cut of an older file is reported.
+func TestAnyCutLosesOnlyItsFile(t *testing.T) {
 	e := threeEpochs(t)
 	step := 1
 	if testing.Short() || raceDetector {

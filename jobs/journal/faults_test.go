@@ -66,9 +66,9 @@ func TestFailedWriteIsReported(t *testing.T) {
 	}
 }
 
-// TestDiskFullForLong checks a disk that stays full for a while. Everything waits and is written
-// once.
-func TestDiskFullForLong(t *testing.T) {
+// TestEverythingIsWrittenOnceAfterAFullDisk checks a disk that stays full for a while. Everything
+// waits and is written once.
+func TestEverythingIsWrittenOnceAfterAFullDisk(t *testing.T) {
 	specs, recs := jobstest.History(2, 5, 100)
 	d, r := onFaulty(t, specs)
 	j, _, _ := mustTake(t, r, TakeOptions{})

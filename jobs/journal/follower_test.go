@@ -94,10 +94,10 @@ func (l *countedLock) Lock() {
 	l.n++
 }
 
-// TestFollowerAcceptsStored checks that AcceptStored counts jobs that were stored after the last
+// TestFollowerCountsStoredJobs checks that AcceptStored counts jobs that were stored after the last
 // Poll, and that it changes the table only under the guard: a screen that is being closed may still
 // read it.
-func TestFollowerAcceptsStored(t *testing.T) {
+func TestFollowerCountsStoredJobs(t *testing.T) {
 	all := specs(5)
 	_, r := inMemory(t, all[:2]...)
 	j, _, _, err := Take(context.Background(), r, TakeOptions{})
@@ -213,8 +213,9 @@ func TestFollowerReportsADamagedLine(t *testing.T) {
 	}
 }
 
-// TestFollowerDamagedNewline checks that a damaged newline costs neither a record nor a Poll.
-func TestFollowerDamagedNewline(t *testing.T) {
+// TestFollowerLosesNothingByADamagedNewline checks that a damaged newline costs neither a record
+// nor a Poll.
+func TestFollowerLosesNothingByADamagedNewline(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := mustTake(t, r, force)
 	record(t, j, event("a"), event("b"))

@@ -181,9 +181,9 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestEditAfterLostRecords checks that an edit still counts after damage. The attempts that must
-// have ended before it are treated as ended, and the job never runs by its old specification.
-func TestEditAfterLostRecords(t *testing.T) {
+// TestEditCountsAfterLostRecords checks that an edit still counts after damage. The attempts that
+// must have ended before it are treated as ended, and the job never runs by its old specification.
+func TestEditCountsAfterLostRecords(t *testing.T) {
 	spec := func(command string) *jobs.Spec {
 		return &jobs.Spec{ID: 1, Line: 1, Command: command, Options: jobs.NoOptions}
 	}

@@ -105,10 +105,10 @@ func TestOwnerFileHoldsTheProblem(t *testing.T) {
 	}
 }
 
-// TestOwnerEveryByte checks the owner file cut at any byte, extended, or with any bit flipped. It
-// names nobody or the same owner, never another one, and proves neither life nor death. The owner's
-// next heartbeat repairs it.
-func TestOwnerEveryByte(t *testing.T) {
+// TestDamagedOwnerFileNamesNoOther checks the owner file cut at any byte, extended, or with any bit
+// flipped. It names nobody or the same owner, never another one, and proves neither life nor death.
+// The owner's next heartbeat repairs it.
+func TestDamagedOwnerFileNamesNoOther(t *testing.T) {
 	m, r := inMemory(t)
 	j, _, _ := mustTake(t, r, TakeOptions{Force: true, Who: machine("melon1"), Token: "token"})
 	path := r.Path(rundir.OwnerFile)
@@ -172,10 +172,10 @@ func TestTakeFromTheTornButWriting(t *testing.T) {
 	}
 }
 
-// TestTakeFromTheWatched checks X1 and E7: an owner that the caller has watched for StaleAfter is
-// not waited for again, even if its process exists on this machine. One that has sent a heartbeat
-// since then is.
-func TestTakeFromTheWatched(t *testing.T) {
+// TestWatchedOwnerIsNotWaitedForAgain checks X1 and E7: an owner that the caller has watched for
+// StaleAfter is not waited for again, even if its process exists on this machine. One that has sent
+// a heartbeat since then is.
+func TestWatchedOwnerIsNotWaitedForAgain(t *testing.T) {
 	for _, where := range []string{"here", "elsewhere"} {
 		for _, heartbeats := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {

@@ -54,9 +54,9 @@ func TestTakeRefusesALiveOwner(t *testing.T) {
 	}
 }
 
-// TestTakeFromTheDead checks that a dead pid on this machine, or a pid that now belongs to another
-// process, is immediate proof without waiting. So is an owner that left.
-func TestTakeFromTheDead(t *testing.T) {
+// TestDeadOwnerIsNotWaitedFor checks that a dead pid on this machine, or a pid that now belongs to
+// another process, is immediate proof without waiting. So is an owner that left.
+func TestDeadOwnerIsNotWaitedFor(t *testing.T) {
 	child := exec.Command("true")
 	must(t, child.Run())
 	for what, change := range map[string]func(*Owner){
@@ -76,9 +76,10 @@ func TestTakeFromTheDead(t *testing.T) {
 	}
 }
 
-// TestTakeFromTheSilent checks that an owner elsewhere is judged by its heartbeats as seen by this
-// machine's clock, whatever its own clock shows. One that is silent for StaleAfter is taken over.
-func TestTakeFromTheSilent(t *testing.T) {
+// TestOwnerElsewhereIsJudgedByItsHeartbeats checks that an owner elsewhere is judged by its
+// heartbeats as seen by this machine's clock, whatever its own clock shows. One that is silent for
+// StaleAfter is taken over.
+func TestOwnerElsewhereIsJudgedByItsHeartbeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, old := foreign(t)
 		old.writer.owner.Since = time.Now().Add(1000 * time.Hour) // its clock is wrong
@@ -97,9 +98,9 @@ func TestTakeFromTheSilent(t *testing.T) {
 	})
 }
 
-// TestTakeFromTheBeating checks that an owner that sends heartbeats is refused as soon as one
-// arrives. --force takes the run at once.
-func TestTakeFromTheBeating(t *testing.T) {
+// TestOwnerThatSendsHeartbeatsIsRefused checks that an owner that sends heartbeats is refused as
+// soon as one arrives. --force takes the run at once.
+func TestOwnerThatSendsHeartbeatsIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, old := foreign(t)
 		var wg sync.WaitGroup
@@ -163,9 +164,10 @@ func TestTakeWithADamagedOwnerFile(t *testing.T) {
 	})
 }
 
-// TestTakeInTransit checks a Take that was cut off before it installed its owner file. If its
-// process is known to be dead on this machine, nobody waits. If it lives, it is respected.
-func TestTakeInTransit(t *testing.T) {
+// TestInterruptedTakeIsNotWaitedFor checks a Take that was cut off before it installed its owner
+// file. If its process is known to be dead on this machine, nobody waits. If it lives, it is
+// respected.
+func TestInterruptedTakeIsNotWaitedFor(t *testing.T) {
 	for what, alive := range map[string]bool{"alive": true, "dead": false} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRun(t)

@@ -60,9 +60,9 @@ func (d hookDisk) OpenFile(path string, flag int, perm fs.FileMode) (rundir.File
 	return d.Disk.OpenFile(path, flag, perm)
 }
 
-// TestFencedWhileTaking checks that a Take fails and reports that it was fenced off if another
+// TestTakeFailsIfItIsFenced checks that a Take fails and reports that it was fenced off if another
 // process opens a higher epoch while the journal is read.
-func TestFencedWhileTaking(t *testing.T) {
+func TestTakeFailsIfItIsFenced(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := mustTake(t, r, TakeOptions{})
 	must(t, j.Close())
@@ -76,10 +76,11 @@ func TestFencedWhileTaking(t *testing.T) {
 	}
 }
 
-// TestInstalledTooLate checks a taker that was overtaken between opening its epoch and installing
-// its owner file, and then installs it. The current owner restores its own file with the next
-// heartbeat. Otherwise everybody would soon consider it dead. The overtaken taker is told.
-func TestInstalledTooLate(t *testing.T) {
+// TestOwnerRestoresItsFileFromALateTaker checks a taker that was overtaken between opening its
+// epoch and installing its owner file, and then installs it. The current owner restores its own
+// file with the next heartbeat. Otherwise everybody would soon consider it dead. The overtaken
+// taker is told.
+func TestOwnerRestoresItsFileFromALateTaker(t *testing.T) {
 	r := newRun(t)
 	j, _, _ := mustTake(t, r, TakeOptions{})
 	late := &Journal{writer: ownerWriter{run: r, owner: *machine("melon2")}}

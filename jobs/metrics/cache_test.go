@@ -138,10 +138,10 @@ func TestCacheIsDamaged(t *testing.T) {
 	}
 }
 
-// TestCacheLeavesOut checks that values that may still change are not cached: the output of a job
-// that has just ended, an output of which only the end was searched without success, and a file
-// that the job wrote.
-func TestCacheLeavesOut(t *testing.T) {
+// TestValuesThatMayChangeAreNotCached checks that values that may still change are not cached: the
+// output of a job that has just ended, an output of which only the end was searched without
+// success, and a file that the job wrote.
+func TestValuesThatMayChangeAreNotCached(t *testing.T) {
 	l := longAgo(t, 300)
 	l.list[0].Outcome = &jobs.Outcome{Started: 1, Ended: jobs.StampOf(time.Now())}
 	l.list[1].Outcome = nil

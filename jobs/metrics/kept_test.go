@@ -231,8 +231,8 @@ func TestKeeperIsClosedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestKeeperAsksAgain checks that a host that did not respond is asked again once it does.
-func TestKeeperAsksAgain(t *testing.T) {
+// TestKeeperAsksAHostAgain checks that a host that did not respond is asked again once it does.
+func TestKeeperAsksAHostAgain(t *testing.T) {
 	l := farLab(t, 3)
 	var asked atomic.Int64
 	var there atomic.Bool

@@ -15,10 +15,10 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// TestReadsWhatListingsShow checks that only listed files are opened and that no file is polled
+// TestOnlyListedFilesAreOpened checks that only listed files are opened and that no file is polled
 // with stat. Each directory is listed by the first reader that needs it, and the result is in the
 // order of the list.
-func TestReadsWhatListingsShow(t *testing.T) {
+func TestOnlyListedFilesAreOpened(t *testing.T) {
 	l := newLab(t)
 	var want []string
 	for i := range 2500 {
@@ -92,9 +92,9 @@ func TestMetricsAreReadFromFiles(t *testing.T) {
 	}
 }
 
-// TestAStrangeOutput checks strange outputs. A job owns its output file and may have put anything
-// there.
-func TestAStrangeOutput(t *testing.T) {
+// TestLinkInPlaceOfAnOutputIsNotRead checks that a link that a job put in the place of its output is
+// not followed, but reported.
+func TestLinkInPlaceOfAnOutputIsNotRead(t *testing.T) {
 	l := newLab(t)
 	l.write(l.run.Dir+"/secret", "acc=666\n")
 	path := l.job("").Stdout
@@ -105,9 +105,9 @@ func TestAStrangeOutput(t *testing.T) {
 	l.expect(l.reader("acc"), " 1", "what 1 job wrote cannot be read: "+path+" is a symbolic link that dcs-tui did not create: not read (job 1)")
 }
 
-// TestOutputsBroughtInPart checks that the fetched part of the output of a lost attempt without a
-// sentinel is read again each time, because a later fetch may extend it (X2).
-func TestOutputsBroughtInPart(t *testing.T) {
+// TestPartOfAnOutputIsReadAgain checks that the fetched part of the output of a lost attempt
+// without a sentinel is read again each time, because a later fetch may extend it (X2).
+func TestPartOfAnOutputIsReadAgain(t *testing.T) {
 	l := newLab(t)
 	path := l.job("acc=1\n").Stdout
 	l.moveFar(0)
@@ -202,9 +202,10 @@ func TestFileOfAnEarlierRound(t *testing.T) {
 	l.expect(l.reader("acc=file:m_[C].json", "loss=file:m_[C].json"), "0.9,2 0.9,2 0.9,2", want)
 }
 
-// TestStrangeFilesOfOurs checks that strange files in the run directory are ignored. Jobs may
-// create irregular or oversized files there. They neither block the reader nor exhaust its memory.
-func TestStrangeFilesOfOurs(t *testing.T) {
+// TestStrangeFilesInTheRunDirectoryAreIgnored checks that strange files in the run directory are
+// ignored. Jobs may create irregular or oversized files there. They neither block the reader nor
+// exhaust its memory.
+func TestStrangeFilesInTheRunDirectoryAreIgnored(t *testing.T) {
 	strange := map[string]func(path string) error{
 		"a pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"a hole":   func(path string) error { return os.Truncate(path, 8<<40) },

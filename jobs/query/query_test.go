@@ -185,9 +185,9 @@ func TestErrorsHavePositionsAndAdvice(t *testing.T) {
 	}
 }
 
-// TestConditionsAndNames checks that a query is the conjunction of its conditions, and that Names
+// TestQueryIsAConjunction checks that a query is the conjunction of its conditions, and that Names
 // returns the names in each.
-func TestConditionsAndNames(t *testing.T) {
+func TestQueryIsAConjunction(t *testing.T) {
 	for _, c := range []struct{ query, conditions, names, possible string }{
 		{"C=1", "C=1: C", "C", "C"},
 		{"C=gamma note=x", "C=gamma: C; note=x: note", "C note", "C gamma note x"},

@@ -96,10 +96,10 @@ jobs  failed with              for example  last line of stderr
 	same(t, "the text", textOf(t, s, 80), text)
 }
 
-// TestAttemptsThatCount checks which attempts the summary and the table of hosts count. An attempt
-// that the user canceled is not a failure of its host. An attempt that was withdrawn before it
-// started does not count, nor does a number that was skipped after damage to the journal.
-func TestAttemptsThatCount(t *testing.T) {
+// TestWhichAttemptsAreCounted checks which attempts the summary and the table of hosts count. An
+// attempt that the user canceled is not a failure of its host. An attempt that was withdrawn before
+// it started does not count, nor does a number that was skipped after damage to the journal.
+func TestWhichAttemptsAreCounted(t *testing.T) {
 	canceled := exited("a", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
 	canceled.State = jobs.AttemptCanceled
 	table := table(jobOf(jobs.Canceled, canceled), jobOf(jobs.Succeeded, exited("a", jobs.Outcome{Exit: 1}), exited("a", jobs.Outcome{})),
@@ -201,9 +201,9 @@ func TestDurationsAndSizesAreShort(t *testing.T) {
 	}
 }
 
-// TestSummaryOfAvoided checks that the summary counts the jobs that a timeout avoided, including
-// those that were stopped, but not jobs that were skipped for another reason.
-func TestSummaryOfAvoided(t *testing.T) {
+// TestSummaryCountsAvoidedJobs checks that the summary counts the jobs that a timeout avoided,
+// including those that were stopped, but not jobs that were skipped for another reason.
+func TestSummaryCountsAvoidedJobs(t *testing.T) {
 	late := &jobs.Spec{ID: 7, Name: "variant=bnb n=10", Options: jobs.NoOptions}
 	why := jobs.TooHardReason(late, 2*time.Second)
 	same(t, "the reason", why, "it is at least as hard as job 7, which timed out after 2s: variant=bnb n=10")

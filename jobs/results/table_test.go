@@ -145,9 +145,9 @@ func TestTableHasParametersAndMetrics(t *testing.T) {
 	same(t, "an empty table", NewTable(TableInput{}).Len(), 0)
 }
 
-// TestParametersOfSeveralTemplates checks that jobs of several templates may have different
+// TestTemplatesMayHaveDifferentParameters checks that jobs of several templates may have different
 // parameters in different orders.
-func TestParametersOfSeveralTemplates(t *testing.T) {
+func TestTemplatesMayHaveDifferentParameters(t *testing.T) {
 	s := NewTable(TableInput{Jobs: []Result{{Job: 1, Params: params("a", "1", "b", "2")}, {Job: 2, Params: params("b", "3", "c", "4")}, {Job: 3}}})
 	same(t, "the table", columnNames(s.Show(s.ShownColumns()[:4]))+"\n"+plainText(s.Show(s.ShownColumns()[:4])), "job a b c\n1 1 2 -\n2 - 3 4\n3 - - -")
 }

@@ -140,8 +140,8 @@ func TestConditionsOnStatisticsApplyToGroups(t *testing.T) {
 	}
 }
 
-// TestWhereOfSignals checks that exit=137 also matches a job that SIGKILL ended.
-func TestWhereOfSignals(t *testing.T) {
+// TestExit137MatchesSIGKILL checks that exit=137 also matches a job that SIGKILL ended.
+func TestExit137MatchesSIGKILL(t *testing.T) {
 	s := NewTable(TableInput{Jobs: []Result{
 		{Job: 1, State: jobs.Failed, Outcome: &jobs.Outcome{Started: 1, Signal: "SIGKILL"}},
 		{Job: 2, State: jobs.Failed, Outcome: &jobs.Outcome{Started: 1, Exit: 137}},

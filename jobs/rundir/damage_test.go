@@ -103,9 +103,9 @@ func TestCutNonceIsAnError(t *testing.T) {
 	}
 }
 
-// TestAppendAfterDamage checks that jobs can be added to a jobs.jsonl with any bit flipped, without
-// changing its existing content. At most one old job is lost, and no new one.
-func TestAppendAfterDamage(t *testing.T) {
+// TestJobsCanBeAddedAfterDamage checks that jobs can be added to a jobs.jsonl with any bit flipped,
+// without changing its existing content. At most one old job is lost, and no new one.
+func TestJobsCanBeAddedAfterDamage(t *testing.T) {
 	m, r := inMemory(t)
 	all := jobstest.Specs(5)
 	must(t, r.AppendSpecs(all[:3]))

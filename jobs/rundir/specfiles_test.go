@@ -85,10 +85,10 @@ func TestLateWriteOfAnEarlierDispatcher(t *testing.T) {
 	}
 }
 
-// TestLaterFileEveryByte checks a file of a later epoch with every single bit flipped, and cut at
-// every byte. Jobs of earlier files are unchanged, a bit flip costs at most one job of this file,
-// and new specifications can be appended.
-func TestLaterFileEveryByte(t *testing.T) {
+// TestDamagedLaterFileLeavesEarlierJobs checks a file of a later epoch with every single bit
+// flipped, and cut at every byte. Jobs of earlier files are unchanged, a bit flip costs at most one
+// job of this file, and new specifications can be appended.
+func TestDamagedLaterFileLeavesEarlierJobs(t *testing.T) {
 	m, first := inMemory(t)
 	first.SetOwner(1, func() error { return nil })
 	add(t, first, "a", 1, 2)

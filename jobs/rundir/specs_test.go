@@ -12,9 +12,9 @@ import (
 	"dcs-tui/jobs/jobstest"
 )
 
-// TestSpecsGrownByAnother checks that a dispatcher that was fenced off does not overwrite another
-// one's block.
-func TestSpecsGrownByAnother(t *testing.T) {
+// TestFencedDispatcherOverwritesNoBlock checks that a dispatcher that was fenced off does not
+// overwrite another one's block.
+func TestFencedDispatcherOverwritesNoBlock(t *testing.T) {
 	r := newRun(t)
 	all := jobstest.Specs(3)
 	must(t, r.AppendSpecs(all[:1]))

@@ -151,9 +151,9 @@ func TestNotableEventsAreSeparate(t *testing.T) {
 	})
 }
 
-// TestOneEventAnAction checks that each action of a user is one notable event with a description.
-// The outcomes of its requests are only among all records (E8).
-func TestOneEventAnAction(t *testing.T) {
+// TestEachActionIsOneEvent checks that each action of a user is one notable event with a
+// description. The outcomes of its requests are only among all records (E8).
+func TestEachActionIsOneEvent(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.submit(sleepJobs(6)...)
 		time.Sleep(5 * time.Second)
@@ -185,9 +185,9 @@ func TestOneEventAnAction(t *testing.T) {
 	})
 }
 
-// TestProgressAndOutput checks the progress that a job reports, and its output while it runs and
-// afterwards.
-func TestProgressAndOutput(t *testing.T) {
+// TestProgressAndOutputAreShown checks the progress that a job reports, and its output while it
+// runs and afterwards.
+func TestProgressAndOutputAreShown(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.say = map[string]string{"1.1": "21/50\n", "2.1": "warming up"}
 		l.submit(sleepJobs(3)...)

@@ -7,10 +7,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// TestEventsOfThePast checks that the events of a finished run come from its journal and are found
-// by host and job (E8). Of a large number of events the newest are kept, and the view reports that
-// there were more.
-func TestEventsOfThePast(t *testing.T) {
+// TestEventsOfAFinishedRunAreFound checks that the events of a finished run come from its journal
+// and are found by host and job (E8). Of a large number of events the newest are kept, and the view
+// reports that there were more.
+func TestEventsOfAFinishedRunAreFound(t *testing.T) {
 	look := func(e *eventLog, filter string, all bool) *Events {
 		b := boardOf(t, sampleRun())
 		b.events = *e

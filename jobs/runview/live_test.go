@@ -90,9 +90,9 @@ func TestReaderOfAClosedView(t *testing.T) {
 	})
 }
 
-// TestALookWaits checks that a Snapshot waits for changes and is woken at most every 100 ms. An
-// idle run wakes it only for values that age.
-func TestALookWaits(t *testing.T) {
+// TestSnapshotWaitsForChanges checks that a Snapshot waits for changes and is woken at most every
+// 100 ms. An idle run wakes it only for values that age.
+func TestSnapshotWaitsForChanges(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		l.submit(sleepJobs(2)...)
 		time.Sleep(5 * time.Second)
@@ -119,9 +119,9 @@ func TestALookWaits(t *testing.T) {
 	})
 }
 
-// TestALookEnds checks that Snapshot, Match, and Do return when ctx ends. When the dispatcher ends,
-// they report that.
-func TestALookEnds(t *testing.T) {
+// TestSnapshotEndsWithItsContext checks that Snapshot, Match, and Do return when ctx ends. When the
+// dispatcher ends, they report that.
+func TestSnapshotEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
 		l.submit(sleepJobs(1)...)

@@ -52,9 +52,9 @@ func TestTableHasRoomForSome(t *testing.T) {
 	}
 }
 
-// TestTableThatPanics checks that a panic in a table is reported and ends neither the dispatcher
-// nor the View.
-func TestTableThatPanics(t *testing.T) {
+// TestPanicInATableEndsNothing checks that a panic in a table is reported and ends neither the
+// dispatcher nor the View.
+func TestPanicInATableEndsNothing(t *testing.T) {
 	x, dir, _ := gridRun(t, 2, 2, 1)
 	o := metricOptions(t, dir, "acc")
 	o.Outputs = func([]*metrics.Metric) *metrics.Reader { panic("a test") }
@@ -111,9 +111,9 @@ func BenchmarkTable(b *testing.B) {
 	}
 }
 
-// TestTableOfManyParameters checks that of many parameters the last ones are omitted with a note,
-// and that the results of the jobs are still shown (X5).
-func TestTableOfManyParameters(t *testing.T) {
+// TestLastOfManyParametersAreOmitted checks that of many parameters the last ones are omitted with
+// a note, and that the results of the jobs are still shown (X5).
+func TestLastOfManyParametersAreOmitted(t *testing.T) {
 	x, dir := newTab(), t.TempDir()
 	var params []jobs.Param
 	for i := range MaxTableNames + 10 {

@@ -89,9 +89,9 @@ func TestTableIsLive(t *testing.T) {
 	})
 }
 
-// TestTableOfLateOutput checks that a missing output is looked for again, and that a note reports
-// it meanwhile.
-func TestTableOfLateOutput(t *testing.T) {
+// TestMissingOutputIsLookedForAgain checks that a missing output is looked for again, and that a
+// note reports it meanwhile.
+func TestMissingOutputIsLookedForAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newReadingLab(t)
 		l.runs = func(id jobs.AttemptID) (time.Duration, jobs.Outcome) {
@@ -122,9 +122,9 @@ func TestTableOfLateOutput(t *testing.T) {
 	})
 }
 
-// TestTableOfHostsApart checks that outputs that are only on a host are read through the
-// dispatcher.
-func TestTableOfHostsApart(t *testing.T) {
+// TestOutputsOnAHostAreReadThroughTheDispatcher checks that outputs that are only on a host are
+// read through the dispatcher.
+func TestOutputsOnAHostAreReadThroughTheDispatcher(t *testing.T) {
 	withLab(t, apart, func(t *testing.T, l *lab) {
 		o := metricOptions(t, t.TempDir(), "acc")
 		l.v.opt.Metrics, l.v.opt.Outputs = o.Metrics, o.Outputs

@@ -62,9 +62,9 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 	})
 }
 
-// TestRemovedRunDirectory checks that the removal of a run directory is reported, and that the last
-// state stays visible.
-func TestRemovedRunDirectory(t *testing.T) {
+// TestRemovedRunDirectoryIsReported checks that the removal of a run directory is reported, and
+// that the last state stays visible.
+func TestRemovedRunDirectoryIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(t, "a")
 		l.submit(sleepJobs(2)...)
@@ -155,9 +155,9 @@ func TestKeysWorkWhileTheDiskHangs(t *testing.T) {
 	})
 }
 
-// TestTroubleOfTheDispatcher checks that a problem of the dispatcher, such as a full disk, is shown
-// when the dispatcher pushes it, and otherwise from the owner file.
-func TestTroubleOfTheDispatcher(t *testing.T) {
+// TestProblemOfTheDispatcherIsShown checks that a problem of the dispatcher, such as a full disk,
+// is shown when the dispatcher pushes it, and otherwise from the owner file.
+func TestProblemOfTheDispatcherIsShown(t *testing.T) {
 	withLab(t, "a", func(t *testing.T, l *lab) {
 		files := l.open(Options{})
 		defer files.Close()

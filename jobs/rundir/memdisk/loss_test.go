@@ -40,9 +40,9 @@ func content(d rundir.Disk, path string) string {
 	return strings.ReplaceAll(string(b), "\x00", "0")
 }
 
-// TestPowerLossOfWrites checks that synced bytes survive a power failure, and that the caller
-// decides exactly which other bytes survive.
-func TestPowerLossOfWrites(t *testing.T) {
+// TestSyncedBytesSurviveAPowerLoss checks that synced bytes survive a power failure, and that the
+// caller decides exactly which other bytes survive.
+func TestSyncedBytesSurviveAPowerLoss(t *testing.T) {
 	for _, c := range []struct {
 		fates []memdisk.Fate // of two writes and a truncation
 		want  string
@@ -80,9 +80,9 @@ func TestPowerLossOfWrites(t *testing.T) {
 	}
 }
 
-// TestPowerLossOfNames checks that names survive if their directory was synced, and that a rename
-// is one change.
-func TestPowerLossOfNames(t *testing.T) {
+// TestSyncedNamesSurviveAPowerLoss checks that names survive if their directory was synced, and
+// that a rename is one change.
+func TestSyncedNamesSurviveAPowerLoss(t *testing.T) {
 	lost := func(memdisk.Loss) memdisk.Fate { return memdisk.Fate{} }
 	kept := func(l memdisk.Loss) memdisk.Fate { return memdisk.Fate{Keep: l.Len} }
 	for _, c := range []struct {
