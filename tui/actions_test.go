@@ -52,9 +52,9 @@ func checkActions(t *testing.T, src *fakeSource, want ...runview.Action) {
 	}
 }
 
-// TestKeysOnAJob checks what each key for jobs does in each phase of a job, and which message it
-// shows where it makes no sense (K9, X7).
-func TestKeysOnAJob(t *testing.T) {
+// TestEachKeyInEachPhaseOfAJob checks what each key for jobs does in each phase of a job, and which
+// message it shows where it makes no sense (K9, X7).
+func TestEachKeyInEachPhaseOfAJob(t *testing.T) {
 	one := func(v runview.Verb, id jobs.ID) []runview.Action { return []runview.Action{v.Jobs(id)} }
 	prio := func(n int, id jobs.ID) []runview.Action {
 		return []runview.Action{{Do: runview.Priority, Jobs: jobs.One(id), Number: n, Relative: true}}
@@ -119,10 +119,10 @@ func TestKeysOnAJob(t *testing.T) {
 	}
 }
 
-// TestKeysOnASelection checks that a selection is canceled, and many jobs are requeued, only after
-// a question that states what is lost, and that the user must type the number of jobs if it is more
-// than a hundred (rule 9).
-func TestKeysOnASelection(t *testing.T) {
+// TestSelectionIsChangedAfterAQuestion checks that a selection is canceled, and many jobs are
+// requeued, only after a question that states what is lost, and that the user must type the number
+// of jobs if it is more than a hundred (rule 9).
+func TestSelectionIsChangedAfterAQuestion(t *testing.T) {
 	which := jobs.Ranges{{First: 50117, Last: 50118}}
 	many := jobs.Ranges{{First: 1, Last: 1234}}
 	for _, c := range []struct {
@@ -168,9 +168,9 @@ func TestKeysOnASelection(t *testing.T) {
 	}
 }
 
-// TestKeysBeforeTheQuestion checks that keys typed before a question is visible do not answer it,
-// and that two quick keys open only one question.
-func TestKeysBeforeTheQuestion(t *testing.T) {
+// TestEarlyKeysDoNotAnswerAQuestion checks that keys typed before a question is visible do not
+// answer it, and that two quick keys open only one question.
+func TestEarlyKeysDoNotAnswerAQuestion(t *testing.T) {
 	src := sample()
 	src.cost = runview.Cost{Running: 1}
 	m, _ := screenOn(t, src, aRunning, 80, 24)
@@ -242,9 +242,9 @@ func TestRefusedActionSaysWhy(t *testing.T) {
 	}
 }
 
-// TestKeysWhenNobodyDispatches checks a run without a dispatcher: requeue, edit, and resume work,
-// and the other keys report that they need a dispatcher.
-func TestKeysWhenNobodyDispatches(t *testing.T) {
+// TestWhichKeysWorkWithoutADispatcher checks a run without a dispatcher: requeue, edit, and resume
+// work, and the other keys report that they need a dispatcher.
+func TestWhichKeysWorkWithoutADispatcher(t *testing.T) {
 	for _, life := range []runview.RunStatus{runview.StatusStopped, runview.StatusCrashed} {
 		src := sampleWith(func(snap *runview.Snapshot) {
 			snap.Status, snap.Over = life, "stopped"

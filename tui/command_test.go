@@ -247,9 +247,9 @@ func TestEditKeepsEveryCharacter(t *testing.T) {
 	checkActions(t, src, runview.Action{Do: runview.Edit, Jobs: jobs.One(aFailed), Edit: &jobs.Change{Command: new(command + " # more\nlines")}})
 }
 
-// TestTheLineScrolls checks that the line never exceeds its width, and that the cursor is always
-// visible.
-func TestTheLineScrolls(t *testing.T) {
+// TestLineNeverExceedsItsWidth checks that the line never exceeds its width, and that the cursor is
+// always visible.
+func TestLineNeverExceedsItsWidth(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
 	for _, text := range []string{"", "short", strings.Repeat("long text ", 40), strings.Repeat("日本", 100), strings.Repeat("e\u0301", 300), strings.Repeat("\x1b]52;c;", 50)} {
 		e := newEditableText(text)

@@ -196,9 +196,9 @@ func keyScreens(t *testing.T) map[string]*model {
 	return all
 }
 
-// TestTheTableOfKeys checks that every key on the screen has a help text, and that no key has two
-// meanings in one context (rule 12).
-func TestTheTableOfKeys(t *testing.T) {
+// TestEveryKeyHasHelpAndOneMeaning checks that every key on the screen has a help text, and that no
+// key has two meanings in one context (rule 12).
+func TestEveryKeyHasHelpAndOneMeaning(t *testing.T) {
 	for name, m := range keyScreens(t) {
 		for where, list := range map[string][]binding{"the pane": m.focus().keys(), "all panes": m.generalKeys()} {
 			taken := map[string]string{}
@@ -332,9 +332,9 @@ func TestFocusGoesThroughThePanes(t *testing.T) {
 
 func pasteMessage(s string) tea.PasteMsg { return tea.PasteMsg{Content: s} }
 
-// TestTooSmallForKeys checks that only the keys for leaving work, with visible feedback, on a
-// screen that is too small to show what keys act on.
-func TestTooSmallForKeys(t *testing.T) {
+// TestOnlyLeavingWorksOnATinyScreen checks that only the keys for leaving work, with visible
+// feedback, on a screen that is too small to show what keys act on.
+func TestOnlyLeavingWorksOnATinyScreen(t *testing.T) {
 	m := newScreen(t, sample(), 39, 9)
 	press(t, m, "2 d p c x r")
 	checkActions(t, m.src.(*fakeSource)) // keys for what is not seen have no effect

@@ -97,8 +97,8 @@ func TestCursorIsInsideTheWindow(t *testing.T) {
 	}
 }
 
-// TestShortNamesOfHosts checks that shortened names still distinguish hosts.
-func TestShortNamesOfHosts(t *testing.T) {
+// TestShortNamesDistinguishHosts checks that shortened names still distinguish hosts.
+func TestShortNamesDistinguishHosts(t *testing.T) {
 	for _, c := range [][2]string{
 		{"ws01 ws02 ws03 ws12", "01 02 03 12"}, {"n101 n102 n201 n202", "101 102 201 202"}, {"ws01 gpu01 ws02 gpu02", "w01 g01 w02 g02"},
 		{"melon pear fig apple", "melon pear fig apple"}, {"desk laptop", "desk  laptop "}, {"a1 b1 aa1 bb1", "a1 b1 aa1 bb1"},
@@ -240,9 +240,9 @@ func TestTheHelpIsWhole(t *testing.T) {
 	}
 }
 
-// TestDetailsOfAHost checks that the details of a host show everything that is known about it, with
-// its events.
-func TestDetailsOfAHost(t *testing.T) {
+// TestDetailsShowEverythingAboutAHost checks that the details of a host show everything that is
+// known about it, with its events.
+func TestDetailsShowEverythingAboutAHost(t *testing.T) {
 	src := sample()
 	m := newScreen(t, src, 80, 24)
 	press(t, m, "2 j j j j enter")

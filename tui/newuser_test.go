@@ -31,8 +31,8 @@ func combine(changes ...func(*runview.Snapshot)) func(*runview.Snapshot) {
 	}
 }
 
-// TestTheScreenSays checks promises about what the screen shows of a run after some keys.
-func TestTheScreenSays(t *testing.T) {
+// TestScreenAfterSomeKeys checks promises about what the screen shows of a run after some keys.
+func TestScreenAfterSomeKeys(t *testing.T) {
 	handed := func(snap *runview.Snapshot) {
 		snap.Phases[runview.Running], snap.Phases[runview.Handed] = 6, 5
 		if snap.Jobs != nil {
@@ -147,10 +147,10 @@ func TestTheScreenSays(t *testing.T) {
 	}
 }
 
-// TestTheSummaryMakesWay checks that the summary of a finished run takes at most a third of the
-// screen, hides when a pane is opened on the whole screen, and closes on esc. It lists the hosts
-// that were useless to the run, as the printed summary does.
-func TestTheSummaryMakesWay(t *testing.T) {
+// TestSummaryTakesAtMostAThird checks that the summary of a finished run takes at most a third of
+// the screen, hides when a pane is opened on the whole screen, and closes on esc. It lists the
+// hosts that were useless to the run, as the printed summary does.
+func TestSummaryTakesAtMostAThird(t *testing.T) {
 	trouble := []string{"processes that jobs left behind may still be alive on ws02: resume ends them", "ws09 ran nothing: \x1b[2Jno route to host"}
 	ended := sampleWith(combine(states["ended"], func(snap *runview.Snapshot) {
 		snap.Trouble = trouble
@@ -231,9 +231,10 @@ func TestWhatFailedPointsToStderr(t *testing.T) {
 	press(t, m, "esc w", "The last line of its stderr: Killed")
 }
 
-// TestTheCursorSlips checks that a key does nothing to a job that has just moved under the cursor.
-// The key shows a message, and the next key works. A message about one job names the job (rule 4).
-func TestTheCursorSlips(t *testing.T) {
+// TestKeyDoesNothingToAJobThatHasJustMoved checks that a key does nothing to a job that has just
+// moved under the cursor. The key shows a message, and the next key works. A message about one job
+// names the job (rule 4).
+func TestKeyDoesNothingToAJobThatHasJustMoved(t *testing.T) {
 	gone := false
 	src := sampleWith(func(snap *runview.Snapshot) {
 		if gone && snap.Jobs != nil {
@@ -404,9 +405,9 @@ func TestColumnsAreChosen(t *testing.T) {
 	}
 }
 
-// TestHostsByCause checks that hosts that are unreachable for the same cause are grouped, in the
-// header and under the list of hosts.
-func TestHostsByCause(t *testing.T) {
+// TestHostsAreGroupedByCause checks that hosts that are unreachable for the same cause are grouped,
+// in the header and under the list of hosts.
+func TestHostsAreGroupedByCause(t *testing.T) {
 	src := sampleWith(func(snap *runview.Snapshot) {
 		for i := range 9 {
 			h := &snap.Hosts[i]

@@ -324,8 +324,8 @@ func TestOutputThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestOutputThatShrinks checks that the pane follows a job that truncates its own output.
-func TestOutputThatShrinks(t *testing.T) {
+// TestPaneFollowsATruncatedOutput checks that the pane follows a job that truncates its own output.
+func TestPaneFollowsATruncatedOutput(t *testing.T) {
 	f := &fakeFile{data: numberedLines(1000)}
 	s := showOutput(t, f, 80, 24)
 	f.data = []byte("anew\n")
@@ -334,8 +334,9 @@ func TestOutputThatShrinks(t *testing.T) {
 	equal(t, s.lastLine(), "anew", "the last line")
 }
 
-// TestStreamsAndAttempts checks that both streams, and each attempt of a retried job, can be shown.
-func TestStreamsAndAttempts(t *testing.T) {
+// TestEachStreamAndAttemptCanBeShown checks that both streams, and each attempt of a retried job,
+// can be shown.
+func TestEachStreamAndAttemptCanBeShown(t *testing.T) {
 	src := sample()
 	src.read = func(r runview.Read) (*runview.Piece, error) {
 		text := fmt.Sprintf("%s of %s\n", r.File, r.Attempt)

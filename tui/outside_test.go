@@ -71,10 +71,10 @@ func outsideProgramOf(t *testing.T, m *model, key string) *outsideProgram {
 	return m.outside.Load()
 }
 
-// TestOutputInThePager checks that E opens the output's file, or a private copy of a file that only
-// its host has. No text of a job or host becomes part of a command. The copy is removed when the
-// pager ends.
-func TestOutputInThePager(t *testing.T) {
+// TestOutputOpensInThePager checks that E opens the output's file, or a private copy of a file that
+// only its host has. No text of a job or host becomes part of a command. The copy is removed when
+// the pager ends.
+func TestOutputOpensInThePager(t *testing.T) {
 	t.Setenv("PAGER", "")
 	t.Setenv("LESS", "")
 	file := filepath.Join(t.TempDir(), "$(touch owned); it's")

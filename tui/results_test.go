@@ -201,9 +201,9 @@ func TestFilterOfGroupsCountsMatches(t *testing.T) {
 	}
 }
 
-// TestResultsBeingRead checks that the screen shows the progress while outputs are read, and keeps
-// the previous table until the new one is ready.
-func TestResultsBeingRead(t *testing.T) {
+// TestProgressIsShownWhileOutputsAreRead checks that the screen shows the progress while outputs
+// are read, and keeps the previous table until the new one is ready.
+func TestProgressIsShownWhileOutputsAreRead(t *testing.T) {
 	src := sweepSource(t)
 	pending := true
 	changeTables(src, func(t *runview.Table) {

@@ -158,9 +158,9 @@ func TestTheTerminalIsRestored(t *testing.T) {
 	}
 }
 
-// TestSuspendAndContinue checks that ctrl+z returns the terminal to the shell and that fg redraws
-// the screen. If the program is killed while suspended, it does not disturb the shell.
-func TestSuspendAndContinue(t *testing.T) {
+// TestSuspendReturnsTheTerminal checks that ctrl+z returns the terminal to the shell and that fg
+// redraws the screen. If the program is killed while suspended, it does not disturb the shell.
+func TestSuspendReturnsTheTerminal(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("no bash here")
 	}
@@ -205,8 +205,9 @@ func TestSuspendWithoutAShell(t *testing.T) {
 	d.End()
 }
 
-// TestTheTerminalGoesAway checks that the screen ends if the terminal goes away without a signal.
-func TestTheTerminalGoesAway(t *testing.T) {
+// TestScreenEndsWithItsTerminal checks that the screen ends if the terminal goes away without a
+// signal.
+func TestScreenEndsWithItsTerminal(t *testing.T) {
 	d := startScreen(t, "hung up", false)
 	d.Until("sweep")
 	d.Person.Close()
