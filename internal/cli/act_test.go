@@ -230,9 +230,9 @@ func TestCancelWhatADeadDispatcherLeft(t *testing.T) {
 	}
 }
 
-// TestStopFromTheScreen checks that drain and stop, chosen on leaving, reach the dispatcher, which
-// ends as after Ctrl-C.
-func TestStopFromTheScreen(t *testing.T) {
+// TestDrainAndStopReachTheDispatcher checks that drain and stop, chosen on leaving, reach the
+// dispatcher, which ends as after Ctrl-C.
+func TestDrainAndStopReachTheDispatcher(t *testing.T) {
 	t.Parallel()
 	screen := startRunningJob(t, gated+gated+gated)
 	_, err := screen.Do(t.Context(), runview.Action{Do: runview.DrainRun})
@@ -312,9 +312,9 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 	})
 }
 
-// TestProblemOfACommand checks that a screen shows the error of a command that it has started, and
-// not all of the command's output.
-func TestProblemOfACommand(t *testing.T) {
+// TestScreenShowsTheErrorOfItsCommand checks that a screen shows the error of a command that it has
+// started, and not all of the command's output.
+func TestScreenShowsTheErrorOfItsCommand(t *testing.T) {
 	for said, want := range map[string]string{
 		"warning: not static\nthe inventory has changed: added b\ndcs-tui: the run r is dispatched by x\n  dcs-tui attach r shows its screen\n": "the run r is dispatched by x",
 		"panic: x\n": "panic: x", "": "it could not",

@@ -137,9 +137,9 @@ func commandPages() map[string][]byte {
 
 func pageOf(path string) string { return strings.ReplaceAll(path, " ", "-") + ".md" }
 
-// TestManualPageHeader checks that the header of the manual page fits on one line: the name on both
-// sides and a few words in between.
-func TestManualPageHeader(t *testing.T) {
+// TestHeaderOfTheManualPageFits checks that the header of the manual page fits on one line: the
+// name on both sides and a few words in between.
+func TestHeaderOfTheManualPageFits(t *testing.T) {
 	root := newApp().root()
 	var page bytes.Buffer
 	root.SetOut(&page)

@@ -99,9 +99,10 @@ func runOfHosts(t *testing.T, inventory, sshConfig string) *rundir.Run {
 	return run
 }
 
-// TestCommandsForHosts checks that suggested commands can be executed: they use the link and the
-// ssh configuration of the run, and each word is quoted for the shells that read it (X2).
-func TestCommandsForHosts(t *testing.T) {
+// TestSuggestedCommandsCanBeExecuted checks that suggested commands can be executed: they use the
+// link and the ssh configuration of the run, and each word is quoted for the shells that read it
+// (X2).
+func TestSuggestedCommandsCanBeExecuted(t *testing.T) {
 	const links = "[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'ws'\nlink = \"ssh -o 'A=b c' {name}\"\n"
 	for _, c := range []struct{ inventory, config, host, file, want string }{
 		{"", "", "ws2", "/far/1.1.out", "ssh ws2 cat /far/1.1.out"},
@@ -114,9 +115,9 @@ func TestCommandsForHosts(t *testing.T) {
 	}
 }
 
-// TestPruneCommandsForHosts checks that the commands that `runs prune` suggests for other hosts
-// remove only the run's own directory, whatever location a host has reported (promise 5).
-func TestPruneCommandsForHosts(t *testing.T) {
+// TestPruneCommandsRemoveOnlyTheRun checks that the commands that `runs prune` suggests for other
+// hosts remove only the run's own directory, whatever location a host has reported (promise 5).
+func TestPruneCommandsRemoveOnlyTheRun(t *testing.T) {
 	run := runOfHosts(t, "", "")
 	for host, c := range map[string]struct{ dir, want string }{
 		"ws01": {"/home/me/.dcs-tui/abcdefghjkmn", `ssh ws01 rm -r /home/me/.dcs-tui/abcdefghjkmn`},
@@ -139,8 +140,9 @@ func TestPruneCommandsForHosts(t *testing.T) {
 	}
 }
 
-// TestShellOnAHost checks that a shell on a host is opened by the same link that the run uses.
-func TestShellOnAHost(t *testing.T) {
+// TestShellOnAHostUsesTheLinkOfTheRun checks that a shell on a host is opened by the same link that
+// the run uses.
+func TestShellOnAHostUsesTheLinkOfTheRun(t *testing.T) {
 	t.Setenv("SHELL", "/bin/mysh")
 	run := runOfHosts(t, "[[host]]\nname = 'here'\nlink = 'local'\n[[host]]\nname = 'ws'\naddress = '10.0.0.1'\nport = 2222\nuser = 'me'\njump = 'gate'\n"+
 		"[[host]]\nname = 'box'\nlink = 'docker exec -i {name}'\n[[host]]\nname = 'own'\nlink = 'ssh -o A=b {name}'\n", "/lab/config")

@@ -104,9 +104,10 @@ func BenchmarkResults(b *testing.B) {
 	}
 }
 
-// TestResultsOnTerminal checks that color appears only on a terminal and without NO_COLOR, and only
-// repeats what the shades show. No format sends raw text to the terminal (rule 10).
-func TestResultsOnTerminal(t *testing.T) {
+// TestColorAppearsOnlyOnATerminal checks that color appears only on a terminal and without
+// NO_COLOR, and only repeats what the shades show. No format sends raw text to the terminal (rule
+// 10).
+func TestColorAppearsOnlyOnATerminal(t *testing.T) {
 	dir := t.TempDir()
 	run := newGridRun(t, filepath.Join(dir, "dcs-runs"), 4)
 	out := jobs.AttemptFile(run.Dir, jobs.AttemptID{Job: 2, N: 1}, jobs.FileOut)
@@ -135,8 +136,9 @@ func TestResultsOnTerminal(t *testing.T) {
 	}
 }
 
-// TestResultsToAFile checks that CSV written to a file contains exactly what the jobs wrote (X9).
-func TestResultsToAFile(t *testing.T) {
+// TestCSVHoldsExactlyWhatJobsWrote checks that CSV written to a file contains exactly what the jobs
+// wrote (X9).
+func TestCSVHoldsExactlyWhatJobsWrote(t *testing.T) {
 	run := newGridRun(t, t.TempDir(), 3)
 	out := jobs.AttemptFile(run.Dir, jobs.AttemptID{Job: 2, N: 1}, jobs.FileOut)
 	must(t, os.WriteFile(out, []byte("acc='=\"a\",\x1b'\n"), 0o600))

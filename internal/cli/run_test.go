@@ -131,10 +131,10 @@ func finishedRun(t *testing.T) *rundir.Run {
 	return run
 }
 
-// TestReportAfterATakeover checks that the last message of a screen describes the current state
-// of the run. The exit code of a dispatcher that was followed earlier is out of date: the message
-// once reported a stopped run with jobs left, above a count of all jobs succeeded.
-func TestReportAfterATakeover(t *testing.T) {
+// TestLastMessageDescribesTheCurrentState checks that the last message of a screen describes the
+// current state of the run. The exit code of a dispatcher that was followed earlier is out of date:
+// the message once reported a stopped run with jobs left, above a count of all jobs succeeded.
+func TestLastMessageDescribesTheCurrentState(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		pid    int // of the dispatcher that was started here

@@ -95,9 +95,9 @@ func TestOpeningARunThatHangs(t *testing.T) {
 	}
 }
 
-// TestOpeningManyRuns checks that one goroutine reports directories that do not answer, however
-// many runs a command opens.
-func TestOpeningManyRuns(t *testing.T) {
+// TestOneGoroutineReportsSlowDirectories checks that one goroutine reports directories that do not
+// answer, however many runs a command opens.
+func TestOneGoroutineReportsSlowDirectories(t *testing.T) {
 	run, a, before := disktest.NewRun(t), newApp(), runtime.NumGoroutine()
 	for range 20 {
 		_, err := a.openDir(run.Dir)

@@ -134,9 +134,9 @@ func TestAttachToAHeadlessRun(t *testing.T) {
 	checkExit(t, p.Cmd, exitCanceled)
 }
 
-// TestPipedJobsAndKeys checks that jobs keep arriving through a pipe while the screen reads keys
-// from the terminal.
-func TestPipedJobsAndKeys(t *testing.T) {
+// TestJobsArriveWhileTheScreenReadsKeys checks that jobs keep arriving through a pipe while the
+// screen reads keys from the terminal.
+func TestJobsArriveWhileTheScreenReadsKeys(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cmd := wrapInShell(programCommand(t, dir, "run", "--name", "r", "-"), `(echo true; while [ ! -e more ]; do sleep 0.05; done; echo 'echo $DCS_JOB_ID > ran') | "$0" "$@"`)

@@ -15,9 +15,9 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// TestSocketOfADispatcher checks that a dispatcher records its socket in the owner file and answers
-// on it.
-func TestSocketOfADispatcher(t *testing.T) {
+// TestDispatcherAnswersOnItsRecordedSocket checks that a dispatcher records its socket in the owner
+// file and answers on it.
+func TestDispatcherAnswersOnItsRecordedSocket(t *testing.T) {
 	t.Parallel()
 	screen := startRunningJob(t, "echo begun; while [ -e jobs.txt -a ! -e gate ]; do sleep 0.02; done\n", "--max-slots", "1")
 	owner, err := journal.ReadOwner(screen.run)

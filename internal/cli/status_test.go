@@ -12,9 +12,10 @@ import (
 	"dcs-tui/jobs/runview"
 )
 
-// TestWhatMayRun checks the status of a run without a dispatcher: what runs, and for how long, is
-// unknown. No clock advances, and a job that was only sent to a host may have begun.
-func TestWhatMayRun(t *testing.T) {
+// TestWhatRunsWithoutADispatcherIsUnknown checks the status of a run without a dispatcher: what
+// runs, and for how long, is unknown. No clock advances, and a job that was only sent to a host may
+// have begun.
+func TestWhatRunsWithoutADispatcherIsUnknown(t *testing.T) {
 	spec := func(id jobs.ID, command string) *jobs.Spec { return &jobs.Spec{ID: id, Command: command} }
 	table := &jobs.Table{Jobs: []jobs.Job{
 		{Spec: spec(1, "one"), State: jobs.Running, Attempts: []*jobs.Attempt{{ID: jobs.AttemptID{Job: 1, N: 1}, Host: "a", State: jobs.AttemptRunning,
@@ -161,9 +162,9 @@ func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	}
 }
 
-// TestReadRunHostEvents checks that a record's text about a host is the host's message until
-// another dispatcher begins.
-func TestReadRunHostEvents(t *testing.T) {
+// TestMessageOfAHostLastsUntilATakeover checks that a record's text about a host is the host's
+// message until another dispatcher begins.
+func TestMessageOfAHostLastsUntilATakeover(t *testing.T) {
 	words := map[string]runview.HostEvent{}
 	for _, r := range []jobs.Record{
 		{Kind: jobs.KindEpoch},

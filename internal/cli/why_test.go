@@ -45,9 +45,9 @@ func fakeSSH(t *testing.T, script string) {
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
-// TestWhyOnAnotherMachine checks that the dispatcher on another machine answers through ssh, which
-// runs the program there.
-func TestWhyOnAnotherMachine(t *testing.T) {
+// TestWhyAnswersFromAnotherMachine checks that the dispatcher on another machine answers through
+// ssh, which runs the program there.
+func TestWhyAnswersFromAnotherMachine(t *testing.T) {
 	screen := startRunningJob(t, gated)
 	self, err := os.Executable()
 	must(t, err)

@@ -15,10 +15,10 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// TestDispatchersDirectoryFails checks a run whose dispatcher can no longer write the run
-// directory. Nothing is launched, one line gives the reason, and running jobs are kept. The run
+// TestNothingIsLaunchedIfTheRunDirectoryFails checks a run whose dispatcher can no longer write the
+// run directory. Nothing is launched, one line gives the reason, and running jobs are kept. The run
 // continues by itself when the directory works again.
-func TestDispatchersDirectoryFails(t *testing.T) {
+func TestNothingIsLaunchedIfTheRunDirectoryFails(t *testing.T) {
 	polltest.Long(t)
 	for name, c := range map[string]failure{
 		"hung":      {(*labfs.Mount).Hang, (*labfs.Mount).Resume, "run directory"},
@@ -79,9 +79,9 @@ func failAll(errno syscall.Errno, says string) failure {
 	}
 }
 
-// TestRemovedRunDirectory checks that a run whose directory is removed reports it in one clear
-// line, and that a person can end it.
-func TestRemovedRunDirectory(t *testing.T) {
+// TestRemovedRunDirectoryIsReported checks that a run whose directory is removed reports it in one
+// clear line, and that a person can end it.
+func TestRemovedRunDirectoryIsReported(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 2, time.Second)
 	p := l.startBusy(1, l.jobs(20, l.gate("gate")))

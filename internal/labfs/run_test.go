@@ -15,10 +15,10 @@ import (
 	"dcs-tui/internal/progtest"
 )
 
-// TestStaleCachesEverywhere checks that caches that stay stale for ten minutes delay nothing and
+// TestStaleCachesLoseNothing checks that caches that stay stale for ten minutes delay nothing and
 // lose nothing. Another machine, which has looked up every name before it existed, takes the run
 // over, adopts the running jobs, and counts the ended ones (X1).
-func TestStaleCachesEverywhere(t *testing.T) {
+func TestStaleCachesLoseNothing(t *testing.T) {
 	l := newLab(t, 7, long)
 	n := polltest.Scale(90, 300, 300)
 	free := n * 2 / 3
@@ -48,10 +48,10 @@ func TestStaleCachesEverywhere(t *testing.T) {
 	l.wantSucceededAtOnce(n, first, l.resume(5)) // otherwise some jobs were not adopted
 }
 
-// TestHungHost checks a run whose shared directory hangs on one host. The host's heartbeats
-// continue, so it is not given up. One line reports what hangs, and the other hosts continue. When
-// the directory answers again, every job is counted and none has run twice.
-func TestHungHost(t *testing.T) {
+// TestHungHostIsNotGivenUp checks a run whose shared directory hangs on one host. The host's
+// heartbeats continue, so it is not given up. One line reports what hangs, and the other hosts
+// continue. When the directory answers again, every job is counted and none has run twice.
+func TestHungHostIsNotGivenUp(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
 	l := newLab(t, 4, time.Second)
@@ -134,9 +134,9 @@ func (l *lab) wantExitCodes(n int, e ended) {
 	}
 }
 
-// TestFullWhileJobsEnd checks that results are late but right when the file server is full for
-// every client, or refuses data that it had accepted, while jobs end.
-func TestFullWhileJobsEnd(t *testing.T) {
+// TestResultsAreRightIfTheServerIsFull checks that results are late but right when the file server
+// is full for every client, or refuses data that it had accepted, while jobs end.
+func TestResultsAreRightIfTheServerIsFull(t *testing.T) {
 	polltest.Long(t)
 	for name, errno := range map[string]syscall.Errno{"no space": 0, "sentinels refused": syscall.ENOSPC, "quota": syscall.EDQUOT} {
 		t.Run(name, func(t *testing.T) {
@@ -178,9 +178,9 @@ func TestFullWhileJobsEnd(t *testing.T) {
 	}
 }
 
-// TestHostFullWhenReached checks that a host whose file server is full at the first connection is
+// TestFullHostIsRetried checks that a host whose file server is full at the first connection is
 // not given up. It reports the reason, is retried, and works when there is space.
-func TestHostFullWhenReached(t *testing.T) {
+func TestFullHostIsRetried(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, 3, time.Second)
 	const n = 20
