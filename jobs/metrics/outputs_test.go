@@ -92,8 +92,8 @@ func TestMetricsAreReadFromFiles(t *testing.T) {
 	}
 }
 
-// TestLinkInPlaceOfAnOutputIsNotRead checks that a link that a job put in the place of its output is
-// not followed, but reported.
+// TestLinkInPlaceOfAnOutputIsNotRead checks that a link that a job put in the place of its output
+// is not followed, but reported.
 func TestLinkInPlaceOfAnOutputIsNotRead(t *testing.T) {
 	l := newLab(t)
 	l.write(l.run.Dir+"/secret", "acc=666\n")

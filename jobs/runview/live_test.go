@@ -11,7 +11,7 @@ import (
 	"dcs-tui/jobs"
 )
 
-// windowOf asks for the first n rows.
+// windowOf returns a query for the first n rows.
 func windowOf(n int) *JobsWindow { return &JobsWindow{Rows: n} }
 
 func phasesOf(p *Snapshot) (s string) {
