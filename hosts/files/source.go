@@ -35,9 +35,9 @@ type Source struct {
 
 // content describes a file when its sum was computed.
 type content struct {
-	dev, ino    uint64
-	size, mtime int64
-	sum         Sum
+	device, inode uint64
+	size, mtime   int64
+	sum           Sum
 	// changedRecently reports that the file was read so soon after a change that another
 	// change might have left the same time. Then the sum is computed again.
 	changedRecently bool
@@ -258,7 +258,7 @@ func readIgnore(real, rel string) (ignoreRules, error) {
 func contentOf(st fs.FileInfo) content {
 	c := content{size: st.Size(), mtime: st.ModTime().UnixNano()}
 	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
-		c.dev, c.ino = uint64(sys.Dev), sys.Ino
+		c.device, c.inode = uint64(sys.Dev), sys.Ino
 	}
 	return c
 }
@@ -286,7 +286,7 @@ func (s *Source) contentSum(real string, st fs.FileInfo) (content, error) {
 		if err != nil {
 			return c, err
 		}
-		if after := contentOf(now); after.size != c.size || after.mtime != c.mtime || after.ino != c.ino {
+		if after := contentOf(now); after.size != c.size || after.mtime != c.mtime || after.inode != c.inode {
 			return c, fmt.Errorf("%s: %w", real, ErrChanged)
 		}
 	}
@@ -337,7 +337,7 @@ func (s *Source) Read(sum Sum, offset int64, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if now := contentOf(st); was.sum != sum || now.size != was.size || now.mtime != was.mtime || now.ino != was.ino {
+	if now := contentOf(st); was.sum != sum || now.size != was.size || now.mtime != was.mtime || now.inode != was.inode {
 		return nil, fmt.Errorf("%s: %w", path, ErrChanged)
 	}
 	b := make([]byte, max(0, min(int64(limit), was.size-offset)))
