@@ -89,9 +89,14 @@ var defaultLimits = limits{silence: 30 * time.Second, storeTimeout: time.Minute,
 
 // uptime returns CLOCK_BOOTTIME. It includes the time during which the machine sleeps, so
 // that a lease also runs out on a suspended laptop.
-func uptime() time.Duration {
+func uptime() time.Duration { return readClock(unix.CLOCK_BOOTTIME) }
+
+// cpuTime returns the CPU time of this process.
+func cpuTime() time.Duration { return readClock(unix.CLOCK_PROCESS_CPUTIME_ID) }
+
+func readClock(id int32) time.Duration {
 	var ts unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts) != nil {
+	if unix.ClockGettime(id, &ts) != nil {
 		return 0
 	}
 	return time.Duration(ts.Nano())

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
@@ -80,6 +81,21 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 	pss := w.memoryOf(&current{leftBehind: map[int]uint64{left: p.start}, memoryLimit: 1})
 	if rss < 60<<20 || pss > 50<<20 || pss < 15<<20 {
 		t.Errorf("resident %d, proportional %d; want over 60M and about 20M", rss, pss)
+	}
+}
+
+// TestMemoryIsSummedOftenOnABusyHost checks that only the CPU time of a sum delays the next one. The
+// supervisor has a low priority, so a sum can take long on a busy host.
+func TestMemoryIsSummedOftenOnABusyHost(t *testing.T) {
+	if pause := memoryPause(func() { time.Sleep(50 * time.Millisecond) }); pause > 5*time.Second {
+		t.Errorf("the pause after a sum that waited 50 ms for a core is %v, want about %v", pause, memoryInterval)
+	}
+	busy := func() {
+		for until := cpuTime() + 10*time.Millisecond; cpuTime() < until; {
+		}
+	}
+	if pause := memoryPause(busy); pause < 2*time.Second {
+		t.Errorf("the pause after a sum that took 10 ms of CPU time is %v, want at least 2 s", pause)
 	}
 }
 

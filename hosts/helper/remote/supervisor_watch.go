@@ -278,7 +278,8 @@ func (w *watch) writeHeartbeatFile() {
 const (
 	memoryInterval = 500 * time.Millisecond
 	// memoryCost bounds the CPU time of the sums: the pause before the next one is so many times
-	// the duration of the last one.
+	// the CPU time of the last one. Its duration says nothing, because the supervisor has a low
+	// priority and processes may hang.
 	memoryCost = 200
 )
 
@@ -291,15 +292,23 @@ func (w *watch) checkMemory(c *current) {
 	if over {
 		return
 	}
-	began := uptime()
-	if used := w.memoryOf(c); used > c.memoryLimit {
+	var used int64
+	pause := memoryPause(func() { used = w.memoryOf(c) })
+	if used > c.memoryLimit {
 		w.mu.Lock()
 		c.usedMemory = used
 		w.mu.Unlock()
 		w.stop(c, endMemory)
 		return
 	}
-	time.AfterFunc(max(memoryInterval, memoryCost*(uptime()-began)), func() { w.checkMemory(c) })
+	time.AfterFunc(pause, func() { w.checkMemory(c) })
+}
+
+// memoryPause calls sum and returns the pause before the next sum.
+func memoryPause(sum func()) time.Duration {
+	before := cpuTime()
+	sum()
+	return max(memoryInterval, memoryCost*(cpuTime()-before))
 }
 
 // memoryOf returns the memory of the processes of c. The sum of their resident sizes is cheap but
