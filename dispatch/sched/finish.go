@@ -65,16 +65,19 @@ func (c *Core) finishRun() {
 	}
 }
 
-// waitLostTime is how long the end of a run waits until hosts that respond have reported the fate
-// of lost attempts.
+// waitLostTime is how long the end of a run waits until hosts have reported the fate of lost
+// attempts.
 const waitLostTime = time.Minute
 
-// waitsForLost reports whether lost attempts may still be alive on hosts that respond.
+// waitsForLost reports whether lost attempts may still be alive on hosts that respond, or to which
+// the first connection of this dispatcher is being made.
 func (c *Core) waitsForLost() bool {
 	if c.waitLostUntil == 0 {
 		c.waitLostUntil = c.now.Mono + waitLostTime
 	}
-	return c.now.Mono < c.waitLostUntil && slices.ContainsFunc(c.hosts, func(h *host) bool { return h.linked && len(h.orphans) > 0 })
+	return c.now.Mono < c.waitLostUntil && slices.ContainsFunc(c.hosts, func(h *host) bool {
+		return len(h.orphans) > 0 && (h.linked || h.inherited && h.dialing && h.failures == 0)
+	})
 }
 
 // IsOutdated reports whether work was added while f waited for the journal. The core returns

@@ -52,6 +52,32 @@ func TestLivingAttemptOfAFinishedJobIsKilled(t *testing.T) {
 	want(t, "lost ones are asked about", formatCommands[Probe](s.up("a")), "{a [1.1]}")
 }
 
+// TestResumeEndsLostAttempts checks that a dispatcher that continues a finished run waits for the
+// hosts of lost attempts and ends those, unless the hosts still cannot be reached.
+func TestResumeEndsLostAttempts(t *testing.T) {
+	old := replacedStage(t)
+	old.ended("c", "3.1", succeeded)
+	old.ended("b", "1.2", succeeded)
+	want(t, "without a", old.finish.Why, "processes of lost attempts may still be alive: 1.1 on a")
+	for _, back := range []bool{true, false} {
+		s := restart(old, testHost("a", 1), testHost("b", 1), testHost("c", 1))
+		s.step(Submit{Last: true})
+		s.up("b", "c")
+		want(t, "while a is being connected to", s.finishText(), "")
+		if !back {
+			s.step(hostDown("a", hosts.Unreachable, "gone"))
+			want(t, "still without a", s.finish.Why, old.finish.Why)
+			continue
+		}
+		s.up("a")
+		wantContains(t, "1.1 is ended", formatCommands[Kill](s.probedAs("a", "1.1", hosts.IsRunning, nil)), "{a [1.1]")
+		want(t, "until 1.1 has ended", s.finishText(), "")
+		s.ended("a", "1.1", jobs.Outcome{Stopped: true})
+		want(t, "at the end", s.finishText(), "done")
+		want(t, "left", s.finish.Why, "")
+	}
+}
+
 // TestNoDeviceIsAssignedTwiceAfterATakeover checks that no device is assigned twice, although the
 // devices of adopted attempts are not known.
 func TestNoDeviceIsAssignedTwiceAfterATakeover(t *testing.T) {
