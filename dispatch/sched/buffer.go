@@ -173,6 +173,32 @@ func (c *Core) withdrawSurplus() {
 	}
 }
 
+// withdrawBeyondLimit withdraws what the host would not get ahead of need with the slots that it has
+// left, if other hosts can run it. It is called when the limit has fallen. The host is not refilled
+// then, because it keeps as much as fillBuffer would give it.
+func (c *Core) withdrawBeyondLimit(h *host) {
+	if c.isLaunchingClosed() {
+		return
+	}
+	ahead := -h.limit
+	for f := h.oldest; f != nil; f = f.nextOnHost {
+		if !f.withdrawn {
+			ahead += f.slots
+		}
+	}
+	for f := h.newest; f != nil; f = f.prevOnHost {
+		if !f.isWaiting() || !c.classOf(c.table.Job(f.id.Job)).hasOtherHost(c, h.spec.Name) {
+			continue
+		}
+		mean, known := c.expectedSeconds(f.id.Job)
+		if ahead <= highWater(h.limit, mean, known, c.cfg.Buffer) {
+			return
+		}
+		h.withdraw(f)
+		ahead -= f.slots
+	}
+}
+
 // numWithdrawing returns how many jobs are being withdrawn.
 func (c *Core) numWithdrawing() int {
 	n := 0

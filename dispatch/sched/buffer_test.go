@@ -140,3 +140,37 @@ func TestBufferedJobsDoNotUseUpMaxSlots(t *testing.T) {
 		wantBetween(t, fmt.Sprintf("--max-slots %d: launched on b", c.limit), len(launchItems(s.up("b"), "b")), c.launched, 100)
 	}
 }
+
+// TestBufferShrinksWithTheSlots checks that jobs that were sent to a host ahead of need start
+// elsewhere if other runs take its slots, although the queue is not empty. The host keeps what it
+// would get with the slots that it has left.
+func TestBufferShrinksWithTheSlots(t *testing.T) {
+	for _, c := range []struct {
+		slots int
+		other bool // another host can run the jobs
+		want  string
+	}{{0, true, "{a [9.1 8.1 7.1 6.1 5.1 4.1]}"}, {1, true, "{a [9.1 8.1 7.1 6.1]}"}, {0, false, ""}} {
+		s := newStage(t, Config{RunShare: 1}, testHost("a", 2), testHost("b", 1))
+		s.up("a")
+		s.submitPlain(100)
+		s.started("a", "1.1 2.1")
+		s.ended("a", "1.1", s.quickOutcome())
+		s.started("a", "3.1")
+		want(t, "jobs on a", len(s.attemptsOn("a")), 8)
+		if c.other {
+			s.up("b")
+		}
+		name := fmt.Sprintf("%d slots are left", c.slots)
+		others := hosts.Heartbeat{Sharing: &hosts.Sharing{Slots: c.slots, Held: 2 - c.slots}}
+		want(t, name, formatCommands[Withdraw](s.heartbeat("a", others)), c.want)
+		if c.want == "" {
+			continue
+		}
+		back := strings.NewReplacer("{a [", "", "]}", "").Replace(c.want)
+		s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs(back)}})
+		want(t, name+": sent to a again", launchedOn(s.heartbeat("a", others), "a"), "")
+		next := strings.Fields(back)
+		o := append(s.endFirst("b", s.quickOutcome()), s.endFirst("b", s.quickOutcome())...)
+		wantContains(t, name+": next on b", launchedOn(o, "b"), strings.Replace(next[len(next)-1], ".1", ".2", 1))
+	}
+}

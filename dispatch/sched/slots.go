@@ -109,6 +109,7 @@ func (c *Core) updateLimits() {
 		if c.Paused() || c.drainReason != "" || !h.acceptsJobs() {
 			n = 0
 		}
+		hasFallen := n < h.limit
 		if h.limit = n; n != h.sentLimit {
 			h.sentLimit = n
 			h.outbox.setLimit = true
@@ -116,6 +117,9 @@ func (c *Core) updateLimits() {
 		h.peakBusy = max(h.peakBusy, h.busySlots())
 		if h.numSpecial > 0 && h.occupiedSlots > n && n > 0 {
 			h.withdrawWide()
+		}
+		if hasFallen && h.occupiedSlots > n {
+			c.withdrawBeyondLimit(h)
 		}
 		c.releaseReservation(h)
 	}
