@@ -49,18 +49,21 @@ func TestHostsCheckJSONIsDocumented(t *testing.T) {
 	}
 }
 
-// TestHostLinesAreGrouped checks that idle hosts with the same message share a line of status, and
-// that other hosts have lines of their own.
+// TestHostLinesAreGrouped checks that idle hosts with the same message share a line of status, that
+// other hosts have lines of their own, and that a host that starts nothing is not said to be up.
 func TestHostLinesAreGrouped(t *testing.T) {
 	at := time.Date(2026, 3, 14, 15, 4, 0, 0, time.UTC)
 	host := func(name, last string, running, ended int) hostStatus {
-		return hostStatus{Name: name, HostCount: runview.HostCount{Running: running, Ended: ended}, Last: last, LastAt: &at}
+		return hostStatus{Name: name, HostCount: runview.HostCount{Running: running, Ended: ended}, Last: last, LastAt: &at, State: "up"}
 	}
+	drained, held := host("c1", "c1 is up", 0, 2), host("c2", "c2 is up", 1, 0)
+	drained.State, drained.Reason, held.Reason = "draining", "a person asked for it", "starts nothing: its disk hangs"
 	got := hostLines([]hostStatus{
 		host("a1", "a1: 10.0.0.1:22 refuses connections", 0, 2), host("a2", "a2: 10.0.0.2:22 refuses connections", 0, 3),
-		host("a3", "a3: 10.0.0.3:22 refuses connections", 1, 0), host("b1", "b1 is up", 0, 0), host("b2", "b2 is up", 0, 0),
+		host("a3", "a3: 10.0.0.3:22 refuses connections", 1, 0), host("b1", "b1 is up", 0, 0), host("b2", "b2 is up", 0, 0), drained, held,
 	})
-	want := [][]string{{"hosts"}, {"a[1-2] (2 hosts)", "5 ended", "HOST:22 refuses connections"}, {"a3 ", "10.0.0.3:22"}, {"b1 "}, {"b2 "}}
+	want := [][]string{{"hosts"}, {"a[1-2] (2 hosts)", "5 ended", "HOST:22 refuses connections"}, {"a3 ", "10.0.0.3:22"}, {"b1 ", " is up"}, {"b2 "},
+		{"c1 ", "2 ended; draining: a person asked for it"}, {"c2 ", "0 ended; starts nothing: its disk hangs"}}
 	if len(got) != len(want) {
 		t.Fatalf("the table: got %q, want 5 lines", got)
 	}

@@ -286,18 +286,35 @@ func uselessHostLines(table *jobs.Table, events map[string]runview.HostEvent) []
 	return lines
 }
 
-// hostStatus has the counts of a host in a run and, while the run is dispatched, its last event.
+// hostStatus has the counts of a host in a run and, while the run is dispatched, its last event and
+// its state.
 type hostStatus struct {
 	Name string `json:"name"`
 	runview.HostCount
 	Last   string     `json:"last_event,omitempty"`
 	LastAt *time.Time `json:"last_event_at,omitempty"`
-	Files  string     `json:"files,omitempty"` // as in live.json
+	// As in live.json; "" if the dispatcher has published nothing.
+	State  string `json:"state,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	Files  string `json:"files,omitempty"`
+}
+
+// now describes the state of a host that is not up or starts nothing, or else its last event.
+func (h *hostStatus) now() string {
+	switch {
+	case h.State == "" || h.State == "up" && h.Reason == "":
+		return h.Last
+	case h.State == "up":
+		return h.Reason
+	case h.Reason == "":
+		return strings.ReplaceAll(h.State, "_", " ")
+	}
+	return strings.ReplaceAll(h.State, "_", " ") + ": " + h.Reason
 }
 
 func (r *runState) hosts() []hostStatus {
 	counts := runview.CountHosts(r.Table)
-	files := map[string]string{} // by host
+	now := map[string]*live.Host{}
 	if r.IsDispatched() {
 		for name := range r.HostEvents {
 			if counts[name] == nil {
@@ -306,13 +323,16 @@ func (r *runState) hosts() []hostStatus {
 		}
 		if state := r.State(); state != nil {
 			for i := range state.Hosts {
-				files[state.Hosts[i].Name] = state.Hosts[i].Files
+				now[state.Hosts[i].Name] = &state.Hosts[i]
 			}
 		}
 	}
 	list := make([]hostStatus, 0, len(counts))
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		h := hostStatus{Name: name, HostCount: *counts[name], Files: files[name]}
+		h := hostStatus{Name: name, HostCount: *counts[name]}
+		if l := now[name]; l != nil {
+			h.State, h.Reason, h.Files = l.State, l.Reason, l.Files
+		}
 		if w, ok := r.HostEvents[name]; ok && r.IsDispatched() {
 			at := w.At.Time().UTC()
 			h.Last, h.LastAt = w.Text, &at
@@ -353,14 +373,14 @@ func alignColumns(lines []string) []string {
 	return strings.Split(b.String(), "\n")
 }
 
-// hostLines describes the hosts of a run that is dispatched. Idle hosts with the same last event,
+// hostLines describes the hosts of a run that is dispatched. Idle hosts of which the same is said,
 // other than that they are up, share a line.
 func hostLines(list []hostStatus) []string {
 	var texts []runview.HostText
 	by := map[string]*hostStatus{}
 	for i := range list {
 		h := &list[i]
-		text := h.Last
+		text := h.now()
 		if h.Running > 0 || h.LastAt == nil || h.Files != "" || text == h.Name+" is up" {
 			text += "\n" + strconv.Itoa(i) // a line of its own
 		}
@@ -380,9 +400,10 @@ func hostLines(list []hostStatus) []string {
 		if sum.Failed > 0 {
 			line += fmt.Sprintf(" (%d failed)", sum.Failed)
 		}
-		if sum.LastAt != nil {
-			said, _, _ := strings.Cut(g.Text, "\n")
+		if said, _, _ := strings.Cut(g.Text, "\n"); sum.LastAt != nil && sum.now() == sum.Last {
 			line += "; " + sum.LastAt.Local().Format("15:04") + " " + text.Line(said)
+		} else if said != "" {
+			line += "; " + text.Line(said)
 		}
 		if sum.Files != "" {
 			line += "; " + text.Line(sum.Files)
