@@ -17,6 +17,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
@@ -129,6 +130,12 @@ func (a *app) runRows(runs []rundir.Entry, limit int) (rows []string, older int)
 			}
 			if table, rerr := replayTable(run); rerr == nil {
 				counts = runview.Counts(table, dispatched != "")
+				if table.Paused && table.Unfinished() > 0 {
+					counts += ", paused"
+				}
+				if s, lerr := live.Read(run); lerr == nil && s != nil && dispatched != "" && s.Epoch == table.Epoch && s.Draining != "" {
+					counts += ", draining"
+				}
 				if n := len(a.waitingRequests(run, table)); n > 0 && dispatched == "" {
 					counts += ", " + jobs.Plural(n, "request") + " for the next resume"
 				}

@@ -175,7 +175,8 @@ type statusJSON struct {
 	Instances []*instanceCount      `json:"instances,omitempty"` // by provider
 	Ended     bool                  `json:"ended"`
 	// What keeps the dispatcher from launching, or is wrong with the inventory file.
-	Problem string `json:"problem,omitempty"`
+	Problem  string `json:"problem,omitempty"`
+	Draining string `json:"draining,omitempty"` // as in live.json
 	// Machines where a standby dispatcher watches.
 	Standby  string            `json:"standby,omitempty"`
 	Requests int               `json:"requests,omitempty"` // that wait for a dispatcher
@@ -196,7 +197,7 @@ func (r *runState) json() *statusJSON {
 		owner := r.Owner.String()
 		s.Owner, s.Problem = &owner, r.Owner.Problem
 		if state := r.State(); state != nil {
-			s.Standby = state.Standby
+			s.Standby, s.Draining = state.Standby, state.Draining
 		}
 	}
 	return s
@@ -227,6 +228,9 @@ func (r *runState) lines(c *console) []string {
 	}
 	if table.Paused && table.Unfinished() > 0 {
 		lines = append(lines, c.Paint(yellow, "paused      ")+"by a person: nothing is launched until dcs-tui continue "+refTo(run))
+	}
+	if s := r.State(); s != nil && s.Draining != "" {
+		lines = append(lines, c.Paint(yellow, "draining    ")+text.Line(s.Draining)+": nothing more is launched until dcs-tui continue "+refTo(run))
 	}
 	lines = append(lines, summaryLines(c, table, live)...)
 	lines = append(lines, instanceLines(table, nil)...)
