@@ -107,7 +107,8 @@ func (r *Result) Elapsed() time.Duration { return r.outcome().Elapsed() }
 // "timed out", or a reason in words. It is not cleaned for a terminal.
 func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 	switch {
-	case reason != "" && (o == nil || state == jobs.Skipped): // even if an attempt has an outcome
+	// Even if an attempt has an outcome: how it ended is not why the job was ended.
+	case reason != "" && (o == nil || state == jobs.Skipped || state == jobs.Canceled):
 		return reason
 	case o == nil:
 		return state.String()

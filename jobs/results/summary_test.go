@@ -139,6 +139,8 @@ func TestCauseOfAFailure(t *testing.T) {
 		{jobs.Failed, "", &jobs.Outcome{Signal: "SIGSEGV"}, "SIGSEGV"},
 		{jobs.TimedOut, "", &jobs.Outcome{Signal: "SIGKILL", TimedOut: true}, "timed out"},
 		{jobs.Canceled, "", &jobs.Outcome{Signal: "SIGTERM", Stopped: true}, "stopped"},
+		{jobs.Canceled, "halving: poor at step 1", &jobs.Outcome{Signal: "SIGTERM", Stopped: true}, "halving: poor at step 1"},
+		{jobs.Canceled, "halving: poor at step 1", &jobs.Outcome{Exit: 75}, "halving: poor at step 1"},
 		{jobs.Failed, "", &jobs.Outcome{Exit: 1, Error: "no directory /x"}, "not started: no directory /x"},
 		{jobs.Failed, "host lost three times", nil, "host lost three times"},
 		{jobs.Failed, "", nil, "failed"},
