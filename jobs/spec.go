@@ -374,6 +374,14 @@ func (o *Outcome) OK() bool {
 	return o.Exit == 0 && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped && o.Memory == 0
 }
 
+// ExitRunLater is EX_TEMPFAIL of sysexits.h: the job asks to run again later.
+const ExitRunLater = 75
+
+// AsksToRunLater reports whether the job asked to run again later. It returns false if o is nil.
+func (o *Outcome) AsksToRunLater() bool {
+	return o != nil && o.Exit == ExitRunLater && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped
+}
+
 // Elapsed returns the run time by the host's clock, without the time that the job was suspended. It
 // is never negative.
 func (o *Outcome) Elapsed() time.Duration { return max(0, o.Ended.Sub(o.Started)-o.Suspended) }

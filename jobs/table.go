@@ -45,10 +45,14 @@ func (a *Attempt) NeverRan() bool {
 }
 
 // Failed reports whether the attempt ended without success on its own. An attempt that was ended on
-// request did not fail, nor did one whose result came too late to count.
+// request did not fail, nor did one whose result came too late to count, nor one that asked to be
+// run again later.
 func (a *Attempt) Failed() bool {
-	return a.State == AttemptExited && a.Outcome != nil && !a.Outcome.OK()
+	return a.State == AttemptExited && a.Outcome != nil && !a.Outcome.OK() && !a.Postponed()
 }
+
+// Postponed reports whether the attempt asked to be run again later and used up no try.
+func (a *Attempt) Postponed() bool { return !a.Charged && a.Outcome.AsksToRunLater() }
 
 // Ran returns the number of attempts of the job that ran, or may have run.
 func (j *Job) Ran() int {

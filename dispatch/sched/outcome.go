@@ -140,7 +140,7 @@ func (c *Core) recordEnd(r jobs.Record, h *host, o *jobs.Outcome) bool {
 		c.learnFromOutcome(h, j, o)
 		if h != nil && o.OK() {
 			h.succeeded++
-		} else if h != nil {
+		} else if h != nil && j.Attempts[r.N-1].Failed() {
 			h.failed++
 		}
 	}

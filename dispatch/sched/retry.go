@@ -65,23 +65,15 @@ func (c *Core) isFinal(o *jobs.Outcome) bool {
 	return o.TimedOut && !c.cfg.RetryTimeouts
 }
 
-// exitRunLater is EX_TEMPFAIL of sysexits.h: the job asks to run again later.
-const exitRunLater = 75
-
-// asksToRunLater reports whether the job asked to run again later.
-func asksToRunLater(o *jobs.Outcome) bool {
-	return o != nil && o.Exit == exitRunLater && o.Signal == "" && o.Error == "" && !o.TimedOut && !o.Stopped
-}
-
 // isPostponed reports whether a failure uses up no try because the job asked to run later.
 func (c *Core) isPostponed(j *jobs.Job, o *jobs.Outcome) bool {
-	return asksToRunLater(o) && c.numPostponed(j) < c.cfg.MaxPostpone
+	return o.AsksToRunLater() && c.numPostponed(j) < c.cfg.MaxPostpone
 }
 
 // numPostponed returns how often the job was postponed in this round.
 func (c *Core) numPostponed(j *jobs.Job) int {
 	return numAttempts(j, func(a *jobs.Attempt) bool {
-		return a.State == jobs.AttemptExited && !a.Charged && asksToRunLater(a.Outcome)
+		return a.State == jobs.AttemptExited && a.Postponed()
 	})
 }
 
@@ -89,7 +81,7 @@ func (c *Core) numPostponed(j *jobs.Job) int {
 // about a second at first, doubles each time, and is at most a minute.
 func (c *Core) postpone(r *jobs.Record, j *jobs.Job) {
 	n := c.numPostponed(j)
-	r.Reason = fmt.Sprintf("it asks to be run again later (exit code %d)", exitRunLater)
+	r.Reason = fmt.Sprintf("it asks to be run again later (exit code %d)", jobs.ExitRunLater)
 	if r.Next = jobs.Queued; hasOtherOpen(j, r.N) {
 		r.Next = jobs.Running
 		return

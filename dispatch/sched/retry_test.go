@@ -239,8 +239,10 @@ func TestExitCode75PostponesAJob(t *testing.T) {
 		s.wait(time.Minute, "a")
 		s.wantState(1, jobs.Running)
 	}
+	want(t, "failed on the host", s.c.Hosts()[0].Failed, 0)
 	s.ended("a", "1.4", later)
 	s.wantState(1, jobs.Failed)
+	want(t, "failed on the host", s.c.Hosts()[0].Failed, 1)
 }
 
 // TestFinalOutcomeIsNotRetried checks that an outcome that the run declares final is not retried,

@@ -36,9 +36,9 @@ func (c *Core) why(now Time, id jobs.ID, j *jobs.Job) string {
 		}
 		return fmt.Sprintf("Job %d waits for %s to succeed.", id, c.unmetRequirement(j))
 	case stateRetrying:
-		if n := c.numPostponed(j); n > 0 && asksToRunLater(j.Last().Outcome) {
+		if n := c.numPostponed(j); n > 0 && j.Last().Outcome.AsksToRunLater() {
 			return fmt.Sprintf("Job %d has asked %s to be run again later (exit code %d); it runs again in %s.",
-				id, jobs.Plural(n, "time"), exitRunLater, formatDuration(c.queue.timerAt[id]-now.Mono))
+				id, jobs.Plural(n, "time"), jobs.ExitRunLater, formatDuration(c.queue.timerAt[id]-now.Mono))
 		}
 		return fmt.Sprintf("Job %d failed (try %d of %d) and is tried again in %s.", id, j.Failures, c.maxTries(j), formatDuration(c.queue.timerAt[id]-now.Mono))
 	}

@@ -152,13 +152,14 @@ func TestUselessHostsAreListed(t *testing.T) {
 }
 
 // TestCanceledAttemptsAreNoFailures checks that an attempt that a user canceled does not count as a
-// failure of its host.
+// failure of its host, nor does one that asked to be run again later.
 func TestCanceledAttemptsAreNoFailures(t *testing.T) {
 	stopped := &jobs.Outcome{Signal: "SIGTERM", Stopped: true}
 	table := &jobs.Table{Jobs: []jobs.Job{{Attempts: []*jobs.Attempt{
+		{Host: "a", State: jobs.AttemptExited, Outcome: &jobs.Outcome{Exit: 75}},
 		{Host: "a", State: jobs.AttemptCanceled, Outcome: stopped}, {Host: "a", State: jobs.AttemptExited, Outcome: &jobs.Outcome{Exit: 1}}}}}}
-	if h := runview.CountHosts(table)["a"]; h.Ended != 2 || h.Failed != 1 {
-		t.Errorf("CountHosts: got %+v, want 2 ended attempts, of which 1 failed", h)
+	if h := runview.CountHosts(table)["a"]; h.Ended != 3 || h.Failed != 1 {
+		t.Errorf("CountHosts: got %+v, want 3 ended attempts, of which 1 failed", h)
 	}
 }
 

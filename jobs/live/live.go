@@ -117,7 +117,7 @@ type Host struct {
 	Running  int     `json:"running"` // slots in use
 	Buffered int     `json:"buffered,omitempty"`
 	Done     int     `json:"done,omitempty"` // attempts that succeeded there
-	// Attempts that failed there, without those that were ended on request.
+	// Attempts that failed there, without those that were ended on request or asked to be run later.
 	Failed int `json:"failed,omitempty"`
 
 	Cores    int        `json:"cores,omitempty"` // 0: unknown

@@ -307,7 +307,7 @@ func (v *View) pastHosts() []live.Host {
 				list[k].Running += j.Spec.SlotCount()
 			case a.Failed():
 				list[k].Failed++
-			case a.State == jobs.AttemptExited:
+			case a.State == jobs.AttemptExited && !a.Postponed():
 				list[k].Done++
 			}
 		}
