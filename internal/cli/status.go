@@ -263,10 +263,15 @@ func (r *runState) lines(c *console) []string {
 	return lines
 }
 
-// summaryLines returns the summary of the jobs, queues, and deadlines of a run.
+// summaryLines returns the summary of the jobs, queues, and deadlines of a run. While jobs run, the
+// time of the run extends to now.
 func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 	var b strings.Builder
-	_ = results.Summarize(table).WriteText(&b, c.Width()) // a strings.Builder takes everything
+	s := results.Summarize(table)
+	if dispatched && s.First != 0 && table.Counts[jobs.Running] > runview.CountHanded(table) {
+		s.Last = max(s.Last, jobs.StampOf(time.Now()))
+	}
+	_ = s.WriteText(&b, c.Width()) // a strings.Builder takes everything
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	// The summary counts jobs that were only sent to a host as running.
 	running := table.Counts[jobs.Running]

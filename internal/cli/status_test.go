@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,21 @@ func TestWhatRunsWithoutADispatcherIsUnknown(t *testing.T) {
 	checkContains(t, left, "may run, without a dispatcher\n", "1.1     a  since "+began+"  one", "2.1     a  may have started  two")
 	same(t, "Counts", runview.Counts(table, false), "0 of 2 ok, 2 may run")
 	same(t, "Counts", runview.Counts(table, true), "0 of 2 ok, 1 running, 1 sent")
+}
+
+// TestTimeOfARunExtendsToNow checks that the time of a run does not stand still while jobs run. If
+// nobody dispatches the run, the time ends with the last known end.
+func TestTimeOfARunExtendsToNow(t *testing.T) {
+	began := jobs.StampOf(time.Now().Add(-time.Hour))
+	table := &jobs.Table{Jobs: []jobs.Job{
+		{Spec: &jobs.Spec{ID: 1, Options: jobs.NoOptions}, State: jobs.Succeeded, Attempts: []*jobs.Attempt{{State: jobs.AttemptExited,
+			Outcome: &jobs.Outcome{Started: began, Ended: began + jobs.Stamp(2*time.Second)}}}},
+		{Spec: &jobs.Spec{ID: 2, Options: jobs.NoOptions}, State: jobs.Running, Attempts: []*jobs.Attempt{{State: jobs.AttemptRunning, Started: began}}},
+	}}
+	table.Counts[jobs.Succeeded], table.Counts[jobs.Running] = 1, 1
+	c := newConsole(os.Stderr)
+	checkContains(t, summaryLines(c, table, true)[0], "2 jobs in 1h 00m:")
+	checkContains(t, summaryLines(c, table, false)[0], "2 jobs in 2.00 s:")
 }
 
 // TestStateOfEachQueueIsShown checks that the summary shows the state of each of several queues,
