@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
@@ -227,4 +228,16 @@ func TestAttemptsOnAbsentHostsAreNamed(t *testing.T) {
 		!strings.HasPrefix(got[1], "gone is not in the inventory, and attempts 2.1, 3.1 may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in 1m 00s;") {
 		t.Errorf("got lines %q, want one each for the hosts away and gone", got)
 	}
+}
+
+// TestEfficiencyOfAResume checks that the efficiency says that it covers only this dispatcher.
+func TestEfficiencyOfAResume(t *testing.T) {
+	began := time.Now().Add(-time.Minute)
+	start := jobs.StampOf(began)
+	table := &jobs.Table{Epoch: 2, Jobs: []jobs.Job{{Spec: &jobs.Spec{ID: 1, Options: jobs.NoOptions}, Attempts: []*jobs.Attempt{{
+		Outcome: &jobs.Outcome{Started: start, Ended: start + jobs.Stamp(30*time.Second)}}}}}}
+	s := &summary{Outcome: &run.Outcome{Table: table, Began: began, SlotTime: time.Minute, PeakSlots: 1}}
+	same(t, "efficiency", s.efficiency(), "efficiency 50% since this resume: 30.0 s of run time in 1m 00s of slot time, on at most 1 slot")
+	table.Epoch = 1
+	same(t, "efficiency", s.efficiency(), "efficiency 50%: 30.0 s of run time in 1m 00s of slot time, on at most 1 slot")
 }

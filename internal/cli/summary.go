@@ -247,7 +247,11 @@ func (s *summary) efficiency() string {
 	if lasted < minSession || busy == 0 || s.SlotTime <= 0 || s.PeakSlots == 0 {
 		return ""
 	}
-	return fmt.Sprintf("efficiency %.0f%%: %s of run time in %s of slot time, on at most %s", min(100, 100*busy.Seconds()/s.SlotTime.Seconds()),
+	since := ""
+	if s.Table.Epoch > 1 { // the run time above includes that of earlier dispatchers
+		since = " since this resume"
+	}
+	return fmt.Sprintf("efficiency %.0f%%%s: %s of run time in %s of slot time, on at most %s", min(100, 100*busy.Seconds()/s.SlotTime.Seconds()), since,
 		results.HumanDuration(busy), results.HumanDuration(s.SlotTime), jobs.Plural(s.PeakSlots, "slot"))
 }
 
