@@ -61,6 +61,17 @@ func TestPagesAreWellFormed(t *testing.T) {
 	}
 }
 
+// TestRangesAreQuotedInCommands checks that commands in the pages quote ranges of hosts: zsh and tcsh
+// refuse a pattern that matches no file.
+func TestRangesAreQuotedInCommands(t *testing.T) {
+	bare := regexp.MustCompile(`dcs-tui [^'"\n]*\w\[\d`)
+	for page, text := range markdown(t) {
+		if m := bare.FindString(text); m != "" {
+			t.Errorf("%s: the range is not in quotes: %s", page, m)
+		}
+	}
+}
+
 // TestDocsNameFiles checks that the files of this repository that the pages for developers name in
 // code spans exist.
 func TestDocsNameFiles(t *testing.T) {

@@ -23,7 +23,7 @@ func (a *app) hostsCmd() *cobra.Command {
 		Short: "List and check hosts, and change the hosts of a run",
 		Long: `List and check the hosts of the inventory, or change the hosts of a run: add and remove hosts, drain them, and set
 their slots.`,
-		Example: `dcs-tui hosts init ws[01-30]
+		Example: `dcs-tui hosts init 'ws[01-30]'
 dcs-tui hosts check
 dcs-tui hosts drain sweep-20260314-1502 ws03`,
 		Args: cobra.ArbitraryArgs,

@@ -37,7 +37,7 @@ as ws[01-30]. Without HOSTs and --from, the hosts are the Host entries without p
 hosts are written as comments with the reason. An existing file is never changed. If no host is usable, nothing is
 written, and the exit code is 1.`,
 		Example: `dcs-tui hosts init
-dcs-tui hosts init ws[01-30] 8/ada@big
+dcs-tui hosts init 'ws[01-30]' 8/ada@big
 dcs-tui hosts init --from machines.txt --check=false`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.runHostsInit(&o, args) },
@@ -202,7 +202,7 @@ func sshHosts(file string) ([]*initHost, error) {
 		first[t.Address()] = name
 	}
 	if len(list) == 0 {
-		return nil, text.Errorf("the ssh configuration names no hosts").WithAdvice("name them: dcs-tui hosts init ws01 ws02, or ws[01-30]")
+		return nil, text.Errorf("the ssh configuration names no hosts").WithAdvice("name them: dcs-tui hosts init ws01 ws02, or 'ws[01-30]'")
 	}
 	return list, nil
 }
