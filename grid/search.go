@@ -30,8 +30,8 @@ const Ask = "ask"
 // SearchMethods holds the methods of --search.
 var SearchMethods = []string{search.Random, search.Latin, search.Halton, search.Halving, search.TPE}
 
-// searchForm describes how an @search line is written.
-const searchForm = "write @search tpe trials 100 minimize loss, and seed 7 behind it as you like"
+// searchForm describes how a search is written, as a line of a template and with flags.
+const searchForm = "write @search tpe trials 100 minimize loss seed 7, or --search tpe --trials 100 --minimize loss"
 
 // The limits of a search.
 const (
@@ -53,9 +53,12 @@ func (s *Search) Best() string {
 	return s.Metric + ":min"
 }
 
-// Line returns the @search line.
+// Line returns the @search line. It has no number of trials and no metric if they are not given.
 func (s *Search) Line() string {
-	b := fmt.Sprintf("@search %s trials %d", s.Method, s.Trials)
+	b := "@search " + s.Method
+	if s.Trials != 0 {
+		b += fmt.Sprintf(" trials %d", s.Trials)
+	}
 	if s.Metric != "" {
 		b += map[bool]string{false: " minimize ", true: " maximize "}[s.Maximize] + quoteValue(s.Metric)
 	}

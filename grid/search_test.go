@@ -52,10 +52,14 @@ func TestRangeIsContinuousInASearch(t *testing.T) {
 // TestErrorOfASearchFlagNamesNoLine checks that an error of the flags of a search does not name a
 // line of the file.
 func TestErrorOfASearchFlagNamesNoLine(t *testing.T) {
-	flags := Search{Method: "tpe", Trials: 5}
-	_, err := Config{Search: flags.Line()}.Parse(context.Background(), strings.NewReader(searchText), "s.txt")
-	if want := "--search: tpe learns from results"; err == nil || !strings.HasPrefix(err.Error(), want) {
-		t.Errorf("got %v, want %s…", err, want)
+	for want, flags := range map[string]Search{
+		"--search: tpe learns from results":         {Method: "tpe", Trials: 5},
+		"--search: the number of trials is missing": {Method: "tpe", Metric: "loss"},
+	} {
+		_, err := Config{Search: flags.Line()}.Parse(context.Background(), strings.NewReader(searchText), "s.txt")
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), "--trials 100 --minimize loss") {
+			t.Errorf("%+v: got %v, want %s…, and the flags", flags, err, want)
+		}
 	}
 }
 
