@@ -34,7 +34,7 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 			if at := pe.Position.Start; at > 0 && at <= len(data) { // Line is one too far when a line end was not expected
 				line = min(line, 1+bytes.Count(data[:at], []byte("\n")))
 			}
-			n.addProblem(line, "%s", strings.ReplaceAll(pe.Message, "\n", " "))
+			n.addProblem(line, "%s", syntaxProblem(strings.Split(string(data), "\n")[line-1], strings.ReplaceAll(pe.Message, "\n", " ")))
 		} else {
 			n.addProblem(0, "%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "toml: "), "\n", " "))
 		}
@@ -43,6 +43,23 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 	r := newReader(n, data)
 	r.readRoot(root)
 	return r.inventory(data)
+}
+
+// syntaxProblem describes the syntax error of a line. It finds missing quotes, and returns the message
+// of the library for other errors.
+func syntaxProblem(line, message string) string {
+	key, value, _ := strings.Cut(line, "=")
+	if quote := strings.TrimSpace(value); quote != "" && strings.ContainsAny(quote[:1], `"'`) {
+		if !strings.Contains(quote[1:], quote[:1]) {
+			return fmt.Sprintf("the closing %s is missing", quote[:1])
+		}
+		return message
+	}
+	value, _, _ = strings.Cut(value, "#")
+	if value = strings.TrimSpace(value); value == "" || strings.ContainsAny(value, `"'[]{}`) {
+		return message
+	}
+	return fmt.Sprintf("%s is not a value; a text needs quotes: %s = %q", value, strings.TrimSpace(key), value)
 }
 
 // inventoryReader turns the tables of one file into hosts and providers.

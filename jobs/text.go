@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -175,8 +176,8 @@ var pictographs = &unicode.RangeTable{
 
 // Nearest returns the known word that s was probably meant to be, or "" if none is close. One typo
 // is accepted. In words of four letters or more, two swapped letters are accepted as well. In words
-// of five letters or more, any two typos after the first letter are accepted. Case is ignored, and
-// "-" equals "_".
+// of five letters or more, any two typos after the first letter are accepted. The same words in
+// another order are accepted, too. Case is ignored, and "-" equals "_".
 func Nearest(s string, known []string) string {
 	s = plainWord(s)
 	if len(s) > 40 {
@@ -188,6 +189,9 @@ func Nearest(s string, known []string) string {
 	}
 	for _, k := range known {
 		p := plainWord(k)
+		if sameWords(s, p) {
+			return k
+		}
 		if d := editDistance(s, p); d < bestD && d < len(k) && (d < 2 || swapped(s, p) || max(len(s), len(p)) > 4 && s[0] == p[0]) {
 			best, bestD = k, d
 		}
@@ -196,6 +200,12 @@ func Nearest(s string, known []string) string {
 }
 
 func plainWord(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "_")) }
+
+// sameWords reports whether a and b have the same words, perhaps in another order.
+func sameWords(a, b string) bool {
+	sorted := func(s string) []string { return slices.Sorted(strings.SplitSeq(s, "_")) }
+	return len(a) == len(b) && slices.Equal(sorted(a), sorted(b))
+}
 
 // swapped reports whether b equals a with two neighboring letters swapped.
 func swapped(a, b string) bool {

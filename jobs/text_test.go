@@ -96,7 +96,8 @@ func TestTypoIsCorrected(t *testing.T) {
 	known := []string{"port", "cwd", "max_load", "tries", "LR", "Batch-Size"}
 	for s, want := range map[string]string{"prot": "port", "bad": "", "cw": "cwd", "Max-Load": "max_load", "trys": "tries", "x": "", "quite_something_else": "",
 		"lr": "LR", "LR": "LR", "batch_size": "Batch-Size", "BATCHSIZE": "Batch-Size",
-		"prt": "port", "pier": "", "most": "", "parts": "port", "mx_lod": "max_load", "opt": "", "rptot": "", "rties": "tries", "": ""} {
+		"prt": "port", "pier": "", "most": "", "parts": "port", "mx_lod": "max_load", "opt": "", "rptot": "", "rties": "tries", "": "",
+		"load_max": "max_load", "size-batch": "Batch-Size"} {
 		if got := Nearest(s, known); got != want {
 			t.Errorf("%q: %q, want %q", s, got, want)
 		}
