@@ -356,6 +356,9 @@ func (a *app) readJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, []strin
 		return a.readTemplateJobs(flags, file)
 	}
 	specs, err := jobs.ParseFile(file, 1)
+	if errors.Is(err, os.ErrNotExist) && strings.Contains(file, " ") {
+		err = text.Errorf("%w", err).WithAdvice("to run a command, write it on a line of a jobs file, or: echo %s | dcs-tui run -", text.ShellWord(text.Line(file)))
+	}
 	return specs, nil, err
 }
 
