@@ -20,6 +20,7 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
+	"dcs-tui/jobs/results"
 )
 
 // flagValue is a pflag.Value that stores what parse returns in *to.
@@ -265,44 +266,17 @@ func runShare(given int) int {
 // failureFields are the fields of a failed attempt that --retry-on and --no-retry-on may name.
 var failureFields = []query.Field[*jobs.Outcome]{
 	{Name: "exit", Type: query.NumberType, Value: func(o *jobs.Outcome) query.Value {
-		if failureCause(o) != "exit" {
+		if results.FailureKind(o) != "exit" {
 			return query.Value{}
 		}
 		return query.NumberValue(float64(o.Exit))
 	}},
-	{Name: "signal", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(o.Signal) }},
-	{Name: "cause", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(failureCause(o)) }, Check: checkCause},
+	{Name: "signal", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(o.Signal) },
+		Word: results.SignalWord(func(o *jobs.Outcome) string { return o.Signal })},
+	{Name: "cause", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(results.FailureKind(o)) },
+		Check: func(l query.Literal) error { return results.CheckFailureKind(l.Value.Text) }},
 	{Name: "time", Type: query.DurationType, Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(o.Elapsed().Seconds()) }},
 	{Name: "mem", Type: query.SizeType, Value: func(o *jobs.Outcome) query.Value { return query.NumberValue(float64(o.MaxRSSBytes)) }},
-}
-
-// failureCauses are the values of the field cause.
-var failureCauses = []string{"exit", "signal", "timeout", "start", "files", "disk", "memory"}
-
-// failureCause returns the cause of a failure, one of failureCauses.
-func failureCause(o *jobs.Outcome) string {
-	switch {
-	case o.DiskFull:
-		return "disk"
-	case o.Unreturned:
-		return "files"
-	case o.Error != "":
-		return "start"
-	case o.Memory != 0:
-		return "memory"
-	case o.TimedOut:
-		return "timeout"
-	case o.Signal != "":
-		return "signal"
-	}
-	return "exit"
-}
-
-func checkCause(l query.Literal) error {
-	if slices.Contains(failureCauses, l.Value.Text) {
-		return nil
-	}
-	return query.Unknown("cause", l.Value.Text, failureCauses)
 }
 
 // parseFailures parses a query over failures. It returns nil if the text is empty.
@@ -366,7 +340,7 @@ func parseWarning(s string) (w warning, err error) {
 	if !ok {
 		return w, text.Errorf("%q is not SIGNAL@TIME, such as USR1@60s", s)
 	}
-	name = "SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG")
+	name = jobs.FullSignalName(name)
 	if w.signal = jobs.SignalNumber(name); w.signal == 0 || name == "SIGKILL" || name == "SIGSTOP" {
 		return w, text.Errorf("%s is not a signal that a program can handle; USR1 and USR2 are usual", text.Shorten(name))
 	}

@@ -135,6 +135,18 @@ func factColumns(list []Result) []Column {
 			return query.Value{}
 		})
 	}
+	cause := text("cause", func(r *Result) string {
+		if r.State == jobs.Succeeded || !r.State.Terminal() {
+			return ""
+		}
+		return Cause(r.State, r.Reason, r.Outcome)
+	})
+	cause.kind = func(i int) string {
+		if r := &list[i]; r.Outcome != nil && (r.State == jobs.Failed || r.State == jobs.TimedOut) {
+			return FailureKind(r.Outcome)
+		}
+		return ""
+	}
 	return []Column{
 		count("job", func(r *Result) int { return int(r.Job) }),
 		text("name", func(r *Result) string { return cmp.Or(r.Name, r.Command) }),
@@ -149,12 +161,7 @@ func factColumns(list []Result) []Column {
 			return query.Value{}
 		}),
 		text("signal", func(r *Result) string { return r.Signal() }),
-		text("cause", func(r *Result) string {
-			if r.State == jobs.Succeeded || !r.State.Terminal() {
-				return ""
-			}
-			return Cause(r.State, r.Reason, r.Outcome)
-		}),
+		cause,
 		count("attempts", func(r *Result) int { return int(r.Attempts) }),
 		count("try", func(r *Result) int {
 			if r.State == jobs.Succeeded || r.State == jobs.Running {

@@ -136,6 +136,28 @@ func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 	return fmt.Sprintf("exit %d", o.Exit)
 }
 
+// failureKinds are the results of FailureKind.
+var failureKinds = []string{"exit", "signal", "timeout", "start", "files", "disk", "memory"}
+
+// FailureKind returns the kind of a failure, by which queries select it.
+func FailureKind(o *jobs.Outcome) string {
+	switch {
+	case o.DiskFull:
+		return "disk"
+	case o.Unreturned:
+		return "files"
+	case o.Error != "":
+		return "start"
+	case o.Memory != 0:
+		return "memory"
+	case o.TimedOut:
+		return "timeout"
+	case o.Signal != "":
+		return "signal"
+	}
+	return "exit"
+}
+
 // Failure is the key by which failures are grouped: a cause and the last line of stderr.
 type Failure struct{ Cause, LastLine string }
 

@@ -27,6 +27,7 @@ type Column struct {
 	Type query.Type
 
 	value func(i int) query.Value // value of row i of the original table
+	kind  func(i int) string      // FailureKind of row i or ""; nil except for causes of jobs
 }
 
 // fact returns the name of a fact as in `results --json`, or "" for another column. The column has

@@ -3,6 +3,7 @@ package results
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"dcs-tui/jobs"
@@ -89,6 +90,18 @@ func (s *Table) field(at int) *query.Field[int] {
 				return slices.ContainsFunc(states, func(st jobs.JobState) bool { return st.String() == text })
 			}, err
 		}
+	case "signal":
+		f.Word = SignalWord(func(row int) string { return f.Value(row).Text })
+	case "cause":
+		f.Word = func(word string) (func(int) bool, error) {
+			err := CheckFailureKind(word)
+			if word == "stopped" || jobs.SignalNumber(word) != 0 || isTerminalState(word) { // as the column shows it
+				err = nil
+			}
+			return func(row int) bool {
+				return f.Value(row).Text == word || c.kind != nil && c.kind(int(s.rows[row])) == word
+			}, err
+		}
 	case "exit":
 		f.Check = CheckExit
 		signal := slices.IndexFunc(s.Columns, func(c Column) bool { return c.fact() == "signal" })
@@ -103,6 +116,30 @@ func (s *Table) field(at int) *query.Field[int] {
 		}
 	}
 	return f
+}
+
+// SignalWord returns Word of a field with the names of signals. It also accepts names without SIG.
+func SignalWord[R any](signal func(R) string) func(word string) (func(R) bool, error) {
+	return func(word string) (func(R) bool, error) {
+		name := jobs.FullSignalName(word)
+		if jobs.SignalNumber(name) == 0 {
+			return nil, fmt.Errorf("there is no signal %s; write a name such as SIGKILL, or KILL", strconv.Quote(jobs.Clean(word, 40)))
+		}
+		return func(r R) bool { return signal(r) == name }, nil
+	}
+}
+
+// CheckFailureKind returns an error if a word is not the kind of a failure.
+func CheckFailureKind(word string) error {
+	if slices.Contains(failureKinds, word) {
+		return nil
+	}
+	return query.Unknown("cause", word, failureKinds)
+}
+
+func isTerminalState(word string) bool {
+	var state jobs.JobState
+	return state.UnmarshalText([]byte(word)) == nil && state.Terminal()
 }
 
 // CheckExit returns an error if a number cannot be an exit code.

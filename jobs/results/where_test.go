@@ -56,6 +56,23 @@ func TestWhereIgnoresCase(t *testing.T) {
 	}
 }
 
+// TestCausesOfRetriesSelectResults checks that --where accepts the causes of --retry-on, and signals
+// without SIG.
+func TestCausesOfRetriesSelectResults(t *testing.T) {
+	var in TableInput
+	for i, o := range []jobs.Outcome{{Signal: "SIGKILL", Memory: jobs.MemoryLimit}, {Signal: "SIGKILL"}, {TimedOut: true, Signal: "SIGTERM"}, {Exit: 3}} {
+		in.Jobs = append(in.Jobs, Result{Job: jobs.ID(i + 1), State: jobs.Failed, Outcome: &o})
+	}
+	s := NewTable(in)
+	for text, want := range map[string]string{
+		"cause=memory": "1", "cause=timeout": "3", "cause=exit": "4", "cause=signal": "2", "cause=SIGKILL": "2", "cause='memory limit'": "1",
+		"signal=KILL": "1 2", "signal=sigterm": "3", "cause=disk": "",
+	} {
+		got, _ := where(t, s, text)
+		same(t, text, jobIDs(got), want)
+	}
+}
+
 // TestWordsAreSearchedFor checks that words are searched for in the name, the command, and the
 // parameters.
 func TestWordsAreSearchedFor(t *testing.T) {
@@ -80,6 +97,8 @@ func TestImpossibleConditionIsAnError(t *testing.T) {
 		"state=succeeded or state=success": `character 26: there is no state "success"; there are open, done, bad, queued`,
 		"state=faled":                      `(did you mean "failed"?)`,
 		"exit=x":                           `exit is a number, and "x" is not`,
+		"cause=memry":                      `there is no cause "memry" (did you mean "memory"?)`,
+		"signal=KILLED":                    `there is no signal "KILLED"`,
 		"exit>=256":                        "no exit code is 256",
 		"exit!=-1":                         "no exit code is -1",
 		"C=1 and attempts=many":            `character 18: attempts is a number, and "many" is not`,

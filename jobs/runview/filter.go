@@ -91,6 +91,8 @@ func (v vocabulary) field(name string) (*query.Field[candidate], error) {
 		return nil, fmt.Errorf("the list of jobs cannot be filtered by %s; the Results view can", c.Name)
 	case fact == "state":
 		f.Word = phasesMeant
+	case fact == "signal":
+		f.Word = results.SignalWord(func(c candidate) string { return f.Value(c).Text })
 	case fact == "exit":
 		f.Check = results.CheckExit
 	}
