@@ -292,7 +292,9 @@ class Executor(concurrent.futures.Executor):
         result = Result(fields)
         if result.state != "succeeded" or "output_error" in fields:
             cause = fields.get("reason") or result.signal or fields.get("output_error") or "exit %s" % result.exit
-            text = "job %d is %s: %s; see %s" % (result.job, result.state, cause, result.stderr)
+            text = "job %d is %s: %s" % (result.job, result.state, cause)
+            if result.stderr:
+                text += "; see " + result.stderr
             self._finish(future, error=JobError(text, result))
         elif not future._function:
             self._finish(future, result)
