@@ -173,7 +173,9 @@ func (p *page) setFacts(s *results.Summary, left int) {
 			use = fmt.Sprintf("%.0f%% of run time", 100*s.CPU.Seconds()/s.Busy.Seconds())
 		}
 		add("CPU time", results.HumanDuration(s.CPU), use)
-		add("Longest job", results.HumanDuration(s.Longest), fmt.Sprintf("job %d", s.LongestJob))
+		if s.LongestJob != 0 {
+			add("Longest job", results.HumanDuration(s.Longest), fmt.Sprintf("job %d", s.LongestJob))
+		}
 		if s.MaxRSSBytes > jobs.MemoryFloor {
 			add("Peak memory", results.HumanBytes(s.MaxRSSBytes), fmt.Sprintf("job %d", s.MaxRSSJob))
 		}

@@ -25,7 +25,7 @@ type Summary struct {
 	MaxRSSBytes int64 // memory of the largest job; 0: none finished
 	MaxRSSJob   jobs.ID
 	Longest     time.Duration
-	LongestJob  jobs.ID
+	LongestJob  jobs.ID // 0: no job ran
 
 	Hosts    []HostSummary // by name
 	Failures []Group       // largest first, then by first job

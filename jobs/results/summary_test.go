@@ -126,6 +126,14 @@ func TestLargestJobOfASummary(t *testing.T) {
 	}
 }
 
+// TestSummaryWithoutARun checks that the summary names no longest job if no job could be started.
+func TestSummaryWithoutARun(t *testing.T) {
+	s := Summarize(table(jobOf(jobs.Failed, exited("a", jobs.Outcome{Started: 100 * second, Ended: 100 * second, Error: "its files cannot be sent"}))))
+	if got := textOf(t, s, 80); strings.Contains(got, "longest") {
+		t.Errorf("got %q, want no longest job", got)
+	}
+}
+
 // TestCauseOfAFailure checks the cause by which failures are grouped.
 func TestCauseOfAFailure(t *testing.T) {
 	for _, c := range []struct {

@@ -51,7 +51,7 @@ func (s *Summary) writeCounts(b *strings.Builder) {
 }
 
 func (s *Summary) writeCost(b *strings.Builder) {
-	if s.First != 0 {
+	if s.LongestJob != 0 {
 		fmt.Fprintf(b, "run time %s, CPU time %s; longest job %d with %s%s\n",
 			HumanDuration(s.Busy), HumanDuration(s.CPU), s.LongestJob, HumanDuration(s.Longest), s.largestMemory())
 	}
