@@ -225,7 +225,7 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(checkFiles(cwd, flags, inv.Hosts), checkCwd(cwd, inv.Hosts), a.loadSSH(&flags.options, reachableHosts(inv)), flags.findStandbys(inv)); err != nil {
+	if err := cmp.Or(checkFiles(cwd, flags, inv.Hosts, src.specs), checkCwd(cwd, inv.Hosts), a.loadSSH(&flags.options, reachableHosts(inv)), flags.findStandbys(inv)); err != nil {
 		return err
 	}
 	flags.setSlots(inv.Hosts)
@@ -324,8 +324,9 @@ func workDir(flag string) (string, error) {
 	return path, nil
 }
 
-// checkFiles refuses files to send that do not exist, and invalid patterns.
-func checkFiles(cwd string, flags *runFlags, hs []*hosts.Host) error {
+// checkFiles refuses files to send that do not exist, and invalid patterns. Files of a job with
+// dependencies may not exist yet, because earlier jobs may return them.
+func checkFiles(cwd string, flags *runFlags, hs []*hosts.Host, specs []*jobs.Spec) error {
 	source := files.NewSource(cwd)
 	if err := source.CheckItems(flags.send); err != nil {
 		return text.Errorf("--send: %w", err)
@@ -333,6 +334,17 @@ func checkFiles(cwd string, flags *runFlags, hs []*hosts.Host) error {
 	for _, h := range hs {
 		if err := source.CheckItems(h.Send); err != nil {
 			return text.Errorf("%s:%d: send of %s: %w", h.File, h.Line, h.Name, err)
+		}
+	}
+	checked := map[string]bool{}
+	for _, s := range specs {
+		key := strings.Join(s.Send, "\x00")
+		if len(s.After) > 0 || checked[key] {
+			continue
+		}
+		checked[key] = true
+		if err := source.CheckItems(s.Send); err != nil {
+			return &jobs.ParseError{File: s.File, Line: s.Line, Err: fmt.Errorf("send: %w", err)}
 		}
 	}
 	for _, p := range flags.returns {

@@ -34,7 +34,7 @@ for i in 1 2 3 4 5 6 7 8; do echo "data $i" > in/$i.dat; done
   done
   echo '#DCS return=out/none.csv'
   echo 'mkdir out; echo x > out/other.csv'
-  echo '#DCS send=in/gone.dat'
+  echo '#DCS send=in/gone.dat after=1'
   echo 'true'
 } > jobs.txt
 nlj='in/a b\nc.dat'
@@ -111,7 +111,7 @@ func TestFilesThatLeadOut(t *testing.T) {
 	l.runApart(`
 cd apart
 mkdir -p tree other; echo private > other/private; ln -s ../other/private tree/link; ln -s /etc/passwd out.link
-printf '#DCS send=out.link\ntrue\n#DCS return=found\nln -s /etc/hostname found\n#DCS return=good\nmkdir d; echo inside > d/f; ln -s d/f good\n' > jobs.txt
+printf '#DCS return=found\nln -s /etc/hostname found\n#DCS return=good\nmkdir d; echo inside > d/f; ln -s d/f good\n#DCS send=out.link after=2\ntrue\n' > jobs.txt
 code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run --tries 1 jobs.txt 2> ../run.err || code=$?
 echo $code > ../code; cat good > ../good; ls > ../list
 code=0; $DCS run --no-tui --ssh-config $SSH --hosts $HOSTS --run-dir run2 --send ../outside jobs.txt 2> ../send.err || code=$?
