@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,7 +51,8 @@ type searcher struct {
 	wake           chan struct{}    // holds a signal if there are such results
 }
 
-// reportedForm is the event of a job that has reached a rung: its value and step.
+// reportedForm ends the event of a job that has reached a rung: its value and step. The event
+// begins with the job, except in runs of earlier versions.
 const reportedForm = "reported %v at step %v"
 
 // newSearcher returns the search of a run, with the trials of earlier dispatchers. The table does
@@ -115,7 +117,8 @@ func (s *searcher) refill(o *Owned) {
 			return
 		}
 		var line search.Report
-		if n, _ := fmt.Sscanf(r.Reason, reportedForm, &line.Value, &line.Step); n < 2 {
+		reason := strings.TrimPrefix(r.Reason, fmt.Sprintf("job %d ", r.Job))
+		if n, _ := fmt.Sscanf(reason, reportedForm, &line.Value, &line.Step); n < 2 {
 			return
 		}
 		if _, poor := s.Rungs.Add(int(r.Job), line); poor && !j.State.Terminal() {
@@ -136,7 +139,7 @@ func (s *searcher) HandleReport(job jobs.ID, over bool, report string) (keep []s
 	for _, line := range search.ParseReports(report) {
 		reached, poor := s.Rungs.Add(int(job), line)
 		if reached {
-			keep = append(keep, fmt.Sprintf(reportedForm, line.Value, line.Step))
+			keep = append(keep, fmt.Sprintf("job %d "+reportedForm, job, line.Value, line.Step))
 		}
 		if poor {
 			s.toEnd[job] = line.Step
