@@ -329,7 +329,11 @@ func (a *app) printRows(s *results.Table, flags *resultsFlags, having []*query.Q
 			g.Measures = results.AllMeasures()
 		}
 		if s, warnings, err = s.Group(g); err != nil {
-			return text.Errorf("--group: %w", err)
+			flag := "--group"
+			if len(flags.columns) > 0 {
+				flag = "--group, with metrics as --columns"
+			}
+			return text.Errorf("%s: %w", flag, err)
 		}
 	case len(flags.columns) > 0:
 		shown, err := s.FindColumns(flags.columns)
