@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"dcs-tui/dispatch/sched"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 )
@@ -36,6 +37,22 @@ func TestTheRateCountsWhenJobsEnded(t *testing.T) {
 			t.Errorf("2 jobs in 30 s: %v a second", s.Rate)
 		}
 		r.finish(6)
+	})
+}
+
+// TestTheRateCountsOnlyJobsThatRan checks that jobs that are canceled before they run do not count.
+func TestTheRateCountsOnlyJobsThatRan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 20*time.Second, "a")
+		r.submit(8) // four of them run at once
+		time.Sleep(5 * time.Second)
+		r.d.Do(sched.Cancel{Jobs: []jobs.ID{5, 6, 7, 8}, Why: "test"})
+		time.Sleep(20 * time.Second)
+		s, err := r.d.Live(t.Context())
+		if n := r.d.Snapshot().Counts[jobs.Canceled]; err != nil || n != 4 || s.Rate < 4./26 || s.Rate > 4./24 {
+			t.Errorf("4 jobs in 25 s and %d canceled: %v a second (%v)", n, s.Rate, err)
+		}
+		r.finish(8)
 	})
 }
 

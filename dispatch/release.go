@@ -18,8 +18,11 @@ import (
 // record gave it. It keeps the result for the consumer and notifies people.
 func (e *engine) onRecord(r *jobs.Record) {
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
-		e.rate.add(e.now().Mono, e.endedAt(r))
-		e.pendingResults = append(e.pendingResults, e.resultOf(e.core.Table().Job(r.Job)))
+		j := e.core.Table().Job(r.Job)
+		if j.Ran() > 0 {
+			e.rate.add(e.now().Mono, e.endedAt(r))
+		}
+		e.pendingResults = append(e.pendingResults, e.resultOf(j))
 	}
 	switch r.Kind {
 	case jobs.KindEvent:

@@ -51,7 +51,7 @@ type State struct {
 	// Slots of this machine take the shortest job first.
 	Hybrid bool `json:"hybrid,omitempty"`
 
-	// Finished jobs per second, over the last minute.
+	// Finished jobs per second, without those that never ran, over the last minute.
 	Rate float64 `json:"rate"`
 	// The same for each ten seconds of the last ten minutes, oldest first.
 	Rates []float64     `json:"rates,omitempty"`
