@@ -14,6 +14,9 @@ SCALE ?= 0.1
 build: ## the static program, ./dcs-tui
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o dcs-tui .
 
+# Many tests start the program. The test cache does not notice that the program has changed, hence
+# -count=1.
+
 # These packages start the program hundreds of times. With the race detector it takes six times as
 # long to start, so LONG=1 runs them without it; `go test -race ./...` runs everything with it.
 MANY_STARTS = internal/cli|internal/e2e|internal/faults|internal/labfs|internal/screentest
@@ -26,10 +29,10 @@ ifdef LONG
 	@scripts/need-package python3-optuna /usr/bin/python3 -c 'import optuna'
 	@scripts/need-package python3-cloudpickle /usr/bin/python3 -c 'import cloudpickle'
 	@scripts/need-package snakemake which snakemake
-	DCS_REQUIRE_SSHD=1 go test -timeout 60m $$(go list ./... | grep -v internal/faults)
+	DCS_REQUIRE_SSHD=1 go test -count=1 -timeout 60m $$(go list ./... | grep -v internal/faults)
 	GORACE="atexit_sleep_ms=50 $$GORACE" DCS_REQUIRE_SSHD=1 go test -race -short -timeout 60m $$(go list ./... | grep -Ev '$(MANY_STARTS)')
 else
-	DCS_REQUIRE_SSHD=1 go test -short -p 4 -timeout 60m ./... # many tests wait
+	DCS_REQUIRE_SSHD=1 go test -short -count=1 -p 4 -timeout 60m ./... # many tests wait
 endif
 
 faults: ## FAULTS random faults (SEED repeats them) and the targeted ones, on labs of real ssh hosts in namespaces; needs root
