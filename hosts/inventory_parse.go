@@ -45,8 +45,8 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 	return r.inventory(data)
 }
 
-// syntaxProblem describes the syntax error of a line. It finds missing quotes, and returns the message
-// of the library for other errors.
+// syntaxProblem describes the syntax error of a line. It finds missing quotes, and returns the
+// message of the library for other errors.
 func syntaxProblem(line, message string) string {
 	key, value, _ := strings.Cut(line, "=")
 	if quote := strings.TrimSpace(value); quote != "" && strings.ContainsAny(quote[:1], `"'`) {

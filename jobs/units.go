@@ -359,8 +359,8 @@ func SignalName(n int) string {
 	return "SIG" + strconv.Itoa(n)
 }
 
-// FullSignalName returns SIGKILL for KILL, kill, and SIGKILL. It does not check that there is such a
-// signal.
+// FullSignalName returns SIGKILL for KILL, kill, and SIGKILL. It does not check that there is such
+// a signal.
 func FullSignalName(s string) string { return "SIG" + strings.TrimPrefix(strings.ToUpper(s), "SIG") }
 
 // SignalNumber is the inverse of SignalName; 0 for an unknown name.

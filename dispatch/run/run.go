@@ -56,7 +56,9 @@ type Options struct {
 	AcceptJobs bool
 	Search     *Search // nil: no job depends on the results of others
 
-	EndOnly bool // start no jobs, such as for a cancel
+	// EndOnly starts no jobs. With StopWhen, the jobs of waiting requests are left for the next
+	// dispatcher. Without it, this is a cancel of the whole run, which cancels them, too.
+	EndOnly bool
 	// StopWhen is called after the stored jobs were submitted. The run stops when it returns, with
 	// the returned reason. nil: the run ends with its last job.
 	StopWhen func(ctx context.Context) (why string)
@@ -279,7 +281,6 @@ func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
 			r.isCanceled.Store(true)
 			r.endInput()
 		},
-		// A cancel of the whole run also cancels the jobs of requests that wait.
 		LeavesSubmits: func() bool { return r.opts.EndOnly && r.opts.StopWhen != nil },
 		EndInput: func() {
 			if r.CloseInput(); r.opts.Lines == nil { // otherwise there may be more to read

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -51,9 +50,8 @@ type searcher struct {
 	wake           chan struct{}    // holds a signal if there are such results
 }
 
-// reportedForm ends the event of a job that has reached a rung: its value and step. The event
-// begins with the job, except in runs of earlier versions.
-const reportedForm = "reported %v at step %v"
+// reportedForm is the event of a job that has reached a rung: the job, its value, and its step.
+const reportedForm = "job %d reported %v at step %v"
 
 // newSearcher returns the search of a run, with the trials of earlier dispatchers. The table does
 // not belong to the dispatcher yet.
@@ -117,8 +115,8 @@ func (s *searcher) refill(o *Owned) {
 			return
 		}
 		var line search.Report
-		reason := strings.TrimPrefix(r.Reason, fmt.Sprintf("job %d ", r.Job))
-		if n, _ := fmt.Sscanf(reason, reportedForm, &line.Value, &line.Step); n < 2 {
+		var id jobs.ID
+		if n, _ := fmt.Sscanf(r.Reason, reportedForm, &id, &line.Value, &line.Step); n < 3 {
 			return
 		}
 		if _, poor := s.Rungs.Add(int(r.Job), line); poor && !j.State.Terminal() {
@@ -139,7 +137,7 @@ func (s *searcher) HandleReport(job jobs.ID, over bool, report string) (keep []s
 	for _, line := range search.ParseReports(report) {
 		reached, poor := s.Rungs.Add(int(job), line)
 		if reached {
-			keep = append(keep, fmt.Sprintf("job %d "+reportedForm, job, line.Value, line.Step))
+			keep = append(keep, fmt.Sprintf(reportedForm, job, line.Value, line.Step))
 		}
 		if poor {
 			s.toEnd[job] = line.Step

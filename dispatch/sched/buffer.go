@@ -173,9 +173,9 @@ func (c *Core) withdrawSurplus() {
 	}
 }
 
-// withdrawBeyondLimit withdraws what the host would not get ahead of need with the slots that it has
-// left, if other hosts can run it. It is called when the limit has fallen. The host is not refilled
-// then, because it keeps as much as fillBuffer would give it.
+// withdrawBeyondLimit withdraws the newest jobs beyond what fillBuffer would send the host with its
+// present limit, if other hosts can run them. It is called when the limit has fallen. fillBuffer
+// does not send the host more at once, because the host keeps as much as fillBuffer would give it.
 func (c *Core) withdrawBeyondLimit(h *host) {
 	if c.isLaunchingClosed() {
 		return

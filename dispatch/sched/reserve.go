@@ -111,8 +111,8 @@ func (c *Core) releaseReservation(h *host) {
 	}
 }
 
-// A host may be kept for some queues, or some of its slots and GPUs may be (hosts.Kept). Kept slots
-// stay free for their queue, even while the host has fewer slots for a time.
+// A host may be kept for some queues, or some of its slots and GPUs may be (hosts.KeptPart). Kept
+// slots stay free for their queue, even while the host has fewer slots for a time.
 
 // keptFor returns how many free slots and devices are kept for one queue, and for all others.
 func (h *host) keptFor(queue string) (its, others hosts.KeptPart) {

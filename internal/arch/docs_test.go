@@ -61,8 +61,8 @@ func TestPagesAreWellFormed(t *testing.T) {
 	}
 }
 
-// TestRangesAreQuotedInCommands checks that commands in the pages quote ranges of hosts: zsh and tcsh
-// refuse a pattern that matches no file.
+// TestRangesAreQuotedInCommands checks that commands in the pages quote ranges of hosts: zsh and
+// tcsh refuse a pattern that matches no file.
 func TestRangesAreQuotedInCommands(t *testing.T) {
 	bare := regexp.MustCompile(`dcs-tui [^'"\n]*\w\[\d`)
 	for page, text := range markdown(t) {

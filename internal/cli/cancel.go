@@ -64,7 +64,10 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 	if err != nil {
 		return err
 	}
-	waiting := a.waitingRequests(run, table)
+	numWaiting, err := numWaitingRequests(run, table)
+	if err != nil {
+		return err
+	}
 	ids, err := a.selectJobs(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !some || !st.Terminal() })
 	if err != nil {
 		return err
@@ -74,7 +77,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		request.Jobs = jobs.RangesOf(ids)
 	}
 	nFinished, what := unfinishedText(table, ids)
-	switch isOpen := nFinished < len(ids) || len(waiting) > 0; { // a waiting requeue would open jobs again
+	switch isOpen := nFinished < len(ids) || numWaiting > 0; { // a waiting requeue would open jobs again
 	case some && (len(ids) == 0 || !isOpen):
 		return a.reportCanceled(run, &ask.TrackedRequest{Trace: ask.Trace{Answered: true, Left: nFinished}}, opt.json)
 	case !some && !isOpen:
@@ -82,8 +85,8 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		return nil
 	}
 	what = "end " + what + " of " + text.Line(run.Name())
-	if n := len(waiting); n > 0 && !some {
-		what += ", and the jobs of " + jobs.Plural(n, "waiting request")
+	if numWaiting > 0 && !some {
+		what += ", and the jobs of " + jobs.Plural(numWaiting, "waiting request")
 	}
 	if err := a.confirm(opt.yes, "cancel", what); err != nil {
 		return err

@@ -123,7 +123,11 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 		a.warn("%v", err)
 	}
 	session := a.newDispatchSession(flags, inv, env)
-	session.startLine = resumedLine(owned, len(a.waitingRequests(runDir, owned.Table)))
+	numWaiting, err := numWaitingRequests(runDir, owned.Table)
+	if err != nil {
+		a.warn("%v", err)
+	}
+	session.startLine = resumedLine(owned, numWaiting)
 	session.opts.Input = had
 	a.setRemainingJobs(&session.opts, runDir, owned.NumFromSource())
 	switch {

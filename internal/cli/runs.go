@@ -66,7 +66,7 @@ func (a *app) runWithoutCommand(cmd *cobra.Command, args []string) error {
 		if err != nil || plainTerminal() {
 			return a.runRunsList(defaultLimit)
 		}
-		rows, older := a.runRows(list, defaultLimit)
+		rows, older := runRows(list, defaultLimit)
 		footer := "enter attach  r resume  p prune  q leave   dcs-tui --help lists the commands"
 		if older > 0 {
 			footer = fmt.Sprintf("and %d older  %s", older, footer)
@@ -103,7 +103,7 @@ func (a *app) runRunsList(limit int) error {
 		a.con.Line("there are no runs in ./" + rundir.Base)
 		return nil
 	}
-	rows, older := a.runRows(runs, limit)
+	rows, older := runRows(runs, limit)
 	for _, row := range rows {
 		if _, err := fmt.Fprintln(a.stdout, row); err != nil {
 			return err
@@ -116,7 +116,7 @@ func (a *app) runRunsList(limit int) error {
 }
 
 // runRows returns the header and a row for each run, and the number of runs beyond the limit.
-func (a *app) runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
+func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 	if limit > 0 && len(runs) > limit {
 		runs, older = runs[:limit], len(runs)-limit
 	}
@@ -136,7 +136,7 @@ func (a *app) runRows(runs []rundir.Entry, limit int) (rows []string, older int)
 				if s, lerr := live.Read(run); lerr == nil && s != nil && dispatched != "" && s.Epoch == table.Epoch && s.Draining != "" {
 					counts += ", draining"
 				}
-				if n := len(a.waitingRequests(run, table)); n > 0 && dispatched == "" {
+				if n, nerr := numWaitingRequests(run, table); nerr == nil && n > 0 && dispatched == "" {
 					counts += ", " + jobs.Plural(n, "request") + " for the next resume"
 				}
 				if had, herr := run.ReadInput(); herr == nil && had.Cut() {

@@ -101,18 +101,21 @@ func (a *app) updateState(state *runState, see ...func(*jobs.Record)) error {
 	if state.Input, err = state.Run.ReadInput(); err != nil {
 		a.warn("%v", err)
 	}
-	state.Requests = len(a.waitingRequests(state.Run, state.Table))
+	if state.Requests, err = numWaitingRequests(state.Run, state.Table); err != nil {
+		a.warn("%v", err)
+	}
 	return nil
 }
 
-// waitingRequests returns the names of the requests that wait in the run directory.
-func (a *app) waitingRequests(run *rundir.Run, table *jobs.Table) []string {
+// numWaitingRequests returns the number of requests that wait in the run directory.
+func numWaitingRequests(run *rundir.Run, table *jobs.Table) (n int, err error) {
 	names, _, err := run.RequestNames()
-	if err != nil {
-		a.warn("%v", err)
+	for _, name := range names {
+		if !table.Requests[name] { // otherwise it has been carried out, and only the file has to be removed
+			n++
+		}
 	}
-	// The file of a request that has been carried out only has to be removed.
-	return slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
+	return n, err
 }
 
 // replayTable replays the whole journal of a run. The table also has the jobs that are stored and
@@ -315,10 +318,8 @@ func (h *hostStatus) now() string {
 		return h.Last
 	case h.State == "up":
 		return h.Reason
-	case h.Reason == "":
-		return strings.ReplaceAll(h.State, "_", " ")
 	}
-	return strings.ReplaceAll(h.State, "_", " ") + ": " + h.Reason
+	return strings.TrimSuffix(strings.ReplaceAll(h.State, "_", " ")+": "+h.Reason, ": ")
 }
 
 func (r *runState) hosts() []hostStatus {
@@ -382,8 +383,8 @@ func alignColumns(lines []string) []string {
 	return strings.Split(b.String(), "\n")
 }
 
-// hostLines describes the hosts of a run that is dispatched. Idle hosts of which the same is said,
-// other than that they are up, share a line.
+// hostLines describes the hosts of a run that is dispatched. Idle hosts with the same text share a
+// line, unless the text is that they are up.
 func hostLines(list []hostStatus) []string {
 	var texts []runview.HostText
 	by := map[string]*hostStatus{}

@@ -147,6 +147,7 @@ func TestDeathAtEachCallOfCancel(t *testing.T) {
 		p := l.start(l.tinyArgs()...)
 		l.until("two run", func() bool { return l.numRunning(4) == 2 })
 		p.kill()
+		l.mustRun("submit", l.path("run"), l.writeFile("more.txt", "touch "+l.path("ran")+"/5\n")) // canceled, too
 		cancel := []string{"cancel", "--yes", l.path("run")}
 		e := l.startTraced(n, 1, "kill", l.path("run"), cancel...).wait()
 		died := e.code == 128+int(syscall.SIGKILL)
@@ -157,7 +158,7 @@ func TestDeathAtEachCallOfCancel(t *testing.T) {
 		if e.code != 0 {
 			l.t.Fatalf("exit %d\n%s", e.code, e.stderr)
 		}
-		l.checkCanceled(4, 2)
+		l.checkCanceled(5, 2)
 		return died
 	})
 }

@@ -204,20 +204,18 @@ func (c *Causes) Number(f Failure) int {
 
 // withoutNumbers returns s with a 0 for each sequence of digits.
 func withoutNumbers(s string) string {
-	const digits = "0123456789"
-	if !strings.ContainsAny(s, digits) {
-		return s
-	}
-	var b strings.Builder
-	for i := range len(s) {
-		switch isDigit := strings.IndexByte(digits, s[i]) >= 0; {
-		case !isDigit:
-			b.WriteByte(s[i])
-		case i == 0 || strings.IndexByte(digits, s[i-1]) < 0:
-			b.WriteByte('0')
+	inNumber := false
+	return strings.Map(func(r rune) rune {
+		wasInNumber := inNumber
+		inNumber = '0' <= r && r <= '9'
+		switch {
+		case !inNumber:
+			return r
+		case wasInNumber:
+			return -1
 		}
-	}
-	return b.String()
+		return '0'
+	}, s)
 }
 
 // RunInfo holds the common data of a run's results.

@@ -118,7 +118,8 @@ func (s *Table) field(at int) *query.Field[int] {
 	return f
 }
 
-// SignalWord returns Word of a field with the names of signals. It also accepts names without SIG.
+// SignalWord returns the Word of a field that holds names of signals. Names without SIG are
+// accepted, too.
 func SignalWord[R any](signal func(R) string) func(word string) (func(R) bool, error) {
 	return func(word string) (func(R) bool, error) {
 		name := jobs.FullSignalName(word)

@@ -56,8 +56,8 @@ func TestWhereIgnoresCase(t *testing.T) {
 	}
 }
 
-// TestCausesOfRetriesSelectResults checks that --where accepts the causes of --retry-on, and signals
-// without SIG.
+// TestCausesOfRetriesSelectResults checks that --where accepts the causes of --retry-on, and
+// signals without SIG.
 func TestCausesOfRetriesSelectResults(t *testing.T) {
 	var in TableInput
 	for i, o := range []jobs.Outcome{{Signal: "SIGKILL", Memory: jobs.MemoryLimit}, {Signal: "SIGKILL"}, {TimedOut: true, Signal: "SIGTERM"}, {Exit: 3}} {

@@ -69,7 +69,7 @@ func (h *helper) settleFate(id jobs.AttemptID, job pgroup) hosts.ProbedJob {
 	return h.findFate(id, job, true)
 }
 
-// findFate is settleFate that creates a tombstone only if settle is true. Otherwise an attempt
+// findFate is settleFate that creates a tombstone only if mayEntomb is true. Otherwise an attempt
 // without a claim stays unknown.
 func (h *helper) findFate(id jobs.AttemptID, job pgroup, mayEntomb bool) hosts.ProbedJob {
 	p := hosts.ProbedJob{Attempt: id}

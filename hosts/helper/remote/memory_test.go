@@ -84,11 +84,20 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 	}
 }
 
-// TestMemoryIsSummedOftenOnABusyHost checks that only the CPU time of a sum delays the next one. The
-// supervisor has a low priority, so a sum can take long on a busy host.
+// TestMemoryIsSummedOftenOnABusyHost checks that only the CPU time of a sum delays the next one.
+// The supervisor has a low priority, so a sum can take long on a busy host. The test sleeps in real
+// time, because the kernel measures CPU time. Other goroutines may use some of it, so one of
+// several short pauses is enough: each would be at least 10 s if time without a core counted.
 func TestMemoryIsSummedOftenOnABusyHost(t *testing.T) {
-	if pause := memoryPause(func() { time.Sleep(50 * time.Millisecond) }); pause > 5*time.Second {
-		t.Errorf("the pause after a sum that waited 50 ms for a core is %v, want about %v", pause, memoryInterval)
+	shortest := time.Hour
+	for range 20 {
+		shortest = min(shortest, memoryPause(func() { time.Sleep(50 * time.Millisecond) }))
+		if shortest <= 5*time.Second {
+			break
+		}
+	}
+	if shortest > 5*time.Second {
+		t.Errorf("the pause after a sum that waited 50 ms for a core is %v, want about %v", shortest, memoryInterval)
 	}
 	busy := func() {
 		for until := cpuTime() + 10*time.Millisecond; cpuTime() < until; {
