@@ -231,7 +231,7 @@ func (c *Core) WhyDraining() string { return c.drainReason }
 
 // RunningView is a copy of data about open attempts that is not in the table.
 type RunningView struct {
-	Stragglers []jobs.ID // as of Straggler
+	Stragglers []jobs.ID // as of IsStraggler
 	Ending     []jobs.ID // running jobs that are being ended
 	Progress   []ProgressView
 }
@@ -254,13 +254,15 @@ func (c *Core) Running() RunningView {
 	v.Progress = make([]ProgressView, 0, n)
 	for _, h := range c.allHosts() {
 		for f := h.oldest; f != nil; f = f.nextOnHost {
-			if f.isStraggler {
+			j := c.table.Job(f.id.Job)
+			running := j != nil && j.State == jobs.Running
+			if running && f.isStraggler {
 				v.Stragglers = append(v.Stragglers, f.id.Job)
 			}
 			if f.progress.text != "" && !f.hasOutcome {
 				v.Progress = append(v.Progress, ProgressView{f.id, f.progress.text, f.progress.at})
 			}
-			if j := c.table.Job(f.id.Job); j != nil && j.State == jobs.Running && (c.isCancelPending(f.id.Job) || c.isTooHard(j)) {
+			if running && (c.isCancelPending(f.id.Job) || c.isTooHard(j)) {
 				v.Ending = append(v.Ending, f.id.Job)
 			}
 		}
