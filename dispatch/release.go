@@ -35,7 +35,7 @@ func (e *engine) onRecord(r *jobs.Record) {
 	case jobs.KindRequest:
 		e.pendingAnswers = append(e.pendingAnswers, r.Request)
 		if r.Reason != "" {
-			e.notify(Notice{At: r.At.Time(), Text: fmt.Sprintf("the request %s is refused: %s", r.Request, r.Reason)})
+			e.notify(Notice{At: r.At.Time(), Text: "the request is refused: " + r.Reason})
 		}
 	case jobs.KindInstance:
 		e.history.setNote(r.Host, r.InstanceText())

@@ -122,7 +122,7 @@ func (m *model) summaryRows() []string {
 	room := max(1, min(3, m.h/3-5-len(trouble)))
 	for i := range m.snap.Groups {
 		if i == room {
-			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.snap.Groups)-i, "other cause")+": 3")))
+			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.snap.Groups)-i, "other cause")+" (key 3)")))
 			break
 		}
 		group := &m.snap.Groups[i]

@@ -340,7 +340,7 @@ func (b *Inbox) whyInventoryRefuses(q *rundir.Request) string {
 
 // refuse answers a request that cannot be carried out. Its file is set aside.
 func (b *Inbox) refuse(name string, q *rundir.Request, why string) {
-	text := ""
+	text := "request " + name
 	if q != nil {
 		text = q.Text()
 	}

@@ -220,7 +220,7 @@ func (c *Core) updateFits(cl *class) {
 // a hello yet is assumed to have everything that only a hello reports.
 func (h *host) whyCannotRun(cl *class) string {
 	if h.removed {
-		return fmt.Sprintf("host %s is removed from the inventory", h.spec.Name)
+		return fmt.Sprintf("host %s is removed from the run", h.spec.Name)
 	}
 	for _, t := range cl.tags {
 		if !slices.Contains(h.spec.Tags, t) {

@@ -147,7 +147,7 @@ func (c *Core) Hosts() []HostView {
 
 // The reasons of a host that a person took out of use.
 const (
-	whyDraining = "a person asked for it: what runs there finishes, nothing more starts"
+	whyDraining = "a person drained it: what runs there finishes, nothing more starts"
 	whyStopped  = "stopped by a person: what ran there was ended, nothing more starts"
 )
 

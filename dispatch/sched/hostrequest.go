@@ -152,7 +152,7 @@ func (e SetSlots) carryOut(c *Core) (refused string) {
 	case h == nil:
 		return c.noHostText(e.Host)
 	case n == int(h.asked.Slots) && n == 0:
-		return e.Host + " has the slots of its rule already"
+		return e.Host + " has the slots of the inventory already"
 	case n == int(h.asked.Slots):
 		return e.Host + " has " + jobs.Plural(n, "slot") + " already"
 	}
@@ -164,9 +164,9 @@ func (e SetSlots) carryOut(c *Core) (refused string) {
 	}
 	switch {
 	case n == 0 && h.hello == nil:
-		c.logf(h.spec.Name, 0, "%s gets the slots of its rule again%s", h.spec.Name, by)
+		c.logf(h.spec.Name, 0, "%s gets the slots of the inventory again%s", h.spec.Name, by)
 	case n == 0:
-		c.logf(h.spec.Name, 0, "%s gets the slots of its rule again, %d%s", h.spec.Name, h.slots(), by)
+		c.logf(h.spec.Name, 0, "%s gets the slots of the inventory again, %d%s", h.spec.Name, h.slots(), by)
 	case was == 0:
 		c.logf(h.spec.Name, 0, "%s gets %s%s", h.spec.Name, jobs.Plural(n, "slot"), by)
 	default:

@@ -422,7 +422,7 @@ func (h *host) takeAttemptsOf(o *host) {
 
 // whyLeaving returns why a removed host accepts no jobs.
 func (h *host) whyLeaving() string {
-	return fmt.Sprintf("removed from the inventory: %s open there, then it leaves", jobs.Plural(h.numOpen, "attempt"))
+	return fmt.Sprintf("removed from the run: %s open there, then it leaves", jobs.Plural(h.numOpen, "attempt"))
 }
 
 // whyMoving is why a host with a new address accepts no jobs.

@@ -305,7 +305,7 @@ func (s *sshStream) handleRequests(requests <-chan *ssh.Request) {
 			r.Reply(false, nil)
 		}
 	}
-	s.end(s.link.unreachable(errors.New("the connection ended before it was known how the command did")))
+	s.end(s.link.unreachable(errors.New("the connection ended while the command ran, so its exit code is unknown")))
 	select {
 	case <-s.link.closed:
 		s.discard()

@@ -297,7 +297,7 @@ func TestLinkEndsWithItsServer(t *testing.T) {
 	if _, err := io.ReadAll(st); err != nil {
 		t.Logf("read: %v", err)
 	}
-	checkError(t, st.Wait(), hosts.Unreachable, "before it was known")
+	checkError(t, st.Wait(), hosts.Unreachable, "ended while the command ran")
 	checkError(t, l.KeepAlive(contextUnlessStuck(t)), hosts.Unreachable, "lost")
 	_, err := l.Start(contextUnlessStuck(t), "true")
 	checkError(t, err, hosts.Unreachable)

@@ -97,7 +97,7 @@ func (a *app) runEvents(args []string, filter *eventFilter, asJSON, follow bool)
 	reader := journal.NewReader(run, journal.Follow(run))
 	out := bufio.NewWriterSize(a.stdout, 64<<10)
 	style := newConsole(a.stdout)
-	shown := 0
+	shown, total := 0, jobs.ID(0)
 	write := func(at time.Time, msg string) {
 		// Flush returns the error.
 		out.WriteString(style.Paint(dim, at.Local().Format("2006-01-02 15:04:05")) + "  " + style.PlainQuotes(text.Line(msg)) + "\n")
@@ -112,6 +112,9 @@ func (a *app) runEvents(args []string, filter *eventFilter, asJSON, follow bool)
 	show := func(epoch int, r *jobs.Record) {
 		if reader.Report().Records == 1 && shown > 0 {
 			a.warn("some of these events are not part of the run: the dispatcher that took it over did not have them. All events follow again")
+		}
+		if r.Kind == jobs.KindAccepted {
+			total = max(total, r.Job+jobs.ID(max(r.Count, 1))-1)
 		}
 		msg := runview.Text(r)
 		if msg == "" || !filter.isShown(r) {
@@ -157,6 +160,9 @@ func (a *app) runEvents(args []string, filter *eventFilter, asJSON, follow bool)
 		}
 		if n := report.Ignored; n > 0 {
 			a.con.Line(fmt.Sprintf("left out %d bytes that dispatchers wrote after the run had been taken over from them", n))
+		}
+		if last := filter.jobs.Last(); last > total {
+			return noJobError(run, last, int(total))
 		}
 		if shown == 0 {
 			a.con.Line("no events match")

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
 )
 
 // maxHelpWidth is the maximum width of the help, in columns.
@@ -160,12 +161,21 @@ var parallelAdvice = map[string]string{
 	"will-cite":     "dcs-tui asks for no citation",
 }
 
-// unknownFlagAdvice returns what to use instead of a flag of GNU parallel. It returns "" for other
-// errors.
-func unknownFlagAdvice(err error) string {
+// unknownFlagAdvice returns what to use instead of a flag of GNU parallel, or the flag of the
+// command that was probably meant. It returns "" for other errors.
+func unknownFlagAdvice(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
 		return ""
 	}
-	return parallelAdvice[unknown.GetSpecifiedName()]
+	name := unknown.GetSpecifiedName()
+	if advice := parallelAdvice[name]; advice != "" || len(name) < 2 {
+		return advice
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := jobs.Nearest(name, names); near != "" {
+		return "did you mean --" + near + "?"
+	}
+	return ""
 }

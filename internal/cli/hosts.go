@@ -117,8 +117,11 @@ func (a *app) namedHosts(file string, names []string) (inv *hosts.Inventory, lis
 	for _, name := range names {
 		h := inv.Find(name)
 		if h == nil {
-			return nil, nil, text.Errorf("there is no host %q in the inventory %s", text.Shorten(name), inv.File).
-				WithAdvice("dcs-tui hosts list shows them")
+			err := text.Errorf("there is no host %q in the inventory %s", text.Shorten(name), inv.File)
+			if _, isRun := rundir.Find(rundir.Base, name); isRun == nil {
+				return nil, nil, err.WithAdvice("it is a run: dcs-tui status %s shows its hosts", text.ShellWord(name))
+			}
+			return nil, nil, err.WithAdvice("dcs-tui hosts list shows them")
 		}
 		list = append(list, h)
 	}

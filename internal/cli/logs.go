@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,9 +33,11 @@ func (a *app) logsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs [flags] [RUN] JOB",
 		Short: "Print the output of a job",
-		Long: `Print the output of a job, even while the job runs, and even if only its host has the output. On a terminal,
-control characters are made visible; a file or pipe gets the output unchanged. ` + runHelp,
+		Long: `Print the output of a job, or of one of its attempts, such as 17.2. This works even while the job runs, and even if
+only its host has the output. On a terminal, control characters are made visible; a file or pipe gets the output
+unchanged. ` + runHelp,
 		Example: `dcs-tui logs 17
+dcs-tui logs 17.2
 dcs-tui logs --err --follow sweep-20260314-1502 17`,
 		Args: requireJob,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runLogs(args, &flags) },
@@ -51,10 +54,12 @@ dcs-tui logs --err --follow sweep-20260314-1502 17`,
 const logInterval = 300 * time.Millisecond
 
 func (a *app) runLogs(args []string, flags *logsFlags) error {
-	run, id, err := a.openJob(args)
+	run, named, err := a.openJob(args)
 	if err != nil {
 		return err
 	}
+	id := named.Job
+	flags.attempt = cmp.Or(flags.attempt, named.N)
 	src, done, err := a.openOutputs(run)
 	if err != nil {
 		return err

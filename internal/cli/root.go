@@ -127,7 +127,7 @@ dcs-tui resume`,
 		if cmd.Name() == "priority" && strings.Contains(err.Error(), "shorthand") {
 			return p.WithAdvice("put -- before a negative number: dcs-tui priority RUN -- -1 JOBS")
 		}
-		if advice := unknownFlagAdvice(err); advice != "" {
+		if advice := unknownFlagAdvice(cmd, err); advice != "" {
 			return p.WithAdvice("%s", advice)
 		}
 		return p.WithAdvice("%s --help lists the options", cmd.CommandPath())

@@ -48,7 +48,7 @@ func (s *selection) parseNamed(args []string) error {
 // satisfy fit.
 func (a *app) selectJobs(ctx context.Context, run *rundir.Run, table *jobs.Table, s *selection, fit func(jobs.JobState) bool) ([]jobs.ID, error) {
 	if last := s.named.Last(); int(last) > len(table.Jobs) {
-		return nil, text.Errorf("there is no job %d: the run has %s", last, jobs.Plural(len(table.Jobs), "job"))
+		return nil, noJobError(run, last, len(table.Jobs))
 	}
 	if s.named != nil && len(s.where) == 0 && !s.failed {
 		return s.named.IDs(jobs.ID(len(table.Jobs))), nil

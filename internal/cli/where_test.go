@@ -108,7 +108,7 @@ func TestWhichJobsAreSelected(t *testing.T) {
 		want  string
 	}{
 		{"1-3,5", selection{}, open, "1-3,5"},
-		{"9", selection{}, open, "there is no job 9: the run has 8 jobs"},
+		{"9", selection{}, open, "the run  has no job 9; it has 8 jobs"},
 		{"", selection{failed: true}, over, "2-4"},
 		{"3-8", selection{failed: true}, over, "3-4"},
 		{"", selection{all: true}, func(st jobs.JobState) bool { return st.Terminal() && st != jobs.Succeeded }, "2-4,7-8"},

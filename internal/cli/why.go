@@ -49,19 +49,31 @@ func requireJob(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// openJob opens the run of the arguments, and returns the number of the job. It accepts them in
-// either order.
-func (a *app) openJob(args []string) (*rundir.Run, jobs.ID, error) {
-	number := func(word string) int { n, _ := strconv.Atoi(word); return max(0, n) }
+// openJob opens the run of the arguments, and returns the job. It accepts them in either order. The
+// job may be given as an attempt, such as 17.2; otherwise N is 0.
+func (a *app) openJob(args []string) (*rundir.Run, jobs.AttemptID, error) {
+	parse := func(word string) jobs.AttemptID {
+		if id, err := jobs.ParseAttemptID(word); err == nil {
+			return id
+		}
+		n, _ := strconv.Atoi(word)
+		return jobs.AttemptID{Job: jobs.ID(max(0, n))}
+	}
 	word, rest := args[len(args)-1], args[:len(args)-1]
-	if len(args) == 2 && number(word) == 0 && number(args[0]) > 0 {
+	if len(args) == 2 && parse(word).Job == 0 && parse(args[0]).Job > 0 {
 		word, rest = args[0], args[1:]
 	}
-	if number(word) == 0 {
-		return nil, 0, text.Errorf("%q is not a job number", text.Shorten(word))
+	id := parse(word)
+	if id.Job == 0 {
+		return nil, id, text.Errorf("%q is not a job number", text.Shorten(word))
 	}
 	run, err := a.openRun(rest)
-	return run, jobs.ID(number(word)), err
+	return run, id, err
+}
+
+// noJobError reports that a run of n jobs has no job with this number.
+func noJobError(run *rundir.Run, id jobs.ID, n int) error {
+	return text.Errorf("the run %s has no job %d; it has %s", run.Name(), id, jobs.Plural(n, "job"))
 }
 
 // queryTimeout bounds a query to a dispatcher.
@@ -96,7 +108,7 @@ func jobDetail(src runview.Source, run *rundir.Run, id jobs.ID) (*runview.Detail
 		case snap.Detail != nil:
 			return snap.Detail, nil
 		case time.Since(began) >= maxPublishDelay:
-			return nil, text.Errorf("the run %s has no job %d; it has %s", run.Name(), id, jobs.Plural(snap.Total, "job"))
+			return nil, noJobError(run, id, snap.Total)
 		}
 	}
 }
@@ -119,10 +131,11 @@ type whyFlags struct {
 }
 
 func (a *app) runWhy(args []string, flags *whyFlags) error {
-	run, id, err := a.openJob(args)
+	run, named, err := a.openJob(args)
 	if err != nil {
 		return err
 	}
+	id := named.Job
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ package ask
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -280,7 +279,7 @@ func (t *Trace) OnRecord(r *jobs.Record) {
 	case r.Kind == jobs.KindRequest:
 		t.Answered, t.Done, t.Left, t.First = true, r.Count, r.N, r.Job
 		if t.Why = r.Reason; t.Why != "" {
-			t.Refused = fmt.Sprintf("the request %s is refused: %s", t.Name, r.Reason)
+			t.Refused = "the request is refused: " + r.Reason
 		}
 	case r.Kind == jobs.KindCanceling && r.How != jobs.ThenRequeue:
 		if t.Ending == nil {

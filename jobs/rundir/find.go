@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"dcs-tui/jobs"
 )
 
 // Entry is one run found below a base directory.
@@ -118,10 +120,16 @@ func Find(base, run string) (dir string, err error) {
 			return "", halfMadeError(dir)
 		}
 	}
-	for _, e := range found { // the newest run with this prefix
-		if strings.HasPrefix(e.Name, run) {
-			return "", fmt.Errorf("there is no run %q in %s; did you mean %s?", run, base, e.Name)
-		}
+	var names []string
+	for _, e := range found {
+		names = append(names, e.Name)
+	}
+	near := jobs.Nearest(run, names)
+	if i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, run) }); i >= 0 {
+		near = names[i] // the newest run with this prefix
+	}
+	if near != "" {
+		return "", fmt.Errorf("there is no run %q in %s; did you mean %s?", run, base, near)
 	}
 	return "", fmt.Errorf("there is no run %q: it is neither a name in %s nor a run directory (`dcs-tui runs` lists them)", run, base)
 }

@@ -160,7 +160,7 @@ func checkHost(q *Request) string {
 
 func checkSlots(q *Request) string {
 	if q.Number < 0 || q.Number > jobs.MaxSlots {
-		return fmt.Sprintf("a host has 1 to %d slots, or 0 for those of its rule", jobs.MaxSlots)
+		return fmt.Sprintf("a host has 1 to %d slots, or 0 for those of the inventory", jobs.MaxSlots)
 	}
 	return checkHost(q)
 }
@@ -231,7 +231,7 @@ func textAddHost(q *Request) string {
 
 func textSlots(q *Request) string {
 	if q.Number == 0 {
-		return "give host " + q.Host + " the slots of its rule again"
+		return "give host " + q.Host + " the slots of the inventory again"
 	}
 	return "give host " + q.Host + " " + jobs.Plural(q.Number, "slot")
 }

@@ -126,7 +126,7 @@ func TestEachKindOfRequestHasItsFields(t *testing.T) {
 		{rundir.Request{Do: rundir.DoStopHost, Host: "a", Jobs: ranges(t, "1")}, "stop host a", "does not take jobs"},
 		{rundir.Request{Do: rundir.DoUseHost, Host: "a"}, "use host a again", ""},
 		{rundir.Request{Do: rundir.DoSlots, Host: "a", Number: 3}, "give host a 3 slots", ""},
-		{rundir.Request{Do: rundir.DoSlots, Host: "a"}, "give host a the slots of its rule again", ""},
+		{rundir.Request{Do: rundir.DoSlots, Host: "a"}, "give host a the slots of the inventory again", ""},
 		{rundir.Request{Do: rundir.DoSlots, Host: "a", Number: -1}, "give host a -1 slots", "1 to"},
 		{rundir.Request{Do: rundir.DoDrain, Epoch: 3}, "drain the run", ""},
 		{rundir.Request{Do: rundir.DoDrain}, "drain the run", "needs epoch"},

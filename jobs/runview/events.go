@@ -262,15 +262,15 @@ func inventoryText(r *jobs.Record) string {
 	return r.Host + " is part of the run if the inventory file says so"
 }
 
-// requestText describes how a request was answered.
+// requestText describes how a request was answered. An event before it names the request.
 func requestText(r *jobs.Record) string {
 	switch {
 	case r.Reason != "":
-		return fmt.Sprintf("the request %s is refused: %s", r.Request, r.Reason)
-	case r.Count == 0 && r.N == 0:
-		return "the request " + r.Request + " is carried out"
+		return "the request is refused: " + r.Reason
+	case r.N > 0:
+		return fmt.Sprintf("the request is carried out, except for %s that it did not apply to", jobs.Plural(r.N, "job"))
 	}
-	return fmt.Sprintf("the request %s is carried out: %s, %d left alone", r.Request, jobs.Plural(r.Count, "job"), r.N)
+	return "the request is carried out"
 }
 
 // closedText returns how a dispatcher ended, to follow "the dispatcher".

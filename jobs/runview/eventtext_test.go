@@ -50,7 +50,7 @@ func TestEveryRecordHasASentence(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindForgiven, Job: 17, N: 2, Host: "melon4", Reason: "jobs fail at once on melon4"},
 			"17.2 uses up no try after all: jobs fail at once on melon4", "notable"},
 		{jobs.Record{Kind: "later", Reason: "of a newer version"}, "later: of a newer version", ""},
-		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Count: 3, N: 1}, "the request x is carried out: 3 jobs, 1 left alone", ""},
+		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Count: 3, N: 1}, "the request is carried out, except for 1 job that it did not apply to", ""},
 		{jobs.Record{Kind: jobs.KindRound, Job: 17, Reason: "requeued"}, "job 17 begins a new round: requeued", ""},
 		{jobs.Record{Kind: jobs.KindEdited, Job: 17, Spec: &jobs.Spec{Command: "sleep 1"}, Reason: "edited"}, "job 17 is changed: sleep 1", ""},
 		{jobs.Record{Kind: jobs.KindPriority, Job: 17, Priority: -3}, "job 17 has priority -3", ""},
@@ -61,8 +61,8 @@ func TestEveryRecordHasASentence(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindEnded, Reason: "melon4 may have some left"}, "the run is over: melon4 may have some left", "bad"},
 		{jobs.Record{Kind: jobs.KindAcked, Seq: 3}, "", ""},
 		{jobs.Record{Kind: jobs.KindJob, Job: 17, Next: jobs.Failed, Seq: 3}, "job 17 has failed", "bad"},
-		{jobs.Record{Kind: jobs.KindRequest, Request: "x"}, "the request x is carried out", ""}, // an event describes it
-		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Reason: "there is no host b"}, "the request x is refused: there is no host b", "bad"},
+		{jobs.Record{Kind: jobs.KindRequest, Request: "x"}, "the request is carried out", ""}, // an event describes it
+		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Reason: "there is no host b"}, "the request is refused: there is no host b", "bad"},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedDone}, "the dispatcher has ended", ""},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedStopped, Reason: "Ctrl-C"}, "the dispatcher was stopped: Ctrl-C", "notable"},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedNoHosts}, "the dispatcher gave up because no host could be used", "bad"},

@@ -49,7 +49,7 @@ func TestActionsBecomeValidRequests(t *testing.T) {
 		{Action{Do: Slots, Host: "alpha", Number: -1, Relative: true}, "give host alpha 3 slots spare= epoch=0"},
 		{Action{Do: Slots, Host: "alpha", Number: -4, Relative: true}, "alpha has at least 1 slot; drain it to have nothing started there"},
 		{Action{Do: Slots, Host: "beta", Number: 1, Relative: true}, "beta has not said yet how many slots it has"},
-		{Action{Do: Slots, Host: "beta"}, "give host beta the slots of its rule again spare= epoch=0"},
+		{Action{Do: Slots, Host: "beta"}, "give host beta the slots of the inventory again spare= epoch=0"},
 		{Action{Do: DrainRun}, "drain the run spare= epoch=7"},
 		{Action{Do: StopRun}, "stop the dispatcher spare= epoch=7"},
 		{Action{Do: CancelRun}, "cancel all jobs spare= epoch=0"},
