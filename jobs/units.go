@@ -234,6 +234,9 @@ func parseGPUs(v string) (GPUs, error) {
 	if v == HalfGPU.String() {
 		return HalfGPU, nil
 	}
+	if _, err := strconv.ParseFloat(v, 64); err == nil && strings.Contains(v, ".") {
+		return 0, fmt.Errorf("%q is neither a whole number nor %s", v, HalfGPU)
+	}
 	n, err := count(0, MaxGPUs)(v)
 	return GPUs(n), err
 }

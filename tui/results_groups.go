@@ -30,9 +30,6 @@ type groupsView struct {
 	pinned      bool // the cursor stays on its group, because the user has moved it there
 }
 
-// repetitionNames are names of parameters that only distinguish repetitions of a job.
-var repetitionNames = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
-
 // defaultGroup returns the initial columns to group by: the parameters that vary, except one that
 // only distinguishes repetitions. If there is no such parameter, it leaves out the last one.
 func (p *resultsPane) defaultGroup() []string {
@@ -40,7 +37,7 @@ func (p *resultsPane) defaultGroup() []string {
 	repeats := -1
 	for _, c := range p.tableColumns() {
 		if c.Vary {
-			if slices.Contains(repetitionNames, strings.ToLower(c.Name)) {
+			if runview.IsRepetition(c.Name) {
 				repeats = len(by)
 			}
 			by = append(by, c.Name)

@@ -120,7 +120,7 @@ func TestHelpListsTheTable(t *testing.T) {
 		"result NAME", "group [COLUMNS", "best [COLUMN:max]", "pivot [ROWS", "sort ", "acc>0.9"} {
 		checkContains(t, help.String(), want, "the help")
 	}
-	shows(t, m, "m means", "h heat map", "→ columns", "/ filter", "? help")
+	shows(t, m, "m groups", "h heat map", "→ columns", "/ filter", "? help")
 	press(t, m, "m", "↵ its jobs", "m jobs", "h heat map", "→ columns", "/ filter")
 	press(t, m, "h", "↵ its jobs", "h back", "m groups", "/ filter")
 	press(t, m, "m m")

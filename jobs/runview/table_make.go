@@ -312,8 +312,14 @@ func (m *madeTable) heat(s *results.Table, ask *TableQuery) error {
 	return nil
 }
 
-// repeating lists names of parameters that only distinguish repetitions of a job.
-var repeating = []string{"seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance"}
+// IsRepetition reports whether a parameter with this name only distinguishes repetitions of a job.
+func IsRepetition(name string) bool {
+	switch strings.ToLower(name) {
+	case "seed", "rep", "repeat", "repetition", "trial", "fold", "run", "instance":
+		return true
+	}
+	return false
+}
 
 // varyingParams returns the two parameters that have several values, without those that only
 // distinguish repetitions, over which the mean is taken.
@@ -325,7 +331,7 @@ func varyingParams(columns []TableColumn) ([]string, error) {
 		}
 	}
 	if len(words) > 2 {
-		words = slices.DeleteFunc(words, func(name string) bool { return slices.Contains(repeating, strings.ToLower(name)) })
+		words = slices.DeleteFunc(words, IsRepetition)
 	}
 	names := jobs.Clean(strings.Join(words, ", "), 100)
 	switch n := len(words); n {
