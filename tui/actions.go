@@ -97,16 +97,16 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 		return nil
 	}
 	return m.withCost(which, func(m *model, cost runview.Cost) tea.Cmd {
-		n := cost.Queued + cost.Handed + cost.Running
+		n := cost.Queued + cost.Sent + cost.Running
 		// If the question states that no running job is lost, jobs that start meanwhile continue.
 		do := func(m *model) tea.Cmd {
-			return m.startAction(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: cost.Running+cost.Handed == 0})
+			return m.startAction(runview.Action{Do: runview.Cancel, Jobs: which, Waiting: cost.Running+cost.Sent == 0})
 		}
 		switch {
 		case n == 0:
 			m.showError("nothing to cancel: " + m.jobsSubject(which) + " over already")
 			return nil
-		case which.Count() == 1 && cost.Running+cost.Handed == 0:
+		case which.Count() == 1 && cost.Running+cost.Sent == 0:
 			return do(m)
 		}
 		what := plural(n, "job")
@@ -148,7 +148,7 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 			return nil
 		}
 		text := "each gets a new round, whatever came of it before"
-		if n := cost.Queued + cost.Handed + cost.Running; n > 0 {
+		if n := cost.Queued + cost.Sent + cost.Running; n > 0 {
 			text += "; " + jobs.Thousands(n) + " that are queued or run stay as they are"
 		}
 		m.modal = newConfirmation("Run "+plural(cost.Over, "job")+" again?", text, cost.Over, do)

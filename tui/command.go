@@ -384,7 +384,7 @@ func endRunCommand(verb runview.Verb, what, running, queued string) func(*model,
 	return func(m *model, _ string) (tea.Cmd, error) {
 		if m.snap != nil && m.requireDispatcher(what) {
 			t := tallyOf(m.snap)
-			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", plural(t.running+t.handed, "running job")+" "+running+"; "+plural(t.queued, "queued job")+" "+queued+".", 0,
+			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", plural(t.running+t.sent, "running job")+" "+running+"; "+plural(t.queued, "queued job")+" "+queued+".", 0,
 				func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: verb}) })
 		}
 		return nil, nil
@@ -398,7 +398,7 @@ func (m *model) cancelRun() tea.Cmd {
 	}
 	all := jobs.Ranges{{First: 1, Last: jobs.ID(max(1, m.snap.Total))}}
 	return m.withCost(all, func(m *model, cost runview.Cost) tea.Cmd {
-		m.modal = newConfirmation("Cancel the whole run?", describeCost(cost), cost.Running+cost.Handed+cost.Queued, func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.CancelRun}) })
+		m.modal = newConfirmation("Cancel the whole run?", describeCost(cost), cost.Running+cost.Sent+cost.Queued, func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.CancelRun}) })
 		return nil
 	})
 }

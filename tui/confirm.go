@@ -118,7 +118,7 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 		title = " Leave? "
 	}
 	if width(title)+width(count) > w {
-		count = fmt.Sprintf("%s run, %s wait.", jobs.Thousands(t.running+t.handed), jobs.Thousands(t.queued))
+		count = fmt.Sprintf("%s run, %s wait.", jobs.Thousands(t.running+t.sent), jobs.Thousands(t.queued))
 	}
 	out := []string{styleBold.Render(title) + count}
 	wide := 7
@@ -152,7 +152,7 @@ var shortLeaveHelp = map[string]string{
 
 // describeRunning describes how many jobs run, for a sentence.
 func describeRunning(t tally) string {
-	return jobs.Thousands(t.running) + " running" + textIf(t.handed > 0, ", "+jobs.Thousands(t.handed)+" sent to hosts")
+	return jobs.Thousands(t.running) + " running" + textIf(t.sent > 0, ", "+jobs.Thousands(t.sent)+" sent to hosts")
 }
 
 // showQuestion shows a question of the dispatcher (live.Question) once. It waits until the user has
@@ -342,7 +342,7 @@ func describeCost(cost runview.Cost) string {
 	if cost.Running > 0 {
 		s = fmt.Sprintf("%s running, %s of run time lost", jobs.Thousands(cost.Running), formatSpan(cost.Lost))
 	}
-	return s + textIf(cost.Handed > 0, "; "+jobs.Thousands(cost.Handed)+" sent, not known to have started") +
+	return s + textIf(cost.Sent > 0, "; "+jobs.Thousands(cost.Sent)+" sent, not known to have started") +
 		textIf(cost.Queued > 0, "; "+jobs.Thousands(cost.Queued)+" queued") +
 		textIf(cost.Over > 0, "; "+jobs.Thousands(cost.Over)+" over already, which stay as they are")
 }

@@ -51,8 +51,8 @@ func (m *model) messageRows() []string {
 		}
 		return rows
 	}
-	if r, ok := m.currentJob(); ok && r.Phase == runview.Handed && m.focusHasJobs() {
-		return []string{m.justify(" "+phaseInfoOf(r.Phase).style.Render(m.sign(r.Phase)+" handed")+": "+phaseInfoOf(r.Phase).help, undo, m.w)}
+	if r, ok := m.currentJob(); ok && r.Phase == runview.Sent && m.focusHasJobs() {
+		return []string{m.justify(" "+phaseInfoOf(r.Phase).style.Render(m.sign(r.Phase)+" sent")+": "+phaseInfoOf(r.Phase).help, undo, m.w)}
 	}
 	if e := m.newestBad(); e != "" {
 		return []string{m.justify(" "+styleWarn.Render(m.glyphs.warn)+" "+e, undo+styleFaint.Render("  5: events "), m.w)}

@@ -27,13 +27,13 @@ func (m *model) header() []string {
 }
 
 // tally counts the jobs of a snapshot.
-type tally struct{ running, handed, queued, retry, done, failed, over, other int }
+type tally struct{ running, sent, queued, retry, done, failed, over, other int }
 
 func tallyOf(snap *runview.Snapshot) tally {
 	n := snap.Phases
 	t := tally{
 		running: n[runview.Running] + n[runview.Ending] + n[runview.Away],
-		handed:  n[runview.Handed],
+		sent:    n[runview.Sent],
 		queued:  n[runview.Queued] + n[runview.Waits] + n[runview.Retry],
 		retry:   n[runview.Retry],
 		done:    n[runview.Succeeded],
@@ -48,10 +48,10 @@ func tallyOf(snap *runview.Snapshot) tally {
 // reported their start. Without a dispatcher, both are unknown.
 func (m *model) headerRunning(t tally) string {
 	switch {
-	case m.isUndispatched() && t.running+t.handed > 0:
-		return "may run " + jobs.Thousands(t.running+t.handed)
-	case t.handed > 0:
-		return "run " + jobs.Thousands(t.running) + " +" + jobs.Thousands(t.handed) + " handed" + textIf(m.w >= roomyW, " (sent to hosts, not started)")
+	case m.isUndispatched() && t.running+t.sent > 0:
+		return "may run " + jobs.Thousands(t.running+t.sent)
+	case t.sent > 0:
+		return "run " + jobs.Thousands(t.running) + " +" + jobs.Thousands(t.sent) + " sent" + textIf(m.w >= roomyW, " (not started)")
 	}
 	return "run " + jobs.Thousands(t.running)
 }

@@ -96,7 +96,7 @@ var helpFilter = []helpRow{
 	{"C=0.1 C>=1", "the parameter C; also != < <=, and 1 <= C < 10; C=\"0.10\" is exactly that text"},
 	{"host=ws* name~^train", "* ? [a-z] stand for other characters with = and !=; ~ and !~ are regular expressions"},
 	{"and or not ( )", "state=fail (host=ws1 or host=ws2) not resnet; a space and a comma are `and`"},
-	{"state=fail", "also run, away, handed, retry, timeout, queue, waits, ok, cancel, skip, ending; open, done, and bad are several"},
+	{"state=fail", "also run, away, sent, retry, timeout, queue, waits, ok, cancel, skip, ending; open, done, and bad are several"},
 	{"exit=137 signal=SIGKILL", "how it ended"},
 	{"time>2h mem>1.5G cpu<1m", "how long it ran, its memory, its CPU time"},
 	{"queue= tags~ try= prio=", "its queue, the tags that it asks for, which try it is at, its priority; also job, command, failures, progress"},
@@ -119,7 +119,7 @@ func (m *model) helpSigns() []helpRow {
 	full := m.glyphs.bar[len(m.glyphs.bar)-1]
 	return append(out,
 		helpRow{m.sparkline([]float64{1, 3, 6, 8}, 8, 4), "before ETA: how many jobs ended, in each of the last minutes"},
-		helpRow{"2/4+1", "of a host: 2 of its 4 slots in use, 1 job handed to it in advance"},
+		helpRow{"2/4+1", "of a host: 2 of its 4 slots in use, 1 job sent to it in advance"},
 		helpRow{"0:42?", "so long, if it still runs: nobody hears of it now"},
 		helpRow{"TRY 2/3", "at the second of three tries; an attempt that a host gave back, or that was lost with it, uses up none"},
 		helpRow{m.glyphs.spark[0] + " " + m.glyphs.spark[len(m.glyphs.spark)-1], "up, in the header: how busy its cores are, by everybody"},

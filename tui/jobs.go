@@ -174,7 +174,7 @@ func triesText(m *model, r *runview.Row) string {
 		most = m.snap.Tries
 	}
 	switch r.Phase {
-	case runview.Ending, runview.Running, runview.Away, runview.Handed, runview.Succeeded, runview.Retry:
+	case runview.Ending, runview.Running, runview.Away, runview.Sent, runview.Succeeded, runview.Retry:
 		n++ // the current, the successful, or the next try
 	}
 	return fmt.Sprintf("%d/%d", min(n, most), most)
@@ -185,7 +185,7 @@ func timeCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	switch r.Phase {
 	case runview.Retry:
 		return "in " + formatClock(r.Retry.Sub(m.dispatcherNow())+time.Second-1), &styleWarn
-	case runview.Queued, runview.Waits, runview.Handed:
+	case runview.Queued, runview.Waits, runview.Sent:
 		if r.Place >= 0 && r.Phase == runview.Queued {
 			return "#" + itoa(r.Place+1), &styleFaint
 		}

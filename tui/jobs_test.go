@@ -29,7 +29,7 @@ func allPhases() *fakeSource {
 			case runview.Ending, runview.Running, runview.Away:
 				ran("ws01", time.Duration(i+1)*37*time.Minute)
 				r.Progress = float64(i) / 2.5
-			case runview.Handed:
+			case runview.Sent:
 				r.Host, r.Attempt = "gpu-node-17", 1
 			case runview.Retry:
 				ran("ws05", time.Minute)

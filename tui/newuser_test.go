@@ -33,10 +33,10 @@ func combine(changes ...func(*runview.Snapshot)) func(*runview.Snapshot) {
 
 // TestScreenAfterSomeKeys checks promises about what the screen shows of a run after some keys.
 func TestScreenAfterSomeKeys(t *testing.T) {
-	handed := func(snap *runview.Snapshot) {
-		snap.Phases[runview.Running], snap.Phases[runview.Handed] = 6, 5
+	sent := func(snap *runview.Snapshot) {
+		snap.Phases[runview.Running], snap.Phases[runview.Sent] = 6, 5
 		if snap.Jobs != nil {
-			snap.Jobs.Rows[0].Phase = runview.Handed
+			snap.Jobs.Rows[0].Phase = runview.Sent
 		}
 	}
 	status := func(s runview.RunStatus) func(*runview.Snapshot) {
@@ -81,15 +81,15 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 					snap.Hosts[i].State = hostConnecting
 				}
 			}, shows: []string{"CONNECTING  to 12 hosts"}},
-		{promise: "jobs sent to a host do not count as running", change: handed, w: 120, h: 24,
-			shows: []string{"run 6 +5 handed"}},
-		{promise: "nor when leaving", change: handed, w: 120, h: 24, keys: "q",
+		{promise: "jobs sent to a host do not count as running", change: sent, w: 120, h: 24,
+			shows: []string{"run 6 +5 sent"}},
+		{promise: "nor when leaving", change: sent, w: 120, h: 24, keys: "q",
 			shows: []string{"6 running, 5 sent to hosts, 84,513 queued"}},
-		{promise: "handed is explained in the header", change: handed, w: 200, h: 50,
-			shows: []string{"run 6 +5 handed (sent to hosts, not started)"}},
-		{promise: "handed is explained in the footer, for the job under the cursor", change: handed, w: 80, h: 24,
-			shows: []string{"handed: sent to its host, which starts it when a slot is free there"}},
-		{promise: "what runs is unknown without a dispatcher", change: combine(handed, status(runview.StatusCrashed)), w: 120, h: 24,
+		{promise: "sent is explained in the header", change: sent, w: 200, h: 50,
+			shows: []string{"run 6 +5 sent (not started)"}},
+		{promise: "sent is explained in the footer, for the job under the cursor", change: sent, w: 80, h: 24,
+			shows: []string{"sent: sent to its host, which starts it when a slot is free there"}},
+		{promise: "what runs is unknown without a dispatcher", change: combine(sent, status(runview.StatusCrashed)), w: 120, h: 24,
 			shows: []string{"may run 11"}},
 		{promise: "no host is in trouble when nobody dispatches the run", w: 120, h: 24, keys: "2",
 			change: combine(status(runview.StatusFinished), func(snap *runview.Snapshot) {
@@ -97,7 +97,7 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 					snap.Hosts[i].State, snap.Hosts[i].Reason = "unknown", "nobody dispatches the run"
 				}
 			}), shows: []string{"nobody dispatches the run"}, hides: []string{"(12 hosts)"}},
-		{promise: "a stopped run has not ended", change: combine(handed, status(runview.StatusStopped)), w: 120, h: 24,
+		{promise: "a stopped run has not ended", change: combine(sent, status(runview.StatusStopped)), w: 120, h: 24,
 			shows: []string{"○ stopped", "may run 11"}, hides: []string{"○ ended"}},
 		{promise: "the number of jobs does not depend on the view", w: 80, h: 24, keys: "4", change: func(snap *runview.Snapshot) {
 			if snap.Jobs != nil && snap.Jobs.Filter != "" {
@@ -425,7 +425,7 @@ func TestHostsAreGroupedByCause(t *testing.T) {
 func TestNoBarWithoutProgress(t *testing.T) {
 	m := newScreen(t, sample(), 120, 24)
 	for row := range strings.SplitSeq(plainScreen(m), "\n") {
-		if (strings.Contains(row, " queue ") || strings.Contains(row, " handed ")) && strings.Contains(row, "··") && strings.Contains(row, "sweep C") {
+		if (strings.Contains(row, " queue ") || strings.Contains(row, " sent ")) && strings.Contains(row, "··") && strings.Contains(row, "sweep C") {
 			t.Errorf("it reports nothing and has a bar: %s", row)
 		}
 	}

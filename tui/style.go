@@ -95,7 +95,7 @@ var phases = [runview.Phases]phaseInfo{
 	runview.Ending:    {"◍", "!", styleWarn, "is being canceled already", "runs, and is being canceled"},
 	runview.Running:   {"●", "@", styleBusy, "runs", "runs"},
 	runview.Away:      {"◌", "?", styleWarn, "runs on a host that cannot be reached now", "runs on a host that cannot be reached now"},
-	runview.Handed:    {"◐", "h", styleBusy, "has been handed to a host", "sent to its host, which starts it when a slot is free there"},
+	runview.Sent:      {"◐", ">", styleBusy, "has been sent to a host", "sent to its host, which starts it when a slot is free there"},
 	runview.Retry:     {"↻", "r", styleWarn, "waits for its next try", "failed or lost, waits for its next try"},
 	runview.Failed:    {"✗", "x", styleBad, "has failed", "failed, and has no try left"},
 	runview.TimedOut:  {"⧖", "t", styleBad, "has timed out", "ended because it ran longer than it may"},

@@ -172,7 +172,7 @@ type statusJSON struct {
 	Epoch     int                   `json:"epoch"`
 	Jobs      map[string]int        `json:"jobs"` // by state
 	Total     int                   `json:"total"`
-	Handed    int                   `json:"handed_over"` // of the running ones, those not known to have started
+	Sent      int                   `json:"sent"` // of the running ones, those not known to have started
 	Hosts     []hostStatus          `json:"hosts"`
 	Queues    []*runview.QueueCount `json:"queues"`
 	Instances []*instanceCount      `json:"instances,omitempty"` // by provider
@@ -189,7 +189,7 @@ type statusJSON struct {
 func (r *runState) json() *statusJSON {
 	s := &statusJSON{
 		runJSON: runJSONOf(r.Run), Dir: r.Run.Dir, Created: r.Run.Settings.Created, Epoch: r.Table.Epoch,
-		Jobs: map[string]int{}, Total: len(r.Table.Jobs), Handed: runview.CountHanded(r.Table), Hosts: r.hosts(), Queues: runview.CountQueues(r.Table),
+		Jobs: map[string]int{}, Total: len(r.Table.Jobs), Sent: runview.CountSent(r.Table), Hosts: r.hosts(), Queues: runview.CountQueues(r.Table),
 		Ended: r.Table.Ended, Input: r.Input.State, Requests: r.Requests,
 	}
 	for st, n := range r.Table.Counts {
@@ -271,14 +271,14 @@ func (r *runState) lines(c *console) []string {
 func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 	var b strings.Builder
 	s := results.Summarize(table)
-	if dispatched && s.First != 0 && table.Counts[jobs.Running] > runview.CountHanded(table) {
+	if dispatched && s.First != 0 && table.Counts[jobs.Running] > runview.CountSent(table) {
 		s.Last = max(s.Last, jobs.StampOf(time.Now()))
 	}
 	_ = s.WriteText(&b, c.Width()) // a strings.Builder takes everything
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	// The summary counts jobs that were only sent to a host as running.
 	running := table.Counts[jobs.Running]
-	lines[0] = strings.Replace(lines[0], " "+runview.RunningText(running, 0, true), " "+runview.RunningText(running, runview.CountHanded(table), dispatched), 1)
+	lines[0] = strings.Replace(lines[0], " "+runview.RunningText(running, 0, true), " "+runview.RunningText(running, runview.CountSent(table), dispatched), 1)
 	if n := table.Counts[jobs.Canceled] - table.Judged()[jobs.Canceled]; n > 0 {
 		lines = append(lines, "search: "+jobs.Plural(n, "trial")+" ended early")
 	}
@@ -406,7 +406,7 @@ func hostLines(list []hostStatus) []string {
 				sum.LastAt = h.LastAt
 			}
 		}
-		line := fmt.Sprintf("  %s\t%s, %d ended", text.Line(g.Title()), runview.RunningText(sum.Running, sum.Handed, true), sum.Ended)
+		line := fmt.Sprintf("  %s\t%s, %d ended", text.Line(g.Title()), runview.RunningText(sum.Running, sum.Sent, true), sum.Ended)
 		if sum.Failed > 0 {
 			line += fmt.Sprintf(" (%d failed)", sum.Failed)
 		}
@@ -427,9 +427,9 @@ func hostLines(list []hostStatus) []string {
 // dispatches the run, it lists the jobs that may run, with the time of their start, because it is
 // not known how long they ran.
 func openLines(table *jobs.Table, dispatched bool) []string {
-	title, handed, running := "running", "sent", "running"
+	title, sent, running := "running", "sent", "running"
 	if !dispatched {
-		title, handed, running = "may run, without a dispatcher", "may have started", "has started"
+		title, sent, running = "may run, without a dispatcher", "may have started", "has started"
 	}
 	var lines, waiting []string
 	for i := range table.Jobs {
@@ -441,7 +441,7 @@ func openLines(table *jobs.Table, dispatched bool) []string {
 		since, list := running, &lines
 		switch {
 		case a.State == jobs.AttemptLaunching:
-			since, list = handed, &waiting
+			since, list = sent, &waiting
 		case a.Started == 0:
 		case dispatched:
 			since = results.HumanDuration(time.Since(a.Started.Time()))

@@ -140,7 +140,7 @@ func TestEveryKeyWorks(t *testing.T) {
 	x.press("g", `(?m)^>\s+2 ✗ fail`)
 	x.press("e", `echo going down`)
 	x.sendKeys("C-u")
-	x.enterLine("echo better", `2 (○ queue|◐ handed|● run|✓ ok)`)
+	x.enterLine("echo better", `2 (○ queue|◐ sent|● run|✓ ok)`)
 	x.press("Escape", `wait-d`)
 
 	t.Log("pause and continue")

@@ -68,7 +68,7 @@ func TestActionsAreCarriedOutWhenDoReturns(t *testing.T) {
 			}
 		}
 		w, err := l.v.Cost(t.Context(), jobs.Ranges{{First: 1, Last: 6}})
-		if err != nil || w.Running+w.Handed+w.Queued+w.Over != 6 || w.Lost <= 0 {
+		if err != nil || w.Running+w.Sent+w.Queued+w.Over != 6 || w.Lost <= 0 {
 			t.Errorf("Cost: got %+v, %v; want 6 jobs and lost time", w, err)
 		}
 		l.do(Action{Do: StopRun})

@@ -139,7 +139,7 @@ func phasesMeant(word string) (func(candidate) bool, error) {
 
 // stateOf returns the state of jobs in a phase.
 var stateOf = [Phases]jobs.JobState{
-	Ending: jobs.Running, Running: jobs.Running, Away: jobs.Running, Handed: jobs.Running,
+	Ending: jobs.Running, Running: jobs.Running, Away: jobs.Running, Sent: jobs.Running,
 	Retry: jobs.Queued, Queued: jobs.Queued, Waits: jobs.Queued,
 	Succeeded: jobs.Succeeded, Failed: jobs.Failed, TimedOut: jobs.TimedOut, Canceled: jobs.Canceled, Skipped: jobs.Skipped,
 }
@@ -224,7 +224,7 @@ func (r *row) hasRun() bool { return r.phase.Terminal() && (r.exit != 0 || r.too
 
 // tryNumber returns the number of the current or last try, or 0 if there was none.
 func (r *row) tryNumber() int {
-	if r.phase == Retry || r.phase <= Handed || r.phase == Succeeded {
+	if r.phase == Retry || r.phase <= Sent || r.phase == Succeeded {
 		return int(r.failures) + 1
 	}
 	return int(r.failures)

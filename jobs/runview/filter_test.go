@@ -120,7 +120,7 @@ func TestFilterIsAQueryOrWords(t *testing.T) {
 			t.Errorf("%s: %s, want %s %s", c.filter, got, c.want, p.Jobs.Wrong)
 		}
 		which, w, err := b.Match(t.Context(), c.filter)
-		if err != nil || which.Count() != len(p.Jobs.Rows) || w.Queued+w.Running+w.Handed+w.Over != which.Count() {
+		if err != nil || which.Count() != len(p.Jobs.Rows) || w.Queued+w.Running+w.Sent+w.Over != which.Count() {
 			t.Errorf("%s: %v %+v %v", c.filter, which, w, err)
 		}
 	}

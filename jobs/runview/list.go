@@ -158,7 +158,7 @@ func (l *list) count(id uint32, r *row) {
 }
 
 // isRunningPhase reports whether a job runs or may start at any moment.
-func isRunningPhase(p Phase) bool { return p <= Handed }
+func isRunningPhase(p Phase) bool { return p <= Sent }
 
 // markRunning marks all rows as stale that depend on links.
 func (l *list) markRunning() {
@@ -260,13 +260,13 @@ var phaseOf = [...]Phase{
 
 // openPhase returns the phase of a job with attempts that may be alive, as phase does.
 func (v *View) openPhase(j *jobs.Job) (Phase, *jobs.Attempt) {
-	best := Handed
+	best := Sent
 	for _, a := range j.Open() {
 		started, known := a.State == jobs.AttemptRunning, v.state != nil
 		switch {
 		case known && v.links[a.Host] && started:
 			best = Running
-		case best == Handed && (known && !v.links[a.Host] || !known && started):
+		case best == Sent && (known && !v.links[a.Host] || !known && started):
 			best = Away
 		}
 	}
@@ -335,7 +335,7 @@ func (v *View) change(id jobs.ID, j *jobs.Job) rowUpdate {
 		switch p {
 		case Ending, Running, Away:
 			c.row.when = v.startOf(a)
-		case Handed:
+		case Sent:
 			c.row.when = a.Launched
 		}
 		if o := a.Outcome; o != nil {

@@ -306,7 +306,7 @@ func (l *list) keyOf(by Sort, now time.Time) func(*row) uint64 {
 func (l *list) ageKey(r *row) uint64 {
 	newest := uint64(math.MaxUint32 - r.seq)
 	switch r.phase {
-	case Ending, Running, Away, Handed, Retry:
+	case Ending, Running, Away, Sent, Retry:
 		return uint64(r.phase)<<59 | uint64(max(0, r.when))>>4
 	case Failed, TimedOut:
 		return 5<<59 | newest

@@ -245,8 +245,8 @@ func (v *View) cost(which jobs.Ranges) Cost {
 			switch r := &v.rows[id-1]; {
 			case r.phase.Terminal():
 				w.Over++
-			case r.phase == Handed:
-				w.Handed++
+			case r.phase == Sent:
+				w.Sent++
 			case isRunningPhase(r.phase):
 				w.Running++
 				if r.when > 0 {

@@ -168,7 +168,7 @@ const (
 	Ending  Phase = iota // runs, and a cancel of it is under way
 	Running              // an attempt has started
 	Away                 // runs on a host that cannot be reached now
-	Handed               // sent to a host, and not known to have started
+	Sent                 // sent to a host, and not known to have started
 	Retry                // failed or lost, waits for its next try
 	Failed
 	TimedOut
@@ -180,7 +180,7 @@ const (
 	Phases // number of phases
 )
 
-var phaseNames = [...]string{"ending", "run", "away", "handed", "retry", "fail", "timeout", "queue", "waits", "ok", "cancel", "skip"}
+var phaseNames = [...]string{"ending", "run", "away", "sent", "retry", "fail", "timeout", "queue", "waits", "ok", "cancel", "skip"}
 
 // String returns the word in the list, at most seven letters.
 func (p Phase) String() string {
@@ -357,7 +357,7 @@ type Attempt struct {
 type Cost struct {
 	Queued  int           // number of queued jobs
 	Running int           // number of running jobs
-	Handed  int           // number of jobs sent to a host and not known to have started
+	Sent    int           // number of jobs sent to a host and not known to have started
 	Over    int           // number of finished jobs
 	Lost    time.Duration // slot time that the running jobs have used so far
 }

@@ -111,9 +111,9 @@ func LastOutcome(j *jobs.Job) *jobs.Outcome {
 
 // HostCount holds counts of the attempts on a host.
 type HostCount struct {
-	Running int `json:"running"`     // open attempts
-	Handed  int `json:"handed_over"` // of Running, those that are not known to have started
-	Ended   int `json:"ended"`       // attempts with an outcome
+	Running int `json:"running"` // open attempts
+	Sent    int `json:"sent"`    // of Running, those that are not known to have started
+	Ended   int `json:"ended"`   // attempts with an outcome
 	// Those of Ended that failed. One that was ended on request did not fail.
 	Failed int `json:"failed"`
 }
@@ -135,7 +135,7 @@ func CountHosts(t *jobs.Table) map[string]*HostCount {
 			case a.State.Open():
 				h.Running++
 				if a.State == jobs.AttemptLaunching {
-					h.Handed++
+					h.Sent++
 				}
 			case a.Outcome != nil:
 				h.Ended++
@@ -237,9 +237,9 @@ func DescribeInput(t *jobs.Table) string {
 	return text
 }
 
-// CountHanded counts the running jobs without an attempt that is known to have started. They wait
+// CountSent counts the running jobs without an attempt that is known to have started. They wait
 // on a host for a slot.
-func CountHanded(t *jobs.Table) int {
+func CountSent(t *jobs.Table) int {
 	n := 0
 	for j := range t.Rows() {
 		if j.State == jobs.Running && OpenAttempt(j).State == jobs.AttemptLaunching {
@@ -269,16 +269,16 @@ func Copies(j *jobs.Job) int { return max(0, len(j.Open())-1) }
 
 // RunningText describes how many jobs run and how many are only sent to a host. If nobody
 // dispatches the run, it is not known whether they run.
-func RunningText(running, handed int, dispatched bool) string {
+func RunningText(running, sent int, dispatched bool) string {
 	switch {
 	case !dispatched:
 		return fmt.Sprintf("%d may run", running)
-	case handed == 0:
+	case sent == 0:
 		return fmt.Sprintf("%d running", running)
-	case handed >= running:
-		return fmt.Sprintf("%d sent", handed)
+	case sent >= running:
+		return fmt.Sprintf("%d sent", sent)
 	}
-	return fmt.Sprintf("%d running, %d sent", running-handed, handed)
+	return fmt.Sprintf("%d running, %d sent", running-sent, sent)
 }
 
 // Counts describes how many jobs are in each state.
@@ -286,17 +286,17 @@ func Counts(t *jobs.Table, dispatched bool) string {
 	rest := t.Counts
 	rest[jobs.Succeeded] = 0
 	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], t.NumJobs())}
-	return strings.Join(append(parts, StateCounts(rest, CountHanded(t), dispatched)...), ", ")
+	return strings.Join(append(parts, StateCounts(rest, CountSent(t), dispatched)...), ", ")
 }
 
 // StateCounts describes counts of jobs by state: "10 succeeded", "2 running". States that no
 // job is in are left out.
-func StateCounts(counts [jobs.Skipped + 1]int, handed int, dispatched bool) (parts []string) {
+func StateCounts(counts [jobs.Skipped + 1]int, sent int, dispatched bool) (parts []string) {
 	for _, st := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
 		switch n := counts[st]; {
 		case n == 0:
 		case st == jobs.Running:
-			parts = append(parts, RunningText(n, handed, dispatched))
+			parts = append(parts, RunningText(n, sent, dispatched))
 		default:
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
 		}

@@ -165,7 +165,7 @@ func TestOrdersOfRows(t *testing.T) {
 		}
 	}
 	p := lookAt(t, b, Query{Jobs: &JobsWindow{Rows: 50}})
-	if got, want := phasesOf(p), "ending away handed retry timeout fail queue queue waits skip cancel ok"; got != want {
+	if got, want := phasesOf(p), "ending away sent retry timeout fail queue queue waits skip cancel ok"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if p.Jobs.Rows[6].Place != -1 || p.Jobs.Rows[7].Place != -1 || p.Jobs.Rows[0].Place != -1 {
