@@ -19,7 +19,7 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[host]]\nname = '1'\nmin_mem_free = 8G\nuser = 'u'\n", `f:3: 8G is not a value; a text needs quotes: min_mem_free = "8G"`},
 		{"[[host]]\nname = 'a'\nuser = \"bob\nport = 22\n", `f:3: the closing " is missing`},
 		{"[[host]]\nname = 'a'\nuser = 'bob", "f:3: the closing ' is missing"},
-		{"[[host]]\nname = 'a'\ntags = [gpu]\n", "f:3: expected value"},
+		{"[[host]]\nname = 'a'\ntags = [gpu]\n", "f:3: gpu is not a value; a text needs quotes: tags = [\"gpu\"]"},
 		{"[[host]]\nname = 'a'\nname = 'b'\n", "f:3: "},
 		{"[[host]]\nport = 22\n", "f:1: a [[host]] without a name"},
 		{"[[host]]\nname='a'\n\nprot = 22\n", `f:4: unknown key "prot"; did you mean "port"?`},

@@ -56,7 +56,11 @@ func syntaxProblem(line, message string) string {
 		return message
 	}
 	value, _, _ = strings.Cut(value, "#")
-	if value = strings.TrimSpace(value); value == "" || strings.ContainsAny(value, `"'[]{}`) {
+	value = strings.TrimSpace(value)
+	if list, ok := strings.CutPrefix(strings.TrimSuffix(value, "]"), "["); ok && list != "" && !strings.ContainsAny(list, `"'[]{},`) {
+		return fmt.Sprintf("%s is not a value; a text needs quotes: %s = [%q]", list, strings.TrimSpace(key), list)
+	}
+	if value == "" || strings.ContainsAny(value, `"'[]{}`) {
 		return message
 	}
 	return fmt.Sprintf("%s is not a value; a text needs quotes: %s = %q", value, strings.TrimSpace(key), value)

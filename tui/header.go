@@ -301,6 +301,9 @@ func (m *model) banner() []string {
 		case m.isUndispatched():
 			add(styleGood, "ENDED", m.clean(snap.Over))
 		}
+		if n := snap.Requests; n > 0 && m.isUndispatched() {
+			add(styleWarn, "WAITING", plural(n, "request")+" for a dispatcher: "+resumeKey+" resumes")
+		}
 		if snap.Problem != "" {
 			add(styleBad, "PROBLEM", m.clean(snap.Problem))
 		}

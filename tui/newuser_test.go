@@ -99,6 +99,9 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 			}), shows: []string{"nobody dispatches the run"}, hides: []string{"(12 hosts)"}},
 		{promise: "a stopped run has not ended", change: combine(sent, status(runview.StatusStopped)), w: 120, h: 24,
 			shows: []string{"○ stopped", "may run 11"}, hides: []string{"○ ended"}},
+		{promise: "requests that wait for a dispatcher are shown", w: 120, h: 24,
+			change: combine(status(runview.StatusStopped), func(snap *runview.Snapshot) { snap.Requests = 2 }),
+			shows:  []string{"WAITING", "2 requests for a dispatcher: R resumes"}},
 		{promise: "the number of jobs does not depend on the view", w: 80, h: 24, keys: "4", change: func(snap *runview.Snapshot) {
 			if snap.Jobs != nil && snap.Jobs.Filter != "" {
 				snap.Jobs.Matched = 11

@@ -64,7 +64,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 	if err != nil {
 		return err
 	}
-	numWaiting, err := numWaitingRequests(run, table)
+	numWaiting, err := run.NumWaitingRequests(table)
 	if err != nil {
 		return err
 	}

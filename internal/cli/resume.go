@@ -123,7 +123,7 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 		a.warn("%v", err)
 	}
 	session := a.newDispatchSession(flags, inv, env)
-	numWaiting, err := numWaitingRequests(runDir, owned.Table)
+	numWaiting, err := runDir.NumWaitingRequests(owned.Table)
 	if err != nil {
 		a.warn("%v", err)
 	}

@@ -136,7 +136,7 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 				if s, lerr := live.Read(run); lerr == nil && s != nil && dispatched != "" && s.Epoch == table.Epoch && s.Draining != "" {
 					counts += ", draining"
 				}
-				if n, nerr := numWaitingRequests(run, table); nerr == nil && n > 0 && dispatched == "" {
+				if n, nerr := run.NumWaitingRequests(table); nerr == nil && n > 0 && dispatched == "" {
 					counts += ", " + jobs.Plural(n, "request") + " for the next resume"
 				}
 				if had, herr := run.ReadInput(); herr == nil && had.Cut() {

@@ -101,21 +101,10 @@ func (a *app) updateState(state *runState, see ...func(*jobs.Record)) error {
 	if state.Input, err = state.Run.ReadInput(); err != nil {
 		a.warn("%v", err)
 	}
-	if state.Requests, err = numWaitingRequests(state.Run, state.Table); err != nil {
+	if state.Requests, err = state.Run.NumWaitingRequests(state.Table); err != nil {
 		a.warn("%v", err)
 	}
 	return nil
-}
-
-// numWaitingRequests returns the number of requests that wait in the run directory.
-func numWaitingRequests(run *rundir.Run, table *jobs.Table) (n int, err error) {
-	names, _, err := run.RequestNames()
-	for _, name := range names {
-		if !table.Requests[name] { // otherwise it has been carried out, and only the file has to be removed
-			n++
-		}
-	}
-	return n, err
 }
 
 // replayTable replays the whole journal of a run. The table also has the jobs that are stored and

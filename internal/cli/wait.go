@@ -56,7 +56,7 @@ func (a *app) reportUndispatched(dir *rundir.Run, table *jobs.Table) error {
 		a.warn("%v", err)
 	}
 	state, left := run.StateOf(how, table.Judged(), table.CanceledAll, input.Cut()), "jobs are left: "+runview.Counts(table, false)
-	n, err := numWaitingRequests(dir, table)
+	n, err := dir.NumWaitingRequests(table)
 	if err != nil {
 		a.warn("%v", err)
 	}

@@ -169,6 +169,17 @@ func (r *Run) RequestNames() (names, strangers []string, err error) {
 	return names, strangers, nil
 }
 
+// NumWaitingRequests returns the number of requests that have not been carried out.
+func (r *Run) NumWaitingRequests(table *jobs.Table) (n int, err error) {
+	names, _, err := r.RequestNames()
+	for _, name := range names {
+		if !table.Requests[name] { // otherwise only its file has to be removed
+			n++
+		}
+	}
+	return n, err
+}
+
 // IsRequestName reports whether a name is one that NewRequestName returns.
 func IsRequestName(name string) bool {
 	stamp, random, ok := strings.Cut(name, "-")

@@ -203,6 +203,8 @@ type Snapshot struct {
 	// Trouble holds sentences, not cleaned, about a run that nobody dispatches: which hosts were
 	// useless, and where processes may still be alive.
 	Trouble []string
+	// Requests is the number of requests that wait for a dispatcher. It is 0 while there is one.
+	Requests int
 
 	Total      int  // accepted jobs
 	More       bool // more may be added: standard input is open

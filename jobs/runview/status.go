@@ -42,6 +42,7 @@ type facts struct {
 	missing    string   // what part of the input is missing
 	left       string   // see LeftBehind
 	trouble    []string // see UselessHosts
+	requests   int      // number of requests that wait for a dispatcher; 0 while there is one
 	// The number of records from which the last three were computed. They are empty while somebody
 	// dispatches the run.
 	records int
@@ -49,7 +50,7 @@ type facts struct {
 
 // equal reports whether both look the same to an observer.
 func (f *facts) equal(o *facts) bool {
-	return f.err == nil && o.err == nil && f.dispatched == o.dispatched && f.problem == o.problem && f.missing == o.missing &&
+	return f.err == nil && o.err == nil && f.dispatched == o.dispatched && f.problem == o.problem && f.missing == o.missing && f.requests == o.requests &&
 		(f.owner == nil) == (o.owner == nil) && (f.owner == nil || f.owner.Token == o.owner.Token) && slices.Equal(f.trouble, o.trouble)
 }
 
@@ -84,6 +85,9 @@ func (f *follower) facts(err error, before facts) facts {
 		n.missing, n.left, n.trouble = before.missing, before.left, before.trouble
 	}
 	f.read = max(1, records)
+	if waiting, err := f.Run.NumWaitingRequests(f.Table()); err == nil {
+		n.requests = waiting
+	}
 	return n
 }
 
@@ -325,7 +329,7 @@ func (v *View) fill(p *Snapshot) {
 		p.Run.Owner, p.Run.Machine = f.owner.String(), f.owner.Host
 	}
 	p.Status, p.Over = v.status()
-	p.Trouble, p.Problem, p.Paused, p.Tries = f.trouble, f.problem, v.table.Paused, v.tries()
+	p.Trouble, p.Requests, p.Problem, p.Paused, p.Tries = f.trouble, f.requests, f.problem, v.table.Paused, v.tries()
 	p.Hosts = v.hosts()
 	for i := range p.Hosts {
 		p.SlotsBusy += p.Hosts[i].Running

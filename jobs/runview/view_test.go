@@ -48,10 +48,16 @@ func TestTwoViewsAndATakeover(t *testing.T) {
 		both("stopped", func(p *Snapshot) bool {
 			return p.Status == StatusStopped && p.Run.Owner == "" && strings.HasPrefix(p.Over, "stopped with 6 jobs left") && p.Phases[Away] == 2
 		})
+		for _, v := range []*View{l.v, files} {
+			if _, err := v.run.FileRequest(&rundir.Request{Do: rundir.DoContinue, At: time.Now()}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		both("two requests", func(p *Snapshot) bool { return p.Requests == 2 })
 		l.start("a")
 		l.submit()
 		both("second", func(p *Snapshot) bool {
-			return p.Status == StatusRunning && p.Run.Epoch == 2 && p.Run.Owner != "" && p.Phases[Running] == 2 && p.Over == ""
+			return p.Requests == 0 && p.Status == StatusRunning && p.Run.Epoch == 2 && p.Run.Owner != "" && p.Phases[Running] == 2 && p.Over == ""
 		})
 		if ans, err := files.Do(t.Context(), Cancel.Jobs(6)); err != nil || ans.Done != 1 || ans.Changed.Count() != 1 {
 			t.Errorf("a cancel through a file: %+v, %v", ans, err)
