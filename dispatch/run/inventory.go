@@ -38,6 +38,7 @@ type Inventory struct {
 	run     *rundir.Run
 	file    string // absolute path; "": the run has no inventory file
 	print   func(string)
+	record  func(string)        // records an event about the file; it may block
 	wake    chan struct{}       // holds a signal to check the file
 	prepare func([]*hosts.Host) // nil: hosts are not changed
 
@@ -49,13 +50,14 @@ type Inventory struct {
 	pendingContent []byte // content seen once, which an editor may not have completed
 	info           fs.FileInfo
 	problem        string
+	events         []string // to record when mu is released
 
 	providersChanged bool // the providers or the tokens of the file have changed
 }
 
-func newInventory(run *rundir.Run, o *Options, t *jobs.Table, say func(string)) *Inventory {
+func newInventory(run *rundir.Run, o *Options, t *jobs.Table, print, record func(string)) *Inventory {
 	inv := o.Inventory
-	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareHosts, print: say, wake: make(chan struct{}, 1), requests: maps.Clone(t.Inventory), handledContent: []byte(inv.Text)}
+	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareHosts, print: print, record: record, wake: make(chan struct{}, 1), requests: maps.Clone(t.Inventory), handledContent: []byte(inv.Text)}
 	if in.requests == nil {
 		in.requests = map[string]jobs.HostRequest{}
 	}
@@ -184,6 +186,19 @@ func (in *Inventory) store() {
 // check reads the file if it may have changed, and reports whether the set of hosts may have
 // changed. New content counts when it was read twice in a row, or immediately if now is set.
 func (in *Inventory) check(now bool) bool {
+	changed := in.read(now)
+	in.mu.Lock()
+	events := in.events
+	in.events = nil
+	in.mu.Unlock()
+	for _, text := range events {
+		in.record(text)
+	}
+	return changed
+}
+
+// read is check without recording the events.
+func (in *Inventory) read(now bool) bool {
 	info, err := os.Stat(in.file)
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -252,20 +267,20 @@ func (in *Inventory) check(now bool) bool {
 		in.print("warning: " + w)
 	}
 	if changes != "" {
-		in.print("the inventory (" + in.file + ") has changed: " + changes)
+		in.events = append(in.events, "the inventory ("+in.file+") has changed: "+changes)
 	}
 	return true
 }
 
-// setProblem stores the problem of the file, or "", and reports a change.
+// setProblem stores the problem of the file, or "", and records a change.
 func (in *Inventory) setProblem(why string) {
 	switch {
 	case why == in.problem:
 		return
 	case why == "":
-		in.print("the inventory can be used again")
+		in.events = append(in.events, "the inventory can be used again")
 	default:
-		in.print(why)
+		in.events = append(in.events, why)
 	}
 	in.problem = why
 }

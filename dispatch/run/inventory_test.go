@@ -34,7 +34,7 @@ func newChangingInventory(t *testing.T, text string, asked map[string]jobs.HostR
 		for _, h := range list {
 			h.Nice = 17
 		}
-	}}, &jobs.Table{Inventory: asked}, func(text string) { c.said = append(c.said, text) })
+	}}, &jobs.Table{Inventory: asked}, func(text string) { t.Errorf("unexpected text: %s", text) }, func(text string) { c.said = append(c.said, text) })
 	return c
 }
 

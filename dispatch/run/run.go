@@ -182,7 +182,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	if opts.Inventory == nil {
 		opts.Inventory = &hosts.Inventory{Hosts: opts.Hosts}
 	}
-	r.inventory = newInventory(o.Run, &opts, o.Table, r.printText)
+	r.inventory = newInventory(o.Run, &opts, o.Table, r.printText, func(text string) { r.d.Do(sched.Log{Text: text}) })
 	opts.Hosts = r.inventory.Hosts()
 	r.opts.Hosts, r.opts.Inventory = opts.Hosts, opts.Inventory
 	r.instances = newInstances(r)

@@ -164,6 +164,11 @@ func (e Acked) apply(c *Core) {
 	}
 }
 
+// Log is an event for people about the run as a whole.
+type Log struct{ Text string }
+
+func (e Log) apply(c *Core) { c.logf("", 0, "%s", e.Text) }
+
 func (e Hold) apply(c *Core) {
 	if c.holders &^= e.By; e.On {
 		c.holders |= e.By
