@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,11 +85,12 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " have finished")
 		return nil
 	}
-	what = "end " + what + " of " + text.Line(run.Name())
-	if numWaiting > 0 && !some {
-		what += ", and the jobs of " + jobs.Plural(numWaiting, "waiting request")
+	if waiting := "the jobs of " + jobs.Plural(numWaiting, "waiting request"); numWaiting > 0 && nFinished == len(ids) {
+		what = waiting
+	} else if numWaiting > 0 && !some {
+		what += " and " + waiting
 	}
-	if err := a.confirm(opt.yes, "cancel", what); err != nil {
+	if err := a.confirm(opt.yes, "cancel", "end "+what+" of "+text.Line(run.Name())); err != nil {
 		return err
 	}
 	owner, err := journal.ReadOwner(run)
@@ -141,11 +143,16 @@ func unfinishedText(table *jobs.Table, ids []jobs.ID) (nFinished int, what strin
 			running++
 		}
 	}
-	what = jobs.Plural(running, "running job")
-	if sent > 0 {
-		what += ", " + strconv.Itoa(sent) + " sent to hosts"
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		text string
+	}{{running, "running"}, {sent, "sent to hosts"}, {queued, "queued"}} {
+		if part.n > 0 {
+			parts = append(parts, strconv.Itoa(part.n)+" "+part.text)
+		}
 	}
-	return nFinished, what + " and " + jobs.Plural(queued, "queued job")
+	return nFinished, jobs.Plural(running+sent+queued, "job") + " (" + strings.Join(parts, ", ") + ")"
 }
 
 // cancelTimeout is the time that a live dispatcher has to cancel all jobs and end. Jobs have 5 s

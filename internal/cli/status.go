@@ -167,8 +167,10 @@ type statusJSON struct {
 	Instances []*instanceCount      `json:"instances,omitempty"` // by provider
 	Ended     bool                  `json:"ended"`
 	// What keeps the dispatcher from launching, or is wrong with the inventory file.
-	Problem  string `json:"problem,omitempty"`
-	Draining string `json:"draining,omitempty"` // as in live.json
+	Problem  string        `json:"problem,omitempty"`
+	Draining string        `json:"draining,omitempty"` // as in live.json, and so are ETA and Spread
+	ETA      time.Duration `json:"eta_ns,omitempty"`
+	Spread   time.Duration `json:"spread_ns,omitempty"`
 	// Machines where a standby dispatcher watches.
 	Standby  string            `json:"standby,omitempty"`
 	Requests int               `json:"requests,omitempty"` // that wait for a dispatcher
@@ -189,7 +191,7 @@ func (r *runState) json() *statusJSON {
 		owner := r.Owner.String()
 		s.Owner, s.Problem = &owner, r.Owner.Problem
 		if state := r.State(); state != nil {
-			s.Standby, s.Draining = state.Standby, state.Draining
+			s.Standby, s.Draining, s.ETA, s.Spread = state.Standby, state.Draining, state.ETA, state.Spread
 		}
 	}
 	return s
@@ -217,6 +219,13 @@ func (r *runState) lines(c *console) []string {
 		}
 	case table.Unfinished() > 0:
 		lines = append(lines, "dispatched  by nobody")
+	}
+	if s := r.State(); live && s != nil && s.ETA > 0 {
+		eta := "ETA         " + results.HumanDuration(s.ETA)
+		if s.Spread > 0 {
+			eta += " ± " + results.HumanDuration(s.Spread)
+		}
+		lines = append(lines, eta)
 	}
 	if table.Paused && table.Unfinished() > 0 {
 		lines = append(lines, c.Paint(yellow, "paused      ")+"by a person: nothing is launched until dcs-tui continue "+refTo(run))
@@ -260,8 +269,15 @@ func (r *runState) lines(c *console) []string {
 func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 	var b strings.Builder
 	s := results.Summarize(table)
-	if dispatched && s.First != 0 && table.Counts[jobs.Running] > runview.CountSent(table) {
-		s.Last = max(s.Last, jobs.StampOf(time.Now()))
+	if dispatched {
+		for j := range table.Rows() {
+			if j.State != jobs.Running {
+				continue
+			}
+			if at := runview.OpenAttempt(j).Started; at != 0 {
+				s.First, s.Last = min(cmp.Or(s.First, at), at), max(s.Last, jobs.StampOf(time.Now()))
+			}
+		}
 	}
 	_ = s.WriteText(&b, c.Width()) // a strings.Builder takes everything
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
