@@ -11,6 +11,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
@@ -171,6 +172,9 @@ func (s *summary) advice() []string {
 	}
 	if s.Table.Counts[jobs.TimedOut] > 0 && s.Table.Counts[jobs.Skipped] > 0 { // most are skipped because easier ones timed out
 		next("requeue "+ref+" --where 'state=timed_out or state=skipped' --timeout TIME", "gives them more time")
+	}
+	if best := metrics.Best(s.Run.Settings); best != "" && s.Table.Counts[jobs.Succeeded] > 0 {
+		next("results "+ref+" --best "+text.ShellWord(best), "shows the best trial")
 	}
 	return lines
 }
