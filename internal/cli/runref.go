@@ -298,3 +298,27 @@ func completeMany(complete cobra.CompletionFunc) cobra.CompletionFunc {
 		return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(args, name) }), how
 	}
 }
+
+// refTo returns the argument that names the run in a command: its name if it is in ./dcs-runs,
+// otherwise its directory.
+func refTo(run *rundir.Run) string {
+	ref := text.Path(run.Dir)
+	if base, err := filepath.Abs(rundir.Base); err == nil && filepath.Dir(run.Dir) == base {
+		ref = filepath.Base(run.Dir)
+	}
+	return text.ShellWord(text.Line(ref))
+}
+
+// dirOf returns the path of the run directory, or of a file in it, for messages.
+func dirOf(run *rundir.Run, names ...string) string {
+	return text.Line(text.Path(run.Path(names...)))
+}
+
+// runJSON has the first fields of all JSON objects about a run.
+type runJSON struct {
+	V   int    `json:"v"`
+	Run string `json:"run"`
+	UID string `json:"uid"`
+}
+
+func runJSONOf(run *rundir.Run) runJSON { return runJSON{1, run.Name(), run.UID()} }
