@@ -92,7 +92,9 @@ func TestNoProcessEscapesAKill(t *testing.T) {
 				switch {
 				case end == "bye" || leaves && end == "timeout":
 				case leaves:
-					f.probed("1.1") // if the job is over, what it left behind is ended
+					// If the job is over, what it left behind is ended. The answer does not tell when,
+					// because a lost report of the exit has the same answer.
+					polltest.Until(t, "what the job left behind has ended", func() bool { return len(w.alive()) == 0 })
 				case way == "forks when it is ended":
 					o = f.exit("1.1") // the job may exit in any way
 					if o.TimedOut == o.Stopped {
