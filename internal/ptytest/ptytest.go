@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"regexp"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -166,10 +167,15 @@ func (p *Program) read() error {
 	return err
 }
 
+var unignoreMu sync.Mutex
+
 // UnignoreSignals makes programs that are started from now on end on the signals of a terminal.
 // Programs inherit the signals that this process ignores: SIGHUP under nohup, and SIGINT and
-// SIGQUIT if a shell without job control started it in the background.
+// SIGQUIT if a shell without job control started it in the background. Concurrent calls wait for
+// each other, because a signal stops to be reported as ignored a little before it is caught.
 func UnignoreSignals() {
+	unignoreMu.Lock()
+	defer unignoreMu.Unlock()
 	for _, sig := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(sig) {
 			// A signal that this process catches has its default action in the programs that it
