@@ -44,6 +44,8 @@ type Host struct {
 	// Files of the dispatcher's machine that every job gets: PATH or PATH:DEST.
 	Send      []string
 	LostAfter time.Duration // 0: DefaultLostAfter
+	// How long its jobs wait for it when it is silent and the network may be the cause.
+	OutageAfter time.Duration // 0: DefaultOutageAfter
 
 	Link    string   // "ssh", "local" or "command"
 	Command []string // argv of a "command" link
@@ -96,6 +98,14 @@ const DefaultLostAfter = 60 * time.Second
 
 // LostAfterOrDefault returns LostAfter, or the default when it is 0.
 func (h *Host) LostAfterOrDefault() time.Duration { return cmp.Or(h.LostAfter, DefaultLostAfter) }
+
+// DefaultOutageAfter is the default of Host.OutageAfter.
+const DefaultOutageAfter = 15 * time.Minute
+
+// OutageAfterOrDefault returns OutageAfter, or the default when it is 0.
+func (h *Host) OutageAfterOrDefault() time.Duration {
+	return cmp.Or(h.OutageAfter, DefaultOutageAfter)
+}
 
 // Equal reports whether two hosts are equal apart from the place where they were read.
 func (h *Host) Equal(o *Host) bool {

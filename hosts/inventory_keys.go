@@ -81,6 +81,7 @@ var inventoryKeys = []inventoryKey{
 	{"setup", anywhere, shellType(func(d *draft) *string { return &d.host.Setup }, true)},
 	{"send", anywhere, listType(func(d *draft) *[]string { return &d.host.Send }, anyTexts)},
 	{"lost_after", anywhere, durationType(func(d *draft) *time.Duration { return &d.host.LostAfter }, time.Second, 0)},
+	{"outage_after", anywhere, durationType(func(d *draft) *time.Duration { return &d.host.OutageAfter }, time.Second, 0)},
 	{"link", anywhere, keyType{set: setLink, get: func(d *draft) any { return append([]string{d.host.Link}, d.host.Command...) }}},
 
 	{"type", providerOnly, keyType{set: setType}},

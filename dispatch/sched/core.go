@@ -84,7 +84,6 @@ type Core struct {
 	// Time of the next check for buffered jobs that another host could start.
 	surplusCheckAt  time.Duration
 	stallReportedAt time.Duration // 0: never
-	numOutages      int           // number of shared outages so far
 	// The time until which jobs that no host can run wait, because the set of hosts has changed. 0:
 	// they do not wait.
 	failUnsatisfiableAt time.Duration

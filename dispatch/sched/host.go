@@ -13,8 +13,9 @@ import (
 // policies that use them. Instants are Time.Mono.
 type host struct {
 	spec  *hosts.Host
-	index int          // in Core.hosts; -1: not in the inventory
-	hello *hosts.Hello // bounded; nil before the first connection
+	index int                 // in Core.hosts; -1: not in the inventory
+	hello *hosts.Hello        // bounded; nil before the first connection
+	parts []hosts.NetworkPart // that lead to it (outage.go)
 
 	membership // inventory.go
 	linkState  // link.go
@@ -40,7 +41,7 @@ type host struct {
 }
 
 func newHost(s *hosts.Host, index int) *host {
-	h := &host{spec: s, index: index}
+	h := &host{spec: s, index: index, parts: s.NetworkParts()}
 	h.sentLimit, h.maxLostAfter = -1, s.LostAfterOrDefault()
 	h.setGPUs(s.GPUNumbers(nil))
 	return h

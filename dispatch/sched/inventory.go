@@ -183,7 +183,7 @@ func (c *Core) addHost(s *hosts.Host) {
 	if i := c.absentWith(s.Name, machine); i >= 0 {
 		h = c.absent[i]
 		c.absent = slices.Delete(c.absent, i, i+1)
-		h.spec, h.wasUsed = s, true
+		h.spec, h.parts, h.wasUsed = s, s.NetworkParts(), true
 		h.maxLostAfter = max(h.maxLostAfter, s.LostAfterOrDefault())
 		h.isQuiet, h.quietChangeAt = false, 0
 	}
@@ -249,7 +249,7 @@ func (c *Core) setHostSpec(h *host, s *hosts.Host) {
 	if !slices.Equal(h.spec.Queues, s.Queues) {
 		h.withdrawAll() // jobs that wait there may belong to another queue
 	}
-	h.spec = s
+	h.spec, h.parts = s, s.NetworkParts()
 	// For leases that were given before.
 	h.maxLostAfter = max(h.maxLostAfter, s.LostAfterOrDefault())
 	h.outbox.configure = true
@@ -294,7 +294,7 @@ func (c *Core) moveHosts() {
 func (c *Core) moveHost(h *host) {
 	if h.linked {
 		c.markLinkDown(h)
-		h.silentLinks, h.outage = 0, 0
+		h.silentLinks = 0
 	}
 	h.outbox.disconnect = true
 	s := h.nextSpec

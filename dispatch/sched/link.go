@@ -65,7 +65,6 @@ func (c *Core) markLinkDown(h *host) {
 	for f := h.oldest; f != nil; f = f.nextOnHost {
 		f.withdrawn = false // repeated if it is still needed when the host is back
 	}
-	c.recordOutage(h)
 }
 
 func (e HostUp) apply(c *Core) {
@@ -82,6 +81,9 @@ func (e HostUp) apply(c *Core) {
 		c.markLinkDown(h) // a second hello comes from a new helper
 	}
 	c.identifyMachine(h, e.Hello.Machine)
+	if !h.isSilent() {
+		c.endOutage(h)
+	}
 	h.linked, h.dialing, h.wasUsed, h.hasHeartbeat = true, false, true, false
 	if h.inherited && c.cfg.Copies > 1 && c.table.Epoch > 1 {
 		h.leasedBefore = c.now.Mono + c.maxLease(h) + OwnershipTime
@@ -92,7 +94,6 @@ func (e HostUp) apply(c *Core) {
 	if !h.isSilent() {
 		h.state, h.reason, h.lastReceivedAt = Up, "", c.now.Mono
 		h.sharedDir = sharedDirView{}
-		c.leaveOutage(h)
 	}
 	h.othersLoad, h.excessCores, h.peakBusy = 0, 0, 0
 	h.heartbeat = hosts.Heartbeat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing, Suspended: h.heartbeat.Suspended}
@@ -139,6 +140,7 @@ func (e HostHeartbeat) apply(c *Core) {
 	c.handleLoad(h, &b)
 	c.chargeExcess(h, &b)
 	if h.isSilent() {
+		c.endOutage(h)
 		h.state, h.reason = Up, ""
 		c.logf(h.spec.Name, 0, "%s is up", h.spec.Name)
 	}

@@ -20,18 +20,18 @@ const OwnershipTime = 10 * time.Second
 // absence describes how long a host has been away.
 type absence struct {
 	awaySince time.Duration // since when no heartbeat has come over a working link
-	outage    int           // the shared outage in which it went away; 0: none
-	// Until when it may return after other hosts of that outage are back.
-	graceUntil time.Duration
+	// Until when it may return after another host of its outage is back (outage.go).
+	graceUntil     time.Duration
+	outageReported bool // it was reported that the network may be why it is silent
 	// Since when it has reported fewer attempts than expected; 0: it does not.
 	mismatchSince time.Duration
 }
 
 // giveUpLost gives up the attempts of hosts that have been silent for too long. No tries are
-// charged. Attempts are not given up if their job forbids it, while the host's heartbeat file
-// changes, or if more than half of all hosts went silent together. In that case our own network is
-// down, and the jobs would not run anywhere else.
+// charged. Attempts are not given up while their job forbids it, while the host's heartbeat file
+// changes, or for a longer time if the network may be why the host is silent (outage.go).
 func (c *Core) giveUpLost() {
+	var newest answers
 	for _, h := range c.allHosts() {
 		if h.linked || (!h.wasUsed || h.state == Lost) && h.numOpen == 0 || c.now.Mono < h.lostAt() {
 			continue
@@ -40,23 +40,18 @@ func (c *Core) giveUpLost() {
 		if isAlive {
 			c.reportHeartbeatFile(h)
 		}
-		wait := h.index >= 0 && c.outageGroup(h) != nil
-		if h.state == Suspect || h.state == Connecting || h.state == BackingOff {
+		if newest == nil {
+			newest = c.newestAnswers()
+		}
+		wait := h.index >= 0 && c.now.Mono < c.awaitedUntil(h, newest)
+		switch {
+		case wait:
+			c.reportOutage(h, newest)
+		case h.state == Suspect || h.state == Connecting || h.state == BackingOff:
 			if h.state = Lost; h.index >= 0 {
-				more := c.leaseText(h)
-				if wait && h.numOpen > 0 && len(c.hosts) > 1 {
-					more = "; most of the hosts vanished with it, so the network may be the cause: its jobs are not given up"
-				}
-				c.logf(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silenceText(h), more)
+				c.logf(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silenceText(h), c.leaseText(h))
 			}
 		}
-		if h.numOpen == 0 {
-			continue
-		}
-		if wait && h.outage == 0 {
-			c.recordOutage(h) // including an outage that began under an earlier dispatcher
-		}
-		wait = wait || c.now.Mono < h.graceUntil
 		for f, next := h.oldest, (*inFlight)(nil); f != nil; f = next {
 			next = f.nextOnHost
 			if c.canGiveUp(h, f, wait, isAlive) {
@@ -64,6 +59,19 @@ func (c *Core) giveUpLost() {
 			}
 		}
 	}
+}
+
+// reportOutage reports, once, that the jobs of a silent host wait for it because the network may be
+// the cause.
+func (c *Core) reportOutage(h *host, newest answers) {
+	part, suspected := c.suspectedPart(h, newest)
+	if h.outageReported || !suspected || h.numOpen == 0 {
+		return
+	}
+	h.outageReported = true
+	left := h.lastReceivedAt + c.outageAfter(h) - c.now.Mono
+	c.logf(h.spec.Name, 0, "%s: %s; %s is silent, so the network may be the cause: its %s %s for it, for at most another %s (outage_after)",
+		h.spec.Name, c.silenceText(h), part, jobs.Plural(h.numOpen, "attempt"), jobs.Verb(h.numOpen, "waits", "wait"), formatDuration(left))
 }
 
 // silenceText describes how long a host has sent no heartbeat, and why.
@@ -121,8 +129,9 @@ func (c *Core) leaseText(h *host) string {
 	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s", jobs.Plural(n, "job"), verb, formatDuration(left))
 }
 
-// canGiveUp reports whether an attempt of a lost host may be given up. wait is set if the jobs of
-// the host must wait for it, and isAlive if its heartbeat file changes.
+// canGiveUp reports whether an attempt of a host that has been silent for lost_after may be given
+// up. wait is set if the jobs of the host wait for it because the network may be the cause, and
+// isAlive if its heartbeat file changes. A person who removes or stops the host ends that wait.
 func (c *Core) canGiveUp(h *host, f *inFlight, wait, isAlive bool) bool {
 	if (!f.started || f.unconfirmed) && c.now.Mono < c.leaseEnd(h) {
 		return false // it could still start there
@@ -134,7 +143,7 @@ func (c *Core) canGiveUp(h *host, f *inFlight, wait, isAlive bool) bool {
 	if f.started && (isAlive || !c.isSharedDirSettled(h)) {
 		return false
 	}
-	return h.index < 0 || h.removed || !wait && c.lostPolicy(j) != jobs.OnLostWait
+	return h.index < 0 || h.removed || (!wait || h.isStopped()) && c.lostPolicy(j) != jobs.OnLostWait
 }
 
 func (c *Core) lostPolicy(j *jobs.Job) jobs.OnLost {

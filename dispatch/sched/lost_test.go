@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -98,31 +99,133 @@ func TestJobCanWaitForItsHost(t *testing.T) {
 	s.wantState(1, jobs.Canceled)
 }
 
-// TestNoHostIsGivenUpIfMostAreSilent checks that no host is given up when more than half of all
-// hosts go silent together, because then the dispatcher's own network is at fault. A single host is
-// also waited for. Hosts that are still away some time after others have returned are given up.
-func TestNoHostIsGivenUpIfMostAreSilent(t *testing.T) {
-	s := oneJobEach(t, Config{GiveUpAfter: time.Hour}, "a", "b", "c", "d")
+// TestSilentHostsAreGivenUpIfOneAnswers checks that silent hosts are given up after lost_after while
+// a host answers that the same failure of the network would have cut off, however many are silent
+// (D6).
+func TestSilentHostsAreGivenUpIfOneAnswers(t *testing.T) {
+	s := oneJobEach(t, Config{}, "a", "b", "c", "d")
 	for _, n := range []string{"a", "b", "c"} {
 		s.step(hostDown(n, hosts.Unreachable, "no route"))
 	}
-	s.wait(5*time.Minute, "d")
-	for id := range jobs.ID(3) {
-		s.wantState(id+1, jobs.Running)
-	}
-	s.up("a")
-	s.probedAs("a", "1.1", hosts.IsRunning, nil)
-	s.wait(89*time.Second, "a", "d")
-	s.wantState(2, jobs.Running)
-	s.wantState(3, jobs.Running)
-	s.wait(2*time.Second, "a", "d")
-	s.wantState(2, jobs.Queued)
-	s.wantState(3, jobs.Queued)
+	s.wait(59*time.Second, "d")
+	want(t, "given up too early", s.numRecords(jobs.KindLost), 0)
+	s.wait(2*time.Second, "d")
+	want(t, "given up", s.numRecords(jobs.KindLost), 3)
+}
 
-	s = stageWithJobs(t, 1, Config{GiveUpAfter: time.Hour}, testHost("a", 1))
+// TestSingleRemoteHostIsGivenUp checks that the jobs of the only remote host wait for it until
+// outage_after, even beside a local host, which is no evidence about the network. Then they are
+// queued again (D6, K8).
+func TestSingleRemoteHostIsGivenUp(t *testing.T) {
+	for _, withLocal := range []bool{false, true} {
+		for _, after := range []time.Duration{0, 5 * time.Minute, time.Second} {
+			a, here := testHost("a", 1), testHost("here", 1)
+			a.OutageAfter, a.Tags, here.Link = after, []string{"x"}, "local"
+			hs := []*hosts.Host{a}
+			if withLocal {
+				hs = append(hs, here)
+			}
+			s := connectedStage(t, Config{GiveUpAfter: time.Hour}, hs...)
+			s.submit(false, &jobs.Options{Tags: []string{"x"}})
+			s.started("a", "1.1")
+			s.step(hostDown("a", hosts.Unreachable, "no route"))
+			wait := max(cmp.Or(after, hosts.DefaultOutageAfter), hosts.DefaultLostAfter)
+			s.wait(wait-time.Second, "here")
+			s.wantState(1, jobs.Running)
+			s.wait(2*time.Second+inspectAnswerTimeout, "here")
+			want(t, fmt.Sprintf("attempt after %s, local host %v", wait, withLocal), s.job(1).Attempts[0].State, jobs.AttemptLost)
+		}
+	}
+}
+
+// TestLocalHostIsGivenUp checks that a silent local host is given up after lost_after: no failure of
+// the network can be the cause.
+func TestLocalHostIsGivenUp(t *testing.T) {
+	here := testHost("here", 1)
+	here.Link = "local"
+	s := connectedStage(t, Config{GiveUpAfter: time.Hour}, here)
+	s.submit(false, jobs.NoOptions)
+	s.started("here", "1.1")
+	s.step(hostDown("here", hosts.Broken, "killed"))
+	s.wait(61*time.Second + inspectAnswerTimeout)
+	s.wantState(1, jobs.Queued)
+}
+
+// TestHostsBehindOneGatewayWaitTogether checks that hosts behind one gateway, or in one network, are
+// waited for until outage_after if none of them answers, and given up after lost_after if one does.
+// Other hosts say nothing about that gateway. A host that is alone there is given up like any other
+// (D6).
+func TestHostsBehindOneGatewayWaitTogether(t *testing.T) {
+	gate := func(name, jump string) *hosts.Host {
+		h := testHost(name, 1)
+		h.Jump = []string{jump}
+		return h
+	}
+	at := func(name, address string) *hosts.Host {
+		h := testHost(name, 1)
+		h.Addresses = []string{address}
+		return h
+	}
+	for _, tt := range []struct {
+		name  string
+		hosts []*hosts.Host // the first two go silent
+		waits bool
+	}{
+		{"one gateway", []*hosts.Host{gate("a", "g"), gate("b", "g"), testHost("c", 1)}, true},
+		{"one gateway, and one of its hosts answers", []*hosts.Host{gate("a", "g"), gate("b", "g"), gate("c", "g")}, false},
+		{"two gateways", []*hosts.Host{gate("a", "g1"), gate("b", "g2"), testHost("c", 1)}, false},
+		{"one network", []*hosts.Host{at("a", "10.0.7.1"), at("b", "10.0.7.9"), at("c", "10.0.8.1")}, true},
+		{"one network of IPv6", []*hosts.Host{at("a", "fd00:1::1"), at("b", "fd00:1::2"), at("c", "fd00:1:0:1::1")}, true},
+		{"one network, and one of its hosts answers", []*hosts.Host{at("a", "10.0.7.1"), at("b", "10.0.7.9"), at("c", "10.0.7.3")}, false},
+		{"two networks", []*hosts.Host{at("a", "10.0.7.1"), at("b", "10.0.9.1"), at("c", "10.0.8.1")}, false},
+		{"a local host", []*hosts.Host{at("a", "10.0.7.1"), at("b", "10.0.9.1"), {Name: "c", Slots: hosts.SlotRule{Fixed: 1}, Link: "local"}}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := stageWithJobs(t, 3, Config{GiveUpAfter: time.Hour}, tt.hosts...)
+			s.started("a", "1.1")
+			s.started("b", "2.1")
+			s.started("c", "3.1")
+			s.wait(75*time.Second, "c")
+			lost := 2
+			if tt.waits {
+				lost = 0
+			}
+			want(t, "given up after lost_after", s.numRecords(jobs.KindLost), lost)
+			s.wait(15*time.Minute, "c")
+			want(t, "given up after outage_after", s.numRecords(jobs.KindLost), 2)
+		})
+	}
+}
+
+// TestOutageEndsForAGatewayAlone checks that the first host behind a gateway that is back gives the
+// others behind it time to follow, although hosts elsewhere answered all the time.
+func TestOutageEndsForAGatewayAlone(t *testing.T) {
+	var hs []*hosts.Host
+	for _, name := range []string{"a", "b", "c"} {
+		h := testHost(name, 1)
+		h.Jump = []string{"g"}
+		hs = append(hs, h)
+	}
+	s := stageWithJobs(t, 4, Config{}, append(hs, testHost("d", 1))...)
+	for i, name := range []string{"a", "b", "c", "d"} {
+		s.started(name, fmt.Sprintf("%d.1", i+1))
+	}
+	s.wait(5*time.Minute, "d")
+	s.up("a")
+	s.wait(85*time.Second, "a", "d")
+	want(t, "given up while they may follow", s.numRecords(jobs.KindLost), 0)
+	s.wait(10*time.Second, "a", "d")
+	want(t, "given up", s.numRecords(jobs.KindLost), 2)
+}
+
+// TestJobsOnALostHostWaitIfTheyMust checks that on_lost=wait keeps a job waiting for its host without
+// limit, also after outage_after.
+func TestJobsOnALostHostWaitIfTheyMust(t *testing.T) {
+	s := connectedStage(t, Config{OnLost: jobs.OnLostWait, GiveUpAfter: 100 * time.Hour}, testHost("a", 1))
+	s.submitPlain(1)
 	s.started("a", "1.1")
 	s.step(hostDown("a", hosts.Unreachable, "no route"))
-	s.wait(30 * time.Minute)
+	s.wait(3 * time.Hour)
 	s.wantState(1, jobs.Running)
 }
 

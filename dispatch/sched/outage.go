@@ -1,75 +1,91 @@
 package sched
 
 import (
+	"slices"
 	"time"
+
+	"dcs-tui/hosts"
 )
 
-// If more than half of the hosts that were up go silent together, our own network or a gateway is
-// down. Their jobs could not run anywhere else, so they wait on their hosts. The hosts of such an
-// outage come back one by one, each with its next connection attempt. The others are awaited in the
-// meantime.
+// A silent host is given up after lost_after if hosts that the same failure of the network would
+// have cut off still answer. If none of them does, the network may be the cause, and its jobs wait
+// for the host for up to outage_after. When the first of these hosts is back, the others get time
+// to follow, because each of them returns with its next connection attempt.
 
 // dialSlack is the maximum duration of a connection attempt.
 const dialSlack = 30 * time.Second
 
-// inSameOutage reports whether two hosts that are both away went silent in one outage. A host from
-// whose outage others have just come back may be away because of a new one.
-func (c *Core) inSameOutage(h, o *host) bool {
-	apart := o.lastReceivedAt - h.lastReceivedAt
-	return h == o || h.outage > 0 && h.outage == o.outage || c.now.Mono < o.graceUntil ||
-		max(apart, -apart) <= h.spec.LostAfterOrDefault()
+// answerLead is how much newer than the last heartbeat of a silent host the heartbeat of another
+// one must be to show that the network worked when the first one went silent.
+const answerLead = 2 * HeartbeatInterval
+
+// answers holds, for each part of the network, the time of the newest heartbeat from a host behind
+// it that answers.
+type answers map[hosts.NetworkPart]time.Duration
+
+func (c *Core) newestAnswers() answers {
+	newest := answers{}
+	for _, h := range c.hosts {
+		if !h.linked || h.isSilent() {
+			continue
+		}
+		for _, part := range h.parts {
+			newest[part] = max(newest[part], h.lastReceivedAt)
+		}
+	}
+	return newest
 }
 
-// outageGroup returns the hosts that are away together with this one, or nil if they are not
-// more than half of the hosts that were up. A single host is.
-func (c *Core) outageGroup(h *host) (group []*host) {
-	n := 0
+// suspectedPart returns a part of the network whose failure may be why a host is silent: no host
+// behind it answers. A single host behind a gateway, or in a network, is not a reason to suspect
+// that part. Other hosts must have gone silent with it.
+func (c *Core) suspectedPart(h *host, newest answers) (part hosts.NetworkPart, suspected bool) {
+	for _, part := range h.parts {
+		if newest[part]-h.lastReceivedAt >= answerLead {
+			continue
+		}
+		if part == (hosts.NetworkPart{}) || slices.ContainsFunc(c.hosts, func(o *host) bool {
+			apart := o.lastReceivedAt - h.lastReceivedAt
+			return o != h && !o.linked && o.wasUsed && max(apart, -apart) <= c.outageAfter(h) && slices.Contains(o.parts, part)
+		}) {
+			return part, true
+		}
+	}
+	return hosts.NetworkPart{}, false
+}
+
+// outageAfter returns how long the jobs of a silent host wait for it if the network may be the
+// cause.
+func (c *Core) outageAfter(h *host) time.Duration {
+	return max(h.spec.OutageAfterOrDefault(), h.spec.LostAfterOrDefault())
+}
+
+// awaitedUntil returns until when the jobs of a silent host wait for it.
+func (c *Core) awaitedUntil(h *host, newest answers) time.Duration {
+	at := max(h.lostAt(), h.graceUntil)
+	if _, suspected := c.suspectedPart(h, newest); suspected {
+		at = max(at, h.lastReceivedAt+c.outageAfter(h))
+	}
+	return at
+}
+
+// endOutage gives the hosts that were cut off together with a host time to follow it. The host is
+// about to answer again after a silence. A host gets that time only within outage_after, so that it
+// is given up in the end even if another one comes and goes.
+func (c *Core) endOutage(h *host) {
+	h.graceUntil, h.outageReported = 0, false
+	if c.now.Mono-h.lastReceivedAt < SuspectAfter {
+		return
+	}
+	newest := c.newestAnswers()
 	for _, o := range c.hosts {
-		if o.wasUsed {
-			n++
-			if !o.linked && c.inSameOutage(h, o) {
-				group = append(group, o)
-			}
+		if o == h || o.linked || !o.wasUsed || c.now.Mono >= o.lastReceivedAt+c.outageAfter(o) {
+			continue
+		}
+		if part, suspected := c.suspectedPart(o, newest); suspected && slices.Contains(h.parts, part) {
+			o.graceUntil = c.now.Mono + max(o.spec.LostAfterOrDefault(), c.cfg.MaxBackoff+dialSlack)
 		}
 	}
-	if len(group)*2 > n {
-		return group
-	}
-	return nil
-}
-
-// recordOutage records which hosts are away together with h, if there are many.
-func (c *Core) recordOutage(h *host) {
-	if h.index < 0 {
-		return
-	}
-	group := c.outageGroup(h)
-	if group == nil {
-		return
-	}
-	id := h.outage
-	for _, o := range group {
-		id = max(id, o.outage)
-	}
-	if id == 0 {
-		c.numOutages++
-		id = c.numOutages
-	}
-	for _, o := range group {
-		o.outage = id
-	}
-}
-
-// leaveOutage gives the other hosts of the outage time to come back.
-func (c *Core) leaveOutage(h *host) {
-	if h.outage > 0 {
-		for _, o := range c.hosts {
-			if o != h && !o.linked && o.outage == h.outage {
-				o.graceUntil = c.now.Mono + max(o.spec.LostAfterOrDefault(), c.cfg.MaxBackoff+dialSlack)
-			}
-		}
-	}
-	h.outage, h.graceUntil = 0, 0
 }
 
 // TickInterval is the longest time without a Step (see Core.Next). A gap longer than stallAfter is

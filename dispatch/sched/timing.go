@@ -52,6 +52,7 @@ func (c *Core) Next() (time.Duration, bool) {
 			soon(h.lastSeenAt + SuspectAfter)
 		} else if h.wasUsed || h.numOpen > 0 {
 			soon(h.graceUntil)
+			soon(h.lastReceivedAt + c.outageAfter(h))
 			if soon(h.lostAt()); h.numOpen > 0 {
 				soon(c.leaseEnd(h))
 			}
