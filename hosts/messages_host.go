@@ -148,6 +148,8 @@ type Refused struct {
 	FencedBy int // the higher epoch; 0: that is not the reason
 	// GPUs are the devices of the attempts that other runs or users hold, if that is the reason.
 	GPUs []int
+	// Limit is the limit on processes that the host has reached, if that is the reason.
+	Limit jobs.ProcessLimit
 }
 
 // Answer is the state of an attempt that a Probe found.

@@ -313,7 +313,9 @@ func (p *packed) codeAttempt(c *codec, a *Attempt, o *Outcome) {
 	codeNumber(c, &o.Files)
 	codeNumber(c, &o.LeftChildren)
 	codeNumber(c, &o.Memory)
-	c.codeTexts(&o.Signal, &o.Error, &o.LastLine)
+	codeNumber(c, &o.ProcessLimit.Kind)
+	codeNumber(c, &o.ProcessLimit.Max)
+	c.codeTexts(&o.Signal, &o.Error, &o.LastLine, &o.ProcessLimit.Path)
 	a.Outcome = o
 }
 

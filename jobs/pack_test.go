@@ -79,8 +79,10 @@ func sameRow(a, b *jobs.Job) bool {
 // and its outcome survives packing.
 func TestEveryFieldSurvivesPacking(t *testing.T) {
 	out := &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Memory: jobs.OutOfMemory, Started: 1 << 59, Ended: 5, CPU: 1 << 50,
-		MaxRSSBytes: 1 << 40, TimedOut: true, Stopped: true, DiskFull: true, Unreturned: true, Files: 3, Suspended: 5, LeftChildren: 9, Error: "e", LastLine: "last\xff"}
+		MaxRSSBytes: 1 << 40, TimedOut: true, Stopped: true, DiskFull: true, Unreturned: true, Files: 3, Suspended: 5, LeftChildren: 9, Error: "e", LastLine: "last\xff",
+		ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitUser, Max: 1 << 40, Path: "/p"}}
 	allSet(t, *out)
+	allSet(t, out.ProcessLimit)
 	long := make([]byte, 100_000)
 	spec := &jobs.Spec{ID: 1, Line: 7, Command: "a\x00é" + string(long), Name: "n", Labels: jobs.NewLabels("k", []jobs.Param{{Name: "x", Value: "1"}, {Name: "y"}}),
 		Options: &jobs.Options{Queue: "q", Priority: -3}}

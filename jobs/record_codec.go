@@ -43,7 +43,7 @@ func (reader *RecordReader) Read(b []byte, r *Record) error {
 		*text = reader.intern([]byte(*text))
 	}
 	if o := r.Outcome; o != nil {
-		for _, text := range []*string{&o.Signal, &o.Error, &o.LastLine} {
+		for _, text := range []*string{&o.Signal, &o.Error, &o.LastLine, &o.ProcessLimit.Path} {
 			*text = reader.intern([]byte(*text))
 		}
 	}

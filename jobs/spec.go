@@ -328,6 +328,8 @@ type Outcome struct {
 	// It failed while the disk of its files or of its directory was full; at first that uses up no
 	// try.
 	DiskFull bool `json:"disk_full,omitzero"`
+	// It failed while its host had reached a limit on processes; at first that uses up no try.
+	ProcessLimit ProcessLimit `json:"limit,omitzero"`
 	// It did not create a file that it returns, or one could not be copied; Error names it.
 	Unreturned bool  `json:"unreturned,omitzero"`
 	Files      int32 `json:"files,omitzero"` // number of files that it returns
@@ -363,6 +365,72 @@ func (m *MemoryEnd) UnmarshalText(b []byte) error {
 	return parseWord(m, memoryEndNames[:], b, "cause")
 }
 
+// ProcessLimit is a limit of a host on the number of processes and threads. The zero value is none.
+type ProcessLimit struct {
+	Kind LimitKind
+	Max  int64
+	// Directory of the control group that has the limit, if Kind is LimitPids. The sentinel of an
+	// attempt has no space for it.
+	Path string
+}
+
+// LimitKind is the kind of a limit on processes.
+type LimitKind uint8
+
+// The kinds. The zero value means that no limit was reached.
+const (
+	LimitPids   LimitKind = 1 + iota // pids.max of a control group
+	LimitUser                        // RLIMIT_NPROC, which counts the processes of the user
+	LimitSystem                      // kernel.threads-max or kernel.pid_max, which count those of all users
+)
+
+var limitKindNames = [...]string{"", "pids", "nproc", "system"}
+
+// MarshalText writes what JSON holds: kind, value, and path, such as "pids 40 /sys/fs/cgroup/box".
+func (l ProcessLimit) MarshalText() ([]byte, error) {
+	b := fmt.Appendf(nil, "%s %d", nameOf(limitKindNames[:], int(l.Kind)), l.Max)
+	if l.Path != "" {
+		b = append(append(b, ' '), l.Path...)
+	}
+	return b, nil
+}
+
+// UnmarshalText reads the output of MarshalText.
+func (l *ProcessLimit) UnmarshalText(b []byte) error {
+	word, rest, _ := strings.Cut(string(b), " ")
+	number, path, _ := strings.Cut(rest, " ")
+	if err := parseWord(&l.Kind, limitKindNames[:], []byte(word), "limit"); err != nil {
+		return err
+	}
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return fmt.Errorf("limit on processes %q: %w", b, err)
+	}
+	l.Max, l.Path = n, path
+	return nil
+}
+
+// IsSet reports whether a limit was reached.
+func (l ProcessLimit) IsSet() bool { return l.Kind != 0 }
+
+// Text names the limit and its value, such as "pids.max of /sys/fs/cgroup/box is 40". It is not
+// cleaned for a terminal.
+func (l ProcessLimit) Text() string {
+	name := "the limit on processes"
+	switch l.Kind {
+	case LimitPids:
+		name = "pids.max"
+		if l.Path != "" {
+			name += " of " + l.Path
+		}
+	case LimitUser:
+		name = "RLIMIT_NPROC (ulimit -u)"
+	case LimitSystem:
+		name = "the system's limit on processes (kernel.threads-max, kernel.pid_max)"
+	}
+	return fmt.Sprintf("%s is %d", name, l.Max)
+}
+
 // MemoryFloor is a lower bound of Outcome.MaxRSSBytes, up to small deviations, however small the
 // job is. The kernel starts counting a process at the size of the supervisor that started it, 12 to
 // 15 MB as measured. A value up to MemoryFloor means only that the job needed no more, and is shown
@@ -376,6 +444,9 @@ func (o *Outcome) OK() bool {
 
 // ExitRunLater is EX_TEMPFAIL of sysexits.h: the job asks to run again later.
 const ExitRunLater = 75
+
+// IsHostFull reports whether the job failed while its host lacked space or processes.
+func (o *Outcome) IsHostFull() bool { return o.DiskFull || o.ProcessLimit.IsSet() }
 
 // AsksToRunLater reports whether the job asked to run again later. It returns false if o is nil.
 func (o *Outcome) AsksToRunLater() bool {

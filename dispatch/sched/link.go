@@ -260,7 +260,11 @@ func (e HostRefused) apply(c *Core) {
 		c.handleNeverStarted(id, e.Msg.Why)
 	}
 	// Simultaneous refusals of several supervisors count once.
-	if h != nil && news && !h.probation.paused {
+	switch {
+	case h == nil || !news:
+	case e.Msg.Limit.IsSet():
+		c.boundByProcesses(h, e.Msg.Limit, h.runningSlots)
+	case !h.probation.paused:
 		c.pauseRefusing(h, "it refused jobs: "+e.Msg.Why)
 	}
 }

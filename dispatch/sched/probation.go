@@ -116,8 +116,11 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, o *jobs.Outcome) {
 // host is put on probation.
 func (c *Core) judgeFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
 	r := &h.probation
-	if o.DiskFull && numFailures(j) < maxUnchargedPerTry*c.maxTries(j) {
-		if !r.paused {
+	if o.IsHostFull() && numFailures(j) < maxUnchargedPerTry*c.maxTries(j) {
+		switch {
+		case o.ProcessLimit.IsSet():
+			c.boundByProcesses(h, o.ProcessLimit, h.runningSlots-j.Spec.SlotCount())
+		case !r.paused:
 			c.pauseRefusing(h, "a job failed because the disk was full")
 		}
 		return false // it delays a result, but is not one

@@ -140,6 +140,37 @@ func TestJobOnAFullDiskKeepsItsTries(t *testing.T) {
 	s.wantState(1, jobs.Failed)
 }
 
+// TestProcessLimitIsTheHostsFault checks that a job that fails because its host has reached a limit
+// on processes keeps its tries, that one message names the limit, and that the host gets fewer
+// slots, which return with time (promise 5: a bad host affects only itself).
+func TestProcessLimitIsTheHostsFault(t *testing.T) {
+	s := stageWithJobs(t, 8, Config{Tries: 1}, testHost("a", 4))
+	for n := 1; n <= 4; n++ {
+		s.started("a", jobs.AttemptID{Job: jobs.ID(n), N: 1}.String())
+	}
+	limit := jobs.ProcessLimit{Kind: jobs.LimitPids, Max: 40, Path: "/sys/fs/cgroup/box"}
+	hit := jobs.Outcome{Exit: 2, ProcessLimit: limit, Started: wallStart, Ended: wallStart + 1e6}
+	s.ended("a", "1.1", hit)
+	s.ended("a", "2.1", hit)
+	for _, id := range []jobs.ID{1, 2} {
+		s.wantState(id, jobs.Queued)
+		want(t, "failures", s.job(id).Failures, 0)
+	}
+	want(t, "times that it is told", s.numEvents("pids.max of /sys/fs/cgroup/box is 40"), 1)
+	s.wait(10*time.Second, "a")
+	want(t, "slots", s.c.hosts[0].limit, 2)
+	s.wait(processGrowth, "a")
+	want(t, "slots after a while", s.c.hosts[0].limit, 3)
+	// A refusal for the same reason counts alike, and leaves at least one slot.
+	s.ended("a", "3.1", jobs.Outcome{Started: wallStart, Ended: wallStart + 1})
+	s.ended("a", "4.1", jobs.Outcome{Started: wallStart, Ended: wallStart + 1})
+	s.step(HostRefused{"a", &hosts.Refused{Attempts: s.attemptsOn("a"), Limit: limit}})
+	s.wait(10*time.Second, "a")
+	want(t, "slots after a refusal", s.c.hosts[0].limit, 1)
+	s.wait(5*processGrowth, "a")
+	want(t, "slots in the end", s.c.hosts[0].limit, 4)
+}
+
 // TestHungFileSystemHoldsHost checks that a host whose file system hangs does not count as dead. It
 // starts no jobs, one event says so, and it accepts jobs again when the file system answers.
 func TestHungFileSystemHoldsHost(t *testing.T) {

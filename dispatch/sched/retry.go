@@ -50,6 +50,8 @@ func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, charged bool) {
 			}
 		} else if o.DiskFull {
 			r.Reason = "its disk was full"
+		} else if o.ProcessLimit.IsSet() {
+			r.Reason = "no more processes could be started there: " + o.ProcessLimit.Text()
 		} else {
 			r.Reason = "it failed on a host where jobs fail fast that succeed elsewhere"
 		}

@@ -18,8 +18,9 @@ type capacity struct {
 	excessCores float64 // cores that our jobs use beyond one per slot, smoothed
 	peakBusy    int     // maximum number of slots that we had busy since the last heartbeat
 	usable      float64
-	limit       int         // whole slots that may be busy
-	sentLimit   int         // limit that the helper has; -1: none
+	limit       int // whole slots that may be busy
+	sentLimit   int // limit that the helper has; -1: none
+	processes   processBound
 	sentShare   hosts.Share // share that the helper has; Weight 0: none
 	shareSentAt time.Duration
 }
@@ -93,6 +94,9 @@ func (c *Core) updateLimits() {
 			if n, h.usable = bound, min(h.usable, float64(bound)); n == 0 {
 				h.hold = heldByOtherRuns
 			}
+		}
+		if bound := c.withinProcesses(h, n); bound < n {
+			n, h.usable = bound, min(h.usable, float64(bound))
 		}
 		if floor := h.limitingHold(); floor != notHeld {
 			h.hold, h.usable, n = floor, 0, 0

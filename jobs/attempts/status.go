@@ -87,10 +87,10 @@ func (c *Claim) Encode() []byte {
 	return seal(b, 0)[:StatusBytes]
 }
 
-// Sentinel returns the second block after the end of the attempt. It does not contain the last
-// line of stderr, and cuts a long error text.
+// Sentinel returns the second block after the end of the attempt. It contains neither the last line
+// of stderr nor the path of a limit, and cuts a long error text.
 func (c *Claim) Sentinel(slot int, o jobs.Outcome) []byte {
-	o.LastLine = ""
+	o.LastLine, o.ProcessLimit.Path = "", ""
 	for {
 		// Plain fields: cannot fail.
 		body, _ := json.Marshal(sentinel{1, c.Run, c.Attempt, c.Host, slot, o})

@@ -120,7 +120,8 @@ func TestDamagedClaimIsIgnored(t *testing.T) {
 func TestStatusHoldsTheLongest(t *testing.T) {
 	name := strings.Repeat("ü", 32)
 	o := jobs.Outcome{Exit: -1 << 31, Signal: "SIGRTMIN+15", Started: -1 << 63, Ended: -1 << 63, CPU: -1 << 63, MaxRSSBytes: 1<<63 - 1,
-		TimedOut: true, Stopped: true, DiskFull: true, LeftChildren: 1 << 22, Error: "x"}
+		TimedOut: true, Stopped: true, DiskFull: true, LeftChildren: 1 << 22, Error: "x",
+		ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitSystem, Max: 1 << 22}}
 	c := attempts.Claim{Tombstone: true, Run: name, Attempt: attemptID(1<<31-1, 1<<31-1), Host: name,
 		By: "9999.9999999.18446744073709551615", Boot: name, At: -1 << 63}
 	if got, want := attempts.Decode(c.EncodeFinished(9999, o), name, c.Attempt), (attempts.Fate{Attempt: c.Attempt, State: attempts.Finished,

@@ -49,7 +49,8 @@ var full = jobs.Record{
 	Files: []jobs.FileMark{{Name: "000001.jsonl", Length: 1 << 40, CRC: math.MaxUint32}, {}},
 	Spec:  &jobs.Spec{ID: 17, Line: 2, Command: "a <b> \x00\xff", Options: &jobs.Options{Queue: "q", Slots: 2, After: []jobs.ID{3}}},
 	Outcome: &jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2, CPU: time.Hour, MaxRSSBytes: 1 << 50, Memory: jobs.MemoryLimit, TimedOut: true,
-		Stopped: true, DiskFull: true, LeftChildren: 3, Error: "no\nsuch", LastLine: "the \"end\""},
+		Stopped: true, DiskFull: true, LeftChildren: 3, Error: "no\nsuch", LastLine: "the \"end\"",
+		ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitPids, Max: math.MaxInt64, Path: "/sys/fs"}},
 }
 
 // edited returns a record of an edited job.

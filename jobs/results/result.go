@@ -116,6 +116,10 @@ func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 		plain := *o
 		plain.DiskFull = false
 		return Cause(state, reason, &plain) + ", its disk was full"
+	case o.ProcessLimit.IsSet():
+		plain := *o
+		plain.ProcessLimit = jobs.ProcessLimit{}
+		return Cause(state, reason, &plain) + ", its host had reached a limit on processes"
 	case o.Unreturned:
 		return o.Error
 	case o.Error != "":
@@ -137,13 +141,15 @@ func Cause(state jobs.JobState, reason string, o *jobs.Outcome) string {
 }
 
 // failureKinds are the results of FailureKind.
-var failureKinds = []string{"exit", "signal", "timeout", "start", "files", "disk", "memory"}
+var failureKinds = []string{"exit", "signal", "timeout", "start", "files", "disk", "processes", "memory"}
 
 // FailureKind returns the kind of a failure, by which queries select it.
 func FailureKind(o *jobs.Outcome) string {
 	switch {
 	case o.DiskFull:
 		return "disk"
+	case o.ProcessLimit.IsSet():
+		return "processes"
 	case o.Unreturned:
 		return "files"
 	case o.Error != "":

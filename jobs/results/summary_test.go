@@ -157,6 +157,8 @@ func TestCauseOfAFailure(t *testing.T) {
 		{jobs.Failed, "halted", &jobs.Outcome{}, "halted"},
 		// The disk is named whatever else the outcome contains.
 		{jobs.Failed, "", &jobs.Outcome{Exit: 1, DiskFull: true}, "exit 1, its disk was full"},
+		{jobs.Failed, "", &jobs.Outcome{Exit: 2, ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitUser, Max: 9}},
+			"exit 2, its host had reached a limit on processes"},
 		{jobs.Failed, "", &jobs.Outcome{Signal: "SIGKILL", DiskFull: true}, "SIGKILL, its disk was full"},
 		{jobs.Failed, "", &jobs.Outcome{Signal: "SIGTERM", TimedOut: true, DiskFull: true}, "timed out, its disk was full"},
 	} {

@@ -30,7 +30,7 @@ type control struct {
 
 const (
 	controlBytes = 64 << 10
-	controlMagic = 0x6463732d74756904 // "dcs-tui", version 4 of the spool
+	controlMagic = 0x6463732d74756905 // "dcs-tui", version 5 of the spool
 )
 
 // The words of the page.

@@ -39,6 +39,8 @@ func FuzzReport(f *testing.F) {
 		{Kind: repExited, Attempt: id, By: by, Outcome: jobs.Outcome{Exit: -1, Signal: "SIGKILL", Started: 1, Ended: 2, CPU: 3,
 			MaxRSSBytes: 4, TimedOut: true, Stopped: true, LeftChildren: 5, Error: "a \"b\"\n", LastLine: "\xff\x00 c"}},
 		{Kind: repRefused, Attempt: id, By: by, Why: "no space left on device"},
+		{Kind: repExited, Attempt: id, By: by, Outcome: jobs.Outcome{Exit: 2, ProcessLimit: jobs.ProcessLimit{Kind: jobs.LimitPids, Max: 40, Path: "/box"}}},
+		{Kind: repRefused, Attempt: id, By: by, Why: "limit", Limit: jobs.ProcessLimit{Kind: jobs.LimitUser, Max: 40}},
 		{Kind: repRefused, Attempt: id, By: by, Why: "GPU 1 is in use", GPUs: []int{1, 3}},
 	} {
 		line := r.append(nil)

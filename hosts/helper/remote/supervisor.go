@@ -56,6 +56,7 @@ type slot struct {
 
 	used         usedSlots
 	oom          oomScore
+	processes    processLimits
 	scopes       scopes
 	diskCheck    single        // runs checks for full disks
 	storeTimeout time.Duration // see limits
@@ -125,6 +126,7 @@ func (s *slot) open(index int) error {
 	s.env = baseEnv(os.Environ(), s.config, index)
 	s.buf = make([]byte, 16<<10)
 	s.oom = openOOM()
+	s.processes = openProcessLimits()
 	s.watch.slot = s
 	// Catch these signals: jobs would inherit that they are ignored.
 	signals := make(chan os.Signal, 16)

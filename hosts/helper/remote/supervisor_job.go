@@ -201,7 +201,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	pid, err = s.start(a, job, id, &o)
 	if err != nil && isHostsFault(err) {
 		s.removeScript(a)
-		s.refuse(a, fmt.Errorf("starting a process: %w", err))
+		s.refuse(a, fmt.Errorf("starting a process: %w", s.processes.explain(err)))
 		return
 	}
 	if err == nil {
@@ -225,7 +225,10 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	s.collect(job, id, &o)
 	if !o.OK() {
 		o.LastLine = lastLine(a.errFD, id+".err")
-		o.DiskFull = err == nil && !o.Stopped && o.Memory == 0 && s.isOnFullDisk(s.config.Dir, s.cwd(job))
+		if err == nil && !o.Stopped && o.Memory == 0 {
+			o.DiskFull = s.isOnFullDisk(s.config.Dir, s.cwd(job))
+			o.ProcessLimit = s.processes.reached()
+		}
 	}
 	s.finish(a, dir, &o)
 }
@@ -256,6 +259,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 		argv = append(s.scopes.command(job.Mem), argv...)
 	}
 	defer withDefaultSlack()()
+	s.processes.begin()
 	s.oom.begin()
 	s.oom.raise()
 	defer s.oom.restore()
@@ -322,6 +326,9 @@ func (s *slot) refuse(a *attempt, err error) {
 	r := &report{Kind: repRefused, Attempt: a.id, Why: err.Error()}
 	if taken, ok := errors.AsType[*takenError](err); ok {
 		r.GPUs = taken.devices
+	}
+	if limited, ok := errors.AsType[*limitError](err); ok {
+		r.Limit = limited.limit
 	}
 	s.giveBack(a, r)
 	s.forgetShard() // another file system may be mounted there by now

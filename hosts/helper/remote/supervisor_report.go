@@ -31,7 +31,8 @@ type report struct {
 	At      jobs.Stamp
 	Outcome jobs.Outcome
 	Why     string
-	GPUs    []int // devices of the refused attempt that others use
+	GPUs    []int             // devices of the refused attempt that others use
+	Limit   jobs.ProcessLimit // that refused a process of the refused attempt
 }
 
 // maxReport keeps a line below PIPE_BUF, so that it is written completely or not at all.
@@ -41,9 +42,13 @@ const maxReport = 4096
 func (r *report) append(b []byte) []byte {
 	short := *r
 	short.Why = truncate(r.Why, 900) // long enough for a long path and the reason after it
+	short.Limit.Path, short.Outcome.ProcessLimit.Path = truncate(r.Limit.Path, maxLimitPath), truncate(r.Outcome.ProcessLimit.Path, maxLimitPath)
 	short.Outcome.Error, short.Outcome.LastLine = truncate(r.Outcome.Error, 400), truncate(r.Outcome.LastLine, maxLastLine)
 	return append(base64.StdEncoding.AppendEncode(b, wire.Append(nil, short)), '\n')
 }
+
+// maxLimitPath is the number of bytes of the path of a limit in a report.
+const maxLimitPath = 400
 
 func truncate(s string, n int) string { return s[:min(len(s), n)] }
 
