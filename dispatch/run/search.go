@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
+	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
@@ -39,7 +39,8 @@ type searcher struct {
 	names  []string // names of the metrics
 	cwd    string   // working directory of the jobs
 	// Jobs to end, with the step that decided this; used only by the caller of HandleReport.
-	toEnd map[jobs.ID]float64
+	toEnd      map[jobs.ID]float64
+	toldReport map[jobs.ID]bool // jobs whose unusable report was reported; used like toEnd
 
 	// The fields below are owned by the feeder.
 	trials  []search.Trial
@@ -56,7 +57,7 @@ const reportedForm = "job %d reported %v at step %v"
 // newSearcher returns the search of a run, with the trials of earlier dispatchers. The table does
 // not belong to the dispatcher yet.
 func newSearcher(r *Run, o *Owned, s *Search) *searcher {
-	w := &searcher{Search: s, r: r, trialOf: map[jobs.ID]int{}, toEnd: map[jobs.ID]float64{}, wake: make(chan struct{}, 1)}
+	w := &searcher{Search: s, r: r, trialOf: map[jobs.ID]int{}, toEnd: map[jobs.ID]float64{}, toldReport: map[jobs.ID]bool{}, wake: make(chan struct{}, 1)}
 	if s.Rungs != nil && len(o.Table.Jobs) > 0 {
 		w.refill(o)
 	}
@@ -134,7 +135,12 @@ func (s *searcher) HandleReport(job jobs.ID, over bool, report string) (keep []s
 	if s.Rungs == nil {
 		return nil
 	}
-	for _, line := range search.ParseReports(report) {
+	lines, wrong := search.ParseReports(report)
+	if len(wrong) > 0 && !s.toldReport[job] {
+		s.toldReport[job] = true
+		s.r.printText(fmt.Sprintf("job %d appended %q to DCS_REPORT, which is not a step and a number, such as 3 0.25: the line is ignored", job, text.ShortenTo(text.Line(wrong[0]), 60)))
+	}
+	for _, line := range lines {
 		reached, poor := s.Rungs.Add(int(job), line)
 		if reached {
 			keep = append(keep, fmt.Sprintf(reportedForm, job, line.Value, line.Step))
@@ -180,13 +186,18 @@ func (s *searcher) handleResults(ctx context.Context) {
 		if err != nil || !table.Solved(row) {
 			continue
 		}
-		if v, err := strconv.ParseFloat(table.At(row, column).Text, 64); err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
-			if t.State, t.Value = search.Done, v; s.Best.Desc {
-				t.Value = -v
+		v := table.At(row, column)
+		if v.Kind == query.Number && !math.IsNaN(v.Number) && !math.IsInf(v.Number, 0) {
+			if t.State, t.Value = search.Done, v.Number; s.Best.Desc {
+				t.Value = -v.Number
 			}
-		} else {
-			s.r.printText(fmt.Sprintf("job %d has no number in %s: the search learns nothing from it", table.Job(row), text.Line(s.Best.Column)))
+			continue
 		}
+		what := "no value of " + text.Line(s.Best.Column)
+		if v.Text != "" {
+			what = fmt.Sprintf("%s=%q, which is not a finite number", text.Line(s.Best.Column), text.ShortenTo(text.Line(v.Text), 60))
+		}
+		s.r.printText(fmt.Sprintf("job %d has %s: the search counts it as failed", table.Job(row), what))
 	}
 }
 

@@ -53,19 +53,25 @@ func (r *Rungs) Add(trial int, line Report) (reached, poor bool) {
 // Report is a line of a report file.
 type Report struct{ Step, Value float64 }
 
-// ParseReports parses the lines `STEP VALUE` of a text. It ignores lines of another form, and a
-// last line without a newline.
-func ParseReports(text string) (list []Report) {
+// ParseReports parses the lines `STEP VALUE` of a text. It ignores empty lines and a last line
+// without a newline, and returns lines of another form in wrong.
+func ParseReports(text string) (list []Report, wrong []string) {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)
-		if len(words) != 2 || !strings.HasSuffix(line, "\n") {
+		if len(words) == 0 || !strings.HasSuffix(line, "\n") {
 			continue
 		}
-		step, err1 := strconv.ParseFloat(words[0], 64)
-		value, err2 := strconv.ParseFloat(words[1], 64)
-		if err1 == nil && err2 == nil && step >= 0 && !math.IsInf(step, 0) {
-			list = append(list, Report{step, value})
+		r, ok := Report{}, len(words) == 2
+		if ok {
+			step, err1 := strconv.ParseFloat(words[0], 64)
+			value, err2 := strconv.ParseFloat(words[1], 64)
+			r, ok = Report{step, value}, err1 == nil && err2 == nil && step >= 0 && !math.IsInf(step, 0)
+		}
+		if ok {
+			list = append(list, r)
+		} else {
+			wrong = append(wrong, strings.TrimSpace(line))
 		}
 	}
-	return list
+	return list, wrong
 }

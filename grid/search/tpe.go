@@ -62,20 +62,24 @@ func (t *tpe) Propose(_ context.Context, past []Trial) ([]float64, error) {
 	return best, nil
 }
 
-// split returns the good trials, best first, and the others in the order of their proposal. Failed
-// trials are in neither.
+// split returns the good trials, best first, and the others in the order of their proposal. done is
+// the number of trials that have ended. Failed trials belong to the others, so that the next
+// proposal is not close to them, and count among those of which a share is good, as Optuna treats
+// trials that were pruned without a value.
 func (t *tpe) split(past []Trial) (good, others [][]float64, done int) {
 	var order []int
 	for i := range past {
 		if past[i].State == Done {
 			order = append(order, i)
 		}
+		if past[i].State != Open {
+			done++
+		}
 	}
-	done = len(order)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(past[a].Value, past[b].Value) })
-	order = order[:min(int(math.Ceil(goodShare*float64(done))), maxGood)]
+	order = order[:min(int(math.Ceil(goodShare*float64(done))), maxGood, len(order))]
 	for i := range past {
-		if past[i].State != Failed && !slices.Contains(order, i) {
+		if past[i].At != nil && !slices.Contains(order, i) {
 			others = append(others, past[i].At)
 		}
 	}

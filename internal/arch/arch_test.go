@@ -113,7 +113,7 @@ var allowedImports = map[string][]string{
 	"jobs/ask":         {"internal/text", "jobs", "jobs/journal", "jobs/live", "jobs/rundir"},
 	"dispatch/inbox":   {"dispatch", "dispatch/sched", "dispatch/socket", "internal/text", "jobs", "jobs/rundir"},
 	"dispatch/run": {"grid/search", "dispatch", "hosts/files", "dispatch/inbox", "dispatch/publish", "dispatch/sched", "dispatch/socket", "hosts", "hosts/mirror", "internal/text",
-		"jobs", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/results", "jobs/rundir"},
+		"jobs", "jobs/attempts", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 	"jobs/runview": {"dispatch/socket", "hosts", "jobs", "jobs/ask", "jobs/journal", "jobs/live", "jobs/metrics", "jobs/query", "jobs/results", "jobs/rundir"},
 }
 

@@ -92,6 +92,25 @@ func TestMetricsAreReadFromFiles(t *testing.T) {
 	}
 }
 
+// TestReturnedFilesAreRead checks that a file that a job has returned from a host that does not share
+// its files is read, and no other file of such a job.
+func TestReturnedFilesAreRead(t *testing.T) {
+	l := newLab(t)
+	for i, files := range []int32{1, 1, 0, 1} {
+		job := l.job("x")
+		job.Apart, job.Host = true, "far"
+		job.Outcome = &jobs.Outcome{Started: jobs.StampOf(time.Now()), Files: files}
+		if i != 1 { // the file of job 2 is not here
+			l.write(fmt.Sprintf("%s/out/%d.json", l.run.Settings.Cwd, i+1), fmt.Sprintf(`{"acc": %d}`, i+1))
+		}
+	}
+	l.list[3].Outcome.Started = jobs.StampOf(time.Now().Add(time.Hour)) // the file of job 4 is older than the job
+	const note = "files that 3 jobs wrote are seen only on far: metrics from them are empty; --return of run copies such files here"
+	l.expect(l.reader("acc=file:out/{id}.json"), "1   ", note)
+	note4 := strings.Replace(note, "3 jobs", "4 jobs", 1)
+	l.expect(l.reader("acc=file:"+l.run.Settings.Cwd+"/out/{id}.json"), "   ", note4) // a path on the host
+}
+
 // TestLinkInPlaceOfAnOutputIsNotRead checks that a link that a job put in the place of its output
 // is not followed, but reported.
 func TestLinkInPlaceOfAnOutputIsNotRead(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 // command line.
 var problemNotes = [numProblemKinds]string{
 	outputOnHostOnly: "what %[1]s printed is only on %[4]s: the metrics are empty; dcs-tui fetch %[5]s copies it",
-	filesOnHostOnly:  "files that %[1]s wrote are seen only on %[4]s: metrics from them are empty",
+	filesOnHostOnly:  "files that %[1]s wrote are seen only on %[4]s: metrics from them are empty; --return of run copies such files here",
 	olderThanAttempt: "of %[1]s the file is older than the start of the attempt that counts: another round or job wrote it: %[2]s (job %[3]d)",
 	fileAbsent:       "%[1]s wrote no such file, or it is not visible here: %[2]s (job %[3]d)",
 	outputCutOff:     "only the end of what %[1]s wrote is searched, and a metric is not in it (job %[3]d)",

@@ -132,19 +132,21 @@ func (w *worker) search(data []byte, whole bool, values []string, file string) b
 	return all
 }
 
-// searchWritten searches a file that the job wrote.
+// searchWritten searches a file that the job wrote. Of a job whose host does not share its files,
+// only files that the job has returned are here, at their places below the run's directory.
 func (w *worker) searchWritten(file string, res *results.Result, cwd string, values []string) bool {
-	if res.Apart || w.isRemote(res) {
-		w.problems.addElsewhere(filesOnHostOnly, res, w.runDir)
-		return false
-	}
 	path := nameFor(file, res.Attempt, w.runDir, res.Params)
+	isFar, isBelow := res.Apart || w.isRemote(res), filepath.IsLocal(path)
 	for _, base := range []string{cwd, w.cwd} {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(base, path)
 		}
 	}
 	path = filepath.Clean(path)
+	if isFar && !(isBelow && w.mayHaveReturned(res, path)) {
+		w.problems.addElsewhere(filesOnHostOnly, res, w.runDir)
+		return false
+	}
 	if !strings.ContainsAny(file, "{[") {
 		w.problems.addSharedFile(res, path)
 	}
@@ -153,18 +155,34 @@ func (w *worker) searchWritten(file string, res *results.Result, cwd string, val
 		return false
 	}
 	defer f.Close() // opened only for reading
+	start := res.Started()
+	isOld := start != 0 && !f.written.IsZero() && start.Time().Sub(f.written) > clocksDiffer
+	if isFar && isOld { // not the file that the job wrote
+		w.problems.addElsewhere(filesOnHostOnly, res, w.runDir)
+		return false
+	}
 	data, err := f.readEnd(&w.buf, MaxRead)
 	if err != nil {
 		w.problems.add(unreadable, res, err.Error())
 		return false
 	}
-	if start := res.Started(); start != 0 && !f.written.IsZero() && start.Time().Sub(f.written) > clocksDiffer {
+	if isOld {
 		w.problems.add(olderThanAttempt, res, path)
 	}
 	if whole := int64(len(data)) == f.size; !w.search(data, whole, values, file) && !whole {
 		w.problems.add(outputCutOff, res, "")
 	}
 	return true
+}
+
+// mayHaveReturned reports whether a job may have returned the file with this path: it has returned
+// files, and there is such a file.
+func (w *worker) mayHaveReturned(res *results.Result, path string) bool {
+	if res.Outcome == nil || res.Outcome.Files == 0 {
+		return false
+	}
+	shown, err := w.names.isListed(path)
+	return err == nil && shown
 }
 
 // open opens a file if a listing of its directory contains it.

@@ -101,6 +101,7 @@ func TestPageCanBeFilteredAndSorted(t *testing.T) {
 		all('#pick input', e => { e.click(); e.click(); });
 		for (const type of ['beforeprint', 'afterprint', 'resize']) dispatchEvent(new Event(type));
 		document.querySelector('#heat .cell').dispatchEvent(new Event('click'));
+		all('figure svg', e => { if (!e.closest('figure').querySelector('.key')) document.body.dataset.keyless = 1; });
 		document.body.dataset.exercised = 1;
 	}, 1000);
 	setTimeout(() => {
@@ -116,6 +117,9 @@ func TestPageCanBeFilteredAndSorted(t *testing.T) {
 	dom := browse(t, page, "--dump-dom", "--window-size=1240,900")
 	if !strings.Contains(dom, `data-exercised="1"`) {
 		t.Error("the page was not exercised to the end")
+	}
+	if strings.Contains(dom, "data-keyless") {
+		t.Error("a chart has no legend")
 	}
 	if strings.Contains(dom, "data-pwned") || strings.Contains(dom, "<img") {
 		t.Error("the text of a job has become markup")

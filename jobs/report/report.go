@@ -83,10 +83,17 @@ type share struct {
 type fact struct{ Name, Value, Note string }
 
 type cause struct {
-	Jobs               string
-	Share              int // share of all failures, in percent
-	Cause, Last, Where string
-	Examples           []jobs.ID
+	Jobs        string
+	Share       int // share of all failures, in percent
+	Cause, Last string
+	Examples    []example
+}
+
+// example is a failed job and its host. Host is "" for a job on the host of the next example, so
+// that each host is named once, after its jobs.
+type example struct {
+	Job  jobs.ID
+	Host string
 }
 
 type host struct {
@@ -201,7 +208,14 @@ func (p *page) setCauses(s *results.Summary) {
 			continue
 		}
 		c := cause{Jobs: jobs.Thousands(g.Count), Share: (100*g.Count + total/2) / total, Cause: jobs.Clean(g.Cause, maxText),
-			Last: jobs.Clean(g.LastLine, maxText), Where: jobs.Clean(g.Host, maxText), Examples: g.Jobs}
+			Last: jobs.Clean(g.LastLine, maxText)}
+		for i, e := range g.Examples {
+			host := jobs.Clean(e.Host, maxText)
+			if i+1 < len(g.Examples) && g.Examples[i+1].Host == e.Host {
+				host = ""
+			}
+			c.Examples = append(c.Examples, example{e.Job, host})
+		}
 		p.Causes = append(p.Causes, c)
 	}
 	if rest > 0 {

@@ -157,6 +157,33 @@ func TestPageIsSelfContainedAndInert(t *testing.T) {
 	}
 }
 
+// TestFailuresNameTheirHosts checks that each example of a failure is followed by its own host.
+func TestFailuresNameTheirHosts(t *testing.T) {
+	table := &jobs.Table{}
+	for i := range 3 {
+		table.Specs = append(table.Specs, &jobs.Spec{ID: jobs.ID(i + 1), Command: "false", Options: jobs.NoOptions})
+	}
+	table.AcceptStored()
+	fold := func(r jobs.Record) {
+		if err := jobs.Fold(table, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, host := range []string{"node2", "node1", "node1"} {
+		id := jobs.ID(i + 1)
+		fold(jobs.Record{Kind: jobs.KindLaunching, Job: id, N: 1, Host: host})
+		fold(jobs.Record{Kind: jobs.KindExited, Job: id, N: 1, Seq: int64(i + 1), Host: host, Next: jobs.Failed, Outcome: &jobs.Outcome{Exit: 1, Started: 1, Ended: 2}})
+	}
+	place := results.RunInfo{Dir: "/d"}
+	page := write(t, &Input{Run: "r", At: time.Now(), Jobs: table, Table: results.NewTable(results.TableInput{Jobs: place.Finished(table)})})
+	_, row, _ := strings.Cut(page, `<td class="cause">`)
+	row, _, _ = strings.Cut(row, "</tr>")
+	row = regexp.MustCompile(`<[^>]*>`).ReplaceAllString(row, "")
+	if !strings.Contains(row, "job 1 on node2, 2, 3 on node1") {
+		t.Errorf("the examples are %q", row)
+	}
+}
+
 // TestDataAgreesWithTheTable checks that the data of each job and attempt agrees with the table of
 // the run.
 func TestDataAgreesWithTheTable(t *testing.T) {

@@ -78,12 +78,16 @@ func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
 }
 
 // BestOverTime returns how the best value of a column has changed from row to row, in at most n
-// steps. 1 stands for the first value, and 0 for the best of all. Rows count as for BestBy, in the
-// order of the table.
+// steps. The smallest of these values is 0 and the largest 1, so the course rises if the largest
+// value is best, and falls otherwise. Rows count as for BestBy, in the order of the table.
 func (s *Table) BestOverTime(o Order, n int) []float64 {
 	column, err := s.Column(o.Column)
 	if err != nil {
 		return nil
+	}
+	better := func(a, b float64) float64 { return min(a, b) }
+	if o.Desc {
+		better = func(a, b float64) float64 { return max(a, b) }
 	}
 	var course []float64
 	for r := range s.rows {
@@ -92,23 +96,20 @@ func (s *Table) BestOverTime(o Order, n int) []float64 {
 			continue
 		}
 		value := v.Number
-		if o.Desc {
-			value = -value
-		}
 		if k := len(course); k > 0 {
-			value = min(value, course[k-1])
+			value = better(value, course[k-1])
 		}
 		course = append(course, value)
 	}
 	if len(course) == 0 {
 		return nil
 	}
-	first, last := course[0], course[len(course)-1]
+	lowest, highest := min(course[0], course[len(course)-1]), max(course[0], course[len(course)-1])
 	steps := make([]float64, min(n, len(course)))
 	for i := range steps {
 		value := course[(i+1)*len(course)/len(steps)-1]
-		if first > last {
-			steps[i] = (value - last) / (first - last)
+		if lowest < highest {
+			steps[i] = (value - lowest) / (highest - lowest)
 		}
 	}
 	return steps

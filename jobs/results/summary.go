@@ -37,12 +37,17 @@ type Group struct {
 	Cause    string // as Result.Cause returns it
 	LastLine string // last line of stderr of the first job; like Cause, not cleaned for a terminal
 	Count    int
-	Jobs     []jobs.ID      // the first few of them
-	Example  jobs.AttemptID // of the first job; zero if it never ran
-	Host     string         // where the example ran
+	Examples []Example // the first few jobs
 }
 
-// maxExamples bounds Group.Jobs.
+// Example is a failed job, with the attempt that counts and its host.
+type Example struct {
+	Job     jobs.ID
+	Attempt jobs.AttemptID // zero if no attempt has an outcome
+	Host    string
+}
+
+// maxExamples bounds Group.Examples.
 const maxExamples = 5
 
 // HostSummary holds the numbers of one host.
@@ -104,16 +109,16 @@ func (s *Summary) addFailure(causes *Causes, id jobs.ID, j *jobs.Job, counted *j
 	}
 	n := causes.Number(FailureOf(j.State, j.Reason, o))
 	if n > len(s.Failures) {
-		g := Group{Cause: causes.Keys[n].Cause, LastLine: causes.Keys[n].LastLine}
-		if o != nil {
-			g.Example, g.Host = counted.ID, counted.Host
-		}
-		s.Failures = append(s.Failures, g)
+		s.Failures = append(s.Failures, Group{Cause: causes.Keys[n].Cause, LastLine: causes.Keys[n].LastLine})
 	}
 	g := &s.Failures[n-1]
 	g.Count++
-	if len(g.Jobs) < maxExamples {
-		g.Jobs = append(g.Jobs, id)
+	if len(g.Examples) < maxExamples {
+		e := Example{Job: id}
+		if o != nil {
+			e.Attempt, e.Host = counted.ID, counted.Host
+		}
+		g.Examples = append(g.Examples, e)
 	}
 }
 

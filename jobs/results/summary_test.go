@@ -69,10 +69,10 @@ func TestSummaryOfARun(t *testing.T) {
 		MaxRSSBytes: 2 << 30, MaxRSSJob: 1, Longest: 10 * time.Second, LongestJob: 1,
 		Hosts: []HostSummary{{"a", 3, 2, 0, 16 * time.Second}, {"b", 5, 3, 1, 12 * time.Second}},
 		Failures: []Group{
-			{"exit 1", "boom 3.1 at 17", 2, []jobs.ID{3, 4}, jobs.AttemptID{Job: 3, N: 1}, "a"},
-			{"exit 1", "other", 1, []jobs.ID{5}, jobs.AttemptID{Job: 5, N: 1}, "b"},
-			{"timed out", "", 1, []jobs.ID{6}, jobs.AttemptID{Job: 6, N: 1}, "b"},
-			{"no host has the tag gpu", "", 1, []jobs.ID{7}, jobs.AttemptID{}, ""},
+			{"exit 1", "boom 3.1 at 17", 2, []Example{{3, jobs.AttemptID{Job: 3, N: 1}, "a"}, {4, jobs.AttemptID{Job: 4, N: 1}, "b"}}},
+			{"exit 1", "other", 1, []Example{{5, jobs.AttemptID{Job: 5, N: 1}, "b"}}},
+			{"timed out", "", 1, []Example{{6, jobs.AttemptID{Job: 6, N: 1}, "b"}}},
+			{"no host has the tag gpu", "", 1, []Example{{Job: 7}}},
 		},
 	}
 	if !reflect.DeepEqual(s, want) {
@@ -174,7 +174,7 @@ func TestFailureGroupsAreBounded(t *testing.T) {
 		rows[i] = jobOf(jobs.Failed, exited("h", jobs.Outcome{Exit: 1, LastLine: strings.Repeat("x", i)}))
 	}
 	s := Summarize(table(rows...))
-	if list := s.Failures; len(list) != maxCauses+1 || list[0].Cause != "other causes" || list[0].Count != 500 || len(list[0].Jobs) != maxExamples {
+	if list := s.Failures; len(list) != maxCauses+1 || list[0].Cause != "other causes" || list[0].Count != 500 || len(list[0].Examples) != maxExamples {
 		t.Fatalf("%d groups, first %+v", len(list), list[0])
 	}
 	if got := textOf(t, s, 0); !strings.HasSuffix(got, "and 986 jobs with 986 other causes\n") {

@@ -297,7 +297,8 @@ func TestGroupsAreKeptApart(t *testing.T) {
 }
 
 // TestCourseIsTheBestSoFar checks that Course returns the best value so far in the order of the
-// jobs, scaled from 1 to 0. Jobs that have not succeeded or have no number do not count.
+// jobs, between 0 and 1, and that it rises if the largest value is best. Jobs that have not
+// succeeded or have no number do not count.
 func TestCourseIsTheBestSoFar(t *testing.T) {
 	in := TableInput{Names: []string{"loss"}}
 	for _, v := range []string{"8", "9", "4", "nan", "", "x", "0", "4"} {
@@ -311,7 +312,7 @@ func TestCourseIsTheBestSoFar(t *testing.T) {
 		want  string
 	}{
 		{Order{"loss", false}, 9, "[1 1 0 0]"},
-		{Order{"loss", true}, 9, "[1 0 0 0]"},
+		{Order{"loss", true}, 9, "[0 1 1 1]"},
 		{Order{"loss", false}, 2, "[1 0]"},
 		{Order{"acc", false}, 9, "[]"},
 	} {

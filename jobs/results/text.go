@@ -92,9 +92,10 @@ func writeFailures(b *strings.Builder, list []Group, width int) {
 		if i == maxRows {
 			break
 		}
-		example := "job " + strconv.Itoa(int(g.Jobs[0]))
-		if g.Example.N > 0 {
-			example = g.Example.String() + " on " + jobs.Clean(g.Host, 20)
+		first := &g.Examples[0]
+		example := "job " + strconv.Itoa(int(first.Job))
+		if first.Attempt.N > 0 {
+			example = first.Attempt.String() + " on " + jobs.Clean(first.Host, 20)
 		}
 		row := []string{strconv.Itoa(g.Count), jobs.Clean(g.Cause, 40), example, ""}
 		used = max(used, 3*2+max(4, len(row[0]))+max(11, utf8.RuneCountInString(row[1]))+max(11, utf8.RuneCountInString(example)))

@@ -63,7 +63,7 @@ type Table struct {
 	Best   jobs.ID      // best job among the rows; 0: none
 	Value  string       // value of the best job
 	Ties   int          // number of further rows with the same value
-	Course []float64    // course of the best job's metric, from 1, the first, down to 0
+	Course []float64    // see results.Table.BestOverTime
 }
 
 // TableColumn is a column that can be sorted and grouped by.

@@ -24,17 +24,43 @@ def hartmann6(trial):
                 for w, a, p in zip(ALPHA, A, P))
 
 
+def where(f, name, ok):
+    """Returns f, of which trials fail where ok is false."""
+    def g(trial):
+        value = f(trial)
+        return value if ok(list(trial.params.values())) else None
+    g.__name__ = name
+    return g
+
+
+def cliff(trial):
+    x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+    return 1 - x + (y - 0.7) ** 2
+
+
+def tell(study, trial, value):
+    """Tells a trial. Optuna counts a pruned trial without a value as the worst, and ignores a failed one."""
+    if value is None:
+        study.tell(trial, state=optuna.trial.TrialState.PRUNED)
+    else:
+        study.tell(trial, value)
+
+
 def regret(f, least, sampler):
+    """Returns the regret, and how many of the trials after the first 20 failed."""
     study = optuna.create_study(sampler=sampler)
     pending = []  # a trial and its value, which nobody knows yet
-    for _ in range(TRIALS):
+    failed = 0
+    for i in range(TRIALS):
         if len(pending) == SLOTS:
-            study.tell(*pending.pop(0))
+            tell(study, *pending.pop(0))
         trial = study.ask()
-        pending.append((trial, f(trial)))
+        value = f(trial)
+        failed += value is None and i >= 20
+        pending.append((trial, value))
     for trial, value in pending:
-        study.tell(trial, value)
-    return study.best_value - least
+        tell(study, trial, value)
+    return study.best_value - least, failed
 
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -47,6 +73,10 @@ SAMPLERS = {
     "liar": lambda s: optuna.samplers.TPESampler(seed=s, constant_liar=True),
     "multivariate": lambda s: optuna.samplers.TPESampler(seed=s, multivariate=True, constant_liar=True),
 }
-for f, least in (branin, 0.397887), (hartmann6, -3.32237):
+DISK = where(branin, "branin_disk", lambda x: (x[0] - 2.5) ** 2 + (x[1] - 7.5) ** 2 <= 50)
+BALL = where(hartmann6, "hartmann6_ball", lambda x: sum(v * v for v in x) <= 1)
+CLIFF = where(cliff, "cliff", lambda x: x[0] <= 0.5)
+for f, least in (branin, 0.397887), (hartmann6, -3.32237), (DISK, 0.397887), (BALL, -3.32237), (CLIFF, 0.5):
     for name, make in SAMPLERS.items():
-        print(f.__name__, name, "%.4g" % statistics.median(regret(f, least, make(s)) for s in range(SEEDS)), flush=True)
+        all = [regret(f, least, make(s)) for s in range(SEEDS)]
+        print(f.__name__, name, "%.4g" % statistics.median(r for r, _ in all), "%g" % statistics.median(n for _, n in all), flush=True)

@@ -1,7 +1,7 @@
 'use strict';
 // All that comes from jobs and hosts is put into the page as text, never as markup.
 const $ = (selector, from = document) => from.querySelector(selector);
-const put = (parent, nodes) => { for (const n of nodes.flat()) if (n != null) parent.append(n); return parent; };
+const put = (parent, nodes) => { for (const n of nodes.flat(Infinity)) if (n != null) parent.append(n); return parent; };
 const set = (node, attrs) => {
   for (const [k, v] of Object.entries(attrs || {})) k.startsWith('on') ? node.addEventListener(k.slice(2), v) : node.setAttribute(k, v);
   return node;
@@ -69,8 +69,9 @@ function timeSteps(low, high, n) {
   return high - low < n ? steps(low, high, n) : steps(low / step, high / step, high / step - low / step).map(v => v * step);
 }
 
-const caption = (title, note, series) => el('figcaption', null, el('b', {title}, title), note ? el('span', null, note) : null,
-  series.map(s => el('span', null, swatch(s.color), s.name)));
+// caption holds the title of a chart, a note, and its legend: the name of each series, or nodes.
+const caption = (title, note, legend) => el('figcaption', null, el('b', {title}, title), note ? el('span', null, note) : null,
+  legend.map(s => el('span', {class: 'key'}, s.color ? [swatch(s.color), s.name] : s)));
 
 // plot draws series {name, color, kind: area, line, dots or bars, points: [x, y, spread]} into a figure.
 function plot(figure, o) {
@@ -119,7 +120,7 @@ function plot(figure, o) {
     return [nameX(x) + (o.until ? ' – ' + nameX(o.until(x)) : ''), ...texts].join('\n');
   }));
   g.addEventListener('pointerleave', () => set(cross, {visibility: 'hidden'}));
-  figure.replaceChildren(caption(o.title, o.note, o.series.length > 1 && !o.note ? o.series : []), g);
+  figure.replaceChildren(caption(o.title, o.note, o.series), g);
 }
 
 // histogram returns a function that draws one, on a logarithmic scale where the values need it;
@@ -146,6 +147,9 @@ function shade(t) {
   const i = Math.min(ramp.length - 2, Math.floor(t * (ramp.length - 1))), f = t * (ramp.length - 1) - i;
   return ramp[i].map((v, k) => Math.round(v + (ramp[i + 1][k] - v) * f));
 }
+
+// scale is the legend of shades.
+const scale = (low, high) => [low + ' ', range(8).map(i => swatch(`rgb(${shade(i / 7)})`)), ' ' + high];
 
 // heat draws compute(at(text down, text across)) for all texts of the axes.
 function heat(figure, {x, y, at, compute, title, format, choose}) {
@@ -180,5 +184,5 @@ function heat(figure, {x, y, at, compute, title, format, choose}) {
     g.append(text(mid, H - 10, 'middle', label));
   });
   const axes = `${y.c ? y.c.title + ' down, ' : ''}${x.c.title} across${x.more || y.more ? `, the first ${x.texts.length} × ${y.texts.length}` : ''}`;
-  figure.replaceChildren(caption(`${title}: ${axes}`, known.length ? `${format(low)} to ${format(top)}` : '', []), g);
+  figure.replaceChildren(caption(`${title}: ${axes}`, '', known.length ? [scale(format(low), format(top)), [swatch(css('queued')), 'no number']] : []), g);
 }
