@@ -2,7 +2,6 @@ package grid
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -60,8 +59,9 @@ func (f *paths) check(s *jobs.Spec, params []jobs.Param) error {
 		}
 	}
 	for _, item := range s.Send {
-		if path, _, _ := strings.Cut(item, ":"); !filepath.IsLocal(path) {
-			return fmt.Errorf("send: %q leads out of the directory of the job", path)
+		path, _, _ := strings.Cut(item, ":")
+		if err := jobs.CheckLocal(path); err != nil {
+			return fmt.Errorf("send: %w", err)
 		}
 	}
 	if _, err := jobs.ParseReturn(s.Return); err != nil {

@@ -42,7 +42,7 @@ func TestPathsHoldValues(t *testing.T) {
 func TestValuesStayInTheDirectory(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"#DCS return=out/[C]\n./f [C]\n[C] a ../../b\n", `t.txt:2: job 2: return: "out/../../b" leads out of the directory of the job`},
-		{"#DCS send=[C]\n./f [C]\n[C] /etc/passwd\n", `t.txt:2: job 1: send: "/etc/passwd" leads out`},
+		{"#DCS send=[C]\n./f [C]\n[C] /etc/passwd\n", `t.txt:2: job 1: send: "/etc/passwd" must be relative`},
 		{"#DCS send=[C]\n./f [C]\n[C] a:b\n", `send: the value "a:b" of [C] has a colon`},
 	} {
 		template, err := Config{}.Parse(context.Background(), strings.NewReader(c.text), "t.txt")

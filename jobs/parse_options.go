@@ -3,7 +3,6 @@ package jobs
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -168,8 +167,9 @@ func (s *settings) setList(key string, items []string) (err error) {
 		s.Hardness = slices.Clone(items)
 	case "send":
 		for _, item := range items {
-			if path, _, _ := strings.Cut(item, ":"); !filepath.IsLocal(path) {
-				return fmt.Errorf("send: %q leads out of the directory of the job", path)
+			path, _, _ := strings.Cut(item, ":")
+			if err := CheckLocal(path); err != nil {
+				return fmt.Errorf("send: %w", err)
 			}
 		}
 		s.Send = slices.Clone(items)

@@ -123,6 +123,19 @@ func QuotePattern(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(text)
 }
 
+// CheckLocal checks that a relative path does not lead out of its directory.
+func CheckLocal(path string) error {
+	switch {
+	case path == "" || strings.IndexByte(path, 0) >= 0:
+		return fmt.Errorf("%q is not a path", path)
+	case filepath.IsAbs(path):
+		return fmt.Errorf("%q must be relative to the directory of the job", path)
+	case !filepath.IsLocal(path):
+		return fmt.Errorf("%q leads out of the directory of the job", path)
+	}
+	return nil
+}
+
 // ReturnPatterns are the patterns of the files that a job returns.
 type ReturnPatterns []Pattern
 
@@ -130,13 +143,8 @@ type ReturnPatterns []Pattern
 func ParseReturn(texts []string) (ReturnPatterns, error) {
 	var all ReturnPatterns
 	for _, text := range texts {
-		switch {
-		case text == "" || strings.IndexByte(text, 0) >= 0:
-			return nil, fmt.Errorf("%q is not a path", text)
-		case filepath.IsAbs(text):
-			return nil, fmt.Errorf("%q must be relative to the directory of the job", text)
-		case !filepath.IsLocal(text):
-			return nil, fmt.Errorf("%q leads out of the directory of the job", text)
+		if err := CheckLocal(text); err != nil {
+			return nil, err
 		}
 		p, err := ParsePattern(text)
 		if err != nil {

@@ -8,19 +8,6 @@ import (
 	"dcs-tui/jobs"
 )
 
-// CheckLocal checks that a relative path does not lead out of its directory.
-func CheckLocal(p string) error {
-	switch {
-	case p == "" || strings.ContainsRune(p, 0):
-		return fmt.Errorf("%q is not a path", p)
-	case filepath.IsAbs(p):
-		return fmt.Errorf("%q must be relative to the directory of the job", p)
-	case !filepath.IsLocal(p):
-		return fmt.Errorf("%q leads out of the directory of the job", p)
-	}
-	return nil
-}
-
 // ignoreFile is the name of files that list what is not sent, in the syntax of .gitignore.
 const ignoreFile = ".dcsignore"
 
