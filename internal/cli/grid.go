@@ -356,8 +356,13 @@ func (a *app) readJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, []strin
 		return a.readTemplateJobs(flags, file)
 	}
 	specs, err := jobs.ParseFile(file, 1)
-	if errors.Is(err, os.ErrNotExist) && strings.Contains(file, " ") {
-		err = text.Errorf("%w", err).WithAdvice("to run a command, write it on a line of a jobs file, or: echo %s | dcs-tui run -", text.ShellWord(text.Line(file)))
+	switch command := text.ShellWord(text.Line(file)); {
+	case !errors.Is(err, os.ErrNotExist):
+	case strings.Contains(file, "{"):
+		err = text.Errorf("%w", err).WithAdvice("a command needs ::: before its values: dcs-tui run %s ::: VALUE...", command)
+	case strings.Contains(file, " "):
+		err = text.Errorf("%w", err).WithAdvice("to run a command, write it on a line of a jobs file, or: echo %s | dcs-tui run -; "+
+			"for each of some values: dcs-tui run %s ::: VALUE...", command, command)
 	}
 	return specs, nil, err
 }
