@@ -3,6 +3,7 @@ package jobs
 import (
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -37,7 +38,11 @@ func (s *settings) set(key, v string) error {
 		if v == "" {
 			return s.setList(key, nil)
 		}
-		return s.setList(key, splitList(v))
+		items := strings.Split(v, ",")
+		for i := range items {
+			items[i] = strings.TrimSpace(items[i])
+		}
+		return s.setList(key, items)
 	}
 	set := scalarOptions[key]
 	if set == nil {
@@ -105,33 +110,6 @@ func parseNoCopies(v string) (bool, error) {
 	return v == "false", nil
 }
 
-// splitList splits a list at its commas. A comma in an item is written \,.
-func splitList(v string) (items []string) {
-	var item []byte
-	for i := 0; i < len(v); i++ {
-		switch {
-		case v[i] == ',':
-			items, item = append(items, strings.TrimSpace(string(item))), item[:0]
-			continue
-		case v[i] == '\\' && i+1 < len(v):
-			if i++; v[i] != ',' {
-				item = append(item, '\\') // a backslash of a pattern
-			}
-		}
-		item = append(item, v[i])
-	}
-	return append(items, strings.TrimSpace(string(item)))
-}
-
-// joinList is the inverse of splitList.
-func joinList(items []string) string {
-	quoted := make([]string, len(items))
-	for i, item := range items {
-		quoted[i] = strings.ReplaceAll(item, ",", `\,`)
-	}
-	return strings.Join(quoted, ",")
-}
-
 // setList sets a list option. No items reset it.
 func (s *settings) setList(key string, items []string) (err error) {
 	for i, item := range items {
@@ -165,19 +143,21 @@ func (s *settings) setList(key string, items []string) (err error) {
 		}
 	case "hardness":
 		s.Hardness = slices.Clone(items)
-	case "send":
+	case "send", "return":
 		for _, item := range items {
 			path, _, _ := strings.Cut(item, ":")
-			if err := CheckLocal(path); err != nil {
-				return fmt.Errorf("send: %w", err)
+			if key == "return" {
+				path = item
+			}
+			if !filepath.IsLocal(path) {
+				return fmt.Errorf("%s: %q leads out of the directory of the job", key, path)
 			}
 		}
-		s.Send = slices.Clone(items)
-	case "return":
-		if _, err := ParseReturn(items); err != nil {
-			return fmt.Errorf("return: %w", err)
+		if key == "send" {
+			s.Send = slices.Clone(items)
+		} else {
+			s.Return = slices.Clone(items)
 		}
-		s.Return = slices.Clone(items)
 	}
 	return nil
 }

@@ -113,7 +113,6 @@ func (c *Core) hasNoUsableHost() bool {
 	return hopeless && len(c.inFlight) == 0 || c.now.Mono-c.lastUsableAt >= c.cfg.GiveUpAfter
 }
 
-// whyNoHosts returns the reasons why no host could be used, as far as they are known.
 func (c *Core) whyNoHosts() string {
 	var why []string
 	for _, p := range c.provisions.providers {
@@ -132,7 +131,7 @@ func (c *Core) whyNoHosts() string {
 	if more := len(c.hosts) + len(c.provisions.providers) - len(why); more > 0 && len(why) > 0 {
 		why = append(why, fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(why, "; ")
+	return "no host could be used: " + strings.Join(why, "; ")
 }
 
 // attemptsLeft names the attempts that may still be alive: lost ones whose hosts have not reported

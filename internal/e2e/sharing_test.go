@@ -79,7 +79,7 @@ func (u *testUser) killSome(arg string, n int) (killed int) {
 func forgeClaims(t *testing.T, share string) {
 	t.Helper()
 	const evil = 4242
-	path := func(name string) string { return filepath.Join(share, "run-"+name+".4242") }
+	path := func(name string) string { return filepath.Join(share, "claim-"+name+".4242") }
 	err := errors.Join(os.Symlink("/etc/passwd", path("link")), unix.Mkfifo(path("fifo"), 0o666), os.Mkdir(path("dir"), 0o777))
 	for name, size := range map[string]int64{"huge": 1 << 40, "garbage": 14} {
 		f, ferr := os.Create(path(name))
@@ -87,7 +87,7 @@ func forgeClaims(t *testing.T, share string) {
 			t.Fatal(ferr)
 		}
 		t.Cleanup(func() { f.Close() })
-		_, werr := f.WriteString("DSH1 and more\n")
+		_, werr := f.WriteString("DSH2 and more\n")
 		err = errors.Join(err, werr, f.Truncate(size), f.Chown(evil, evil), unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
 	}
 	must(t, err)
@@ -167,11 +167,13 @@ func TestUsersShareHosts(t *testing.T) {
 		share := filepath.Join(dir, "share", strconv.Itoa(i))
 		os.Mkdir(share, 0o700)
 		os.Chmod(share, os.ModeSticky|0o777)
-		secret := filepath.Join(share, "run-secret.0")
-		f, err := os.OpenFile(secret, os.O_CREATE|os.O_RDWR, 0o600)
-		must(t, err)
-		defer f.Close()
-		must(t, unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
+		// A file without a text is reported, and one that cannot be opened is not yet published.
+		for name, mode := range map[string]os.FileMode{"claim-empty.0": 0o644, "claim-secret.0": 0o600} {
+			f, err := os.OpenFile(filepath.Join(share, name), os.O_CREATE|os.O_RDWR, mode)
+			must(t, err)
+			defer f.Close()
+			must(t, unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK}))
+		}
 		if i%4 == 0 {
 			forgeClaims(t, share)
 		}
@@ -264,7 +266,10 @@ func TestUsersShareHosts(t *testing.T) {
 		events = append(events, more...)
 	}
 	// Each helper reports it once, and one helper on each host was killed.
-	if n := strings.Count(string(events), "run-secret.0 is ignored"); n < hosts || n > 2*hosts {
-		t.Errorf("unreadable files on %d hosts are reported %d times", hosts, n)
+	if n := strings.Count(string(events), "claim-empty.0 does not count"); n < hosts || n > 2*hosts {
+		t.Errorf("files without a text on %d hosts are reported %d times", hosts, n)
+	}
+	if strings.Contains(string(events), "claim-secret.0") {
+		t.Error("a file that is not yet published is reported")
 	}
 }

@@ -218,7 +218,7 @@ var allowed = regexp.MustCompile(`^(root|vartmp|vartmp/dcs-share|tmp|tmp/dcs-0(/
 
 // bareSpool matches what a helper creates before it has any job: no spec, no sentinel, and no stop
 // request. Its claim of slots is no longer locked.
-var bareSpool = regexp.MustCompile(`^vartmp/dcs-share/run-[0-9a-f]{16}\.0$|^vartmp/dcs-0/runs/[a-z0-9]{12}(/ws\d(/(in|taken|free|stop|done|progress|script|boot|control|reports|` +
+var bareSpool = regexp.MustCompile(`^vartmp/dcs-share/claim-[0-9a-f]{16}\.0\.[A-Z2-7]{12}$|^vartmp/dcs-0/runs/[a-z0-9]{12}(/ws\d(/(in|taken|free|stop|done|progress|script|boot|control|reports|` +
 	`machine\.ws\d|config\.\d+|log(/\d+\.\d+)?|helpers(/\d+\.\d+\.\d+)?))?)?$`)
 
 // checkNothingLeft checks promise 4 by a scan of all processes and files of each host, whoever owns

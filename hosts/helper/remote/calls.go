@@ -170,6 +170,10 @@ func chmod(path string, mode uint32) error {
 	return call("chmod", path, func() error { return unix.Chmod(path, mode) })
 }
 
+func fchmod(fd int, path string, mode uint32) error {
+	return call("chmod", path, func() error { return unix.Fchmod(fd, mode) })
+}
+
 // statat follows symbolic links unless flags contain unix.AT_SYMLINK_NOFOLLOW.
 func statat(dirfd int, path string, st *unix.Stat_t, flags int) error {
 	return call("stat", path, func() error { return unix.Fstatat(dirfd, path, st, flags) })

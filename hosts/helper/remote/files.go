@@ -159,8 +159,11 @@ func removeTree(dir string) error {
 // them, and limit what is read.
 
 // openPlain opens a regular file for reading.
-func openPlain(path string) (int, error) {
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+func openPlain(path string) (int, error) { return openPlainAt(unix.AT_FDCWD, path) }
+
+// openPlainAt is openPlain for a path below an open directory.
+func openPlainAt(dirfd int, path string) (int, error) {
+	fd, err := openat(dirfd, path, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return -1, err
 	}

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"os"
 	"os/exec"
 	"slices"
@@ -21,27 +20,20 @@ import (
 	"dcs-tui/jobs"
 )
 
-// GPUs are shared with other runs and users of the host. For each device, every user has a file
-// gpu<DEVICE>.<UID> in a sticky directory on the host's local disk. Whoever uses the device holds
-// an OFD write lock on his own file, and a device is in use if any of its files is locked. A
-// supervisor locks its own file first and then looks at the others. If one of them is locked, it
-// releases its own. If two users do that at the same instant, both may fail. They try again at
-// different times, because the dispatcher's delays are random.
+// GPUs are shared with other runs and users of the host. Whoever uses a device holds a file
+// gpu<DEVICE>.<UID>.<RANDOM> in the shared directory, see share.go. A supervisor first looks whether
+// a file of the device is locked, then makes its own, and looks again. If another one is locked, it
+// removes its own. If two do that at the same instant, both may fail. They try again at different
+// times, because the dispatcher's delays are random.
 //
-// A device has two halves, which are two ranges of each file. A job with half of a device takes
-// the first free half, other jobs take both. Programs that do not know halves lock the whole file.
+// A device has two halves, which are the first two bytes of each file. A job with half of a device
+// takes the first free half, other jobs take both.
 //
 // The job inherits the descriptor, so the lock lasts as long as the job even if the supervisor is
 // killed.
 
 // jobLockFD is the first descriptor of a lock in a job, above those that shell scripts use.
 const jobLockFD = 30
-
-// gpuLock is a device that we have locked.
-type gpuLock struct {
-	fd   int
-	path string
-}
 
 // takenError lists the devices of an attempt that others use.
 type takenError struct {
@@ -67,30 +59,31 @@ func joinInts(list []int) string {
 	return strings.Join(words, ",")
 }
 
-// byteRange is a range of bytes of a file of a device; n is 0 for all bytes.
-type byteRange struct{ from, n int64 }
+// halfGPUs are the bytes whose locks are the halves of a device.
+var halfGPUs = [2]byteRange{{0, 1}, {1, 1}}
 
-var halfGPUs = []byteRange{{0, 1}, {1, 1}}
+// errTaken is the error for a device that others use.
+var errTaken = errors.New("in use")
 
 // lockGPUs locks all of the devices, or half of each, or none. It returns a *takenError if others
 // use some of them.
-func lockGPUs(dir string, devices []int, half bool) (locks []gpuLock, err error) {
-	parts := []byteRange{{}}
+func lockGPUs(dir string, devices []int, half bool) (locks []heldFile, err error) {
+	parts := [][2]bool{{true, true}}
 	if half {
-		parts = halfGPUs
+		parts = [][2]bool{{true, false}, {false, true}}
 	}
 	devices = slices.Compact(slices.Sorted(slices.Values(devices)))
 	taken := &takenError{}
 	for _, n := range devices {
-		var l gpuLock
-		lerr := error(unix.EAGAIN)
-		for i := 0; i < len(parts) && errors.Is(lerr, unix.EAGAIN); i++ {
+		var l heldFile
+		lerr := errTaken
+		for i := 0; i < len(parts) && errors.Is(lerr, errTaken); i++ {
 			l, lerr = lockGPU(dir, n, parts[i])
 		}
 		switch {
 		case lerr == nil:
 			locks = append(locks, l)
-		case errors.Is(lerr, unix.EAGAIN):
+		case errors.Is(lerr, errTaken):
 			taken.devices = append(taken.devices, n)
 		case err == nil:
 			err = fmt.Errorf("locking GPU %d: %w (share_dir in hosts.toml names another directory)", n, lerr)
@@ -108,69 +101,100 @@ func lockGPUs(dir string, devices []int, half bool) (locks []gpuLock, err error)
 
 // unlockGPUs releases the devices, even if processes that the job has left behind still have the
 // descriptors.
-func unlockGPUs(locks []gpuLock) {
-	for _, l := range locks {
-		unlockRange(l.fd, l.path, 0, 0)
-		closeFile(l.fd, l.path)
+func unlockGPUs(locks []heldFile) {
+	for i := range locks {
+		locks[i].remove()
 	}
 }
 
-// lockGPU locks a part of one device. It returns EAGAIN if somebody else uses it.
-func lockGPU(dir string, device int, p byteRange) (gpuLock, error) {
-	for range lockTries {
+// lockGPU locks some halves of one device. It returns errTaken if somebody else uses one of them.
+func lockGPU(dir string, device int, halves [2]bool) (l heldFile, err error) {
+	for range holdTries {
 		dirfd, err := openShare(dir, true)
 		if err != nil {
-			return gpuLock{}, err
+			return l, err
 		}
-		l, err := lockIn(dirfd, dir, device, p)
+		l, err = lockIn(dirfd, dir, device, halves)
 		closeFile(dirfd, dir)
 		if !errors.Is(err, errMoved) {
 			return l, err
 		}
 	}
-	return gpuLock{}, fmt.Errorf("the files in %s are being removed again and again", dir)
+	return l, fmt.Errorf("the files in %s are being removed again and again", dir)
 }
 
-func lockIn(dirfd int, dir string, device int, p byteRange) (gpuLock, error) {
-	name, fd, err := openOwnFile(dirfd, dir, lockPrefix(device))
+func lockIn(dirfd int, dir string, device int, halves [2]bool) (heldFile, error) {
+	// Looking first avoids most collisions, in which both would give way.
+	if err := lockedByOthers(dirfd, dir, device, halves, nil); err != nil {
+		return heldFile{}, err
+	}
+	// Lock whatever is not the other half, so that others cannot lock anything that matters.
+	ranges := []byteRange{{}}
+	if halves != [2]bool{true, true} {
+		ranges = []byteRange{halfGPUs[0], {2, 0}}
+		if halves[1] {
+			ranges = []byteRange{{1, 0}}
+		}
+	}
+	l, err := holdFile(dirfd, dir, lockPrefix(device), nil, ranges...)
 	if err != nil {
-		return gpuLock{}, err
+		return heldFile{}, err
 	}
-	l := gpuLock{fd, dir + "/" + name}
-	if err := lockRange(fd, l.path, p.from, p.n); err != nil {
-		closeFile(fd, l.path)
-		return gpuLock{}, err
-	}
-	ours, err := inPlace(fd, l.path)
-	if err == nil {
-		touchFile(fd) // so that cleaners keep the file
-		err = lockedByOthers(dirfd, dir, device, p, ours)
-	}
-	if err != nil {
-		unlockGPUs([]gpuLock{l})
-		return gpuLock{}, err
+	if err := lockedByOthers(dirfd, dir, device, halves, &l); err != nil {
+		l.remove()
+		return heldFile{}, err
 	}
 	return l, nil
 }
 
 func lockPrefix(device int) string { return "gpu" + strconv.Itoa(device) + "." }
 
-// lockedByOthers returns EAGAIN if that part of a file of the device other than ours is locked.
-func lockedByOthers(dirfd int, dir string, device int, p byteRange, ours *unix.Stat_t) error {
-	names, err := shareNames(dirfd, dir, lockPrefix(device))
-	if err != nil {
-		return err
-	}
-	for _, n := range names {
-		locked, err := isRangeLocked(dirfd, n, ours, p.from, p.n)
-		if err != nil {
-			return err
+// lockedByOthers returns errTaken if one of the halves is locked in a file other than ours (nil:
+// none).
+func lockedByOthers(dirfd int, dir string, device int, halves [2]bool, ours *heldFile) error {
+	taken := false
+	err := eachGPU(dirfd, dir, lockPrefix(device), func(g *gpuClaim) {
+		if ours == nil || !strings.HasSuffix(ours.path, "/"+g.name) {
+			taken = taken || halves[0] && g.halves[0] || halves[1] && g.halves[1]
 		}
-		if locked {
-			return unix.EAGAIN
-		}
+	})
+	if err == nil && taken {
+		return errTaken
 	}
-	return nil
+	return err
+}
+
+// gpuClaim is a file whose locks show that a user uses halves of a device.
+type gpuClaim struct {
+	name   string
+	device int
+	user   int
+	halves [2]bool
+}
+
+// eachGPU calls look for each locked file of a device whose name begins with prefix.
+func eachGPU(dirfd int, dir, prefix string, look func(*gpuClaim)) error {
+	return eachShared(dirfd, dir, prefix, func(f *sharedFile) {
+		number, rest, dot := strings.Cut(strings.TrimPrefix(f.name, "gpu"), ".")
+		n, err := strconv.Atoi(number)
+		if !dot || err != nil || n < 0 || n >= jobs.MaxGPUs {
+			return
+		}
+		g := &gpuClaim{name: f.name, device: n, user: f.owner()}
+		for i, half := range halfGPUs {
+			if g.halves[i], err = f.isLocked(half); err != nil {
+				return
+			}
+		}
+		held := g.halves != [2]bool{}
+		// A file that was made by a version before DSH2 has no random part and is locked again.
+		if strings.Contains(rest, ".") {
+			f.tend(dirfd, held)
+		}
+		if held {
+			look(g)
+		}
+	}, func(string, error) {})
 }
 
 // gpuUse holds the devices that are in use by us or others.
@@ -181,20 +205,6 @@ type gpuUse struct {
 
 func (u *gpuUse) has(n int) bool { return slices.Contains(u.whole, n) || slices.Contains(u.half, n) }
 
-// gpuFiles returns the files of devices in the shared directory, with the numbers of the devices.
-func gpuFiles(dirfd int, dir string) iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) {
-		names, _ := shareNames(dirfd, dir, "gpu")
-		for _, name := range names {
-			number, _, dot := strings.Cut(name[len("gpu"):], ".")
-			n, err := strconv.Atoi(number)
-			if dot && err == nil && n >= 0 && n < jobs.MaxGPUs && !yield(name, n) {
-				return
-			}
-		}
-	}
-}
-
 // lockedGPUs returns the devices whose files are locked.
 func lockedGPUs(dir string) (use gpuUse) {
 	dirfd, err := openShare(dir, false)
@@ -203,13 +213,11 @@ func lockedGPUs(dir string) (use gpuUse) {
 	}
 	defer closeFile(dirfd, dir)
 	var halves [jobs.MaxGPUs][2]bool
-	for name, n := range gpuFiles(dirfd, dir) {
-		for i, p := range halfGPUs {
-			if locked, err := isRangeLocked(dirfd, name, nil, p.from, p.n); err == nil && locked {
-				halves[n][i] = true
-			}
+	eachGPU(dirfd, dir, "gpu", func(g *gpuClaim) {
+		for i := range halfGPUs {
+			halves[g.device][i] = halves[g.device][i] || g.halves[i]
 		}
-	}
+	})
 	for n, h := range halves {
 		switch {
 		case h[0] && h[1]:
@@ -219,6 +227,20 @@ func lockedGPUs(dir string) (use gpuUse) {
 		}
 	}
 	return use
+}
+
+// gpuUsers returns the devices in use, by user.
+func gpuUsers(dirfd int, dir string) map[int][]int {
+	users := map[int][]int{}
+	eachGPU(dirfd, dir, "gpu", func(g *gpuClaim) {
+		if !slices.Contains(users[g.user], g.device) {
+			users[g.user] = append(users[g.user], g.device)
+		}
+	})
+	for _, devices := range users {
+		slices.Sort(devices)
+	}
+	return users
 }
 
 // A device is not used while a process computes on it that belongs to no job. A supervisor asks the

@@ -80,7 +80,7 @@ func TestLockFilesAreForAll(t *testing.T) {
 	}
 	defer unlockGPUs(locks)
 	d, err1 := os.Stat(dir)
-	f, err2 := os.Stat(filepath.Join(dir, fmt.Sprintf("gpu3.%d", os.Getuid())))
+	f, err2 := os.Stat(locks[0].path)
 	if err1 != nil || err2 != nil || d.Mode() != os.ModeDir|os.ModeSticky|0o777 || f.Mode() != 0o644 {
 		t.Errorf("the directory: %v, %v; the lock: %v, %v; want 01777 and 0644", d, err1, f, err2)
 	}
@@ -190,9 +190,8 @@ func TestLockedFileIsRemoved(t *testing.T) {
 		func(path string) error { return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o644)) },
 	} {
 		dir := filepath.Join(t.TempDir(), "share")
-		path := filepath.Join(dir, fmt.Sprintf("gpu0.%d", os.Getuid()))
 		once := true
-		fault = func(op, p string, done bool) error {
+		fault = func(op, path string, done bool) error {
 			if op == "lock" && done && once {
 				once = false
 				return how(path)

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,9 +26,8 @@ import (
 // the run wants and computes how many slots the run may use. mu guards all fields but request, now,
 // and changed.
 type sharing struct {
-	mu sync.Mutex // held during I/O in the shared directory
-	claimFile
-	writtenClaim   claimText
+	mu             sync.Mutex // held during I/O in the shared directory
+	claim          claim
 	starvingSince  time.Duration // boot clock: since when the user wants slots and has none; 0: does not apply
 	mayUseLastSlot bool          // the run may therefore use one slot
 	claimRemoved   bool          // the claim was removed at the end of the run
@@ -90,16 +88,17 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		return
 	}
 	active := request != nil && request.Weight > 0
+	own := claimGroup(h.config.Run, h.config.Host)
 	dirfd, err := openShare(dir, active)
 	if err == nil {
 		defer closeFile(dirfd, dir)
 		if active {
-			err = s.publish(dirfd, h, request)
+			err = s.claim.write(dirfd, dir, claimText{run: h.config.Run, group: own, name: h.config.RunName,
+				want: request.Want, weight: request.Weight})
 		}
 	}
 	var invalid map[string]string
 	var claims []seenClaim
-	own := filepath.Base(s.path)
 	if err == nil {
 		claims, invalid, err = readClaims(dirfd, dir, own, h.config.Run, h.slots)
 	}
@@ -110,14 +109,14 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		}
 		return
 	}
-	for name, why := range invalid {
-		h.reportOnce(name, fmt.Sprintf("%s/%s is ignored, it was not made by dcs-tui: %s", dir, name, why))
+	for name, text := range invalid {
+		h.reportOnce(name, text)
 	}
 	slots := h.slots
 	if active {
 		slots = request.Slots
 	}
-	me := slices.IndexFunc(claims, func(c seenClaim) bool { return c.Run == own })
+	me := indexOfOwn(claims, own)
 	if me < 0 { // compute the part that the run would get
 		me = len(claims)
 		claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: os.Getuid(), Run: own, Weight: 1, Want: slots}})
@@ -138,35 +137,6 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	h.control.word(ctlLast).Store(map[bool]int64{true: 1}[s.mayUseLastSlot])
 	s.current.Store(&hosts.Sharing{Slots: bound, Held: hosts.HeldSlots(slots, list, me),
 		Memory: hosts.HeldMemory(readMemory().total, list, me), Users: usersOf(claims, gpus)})
-}
-
-// publish writes what the run wants into its claim file. It locks the file first.
-func (s *sharing) publish(dirfd int, h *helper, request *hosts.Share) error {
-	if s.fd != 0 {
-		st, err := inPlace(s.fd, s.path)
-		if err != nil {
-			s.close()
-			s.writtenClaim = claimText{}
-		} else if time.Since(time.Unix(st.Mtim.Unix())) > deadClaim/2 {
-			touchFile(s.fd) // so that cleaners keep the file
-		}
-	}
-	err := s.open(dirfd, &h.config)
-	text := claimText{run: h.config.Run, name: h.config.RunName, want: request.Want, weight: request.Weight}
-	if err != nil || text == s.writtenClaim {
-		return err
-	}
-	err = lockRange(s.fd, s.path, 0, 1)
-	if errors.Is(err, unix.EAGAIN) {
-		return nil // an earlier helper has not left yet
-	}
-	if err == nil {
-		err = pwrite(s.fd, s.path, text.append(nil), 0)
-	}
-	if err == nil {
-		s.writtenClaim = text
-	}
-	return err
 }
 
 // markStarving sets last if the user has wanted a slot for longer than patience and had none. The
@@ -213,9 +183,12 @@ func (h *helper) removeClaims() {
 		return
 	}
 	defer closeFile(dirfd, h.config.ShareDir)
-	names, _ := shareNames(dirfd, h.config.ShareDir, claimFiles(h.config.Run, h.config.Host))
+	h.sharing.claim.remove()
+	names, _ := remainingNames(dirfd, h.config.ShareDir)
 	for _, name := range names {
-		unlinkat(dirfd, name, 0) // fails for files of others because of the sticky bit
+		if strings.HasPrefix(name, claimFiles(claimGroup(h.config.Run, h.config.Host))) {
+			unlinkat(dirfd, name, 0) // fails for files of others because of the sticky bit
+		}
 	}
 }
 
@@ -265,20 +238,6 @@ func userWeights(dir string, claims []hosts.SlotClaim) map[int]int {
 		}
 	}
 	return weights
-}
-
-// gpuUsers returns the locked devices by user.
-func gpuUsers(dirfd int, dir string) map[int][]int {
-	users := map[int][]int{}
-	for name, n := range gpuFiles(dirfd, dir) {
-		var st unix.Stat_t
-		if locked, err := isRangeLocked(dirfd, name, nil, 0, 0); err != nil || !locked ||
-			statat(dirfd, name, &st, unix.AT_SYMLINK_NOFOLLOW) != nil || slices.Contains(users[int(st.Uid)], n) {
-			continue
-		}
-		users[int(st.Uid)] = append(users[int(st.Uid)], n)
-	}
-	return users
 }
 
 // usersOf describes what each user uses. Users with the most slots come first.

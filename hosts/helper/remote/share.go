@@ -4,145 +4,222 @@ package remote
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
-	mathrand "math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"dcs-tui/hosts"
 )
 
 // Runs and users of a host share it through files in a sticky directory on its local disk. A
-// file counts only while a process holds an OFD write lock on it. Nobody can lock a file that
-// he cannot open for writing, and F_OFD_GETLK needs only read access. So the lock proves that
-// its holder lives, the owner of the file identifies the user, and nothing can become stale.
+// file counts only while a process holds an OFD write lock on it. F_OFD_GETLK needs only read
+// access, so everybody can test for the lock, and the kernel releases it with its holder. So the
+// lock proves that its holder lives, the owner of the file identifies the user, and nothing can
+// become stale.
+//
+// Whoever can open a file for reading can take a read lock on it, which would keep its owner from
+// taking a write lock. Therefore a file is locked before anybody else can open it: its owner
+// creates it under a new name with mode 0600, locks it, and then makes it readable. The lock is
+// never taken again. What the file says changes by writing, which only its owner can do.
+// docs/sharing.md has the whole argument.
 
 // defaultShareDir is the shared directory unless share_dir is set.
 const defaultShareDir = "/var/tmp/dcs-share"
 
-// lockTries is how often a file is opened again after it was removed in the meantime.
-const lockTries = 5
+const (
+	// filesOfUser bounds the files of another user that are read in one pass. An honest user has one
+	// per run and one per supervisor.
+	filesOfUser = 1024
+	// holdTries is how often a file is created again after it was removed in the meantime.
+	holdTries = 5
+	// staleFile is the age from which a file without a lock cannot be one that is being created.
+	staleFile = time.Hour
+)
 
-var errMoved = errors.New("the file was removed while it was being opened")
+var errMoved = errors.New("the file was removed while it was being created")
 
-// openOwnFile opens our file PREFIX<UID>, and creates it if it is missing. If somebody else has
-// put something in its place, our file gets another name.
-func openOwnFile(dirfd int, dir, prefix string) (name string, fd int, err error) {
-	const flags = unix.O_RDWR | unix.O_NONBLOCK
-	usual := prefix + strconv.Itoa(os.Getuid())
-	open := func(name string) bool {
-		// Without O_CREAT, because fs.protected_regular forbids it for files of others.
-		if fd, err = openat(dirfd, name, flags, 0); err != nil {
-			return false
-		}
-		if isOwnFile(fd, name) {
-			unix.Fchmod(fd, 0o644) // others must be able to read it
-			return true
-		}
-		closeFile(fd, name)
-		err = fs.ErrExist
-		return false
+// heldFile is a file of ours in the shared directory. Its lock lasts until every process that has
+// inherited the descriptor is gone.
+type heldFile struct {
+	fd   int // 0: none
+	path string
+}
+
+// byteRange is a range of bytes of a file; n is 0 for all bytes from there on.
+type byteRange struct{ from, n int64 }
+
+// holdFile creates a file whose name begins with prefix. It locks the ranges and writes the text
+// before anybody else can open the file.
+func holdFile(dirfd int, dir, prefix string, text []byte, ranges ...byteRange) (f heldFile, err error) {
+	name := prefix + strconv.Itoa(os.Getuid()) + "." + rand.Text()[:12]
+	const flags = unix.O_RDWR | unix.O_NONBLOCK | unix.O_CREAT | unix.O_EXCL
+	fd, err := openat(dirfd, name, flags, 0o600)
+	if err != nil {
+		return f, err
 	}
-	if open(usual) {
-		return usual, fd, nil
-	}
-	if name = usual; !errors.Is(err, fs.ErrNotExist) {
-		names, err := shareNames(dirfd, dir, prefix)
-		if err != nil {
-			return "", -1, err
+	f = heldFile{fd, dir + "/" + name}
+	for _, r := range ranges {
+		if err == nil {
+			err = lockRange(fd, f.path, r.from, r.n)
 		}
-		if i := slices.IndexFunc(names, open); i >= 0 {
-			return names[i], fd, nil
-		}
-		name += "." + rand.Text()[:8]
 	}
-	fd, err = openat(dirfd, name, flags|unix.O_CREAT|unix.O_EXCL, 0o644)
-	if errors.Is(err, fs.ErrExist) {
-		err = errMoved // another of our processes created it first
+	if err == nil && len(text) > 0 {
+		err = pwrite(fd, f.path, text, 0)
 	}
 	if err == nil {
-		unix.Fchmod(fd, 0o644) // independent of the umask
+		err = fchmod(fd, f.path, 0o644) // from here on, others see the file and its lock
 	}
-	return name, fd, err
+	if err == nil {
+		err = f.inPlace()
+	}
+	if err != nil {
+		f.remove()
+		return heldFile{}, err
+	}
+	return f, nil
 }
 
-// isOwnFile reports whether an open file is a regular file that only we can write and that has no
-// other name.
-func isOwnFile(fd int, name string) bool {
-	var st unix.Stat_t
-	return fstat(fd, name, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG &&
-		int(st.Uid) == os.Getuid() && st.Nlink == 1 && st.Mode&0o022 == 0
-}
-
-// inPlace returns the state of an open file, or errMoved if path no longer leads to it. Cleaners
-// of temporary directories, and owners, may remove files and directories at any time.
-func inPlace(fd int, path string) (*unix.Stat_t, error) {
+// inPlace returns errMoved if the path no longer leads to the file. Cleaners of temporary
+// directories, and owners, may remove files and directories at any time.
+func (f *heldFile) inPlace() error {
 	var ours, there unix.Stat_t
-	err := fstat(fd, path, &ours)
+	err := fstat(f.fd, f.path, &ours)
 	if err == nil {
-		err = statat(unix.AT_FDCWD, path, &there, unix.AT_SYMLINK_NOFOLLOW)
+		err = statat(unix.AT_FDCWD, f.path, &there, unix.AT_SYMLINK_NOFOLLOW)
 	}
 	if errors.Is(err, fs.ErrNotExist) || err == nil && (ours.Ino != there.Ino || ours.Dev != there.Dev) {
 		err = errMoved
 	}
-	return &ours, err
+	return err
 }
 
-// isRangeLocked reports whether somebody holds a write lock on n bytes (0: to the end) from an
-// offset of a regular file. The file ours (nil: none), other types of files, and files that
-// cannot be opened do not count.
-func isRangeLocked(dirfd int, name string, ours *unix.Stat_t, from, n int64) (bool, error) {
-	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-	if isAny(err, fs.ErrNotExist, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ENXIO, unix.ENODEV, unix.EAGAIN) {
-		return false, nil
+// remove removes and releases the file, even if other processes have inherited the descriptor.
+func (f *heldFile) remove() {
+	if f.fd == 0 {
+		return
 	}
-	if err != nil {
-		return false, err
+	if f.inPlace() == nil {
+		remove(f.path)
 	}
-	defer closeFile(fd, name)
-	var st unix.Stat_t
-	if err := fstat(fd, name, &st); err != nil {
-		return false, err
-	}
-	if st.Mode&unix.S_IFMT != unix.S_IFREG || ours != nil && st.Ino == ours.Ino && st.Dev == ours.Dev {
-		return false, nil
-	}
-	_, n, err = lockedRange(fd, name, from, n)
+	unlockRange(f.fd, f.path, 0, 0)
+	closeFile(f.fd, f.path)
+	*f = heldFile{}
+}
+
+// sharedFile is an open file in the shared directory, which may have been made by anybody.
+type sharedFile struct {
+	name string
+	fd   int
+	st   unix.Stat_t
+}
+
+func (f *sharedFile) owner() int { return int(f.st.Uid) }
+
+func (f *sharedFile) inode() [2]uint64 { return [2]uint64{uint64(f.st.Dev), f.st.Ino} }
+
+// isLocked reports whether a process holds a write lock in the range.
+func (f *sharedFile) isLocked(r byteRange) (bool, error) {
+	_, n, err := lockedRange(f.fd, f.name, r.from, r.n)
 	return n > 0, err
 }
 
-// maxShareNames bounds the number of files with a prefix, because any user can create some.
-const maxShareNames = 4096
+// tooManyError is the reason why files of a user are not read.
+type tooManyError struct{ uid int }
 
-// shareNames returns the sorted names that begin with prefix.
-func shareNames(dirfd int, dir, prefix string) (names []string, err error) {
+func (e tooManyError) Error() string {
+	return fmt.Sprintf("%s has more than %d of these files; the others are not read", userName(e.uid), filesOfUser)
+}
+
+// eachShared opens the files whose names begin with prefix, one after the other, and calls look. It
+// calls ignored with the reason for each file that nobody reads: types other than regular files,
+// files that others than their owner can write, and those of another user beyond filesOfUser. It
+// skips files that cannot be opened: they are not published. Each file counts once, whatever its
+// number of names.
+func eachShared(dirfd int, dir, prefix string, look func(*sharedFile), ignored func(name string, why error)) error {
 	if err := rewind(dirfd, dir); err != nil {
-		return nil, err
+		return err
 	}
-	buf := make([]byte, 8<<10)
-	for n := 1; n > 0 && len(names) < maxShareNames; {
-		if n, err = readdir(dirfd, dir, buf); err != nil {
-			return nil, err
+	users, seen := map[uint32]int{}, map[[2]uint64]bool{}
+	buf := make([]byte, 32<<10)
+	var names []string
+	for {
+		n, err := readdir(dirfd, dir, buf)
+		if err != nil || n == 0 {
+			return err
 		}
-		var some []string
-		_, _, some = unix.ParseDirent(buf[:n], -1, nil)
-		for _, name := range some {
-			if strings.HasPrefix(name, prefix) {
-				names = append(names, name)
+		_, _, names = unix.ParseDirent(buf[:n], -1, names[:0])
+		for _, name := range names {
+			if !strings.HasPrefix(name, prefix) {
+				continue
 			}
+			f := sharedFile{name: name}
+			// Look before opening, so that files beyond the bound cost little.
+			if statat(dirfd, name, &f.st, unix.AT_SYMLINK_NOFOLLOW) != nil || seen[f.inode()] {
+				continue
+			}
+			if f.owner() != os.Getuid() {
+				if users[f.st.Uid]++; users[f.st.Uid] > filesOfUser {
+					ignored(name, tooManyError{f.owner()})
+					continue
+				}
+			}
+			f.fd, err = openPlainAt(dirfd, name)
+			switch {
+			case isAny(err, errNotPlain, unix.ELOOP, unix.ENXIO):
+				ignored(name, fmt.Errorf("it is no regular file (of %s)", userName(f.owner())))
+				continue
+			case err != nil:
+				continue
+			}
+			if err := fstat(f.fd, name, &f.st); err == nil && !seen[f.inode()] {
+				if seen[f.inode()] = true; f.st.Mode&0o022 != 0 {
+					ignored(name, fmt.Errorf("others can write it (of %s)", userName(f.owner())))
+				} else {
+					look(&f)
+				}
+			}
+			closeFile(f.fd, name)
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+}
+
+// tend does what our files need: one whose holder lives is kept from cleaners, and one whose holder
+// is gone is removed.
+func (f *sharedFile) tend(dirfd int, held bool) {
+	if f.owner() != os.Getuid() {
+		return
+	}
+	age := time.Since(time.Unix(f.st.Mtim.Unix()))
+	published := f.st.Mode&0o044 != 0
+	switch {
+	case held && age > staleFile/2:
+		tv := unix.NsecToTimeval(time.Now().UnixNano())
+		unix.Futimes(f.fd, []unix.Timeval{tv, tv})
+	case !held && (published || age > staleFile):
+		unlinkat(dirfd, f.name, 0)
+	}
+}
+
+// hasOnly reports whether the names in the shared directory that begin with prefix all begin with
+// own, too.
+func hasOnly(dirfd int, dir, prefix, own string) bool {
+	if rewind(dirfd, dir) != nil {
+		return false
+	}
+	names, err := remainingNames(dirfd, dir)
+	if err != nil {
+		return false
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, own) {
+			return false
+		}
+	}
+	return true
 }
 
 // openShare opens the shared directory, and creates it if create is set. It refuses a directory
@@ -156,7 +233,7 @@ func openShare(dir string, create bool) (int, error) {
 			fd, err = openat(unix.AT_FDCWD, dir, flags, 0)
 		}
 		if made == nil && err == nil {
-			unix.Fchmod(fd, 0o1777) // independent of the umask
+			fchmod(fd, dir, 0o1777) // independent of the umask
 		}
 	}
 	if err != nil {
@@ -171,299 +248,4 @@ func openShare(dir string, create bool) (int, error) {
 		return -1, err
 	}
 	return fd, nil
-}
-
-// touchFile sets the times of a file to now. Errors are ignored.
-func touchFile(fd int) {
-	tv := unix.NsecToTimeval(time.Now().UnixNano())
-	unix.Futimes(fd, []unix.Timeval{tv, tv})
-}
-
-// Each run has one claim file on a host. Its text says what the run still wants. The helper writes
-// it and holds a lock on the first byte. A supervisor that uses n slots holds a lock on n bytes
-// from an offset of its own, so the kernel counts the slots in use, and a job costs nothing while
-// its supervisor keeps the slot. docs/sharing.md describes the file.
-const (
-	claimPrefix = "run-"
-	claimMagic  = "DSH1"
-	claimBytes  = 512     // the largest text
-	claimSpan   = 1 << 20 // the bytes of supervisor N begin at N spans
-	// From here and N spans on: one byte per claimMemory that its job may use.
-	memoryStart  = 1 << 40
-	claimMemory  = 64 << 20
-	claimsOfUser = 64 // files of one user that are read
-	deadClaim    = time.Hour
-)
-
-// claimText is the text of a claim file.
-type claimText struct {
-	run, name    string
-	want, weight int
-}
-
-// claimFields are the fields of the file.
-type claimFields struct{ Run, Name, Want, Weight string }
-
-func (c *claimText) append(b []byte) []byte {
-	return appendSealed(b, claimMagic, claimFields{c.run, c.name[:min(len(c.name), 200)], strconv.Itoa(c.want), strconv.Itoa(c.weight)})
-}
-
-func parseClaim(b []byte) (*claimText, error) {
-	var f claimFields
-	if err := unseal(b, claimMagic, &f); err != nil {
-		return nil, err
-	}
-	want, err1 := strconv.Atoi(f.Want)
-	weight, err2 := strconv.Atoi(f.Weight)
-	if err := errors.Join(err1, err2); err != nil || want < 0 || want > maxSlots || weight < 1 || weight > hosts.MaxShareWeight {
-		return nil, fmt.Errorf("%w: wrong fields", errSeal)
-	}
-	return &claimText{f.Run, f.Name, want, weight}, nil
-}
-
-// claimFiles returns the prefix of the names of a run's claim files on a host.
-func claimFiles(run, host string) string {
-	return fmt.Sprintf("%s%.8x.", claimPrefix, sha256.Sum256([]byte(run+"/"+host)))
-}
-
-// seenClaim is a claim of a live process. Its Run is the name of the file.
-type seenClaim struct {
-	hosts.SlotClaim
-	claimText
-	helperAlive bool // its helper lives
-}
-
-// readClaims returns the claims in the shared directory that somebody holds, and the reasons why
-// other files are no claims. Of the files of our own run, only the one named own counts: a run may
-// have this machine under several names.
-func readClaims(dirfd int, dir, own, run string, slots int) (claims []seenClaim, invalid map[string]string, err error) {
-	names, err := shareNames(dirfd, dir, claimPrefix)
-	if err != nil {
-		return nil, nil, err
-	}
-	invalid = map[string]string{}
-	users := map[int]int{}
-	for _, n := range names {
-		c, err := readClaim(dirfd, n, slots, users)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-		case err != nil:
-			invalid[n] = err.Error()
-		case c != nil && (n == own || c.run != run || c.User != os.Getuid()):
-			claims = append(claims, *c)
-		}
-	}
-	return claims, invalid, nil
-}
-
-// readClaim reads one claim. It returns nil if nobody holds it. users counts the files per user.
-func readClaim(dirfd int, name string, slots int, users map[int]int) (*seenClaim, error) {
-	fd, err := openat(dirfd, name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer closeFile(fd, name)
-	var st unix.Stat_t
-	if err := fstat(fd, name, &st); err != nil {
-		return nil, err
-	}
-	uid := int(st.Uid)
-	users[uid]++
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, fmt.Errorf("it is no regular file (of %s)", userName(uid))
-	case st.Size > claimBytes:
-		return nil, fmt.Errorf("it has %d bytes, more than a claim (of %s)", st.Size, userName(uid))
-	case users[uid] > claimsOfUser:
-		return nil, fmt.Errorf("%s has more than %d such files", userName(uid), claimsOfUser)
-	}
-	_, n, err := lockedRange(fd, name, 0, 1)
-	if err != nil {
-		return nil, err
-	}
-	helper, held := n > 0, countLocked(fd, name, claimSpan, memoryStart, slots+1)
-	if !helper && held == 0 {
-		// Whoever locks the file now notices that it was removed.
-		if uid == os.Getuid() && time.Since(time.Unix(st.Mtim.Unix())) > deadClaim {
-			unlinkat(dirfd, name, 0)
-		}
-		return nil, nil
-	}
-	text := &claimText{weight: 1}                   // until the helper has written it
-	for n := 0; n < lockTries && st.Size > 0; n++ { // it may be written at this moment
-		buf := make([]byte, claimBytes)
-		n, rerr := pread(fd, name, buf, 0)
-		if text, err = parseClaim(buf[:n]); rerr == nil && err == nil {
-			break
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("its text is no claim (of %s): %w", userName(uid), err)
-	}
-	c := &seenClaim{SlotClaim: hosts.SlotClaim{User: uid, Run: name, Weight: text.weight, Held: held}, claimText: *text, helperAlive: helper}
-	if held > 0 {
-		c.Memory = claimMemory * int64(countLocked(fd, name, memoryStart, math.MaxInt64, int(readMemory().total/claimMemory)))
-	}
-	if helper {
-		c.Want = text.want
-	}
-	return c, nil
-}
-
-// countLocked counts the locked bytes of a range, up to limit. The kernel returns any one lock of
-// a range, so the parts before and after that are queried, too.
-func countLocked(fd int, name string, from, to int64, limit int) (n int) {
-	type span struct{ from, to int64 }
-	for todo := []span{{from, to}}; len(todo) > 0 && n < limit; {
-		s := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		at, got, err := lockedRange(fd, name, s.from, s.to-s.from)
-		if err != nil || got == 0 {
-			continue
-		}
-		from, to := max(at, s.from), min(at+got, s.to)
-		n += int(min(to-from, int64(limit)))
-		if from > s.from {
-			todo = append(todo, span{s.from, from})
-		}
-		if to < s.to {
-			todo = append(todo, span{to, s.to})
-		}
-	}
-	return min(n, limit)
-}
-
-// claimFile is the claim file of a run, as opened by one process.
-type claimFile struct {
-	fd   int // 0: closed
-	path string
-}
-
-// open opens or creates the file unless it is open.
-func (c *claimFile) open(dirfd int, cfg *slotConfig) (err error) {
-	for try := 0; c.fd == 0 && try < lockTries; try++ {
-		var name string
-		var fd int
-		if name, fd, err = openOwnFile(dirfd, cfg.ShareDir, claimFiles(cfg.Run, cfg.Host)); err == nil {
-			c.fd, c.path = fd, cfg.ShareDir+"/"+name
-		} else if !errors.Is(err, errMoved) {
-			break
-		}
-	}
-	return err
-}
-
-func (c *claimFile) close() {
-	closeFile(c.fd, c.path)
-	c.fd = 0
-}
-
-// usedSlots is a supervisor's part of the claim file.
-type usedSlots struct {
-	claimFile
-	count  int   // slots that it holds
-	memory int64 // units of claimMemory
-}
-
-// holdSlots makes the supervisor hold n slots. It publishes them, counts those of others, and
-// releases all if that exceeds the slots of the host. If the shared directory cannot be used, slots
-// are not shared and hold succeeds. The helper reports that.
-func (s *slot) holdSlots(n int) bool {
-	u := &s.used
-	slots := int(s.control.word(ctlShared).Load())
-	switch {
-	case slots == 0 || n == u.count:
-		return true
-	case n < u.count:
-		unlockRange(u.fd, u.path, s.span()+int64(n), int64(u.count-n))
-		u.count = n
-		return true
-	}
-	dir := s.config.ShareDir
-	dirfd, err := openShare(dir, true)
-	if err != nil {
-		return true
-	}
-	defer closeFile(dirfd, dir)
-	if err := s.publish(dirfd, n); err != nil {
-		return true
-	}
-	own := u.path[strings.LastIndexByte(u.path, '/')+1:]
-	if names, err := shareNames(dirfd, dir, claimPrefix); err == nil && slices.Equal(names, []string{own}) {
-		return true // nobody else is here; our own limit is enforced elsewhere
-	}
-	claims, _, err := readClaims(dirfd, dir, own, s.config.Run, slots)
-	me := slices.IndexFunc(claims, func(c seenClaim) bool { return c.Run == own })
-	if err != nil || me < 0 || hosts.SlotsFit(slots, plainClaims(claims), me, s.control.word(ctlLast).Load() != 0) {
-		return true
-	}
-	s.releaseSlots()
-	return false
-}
-
-// publish locks n slots in the claim file of the run.
-func (s *slot) publish(dirfd, n int) (err error) {
-	u := &s.used
-	for range lockTries {
-		if err := u.open(dirfd, s.config); err != nil {
-			return err
-		}
-		if err = lockRange(u.fd, u.path, s.span(), int64(n)); err != nil {
-			return err
-		}
-		u.count = n
-		if _, err = inPlace(u.fd, u.path); err == nil {
-			return nil
-		}
-		u.close()
-		u.count, u.memory = 0, 0
-	}
-	return err
-}
-
-func (s *slot) span() int64 { return int64(s.holder.Slot) * claimSpan }
-
-// releaseSlots releases all slots.
-func (s *slot) releaseSlots() {
-	if s.used.count > 0 {
-		unlockRange(s.used.fd, s.used.path, s.span(), 0)
-		s.used.count, s.used.memory = 0, 0
-	}
-}
-
-// holdMemory publishes how many bytes the job of this supervisor may use (0: none). Errors are
-// ignored, as in hold.
-func (s *slot) holdMemory(bytes int64) {
-	u := &s.used
-	units := min(bytes/claimMemory, claimSpan)
-	if u.count == 0 || units == u.memory {
-		return
-	}
-	unlockRange(u.fd, u.path, memoryStart+s.span(), claimSpan)
-	if u.memory = units; units > 0 {
-		lockRange(u.fd, u.path, memoryStart+s.span(), units)
-	}
-}
-
-// awaitSlots waits until it holds n slots. It returns false at the time until, or when the
-// supervisor should take nothing more.
-func (s *slot) awaitSlots(n int, until time.Duration) bool {
-	for !s.holdSlots(n) {
-		if s.isSuperfluous() || uptime() > until {
-			return false
-		}
-		// A random time, so that two supervisors do not keep each other waiting.
-		time.Sleep(holdPause/2 + time.Duration(mathrand.Int64N(int64(holdPause))))
-	}
-	return true
-}
-
-// holdPause is the mean time between two tries of awaitSlots.
-const holdPause = 100 * time.Millisecond
-
-func plainClaims(seen []seenClaim) (claims []hosts.SlotClaim) {
-	for _, c := range seen {
-		claims = append(claims, c.SlotClaim)
-	}
-	return claims
 }

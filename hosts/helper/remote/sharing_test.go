@@ -4,7 +4,6 @@ package remote
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -66,7 +65,7 @@ func TestSlotsAreShared(t *testing.T) {
 	again := w.open()
 	again.Epoch = 2
 	w.start(again).endRun() // this helper has made no claim itself
-	if left, _ := filepath.Glob(o.ShareDir + "/run-*"); left != nil {
+	if left, _ := filepath.Glob(o.ShareDir + "/claim-*"); left != nil {
 		t.Errorf("%v is left of runs that have ended", left)
 	}
 }
@@ -84,8 +83,8 @@ func TestMemoryIsShared(t *testing.T) {
 	f.started("1.1")
 	w2, o := w.sameHost(t)
 	g := w2.start(o)
-	if s := g.hello.Sharing; s == nil || s.Memory != 192<<20 || s.Users[0].Memory != 192<<20 { // whole units of 64 MiB
-		t.Errorf("the hello of another run says %+v, want 192 MiB in use", s)
+	if s := g.hello.Sharing; s == nil || s.Memory != 200<<20 || s.Users[0].Memory != 200<<20 {
+		t.Errorf("the hello of another run says %+v, want 200 MiB in use", s)
 	}
 	g.send(&hosts.Share{Slots: 2, Want: 1, Weight: 1})
 	write(t, gate, "\n")
@@ -166,8 +165,8 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	dirfd, err := openShare(o.ShareDir, true)
 	must(t, err)
 	defer unix.Close(dirfd)
-	const evil = 4242
-	forged := (&claimText{run: w.run, name: "evil\x1b[2J", want: maxSlots, weight: 1000}).append(nil)
+
+	forged := (&claimText{run: w.run, group: "evil", name: "evil\x1b[2J", want: maxSlots, weight: 1000, held: maxSlots}).bytes()
 	file := func(name string, text []byte, size int64) {
 		path := o.ShareDir + "/" + claimPrefix + name
 		f, err := os.Create(path)
@@ -181,7 +180,7 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	}
 	file("forged", forged, 0)
 	file("huge", forged, 1<<40)
-	file("garbage", []byte("DSH1 and more"), 0)
+	file("garbage", []byte("DSH2 and more"), 0)
 	err = errors.Join(os.Symlink("/etc/passwd", o.ShareDir+"/"+claimPrefix+"link"), unix.Mkfifo(o.ShareDir+"/"+claimPrefix+"fifo", 0o666),
 		os.Mkdir(o.ShareDir+"/"+claimPrefix+"dir", 0o777))
 	must(t, err)
@@ -209,58 +208,11 @@ func TestForgedClaimsGainNothing(t *testing.T) {
 	}
 }
 
-// TestClaimsAreBounded checks that files of a user beyond claimsOfUser, and files beyond the bound
-// of all users, have no effect.
-func TestClaimsAreBounded(t *testing.T) {
-	dir := t.TempDir()
-	unix.Chmod(dir, 0o1777)
-	for i := range claimsOfUser + 10 {
-		path := fmt.Sprintf("%s/%s%03d", dir, claimPrefix, i)
-		f, err := os.Create(path)
-		must(t, err)
-		defer f.Close()
-		must(t, lockRange(int(f.Fd()), path, claimSpan, 3))
-	}
-	dirfd, err := openShare(dir, false)
-	must(t, err)
-	defer unix.Close(dirfd)
-	claims, invalid, err := readClaims(dirfd, dir, "x", "run", 100)
-	if err != nil || len(claims) != claimsOfUser || len(invalid) != 10 {
-		t.Fatalf("%d claims, %d invalid ones, %v", len(claims), len(invalid), err)
-	}
-	for _, c := range claims {
-		if c.Held != 3 {
-			t.Errorf("got claim %+v, want 3 slots held", c)
-		}
-	}
-}
-
-// TestAllLocksOfARangeAreCounted checks that all locks of a range are counted, although the kernel
-// returns any one of them per call.
-func TestAllLocksOfARangeAreCounted(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "claim")
-	for _, n := range []int64{5, 2, 9, 1, 3} {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-		must(t, err)
-		defer f.Close()
-		must(t, lockRange(int(f.Fd()), path, n*claimSpan, n))
-	}
-	f, err := os.Open(path)
-	must(t, err)
-	defer f.Close()
-	if got := countLocked(int(f.Fd()), path, claimSpan, memoryStart, 100); got != 20 {
-		t.Errorf("%d slots are held of 20", got)
-	}
-	if got := countLocked(int(f.Fd()), path, claimSpan, memoryStart, 4); got != 4 {
-		t.Errorf("%d slots up to a limit of 4", got)
-	}
-}
-
 // TestRunIsListedOnce checks that a run that has this machine under several names is listed once,
 // with all of its slots.
 func TestRunIsListedOnce(t *testing.T) {
 	claim := func(name string, held int) seenClaim {
-		return seenClaim{SlotClaim: hosts.SlotClaim{Want: 3, Held: held}, claimText: claimText{name: name}}
+		return seenClaim{SlotClaim: hosts.SlotClaim{Want: 3, Held: held}, name: name}
 	}
 	got := usersOf([]seenClaim{claim("a", 1), claim("b", 2), claim("a", 1), claim("", 1)}, nil)
 	want := []hosts.SharedUser{{Name: "root", Slots: 4, Want: 9, Runs: []string{"a", "b"}}}

@@ -54,7 +54,7 @@ type slot struct {
 	buf        []byte // for reading specs
 	line       []byte // for writing reports
 
-	used         usedSlots
+	claim        claim
 	oom          oomScore
 	processes    processLimits
 	scopes       scopes
@@ -184,7 +184,7 @@ func (s *slot) isSuperfluous() bool {
 
 // waitForDescendants waits for all descendants: only their subreaper can find all of them.
 func (s *slot) waitForDescendants() {
-	s.releaseSlots()
+	s.claim.remove()
 	s.control.serving(s.holder.Slot).CompareAndSwap(int64(s.holder.PID), 0)
 	placeKeptFiles(s.spool, s.config, s.holder)
 	s.watch.markLeaving()

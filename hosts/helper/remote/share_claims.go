@@ -1,0 +1,204 @@
+//go:build linux
+
+package remote
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"dcs-tui/hosts"
+)
+
+// The helper of a run, and each of its supervisors that uses slots, hold a claim: a file that says
+// what the run wants, or what the supervisor uses. docs/sharing.md describes the file.
+const (
+	claimPrefix = "claim-"
+	claimMagic  = "DSH2"
+	claimBytes  = 512 // of every claim, so that a write never changes the size
+	maxRunName  = 200 // bytes of the name of a run in a claim
+	readTries   = 8   // to read a claim that is being written
+)
+
+// claimText is the text of a claim.
+type claimText struct {
+	run    string // uid
+	group  string // of the claims of a run and a host, see claimGroup
+	name   string // of the run
+	want   int    // slots
+	weight int    // of the run; 0 in the claim of a supervisor
+	held   int    // slots
+	memory int64  // bytes that the job of the supervisor may use
+}
+
+// claimFields are the fields of the file.
+type claimFields struct{ Run, Group, Name, Want, Weight, Held, Memory string }
+
+func (c *claimText) bytes() []byte {
+	name := strings.ToValidUTF8(c.name[:min(len(c.name), maxRunName)], "")
+	b := appendSealed(nil, claimMagic, claimFields{c.run, c.group, name,
+		strconv.Itoa(c.want), strconv.Itoa(c.weight), strconv.Itoa(c.held), strconv.FormatInt(c.memory, 10)})
+	return append(b, make([]byte, max(0, claimBytes-len(b)))...)
+}
+
+func parseClaim(b []byte) (c claimText, err error) {
+	var f claimFields
+	if err := unseal(b, claimMagic, &f); err != nil {
+		return c, err
+	}
+	number := func(text string, limit int64) int64 {
+		n, nerr := strconv.ParseInt(text, 10, 64)
+		if nerr != nil || n < 0 || n > limit {
+			err = fmt.Errorf("%w: wrong fields", errSeal)
+		}
+		return n
+	}
+	c = claimText{run: f.Run, group: f.Group, name: f.Name}
+	c.want, c.weight = int(number(f.Want, maxSlots)), int(number(f.Weight, hosts.MaxShareWeight))
+	c.held, c.memory = int(number(f.Held, maxSlots)), number(f.Memory, 1<<60)
+	return c, err
+}
+
+// claimGroup returns the name of the group of claims of a run on a host of its inventory.
+func claimGroup(run, host string) string {
+	return fmt.Sprintf("%.8x", sha256.Sum256([]byte(run+"/"+host)))
+}
+
+// claimFiles returns the prefix of the names of the claims of a group.
+func claimFiles(group string) string { return claimPrefix + group + "." }
+
+// claim is a claim of this process.
+type claim struct {
+	heldFile
+	text claimText // as written
+}
+
+// write makes the claim say text. It creates the file if it is not there.
+func (c *claim) write(dirfd int, dir string, text claimText) (err error) {
+	if c.fd != 0 {
+		if err = c.inPlace(); err == nil && c.text != text {
+			err = pwrite(c.fd, c.path, text.bytes(), 0)
+		}
+		if err == nil {
+			c.text = text
+			return nil
+		}
+		c.remove()
+	}
+	c.text = claimText{}
+	for range holdTries {
+		c.heldFile, err = holdFile(dirfd, dir, claimFiles(text.group), text.bytes(), byteRange{})
+		if !errors.Is(err, errMoved) {
+			break
+		}
+	}
+	if err == nil {
+		c.text = text
+	}
+	return err
+}
+
+// update makes an existing claim say text. Errors are ignored: the claim then says more than is true.
+func (c *claim) update(text claimText) {
+	if c.fd != 0 && c.text != text && pwrite(c.fd, c.path, text.bytes(), 0) == nil {
+		c.text = text
+	}
+}
+
+// seenClaim is what the live claims of a group say. Its Run is the group.
+type seenClaim struct {
+	hosts.SlotClaim
+	name string // of the run
+}
+
+// isOwn reports whether these are claims of our user and this group.
+func (c *seenClaim) isOwn(group string) bool { return c.User == os.Getuid() && c.Run == group }
+
+// indexOfOwn returns the index of the claims of our user and this group, or -1.
+func indexOfOwn(claims []seenClaim, group string) int {
+	return slices.IndexFunc(claims, func(c seenClaim) bool { return c.isOwn(group) })
+}
+
+// readClaims returns the claims in the shared directory by user and group, and messages about files
+// that are no claims, at most maxReportedClaims, with a key for each. Of the claims of our own run,
+// only those of the group own count: a run may have this machine under several names.
+func readClaims(dirfd int, dir, own, run string, slots int) (claims []seenClaim, invalid map[string]string, err error) {
+	invalid = map[string]string{}
+	ignored := func(name string, why error) {
+		text := fmt.Sprintf("%s/%s does not count as a claim of slots: %s", dir, name, why)
+		if many, ok := errors.AsType[tooManyError](why); ok {
+			name = strconv.Itoa(many.uid) // reported once
+			text = fmt.Sprintf("claims of slots in %s: %s", dir, why)
+		}
+		if len(invalid) < maxReportedClaims {
+			invalid[name] = text
+		}
+	}
+	index := map[[2]string]int{}
+	err = eachShared(dirfd, dir, claimPrefix, func(f *sharedFile) {
+		held, lerr := f.isLocked(byteRange{0, 1})
+		if lerr != nil {
+			return
+		}
+		if f.tend(dirfd, held); !held {
+			return
+		}
+		text, perr := f.readClaim()
+		switch {
+		case perr != nil && f.st.Mode&0o044 == 0:
+			return // of ours, or seen by root: being created
+		case perr != nil:
+			ignored(f.name, fmt.Errorf("its text is no claim (of %s): %w", userName(f.owner()), perr))
+			return
+		case f.owner() == os.Getuid() && text.run == run && text.group != own:
+			return
+		}
+		key := [2]string{strconv.Itoa(f.owner()), text.group}
+		i, ok := index[key]
+		if !ok {
+			i, index[key] = len(claims), len(claims)
+			claims = append(claims, seenClaim{SlotClaim: hosts.SlotClaim{User: f.owner(), Run: text.group}, name: text.name})
+		}
+		c := &claims[i]
+		c.Want, c.Weight = max(c.Want, text.want), max(c.Weight, text.weight)
+		c.Held = min(c.Held+text.held, slots+1)
+		c.Memory += min(text.memory, 1<<60-c.Memory)
+	}, ignored)
+	for i := range claims {
+		claims[i].Weight = max(claims[i].Weight, 1) // no helper of the run lives
+	}
+	slices.SortFunc(claims, func(a, b seenClaim) int {
+		return cmp.Or(cmp.Compare(a.User, b.User), strings.Compare(a.Run, b.Run))
+	})
+	return claims, invalid, err
+}
+
+// readClaim reads the text of a claim, which its owner may be writing at this moment.
+func (f *sharedFile) readClaim() (text claimText, err error) {
+	if f.st.Size > claimBytes {
+		return text, fmt.Errorf("it has %d bytes", f.st.Size)
+	}
+	buf := make([]byte, claimBytes)
+	for range readTries {
+		var n int
+		if n, err = preadAll(f.fd, f.name, buf); err != nil {
+			return text, err
+		}
+		if text, err = parseClaim(buf[:n]); err == nil {
+			break
+		}
+	}
+	return text, err
+}
+
+func plainClaims(seen []seenClaim) (claims []hosts.SlotClaim) {
+	for _, c := range seen {
+		claims = append(claims, c.SlotClaim)
+	}
+	return claims
+}
