@@ -81,6 +81,9 @@ func (e *engine) liveView() liveView {
 			v.s.Problem = ""
 		}
 	}
+	if a := e.core.Awaited(now); len(a.Hosts) > 0 {
+		v.s.Awaited = &live.Await{Hosts: a.Hosts[:min(len(a.Hosts), live.MaxAwaited)], Text: a.Text}
+	}
 	if eta, spread, ok := e.core.ETA(now); ok {
 		v.s.ETA, v.s.Spread = eta.Round(time.Millisecond), spread.Round(time.Millisecond)
 	}

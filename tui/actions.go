@@ -9,6 +9,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
 
@@ -126,6 +127,12 @@ func (m *model) jobsSubject(which jobs.Ranges) string {
 	return "these " + plural(which.Count(), "job") + " are"
 }
 
+// isOnSilentHost reports whether the job waits for a host that cannot be reached. A requeue ends
+// that wait.
+func (m *model) isOnSilentHost(r *runview.Row) bool {
+	return m.snap != nil && slices.ContainsFunc(m.snap.Hosts, func(h live.Host) bool { return h.Name == r.Host && isSilent(&h) })
+}
+
 func (m *model) requeueSelected() tea.Cmd { return m.requeueJobs(m.targetJobs()) }
 
 // requeueJobs runs finished jobs again. It asks first if there are many jobs, because they repeat
@@ -134,7 +141,7 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 	if len(which) == 0 {
 		return nil
 	}
-	if r, ok := m.onlyTarget(which); ok && !r.Phase.Terminal() {
+	if r, ok := m.onlyTarget(which); ok && !r.Phase.Terminal() && !m.isOnSilentHost(&r) {
 		m.showError(fmt.Sprintf("nothing to requeue: %s %s", jobName(r.ID), phaseInfoOf(r.Phase).verbPhrase))
 		return nil
 	}

@@ -316,6 +316,9 @@ func (m *model) banner() []string {
 	}
 	if snap := m.snap; snap != nil && !m.isUndispatched() && !snap.Paused && snap.Draining == "" {
 		up, connecting, taking := m.countUsable()
+		if snap.Awaited != nil {
+			add(styleWarn, "WAITING", m.clean(snap.Awaited.Text)+": x on the host ends the wait")
+		}
 		switch waits := tallyOf(snap).queued > 0; {
 		case snap.Stuck != "":
 			add(styleBad, "NOTHING CAN START", m.clean(snap.Stuck))

@@ -193,6 +193,9 @@ func (p *hostsPane) keys() []binding {
 // isResting reports whether a host starts nothing because a user requested that.
 func isResting(h *live.Host) bool { return h.State == hostDraining || h.State == hostDisabled }
 
+// isSilent reports whether a host that had answered cannot be reached.
+func isSilent(h *live.Host) bool { return !h.Linked && h.Down > 0 }
+
 // whenHost returns a condition on the host under the cursor. It is false for a run without a
 // dispatcher.
 func (p *hostsPane) whenHost(f func(*live.Host) bool) func(*model) bool {
@@ -228,7 +231,10 @@ func (p *hostsPane) slotsAction(by int) func(*model) tea.Cmd {
 func stopHost(m *model, host *live.Host) tea.Cmd {
 	h := *host
 	text := "nothing of ours runs there; nothing more will start"
-	if h.Running > 0 {
+	switch {
+	case h.Running > 0 && isSilent(&h):
+		text = "it cannot be reached: " + plural(h.Running, "job") + " there may still run, and will be queued again after lost_after"
+	case h.Running > 0:
 		text = plural(h.Running, "job") + " running there will be ended and queued again: what they have done so far is lost"
 	}
 	m.modal = newConfirmation("Stop "+h.Name+" now?", text, h.Running, func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.StopHost, Host: h.Name}) })

@@ -32,6 +32,9 @@ type inFlight struct {
 	runElsewhere bool // it was killed only so that it runs elsewhere
 	hasOutcome   bool // its outcome is being recorded
 	provedDead   bool // the host has shown that it has ended
+	// A person asked to queue its job again while its host was silent. This dispatcher gives it up
+	// as soon as it cannot start any more (lost.go).
+	abandoned bool
 
 	runTime, cpuTime time.Duration // reported by its host at its end; 0: not known
 	// CPU seconds charged beyond the time of its slots while it runs (fairshare.go).

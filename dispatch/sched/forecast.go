@@ -168,6 +168,31 @@ type etaCache struct {
 	eta, spread time.Duration
 }
 
+// isAwaited reports whether an attempt waits for a silent host. A forecast treats its job as one
+// that has not started.
+func (c *Core) isAwaited(f *inFlight) bool {
+	return !f.host.linked && c.now.Mono-f.host.lastReceivedAt >= SuspectAfter && !c.isHeartbeatFileChanging(f.host)
+}
+
+// awaitTime returns in how many seconds the last of the jobs that wait for silent hosts is done if
+// these do not come back. ends is false if a job waits without a limit.
+func (c *Core) awaitTime(now Time) (longest float64, ends bool) {
+	var newest answers
+	for _, h := range c.allHosts() {
+		for f := h.oldest; f != nil && c.isAwaited(f); f = f.nextOnHost {
+			if newest == nil {
+				newest = c.newestAnswers()
+			}
+			a := c.awaitOf(f, newest)
+			if a.kind == awaitForever {
+				return 0, false
+			}
+			longest = max(longest, (a.until-now.Mono).Seconds()+f.stats.dist.mean)
+		}
+	}
+	return longest, true
+}
+
 // ETA returns how long it takes until all accepted jobs are finished: within eta ± spread in about
 // two of three cases. ok is false if that is not known, because too few jobs have finished, no job
 // is left, or nothing can be launched. Its cost is proportional to the number of queues and of
@@ -179,8 +204,9 @@ func (c *Core) ETA(now Time) (eta, spread time.Duration, ok bool) {
 		*l = etaCache{computedAt: now.Mono, known: true}
 		if known {
 			e, s, ok := w.forecast()
-			e = max(e, c.poolTime(now))
-			l.eta, l.spread, l.ok = durationOfSeconds(e), durationOfSeconds(max(s, w.minSpread(e))), ok
+			wait, ends := c.awaitTime(now)
+			e = max(e, c.poolTime(now), wait)
+			l.eta, l.spread, l.ok = durationOfSeconds(e), durationOfSeconds(max(s, w.minSpread(e))), ok && ends
 		}
 	}
 	return max(0, l.eta-(now.Mono-l.computedAt)), l.spread, l.ok
@@ -200,7 +226,7 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 	}
 	for _, h := range c.allHosts() {
 		for f := h.oldest; f != nil; f = f.nextOnHost {
-			if !f.started && !f.killed {
+			if !f.started && !f.killed || c.isAwaited(f) {
 				f.stats.sent++
 				f.stats.sentSlots += f.slots
 			}
@@ -225,7 +251,7 @@ func (c *Core) remainingWork(now Time) (*workload, bool) {
 	}
 	for _, h := range c.allHosts() {
 		for f := h.oldest; f != nil; f = f.nextOnHost {
-			if !f.started || f.killed || f.hasOutcome {
+			if !f.started || f.killed || f.hasOutcome || c.isAwaited(f) {
 				continue
 			}
 			r := runningJob{distribution: f.stats.dist, age: f.age(now.Mono).Seconds(), slots: float64(f.slots)}

@@ -104,6 +104,9 @@ func (e DrainHost) carryOut(c *Core) (refused string) {
 	if !e.Now {
 		return ""
 	}
+	if !h.linked && h.numOpen > 0 {
+		c.logf(h.spec.Name, 0, "%s is stopped; %s", h.spec.Name, c.silentText(h))
+	}
 	h.warnBy = c.now.Mono
 	if c.cfg.WarnTime > 0 {
 		h.warnAttempts()

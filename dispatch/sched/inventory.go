@@ -199,7 +199,10 @@ func (c *Core) addHost(s *hosts.Host) {
 
 func (c *Core) removeHost(h *host) {
 	goesOn := ""
-	if h.numOpen > 0 {
+	switch {
+	case h.numOpen > 0 && !h.linked:
+		goesOn = "; " + c.silentText(h)
+	case h.numOpen > 0:
 		goesOn = "; what runs there finishes"
 	}
 	c.logf(h.spec.Name, 0, "%s is removed from the hosts of the run: it starts nothing more%s", h.spec.Name, goesOn)

@@ -63,7 +63,7 @@ func (c *Core) markLinkDown(h *host) {
 	h.unknownAttempts, h.probeAt = nil, 0
 	h.reserved = nil
 	for f := h.oldest; f != nil; f = f.nextOnHost {
-		f.withdrawn = false // repeated if it is still needed when the host is back
+		f.withdrawn, f.abandoned = false, false // repeated if it is still needed when the host is back
 	}
 }
 

@@ -33,6 +33,9 @@ type absence struct {
 func (c *Core) giveUpLost() {
 	var newest answers
 	for _, h := range c.allHosts() {
+		if !h.linked && h.numOpen > 0 {
+			c.giveUpAbandoned(h.abandonedAttempts())
+		}
 		if h.linked || (!h.wasUsed || h.state == Lost) && h.numOpen == 0 || c.now.Mono < h.lostAt() {
 			continue
 		}
@@ -73,6 +76,51 @@ func (c *Core) reportOutage(h *host, newest answers) {
 	c.logf(h.spec.Name, 0, "%s: %s; %s is silent, so the network may be the cause: its %s %s for it, for at most another %s (outage_after)",
 		h.spec.Name, c.silenceText(h), part, jobs.Plural(h.numOpen, "attempt"), jobs.Verb(h.numOpen, "waits", "wait"), formatDuration(left))
 }
+
+// abandonJob gives up the attempts of a job at a person's request, if they are all on hosts that
+// have been silent for SuspectAfter. It reports whether they are.
+func (c *Core) abandonJob(j *jobs.Job) bool {
+	var open []*inFlight
+	for _, a := range j.Attempts {
+		f := c.inFlight[a.ID]
+		switch {
+		case f == nil:
+		case f.host.linked || c.now.Mono-f.host.lastReceivedAt < SuspectAfter:
+			return false
+		default:
+			open = append(open, f)
+		}
+	}
+	for _, f := range open {
+		f.abandoned = true
+		name := f.host.spec.Name
+		c.logf(name, f.id.Job, "job %d is queued again, as a person asked: %s cannot be reached, and attempt %s may still run there", f.id.Job, name, f.id)
+	}
+	c.giveUpAbandoned(open)
+	return len(open) > 0
+}
+
+// giveUpAbandoned gives up those of the attempts that a person has abandoned and that cannot start
+// any more.
+func (c *Core) giveUpAbandoned(list []*inFlight) {
+	for _, f := range list {
+		if f.abandoned && (f.started && !f.unconfirmed || c.now.Mono >= c.leaseEnd(f.host)) {
+			c.loseAttempt(f, abandonedReason+f.host.spec.Name+" cannot be reached: "+c.silenceText(f.host))
+		}
+	}
+}
+
+// abandonedAttempts returns the attempts of the host that a person has abandoned.
+func (h *host) abandonedAttempts() (list []*inFlight) {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
+		if f.abandoned {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+const abandonedReason = "a person asked to queue its job again, and "
 
 // silenceText describes how long a host has sent no heartbeat, and why.
 func (c *Core) silenceText(h *host) string {
@@ -183,7 +231,7 @@ func (c *Core) loseAttempt(f *inFlight, why string) {
 	h := f.host
 	r := jobs.Record{Kind: jobs.KindLost, Job: f.id.Job, N: f.id.N, Host: h.spec.Name, Reason: why}
 	r.Next = c.stateWithoutResult(j, a)
-	if died := c.numDeaths(j); r.Next == jobs.Queued && f.started && a.Round == j.Round && died+1 >= c.maxDeaths(h) {
+	if died := c.numDeaths(j); r.Next == jobs.Queued && f.started && !f.abandoned && a.Round == j.Round && died+1 >= c.maxDeaths(h) {
 		r.Next = jobs.Failed
 		r.Reason = fmt.Sprintf("its host or its supervisor died under it %d times, most recently: %s", died+1, why)
 	}

@@ -286,7 +286,8 @@ func (c *Core) isCancelPending(id jobs.ID) bool {
 }
 
 // requeueJob opens the next round of a finished job. For a job that is being canceled, it does so
-// when the job has ended. It reports whether the job is one of these.
+// when the job has ended. A job that waits for silent hosts waits no longer. It reports whether the
+// job is one of these.
 func (c *Core) requeueJob(id jobs.ID, j *jobs.Job) bool {
 	switch {
 	case j.State.Terminal():
@@ -299,7 +300,7 @@ func (c *Core) requeueJob(id jobs.ID, j *jobs.Job) bool {
 		}
 		return true
 	}
-	return false
+	return c.abandonJob(j)
 }
 
 // reopenIfRequested opens the next round of a job that has just ended, if that was requested while

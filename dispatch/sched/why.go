@@ -75,12 +75,12 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 	case f.killed && c.isTooHard(j):
 		return fmt.Sprintf("Job %d is being stopped on %s: %s.", id, name, c.whyTooHard(j))
 	case !f.host.linked && f.started:
-		return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
+		return fmt.Sprintf("Job %d was running on %s, which cannot be reached (%s)%s.", id, name, withoutName(f.host.reason, name), c.awaitText(now, f))
 	case !f.host.linked && now.Mono < c.leaseEnd(f.host):
 		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s); it may still start there and waits until its lease has run out, in %s.",
 			id, name, withoutName(f.host.reason, name), formatDuration(c.leaseEnd(f.host)-now.Mono))
 	case !f.host.linked:
-		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s).", id, name, withoutName(f.host.reason, name))
+		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s)%s.", id, name, withoutName(f.host.reason, name), c.awaitText(now, f))
 	case f.started && f.host.hold == heldByOwner && f.host.heartbeat.Owner.Suspend:
 		return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.host.heartbeat.Owner.Who)
 	case f.started:

@@ -274,6 +274,10 @@ func (w *World) checkLost(l *dispatcher, r *jobs.Record) {
 	if strings.HasPrefix(r.Reason, "its job has a result") && w.cfg.Copies > 1 && r.Next.Terminal() && r.Seq == 0 {
 		return
 	}
+	if strings.HasPrefix(r.Reason, "a person asked to queue its job again") {
+		w.checkAbandoned(l, r)
+		return
+	}
 	if f := w.truth.factOf(r.Attempt()); !strings.Contains(r.Reason, "its host "+r.Host+" is lost") {
 		if f != nil && f.isAlive {
 			w.fail(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
@@ -290,6 +294,17 @@ func (w *World) checkLost(l *dispatcher, r *jobs.Record) {
 	}
 	silent, rule := l.now().Mono-l.receivedAt[h], w.minLostAfter[r.Host]
 	if silent < rule {
+		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent, r.Host)
+	}
+}
+
+// checkAbandoned checks that an attempt that a person has given up was on a silent host.
+func (w *World) checkAbandoned(l *dispatcher, r *jobs.Record) {
+	h := l.launchedOn(r.Attempt())
+	if h == nil {
+		return // after damage, or under an earlier dispatcher
+	}
+	if silent := l.now().Mono - l.receivedAt[h]; silent < sched.SuspectAfter {
 		w.fail(NotLostEarly, "%s is given up (%s) after %v without a heartbeat of %s", r.Attempt(), r.Reason, silent, r.Host)
 	}
 }

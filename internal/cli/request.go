@@ -289,7 +289,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 			}
 			continue
 		}
-		answer, err := runview.AnswerTo(actions[i], []*ask.Trace{&asked.Trace}, state.Table)
+		answer, err := runview.AnswerTo(actions[i], []*ask.Trace{&asked.Trace}, state.Table, state.State())
 		if err != nil {
 			return err
 		}

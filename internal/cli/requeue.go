@@ -29,7 +29,8 @@ func (a *app) requeueCmd() *cobra.Command {
 		Use:   "requeue [flags] RUN [JOBS...]",
 		Short: "Run finished jobs again",
 		Long: `Run finished jobs again. Each gets a new round, with all its tries and a new result. JOBS are numbers and ranges,
-such as 3 9-17. --file instead compares the run with its changed jobs file: failed jobs run again, new jobs are
+such as 3 9-17. A job that waits for a host that cannot be reached is queued again, too, although it may still run there.
+--file instead compares the run with its changed jobs file: failed jobs run again, new jobs are
 added, and queued jobs that the file no longer has are canceled. Without a dispatcher the request waits for the
 next resume.`,
 		Example: `dcs-tui requeue sweep-20260314-1502 3 9-17
@@ -86,10 +87,10 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	}
 	ended := slices.DeleteFunc(slices.Clone(ids), func(id jobs.ID) bool { return !table.Job(id).State.Terminal() })
 	over := len(ended)
-	if over == 0 {
+	if over == 0 && !(change.Empty() && mayBeAwaited(run, table, ids)) {
 		return a.reportRequeued(&sentRequests{run: run, hasDispatcher: true, requests: []*ask.TrackedRequest{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
 	}
-	if sel.named == nil { // job numbers need no confirmation
+	if sel.named == nil && over > 0 { // job numbers need no confirmation
 		if err := a.confirm(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+text.Line(run.Name())+" again"); err != nil {
 			return err
 		}
@@ -108,6 +109,14 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 	}
 	sent.requests[0].LeftOut = len(ids) - request.Jobs.Count()
 	return a.reportRequeued(sent, len(ids)-over, opt.json)
+}
+
+// mayBeAwaited reports whether one of the jobs may be on a silent host and be given up there. Only
+// the dispatcher knows.
+func mayBeAwaited(run *rundir.Run, table *jobs.Table, ids []jobs.ID) bool {
+	owner, err := journal.ReadOwner(run)
+	return err == nil && owner.Liveness() != journal.Dead &&
+		slices.ContainsFunc(ids, func(id jobs.ID) bool { return table.Job(id).State == jobs.Running })
 }
 
 // spareOption returns SpareSucceeded if none of the jobs has succeeded. The request then leaves
@@ -137,6 +146,9 @@ func (a *app) reportRequeued(sent *sentRequests, open int, asJSON bool) error {
 	left := asked.Left + asked.LeftOut
 	if n := min(left, open); n > 0 {
 		text += fmt.Sprintf(", %d %s not finished", n, jobs.Verb(n, "was", "were"))
+	}
+	if n := asked.Done - max(0, asked.Jobs().Count()-open); n > 0 {
+		text += fmt.Sprintf(", %d of them on hosts that cannot be reached, where %s may still run", n, jobs.Verb(n, "it", "they"))
 	}
 	if n := left - open; n > 0 {
 		text += fmt.Sprintf(", %d left alone: started again or succeeded meanwhile", n)

@@ -44,6 +44,7 @@ type State struct {
 	Draining string `json:"draining,omitempty"` // why the run drains; "": it does not
 	// Why no host starts a job though jobs are ready; follows "nothing can start: ".
 	Stuck   string  `json:"stuck,omitempty"`
+	Awaited *Await  `json:"awaited,omitempty"` // silent hosts that attempts wait for; nil: none
 	Problem string  `json:"problem,omitempty"` // why nothing can be recorded; "": all is well
 	Deleted bool    `json:"deleted,omitempty"` // the run directory was deleted or moved
 	Finish  *Finish `json:"finish,omitempty"`  // the dispatcher is ending; nil: it continues
@@ -70,6 +71,15 @@ type State struct {
 	// DCS_PROGRESS of running attempts, by attempt id.
 	Progress map[string]string `json:"progress,omitempty"`
 }
+
+// Await describes the silent hosts that open attempts wait for.
+type Await struct {
+	Hosts []string `json:"hosts"` // at most MaxAwaited
+	Text  string   `json:"text"`  // which attempts wait for them, why, and until when
+}
+
+// MaxAwaited bounds Await.Hosts.
+const MaxAwaited = 20
 
 // Durable is how much of the journal is durable and not fenced off. Readers fold no
 // further while the dispatcher is alive.

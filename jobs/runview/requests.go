@@ -159,9 +159,27 @@ func liveHost(s *live.State, name string) (*live.Host, error) {
 	return nil, refuse("there is no host %s", name)
 }
 
-// AnswerTo computes the answer to an action from its requests, which have all been answered. The
-// error is a *Refused if none was carried out.
-func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
+// silentAnswers are the answers to actions on a host that cannot be reached and has attempts.
+var silentAnswers = map[Verb]string{
+	StopHost:   "%s is stopped, but cannot be reached: what ran there may still run; its jobs are queued again after lost_after, except those with on_lost=wait",
+	RemoveHost: "%s is removed, but cannot be reached: what ran there may still run; its jobs are queued again after lost_after",
+}
+
+// hostIn returns a host of a published state, or nil.
+func hostIn(s *live.State, name string) *live.Host {
+	if s == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(s.Hosts, func(h live.Host) bool { return h.Name == name }); i >= 0 {
+		return &s.Hosts[i]
+	}
+	return nil
+}
+
+// AnswerTo computes the answer to an action from its requests, which have all been answered. s is
+// the state of the dispatcher when they were sent, or nil. The error is a *Refused if none was
+// carried out.
+func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table, s *live.State) (*Answer, error) {
 	text, ans := answers[a.Do], new(Answer)
 	refused := ""
 	var affected []jobs.ID
@@ -174,6 +192,9 @@ func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table) (*Answer, error) {
 		return nil, &Refused{Why: refused}
 	}
 	if !a.Do.isOnJobs() {
+		if h := hostIn(s, a.Host); h != nil && !h.Linked && h.Running+h.Buffered > 0 && (a.Do == StopHost || a.Do == RemoveHost) {
+			text.done = silentAnswers[a.Do]
+		}
 		if ans.Text = text.done; strings.Contains(text.done, "%s") {
 			ans.Done, ans.Left, ans.Text = 1, 0, fmt.Sprintf(text.done, a.Host)
 		}
@@ -268,7 +289,7 @@ const fileAfter = 2 * time.Second
 func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
 	v.mu.Lock()
 	list, err := Requests(a, v.table, v.state)
-	conn, token := v.link.conn, v.facts.owner.Token
+	conn, token, state := v.link.conn, v.facts.owner.Token, v.state
 	traces := make([]*ask.Trace, len(list))
 	for i, q := range list {
 		q.At, q.By = time.Now(), v.opt.By
@@ -295,7 +316,7 @@ func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
 	waitErr := v.waitFor(ctx, func() bool {
 		switch {
 		case !slices.ContainsFunc(traces, func(t *ask.Trace) bool { return !t.Answered }):
-			ans, err = AnswerTo(a, traces, v.table)
+			ans, err = AnswerTo(a, traces, v.table, state)
 		case !v.facts.dispatched || v.facts.owner.Token != token:
 			err = errors.New("the dispatcher has ended; it may have done it before. What it has not done waits for the next one")
 		default:

@@ -98,7 +98,7 @@ func TestAnswerCountsChanges(t *testing.T) {
 		{Action{Do: ReloadHosts}, []*requests.Trace{{}}, "the inventory file was read again, 0 0 "},
 		{Action{Do: UseHost, Host: "a"}, []*requests.Trace{{Done: 1}}, "a is used again, 1 0 "},
 	} {
-		ans, err := AnswerTo(c.a, c.traces, table)
+		ans, err := AnswerTo(c.a, c.traces, table, nil)
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = fmt.Sprintf("%s, %d %d %s", ans.Text, ans.Done, ans.Left, ans.Changed)

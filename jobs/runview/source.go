@@ -225,6 +225,7 @@ type Snapshot struct {
 	Problem  string // the journal cannot be written, …; "": all is well
 	// Why no host starts a job though jobs are ready, to follow "nothing can start: "; "": one may.
 	Stuck    string
+	Awaited  *live.Await // silent hosts that attempts wait for; nil: none
 	Question *live.Question
 
 	Hosts  []live.Host

@@ -338,7 +338,7 @@ func (v *View) fill(p *Snapshot) {
 	}
 	p.Total, p.Phases, p.Stragglers = len(v.rows), v.phases, v.stragglers // of the same version
 	if s := v.state; s != nil {
-		p.More, p.Draining, p.Stuck = s.More, s.Draining, s.Stuck
+		p.More, p.Draining, p.Stuck, p.Awaited = s.More, s.Draining, s.Stuck, s.Awaited
 		p.Rate, p.Rates, p.ETA, p.Spread = s.Rate, s.Rates, s.ETA, s.Spread
 		p.Run.Standby = s.Standby
 		p.Paused = p.Paused || s.Held && s.Problem != "" // a pause that cannot be recorded

@@ -1,0 +1,149 @@
+package sched
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// What the run waits for while hosts with open attempts are silent, and until when.
+
+// awaitKind is why an attempt waits for a silent host.
+type awaitKind uint8
+
+const (
+	awaitLostAfter awaitKind = iota // until lost_after, or until its lease has run out
+	awaitFollower                   // another host of the outage is back, and this one may follow
+	awaitOutage                     // until outage_after: the network may be the cause
+	awaitAlive                      // its heartbeat file changes, so it is alive
+	awaitForever                    // on_lost=wait
+)
+
+// await describes for how long an attempt waits for its silent host.
+type await struct {
+	kind  awaitKind
+	until time.Duration // Time.Mono; 0 for awaitAlive and awaitForever
+	cause string        // of awaitOutage: which hosts are silent
+}
+
+// awaitOf returns for how long an attempt waits for its silent host.
+func (c *Core) awaitOf(f *inFlight, newest answers) await {
+	h := f.host
+	a := await{until: h.lostAt()}
+	switch part, suspected := c.suspectedPart(h, newest); {
+	case h.index < 0 || h.removed:
+	case c.lostPolicy(c.table.Job(f.id.Job)) == jobs.OnLostWait:
+		return await{kind: awaitForever}
+	case h.isStopped():
+	case suspected:
+		a = await{kind: awaitOutage, cause: part.String(), until: h.lastReceivedAt + c.outageAfter(h)}
+	case h.graceUntil > a.until:
+		a.kind = awaitFollower
+	}
+	if a.until < h.graceUntil && !h.isStopped() && !h.removed {
+		a.until = h.graceUntil
+	}
+	switch {
+	case !f.started || f.unconfirmed:
+		a.until = max(a.until, c.leaseEnd(h))
+	case c.isHeartbeatFileChanging(h):
+		return await{kind: awaitAlive}
+	}
+	return a
+}
+
+// text describes an await as a continuation of a sentence about attempts. they is "it" or "they".
+func (a await) text(now time.Duration, they string) string {
+	verb := "are queued"
+	if they == "it" {
+		verb = "is queued"
+	}
+	again := fmt.Sprintf("%s %s again in %s", they, verb, formatDuration(max(0, a.until-now)))
+	switch a.kind {
+	case awaitForever:
+		return "without a limit (on_lost=wait)"
+	case awaitAlive:
+		return "while the heartbeat file of the host changes"
+	case awaitOutage:
+		return a.cause + " is silent, so the network may be the cause; " + again + " (outage_after)"
+	case awaitFollower:
+		return "other hosts are back, and this one may follow; " + again
+	}
+	return again + " (lost_after)"
+}
+
+// awaitText describes, for one job, how long it waits for its silent host and how to end the wait.
+func (c *Core) awaitText(now Time, f *inFlight) string {
+	a := c.awaitOf(f, c.newestAnswers())
+	text := a.text(now.Mono, "it")
+	switch {
+	case a.kind == awaitForever || a.kind == awaitAlive:
+		text = "it waits for it " + text
+	case a.until <= now.Mono:
+		return ""
+	}
+	return fmt.Sprintf("; %s. dcs-tui requeue ends the wait; the attempt may still run there", text)
+}
+
+// AwaitView describes the silent hosts that open attempts wait for.
+type AwaitView struct {
+	Hosts    []string // in the order of the inventory
+	Attempts int
+	Text     string // how long they wait, and why; a sentence without a period
+}
+
+// Awaited returns the silent hosts that open attempts wait for. It is the zero value if there are
+// none.
+func (c *Core) Awaited(now Time) (v AwaitView) {
+	var longest await
+	var newest answers
+	for _, h := range c.hosts {
+		if h.linked || h.numOpen == 0 || now.Mono-h.lastReceivedAt < SuspectAfter {
+			continue
+		}
+		if newest == nil {
+			newest = c.newestAnswers()
+		}
+		v.Hosts = append(v.Hosts, h.spec.Name)
+		v.Attempts += h.numOpen
+		for f := h.oldest; f != nil; f = f.nextOnHost {
+			if a := c.awaitOf(f, newest); a.kind > longest.kind || a.kind == longest.kind && a.until > longest.until {
+				longest = a
+			}
+		}
+	}
+	if len(v.Hosts) == 0 {
+		return v
+	}
+	they := "they"
+	if v.Attempts == 1 {
+		they = "it"
+	}
+	v.Text = fmt.Sprintf("%s %s for %s, which cannot be reached: %s", jobs.Plural(v.Attempts, "attempt"),
+		jobs.Verb(v.Attempts, "waits", "wait"), listNames(v.Hosts), longest.text(now.Mono, they))
+	return v
+}
+
+// listNames joins the first names of a list for people.
+func listNames(names []string) string {
+	if len(names) > maxNamed {
+		return fmt.Sprintf("%s and %d more hosts", strings.Join(names[:maxNamed], ", "), len(names)-maxNamed)
+	}
+	if n := len(names) - 1; n > 0 {
+		return strings.Join(names[:n], ", ") + " and " + names[n]
+	}
+	return names[0]
+}
+
+// silentText describes what becomes of the attempts on a silent host that a person has stopped or
+// removed. Jobs with on_lost=wait keep waiting for a stopped host.
+func (c *Core) silentText(h *host) string {
+	when := "now"
+	if left := h.lostAt() - c.now.Mono; left > 0 {
+		when = "in " + formatDuration(left) + " (lost_after)"
+	}
+	return fmt.Sprintf("it cannot be reached, so its %s may still run there; %s queued again %s",
+		jobs.Plural(h.numOpen, "attempt"), jobs.Verb(h.numOpen, "its job is", "their jobs are"), when)
+}
