@@ -21,6 +21,7 @@ type Arguments struct {
 	command string
 	raw     bool // the values are commands themselves and are not quoted
 	sources []inputSource
+	returns []string // patterns of files with placeholders
 }
 
 // inputSource holds the values that follow one separator.
@@ -70,7 +71,7 @@ func ParseArguments(command string, words []string, stdin io.Reader) (*Arguments
 		}
 		a.sources = append(a.sources, s)
 	}
-	if err := a.check(); err != nil {
+	if err := a.check(command, "the command"); err != nil {
 		return nil, err
 	}
 	switch {
@@ -110,14 +111,27 @@ func readValueLines(file string, stdin io.Reader) ([]string, error) {
 // placeholder matches {}, {.}, {/}, {//}, {/.}, {#}, and {2}, {2.}, {2/} and so on.
 var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(?:(\d*)(\.|/|//|/\.)?|(#))\}`) })
 
-// check returns an error for a placeholder of a source that does not exist.
-func (a *Arguments) check() error {
-	for _, m := range placeholder().FindAllStringSubmatch(a.command, -1) {
+// SetReturn gives the patterns that have placeholders to the jobs as options, and returns them.
+func (a *Arguments) SetReturn(patterns []string) (taken []string, err error) {
+	for _, p := range patterns {
+		if placeholder().MatchString(p) {
+			if err := a.check(p, strconv.Quote(p)); err != nil {
+				return nil, err
+			}
+			a.returns = append(a.returns, p)
+		}
+	}
+	return a.returns, nil
+}
+
+// check returns an error for a placeholder in a text of a source that does not exist.
+func (a *Arguments) check(text, what string) error {
+	for _, m := range placeholder().FindAllStringSubmatch(text, -1) {
 		if m[1] == "" {
 			continue
 		}
 		if n, err := strconv.Atoi(m[1]); err != nil || n < 1 || n > len(a.sources) {
-			return fmt.Errorf("%s in the command: there %s", m[0], jobs.Verb(len(a.sources), "is one source of values", fmt.Sprintf("are %d sources of values", len(a.sources))))
+			return fmt.Errorf("%s in %s: there %s", m[0], what, jobs.Verb(len(a.sources), "is one source of values", fmt.Sprintf("are %d sources of values", len(a.sources))))
 		}
 	}
 	return nil
@@ -160,6 +174,17 @@ func (a *Arguments) Jobs(limit int) ([]*jobs.Spec, error) {
 		}
 		specs[k] = a.job(k+1, values)
 		specs[k].Options = options
+		if a.returns == nil {
+			continue
+		}
+		made := new(jobs.Options)
+		for _, p := range a.returns {
+			made.Return = append(made.Return, expand(p, k+1, values, jobs.QuotePattern))
+		}
+		if _, err := jobs.ParseReturn(made.Return); err != nil {
+			return nil, fmt.Errorf("--return: job %d: %w", k+1, err)
+		}
+		specs[k].Options = made
 	}
 	return specs, nil
 }
@@ -171,7 +196,17 @@ func (a *Arguments) job(n int, values []string) *jobs.Spec {
 		params[i] = jobs.Param{Name: strconv.Itoa(i + 1), Value: v}
 	}
 	spec := &jobs.Spec{ID: jobs.ID(n), Labels: jobs.NewLabels("", params)}
-	spec.Command = placeholder().ReplaceAllStringFunc(a.command, func(p string) string {
+	quote := text.ShellWord
+	if a.raw {
+		quote = verbatim
+	}
+	spec.Command = expand(a.command, n, values, quote)
+	return spec
+}
+
+// expand returns a text of job n with its values in place of the placeholders.
+func expand(text string, n int, values []string, quote func(string) string) string {
+	return placeholder().ReplaceAllStringFunc(text, func(p string) string {
 		m := placeholder().FindStringSubmatch(p)
 		if m[3] == "#" {
 			return strconv.Itoa(n)
@@ -183,13 +218,10 @@ func (a *Arguments) job(n int, values []string) *jobs.Spec {
 		}
 		words := make([]string, len(chosen))
 		for i, v := range chosen {
-			if words[i] = pathPart(v, m[2]); !a.raw {
-				words[i] = text.ShellWord(words[i])
-			}
+			words[i] = quote(pathPart(v, m[2]))
 		}
 		return strings.Join(words, " ")
 	})
-	return spec
 }
 
 // dirname is dirname(1). Unlike path.Dir it keeps ".." and repeated slashes in the result.

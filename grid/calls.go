@@ -39,6 +39,7 @@ func (p *parser) parseCommands() {
 	if err != nil {
 		return
 	}
+	p.takeReturns()
 	for i, spec := range specs {
 		names := p.namesParam(references(spec.Command))
 		c := &command{line: spec.Line, options: spec.Options}
@@ -47,6 +48,7 @@ func (p *parser) parseCommands() {
 			c.name = pieces(spec.Name, p.known, func(reference) bool { return false })
 		}
 		p.checkOptions(p.calls[i], spec)
+		c.paths = p.newPaths(spec.Options)
 		p.t.commands = append(p.t.commands, c)
 	}
 	setLabels(p.t.commands)
@@ -95,7 +97,7 @@ func (p *parser) addJobFaults(err error) {
 		case strings.HasPrefix(text, "after:"):
 			text = noAfter
 		case fault.Column == 0 && p.namesParam(references(text)):
-			text += " (of the options, only name= may hold parameters)"
+			text += " (of the options, only name=, send=, and return= may hold parameters)"
 		}
 		p.wrong.add(fault.Line, column, "%s", text)
 	}
@@ -128,8 +130,8 @@ func (p *parser) columnOf(no int, text string) int {
 	return 1
 }
 
-// checkOptions adds warnings for references in options, which are the same for all jobs of a
-// command, and an error for after=.
+// checkOptions adds warnings for references in options that are the same for all jobs of a command,
+// and an error for after=.
 func (p *parser) checkOptions(l *line, spec *jobs.Spec) {
 	if len(spec.After) > 0 {
 		p.wrong.add(l.no, 0, "%s", noAfter)
@@ -141,7 +143,7 @@ func (p *parser) checkOptions(l *line, spec *jobs.Spec) {
 	for _, text := range texts {
 		for _, r := range references(text) {
 			if _, ok := p.known[r.name]; ok {
-				p.doubt.add(l.no, 0, "%s is not replaced in options, only in name=; the job sees the value in $DCS_PARAM_%s", text[r.from:r.to], r.name)
+				p.doubt.add(l.no, 0, "%s is not replaced in options other than name=, send=, and return=; the job sees the value in $DCS_PARAM_%s", text[r.from:r.to], r.name)
 			}
 		}
 	}

@@ -116,7 +116,7 @@ func TestErrorsHavePositions(t *testing.T) {
 		// Options.
 		{"#DCS tires=3\n" + ok, "t.txt:1:6", "did you mean tries?"},
 		{"#DCS tries=2 timeout=soonish\n" + ok, "t.txt:1:14", "soonish"},
-		{"#DCS timeout=[C]\n" + ok, "t.txt:1:6", "only name= may hold parameters"},
+		{"#DCS timeout=[C]\n" + ok, "t.txt:1:6", "only name=, send=, and return= may hold parameters"},
 		{ok + "#DCS tries=3\n", "t.txt:3:1", "no job follows"},
 		{"#DCS timeout=x name=timeout\n" + ok, "t.txt:1:6", "timeout"},
 		{"#DCS after=1\n" + ok, "t.txt:1:6", "after= names"},

@@ -51,9 +51,17 @@ func nameOf(order ...string) string {
 
 // options returns the options of a command for a point.
 func (h *tuples) options(c *command, params []jobs.Param) *jobs.Options {
-	if len(h.params) == 0 {
-		return c.options
+	o := c.options
+	if len(h.params) > 0 {
+		o = h.withHardness(c, params)
 	}
+	if c.paths != nil {
+		o = c.paths.fill(o, params)
+	}
+	return o
+}
+
+func (h *tuples) withHardness(c *command, params []jobs.Param) *jobs.Options {
 	k := tupleKey{c, settingKey(params, h.params)}
 	o := h.shared[k]
 	if o == nil {

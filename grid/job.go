@@ -15,6 +15,7 @@ type command struct {
 	text    []piece
 	name    []piece // pieces of name=; nil: the name is made of the parameters
 	label   string  // prefix of the name if there are several command lines
+	paths   *paths  // nil: the options are the same for all jobs
 	options *jobs.Options
 }
 
@@ -30,12 +31,13 @@ func (t *Template) params(ix []int) []jobs.Param {
 }
 
 func (t *Template) spec(c *command, id jobs.ID, params []jobs.Param, hard *tuples) *jobs.Spec {
-	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params), Name: c.title(params), Labels: jobs.NewLabels("", params),
+	return &jobs.Spec{ID: id, Line: c.line, Command: fill(c.text, params, nil), Name: c.title(params), Labels: jobs.NewLabels("", params),
 		Options: hard.options(c, params)}
 }
 
-// fill returns the text of pieces with values in place of the references.
-func fill(parts []piece, params []jobs.Param) string {
+// fill returns the text of pieces with values in place of the references. quote returns the text of
+// a value; nil: it is the value itself, or, if the reference says so, quoted for the shell.
+func fill(parts []piece, params []jobs.Param, quote func(string) string) string {
 	if len(parts) == 1 && parts[0].param < 0 {
 		return parts[0].text
 	}
@@ -51,6 +53,8 @@ func fill(parts []piece, params []jobs.Param) string {
 		b.WriteString(p.text)
 		switch {
 		case p.param < 0:
+		case quote != nil:
+			b.WriteString(quote(params[p.param].Value))
 		case p.quoted:
 			b.WriteString(text.ShellWord(params[p.param].Value))
 		default:
@@ -69,7 +73,7 @@ const (
 // title returns the name of a job: that of name=, or C=0.1 gamma=0.25.
 func (c *command) title(params []jobs.Param) string {
 	if c.name != nil {
-		return jobs.Clean(fill(c.name, params), maxTitle)
+		return jobs.Clean(fill(c.name, params, nil), maxTitle)
 	}
 	if len(params) == 0 {
 		return ""

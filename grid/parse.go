@@ -28,6 +28,10 @@ type Config struct {
 	// Search is an additional @search line, or "".
 	Search string
 
+	// Return holds the patterns of the files that every job returns. Those that name a parameter
+	// become options of the jobs.
+	Return []string
+
 	// CheckResult returns the error of an @result line. nil: only its kind is checked.
 	CheckResult func(name, from string) error
 

@@ -24,6 +24,7 @@ type Template struct {
 	Hardness []Hardness         // @hardness, unless a command compares
 	Search   *Search            // @search, or nil
 	Space    []search.Param     // space of the search
+	Returns  []string           // patterns of Config.Return that are options of the jobs now
 	Warnings []*jobs.ParseError // in the order of the lines
 
 	commands   []*command
@@ -106,7 +107,14 @@ func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
 			}
 			params := t.params(ix)
 			for _, c := range t.commands {
-				if !yield(t.spec(c, id, params, hard), nil) {
+				s := t.spec(c, id, params, hard)
+				if c.paths != nil {
+					if err := c.paths.check(s, params); err != nil {
+						yield(nil, &jobs.ParseError{File: t.File, Line: c.line, Err: fmt.Errorf("job %d: %w", id, err)})
+						return
+					}
+				}
+				if !yield(s, nil) {
 					return
 				}
 				id++
@@ -190,12 +198,14 @@ type storedTemplate struct {
 	Limit int    `json:"limit"`
 	Text  string `json:"text,omitempty"`
 	Bytes []byte `json:"bytes,omitempty"` // instead of Text if that is not UTF-8
+	// Patterns of the command line that are options of the jobs.
+	Returns []string `json:"returns,omitempty"`
 }
 
 // Source returns a template as run.toml keeps it (rundir.OptionSource). limit is that of its
 // Config.
 func (t *Template) Source(limit int) string {
-	k := storedTemplate{V: 1, File: t.File, Limit: limit, Text: t.Text()}
+	k := storedTemplate{V: 1, File: t.File, Limit: limit, Text: t.Text(), Returns: t.Returns}
 	if !utf8.ValidString(k.Text) {
 		k.Text, k.Bytes = "", []byte(t.Text())
 	}
@@ -213,7 +223,7 @@ func ReadSource(source string) (*Template, error) {
 		k.Text = string(k.Bytes)
 	}
 	// The shell is not known here, so its quotes are not checked again.
-	return Config{Limit: k.Limit, OtherShell: true, Again: true}.Parse(context.Background(), strings.NewReader(k.Text), k.File)
+	return Config{Limit: k.Limit, OtherShell: true, Again: true, Return: k.Returns}.Parse(context.Background(), strings.NewReader(k.Text), k.File)
 }
 
 // RemainingJobs returns a function that yields the jobs of a source, without the first have ones,

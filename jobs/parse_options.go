@@ -3,7 +3,6 @@ package jobs
 import (
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -38,11 +37,7 @@ func (s *settings) set(key, v string) error {
 		if v == "" {
 			return s.setList(key, nil)
 		}
-		items := strings.Split(v, ",")
-		for i := range items {
-			items[i] = strings.TrimSpace(items[i])
-		}
-		return s.setList(key, items)
+		return s.setList(key, splitList(v))
 	}
 	set := scalarOptions[key]
 	if set == nil {
@@ -110,6 +105,33 @@ func parseNoCopies(v string) (bool, error) {
 	return v == "false", nil
 }
 
+// splitList splits a list at its commas. A comma in an item is written \,.
+func splitList(v string) (items []string) {
+	var item []byte
+	for i := 0; i < len(v); i++ {
+		switch {
+		case v[i] == ',':
+			items, item = append(items, strings.TrimSpace(string(item))), item[:0]
+			continue
+		case v[i] == '\\' && i+1 < len(v):
+			if i++; v[i] != ',' {
+				item = append(item, '\\') // a backslash of a pattern
+			}
+		}
+		item = append(item, v[i])
+	}
+	return append(items, strings.TrimSpace(string(item)))
+}
+
+// joinList is the inverse of splitList.
+func joinList(items []string) string {
+	quoted := make([]string, len(items))
+	for i, item := range items {
+		quoted[i] = strings.ReplaceAll(item, ",", `\,`)
+	}
+	return strings.Join(quoted, ",")
+}
+
 // setList sets a list option. No items reset it.
 func (s *settings) setList(key string, items []string) (err error) {
 	for i, item := range items {
@@ -143,21 +165,19 @@ func (s *settings) setList(key string, items []string) (err error) {
 		}
 	case "hardness":
 		s.Hardness = slices.Clone(items)
-	case "send", "return":
+	case "send":
 		for _, item := range items {
 			path, _, _ := strings.Cut(item, ":")
-			if key == "return" {
-				path = item
-			}
-			if !filepath.IsLocal(path) {
-				return fmt.Errorf("%s: %q leads out of the directory of the job", key, path)
+			if err := CheckLocal(path); err != nil {
+				return fmt.Errorf("send: %w", err)
 			}
 		}
-		if key == "send" {
-			s.Send = slices.Clone(items)
-		} else {
-			s.Return = slices.Clone(items)
+		s.Send = slices.Clone(items)
+	case "return":
+		if _, err := ParseReturn(items); err != nil {
+			return fmt.Errorf("return: %w", err)
 		}
+		s.Return = slices.Clone(items)
 	}
 	return nil
 }

@@ -279,9 +279,9 @@ func (s *Spec) OptionTexts() (list []OptionText) {
 	if s.NoCopies {
 		add("speculate", "false")
 	}
-	add("hardness", strings.Join(s.Hardness, ","))
-	add("send", strings.Join(s.Send, ","))
-	add("return", strings.Join(s.Return, ","))
+	add("hardness", joinList(s.Hardness))
+	add("send", joinList(s.Send))
+	add("return", joinList(s.Return))
 	return list
 }
 

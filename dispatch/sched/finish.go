@@ -113,6 +113,7 @@ func (c *Core) hasNoUsableHost() bool {
 	return hopeless && len(c.inFlight) == 0 || c.now.Mono-c.lastUsableAt >= c.cfg.GiveUpAfter
 }
 
+// whyNoHosts returns the reasons why no host could be used, as far as they are known.
 func (c *Core) whyNoHosts() string {
 	var why []string
 	for _, p := range c.provisions.providers {
@@ -131,7 +132,7 @@ func (c *Core) whyNoHosts() string {
 	if more := len(c.hosts) + len(c.provisions.providers) - len(why); more > 0 && len(why) > 0 {
 		why = append(why, fmt.Sprintf("and %d more", more))
 	}
-	return "no host could be used: " + strings.Join(why, "; ")
+	return strings.Join(why, "; ")
 }
 
 // attemptsLeft names the attempts that may still be alive: lost ones whose hosts have not reported

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"dcs-tui/internal/polltest"
+	"dcs-tui/jobs"
 )
 
 func write(t *testing.T, dir string, content map[string]string) {
@@ -47,7 +48,7 @@ func TestIgnoreAsGit(t *testing.T) {
 	}
 	tree["trailing "] = "t"
 	for i, rules := range []string{
-		"", "*.o\n", "*.o\n!keep.o\n", "/build\n", "build/\n", "doc/*.txt\n", "**/doc/*.txt\n", "foo/**/baz\nfoo/**\n!foo/bar.c\n",
+		"", "[]x]*\n", "[a-]*\n[!]b]/*.o\n", "*.o\n", "*.o\n!keep.o\n", "/build\n", "build/\n", "doc/*.txt\n", "**/doc/*.txt\n", "foo/**/baz\nfoo/**\n!foo/bar.c\n",
 		"\\#h\n\\!n\n# comment\n", "x[1]\n", "x\\[1\\]\n", "one/**/four\n", "log/**\n!log/a.log\n", "?.c\n", "trailing\\ \n", "a/b/\n", "**\n!a.c\n", "[!a-c].*\n", "*/a.*\n", "/*\n!/foo\n!/a.c\n",
 	} {
 		for _, inSub := range []string{"", "!a.o\n*.c\n"} {
@@ -207,7 +208,7 @@ func TestCopyThatAJobChangedIsRemoved(t *testing.T) {
 }
 
 // TestMatchingFilesAreReturned checks that a job returns the files that match its patterns, except
-// for its inputs.
+// for its inputs, and that a directory that is kept outlives the run.
 func TestMatchingFilesAreReturned(t *testing.T) {
 	base, s := t.TempDir(), store(t)
 	write(t, base, map[string]string{"in/a.csv": "a", "in/b.csv": "b"})
@@ -223,6 +224,13 @@ func TestMatchingFilesAreReturned(t *testing.T) {
 		{"in/*", "", "", "in/*"},
 		{"in/b.csv", "in/b.csv", "in/b.csv", ""},
 		{"a b z", "a z", "", "b"},
+		{"run[1].csv", "run[1].csv run1.csv", "run[1].csv", ""},
+		{"run[1].csv", "run1.csv", "run1.csv", ""},
+		{`run\[1].csv`, "run[1].csv run1.csv", "run[1].csv", ""},
+		{"o[1]/*.csv", "o[1]/a.csv o1/b.csv", "o1/b.csv", ""},
+		{"o[1]", "o[1]/a.csv o1/b.csv", "o[1]/a.csv", ""},
+		{"a[!b]c a[.-0]c", "a/c", "", "a[!b]c"},
+		{".", "a b/c", "a b/c", ""},
 		{"[ab] c?", "a c1 c22", "a c1", ""},
 	} {
 		dir := mustMake(t, s, "1.1")
@@ -247,6 +255,17 @@ func TestMatchingFilesAreReturned(t *testing.T) {
 	must(t, s.Drop("1.1"))
 	if _, err := os.Stat(s.path("jobs", "1.1")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the directory of the job is still there")
+	}
+	mustMake(t, s, "1.2")
+	write(t, s.Directory("1.2"), map[string]string{"made": "by the job"})
+	kept, err := s.Keep(jobs.AttemptID{Job: 1, N: 2})
+	must(t, err)
+	must(t, s.Remove())
+	if b, err := os.ReadFile(filepath.Join(kept, "made")); err != nil || string(b) != "by the job" {
+		t.Errorf("after the end of the run, the file that was kept has %q, %v", b, err)
+	}
+	if left, _ := os.ReadDir(s.Dir); len(left) != 1 {
+		t.Errorf("the store still has %v", left)
 	}
 }
 

@@ -8,12 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
 	"dcs-tui/hosts/helper"
+	"dcs-tui/jobs"
 )
 
 // Store keeps contents on a host and makes the directories of jobs. The helper fills it, and
@@ -24,6 +25,7 @@ import (
 //	own/17.2             manifest of the files that only this attempt gets
 //	jobs/17.2/           directory of an attempt
 //	returned/17.2        manifest of the files that it returns
+//	kept/17/             directory of the last attempt of a job whose files could not be returned
 type Store struct{ Dir string }
 
 func (s Store) path(parts ...string) string {
@@ -60,8 +62,43 @@ func (s Store) Open(boot string) error {
 // tempBlob matches the names of contents that are being received.
 const tempBlob = "blob-*"
 
-// Remove removes the store and all directories of jobs.
-func (s Store) Remove() error { return os.RemoveAll(s.Dir) }
+// Remove removes the store and all directories of jobs but those of Keep.
+func (s Store) Remove() (err error) {
+	names, err := os.ReadDir(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, d := range names {
+		if d.Name() != keptDir {
+			err = errors.Join(err, removeAll(s.path(d.Name())))
+		}
+	}
+	os.Remove(s.path(keptDir)) // fails unless it is empty
+	if os.Remove(s.Dir) != nil && err == nil {
+		_, err = os.Lstat(s.path(keptDir))
+	}
+	return err
+}
+
+// keptDir is the name of the directory of Keep.
+const keptDir = "kept"
+
+// Directory returns the directory of an attempt.
+func (s Store) Directory(attempt string) string { return s.path("jobs", attempt) }
+
+// Keep moves the directory of an attempt whose files could not be returned to a place where it
+// outlives the run, and returns that place. It replaces what an earlier attempt of the job left
+// there.
+func (s Store) Keep(id jobs.AttemptID) (dir string, err error) {
+	dir = s.path(keptDir, strconv.FormatInt(int64(id.Job), 10))
+	if err = os.MkdirAll(filepath.Dir(dir), 0o700); err == nil {
+		err = removeAll(dir)
+	}
+	if err == nil {
+		err = os.Rename(s.path("jobs", id.String()), dir)
+	}
+	return dir, err
+}
 
 // replace writes a small file atomically. It is not fsynced: see Open.
 func (s Store) replace(name string, b []byte) error {
@@ -291,9 +328,8 @@ func copyFile(from, to string, mode fs.FileMode) error {
 }
 
 // Collect records what an attempt returns: the files in its directory that match a pattern,
-// except files that were sent and are unchanged. A matching directory stands for all files
-// in it. missing is the first pattern without a match. A file that leads out of the directory
-// through a symbolic link is an error.
+// except files that were sent and are unchanged. missing is the first pattern without a match. A
+// file that leads out of the directory through a symbolic link is an error.
 func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int, missing string, err error) {
 	sent, err := s.sentManifest(attempt, tree, own)
 	if err != nil {
@@ -303,56 +339,48 @@ func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int
 	for i := range sent {
 		given[sent[i].Path] = &sent[i]
 	}
-	res := make([]*regexp.Regexp, len(patterns))
-	for i, p := range patterns {
-		if res[i], err = globRegexp(filepath.Clean(p)); err != nil {
-			return 0, "", err
-		}
+	returns, err := jobs.ParseReturn(patterns)
+	if err != nil {
+		return 0, "", err
 	}
 	root, err := os.OpenRoot(s.path("jobs", attempt))
 	if err != nil {
 		return 0, "", err
 	}
 	defer root.Close()
-	var list Manifest
-	matched := make([]bool, len(patterns))
+	var made []string
+	var infos []fs.FileInfo // nil: the file is a symbolic link that cannot be followed
 	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || d.IsDir() || !returns.Match(path) || s.isUnchanged(given[path], root, path, d) {
 			return err
-		}
-		var hits []int
-		for i, re := range res {
-			for p := path; p != "."; p = filepath.Dir(p) {
-				if re.MatchString(p) {
-					hits = append(hits, i)
-					break
-				}
-			}
-		}
-		if len(hits) == 0 || s.isUnchanged(given[path], root, path, d) {
-			return nil
 		}
 		st, err := root.Stat(path)
-		if d.Type()&fs.ModeSymlink != 0 && err != nil {
-			return fmt.Errorf("%q, which it returns, is a symbolic link that leads out of its directory, or to nothing: %w", path, ErrLeadsOut)
-		}
-		if err != nil {
+		switch {
+		case err != nil && d.Type()&fs.ModeSymlink == 0:
 			return err
-		}
-		if !st.Mode().IsRegular() {
+		case err == nil && !st.Mode().IsRegular():
 			return nil
 		}
-		for _, i := range hits {
-			matched[i] = true
-		}
-		list = append(list, Entry{Path: path, Kind: 'f', Exec: st.Mode()&0o111 != 0, Size: st.Size(), Mtime: st.ModTime().UnixNano()})
+		made, infos = append(made, path), append(infos, st)
 		return nil
 	})
 	if err != nil {
 		return 0, "", err
 	}
-	if i := slices.Index(matched, false); i >= 0 {
-		return 0, patterns[i], nil
+	selected, missing := returns.Select(made)
+	var list Manifest
+	for i, path := range made {
+		st := infos[i]
+		switch {
+		case !selected[i]:
+		case st == nil:
+			return 0, "", fmt.Errorf("%q, which it returns, is a symbolic link that leads out of its directory, or to nothing: %w", path, ErrLeadsOut)
+		default:
+			list = append(list, Entry{Path: path, Kind: 'f', Exec: st.Mode()&0o111 != 0, Size: st.Size(), Mtime: st.ModTime().UnixNano()})
+		}
+	}
+	if missing != "" {
+		return 0, missing, nil
 	}
 	if err := s.replace(filepath.Join("returned", attempt), list.Encode()); err != nil {
 		return 0, "", err

@@ -198,7 +198,11 @@ func (d *dispatchSession) printHostNotices() {
 	d.heldMu.Lock()
 	defer d.heldMu.Unlock()
 	for _, g := range runview.GroupHosts(d.heldHostTexts) {
-		d.app.con.Line(d.app.con.NoticeLine(dispatch.Notice{At: g.At, Host: g.Title(), Text: g.Text}))
+		n := dispatch.Notice{At: g.At, Text: g.Sentence()}
+		if len(g.Hosts) == 1 {
+			n.Host = g.Hosts[0]
+		}
+		d.app.con.Line(d.app.con.NoticeLine(n))
 	}
 	d.heldHostTexts = nil
 }

@@ -270,7 +270,7 @@ var failureFields = []query.Field[*jobs.Outcome]{
 			return query.Value{}
 		}
 		return query.NumberValue(float64(o.Exit))
-	}},
+	}, Check: results.CheckExit},
 	{Name: "signal", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(o.Signal) },
 		Word: results.SignalWord(func(o *jobs.Outcome) string { return o.Signal })},
 	{Name: "cause", Type: query.TextType, Value: func(o *jobs.Outcome) query.Value { return query.TextValue(results.FailureKind(o)) },

@@ -154,7 +154,7 @@ func (a *app) parseTemplate(flags *gridFlags, file string) (*grid.Template, erro
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	checkResult := func(name, from string) error { _, err := metrics.New(name, from); return err }
-	config := grid.Config{Dir: cwd, Search: flags.searchLine(), Limit: flags.limit, OtherShell: !quotesLikeSh(flags.Shell), CheckResult: checkResult}
+	config := grid.Config{Dir: cwd, Search: flags.searchLine(), Limit: flags.limit, OtherShell: !quotesLikeSh(flags.Shell), Return: flags.returns, CheckResult: checkResult}
 	template, err := config.Parse(ctx, in, name)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -244,7 +244,7 @@ func (a *app) gridSource(template *grid.Template, file string, flags *gridFlags)
 	if file == stdinFile {
 		file = "grid" // standard input has been read to its end
 	}
-	src := jobSource{files: []string{file}, options: map[string]any{}}
+	src := jobSource{files: []string{file}, options: map[string]any{}, returns: template.Returns}
 	if columns := resultColumnsOf(template); len(columns) > 0 {
 		src.options[metrics.Option] = columns
 	}
@@ -356,8 +356,13 @@ func (a *app) readJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, []strin
 		return a.readTemplateJobs(flags, file)
 	}
 	specs, err := jobs.ParseFile(file, 1)
-	if errors.Is(err, os.ErrNotExist) && strings.Contains(file, " ") {
-		err = text.Errorf("%w", err).WithAdvice("to run a command, write it on a line of a jobs file, or: echo %s | dcs-tui run -", text.ShellWord(text.Line(file)))
+	switch command := text.ShellWord(text.Line(file)); {
+	case !errors.Is(err, os.ErrNotExist):
+	case strings.Contains(file, "{"):
+		err = text.Errorf("%w", err).WithAdvice("a command needs ::: before its values: dcs-tui run %s ::: VALUE...", command)
+	case strings.Contains(file, " "):
+		err = text.Errorf("%w", err).WithAdvice("to run a command, write it on a line of a jobs file, or: echo %s | dcs-tui run -; "+
+			"for each of some values: dcs-tui run %s ::: VALUE...", command, command)
 	}
 	return specs, nil, err
 }

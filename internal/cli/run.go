@@ -118,13 +118,17 @@ func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error
 	if err != nil {
 		return jobSource{}, err
 	}
+	returns, err := arguments.SetReturn(flags.returns)
+	if err != nil {
+		return jobSource{}, text.Errorf("--return: %w", err)
+	}
 	specs, err := arguments.Jobs(grid.DefaultLimit)
 	if err != nil {
 		return jobSource{}, err
 	}
 	flags.queues.apply(specs)
 	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
-	return jobSource{files: []string{cmp.Or(name, "commands")}, specs: specs}, flags.queues.check(jobs.QueuesOf(specs))
+	return jobSource{files: []string{cmp.Or(name, "commands")}, specs: specs, returns: returns}, flags.queues.check(jobs.QueuesOf(specs))
 }
 
 // filesSource returns the jobs of files and templates for a new run. Each of several files is a
@@ -193,6 +197,7 @@ type jobSource struct {
 	// were not stored when the dispatcher ended. "": they cannot be created again.
 	source  string
 	search  *run.Search    // nil: no job depends on the results of others
+	returns []string       // patterns of --return that are options of the jobs
 	options map[string]any // more options for run.toml
 }
 
@@ -213,6 +218,7 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 	if err != nil {
 		return err
 	}
+	flags.returns = slices.DeleteFunc(slices.Clone(flags.returns), func(p string) bool { return slices.Contains(src.returns, p) })
 	cwd, err := workDir(flags.Cwd)
 	if err != nil {
 		return err
@@ -247,6 +253,9 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 		Send: flags.send, Return: flags.returns, KeepFiles: flags.keepFiles, Options: keepFlags(cmd.Flags()), EnvNames: refs,
 	}
 	maps.Copy(asked.Options, src.options)
+	if len(src.returns) > 0 {
+		asked.Options[rundir.OptionReturns] = src.returns
+	}
 	if src.source != "" {
 		asked.Options[rundir.OptionSource] = src.source
 	}
@@ -347,10 +356,8 @@ func checkFiles(cwd string, flags *runFlags, hs []*hosts.Host, specs []*jobs.Spe
 			return &jobs.ParseError{File: s.File, Line: s.Line, Err: fmt.Errorf("send: %w", err)}
 		}
 	}
-	for _, p := range flags.returns {
-		if err := files.CheckPattern(p); err != nil {
-			return text.Errorf("--return: %w", err)
-		}
+	if _, err := jobs.ParseReturn(flags.returns); err != nil {
+		return text.Errorf("--return: %w", err)
 	}
 	return nil
 }

@@ -141,11 +141,17 @@ func checkNotCanceled(run *rundir.Run) error {
 	return err
 }
 
-// gridFlagsOf returns flags to read templates as when the run was created: for its shell and in its
-// directory.
+// gridFlagsOf returns flags to read templates as when the run was created: for its shell, in its
+// directory, and with its patterns that name parameters.
 func gridFlagsOf(run *rundir.Run) *gridFlags {
 	g := &gridFlags{limit: grid.DefaultLimit}
 	g.Shell, g.Cwd = run.Settings.Shell, run.Settings.Cwd
+	list, _ := run.Settings.Options[rundir.OptionReturns].([]any)
+	for _, v := range list {
+		if pattern, ok := v.(string); ok {
+			g.returns = append(g.returns, pattern)
+		}
+	}
 	return g
 }
 

@@ -90,9 +90,11 @@ func (s *summary) headline(code int) string {
 		msg = s.Finish.Why
 	case s.Finish.How == sched.NoHosts:
 		color, mark = red, s.app.con.Glyph("✗", "x")
-		msg = "no host could be used: " + strings.TrimPrefix(s.Finish.Why, "no host could be used: ")
-		if s.Hosts != nil {
+		switch msg = "no host could be used"; {
+		case s.Hosts != nil:
 			msg = noHostsText(s.Hosts)
+		case s.Finish.Why != "":
+			msg += ": " + s.Finish.Why
 		}
 	case code == exitOK:
 		color, mark, msg = green, s.app.con.Glyph("✓", "+"), "all jobs succeeded"
@@ -298,7 +300,7 @@ func (a *app) reportLeft(screen *runScreen, last *runview.Snapshot) error {
 		}
 	}
 	if a.exitCode == exitNoHosts {
-		finish = sched.Finish{How: sched.NoHosts, Why: "for as long as --give-up says"}
+		finish = sched.Finish{How: sched.NoHosts, Why: "the time of --give-up is over"}
 	}
 	s := &summary{app: a, hostEvents: l.HostEvents, flags: new(runFlags), hasDispatcherLog: process != nil,
 		Outcome: &run.Outcome{State: state, Run: screen.run, Table: l.Table, Input: l.Input, Finish: finish}}

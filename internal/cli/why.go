@@ -167,6 +167,9 @@ func (a *app) runWhy(args []string, flags *whyFlags) error {
 	}
 	out := newConsole(a.stdout)
 	out.Line(out.Paint(bold, "job "+strconv.Itoa(int(id)))+"  "+text.Shorten(text.Line(d.Row.Title)), text.Line(j.Why))
+	if owner.Liveness() == journal.Dead && !d.Row.Phase.Terminal() {
+		out.Line("  dcs-tui resume " + refTo(run))
+	}
 	return nil
 }
 

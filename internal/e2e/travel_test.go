@@ -61,10 +61,15 @@ find . -name out -prune -o -name '*.csv' -print >> ../../temps
 			t.Errorf("nothing is said of %q:\n%s", want, said)
 		}
 	}
+	var left, kept []string
 	for i := range l.servers {
-		if left, _ := filepath.Glob(l.workDir(i) + "/*/files.*"); len(left) > 0 {
-			t.Errorf("left on the host: %v", left)
-		}
+		names, _ := filepath.Glob(l.workDir(i) + "/*/files.*/*")
+		left = append(left, names...)
+		names, _ = filepath.Glob(l.workDir(i) + "/*/files.*/kept/9/out/other.csv")
+		kept = append(kept, names...)
+	}
+	if len(left) != 1 || len(kept) != 1 {
+		t.Errorf("left on the hosts: %v, %v; want only the files of the job whose pattern matched nothing", left, kept)
 	}
 }
 

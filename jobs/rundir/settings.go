@@ -130,6 +130,10 @@ const OptionSource = "source"
 // directory has fewer, its creation was interrupted before any job was started.
 const OptionJobs = "stored_jobs" // --jobs is another option
 
+// OptionReturns is the option with the patterns of --return that name parameters. They are options
+// of the jobs.
+const OptionReturns = "job_returns"
+
 // InputState is how far the input of a run was read.
 type InputState string
 

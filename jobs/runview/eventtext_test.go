@@ -66,6 +66,7 @@ func TestEveryRecordHasASentence(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedDone}, "the dispatcher has ended", ""},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedStopped, Reason: "Ctrl-C"}, "the dispatcher was stopped: Ctrl-C", "notable"},
 		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedNoHosts}, "the dispatcher gave up because no host could be used", "bad"},
+		{jobs.Record{Kind: jobs.KindClosed, How: jobs.ClosedNoHosts, Reason: "a refuses connections"}, "the dispatcher gave up because no host could be used: a refuses connections", "bad"},
 		{jobs.Record{Kind: jobs.KindEnded}, "the run is over", "notable"},
 	} {
 		if got := Text(&c.r); got != c.want {

@@ -136,18 +136,28 @@ type HostGroup struct {
 	first string // the whole first message
 }
 
-// GroupHosts groups hosts by cause, in the order of the first host of each group.
+// GroupHosts groups hosts by cause, in the order of the first host of each group. A group has a host
+// once: a message that follows the same one of its host is left out, and one that the host repeats
+// after another message begins a new group.
 func GroupHosts(texts []HostText) []HostGroup {
+	type member struct {
+		host  string
+		group int
+	}
 	var list []HostGroup
-	at := map[string]int{}
+	at, last, members := map[string]int{}, map[string]int{}, map[member]bool{}
 	for _, t := range texts {
 		own := WithoutSubject(t.Text, t.Host)
 		cause := causeOf(t.Host, own)
 		i, ok := at[cause]
-		if !ok {
+		switch isMember := ok && members[member{t.Host, i}]; {
+		case isMember && last[t.Host] == i:
+			continue
+		case isMember, !ok:
 			i, at[cause] = len(list), len(list)
 			list = append(list, HostGroup{Text: own, At: t.At, first: t.Text})
 		}
+		last[t.Host], members[member{t.Host, i}] = i, true
 		g := &list[i]
 		if g.Hosts = append(g.Hosts, t.Host); g.Text != own {
 			g.Text = cause
@@ -180,7 +190,7 @@ func (g *HostGroup) Sentence() string {
 	case len(g.Hosts) == 1:
 		return g.first
 	case strings.HasPrefix(g.first, g.Hosts[0]+" "):
-		return g.Title() + " " + g.Text
+		return "each of " + g.Title() + " " + g.Text
 	}
 	return g.Title() + ": " + g.Text
 }

@@ -2,6 +2,7 @@ package runview
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestHostsWithOneProblemAreOneGroup(t *testing.T) {
 		"ws[001-300] (300 hosts): HOST:22 refuses connections (does sshd run there, on port 22?)",
 		"nws[001-300] (300 hosts): no machine is called HOST (check its address for a typing error)",
 		"kws[001-300] (300 hosts): its host key SHA256:… is not known",
-		"uws[001-300] (300 hosts) is up",
+		"each of uws[001-300] (300 hosts) is up",
 		"a[1-2] (2 hosts): HOST:22 does not answer",
 		"here: the disk is full",
 		"port: 10.0.0.1:23 refuses connections (does sshd run there, on port 23?)",
@@ -45,6 +46,31 @@ func TestHostsWithOneProblemAreOneGroup(t *testing.T) {
 	}
 	if at := got[0].At; !at.Equal(time.Unix(1, 0)) {
 		t.Errorf("the first group is of %v", at)
+	}
+}
+
+// TestGroupHasEachHostOnce checks that a message that a host repeats does not count the host again,
+// and that groups keep the order of the messages of each host.
+func TestGroupHasEachHostOnce(t *testing.T) {
+	for _, c := range []struct{ texts, want string }{
+		{"a is up,a is up,a is up", "a is up"},
+		{"n1 is up,n2 is up,n1 is up", "each of n[1-2] (2 hosts) is up"},
+		{"n1 is up,n1 is lost,n1 is up", "n1 is up; n1 is lost; n1 is up"},
+		{"n1 is up,n2 is up,n1 is lost,n2 is lost,n1 is up,n2 is up,n2 is up",
+			"each of n[1-2] (2 hosts) is up; each of n[1-2] (2 hosts) is lost; each of n[1-2] (2 hosts) is up"},
+		{"n1: 10.0.0.1:22 is closed,n1: 10.0.0.2:22 is closed", "n1: 10.0.0.1:22 is closed"},
+	} {
+		var texts []HostText
+		for text := range strings.SplitSeq(c.texts, ",") {
+			texts = append(texts, HostText{Host: text[:strings.IndexAny(text, " :")], Text: text})
+		}
+		var got []string
+		for _, g := range GroupHosts(texts) {
+			got = append(got, g.Sentence())
+		}
+		if s := strings.Join(got, "; "); s != c.want {
+			t.Errorf("%s: got %q, want %q", c.texts, s, c.want)
+		}
 	}
 }
 

@@ -354,8 +354,8 @@ func (v *View) attempt(a *jobs.Attempt) Attempt {
 
 // why returns why a job is not running, or what it is doing, as far as the table shows it.
 func (v *View) why(id jobs.ID, j *jobs.Job) string {
-	become := "nobody dispatches the run now, so what has become of it is not known"
-	waits := "nobody dispatches the run now"
+	become := "nobody dispatches the run, so what has become of it is not known: dcs-tui resume asks the host"
+	waits := "nobody dispatches the run: dcs-tui resume continues it"
 	if v.facts.dispatched {
 		who := fmt.Sprintf("the run's dispatcher on %s knows why: dcs-tui why, typed there, says it", v.facts.owner.Host)
 		become, waits = "the run's dispatcher on "+v.facts.owner.Host+" knows what has become of it: dcs-tui why, typed there, says it", who

@@ -159,6 +159,8 @@ func closingText(c jobs.Closing) string {
 		return "drained" + because(c.Reason)
 	case jobs.ClosedStopped:
 		return "stopped" + because(c.Reason)
+	case jobs.ClosedNoHosts:
+		return "no host could be used" + because(c.Reason)
 	}
 	return c.Reason
 }

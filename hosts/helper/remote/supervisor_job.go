@@ -389,7 +389,7 @@ func setSendFailure(err *files.SendError, o *jobs.Outcome) {
 }
 
 // collect records the files that a successful job returns. If there are none, it removes the
-// directory of the attempt.
+// directory of the attempt. If they cannot be returned, it keeps them and says where.
 func (s *slot) collect(job *hosts.LaunchJob, id string, o *jobs.Outcome) {
 	if job.Files == nil {
 		return
@@ -402,15 +402,31 @@ func (s *slot) collect(job *hosts.LaunchJob, id string, o *jobs.Outcome) {
 		case err != nil:
 			o.Unreturned, o.Error = true, fmt.Sprintf("its files cannot be returned from %s: %v", s.config.Host, err)
 		case missing != "":
-			o.Unreturned, o.Error = true, fmt.Sprintf("it made no file %q, which it returns", missing)
+			o.Unreturned, o.Error = true, fmt.Sprintf("it made no file %.150q, which it returns", missing)
 		}
-		o.Files = int32(n)
+		if o.Files = int32(n); o.Unreturned {
+			o.Error += s.keep(job.Attempt)
+		}
 	}
 	if o.Files == 0 && !s.config.KeepFiles {
 		if err := s.store().Drop(id); err != nil {
 			s.report(&report{Kind: repTrouble, Attempt: job.Attempt, Why: fmt.Sprintf("removing the directory of %s: %v", id, err)})
 		}
 	}
+}
+
+// keep keeps the directory of an attempt whose files cannot be returned, and returns the end of a
+// sentence that says where.
+func (s *slot) keep(id jobs.AttemptID) string {
+	dir := s.store().Directory(id.String())
+	if !s.config.KeepFiles {
+		var err error
+		if dir, err = s.store().Keep(id); err != nil {
+			return fmt.Sprintf("; its files on %s cannot be kept: %v", s.config.Host, err)
+		}
+	}
+	// Without its own name, the text is the same for all jobs, and they are reported as one.
+	return fmt.Sprintf("; its files are kept on %s, below %s", s.config.Host, filepath.Dir(dir))
 }
 
 // withSetup puts the setup before the command, in the same shell. If the setup fails, the job fails
