@@ -103,8 +103,8 @@ func TestErrorsHavePositions(t *testing.T) {
 		{"a [C]\n[C] log 1..9 x1", "t.txt:2:5", "at least 2"},
 		{"a [C]\n[C] lin 1..1.0 x3", "t.txt:2:5", "both ends are the same"},
 		{"a [C]\n[C] lin 1..2 x999999999999", "t.txt:2:5", "too close"},
-		{"a [C]\n[C] 12345678901234567890..99999999999999999999", "t.txt:2:5", "too many digits"},
-		{"a [C]\n[C] 1..1e300", "t.txt:2:5", "too many digits"},
+		{"a [C]\n[C] 12345678901234567890..99999999999999999999", "t.txt:2:5", "more than 1125899906842624 values"},
+		{"a [C]\n[C] 1..1e300", "t.txt:2:5", "more than 1125899906842624 values"}, {"a [C]\n[C] 1..1e3000", "t.txt:2:5", "1e3000 is not a number"},
 		// Products.
 		{"a [C] [D]\n[C] 1..1000\n[D] 1..10000", "t.txt:3:1", "10,000,000 jobs, more than 1,000,000"},
 		{"a [C]\nb\n[C] 1..500001", "t.txt:3:1", "1,000,002 jobs"},

@@ -3,7 +3,6 @@ package grid
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dcs-tui/jobs/query"
@@ -101,15 +100,10 @@ func (p *Param) value(k int) query.Value {
 	if p.known != nil {
 		return p.known[k]
 	}
-	if s, ok := p.values.parts[0].(steps); ok && len(p.values.parts) == 1 {
-		return query.NumberValue(s.number(k))
+	if s, ok := p.values.parts[0].(steps); ok && s.small && len(p.values.parts) == 1 {
+		return query.NumberValue(float64(s.smallAt(k)))
 	}
 	return query.ValueOf(p.Value(k))
-}
-
-func toFloat(s string) float64 {
-	f, _ := strconv.ParseFloat(s, 64) // s is a number; it is infinite beyond the range
-	return f
 }
 
 // isParam reports whether a line holds the values of a parameter: [name] followed by a blank. It

@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"dcs-tui/jobs"
 )
 
 // part is a part of the values of a parameter, such as a range. at returns value k, from 0.
@@ -28,38 +30,45 @@ func isRange(p part) bool {
 
 // steps is from, from + step, … in exact decimals.
 type steps struct {
-	from, step int64 // multiplied by 10 to the power e
+	from, step *big.Int // multiplied by 10 to the power e
 	e, n       int
-	width      int // minimum number of digits, as in 01..10
+	width      int  // minimum number of digits, as in 01..10
+	plain      bool // the ends were written without a power of ten
+	// Every value fits into an int64 below 2^53 and is whole: the usual case, which needs no big.Int.
+	small bool
 }
 
 func (s steps) count() int { return s.n }
 
 func (s steps) at(k int) string {
-	m := s.from + int64(k)*s.step
-	if s.width > 0 { // a whole number of at least 0
-		return fmt.Sprintf("%0*d", s.width, m)
+	if s.small && s.width == 0 {
+		return strconv.FormatInt(s.smallAt(k), 10)
 	}
-	return decimal{m, s.e}.String()
+	n := new(big.Int).Mul(big.NewInt(int64(k)), s.step)
+	n.Add(n, s.from)
+	switch d := jobs.NewDecimal(n, s.e); {
+	case s.width > 0: // a whole number of at least 0
+		return fmt.Sprintf("%0*d", s.width, n)
+	case s.plain:
+		return d.Plain()
+	default:
+		return d.String()
+	}
 }
 
-// number returns value k for filters.
-func (s steps) number(k int) float64 {
-	m := s.from + int64(k)*s.step
-	if s.e == 0 && m > -1<<53 && m < 1<<53 {
-		return float64(m)
-	}
-	return decimal{m, s.e}.float()
-}
+func (s steps) smallAt(k int) int64 { return s.from.Int64() + int64(k)*s.step.Int64() }
 
 // series holds n values from a to b: at equal distances, or, if log is set, each the same multiple
 // of the previous one. Then a and b have the same sign.
 type series struct {
-	a, b   decimal
+	a, b   jobs.Decimal
 	n      int
 	log    bool
 	digits int // significant digits of values that are not exact
 }
+
+// maxSpreadDigits is the maximum number of digits of a value that is not whole. Others are rounded.
+const maxSpreadDigits = 18
 
 func (v series) count() int { return v.n }
 
@@ -70,16 +79,16 @@ func (v series) at(k int) string {
 	case k == v.n-1:
 		return v.b.String()
 	case v.log:
-		la, lb := math.Log10(math.Abs(v.a.float())), math.Log10(math.Abs(v.b.float()))
+		la, lb := math.Log10(math.Abs(v.a.Float())), math.Log10(math.Abs(v.b.Float()))
 		x := la + (lb-la)*(float64(k)/float64(v.n-1))
-		return rounded(math.Copysign(math.Pow(10, x), v.a.float()), v.digits)
+		return rounded(math.Copysign(math.Pow(10, x), v.a.Float()), v.digits)
 	}
-	a := v.a.rational()
-	r := new(big.Rat).Sub(v.b.rational(), a)
+	a := v.a.Rat()
+	r := new(big.Rat).Sub(v.b.Rat(), a)
 	r.Mul(r, big.NewRat(int64(k), int64(v.n-1)))
 	r.Add(r, a)
 	if places, exact := r.FloatPrec(); exact {
-		if d, ok := parseDecimal(r.FloatString(places)); ok {
+		if d, ok := jobs.ParseDecimal(r.FloatString(places)); ok && (places == 0 || d.Digits() <= maxSpreadDigits) {
 			return d.String()
 		}
 	}
@@ -103,7 +112,7 @@ func newInterval(kind, word string) (part, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := interval{min(a.float(), b.float()), max(a.float(), b.float()), kind == "log", a.String()}
+	v := interval{min(a.Float(), b.Float()), max(a.Float(), b.Float()), kind == "log", a.String()}
 	switch {
 	case math.IsInf(v.high-v.low, 0):
 		return nil, fmt.Errorf("%s: the numbers are too large to search between", word)
@@ -122,7 +131,7 @@ func looksLikeRange(s string) bool {
 }
 
 // parseEnds parses a..b.
-func parseEnds(s string) (a, b decimal, err error) {
+func parseEnds(s string) (a, b jobs.Decimal, err error) {
 	from, to, _ := strings.Cut(s, "..")
 	switch {
 	case to == "" || strings.EqualFold(strings.TrimLeft(to, "+-"), "inf"):
@@ -138,8 +147,8 @@ func parseEnds(s string) (a, b decimal, err error) {
 		return a, b, fmt.Errorf("%s is not a range: %s is not a number; a text that looks like a range is put in quotes", s, to)
 	}
 	var ok1, ok2 bool
-	a, ok1 = parseDecimal(from)
-	b, ok2 = parseDecimal(to)
+	a, ok1 = jobs.ParseDecimal(from)
+	b, ok2 = jobs.ParseDecimal(to)
 	if !ok1 || !ok2 {
 		return a, b, fmt.Errorf("the numbers of the range %s have too many digits", s)
 	}
@@ -152,34 +161,34 @@ func newSteps(word, stepText string) (part, error) {
 	if err != nil {
 		return nil, err
 	}
-	step := decimal{1, 0}
-	whole := a.e >= 0 && b.e >= 0
-	switch {
-	case stepText != "":
-		var ok bool
-		if step, ok = parseDecimal(stepText); !ok {
-			return nil, fmt.Errorf("the step %q is not a number", stepText)
+	if stepText == "" {
+		if a.Exponent() < 0 || b.Exponent() < 0 {
+			return nil, fmt.Errorf("the range %s needs a step: write for example %s step 0.1", word, word)
 		}
-	case !whole:
-		return nil, fmt.Errorf("the range %s needs a step: write for example %s step 0.1", word, word)
+		stepText = "1"
+		if b.Compare(a) < 0 {
+			stepText = "-1"
+		}
 	}
-	e := min(a.e, b.e, step.e, 0)
-	from, ok1 := a.scaled(e)
-	to, ok2 := b.scaled(e)
-	by, ok3 := step.scaled(e)
-	if !ok1 || !ok2 || !ok3 {
-		return nil, fmt.Errorf("the numbers of the range %s have too many digits", word)
-	}
-	if stepText == "" && to < from {
-		by = -1
-	}
-	switch {
-	case by == 0:
+	step, ok := jobs.ParseDecimal(stepText)
+	switch direction := b.Compare(a); {
+	case !ok:
+		return nil, fmt.Errorf("the step %q is not a number", stepText)
+	case step.Sign() == 0:
 		return nil, fmt.Errorf("the range %s never ends: its step is 0", word)
-	case to > from && by < 0 || to < from && by > 0:
-		return nil, fmt.Errorf("the range %s never ends: step %s leads away from %s; write step %s", word, stepText, b, decimal{-step.m, step.e})
+	case direction == -step.Sign():
+		return nil, fmt.Errorf("the range %s never ends: step %s leads away from %s; write step %s", word, stepText, b, step.Neg())
 	}
-	s := steps{from: from, step: by, e: e, n: int((to-from)/by) + 1}
+	e := min(a.Exponent(), b.Exponent(), step.Exponent(), 0)
+	from, to := a.Int(e), b.Int(e)
+	s := steps{from: from, step: step.Int(e), e: e, plain: !strings.ContainsAny(word+stepText, "eE")}
+	n := new(big.Int).Sub(to, from)
+	if n.Quo(n, s.step); n.CmpAbs(big.NewInt(maxValues)) >= 0 {
+		return nil, fmt.Errorf("the range %s has more than %d values", word, int64(maxValues))
+	}
+	s.n = int(n.Int64()) + 1
+	isSmall := func(n *big.Int) bool { return n.CmpAbs(big.NewInt(1<<53)) < 0 }
+	s.small = e == 0 && isSmall(from) && isSmall(to)
 	if first, last, _ := strings.Cut(word, ".."); e == 0 && hasLeadingZeros(first, last) {
 		s.width = max(len(first), len(last))
 	}
@@ -215,11 +224,11 @@ func newSpread(kind, word, times string) (part, error) {
 	if n < 2 || n > 1<<40 {
 		return nil, fmt.Errorf("%s %s x%d: the number of values must be at least 2, for the two ends", kind, word, n)
 	}
-	fa, fb := a.float(), b.float()
-	if math.IsInf(fa, 0) || math.IsInf(fb, 0) || fa == 0 && a.m != 0 || fb == 0 && b.m != 0 {
+	fa, fb := a.Float(), b.Float()
+	if math.IsInf(fa, 0) || math.IsInf(fb, 0) || fa == 0 && a.Sign() != 0 || fb == 0 && b.Sign() != 0 {
 		return nil, fmt.Errorf("%s %s: the numbers are too large or too small to count with", kind, word)
 	}
-	if a.String() == b.String() {
+	if a == b {
 		return nil, fmt.Errorf("%s %s: both ends are the same", kind, word)
 	}
 	v := series{a: a, b: b, n: n, log: kind == "log"}

@@ -215,7 +215,10 @@ func guessMeaning(s string) string {
 		return "a range is written " + a + ".." + b
 	}
 	if p := strings.Split(s, ":"); len(p) == 3 && isNumber(p[0]) && isNumber(p[1]) && isNumber(p[2]) {
-		if toFloat(p[0])+toFloat(p[1]) > toFloat(p[2]) {
+		first, _ := jobs.ParseDecimal(p[0])
+		second, _ := jobs.ParseDecimal(p[1])
+		third, _ := jobs.ParseDecimal(p[2])
+		if sum := first.Rat(); sum.Add(sum, second.Rat()).Cmp(third.Rat()) > 0 {
 			p[1], p[2] = p[2], p[1] // the step comes last
 		}
 		return "a range is written " + p[0] + ".." + p[2] + " step " + p[1]

@@ -106,7 +106,7 @@ func (p *parser) checkLiteral(f filter, param *Param, l query.Literal) {
 	var some []string
 	for k := range param.Len() {
 		v, text := param.value(k), param.Value(k)
-		if text == l.Value.Text || !l.Quoted && v.Kind == query.Number && l.Value.Kind == query.Number && v.Number == l.Value.Number {
+		if text == l.Value.Text || !l.Quoted && v.Kind == query.Number && l.Value.Kind == query.Number && query.Compare(v, l.Value, false) == 0 {
 			return
 		}
 		some = append(some, text)

@@ -460,15 +460,18 @@ func (o *Outcome) Elapsed() time.Duration { return max(0, o.Ended.Sub(o.Started)
 // Hardness is one component of the difficulty of a job (Options.Hardness). It is a number, or a
 // text that is neither less nor more than any other.
 type Hardness struct {
-	Num   float64
+	Num   Decimal
 	Text  string // if it is not a number
 	IsNum bool
 }
 
 // ParseHardness parses a component.
 func ParseHardness(s string) Hardness {
-	if x, err := strconv.ParseFloat(s, 64); err == nil && !math.IsNaN(x) {
-		return Hardness{Num: x + 0, IsNum: true} // -0 becomes 0
+	if x, ok := ParseDecimal(s); ok {
+		return Hardness{Num: x, IsNum: true}
+	}
+	if x, err := strconv.ParseFloat(s, 64); err == nil && math.IsInf(x, 0) { // written as inf, in one of its forms
+		return Hardness{Num: infinity(x < 0), IsNum: true}
 	}
 	return Hardness{Text: s}
 }
@@ -477,7 +480,7 @@ func ParseHardness(s string) Hardness {
 // only with itself.
 func (a Hardness) AtMost(b Hardness) bool {
 	if a.IsNum && b.IsNum {
-		return a.Num <= b.Num
+		return a.Num.Compare(b.Num) <= 0
 	}
 	return a == b
 }
@@ -486,7 +489,7 @@ func (a Hardness) AtMost(b Hardness) bool {
 func (a Hardness) Compare(b Hardness) int {
 	switch {
 	case a.IsNum && b.IsNum:
-		return cmp.Compare(a.Num, b.Num)
+		return a.Num.Compare(b.Num)
 	case a.IsNum:
 		return -1
 	case b.IsNum:

@@ -79,7 +79,7 @@ func TestMinimalTimeoutsSkipTheSame(t *testing.T) {
 // isHarderNaive reports whether b is at least as hard as a, as E2 defines it.
 func isHarderNaive(a, b []jobs.Hardness) bool {
 	for i := range a {
-		if a[i].IsNum != b[i].IsNum || a[i].IsNum && a[i].Num > b[i].Num || !a[i].IsNum && a[i].Text != b[i].Text {
+		if a[i].IsNum != b[i].IsNum || a[i].IsNum && a[i].Num.Compare(b[i].Num) > 0 || !a[i].IsNum && a[i].Text != b[i].Text {
 			return false
 		}
 	}

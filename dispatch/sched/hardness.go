@@ -2,7 +2,6 @@ package sched
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -139,7 +138,7 @@ func (h *hardnessIndex) internTuple(o *jobs.Options, limit time.Duration) *tuple
 	for i, s := range o.Hardness {
 		at[i] = jobs.ParseHardness(s)
 		if at[i].IsNum {
-			key = strconv.AppendUint(append(key, 'n'), math.Float64bits(at[i].Num), 16)
+			key = append(append(append(key, 'n'), at[i].Num.String()...), 0)
 		} else {
 			key = strconv.AppendQuote(append(key, 't'), s)
 		}

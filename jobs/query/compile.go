@@ -3,6 +3,8 @@ package query
 import (
 	"errors"
 	"fmt"
+	"math"
+	"math/big"
 	"strings"
 
 	"dcs-tui/jobs"
@@ -70,10 +72,16 @@ func (c *compiler[R]) compileCondition(n *node) (func(R) bool, error) {
 type operand[R any] struct {
 	node  *node
 	field *Field[R]
-	value func(R) (Value, float64) // of a calculation, with its rounding error
+	calc  *calculation[R]
 }
 
-func (o *operand[R]) isLiteral() bool { return o.field == nil && o.value == nil }
+// calculation is a number that is calculated, or that is to be calculated with.
+type calculation[R any] struct {
+	value func(R) (Value, estimate) // the kind of the value tells whether there is a number
+	exact func(R) exact             // of a number
+}
+
+func (o *operand[R]) isLiteral() bool { return o.field == nil && o.calc == nil }
 
 // compileComparison compiles a comparison of two operands, or of one and an expression.
 func (c *compiler[R]) compileComparison(n *node) (func(R) bool, error) {
@@ -112,9 +120,15 @@ func (c *compiler[R]) compileComparison(n *node) (func(R) bool, error) {
 		return nil, err
 	}
 	return func(r R) bool {
-		v, off1 := x(r)
-		w, off2 := y(r)
-		return compareValues(op, v, w, off1+off2)
+		v, a := x.value(r)
+		w, b := y.value(r)
+		switch {
+		case v.Kind != Number || w.Kind != Number:
+			return compareValues(op, v, w)
+		case isDecided(a, b):
+			return ordered(op, compareFloats(a.v, b.v))
+		}
+		return ordered(op, x.exact(r).compare(y.exact(r)))
 	}, nil
 }
 
@@ -140,7 +154,7 @@ func (c *compiler[R]) compileOperand(n *node, left *operand[R]) (operand[R], err
 		return o, nil
 	case n.kind == calcNode || n.kind == negNode:
 		var err error
-		o.value, err = c.compileCalculation(n)
+		o.calc, err = c.compileCalculation(n)
 		return o, err
 	case n.kind == wordNode && left != nil && left.field != nil && left.field.Fact:
 		return o, nil
@@ -157,7 +171,7 @@ func (c *compiler[R]) compileOperand(n *node, left *operand[R]) (operand[R], err
 }
 
 // compileCalculation compiles arithmetic. Its function returns nothing for rows without a number.
-func (c *compiler[R]) compileCalculation(n *node) (func(R) (Value, float64), error) {
+func (c *compiler[R]) compileCalculation(n *node) (*calculation[R], error) {
 	if n.kind != calcNode && n.kind != negNode {
 		o, err := c.compileOperand(n, nil)
 		if err != nil {
@@ -178,49 +192,59 @@ func (c *compiler[R]) compileCalculation(n *node) (func(R) (Value, float64), err
 		return nil, err
 	}
 	if n.kind == negNode {
-		return func(r R) (Value, float64) {
-			v, off := a(r)
-			return Value{Number: -v.Number, Kind: v.Kind}, off
-		}, nil
+		return &calculation[R]{func(r R) (Value, estimate) {
+			v, e := a.value(r)
+			return Value{Kind: v.Kind}, estimate{-e.v, e.off}
+		}, func(r R) exact {
+			e := a.exact(r)
+			if e.rat == nil {
+				return exact{inf: -e.inf}
+			}
+			return exact{rat: new(big.Rat).Neg(e.rat)}
+		}}, nil
 	}
 	b, err := c.compileCalculation(n.parts[1])
 	if err != nil {
 		return nil, err
 	}
 	op := n.op
-	return func(r R) (Value, float64) {
-		v, off1 := a(r)
-		w, off2 := b(r)
+	return &calculation[R]{func(r R) (Value, estimate) {
+		v, x := a.value(r)
+		w, y := b.value(r)
 		if v.Kind != Number || w.Kind != Number {
-			return Value{}, 0
+			return Value{}, estimate{}
 		}
-		d := calculate(op, decimal{v.Number, off1}, decimal{w.Number, off2})
-		return NumberValue(d.v), d.off
-	}, nil
+		return Value{Kind: Number}, calculateEstimate(op, x, y)
+	}, func(r R) exact { return calculateExact(op, a.exact(r), b.exact(r)) }}, nil
 }
 
-// number returns the value of an operand and its rounding error. other is what it is
-// compared with.
-func (c *compiler[R]) number(o, other operand[R]) (func(R) (Value, float64), error) {
+// number returns the number of an operand. other is what it is compared with.
+func (c *compiler[R]) number(o, other operand[R]) (*calculation[R], error) {
 	switch {
-	case o.value != nil:
-		return o.value, nil
+	case o.calc != nil:
+		return o.calc, nil
 	case o.field != nil:
 		value := o.field.Value
-		return func(r R) (Value, float64) {
+		return &calculation[R]{func(r R) (Value, estimate) {
 			v := value(r)
-			return v, decimalOf(v.Number).off
-		}, nil
+			return v, estimateOf(&v)
+		}, func(r R) exact {
+			v := value(r)
+			return exactOf(&v)
+		}}, nil
 	}
 	v := TextValue(o.node.text)
 	if o.node.kind != quotedNode {
 		v = ValueOf(o.node.text)
 	}
-	if v.Kind != Number && other.value != nil {
+	if v.Kind != Number && other.calc != nil {
 		return nil, c.fail(o.node.pos, fmt.Errorf("a number is expected, not %s", quote(o.node.text)))
 	}
-	off := decimalOf(v.Number).off
-	return func(R) (Value, float64) { return v, off }, nil
+	e, x := estimateOf(&v), exact{}
+	if v.Kind == Number {
+		x = exactOf(&v)
+	}
+	return &calculation[R]{func(R) (Value, estimate) { return v, e }, func(R) exact { return x }}, nil
 }
 
 // compileComparison compiles the comparison of the field with a literal.
@@ -251,7 +275,7 @@ func (f *Field[R]) compileComparison(op string, n *node) (func(R) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	v, value, off := l.Value, f.Value, decimalOf(l.Value.Number).off
+	v, value := l.Value, f.Value
 	switch {
 	case quoted && equality, equality && v.Kind == Text:
 		text := f.text()
@@ -268,16 +292,19 @@ func (f *Field[R]) compileComparison(op string, n *node) (func(R) bool, error) {
 		if !equality && w.Kind != Absent && w.Kind != v.Kind && f.Mismatch != nil {
 			f.Mismatch(r, w)
 		}
-		return compareValues(op, w, v, decimalOf(w.Number).off+off)
+		return compareValues(op, w, v)
 	}, nil
 }
 
 // compareValues compares two values: numbers as numbers, and others as texts. A number and a text
 // have no order, and nothing has no order with any value.
-func compareValues(op string, v, w Value, off float64) bool {
+func compareValues(op string, v, w Value) bool {
 	switch {
 	case v.Kind == Number && w.Kind == Number:
-		return ordered(op, decimal{v.Number, off}.compare(decimal{w.Number, 0}))
+		if math.IsNaN(v.Number) || math.IsNaN(w.Number) {
+			return ordered(op, compareFloats(v.Number, w.Number))
+		}
+		return ordered(op, compareNumbers(&v, &w))
 	case op == "=":
 		return v.String() == w.String()
 	case op == "!=":

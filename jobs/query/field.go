@@ -83,8 +83,8 @@ func (f *Field[R]) literal(n *node, op string) (Literal, error) {
 		return l, nil
 	}
 	var ok bool
-	if l.Value.Number, ok = ParseNumber(n.text); ok && f.Type != TimeType {
-		l.Value.Kind = Number
+	if number, isNumber := ParseNumber(n.text); isNumber && f.Type != TimeType {
+		l.Value.Number, l.Value.Kind = number, Number
 		return l, nil
 	}
 	ok = f.Type == AnyType || f.Type == TextType

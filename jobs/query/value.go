@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"dcs-tui/jobs"
 )
 
 // Value is what a row holds in a field: nothing, a text, or a number. The zero Value is
@@ -13,8 +15,10 @@ import (
 type Value struct {
 	// Text is the text. For a number it is the number as written; if it is empty, String
 	// makes it.
-	Text   string
-	Number float64 // of a number; NaN and the infinities are numbers
+	Text string
+	// Number is the nearest float of a number; NaN and the infinities are numbers. Compare compares
+	// exactly.
+	Number float64
 	Kind   ValueKind
 }
 
@@ -75,7 +79,7 @@ func Compare(a, b Value, desc bool) int {
 	c := 0
 	switch {
 	case a.Kind == Number && !math.IsNaN(a.Number):
-		c = cmp.Compare(a.Number, b.Number)
+		c = compareNumbers(&a, &b)
 	case a.Kind == Text:
 		c = strings.Compare(a.Text, b.Text)
 	}
@@ -83,6 +87,35 @@ func Compare(a, b Value, desc bool) int {
 		return -c
 	}
 	return c
+}
+
+// exactDigits is the number of decimal digits up to which different numbers have different floats.
+const exactDigits = 15
+
+// compareNumbers compares two numbers, neither of which is NaN, exactly. In most cases it needs no
+// more than their floats, because those of two numbers are never in the wrong order.
+func compareNumbers(a, b *Value) int {
+	if a.Number != b.Number || math.IsInf(a.Number, 0) || a.Text == b.Text {
+		return cmp.Compare(a.Number, b.Number)
+	}
+	if a.isShort() && b.isShort() {
+		return 0
+	}
+	return a.decimal().Compare(b.decimal())
+}
+
+// isShort reports whether the number has so few digits that another such number has another float.
+// A number near 0 may have that of 0.
+func (v *Value) isShort() bool {
+	return len(v.Text) <= exactDigits && (v.Number != 0 || !strings.ContainsAny(v.Text, "eE")) &&
+		(v.Text != "" || v.Number == math.Trunc(v.Number) && math.Abs(v.Number) < 1<<exactDigits)
+}
+
+// decimal returns the number as it is written. Without a text it is the shortest decimal number
+// that has the float.
+func (v *Value) decimal() jobs.Decimal {
+	d, _ := jobs.ParseDecimal(strings.TrimSuffix(v.String(), "%"))
+	return d
 }
 
 func rank(v Value) int {
@@ -99,7 +132,7 @@ func rank(v Value) int {
 
 // ParseNumber reads a decimal number, with or without an exponent, or nan, inf, +inf,
 // -inf, or infinity in any case. A % at the end is dropped: 91.3% is 91.3. Other texts
-// and numbers beyond the range of float64 are not numbers.
+// and numbers beyond the range of float64 are not numbers. v is the nearest float.
 func ParseNumber(text string) (v float64, ok bool) {
 	text = strings.TrimSuffix(text, "%")
 	if text == "" || len(text) > 400 {
@@ -116,64 +149,6 @@ func ParseNumber(text string) (v float64, ok bool) {
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	return v, err == nil
-}
-
-// decimal is a number and a bound of its rounding error, so that 0.1 + 0.2 = 0.3 holds, as users
-// expect of decimals.
-type decimal struct{ v, off float64 }
-
-// epsilon is the rounding error of one operation.
-const epsilon = 0x1p-52
-
-// decimalOf returns the decimal for a number that a user wrote. Whole numbers are exact.
-func decimalOf(v float64) decimal {
-	if v == math.Trunc(v) && math.Abs(v) < 1<<53 {
-		return decimal{v, 0}
-	}
-	return decimal{v, math.Abs(v) * epsilon / 2}
-}
-
-func calculate(op string, a, b decimal) decimal {
-	var r decimal
-	switch op {
-	case "+":
-		r = decimal{a.v + b.v, a.off + b.off}
-	case "-":
-		r = decimal{a.v - b.v, a.off + b.off}
-	case "*":
-		r = decimal{a.v * b.v, math.Abs(a.v)*b.off + math.Abs(b.v)*a.off}
-	case "/":
-		r.v = a.v / b.v
-		r.off = (a.off + math.Abs(r.v)*b.off) / math.Abs(b.v)
-	case "%":
-		q := math.Trunc(a.v / b.v)
-		r = decimal{math.Mod(a.v, b.v), a.off + math.Abs(q)*b.off}
-		if math.Abs(b.v)-math.Abs(r.v) <= r.off {
-			r.v = 0 // 0.3 % 0.1
-		}
-	}
-	if r.v != math.Trunc(r.v) || math.Abs(r.v) >= 1<<53 {
-		r.off += math.Abs(r.v) * epsilon
-	}
-	return r
-}
-
-// unordered is what compare returns if one of the numbers is NaN.
-const unordered = 2
-
-// compare returns -1, 0, 1, or unordered. Two NaN are equal.
-func (d decimal) compare(e decimal) int {
-	switch {
-	case math.IsNaN(d.v) && math.IsNaN(e.v):
-		return 0
-	case math.IsNaN(d.v) || math.IsNaN(e.v):
-		return unordered
-	case d.v == e.v || math.Abs(d.v-e.v) <= min(d.off+e.off, math.MaxFloat64):
-		return 0
-	case d.v < e.v:
-		return -1
-	}
-	return 1
 }
 
 // Contains returns a function that reports whether a text contains s, in upper or lower

@@ -50,7 +50,8 @@ func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
 		return 0, 0, nil, err
 	}
 	var bad unusableCells
-	best, found := math.NaN(), false
+	var best query.Value
+	found := false
 	for r := range s.rows {
 		if !s.Solved(r) {
 			continue
@@ -60,9 +61,9 @@ func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
 		case v.Kind != query.Number:
 			bad.add(v, s.Job(r))
 		case math.IsNaN(v.Number):
-		case !found || o.Desc && v.Number > best || !o.Desc && v.Number < best:
-			row, best, ties, found = r, v.Number, 0, true
-		case v.Number == best:
+		case !found || query.Compare(v, best, o.Desc) < 0:
+			row, best, ties, found = r, v, 0, true
+		case query.Compare(v, best, false) == 0:
 			ties++
 		}
 	}

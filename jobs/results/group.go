@@ -3,6 +3,7 @@ package results
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
@@ -136,16 +137,49 @@ func (s *Table) largeEnough(groups []*gathered, minSize int, noun, left string) 
 
 // statsOf returns the statistics of a column over the solved members of a group. It adds cells that
 // are not numbers to bad.
-func (s *Table) statsOf(e *gathered, column int, bad *unusableCells) Stats {
+func (s *Table) statsOf(e *gathered, column int, bad *unusableCells) *groupStats {
+	stats := &groupStats{}
 	var numbers []float64
 	for _, row := range e.solved {
-		if v := s.At(row, column); v.Kind == query.Number {
-			numbers = append(numbers, v.Number)
-		} else {
+		v := s.At(row, column)
+		if v.Kind != query.Number {
 			bad.add(v, s.Job(row))
+			continue
 		}
+		if len(numbers) == 0 || query.Compare(v, stats.least, false) < 0 {
+			stats.least = v
+		}
+		if len(numbers) == 0 || query.Compare(v, stats.most, true) < 0 {
+			stats.most = v
+		}
+		numbers = append(numbers, v.Number)
 	}
-	return StatsOf(numbers)
+	stats.Stats = StatsOf(numbers)
+	return stats
+}
+
+// groupStats are the statistics of a group. Its least and its largest number are exact.
+type groupStats struct {
+	Stats
+	least, most query.Value
+}
+
+// Value returns a measure as a cell with its text. A large extreme, and one that no float has, is
+// written as its job wrote it.
+func (s *groupStats) Value(m Measure) query.Value {
+	v := s.Stats.Value(m)
+	extreme := v
+	switch m {
+	case Min:
+		extreme = s.least
+	case Max:
+		extreme = s.most
+	}
+	isLarge := math.Abs(v.Number) >= 1<<53 // where not every whole number is a float
+	if v.Kind == query.Number && !math.IsNaN(v.Number) && (isLarge || query.Compare(v, extreme, false) != 0) {
+		return extreme
+	}
+	return v
 }
 
 // Tally counts jobs and keeps the one with the lowest number as an example, so that a message does

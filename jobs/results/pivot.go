@@ -93,7 +93,7 @@ func (s *Table) Pivot(of PivotInput) (p *Pivot, notes []string, err error) {
 	var bad unusableCells
 	for _, e := range groups {
 		stats := kept.statsOf(e, metric, &bad)
-		if stats[Count] > 0 || of.Measure == Count {
+		if stats.Stats[Count] > 0 || of.Measure == Count {
 			p.Cells[down.at[kept.At(e.first, down.column).Text]][across.at[kept.At(e.first, across.column).Text]] = stats.Value(of.Measure)
 		}
 	}
