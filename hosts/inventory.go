@@ -189,6 +189,9 @@ func (inv *Inventory) TOML() string {
 		if h.Slots.Fixed > 0 {
 			options += fmt.Sprintf(" slots=%d", h.Slots.Fixed)
 		}
+		if len(h.Addresses) == 1 && h.Addresses[0] != h.Name {
+			options += " address=" + h.Addresses[0]
+		}
 		if h.User != "" {
 			options += " user=" + h.User
 		}

@@ -124,7 +124,7 @@ func anyText(s string) (string, error)          { return s, nil }
 func anyTexts(items []string) ([]string, error) { return items, nil }
 
 func parseUser(s string) (string, error) {
-	if s[0] == '-' || strings.ContainsAny(s, " @:/") {
+	if s == "" || s[0] == '-' || strings.ContainsAny(s, " :/") || strings.Trim(s, "@") != s {
 		return "", fmt.Errorf("%q is not a user name", s)
 	}
 	return s, nil

@@ -495,7 +495,11 @@ func TestInventoryMayBeAListOfLogins(t *testing.T) {
 		{"ws01\n2/ws01\n", "hosts.toml:2: the host ws01 is given twice, first on line 1"},
 		{"-oProxyCommand\n", `hosts.toml:1: the host name "-oProxyCommand" starts with "-"; start it with a letter or digit`},
 		{"-x@ws01\n", `hosts.toml:1: "-x@ws01" has no user before the @`},
-		{"ws01:0\n", `hosts.toml:1: "0" is not a port from 1 to 65535`},
+		{"ws01:0\n", `hosts.toml:1: "ws01:0": "0" is not a port from 1 to 65535`},
+		{"a@@ws01\n", `hosts.toml:1: "a@@ws01" has no user before the @`},
+		{"[::1]2222\n", `hosts.toml:1: "[::1]2222": only :PORT may follow the ]`},
+		{"ws01\n[1:2]:22\n", `hosts.toml:2: "[1:2]:22": "1:2" is not an IPv6 address`},
+		{"ws01:22\nws01:22\n", "hosts.toml:2: the host ws01 is given twice, first on line 1"},
 	} {
 		refuse(t, c.text, c.want)
 	}
@@ -571,10 +575,10 @@ func TestEffectiveHosts(t *testing.T) {
 // TestHostsCanBeAppendedToAnyInventory checks that hosts can be appended to a list of logins, and
 // to the inventory of a run without a file.
 func TestHostsCanBeAppendedToAnyInventory(t *testing.T) {
-	logins, _ := parse(t, "# ours\n4/me@ws1:2222\nws[2-3]\n")
+	logins, _ := parse(t, "# ours\n4/me@ws1:2222\nws[2-3]\n[::1]:2222\na@corp.example@ws5\n")
 	again, _ := parse(t, logins.TOML()+AddedText("ws4", "slots=2"))
-	if len(again.Hosts) != 4 {
-		t.Fatalf("%d hosts, want 4", len(again.Hosts))
+	if len(again.Hosts) != 6 {
+		t.Fatalf("%d hosts, want 6", len(again.Hosts))
 	}
 	for i, h := range logins.Hosts {
 		if !h.Equal(again.Hosts[i]) {

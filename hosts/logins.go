@@ -2,6 +2,9 @@ package hosts
 
 import (
 	"bytes"
+	"fmt"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,15 +16,17 @@ import (
 func isLogins(data []byte) bool {
 	for line := range bytes.Lines(data) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
-			return line[0] != '[' && !bytes.ContainsRune(line, '=')
+			address, _, _ := bytes.Cut(line[1:], []byte("]"))
+			return (line[0] != '[' || isIPv6(string(address))) && !bytes.ContainsRune(line, '=')
 		}
 	}
 	return false
 }
 
 // ParseLogins reads a list of hosts in the syntax of GNU parallel's --sshloginfile: a line
-// [SLOTS/][USER@]HOST[:PORT] for each, where HOST may have ranges such as ws[01-30], or is
-// a colon, which means this machine. # begins a comment. The error is of type Problems.
+// [SLOTS/][USER@]HOST[:PORT] for each, where HOST may have ranges such as ws[01-30], may be an IPv6
+// address, with brackets if a port follows, or is a colon, which means this machine. # begins a
+// comment. The error is of type Problems.
 func ParseLogins(data []byte, file string) (*Inventory, []string, error) {
 	r := newReader(&notes{file: file}, nil)
 	n := 0
@@ -58,26 +63,74 @@ func (r *inventoryReader) readLogin(text string, line int) {
 		local := Local().Hosts[0]
 		h.Link, rest = local.Link, local.Name
 	}
-	if user, host, ok := strings.Cut(rest, "@"); ok {
-		h.User, rest = user, host
-		if user == "" || strings.HasPrefix(user, "-") {
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 { // a user of a directory service has an @, too
+		user, err := parseUser(rest[:at])
+		if err != nil {
 			r.addProblem(line, "%q has no user before the @", text)
 			return
 		}
+		h.User, rest = user, rest[at+1:]
 	}
-	if host, port, ok := strings.Cut(rest, ":"); ok {
-		n, err := strconv.Atoi(port)
-		if err != nil || n < 1 || n > 65535 {
-			r.addProblem(line, "%q is not a port from 1 to 65535", port)
-			return
-		}
-		h.Port, rest = n, host
-	}
-	names, err := Expand(rest)
+	host, port, err := cutPort(rest)
 	if err != nil {
-		r.addProblem(line, "%v", err)
+		r.addProblem(line, "%q: %v", text, err)
 		return
 	}
-	addresses, _ := r.addresses(h, &draft{}, names, 0)
+	h.Port = port
+	names := []string{ipv6Name(host)}
+	addresses := [][]string{{host}}
+	if names[0] == "" {
+		if names, err = Expand(host); err != nil {
+			r.addProblem(line, "%v", err)
+			return
+		}
+		addresses, _ = r.addresses(h, &draft{}, names, 0)
+	}
+	for i, name := range names {
+		if slices.ContainsFunc(r.hosts, func(h *Host) bool { return h.Name == name && h.Port != port }) && port > 0 {
+			names[i] = fmt.Sprintf("%s-%d", name, port) // another server behind the same address
+		}
+	}
 	r.addHosts(line, names, addresses, h)
+}
+
+// cutPort cuts HOST, HOST:PORT, [ADDRESS]:PORT, and an IPv6 address with or without brackets. port
+// is 0 if there is none.
+func cutPort(s string) (host string, port int, err error) {
+	host, digits, hasPort := strings.Cut(s, ":")
+	switch inner, after, bracketed := strings.Cut(s, "]"); {
+	case bracketed && strings.HasPrefix(s, "[") && strings.Contains(inner, ":"):
+		if host = inner[1:]; !isIPv6(host) {
+			return "", 0, fmt.Errorf("%q is not an IPv6 address", host)
+		}
+		if digits, hasPort = strings.CutPrefix(after, ":"); !hasPort && after != "" {
+			return "", 0, fmt.Errorf("only :PORT may follow the ]")
+		}
+	case isIPv6(s):
+		return s, 0, nil
+	case strings.Count(s, ":") > 1:
+		return "", 0, fmt.Errorf("%q is not an IPv6 address; one with a port is [ADDRESS]:PORT", s)
+	}
+	if !hasPort {
+		return host, 0, nil
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil || n < 1 || n > 65535 {
+		return "", 0, fmt.Errorf("%q is not a port from 1 to 65535", digits)
+	}
+	return host, n, nil
+}
+
+func isIPv6(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Is6()
+}
+
+// ipv6Name returns the name in the inventory of a host that is given by its IPv6 address: names
+// have no colons. It returns "" for other hosts.
+func ipv6Name(host string) string {
+	if !isIPv6(host) {
+		return ""
+	}
+	return "ip6-" + strings.TrimPrefix(strings.NewReplacer(":", "-", "%", "-").Replace(host), "-")
 }

@@ -40,6 +40,29 @@ func setUpHelp(root *cobra.Command, width int) {
 		"{{if not .HasParent}}\n" + wrapParagraphs(exitHelp, width) + "\n{{end}}")
 }
 
+// setUpHelpCommands makes cobra's commands help and completion refuse words that name nothing.
+func setUpHelpCommands(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			help := cmd.Run
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				found, rest, err := root.Find(args)
+				if len(rest) > 0 && (err != nil || found.HasSubCommands()) {
+					return unknownCommand(found, rest[0])
+				}
+				help(cmd, args)
+				return nil
+			}
+			cmd.Run = nil
+		case "completion":
+			cmd.Args, cmd.RunE = cobra.ArbitraryArgs, needsCommand
+		}
+	}
+}
+
 // wrapParagraphs joins the lines of each paragraph and, unless width is 0, wraps them.
 func wrapParagraphs(long string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(long), "\n\n")
@@ -159,6 +182,22 @@ var parallelAdvice = map[string]string{
 	"tmux":          "the screen shows the output of each job",
 	"shebang":       "dcs-tui run FILE runs the lines of a file",
 	"will-cite":     "dcs-tui asks for no citation",
+}
+
+// typedName returns the name by which the command line gives a value to a flag: the flag's own, or
+// GNU parallel's.
+func typedName(args []string, flag, value string) string {
+	for i, arg := range args {
+		word, isLong := strings.CutPrefix(arg, "--")
+		name, given, hasValue := strings.Cut(word, "=")
+		if !hasValue && i+1 < len(args) {
+			given = args[i+1]
+		}
+		if isLong && given == value && string(parallelName(nil, name)) == flag {
+			return name
+		}
+	}
+	return flag
 }
 
 // unknownFlagAdvice returns what to use instead of a flag of GNU parallel, or the flag of the

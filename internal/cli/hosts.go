@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -173,12 +174,27 @@ func (a *app) selectInventory(flags *runFlags) (*hosts.Inventory, error) {
 	if flags.HostList == "" || flags.hosts != "" {
 		return a.loadInventory(flags.hosts)
 	}
-	inv, warnings, err := hosts.ParseLogins([]byte(strings.ReplaceAll(flags.HostList, ",", "\n")+"\n"), "--host")
+	names := strings.Split(flags.HostList, ",")
+	if file := fileAmongHosts(names); file != "" {
+		return nil, text.Errorf("--host: %s is the name of a file, not of a host", text.Shorten(file)).WithAdvice("did you mean --hosts %s?", text.ShellWord(file))
+	}
+	inv, warnings, err := hosts.ParseLogins([]byte(strings.Join(names, "\n")+"\n"), "--host")
 	if err != nil {
 		return nil, err
 	}
 	a.warnAll(warnings)
 	return inv, nil
+}
+
+// fileAmongHosts returns the first of these hosts that is named like a file, or "".
+func fileAmongHosts(names []string) string {
+	i := slices.IndexFunc(names, func(name string) bool {
+		return slices.Contains([]string{".toml", ".txt"}, strings.ToLower(filepath.Ext(name)))
+	})
+	if i < 0 {
+		return ""
+	}
+	return names[i]
 }
 
 // inventoryOf returns the inventory of a file or, if that is "", the one that the run has stored,

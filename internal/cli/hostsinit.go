@@ -140,6 +140,9 @@ func (a *app) initHosts(o *initFlags, args []string) ([]*initHost, error) {
 		content, file = string(data), o.from
 	case len(args) == 0:
 		return sshHosts(o.SSHConfig)
+	case fileAmongHosts(args) != "":
+		file := fileAmongHosts(args)
+		return nil, text.Errorf("%s is the name of a file, not of a host", text.Shorten(file)).WithAdvice("did you mean --from %s?", text.ShellWord(file))
 	}
 	inv, warnings, err := hosts.ParseLogins([]byte(content), file)
 	if err != nil {
@@ -152,6 +155,9 @@ func (a *app) initHosts(o *initFlags, args []string) ([]*initHost, error) {
 		key := func(name, value string) { f.body += name + " = " + value + "\n" }
 		if h.Link == "local" {
 			key("link", `"local"`)
+		}
+		if len(h.Addresses) == 1 && h.Addresses[0] != h.Name {
+			key("address", strconv.Quote(h.Addresses[0]))
 		}
 		if h.User != "" {
 			key("user", strconv.Quote(h.User))

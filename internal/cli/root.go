@@ -74,6 +74,7 @@ func (a *app) execute(args ...string) error {
 	root := a.root()
 	root.SetArgs(args)
 	setUpHelp(root, helpWidth())
+	setUpHelpCommands(root)
 	return root.Execute()
 }
 
@@ -121,7 +122,7 @@ dcs-tui resume`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var bad *pflag.InvalidValueError
 		if errors.As(err, &bad) {
-			err = fmt.Errorf("--%s: %w", bad.GetFlag().Name, bad.Unwrap())
+			err = fmt.Errorf("--%s: %w", typedName(a.args, bad.GetFlag().Name, bad.GetValue()), bad.Unwrap())
 		}
 		p := text.Errorf("%s", firstLine(err.Error()))
 		if cmd.Name() == "priority" && strings.Contains(err.Error(), "shorthand") {
@@ -138,7 +139,7 @@ dcs-tui resume`,
 
 // unknownCommand returns an error that suggests similar commands.
 func unknownCommand(cmd *cobra.Command, word string) error {
-	p := text.Errorf("there is no command %q", text.Shorten(word)).WithAdvice("%s --help lists the commands", cmd.CommandPath())
+	p := text.Errorf("there is no command %q", text.Shorten(word)).WithAdvice("%s --help lists the commands; docs/README.md lists the pages about the rest", cmd.CommandPath())
 	if cmd.SuggestionsMinimumDistance <= 0 {
 		cmd.SuggestionsMinimumDistance = 2
 	}

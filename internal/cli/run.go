@@ -170,7 +170,12 @@ func (f *runFlags) checkRun(a *app, args []string) (streaming bool, err error) {
 		return false, text.Errorf("no jobs were given").WithAdvice("dcs-tui run FILE, one shell command per line; - reads them from standard input")
 	}
 	streaming = slices.Contains(args, stdinFile)
+	colons := slices.IndexFunc(args, func(word string) bool { return strings.HasPrefix(word, "::") })
 	switch {
+	case colons >= 0 && strings.Trim(args[colons], ":+") == "":
+		return false, text.Errorf("%s is not a separator of values", text.Shorten(args[colons])).WithAdvice("did you mean ::: ? dcs-tui run 'echo {}' ::: 1 2 3")
+	case colons >= 0:
+		return false, text.Errorf("%s has no space after the colons", text.Shorten(args[colons])).WithAdvice("dcs-tui run 'echo {}' ::: 1 2 3")
 	case streaming && len(args) > 1:
 		return false, text.Errorf("- cannot be mixed with files").WithAdvice("cat FILE... | dcs-tui run -")
 	case streaming && f.dryRun:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -43,7 +44,7 @@ func (a *app) submitCmd() *cobra.Command {
 		Long: `Add the jobs of files to a run. The files may be lists of commands, .jsonl files, and templates; - reads standard
 input to its end. Each file is a queue of its own. The jobs run in the directory of the run, with its environment
 and options. Without a dispatcher they wait for the next resume. --wait runs one command on the hosts and exits with
-its exit code; see docs/clients.md.`,
+its exit code; several words are a program and its arguments, and one word is a line of shell. See docs/clients.md.`,
 		Example: `dcs-tui submit sweep-20260314-1502 more.txt
 dcs-tui submit sweep-20260314-1502 urgent.txt --queue-priority urgent=-1
 generate-jobs | dcs-tui submit sweep-20260314-1502 - --queue late --share late=2
@@ -225,7 +226,7 @@ func (s *sentRequests) json(batch *grid.Batch) *submitJSON {
 // runCommand adds one job to a run, waits for its end, prints its output, and sets the exit code to
 // that of the job. A signal cancels the job.
 func (a *app) runCommand(flags *submitFlags, run *rundir.Run, words []string) error {
-	spec, err := flags.commandSpec(run, strings.Join(words, " "))
+	spec, err := flags.commandSpec(run, words)
 	if err != nil {
 		return err
 	}
@@ -261,9 +262,10 @@ func (a *app) runCommand(flags *submitFlags, run *rundir.Run, words []string) er
 	return nil
 }
 
-// commandSpec returns the job of a command. The job runs in the current directory.
-func (f *submitFlags) commandSpec(run *rundir.Run, command string) (*jobs.Spec, error) {
-	keys := map[string]any{"command": command}
+// commandSpec returns the job of a command: the words of a program and its arguments, or one word
+// that is a line of shell or the path of a program. The job runs in the current directory.
+func (f *submitFlags) commandSpec(run *rundir.Run, words []string) (*jobs.Spec, error) {
+	keys := map[string]any{}
 	if here, err := os.Getwd(); err == nil && here != run.Settings.Cwd && len(run.Settings.Send)+len(run.Settings.Return) == 0 {
 		keys["cwd"] = here
 	}
@@ -277,6 +279,10 @@ func (f *submitFlags) commandSpec(run *rundir.Run, command string) (*jobs.Spec, 
 		}
 		keys[key] = value
 	}
+	keys["command"] = words[0]
+	if dir, _ := cmp.Or(keys["cwd"], any(run.Settings.Cwd)).(string); len(words) > 1 || isProgram(words[0], dir) {
+		keys["command"] = text.ShellCommand(words)
+	}
 	line, err := json.Marshal(keys)
 	if err != nil {
 		return nil, err
@@ -287,6 +293,19 @@ func (f *submitFlags) commandSpec(run *rundir.Run, command string) (*jobs.Spec, 
 	}
 	f.apply(specs)
 	return specs[0], nil
+}
+
+// isProgram reports whether a word is the path of an executable file, seen from a directory. Such a
+// path may contain spaces. make passes its recipe lines as one word, too.
+func isProgram(word, dir string) bool {
+	if !strings.Contains(word, "/") {
+		return false
+	}
+	if !filepath.IsAbs(word) {
+		word = filepath.Join(dir, word)
+	}
+	info, err := os.Stat(word)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
 // awaitJobEnd waits until the job of a request has ended, even while the dispatcher is dead and has

@@ -77,6 +77,35 @@ func TestSubmittedOnceAfterDeath(t *testing.T) {
 	}
 }
 
+// TestWordsKeepTheirBoundaries checks that submit --wait runs several words as a program and its
+// arguments, one word as a line of shell, and the path of a program as that program.
+func TestWordsKeepTheirBoundaries(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "a b"), 0o755))
+	program := filepath.Join(dir, "a b", "job.sh")
+	must(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755))
+	writeFile(t, dir, "a b/data", "")
+	run := &rundir.Run{Settings: &rundir.Settings{Cwd: "/"}}
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"bash", "-c", "sleep 1 && echo yo"}, "bash -c 'sleep 1 && echo yo'"},
+		{[]string{"printf", "<%s>", "a b"}, "printf '<%s>' 'a b'"},
+		{[]string{"echo", "a", ">", "b"}, "echo a '>' b"},
+		{[]string{"sleep 1 && echo yo"}, "sleep 1 && echo yo"},
+		{[]string{program}, "'" + program + "'"},
+		{[]string{"a b/job.sh"}, "'a b/job.sh'"},
+		{[]string{"a b/data"}, "a b/data"},
+		{[]string{"a b/"}, "a b/"},
+		{[]string{"a b/job.sh x"}, "a b/job.sh x"},
+	} {
+		spec, err := (&submitFlags{options: []string{"cwd=" + dir}}).commandSpec(run, c.words)
+		must(t, err)
+		same(t, "command", spec.Command, c.want)
+	}
+}
+
 // TestNothingIsAddedTwice checks that jobs are not added twice if others added them, or left a
 // request to add them, while a user answers the question of requeue --file (promise 2).
 func TestNothingIsAddedTwice(t *testing.T) {

@@ -58,7 +58,8 @@ func TestMakeUsesARun(t *testing.T) {
 	l.checkPi(run, 9)
 }
 
-// TestSnakemakeUsesARun checks that Debian's Snakemake 7 uses a run as its cluster.
+// TestSnakemakeUsesARun checks that Debian's Snakemake 7 uses a run as its cluster, also in a
+// directory whose name contains a space.
 func TestSnakemakeUsesARun(t *testing.T) {
 	polltest.Long(t)
 	t.Parallel()
@@ -66,8 +67,10 @@ func TestSnakemakeUsesARun(t *testing.T) {
 		hosttest.LeaveOut(t, "Snakemake: it is not there; apt-get install --no-install-recommends snakemake installs it")
 	}
 	l := newLab(t, 2)
+	l.dir = filepath.Join(l.dir, "a directory")
+	must(t, os.Mkdir(l.dir, 0o755))
 	run := l.startExample("snakemake")
-	l.runTool("snakemake", "--jobs", "2", "--cluster-sync",
+	l.runTool("snakemake", "--jobs", "2", "--jobscript", "jobscript.sh", "--cluster-sync",
 		"dcs-tui submit cluster --wait --option slots={threads} --option name={rule} --")
 	l.checkPi(run, 5)
 	if got := run.stderr.String(); strings.Count(got, "  darts\n") != 4 {

@@ -7,7 +7,9 @@ package text
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
+	"sync"
 
 	"dcs-tui/jobs"
 )
@@ -56,6 +58,23 @@ func ShellWord(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// reservedWord matches words that are no command at the beginning of a command line: reserved words
+// of common shells, assignments, and what zsh expands.
+var reservedWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`=|^(?:case|coproc|do|done|elif|else|end|esac|fi|for|foreach|function|if|in|nocorrect|noglob|repeat|select|then|time|until|while)$`)
+})
+
+// ShellCommand quotes a program and its arguments so that a shell runs exactly them.
+func ShellCommand(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		if quoted[i] = ShellWord(w); quoted[i] == w && (i == 0 && reservedWord().MatchString(w) || strings.HasPrefix(w, "=")) {
+			quoted[i] = "'" + w + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
 }
 
 // Path returns a path for messages. It is relative if it is below the current directory.
