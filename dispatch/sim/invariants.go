@@ -279,6 +279,12 @@ func (w *World) checkLost(l *dispatcher, r *jobs.Record) {
 		w.checkAbandoned(l, r)
 		return
 	}
+	if strings.HasPrefix(r.Reason, "the instance ") {
+		if f := w.truth.factOf(r.Attempt()); f != nil && f.isAlive {
+			w.fail(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
+		}
+		return
+	}
 	if f := w.truth.factOf(r.Attempt()); !strings.Contains(r.Reason, "its host "+r.Host+" is lost") {
 		if f != nil && f.isAlive {
 			w.fail(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
