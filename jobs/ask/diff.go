@@ -14,7 +14,8 @@ import (
 
 // Diff is the difference between a changed jobs file and the run that was created from it. Two jobs
 // are the same if their commands, parameters, and occurrences are equal: the second of two equal
-// jobs in the file is the second of them in the run.
+// jobs in the file is the second of them in the run. Blanks that mean nothing to a shell make no
+// difference.
 type Diff struct {
 	Total     int // jobs in the file
 	Succeeded int
@@ -47,26 +48,19 @@ type Change struct {
 // are in the queue of their file, and their dependencies are numbers of new jobs.
 func Compare(t *jobs.Table, specs []*jobs.Spec) (*Diff, error) {
 	m := &Diff{Total: len(specs), Ranked: map[int][]jobs.ID{}, Kept: map[string]int{}, Others: map[string][]jobs.ID{}}
-	have := map[string][]jobs.ID{}
-	key := func(s *jobs.Spec) string { return fmt.Sprintf("%q %q", s.Command, s.Params()) }
-	for i := range t.Jobs {
-		k := key(t.Jobs[i].Spec)
-		have[k] = append(have[k], jobs.ID(i+1))
-	}
-	files, found := map[string]bool{}, map[jobs.ID]bool{}
+	found := map[jobs.ID]bool{}
+	m.inRun = make([]jobs.ID, len(specs))
+	m.match(t, specs, found, func(command string) string { return command })
+	m.match(t, specs, found, withoutBlanks)
+	files := map[string]bool{}
 	byText := map[string]int{} // index in changes
-	for _, s := range specs {
+	for i, s := range specs {
 		files[filepath.Base(s.File)] = true
-		k := key(s)
-		var id jobs.ID
-		if ids := have[k]; len(ids) > 0 {
-			id, have[k] = ids[0], ids[1:]
-			found[id] = true
+		if id := m.inRun[i]; id != 0 {
 			m.addMatch(t.Job(id), id, s, byText)
 		} else {
 			m.New = append(m.New, s)
 		}
-		m.inRun = append(m.inRun, id)
 	}
 	slices.Sort(m.Rounds)
 	m.findMissing(t, files, found)
@@ -75,6 +69,67 @@ func Compare(t *jobs.Table, specs []*jobs.Spec) (*Diff, error) {
 	}
 	m.setQueues(t)
 	return m, nil
+}
+
+// match finds the jobs of the file that are in the run, of those that were not found before. form
+// returns the same text for commands that are the same.
+func (m *Diff) match(t *jobs.Table, specs []*jobs.Spec, found map[jobs.ID]bool, form func(string) string) {
+	if !slices.Contains(m.inRun, 0) || len(found) == len(t.Jobs) {
+		return
+	}
+	key := func(s *jobs.Spec) string { return fmt.Sprintf("%q %q", form(s.Command), s.Params()) }
+	have := map[string][]jobs.ID{}
+	for i := range t.Jobs {
+		if id := jobs.ID(i + 1); !found[id] {
+			k := key(t.Jobs[i].Spec)
+			have[k] = append(have[k], id)
+		}
+	}
+	for i, s := range specs {
+		if m.inRun[i] != 0 {
+			continue
+		}
+		k := key(s)
+		if ids := have[k]; len(ids) > 0 {
+			m.inRun[i], have[k] = ids[0], ids[1:]
+			found[ids[0]] = true
+		}
+	}
+}
+
+// withoutBlanks returns a command without the blanks at its ends, and with one space for each run of
+// other blanks outside of quotes. If only a shell could tell what is quoted, the blanks inside are
+// left as they are.
+func withoutBlanks(command string) string {
+	if strings.Contains(command, "<<") || strings.HasSuffix(strings.TrimRight(command, jobs.Blanks), `\`) {
+		return command
+	}
+	command = strings.Trim(command, jobs.Blanks)
+	if strings.ContainsAny(command, "`\n#") || strings.Contains(command, "$(") || strings.Contains(command, "${") || strings.Contains(command, "$'") {
+		return command
+	}
+	var b strings.Builder
+	var quote byte
+	for i := 0; i < len(command); i++ {
+		c := command[i]
+		switch {
+		case c == '\\' && quote != '\'' && i+1 < len(command):
+			b.WriteByte(c)
+			i++
+			c = command[i]
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case c == quote:
+			quote = 0
+		case quote == 0 && (c == ' ' || c == '\t'):
+			if next := command[i+1]; next == ' ' || next == '\t' {
+				continue
+			}
+			c = ' '
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
 }
 
 // addMatch adds a job that is in the run and in the file.

@@ -72,6 +72,34 @@ func TestJobsAreMatchedByCommandAndParameters(t *testing.T) {
 	}
 }
 
+// TestBlanksThatMeanNothingMakeNoDifference checks that jobs are found whose commands differ only in
+// blanks that a shell ignores, and that an equal command is preferred.
+func TestBlanksThatMeanNothingMakeNoDifference(t *testing.T) {
+	spec := func(command string) *jobs.Spec { return &jobs.Spec{Command: command, Options: &jobs.Options{File: "f"}} }
+	for _, c := range []struct {
+		old, now string
+		same     bool
+	}{
+		{"echo 1", "echo 1 ", true}, {"echo 1", " \techo 1\t", true}, {"a  b", "a \t b", true}, {"a 'x  y'  b", "a 'x  y' b", true},
+		{"a 'x  y'", "a 'x y'", false}, {`a "x  y"`, `a "x y"`, false}, {`a x\  y`, `a x\ y`, false}, {`a \"x  y`, `a \"x y`, true},
+		{`a "$(b "x  y")"`, `a "$(b "x y")"`, false}, {`a "$(b)" `, `a "$(b)"`, true}, {"cat <<E\nx\nE", "cat <<E\nx\nE ", false},
+		{"a\nb", "a b", false}, {`echo a\ `, `echo a\`, false}, {"a $'x\\'  y'", "a $'x\\' y'", false}, {"ab", "a b", false},
+	} {
+		table := &jobs.Table{Jobs: []jobs.Job{{Spec: spec(c.old), State: jobs.Succeeded}}}
+		m, err := Compare(table, []*jobs.Spec{spec(c.now)})
+		must(t, err)
+		if (m.Succeeded == 1) != c.same || (len(m.New) == 0) != c.same {
+			t.Errorf("%q and %q: got %d found and %d new; the same: %v", c.old, c.now, m.Succeeded, len(m.New), c.same)
+		}
+	}
+	table := &jobs.Table{Jobs: []jobs.Job{{Spec: spec("a  b"), State: jobs.Succeeded}, {Spec: spec("a b"), State: jobs.Failed}}}
+	m, err := Compare(table, []*jobs.Spec{spec("a b"), spec("a   b")})
+	must(t, err)
+	if !slices.Equal(m.inRun, []jobs.ID{2, 1}) {
+		t.Errorf("jobs %v were found, want 2, which is equal, and 1", m.inRun)
+	}
+}
+
 // TestManyJobsMakeSeveralRequests checks that many jobs make several requests, in order, each
 // numbered from 1.
 func TestManyJobsMakeSeveralRequests(t *testing.T) {
