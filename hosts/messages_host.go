@@ -149,7 +149,9 @@ type Refused struct {
 	// GPUs are the devices of the attempts that other runs or users hold, if that is the reason.
 	GPUs []int
 	// Limit is the limit on processes that the host has reached, if that is the reason.
+	// Slots is the number of slots that it leaves, at least.
 	Limit jobs.ProcessLimit
+	Slots int
 }
 
 // Answer is the state of an attempt that a Probe found.

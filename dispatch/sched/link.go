@@ -263,7 +263,7 @@ func (e HostRefused) apply(c *Core) {
 	switch {
 	case h == nil || !news:
 	case e.Msg.Limit.IsSet():
-		c.boundByProcesses(h, e.Msg.Limit, h.runningSlots)
+		c.boundByProcesses(h, e.Msg.Limit, e.Msg.Slots)
 	case !h.probation.paused:
 		c.pauseRefusing(h, "it refused jobs: "+e.Msg.Why)
 	}

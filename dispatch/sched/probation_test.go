@@ -167,7 +167,8 @@ func TestProcessLimitIsTheHostsFault(t *testing.T) {
 	s.step(HostRefused{"a", &hosts.Refused{Attempts: s.attemptsOn("a"), Limit: limit}})
 	s.wait(10*time.Second, "a")
 	want(t, "slots after a refusal", s.c.hosts[0].limit, 1)
-	s.wait(5*processGrowth, "a")
+	want(t, "times that it is told", s.numEvents("pids.max of /sys/fs/cgroup/box is 40"), 1)
+	s.wait(7*processGrowth, "a")
 	want(t, "slots in the end", s.c.hosts[0].limit, 4)
 }
 

@@ -10,24 +10,35 @@ import (
 type processBound struct {
 	slots  int           // 0: no bound
 	growAt time.Duration // when one slot more is tried
+	growth time.Duration // interval at which the host gets one slot back
 }
 
-// processGrowth is the interval at which a host gets one slot back. A limit that was reached
-// because of other users may be far away by then.
-const processGrowth = time.Minute
+// A limit that was reached because of other users may soon be far away, so slots return. The
+// interval doubles each time that the limit is reached again.
+const (
+	processGrowth    = time.Minute
+	maxProcessGrowth = 32 * time.Minute
+)
 
 // boundByProcesses leaves a host only the slots of the jobs that still run there: so many have
 // proved to fit below the limit. It also pauses the host, because jobs reach a limit together.
 // running is the number of slots of these jobs.
 func (c *Core) boundByProcesses(h *host, limit jobs.ProcessLimit, running int) {
 	b := &h.processes
-	if running = max(1, running); b.slots == 0 || running < b.slots {
+	isFirst := b.slots == 0
+	if running = max(1, running); isFirst || running < b.slots {
 		b.slots = running
 	}
-	b.growAt = c.now.Mono + processGrowth
-	if !h.probation.paused {
-		c.pauseRefusing(h, "no more processes can be started there: "+limit.Text()+"; it gets fewer jobs at a time")
+	why := "no more processes can be started there: " + limit.Text() + "; it gets fewer jobs at a time"
+	switch {
+	case isFirst:
+		b.growth = processGrowth
+		c.pauseRefusing(h, why)
+	case !h.probation.paused:
+		b.growth = min(2*b.growth, maxProcessGrowth)
+		c.pauseHost(h, 1, why)
 	}
+	b.growAt = c.now.Mono + b.growth
 }
 
 // withinProcesses returns how many of n slots a limit on processes leaves.
@@ -38,7 +49,7 @@ func (c *Core) withinProcesses(h *host, n int) int {
 	}
 	if c.now.Mono >= b.growAt {
 		b.slots++
-		b.growAt = c.now.Mono + processGrowth
+		b.growAt = c.now.Mono + b.growth
 	}
 	if b.slots >= h.slots() {
 		*b = processBound{}

@@ -57,6 +57,7 @@ type helper struct {
 	fencedBy        atomic.Int64
 	limits          limits
 	self            proc          // this process
+	processes       processLimits // guarded by mu
 	ownsAllChildren bool          // all our children are supervisors or their orphans
 	ending          atomic.Bool   // endRun has begun; only a successor stops it
 	endDone         chan struct{} // closed when endRun has returned
@@ -110,6 +111,11 @@ func hostMain(stdin io.Reader, stdout io.Writer, limits limits) error {
 	// A broken link must cause an error, not a fatal signal.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGPIPE, unix.SIGHUP)
 	in := wire.NewReader(stdin)
+	processes := openProcessLimits()
+	if err := processes.check(helperThreads - numThreads(os.Getpid())); err != nil {
+		return refuseOpen(in, stdout, err)
+	}
+	reserveThreads(helperThreads)
 	first, err := firstMessage(in, limits.silence)
 	if err != nil {
 		return fmt.Errorf("waiting for the dispatcher's first message: %w", err)
@@ -131,6 +137,16 @@ func hostMain(stdin io.Reader, stdout io.Writer, limits limits) error {
 	}
 	out.flush()
 	return err
+}
+
+// refuseOpen answers the first message with an error. It starts no goroutine.
+func refuseOpen(in *wire.Reader, stdout io.Writer, why error) error {
+	if _, err := in.Read(); err != nil {
+		return fmt.Errorf("waiting for the dispatcher's first message: %w", err)
+	}
+	hello := newHello()
+	setError(hello, why)
+	return wire.NewWriter(stdout).Write(hello)
 }
 
 // serveRun is hostMain for a channel that starts jobs.

@@ -97,6 +97,7 @@ func (h *helper) prepare(hello *hosts.Hello) error {
 	if h.self, ok = readProc(os.Getpid()); !ok {
 		return errNoProc
 	}
+	h.processes = openProcessLimits()
 	if err := checkOpen(o); err != nil {
 		return err
 	}
@@ -426,7 +427,7 @@ func tryWrite(t tempNames) error {
 // isTransient reports whether a file system error may go away without a person's help. The
 // host is then tried again.
 func isTransient(err error) bool {
-	return isAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen)
+	return isAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, unix.EAGAIN, errUnseen)
 }
 
 // A check leaves only the program on a host. The uid that it sends instead of a run's is

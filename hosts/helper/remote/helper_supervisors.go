@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -20,7 +21,8 @@ type supervisor struct {
 	slot      int
 	pid       int
 	startedAt time.Duration
-	log       string // its standard error
+	log       string        // its standard error
+	processes processLimits // begun when it was started
 }
 
 // warmSupervisors is the number of idle supervisors to keep, so that the first job on an idle
@@ -57,6 +59,10 @@ func (h *helper) startSupervisorsLocked() {
 			continue
 		}
 		if err := h.startSupervisor(slot); err != nil {
+			if limited, ok := errors.AsType[*limitError](err); ok {
+				h.giveBackAtLimitLocked(limited, serving+old)
+				return
+			}
 			h.reportTrouble("starting a supervisor: %v", err)
 			if serving == 0 && old == 0 {
 				h.giveBackLocked("no supervisor could be started on this host: " + err.Error())
@@ -78,6 +84,10 @@ func spawn(files []uintptr, args ...string) (pid int, err error) {
 // startSupervisor starts a supervisor that survives this helper. It inherits no descriptor of
 // ours but the wake pipe.
 func (h *helper) startSupervisor(slot int) error {
+	if err := h.checkRoomLocked(); err != nil {
+		return err
+	}
+	processes := h.processes.sinceNow()
 	null, err := openat(unix.AT_FDCWD, os.DevNull, unix.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -92,10 +102,10 @@ func (h *helper) startSupervisor(slot int) error {
 	pid, err := spawn([]uintptr{uintptr(null), uintptr(null), uintptr(errFD), uintptr(h.wakePipe.read)},
 		wordSlot, h.spool.dir, strconv.Itoa(slot), strconv.FormatInt(h.generation, 10))
 	if err != nil {
-		return err
+		return processes.explain(err)
 	}
 	h.control.serving(slot).Store(int64(pid))
-	h.supervisors[pid] = &supervisor{slot: slot, pid: pid, startedAt: uptime(), log: log}
+	h.supervisors[pid] = &supervisor{slot: slot, pid: pid, startedAt: uptime(), log: log, processes: processes}
 	return nil
 }
 
@@ -128,13 +138,18 @@ func (h *helper) supervisorEnded(pid int, ws syscall.WaitStatus) {
 	// The end of the run kills some.
 	crashed := (ws.Signaled() || ws.ExitStatus() != 0) && !h.closing
 	if crashed {
+		h.reconcileTakenLocked() // it may not have reported what it held
+		h.probes.do(func() { h.config.temps(h.holder()).removeDead() })
+		if limit := s.processes.reached(); limit.IsSet() && endedByRuntime(ws) {
+			remove(s.log)
+			h.giveBackAtLimitLocked(&limitError{limit: limit}, len(h.running))
+			return
+		}
 		how := fmt.Sprintf("exit %d", ws.ExitStatus())
 		if ws.Signaled() {
 			how = jobs.SignalName(int(ws.Signal()))
 		}
 		h.reportTrouble("the supervisor of slot %d died (%s); its last output: %s", s.slot, how, logText(s.log))
-		h.reconcileTakenLocked() // it may not have reported what it held
-		h.probes.do(func() { h.config.temps(h.holder()).removeDead() })
 	}
 	if crashed && uptime()-s.startedAt < time.Second {
 		h.crashes++

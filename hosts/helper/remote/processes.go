@@ -9,12 +9,16 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -170,9 +174,25 @@ func (l *processLimits) limitFrom(first int) (limit jobs.ProcessLimit) {
 	return limit
 }
 
-// available returns how many processes and threads may still be started, as far as is known, and
-// the limit that allows the fewest.
-func (l *processLimits) available() (n int64, limit jobs.ProcessLimit) {
+// sinceNow returns limits for which a new begin is now. Both share descriptors.
+func (l *processLimits) sinceNow() processLimits {
+	now := processLimits{groups: slices.Clone(l.groups)}
+	now.begin()
+	return now
+}
+
+// check returns a *limitError unless so many processes and threads can be started, as far as is
+// known.
+func (l *processLimits) check(needed int64) error {
+	if n, limit := l.available(needed); n < needed {
+		return &limitError{limit, unix.EAGAIN}
+	}
+	return nil
+}
+
+// available returns how many processes and threads may still be started, and the limit that allows
+// the fewest. Limits that allow more than needed may be left out.
+func (l *processLimits) available(needed int64) (n int64, limit jobs.ProcessLimit) {
 	n = math.MaxInt64
 	for _, g := range l.groups {
 		most, limited := g.number("pids.max")
@@ -181,7 +201,7 @@ func (l *processLimits) available() (n int64, limit jobs.ProcessLimit) {
 			n, limit = max(0, most-now), jobs.ProcessLimit{Kind: jobs.LimitPids, Max: most, Path: g.dir}
 		}
 	}
-	for _, c := range countLimits() {
+	for _, c := range countLimits(needed) {
 		if c.max-c.now < n {
 			n, limit = max(0, c.max-c.now), jobs.ProcessLimit{Kind: c.kind, Max: c.max}
 		}
@@ -196,8 +216,8 @@ type countLimit struct {
 }
 
 // countLimits returns the limits of the system and the user. It counts the processes of the user
-// only if all processes together come near their limit.
-func countLimits() (list []countLimit) {
+// only if all processes together are within margin of their limit.
+func countLimits(margin int64) (list []countLimit) {
 	all := numTasks()
 	for _, name := range []string{"threads-max", "pid_max"} {
 		b, _ := os.ReadFile("/proc/sys/kernel/" + name)
@@ -208,7 +228,7 @@ func countLimits() (list []countLimit) {
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NPROC, &r) == nil && r.Cur < math.MaxInt64 && isUserLimited() {
 		limit := int64(r.Cur)
-		if all >= limit-nearLimit(limit)-minSupervisorTasks {
+		if all >= limit-margin {
 			list = append(list, countLimit{jobs.LimitUser, limit, numUserTasks(os.Getuid())})
 		}
 	}
@@ -217,11 +237,13 @@ func countLimits() (list []countLimit) {
 
 // nearLimit is the number of processes below a limit from which on it counts as reached: a job that
 // failed because of it has ended, with all its processes, when we count.
-func nearLimit(limit int64) int64 { return min(max(limit/8, 4), 64) }
+func nearLimit(limit int64) int64 { return min(max(limit/8, 4), maxNear) }
+
+const maxNear = 64
 
 // reachedByCount returns a limit that is nearly reached, or none.
 func reachedByCount() jobs.ProcessLimit {
-	for _, c := range countLimits() {
+	for _, c := range countLimits(maxNear) {
 		if c.now >= c.max-nearLimit(c.max) {
 			return jobs.ProcessLimit{Kind: c.kind, Max: c.max}
 		}
@@ -268,10 +290,7 @@ func numUserTasks(uid int) (n int64) {
 		if unix.Stat("/proc/"+e.Name(), &st) != nil || int(st.Uid) != uid {
 			continue
 		}
-		b := procFile(pid, "stat")
-		if f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]); len(f) > 17 {
-			n += int64(max(1, parseNumber(f[17])))
-		}
+		n += max(1, numThreads(pid))
 	}
 	return n
 }
@@ -298,6 +317,65 @@ func (l *processLimits) explain(err error) error {
 	return err
 }
 
-// minSupervisorTasks is the number of processes and threads that a slot needs at least: those of
-// its supervisor, the shell of a job, and a command.
-const minSupervisorTasks = 10
+// Helpers and supervisors create all their threads when they start: the Go runtime ends the process
+// if it cannot create one. A supervisor that cannot is replaced before it has taken a job.
+const (
+	supervisorThreads = 8
+	helperThreads     = 10
+	// slotTasks is the number of processes and threads that a slot needs at least: its supervisor,
+	// the shell of a job, and a command.
+	slotTasks = supervisorThreads + 2
+)
+
+// runtimeThreads is the number of threads that every Go program has.
+const runtimeThreads = 2
+
+// endedByRuntime reports whether the Go runtime has ended a helper or a supervisor, because it could
+// not create a thread or for another fatal error. They use this exit status for nothing else.
+func endedByRuntime(ws syscall.WaitStatus) bool {
+	return ws.ExitStatus() == 2 || ws.Signaled() && ws.Signal() == syscall.SIGABRT
+}
+
+// reserveThreads creates threads until there are n of them. They stay.
+func reserveThreads(n int) {
+	var started, ended sync.WaitGroup
+	leave := make(chan struct{})
+	for range n - runtimeThreads {
+		started.Add(1)
+		ended.Go(func() {
+			runtime.LockOSThread() // a goroutine that is locked needs a thread of its own
+			defer runtime.UnlockOSThread()
+			started.Done()
+			<-leave
+		})
+	}
+	started.Wait()
+	close(leave)
+	ended.Wait()
+}
+
+// checkRoomLocked returns a *limitError if the host has no room for another slot. Supervisors that
+// have just been started will create threads.
+func (h *helper) checkRoomLocked() error {
+	needed := int64(slotTasks)
+	for pid := range h.supervisors {
+		needed += max(0, supervisorThreads-numThreads(pid))
+	}
+	return h.processes.check(needed)
+}
+
+// numThreads returns the number of threads of a process, or 0 if it is gone.
+func numThreads(pid int) int64 {
+	b := procFile(pid, "stat")
+	if f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:]); len(f) > 17 {
+		return int64(parseNumber(f[17]))
+	}
+	return 0
+}
+
+// giveBackAtLimitLocked refuses everything that waits because a limit leaves only so many slots.
+func (h *helper) giveBackAtLimitLocked(e *limitError, slots int) {
+	if gone := h.takeAllBackLocked(); len(gone) > 0 {
+		h.outbox.send(&hosts.Refused{Attempts: gone, Why: e.Error(), Limit: e.limit, Slots: slots})
+	}
+}

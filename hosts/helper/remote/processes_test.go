@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"testing"
 
 	"dcs-tui/hosts"
+	wire "dcs-tui/hosts/helper"
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/jobs"
@@ -175,7 +177,7 @@ func TestLimitIsThatOfTheRightGroup(t *testing.T) {
 		if got := l.limitFrom(first); got != want {
 			t.Errorf("exact %v: %+v, want %+v", exact, got, want)
 		}
-		if n, got := l.available(); n != 1 || got != want {
+		if n, got := l.available(1); n != 1 || got != want {
 			t.Errorf("available: %d, %+v", n, got)
 		}
 	}
@@ -190,10 +192,73 @@ func TestUserTasksAreCounted(t *testing.T) {
 	if n < int64(len(threads)) || all < n/2 || n < 3 {
 		t.Errorf("%d processes and threads of our user, %d in all, %d threads of this one", n, all, len(threads))
 	}
-	if l := countLimits(); !slices.ContainsFunc(l, func(c countLimit) bool { return c.kind == jobs.LimitSystem && c.max > 100 }) {
+	if l := countLimits(1); !slices.ContainsFunc(l, func(c countLimit) bool { return c.kind == jobs.LimitSystem && c.max > 100 }) {
 		t.Errorf("limits %+v", l)
 	}
 	if near := nearLimit(math.MaxInt64); near > 64 {
 		t.Errorf("near is %d", near)
+	}
+}
+
+// TestNoRoomForSupervisors checks that a host whose limit leaves no room for the supervisors of all
+// slots gives back what it cannot start, with the limit and the number of slots that remain, and
+// without a message of the Go runtime. What has started runs to its end (promise 5).
+func TestNoRoomForSupervisors(t *testing.T) {
+	w := newWorld(t)
+	box := newPidsBox(t)
+	f := w.startIn(box, 4)
+	f.launch(job("9.1", ""))
+	f.succeeds("9.1") // the warm supervisor has all its threads
+	limit := box.limit(box.current() + slotTasks + 2)
+	var ids []string
+	gate := w.fifo("gate")
+	for n := 1; n <= 4; n++ {
+		id := fmt.Sprintf("%d.1", n)
+		ids = append(ids, id)
+		f.launch(job(id, "read x < "+gate+"; exit 3"))
+	}
+	m := await(f, func(m *hosts.Refused) bool { return true })
+	if m.Limit != limit || m.Slots < 1 || m.Slots > 3 || !strings.Contains(m.Why, limit.Text()) {
+		t.Errorf("refused with %+v, want %v", m, limit)
+	}
+	refused := map[string]bool{}
+	for _, id := range m.Attempts {
+		refused[id.String()] = true
+	}
+	for _, id := range ids {
+		if !refused[id] {
+			w.say(gate)
+		}
+	}
+	for _, id := range ids {
+		if refused[id] {
+			f.answers(id, hosts.NeverStarted)
+		} else if p := f.settled(id); p.Answer == hosts.HasExited && p.Outcome.Exit != 3 {
+			t.Errorf("%s: %+v", id, p)
+		}
+	}
+	for _, m := range f.pending {
+		if trouble, ok := m.(*hosts.Trouble); ok {
+			t.Errorf("trouble %q", trouble.Text)
+		}
+	}
+	box.limit(-1)
+}
+
+// TestHelperWithoutRoom checks that a helper that finds no room for its threads says which limit
+// leaves none, as an error that may pass.
+func TestHelperWithoutRoom(t *testing.T) {
+	w := newWorld(t)
+	box := newPidsBox(t)
+	limit := box.limit(helperThreads - 1)
+	cmd := exec.Command("sh", "-c", "echo $$ > "+box.dir+"/cgroup.procs && exec \"$@\"", "sh", filepath.Join(w.base, "bin", "dcs-tui-test"), wordHost)
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	must(t, errors.Join(err1, err2, cmd.Start(), wire.NewWriter(in).Write(w.open())))
+	m, err := wire.NewReader(out).Read()
+	must(t, errors.Join(err, cmd.Wait()))
+	h, _ := m.(*hosts.Hello)
+	if h == nil || !h.Passing || !strings.Contains(h.Error, limit.Text()) {
+		t.Errorf("hello %+v, want an error that may pass about %s", h, limit.Text())
 	}
 }

@@ -201,7 +201,7 @@ func (s *slot) execute(a *attempt, dir int, job *hosts.LaunchJob) {
 	pid, err = s.start(a, job, id, &o)
 	if err != nil && isHostsFault(err) {
 		s.removeScript(a)
-		s.refuse(a, fmt.Errorf("starting a process: %w", s.processes.explain(err)))
+		s.refuse(a, s.processes.explain(fmt.Errorf("starting a process: %w", err)))
 		return
 	}
 	if err == nil {
