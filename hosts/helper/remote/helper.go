@@ -43,6 +43,7 @@ type helper struct {
 	generation int64
 	slots      int // as configured
 	spoolDirs
+	reportsFD       int // of the FIFO
 	outbox          *outbox
 	probes          *worker // probes, and other tasks that read attempt files
 	reads           *worker // output for people, which waits for nothing else
@@ -165,6 +166,7 @@ func serveRun(in *wire.Reader, out *outbox, open *hosts.Open, limits limits) err
 	if err != nil {
 		return err
 	}
+	h.reportsFD = reports.fd
 	out.send(hello)
 	err = h.serve(in, reports)
 	// Tell an older dispatcher last of all why it is left alone.

@@ -291,6 +291,9 @@ func (h *helper) takeSpool(base string) (fencedBy int, warning string, err error
 		if was := raiseWord(h.control.word(ctlEpoch), int64(h.open.Epoch)); was > int64(h.open.Epoch) {
 			return int(was), "", nil
 		}
+		// If the spool was deleted, supervisors of its earlier helpers may live. Their tokens and
+		// files must not look like ours.
+		h.control.word(ctlGeneration).CompareAndSwap(0, int64(uptime()/time.Millisecond))
 		h.generation = h.control.word(ctlGeneration).Add(1)
 		if err = h.register(); err == nil {
 			if left := h.endOlder(olderTimeout); len(left) > 0 {

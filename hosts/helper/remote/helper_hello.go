@@ -427,7 +427,8 @@ func tryWrite(t tempNames) error {
 // isTransient reports whether a file system error may go away without a person's help. The
 // host is then tried again.
 func isTransient(err error) bool {
-	return isAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, unix.EAGAIN, errUnseen)
+	_, limited := errors.AsType[*limitError](err)
+	return limited || isAny(err, unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.ESTALE, unix.EIO, unix.EINTR, unix.ETIMEDOUT, errUnseen)
 }
 
 // A check leaves only the program on a host. The uid that it sends instead of a run's is

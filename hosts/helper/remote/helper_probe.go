@@ -93,9 +93,16 @@ func (h *helper) findFate(id jobs.AttemptID, job pgroup, mayEntomb bool) hosts.P
 		p.Why = err.Error()
 		return p
 	}
+	started := job.id != 0
+	if !holds && (f.State == attempts.Nothing || f.State == attempts.Claimed) {
+		by, runs, some := h.findProcesses(id)
+		if runs {
+			return h.hold(p, f, by)
+		}
+		started = started || some
+	}
 	// A job can remove its status file. Look for other evidence of a start before making a
 	// tombstone. Such evidence outweighs any tombstone.
-	started := job.id != 0
 	if !started {
 		if started, err = h.hasFiles(id); err != nil {
 			p.Why = err.Error()
@@ -221,7 +228,15 @@ func lastLineOf(path string) string {
 
 // tombstone creates the status file of an attempt, which then can never start.
 func (h *helper) tombstone(id jobs.AttemptID) error {
-	dir := filepath.Dir(jobs.AttemptFile(h.dir, id, jobs.FileStatus))
+	return h.claim(&attempts.Claim{
+		Tombstone: true, Run: h.config.Run, Attempt: id, Host: h.config.Host,
+		By: h.holder().String(), Boot: h.config.Boot, At: wallClock(),
+	})
+}
+
+// claim creates the status file of an attempt.
+func (h *helper) claim(c *attempts.Claim) error {
+	dir := filepath.Dir(jobs.AttemptFile(h.dir, c.Attempt, jobs.FileStatus))
 	if err := makeDirs(dir); err != nil {
 		return err
 	}
@@ -232,10 +247,7 @@ func (h *helper) tombstone(id jobs.AttemptID) error {
 	defer closeFile(fd, dir)
 	h.tombstoneMu.Lock()
 	defer h.tombstoneMu.Unlock()
-	status, err := makeClaim(fd, h.config.claimTemp(h.holder()), &attempts.Claim{
-		Tombstone: true, Run: h.config.Run, Attempt: id, Host: h.config.Host,
-		By: h.holder().String(), Boot: h.config.Boot, At: wallClock(),
-	})
+	status, err := makeClaim(fd, h.config.claimTemp(h.holder()), c)
 	if err != nil {
 		return err
 	}

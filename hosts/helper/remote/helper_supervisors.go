@@ -195,6 +195,9 @@ func (h *helper) maintain() error {
 		if h.hasEnded() {
 			continue // the spool is being removed
 		}
+		if err := h.checkSpool(); err != nil {
+			return err
+		}
 		if uptime() > h.control.lease() {
 			h.takeBackAll(whyLapsed)
 		}

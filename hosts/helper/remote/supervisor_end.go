@@ -36,7 +36,13 @@ func (s *slot) finish(a *attempt, dir int, o *jobs.Outcome) {
 	b := a.claim.EncodeFinished(s.holder.Slot, *o)
 	var since time.Duration // boot clock: since when the outcome can be stored nowhere
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		if replace(tempNames{s.spool.dir, s.config.Host, s.holder}.path(), s.spool.path(dirDone, a.id.String()), b) == nil {
+		kept := s.spool.path(dirDone, a.id.String())
+		if replace(tempNames{s.spool.dir, s.config.Host, s.holder}.path(), kept, b) == nil {
+			// If its place was only deleted, make it again before the attempt is released: without a
+			// status file it could be claimed once more.
+			if writeStatus(s.config, s.holder, a.id, b) == nil {
+				remove(kept)
+			}
 			break
 		}
 		if writeStatus(s.config, s.holder, a.id, b) == nil || s.control.word(ctlEnd).Load() != 0 {

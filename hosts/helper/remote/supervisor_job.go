@@ -360,7 +360,10 @@ func (s *slot) releaseAndReport(a *attempt, r *report) {
 // file. Large files are removed.
 func (s *slot) release(a *attempt) {
 	if a.isLarge || renameat(s.taken, a.taken, s.free, a.id.String()) != nil {
-		retryUnlessMissing(func() error { return unlinkat(s.taken, a.taken, 0) })
+		err := retryUnlessMissing(func() error { return unlinkat(s.taken, a.taken, 0) })
+		if errors.Is(err, fs.ErrNotExist) { // the spool was deleted, and perhaps made again
+			remove(s.spool.path(dirTaken, a.taken))
+		}
 	}
 }
 
