@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/polltest"
 )
 
 // deletions are what somebody may delete on a host of what the program keeps there.
@@ -43,6 +44,12 @@ func filesBelow(dir string) (paths []string) {
 		return nil
 	})
 	return paths
+}
+
+// deletePath deletes a file or a directory in which processes may create files meanwhile.
+func deletePath(t *testing.T, path string) {
+	t.Helper()
+	polltest.Until(t, path+" is deleted", func() bool { return os.RemoveAll(path) == nil })
 }
 
 // again returns a helper that serves the world after a deletion: f, or a new one if f has left.
@@ -86,7 +93,7 @@ func TestDeletedWhileIdle(t *testing.T) {
 			f.launch(job("1.1", "exit 3"))
 			f.exits("1.1", 3)
 			for _, path := range list(w) {
-				must(t, os.RemoveAll(path))
+				deletePath(t, path)
 			}
 			f = f.again()
 			f.launch(job("2.1", "exit 4"), job("3.1", "exit 5"), job("4.1", "exit 6"))
@@ -109,7 +116,7 @@ func TestDeletedWhileJobsRun(t *testing.T) {
 			starts := filepath.Join(w.runDir, "starts")
 			f.hold("1.1", "echo 1 >> "+starts+"; exit 3", job("2.1", "echo 2 >> "+starts+"; exit 4"))
 			for _, path := range list(w) {
-				must(t, os.RemoveAll(path))
+				deletePath(t, path)
 			}
 			f = f.again()
 			f.answers("1.1", hosts.IsRunning)
@@ -140,7 +147,7 @@ func TestDeletedWhileNobodyLooked(t *testing.T) {
 			f.hold("1.1", "exit 3")
 			f.crash()
 			for _, path := range list(w) {
-				must(t, os.RemoveAll(path))
+				deletePath(t, path)
 			}
 			exe, err := os.Executable()
 			must(t, err)
