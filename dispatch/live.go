@@ -82,7 +82,7 @@ func (e *engine) liveView() liveView {
 		}
 	}
 	if a := e.core.Awaited(now); len(a.Hosts) > 0 {
-		v.s.Awaited = &live.Await{Hosts: a.Hosts[:min(len(a.Hosts), live.MaxAwaited)], Text: a.Text}
+		v.s.Awaited = &live.Await{Hosts: a.Hosts[:min(len(a.Hosts), live.MaxAwaited)], Text: a.Text, HasLimit: a.HasLimit}
 	}
 	if eta, spread, ok := e.core.ETA(now); ok {
 		v.s.ETA, v.s.Spread = eta.Round(time.Millisecond), spread.Round(time.Millisecond)

@@ -317,7 +317,11 @@ func (m *model) banner() []string {
 	if snap := m.snap; snap != nil && !m.isUndispatched() && !snap.Paused && snap.Draining == "" {
 		up, connecting, taking := m.countUsable()
 		if snap.Awaited != nil {
-			add(styleWarn, "WAITING", m.clean(snap.Awaited.Text)+": x on the host ends the wait")
+			end := "r on the jobs"
+			if snap.Awaited.HasLimit {
+				end = "x on the hosts"
+			}
+			add(styleWarn, "WAITING", m.clean(snap.Awaited.Text)+": "+end+" ends the wait")
 		}
 		switch waits := tallyOf(snap).queued > 0; {
 		case snap.Stuck != "":

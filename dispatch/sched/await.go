@@ -92,6 +92,7 @@ type AwaitView struct {
 	Hosts    []string // in the order of the inventory
 	Attempts int
 	Text     string // how long they wait, and why; a sentence without a period
+	HasLimit bool   // they do not wait in any case until a host is back or a person requeues a job
 }
 
 // Awaited returns the silent hosts that open attempts wait for. It is the zero value if there are
@@ -117,6 +118,7 @@ func (c *Core) Awaited(now Time) (v AwaitView) {
 	if len(v.Hosts) == 0 {
 		return v
 	}
+	v.HasLimit = longest.kind != awaitAlive && longest.kind != awaitForever
 	they := "they"
 	if v.Attempts == 1 {
 		they = "it"

@@ -48,6 +48,7 @@ func TestWhatIsWaitedForIsShown(t *testing.T) {
 			v := s.c.Awaited(s.now())
 			want(t, "view", v.Text, tt.view)
 			want(t, "hosts", strings.Join(v.Hosts, " "), "a b")
+			want(t, "a wait with a limit", v.HasLimit, tt.onLost != jobs.OnLostWait)
 		})
 	}
 	s := silentStage(t, Config{}, 10*time.Second, "")

@@ -50,8 +50,11 @@ func (r *runState) lines(c *console) []string {
 		lines = append(lines, c.Paint(yellow, "paused      ")+"by a person: nothing is launched until dcs-tui continue "+refTo(run))
 	}
 	if s := r.State(); live && s != nil && s.Awaited != nil {
-		lines = append(lines, c.Paint(yellow, "waiting     ")+text.Line(s.Awaited.Text),
-			"  dcs-tui hosts stop "+refTo(run)+" "+text.Line(strings.Join(s.Awaited.Hosts, " "))+"  ends the wait; the attempts may still run there")
+		end := "dcs-tui requeue " + refTo(run) + " JOBS"
+		if s.Awaited.HasLimit {
+			end = "dcs-tui hosts stop " + refTo(run) + " " + text.Line(strings.Join(s.Awaited.Hosts, " "))
+		}
+		lines = append(lines, c.Paint(yellow, "waiting     ")+text.Line(s.Awaited.Text), "  "+end+"  ends the wait; the attempts may still run there")
 	}
 	if s := r.State(); s != nil && s.Draining != "" {
 		lines = append(lines, c.Paint(yellow, "draining    ")+text.Line(s.Draining)+": nothing more is launched until dcs-tui continue "+refTo(run))

@@ -27,7 +27,7 @@ var (
 func state(t testing.TB) *State {
 	s := &State{
 		V: Version, Run: "abc", Epoch: 3, Token: "t", At: time.Date(2026, 3, 14, 15, 2, 0, 5000, time.UTC),
-		Durable: Durable{Epoch: 2, Bytes: 4711}, More: true, Held: true, Draining: "a <person> asked", Stuck: "a is lost", Awaited: &Await{Hosts: []string{"a"}, Text: "1 attempt waits"}, Problem: "disk full",
+		Durable: Durable{Epoch: 2, Bytes: 4711}, More: true, Held: true, Draining: "a <person> asked", Stuck: "a is lost", Awaited: &Await{Hosts: []string{"a"}, Text: "1 attempt waits", HasLimit: true}, Problem: "disk full",
 		Deleted: true, Finish: &Finish{How: "drained", Why: "a"}, Tries: 3, Hybrid: true, Rate: 1.5, Rates: []float64{0, 2}, ETA: time.Hour,
 		Spread: time.Minute, Question: &Question{ID: 7, Text: "Passphrase", Secret: true}, Standby: "b",
 		Hosts: []Host{{Name: "a", State: "up", Reason: "r", Linked: true, Stopped: true, Note: "ü\x1b\n", Slots: 4, Given: 2, Usable: 3.5, Running: 2,

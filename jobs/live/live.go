@@ -76,6 +76,9 @@ type State struct {
 type Await struct {
 	Hosts []string `json:"hosts"` // at most MaxAwaited
 	Text  string   `json:"text"`  // which attempts wait for them, why, and until when
+	// The wait has a limit, and a person can end it by stopping the hosts. Otherwise only a requeue
+	// of the jobs ends it.
+	HasLimit bool `json:"has_limit,omitempty"`
 }
 
 // MaxAwaited bounds Await.Hosts.
