@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -140,6 +141,12 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 			}
 			return p
 		}
+		if piece.Size < offset {
+			a.con.Line(fmt.Sprintf("%s: the output has shrunk from %d to %d bytes, because the job truncated it; a job that writes to >> /dev/stdout or >> /dev/stderr keeps it", at.ID, offset, piece.Size))
+			offset = 0
+			w.restart()
+			continue
+		}
 		offset += int64(len(piece.Data))
 		done := offset >= piece.Size && (piece.Over || !follow)
 		if err := w.write(piece.Data, done); err != nil {
@@ -187,6 +194,9 @@ type logWriter struct {
 	line      logLine
 	rest      []byte
 }
+
+// restart makes the writer continue at the start of an output that has shrunk.
+func (w *logWriter) restart() { w.clean, w.rest, w.line.Offset = lineCleaner{}, nil, 0 }
 
 func (w *logWriter) write(piece []byte, last bool) error {
 	if !w.json {

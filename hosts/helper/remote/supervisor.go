@@ -44,6 +44,8 @@ type slot struct {
 	progress     string
 	cookiePrefix string // common prefix of the cookies of our jobs
 
+	startedAt time.Duration // uptime at the start of the job
+
 	shardID string // name of the directory that shardFD is open on
 	shardFD int
 

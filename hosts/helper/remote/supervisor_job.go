@@ -244,7 +244,7 @@ func (s *slot) start(a *attempt, job *hosts.LaunchJob, id string, o *jobs.Outcom
 	text := withSetup(s.config.Shell, cmp.Or(job.Setup, s.config.Setup), job.Command)
 	argv := make([]string, 0, 4)
 	argv = append(argv, s.config.Shell...)
-	o.Started = wallClock()
+	o.Started, s.startedAt = wallClock(), uptime()
 	o.Ended = o.Started
 	if len(text) <= maxArgument {
 		argv = append(argv, "-c", text)
@@ -312,7 +312,8 @@ func (s *slot) wait(pid int, o *jobs.Outcome) {
 		}
 		delete(s.leftBehind, got)
 	}
-	o.Ended = wallClock()
+	// By the boot clock, because the wall clock may be set while the job runs.
+	o.Ended = o.Started + jobs.Stamp(uptime()-s.startedAt)
 	o.Exit, o.Signal = ws.ExitStatus(), ""
 	if ws.Signaled() {
 		o.Exit, o.Signal = 0, jobs.SignalName(int(ws.Signal()))
