@@ -21,9 +21,13 @@ import (
 
 // Operations on whole files, made of the calls in calls.go.
 
-// readFile reads a whole file.
+// maxFile bounds what readFile reads. The largest of our files is a specification of a job.
+const maxFile = 64 << 20
+
+// readFile reads a whole regular file. It neither waits at a pipe nor reads more than maxFile: another
+// user may have put something in the place of the file.
 func readFile(path string) ([]byte, error) {
-	fd, err := openat(unix.AT_FDCWD, path, unix.O_RDONLY, 0)
+	fd, err := openPlain(path)
 	if err != nil {
 		return nil, err
 	}
@@ -34,13 +38,15 @@ func readFile(path string) ([]byte, error) {
 		if err != nil || n == 0 {
 			return b, err
 		}
-		b = slices.Grow(b[:len(b)+n], 512)
+		if b = slices.Grow(b[:len(b)+n], 512); len(b) > maxFile {
+			return nil, &fs.PathError{Op: "read", Path: path, Err: unix.EFBIG}
+		}
 	}
 }
 
 // readInto reads a file from its beginning until buf is full or the file ends.
 func readInto(dirfd int, path string, buf []byte) (int, error) {
-	fd, err := openat(dirfd, path, unix.O_RDONLY, 0)
+	fd, err := openPlainAt(dirfd, path)
 	if err != nil {
 		return 0, err
 	}

@@ -378,6 +378,9 @@ func (h *helper) recordPlace(note, place string) error {
 	return replace(tempNames{h.workDir, h.open.Host, h.holder()}.path(), note, []byte(place+"\n"))
 }
 
+// maxNonce is more than the bytes of a nonce.
+const maxNonce = 4096
+
 // seesNonce reports whether dir contains the nonce. It lists dir before it opens the file,
 // because NFS may hide a name for long that was asked for too early. An error means that the
 // answer is unknown.
@@ -392,7 +395,8 @@ func seesNonce(dir, nonce string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	b, err := readFile(filepath.Join(dir, "nonce"))
+	// Somebody else may have made a directory of that name here, with anything in it.
+	b, err := readPlain(filepath.Join(dir, "nonce"), maxNonce)
 	if err != nil && !errors.Is(err, unix.EACCES) {
 		return false, err
 	}

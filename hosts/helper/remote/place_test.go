@@ -3,6 +3,7 @@
 package remote
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -304,4 +305,30 @@ func TestCopyOfTheRunDirectory(t *testing.T) {
 	}
 	w.runDir = moved
 	w.start(w.open()).endRun()
+}
+
+// TestNonceOfAnotherUserIsHarmless checks that what another user has put into the place of a nonce,
+// such as a pipe, a file of 1 TB, or a link, neither makes a helper wait nor takes memory, and is
+// not taken for the nonce.
+func TestNonceOfAnotherUserIsHarmless(t *testing.T) {
+	for name, put := range map[string]func(path string) error{
+		"a pipe":            func(path string) error { return unix.Mkfifo(path, 0o666) },
+		"a sparse file":     func(path string) error { return errors.Join(os.WriteFile(path, nil, 0o644), os.Truncate(path, 1<<40)) },
+		"a link to zeros":   func(path string) error { return os.Symlink("/dev/zero", path) },
+		"a directory":       func(path string) error { return os.Mkdir(path, 0o755) },
+		"an endless device": func(path string) error { return unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := put(filepath.Join(dir, "nonce")); err != nil {
+				t.Skip(err) // a device needs root
+			}
+			if sees, err := seesNonce(dir, "nonce"); sees || err != nil {
+				t.Errorf("got %v, %v; want the nonce of another directory", sees, err)
+			}
+			if b, err := readFile(filepath.Join(dir, "nonce")); err == nil {
+				t.Errorf("read %d bytes, want an error", len(b))
+			}
+		})
+	}
 }
