@@ -15,6 +15,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"dcs-tui/internal/trust"
 	"dcs-tui/jobs"
 )
 
@@ -67,8 +68,15 @@ func Load(path string) (*Inventory, []string, error) {
 		return nil, nil, fmt.Errorf("inventory file: %w", err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("inventory file: %w", err)
+	case info.IsDir():
 		return nil, nil, fmt.Errorf("inventory file: %s is a directory", path)
+	}
+	if _, err := trust.Check(info, path, trust.Strict); err != nil {
+		return nil, nil, fmt.Errorf("inventory file: %w", err)
 	}
 	// The file may be a pipe or a device, which have no size to check.
 	data, err := io.ReadAll(io.LimitReader(f, maxInventory+1))

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
@@ -18,28 +17,15 @@ const maxParseErrors = 10
 // IsJSONLines reports whether a jobs file of that name holds JSON objects.
 func IsJSONLines(name string) bool { return strings.EqualFold(filepath.Ext(name), ".jsonl") }
 
-// ParseFile parses a jobs file, which has one shell command per line. Blank lines and lines that
-// begin with # are ignored. A line that ends in \ continues in the next, as in sh. `#DCS
-// key=value …` sets options of the next job, `#DCS default …` those of all jobs after it. An
-// empty value resets an option to the run's default. In a file whose name ends in .jsonl, each
-// line is a JSON object with the same keys and "command".
+// Parse parses a jobs file, which has one shell command per line. Blank lines and lines that begin
+// with # are ignored. A line that ends in \ continues in the next, as in sh. `#DCS key=value …` sets
+// options of the next job, `#DCS default …` those of all jobs after it. An empty value resets an
+// option to the run's default. With jsonl, each line is a JSON object with the same keys and
+// "command". The name is used in messages.
 //
 // The first job gets the number first, and after= refers to numbers. Equal options are one
 // shared value. An error has a line for each of up to ten faults, with file and line. A file
 // without a job is an error.
-func ParseFile(path string, first ID) ([]*Spec, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the jobs file: %w", err)
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%s is a directory, not a jobs file", path)
-	}
-	return Parse(f, path, IsJSONLines(path), first)
-}
-
-// Parse parses all jobs of r, as ParseFile does. The name is used in messages.
 func Parse(r io.Reader, name string, jsonl bool, first ID) ([]*Spec, error) {
 	return NewScanner(r, name, jsonl, first).all()
 }

@@ -60,7 +60,7 @@ func (s *Scanner) jobsNamed(pattern string) (ids []ID) {
 }
 
 // NewScanner returns a Scanner that reads from r. The name is used in messages and in
-// Options.File. With jsonl, each line is a JSON object; see ParseFile. The first job gets the
+// Options.File. With jsonl, each line is a JSON object; see Parse. The first job gets the
 // number first.
 func NewScanner(r io.Reader, name string, jsonl bool, first ID) *Scanner {
 	s := &Scanner{name: name, jsonl: jsonl, id: first, lines: lineReader{r: bufio.NewReaderSize(r, 64<<10)}}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -269,23 +268,11 @@ func TestParseCollectsErrors(t *testing.T) {
 	}
 }
 
-// TestParseFile checks that a file is read in the format of its name, and that a directory or a
-// missing file is refused.
-func TestParseFile(t *testing.T) {
-	dir := t.TempDir()
-	if _, err := ParseFile(dir, 1); err == nil || !strings.Contains(err.Error(), "is a directory") {
-		t.Errorf("directory: %v", err)
-	}
-	if _, err := ParseFile(filepath.Join(dir, "none"), 1); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("missing: %v", err)
-	}
+// TestFormatIsThatOfTheName checks that the name of a jobs file decides its format.
+func TestFormatIsThatOfTheName(t *testing.T) {
 	for name, text := range map[string]string{"j.txt": "echo 1\n", "j.jsonl": `{"command":"echo 1"}`} {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		s, err := ParseFile(path, 1)
-		if err != nil || len(s) != 1 || s[0].Command != "echo 1" || s[0].File != path {
+		s, err := Parse(strings.NewReader(text), name, IsJSONLines(name), 1)
+		if err != nil || len(s) != 1 || s[0].Command != "echo 1" || s[0].File != name {
 			t.Errorf("%s: %+v, %v", name, s, err)
 		}
 	}
@@ -448,7 +435,11 @@ func FuzzParse(f *testing.F) {
 // TestFirstCommandOfTheREADMEWorks checks that the first command of the README works. The example
 // parses, and its last and shortest job computes pi from its command and environment alone.
 func TestFirstCommandOfTheREADMEWorks(t *testing.T) {
-	specs, err := ParseFile("../examples/jobs.txt", 1)
+	text, err := os.ReadFile("../examples/jobs.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs, err := Parse(bytes.NewReader(text), "jobs.txt", false, 1)
 	if err != nil || len(specs) != 40 {
 		t.Fatalf("%d jobs, %v", len(specs), err)
 	}

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"dcs-tui/internal/trust"
 	"dcs-tui/jobs"
 )
 
@@ -86,6 +87,10 @@ func checkReadable(path string) (string, error) {
 	null, err := os.Stat(os.DevNull)
 	if !info.Mode().IsRegular() && (err != nil || !os.SameFile(info, null)) {
 		return "", fmt.Errorf("%s is not an ssh configuration file", path)
+	}
+	// ssh checks only ~/.ssh/config. This file can have a ProxyCommand, too.
+	if _, err := trust.Check(info, path, trust.Strict); err != nil {
+		return "", err
 	}
 	return filepath.Abs(path)
 }

@@ -123,6 +123,12 @@ func addHostsFlag(fs *pflag.FlagSet, file *string) {
 func addSSHFlags(fs *pflag.FlagSet, config *string, acceptNew *bool) {
 	fs.Var((*pathFlag)(config), "ssh-config", "read `FILE` instead of ~/.ssh/config")
 	fs.BoolVar(acceptNew, "accept-new", false, "accept and store the key of a host that is not known yet (a changed key is always refused)")
+	addTrustFlag(fs)
+}
+
+// addTrustFlag adds the flag of every command that reads files with commands in them.
+func addTrustFlag(fs *pflag.FlagSet) {
+	fs.Var(new(trustFlag), "trust-owner", "also use an inventory, jobs file, or ssh configuration that belongs to `USER` (default: only yours and root's)")
 }
 
 // addNewJobFlags adds the flags for the environment of jobs, which is fixed when the run is made.
@@ -319,7 +325,7 @@ func someNames(names []string, limit int) string {
 var keptFlags = []string{
 	"tries", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
 	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "run-share", "max-slots", "tokens", "give-up",
-	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "joblog",
+	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "trust-owner", "joblog",
 }
 
 // keepFlags returns the flags that were given, as run.toml keeps them.

@@ -18,6 +18,7 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
+	"dcs-tui/internal/trust"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
@@ -92,6 +93,21 @@ func (p *pathFlag) Set(s string) (err error) {
 	}
 	*p = pathFlag(s)
 	return err
+}
+
+// trustFlag is the value of --trust-owner. This process trusts the accounts from then on.
+type trustFlag []string
+
+func (t *trustFlag) String() string { return strings.Join(*t, ",") }
+func (t *trustFlag) Type() string   { return "string" }
+func (t *trustFlag) Set(s string) error {
+	for name := range strings.SplitSeq(s, ",") {
+		if err := trust.AddOwner(name); err != nil {
+			return err
+		}
+		*t = append(*t, name)
+	}
+	return nil
 }
 
 // optional returns a function like parse that returns a pointer, for a flag that is nil if it is

@@ -21,6 +21,7 @@ import (
 	"dcs-tui/grid"
 	"dcs-tui/grid/search"
 	"dcs-tui/internal/text"
+	"dcs-tui/internal/trust"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
@@ -139,14 +140,11 @@ func (a *app) parseTemplate(flags *gridFlags, file string) (*grid.Template, erro
 	}
 	in, name := a.stdin, "standard input"
 	if file != stdinFile {
-		r, err := os.Open(file)
+		r, err := a.openTrusted(file, "template")
 		if err != nil {
-			return nil, text.Errorf("cannot read the template: %w", err)
+			return nil, err
 		}
 		defer r.Close()
-		if info, err := r.Stat(); err == nil && info.IsDir() {
-			return nil, text.Errorf("%s is a directory, not a template", text.Shorten(file))
-		}
 		in, name = r, file
 	} else if isTerminal(os.Stdin) {
 		a.con.Line("reading the template from the terminal; Ctrl-D ends it")
@@ -355,7 +353,7 @@ func (a *app) readJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, []strin
 	case grid.IsTemplate(file):
 		return a.readTemplateJobs(flags, file)
 	}
-	specs, err := jobs.ParseFile(file, 1)
+	specs, err := a.parseJobsFile(file)
 	switch command := text.ShellWord(text.Line(file)); {
 	case !errors.Is(err, os.ErrNotExist):
 	case strings.Contains(file, "{"):
@@ -365,6 +363,42 @@ func (a *app) readJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, []strin
 			"for each of some values: dcs-tui run %s ::: VALUE...", command, command)
 	}
 	return specs, nil, err
+}
+
+// parseJobsFile parses a list of jobs, if it can be trusted.
+func (a *app) parseJobsFile(file string) ([]*jobs.Spec, error) {
+	f, err := a.openTrusted(file, "jobs file")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return jobs.Parse(f, file, jobs.IsJSONLines(file), 1)
+}
+
+// openTrusted opens a file with commands, and warns if a group can write it. what names the kind of
+// file.
+func (a *app) openTrusted(file, what string) (*os.File, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, text.Errorf("cannot read the %s: %w", what, err)
+	}
+	info, err := f.Stat()
+	warning := ""
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = text.Errorf("%s is a directory, not a %s", text.Shorten(file), what)
+	default:
+		warning, err = trust.Check(info, text.Line(file), trust.WarnGroup)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	if warning != "" {
+		a.warn("%s", warning)
+	}
+	return f, nil
 }
 
 // readStdinJobs reads standard input: a list of commands, or a template.

@@ -56,6 +56,7 @@ dcs-tui submit cluster --wait --option slots=4 -- make -j4 report.pdf`,
 	fs := cmd.Flags()
 	fs.StringVar(&flags.queue, "queue", "", "put jobs that name no queue into the queue `NAME`")
 	flags.queueFlags.addFlags(fs)
+	addTrustFlag(fs)
 	fs.BoolVar(&flags.wait, "wait", false, "run one command, print its output, and exit with its exit code")
 	fs.StringArrayVar(&flags.options, "option", nil, "with --wait: set the option `KEY=VALUE` of the job, as in a #DCS line")
 	endGroup(fs, "One command")

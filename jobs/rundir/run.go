@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"dcs-tui/internal/trust"
 )
 
 // The names inside a run directory.
@@ -121,6 +123,14 @@ func create(d Disk, base, dir, name string, a Settings, random io.Reader) (*Run,
 func makeBase(d Disk, base string) error {
 	err := d.Mkdir(base, 0o700)
 	if errors.Is(err, fs.ErrExist) {
+		// Whoever can write base can put another directory in the place of the run's.
+		info, err := d.Stat(base)
+		if err == nil {
+			_, err = trust.Check(info, base, trust.Strict)
+		}
+		if err != nil {
+			return fmt.Errorf("cannot make a run in %s: %w (or use --run-dir to name another directory for the run)", base, err)
+		}
 		return nil
 	}
 	if err == nil {
