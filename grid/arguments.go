@@ -100,7 +100,11 @@ func readValueLines(file string, stdin io.Reader) ([]string, error) {
 		if strings.ContainsRune(sc.Text(), 0) {
 			return nil, fmt.Errorf("read values: %s:%d: the line contains a NUL byte", file, len(values)+1)
 		}
-		values = append(values, sc.Text())
+		value := sc.Text()
+		if len(values) == 0 {
+			value = strings.TrimPrefix(value, "\ufeff")
+		}
+		values = append(values, value)
 	}
 	if err := sc.Err(); err != nil {
 		return nil, fmt.Errorf("read values: %s:%d: %w", file, len(values)+1, err)

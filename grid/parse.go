@@ -149,13 +149,22 @@ func (p *parser) classifyLines() {
 		switch {
 		case l.text == "" || l.text[0] == '#':
 		case l.text[0] == '@':
+			if at, why := jobs.Ambiguous(l.text); why != "" && !p.Again {
+				p.wrong.at(l, at, "%s", why)
+			}
 			if !p.hasStrayBlank(l) {
 				p.at = append(p.at, l)
 			}
 		case p.isParam(l):
+			if at, why := jobs.Ambiguous(l.text); why != "" && !p.Again {
+				p.wrong.at(l, at, "%s", why)
+			}
 			p.parseParam(l)
 			p.hasStrayBlank(l)
 		default:
+			if at, why := jobs.Ambiguous(l.text); why != "" {
+				p.doubt.at(l, at, "in a command, %s", why)
+			}
 			p.calls = append(p.calls, l)
 		}
 		if l.open && l.text != "" && (l.text[0] == '@' || l.text[0] == '[') {

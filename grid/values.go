@@ -122,6 +122,9 @@ func splitWords(text string, from int) (words []word, at int, err error) {
 
 // checkSyntax returns an error for a list in the syntax of another language.
 func checkSyntax(words []word) (at int, err error) {
+	if n := decimalComma(words); n >= 0 {
+		return words[n].offset, fmt.Errorf("%s,%s may be one number or two: write %[1]s.%[2]s for one, or a space after the comma for two", words[n].text, words[n+1].text)
+	}
 	for i, w := range words {
 		switch {
 		case w.quoted:
@@ -142,6 +145,28 @@ func checkSyntax(words []word) (at int, err error) {
 		}
 	}
 	return 0, nil
+}
+
+// decimalComma returns the first of two words that may be one number with a decimal comma, or -1: in
+// a list such as 1,5 2,7 only whole numbers stand around commas, and spaces separate the others.
+func decimalComma(words []word) int {
+	first, spaces := -1, false
+	for i, w := range words {
+		switch tight := i+1 < len(words) && w.comma && words[i+1].offset == w.offset+len(w.text)+1; {
+		case w.quoted || !allDigits(strings.TrimLeft(w.text, "+-")), w.comma && !tight:
+			return -1
+		case tight && i > 0 && words[i-1].comma:
+			return -1 // three or more
+		case tight && first < 0:
+			first = i
+		case !w.comma && i+1 < len(words):
+			spaces = true
+		}
+	}
+	if !spaces {
+		return -1
+	}
+	return first
 }
 
 var closing = map[string]string{"[": "]", "(": ")", "{": "}"}

@@ -20,6 +20,7 @@ import (
 // problem it finds, not the first (type Problems).
 func Parse(data []byte, file string) (*Inventory, []string, error) {
 	n := &notes{file: file}
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // Windows editors write it
 	if i := bytes.IndexByte(data, 0); i >= 0 {
 		n.addProblem(1+bytes.Count(data[:i], []byte("\n")), "a NUL byte: this is not a text file")
 		return nil, nil, n.err()

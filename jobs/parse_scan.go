@@ -104,7 +104,11 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 				return spec, true, nil
 			}
 		case isDirective(line):
-			err = s.addDirective(string(line[4:]), at)
+			if _, why := Ambiguous(string(line[4:])); why != "" && !s.again {
+				err = errors.New(why)
+			} else {
+				err = s.addDirective(string(line[4:]), at)
+			}
 			if isDefault, _, _ := parseDirective(string(line[4:])); err != nil && isDefault && s.stream {
 				return nil, false, s.errorAt(at, err) // all jobs that follow would lack it
 			}

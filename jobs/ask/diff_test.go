@@ -75,7 +75,9 @@ func TestJobsAreMatchedByCommandAndParameters(t *testing.T) {
 // TestBlanksThatMeanNothingMakeNoDifference checks that jobs are found whose commands differ only in
 // blanks that a shell ignores, and that an equal command is preferred.
 func TestBlanksThatMeanNothingMakeNoDifference(t *testing.T) {
-	spec := func(command string) *jobs.Spec { return &jobs.Spec{Command: command, Options: &jobs.Options{File: "f"}} }
+	spec := func(command string) *jobs.Spec {
+		return &jobs.Spec{Command: command, Options: &jobs.Options{File: "f"}}
+	}
 	for _, c := range []struct {
 		old, now string
 		same     bool
