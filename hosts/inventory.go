@@ -255,6 +255,14 @@ func (inv *Inventory) With(asked map[string]jobs.HostRequest, provided []*Host) 
 	return list, added, errs
 }
 
+// UnknownText returns the error text for a host that is not one of those with the known names.
+func UnknownText(name string, known []string) string {
+	if near := jobs.Nearest(name, known); near != "" {
+		return "there is no host " + name + "; did you mean " + near + "?"
+	}
+	return "there is no host " + name
+}
+
 // Problem is one error in an inventory file.
 type Problem struct {
 	File string

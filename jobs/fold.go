@@ -62,6 +62,9 @@ func Fold(t *Table, r *Record) error {
 		return t.accept(r)
 	case KindRequest:
 		insert(&t.Requests, r.Request, true)
+		if delete(t.Adjusted, r.Request); len(t.Adjusted) == 0 {
+			t.Adjusted = nil
+		}
 		t.CanceledAll = t.CanceledAll || r.How == CanceledAll
 		return nil
 	case KindClosed:
@@ -119,6 +122,11 @@ func Fold(t *Table, r *Record) error {
 		return nil
 	case KindPriority:
 		j.Priority = int32(r.Priority)
+		if r.Request != "" && !t.Requests[r.Request] {
+			which := t.Adjusted[r.Request]
+			which.Add(r.Job)
+			insert(&t.Adjusted, r.Request, which)
+		}
 		return nil
 	}
 	return fmt.Errorf("unknown record kind %q", r.Kind)

@@ -280,6 +280,26 @@ func TestRequestsSurviveUntilTheyAreDone(t *testing.T) {
 	same(t, "jobs to cancel afterwards", len(table.Cancels), 0)
 }
 
+// TestUnansweredRequestKeepsWhatItAdjusted checks that the table holds which jobs and hosts a
+// request has changed until the request is answered, so that the next dispatcher does not add a
+// relative change twice.
+func TestUnansweredRequestKeepsWhatItAdjusted(t *testing.T) {
+	priority := func(job jobs.ID, request string) jobs.Record {
+		return jobs.Record{Kind: jobs.KindPriority, Job: job, Priority: 1, Request: request}
+	}
+	table := fold(t, []jobs.Record{accepted(3), priority(1, "r1"), priority(3, "r1"), priority(2, ""),
+		{Kind: jobs.KindHost, Host: "a", Slot: 3, Request: "r2"}})
+	same(t, "jobs of r1", table.Adjusted["r1"].String(), "1,3")
+	if _, ok := table.Adjusted["r2"]; !ok || len(table.Adjusted) != 2 {
+		t.Errorf("Adjusted: got %v, want r1 and r2", table.Adjusted)
+	}
+	apply(t, table, jobs.Record{Kind: jobs.KindRequest, Request: "r1"})
+	apply(t, table, jobs.Record{Kind: jobs.KindRequest, Request: "r2"})
+	if table.Adjusted != nil {
+		t.Errorf("Adjusted: got %v after the answers, want nil", table.Adjusted)
+	}
+}
+
 // TestFoldSkipsNumbersAfterDamage checks that attempt numbers may be skipped where records are
 // missing. A later launch may fill the entry of a skipped number, and no other (promise 2).
 func TestFoldSkipsNumbersAfterDamage(t *testing.T) {

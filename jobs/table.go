@@ -102,6 +102,10 @@ type Table struct {
 	// treated as a new request.
 	Cancels  map[ID]Cancel
 	Requests map[string]bool
+	// Adjusted holds the jobs whose priority a request has changed, by the name of each request that
+	// has no answer yet. A request changes jobs in ascending order. Of a request that has changed a host, it holds an empty list. A relative
+	// change that a dispatcher has carried out in part is thus not carried out twice.
+	Adjusted map[string]Ranges
 	// Requeues holds the jobs that the user requeued while they were being canceled, until their
 	// next round begins.
 	Requeues map[ID]bool
@@ -267,6 +271,9 @@ const (
 func (t *Table) setHost(r *Record) error {
 	if r.Host == "" || r.Count < 0 || r.Count > int(HostStopped) || r.Slot < 0 {
 		return fmt.Errorf("nobody can ask for use %d and %d slots of host %q", r.Count, r.Slot, r.Host)
+	}
+	if r.Request != "" && !t.Requests[r.Request] {
+		insert(&t.Adjusted, r.Request, Ranges{})
 	}
 	w := HostSetting{HostUse(r.Count), int32(r.Slot)}
 	if w == (HostSetting{}) {

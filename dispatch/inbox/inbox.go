@@ -51,6 +51,9 @@ type Options struct {
 	MakeDirsAbsolute func([]*jobs.Spec) // makes the directories of submitted jobs absolute
 
 	Stored map[string]Stored // see FindStored
+	// State of the run when this dispatcher began. Of the requests that waited for it, those that can
+	// do nothing are refused.
+	Found rundir.Target
 
 	// Inventory is the set of hosts of the run. Reload reads its file.
 	Inventory interface {
@@ -293,6 +296,10 @@ func (b *Inbox) passToCore(name string) bool {
 		b.reportProblem(err)
 		return false
 	}
+	if b.storedDone && b.Found.IsFinished && q.EffectOn(b.Found) == rundir.IsRefused {
+		b.refuse(name, q, q.WhyRefused(b.Found))
+		return true
+	}
 	n, err := b.numJobs()
 	if err != nil || q.Jobs.Last() > n && b.mayBecomeValid(name) {
 		return false
@@ -400,7 +407,7 @@ func eventsOf(q *rundir.Request, total jobs.ID) []sched.Event {
 	case rundir.DoRequeue:
 		ev = sched.Requeue{Jobs: ids()}
 	case rundir.DoPriority:
-		ev = sched.SetPriority{Jobs: ids(), Priority: q.Priority}
+		ev = sched.SetPriority{Jobs: ids(), Priority: q.Priority, Relative: q.Relative}
 	case rundir.DoEdit:
 		ev = sched.Edit{Jobs: ids(), Change: *q.Edit}
 	case rundir.DoPause:
@@ -414,7 +421,7 @@ func eventsOf(q *rundir.Request, total jobs.ID) []sched.Event {
 	case rundir.DoUseHost:
 		ev = sched.DrainHost{Host: q.Host}
 	case rundir.DoSlots:
-		ev = sched.SetSlots{Host: q.Host, Slots: q.Number}
+		ev = sched.SetSlots{Host: q.Host, Slots: q.Number, Relative: q.Relative}
 	case rundir.DoAddHost:
 		ev = sched.ChangeInventory{Host: q.Host, Change: jobs.HostAdded, Options: q.Options}
 	case rundir.DoRemoveHost:

@@ -87,6 +87,27 @@ func (s *stage) recordCall(what string) func() {
 	}
 }
 
+// TestWaitingRequestThatCanDoNothingIsRefused checks that a resume of a finished run refuses a pause
+// that was left when its last dispatcher ended. Otherwise the pause would hold back jobs that are
+// added much later.
+func TestWaitingRequestThatCanDoNothingIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t)
+		defer s.end()
+		s.Found = rundir.Target{IsFinished: true}
+		name, err := s.run.FileRequest(&rundir.Request{Do: rundir.DoPause, At: time.Now()})
+		must(t, err)
+		s.TakeWaiting()
+		s.wait(time.Second)
+		if answered, _ := s.Dispatcher.Answered(name); !answered || s.Dispatcher.Snapshot().Paused {
+			t.Errorf("the pause is answered: %v, launching is paused: %v; want it answered and refused", answered, s.Dispatcher.Snapshot().Paused)
+		}
+		if _, err := s.run.Disk.Lstat(s.run.Path(rundir.RequestsDir, name+".json.refused")); err != nil {
+			t.Errorf("the pause is not set aside: %v", err)
+		}
+	})
+}
+
 // wait lets time pass until all goroutines are blocked.
 func (s *stage) wait(d time.Duration) {
 	time.Sleep(d)

@@ -38,7 +38,7 @@ func Removable(run *rundir.Run, unfinished bool) (*jobs.Table, error) {
 		return nil, err
 	}
 	table.AcceptStored()
-	waiting, _, err := run.RequestNames()
+	waiting, err := run.WaitingRequests(table)
 	switch {
 	case unfinished:
 		return table, nil

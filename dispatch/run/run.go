@@ -175,6 +175,10 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	}
 	r.journal = o.journal
 	stored := inbox.FindStored(o.Table, o.stored)
+	var found rundir.Target
+	if len(o.stored) == 0 && !opts.AcceptJobs && opts.Lines == nil {
+		found, _ = o.Run.UndispatchedTarget(o.Table) // after an error, every request is carried out
+	}
 	_ = o.Run.MakeRequestsDir() // an error has no effect: clients create it, too
 	if err := r.openJobLogs(); err != nil {
 		return nil, err
@@ -208,7 +212,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 		return nil, err
 	}
 	close(r.instances.started)
-	r.inbox = r.newInbox(stored)
+	r.inbox = r.newInbox(stored, found)
 	r.acks.d, r.metrics = r.d, newMetricsKeeper(o.Run, r.d)
 	for i := range earlier {
 		r.metrics.Add(&earlier[i])
@@ -273,9 +277,9 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 }
 
 // newInbox returns the inbox of requests.
-func (r *Run) newInbox(stored map[string]inbox.Stored) *inbox.Inbox {
+func (r *Run) newInbox(stored map[string]inbox.Stored, found rundir.Target) *inbox.Inbox {
 	return inbox.New(inbox.Options{
-		Run: r.dir, Dispatcher: r.d, Stored: stored, Print: r.printLater, Inventory: r.inventory,
+		Run: r.dir, Dispatcher: r.d, Stored: stored, Found: found, Print: r.printLater, Inventory: r.inventory,
 		IsCanceled: r.isCanceled.Load, OnContinue: r.DrainEnded, DrainText: r.drainText,
 		Cancel: func() {
 			r.isCanceled.Store(true)

@@ -100,10 +100,11 @@ type Cancel struct {
 // they have ended. It leaves other open jobs alone.
 type Requeue struct{ Jobs []jobs.ID }
 
-// SetPriority changes the priority of jobs.
+// SetPriority sets the priority of jobs to Priority, or adds Priority to it if Relative.
 type SetPriority struct {
 	Jobs     []jobs.ID
 	Priority int
+	Relative bool
 }
 
 // Pause stops or continues launching at a person's request. Running jobs continue. A pause is

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
@@ -48,7 +49,7 @@ func (e Pause) carryOut(c *Core) (refused string) {
 // that a host that is up and accepts no jobs does not surprise anyone.
 func (c *Core) applyHostRequests() {
 	if c.table.Paused {
-		c.logf("", 0, "launching is still paused, as a person asked; p on the screen (dcs-tui attach) continues it")
+		c.logf("", 0, "launching is still paused, as a person asked")
 	}
 	for _, h := range c.hosts {
 		c.applyHostRequest(h)
@@ -143,17 +144,30 @@ func (c *Core) endAttempt(f *inFlight, why string) {
 // jobs beyond that number continue. The request remains in effect until it is withdrawn, even under
 // later dispatchers.
 type SetSlots struct {
-	Host  string
-	Slots int
-	By    string // who asked, for the event log; may be ""
+	Host     string
+	Slots    int
+	Relative bool   // Slots is added to the number of slots that the host has
+	By       string // who asked, for the event log; may be ""
 }
 
 func (e SetSlots) carryOut(c *Core) (refused string) {
 	h := c.byName[e.Host]
-	n := min(max(e.Slots, 0), jobs.MaxSlots)
-	switch {
-	case h == nil:
+	if h == nil {
 		return c.noHostText(e.Host)
+	}
+	n := min(max(e.Slots, 0), jobs.MaxSlots)
+	if e.Relative {
+		if _, isDone := c.table.Adjusted[c.cause]; isDone {
+			return "" // by an earlier dispatcher, which has not answered
+		}
+		if h.slots() == 0 {
+			return e.Host + " has not said yet how many slots it has"
+		}
+		if n = min(h.slots()+e.Slots, jobs.MaxSlots); n < 1 {
+			return e.Host + " has at least 1 slot; drain it to have nothing started there"
+		}
+	}
+	switch {
 	case n == int(h.asked.Slots) && n == 0:
 		return e.Host + " has the slots of the inventory already"
 	case n == int(h.asked.Slots):
@@ -186,9 +200,5 @@ func (c *Core) noHostText(name string) string {
 	for i, h := range c.hosts {
 		names[i] = h.spec.Name
 	}
-	why := "there is no host " + name
-	if near := jobs.Nearest(name, names); near != "" {
-		why += "; did you mean " + near + "?"
-	}
-	return why
+	return hosts.UnknownText(name, names)
 }

@@ -225,7 +225,7 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 	case Requeue:
 		ids, do = e.Jobs, c.requeueJob
 	case SetPriority:
-		ids, do = e.Jobs, func(id jobs.ID, j *jobs.Job) bool { return c.setPriority(id, j, e.Priority) }
+		ids, do = e.Jobs, func(id jobs.ID, j *jobs.Job) bool { return c.setPriority(id, j, e) }
 	case Edit:
 		ids, do = e.Jobs, func(id jobs.ID, j *jobs.Job) bool {
 			did, err := c.editJob(id, j, &e.Change, &a.changer)
@@ -310,12 +310,20 @@ func (c *Core) reopenIfRequested(id jobs.ID) bool {
 		c.emit(jobs.Record{Kind: jobs.KindRound, Job: id, Reason: "requeued"})
 }
 
-// setPriority changes the priority of an open job, and reports whether the job is open.
-func (c *Core) setPriority(id jobs.ID, j *jobs.Job, priority int) bool {
-	if j.State.Terminal() {
+// setPriority changes the priority of an open job, and reports whether the job is open. It adds a
+// relative change once, even if an earlier dispatcher has carried out a part of the request.
+func (c *Core) setPriority(id jobs.ID, j *jobs.Job, e SetPriority) bool {
+	switch {
+	case j.State.Terminal():
 		return false
+	case e.Relative && c.table.Adjusted[c.cause].Has(id):
+		return true
 	}
-	if p := min(max(priority, math.MinInt32), math.MaxInt32); int(j.Priority) != p {
+	p := e.Priority
+	if e.Relative {
+		p += int(j.Priority)
+	}
+	if p = min(max(p, math.MinInt32), math.MaxInt32); int(j.Priority) != p {
 		c.emit(jobs.Record{Kind: jobs.KindPriority, Job: id, Priority: p})
 	}
 	return true

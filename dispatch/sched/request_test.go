@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -90,6 +91,8 @@ func TestControlRequestNeedsOneStep(t *testing.T) {
 		{"no host", 0, DrainHost{Host: "alhpa", On: true}, "there is no host alhpa; did you mean alpha?", ""},
 		{"slots", 0, SetSlots{Host: "beta", Slots: 5}, "", jobs.KindHost},
 		{"slots again", 0, SetSlots{Host: "beta", Slots: 5}, "beta has 5 slots already", ""},
+		{"more slots", 0, SetSlots{Host: "beta", Slots: 2, Relative: true}, "", jobs.KindHost},
+		{"no slots", 0, SetSlots{Host: "beta", Slots: -7, Relative: true}, "beta has at least 1 slot; drain it to have nothing started there", ""},
 		{"late drain", 2, Drain{Why: "x"}, "it is for the dispatcher of epoch 2, and this is epoch 3", ""},
 		{"drain", 3, Drain{Why: "x"}, "", jobs.KindEvent},
 		{"drain again", 3, Drain{Why: "y"}, "the run drains already: x", ""},
@@ -119,6 +122,41 @@ func TestControlRequestNeedsOneStep(t *testing.T) {
 	}
 	if why, stopped := s.c.Stopped(); !stopped || why != "x" {
 		t.Errorf("stopped: %v, %q", stopped, why)
+	}
+}
+
+// TestRelativeChangeIsAddedOnce checks that relative changes of priorities and slots add up when
+// they come quickly, and that one which a dispatcher has carried out in part is not added twice by
+// the next one.
+func TestRelativeChangeIsAddedOnce(t *testing.T) {
+	s := connectedStage(t, Config{Tries: 1}, testHost("a", 2))
+	s.step(Pause{On: true})
+	s.submitPlain(3)
+	up := func(name string) []Event {
+		return []Event{Request{Name: name, Do: []Event{SetPriority{Jobs: []jobs.ID{1, 2, 3}, Priority: 2, Relative: true}}},
+			Request{Name: name + "h", Do: []Event{SetSlots{Host: "a", Slots: 1, Relative: true}}}}
+	}
+	for _, ev := range slices.Concat(up("x"), up("y"), up("x")) { // the last is a repetition
+		s.step(ev)
+	}
+	want(t, "priority", s.job(3).Priority, int32(4))
+	want(t, "slots", s.c.byName["a"].slots(), 4)
+	// A dispatcher has died after it had changed jobs 1 and 2 and the host for z.
+	for _, r := range []jobs.Record{{Kind: jobs.KindPriority, Job: 1, Priority: 6, Request: "z"}, {Kind: jobs.KindPriority, Job: 2, Priority: 6, Request: "z"},
+		{Kind: jobs.KindHost, Host: "a", Slot: 5, Request: "zh"}} {
+		if err := jobs.Fold(s.c.table, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, ev := range up("z") {
+		s.step(ev)
+	}
+	for id := range jobs.ID(3) {
+		want(t, "priority of every job", s.job(id+1).Priority, int32(6))
+	}
+	want(t, "slots that were asked for", s.c.table.Hosts["a"].Slots, int32(5))
+	if s.c.table.Adjusted != nil {
+		t.Errorf("Adjusted: got %v, want nil", s.c.table.Adjusted)
 	}
 }
 

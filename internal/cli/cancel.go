@@ -65,10 +65,11 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 	if err != nil {
 		return err
 	}
-	numWaiting, err := run.NumWaitingRequests(table)
+	waiting, err := run.WaitingRequests(table)
 	if err != nil {
 		return err
 	}
+	numWaiting := len(slices.DeleteFunc(waiting, func(q *rundir.Request) bool { return !q.AddsJobs() }))
 	ids, err := a.selectJobs(cmd.Context(), run, table, sel, func(st jobs.JobState) bool { return !some || !st.Terminal() })
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		}
 		flags.force = true // its heartbeats have stopped
 	default:
-		sent, err := a.sendRequests(cmd.Context(), run, request)
+		sent, err := a.sendRequests(cmd.Context(), run, table, request)
 		if err != nil {
 			return err
 		}

@@ -59,8 +59,9 @@ type dispatchSession struct {
 	opts  run.Options
 
 	startLine    string // the first line, without the name of the run
-	jobsAreTyped bool   // the user types the jobs on the terminal
-	noSummary    bool   // print no summary, because the caller reports the result
+	startNotes   []string
+	jobsAreTyped bool // the user types the jobs on the terminal
+	noSummary    bool // print no summary, because the caller reports the result
 
 	run          *run.Run // set by start
 	printer      *resultPrinter
@@ -170,7 +171,9 @@ func (d *dispatchSession) handleStarted(r *run.Run) {
 	d.run = r
 	con := d.app.con
 	d.app.notifyStarter(r.Dir())
-	r.WithTimeout(func() { con.Line(con.Paint(bold, text.Line(r.Dir().Name())) + ": " + d.startLine) })
+	r.WithTimeout(func() {
+		con.Line(append([]string{con.Paint(bold, text.Line(r.Dir().Name())) + ": " + d.startLine}, d.startNotes...)...)
+	})
 }
 
 // Line implements run.Printer.

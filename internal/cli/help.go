@@ -153,8 +153,8 @@ func parallelName(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 
 // parallelAdvice describes what replaces flags of GNU parallel that do not exist here.
 var parallelAdvice = map[string]string{
-	"resume-failed": "dcs-tui requeue RUN --failed runs failed jobs again",
-	"retry-failed":  "dcs-tui requeue RUN --failed runs failed jobs again",
+	"resume-failed": "dcs-tui requeue RUN --failed && dcs-tui resume RUN runs failed jobs again",
+	"retry-failed":  "dcs-tui requeue RUN --failed && dcs-tui resume RUN runs failed jobs again",
 	"results":       "the output of each job is kept in the run directory: dcs-tui logs RUN JOB",
 	"eta":           "the screen shows when the run will end; so does dcs-tui status",
 	"bar":           "the screen shows the progress; so does dcs-tui status",

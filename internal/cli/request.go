@@ -43,14 +43,20 @@ type sentRequests struct {
 }
 
 // sendRequests sends requests to the dispatcher of a run, in their order, and waits for the
-// answers. Without a dispatcher the requests wait in the run directory. It reports a request that
-// the dispatcher does not answer. A refused request is an error.
-func (a *app) sendRequests(ctx context.Context, run *rundir.Run, requests ...*rundir.Request) (*sentRequests, error) {
+// answers. Without a dispatcher the requests wait in the run directory, unless they could do nothing
+// (see admit). It reports a request that the dispatcher does not answer. A refused request is an
+// error. table is the state of the run; nil: not known.
+func (a *app) sendRequests(ctx context.Context, run *rundir.Run, table *jobs.Table, requests ...*rundir.Request) (*sentRequests, error) {
 	owner, err := journal.ReadOwner(run)
 	if err != nil {
 		return nil, err
 	}
 	sent := &sentRequests{run: run, hasDispatcher: owner.Liveness() != journal.Dead}
+	if !sent.hasDispatcher {
+		if err := a.admit(run, table, requests); err != nil {
+			return nil, err
+		}
+	}
 	prepare := ask.Leave // several requests are all durable before the first is awaited
 	if sent.hasDispatcher && len(requests) == 1 && requests[0].Do != rundir.DoSubmit {
 		prepare = ask.Prepare
@@ -230,7 +236,7 @@ func (a *app) requestCmd(c requestCommand) *cobra.Command {
 	var sel selection
 	var opt requestFlags
 	cmd := &cobra.Command{
-		Use: c.use, Short: c.short, Long: c.long + " Without a dispatcher the request waits for the next resume.", Example: c.example, Args: requireRun,
+		Use: c.use, Short: c.short, Long: c.long + " Without a dispatcher the request waits for the next resume; if all jobs have ended, it is refused.", Example: c.example, Args: requireRun,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runRequest(cmd.Context(), &c, args, &sel, opt) },
 	}
 	if strings.Contains(c.use, "HOST") {
@@ -262,11 +268,16 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 	var requests []*rundir.Request
 	var hosts []string
 	for _, action := range actions {
-		list, err := runview.Requests(action, state.Table, state.State())
+		request, err := runview.RequestOf(action, state.Table, state.State())
 		if err != nil {
 			return err
 		}
-		requests, hosts = append(requests, list...), append(hosts, text.Line(action.Host))
+		requests, hosts = append(requests, request), append(hosts, text.Line(action.Host))
+	}
+	if !state.IsDispatched() { // before the question
+		if err := a.admit(state.Run, state.Table, requests); err != nil {
+			return err
+		}
 	}
 	if c.question != "" {
 		question := strings.Replace(c.question, "%s", someNames(hosts, maxNamedHosts), 1)
@@ -274,7 +285,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 			return err
 		}
 	}
-	sent, err := a.sendRequests(ctx, state.Run, requests...)
+	sent, err := a.sendRequests(ctx, state.Run, state.Table, requests...)
 	if err != nil {
 		return err
 	}
@@ -289,7 +300,7 @@ func (a *app) runRequest(ctx context.Context, c *requestCommand, args []string, 
 			}
 			continue
 		}
-		answer, err := runview.AnswerTo(actions[i], []*ask.Trace{&asked.Trace}, state.Table, state.State())
+		answer, err := runview.AnswerTo(actions[i], &asked.Trace, state.Table, state.State())
 		if err != nil {
 			return err
 		}

@@ -103,7 +103,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 		request.Do, request.Edit = rundir.DoEdit, change
 		request.Jobs = jobs.RangesOf(ended) // an edit would also change queued jobs
 	}
-	sent, err := a.sendRequests(ctx, run, request)
+	sent, err := a.sendRequests(ctx, run, table, request)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (a *app) requeueFiles(args, files []string, opt requestFlags) error {
 		}
 		requests = append(requests, added...)
 	}
-	sent, err := a.sendRequests(context.Background(), run, requests...)
+	sent, err := a.sendRequests(context.Background(), run, table, requests...)
 	if err != nil {
 		return err
 	}

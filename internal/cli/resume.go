@@ -109,13 +109,15 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 		owned.Release()
 		return err
 	}
+	a.reportInventoryChange(runDir, inv, owned.Table.Inventory)
 	a.storeInventory(runDir, inv)
 	if !flags.standby { // a standby obeys requests to its predecessor
 		a.removeStopFiles(runDir, func(name string) {
 			a.con.Line("the file " + name + " of the run is removed: the run continues")
 		})
 	}
-	for _, text := range absentHosts(owned.Table, inv.Hosts, flags.Buffer) {
+	used, _, _ := inv.With(owned.Table.Inventory, nil) // a bad one is reported when the run starts
+	for _, text := range absentHosts(owned.Table, used, flags.Buffer) {
 		a.warn("%s", text)
 	}
 	had, err := runDir.ReadInput()
@@ -123,11 +125,12 @@ func (a *app) runResume(cmd *cobra.Command, flags *runFlags, args []string) erro
 		a.warn("%v", err)
 	}
 	session := a.newDispatchSession(flags, inv, env)
-	numWaiting, err := runDir.NumWaitingRequests(owned.Table)
+	waiting, err := runDir.WaitingRequests(owned.Table)
 	if err != nil {
 		a.warn("%v", err)
 	}
-	session.startLine = resumedLine(owned, numWaiting)
+	session.startLine = resumedLine(owned, len(waiting))
+	session.startNotes = heldLines(runDir, owned.Table, waiting)
 	session.opts.Input = had
 	a.setRemainingJobs(&session.opts, runDir, owned.NumFromSource())
 	switch {
@@ -167,51 +170,70 @@ func (a *app) setRemainingJobs(o *run.Options, runDir *rundir.Run, have int) {
 	o.Lines = run.JobLines(next)
 }
 
-// resumeInventory reads the inventory again, from --hosts or from the file of the run, and reports
-// what has changed. If the file of the run cannot be read or has an error, the run keeps its
-// inventory, because hosts of running jobs must be reachable. It also finds the hosts of
-// --standby-on.
+// resumeInventory reads the inventory again, from --hosts or from the file of the run. If the file
+// of the run cannot be read or has an error, the run keeps its inventory, because hosts of running
+// jobs must be reachable. It also finds the hosts of --standby-on.
 func (a *app) resumeInventory(flags *runFlags, run *rundir.Run) (*hosts.Inventory, error) {
 	had, noOld := a.storedInventory(run)
 	inv, err := had, noOld
-	switch file := run.Settings.InventoryFile; {
-	case flags.hosts != "" || flags.HostList != "":
+	if flags.hosts != "" || flags.HostList != "" {
 		inv, err = a.selectInventory(flags)
-	case file == "":
-		inv, err = hosts.Local(), nil
-	case filepath.IsAbs(file): // otherwise an older version created the run, and the directory is unknown
-		file = text.Path(file)
-		info, why := os.Stat(file)
-		if why == nil && !info.Mode().IsRegular() {
-			// A pipe cannot be read twice.
-			why = fmt.Errorf("inventory file: %s is not a regular file", file)
-		} else {
-			var now *hosts.Inventory
-			if now, why = a.loadInventory(file); why == nil {
-				inv, err = now, nil
-			}
+	} else if now, warnings, why := currentInventory(run); now != nil {
+		a.warnAll(warnings)
+		inv, err = now, nil
+	} else if why != nil && noOld == nil {
+		problem, more, _ := strings.Cut(why.Error(), "\n")
+		if more != "" {
+			problem += " (and more)"
 		}
-		if why != nil && noOld == nil {
-			problem, more, _ := strings.Cut(why.Error(), "\n")
-			if more != "" {
-				problem += " (and more)"
-			}
-			a.warn("the run keeps its previous inventory, because the file could not be read: %s; correct %s and resume again, or use --hosts FILE", problem, text.Line(file))
-		}
+		a.warn("the run keeps its previous inventory, because the file could not be read: %s; correct %s and resume again, or use --hosts FILE",
+			problem, text.Line(text.Path(run.Settings.InventoryFile)))
 	}
 	if err != nil {
 		return nil, err
 	}
-	if noOld != nil {
-		a.warn("cannot tell what has changed in the inventory: %v", noOld)
-	} else if changes := hosts.Changes(had.Hosts, inv.Hosts); changes != "" {
+	return inv, cmp.Or(a.loadSSH(&flags.options, reachableHosts(inv)), flags.findStandbys(inv))
+}
+
+// currentInventory reads the inventory file of a run. It returns nil if the run has no file that can
+// be read again.
+func currentInventory(run *rundir.Run) (inv *hosts.Inventory, warnings []string, err error) {
+	file := run.Settings.InventoryFile
+	switch {
+	case file == "":
+		return hosts.Local(), nil, nil
+	case !filepath.IsAbs(file): // an older version created the run, and the directory is unknown
+		return nil, nil, nil
+	}
+	file = text.Path(file)
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !info.Mode().IsRegular():
+		// A pipe cannot be read twice.
+		return nil, nil, fmt.Errorf("inventory file: %s is not a regular file", file)
+	}
+	return hosts.Load(file)
+}
+
+// reportInventoryChange reports what has changed in the inventory since the last dispatcher, beside
+// what people asked for.
+func (a *app) reportInventoryChange(run *rundir.Run, inv *hosts.Inventory, asked map[string]jobs.HostRequest) {
+	had, err := a.storedInventory(run)
+	if err != nil {
+		a.warn("cannot tell what has changed in the inventory: %v", err)
+		return
+	}
+	before, _, _ := had.With(asked, nil)
+	now, _, _ := inv.With(asked, nil)
+	if changes := hosts.Changes(before, now); changes != "" {
 		from := "this machine alone"
 		if inv.File != "" {
 			from = text.Path(inv.File)
 		}
 		a.con.Line(text.Line("the inventory (" + from + ") has changed: " + changes))
 	}
-	return inv, cmp.Or(a.loadSSH(&flags.options, reachableHosts(inv)), flags.findStandbys(inv))
 }
 
 // storeInventory stores the inventory of this resume in the run, for later commands.
@@ -259,8 +281,12 @@ func absentHosts(table *jobs.Table, hs []*hosts.Host, buffer time.Duration) []st
 		if more := len(ids) - maxNamed; more > 0 {
 			ids = append(ids[:maxNamed:maxNamed], fmt.Sprintf("%d more", more))
 		}
-		lines = append(lines, fmt.Sprintf("%s is not in the inventory, and %s%s may still run there: unless the run directory shows that the host is alive or how they end, their jobs run elsewhere in %s; to ask the host instead, resume with an inventory that has it (--hosts FILE)",
-			name, what, strings.Join(ids, ", "), results.HumanDuration(waits[name])))
+		is, instead := "is not in the inventory", "resume with an inventory that has it (--hosts FILE)"
+		if table.Inventory[name].Removed {
+			is, instead = "was removed from the run", "add it again (dcs-tui hosts add)"
+		}
+		lines = append(lines, fmt.Sprintf("%s %s, and %s%s may still run there: unless the run directory shows that the host is alive or how they end, "+
+			"their jobs run elsewhere in %s; to ask the host instead, %s", name, is, what, strings.Join(ids, ", "), results.HumanDuration(waits[name]), instead))
 	}
 	return lines
 }
@@ -288,6 +314,34 @@ func resumedLine(owned *run.Owned, nRequests int) string {
 		text += ", " + jobs.Plural(nRequests, "request") + " to carry out"
 	}
 	return text
+}
+
+// heldLines returns the commands that end what people asked for earlier and what keeps jobs from
+// starting: a pause, and hosts that were drained or stopped. It includes the requests that the
+// dispatcher is about to carry out.
+func heldLines(run *rundir.Run, table *jobs.Table, waiting []*rundir.Request) (lines []string) {
+	isPaused, held := table.Paused, map[string]bool{}
+	for name, asked := range table.Hosts {
+		held[name] = asked.Use != jobs.HostUsed
+	}
+	for _, q := range waiting {
+		switch q.Do {
+		case rundir.DoPause, rundir.DoContinue:
+			isPaused = q.Do == rundir.DoPause
+		case rundir.DoDrainHost, rundir.DoStopHost, rundir.DoUseHost:
+			held[q.Host] = q.Do != rundir.DoUseHost
+		}
+	}
+	ref := refTo(run)
+	if isPaused {
+		lines = append(lines, "launching is paused, as a person asked; dcs-tui continue "+ref+" ends the pause")
+	}
+	for _, name := range slices.Sorted(maps.Keys(held)) {
+		if held[name] {
+			lines = append(lines, text.Line(name)+" starts no jobs, as a person asked; dcs-tui hosts use "+ref+" "+text.ShellWord(text.Line(name))+" uses it again")
+		}
+	}
+	return lines
 }
 
 // findStandbys sets standbys to the hosts of --standby-on. A name in the inventory is that host;

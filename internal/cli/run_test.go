@@ -19,7 +19,6 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/rundir/disktest"
-	"dcs-tui/jobs/runview"
 )
 
 // TestDynamicProgramsNeedLibraries checks that a program is known to need libraries if it has an
@@ -69,22 +68,6 @@ func TestCancelOnSignal(t *testing.T) {
 	same(t, "Cause", context.Cause(ctx).Error(), "Ctrl-C")
 	signals <- syscall.SIGINT
 	<-quit
-}
-
-// TestRelativePrioritiesWithoutADispatcher checks that a relative priority requested for a run
-// without a dispatcher has the same result however often it is executed, and adds to the previous
-// priority (K2).
-func TestRelativePrioritiesWithoutADispatcher(t *testing.T) {
-	s := &runScreen{app: newApp(), run: finishedRun(t)}
-	if _, err := s.run.FileRequest(&rundir.Request{Do: rundir.DoPriority, Jobs: jobs.One(1), Priority: 7, At: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
-	table := &jobs.Table{Jobs: []jobs.Job{{State: jobs.Queued}}}
-	must(t, applyWaitingPriorities(s.run, table))
-	list, err := runview.Requests(runview.Action{Do: runview.Priority, Jobs: jobs.One(1), Number: -1, Relative: true}, table, nil)
-	if err != nil || len(list) != 1 || list[0].Priority != 6 {
-		t.Errorf("%+v, %v; want one request with priority 6", list, err)
-	}
 }
 
 // TestProgressLineShowsTheRun checks the progress line: the counts, the rate, the hosts, and why

@@ -2,10 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -269,8 +269,6 @@ func (s *runScreen) actUndispatched(ctx context.Context, a runview.Action) (*run
 			return nil, err
 		}
 		return &runview.Answer{Done: 1, Text: "the run continues"}, nil
-	case runview.Requeue, runview.Edit, runview.Priority:
-		return s.leaveRequests(ctx, a)
 	case runview.Cancel:
 		if a.Waiting { // it is not known which of them run, and those would be ended
 			return nil, &runview.Refused{Why: "the dispatcher has ended meanwhile; resume the run first"}
@@ -289,69 +287,32 @@ func (s *runScreen) actUndispatched(ctx context.Context, a runview.Action) (*run
 		return s.cancel(ctx, ids...)
 	case runview.CancelRun:
 		return s.cancel(ctx)
-	case runview.DrainRun, runview.StopRun:
-		return nil, &runview.Refused{Why: "nobody dispatches the run"}
 	}
-	return nil, &runview.Refused{Why: "nobody dispatches the run; resume it first"}
+	return s.leaveRequest(ctx, a)
 }
 
-// requests returns the requests of an action.
-func (s *runScreen) requests(a runview.Action) ([]*rundir.Request, error) {
+// leaveRequest leaves the request of an action in the run directory, where it waits for the next
+// resume. If the request adds jobs, leaveRequest starts a dispatcher, which carries it out before it
+// launches anything.
+func (s *runScreen) leaveRequest(ctx context.Context, a runview.Action) (*runview.Answer, error) {
 	table, err := replayTable(s.run)
 	if err != nil {
 		return nil, err
 	}
-	if err := applyWaitingPriorities(s.run, table); err != nil {
-		return nil, err
-	}
-	list, err := runview.Requests(a, table, nil)
-	for _, request := range list {
-		request.By, request.At = dispatch.Asker(), time.Now()
-	}
-	return list, err
-}
-
-// applyWaitingPriorities sets the priorities of jobs according to the waiting requests. A relative
-// change adds to these priorities.
-func applyWaitingPriorities(run *rundir.Run, table *jobs.Table) error {
-	names, _, err := run.RequestNames()
-	for _, name := range names {
-		if table.Requests[name] {
-			continue
-		}
-		request, readErr := run.ReadRequest(name)
-		var refused *rundir.RefusedError
-		switch {
-		case errors.As(readErr, &refused), errors.Is(readErr, fs.ErrNotExist): // has no effect
-		case readErr != nil:
-			return readErr
-		case request.Do == rundir.DoPriority:
-			for _, id := range request.Jobs.IDs(jobs.ID(len(table.Jobs))) {
-				table.Job(id).Priority = int32(request.Priority)
-			}
-		}
-	}
-	return err
-}
-
-// leaveRequests leaves the requests of an action in the run directory. A change of priorities waits
-// there for the next resume. For other actions, leaveRequests starts a dispatcher, which carries
-// the requests out before it launches anything.
-func (s *runScreen) leaveRequests(ctx context.Context, a runview.Action) (*runview.Answer, error) {
-	list, err := s.requests(a)
+	request, err := runview.RequestOf(a, table, nil)
 	if err != nil {
 		return nil, err
 	}
-	var q *ask.TrackedRequest
-	n := 0
-	for _, r := range list {
-		if q, err = ask.Leave(s.run, r); err != nil {
-			return nil, err
-		}
-		n += r.Jobs.Count()
+	if why, _, err := s.app.whyNotAdmitted(s.run, table, []*rundir.Request{request}); err != nil || why != "" {
+		return nil, cmp.Or(err, error(&runview.Refused{Why: why}))
 	}
-	if a.Do == runview.Priority {
-		return &runview.Answer{Done: n, Text: "noted for the next resume"}, nil
+	request.By, request.At = dispatch.Asker(), time.Now()
+	q, err := ask.Leave(s.run, request)
+	if err != nil {
+		return nil, err
+	}
+	if !request.AddsJobs() {
+		return &runview.Answer{Done: max(1, request.Jobs.Count()), Text: "noted for the next resume"}, nil
 	}
 	if err := s.resume(ctx); err != nil {
 		s.run.RemoveRequest(q.Name) // the user does not expect a later effect

@@ -115,7 +115,7 @@ func (a *app) runSubmit(flags *submitFlags, args []string) error {
 	if flags.end {
 		requests = append(requests, &rundir.Request{Do: rundir.DoEndInput})
 	}
-	sent, err := a.sendRequests(context.Background(), run, requests...)
+	sent, err := a.sendRequests(context.Background(), run, nil, requests...)
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (a *app) runCommand(flags *submitFlags, run *rundir.Run, words []string) er
 	}
 	stopped := make(chan os.Signal, 1)
 	signal.Notify(stopped, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	sent, err := a.sendRequests(context.Background(), run, requests...)
+	sent, err := a.sendRequests(context.Background(), run, nil, requests...)
 	if err != nil {
 		return err
 	}
@@ -338,7 +338,7 @@ func (a *app) awaitJobEnd(run *rundir.Run, asked *ask.TrackedRequest, stopped <-
 			if !asked.Answered {
 				return nil, run.RemoveRequest(asked.Name)
 			}
-			_, err := a.sendRequests(context.Background(), run, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{asked.First}), Why: "dcs-tui submit --wait was interrupted"})
+			_, err := a.sendRequests(context.Background(), run, nil, &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.RangesOf([]jobs.ID{asked.First}), Why: "dcs-tui submit --wait was interrupted"})
 			return nil, err
 		case <-time.After(min(time.Since(began)/20+20*time.Millisecond, pollInterval)): // short jobs are awaited more precisely
 		}

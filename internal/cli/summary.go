@@ -170,10 +170,10 @@ func (s *summary) advice() []string {
 	}
 	if s.Table.Counts[jobs.Failed]+s.Table.Counts[jobs.TimedOut] > 0 {
 		next("results --failed "+ref, "lists the jobs that failed")
-		next("requeue "+ref+" --failed", "runs them again")
+		next("requeue "+ref+" --failed && dcs-tui resume "+ref, "runs them again")
 	}
 	if s.Table.Counts[jobs.TimedOut] > 0 && s.Table.Counts[jobs.Skipped] > 0 { // most are skipped because easier ones timed out
-		next("requeue "+ref+" --where 'state=timed_out or state=skipped' --timeout TIME", "gives them more time")
+		next("requeue "+ref+" --where 'state=timed_out or state=skipped' --timeout TIME && dcs-tui resume "+ref, "gives them more time")
 	}
 	if best := metrics.Best(s.Run.Settings); best != "" && s.Table.Counts[jobs.Succeeded] > 0 {
 		next("results "+ref+" --best "+text.ShellWord(best), "shows the best trial")

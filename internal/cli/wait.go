@@ -56,11 +56,11 @@ func (a *app) reportUndispatched(dir *rundir.Run, table *jobs.Table) error {
 		a.warn("%v", err)
 	}
 	state, left := run.StateOf(how, table.Judged(), table.CanceledAll, input.Cut()), "jobs are left: "+runview.Counts(table, false)
-	n, err := dir.NumWaitingRequests(table)
+	waiting, err := dir.WaitingRequests(table)
 	if err != nil {
 		a.warn("%v", err)
 	}
-	if n > 0 && state != run.Stopped {
+	if n := len(waiting); n > 0 && state != run.Stopped {
 		state, left = run.Stopped, jobs.Plural(n, "request")+" "+jobs.Verb(n, "waits", "wait")
 	}
 	if a.exitCode = exitCode(state); state == run.Stopped || state == run.NoHosts {

@@ -290,21 +290,16 @@ func (p *RunInfo) Unfinished(t *jobs.Table) []Result {
 		if j.State.Terminal() {
 			continue
 		}
-		list = append(list, p.UnfinishedResult(j))
+		r := p.row(j)
+		for _, a := range j.Open() {
+			if j.State != jobs.Running {
+				break // an attempt of an earlier round
+			}
+			if r.Host == "" || a.State == jobs.AttemptRunning {
+				r.Host, r.Slot = a.Host, int(a.Slot)
+			}
+		}
+		list = append(list, r)
 	}
 	return list
-}
-
-// UnfinishedResult returns an unfinished job as a result without an outcome.
-func (p *RunInfo) UnfinishedResult(j *jobs.Job) Result {
-	r := p.row(j)
-	for _, a := range j.Open() {
-		if j.State != jobs.Running {
-			break // an attempt of an earlier round
-		}
-		if r.Host == "" || a.State == jobs.AttemptRunning {
-			r.Host, r.Slot = a.Host, int(a.Slot)
-		}
-	}
-	return r
 }

@@ -51,6 +51,9 @@ type Request struct {
 	Host    string `json:"host,omitempty"`    // drain-host, stop-host, use-host, slots, add-host, remove-host
 	Options string `json:"options,omitempty"` // add-host: "slots=4 tags=gpu"
 	Number  int    `json:"number,omitempty"`  // slots
+	// Priority, slots: the value is added to what the jobs or the host have when the request is
+	// carried out.
+	Relative bool `json:"relative,omitempty"`
 	// Drain, stop: epoch of the dispatcher that the request is for; others refuse it.
 	Epoch int `json:"epoch,omitempty"`
 }

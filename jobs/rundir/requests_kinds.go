@@ -47,26 +47,44 @@ type kind struct {
 	needs string                  // one of these fields is required; "": none
 	check func(q *Request) string // returns what else is wrong with the fields; nil: nothing can be
 	text  func(q *Request) string // describes what is requested
+
+	// What becomes of it while nobody dispatches the run: with jobs left, and after all have ended.
+	stopped, finished Effect
+	addsJobs          bool   // it may give a finished run jobs to run
+	whyStopped        string // why it IsRefused also with jobs left
 }
 
+const whyUndispatched = "nobody dispatches the run"
+
 var kinds = map[string]kind{
-	DoCancel:      {"jobs all spare", "jobs all", checkCancel, textJobs("cancel")},
-	DoRequeue:     {"jobs spare", "jobs", checkSpareSucceeded, textJobs("requeue")},
-	DoEdit:        {"jobs spare edit", "jobs", checkEdit, textEdit},
-	DoPriority:    {"jobs priority", "jobs", checkPriority, textPriority},
-	DoSubmit:      {"specs", "", checkSubmit, textSubmit},
-	DoPause:       {"", "", nil, constantText("pause launching")},
-	DoContinue:    {"", "", nil, constantText("continue launching")},
-	DoDrainHost:   {"host", "host", checkHost, textHost("drain host %s")},
-	DoStopHost:    {"host", "host", checkHost, textHost("stop host %s")},
-	DoUseHost:     {"host", "host", checkHost, textHost("use host %s again")},
-	DoSlots:       {"host number", "host", checkSlots, textSlots},
-	DoAddHost:     {"host options", "host", checkHost, textAddHost},
-	DoRemoveHost:  {"host", "host", checkHost, textHost("remove host %s from the run")},
-	DoReloadHosts: {"", "", nil, constantText("read the inventory file again")},
-	DoEndInput:    {"", "", nil, constantText("end the input")},
-	DoDrain:       {"epoch", "epoch", checkEpoch, constantText("drain the run")},
-	DoStop:        {"epoch", "epoch", checkEpoch, constantText("stop the dispatcher")},
+	DoCancel:   {takes: "jobs all spare", needs: "jobs all", check: checkCancel, text: textJobs("cancel"), stopped: IsCarriedOut, finished: IsFulfilled},
+	DoRequeue:  {takes: "jobs spare", needs: "jobs", check: checkSpareSucceeded, text: textJobs("requeue"), stopped: IsLeft, finished: IsLeft, addsJobs: true},
+	DoEdit:     {takes: "jobs spare edit", needs: "jobs", check: checkEdit, text: textEdit, stopped: IsLeft, finished: IsLeft, addsJobs: true},
+	DoPriority: {takes: "jobs priority relative", needs: "jobs", check: checkPriority, text: textPriority, stopped: IsLeft, finished: IsRefused},
+	DoSubmit:   {takes: "specs", check: checkSubmit, text: textSubmit, stopped: IsLeft, finished: IsLeft, addsJobs: true},
+
+	DoPause:    {text: constantText("pause launching"), stopped: IsLeft, finished: IsRefused},
+	DoContinue: {text: constantText("continue launching"), stopped: IsLeft, finished: IsRefused},
+	DoDrainHost: {takes: "host", needs: "host", check: checkHost, text: textHost("drain host %s"),
+		stopped: IsLeft, finished: IsRefused},
+	DoStopHost: {takes: "host", needs: "host", check: checkHost, text: textHost("stop host %s"),
+		stopped: IsLeft, finished: IsRefused},
+	DoUseHost: {takes: "host", needs: "host", check: checkHost, text: textHost("use host %s again"),
+		stopped: IsLeft, finished: IsRefused},
+	DoSlots: {takes: "host number relative", needs: "host", check: checkSlots, text: textSlots,
+		stopped: IsLeft, finished: IsRefused},
+	DoAddHost: {takes: "host options", needs: "host", check: checkHost, text: textAddHost,
+		stopped: IsLeft, finished: IsRefused},
+	DoRemoveHost: {takes: "host", needs: "host", check: checkHost, text: textHost("remove host %s from the run"),
+		stopped: IsLeft, finished: IsRefused},
+	DoReloadHosts: {text: constantText("read the inventory file again"), stopped: IsRefused, finished: IsRefused,
+		whyStopped: whyUndispatched + "; the next resume reads the inventory file"},
+
+	DoEndInput: {text: constantText("end the input"), stopped: IsLeft, finished: IsRefused},
+	DoDrain: {takes: "epoch", needs: "epoch", check: checkEpoch, text: constantText("drain the run"),
+		stopped: IsRefused, finished: IsRefused, whyStopped: whyUndispatched},
+	DoStop: {takes: "epoch", needs: "epoch", check: checkEpoch, text: constantText("stop the dispatcher"),
+		stopped: IsRefused, finished: IsRefused, whyStopped: whyUndispatched},
 }
 
 // fields returns the JSON names of the fields that are set and are not for every kind.
@@ -159,7 +177,10 @@ func checkHost(q *Request) string {
 }
 
 func checkSlots(q *Request) string {
-	if q.Number < 0 || q.Number > jobs.MaxSlots {
+	if q.Relative && (q.Number == 0 || max(q.Number, -q.Number) > jobs.MaxSlots) {
+		return fmt.Sprintf("a change of slots is 1 to %d, more or less", jobs.MaxSlots)
+	}
+	if !q.Relative && (q.Number < 0 || q.Number > jobs.MaxSlots) {
 		return fmt.Sprintf("a host has 1 to %d slots, or 0 for those of the inventory", jobs.MaxSlots)
 	}
 	return checkHost(q)
@@ -207,6 +228,9 @@ func textJobs(what string) func(*Request) string {
 }
 
 func textPriority(q *Request) string {
+	if q.Relative {
+		return textJobs(fmt.Sprintf("add %d to the priority of", q.Priority))(q)
+	}
 	return textJobs(fmt.Sprintf("priority %d for", q.Priority))(q)
 }
 
@@ -230,7 +254,12 @@ func textAddHost(q *Request) string {
 }
 
 func textSlots(q *Request) string {
-	if q.Number == 0 {
+	switch {
+	case q.Relative && q.Number < 0:
+		return "give host " + q.Host + " " + jobs.Plural(-q.Number, "slot") + " fewer"
+	case q.Relative:
+		return "give host " + q.Host + " " + jobs.Plural(q.Number, "slot") + " more"
+	case q.Number == 0:
 		return "give host " + q.Host + " the slots of the inventory again"
 	}
 	return "give host " + q.Host + " " + jobs.Plural(q.Number, "slot")

@@ -168,8 +168,8 @@ func TestEachActionIsOneEvent(t *testing.T) {
 			want string
 		}{
 			{Action{Do: Cancel, Jobs: jobs.Ranges{{First: 1, Last: 3}}}, "user asked: cancel jobs 1-3"},
-			{Action{Do: Priority, Jobs: jobs.One(5), Number: -1, Relative: true}, "user asked: priority -1 for job 5"},
-			{Action{Do: Slots, Host: "a", Number: 1, Relative: true}, "user asked: give host a 3 slots"},
+			{Action{Do: Priority, Jobs: jobs.One(5), Number: -1, Relative: true}, "user asked: add -1 to the priority of job 5"},
+			{Action{Do: Slots, Host: "a", Number: 1, Relative: true}, "user asked: give host a 1 slot more"},
 			{Action{Do: Pause}, "user asked: pause launching"},
 			{Action{Do: StopHost, Host: "a"}, "user asked: stop host a"},
 		} {

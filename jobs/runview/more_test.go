@@ -3,6 +3,7 @@ package runview
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,6 +66,35 @@ func TestSlotsChangeAbsolutelyAndRelatively(t *testing.T) {
 		}
 		if _, err := l.v.Do(t.Context(), Action{Do: Slots, Host: "a", Number: -9, Relative: true}); !errors.As(err, new(*Refused)) {
 			t.Error(err)
+		}
+	})
+}
+
+// TestQuickRelativeChangesAddUp checks that + pressed several times in a row counts every time,
+// although the screen has not seen the effect of the one before.
+func TestQuickRelativeChangesAddUp(t *testing.T) {
+	withLab(t, "a", func(t *testing.T, l *lab) {
+		l.submit(sleepJobs(20)...)
+		time.Sleep(5 * time.Second)
+		before := l.look(Query{Jobs: windowOf(20)})
+		job := before.Jobs.Rows[len(before.Jobs.Rows)-1]
+		var pressed sync.WaitGroup
+		for range 3 {
+			for _, a := range []Action{{Do: Slots, Host: "a", Number: 1, Relative: true}, {Do: Priority, Jobs: jobs.One(job.ID), Number: 1, Relative: true}} {
+				pressed.Go(func() {
+					if _, err := l.v.Do(t.Context(), a); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		pressed.Wait()
+		p := l.look(Query{Jobs: windowOf(20), Focus: job.ID})
+		if got, want := p.Hosts[0].Slots, before.Hosts[0].Slots+3; got != want {
+			t.Errorf("%d slots after +++, want %d", got, want)
+		}
+		if got, want := p.Detail.Row.Priority, job.Priority+3; got != want {
+			t.Errorf("priority %d after +++, want %d", got, want)
 		}
 	})
 }

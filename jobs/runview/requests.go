@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"dcs-tui/dispatch/socket"
+	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/live"
@@ -43,15 +43,9 @@ var answers = map[Verb]struct{ done, none string }{
 // isOnJobs reports whether an action is on Action.Jobs.
 func (v Verb) isOnJobs() bool { return answers[v].none != "" }
 
-// maxPriorityRequests is the maximum number of requests that a relative change of priorities
-// becomes.
-const maxPriorityRequests = 100
-
-// Requests converts an action to requests, in the order in which to send them. Relative values
-// become absolute, based on the table and on s, the published state of the dispatcher, so that a
-// crash does not apply them twice. s may be nil. The caller sets At and By. The error is a
-// *Refused.
-func Requests(a Action, t *jobs.Table, s *live.State) ([]*rundir.Request, error) {
+// RequestOf converts an action to a request. s is the published state of the dispatcher; it may be
+// nil. The caller sets At and By. The error is a *Refused.
+func RequestOf(a Action, t *jobs.Table, s *live.State) (*rundir.Request, error) {
 	if answers[a.Do].done == "" {
 		return nil, refuse("%s is not a request", a.Do)
 	}
@@ -76,10 +70,7 @@ func Requests(a Action, t *jobs.Table, s *live.State) ([]*rundir.Request, error)
 			err = refuse("%v", wrong)
 		}
 	case Priority:
-		if a.Relative {
-			return priorityRequests(q, a, t)
-		}
-		q.Priority = min(max(a.Number, math.MinInt32), math.MaxInt32)
+		q.Priority, q.Relative = min(max(a.Number, math.MinInt32), math.MaxInt32), a.Relative
 	case DrainRun, StopRun:
 		q.Epoch = t.Epoch
 	case CancelRun:
@@ -92,57 +83,16 @@ func Requests(a Action, t *jobs.Table, s *live.State) ([]*rundir.Request, error)
 			_, err = liveHost(s, a.Host)
 		}
 	case Slots:
-		q.Host = a.Host
-		q.Number, err = slotsOf(a, s)
+		q.Host, q.Relative = a.Host, a.Relative
+		q.Number = min(max(a.Number, -jobs.MaxSlots), jobs.MaxSlots)
+		if !a.Relative && a.Number < 0 {
+			err = refuse("%s has at least 1 slot; drain it to have nothing started there", a.Host)
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return []*rundir.Request{q}, nil
-}
-
-// priorityRequests returns a request for each priority that results from a relative change.
-func priorityRequests(q *rundir.Request, a Action, t *jobs.Table) ([]*rundir.Request, error) {
-	byPriority := map[int][]jobs.ID{}
-	for _, id := range q.Jobs.IDs(jobs.ID(t.NumJobs())) {
-		if j := t.Job(id); !j.State.Terminal() {
-			p := min(max(int(j.Priority)+a.Number, math.MinInt32), math.MaxInt32)
-			byPriority[p] = append(byPriority[p], id)
-		}
-	}
-	switch {
-	case len(byPriority) == 0:
-		return nil, refuse("%s", answers[Priority].none)
-	case len(byPriority) > maxPriorityRequests:
-		return nil, refuse("those jobs have too many different priorities; say which priority")
-	}
-	var all []*rundir.Request
-	for _, p := range slices.Sorted(maps.Keys(byPriority)) {
-		all = append(all, &rundir.Request{Do: q.Do, Why: q.Why, Jobs: jobs.RangesOf(byPriority[p]), Priority: p})
-	}
-	return all, nil
-}
-
-// slotsOf returns the number of slots that a host should have. 0 means the number of its rule.
-func slotsOf(a Action, s *live.State) (int, error) {
-	n := a.Number
-	if a.Relative {
-		if s == nil {
-			return 0, refuse("the slots of %s are not known now; say how many it shall have", a.Host)
-		}
-		h, err := liveHost(s, a.Host)
-		if err != nil {
-			return 0, err
-		}
-		if h.Slots == 0 && h.Given == 0 {
-			return 0, refuse("%s has not said yet how many slots it has", a.Host)
-		}
-		n += h.Slots
-	}
-	if n < 1 && (a.Relative || n < 0) {
-		return 0, refuse("%s has at least 1 slot; drain it to have nothing started there", a.Host)
-	}
-	return min(n, jobs.MaxSlots), nil
+	return q, nil
 }
 
 func liveHost(s *live.State, name string) (*live.Host, error) {
@@ -153,10 +103,7 @@ func liveHost(s *live.State, name string) (*live.Host, error) {
 		}
 		names = append(names, s.Hosts[i].Name)
 	}
-	if near := jobs.Nearest(name, names); near != "" {
-		return nil, refuse("there is no host %s; did you mean %s?", name, near)
-	}
-	return nil, refuse("there is no host %s", name)
+	return nil, &Refused{Why: hosts.UnknownText(name, names)}
 }
 
 // silentAnswers are the answers to actions on a host that cannot be reached and has attempts.
@@ -176,20 +123,13 @@ func hostIn(s *live.State, name string) *live.Host {
 	return nil
 }
 
-// AnswerTo computes the answer to an action from its requests, which have all been answered. s is
-// the state of the dispatcher when they were sent, or nil. The error is a *Refused if none was
-// carried out.
-func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table, s *live.State) (*Answer, error) {
-	text, ans := answers[a.Do], new(Answer)
-	refused := ""
-	var affected []jobs.ID
-	for _, trace := range traces {
-		ans.Done, ans.Left = ans.Done+trace.Done, ans.Left+trace.Left
-		affected = append(affected, trace.Affected...)
-		refused = cmp.Or(refused, trace.Why)
-	}
-	if refused != "" && (ans.Done == 0 || !a.Do.isOnJobs()) {
-		return nil, &Refused{Why: refused}
+// AnswerTo computes the answer to an action from its request, which has been answered. s is the state
+// of the dispatcher when it was sent, or nil. The error is a *Refused if the request was not carried
+// out.
+func AnswerTo(a Action, trace *ask.Trace, t *jobs.Table, s *live.State) (*Answer, error) {
+	text, ans := answers[a.Do], &Answer{Done: trace.Done, Left: trace.Left}
+	if trace.Why != "" && (ans.Done == 0 || !a.Do.isOnJobs()) {
+		return nil, &Refused{Why: trace.Why}
 	}
 	if !a.Do.isOnJobs() {
 		if h := hostIn(s, a.Host); h != nil && !h.Linked && h.Running+h.Buffered > 0 && (a.Do == StopHost || a.Do == RemoveHost) {
@@ -208,7 +148,7 @@ func AnswerTo(a Action, traces []*ask.Trace, t *jobs.Table, s *live.State) (*Ans
 		ans.Text += fmt.Sprintf("; %d left alone", ans.Left)
 	}
 	if a.Do == Cancel {
-		ans.Changed = jobs.RangesOf(ask.JobsToRequeue(t, affected))
+		ans.Changed = jobs.RangesOf(ask.JobsToRequeue(t, trace.Affected))
 	}
 	return ans, nil
 }
@@ -288,35 +228,29 @@ const fileAfter = 2 * time.Second
 // dispatcher is ending and has not accepted it.
 func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
 	v.mu.Lock()
-	list, err := Requests(a, v.table, v.state)
+	q, err := RequestOf(a, v.table, v.state)
 	conn, token, state := v.link.conn, v.facts.owner.Token, v.state
-	traces := make([]*ask.Trace, len(list))
-	for i, q := range list {
-		q.At, q.By = time.Now(), v.opt.By
-		traces[i] = &ask.Trace{Name: rundir.NewRequestName(q.At)}
-		v.traces[traces[i].Name] = traces[i]
-	}
+	now := time.Now()
+	trace := &ask.Trace{Name: rundir.NewRequestName(now)}
+	v.traces[trace.Name] = trace
 	v.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
 	defer func() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		for _, t := range traces {
-			delete(v.traces, t.Name)
-		}
+		delete(v.traces, trace.Name)
 	}()
-	for i, q := range list {
-		if err := v.deliver(ctx, conn, traces[i].Name, q); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
+	}
+	q.At, q.By = now, v.opt.By
+	if err := v.deliver(ctx, conn, trace.Name, q); err != nil {
+		return nil, err
 	}
 	var ans *Answer
 	waitErr := v.waitFor(ctx, func() bool {
 		switch {
-		case !slices.ContainsFunc(traces, func(t *ask.Trace) bool { return !t.Answered }):
-			ans, err = AnswerTo(a, traces, v.table, state)
+		case trace.Answered:
+			ans, err = AnswerTo(a, trace, v.table, state)
 		case !v.facts.dispatched || v.facts.owner.Token != token:
 			err = errors.New("the dispatcher has ended; it may have done it before. What it has not done waits for the next one")
 		default:

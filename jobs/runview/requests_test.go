@@ -24,57 +24,51 @@ func requestsTable(t *testing.T) *jobs.Table {
 	return table
 }
 
-// TestActionsBecomeValidRequests checks that every action becomes requests that a dispatcher
-// accepts. Relative values become absolute, and invalid actions are refused.
+// TestActionsBecomeValidRequests checks that every action becomes a request that a dispatcher
+// accepts. Relative values stay relative, and invalid actions are refused.
 func TestActionsBecomeValidRequests(t *testing.T) {
 	table := requestsTable(t)
 	state := &live.State{Hosts: []live.Host{{Name: "alpha", Slots: 4}, {Name: "beta"}}}
 	three := jobs.Ranges{{First: 1, Last: 3}}
 	for _, c := range []struct {
 		a    Action
-		want string // texts of the requests, or the error
+		want string // text of the request, or the error
 	}{
 		{Action{Do: Cancel, Jobs: three, Why: "a slip"}, "cancel jobs 1-3 (a slip) spare= epoch=0"},
 		{Action{Do: Cancel, Jobs: three, Waiting: true}, "cancel jobs 1-3 spare=started epoch=0"},
 		{Action{Do: Cancel, Jobs: jobs.Ranges{{First: 5, Last: 9}}}, "cancel job 5 spare= epoch=0"},
 		{Action{Do: Cancel, Jobs: jobs.One(9)}, "the run has no such job"},
 		{Action{Do: Priority, Jobs: three, Number: -1}, "priority -1 for jobs 1-3 spare= epoch=0"},
-		{Action{Do: Priority, Jobs: three, Number: -1, Relative: true}, "priority -1 for jobs 1,3 spare= epoch=0; priority 3 for job 2 spare= epoch=0"},
+		{Action{Do: Priority, Jobs: three, Number: -1, Relative: true}, "add -1 to the priority of jobs 1-3 spare= epoch=0"},
 		{Action{Do: Edit, Jobs: three}, "nothing is to be changed"},
 		{Action{Do: Edit, Jobs: three, Edit: &jobs.Change{Command: new("true")}}, "edit jobs 1-3: "},
 		{Action{Do: Pause}, "pause launching spare= epoch=0"},
 		{Action{Do: Continue}, "continue launching spare= epoch=0"},
 		{Action{Do: DrainHost, Host: "alpha"}, "drain host alpha spare= epoch=0"},
 		{Action{Do: StopHost, Host: "alhpa"}, "there is no host alhpa; did you mean alpha?"},
-		{Action{Do: Slots, Host: "alpha", Number: -1, Relative: true}, "give host alpha 3 slots spare= epoch=0"},
-		{Action{Do: Slots, Host: "alpha", Number: -4, Relative: true}, "alpha has at least 1 slot; drain it to have nothing started there"},
-		{Action{Do: Slots, Host: "beta", Number: 1, Relative: true}, "beta has not said yet how many slots it has"},
+		{Action{Do: Slots, Host: "alpha", Number: -1, Relative: true}, "give host alpha 1 slot fewer spare= epoch=0"},
+		{Action{Do: Slots, Host: "beta", Number: 2, Relative: true}, "give host beta 2 slots more spare= epoch=0"},
+		{Action{Do: Slots, Host: "alpha", Number: -4}, "alpha has at least 1 slot; drain it to have nothing started there"},
 		{Action{Do: Slots, Host: "beta"}, "give host beta the slots of the inventory again spare= epoch=0"},
 		{Action{Do: DrainRun}, "drain the run spare= epoch=7"},
 		{Action{Do: StopRun}, "stop the dispatcher spare= epoch=7"},
 		{Action{Do: CancelRun}, "cancel all jobs spare= epoch=0"},
 		{Action{Do: Resume}, "resume is not a request"},
 	} {
-		list, err := Requests(c.a, table, state)
-		var texts []string
-		for _, q := range list {
-			if _, err := q.Encode(); err != nil {
-				t.Errorf("%+v: %v", c.a, err)
-			}
-			texts = append(texts, fmt.Sprintf("%s spare=%s epoch=%d", q.Text(), q.Spare, q.Epoch))
-		}
-		got := strings.Join(texts, "; ")
+		q, err := RequestOf(c.a, table, state)
+		got := ""
 		if err != nil {
 			if got = err.Error(); !errors.As(err, new(*Refused)) {
 				t.Errorf("%+v: %v is no refusal", c.a, err)
 			}
+		} else if _, err := q.Encode(); err != nil {
+			t.Errorf("%+v: %v", c.a, err)
+		} else {
+			got = fmt.Sprintf("%s spare=%s epoch=%d", q.Text(), q.Spare, q.Epoch)
 		}
 		if got != c.want && (c.a.Do != Edit || !strings.HasPrefix(got, c.want)) {
 			t.Errorf("%s: %q, want %q", c.a.Do, got, c.want)
 		}
-	}
-	if _, err := Requests(Action{Do: Slots, Host: "alpha", Number: 1, Relative: true}, table, nil); err == nil {
-		t.Error("slots are added to an unknown number")
 	}
 }
 
@@ -84,21 +78,21 @@ func TestAnswerCountsChanges(t *testing.T) {
 	table := requestsTable(t)
 	three := jobs.Ranges{{First: 1, Last: 3}}
 	for _, c := range []struct {
-		a      Action
-		traces []*requests.Trace
-		want   string
+		a     Action
+		trace requests.Trace
+		want  string
 	}{
-		{Action{Do: Cancel, Jobs: three}, []*requests.Trace{{Done: 2, Left: 1, Affected: []jobs.ID{1, 3}}}, "2 jobs canceled; 1 left alone, 2 1 1,3-4"},
-		{Action{Do: Requeue, Jobs: three}, []*requests.Trace{{Left: 3}}, "nothing to run again: it is not over yet, 0 3 "},
-		{Action{Do: Priority, Jobs: three}, []*requests.Trace{{Done: 1}, {Done: 2}}, "priority of 3 jobs changed, 3 0 "},
-		{Action{Do: Pause}, []*requests.Trace{{Done: 1}}, "launching is paused, 1 0 "},
-		{Action{Do: Pause}, []*requests.Trace{{Why: "launching is paused already"}}, "launching is paused already"},
-		{Action{Do: AddHost, Host: "a"}, []*requests.Trace{{Done: 1}}, "a is added to the hosts of the run, 1 0 "},
-		{Action{Do: RemoveHost, Host: "a"}, []*requests.Trace{{Why: "there is no host a"}}, "there is no host a"},
-		{Action{Do: ReloadHosts}, []*requests.Trace{{}}, "the inventory file was read again, 0 0 "},
-		{Action{Do: UseHost, Host: "a"}, []*requests.Trace{{Done: 1}}, "a is used again, 1 0 "},
+		{Action{Do: Cancel, Jobs: three}, requests.Trace{Done: 2, Left: 1, Affected: []jobs.ID{1, 3}}, "2 jobs canceled; 1 left alone, 2 1 1,3-4"},
+		{Action{Do: Requeue, Jobs: three}, requests.Trace{Left: 3}, "nothing to run again: it is not over yet, 0 3 "},
+		{Action{Do: Priority, Jobs: three}, requests.Trace{Done: 3}, "priority of 3 jobs changed, 3 0 "},
+		{Action{Do: Pause}, requests.Trace{Done: 1}, "launching is paused, 1 0 "},
+		{Action{Do: Pause}, requests.Trace{Why: "launching is paused already"}, "launching is paused already"},
+		{Action{Do: AddHost, Host: "a"}, requests.Trace{Done: 1}, "a is added to the hosts of the run, 1 0 "},
+		{Action{Do: RemoveHost, Host: "a"}, requests.Trace{Why: "there is no host a"}, "there is no host a"},
+		{Action{Do: ReloadHosts}, requests.Trace{}, "the inventory file was read again, 0 0 "},
+		{Action{Do: UseHost, Host: "a"}, requests.Trace{Done: 1}, "a is used again, 1 0 "},
 	} {
-		ans, err := AnswerTo(c.a, c.traces, table, nil)
+		ans, err := AnswerTo(c.a, &c.trace, table, nil)
 		got := fmt.Sprint(err)
 		if err == nil {
 			got = fmt.Sprintf("%s, %d %d %s", ans.Text, ans.Done, ans.Left, ans.Changed)
