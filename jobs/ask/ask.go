@@ -123,8 +123,14 @@ func (r *TrackedRequest) Owner() *journal.Owner { return r.reader.Owner }
 // IsDispatched reports whether somebody dispatches the run, as of the last Poll.
 func (r *TrackedRequest) IsDispatched() bool { return r.reader.IsDispatched() }
 
-// Jobs returns the jobs that it names.
-func (r *TrackedRequest) Jobs() jobs.Ranges { return r.body.Jobs }
+// Jobs returns the jobs that it names. A request that was not needed, and so not prepared, names
+// none.
+func (r *TrackedRequest) Jobs() jobs.Ranges {
+	if r.body == nil {
+		return nil
+	}
+	return r.body.Jobs
+}
 
 // Await adds an unfinished job to those of Awaits.
 func (r *TrackedRequest) Await(id jobs.ID) {
