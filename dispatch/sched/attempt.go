@@ -258,7 +258,7 @@ func (c *Core) handleLateOutcome(a *jobs.Attempt, slot int, o *jobs.Outcome) {
 		}
 		return
 	default:
-		c.completeFailure(&r, j, true)
+		c.completeFailure(&r, j, c.hostOf(a.Host, a.Machine))
 	}
 	c.recordEnd(r, c.hostOf(a.Host, a.Machine), o)
 }

@@ -187,7 +187,7 @@ func (c *Core) withdrawBeyondLimit(h *host) {
 		}
 	}
 	for f := h.newest; f != nil; f = f.prevOnHost {
-		if !f.isWaiting() || !c.classOf(c.table.Job(f.id.Job)).hasOtherHost(c, h.spec.Name) {
+		if !f.isWaiting() || !c.classOf(c.table.Job(f.id.Job)).hasUsableHost(c, h) {
 			continue
 		}
 		mean, known := c.expectedSeconds(f.id.Job)

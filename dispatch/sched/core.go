@@ -22,8 +22,10 @@ type Config struct {
 	// Reports whether an outcome is final, so that its job is not retried; nil: see RetryTimeouts.
 	IsFinal func(*jobs.Outcome) bool
 	// Time from the warning signal to the end of a job that its host causes; 0: no signal.
-	WarnTime    time.Duration
-	MaxPostpone int // how often exit code 75 uses up no try (retry.go)
+	WarnTime time.Duration
+	// Failures on hosts that turn out to be bad do not count even if a job has a single try.
+	ForgiveHosts bool
+	MaxPostpone  int // how often exit code 75 uses up no try (retry.go)
 	// Factor for a job's timeout after each failure; up to 1: it stays.
 	TimeoutGrowth float64
 	MemGrowth     float64     // the same for its memory

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -29,6 +30,7 @@ type host struct {
 	hostAttempts
 	gpuState  // gpus.go
 	probation probation
+	records   map[*queueStats]*queueRecord // blame.go
 	outbox    outbox
 
 	instance *instance // instance to which the host belongs; nil: it is not from a provider
@@ -135,6 +137,9 @@ func (c *Core) Hosts() []HostView {
 	views := make([]HostView, 0, len(c.hosts))
 	for _, h := range c.hosts {
 		state, reason := h.publicState()
+		if state == Up || state == BackingOff && h.probation.paused {
+			reason = cmp.Or(c.whyOnTrial(h), reason)
+		}
 		views = append(views, HostView{
 			Name: h.spec.Name, State: state, Reason: withoutName(reason, h.spec.Name),
 			Slots: h.slots(), Usable: h.usableNow(), Running: h.runningSlots, Buffered: h.numBuffered(),

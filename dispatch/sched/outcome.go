@@ -101,7 +101,7 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 	case c.mayBePreempted(h, j, o):
 		r.Kind, r.Next, r.Reason = jobs.KindCanceled, c.stateWithoutResult(j, a), "ended by SIGTERM, with which an allocation ends"
 	default:
-		c.completeFailure(&r, j, !c.isPostponed(j, o) && c.judgeFailure(h, j, f.id, o))
+		c.completeFailure(&r, j, h)
 	}
 	if f.hasOutcome = c.recordEnd(r, h, o); f.hasOutcome {
 		if o.Elapsed() > 0 {
@@ -137,7 +137,7 @@ func (c *Core) recordEnd(r jobs.Record, h *host, o *jobs.Outcome) bool {
 	}
 	c.recordOutput(r.Host, r.Attempt())
 	if r.Kind == jobs.KindExited {
-		c.learnFromOutcome(h, j, o)
+		c.learnFromOutcome(h, j, r.Attempt(), o)
 		if h != nil && o.OK() {
 			h.succeeded++
 		} else if h != nil && j.Attempts[r.N-1].Failed() {

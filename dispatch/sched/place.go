@@ -160,7 +160,8 @@ func (c *Core) candidates() candidates {
 }
 
 // chooseHost returns the host for a class's next job, or nil if none has space now. It chooses the
-// host with the most free slots, weighted, and among equals the first of the inventory.
+// host with the most free slots, weighted, and among equals the first of the inventory. A job that
+// has failed prefers a host where other jobs succeed.
 func (c *Core) chooseHost(cl *class) *host {
 	if c.waitsForPool(cl) {
 		return nil
@@ -168,13 +169,15 @@ func (c *Core) chooseHost(cl *class) *host {
 	picky := cl.isAvoidingHosts(c)
 	var best *host
 	var score float64
+	proven := false
 	for _, h := range c.hosts {
 		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
 		if free < cl.key.slots || !c.canRunOn(h, cl, picky) || !c.hasResources(h, cl) {
 			continue
 		}
-		if s := float64(free) * weight(h); best == nil || s > score {
-			best, score = h, s
+		s, p := float64(free)*weight(h), cl.avoid != nil && h.records[cl.stats].isProven(0)
+		if best == nil || p && !proven || p == proven && s > score {
+			best, score, proven = h, s, p
 		}
 	}
 	return best
@@ -185,7 +188,7 @@ func weight(h *host) float64 { return orDefault(h.spec.Weight, 1) }
 // canRunOn reports whether the class may run on the host if there is space.
 func (c *Core) canRunOn(h *host, cl *class, picky bool) bool {
 	return h.acceptsJobs() && cl.fits[h.index] && c.hasTimeFor(h, cl.key.maxRunTime) && !c.isReservedFrom(h, cl) &&
-		!(picky && cl.avoid[h.index]) && !(h.probation.isOnTrial() && h.numOpen > 0)
+		!(picky && cl.avoid[h.index]) && !(h.probation.isOnTrial() && h.numOpen > 0) && !(cl.avoid == nil && c.rests(h))
 }
 
 // hasResources reports whether the host has enough free memory and GPUs.
@@ -201,14 +204,13 @@ func (c *Core) hasResources(h *host, cl *class) bool {
 }
 
 // isAvoidingHosts reports whether jobs of the class avoid the hosts where they failed. They do
-// while another host could run them. Jobs that have waited for another host for longer than
-// avoidanceTime are in another class.
-func (cl *class) isAvoidingHosts(c *Core) bool { return cl.avoid != nil && cl.hasOtherHost(c, "") }
+// while another host could run them. Jobs that may return after avoidanceTime are in another class.
+func (cl *class) isAvoidingHosts(c *Core) bool { return cl.avoid != nil && cl.hasUntriedHost(c, nil) }
 
-// hasOtherHost reports whether a host other than but accepts jobs, could run the class, and has
-// not failed any of its jobs.
-func (cl *class) hasOtherHost(c *Core, but string) bool {
+// hasUsableHost reports whether a host other than but could start a job of the class now or as soon
+// as a slot is free, and has not failed any of its jobs.
+func (cl *class) hasUsableHost(c *Core, but *host) bool {
 	return slices.ContainsFunc(c.hosts, func(h *host) bool {
-		return h.acceptsJobs() && h.limit > 0 && cl.fits[h.index] && !(cl.avoid != nil && cl.avoid[h.index]) && h.spec.Name != but
+		return h != but && h.acceptsJobs() && h.limit > 0 && cl.fits[h.index] && !(cl.avoid != nil && cl.avoid[h.index])
 	})
 }

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -50,57 +51,58 @@ func TestJobsRunWhereRequirementsAreMet(t *testing.T) {
 	want(t, "next memory job", launchedOn(s.ended("a", "4.1", succeeded), "a"), "6.1")
 }
 
-// TestNextTryPrefersAnotherHost checks that the next try prefers another host (D2). It waits for a
-// limited time for a host that is up, and does not wait if there is no other host.
+// TestNextTryPrefersAnotherHost checks that the next try goes to a host where the job has not failed
+// (D2), and to one where it has only if there is no other.
 func TestNextTryPrefersAnotherHost(t *testing.T) {
-	s := connectedStage(t, Config{}, testHost("a", 2), testHost("b", 1))
-	s.submit(true, jobs.NoOptions, &jobs.Options{Priority: 5}, &jobs.Options{Priority: 5})
-	want(t, "b is full", launchedOn(s.commands, "b"), "3.1")
-	s.started("b", "3.1")
-	s.ended("a", "1.1", exit1)
-	o := s.wait(5*time.Second, "a", "b")
-	want(t, "kept from a", launchedOn(o, "a"), "")
-	wantContains(t, "why", s.c.Why(s.now(), 1), "waits for another host")
-	want(t, "after ten seconds", launchedOn(s.wait(7*time.Second, "a", "b"), "a"), "1.2")
-
-	// A job that fails early does not wait for long, unless the user set a delay.
-	for _, tt := range []struct {
-		delay       *time.Duration
-		kept, until time.Duration
-	}{{nil, 49 * time.Millisecond, 2 * time.Millisecond}, {new(time.Minute), 59 * time.Second, 2 * time.Second}} {
-		s = stageWithJobs(t, 2, Config{RetryDelay: tt.delay}, testHost("a", 1), testHost("b", 1))
-		s.started("b", "2.1")
-		s.ended("a", "1.1", fastFail) // after 10 ms
-		want(t, "kept from a", launchedOn(s.wait(tt.kept, "a", "b"), "a"), "")
-		want(t, "after the avoidance time", launchedOn(s.wait(tt.until, "a", "b"), "a"), "1.2")
-	}
-
-	s = stageWithJobs(t, 1, Config{}, testHost("a", 2), testHost("b", 1))
+	s := stageWithJobs(t, 1, Config{}, testHost("a", 2), testHost("b", 1))
 	want(t, "b is free", launchedOn(s.ended("a", "1.1", exit1), "b"), "1.2")
 	s.ended("b", "1.2", exit1)
 	want(t, "failed on both", launchedOn(s.wait(3*time.Second, "a", "b"), "a"), "1.3")
+}
 
-	s = stageWithJobs(t, 1, Config{}, testHost("a", 2), testHost("b", 1))
-	s.started("a", "1.1")
-	s.probedAs("a", "1.1", hosts.Dead, nil)
-	want(t, "its supervisor died on a", launchedOn(s.wait(3*time.Second, "a", "b"), "a"), "")
-
-	s = stageWithJobs(t, 1, Config{}, testHost("a", 2))
+// TestNextTryWithoutAnotherHost checks that a job is tried again on the only host.
+func TestNextTryWithoutAnotherHost(t *testing.T) {
+	s := stageWithJobs(t, 1, Config{}, testHost("a", 2))
 	s.ended("a", "1.1", exit1)
 	want(t, "the only host", launchedOn(s.wait(3*time.Second, "a"), "a"), "1.2")
 }
 
-// TestAvoidanceTimeIsPerJob checks that a job that waits for another host does not delay the jobs
-// behind it whose wait is over.
-func TestAvoidanceTimeIsPerJob(t *testing.T) {
-	s := stageWithJobs(t, 3, Config{}, testHost("a", 2), testHost("b", 1))
-	want(t, "b is full", launchedOn(s.commands, "b"), "3.1")
-	s.started("b", "3.1")
-	s.ended("a", "2.1", exit1)
-	s.wait(6*time.Second, "a", "b")
-	s.ended("a", "1.1", exit1)
-	want(t, "job 2 goes back to a", launchedOn(s.wait(5*time.Second, "a", "b"), "a"), "2.2")
-	want(t, "so does job 1, later", launchedOn(s.wait(5*time.Second, "a", "b"), "a"), "1.2")
+// TestDeadSupervisorsHostIsAvoided checks that a job whose supervisor died goes to another host.
+func TestDeadSupervisorsHostIsAvoided(t *testing.T) {
+	s := stageWithJobs(t, 1, Config{}, testHost("a", 2), testHost("b", 1))
+	s.started("a", "1.1")
+	s.probedAs("a", "1.1", hosts.Dead, nil)
+	want(t, "launched on a", launchedOn(s.wait(3*time.Second, "a", "b"), "a"), "")
+}
+
+// TestNextTryIsFirstInLine checks that a job that has failed gets the next slot of another host
+// before other jobs of its priority, and waits for it however long that takes if no job has
+// succeeded on the host where it failed (D2).
+func TestNextTryIsFirstInLine(t *testing.T) {
+	s := stageWithJobs(t, 8, Config{}, testHost("a", 1), testHost("b", 1))
+	s.started("b", "2.1")
+	for range 3 {
+		s.endFirst("a", fastFail) // jobs 1, 3, and 4
+	}
+	o := s.wait(10*time.Minute, "a", "b")
+	want(t, "launched again on a", strings.Contains(launchedOn(o, "a"), ".2"), false)
+	want(t, "sent to b ahead of need", fmt.Sprint(s.attemptsOn("b")), "[2.1 1.2]")
+}
+
+// TestReturnToAGoodHost checks that a job returns to a host where it failed after a bounded time if
+// other jobs succeed there, although another host is busy. A delay that was set is kept.
+func TestReturnToAGoodHost(t *testing.T) {
+	for _, tt := range []struct {
+		delay       *time.Duration
+		kept, until time.Duration
+	}{{nil, 49 * time.Millisecond, 2 * time.Millisecond}, {new(time.Minute), 59 * time.Second, 2 * time.Second}} {
+		s := stageWithJobs(t, 3, Config{RetryDelay: tt.delay}, testHost("a", 1), testHost("b", 1))
+		s.started("b", "2.1")
+		s.ended("a", "1.1", succeeded)
+		s.ended("a", "3.1", fastFail)
+		want(t, "kept from a", launchedOn(s.wait(tt.kept, "a", "b"), "a"), "")
+		want(t, "after that", launchedOn(s.wait(tt.until, "a", "b"), "a"), "3.2")
+	}
 }
 
 // TestReservedSlotsAreNotFree checks that slots reserved for a job with several slots are not free

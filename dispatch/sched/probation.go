@@ -7,16 +7,25 @@ import (
 	"dcs-tui/jobs"
 )
 
-// probation is the state of a host that gets no jobs although its link is up: it refused jobs, or
-// jobs fail fast there that succeed elsewhere.
+// probation is what keeps jobs from a host although its link is up: a pause because it refused
+// jobs, a slow start because its first jobs failed at once, or a probation because jobs fail there
+// that succeed on other hosts. On a slow start and on probation it gets one job at a time, with
+// pauses, until one succeeds.
 type probation struct {
-	paused          bool
-	until           time.Duration
-	why             string
-	refusals        int              // consecutive refusals
-	streak          int              // consecutive fast failures
-	chargedFailures []jobs.AttemptID // failures of the streak that were charged and may be uncharged
-	numProbations   int              // consecutive times on probation because of fast failures
+	paused bool
+	// When the pause ends, or that of a slow start: jobs that have not failed elsewhere do not go
+	// there before.
+	until    time.Duration
+	why      string
+	refusals int // consecutive refusals
+
+	all           queueRecord   // how jobs of all queues fare there
+	startsSlowly  bool          // its slow start has not ended
+	numSlow       int           // number of pauses of the slow start
+	numProbations int           // consecutive times on probation; 0: it is not
+	since         time.Duration // since when it starts slowly, or is on probation
+	reportedAt    time.Duration // when that was last reported; 0: never
+	isReported    bool          // its end must be reported, too
 	// Results of the other hosts since the first failure of the streak.
 	othersSince tally
 	// Recent results of the other hosts, with lower weights for older ones.
@@ -37,9 +46,11 @@ func (t *tally) add(ok bool) {
 // failureRate returns the share of failures. It is never 0, because few results prove little.
 func (t tally) failureRate() float64 { return (t.failed + 0.5) / (t.succeeded + t.failed + 1) }
 
-// isOnTrial reports whether a host that was on probation gets only one job at a time, until one
-// succeeds.
-func (r *probation) isOnTrial() bool { return r.numProbations > 0 }
+// isOnTrial reports whether the host gets only one job at a time, until one succeeds.
+func (r *probation) isOnTrial() bool { return r.numProbations > 0 || r.startsSlowly }
+
+// isOnProbation reports whether jobs failed on the host that succeeded on others.
+func (h *host) isOnProbation() bool { return h.probation.numProbations > 0 }
 
 const (
 	// fastFailure is the time within which a failure is fast, however short the jobs are.
@@ -47,14 +58,8 @@ const (
 	minStreak   = 3
 	// maxStreakChance is the probability that a streak is bad luck at the failure rate of the other
 	// hosts. Below it, the host is put on probation.
-	maxStreakChance    = 1e-4
-	maxRemembered      = 100 // number of failures that are remembered
-	jobFaultHosts      = 3   // a job that fails on this many hosts is itself at fault
-	maxUnchargedPerTry = 2   // failures per try that may be uncharged
-	// minElsewhereSuccesses is the minimum number of other hosts' successes in the meantime for a
-	// conclusion.
-	minElsewhereSuccesses = 3
-	decayPerResult        = 0.98 // factor of the weight of a result after each later one
+	maxStreakChance = 1e-4
+	decayPerResult  = 0.98 // factor of the weight of a result after each later one
 )
 
 // pauseHost pauses a host for the nth time in a row, with backoff.
@@ -78,7 +83,7 @@ func (c *Core) endPauses() {
 	for _, h := range c.hosts {
 		if h.probation.paused && c.now.Mono >= h.probation.until {
 			h.probation.paused = false
-			if h.probation.numProbations > 0 {
+			if h.isOnProbation() {
 				c.logf(h.spec.Name, 0, "%s is tried again, with one job (it was on probation: %s)", h.spec.Name, h.probation.why)
 			}
 		}
@@ -86,7 +91,7 @@ func (c *Core) endPauses() {
 }
 
 // learnFromOutcome updates the statistics with an attempt that ended by itself.
-func (c *Core) learnFromOutcome(h *host, j *jobs.Job, o *jobs.Outcome) {
+func (c *Core) learnFromOutcome(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) {
 	if o.Error == "" {
 		took := min(o.Elapsed(), c.maxElapsed(j))
 		st := c.statsOf(j.Spec)
@@ -95,11 +100,13 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, o *jobs.Outcome) {
 			st.add(took.Seconds())
 		}
 	}
-	if h == nil {
-		return
-	}
 	if o.OK() {
-		h.probation.streak, h.probation.numProbations = 0, 0
+		c.recordSuccess(h, j, id)
+	}
+	// Only a host where jobs succeed shows how often they fail. Otherwise bad hosts would excuse
+	// each other.
+	if h == nil || h.probation.all.succeeded == 0 || h.probation.isOnTrial() {
+		return
 	}
 	for _, other := range c.hosts {
 		if r := &other.probation; other != h {
@@ -110,109 +117,128 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, o *jobs.Outcome) {
 	}
 }
 
-// judgeFailure decides whether the job or its host is at fault for a failure. It returns true if
-// the failure uses up a try of the job. Otherwise the host is at fault: the failure is the latest
-// of a streak of fast failures that the failure rate of the other hosts does not explain. Such a
-// host is put on probation.
-func (c *Core) judgeFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
-	r := &h.probation
-	if o.IsHostFull() && numFailures(j) < maxUnchargedPerTry*c.maxTries(j) {
-		switch {
-		case o.ProcessLimit.IsSet():
-			c.boundByProcesses(h, o.ProcessLimit, h.runningSlots-j.Spec.SlotCount())
-		case !r.paused:
-			c.pauseRefusing(h, "a job failed because the disk was full")
-		}
-		return false // it delays a result, but is not one
+// addFailure adds a failure of a job by itself.
+func (r *probation) addFailure(id jobs.AttemptID, fast bool) {
+	if r.all.numStreak == 0 {
+		r.othersSince = tally{}
 	}
-	if o.TimedOut || o.Memory == jobs.MemoryLimit || o.Elapsed() >= max(fastFailure, time.Duration(c.statsOf(j.Spec).recent.succeeded/10*float64(time.Second))) {
-		r.streak, r.numProbations = 0, 0 // the jobs themselves cause slow failures
-		return true
+	n := len(r.all.streak)
+	if r.all.add(id, false); len(r.all.streak) > n {
+		r.all.streak[n].isFast = fast
 	}
-	if r.streak == 0 {
-		r.othersSince, r.chargedFailures = tally{}, r.chargedFailures[:0]
-	}
-	r.streak++
-	if len(r.chargedFailures) < maxRemembered {
-		r.chargedFailures = append(r.chargedFailures, id)
-	}
-	if c.clearHostsIfJobAtFault(h, j) {
-		return true
-	}
-	c.pauseFirstFailures(h)
-	if r.streak < minStreak || r.othersSince.succeeded < minElsewhereSuccesses {
-		return true
-	}
-	if math.Pow(max(r.othersSince.failureRate(), r.othersBefore.failureRate()), float64(r.streak)) > maxStreakChance {
-		return true
-	}
-	if !r.paused {
-		r.numProbations++
-		c.pauseHost(h, r.numProbations, "jobs fail there at once that succeed on other hosts")
-		c.logf(h.spec.Name, 0, "%s is on probation: %d jobs in a row failed there at once, while jobs succeed on other hosts", h.spec.Name, r.streak)
-		c.unchargeStreak(h)
-	}
-	return false
 }
 
-// pauseFirstFailures pauses a host whose first jobs have all failed immediately until jobs have
-// ended elsewhere, for longer each time. Otherwise, with a failure every few milliseconds, half a
-// queue could fail before the first job on another host has ended.
-func (c *Core) pauseFirstFailures(h *host) {
+// numFast returns the number of fast failures of the streak.
+func (r *probation) numFast() (n int) {
+	for _, f := range r.all.streak {
+		if f.isFast {
+			n++
+		}
+	}
+	return n
+}
+
+// endTrial ends the slow start and the probation of a host, and their pauses.
+func (c *Core) endTrial(h *host, why string) {
 	r := &h.probation
-	if r.paused || r.streak%minStreak != 0 || h.succeeded > 0 || r.othersSince.succeeded+r.othersSince.failed >= minElsewhereSuccesses {
+	if !r.isOnTrial() {
 		return
 	}
-	for _, o := range c.hosts {
-		if o != h && (o.isAnswering() && o.numOpen > 0 || o.isFirstDial()) {
-			c.pauseHost(h, r.streak/minStreak-1, "its first jobs failed at once; it waits until jobs have ended on other hosts")
-			c.logf(h.spec.Name, 0, "%s pauses: its first %d jobs failed at once, and none has ended on another host yet", h.spec.Name, r.streak)
-			return
-		}
+	if h.isOnProbation() && r.refusals == 0 {
+		r.paused = false
+	}
+	r.startsSlowly, r.numSlow, r.numProbations = false, 0, 0
+	if r.isReported {
+		r.isReported = false
+		c.logf(h.spec.Name, 0, "%s gets jobs for all its slots again: %s", h.spec.Name, why)
 	}
 }
 
-// unchargeStreak uncharges the failures of the host's streak, except those of finished jobs.
-func (c *Core) unchargeStreak(h *host) {
-	for _, id := range h.probation.chargedFailures {
-		j, a := c.table.Job(id.Job), c.table.Attempt(id)
-		if a.Charged && a.Round == j.Round && !j.State.Terminal() {
-			c.emit(jobs.Record{Kind: jobs.KindForgiven, Job: id.Job, N: id.N, Host: a.Host,
-				Reason: "jobs fail at once on " + a.Host + " that succeed on other hosts"})
-		}
+// startSlowly makes a host, on which a job has just failed, get one job at a time if its first jobs
+// have all failed at once. Otherwise, with a failure every few milliseconds, all jobs would have
+// failed there before the first job on another host has ended.
+func (c *Core) startSlowly(h *host) {
+	r := &h.probation
+	if r.all.succeeded > 0 || r.numFast() < minStreak || r.numProbations > 0 {
+		return
 	}
-	h.probation.chargedFailures = h.probation.chargedFailures[:0]
-}
-
-// numFailures returns the number of attempts of this round that failed by themselves, charged or
-// not.
-func numFailures(j *jobs.Job) int {
-	return numAttempts(j, func(a *jobs.Attempt) bool { return a.State == jobs.AttemptExited })
-}
-
-// clearHostsIfJobAtFault ends the streaks of the hosts on which a job has failed if they are so
-// many that the job itself is at fault, and reports whether that is so. The job has just failed on
-// h.
-func (c *Core) clearHostsIfJobAtFault(h *host, j *jobs.Job) bool {
-	names := []string{h.spec.Name}
-	failures := 1
-	for _, a := range j.Attempts {
-		if a.Round != j.Round || a.State != jobs.AttemptExited {
-			continue
-		}
-		failures++
-		names = insertSorted(names, a.Host)
-	}
-	if len(names) < jobFaultHosts {
-		return failures > maxUnchargedPerTry*c.maxTries(j)
-	}
-	for _, n := range names {
-		if o := c.byName[n]; o != nil {
-			o.probation.streak, o.probation.numProbations = 0, 0
-			if o.probation.refusals == 0 {
-				o.probation.paused = false
+	if c.areJobsAtFault() {
+		for _, o := range c.hosts {
+			if o.probation.startsSlowly {
+				c.endTrial(o, "jobs fail alike on all hosts, and none has succeeded, so the jobs are at fault")
 			}
 		}
+		return
 	}
-	return true
+	if !r.startsSlowly {
+		r.startsSlowly, r.since = true, c.now.Mono
+		if r.reportedAt == 0 || c.now.Mono-r.reportedAt >= reportInterval {
+			r.reportedAt, r.isReported = max(1, c.now.Mono), true
+			c.logf(h.spec.Name, 0, "%s gets one job at a time until one succeeds: its first %d jobs failed at once", h.spec.Name, r.numFast())
+		}
+		h.withdrawAll()
+	}
+	if !r.paused && c.now.Mono >= r.until {
+		r.until = c.now.Mono + c.backoff(r.numSlow, shortAway)
+		r.numSlow++
+	}
+}
+
+// rests reports whether a host that starts slowly gets no jobs now but those that have failed
+// elsewhere, for which it is a new chance.
+func (c *Core) rests(h *host) bool { return h.probation.startsSlowly && c.now.Mono < h.probation.until }
+
+// areJobsAtFault reports whether jobs fail alike on hosts and nothing has succeeded anywhere. It
+// returns false while a job runs that may be the first to succeed.
+func (c *Core) areJobsAtFault() bool {
+	failing, answering := 0, 0
+	for _, h := range c.hosts {
+		r := &h.probation
+		switch {
+		case r.all.succeeded > 0 || h.isFirstDial():
+			return false
+		case !h.isAnswering() || h.isDrained() || h.isQuiet || h.removed:
+			continue
+		}
+		answering++
+		age := time.Duration(0)
+		if h.oldest != nil && h.oldest.started {
+			age = h.oldest.age(c.now.Mono)
+		}
+		switch {
+		case r.all.numStreak == 0 && h.numOpen > 0, age >= evidenceTime:
+			return false
+		case r.all.numStreak > 0:
+			failing++
+		}
+	}
+	return failing >= min(c.cfg.Tries, answering)
+}
+
+// considerProbation puts a host on probation if jobs have failed there that succeeded on other
+// hosts, and the failure rate of the others does not explain the streak. failed reports whether a
+// job has just failed there.
+func (c *Core) considerProbation(h *host, failed bool) {
+	r := &h.probation
+	if r.numProbations > 0 && (!failed || r.paused) || r.all.numStreak < minStreak {
+		return
+	}
+	contradicted := 0
+	for _, f := range r.all.streak {
+		if f.isContradicted {
+			contradicted++
+		}
+	}
+	rate := max(r.othersSince.failureRate(), r.othersBefore.failureRate())
+	if contradicted == 0 || math.Pow(rate, float64(r.all.numStreak)) > maxStreakChance {
+		return
+	}
+	if r.numProbations++; r.numProbations == 1 {
+		r.since, r.reportedAt, r.isReported = c.now.Mono, max(1, c.now.Mono), true
+		c.logf(h.spec.Name, 0, "%s is on probation: %s in a row failed there, %d of which succeeded on other hosts since", h.spec.Name,
+			jobs.Plural(r.all.numStreak, "job"), contradicted)
+	}
+	r.startsSlowly = false
+	c.pauseHost(h, r.numProbations, "jobs fail there that succeed on other hosts")
+	c.uncharge(r.all.streak, "jobs fail on "+h.spec.Name+" that succeed on other hosts")
 }

@@ -3,6 +3,7 @@ package sched
 import (
 	"cmp"
 	"math"
+	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -141,12 +142,18 @@ func (c *Core) endWaits() {
 	for len(q.timers) > 0 && q.timers[0].at <= c.now.Mono {
 		t := q.timers.pop()
 		if at, ok := q.timerAt[t.id]; ok && at == t.at {
+			j := c.table.Job(t.id)
 			waited := q.states[t.id-1] == stateReady // it waited for another host
+			if waited && !c.mayReturn(j) {
+				q.setTimer(t.id, c.now.Mono+c.avoidanceTime(j))
+				continue
+			}
 			c.removeFromQueue(t.id)
 			if waited {
 				q.avoidanceOver[t.id] = true
+			} else if c.endEvidenceTime(t.id, j) {
+				continue
 			}
-			j := c.table.Job(t.id)
 			if cl := c.classOf(j); cl.unsatisfiable != "" {
 				c.emit(jobs.Record{Kind: jobs.KindJob, Job: t.id, Next: jobs.Failed, Reason: cl.unsatisfiable})
 				continue
@@ -169,29 +176,41 @@ func (t timer) before(o timer) bool { return t.at < o.at || t.at == o.at && t.id
 type rank struct {
 	notUrgent bool
 	priority  int32
+	notRetry  bool  // it has not failed in this round
 	deadline  int64 // ns since the Unix epoch
 	hardness  *tuple
 }
 
 func (c *Core) rankOf(j *jobs.Job) rank {
-	r := rank{notUrgent: !j.Urgent, priority: j.Priority, deadline: math.MaxInt64, hardness: c.tupleOf(j.Spec)}
+	r := rank{notUrgent: !j.Urgent, priority: j.Priority, notRetry: !hasFailed(j), deadline: math.MaxInt64, hardness: c.tupleOf(j.Spec)}
 	if !j.Spec.Deadline.IsZero() {
 		r.deadline = j.Spec.Deadline.UnixNano()
 	}
 	return r
 }
 
+// hasFailed reports whether an attempt of the job's round has failed by itself.
+func hasFailed(j *jobs.Job) bool {
+	return slices.ContainsFunc(j.Attempts, func(a *jobs.Attempt) bool { return a.Round == j.Round && a.Failed() })
+}
+
 func (r rank) compare(o rank) int { return cmp.Or(r.compareUrgency(o), r.hardness.compare(o.hardness)) }
 
 // compareUrgency compares everything but the hardness.
 func (r rank) compareUrgency(o rank) int {
-	if r.notUrgent != o.notUrgent {
-		if o.notUrgent {
-			return -1
-		}
-		return 1
+	return cmp.Or(compareBool(r.notUrgent, o.notUrgent), cmp.Compare(r.priority, o.priority), compareBool(r.notRetry, o.notRetry),
+		cmp.Compare(r.deadline, o.deadline))
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
 	}
-	return cmp.Or(cmp.Compare(r.priority, o.priority), cmp.Compare(r.deadline, o.deadline))
+	return 1
 }
 
 // bucket holds the ready jobs of one class and rank. Entries are hints: the class checks that the

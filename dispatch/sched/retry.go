@@ -15,19 +15,20 @@ func (c *Core) maxTries(j *jobs.Job) int {
 	return orDefault(j.Spec.Tries, c.cfg.Tries)
 }
 
-// completeFailure completes the record of an attempt that failed by itself. After a final failure
-// the job is not tried again. After any other it is, until its tries are used up. Neither a failure
-// that is the host's fault nor a postponement uses up a try.
-func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, charged bool) {
+// completeFailure completes the record of an attempt that failed by itself on a host, which is nil
+// if it is not known any more. A postponement uses up no try. After a final failure the job is not
+// tried again. After any other it is, until its tries are used up and the job is at fault.
+func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, h *host) {
 	o := r.Outcome
 	if c.isPostponed(j, o) {
 		c.postpone(r, j)
 		return
 	}
-	r.Charged = charged
+	c.recordFailure(h, j, r.Attempt(), o)
+	r.Charged = c.isCharged(h, j, r.Attempt(), o)
 	r.Reason = cmp.Or(o.Error, c.memoryReason(j, o))
 	n := int(j.Failures)
-	if charged {
+	if r.Charged {
 		n++
 	}
 	switch {
@@ -35,27 +36,56 @@ func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, charged bool) {
 		r.Next = jobs.TimedOut
 	case hasOtherOpen(j, r.N):
 		r.Next = jobs.Running // another attempt determines the state
-	case charged && c.isFinal(o):
+	case r.Charged && c.isFinal(o):
 		r.Next = jobs.Failed
 		r.Reason = cmp.Or(r.Reason, "the run does not try again after such a failure (--retry-on, --no-retry-on)")
 	case n >= c.maxTries(j) && o.TimedOut:
 		r.Next = jobs.TimedOut
 	case n >= c.maxTries(j):
-		r.Next = jobs.Failed
+		c.completeLastTry(r, j)
+	case r.Charged:
+		r.Next = jobs.Queued
+		if d := c.retryDelay(j, o, n); d > 0 && !c.hasOtherHost(j, h) {
+			r.Retry = c.now.Wall + jobs.Stamp(d)
+		}
 	default:
 		r.Next = jobs.Queued
-		if charged {
-			if d := c.retryDelay(j, o, n); d > 0 && !c.hasOtherHost(j, r.Host) {
-				r.Retry = c.now.Wall + jobs.Stamp(d)
-			}
-		} else if o.DiskFull {
-			r.Reason = "its disk was full"
-		} else if o.ProcessLimit.IsSet() {
-			r.Reason = "no more processes could be started there: " + o.ProcessLimit.Text()
-		} else {
-			r.Reason = "it failed on a host where jobs fail fast that succeed elsewhere"
+		r.Reason = "no job of its queue has succeeded on " + r.Host + ", and jobs succeed elsewhere"
+		if o.IsHostFull() {
+			r.Reason = whyHostFull(o)
 		}
 	}
+}
+
+// completeLastTry completes the record of a failure with which the tries of the job are used up. If
+// its hosts may be at fault, the failure is not charged, and the job runs once more.
+func (c *Core) completeLastTry(r *jobs.Record, j *jobs.Job) {
+	v := c.judge(j, r.N)
+	if v == atFault {
+		r.Next = jobs.Failed
+		c.explainFailures(j, nil)
+		return
+	}
+	r.Charged, r.Next = false, jobs.Queued
+	r.Reason = "its hosts may be at fault: no other job has succeeded there since"
+	if v == undecided {
+		r.Retry = c.now.Wall + jobs.Stamp(evidenceTime)
+	}
+}
+
+// endEvidenceTime fails a job whose verdict waited, unless jobs have succeeded, or still run, on
+// hosts where it has not failed. It reports whether it did.
+func (c *Core) endEvidenceTime(id jobs.ID, j *jobs.Job) bool {
+	n := 0
+	for range c.ownFailures(j, 0) {
+		n++
+	}
+	if last := j.Last(); n < c.maxTries(j) || !last.Failed() || last.Charged || c.judge(j, 0) == runElsewhere {
+		return false
+	}
+	c.explainFailures(j, nil)
+	c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: fmt.Sprintf("it failed %d times, and no job has succeeded on another host since", n)})
+	return true
 }
 
 // isFinal reports whether a job is not retried after an outcome. By default only a timeout is
@@ -165,8 +195,8 @@ func failedRunTime(o *jobs.Outcome) time.Duration {
 }
 
 // avoidanceTime returns how long a job that failed or was lost waits for a slot on another host
-// before it may return to a host where that happened. It is five times the run time of the attempt,
-// at most 10 s, and not less than a delay that was set.
+// before it may return to a host where that happened, if it may (mayReturn). It is five times the
+// run time of the attempt, at most 10 s, and not less than a delay that was set.
 func (c *Core) avoidanceTime(j *jobs.Job) time.Duration {
 	for _, a := range slices.Backward(j.Attempts) {
 		switch {
@@ -174,7 +204,7 @@ func (c *Core) avoidanceTime(j *jobs.Job) time.Duration {
 		case a.State == jobs.AttemptLost:
 			return maxAvoidanceTime
 		case a.State == jobs.AttemptExited:
-			wait := 5 * min(failedRunTime(a.Outcome), maxAvoidanceTime/5)
+			wait := max(5*min(failedRunTime(a.Outcome), maxAvoidanceTime/5), time.Millisecond)
 			if d := c.askedDelay(j); d != nil {
 				wait = max(wait, *d)
 			}
@@ -182,6 +212,48 @@ func (c *Core) avoidanceTime(j *jobs.Job) time.Duration {
 		}
 	}
 	return maxAvoidanceTime
+}
+
+// nextSlot returns the host where the job has not failed that is expected to have a slot for it
+// first, and in how long. The host is nil if there is none. The time is a guess of ten seconds if
+// nothing is known.
+func (c *Core) nextSlot(j *jobs.Job) (best *host, in time.Duration) {
+	for h := range c.untriedHosts(j, nil) {
+		if d := c.expectedWait(h); best == nil || d < in {
+			best, in = h, d
+		}
+	}
+	return best, in
+}
+
+// expectedWait returns in how long a host is expected to have a free slot.
+func (c *Core) expectedWait(h *host) time.Duration {
+	switch {
+	case !h.linked:
+		return max(0, h.lostAt()-c.now.Mono)
+	case h.probation.paused || h.probation.startsSlowly && h.numOpen == 0:
+		return max(0, h.probation.until-c.now.Mono)
+	case h.freeSlots() > 0:
+		return 0
+	}
+	wait := maxAvoidanceTime
+	known := false
+	for f := h.oldest; f != nil; f = f.nextOnHost {
+		if !f.started {
+			continue
+		}
+		age := f.age(c.now.Mono)
+		if d, ok := f.expectedRunTime(age); ok && (!known || d-age < wait) {
+			wait, known = max(0, d-age), true
+		}
+	}
+	return wait
+}
+
+// mayReturn reports whether a job that has waited for another host may run on a host where it
+// failed. It may not while it is not known whether that host is at fault.
+func (c *Core) mayReturn(j *jobs.Job) bool {
+	return !hasFailed(j) || !c.forgives(j) || c.isIncriminated(j, 0)
 }
 
 // askedDelay returns the delay that the job or the run sets, or nil.
@@ -198,10 +270,11 @@ func (c *Core) longestDelay(j *jobs.Job) time.Duration {
 	return maxRetryDelay
 }
 
-// hasOtherHost reports whether a job that has just failed on a host can be retried on another host,
-// where it has not failed in this round.
-func (c *Core) hasOtherHost(j *jobs.Job, failedOn string) bool {
-	cl := c.newClass(j)
-	c.updateFits(cl)
-	return cl.hasOtherHost(c, failedOn)
+// hasOtherHost reports whether a job that has just failed on a host can be tried again on another
+// host, where it has not failed in this round.
+func (c *Core) hasOtherHost(j *jobs.Job, failedOn *host) bool {
+	for range c.untriedHosts(j, failedOn) {
+		return true
+	}
+	return false
 }

@@ -33,6 +33,7 @@ func (c *Core) takeOverTable() {
 	}
 	c.leaveSeqsFree()
 	c.learnTimes()
+	c.learnRecords()
 	c.learnUsage()
 	for i := range c.table.Jobs {
 		c.applyQueueOptions(c.table.Jobs[i].Spec)

@@ -107,16 +107,6 @@ func (c *Core) Estimate(id jobs.ID) time.Duration {
 	return durationOfSeconds(s)
 }
 
-// IsStraggler reports whether a job runs far longer than others of its queue.
-func (c *Core) IsStraggler(id jobs.ID) bool {
-	j := c.table.Job(id)
-	if j == nil || j.State != jobs.Running {
-		return false
-	}
-	f := c.inFlightOf(j)
-	return f != nil && f.isStraggler
-}
-
 // NumStragglers returns the number of attempts that are stragglers.
 func (c *Core) NumStragglers() int { return c.numStragglers }
 

@@ -70,7 +70,7 @@ func (c *Core) Next() (time.Duration, bool) {
 		soon(h.retryAt)
 		soon(h.probeAt)
 		soon(h.listAt)
-		if h.probation.paused {
+		if h.probation.paused || h.probation.startsSlowly {
 			soon(h.probation.until)
 		}
 		if h.linked {

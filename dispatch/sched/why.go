@@ -162,7 +162,7 @@ func (c *Core) whyReady(j *jobs.Job) string {
 				ends = h
 			case c.isReservedFrom(h, cl):
 				kept = h
-			case h.probation.isOnTrial() && h.numOpen > 0:
+			case h.probation.isOnTrial() && h.numOpen > 0, cl.avoid == nil && c.rests(h):
 				trial = h
 			default:
 				room++
@@ -192,7 +192,7 @@ func (c *Core) whyReady(j *jobs.Job) string {
 	case gpus+mem == up:
 		return "the memory it needs is in use by other jobs" + also
 	case avoided > 0 && room == 0:
-		return "it failed on the hosts that have free slots, and waits for another host"
+		return c.whyAvoids(j)
 	case room > 0 && c.isLaunchDelayed():
 		return fmt.Sprintf("--delay: at least %s lie between two starts", c.cfg.LaunchDelay)
 	case room > 0:
@@ -210,7 +210,7 @@ func (c *Core) whyReady(j *jobs.Job) string {
 	case ends != nil:
 		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", formatDuration(cl.key.maxRunTime), ends.spec.Name, formatDuration(ends.instance.endsAt-c.now.Mono))
 	case trial != nil:
-		return fmt.Sprintf("%s, where jobs failed fast, gets one at a time until one succeeds", trial.spec.Name)
+		return trial.spec.Name + " " + c.whyOnTrial(trial)
 	}
 	if cl.key.slots > 1 {
 		return fmt.Sprintf("it needs %d slots at once and no host has so many free%s", cl.key.slots, also)
@@ -219,6 +219,36 @@ func (c *Core) whyReady(j *jobs.Job) string {
 		return "every usable slot of the only host that can run it now is busy" + also
 	}
 	return fmt.Sprintf("every usable slot of the %d hosts that can run it is busy%s", up, also)
+}
+
+// whyAvoids describes for which host a job waits that avoids those where it has failed.
+func (c *Core) whyAvoids(j *jobs.Job) string {
+	h, in := c.nextSlot(j)
+	if h == nil {
+		return "it failed on the hosts that have free slots, and waits for another host"
+	}
+	text := fmt.Sprintf("it failed on the hosts that have free slots, and waits for %s, where it has not failed", h.spec.Name)
+	switch {
+	case !h.linked && h.isFirstDial():
+		return text + " and to which a connection is being made"
+	case !h.linked:
+		return fmt.Sprintf("%s and which does not answer; it counts as lost in %s", text, formatDuration(in))
+	}
+	return fmt.Sprintf("%s (a slot is expected in %s)", text, formatDuration(in))
+}
+
+// whyOnTrial describes why a host gets one job at a time, as a continuation of its name. It returns
+// "" if it does not.
+func (c *Core) whyOnTrial(h *host) string {
+	r := &h.probation
+	since := formatDuration(c.now.Mono - r.since)
+	switch {
+	case h.isOnProbation():
+		return fmt.Sprintf("is on probation for %s: jobs fail there that succeed on other hosts; it gets one job at a time until one succeeds", since)
+	case r.startsSlowly:
+		return fmt.Sprintf("starts slowly for %s: its first jobs failed at once; it gets one job at a time until one succeeds", since)
+	}
+	return ""
 }
 
 // Paused reports whether nothing is launched because a person has paused the run, or because of a
@@ -231,7 +261,7 @@ func (c *Core) WhyDraining() string { return c.drainReason }
 
 // RunningView is a copy of data about open attempts that is not in the table.
 type RunningView struct {
-	Stragglers []jobs.ID // as of IsStraggler
+	Stragglers []jobs.ID // those that run far longer than others of their queues
 	Ending     []jobs.ID // running jobs that are being ended
 	Progress   []ProgressView
 }
@@ -256,7 +286,7 @@ func (c *Core) Running() RunningView {
 		for f := h.oldest; f != nil; f = f.nextOnHost {
 			j := c.table.Job(f.id.Job)
 			running := j != nil && j.State == jobs.Running
-			if running && f.isStraggler {
+			if running && f.isStraggler && !f.killed {
 				v.Stragglers = append(v.Stragglers, f.id.Job)
 			}
 			if f.progress.text != "" && !f.hasOutcome {

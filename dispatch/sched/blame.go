@@ -1,0 +1,403 @@
+package sched
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	"dcs-tui/jobs"
+)
+
+// Who is to blame for a failure: the job, or its host? Two sentences decide (docs/retries.md):
+//
+// A job is at fault if it fails on a host where other jobs of its queue succeed, or if it has
+// failed on as many hosts as it has tries, or on all, and jobs succeed nowhere else. Until that is
+// known, its failures do not end it, and it goes on to a host where it has not failed.
+
+// queueRecord holds how the jobs of one queue fare on one host.
+type queueRecord struct {
+	succeeded int
+	// Failures since the last success, one for each job; at most maxRemembered.
+	streak    []streakFailure
+	numStreak int // number of failures of the streak, with those that are not remembered
+}
+
+// streakFailure is a failed attempt.
+type streakFailure struct {
+	id             jobs.AttemptID
+	isFast         bool
+	isContradicted bool // the job has succeeded on another host since
+}
+
+const (
+	maxRemembered = 100 // number of failures of a streak that are remembered
+	// evidenceTime is how long a verdict waits while jobs run on hosts where none has succeeded
+	// yet. A job that has run for longer than this may be one that succeeds.
+	evidenceTime = time.Second
+	// maxHostFaults is the number of failures per try that are not charged because the host
+	// reported that it is full.
+	maxHostFaults = 2
+)
+
+// recordOf returns how the jobs of a queue fare on a host.
+func (h *host) recordOf(st *queueStats) *queueRecord {
+	q := h.records[st]
+	if q == nil {
+		if h.records == nil {
+			h.records = make(map[*queueStats]*queueRecord)
+		}
+		q = new(queueRecord)
+		h.records[st] = q
+	}
+	return q
+}
+
+// add adds an outcome. Several failures of one job count as one.
+func (q *queueRecord) add(id jobs.AttemptID, ok bool) {
+	switch {
+	case ok:
+		q.succeeded++
+		q.streak, q.numStreak = q.streak[:0], 0
+	case q.indexOf(id.Job) >= 0:
+	default:
+		if q.numStreak++; len(q.streak) < maxRemembered {
+			q.streak = append(q.streak, streakFailure{id: id})
+		}
+	}
+}
+
+// indexOf returns the index of a job's failure in the streak, or -1.
+func (q *queueRecord) indexOf(id jobs.ID) int {
+	return slices.IndexFunc(q.streak, func(f streakFailure) bool { return f.id.Job == id })
+}
+
+// explain removes a job's failure from the streak, because the job is at fault.
+func (q *queueRecord) explain(id jobs.ID) (found bool) {
+	i := q.indexOf(id)
+	if i < 0 {
+		return false
+	}
+	q.streak = slices.Delete(q.streak, i, i+1)
+	q.numStreak--
+	return true
+}
+
+// isProven reports whether jobs of the queue succeed on the host: one has, and none but this one
+// has failed since.
+func (q *queueRecord) isProven(but jobs.ID) bool {
+	switch {
+	case q == nil || q.succeeded == 0:
+		return false
+	case q.numStreak == 0:
+		return true
+	}
+	return q.numStreak == 1 && q.indexOf(but) == 0
+}
+
+// incriminates reports whether a failure of the job on the host shows that the job is at fault: a
+// job of its queue succeeded there right before it, or after it.
+func (q *queueRecord) incriminates(id jobs.ID) bool {
+	if q == nil || q.succeeded == 0 || q.numStreak > len(q.streak) && q.indexOf(id) < 0 {
+		return false
+	}
+	return q.indexOf(id) < 0 || q.numStreak == 1
+}
+
+// ownFailures yields the attempts of the job's round that failed by themselves. last, which may be
+// 0, is the number of an attempt that has just failed, and whose end is not recorded yet.
+func (c *Core) ownFailures(j *jobs.Job, last int) iter.Seq[*jobs.Attempt] {
+	return func(yield func(*jobs.Attempt) bool) {
+		for _, a := range j.Attempts {
+			if a.Round == j.Round && (a.ID.N == last || a.State == jobs.AttemptExited && a.Failed() && !a.Postponed()) && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// whyHostFull names what its host lacked for a job, or returns "".
+func whyHostFull(o *jobs.Outcome) string {
+	switch {
+	case o.ProcessLimit.IsSet():
+		return "no more processes could be started there: " + o.ProcessLimit.Text()
+	case o.DiskFull:
+		return "its disk was full"
+	}
+	return ""
+}
+
+// showsHost reports whether an outcome may show that a host is bad. A job that exceeds its own
+// limits shows nothing.
+func showsHost(o *jobs.Outcome) bool {
+	return !o.TimedOut && o.Memory != jobs.MemoryLimit && !o.IsHostFull()
+}
+
+// forgives reports whether failures of the job may be blamed on its hosts. With a single try, a
+// command that has started runs again only if people have asked for that.
+func (c *Core) forgives(j *jobs.Job) bool { return c.maxTries(j) > 1 || c.cfg.ForgiveHosts }
+
+// isCharged reports whether a failure uses up a try of the job. It does not if the host is full, or
+// if no job of the queue has succeeded on the host and another host, where one has, can run the
+// job.
+func (c *Core) isCharged(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
+	switch {
+	case h == nil || !c.forgives(j):
+		return true
+	case o.IsHostFull():
+		n := 0
+		for a := range c.ownFailures(j, 0) {
+			if a.Outcome.IsHostFull() {
+				n++
+			}
+		}
+		return n >= maxHostFaults*c.maxTries(j)
+	case !showsHost(o), h.recordOf(c.statsOf(j.Spec)).succeeded > 0 && !h.probation.isOnTrial(), c.isIncriminated(j, 0):
+		return true
+	}
+	st := c.statsOf(j.Spec)
+	for u := range c.untriedHosts(j, h) {
+		if u.records[st].isProven(0) {
+			return false
+		}
+	}
+	return true
+}
+
+// untriedHosts yields the hosts that can run the job, where it has not failed in this round, and
+// that accept jobs, or will without a person's doing. but, which may be nil, is left out.
+func (c *Core) untriedHosts(j *jobs.Job, but *host) iter.Seq[*host] {
+	cl := c.newClass(j)
+	c.updateFits(cl)
+	return func(yield func(*host) bool) {
+		for _, h := range c.hosts {
+			if h != but && c.isUntried(h, cl) && !yield(h) {
+				return
+			}
+		}
+	}
+}
+
+// isUntried reports whether the host can run the class, none of whose jobs has failed there, and
+// accepts jobs, or will without a person's doing.
+func (c *Core) isUntried(h *host, cl *class) bool {
+	if !cl.fits[h.index] || cl.avoid != nil && cl.avoid[h.index] || !c.hasTimeFor(h, cl.key.maxRunTime) {
+		return false
+	}
+	switch {
+	case h.retiring || h.removed || h.nextSpec != nil || h.isDrained() || h.isQuiet:
+		return false
+	case h.isFirstDial():
+		return true
+	case !h.linked:
+		return h.wasUsed && (h.state == Suspect || h.state == Connecting) && c.now.Mono < h.lostAt()
+	case !h.isAnswering() || h.state != Up || h.isOnProbation() && h.probation.paused:
+		return false
+	case h.hold == heldUnmeasured || h.hold == heldReceivingFiles:
+		return true
+	case h.hold != notHeld || h.slots() == 0:
+		return false
+	case h.numOpen > 0 || h.probation.paused || c.Paused() || c.drainReason != "" || h.limit == 0:
+		return true
+	}
+	free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
+	return free >= cl.key.slots && c.hasResources(h, cl) // others may use what the job needs
+}
+
+// hasUntriedHost reports whether a host other than but is untried by the class.
+func (cl *class) hasUntriedHost(c *Core, but *host) bool {
+	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h != but && c.isUntried(h, cl) })
+}
+
+// isIncriminated reports whether a failure of the job in this round shows that it is at fault. last
+// is as for ownFailures.
+func (c *Core) isIncriminated(j *jobs.Job, last int) bool {
+	st := c.statsOf(j.Spec)
+	for a := range c.ownFailures(j, last) {
+		if h := c.byName[a.Host]; h != nil && h.records[st].incriminates(j.Spec.ID) {
+			return true
+		}
+	}
+	return false
+}
+
+// verdict is what follows from the failures of a job that has used up its tries.
+type verdict uint8
+
+const (
+	atFault      verdict = iota // the job is at fault
+	runElsewhere                // its hosts may be at fault: it runs on another one
+	undecided                   // the same, if a job that runs now on another host succeeds
+)
+
+// judge returns the verdict on a job that has used up its tries. last is as for ownFailures.
+func (c *Core) judge(j *jobs.Job, last int) verdict {
+	if !c.forgives(j) {
+		return atFault
+	}
+	st := c.statsOf(j.Spec)
+	var tried []*host
+	numFailures := 0
+	for a := range c.ownFailures(j, last) {
+		numFailures++
+		if h := c.byName[a.Host]; h != nil && !slices.Contains(tried, h) {
+			tried = append(tried, h)
+		}
+	}
+	if numFailures >= c.maxFailures(j) || c.isIncriminated(j, last) {
+		return atFault
+	}
+	cl := c.newClass(j)
+	c.updateFits(cl)
+	v := atFault
+	for _, h := range c.hosts {
+		if slices.Contains(tried, h) || !c.isUntried(h, cl) {
+			continue
+		}
+		q := h.records[st]
+		age, runs := c.oldestRun(h, st)
+		switch {
+		case len(tried) < c.maxTries(j), q.isProven(0), h.isFirstDial(), runs && (age >= evidenceTime || q == nil || q.numStreak == 0):
+			return runElsewhere
+		case runs:
+			v = undecided
+		}
+	}
+	return v
+}
+
+// maxFailures returns how often a job may fail in a round at most, charged or not.
+func (c *Core) maxFailures(j *jobs.Job) int {
+	return (1+maxHostFaults)*c.maxTries(j) + len(c.hosts)
+}
+
+// oldestRun returns how long the oldest running attempt of a queue has run on a host.
+func (c *Core) oldestRun(h *host, st *queueStats) (age time.Duration, ok bool) {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
+		if f.stats == st && f.started && !f.hasOutcome && !f.killed {
+			return f.age(c.now.Mono), true
+		}
+	}
+	return 0, false
+}
+
+// recordFailure updates the records of the host with a failure of a job by itself, before anything
+// is decided about the job.
+func (c *Core) recordFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) {
+	switch {
+	case h == nil:
+		return
+	case o.ProcessLimit.IsSet():
+		c.boundByProcesses(h, o.ProcessLimit, h.runningSlots-j.Spec.SlotCount())
+		return
+	case o.IsHostFull():
+		if !h.probation.paused {
+			c.pauseRefusing(h, "a job failed because the disk was full")
+		}
+		return
+	case !showsHost(o), c.isIncriminated(j, 0): // it shows nothing about the host
+		return
+	}
+	st := c.statsOf(j.Spec)
+	q := h.recordOf(st)
+	q.add(id, false)
+	h.probation.addFailure(id, o.Elapsed() < fastFailure)
+	if q.isProven(j.Spec.ID) {
+		c.explainFailures(j, h)
+	}
+	c.startSlowly(h)
+	c.considerProbation(h, true)
+}
+
+// explainFailures takes the job's failures off the records of all hosts but one, because the job is
+// at fault.
+func (c *Core) explainFailures(j *jobs.Job, but *host) {
+	st := c.statsOf(j.Spec)
+	for _, a := range j.Attempts {
+		h := c.byName[a.Host]
+		if h == nil || h == but || a.Round != j.Round {
+			continue
+		}
+		if q := h.records[st]; q != nil {
+			q.explain(j.Spec.ID)
+		}
+		if r := &h.probation; r.all.explain(j.Spec.ID) && r.startsSlowly && r.numFast() < minStreak {
+			c.endTrial(h, "the jobs that failed there fail on other hosts, too")
+		}
+	}
+}
+
+// recordSuccess updates the records of all hosts with a success of a job on one of them. The hosts
+// where it failed before are contradicted. If it is the first of its queue on this host, failures on
+// hosts where none has succeeded are not charged any more.
+func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID) {
+	st := c.statsOf(j.Spec)
+	if h != nil {
+		h.recordOf(st).add(id, true)
+		h.probation.all.add(id, true)
+		c.endTrial(h, "a job has succeeded there")
+	}
+	for _, a := range j.Attempts {
+		o := c.byName[a.Host]
+		if o == nil || o == h || a.Round != j.Round {
+			continue
+		}
+		if q := o.records[st]; q != nil {
+			if i := q.indexOf(j.Spec.ID); i >= 0 {
+				q.streak[i].isContradicted = true
+				if i := o.probation.all.indexOf(j.Spec.ID); i >= 0 {
+					o.probation.all.streak[i].isContradicted = true
+				}
+				c.considerProbation(o, false)
+			}
+		}
+	}
+	if h == nil || h.records[st].succeeded > 1 {
+		return
+	}
+	for _, o := range c.hosts {
+		if q := o.records[st]; q != nil && q.succeeded == 0 {
+			c.uncharge(q.streak, "no job of its queue has succeeded on "+o.spec.Name+", and jobs succeed on "+h.spec.Name)
+		}
+	}
+}
+
+// uncharge gives jobs that have not ended the tries back that failures have used up.
+func (c *Core) uncharge(failures []streakFailure, why string) {
+	for _, f := range failures {
+		j, a := c.table.Job(f.id.Job), c.table.Attempt(f.id)
+		if a.Charged && a.Round == j.Round && !j.State.Terminal() && c.forgives(j) {
+			c.emit(jobs.Record{Kind: jobs.KindForgiven, Job: f.id.Job, N: f.id.N, Host: a.Host, Reason: why})
+		}
+	}
+}
+
+// learnRecords rebuilds the records of the hosts from the table, after a takeover. Failures count
+// for a streak if they ended after the last success there.
+func (c *Core) learnRecords() {
+	type place struct {
+		h  *host
+		st *queueStats
+	}
+	lastSuccess := make(map[place]jobs.Stamp)
+	each := func(do func(p place, a *jobs.Attempt)) {
+		for i := range c.table.Jobs {
+			for _, a := range c.table.Jobs[i].Attempts {
+				if h := c.byName[a.Host]; h != nil && a.State == jobs.AttemptExited && a.Outcome != nil {
+					do(place{h, c.statsOf(c.table.Jobs[i].Spec)}, a)
+				}
+			}
+		}
+	}
+	each(func(p place, a *jobs.Attempt) {
+		if a.Outcome.OK() {
+			p.h.recordOf(p.st).succeeded++
+			p.h.probation.all.succeeded++
+			lastSuccess[p] = max(lastSuccess[p], a.Outcome.Ended)
+		}
+	})
+	each(func(p place, a *jobs.Attempt) {
+		if !a.Outcome.OK() && !a.Postponed() && showsHost(a.Outcome) && a.Outcome.Ended > lastSuccess[p] {
+			p.h.recordOf(p.st).add(a.ID, false)
+		}
+	})
+}
