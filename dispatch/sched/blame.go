@@ -17,6 +17,9 @@ import (
 // queueRecord holds how the jobs of one queue fare on one host.
 type queueRecord struct {
 	succeeded int
+	// When the attempt that succeeded and started last has started, by the clock of the host.
+	lastGoodStart jobs.Stamp
+	lastSuccessAt time.Duration // Time.Mono
 	// Failures since the last success, one for each job; at most maxRemembered.
 	streak    []streakFailure
 	numStreak int // number of failures of the streak, with those that are not remembered
@@ -34,6 +37,10 @@ const (
 	// evidenceTime is how long a verdict waits while jobs run on hosts where none has succeeded
 	// yet. A job that has run for longer than this may be one that succeeds.
 	evidenceTime = time.Second
+	// minHosts is the number of hosts that must agree that a job is at fault, if its tries are fewer
+	// and there are so many: on each it failed right after a success of another job, or nothing
+	// succeeds on any host.
+	minHosts = 3
 	// maxHostFaults is the number of failures per try that are not charged because the host
 	// reported that it is full.
 	maxHostFaults = 2
@@ -94,13 +101,10 @@ func (q *queueRecord) isProven(but jobs.ID) bool {
 	return q.numStreak == 1 && q.indexOf(but) == 0
 }
 
-// incriminates reports whether a failure of the job on the host shows that the job is at fault: a
-// job of its queue succeeded there right before it, or after it.
-func (q *queueRecord) incriminates(id jobs.ID) bool {
-	if q == nil || q.succeeded == 0 || q.numStreak > len(q.streak) && q.indexOf(id) < 0 {
-		return false
-	}
-	return q.indexOf(id) < 0 || q.numStreak == 1
+// incriminates reports whether a failure on the host shows that the job is at fault: another job of
+// its queue has started there since, and succeeded.
+func (q *queueRecord) incriminates(o *jobs.Outcome) bool {
+	return q != nil && o != nil && q.lastGoodStart >= o.Ended && o.Ended > 0
 }
 
 // ownFailures yields the attempts of the job's round that failed by themselves. last, which may be
@@ -151,7 +155,7 @@ func (c *Core) isCharged(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcom
 			}
 		}
 		return n >= maxHostFaults*c.maxTries(j)
-	case !showsHost(o), h.recordOf(c.statsOf(j.Spec)).succeeded > 0 && !h.probation.isOnTrial(), c.isIncriminated(j, 0):
+	case !showsHost(o), h.recordOf(c.statsOf(j.Spec)).succeeded > 0 && !h.probation.isOnTrial(), c.isIncriminated(j):
 		return true
 	}
 	st := c.statsOf(j.Spec)
@@ -170,17 +174,27 @@ func (c *Core) untriedHosts(j *jobs.Job, but *host) iter.Seq[*host] {
 	c.updateFits(cl)
 	return func(yield func(*host) bool) {
 		for _, h := range c.hosts {
-			if h != but && c.isUntried(h, cl) && !yield(h) {
+			if h != but && c.canTry(h, cl) && !c.hasFailedOn(j, h) && !yield(h) {
 				return
 			}
 		}
 	}
 }
 
-// isUntried reports whether the host can run the class, none of whose jobs has failed there, and
-// accepts jobs, or will without a person's doing.
-func (c *Core) isUntried(h *host, cl *class) bool {
-	if !cl.fits[h.index] || cl.avoid != nil && cl.avoid[h.index] || !c.hasTimeFor(h, cl.key.maxRunTime) {
+// hasFailedOn reports whether the job has failed by itself on a host in this round.
+func (c *Core) hasFailedOn(j *jobs.Job, h *host) bool {
+	for a := range c.ownFailures(j, 0) {
+		if a.Host == h.spec.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// canTry reports whether the host can run the class, and accepts jobs, or will without a person's
+// doing.
+func (c *Core) canTry(h *host, cl *class) bool {
+	if !cl.fits[h.index] || !c.hasTimeFor(h, cl.key.maxRunTime) {
 		return false
 	}
 	switch {
@@ -189,7 +203,7 @@ func (c *Core) isUntried(h *host, cl *class) bool {
 	case h.isFirstDial():
 		return true
 	case !h.linked:
-		return h.wasUsed && (h.state == Suspect || h.state == Connecting) && c.now.Mono < h.lostAt()
+		return c.isExpected(h)
 	case !h.isAnswering() || h.state != Up || h.isOnProbation() && h.probation.paused:
 		return false
 	case h.hold == heldUnmeasured || h.hold == heldReceivingFiles:
@@ -203,17 +217,22 @@ func (c *Core) isUntried(h *host, cl *class) bool {
 	return free >= cl.key.slots && c.hasResources(h, cl) // others may use what the job needs
 }
 
-// hasUntriedHost reports whether a host other than but is untried by the class.
-func (cl *class) hasUntriedHost(c *Core, but *host) bool {
-	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h != but && c.isUntried(h, cl) })
+// isExpected reports whether a host that is not linked may be back soon.
+func (c *Core) isExpected(h *host) bool {
+	return h.state != Lost && h.state != Disabled && h.ineligible == "" && c.now.Mono < h.lostAt()
 }
 
-// isIncriminated reports whether a failure of the job in this round shows that it is at fault. last
-// is as for ownFailures.
-func (c *Core) isIncriminated(j *jobs.Job, last int) bool {
+// hasUntriedHost reports whether jobs of the class can be tried on a host that they do not avoid.
+func (cl *class) hasUntriedHost(c *Core) bool {
+	return slices.ContainsFunc(c.hosts, func(h *host) bool { return !(cl.avoid != nil && cl.avoid[h.index]) && c.canTry(h, cl) })
+}
+
+// isIncriminated reports whether a charged failure of the job in this round shows that it is at
+// fault.
+func (c *Core) isIncriminated(j *jobs.Job) bool {
 	st := c.statsOf(j.Spec)
-	for a := range c.ownFailures(j, last) {
-		if h := c.byName[a.Host]; h != nil && h.records[st].incriminates(j.Spec.ID) {
+	for a := range c.ownFailures(j, 0) {
+		if h := c.byName[a.Host]; h != nil && a.Charged && h.records[st].incriminates(a.Outcome) {
 			return true
 		}
 	}
@@ -236,27 +255,34 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 	}
 	st := c.statsOf(j.Spec)
 	var tried []*host
-	numFailures := 0
+	numFailures, numProven := 0, 0
 	for a := range c.ownFailures(j, last) {
 		numFailures++
-		if h := c.byName[a.Host]; h != nil && !slices.Contains(tried, h) {
-			tried = append(tried, h)
+		h := c.byName[a.Host]
+		if h == nil || slices.Contains(tried, h) {
+			continue
+		}
+		if tried = append(tried, h); h.records[st].isProven(j.Spec.ID) {
+			numProven++
 		}
 	}
-	if numFailures >= c.maxFailures(j) || c.isIncriminated(j, last) {
+	if numFailures >= c.maxFailures(j) || numProven >= max(c.maxTries(j), minHosts) || c.isIncriminated(j) {
 		return atFault
 	}
 	cl := c.newClass(j)
 	c.updateFits(cl)
 	v := atFault
+	enough := len(tried) >= max(c.maxTries(j), minHosts) || c.areJobsAtFault(st)
+	recently := max(evidenceTime, durationOfSeconds(2*st.recent.succeeded))
 	for _, h := range c.hosts {
-		if slices.Contains(tried, h) || !c.isUntried(h, cl) {
+		if slices.Contains(tried, h) || !c.canTry(h, cl) {
 			continue
 		}
 		q := h.records[st]
 		age, runs := c.oldestRun(h, st)
 		switch {
-		case len(tried) < c.maxTries(j), q.isProven(0), h.isFirstDial(), runs && (age >= evidenceTime || q == nil || q.numStreak == 0):
+		case !enough, h.isFirstDial(), runs && (age >= max(evidenceTime, 2*st.longestFailure) || q == nil || q.numStreak == 0),
+			q != nil && q.succeeded > 0 && (q.numStreak == 0 || c.now.Mono-q.lastSuccessAt < recently):
 			return runElsewhere
 		case runs:
 			v = undecided
@@ -294,27 +320,23 @@ func (c *Core) recordFailure(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Ou
 			c.pauseRefusing(h, "a job failed because the disk was full")
 		}
 		return
-	case !showsHost(o), c.isIncriminated(j, 0): // it shows nothing about the host
+	case !showsHost(o), c.isIncriminated(j): // it shows nothing about the host
 		return
 	}
 	st := c.statsOf(j.Spec)
-	q := h.recordOf(st)
-	q.add(id, false)
+	st.longestFailure = max(st.longestFailure, min(o.Elapsed(), c.maxElapsed(j)))
+	h.recordOf(st).add(id, false)
 	h.probation.addFailure(id, o.Elapsed() < fastFailure)
-	if q.isProven(j.Spec.ID) {
-		c.explainFailures(j, h)
-	}
-	c.startSlowly(h)
+	c.startSlowly(h, st)
 	c.considerProbation(h, true)
 }
 
-// explainFailures takes the job's failures off the records of all hosts but one, because the job is
-// at fault.
-func (c *Core) explainFailures(j *jobs.Job, but *host) {
+// explainFailures takes the job's failures off the records of its hosts, because the job is at fault.
+func (c *Core) explainFailures(j *jobs.Job) {
 	st := c.statsOf(j.Spec)
 	for _, a := range j.Attempts {
 		h := c.byName[a.Host]
-		if h == nil || h == but || a.Round != j.Round {
+		if h == nil || a.Round != j.Round {
 			continue
 		}
 		if q := h.records[st]; q != nil {
@@ -329,28 +351,34 @@ func (c *Core) explainFailures(j *jobs.Job, but *host) {
 // recordSuccess updates the records of all hosts with a success of a job on one of them. The hosts
 // where it failed before are contradicted. If it is the first of its queue on this host, failures on
 // hosts where none has succeeded are not charged any more.
-func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID) {
+func (c *Core) recordSuccess(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) {
 	st := c.statsOf(j.Spec)
 	if h != nil {
-		h.recordOf(st).add(id, true)
+		q := h.recordOf(st)
+		was := slices.Clone(q.streak)
+		q.lastGoodStart, q.lastSuccessAt = max(q.lastGoodStart, o.Started), c.now.Mono
+		q.add(id, true)
 		h.probation.all.add(id, true)
+		if h.isOnProbation() {
+			c.uncharge(was, whyUncharged(h))
+		}
+		for _, f := range was {
+			if j := c.table.Job(f.id.Job); c.isIncriminated(j) {
+				c.explainFailures(j)
+				c.allowReturn(f.id.Job, j)
+			}
+		}
 		c.endTrial(h, "a job has succeeded there")
 	}
 	for _, a := range j.Attempts {
-		o := c.byName[a.Host]
-		if o == nil || o == h || a.Round != j.Round {
-			continue
-		}
-		if q := o.records[st]; q != nil {
-			if i := q.indexOf(j.Spec.ID); i >= 0 {
-				q.streak[i].isContradicted = true
-				if i := o.probation.all.indexOf(j.Spec.ID); i >= 0 {
-					o.probation.all.streak[i].isContradicted = true
-				}
+		if o := c.byName[a.Host]; o != nil && o != h && a.Round == j.Round {
+			if i := o.probation.all.indexOf(j.Spec.ID); i >= 0 {
+				o.probation.all.streak[i].isContradicted = true
 				c.considerProbation(o, false)
 			}
 		}
 	}
+	st.longestFailure = 0
 	if h == nil || h.records[st].succeeded > 1 {
 		return
 	}
@@ -390,7 +418,9 @@ func (c *Core) learnRecords() {
 	}
 	each(func(p place, a *jobs.Attempt) {
 		if a.Outcome.OK() {
-			p.h.recordOf(p.st).succeeded++
+			q := p.h.recordOf(p.st)
+			q.succeeded++
+			q.lastGoodStart = max(q.lastGoodStart, a.Outcome.Started)
 			p.h.probation.all.succeeded++
 			lastSuccess[p] = max(lastSuccess[p], a.Outcome.Ended)
 		}

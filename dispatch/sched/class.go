@@ -20,7 +20,7 @@ type classKey struct {
 	mem          int64
 	// Longest run time by timeout and estimate; 0: not known, or without effect (allocation.go).
 	maxRunTime time.Duration
-	avoid      string // hosts where the job has failed in this round, joined by newlines
+	avoid      string // hosts that the job avoids because it failed there, joined by newlines
 	// Hosts where an attempt of it runs, or may still run although it was given up.
 	excluded string
 }
@@ -87,14 +87,14 @@ func (c *Core) newClass(j *jobs.Job) *class {
 	return &class{key: key, stats: c.statsOf(j.Spec), spec: j.Spec, tags: j.Spec.Tags, ranks: make(map[rank]*bucket), listIndex: -1, epoch: -1}
 }
 
-// excludedHosts returns the hosts where the job has failed in this round (avoid), and those where
-// an attempt of it is open or orphaned (excluded). Each list is sorted and joined by newlines. Both
-// are "" for nearly every job.
+// excludedHosts returns the hosts that the job avoids, and those where an attempt of it is open or
+// orphaned (excluded). Avoided are those where it has failed in this round, or else those where it
+// died. Each list is sorted and joined by newlines. Both are "" for nearly every job.
 func (c *Core) excludedHosts(j *jobs.Job) (avoid, excluded string) {
 	if len(j.Attempts) == 0 {
 		return "", ""
 	}
-	var failed, lost []string
+	var failed, died, lost []string
 	for _, a := range j.Attempts {
 		switch {
 		case a.State == jobs.AttemptExited && a.Round == j.Round:
@@ -104,8 +104,11 @@ func (c *Core) excludedHosts(j *jobs.Job) (avoid, excluded string) {
 		case a.State == jobs.AttemptLost && c.orphaned[a.ID] && c.byName[a.Host] != nil && c.byName[a.Host].owns(a):
 			lost = insertSorted(lost, a.Host)
 		case a.State == jobs.AttemptLost && a.Round == j.Round:
-			failed = insertSorted(failed, a.Host) // the attempt died there, so other hosts are preferred
+			died = insertSorted(died, a.Host)
 		}
+	}
+	if failed == nil {
+		failed = died
 	}
 	return strings.Join(failed, "\n"), strings.Join(lost, "\n")
 }

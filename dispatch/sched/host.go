@@ -127,6 +127,8 @@ type HostView struct {
 
 	Paused bool          // it is up and starts no jobs, for Reason
 	Down   time.Duration // Time.Mono since when it has not been usable; 0: it is
+	// Jobs failed there that succeeded on other hosts; it gets one job at a time, or none.
+	OnProbation bool
 	// How long an instance that is up has had no work; 0: it is busy, or is no instance.
 	Idle time.Duration
 }
@@ -145,7 +147,7 @@ func (c *Core) Hosts() []HostView {
 			Slots: h.slots(), Usable: h.usableNow(), Running: h.runningSlots, Buffered: h.numBuffered(),
 			Failures: h.failures, RetryAt: h.retryAt, LastHeartbeat: h.heartbeatAt, Heartbeat: h.heartbeat, Hello: h.hello,
 			Done: h.succeeded, Failed: h.failed, Asked: h.asked,
-			Paused: h.linked && (h.hold != notHeld || !h.acceptsJobs()), Down: h.downSince, Idle: c.idleTime(h),
+			Paused: h.linked && (h.hold != notHeld || !h.acceptsJobs()), Down: h.downSince, OnProbation: h.isOnProbation(), Idle: c.idleTime(h),
 		})
 	}
 	return c.addInstanceViews(views)

@@ -205,7 +205,7 @@ func (c *Core) hasResources(h *host, cl *class) bool {
 
 // isAvoidingHosts reports whether jobs of the class avoid the hosts where they failed. They do
 // while another host could run them. Jobs that may return after avoidanceTime are in another class.
-func (cl *class) isAvoidingHosts(c *Core) bool { return cl.avoid != nil && cl.hasUntriedHost(c, nil) }
+func (cl *class) isAvoidingHosts(c *Core) bool { return cl.avoid != nil && cl.hasUntriedHost(c) }
 
 // hasUsableHost reports whether a host other than but could start a job of the class now or as soon
 // as a slot is free, and has not failed any of its jobs.

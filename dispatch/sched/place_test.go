@@ -89,6 +89,9 @@ func TestNextTryIsFirstInLine(t *testing.T) {
 	want(t, "sent to b ahead of need", fmt.Sprint(s.attemptsOn("b")), "[2.1 1.2]")
 }
 
+// laterSuccess is the outcome of an attempt that started after all others, and succeeded.
+var laterSuccess = jobs.Outcome{Started: wallStart + 1e12, Ended: wallStart + 2e12}
+
 // TestReturnToAGoodHost checks that a job returns to a host where it failed after a bounded time if
 // other jobs succeed there, although another host is busy. A delay that was set is kept.
 func TestReturnToAGoodHost(t *testing.T) {
@@ -98,10 +101,10 @@ func TestReturnToAGoodHost(t *testing.T) {
 	}{{nil, 49 * time.Millisecond, 2 * time.Millisecond}, {new(time.Minute), 59 * time.Second, 2 * time.Second}} {
 		s := stageWithJobs(t, 3, Config{RetryDelay: tt.delay}, testHost("a", 1), testHost("b", 1))
 		s.started("b", "2.1")
-		s.ended("a", "1.1", succeeded)
-		s.ended("a", "3.1", fastFail)
+		s.ended("a", "1.1", fastFail)
+		s.ended("a", "3.1", laterSuccess)
 		want(t, "kept from a", launchedOn(s.wait(tt.kept, "a", "b"), "a"), "")
-		want(t, "after that", launchedOn(s.wait(tt.until, "a", "b"), "a"), "3.2")
+		want(t, "after that", launchedOn(s.wait(tt.until, "a", "b"), "a"), "1.2")
 	}
 }
 

@@ -101,7 +101,7 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs
 		}
 	}
 	if o.OK() {
-		c.recordSuccess(h, j, id)
+		c.recordSuccess(h, j, id, o)
 	}
 	// Only a host where jobs succeed shows how often they fail. Otherwise bad hosts would excuse
 	// each other.
@@ -157,12 +157,12 @@ func (c *Core) endTrial(h *host, why string) {
 // startSlowly makes a host, on which a job has just failed, get one job at a time if its first jobs
 // have all failed at once. Otherwise, with a failure every few milliseconds, all jobs would have
 // failed there before the first job on another host has ended.
-func (c *Core) startSlowly(h *host) {
+func (c *Core) startSlowly(h *host, st *queueStats) {
 	r := &h.probation
 	if r.all.succeeded > 0 || r.numFast() < minStreak || r.numProbations > 0 {
 		return
 	}
-	if c.areJobsAtFault() {
+	if c.areJobsAtFault(st) {
 		for _, o := range c.hosts {
 			if o.probation.startsSlowly {
 				c.endTrial(o, "jobs fail alike on all hosts, and none has succeeded, so the jobs are at fault")
@@ -188,31 +188,35 @@ func (c *Core) startSlowly(h *host) {
 // elsewhere, for which it is a new chance.
 func (c *Core) rests(h *host) bool { return h.probation.startsSlowly && c.now.Mono < h.probation.until }
 
-// areJobsAtFault reports whether jobs fail alike on hosts and nothing has succeeded anywhere. It
-// returns false while a job runs that may be the first to succeed.
-func (c *Core) areJobsAtFault() bool {
+// areJobsAtFault reports whether jobs of a queue fail alike on hosts and none has succeeded anywhere.
+// It returns false while a job runs that may be the first to succeed: the first of its queue on a
+// host, or one that has run far longer than those that failed.
+func (c *Core) areJobsAtFault(st *queueStats) bool {
 	failing, answering := 0, 0
 	for _, h := range c.hosts {
-		r := &h.probation
+		q := h.records[st]
 		switch {
-		case r.all.succeeded > 0 || h.isFirstDial():
+		case q != nil && q.succeeded > 0:
 			return false
-		case !h.isAnswering() || h.isDrained() || h.isQuiet || h.removed:
+		case h.isDrained() || h.isQuiet || h.removed:
+			continue
+		case h.isFirstDial() || !h.linked && c.isExpected(h):
+			return false
+		case !h.isAnswering():
 			continue
 		}
 		answering++
-		age := time.Duration(0)
-		if h.oldest != nil && h.oldest.started {
-			age = h.oldest.age(c.now.Mono)
-		}
+		age, runs := c.oldestRun(h, st)
 		switch {
-		case r.all.numStreak == 0 && h.numOpen > 0, age >= evidenceTime:
+		case q != nil && q.numStreak > 0 && runs && age >= max(evidenceTime, 2*st.longestFailure):
 			return false
-		case r.all.numStreak > 0:
+		case q != nil && q.numStreak > 0:
 			failing++
+		case h.numOpen > 0:
+			return false
 		}
 	}
-	return failing >= min(c.cfg.Tries, answering)
+	return failing >= min(max(c.cfg.Tries, minHosts), answering)
 }
 
 // considerProbation puts a host on probation if jobs have failed there that succeeded on other
@@ -240,5 +244,10 @@ func (c *Core) considerProbation(h *host, failed bool) {
 	}
 	r.startsSlowly = false
 	c.pauseHost(h, r.numProbations, "jobs fail there that succeed on other hosts")
-	c.uncharge(r.all.streak, "jobs fail on "+h.spec.Name+" that succeed on other hosts")
+	c.uncharge(r.all.streak, whyUncharged(h))
+}
+
+// whyUncharged is the reason why failures on a host that is on probation are not charged.
+func whyUncharged(h *host) string {
+	return "jobs fail on " + h.spec.Name + " that succeed on other hosts"
 }

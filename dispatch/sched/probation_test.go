@@ -135,7 +135,7 @@ func TestJobOnAFullDiskKeepsItsTries(t *testing.T) {
 // on processes keeps its tries, that one message names the limit, and that the host gets fewer
 // slots, which return with time (promise 5: a bad host affects only itself).
 func TestProcessLimitIsTheHostsFault(t *testing.T) {
-	s := stageWithJobs(t, 8, Config{Tries: 1}, testHost("a", 4))
+	s := stageWithJobs(t, 8, Config{Tries: 2}, testHost("a", 4))
 	for n := 1; n <= 4; n++ {
 		s.started("a", jobs.AttemptID{Job: jobs.ID(n), N: 1}.String())
 	}

@@ -109,6 +109,13 @@ func (c *Core) makeReady(id jobs.ID, j *jobs.Job) {
 	}
 }
 
+// allowReturn lets a ready job that avoids hosts return to them after avoidanceTime.
+func (c *Core) allowReturn(id jobs.ID, j *jobs.Job) {
+	if q := &c.queue; q.states[id-1] == stateReady && !q.avoidanceOver[id] {
+		q.setTimer(id, c.now.Mono+c.avoidanceTime(j))
+	}
+}
+
 func (q *queue) setTimer(id jobs.ID, at time.Duration) {
 	q.timerAt[id] = at
 	q.timers.push(timer{at, id})
@@ -145,7 +152,7 @@ func (c *Core) endWaits() {
 			j := c.table.Job(t.id)
 			waited := q.states[t.id-1] == stateReady // it waited for another host
 			if waited && !c.mayReturn(j) {
-				q.setTimer(t.id, c.now.Mono+c.avoidanceTime(j))
+				q.setTimer(t.id, c.now.Mono+max(c.avoidanceTime(j), maxAvoidanceTime))
 				continue
 			}
 			c.removeFromQueue(t.id)

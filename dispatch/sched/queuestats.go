@@ -19,6 +19,8 @@ type queueStats struct {
 	estimated   int     // number of those with a user's estimate
 	estimateSum float64 // sum of those estimates, in seconds
 
+	longestFailure time.Duration // run time of the longest failure since the last success
+
 	// Set only while a forecast is computed.
 	sent, sentSlots int // attempts given to hosts and not known to have started
 	dist            distribution

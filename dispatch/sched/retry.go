@@ -63,7 +63,7 @@ func (c *Core) completeLastTry(r *jobs.Record, j *jobs.Job) {
 	v := c.judge(j, r.N)
 	if v == atFault {
 		r.Next = jobs.Failed
-		c.explainFailures(j, nil)
+		c.explainFailures(j)
 		return
 	}
 	r.Charged, r.Next = false, jobs.Queued
@@ -83,7 +83,7 @@ func (c *Core) endEvidenceTime(id jobs.ID, j *jobs.Job) bool {
 	if last := j.Last(); n < c.maxTries(j) || !last.Failed() || last.Charged || c.judge(j, 0) == runElsewhere {
 		return false
 	}
-	c.explainFailures(j, nil)
+	c.explainFailures(j)
 	c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: fmt.Sprintf("it failed %d times, and no job has succeeded on another host since", n)})
 	return true
 }
@@ -253,7 +253,7 @@ func (c *Core) expectedWait(h *host) time.Duration {
 // mayReturn reports whether a job that has waited for another host may run on a host where it
 // failed. It may not while it is not known whether that host is at fault.
 func (c *Core) mayReturn(j *jobs.Job) bool {
-	return !hasFailed(j) || !c.forgives(j) || c.isIncriminated(j, 0)
+	return !hasFailed(j) || !c.forgives(j) || c.isIncriminated(j) || c.areJobsAtFault(c.statsOf(j.Spec))
 }
 
 // askedDelay returns the delay that the job or the run sets, or nil.

@@ -146,6 +146,7 @@ func (w *World) applyJobRecord(a *account, r *jobs.Record) {
 	w.ledger.seq, w.ledger.seqs[r.Seq] = r.Seq, r.Job
 	w.ledger.byExit[r.Seq] = r.Kind == jobs.KindExited
 	a.isOver, a.result = true, r.Next
+	w.checkBlame(a, r)
 	if e := w.ledger.entry(r.Attempt()); r.Kind == jobs.KindExited && e.spec != nil && !e.isUncertain && !e.spec.Equal(a.spec) {
 		w.fail(RunsAsEdited, "the result of job %d is that of %s, which ran by another specification", r.Job, r.Attempt())
 	}
@@ -203,6 +204,7 @@ func (w *World) applyLaunch(a *account, r *jobs.Record) {
 	case a.canceling && !w.isRecorded(r):
 		w.fail(CanceledStays, "%s is launched though its job is being canceled", r.Attempt())
 	}
+	w.checkExecutions(a, r)
 	open := 0
 	for i := range a.attempts {
 		switch e := &a.attempts[i]; {

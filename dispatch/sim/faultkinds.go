@@ -133,7 +133,7 @@ func (w *World) injectFaults() {
 
 // weight returns how often a fault occurs, relative to the others.
 func (w *World) weight(p *faultKind) int {
-	if w.onlyCuts && !slices.Contains(cutFaults, p.name) {
+	if w.onlyCuts && !slices.Contains(cutFaults, p.name) || w.blame != nil && !isBlameFault(p.name) {
 		return 0
 	}
 	return p.weight

@@ -74,6 +74,9 @@ var (
 	RequestsExpire      = invariant("a request for another dispatcher is refused")
 	OwnFailuresOnly     = invariant("only its own failures use up a job's tries")
 	TriesHold           = invariant("a job fails no more often than it may")
+	BadHostCostsNothing = invariant("a job that fails only on bad hosts succeeds in the end")
+	ExecutionsBounded   = invariant("a job runs no more than three times its tries, and once more for each host")
+	NoFalseProbation    = invariant("no host is on probation on which only broken jobs have failed")
 	RunsAsEdited        = invariant("a job runs, and has its result, as it was last edited")
 	TimeGoesOn          = invariant("the next tick is not in the past")
 	RunEnds             = invariant("the run ends")
@@ -210,6 +213,7 @@ func (w *World) checkTurn(l *dispatcher, out *commit.Out) {
 	if at, ok := l.loop.Next(); ok && at < l.now().Mono && at != 0 {
 		w.fail(TimeGoesOn, "at %v a tick is wanted at %v", l.now().Mono, at)
 	}
+	w.checkProbation(l)
 	g := &w.ledger
 	if !out.Durable || l.epoch != g.epoch || l.fencedBy > 0 {
 		return

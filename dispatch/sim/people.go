@@ -50,7 +50,7 @@ func (w *World) feedRest(l *dispatcher) {
 			l.step(sched.Submit{Specs: rest})
 		}
 		n := min(len(w.specs)-len(t.Specs), 1+w.choices.Draw(3))
-		if w.faultsAreOver() {
+		if w.faultsAreOver() || w.blame != nil {
 			n = len(w.specs) - len(t.Specs)
 		}
 		if n > 0 {

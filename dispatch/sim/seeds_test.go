@@ -20,6 +20,7 @@ var (
 
 func init() {
 	flag.BoolVar(&cutAllJournals, "cuts", false, "in TestSeeds inject only deaths of dispatchers and journals that end early")
+	flag.BoolVar(&blameAll, "bad-hosts", false, "in TestSeeds make every world one of bad hosts and broken jobs")
 	flag.BoolVar(&batterAll, "battered", false, "damage the journal of every world again and again")
 }
 
@@ -59,6 +60,26 @@ func TestCuts(t *testing.T) {
 	was := cutAllJournals
 	cutAllJournals = true
 	defer func() { cutAllJournals = was }()
+	holdInWorlds(t, n)
+}
+
+// TestBadHosts checks in worlds of bad hosts and broken jobs that the core blames the right one: a
+// job that fails only on bad hosts succeeds if a good one can run it, a broken job fails after a
+// bounded number of executions, and no host is on probation for broken jobs (B2, D2).
+//
+//	go test ./dispatch/sim -run TestBadHosts -seeds 10000    # 2,000 worlds
+func TestBadHosts(t *testing.T) {
+	n := *numSeeds / 5
+	switch {
+	case n > 0:
+	case testing.Short(), raceEnabled:
+		n = 40
+	default:
+		n = 400
+	}
+	was := blameAll
+	blameAll = true
+	defer func() { blameAll = was }()
 	holdInWorlds(t, n)
 }
 
@@ -121,7 +142,7 @@ func holdInWorlds(t *testing.T, n int) {
 		n, all, turns, dispatchers, took.Round(time.Hour), time.Since(began).Round(time.Millisecond))
 	for _, p := range faultKinds {
 		t.Logf("%8d  %s", faults[p.name], p.name)
-		if n >= 500 && faults[p.name] == 0 && len(bad) == 0 && !cutAllJournals {
+		if n >= 500 && faults[p.name] == 0 && len(bad) == 0 && !cutAllJournals && !blameAll {
 			t.Errorf("%s never happened", p.name)
 		}
 	}

@@ -125,6 +125,9 @@ func (h *host) begin(r *heldAttempt) {
 // chooseFate chooses how long a job runs and how it ends.
 func (h *host) chooseFate(r *heldAttempt) (time.Duration, *jobs.Outcome) {
 	w := h.w
+	if w.blame != nil {
+		return w.blame.fate(w, h, r.spooled.spec)
+	}
 	d := w.between(0, 3*time.Second)
 	switch w.choices.Draw(8) {
 	case 1, 2:

@@ -47,9 +47,10 @@ type World struct {
 	truth    truth
 	ledger   ledger
 
-	mayBeDamaged   bool // the journal may be damaged
-	isBattered     bool // the journal is damaged again and again
-	onlyCuts       bool // the only faults are deaths of dispatchers and journals that end early
+	mayBeDamaged   bool   // the journal may be damaged
+	isBattered     bool   // the journal is damaged again and again
+	onlyCuts       bool   // the only faults are deaths of dispatchers and journals that end early
+	blame          *blame // nil: it is no world of bad hosts
 	copied         *copied
 	damaged        bool // the journal was damaged
 	isDamageUnread bool // no dispatcher has read the damaged journal yet
@@ -103,7 +104,7 @@ func (w *World) faultsAreOver() bool { return w.faultsLeft <= 0 }
 // oneInWhileFaults returns true once in n times while there are faults. It is for the small faults
 // that happen all the time.
 func (w *World) oneInWhileFaults(n int) bool {
-	return !w.faultsAreOver() && !w.onlyCuts && w.choices.OneIn(n)
+	return !w.faultsAreOver() && !w.onlyCuts && w.blame == nil && w.choices.OneIn(n)
 }
 
 // Result is the outcome of a world.
@@ -273,7 +274,12 @@ func newWorld(t *Choices, verbose bool) *World {
 	w.truth.init()
 	w.ledger.init()
 	w.consumer.init()
-	w.onlyCuts = cutAllJournals
+	if w.onlyCuts = cutAllJournals; blameAll {
+		w.machines = newMachines()
+		w.drawBlame()
+		w.makeRun()
+		return w
+	}
 	w.mayBeDamaged = t.OneIn(8) || batterAll || cutAllJournals
 	w.isBattered = !cutAllJournals && w.mayBeDamaged && t.OneIn(2) || batterAll
 	w.faultsLeft = minFaults + t.Draw(maxFaults-minFaults+1)
@@ -292,9 +298,7 @@ func newWorld(t *Choices, verbose bool) *World {
 		n := 4 + t.Draw(4)
 		w.cfg.Halt = sched.Halt{Jobs: n, Now: n%2 == 1}
 	}
-	for i := range 3 {
-		w.machines = append(w.machines, &machine{name: fmt.Sprintf("desk%d", i+1)})
-	}
+	w.machines = newMachines()
 	for i, n := 0, 1+t.Draw(6); i < n; i++ {
 		w.drawHost(i)
 	}
@@ -309,6 +313,14 @@ func newWorld(t *Choices, verbose bool) *World {
 	}
 	w.makeRun()
 	return w
+}
+
+// newMachines returns the machines on which a dispatcher may run.
+func newMachines() (list []*machine) {
+	for i := range 3 {
+		list = append(list, &machine{name: fmt.Sprintf("desk%d", i+1)})
+	}
+	return list
 }
 
 func (w *World) drawHost(i int) {
