@@ -25,7 +25,8 @@ type blame struct {
 	fails      [2]time.Duration // bounds of that of one that fails
 	failedGood map[string]bool  // by host: a job that is not broken has failed there
 	// Jobs that failed on a host that became good again before it could be known for bad.
-	unlucky map[jobs.ID]bool
+	unlucky   map[jobs.ID]bool
+	succeeded map[string]bool // by queue: a job has succeeded
 }
 
 // spell is the time in which a host is bad.
@@ -43,7 +44,7 @@ var blameFaults = []string{
 // drawBlame makes the world one of bad hosts.
 func (w *World) drawBlame() {
 	t := w.choices
-	b := &blame{spells: map[string]spell{}, broken: map[jobs.ID]bool{}, failedGood: map[string]bool{}, unlucky: map[jobs.ID]bool{}}
+	b := &blame{spells: map[string]spell{}, broken: map[jobs.ID]bool{}, failedGood: map[string]bool{}, unlucky: map[jobs.ID]bool{}, succeeded: map[string]bool{}}
 	w.blame = b
 	w.cfg = sched.Config{Tries: 2 + t.Draw(2), GiveUpAfter: 100 * time.Hour}
 	if t.OneIn(6) {
@@ -100,11 +101,15 @@ func (w *World) checkBlame(a *account, r *jobs.Record) {
 	if w.blame == nil {
 		return
 	}
+	b, queue := w.blame, a.spec.Queue
 	switch {
-	case r.Next == jobs.Failed && r.Kind != jobs.KindLost && !w.blame.broken[r.Job] && !w.blame.unlucky[r.Job]:
-		w.fail(BadHostCostsNothing, "job %d failed: %s", r.Job, a.hostsText())
-	case r.Next == jobs.Succeeded && w.blame.broken[r.Job]:
+	case r.Next == jobs.Succeeded && b.broken[r.Job]:
 		w.fail(TrueOutcome, "job %d is broken and succeeded", r.Job)
+	case r.Next == jobs.Succeeded:
+		b.succeeded[queue] = true
+	// Where nothing has succeeded, nobody can tell good hosts from bad ones.
+	case r.Next == jobs.Failed && r.Kind != jobs.KindLost && !b.broken[r.Job] && !b.unlucky[r.Job] && b.succeeded[queue]:
+		w.fail(BadHostCostsNothing, "job %d failed: %s", r.Job, a.hostsText())
 	}
 }
 

@@ -136,6 +136,15 @@ var mutations = []mutation{
 		{"\t\tr.Kind, r.Next, r.Reason = jobs.KindSuperseded, c.stateWithoutResult(j, a), \"its job had its result already\"\n", "\t\tr.Kind, r.Next, r.Reason, r.Charged = jobs.KindSuperseded, c.stateWithoutResult(j, a), \"its job had its result already\", true\n"}}, seeds: 2000},
 	{name: "the result of a copy replaces the first", file: "dispatch/sched/outcome.go", edits: []edit{
 		{"	case j.State.Terminal() || a.Round != j.Round:\n		r.Kind", "	case !o.OK() && (j.State.Terminal() || a.Round != j.Round):\n		r.Kind"}}, seeds: 2000},
+	{name: "the first verdict counts, whatever the hosts", file: "dispatch/sched/retry.go", edits: []edit{
+		{"	v := c.judge(j, r.N)\n", "	v := atFault\n"}}, badHosts: true},
+	{name: "a job returns to a host where it failed", file: "dispatch/sched/class.go", edits: []edit{
+		{"	if failed == nil {\n		failed = died\n	}\n", "	failed = died\n"}}, badHosts: true},
+	{name: "no failure ever shows that a job is at fault", file: "dispatch/sched/blame.go", edits: []edit{
+		{"	if numFailures >= c.maxFailures(j) || numProven >= max(c.maxTries(j), minHosts) || c.isIncriminated(j) {\n		return atFault\n	}\n", "	if numProven < 0 {\n		return atFault\n	}\n"},
+		{"	v := atFault\n	enough", "	v := runElsewhere\n	enough"}}, badHosts: true},
+	{name: "broken jobs put a host on probation", file: "dispatch/sched/probation.go", edits: []edit{
+		{"	if contradicted == 0 || math", "	if math"}}, badHosts: true},
 
 	// The simulated hosts: what helper and supervisor promise.
 	{name: "host: no claim, and a launch is taken twice", file: "dispatch/sim/start.go", edits: []edit{

@@ -27,6 +27,7 @@ type mutation struct {
 	seeds      int  // number of worlds to try; 0: 600
 	isBattered bool // all worlds are battered (damage.go)
 	cuts       bool // only worlds in which journals end early (faultkinds.go)
+	badHosts   bool // only worlds of bad hosts (blame.go)
 }
 
 type edit struct{ old, new string }
@@ -148,6 +149,9 @@ func (wd *mutation) try(t *testing.T, root, dir string) string {
 	}
 	if wd.cuts {
 		run.Args = append(run.Args, "-cuts")
+	}
+	if wd.badHosts {
+		run.Args = append(run.Args, "-bad-hosts")
 	}
 	run.Env = append(os.Environ(), "GOMAXPROCS=1")
 	run.Dir = filepath.Join(root, "dispatch/sim")

@@ -156,6 +156,7 @@ func (f *runFlags) addFailureFlags(fs *pflag.FlagSet) {
 	f.Tries, f.Copies = 3, 2
 	fs.Var(newFlag(&f.Tries, "N", parseCountTo(jobs.MaxTries)), "tries", "maximum number of attempts of a job")
 	fs.Var(newFlag(&f.RetryDelay, "TIME", optional(jobs.ParseDelay)), "retry-delay", "wait this TIME before a retry on the same host; 0: do not wait (default: depends on the run time, at most 1m)")
+	fs.BoolVar(&f.ForgiveHosts, "forgive-hosts", false, "with --tries 1, run jobs again that failed on a host where others fail, too")
 	fs.BoolVar(&f.RetryTimeouts, "retry-timeouts", false, "retry jobs that timed out")
 	fs.Var(newFlag(&f.RetryOn, "QUERY", parseFailures), "retry-on", "retry only failures that match QUERY, such as 'exit=137 or cause=timeout'")
 	fs.Var(newFlag(&f.NoRetryOn, "QUERY", parseFailures), "no-retry-on", "do not retry failures that match QUERY, such as 'exit<3'")
@@ -323,7 +324,7 @@ func someNames(names []string, limit int) string {
 // keptFlags are the flags of run that run.toml keeps among its options, for resume. Other settings
 // of a run have keys of their own there.
 var keptFlags = []string{
-	"tries", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
+	"tries", "forgive-hosts", "retry-delay", "timeout", "retry-timeouts", "retry-on", "no-retry-on", "timeout-growth", "mem-growth",
 	"max-postpone", "warn-signal", "on-lost", "speculate", "copies", "keep-children", "half-life", "run-share", "max-slots", "tokens", "give-up",
 	"jobs", "standby-on", "delay", "backoff-cap", "host", "buffer", "halt", "on-interrupt", "on-done", "keep-open", "ssh-config", "accept-new", "trust-owner", "joblog",
 }

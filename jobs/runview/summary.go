@@ -177,13 +177,18 @@ const maxTrouble = 5
 // with the others.
 const minFailures = 3
 
+// isMostlyFailing reports whether most attempts on the host have failed.
+func (c *HostCount) isMostlyFailing() bool { return c.Failed >= minFailures && 2*c.Failed > c.Ended }
+
 // UselessHosts describes in a sentence each the hosts that were useless to a run: those that were
 // never up, and those where attempts failed much more often than on other hosts. A run that
 // succeeded in the end hides both, but it took longer. Texts are not cleaned.
 func UselessHosts(t *jobs.Table, events map[string]HostEvent) []string {
-	had, all := CountHosts(t), HostCount{}
+	had, good := CountHosts(t), HostCount{}
 	for _, c := range had {
-		all.Ended, all.Failed = all.Ended+c.Ended, all.Failed+c.Failed
+		if !c.isMostlyFailing() { // so that bad hosts do not excuse each other
+			good.Ended, good.Failed = good.Ended+c.Ended, good.Failed+c.Failed
+		}
 	}
 	var lines []string
 	var idle []HostText
@@ -198,10 +203,9 @@ func UselessHosts(t *jobs.Table, events map[string]HostEvent) []string {
 		lines = append(lines, g.Title()+" ran nothing: "+jobs.Clean(g.Text, 100))
 	}
 	for name, c := range had {
-		ended, failed := all.Ended-c.Ended, all.Failed-c.Failed // of the others
-		if c.Failed >= minFailures && 2*c.Failed > c.Ended && 4*failed < ended {
-			lines = append(lines, fmt.Sprintf("%s failed %d of %s, the others %d of %d: is what the jobs need there?",
-				name, c.Failed, jobs.Plural(c.Ended, "attempt"), failed, ended))
+		if c.isMostlyFailing() && 4*good.Failed < good.Ended {
+			lines = append(lines, fmt.Sprintf("%s failed %d of %s, the others %d of %d: is what the jobs need there?%s",
+				name, c.Failed, jobs.Plural(c.Ended, "attempt"), good.Failed, good.Ended, forgiveHint(t, name)))
 		}
 	}
 	slices.Sort(lines)
@@ -209,6 +213,21 @@ func UselessHosts(t *jobs.Table, events map[string]HostEvent) []string {
 		lines = append(lines[:maxTrouble], fmt.Sprintf("and %d more like these", more))
 	}
 	return lines
+}
+
+// forgiveHint names the flag with which jobs with a single try that failed on a bad host would have
+// run again. It returns "" if there are none.
+func forgiveHint(t *jobs.Table, host string) string {
+	n := 0
+	for j := range t.Rows() {
+		if a := j.Last(); j.State == jobs.Failed && j.Ran() == 1 && a.Host == host && a.Failed() {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %s only once, there: requeue them, and use --forgive-hosts next time", jobs.Plural(n, "job")+" ran")
 }
 
 // InputText describes what is missing of the input of a run.
