@@ -9,6 +9,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/files"
 	"dcs-tui/jobs"
 )
 
@@ -37,6 +38,10 @@ type agent struct {
 	transfer   transfer      // the transfer in progress
 	manifests  sync.Map      // manifests whose beginning was requested, by attempt
 	readTokens chan struct{} // holds a token for each read in flight
+	// fetchTokens holds a token for each attempt whose files are being returned, and space is what
+	// they reserve. Each host has its own, so a host that announces too much holds up only itself.
+	fetchTokens chan struct{}
+	space       files.Space
 
 	// The fields below are owned by the agent's goroutine.
 	numDisconnected int          // Disconnects carried out
@@ -86,6 +91,7 @@ func newAgent(d *Dispatcher, h *hosts.Host) *agent {
 	a := &agent{
 		d: d, name: h.Name, commands: make(chan any, maxCommands), overflowed: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
 		reads: map[int64]readRequest{}, readTokens: make(chan struct{}, maxHostReads),
+		fetchTokens: make(chan struct{}, maxHostFetches), space: files.Space{Dir: d.cfg.Files.BaseDir},
 		pieces: make(chan piece), fetched: make(chan *fetch), fetches: map[jobs.AttemptID]*fetch{},
 	}
 	a.host.Store(h)

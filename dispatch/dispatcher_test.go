@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -22,8 +23,10 @@ type rig struct {
 	deleted func() bool
 	files   Files
 	hosts   *fakeHosts
-	d       *Dispatcher
-	notices []string
+	// connector reaches the hosts instead of hosts, unless it is nil.
+	connector hosts.Connector
+	d         *Dispatcher
+	notices   []string
 }
 
 // newRig starts a dispatcher of a new run with these hosts, on which each job takes the given time.
@@ -49,7 +52,7 @@ func (r *rig) start(table *jobs.Table, names ...string) *rig {
 	}
 	d, err := Start(Config{
 		RunUID: "u1", RunName: "test", RunDir: "/run", Sched: sched.Config{Seed: 1}, Hosts: hs,
-		Connector: r.hosts, Journal: r.journal, Table: table, IsDeleted: r.deleted, Files: r.files,
+		Connector: cmp.Or[hosts.Connector](r.connector, r.hosts), Journal: r.journal, Table: table, IsDeleted: r.deleted, Files: r.files,
 		StoreSpecs: func([]*jobs.Spec) error { return nil },
 		Open:       hosts.Open{Run: "u1", Epoch: 1},
 		Notify:     func(n Notice) { r.notices = append(r.notices, n.Text) },

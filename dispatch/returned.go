@@ -16,6 +16,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/files"
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
 )
 
 // returns holds the state of the files that attempts return. It is safe for concurrent use.
@@ -131,6 +132,8 @@ type fetch struct {
 
 const (
 	fetchRetryDelay = 2 * time.Second
+	// maxHostFetches bounds the attempts of a host whose files are returned at the same time.
+	maxHostFetches = 16
 	// fetchChunk is the size of a request, in bytes. Heartbeats and exits wait for at most one
 	// request.
 	fetchChunk = 128 << 10
@@ -139,13 +142,25 @@ const (
 // fetchReturned removes the outcomes whose files are not here yet from a message, and starts to
 // fetch those files.
 func (a *agent) fetchReturned(m *hosts.Exits) {
+	var waiting []jobs.AttemptID
+	for i := range m.Jobs {
+		if a.d.returns.isWaiting(m.Jobs[i].Attempt, &m.Jobs[i].Outcome) {
+			waiting = append(waiting, m.Jobs[i].Attempt)
+		}
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	given := a.given(waiting)
 	var held []hosts.StartedJob
 	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
 		if !a.d.returns.isWaiting(j.Attempt, &j.Outcome) {
 			return false
 		}
-		held = append(held, hosts.StartedJob{Attempt: j.Attempt, Slot: j.Slot, At: j.Outcome.Started})
-		a.startFetch(j)
+		if given[j.Attempt] {
+			held = append(held, hosts.StartedJob{Attempt: j.Attempt, Slot: j.Slot, At: j.Outcome.Started})
+			a.startFetch(j)
+		}
 		return true
 	})
 	if len(held) > 0 { // a host reports no start together with an end
@@ -154,14 +169,41 @@ func (a *agent) fetchReturned(m *hosts.Exits) {
 }
 
 // fetchProbed does the same for the answer to a probe or a list. Such an attempt counts as running.
+// If no record of it is left, its files are fetched when it is probed again, with a record.
 func (a *agent) fetchProbed(list []hosts.ProbedJob) {
+	var waiting []jobs.AttemptID
+	for i := range list {
+		if p := &list[i]; p.Answer == hosts.HasExited && a.d.returns.isWaiting(p.Attempt, p.Outcome) {
+			waiting = append(waiting, p.Attempt)
+		}
+	}
+	if len(waiting) == 0 {
+		return
+	}
+	given := a.given(waiting)
 	for i := range list {
 		p := &list[i]
 		if p.Answer == hosts.HasExited && a.d.returns.isWaiting(p.Attempt, p.Outcome) {
-			a.startFetch(hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
+			if given[p.Attempt] {
+				a.startFetch(hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
+			}
 			p.Answer, p.Started, p.Outcome = hosts.IsRunning, p.Outcome.Started, nil
 		}
 	}
+}
+
+// given returns those of the attempts that the host was given.
+func (a *agent) given(ids []jobs.AttemptID) map[jobs.AttemptID]bool {
+	given, _ := query(a.ctx, a.d, func(e *engine) map[jobs.AttemptID]bool { // none after the end
+		given := map[jobs.AttemptID]bool{}
+		for _, id := range ids {
+			if e.core.IsAssigned(a.name, id) {
+				given[id] = true
+			}
+		}
+		return given
+	})
+	return given
 }
 
 func (a *agent) startFetch(j hosts.ExitedJob) {
@@ -218,10 +260,18 @@ func (a *agent) handleFetched(b *fetch) {
 // fails. Any other error makes the attempt fail. ctx ends when the link breaks.
 func (a *agent) fetchFiles(ctx context.Context, b *fetch) {
 	id, told := b.ended.Attempt, ""
+	select {
+	case a.fetchTokens <- struct{}{}:
+		defer func() { <-a.fetchTokens }()
+	case <-ctx.Done():
+		b.linkBroke = true
+		return
+	}
 	for {
 		err := a.tryFetch(ctx, b)
 		var place *files.PlaceError
 		var gone *goneError
+		var full *files.SpaceError
 		switch {
 		case err == nil:
 			a.d.returns.setFetched(id)
@@ -234,7 +284,7 @@ func (a *agent) fetchFiles(ctx context.Context, b *fetch) {
 		case ctx.Err() != nil:
 			b.linkBroke = true
 			return
-		case errors.As(err, &gone), errors.As(err, &place) && !IsDiskFault(err):
+		case errors.As(err, &gone), errors.As(err, &place) && !IsDiskFault(err), errors.As(err, &full) && full.TooLarge:
 			b.ended.Outcome.Unreturned, b.ended.Outcome.Error = true, "its files could not be returned: "+err.Error()
 			return
 		}
@@ -260,8 +310,67 @@ type goneError struct{ why string }
 
 func (e *goneError) Error() string { return e.why }
 
+// Bounds of the list of the files that an attempt returns, which its host sends. With
+// maxHostFetches they bound the memory that a host can make us use.
+const (
+	maxReturnedFiles = 1 << 18
+	maxReturnedList  = 16 << 20 // bytes
+)
+
+// returnedList reads the list of the files that an attempt returns.
+func (a *agent) returnedList(b *fetch, read func(path string, offset, size int64) ([]byte, error)) (files.Manifest, error) {
+	var text []byte
+	for {
+		data, err := read("", int64(len(text)), -1)
+		if err != nil {
+			return nil, err
+		}
+		text = append(text, data...)
+		if len(text) > maxReturnedList {
+			return nil, &goneError{fmt.Sprintf("the list of them has more than %s", results.HumanBytes(maxReturnedList))}
+		}
+		if len(data) < fetchChunk {
+			break
+		}
+	}
+	m, err := files.Decode(text)
+	switch {
+	case err != nil:
+		return nil, &goneError{err.Error()}
+	case len(m) != int(b.ended.Outcome.Files) || len(m) > maxReturnedFiles:
+		return nil, &goneError{fmt.Sprintf("the host lists %d of them, and reported %d (at most %d can be returned)", len(m), b.ended.Outcome.Files, maxReturnedFiles)}
+	}
+	return m, nil
+}
+
+// placement returns where the files of an attempt may be written. Only the patterns of the job
+// itself decide: a host that lies about what they match is not believed.
+func (a *agent) placement(ctx context.Context, id jobs.AttemptID) (*files.Placement, error) {
+	f := &a.d.cfg.Files
+	if f.Source == nil {
+		return nil, &goneError{"this run returns no files"}
+	}
+	spec, err := a.specOf(ctx, id)
+	if errors.Is(err, errNotGiven) {
+		return nil, errStale
+	}
+	if err != nil {
+		return nil, err
+	}
+	patterns, err := jobs.ParseReturn(f.patterns(spec))
+	if err != nil {
+		return nil, &goneError{err.Error()}
+	}
+	return &files.Placement{Base: f.BaseDir, Records: f.RecordDir, Attempt: id.String(), Patterns: patterns,
+		Protected: f.Protected, Space: &a.space}, nil
+}
+
 func (a *agent) tryFetch(ctx context.Context, b *fetch) error {
-	id, f := b.ended.Attempt, &a.d.cfg.Files
+	id := b.ended.Attempt
+	place, err := a.placement(ctx, id)
+	if err != nil {
+		return err
+	}
 	read := func(path string, offset, size int64) ([]byte, error) {
 		data, is, err := a.output(ctx, hosts.Read{Attempt: id, File: hosts.FileReturned, Path: path, Offset: offset, Limit: fetchChunk})
 		if errors.Is(err, fs.ErrNotExist) {
@@ -272,22 +381,9 @@ func (a *agent) tryFetch(ctx context.Context, b *fetch) error {
 		}
 		return data, err
 	}
-	var text []byte
-	for {
-		data, err := read("", int64(len(text)), -1)
-		if err != nil {
-			return err
-		}
-		if text = append(text, data...); len(data) < fetchChunk {
-			break
-		}
-	}
-	m, err := files.Decode(text)
+	m, err := a.returnedList(b, read)
 	if err != nil {
-		return &goneError{err.Error()}
-	}
-	if f.Source == nil {
-		return &goneError{"this run returns no files"}
+		return err
 	}
 	total, got := m.Bytes(), int64(0)
 	a.transfer.add(1, 0, total)
@@ -298,7 +394,7 @@ func (a *agent) tryFetch(ctx context.Context, b *fetch) error {
 		a.transfer.add(0, int64(len(data)), 0)
 		return data, err
 	}
-	err = files.Place(f.BaseDir, f.RecordDir, id.String(), m, content, func() error {
+	err = place.Place(m, content, func() error {
 		release, err := a.d.claimPlaces(ctx, id)
 		b.release = release
 		return err

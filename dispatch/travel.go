@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -20,6 +21,9 @@ type Files struct {
 	RecordDir string        // directory for the records of files.Place
 	Send      []string      // files that every job gets
 	Return    []string      // patterns of files that every job returns
+	// Protected are the files and directories of this machine that no job may replace; see
+	// files.Placement.
+	Protected []string
 	// IsUsed reports whether some jobs send or return files. If so, the directory in which other
 	// jobs run need not exist on a host.
 	IsUsed bool
@@ -36,10 +40,18 @@ func (f *Files) launch(j *hosts.LaunchJob, s *jobs.Spec) {
 		}
 		return
 	}
-	j.Files = &hosts.JobFiles{Own: len(s.Send) > 0, Return: slices.Concat(f.Return, s.Return)}
+	j.Files = &hosts.JobFiles{Own: len(s.Send) > 0, Return: f.patterns(s)}
 	if rel, err := filepath.Rel(f.BaseDir, j.Cwd); err == nil && filepath.IsLocal(rel) {
 		j.Cwd = rel
 	}
+}
+
+// patterns returns the patterns of the files that a job returns.
+func (f *Files) patterns(s *jobs.Spec) []string {
+	if s.Options == nil {
+		return f.Return
+	}
+	return slices.Concat(f.Return, s.Return)
 }
 
 // maxServing bounds the number of a host's Wants that are answered concurrently. A helper has
@@ -111,14 +123,14 @@ func (a *agent) manifest(m *hosts.Want) ([]byte, error) {
 	}
 	items := slices.Concat(a.d.cfg.Files.Send, a.host.Load().Send)
 	if m.Attempt != (jobs.AttemptID{}) {
-		var err error
-		if items, err = query(a.ctx, a.d, func(e *engine) []string {
-			if j := e.core.Table().Job(m.Attempt.Job); j != nil && j.Spec.Options != nil {
-				return j.Spec.Send
-			}
-			return nil
-		}); err != nil {
+		spec, err := a.specOf(a.ctx, m.Attempt)
+		switch {
+		case err != nil:
 			return nil, err
+		case spec.Options != nil:
+			items = spec.Send
+		default:
+			items = nil
 		}
 	}
 	list, err := a.d.cfg.Files.Source.Manifest(items)
@@ -131,6 +143,24 @@ func (a *agent) manifest(m *hosts.Want) ([]byte, error) {
 	}
 	return text, nil
 }
+
+// specOf returns the job of an attempt that the host was given. The error is errNotGiven if it was
+// given to another host, or to none.
+func (a *agent) specOf(ctx context.Context, id jobs.AttemptID) (*jobs.Spec, error) {
+	spec, err := query(ctx, a.d, func(e *engine) *jobs.Spec {
+		if !e.core.IsAssigned(a.name, id) {
+			return nil
+		}
+		return e.core.Table().Job(id.Job).Spec
+	})
+	if err == nil && spec == nil {
+		err = errNotGiven
+	}
+	return spec, err
+}
+
+// errNotGiven is the error for a host that asks for something of an attempt that it does not have.
+var errNotGiven = errors.New("the host was not given this attempt")
 
 // sendChanges makes the helper request the files that every job gets again after they have changed.
 func (a *agent) sendChanges() {

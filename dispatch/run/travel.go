@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -18,7 +19,7 @@ func (r *Run) filesOfRun(o *Owned) (dispatch.Files, error) {
 	settings := r.dir.Settings
 	f := dispatch.Files{
 		Source: files.NewSource(settings.Cwd, r.dir.Dir), BaseDir: settings.Cwd, RecordDir: filepath.Join(r.dir.Dir, "returning"),
-		Send: settings.Send, Return: settings.Return,
+		Send: settings.Send, Return: settings.Return, Protected: r.protected(o),
 	}
 	f.IsUsed = len(settings.Send)+len(settings.Return) > 0 ||
 		slices.ContainsFunc(r.opts.Hosts, sendsFiles) ||
@@ -35,6 +36,39 @@ func (r *Run) filesOfRun(o *Owned) (dispatch.Files, error) {
 		return f, fmt.Errorf("removing unfinished files of jobs below %s: %w", f.BaseDir, err)
 	}
 	return f, nil
+}
+
+// protected returns the files and directories that this machine trusts: whoever can write them runs
+// commands here. No job may return them.
+func (r *Run) protected(o *Owned) []string {
+	settings := r.dir.Settings
+	names := []string{r.dir.Dir, settings.InventoryFile, r.opts.InventoryFile, settings.JobsFile}
+	for _, spec := range o.Specs() {
+		if spec.File != names[len(names)-1] {
+			names = append(names, spec.File)
+		}
+	}
+	if exe, err := os.Executable(); err == nil {
+		names = append(names, exe)
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		names = append(names, filepath.Join(home, ".ssh"))
+	}
+	here, err := os.Getwd()
+	var paths []string
+	for _, name := range names {
+		switch {
+		case name == "" || name == "-":
+		case filepath.IsAbs(name):
+			paths = append(paths, name)
+		default: // the run may have been started in its cwd or here
+			if paths = append(paths, filepath.Join(settings.Cwd, name)); err == nil {
+				paths = append(paths, filepath.Join(here, name))
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // hasFiles reports whether a job gets or returns files of its own.

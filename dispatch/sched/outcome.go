@@ -112,6 +112,13 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 	}
 }
 
+// IsAssigned reports whether the journal names a host, and the machine that answers under its name,
+// as that of an attempt.
+func (c *Core) IsAssigned(name string, id jobs.AttemptID) bool {
+	a, h := c.table.Attempt(id), c.byName[name]
+	return a != nil && a.Host == name && h != nil && h.owns(a)
+}
+
 // isAuthoritative reports whether a host's report about an attempt counts: only that of the
 // machine that has the attempt.
 func (c *Core) isAuthoritative(name string, id jobs.AttemptID) bool {

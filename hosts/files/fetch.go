@@ -16,13 +16,10 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/attempts"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -38,14 +35,10 @@ const (
 type Fetcher struct {
 	Run  *rundir.Run
 	Read func(context.Context, Piece) (data []byte, size int64, err error) // Reader.Read
-	// Free returns the number of bytes that may be written. nil: the free bytes of the file system,
-	// less reservedBytes.
-	Free func() (int64, error)
 
+	space                  Space // of the run directory
 	attempts, files, bytes atomic.Int64
-	reserving              sync.Mutex   // held by reserve
-	reserved               atomic.Int64 // bytes that are reserved and not written yet
-	isFull                 atomic.Bool  // no more attempts are started
+	isFull                 atomic.Bool // no more attempts are started
 
 	mu     sync.Mutex
 	shards map[string]bool // directories of attempts that exist
@@ -74,6 +67,7 @@ func (f *Fetcher) Fetch(ctx context.Context, p *FetchPlan) ([]HostResult, error)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	f.isFull.Store(false)
+	f.space.Dir = f.Run.Dir
 	all := make([]HostResult, len(p.Hosts))
 	var tasks sync.WaitGroup
 	turns := make(chan struct{}, maxHosts)
@@ -274,9 +268,6 @@ func (f *Fetcher) syncNames() (err error) {
 	return asDiskError(err)
 }
 
-// reservedBytes are left free for others, such as a dispatcher's journal.
-const reservedBytes = 64 << 20
-
 // errFull is the error if only reservedBytes are free. Files that are being written have
 // reserved their space before.
 var errFull = &diskError{syscall.ENOSPC}
@@ -284,31 +275,15 @@ var errFull = &diskError{syscall.ENOSPC}
 // reserve reserves space for a file of n bytes, which a host may claim to be of any size. It
 // returns an error if there is not enough.
 func (f *Fetcher) reserve(n int64) error {
-	free := f.Free
-	if free == nil {
-		free = f.freeBytes
-	}
-	f.reserving.Lock()
-	defer f.reserving.Unlock()
-	has, err := free()
+	err := f.space.Reserve(n)
+	full, ok := errors.AsType[*SpaceError](err)
 	switch {
-	case err != nil:
-		return &diskError{err}
-	case has <= 0:
+	case ok && full.Full:
 		return errFull
-	case n > 0 && has-f.reserved.Load() < n:
-		return fmt.Errorf("there is no space here for a file of %s", results.HumanBytes(n))
+	case ok || err == nil:
+		return err
 	}
-	f.reserved.Add(n)
-	return nil
-}
-
-func (f *Fetcher) freeBytes() (int64, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(f.Run.Dir, &st); err != nil {
-		return 0, err
-	}
-	return int64(st.Bavail)*st.Bsize - reservedBytes, nil
+	return &diskError{err}
 }
 
 // copyOutput copies an output of an attempt, unless the file here has the same size, and reports
@@ -337,14 +312,14 @@ func (f *Fetcher) copyOutput(ctx context.Context, large chan struct{}, p Piece) 
 	if err := f.reserve(size); err != nil {
 		return false, err
 	}
-	defer func() { f.reserved.Add(p.Offset - size) }() // what was not written
+	defer func() { f.space.Release(size - p.Offset) }() // what was not written
 	err = f.createFile(path, size, func(w io.WriterAt) error {
 		for p.Limit = hosts.MaxChunk; ; {
 			data = data[:min(int64(len(data)), size-p.Offset)] // the file may have grown
 			if _, err := w.WriteAt(data, p.Offset); err != nil {
 				return err
 			}
-			f.reserved.Add(-int64(len(data)))
+			f.space.Release(int64(len(data)))
 			if p.Offset += int64(len(data)); p.Offset >= size {
 				return nil
 			}

@@ -245,7 +245,7 @@ func TestFalseSizesDoNotFillTheDisk(t *testing.T) {
 	l.addEnded("grows", "3.1", strings.Repeat("g", hosts.MaxChunk+10), "")
 	l.addEnded("shrinks", "4.1", strings.Repeat("s", 2*hosts.MaxChunk), "")
 	size := map[string]int64{}
-	b := &Fetcher{Run: l.run, Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}
+	b := &Fetcher{Run: l.run, space: Space{Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}}
 	b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
 		data, n, err := l.read(ctx, p)
 		switch {
@@ -321,7 +321,7 @@ func TestFetchReservesSpace(t *testing.T) {
 	l.addEnded("far2", "2.1", strings.Repeat("y", 3*hosts.MaxChunk), "")
 	plan := l.plan()
 	synctest.Test(t, func(t *testing.T) {
-		b := &Fetcher{Run: l.run, Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}
+		b := &Fetcher{Run: l.run, space: Space{Free: func() (int64, error) { return 4 * hosts.MaxChunk, nil }}}
 		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
 			switch {
 			case p.Host == "far" && p.Offset == hosts.MaxChunk:
@@ -400,7 +400,7 @@ func TestFullDiskLeavesNoPartialFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var has atomic.Int64
 		has.Store(4 * hosts.MaxChunk)
-		b := &Fetcher{Run: l.run, Free: func() (int64, error) { return has.Load(), nil }}
+		b := &Fetcher{Run: l.run, space: Space{Free: func() (int64, error) { return has.Load(), nil }}}
 		b.Read = func(ctx context.Context, p Piece) ([]byte, int64, error) {
 			switch {
 			case p.Host == "far" && p.Offset == hosts.MaxChunk:

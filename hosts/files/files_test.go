@@ -269,6 +269,14 @@ func TestMatchingFilesAreReturned(t *testing.T) {
 	}
 }
 
+// placement returns a Placement with records in base/notes.
+func placement(t *testing.T, base, attempt string, patterns ...string) *Placement {
+	t.Helper()
+	ps, err := jobs.ParseReturn(patterns)
+	must(t, err)
+	return &Placement{Base: base, Records: filepath.Join(base, "notes"), Attempt: attempt, Patterns: ps, Space: &Space{Dir: base}}
+}
+
 // TestAllOrNoFilesArePlaced checks that no file is moved to its final place before all files have
 // been copied, and that nothing is left of a failed attempt or of a process that was killed.
 func TestAllOrNoFilesArePlaced(t *testing.T) {
@@ -300,10 +308,11 @@ func TestAllOrNoFilesArePlaced(t *testing.T) {
 	}
 	lost := errors.New("the link is lost")
 	commit := func() error { return nil }
+	to := func(attempt string) *Placement { return placement(t, base, attempt, "out") }
 	for name, err := range map[string]error{
-		"read":   Place(base, notes, "1.1", m, breaks(lost), commit),
-		"commit": Place(base, notes, "1.1", m, read, func() error { return lost }),
-		"short":  Place(base, notes, "1.1", m, breaks(nil), commit),
+		"read":   to("1.1").Place(m, breaks(lost), commit),
+		"commit": to("1.1").Place(m, read, func() error { return lost }),
+		"short":  to("1.1").Place(m, breaks(nil), commit),
 	} {
 		if err == nil || len(left()) > 0 {
 			t.Errorf("%s: %v, left: %q", name, err, left())
@@ -333,7 +342,7 @@ func TestAllOrNoFilesArePlaced(t *testing.T) {
 	// stays.
 	place := func(attempt string) {
 		t.Helper()
-		must(t, Place(base, notes, attempt, m, read, commit))
+		must(t, to(attempt).Place(m, read, commit))
 	}
 	place("1.2")
 	write(t, base, map[string]string{"out/new": "another's"})
@@ -347,7 +356,7 @@ func TestAllOrNoFilesArePlaced(t *testing.T) {
 	sweeps("", "out/a", "out/sub/b")
 	// If one file cannot be moved to its final place, none is.
 	must(t, errors.Join(os.RemoveAll(filepath.Join(base, "out/a")), os.Remove(filepath.Join(base, "out/sub/b")), os.Mkdir(filepath.Join(base, "out/sub/b"), 0o700)))
-	if err := Place(base, notes, "1.5", m, read, commit); err == nil || len(left()) > 0 {
+	if err := to("1.5").Place(m, read, commit); err == nil || len(left()) > 0 {
 		t.Errorf("%v, left: %q", err, left())
 	}
 	must(t, os.Remove(filepath.Join(base, "out/sub/b")))
@@ -363,7 +372,7 @@ func TestAllOrNoFilesArePlaced(t *testing.T) {
 func TestPlaceStaysInside(t *testing.T) {
 	base, other := t.TempDir(), t.TempDir()
 	must(t, os.Symlink(other, filepath.Join(base, "out")))
-	err := Place(base, filepath.Join(base, "notes"), "1.1", Manifest{{Path: "out/a", Kind: 'f'}},
+	err := placement(t, base, "1.1", "out").Place(Manifest{{Path: "out/a", Kind: 'f'}},
 		func(string, int64, int64) ([]byte, error) { return nil, nil }, func() error { return nil })
 	if _, ok := errors.AsType[*PlaceError](err); !ok {
 		t.Errorf("Place: got error %v, want a PlaceError", err)

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"strings"
 	"time"
@@ -44,10 +45,12 @@ type Entry struct {
 // Manifest describes files, sorted by path, so that a directory precedes its content.
 type Manifest []Entry
 
-// Bytes returns the total size of the files.
+// Bytes returns the total size of the files, at most math.MaxInt64.
 func (m Manifest) Bytes() (n int64) {
 	for i := range m {
-		n += m[i].Size
+		if n += m[i].Size; n < 0 {
+			return math.MaxInt64
+		}
 	}
 	return n
 }

@@ -3,10 +3,26 @@ package files
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"dcs-tui/jobs"
 )
+
+// neverMoved are the names of directories that are neither sent nor returned. A file that a host
+// could write there would be a program that runs on this machine, or a part of a run.
+var neverMoved = []string{".git", "dcs-runs"}
+
+// isNeverMoved reports whether a path has one of those names.
+func isNeverMoved(path string) bool {
+	for name := range strings.SplitSeq(path, "/") {
+		// A directory of this machine may ignore the case of names.
+		if slices.ContainsFunc(neverMoved, func(n string) bool { return strings.EqualFold(n, name) }) {
+			return true
+		}
+	}
+	return false
+}
 
 // ignoreFile is the name of files that list what is not sent, in the syntax of .gitignore.
 const ignoreFile = ".dcsignore"

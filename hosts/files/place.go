@@ -10,20 +10,116 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"dcs-tui/jobs"
 )
 
-// Place writes the files that an attempt returns below base. It writes and fsyncs all of them under
-// temporary names, calls commit, and renames them unless commit returns an error. read returns at
-// most size-offset bytes, and none at the end of a file. After an error Place leaves nothing
-// behind. It records the temporary files in the directory notes for Sweep, in case the process is
-// killed. It also records the renamed files there until RemovePlaceRecord: as long as the result
-// of the attempt is not recorded, another attempt may be the one that counts.
-func Place(base, notes, attempt string, m Manifest, read func(path string, offset int64, size int64) ([]byte, error), commit func() error) (err error) {
-	root, err := os.OpenRoot(base)
+// Placement describes what an attempt may write on this machine.
+type Placement struct {
+	Base    string // directory to which the paths of returned files are relative
+	Records string // directory of the records for Sweep
+	Attempt string // as in its file names
+	// Patterns select the files that the attempt returns, by the same function as on its host.
+	Patterns jobs.ReturnPatterns
+	// Protected are absolute paths of files and directories that no attempt replaces or writes into,
+	// because this machine trusts them: the run directory, the inventory, jobs files, the program.
+	Protected []string
+	Space     *Space // where the files are written
+}
+
+// ErrNotReturned is the error for a file that no pattern of the job matches.
+var ErrNotReturned = errors.New("the job does not return it")
+
+// check returns an error if the list of a host has a file that the attempt may not write. The host
+// may have made up the list.
+func (p *Placement) check(m Manifest) error {
+	protected := map[string]bool{}
+	for _, path := range p.Protected {
+		real, err := realPath(path)
+		if err != nil {
+			return err
+		}
+		protected[real] = true
+	}
+	paths := make([]string, len(m))
+	for i := range m {
+		paths[i] = m[i].Path
+	}
+	returned, _ := p.Patterns.Select(paths)
+	dirs := map[string]string{} // the real directories of those of the manifest
+	for i := range m {
+		e := &m[i]
+		if e.Kind != 'f' || !returned[i] || isNeverMoved(e.Path) {
+			return &PlaceError{e.Path, ErrNotReturned}
+		}
+		dir := filepath.Dir(e.Path)
+		real, ok := dirs[dir]
+		if !ok {
+			var err error
+			if real, err = realPath(filepath.Join(p.Base, dir)); err != nil {
+				return &PlaceError{e.Path, err}
+			}
+			dirs[dir] = real
+		}
+		for at := filepath.Join(real, filepath.Base(e.Path)); ; at = filepath.Dir(at) {
+			if protected[at] {
+				return &PlaceError{e.Path, fmt.Errorf("dcs-tui itself uses %s", at)}
+			}
+			if at == filepath.Dir(at) {
+				break
+			}
+		}
+		// A symbolic link of this machine may lead to what is never moved.
+		if rel, err := filepath.Rel(p.Base, real); err == nil && isNeverMoved(rel) {
+			return &PlaceError{e.Path, ErrNotReturned}
+		}
+	}
+	return nil
+}
+
+// realPath resolves the symbolic links of an absolute path, of which the end need not exist.
+func realPath(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) || path == filepath.Dir(path) {
+		return real, err
+	}
+	dir, err := realPath(filepath.Dir(path))
+	return filepath.Join(dir, filepath.Base(path)), err
+}
+
+// Place writes the files that an attempt returns. It writes and fsyncs all of them under temporary
+// names beside their places, calls commit, and renames them unless commit returns an error. read
+// returns at most size-offset bytes, and none at the end of a file. If the attempt may not write one
+// of the files, or they do not fit, Place writes nothing. After an error it leaves nothing behind.
+// It records the temporary files in Records for Sweep, in case the process is killed. It also
+// records the renamed files there until RemovePlaceRecord: as long as the result of the attempt is
+// not recorded, another attempt may be the one that counts.
+func (p *Placement) Place(m Manifest, read func(path string, offset int64, size int64) ([]byte, error), commit func() error) (err error) {
+	if err := p.check(m); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(p.Base)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
+	if total := m.Bytes(); total > 0 {
+		if err := p.Space.Reserve(total); err != nil {
+			return err
+		}
+		written := int64(0)
+		defer func() { p.Space.Release(total - written) }()
+		unlimited := read
+		read = func(path string, offset, size int64) ([]byte, error) {
+			b, err := unlimited(path, offset, size)
+			if n := int64(len(b)); n <= size-offset { // otherwise it is refused
+				written += n
+				p.Space.Release(n)
+			}
+			return b, err
+		}
+	}
+	notes, attempt := p.Records, p.Attempt
 	note := filepath.Join(notes, attempt)
 	err = os.MkdirAll(notes, 0o700)
 	if err == nil {

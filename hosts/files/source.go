@@ -193,7 +193,7 @@ func (w *walk) addDir(real, dest, rel string, rules []ignoreRules) error {
 	}
 	for _, d := range list {
 		abs, to, name := filepath.Join(real, d.Name()), filepath.Join(dest, d.Name()), filepath.Join(rel, d.Name())
-		if slices.Contains(w.source.omitted, abs) || d.IsDir() && (d.Name() == ".git" || d.Name() == "dcs-runs") || isIgnored(rules, name, d.IsDir()) {
+		if slices.Contains(w.source.omitted, abs) || d.IsDir() && isNeverMoved(d.Name()) || isIgnored(rules, name, d.IsDir()) {
 			continue
 		}
 		st, err := d.Info()

@@ -351,7 +351,7 @@ func (s Store) Collect(attempt string, tree, own bool, patterns []string) (n int
 	var made []string
 	var infos []fs.FileInfo // nil: the file is a symbolic link that cannot be followed
 	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !returns.Match(path) || s.isUnchanged(given[path], root, path, d) {
+		if err != nil || d.IsDir() || isNeverMoved(path) || !returns.Match(path) || s.isUnchanged(given[path], root, path, d) {
 			return err
 		}
 		st, err := root.Stat(path)

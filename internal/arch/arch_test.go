@@ -95,7 +95,7 @@ var allowedImports = map[string][]string{
 	"hosts/files":         {"hosts", "hosts/helper", "jobs", "jobs/attempts", "jobs/journal", "jobs/results", "jobs/rundir"},
 	"hosts/mirror":        {"hosts", "jobs", "jobs/journal", "jobs/rundir"},
 	"hosts/helper/remote": {"hosts", "hosts/files", "hosts/mirror", "jobs", "jobs/attempts", "jobs/rundir", "hosts/helper"},
-	"hosts/hosttest":      {"hosts", "internal/polltest", "jobs"},
+	"hosts/hosttest":      {"hosts", "hosts/helper", "internal/polltest", "jobs"},
 	"internal/polltest":   {},
 	"internal/trust":      {},
 	"internal/progtest":   {"internal/polltest"},
