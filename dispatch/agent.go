@@ -263,6 +263,17 @@ func (a *agent) sendJobNotice(job jobs.ID, text string) {
 	a.sendInput(input{notice: &Notice{At: time.Now(), Host: a.name, Job: job, Text: text}})
 }
 
+// sendTrouble sends a notice of the host itself, about an attempt if the host has it.
+func (a *agent) sendTrouble(id jobs.AttemptID, text string) {
+	n := Notice{At: time.Now(), Host: a.name, Text: text}
+	a.sendInput(input{call: func(e *engine) {
+		if e.core.IsAssigned(a.name, id) {
+			n.Job = id.Job
+		}
+		e.recordNotice(n)
+	}})
+}
+
 func (a *agent) sendEvent(ev sched.Event) {
 	a.sendInput(input{ev: ev, from: a, numDisconnects: a.numDisconnected})
 }

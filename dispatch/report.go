@@ -51,11 +51,11 @@ func (a *agent) handleReport(m hosts.Message) {
 		a.sendEvent(sched.HostListed{Host: name, Msg: m})
 	case *hosts.Inspected:
 		limitExited(m.Jobs)
-		m.Why, m.Heartbeat = truncate(m.Why), truncate(m.Heartbeat)
+		m.Why, m.Heartbeat, m.Machine = truncate(m.Why), truncate(m.Heartbeat), truncate(m.Machine)
 		a.d.returns.dropUnfetched(m)
 		a.sendEvent(sched.HostInspected{Via: name, Msg: m})
 	case *hosts.Trouble:
-		a.sendJobNotice(m.Attempt.Job, truncate(m.Text))
+		a.sendTrouble(m.Attempt, truncate(m.Text))
 	case *hosts.Chunk:
 		a.handleChunk(m)
 	case *hosts.Want:

@@ -11,7 +11,7 @@ import (
 // valid nevertheless.
 func InspectDisk(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) *Inspected {
 	seen, err := attempts.ReadHostAttempts(d, dir, run, host, ids)
-	m := &Inspected{Host: host, Runs: seen.Claimed, Never: seen.Never, Heartbeat: seen.Heartbeat}
+	m := &Inspected{Host: host, Runs: seen.Claimed, Never: seen.Never, Heartbeat: seen.Heartbeat, Machine: seen.Machine}
 	for _, f := range seen.Finished {
 		m.Jobs = append(m.Jobs, ExitedJob{Attempt: f.Attempt, Slot: f.Slot, Outcome: f.Outcome})
 	}

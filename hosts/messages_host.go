@@ -197,7 +197,10 @@ type Inspected struct {
 	// Content of the host's heartbeat file, which changes while the host is alive; "": there is
 	// none.
 	Heartbeat string
-	Why       string // why part of the directory could not be read; "": all was read
+	// Machine is the id of the host's machine, as in its Hello, from its file in the directory; "":
+	// there is none. It shows that the directory is the one in which that machine keeps its attempts.
+	Machine string
+	Why     string // why part of the directory could not be read; "": all was read
 }
 
 // Listed answers a List, in one or more parts: what a Probe would find of each attempt.

@@ -162,6 +162,7 @@ func (c *Core) collectCommands() []Command {
 				commands = append(commands, SetLimit{h.spec.Name, 0})
 			}
 			if o.list {
+				h.listsAwaited++
 				commands = append(commands, List{h.spec.Name, c.rangesToList()})
 			}
 			if len(o.probe) > 0 {

@@ -184,7 +184,9 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 		c.handleStall(gap)
 	}
 	for _, ev := range evs {
-		ev.apply(c)
+		if c.admit(ev) {
+			ev.apply(c)
+		}
 		c.handleDependents()
 	}
 	c.handleTimers()

@@ -60,7 +60,7 @@ func (c *Core) markLinkDown(h *host) {
 		h.silentLinks++
 	}
 	h.linked, h.hasHeartbeat, h.sentLimit, h.sentShare = false, false, -1, hosts.Share{}
-	h.unknownAttempts, h.probeAt = nil, 0
+	h.unknownAttempts, h.probeAt, h.listsAwaited = nil, 0, 0
 	h.reserved = nil
 	for f := h.oldest; f != nil; f = f.nextOnHost {
 		f.withdrawn, f.abandoned = false, false // repeated if it is still needed when the host is back
@@ -251,9 +251,6 @@ func (e HostRefused) apply(c *Core) {
 	}
 	news := false // the host itself has a problem, not only some of its GPUs
 	for _, id := range e.Msg.Attempts {
-		if !c.isAuthoritative(e.Host, id) {
-			continue
-		}
 		if f := c.inFlight[id]; f != nil && !c.avoidGPUs(f, e.Msg) {
 			news = true // neither a repeated refusal nor that of a settled attempt
 		}

@@ -9,26 +9,21 @@ import (
 
 func (e AttemptsStarted) apply(c *Core) {
 	for _, s := range e.Msg.Jobs {
-		if c.isAuthoritative(e.Host, s.Attempt) {
-			c.resetRefusals(s.Attempt)
-			c.handleStarted(s.Attempt, s.Slot, s.At)
-		}
+		c.resetRefusals(s.Attempt)
+		c.handleStarted(s.Attempt, s.Slot, s.At)
 	}
 }
 
 func (e AttemptsEnded) apply(c *Core) {
 	for i := range e.Msg.Jobs {
-		if x := &e.Msg.Jobs[i]; c.isAuthoritative(e.Host, x.Attempt) {
-			c.handleEnded(x.Attempt, x.Slot, &x.Outcome)
-		}
+		x := &e.Msg.Jobs[i]
+		c.handleEnded(x.Attempt, x.Slot, &x.Outcome)
 	}
 }
 
 func (e AttemptsWithdrawn) apply(c *Core) {
 	for _, id := range e.Msg.Attempts {
-		if c.isAuthoritative(e.Host, id) {
-			c.handleNeverStarted(id, e.Msg.Why)
-		}
+		c.handleNeverStarted(id, e.Msg.Why)
 	}
 }
 
@@ -110,27 +105,6 @@ func (c *Core) handleOutcome(f *inFlight, a *jobs.Attempt, slot int, o *jobs.Out
 		}
 		c.untrack(f) // not earlier: without a record the host must be asked about it again
 	}
-}
-
-// IsAssigned reports whether the journal names a host, and the machine that answers under its name,
-// as that of an attempt.
-func (c *Core) IsAssigned(name string, id jobs.AttemptID) bool {
-	a, h := c.table.Attempt(id), c.byName[name]
-	return a != nil && a.Host == name && h != nil && h.owns(a)
-}
-
-// isAuthoritative reports whether a host's report about an attempt counts: only that of the
-// machine that has the attempt.
-func (c *Core) isAuthoritative(name string, id jobs.AttemptID) bool {
-	a, h := c.table.Attempt(id), c.byName[name]
-	if a == nil || a.Host == name {
-		return a != nil && h != nil && h.owns(a)
-	}
-	if h != nil && !h.misreportLogged {
-		h.misreportLogged = true
-		c.logf(name, id.Job, "%s reports on attempt %s, which is on %s: its reports about attempts of other hosts are ignored", name, id, a.Host)
-	}
-	return false
 }
 
 // recordEnd records the end of an attempt that has an outcome. It updates the statistics, and ends

@@ -66,10 +66,7 @@ func (e AttemptsProbed) apply(c *Core) {
 		return
 	}
 	for i := range e.Msg.Jobs {
-		p := &e.Msg.Jobs[i]
-		if a := c.table.Attempt(p.Attempt); a != nil && h.owns(a) {
-			c.handleProbed(h, p)
-		}
+		c.handleProbed(h, &e.Msg.Jobs[i])
 	}
 }
 

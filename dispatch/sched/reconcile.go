@@ -49,6 +49,10 @@ const (
 	seqBase = 1 << 20 // multiplied by the epoch
 )
 
+// maxNumbersClaimed bounds the numbers that are left free because hosts report attempts that have no
+// record. It is less than maxNumbersFree, because a host may have made them up.
+const maxNumbersClaimed = 1_000_000
+
 // maxUnknownNumbers bounds the attempts of one job that a host may report.
 const maxUnknownNumbers = 1000
 
@@ -66,6 +70,7 @@ type reconciling struct {
 	missingHostsUntil time.Duration
 	jobsToList        jobs.Ranges      // jobs whose attempts are listed, unless there is damage
 	lastUpAt          time.Duration    // when the last new host came up, or the core began
+	numbersClaimed    int              // numbers left free before attempts that hosts reported
 	numbersUnknown    bool             // attempts of unknown numbers may exist
 	numbersLeftFree   map[jobs.ID]bool // jobs for which numbers have been left free because of that
 	highestUsed       map[jobs.ID]int  // highest used number of a job, where it is not in the table
@@ -78,6 +83,8 @@ type listing struct {
 	listAt    time.Duration // when to request the list again; 0: not planned
 	listWhy   string        // why its last list was incomplete; "": it was complete
 	unclear   bool          // the current list has an attempt that cannot be read
+	// Lists that were requested over this link and have not ended. Others do not count.
+	listsAwaited int
 }
 
 // leaveSeqsFree chooses the first result number after damage. It is called before any job gets a
@@ -259,8 +266,8 @@ func (c *Core) requestList(h *host) {
 // apply handles a part of a host's list.
 func (e HostListed) apply(c *Core) {
 	h := c.byName[e.Host]
-	if h == nil || !h.linked {
-		return
+	if e.Msg.Last {
+		h.listsAwaited--
 	}
 	why := e.Msg.Why
 	if !c.table.Damaged {
@@ -268,7 +275,7 @@ func (e HostListed) apply(c *Core) {
 		if h.unclear && why == "" {
 			why = "the files of an attempt that has no record cannot be read"
 		}
-		if i := slices.IndexFunc(e.Msg.Jobs, func(p hosts.ProbedJob) bool { return c.isUnrecorded(h.spec.Name, p) }); i >= 0 {
+		if i := slices.IndexFunc(e.Msg.Jobs, c.isUnrecorded); i >= 0 {
 			c.recordUnrecorded(h.spec.Name, e.Msg.Jobs[i].Attempt)
 			c.leaveSeqsFree()
 			c.awaitEveryHost()
@@ -276,6 +283,9 @@ func (e HostListed) apply(c *Core) {
 				other.outbox.list = other.linked
 			}
 			return
+		}
+		for i := range e.Msg.Jobs {
+			c.endForeign(h, &e.Msg.Jobs[i])
 		}
 	} else {
 		for i := range e.Msg.Jobs {
@@ -294,12 +304,26 @@ func (e HostListed) apply(c *Core) {
 	h.listWhy, h.unclear = why, false
 }
 
-// isUnrecorded reports whether a host has an attempt that no record mentions, or whose record names
-// another host because the number was given again. A tombstone does not count, because it may come
-// from a launch that was taken back before its record was durable.
-func (c *Core) isUnrecorded(host string, p hosts.ProbedJob) bool {
+// isUnrecorded reports whether a host has an attempt that no record assigns to a host. A tombstone
+// does not count, because it may come from a launch that was taken back before its record was
+// durable. An attempt whose number was given again to another host does not count either: then
+// the word of this host stands against the journal.
+func (c *Core) isUnrecorded(p hosts.ProbedJob) bool {
 	a := c.table.Attempt(p.Attempt)
-	return p.Answer != hosts.NeverStarted && p.Answer != hosts.Unknown && (a == nil || a.Host != host)
+	return p.Answer != hosts.NeverStarted && p.Answer != hosts.Unknown && (a == nil || a.Host == "")
+}
+
+// endForeign ends an attempt that a host has although its record names another host. It reports
+// whether the attempt is one. Only this host is told, so a lie about the attempt changes nothing.
+func (c *Core) endForeign(h *host, p *hosts.ProbedJob) bool {
+	a := c.table.Attempt(p.Attempt)
+	if a == nil || a.Host == "" || a.Host == h.spec.Name {
+		return false
+	}
+	if p.Answer == hosts.IsRunning || p.Answer == hosts.Buffered || p.Answer == hosts.Unknown {
+		h.kill(p.Attempt, "its number was given to another host")
+	}
+	return true
 }
 
 // isUnclear reports whether a host has files of an attempt without a record that it cannot read.
@@ -345,8 +369,10 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 			c.handleProbed(h, p)
 		}
 		return
+	case c.endForeign(h, p):
+		return
 	case j == nil:
-		if id.N > 0 && id.N <= maxUnknownNumbers && len(c.highestUsed) < maxNumbersFree {
+		if id.N > 0 && id.N <= maxUnknownNumbers && len(c.highestUsed) < maxNumbersClaimed {
 			// The job may be submitted again, and must not be confused with this attempt.
 			c.markNumberUsed(id)
 		}
@@ -355,9 +381,9 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 		return // as far as is known it is not of this run, and a host's report does not change that
 	case p.Answer == hosts.NeverStarted:
 		return
-	case a != nil && a.Host != "" || j.State.Terminal():
+	case j.State.Terminal():
 		if p.Answer == hosts.IsRunning || p.Answer == hosts.Buffered {
-			c.logf(h.spec.Name, id.Job, "attempt %s on %s is ended: the record of it is lost, and its job has a result or another attempt of that number", id, h.spec.Name)
+			c.logf(h.spec.Name, id.Job, "attempt %s on %s is ended: the record of it is lost, and its job has a result", id, h.spec.Name)
 			h.kill(id, "its job has a result or another attempt")
 		} else if p.Answer == hosts.Unknown {
 			h.kill(id, "it may be alive, and its job has a result or another attempt")
@@ -365,7 +391,14 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 		c.markNumberUsed(id)
 		return
 	}
-	outlasted := h.linked && p.Answer == hosts.IsRunning && !c.endShorterAttempts(id, j, p.Started)
+	// It ends no other attempt, however long it claims to have run: nothing but its host's word says
+	// that it was ever launched.
+	outlasted := h.linked && p.Answer == hosts.IsRunning && hasOtherOpen(j, id.N)
+	if free := id.N - len(j.Attempts) - 1; free > 0 {
+		if c.numbersClaimed += free; c.numbersClaimed > maxNumbersClaimed {
+			return
+		}
+	}
 	if !c.emit(jobs.Record{Kind: jobs.KindLaunching, Job: id.Job, N: id.N, Host: h.spec.Name}) {
 		return
 	}
@@ -375,7 +408,7 @@ func (c *Core) handleFound(h *host, p *hosts.ProbedJob) {
 	h.addUse(f, 1)
 	c.handleProbed(h, p)
 	if outlasted { // its end is awaited like that of any other attempt
-		c.killAttempt(f, "a newer attempt has run longer")
+		c.killAttempt(f, "its job has another attempt")
 	}
 	if p.Answer == hosts.Buffered && f.isWaiting() && hasOtherOpen(j, id.N) {
 		h.withdraw(f) // its job did not wait for it

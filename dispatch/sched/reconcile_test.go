@@ -67,8 +67,8 @@ func TestReconcileWithoutOneHost(t *testing.T) {
 	want(t, "too early", launchedOn(s.wait(80*time.Second, "a"), "a"), "")
 	want(t, "with a gap", launchedOn(s.wait(12*time.Second, "a"), "a"), "1.11")
 	s.started("a", "1.11")
-	s.up("b") // b had 1.1, which started later; the attempt that has run longer is kept
-	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] a newer attempt has run longer}")
+	s.up("b") // b had 1.1; the attempt that has a record is kept
+	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] its job has another attempt}")
 	s.wantState(1, jobs.Running)
 }
 
@@ -97,6 +97,7 @@ func TestFoundThatNobodyWaitsFor(t *testing.T) {
 	s.up("a")
 	s.reportList("a", "1.1", hosts.HasExited, &succeeded, true)
 	s.wantState(1, jobs.Succeeded)
+	s.up("a")
 	want(t, "ended", formatCommands[Kill](s.reportList("a", "1.2", hosts.IsRunning, nil, true)), "{a [1.2] its job has a result or another attempt}")
 }
 
@@ -261,9 +262,9 @@ func TestLaunchingWaitsForLateHosts(t *testing.T) {
 	})
 }
 
-// TestNumberThatWasUsedTwiceIsDamage checks that an attempt that is recorded for another host shows
-// that its number was used twice, even if its job has finished in the meantime (promise 2).
-func TestNumberThatWasUsedTwiceIsDamage(t *testing.T) {
+// TestNumberThatWasUsedTwice checks that an attempt that is recorded for another host is ended where
+// it is, and that nothing else changes: the word of that host stands against the journal (promise 2).
+func TestNumberThatWasUsedTwice(t *testing.T) {
 	s := continuedStage(t, &jobs.Table{Epoch: 2}, Config{}, 1, testHost("a", 1), testHost("b", 1))
 	s.step(hostDown("b", hosts.Unreachable, "gone"))
 	s.up("a")
@@ -271,8 +272,10 @@ func TestNumberThatWasUsedTwiceIsDamage(t *testing.T) {
 	s.ended("a", "1.1", succeeded)
 	s.wantState(1, jobs.Succeeded)
 	want(t, "asked", formatCommands[List](s.up("b")), "{b 1,2-2147483647}")
-	want(t, "asked again", formatCommands[List](s.reportList("b", "1.1", hosts.IsRunning, nil, true)), "{a } {b }")
-	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.1", hosts.IsRunning, nil, true)), "{b [1.1] its job has a result or another attempt}")
+	o := s.reportList("b", "1.1", hosts.IsRunning, nil, true)
+	want(t, "asked again", formatCommands[List](o), "")
+	want(t, "ended", formatCommands[Kill](o), "{b [1.1] its number was given to another host}")
+	want(t, "damaged", s.c.table.Damaged, false)
 }
 
 // TestListWithAnUnreadableAttemptIsIncomplete checks that a list is incomplete if a part of it has

@@ -234,11 +234,11 @@ func TestClaimDoesNotProveRunning(t *testing.T) {
 }
 
 // TestEndedIsWaitedFor checks that an unrecorded attempt that is killed, because another attempt of
-// its job has run longer, stays open until its host reports its end.
+// its job is open, stays open until its host reports its end.
 func TestEndedIsWaitedFor(t *testing.T) {
 	s := damagedStage(t, Config{Found: []Found{{"a", hosts.ProbedJob{Attempt: attemptIDs("1.1")[0], Answer: hosts.IsRunning, Started: 5}}}}, 1, testHost("a", 1), testHost("b", 1))
 	s.up("a", "b")
-	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.2", hosts.IsRunning, nil, true)), "{b [1.2] a newer attempt has run longer}")
+	want(t, "ended", formatCommands[Kill](s.reportList("b", "1.2", hosts.IsRunning, nil, true)), "{b [1.2] its job has another attempt}")
 	o := s.reportList("a", "1.1", hosts.Dead, nil, true)
 	want(t, "launched", launchedOn(o, "a")+launchedOn(o, "b"), "")
 	s.wantState(1, jobs.Running)

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"slices"
 	"time"
 
 	"dcs-tui/jobs"
@@ -113,14 +112,7 @@ func (c *Core) chooseInspector(h *host) (via string, ok bool) {
 
 // apply handles what the shared directory shows about an absent host.
 func (e HostInspected) apply(c *Core) {
-	all := c.allHosts()
-	i := slices.IndexFunc(all, func(h *host) bool {
-		return h.spec.Name == e.Msg.Host && !h.linked && h.sharedDir.isAwaited && h.sharedDir.inspector == e.Via
-	})
-	if i < 0 {
-		return // the host responds itself, or no inspection was requested
-	}
-	h := all[i]
+	h := c.inspected(e)
 	l := &h.sharedDir
 	l.isAwaited = false
 	if l.answers++; l.answers == 1 {
@@ -129,19 +121,17 @@ func (e HostInspected) apply(c *Core) {
 	name := h.spec.Name
 	for i := range e.Msg.Jobs {
 		x := &e.Msg.Jobs[i]
-		if a := c.table.Attempt(x.Attempt); a == nil || a.Host != name || !a.State.Open() && a.State != jobs.AttemptLost {
+		if a := c.table.Attempt(x.Attempt); !a.State.Open() && a.State != jobs.AttemptLost {
 			continue
 		}
 		c.logf(name, x.Attempt.Job, "%s cannot be reached; how %s ended was read from the shared directory", name, x.Attempt)
 		c.handleEnded(x.Attempt, x.Slot, &x.Outcome)
 	}
 	for _, id := range e.Msg.Never {
-		if a := c.table.Attempt(id); a != nil && a.Host == name {
-			c.handleNeverStarted(id, "the shared directory shows that it never started there")
-		}
+		c.handleNeverStarted(id, "the shared directory shows that it never started there")
 	}
 	for _, id := range e.Msg.Runs {
-		if f := c.inFlight[id]; f != nil && f.host == h && !f.started {
+		if f := c.inFlight[id]; f != nil && !f.started {
 			c.handleStarted(id, 0, 0)
 		}
 	}

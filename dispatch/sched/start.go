@@ -27,7 +27,7 @@ func (c *Core) takeOverTable() {
 	}
 	c.queue.grow(len(c.table.Jobs))
 	for i := range c.cfg.Found {
-		if f := &c.cfg.Found[i]; !c.table.Damaged && c.isUnrecorded(f.Host, f.ProbedJob) {
+		if f := &c.cfg.Found[i]; !c.table.Damaged && c.isUnrecorded(f.ProbedJob) {
 			c.recordUnrecorded(f.Host, f.Attempt)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"time"
 
@@ -67,6 +68,10 @@ func (h *host) startHelper(a *agent) *helper {
 		h.limit = a.spec.Slots.Fixed
 	}
 	p.hello = h.hello(a.spec)
+	if f, err := h.disk.OpenFile(attempts.MachineFile(h.dir, h.name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err == nil {
+		_, _ = f.WriteAt([]byte(h.id), 0)
+		f.Close()
+	}
 	w.logf("%s has a helper of epoch %d", h.name, p.epoch)
 	p.adopt()
 	p.heartbeats(true)

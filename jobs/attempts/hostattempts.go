@@ -15,6 +15,7 @@ type HostAttempts struct {
 	Never    []jobs.AttemptID // with a tombstone of this host: they will never start there
 	// Content of the host's heartbeat file without its newline; "" if none is listed.
 	Heartbeat string
+	Machine   string // content of the host's machine file; "" if none is listed
 }
 
 // ReadHostAttempts returns the state of attempts of one host. dir is the directory that holds
@@ -22,7 +23,7 @@ type HostAttempts struct {
 // error; those that were found are returned with it.
 func ReadHostAttempts(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID) (HostAttempts, error) {
 	l := list(d, dir)
-	s := HostAttempts{Heartbeat: l.readHeartbeat(host)}
+	s := HostAttempts{Heartbeat: l.readHostFile(HeartbeatFile(dir, host)), Machine: l.readHostFile(MachineFile(dir, host))}
 	for _, id := range ids {
 		switch f := l.readFate(run, id); {
 		// Nor does a tombstone of another host: in a directory that only looks like this
@@ -44,15 +45,17 @@ func ReadHostAttempts(d rundir.Disk, dir, run, host string, ids []jobs.AttemptID
 // directory that holds attempts/.
 func HeartbeatFile(dir, host string) string { return filepath.Join(dir, "attempts", "heartbeat."+host) }
 
-// maxHeartbeat is the maximum number of bytes of a heartbeat file that are read.
-const maxHeartbeat = 128
+// MachineFile returns the path of the file with the id of a host's machine, which its helper writes.
+// Only who can read the directory that holds attempts/ knows it, besides the dispatcher.
+func MachineFile(dir, host string) string { return filepath.Join(dir, "attempts", "machine."+host) }
 
-// readHeartbeat returns the content of a host's heartbeat file. Callers only check whether it
-// changes.
-func (l *listing) readHeartbeat(host string) string {
-	path := HeartbeatFile(l.dir, host)
+// maxHostFile is the maximum number of bytes of these files that are read.
+const maxHostFile = 128
+
+// readHostFile returns the content of one of these files.
+func (l *listing) readHostFile(path string) string {
 	if !l.top[filepath.Base(path)] {
 		return ""
 	}
-	return strings.TrimSuffix(string(l.read(path, 0, maxHeartbeat)), "\n")
+	return strings.TrimSuffix(string(l.read(path, 0, maxHostFile)), "\n")
 }

@@ -375,6 +375,9 @@ func (h *helper) removeSpool() {
 	withTimeout(filesTimeout, func() {
 		err := retryUnlessMissing(func() error { return remove(attempts.HeartbeatFile(h.dir, h.config.Host)) })
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			err = retryUnlessMissing(func() error { return remove(attempts.MachineFile(h.dir, h.config.Host)) })
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = retryUnlessMissing(h.config.temps(h.holder()).removeDead)
 		}
 		if err != nil {

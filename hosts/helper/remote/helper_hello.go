@@ -275,7 +275,18 @@ func (h *helper) machineID() (string, error) {
 		return "", err
 	}
 	system, _ := os.ReadFile("/etc/machine-id")
-	return fmt.Sprintf("%s-%08x", b, crc32.ChecksumIEEE(system)), nil
+	id := fmt.Sprintf("%s-%08x", b, crc32.ChecksumIEEE(system))
+	// A host that reads this host's attempts for the dispatcher proves with it what it has read.
+	if path := attempts.MachineFile(h.dir, h.open.Host); !holds(path, id) {
+		err = replace(tempNames{filepath.Join(h.dir, "attempts"), h.open.Host, h.holder()}.path(), path, []byte(id))
+	}
+	return id, err
+}
+
+// holds reports whether a file has this content.
+func holds(path, content string) bool {
+	b, err := readPlain(path, len(content)+1)
+	return err == nil && string(b) == content
 }
 
 // The place of a host's attempts is chosen once per run and recorded in work_dir. Otherwise
