@@ -32,6 +32,7 @@ type Dispatcher struct {
 
 	closeOnce sync.Once
 	finish    sched.Finish // written by the engine before done is closed
+	claimed   int          // see ClaimedEpoch; written by the engine before done is closed
 	finishErr error
 }
 
@@ -125,6 +126,10 @@ func (d *Dispatcher) Close() (sched.Finish, error) {
 	<-d.done
 	return d.finish, d.finishErr
 }
+
+// ClaimedEpoch returns the highest epoch of another dispatcher that a host claims to serve, although
+// the run directory shows none; 0: no host does. It is valid after Close.
+func (d *Dispatcher) ClaimedEpoch() int { return d.claimed }
 
 // send sends an input to the engine. It returns false if the engine has ended.
 func (d *Dispatcher) send(in input) bool { return d.sendWithin(context.Background(), in) == nil }

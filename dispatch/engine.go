@@ -48,6 +48,8 @@ type engine struct {
 	fencedBy  int  // epoch of the dispatcher that has taken the run over; 0: none
 	retries   int  // see Snapshot.Retries
 
+	fenceClaims map[string]int // epochs that hosts claim to serve, by host; see checkFenceClaim
+
 	checkingSince time.Time // start of the current check of run directory and fence; zero: none
 	heartbeatAt   time.Time // time of the last heartbeat in the owner file
 	ownedAt       time.Time // when the run was last known to be ours
@@ -65,7 +67,7 @@ type engine struct {
 const maxBatch = 1024
 
 func newEngine(d *Dispatcher) *engine {
-	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), inspectToken: make(chan struct{}, 1), agents: map[string]*agent{}, clockOffsets: map[string]time.Duration{}, inputOpen: true}
+	e := &engine{d: d, cfg: &d.cfg, start: time.Now(), ownedAt: time.Now(), inspectToken: make(chan struct{}, 1), agents: map[string]*agent{}, fenceClaims: map[string]int{}, clockOffsets: map[string]time.Duration{}, inputOpen: true}
 	e.core = sched.New(d.cfg.Sched, d.cfg.Table, d.cfg.Hosts)
 	e.loop = commit.New(e.core, d.cfg.Journal)
 	e.writer = newWriter(d)
@@ -150,8 +152,8 @@ func (e *engine) sleepTime() time.Duration {
 	if at, ok := e.loop.Next(); ok {
 		wait = max(0, at-e.now().Mono)
 	}
-	if e.leaving {
-		wait = min(wait, max(0, time.Until(e.leaveDeadline)))
+	if e.leaving { // the core gets no ticks; the journal may have to be written again
+		wait = min(max(wait, time.Second), max(0, time.Until(e.leaveDeadline)))
 	}
 	return wait
 }
@@ -194,6 +196,12 @@ func (e *engine) stepReports() {
 // step passes one event to the core, and keeps the resulting records and commands.
 func (e *engine) step(ev sched.Event) {
 	switch ev := ev.(type) {
+	case sched.Tick:
+		// The links of hosts that have left are closed. The core would consider these hosts lost while
+		// the dispatcher waits for others.
+		if e.leaving {
+			return
+		}
 	case sched.HostUp:
 		if at := ev.Hello.WallClock; at != 0 {
 			e.clockOffsets[ev.Host] = at.Sub(e.now().Wall)
@@ -216,11 +224,11 @@ func (e *engine) step(ev sched.Event) {
 			}
 		}
 	}
-	if by := sched.FencedBy(ev); by > 0 {
-		e.stopFenced(by)
-	}
 	if e.fencedBy > 0 {
 		return
+	}
+	if down, ok := ev.(sched.HostDown); ok {
+		ev = e.checkFenceClaim(down)
 	}
 	e.loop.Step(e.now(), ev)
 	switch ev.(type) {
@@ -232,6 +240,7 @@ func (e *engine) step(ev sched.Event) {
 	}
 	switch ev := ev.(type) {
 	case sched.HostUp:
+		delete(e.fenceClaims, ev.Host)
 		if a := e.agents[ev.Host]; a != nil {
 			a.uptime.Store(0) // the previous heartbeat may be from an earlier boot
 		}

@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -97,4 +99,109 @@ func TestHonestHostReturnsFiles(t *testing.T) {
 		}
 		r.close(sched.AllDone)
 	})
+}
+
+// victimRig returns a started rig in which jobs 1 to 4 run on the host good, and 5 to 8 on evil, for
+// an hour each.
+func victimRig(t *testing.T, attack hosttest.Attack) (*rig, *hosttest.Hostiles) {
+	x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"evil": attack}, Run: time.Hour, Other: "good", Epoch: 999_999, Content: "theirs"}
+	for id := range 8 {
+		for n := range 3 { // whatever is on good, and attempts that nobody has
+			x.Victims = append(x.Victims, jobs.AttemptID{Job: jobs.ID(id + 1), N: n + 1})
+		}
+	}
+	r, _ := hostileRig(t, x)
+	r.start(&jobs.Table{}, "good", "evil").submit(8)
+	return r, x
+}
+
+// TestAttacksChangeNothingElsewhere checks that no attack of one host changes a job that the host
+// was not given: all jobs of the other host succeed there with their first attempt, and the run
+// ends well. The host itself is used, or refused by name.
+func TestAttacksChangeNothingElsewhere(t *testing.T) {
+	for attack := range hosttest.FloodsStderr {
+		t.Run(attack.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, _ := victimRig(t, attack)
+				time.Sleep(10 * time.Second)
+				var given []jobs.ID // of good
+				for id := range jobs.ID(8) {
+					a, err := r.d.Attempt(t.Context(), jobs.AttemptID{Job: id + 1, N: 1})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if a != nil && a.Host == "good" {
+						given = append(given, id+1)
+					}
+				}
+				if len(given) < 4 {
+					t.Fatalf("good has the jobs %v, want at least four", given)
+				}
+				r.drainAll(8)
+				for _, id := range given {
+					a, err := r.d.Attempt(t.Context(), jobs.AttemptID{Job: id, N: 1})
+					if err != nil || a.State != jobs.AttemptExited || a.Host != "good" || a.Outcome.Elapsed() != time.Hour {
+						t.Errorf("job %d: %+v, %v", id, a, err)
+					}
+					if more, _ := r.d.Attempt(t.Context(), jobs.AttemptID{Job: id, N: 2}); more != nil {
+						t.Errorf("job %d has a second attempt: %+v", id, more)
+					}
+				}
+				if f, err := r.d.Close(); err != nil || f.How == sched.Fenced {
+					t.Errorf("the run ended %v (%s), %v", f.How, f.Why, err)
+				}
+				for _, n := range r.notices {
+					if strings.HasPrefix(n, "good") && strings.Contains(n, "lost") {
+						t.Error(n)
+					}
+				}
+			})
+		})
+	}
+}
+
+// drainAll reads the results of n jobs, or those of three hours, and cancels the rest: a host can
+// keep its own jobs for ever.
+func (r *rig) drainAll(n int) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), 3*time.Hour)
+	defer cancel()
+	for range n {
+		res, err := r.d.Next(ctx)
+		if err != nil {
+			r.d.Do(sched.Cancel{All: true, Why: "test"})
+			return
+		}
+		r.d.Ack(res.Seq)
+	}
+}
+
+// TestFenceNeedsTheRunDirectory checks that the word of one host does not end the run: the host is
+// refused by name. If the run directory shows the other dispatcher, the run ends at once.
+func TestFenceNeedsTheRunDirectory(t *testing.T) {
+	for _, attack := range []hosttest.Attack{hosttest.FencesHello, hosttest.FencesRefusal} {
+		for _, epoch := range []int{2, 999_999, math.MaxInt} {
+			synctest.Test(t, func(t *testing.T) {
+				x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"evil": attack}, Run: time.Second, Epoch: epoch}
+				r, _ := hostileRig(t, x)
+				r.start(&jobs.Table{}, "good", "evil").submit(20)
+				r.finish(20)
+				refused := func(n string) bool { return strings.HasPrefix(n, "evil: it claims") }
+				if !slices.ContainsFunc(r.notices, refused) {
+					t.Errorf("%v, epoch %d: no notice names the host: %q", attack, epoch, r.notices)
+				}
+			})
+		}
+		synctest.Test(t, func(t *testing.T) {
+			x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"evil": attack}, Run: time.Hour, Epoch: 2}
+			r, _ := hostileRig(t, x)
+			r.journal.FencedBy(2)
+			began := time.Now()
+			r.start(&jobs.Table{}, "good", "evil").submit(20)
+			<-r.d.Finished()
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("%v: a dispatcher that was taken over stops after %v", attack, took)
+			}
+			r.close(sched.Fenced)
+		})
+	}
 }

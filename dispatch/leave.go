@@ -116,6 +116,9 @@ func (e *engine) close() {
 	}
 	e.carryOut(out)
 	e.d.finish = e.finishOfRun()
+	for _, epoch := range e.fenceClaims {
+		e.d.claimed = max(e.d.claimed, epoch)
+	}
 	e.d.finishErr = err
 }
 

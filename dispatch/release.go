@@ -234,6 +234,9 @@ func (e *engine) housekeeping() {
 func (e *engine) handleHousekeeping(by int, err, heartbeatErr error) {
 	began := e.checkingSince
 	e.checkingSince = time.Time{}
+	if by == 0 && err == nil {
+		by = e.claimedFence()
+	}
 	if by > 0 {
 		e.stopFenced(by)
 		return

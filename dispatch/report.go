@@ -1,8 +1,6 @@
 package dispatch
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -35,9 +33,11 @@ func (a *agent) handleReport(m hosts.Message) {
 		a.sendEvent(sched.AttemptsWithdrawn{Host: name, Msg: m})
 	case *hosts.Refused:
 		m.Why = truncate(m.Why)
-		if m.FencedBy <= a.epoch() { // only a higher epoch counts
-			m.FencedBy = 0
+		if m.FencedBy > a.epoch() { // only a higher epoch counts
+			a.handleLinkDown(a.checkedFence(&hosts.FencedError{Host: name, By: m.FencedBy}))
+			return
 		}
+		m.FencedBy = 0
 		m.GPUs = boundedGPUs(m.GPUs)
 		a.sendEvent(sched.HostRefused{Host: name, Msg: m})
 	case *hosts.Probed:
@@ -80,16 +80,6 @@ func limitProbed(ps []hosts.ProbedJob) {
 			j.Answer = hosts.Unknown
 		}
 	}
-}
-
-// checkedFence replaces a FencedError whose epoch is not higher than ours by a Broken error.
-func (a *agent) checkedFence(err error) error {
-	var fenced *hosts.FencedError
-	if errors.As(err, &fenced) && fenced.By <= a.epoch() {
-		return &hosts.Error{Host: a.name, Class: hosts.Broken,
-			Err: fmt.Errorf("it claims to serve the dispatcher of epoch %d, but this is epoch %d", fenced.By, a.epoch())}
-	}
-	return err
 }
 
 // maxText is the maximum length of each text in a host report, in bytes.

@@ -109,8 +109,7 @@ func (d *Dispatcher) claimPlaces(ctx context.Context, id jobs.AttemptID) (releas
 			return errStale
 		case j.State.Terminal():
 			return errSurplus
-		// A lost attempt may still count.
-		case at.Round == j.Round && (at.State.Open() || at.State == jobs.AttemptLost):
+		case mayCount(j, at):
 			return nil
 		}
 		return errStale
@@ -151,16 +150,14 @@ func (a *agent) fetchReturned(m *hosts.Exits) {
 	if len(waiting) == 0 {
 		return
 	}
-	given := a.given(waiting)
+	needs := a.needsFiles(waiting)
 	var held []hosts.StartedJob
 	m.Jobs = slices.DeleteFunc(m.Jobs, func(j hosts.ExitedJob) bool {
-		if !a.d.returns.isWaiting(j.Attempt, &j.Outcome) {
+		if !needs[j.Attempt] || !a.d.returns.isWaiting(j.Attempt, &j.Outcome) {
 			return false
 		}
-		if given[j.Attempt] {
-			held = append(held, hosts.StartedJob{Attempt: j.Attempt, Slot: j.Slot, At: j.Outcome.Started})
-			a.startFetch(j)
-		}
+		held = append(held, hosts.StartedJob{Attempt: j.Attempt, Slot: j.Slot, At: j.Outcome.Started})
+		a.startFetch(j)
 		return true
 	})
 	if len(held) > 0 { // a host reports no start together with an end
@@ -180,11 +177,12 @@ func (a *agent) fetchProbed(list []hosts.ProbedJob) {
 	if len(waiting) == 0 {
 		return
 	}
-	given := a.given(waiting)
+	needs := a.needsFiles(waiting)
 	for i := range list {
 		p := &list[i]
-		if p.Answer == hosts.HasExited && a.d.returns.isWaiting(p.Attempt, p.Outcome) {
-			if given[p.Attempt] {
+		fetched, ok := needs[p.Attempt]
+		if ok && p.Answer == hosts.HasExited && a.d.returns.isWaiting(p.Attempt, p.Outcome) {
+			if fetched {
 				a.startFetch(hosts.ExitedJob{Attempt: p.Attempt, Slot: p.Slot, Outcome: *p.Outcome})
 			}
 			p.Answer, p.Started, p.Outcome = hosts.IsRunning, p.Outcome.Started, nil
@@ -192,18 +190,29 @@ func (a *agent) fetchProbed(list []hosts.ProbedJob) {
 	}
 }
 
-// given returns those of the attempts that the host was given.
-func (a *agent) given(ids []jobs.AttemptID) map[jobs.AttemptID]bool {
-	given, _ := query(a.ctx, a.d, func(e *engine) map[jobs.AttemptID]bool { // none after the end
-		given := map[jobs.AttemptID]bool{}
+// needsFiles returns for which of the attempts an outcome must wait for its files: those that the
+// host was given and whose outcomes may still count. The value is false for those without a record.
+// The core decides about all others, and ignores them if they are not attempts of the host.
+func (a *agent) needsFiles(ids []jobs.AttemptID) map[jobs.AttemptID]bool {
+	needs, _ := query(a.ctx, a.d, func(e *engine) map[jobs.AttemptID]bool { // none after the end
+		needs := map[jobs.AttemptID]bool{}
+		t := e.core.Table()
 		for _, id := range ids {
-			if e.core.IsAssigned(a.name, id) {
-				given[id] = true
+			switch at := t.Attempt(id); {
+			case at == nil || at.Host == "":
+				needs[id] = false
+			case e.core.IsAssigned(a.name, id) && mayCount(t.Job(id.Job), at):
+				needs[id] = true
 			}
 		}
-		return given
+		return needs
 	})
-	return given
+	return needs
+}
+
+// mayCount reports whether the outcome of an attempt may still count. A lost attempt's may.
+func mayCount(j *jobs.Job, at *jobs.Attempt) bool {
+	return !j.State.Terminal() && at.Round == j.Round && (at.State.Open() || at.State == jobs.AttemptLost)
 }
 
 func (a *agent) startFetch(j hosts.ExitedJob) {

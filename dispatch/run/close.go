@@ -144,8 +144,12 @@ func (r *Run) closeDispatcher() (sched.Finish, error) {
 		r.hostDirs.retry(last.Hosts)
 	}
 	finish, err := r.d.Close()
-	if finish.How == sched.Fenced && !r.mirror.IsTakenOver() {
+	switch {
+	case r.mirror.IsTakenOver():
+	case finish.How == sched.Fenced:
 		r.isCopied, _ = r.journal.SkipTo(finish.Epoch)
+	case r.d.ClaimedEpoch() > 0:
+		_, _ = r.journal.SkipTo(r.d.ClaimedEpoch()) // if the host is right, the next dispatcher can use it
 	}
 	r.closePublisher()
 	if cerr := r.journal.Close(); err == nil && finish.How != sched.Fenced {

@@ -35,19 +35,19 @@ const (
 	ForgesInspection               // tells that Hostiles.Victims of Hostiles.Other have ended
 	FencesHello                    // names Hostiles.Epoch in its hello
 	FencesRefusal                  // refuses jobs, and names Hostiles.Epoch
+	ReadsOthersFiles               // asks for the files of Hostiles.Victims
+	IgnoresBye                     // does not end when it is told to
 	FloodsStderr                   // writes lines to standard error without end
 	FloodsTrouble                  // sends troubles without end
 	FloodsHeartbeats               // sends heartbeats without end
 	FloodsBytes                    // sends chunks without end that nobody has asked for
 	FloodsWants                    // asks for pieces of files without end
-	ReadsOthersFiles               // asks for the files of Hostiles.Victims
-	IgnoresBye                     // does not end when it is told to
 	NumAttacks                     // number of attacks
 )
 
 var attackNames = [...]string{"honest", "returns others", "endless list", "huge file", "many files", "forges ends", "forges returns",
-	"forges list", "answers list", "forges probe", "forges inspection", "fences in hello", "fences in refusal", "floods stderr",
-	"floods trouble", "floods heartbeats", "floods bytes", "floods wants", "reads others' files", "ignores bye"}
+	"forges list", "answers list", "forges probe", "forges inspection", "fences in hello", "fences in refusal",
+	"reads others' files", "ignores bye", "floods stderr", "floods trouble", "floods heartbeats", "floods bytes", "floods wants"}
 
 // String returns the name of the attack.
 func (a Attack) String() string { return attackNames[a] }
