@@ -83,6 +83,9 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 		for k := v.leftColumn; k < v.leftColumn+columns; k++ {
 			here := focused && i == v.cursorRow && k == v.cursorColumn
 			shade, style := m.shade(heat.Levels[i][k])
+			if isPartial(heat, i, k) && !numbered {
+				shade = string([]rune(shade)[:1]) + partialMark
+			}
 			if here {
 				edge = styleCursor.Render("[")
 			}
@@ -92,7 +95,7 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 				if here {
 					ink = styleCursor
 				}
-				b.WriteString(ink.Render(" " + m.padLeft(p.heatCellText(m, i, k), number) + " "))
+				b.WriteString(ink.Render(" " + m.padLeft(p.heatCellText(m, i, k), number) + glyphIf(isPartial(heat, i, k), partialMark)))
 			}
 			// Not reversed: a full shade would look like an empty one.
 			b.WriteString(style.Render(shade))
@@ -107,7 +110,17 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 	}
 	here := " " + m.cut(m.cellText(heat.Down, 30), 30) + "=" + m.cut(m.cellText(heat.Rows[v.cursorRow], 30), 30) + " " + m.cut(m.cellText(heat.Across, 30), 30) + "=" +
 		m.cut(m.cellText(heat.Columns[v.cursorColumn], 30), 30) + ": " + styleBold.Render(p.heatCellText(m, v.cursorRow, v.cursorColumn))
-	return append(out, here, p.heatVisibleText(columns))
+	if isPartial(heat, v.cursorRow, v.cursorColumn) {
+		here += " " + partialMark + " of " + heat.Basis[v.cursorRow][v.cursorColumn]
+	}
+	return append(out, m.cut(here, w), p.heatVisibleText(columns))
+}
+
+// partialMark marks a cell in which jobs are missing.
+const partialMark = "*"
+
+func isPartial(heat *runview.Heat, row, col int) bool {
+	return row < len(heat.Basis) && col < len(heat.Basis[row]) && heat.Basis[row][col] != ""
 }
 
 // heatCellText returns the number in a cell.
@@ -157,6 +170,11 @@ func (p *resultsPane) heatTitle(m *model, w int) string {
 		if c.Vary && c.Name != heat.Down && c.Name != heat.Across {
 			left += ", over " + m.cut(m.cellText(c.Name, 30), 30)
 		}
+	}
+	if slices.ContainsFunc(heat.Basis, func(row []string) bool {
+		return slices.ContainsFunc(row, func(b string) bool { return b != "" })
+	}) {
+		left += ", " + partialMark + " jobs missing"
 	}
 	if heat.Min == "" {
 		return m.cut(left, w)

@@ -311,6 +311,9 @@ func (p *resultsPane) noteLines(m *model, w int) []string {
 		if t.Ties > 0 {
 			text += ", and " + jobs.Thousands(t.Ties) + " more with the same"
 		}
+		if t.BestOf != "" {
+			text += ", of " + t.BestOf
+		}
 		if len(t.Course) > 1 {
 			text += "  " + m.sparkline(t.Course, 1, len(t.Course))
 		}

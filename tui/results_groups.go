@@ -141,9 +141,14 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 				if strings.HasSuffix(c.Name, s.suffix) {
 					col.rank = s.rank
 				}
+				if t.Partial && strings.HasSuffix(c.Name, "_count") { // it shows in which groups jobs are missing
+					col.rank = 2
+				}
 			}
 			if c.Name == "jobs" {
-				col.rank = 4
+				if col.rank = 4; t.Partial {
+					col.rank = 2
+				}
 			}
 			if i >= len(g.by)+2 { // the first metric is kept longest
 				col.rank += (i - len(g.by) - 2) / 6

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ const stdoutFile = "-"
 func (a *app) reportCmd() *cobra.Command {
 	var output string
 	var asked []*metrics.Metric
+	var strict bool
 	cmd := &cobra.Command{
 		Use:   "report [flags] [RUN]",
 		Short: "Write a report of a run as one HTML file",
@@ -39,16 +41,17 @@ dcs-tui report --result acc=json:test.accuracy
 dcs-tui report server:sweep -o - > report.html`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.runReport(cmd.Context(), args, output, asked)
+			return a.runReport(cmd.Context(), args, output, asked, strict)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write `FILE` (default RUN.html); - is standard output")
 	cmd.Flags().Var(newListFlag(&asked, metrics.Parse), "result", resultHelp)
+	cmd.Flags().BoolVar(&strict, "strict", false, strictHelp)
 	cmd.RegisterFlagCompletionFunc("result", cobra.NoFileCompletions)
 	return cmd
 }
 
-func (a *app) runReport(ctx context.Context, args []string, output string, asked []*metrics.Metric) error {
+func (a *app) runReport(ctx context.Context, args []string, output string, asked []*metrics.Metric, strict bool) error {
 	run, err := a.openRun(args)
 	if err != nil {
 		return err
@@ -84,6 +87,11 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	if err != nil {
 		return err
 	}
+	missing := table.MissingValues(table.Metrics())
+	if err := checkStrict(missing); strict && err != nil {
+		return err
+	}
+	notes = slices.Concat(missing.Basis, notes, missing.Others)
 	var b bytes.Buffer
 	if err := report.Write(&b, &report.Input{Run: run.Name(), Dir: run.Dir, Program: "dcs-tui " + version(), Created: run.Settings.Created,
 		At: now, Known: known, Dispatched: state.IsDispatched(), Jobs: state.Table, Table: table, Ended: ended, Loads: live.ReadLoads(run), Notes: notes}); err != nil {

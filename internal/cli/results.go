@@ -37,6 +37,7 @@ type resultsFlags struct {
 	pivotOf  *results.PivotInput // nil: no pivot table
 	format   string
 	all      bool
+	strict   bool
 }
 
 func (a *app) resultsCmd() *cobra.Command {
@@ -75,8 +76,19 @@ dcs-tui results --result acc --where 'C>=0.1 and host=ws*' --format csv`,
 	endGroup(fs, titleWhich)
 	flags.addTableFlags(cmd)
 	fs.BoolVar(&flags.json, "json", false, "print one JSON object per job")
+	fs.BoolVar(&flags.strict, "strict", false, strictHelp)
 	endGroup(fs, titleOutput)
 	return cmd
+}
+
+const strictHelp = "print nothing and exit with 1 if jobs are missing in a column or in a number, because they are not over, did not succeed, or have no value"
+
+// checkStrict returns the error of --strict if jobs are missing.
+func checkStrict(notes results.Notes) error {
+	if len(notes.Basis) == 0 {
+		return nil
+	}
+	return withCode(exitFailed, text.Errorf("--strict: %s", text.Line(strings.Join(notes.Basis, "; "))))
 }
 
 const resultHelp = "show `METRIC`: NAME, NAME=json:PATH, NAME=re:EXPR, NAME=key:OTHER, or NAME=file:PATH:HOW; may be given several times"
@@ -148,7 +160,10 @@ func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags)
 	}
 	at := metrics.Locations(state.Run)
 	list := at.Finished(state.Table)
-	if flags.all {
+	columns := a.resultColumns(state.Run, flags.metrics)
+	params := slices.ContainsFunc(state.Table.Jobs, func(j jobs.Job) bool { return len(j.Spec.Params()) > 0 })
+	isTable := wants != "" || !flags.json && !flags.failed && (params || len(columns) > 0)
+	if isTable { // unfinished jobs are missing in its numbers
 		list = append(list, at.Unfinished(state.Table)...)
 	}
 	if flags.failed {
@@ -157,9 +172,7 @@ func (a *app) runResults(cmd *cobra.Command, args []string, flags *resultsFlags)
 	if flags.json { // by end; otherwise by job number
 		slices.SortStableFunc(list, func(a, b results.Result) int { return cmp.Compare(a.Seq, b.Seq) })
 	}
-	columns := a.resultColumns(state.Run, flags.metrics)
-	params := slices.ContainsFunc(state.Table.Jobs, func(j jobs.Job) bool { return len(j.Spec.Params()) > 0 })
-	if wants != "" || !flags.json && !flags.failed && (params || len(columns) > 0) {
+	if isTable {
 		err = a.printTable(cmd.Context(), state, list, columns, flags)
 	} else {
 		err = a.writeResults(list, flags.json)
@@ -245,7 +258,7 @@ func (a *app) resultColumns(run *rundir.Run, asked []*metrics.Metric) []*metrics
 
 // printTable prints the table. Notes about it go to standard error.
 func (a *app) printTable(ctx context.Context, state *runState, list []results.Result, columns []*metrics.Metric, flags *resultsFlags) error {
-	whole, notes, err := readResultTable(ctx, state.Run, state.Table, list, columns, nil)
+	whole, read, err := readResultTable(ctx, state.Run, state.Table, list, columns, nil)
 	if err != nil {
 		return err
 	}
@@ -257,17 +270,14 @@ func (a *app) printTable(ctx context.Context, state *runState, list []results.Re
 	if err != nil {
 		return text.Errorf("--where: %w", err)
 	}
-	notes = slices.Concat(notes, warnings)
+	notes := results.Notes{Others: slices.Concat(read, warnings)}
 	if flags.pivotOf != nil {
 		err = a.printPivot(s, flags, notes)
 	} else {
 		err = a.printRows(s, flags, having, notes)
 	}
-	if order, wrong := results.ParseBest(metrics.Best(state.Run.Settings)); wrong == nil {
+	if order, wrong := results.ParseBest(metrics.Best(state.Run.Settings)); err == nil && wrong == nil {
 		a.printCourse(whole, order)
-	}
-	if left := state.Table.Unfinished(); err == nil && left > 0 && !flags.all {
-		a.printNotes(jobs.Plural(left, "job") + jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
 	}
 	return err
 }
@@ -299,16 +309,16 @@ const courseWidth = 24
 
 // printCourse prints the best job of a search, and a graph of the best value over the trials.
 func (a *app) printCourse(s *results.Table, order results.Order) {
-	row, _, _, err := s.BestBy(order)
+	best, err := s.BestBy(order)
 	if err != nil {
 		return // there is none yet
 	}
-	column, _ := s.Column(order.Column)
 	course, levels := "", []rune(a.con.Glyph("▁▂▃▄▅▆▇█", "_.-=#"))
 	for _, v := range s.BestOverTime(order, courseWidth) {
 		course += string(levels[int(v*float64(len(levels)-1)+0.5)])
 	}
-	a.con.Line(a.con.Paint(bold, "best: ") + text.Line(fmt.Sprintf("%s=%s (job %d)", order.Column, s.At(row, column).Text, s.Job(row))) + " " + course)
+	a.con.Line(a.con.Paint(bold, "best: ") + text.Line(fmt.Sprintf("%s=%s (job %d)", order.Column, s.At(best.Row, best.Column).Text, s.Job(best.Row))) + " " + course)
+	a.printNotes(best.Notes.Basis...)
 }
 
 // printNotes prints notes about a table on standard error.
@@ -319,16 +329,16 @@ func (a *app) printNotes(lines ...string) {
 }
 
 // printRows prints jobs or groups.
-func (a *app) printRows(s *results.Table, flags *resultsFlags, having []*query.Query, notes []string) error {
-	var warnings []string
+func (a *app) printRows(s *results.Table, flags *resultsFlags, having []*query.Query, notes results.Notes) error {
+	var more results.Notes
 	var err error
 	switch {
 	case len(flags.group) > 0:
-		g := results.Grouping{By: flags.group, Metrics: flags.columns, Measures: flags.measures, MinSize: flags.minSize, Where: having}
+		g := results.Grouping{By: flags.group, Metrics: flags.columns, Measures: flags.measures, MinSize: flags.minSize, Where: having, Started: !flags.all}
 		if len(g.Measures) == 0 {
 			g.Measures = results.AllMeasures()
 		}
-		if s, warnings, err = s.Group(g); err != nil {
+		if s, more, err = s.Group(g); err != nil {
 			flag := "--group"
 			if len(flags.columns) > 0 {
 				flag = "--group, with metrics as --columns"
@@ -341,45 +351,64 @@ func (a *app) printRows(s *results.Table, flags *resultsFlags, having []*query.Q
 			return text.Errorf("--columns: %w", err)
 		}
 		s = s.Show(shown)
-		warnings = s.MissingValues(s.Metrics())
+		more = s.MissingValues(s.Metrics())
 	default:
 		if flags.format == string(results.JSONLFormat) { // for programs
 			s = s.AlsoShow("exit", "signal", "reason")
 		}
-		warnings = s.MissingValues(s.Metrics())
+		more = s.MissingValues(s.Metrics())
 	}
+	if len(flags.group) == 0 && !flags.strict { // the rows show which jobs are missing
+		more.Basis = nil
+	}
+	notes.Add(more)
 	if s, err = s.SortBy(flags.order...); err != nil {
 		return text.Errorf("--sort: %w", err)
 	}
-	if flags.best != nil {
-		row, ties, more, err := s.BestBy(*flags.best)
+	switch {
+	case flags.best != nil:
+		best, err := s.BestBy(*flags.best)
 		if err != nil {
 			return text.Errorf("--best: %w", err)
 		}
-		if warnings = more; ties > 0 {
-			warnings = append(warnings, jobs.Plural(ties, "more "+s.Unit())+" with the same "+flags.best.Column)
+		notes.Add(best.Notes)
+		if best.Ties > 0 {
+			notes.Others = append(notes.Others, jobs.Plural(best.Ties, "more "+s.Unit())+" with the same "+flags.best.Column)
 		}
-		s = s.Keep(func(r int) bool { return r == row })
+		s = s.Only(&best)
+	case len(flags.group) == 0 && !flags.all:
+		over := s.Over()
+		if left := s.Len() - over.Len(); left > 0 {
+			notes.Basis = append(notes.Basis, jobs.Plural(left, "job")+jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
+		}
+		s = over
 	}
-	return a.writeTable(s, flags.format, append(notes, warnings...))
+	return a.writeTable(s, flags, notes)
 }
 
-func (a *app) printPivot(s *results.Table, flags *resultsFlags, notes []string) error {
-	flags.pivotOf.MinSize = flags.minSize
-	p, warnings, err := s.Pivot(*flags.pivotOf)
+func (a *app) printPivot(s *results.Table, flags *resultsFlags, notes results.Notes) error {
+	flags.pivotOf.MinSize, flags.pivotOf.Started = flags.minSize, !flags.all
+	p, more, err := s.Pivot(*flags.pivotOf)
 	if err != nil {
 		return text.Errorf("--pivot: %w", err)
 	}
-	a.printNotes(p.Title())
-	return a.writeTable(p.Table(), flags.format, append(notes, warnings...))
+	notes.Add(more)
+	if !flags.strict || len(notes.Basis) == 0 {
+		a.printNotes(p.Title())
+	}
+	return a.writeTable(p.Table(results.Format(flags.format).IsForPrograms()), flags, notes)
 }
 
-// writeTable prints a table, and then notes about it.
-func (a *app) writeTable(s *results.Table, formatName string, notes []string) error {
+// writeTable prints a table, and then notes about it. With --strict, it returns an error instead if
+// jobs are missing.
+func (a *app) writeTable(s *results.Table, flags *resultsFlags, notes results.Notes) error {
+	if err := checkStrict(notes); flags.strict && err != nil {
+		return err
+	}
 	out := newConsole(a.stdout)
-	format := results.Format(formatName)
+	format := results.Format(flags.format)
 	if format == results.CSVFormat || format == results.TSVFormat {
-		notes = append(notes, s.FormulaWarning()...)
+		notes.Others = append(notes.Others, s.FormulaWarning()...)
 	}
 	o := results.Options{Format: format, Terminal: out.tty, Color: out.color}
 	if out.tty {
@@ -387,7 +416,7 @@ func (a *app) writeTable(s *results.Table, formatName string, notes []string) er
 	}
 	err := results.Write(a.stdout, s, o)
 	if err == nil {
-		a.printNotes(notes...)
+		a.printNotes(notes.All()...)
 	}
 	return err
 }

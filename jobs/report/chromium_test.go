@@ -118,6 +118,9 @@ func TestPageCanBeFilteredAndSorted(t *testing.T) {
 	if !strings.Contains(dom, `data-exercised="1"`) {
 		t.Error("the page was not exercised to the end")
 	}
+	if !strings.Contains(dom, "based on ") {
+		t.Error("the heat map does not say how many jobs are missing")
+	}
 	if strings.Contains(dom, "data-keyless") {
 		t.Error("a chart has no legend")
 	}

@@ -41,41 +41,45 @@ func cutLast(text string) (name, way string) {
 	return text, ""
 }
 
-// BestBy returns the row with the largest or the smallest number in a column, and the number of
-// further rows with the same number. Only solved rows count, and a NaN is never best. notes are
-// about cells that are not numbers. It is an error if no row has a number.
-func (s *Table) BestBy(o Order) (row, ties int, notes []string, err error) {
-	column, err := s.Column(o.Column)
-	if err != nil {
-		return 0, 0, nil, err
+// Best is the best row of a table.
+type Best struct {
+	Row    int
+	Column int // by which it is the best
+	Ties   int // number of further rows with the same number
+	Basis  Basis
+	Notes  Notes
+}
+
+// BestBy returns the row with the largest or the smallest number in a column. Only solved rows
+// count, and a NaN is never best. It is an error if no row has a number.
+func (s *Table) BestBy(o Order) (b Best, err error) {
+	if b.Column, err = s.Column(o.Column); err != nil {
+		return b, err
 	}
 	var bad unusableCells
 	var best query.Value
 	found := false
 	for r := range s.rows {
-		if !s.Solved(r) {
-			continue
-		}
-		v := s.At(r, column)
+		v, ok := s.count(&b.Basis, r, b.Column, &bad)
 		switch {
-		case v.Kind != query.Number:
-			bad.add(v, s.Job(r))
-		case math.IsNaN(v.Number):
+		case !ok || math.IsNaN(v.Number):
 		case !found || query.Compare(v, best, o.Desc) < 0:
-			row, best, ties, found = r, v, 0, true
+			b.Row, best, b.Ties, found = r, v, 0, true
 		case query.Compare(v, best, false) == 0:
-			ties++
+			b.Ties++
 		}
 	}
-	notes = s.unusableNotes(&bad, column)
+	b.Basis.Missing[NotOver] += int32(s.numElsewhere)
+	name := s.Heading(b.Column)
+	b.Notes = Notes{b.Basis.notes("the best "+name, s.unit), s.unusableNotes(&bad, b.Column)}
 	if found {
-		return row, ties, notes, nil
+		return b, nil
 	}
 	why := ""
-	if len(notes) > 0 {
-		why = ": " + notes[0]
+	if len(b.Notes.Others) > 0 {
+		why = ": " + b.Notes.Others[0]
 	}
-	return 0, 0, nil, fmt.Errorf("there is no best %s: no %s that succeeded has a number in %s%s", s.unit, s.unit, s.Columns[column].Name, why)
+	return b, fmt.Errorf("there is no best %s: no %s that succeeded has a number in %s%s", s.unit, s.unit, name, why)
 }
 
 // BestOverTime returns how the best value of a column has changed from row to row, in at most n
@@ -116,8 +120,14 @@ func (s *Table) BestOverTime(o Order, n int) []float64 {
 	return steps
 }
 
-// MissingValues returns a sentence for each column that has no value for some of the solved jobs.
-func (s *Table) MissingValues(columns []int) (notes []string) {
+// Only returns the table with only the best row. If rows are missing, it also shows how many have
+// been compared.
+func (s *Table) Only(b *Best) *Table {
+	return s.Keep(func(r int) bool { return r == b.Row }).withBasis(&b.Basis)
+}
+
+// MissingValues returns notes about columns in which rows are missing, or have no value.
+func (s *Table) MissingValues(columns []int) (notes Notes) {
 	for _, c := range columns {
 		var bad unusableCells
 		for row := range s.rows {
@@ -125,7 +135,9 @@ func (s *Table) MissingValues(columns []int) (notes []string) {
 				bad.add(query.Value{}, s.Job(row))
 			}
 		}
-		notes = append(notes, s.unusableNotes(&bad, c)...)
+		b := s.Basis(c)
+		notes.Basis = append(notes.Basis, b.notes(s.Heading(c), s.unit)...)
+		notes.Others = append(notes.Others, s.unusableNotes(&bad, c)...)
 	}
 	return notes
 }

@@ -18,18 +18,22 @@ type TableInput struct {
 	Params  []string   // parameters that have a column even if none of Jobs has them
 	Names   []string   // of the metrics
 	Metrics [][]string // of each job its metrics, in the order of Names; nil: none
+	// Elsewhere is the number of further jobs of the run that are not over. They are missing in all
+	// numbers that are computed over jobs.
+	Elsewhere int
 }
 
 // NewTable returns a table with one row per job, in the order of the jobs file. If two columns
 // have the same name, the parameter keeps it, a metric becomes result.NAME, and a fact becomes
 // dcs.NAME.
 func NewTable(in TableInput) *Table {
-	s := &Table{unit: "job", rows: make([]int32, len(in.Jobs))}
+	s := &Table{unit: "job", rows: make([]int32, len(in.Jobs)), numElsewhere: in.Elsewhere}
 	for i := range s.rows {
 		s.rows[i] = int32(i)
 	}
 	slices.SortStableFunc(s.rows, func(a, b int32) int { return cmp.Compare(in.Jobs[a].Job, in.Jobs[b].Job) })
 	s.job = func(i int) jobs.ID { return in.Jobs[i].Job }
+	s.over = func(i int) bool { return in.Jobs[i].State.Terminal() }
 	s.solved = func(i int) bool { return in.Jobs[i].State == jobs.Succeeded }
 
 	params := paramColumns(in.Jobs, in.Params)

@@ -23,9 +23,9 @@ func TestTablesAreExact(t *testing.T) {
 	}
 	same(t, "sorted", jobIDs(sorted), "2 4 1 3")
 	for desc, want := range map[bool]int{false: 1, true: 2} {
-		row, ties, _, err := table.BestBy(Order{"s", desc})
-		if err != nil || row != want || ties != 0 {
-			t.Errorf("best, descending %v: row %d, %d ties, %v; want row %d", desc, row, ties, err, want)
+		best, err := table.BestBy(Order{"s", desc})
+		if err != nil || best.Row != want || best.Ties != 0 {
+			t.Errorf("best, descending %v: row %d, %d ties, %v; want row %d", desc, best.Row, best.Ties, err, want)
 		}
 	}
 	grouped, _ := group(t, table, Grouping{By: []string{"k"}, Measures: []Measure{Min, Max}})

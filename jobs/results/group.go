@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
@@ -11,27 +12,35 @@ import (
 
 // Grouping describes how rows are grouped.
 type Grouping struct {
-	By       []string // columns; rows with the same texts in them form a group
-	Metrics  []string // columns to compute statistics of; none: the metrics, or the time if there are none
-	Measures []Measure
+	By       []string       // columns; rows with the same texts in them form a group
+	Metrics  []string       // columns to compute statistics of; none: the metrics, or the time if there are none
+	Measures []Measure      // Count is always added
 	MinSize  int            // groups with fewer solved members are left out; 0 keeps all
+	Started  bool           // groups are left out unless a member has ended
 	Where    []*query.Query // groups that do not match all of them are left out
 }
 
 // Group returns a row for each group, in the order of their first members: what the
 // members have in common, the number of jobs, how many of them are solved (succeeded),
-// and the measures of each metric over the solved ones. notes are sentences about what was
-// left out.
-func (s *Table) Group(g Grouping) (grouped *Table, notes []string, err error) {
+// and the measures of each metric over the solved ones.
+func (s *Table) Group(g Grouping) (grouped *Table, notes Notes, err error) {
 	by, err := s.FindColumns(g.By)
 	if err != nil {
-		return nil, nil, err
+		return nil, notes, err
 	}
 	metrics, err := s.measuredColumns(g.Metrics)
 	if err != nil {
-		return nil, nil, err
+		return nil, notes, err
 	}
-	groups, notes := s.largeEnough(s.gather(by), g.MinSize, "group", "out")
+	if !slices.Contains(g.Measures, Count) {
+		g.Measures = slices.Concat([]Measure{Count}, g.Measures)
+	}
+	all := s.gather(by)
+	started, numUnstarted := all, 0
+	if g.Started {
+		started, numUnstarted = startedGroups(all)
+	}
+	groups, left := s.largeEnough(started, g.MinSize, "group", "out")
 	var columns []Column
 	var taken []string
 	add := func(name string, role Role, typ query.Type) {
@@ -49,7 +58,7 @@ func (s *Table) Group(g Grouping) (grouped *Table, notes []string, err error) {
 			add(s.Columns[c].Name+"_"+m.String(), Stat, m.typeOf(&s.Columns[c]))
 		}
 	}
-	bad := make([]unusableCells, len(metrics))
+	bad, bases := make([]unusableCells, len(metrics)), make([]Basis, len(metrics))
 	cells := make([][]query.Value, len(groups))
 	for i, e := range groups {
 		row := make([]query.Value, 0, len(columns))
@@ -58,7 +67,8 @@ func (s *Table) Group(g Grouping) (grouped *Table, notes []string, err error) {
 		}
 		row = append(row, query.NumberValue(float64(e.members)), query.NumberValue(float64(len(e.solved))))
 		for k, c := range metrics {
-			stats := s.statsOf(e, c, &bad[k])
+			stats, basis := s.statsOf(e, c, &bad[k])
+			bases[k].merge(&basis)
 			for _, m := range g.Measures {
 				row = append(row, stats.Value(m))
 			}
@@ -66,10 +76,14 @@ func (s *Table) Group(g Grouping) (grouped *Table, notes []string, err error) {
 		cells[i] = row
 	}
 	for k, c := range metrics {
-		notes = append(notes, s.unusableNotes(&bad[k], c)...)
+		bases[k].Missing[NotOver] += int32(s.numElsewhere + numUnstarted)
+		notes.Basis = append(notes.Basis, bases[k].notes(s.Heading(c), s.unit)...)
+		notes.Others = append(notes.Others, s.unusableNotes(&bad[k], c)...)
 	}
+	notes.Others = slices.Concat(left, notes.Others)
 	grouped, more, err := computedTable("group", columns, cells).Where(g.Where...)
-	return grouped, append(notes, more...), err
+	notes.Others = append(notes.Others, more...)
+	return grouped, notes, err
 }
 
 // measuredColumns finds the columns to compute statistics of: by default the metrics, or the time
@@ -88,6 +102,7 @@ func (s *Table) measuredColumns(names []string) ([]int, error) {
 type gathered struct {
 	first   int   // row
 	members int   // number of rows
+	over    int   // number of the members that have ended
 	solved  []int // rows of the members that are solved
 }
 
@@ -109,6 +124,9 @@ func (s *Table) gather(by []int) []*gathered {
 			groups = append(groups, e)
 		}
 		e.members++
+		if s.isOver(row) {
+			e.over++
+		}
 		if s.Solved(row) {
 			e.solved = append(e.solved, row)
 		}
@@ -126,7 +144,7 @@ func (s *Table) largeEnough(groups []*gathered, minSize int, noun, left string) 
 			kept = append(kept, e)
 		}
 	}
-	if len(groups) > 0 && solved == 0 {
+	if len(groups) > 0 && solved == 0 && s.over != nil {
 		notes = append(notes, "only jobs that succeeded count, and none of these has")
 	}
 	if n := len(groups) - len(kept); n > 0 {
@@ -137,13 +155,11 @@ func (s *Table) largeEnough(groups []*gathered, minSize int, noun, left string) 
 
 // statsOf returns the statistics of a column over the solved members of a group. It adds cells that
 // are not numbers to bad.
-func (s *Table) statsOf(e *gathered, column int, bad *unusableCells) *groupStats {
-	stats := &groupStats{}
-	var numbers []float64
+func (s *Table) statsOf(e *gathered, column int, bad *unusableCells) (stats groupStats, b Basis) {
+	numbers := make([]float64, 0, len(e.solved))
 	for _, row := range e.solved {
-		v := s.At(row, column)
-		if v.Kind != query.Number {
-			bad.add(v, s.Job(row))
+		v, ok := s.count(&b, row, column, bad)
+		if !ok {
 			continue
 		}
 		if len(numbers) == 0 || query.Compare(v, stats.least, false) < 0 {
@@ -155,7 +171,9 @@ func (s *Table) statsOf(e *gathered, column int, bad *unusableCells) *groupStats
 		numbers = append(numbers, v.Number)
 	}
 	stats.Stats = StatsOf(numbers)
-	return stats
+	b.Missing[NotOver] += int32(e.members - e.over)
+	b.Missing[NotSolved] += int32(e.over - len(e.solved))
+	return stats, b
 }
 
 // groupStats are the statistics of a group. Its least and its largest number are exact.
@@ -180,6 +198,19 @@ func (s *groupStats) Value(m Measure) query.Value {
 		return extreme
 	}
 	return v
+}
+
+// startedGroups returns the groups of which a member has ended, and the number of members of the
+// others.
+func startedGroups(all []*gathered) (started []*gathered, unstarted int) {
+	for _, e := range all {
+		if e.over > 0 {
+			started = append(started, e)
+		} else {
+			unstarted += e.members
+		}
+	}
+	return started, unstarted
 }
 
 // Tally counts jobs and keeps the one with the lowest number as an example, so that a message does

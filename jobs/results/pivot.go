@@ -15,7 +15,8 @@ type PivotInput struct {
 	Down, Across string // names of the columns whose values are its rows and its columns
 	Metric       string // "": the first metric, or the time if there are none
 	Measure      Measure
-	MinSize      int // a cell with fewer solved jobs stays empty
+	MinSize      int  // a cell with fewer solved jobs stays empty
+	Started      bool // cells without a job that has ended stay empty
 }
 
 // Pivot shows a metric over two columns. Its names are those of the columns.
@@ -24,6 +25,7 @@ type Pivot struct {
 	Type          query.Type      // of the cells
 	Rows, Columns []query.Value   // sorted if all are numbers, else by first job
 	Cells         [][]query.Value // by row and column; nothing if no solved job has a number
+	Basis         [][]Basis       // of each cell
 }
 
 // The bounds of a pivot.
@@ -52,11 +54,11 @@ func ParsePivot(words []string) (PivotInput, error) {
 }
 
 // Pivot computes a pivot over the solved jobs that have a value in both columns.
-func (s *Table) Pivot(of PivotInput) (p *Pivot, notes []string, err error) {
+func (s *Table) Pivot(of PivotInput) (p *Pivot, notes Notes, err error) {
 	sides := make([]int, 2)
 	for i, name := range []string{of.Down, of.Across} {
 		if sides[i], err = s.Column(name); err != nil {
-			return nil, nil, err
+			return nil, notes, err
 		}
 	}
 	var metrics []string
@@ -65,39 +67,50 @@ func (s *Table) Pivot(of PivotInput) (p *Pivot, notes []string, err error) {
 	}
 	found, err := s.measuredColumns(metrics)
 	if err != nil {
-		return nil, nil, err
+		return nil, notes, err
 	}
 	down, across, metric := axis{column: sides[0]}, axis{column: sides[1]}, found[0]
 	of.Down, of.Across, of.Metric = s.Columns[down.column].Name, s.Columns[across.column].Name, s.Heading(metric)
 	if down.column == across.column {
-		return nil, nil, fmt.Errorf("a pivot needs two different columns, not %s twice", of.Down)
+		return nil, notes, fmt.Errorf("a pivot needs two different columns, not %s twice", of.Down)
 	}
 	kept := s.Keep(func(row int) bool {
 		return s.At(row, down.column).Kind != query.Absent && s.At(row, across.column).Kind != query.Absent
 	})
-	groups := kept.gather(sides)
+	groups, numUnstarted := kept.gather(sides), 0
+	if of.Started {
+		groups, numUnstarted = startedGroups(groups)
+	}
 	down.fill(kept, groups)
 	across.fill(kept, groups)
 	const advice = "choose other columns, or fewer jobs with --where"
 	if n := len(across.values); n > maxAcross {
-		return nil, nil, fmt.Errorf("%s has %d values, which is too much across (at most %d): %s", jobs.Clean(of.Across, 40), n, maxAcross, advice)
+		return nil, notes, fmt.Errorf("%s has %d values, which is too much across (at most %d): %s", jobs.Clean(of.Across, 40), n, maxAcross, advice)
 	}
 	if n := len(down.values) * len(across.values); n > maxCells {
-		return nil, nil, fmt.Errorf("the pivot has %d cells, which is too much (at most %d): %s", n, maxCells, advice)
+		return nil, notes, fmt.Errorf("the pivot has %d cells, which is too much (at most %d): %s", n, maxCells, advice)
 	}
-	p = &Pivot{PivotInput: of, Type: of.Measure.typeOf(&s.Columns[metric]), Rows: down.values, Columns: across.values, Cells: make([][]query.Value, len(down.values))}
+	p = &Pivot{PivotInput: of, Type: of.Measure.typeOf(&s.Columns[metric]), Rows: down.values, Columns: across.values, Cells: make([][]query.Value, len(down.values)),
+		Basis: make([][]Basis, len(down.values))}
 	for i := range p.Cells {
-		p.Cells[i] = make([]query.Value, len(across.values))
+		p.Cells[i], p.Basis[i] = make([]query.Value, len(across.values)), make([]Basis, len(across.values))
 	}
-	groups, notes = kept.largeEnough(groups, of.MinSize, "cell", "empty")
+	groups, notes.Others = kept.largeEnough(groups, of.MinSize, "cell", "empty")
 	var bad unusableCells
+	total := Basis{}
 	for _, e := range groups {
-		stats := kept.statsOf(e, metric, &bad)
+		i, k := down.at[kept.At(e.first, down.column).Text], across.at[kept.At(e.first, across.column).Text]
+		stats, basis := kept.statsOf(e, metric, &bad)
+		total.merge(&basis)
+		p.Basis[i][k] = basis
 		if stats.Stats[Count] > 0 || of.Measure == Count {
-			p.Cells[down.at[kept.At(e.first, down.column).Text]][across.at[kept.At(e.first, across.column).Text]] = stats.Value(of.Measure)
+			p.Cells[i][k] = stats.Value(of.Measure)
 		}
 	}
-	return p, append(notes, s.unusableNotes(&bad, metric)...), nil
+	total.Missing[NotOver] += int32(s.numElsewhere + numUnstarted)
+	notes.Basis = total.notes(s.Heading(metric), s.unit)
+	notes.Others = append(notes.Others, s.unusableNotes(&bad, metric)...)
+	return p, notes, nil
 }
 
 // axis holds the values of one side of a pivot.
@@ -129,15 +142,36 @@ func (a *axis) fill(s *Table, groups []*gathered) {
 }
 
 // Table returns the pivot as a table: the values down in its first column, a column
-// for each value across, named by it.
-func (p *Pivot) Table() *Table {
+// for each value across, named by it. If counts is set and some cells miss jobs, further columns hold
+// for each value across how many jobs the cells are based on, and how many there are.
+func (p *Pivot) Table(counts bool) *Table {
 	columns := []Column{{Name: p.Down, Role: Param}}
-	for _, v := range p.Columns {
-		columns = append(columns, Column{Name: p.Across + "=" + v.Text, Role: Stat, Type: p.Type})
+	for k, v := range p.Columns {
+		c := Column{Name: p.Across + "=" + v.Text, Role: Stat, Type: p.Type}
+		if !counts {
+			c.basis = func(row int) Basis { return p.Basis[row][k] }
+		}
+		columns = append(columns, c)
+	}
+	isComplete := func(row []Basis) bool {
+		return !slices.ContainsFunc(row, func(b Basis) bool { return !b.IsComplete() })
+	}
+	counts = counts && slices.ContainsFunc(p.Basis, func(row []Basis) bool { return !isComplete(row) })
+	if counts {
+		for _, v := range p.Columns {
+			for _, suffix := range []string{"_count", "_jobs"} {
+				columns = append(columns, Column{Name: p.Across + "=" + v.Text + suffix, Role: Stat})
+			}
+		}
 	}
 	cells := make([][]query.Value, len(p.Rows))
 	for i, v := range p.Rows {
 		cells[i] = append([]query.Value{v}, p.Cells[i]...)
+		for k := range p.Basis[i] {
+			if b := &p.Basis[i][k]; counts {
+				cells[i] = append(cells[i], query.NumberValue(float64(b.Used)), query.NumberValue(float64(b.Jobs())))
+			}
+		}
 	}
 	return computedTable("value", columns, cells)
 }

@@ -290,16 +290,21 @@ func (p *RunInfo) Unfinished(t *jobs.Table) []Result {
 		if j.State.Terminal() {
 			continue
 		}
-		r := p.row(j)
-		for _, a := range j.Open() {
-			if j.State != jobs.Running {
-				break // an attempt of an earlier round
-			}
-			if r.Host == "" || a.State == jobs.AttemptRunning {
-				r.Host, r.Slot = a.Host, int(a.Slot)
-			}
-		}
-		list = append(list, r)
+		list = append(list, p.UnfinishedResult(j))
 	}
 	return list
+}
+
+// UnfinishedResult returns an unfinished job as a result without an outcome.
+func (p *RunInfo) UnfinishedResult(j *jobs.Job) Result {
+	r := p.row(j)
+	for _, a := range j.Open() {
+		if j.State != jobs.Running {
+			break // an attempt of an earlier round
+		}
+		if r.Host == "" || a.State == jobs.AttemptRunning {
+			r.Host, r.Slot = a.Host, int(a.Slot)
+		}
+	}
+	return r
 }

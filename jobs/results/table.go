@@ -28,6 +28,7 @@ type Column struct {
 
 	value func(i int) query.Value // value of row i of the original table
 	kind  func(i int) string      // FailureKind of row i or ""; nil except for causes of jobs
+	basis func(i int) Basis       // see Table.CellBasis; nil: none
 }
 
 // fact returns the name of a fact as in `results --json`, or "" for another column. The column has
@@ -46,8 +47,11 @@ type Table struct {
 	shown  []int // columns that are shown unless others are requested
 	rows   []int32
 	job    func(i int) jobs.ID // job of row i; nil: rows are not jobs
+	over   func(i int) bool    // whether the job of row i has ended; nil: all have
 	solved func(i int) bool    // whether row i counts in statistics; nil: all rows do
-	unit   string              // what a row is, for messages: "job", "group"
+
+	numElsewhere int    // number of further jobs, which are not over and have no row
+	unit         string // what a row is, for messages: "job", "group"
 }
 
 // Len returns the number of rows.
@@ -70,6 +74,11 @@ func (s *Table) Job(row int) jobs.ID {
 
 // Solved reports whether a row counts in statistics because its job succeeded.
 func (s *Table) Solved(row int) bool { return s.solved == nil || s.solved(int(s.rows[row])) }
+
+func (s *Table) isOver(row int) bool { return s.over == nil || s.over(int(s.rows[row])) }
+
+// Over returns the rows of jobs that have ended.
+func (s *Table) Over() *Table { return s.Keep(s.isOver) }
 
 // ShownColumns returns the columns to show unless others are requested.
 func (s *Table) ShownColumns() []int { return slices.Clone(s.shown) }

@@ -69,7 +69,7 @@ func group(t *testing.T, s *Table, of Grouping) (*Table, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return g, notes
+	return g, notes.All()
 }
 
 func pivot(t *testing.T, s *Table, of PivotInput) (*Pivot, []string) {
@@ -78,7 +78,7 @@ func pivot(t *testing.T, s *Table, of PivotInput) (*Pivot, []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p, notes
+	return p, notes.All()
 }
 
 // plainText formats a table plainly: one line per row, cells separated by blanks, and - for an
@@ -236,16 +236,16 @@ func TestBestRowIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		row, _, _, err := s.BestBy(o)
-		if err != nil || s.Job(row) != want {
-			t.Errorf("%s: row %d, job %d, %v", text, row, s.Job(row), err)
+		best, err := s.BestBy(o)
+		if err != nil || s.Job(best.Row) != want {
+			t.Errorf("%s: row %d, job %d, %v", text, best.Row, s.Job(best.Row), err)
 		}
 	}
 	for desc, want := range map[bool]int{true: 0, false: 1} { // job 6 failed
-		_, ties, _, _ := s.BestBy(Order{"C", desc})
-		same(t, desc, ties, want)
+		best, _ := s.BestBy(Order{"C", desc})
+		same(t, desc, best.Ties, want)
 	}
-	_, _, _, err := s.BestBy(Order{"note", true})
+	_, err := s.BestBy(Order{"note", true})
 	if want := `there is no best job: no job that succeeded has a number in note: note of 4 jobs is not a number and left out (job 1: "a")`; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -254,7 +254,8 @@ func TestBestRowIsFound(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	same(t, "what is missing", strings.Join(s.MissingValues(s.Metrics()), "|"), "1 solved job has no note (job 4)")
+	same(t, "what is missing", strings.Join(s.MissingValues(s.Metrics()).All(), "|"),
+		"acc is based on 5 of 7 jobs: 2 did not succeed|note is based on 4 of 7 jobs: 2 did not succeed, 1 without a value|1 solved job has no note (job 4)")
 }
 
 // TestGroupsAverageSolvedJobs checks groups by chosen parameters with averages over the solved
@@ -267,21 +268,21 @@ func TestGroupsAverageSolvedJobs(t *testing.T) {
 1 2 2 2 nan nan nan nan nan
 10 3 1 0 - - - - -`
 	same(t, "the groups", columnNames(g)+"\n"+plainText(g), want)
-	same(t, "notes", strings.Join(notes, "|"), `acc of 1 job is not a number and left out (job 5: "bad")`)
+	same(t, "notes", strings.Join(notes, "|"), `acc is based on 4 of 7 jobs: 2 did not succeed, 1 not a number|acc of 1 job is not a number and left out (job 5: "bad")`)
 	g, notes = group(t, s, Grouping{By: []string{"C", "gamma"}, Metrics: []string{"time"}, Measures: []Measure{Mean, SD}, MinSize: 1})
-	want = `C gamma jobs solved elapsed_seconds_mean elapsed_seconds_sd
-0.1 0 1 1 1 -
-0.1 1 1 1 2 -
-1 0 1 1 3 -
-1 1 1 1 4 -
-10 0 1 1 5 -`
+	want = `C gamma jobs solved elapsed_seconds_count elapsed_seconds_mean elapsed_seconds_sd
+0.1 0 1 1 1 1 -
+0.1 1 1 1 1 2 -
+1 0 1 1 1 3 -
+1 1 1 1 1 4 -
+10 0 1 1 1 5 -`
 	same(t, "the groups", columnNames(g)+"\n"+plainText(g), want)
 	// C=10, gamma=1: failed and skipped.
 	same(t, "notes", strings.Join(notes, "|"), "1 group with fewer than 1 solved jobs left out")
-	if row, _, _, err := g.BestBy(Order{"time", true}); err != nil || g.At(row, 0).Text != "10" || g.Job(row) != 0 {
-		t.Errorf("BestBy: got row %d, %v; want the group with time 10", row, err)
+	if best, err := g.BestBy(Order{"time", true}); err != nil || g.At(best.Row, 0).Text != "10" || g.Job(best.Row) != 0 || !best.Basis.IsComplete() {
+		t.Errorf("BestBy: got %+v, %v; want the group with time 10", best, err)
 	}
-	same(t, "the mean by the name of the metric", columnIndex(t, g, "elapsed_seconds"), 4)
+	same(t, "the mean by the name of the metric", columnIndex(t, g, "elapsed_seconds"), 5)
 }
 
 // TestGroupsAreKeptApart checks that different texts make different groups, however they are

@@ -2,6 +2,7 @@ package results
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
@@ -27,6 +28,9 @@ const (
 	JSONLFormat    Format = "jsonl"    // one object per row
 	MarkdownFormat Format = "markdown" // GitHub's tables
 )
+
+// IsForPrograms reports whether programs read the format. Cells then hold nothing but their values.
+func (f Format) IsForPrograms() bool { return f == CSVFormat || f == TSVFormat || f == JSONLFormat }
 
 // Formats holds all formats, in the order in which they are explained.
 var Formats = []string{string(TableFormat), string(CSVFormat), string(TSVFormat), string(JSONLFormat), string(MarkdownFormat)}
@@ -85,9 +89,19 @@ func (t *writer) name(column int) string {
 	return jobs.Clean(name, maxCell)
 }
 
-// text returns a cleaned cell for people: durations and sizes have units in TableFormat, and means
-// and times have six digits. It is "" for nothing. Only TableFormat cuts texts.
+// text returns a cleaned cell for people. If jobs are missing in a number, it is followed by how
+// many it is based on.
 func (t *writer) text(row, column int) string {
+	text := t.value(row, column)
+	if b, ok := t.s.CellBasis(row, column); ok && !b.IsComplete() {
+		text = cmp.Or(text, "-") + " (" + b.Short() + ")"
+	}
+	return text
+}
+
+// value returns a cleaned cell for people: durations and sizes have units in TableFormat, and means
+// and times have six digits. It is "" for nothing. Only TableFormat cuts texts.
+func (t *writer) value(row, column int) string {
 	v, c := t.s.At(row, column), &t.s.Columns[column]
 	switch {
 	case v.Kind == query.Absent:

@@ -63,6 +63,7 @@ type Table struct {
 	Best   jobs.ID      // best job among the rows; 0: none
 	Value  string       // value of the best job
 	Ties   int          // number of further rows with the same value
+	BestOf string       // how many rows have been compared, as in Heat.Basis
 	Course []float64    // see results.Table.BestOverTime
 }
 
@@ -77,8 +78,9 @@ type TableColumn struct {
 type TableGroups struct {
 	Columns []TableColumn
 	Rows    [][]string
-	More    int // number of groups that were cut off
-	Best    int // index into Rows; -1: none
+	Partial bool // jobs are missing in some groups
+	More    int  // number of groups that were cut off
+	Best    int  // index into Rows; -1: none
 }
 
 // Heat is a metric over two columns, cut to MaxHeat on both sides.
@@ -88,7 +90,9 @@ type Heat struct {
 	MoreRows, MoreColumns int
 	Cells                 [][]string
 	Levels                [][]int8 // 0 to HeatLevels-1; -1: no number
-	Min, Max              string   // of all cells; "": there is none
+	// How many jobs each cell is based on, as "2 of 5 jobs: 3 not over"; "": no job is missing.
+	Basis    [][]string
+	Min, Max string // of all cells; "": there is none
 }
 
 // Tables of finished jobs are computed in a separate goroutine, which also reads outputs and lives

@@ -34,7 +34,15 @@ func (t *tables) make(ask *TableQuery, unread int) *madeTable {
 	f, d := t.metrics, &t.done
 	m := &madeTable{changes: t.changes, edition: d.edition, current: d.madeAt}
 	m.table = Table{Ready: true, Wrong: f.wrong, Notes: f.notes, Read: len(d.list) - unread, Jobs: len(d.list)}
-	s := results.NewTable(results.TableInput{Jobs: d.list, Params: d.known.params, Names: f.names, Metrics: slices.Clone(d.values)})
+	in := results.TableInput{Jobs: d.list, Params: d.known.params, Names: f.names, Metrics: slices.Clone(d.values)}
+	open, elsewhere := []results.Result(nil), d.numOpen
+	if len(ask.Group) > 0 || ask.Heat { // jobs that are not over are missing in each group
+		open, elsewhere = t.openJobs()
+	}
+	if in.Elsewhere = elsewhere; len(open) > 0 {
+		in.Jobs = slices.Concat(d.list, open)
+	}
+	s := results.NewTable(in)
 	if err := t.fill(m, s, ask); err != nil && m.table.Wrong == "" {
 		m.table.Wrong = err.Error()
 	}
@@ -77,7 +85,7 @@ func (t *tables) fill(m *madeTable, s *results.Table, ask *TableQuery) error {
 		return nil
 	}
 	s = found
-	m.rows, m.table.Page.Matched = s, s.Len()
+	m.rows, m.table.Page.Matched = s, s.Over().Len()
 	noted := len(m.table.Notes) > 0
 	read := m.table.Read == m.table.Jobs
 	if read { // otherwise some metrics may not be read yet
@@ -92,7 +100,7 @@ func (t *tables) fill(m *madeTable, s *results.Table, ask *TableQuery) error {
 		return m.group(s, ask, having)
 	}
 	if read && !noted { // otherwise a note has reported that
-		missing := s.MissingValues(s.Metrics())
+		missing := s.MissingValues(s.Metrics()).Others
 		// Each takes a line of the screen.
 		m.table.Notes = append(m.table.Notes, missing[:min(len(missing), 2)]...)
 	}
@@ -189,16 +197,15 @@ func (m *madeTable) best(s *results.Table, text string) (row int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	column, err := s.Column(order.Column)
-	if err != nil {
+	if _, err := s.Column(order.Column); err != nil {
 		return -1, err
 	}
-	row, ties, _, err := s.BestBy(order)
+	best, err := s.BestBy(order)
 	if err != nil { // no job has a value yet
 		return -1, nil
 	}
-	m.table.Value, m.table.Ties = cell(s, row, column), ties
-	return row, nil
+	m.table.Value, m.table.Ties, m.table.BestOf = cell(s, best.Row, best.Column), best.Ties, best.Basis.Text(s.Unit())
+	return best.Row, nil
 }
 
 // courseSteps is the number of steps of Table.Course.
@@ -223,7 +230,7 @@ func (m *madeTable) group(s *results.Table, ask *TableQuery, having []*query.Que
 		measured = append(measured, s.Columns[i].Name)
 	}
 	g, notes, err := s.Group(results.Grouping{By: ask.Group, Metrics: measured[:min(len(measured), MaxTableNames)], Measures: results.AllMeasures(),
-		MinSize: ask.MinSize, Where: having})
+		MinSize: ask.MinSize, Where: having, Started: true})
 	var wrong *query.Error
 	if errors.As(err, &wrong) {
 		m.table.Page.Wrong = wrong.Error()
@@ -234,9 +241,9 @@ func (m *madeTable) group(s *results.Table, ask *TableQuery, having []*query.Que
 	if err != nil {
 		return err
 	}
-	m.note(notes...)
+	m.note(notes.All()...)
 	g, err = sortRows(g, ask)
-	out := &TableGroups{Best: -1, More: max(0, g.Len()-MaxTableGroups)}
+	out := &TableGroups{Best: -1, Partial: len(notes.Basis) > 0, More: max(0, g.Len()-MaxTableGroups)}
 	row, errBest := m.best(g, ask.Best)
 	if row < MaxTableGroups {
 		out.Best = row
@@ -258,7 +265,7 @@ func (m *madeTable) group(s *results.Table, ask *TableQuery, having []*query.Que
 // heat computes a heat map.
 func (m *madeTable) heat(s *results.Table, ask *TableQuery) error {
 	switch {
-	case s.Len() > 0 || len(ask.Pivot) > 0:
+	case m.table.Page.Matched > 0 || len(ask.Pivot) > 0:
 	case m.table.Jobs == 0:
 		return errors.New("no job is over yet: there is nothing to draw")
 	default:
@@ -275,12 +282,12 @@ func (m *madeTable) heat(s *results.Table, ask *TableQuery) error {
 	if err != nil {
 		return err
 	}
-	of.MinSize = ask.MinSize
+	of.MinSize, of.Started = ask.MinSize, true
 	p, notes, err := s.Pivot(of)
 	if err != nil {
 		return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "--where", "a filter"))
 	}
-	m.note(notes...)
+	m.note(notes.All()...)
 	level, lowest, highest := p.Heat(HeatLevels)
 	rows, columns := min(len(p.Rows), MaxHeat), min(len(p.Columns), MaxHeat)
 	h := &Heat{Down: p.Down, Across: p.Across, Metric: p.Metric + ", " + p.Measure.String(),
@@ -299,11 +306,11 @@ func (m *madeTable) heat(s *results.Table, ask *TableQuery) error {
 	}
 	for i, v := range p.Rows[:rows] {
 		h.Rows = append(h.Rows, formatForPeople(down, v))
-		texts, levels := make([]string, columns), make([]int8, columns)
+		texts, levels, basis := make([]string, columns), make([]int8, columns), make([]string, columns)
 		for k := range columns {
-			texts[k], levels[k] = formatForPeople(&unit, p.Cells[i][k]), level[i][k]
+			texts[k], levels[k], basis[k] = formatForPeople(&unit, p.Cells[i][k]), level[i][k], p.Basis[i][k].Text("job")
 		}
-		h.Cells, h.Levels = append(h.Cells, texts), append(h.Levels, levels)
+		h.Cells, h.Levels, h.Basis = append(h.Cells, texts), append(h.Levels, levels), append(h.Basis, basis)
 	}
 	if !math.IsNaN(lowest) {
 		h.Min, h.Max = formatForPeople(&unit, query.NumberValue(lowest)), formatForPeople(&unit, query.NumberValue(highest))

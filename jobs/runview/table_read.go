@@ -22,6 +22,7 @@ type finishedJobs struct {
 	known      vocabulary
 	generation int // generation of the View's list
 	left       int // number of jobs beyond maxFinished
+	numOpen    int // number of jobs that are not over
 	upkeep         // refreshes list; its edition is that of the View's list
 }
 
@@ -68,10 +69,13 @@ func (t *tables) gather() time.Duration {
 // of the list are no longer finished.
 func (d *finishedJobs) scan(l *list) (fresh []jobs.ID, gone bool) {
 	d.place = append(d.place, make([]int32, max(0, len(l.rows)-len(d.place)))...)
-	d.left = 0
+	d.left, d.numOpen = 0, 0
 	for i := range l.rows {
 		r, at := &l.rows[i], d.place[i]-1
 		over := r.phase.Terminal()
+		if !over {
+			d.numOpen++
+		}
 		switch {
 		case at >= 0 && over && uint32(d.list[at].Seq) == r.seq:
 			continue
@@ -131,6 +135,29 @@ func (t *tables) addResults(ids []jobs.ID) {
 		d.place[over[i].Spec.ID-1] = int32(len(d.list))
 	}
 	t.changes++
+}
+
+// maxOpen bounds the number of unfinished jobs of a table of groups. If more jobs than that have
+// finished, the table has none, because the list of finished jobs must be copied.
+const maxOpen = 50_000
+
+// openJobs returns unfinished jobs, with their parameters and facts, and the number of further ones.
+func (t *tables) openJobs() (list []results.Result, more int) {
+	v, d := t.v, &t.done
+	if d.numOpen == 0 || len(d.list) > maxOpen {
+		return nil, d.numOpen
+	}
+	for first := 0; first < len(d.place) && len(list) < maxOpen; first += resultsPiece {
+		v.mu.Lock()
+		place := v.place
+		for i := first; i < min(first+resultsPiece, len(d.place)) && len(list) < maxOpen; i++ {
+			if j := v.job(jobs.ID(i + 1)); d.place[i] == 0 && j != nil && !j.State.Terminal() {
+				list = append(list, place.UnfinishedResult(j))
+			}
+		}
+		v.mu.Unlock()
+	}
+	return list, max(0, d.numOpen-len(list))
 }
 
 // tableMetrics reads a set of columns from the outputs of the finished jobs.

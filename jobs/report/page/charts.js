@@ -116,7 +116,7 @@ function plot(figure, o) {
     // Of bars the one below the pointer, else the nearest point.
     const x = o.series[0].kind === 'bars' ? xs.findLast(v => X(v) <= at) ?? xs[0] : xs.reduce((a, b) => off(b) < off(a) ? b : a);
     set(cross, {x1: X(x), x2: X(x), visibility: 'visible'});
-    const texts = o.series.map(s => [s.name, s.points.find(p => p[0] === x)]).filter(s => s[1]).map(([name, p]) => `${name}: ${nameY(p[1])}${p[2] ? ' ± ' + digits(p[2]) : ''}`);
+    const texts = o.series.map(s => [s.name, s.points.find(p => p[0] === x)]).filter(s => s[1]).map(([name, p]) => `${name}: ${nameY(p[1])}${p[2] ? ' ± ' + digits(p[2]) : ''}${p[3] ? ', of ' + p[3] : ''}`);
     return [nameX(x) + (o.until ? ' – ' + nameX(o.until(x)) : ''), ...texts].join('\n');
   }));
   g.addEventListener('pointerleave', () => set(cross, {visibility: 'hidden'}));
@@ -151,25 +151,26 @@ function shade(t) {
 // scale is the legend of shades.
 const scale = (low, high) => [low + ' ', range(8).map(i => swatch(`rgb(${shade(i / 7)})`)), ' ' + high];
 
-// heat draws compute(at(text down, text across)) for all texts of the axes.
-function heat(figure, {x, y, at, compute, title, format, choose}) {
+// heat draws compute(at(text down, text across)) for all texts of the axes. of(text down, text across)
+// says on how many jobs it is based.
+function heat(figure, {x, y, at, of, note, compute, title, format, choose}) {
   const name = (axis, text) => axis.label ? axis.label(text) : text;
   const W = Math.max(260, figure.clientWidth), left = y.c ? clamp(9 + 6.6 * Math.max(...y.texts.map(t => name(y, t).length)), 40, 120) : 8;
   const wide = (W - left - 6) / x.texts.length, high = clamp(wide * 0.7, 14, clamp(280 / y.texts.length, 14, 64)), H = high * y.texts.length + 26;
-  const values = y.texts.map(t => x.texts.map(u => { const v = at(t, u); return v && compute(v); })), known = values.flat().filter(v => v !== undefined);
+  const values = y.texts.map(t => x.texts.map(u => { const v = at(t, u); return v && compute(v); })), known = values.flat().filter(Number.isFinite);
   const low = Math.min(...known), top = Math.max(...known), g = svg('svg', {viewBox: `0 0 ${W} ${H}`, role: 'img', 'aria-label': title});
   const cut = (t, room) => t.length * 6.4 > room ? t.slice(0, Math.max(1, Math.floor(room / 6.4) - 1)) + '…' : t;
   const text = (x, y, anchor, label) => svg('text', {x, y, 'text-anchor': anchor, 'pointer-events': 'none'}, label);
   const cell = (v, i, k) => {
-    const where = [y.c && [y, y.texts[i]], [x, x.texts[k]]].filter(p => p), none = v === undefined;
-    const rgb = none ? null : shade(top > low ? (v - low) / (top - low) : 0.5), label = none ? '' : format(+v.toPrecision(4));
+    const where = [y.c && [y, y.texts[i]], [x, x.texts[k]]].filter(p => p), none = v === undefined, based = of(y.texts[i], x.texts[k]), partial = based.includes(' of ');
+    const rgb = Number.isFinite(v) ? shade(top > low ? (v - low) / (top - low) : 0.5) : null, label = (none ? '' : Number.isFinite(v) ? format(+v.toPrecision(4)) : String(v)) + (partial ? '*' : '');
     const rect = svg('rect', {class: 'cell', x: left + k * wide + 0.5, y: i * high + 0.5, width: Math.max(1, wide - 1), height: high - 1, rx: 2,
-      fill: none ? css('queued') : `rgb(${rgb})`, onclick: () => choose(where)});
-    const said = none ? 'no job that succeeded has a number' : `${title}: ${format(v)}\n${at(y.texts[i], x.texts[k]).length} jobs`;
+      fill: rgb ? `rgb(${rgb})` : css('queued'), onclick: () => choose(where)});
+    const said = (none ? 'no job that succeeded has a number' : `${title}: ${format(v)}`) + `\nbased on ${based}`;
     g.append(tells(rect, () => [...where.map(([axis, t]) => `${axis.c.title} = ${t}`), said].join('\n')));
-    if (none || label.length * 6.6 > wide - 4) return;
+    if (!label || label.length * 6.6 > wide - 4) return;
     const t = text(left + (k + 0.5) * wide, i * high + high / 2 + 4, 'middle', label);
-    t.style.fill = rgb[0] * 0.3 + rgb[1] * 0.6 + rgb[2] * 0.1 > 130 ? '#111' : '#fff';
+    if (rgb) t.style.fill = rgb[0] * 0.3 + rgb[1] * 0.6 + rgb[2] * 0.1 > 130 ? '#111' : '#fff';
     g.append(t);
   };
   values.forEach((row, i) => {
@@ -184,5 +185,5 @@ function heat(figure, {x, y, at, compute, title, format, choose}) {
     g.append(text(mid, H - 10, 'middle', label));
   });
   const axes = `${y.c ? y.c.title + ' down, ' : ''}${x.c.title} across${x.more || y.more ? `, the first ${x.texts.length} × ${y.texts.length}` : ''}`;
-  figure.replaceChildren(caption(`${title}: ${axes}`, '', known.length ? [scale(format(low), format(top)), [swatch(css('queued')), 'no number']] : []), g);
+  figure.replaceChildren(caption(`${title}: ${axes}`, note && note + ' (*)', known.length ? [scale(format(low), format(top)), [swatch(css('queued')), 'no number']] : []), g);
 }

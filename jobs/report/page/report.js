@@ -318,6 +318,7 @@ function grid(D, find) {
   $('#grid').hidden = $('nav [href="#grid"]').hidden = false;
   const mean = v => v.reduce((a, b) => a + b) / v.length, middle = v => [v.length - 1 >> 1, v.length >> 1].map(i => [...v].sort((a, b) => a - b)[i]);
   const measures = {mean, median: v => mean(middle(v)), min: v => v.reduce((a, b) => Math.min(a, b)), max: v => v.reduce((a, b) => Math.max(a, b)), count: v => v.length};
+  const basis = (n, of) => n < of ? `${many(n)} of ${many(of)} jobs` : `${many(n)} ${n === 1 ? 'job' : 'jobs'}`;
   const deviation = v => { const m = mean(v); return v.length > 1 ? Math.sqrt(v.reduce((a, b) => a + (b - m) ** 2, 0) / (v.length - 1)) : 0; };
   function choose(label, names, at) {
     const list = el('select', {onchange: () => draw()}, names.map((t, i) => el('option', {value: i}, t)));
@@ -342,19 +343,26 @@ function grid(D, find) {
       filter: t => { const i = names.indexOf(t); return (i ? `${name}>=${edge(i)} ` : '') + (i + 1 < parts ? `${name}<${edge(i + 1)}` : ''); }};
   }
   function draw() {
-    const x = axisOf(params[across()]), m = metrics[metric()], how = Object.keys(measures)[measure()], compute = measures[how], one = down() === across();
-    const y = one ? {c: null, texts: [how], more: 0} : axisOf(params[down()]), cells = new Map(), key = (a, b) => JSON.stringify([a, b]);
-    for (const r of solved.filter(r => Number.isFinite(m.num(r)))) {
+    const x = axisOf(params[across()]), m = metrics[metric()], how = Object.keys(measures)[measure()], one = down() === across();
+    const compute = v => how !== 'count' && v.some(Number.isNaN) ? NaN : measures[how](v); // a job that diverged does not improve a mean
+    const y = one ? {c: null, texts: [how], more: 0} : axisOf(params[down()]), cells = new Map(), jobs = new Map(), key = (a, b) => JSON.stringify([a, b]);
+    const inside = r => x.of(r) && (one || y.of(r)), there = all.filter(inside), used = solved.filter(r => inside(r) && m.num(r) != null);
+    for (const r of there) {
+      const k = key(one ? how : y.of(r), x.of(r));
+      jobs.set(k, (jobs.get(k) || 0) + 1);
+    }
+    for (const r of used) {
       const k = key(one ? how : y.of(r), x.of(r));
       (cells.get(k) || cells.set(k, []).get(k)).push(m.num(r));
     }
-    const at = (a, b) => cells.get(key(a, b)), title = `${how} of ${m.title}`, format = how === 'count' ? digits : v => show(m, v), xs = x.texts.map(x.at);
-    heat($('#heat'), {x, y, at, compute, title, format, choose: where => find(where.map(([axis, t]) => axis.filter(t)).join(' '))});
-    const point = (v, u) => [x.at(u), compute(v), how === 'mean' ? deviation(v) : 0];
-    const lines = y.texts.slice(0, colors.length).map((name, i) => ({name, color: colors[i], kind: 'dots', points: x.texts.filter(u => at(name, u)).map(u => point(at(name, u), u))}));
+    const at = (a, b) => cells.get(key(a, b)), of = (a, b) => basis((at(a, b) || []).length, jobs.get(key(a, b)) || 0), note = used.length < there.length ? 'based on ' + basis(used.length, there.length) : '';
+    const title = `${how} of ${m.title}`, format = how === 'count' ? digits : v => show(m, v), xs = x.texts.map(x.at);
+    heat($('#heat'), {x, y, at, of, note, compute, title, format, choose: where => find(where.map(([axis, t]) => axis.filter(t)).join(' '))});
+    const point = (name, u) => [x.at(u), compute(at(name, u)), how === 'mean' ? deviation(at(name, u)) : 0, of(name, u)];
+    const lines = y.texts.slice(0, colors.length).map((name, i) => ({name, color: colors[i], kind: 'dots', points: x.texts.filter(u => at(name, u)).map(u => point(name, u)).filter(p => Number.isFinite(p[1]))}));
     const each = one ? '' : `, a line for each ${y.c.title}` + (y.texts.length > lines.length ? ` (the first ${lines.length})` : ''), log = x.numbers && xs[0] > 0 && xs.at(-1) / xs[0] >= 50;
     if (!cells.size) return $('#lines').replaceChildren();
-    plot($('#lines'), {title: `${title} over ${x.c.title}${each}`, series: lines.filter(s => s.points.length), height: 300, left: 60, log, xs, x: [xs[0], xs.at(-1)], fy: format, labels: x.numbers ? null : x.texts});
+    plot($('#lines'), {note, title: `${title} over ${x.c.title}${each}`, series: lines.filter(s => s.points.length), height: 300, left: 60, log, xs, x: [xs[0], xs.at(-1)], fy: format, labels: x.numbers ? null : x.texts});
   }
   draws(draw);
 }
