@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -36,8 +37,7 @@ func Clean(s string, limit int) string {
 			r = visible(r)
 		}
 		if unicode.IsMark(r) {
-			// A few accents on a letter are normal text, but hundreds paint over other lines.
-			if marks++; marks > 4 || n == 0 {
+			if marks++; marks > maxMarks || n == 0 {
 				r = utf8.RuneError
 			}
 		} else {
@@ -52,6 +52,54 @@ func Clean(s string, limit int) string {
 	}
 	return b.String()
 }
+
+// EscapeJSON returns a text of JSON in which each character that Clean would replace is escaped
+// (\u009b), so that the text can be written to a terminal. Its values stay the same, except that
+// bytes that are not UTF-8 become U+FFFD. Newlines, which are between values, stay. It returns text
+// itself if there is nothing to escape.
+//
+// Unlike Clean it also escapes the invisible characters of an emoji and every blank but the space,
+// because whoever reads JSON reads characters.
+func EscapeJSON(text []byte) []byte {
+	var b []byte
+	done := 0          // bytes of text that b has
+	marks := 0         // accents in a row
+	hasLetter := false // the character before can have an accent; a quotation mark would be changed by it
+	for i := 0; i < len(text); {
+		if c := text[i]; c >= ' ' && c <= '~' || c == '\n' {
+			marks, hasLetter = 0, c != '"'
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		if unicode.IsMark(r) {
+			marks++
+		} else {
+			marks = 0
+		}
+		isUnsafe := visible(r) != r || r == utf8.RuneError && size == 1 || marks > maxMarks || marks > 0 && !hasLetter
+		if isUnsafe {
+			b = append(b, text[done:i]...)
+			if r < 0x10000 {
+				b = fmt.Appendf(b, `\u%04x`, r)
+			} else {
+				high, low := utf16.EncodeRune(r)
+				b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+			}
+			done = i + size
+		}
+		hasLetter = !isUnsafe
+		i += size
+	}
+	if done == 0 {
+		return text
+	}
+	return append(b, text[done:]...)
+}
+
+// maxMarks is the number of accents on a letter that a terminal gets. A few are normal text, but
+// hundreds paint over other lines.
+const maxMarks = 4
 
 // joiners are the characters that may join the rune before them to the rune after them. Clean drops
 // them at a cut.

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"encoding/json"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,6 +48,30 @@ func TestControlCharactersAreReplaced(t *testing.T) {
 			t.Errorf("Clean(%q, %d) = %q, want %q", c.in, c.limit, got, c.want)
 		}
 	}
+}
+
+// FuzzEscapeJSON checks that escaped JSON has the values of the original, and nothing that Clean
+// would replace: no text of a job or a host in it can change a terminal.
+func FuzzEscapeJSON(f *testing.F) {
+	f.Add("a\x1b[2J\u009b31m\u0085\x7f \u202eevil\u2066\u2028\u200b\ufeff\xff \u00a0\u3164 \U000e0061")
+	f.Add("\u0301" + strings.Repeat("e"+strings.Repeat("\u0301", 9), 2) + "👩\u200d💻 ☺\ufe0f\u0301 葛\U000e0100 \\u009b \"\u0301")
+	f.Fuzz(func(t *testing.T, s string) {
+		line, err := json.Marshal(map[string]string{"k": s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := EscapeJSON(line)
+		if clean := Clean(string(got), 0); clean != string(got) {
+			t.Errorf("of %q it leaves %q", line, got)
+		}
+		var m map[string]string
+		if err := json.Unmarshal(got, &m); err != nil || m["k"] != string([]rune(s)) {
+			t.Errorf("%q became %q: %v", s, got, err)
+		}
+		if again := EscapeJSON(append(got, '\n')); string(again) != string(got)+"\n" {
+			t.Errorf("%q became %q", got, again)
+		}
+	})
 }
 
 // FuzzClean checks that no text of a job or a host can move the cursor, change colors, or reorder a

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bufio"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"syscall"
@@ -127,7 +126,7 @@ func (a *app) runEvents(args []string, filter *eventFilter, asJSON, follow bool)
 		}
 		switch {
 		case asJSON:
-			json.NewEncoder(out).Encode(runview.EventOf(epoch, r)) // Flush returns the error
+			writeJSON(out, style.tty, runview.EventOf(epoch, r)) // Flush returns the error
 		case ofHost:
 			held = append(held, runview.HostText{Host: r.Host, Text: msg, At: r.At.Time()})
 		default:

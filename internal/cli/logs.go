@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -216,7 +215,7 @@ func (w *logWriter) write(piece []byte, last bool) error {
 			n = len(w.rest)
 		}
 		w.line.Text = strings.TrimSuffix(string(w.rest[:n]), "\n")
-		if err := json.NewEncoder(w.out).Encode(&w.line); err != nil {
+		if err := writeJSON(w.out, w.tty, &w.line); err != nil {
 			return err
 		}
 		w.line.Offset += int64(n)

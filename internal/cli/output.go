@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -98,11 +97,11 @@ func (p *resultPrinter) printNow(r *results.Result) error {
 
 // printReply writes the reply to a line of the input.
 func (p *resultPrinter) printReply(r *run.Reply) error {
-	line, err := json.Marshal(r)
-	if err != nil {
+	var line bytes.Buffer
+	if err := writeJSON(&line, p.tty, r); err != nil {
 		return err
 	}
-	return p.write(append(line, '\n'))
+	return p.write(line.Bytes())
 }
 
 // maxOutput bounds the output in a result, in bytes.

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -44,7 +46,23 @@ dcs-tui status sweep-20260314-1502 --json | jq .jobs`,
 }
 
 // printJSON writes one object on a line of standard output.
-func (a *app) printJSON(v any) error { return json.NewEncoder(a.stdout).Encode(v) }
+func (a *app) printJSON(v any) error { return writeJSON(a.stdout, isTerminal(a.stdout), v) }
+
+// writeJSON writes a value as one line of JSON. For a terminal, what could change the terminal or
+// the order of characters is escaped. All JSON of commands goes through it, except for results,
+// whose own form is always escaped.
+func writeJSON(w io.Writer, terminal bool, v any) error {
+	var line bytes.Buffer
+	if err := json.NewEncoder(&line).Encode(v); err != nil {
+		return err
+	}
+	b := line.Bytes()
+	if terminal {
+		b = jobs.EscapeJSON(b)
+	}
+	_, err := w.Write(b)
+	return err
+}
 
 // runState is the state of a run according to its directory.
 type runState struct {

@@ -10,6 +10,7 @@ import (
 
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -98,4 +99,30 @@ func TestCtrlCEndsNoJob(t *testing.T) {
 	checkContains(t, p.Until("dcs-tui resume r"), "ok")
 	checkExit(t, p.Cmd, exitLeft)
 	same(t, "jobs that ran", readFile(dir, "ran"), "1\n")
+}
+
+// TestJSONOnATerminalIsEscaped checks that the JSON of commands cannot change a terminal, and that a
+// program which reads it gets the original text.
+func TestJSONOnATerminalIsEscaped(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const evil = "x\u009b31m\u202ey\u2066\x7f"
+	writeFile(t, dir, "jobs.txt", `printf 'x\302\23331m\342\200\256y\342\201\246\177\n' | tee /dev/stderr; exit 3`+"\n")
+	p := startOnTerminal(t, dir, "run", "--json", "--output", "--name", "r", "jobs.txt")
+	isSafe := func(what, shown string) {
+		t.Helper()
+		shown = strings.ReplaceAll(shown, "\r\n", "")
+		if i := strings.Index(shown, "{"); i >= 0 { // messages on stderr may have colors
+			shown = shown[i : strings.LastIndexByte(shown, '}')+1]
+		}
+		if !strings.Contains(shown, `x\u009b31m\u202ey\u2066\u007f`) || jobs.Clean(shown, 0) != shown {
+			t.Errorf("%s shows %q", what, shown)
+		}
+	}
+	isSafe("run --json --output", p.End())
+	isSafe("logs --json", startOnTerminal(t, dir, "logs", "--json", "r", "1").End())
+	isSafe("events --json", startOnTerminal(t, dir, "events", "--json", "r").End())
+	out, err := programCommand(t, dir, "logs", "--json", "r", "1").Output()
+	must(t, err)
+	checkContains(t, string(out), evil)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"dcs-tui/jobs"
@@ -103,6 +102,7 @@ func (w *jsonLine) params(list []jobs.Param) {
 // invisible characters are escaped, so that the string can be written to a terminal.
 func AppendText(b []byte, s string) []byte {
 	b = append(b, '"')
+	start := len(b)
 	for _, r := range s { // range yields U+FFFD for bytes that are not UTF-8
 		switch {
 		case r == '"' || r == '\\':
@@ -111,15 +111,11 @@ func AppendText(b []byte, s string) []byte {
 			b = append(b, `\n`...)
 		case r == '\t':
 			b = append(b, `\t`...)
-		case r >= ' ' && r < 0x7f || unicode.IsPrint(r):
-			b = utf8.AppendRune(b, r)
-		case r < 0x10000:
-			b = fmt.Appendf(b, `\u%04x`, r)
 		default:
-			b = fmt.Appendf(b, `\u%04x\u%04x`, 0xd800+(r-0x10000)>>10, 0xdc00+(r-0x10000)&0x3ff)
+			b = utf8.AppendRune(b, r)
 		}
 	}
-	return append(b, '"')
+	return append(append(b[:start], jobs.EscapeJSON(b[start:])...), '"')
 }
 
 // JobLogHeader is the first line of a job log as GNU parallel writes it.
