@@ -342,7 +342,7 @@ func (e InstancesListed) apply(c *Core) {
 		switch {
 		case in.terminating || in.failed:
 			c.recordInstanceGone(in, in.why)
-		case (in.wasListed || in.up) && !slices.ContainsFunc(in.hosts, func(h *host) bool { return h.linked }):
+		case (in.wasListed || in.up) && c.isUnreachable(in):
 			c.recordInstanceGone(in, fmt.Sprintf("provider %s does not list it any more", p.spec.Name))
 		}
 	}
@@ -378,7 +378,22 @@ func (c *Core) handleFoundInstance(p *provider, name string, n int) {
 	c.findOutputs(map[string]bool{name: true})
 }
 
+// isUnreachable reports whether no host of the instance has answered for SuspectAfter.
+func (c *Core) isUnreachable(in *instance) bool {
+	return !slices.ContainsFunc(in.hosts, func(h *host) bool {
+		return h.linked || h.wasUsed && c.now.Mono-h.lastReceivedAt < SuspectAfter
+	})
+}
+
+// recordInstanceGone records that an instance does not exist any more. Nothing runs on a machine
+// that does not exist, so its attempts are not waited for.
 func (c *Core) recordInstanceGone(in *instance, why string) {
+	for _, h := range c.allHosts() {
+		for hosts.InstanceOf(h.spec.Name) == in.name && h.oldest != nil {
+			h.oldest.provedDead = true
+			c.loseAttempt(h.oldest, "the instance "+in.name+" does not exist any more: "+why)
+		}
+	}
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceGone), Reason: why})
 	delete(c.provisions.byName, in.name)
 	for _, h := range c.allHosts() {
@@ -387,7 +402,7 @@ func (c *Core) recordInstanceGone(in *instance, why string) {
 		}
 		h.instance, h.retiring = nil, true
 		for _, id := range slices.Clone(h.orphans) {
-			c.settleOrphan(id) // nothing runs on a machine that does not exist
+			c.settleOrphan(id)
 		}
 	}
 }

@@ -200,8 +200,8 @@ func (c *Core) requestInstanceList(p *provider) {
 			switch {
 			case in.pending != "" && in.listed && !in.terminating && c.now.Mono-in.since > longListInterval:
 				later = min(later, pendingListInterval)
-			case !in.up || in.terminating || !in.listed:
-				later = 0
+			case !in.up || in.terminating || !in.listed || c.awaitsHostOf(in):
+				later = 0 // a host with open attempts that is silent may be gone
 			}
 		}
 	}
@@ -210,6 +210,11 @@ func (c *Core) requestInstanceList(p *provider) {
 	}
 	p.listing, p.listFrom = true, c.now.Mono
 	c.provisions.commands = append(c.provisions.commands, ListInstances{p.spec.Name})
+}
+
+// awaitsHostOf reports whether an open attempt waits for a silent host of the instance.
+func (c *Core) awaitsHostOf(in *instance) bool {
+	return slices.ContainsFunc(in.hosts, func(h *host) bool { return !h.linked && h.numOpen > 0 })
 }
 
 // createInstances creates instances if the queue cannot be processed, at the current rate, within

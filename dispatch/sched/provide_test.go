@@ -285,6 +285,25 @@ func TestInstanceIsGoneAfterTwoLists(t *testing.T) {
 	want(t, "after a list without it", s.instanceRecords("dcs-r-1"), "creating up gone")
 }
 
+// TestInstanceThatIsNotListedIsDead checks that the attempts on an instance that its provider does not
+// list any more run elsewhere without lost_after, and that nothing waits for them at the end. The list
+// is requested soon after the instance went silent.
+func TestInstanceThatIsNotListedIsDead(t *testing.T) {
+	s := servedStage(t, true, 2, true)
+	s.started("dcs-r-1", "1.1 2.1")
+	s.answerList("dcs-r-1")
+	s.step(HostDown{"dcs-r-1", errRefused})
+	for range 4 {
+		s.wait(shortListInterval)
+		s.answerList()
+	}
+	want(t, "instance", s.instanceRecords("dcs-r-1"), "creating up gone")
+	want(t, "attempt", s.job(1).Attempts[0].State, jobs.AttemptLost)
+	wantContains(t, "reason", s.job(1).Reason, "the instance dcs-r-1 does not exist any more: provider cloud does not list it any more")
+	want(t, "attempts that may be alive", len(s.c.orphaned), 0)
+	want(t, "events about the inventory", s.numEvents("not in the inventory"), 0)
+}
+
 // TestNextDispatcherAdoptsInstances checks that the next dispatcher adopts instances and terminates
 // those that are not needed. It requests the list before it treats an instance as gone.
 func TestNextDispatcherAdoptsInstances(t *testing.T) {

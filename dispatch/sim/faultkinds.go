@@ -91,6 +91,8 @@ func init() {
 		{"request about a host or the run in the run directory", 4, askControlByFile},
 		{"run drained", 1, askDrain},
 		{"dispatcher asked to stop", 2, askStop},
+		{"a host dies for good", 6, killHost},
+		{"most hosts die for good", 3, killMostHosts},
 	}
 }
 
@@ -134,6 +136,9 @@ func (w *World) injectFaults() {
 // weight returns how often a fault occurs, relative to the others.
 func (w *World) weight(p *faultKind) int {
 	if w.onlyCuts && !slices.Contains(cutFaults, p.name) || w.blame != nil && !isBlameFault(p.name) {
+		return 0
+	}
+	if w.losesHosts && slices.Contains(inventoryFaults, p.name) {
 		return 0
 	}
 	return p.weight

@@ -19,6 +19,7 @@ type host struct {
 	idx    int
 	id     string
 	gpus   int
+	isDead bool           // it has died for good
 	shared bool           // its attempts are in the shared directory
 	disk   *memdisk.Mount // where its attempts are
 	dir    string

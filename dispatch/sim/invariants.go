@@ -80,6 +80,7 @@ var (
 	RunsAsEdited        = invariant("a job runs, and has its result, as it was last edited")
 	TimeGoesOn          = invariant("the next tick is not in the past")
 	RunEnds             = invariant("the run ends")
+	JobsEnd             = invariant("every job ends while some host stays usable")
 	NothingLeft         = invariant("nothing of the run is alive at its end")
 	CleanEnd            = invariant("the end is written when all is over and clean")
 )
@@ -89,7 +90,7 @@ func formatValue(v any) string { return fmt.Sprintf("%+v", v) }
 // atEnd checks the promises about a finished run.
 func (w *World) atEnd() {
 	g := &w.ledger
-	if !g.ended {
+	if !g.ended && !slices.ContainsFunc(w.hosts, func(h *host) bool { return h.isDead }) {
 		w.fail(CleanEnd, "the run is over, and the journal does not say so")
 	}
 	if len(g.jobs) != len(w.specs) {
@@ -280,6 +281,12 @@ func (w *World) checkLost(l *dispatcher, r *jobs.Record) {
 	}
 	if strings.HasPrefix(r.Reason, "a person asked to queue its job again") {
 		w.checkAbandoned(l, r)
+		return
+	}
+	if strings.HasPrefix(r.Reason, "the instance ") {
+		if f := w.truth.factOf(r.Attempt()); f != nil && f.isAlive {
+			w.fail(NotLostEarly, "%s is recorded as lost (%s), and it runs", r.Attempt(), r.Reason)
+		}
 		return
 	}
 	if f := w.truth.factOf(r.Attempt()); !strings.Contains(r.Reason, "its host "+r.Host+" is lost") {

@@ -215,7 +215,7 @@ func (w *World) checkPlace(l *dispatcher, r *jobs.Record) {
 // of the set leads to it and the journal names it too. The end of the run lists what is alive on
 // other machines.
 func (w *World) isCleaned(h *host) bool {
-	return w.ledger.machines[h.name] == h.id && slices.ContainsFunc(w.hostSet(w.ledger.table), func(s *hosts.Host) bool { return w.machineAt(s) == h })
+	return !h.isDead && w.ledger.machines[h.name] == h.id && slices.ContainsFunc(w.hostSet(w.ledger.table), func(s *hosts.Host) bool { return w.machineAt(s) == h })
 }
 
 // The faults that change the set of hosts.

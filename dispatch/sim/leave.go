@@ -92,7 +92,7 @@ func (l *dispatcher) close() {
 			l.w.after(0, l.close)
 			return
 		}
-		unclean := 0
+		unclean, dead := 0, 0
 		for name := range l.used() { // including hosts that are not in this inventory
 			a := l.agent(name)
 			if a == nil && !slices.ContainsFunc(l.w.hostSet(l.core.Table()), func(s *hosts.Host) bool { return s.Name == name }) {
@@ -100,6 +100,9 @@ func (l *dispatcher) close() {
 			}
 			if name != "" && (a == nil || !a.clean) {
 				unclean++
+				if h := l.w.machineOf(name); h != nil && h.isDead {
+					dead++
+				}
 			}
 		}
 		out, err := l.loop.End(l.now(), unclean == 0, *l.finish)
@@ -113,7 +116,8 @@ func (l *dispatcher) close() {
 		}
 		l.release(out.Commands)
 		l.w.logf("%s leaves: %d hosts are not clean, %v", l.m.name, unclean, err)
-		if unclean == 0 && err == nil && l.fencedBy == 0 && l.finish.How == sched.AllDone {
+		// The end of a run with dead hosts is not recorded, and every further dispatcher tries again.
+		if unclean == dead && err == nil && l.fencedBy == 0 && l.finish.How == sched.AllDone {
 			l.w.over = true
 			return
 		}

@@ -43,6 +43,8 @@ var mutations = []mutation{
 	// dispatch/sched: the decisions.
 	{name: "a suspect host is forgotten at once", file: "dispatch/sched/lost.go", edits: []edit{
 		{"return h.lastReceivedAt + h.spec.LostAfterOrDefault() }", "return h.lastReceivedAt }"}}},
+	{name: "hosts that were cut off together are waited for without a limit", file: "dispatch/sched/outage.go", edits: []edit{
+		{"\t\tat = max(at, h.lastReceivedAt+c.outageAfter(h))\n", "\t\tat = timeNever\n"}}, seeds: 1500},
 	{name: "recovery forgets what may be running", file: "dispatch/sched/start.go", edits: []edit{
 		{"			case a.State.Open():\n				open = true\n", "			case a.State.Open() && a.ID.N > 1:\n				open = true\n"}}},
 	{name: "unknown is taken for never started", file: "dispatch/sched/probe.go", edits: []edit{

@@ -127,7 +127,7 @@ func (l *dispatcher) takeOver() error {
 // known of it (docs/reliability.md, what is not proved).
 func (w *World) inventory(t *jobs.Table) []*hosts.Host {
 	list := w.hostSet(t)
-	if len(list) < 2 || !w.oneInWhileFaults(8) {
+	if len(list) < 2 || w.losesHosts || !w.oneInWhileFaults(8) {
 		return list
 	}
 	out := w.choices.Draw(len(list))

@@ -55,7 +55,8 @@ type World struct {
 	damaged        bool // the journal was damaged
 	isDamageUnread bool // no dispatcher has read the damaged journal yet
 
-	faultsLeft  int // number of faults still to come
+	losesHosts  bool // hosts may die for good (hostdeaths.go)
+	faultsLeft  int  // number of faults still to come
 	faultCounts []int
 	numTurns    int
 	failed      *Failure
@@ -167,16 +168,21 @@ func (w *World) result() *Result {
 
 // failStuck describes what the run waits for.
 func (w *World) failStuck() {
+	open := 0
 	if l := w.dispatcher; l != nil {
 		t := l.core.Table()
 		for i := range t.Jobs {
 			if !t.Jobs[i].State.Terminal() {
+				open++
 				w.logf("job %d: %s", i+1, l.core.Why(l.now(), jobs.ID(i+1)))
 			}
 		}
 		for _, v := range l.core.Hosts() {
 			w.logf("%s %s %s slots %d usable %v running %d buffered %d", v.Name, v.State, v.Reason, v.Slots, v.Usable, v.Running, v.Buffered)
 		}
+	}
+	if open > 0 && w.losesHosts {
+		w.fail(JobsEnd, "%d jobs of %d have no result, and a host is usable", open, len(w.specs))
 	}
 	w.fail(RunEnds, "the run does not end (%d of %d jobs submitted, dispatcher %v)", w.numSubmitted, len(w.specs), w.dispatcher != nil)
 }
@@ -307,6 +313,7 @@ func newWorld(t *Choices, verbose bool) *World {
 	}
 	w.cfg.Tokens = w.drawTokens()
 	w.drawCloud()
+	w.drawDeaths()
 	w.drawJobs(30 + t.Draw(70))
 	if w.hasOtherUsers() {
 		w.cfg.RunShare = 1
@@ -381,6 +388,9 @@ func (w *World) drawJobs(n int) {
 		}
 		if o.GPUs > 0 && i%2 == 1 {
 			o = halfGPU
+		}
+		if w.losesHosts && o.OnLost == jobs.OnLostWait {
+			o = jobs.NoOptions
 		}
 		w.specs = append(w.specs, &jobs.Spec{ID: jobs.ID(i + 1), Line: i + 1, Command: "true", Options: o})
 	}

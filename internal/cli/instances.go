@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,27 +22,28 @@ import (
 
 func (a *app) instancesCmd() *cobra.Command {
 	var file string
-	var end bool
+	var end, yes bool
 	cmd := &cobra.Command{
 		Use:   "instances [flags] [RUN...]",
 		Short: "List the instances of providers, and terminate dangling ones",
 		Long: `List the instances of the providers in the inventory, and the run in ./dcs-runs, or of RUNs, that each belongs to. An
 instance is dangling if the dispatcher of its run is gone. To keep its jobs and outputs, resume the run instead of
-terminating the instance. docs/providers.md explains more. The exit code is 1 if instances could not be listed or
+terminating the instance. If attempts may run on a dangling instance, --terminate asks first. docs/providers.md explains more. The exit code is 1 if instances could not be listed or
 terminated.`,
 		Example: `dcs-tui hosts instances
 dcs-tui hosts instances --terminate`,
-		RunE: func(_ *cobra.Command, args []string) error { return a.runInstances(file, args, end) },
+		RunE: func(_ *cobra.Command, args []string) error { return a.runInstances(file, args, end, yes) },
 	}
 	addHostsFlag(cmd.Flags(), &file)
-	cmd.Flags().BoolVar(&end, "terminate", false, "terminate dangling instances")
+	cmd.Flags().BoolVar(&end, "terminate", false, "terminate dangling instances; asks if attempts may run there")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask for confirmation")
 	return cmd
 }
 
 // allInstances is the prefix of the names of the instances of all runs.
 const allInstances = "dcs"
 
-func (a *app) runInstances(file string, refs []string, end bool) error {
+func (a *app) runInstances(file string, refs []string, end, yes bool) error {
 	inv, err := a.loadInventory(file)
 	if err != nil {
 		return err
@@ -70,7 +72,13 @@ func (a *app) runInstances(file string, refs []string, end bool) error {
 				continue
 			}
 			n++
-			text, dangling := instanceText(runs[prefix], in.Name)
+			text, dangling, running := instanceText(runs[prefix], in.Name)
+			if end && dangling && running > 0 {
+				question := fmt.Sprintf("terminate the instance %s, on which %s of %s may run", in.Name, jobs.Plural(running, "attempt"), refTo(runs[prefix]))
+				if err := a.confirm(yes, "hosts instances --terminate", question); err != nil {
+					return errors.Join(w.Flush(), err)
+				}
+			}
 			if end && dangling {
 				if err := p.TerminateInstance(ctx, prefix, in.Name); err != nil {
 					a.warn("%v", err)
@@ -116,38 +124,38 @@ func (a *app) runsByPrefix(refs []string) (map[string]*rundir.Run, error) {
 	return runs, nil
 }
 
-// instanceText describes the status of an instance, and reports whether it is dangling.
-func instanceText(run *rundir.Run, name string) (msg string, dangling bool) {
+// instanceText describes the status of an instance. It reports whether it is dangling, and how many
+// attempts may run there.
+func instanceText(run *rundir.Run, name string) (msg string, dangling bool, running int) {
 	if run == nil {
-		return "of a run that is not in ./" + rundir.Base + ": name its directory", false
+		return "of a run that is not in ./" + rundir.Base + ": name its directory", false, 0
 	}
 	owner, err := journal.ReadOwner(run)
 	ref := refTo(run)
 	switch {
 	case err != nil:
-		return fmt.Sprintf("of %s: %s", ref, text.Line(err.Error())), false
+		return fmt.Sprintf("of %s: %s", ref, text.Line(err.Error())), false, 0
 	case owner.Liveness() == journal.Alive:
-		return fmt.Sprintf("of %s, in use by %s", ref, text.Line(owner.String())), false
+		return fmt.Sprintf("of %s, in use by %s", ref, text.Line(owner.String())), false, 0
 	case owner.Liveness() != journal.Dead:
-		return fmt.Sprintf("of %s, whose dispatcher on %s may be alive: ask there", ref, text.Line(owner.Host)), false
+		return fmt.Sprintf("of %s, whose dispatcher on %s may be alive: ask there", ref, text.Line(owner.Host)), false, 0
 	}
 	msg = "dangling: the dispatcher of " + ref + " is gone"
 	table, err := replayTable(run)
 	if err != nil {
-		return msg, true
+		return msg, true, 0
 	}
-	n := 0
 	for i := range table.Jobs {
 		for _, at := range table.Jobs[i].Open() {
-			if at.Host == name {
-				n++
+			if hosts.InstanceOf(at.Host) == name {
+				running++
 			}
 		}
 	}
-	if n > 0 {
-		msg += fmt.Sprintf("; %s may run there: dcs-tui resume %s keeps them", jobs.Plural(n, "attempt"), ref)
+	if running > 0 {
+		msg += fmt.Sprintf("; %s may run there: dcs-tui resume %s keeps them", jobs.Plural(running, "attempt"), ref)
 	}
-	return msg, true
+	return msg, true, running
 }
 
 // instanceCount counts the instances that a run has had from a provider.
