@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,8 +27,8 @@ func (a *app) instancesCmd() *cobra.Command {
 		Short: "List the instances of providers, and terminate dangling ones",
 		Long: `List the instances of the providers in the inventory, and the run in ./dcs-runs, or of RUNs, that each belongs to. An
 instance is dangling if the dispatcher of its run is gone. To keep its jobs and outputs, resume the run instead of
-terminating the instance. If attempts may run on a dangling instance, --terminate asks first. docs/providers.md explains more. The exit code is 1 if instances could not be listed or
-terminated.`,
+terminating the instance. If attempts may run on dangling instances, --terminate asks once, before it terminates any.
+docs/providers.md explains more. The exit code is 1 if instances could not be listed or terminated.`,
 		Example: `dcs-tui hosts instances
 dcs-tui hosts instances --terminate`,
 		RunE: func(_ *cobra.Command, args []string) error { return a.runInstances(file, args, end, yes) },
@@ -56,49 +55,92 @@ func (a *app) runInstances(file string, refs []string, end, yes bool) error {
 		return err
 	}
 	ctx := context.Background()
+	list := a.listInstances(ctx, inv.Providers, runs)
+	if end {
+		if err := a.confirmTermination(list, yes); err != nil {
+			return err
+		}
+	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	n := 0
-	for _, p := range inv.Providers {
+	for _, in := range list {
+		text := in.text
+		if end && in.dangling {
+			if err := in.provider.TerminateInstance(ctx, in.prefix, in.Name); err != nil {
+				a.warn("%v", err)
+				a.exitCode = exitFailed
+			} else {
+				text = "terminated"
+			}
+		} else if in.Pending != "" {
+			text += "; pending: " + in.Pending
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", in.Name, in.provider.Name, text)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if len(list) == 0 && a.exitCode == exitOK {
+		a.con.Line("there are no instances")
+	}
+	return nil
+}
+
+// listedInstance is an instance that exists, with what is known about its run.
+type listedInstance struct {
+	hosts.Instance
+	provider *hosts.Provider
+	prefix   string // of the names of the instances of its run
+	ref      string // reference of its run; "": not known
+	text     string // its status
+	dangling bool
+	running  int // number of attempts that may run there
+}
+
+// listInstances returns the instances of the providers. It warns about those that cannot be listed.
+func (a *app) listInstances(ctx context.Context, providers []*hosts.Provider, runs map[string]*rundir.Run) (found []listedInstance) {
+	for _, p := range providers {
 		list, err := p.Instances(ctx, allInstances)
 		if err != nil {
 			a.warn("%v", err)
 			a.exitCode = exitFailed
 			continue
 		}
-		for _, in := range list {
-			prefix, _, _ := strings.Cut(strings.TrimPrefix(in.Name, allInstances+"-"), "-")
-			prefix = hosts.InstancePrefix(prefix)
-			if _, ok := hosts.InstanceNumber(prefix, in.Name); !ok {
+		for _, i := range list {
+			prefix, _, _ := strings.Cut(strings.TrimPrefix(i.Name, allInstances+"-"), "-")
+			in := listedInstance{Instance: i, provider: p, prefix: hosts.InstancePrefix(prefix)}
+			if _, ok := hosts.InstanceNumber(in.prefix, i.Name); !ok {
 				continue
 			}
-			n++
-			text, dangling, running := instanceText(runs[prefix], in.Name)
-			if end && dangling && running > 0 {
-				question := fmt.Sprintf("terminate the instance %s, on which %s of %s may run", in.Name, jobs.Plural(running, "attempt"), refTo(runs[prefix]))
-				if err := a.confirm(yes, "hosts instances --terminate", question); err != nil {
-					return errors.Join(w.Flush(), err)
-				}
+			run := runs[in.prefix]
+			if run != nil {
+				in.ref = refTo(run)
 			}
-			if end && dangling {
-				if err := p.TerminateInstance(ctx, prefix, in.Name); err != nil {
-					a.warn("%v", err)
-					a.exitCode = exitFailed
-				} else {
-					text = "terminated"
-				}
-			} else if in.Pending != "" {
-				text += "; pending: " + in.Pending
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\n", in.Name, p.Name, text)
+			in.text, in.dangling, in.running = instanceText(run, i.Name)
+			found = append(found, in)
 		}
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	return found
+}
+
+// confirmTermination asks for confirmation, once for all instances, if attempts may run on dangling
+// instances.
+func (a *app) confirmTermination(list []listedInstance, yes bool) error {
+	var busy []string
+	n := 0
+	for i := range list {
+		in := &list[i]
+		if in.dangling {
+			n++
+		}
+		if in.dangling && in.running > 0 {
+			busy = append(busy, fmt.Sprintf("%s of %s on %s", jobs.Plural(in.running, "attempt"), in.ref, in.Name))
+		}
 	}
-	if n == 0 && a.exitCode == exitOK {
-		a.con.Line("there are no instances")
+	if busy == nil {
+		return nil
 	}
-	return nil
+	question := fmt.Sprintf("terminate %s, although attempts may run there: %s", jobs.Plural(n, "instance"), strings.Join(busy, ", "))
+	return a.confirm(yes, "hosts instances --terminate", question)
 }
 
 // runsByPrefix returns the named runs and those in ./dcs-runs, by the prefix of the names

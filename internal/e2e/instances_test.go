@@ -97,7 +97,10 @@ func TestInstancesLeftOver(t *testing.T) {
 		l.writeFile("jobs.txt", "touch "+l.path("began")+"; sleep 1000\n"))
 	polltest.Until(t, "the job to begin", func() bool { return l.numFiles("began") == 1 })
 	p.kill()
-	e := l.run("hosts", "instances", "--terminate", "--hosts", inventory, l.path("run"))
+	if e := l.run("hosts", "instances", "--terminate", "--hosts", inventory, l.path("run")); e.code == 0 || len(l.instances()) == 0 {
+		t.Errorf("hosts instances --terminate without --yes: exit %d, %s%s", e.code, e.stdout, e.stderr)
+	}
+	e := l.run("hosts", "instances", "--terminate", "--yes", "--hosts", inventory, l.path("run"))
 	if e.code != 0 || !strings.Contains(e.stdout, "terminated") {
 		t.Errorf("hosts instances --terminate: exit %d, %s%s", e.code, e.stdout, e.stderr)
 	}
