@@ -145,7 +145,9 @@ func TestScreenOutlivesItsDispatcher(t *testing.T) {
 	if d := time.Since(killed); d > 10*time.Second || !strings.Contains(snap.Over, "has died") || snap.Total != 2 || snap.Run.Owner != "" {
 		t.Errorf("after %v: %+v", d, snap)
 	}
-	screen.mustRefuse(t, runview.Action{Do: runview.Pause})
+	screen.mustRefuse(t, runview.Action{Do: runview.DrainRun})
+	screen.mustDo(t, runview.Action{Do: runview.Pause}, 1) // both wait for the next dispatcher
+	screen.mustDo(t, runview.Action{Do: runview.Continue}, 1)
 	screen.mustDo(t, runview.Action{Do: runview.Resume}, 1)
 	screen.awaitSnapshot(t, "it is live again", func(p *runview.Snapshot) bool {
 		return p.Status == runview.StatusRunning && p.Phases[runview.Running] > 0
