@@ -37,6 +37,7 @@ type searcher struct {
 	r      *Run
 	reader *metrics.Reader
 	names  []string // names of the metrics
+	unit   *string  // of the objective in the first result; nil: there is none yet
 	cwd    string   // working directory of the jobs
 	// Jobs to end, with the step that decided this; used only by the caller of HandleReport.
 	toEnd      map[jobs.ID]float64
@@ -186,15 +187,25 @@ func (s *searcher) handleResults(ctx context.Context) {
 		if err != nil || !table.Solved(row) {
 			continue
 		}
-		v := table.At(row, column)
-		if v.Kind == query.Number && !math.IsNaN(v.Number) && !math.IsInf(v.Number, 0) {
+		v, unit := table.At(row, column), table.NumberUnit(column)
+		if n, other := results.ParseMetric(v.Text); v.Kind == query.Text && n.Kind == query.Number {
+			v.Kind, v.Number, unit = query.Number, n.Number, other // most of these results have another unit
+		}
+		finite := v.Kind == query.Number && !math.IsNaN(v.Number) && !math.IsInf(v.Number, 0)
+		if finite && s.unit == nil {
+			s.unit = &unit
+		}
+		if finite && *s.unit == unit {
 			if t.State, t.Value = search.Done, v.Number; s.Best.Desc {
 				t.Value = -v.Number
 			}
 			continue
 		}
 		what := "no value of " + text.Line(s.Best.Column)
-		if v.Text != "" {
+		switch {
+		case finite:
+			what = fmt.Sprintf("%s in another unit than the trials before (%q, not %q)", text.Line(s.Best.Column), unit, *s.unit)
+		case v.Text != "":
 			what = fmt.Sprintf("%s=%q, which is not a finite number", text.Line(s.Best.Column), text.ShortenTo(text.Line(v.Text), 60))
 		}
 		s.r.printText(fmt.Sprintf("job %d has %s: the search counts it as failed", table.Job(row), what))

@@ -301,7 +301,8 @@ func readResultTable(ctx context.Context, run *rundir.Run, table *jobs.Table, li
 	for _, c := range slices.Concat(columns, others) {
 		names = append(names, c.Name)
 	}
-	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(table), Names: names, Metrics: found.Values}), found.Notes, nil
+	return results.NewTable(results.TableInput{Jobs: list, Params: paramNames(table), Names: names, Metrics: found.Values,
+		Suggest: metrics.Suggestions(columns)}), found.Notes, nil
 }
 
 // courseWidth is the number of steps of the course of a search that are shown.

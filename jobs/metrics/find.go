@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"dcs-tui/jobs/results"
 )
 
 // MaxValue is the maximum length of a value, in bytes.
@@ -177,11 +179,48 @@ func valueAfter(b []byte) string {
 			return limitValue(rest)
 		}
 	}
-	i := 0
-	for i < len(b) && b[i] > ' ' && (b[i] != ',' || isWithinDigits(b, i)) && b[i] != ';' && b[i] != 0x7f {
-		i++
+	i := valueEnd(b)
+	value := trimClosing(b[:i])
+	if rest := b[i:]; len(value) == i && len(rest) > 1 && rest[0] == ' ' {
+		word := rest[1:]
+		if end := bytes.IndexAny(word, " \t,;)]}"); end >= 0 {
+			word = word[:end]
+		}
+		word = bytes.TrimSuffix(word, []byte{'.'})
+		if _, unit := results.CutUnit(string(value) + " " + string(word)); unit != "" { // 3 ms
+			value = b[:i+1+len(word)]
+		}
 	}
-	return limitValue(trimClosing(b[:i]))
+	return limitValue(value)
+}
+
+// valueEnd returns the length of the value at the start of a line without quotes: up to a blank, a
+// comma, or a semicolon that is not in brackets that the value opens. Brackets that are not closed
+// in the line do not count.
+func valueEnd(b []byte) int {
+	ends := func(i int) bool {
+		return b[i] <= ' ' || b[i] == ',' && !isWithinDigits(b, i) || b[i] == ';' || b[i] == 0x7f
+	}
+	i, opened := 0, 0 // brackets before i
+	plain := -1       // the end if brackets do not count; -1: not reached
+	for ; i < len(b); i++ {
+		switch {
+		case ends(i) && plain < 0 && opened > 0:
+			plain = i
+		case ends(i) && opened == 0:
+			return i
+		case b[i] == '(' || b[i] == '[' || b[i] == '{':
+			opened++
+		case (b[i] == ')' || b[i] == ']' || b[i] == '}') && opened > 0:
+			if opened--; opened == 0 {
+				plain = -1
+			}
+		}
+	}
+	if opened > 0 && plain >= 0 {
+		return plain
+	}
+	return i
 }
 
 // isWithinDigits reports whether there are digits on both sides. 1,234.5 may mean 1 or 1234.5, so

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -183,6 +184,44 @@ func (c *Metric) parseRE(rest string) error {
 	}
 	c.expr = expr
 	return nil
+}
+
+// number matches a number within a text.
+var number = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?`)
+})
+
+// Suggest returns a metric with a regular expression, in the form that Parse parses, for a value
+// that the metric found and that holds exactly one number among other text. It returns "" if there
+// is no such metric, or if it would not find the number.
+func (c *Metric) Suggest(text string) string {
+	key := c.key
+	if len(c.path) == 1 {
+		key = c.path[0]
+	}
+	if all := number().FindAllStringIndex(text, 2); key != "" && len(all) == 1 && !strings.ContainsAny(text, "'\"\n\r") {
+		expr := regexp.QuoteMeta(key) + `\W*?` + regexp.QuoteMeta(text[:all[0][0]]) + "(" + number().String() + ")"
+		how := "re:" + expr
+		if c.File != "" {
+			how = "file:" + c.File + ":" + how
+		}
+		found := text[all[0][0]:all[0][1]]
+		s, err := New(c.Name, how)
+		if err == nil && !strings.Contains(how, "'") && s.findRE([]byte(key+"="+text)) == found && s.findRE([]byte(`"`+key+`": "`+text+`"`)) == found {
+			return s.String()
+		}
+	}
+	return ""
+}
+
+// Suggestions returns a results.TableInput.Suggest for columns.
+func Suggestions(columns []*Metric) func(k int, text string) string {
+	return func(k int, text string) string {
+		if k >= len(columns) {
+			return ""
+		}
+		return columns[k].Suggest(text)
+	}
 }
 
 func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 60)) }

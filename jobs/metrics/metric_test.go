@@ -68,6 +68,17 @@ func TestMetricsAreFoundInOutputs(t *testing.T) {
 		{"acc", "acc=0,5\n", "0,5"},                // not 0
 		{"acc", "acc=1,x=2 acc=3, 4\n", "3"},
 		{"losses", "losses=[1,2]\n", "[1,2]"},
+		{"losses", "losses=[1, 2], acc=3\n", "[1, 2]"},
+		{"acc", "acc=np.float64(0.93), loss=1\n", "np.float64(0.93)"},
+		{"acc", "{'acc': np.float64(0.93), 'n': 1}\n", "np.float64(0.93)"},
+		{"acc", "acc: tensor(0.9300, device='cuda:0', grad_fn=<MeanBackward0>) n=1\n", "tensor(0.9300, device='cuda:0', grad_fn=<MeanBackward0>)"},
+		{"acc", "acc=f(0.9 of 3, not closed\n", "f(0.9"},
+		{"t", "t=0.93s, x=1\n", "0.93s"},
+		{"t", "(t: 3 ms)\n", "3 ms"},
+		{"t", "it took t=3 sec.\n", "3 sec"},
+		{"t", "t=3 s=4\n", "3"},
+		{"t", "t=3  s\n", "3"},
+		{"t", "t=3 in all\n", "3"},
 		{"zé", "Zzé=1 zé=2", "2"},
 		{"a=key:test accuracy", "test accuracy: 0.7", "0.7"},
 		{"a=json:accuracy", "{\"accuracy\":0.1}\n{\"accuracy\":0.90}\ndone\n", "0.90"},
@@ -243,4 +254,26 @@ func FuzzParse(f *testing.F) {
 		}
 		nameFor(c.File, jobs.AttemptID{Job: 1, N: 1}, "/r", []jobs.Param{{Name: text, Value: output}})
 	})
+}
+
+// TestSuggestedMetricsFindTheNumber checks that a metric is suggested for a text with one number, and
+// that it finds this number in the output.
+func TestSuggestedMetricsFindTheNumber(t *testing.T) {
+	for _, c := range []struct{ column, text, line, want string }{
+		{"acc", "score:0.93/best", "acc=score:0.93/best", "0.93"},
+		{"acc", "<-0.5>", `{"acc": "<-0.5>"}`, "-0.5"},
+		{"a=json:acc", "0.93pts", `{"acc": "0.93pts"}`, "0.93"},
+		{"a=key:test acc", "~5e-3", "test acc: ~5e-3", "5e-3"},
+		{"a=file:log.txt:key:acc", "~5", "acc: ~5", "5"},
+	} {
+		how := parse(t, c.column).Suggest(c.text)
+		if got := parse(t, how).Find(NewText([]byte(c.line), true)); got != c.want {
+			t.Errorf("%s and %q: %s finds %q, want %q", c.column, c.text, how, got, c.want)
+		}
+	}
+	for column, text := range map[string]string{"acc": "bad", "n": "1,234.5", "a=re:acc=(.*)": "~5", "a=json:test.acc": "~5", "b": "it's 5"} {
+		if how := parse(t, column).Suggest(text); how != "" {
+			t.Errorf("%s and %q: %s is suggested", column, text, how)
+		}
+	}
 }

@@ -32,7 +32,7 @@ const (
 	// CacheFile holds metrics of the other outputs, so that the next table opens none of them. Over
 	// NFS, opening them is most of the cost of a table. It may be removed at any time. Change its
 	// name when the program finds other values in the same output.
-	CacheFile = "metrics.cache"
+	CacheFile = "metrics2.cache"
 )
 
 const (

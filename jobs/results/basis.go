@@ -113,7 +113,7 @@ func (s *Table) count(b *Basis, row, column int, bad *unusableCells) (v query.Va
 		if why = NotNumber; v.Kind == query.Absent {
 			why = NoValue
 		}
-		bad.add(v, s.Job(row))
+		bad.add(&s.Columns[column], v, s.Job(row))
 	}
 	b.Missing[why]++
 	return v, false

@@ -132,7 +132,7 @@ func (s *Table) MissingValues(columns []int) (notes Notes) {
 		var bad unusableCells
 		for row := range s.rows {
 			if s.Solved(row) && s.At(row, c).Kind == query.Absent {
-				bad.add(query.Value{}, s.Job(row))
+				bad.add(&s.Columns[c], query.Value{}, s.Job(row))
 			}
 		}
 		b := s.Basis(c)

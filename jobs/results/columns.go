@@ -18,6 +18,8 @@ type TableInput struct {
 	Params  []string   // parameters that have a column even if none of Jobs has them
 	Names   []string   // of the metrics
 	Metrics [][]string // of each job its metrics, in the order of Names; nil: none
+	// Suggest returns a declaration of metric k that finds the number in a text, or ""; nil: none.
+	Suggest func(k int, text string) string
 	// Elsewhere is the number of further jobs of the run that are not over. They are missing in all
 	// numbers that are computed over jobs.
 	Elsewhere int
@@ -45,7 +47,12 @@ func NewTable(in TableInput) *Table {
 	for k, name := range in.Names {
 		name = uniqueName(taken, name, "result.")
 		taken = append(taken, name)
-		metrics = append(metrics, Column{Name: name, Role: Metric, value: metric(in.Metrics, k)})
+		c := Column{Name: name, Role: Metric}
+		c.value, c.unit = metric(in.Metrics, k)
+		if in.Suggest != nil {
+			c.suggest = func(text string) string { return in.Suggest(k, text) }
+		}
+		metrics = append(metrics, c)
 	}
 	add := func(show bool, columns ...Column) {
 		for _, c := range columns {
@@ -100,15 +107,6 @@ func paramColumns(list []Result, known []string) []Column {
 		}})
 	}
 	return columns
-}
-
-func metric(metrics [][]string, k int) func(i int) query.Value {
-	return func(i int) query.Value {
-		if i >= len(metrics) || k >= len(metrics[i]) {
-			return query.Value{}
-		}
-		return query.ValueOf(metrics[i][k])
-	}
 }
 
 // factColumns returns the columns that every job has, named as in `results --json`. The first five

@@ -253,15 +253,19 @@ func (t *Tally) example() string {
 	return fmt.Sprintf(" (job %d: %q)", t.Job, jobs.Clean(t.Text, 40))
 }
 
-// unusableCells counts the cells of a column that could not be used: empty ones and texts where a
-// number is wanted, and numbers that < or > compared with a text.
-type unusableCells struct{ empty, texts, numbers Tally }
+// unusableCells counts the cells of a column that could not be used: empty ones, texts, and numbers
+// with another unit where a number is wanted, and numbers that < or > compared with a text.
+type unusableCells struct{ empty, texts, otherUnits, numbers Tally }
 
-func (o *unusableCells) add(v query.Value, job jobs.ID) {
+func (o *unusableCells) add(c *Column, v query.Value, job jobs.ID) {
 	switch v.Kind {
 	case query.Absent:
 		o.empty.Add(job, "")
 	case query.Text:
+		if n, _ := ParseMetric(v.Text); c.unit != nil && n.Kind == query.Number {
+			o.otherUnits.Add(job, v.Text)
+			return
+		}
 		o.texts.Add(job, v.Text)
 	default:
 		o.numbers.Add(job, v.String())
@@ -270,9 +274,23 @@ func (o *unusableCells) add(v query.Value, job jobs.ID) {
 
 // unusableNotes returns sentences about the cells of a column that could not be used.
 func (s *Table) unusableNotes(o *unusableCells, column int) (notes []string) {
-	name := s.Columns[column].Name
+	c := &s.Columns[column]
+	name := c.Name
 	if n := o.texts.Count; n > 0 {
-		notes = append(notes, fmt.Sprintf("%s of %s is not a number and left out%s", name, jobs.Plural(n, s.unit), o.texts.example()))
+		note := fmt.Sprintf("%s of %s is not a number and left out%s", name, jobs.Plural(n, s.unit), o.texts.example())
+		if c.suggest != nil {
+			if how := c.suggest(o.texts.Text); how != "" {
+				note += fmt.Sprintf("; --result '%s' finds the number", how)
+			}
+		}
+		notes = append(notes, note)
+	}
+	if n := o.otherUnits.Count; n > 0 {
+		others := "no unit"
+		if unit := c.unit(); unit != "" {
+			others = "the unit " + unit
+		}
+		notes = append(notes, fmt.Sprintf("%s of %s has another unit and is left out%s: most others have %s", name, jobs.Plural(n, s.unit), o.otherUnits.example(), others))
 	}
 	if n := o.numbers.Count; n > 0 {
 		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out: it was compared with a text%s", name, jobs.Plural(n, s.unit), o.numbers.example()))

@@ -29,6 +29,9 @@ type Column struct {
 	value func(i int) query.Value // value of row i of the original table
 	kind  func(i int) string      // FailureKind of row i or ""; nil except for causes of jobs
 	basis func(i int) Basis       // see Table.CellBasis; nil: none
+
+	unit    func() string            // unit of the numbers of a metric; nil for other columns
+	suggest func(text string) string // see TableInput.Suggest; nil: none
 }
 
 // fact returns the name of a fact as in `results --json`, or "" for another column. The column has
@@ -62,6 +65,14 @@ func (s *Table) At(row, column int) query.Value {
 	v := s.Columns[column].value(int(s.rows[row]))
 	v.Text = v.String()
 	return v
+}
+
+// NumberUnit returns the unit of the numbers of a column as jobs printed it, such as ms, or "".
+func (s *Table) NumberUnit(column int) string {
+	if unit := s.Columns[column].unit; unit != nil {
+		return unit()
+	}
+	return ""
 }
 
 // Job returns the job of a row, or 0 if rows are not jobs.

@@ -20,7 +20,7 @@ func (s *Table) Where(queries ...*query.Query) (matching *Table, notes []string,
 			return nil, err
 		}
 		f := s.field(at)
-		f.Mismatch = func(row int, v query.Value) { mismatches[at].add(v, s.Job(row)) }
+		f.Mismatch = func(row int, v query.Value) { mismatches[at].add(&s.Columns[at], v, s.Job(row)) }
 		return f, nil
 	})
 	var all []func(row int) bool
