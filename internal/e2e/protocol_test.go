@@ -77,10 +77,10 @@ func TestProtocolMatchesItsSchema(t *testing.T) {
 		io.WriteString(in, text+"\n")
 	}
 	send(true, `echo shell`)
-	send(true, `{"v":1,"id":"a","command":"echo $DCS_PARAM_x $Y","params":{"x":0.5},"env":{"Y":"y"},"tags":[],"timeout":"2h","mem":1048576,"speculate":false}`)
 	if s := next(); s.Job != 1 || s.Output != "shell\n" || s.ID != "" || s.State != "succeeded" {
 		t.Errorf("got %+v, want job 1 with its output", s)
 	}
+	send(true, `{"v":1,"id":"a","command":"echo $DCS_PARAM_x $Y","params":{"x":0.5},"env":{"Y":"y"},"tags":[],"timeout":"2h","mem":1048576,"speculate":false}`)
 	if s := next(); s.Job != 2 || s.Output != "0.5 y\n" || s.ID != "a" {
 		t.Errorf("got %+v, want job 2 with the id a and its output", s)
 	}
