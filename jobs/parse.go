@@ -27,7 +27,7 @@ func IsJSONLines(name string) bool { return strings.EqualFold(filepath.Ext(name)
 // shared value. An error has a line for each of up to ten faults, with file and line. A file
 // without a job is an error.
 func Parse(r io.Reader, name string, jsonl bool, first ID) ([]*Spec, error) {
-	return NewScanner(r, name, jsonl, first).all()
+	return NewScanner(r, name, jsonl, first).All()
 }
 
 // ParseAgain parses the lines of a jobs file that was accepted before, perhaps by an older program.
@@ -35,11 +35,11 @@ func Parse(r io.Reader, name string, jsonl bool, first ID) ([]*Spec, error) {
 func ParseAgain(r io.Reader, name string, first ID) ([]*Spec, error) {
 	s := NewScanner(r, name, false, first)
 	s.again = true
-	return s.all()
+	return s.All()
 }
 
-// all returns all jobs, or up to maxParseErrors errors.
-func (s *Scanner) all() ([]*Spec, error) {
+// All returns all jobs, or up to maxParseErrors errors.
+func (s *Scanner) All() ([]*Spec, error) {
 	name := s.name
 	var specs []*Spec
 	var faults []error

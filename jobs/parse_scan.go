@@ -16,8 +16,9 @@ import (
 type Scanner struct {
 	name   string
 	jsonl  bool
-	again  bool // see ParseAgain
-	id     ID   // of the next job
+	again  bool                       // see ParseAgain
+	check  func(command string) error // see CheckCommands; nil: no check
+	id     ID                         // of the next job
 	lines  lineReader
 	joined []byte // a continued line
 	last   []byte // the last physical line
@@ -66,6 +67,21 @@ func NewScanner(r io.Reader, name string, jsonl bool, first ID) *Scanner {
 	s := &Scanner{name: name, jsonl: jsonl, id: first, lines: lineReader{r: bufio.NewReaderSize(r, 64<<10)}}
 	s.defaults.File, s.defaults.named = name, s.jobsNamed
 	return s
+}
+
+// CheckCommands makes s, which has read nothing, refuse commands for which check returns an error.
+// check may be nil.
+func (s *Scanner) CheckCommands(check func(command string) error) *Scanner {
+	s.check = check
+	return s
+}
+
+// checkCommand returns the error of the check for a command.
+func (s *Scanner) checkCommand(command string) error {
+	if s.check == nil || s.again {
+		return nil
+	}
+	return s.check(command)
 }
 
 // Next returns the next job, or io.EOF after the last one. Any other error has file and line
@@ -122,12 +138,17 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 			s.spoiled = 0
 			return nil, true, s.errorAt(at, errWrongDirective)
 		default:
-			if column := StrayBlankColumn(s.last); column == 0 || s.again {
-				spec = s.job(line, at)
+			column := StrayBlankColumn(s.last)
+			command := string(line)
+			if wrong := s.checkCommand(command); wrong == nil && (column == 0 || s.again) {
+				spec = s.job(command, at)
 			} else {
-				s.job(line, at) // uses up the options and, in a file, the number
+				s.job(command, at) // uses up the options and, in a file, the number
 				if s.stream {
 					s.id--
+				}
+				if column == 0 {
+					return nil, true, s.errorAt(at, wrong)
 				}
 				return nil, true, &ParseError{s.name, s.lines.line, column, errStrayBlank}
 			}
@@ -236,8 +257,8 @@ func (s *Scanner) addDirective(text string, at int) error {
 	return nil
 }
 
-// job returns the specification of a command line.
-func (s *Scanner) job(line []byte, at int) *Spec {
+// job returns the specification of a command.
+func (s *Scanner) job(command string, at int) *Spec {
 	if s.shared == nil {
 		s.shared = s.intern.Share(&s.defaults.Options)
 	}
@@ -251,7 +272,7 @@ func (s *Scanner) job(line []byte, at int) *Spec {
 		name, options = own.name, s.intern.Share(&own.Options)
 	}
 	s.pending, s.pendingLine, s.defaultLine = s.pending[:0], 0, 0
-	spec := &Spec{ID: s.id, Line: at, Command: string(line), Name: name, Options: options}
+	spec := &Spec{ID: s.id, Line: at, Command: command, Name: name, Options: options}
 	s.remember(spec, s.id)
 	s.id++
 	return spec

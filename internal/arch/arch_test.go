@@ -84,6 +84,7 @@ var allowedImports = map[string][]string{
 	"jobs/live":           {"jobs", "jobs/rundir"},
 	"jobs/query":          {"jobs"},
 	"jobs/rundir":         {"internal/trust", "jobs"},
+	"jobs/shell":          {},
 	"jobs/rundir/memdisk": {"jobs/rundir"},
 	"jobs/results":        {"jobs", "jobs/query"},
 	"jobs/report":         {"jobs", "jobs/live", "jobs/query", "jobs/results"},

@@ -25,6 +25,7 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
+	"dcs-tui/jobs/shell"
 )
 
 // gridFlags holds the flags of grid, which include those of run.
@@ -353,7 +354,7 @@ func (a *app) readJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, []strin
 	case grid.IsTemplate(file):
 		return a.readTemplateJobs(flags, file)
 	}
-	specs, err := a.parseJobsFile(file)
+	specs, err := a.parseJobsFile(flags, file)
 	switch command := text.ShellWord(text.Line(file)); {
 	case !errors.Is(err, os.ErrNotExist):
 	case strings.Contains(file, "{"):
@@ -365,14 +366,24 @@ func (a *app) readJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, []strin
 	return specs, nil, err
 }
 
+// foreignKinds describes files that are never jobs files, by the ends of their names.
+var foreignKinds = map[string]string{
+	".py": "a Python program", ".ipynb": "a notebook", ".r": "an R program", ".jl": "a Julia program",
+	".toml": "a TOML file", ".json": "a JSON file", ".yaml": "a YAML file", ".yml": "a YAML file",
+}
+
 // parseJobsFile parses a list of jobs, if it can be trusted.
-func (a *app) parseJobsFile(file string) ([]*jobs.Spec, error) {
+func (a *app) parseJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, error) {
 	f, err := a.openTrusted(file, "jobs file")
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return jobs.Parse(f, file, jobs.IsJSONLines(file), 1)
+	if kind := foreignKinds[strings.ToLower(filepath.Ext(file))]; kind != "" {
+		return nil, text.Errorf("%s is %s, not a jobs file: each of its lines would run as a shell command", text.Shorten(file), kind).
+			WithAdvice("a jobs file has one command per line, or, with a name that ends in .jsonl, one JSON object")
+	}
+	return jobs.NewScanner(f, file, jobs.IsJSONLines(file), 1).CheckCommands(shell.Checker(flags.Shell)).All()
 }
 
 // openTrusted opens a file with commands, and warns if a group can write it. what names the kind of
@@ -412,7 +423,7 @@ func (a *app) readStdinJobs(flags *gridFlags) ([]*jobs.Spec, []string, error) {
 	if grid.HasParameterLine(bytes.NewReader(head)) {
 		return a.readTemplateJobs(flags, stdinFile)
 	}
-	specs, err := jobs.Parse(a.stdin, "standard input", false, 1)
+	specs, err := jobs.NewScanner(a.stdin, "standard input", false, 1).CheckCommands(shell.Checker(flags.Shell)).All()
 	return specs, nil, err
 }
 
@@ -429,14 +440,14 @@ func (a *app) readTemplateJobs(flags *gridFlags, file string) ([]*jobs.Spec, []s
 }
 
 // stdinLines returns a function that yields the lines of standard input. earlier are the jobs of
-// the run.
-func stdinLines(in io.Reader, earlier []*jobs.Spec) func() (jobs.Line, error) {
-	return jobs.NewScanner(in, "standard input", false, 1).Stream(earlier).NextLine
+// the run, and shellPath is the shell that runs them.
+func stdinLines(in io.Reader, shellPath string, earlier []*jobs.Spec) func() (jobs.Line, error) {
+	return jobs.NewScanner(in, "standard input", false, 1).CheckCommands(shell.Checker(shellPath)).Stream(earlier).NextLine
 }
 
 // stdinJobs returns a function that yields the jobs of standard input.
-func stdinJobs(in io.Reader) func() (*jobs.Spec, error) {
-	scan := jobs.NewScanner(in, "standard input", false, 1)
+func stdinJobs(in io.Reader, shellPath string) func() (*jobs.Spec, error) {
+	scan := jobs.NewScanner(in, "standard input", false, 1).CheckCommands(shell.Checker(shellPath))
 	return func() (*jobs.Spec, error) {
 		spec, err := scan.Next()
 		if err == nil && grid.IsParameterLine(spec.Command) {

@@ -61,9 +61,9 @@ func (a *app) runRun(cmd *cobra.Command, flags *runFlags, args []string) error {
 		case a.separatorArgs != nil:
 			return a.argumentsSource(flags, strings.Join(args, " "))
 		case streaming:
-			next := stdinLines(a.stdin, nil)
+			next := stdinLines(a.stdin, flags.Shell, nil)
 			if !flags.json { // no program reads replies about bad lines
-				next = run.JobLines(stdinJobs(a.stdin))
+				next = run.JobLines(stdinJobs(a.stdin, flags.Shell))
 			}
 			return jobSource{files: args, description: "jobs from standard input", next: flags.queues.applyToEach(next)}, nil
 		case len(args) == 0:
