@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 
@@ -207,6 +208,9 @@ func (s *session) followBootstrap() error {
 
 // explainNoPlace explains why the helper can run nowhere on the host.
 func (s *session) explainNoPlace(why []string, damaged bool) error {
+	if slices.ContainsFunc(why, IsProcessLimit) {
+		return s.hostError(hosts.Broken, limitAdvice, ErrProcessLimit)
+	}
 	err := fmt.Errorf("there is no place for the helper: %s", strings.Join(why, "; "))
 	if damaged {
 		return s.hostError(hosts.Broken, "", err)

@@ -193,6 +193,10 @@ func TestUselessLoginShellIsBroken(t *testing.T) {
 	}{
 		{"exits", `echo "This account is \033[1mclosed"; exit 1`, broken, `exit code 1; it printed "This account is closed"`},
 		{"stderr", `echo "no shell today" >&2; exit 2`, broken, "no shell today"},
+		{"no process", `echo "sh: 1: Cannot fork" >&2; echo "Killed" >&2; exit 137`, broken,
+			"melon4: no more processes or threads can be started on this host (raise its limits (ulimit -u of"},
+		{"no process in a place", `n=${3##* }; echo "$n sys $(uname -sm)"; read -r a; echo "$n skip /tmp: sh: 1: Cannot fork"; echo "$n none"; exit 8`, broken,
+			"melon4: no more processes or threads can be started on this host (raise its limits (ulimit -u of"},
 		{"noise", `yes "hello	there"`, broken, `prints without end, more than 64 KiB; it printed "hello there"`},
 		{"one long line", `yes | tr -d "\n"`, broken, `prints without end`},
 		{"exits 0", `exit 0`, broken, `ended: exit code 0`},
@@ -224,6 +228,8 @@ func TestHelpersThatCannotServe(t *testing.T) {
 		want  string
 	}{
 		{"dies", hosts.Broken, "the helper ended: exit code 3: no spool here"},
+		{"threads", hosts.Broken, "melon4: no more processes or threads can be started on this host (raise its limits (ulimit -u of"},
+		{"forks", hosts.Broken, "the helper ended: exit code 3: the spool is gone"},
 		{"old", hosts.Misconfigured, "the helper speaks version 99"},
 		{"workdir", hosts.Misconfigured, "work_dir cannot be used: mkdir /proc/nowhere: no such file or directory; set work_dir for this host"},
 		// This fault goes away without a person.
@@ -254,7 +260,10 @@ func TestHelpersThatCannotServe(t *testing.T) {
 // TestCrashedHelperEndsTheReports checks that a helper that crashes after hello ends the reports,
 // and that Err quotes the first line of the crash.
 func TestCrashedHelperEndsTheReports(t *testing.T) {
-	for how, want := range map[string]string{"panics": "panic: the helper is broken", "aborts": "SIGABRT: abort"} {
+	for how, want := range map[string]string{
+		"panics": "panic: the helper is broken (this is a defect of dcs-tui: please report it with the lines that follow it in dispatcher.log)",
+		"aborts": "SIGABRT: abort",
+	} {
 		t.Run(how, func(t *testing.T) {
 			f := newShellHost(t).install()
 			f.env = []string{"DCS_FAKE=" + how}
@@ -639,7 +648,7 @@ func TestCrashIsQuotedByItsFirstLine(t *testing.T) {
 		"SIGABRT: abort\nPC=0x46e2a1 m=0 sigcode=0\n" + stacks + registers:                             "SIGABRT: abort",
 		"SIGQUIT: quit\nPC=0x46e2a1 m=0 sigcode=0\n" + stacks + registers:                              "SIGQUIT: quit",
 		"unexpected fault address 0x7f01\nfatal error: fault\n[signal SIGBUS: bus error]\n" + stacks:   "unexpected fault address 0x7f01",
-		"runtime: failed to create new OS thread (have 5 already; errno=11)\nfatal error: newosproc\n": "runtime: failed to create new OS thread (have 5 already; errno=11)",
+		"runtime: failed to create new OS thread (have 5 already; errno=11)\nfatal error: newosproc\n": "no more processes or threads can be started on this host",
 		"Warning: Permanently added 'ws01'\nws01: Permission denied (publickey).\n":                    "ws01: Permission denied (publickey).",
 		"runtime is 3 hours\nnot found\n":                                                              "not found",
 	} {
@@ -647,6 +656,42 @@ func TestCrashIsQuotedByItsFirstLine(t *testing.T) {
 		<-l.done
 		if got := l.output(); got != ": "+want {
 			t.Errorf("of %.40q it quotes %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestProcessLimitIsRecognized checks that what the Go runtime and shells print when they cannot start
+// a thread or a process is told from other lines, and from panics of our own code.
+func TestProcessLimitIsRecognized(t *testing.T) {
+	for line, want := range map[string]bool{
+		"runtime: failed to create new OS thread (have 5 already; errno=11)":   true,
+		"runtime: failed to create new OS thread (have 5 already; errno=12)":   false,
+		"runtime: may need to increase max user processes (ulimit -u)":         true,
+		"runtime/cgo: pthread_create failed: Resource temporarily unavailable": true,
+		"dcs-tui: 1: Cannot fork":                                                  true, // dash
+		"bash: fork: retry: Resource temporarily unavailable":                      true,
+		"sh: can't fork: Resource temporarily unavailable":                         true, // busybox
+		"ksh: fork: cannot fork [Resource temporarily unavailable]":                true,
+		"zsh:1: fork failed: resource temporarily unavailable":                     true,
+		"timeout: fork system call failed: Resource temporarily unavailable":       true,
+		"panic: fork/exec /bin/sh: resource temporarily unavailable":               false,
+		"read: Resource temporarily unavailable":                                   false,
+		"fatal error: all goroutines are asleep - deadlock!":                       false,
+		"fork me on the web":                                                       false,
+		"SIGABRT: abort":                                                           false,
+		"ssh: connect to host pitchfork port 22: Resource temporarily unavailable": false,
+	} {
+		if got := IsProcessLimit(line); got != want {
+			t.Errorf("%q: %v, want %v", line, got, want)
+		}
+	}
+	for output, want := range map[string]string{
+		"runtime: failed to create new OS thread (have 5 already; errno=11)\nfatal error: newosproc\n": "no more processes or threads can be started on this host",
+		"panic: no slot\n\ngoroutine 1 [running]:\n":                                                   "panic: no slot (this is a defect of dcs-tui: please report it)",
+		"a line\nanother\n": "a line\nanother\n",
+	} {
+		if got := ExplainCrash(output); got != want {
+			t.Errorf("of %q it shows %q, want %q", output, got, want)
 		}
 	}
 }

@@ -272,7 +272,7 @@ func (s *session) helperEnded(err error) error {
 	if errors.Is(err, ErrVersion) {
 		return s.hostError(hosts.Misconfigured, s.rebuildAdvice(), err)
 	}
-	return endError(s.host.Name, "the helper", s.stream, s.stderr, err)
+	return endError(s.host.Name, true, s.stream, s.stderr, err)
 }
 
 // rebuildAdvice returns the advice for a program of another build.
@@ -324,8 +324,8 @@ func (s *session) explainEnd(err error) error {
 	if errors.Is(err, errTerminal) {
 		return s.hostError(hosts.Misconfigured, "take -t out of the link, and RequestTTY out of the ssh configuration", err)
 	}
-	how := endError(s.host.Name, "the login shell", s.stream, s.stderr, err)
-	if e := (*hosts.Error)(nil); errors.As(how, &e) && e.Class == hosts.Broken {
+	how := endError(s.host.Name, false, s.stream, s.stderr, err)
+	if e := (*hosts.Error)(nil); errors.As(how, &e) && e.Class == hosts.Broken && !errors.Is(e, ErrProcessLimit) {
 		e.Err = fmt.Errorf("%w%s", e.Err, s.answers.output())
 		e.Advice = "a command such as `true` must work over this link"
 	}
@@ -333,10 +333,15 @@ func (s *session) explainEnd(err error) error {
 }
 
 // endError converts the end of a stream to an error about the host: Broken if the command is known
-// to have ended, Unreachable if the link was cut.
-func endError(host, who string, stream hosts.Stream, stderr *stderrReader, err error) error {
+// to have ended, Unreachable if the link was cut. isHelper reports whether the command was the helper;
+// otherwise it was the login shell or the bootstrap.
+func endError(host string, isHelper bool, stream hosts.Stream, stderr *stderrReader, err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return withClass(host, readClass(err), "", err)
+	}
+	who := "the login shell"
+	if isHelper {
+		who = "the helper"
 	}
 	limit := time.NewTimer(lastWait)
 	defer limit.Stop()
@@ -358,11 +363,18 @@ func endError(host, who string, stream hosts.Stream, stderr *stderrReader, err e
 		return err
 	case err == nil:
 		return withClass(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, &hosts.ExitError{}, stderr.output()))
+	case errors.As(err, &exit) && stderr.endedAtLimit(isHelper, exit): // exit is not 0
+		return withClass(host, hosts.Broken, limitAdvice, ErrProcessLimit)
+	case errors.As(err, &exit) && isHelper && stderr.isDefect():
+		return withClass(host, hosts.Broken, defectAdvice, fmt.Errorf("%s ended: %w%s", who, exit, stderr.output()))
 	case errors.As(err, &exit):
 		return withClass(host, hosts.Broken, "", fmt.Errorf("%s ended: %w%s", who, exit, stderr.output()))
 	}
 	return withClass(host, hosts.Unreachable, "", fmt.Errorf("the link was cut: %w", err))
 }
+
+// defectAdvice is the advice after a panic of the helper.
+const defectAdvice = "this is a defect of dcs-tui: please report it with the lines that follow it in dispatcher.log"
 
 // readClass returns the class of a read error.
 func readClass(err error) hosts.Class {

@@ -57,6 +57,15 @@ func fakeHost(how string) int {
 		fmt.Fprintln(os.Stderr, "\x1b[31mno\x07 spool\x1b[0m here")
 		return 3
 	}
+	if how == "threads" { // as the Go runtime
+		fmt.Fprintln(os.Stderr, "runtime: failed to create new OS thread (have 5 already; errno=11)\n"+
+			"runtime: may need to increase max user processes (ulimit -u)\nfatal error: newosproc\n\ngoroutine 1 [running]:")
+		return 2
+	}
+	if how == "forks" {
+		fmt.Fprintln(os.Stderr, "fork/exec /bin/probe: resource temporarily unavailable\nthe spool is gone")
+		return 3
+	}
 	r, w := NewReader(os.Stdin), NewWriter(os.Stdout)
 	m, err := r.Read()
 	if err != nil {

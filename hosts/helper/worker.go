@@ -2,6 +2,7 @@ package helper
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -154,7 +155,7 @@ func (w *worker) whyEnded(err error) error {
 		return err
 	default:
 	}
-	err = endError(w.host, "the helper", w.stream, w.stderr, err)
+	err = endError(w.host, true, w.stream, w.stderr, err)
 	w.mu.Lock()
 	bye := w.sentBye
 	w.mu.Unlock()
@@ -280,6 +281,7 @@ type stderrReader struct {
 	mu    sync.Mutex
 	crash string // the first line of a crash
 	last  string // the last line
+	full  bool   // a line reports that no process or thread could be started
 }
 
 func listen(r io.Reader, log func(line string)) *stderrReader {
@@ -304,7 +306,7 @@ func (l *stderrReader) run(r io.Reader) {
 
 // crashLine matches the first line that the Go runtime prints in a crash. Many lines follow.
 var crashLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(panic: |fatal error: |runtime: |unexpected fault address |SIG[A-Z0-9]+: )`)
+	return regexp.MustCompile(`^(panic: |fatal error: |runtime: |runtime/cgo: |unexpected fault address |SIG[A-Z0-9]+: )`)
 })
 
 func (l *stderrReader) add(s string) {
@@ -314,23 +316,78 @@ func (l *stderrReader) add(s string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = s
+	l.full = l.full || IsProcessLimit(s)
 	if l.crash == "" && crashLine().MatchString(s) {
 		l.crash = s
 	}
 }
+
+// ErrProcessLimit is the error of a host where the helper, or the shell that starts it, ended because
+// it could not start a process or a thread.
+var ErrProcessLimit = errors.New("no more processes or threads can be started on this host")
+
+// limitAdvice is the advice for ErrProcessLimit.
+const limitAdvice = "raise its limits (ulimit -u of the user, pids.max of its control group), or end other processes there"
+
+// limitLine matches what the Go runtime, its thread library, shells, and timeout print when they
+// cannot start a thread or a process.
+var limitLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^runtime: failed to create new OS thread .*errno=11\)|^runtime: may need to increase max user processes|` +
+		`^runtime/cgo: pthread_create failed: |(?i:\bfork\b.*: resource temporarily unavailable|\b(?:cannot|can't) fork\b)`)
+})
+
+// IsProcessLimit reports whether a line that another program printed says that it could not start a
+// process or a thread. It is the only place that reads texts of other programs for that: shells and
+// the Go runtime end with the same exit status after other errors, and have no other way to tell.
+// Where a process of ours can look at the limits itself, it does that instead.
+func IsProcessLimit(line string) bool { return !isPanic(line) && limitLine().MatchString(line) }
+
+// endedAtLimit reports whether a command that ended with exit did so because no process or thread
+// could be started. The Go runtime ends a helper with one exit status; a shell has any.
+func (l *stderrReader) endedAtLimit(isHelper bool, exit *hosts.ExitError) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if isHelper {
+		return IsProcessLimit(l.crash) && (exit.Code == 2 || exit.Signal == "SIGABRT")
+	}
+	return l.full
+}
+
+// isDefect reports whether a panic of our program ended the far end.
+func (l *stderrReader) isDefect() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return isPanic(l.crash)
+}
+
+// ExplainCrash returns what is worth showing of the output of a supervisor that has ended: one
+// sentence or line if it crashed, without the stacks, and otherwise all of it.
+func ExplainCrash(output string) string {
+	first, _, _ := strings.Cut(output, "\n")
+	switch {
+	case IsProcessLimit(first):
+		return ErrProcessLimit.Error()
+	case isPanic(first):
+		return first + " (this is a defect of dcs-tui: please report it)"
+	}
+	return output
+}
+
+func isPanic(crash string) bool { return strings.HasPrefix(crash, "panic: ") }
 
 // output quotes the line that best explains the end of the helper, for an error. It is "" if there
 // is none.
 func (l *stderrReader) output() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.crash != "":
-		return ": " + l.crash
-	case l.last != "":
-		return ": " + l.last
+	switch line := cmp.Or(l.crash, l.last); {
+	case line == "":
+		return ""
+	case IsProcessLimit(line):
+		return ": " + ErrProcessLimit.Error()
+	default:
+		return ": " + line
 	}
-	return ""
 }
 
 // escapes are the control sequences of terminals: CSI, OSC, and two-character ones.

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	wire "dcs-tui/hosts/helper"
 	"dcs-tui/jobs"
 )
 
@@ -449,6 +450,6 @@ func (h *helper) forwardLogsLocked() {
 func firstText(path string) (string, error) {
 	buf := make([]byte, 2048)
 	n, err := readInto(unix.AT_FDCWD, path, buf)
-	text := strings.Join(strings.Fields(string(buf[:n])), " ")
+	text := strings.Join(strings.Fields(wire.ExplainCrash(string(buf[:n]))), " ")
 	return text[:min(len(text), 900)], err
 }
