@@ -2,14 +2,13 @@ package grid
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
@@ -18,10 +17,11 @@ import (
 // Arguments is a command with the values for its placeholders, as GNU parallel writes them, such as
 // gzip -{1} {2} ::: 1 9 ::: a.log b.log.
 type Arguments struct {
-	command string
+	command []argumentPart
 	raw     bool // the values are commands themselves and are not quoted
 	sources []inputSource
-	returns []string // patterns of files with placeholders
+	returns [][]argumentPart // patterns of files with placeholders
+	hasRead bool             // standard input is a source
 }
 
 // inputSource holds the values that follow one separator.
@@ -33,6 +33,9 @@ type inputSource struct {
 // The separators before values, and before names of files with one value per line. A separator with
 // + links its source to the previous one.
 var separators = []string{":::", ":::+", "::::", "::::+"}
+
+// stdinName stands for standard input among the files with values.
+const stdinName = "-"
 
 // CutArguments cuts the words of a command line before the first separator. rest is nil if there is
 // none.
@@ -47,45 +50,58 @@ func CutArguments(words []string) (before, rest []string) {
 // which is a separator. It reads the files that the words name; "-" is stdin. Without a command the
 // values are the commands.
 func ParseArguments(command string, words []string, stdin io.Reader) (*Arguments, error) {
-	a := &Arguments{command: command, raw: strings.TrimSpace(command) == ""}
+	a := &Arguments{raw: strings.TrimSpace(command) == ""}
 	for len(words) > 0 {
 		separator := words[0]
 		values, rest := CutArguments(words[1:])
+		if err := a.addSources(separator, values, stdin); err != nil {
+			return nil, err
+		}
 		words = rest
-		s := inputSource{linked: strings.HasSuffix(separator, "+")}
-		switch {
-		case s.linked && len(a.sources) == 0:
-			return nil, fmt.Errorf("%s links values to those before it, but there are none: begin with %s", separator, strings.TrimSuffix(separator, "+"))
-		case len(values) == 0:
-			return nil, fmt.Errorf("no values after %s", separator)
-		}
-		if s.values = values; strings.HasPrefix(separator, "::::") {
-			s.values = nil
-			for _, file := range values {
-				lines, err := readValueLines(file, stdin)
-				if err != nil {
-					return nil, err
-				}
-				s.values = append(s.values, lines...)
-			}
-		}
-		a.sources = append(a.sources, s)
 	}
-	if err := a.check(command, "the command"); err != nil {
-		return nil, err
-	}
+	parts, found, err := a.parse(command, "the command")
 	switch {
+	case err != nil:
+		return nil, err
 	case a.raw:
-		a.command = "{}"
-	case !placeholder().MatchString(command):
-		a.command += " {}"
+		parts, _, err = a.parse("{}", "the command")
+	case !found:
+		parts, _, err = a.parse(command+" {}", "the command")
 	}
-	return a, nil
+	a.command = parts
+	return a, err
+}
+
+// addSources adds the source of the values after :::, or a source for each of the files after ::::.
+func (a *Arguments) addSources(separator string, values []string, stdin io.Reader) error {
+	linked := strings.HasSuffix(separator, "+")
+	isFiles := strings.HasPrefix(separator, "::::")
+	switch {
+	case len(values) == 0:
+		return fmt.Errorf("no values after %s", separator)
+	case linked && len(a.sources) == 0 && !(isFiles && len(values) > 1):
+		return fmt.Errorf("%s links values to those before it, but there are none: begin with %s", separator, strings.TrimSuffix(separator, "+"))
+	case !isFiles:
+		a.sources = append(a.sources, inputSource{values: values, linked: linked})
+		return nil
+	}
+	for _, file := range values {
+		if file == stdinName && a.hasRead {
+			return errors.New("standard input (-) can be one source of values only")
+		}
+		a.hasRead = a.hasRead || file == stdinName
+		lines, err := readValueLines(file, stdin)
+		if err != nil {
+			return err
+		}
+		a.sources = append(a.sources, inputSource{values: lines, linked: linked && len(a.sources) > 0})
+	}
+	return nil
 }
 
 // readValueLines reads a file with one value per line.
 func readValueLines(file string, stdin io.Reader) ([]string, error) {
-	if file != "-" {
+	if file != stdinName {
 		f, err := os.Open(file)
 		if err != nil {
 			return nil, fmt.Errorf("read values: %w", err)
@@ -112,33 +128,18 @@ func readValueLines(file string, stdin io.Reader) ([]string, error) {
 	return values, nil
 }
 
-// placeholder matches {}, {.}, {/}, {//}, {/.}, {#}, and {2}, {2.}, {2/} and so on.
-var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(?:(\d*)(\.|/|//|/\.)?|(#))\}`) })
-
 // SetReturn gives the patterns that have placeholders to the jobs as options, and returns them.
 func (a *Arguments) SetReturn(patterns []string) (taken []string, err error) {
 	for _, p := range patterns {
-		if placeholder().MatchString(p) {
-			if err := a.check(p, strconv.Quote(p)); err != nil {
-				return nil, err
-			}
-			a.returns = append(a.returns, p)
+		parts, found, err := a.parse(p, "--return "+strconv.Quote(p))
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			a.returns, taken = append(a.returns, parts), append(taken, p)
 		}
 	}
-	return a.returns, nil
-}
-
-// check returns an error for a placeholder in a text of a source that does not exist.
-func (a *Arguments) check(text, what string) error {
-	for _, m := range placeholder().FindAllStringSubmatch(text, -1) {
-		if m[1] == "" {
-			continue
-		}
-		if n, err := strconv.Atoi(m[1]); err != nil || n < 1 || n > len(a.sources) {
-			return fmt.Errorf("%s in %s: there %s", m[0], what, jobs.Verb(len(a.sources), "is one source of values", fmt.Sprintf("are %d sources of values", len(a.sources))))
-		}
-	}
-	return nil
+	return taken, nil
 }
 
 // Jobs returns a job for each combination of values. Values of the last source change fastest.
@@ -176,6 +177,9 @@ func (a *Arguments) Jobs(limit int) ([]*jobs.Spec, error) {
 				values = append(values, s.values[at[i]])
 			}
 		}
+		if err := checkQuotes(a.command, k+1, values); err != nil {
+			return nil, err
+		}
 		specs[k] = a.job(k+1, values)
 		specs[k].Options = options
 		if a.returns == nil {
@@ -206,55 +210,4 @@ func (a *Arguments) job(n int, values []string) *jobs.Spec {
 	}
 	spec.Command = expand(a.command, n, values, quote)
 	return spec
-}
-
-// expand returns a text of job n with its values in place of the placeholders.
-func expand(text string, n int, values []string, quote func(string) string) string {
-	return placeholder().ReplaceAllStringFunc(text, func(p string) string {
-		m := placeholder().FindStringSubmatch(p)
-		if m[3] == "#" {
-			return strconv.Itoa(n)
-		}
-		chosen := values
-		if m[1] != "" {
-			i, _ := strconv.Atoi(m[1])
-			chosen = values[i-1 : i]
-		}
-		words := make([]string, len(chosen))
-		for i, v := range chosen {
-			words[i] = quote(pathPart(v, m[2]))
-		}
-		return strings.Join(words, " ")
-	})
-}
-
-// dirname is dirname(1). Unlike path.Dir it keeps ".." and repeated slashes in the result.
-func dirname(v string) string {
-	trimmed := strings.TrimRight(v, "/")
-	dir := strings.TrimRight(trimmed[:strings.LastIndexByte(trimmed, '/')+1], "/")
-	switch {
-	case dir != "":
-		return dir
-	case strings.HasPrefix(v, "/"):
-		return "/"
-	}
-	return "."
-}
-
-// extension returns the part of a value that {.} removes.
-var extension = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\.[^/.]+$`) })
-
-// pathPart returns the part of a value that the letters of a placeholder select.
-func pathPart(v, letters string) string {
-	switch letters {
-	case ".":
-		return extension().ReplaceAllString(v, "")
-	case "/":
-		return v[strings.LastIndexByte(v, '/')+1:]
-	case "//":
-		return dirname(v)
-	case "/.":
-		return extension().ReplaceAllString(v[strings.LastIndexByte(v, '/')+1:], "")
-	}
-	return v
 }

@@ -36,6 +36,10 @@ func ParseEnv(flags []string, lookup func(string) (string, bool)) ([]rundir.EnvR
 		s := rundir.EnvRef{Name: name, Value: value, Stored: given}
 		if !given {
 			present, ok := lookup(name)
+			if !ok && IsFunction(name, lookup) {
+				return nil, nil, text.Errorf("--env %s: it is an exported function, and functions are not passed to jobs", name).
+					WithAdvice("write it to a file that the hosts have, and read it before each job: --shell bash --setup '. ./functions.sh'")
+			}
 			if !ok {
 				return nil, nil, text.Errorf("--env %s: it is not set here", name).
 					WithAdvice("export it first, or give a value: --env %s=VALUE", name)
@@ -47,6 +51,13 @@ func ParseEnv(flags []string, lookup func(string) (string, bool)) ([]rundir.EnvR
 	list := slices.SortedFunc(maps.Values(settings), func(a, b rundir.EnvRef) int { return cmp.Compare(a.Name, b.Name) })
 	vars, err := ResolveEnv(list, lookup)
 	return list, vars, err
+}
+
+// IsFunction reports whether bash has exported a function of this name (export -f). lookup returns
+// the current value of a variable.
+func IsFunction(name string, lookup func(string) (string, bool)) bool {
+	_, ok := lookup("BASH_FUNC_" + name + "%%")
+	return ok
 }
 
 // ResolveEnv returns the variables of the settings. A setting that is stored as a hash

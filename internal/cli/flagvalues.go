@@ -177,6 +177,12 @@ func parseSlots(s string) (hosts.SlotRule, error) {
 	switch {
 	case s == "100%" || s == "+0":
 		return hosts.SlotRule{}, nil
+	case s == "0":
+		return hosts.SlotRule{}, text.Errorf("0 slots would run no job; GNU parallel's -j 0, as many as possible, is not supported").
+			WithAdvice("give the number of slots of each host, such as -j 64")
+	case strings.HasSuffix(s, "%") || strings.HasPrefix(s, "+"):
+		return hosts.SlotRule{}, text.Errorf("%q is not supported: hosts differ in their number of cores", text.Shorten(s)).
+			WithAdvice("give a number of slots, or -N for all cores but N; slots in hosts.toml sets the slots of one host")
 	case err != nil || n < 0 || digits[0] == '+' || n == 0 && !less:
 		return hosts.SlotRule{}, text.Errorf("%q is neither a number of slots nor -N (all cores but N)", text.Shorten(s))
 	case n > jobs.MaxSlots:

@@ -172,6 +172,7 @@ var parallelAdvice = map[string]string{
 	"lb":            "dcs-tui logs --follow RUN JOB shows the output of a running job",
 	"group":         "--output prints the output of each job, whole, when it ends",
 	"quote":         "values are always quoted for the shell",
+	"plus":          "{..}, {+/}, and the other parts of paths are always replaced",
 	"colsep":        "a template has several parameters: dcs-tui grid --help",
 	"header":        "a template has parameters with names: dcs-tui grid --help",
 	"pipe":          "jobs read no standard input; :::: - takes values from it",

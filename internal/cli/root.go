@@ -131,6 +131,10 @@ dcs-tui resume`,
 		if advice := unknownFlagAdvice(cmd, err); advice != "" {
 			return p.WithAdvice("%s", advice)
 		}
+		var advised *text.Error
+		if errors.As(err, &advised) && advised.Advice != "" {
+			return p.WithAdvice("%s", advised.Advice)
+		}
 		return p.WithAdvice("%s --help lists the options", cmd.CommandPath())
 	})
 	forEachCommand(root, setUpArguments)

@@ -120,7 +120,7 @@ func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error
 	}
 	returns, err := arguments.SetReturn(flags.returns)
 	if err != nil {
-		return jobSource{}, text.Errorf("--return: %w", err)
+		return jobSource{}, err
 	}
 	specs, err := arguments.Jobs(grid.DefaultLimit)
 	if err != nil {
@@ -128,6 +128,9 @@ func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error
 	}
 	flags.queues.apply(specs)
 	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")
+	if run.IsFunction(name, os.LookupEnv) {
+		a.con.Line(text.Line(name) + " is an exported function of this shell: functions are not passed to jobs (--setup can define it)")
+	}
 	return jobSource{files: []string{cmp.Or(name, "commands")}, specs: specs, returns: returns}, flags.queues.check(jobs.QueuesOf(specs))
 }
 

@@ -1,0 +1,83 @@
+package grid
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"dcs-tui/internal/text"
+)
+
+// TestEnclosureOfPlaceholders checks that a value in a placeholder is one word of the shell exactly
+// where the placeholder is unenclosed: there, sh and bash print each value as it is, and run nothing.
+func TestEnclosureOfPlaceholders(t *testing.T) {
+	for _, c := range []struct {
+		command string
+		want    enclosure
+	}{
+		{`p {}`, unenclosed},
+		{`p "a b"{}`, unenclosed},
+		{`p "a'b" {}`, unenclosed},
+		{`p 'a"b' {}`, unenclosed},
+		{`p a\'b {}`, unenclosed},
+		{`p a\"b {}`, unenclosed},
+		{`p "a\"b" {}`, unenclosed},
+		{`p '\' {}`, unenclosed},
+		{`p "$(p {})"`, unenclosed},
+		{`p "$(p "$(p {})")"`, unenclosed},
+		{`p "$(p "x")" {}`, unenclosed},
+		{`(p {})`, unenclosed},
+		{`( (p {}) )`, unenclosed},
+		{`p "${HOME}" {}`, unenclosed},
+		{`p ${NONE:-{}}`, unenclosed},
+		{`p $((1 + (2))) {}`, unenclosed},
+		{`p a#b {}`, unenclosed},
+		{"p x # it's\np {}", unenclosed},
+		{"p `p x` {}", unenclosed},
+		{`p \${}`, unenclosed},
+		{`p \\{}`, unenclosed},
+		{`p "{}"`, doubleQuotes},
+		{`p "'{}'"`, doubleQuotes},
+		{`p "$(p x) {}"`, doubleQuotes},
+		{`p "${NONE:-{}}"`, doubleQuotes},
+		{`p "${NONE:-"{}"}"`, doubleQuotes},
+		{`p "$(p "{}")"`, doubleQuotes},
+		{`sh -c "p {}"`, doubleQuotes},
+		{`p '{}'`, singleQuotes},
+		{`p "a"'{}'`, singleQuotes},
+		{`p "$(p '{}')"`, singleQuotes},
+		{`p $'{}'`, escapedQuotes},
+		{`p $'\'{}'`, escapedQuotes},
+		{`p ${}`, escapedQuotes},
+		{"p `p {}`", backticks},
+		{"p \"`p {}`\"", backticks},
+		{`p $(({}))`, arithmetic},
+		{`p $((1 + (2 + {})))`, arithmetic},
+		{`(({}))`, arithmetic},
+		{`p \{}`, afterBackslash},
+		{`p x # {}`, comment},
+		{"cat <<E\n{}\nE", hereDocument},
+		{"p x <<-E\n\t{}\nE", hereDocument},
+	} {
+		i := strings.Index(c.command, "{}")
+		if got := enclosures(c.command, [][]int{{i, i + 2}})[0]; got != c.want {
+			t.Errorf("%s: {} is %v, want %v", c.command, got, c.want)
+		}
+		if c.want != unenclosed {
+			continue
+		}
+		for _, value := range []string{"a b", "$(p pwned)", "`p pwned`", `\'; p pwned; '`, `"; p pwned; "`, "it's", `a\b`, ""} {
+			for _, shell := range []string{"sh", "bash"} {
+				path, err := exec.LookPath(shell)
+				if err != nil {
+					continue
+				}
+				script := `p() { printf '<%s>' "$*"; }` + "\n" + strings.Replace(c.command, "{}", text.ShellWord(value), 1)
+				out, err := exec.Command(path, "-c", script).CombinedOutput()
+				if err != nil || !strings.Contains(string(out), value) || strings.Contains(string(out), "<pwned") {
+					t.Errorf("%s prints %q as %q, %v", shell, script, out, err)
+				}
+			}
+		}
+	}
+}
