@@ -97,7 +97,7 @@ const (
 	AllDone Finished = iota
 	Drained          // asked to drain, or --halt
 	Stopped          // asked to stop; jobs may be running
-	NoHosts          // no host could be used for --give-up
+	NoHosts          // nothing was possible for Config.GiveUpAfter
 	Fenced           // another dispatcher owns the run now
 )
 

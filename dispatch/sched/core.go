@@ -39,7 +39,7 @@ type Config struct {
 	// Maximum number of live attempts of a job (copies.go); 0 or 1: no copies.
 	Copies      int
 	LaunchDelay time.Duration // minimum time between two launches; 0: none
-	// Finish when no host could be used for this long; 0: 10 min.
+	// Finish when nothing was possible for this long (see isAnythingPossible); 0: 10 min.
 	GiveUpAfter time.Duration
 	// Attempts found in the run directory; used only after damage to the journal.
 	Found    []Found

@@ -22,7 +22,8 @@ type lifetime struct {
 	finished     bool
 	fenced       bool
 	halt         halt
-	lastUsableAt time.Duration // when a host was last usable, for Config.GiveUpAfter
+	// When something was last possible, for Config.GiveUpAfter (see isAnythingPossible).
+	lastPossibleAt time.Duration
 	// Until when the end waits for the fate of lost attempts; 0: the run does not end yet.
 	waitLostUntil time.Duration
 }
@@ -33,10 +34,18 @@ func (c *Core) finishRun() {
 		c.finishWith(Fenced, "another dispatcher owns the run now")
 		return
 	}
-	if c.finished || c.stopped || len(c.requests) > 0 {
+	if c.finished || c.stopped {
+		return
+	}
+	if len(c.requests) > 0 {
+		c.lastPossibleAt = c.now.Mono
 		return
 	}
 	left := c.table.Unfinished()
+	possible := left == 0 || c.isAnythingPossible()
+	if possible {
+		c.lastPossibleAt = c.now.Mono
+	}
 	if c.allSubmitted && left == 0 {
 		c.giveUpRedundant()
 	}
@@ -60,7 +69,7 @@ func (c *Core) finishRun() {
 		if !c.waitsForInstances() {
 			c.finishWith(Drained, joinTexts(c.drainReason, c.instancesLeft()))
 		}
-	case left > 0 && c.hasNoUsableHost():
+	case !possible && c.isHopeless():
 		c.finishWith(NoHosts, joinTexts(c.whyNoHosts(), c.instancesLeft()))
 	}
 }
@@ -94,26 +103,69 @@ func (c *Core) finishWith(how Finished, why string) {
 	}
 }
 
-// hasNoUsableHost reports whether no host could be used for Config.GiveUpAfter. It returns true
-// immediately if every host waits for a person and no attempt is open.
-func (c *Core) hasNoUsableHost() bool {
-	if c.hasStartingInstance() {
-		c.lastUsableAt = c.now.Mono
-		return false
-	}
+// isHopeless reports whether a run in which nothing is possible now is given up: after
+// Config.GiveUpAfter, or immediately if every host waits for a person and no attempt is open.
+func (c *Core) isHopeless() bool {
 	// The set of hosts cannot change.
-	hopeless := len(c.hosts) > 0 && c.failUnsatisfiableAt == 0 && len(c.provisions.providers) == 0
+	hopeless := len(c.hosts) > 0 && len(c.inFlight) == 0 && c.failUnsatisfiableAt == 0 && len(c.provisions.providers) == 0
 	for _, h := range c.hosts {
-		if h.isAnswering() && !h.removed {
-			c.lastUsableAt = c.now.Mono
-			return false
-		}
 		hopeless = hopeless && (h.state == Disabled && !h.wasUsed || h.ineligible != "")
 	}
-	return hopeless && len(c.inFlight) == 0 || c.now.Mono-c.lastUsableAt >= c.cfg.GiveUpAfter
+	return hopeless || c.now.Mono-c.lastPossibleAt >= c.cfg.GiveUpAfter
 }
 
-// whyNoHosts returns the reasons why no host could be used, as far as they are known.
+// isAnythingPossible reports whether the unfinished jobs may progress, or wait for something that a
+// person or another user has asked for. Without a host that answers, only a pause counts. With one,
+// the following count: open attempts, except those that a host has not started although it should;
+// jobs that are not ready, because they have a retry timer or wait for other jobs; reasons of the
+// run to launch nothing; and hosts that could take a ready job.
+func (c *Core) isAnythingPossible() bool {
+	if c.table.Paused || c.hasStartingInstance() {
+		return true
+	}
+	if !slices.ContainsFunc(c.hosts, func(h *host) bool { return h.isAnswering() && !h.removed }) {
+		return false
+	}
+	if c.isLaunchingClosed() {
+		return true
+	}
+	for _, h := range c.allHosts() {
+		if h.numOpen > 0 && (h.runningSlots > 0 || !h.linked || h.whyUnfit() == "") {
+			return true
+		}
+	}
+	if c.queue.ready == 0 {
+		return len(c.inFlight) == 0 || len(c.queue.timers) > 0
+	}
+	for _, cl := range c.queue.list {
+		if cl.numReady == 0 {
+			continue
+		}
+		c.updateFits(cl)
+		for _, h := range c.hosts {
+			if cl.fits[h.index] && h.isAnswering() && !h.removed && !h.retiring && h.whyUnfit() == "" {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// whyUnfit describes the fault of a host that answers and nevertheless starts no job, as a
+// continuation of its name. It returns "" if it has none. Quiet hours, the load of others, and
+// requests of people are not faults.
+func (h *host) whyUnfit() string {
+	switch h.hold {
+	case heldByHungDisk, heldByDisk, heldByUnknownDisk:
+		return h.whyHeld()
+	}
+	if h.probation.refusals > 0 {
+		return "starts nothing: " + h.probation.why
+	}
+	return ""
+}
+
+// whyNoHosts returns the reasons why nothing was possible, by host, as far as they are known.
 func (c *Core) whyNoHosts() string {
 	var why []string
 	for _, p := range c.provisions.providers {
@@ -125,8 +177,18 @@ func (c *Core) whyNoHosts() string {
 		return "there is no host"
 	}
 	for _, h := range c.hosts {
-		if h.reason != "" && len(why) < 3 {
+		if len(why) == maxNamed {
+			break
+		}
+		switch unfit := h.whyUnfit(); {
+		case !h.linked && h.reason != "":
 			why = append(why, h.reason)
+		case !h.isAnswering() || h.removed:
+			why = append(why, h.spec.Name+" "+h.stateText())
+		case unfit != "":
+			why = append(why, h.spec.Name+" "+unfit)
+		default:
+			why = append(why, h.spec.Name+" can run none of the jobs that are ready")
 		}
 	}
 	if more := len(c.hosts) + len(c.provisions.providers) - len(why); more > 0 && len(why) > 0 {

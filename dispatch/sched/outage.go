@@ -107,7 +107,7 @@ const stallReportInterval = time.Minute
 func (c *Core) handleStall(gap time.Duration) {
 	shift := gap - TickInterval
 	var always, ifSet []*time.Duration // 0 is "not set" for those of ifSet
-	always = append(always, &c.lastUsableAt)
+	always = append(always, &c.lastPossibleAt)
 	ifSet = append(ifSet, &c.reconcileUntil, &c.missingHostsUntil, &c.lastUpAt, &c.waitLostUntil)
 	for _, h := range c.allHosts() {
 		l := &h.sharedDir

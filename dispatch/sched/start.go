@@ -12,7 +12,7 @@ import (
 // hosts.
 func (c *Core) takeOverTable() {
 	c.hasBegun, c.beganAt = true, c.now.Wall
-	c.lastUsableAt = c.now.Mono
+	c.lastPossibleAt = c.now.Mono
 	for _, h := range c.hosts {
 		h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited = c.now.Mono, c.now.Mono, c.now.Mono, c.now.Mono, true
 		c.connect(h)

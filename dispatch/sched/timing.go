@@ -25,7 +25,7 @@ func (c *Core) handleTimers() {
 		c.endWarned(h)
 		switch {
 		case h.isAnswering() && !h.removed:
-			c.lastUsableAt, h.downSince = c.now.Mono, 0
+			h.downSince = 0
 		case h.downSince == 0:
 			h.downSince = max(1, c.now.Mono)
 		}
@@ -108,7 +108,7 @@ func (c *Core) Next() (time.Duration, bool) {
 		}
 	}
 	if !c.finished && c.table.Unfinished() > 0 {
-		soon(c.lastUsableAt + c.cfg.GiveUpAfter)
+		soon(c.lastPossibleAt + c.cfg.GiveUpAfter)
 	}
 	return at, at != timeNever
 }

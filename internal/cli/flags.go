@@ -98,7 +98,7 @@ func (f *runFlags) addHostFlags(fs *pflag.FlagSet) {
 	addSSHFlags(fs, &f.SSHConfig, &f.AcceptNew)
 	fs.StringVar(&f.StandbyOn, "standby-on", "", "keep a standby dispatcher on one of `HOST,...`, which takes the run over if this one dies; a host that does not see the run directory gets a mirror of it")
 	fs.Var(newFlag(&f.MaxBackoff, "TIME", jobs.ParseDuration), "backoff-cap", "longest delay between two attempts to connect to a host (default 1m)")
-	fs.Var(newFlag(&f.GiveUpAfter, "TIME", jobs.ParseDuration), "give-up", "end the run when no host has been usable for this TIME (default 10m)")
+	fs.Var(newFlag(&f.GiveUpAfter, "TIME", jobs.ParseDuration), "give-up", "end the run when nothing has been possible for this TIME (default 10m)")
 	endGroup(fs, titleHosts)
 }
 

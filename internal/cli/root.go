@@ -243,7 +243,7 @@ const (
 	exitOK      = 0 // every job succeeded
 	exitFailed  = 1 // some job did not succeed
 	exitUsage   = 2 // usage or configuration: nothing was started
-	exitNoHosts = 3 // no host was usable for the time of --give-up
+	exitNoHosts = 3 // nothing was possible for the time of --give-up
 	// Stopped with jobs left, which resume continues; or the screen was left, and the run
 	// continues.
 	exitLeft     = 4
@@ -252,7 +252,7 @@ const (
 
 // exitHelp describes the exit codes in the help.
 const exitHelp = `Exit codes: 0 all jobs succeeded, 1 some did not, 2 error in usage or configuration,
-3 no host was usable for the time of --give-up, 4 stopped with jobs left (dcs-tui resume continues) or
+3 nothing was possible for the time of --give-up, 4 stopped with jobs left (dcs-tui resume continues) or
 left the screen while the run continues, 130 canceled.`
 
 // exitCode returns the exit code of a run.

@@ -91,7 +91,7 @@ func (s *summary) headline(code int) string {
 	case s.Finish.How == sched.NoHosts:
 		color, mark = red, s.app.con.Glyph("✗", "x")
 		switch msg = "no host could be used"; {
-		case s.Hosts != nil:
+		case s.Hosts != nil && (s.Finish.Why == "" || !slices.ContainsFunc(s.Hosts, func(h sched.HostView) bool { return h.Reason == "" })):
 			msg = noHostsText(s.Hosts)
 		case s.Finish.Why != "":
 			msg += ": " + s.Finish.Why
