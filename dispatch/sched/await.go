@@ -87,6 +87,22 @@ func (c *Core) awaitText(now Time, f *inFlight) string {
 	return fmt.Sprintf("; %s. dcs-tui requeue ends the wait; the attempt may still run there", text)
 }
 
+// orLonger returns b if it lasts longer than a, and a otherwise.
+func (a await) orLonger(b await) await {
+	if b.kind > a.kind || b.kind == a.kind && b.until > a.until {
+		return b
+	}
+	return a
+}
+
+// longestAwait returns for how long the attempts of a silent host wait at most.
+func (c *Core) longestAwait(h *host, newest answers) (longest await) {
+	for f := h.oldest; f != nil; f = f.nextOnHost {
+		longest = longest.orLonger(c.awaitOf(f, newest))
+	}
+	return longest
+}
+
 // AwaitView describes the silent hosts that open attempts wait for.
 type AwaitView struct {
 	Hosts    []string // in the order of the inventory
@@ -109,11 +125,7 @@ func (c *Core) Awaited(now Time) (v AwaitView) {
 		}
 		v.Hosts = append(v.Hosts, h.spec.Name)
 		v.Attempts += h.numOpen
-		for f := h.oldest; f != nil; f = f.nextOnHost {
-			if a := c.awaitOf(f, newest); a.kind > longest.kind || a.kind == longest.kind && a.until > longest.until {
-				longest = a
-			}
-		}
+		longest = longest.orLonger(c.longestAwait(h, newest))
 	}
 	if len(v.Hosts) == 0 {
 		return v
@@ -140,12 +152,16 @@ func listNames(names []string) string {
 }
 
 // silentText describes what becomes of the attempts on a silent host that a person has stopped or
-// removed. Jobs with on_lost=wait keep waiting for a stopped host.
+// removed.
 func (c *Core) silentText(h *host) string {
-	when := "now"
-	if left := h.lostAt() - c.now.Mono; left > 0 {
-		when = "in " + formatDuration(left) + " (lost_after)"
+	a := c.longestAwait(h, c.newestAnswers())
+	they := "they"
+	if h.numOpen == 1 {
+		they = "it"
 	}
-	return fmt.Sprintf("it cannot be reached, so its %s may still run there; %s queued again %s",
-		jobs.Plural(h.numOpen, "attempt"), jobs.Verb(h.numOpen, "its job is", "their jobs are"), when)
+	text := a.text(c.now.Mono, they)
+	if a.kind == awaitAlive || a.kind == awaitForever {
+		text = fmt.Sprintf("%s %s %s; dcs-tui requeue ends the wait", they, jobs.Verb(h.numOpen, "waits", "wait"), text)
+	}
+	return fmt.Sprintf("it cannot be reached, so its %s may still run there: %s", jobs.Plural(h.numOpen, "attempt"), text)
 }

@@ -135,9 +135,12 @@ func TestStopOfASilentHostEndsTheWait(t *testing.T) {
 			s := silentStage(t, Config{OnLost: tt.onLost}, 20*time.Second, "gate")
 			s.step(tt.ask)
 			if !tt.waits {
-				want(t, "events", s.numEvents("it cannot be reached, so its 1 attempt may still run there; its job is queued again in 40 s"), 1)
+				want(t, "events", s.numEvents("it cannot be reached, so its 1 attempt may still run there: it is queued again in 40 s"), 1)
 				want(t, "events", s.numEvents("what runs there finishes"), 0)
 				wantContains(t, "why", s.c.Why(s.now(), 1), "queued again in 40 s (lost_after)")
+			}
+			if tt.onLost == jobs.OnLostWait {
+				want(t, "events", s.numEvents("it waits without a limit (on_lost=wait); dcs-tui requeue ends the wait"), 1)
 			}
 			s.wait(39*time.Second, "c")
 			s.wantState(1, jobs.Running)

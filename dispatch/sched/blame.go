@@ -112,7 +112,8 @@ func (q *queueRecord) incriminates(o *jobs.Outcome) bool {
 func (c *Core) ownFailures(j *jobs.Job, last int) iter.Seq[*jobs.Attempt] {
 	return func(yield func(*jobs.Attempt) bool) {
 		for _, a := range j.Attempts {
-			if a.Round == j.Round && (a.ID.N == last || a.State == jobs.AttemptExited && a.Failed() && !a.Postponed()) && !yield(a) {
+			failed := a.ID.N == last || a.Failed() && !a.Postponed()
+			if failed && a.Round == j.Round && !yield(a) {
 				return
 			}
 		}
@@ -224,7 +225,9 @@ func (c *Core) isExpected(h *host) bool {
 
 // hasUntriedHost reports whether jobs of the class can be tried on a host that they do not avoid.
 func (cl *class) hasUntriedHost(c *Core) bool {
-	return slices.ContainsFunc(c.hosts, func(h *host) bool { return !(cl.avoid != nil && cl.avoid[h.index]) && c.canTry(h, cl) })
+	return slices.ContainsFunc(c.hosts, func(h *host) bool {
+		return !(cl.avoid != nil && cl.avoid[h.index]) && c.canTry(h, cl)
+	})
 }
 
 // isIncriminated reports whether a charged failure of the job in this round shows that it is at
@@ -281,7 +284,8 @@ func (c *Core) judge(j *jobs.Job, last int) verdict {
 		q := h.records[st]
 		age, runs := c.oldestRun(h, st)
 		switch {
-		case !enough, h.isFirstDial(), runs && (age >= max(evidenceTime, 2*st.longestFailure) || q == nil || q.numStreak == 0),
+		case !enough, h.isFirstDial(),
+			runs && (age >= max(evidenceTime, 2*st.longestFailure) || q == nil || q.numStreak == 0),
 			q != nil && q.succeeded > 0 && (q.numStreak == 0 || c.now.Mono-q.lastSuccessAt < recently):
 			return runElsewhere
 		case runs:

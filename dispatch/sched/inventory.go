@@ -198,6 +198,7 @@ func (c *Core) addHost(s *hosts.Host) {
 }
 
 func (c *Core) removeHost(h *host) {
+	h.removed, h.leaveBy, h.nextSpec, h.reserved = true, c.now.Mono+waitLostTime, nil, nil
 	goesOn := ""
 	switch {
 	case h.numOpen > 0 && !h.linked:
@@ -206,7 +207,6 @@ func (c *Core) removeHost(h *host) {
 		goesOn = "; what runs there finishes"
 	}
 	c.logf(h.spec.Name, 0, "%s is removed from the hosts of the run: it starts nothing more%s", h.spec.Name, goesOn)
-	h.removed, h.leaveBy, h.nextSpec, h.reserved = true, c.now.Mono+waitLostTime, nil, nil
 	h.withdrawAll()
 }
 

@@ -110,7 +110,8 @@ func (c *Core) learnFromOutcome(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs
 	}
 	for _, other := range c.hosts {
 		if r := &other.probation; other != h {
-			r.othersBefore.succeeded, r.othersBefore.failed = r.othersBefore.succeeded*decayPerResult, r.othersBefore.failed*decayPerResult
+			r.othersBefore.succeeded *= decayPerResult
+			r.othersBefore.failed *= decayPerResult
 			r.othersBefore.add(o.OK())
 			r.othersSince.add(o.OK())
 		}
@@ -174,7 +175,8 @@ func (c *Core) startSlowly(h *host, st *queueStats) {
 		r.startsSlowly, r.since = true, c.now.Mono
 		if r.reportedAt == 0 || c.now.Mono-r.reportedAt >= reportInterval {
 			r.reportedAt, r.isReported = max(1, c.now.Mono), true
-			c.logf(h.spec.Name, 0, "%s gets one job at a time until one succeeds: its first %d jobs failed at once", h.spec.Name, r.numFast())
+			c.logf(h.spec.Name, 0, "%s gets one job at a time until one succeeds: its first %d jobs failed at once",
+				h.spec.Name, r.numFast())
 		}
 		h.withdrawAll()
 	}
@@ -239,8 +241,8 @@ func (c *Core) considerProbation(h *host, failed bool) {
 	}
 	if r.numProbations++; r.numProbations == 1 {
 		r.since, r.reportedAt, r.isReported = c.now.Mono, max(1, c.now.Mono), true
-		c.logf(h.spec.Name, 0, "%s is on probation: %s in a row failed there, %d of which succeeded on other hosts since", h.spec.Name,
-			jobs.Plural(r.all.numStreak, "job"), contradicted)
+		c.logf(h.spec.Name, 0, "%s is on probation: %s in a row failed there, %d of which succeeded on other hosts since",
+			h.spec.Name, jobs.Plural(r.all.numStreak, "job"), contradicted)
 	}
 	r.startsSlowly = false
 	c.pauseHost(h, r.numProbations, "jobs fail there that succeed on other hosts")

@@ -84,7 +84,8 @@ func (c *Core) endEvidenceTime(id jobs.ID, j *jobs.Job) bool {
 		return false
 	}
 	c.explainFailures(j)
-	c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: fmt.Sprintf("it failed %d times, and no job has succeeded on another host since", n)})
+	why := fmt.Sprintf("it failed %d times, and no job has succeeded on another host since", n)
+	c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Failed, Reason: why})
 	return true
 }
 

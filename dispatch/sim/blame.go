@@ -44,14 +44,16 @@ var blameFaults = []string{
 // drawBlame makes the world one of bad hosts.
 func (w *World) drawBlame() {
 	t := w.choices
-	b := &blame{spells: map[string]spell{}, broken: map[jobs.ID]bool{}, failedGood: map[string]bool{}, unlucky: map[jobs.ID]bool{}, succeeded: map[string]bool{}}
+	b := &blame{spells: map[string]spell{}, broken: map[jobs.ID]bool{}, failedGood: map[string]bool{},
+		unlucky: map[jobs.ID]bool{}, succeeded: map[string]bool{}}
 	w.blame = b
 	w.cfg = sched.Config{Tries: 2 + t.Draw(2), GiveUpAfter: 100 * time.Hour}
 	if t.OneIn(6) {
 		w.cfg.Tries, w.cfg.ForgiveHosts = 1, true
 	}
 	w.faultsLeft = t.Draw(12)
-	b.takes = [][2]time.Duration{{0, 50 * time.Millisecond}, {time.Second, 10 * time.Second}, {time.Minute, 5 * time.Minute}}[t.Draw(3)]
+	short, middle, long := 50*time.Millisecond, 10*time.Second, 5*time.Minute
+	b.takes = [][2]time.Duration{{0, short}, {time.Second, middle}, {time.Minute, long}}[t.Draw(3)]
 	b.fails = [][2]time.Duration{{0, 30 * time.Millisecond}, b.takes}[t.Draw(2)]
 	share := []int{0, 0, 10, 30, 90, 100}[t.Draw(6)] // percent of broken jobs
 	for i := range 2 + t.Draw(6) {

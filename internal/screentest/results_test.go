@@ -97,7 +97,7 @@ func (x *terminal) checkRows(args ...string) {
 
 // wordsOf returns the words of a line of the screen, without marks.
 func wordsOf(line string) []string {
-	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" >[]·░▒▓█", r) })
+	return strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" >[]·░▒▓█*", r) })
 }
 
 // isSubsequence reports whether words, except "best", occur in others in the same order.

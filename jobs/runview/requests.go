@@ -106,10 +106,20 @@ func liveHost(s *live.State, name string) (*live.Host, error) {
 	return nil, &Refused{Why: hosts.UnknownText(name, names)}
 }
 
-// silentAnswers are the answers to actions on a host that cannot be reached and has attempts.
-var silentAnswers = map[Verb]string{
-	StopHost:   "%s is stopped, but cannot be reached: what ran there may still run; its jobs are queued again after lost_after, except those with on_lost=wait",
-	RemoveHost: "%s is removed, but cannot be reached: what ran there may still run; its jobs are queued again after lost_after",
+// answerAbout returns the answer to stopping or removing a host in the state of h, or "" for the
+// ordinary one.
+func answerAbout(v Verb, h *live.Host) string {
+	switch has := h.Running+h.Buffered > 0; {
+	case v == StopHost && !has:
+		return "%s is stopped; nothing ran there"
+	case v == StopHost && !h.Linked:
+		return "%s is stopped, but cannot be reached: what ran there may still run; dcs-tui status says when its jobs are queued again"
+	case v == RemoveHost && !has:
+		return "%s is removed from the run"
+	case v == RemoveHost && !h.Linked:
+		return "%s is removed, but cannot be reached: what ran there may still run; dcs-tui status says when its jobs are queued again"
+	}
+	return ""
 }
 
 // hostIn returns a host of a published state, or nil.
@@ -132,8 +142,8 @@ func AnswerTo(a Action, trace *ask.Trace, t *jobs.Table, s *live.State) (*Answer
 		return nil, &Refused{Why: trace.Why}
 	}
 	if !a.Do.isOnJobs() {
-		if h := hostIn(s, a.Host); h != nil && !h.Linked && h.Running+h.Buffered > 0 && (a.Do == StopHost || a.Do == RemoveHost) {
-			text.done = silentAnswers[a.Do]
+		if h := hostIn(s, a.Host); h != nil {
+			text.done = cmp.Or(answerAbout(a.Do, h), text.done)
 		}
 		if ans.Text = text.done; strings.Contains(text.done, "%s") {
 			ans.Done, ans.Left, ans.Text = 1, 0, fmt.Sprintf(text.done, a.Host)

@@ -107,3 +107,31 @@ func TestAnswerCountsChanges(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersFitTheHost checks that the answer to stopping or removing a host says what is known of
+// it: nothing ends or finishes on a host where nothing runs, or that cannot be reached.
+func TestAnswersFitTheHost(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   Verb
+		host live.Host
+		want string
+	}{
+		{"stop, busy", StopHost, live.Host{Linked: true, Running: 1}, "a is stopped: what ran there is ended and queued again"},
+		{"stop, idle", StopHost, live.Host{Linked: true}, "a is stopped; nothing ran there"},
+		{"stop, silent", StopHost, live.Host{Running: 1}, "a is stopped, but cannot be reached: what ran there may still run; " +
+			"dcs-tui status says when its jobs are queued again"},
+		{"remove, busy", RemoveHost, live.Host{Linked: true, Buffered: 1}, "a is removed: what runs there finishes, then it leaves the run"},
+		{"remove, dead and idle", RemoveHost, live.Host{}, "a is removed from the run"},
+		{"remove, silent", RemoveHost, live.Host{Running: 1}, "a is removed, but cannot be reached: what ran there may still run; " +
+			"dcs-tui status says when its jobs are queued again"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.host.Name = "a"
+			got, err := AnswerTo(Action{Do: tt.do, Host: "a"}, &requests.Trace{}, nil, &live.State{Hosts: []live.Host{tt.host}})
+			if err != nil || got.Text != tt.want {
+				t.Errorf("got %v, %v, want %q", got, err, tt.want)
+			}
+		})
+	}
+}

@@ -47,20 +47,24 @@ func filesBelow(dir string) (paths []string) {
 }
 
 // deletePath deletes a file or a directory in which processes may create files meanwhile.
-func deletePath(t *testing.T, path string) {
+func deletePath(t testing.TB, path string) {
 	t.Helper()
 	polltest.Until(t, path+" is deleted", func() bool { return os.RemoveAll(path) == nil })
 }
 
-// again returns a helper that serves the world after a deletion: f, or a new one if f has left.
-func (f *helperProcess) again() *helperProcess {
+// after deletes paths and returns a helper that serves the world then: f, or a new one if f has left
+// because something of its spool is gone.
+func (f *helperProcess) after(paths []string) *helperProcess {
 	f.w.t.Helper()
-	gone := false
-	// A few looks at the spool are enough to notice a deletion.
-	for seen := 0; seen < 5 && !gone; {
+	spool, inSpool := f.w.spool().dir, false
+	for _, path := range paths {
+		inSpool = inSpool || path == spool || strings.HasPrefix(path, spool+"/") || strings.HasPrefix(spool, path+"/")
+		deletePath(f.w.t, path)
+	}
+	// A few looks at the spool are enough to make again what only the helper needs.
+	for seen := 0; inSpool || seen < 5; {
 		m, open := <-f.msgs
 		if !open {
-			gone = true
 			break
 		}
 		if _, ok := m.(*hosts.Heartbeat); ok {
@@ -68,7 +72,7 @@ func (f *helperProcess) again() *helperProcess {
 		}
 		f.pending = append(f.pending, m)
 	}
-	if !gone {
+	if !inSpool {
 		return f
 	}
 	f.cmd.Wait()
@@ -92,14 +96,13 @@ func TestDeletedWhileIdle(t *testing.T) {
 			f := w.start(w.open())
 			f.launch(job("1.1", "exit 3"))
 			f.exits("1.1", 3)
-			for _, path := range list(w) {
-				deletePath(t, path)
-			}
-			f = f.again()
+			f = f.after(list(w))
 			f.launch(job("2.1", "exit 4"), job("3.1", "exit 5"), job("4.1", "exit 6"))
-			f.exits("2.1", 4)
-			f.exits("3.1", 5)
-			f.exits("4.1", 6)
+			for id, exit := range map[string]int{"2.1": 4, "3.1": 5, "4.1": 6} {
+				if p := f.settled(id); p.Answer != hosts.HasExited || p.Outcome.Exit != exit {
+					t.Errorf("%s: %+v, want exit %d", id, p, exit)
+				}
+			}
 		})
 	}
 }
@@ -115,10 +118,7 @@ func TestDeletedWhileJobsRun(t *testing.T) {
 			f := w.start(o)
 			starts := filepath.Join(w.runDir, "starts")
 			f.hold("1.1", "echo 1 >> "+starts+"; exit 3", job("2.1", "echo 2 >> "+starts+"; exit 4"))
-			for _, path := range list(w) {
-				deletePath(t, path)
-			}
-			f = f.again()
+			f = f.after(list(w))
 			f.answers("1.1", hosts.IsRunning)
 			w.release("1.1")
 			if p := f.settled("1.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 3 {
@@ -128,7 +128,9 @@ func TestDeletedWhileJobsRun(t *testing.T) {
 				t.Errorf("2.1: %+v", p)
 			}
 			f.launch(job("1.1", "echo again >> "+starts), job("3.1", "exit 5"))
-			f.exits("3.1", 5)
+			if p := f.settled("3.1"); p.Answer != hosts.HasExited || p.Outcome.Exit != 5 {
+				t.Errorf("3.1: %+v, want exit 5", p)
+			}
 			b, _ := os.ReadFile(starts)
 			if got := string(b); got != "1\n" && got != "1\n2\n" {
 				t.Errorf("started: %q", got)
