@@ -102,20 +102,26 @@ func (x *Hostiles) Received(host string) []hosts.Message {
 // liarLink is a link to a liar, with one stream.
 type liarLink struct {
 	*liar
-	once   sync.Once
-	closed chan struct{}
-	ends   []io.Closer
+	closed chan struct{} // closed by Close
+
+	endsMu sync.Mutex
+	ends   []io.Closer // of the pipes of the stream
 }
 
 func (l *liarLink) KeepAlive(context.Context) error { return nil }
 
 func (l *liarLink) Close() error {
-	l.once.Do(func() {
-		close(l.closed)
-		for _, e := range l.ends {
-			e.Close()
-		}
-	})
+	l.endsMu.Lock()
+	defer l.endsMu.Unlock()
+	select {
+	case <-l.closed:
+		return nil
+	default:
+	}
+	close(l.closed)
+	for _, e := range l.ends {
+		e.Close()
+	}
 	return nil
 }
 
@@ -123,6 +129,13 @@ func (l *liarLink) Start(_ context.Context, command string) (hosts.Stream, error
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	errR, errW := io.Pipe()
+	l.endsMu.Lock()
+	defer l.endsMu.Unlock()
+	select {
+	case <-l.closed:
+		return nil, errors.New("the link is closed")
+	default:
+	}
 	l.ends = []io.Closer{inR, inW, outR, outW, errR, errW}
 	s := &liarStream{liarLink: l, Reader: outR, in: inW, errs: errR, done: make(chan struct{})}
 	talk := &conversation{liarLink: l, in: inR, out: outW, errs: errW, nonce: command[strings.LastIndexByte(command, ' ')+1:]}
