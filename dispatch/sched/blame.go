@@ -11,8 +11,9 @@ import (
 // Who is to blame for a failure: the job, or its host? Two sentences decide (docs/retries.md):
 //
 // A job is at fault if it fails on a host where other jobs of its queue succeed, or if it has
-// failed on as many hosts as it has tries, or on all, and jobs succeed nowhere else. Until that is
-// known, its failures do not end it, and it goes on to a host where it has not failed.
+// failed on as many hosts as it has tries (at least minHosts, if there are so many) and jobs succeed
+// on none of the others. Until that is known, its failures do not end it, and it is tried on a host
+// where it has not failed.
 
 // queueRecord holds how the jobs of one queue fare on one host.
 type queueRecord struct {
@@ -37,9 +38,8 @@ const (
 	// evidenceTime is how long a verdict waits while jobs run on hosts where none has succeeded
 	// yet. A job that has run for longer than this may be one that succeeds.
 	evidenceTime = time.Second
-	// minHosts is the number of hosts that must agree that a job is at fault, if its tries are fewer
-	// and there are so many: on each it failed right after a success of another job, or nothing
-	// succeeds on any host.
+	// minHosts is the minimum number of hosts on which a job must have failed to be at fault, unless a
+	// job of its queue has succeeded on one of them since.
 	minHosts = 3
 	// maxHostFaults is the number of failures per try that are not charged because the host
 	// reported that it is full.
@@ -144,7 +144,7 @@ func (c *Core) forgives(j *jobs.Job) bool { return c.maxTries(j) > 1 || c.cfg.Fo
 // isCharged reports whether a failure uses up a try of the job. It does not if the host is full, or
 // if no job of the queue has succeeded on the host and another host, where one has, can run the
 // job.
-func (c *Core) isCharged(h *host, j *jobs.Job, id jobs.AttemptID, o *jobs.Outcome) bool {
+func (c *Core) isCharged(h *host, j *jobs.Job, o *jobs.Outcome) bool {
 	switch {
 	case h == nil || !c.forgives(j):
 		return true

@@ -25,7 +25,7 @@ func (c *Core) completeFailure(r *jobs.Record, j *jobs.Job, h *host) {
 		return
 	}
 	c.recordFailure(h, j, r.Attempt(), o)
-	r.Charged = c.isCharged(h, j, r.Attempt(), o)
+	r.Charged = c.isCharged(h, j, o)
 	r.Reason = cmp.Or(o.Error, c.memoryReason(j, o))
 	n := int(j.Failures)
 	if r.Charged {
@@ -174,16 +174,12 @@ const (
 // retryDelay returns how long a job waits after its nth failure, n >= 1, before it is tried again
 // on a host where it failed. Unless a delay was set, it is random(0.5, 1) x 2^(n-1) x the run time
 // of the attempt, so waiting never costs much more than trying. At most a second of the run time
-// counts. A second also counts if the run time is unknown, and while another host is being dialed
-// for the first time.
+// counts, and a second if the run time is unknown.
 func (c *Core) retryDelay(j *jobs.Job, o *jobs.Outcome, n int) time.Duration {
 	if d := c.askedDelay(j); d != nil {
 		return *d
 	}
 	ran := min(failedRunTime(o), maxRunCounted)
-	if slices.ContainsFunc(c.hosts, (*host).isFirstDial) {
-		ran = maxRunCounted // otherwise all tries would be used up before another host is up
-	}
 	return c.jitter(min(ran<<min(n-1, 30), maxRetryDelay))
 }
 

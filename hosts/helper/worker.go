@@ -336,10 +336,9 @@ var limitLine = sync.OnceValue(func() *regexp.Regexp {
 		`^runtime/cgo: pthread_create failed: |(?i:\bfork\b.*: resource temporarily unavailable|\b(?:cannot|can't) fork\b)`)
 })
 
-// IsProcessLimit reports whether a line that another program printed says that it could not start a
-// process or a thread. It is the only place that reads texts of other programs for that: shells and
-// the Go runtime end with the same exit status after other errors, and have no other way to tell.
-// Where a process of ours can look at the limits itself, it does that instead.
+// IsProcessLimit reports whether a line printed by another program means that a process or a thread
+// could not be started. Shells and the Go runtime exit with the same status after other errors, so
+// only their text tells. No other function reads it. Our own processes check the limits themselves.
 func IsProcessLimit(line string) bool { return !isPanic(line) && limitLine().MatchString(line) }
 
 // endedAtLimit reports whether a command that ended with exit did so because no process or thread

@@ -32,8 +32,8 @@ func TestSlotsOfParallel(t *testing.T) {
 	}
 }
 
-// TestExportedFunctionsAreNamed checks that --env NAME of a function that bash exported says that
-// functions are not passed, and does not advise to export it.
+// TestExportedFunctionsAreNamed checks the error for --env NAME if NAME is a function that bash has
+// exported. It names the function as not passed, and does not advise the user to export it.
 func TestExportedFunctionsAreNamed(t *testing.T) {
 	lookup := func(name string) (string, bool) { return "() {  echo; }", name == "BASH_FUNC_doit%%" }
 	_, _, err := run.ParseEnv([]string{"doit"}, lookup)

@@ -43,7 +43,7 @@ func (s *slot) holdSlots(n int) bool {
 	return false
 }
 
-// releaseSlots releases all slots. The claim stays, and says that it holds none.
+// releaseSlots releases all slots. The claim stays, and records that it holds none.
 func (s *slot) releaseSlots() {
 	text := s.claim.text
 	text.held, text.memory = 0, 0
