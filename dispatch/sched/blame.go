@@ -112,8 +112,7 @@ func (q *queueRecord) incriminates(o *jobs.Outcome) bool {
 func (c *Core) ownFailures(j *jobs.Job, last int) iter.Seq[*jobs.Attempt] {
 	return func(yield func(*jobs.Attempt) bool) {
 		for _, a := range j.Attempts {
-			failed := a.ID.N == last || a.Failed() && !a.Postponed()
-			if failed && a.Round == j.Round && !yield(a) {
+			if (a.ID.N == last || a.Failed()) && a.Round == j.Round && !yield(a) {
 				return
 			}
 		}
@@ -430,7 +429,7 @@ func (c *Core) learnRecords() {
 		}
 	})
 	each(func(p place, a *jobs.Attempt) {
-		if !a.Outcome.OK() && !a.Postponed() && showsHost(a.Outcome) && a.Outcome.Ended > lastSuccess[p] {
+		if a.Failed() && showsHost(a.Outcome) && a.Outcome.Ended > lastSuccess[p] {
 			p.h.recordOf(p.st).add(a.ID, false)
 		}
 	})
