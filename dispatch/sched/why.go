@@ -244,9 +244,9 @@ func (c *Core) whyOnTrial(h *host) string {
 	since := formatDuration(c.now.Mono - r.since)
 	switch {
 	case h.isOnProbation():
-		return fmt.Sprintf("is on probation for %s: jobs fail there that succeed on other hosts; it gets one job at a time until one succeeds", since)
+		return fmt.Sprintf("has been on probation for %s: jobs fail there that succeed on other hosts; it gets one job at a time until one succeeds", since)
 	case r.startsSlowly:
-		return fmt.Sprintf("starts slowly for %s: its first jobs failed at once; it gets one job at a time until one succeeds", since)
+		return fmt.Sprintf("has been starting slowly for %s: its first jobs failed at once; it gets one job at a time until one succeeds", since)
 	}
 	return ""
 }
