@@ -226,8 +226,8 @@ var bareSpool = regexp.MustCompile(`^vartmp/dcs-share/claim-[0-9a-f]{16}\.0\.[A-
 func (d *director) checkNothingLeft() {
 	d.t.Helper()
 	for _, m := range d.lab.machines() {
-		// A helper whose link was cut silently leaves after 30 s; a helper that was being sent
-		// leaves after 90 s.
+		// A helper whose link was cut silently leaves after 30 s; a shell that waited for the lines
+		// of its bootstrap leaves after 90 s.
 		if !polltest.Within(100*time.Second, func() bool { return len(m.unexpectedProcesses()) == 0 }) {
 			for _, p := range m.unexpectedProcesses() {
 				env, _ := os.ReadFile(p.dir + "/environ")

@@ -194,7 +194,7 @@ func (d *director) newestOutput() string {
 }
 
 // upLine matches a dispatcher's message about one or several hosts that are up.
-var upLine = regexp.MustCompile(`(?:\((\d+) hosts\))?  is up`)
+var upLine = regexp.MustCompile(`(?:\((\d+) hosts\))? +is up`)
 
 // numHostsUp returns how many hosts the newest dispatcher has reported as up.
 func (d *director) numHostsUp() (n int) {

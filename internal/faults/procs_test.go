@@ -17,6 +17,7 @@ type process struct {
 	dir  string // its directory below /proc, as seen by this test
 	in   int    // its pid inside
 	ppid int    // the parent's pid inside; 0: its parent is outside
+	sid  int    // its session inside
 	name string
 	args []string
 
@@ -34,6 +35,9 @@ func isListener(p process) bool {
 func isSession(p process) bool    { return strings.HasPrefix(p.name, "sshd") && !isListener(p) }
 func isHelper(p process) bool     { return p.has("__host") }
 func isSupervisor(p process) bool { return p.has("__slot") }
+
+// isReceiver selects the program that waits for a piece of ours with a limit of time.
+func isReceiver(p process) bool { return p.name == "timeout" && p.has("900") && p.has("head") }
 
 // find returns the living processes of the machine that are selected by meant. It reads the
 // machine's /proc from outside, and does not rely on the program under test.
@@ -59,11 +63,15 @@ func (m *machine) find(meant func(process) bool) []process {
 // unexpectedProcesses returns all processes that belong neither to the machine itself nor to its
 // ssh server. There must be none while there is no run. A session of the ssh server whose peer
 // vanished silently remains until the kernel notices. Only the processes below such a session
-// count.
+// count, unless they receive the program: they wait for the next piece of it for 15 minutes.
 func (m *machine) unexpectedProcesses() []process {
+	receiving := map[int]bool{} // by session
+	for _, p := range m.find(isReceiver) {
+		receiving[p.sid] = true
+	}
 	return m.find(func(p process) bool {
 		idle := p.ppid == 1 && len(p.args) == 2 && p.args[1] == "3600" // pid 1 waits for it
-		return !idle && !isListener(p) && !isSession(p)
+		return !idle && !isListener(p) && !isSession(p) && !receiving[p.sid]
 	})
 }
 
@@ -80,11 +88,12 @@ func readProcess(root string, pid int) (p process, ok bool) {
 		return p, false
 	}
 	rest := strings.Fields(string(stat[end+1:]))
-	if len(rest) < 2 || rest[0] == "Z" || rest[0] == "X" {
+	if len(rest) < 4 || rest[0] == "Z" || rest[0] == "X" {
 		return p, false
 	}
 	p.name, p.stopped = string(stat[open+1:end]), rest[0] == "T"
 	p.ppid, _ = strconv.Atoi(rest[1])
+	p.sid, _ = strconv.Atoi(rest[3])
 	args, err := os.ReadFile(p.dir + "/cmdline")
 	if err != nil || len(args) == 0 {
 		return p, false // it is exiting
