@@ -14,11 +14,11 @@ import (
 	"dcs-tui/jobs/results"
 )
 
-// onRecord handles a record right after it was folded, while the job is in the state that the
-// record gave it. It keeps the result for the consumer and notifies people.
+// onRecord handles a record of the core's last step. It keeps the result for the consumer and
+// notifies people.
 func (e *engine) onRecord(r *jobs.Record) {
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
-		j := e.core.Table().Job(r.Job)
+		j := e.core.Table().RowOf(r)
 		if j.Ran() > 0 {
 			e.rate.add(e.now().Mono, e.endedAt(r))
 		}

@@ -156,6 +156,20 @@ func (t *Table) Job(id ID) *Job {
 	return &t.Jobs[id-1]
 }
 
+// RowOf returns the row with the result that a record has given to its job. A newer round of the
+// job may have begun, so the row may be one of Past.
+func (t *Table) RowOf(r *Record) *Job {
+	j := &t.Jobs[r.Job-1]
+	if !j.State.Terminal() || j.Seq != r.Seq {
+		for i := len(t.Past) - 1; i >= 0; i-- {
+			if t.Past[i].Seq == r.Seq {
+				return &t.Past[i]
+			}
+		}
+	}
+	return j
+}
+
 // Attempt returns one attempt, or nil if there is none. For a packed table it may be a copy.
 func (t *Table) Attempt(id AttemptID) *Attempt {
 	var j *Job

@@ -35,8 +35,8 @@ const maxReusedRecords = 4096
 
 // Loop is the state of the commit loop between turns. It is not safe for concurrent use.
 type Loop struct {
-	// OnRecord, if set, is called with each record right after it was folded, before anything else
-	// happens to its job. The record is not durable yet.
+	// OnRecord, if set, is called with each record of a Step of the core, after that Step. The
+	// record has been folded, and is not durable yet.
 	OnRecord func(*jobs.Record)
 	// Notify, if set, is called with messages for users about the journal.
 	Notify func(text string)
@@ -67,13 +67,7 @@ type Loop struct {
 // New returns a commit loop that owns core. The journal is used by Commit; a caller that uses Flush
 // may pass nil.
 func New(core *sched.Core, j Journal) *Loop {
-	r := &Loop{core: core, journal: j}
-	core.OnRecord = func(rec *jobs.Record) {
-		if r.OnRecord != nil {
-			r.OnRecord(rec)
-		}
-	}
-	return r
+	return &Loop{core: core, journal: j}
 }
 
 // Step passes events that arrived together to the core, and keeps its records and commands.
@@ -88,6 +82,9 @@ func (r *Loop) step(now sched.Time, evs ...sched.Event) {
 	records, commands := r.core.Step(now, evs...)
 	for i := range records {
 		rec := &records[i]
+		if r.OnRecord != nil {
+			r.OnRecord(rec)
+		}
 		if rec.Kind == jobs.KindEnded { // written by End, after all hosts were cleaned up
 			ended := *rec
 			r.endRecord = &ended

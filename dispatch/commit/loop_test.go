@@ -253,15 +253,15 @@ func TestEndIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestOnRecordBeforeTheNextRound checks that OnRecord observes the job as the record left it, even
-// if the same step starts the next round (promise 1).
-func TestOnRecordBeforeTheNextRound(t *testing.T) {
+// TestResultBeforeTheNextRound checks that OnRecord can read the result of a record even if the same
+// step starts the next round of the job.
+func TestResultBeforeTheNextRound(t *testing.T) {
 	d := newLoopDriver(t)
 	d.ready(1)
 	var seen []jobs.JobState
 	d.loop.OnRecord = func(r *jobs.Record) {
 		if r.Seq > 0 {
-			seen = append(seen, d.loop.core.Table().Job(r.Job).State)
+			seen = append(seen, d.loop.core.Table().RowOf(r).State)
 		}
 	}
 	d.step(sched.AttemptsWithdrawn{Host: "a", Msg: &hosts.Withdrawn{Attempts: []jobs.AttemptID{{Job: 1, N: 1}}}}, sched.Pause{On: true})

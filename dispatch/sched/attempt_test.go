@@ -214,9 +214,10 @@ func TestETANeverTooSure(t *testing.T) {
 // toUndo carries out a cancel and returns the jobs that must be requeued to undo it.
 func (s *stage) toUndo(ev Event) []jobs.ID {
 	trace := ask.Trace{Name: "cancel"}
-	s.c.OnRecord = trace.OnRecord
 	s.step(Request{Name: trace.Name, Do: []Event{ev}})
-	s.c.OnRecord = nil
+	for i := range s.records {
+		trace.OnRecord(&s.records[i])
+	}
 	return ask.JobsToRequeue(s.c.table, trace.Affected)
 }
 

@@ -90,11 +90,6 @@ type Core struct {
 	// they do not wait.
 	failUnsatisfiableAt time.Duration
 
-	// See, if set, is called with each record right after it was folded, while its job is in the
-	// state that the record gave it: one Step may end a job and open its next round. It must not
-	// call the core.
-	OnRecord func(*jobs.Record)
-
 	// Defects counts records that did not fit the table. A number other than 0 is a bug of this
 	// package.
 	Defects int
@@ -227,9 +222,6 @@ func (c *Core) emit(r jobs.Record) bool {
 			Reason: fmt.Sprintf("internal error: a decision did not fit the facts: %v", err)})
 	} else {
 		c.records = append(c.records, r)
-	}
-	if c.OnRecord != nil {
-		c.OnRecord(&c.records[len(c.records)-1])
 	}
 	if !moves || j == nil {
 		return err == nil

@@ -257,7 +257,7 @@ func (l *dispatcher) onRecord(r *jobs.Record) {
 		l.w.logf("  record %s %s %s next=%s seq=%d %s", r.Kind, r.Attempt(), r.Host, r.Next, r.Seq, r.Reason)
 	}
 	if r.Seq > 0 && r.Kind != jobs.KindAcked {
-		l.pendingResults = append(l.pendingResults, shownResultOf(l.core.Table().Job(r.Job)))
+		l.pendingResults = append(l.pendingResults, shownResultOf(l.core.Table().RowOf(r)))
 	}
 	l.w.checkRecord(l, r)
 }
