@@ -213,8 +213,8 @@ func (c *Core) canTry(h *host, cl *class) bool {
 	case h.numOpen > 0 || h.probation.paused || c.Paused() || c.drainReason != "" || h.limit == 0:
 		return true
 	}
-	free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
-	return free >= cl.key.slots && c.hasResources(h, cl) // others may use what the job needs
+	_, why := c.spaceOn(h, cl)
+	return why == notPassed // others may use what the job needs
 }
 
 // isExpected reports whether a host that is not linked may be back soon.

@@ -85,10 +85,8 @@ func (c *Core) launchShortest(l *candidates) {
 
 // fitsNow reports whether the host has space for a candidate now.
 func (c *Core) fitsNow(h *host, w *candidate) bool {
-	slots := w.class.key.slots
-	free, _ := h.freeFor(w.class.key.queue, w.class.key.gpus)
-	return free >= slots && !c.waitsForPool(w.class) &&
-		c.canRunOn(h, w.class, w.class.isAvoidingHosts(c)) && c.hasResources(h, w.class)
+	_, why := c.freeOn(h, w.class, w.class.isAvoidingHosts(c))
+	return why == notPassed && !c.waitsForPool(w.class)
 }
 
 // Hybrid reports whether local slots take the shortest job first, unlike the other slots.

@@ -159,48 +159,129 @@ func (c *Core) candidates() candidates {
 	return l
 }
 
-// chooseHost returns the host for a class's next job, or nil if none has space now. It chooses the
-// host with the most free slots, weighted, and among equals the first of the inventory. A job that
-// has failed prefers a host where other jobs succeed.
+// passReason is why placement passes over a host for a class.
+type passReason uint8
+
+const (
+	notPassed     passReason = iota // it can start a job of the class now
+	passedUnfit                     // it cannot run the class
+	passedClosed                    // it accepts no jobs, or may use no slot
+	passedForeign                   // others use GPUs that the job needs
+	passedGPUs
+	passedMemory
+	passedSlots
+	passedAvoided // the job failed there
+	passedTime    // its allocation ends too soon
+	passedReserved
+	passedTrial // it gets one job at a time, and has one or rests
+	numPassReasons
+)
+
+// placement is the host that was chosen for a class, or why each host was passed over.
+type placement struct {
+	host   *host // nil: none has space now
+	passed [numPassReasons]struct {
+		n     int
+		first *host
+	}
+}
+
+// placementOf looks for the host for a class's next job. It chooses the host with the most free
+// slots, weighted, and among equals the first of the inventory. A job that has failed prefers a
+// host where other jobs succeed.
+func (c *Core) placementOf(cl *class) (p placement) {
+	picky := cl.isAvoidingHosts(c)
+	var score float64
+	proven := false
+	for _, h := range c.hosts {
+		free, why := c.freeOn(h, cl, picky)
+		if why != notPassed {
+			if r := &p.passed[why]; r.n == 0 {
+				r.first = h
+			}
+			p.passed[why].n++
+			continue
+		}
+		s, isProven := float64(free)*weight(h), cl.avoid != nil && h.records[cl.stats].isProven(0)
+		if p.host == nil || isProven && !proven || isProven == proven && s > score {
+			p.host, score, proven = h, s, isProven
+		}
+	}
+	return p
+}
+
+// chooseHost returns the host for a class's next job, or nil if none has space now or a pool has
+// too little left.
 func (c *Core) chooseHost(cl *class) *host {
 	if c.waitsForPool(cl) {
 		return nil
 	}
-	picky := cl.isAvoidingHosts(c)
-	var best *host
-	var score float64
-	proven := false
-	for _, h := range c.hosts {
-		free, _ := h.freeFor(cl.key.queue, cl.key.gpus)
-		if free < cl.key.slots || !c.canRunOn(h, cl, picky) || !c.hasResources(h, cl) {
-			continue
-		}
-		s, p := float64(free)*weight(h), cl.avoid != nil && h.records[cl.stats].isProven(0)
-		if best == nil || p && !proven || p == proven && s > score {
-			best, score, proven = h, s, p
-		}
-	}
-	return best
+	return c.placementOf(cl).host
 }
 
 func weight(h *host) float64 { return orDefault(h.spec.Weight, 1) }
 
-// canRunOn reports whether the class may run on the host if there is space.
-func (c *Core) canRunOn(h *host, cl *class, picky bool) bool {
-	return h.acceptsJobs() && cl.fits[h.index] && c.hasTimeFor(h, cl.key.maxRunTime) && !c.isReservedFrom(h, cl) &&
-		!(picky && cl.avoid[h.index]) && !(h.probation.isOnTrial() && h.numOpen > 0) && !(cl.avoid == nil && c.rests(h))
+// freeOn returns how many slots jobs of the class may take on the host now, or why the host is
+// passed over.
+func (c *Core) freeOn(h *host, cl *class, picky bool) (slots int, why passReason) {
+	if why = h.whyClosedTo(cl); why == notPassed {
+		slots, why = c.spaceOn(h, cl)
+	}
+	if why == notPassed {
+		why = c.whyBarredFrom(h, cl, picky)
+	}
+	return slots, why
 }
 
-// hasResources reports whether the host has enough free memory and GPUs.
-func (c *Core) hasResources(h *host, cl *class) bool {
-	k := cl.key
-	if _, gpus := h.freeFor(k.queue, k.gpus); k.gpus > 0 && gpus < k.gpus.Devices() {
-		return false
+// spaceOn returns how many slots are free on the host for jobs of the class, or what it has too
+// little of.
+func (c *Core) spaceOn(h *host, cl *class) (slots int, why passReason) {
+	k := &cl.key
+	slots, gpus := h.freeFor(k.queue, k.gpus)
+	switch {
+	case h.hold != notHeld:
+		return 0, passedClosed
+	case k.gpus.Devices() > gpus && h.hasForeignGPUs():
+		return 0, passedForeign
+	case k.gpus.Devices() > gpus:
+		return 0, passedGPUs
+	case k.mem > 0 && h.hello.MemBytes > 0 && h.mem+k.mem > h.hello.MemBytes-c.memoryOfOthers(h):
+		return 0, passedMemory
+	case slots < k.slots:
+		return 0, passedSlots
 	}
-	if k.mem == 0 || h.hello.MemBytes <= 0 {
-		return true
+	return slots, notPassed
+}
+
+// whyClosedTo returns why the host takes no job of the class for now, or notPassed.
+func (h *host) whyClosedTo(cl *class) passReason {
+	switch {
+	case !cl.fits[h.index]:
+		return passedUnfit
+	case !h.acceptsJobs():
+		return passedClosed
 	}
-	return h.mem+k.mem <= h.hello.MemBytes-c.memoryOfOthers(h)
+	return notPassed
+}
+
+// whyBarredFrom returns why the class is kept from the host even if there is space, or notPassed.
+func (c *Core) whyBarredFrom(h *host, cl *class, picky bool) passReason {
+	switch {
+	case picky && cl.avoid[h.index]:
+		return passedAvoided
+	case !c.hasTimeFor(h, cl.key.maxRunTime):
+		return passedTime
+	case c.isReservedFrom(h, cl):
+		return passedReserved
+	case h.probation.isOnTrial() && h.numOpen > 0, cl.avoid == nil && c.rests(h):
+		return passedTrial
+	}
+	return notPassed
+}
+
+// canRunOn reports whether the class may run on the host if there is space.
+func (c *Core) canRunOn(h *host, cl *class, picky bool) bool {
+	return h.whyClosedTo(cl) == notPassed && c.whyBarredFrom(h, cl, picky) == notPassed
 }
 
 // isAvoidingHosts reports whether jobs of the class avoid the hosts where they failed. They do

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,89 +129,59 @@ func (c *Core) whyReady(j *jobs.Job) string {
 		return "there is no host" + c.whyNoInstance(c.classOf(j))
 	}
 	cl := c.classOf(j)
-	fit, up, room, gpus, mem, avoided := 0, 0, 0, 0, 0, 0
-	picky := cl.isAvoidingHosts(c)
-	var away string
-	foreign := false
-	var kept, trial, ends, forQueue *host
-	for _, h := range c.hosts {
-		if h.keepsFrom(cl) {
-			forQueue = h
-		}
-		if !cl.fits[h.index] {
-			continue
-		}
-		fit++
-		if h.hold != notHeld || !h.acceptsJobs() {
-			if away == "" {
-				away = h.spec.Name + " " + h.stateText()
-			}
-			continue
-		}
-		up++
-		k := cl.key
-		if slots, devices := h.freeFor(k.queue, k.gpus); k.gpus.Devices() > devices {
-			gpus++
-			foreign = foreign || h.hasForeignGPUs()
-		} else if !c.hasResources(h, cl) {
-			mem++
-		} else if slots >= k.slots {
-			switch {
-			case picky && cl.avoid[h.index]:
-				avoided++
-			case !c.hasTimeFor(h, cl.key.maxRunTime):
-				ends = h
-			case c.isReservedFrom(h, cl):
-				kept = h
-			case h.probation.isOnTrial() && h.numOpen > 0, cl.avoid == nil && c.rests(h):
-				trial = h
-			default:
-				room++
-			}
-		}
-	}
+	p := c.placementOf(cl)
+	unfit, closed := p.passed[passedUnfit].n, &p.passed[passedClosed]
+	fit := len(c.hosts) - unfit
+	up := fit - closed.n
+	gpus := p.passed[passedGPUs].n + p.passed[passedForeign].n
 	also := ""
-	if forQueue != nil {
-		also = fmt.Sprintf("; %s is kept for queue %s", forQueue.spec.Name, forQueue.spec.KeptText())
+	if i := slices.IndexFunc(c.hosts, func(h *host) bool { return h.keepsFrom(cl) }); i >= 0 {
+		also = fmt.Sprintf("; %s is kept for queue %s", c.hosts[i].spec.Name, c.hosts[i].spec.KeptText())
 	}
 	switch {
 	case fit == 0 && cl.key.excluded != "":
 		return "an attempt of it may still be alive on " + strings.ReplaceAll(cl.key.excluded, "\n", ", ") + ", which has not answered yet"
 	case fit == 0:
 		return "no host of the inventory can run it"
-	case up == 0 && fit == 1:
-		return "the only host that can run it cannot take it: " + away + also
 	case up == 0:
-		return fmt.Sprintf("none of the %d hosts that can run it takes jobs; for one, %s%s", fit, away, also)
+		away := closed.first.spec.Name + " " + closed.first.stateText() + also
+		if fit == 1 {
+			return "the only host that can run it cannot take it: " + away
+		}
+		return fmt.Sprintf("none of the %d hosts that can run it takes jobs; for one, %s", fit, away)
 	case c.waitsForPool(cl):
 		return c.whyWaitsForPool(cl)
+	case gpus == up && p.passed[passedForeign].n > 0:
+		return "the GPUs it needs are in use, some of them by others" + also
 	case gpus == up:
-		if foreign {
-			return "the GPUs it needs are in use, some of them by others" + also
-		}
 		return "the GPUs it needs are in use" + also
-	case gpus+mem == up:
+	case gpus+p.passed[passedMemory].n == up:
 		return "the memory it needs is in use by other jobs" + also
-	case avoided > 0 && room == 0:
+	case p.passed[passedAvoided].n > 0 && p.host == nil:
 		return c.whyAvoids(j)
-	case room > 0 && c.isLaunchDelayed():
+	case p.host != nil && c.isLaunchDelayed():
 		return fmt.Sprintf("--delay: at least %s lie between two starts", c.cfg.LaunchDelay)
-	case room > 0:
+	case p.host != nil:
 		return "it is next"
-	case kept != nil:
-		id, _ := kept.reserved.head(c)
-		what := jobs.Plural(kept.reserved.key.slots, "slot")
-		if n := kept.reserved.key.gpus.Devices(); n > 1 {
+	}
+	if h := p.passed[passedReserved].first; h != nil {
+		id, _ := h.reserved.head(c)
+		what := jobs.Plural(h.reserved.key.slots, "slot")
+		if n := h.reserved.key.gpus.Devices(); n > 1 {
 			what = jobs.Plural(n, "GPU")
 		}
-		return fmt.Sprintf("%s is kept for job %d, which needs %s at once", kept.spec.Name, id, what)
-	case ends != nil && cl.key.maxRunTime == 0:
-		return fmt.Sprintf("without a timeout or an estimate it is not started in the last %s of an allocation; that of %s ends in %s",
-			formatDuration(ends.instance.provider.spec.Slurm.Margin), ends.spec.Name, formatDuration(ends.instance.endsAt-c.now.Mono))
-	case ends != nil:
-		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", formatDuration(cl.key.maxRunTime), ends.spec.Name, formatDuration(ends.instance.endsAt-c.now.Mono))
-	case trial != nil:
-		return trial.spec.Name + " " + c.whyOnTrial(trial)
+		return fmt.Sprintf("%s is kept for job %d, which needs %s at once", h.spec.Name, id, what)
+	}
+	if h := p.passed[passedTime].first; h != nil {
+		left := formatDuration(h.instance.endsAt - c.now.Mono)
+		if cl.key.maxRunTime == 0 {
+			return fmt.Sprintf("without a timeout or an estimate it is not started in the last %s of an allocation; that of %s ends in %s",
+				formatDuration(h.instance.provider.spec.Slurm.Margin), h.spec.Name, left)
+		}
+		return fmt.Sprintf("it may take %s, and the allocation of %s ends in %s", formatDuration(cl.key.maxRunTime), h.spec.Name, left)
+	}
+	if h := p.passed[passedTrial].first; h != nil {
+		return h.spec.Name + " " + c.whyOnTrial(h)
 	}
 	if cl.key.slots > 1 {
 		return fmt.Sprintf("it needs %d slots at once and no host has so many free%s", cl.key.slots, also)
