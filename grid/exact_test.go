@@ -15,7 +15,7 @@ func valuesOf(line string, limit int) (list []string, n int, err error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	v, _, err := readValues(words, false, func(word, string, ...any) {})
+	v, _, err := readValues(words, false, nil, nil)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -160,9 +160,12 @@ func (p *parser) parseParam(l *line) {
 	}
 	words, at, err := splitWords(l.text, end+1)
 	if err == nil {
-		param.values, at, err = readValues(words, p.continuous, func(w word, format string, args ...any) {
-			p.doubt.at(l, w.offset, format, args...)
-		})
+		doubt := func(w word, format string, args ...any) { p.doubt.at(l, w.offset, format, args...) }
+		refuse := func(w word, format string, args ...any) { p.wrong.at(l, w.offset, format, args...) }
+		if p.Again {
+			refuse = doubt
+		}
+		param.values, at, err = readValues(words, p.continuous, doubt, refuse)
 	}
 	switch {
 	case err != nil:

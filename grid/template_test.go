@@ -124,7 +124,7 @@ func TestEveryFormOfATemplate(t *testing.T) {
 		{"lin without end", "a [C]\n[C] lin 0..1 x4", "a 0|a 0.333333|a 0.666667|a 1"},
 		{"mixed", "a [C]\n[C] 0, 1..3, log 10..100 x2 x", "a 0|a 1|a 2|a 3|a 10|a 100|a x"},
 		{"log and lin as words", "a [C]\n[C] log lin, log, 1..2", "a log|a lin|a log|a 1|a 2"},
-		{"paths are no ranges", "a [C]\n[C] ../x a/.. .. v1..v2", "a ../x|a a/..|a ..|a v1..v2"},
+		{"paths are no ranges", "a [C]\n[C] ../x a/.. .. 'v1..v2'", "a ../x|a a/..|a ..|a v1..v2"},
 		{"a URL is a value", "a [C]\n[C] file:///x", "a file:///x"},
 		{"zip", "a [w] [h] [c]\n[w] 1 2\n[c] x y\n[h] 3 4\n@zip w, h", "a 1 3 x|a 1 3 y|a 2 4 x|a 2 4 y"},
 		{"where", "a [C] [g]\n[C] 1..3\n[g] 1..3\n@where C < g", "a 1 2|a 1 3|a 2 3"},

@@ -3,6 +3,7 @@ package grid
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"sort"
 	"strings"
 
@@ -122,9 +123,6 @@ func splitWords(text string, from int) (words []word, at int, err error) {
 
 // checkSyntax returns an error for a list in the syntax of another language.
 func checkSyntax(words []word) (at int, err error) {
-	if n := decimalComma(words); n >= 0 {
-		return words[n].offset, fmt.Errorf("%s,%s may be one number or two: write %[1]s.%[2]s for one, or a space after the comma for two", words[n].text, words[n+1].text)
-	}
 	for i, w := range words {
 		switch {
 		case w.quoted:
@@ -147,33 +145,36 @@ func checkSyntax(words []word) (at int, err error) {
 	return 0, nil
 }
 
-// decimalComma returns the first of two words that may be one number with a decimal comma, or -1: in
-// a list such as 1,5 2,7 only whole numbers stand around commas, and spaces separate the others.
-func decimalComma(words []word) int {
-	first, spaces := -1, false
+// decimalCommas returns the words after which stands what may be a decimal comma: in a list such as
+// 1,5 2,7 only whole numbers stand around commas, and spaces separate the others; and in 1,000 zeros
+// begin the second part.
+func decimalCommas(words []word) (at []int) {
+	mixed, pairs := true, true
+	var tight []int
 	for i, w := range words {
-		switch tight := i+1 < len(words) && w.comma && words[i+1].offset == w.offset+len(w.text)+1; {
-		case w.quoted || !allDigits(strings.TrimLeft(w.text, "+-")), w.comma && !tight:
-			return -1
-		case tight && i > 0 && words[i-1].comma:
-			return -1 // three or more
-		case tight && first < 0:
-			first = i
-		case !w.comma && i+1 < len(words):
-			spaces = true
+		isTight := i+1 < len(words) && w.comma && words[i+1].offset == w.offset+len(w.text)+1
+		isInteger := !w.quoted && allDigits(strings.TrimLeft(w.text, "+-"))
+		if isTight && isInteger && !hasLeadingZeros(w.text) && hasLeadingZeros(words[i+1].text) && !words[i+1].quoted {
+			at = append(at, i)
+		}
+		mixed = mixed && isInteger && (!w.comma || isTight)
+		if isTight {
+			pairs = pairs && (i == 0 || !words[i-1].comma)
+			tight = append(tight, i)
 		}
 	}
-	if !spaces {
-		return -1
+	if mixed && pairs && len(words) > 2 && len(tight) > 0 {
+		return tight
 	}
-	return first
+	return at
 }
 
 var closing = map[string]string{"[": "]", "(": ")", "{": "}"}
 
 // readValues returns the values that the words of a parameter's line describe. With
-// continuous, a range needs no step. doubt is called with warnings.
-func readValues(words []word, continuous bool, doubt func(w word, format string, args ...any)) (v values, at int, err error) {
+// continuous, a range needs no step. doubt is called with warnings, and refuse with values that may
+// mean something else.
+func readValues(words []word, continuous bool, doubt, refuse func(w word, format string, args ...any)) (v values, at int, err error) {
 	// bare returns word i if it has no quotes and no comma before it.
 	bare := func(i int) string {
 		if i < len(words) && !words[i].quoted && !words[i-1].comma {
@@ -183,6 +184,9 @@ func readValues(words []word, continuous bool, doubt func(w word, format string,
 	}
 	if at, err := checkSyntax(words); err != nil {
 		return v, at, err
+	}
+	for _, i := range decimalCommas(words) {
+		refuse(words[i], "%s,%s may be one number or two: write %[1]s.%[2]s for one, or a space after the comma for two", words[i].text, words[i+1].text)
 	}
 	for i := 0; i < len(words); i++ {
 		w := words[i]
@@ -210,7 +214,13 @@ func readValues(words []word, continuous bool, doubt func(w word, format string,
 			}
 			p, err = newSteps(w.text, step)
 		default:
-			if why := guessMeaning(w.text); why != "" {
+			before := ""
+			if i > 0 && !words[i-1].quoted && !words[i-1].comma {
+				before = words[i-1].text
+			}
+			if why := guessRange(before, w.text, bare(i+1)); why != "" {
+				refuse(w, "%s may be a range or a text: %s; a text is put in quotes", w.text, why)
+			} else if why := guessMeaning(w.text); why != "" {
 				doubt(w, "%s is taken as a text: %s", w.text, why)
 			}
 			p = texts{w.text}
@@ -225,37 +235,69 @@ func readValues(words []word, continuous bool, doubt func(w word, format string,
 	return v, 0, nil
 }
 
-// guessMeaning describes the probable meaning of a text, or returns "" for most texts.
-func guessMeaning(s string) string {
-	if a, b, ok := strings.Cut(s, ".."); ok && len(a) == 1 && len(b) == 1 {
-		return "ranges are of numbers"
+// rangeFunctions are functions that give ranges in other languages.
+var rangeFunctions = []string{"range", "arange", "linspace", "logspace", "geomspace", "seq", "log", "lin"}
+
+// guessRange says how to write a range if a text may be meant as one, as it is written in other
+// languages. It returns "" for most texts. before and after are the words beside it, or "".
+func guessRange(before, s, after string) string {
+	written := func(first, last, step string) string {
+		if step != "" {
+			step = " step " + step
+		}
+		return "a range is written " + first + ".." + last + step
 	}
-	if kind, rest, ok := strings.Cut(s, ":"); ok && (kind == fromFile || kind == fromCommand) && !strings.HasPrefix(rest, "//") {
-		return "values come from a " + kind + " if it stands first and a space follows, " + kind + ": " + rest
+	if isNumber(s) {
+		return ""
 	}
-	if s[0] == '#' {
-		return "a comment must be on a line of its own"
+	if a, b, ok := strings.Cut(s, ".."); ok && a != "" && b != "" && !strings.Contains(s, "/") {
+		if function, _, ok := strings.Cut(a, "("); !ok || !slices.Contains(rangeFunctions, function) {
+			return "a range has numbers at its ends, such as 1..10; [name] command: PROGRAM takes what a program prints"
+		}
 	}
-	if a, b, ok := strings.Cut(s, "-"); ok && allDigits(a) && allDigits(b) {
-		return "a range is written " + a + ".." + b
+	if a, b, ok := strings.Cut(s, "-"); ok && isPlainNumber(a) && isPlainNumber(b) {
+		return written(a, b, "")
 	}
-	if p := strings.Split(s, ":"); len(p) == 3 && isNumber(p[0]) && isNumber(p[1]) && isNumber(p[2]) {
+	if p := strings.Split(s, ":"); (len(p) == 2 || len(p) == 3) && !slices.ContainsFunc(p, func(part string) bool { return !isNumber(part) }) {
+		if len(p) == 2 {
+			return written(p[0], p[1], "")
+		}
 		first, _ := jobs.ParseDecimal(p[0])
 		second, _ := jobs.ParseDecimal(p[1])
 		third, _ := jobs.ParseDecimal(p[2])
 		if sum := first.Rat(); sum.Add(sum, second.Rat()).Cmp(third.Rat()) > 0 {
 			p[1], p[2] = p[2], p[1] // the step comes last
 		}
-		return "a range is written " + p[0] + ".." + p[2] + " step " + p[1]
+		return written(p[0], p[2], p[1])
 	}
-	if strings.HasSuffix(s, ")") && strings.Contains(s, "(") && strings.Contains(s, "..") {
+	if function, _, ok := strings.Cut(s, "("); ok && strings.HasSuffix(s, ")") && slices.Contains(rangeFunctions, function[strings.LastIndexByte(function, '.')+1:]) {
 		return "ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6"
+	}
+	switch {
+	case s == "to" && isNumber(before) && isNumber(after):
+		return written(before, after, "")
+	case s == "step" && before != "" && isNumber(after):
+		return "step follows a range, such as 0..1 step 0.1"
+	}
+	return ""
+}
+
+// guessMeaning describes the probable meaning of a text, or returns "" for most texts.
+func guessMeaning(s string) string {
+	if kind, rest, ok := strings.Cut(s, ":"); ok && (kind == fromFile || kind == fromCommand) && !strings.HasPrefix(rest, "//") {
+		return "values come from a " + kind + " if it stands first and a space follows, " + kind + ": " + rest
+	}
+	if s[0] == '#' {
+		return "a comment must be on a line of its own"
 	}
 	if strings.ContainsAny(s, ";|") {
 		return "separate values with commas or spaces"
 	}
 	return ""
 }
+
+// isPlainNumber reports whether a text is a number without a sign and an exponent.
+func isPlainNumber(s string) bool { return strings.Trim(s, "0123456789.") == "" && isNumber(s) }
 
 func allDigits(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 

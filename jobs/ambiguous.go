@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"regexp"
 	"unicode"
 	"unicode/utf8"
 )
@@ -26,7 +27,12 @@ func Ambiguous(s string) (offset int, why string) {
 		case r == quote && (r == '\'' || last != '\\'):
 			quote = 0
 		case r >= utf8.RuneSelf:
-			if why := describeAmbiguous(r, quote != 0); why != "" {
+			why, seen := describeAmbiguous(r)
+			switch {
+			case quote != 0 && seen:
+			case seen:
+				return i, why + "; if it is meant, put the text in ' or \""
+			case why != "" && (quote == 0 || !isInEmoji(r)):
 				return i, why
 			}
 		}
@@ -35,39 +41,64 @@ func Ambiguous(s string) (offset int, why string) {
 	return 0, ""
 }
 
-func describeAmbiguous(r rune, quoted bool) string {
+// Invisible describes the first character of a text that cannot be seen, or not be told from
+// another one, or returns "". The text was in quotes, so that the others are meant.
+func Invisible(s string) (why string) {
+	for _, r := range s {
+		if why, seen := describeAmbiguous(r); why != "" && !seen && !isInEmoji(r) {
+			return why
+		}
+	}
+	return ""
+}
+
+// decimalComma matches a number with a decimal comma, and a unit.
+var decimalComma = regexp.MustCompile(`^([+-]?[0-9]+),([0-9]+[a-zA-Z%]*)$`)
+
+// hint describes what is wrong with a text that was meant as a number, a time, or a size, as the
+// end of an error. It returns "" if nothing is known.
+func hint(s string) string {
+	for _, r := range s {
+		if why, _ := describeAmbiguous(r); why != "" {
+			return "; " + why
+		}
+	}
+	if m := decimalComma.FindStringSubmatch(s); m != nil {
+		return fmt.Sprintf("; a decimal comma is written as a point: %s.%s", m[1], m[2])
+	}
+	return ""
+}
+
+// isInEmoji reports whether an invisible character is a part of emojis.
+func isInEmoji(r rune) bool { return r == '\u200d' || r == '\ufe0e' || r == '\ufe0f' }
+
+// describeAmbiguous describes a character that is not what it looks like, and what to write instead.
+// It returns "" for others. seen reports whether it can be told from the character that it looks
+// like.
+func describeAmbiguous(r rune) (why string, seen bool) {
 	named := func(name, instead string) string {
 		return fmt.Sprintf("the character U+%04X is %s: write %s", r, name, instead)
 	}
 	switch r {
 	case '\u00a0', '\u202f', '\u2007':
-		return named("a no-break space", "a plain space")
-	case '\u200d', '\ufe0e', '\ufe0f':
-		if quoted { // in emojis
-			return ""
-		}
-		return named("invisible", "nothing")
-	case '\u200b', '\u2060', '\ufeff', '\u00ad':
-		return named("invisible", "nothing")
+		return named("a no-break space", "a plain space"), false
+	case '\u200d', '\ufe0e', '\ufe0f', '\u200b', '\u2060', '\ufeff', '\u00ad':
+		return named("invisible", "nothing"), false
+	case '“', '”', '„', '‟':
+		return named("a typographic quote", `a plain " instead`), true
+	case '‘', '’', '‚', '‛':
+		return named("a typographic quote", "a plain ' instead"), true
+	case '−', '–', '—', '‐', '‑', '‒':
+		return named("a dash that is no minus sign", "- instead"), true
+	case '…':
+		return named("an ellipsis, not dots", ".. or ... instead"), true
 	}
 	switch {
+	case r < utf8.RuneSelf || r == utf8.RuneError:
 	case unicode.Is(unicode.Bidi_Control, r):
-		return named("invisible, and changes the direction of writing", "nothing")
-	case r == utf8.RuneError || quoted:
-		return ""
+		return named("invisible, and changes the direction of writing", "nothing"), false
 	case unicode.Is(unicode.Zs, r):
-		return named("no plain space", "one")
+		return named("no plain space", "one"), false
 	}
-	const quoteIt = "; if it is meant, put the text in ' or \""
-	switch r {
-	case '“', '”', '„', '‟':
-		return named("a typographic quote", `"`+quoteIt)
-	case '‘', '’', '‚', '‛':
-		return named("a typographic quote", "'"+quoteIt)
-	case '−', '–', '—', '‐', '‑', '‒':
-		return named("a dash that is no minus sign", "-"+quoteIt)
-	case '…':
-		return named("an ellipsis, not dots", ".. or ..."+quoteIt)
-	}
-	return ""
+	return "", false
 }

@@ -21,3 +21,16 @@ func TestAmbiguousCharactersAreNamed(t *testing.T) {
 		t.Errorf("a no-break space in an option: got %v", err)
 	}
 }
+
+// TestErrorsOfValuesNameTheCharacter checks that an error about a number, a time, or a size names a
+// character that is not what it looks like, and a decimal comma.
+func TestErrorsOfValuesNameTheCharacter(t *testing.T) {
+	for _, c := range []struct{ object, want string }{
+		{`{"command":"a","mem":"−1G"}`, "U+2212 is a dash"}, {`{"command":"a","timeout":"1,5h"}`, "written as a point: 1.5h"}, {`{"command":"a","slots":"1 "}`, "U+00A0"},
+		{`{"command":"a","mem":"1,5G"}`, "1.5G"}, {`{"command":"a","after":"1–2"}`, "U+2013"}, {`{"command":"a","deadline":"2026‑01‑02"}`, "U+2011"}, {`{"command":"a","gpus":"0,5"}`, "0.5"},
+	} {
+		if _, err := Parse(strings.NewReader(c.object+"\n"), "f", true, 1); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", c.object, err, c.want)
+		}
+	}
+}

@@ -32,7 +32,7 @@ var durationUnits = map[string]time.Duration{
 // seconds. A day has 24 hours.
 func ParseDuration(s string) (time.Duration, error) {
 	bad := func() (time.Duration, error) {
-		return 0, fmt.Errorf("%q is not a duration: write for example 30s, 5m, 2h, 1d12h, or a number of seconds", s)
+		return 0, fmt.Errorf("%q is not a duration: write for example 30s, 5m, 2h, 1d12h, or a number of seconds%s", s, hint(s))
 	}
 	total, rest := 0.0, s
 	for first := true; first || rest != ""; first = false {
@@ -73,7 +73,7 @@ func ParseSize(s string) (int64, error) {
 		ok = ok && power > 0 && slices.Contains([]string{"", "B", "I", "IB"}, unit[1:])
 	}
 	if !ok || rest != "" {
-		return 0, fmt.Errorf("%q is not a size: write for example 512M, 8G, 1T, or a number of bytes", s)
+		return 0, fmt.Errorf("%q is not a size: write for example 512M, 8G, 1T, or a number of bytes%s", s, hint(s))
 	}
 	if unit == "" && n > 0 && n < 1<<20 {
 		return 0, fmt.Errorf("%s bytes? Write %[1]sG or %[1]sM", s)
@@ -119,7 +119,7 @@ func ParseDeadline(s string) (time.Time, error) {
 		t, err = time.ParseInLocation(deadlineLayouts[i], s, time.Local)
 	}
 	if err != nil {
-		return t, fmt.Errorf("%q is not a point in time: write for example 2026-11-20T18:00 or 2026-11-20", s)
+		return t, fmt.Errorf("%q is not a point in time: write for example 2026-11-20T18:00 or 2026-11-20%s", s, hint(s))
 	}
 	if y := t.Year(); y < 1970 || y > 2261 {
 		return t, fmt.Errorf("the deadline %s is out of range", s)
@@ -132,7 +132,7 @@ func count(low, high int) func(string) (int, error) {
 	return func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return 0, fmt.Errorf("%q is not a whole number", s)
+			return 0, fmt.Errorf("%q is not a whole number%s", s, hint(s))
 		}
 		if err != nil || n < low || n > high {
 			return 0, fmt.Errorf("%s is not between %d and %d", s, low, high)
@@ -174,7 +174,7 @@ func parseEarlier(item string, last ID, named func(pattern string) []ID) (ids []
 			ids = named(item)
 		}
 		if len(ids) == 0 {
-			return nil, fmt.Errorf("%q is neither the number of a job, such as 3 or 5-9, nor the name of a job before this one", item)
+			return nil, fmt.Errorf("%q is neither the number of a job, such as 3 or 5-9, nor the name of a job before this one%s", item, hint(item))
 		}
 		return ids, nil
 	}

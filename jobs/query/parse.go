@@ -185,6 +185,7 @@ func (p *parser) parseAnd() *node {
 				break
 			}
 		}
+		p.refuseDecimalComma()
 		ends = append(ends, p.at)
 		parts = append(parts, p.parseNot())
 	}
@@ -193,6 +194,15 @@ func (p *parser) parseAnd() *node {
 		n.ends = ends
 	}
 	return n
+}
+
+// refuseDecimalComma fails if what was read ends in a comma between two digits: in acc>0,5 it may be
+// a decimal comma or an and.
+func (p *parser) refuseDecimalComma() {
+	isDigit := func(i int) bool { return i >= 0 && i < len(p.text) && p.text[i] >= '0' && p.text[i] <= '9' }
+	if comma := p.at - 1; comma > 0 && p.text[comma] == ',' && isDigit(comma-1) && isDigit(comma+1) {
+		p.fail(comma, "a decimal comma is written as a point, such as 0.5; a space follows a comma that means `and`")
+	}
 }
 
 func list(k kind, parts []*node) *node {
