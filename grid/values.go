@@ -258,7 +258,8 @@ func guessRange(before, s, after string) string {
 	if a, b, ok := strings.Cut(s, "-"); ok && isPlainNumber(a) && isPlainNumber(b) {
 		return written(a, b, "")
 	}
-	if p := strings.Split(s, ":"); (len(p) == 2 || len(p) == 3) && !slices.ContainsFunc(p, func(part string) bool { return !isNumber(part) }) {
+	isText := func(part string) bool { return !isNumber(part) }
+	if p := strings.Split(s, ":"); (len(p) == 2 || len(p) == 3) && !slices.ContainsFunc(p, isText) {
 		if len(p) == 2 {
 			return written(p[0], p[1], "")
 		}
@@ -270,7 +271,9 @@ func guessRange(before, s, after string) string {
 		}
 		return written(p[0], p[2], p[1])
 	}
-	if function, _, ok := strings.Cut(s, "("); ok && strings.HasSuffix(s, ")") && slices.Contains(rangeFunctions, function[strings.LastIndexByte(function, '.')+1:]) {
+	function, _, isCall := strings.Cut(s, "(")
+	function = function[strings.LastIndexByte(function, '.')+1:]
+	if isCall && strings.HasSuffix(s, ")") && slices.Contains(rangeFunctions, function) {
 		return "ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6"
 	}
 	switch {

@@ -15,6 +15,12 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"# nothing\n", "f: no [[host]]"},
 		{"[[host]\nname='a'", "f:1: "},
 		{"[[host]]\nname = \n", "f:2: "},
+		{"[[host]]\nname = \"a\"\nslots\u00a0= 2 # “x”\n", "f:3: the character U+00A0 is a no-break space: write a plain space"},
+		{"[[host]]\nname = “a” # mine\n", "f:2: the character U+201C is a typographic quote"},
+		{"[[host]]\nname = ws01 # “mine”\n", `f:2: ws01 is not a value`},
+		{"[[host]]\nname = 'a\u00a0'\n", "f:2: name: the character U+00A0"},
+		{"[[host]]\nname = 'a'\ntags = ['b', 'c\u200b']\n", "f:3: tags: the character U+200B is invisible: remove it"},
+		{"[[host]]\nname = 'a'\nuser = '“x”'\n", "f:3: user: \"“x”\" is not a user name: the character U+201C"},
 		{"[[host]]\nname = ws01 # mine\n", `f:2: ws01 is not a value; a text needs quotes: name = "ws01"`},
 		{"[[host]]\nname = '1'\nmin_mem_free = 8G\nuser = 'u'\n", `f:3: 8G is not a value; a text needs quotes: min_mem_free = "8G"`},
 		{"[[host]]\nname = 'a'\nuser = \"bob\nport = 22\n", `f:3: the closing " is missing`},
@@ -190,6 +196,7 @@ func TestUnintendedSettingsAreWarnings(t *testing.T) {
 		"[[host]]\nname='a[1-2]'\naddress='b'\n":             "f:3: all 2 hosts of a[1-2] have the same address b",
 		"[[host]]\nname='a'\nlink='local'\naddress='b'\n":    "f:4: address does nothing here: link is local",
 		"[[host]]\nname='a'\nlink=['x']\n\nuser='b'\n":       "f:5: user does nothing here: link is a command, whose words must say how",
+		"[[host]]\nname='a'\nsetup='b\u00a0c'\n":             "f:3: setup: in a command, the character U+00A0",
 		"[[host]]\nname='a'\nlost_after='5s'\n":              "f:3: lost_after below 15s",
 	} {
 		_, warnings, err := Parse([]byte(text), "f")

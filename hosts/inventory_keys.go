@@ -110,6 +110,11 @@ func findKey(name string) *inventoryKey {
 	return nil
 }
 
+// isCommand reports whether the value of a key is a command.
+func (k *inventoryKey) isCommand() bool {
+	return slices.Contains([]string{"setup", "link", "create", "list", "terminate"}, k.name)
+}
+
 // keyNames returns the keys that a table may have.
 func keyNames(table string) (names []string) {
 	for _, k := range inventoryKeys {
@@ -126,6 +131,9 @@ func anyTexts(items []string) ([]string, error) { return items, nil }
 func parseUser(s string) (string, error) {
 	if s == "" || s[0] == '-' || strings.ContainsAny(s, " :/") || strings.Trim(s, "@") != s {
 		return "", fmt.Errorf("%q is not a user name", s)
+	}
+	if why := jobs.AmbiguousWord(s); why != "" {
+		return "", fmt.Errorf("%q is not a user name: %s", s, why)
 	}
 	return s, nil
 }

@@ -46,9 +46,14 @@ func Parse(data []byte, file string) (*Inventory, []string, error) {
 	return r.inventory(data)
 }
 
-// syntaxProblem describes the syntax error of a line. It finds missing quotes, and returns the
+// syntaxProblem describes the syntax error of a line. It finds missing quotes, and characters that are
+// not what they look like, and returns the
 // message of the library for other errors.
 func syntaxProblem(line, message string) string {
+	code, _, _ := strings.Cut(line, "#")
+	if _, why := jobs.Ambiguous(code); why != "" {
+		return why
+	}
 	key, value, _ := strings.Cut(line, "=")
 	if quote := strings.TrimSpace(value); quote != "" && strings.ContainsAny(quote[:1], `"'`) {
 		if !strings.Contains(quote[1:], quote[:1]) {
@@ -199,7 +204,12 @@ func (r *inventoryReader) apply(d *draft, table string, n int, values map[string
 			r.addProblem(line, "%s belongs in a [[provider]]", key)
 		case k.scope == notDefaults && table == "defaults":
 			r.addProblem(line, "%s belongs in a [[host]], not in [defaults]", key)
+		case !k.isCommand() && invisibleIn(values[key]) != "":
+			r.addProblem(line, "%s: %s", key, invisibleIn(values[key]))
 		default:
+			if why := invisibleIn(values[key]); why != "" {
+				r.addWarning(line, "%s: in a command, %s", key, why)
+			}
 			if err := k.set(d, values[key]); err != nil {
 				r.addProblem(line, "%s: %v", key, err)
 			} else if key == "lost_after" && d.host.LostAfter < 15*time.Second {
@@ -207,6 +217,21 @@ func (r *inventoryReader) apply(d *draft, table string, n int, values map[string
 			}
 		}
 	}
+}
+
+// invisibleIn describes the first invisible character of a text or of a list of texts, or returns "".
+func invisibleIn(v any) string {
+	switch v := v.(type) {
+	case string:
+		return jobs.Invisible(v)
+	case []any:
+		for _, one := range v {
+			if why := invisibleIn(one); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
 }
 
 // linkText describes the links with which the keys of ssh have no effect.

@@ -52,16 +52,25 @@ func Invisible(s string) (why string) {
 	return ""
 }
 
+// AmbiguousWord describes the first character of a text that is not what it looks like, or returns
+// "". Quotes mean nothing in the text.
+func AmbiguousWord(s string) string {
+	for _, r := range s {
+		if why, _ := describeAmbiguous(r); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
 // decimalComma matches a number with a decimal comma, and a unit.
 var decimalComma = regexp.MustCompile(`^([+-]?[0-9]+),([0-9]+[a-zA-Z%]*)$`)
 
 // hint describes what is wrong with a text that was meant as a number, a time, or a size, as the
 // end of an error. It returns "" if nothing is known.
 func hint(s string) string {
-	for _, r := range s {
-		if why, _ := describeAmbiguous(r); why != "" {
-			return "; " + why
-		}
+	if why := AmbiguousWord(s); why != "" {
+		return "; " + why
 	}
 	if m := decimalComma.FindStringSubmatch(s); m != nil {
 		return fmt.Sprintf("; a decimal comma is written as a point: %s.%s", m[1], m[2])
@@ -77,28 +86,28 @@ func isInEmoji(r rune) bool { return r == '\u200d' || r == '\ufe0e' || r == '\uf
 // like.
 func describeAmbiguous(r rune) (why string, seen bool) {
 	named := func(name, instead string) string {
-		return fmt.Sprintf("the character U+%04X is %s: write %s", r, name, instead)
+		return fmt.Sprintf("the character U+%04X is %s: %s", r, name, instead)
 	}
 	switch r {
 	case '\u00a0', '\u202f', '\u2007':
-		return named("a no-break space", "a plain space"), false
+		return named("a no-break space", "write a plain space"), false
 	case '\u200d', '\ufe0e', '\ufe0f', '\u200b', '\u2060', '\ufeff', '\u00ad':
-		return named("invisible", "nothing"), false
+		return named("invisible", "remove it"), false
 	case '“', '”', '„', '‟':
-		return named("a typographic quote", `a plain " instead`), true
+		return named("a typographic quote", `write a plain " instead`), true
 	case '‘', '’', '‚', '‛':
-		return named("a typographic quote", "a plain ' instead"), true
+		return named("a typographic quote", "write a plain ' instead"), true
 	case '−', '–', '—', '‐', '‑', '‒':
-		return named("a dash that is no minus sign", "- instead"), true
+		return named("a dash that is no minus sign", "write - instead"), true
 	case '…':
-		return named("an ellipsis, not dots", ".. or ... instead"), true
+		return named("an ellipsis, not dots", "write .. or ... instead"), true
 	}
 	switch {
 	case r < utf8.RuneSelf || r == utf8.RuneError:
 	case unicode.Is(unicode.Bidi_Control, r):
-		return named("invisible, and changes the direction of writing", "nothing"), false
+		return named("invisible, and changes the direction of writing", "remove it"), false
 	case unicode.Is(unicode.Zs, r):
-		return named("no plain space", "one"), false
+		return named("no plain space", "write one"), false
 	}
 	return "", false
 }

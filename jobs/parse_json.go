@@ -41,7 +41,7 @@ func (s *Scanner) parseObject(line []byte, id ID, at int) (*Spec, error) {
 			spec.Command, err = scalar(key, v)
 			return err
 		case "id":
-			submitted.key, err = scalar(key, v)
+			submitted.key, err = option(key, v)
 			if err == nil && (submitted.key == "" || len(submitted.key) > maxKey || !utf8.ValidString(submitted.key)) {
 				err = fmt.Errorf("id: it must be a text of 1 to %d bytes", maxKey)
 			}
@@ -99,24 +99,24 @@ func (s *Scanner) parseObject(line []byte, id ID, at int) (*Spec, error) {
 func eachMember(text []byte, f func(key string, v jsontext.Value) error) error {
 	dec := jsontext.NewDecoder(bytes.NewBuffer(text))
 	if _, err := dec.ReadToken(); err != nil {
-		return badJSON(err)
+		return badJSON(text, err)
 	}
 	for dec.PeekKind() != '}' {
 		token, err := dec.ReadToken()
 		if err != nil {
-			return badJSON(err)
+			return badJSON(text, err)
 		}
 		key := token.String()
 		value, err := dec.ReadValue()
 		if err != nil {
-			return badJSON(err)
+			return badJSON(text, err)
 		}
 		if err := f(key, value); err != nil {
 			return err
 		}
 	}
 	if _, err := dec.ReadToken(); err != nil {
-		return badJSON(err)
+		return badJSON(text, err)
 	}
 	if _, err := dec.ReadToken(); err != io.EOF {
 		return errors.New("something follows the JSON object")
@@ -124,8 +124,11 @@ func eachMember(text []byte, f func(key string, v jsontext.Value) error) error {
 	return nil
 }
 
-// badJSON returns the error for a line that is not valid JSON.
-func badJSON(err error) error {
+// badJSON returns the error for a text of a line that is not valid JSON.
+func badJSON(text []byte, err error) error {
+	if _, why := Ambiguous(string(text)); why != "" {
+		return fmt.Errorf("the line is not valid JSON: %s", why)
+	}
 	var bad *jsontext.SyntacticError
 	if errors.As(err, &bad) {
 		return fmt.Errorf("the line is not valid JSON at byte %d: %w", bad.ByteOffset+1, bad.Err)
@@ -150,10 +153,19 @@ func scalar(key string, v jsontext.Value) (string, error) {
 	return "", fmt.Errorf("%s: expected a text or a number", key)
 }
 
+// option is scalar for the value of an option, which must have no invisible characters.
+func option(key string, v jsontext.Value) (string, error) {
+	text, err := scalar(key, v)
+	if why := Invisible(text); err == nil && why != "" && key != "setup" { // setup is a command
+		err = fmt.Errorf("%s: %s", key, why)
+	}
+	return text, err
+}
+
 // items returns the texts and numbers of a list.
 func items(v jsontext.Value) (list []jsontext.Value, err error) {
 	if err := json.Unmarshal(v, &list); err != nil {
-		return nil, badJSON(err)
+		return nil, badJSON(v, err)
 	}
 	return list, nil
 }
@@ -164,7 +176,7 @@ func texts(what string, v jsontext.Value, set func(name, value string) error) er
 		return fmt.Errorf("%s: expected an object { }", what)
 	}
 	return eachMember(v, func(name string, v jsontext.Value) error {
-		text, err := scalar(what+"."+name, v)
+		text, err := option(what+"."+name, v)
 		if err != nil {
 			return err
 		}
@@ -178,7 +190,7 @@ func (s *settings) setJSON(key string, v jsontext.Value) error {
 	case key == "speculate" && (v.Kind() == 't' || v.Kind() == 'f'):
 		return s.set(key, string(v))
 	case v.Kind() != '[':
-		text, err := scalar(key, v)
+		text, err := option(key, v)
 		if err != nil {
 			return err
 		}
@@ -189,7 +201,7 @@ func (s *settings) setJSON(key string, v jsontext.Value) error {
 	values, err := items(v)
 	var list []string
 	for _, v := range values {
-		text, e := scalar(key, v)
+		text, e := option(key, v)
 		list, err = append(list, text), errors.Join(err, e)
 	}
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
@@ -79,6 +81,44 @@ func newCommaFlag[T any](to *[]T, parse func(string) (T, error)) *flagValue[[]T]
 		}
 		return list, nil
 	})
+}
+
+// plainFlag refuses a text with characters that are not what they look like; see jobs.AmbiguousWord.
+type plainFlag struct {
+	pflag.Value
+	name string
+}
+
+// notPlain are flags with a command or a regular expression, which may contain every character.
+var notPlain = []string{"setup", "on-done", "ask", "shell", "result"}
+
+// checkTextOf makes a flag refuse texts with characters that are not what they look like.
+func checkTextOf(f *pflag.Flag) {
+	if kind := f.Value.Type(); kind != "bool" && kind != "count" && !slices.Contains(notPlain, f.Name) {
+		f.Value = &plainFlag{f.Value, f.Name}
+		if f.DefValue == "[]" {
+			f.DefValue = "" // the help shows the default of a type that it does not know
+		}
+	}
+}
+
+func (p *plainFlag) Set(s string) error {
+	why := jobs.AmbiguousWord(s)
+	switch p.name {
+	case "where", "retry-on", "no-retry-on":
+		_, why = jobs.Ambiguous(s) // queries have quotes
+	}
+	if why == "" {
+		return p.Value.Set(s)
+	}
+	if _, err := os.Lstat(s); err == nil {
+		return p.Value.Set(s) // the name of a file
+	}
+	refused := text.Errorf("%s", why)
+	if p.name == "env" {
+		return refused.WithAdvice("if it is meant, export the variable, and give --env NAME")
+	}
+	return refused
 }
 
 // pathFlag is the value of a flag that names a file. It is an absolute path, because resume may be

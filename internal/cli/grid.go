@@ -357,6 +357,8 @@ func (a *app) readJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, []strin
 	specs, err := a.parseJobsFile(flags, file)
 	switch command := text.ShellWord(text.Line(file)); {
 	case !errors.Is(err, os.ErrNotExist):
+	case jobs.AmbiguousWord(file) != "":
+		err = text.Errorf("%w", err).WithAdvice("%s", jobs.AmbiguousWord(file))
 	case strings.Contains(file, "{"):
 		err = text.Errorf("%w", err).WithAdvice("a command needs ::: before its values: dcs-tui run %s ::: VALUE...", command)
 	case strings.Contains(file, " "):

@@ -233,6 +233,7 @@ func setUpArguments(cmd *cobra.Command) {
 		} else if complete := shared[f.Name]; complete != nil {
 			cmd.RegisterFlagCompletionFunc(f.Name, complete)
 		}
+		checkTextOf(f)
 	})
 }
 
