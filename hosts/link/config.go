@@ -23,16 +23,21 @@ import (
 
 const (
 	askTimeout      = 10 * time.Second // of one `ssh -G`; a `Match exec` in the configuration may run anything
-	maxSSHProcesses = 4                // concurrent `ssh -G` processes
+	maxSSHProcesses = 8                // concurrent `ssh -G` processes
 	maxStderr       = 1000             // bytes of ssh's standard error in an error
+
+	// answerLifetime is how long an answer of `ssh -G` is used. Hosts that are dialed together
+	// share the answer for their gateway. Each later connection asks again, because the
+	// result of a `Match exec` may have changed.
+	answerLifetime = 5 * time.Second
 )
 
 // unknownHost is a name that no configuration mentions.
 const unknownHost = "dcs-tui.invalid"
 
-// SSHConfig resolves hosts by the user's ssh configuration, which it reads with `ssh -G`. It caches
-// answers, so a later change of a file does not affect the same question. It is safe for concurrent
-// use.
+// SSHConfig resolves hosts by the user's ssh configuration, which it reads with `ssh -G`. An answer
+// is used for answerLifetime, so a change of the files affects the next connection. It is safe for
+// concurrent use.
 type SSHConfig struct {
 	env          *environment
 	program      string // path of ssh; "": it is not installed
@@ -42,7 +47,15 @@ type SSHConfig struct {
 	processSlots chan struct{}                         // holds one element for each process
 
 	mu      sync.Mutex
-	answers map[string]func() (settings, error) // by the arguments
+	answers map[string]*answer // by the arguments
+}
+
+// answer is what `ssh -G` printed.
+type answer struct {
+	ready    chan struct{} // closed when the other fields are valid
+	settings settings
+	err      error
+	at       time.Time
 }
 
 // LoadSSHConfig returns the configuration in the file at path; "" means ~/.ssh/config and
@@ -66,7 +79,7 @@ func newSSHConfig(path string, env *environment, program string) (*SSHConfig, er
 		}
 	}
 	c := &SSHConfig{env: env, program: program, path: path, timeout: askTimeout,
-		processSlots: make(chan struct{}, maxSSHProcesses), answers: map[string]func() (settings, error){}}
+		processSlots: make(chan struct{}, maxSSHProcesses), answers: map[string]*answer{}}
 	c.run = c.runSSH
 	return c, nil
 }
@@ -121,11 +134,11 @@ func (s settings) first(keyword string) string {
 // settingsOf returns the settings of a host, without those that are OpenSSH's defaults. The
 // identity of the inventory is not passed: ssh leaves a key that does not exist out of its
 // answer, and nothing else in the answer depends on the key.
-func (c *SSHConfig) settingsOf(q request) (settings, error) {
+func (c *SSHConfig) settingsOf(ctx context.Context, q request) (settings, error) {
 	if c.program == "" {
 		return nil, errors.New("there is no ssh program, which resolves names by your ssh configuration: install the OpenSSH client (openssh-client)")
 	}
-	defaults, err := c.query("-F", "/dev/null", "--", unknownHost)
+	defaults, err := c.query(ctx, "-F", "/dev/null", "--", unknownHost)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +159,7 @@ func (c *SSHConfig) settingsOf(q request) (settings, error) {
 		}
 		args = append(args, "-J", jump)
 	}
-	all, err := c.query(append(args, "--", q.alias)...)
+	all, err := c.query(ctx, append(args, "--", q.alias)...)
 	if err != nil {
 		return nil, err
 	}
@@ -159,29 +172,49 @@ func (c *SSHConfig) settingsOf(q request) (settings, error) {
 	return s, nil
 }
 
-// query runs `ssh -G` once for each list of arguments. A failure for which ssh gave no
-// reason (a timeout, no process) is not kept.
-func (c *SSHConfig) query(args ...string) (settings, error) {
+// query returns what `ssh -G` prints for args. Calls with the same arguments share one process,
+// which the end of ctx does not end. If ctx ends first, the error is passing.
+func (c *SSHConfig) query(ctx context.Context, args ...string) (settings, error) {
 	key := strings.Join(args, "\x00")
 	c.mu.Lock()
-	answer := c.answers[key]
-	if answer == nil {
-		answer = sync.OnceValues(func() (settings, error) {
+	a := c.answers[key]
+	if a == nil || a.isOld() {
+		a = &answer{ready: make(chan struct{})}
+		c.answers[key] = a
+		go func() {
 			c.processSlots <- struct{}{}
-			s, err := c.run(args)
+			a.settings, a.err = c.run(args)
+			a.at = time.Now()
 			<-c.processSlots
-			if _, refused := errors.AsType[*refusedError](err); err != nil && !refused {
-				c.mu.Lock()
-				delete(c.answers, key)
-				c.mu.Unlock()
-			}
-			return s, err
-		})
-		c.answers[key] = answer
+			close(a.ready)
+		}()
 	}
 	c.mu.Unlock()
-	return answer()
+	select {
+	case <-a.ready:
+		return a.settings, a.err
+	case <-ctx.Done():
+		return nil, &passingError{fmt.Errorf("`%s -G` has not answered: %w", c.program, context.Cause(ctx))}
+	}
 }
+
+// isOld reports whether the answer must not be used for another connection.
+func (a *answer) isOld() bool {
+	select {
+	case <-a.ready:
+		_, passing := errors.AsType[*passingError](a.err)
+		return passing || time.Since(a.at) > answerLifetime
+	default:
+		return false
+	}
+}
+
+// passingError is the failure of a query whose repetition may succeed. Without it the cause is in
+// the configuration.
+type passingError struct{ err error }
+
+func (e *passingError) Error() string { return e.err.Error() }
+func (e *passingError) Unwrap() error { return e.err }
 
 func (c *SSHConfig) runSSH(args []string) (settings, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
@@ -195,15 +228,16 @@ func (c *SSHConfig) runSSH(args []string) (settings, error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("`%s -G` did not answer within %v; does a Match exec in the ssh configuration hang?", c.program, c.timeout)
+		return nil, &passingError{fmt.Errorf("`%s -G` did not answer within %v; does a Match exec in the ssh configuration hang?",
+			c.program, c.timeout)}
 	}
 	if _, ok := errors.AsType[*exec.ExitError](err); ok {
 		if text := summarize(stderr.String()); text != "" {
-			return nil, &refusedError{text}
+			return nil, errors.New("ssh says: " + text)
 		}
 	}
 	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		return nil, fmt.Errorf("`%s -G`: %w", c.program, err)
+		return nil, &passingError{fmt.Errorf("`%s -G`: %w", c.program, err)}
 	}
 	s := parseSettings(string(out))
 	if s["hostname"] == nil {
@@ -211,11 +245,6 @@ func (c *SSHConfig) runSSH(args []string) (settings, error) {
 	}
 	return s, nil
 }
-
-// refusedError quotes the reason for which ssh printed no settings.
-type refusedError struct{ text string }
-
-func (e *refusedError) Error() string { return "ssh says: " + e.text }
 
 // summarize joins the lines of ssh's standard error, each once: ssh reads a file twice for
 // `Match final`, and ends with a count.

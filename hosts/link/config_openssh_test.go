@@ -1,6 +1,8 @@
 package link
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -238,7 +242,7 @@ Host !other !gw* *
 	h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: write(t, filepath.Join(t.TempDir(), "key"), "k"), Jump: []string{"me@gw:2", "carol@gw2:99"}}
 	out, err := exec.Command("ssh", "-G", "-T", "-F", file, "-l", h.User, "-p", "2222", "-i", h.Identity, "-J", strings.Join(h.Jump, ","), "melon").Output()
 	must(t, err)
-	got, _, err := conf.Resolve(h, "melon")
+	got, _, err := conf.Resolve(t.Context(), h, "melon")
 	must(t, err)
 	compare(t, conf.env, "melon", got, string(out))
 }
@@ -303,11 +307,11 @@ func TestInventoryReachesSSHAsOptions(t *testing.T) {
 	for path, f := range map[string]string{"": "", "/dev/null": "-F /dev/null "} {
 		c, log := fakeSSH(t, path, "echo hostname x")
 		h := &hosts.Host{Name: "m", User: "carol", Port: 2222, Identity: "/k", Jump: []string{"me@gw:2", "ssh://[fe80::1]"}}
-		got, w, err := c.Resolve(h, "melon")
+		got, w, err := c.Resolve(t.Context(), h, "melon")
 		if err != nil || len(w) > 0 || len(got.Jumps) != 2 || strings.Join(got.IdentityFiles, " ") != "/k" || !got.Explicit {
 			t.Fatalf("Resolve: got %+v, warnings %v, %v; want 2 jumps and the key /k", got, w, err)
 		}
-		if _, _, err := c.Resolve(&hosts.Host{Name: "n", Jump: []string{}}, "other"); err != nil {
+		if _, _, err := c.Resolve(t.Context(), &hosts.Host{Name: "n", Jump: []string{}}, "other"); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{
@@ -342,6 +346,80 @@ func TestEqualCallsOfSSHAreShared(t *testing.T) {
 	}
 }
 
+// TestChangedAnswerIsUsed checks that a connection asks ssh again, so that a Match exec whose result
+// has changed applies, and that the defaults are asked for again, too.
+func TestChangedAnswerIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := newSSHConfig("", configLab(t), "ssh")
+		must(t, err)
+		atHome := false
+		c.run = func([]string) (settings, error) {
+			if atHome {
+				return parseSettings("hostname gate.example.org\n"), nil
+			}
+			return parseSettings("hostname ws01.lab\n"), nil
+		}
+		for _, want := range []string{"ws01.lab", "gate.example.org"} {
+			got, _, err := resolveAlias(c, "ws01")
+			if err != nil || got.HostName != want {
+				t.Errorf("got %+v, %v; want %s", got, err, want)
+			}
+			atHome = true
+			time.Sleep(2 * answerLifetime)
+		}
+	})
+}
+
+// TestMatchExecThatHangsDelaysNoOtherHost checks that hosts whose Match exec does not return delay no
+// other host, that at most maxSSHProcesses run at once, and that such a host is tried again.
+func TestMatchExecThatHangsDelaysNoOtherHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := newSSHConfig("", configLab(t), "ssh")
+		must(t, err)
+		var running, most atomic.Int32
+		c.run = func(args []string) (settings, error) {
+			defer running.Add(-1)
+			if n := running.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			if strings.HasPrefix(args[len(args)-1], "hangs") {
+				time.Sleep(c.timeout)
+				return nil, &passingError{errors.New("no answer")}
+			}
+			time.Sleep(3 * time.Second)
+			return parseSettings("hostname x\n"), nil
+		}
+		start := time.Now()
+		var wg sync.WaitGroup
+		for i := range 27 {
+			name := fmt.Sprint("ws", i)
+			if i < 3 {
+				name = fmt.Sprint("hangs", i)
+			}
+			wg.Go(func() {
+				_, _, err := resolveAlias(c, name)
+				if hangs := i < 3; hangs != IsPassing(err) {
+					t.Errorf("%s: %v", name, err)
+				}
+				// Five processes are left for 24 answers of three seconds each.
+				if took := time.Since(start); i >= 3 && took > 20*time.Second {
+					t.Errorf("%s was resolved after %v", name, took)
+				}
+			})
+		}
+		wg.Wait()
+		if most.Load() != maxSSHProcesses {
+			t.Errorf("%d processes at once, want %d", most.Load(), maxSSHProcesses)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := c.Resolve(ctx, hostNamed("m"), "hangs0"); !IsPassing(err) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the end of the caller's time", err)
+		}
+		time.Sleep(c.timeout) // until the process has ended
+	})
+}
+
 // TestUnknownKeywordIsReported checks that a keyword of a later OpenSSH that is set and unknown to
 // us is reported.
 func TestUnknownKeywordIsReported(t *testing.T) {
@@ -370,20 +448,28 @@ func TestSSHThatHangs(t *testing.T) {
 }
 
 // TestSSHThatFails checks that a program that is not ssh, or an ssh that fails, is an error. It is
-// called again the next time, unless it gave a reason.
+// called again at once only if the cause may have passed.
 func TestSSHThatFails(t *testing.T) {
-	for script, want := range map[string]string{
-		"echo hello":                         "is it OpenSSH 6.8 or later?",
-		"exit 3":                             "exit status 3",
-		"echo 'no such thing' >&2; exit 255": "ssh says: no such thing",
+	for script, want := range map[string]struct {
+		text    string
+		passing bool
+	}{
+		"echo hello":                         {"is it OpenSSH 6.8 or later?", false},
+		"exit 3":                             {"exit status 3", true},
+		"echo 'no such thing' >&2; exit 255": {"ssh says: no such thing", false},
 	} {
-		c, log := fakeSSH(t, "", script)
-		for range 2 {
-			refuses(t, c, hostNamed("m"), "m", want)
-		}
-		if n := len(log()); (n == 1) != strings.Contains(want, "says") {
-			t.Errorf("%q: asked %d times", script, n)
-		}
+		t.Run(want.text, func(t *testing.T) {
+			c, log := fakeSSH(t, "", script)
+			for range 2 {
+				_, _, err := c.Resolve(t.Context(), hostNamed("m"), "m")
+				if err == nil || !strings.Contains(err.Error(), want.text) || IsPassing(err) != want.passing {
+					t.Errorf("got %v, passing %t; want %q, %t", err, IsPassing(err), want.text, want.passing)
+				}
+			}
+			if again := len(log()) > 1; again != want.passing {
+				t.Errorf("asked %d times", len(log()))
+			}
+		})
 	}
 	c, err := newSSHConfig("", configLab(t), "/nonexistent/ssh")
 	must(t, err)

@@ -1,7 +1,10 @@
 package link
 
 import (
+	"errors"
+	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -40,4 +43,31 @@ func jumpOfProxyCommand(command []string) string {
 		gateway += ":" + port
 	}
 	return gateway
+}
+
+// proxyTokens returns the tokens of ProxyCommand and ProxyJump (ssh_config(5), section TOKENS).
+func (t *Target) proxyTokens() tokens {
+	return tokens{"%h": t.HostName, "%p": strconv.Itoa(t.Port), "%r": t.User, "%n": t.Alias, "%%": "%"}
+}
+
+// setProxyCommand sets the ProxyCommand of t. The command is the user's own shell text. What its
+// tokens insert may come from elsewhere, so shell syntax in it is refused, as OpenSSH does since
+// version 9.6.
+func setProxyCommand(t *Target, s settings, command string) error {
+	if !isOff(s.first("proxyusefdpass")) {
+		return errors.New("ProxyUseFdpass yes in the ssh configuration is not supported: without it the ProxyCommand must pass the bytes on itself; or " + useSSH)
+	}
+	values := t.proxyTokens()
+	for _, token := range []string{"%h", "%n", "%r"} {
+		if strings.Contains(command, token) && strings.ContainsAny(values[token], "'`\"$\\;&<>|(){}*?[]!# \t\r\n") {
+			return fmt.Errorf("%q cannot stand for %s in the ProxyCommand, because the shell would interpret it", values[token], token)
+		}
+	}
+	t.proxyPattern = command
+	var err error
+	t.ProxyCommand, err = values.expand(command)
+	if err != nil {
+		return fmt.Errorf("ProxyCommand: %w", err)
+	}
+	return nil
 }

@@ -2,6 +2,8 @@ package link
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -36,6 +38,10 @@ type Target struct {
 	// Jumps are the gateways in the order to dial. Their own gateways precede them, and
 	// their Jumps are nil.
 	Jumps []*Target
+	// ProxyCommand is the line for the user's shell whose standard input and output are the
+	// connection, with its tokens expanded; "": dial. A target that has one has no Jumps.
+	ProxyCommand string
+	proxyPattern string // ProxyCommand before its tokens are expanded; limits the dials in progress
 
 	// KnownHosts are the user's files, then the global ones; they need not exist. New keys
 	// are added to the first, which is /dev/null when the user wants none.
@@ -56,14 +62,20 @@ func (t *Target) Address() string { return net.JoinHostPort(t.HostName, strconv.
 
 // Resolve returns the connection that `ssh ADDRESS` would make. The settings
 // of the inventory override it, as ssh's options -p, -l, -i, and -J do. address is one of
-// h.Addresses. Each warning is a line. Neither the warnings nor the error, which concerns the
-// configuration and not the network, name the host.
-func (c *SSHConfig) Resolve(h *hosts.Host, address string) (*Target, []string, error) {
-	return c.resolve(request{alias: address, user: h.User, port: h.Port, identity: h.Identity, jump: h.Jump})
+// h.Addresses. Each warning is a line. Neither the warnings nor the error name the host. The error
+// concerns the configuration and not the network; IsPassing tells whether a repetition may help.
+func (c *SSHConfig) Resolve(ctx context.Context, h *hosts.Host, address string) (*Target, []string, error) {
+	return c.resolve(ctx, request{alias: address, user: h.User, port: h.Port, identity: h.Identity, jump: h.Jump})
 }
 
-func (c *SSHConfig) resolve(q request) (*Target, []string, error) {
-	r := &resolution{config: c}
+// IsPassing reports whether the error of Resolve says only that ssh did not answer.
+func IsPassing(err error) bool {
+	_, passing := errors.AsType[*passingError](err)
+	return passing
+}
+
+func (c *SSHConfig) resolve(ctx context.Context, q request) (*Target, []string, error) {
+	r := &resolution{ctx: ctx, config: c}
 	t, err := r.target(q, "")
 	return t, r.warnings, err
 }
@@ -80,6 +92,7 @@ type request struct {
 
 // resolution is one call of Resolve, gateways included.
 type resolution struct {
+	ctx      context.Context // of that call
 	config   *SSHConfig
 	warnings []string
 	numJumps int
@@ -91,7 +104,7 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 	if q.alias == "" || q.alias[0] == '-' || strings.ContainsFunc(q.alias, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }) {
 		return nil, fmt.Errorf("%q is not a name or address to connect to", q.alias)
 	}
-	s, err := r.config.settingsOf(q)
+	s, err := r.config.settingsOf(r.ctx, q)
 	// How ssh describes a host that is its own gateway.
 	if err != nil && strings.Contains(err.Error(), "jumphost loop") {
 		return nil, errJumpLoop(q.alias)
@@ -110,7 +123,7 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 	if err := r.config.fillTarget(t, s, q); err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
-	specs, err := jumpSpecs(t, s, q)
+	specs, err := setWay(t, s, q)
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
@@ -147,8 +160,9 @@ func errJumpLoop(name string) error {
 	return fmt.Errorf("more than %d gateways, or a loop of gateways, on the way through %s: give it `ProxyJump none` (or jump = \"none\" in the inventory)", maxJumps, name)
 }
 
-// jumpSpecs returns the gateways as written, or nil for none.
-func jumpSpecs(t *Target, s settings, q request) ([]string, error) {
+// setWay sets the ProxyCommand of t, or returns its gateways as written. Of ProxyJump and
+// ProxyCommand `ssh -G` prints only the one that applies.
+func setWay(t *Target, s settings, q request) (jumps []string, err error) {
 	switch {
 	case q.resolved:
 		return nil, nil
@@ -158,13 +172,13 @@ func jumpSpecs(t *Target, s settings, q request) ([]string, error) {
 	value := s.first("proxyjump")
 	if command := s.first("proxycommand"); value == "" && command != "" && !isNone(command) {
 		if value = jumpOfProxyCommand(strings.Fields(command)); value == "" {
-			return nil, fmt.Errorf("ProxyCommand in the ssh configuration is not supported, and without it another host might be reached; %s", useSSH)
+			return nil, setProxyCommand(t, s, command)
 		}
 	}
 	if value == "" || isNone(value) {
 		return nil, nil
 	}
-	value, err := tokens{"%h": t.HostName, "%p": strconv.Itoa(t.Port), "%r": t.User, "%n": t.Alias, "%%": "%"}.expand(value)
+	value, err = t.proxyTokens().expand(value)
 	if err != nil {
 		return nil, fmt.Errorf("the jump host: %w", err)
 	}

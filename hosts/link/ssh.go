@@ -64,9 +64,12 @@ func (o *SSHOpener) warn(host, text string) {
 func (o *SSHOpener) Open(ctx context.Context, h *hosts.Host) (hosts.Link, error) {
 	var failed []error
 	for _, address := range h.Addresses {
-		t, warnings, err := o.opts.Config.Resolve(h, address)
+		t, warnings, err := o.opts.Config.Resolve(ctx, h, address)
 		for _, w := range warnings {
 			o.warn(h.Name, w)
+		}
+		if IsPassing(err) {
+			return nil, &hosts.Error{Host: h.Name, Class: hosts.Unreachable, Err: err}
 		}
 		if err != nil {
 			return nil, &hosts.Error{Host: h.Name, Class: hosts.Misconfigured, Err: err}

@@ -2,6 +2,7 @@ package link
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 
 	"dcs-tui/hosts"
@@ -31,6 +32,16 @@ func TestConformance(t *testing.T) {
 			h := s.Host("melon4")
 			h.Jump = []string{fmt.Sprintf("localhost:%d", gw.Port)}
 			return opener(t, s), h
+		})
+	})
+	t.Run("through a ProxyCommand", func(t *testing.T) {
+		polltest.Long(t)
+		s := hosttest.StartSSHD(t, hosttest.Options{})
+		text := "ProxyCommand " + bashProxy + "\n" + read(t, s.ConfigFile)
+		config, err := LoadSSHConfig(write(t, filepath.Join(t.TempDir(), "config"), text))
+		must(t, err)
+		hosttest.Conform(t, func(t testing.TB) (hosts.Opener, *hosts.Host) {
+			return NewSSH(SSHOptions{Config: config}), s.Host("melon4")
 		})
 	})
 }

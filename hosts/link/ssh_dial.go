@@ -128,6 +128,7 @@ type attempt struct {
 	lockedKey *keyFile // the server would accept this key, but it is locked
 	signErr   error
 	login     loginState
+	proxy     *proxyConn // the ProxyCommand of the last dial; nil: it has none
 }
 
 // run dials and logs in.
@@ -136,7 +137,7 @@ func (a *attempt) run(ctx context.Context) (*connection, error) {
 	if a.hostKey, err = a.opener.newHostKeyCheck(a.host, a.target); err != nil {
 		return nil, err
 	}
-	through := a.target.Address()
+	through := cmp.Or(a.target.proxyPattern, a.target.Address())
 	if a.gateway != nil {
 		through = a.gateway.key
 	}
@@ -150,9 +151,16 @@ func (a *attempt) run(ctx context.Context) (*connection, error) {
 		if err != nil {
 			return nil, err
 		}
-		client, err := a.handshake(ctx, conn)
+		greeting := &greetingConn{Conn: conn}
+		client, err := a.handshake(ctx, greeting)
 		if err == nil {
 			return &connection{client: client, conn: conn, gateway: a.gateway, gateways: a.opener.gateways}, nil
+		}
+		if isCut(err) && !a.hostKey.passed && a.hostKey.err == nil && ctx.Err() == nil {
+			if why := a.explainGreeting(ctx, greeting); why != nil {
+				abort(conn)
+				return nil, why
+			}
 		}
 		abort(conn)
 		if a.hostKey.passed || a.hostKey.err != nil || !isCut(err) || cuts == maxCuts || !sleepContext(ctx, minCutPause+rand.N(minCutPause)) {
@@ -185,6 +193,13 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, error) {
 			return nil, a.explainJump(dctx, err)
 		}
 		return conn, nil
+	}
+	if a.target.ProxyCommand != "" {
+		var err error
+		if a.proxy, err = dialProxyCommand(a.target); err != nil {
+			return nil, a.fail(hosts.Unreachable, "", "starting its ProxyCommand: %w", err)
+		}
+		return a.proxy, nil
 	}
 	d := net.Dialer{
 		Control:         setUserTimeout,
@@ -239,7 +254,7 @@ func (a *attempt) handshake(ctx context.Context, conn net.Conn) (*ssh.Client, er
 		timer.Stop()
 		return nil, err
 	}
-	stop := context.AfterFunc(hctx, func() { abort(conn) })
+	stop := context.AfterFunc(hctx, func() { conn.Close() })
 	c, channels, requests, err := ssh.NewClientConn(conn, a.target.Address(), config)
 	timer.Stop()
 	if !stop() {

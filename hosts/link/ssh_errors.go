@@ -97,6 +97,8 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 		return a.loginRefusedError()
 	case errors.Is(err, context.DeadlineExceeded) && a.hostKey.passed:
 		return a.fail(hosts.Unreachable, "its home directories or its user database may hang", "logging in at %s: %w", where, err)
+	case errors.Is(err, context.DeadlineExceeded) && a.proxy != nil:
+		return a.fail(hosts.Unreachable, a.proxyAdvice(), "its ProxyCommand passes nothing on from %s: %w%s", where, err, a.proxy.quoteStderr())
 	case errors.Is(err, context.DeadlineExceeded):
 		return a.fail(hosts.Unreachable, "the machine may hang, or something else than sshd listens there",
 			"%s accepts the connection and then sends nothing: %w", where, err)
@@ -107,6 +109,21 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 	}
 	return a.fail(hosts.Unreachable, "too many connections at once (MaxStartups), or an access rule such as fail2ban",
 		"%s closed the connection before it said who it is: %w", where, err)
+}
+
+// explainGreeting returns the error, with its class, for a connection that was closed before the
+// server's identification string, if it is known why; else nil.
+func (a *attempt) explainGreeting(ctx context.Context, greeting *greetingConn) error {
+	if a.proxy != nil {
+		if err := a.explainProxyCommand(ctx); err != nil {
+			return err
+		}
+	}
+	if text := greeting.reason(); text != "" && !greeting.isBusy() {
+		return a.fail(hosts.Unreachable, "its sshd or a firewall there refuses this machine, perhaps only for some minutes",
+			"%s closed the connection and said %q", a.target.Address()+describeJumps(a.jumps), text)
+	}
+	return nil
 }
 
 // isCut reports whether the far side closed or reset the connection.

@@ -38,7 +38,7 @@ func newGateways(o *SSHOpener) *gateways { return &gateways{opener: o, byChain: 
 // chainKey identifies a chain of gateways.
 func chainKey(jumps []*Target) (key string) {
 	for _, j := range jumps {
-		key += fmt.Sprintf("%s %s@%s;", j.Alias, j.User, j.Address())
+		key += fmt.Sprintf("%s %s@%s %s;", j.Alias, j.User, j.Address(), j.ProxyCommand)
 	}
 	return key
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"debug/elf"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/helper"
@@ -44,9 +46,8 @@ func (a *app) connector(o *options, hs []*hosts.Host, log func(host, line string
 // sshSetup is the user's ssh configuration.
 type sshSetup struct {
 	config    *link.SSHConfig
-	hosts     []*hosts.Host  // hosts that are reached with ssh
-	resolving sync.WaitGroup // until config has resolved all of them
-	hasWarned bool           // warnSSH has warned
+	hosts     []*hosts.Host // hosts that are reached with ssh
+	hasWarned bool          // warnSSH has warned
 
 	mu     sync.Mutex
 	warned map[string]bool // by host and text
@@ -66,11 +67,15 @@ func (a *app) loadSSH(o *options, hs []*hosts.Host) error {
 	a.ssh = &sshSetup{config: config, hosts: hs, warned: map[string]bool{}}
 	for _, h := range hs {
 		for _, address := range h.Addresses {
-			a.ssh.resolving.Go(func() { config.Resolve(h, address) }) // config keeps the result
+			go config.Resolve(context.Background(), h, address) // config keeps the answer for some seconds
 		}
 	}
 	return nil
 }
+
+// warnDelay bounds how long the start of a run waits for warnings about the ssh configuration. A
+// `Match exec` for one host may take long; the warnings about that host follow when it is dialed.
+const warnDelay = time.Second
 
 // warnSSH warns once about directives of the ssh configuration that are not supported. An error in
 // the part of one host affects only that host, when it is connected to.
@@ -79,13 +84,17 @@ func (a *app) warnSSH() {
 		return
 	}
 	a.ssh.hasWarned = true
-	a.ssh.resolving.Wait()
+	ctx, cancel := context.WithTimeout(context.Background(), warnDelay)
+	defer cancel()
 	// Hosts often have the same problem, so each text is printed once.
 	var texts []string
 	concerned := map[string][]*hosts.Host{}
 	for _, h := range a.ssh.hosts {
 		for _, address := range h.Addresses {
-			_, warnings, err := a.ssh.config.Resolve(h, address)
+			_, warnings, err := a.ssh.config.Resolve(ctx, h, address)
+			if link.IsPassing(err) {
+				continue
+			}
 			if err != nil {
 				warnings = append(warnings, err.Error())
 			}

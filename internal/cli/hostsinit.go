@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -194,9 +195,12 @@ func sshHosts(file string) ([]*initHost, error) {
 		if err != nil || len(inv.Hosts) != 1 || inv.Hosts[0].Name != name {
 			continue // not a valid name in an inventory
 		}
-		f := &initHost{Host: inv.Hosts[0]}
-		list = append(list, f)
-		t, _, err := config.Resolve(f.Host, name)
+		list = append(list, &initHost{Host: inv.Hosts[0]})
+		go config.Resolve(context.Background(), inv.Hosts[0], name) // config keeps the answer for some seconds
+	}
+	for _, f := range list {
+		name := f.Host.Name
+		t, _, err := config.Resolve(context.Background(), f.Host, name)
 		if err != nil {
 			f.problem = err.Error()
 			continue
