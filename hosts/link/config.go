@@ -63,12 +63,8 @@ type answer struct {
 // as with `ssh -F`. The path must be a readable file. Its content is read by ssh when a
 // host is resolved.
 func LoadSSHConfig(path string) (*SSHConfig, error) {
-	env, err := currentEnvironment()
-	if err != nil {
-		return nil, fmt.Errorf("ssh configuration: %w", err)
-	}
 	program, _ := exec.LookPath("ssh") // a missing program matters only when a host is resolved
-	return newSSHConfig(path, env, program)
+	return newSSHConfig(path, currentEnvironment(), program)
 }
 
 func newSSHConfig(path string, env *environment, program string) (*SSHConfig, error) {
@@ -131,7 +127,8 @@ func (s settings) first(keyword string) string {
 	return ""
 }
 
-// settingsOf returns the settings of a host, without those that are OpenSSH's defaults. The
+// settingsOf returns the settings of a host, without those that are OpenSSH's defaults, other than
+// the user: ssh knows the name of the current user better than a static Go program does. The
 // identity of the inventory is not passed: ssh leaves a key that does not exist out of its
 // answer, and nothing else in the answer depends on the key.
 func (c *SSHConfig) settingsOf(ctx context.Context, q request) (settings, error) {
@@ -165,7 +162,7 @@ func (c *SSHConfig) settingsOf(ctx context.Context, q request) (settings, error)
 	}
 	s := settings{}
 	for keyword, values := range all {
-		if keyword == "hostname" || !slices.Equal(values, defaults[keyword]) {
+		if keyword == "hostname" || keyword == "user" || !slices.Equal(values, defaults[keyword]) {
 			s[keyword] = values
 		}
 	}
@@ -267,10 +264,7 @@ const maxInclude = 16
 // The error is that of the file itself: included files that cannot be read are skipped, as
 // ssh does.
 func SSHAliases(path string) ([]string, error) {
-	env, err := currentEnvironment()
-	if err != nil {
-		return nil, err
-	}
+	env := currentEnvironment()
 	dir := filepath.Join(env.home, ".ssh")
 	if path == "" {
 		path = filepath.Join(dir, "config")

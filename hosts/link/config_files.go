@@ -6,13 +6,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"dcs-tui/internal/account"
 )
 
 // environment holds what ssh's tokens need to know of this user and machine.
@@ -22,16 +23,12 @@ type environment struct {
 	getenv          func(string) (string, bool)
 }
 
-// currentEnvironment returns the environment of this process. Like OpenSSH it takes the home
-// directory from the user database, and uses $HOME only if the user is not found there.
-func currentEnvironment() (*environment, error) {
-	u, err := user.Current()
-	if err != nil {
-		return nil, fmt.Errorf("find the name of the current user: %w", err)
-	}
-	e := &environment{home: u.HomeDir, user: u.Username, uid: u.Uid, getenv: os.LookupEnv}
+// currentEnvironment returns the environment of this process.
+func currentEnvironment() *environment {
+	u := account.Current()
+	e := &environment{home: u.Home, user: u.Name, uid: strconv.Itoa(u.UID), getenv: os.LookupEnv}
 	e.hostname, _ = os.Hostname() // on an error %l and %L are empty
-	return e, nil
+	return e
 }
 
 // expandTilde expands ~/… and ~user/…; the name of an unknown user stays as written.
@@ -41,8 +38,8 @@ func (e *environment) expandTilde(path string) string {
 	}
 	if strings.HasPrefix(path, "~") {
 		name, rest, _ := strings.Cut(path[1:], "/")
-		if other, err := user.Lookup(name); err == nil {
-			return filepath.Join(other.HomeDir, rest)
+		if other, found := account.Find(name); found {
+			return filepath.Join(other.Home, rest)
 		}
 	}
 	return path

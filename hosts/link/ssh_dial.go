@@ -3,9 +3,11 @@ package link
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/account"
 )
 
 // connection is one ssh connection with what must be released together with it.
@@ -205,11 +208,32 @@ func (a *attempt) dial(ctx context.Context) (net.Conn, error) {
 		Control:         setUserTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
-	conn, err := d.DialContext(dctx, cmp.Or(a.target.Network, "tcp"), a.target.Address())
+	network := cmp.Or(a.target.Network, "tcp")
+	conn, err := d.DialContext(dctx, network, a.target.Address())
+	if _, unknown := errors.AsType[*net.DNSError](err); unknown && dctx.Err() == nil {
+		conn, err = dialSystemName(dctx, &d, network, a.target, err)
+	}
 	if err != nil {
 		return nil, a.explainDial(dctx, err)
 	}
 	return conn, nil
+}
+
+// dialSystemName dials a name that the resolver of a static Go program does not know, at the
+// addresses that the name service of the system gives. unknown is the error of the resolver, which is
+// returned if that service does not know the name either.
+func dialSystemName(ctx context.Context, d *net.Dialer, network string, t *Target, unknown error) (conn net.Conn, err error) {
+	addresses, err := account.Addresses(ctx, network, t.HostName)
+	if err != nil {
+		return nil, unknown
+	}
+	for _, address := range addresses {
+		conn, err = d.DialContext(ctx, network, net.JoinHostPort(address, strconv.Itoa(t.Port)))
+		if err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
 }
 
 // userTimeout is how long, in milliseconds, sent bytes may stay unacknowledged before the

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -165,6 +166,26 @@ func TestNamesAreResolvedAgain(t *testing.T) {
 	l, err := o.Open(contextUnlessStuck(t), h)
 	must(t, err)
 	l.Close()
+}
+
+// TestNameOfTheSystem checks that a host is reached by a name that only the name service of the system
+// knows, such as one of mDNS or LDAP, and that an unknown name is still an error of its own.
+func TestNameOfTheSystem(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	getent := program(t, "getent", "#!/bin/sh\n[ \"$*\" = 'ahosts ws01.invalid' ] && printf '127.0.0.2 STREAM\\n127.0.0.1 STREAM\\n'\n")
+	t.Setenv("PATH", filepath.Dir(getent)+":"+os.Getenv("PATH"))
+	tg := target(s)
+	tg.HostName, tg.HostKeyAlias = "ws01.invalid", "alias"
+	tg.KnownHosts = []string{write(t, filepath.Join(t.TempDir(), "known_hosts"),
+		strings.ReplaceAll(read(t, s.KnownHosts), fmt.Sprintf("[127.0.0.1]:%d", s.Port), "alias"))}
+	if got := mustRun(t, NewSSH(SSHOptions{}), tg, "echo reached"); got != "reached\n" {
+		t.Errorf("got %q", got)
+	}
+	tg.HostName = "ws02.invalid"
+	_, err := NewSSH(SSHOptions{}).dialTarget(contextUnlessStuck(t), "melon4", tg)
+	if err == nil || hosts.ClassOf(err) != hosts.Unreachable || !strings.Contains(err.Error(), "ws02.invalid") {
+		t.Errorf("got %v, want an error about ws02.invalid", err)
+	}
 }
 
 // TestManyHostsBehindOneServer checks that 40 hosts behind one sshd with default limits are all

@@ -4,17 +4,16 @@
 package trust
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
+
+	"dcs-tui/internal/account"
 )
 
 // Strictness is what Check does about a file that a group of several accounts can write.
@@ -37,7 +36,7 @@ var (
 func AddOwner(name string) error {
 	uid, err := strconv.ParseUint(name, 10, 32)
 	if err != nil {
-		entry, found := lookUp("passwd", name)
+		entry, found := account.Lookup("passwd", name)
 		if !found {
 			return fmt.Errorf("there is no user %q here", name)
 		}
@@ -113,7 +112,7 @@ func isOwnGroup(gid uint32) bool {
 	if gid == 0 {
 		return true
 	}
-	group, found := lookUp("group", fmt.Sprint(gid))
+	group, found := account.Lookup("group", fmt.Sprint(gid))
 	if !found {
 		return gid == uint32(os.Geteuid()) // in a container without accounts
 	}
@@ -121,7 +120,7 @@ func isOwnGroup(gid uint32) bool {
 		if name == "" {
 			continue
 		}
-		member, found := lookUp("passwd", name)
+		member, found := account.Lookup("passwd", name)
 		if !found || !isTrustedText(member[2]) {
 			return false
 		}
@@ -142,44 +141,15 @@ func isOwnGroup(gid uint32) bool {
 
 // UserName returns the name of an account, or "user UID".
 func UserName(uid uint32) string {
-	if entry, found := lookUp("passwd", fmt.Sprint(uid)); found {
+	if entry, found := account.Lookup("passwd", fmt.Sprint(uid)); found {
 		return entry[0]
 	}
 	return fmt.Sprintf("user %d", uid)
 }
 
 func groupName(gid uint32) string {
-	if entry, found := lookUp("group", fmt.Sprint(gid)); found {
+	if entry, found := account.Lookup("group", fmt.Sprint(gid)); found {
 		return entry[0]
 	}
 	return fmt.Sprint(gid)
-}
-
-// lookUpTimeout bounds a question to a directory service.
-const lookUpTimeout = 5 * time.Second
-
-// lookUp returns the fields of an entry of /etc/passwd or /etc/group, by name or number. It asks
-// getent about one that is not in the file, because this program may be linked statically.
-func lookUp(database, key string) (fields []string, found bool) {
-	want := map[string]int{"passwd": 7, "group": 4}[database]
-	find := func(text string) bool {
-		for line := range strings.Lines(text) {
-			f := strings.Split(strings.TrimSpace(line), ":")
-			if len(f) == want && (f[0] == key || f[2] == key) {
-				fields = f
-				return true
-			}
-		}
-		return false
-	}
-	if text, err := os.ReadFile("/etc/" + database); err == nil && find(string(text)) {
-		return fields, true
-	}
-	if key == "" || key[0] == '-' {
-		return nil, false
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), lookUpTimeout)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, "getent", database, key).Output()
-	return fields, err == nil && find(string(out))
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"dcs-tui/internal/account"
 )
 
 const stranger = 54321 // an account without a name
@@ -123,7 +125,7 @@ func TestGroupOfOneUser(t *testing.T) {
 		}
 		defer exec.Command("userdel", "--force", name).Run()
 	}
-	entry, found := lookUp("passwd", first)
+	entry, found := account.Lookup("passwd", first)
 	if !found {
 		t.Fatal("the new user is not found")
 	}

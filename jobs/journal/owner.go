@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"sync"
 	"time"
 
+	"dcs-tui/internal/account"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
@@ -80,12 +80,8 @@ func ownerOfThisProcess() (*Owner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read this machine's name: %w", err)
 	}
-	name := fmt.Sprint(os.Getuid())
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
 	program, _ := os.Executable() // on an error, the program in PATH is used
-	return &Owner{Host: host, User: name, Program: program, process: me}, nil
+	return &Owner{Host: host, User: account.Current().Name, Program: program, process: me}, nil
 }
 
 func (o *Owner) encode() ([]byte, error) {

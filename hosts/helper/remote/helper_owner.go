@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/account"
 )
 
 // The files by which people ask that a host is left alone. They are in the home directory of
@@ -39,7 +40,7 @@ type owners struct {
 	mode     string
 	idle     time.Duration // a user whose terminal is unused for this time counts as gone
 	lastUses map[string]lastUse
-	accounts map[string]account // cache, by name or uid
+	users    map[string]account.User // cache, by name or uid
 }
 
 // lastUse records the last use of a terminal or a session.
@@ -50,20 +51,14 @@ type lastUse struct {
 
 // login is a login of a user at the console.
 type login struct {
-	account
+	account.User
 	tty      string // "tty2"; "" for a graphical session
 	session  string // logind's name of a graphical session; "" without logind
 	onScreen bool   // the graphical session is on the screen
 }
 
-type account struct {
-	name string
-	uid  int
-	home string // "" if unknown
-}
-
 func newOwners(o *hosts.Open, s site) *owners {
-	return &owners{site: s, mode: o.Owner, idle: cmp.Or(o.OwnerIdle, hosts.DefaultOwnerIdle), accounts: map[string]account{}}
+	return &owners{site: s, mode: o.Owner, idle: cmp.Or(o.OwnerIdle, hosts.DefaultOwnerIdle), users: map[string]account.User{}}
 }
 
 // currentOwner returns the person or the reason that holds the host back. A request to suspend
@@ -97,10 +92,10 @@ func (o *owners) requestFile(name string, logins []login) string {
 		return common
 	}
 	for _, l := range logins {
-		if by(common, l.uid) { // for users whose home directory is closed to us
+		if by(common, l.UID) { // for users whose home directory is closed to us
 			return common
 		}
-		if own := filepath.Join(l.home, name); l.home != "" && by(own, l.uid, o.adminUID) {
+		if own := filepath.Join(l.Home, name); l.Home != "" && by(own, l.UID, o.adminUID) {
 			return own
 		}
 	}
@@ -133,7 +128,7 @@ func (o *owners) recentUse(logins []login) string {
 			}
 			u = lastUse{read, at}
 		}
-		note(name, u, func() string { return o.account(strconv.Itoa(int(st.Uid))).name }, name)
+		note(name, u, func() string { return o.user(strconv.Itoa(int(st.Uid))).Name }, name)
 	}
 	lines, _ := os.ReadDir(o.root + "/dev/pts")
 	for _, e := range lines {
@@ -153,7 +148,7 @@ func (o *owners) recentUse(logins []login) string {
 		} else if !known {
 			u = lastUse{at: now - o.idle}
 		}
-		note(key, u, func() string { return l.name }, "the screen")
+		note(key, u, func() string { return l.Name }, "the screen")
 	}
 	o.lastUses = next
 	return who
@@ -193,7 +188,7 @@ func (o *owners) logins() (list []login) {
 		if is["CLASS"] != "user" || is["REMOTE"] == "1" || is["SEAT"] == "" || is["STATE"] == "closing" {
 			continue
 		}
-		l := login{account: o.account(is["UID"])}
+		l := login{User: o.user(is["UID"])}
 		if t := is["TYPE"]; t == "x11" || t == "wayland" || t == "mir" {
 			l.session, l.onScreen = e.Name(), is["ACTIVE"] == "1"
 		} else if l.tty = is["TTY"]; l.tty == "" || !filepath.IsLocal(l.tty) {
@@ -225,7 +220,7 @@ func (o *owners) fromUtmp(b []byte) (list []login) {
 		if _, err := os.Stat(o.root + "/proc/" + strconv.Itoa(int(pid))); err != nil || kind != userProcess {
 			continue // records of what has died may stay
 		}
-		switch l := (login{account: o.account(user)}); {
+		switch l := (login{User: o.user(user)}); {
 		case strings.HasPrefix(line, ":"):
 			l.onScreen = true
 			list = append(list, l)
@@ -237,55 +232,26 @@ func (o *owners) fromUtmp(b []byte) (list []login) {
 	return list
 }
 
-// account finds a user by name or uid in /etc/passwd or with getent, and remembers the answer.
-func (o *owners) account(key string) account {
-	a, ok := o.accounts[key]
-	if !ok {
-		if a, ok = passwdAccount(o.root, key); !ok {
-			a = getentAccount(key)
-		}
-		o.accounts[key] = a
+// user finds a user by name or uid, and remembers the answer. A user who is not found has the uid -1,
+// or the name "user UID".
+func (o *owners) user(key string) account.User {
+	u, known := o.users[key]
+	if known {
+		return u
 	}
-	return a
-}
-
-// passwdAccount finds a user by name or uid in etc/passwd below root.
-func passwdAccount(root, key string) (a account, ok bool) {
-	text, _ := os.ReadFile(root + "/etc/passwd")
-	return parseAccount(string(text), key)
-}
-
-// getentAccount finds a user by name or uid where getent looks, for example in LDAP, which the
-// package os/user of a static program does not know. Without an answer, the account is called
-// "user UID", and its uid is -1 if key is a name. It may take as long as runTool.
-func getentAccount(key string) account {
-	text := ""
-	if key != "" && key[0] != '-' {
-		text, _ = runTool("getent", "passwd", key)
+	passwd, _ := os.ReadFile(o.root + "/etc/passwd")
+	u, found := account.FindIn(string(passwd), key)
+	if !found {
+		u, found = account.Find(key)
 	}
-	a, _ := parseAccount(text, key)
-	return a
-}
-
-// parseAccount finds a user by name or uid in lines of passwd.
-func parseAccount(text, key string) (a account, ok bool) {
-	for line := range strings.Lines(text) {
-		f := strings.Split(strings.TrimSpace(line), ":")
-		if len(f) != 7 || f[0] != key && f[2] != key {
-			continue
-		}
-		if uid, err := strconv.Atoi(f[2]); err == nil {
-			a = account{f[0], uid, f[5]}
-			if !filepath.IsAbs(a.home) {
-				a.home = ""
-			}
-			return a, true
+	if !found {
+		u = account.User{Name: key, UID: -1}
+		if uid, err := strconv.Atoi(key); err == nil {
+			u = account.User{Name: "user " + key, UID: uid}
 		}
 	}
-	if uid, err := strconv.Atoi(key); err == nil {
-		return account{name: "user " + key, uid: uid}, false
-	}
-	return account{name: key, uid: -1}, false
+	o.users[key] = u
+	return u
 }
 
 // watchOwner looks for owners of the machine, and suspends and continues jobs. It may hang with

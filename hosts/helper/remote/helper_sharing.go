@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/account"
 )
 
 // sharing is the helper's part in sharing the host with other runs and users. It publishes what
@@ -280,10 +281,15 @@ func userName(uid int) string {
 		return name.(string)
 	}
 	key := strconv.Itoa(uid)
-	a, inFile := passwdAccount("", key)
-	name, known := userNames.LoadOrStore(uid, a.name)
+	passwd, _ := os.ReadFile("/etc/passwd")
+	u, inFile := account.FindIn(string(passwd), key)
+	name, known := userNames.LoadOrStore(uid, cmp.Or(u.Name, "user "+key))
 	if !known && !inFile {
-		go func() { userNames.Store(uid, getentAccount(key).name) }()
+		go func() {
+			if u, found := account.Find(key); found {
+				userNames.Store(uid, u.Name)
+			}
+		}()
 	}
 	return name.(string)
 }
