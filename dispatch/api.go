@@ -71,6 +71,8 @@ type Notice struct {
 	Host string  // "" if it is not about a host
 	Job  jobs.ID // 0 if it is not about a job
 	Text string  // not cleaned for a terminal
+	// The same for programs; "" if they need not know.
+	ReasonKind jobs.ReasonKind
 }
 
 // Result is the result of one round of a job, in completion order.

@@ -27,7 +27,7 @@ func (e *engine) onRecord(r *jobs.Record) {
 	switch r.Kind {
 	case jobs.KindEvent:
 		e.history.setNote(r.Host, r.Reason)
-		e.notify(Notice{At: r.At.Time(), Host: r.Host, Job: r.Job, Text: r.Reason})
+		e.notify(Notice{At: r.At.Time(), Host: r.Host, Job: r.Job, Text: r.Reason, ReasonKind: jobs.ReasonKind(r.How)})
 	case jobs.KindInventory:
 		if e.cfg.OnInventoryRequest != nil {
 			e.cfg.OnInventoryRequest(r.Host, e.core.Table().Inventory[r.Host])

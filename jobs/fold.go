@@ -117,7 +117,7 @@ func Fold(t *Table, r *Record) error {
 			insert(&t.Requeues, r.Job, true)
 			return nil
 		}
-		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request})
+		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request, ReasonKind(r.How)})
 		t.dropRequeue(r.Job)
 		return nil
 	case KindPriority:
@@ -184,7 +184,7 @@ func (t *Table) nextRound(j *Job, why string) {
 		t.keepUndelivered(j)
 	}
 	t.setState(j, Queued)
-	j.Round, j.Failures, j.Retry, j.Reason, j.Urgent = j.Round+1, 0, 0, why, false
+	j.Round, j.Failures, j.Retry, j.Reason, j.ReasonKind, j.Urgent = j.Round+1, 0, 0, why, "", false
 	t.Ended = false
 }
 
@@ -272,7 +272,7 @@ func (t *Table) recordStart(j *Job, r *Record) error {
 		return fmt.Errorf("attempt %s cannot be running", r.Attempt())
 	}
 	if a.State == AttemptLost {
-		a.Reason, j.Reason, j.Retry, j.Urgent = "", "", 0, false
+		a.Reason, j.Reason, j.ReasonKind, j.Retry, j.Urgent = "", "", "", 0, false
 		t.setState(j, Running)
 	}
 	a.State, a.Slot, a.Started = AttemptRunning, int32(r.Slot), r.Started
@@ -348,7 +348,7 @@ func (t *Table) moveTo(j *Job, r *Record) error {
 	} else if r.Seq != 0 {
 		return fmt.Errorf("job %d gets a result number though it becomes %s", r.Job, r.Next)
 	}
-	j.Retry, j.Reason = r.Retry, r.Reason
+	j.Retry, j.Reason, j.ReasonKind = r.Retry, r.Reason, ReasonKind(r.How)
 	j.Urgent = r.Kind == KindLost && r.Next == Queued
 	t.setState(j, r.Next)
 	return nil
@@ -385,7 +385,7 @@ func (t *Table) edit(j *Job, r *Record) error {
 				a.Round = 0
 			}
 		}
-		j.Failures, j.Retry, j.Reason = 0, 0, r.Reason
+		j.Failures, j.Retry, j.Reason, j.ReasonKind = 0, 0, r.Reason, ""
 	}
 	t.setSpec(j, r.Spec)
 	return nil

@@ -281,7 +281,7 @@ func codeRow(c *codec, j *Job) {
 	codeNumber(c, &j.Priority)
 	codeNumber(c, &j.Seq)
 	codeNumber(c, &j.Retry)
-	c.codeTexts(&j.Reason)
+	c.codeTexts(&j.Reason, (*string)(&j.ReasonKind))
 }
 
 // codeAttempt packs or unpacks an attempt without its ID, and its outcome if there is one.

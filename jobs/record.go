@@ -108,12 +108,23 @@ type Record struct {
 	Epoch    int        `json:"epoch,omitzero"`
 	Owner    string     `json:"owner,omitzero"`
 	Files    []FileMark `json:"files,omitzero"`
-	// One of the Closed constants, an InstanceState, CanceledAll for a request, or ThenRequeue for
-	// a cancel.
+	// One of the Closed constants, an InstanceState, CanceledAll for a request, ThenRequeue for a
+	// cancel, or a ReasonKind.
 	How     string `json:"how,omitzero"`
 	Request string `json:"req,omitzero"`  // name of the request that caused the record; "": none
 	Spec    *Spec  `json:"spec,omitzero"` // the last field, also in the line
 }
+
+// ReasonKind tells programs the reason of a record (Record.How), which Record.Reason describes for
+// people.
+type ReasonKind string
+
+// The reasons that programs distinguish. All others are "".
+const (
+	ReasonPoorValues ReasonKind = "poor_values" // a search canceled the job because of its poor values
+	ReasonTooHard    ReasonKind = "too_hard"    // the job was skipped because a job that is no harder timed out
+	ReasonHostUp     ReasonKind = "host_up"     // KindEvent: Host came up
+)
 
 // FileMark marks the end of an older journal file. Bytes beyond Length are not part of the run,
 // whoever wrote them.

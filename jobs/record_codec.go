@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"strings"
+
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -36,6 +38,7 @@ func (reader *RecordReader) Read(b []byte, r *Record) error {
 	if err := json.Unmarshal(b, r, JSON); err != nil {
 		return err
 	}
+	r.setOldReasonKind()
 	if r.Spec != nil {
 		r.Spec.Options = reader.specs.Share(r.Spec.Options)
 	}
@@ -48,6 +51,21 @@ func (reader *RecordReader) Read(b []byte, r *Record) error {
 		}
 	}
 	return nil
+}
+
+// setOldReasonKind sets the ReasonKind of a record of an earlier version, which had only the text.
+func (r *Record) setOldReasonKind() {
+	if r.How != "" {
+		return
+	}
+	switch {
+	case r.Kind == KindEvent && r.Reason == r.Host+" is up":
+		r.How = string(ReasonHostUp)
+	case r.Kind == KindJob && r.Next == Skipped && strings.HasPrefix(r.Reason, "it is at least as hard as job "):
+		r.How = string(ReasonTooHard)
+	case (r.Kind == KindJob || r.Kind == KindCanceling || r.Kind == KindCanceled) && strings.HasPrefix(r.Reason, "halving: "):
+		r.How = string(ReasonPoorValues)
+	}
 }
 
 // readUsual reads a record with the members that most records have, and reports whether it was one.

@@ -37,3 +37,26 @@ func TestRepeatedMemberIsRefused(t *testing.T) {
 		t.Errorf("%s was read as %+v", b, r)
 	}
 }
+
+// TestReasonsOfEarlierVersionsAreRead checks that records of earlier versions, which gave only the
+// text of a reason, are read with its kind, and that a kind that was recorded counts.
+func TestReasonsOfEarlierVersionsAreRead(t *testing.T) {
+	for _, c := range []struct {
+		line string
+		want ReasonKind
+	}{
+		{`{"k":"event","t":5,"h":"ws1","why":"ws1 is up"}`, ReasonHostUp},
+		{`{"k":"event","t":5,"h":"ws1","why":"ws11 is up"}`, ""},
+		{`{"k":"job","t":5,"j":1,"next":"skipped","why":"it is at least as hard as job 3, which timed out after 1s"}`, ReasonTooHard},
+		{`{"k":"job","t":5,"j":1,"next":"canceled","why":"it is at least as hard as job 3, which timed out after 1s"}`, ""},
+		{`{"k":"canceling","t":5,"j":1,"why":"halving: poor at step 1"}`, ReasonPoorValues},
+		{`{"k":"canceled","t":5,"j":1,"n":1,"next":"canceled","why":"halving: poor at step 1"}`, ReasonPoorValues},
+		{`{"k":"canceling","t":5,"j":1,"why":"halving: poor at step 1","how":"requeue"}`, ThenRequeue},
+		{`{"k":"lost","t":5,"j":1,"n":1,"why":"halving: poor at step 1"}`, ""},
+	} {
+		var r Record
+		if err := new(RecordReader).Read([]byte(c.line), &r); err != nil || r.How != string(c.want) {
+			t.Errorf("%s: got %q, %v, want %q", c.line, r.How, err, c.want)
+		}
+	}
+}

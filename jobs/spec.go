@@ -498,13 +498,10 @@ func (a Hardness) Compare(b Hardness) int {
 	return cmp.Compare(a.Text, b.Text)
 }
 
-// tooHardPrefix begins the reason of every job that was skipped because of a timeout.
-const tooHardPrefix = "it is at least as hard as job "
-
 // TooHardReason returns the reason of a job that is skipped because job by, which is no harder,
 // timed out.
 func TooHardReason(by *Spec, after time.Duration) string {
-	why := fmt.Sprintf("%s%d, which timed out after %s", tooHardPrefix, by.ID, after.Round(time.Millisecond))
+	why := fmt.Sprintf("it is at least as hard as job %d, which timed out after %s", by.ID, after.Round(time.Millisecond))
 	if by.Name != "" {
 		why += ": " + Clean(by.Name, 80)
 	}
@@ -513,4 +510,4 @@ func TooHardReason(by *Spec, after time.Duration) string {
 
 // Avoided reports whether the job was not run, or not to its end, because a job that is no harder
 // had timed out.
-func (j *Job) Avoided() bool { return j.State == Skipped && strings.HasPrefix(j.Reason, tooHardPrefix) }
+func (j *Job) Avoided() bool { return j.State == Skipped && j.ReasonKind == ReasonTooHard }

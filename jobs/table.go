@@ -1,9 +1,6 @@
 package jobs
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
 // Job is a row of the Table, the folded state of one job. Only Fold changes it.
 type Job struct {
@@ -11,12 +8,14 @@ type Job struct {
 	Attempts []*Attempt // all attempts of the job, oldest first; N is index + 1
 	Retry    Stamp      // queued, but not launched before this instant; 0: at once
 	Seq      int64      // result number of the last terminal state; 0: none
-	Reason   string     // why it is in this state; "" if that is obvious
-	Priority int32      // current priority
-	Round    int32      // 1, 2, …
-	Failures int32      // tries used up in this round
-	State    JobState
-	Urgent   bool // its host failed, so it precedes other jobs
+	Reason   string     // why it is in this state, for people; "" if that is obvious
+	// The same for programs; "" if they need not know.
+	ReasonKind ReasonKind
+	Priority   int32 // current priority
+	Round      int32 // 1, 2, …
+	Failures   int32 // tries used up in this round
+	State      JobState
+	Urgent     bool // its host failed, so it precedes other jobs
 }
 
 // Attempt is one execution. Only Fold changes it.
@@ -188,9 +187,6 @@ func (t *Table) Attempt(id AttemptID) *Attempt {
 // Unfinished returns the number of jobs that are not terminal.
 func (t *Table) Unfinished() int { return t.Counts[Queued] + t.Counts[Running] }
 
-// Pruned begins the reason of every job that a search ended because of its poor values.
-const Pruned = "halving: "
-
 // Judged returns Counts, except that jobs that a search ended count as succeeded. A search that
 // ends some of its trials succeeds.
 func (t *Table) Judged() (counts [Skipped + 1]int) {
@@ -198,7 +194,7 @@ func (t *Table) Judged() (counts [Skipped + 1]int) {
 		return counts
 	}
 	for j := range t.Rows() {
-		if j.State == Canceled && strings.HasPrefix(j.Reason, Pruned) {
+		if j.State == Canceled && j.ReasonKind == ReasonPoorValues {
 			counts[Canceled]--
 			counts[Succeeded]++
 		}
@@ -207,7 +203,10 @@ func (t *Table) Judged() (counts [Skipped + 1]int) {
 }
 
 // Cancel holds why a job is being ended, and the request for it.
-type Cancel struct{ Reason, Request string }
+type Cancel struct {
+	Reason, Request string
+	ReasonKind      ReasonKind
+}
 
 // CanceledAll is the Record.How of the response to a request that cancels the whole run.
 const CanceledAll = "all"

@@ -219,6 +219,11 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
+// EndPoor ends a job because a search found its values poor.
+func (b *Inbox) EndPoor(job jobs.ID, why string) {
+	b.askEvents("halving", sched.Cancel{Jobs: []jobs.ID{job}, Why: why, ReasonKind: jobs.ReasonPoorValues})
+}
+
 // Ask makes a request of this program itself. Its name begins with the source, such as a signal.
 // Ask does not block. The jobs that it names must be jobs of the run.
 func (b *Inbox) Ask(source string, q *rundir.Request) {

@@ -154,7 +154,7 @@ func (s *searcher) HandleReport(job jobs.ID, over bool, report string) (keep []s
 	step, poor := s.toEnd[job]
 	delete(s.toEnd, job)
 	if poor && !over {
-		go s.r.Do("halving", &rundir.Request{Do: rundir.DoCancel, Jobs: jobs.One(job), Why: fmt.Sprintf(jobs.Pruned+"poor at step %v", step)})
+		go s.r.inbox.EndPoor(job, fmt.Sprintf("halving: poor at step %v", step))
 	}
 	return keep
 }

@@ -198,7 +198,10 @@ func (c *Core) Step(now Time, evs ...Event) (records []jobs.Record, commands []C
 // the state of a job. It returns false if the record does not fit the table. Then nothing has
 // changed, and an event reports the bug.
 func (c *Core) emit(r jobs.Record) bool {
-	r.At, r.Request = c.now.Wall, c.causeOf(&r)
+	r.At, r.Request = c.now.Wall, cmp.Or(r.Request, c.cause)
+	if cancel, ok := c.table.Cancels[r.Job]; ok && r.Next == jobs.Canceled {
+		r.Request, r.How = cancel.Request, string(cancel.ReasonKind)
+	}
 	moves := false
 	switch r.Kind {
 	case jobs.KindLaunching, jobs.KindRunning, jobs.KindExited, jobs.KindLost, jobs.KindSuperseded,
@@ -241,17 +244,15 @@ func (c *Core) emit(r jobs.Record) bool {
 	return err == nil
 }
 
-// causeOf returns the name of the request that caused a record, or "".
-func (c *Core) causeOf(r *jobs.Record) string {
-	if cancel, ok := c.table.Cancels[r.Job]; ok && r.Next == jobs.Canceled {
-		return cancel.Request
-	}
-	return cmp.Or(r.Request, c.cause)
-}
-
 // logf records an event for people.
 func (c *Core) logf(host string, job jobs.ID, format string, args ...any) {
 	c.emit(jobs.Record{Kind: jobs.KindEvent, Host: host, Job: job, Reason: fmt.Sprintf(format, args...)})
+}
+
+// reportUp records that a host came up.
+func (c *Core) reportUp(h *host) {
+	name := h.spec.Name
+	c.emit(jobs.Record{Kind: jobs.KindEvent, Host: name, How: string(jobs.ReasonHostUp), Reason: name + " is up"})
 }
 
 // allHosts returns the hosts of the inventory, then the absent ones.

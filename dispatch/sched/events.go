@@ -91,9 +91,10 @@ type HostListed struct {
 
 // Cancel ends jobs in any open state. It leaves finished jobs alone.
 type Cancel struct {
-	Jobs []jobs.ID // nil if All is set
-	All  bool
-	Why  string
+	Jobs       []jobs.ID // nil if All is set
+	All        bool
+	Why        string
+	ReasonKind jobs.ReasonKind
 }
 
 // Requeue opens a new round for finished jobs, and for jobs that are being canceled as soon as

@@ -111,7 +111,7 @@ func (e HostUp) apply(c *Core) {
 		h.reason = h.ineligible
 		c.logf(h.spec.Name, 0, "%s: %s", h.spec.Name, h.ineligible)
 	} else if !h.isSilent() {
-		c.logf(h.spec.Name, 0, "%s is up", h.spec.Name)
+		c.reportUp(h)
 	}
 	c.probeAll(h)
 	c.requestList(h)
@@ -142,7 +142,7 @@ func (e HostHeartbeat) apply(c *Core) {
 	if h.isSilent() {
 		c.endOutage(h)
 		h.state, h.reason = Up, ""
-		c.logf(h.spec.Name, 0, "%s is up", h.spec.Name)
+		c.reportUp(h)
 	}
 	h.lastSeenAt, h.lastReceivedAt, h.heartbeatAt = c.now.Mono, c.now.Mono, c.now.Mono
 	h.hasHeartbeat, h.failures = true, 0

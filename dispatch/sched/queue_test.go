@@ -78,7 +78,7 @@ func TestQueueAgainstModel(t *testing.T) {
 					if id != model[0] {
 						t.Fatalf("seed %d: head is job %d, want %d", seed, id, model[0])
 					}
-					c.cancelJob(id, c.table.Job(id), "")
+					c.cancelJob(id, c.table.Job(id), "", "")
 					model = model[1:]
 				}
 			}

@@ -221,7 +221,7 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 			a.Do = slices.Clone(a.Do) // the caller's slice stays as it was
 			a.Do[a.eventIndex] = e
 		}
-		ids, do = e.Jobs, func(id jobs.ID, j *jobs.Job) bool { return c.cancelJob(id, j, cmp.Or(e.Why, "canceled")) }
+		ids, do = e.Jobs, func(id jobs.ID, j *jobs.Job) bool { return c.cancelJob(id, j, cmp.Or(e.Why, "canceled"), e.ReasonKind) }
 	case Requeue:
 		ids, do = e.Jobs, c.requeueJob
 	case SetPriority:
@@ -259,17 +259,17 @@ func (c *Core) advance(a *pendingRequest, n int) int {
 
 // cancelJob cancels a job, and reports whether it was open. A queued job ends immediately. A job
 // with open attempts ends when those do, and stays marked until then.
-func (c *Core) cancelJob(id jobs.ID, j *jobs.Job, why string) bool {
+func (c *Core) cancelJob(id jobs.ID, j *jobs.Job, why string, kind jobs.ReasonKind) bool {
 	switch {
 	case j.State.Terminal():
 		return false
 	case c.isCancelPending(id) && !c.table.Requeues[id]:
 		return true
 	case j.State == jobs.Queued:
-		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: why})
+		c.emit(jobs.Record{Kind: jobs.KindJob, Job: id, Next: jobs.Canceled, Reason: why, How: string(kind)})
 		return true
 	}
-	if c.emit(jobs.Record{Kind: jobs.KindCanceling, Job: id, Reason: why}) {
+	if c.emit(jobs.Record{Kind: jobs.KindCanceling, Job: id, Reason: why, How: string(kind)}) {
 		for _, a := range j.Attempts {
 			if f := c.inFlight[a.ID]; f != nil {
 				c.killAttempt(f, why)

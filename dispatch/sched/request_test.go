@@ -65,6 +65,28 @@ func TestRequestIsCarriedOutOnce(t *testing.T) {
 	want(t, "all", s.requestRecords(), "all: 6 done, 0 left") // including the jobs in a new round
 }
 
+// TestSearchEndsPoorTrials checks that the kind of the reason of a cancel reaches each job that it
+// ends, however its attempt ends, and that such jobs count as succeeded. A person's text does not
+// make a job count so.
+func TestSearchEndsPoorTrials(t *testing.T) {
+	s := stageWithJobs(t, 5, Config{Tries: 1}, testHost("a", 3))
+	s.started("a", "1.1 2.1")
+	poor := func(ids ...jobs.ID) Cancel {
+		return Cancel{Jobs: ids, Why: "poor at step 1", ReasonKind: jobs.ReasonPoorValues}
+	}
+	s.step(Request{Name: "halving", Do: []Event{poor(1, 2, 4)}})
+	s.step(Request{Name: "person", Do: []Event{Cancel{Jobs: []jobs.ID{5}, Why: "halving: poor at step 1"}}})
+	s.ended("a", "1.1", jobs.Outcome{Signal: "SIGTERM", Stopped: true})
+	s.ended("a", "2.1", exit1)
+	for id, kind := range map[jobs.ID]jobs.ReasonKind{1: jobs.ReasonPoorValues, 2: jobs.ReasonPoorValues, 4: jobs.ReasonPoorValues, 5: ""} {
+		s.wantState(id, jobs.Canceled)
+		want(t, fmt.Sprintf("job %d", id), s.job(id).ReasonKind, kind)
+	}
+	counts := s.c.table.Judged()
+	want(t, "canceled", counts[jobs.Canceled], 1)
+	want(t, "succeeded", counts[jobs.Succeeded], 3)
+}
+
 // TestControlRequestNeedsOneStep checks that a request that is not about jobs is carried out in the
 // same Step, even while a request for many jobs is under way. A request that changes nothing is
 // refused with a reason.

@@ -181,7 +181,7 @@ func summarize(t *jobs.Table) summary { return summary{t.Seq, t.Acked, t.Epoch, 
 func difference(a, b *jobs.Job) string {
 	switch {
 	case a.State != b.State || a.Seq != b.Seq || a.Round != b.Round || a.Failures != b.Failures || a.Retry != b.Retry ||
-		a.Reason != b.Reason || a.Priority != b.Priority || a.Urgent != b.Urgent || !a.Spec.Equal(b.Spec):
+		a.Reason != b.Reason || a.ReasonKind != b.ReasonKind || a.Priority != b.Priority || a.Urgent != b.Urgent || !a.Spec.Equal(b.Spec):
 		return "its rows differ: " + formatValue(*a) + " and " + formatValue(*b)
 	case len(a.Attempts) != len(b.Attempts):
 		return "their numbers of attempts differ"

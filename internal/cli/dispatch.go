@@ -189,7 +189,7 @@ func (d *dispatchSession) Notice(n dispatch.Notice) {
 		d.app.con.Line(d.app.con.NoticeLine(n))
 		return
 	}
-	d.hostEvents[n.Host] = d.hostEvents[n.Host].After(n.Host, jobs.StampOf(n.At), n.Text)
+	d.hostEvents[n.Host] = d.hostEvents[n.Host].After(jobs.StampOf(n.At), n.Text, n.ReasonKind)
 	d.heldMu.Lock()
 	d.heldHostTexts = append(d.heldHostTexts, runview.HostText{Host: n.Host, Text: n.Text, At: n.At})
 	d.heldMu.Unlock()

@@ -190,6 +190,7 @@ type hostStatus struct {
 	runview.HostCount
 	Last   string     `json:"last_event,omitempty"`
 	LastAt *time.Time `json:"last_event_at,omitempty"`
+	lastUp bool       // the last event is that the host came up
 	// As in live.json; "" if the dispatcher has published nothing.
 	State  string `json:"state,omitempty"`
 	Reason string `json:"reason,omitempty"`
@@ -197,14 +198,14 @@ type hostStatus struct {
 }
 
 // now describes the state of a host that is not up or starts nothing, or else its last event.
-func (h *hostStatus) now() string {
+func (h *hostStatus) now() (text string, isEvent bool) {
 	switch {
 	case h.State == "" || h.State == "up" && h.Reason == "":
-		return h.Last
+		return h.Last, true
 	case h.State == "up":
-		return h.Reason
+		return h.Reason, false
 	}
-	return strings.TrimSuffix(strings.ReplaceAll(h.State, "_", " ")+": "+h.Reason, ": ")
+	return strings.TrimSuffix(strings.ReplaceAll(h.State, "_", " ")+": "+h.Reason, ": "), false
 }
 
 func (r *runState) hosts() []hostStatus {
@@ -230,7 +231,7 @@ func (r *runState) hosts() []hostStatus {
 		}
 		if w, ok := r.HostEvents[name]; ok && r.IsDispatched() {
 			at := w.At.Time().UTC()
-			h.Last, h.LastAt = w.Text, &at
+			h.Last, h.LastAt, h.lastUp = w.Text, &at, w.ReasonKind == jobs.ReasonHostUp
 		}
 		list = append(list, h)
 	}

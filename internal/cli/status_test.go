@@ -144,8 +144,8 @@ func TestUselessHostsAreListed(t *testing.T) {
 		"ws01": {Text: "ws01: it is slow"}, // it has run jobs
 		"ws03": {Text: "ws03: cannot be reached: connection refused\x1b[2J"},
 		// There were no jobs left for it.
-		"ws06": runview.HostEvent{}.After("ws06", 1, "ws06 is up").After("ws06", 2, "ws06: its clock is 5 s off"),
-		"ws07": runview.HostEvent{}.After("ws06", 1, ""),
+		"ws06": runview.HostEvent{}.After(1, "ws06 is up", jobs.ReasonHostUp).After(2, "ws06: its clock is 5 s off", ""),
+		"ws07": runview.HostEvent{}.After(1, "", ""),
 	}
 	want := []string{
 		"hosts: ws02 failed 22 of 22 attempts, the others 6 of 75: is what the jobs need there?",

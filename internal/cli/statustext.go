@@ -167,8 +167,8 @@ func hostLines(list []hostStatus) []string {
 	by := map[string]*hostStatus{}
 	for i := range list {
 		h := &list[i]
-		text := h.now()
-		if h.Running > 0 || h.LastAt == nil || h.Files != "" || text == h.Name+" is up" {
+		text, isEvent := h.now()
+		if h.Running > 0 || h.LastAt == nil || h.Files != "" || isEvent && h.lastUp {
 			text += "\n" + strconv.Itoa(i) // a line of its own
 		}
 		by[h.Name] = h
@@ -187,7 +187,8 @@ func hostLines(list []hostStatus) []string {
 		if sum.Failed > 0 {
 			line += fmt.Sprintf(" (%d failed)", sum.Failed)
 		}
-		if said, _, _ := strings.Cut(g.Text, "\n"); sum.LastAt != nil && sum.now() == sum.Last {
+		said, _, _ := strings.Cut(g.Text, "\n")
+		if _, isEvent := sum.now(); sum.LastAt != nil && isEvent {
 			line += "; " + sum.LastAt.Local().Format("15:04") + " " + text.Line(said)
 		} else if said != "" {
 			line += "; " + text.Line(said)

@@ -222,9 +222,10 @@ func TestSummaryCountsAvoidedJobs(t *testing.T) {
 	same(t, "a job that was stopped", Cause(jobs.Skipped, why, &jobs.Outcome{Stopped: true}), why)
 	stopped := &jobs.Attempt{Host: "a", State: jobs.AttemptCanceled, Outcome: &jobs.Outcome{Stopped: true, Started: second, Ended: 2 * second}}
 	s := Summarize(table(
-		jobs.Job{State: jobs.Skipped, Reason: why},
-		jobs.Job{State: jobs.Skipped, Reason: why, Attempts: []*jobs.Attempt{stopped}},
+		jobs.Job{State: jobs.Skipped, Reason: why, ReasonKind: jobs.ReasonTooHard},
+		jobs.Job{State: jobs.Skipped, Reason: why, ReasonKind: jobs.ReasonTooHard, Attempts: []*jobs.Attempt{stopped}},
 		jobs.Job{State: jobs.Skipped, Reason: "job 3, which it comes after, has failed"},
+		jobs.Job{State: jobs.Skipped, Reason: why}, // a person's text decides nothing
 		jobs.Job{State: jobs.Canceled, Reason: why},
 	))
 	same(t, "avoided jobs", s.Avoided, 2)

@@ -150,14 +150,15 @@ func CountHosts(t *jobs.Table) map[string]*HostCount {
 
 // HostEvent is the last event of a host.
 type HostEvent struct {
-	At   jobs.Stamp
-	Text string // as it was recorded
-	Up   bool   // the host has been up
+	At         jobs.Stamp
+	Text       string // as it was recorded
+	ReasonKind jobs.ReasonKind
+	WasUp      bool // the host has been up
 }
 
 // After returns the HostEvent that follows w when the host has a newer event.
-func (w HostEvent) After(host string, at jobs.Stamp, text string) HostEvent {
-	return HostEvent{at, text, w.Up || text == host+" is up"}
+func (w HostEvent) After(at jobs.Stamp, text string, kind jobs.ReasonKind) HostEvent {
+	return HostEvent{at, text, kind, w.WasUp || kind == jobs.ReasonHostUp}
 }
 
 // AddHostEvent updates the last events of hosts from a record.
@@ -166,7 +167,7 @@ func AddHostEvent(events map[string]HostEvent, r *jobs.Record) {
 	case r.Kind == jobs.KindEpoch:
 		clear(events) // what an earlier dispatcher knew of hosts is outdated
 	case r.Host != "" && r.Job == 0 && r.Reason != "":
-		events[r.Host] = events[r.Host].After(r.Host, r.At, r.Reason)
+		events[r.Host] = events[r.Host].After(r.At, r.Reason, jobs.ReasonKind(r.How))
 	}
 }
 
@@ -195,7 +196,7 @@ func UselessHosts(t *jobs.Table, events map[string]HostEvent) []string {
 	for _, name := range slices.Sorted(maps.Keys(events)) {
 		_, instance := t.Instances[name]
 		// An instance that was up was not needed.
-		if w := events[name]; had[name] == nil && w.Text != "" && !w.Up && !instance {
+		if w := events[name]; had[name] == nil && w.Text != "" && !w.WasUp && !instance {
 			idle = append(idle, HostText{Host: name, Text: w.Text})
 		}
 	}
