@@ -59,7 +59,7 @@ type Config struct {
 	// events of the job. Both are called from the dispatcher's goroutine and must not block. They
 	// may be nil.
 	OnResults func([]*Result)
-	OnReport  func(job jobs.ID, over bool, text string) []string
+	OnReport  func(job jobs.ID, over bool, text string) []jobs.Reported
 	// OnInventoryRequest receives the requests of people to add or remove a host. The dispatcher's
 	// goroutine calls it, so it must not block. The caller answers with SetHosts. It may be nil.
 	OnInventoryRequest func(host string, q jobs.HostRequest)

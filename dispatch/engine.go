@@ -208,7 +208,7 @@ func (e *engine) step(ev sched.Event) {
 		}
 	case sched.Drain:
 		if e.deleted { // the ends of jobs cannot be recorded, so there is nothing to wait for
-			e.step(sched.Stop(ev))
+			e.step(sched.Stop{Why: ev.Why})
 			return
 		}
 	case sched.Submit:
@@ -220,7 +220,7 @@ func (e *engine) step(ev sched.Event) {
 		}
 		for i, do := range ev.Do {
 			if drain, ok := do.(sched.Drain); ok && e.deleted { // for the same reason
-				ev.Do[i] = sched.Stop(drain)
+				ev.Do[i] = sched.Stop{Why: drain.Why}
 			}
 		}
 	}
@@ -264,8 +264,8 @@ func (e *engine) handleReports(ev sched.HostHeartbeat) {
 		}
 		t := e.core.Table()
 		if a := t.Attempt(id); a != nil && a.Host == ev.Host && (a.State.Open() || a.State == jobs.AttemptExited) {
-			for _, why := range e.cfg.OnReport(id.Job, t.Job(id.Job).State.Terminal(), ev.Heartbeat.Reports[name]) {
-				e.loop.RecordEvent(jobs.Record{Kind: jobs.KindEvent, At: jobs.StampOf(time.Now()), Job: id.Job, Reason: why})
+			for _, v := range e.cfg.OnReport(id.Job, t.Job(id.Job).State.Terminal(), ev.Heartbeat.Reports[name]) {
+				e.loop.RecordEvent(v.Event(jobs.StampOf(time.Now()), id.Job))
 			}
 		}
 	}

@@ -109,7 +109,7 @@ type Record struct {
 	Owner    string     `json:"owner,omitzero"`
 	Files    []FileMark `json:"files,omitzero"`
 	// One of the Closed constants, an InstanceState, CanceledAll for a request, ThenRequeue for a
-	// cancel, or a ReasonKind.
+	// cancel, a ReasonKind, or what a job has Reported.
 	How     string `json:"how,omitzero"`
 	Request string `json:"req,omitzero"`  // name of the request that caused the record; "": none
 	Spec    *Spec  `json:"spec,omitzero"` // the last field, also in the line
@@ -125,6 +125,26 @@ const (
 	ReasonTooHard    ReasonKind = "too_hard"    // the job was skipped because a job that is no harder timed out
 	ReasonHostUp     ReasonKind = "host_up"     // KindEvent: Host came up
 )
+
+// Reported is a value that a job has reported at a step of a search.
+type Reported struct{ Step, Value float64 }
+
+const (
+	reportedHow  = "reported:%v,%v" // step and value
+	reportedText = "job %d reported %v at step %v"
+)
+
+// Event returns the event that records what a job has reported.
+func (v Reported) Event(at Stamp, job ID) Record {
+	return Record{Kind: KindEvent, At: at, Job: job, How: fmt.Sprintf(reportedHow, v.Step, v.Value),
+		Reason: fmt.Sprintf(reportedText, job, v.Value, v.Step)}
+}
+
+// Reported returns what the job of the event has reported. ok is false for other records.
+func (r *Record) Reported() (v Reported, ok bool) {
+	n, _ := fmt.Sscanf(r.How, reportedHow, &v.Step, &v.Value)
+	return v, r.Kind == KindEvent && n == 2
+}
 
 // FileMark marks the end of an older journal file. Bytes beyond Length are not part of the run,
 // whoever wrote them.

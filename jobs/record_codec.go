@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -59,8 +60,16 @@ func (r *Record) setOldReasonKind() {
 		return
 	}
 	switch {
-	case r.Kind == KindEvent && r.Reason == r.Host+" is up":
-		r.How = string(ReasonHostUp)
+	case r.Kind == KindEvent && r.Host != "":
+		if r.Reason == r.Host+" is up" {
+			r.How = string(ReasonHostUp)
+		}
+	case r.Kind == KindEvent && r.Job > 0:
+		var id ID
+		var v Reported
+		if n, _ := fmt.Sscanf(r.Reason, reportedText, &id, &v.Value, &v.Step); n == 3 {
+			r.How = fmt.Sprintf(reportedHow, v.Step, v.Value)
+		}
 	case r.Kind == KindJob && r.Next == Skipped && strings.HasPrefix(r.Reason, "it is at least as hard as job "):
 		r.How = string(ReasonTooHard)
 	case (r.Kind == KindJob || r.Kind == KindCanceling || r.Kind == KindCanceled) && strings.HasPrefix(r.Reason, "halving: "):

@@ -47,6 +47,7 @@ func TestReasonsOfEarlierVersionsAreRead(t *testing.T) {
 	}{
 		{`{"k":"event","t":5,"h":"ws1","why":"ws1 is up"}`, ReasonHostUp},
 		{`{"k":"event","t":5,"h":"ws1","why":"ws11 is up"}`, ""},
+		{`{"k":"event","t":5,"j":3,"why":"job 3 reported 0.25 at step 9"}`, "reported:9,0.25"},
 		{`{"k":"job","t":5,"j":1,"next":"skipped","why":"it is at least as hard as job 3, which timed out after 1s"}`, ReasonTooHard},
 		{`{"k":"job","t":5,"j":1,"next":"canceled","why":"it is at least as hard as job 3, which timed out after 1s"}`, ""},
 		{`{"k":"canceling","t":5,"j":1,"why":"halving: poor at step 1"}`, ReasonPoorValues},
@@ -57,6 +58,20 @@ func TestReasonsOfEarlierVersionsAreRead(t *testing.T) {
 		var r Record
 		if err := new(RecordReader).Read([]byte(c.line), &r); err != nil || r.How != string(c.want) {
 			t.Errorf("%s: got %q, %v, want %q", c.line, r.How, err, c.want)
+		}
+	}
+}
+
+// TestReportsOfJobsAreReadBack checks that the journal keeps what a job has reported exactly.
+func TestReportsOfJobsAreReadBack(t *testing.T) {
+	for _, v := range []Reported{{3, 0.1}, {1e9, -1e-300}, {0, 1.0 / 3}} {
+		r := v.Event(5, 7)
+		var got Record
+		if err := new(RecordReader).Read(AppendRecord(nil, &r), &got); err != nil || !reflect.DeepEqual(got, r) {
+			t.Fatalf("got %+v, %v, want %+v", got, err, r)
+		}
+		if back, ok := got.Reported(); !ok || back != v {
+			t.Errorf("got %v, %v, want %v", back, ok, v)
 		}
 	}
 }

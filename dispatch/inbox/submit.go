@@ -136,10 +136,11 @@ func (b *Inbox) pollStopFiles() {
 	}
 	switch {
 	case asks == rundir.StopFile:
-		b.Ask(stopSource, &rundir.Request{Do: rundir.DoDrain, Why: whyStop})
+		b.Print(b.DrainText)
+		b.askEvents(stopSource, sched.Drain{Why: whyStop, ByFile: true})
 	case asks == rundir.StopNowFile:
 		b.Ask(stopSource, &rundir.Request{Do: rundir.DoCancel, All: true, Why: whyStopNow})
 	case was == rundir.StopFile:
-		b.askEvents(stopSource, sched.EndDrain{Reason: whyStop, Why: whyStop + " was removed"})
+		b.askEvents(stopSource, sched.EndDrain{OnlyByFile: true, Why: whyStop + " was removed"})
 	}
 }

@@ -52,9 +52,6 @@ type searcher struct {
 	wake           chan struct{}    // holds a signal if there are such results
 }
 
-// reportedForm is the event of a job that has reached a rung: the job, its value, and its step.
-const reportedForm = "job %d reported %v at step %v"
-
 // newSearcher returns the search of a run, with the trials of earlier dispatchers. The table does
 // not belong to the dispatcher yet.
 func newSearcher(r *Run, o *Owned, s *Search) *searcher {
@@ -116,11 +113,11 @@ func (s *searcher) refill(o *Owned) {
 		if r.Kind != jobs.KindEvent || j == nil {
 			return
 		}
-		var line search.Report
-		var id jobs.ID
-		if n, _ := fmt.Sscanf(r.Reason, reportedForm, &id, &line.Value, &line.Step); n < 3 {
+		v, ok := r.Reported()
+		if !ok {
 			return
 		}
+		line := search.Report(v)
 		if _, poor := s.Rungs.Add(int(r.Job), line); poor && !j.State.Terminal() {
 			s.toEnd[r.Job] = line.Step
 		}
@@ -132,7 +129,7 @@ func (s *searcher) refill(o *Owned) {
 
 // HandleReport handles the last lines of a job's report and returns those to keep as events. It
 // ends an unfinished job with poor values. One goroutine calls it, and it does not block.
-func (s *searcher) HandleReport(job jobs.ID, over bool, report string) (keep []string) {
+func (s *searcher) HandleReport(job jobs.ID, over bool, report string) (keep []jobs.Reported) {
 	if s.Rungs == nil {
 		return nil
 	}
@@ -144,7 +141,7 @@ func (s *searcher) HandleReport(job jobs.ID, over bool, report string) (keep []s
 	for _, line := range lines {
 		reached, poor := s.Rungs.Add(int(job), line)
 		if reached {
-			keep = append(keep, fmt.Sprintf(reportedForm, job, line.Value, line.Step))
+			keep = append(keep, jobs.Reported(line))
 		}
 		if poor {
 			s.toEnd[job] = line.Step

@@ -131,14 +131,17 @@ const (
 // Drain stops launching, withdraws buffered jobs, and finishes when no job runs any more. Stop
 // finishes immediately and leaves running jobs running.
 type (
-	Drain struct{ Why string }
-	Stop  struct{ Why string }
+	Drain struct {
+		Why    string
+		ByFile bool // asked for by a STOP file
+	}
+	Stop struct{ Why string }
 )
 
 // EndDrain ends a drain that has not finished yet, so launching continues.
 type EndDrain struct {
-	Reason string // ends only a drain for this reason; "": any drain
-	Why    string // for the event log
+	OnlyByFile bool   // ends only a drain that a STOP file asked for
+	Why        string // for the event log
 }
 
 // DrainHost takes a host out of use: its running jobs finish, and no more start. If On is false,

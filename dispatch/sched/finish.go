@@ -12,16 +12,17 @@ import (
 
 // lifetime holds the state of the run as a whole, and what ends it.
 type lifetime struct {
-	hasBegun     bool
-	beganAt      jobs.Stamp
-	allSubmitted bool   // no more jobs will be submitted
-	holders      Holder // reasons of the program to launch nothing
-	drainReason  string // why nothing more is launched; "": the run does not drain
-	stopped      bool
-	stopReason   string
-	finished     bool
-	fenced       bool
-	halt         halt
+	hasBegun      bool
+	beganAt       jobs.Stamp
+	allSubmitted  bool   // no more jobs will be submitted
+	holders       Holder // reasons of the program to launch nothing
+	drainReason   string // why nothing more is launched; "": the run does not drain
+	drainedByFile bool   // a STOP file asked for the drain
+	stopped       bool
+	stopReason    string
+	finished      bool
+	fenced        bool
+	halt          halt
 	// When something was last possible, for Config.GiveUpAfter (see isAnythingPossible).
 	lastPossibleAt time.Duration
 	// Until when the end waits for the fate of lost attempts; 0: the run does not end yet.
@@ -291,7 +292,7 @@ func (c *Core) checkHalt() {
 		if c.cfg.Halt.Jobs == 0 {
 			why = fmt.Sprintf("%d of %d jobs %s %s", n, c.halt.succeeded+c.halt.failed, jobs.Verb(n, "has", "have"), what)
 		}
-		Drain{why}.carryOut(c)
+		Drain{Why: why}.carryOut(c)
 		if c.cfg.Halt.Now {
 			c.halt.endedRunning = true
 			for _, h := range c.hosts {
@@ -333,7 +334,7 @@ func (e Drain) carryOut(c *Core) (refused string) {
 	case c.stopped:
 		return whyStoppedAlready
 	}
-	c.drainReason = cmp.Or(e.Why, "asked to drain")
+	c.drainReason, c.drainedByFile = cmp.Or(e.Why, "asked to drain"), e.ByFile
 	c.logf("", 0, "draining: %s", c.drainReason)
 	for _, h := range c.hosts {
 		h.withdrawAll()
@@ -353,7 +354,7 @@ const (
 // from zero again; otherwise the run would drain again at once.
 func (e EndDrain) carryOut(c *Core) (refused string) {
 	switch {
-	case c.drainReason == "" || e.Reason != "" && e.Reason != c.drainReason:
+	case c.drainReason == "" || e.OnlyByFile && !c.drainedByFile:
 		return whyNotPaused
 	case c.finished || c.stopped:
 		return whyDrainOver

@@ -167,6 +167,11 @@ func (h *host) usableNow() float64 {
 	return h.usable
 }
 
+// setState sets the state of the host and the reason why it is not up.
+func (h *host) setState(state HostState, reason string) {
+	h.state, h.reason, h.silent = state, reason, false
+}
+
 // publicState returns the state that is shown to people, and its reason.
 func (h *host) publicState() (HostState, string) {
 	switch {

@@ -187,7 +187,8 @@ func (c *Core) addHost(s *hosts.Host) {
 		h.maxLostAfter = max(h.maxLostAfter, s.LostAfterOrDefault())
 		h.isQuiet, h.quietChangeAt = false, 0
 	}
-	h.machine, h.awaySince, h.state, h.reason = machine, c.now.Mono, Connecting, ""
+	h.machine, h.awaySince = machine, c.now.Mono
+	h.setState(Connecting, "")
 	c.hosts = append(c.hosts, h)
 	c.byName[s.Name] = h
 	h.index = len(c.hosts) - 1
@@ -302,7 +303,7 @@ func (c *Core) moveHost(h *host) {
 	h.outbox.disconnect = true
 	s := h.nextSpec
 	h.nextSpec, h.dialing, h.failures = nil, false, 0
-	h.state, h.reason = Connecting, ""
+	h.setState(Connecting, "")
 	c.setHostSpec(h, s)
 	c.connect(h)
 }
@@ -319,7 +320,8 @@ func (c *Core) endHostUse(h *host) {
 	if h.linked {
 		c.markLinkDown(h)
 	}
-	h.index, h.removed, h.dialing, h.retryAt, h.state, h.reason = -1, false, false, 0, Suspect, notInInventory
+	h.index, h.removed, h.dialing, h.retryAt = -1, false, false, 0
+	h.setState(Suspect, notInInventory)
 	h.outbox = outbox{}
 	c.absent = append(c.absent, h)
 }
@@ -359,9 +361,9 @@ func (c *Core) hostOf(name string, machine int32) *host {
 	}
 	h := newHost(&hosts.Host{Name: name}, -1)
 	h.machine, h.lastReceivedAt, h.cutAt, h.inherited = machine, c.now.Mono, c.now.Mono, true
-	h.state, h.reason = Suspect, notInInventory
+	h.setState(Suspect, notInInventory)
 	if c.byName[name] != nil {
-		h.reason = anotherMachine
+		h.setState(Suspect, anotherMachine)
 	}
 	c.absent = append(c.absent, h)
 	return h
@@ -397,7 +399,7 @@ func (c *Core) changeMachine(h *host, machine int32) {
 		o := newHost(h.spec, -1)
 		o.machine, o.maxLostAfter, o.hello = was, h.maxLostAfter, h.hello
 		o.lastSeenAt, o.lastReceivedAt, o.cutAt, o.awaySince, o.inherited = h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited
-		o.state, o.reason = Suspect, anotherMachine
+		o.setState(Suspect, anotherMachine)
 		c.absent = append(c.absent, o)
 		c.logf(name, 0, "another machine answers as %s: it does not know the attempts that were launched on the previous one (%s), "+
 			"which waits until that one has been silent for %s", name, jobs.Plural(h.numOpen, "attempt"), formatDuration(h.spec.LostAfterOrDefault()))

@@ -34,6 +34,7 @@ type linkState struct {
 	cutAt          time.Duration   // when the last link was cut; later heartbeats were not accepted
 	downSince      time.Duration   // since when the host has not been usable; 0: it is usable
 	reason         string          // why it is not up
+	silent         bool            // it is not up because it sent no heartbeats, which reason describes
 	ineligible     string          // why jobs cannot run there though the helper answers; "": they can
 	inherited      bool            // not linked yet: an earlier dispatcher may still extend its lease
 	// When the leases of earlier dispatchers have expired; 0: not later than ours.
@@ -92,7 +93,8 @@ func (e HostUp) apply(c *Core) {
 	h.retryAt = 0
 	h.lastSeenAt = c.now.Mono
 	if !h.isSilent() {
-		h.state, h.reason, h.lastReceivedAt = Up, "", c.now.Mono
+		h.lastReceivedAt = c.now.Mono
+		h.setState(Up, "")
 		h.sharedDir = sharedDirView{}
 	}
 	h.othersLoad, h.excessCores, h.peakBusy = 0, 0, 0
@@ -108,7 +110,7 @@ func (e HostUp) apply(c *Core) {
 	}
 	if h.ineligible = ""; e.Hello.CwdError != "" {
 		h.ineligible = "the directory to run in does not exist there: " + e.Hello.CwdError + " (choose another with --cwd)"
-		h.reason = h.ineligible
+		h.setState(h.state, h.ineligible)
 		c.logf(h.spec.Name, 0, "%s: %s", h.spec.Name, h.ineligible)
 	} else if !h.isSilent() {
 		c.reportUp(h)
@@ -141,7 +143,7 @@ func (e HostHeartbeat) apply(c *Core) {
 	c.chargeExcess(h, &b)
 	if h.isSilent() {
 		c.endOutage(h)
-		h.state, h.reason = Up, ""
+		h.setState(Up, "")
 		c.reportUp(h)
 	}
 	h.lastSeenAt, h.lastReceivedAt, h.heartbeatAt = c.now.Mono, c.now.Mono, c.now.Mono
@@ -174,7 +176,7 @@ func (e HostDown) apply(c *Core) {
 	case h.reason != what:
 		c.logf(h.spec.Name, 0, "%s", what)
 	}
-	h.reason = what
+	h.setState(h.state, what)
 	if class := hosts.ClassOf(e.Err); class.Permanent() {
 		// A person must act, so there is no hurry. A wrong host key is never retried automatically.
 		h.state, h.failures, h.retryAt = Disabled, h.failures+1, 0
@@ -202,8 +204,9 @@ func (c *Core) checkLinks() {
 			if h.state != Lost {
 				h.state = Suspect
 			}
-			if why := noSign + formatDuration(SuspectAfter); h.reason != why {
-				h.reason = why
+			if !h.silent {
+				h.setState(h.state, noSign+formatDuration(SuspectAfter))
+				h.silent = true
 				c.logf(h.spec.Name, 0, "%s: %s; connecting again", h.spec.Name, h.reason)
 			}
 			h.outbox.disconnect = true

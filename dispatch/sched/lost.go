@@ -3,7 +3,6 @@ package sched
 import (
 	"cmp"
 	"fmt"
-	"strings"
 	"time"
 
 	"dcs-tui/jobs"
@@ -125,7 +124,7 @@ const abandonedReason = "a person asked to queue its job again, and "
 // silenceText describes how long a host has sent no heartbeat, and why.
 func (c *Core) silenceText(h *host) string {
 	s := noSign + formatDuration(c.now.Mono-h.lastReceivedAt)
-	if h.reason != "" && !strings.HasPrefix(h.reason, noSign) {
+	if h.reason != "" && !h.silent {
 		s += " (" + h.reason + ")"
 	}
 	return s

@@ -120,7 +120,7 @@ func TestDrainWithdrawsBufferedJobs(t *testing.T) {
 	s.started("a", "1.1")
 	s.ended("a", "1.1", succeeded)
 	s.started("a", "2.1")
-	want(t, "withdrawn", formatCommands[Withdraw](s.step(Drain{"asked"})), "{a [3.1]}")
+	want(t, "withdrawn", formatCommands[Withdraw](s.step(Drain{Why: "asked"})), "{a [3.1]}")
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: attemptIDs("3.1")}})
 	want(t, "finish while a job runs", s.finishText(), "")
 	want(t, "nothing more", launchedOn(s.ended("a", "2.1", succeeded), "a"), "")
@@ -130,16 +130,19 @@ func TestDrainWithdrawsBufferedJobs(t *testing.T) {
 }
 
 // TestLaunchingContinuesAfterADrain checks that launching continues as before the drain. It does
-// not end a drain with another reason, nor one that has finished.
+// not end a drain by something other than a STOP file if only those end, nor one that has finished.
 func TestLaunchingContinuesAfterADrain(t *testing.T) {
 	s := stageWithJobs(t, 20, Config{}, testHost("a", 1))
 	s.started("a", "1.1")
-	s.step(Drain{"asked"})
-	s.step(EndDrain{Reason: "the file STOP"})
+	s.step(Drain{Why: "asked"})
+	s.step(EndDrain{OnlyByFile: true})
 	want(t, "reason of the drain", s.c.WhyDraining(), "asked")
 	s.step(EndDrain{Why: "asked for by ada"})
 	wantContains(t, "launched", launchedOn(s.ended("a", "1.1", succeeded), "a"), "2.1")
-	s.step(Drain{"asked"})
+	s.step(Drain{Why: "asked", ByFile: true})
+	s.step(EndDrain{OnlyByFile: true})
+	want(t, "reason of the drain by a file", s.c.WhyDraining(), "")
+	s.step(Drain{Why: "asked"})
 	s.step(AttemptsWithdrawn{"a", &hosts.Withdrawn{Attempts: s.attemptsOn("a")}})
 	s.step(EndDrain{})
 	want(t, "finish, which EndDrain does not revoke", s.finishText(), "drained")
@@ -153,7 +156,7 @@ func TestFailuresBeforeTheEndOfADrainDoNotCount(t *testing.T) {
 	s.started("a", "2.1")
 	s.ended("a", "1.1", exit1)
 	want(t, "draining", s.c.WhyDraining(), "1 job has failed")
-	s.step(EndDrain{Reason: s.c.WhyDraining()})
+	s.step(EndDrain{})
 	s.ended("a", "2.1", succeeded)
 	want(t, "draining", s.c.WhyDraining(), "")
 	want(t, "finish", s.finishText(), "")
@@ -307,7 +310,7 @@ func TestJobWithdrawnTooLateCountsAsRunning(t *testing.T) {
 	s.started("a", "1.1")
 	s.ended("a", "1.1", succeeded)
 	s.started("a", "2.1")
-	want(t, "withdrawn", formatCommands[Withdraw](s.step(Drain{"asked"})), "{a [3.1]}")
+	want(t, "withdrawn", formatCommands[Withdraw](s.step(Drain{Why: "asked"})), "{a [3.1]}")
 	s.ended("a", "2.1", succeeded)
 	s.started("a", "3.1")
 	want(t, "ended", formatCommands[Kill](s.step(DrainHost{Host: "a", On: true, Now: true})), "{a [3.1] the host is being drained}")
