@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -422,24 +421,12 @@ func (m *model) handleAnswer(a runview.Action, answer *runview.Answer, err error
 			m.undo = &undo{jobs: answer.Changed, expiresAt: m.now().Add(undoTimeout)}
 		}
 		m.clearSelectionAfter(a)
-		m.showMessage(withJobName(answer.Text, a.Jobs))
+		m.showMessage(answer.Text)
 		m.message.verb = a.Do
 	}
 	if err != nil && a.Do == runview.Reply { // the question is shown again
 		m.answeredID = 0
 	}
-}
-
-// withJobName replaces "1 job" by the name of the job.
-func withJobName(text string, which jobs.Ranges) string {
-	if which.Count() != 1 {
-		return text
-	}
-	before, after, is := strings.Cut(text, "1 job")
-	if !is || before != "" && !strings.HasSuffix(before, " ") || strings.HasPrefix(after, "s") {
-		return text
-	}
-	return before + jobName(which[0].First) + after
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -279,9 +279,6 @@ func TestKeyDoesNothingToAJobThatHasJustMoved(t *testing.T) {
 	if m.warnIfSlipped() {
 		t.Error("after a while it still counts as sudden")
 	}
-	for text, want := range map[string]string{"1 job canceled": "job 7 canceled", "priority -1 for 1 job": "priority -1 for job 7", "11 jobs": "11 jobs", "21 job": "21 job"} {
-		equal(t, withJobName(text, jobs.One(7)), want, "%q", text)
-	}
 }
 
 // TestAPaneSaysThatTheCursorIsElsewhere checks that a pane that stays with a job shows it when the

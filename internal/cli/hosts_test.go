@@ -54,7 +54,8 @@ func TestHostsCheckJSONIsDocumented(t *testing.T) {
 func TestHostLinesAreGrouped(t *testing.T) {
 	at := time.Date(2026, 3, 14, 15, 4, 0, 0, time.UTC)
 	host := func(name, last string, running, ended int) hostStatus {
-		return hostStatus{Name: name, HostCount: runview.HostCount{Running: running, Ended: ended}, Last: last, LastAt: &at, State: "up"}
+		return hostStatus{Name: name, HostCount: runview.HostCount{Running: running, Ended: ended}, Last: last, LastAt: &at,
+			lastUp: last == name+" is up", State: "up"}
 	}
 	drained, held := host("c1", "c1 is up", 0, 2), host("c2", "c2 is up", 1, 0)
 	drained.State, drained.Reason, held.Reason = "draining", "a person asked for it", "starts nothing: its disk hangs"

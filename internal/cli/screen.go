@@ -331,7 +331,7 @@ func (s *runScreen) leaveRequest(ctx context.Context, a runview.Action) (*runvie
 	case !q.Answered:
 		return &runview.Answer{Text: "requested; the dispatcher has not answered yet"}, nil
 	}
-	return &runview.Answer{Done: q.Done, Left: q.Left, Text: jobs.Plural(q.Done, "job") + " queued again; the run continues"}, nil
+	return &runview.Answer{Done: q.Done, Left: q.Left, Text: runview.JobsText(a.Jobs, q.Done) + " queued again; the run continues"}, nil
 }
 
 // resume starts a dispatcher in the background and waits until it dispatches.

@@ -105,11 +105,9 @@ func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 			}
 		}
 	}
+	s.Sent, s.Undispatched = runview.CountSent(table), !dispatched
 	_ = s.WriteText(&b, c.Width()) // a strings.Builder takes everything
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
-	// The summary counts jobs that were only sent to a host as running.
-	running := table.Counts[jobs.Running]
-	lines[0] = strings.Replace(lines[0], " "+runview.RunningText(running, 0, true), " "+runview.RunningText(running, runview.CountSent(table), dispatched), 1)
 	if n := table.Counts[jobs.Canceled] - table.Judged()[jobs.Canceled]; n > 0 {
 		lines = append(lines, "search: "+jobs.Plural(n, "trial")+" ended early")
 	}
@@ -183,7 +181,7 @@ func hostLines(list []hostStatus) []string {
 				sum.LastAt = h.LastAt
 			}
 		}
-		line := fmt.Sprintf("  %s\t%s, %d ended", text.Line(g.Title()), runview.RunningText(sum.Running, sum.Sent, true), sum.Ended)
+		line := fmt.Sprintf("  %s\t%s, %d ended", text.Line(g.Title()), results.RunningText(sum.Running, sum.Sent, true), sum.Ended)
 		if sum.Failed > 0 {
 			line += fmt.Sprintf(" (%d failed)", sum.Failed)
 		}
@@ -250,7 +248,7 @@ func queueLines(table *jobs.Table, dispatched bool) []string {
 	var lines []string
 	for _, q := range list[:min(len(list), maxListQueues)] {
 		name := text.ShortenTo(text.Line(cmp.Or(q.Name, "(no name)")), maxQueueLength)
-		line := "  " + name + "\t" + jobs.Plural(q.Total, "job") + ": " + strings.Join(runview.StateCounts(q.Counts, 0, dispatched), ", ")
+		line := "  " + name + "\t" + jobs.Plural(q.Total, "job") + ": " + strings.Join(results.StateCounts(q.Counts, 0, dispatched), ", ")
 		if q.Busy > 0 {
 			line += "; " + results.HumanDuration(q.Busy) + " of run time"
 		}

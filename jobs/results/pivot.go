@@ -83,7 +83,7 @@ func (s *Table) Pivot(of PivotInput) (p *Pivot, notes Notes, err error) {
 	}
 	down.fill(kept, groups)
 	across.fill(kept, groups)
-	const advice = "choose other columns, or fewer jobs with --where"
+	const advice = "choose other columns, or filter the jobs"
 	if n := len(across.values); n > maxAcross {
 		return nil, notes, fmt.Errorf("%s has %d values, which is too much across (at most %d): %s", jobs.Clean(of.Across, 40), n, maxAcross, advice)
 	}

@@ -40,14 +40,39 @@ func (s *Summary) writeCounts(b *strings.Builder) {
 	if s.First != 0 {
 		fmt.Fprintf(b, " in %s", HumanDuration(s.Wall()))
 	}
-	sep := ": "
-	for _, state := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
-		if n := s.Counts[state]; n > 0 {
-			fmt.Fprintf(b, "%s%d %s", sep, n, strings.ReplaceAll(state.String(), "_", " "))
-			sep = ", "
-		}
+	if states := StateCounts(s.Counts, s.Sent, !s.Undispatched); len(states) > 0 {
+		b.WriteString(": " + strings.Join(states, ", "))
 	}
 	b.WriteByte('\n')
+}
+
+// RunningText describes how many jobs run and how many are only sent to a host. If nobody
+// dispatches the run, it is not known whether they run.
+func RunningText(running, sent int, dispatched bool) string {
+	switch {
+	case !dispatched:
+		return fmt.Sprintf("%d may run", running)
+	case sent == 0:
+		return fmt.Sprintf("%d running", running)
+	case sent >= running:
+		return fmt.Sprintf("%d sent", sent)
+	}
+	return fmt.Sprintf("%d running, %d sent", running-sent, sent)
+}
+
+// StateCounts describes counts of jobs by state: "10 succeeded", "2 running". States that no
+// job is in are left out.
+func StateCounts(counts [jobs.Skipped + 1]int, sent int, dispatched bool) (parts []string) {
+	for _, st := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
+		switch n := counts[st]; {
+		case n == 0:
+		case st == jobs.Running:
+			parts = append(parts, RunningText(n, sent, dispatched))
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
+		}
+	}
+	return parts
 }
 
 func (s *Summary) writeCost(b *strings.Builder) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"dcs-tui/dispatch/socket"
@@ -42,6 +41,23 @@ var answers = map[Verb]struct{ done, none string }{
 
 // isOnJobs reports whether an action is on Action.Jobs.
 func (v Verb) isOnJobs() bool { return answers[v].none != "" }
+
+// isOnHost reports whether an action is on Action.Host.
+func (v Verb) isOnHost() bool {
+	switch v {
+	case DrainHost, StopHost, UseHost, Slots, AddHost, RemoveHost:
+		return true
+	}
+	return false
+}
+
+// JobsText names n of the jobs of an action: by its number if the action is on one job.
+func JobsText(which jobs.Ranges, n int) string {
+	if n == 1 && which.Count() == 1 {
+		return fmt.Sprintf("job %d", which[0].First)
+	}
+	return jobs.Plural(n, "job")
+}
 
 // RequestOf converts an action to a request. s is the published state of the dispatcher; it may be
 // nil. The caller sets At and By. The error is a *Refused.
@@ -145,13 +161,13 @@ func AnswerTo(a Action, trace *ask.Trace, t *jobs.Table, s *live.State) (*Answer
 		if h := hostIn(s, a.Host); h != nil {
 			text.done = cmp.Or(answerAbout(a.Do, h), text.done)
 		}
-		if ans.Text = text.done; strings.Contains(text.done, "%s") {
+		if ans.Text = text.done; a.Do.isOnHost() {
 			ans.Done, ans.Left, ans.Text = 1, 0, fmt.Sprintf(text.done, a.Host)
 		}
 		return ans, nil
 	}
 	ans.Left += max(0, a.Jobs.Count()-ans.Done-ans.Left) // unknown to the run, or already finished
-	switch ans.Text = fmt.Sprintf(text.done, jobs.Plural(ans.Done, "job")); {
+	switch ans.Text = fmt.Sprintf(text.done, JobsText(a.Jobs, ans.Done)); {
 	case ans.Done == 0:
 		ans.Text = text.none
 	case ans.Left > 0:

@@ -83,6 +83,8 @@ func TestAnswerCountsChanges(t *testing.T) {
 		want  string
 	}{
 		{Action{Do: Cancel, Jobs: three}, requests.Trace{Done: 2, Left: 1, Affected: []jobs.ID{1, 3}}, "2 jobs canceled; 1 left alone, 2 1 1,3-4"},
+		{Action{Do: Priority, Jobs: jobs.One(3)}, requests.Trace{Done: 1}, "priority of job 3 changed, 1 0 "},
+		{Action{Do: Priority, Jobs: three}, requests.Trace{Done: 1, Left: 2}, "priority of 1 job changed; 2 left alone, 1 2 "},
 		{Action{Do: Requeue, Jobs: three}, requests.Trace{Left: 3}, "nothing to run again: it is not over yet, 0 3 "},
 		{Action{Do: Priority, Jobs: three}, requests.Trace{Done: 3}, "priority of 3 jobs changed, 3 0 "},
 		{Action{Do: Pause}, requests.Trace{Done: 1}, "launching is paused, 1 0 "},
@@ -104,6 +106,9 @@ func TestAnswerCountsChanges(t *testing.T) {
 	for verb := range answers {
 		if !slices.Contains([]Verb{Cancel, Requeue, Edit, Priority, Pause, Continue, DrainHost, StopHost, UseHost, Slots, AddHost, RemoveHost, ReloadHosts, DrainRun, StopRun, CancelRun}, verb) {
 			t.Errorf("%s is not known here", verb)
+		}
+		if has := strings.Contains(answers[verb].done, "%s"); has != (verb.isOnJobs() || verb.isOnHost()) {
+			t.Errorf("%s: %q", verb, answers[verb].done)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dcs-tui/jobs"
+	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -287,41 +288,12 @@ func OpenAttempt(j *jobs.Job) *jobs.Attempt {
 // Copies returns how many attempts of a job are open beside the one that OpenAttempt returns.
 func Copies(j *jobs.Job) int { return max(0, len(j.Open())-1) }
 
-// RunningText describes how many jobs run and how many are only sent to a host. If nobody
-// dispatches the run, it is not known whether they run.
-func RunningText(running, sent int, dispatched bool) string {
-	switch {
-	case !dispatched:
-		return fmt.Sprintf("%d may run", running)
-	case sent == 0:
-		return fmt.Sprintf("%d running", running)
-	case sent >= running:
-		return fmt.Sprintf("%d sent", sent)
-	}
-	return fmt.Sprintf("%d running, %d sent", running-sent, sent)
-}
-
 // Counts describes how many jobs are in each state.
 func Counts(t *jobs.Table, dispatched bool) string {
 	rest := t.Counts
 	rest[jobs.Succeeded] = 0
 	parts := []string{fmt.Sprintf("%d of %d ok", t.Counts[jobs.Succeeded], t.NumJobs())}
-	return strings.Join(append(parts, StateCounts(rest, CountSent(t), dispatched)...), ", ")
-}
-
-// StateCounts describes counts of jobs by state: "10 succeeded", "2 running". States that no
-// job is in are left out.
-func StateCounts(counts [jobs.Skipped + 1]int, sent int, dispatched bool) (parts []string) {
-	for _, st := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
-		switch n := counts[st]; {
-		case n == 0:
-		case st == jobs.Running:
-			parts = append(parts, RunningText(n, sent, dispatched))
-		default:
-			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(st.String(), "_", " ")))
-		}
-	}
-	return parts
+	return strings.Join(append(parts, results.StateCounts(rest, CountSent(t), dispatched)...), ", ")
 }
 
 // lastAttempts returns the newest attempts of a job, at most maxAttempts.

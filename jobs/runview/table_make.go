@@ -285,7 +285,7 @@ func (m *madeTable) heat(s *results.Table, ask *TableQuery) error {
 	of.MinSize, of.Started = ask.MinSize, true
 	p, notes, err := s.Pivot(of)
 	if err != nil {
-		return fmt.Errorf("%s", strings.ReplaceAll(err.Error(), "--where", "a filter"))
+		return err
 	}
 	m.note(notes.All()...)
 	level, lowest, highest := p.Heat(HeatLevels)

@@ -180,13 +180,11 @@ func (h *helper) handleReportLocked(r *report, b *batch) {
 	case repKnown:
 		delete(h.waiting, id)
 		b.toExamine = append(b.toExamine, id)
-	case repTrouble:
-		if r.Why == tokenReturned {
-			if h.readyLocked()[id] {
-				h.wakePipe.add(id)
-			}
-			return
+	case repReturned:
+		if h.readyLocked()[id] {
+			h.wakePipe.add(id)
 		}
+	case repTrouble:
 		b.other = append(b.other, &hosts.Trouble{Attempt: id, Text: r.Why})
 	}
 }

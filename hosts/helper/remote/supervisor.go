@@ -160,7 +160,7 @@ func (s *slot) loop() {
 		s.awaitSlots(1, s.control.lease())
 		if s.isSuperfluous() {
 			// The spec stays where it is, and another supervisor gets a token.
-			s.report(&report{Kind: repTrouble, Attempt: id, Why: tokenReturned})
+			s.report(&report{Kind: repReturned, Attempt: id})
 			break
 		}
 		if s.isStopRequested() {
@@ -175,9 +175,6 @@ func (s *slot) loop() {
 	s.flushPending()
 	s.waitForDescendants()
 }
-
-// tokenReturned asks the helper for another token for the attempt.
-const tokenReturned = "token returned"
 
 // isSuperfluous reports whether this supervisor should take nothing more.
 func (s *slot) isSuperfluous() bool {
@@ -221,7 +218,7 @@ func (s *slot) report(rs ...*report) {
 func (s *slot) reportIn(line []byte, rs ...*report) []byte {
 	for _, r := range rs {
 		r.By = s.holder
-		if r.Why != "" && r.Why != tokenReturned && s.isAlone() {
+		if r.Why != "" && s.isAlone() {
 			fmt.Fprintln(os.Stderr, r.Why) // the next helper reports the log
 		}
 		have := len(line)

@@ -13,12 +13,13 @@ import (
 
 // The kinds of report.
 const (
-	repStarted = 'S' // the attempt runs: Job, At
-	repExited  = 'E' // it has ended: Outcome
-	repLapsed  = 'L' // it never started: the lease had run out
-	repRefused = 'R' // it never started and never will: Why, and the GPUs that others use
-	repKnown   = 'K' // it was claimed before and is not run again
-	repTrouble = 'T' // something a person should know: Why
+	repStarted  = 'S' // the attempt runs: Job, At
+	repExited   = 'E' // it has ended: Outcome
+	repLapsed   = 'L' // it never started: the lease had run out
+	repRefused  = 'R' // it never started and never will: Why, and the GPUs that others use
+	repKnown    = 'K' // it was claimed before and is not run again
+	repReturned = 'B' // it was not taken: another supervisor needs a token for it
+	repTrouble  = 'T' // something a person should know: Why
 )
 
 // report is one line from a supervisor to the helper, in base64. It is only a hint, because
