@@ -21,12 +21,13 @@ type environment struct {
 	home, user, uid string
 	hostname        string
 	getenv          func(string) (string, bool)
+	environ         func() []string // as os.Environ
 }
 
 // currentEnvironment returns the environment of this process.
 func currentEnvironment() *environment {
 	u := account.Current()
-	e := &environment{home: u.Home, user: u.Name, uid: strconv.Itoa(u.UID), getenv: os.LookupEnv}
+	e := &environment{home: u.Home, user: u.Name, uid: strconv.Itoa(u.UID), getenv: os.LookupEnv, environ: os.Environ}
 	e.hostname, _ = os.Hostname() // on an error %l and %L are empty
 	return e
 }

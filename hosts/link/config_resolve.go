@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -50,11 +51,16 @@ type Target struct {
 	HostKeyAlgorithms []string // in order of preference; nil: choose from the known keys
 	AcceptNew         bool     // remember a host key that no file knows
 
-	ConnectTimeout time.Duration // 0: the caller's default
-	Network        string        // for net.Dialer: "tcp", "tcp4" or "tcp6" (AddressFamily)
-	Ciphers        []string      // nil: the library's
-	KexAlgorithms  []string      // nil: the library's
-	MACs           []string      // nil: the library's
+	// Env has the variables, as NAME=value, that SendEnv and SetEnv select for the server.
+	Env []string
+
+	HashKnownHosts  bool          // write only a hash of a name into known_hosts
+	RequiredRSASize int           // smallest number of bits of an RSA key; 0: any
+	ConnectTimeout  time.Duration // 0: the caller's default
+	Network         string        // for net.Dialer: "tcp", "tcp4" or "tcp6" (AddressFamily)
+	Ciphers         []string      // nil: the library's
+	KexAlgorithms   []string      // nil: the library's
+	MACs            []string      // nil: the library's
 }
 
 // Address returns HostName and Port as net.Dial wants them.
@@ -112,11 +118,7 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
-	lines := unsupported(s)
-	if strict := s.first("stricthostkeychecking"); strict != "" && isOff(strict) {
-		lines = append(lines, "StrictHostKeyChecking no in the ssh configuration is not supported: host keys are always checked; use accept-new, or "+useSSH)
-	}
-	for _, line := range lines {
+	for _, line := range warnings(s) {
 		r.warnings = appendNew(r.warnings, about+line)
 	}
 	t := &Target{Alias: q.alias, User: q.user, Port: q.port}
@@ -216,7 +218,40 @@ func (c *SSHConfig) fillTarget(t *Target, s settings, q request) error {
 		}
 		t.ConnectTimeout = time.Duration(seconds) * time.Second
 	}
+	if value := s.first("requiredrsasize"); value != "" {
+		var err error
+		if t.RequiredRSASize, err = strconv.Atoi(value); err != nil {
+			return fmt.Errorf("RequiredRSASize %q is not a number of bits", value)
+		}
+	}
+	t.HashKnownHosts = !isOff(s.first("hashknownhosts"))
+	t.Env = selectEnv(c.env.environ(), s["sendenv"], s["setenv"])
 	return t.setAlgorithms(s)
+}
+
+// selectEnv returns the variables of environ that match one of the patterns of SendEnv, and then
+// those of SetEnv, which replace them. As for ssh, * and ? in a pattern match any text and any
+// character.
+func selectEnv(environ, sendEnv, setEnv []string) (selected []string) {
+	for _, variable := range environ {
+		name, _, _ := strings.Cut(variable, "=")
+		matches := func(pattern string) bool { return matchPattern(pattern, name) }
+		if name != "" && slices.ContainsFunc(sendEnv, matches) {
+			selected = append(selected, variable)
+		}
+	}
+	return append(selected, setEnv...)
+}
+
+// matchPattern reports whether s matches a pattern of ssh_config(5).
+func matchPattern(pattern, s string) bool {
+	if pattern == "" {
+		return s == ""
+	}
+	if pattern[0] == '*' {
+		return matchPattern(pattern[1:], s) || s != "" && matchPattern(pattern, s[1:])
+	}
+	return s != "" && (pattern[0] == '?' || pattern[0] == s[0]) && matchPattern(pattern[1:], s[1:])
 }
 
 func parsePort(s string) (int, error) {

@@ -18,7 +18,8 @@ func configLab(t *testing.T) *environment {
 	vars := map[string]string{"SSH_AUTH_SOCK": "/run/agent", "OTHER_SOCK": "/run/other", "LAB": "melon"}
 	return &environment{
 		home: t.TempDir(), user: "alice", uid: "1000", hostname: "desk.lab",
-		getenv: func(k string) (string, bool) { v, ok := vars[k]; return v, ok },
+		getenv:  func(k string) (string, bool) { v, ok := vars[k]; return v, ok },
+		environ: func() []string { return []string{"LANG=C.UTF-8", "LC_TIME=C", "LC_ALL=", "HOME=/h", "=odd"} },
 	}
 }
 
@@ -30,7 +31,7 @@ func config(t *testing.T, text string) *SSHConfig {
 	c, err := LoadSSHConfig(write(t, filepath.Join(t.TempDir(), "config"), text))
 	must(t, err)
 	l := configLab(t)
-	c.env.getenv, c.env.hostname = l.getenv, l.hostname
+	c.env.getenv, c.env.environ, c.env.hostname = l.getenv, l.environ, l.hostname
 	return c
 }
 
@@ -185,26 +186,32 @@ func TestDirectivesWithoutSupportAreReportedOnce(t *testing.T) {
 		"RevokedHostKeys /etc/revoked":      "RevokedHostKeys",
 		"VerifyHostKeyDNS ask":              "VerifyHostKeyDNS ask",
 		"CASignatureAlgorithms ssh-ed25519": "CASignatureAlgorithms ssh-ed25519",
-		"SetEnv A=1":                        "SetEnv A=1",
+		"CheckHostIP yes":                   "CheckHostIP yes",
+		"PermitLocalCommand yes":            "PermitLocalCommand yes",
+		"GSSAPIDelegateCredentials yes":     "GSSAPIDelegateCredentials yes",
+		"PreferredAuthentications password": "PreferredAuthentications password",
 		"PubkeyAuthentication no":           "PubkeyAuthentication ",
 
-		"ControlMaster auto":                "",
-		"ControlPath ~/.ssh/cm-%C":          "",
-		"ForwardAgent yes":                  "",
-		"ForwardX11 yes":                    "",
-		"LocalForward 8080 localhost:80":    "",
-		"ServerAliveInterval 30":            "",
-		"Compression yes":                   "",
-		"SendEnv LANG LC_*":                 "",
-		"HashKnownHosts yes":                "",
-		"GSSAPIAuthentication yes":          "",
-		"PKCS11Provider none":               "",
-		"PubkeyAuthentication yes":          "",
-		"ProxyCommand ssh -W %h:%p gate":    "",
-		"ProxyCommand ssh -q gate nc %h %p": "",
-		"ProxyCommand none":                 "",
-		"StrictHostKeyChecking ask":         "",
-		"StrictHostKeyChecking yes":         "",
+		"ControlMaster auto":                          "",
+		"ControlPath ~/.ssh/cm-%C":                    "",
+		"ForwardAgent yes":                            "",
+		"ForwardX11 yes":                              "",
+		"LocalForward 8080 localhost:80":              "",
+		"ServerAliveInterval 30":                      "",
+		"Compression yes":                             "",
+		"SendEnv LANG LC_*":                           "",
+		"SetEnv A=1":                                  "",
+		"RequiredRSASize 2048":                        "",
+		"PreferredAuthentications publickey,password": "",
+		"HashKnownHosts yes":                          "",
+		"GSSAPIAuthentication yes":                    "",
+		"PKCS11Provider none":                         "",
+		"PubkeyAuthentication yes":                    "",
+		"ProxyCommand ssh -W %h:%p gate":              "",
+		"ProxyCommand ssh -q gate nc %h %p":           "",
+		"ProxyCommand none":                           "",
+		"StrictHostKeyChecking ask":                   "",
+		"StrictHostKeyChecking yes":                   "",
 	} {
 		c := config(t, "Host melon4\n"+text+"\n"+text+"\n")
 		_, warnings, err := c.Resolve(t.Context(), &hosts.Host{Name: "m"}, "melon4")
@@ -388,7 +395,7 @@ func FuzzAnswer(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	env := &environment{home: "/home/a", user: "alice", uid: "1", hostname: "desk", getenv: os.LookupEnv}
+	env := &environment{home: "/home/a", user: "alice", uid: "1", hostname: "desk", getenv: os.LookupEnv, environ: os.Environ}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := parseSettings(text)
 		if s["hostname"] == nil {

@@ -114,7 +114,7 @@ func (o *SSHOpener) dialTarget(ctx context.Context, host string, t *Target) (hos
 	if err != nil {
 		return nil, err
 	}
-	return &sshLink{host: host, conn: c, timeout: t.timeout(), closed: make(chan struct{})}, nil
+	return &sshLink{host: host, env: t.Env, conn: c, timeout: t.timeout(), closed: make(chan struct{})}, nil
 }
 
 // timeout returns ConnectTimeout or the default.
@@ -134,6 +134,7 @@ const keepAliveRequest = "keepalive@openssh.com"
 // sshLink is one ssh connection to a host.
 type sshLink struct {
 	host    string
+	env     []string // for each command, as NAME=value
 	conn    *connection
 	timeout time.Duration // for the server to start a command
 
@@ -201,6 +202,10 @@ func (l *sshLink) start(command string) (*sshStream, error) {
 		return nil, l.unreachable(fmt.Errorf("opening a session: %w", err))
 	}
 	s := newSSHStream(l, ch, requests)
+	for _, variable := range l.env { // RFC 4254, section 6.4; the server ignores what it does not accept
+		name, value, _ := strings.Cut(variable, "=")
+		ch.SendRequest("env", false, ssh.Marshal(struct{ Name, Value string }{name, value}))
+	}
 	ok, err := ch.SendRequest("exec", true, ssh.Marshal(struct{ Command string }{command}))
 	if err != nil {
 		s.Close()

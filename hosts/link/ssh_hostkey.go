@@ -3,6 +3,7 @@ package link
 import (
 	"bytes"
 	"cmp"
+	"crypto/rsa"
 	"errors"
 	"fmt"
 	"io"
@@ -55,7 +56,7 @@ func (o *SSHOpener) newHostKeyCheck(host string, t *Target) (*hostKeyCheck, erro
 		return nil, &hosts.Error{Host: host, Class: hosts.Misconfigured, Err: err}
 	}
 	for _, b := range files.problems {
-		o.warn(host, b+" (line ignored)")
+		o.warn(host, b)
 	}
 	accept := o.opts.AcceptNew || t.AcceptNew
 	return &hostKeyCheck{opener: o, host: host, target: t, files: files, acceptNew: accept}, nil
@@ -125,6 +126,10 @@ func (c *hostKeyCheck) knownAlgorithms(name string) (list []string, own bool) {
 // check is the library's callback.
 func (c *hostKeyCheck) check(_ string, _ net.Addr, key ssh.PublicKey) error {
 	c.err = c.compare(key)
+	if bits := rsaBits(key); bits > 0 && bits < c.target.RequiredRSASize {
+		c.err = c.fail(fmt.Errorf("its host key is an RSA key of %d bits, and RequiredRSASize is %d", bits, c.target.RequiredRSASize),
+			"ask who runs it for a larger key")
+	}
 	if c.err == errUnknown && c.acceptNew {
 		c.err = c.remember(key)
 	} else if c.err == errUnknown {
@@ -132,6 +137,16 @@ func (c *hostKeyCheck) check(_ string, _ net.Addr, key ssh.PublicKey) error {
 	}
 	c.passed = c.err == nil
 	return c.err
+}
+
+// rsaBits returns the size of an RSA key, or 0 for a key of another kind.
+func rsaBits(key ssh.PublicKey) int {
+	if crypto, ok := plainKey(key).(ssh.CryptoPublicKey); ok {
+		if public, ok := crypto.CryptoPublicKey().(*rsa.PublicKey); ok {
+			return public.N.BitLen()
+		}
+	}
+	return 0
 }
 
 // errUnknown is the result of compare if no file has the name or the key.
@@ -265,7 +280,11 @@ func (c *hostKeyCheck) remember(key ssh.PublicKey) error {
 	if err := c.compare(key); err != errUnknown {
 		return err
 	}
-	line := knownhosts.Line([]string{c.name()}, plainKey(key)) + "\n"
+	name := c.name()
+	if c.target.HashKnownHosts {
+		name = xknownhosts.HashHostname(knownhosts.Normalize(name))
+	}
+	line := knownhosts.Line([]string{name}, plainKey(key)) + "\n"
 	if !endsWithNewline(f) {
 		line = "\n" + line
 	}
@@ -318,7 +337,7 @@ type knownHosts struct {
 	stamps   []stamp  // of all files of the set
 	db       *knownhosts.HostKeyDB
 	names    map[string]string // name of a file by that of its cleaned copy
-	problems []string          // FILE:LINE: problem
+	problems []string          // of files and lines that were ignored, for people
 }
 
 func (k *knownFiles) load(files []string) (*knownHosts, error) {
@@ -344,18 +363,16 @@ func (k *knownFiles) load(files []string) (*knownHosts, error) {
 	return set, nil
 }
 
-// readKnown reads the files that exist. Like OpenSSH it skips lines that cannot be parsed;
-// the library would reject all files.
+// readKnown reads the files that exist. Like OpenSSH it skips files that cannot be read, and lines
+// that cannot be parsed, for which the library would reject all files. Both are problems of the set.
 func readKnown(files []string) (*knownHosts, error) {
 	set := &knownHosts{names: map[string]string{}}
 	for _, name := range files {
-		info, err := os.Stat(name)
+		err := checkKnownFile(name)
 		switch {
 		case errors.Is(err, os.ErrNotExist), name == os.DevNull:
 		case err != nil:
-			return nil, fmt.Errorf("known host keys cannot be read: %w", err)
-		case !info.Mode().IsRegular(): // a pipe or a device may have no end
-			return nil, fmt.Errorf("known host keys cannot be read: %s is not a regular file", name)
+			set.problems = append(set.problems, fmt.Sprintf("known host keys cannot be read: %v (file ignored)", err))
 		default:
 			set.files = append(set.files, name)
 		}
@@ -381,7 +398,7 @@ func readKnown(files []string) (*knownHosts, error) {
 			return nil, fmt.Errorf("known host keys: %w", err)
 		}
 		for _, b := range bad {
-			set.problems = append(set.problems, name+":"+b)
+			set.problems = append(set.problems, name+":"+b+" (line ignored)")
 		}
 		if err := os.WriteFile(copied, good, 0o600); err != nil {
 			return nil, fmt.Errorf("known host keys: %w", err)
@@ -393,6 +410,20 @@ func readKnown(files []string) (*knownHosts, error) {
 		return nil, fmt.Errorf("known host keys cannot be read: %w", err)
 	}
 	return set, nil
+}
+
+// checkKnownFile returns an error if a file cannot be read, or may have no end.
+func checkKnownFile(name string) error {
+	f, err := os.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", name)
+	}
+	return err
 }
 
 // originalName returns the file of which file is the cleaned copy, or file itself.

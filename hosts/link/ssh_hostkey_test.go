@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -168,14 +169,40 @@ func TestUnknownKeyIsRecordedOnRequest(t *testing.T) {
 	}
 }
 
-// TestKnownHostsIsAFile checks that a file of host keys that may have no end is refused. /dev/null
-// holds no keys. Accept-new fails if known_hosts cannot be written: otherwise, every key would
-// always be new.
+// TestHashKnownHosts checks that a name is recorded as a hash, which the installed ssh-keygen and a
+// later connection find.
+func TestHashKnownHosts(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	tg := target(s)
+	tg.KnownHosts, tg.AcceptNew, tg.HashKnownHosts = []string{filepath.Join(t.TempDir(), "known_hosts")}, true, true
+	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+	if text := read(t, tg.KnownHosts[0]); !strings.HasPrefix(text, "|1|") || strings.Contains(text, "127.0.0.1") {
+		t.Errorf("the name is not hashed: %s", text)
+	}
+	tg.AcceptNew = false
+	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
+	if out, err := exec.Command("ssh-keygen", "-F", fmt.Sprintf("[127.0.0.1]:%d", s.Port), "-f", tg.KnownHosts[0]).CombinedOutput(); err != nil {
+		t.Errorf("ssh-keygen -F does not find the key: %v: %s", err, out)
+	}
+}
+
+// TestKnownHostsIsAFile checks that a file of host keys that cannot be read, or may have no end, is
+// named in a warning, and that the keys in other files count. /dev/null holds no keys. Accept-new
+// fails if known_hosts cannot be written: otherwise, every key would always be new.
 func TestKnownHostsIsAFile(t *testing.T) {
 	s := hosttest.StartSSHD(t, hosttest.Options{})
 	tg := target(s)
-	tg.KnownHosts = []string{s.KnownHosts, "/dev/zero"}
-	mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Misconfigured, "/dev/zero is not a regular file")
+	for _, file := range []string{"/dev/zero", t.TempDir(), s.KnownHosts + "/sub"} {
+		var said []string
+		o := NewSSH(SSHOptions{Warn: func(_, text string) { said = append(said, text) }})
+		tg.KnownHosts = []string{s.KnownHosts, file}
+		mustRun(t, o, tg, "true")
+		if len(said) != 1 || !strings.Contains(said[0], "cannot be read") || !strings.Contains(said[0], file) {
+			t.Errorf("%s: got warnings %q, want one that names the file", file, said)
+		}
+		tg.KnownHosts = []string{file}
+		mustFail(t, o, tg, hosts.HostKey, "is not known in "+file)
+	}
 	tg.KnownHosts = []string{"/dev/null", s.KnownHosts}
 	mustRun(t, NewSSH(SSHOptions{}), tg, "true")
 	tg.KnownHosts = []string{filepath.Join(write(t, filepath.Join(t.TempDir(), "a file"), ""), "known_hosts")}

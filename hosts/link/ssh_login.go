@@ -72,6 +72,10 @@ func (a *attempt) signers(ctx context.Context) []ssh.Signer {
 	}
 	var list []ssh.Signer
 	a.offer.keys = slices.DeleteFunc(a.offer.keys, func(c candidate) bool {
+		if bits := rsaBits(c.signer.PublicKey()); bits > 0 && bits < a.target.RequiredRSASize {
+			a.offer.leftOut = append(a.offer.leftOut, fmt.Sprintf("%s: it has %d bits, and RequiredRSASize is %d", c.name, bits, a.target.RequiredRSASize))
+			return true
+		}
 		why, bad := a.unusableKeys[c.blob()]
 		if c.locked != nil && !bad {
 			why, bad = a.unusableKeys[string(c.locked.pub.Marshal())]
