@@ -38,6 +38,7 @@ type Background struct {
 	Ended   chan struct{}  // closed when it has ended and Code and Signal are set
 	Code    int            // exit code; -1 if a signal has ended it
 	Signal  syscall.Signal // signal that has ended it
+	Problem string         // its error, if it ended before it dispatched; set by Ready
 
 	socket *os.File // our end of the pair
 }
@@ -103,8 +104,21 @@ func (p *Background) Ready(ctx context.Context) (dir string, err error) {
 		<-p.Ended
 		return "", nil
 	}
-	return string(b[:n]), nil
+	text := string(b[1:n])
+	if b[0] == messageFailed {
+		p.Problem = text
+		<-p.Ended
+		return "", nil
+	}
+	return text, nil
 }
+
+// The first bytes of a message to the starter: it dispatches the run in a directory, or it has
+// ended with an error.
+const (
+	messageReady  = 'R'
+	messageFailed = 'F'
+)
 
 // Starter is the process that waits for this process, a background dispatcher, to begin.
 type Starter struct{ socket *os.File }
@@ -134,7 +148,17 @@ func FindStarter() *Starter {
 
 // Ready notifies the starter that the run in dir is dispatched.
 func (s *Starter) Ready(dir string) error {
-	_, err := s.socket.WriteString(dir)
+	return s.send(messageReady, dir)
+}
+
+// Failed notifies the starter of the error with which this process ends. It has no effect after
+// Ready.
+func (s *Starter) Failed(problem string) {
+	_ = s.send(messageFailed, problem[:min(len(problem), maxReadyPath-1)])
+}
+
+func (s *Starter) send(kind byte, text string) error {
+	_, err := s.socket.WriteString(string(kind) + text)
 	if errors.Is(err, syscall.EPIPE) { // the starter has ended
 		err = nil
 	}

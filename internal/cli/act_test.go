@@ -33,7 +33,7 @@ func startRun(t *testing.T, jobLines string, flags ...string) *runScreen {
 	must(t, err)
 	ready, err := process.Ready(t.Context())
 	if err != nil || ready == "" {
-		t.Fatal(ready, err, said.errorLine(""))
+		t.Fatal(ready, err, said.problemOf(process, ""))
 	}
 	run, err := rundir.Open(ready)
 	must(t, err)
@@ -317,13 +317,21 @@ func TestPauseOutlivesItsDispatcher(t *testing.T) {
 // TestScreenShowsTheErrorOfItsCommand checks that a screen shows the error of a command that it has
 // started, and not all of the command's output.
 func TestScreenShowsTheErrorOfItsCommand(t *testing.T) {
-	for said, want := range map[string]string{
-		"warning: not static\nthe inventory has changed: added b\ndcs-tui: the run r is dispatched by x\n  dcs-tui attach r shows its screen\n": "the run r is dispatched by x",
-		"panic: x\n": "panic: x", "": "it could not",
+	for _, c := range []struct{ problem, printed, want string }{
+		{"the run r is dispatched by x", "warning: not static\ndcs-tui: a\ndcs-tui: b\n", "the run r is dispatched by x"},
+		{"", "panic: x\n", "panic: x"},
+		{"", "", "it could not"},
 	} {
 		var w commandOutput
-		w.Write([]byte(said))
-		same(t, "problem", w.errorLine("it could not"), want)
+		w.Write([]byte(c.printed))
+		same(t, "problem", w.problemOf(&run.Background{Problem: c.problem}, "it could not"), c.want)
+	}
+	var said commandOutput
+	process, err := run.StartBackground([]string{"cancel", "--yes", filepath.Join(t.TempDir(), "none")}, nil, &said)
+	must(t, err)
+	ready, err := process.Ready(t.Context())
+	if err != nil || ready != "" || process.Code != exitUsage || !strings.HasPrefix(said.b.String(), "dcs-tui: "+process.Problem) || process.Problem == "" {
+		t.Errorf("got %q, %v, code %d, problem %q, printed %q", ready, err, process.Code, process.Problem, said.b.String())
 	}
 	after := &jobs.Table{}
 	after.Counts[jobs.Canceled], after.Counts[jobs.Running] = 3, 2

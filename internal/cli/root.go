@@ -60,6 +60,9 @@ func (a *app) main(args []string) int {
 	a.exitOnQuit()
 	if err := a.execute(args...); err != nil {
 		a.printError(err)
+		if a.starter != nil {
+			a.starter.Failed(text.Line(firstLine(err.Error())))
+		}
 		return errorCode(err)
 	}
 	return a.exitCode

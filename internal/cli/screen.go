@@ -350,7 +350,7 @@ func (s *runScreen) resume(ctx context.Context) error {
 		if _, signal := backgroundExitCode(process); signal != "" {
 			otherwise += ": the dispatcher was killed (" + signal + ") before it had taken the run over"
 		}
-		return &runview.Refused{Why: out.errorLine(otherwise)}
+		return &runview.Refused{Why: out.problemOf(process, otherwise)}
 	}
 	s.process.Store(process)
 	return nil
@@ -363,32 +363,27 @@ func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer,
 		return nil, err
 	}
 	var out commandOutput
-	// The command continues when the screen is left. It has a session of its own, so that it does
-	// not use the terminal of the screen.
-	cmd := exec.Command("/proc/self/exe", append([]string{"cancel", "--yes", s.run.Dir}, ids...)...)
-	cmd.Args[0] = run.ProgramName
-	cmd.Stderr = &out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	cmd.WaitDelay = run.WriteTimeout
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Run() }()
+	// The command continues when the screen is left.
+	process, err := run.StartBackground(append([]string{"cancel", "--yes", s.run.Dir}, ids...), nil, &out)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := process.Ready(ctx); err != nil {
+		return nil, err
+	}
 	select {
-	case err = <-ended:
+	case <-process.Ended:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) {
-		return nil, err
-	}
-	if failed != nil && failed.ExitCode() == exitUsage {
-		return nil, &runview.Refused{Why: out.errorLine("it could not be canceled")}
+	if process.Code == exitUsage {
+		return nil, &runview.Refused{Why: out.problemOf(process, "it could not be canceled")}
 	}
 	after, err := replayTable(s.run)
 	if err != nil {
 		return nil, err
 	}
-	return cancelAnswer(before, after, failed != nil), nil
+	return cancelAnswer(before, after, process.Code != 0), nil
 }
 
 // cancelAnswer returns the result of a cancel from the states of the run before and after it, not
@@ -420,17 +415,8 @@ func (w *commandOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// errorLine returns the error that the program printed as one line, without its advice, which is
-// about command lines. If the program printed no error, it is everything that was printed or,
-// without that, otherwise.
-func (w *commandOutput) errorLine(otherwise string) string {
-	for line := range strings.Lines(w.b.String()) {
-		if msg, ok := strings.CutPrefix(line, "dcs-tui: "); ok {
-			return text.Line(strings.TrimSpace(msg))
-		}
-	}
-	if msg := text.Line(strings.TrimSpace(w.b.String())); msg != "" {
-		return msg
-	}
-	return otherwise
+// problemOf returns the error of the process as one line. If it reported none, problemOf returns
+// everything that was printed or, without that, otherwise.
+func (w *commandOutput) problemOf(p *run.Background, otherwise string) string {
+	return cmp.Or(p.Problem, text.Line(strings.TrimSpace(w.b.String())), otherwise)
 }
