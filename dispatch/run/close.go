@@ -133,7 +133,7 @@ func (r *Run) awaitStoredMetrics() {
 	ctx, cancel := context.WithTimeout(context.Background(), keepMetricsTimeout)
 	defer cancel()
 	for _, note := range r.metrics.Close(ctx) {
-		r.printText("warning: " + note)
+		r.printWarning(note)
 	}
 }
 

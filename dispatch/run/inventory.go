@@ -38,6 +38,7 @@ type Inventory struct {
 	run     *rundir.Run
 	file    string // absolute path; "": the run has no inventory file
 	print   func(string)
+	warn    func(string)
 	record  func(string)        // records an event about the file; it may block
 	wake    chan struct{}       // holds a signal to check the file
 	prepare func([]*hosts.Host) // nil: hosts are not changed
@@ -55,9 +56,9 @@ type Inventory struct {
 	providersChanged bool // the providers or the tokens of the file have changed
 }
 
-func newInventory(run *rundir.Run, o *Options, t *jobs.Table, print, record func(string)) *Inventory {
+func newInventory(run *rundir.Run, o *Options, t *jobs.Table, print, warn, record func(string)) *Inventory {
 	inv := o.Inventory
-	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareHosts, print: print, record: record, wake: make(chan struct{}, 1), requests: maps.Clone(t.Inventory), handledContent: []byte(inv.Text)}
+	in := &Inventory{run: run, inv: inv, file: o.InventoryFile, prepare: o.PrepareHosts, print: print, warn: warn, record: record, wake: make(chan struct{}, 1), requests: maps.Clone(t.Inventory), handledContent: []byte(inv.Text)}
 	if in.requests == nil {
 		in.requests = map[string]jobs.HostRequest{}
 	}
@@ -179,7 +180,7 @@ func (in *Inventory) store() {
 		return
 	}
 	if err := in.run.KeepInventory(all); err != nil {
-		in.print("warning: " + err.Error())
+		in.warn(err.Error())
 	}
 }
 
@@ -264,7 +265,7 @@ func (in *Inventory) read(now bool) bool {
 	}
 	in.inv, in.handledContent = inv, content
 	for _, w := range warnings {
-		in.print("warning: " + w)
+		in.warn(w)
 	}
 	if changes != "" {
 		in.events = append(in.events, "the inventory ("+in.file+") has changed: "+changes)

@@ -30,11 +30,12 @@ func newChangingInventory(t *testing.T, text string, asked map[string]jobs.HostR
 	inv, _, err := hosts.Load(c.file)
 	must(t, err)
 	c.run = disktest.NewRun(t)
+	unexpected := func(text string) { t.Errorf("unexpected text: %s", text) }
 	c.Inventory = newInventory(c.run, &Options{Inventory: inv, InventoryFile: c.file, PrepareHosts: func(list []*hosts.Host) {
 		for _, h := range list {
 			h.Nice = 17
 		}
-	}}, &jobs.Table{Inventory: asked}, func(text string) { t.Errorf("unexpected text: %s", text) }, func(text string) { c.said = append(c.said, text) })
+	}}, &jobs.Table{Inventory: asked}, unexpected, unexpected, func(text string) { c.said = append(c.said, text) })
 	return c
 }
 

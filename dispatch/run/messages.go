@@ -16,6 +16,7 @@ import (
 // without delaying anything else.
 type Printer interface {
 	Line(text string)              // a message; it may contain text of other programs
+	Warning(text string)           // the same for a warning
 	Notice(n dispatch.Notice)      // an event of a host or a job
 	Progress(s *dispatch.Snapshot) // the state of the run, every Interval
 	Interval() time.Duration       // between two calls of Progress
@@ -29,6 +30,8 @@ const maxMessages = 4096
 type message struct {
 	notice dispatch.Notice
 	text   func() string // nil: print the notice
+
+	isWarning bool // of text
 }
 
 // messages is the queue of messages to print. Adding does not block. It is safe for concurrent use.
@@ -73,11 +76,20 @@ func (r *Run) printLater(text func() string) { r.messages.add(message{text: text
 // printText queues a text.
 func (r *Run) printText(text string) { r.printLater(func() string { return text }) }
 
+// printWarning queues a warning.
+func (r *Run) printWarning(text string) {
+	r.messages.add(message{text: func() string { return text }, isWarning: true})
+}
+
 // flushMessages prints the queued messages.
 func (r *Run) flushMessages() {
 	for _, m := range r.messages.takeAll() {
 		if m.text != nil {
-			if text := m.text(); text != "" {
+			switch text := m.text(); {
+			case text == "":
+			case m.isWarning:
+				r.printer.Warning(text)
+			default:
 				r.printer.Line(text)
 			}
 			continue
@@ -124,6 +136,7 @@ func (r *Run) sample() *dispatch.Snapshot {
 type noPrinter struct{}
 
 func (noPrinter) Line(string)                 {}
+func (noPrinter) Warning(string)              {}
 func (noPrinter) Notice(dispatch.Notice)      {}
 func (noPrinter) Progress(*dispatch.Snapshot) {}
 func (noPrinter) Interval() time.Duration     { return 2 * time.Second }

@@ -186,7 +186,7 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	if opts.Inventory == nil {
 		opts.Inventory = &hosts.Inventory{Hosts: opts.Hosts}
 	}
-	r.inventory = newInventory(o.Run, &opts, o.Table, r.printText, func(text string) { r.d.Do(sched.Log{Text: text}) })
+	r.inventory = newInventory(o.Run, &opts, o.Table, r.printText, r.printWarning, func(text string) { r.d.Do(sched.Log{Text: text}) })
 	opts.Hosts = r.inventory.Hosts()
 	r.opts.Hosts, r.opts.Inventory = opts.Hosts, opts.Inventory
 	r.instances = newInstances(r)
@@ -242,7 +242,7 @@ func (r *Run) config(o *Owned) (cfg dispatch.Config, err error) {
 	r.connector, r.instances.connector = connector, storingConnector{connector, &r.hostDirs}
 	r.mirror = r.newMirror()
 	if policy.Found, err = o.foundAttempts(); err != nil {
-		r.printText("warning: not all of the run's claims and sentinels could be read: " + err.Error())
+		r.printWarning("not all of the run's claims and sentinels could be read: " + err.Error())
 	}
 	travel, err := r.filesOfRun(o)
 	if err != nil {

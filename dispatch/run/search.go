@@ -123,7 +123,7 @@ func (s *searcher) refill(o *Owned) {
 		}
 	})
 	if err != nil {
-		s.r.printText("warning: the values that jobs have reported could not be read: " + err.Error())
+		s.r.printWarning("the values that jobs have reported could not be read: " + err.Error())
 	}
 }
 

@@ -27,7 +27,7 @@ func (r *Run) listen() error {
 	case r.opts.NeedSocket:
 		return text.Errorf("%w", err).WithAdvice("dcs-tui resume --no-tui %s runs it without a screen", text.ShellWord(text.Line(r.dir.Ref())))
 	default:
-		r.printText("warning: screens will show this run a second late: " + err.Error())
+		r.printWarning("screens will show this run a second late: " + err.Error())
 	}
 	return nil
 }
@@ -38,14 +38,14 @@ func (r *Run) announce() {
 		return
 	}
 	if err := r.journal.SetSocket(r.socket.Address()); err != nil {
-		r.printText("warning: screens will show this run a second late: " + err.Error())
+		r.printWarning("screens will show this run a second late: " + err.Error())
 	}
 }
 
 // publish starts to publish the state of the run.
 func (r *Run) publish() {
 	o := publish.Options{Run: r.dir, Token: r.journal.Token(), Dispatcher: r.d, Journal: r.journal,
-		Warn: func(err error) { r.printText("warning: " + err.Error()) }}
+		Warn: func(err error) { r.printWarning(err.Error()) }}
 	if r.socket != nil {
 		o.Socket = r.socket
 	}
@@ -63,7 +63,7 @@ func (r *Run) closePublisher() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastStateTimeout)
 	defer cancel()
 	if err := r.publisher.Close(ctx); err != nil {
-		r.printText("warning: " + err.Error())
+		r.printWarning(err.Error())
 	}
 }
 

@@ -47,6 +47,7 @@ type standbyFile struct {
 // StandbyOptions configures StandBy.
 type StandbyOptions struct {
 	Notify     func(text string) // receives messages
+	Warn       func(text string) // receives warnings
 	OnWatching func()            // called once, when the dispatcher can see that this process watches
 	// OtherMachine refuses to watch a dispatcher on this machine, because both would die together.
 	OtherMachine bool
@@ -131,7 +132,7 @@ func (s *standby) watch(ctx context.Context) (*Owned, error) {
 			return nil, ErrOver
 		case err != nil && err.Error() != said:
 			said = err.Error()
-			s.Notify("warning: " + said)
+			s.Warn(said)
 		}
 		if time.Since(s.heartbeatAt) >= journal.HeartbeatInterval {
 			_ = s.heartbeat() // without a heartbeat the dispatcher starts another standby
@@ -267,7 +268,7 @@ func (s *standbys) check(now time.Time) {
 		return
 	}
 	if s.machines = joined; joined == "" {
-		s.run.printText("warning: no standby dispatcher watches any more")
+		s.run.printWarning("no standby dispatcher watches any more")
 	} else {
 		s.run.printText("a standby dispatcher watches on " + joined)
 	}
@@ -293,9 +294,9 @@ func (s *standbys) start() {
 		if r.ctx.Err() != nil {
 			return
 		}
-		if said := fmt.Sprintf("warning: no standby dispatcher on %s: %v", h.Name, err); !s.warned[said] {
+		if said := fmt.Sprintf("no standby dispatcher on %s: %v", h.Name, err); !s.warned[said] {
 			s.warned[said] = true
-			r.printText(said)
+			r.printWarning(said)
 		}
 	}
 }
@@ -315,6 +316,6 @@ func (s *standbys) keepMirror(h *hosts.Host, w hosts.Worker, generation string) 
 	s.run.printText(fmt.Sprintf("the run directory is being copied to %s, which does not share it: the run is not protected before that", h.Name))
 	if err := s.run.mirror.Protect(h, w, generation); err != nil {
 		s.run.publisher.SetStandby("")
-		s.run.printText(fmt.Sprintf("warning: no standby dispatcher on %s: %v", h.Name, err))
+		s.run.printWarning(fmt.Sprintf("no standby dispatcher on %s: %v", h.Name, err))
 	}
 }

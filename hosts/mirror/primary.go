@@ -42,6 +42,7 @@ type Options struct {
 	Polls   Polls
 	Env     []jobs.EnvVar        // variables of the standby whose values are not in the run directory
 	Say     func(text string)    // receives messages; must not block
+	Warn    func(text string)    // the same for warnings
 	Show    func(standby string) // receives where a standby watches; must not block
 }
 
@@ -340,7 +341,7 @@ func (g *generation) startStandby() error {
 	// The mirror is of use nevertheless: a person can start a standby on it.
 	if a.NoStandby != "" && a.NoStandby != g.noStandby {
 		g.options.Show("")
-		g.options.Say(fmt.Sprintf("warning: no standby dispatcher on %s, which has a mirror of the run directory: %s", g.host.Name, a.NoStandby))
+		g.options.Warn(fmt.Sprintf("no standby dispatcher on %s, which has a mirror of the run directory: %s", g.host.Name, a.NoStandby))
 	}
 	g.noStandby = a.NoStandby
 	return nil
@@ -355,7 +356,7 @@ func (g *generation) recordWatched(watched bool) {
 		g.options.Say(fmt.Sprintf("a standby dispatcher watches on %s, with a mirror of the run directory: launches and results wait for the mirror", g.host.Name))
 	default:
 		g.options.Show("")
-		g.options.Say("warning: no standby dispatcher watches any more")
+		g.options.Warn("no standby dispatcher watches any more")
 	}
 	g.watched = watched
 }
@@ -368,9 +369,9 @@ func (g *generation) removalText() string {
 	case g.isLeaving:
 		return ""
 	case g.refused != nil:
-		return fmt.Sprintf("warning: the mirror of the run directory on %s is removed, and the run is not protected any more: %v", g.host.Name, g.refused)
+		return fmt.Sprintf("the mirror of the run directory on %s is removed, and the run is not protected any more: %v", g.host.Name, g.refused)
 	}
-	return fmt.Sprintf("warning: the mirror of the run directory on %s is replaced by a new one, because it and this dispatcher had lost contact: until then the run is not protected", g.host.Name)
+	return fmt.Sprintf("the mirror of the run directory on %s is replaced by a new one, because it and this dispatcher had lost contact: until then the run is not protected", g.host.Name)
 }
 
 // reconnectOrGoAlone reaches the mirror again after an error, or has the hosts decide that the
@@ -379,14 +380,14 @@ func (g *generation) reconnectOrGoAlone(err error) (over bool, _ error) {
 	g.session.worker.Close()
 	if !g.lossReported {
 		g.lossReported = true
-		g.options.Say(fmt.Sprintf("warning: the mirror of the run directory on %s does not answer (%v): nothing is launched until it does, or enough hosts agree to continue without it", g.host.Name, err))
+		g.options.Warn(fmt.Sprintf("the mirror of the run directory on %s does not answer (%v): nothing is launched until it does, or enough hosts agree to continue without it", g.host.Name, err))
 	}
 	for delay, said := reachDelay, false; ; delay = retryDelay {
 		g.mu.Lock()
 		leaves, refused := g.isLeaving, g.refused != nil
 		g.mu.Unlock()
 		if leaves {
-			g.options.Say(fmt.Sprintf("warning: the mirror of the run directory on %s may not be removed, so its standby may continue the run: %v", g.host.Name, err))
+			g.options.Warn(fmt.Sprintf("the mirror of the run directory on %s may not be removed, so its standby may continue the run: %v", g.host.Name, err))
 			return true, nil // the next dispatcher finds out what became of the mirror
 		}
 		g.update(func() { g.silentErr = err })
@@ -419,7 +420,7 @@ func (g *generation) reconnectOrGoAlone(err error) (over bool, _ error) {
 		}
 		switch won, missing := g.options.Polls.decide(g.ctx, &g.description, VoteAlone); won {
 		case VoteAlone:
-			return true, g.goAlone(fmt.Sprintf("warning: the run continues without the mirror on %s, which does not answer (%v): it is not protected until there is another mirror", g.host.Name, err))
+			return true, g.goAlone(fmt.Sprintf("the run continues without the mirror on %s, which does not answer (%v): it is not protected until there is another mirror", g.host.Name, err))
 		case VoteTakeover:
 			g.recordFence(g.options.Journal.Epoch() + 1)
 			return true, nil
@@ -427,7 +428,7 @@ func (g *generation) reconnectOrGoAlone(err error) (over bool, _ error) {
 			err = fmt.Errorf("%w; %w", err, undecidedText(&g.description, missing, VoteAlone, "agree to continue without it"))
 			if !said {
 				said = true
-				g.options.Say("warning: nothing is launched: " + err.Error())
+				g.options.Warn("nothing is launched: " + err.Error())
 			}
 		}
 	}
@@ -466,7 +467,7 @@ func (g *generation) goAlone(text string) error {
 	g.update(func() { g.isAwaited = false })
 	g.options.Show("")
 	if text != "" {
-		g.options.Say(text)
+		g.options.Warn(text)
 	}
 	return nil
 }
@@ -481,7 +482,7 @@ func (p *Primary) Close(orderly bool) {
 		switch err := p.confirm(true); {
 		case errors.Is(err, journal.ErrFenced):
 		case err != nil:
-			p.options.Say(fmt.Sprintf("warning: the mirror of the run directory cannot be removed, so its standby may continue the run: %v", err))
+			p.options.Warn(fmt.Sprintf("the mirror of the run directory cannot be removed, so its standby may continue the run: %v", err))
 		case orderly:
 			p.update(func() { p.isLeaving = true })
 			p.signal()

@@ -44,7 +44,7 @@ func takeRun(t *testing.T, run *rundir.Run) *journal.Journal {
 func TestFencedDispatcherRecordsNothing(t *testing.T) {
 	run := newWorld(t, 1).openRun()
 	first := takeRun(t, run)
-	p := New(Options{Run: run, Journal: first, Say: func(string) {}, Show: func(string) {}})
+	p := New(Options{Run: run, Journal: first, Say: func(string) {}, Warn: func(string) {}, Show: func(string) {}})
 	defer p.end()
 	g := &generation{Primary: p, description: Description{V: 1, Generation: NewGeneration(), Host: "b", Voters: []string{NewGeneration()}}}
 	takeRun(t, run)

@@ -402,7 +402,8 @@ func (d *dispatcher) run(mirrored bool) error {
 		return err
 	}
 	polls := w.polls(d.m)
-	p := New(Options{Run: run, Journal: j, Polls: polls, Say: func(text string) { w.note("%s: %s", d.m.name, text) }, Show: func(string) {}})
+	p := New(Options{Run: run, Journal: j, Polls: polls, Say: func(text string) { w.note("%s: %s", d.m.name, text) },
+		Warn: func(text string) { w.note("%s: warning: %s", d.m.name, text) }, Show: func(string) {}})
 	defer p.end()
 	w.mu.Lock()
 	d.p = p

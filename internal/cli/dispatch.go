@@ -177,9 +177,15 @@ func (d *dispatchSession) handleStarted(r *run.Run) {
 }
 
 // Line implements run.Printer.
-func (d *dispatchSession) Line(text string) {
+func (d *dispatchSession) Line(msg string) {
 	d.printHostNotices()
-	d.app.printMessage(text)
+	d.app.con.Line(text.Line(msg))
+}
+
+// Warning implements run.Printer.
+func (d *dispatchSession) Warning(msg string) {
+	d.printHostNotices()
+	d.app.warn("%s", msg)
 }
 
 // Notice implements run.Printer.

@@ -185,15 +185,6 @@ func (a *app) printError(err error) {
 	a.con.Line(lines...)
 }
 
-// printMessage prints a message. If it begins with "warning: ", it is printed as a warning.
-func (a *app) printMessage(msg string) {
-	if warning, ok := strings.CutPrefix(msg, "warning: "); ok {
-		a.warn("%s", warning)
-		return
-	}
-	a.con.Line(text.Line(msg))
-}
-
 // warn prints a warning.
 func (a *app) warn(format string, args ...any) {
 	a.con.Line(a.con.Paint(yellow, "warning: ") + text.Line(fmt.Sprintf(format, args...)))
