@@ -32,6 +32,9 @@ type Config struct {
 	// become options of the jobs.
 	Return []string
 
+	// CheckCommand returns the error of a command with its values. nil: commands are not checked.
+	CheckCommand func(command string) error
+
 	// CheckResult returns the error of an @result line. nil: only its kind is checked.
 	CheckResult func(name, from string) error
 
@@ -92,6 +95,7 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 		if len(p.wrong.list) == 0 {
 			p.product()
 			p.warnSharedFiles()
+			p.checkTrial()
 		}
 		if len(p.wrong.list) == 0 {
 			p.runComparison(ctx)
@@ -102,6 +106,7 @@ func (c Config) Parse(ctx context.Context, r io.Reader, name string) (*Template,
 	}
 	p.t.Warnings = p.doubt.sorted()
 	p.t.text = p.resolvedText
+	p.t.checkCommand = p.CheckCommand
 	return p.t, nil
 }
 

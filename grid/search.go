@@ -239,6 +239,23 @@ func (t *Template) Proposer(dir string) search.Proposer {
 	return search.NewTPE(t.Space, t.Search.Seed)
 }
 
+// checkTrial checks the commands of a search with some values, which are numbers or listed texts. Jobs
+// checks those of other templates.
+func (p *parser) checkTrial() {
+	if p.t.Search == nil || p.CheckCommand == nil {
+		return
+	}
+	params := make([]jobs.Param, len(p.t.Params))
+	for i, param := range p.t.Params {
+		params[i] = jobs.Param{Name: param.Name, Value: param.Value(0)}
+	}
+	for _, c := range p.t.commands {
+		if err := p.CheckCommand(fill(c.text, params, nil)); err != nil {
+			p.wrong.add(c.line, 0, "%w", err)
+		}
+	}
+}
+
 // errLearns is what Jobs yields for a search that learns.
 var errLearns = errors.New("the trials of this search depend on results: they are not known before it runs")
 

@@ -35,6 +35,8 @@ type Template struct {
 	sample *sample
 	points int
 	text   func() string
+
+	checkCommand func(command string) error // Config.CheckCommand
 }
 
 // Result is an @result line: a column of the table of results.
@@ -108,11 +110,16 @@ func (t *Template) Jobs() iter.Seq2[*jobs.Spec, error] {
 			params := t.params(ix)
 			for _, c := range t.commands {
 				s := t.spec(c, id, params, hard)
+				var err error
 				if c.paths != nil {
-					if err := c.paths.check(s, params); err != nil {
-						yield(nil, &jobs.ParseError{File: t.File, Line: c.line, Err: fmt.Errorf("job %d: %w", id, err)})
-						return
-					}
+					err = c.paths.check(s, params)
+				}
+				if err == nil && t.checkCommand != nil {
+					err = t.checkCommand(s.Command)
+				}
+				if err != nil {
+					yield(nil, &jobs.ParseError{File: t.File, Line: c.line, Err: fmt.Errorf("job %d: %w", id, err)})
+					return
 				}
 				if !yield(s, nil) {
 					return

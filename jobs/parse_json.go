@@ -87,7 +87,7 @@ func (s *Scanner) parseObject(line []byte, id ID, at int) (*Spec, error) {
 	case strings.Trim(spec.Command, " \t\r\n") == "":
 		return nil, errors.New("the job has no command")
 	}
-	if err := s.checkCommand(spec.Command); err != nil {
+	if err := s.checkCommand(spec.Command, false); err != nil {
 		return nil, err
 	}
 	spec.Name, spec.Labels, spec.Options = own.name, NewLabels(submitted.key, submitted.params), s.intern.Share(&own.Options)

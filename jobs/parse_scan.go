@@ -16,9 +16,9 @@ import (
 type Scanner struct {
 	name   string
 	jsonl  bool
-	again  bool                       // see ParseAgain
-	check  func(command string) error // see CheckCommands; nil: no check
-	id     ID                         // of the next job
+	again  bool                                    // see ParseAgain
+	check  func(command string, isLine bool) error // see CheckCommands; nil: no check
+	id     ID                                      // of the next job
 	lines  lineReader
 	joined []byte // a continued line
 	last   []byte // the last physical line
@@ -70,18 +70,18 @@ func NewScanner(r io.Reader, name string, jsonl bool, first ID) *Scanner {
 }
 
 // CheckCommands makes s, which has read nothing, refuse commands for which check returns an error.
-// check may be nil.
-func (s *Scanner) CheckCommands(check func(command string) error) *Scanner {
+// isLine reports whether a command ends with its line, which a command in JSON does not.
+func (s *Scanner) CheckCommands(check func(command string, isLine bool) error) *Scanner {
 	s.check = check
 	return s
 }
 
 // checkCommand returns the error of the check for a command.
-func (s *Scanner) checkCommand(command string) error {
+func (s *Scanner) checkCommand(command string, isLine bool) error {
 	if s.check == nil || s.again {
 		return nil
 	}
-	return s.check(command)
+	return s.check(command, isLine)
 }
 
 // Next returns the next job, or io.EOF after the last one. Any other error has file and line
@@ -140,7 +140,7 @@ func (s *Scanner) scan() (spec *Spec, more bool, err error) {
 		default:
 			column := StrayBlankColumn(s.last)
 			command := string(line)
-			if wrong := s.checkCommand(command); wrong == nil && (column == 0 || s.again) {
+			if wrong := s.checkCommand(command, true); wrong == nil && (column == 0 || s.again) {
 				spec = s.job(command, at)
 			} else {
 				s.job(command, at) // uses up the options and, in a file, the number

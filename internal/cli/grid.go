@@ -25,7 +25,6 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/results"
-	"dcs-tui/jobs/shell"
 )
 
 // gridFlags holds the flags of grid, which include those of run.
@@ -153,7 +152,8 @@ func (a *app) parseTemplate(flags *gridFlags, file string) (*grid.Template, erro
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	checkResult := func(name, from string) error { _, err := metrics.New(name, from); return err }
-	config := grid.Config{Dir: cwd, Search: flags.searchLine(), Limit: flags.limit, OtherShell: !quotesLikeSh(flags.Shell), Return: flags.returns, CheckResult: checkResult}
+	config := grid.Config{Dir: cwd, Search: flags.searchLine(), Limit: flags.limit, OtherShell: !quotesLikeSh(flags.Shell), Return: flags.returns,
+		CheckResult: checkResult, CheckCommand: a.newCommandCheck(flags.Shell).checkEnd}
 	template, err := config.Parse(ctx, in, name)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -385,7 +385,7 @@ func (a *app) parseJobsFile(flags *gridFlags, file string) ([]*jobs.Spec, error)
 		return nil, text.Errorf("%s is %s, not a jobs file: each of its lines would run as a shell command", text.Shorten(file), kind).
 			WithAdvice("a jobs file has one command per line, or, with a name that ends in .jsonl, one JSON object")
 	}
-	return jobs.NewScanner(f, file, jobs.IsJSONLines(file), 1).CheckCommands(shell.Checker(flags.Shell)).All()
+	return jobs.NewScanner(f, file, jobs.IsJSONLines(file), 1).CheckCommands(a.newCommandCheck(flags.Shell).check).All()
 }
 
 // openTrusted opens a file with commands, and warns if a group can write it. what names the kind of
@@ -425,7 +425,7 @@ func (a *app) readStdinJobs(flags *gridFlags) ([]*jobs.Spec, []string, error) {
 	if grid.HasParameterLine(bytes.NewReader(head)) {
 		return a.readTemplateJobs(flags, stdinFile)
 	}
-	specs, err := jobs.NewScanner(a.stdin, "standard input", false, 1).CheckCommands(shell.Checker(flags.Shell)).All()
+	specs, err := jobs.NewScanner(a.stdin, "standard input", false, 1).CheckCommands(a.newCommandCheck(flags.Shell).check).All()
 	return specs, nil, err
 }
 
@@ -443,20 +443,20 @@ func (a *app) readTemplateJobs(flags *gridFlags, file string) ([]*jobs.Spec, []s
 
 // stdinLines returns a function that yields the lines of standard input. earlier are the jobs of
 // the run, and shellPath is the shell that runs them.
-func stdinLines(in io.Reader, shellPath string, earlier []*jobs.Spec) func() (jobs.Line, error) {
-	return jobs.NewScanner(in, "standard input", false, 1).CheckCommands(shell.Checker(shellPath)).Stream(earlier).NextLine
+func (a *app) stdinLines(shellPath string, earlier []*jobs.Spec) func() (jobs.Line, error) {
+	return jobs.NewScanner(a.stdin, "standard input", false, 1).CheckCommands(a.newCommandCheck(shellPath).check).Stream(earlier).NextLine
 }
 
 // stdinJobs returns a function that yields the jobs of standard input.
-func stdinJobs(in io.Reader, shellPath string) func() (*jobs.Spec, error) {
-	scan := jobs.NewScanner(in, "standard input", false, 1).CheckCommands(shell.Checker(shellPath))
+func (a *app) stdinJobs(shellPath string) func() (*jobs.Spec, error) {
+	scan := jobs.NewScanner(a.stdin, "standard input", false, 1).CheckCommands(a.newCommandCheck(shellPath).check)
 	return func() (*jobs.Spec, error) {
 		spec, err := scan.Next()
 		if err == nil && grid.IsParameterLine(spec.Command) {
 			err = text.Errorf("standard input:%d: this is a template, which dcs-tui grid - reads: %s", spec.Line, text.Shorten(text.Line(spec.Command)))
 		}
-		if err != nil && !errors.Is(err, io.EOF) && isTerminal(in) {
-			go io.Copy(io.Discard, in) // otherwise the shell would run the rest of what is being pasted
+		if err != nil && !errors.Is(err, io.EOF) && isTerminal(a.stdin) {
+			go io.Copy(io.Discard, a.stdin) // otherwise the shell would run the rest of what is being pasted
 		}
 		return spec, err
 	}

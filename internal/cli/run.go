@@ -61,9 +61,9 @@ func (a *app) runRun(cmd *cobra.Command, flags *runFlags, args []string) error {
 		case a.separatorArgs != nil:
 			return a.argumentsSource(flags, strings.Join(args, " "))
 		case streaming:
-			next := stdinLines(a.stdin, flags.Shell, nil)
+			next := a.stdinLines(flags.Shell, nil)
 			if !flags.json { // no program reads replies about bad lines
-				next = run.JobLines(stdinJobs(a.stdin, flags.Shell))
+				next = run.JobLines(a.stdinJobs(flags.Shell))
 			}
 			return jobSource{files: args, description: "jobs from standard input", next: flags.queues.applyToEach(next)}, nil
 		case len(args) == 0:
@@ -125,6 +125,12 @@ func (a *app) argumentsSource(flags *runFlags, command string) (jobSource, error
 	specs, err := arguments.Jobs(grid.DefaultLimit)
 	if err != nil {
 		return jobSource{}, err
+	}
+	check := a.newCommandCheck(flags.Shell)
+	for _, s := range specs {
+		if err := check.check(s.Command, false); err != nil {
+			return jobSource{}, fmt.Errorf("job %d: %w", s.ID, err)
+		}
 	}
 	flags.queues.apply(specs)
 	name, _, _ := strings.Cut(strings.TrimSpace(command), " ")

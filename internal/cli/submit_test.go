@@ -170,7 +170,7 @@ func TestStandardInputIsBounded(t *testing.T) {
 // TestStreamedTemplateIsRefused checks that a streamed template is refused, and that the message
 // names the way to run it.
 func TestStreamedTemplateIsRefused(t *testing.T) {
-	next := stdinJobs(strings.NewReader("[ -e x ] && echo [x]\n[x] 1 2\n"), "")
+	next := (&app{stdin: strings.NewReader("[ -e x ] && echo [x]\n[x] 1 2\n")}).stdinJobs("")
 	s, err := next()
 	must(t, err)
 	same(t, "Command", s.Command, "[ -e x ] && echo [x]")

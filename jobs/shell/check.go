@@ -6,8 +6,8 @@ package shell
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -28,9 +28,18 @@ func variants(shell string) []syntax.LangVariant {
 	return nil
 }
 
+// Incomplete is the error for a command that is only a part of one.
+type Incomplete struct {
+	Missing string // what it lacks
+}
+
+// Error returns the message.
+func (e *Incomplete) Error() string { return "the command is not complete: " + e.Missing }
+
 // Checker returns a function that returns an error for a command that is not complete in the
-// language of a shell, given by its path; "" is /bin/sh. It returns nil for a shell whose language
-// is not known. The function must not be called by several goroutines at once.
+// language of a shell, given by its path; "" is /bin/sh. The error is an Incomplete, or describes
+// what is no command. It returns nil for a shell whose language is not known. The function must not
+// be called by several goroutines at once.
 func Checker(shell string) func(command string) error {
 	if shell == "" {
 		shell = "/bin/sh"
@@ -39,32 +48,60 @@ func Checker(shell string) func(command string) error {
 	if langs == nil {
 		return nil
 	}
-	var parsers []*syntax.Parser
+	c := &checker{complete: map[string]bool{}}
 	for _, lang := range langs {
-		parsers = append(parsers, syntax.NewParser(syntax.Variant(lang)))
+		c.parsers = append(c.parsers, syntax.NewParser(syntax.Variant(lang)))
 	}
-	return func(command string) error { return check(command, parsers) }
+	return c.check
 }
 
-func check(command string, parsers []*syntax.Parser) error {
-	if command == "[" || strings.HasPrefix(command, `["`) || strings.HasPrefix(command, `[{"`) || strings.HasPrefix(command, `{"`) {
+// jsonStarts are beginnings of lines that are JSON and no commands, also after a word processor.
+var jsonStarts = []string{`["`, `[{"`, `{"`, "[“", "[{“", "{“"}
+
+// checker checks commands in some languages.
+type checker struct {
+	parsers  []*syntax.Parser
+	complete map[string]bool // commands that were found complete, by shape
+	shape    []byte
+}
+
+// maxShapes is the maximum number of shapes that are remembered.
+const maxShapes = 1024
+
+func (c *checker) check(command string) error {
+	isJSON := func(start string) bool { return strings.HasPrefix(command, start) }
+	switch {
+	case command == "[" || slices.ContainsFunc(jsonStarts, isJSON):
 		return errors.New(`this is JSON, not a command: write one object such as {"command": "./sim 1"} per line into a file whose name ends in .jsonl`)
-	}
-	suspicious, loneCR := scan(command)
-	if loneCR {
+	case hasLoneCR(command):
 		return errors.New("the line contains a carriage return: end lines with a newline (tr '\\r' '\\n' <FILE converts a file)")
+	case !isSuspicious(command):
+		return nil
 	}
-	if !suspicious {
+	// The commands of a sweep differ in numbers, which do not matter but for the end of a
+	// here-document.
+	c.shape = append(c.shape[:0], command...)
+	for i, b := range c.shape {
+		if b >= '0' && b <= '9' {
+			c.shape[i] = '0'
+		}
+	}
+	if c.complete[string(c.shape)] {
 		return nil
 	}
 	missing := ""
-	for _, p := range parsers {
+	for _, p := range c.parsers {
 		if missing = findMissing(command, p); missing == "" {
-			return nil
+			break
 		}
 	}
-	return fmt.Errorf("the command is not complete in its line (%s): each line runs by itself; put a command of several lines "+
-		"into a script and call that, or into a .jsonl file", missing)
+	if missing != "" {
+		return &Incomplete{missing}
+	}
+	if len(c.complete) < maxShapes && !strings.Contains(command, "<<") {
+		c.complete[string(c.shape)] = true
+	}
+	return nil
 }
 
 // findMissing describes what a command lacks at its end. It returns "" for a command that is
@@ -92,83 +129,117 @@ func findMissing(command string, p *syntax.Parser) string {
 	return missing
 }
 
-// special holds the bytes that matter to scan, other than letters.
-var special = [256]bool{'(': true, ')': true, '{': true, '}': true, '\\': true, '\'': true, '"': true, '`': true, '<': true,
-	';': true, '&': true, '|': true, '!': true, '\n': true, '\r': true, ' ': true, '\t': true}
-
-// scan reports whether a command may be incomplete: it has a here-document, an open quote,
-// parentheses or braces without a partner, or a compound command, or it ends with an operator.
-// loneCR reports a carriage return outside quotes that does not end a line.
-func scan(command string) (suspicious, loneCR bool) {
-	type depth struct{ parens, braces int }
-	var all, unquoted depth
+// hasLoneCR reports whether there is a carriage return outside quotes that does not end a line.
+func hasLoneCR(command string) bool {
+	if strings.IndexByte(command, '\r') < 0 {
+		return false // the usual case
+	}
 	var quote byte // open, or 0
-	var back int
-	atStart := true // a command may begin here
 	for i := 0; i < len(command); i++ {
-		c := command[i]
-		if !special[c] {
-			suspicious = suspicious || atStart && beginsCompound(command[i:])
-			atStart = false
+		switch c := command[i]; {
+		case c == '\\' && quote != '\'':
+			i++
+		case c == quote:
+			quote = 0
+		case quote == 0 && (c == '\'' || c == '"'):
+			quote = c
+		case c == '\r' && quote == 0 && !strings.HasPrefix(command[i:], "\r\n"):
+			return true
+		}
+	}
+	return false
+}
+
+// special holds the bytes that matter to isSuspicious. Other bytes are parts of words.
+var special = [256]bool{'(': true, ')': true, '{': true, '}': true, '\\': true, '\'': true, '"': true, '`': true, '<': true, '>': true,
+	';': true, '&': true, '|': true, '!': true, '\n': true, '\r': true, ' ': true, '\t': true, '$': true, '#': true, '[': true}
+
+// isSuspicious reports whether a command may be incomplete. It passes only simple commands, with
+// words, quotes, redirections, and operators between them.
+func isSuspicious(command string) bool {
+	first := 0         // where the simple command begins
+	atStart := true    // its first word may begin here
+	needsWord := false // an operator needs one
+	for i := 0; i < len(command); i++ {
+		c, rest := command[i], command[i+1:]
+		switch {
+		case !special[c]:
+			if atStart && beginsCompound(command[i:]) {
+				return true
+			}
+		case c == ' ' || c == '\t':
 			continue
-		}
-		var d depth
-		switch c {
-		case '\\':
-			if quote != '\'' {
-				i++
+		case c == '\\':
+			if i++; rest == "" || rest[0] == '\n' {
+				return true
 			}
-		case '\'', '"':
-			if quote == 0 {
-				quote = c
-			} else if quote == c {
-				quote = 0
+		case c == '\'':
+			n := strings.IndexByte(rest, '\'')
+			if n < 0 {
+				return true
 			}
-		case '\r':
-			loneCR = loneCR || quote == 0 && !strings.HasPrefix(command[i:], "\r\n")
-		case '`':
-			back++
-		case '(', ')':
-			d.parens = step(c == '(')
-		case '{', '}':
-			d.braces = step(c == '{')
-		case '<':
-			suspicious = suspicious || strings.HasPrefix(command[i:], "<<")
-		}
-		all = depth{all.parens + d.parens, all.braces + d.braces}
-		if quote == 0 {
-			unquoted = depth{unquoted.parens + d.parens, unquoted.braces + d.braces}
-		}
-		switch c {
-		case ';', '&', '|', '(', '{', '!', '\n', '`':
-			atStart = true
-		case ' ', '\t':
+			i += n + 1
+		case c == '"':
+			n := strings.IndexByte(rest, '"')
+			if n < 0 || strings.ContainsAny(rest[:n], "\\$`") && !isPlainQuote(rest[:n]) {
+				return true
+			}
+			i += n + 1
+		case c == '$':
+			if rest != "" && strings.IndexByte("({['", rest[0]) >= 0 {
+				return true
+			}
+		case c == '#':
+			if i == 0 || special[command[i-1]] { // a comment
+				return true
+			}
+		case c == '[':
+			if strings.HasPrefix(rest, "[") || i > 0 && !special[command[i-1]] {
+				return true
+			}
+		case c == '!' && atStart:
+			needsWord = true
+			continue
+		case c == '!':
+		case c == ';' || c == '&' || c == '|':
+			first, atStart, needsWord = i+1, true, needsWord || c != ';'
+			continue
+		case c == '<' || c == '>':
+			// A command may follow a redirection that precedes it.
+			if needsWord = true; strings.HasPrefix(rest, "<") || strings.Trim(command[first:i], " \t!0123456789") == "" {
+				return true
+			}
+			continue
 		default:
-			atStart = false
+			return true
+		}
+		atStart, needsWord = false, false
+	}
+	return needsWord
+}
+
+// isPlainQuote reports whether a text in double quotes has variables, but nothing that may contain a
+// quote.
+func isPlainQuote(s string) bool {
+	if strings.ContainsAny(s, "\\`") {
+		return false
+	}
+	for i := 0; i+1 < len(s); i++ {
+		if s[i] == '$' && strings.IndexByte("({[", s[i+1]) >= 0 {
+			return false
 		}
 	}
-	end := strings.TrimRight(command, " \t")
-	suspicious = suspicious || quote != 0 || back%2 != 0 || strings.HasSuffix(end, "|") || strings.HasSuffix(end, "&&")
-	return suspicious || all != depth{} || unquoted != depth{}, loneCR
+	return true
 }
 
-// step returns 1 for what opens, and -1 for what closes.
-func step(opens bool) int {
-	if opens {
-		return 1
-	}
-	return -1
-}
+// compounds are words with which a command begins that may not be complete without another word.
+var compounds = []string{"if", "for", "while", "until", "case", "select", "function", "coproc", "time", "let"}
 
-// beginsCompound reports whether a text begins with the first word of a compound command.
+// beginsCompound reports whether a text begins with one of them.
 func beginsCompound(s string) bool {
-	s = s[:min(len(s), len("select")+1)]
+	s = s[:min(len(s), len("function")+1)]
 	if end := strings.IndexAny(s, " \t\n;&|()<>"); end >= 0 {
 		s = s[:end]
 	}
-	switch s {
-	case "if", "for", "while", "until", "case", "select":
-		return true
-	}
-	return false
+	return slices.Contains(compounds, s)
 }

@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // TestIncompleteCommandsAreRefused checks that a line that is only a part of a command is refused.
@@ -54,6 +56,46 @@ func TestValidCommandsAreAccepted(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzScanFindsIncompleteCommands checks that the quick scan never passes a command that every
+// language of a shell finds incomplete.
+func FuzzScanFindsIncompleteCommands(f *testing.F) {
+	for _, s := range scanSeeds {
+		f.Add(s)
+	}
+	names := []string{"sh", "bash", "ksh"}
+	parsers := map[string][]*syntax.Parser{}
+	for _, name := range names {
+		for _, lang := range variants(name) {
+			parsers[name] = append(parsers[name], syntax.NewParser(syntax.Variant(lang)))
+		}
+	}
+	f.Fuzz(func(t *testing.T, command string) {
+		if isSuspicious(command) || hasLoneCR(command) || strings.ContainsRune(command, 0) || len(command) > 1000 {
+			return
+		}
+		for _, name := range names {
+			missing := ""
+			for _, p := range parsers[name] {
+				if missing = findMissing(command, p); missing == "" {
+					break
+				}
+			}
+			if missing != "" {
+				t.Errorf("the scan passes %q, which lacks in %s: %s", command, name, missing)
+			}
+		}
+	})
+}
+
+// scanSeeds are commands that are not complete although their quotes and parentheses are, or that
+// have their ends in a place where they mean nothing.
+var scanSeeds = []string{
+	"for i in 1; do echo $i", "time for i in 1; do a", "time -p while a", "! while a; do", "coproc for i in 1; do", "{ echo a }", "a && { b }", "[[ a == b", "[[ a == b ] ]",
+	"a && # b", "a | # b", "( # )", "{ # }", "a |&", "a >", "a <", "a 2>&", "f()", "f ( )", "function f", "$'a\\'", "echo $'\\''", "echo $[1", "a=(1", "a[1", "${x", "echo ${x:-'}'",
+	"if a; then b; fi; for x in 1; do echo", "true && for x in 1; do echo", "$(for i in 1; do echo)", "\"$(if a)\"", "`if a`", "echo $((1+", "((1+", "let a=(", "case x in", "select x",
+	"until a", "a; if b", "a & if b", "a\nif b", "a \\", "<(if a)", "@(a", "[[ a =~ (b ]]", "echo ${x/'/}", "x=`a", "x=\"`a\"", "function f {", "f() (", "echo \"${x:-\"", "echo {", "}", "'a' 'b",
 }
 
 // BenchmarkCheck measures the check of a usual command.
