@@ -6,10 +6,10 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 )
@@ -134,12 +134,13 @@ func latestProgress(reports []sched.ProgressView, hosts []live.Host) map[string]
 // distinguish, which makes the file a quarter smaller.
 func liveHost(h *Host, now time.Duration) live.Host {
 	b := &h.Heartbeat
+	short := func(s string) string { return text.ShortenBytes(s, maxLiveText) }
 	v := live.Host{
-		Name: h.Name, State: h.State.String(), Reason: shorten(h.Reason), Linked: h.Linked, Stopped: h.Asked.Use == jobs.HostStopped, Note: shorten(h.Note),
+		Name: h.Name, State: h.State.String(), Reason: short(h.Reason), Linked: h.Linked, Stopped: h.Asked.Use == jobs.HostStopped, Note: short(h.Note),
 		Slots: h.Slots, Given: int(h.Asked.Slots), Usable: round(h.Usable), Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
 		Load: [3]float64{round(b.Load[0]), round(b.Load[1]), round(b.Load[2])}, Busy: round(b.Busy), Ours: round(b.Ours),
 		MemFree: b.MemFree, DiskFree: b.DiskFree, FSDelay: b.FSDelay.Round(time.Microsecond), Delay: h.Delay.Round(time.Microsecond),
-		Files: shorten(h.Files), Users: shorten(b.Sharing.Text()), History: h.History, Idle: h.Idle.Round(time.Millisecond),
+		Files: short(h.Files), Users: short(b.Sharing.Text()), History: h.History, Idle: h.Idle.Round(time.Millisecond),
 	}
 	if m := h.Hello; m != nil {
 		v.Cores, v.GPUs, v.MemBytes = m.Cores, m.GPUs, m.MemBytes
@@ -162,12 +163,3 @@ func liveHost(h *Host, now time.Duration) live.Host {
 }
 
 func round(x float64) float64 { return math.Round(x*100) / 100 }
-
-// shorten cuts a text to maxLiveText.
-func shorten(s string) string {
-	if len(s) <= maxLiveText {
-		return s
-	}
-	// Also removes a part of a character that was cut.
-	return strings.ToValidUTF8(s[:maxLiveText-len("…")], "") + "…"
-}

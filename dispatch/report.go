@@ -6,6 +6,7 @@ import (
 
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -152,4 +153,4 @@ func limitOutcome(o *jobs.Outcome) {
 }
 
 // truncate shortens a text to maxText bytes.
-func truncate(s string) string { return s[:min(len(s), maxText)] }
+func truncate(s string) string { return text.ShortenBytes(s, maxText) }

@@ -15,8 +15,8 @@ import (
 	"dcs-tui/dispatch/sched"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/files"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
 )
 
 // returns holds the state of the files that attempts return. It is safe for concurrent use.
@@ -328,21 +328,21 @@ const (
 
 // returnedList reads the list of the files that an attempt returns.
 func (a *agent) returnedList(b *fetch, read func(path string, offset, size int64) ([]byte, error)) (files.Manifest, error) {
-	var text []byte
+	var list []byte
 	for {
-		data, err := read("", int64(len(text)), -1)
+		data, err := read("", int64(len(list)), -1)
 		if err != nil {
 			return nil, err
 		}
-		text = append(text, data...)
-		if len(text) > maxReturnedList {
-			return nil, &goneError{fmt.Sprintf("the list of them has more than %s", results.HumanBytes(maxReturnedList))}
+		list = append(list, data...)
+		if len(list) > maxReturnedList {
+			return nil, &goneError{fmt.Sprintf("the list of them has more than %s", text.Size(maxReturnedList))}
 		}
 		if len(data) < fetchChunk {
 			break
 		}
 	}
-	m, err := files.Decode(text)
+	m, err := files.Decode(list)
 	switch {
 	case err != nil:
 		return nil, &goneError{err.Error()}
@@ -464,7 +464,7 @@ func (t *transfer) text() string {
 	if t.jobs == 0 {
 		return ""
 	}
-	return fmt.Sprintf("returns files of %s: %s", jobs.Plural(t.jobs, "job"), files.Progress(t.got, t.total, time.Since(t.since)))
+	return fmt.Sprintf("returns files of %s: %s", text.Plural(t.jobs, "job"), files.Progress(t.got, t.total, time.Since(t.since)))
 }
 
 // releaseFiles notifies hosts that these results and their files are durable here.

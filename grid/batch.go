@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -136,4 +137,4 @@ func queueNames(files []string) []string {
 }
 
 // clean makes the name of a file safe to print.
-func clean(s string) string { return jobs.Clean(strings.ReplaceAll(s, "\n", "; "), 0) }
+func clean(s string) string { return text.Clean(strings.ReplaceAll(s, "\n", "; "), 0) }

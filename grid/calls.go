@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -216,7 +217,7 @@ func (p *parser) isRefused(r reference, names bool) bool {
 	if r.index || r.form != "" && r.form != formQuoted {
 		return false
 	}
-	return names || p.unnamed || r.from == 0 || allDigits(r.name) && p.hasNumberedParams() || jobs.Nearest(r.name, p.names) != ""
+	return names || p.unnamed || r.from == 0 || allDigits(r.name) && p.hasNumberedParams() || text.Nearest(r.name, p.names) != ""
 }
 
 // hasNumberedParams reports whether there are parameters whose names are numbers.

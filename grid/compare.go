@@ -8,7 +8,7 @@ import (
 	"iter"
 	"strings"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // comparison is an @hardness line whose command compares settings, combinations of the values
@@ -42,7 +42,7 @@ func (p *parser) runComparison(ctx context.Context) {
 	}
 	fail := func(format string, args ...any) { p.wrong.at(c.line, c.command.offset, format, args...) }
 	if most := p.t.MaxJobs(); most > DefaultLimit {
-		fail("a command can compare the settings of at most %s jobs, and there may be %s: narrow the values, or name parameters without a command", jobs.Thousands(DefaultLimit), jobs.Thousands(most))
+		fail("a command can compare the settings of at most %s jobs, and there may be %s: narrow the values, or name parameters without a command", text.Thousands(DefaultLimit), text.Thousands(most))
 		return
 	}
 	keys, settings, err := p.settings(c)
@@ -98,7 +98,7 @@ func (p *parser) settings(c *comparison) (keys, settings []string, err error) {
 		}
 		seen[key] = true
 		if len(keys) == maxSettings {
-			return nil, nil, fmt.Errorf("there are more than %s settings to be compared with each other: name only the parameters that count, before the command", jobs.Thousands(maxSettings))
+			return nil, nil, fmt.Errorf("there are more than %s settings to be compared with each other: name only the parameters that count, before the command", text.Thousands(maxSettings))
 		}
 		var values []string
 		for _, i := range c.params {
@@ -165,4 +165,4 @@ func readAnswers(b []byte, settings []string) ([]byte, error) {
 }
 
 // showSetting formats a setting for a message: (brute 4 2).
-func showSetting(s string) string { return "(" + jobs.Clean(s, maxShown) + ")" }
+func showSetting(s string) string { return "(" + text.Clean(s, maxShown) + ")" }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // directives holds the words that may follow @, and the methods that parse such a line from an
@@ -34,7 +34,7 @@ func (p *parser) parseDirectives() {
 			continue
 		}
 		hint := "the words are @" + strings.Join(names, ", @")
-		if near := jobs.Nearest(name, names); near != "" {
+		if near := text.Nearest(name, names); near != "" {
 			hint = "did you mean @" + near + "?"
 		}
 		p.wrong.at(l, 0, "there is no @%s: %s (a command that begins with @ is put in quotes)", name, hint)
@@ -64,7 +64,7 @@ func (p *parser) paramAt(l *line, name string, offset int) (int, bool) {
 
 // unknownParamText returns the text of the error for an unknown parameter.
 func (p *parser) unknownParamText(name string) string {
-	if near := jobs.Nearest(name, p.names); near != "" {
+	if near := text.Nearest(name, p.names); near != "" {
 		return fmt.Sprintf("there is no parameter %s: did you mean %s?", name, near)
 	}
 	if len(p.names) > 0 && len(p.names) < 10 {

@@ -73,7 +73,7 @@ const (
 // title returns the name of a job: that of name=, or C=0.1 gamma=0.25.
 func (c *command) title(params []jobs.Param) string {
 	if c.name != nil {
-		return jobs.Clean(fill(c.name, params, nil), maxTitle)
+		return text.Clean(fill(c.name, params, nil), maxTitle)
 	}
 	if len(params) == 0 {
 		return ""
@@ -84,9 +84,9 @@ func (c *command) title(params []jobs.Param) string {
 		if len(b) > 0 {
 			b = append(b, ' ')
 		}
-		b = append(append(append(b, p.Name...), '='), jobs.Clean(p.Value, maxShown)...)
+		b = append(append(append(b, p.Name...), '='), text.Clean(p.Value, maxShown)...)
 	}
-	return jobs.Clean(string(b), maxTitle)
+	return text.Clean(string(b), maxTitle)
 }
 
 // setLabels sets the labels that distinguish the titles of several command lines: the programs that
@@ -101,7 +101,7 @@ func setLabels(commands []*command) {
 		if len(c.text) > 0 {
 			first, _, _ = strings.Cut(c.text[0].text, " ")
 		}
-		c.label = jobs.Clean(filepath.Base(first), maxShown)
+		c.label = text.Clean(filepath.Base(first), maxShown)
 		if first == "" || seen[c.label] || strings.ContainsAny(first, "='\"$") {
 			for i, c := range commands {
 				c.label = "#" + strconv.Itoa(i+1)

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs"
 )
 
 // placeholderPattern matches the replacement strings of GNU parallel: a position and the letters of
@@ -114,7 +113,7 @@ func (a *Arguments) placeholder(m []string, what string) (p argumentPart, ok boo
 		n += len(a.sources) + 1
 	}
 	if err != nil || n < 1 || n > len(a.sources) {
-		return p, false, fmt.Errorf("%s in %s: there %s", m[0], what, jobs.Verb(len(a.sources), "is one source of values", fmt.Sprintf("are %d sources of values", len(a.sources))))
+		return p, false, fmt.Errorf("%s in %s: there %s", m[0], what, text.Verb(len(a.sources), "is one source of values", fmt.Sprintf("are %d sources of values", len(a.sources))))
 	}
 	p.source = n - 1
 	return p, true, nil

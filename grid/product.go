@@ -3,7 +3,7 @@ package grid
 import (
 	"strings"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // product assigns the parameters to axes and makes the checks that depend on their values.
@@ -44,10 +44,10 @@ func (p *parser) product() {
 	switch n := t.MaxJobs(); {
 	case n <= p.Limit:
 	case t.sample != nil && (!t.HasFilter() || t.sample.n > p.Limit/len(t.commands)):
-		p.wrong.at(p.sampled, 0, "the sample gives %s jobs, more than %s: take a smaller one, or raise --limit", jobs.Thousands(n), jobs.Thousands(p.Limit))
+		p.wrong.at(p.sampled, 0, "the sample gives %s jobs, more than %s: take a smaller one, or raise --limit", text.Thousands(n), text.Thousands(p.Limit))
 	case !t.HasFilter():
 		p.tooLarge("the product of all values gives %s jobs, more than %s: take fewer values, keep some with @where, draw some with @sample 1000, or raise --limit",
-			jobs.Thousands(n), jobs.Thousands(p.Limit))
+			text.Thousands(n), text.Thousands(p.Limit))
 	}
 }
 

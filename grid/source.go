@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -185,5 +186,5 @@ func (t *tailBuffer) lastLines() string {
 	if len(lines) == 0 {
 		return "; it printed nothing on stderr"
 	}
-	return ": " + jobs.Clean(strings.Join(lines[max(0, len(lines)-3):], "; "), 300)
+	return ": " + text.Clean(strings.Join(lines[max(0, len(lines)-3):], "; "), 300)
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/query"
 )
 
@@ -112,10 +112,10 @@ func (p *parser) checkLiteral(f filter, param *Param, l query.Literal) {
 		some = append(some, text)
 	}
 	hint := ""
-	if near := jobs.Nearest(l.Value.Text, some); near != "" && l.Value.Kind == query.Text {
+	if near := text.Nearest(l.Value.Text, some); near != "" && l.Value.Kind == query.Text {
 		hint = " (did you mean " + quoteText(near) + "?)"
 	}
 	p.doubt.at(f.line, f.from+l.Pos, "%s is never %s%s", param.Name, quoteText(l.Value.String()), hint)
 }
 
-func quoteText(s string) string { return strconv.Quote(jobs.Clean(s, 40)) }
+func quoteText(s string) string { return strconv.Quote(text.Clean(s, 40)) }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // Limits of the line that Changes returns.
@@ -61,7 +61,7 @@ func Changes(old, now []*Host) string {
 		parts = append(parts, nameSome(changed[text])+": "+text)
 	}
 	if rest > 0 {
-		parts = append(parts, jobs.Plural(rest, "other host")+" changed")
+		parts = append(parts, text.Plural(rest, "other host")+" changed")
 	}
 	return strings.Join(parts, "; ")
 }

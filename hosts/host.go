@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -194,7 +195,7 @@ func (h *Host) Limits() string {
 	}
 	switch r := h.Slots; {
 	case r.Fixed > 0:
-		add(true, "%s", jobs.Plural(r.Fixed, "slot"))
+		add(true, "%s", text.Plural(r.Fixed, "slot"))
 	case r.Less > 0:
 		add(true, "cores-%d slots", r.Less)
 	default:
@@ -202,7 +203,7 @@ func (h *Host) Limits() string {
 	}
 	add(len(h.Tags) > 0, "tags %s", strings.Join(h.Tags, ","))
 	add(len(h.Queues) > 0, "kept for queue %s", h.KeptText())
-	add(len(h.GPUNumbers(nil)) > 0, "%s", jobs.Plural(len(h.GPUNumbers(nil)), "GPU"))
+	add(len(h.GPUNumbers(nil)) > 0, "%s", text.Plural(len(h.GPUNumbers(nil)), "GPU"))
 	add(h.NoMemLimit, "mem= is no limit")
 	add(h.Weight != 1, "weight %g", h.Weight)
 	add(!h.Yield, "does not yield")
@@ -241,9 +242,9 @@ func (h *Host) checkQueues() error {
 	slots, gpus := h.KeptFrom("")
 	switch {
 	case h.Slots.Fixed > 0 && slots > h.Slots.Fixed:
-		return fmt.Errorf("%s are kept, and the host has %d", jobs.Plural(slots, "slot"), h.Slots.Fixed)
+		return fmt.Errorf("%s are kept, and the host has %d", text.Plural(slots, "slot"), h.Slots.Fixed)
 	case h.GPUs >= 0 && gpus > h.GPUs:
-		return fmt.Errorf("%s are kept, and the host has %d", jobs.Plural(gpus, "GPU"), h.GPUs)
+		return fmt.Errorf("%s are kept, and the host has %d", text.Plural(gpus, "GPU"), h.GPUs)
 	}
 	return nil
 }

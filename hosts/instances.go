@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs"
 )
 
 // Limits of the commands of a [[provider]].
@@ -71,7 +70,7 @@ func (p *Provider) Instances(ctx context.Context, prefix string) ([]Instance, er
 		}
 		in, err := parse(p, line, prefix+"-")
 		if err != nil {
-			return nil, fmt.Errorf("provider %s: the list command printed a line that is not %s: line %d, %q: %w", p.Name, form, n, jobs.Clean(line, maxLastLine), err)
+			return nil, fmt.Errorf("provider %s: the list command printed a line that is not %s: line %d, %q: %w", p.Name, form, n, text.Clean(line, maxLastLine), err)
 		}
 		if strings.HasPrefix(in.Name, prefix+"-") && !seen[in.Name] {
 			seen[in.Name] = true
@@ -160,5 +159,5 @@ func (w *cappedOutput) Write(p []byte) (int, error) {
 // lastLine returns the last line that is not blank, cleaned for a message.
 func (w *cappedOutput) lastLine() string {
 	lines := bytes.Split(bytes.TrimSpace(w.tail), []byte("\n"))
-	return jobs.Clean(string(bytes.TrimSpace(lines[len(lines)-1])), maxLastLine)
+	return text.Clean(string(bytes.TrimSpace(lines[len(lines)-1])), maxLastLine)
 }

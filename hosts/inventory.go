@@ -15,6 +15,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/internal/trust"
 	"dcs-tui/jobs"
 )
@@ -257,7 +258,7 @@ func (inv *Inventory) With(asked map[string]jobs.HostRequest, provided []*Host) 
 
 // UnknownText returns the error text for a host that is not one of those with the known names.
 func UnknownText(name string, known []string) string {
-	if near := jobs.Nearest(name, known); near != "" {
+	if near := text.Nearest(name, known); near != "" {
 		return "there is no host " + name + "; did you mean " + near + "?"
 	}
 	return "there is no host " + name

@@ -13,6 +13,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -196,7 +197,7 @@ func (r *inventoryReader) apply(d *draft, table string, n int, values map[string
 		switch {
 		case k == nil:
 			hint := ""
-			if near := jobs.Nearest(key, keyNames(table)); near != "" {
+			if near := text.Nearest(key, keyNames(table)); near != "" {
 				hint = fmt.Sprintf("; did you mean %q?", near)
 			}
 			r.addProblem(line, "unknown key %q%s", key, hint)

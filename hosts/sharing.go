@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // SlotClaim describes what one run uses and wants on a host.
@@ -169,20 +169,20 @@ func (s *Sharing) Text() string {
 	}
 	var users []string
 	for _, u := range s.Users {
-		text := u.Name + " " + jobs.Plural(u.Slots, "slot")
+		use := u.Name + " " + text.Plural(u.Slots, "slot")
 		if u.Want > u.Slots {
-			text += fmt.Sprintf(" of %d wanted", u.Want)
+			use += fmt.Sprintf(" of %d wanted", u.Want)
 		}
 		if u.Memory > 0 {
-			text += fmt.Sprintf(", %.3g GiB", float64(u.Memory)/(1<<30))
+			use += ", " + text.Size(u.Memory)
 		}
 		for _, n := range u.GPUs {
-			text += fmt.Sprintf(", GPU %d", n)
+			use += fmt.Sprintf(", GPU %d", n)
 		}
 		if len(u.Runs) > 0 {
-			text += " (" + strings.Join(u.Runs, ", ") + ")"
+			use += " (" + strings.Join(u.Runs, ", ") + ")"
 		}
-		users = append(users, text)
+		users = append(users, use)
 	}
 	return strings.Join(users, "; ")
 }

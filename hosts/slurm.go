@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // Slurm describes the allocations of a [[provider]] with type = "slurm". Each instance is an
@@ -142,7 +142,7 @@ func allocationLine(p *Provider, line, prefix string) (Instance, error) {
 	}
 	switch state {
 	case "PENDING", "CONFIGURING":
-		in.Pending = jobs.Clean(reason, maxLastLine)
+		in.Pending = text.Clean(reason, maxLastLine)
 		if state == "CONFIGURING" || reason == "None" || reason == "" {
 			in.Pending = strings.ToLower(state)
 		}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"dcs-tui/internal/text"
 )
 
 // Change is a user's change of accepted jobs. A nil field leaves the option as it is. A zero value
@@ -153,11 +155,7 @@ func (s *Spec) Equal(o *Spec) bool {
 func (c *Change) String() string {
 	var parts []string
 	if c.Command != nil {
-		short := *c.Command
-		if len(short) > 100 {
-			short = strings.ToValidUTF8(short[:100], "") + "…"
-		}
-		parts = append(parts, "command "+short)
+		parts = append(parts, "command "+text.Shorten(*c.Command))
 	}
 	if c.Name != nil {
 		parts = append(parts, "name "+*c.Name)

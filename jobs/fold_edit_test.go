@@ -101,7 +101,7 @@ func TestChangeIsApplied(t *testing.T) {
 	if c.Empty() || !new(jobs.Change).Empty() {
 		t.Errorf("empty %v", c.Empty())
 	}
-	c.Command, c.MemBytes, c.Slots, c.GPUs = ptr(strings.Repeat("x", 99)+"é"), ptr(int64(3<<29)), ptr(2), ptr(jobs.HalfGPU)
+	c.Command, c.MemBytes, c.Slots, c.GPUs = ptr(strings.Repeat("x", 99)+"éx"), ptr(int64(3<<29)), ptr(2), ptr(jobs.HalfGPU)
 	same(t, "text", c.String(), "command "+strings.Repeat("x", 99)+"…, name , timeout 1h0m0s, mem 1536M, tries 0, slots 2, gpus 0.5, tags b,a,b")
 	if got.Equal(s) || !got.Equal(want) {
 		t.Error("Same is wrong")

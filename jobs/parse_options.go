@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"dcs-tui/internal/text"
 )
 
 // optionKeys are the keys of #DCS lines and of JSON job files.
@@ -235,7 +237,7 @@ func parseLabel(s string) (string, error) {
 }
 
 func unknownOption(key string) error {
-	best := Nearest(key, optionKeys)
+	best := text.Nearest(key, optionKeys)
 	if best != "" {
 		return fmt.Errorf("unknown option %q: did you mean %s?", key, best)
 	}

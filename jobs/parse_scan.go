@@ -9,6 +9,8 @@ import (
 	"math"
 	"path"
 	"strings"
+
+	"dcs-tui/internal/text"
 )
 
 // Scanner parses jobs one by one, each as soon as its line is complete, so that a run can start
@@ -295,12 +297,12 @@ func (e *ParseError) Error() string {
 	if e.Column > 0 {
 		where += fmt.Sprintf(":%d", e.Column)
 	}
-	return Clean(where+": "+e.Err.Error(), 0)
+	return text.Clean(where+": "+e.Err.Error(), 0)
 }
 
 // Text returns the message without its position. Control characters in text from the file are
 // replaced.
-func (e *ParseError) Text() string { return Clean(e.Err.Error(), 0) }
+func (e *ParseError) Text() string { return text.Clean(e.Err.Error(), 0) }
 
 // Unwrap returns the error without its position.
 func (e *ParseError) Unwrap() error { return e.Err }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"dcs-tui/internal/text"
 )
 
 // Spec is the specification of one job of a run. It is immutable once submitted. The struct is
@@ -503,7 +505,7 @@ func (a Hardness) Compare(b Hardness) int {
 func TooHardReason(by *Spec, after time.Duration) string {
 	why := fmt.Sprintf("it is at least as hard as job %d, which timed out after %s", by.ID, after.Round(time.Millisecond))
 	if by.Name != "" {
-		why += ": " + Clean(by.Name, 80)
+		why += ": " + text.Clean(by.Name, 80)
 	}
 	return why
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"dcs-tui/internal/text"
 )
 
 // These limits apply to the jobs file, the command line, the inventory, and host
@@ -213,7 +215,7 @@ func (g GPUs) Text() string {
 	if g == HalfGPU {
 		return "half a GPU"
 	}
-	return Plural(g.Devices(), "GPU")
+	return text.Plural(g.Devices(), "GPU")
 }
 
 // check returns an error if the number is not valid.

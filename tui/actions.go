@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
@@ -110,7 +111,7 @@ func (m *model) cancelJobs(which jobs.Ranges) tea.Cmd {
 		case which.Count() == 1 && cost.Running+cost.Sent == 0:
 			return do(m)
 		}
-		what := plural(n, "job")
+		what := text.Plural(n, "job")
 		if which.Count() == 1 {
 			what = jobName(which[0].First)
 		}
@@ -124,7 +125,7 @@ func (m *model) jobsSubject(which jobs.Ranges) string {
 	if which.Count() == 1 {
 		return jobName(which[0].First) + " is"
 	}
-	return "these " + plural(which.Count(), "job") + " are"
+	return "these " + text.Plural(which.Count(), "job") + " are"
 }
 
 // isOnSilentHost reports whether the job waits for a host that cannot be reached. A requeue ends
@@ -154,11 +155,11 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 			m.showError("nothing to requeue: none of these jobs is over")
 			return nil
 		}
-		text := "each gets a new round, whatever came of it before"
+		msg := "each gets a new round, whatever came of it before"
 		if n := cost.Queued + cost.Sent + cost.Running; n > 0 {
-			text += "; " + jobs.Thousands(n) + " that are queued or run stay as they are"
+			msg += "; " + text.Thousands(n) + " that are queued or run stay as they are"
 		}
-		m.modal = newConfirmation("Run "+plural(cost.Over, "job")+" again?", text, cost.Over, do)
+		m.modal = newConfirmation("Run "+text.Plural(cost.Over, "job")+" again?", msg, cost.Over, do)
 		return nil
 	})
 }

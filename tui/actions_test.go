@@ -69,10 +69,10 @@ func TestEachKeyInEachPhaseOfAJob(t *testing.T) {
 		want  []runview.Action
 		shows string
 	}{
-		{"cancel queued: at once", aQueued, queued, "c", one(runview.Cancel, aQueued), "undo 10s"},
+		{"cancel queued: at once", aQueued, queued, "c", one(runview.Cancel, aQueued), "undo 10 s"},
 		{"cancel queued by its row, running by now: asks", aQueued, running, "c", nil, "Cancel job 50137?"},
 		{"cancel retrying", aRetry, queued, "c", one(runview.Cancel, aRetry), ""},
-		{"cancel running asks", aRunning, running, "c", nil, "1 running, 1h12 of run time lost"},
+		{"cancel running asks", aRunning, running, "c", nil, "1 running, 72 min of run time lost"},
 		{"cancel running, y", aRunning, running, "c y", one(runview.Cancel, aRunning), ""},
 		{"cancel running, n", aRunning, running, "c n", nil, "nothing was done"},
 		{"cancel running, enter", aRunning, running, "c enter", nil, "nothing was done"},
@@ -133,7 +133,7 @@ func TestSelectionIsChangedAfterAQuestion(t *testing.T) {
 		did   bool
 		shows []string
 	}{
-		{"loss", which, runview.Cost{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14h32 of run time lost", "2 queued", "1 over already"}},
+		{"loss", which, runview.Cost{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14h 32m of run time lost", "2 queued", "1 over already"}},
 		{"sent", which, runview.Cost{Sent: 2}, "c", false, []string{"Cancel 2 jobs?", "nothing running is touched; 2 sent, not known to have started"}},
 		{"nothing running", which, runview.Cost{Queued: 2}, "c", false, []string{"nothing running is touched"}},
 		{"y", which, runview.Cost{Queued: 2}, "c y", true, nil},
@@ -205,7 +205,7 @@ func TestUndoWorksForTenSeconds(t *testing.T) {
 	for _, s := range []struct {
 		after time.Duration
 		shows string
-	}{{0, "undo 10s"}, {4 * time.Second, "undo 6s"}, {9500 * time.Millisecond, "undo 0s"}} {
+	}{{0, "undo 10 s"}, {4 * time.Second, "undo 6 s"}, {9600 * time.Millisecond, "undo 0 s"}} {
 		*now = noon.Add(s.after)
 		m.Update(clockTick{})
 		shows(t, m, s.shows)

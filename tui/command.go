@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/query"
@@ -63,7 +64,7 @@ func findCommand(name string) *command {
 
 func commandNames() []string { return mapSlice(commands, func(c command) string { return c.name }) }
 
-func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 40)) }
+func quoted(s string) string { return fmt.Sprintf("%q", text.Clean(s, 40)) }
 
 // listSome lists at most n words.
 func listSome(words []string, n int) string {
@@ -384,7 +385,7 @@ func endRunCommand(verb runview.Verb, what, running, queued string) func(*model,
 	return func(m *model, _ string) (tea.Cmd, error) {
 		if m.snap != nil && m.requireDispatcher(what) {
 			t := tallyOf(m.snap)
-			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", plural(t.running+t.sent, "running job")+" "+running+"; "+plural(t.queued, "queued job")+" "+queued+".", 0,
+			m.modal = newConfirmation(strings.ToUpper(what[:1])+what[1:]+"?", text.Plural(t.running+t.sent, "running job")+" "+running+"; "+text.Plural(t.queued, "queued job")+" "+queued+".", 0,
 				func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: verb}) })
 		}
 		return nil, nil

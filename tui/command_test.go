@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -196,7 +197,7 @@ func FuzzCommand(f *testing.F) {
 		m.completeCommand(line)
 		m.completeFilter(line)
 		cmd, err := m.runCommand(line)
-		if err != nil && (err.Error() == "" || jobs.Clean(err.Error(), 0) != err.Error()) {
+		if err != nil && (err.Error() == "" || text.Clean(err.Error(), 0) != err.Error()) {
 			t.Errorf("the error is not clean: %q", err)
 		}
 		if cmd != nil && !strings.Contains(line, "q") && !strings.Contains(line, "leave") {

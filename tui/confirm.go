@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
@@ -59,7 +60,7 @@ func (c *confirmation) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 func (c *confirmation) draw(m *model, w, h int) []string {
 	answer := styleBold.Render("y") + ": yes   any other key: no   [y/N] "
 	if c.requiredNumber > 0 {
-		answer = "type " + styleBold.Render(jobs.Thousands(c.requiredNumber)) + " and " + m.keyName("enter") + " to do it, esc: no   " + c.typed
+		answer = "type " + styleBold.Render(text.Thousands(c.requiredNumber)) + " and " + m.keyName("enter") + " to do it, esc: no   " + c.typed
 	}
 	var out []string
 	for _, l := range m.wrap(m.clean(c.title), w-2) {
@@ -112,13 +113,13 @@ func (l *leaveModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 func (l *leaveModal) draw(m *model, w, h int) []string {
 	t := tallyOf(m.snap)
 	name := m.clean(m.snap.Run.Name)
-	count := fmt.Sprintf("%s, %s queued.", describeRunning(t), jobs.Thousands(t.queued))
+	count := fmt.Sprintf("%s, %s queued.", describeRunning(t), text.Thousands(t.queued))
 	title := fmt.Sprintf(" Leave %s? ", m.cut(name, max(8, w/2)))
 	if width(title)+width(count) > w {
 		title = " Leave? "
 	}
 	if width(title)+width(count) > w {
-		count = fmt.Sprintf("%s run, %s wait.", jobs.Thousands(t.running+t.sent), jobs.Thousands(t.queued))
+		count = fmt.Sprintf("%s run, %s wait.", text.Thousands(t.running+t.sent), text.Thousands(t.queued))
 	}
 	out := []string{styleBold.Render(title) + count}
 	wide := 7
@@ -152,7 +153,7 @@ var shortLeaveHelp = map[string]string{
 
 // describeRunning describes how many jobs run, for a sentence.
 func describeRunning(t tally) string {
-	return jobs.Thousands(t.running) + " running" + textIf(t.sent > 0, ", "+jobs.Thousands(t.sent)+" sent to hosts")
+	return text.Thousands(t.running) + " running" + textIf(t.sent > 0, ", "+text.Thousands(t.sent)+" sent to hosts")
 }
 
 // showQuestion shows a question of the dispatcher (live.Question) once. It waits until the user has
@@ -340,11 +341,11 @@ func (m *model) withCost(which jobs.Ranges, then func(*model, runview.Cost) tea.
 func describeCost(cost runview.Cost) string {
 	s := "nothing running is touched"
 	if cost.Running > 0 {
-		s = fmt.Sprintf("%s running, %s of run time lost", jobs.Thousands(cost.Running), formatSpan(cost.Lost))
+		s = fmt.Sprintf("%s running, %s of run time lost", text.Thousands(cost.Running), text.Span(cost.Lost))
 	}
-	return s + textIf(cost.Sent > 0, "; "+jobs.Thousands(cost.Sent)+" sent, not known to have started") +
-		textIf(cost.Queued > 0, "; "+jobs.Thousands(cost.Queued)+" queued") +
-		textIf(cost.Over > 0, "; "+jobs.Thousands(cost.Over)+" over already, which stay as they are")
+	return s + textIf(cost.Sent > 0, "; "+text.Thousands(cost.Sent)+" sent, not known to have started") +
+		textIf(cost.Queued > 0, "; "+text.Thousands(cost.Queued)+" queued") +
+		textIf(cost.Over > 0, "; "+text.Thousands(cost.Over)+" over already, which stay as they are")
 }
 
 // withDetail requests the details of a job, and then calls then with them.
@@ -358,7 +359,7 @@ func (m *model) withDetailIn(box *waitModal, id jobs.ID, then func(*model, *runv
 		snap, err := src.Snapshot(ctx, runview.Query{Focus: id})
 		switch {
 		case errors.Is(err, context.DeadlineExceeded):
-			err = errors.New("no answer for " + formatSpan(sourceTimeout))
+			err = errors.New("no answer for " + text.Span(sourceTimeout))
 		case err == nil && (snap.Detail == nil || snap.Detail.Row.ID != id):
 			err = fmt.Errorf("there is no %s", jobName(id))
 		}

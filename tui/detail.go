@@ -8,6 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -131,7 +132,7 @@ func (m *model) stateLine(r *runview.Row) string {
 	s := phaseInfoOf(r.Phase).style.Render(m.sign(r.Phase) + " " + r.Phase.String())
 	tries := fmt.Sprintf("%d of %d tries failed", r.Failures, r.Tries)
 	if r.Attempt > r.Failures+1 {
-		tries += fmt.Sprintf(" (%s in all: those that a host gave back, or lost, and those of rounds before use up no try)", plural(r.Attempt, "attempt"))
+		tries += fmt.Sprintf(" (%s in all: those that a host gave back, or lost, and those of rounds before use up no try)", text.Plural(r.Attempt, "attempt"))
 	}
 	copies := fmt.Sprintf("%d copies", r.Copies)
 	if r.Copies == 1 {
@@ -145,8 +146,8 @@ func (m *model) stateLine(r *runview.Row) string {
 		s+textIf(r.Host != "", " on "+m.clean(r.Host)),
 		textIf(r.Copies > 0, copies),
 		tries,
-		textIf(r.Phase == runview.Retry && !r.Retry.IsZero(), "next one in "+formatClock(r.Retry.Sub(m.dispatcherNow()))),
-		textIf(r.Phase == runview.Queued && r.Place >= 0, jobs.Thousands(r.Place)+" before it in the queue"),
+		textIf(r.Phase == runview.Retry && !r.Retry.IsZero(), "next one in "+text.Clock(r.Retry.Sub(m.dispatcherNow()))),
+		textIf(r.Phase == runview.Queued && r.Place >= 0, text.Thousands(r.Place)+" before it in the queue"),
 		textIf(r.Round > 1, fmt.Sprintf("round %d", r.Round)),
 		progress,
 	), ", ")
@@ -155,9 +156,9 @@ func (m *model) stateLine(r *runview.Row) string {
 // requirementsText describes the job's requirements on a host.
 func requirementsText(detail *runview.Detail) string {
 	return strings.Join(nonEmpty(
-		plural(detail.SlotCount(), "slot"),
+		text.Plural(detail.SlotCount(), "slot"),
 		textIf(detail.GPUs > 0, detail.GPUs.Text()),
-		textIf(detail.MemBytes > 0, formatSize(detail.MemBytes)+" memory"),
+		textIf(detail.MemBytes > 0, text.Size(detail.MemBytes)+" memory"),
 		textIf(len(detail.Tags) > 0, "tags "+strings.Join(detail.Tags, " ")),
 		textIf(len(detail.Tokens) > 0, "tokens "+detail.TokenText()),
 	), ", ")
@@ -168,9 +169,9 @@ func (m *model) limitsText(detail *runview.Detail) string {
 	return strings.Join(nonEmpty(
 		textIf(detail.Row.Queue != "", "queue "+detail.Row.Queue),
 		textIf(detail.Row.Priority != 0, fmt.Sprintf("priority %d", detail.Row.Priority)),
-		textIf(detail.Timeout > 0, "timeout "+formatSpan(detail.Timeout)),
+		textIf(detail.Timeout > 0, "timeout "+text.Span(detail.Timeout)),
 		textIf(!detail.Deadline.IsZero(), "deadline "+m.formatTime(detail.Deadline)),
-		textIf(detail.Estimate > 0, "expected to take "+formatSpan(detail.Estimate)),
+		textIf(detail.Estimate > 0, "expected to take "+text.Span(detail.Estimate)),
 	), ", ")
 }
 
@@ -193,7 +194,7 @@ func (m *model) attemptLines(a *runview.Attempt, w int) []string {
 	out := m.wrap(head, w)
 	add := func(label, text string) { out = append(out, m.labeled("  "+label, text, w)...) }
 	add("time", m.attemptTimes(a))
-	add("used", textIf(a.CPU > 0 || a.MaxRSS > 0, fmt.Sprintf("%s of CPU time, %s of memory at most", formatElapsed(a.CPU), formatPeak(a.MaxRSS))))
+	add("used", textIf(a.CPU > 0 || a.MaxRSS > 0, fmt.Sprintf("%s of CPU time, %s of memory at most", formatElapsed(a.CPU), formatPeak(a.MaxRSS, text.Size))))
 	add("reason", m.clean(a.Reason))
 	add("stderr", m.cleanRow([]byte(a.Last)))
 	add("files", m.clean(a.Out))
@@ -209,7 +210,7 @@ func (m *model) attemptTimes(a *runview.Attempt) string {
 	case a.Started.IsZero():
 		return "launched " + m.formatTime(a.Launched)
 	case a.Ended.IsZero():
-		return fmt.Sprintf("%s, since %s", m.formatTime(a.Started), formatClock(m.dispatcherNow().Sub(a.Started)))
+		return fmt.Sprintf("%s, since %s", m.formatTime(a.Started), text.Clock(m.dispatcherNow().Sub(a.Started)))
 	}
 	return fmt.Sprintf("%s to %s, %s", m.formatTime(a.Started), m.formatTime(a.Ended), formatElapsed(a.Ended.Sub(a.Started)))
 }

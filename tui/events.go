@@ -8,7 +8,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/runview"
 )
 
@@ -43,7 +43,7 @@ func (p *eventsPane) filterAndOrder(m *model) string {
 	if p.cursor == 0 {
 		s += "  following"
 	} else {
-		s += "  " + jobs.Thousands(p.numNewer) + " newer: G follows"
+		s += "  " + text.Thousands(p.numNewer) + " newer: G follows"
 	}
 	older := p.olderHint(m)
 	return s + textIf(older != "", " "+older)

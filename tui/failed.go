@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -43,7 +44,7 @@ func (p *failedPane) title(m *model) string {
 	if m.snap == nil {
 		return "Failed"
 	}
-	return "Failed " + jobs.Thousands(tallyOf(m.snap).failed)
+	return "Failed " + text.Thousands(tallyOf(m.snap).failed)
 }
 
 func (p *failedPane) filterAndOrder(m *model) string {
@@ -51,9 +52,9 @@ func (p *failedPane) filterAndOrder(m *model) string {
 		return ""
 	}
 	if n := len(m.snap.Groups); n < runview.MaxGroups {
-		return plural(n, "cause")
+		return text.Plural(n, "cause")
 	}
-	return jobs.Thousands(runview.MaxGroups-1) + " causes and others"
+	return text.Thousands(runview.MaxGroups-1) + " causes and others"
 }
 
 func (p *failedPane) addToQuery(_ *model, ask *runview.Query) { ask.Groups = true }
@@ -197,12 +198,12 @@ func (p *failedPane) lineText(m *model, l failedLine, w int) string {
 	group := l.group
 	switch {
 	case l.numUnlisted > 0:
-		return fmt.Sprintf("%12s and %s more: f shows them in the list of jobs", "", jobs.Thousands(l.numUnlisted))
+		return fmt.Sprintf("%12s and %s more: f shows them in the list of jobs", "", text.Thousands(l.numUnlisted))
 	case l.row != nil:
 		r := l.row
 		when := ""
 		if !r.Ended.IsZero() {
-			when = formatSpan(m.dispatcherNow().Sub(r.Ended)) + " ago"
+			when = text.Span(m.dispatcherNow().Sub(r.Ended)) + " ago"
 		}
 		return m.cut(fmt.Sprintf("%12d %s %s  %d/%d  %-8s %s", r.ID, phaseInfoOf(r.Phase).style.Render(m.sign(r.Phase)),
 			m.fit(m.clean(r.Host), 8), r.Failures, r.Tries, when, m.clean(r.Title)), w)
@@ -211,10 +212,10 @@ func (p *failedPane) lineText(m *model, l failedLine, w int) string {
 	if p.opened[causeOf(group)] {
 		sign = "-"
 	}
-	left := sign + " " + styleBad.Render(fmt.Sprintf("%8s", jobs.Thousands(group.Count))) + "  "
+	left := sign + " " + styleBad.Render(fmt.Sprintf("%8s", text.Thousands(group.Count))) + "  "
 	var right []string
 	if group.Tries > 0 {
-		right = append(right, styleWarn.Render(m.sign(runview.Retry)+" "+jobs.Thousands(group.Tries)+" retrying"))
+		right = append(right, styleWarn.Render(m.sign(runview.Retry)+" "+text.Thousands(group.Tries)+" retrying"))
 	}
 	if len(group.Hosts) > 0 {
 		right = append(right, "on "+m.cut(m.clean(strings.Join(group.Hosts, " ")), max(8, w/4)))
@@ -300,6 +301,6 @@ func (p *failedPane) filterJobs(m *model) tea.Cmd {
 func (p *failedPane) selectInJobs(m *model) tea.Cmd {
 	l, _ := p.currentLine(m)
 	m.jobs.sel.set(slices.Clone(l.group.Which))
-	m.showMessage(plural(l.group.Count, "job") + " selected: " + m.clean(l.group.Cause))
+	m.showMessage(text.Plural(l.group.Count, "job") + " selected: " + m.clean(l.group.Cause))
 	return m.showMatchingJobs(failedFilter)
 }

@@ -7,6 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -32,7 +33,7 @@ func (m *model) messageRows() []string {
 	undo := ""
 	if m.undo != nil {
 		if left := m.undo.expiresAt.Sub(m.now()); left > 0 {
-			undo = "  " + styleBold.Render("u: undo "+formatSpan(left)) + " "
+			undo = "  " + styleBold.Render("u: undo "+text.Span(left)) + " "
 		}
 	}
 	if m.isSmall() { // there is no row of hints below
@@ -110,11 +111,11 @@ func (m *model) summaryRows() []string {
 	var parts []string
 	for _, p := range []runview.Phase{runview.Succeeded, runview.Failed, runview.TimedOut, runview.Canceled, runview.Skipped} {
 		if n[p] > 0 {
-			parts = append(parts, phaseInfoOf(p).style.Render(m.sign(p)+" "+jobs.Thousands(n[p])+" "+strings.SplitN(phaseInfoOf(p).verbPhrase, " ", 2)[1]))
+			parts = append(parts, phaseInfoOf(p).style.Render(m.sign(p)+" "+text.Thousands(n[p])+" "+strings.SplitN(phaseInfoOf(p).verbPhrase, " ", 2)[1]))
 		}
 	}
 	left := m.snap.Total - t.over
-	parts = nonEmpty(append(parts, styleWarn.Render(textIf(left > 0, m.sign(runview.Queued)+" "+jobs.Thousands(left)+" left")), textIf(m.snap.Total == 0, "there were no jobs"),
+	parts = nonEmpty(append(parts, styleWarn.Render(textIf(left > 0, m.sign(runview.Queued)+" "+text.Thousands(left)+" left")), textIf(m.snap.Total == 0, "there were no jobs"),
 		styleFaint.Render(textIf(!m.snap.Run.Created.IsZero(), "begun "+m.snap.Run.Created.Format("Jan 2 15:04"))))...)
 	out := []string{m.rule("Summary", m.w, false), " " + m.joinFitting(parts, "   ", m.w-1)}
 	trouble := m.hostTroubleLines(max(1, m.h/3-6))
@@ -122,12 +123,12 @@ func (m *model) summaryRows() []string {
 	room := max(1, min(3, m.h/3-5-len(trouble)))
 	for i := range m.snap.Groups {
 		if i == room {
-			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+plural(len(m.snap.Groups)-i, "other cause")+" (key 3)")))
+			out = append(out, styleFaint.Render(fmt.Sprintf(" %10s", "and "+text.Plural(len(m.snap.Groups)-i, "other cause")+" (key 3)")))
 			break
 		}
 		group := &m.snap.Groups[i]
 		if group.Count > 0 {
-			out = append(out, m.cut(fmt.Sprintf(" %8s  %s  %s", jobs.Thousands(group.Count), styleBold.Render(m.clean(group.Cause)), m.clean(group.Last)), m.w))
+			out = append(out, m.cut(fmt.Sprintf(" %8s  %s  %s", text.Thousands(group.Count), styleBold.Render(m.clean(group.Cause)), m.clean(group.Last)), m.w))
 		}
 	}
 	out = append(out, trouble...)

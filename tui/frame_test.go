@@ -273,13 +273,22 @@ func TestBigDetailsCostOnlyVisibleRows(t *testing.T) {
 // shown as an upper bound (<16M), not as the job's memory (X4).
 func TestMemoryThatCannotBeToldApart(t *testing.T) {
 	m := newScreen(t, sample(), 80, 24)
-	for bytes, want := range map[int64]string{0: "-", 1: "<16M", 13 << 20: "<16M", jobs.MemoryFloor: "<16M", jobs.MemoryFloor + 1<<20: "17M", 3 << 30: "3G"} {
-		got, _ := memoryCell(m, &runview.Row{MaxRSS: bytes}, 5)
-		equal(t, got, want, "the cell of %d bytes", bytes)
-		lines := plainText(strings.Join(m.attemptLines(&runview.Attempt{MaxRSS: bytes}, 80), "\n"))
-		if bytes > 0 && !strings.Contains(lines, " "+want+" of memory at most") || bytes == 0 && strings.Contains(lines, "memory") {
-			t.Errorf("of %d bytes the details say %q", bytes, lines)
-		}
+	for _, c := range []struct {
+		bytes        int64
+		cell, detail string
+	}{
+		{0, "-", ""}, {1, "<16M", "<16 MiB"}, {13 << 20, "<16M", "<16 MiB"}, {jobs.MemoryFloor, "<16M", "<16 MiB"},
+		{jobs.MemoryFloor + 1<<20, "17M", "17 MiB"}, {3 << 30, "3G", "3 GiB"},
+	} {
+		t.Run(c.cell, func(t *testing.T) {
+			got, _ := memoryCell(m, &runview.Row{MaxRSS: c.bytes}, 5)
+			equal(t, got, c.cell, "the cell")
+			lines := plainText(strings.Join(m.attemptLines(&runview.Attempt{MaxRSS: c.bytes}, 80), "\n"))
+			want := textIf(c.bytes > 0, " "+c.detail+" of memory at most")
+			if !strings.Contains(lines, want) || c.bytes == 0 && strings.Contains(lines, "memory") {
+				t.Errorf("the details are %q", lines)
+			}
+		})
 	}
 }
 

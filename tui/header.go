@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -49,11 +49,11 @@ func tallyOf(snap *runview.Snapshot) tally {
 func (m *model) headerRunning(t tally) string {
 	switch {
 	case m.isUndispatched() && t.running+t.sent > 0:
-		return "may run " + jobs.Thousands(t.running+t.sent)
+		return "may run " + text.Thousands(t.running+t.sent)
 	case t.sent > 0:
-		return "run " + jobs.Thousands(t.running) + " +" + jobs.Thousands(t.sent) + " sent" + textIf(m.w >= roomyW, " (not started)")
+		return "run " + text.Thousands(t.running) + " +" + text.Thousands(t.sent) + " sent" + textIf(m.w >= roomyW, " (not started)")
 	}
-	return "run " + jobs.Thousands(t.running)
+	return "run " + text.Thousands(t.running)
 }
 
 // runRow returns the row with the name of the run, the age of the snapshot, and the numbers of
@@ -66,11 +66,11 @@ func (m *model) runRow() string {
 	t := tallyOf(m.snap)
 	away, standby := m.snap.Phases[runview.Away], m.clean(m.snap.Run.Standby)
 	numbers := nonEmpty(
-		styleBusy.Render(m.headerRunning(t)), "queue "+jobs.Thousands(t.queued), styleGood.Render("done "+jobs.Thousands(t.done)), m.failuresText(t.failed),
-		styleWarn.Render(textIf(t.retry > 0, m.sign(runview.Retry)+" "+jobs.Thousands(t.retry))),
-		styleWarn.Render(textIf(m.snap.Stragglers > 0 && !m.isUndispatched(), m.glyphs.warn+" "+jobs.Thousands(m.snap.Stragglers)+" slow")),
-		styleWarn.Render(textIf(away > 0 && !m.isUndispatched(), m.sign(runview.Away)+" "+jobs.Thousands(away)+" away")),
-		styleFaint.Render(textIf(t.other > 0, m.sign(runview.Canceled)+" "+jobs.Thousands(t.other))),
+		styleBusy.Render(m.headerRunning(t)), "queue "+text.Thousands(t.queued), styleGood.Render("done "+text.Thousands(t.done)), m.failuresText(t.failed),
+		styleWarn.Render(textIf(t.retry > 0, m.sign(runview.Retry)+" "+text.Thousands(t.retry))),
+		styleWarn.Render(textIf(m.snap.Stragglers > 0 && !m.isUndispatched(), m.glyphs.warn+" "+text.Thousands(m.snap.Stragglers)+" slow")),
+		styleWarn.Render(textIf(away > 0 && !m.isUndispatched(), m.sign(runview.Away)+" "+text.Thousands(away)+" away")),
+		styleFaint.Render(textIf(t.other > 0, m.sign(runview.Canceled)+" "+text.Thousands(t.other))),
 		styleFaint.Render(textIf(standby != "" && !m.isUndispatched(), "standby "+standby)),
 	)
 	// If space is short, drop the laboratory first, then the wide gaps, the name, and the finished
@@ -98,7 +98,7 @@ func (m *model) runRow() string {
 
 // failuresText describes the number of failures, in red if there are any.
 func (m *model) failuresText(n int) string {
-	s := m.sign(runview.Failed) + " " + jobs.Thousands(n)
+	s := m.sign(runview.Failed) + " " + text.Thousands(n)
 	if n > 0 {
 		return styleBad.Render(s)
 	}
@@ -122,9 +122,9 @@ func (m *model) liveness() (string, textStyle) {
 	case m.isUndispatched():
 		return m.glyphs.gone + " ended", styleBold
 	case m.snapshotErr != nil || age >= staleAge:
-		return m.glyphs.gone + " not live, " + formatSpan(age) + " old", styleBad
+		return m.glyphs.gone + " not live, " + text.Span(age) + " old", styleBad
 	}
-	return m.glyphs.live + " live " + formatSpan(age), styleGood
+	return m.glyphs.live + " live " + text.Span(age), styleGood
 }
 
 // progressRow describes the progress of the run, its rate, and when it will end.
@@ -138,13 +138,13 @@ func (m *model) progressRow() string {
 	}
 	said := []string{formatPercent(t.over, m.snap.Total)}
 	if m.isUndispatched() {
-		said = append(said, jobs.Thousands(t.over)+" of "+jobs.Thousands(m.snap.Total)+" jobs are over")
+		said = append(said, text.Thousands(t.over)+" of "+text.Thousands(m.snap.Total)+" jobs are over")
 	} else {
 		n := min(len(m.snap.Rates), max(8, m.w/10))
 		if n == 1 { // a single bar has no scale
 			n = 0
 		}
-		said = append(said, strings.TrimSpace(formatRate(m.snap.Rate)+" "+styleBusy.Render(m.sparkline(m.snap.Rates, 0, n))), m.etaText())
+		said = append(said, strings.TrimSpace(text.Rate(m.snap.Rate)+" "+styleBusy.Render(m.sparkline(m.snap.Rates, 0, n))), m.etaText())
 	}
 	right := "  " + strings.Join(said, "  ") + " "
 	return m.justify(" "+m.drawShares(t.done, t.failed, t.other, m.snap.Total, m.w-1-width(right)), right, m.w)
@@ -158,7 +158,7 @@ func (m *model) etaText() string {
 	case m.snap.ETA <= 0:
 		return "ETA not known yet"
 	}
-	return "ETA " + formatSpan(m.snap.ETA) + textIf(m.snap.Spread > 0, " "+m.glyphs.plusMinus+formatSpan(m.snap.Spread)) + textIf(m.snap.More, ", more may come")
+	return "ETA " + text.Span(m.snap.ETA) + textIf(m.snap.Spread > 0, " "+m.glyphs.plusMinus+text.Span(m.snap.Spread)) + textIf(m.snap.More, ", more may come")
 }
 
 // summaryRow returns the whole header of a small screen.
@@ -171,7 +171,7 @@ func (m *model) summaryRow() string {
 	t := tallyOf(m.snap)
 	parts := []string{
 		style.Render(glyph) + " " + formatPercent(t.over, m.snap.Total), m.failuresText(t.failed), styleBusy.Render(m.headerRunning(t)),
-		"queue " + jobs.Thousands(t.queued), styleGood.Render("done " + jobs.Thousands(t.done)), m.etaText(),
+		"queue " + text.Thousands(t.queued), styleGood.Render("done " + text.Thousands(t.done)), m.etaText(),
 	}
 	if m.isUndispatched() || m.snapshotErr != nil {
 		parts[0] = style.Render(live)
@@ -191,7 +191,7 @@ func (m *model) tooSmall() []string {
 	rows := []string{style.Render(live)}
 	if m.snap != nil {
 		t := tallyOf(m.snap)
-		rows = append(rows, m.joinFitting([]string{m.failuresText(t.failed), m.headerRunning(t), "queue " + jobs.Thousands(t.queued), "done " + jobs.Thousands(t.done)}, " ", m.w))
+		rows = append(rows, m.joinFitting([]string{m.failuresText(t.failed), m.headerRunning(t), "queue " + text.Thousands(t.queued), "done " + text.Thousands(t.done)}, " ", m.w))
 	}
 	return append(rows, fmt.Sprintf("too small: %dx%d needed", tinyW, tinyH), "q leaves the screen")
 }
@@ -259,18 +259,18 @@ func (m *model) tabCount(t tab) string {
 	switch t {
 	case tabJobs:
 		if p := m.jobs.page; m.jobs.filter != "" && p != nil && m.jobs.isCurrentPage(p) && p.Wrong == "" {
-			return jobs.Thousands(p.Matched)
+			return text.Thousands(p.Matched)
 		}
-		return jobs.Thousands(m.snap.Total)
+		return text.Thousands(m.snap.Total)
 	case tabHosts:
 		if m.isUndispatched() {
-			return jobs.Thousands(len(m.snap.Hosts))
+			return text.Thousands(len(m.snap.Hosts))
 		}
 		up, _, _ := m.countUsable()
 		return fmt.Sprintf("%d/%d", up, len(m.snap.Hosts))
 	case tabFailed:
 		if n := tallyOf(m.snap).failed; n > 0 {
-			return styleBad.Render(jobs.Thousands(n))
+			return styleBad.Render(text.Thousands(n))
 		}
 	}
 	return ""
@@ -291,18 +291,18 @@ func (m *model) banner() []string {
 		t := tallyOf(snap)
 		switch {
 		case snap.Status == runview.StatusSilent:
-			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+jobs.Thousands(max(0, snap.Total-t.over))+" jobs are left: "+resumeKey+" resumes")
+			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+text.Thousands(max(0, snap.Total-t.over))+" jobs are left: "+resumeKey+" resumes")
 		case m.isCrashed():
-			add(styleBad, "DISPATCHER DIED", jobs.Thousands(max(0, snap.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" resumes")
+			add(styleBad, "DISPATCHER DIED", text.Thousands(max(0, snap.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" resumes")
 		case m.isUndispatched() && snap.Total > t.over:
-			add(styleWarn, "STOPPED", jobs.Thousands(snap.Total-t.over)+" jobs are left: "+resumeKey+" resumes")
+			add(styleWarn, "STOPPED", text.Thousands(snap.Total-t.over)+" jobs are left: "+resumeKey+" resumes")
 		case m.isUndispatched() && t.done < snap.Total:
 			add(styleWarn, "ENDED", m.clean(snap.Over))
 		case m.isUndispatched():
 			add(styleGood, "ENDED", m.clean(snap.Over))
 		}
 		if n := snap.Requests; n > 0 && m.isUndispatched() {
-			add(styleWarn, "WAITING", plural(n, "request")+" for a dispatcher: "+resumeKey+" resumes")
+			add(styleWarn, "WAITING", text.Plural(n, "request")+" for a dispatcher: "+resumeKey+" resumes")
 		}
 		if snap.Problem != "" {
 			add(styleBad, "PROBLEM", m.clean(snap.Problem))
@@ -331,12 +331,12 @@ func (m *model) banner() []string {
 				add(styleWarn, "OTHERS' LOAD", busy)
 			}
 		case up == 0 && connecting > 0:
-			add(styleWarn, "CONNECTING", "to "+plural(len(snap.Hosts), "host")+", none is up yet")
+			add(styleWarn, "CONNECTING", "to "+text.Plural(len(snap.Hosts), "host")+", none is up yet")
 		case waits && connecting == 0:
 			why, _ := m.describeWorstHost()
-			add(styleBad, "NOTHING CAN START", "none of "+plural(len(snap.Hosts), "host")+" takes jobs: "+why)
+			add(styleBad, "NOTHING CAN START", "none of "+text.Plural(len(snap.Hosts), "host")+" takes jobs: "+why)
 		case up == 0 && connecting == 0:
-			add(styleBad, "NO HOST", "none of "+plural(len(snap.Hosts), "host")+" can be used now: 2 says why")
+			add(styleBad, "NO HOST", "none of "+text.Plural(len(snap.Hosts), "host")+" can be used now: 2 says why")
 		}
 	}
 	if len(said) == 0 {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -21,10 +21,10 @@ func (m *model) slotsRow() string {
 	}
 	snap := m.snap
 	if m.isUndispatched() { // their states are unknown
-		return m.justify(" "+plural(len(snap.Hosts), "host"), "kept in "+m.cutLeft(m.clean(snap.Run.Dir), m.w*3/4)+" ", m.w)
+		return m.justify(" "+text.Plural(len(snap.Hosts), "host"), "kept in "+m.cutLeft(m.clean(snap.Run.Dir), m.w*3/4)+" ", m.w)
 	}
 	if len(snap.Hosts) == 0 {
-		return fmt.Sprintf(" slots %s/%s  no hosts", jobs.Thousands(snap.SlotsBusy), jobs.Thousands(snap.Slots))
+		return fmt.Sprintf(" slots %s/%s  no hosts", text.Thousands(snap.SlotsBusy), text.Thousands(snap.Slots))
 	}
 	left, where := m.slotsText()
 	long, short := m.describeWorstHost()
@@ -53,9 +53,9 @@ func (m *model) slotsText() (slots, where string) {
 		}
 	}
 	if n < len(snap.Hosts) {
-		where = fmt.Sprintf(" on %s of %s", jobs.Thousands(n), plural(len(snap.Hosts), "host"))
+		where = fmt.Sprintf(" on %s of %s", text.Thousands(n), text.Plural(len(snap.Hosts), "host"))
 	}
-	return fmt.Sprintf(" slots %s/%s", jobs.Thousands(snap.SlotsBusy), jobs.Thousands(max(snap.SlotsBusy, all))), where
+	return fmt.Sprintf(" slots %s/%s", text.Thousands(snap.SlotsBusy), text.Thousands(max(snap.SlotsBusy, all))), where
 }
 
 // groupTrouble groups the hosts in trouble by cause, if their reasons have changed. No host of a
@@ -100,12 +100,12 @@ func (m *model) describeWorstHost() (long, short string) {
 		}
 	}
 	if connecting > 0 && connecting+up == len(m.snap.Hosts) {
-		return fmt.Sprintf("connecting to %s: %s up", plural(len(m.snap.Hosts), "host"), jobs.Thousands(up)), "connecting"
+		return fmt.Sprintf("connecting to %s: %s up", text.Plural(len(m.snap.Hosts), "host"), text.Thousands(up)), "connecting"
 	}
 	long, short = m.describeTrouble(worst)
 	for i := range m.troubleGroups { // hosts with the same cause are named together
 		if g := &m.troubleGroups[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, prefix(worst.Name, 200)) {
-			long, short = m.clean(g.Title()+": "+g.Text), jobs.Thousands(len(g.Hosts))+" "+m.clean(hostWord(worst))
+			long, short = m.clean(g.Title()+": "+g.Text), text.Thousands(len(g.Hosts))+" "+m.clean(hostWord(worst))
 			bad -= len(g.Hosts) - 1
 		}
 	}
@@ -143,7 +143,7 @@ func (m *model) hostsByState() string {
 		}
 	}
 	for i, w := range words {
-		words[i] = fmt.Sprintf("%s %s", jobs.Thousands(count[w]), m.clean(w))
+		words[i] = fmt.Sprintf("%s %s", text.Thousands(count[w]), m.clean(w))
 	}
 	return m.joinFitting(append([]string{strings.Join(words, ", ") + " "}, odd...), " ", m.w*2/3)
 }

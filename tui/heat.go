@@ -8,7 +8,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"charm.land/lipgloss/v2"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/runview"
 )
 
@@ -214,7 +214,7 @@ func (p *resultsPane) heatVisibleText(columns int) string {
 		if shown >= here+more {
 			return
 		}
-		s := fmt.Sprintf("%s %d to %d of %s", what, first+1, first+min(shown, here), jobs.Thousands(here+more))
+		s := fmt.Sprintf("%s %d to %d of %s", what, first+1, first+min(shown, here), text.Thousands(here+more))
 		if more > 0 {
 			s += fmt.Sprintf(" (the first %d can be shown)", here)
 		}

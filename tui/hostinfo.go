@@ -7,7 +7,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -92,7 +92,7 @@ func hostWord(h *live.Host) string {
 // long it has been idle.
 func (m *model) hostStateText(h *live.Host) string {
 	if h.State == hostUp && h.Idle > 0 {
-		return "idle " + formatClock(h.Idle+m.snapshotAge())
+		return "idle " + text.Clock(h.Idle+m.snapshotAge())
 	}
 	return m.clean(hostWord(h))
 }
@@ -155,7 +155,7 @@ func (m *model) describeRetry(h *live.Host) string {
 		return ""
 	}
 	if wait := h.RetryIn - m.snapshotAge(); wait > 0 {
-		return "again in " + formatClock(wait)
+		return "again in " + text.Clock(wait)
 	}
 	return "being tried"
 }
@@ -194,19 +194,19 @@ func (m *model) hostLines(name string, w int) []string {
 	if !startsJobs(h) {
 		usable = 0
 	}
-	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable), plural(h.Buffered, "job")+" sent in advance"))
+	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable), text.Plural(h.Buffered, "job")+" sent in advance"))
 	add("", m.slotsBar(h, min(40, w-17)))
 	add("five minutes", m.slotsSparkline(h, min(60, w-17)))
 	add("load", fmt.Sprintf("%s %s %s over 1, 5 and 15 minutes", oneDigit(h.Load[0]), oneDigit(h.Load[1]), oneDigit(h.Load[2])))
 	add("cores", textIf(h.Cores > 0, fmt.Sprintf("%d; %s busy, %s of them by our jobs", h.Cores, oneDigit(h.Busy), oneDigit(h.Ours))))
 	add("users", m.clean(h.Users))
 	add("GPUs", textIf(h.GPUs > 0, itoa(h.GPUs)))
-	add("memory", textIf(h.MemBytes > 0 && h.MemFree >= 0, formatSize(h.MemFree)+" free of "+formatSize(h.MemBytes)))
-	add("disk", textIf(h.DiskFree >= 0, formatSize(h.DiskFree)+" free"))
+	add("memory", textIf(h.MemBytes > 0 && h.MemFree >= 0, text.Size(h.MemFree)+" free of "+text.Size(h.MemBytes)))
+	add("disk", textIf(h.DiskFree >= 0, text.Size(h.DiskFree)+" free"))
 	add("files", m.clean(h.Files))
 	add("delay", "link "+formatLatency(h.Delay)+", its file system "+formatLatency(h.FSDelay))
-	add("last sign", textIf(h.Heartbeat > 0, formatSpan(h.Heartbeat+m.snapshotAge())+" ago"))
-	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", jobs.Thousands(h.Done), jobs.Thousands(h.Failed)))
+	add("last sign", textIf(h.Heartbeat > 0, text.Span(h.Heartbeat+m.snapshotAge())+" ago"))
+	add("attempts", fmt.Sprintf("%s succeeded there, %s failed; canceled ones count as neither", text.Thousands(h.Done), text.Thousands(h.Failed)))
 	out = append(out, "", styleBold.Render("What happened there"))
 	if m.snap.Events == nil || len(m.snap.Events.Lines) == 0 {
 		return append(out, styleFaint.Render("nothing that is still known"))

@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/runview"
@@ -164,7 +165,7 @@ func (p *hostsPane) drawHost(m *model, l *rowBuilder, h *live.Host, cols []hostC
 // are not enough, it begins with the next attempt.
 func (m *model) downText(h *live.Host, w int) string {
 	reason, wait := m.clean(h.Reason), m.describeRetry(h)
-	text := strings.Join(nonEmpty(reason, textIf(h.Down > 0, "down "+formatClock(h.Down+m.snapshotAge())), wait, textIf(h.Running > 0, plural(h.Running, "job")+" there")), ", ")
+	text := strings.Join(nonEmpty(reason, textIf(h.Down > 0, "down "+text.Clock(h.Down+m.snapshotAge())), wait, textIf(h.Running > 0, text.Plural(h.Running, "job")+" there")), ", ")
 	if wait != "" && width(text) > w {
 		return wait + ": " + reason
 	}
@@ -230,14 +231,14 @@ func (p *hostsPane) slotsAction(by int) func(*model) tea.Cmd {
 // stopHost asks before it ends the jobs of a host.
 func stopHost(m *model, host *live.Host) tea.Cmd {
 	h := *host
-	text := "nothing of ours runs there; nothing more will start"
+	warning := "nothing of ours runs there; nothing more will start"
 	switch {
 	case h.Running > 0 && isSilent(&h):
-		text = "it cannot be reached: " + plural(h.Running, "job") + " there may still run, and will be queued again after lost_after"
+		warning = "it cannot be reached: " + text.Plural(h.Running, "job") + " there may still run, and will be queued again after lost_after"
 	case h.Running > 0:
-		text = plural(h.Running, "job") + " running there will be ended and queued again: what they have done so far is lost"
+		warning = text.Plural(h.Running, "job") + " running there will be ended and queued again: what they have done so far is lost"
 	}
-	m.modal = newConfirmation("Stop "+h.Name+" now?", text, h.Running, func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.StopHost, Host: h.Name}) })
+	m.modal = newConfirmation("Stop "+h.Name+" now?", warning, h.Running, func(m *model) tea.Cmd { return m.startAction(runview.Action{Do: runview.StopHost, Host: h.Name}) })
 	return nil
 }
 
@@ -361,11 +362,11 @@ func (p *hostsPane) columns(m *model, w int) []hostColumn {
 		{heading: "OURS", w: 5, rank: 8, alignRight: true, cell: plain(func(h *live.Host) string { return oneDigit(h.Ours) })},
 		{heading: "CORES", w: 5, rank: 12, alignRight: true, cell: plain(func(h *live.Host) string { return orDash(h.Cores > 0, strconv.Itoa(h.Cores)) })},
 		{heading: "MEM", w: 9, rank: 5, alignRight: true, cell: plain(memoryText)},
-		{heading: "DISK", w: 5, rank: 9, alignRight: true, cell: plain(func(h *live.Host) string { return orDash(h.DiskFree >= 0, formatSize(h.DiskFree)) })},
+		{heading: "DISK", w: 5, rank: 9, alignRight: true, cell: plain(func(h *live.Host) string { return orDash(h.DiskFree >= 0, text.ShortSize(h.DiskFree)) })},
 		{heading: "LINK", w: 6, rank: 6, alignRight: true, cell: plain(func(h *live.Host) string { return formatLatency(h.Delay) })},
 		{heading: "FILES", w: 6, rank: 13, alignRight: true, cell: plain(func(h *live.Host) string { return formatLatency(h.FSDelay) })},
-		{heading: "OK", w: 7, rank: 10, alignRight: true, cell: plain(func(h *live.Host) string { return shortNumber(h.Done) })},
-		{heading: "FAIL", w: 5, rank: 11, alignRight: true, cell: plain(func(h *live.Host) string { return shortNumber(h.Failed) })},
+		{heading: "OK", w: 7, rank: 10, alignRight: true, cell: plain(func(h *live.Host) string { return text.ShortNumber(h.Done) })},
+		{heading: "FAIL", w: 5, rank: 11, alignRight: true, cell: plain(func(h *live.Host) string { return text.ShortNumber(h.Failed) })},
 		{heading: "5 MIN", w: history, maxExtra: 60 - history, rank: 3, alignRight: true, hasBar: true, cell: drawn((*model).slotsSparkline)},
 		{heading: "NOTE", w: 20, maxExtra: maxMove, rank: optionalRank, nameCells: 60 - history, alignRight: true, cell: func(m *model, h *live.Host, w int) (string, *textStyle) { return m.fit(m.clean(h.Note), w), nil }},
 	})...), w, true))
@@ -419,12 +420,12 @@ func (m *model) slotsSparkline(h *live.Host, w int) string {
 }
 
 func memoryText(h *live.Host) string {
-	return orDash(h.MemBytes > 0 && h.MemFree >= 0, formatSize(max(0, h.MemBytes-h.MemFree))+"/"+formatSize(h.MemBytes))
+	return orDash(h.MemBytes > 0 && h.MemFree >= 0, text.ShortSize(max(0, h.MemBytes-h.MemFree))+"/"+text.ShortSize(h.MemBytes))
 }
 
 func oneDigit(v float64) string {
 	if v >= 99.95 {
-		return shortNumber(int(v + 0.5))
+		return text.ShortNumber(int(v + 0.5))
 	}
 	return strconv.FormatFloat(max(0, v), 'f', 1, 64)
 }

@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/results"
 )
 
@@ -406,7 +407,7 @@ func parenthesize(filter string) string {
 }
 
 // filterNote returns the error of a filter, or the number of jobs it matches.
-func (m *model) filterNote(l *jobList, text string, w int) []string {
+func (m *model) filterNote(l *jobList, typed string, w int) []string {
 	page, fits := l.page, l.page != nil && l.isCurrentPage(l.page)
 	// Groups and cells contain the matching jobs.
 	if p := m.results; l == &p.jobList && !p.showsRows() && p.table != nil {
@@ -419,16 +420,16 @@ func (m *model) filterNote(l *jobList, text string, w int) []string {
 	if held := l.currentFilterError(); held != "" {
 		fits, wrong = true, held
 	}
-	if !fits || strings.TrimSpace(text) != l.filter {
+	if !fits || strings.TrimSpace(typed) != l.filter {
 		return []string{styleFaint.Render(" " + m.glyphs.ellipsis)}
 	}
 	if wrong != "" {
 		return m.errorLines(wrong, w)
 	}
 	if p := m.results; l == &p.jobList && p.groups.isShown && !p.heat.isShown && p.table.Groups != nil {
-		return []string{styleFaint.Render(" " + plural(len(p.table.Groups.Rows)+p.table.Groups.More, "group"))}
+		return []string{styleFaint.Render(" " + text.Plural(len(p.table.Groups.Rows)+p.table.Groups.More, "group"))}
 	}
-	return []string{styleFaint.Render(" " + plural(page.Matched, "job"))}
+	return []string{styleFaint.Render(" " + text.Plural(page.Matched, "job"))}
 }
 
 // completeFilter completes fields and their known values.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -24,7 +25,7 @@ type jobsPane struct {
 }
 
 func (p *jobsPane) title(m *model) string {
-	return "Jobs " + jobs.Thousands(p.numMatched()) + "  " + p.filterAndOrder(m)
+	return "Jobs " + text.Thousands(p.numMatched()) + "  " + p.filterAndOrder(m)
 }
 
 func (p *jobsPane) draw(m *model, w, h int, focused bool) []string {
@@ -184,7 +185,7 @@ func triesText(m *model, r *runview.Row) string {
 func timeCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	switch r.Phase {
 	case runview.Retry:
-		return "in " + formatClock(r.Retry.Sub(m.dispatcherNow())+time.Second-1), &styleWarn
+		return "in " + text.Clock(r.Retry.Sub(m.dispatcherNow())+time.Second-1), &styleWarn
 	case runview.Queued, runview.Waits, runview.Sent:
 		if r.Place >= 0 && r.Phase == runview.Queued {
 			return "#" + itoa(r.Place+1), &styleFaint
@@ -204,13 +205,13 @@ func elapsedCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	}
 	switch ran := end.Sub(r.Started); {
 	case r.Phase == runview.Away || m.isUndispatched() && !r.Phase.Terminal():
-		return formatClock(ran) + "?", &styleFaint // if it still runs
+		return text.Clock(ran) + "?", &styleFaint // if it still runs
 	case r.Straggler:
-		return formatClock(ran), &styleWarn
+		return text.Clock(ran), &styleWarn
 	case r.Phase.Terminal():
 		return formatElapsed(ran), nil
 	default:
-		return formatClock(ran), nil
+		return text.Clock(ran), nil
 	}
 }
 
@@ -274,7 +275,7 @@ func memoryCell(m *model, r *runview.Row, w int) (string, *textStyle) {
 	if r.MaxRSS <= 0 {
 		return "-", &styleFaint
 	}
-	return formatPeak(r.MaxRSS), nil
+	return formatPeak(r.MaxRSS, text.ShortSize), nil
 }
 
 // drawList draws the heading and the visible rows of a list.
@@ -282,7 +283,7 @@ func (m *model) drawList(l *jobList, cols []jobColumn, w, h int, focused bool) [
 	l.resize(max(0, h-1))
 	count := ""
 	if n := m.jobs.sel.n; n > 0 {
-		count = "  " + styleSelected.Render(jobs.Thousands(n)+" selected")
+		count = "  " + styleSelected.Render(text.Thousands(n)+" selected")
 	}
 	head := heading(m, cols, 2, w-width(count)) + count
 	out := []string{head}

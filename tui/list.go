@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -235,7 +236,7 @@ const oldOrderAge = 3 * time.Second
 func (m *model) describeList(l *jobList) string {
 	s := "sort:" + l.sort.String() + " " + m.sortArrow(l.sort, l.reverse)
 	if l.page != nil && l.page.Settled >= oldOrderAge {
-		s += " " + formatSpan(l.page.Settled) + " ago"
+		s += " " + text.Span(l.page.Settled) + " ago"
 	}
 	if l.filter != "" {
 		s = m.cut("/"+m.clean(l.filter), 30) + "  " + s
@@ -311,7 +312,7 @@ func (m *model) selectMatches(filter string) tea.Cmd {
 				m.showError("no job matches: nothing was selected")
 			default:
 				m.jobs.sel.add(which)
-				m.showMessage(plural(m.jobs.sel.n, "job") + " selected; esc clears the selection")
+				m.showMessage(text.Plural(m.jobs.sel.n, "job") + " selected; esc clears the selection")
 			}
 			return nil
 		}

@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -95,7 +96,7 @@ func (p *outputPane) title(m *model) string {
 		s = fmt.Sprintf("%d.%d %s %s attempt %d of %d", p.job, p.source.id.N, name, m.glyphs.dot, p.source.id.N, max(n, p.source.id.N))
 	}
 	if p.leftCells > 0 && !p.wrap {
-		s += " " + m.glyphs.dot + " from column " + jobs.Thousands(p.leftCells+1)
+		s += " " + m.glyphs.dot + " from column " + text.Thousands(p.leftCells+1)
 	}
 	if s += " " + m.glyphs.dot + " " + p.positionText(); p.stays {
 		s += m.otherJobSuffix(p.job)
@@ -115,9 +116,9 @@ func (p *outputPane) positionText() string {
 	case !p.isRead:
 		return "reading"
 	case !p.follow && p.excerpt.size > 0:
-		return fmt.Sprintf("%d%% of %s", p.visibleEnd()*100/p.excerpt.size, formatFileSize(p.excerpt.size))
+		return fmt.Sprintf("%d%% of %s", p.visibleEnd()*100/p.excerpt.size, text.Size(p.excerpt.size))
 	case p.excerpt.complete:
-		return "ended, " + formatFileSize(p.excerpt.size)
+		return "ended, " + text.Size(p.excerpt.size)
 	}
 	return "following"
 }
@@ -220,14 +221,6 @@ func (p *outputPane) toggleFollow(m *model) {
 		return
 	}
 	p.showOffset(-1)
-}
-
-// formatFileSize formats the size of a file. Small sizes have a unit.
-func formatFileSize(n int64) string {
-	if n < 1024 {
-		return plural(int(n), "byte")
-	}
-	return formatSize(n)
 }
 
 // draw draws the rows from top, or the last ones.

@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -262,7 +263,7 @@ func (h *search) progress(e *excerpt) string {
 	}
 	s := "searching"
 	if whole > 0 {
-		s += fmt.Sprintf(" %d%% of %s", min(100, max(0, done)*100/whole), formatSize(whole))
+		s += fmt.Sprintf(" %d%% of %s", min(100, max(0, done)*100/whole), text.Size(whole))
 	}
 	return s + ", esc ends it"
 }

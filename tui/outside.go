@@ -12,6 +12,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
@@ -21,13 +22,13 @@ import (
 const maxCopied = 48 << 10
 
 // copyText puts a text into the clipboard of the terminal (OSC 52), and shows its beginning.
-func (m *model) copyText(what, text string) tea.Cmd {
-	if len(text) > maxCopied {
+func (m *model) copyText(what, msg string) tea.Cmd {
+	if len(msg) > maxCopied {
 		what = "the beginning of " + what
 	}
-	lines := strings.Split(strings.TrimRight(prefix(text, maxCopied), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(prefix(msg, maxCopied), "\n"), "\n")
 	for i, l := range lines {
-		lines[i] = jobs.Clean(l, 0)
+		lines[i] = text.Clean(l, 0)
 	}
 	m.showMessage("copied " + what + ": " + m.cut(m.clean(lines[0]), 200))
 	return tea.SetClipboard(strings.Join(lines, "\n"))

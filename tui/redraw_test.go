@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/charmbracelet/x/ansi"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
@@ -135,7 +136,7 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 		if every(time.Second, 300*time.Millisecond) {
 			s.update(clockTick{})
 			shown := func(ago time.Duration) bool {
-				return strings.Contains(frame(), formatClock(s.now.Sub(row.Started)-ago))
+				return strings.Contains(frame(), text.Clock(s.now.Sub(row.Started)-ago))
 			}
 			if !shown(0) && !shown(minInterval) {
 				t.Fatalf("after %v the screen is late:\n%s", at, frame())
@@ -152,7 +153,7 @@ func TestClocksOfAnIdleScreenRun(t *testing.T) {
 		s.now = s.now.Add(time.Second)
 		s.update(clockTick{})
 	}
-	if !strings.Contains(frame(), "not live, 5s old") && !strings.Contains(frame(), "not live, 6s old") {
+	if !strings.Contains(frame(), "not live, 5 s old") && !strings.Contains(frame(), "not live, 6 s old") {
 		t.Errorf("a silent dispatcher is not seen:\n%s", frame())
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/runview"
@@ -51,7 +52,7 @@ func (p *resultsPane) title(m *model) string {
 	if p.hasTable && p.table != nil {
 		n = p.table.Page.Matched
 	}
-	return "Results " + jobs.Thousands(n) + "  " + p.filterAndOrder(m)
+	return "Results " + text.Thousands(n) + "  " + p.filterAndOrder(m)
 }
 
 func (p *resultsPane) draw(m *model, w, h int, focused bool) []string {
@@ -278,7 +279,7 @@ func (p *resultsPane) filterAndOrder(m *model) string {
 		parts = append(parts, "sort:"+m.cut(m.clean(by), 20)+" "+m.ascendingArrow(reverse))
 	}
 	if p.showsRows() && p.jobList.page != nil && p.jobList.page.Settled >= oldOrderAge {
-		parts = append(parts, formatSpan(p.jobList.page.Settled)+" ago")
+		parts = append(parts, text.Span(p.jobList.page.Settled)+" ago")
 	}
 	return strings.Join(parts, "  ")
 }
@@ -300,24 +301,24 @@ func (p *resultsPane) noteLines(m *model, w int) []string {
 	}
 	var parts []string
 	if p.read[0] < p.read[1] {
-		parts = append(parts, styleWarn.Render("read "+jobs.Thousands(p.read[0])+" of "+jobs.Thousands(p.read[1])))
+		parts = append(parts, styleWarn.Render("read "+text.Thousands(p.read[0])+" of "+text.Thousands(p.read[1])))
 	}
 	if t.Value != "" && !p.heat.isShown && p.best != "" {
 		which := ""
 		if t.Best != 0 {
 			which = " " + jobName(t.Best)
 		}
-		text := "best " + m.clean(p.best) + ":" + which + " " + m.cut(m.clean(t.Value), 30)
+		msg := "best " + m.clean(p.best) + ":" + which + " " + m.cut(m.clean(t.Value), 30)
 		if t.Ties > 0 {
-			text += ", and " + jobs.Thousands(t.Ties) + " more with the same"
+			msg += ", and " + text.Thousands(t.Ties) + " more with the same"
 		}
 		if t.BestOf != "" {
-			text += ", of " + t.BestOf
+			msg += ", of " + t.BestOf
 		}
 		if len(t.Course) > 1 {
-			text += "  " + m.sparkline(t.Course, 1, len(t.Course))
+			msg += "  " + m.sparkline(t.Course, 1, len(t.Course))
 		}
-		parts = append(parts, styleGood.Render(text))
+		parts = append(parts, styleGood.Render(msg))
 	}
 	if len(parts) > 0 {
 		out = append(out, " "+strings.Join(parts, "  "))

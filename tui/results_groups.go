@@ -10,6 +10,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/runview"
@@ -102,7 +103,7 @@ func (p *resultsPane) drawGroups(m *model, w, h int, focused bool) []string {
 		return rowLine(m, cols, i, i == g.cursorRow, false, focused, w)
 	})...)
 	if t.Groups.More > 0 && len(out) <= g.h {
-		out = append(out, styleFaint.Render("  and "+plural(t.Groups.More, "group")+" more: a filter, or min N, leaves fewer"))
+		out = append(out, styleFaint.Render("  and "+text.Plural(t.Groups.More, "group")+" more: a filter, or min N, leaves fewer"))
 	}
 	return out
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/charmbracelet/colorprofile"
 	"golang.org/x/sys/unix"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/runview"
 )
 
@@ -246,7 +246,7 @@ func (w *panicCatcher) catchPanic() {
 	}
 	stack := debug.Stack()
 	w.once.Do(func() {
-		w.crash = &Crash{jobs.Clean(fmt.Sprint(r), 1000), string(stack)}
+		w.crash = &Crash{text.Clean(fmt.Sprint(r), 1000), string(stack)}
 		w.end(w.crash)
 	})
 }

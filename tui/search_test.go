@@ -104,7 +104,7 @@ func TestSearchCanBeEnded(t *testing.T) {
 		s.p.isReading = false
 		s.p.handleSearchPiece(s.model, msg.ask, msg.piece)
 	}
-	s.checkTitle("searching 0% of 1G")
+	s.checkTitle("searching 0% of 1 GiB")
 	press(t, s.model, "esc")
 	if s.p.search != nil || s.extra == nil {
 		t.Error("esc does not end the search, or closes the pane as well")

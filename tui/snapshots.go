@@ -9,6 +9,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/runview"
 )
 
@@ -101,7 +102,7 @@ func (s *snapshotter) next() tea.Msg {
 			firm = true // a held key must not cancel every request
 			continue    // another request has arrived
 		case err != nil && ended != nil:
-			err = fmt.Errorf("no answer for %s", formatSpan(s.lastAt.Sub(asking)))
+			err = fmt.Errorf("no answer for %s", text.Span(s.lastAt.Sub(asking)))
 		}
 		if err != nil {
 			s.version, s.nextDelay = 0, retryDelay

@@ -127,7 +127,7 @@ func TestASourceThatHangsOrFails(t *testing.T) {
 		_, end := startSnapshotter(t, src, func(s snapshotMsg) { seen = append(seen, s) })
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if len(seen) != 1 || seen[0].err == nil || !strings.Contains(seen[0].err.Error(), "no answer for 6s") {
+		if len(seen) != 1 || seen[0].err == nil || !strings.Contains(seen[0].err.Error(), "no answer for 6 s") {
 			t.Errorf("seen %+v", seen)
 		}
 		end()

@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/runview"
 )
 
@@ -192,7 +193,7 @@ func pageColumns[R any](s *columnPages, all []column[R], stay, w int) []column[R
 func (s *columnPages) keys(is func(*model) bool) []binding {
 	turn := func(by int) func(*model) tea.Cmd { return screenAction(func() { s.page += by }) }
 	return []binding{
-		key("right", "columns", plural(s.numMore, "more column")+", for which there is no room", turn(1)).onlyIf(func(m *model) bool { return s.numMore > 0 && is(m) }),
+		key("right", "columns", text.Plural(s.numMore, "more column")+", for which there is no room", turn(1)).onlyIf(func(m *model) bool { return s.numMore > 0 && is(m) }),
 		key("left", "back", "the columns before", turn(-1)).onlyIf(func(m *model) bool { return s.page > 0 && is(m) }),
 	}
 }

@@ -2,14 +2,13 @@ package tui
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/charmbracelet/x/ansi"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -20,7 +19,7 @@ func (m *model) clean(s string) string { return m.cleanWhole(prefix(s, maxShown)
 
 // cleanWhole is clean for a text of any length.
 func (m *model) cleanWhole(s string) string {
-	s = jobs.Clean(s, 0)
+	s = text.Clean(s, 0)
 	if !m.opt.ASCII {
 		return strings.Map(separateRune, s)
 	}
@@ -155,126 +154,25 @@ func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(s string) bool { return s == "" })
 }
 
-// shortNumber formats a number in at most five cells: 9,999, 99999, 123k, 12M.
-func shortNumber(n int) string {
-	switch {
-	case n < 10_000:
-		return jobs.Thousands(n)
-	case n < 100_000:
-		return strconv.Itoa(n)
-	case n < 10_000_000:
-		return strconv.Itoa(n/1000) + "k"
-	case n < 10_000_000_000:
-		return strconv.Itoa(n/1_000_000) + "M"
-	}
-	return strconv.Itoa(min(n/1_000_000_000, 9999)) + "G"
-}
-
-// formatElapsed formats the duration of something finished: 0.4s; from one second on, as clock
-// does.
+// formatElapsed formats the duration of something finished. It distinguishes durations below one
+// second, which a running clock shows as 0:00.
 func formatElapsed(d time.Duration) string {
-	switch {
-	case d <= 0 || d >= time.Second:
-		return formatClock(d)
-	case d < 100*time.Millisecond:
-		return "<0.1s"
+	if d > 0 && d < time.Second {
+		return text.Duration(d)
 	}
-	return fmt.Sprintf("0.%ds", d/(100*time.Millisecond))
+	return text.Clock(d)
 }
 
-// formatClock formats a running duration in at most nine cells below 1000 days: 0:42, 1:12:04, 3d
-// 04:10.
-func formatClock(d time.Duration) string {
-	s := int64(max(0, d) / time.Second)
-	switch h := s / 3600; {
-	case h == 0:
-		return fmt.Sprintf("%d:%02d", s/60, s%60)
-	case h < 100:
-		return fmt.Sprintf("%d:%02d:%02d", h, s/60%60, s%60)
-	default:
-		return fmt.Sprintf("%dd %02d:%02d", h/24, h%24, s/60%60)
-	}
-}
+// formatLatency formats a round-trip time, which is unknown if it is 0.
+func formatLatency(d time.Duration) string { return orDash(d > 0, text.Duration(d)) }
 
-// formatSpan formats a duration in at most six cells: 42s, 12m, 34h10, 12d, 3y.
-func formatSpan(d time.Duration) string {
-	switch d = max(0, d); {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 100*time.Hour:
-		if m := d % time.Hour / time.Minute; m > 0 {
-			return fmt.Sprintf("%dh%02d", d/time.Hour, m)
-		}
-		return fmt.Sprintf("%dh", d/time.Hour)
-	case d < 1000*24*time.Hour:
-		return fmt.Sprintf("%dd", d/(24*time.Hour))
-	}
-	return fmt.Sprintf("%dy", d/(365*24*time.Hour))
-}
-
-// formatLatency formats a round-trip time: 0.7ms, 12ms, 1.2s.
-func formatLatency(d time.Duration) string {
-	switch {
-	case d <= 0:
-		return "-"
-	case d < 50*time.Microsecond:
-		return "<.1ms"
-	case d < 10*time.Millisecond:
-		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
-	case d < time.Second:
-		return fmt.Sprintf("%dms", d/time.Millisecond)
-	}
-	if d < 100*time.Second {
-		return fmt.Sprintf("%.1fs", d.Seconds())
-	}
-	return formatSpan(d)
-}
-
-// formatSize formats a number of bytes in units of 1024: 512, 40K, 1.5G, 64G. At most five cells.
-func formatSize(n int64) string {
-	if n < 1024 {
-		return strconv.FormatInt(max(0, n), 10)
-	}
-	v, unit := float64(n), 0
-	for v >= 1023.5 && unit < len("BKMGTPE")-1 {
-		v, unit = v/1024, unit+1
-	}
-	if v < 9.95 {
-		if s := fmt.Sprintf("%.1f", v); s[len(s)-1] != '0' {
-			return s + "BKMGTPE"[unit:unit+1]
-		}
-	}
-	return fmt.Sprintf("%.0f", v) + "BKMGTPE"[unit:unit+1]
-}
-
-// formatPeak formats the peak memory of a job: <16M if it is not above the smallest measurable
-// amount.
-func formatPeak(n int64) string {
+// formatPeak formats the peak memory of a job with a format for sizes: <16M if it is not above the
+// smallest measurable amount.
+func formatPeak(n int64, format func(int64) string) string {
 	if n > 0 && n <= jobs.MemoryFloor {
-		return "<" + formatSize(jobs.MemoryFloor)
+		return "<" + format(jobs.MemoryFloor)
 	}
-	return formatSize(n)
-}
-
-// formatRate formats a rate in a suitable unit: 12/s, 41/min, 3.5/h.
-func formatRate(perSecond float64) string {
-	number := func(v float64) string {
-		if v < 9.95 {
-			return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
-		}
-		return jobs.Thousands(int(v + 0.5))
-	}
-	switch {
-	case perSecond <= 0 || math.IsNaN(perSecond) || math.IsInf(perSecond, 0):
-		return "0/min"
-	case perSecond >= 5:
-		return number(perSecond) + "/s"
-	case perSecond*60 >= 1:
-		return number(perSecond*60) + "/min"
-	}
-	return number(perSecond*3600) + "/h"
+	return format(n)
 }
 
 // formatPercent formats a fraction. It is 100% only for the whole, and 0.0% only for zero.
@@ -287,14 +185,6 @@ func formatPercent(part, whole int) string {
 		return "<0.1%"
 	}
 	return fmt.Sprintf("%d.%d%%", tenths/10, tenths%10)
-}
-
-// plural formats a number of things: "1 job", "1,200 jobs".
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return jobs.Thousands(n) + " " + thing + "s"
 }
 
 // waitingText describes what an empty pane waits for. It returns none if the pane has nothing to

@@ -3,7 +3,7 @@ package tui
 import (
 	tea "charm.land/bubbletea/v2"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/runview"
 )
 
@@ -60,7 +60,7 @@ func (p *textModal) draw(m *model, w, h int) []string {
 	}
 	if p.fullScreen {
 		out = append(out, make([]string, max(0, h-1-len(out)))...)
-		scrolls = hint + "; j k PgDn PgUp g G move; rows " + jobs.Thousands(p.top+1) + " to " + jobs.Thousands(min(len(p.lines), p.top+p.h)) + " of " + jobs.Thousands(len(p.lines))
+		scrolls = hint + "; j k PgDn PgUp g G move; rows " + text.Thousands(p.top+1) + " to " + text.Thousands(min(len(p.lines), p.top+p.h)) + " of " + text.Thousands(len(p.lines))
 	}
 	if len(p.lines) > p.h {
 		hint = scrolls

@@ -13,8 +13,8 @@ import (
 
 	"dcs-tui/dispatch"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -97,7 +97,7 @@ var ErrOver = errors.New("the run has ended")
 
 // errHung reports that something did not respond when the run was closed.
 var errHung = fmt.Errorf("the run directory or a host did not answer for %s; leaving nevertheless, `resume` continues the run",
-	results.HumanDuration(CloseTimeout))
+	text.Duration(CloseTimeout))
 
 // Close ends the run. If the run is not over, Close stops it: running jobs continue, and a later
 // dispatcher adopts them. Close returns an error and no outcome only if the run directory or a host

@@ -45,7 +45,7 @@ func take(ctx context.Context, dir *rundir.Run, opt journal.TakeOptions) (*Owned
 	}
 	o := &Owned{Run: dir, Table: table, journal: j, Warnings: report.Warnings}
 	if report.More > 0 {
-		o.Warnings = append(o.Warnings, "and "+jobs.Plural(report.More, "further warning")+" about the journal")
+		o.Warnings = append(o.Warnings, "and "+text.Plural(report.More, "further warning")+" about the journal")
 	}
 	if j.Epoch() == 1 { // a later dispatcher accepts the stored jobs at its start
 		o.stored = append(o.stored, table.Specs[len(table.Jobs):]...)

@@ -18,6 +18,7 @@ import (
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/mirror"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/metrics"
@@ -405,11 +406,11 @@ func (r *Run) drainText() string {
 	case running == 0:
 		return "no job is running"
 	case !r.opts.Interactive:
-		return "waiting for " + jobs.Plural(running, "running job")
+		return "waiting for " + text.Plural(running, "running job")
 	case running == 1:
 		return "waiting for 1 running job; Ctrl-C again stops dispatching and leaves it running"
 	default:
-		return "waiting for " + jobs.Plural(running, "running job") + "; Ctrl-C again stops dispatching and leaves them running"
+		return "waiting for " + text.Plural(running, "running job") + "; Ctrl-C again stops dispatching and leaves them running"
 	}
 }
 

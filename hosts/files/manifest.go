@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts/helper"
-	"dcs-tui/jobs/results"
+	"dcs-tui/internal/text"
 )
 
 // Sum is the SHA-256 of a content.
@@ -113,11 +113,11 @@ func leadsOutside(path, target string) bool {
 	return up > strings.Count(path, "/")
 }
 
-// Progress describes the progress of a transfer: "12 MiB of 1.0 GiB, 8.1 MiB/s".
+// Progress describes the progress of a transfer: "12 MiB of 1 GiB, 8.1 MiB/s".
 func Progress(got, total int64, took time.Duration) string {
-	text := results.HumanBytes(got) + " of " + results.HumanBytes(total)
+	msg := text.Size(got) + " of " + text.Size(total)
 	if took > time.Second && got > 0 {
-		text += fmt.Sprintf(", %s/s", results.HumanBytes(int64(float64(got)/took.Seconds())))
+		msg += fmt.Sprintf(", %s/s", text.Size(int64(float64(got)/took.Seconds())))
 	}
-	return text
+	return msg
 }

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dcs-tui/jobs/results"
+	"dcs-tui/internal/text"
 )
 
 // reservedBytes are left free for others, such as a dispatcher's journal.
@@ -36,9 +36,9 @@ type SpaceError struct {
 // Error names the sizes.
 func (e *SpaceError) Error() string {
 	if e.TooLarge {
-		return fmt.Sprintf("%s are more than the whole disk of %s holds", results.HumanBytes(e.Need), e.Dir)
+		return fmt.Sprintf("%s are more than the whole disk of %s holds", text.Size(e.Need), e.Dir)
 	}
-	return fmt.Sprintf("there is no space in %s for %s (%s free)", e.Dir, results.HumanBytes(e.Need), results.HumanBytes(max(0, e.Free)))
+	return fmt.Sprintf("there is no space in %s for %s (%s free)", e.Dir, text.Size(e.Need), text.Size(max(0, e.Free)))
 }
 
 // Is reports whether the error is that of a full disk, which may have space later.

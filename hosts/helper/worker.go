@@ -15,6 +15,7 @@ import (
 	"unicode"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 )
 
 // maxReports is the number of reports that may wait for the dispatcher. A host with more of them
@@ -399,7 +400,7 @@ const maxLine = 4 << 10
 
 // clean converts a host's output to one printable line of valid UTF-8: without control sequences,
 // control characters, and characters that change the direction of text, and with at most maxLine
-// bytes. Unlike jobs.Clean it shows nothing in their place: the colors and titles of startup files
+// bytes. Unlike text.Clean it shows nothing in their place: the colors and titles of startup files
 // would hide the text.
 func clean(s string) string {
 	s = escapes().ReplaceAllString(s, "")
@@ -412,9 +413,5 @@ func clean(s string) string {
 		}
 		return r // what is not UTF-8 comes as U+FFFD
 	}, s)
-	s = strings.TrimRight(s, " ")
-	if len(s) > maxLine {
-		s = strings.ToValidUTF8(s[:maxLine], "") // the last character may have been cut
-	}
-	return s
+	return text.ShortenBytes(strings.TrimRight(s, " "), maxLine)
 }

@@ -86,7 +86,7 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		a.con.Line("nothing to cancel: all jobs of " + text.Line(run.Name()) + " have finished")
 		return nil
 	}
-	if waiting := "the jobs of " + jobs.Plural(numWaiting, "waiting request"); numWaiting > 0 && nFinished == len(ids) {
+	if waiting := "the jobs of " + text.Plural(numWaiting, "waiting request"); numWaiting > 0 && nFinished == len(ids) {
 		what = waiting
 	} else if numWaiting > 0 && !some {
 		what += " and " + waiting
@@ -153,7 +153,7 @@ func unfinishedText(table *jobs.Table, ids []jobs.ID) (nFinished int, what strin
 			parts = append(parts, strconv.Itoa(part.n)+" "+part.text)
 		}
 	}
-	return nFinished, jobs.Plural(running+sent+queued, "job") + " (" + strings.Join(parts, ", ") + ")"
+	return nFinished, text.Plural(running+sent+queued, "job") + " (" + strings.Join(parts, ", ") + ")"
 }
 
 // cancelTimeout is the time that a live dispatcher has to cancel all jobs and end. Jobs have 5 s
@@ -304,7 +304,7 @@ func (a *app) reportCanceled(run *rundir.Run, asked *ask.TrackedRequest, asJSON 
 	if !asked.Answered {
 		return nil // was reported
 	}
-	msg := jobs.Plural(done, "job") + " canceled"
+	msg := text.Plural(done, "job") + " canceled"
 	if asked.Done == 0 {
 		msg = "nothing to cancel"
 	}
@@ -316,7 +316,7 @@ func (a *app) reportCanceled(run *rundir.Run, asked *ask.TrackedRequest, asJSON 
 	}
 	lines := []string{msg}
 	if n := len(still); n > 0 {
-		lines = append(lines, text.Shorten(jobsText(still))+": "+jobs.Verb(n,
+		lines = append(lines, text.Shorten(jobsText(still))+": "+text.Verb(n,
 			"its processes have not ended yet, or its host cannot be reached; it will be ended as soon as possible",
 			"their processes have not ended yet, or their hosts cannot be reached; they will be ended as soon as possible"))
 	}

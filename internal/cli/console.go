@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
@@ -21,7 +20,7 @@ import (
 )
 
 // console writes lines for people to stderr. On a terminal it keeps a progress line below them,
-// which it rewrites in place. It is safe for concurrent use. All text must have passed jobs.Clean.
+// which it rewrites in place. It is safe for concurrent use. All text must have passed text.Clean.
 type console struct {
 	mu        sync.Mutex
 	w         io.Writer
@@ -69,7 +68,7 @@ func (c *console) Line(lines ...string) {
 	var b strings.Builder
 	for _, l := range lines {
 		if c.tty {
-			l = text.Wrap(l, c.Width())
+			l = wrap(l, c.Width())
 		}
 		b.WriteString(l + "\n")
 	}
@@ -163,7 +162,7 @@ func (c *console) Fill(s string, indent int) []string {
 	if !c.tty {
 		return []string{s}
 	}
-	return strings.Split(text.WrapIndented(s, c.Width()-indent-1, 0), "\n")
+	return strings.Split(wrapIndented(s, c.Width()-indent-1, 0), "\n")
 }
 
 // The colors of the console are the first eight of the terminal, so that they fit its theme.
@@ -201,7 +200,7 @@ func (c *console) PlainQuotes(s string) string {
 
 // progressLine describes the progress of a run in one line:
 //
-//	[######....] 61/100  16 running  2 failed  5 tried again  8.4/s  ETA 4s
+//	[######....] 61/100  16 running  2 failed  5 tried again  8.4/s  ETA 4 s
 //
 // It is plain ASCII, so that its length is its width.
 func progressLine(s *dispatch.Snapshot) string {
@@ -231,10 +230,10 @@ func progressLine(s *dispatch.Snapshot) string {
 		fmt.Fprintf(&b, "  %d canceled", n)
 	}
 	if s.Rate > 0 {
-		b.WriteString("  " + rateText(s.Rate))
+		b.WriteString("  " + text.Rate(s.Rate))
 	}
 	if s.ETA > 0 && running > 0 && done < s.Total && !s.InputOpen { // unknown while nothing runs
-		b.WriteString("  ETA " + etaText(s.ETA))
+		b.WriteString("  ETA " + text.Span(s.ETA))
 	}
 	up := 0
 	for _, h := range s.Hosts {
@@ -273,27 +272,6 @@ func numRunning(s *dispatch.Snapshot) int {
 	return min(n, s.Counts[jobs.Running])
 }
 
-// etaText formats a duration without fractions of a second, which would flicker.
-func etaText(d time.Duration) string {
-	if d < time.Minute {
-		return fmt.Sprintf("%d s", max(1, int(d.Seconds()+0.5)))
-	}
-	return results.HumanDuration(d)
-}
-
-// rateText formats a rate per second, minute, or hour.
-func rateText(perSecond float64) string {
-	switch {
-	case perSecond >= 100:
-		return fmt.Sprintf("%.0f/s", perSecond)
-	case perSecond >= 0.95:
-		return fmt.Sprintf("%.1f/s", perSecond)
-	case perSecond*60 >= 1:
-		return fmt.Sprintf("%.1f/min", perSecond*60)
-	}
-	return fmt.Sprintf("%.1f/h", perSecond*3600)
-}
-
 // Limits of the name or command of a job in a line, in runes. maxTitle also applies where the width
 // of the terminal is unknown.
 const maxTitle, minTitle = 100, 16
@@ -306,10 +284,10 @@ func (c *console) JobLine(r *results.Result) string {
 	color, mark, word := c.stateMark(r.State)
 	parts := []string{mark + " " + word, fmt.Sprintf("%4d", r.Job)}
 	if r.Host != "" {
-		parts = append(parts, jobs.Clean(r.Host, 0))
+		parts = append(parts, text.Clean(r.Host, 0))
 	}
 	if r.Started() != 0 {
-		parts = append(parts, results.HumanDuration(r.Elapsed()))
+		parts = append(parts, text.Duration(r.Elapsed()))
 	}
 	if r.State != jobs.Succeeded {
 		why := causeText(r)
@@ -328,7 +306,7 @@ func (c *console) JobLine(r *results.Result) string {
 		words = strings.TrimSpace(o.LastLine)
 	}
 	limit, limitWords := c.titleLimits(utf8.RuneCountInString(strings.Join(parts, "  ")), words)
-	parts = append(parts, jobs.Clean(title, limit))
+	parts = append(parts, text.Clean(title, limit))
 	if words != "" {
 		parts = append(parts, c.quote(words, limitWords))
 	}
@@ -347,9 +325,9 @@ func jobLogLine(r *results.Result) string {
 	if r.State != jobs.Failed && r.State != jobs.TimedOut || r.Stderr == "" {
 		return ""
 	}
-	line := "        log " + jobs.Clean(text.Path(r.Stderr), 0)
+	line := "        log " + text.Clean(text.Path(r.Stderr), 0)
 	if r.Name != "" {
-		line += "  of " + jobs.Clean(r.Command, maxTitle)
+		line += "  of " + text.Clean(r.Command, maxTitle)
 	}
 	return line
 }
@@ -371,7 +349,7 @@ func (c *console) titleLimits(used int, words string) (title, quoted int) {
 
 // quote quotes a line of the output of a job.
 func (c *console) quote(s string, limit int) string {
-	return c.Paint(dim, c.Glyph("“", `"`)+jobs.Clean(s, limit)+c.Glyph("”", `"`))
+	return c.Paint(dim, c.Glyph("“", `"`)+text.Clean(s, limit)+c.Glyph("”", `"`))
 }
 
 // stateMark returns the color, the mark, and the word for the state of a finished job. The word
@@ -392,16 +370,16 @@ func (c *console) stateMark(s jobs.JobState) (color, mark, word string) {
 
 // causeText describes why a job did not succeed, and explains exit codes of the shell.
 func causeText(r *results.Result) string {
-	return jobs.Clean(results.Cause(r.State, r.Reason, r.Outcome), maxTitle) + runview.ExitMeaning(r.Outcome)
+	return text.Clean(results.Cause(r.State, r.Reason, r.Outcome), maxTitle) + runview.ExitMeaning(r.Outcome)
 }
 
 // NoticeLine formats a notice as one line.
 func (c *console) NoticeLine(n dispatch.Notice) string {
 	mark := c.Glyph("·", "-")
-	line := text.Line(runview.WithoutSubject(n.Text, n.Host))
+	line := text.Line(text.WithoutSubject(n.Text, n.Host))
 	if n.Job != 0 {
 		job := fmt.Sprintf("job %d", n.Job)
-		return c.Paint(yellow, mark+" "+job) + "  " + hostPart(n.Host) + runview.WithoutSubject(line, job)
+		return c.Paint(yellow, mark+" "+job) + "  " + hostPart(n.Host) + text.WithoutSubject(line, job)
 	}
 	at := ""
 	if !n.At.IsZero() {

@@ -18,7 +18,6 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
@@ -146,7 +145,7 @@ func (a *app) copyOutputs(ctx context.Context, run *rundir.Run, plan *files.Fetc
 			select {
 			case <-every.C:
 				n, _, bytes := b.Done()
-				a.con.Status(fmt.Sprintf("%d of %s copied, %s", n, jobs.Plural(plan.Attempts(), "output"), results.HumanBytes(bytes)))
+				a.con.Status(fmt.Sprintf("%d of %s copied, %s", n, text.Plural(plan.Attempts(), "output"), text.Size(bytes)))
 			case <-done:
 				return
 			}
@@ -216,7 +215,7 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 	removed := slices.ContainsFunc(f.Hosts, func(h fetchHostJSON) bool { return h.Removed > 0 })
 	switch {
 	case f.Fetched > 0:
-		say("outputs of %s copied into %s: %s, %s", jobs.Plural(f.Fetched, "attempt"), dir, jobs.Plural(f.Files, "file"), results.HumanBytes(f.Bytes))
+		say("outputs of %s copied into %s: %s, %s", text.Plural(f.Fetched, "attempt"), dir, text.Plural(f.Files, "file"), text.Size(f.Bytes))
 	case f.none:
 		say("nothing to copy: no job is selected")
 	case f.Left == 0 && f.Here == 0:
@@ -227,17 +226,17 @@ func (f *fetchJSON) lines(run *rundir.Run) (lines []string) {
 		say("nothing was copied")
 	}
 	if f.Here > 0 && f.Fetched+f.Left > 0 {
-		say("outputs of %s were already here", jobs.Plural(f.Here, "attempt"))
+		say("outputs of %s were already here", text.Plural(f.Here, "attempt"))
 	}
 	if f.Open > 0 {
-		say("%s may still run: fetch again when they are over", jobs.Plural(f.Open, "attempt"))
+		say("%s may still run: fetch again when they are over", text.Plural(f.Open, "attempt"))
 	}
 	for _, h := range f.Hosts {
 		if h.Removed > 0 {
-			say("%s does not have %s any more", text.Line(h.Host), jobs.Plural(h.Removed, "output"))
+			say("%s does not have %s any more", text.Line(h.Host), text.Plural(h.Removed, "output"))
 		}
 		if h.Left > 0 && h.Error != "" {
-			say("%s still has the outputs of %s: %s", text.Line(h.Host), jobs.Plural(h.Left, "attempt"), text.Line(runview.WithoutSubject(h.Error, h.Host)))
+			say("%s still has the outputs of %s: %s", text.Line(h.Host), text.Plural(h.Left, "attempt"), text.Line(text.WithoutSubject(h.Error, h.Host)))
 		}
 	}
 	switch {

@@ -294,7 +294,7 @@ func (q *queueFlags) check(queues []string) error {
 				continue
 			}
 			p := text.Errorf("--%s %s: no job is in a queue of that name", flag, text.Shorten(name))
-			if near := jobs.Nearest(name, queues); near != "" {
+			if near := text.Nearest(name, queues); near != "" {
 				return p.WithAdvice("did you mean %s?", text.ShellWord(near))
 			}
 			return p.WithAdvice("the queues are: %s", queueList(queues))

@@ -194,7 +194,7 @@ const longCount = 50_000_000
 
 func (a *app) printCount(template *grid.Template) error {
 	if template.HasFilter() && template.Points() > longCount {
-		a.con.Line("checking " + jobs.Plural(template.Points(), "point") + "; Ctrl-C stops")
+		a.con.Line("checking " + text.Plural(template.Points(), "point") + "; Ctrl-C stops")
 	}
 	n, err := template.Count()
 	if err != nil {
@@ -218,11 +218,11 @@ func (a *app) printCommands(template *grid.Template) error {
 			w.Flush()
 			return err
 		}
-		text := s.Command
+		msg := s.Command
 		if toTerminal {
-			text = jobs.Clean(text, 0)
+			msg = text.Clean(msg, 0)
 		}
-		if _, err := w.WriteString(text + "\n"); err != nil {
+		if _, err := w.WriteString(msg + "\n"); err != nil {
 			return err
 		}
 	}
@@ -261,7 +261,7 @@ func (a *app) gridSource(template *grid.Template, file string, flags *gridFlags)
 			return src, err
 		}
 		if src.search = searchOf(template, cwd); src.isLazy() {
-			src.description = jobs.Plural(template.Search.Trials, "trial") + " of " + text.Line(file)
+			src.description = text.Plural(template.Search.Trials, "trial") + " of " + text.Line(file)
 			return src, nil
 		}
 	}
@@ -338,7 +338,7 @@ func searchOf(template *grid.Template, cwd string) *run.Search {
 
 // noJobsError returns the error for a grid without any job.
 func noJobsError(template *grid.Template) error {
-	return text.Errorf("%s: the @where lines exclude all of %s", template.File, jobs.Plural(template.Points(), "point")).WithAdvice("check the @where lines")
+	return text.Errorf("%s: the @where lines exclude all of %s", template.File, text.Plural(template.Points(), "point")).WithAdvice("check the @where lines")
 }
 
 // readBatch reads files of jobs and templates; see grid.ReadBatch.

@@ -14,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs"
 )
 
 // maxHelpWidth is the maximum width of the help, in columns.
@@ -68,7 +67,7 @@ func wrapParagraphs(long string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(long), "\n\n")
 	for i, p := range paragraphs {
 		if p = strings.ReplaceAll(p, "\n", " "); width > 0 {
-			p = text.WrapIndented(p, width, 0)
+			p = wrapIndented(p, width, 0)
 		}
 		paragraphs[i] = p
 	}
@@ -214,7 +213,7 @@ func unknownFlagAdvice(cmd *cobra.Command, err error) string {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := jobs.Nearest(name, names); near != "" {
+	if near := text.Nearest(name, names); near != "" {
 		return "did you mean --" + near + "?"
 	}
 	return ""

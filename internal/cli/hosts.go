@@ -13,8 +13,6 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -63,12 +61,12 @@ dcs-tui hosts list --now ws01 ws02`,
 				return err
 			}
 			for _, p := range inv.Providers {
-				what := jobs.Plural(p.Max, "instance")
+				what := text.Plural(p.Max, "instance")
 				if s := p.Slurm; s != nil {
-					what = fmt.Sprintf("%s of Slurm, %s for %s", jobs.Plural(p.Max, "allocation"), jobs.Plural(s.Nodes, "node"), results.HumanDuration(s.Time))
+					what = fmt.Sprintf("%s of Slurm, %s for %s", text.Plural(p.Max, "allocation"), text.Plural(s.Nodes, "node"), text.Duration(s.Time))
 				}
 				fmt.Fprintf(a.stdout, "provider %s: at most %s, each as %s, %s; startup about %s, terminated after %s without work\n", p.Name,
-					what, text.Line(p.Host.Route()), text.Line(p.Host.Limits()), results.HumanDuration(p.Startup), results.HumanDuration(p.Idle))
+					what, text.Line(p.Host.Route()), text.Line(p.Host.Limits()), text.Duration(p.Startup), text.Duration(p.Idle))
 			}
 			return nil
 		},
@@ -99,7 +97,7 @@ func (a *app) listLoad(o *options, list []*hosts.Host) error {
 			if who := result.Hello.Owner.Who; who != "" {
 				use += "; starts nothing now: " + who
 			}
-			fmt.Fprintf(w, "%s\t%.1f of %s busy\tload %.2f\t%s\n", text.Line(h.Name), result.Heartbeat.Busy, jobs.Plural(result.Hello.Cores, "core"),
+			fmt.Fprintf(w, "%s\t%.1f of %s busy\tload %.2f\t%s\n", text.Line(h.Name), result.Heartbeat.Busy, text.Plural(result.Hello.Cores, "core"),
 				result.Heartbeat.Load[0], text.Line(use))
 		}
 	}

@@ -11,8 +11,6 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/runview"
 )
 
@@ -126,7 +124,7 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 			out.Line("own directory: outputs stay on the host, below its work_dir, and are read through the link")
 		}
 		if n > 1 {
-			out.Line(fmt.Sprintf("%d of %s usable", n-len(bad), jobs.Plural(n, "host")))
+			out.Line(fmt.Sprintf("%d of %s usable", n-len(bad), text.Plural(n, "host")))
 		}
 		return nil
 	})
@@ -220,17 +218,17 @@ func badLines(out *console, g *runview.HostGroup, width int) []string {
 func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 	h, b := result.Hello, result.Heartbeat
 	name := fmt.Sprintf("%-*s", width, text.Line(result.Host.Name))
-	msg := fmt.Sprintf("%s of %s, %.1f busy, load %.2f", jobs.Plural(h.Slots, "slot"), jobs.Plural(h.Cores, "core"), b.Busy, b.Load[0])
+	msg := fmt.Sprintf("%s of %s, %.1f busy, load %.2f", text.Plural(h.Slots, "slot"), text.Plural(h.Cores, "core"), b.Busy, b.Load[0])
 	if b.MemFree >= 0 {
-		msg += fmt.Sprintf(", memory %s of %s free", results.HumanBytes(b.MemFree), results.HumanBytes(h.MemBytes))
+		msg += fmt.Sprintf(", memory %s of %s free", text.Size(b.MemFree), text.Size(h.MemBytes))
 	}
 	if b.DiskFree >= 0 {
-		msg += ", disk " + results.HumanBytes(b.DiskFree) + " free"
+		msg += ", disk " + text.Size(b.DiskFree) + " free"
 	}
 	msg += map[bool]string{true: ", shared directory", false: ", own directory"}[h.Shared]
-	msg += ", answered in " + results.HumanDuration(result.Connect)
+	msg += ", answered in " + text.Duration(result.Connect)
 	if h.GPUs > 0 {
-		msg += ", " + jobs.Plural(h.GPUs, "GPU")
+		msg += ", " + text.Plural(h.GPUs, "GPU")
 	}
 	lines := out.Fill(msg, width+9)
 	lines[0] = out.Paint(green, out.Glyph("✓", "+")+" "+name+"  up ") + "  " + lines[0]
@@ -256,5 +254,5 @@ func withoutName(err error, name string) string {
 	if errors.As(err, &e) && e.Err != nil {
 		return e.Err.Error()
 	}
-	return strings.TrimPrefix(err.Error(), name+": ")
+	return text.WithoutSubject(err.Error(), name)
 }

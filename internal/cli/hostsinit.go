@@ -16,7 +16,6 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/link"
 	"dcs-tui/internal/text"
-	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
 
@@ -111,7 +110,7 @@ func (a *app) runHostsInit(o *initFlags, args []string) error {
 	if !o.check {
 		what = "written, not checked"
 	}
-	out.Line(fmt.Sprintf("%s: %d of %s %s", text.Line(o.output), usable, jobs.Plural(len(list), "host"), what))
+	out.Line(fmt.Sprintf("%s: %d of %s %s", text.Line(o.output), usable, text.Plural(len(list), "host"), what))
 	next := "run --hosts " + text.ShellWord(text.Line(o.output))
 	if o.SSHConfig != "" {
 		next += " --ssh-config " + text.ShellWord(text.Line(text.Path(o.SSHConfig)))
@@ -225,7 +224,7 @@ func (f *initHost) setResult(result *hosts.CheckResult) {
 		problem, advice := problemOf(result)
 		f.problem = strings.TrimSpace(problem + "\n" + advice)
 	case f.Slots.Fixed == 0:
-		f.body += "slots = " + strconv.Itoa(result.Hello.Slots) + "  # of " + jobs.Plural(result.Hello.Cores, "core") + "\n"
+		f.body += "slots = " + strconv.Itoa(result.Hello.Slots) + "  # of " + text.Plural(result.Hello.Cores, "core") + "\n"
 	}
 }
 
@@ -262,7 +261,7 @@ func inventoryOf(list []*initHost) string {
 		for _, g := range runview.GroupHosts(bad[body]) {
 			b.WriteString("\n")
 			for line := range strings.Lines(g.Text) {
-				b.WriteString("# " + jobs.Clean(strings.TrimSpace(line), 0) + "\n")
+				b.WriteString("# " + text.Clean(strings.TrimSpace(line), 0) + "\n")
 			}
 			entry(g.Hosts, body, "#")
 		}

@@ -15,7 +15,6 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -133,13 +132,13 @@ func (a *app) confirmTermination(list []listedInstance, yes bool) error {
 			n++
 		}
 		if in.dangling && in.running > 0 {
-			busy = append(busy, fmt.Sprintf("%s of %s on %s", jobs.Plural(in.running, "attempt"), in.ref, in.Name))
+			busy = append(busy, fmt.Sprintf("%s of %s on %s", text.Plural(in.running, "attempt"), in.ref, in.Name))
 		}
 	}
 	if busy == nil {
 		return nil
 	}
-	question := fmt.Sprintf("terminate %s, although attempts may run there: %s", jobs.Plural(n, "instance"), strings.Join(busy, ", "))
+	question := fmt.Sprintf("terminate %s, although attempts may run there: %s", text.Plural(n, "instance"), strings.Join(busy, ", "))
 	return a.confirm(yes, "hosts instances --terminate", question)
 }
 
@@ -195,7 +194,7 @@ func instanceText(run *rundir.Run, name string) (msg string, dangling bool, runn
 		}
 	}
 	if running > 0 {
-		msg += fmt.Sprintf("; %s may run there: dcs-tui resume %s keeps them", jobs.Plural(running, "attempt"), ref)
+		msg += fmt.Sprintf("; %s may run there: dcs-tui resume %s keeps them", text.Plural(running, "attempt"), ref)
 	}
 	return msg, true, running
 }
@@ -237,7 +236,7 @@ func instanceLines(table *jobs.Table, providers []*hosts.Provider) []string {
 	for _, c := range countInstances(table) {
 		left += c.Left
 		lasted := time.Duration(c.Seconds * float64(time.Second))
-		text := fmt.Sprintf("%s of provider %s, %s in all", jobs.Plural(c.Number, "instance"), text.Line(c.Provider), results.HumanDuration(lasted))
+		text := fmt.Sprintf("%s of provider %s, %s in all", text.Plural(c.Number, "instance"), text.Line(c.Provider), text.Duration(lasted))
 		for _, p := range providers {
 			if p.Name == c.Provider && p.Price > 0 {
 				text += fmt.Sprintf(", price %.2f", p.Price*lasted.Hours())
@@ -246,7 +245,7 @@ func instanceLines(table *jobs.Table, providers []*hosts.Provider) []string {
 		lines = append(lines, text)
 	}
 	if left > 0 {
-		lines = append(lines, fmt.Sprintf("%s may still exist: dcs-tui hosts instances shows them", jobs.Plural(left, "instance")))
+		lines = append(lines, fmt.Sprintf("%s may still exist: dcs-tui hosts instances shows them", text.Plural(left, "instance")))
 	}
 	return lines
 }

@@ -112,7 +112,7 @@ func (f *logsFlags) chooseAttempt(d *runview.Detail) (*runview.Attempt, error) {
 		}
 	}
 	if f.attempt > 0 && (!f.follow || d.Row.Phase.Terminal()) {
-		return nil, text.Errorf("job %d has no attempt %d; it has %s", d.Row.ID, f.attempt, jobs.Plural(len(d.Attempts), "attempt"))
+		return nil, text.Errorf("job %d has no attempt %d; it has %s", d.Row.ID, f.attempt, text.Plural(len(d.Attempts), "attempt"))
 	}
 	return nil, nil
 }

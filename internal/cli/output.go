@@ -235,10 +235,10 @@ func (l *lineCleaner) next(piece []byte, last bool) []byte {
 // append appends a line, or a part of it.
 func (l *lineCleaner) append(out, line []byte) []byte {
 	if l.tag != "" && !l.open {
-		out = append(append(out, jobs.Clean(l.tag, 0)...), '\t')
+		out = append(append(out, text.Clean(l.tag, 0)...), '\t')
 	}
 	if l.asIs {
 		return append(out, line...)
 	}
-	return append(out, jobs.Clean(string(bytes.TrimSuffix(line, []byte("\r"))), 0)...)
+	return append(out, text.Clean(string(bytes.TrimSuffix(line, []byte("\r"))), 0)...)
 }

@@ -18,7 +18,6 @@ import (
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/metrics"
 	"dcs-tui/jobs/report"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -106,7 +105,7 @@ func (a *app) runReport(ctx context.Context, args []string, output string, asked
 	if err := rundir.Replace(rundir.OS, output, b.Bytes()); err != nil {
 		return text.Errorf("write the report: %w", err)
 	}
-	a.con.Line(fmt.Sprintf("%s: %s, %s", text.Line(output), jobs.Plural(len(state.Table.Jobs), "job"), results.HumanBytes(int64(b.Len()))))
+	a.con.Line(fmt.Sprintf("%s: %s, %s", text.Line(output), text.Plural(len(state.Table.Jobs), "job"), text.Size(int64(b.Len()))))
 	return nil
 }
 

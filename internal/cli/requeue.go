@@ -91,7 +91,7 @@ func (a *app) runRequeue(ctx context.Context, args []string, sel *selection, opt
 		return a.reportRequeued(&sentRequests{run: run, hasDispatcher: true, requests: []*ask.TrackedRequest{{Trace: ask.Trace{Answered: true, Left: len(ids)}}}}, len(ids), opt.json)
 	}
 	if sel.named == nil && over > 0 { // job numbers need no confirmation
-		if err := a.confirm(opt.yes, "requeue", "run "+jobs.Plural(over, "job")+" of "+text.Line(run.Name())+" again"); err != nil {
+		if err := a.confirm(opt.yes, "requeue", "run "+text.Plural(over, "job")+" of "+text.Line(run.Name())+" again"); err != nil {
 			return err
 		}
 	}
@@ -136,24 +136,24 @@ func (a *app) reportRequeued(sent *sentRequests, open int, asJSON bool) error {
 	case asJSON:
 		return a.printRequestJSON(sent.run, rundir.DoRequeue, asked, asked.Done, nil)
 	case !asked.Answered:
-		a.reportWaiting(sent, "the request for "+jobs.Plural(asked.Jobs().Count(), "job")+" waits")
+		a.reportWaiting(sent, "the request for "+text.Plural(asked.Jobs().Count(), "job")+" waits")
 		return nil
 	}
-	text := jobs.Plural(asked.Done, "job") + " queued again"
+	msg := text.Plural(asked.Done, "job") + " queued again"
 	if asked.Done == 0 {
-		text = "nothing to requeue"
+		msg = "nothing to requeue"
 	}
 	left := asked.Left + asked.LeftOut
 	if n := min(left, open); n > 0 {
-		text += fmt.Sprintf(", %d %s not finished", n, jobs.Verb(n, "was", "were"))
+		msg += fmt.Sprintf(", %d %s not finished", n, text.Verb(n, "was", "were"))
 	}
 	if n := asked.Done - max(0, asked.Jobs().Count()-open); n > 0 {
-		text += fmt.Sprintf(", %d of them on hosts that cannot be reached, where %s may still run", n, jobs.Verb(n, "it", "they"))
+		msg += fmt.Sprintf(", %d of them on hosts that cannot be reached, where %s may still run", n, text.Verb(n, "it", "they"))
 	}
 	if n := left - open; n > 0 {
-		text += fmt.Sprintf(", %d left alone: started again or succeeded meanwhile", n)
+		msg += fmt.Sprintf(", %d left alone: started again or succeeded meanwhile", n)
 	}
-	a.con.Line(text)
+	a.con.Line(msg)
 	if !sent.hasDispatcher && asked.Done > 0 { // the dispatcher died just after its answer
 		a.con.Line("nobody dispatches the run now:", "  dcs-tui resume "+refTo(sent.run))
 	}
@@ -240,7 +240,7 @@ func settledTable(run *rundir.Run) (*jobs.Table, error) {
 	// The file of a request that was carried out only has to be removed.
 	names = slices.DeleteFunc(names, func(name string) bool { return table.Requests[name] })
 	if len(names) > 0 {
-		p := text.Errorf("%s of the run %s not been carried out yet", jobs.Plural(len(names), "request"), jobs.Verb(len(names), "has", "have"))
+		p := text.Errorf("%s of the run %s not been carried out yet", text.Plural(len(names), "request"), text.Verb(len(names), "has", "have"))
 		if alive {
 			return nil, p.WithAdvice("wait until its dispatcher has done that, then compare again")
 		}
@@ -272,7 +272,7 @@ func checkStillSettled(run *rundir.Run, compared *jobs.Table) error {
 		return err
 	}
 	if n := len(now.Jobs) - len(compared.Jobs); n != 0 {
-		return text.Errorf("nothing was done: %s %s added to the run meanwhile", jobs.Plural(n, "job"), jobs.Verb(n, "was", "were")).WithAdvice("compare again")
+		return text.Errorf("nothing was done: %s %s added to the run meanwhile", text.Plural(n, "job"), text.Verb(n, "was", "were")).WithAdvice("compare again")
 	}
 	return nil
 }
@@ -283,7 +283,7 @@ func planLines(diff *ask.Diff, files []string) []string {
 	if i := slices.Index(names, stdinFile); i >= 0 {
 		names[i] = "standard input"
 	}
-	lines := []string{text.Line(strings.Join(names, ", ")) + ": " + jobs.Plural(diff.Total, "job")}
+	lines := []string{text.Line(strings.Join(names, ", ")) + ": " + text.Plural(diff.Total, "job")}
 	if diff.Renamed != "" {
 		lines[0] += "; compared with those of " + text.Line(diff.Renamed) + ", from which the run was made"
 	}
@@ -295,7 +295,7 @@ func planLines(diff *ask.Diff, files []string) []string {
 	ranges := func(ids []jobs.ID) string { return text.ShortenTo(jobs.RangesOf(ids).String(), 40) }
 	stay := func(ids []jobs.ID, what string) {
 		n := len(ids)
-		say(n, "of the run %s %s: left as %s (%s)", jobs.Verb(n, "is", "are"), what, jobs.Verb(n, "it is", "they are"), ranges(ids))
+		say(n, "of the run %s %s: left as %s (%s)", text.Verb(n, "is", "are"), what, text.Verb(n, "it is", "they are"), ranges(ids))
 	}
 	say(diff.Succeeded, "in the run and succeeded: not run again")
 	say(len(diff.Rounds), "in the run and finished without success: run again (%s)", ranges(diff.Rounds))
@@ -305,7 +305,7 @@ func planLines(diff *ask.Diff, files []string) []string {
 		_, queued := slices.BinarySearch(diff.Queued, id)
 		return queued
 	}), "not in the file any more")
-	say(len(diff.Queued), "of the run %s not in the file any more and still queued: canceled (%s)", jobs.Verb(len(diff.Queued), "is", "are"), ranges(diff.Queued))
+	say(len(diff.Queued), "of the run %s not in the file any more and still queued: canceled (%s)", text.Verb(len(diff.Queued), "is", "are"), ranges(diff.Queued))
 	others := slices.Sorted(maps.Keys(diff.Others))
 	stay(slices.Sorted(slices.Values(slices.Concat(slices.Collect(maps.Values(diff.Others))...))),
 		"of "+text.Line(someNames(others, maxNamedHosts))+" and not in this file")
@@ -338,7 +338,7 @@ func someTitles(specs []*jobs.Spec) string {
 func diffSummary(diff *ask.Diff) string {
 	var parts []string
 	if n := len(diff.Rounds); n > 0 {
-		parts = append(parts, "run "+jobs.Plural(n, "job")+" again")
+		parts = append(parts, "run "+text.Plural(n, "job")+" again")
 	}
 	if n := len(diff.New); n > 0 {
 		parts = append(parts, "add "+strconv.Itoa(n))
@@ -377,11 +377,11 @@ func (a *app) reportUpdated(run *rundir.Run, diff *ask.Diff, sent *sentRequests,
 	case sent.isWaiting:
 		a.reportWaiting(sent, "it waits")
 	default:
-		text := "done: " + diffSummary(diff)
+		msg := "done: " + diffSummary(diff)
 		if left > 0 {
-			text += fmt.Sprintf("; %s %s left alone: changed since the comparison", jobs.Plural(left, "job"), jobs.Verb(left, "was", "were"))
+			msg += fmt.Sprintf("; %s %s left alone: changed since the comparison", text.Plural(left, "job"), text.Verb(left, "was", "were"))
 		}
-		a.con.Line(text)
+		a.con.Line(msg)
 	}
 	return nil
 }

@@ -374,13 +374,13 @@ func (a *app) printRows(s *results.Table, flags *resultsFlags, having []*query.Q
 		}
 		notes.Add(best.Notes)
 		if best.Ties > 0 {
-			notes.Others = append(notes.Others, jobs.Plural(best.Ties, "more "+s.Unit())+" with the same "+flags.best.Column)
+			notes.Others = append(notes.Others, text.Plural(best.Ties, "more "+s.Unit())+" with the same "+flags.best.Column)
 		}
 		s = s.Only(&best)
 	case len(flags.group) == 0 && !flags.all:
 		over := s.Over()
 		if left := s.Len() - over.Len(); left > 0 {
-			notes.Basis = append(notes.Basis, jobs.Plural(left, "job")+jobs.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
+			notes.Basis = append(notes.Basis, text.Plural(left, "job")+text.Verb(left, " is not over and has no row; --all shows it", " are not over and have no row; --all shows them"))
 		}
 		s = over
 	}

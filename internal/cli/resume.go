@@ -24,7 +24,6 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -286,7 +285,7 @@ func absentHosts(table *jobs.Table, hs []*hosts.Host, buffer time.Duration) []st
 			is, instead = "was removed from the run", "add it again (dcs-tui hosts add)"
 		}
 		lines = append(lines, fmt.Sprintf("%s %s, and %s%s may still run there: unless the run directory shows that the host is alive or how they end, "+
-			"their jobs run elsewhere in %s; to ask the host instead, %s", name, is, what, strings.Join(ids, ", "), results.HumanDuration(waits[name]), instead))
+			"their jobs run elsewhere in %s; to ask the host instead, %s", name, is, what, strings.Join(ids, ", "), text.Duration(waits[name]), instead))
 	}
 	return lines
 }
@@ -308,12 +307,12 @@ func (a *app) removeStopFiles(run *rundir.Run, removed func(name string)) {
 // resumedLine returns the first line of a resumed run without its name.
 func resumedLine(owned *run.Owned, nRequests int) string {
 	c := owned.Table.Counts
-	text := jobs.Plural(owned.Table.NumJobs()-owned.Table.Unfinished(), "job") + " done, " +
+	msg := text.Plural(owned.Table.NumJobs()-owned.Table.Unfinished(), "job") + " done, " +
 		strconv.Itoa(c[jobs.Running]) + " to adopt, " + strconv.Itoa(c[jobs.Queued]+owned.NumStored()) + " to run"
 	if nRequests > 0 { // jobs that they requeue still count as done
-		text += ", " + jobs.Plural(nRequests, "request") + " to carry out"
+		msg += ", " + text.Plural(nRequests, "request") + " to carry out"
 	}
-	return text
+	return msg
 }
 
 // heldLines returns the commands that end what people asked for earlier and what keeps jobs from

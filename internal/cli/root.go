@@ -3,7 +3,7 @@
 //
 // It makes no decision about jobs or hosts (dispatch/sched does), stores nothing (jobs/rundir and
 // jobs/journal do), and owns no run (dispatch/run does). All text from jobs and hosts passes
-// jobs.Clean before it reaches a terminal.
+// text.Clean before it reaches a terminal.
 package cli
 
 import (

@@ -22,7 +22,6 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -311,7 +310,7 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 
 // describeStart returns the first line without the name of the run: its jobs, hosts, and directory.
 func describeStart(run *rundir.Run, src *jobSource, inv *hosts.Inventory) string {
-	what := jobs.Plural(len(src.specs), "job")
+	what := text.Plural(len(src.specs), "job")
 	if src.description != "" {
 		what = src.description
 	}
@@ -319,10 +318,10 @@ func describeStart(run *rundir.Run, src *jobSource, inv *hosts.Inventory) string
 	if inv.File != "" {
 		var parts []string
 		if n := len(inv.Hosts); n > 0 || len(inv.Providers) == 0 {
-			parts = append(parts, jobs.Plural(n, "host"))
+			parts = append(parts, text.Plural(n, "host"))
 		}
 		if n := len(inv.Providers); n > 0 {
-			parts = append(parts, "the instances of "+jobs.Plural(n, "provider"))
+			parts = append(parts, "the instances of "+text.Plural(n, "provider"))
 		}
 		where = strings.Join(parts, " and ") + " of " + text.Line(inv.File)
 	}
@@ -406,7 +405,7 @@ func (a *app) dryRun(flags *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, 
 	if inv.File != "" {
 		where = text.Line(inv.File)
 	}
-	fmt.Fprintf(w, "%s on %s of %s, in %s\n", jobs.Plural(len(specs), "job"), jobs.Plural(len(inv.Hosts), "host"), where, text.Line(cwd))
+	fmt.Fprintf(w, "%s on %s of %s, in %s\n", text.Plural(len(specs), "job"), text.Plural(len(inv.Hosts), "host"), where, text.Line(cwd))
 	for _, h := range inv.Hosts {
 		fmt.Fprintf(w, "  %s  %s\n", text.Line(h.Name), text.Line(h.Limits()))
 	}
@@ -419,7 +418,7 @@ func (a *app) dryRun(flags *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, 
 	for _, s := range specs {
 		command := s.Command // as it is executed, for a file or a program
 		if onTerminal || len(command) > maxDryRunCommand || strings.ContainsFunc(command, isControl) {
-			command = jobs.Clean(command, 200)
+			command = text.Clean(command, 200)
 		}
 		text := fmt.Sprintf("%d  %s", s.ID, command)
 		if opts := optionsText(flags, s); opts != "" {
@@ -449,7 +448,7 @@ func (a *app) dryRun(flags *runFlags, specs []*jobs.Spec, inv *hosts.Inventory, 
 	}
 	if len(impossible) > 0 {
 		first := impossible[0]
-		return text.Errorf("%s cannot run on any host of %s; the first is job %d (%s:%d), which needs %s", jobs.Plural(len(impossible), "job"), where,
+		return text.Errorf("%s cannot run on any host of %s; the first is job %d (%s:%d), which needs %s", text.Plural(len(impossible), "job"), where,
 			first.ID, first.File, first.Line, needsText(first)).WithAdvice("dcs-tui hosts list shows what the hosts have")
 	}
 	return nil
@@ -472,10 +471,10 @@ func needsText(s *jobs.Spec) string {
 		parts = append(parts, s.GPUs.Text())
 	}
 	if s.SlotCount() > 1 {
-		parts = append(parts, jobs.Plural(s.Slots, "slot"))
+		parts = append(parts, text.Plural(s.Slots, "slot"))
 	}
 	if s.MemBytes > 0 {
-		parts = append(parts, results.HumanBytes(s.MemBytes))
+		parts = append(parts, text.Size(s.MemBytes))
 	}
 	if len(s.Tokens) > 0 {
 		parts = append(parts, "tokens "+text.Line(s.TokenText()))
@@ -492,7 +491,7 @@ func optionsText(flags *runFlags, s *jobs.Spec) string {
 	own.Options, o.Timeout = &o, cmp.Or(o.Timeout, flags.Timeout)
 	var parts []string
 	for _, o := range own.OptionTexts() {
-		parts = append(parts, o.Key+"="+text.ShellWord(jobs.Clean(o.Value, 40)))
+		parts = append(parts, o.Key+"="+text.ShellWord(text.Clean(o.Value, 40)))
 	}
 	return strings.Join(parts, " ")
 }

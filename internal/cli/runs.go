@@ -18,7 +18,6 @@ import (
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 	"dcs-tui/tui"
@@ -137,7 +136,7 @@ func runRows(runs []rundir.Entry, limit int) (rows []string, older int) {
 					counts += ", draining"
 				}
 				if n, nerr := run.NumWaitingRequests(table); nerr == nil && n > 0 && dispatched == "" {
-					counts += ", " + jobs.Plural(n, "request") + " for the next resume"
+					counts += ", " + text.Plural(n, "request") + " for the next resume"
 				}
 				if had, herr := run.ReadInput(); herr == nil && had.Cut() {
 					counts += ", input not read to its end"
@@ -213,14 +212,14 @@ func (a *app) runPrune(args []string, p *pruneFlags) error {
 		a.con.Line("no runs were removed")
 		return nil
 	}
-	what := jobs.Plural(len(runs), "run")
+	what := text.Plural(len(runs), "run")
 	if len(runs) == 1 {
 		what = "the run " + text.Line(runs[0].Name())
 	}
 	if p.older > 0 {
-		what += " older than " + results.HumanDuration(p.older)
+		what += " older than " + text.Duration(p.older)
 	}
-	if err := a.confirm(p.yes, "prune", "remove "+what+" with the outputs of "+jobs.Plural(count, "job")); err != nil {
+	if err := a.confirm(p.yes, "prune", "remove "+what+" with the outputs of "+text.Plural(count, "job")); err != nil {
 		return err
 	}
 	removed := 0
@@ -240,7 +239,7 @@ func (a *app) runPrune(args []string, p *pruneFlags) error {
 			a.con.Line("  " + text.Line(l))
 		}
 	}
-	a.con.Line(jobs.Plural(removed, "run") + " removed")
+	a.con.Line(text.Plural(removed, "run") + " removed")
 	return nil
 }
 

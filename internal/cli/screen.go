@@ -390,7 +390,7 @@ func (s *runScreen) cancel(ctx context.Context, ids ...string) (*runview.Answer,
 // from the output of the command, which is written for a terminal.
 func cancelAnswer(before, after *jobs.Table, failed bool) *runview.Answer {
 	n := after.Counts[jobs.Canceled] - before.Counts[jobs.Canceled]
-	a := &runview.Answer{Done: n, Text: jobs.Plural(n, "job") + " canceled"}
+	a := &runview.Answer{Done: n, Text: text.Plural(n, "job") + " canceled"}
 	for j := range after.Rows() {
 		if old := before.Job(j.Spec.ID); j.State == jobs.Canceled && old != nil && old.State != jobs.Canceled {
 			a.Changed.Add(j.Spec.ID)
@@ -400,8 +400,8 @@ func cancelAnswer(before, after *jobs.Table, failed bool) *runview.Answer {
 		a.Text = "no job was canceled"
 	}
 	if running := after.Counts[jobs.Running]; failed && running > 0 {
-		a.Text += fmt.Sprintf(", %s not ended yet: %s ended as soon as %s can be reached", jobs.Verb(running, "1 has", fmt.Sprintf("%d have", running)),
-			jobs.Verb(running, "it is", "they are"), jobs.Verb(running, "its host", "their hosts"))
+		a.Text += fmt.Sprintf(", %s not ended yet: %s ended as soon as %s can be reached", text.Verb(running, "1 has", fmt.Sprintf("%d have", running)),
+			text.Verb(running, "it is", "they are"), text.Verb(running, "its host", "their hosts"))
 	}
 	return a
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
@@ -58,7 +59,7 @@ func writeJSON(w io.Writer, terminal bool, v any) error {
 	}
 	b := line.Bytes()
 	if terminal {
-		b = jobs.EscapeJSON(b)
+		b = text.EscapeJSON(b)
 	}
 	_, err := w.Write(b)
 	return err

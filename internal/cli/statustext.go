@@ -40,9 +40,9 @@ func (r *runState) lines(c *console) []string {
 		lines = append(lines, "dispatched  by nobody")
 	}
 	if s := r.State(); live && s != nil && s.ETA > 0 {
-		eta := "ETA         " + results.HumanDuration(s.ETA)
+		eta := "ETA         " + text.Span(s.ETA)
 		if s.Spread > 0 {
-			eta += " ± " + results.HumanDuration(s.Spread)
+			eta += " ± " + text.Span(s.Spread)
 		}
 		lines = append(lines, eta)
 	}
@@ -70,7 +70,7 @@ func (r *runState) lines(c *console) []string {
 		}
 	}
 	lines = append(lines, openLines(table, live)...)
-	switch requests := jobs.Plural(r.Requests, "request"); {
+	switch requests := text.Plural(r.Requests, "request"); {
 	case r.Requests == 0:
 	case live:
 		lines = append(lines, requests+" not carried out yet")
@@ -109,7 +109,7 @@ func summaryLines(c *console, table *jobs.Table, dispatched bool) []string {
 	_ = s.WriteText(&b, c.Width()) // a strings.Builder takes everything
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 	if n := table.Counts[jobs.Canceled] - table.Judged()[jobs.Canceled]; n > 0 {
-		lines = append(lines, "search: "+jobs.Plural(n, "trial")+" ended early")
+		lines = append(lines, "search: "+text.Plural(n, "trial")+" ended early")
 	}
 	lines = append(lines, queueLines(table, dispatched)...)
 	if line := deadlinesText(table, time.Now()); line != "" {
@@ -220,7 +220,7 @@ func openLines(table *jobs.Table, dispatched bool) []string {
 			since, list = sent, &waiting
 		case a.Started == 0:
 		case dispatched:
-			since = results.HumanDuration(time.Since(a.Started.Time()))
+			since = text.Duration(time.Since(a.Started.Time()))
 		default:
 			since = "since " + a.Started.Time().Local().Format("2006-01-02 15:04:05")
 		}
@@ -248,9 +248,9 @@ func queueLines(table *jobs.Table, dispatched bool) []string {
 	var lines []string
 	for _, q := range list[:min(len(list), maxListQueues)] {
 		name := text.ShortenTo(text.Line(cmp.Or(q.Name, "(no name)")), maxQueueLength)
-		line := "  " + name + "\t" + jobs.Plural(q.Total, "job") + ": " + strings.Join(results.StateCounts(q.Counts, 0, dispatched), ", ")
+		line := "  " + name + "\t" + text.Plural(q.Total, "job") + ": " + strings.Join(results.StateCounts(q.Counts, 0, dispatched), ", ")
 		if q.Busy > 0 {
-			line += "; " + results.HumanDuration(q.Busy) + " of run time"
+			line += "; " + text.Duration(q.Busy) + " of run time"
 		}
 		if q.Share != 1 {
 			line += fmt.Sprintf("; share %d", q.Share)
@@ -259,7 +259,7 @@ func queueLines(table *jobs.Table, dispatched bool) []string {
 			line += fmt.Sprintf("; priority %d", q.Priority)
 		}
 		if q.Slots > 0 {
-			line += "; at most " + jobs.Plural(q.Slots, "slot")
+			line += "; at most " + text.Plural(q.Slots, "slot")
 		}
 		lines = append(lines, line)
 	}

@@ -186,7 +186,7 @@ func (s *sentRequests) addedJobs() (n int, which jobs.Ranges) {
 func (a *app) reportSubmitted(sent *sentRequests, batch *grid.Batch) {
 	n, which := sent.addedJobs()
 	if n > 0 {
-		text := jobs.Plural(n, "job") + " added to " + text.Line(sent.run.Name()) + ": " + which.String()
+		text := text.Plural(n, "job") + " added to " + text.Line(sent.run.Name()) + ": " + which.String()
 		if len(batch.Queues) > 1 || batch.Queues[0] != "" {
 			text += ", queue " + queueList(batch.Queues)
 		}
@@ -198,7 +198,7 @@ func (a *app) reportSubmitted(sent *sentRequests, batch *grid.Batch) {
 	if rest := len(batch.Specs) - n; sent.isWaiting && rest == 0 {
 		a.reportWaiting(sent, "the request waits")
 	} else if sent.isWaiting {
-		a.reportWaiting(sent, jobs.Plural(rest, "job")+" "+jobs.Verb(rest, "waits", "wait"))
+		a.reportWaiting(sent, text.Plural(rest, "job")+" "+text.Verb(rest, "waits", "wait"))
 	}
 }
 

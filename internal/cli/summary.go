@@ -12,7 +12,6 @@ import (
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/metrics"
-	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
 )
@@ -63,7 +62,7 @@ func (s *summary) lines(code int) []string {
 		lines = append(lines, text)
 	}
 	if s.Refused > 0 {
-		lines = append(lines, jobs.Plural(s.Refused, "line")+" of standard input "+jobs.Verb(s.Refused, "was", "were")+" not accepted")
+		lines = append(lines, text.Plural(s.Refused, "line")+" of standard input "+text.Verb(s.Refused, "was", "were")+" not accepted")
 	}
 	lines = append(lines, instanceLines(s.Table, s.providers)...)
 	lines = append(lines, uselessHostLines(s.Table, s.hostEvents)...)
@@ -75,7 +74,7 @@ func (s *summary) lines(code int) []string {
 	}
 	lines = append(lines, logLines(s.Run, s.hasDispatcherLog)...)
 	if n := s.HostsKeepingOutputs; n > 0 {
-		lines = append(lines, "      "+jobs.Plural(n, "host")+" without that directory kept them: dcs-tui fetch "+refTo(s.Run)+" copies them")
+		lines = append(lines, "      "+text.Plural(n, "host")+" without that directory kept them: dcs-tui fetch "+refTo(s.Run)+" copies them")
 	}
 	return append(lines, s.advice()...)
 }
@@ -160,7 +159,7 @@ func (s *summary) advice() []string {
 	}
 	switch {
 	case running > 0:
-		lines = append(lines, jobs.Plural(running, "job")+" may still run, without a dispatcher:")
+		lines = append(lines, text.Plural(running, "job")+" may still run, without a dispatcher:")
 		next("resume "+ref, "adopts the running jobs and continues the run")
 		next("cancel "+ref, "ends what runs")
 	case queued > 0:
@@ -213,7 +212,7 @@ func (s *summary) deletedAdvice() []string {
 	}
 	slices.Sort(hosts)
 	// Each process of the run has the run's random id in its environment.
-	return append(lines, jobs.Plural(n, "job")+" may still run, on "+someNames(hosts, 4)+"; nobody collects the results. On such a host this ends all jobs of the run:",
+	return append(lines, text.Plural(n, "job")+" may still run, on "+someNames(hosts, 4)+"; nobody collects the results. On such a host this ends all jobs of the run:",
 		"  kill $(grep -lsz '^DCS_COOKIE="+s.Run.UID()+"/' /proc/[0-9]*/environ | cut -d/ -f3)")
 }
 
@@ -238,7 +237,7 @@ func noHostsText(hs []sched.HostView) string {
 				reason = first
 			}
 		}
-		parts = append(parts, text.Line(g.Name())+" ("+jobs.Clean(reason, maxReason)+")")
+		parts = append(parts, text.Line(g.Name())+" ("+text.Clean(reason, maxReason)+")")
 	}
 	if len(parts) == 0 {
 		return "no host could be used"
@@ -258,7 +257,7 @@ func (s *summary) efficiency() string {
 		since = " since this resume"
 	}
 	return fmt.Sprintf("efficiency %.0f%%%s: %s of run time in %s of slot time, on at most %s", min(100, 100*busy.Seconds()/s.SlotTime.Seconds()), since,
-		results.HumanDuration(busy), results.HumanDuration(s.SlotTime), jobs.Plural(s.PeakSlots, "slot"))
+		text.Duration(busy), text.Duration(s.SlotTime), text.Plural(s.PeakSlots, "slot"))
 }
 
 // endTimeout bounds the wait for the end of a dispatcher whose jobs have all ended. The dispatcher

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"dcs-tui/dispatch/run"
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // maxSecret is the maximum length of a passphrase, in bytes.
@@ -38,7 +38,7 @@ func (a *app) askPassphrase(what string) (secret []byte, err error) {
 	answered := context.AfterFunc(interrupted, func() { tty.SetReadDeadline(time.Now()) })
 	defer answered()
 	err = a.con.Suspend(func() error {
-		fmt.Fprintf(tty, "%s: ", jobs.Clean(what, 0))
+		fmt.Fprintf(tty, "%s: ", text.Clean(what, 0))
 		secret, err = readSecret(tty)
 		fmt.Fprintln(tty)
 		return err

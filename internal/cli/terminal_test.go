@@ -10,7 +10,7 @@ import (
 
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
 )
@@ -115,7 +115,7 @@ func TestJSONOnATerminalIsEscaped(t *testing.T) {
 		if i := strings.Index(shown, "{"); i >= 0 { // messages on stderr may have colors
 			shown = shown[i : strings.LastIndexByte(shown, '}')+1]
 		}
-		if !strings.Contains(shown, `x\u009b31m\u202ey\u2066\u007f`) || jobs.Clean(shown, 0) != shown {
+		if !strings.Contains(shown, `x\u009b31m\u202ey\u2066\u007f`) || text.Clean(shown, 0) != shown {
 			t.Errorf("%s shows %q", what, shown)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"dcs-tui/hosts"
 	"dcs-tui/internal/polltest"
 	"dcs-tui/internal/ptytest"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/runview"
 )
@@ -126,8 +127,8 @@ func TestHostIsNotNamedTwice(t *testing.T) {
 	e := &hosts.Error{Host: "a", Err: errors.New("refused"), Advice: "do this"}
 	same(t, "withoutName", withoutName(e, "a"), "refused")
 	same(t, "withoutName", withoutName(errors.New("a: other"), "a"), "other")
-	same(t, "WithoutSubject", runview.WithoutSubject("ws03 is up", "ws03"), "is up")
-	same(t, "WithoutSubject", runview.WithoutSubject("ws03x is up", "ws03"), "ws03x is up")
+	same(t, "WithoutSubject", text.WithoutSubject("ws03 is up", "ws03"), "is up")
+	same(t, "WithoutSubject", text.WithoutSubject("ws03x is up", "ws03"), "ws03x is up")
 }
 
 func hasEcho(t *testing.T, person *os.File) bool {

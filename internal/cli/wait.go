@@ -7,6 +7,7 @@ import (
 
 	"dcs-tui/dispatch/run"
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -61,7 +62,7 @@ func (a *app) reportUndispatched(dir *rundir.Run, table *jobs.Table) error {
 		a.warn("%v", err)
 	}
 	if n := len(waiting); n > 0 && state != run.Stopped {
-		state, left = run.Stopped, jobs.Plural(n, "request")+" "+jobs.Verb(n, "waits", "wait")
+		state, left = run.Stopped, text.Plural(n, "request")+" "+text.Verb(n, "waits", "wait")
 	}
 	if a.exitCode = exitCode(state); state == run.Stopped || state == run.NoHosts {
 		a.con.Line("nobody dispatches the run, and " + left)

@@ -73,7 +73,7 @@ func (a *app) openJob(args []string) (*rundir.Run, jobs.AttemptID, error) {
 
 // noJobError reports that a run of n jobs has no job with this number.
 func noJobError(run *rundir.Run, id jobs.ID, n int) error {
-	return text.Errorf("the run %s has no job %d; it has %s", run.Name(), id, jobs.Plural(n, "job"))
+	return text.Errorf("the run %s has no job %d; it has %s", run.Name(), id, text.Plural(n, "job"))
 }
 
 // queryTimeout bounds a query to a dispatcher.

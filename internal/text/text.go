@@ -1,7 +1,9 @@
-// Package text prepares text of users and programs for messages: it makes the text fit on one line
-// of a terminal, shortens it, wraps it, and quotes it for a shell. Its errors carry advice.
+// Package text formats what people read. It formats durations, sizes, and numbers of things, makes
+// text of users and programs safe for a terminal, shortens it, and quotes it for a shell. Its errors
+// carry advice.
 //
-// jobs.Clean decides which characters are safe.
+// There is one function for each purpose, so that the same quantity looks the same everywhere. A
+// column of the screen that needs fewer cells uses Clock or ShortSize.
 package text
 
 import (
@@ -10,13 +12,12 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-
-	"dcs-tui/jobs"
+	"unicode/utf8"
 )
 
 // Line returns s as one line that is safe to print on a terminal.
 func Line(s string) string {
-	return jobs.Clean(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; "), 0)
+	return Clean(strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '\n' || r == '\r' }), "; "), 0)
 }
 
 // Shorten cuts s to 100 runes.
@@ -41,6 +42,29 @@ func Cut(s string, n int) string {
 			return s[:pos]
 		}
 		i++
+	}
+	return s
+}
+
+// ShortenBytes cuts s to n bytes, which must be at least three. If s is longer, the result ends in ….
+// No character is cut in two. Use it where bytes are limited; Shorten is for people.
+func ShortenBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	end := n - len("…")
+	for i := 0; i < utf8.UTFMax-1 && end > 0 && !utf8.RuneStart(s[end]); i++ {
+		end--
+	}
+	return s[:end] + "…"
+}
+
+// WithoutSubject removes subject, such as the name of a host or "job 7", from the beginning of a
+// text, where a column or a heading names it already.
+func WithoutSubject(s, subject string) string {
+	// Not the address ws01:22.
+	if rest, ok := strings.CutPrefix(s, subject); ok && subject != "" && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ": ")) {
+		return strings.TrimLeft(rest, ": ")
 	}
 	return s
 }

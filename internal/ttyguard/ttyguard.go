@@ -22,7 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // Word is the hidden argument with which the program starts itself as a guard.
@@ -205,7 +205,7 @@ func cleanCrash(crash string) string {
 		if rest, ok := strings.CutPrefix(l, "\t"); ok {
 			l = "    " + rest
 		}
-		b.WriteString(jobs.Clean(l, 0) + "\r\n")
+		b.WriteString(text.Clean(l, 0) + "\r\n")
 	}
 	return b.String()
 }

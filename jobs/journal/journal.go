@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
@@ -241,8 +242,8 @@ func (j *Journal) SetSocket(path string) error {
 
 // SetProblem records in the owner file what keeps this dispatcher from launching, or "" for
 // nothing. Observers read it there while the journal cannot be written.
-func (j *Journal) SetProblem(text string) error {
-	return j.change(func(o *Owner) { o.Problem = jobs.Clean(text, maxProblem) })
+func (j *Journal) SetProblem(msg string) error {
+	return j.change(func(o *Owner) { o.Problem = text.Clean(msg, maxProblem) })
 }
 
 // heartbeat writes the owner file with the currently durable position.

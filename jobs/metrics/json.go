@@ -96,7 +96,7 @@ func walk(v any, path []string) string {
 		switch at := v.(type) {
 		case map[string]any:
 			if end, ok := at[strings.Join(path, ".")]; ok {
-				return text(end)
+				return jsonText(end)
 			}
 			v = at[path[0]]
 		case []any:
@@ -113,10 +113,10 @@ func walk(v any, path []string) string {
 		}
 		path = path[1:]
 	}
-	return text(v)
+	return jsonText(v)
 }
 
-func text(v any) string {
+func jsonText(v any) string {
 	switch v := v.(type) {
 	case nil:
 		return ""

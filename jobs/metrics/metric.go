@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -87,7 +88,7 @@ func checkName(name string) error {
 		case unicode.IsLetter(r) || r == '_':
 		case i > 0 && (unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("-./@", r)):
 		default:
-			return fmt.Errorf("%s is made of letters, digits and _ - . / @ and begins with a letter, not %q; NAME=key:OTHER finds another name", what, jobs.Clean(name, 40))
+			return fmt.Errorf("%s is made of letters, digits and _ - . / @ and begins with a letter, not %q; NAME=key:OTHER finds another name", what, text.Clean(name, 40))
 		}
 	}
 	return nil
@@ -172,7 +173,7 @@ func (c *Metric) parseJSON(rest string) error {
 func (c *Metric) parseRE(rest string) error {
 	expr, err := regexp.Compile(rest)
 	if err != nil {
-		return fmt.Errorf("re: %s", jobs.Clean(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 100))
+		return fmt.Errorf("re: %s", text.Clean(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 100))
 	}
 	switch n := expr.NumSubexp(); {
 	case rest == "":
@@ -224,7 +225,7 @@ func Suggestions(columns []*Metric) func(k int, text string) string {
 	}
 }
 
-func quoted(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 60)) }
+func quoted(s string) string { return fmt.Sprintf("%q", text.Clean(s, 60)) }
 
 // nameFor returns the name of a metric's file for one job. {id} is replaced by the job's number,
 // {attempt} by the attempt (17.2), {run} by the run directory, and [C] by the value of the

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
 )
@@ -91,14 +91,14 @@ func (t *problems) notes() (notes []string) {
 	}
 	for kind, e := range t.of {
 		if e.Count > 0 {
-			notes = append(notes, fmt.Sprintf(problemNotes[kind], jobs.Plural(e.Count, "job"), e.Text, e.Job, strings.Join(names, ", "), t.ref))
+			notes = append(notes, fmt.Sprintf(problemNotes[kind], text.Plural(e.Count, "job"), e.Text, e.Job, strings.Join(names, ", "), t.ref))
 		}
 		if kind != filesOnHostOnly {
 			continue
 		}
 		for _, path := range slices.Sorted(maps.Keys(t.files)) {
 			if e := t.files[path]; e.Count > 1 {
-				notes = append(notes, fmt.Sprintf("%s name the same file %s, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart", jobs.Plural(e.Count, "job"), path))
+				notes = append(notes, fmt.Sprintf("%s name the same file %s, so each shows its present content; put [PARAMETER] or {id} into the name to tell them apart", text.Plural(e.Count, "job"), path))
 				break // one example is enough
 			}
 		}

@@ -7,7 +7,7 @@ import (
 	"math/big"
 	"strings"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // Search returns the function that finds a word of a search.
@@ -38,7 +38,7 @@ func (c *compiler[R]) compileCondition(n *node) (func(R) bool, error) {
 		}
 		if key, value, ok := strings.Cut(n.text, ":"); ok && !n.quoted && !strings.HasPrefix(value, "/") {
 			if f, err := c.fields(key); err == nil && f.Fact {
-				return nil, c.fail(n.pos, fmt.Errorf("a comparison has no colon: write %s=%s; quotes make it a text", key, jobs.Clean(value, 40)))
+				return nil, c.fail(n.pos, fmt.Errorf("a comparison has no colon: write %s=%s; quotes make it a text", key, text.Clean(value, 40)))
 			}
 		}
 		return c.search(n.text), nil

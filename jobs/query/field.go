@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -58,9 +59,9 @@ type Literal struct {
 // Unknown returns the error for a name that is not known. noun is the kind of name: column,
 // parameter.
 func Unknown(noun, name string, known []string) error {
-	text := fmt.Sprintf("there is no %s %s", noun, quote(name))
-	if near := jobs.Nearest(name, known); near != "" {
-		return fmt.Errorf("%s (did you mean %s?)", text, quote(near))
+	msg := fmt.Sprintf("there is no %s %s", noun, quote(name))
+	if near := text.Nearest(name, known); near != "" {
+		return fmt.Errorf("%s (did you mean %s?)", msg, quote(near))
 	}
 	const most = 30
 	more := ""
@@ -68,9 +69,9 @@ func Unknown(noun, name string, known []string) error {
 		more, known = fmt.Sprintf(", and %d more", len(known)-most), known[:most]
 	}
 	if len(known) == 0 {
-		return fmt.Errorf("%s", text)
+		return fmt.Errorf("%s", msg)
 	}
-	return fmt.Errorf("%s; there are %s%s", text, jobs.Clean(strings.Join(known, ", "), 1000), more)
+	return fmt.Errorf("%s; there are %s%s", msg, text.Clean(strings.Join(known, ", "), 1000), more)
 }
 
 var typeNames = [...]string{NumberType: "a number", DurationType: "a duration such as 90s or 2h", SizeType: "a size such as 512M or 1.5G",

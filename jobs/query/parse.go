@@ -13,7 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // Query is a condition on rows, such as
@@ -139,7 +139,7 @@ func (p *parser) describeNext() string {
 	return quote(rest[:n])
 }
 
-func quote(s string) string { return fmt.Sprintf("%q", jobs.Clean(s, 40)) }
+func quote(s string) string { return fmt.Sprintf("%q", text.Clean(s, 40)) }
 
 // firstWord returns the word at the beginning of a text. Signs for arithmetic are part of it.
 func firstWord(s string) string {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // comparators lists the longer of two that begin alike first.
@@ -70,20 +70,20 @@ func plainText(s string) bool {
 // pattern reads a regular expression.
 func (p *parser) pattern() *regexp.Regexp {
 	p.space()
-	at, text := p.at, p.rest()
-	if text != "" && (text[0] == '"' || text[0] == '\'') {
-		text = p.parseQuoted().text
+	at, msg := p.at, p.rest()
+	if msg != "" && (msg[0] == '"' || msg[0] == '\'') {
+		msg = p.parseQuoted().text
 	} else {
-		if n := strings.IndexFunc(text, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("(),&|", r) }); n >= 0 {
-			text = text[:n]
+		if n := strings.IndexFunc(msg, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("(),&|", r) }); n >= 0 {
+			msg = msg[:n]
 		}
-		if p.at += len(text); text == "" {
+		if p.at += len(msg); msg == "" {
 			p.fail(at, "a regular expression is expected, not %s; quotes allow every character in it", p.describeNext())
 		}
 	}
-	expr, err := regexp.Compile(text)
+	expr, err := regexp.Compile(msg)
 	if err != nil {
-		p.fail(at, "%s", jobs.Clean(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 100))
+		p.fail(at, "%s", text.Clean(strings.TrimPrefix(err.Error(), "error parsing regexp: "), 100))
 	}
 	return expr
 }

@@ -16,6 +16,7 @@ import (
 
 	"dcs-tui/hosts/hosttest"
 	"dcs-tui/internal/polltest"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
@@ -201,10 +202,10 @@ func TestReportOfAnEmptyRun(t *testing.T) {
 		table.AcceptStored()
 		place := results.RunInfo{Name: "r"}
 		page := write(t, &Input{Run: "r", At: time.Now(), Jobs: table, Table: results.NewTable(results.TableInput{Jobs: place.Unfinished(table)})})
-		if want := "0 of " + plural(n, "job"); !strings.Contains(page, want) {
+		if want := "0 of " + text.Plural(n, "job"); !strings.Contains(page, want) {
 			t.Errorf("no %q", want)
 		}
-		if dom := browse(t, page, "--dump-dom"); !strings.Contains(dom, ">"+plural(n, "job")+"<") {
+		if dom := browse(t, page, "--dump-dom"); !strings.Contains(dom, ">"+text.Plural(n, "job")+"<") {
 			t.Errorf("%d jobs: not counted", n)
 		}
 	}

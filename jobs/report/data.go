@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/query"
@@ -77,7 +78,7 @@ var omittedColumns = []string{"stdout", "stderr", "reason", "failures"}
 // encode returns the data as compressed JSON, in base64 with the alphabet for URLs, which
 // html/template does not escape.
 func encode(in *Input) (string, error) {
-	d := &data{Run: jobs.Clean(in.Run, maxText), At: in.Known.UnixMilli(), Rows: in.Table.Len()}
+	d := &data{Run: text.Clean(in.Run, maxText), At: in.Known.UnixMilli(), Rows: in.Table.Len()}
 	shown := in.Table.ShownColumns()
 	for i, c := range in.Table.Columns {
 		if c.Role != results.Fact || !slices.Contains(omittedColumns, c.Name) {
@@ -99,7 +100,7 @@ var typeNames = map[query.Type]string{query.DurationType: "duration", query.Size
 
 func newColumn(t *results.Table, i int, shown bool) column {
 	from := &t.Columns[i]
-	c := column{Name: jobs.Clean(from.Name, maxText), Role: roleNames[from.Role], Type: typeNames[from.Type], Shown: shown}
+	c := column{Name: text.Clean(from.Name, maxText), Role: roleNames[from.Role], Type: typeNames[from.Type], Shown: shown}
 	if from.Role == results.Fact && (from.Type == query.NumberType || from.Type == query.DurationType || from.Type == query.SizeType) {
 		c.Numbers = make(numbers, t.Len())
 		for row := range t.Len() {
@@ -146,8 +147,8 @@ func lastLines(in *Input) column {
 // dictionary numbers distinct texts, which it cleans.
 type dictionary struct{ texts jobs.Numbering[string] }
 
-func (d *dictionary) index(text string) int32 {
-	return int32(d.texts.Number(jobs.Clean(text, maxText)))
+func (d *dictionary) index(msg string) int32 {
+	return int32(d.texts.Number(text.Clean(msg, maxText)))
 }
 
 // numbers are written as JSON, with null for missing values and texts for NaN and infinities.
@@ -206,7 +207,7 @@ func (d *data) attempts(in *Input) {
 	t.Hosts, t.Why, d.Start = hosts.texts.Values, why.texts.Values, first.Time().UnixMilli()
 	t.Loads = make([][][2]float64, len(t.Hosts))
 	for name, list := range in.Loads {
-		if i := slices.Index(t.Hosts, jobs.Clean(name, maxText)); i >= 0 {
+		if i := slices.Index(t.Hosts, text.Clean(name, maxText)); i >= 0 {
 			t.Loads[i] = averagedLoads(list, first.Time())
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/results"
@@ -127,11 +128,11 @@ const timeLayout = "2006-01-02 15:04:05 MST"
 func newPage(in *Input) *page {
 	s := results.Summarize(in.Jobs)
 	p := &page{
-		Run: jobs.Clean(in.Run, maxText), Dir: jobs.Clean(in.Dir, maxText), Program: in.Program,
+		Run: text.Clean(in.Run, maxText), Dir: text.Clean(in.Dir, maxText), Program: in.Program,
 		Created: in.Created.Format(timeLayout), AsOf: in.At.Format(timeLayout), Notes: in.Notes[:min(len(in.Notes), maxNotes)],
 	}
 	for i := range p.Notes {
-		p.Notes[i] = jobs.Clean(p.Notes[i], maxText)
+		p.Notes[i] = text.Clean(p.Notes[i], maxText)
 	}
 	left := in.Jobs.Unfinished()
 	switch {
@@ -156,7 +157,7 @@ func (p *page) setStates(s *results.Summary) {
 	for _, state := range []jobs.JobState{jobs.Succeeded, jobs.Failed, jobs.TimedOut, jobs.Canceled, jobs.Skipped, jobs.Running, jobs.Queued} {
 		if n := s.Counts[state]; n > 0 {
 			width := max(minWidth, float64(n)/float64(s.Jobs)*wholeWidth)
-			p.States = append(p.States, share{state.String(), strings.ReplaceAll(state.String(), "_", " "), jobs.Thousands(n), at, width})
+			p.States = append(p.States, share{state.String(), strings.ReplaceAll(state.String(), "_", " "), text.Thousands(n), at, width})
 			at += width
 		}
 	}
@@ -167,35 +168,35 @@ func (p *page) setStates(s *results.Summary) {
 
 func (p *page) setFacts(s *results.Summary, left int) {
 	ok, over := s.Counts[jobs.Succeeded], s.Jobs-left
-	p.Lead = fmt.Sprintf("%s of %s succeeded", jobs.Thousands(ok), plural(s.Jobs, "job"))
+	p.Lead = fmt.Sprintf("%s of %s succeeded", text.Thousands(ok), text.Plural(s.Jobs, "job"))
 	if left > 0 {
-		p.Lead = fmt.Sprintf("%s of %s over, %s of them succeeded", jobs.Thousands(over), plural(s.Jobs, "job"), jobs.Thousands(ok))
+		p.Lead = fmt.Sprintf("%s of %s over, %s of them succeeded", text.Thousands(over), text.Plural(s.Jobs, "job"), text.Thousands(ok))
 	}
 	add := func(name, value, note string) { p.Facts = append(p.Facts, fact{name, value, note}) }
 	if s.First != 0 {
-		add("Wall time", results.HumanDuration(s.Wall()), "first start to last end")
-		add("Run time", results.HumanDuration(s.Busy), "of all attempts")
+		add("Wall time", text.Duration(s.Wall()), "first start to last end")
+		add("Run time", text.Duration(s.Busy), "of all attempts")
 		use := ""
 		if s.Busy > 0 {
 			use = fmt.Sprintf("%.0f%% of run time", 100*s.CPU.Seconds()/s.Busy.Seconds())
 		}
-		add("CPU time", results.HumanDuration(s.CPU), use)
+		add("CPU time", text.Duration(s.CPU), use)
 		if s.LongestJob != 0 {
-			add("Longest job", results.HumanDuration(s.Longest), fmt.Sprintf("job %d", s.LongestJob))
+			add("Longest job", text.Duration(s.Longest), fmt.Sprintf("job %d", s.LongestJob))
 		}
 		if s.MaxRSSBytes > jobs.MemoryFloor {
-			add("Peak memory", results.HumanBytes(s.MaxRSSBytes), fmt.Sprintf("job %d", s.MaxRSSJob))
+			add("Peak memory", text.Size(s.MaxRSSBytes), fmt.Sprintf("job %d", s.MaxRSSJob))
 		}
 	}
-	add("Attempts", jobs.Thousands(s.Attempts), plural(s.Retried, "job")+" more than once")
+	add("Attempts", text.Thousands(s.Attempts), text.Plural(s.Retried, "job")+" more than once")
 	if s.Lost > 0 {
-		add("Lost", jobs.Thousands(s.Lost), "attempts, with a host")
+		add("Lost", text.Thousands(s.Lost), "attempts, with a host")
 	}
 	if s.Wasted > 0 {
-		add("Not counted", results.HumanDuration(s.Wasted), "run time of other attempts")
+		add("Not counted", text.Duration(s.Wasted), "run time of other attempts")
 	}
 	if s.Avoided > 0 {
-		add("Avoided", jobs.Thousands(s.Avoided), "jobs, as hard as one that timed out")
+		add("Avoided", text.Thousands(s.Avoided), "jobs, as hard as one that timed out")
 	}
 }
 
@@ -207,10 +208,10 @@ func (p *page) setCauses(s *results.Summary) {
 			rest += g.Count
 			continue
 		}
-		c := cause{Jobs: jobs.Thousands(g.Count), Share: (100*g.Count + total/2) / total, Cause: jobs.Clean(g.Cause, maxText),
-			Last: jobs.Clean(g.LastLine, maxText)}
+		c := cause{Jobs: text.Thousands(g.Count), Share: (100*g.Count + total/2) / total, Cause: text.Clean(g.Cause, maxText),
+			Last: text.Clean(g.LastLine, maxText)}
 		for i, e := range g.Examples {
-			host := jobs.Clean(e.Host, maxText)
+			host := text.Clean(e.Host, maxText)
 			if i+1 < len(g.Examples) && g.Examples[i+1].Host == e.Host {
 				host = ""
 			}
@@ -219,7 +220,7 @@ func (p *page) setCauses(s *results.Summary) {
 		p.Causes = append(p.Causes, c)
 	}
 	if rest > 0 {
-		p.MoreCauses = fmt.Sprintf("and %s with %s", plural(rest, "job"), plural(len(s.Failures)-maxCauses, "other cause"))
+		p.MoreCauses = fmt.Sprintf("and %s with %s", text.Plural(rest, "job"), text.Plural(len(s.Failures)-maxCauses, "other cause"))
 	}
 }
 
@@ -229,15 +230,10 @@ func (p *page) setHosts(s *results.Summary) {
 		most = max(most, h.Busy)
 	}
 	for _, h := range s.Hosts[:min(len(s.Hosts), maxHosts)] {
-		p.Hosts = append(p.Hosts, host{jobs.Clean(h.Host, maxText), jobs.Thousands(h.Attempts), jobs.Thousands(h.Failed),
-			jobs.Thousands(h.Lost), results.HumanDuration(h.Busy), int(100 * h.Busy / most)})
+		p.Hosts = append(p.Hosts, host{text.Clean(h.Host, maxText), text.Thousands(h.Attempts), text.Thousands(h.Failed),
+			text.Thousands(h.Lost), text.Duration(h.Busy), int(100 * h.Busy / most)})
 	}
 	if n := len(s.Hosts) - maxHosts; n > 0 {
-		p.MoreHosts = "and " + plural(n, "more host")
+		p.MoreHosts = "and " + text.Plural(n, "more host")
 	}
-}
-
-func plural(n int, what string) string {
-	_, word, _ := strings.Cut(jobs.Plural(n, what), " ")
-	return jobs.Thousands(n) + " " + word
 }

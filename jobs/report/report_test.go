@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/query"
@@ -225,14 +226,14 @@ func TestDataAgreesWithTheTable(t *testing.T) {
 	}
 	for row := range in.Table.Len() {
 		for i, c := range in.Table.Columns {
-			got, ok := cells[jobs.Clean(c.Name, 0)]
+			got, ok := cells[text.Clean(c.Name, 0)]
 			if !ok {
 				if !slices.Contains(omittedColumns, c.Name) {
 					t.Fatalf("no column %q", c.Name)
 				}
 				continue
 			}
-			want := jobs.Clean(in.Table.At(row, i).Text, 0)
+			want := text.Clean(in.Table.At(row, i).Text, 0)
 			a, isA := query.ParseNumber(got[row])
 			// A precision of milliseconds suffices.
 			if b, isB := query.ParseNumber(want); got[row] != want && !(isA && isB && math.Abs(a-b) <= 0.0005) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // writeAligned writes columns two blanks apart. An empty cell is a dash.
@@ -50,7 +50,7 @@ func (t *writer) writePage(columns []int, widths []int, numbers []bool) {
 			if k > 0 {
 				line.WriteString("  ")
 			}
-			line.WriteString(pad(jobs.Clean(cell, widths[i]), widths[i], numbers[i]))
+			line.WriteString(pad(text.Clean(cell, widths[i]), widths[i], numbers[i]))
 		}
 		text := strings.TrimRight(line.String(), " ")
 		if row < 0 && t.o.Color {

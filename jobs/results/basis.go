@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/query"
 )
 
@@ -66,12 +66,11 @@ func (b Basis) Text(unit string) string {
 	var why []string
 	for i, n := range b.Missing {
 		if n > 0 {
-			why = append(why, jobs.Thousands(int(n))+" "+missingTexts[i])
+			why = append(why, text.Thousands(int(n))+" "+missingTexts[i])
 		}
 	}
 	total := b.Jobs()
-	_, noun, _ := strings.Cut(jobs.Plural(total, unit), " ")
-	return fmt.Sprintf("%s of %s %s: %s", jobs.Thousands(int(b.Used)), jobs.Thousands(total), noun, strings.Join(why, ", "))
+	return fmt.Sprintf("%s of %s: %s", text.Thousands(int(b.Used)), text.Plural(total, unit), strings.Join(why, ", "))
 }
 
 // Notes holds sentences about a table, not cleaned.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/query"
 )
 
@@ -16,19 +16,19 @@ type Order struct {
 }
 
 // ParseBest parses COLUMN:max or COLUMN:min; Desc stands for max.
-func ParseBest(text string) (Order, error) {
-	name, way := cutLast(text)
+func ParseBest(msg string) (Order, error) {
+	name, way := cutLast(msg)
 	if way != "max" && way != "min" {
-		return Order{}, fmt.Errorf("%q does not say what is best: %s:max or %s:min", jobs.Clean(text, 60), jobs.Clean(name, 40), jobs.Clean(name, 40))
+		return Order{}, fmt.Errorf("%q does not say what is best: %s:max or %s:min", text.Clean(msg, 60), text.Clean(name, 40), text.Clean(name, 40))
 	}
 	return Order{name, way == "max"}, nil
 }
 
 // ParseSort parses COLUMN, COLUMN:asc, or COLUMN:desc.
-func ParseSort(text string) (Order, error) {
-	name, way := cutLast(text)
+func ParseSort(msg string) (Order, error) {
+	name, way := cutLast(msg)
 	if way != "" && way != "asc" && way != "desc" {
-		return Order{}, fmt.Errorf("%q: a column may be followed by :asc or :desc", jobs.Clean(text, 60))
+		return Order{}, fmt.Errorf("%q: a column may be followed by :asc or :desc", text.Clean(msg, 60))
 	}
 	return Order{name, way == "desc"}, nil
 }

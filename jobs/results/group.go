@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 )
@@ -148,7 +149,7 @@ func (s *Table) largeEnough(groups []*gathered, minSize int, noun, left string) 
 		notes = append(notes, "only jobs that succeeded count, and none of these has")
 	}
 	if n := len(groups) - len(kept); n > 0 {
-		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved %ss left %s", jobs.Plural(n, noun), minSize, s.unit, left))
+		notes = append(notes, fmt.Sprintf("%s with fewer than %d solved %ss left %s", text.Plural(n, noun), minSize, s.unit, left))
 	}
 	return kept, notes
 }
@@ -250,7 +251,7 @@ func (t *Tally) example() string {
 	case t.Text == "":
 		return fmt.Sprintf(" (job %d)", t.Job)
 	}
-	return fmt.Sprintf(" (job %d: %q)", t.Job, jobs.Clean(t.Text, 40))
+	return fmt.Sprintf(" (job %d: %q)", t.Job, text.Clean(t.Text, 40))
 }
 
 // unusableCells counts the cells of a column that could not be used: empty ones, texts, and numbers
@@ -277,7 +278,7 @@ func (s *Table) unusableNotes(o *unusableCells, column int) (notes []string) {
 	c := &s.Columns[column]
 	name := c.Name
 	if n := o.texts.Count; n > 0 {
-		note := fmt.Sprintf("%s of %s is not a number and left out%s", name, jobs.Plural(n, s.unit), o.texts.example())
+		note := fmt.Sprintf("%s of %s is not a number and left out%s", name, text.Plural(n, s.unit), o.texts.example())
 		if c.suggest != nil {
 			if how := c.suggest(o.texts.Text); how != "" {
 				note += fmt.Sprintf("; --result '%s' finds the number", how)
@@ -290,17 +291,17 @@ func (s *Table) unusableNotes(o *unusableCells, column int) (notes []string) {
 		if unit := c.unit(); unit != "" {
 			others = "the unit " + unit
 		}
-		notes = append(notes, fmt.Sprintf("%s of %s has another unit and is left out%s: most others have %s", name, jobs.Plural(n, s.unit), o.otherUnits.example(), others))
+		notes = append(notes, fmt.Sprintf("%s of %s has another unit and is left out%s: most others have %s", name, text.Plural(n, s.unit), o.otherUnits.example(), others))
 	}
 	if n := o.numbers.Count; n > 0 {
-		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out: it was compared with a text%s", name, jobs.Plural(n, s.unit), o.numbers.example()))
+		notes = append(notes, fmt.Sprintf("%s of %s is a number and left out: it was compared with a text%s", name, text.Plural(n, s.unit), o.numbers.example()))
 	}
 	if n := o.empty.Count; n > 0 {
 		what := s.unit
 		if s.solved != nil {
 			what = "solved " + what
 		}
-		notes = append(notes, fmt.Sprintf("%s %s no %s%s", jobs.Plural(n, what), jobs.Verb(n, "has", "have"), name, o.empty.example()))
+		notes = append(notes, fmt.Sprintf("%s %s no %s%s", text.Plural(n, what), text.Verb(n, "has", "have"), name, o.empty.example()))
 	}
 	return notes
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -115,7 +116,7 @@ func AppendText(b []byte, s string) []byte {
 			b = utf8.AppendRune(b, r)
 		}
 	}
-	return append(append(b[:start], jobs.EscapeJSON(b[start:])...), '"')
+	return append(append(b[:start], text.EscapeJSON(b[start:])...), '"')
 }
 
 // JobLogHeader is the first line of a job log as GNU parallel writes it.

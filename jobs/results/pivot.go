@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/query"
 )
 
@@ -38,7 +38,7 @@ const (
 // measure, as in acc:median. Without a metric, Metric is "".
 func ParsePivot(words []string) (PivotInput, error) {
 	if len(words) != 2 && len(words) != 3 {
-		return PivotInput{}, fmt.Errorf("a pivot is of two columns and a metric, such as C gamma acc, not %s", jobs.Clean(strings.Join(words, " "), 60))
+		return PivotInput{}, fmt.Errorf("a pivot is of two columns and a metric, such as C gamma acc, not %s", text.Clean(strings.Join(words, " "), 60))
 	}
 	of := PivotInput{Down: words[0], Across: words[1], Measure: Mean}
 	if len(words) == 2 {
@@ -85,7 +85,7 @@ func (s *Table) Pivot(of PivotInput) (p *Pivot, notes Notes, err error) {
 	across.fill(kept, groups)
 	const advice = "choose other columns, or filter the jobs"
 	if n := len(across.values); n > maxAcross {
-		return nil, notes, fmt.Errorf("%s has %d values, which is too much across (at most %d): %s", jobs.Clean(of.Across, 40), n, maxAcross, advice)
+		return nil, notes, fmt.Errorf("%s has %d values, which is too much across (at most %d): %s", text.Clean(of.Across, 40), n, maxAcross, advice)
 	}
 	if n := len(down.values) * len(across.values); n > maxCells {
 		return nil, notes, fmt.Errorf("the pivot has %d cells, which is too much (at most %d): %s", n, maxCells, advice)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/jobstest"
 )
@@ -126,8 +127,8 @@ func FuzzJSONText(f *testing.F) {
 		if m.Command != strings.ToValidUTF8(command, "\ufffd") && !strings.Contains(m.Command, "\ufffd") || strings.ToValidUTF8(command, "") == command && m.Command != command {
 			t.Fatalf("%q became %q", command, m.Command)
 		}
-		if text := strings.TrimSuffix(string(line), "\n"); jobs.Clean(text, 0) != text {
-			t.Fatalf("not fit for a terminal: %q", text)
+		if msg := strings.TrimSuffix(string(line), "\n"); text.Clean(msg, 0) != msg {
+			t.Fatalf("not fit for a terminal: %q", msg)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 )
@@ -168,7 +169,7 @@ func (s *Table) FindColumns(names []string) ([]int, error) {
 			return nil, err
 		}
 		if slices.Contains(found, i) {
-			return nil, fmt.Errorf("the column %s is named twice", jobs.Clean(n, 40))
+			return nil, fmt.Errorf("the column %s is named twice", text.Clean(n, 40))
 		}
 		found = append(found, i)
 	}

@@ -5,9 +5,9 @@ import (
 	"io"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -36,9 +36,9 @@ func (s *Summary) WriteText(w io.Writer, width int) error {
 }
 
 func (s *Summary) writeCounts(b *strings.Builder) {
-	b.WriteString(jobs.Plural(s.Jobs, "job"))
+	b.WriteString(text.Plural(s.Jobs, "job"))
 	if s.First != 0 {
-		fmt.Fprintf(b, " in %s", HumanDuration(s.Wall()))
+		fmt.Fprintf(b, " in %s", text.Duration(s.Wall()))
 	}
 	if states := StateCounts(s.Counts, s.Sent, !s.Undispatched); len(states) > 0 {
 		b.WriteString(": " + strings.Join(states, ", "))
@@ -78,14 +78,14 @@ func StateCounts(counts [jobs.Skipped + 1]int, sent int, dispatched bool) (parts
 func (s *Summary) writeCost(b *strings.Builder) {
 	if s.LongestJob != 0 {
 		fmt.Fprintf(b, "run time %s, CPU time %s; longest job %d with %s%s\n",
-			HumanDuration(s.Busy), HumanDuration(s.CPU), s.LongestJob, HumanDuration(s.Longest), s.largestMemory())
+			text.Duration(s.Busy), text.Duration(s.CPU), s.LongestJob, text.Duration(s.Longest), s.largestMemory())
 	}
 	if s.Avoided > 0 {
-		fmt.Fprintf(b, "%s avoided: at least as hard as one that had timed out\n", jobs.Plural(s.Avoided, "job"))
+		fmt.Fprintf(b, "%s avoided: at least as hard as one that had timed out\n", text.Plural(s.Avoided, "job"))
 	}
 	if s.Retried > 0 || s.Lost > 0 {
 		fmt.Fprintf(b, "%s in all; %s more than once, %s lost with a host; %s of known run time did not count\n",
-			jobs.Plural(s.Attempts, "attempt"), jobs.Plural(s.Retried, "job"), jobs.Plural(s.Lost, "attempt"), HumanDuration(s.Wasted))
+			text.Plural(s.Attempts, "attempt"), text.Plural(s.Retried, "job"), text.Plural(s.Lost, "attempt"), text.Duration(s.Wasted))
 	}
 }
 
@@ -96,15 +96,15 @@ func (s *Summary) largestMemory() string {
 	case s.MaxRSSBytes <= 0:
 		return ""
 	case s.MaxRSSBytes <= jobs.MemoryFloor:
-		return ", largest job <" + HumanBytes(jobs.MemoryFloor)
+		return ", largest job <" + text.Size(jobs.MemoryFloor)
 	}
-	return fmt.Sprintf(", largest job %d with %s", s.MaxRSSJob, HumanBytes(s.MaxRSSBytes))
+	return fmt.Sprintf(", largest job %d with %s", s.MaxRSSJob, text.Size(s.MaxRSSBytes))
 }
 
 func (s *Summary) writeHosts(b *strings.Builder) {
 	rows := [][]string{{"host", "attempts", "failed", "run time"}}
 	for _, h := range s.Hosts {
-		rows = append(rows, []string{jobs.Clean(h.Host, 30), strconv.Itoa(h.Attempts), strconv.Itoa(h.Failed), HumanDuration(h.Busy)})
+		rows = append(rows, []string{text.Clean(h.Host, 30), strconv.Itoa(h.Attempts), strconv.Itoa(h.Failed), text.Duration(h.Busy)})
 	}
 	b.WriteByte('\n')
 	writeTable(b, rows, "lrrr")
@@ -120,14 +120,14 @@ func writeFailures(b *strings.Builder, list []Group, width int) {
 		first := &g.Examples[0]
 		example := "job " + strconv.Itoa(int(first.Job))
 		if first.Attempt.N > 0 {
-			example = first.Attempt.String() + " on " + jobs.Clean(first.Host, 20)
+			example = first.Attempt.String() + " on " + text.Clean(first.Host, 20)
 		}
-		row := []string{strconv.Itoa(g.Count), jobs.Clean(g.Cause, 40), example, ""}
+		row := []string{strconv.Itoa(g.Count), text.Clean(g.Cause, 40), example, ""}
 		used = max(used, 3*2+max(4, len(row[0]))+max(11, utf8.RuneCountInString(row[1]))+max(11, utf8.RuneCountInString(example)))
 		rows = append(rows, row)
 	}
 	for i := range rows[1:] {
-		rows[i+1][3] = jobs.Clean(list[i].LastLine, max(20, width-used))
+		rows[i+1][3] = text.Clean(list[i].LastLine, max(20, width-used))
 	}
 	writeTable(b, rows, "rlll")
 	if rest := len(list) - maxRows; rest > 0 {
@@ -135,7 +135,7 @@ func writeFailures(b *strings.Builder, list []Group, width int) {
 		for _, g := range list[maxRows:] {
 			n += g.Count
 		}
-		fmt.Fprintf(b, "and %s with %s\n", jobs.Plural(n, "job"), jobs.Plural(rest, "other cause"))
+		fmt.Fprintf(b, "and %s with %s\n", text.Plural(n, "job"), text.Plural(rest, "other cause"))
 	}
 }
 
@@ -153,42 +153,4 @@ func writeTable(b *strings.Builder, rows [][]string, align string) {
 		}
 		b.WriteString(strings.TrimRight(strings.Join(row, "  "), " ") + "\n")
 	}
-}
-
-// HumanDuration formats a duration with at most two units: "3 ms", "1.25 s", "42.0 s", "2m 05s",
-// "3h 07m", "2d 04h".
-func HumanDuration(d time.Duration) string {
-	if d < 0 {
-		return "-" + HumanDuration(-max(d, -1<<62))
-	}
-	s := int64(d.Round(time.Second) / time.Second)
-	switch {
-	case d < 999500*time.Microsecond:
-		return fmt.Sprintf("%d ms", d.Round(time.Millisecond)/time.Millisecond)
-	case d < 9995*time.Millisecond:
-		return fmt.Sprintf("%.2f s", d.Seconds())
-	case d < 59950*time.Millisecond:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case s < 3600:
-		return fmt.Sprintf("%dm %02ds", s/60, s%60)
-	case s < 86400:
-		return fmt.Sprintf("%dh %02dm", s/3600, s/60%60)
-	}
-	return fmt.Sprintf("%dd %02dh", s/86400, s/3600%24)
-}
-
-// HumanBytes formats a size in powers of 1024 with about three digits: "512 B", "1.5 KiB", "38
-// MiB", "12 GiB".
-func HumanBytes(n int64) string {
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, unit := float64(n), 0
-	for ; v >= 1023.5 && unit < 6; unit++ {
-		v /= 1024
-	}
-	if v < 9.95 {
-		return fmt.Sprintf("%.1f %ciB", v, " KMGTPE"[unit])
-	}
-	return fmt.Sprintf("%.0f %ciB", v, " KMGTPE"[unit])
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 )
@@ -124,7 +125,7 @@ func SignalWord[R any](signal func(R) string) func(word string) (func(R) bool, e
 	return func(word string) (func(R) bool, error) {
 		name := jobs.FullSignalName(word)
 		if jobs.SignalNumber(name) == 0 {
-			return nil, fmt.Errorf("there is no signal %s; write a name such as SIGKILL, or KILL", strconv.Quote(jobs.Clean(word, 40)))
+			return nil, fmt.Errorf("there is no signal %s; write a name such as SIGKILL, or KILL", strconv.Quote(text.Clean(word, 40)))
 		}
 		return func(r R) bool { return signal(r) == name }, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 )
@@ -63,7 +64,7 @@ func Write(w io.Writer, s *Table, o Options) error {
 	case MarkdownFormat:
 		t.writeMarkdown()
 	default:
-		return fmt.Errorf("there is no format %q; there are %s", jobs.Clean(string(o.Format), 40), strings.Join(Formats, ", "))
+		return fmt.Errorf("there is no format %q; there are %s", text.Clean(string(o.Format), 40), strings.Join(Formats, ", "))
 	}
 	return b.Flush()
 }
@@ -86,7 +87,7 @@ func (t *writer) name(column int) string {
 	if t.o.Format == TableFormat {
 		name = t.s.Heading(column)
 	}
-	return jobs.Clean(name, maxCell)
+	return text.Clean(name, maxCell)
 }
 
 // text returns a cleaned cell for people. If jobs are missing in a number, it is followed by how
@@ -107,9 +108,9 @@ func (t *writer) value(row, column int) string {
 	case v.Kind == query.Absent:
 		return ""
 	case v.Kind != query.Number && t.o.Format == TableFormat:
-		return jobs.Clean(v.Text, maxCell)
+		return text.Clean(v.Text, maxCell)
 	case v.Kind != query.Number:
-		return jobs.Clean(v.Text, 0)
+		return text.Clean(v.Text, 0)
 	case t.o.Format == TableFormat:
 		return shorter(c, v, t.digits)
 	}
@@ -134,24 +135,24 @@ func FormatForPeople(c *Column, v query.Value) string {
 	switch {
 	// Other numbers are not durations.
 	case c.Type == query.DurationType && v.Number >= 0 && v.Number < 1e9:
-		return HumanDuration(time.Duration(v.Number * 1e9))
+		return text.Duration(time.Duration(v.Number * 1e9))
 	case c.Type == query.SizeType && c.Role == Fact && v.Number > 0 && v.Number <= jobs.MemoryFloor:
-		return "<" + HumanBytes(jobs.MemoryFloor) // the exact value is not known
+		return "<" + text.Size(jobs.MemoryFloor) // the exact value is not known
 	case c.Type == query.SizeType && v.Number >= 0 && v.Number < 1e18:
-		return HumanBytes(int64(v.Number))
+		return text.Size(int64(v.Number))
 	}
 	return FormatDigits(c, v)
 }
 
 // FormatDigits formats a number as a job wrote it, or with at most six digits if it was computed.
 func FormatDigits(c *Column, v query.Value) string {
-	text := v.String()
-	if (c.Role == Stat || c.Type == query.DurationType) && len(text) > 7 {
-		if short := strconv.FormatFloat(v.Number, 'g', 6, 64); len(short) < len(text) {
+	msg := v.String()
+	if (c.Role == Stat || c.Type == query.DurationType) && len(msg) > 7 {
+		if short := strconv.FormatFloat(v.Number, 'g', 6, 64); len(short) < len(msg) {
 			return short
 		}
 	}
-	return jobs.Clean(text, maxCell)
+	return text.Clean(msg, maxCell)
 }
 
 // numericColumns returns which columns hold only numbers. These are right-aligned.
@@ -184,7 +185,7 @@ func (t *writer) raw(escapes *strings.Replacer, write func(cells []string)) {
 				cells[i] = t.s.At(row, c).Text
 			}
 			if cells[i] = escapes.Replace(cells[i]); t.o.Terminal {
-				cells[i] = jobs.Clean(cells[i], 0)
+				cells[i] = text.Clean(cells[i], 0)
 			}
 		}
 		write(cells)
@@ -299,5 +300,5 @@ func (s *Table) FormulaWarning() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s %s like a formula, which a spreadsheet may execute: import the file as text%s",
-		jobs.Plural(cells, "text"), jobs.Verb(cells, "begins", "begin"), first.example())}
+		text.Plural(cells, "text"), text.Verb(cells, "begins", "begin"), first.example())}
 }

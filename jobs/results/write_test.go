@@ -14,6 +14,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 )
@@ -144,12 +145,12 @@ func FuzzWrite(f *testing.F) {
 			t.Fatalf("JSON: %q became %q", cell, v)
 		}
 		for format, want := range map[Format]int{TableFormat: 2, MarkdownFormat: 3, CSVFormat: 2, TSVFormat: 2} {
-			text := write(t, s, Options{Format: format, Terminal: true})
-			if strings.Count(text, "\n") != want || jobs.Clean(strings.ReplaceAll(text, "\n", ""), 0) != strings.ReplaceAll(strings.ReplaceAll(text, "\n", ""), "\t", " ") {
-				t.Fatalf("%s: %q", format, text)
+			msg := write(t, s, Options{Format: format, Terminal: true})
+			if strings.Count(msg, "\n") != want || text.Clean(strings.ReplaceAll(msg, "\n", ""), 0) != strings.ReplaceAll(strings.ReplaceAll(msg, "\n", ""), "\t", " ") {
+				t.Fatalf("%s: %q", format, msg)
 			}
-			if rest := strings.ReplaceAll(strings.ReplaceAll(text, `\\`, ""), `\|`, ""); format == MarkdownFormat && strings.Count(rest, "|") != 9 {
-				t.Fatalf("Markdown: %q", text)
+			if rest := strings.ReplaceAll(strings.ReplaceAll(msg, `\\`, ""), `\|`, ""); format == MarkdownFormat && strings.Count(rest, "|") != 9 {
+				t.Fatalf("Markdown: %q", msg)
 			}
 		}
 	})

@@ -14,7 +14,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 )
 
 // Entry is one run found below a base directory.
@@ -124,7 +124,7 @@ func Find(base, run string) (dir string, err error) {
 	for _, e := range found {
 		names = append(names, e.Name)
 	}
-	near := jobs.Nearest(run, names)
+	near := text.Nearest(run, names)
 	if i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, run) }); i >= 0 {
 		near = names[i] // the newest run with this prefix
 	}

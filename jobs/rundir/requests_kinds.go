@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -105,7 +106,7 @@ func (q *Request) fields() (set []string) {
 func (q *Request) problem() string {
 	k, ok := kinds[q.Do]
 	if !ok {
-		return fmt.Sprintf("it asks for %q, which is unknown", cut(q.Do))
+		return fmt.Sprintf("it asks for %q, which is unknown", text.Shorten(q.Do))
 	}
 	takes, needs := strings.Fields(k.takes), strings.Fields(k.needs)
 	has := len(needs) == 0
@@ -134,14 +135,14 @@ func checkCancel(q *Request) string {
 	case q.All && len(q.Jobs) > 0:
 		return "a cancel of all jobs names none"
 	case q.Spare != "" && (q.Spare != SpareStarted || q.All):
-		return fmt.Sprintf("a cancel cannot spare %q", cut(q.Spare))
+		return fmt.Sprintf("a cancel cannot spare %q", text.Shorten(q.Spare))
 	}
 	return ""
 }
 
 func checkSpareSucceeded(q *Request) string {
 	if q.Spare != "" && q.Spare != SpareSucceeded {
-		return fmt.Sprintf("%q cannot spare %q", q.Do, cut(q.Spare))
+		return fmt.Sprintf("%q cannot spare %q", q.Do, text.Shorten(q.Spare))
 	}
 	return ""
 }
@@ -223,7 +224,7 @@ func textJobs(what string) func(*Request) string {
 		case q.Jobs.Count() == 1:
 			return what + " job " + q.Jobs.String()
 		}
-		return what + " jobs " + cut(q.Jobs.String())
+		return what + " jobs " + text.Shorten(q.Jobs.String())
 	}
 }
 
@@ -237,13 +238,13 @@ func textPriority(q *Request) string {
 func textEdit(q *Request) string {
 	what := textJobs("edit")(q)
 	if q.Edit != nil {
-		what += ": " + cut(q.Edit.String())
+		what += ": " + text.Shorten(q.Edit.String())
 	}
 	return what
 }
 
 func textSubmit(q *Request) string {
-	return "submit " + jobs.Plural(strings.Count(q.Specs, "\n"), "job")
+	return "submit " + text.Plural(strings.Count(q.Specs, "\n"), "job")
 }
 
 func textAddHost(q *Request) string {
@@ -256,16 +257,16 @@ func textAddHost(q *Request) string {
 func textSlots(q *Request) string {
 	switch {
 	case q.Relative && q.Number < 0:
-		return "give host " + q.Host + " " + jobs.Plural(-q.Number, "slot") + " fewer"
+		return "give host " + q.Host + " " + text.Plural(-q.Number, "slot") + " fewer"
 	case q.Relative:
-		return "give host " + q.Host + " " + jobs.Plural(q.Number, "slot") + " more"
+		return "give host " + q.Host + " " + text.Plural(q.Number, "slot") + " more"
 	case q.Number == 0:
 		return "give host " + q.Host + " the slots of the inventory again"
 	}
-	return "give host " + q.Host + " " + jobs.Plural(q.Number, "slot")
+	return "give host " + q.Host + " " + text.Plural(q.Number, "slot")
 }
 
-// shorten cuts a text to maxText and makes it valid UTF-8.
+// shorten cuts a text to maxText bytes and makes it valid UTF-8.
 func shorten(s string) string {
-	return strings.ToValidUTF8(s[:min(len(s), maxText-2*utf8.UTFMax)], "?")
+	return strings.ToValidUTF8(text.ShortenBytes(s, maxText), "?")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -53,12 +54,12 @@ type EnvRef struct {
 func (a *Settings) encode() ([]byte, error) {
 	for what, s := range map[string]string{"the directory": a.Cwd, "the inventory": a.InventoryText, "setup": a.Setup} {
 		if !utf8.ValidString(s) {
-			return nil, fmt.Errorf("%s is not valid UTF-8 and cannot be kept in run.toml: %q", what, cut(s))
+			return nil, fmt.Errorf("%s is not valid UTF-8 and cannot be kept in run.toml: %q", what, text.Shorten(s))
 		}
 	}
 	for _, s := range slices.Concat(a.Send, a.Return) {
 		if !utf8.ValidString(s) {
-			return nil, fmt.Errorf("--send or --return is not valid UTF-8 and cannot be kept in run.toml: %q", cut(s))
+			return nil, fmt.Errorf("--send or --return is not valid UTF-8 and cannot be kept in run.toml: %q", text.Shorten(s))
 		}
 	}
 	var b bytes.Buffer
@@ -106,16 +107,9 @@ func decodeSettings(b []byte) (*Settings, error) {
 		return nil, err
 	}
 	if a.UID == "" || len(a.UID) > 16 || CheckName(a.Name) != nil {
-		return nil, fmt.Errorf("it names no run (uid %q, name %q)", cut(a.UID), cut(a.Name))
+		return nil, fmt.Errorf("it names no run (uid %q, name %q)", text.Shorten(a.UID), text.Shorten(a.Name))
 	}
 	return a, nil
-}
-
-func cut(s string) string {
-	if len(s) > 100 {
-		return s[:100] + "…"
-	}
-	return s
 }
 
 // InputFile exists in a run whose jobs are read one after another, for example from standard input.
@@ -156,11 +150,11 @@ func (i Input) Cut() bool { return i.State == InputOpen || i.State == InputBad }
 
 // WriteInput stores durably how far the input was read.
 func (r *Run) WriteInput(i Input) error {
-	text := string(i.State)
+	msg := string(i.State)
 	if i.Fault != "" {
-		text += " " + jobs.Clean(strings.ReplaceAll(i.Fault, "\n", "; "), 0)
+		msg += " " + text.Clean(strings.ReplaceAll(i.Fault, "\n", "; "), 0)
 	}
-	return Replace(r.Disk, r.Path(InputFile), []byte(text+"\n"))
+	return Replace(r.Disk, r.Path(InputFile), []byte(msg+"\n"))
 }
 
 // ReadInput returns how far the input was read.

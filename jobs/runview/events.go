@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
@@ -268,7 +269,7 @@ func requestText(r *jobs.Record) string {
 	case r.Reason != "":
 		return "the request is refused: " + r.Reason
 	case r.N > 0:
-		return fmt.Sprintf("the request is carried out, except for %s that it did not apply to", jobs.Plural(r.N, "job"))
+		return fmt.Sprintf("the request is carried out, except for %s that it did not apply to", text.Plural(r.N, "job"))
 	}
 	return "the request is carried out"
 }
@@ -288,37 +289,37 @@ func closedText(how string) string {
 
 // hostText describes what a person asked of a host.
 func hostText(r *jobs.Record) string {
-	text := "is in use"
+	msg := "is in use"
 	switch jobs.HostUse(r.Count) {
 	case jobs.HostDrained:
-		text = "is drained"
+		msg = "is drained"
 	case jobs.HostStopped:
-		text = "is stopped"
+		msg = "is stopped"
 	}
 	if r.Slot > 0 {
-		text += ", with " + jobs.Plural(r.Slot, "slot")
+		msg += ", with " + text.Plural(r.Slot, "slot")
 	}
-	return fmt.Sprintf("%s %s from now on, as a person asked", r.Host, text)
+	return fmt.Sprintf("%s %s from now on, as a person asked", r.Host, msg)
 }
 
 // endText describes how an attempt with an outcome ended.
 func endText(r *jobs.Record, verb string) string {
-	text := fmt.Sprintf("%s %s on %s", r.Attempt(), verb, cmp.Or(r.Host, "its host"))
+	msg := fmt.Sprintf("%s %s on %s", r.Attempt(), verb, cmp.Or(r.Host, "its host"))
 	o := r.Outcome
 	if o == nil {
-		return text + because(r.Reason)
+		return msg + because(r.Reason)
 	}
 	if o.Started != 0 {
-		text += " after " + results.HumanDuration(o.Elapsed())
+		msg += " after " + text.Duration(o.Elapsed())
 	}
-	text += ": " + results.Cause(jobs.Failed, "", o) + ExitMeaning(o)
+	msg += ": " + results.Cause(jobs.Failed, "", o) + ExitMeaning(o)
 	if o.LastLine != "" {
-		text += ", “" + o.LastLine + "”"
+		msg += ", “" + o.LastLine + "”"
 	}
 	if o.LeftChildren > 0 {
-		text += fmt.Sprintf(", %s left behind", jobs.Plural(int(o.LeftChildren), "process"+map[bool]string{true: "e"}[o.LeftChildren > 1]))
+		msg += fmt.Sprintf(", %s left behind", text.Plural(int(o.LeftChildren), "process"+map[bool]string{true: "e"}[o.LeftChildren > 1]))
 	}
-	return text
+	return msg
 }
 
 // becameText describes the state that the end of an attempt gave its job.
@@ -335,14 +336,14 @@ func becameText(r *jobs.Record) string {
 	case r.Next != jobs.Queued:
 		return why // its job was over before
 	}
-	text := "; the job is queued again" + why
+	msg := "; the job is queued again" + why
 	if r.Charged {
-		text += ", a try is used up"
+		msg += ", a try is used up"
 	}
 	if wait := r.Retry.Sub(r.At); r.Retry > 0 && wait > 0 {
-		text += ", next in " + results.HumanDuration(wait)
+		msg += ", next in " + text.Duration(wait)
 	}
-	return text
+	return msg
 }
 
 // stateText describes what happened to a job, to follow its name.
@@ -372,7 +373,7 @@ func because(why string) string {
 // the job used. It is "" for others.
 func ExitMeaning(o *jobs.Outcome) string {
 	if o != nil && o.Memory == jobs.MemoryLimit {
-		return " (it used " + results.HumanBytes(o.MaxRSSBytes) + ")"
+		return " (it used " + text.Size(o.MaxRSSBytes) + ")"
 	}
 	if o == nil || o.Memory != 0 || o.Signal != "" || o.Error != "" || o.TimedOut || o.Stopped {
 		return ""

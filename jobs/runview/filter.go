@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
@@ -75,7 +76,7 @@ func (v vocabulary) field(name string) (*query.Field[candidate], error) {
 	none := results.NewTable(results.TableInput{Params: v.params})
 	at, err := none.Column(name)
 	if err != nil && slices.Contains(v.metrics, strings.TrimPrefix(name, "result.")) {
-		return nil, fmt.Errorf("%s is found in outputs: the Results view can be filtered by it", jobs.Clean(name, 40))
+		return nil, fmt.Errorf("%s is found in outputs: the Results view can be filtered by it", text.Clean(name, 40))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w; quotes make it a text", err)

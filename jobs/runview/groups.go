@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 )
@@ -147,7 +148,7 @@ func GroupHosts(texts []HostText) []HostGroup {
 	var list []HostGroup
 	at, last, members := map[string]int{}, map[string]int{}, map[member]bool{}
 	for _, t := range texts {
-		own := WithoutSubject(t.Text, t.Host)
+		own := text.WithoutSubject(t.Text, t.Host)
 		cause := causeOf(t.Host, own)
 		i, ok := at[cause]
 		switch isMember := ok && members[member{t.Host, i}]; {
@@ -181,7 +182,7 @@ func (g *HostGroup) Title() string {
 	if len(g.Hosts) == 1 {
 		return g.Hosts[0]
 	}
-	return g.Name() + " (" + jobs.Plural(len(g.Hosts), "host") + ")"
+	return g.Name() + " (" + text.Plural(len(g.Hosts), "host") + ")"
 }
 
 // Sentence returns the text with its subject, which is the host's own name if there is only one.
@@ -222,14 +223,4 @@ func causeOf(name, text string) string {
 		return text
 	}
 	return named.ReplaceAllString(text, "${1}HOST${3}")
-}
-
-// WithoutSubject removes subject, such as the name of a host or "job 7", from the beginning of a
-// text.
-func WithoutSubject(text, subject string) string {
-	// Not the address ws01:22.
-	if rest, ok := strings.CutPrefix(text, subject); ok && subject != "" && (strings.HasPrefix(rest, " ") || strings.HasPrefix(rest, ": ")) {
-		return strings.TrimLeft(rest, ": ")
-	}
-	return text
 }

@@ -11,6 +11,7 @@ import (
 
 	"dcs-tui/dispatch/socket"
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/ask"
 	"dcs-tui/jobs/live"
@@ -56,7 +57,7 @@ func JobsText(which jobs.Ranges, n int) string {
 	if n == 1 && which.Count() == 1 {
 		return fmt.Sprintf("job %d", which[0].First)
 	}
-	return jobs.Plural(n, "job")
+	return text.Plural(n, "job")
 }
 
 // RequestOf converts an action to a request. s is the published state of the dispatcher; it may be
@@ -153,23 +154,23 @@ func hostIn(s *live.State, name string) *live.Host {
 // of the dispatcher when it was sent, or nil. The error is a *Refused if the request was not carried
 // out.
 func AnswerTo(a Action, trace *ask.Trace, t *jobs.Table, s *live.State) (*Answer, error) {
-	text, ans := answers[a.Do], &Answer{Done: trace.Done, Left: trace.Left}
+	words, ans := answers[a.Do], &Answer{Done: trace.Done, Left: trace.Left}
 	if trace.Why != "" && (ans.Done == 0 || !a.Do.isOnJobs()) {
 		return nil, &Refused{Why: trace.Why}
 	}
 	if !a.Do.isOnJobs() {
 		if h := hostIn(s, a.Host); h != nil {
-			text.done = cmp.Or(answerAbout(a.Do, h), text.done)
+			words.done = cmp.Or(answerAbout(a.Do, h), words.done)
 		}
-		if ans.Text = text.done; a.Do.isOnHost() {
-			ans.Done, ans.Left, ans.Text = 1, 0, fmt.Sprintf(text.done, a.Host)
+		if ans.Text = words.done; a.Do.isOnHost() {
+			ans.Done, ans.Left, ans.Text = 1, 0, fmt.Sprintf(words.done, a.Host)
 		}
 		return ans, nil
 	}
 	ans.Left += max(0, a.Jobs.Count()-ans.Done-ans.Left) // unknown to the run, or already finished
-	switch ans.Text = fmt.Sprintf(text.done, JobsText(a.Jobs, ans.Done)); {
+	switch ans.Text = fmt.Sprintf(words.done, JobsText(a.Jobs, ans.Done)); {
 	case ans.Done == 0:
-		ans.Text = text.none
+		ans.Text = words.none
 	case ans.Left > 0:
 		ans.Text += fmt.Sprintf("; %d left alone", ans.Left)
 	}

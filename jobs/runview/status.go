@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/live"
@@ -136,9 +137,9 @@ func (v *View) status() (RunStatus, string) {
 	case left == 0:
 		over = "some jobs did not succeed"
 	case f.owner == nil || f.owner.Left || closed.How != "":
-		status, over = StatusStopped, "stopped with "+jobs.Plural(left, "job")+" left"
+		status, over = StatusStopped, "stopped with "+text.Plural(left, "job")+" left"
 		if closed.How == jobs.ClosedDrained || closed.How == jobs.ClosedNoHosts {
-			over = closingText(closed) + "; " + jobs.Plural(left, "job") + " left"
+			over = closingText(closed) + "; " + text.Plural(left, "job") + " left"
 		}
 	case f.liveness == journal.Dead:
 		status, over = StatusCrashed, f.owner.String()+" has died; the jobs that it started continue"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
 	"dcs-tui/jobs/rundir"
@@ -202,12 +203,12 @@ func UselessHosts(t *jobs.Table, events map[string]HostEvent) []string {
 		}
 	}
 	for _, g := range GroupHosts(idle) {
-		lines = append(lines, g.Title()+" ran nothing: "+jobs.Clean(g.Text, 100))
+		lines = append(lines, g.Title()+" ran nothing: "+text.Clean(g.Text, 100))
 	}
 	for name, c := range had {
 		if c.isMostlyFailing() && 4*good.Failed < good.Ended {
 			lines = append(lines, fmt.Sprintf("%s failed %d of %s, the others %d of %d: is what the jobs need there?%s",
-				name, c.Failed, jobs.Plural(c.Ended, "attempt"), good.Failed, good.Ended, forgiveHint(t, name)))
+				name, c.Failed, text.Plural(c.Ended, "attempt"), good.Failed, good.Ended, forgiveHint(t, name)))
 		}
 	}
 	slices.Sort(lines)
@@ -229,7 +230,7 @@ func forgiveHint(t *jobs.Table, host string) string {
 	if n == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %s only once, there: requeue them, and use --forgive-hosts next time", jobs.Plural(n, "job")+" ran")
+	return fmt.Sprintf(" %s only once, there: requeue them, and use --forgive-hosts next time", text.Plural(n, "job")+" ran")
 }
 
 // InputText describes what is missing of the input of a run.
@@ -237,7 +238,7 @@ func InputText(i rundir.Input, t *jobs.Table) string {
 	const maxFault = 60
 	why := "its input was not read to its end"
 	if i.State == rundir.InputBad {
-		why = "its input was read no further than " + jobs.Clean(i.Fault, maxFault)
+		why = "its input was read no further than " + text.Clean(i.Fault, maxFault)
 	}
 	if i.Again && i.State == rundir.InputOpen {
 		return "not all of its jobs were made yet: " + DescribeInput(t) + "; resume makes the rest"
@@ -251,7 +252,7 @@ func DescribeInput(t *jobs.Table) string {
 	if n == 0 {
 		return "no job had come"
 	}
-	text := jobs.Plural(n, "job") + " had come"
+	text := text.Plural(n, "job") + " had come"
 	if last := t.Spec(jobs.ID(n)); n > 1 && last.Line > 0 {
 		text += fmt.Sprintf(", the last in line %d", last.Line)
 	}

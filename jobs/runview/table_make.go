@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"dcs-tui/jobs"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/results"
 )
@@ -79,7 +79,7 @@ func (t *tables) fill(m *madeTable, s *results.Table, ask *TableQuery) error {
 	if err != nil {
 		m.table.Page.Wrong = err.Error()
 		if name := groupOnlyColumn(filter, s); name != "" && len(having) == 0 {
-			m.table.Page.Wrong = fmt.Sprintf("%s is of groups alone: m shows them", jobs.Clean(name, 40))
+			m.table.Page.Wrong = fmt.Sprintf("%s is of groups alone: m shows them", text.Clean(name, 40))
 		}
 		m.rows = s.Keep(func(int) bool { return false })
 		return nil
@@ -340,7 +340,7 @@ func varyingParams(columns []TableColumn) ([]string, error) {
 	if len(words) > 2 {
 		words = slices.DeleteFunc(words, IsRepetition)
 	}
-	names := jobs.Clean(strings.Join(words, ", "), 100)
+	names := text.Clean(strings.Join(words, ", "), 100)
 	switch n := len(words); n {
 	case 2:
 		return words, nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	wire "dcs-tui/hosts/helper"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -42,16 +43,14 @@ const maxReport = 4096
 // append appends the line, with long texts cut.
 func (r *report) append(b []byte) []byte {
 	short := *r
-	short.Why = truncate(r.Why, 900) // long enough for a long path and the reason after it
-	short.Limit.Path, short.Outcome.ProcessLimit.Path = truncate(r.Limit.Path, maxLimitPath), truncate(r.Outcome.ProcessLimit.Path, maxLimitPath)
-	short.Outcome.Error, short.Outcome.LastLine = truncate(r.Outcome.Error, 400), truncate(r.Outcome.LastLine, maxLastLine)
+	short.Why = text.ShortenBytes(r.Why, 900) // long enough for a long path and the reason after it
+	short.Limit.Path, short.Outcome.ProcessLimit.Path = text.ShortenBytes(r.Limit.Path, maxLimitPath), text.ShortenBytes(r.Outcome.ProcessLimit.Path, maxLimitPath)
+	short.Outcome.Error, short.Outcome.LastLine = text.ShortenBytes(r.Outcome.Error, 400), text.ShortenBytes(r.Outcome.LastLine, maxLastLine)
 	return append(base64.StdEncoding.AppendEncode(b, wire.Append(nil, short)), '\n')
 }
 
 // maxLimitPath is the number of bytes of the path of a limit in a report.
 const maxLimitPath = 400
-
-func truncate(s string, n int) string { return s[:min(len(s), n)] }
 
 var errReport = errors.New("not a supervisor's report")
 

@@ -1,9 +1,8 @@
-package jobs
+package text
 
 import (
 	"encoding/json"
 	"strings"
-	"syscall"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -113,68 +112,4 @@ func FuzzClean(f *testing.F) {
 			t.Fatalf("%q lost or gained runes: %q", in, got)
 		}
 	})
-}
-
-// TestTypoIsCorrected checks that a typo near a known word is corrected, and that nothing is
-// guessed otherwise.
-func TestTypoIsCorrected(t *testing.T) {
-	known := []string{"port", "cwd", "max_load", "tries", "LR", "Batch-Size"}
-	for s, want := range map[string]string{"prot": "port", "bad": "", "cw": "cwd", "Max-Load": "max_load", "trys": "tries", "x": "", "quite_something_else": "",
-		"lr": "LR", "LR": "LR", "batch_size": "Batch-Size", "BATCHSIZE": "Batch-Size",
-		"prt": "port", "pier": "", "most": "", "parts": "port", "mx_lod": "max_load", "opt": "", "rptot": "", "rties": "tries", "": "",
-		"load_max": "max_load", "size-batch": "Batch-Size"} {
-		if got := Nearest(s, known); got != want {
-			t.Errorf("%q: %q, want %q", s, got, want)
-		}
-	}
-}
-
-// TestCountsArePlural checks the words after a number, and its thousands.
-func TestCountsArePlural(t *testing.T) {
-	for n, want := range map[int]string{0: "0 jobs wait", 1: "1 job waits", 2: "2 jobs wait"} {
-		if got := Plural(n, "job") + " " + Verb(n, "waits", "wait"); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 12_345_678: "12,345,678", -1_234_567: "-1,234,567"} {
-		if got := Thousands(n); got != want {
-			t.Errorf("%d: got %s, want %s", n, got, want)
-		}
-	}
-}
-
-// TestSignalNamesAndNumbersAgree checks that each signal has one name and one number.
-func TestSignalNamesAndNumbersAgree(t *testing.T) {
-	for n := 1; n <= maxSignal; n++ {
-		name := SignalName(n)
-		if name == "" || SignalNumber(name) != n {
-			t.Errorf("%d is %q and back %d", n, name, SignalNumber(name))
-		}
-	}
-	for name, n := range map[string]syscall.Signal{"SIGKILL": syscall.SIGKILL, "SIGUSR2": syscall.SIGUSR2,
-		"SIGCHLD": syscall.SIGCHLD, "SIGXCPU": syscall.SIGXCPU, "SIGSYS": syscall.SIGSYS, "SIG34": 34, "": 0} {
-		if SignalName(int(n)) != name || SignalNumber(name) != int(n) {
-			t.Errorf("the name and the number do not match: %q, %d", name, n)
-		}
-	}
-	for _, s := range []string{"KILL", "sigkill", "SIG9", "SIG065", "SIG65", "SIG0", "SIG", "SIG-1", "SIG+40"} {
-		if n := SignalNumber(s); n != 0 {
-			t.Errorf("%q is %d", s, n)
-		}
-	}
-}
-
-// TestRelativeCwdKeepsOptionsShared checks that equal options stay shared when their cwd is made
-// absolute, and that other options do not change.
-func TestRelativeCwdKeepsOptionsShared(t *testing.T) {
-	shared, absolute := &Options{Cwd: "sub", Queue: "q"}, &Options{Cwd: "/data"}
-	a, b := &Spec{Options: shared}, &Spec{Options: shared}
-	c, d, e := &Spec{Options: absolute}, &Spec{Options: NoOptions}, &Spec{}
-	r := AbsoluteCwd{Base: "/home/me"}
-	for _, s := range []*Spec{a, b, c, d, e} {
-		r.Resolve(s)
-	}
-	if a.Cwd != "/home/me/sub" || a.Queue != "q" || a.Options != b.Options || shared.Cwd != "sub" || c.Options != absolute || d.Options != NoOptions || e.Options != nil {
-		t.Errorf("options: got %+v, %+v; the shared ones are now %+v", a.Options, c.Options, shared)
-	}
 }

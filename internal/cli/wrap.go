@@ -1,4 +1,4 @@
-package text
+package cli
 
 import (
 	"strings"
@@ -6,18 +6,18 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// Wrap breaks a line at blanks into rows of at most width runes. A word that is wider stays
+// wrap breaks a line at blanks into rows of at most width runes. A word that is wider stays
 // whole. Further rows are indented more than the first. Color sequences have no width.
-func Wrap(line string, width int) string {
+func wrap(line string, width int) string {
 	if len(line) <= width {
 		return line
 	}
 	indent := len(line) - len(strings.TrimLeft(line, " "))
-	return WrapIndented(line, width, min(indent+2, width/2))
+	return wrapIndented(line, width, min(indent+2, width/2))
 }
 
-// WrapIndented is Wrap with the indentation of further rows.
-func WrapIndented(line string, width, indent int) string {
+// wrapIndented is wrap with the indentation of further rows.
+func wrapIndented(line string, width, indent int) string {
 	var rows strings.Builder
 	row, blank, begin := 0, 0, 0 // runes in the row, blanks waiting, where the next word begins
 	for begin < len(line) {
