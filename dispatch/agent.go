@@ -30,6 +30,10 @@ type agent struct {
 	// never later, so the core knows when they have expired.
 	uptime atomic.Int64
 	delay  atomic.Int64 // newest round trip over the link, in ns; 0: not measured
+	// Weight of the host's events that the engine has not handled yet, and a signal that it has
+	// handled one.
+	unhandled atomic.Int64
+	handled   chan struct{}
 
 	numDisconnects int // number of Disconnects sent to it; owned by the engine goroutine
 
@@ -89,7 +93,8 @@ const (
 func newAgent(d *Dispatcher, h *hosts.Host) *agent {
 	ctx, cancel := context.WithCancel(context.Background())
 	a := &agent{
-		d: d, name: h.Name, commands: make(chan any, maxCommands), overflowed: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		handled: make(chan struct{}, 1),
+		d:       d, name: h.Name, commands: make(chan any, maxCommands), overflowed: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
 		reads: map[int64]readRequest{}, readTokens: make(chan struct{}, maxHostReads),
 		fetchTokens: make(chan struct{}, maxHostFetches), space: files.Space{Dir: d.cfg.Files.BaseDir},
 		pieces: make(chan piece), fetched: make(chan *fetch), fetches: map[jobs.AttemptID]*fetch{},
@@ -274,8 +279,53 @@ func (a *agent) sendTrouble(id jobs.AttemptID, text string) {
 	}})
 }
 
+// maxUnhandled bounds the events of a host that wait for the engine, by their weight. One event of
+// any weight may always wait.
+const maxUnhandled = 4096
+
+// sendEvent sends an event to the engine. Only the agent's goroutine calls it.
 func (a *agent) sendEvent(ev sched.Event) {
-	a.sendInput(input{ev: ev, from: a, numDisconnects: a.numDisconnected})
+	for a.unhandled.Load() > maxUnhandled {
+		select {
+		case <-a.handled:
+		case <-a.ctx.Done():
+			return
+		}
+	}
+	in := input{ev: ev, from: a, numDisconnects: a.numDisconnected, weight: weight(ev)}
+	a.unhandled.Add(int64(in.weight))
+	a.sendInput(in)
+}
+
+// weight returns the number of elements of an event, at least 1.
+func weight(ev sched.Event) int {
+	switch ev := ev.(type) {
+	case sched.AttemptsStarted:
+		return 1 + len(ev.Msg.Jobs)
+	case sched.AttemptsEnded:
+		return 1 + len(ev.Msg.Jobs)
+	case sched.AttemptsProbed:
+		return 1 + len(ev.Msg.Jobs)
+	case sched.HostListed:
+		return 1 + len(ev.Msg.Jobs)
+	case sched.AttemptsWithdrawn:
+		return 1 + len(ev.Msg.Attempts)
+	case sched.HostRefused:
+		return 1 + len(ev.Msg.Attempts)
+	case sched.HostInspected:
+		return 1 + len(ev.Msg.Jobs) + len(ev.Msg.Runs) + len(ev.Msg.Never)
+	case sched.HostHeartbeat:
+		return 1 + len(ev.Heartbeat.Progress) + len(ev.Heartbeat.Cores) + len(ev.Heartbeat.Reports)
+	}
+	return 1
+}
+
+// release records that the engine has handled an input.
+func (in *input) release() {
+	if in.from != nil {
+		in.from.unhandled.Add(-int64(in.weight))
+		Signal(in.from.handled)
+	}
 }
 
 // sendInput waits until the engine, which always reads, takes the input, or the agent is canceled.

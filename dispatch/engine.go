@@ -16,6 +16,7 @@ import (
 type input struct {
 	ev             sched.Event
 	from           *agent // sender of ev; nil: no agent
+	weight         int    // of ev among what from may have in the queue
 	numDisconnects int    // number of Disconnects that the agent had carried out
 	notice         *Notice
 	call           func(*engine)
@@ -36,7 +37,8 @@ type engine struct {
 	history      history
 	clockOffsets map[string]time.Duration // how far a host's clock was ahead of ours when it came up
 
-	reports []sched.Event // reports of attempts for the next step of the core
+	reports []input       // reports of attempts for the next step of the core
+	events  []sched.Event // their events
 
 	pendingResults []*Result // results whose records have not been passed to the journal
 	writingResults []*Result // results whose records are being written
@@ -162,10 +164,11 @@ func (e *engine) sleepTime() time.Duration {
 func (e *engine) handle(in input) {
 	switch in.ev.(type) {
 	case sched.AttemptsStarted, sched.AttemptsEnded:
-		e.reports = append(e.reports, in.ev)
+		e.reports = append(e.reports, in)
 		return
 	}
 	e.stepReports()
+	defer in.release()
 	switch {
 	case in.from != nil && (e.agents[in.from.name] != in.from || in.numDisconnects != in.from.numDisconnects):
 		// It comes from a link that the core has given up. The next link may lead to another
@@ -185,12 +188,19 @@ func (e *engine) stepReports() {
 	if len(e.reports) == 0 {
 		return
 	}
+	for _, in := range e.reports {
+		e.events = append(e.events, in.ev)
+	}
 	if e.fencedBy == 0 { // otherwise the decisions of this dispatcher do not count any more
-		e.loop.Step(e.now(), e.reports...)
+		e.loop.Step(e.now(), e.events...)
 		Signal(e.d.signals.Changes)
 	}
+	for _, in := range e.reports {
+		in.release()
+	}
+	clear(e.events)
 	clear(e.reports)
-	e.reports = e.reports[:0]
+	e.events, e.reports = e.events[:0], e.reports[:0]
 }
 
 // step passes one event to the core, and keeps the resulting records and commands.

@@ -129,7 +129,7 @@ func victimRig(t *testing.T, attack hosttest.Attack) (*rig, *hosttest.Hostiles) 
 // was not given: all jobs of the other host succeed there with their first attempt, and the run
 // ends well. The host itself is used, or refused by name.
 func TestAttacksChangeNothingElsewhere(t *testing.T) {
-	for attack := range hosttest.FloodsStderr {
+	for attack := range hosttest.NumAttacks {
 		t.Run(attack.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, _ := victimRig(t, attack)
@@ -167,6 +167,56 @@ func TestAttacksChangeNothingElsewhere(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFloodsAreRefused checks that a host that sends without end is refused by name, and that little
+// of what it sent is recorded.
+func TestFloodsAreRefused(t *testing.T) {
+	const kept = 16 << 20
+	for attack, why := range map[hosttest.Attack]string{
+		hosttest.FloodsStderr:     "evil: it sent more than 16 MiB of messages for people",
+		hosttest.FloodsTrouble:    "evil: it sent more than 16 MiB of messages for people",
+		hosttest.FloodsHeartbeats: "evil: it sent more than 100000 messages without being asked",
+		hosttest.FloodsBytes:      `evil: it answers what nobody has asked: "chunk"`,
+		hosttest.FloodsWants:      "evil: it asks for more than 64 pieces of files at once",
+	} {
+		t.Run(attack.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"evil": attack}, Run: time.Second}
+				r, _ := hostileRig(t, x)
+				logged := 0
+				r.connector = helper.New(helper.Options{Opener: x, Log: func(_, line string) { logged += len(line) }})
+				r.start(&jobs.Table{}, "good", "evil").submit(20)
+				r.finish(20)
+				if !slices.ContainsFunc(r.notices, func(n string) bool { return strings.HasPrefix(n, why) }) {
+					t.Errorf("no notice %q…: %.300q", why, r.notices)
+				}
+				for _, n := range r.notices {
+					logged += len(n)
+				}
+				if logged > kept {
+					t.Errorf("%d bytes were logged, want at most %d", logged, kept)
+				}
+			})
+		})
+	}
+}
+
+// TestBurstsAreNotRefused checks that a host is not refused for what it may have to send at once: the
+// ends of 10,000 jobs one by one, each with a trouble, a list of 100,000 attempts, and the heartbeats
+// of a night in which the dispatcher slept.
+func TestBurstsAreNotRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"busy": hosttest.Bursts}, Run: time.Second}
+		r, _ := hostileRig(t, x)
+		r.start(&jobs.Table{}, "busy").submit(4)
+		r.finish(4)
+		for _, n := range r.notices {
+			if strings.Contains(n, "busy") && !strings.HasPrefix(n, "busy is up") && !strings.HasPrefix(n, "job ") {
+				t.Fatalf("%.300s", n)
+			}
+		}
+	})
 }
 
 // drainAll reads the results of n jobs, or those of three hours, and cancels the rest: a host can

@@ -171,7 +171,7 @@ func (e HostDown) apply(c *Core) {
 		what = e.Err.Error()
 	}
 	switch {
-	case worked:
+	case worked && !hosts.ClassOf(e.Err).Permanent():
 		c.logf(h.spec.Name, 0, "%s; connecting again", what)
 	case h.reason != what:
 		c.logf(h.spec.Name, 0, "%s", what)

@@ -621,7 +621,7 @@ func TestLinesOfStderrAreBounded(t *testing.T) {
 		if n++; len(line) > maxLine {
 			t.Errorf("a line of %d bytes", len(line))
 		}
-	})
+	}, newAllowance(), nil)
 	<-l.done
 	if got := l.output(); got != ": panic: lost in time" {
 		t.Errorf("output %q", got)
@@ -629,7 +629,7 @@ func TestLinesOfStderrAreBounded(t *testing.T) {
 	if n != 113 {
 		t.Errorf("%d lines logged, want 113", n)
 	}
-	l = listen(strings.NewReader(strings.Repeat(long+"\n", 100)+"last\n\n"), nil)
+	l = listen(strings.NewReader(strings.Repeat(long+"\n", 100)+"last\n\n"), nil, newAllowance(), nil)
 	<-l.done
 	if kept := len(l.crash) + len(l.last); kept > 2*maxLine || l.output() != ": last" {
 		t.Errorf("%d bytes kept, output %q", kept, l.output())
@@ -652,7 +652,7 @@ func TestCrashIsQuotedByItsFirstLine(t *testing.T) {
 		"Warning: Permanently added 'ws01'\nws01: Permission denied (publickey).\n":                    "ws01: Permission denied (publickey).",
 		"runtime is 3 hours\nnot found\n":                                                              "not found",
 	} {
-		l := listen(strings.NewReader(text), nil)
+		l := listen(strings.NewReader(text), nil, newAllowance(), nil)
 		<-l.done
 		if got := l.output(); got != ": "+want {
 			t.Errorf("of %.40q it quotes %q, want %q", text, got, want)

@@ -13,8 +13,9 @@ import (
 
 // kind is one message type and its codec.
 type kind struct {
-	name string
-	typ  reflect.Type
+	name       string
+	typ        reflect.Type
+	maxPayload int // bytes
 	codec
 }
 
@@ -36,12 +37,22 @@ var kinds = sync.OnceValue(func() *catalog {
 		hosts.Want{}, hosts.Piece{}, hosts.Resend{}, hosts.Returned{}, hosts.Store{}, hosts.Stored{},
 	} {
 		t := reflect.TypeOf(m)
-		k := &kind{m.Kind(), t, codecFor(t)}
+		k := &kind{m.Kind(), t, maxPayload(m), codecFor(t)}
 		c.byKind[k.name], c.byType[t] = k, k
 	}
 	c.greeting = c.greetingFor(hosts.ProtocolVersion)
 	return c
 })
+
+// maxPayload returns the maximum number of bytes in the payload of a message.
+func maxPayload(m hosts.Message) int {
+	switch m.(type) {
+	case hosts.Hello, hosts.Heartbeat, hosts.Started, hosts.Exits, hosts.Withdrawn, hosts.Refused, hosts.Probed, hosts.Listed,
+		hosts.Trouble, hosts.Chunk, hosts.Want, hosts.Stored:
+		return MaxReport
+	}
+	return MaxPayload // also of an Inspected, which is accepted only if it was asked for
+}
 
 func (c *catalog) greetingFor(version int) string {
 	var shapes []string

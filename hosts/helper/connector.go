@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -37,13 +38,28 @@ type Connector struct {
 	timeout  time.Duration // connectTimeout; less in a test
 	binaries *binaries
 	unsent   atomic.Int64 // bytes queued in the mailboxes of all hosts
+
+	mu         sync.Mutex
+	allowances map[string]*allowance // by host
 }
 
 var _ hosts.Connector = (*Connector)(nil)
 
 // New returns a Connector.
 func New(o Options) *Connector {
-	return &Connector{opt: o, timeout: connectTimeout, binaries: newBinaries()}
+	return &Connector{opt: o, timeout: connectTimeout, binaries: newBinaries(), allowances: map[string]*allowance{}}
+}
+
+// allowance returns what a host may send.
+func (c *Connector) allowance(host string) *allowance {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.allowances[host]
+	if a == nil {
+		a = newAllowance()
+		c.allowances[host] = a
+	}
+	return a
 }
 
 // Connect opens a link to h, copies the helper there if necessary, sends open, and receives the
@@ -137,7 +153,7 @@ func (s *session) begin() error {
 	if s.c.opt.Log != nil {
 		log = func(line string) { s.c.opt.Log(s.host.Name, line) }
 	}
-	s.stderr = listen(stream.Stderr(), log)
+	s.stderr = listen(stream.Stderr(), log, s.c.allowance(s.host.Name), s.link.Close)
 	s.answers = newAnswers(stream, nonce)
 	s.setStep(stepShell)
 	kernel, machine, err := s.system()
@@ -243,7 +259,7 @@ func (s *session) hello() (*worker, error) {
 		return nil, s.helperEnded(err)
 	}
 	for w.hello == nil {
-		m, err := w.in.Read()
+		m, err := w.receive()
 		if err != nil {
 			return nil, s.helperEnded(err)
 		}
@@ -336,6 +352,9 @@ func (s *session) explainEnd(err error) error {
 // to have ended, Unreachable if the link was cut. isHelper reports whether the command was the helper;
 // otherwise it was the login shell or the bootstrap.
 func endError(host string, isHelper bool, stream hosts.Stream, stderr *stderrReader, err error) error {
+	if stderr.isCut() {
+		return refusal(host, fmt.Errorf("%w%s", errTooMuchText, stderr.output()))
+	}
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return withClass(host, readClass(err), "", err)
 	}

@@ -70,10 +70,10 @@ func appendMessage(b []byte, seq int64, m hosts.Message) ([]byte, int64, error) 
 		return b, seq, fmt.Errorf("%w: %T", ErrKind, m)
 	}
 	p := k.encode(nil, v)
-	if len(p) > MaxPayload {
+	if len(p) > k.maxPayload {
 		one, two, ok := splitMessage(v)
 		if !ok {
-			return b, seq, fmt.Errorf("%w: %s of %d bytes, at most %d can be sent", ErrTooLarge, describeMessage(v.Interface()), len(p), MaxPayload)
+			return b, seq, fmt.Errorf("%w: %s of %d bytes, at most %d can be sent", ErrTooLarge, describeMessage(v.Interface()), len(p), k.maxPayload)
 		}
 		b, seq, err := appendMessage(b, seq, one)
 		if err != nil {
@@ -98,6 +98,7 @@ const maxHeader = 80
 type Reader struct {
 	r       *bufio.Reader
 	seq     int64
+	size    int // bytes in the payload of the last frame
 	greeted bool
 	err     error
 }
@@ -184,10 +185,10 @@ func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
 	if k = kinds().byKind[word]; k == nil {
 		return nil, 0, 0, fmt.Errorf("%w: %q (frame %d)", ErrKind, word, seq)
 	}
-	if size > MaxPayload {
-		return nil, 0, 0, fmt.Errorf("%w: frame %d (%s) announces %d bytes, at most %d are taken", ErrTooLarge, seq, k.name, size, MaxPayload)
+	if size > int64(k.maxPayload) {
+		return nil, 0, 0, fmt.Errorf("%w: frame %d (%s) announces %d bytes, at most %d are taken", ErrTooLarge, seq, k.name, size, k.maxPayload)
 	}
-	r.seq = seq
+	r.seq, r.size = seq, int(size)
 	return k, int(size), sum, nil
 }
 
@@ -210,17 +211,25 @@ func (r *Reader) body(n int) ([]byte, error) {
 	return p, nil
 }
 
-// splitMessage splits a message with a list Jobs into two messages that together mean the same. ok
-// is false if that is impossible.
+// splitMessage splits a message with a list Jobs, or without one with a list Attempts, into two
+// messages that together mean the same. ok is false if that is impossible.
 func splitMessage(m reflect.Value) (one, two hosts.Message, ok bool) {
-	list := m.FieldByName("Jobs")
-	if _, question := m.Interface().(hosts.List); question || !list.IsValid() || list.Len() < 2 {
+	field := "Jobs"
+	if !m.FieldByName(field).IsValid() {
+		field = "Attempts"
+	}
+	switch m.Interface().(type) {
+	case hosts.List, hosts.Inspect:
+		return nil, nil, false
+	}
+	list := m.FieldByName(field)
+	if !list.IsValid() || list.Len() < 2 {
 		return nil, nil, false
 	}
 	half := func(from, to int, last bool) hosts.Message {
 		part := reflect.New(m.Type())
 		part.Elem().Set(m)
-		part.Elem().FieldByName("Jobs").Set(list.Slice(from, to))
+		part.Elem().FieldByName(field).Set(list.Slice(from, to))
 		if l, ok := part.Interface().(*hosts.Listed); ok {
 			l.Last = l.Last && last
 		}

@@ -18,9 +18,9 @@ import (
 	"dcs-tui/internal/text"
 )
 
-// maxReports is the number of reports that may wait for the dispatcher. A host with more of them
-// waits.
-const maxReports = 256
+// maxReports is the number of reports, of at most MaxReport bytes each, that may wait for the
+// dispatcher. A host with more of them waits.
+const maxReports = 16
 
 // worker is a helper that has sent its hello. Two goroutines read and write until the link is
 // closed.
@@ -30,6 +30,7 @@ type worker struct {
 	stream        hosts.Stream
 	stderr        *stderrReader
 	in            *Reader
+	intake        *intake
 	out           *Writer // writes into box
 	box           *mailbox
 	hello         *hosts.Hello
@@ -49,7 +50,7 @@ var _ hosts.Worker = (*worker)(nil)
 func newWorker(s *session) *worker {
 	w := &worker{
 		host: s.host.Name, link: s.link, stream: s.stream, stderr: s.stderr,
-		in: NewReader(s.answers.r), box: newMailbox(&s.c.unsent),
+		in: NewReader(s.answers.r), intake: &intake{host: s.host.Name, allowance: s.c.allowance(s.host.Name)}, box: newMailbox(&s.c.unsent),
 		reports: make(chan hosts.Message, maxReports), stop: make(chan struct{}),
 	}
 	w.out = NewWriter(w.box)
@@ -69,6 +70,7 @@ func (w *worker) Hello() *hosts.Hello { return w.hello }
 func (w *worker) Send(msgs ...hosts.Message) error {
 	w.mu.Lock()
 	for _, m := range msgs {
+		w.intake.asked(m) // before it can be answered
 		if m != nil && m.Kind() == (hosts.Bye{}).Kind() {
 			w.sentBye = true
 		}
@@ -129,7 +131,7 @@ func (w *worker) read() {
 	}
 	w.earlyMessages = nil
 	for {
-		m, err := w.in.Read()
+		m, err := w.receive()
 		if err != nil {
 			w.end(w.whyEnded(err))
 			return
@@ -138,6 +140,15 @@ func (w *worker) read() {
 			return
 		}
 	}
+}
+
+// receive returns the next message of the host, if the host may send it.
+func (w *worker) receive() (hosts.Message, error) {
+	m, err := w.in.Read()
+	if err == nil {
+		err = w.intake.admit(m, w.in.size)
+	}
+	return m, err
 }
 
 func (w *worker) deliver(m hosts.Message) bool {
@@ -276,17 +287,21 @@ func (b *mailbox) run(w io.Writer, stop <-chan struct{}) error {
 // stderrReader reads the far end's standard error to its end. It logs each line, and keeps what
 // explains the end best: the first line of a crash or, without one, the last line.
 type stderrReader struct {
-	log  func(line string) // may be nil
-	done chan struct{}     // closed at the end of the stream
+	log       func(line string) // may be nil
+	allowance *allowance
+	cut       func() error  // ends the link
+	done      chan struct{} // closed at the end of the stream, or when too much was read
 
 	mu    sync.Mutex
+	over  bool   // too much was read
 	crash string // the first line of a crash
 	last  string // the last line
 	full  bool   // a line reports that no process or thread could be started
 }
 
-func listen(r io.Reader, log func(line string)) *stderrReader {
-	l := &stderrReader{log: log, done: make(chan struct{})}
+// listen starts a stderrReader. It cuts the link if the host has used up its allowance.
+func listen(r io.Reader, log func(line string), a *allowance, cut func() error) *stderrReader {
+	l := &stderrReader{log: log, allowance: a, cut: cut, done: make(chan struct{})}
 	go l.run(r)
 	return l
 }
@@ -296,6 +311,13 @@ func (l *stderrReader) run(r io.Reader) {
 	b := bufio.NewReaderSize(r, maxLine)
 	for {
 		line, err := b.ReadSlice('\n')
+		if !l.allowance.keep(len(line)) {
+			l.mu.Lock()
+			l.over = true
+			l.mu.Unlock()
+			l.cut()
+			return
+		}
 		if s := clean(string(line)); s != "" {
 			l.add(s)
 		}
@@ -309,6 +331,13 @@ func (l *stderrReader) run(r io.Reader) {
 var crashLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(panic: |fatal error: |runtime: |runtime/cgo: |unexpected fault address |SIG[A-Z0-9]+: )`)
 })
+
+// isCut reports whether the link was cut because the host printed too much.
+func (l *stderrReader) isCut() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.over
+}
 
 func (l *stderrReader) add(s string) {
 	if l.log != nil {

@@ -42,12 +42,13 @@ const (
 	FloodsHeartbeats               // sends heartbeats without end
 	FloodsBytes                    // sends chunks without end that nobody has asked for
 	FloodsWants                    // asks for pieces of files without end
+	Bursts                         // sends at once what an honest host may have to send after a night
 	NumAttacks                     // number of attacks
 )
 
 var attackNames = [...]string{"honest", "returns others", "endless list", "huge file", "many files", "forges ends", "forges returns",
 	"forges list", "answers list", "forges probe", "forges inspection", "fences in hello", "fences in refusal",
-	"reads others' files", "ignores bye", "floods stderr", "floods trouble", "floods heartbeats", "floods bytes", "floods wants"}
+	"reads others' files", "ignores bye", "floods stderr", "floods trouble", "floods heartbeats", "floods bytes", "floods wants", "bursts"}
 
 // String returns the name of the attack.
 func (a Attack) String() string { return attackNames[a] }
@@ -76,7 +77,14 @@ type liar struct {
 
 	mu    sync.Mutex
 	ended map[jobs.AttemptID]*jobs.Outcome // nil: it runs
+	ends  map[jobs.AttemptID]ending        // of all that were launched
 	uses  bool                             // the attack has begun
+}
+
+// ending is when and how an attempt ends by itself.
+type ending struct {
+	at      time.Time
+	outcome jobs.Outcome
 }
 
 // Open opens a link to a host. It never fails.
@@ -87,7 +95,7 @@ func (x *Hostiles) Open(_ context.Context, h *hosts.Host) (hosts.Link, error) {
 		x.hosts, x.received = map[string]*liar{}, map[string][]hosts.Message{}
 	}
 	if x.hosts[h.Name] == nil {
-		x.hosts[h.Name] = &liar{Hostiles: x, name: h.Name, attack: x.Attacks[h.Name], ended: map[jobs.AttemptID]*jobs.Outcome{}}
+		x.hosts[h.Name] = &liar{Hostiles: x, name: h.Name, attack: x.Attacks[h.Name], ended: map[jobs.AttemptID]*jobs.Outcome{}, ends: map[jobs.AttemptID]ending{}}
 	}
 	return &liarLink{liar: x.hosts[h.Name], closed: make(chan struct{})}, nil
 }
@@ -104,22 +112,22 @@ type liarLink struct {
 	*liar
 	closed chan struct{} // closed by Close
 
-	endsMu sync.Mutex
-	ends   []io.Closer // of the pipes of the stream
+	pipesMu sync.Mutex
+	pipes   []io.Closer // ends of the pipes of the stream
 }
 
 func (l *liarLink) KeepAlive(context.Context) error { return nil }
 
 func (l *liarLink) Close() error {
-	l.endsMu.Lock()
-	defer l.endsMu.Unlock()
+	l.pipesMu.Lock()
+	defer l.pipesMu.Unlock()
 	select {
 	case <-l.closed:
 		return nil
 	default:
 	}
 	close(l.closed)
-	for _, e := range l.ends {
+	for _, e := range l.pipes {
 		e.Close()
 	}
 	return nil
@@ -129,14 +137,14 @@ func (l *liarLink) Start(_ context.Context, command string) (hosts.Stream, error
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	errR, errW := io.Pipe()
-	l.endsMu.Lock()
-	defer l.endsMu.Unlock()
+	l.pipesMu.Lock()
+	defer l.pipesMu.Unlock()
 	select {
 	case <-l.closed:
 		return nil, errors.New("the link is closed")
 	default:
 	}
-	l.ends = []io.Closer{inR, inW, outR, outW, errR, errW}
+	l.pipes = []io.Closer{inR, inW, outR, outW, errR, errW}
 	s := &liarStream{liarLink: l, Reader: outR, in: inW, errs: errR, done: make(chan struct{})}
 	talk := &conversation{liarLink: l, in: inR, out: outW, errs: errW, nonce: command[strings.LastIndexByte(command, ' ')+1:]}
 	go func() {
@@ -275,6 +283,13 @@ func (c *conversation) hello(open *hosts.Open) error {
 	if err := c.w.Write(hello); err != nil {
 		return err
 	}
+	c.liar.mu.Lock()
+	for id, e := range c.ends {
+		if c.ended[id] == nil { // an earlier link was closed before
+			c.awaitEnd(id, e)
+		}
+	}
+	c.liar.mu.Unlock()
 	go func() {
 		tick := time.NewTicker(3 * time.Second)
 		defer tick.Stop()
@@ -322,13 +337,11 @@ func (c *conversation) launch(m *hosts.Launch) error {
 				o.Files = 1000
 			}
 		}
-		go func() {
-			select {
-			case <-time.After(c.Hostiles.Run):
-				_ = c.end(j.Attempt, o) // over another link, if this one is closed
-			case <-c.closed:
-			}
-		}()
+		e := ending{time.Now().Add(c.Hostiles.Run), o}
+		c.liar.mu.Lock()
+		c.ends[j.Attempt] = e
+		c.liar.mu.Unlock()
+		c.awaitEnd(j.Attempt, e)
 	}
 	c.liar.mu.Lock()
 	begun := c.uses
@@ -338,6 +351,18 @@ func (c *conversation) launch(m *hosts.Launch) error {
 		return nil
 	}
 	return c.begin()
+}
+
+// awaitEnd reports the end of an attempt when it has come, unless the link is closed before. It does
+// not block.
+func (c *conversation) awaitEnd(id jobs.AttemptID, e ending) {
+	go func() {
+		select {
+		case <-time.After(time.Until(e.at)):
+			_ = c.end(id, e.outcome)
+		case <-c.closed:
+		}
+	}()
 }
 
 // begin begins the attack.
@@ -383,13 +408,44 @@ func (c *conversation) begin() error {
 		go c.flood(func(i int) error { return c.w.Write(&hosts.Chunk{ID: int64(i), Size: math.MaxInt64, Bulk: big}) })
 	case FloodsWants:
 		go c.flood(func(i int) error { return c.w.Write(&hosts.Want{ID: int64(i), Limit: 1}) })
+	case Bursts:
+		return c.burst()
+	}
+	return nil
+}
+
+// burst reports the ends of 10,000 attempts, each by itself and with a trouble, lists 100,000
+// attempts, and sends the heartbeats of 8 hours.
+func (c *conversation) burst() error {
+	const numJobs, numListed, numHeartbeats = 10_000, 100_000, 8 * 60 * 60 / 3
+	o := jobs.Outcome{Started: 1, Ended: 2, LastLine: strings.Repeat("x", 500)}
+	for i := range numJobs {
+		id := jobs.AttemptID{Job: jobs.ID(i + 1000), N: 1}
+		if err := c.w.Write(&hosts.Started{Jobs: []hosts.StartedJob{{Attempt: id, Slot: 1}}}, &hosts.Exits{Jobs: []hosts.ExitedJob{{Attempt: id, Outcome: o}}},
+			&hosts.Trouble{Attempt: id, Text: o.LastLine}); err != nil {
+			return err
+		}
+	}
+	list := make([]hosts.ProbedJob, 500)
+	for i := range list {
+		list[i] = hosts.ProbedJob{Attempt: jobs.AttemptID{Job: jobs.ID(i + 1000), N: 1}, Answer: hosts.HasExited, Outcome: &o}
+	}
+	for range numListed / len(list) {
+		if err := c.w.Write(&hosts.Listed{Jobs: list}); err != nil {
+			return err
+		}
+	}
+	for i := range numHeartbeats {
+		if err := c.w.Write(&hosts.Heartbeat{Uptime: time.Hour + time.Duration(i)*3*time.Second, MemFree: 8 << 30, DiskFree: -1}); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // floodSteps bounds a flood, so that a test of a dispatcher without a limit fails instead of
 // filling the disk.
-const floodSteps = 100_000
+const floodSteps = 200_000
 
 func (c *conversation) flood(step func(i int) error) {
 	for i := range floodSteps {
