@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/hosts/files"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/journal"
 	"dcs-tui/jobs/rundir"
@@ -145,7 +146,7 @@ func removeWork(run *rundir.Run, inventory []*hosts.Host) error {
 		if !filepath.IsAbs(dir) || !usedByHost(dir) {
 			continue
 		}
-		if err := os.RemoveAll(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := files.RemoveAll(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}

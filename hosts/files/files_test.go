@@ -267,6 +267,12 @@ func TestMatchingFilesAreReturned(t *testing.T) {
 	if left, _ := os.ReadDir(s.Dir); len(left) != 1 {
 		t.Errorf("the store still has %v", left)
 	}
+	must(t, os.Chmod(kept, 0o500))
+	must(t, s.DropKept(1))
+	must(t, s.DropKept(1)) // nothing is left
+	if _, err := os.Stat(kept); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the files that were kept are still there after a success")
+	}
 }
 
 // placement returns a Placement with records in base/notes.

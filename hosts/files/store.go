@@ -70,7 +70,7 @@ func (s Store) Remove() (err error) {
 	}
 	for _, d := range names {
 		if d.Name() != keptDir {
-			err = errors.Join(err, removeAll(s.path(d.Name())))
+			err = errors.Join(err, RemoveAll(s.path(d.Name())))
 		}
 	}
 	os.Remove(s.path(keptDir)) // fails unless it is empty
@@ -90,15 +90,20 @@ func (s Store) Directory(attempt string) string { return s.path("jobs", attempt)
 // outlives the run, and returns that place. It replaces what an earlier attempt of the job left
 // there.
 func (s Store) Keep(id jobs.AttemptID) (dir string, err error) {
-	dir = s.path(keptDir, strconv.FormatInt(int64(id.Job), 10))
+	dir = s.kept(id.Job)
 	if err = os.MkdirAll(filepath.Dir(dir), 0o700); err == nil {
-		err = removeAll(dir)
+		err = RemoveAll(dir)
 	}
 	if err == nil {
 		err = os.Rename(s.path("jobs", id.String()), dir)
 	}
 	return dir, err
 }
+
+// DropKept removes what Keep left of a job, which has succeeded since.
+func (s Store) DropKept(id jobs.ID) error { return RemoveAll(s.kept(id)) }
+
+func (s Store) kept(id jobs.ID) string { return s.path(keptDir, strconv.FormatInt(int64(id), 10)) }
 
 // replace writes a small file atomically. It is not fsynced: see Open.
 func (s Store) replace(name string, b []byte) error {
@@ -258,7 +263,7 @@ func (s Store) Make(attempt string, tree, own bool) (string, error) {
 	if err != nil {
 		return dir, err
 	}
-	if err := removeAll(dir); err != nil {
+	if err := RemoveAll(dir); err != nil {
 		return dir, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -419,11 +424,11 @@ func (s Store) OpenReturned(attempt, path string) (*os.File, error) {
 
 // Drop removes the directory of an attempt and its manifests.
 func (s Store) Drop(attempt string) error {
-	return errors.Join(removeAll(s.path("jobs", attempt)), os.RemoveAll(s.path("own", attempt)), os.RemoveAll(s.path("returned", attempt)))
+	return errors.Join(RemoveAll(s.path("jobs", attempt)), os.RemoveAll(s.path("own", attempt)), os.RemoveAll(s.path("returned", attempt)))
 }
 
-// removeAll removes a tree, also one in which a job has removed permissions.
-func removeAll(dir string) error {
+// RemoveAll removes a tree, also one in which a job has removed permissions.
+func RemoveAll(dir string) error {
 	err := os.RemoveAll(dir)
 	if err == nil {
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/rundir"
 	"dcs-tui/jobs/runview"
@@ -135,13 +136,32 @@ func TestPruneCommandsRemoveOnlyTheRun(t *testing.T) {
 	} {
 		file := host + rundir.HostDirSuffix
 		writeFile(t, run.Path(rundir.HostsDir), file, host+":"+c.dir+"\n")
-		lines := leftoverLines(run)
+		lines := leftoverLines(run, new(jobs.Table), nil)
 		line := lines[len(lines)-1]
 		if !strings.HasPrefix(line, host) || !strings.HasSuffix(line, c.want) || c.want == "" && strings.Contains(line, "rm ") {
 			t.Errorf("%s in %q: %s", host, c.dir, line)
 		}
 		os.Remove(run.Path(rundir.HostsDir, file))
 	}
+}
+
+// TestPruneNamesHostsWithUnreturnedFiles checks that `runs prune` names each host that may keep files
+// that a job could not return, once, with the command that removes them.
+func TestPruneNamesHostsWithUnreturnedFiles(t *testing.T) {
+	run := runOfHosts(t, "", "")
+	writeFile(t, run.Path(rundir.HostsDir), "far"+rundir.HostDirSuffix, "far:/data/abcdefghjkmn\n")
+	table := &jobs.Table{}
+	table.Jobs = append(table.Jobs, jobs.Job{Spec: &jobs.Spec{ID: 1, Command: "a", Options: new(jobs.Options)}})
+	for i, host := range []string{"far", "ws01", "ws01", "ws02", "ws03", "here", "gone"} {
+		o := &jobs.Outcome{Unreturned: host != "ws03"}
+		a := &jobs.Attempt{ID: jobs.AttemptID{Job: 1, N: i + 1}, Host: host, Outcome: o}
+		table.Jobs[0].Attempts = append(table.Jobs[0].Attempts, a)
+	}
+	inventory := []*hosts.Host{{Name: "far", Link: "ssh"}, {Name: "ws01", Link: "ssh", WorkDir: "~/my work"},
+		{Name: "ws02", Link: "ssh", WorkDir: "/data"}, {Name: "ws03", Link: "ssh"}, {Name: "here", Link: "local"}}
+	same(t, "lines", strings.Join(leftoverLines(run, table, inventory), "\n"), `far keeps the outputs of its jobs: ssh far rm -r /data/abcdefghjkmn
+ws01 may keep files that jobs could not return: ssh ws01 rm -rf ''\''my work/abcdefghjkmn'\'''
+ws02 may keep files that jobs could not return: ssh ws02 rm -rf /data/abcdefghjkmn`)
 }
 
 // TestShellOnAHostUsesTheLinkOfTheRun checks that a shell on a host is opened by the same link that

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -198,6 +199,7 @@ func (a *app) runPrune(args []string, p *pruneFlags) error {
 		a.warn("%v", err)
 	}
 	var runs []*rundir.Run
+	var tables []*jobs.Table
 	count := 0
 	for _, dir := range dirs {
 		runDir, table, err := p.openForRemoval(dir)
@@ -205,7 +207,7 @@ func (a *app) runPrune(args []string, p *pruneFlags) error {
 		case err != nil:
 			a.con.Line("kept: " + text.Line(filepath.Base(dir)) + ": " + text.Line(firstLine(err.Error())))
 		case runDir != nil:
-			runs, count = append(runs, runDir), count+len(table.Jobs)
+			runs, tables, count = append(runs, runDir), append(tables, table), count+len(table.Jobs)
 		}
 	}
 	if len(runs) == 0 {
@@ -223,12 +225,12 @@ func (a *app) runPrune(args []string, p *pruneFlags) error {
 		return err
 	}
 	removed := 0
-	for _, runDir := range runs {
+	for i, runDir := range runs {
 		var inventory []*hosts.Host
 		if inv, err := a.storedInventory(runDir); err == nil {
 			inventory = inv.Hosts
 		}
-		left := leftoverLines(runDir)
+		left := leftoverLines(runDir, tables[i], inventory)
 		if err := run.Remove(runDir, inventory); err != nil {
 			a.warn("%s: %v", runDir.Name(), err)
 			a.exitCode = exitFailed
@@ -289,18 +291,36 @@ func (p *pruneFlags) candidates(args []string) (dirs []string, err error) {
 	return dirs, nil
 }
 
-// leftoverLines returns a line for each host that keeps outputs of the run, with the command that
-// removes them. The host has reported the path, so the command removes only a directory with the id
-// of the run.
-func leftoverLines(run *rundir.Run) []string {
+// leftoverLines returns a line for each host that keeps outputs of the run, or files that a job could
+// not return, with the command that removes them. A path that the host has reported must be a
+// directory with the id of the run.
+func leftoverLines(run *rundir.Run, table *jobs.Table, inventory []*hosts.Host) []string {
 	var lines []string
-	for host, place := range run.HostDirs() {
+	named := run.HostDirs()
+	for host, place := range named {
 		dir := strings.TrimPrefix(place, host+":")
 		if !filepath.IsAbs(dir) || filepath.Clean(dir) != dir || filepath.Base(dir) != run.UID() {
 			lines = append(lines, host+" says that it keeps the outputs of its jobs in "+dir+"; look there yourself")
 			continue
 		}
 		lines = append(lines, host+" keeps the outputs of its jobs: "+hostCommandLine(run, host, "rm", "-r", dir))
+	}
+	if strings.ContainsAny(run.UID(), "/.") {
+		return lines // not created by dcs-tui: it could be any path
+	}
+	for job := range table.Rows() {
+		for _, a := range job.Attempts {
+			if _, isNamed := named[a.Host]; isNamed || a.Outcome == nil || !a.Outcome.Unreturned {
+				continue
+			}
+			named[a.Host] = ""
+			i := slices.IndexFunc(inventory, func(h *hosts.Host) bool { return h.Name == a.Host })
+			if i < 0 || inventory[i].Link == "local" {
+				continue // removed with the run, or not known how to reach
+			}
+			dir := cmp.Or(inventory[i].WorkDir, ".dcs-tui") + "/" + run.UID()
+			lines = append(lines, a.Host+" may keep files that jobs could not return: "+hostCommandLine(run, a.Host, "rm", "-rf", strings.TrimPrefix(dir, "~/")))
+		}
 	}
 	slices.Sort(lines)
 	return lines

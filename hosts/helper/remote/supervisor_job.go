@@ -393,11 +393,13 @@ func setSendFailure(err *files.SendError, o *jobs.Outcome) {
 }
 
 // collect records the files that a successful job returns. If there are none, it removes the
-// directory of the attempt. If they cannot be returned, it keeps them and says where.
+// directory of the attempt. If they cannot be returned, it keeps them and says where; a success
+// removes what an earlier attempt left in this way.
 func (s *slot) collect(job *hosts.LaunchJob, id string, o *jobs.Outcome) {
 	if job.Files == nil {
 		return
 	}
+	var err error
 	if o.OK() && len(job.Files.Return) > 0 {
 		n, missing, err := s.store().Collect(id, s.config.Sends, job.Files.Own, job.Files.Return)
 		switch {
@@ -412,10 +414,14 @@ func (s *slot) collect(job *hosts.LaunchJob, id string, o *jobs.Outcome) {
 			o.Error += s.keep(job.Attempt)
 		}
 	}
+	if o.OK() && !o.Unreturned {
+		err = s.store().DropKept(job.Attempt.Job)
+	}
 	if o.Files == 0 && !s.config.KeepFiles {
-		if err := s.store().Drop(id); err != nil {
-			s.report(&report{Kind: repTrouble, Attempt: job.Attempt, Why: fmt.Sprintf("removing the directory of %s: %v", id, err)})
-		}
+		err = cmp.Or(s.store().Drop(id), err)
+	}
+	if err != nil {
+		s.report(&report{Kind: repTrouble, Attempt: job.Attempt, Why: fmt.Sprintf("removing the directory of %s: %v", id, err)})
 	}
 }
 
