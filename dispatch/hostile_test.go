@@ -101,28 +101,17 @@ func TestHonestHostReturnsFiles(t *testing.T) {
 	})
 }
 
-// victimRig returns a started rig in which jobs 1 to 4 run on the host good, and 5 to 8 on evil, for
-// an hour each.
-func victimRig(t *testing.T, attack hosttest.Attack) (*rig, *hosttest.Hostiles) {
+// victimRig returns a started rig in which jobs 1 to 4 run on the host good, and others on evil, for
+// an hour each. given are all jobs of good.
+func victimRig(t *testing.T, attack hosttest.Attack) (r *rig, given []jobs.ID) {
 	x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"evil": attack}, Run: time.Hour, Other: "good", Epoch: 999_999, Content: "theirs"}
 	for id := range 8 {
 		for n := range 3 { // whatever is on good, and attempts that nobody has
 			x.Victims = append(x.Victims, jobs.AttemptID{Job: jobs.ID(id + 1), N: n + 1})
 		}
 	}
-	r, _ := hostileRig(t, x)
-	r.start(&jobs.Table{}, "good", "evil")
-	submit := func(last bool) {
-		if err := r.d.Submit(jobstest.Specs(4), last); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(5 * time.Second)
-	}
-	r.d.Do(sched.DrainHost{Host: "evil", On: true})
-	submit(false)
-	r.d.Do(sched.DrainHost{Host: "evil"})
-	submit(true)
-	return r, x
+	r, _ = hostileRig(t, x)
+	return r, r.startVictims(5 * time.Second)
 }
 
 // TestAttacksChangeNothingElsewhere checks that no attack of one host changes a job that the host
@@ -132,21 +121,8 @@ func TestAttacksChangeNothingElsewhere(t *testing.T) {
 	for attack := range hosttest.NumAttacks {
 		t.Run(attack.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r, _ := victimRig(t, attack)
-				var given []jobs.ID // of good
-				for id := range jobs.ID(8) {
-					a, err := r.d.Attempt(t.Context(), jobs.AttemptID{Job: id + 1, N: 1})
-					if err != nil {
-						t.Fatal(err)
-					}
-					if a != nil && a.Host == "good" {
-						given = append(given, id+1)
-					}
-				}
-				if len(given) < 4 {
-					t.Errorf("good has the jobs %v, want at least four", given)
-				}
-				r.drainAll(8)
+				r, given := victimRig(t, attack)
+				r.drainAll(8, 3*time.Hour)
 				for _, id := range given {
 					a, err := r.d.Attempt(t.Context(), jobs.AttemptID{Job: id, N: 1})
 					if err != nil || a.State != jobs.AttemptExited || a.Host != "good" || a.Outcome.Elapsed() != time.Hour {
@@ -219,10 +195,10 @@ func TestBurstsAreNotRefused(t *testing.T) {
 	})
 }
 
-// drainAll reads the results of n jobs, or those of three hours, and cancels the rest: a host can
-// keep its own jobs for ever.
-func (r *rig) drainAll(n int) {
-	ctx, cancel := context.WithTimeout(r.t.Context(), 3*time.Hour)
+// drainAll reads the results of n jobs, or those of some time, and cancels the rest: a host can keep
+// its own jobs for ever.
+func (r *rig) drainAll(n int, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(r.t.Context(), limit)
 	defer cancel()
 	for range n {
 		res, err := r.d.Next(ctx)

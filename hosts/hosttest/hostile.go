@@ -43,12 +43,13 @@ const (
 	FloodsBytes                    // sends chunks without end that nobody has asked for
 	FloodsWants                    // asks for pieces of files without end
 	Bursts                         // sends at once what an honest host may have to send after a night
+	Scripted                       // sends Hostiles.Script, and returns Hostiles.Path
 	NumAttacks                     // number of attacks
 )
 
 var attackNames = [...]string{"honest", "returns others", "endless list", "huge file", "many files", "forges ends", "forges returns",
 	"forges list", "answers list", "forges probe", "forges inspection", "fences in hello", "fences in refusal",
-	"reads others' files", "ignores bye", "floods stderr", "floods trouble", "floods heartbeats", "floods bytes", "floods wants", "bursts"}
+	"reads others' files", "ignores bye", "floods stderr", "floods trouble", "floods heartbeats", "floods bytes", "floods wants", "bursts", "scripted"}
 
 // String returns the name of the attack.
 func (a Attack) String() string { return attackNames[a] }
@@ -63,6 +64,7 @@ type Hostiles struct {
 	Victims []jobs.AttemptID  // attempts of other hosts
 	Other   string            // the host that has them
 	Epoch   int               // of a dispatcher that does not exist
+	Script  []hosts.Message   // sent one by one, a second after each other
 
 	mu       sync.Mutex
 	received map[string][]hosts.Message
@@ -410,6 +412,15 @@ func (c *conversation) begin() error {
 		go c.flood(func(i int) error { return c.w.Write(&hosts.Want{ID: int64(i), Limit: 1}) })
 	case Bursts:
 		return c.burst()
+	case Scripted:
+		go func() {
+			for _, m := range c.Script {
+				if c.w.Write(m) != nil {
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}()
 	}
 	return nil
 }
@@ -497,7 +508,7 @@ func (c *conversation) end(id jobs.AttemptID, o jobs.Outcome) error {
 func (c *conversation) read(m *hosts.Read) *hosts.Chunk {
 	all, path, size := c.Content, "out.txt", int64(len(c.Content))
 	switch c.attack {
-	case ReturnsOthers, ForgesReturns:
+	case ReturnsOthers, ForgesReturns, Scripted:
 		if c.Path != "" {
 			path = c.Path
 		}
