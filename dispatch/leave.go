@@ -73,7 +73,8 @@ func (e *engine) goodbyeTime() time.Duration {
 // agentEnded records that an agent has ended, and whether its host was left clean.
 func (e *engine) agentEnded(a *agent, clean bool) {
 	if e.agents[a.name] != a {
-		if e.numLeaving--; !clean && e.fencedBy == 0 {
+		e.numLeaving--
+		if !clean && e.fencedBy == 0 {
 			e.recordNotice(Notice{Host: a.name, Text: fmt.Sprintf("%s could not be reached when it left the run: processes that jobs left behind there may still be alive", a.name)})
 		}
 		return

@@ -25,7 +25,8 @@ func (a *agent) handleReport(m hosts.Message) {
 		a.sendEvent(sched.AttemptsStarted{Host: name, Msg: m})
 	case *hosts.Exits:
 		limitExited(m.Jobs)
-		if a.fetchReturned(m); len(m.Jobs) == 0 {
+		a.fetchReturned(m)
+		if len(m.Jobs) == 0 {
 			break
 		}
 		a.sendEvent(sched.AttemptsEnded{Host: name, Msg: m})

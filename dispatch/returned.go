@@ -424,7 +424,8 @@ func (a *agent) reportRepeats(id jobs.AttemptID, m files.Manifest) {
 	for i := range m {
 		path := maphash.String(pathSeed, m[i].Path)
 		if was := r.returnedBy[path]; was != 0 && was != id.Job {
-			if n++; n == 1 {
+			n++
+			if n == 1 {
 				first, by = m[i].Path, was
 			}
 		}

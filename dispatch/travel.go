@@ -66,7 +66,8 @@ type piece struct {
 
 // serve answers a Want in a goroutine, because a disk of this machine may hang.
 func (a *agent) serve(m *hosts.Want) {
-	if a.numServing++; a.numServing > maxServing {
+	a.numServing++
+	if a.numServing > maxServing {
 		a.handleLinkDown(&hosts.Error{Host: a.name, Class: hosts.Broken, Err: fmt.Errorf("it asks for more than %d pieces of files at once", maxServing)})
 		return
 	}

@@ -160,7 +160,8 @@ func (a *Arguments) Jobs(limit int) ([]*jobs.Spec, error) {
 		for _, s := range g {
 			lengths[i] = min(lengths[i], len(s.values))
 		}
-		if n *= lengths[i]; n > limit {
+		n *= lengths[i]
+		if n > limit {
 			return nil, fmt.Errorf("the values have more than %d combinations", limit)
 		}
 	}

@@ -249,7 +249,8 @@ func shellQuotes(text string, visit func(i int, quote byte)) int {
 		c := text[i]
 		switch {
 		case c == '\\' && quote != '\'':
-			if i++; i < len(text) {
+			i++
+			if i < len(text) {
 				visit(i, quote)
 			}
 		case quote != 0 && c == quote:

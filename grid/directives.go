@@ -25,7 +25,8 @@ func (p *parser) parseDirectives() {
 		var names []string
 		known := false
 		for _, d := range directives {
-			if names = append(names, d.name); d.name == name {
+			names = append(names, d.name)
+			if d.name == name {
 				d.parse(p, l, 1+len(name))
 				known = true
 			}

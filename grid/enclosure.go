@@ -124,7 +124,8 @@ func (s *shellScanner) step() {
 	rest := s.text[s.at:]
 	s.at++
 	before := s.previous
-	if s.previous = c; s.inHereDocs {
+	s.previous = c
+	if s.inHereDocs {
 		return
 	}
 	begins := func(prefix string) bool { return len(rest) >= len(prefix) && rest[:len(prefix)] == prefix }

@@ -44,7 +44,8 @@ func fill(parts []piece, params []jobs.Param, quote func(string) string) string 
 	var b strings.Builder
 	n := 0
 	for _, p := range parts {
-		if n += len(p.text); p.param >= 0 {
+		n += len(p.text)
+		if p.param >= 0 {
 			n += len(params[p.param].Value)
 		}
 	}

@@ -51,7 +51,8 @@ func splitLines(text string) []*line {
 			raw = raw[:len(raw)-1]
 		}
 		joined = append(joined, raw...)
-		if l.open = isContinued; !isContinued {
+		l.open = isContinued
+		if !isContinued {
 			l.finish(string(joined))
 			l = nil
 		}

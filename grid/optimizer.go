@@ -107,7 +107,8 @@ func (o *optimizer) sendChanges(past []search.Trial) error {
 		line := optimizerLine{Do: "tell", Trial: i + 1, State: [...]string{"open", "done", "failed"}[t.State], Params: map[string]any{}}
 		for d, u := range t.At {
 			p := &o.params[d]
-			if line.Params[p.Name] = p.Text(u); len(p.Values) == 0 {
+			line.Params[p.Name] = p.Text(u)
+			if len(p.Values) == 0 {
 				line.Params[p.Name] = json.Number(p.Text(u))
 			}
 		}

@@ -156,7 +156,8 @@ func checkQuotes(parts []argumentPart, n int, values []string) error {
 			continue
 		}
 		for _, v := range p.chosen(values) {
-			if v = p.part(v); text.ShellWord(v) != v {
+			v = p.part(v)
+			if text.ShellWord(v) != v {
 				return text.Errorf("job %d: %s is %v, where the value %s cannot be quoted", n, p.text, p.around, quoteText(v)).
 					WithAdvice(`write %s outside of quotes, it is quoted for the shell; in a script: sh -c 'wc -l "$1"' _ %s`, p.text, p.text)
 			}
@@ -203,7 +204,8 @@ func extensions(v string, n int) string {
 	}
 	dot := len(v)
 	for range n {
-		if dot = strings.LastIndexAny(v[:dot], "./"); dot < 0 || v[dot] == '/' {
+		dot = strings.LastIndexAny(v[:dot], "./")
+		if dot < 0 || v[dot] == '/' {
 			return ""
 		}
 	}

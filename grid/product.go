@@ -9,7 +9,8 @@ import (
 // product assigns the parameters to axes and makes the checks that depend on their values.
 func (p *parser) product() {
 	t := p.t
-	if p.warnNested(); t.Search != nil {
+	p.warnNested()
+	if t.Search != nil {
 		p.makeSpace()
 		t.points = t.Search.Trials
 		return

@@ -183,7 +183,8 @@ func newSteps(word, stepText string) (part, error) {
 	from, to := a.Int(e), b.Int(e)
 	s := steps{from: from, step: step.Int(e), e: e, plain: !strings.ContainsAny(word+stepText, "eE")}
 	n := new(big.Int).Sub(to, from)
-	if n.Quo(n, s.step); n.CmpAbs(big.NewInt(maxValues)) >= 0 {
+	n.Quo(n, s.step)
+	if n.CmpAbs(big.NewInt(maxValues)) >= 0 {
 		return nil, fmt.Errorf("the range %s has more than %d values", word, int64(maxValues))
 	}
 	s.n = int(n.Int64()) + 1
@@ -237,7 +238,8 @@ func newSpread(kind, word, times string) (part, error) {
 		if fa == 0 || fb == 0 || (fa < 0) != (fb < 0) {
 			return nil, fmt.Errorf("log %s: a logarithmic range cannot reach or cross 0", word)
 		}
-		if apart = math.Abs(math.Log(fb/fa)) / float64(n-1); math.IsInf(apart, 0) {
+		apart = math.Abs(math.Log(fb/fa)) / float64(n-1)
+		if math.IsInf(apart, 0) {
 			apart = 1
 		}
 	}

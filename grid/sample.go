@@ -112,7 +112,8 @@ func (s *shuffle) at(k int) int {
 		for _, key := range s.keys {
 			left, right = right, left^mix(right^key)&mask
 		}
-		if x = left<<s.half | right; x < s.n {
+		x = left<<s.half | right
+		if x < s.n {
 			return int(x)
 		}
 	}
@@ -148,7 +149,8 @@ func (p *parser) parseSample(l *line, from int) {
 		case "latin":
 			s.latin = true
 		case "seed":
-			if i++; i == len(words) {
+			i++
+			if i == len(words) {
 				p.wrong.at(l, w.offset, "a whole number must follow seed: @sample 50 seed 7")
 				return
 			}
@@ -157,7 +159,8 @@ func (p *parser) parseSample(l *line, from int) {
 				return
 			}
 		case "of":
-			if s.of = p.parseSampledParams(l, w, words[i+1:]); s.of == nil {
+			s.of = p.parseSampledParams(l, w, words[i+1:])
+			if s.of == nil {
 				return
 			}
 			i = len(words)

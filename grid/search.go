@@ -60,7 +60,11 @@ func (s *Search) Line() string {
 		b += fmt.Sprintf(" trials %d", s.Trials)
 	}
 	if s.Metric != "" {
-		b += map[bool]string{false: " minimize ", true: " maximize "}[s.Maximize] + quoteValue(s.Metric)
+		goal := " minimize "
+		if s.Maximize {
+			goal = " maximize "
+		}
+		b += goal + quoteValue(s.Metric)
 	}
 	b += fmt.Sprintf(" seed %d", cmp.Or(s.Seed, 1))
 	if s.Method == search.Halving {

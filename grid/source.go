@@ -64,7 +64,8 @@ func (s source) read(ctx context.Context, c Config) (texts, error) {
 	}
 	var list texts
 	for l := range strings.Lines(strings.TrimPrefix(string(b), "\ufeff")) {
-		if l = strings.TrimSuffix(strings.TrimSuffix(l, "\n"), "\r"); strings.Trim(l, blanks) != "" {
+		l = strings.TrimSuffix(strings.TrimSuffix(l, "\n"), "\r")
+		if strings.Trim(l, blanks) != "" {
 			list = append(list, l)
 		}
 	}

@@ -99,7 +99,8 @@ func splitWords(text string, from int) (words []word, at int, err error) {
 		w := word{offset: i}
 		if text[i] == '\'' || text[i] == '"' {
 			var rest string
-			if w.text, rest, w.quoted = jobs.CutQuoted(text[i:]); !w.quoted {
+			w.text, rest, w.quoted = jobs.CutQuoted(text[i:])
+			if !w.quoted {
 				return nil, i, fmt.Errorf("the closing %c is missing", text[i])
 			}
 			i = len(text) - len(rest)
@@ -205,7 +206,8 @@ func readValues(words []word, continuous bool, doubt, refuse func(w word, format
 		case looksLikeRange(w.text):
 			step := ""
 			if bare(i+1) == "step" {
-				if step = bare(i + 2); step == "" {
+				step = bare(i + 2)
+				if step == "" {
 					return v, words[i+1].offset, fmt.Errorf("a number must follow step: %s step 0.1", w.text)
 				}
 				i += 2

@@ -65,7 +65,8 @@ func (p *Provider) Instances(ctx context.Context, prefix string) ([]Instance, er
 	}
 	for line := range strings.Lines(string(out)) {
 		n++
-		if line = strings.TrimSpace(line); line == "" {
+		line = strings.TrimSpace(line)
+		if line == "" {
 			continue
 		}
 		in, err := parse(p, line, prefix+"-")

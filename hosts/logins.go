@@ -15,7 +15,8 @@ import (
 // begins with a table or a key.
 func isLogins(data []byte) bool {
 	for line := range bytes.Lines(data) {
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' {
 			address, _, _ := bytes.Cut(line[1:], []byte("]"))
 			return (line[0] != '[' || isIPv6(string(address))) && !bytes.ContainsRune(line, '=')
 		}
@@ -33,7 +34,8 @@ func ParseLogins(data []byte, file string) (*Inventory, []string, error) {
 	for line := range strings.Lines(string(data)) {
 		n++
 		text, _, _ := strings.Cut(line, "#")
-		if text = strings.TrimSpace(text); text != "" {
+		text = strings.TrimSpace(text)
+		if text != "" {
 			r.readLogin(text, n)
 		}
 	}
@@ -100,10 +102,12 @@ func cutPort(s string) (host string, port int, err error) {
 	host, digits, hasPort := strings.Cut(s, ":")
 	switch inner, after, bracketed := strings.Cut(s, "]"); {
 	case bracketed && strings.HasPrefix(s, "[") && strings.Contains(inner, ":"):
-		if host = inner[1:]; !isIPv6(host) {
+		host = inner[1:]
+		if !isIPv6(host) {
 			return "", 0, fmt.Errorf("%q is not an IPv6 address", host)
 		}
-		if digits, hasPort = strings.CutPrefix(after, ":"); !hasPort && after != "" {
+		digits, hasPort = strings.CutPrefix(after, ":")
+		if !hasPort && after != "" {
 			return "", 0, fmt.Errorf("only :PORT may follow the ]")
 		}
 	case isIPv6(s):

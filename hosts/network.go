@@ -41,7 +41,8 @@ func (h *Host) NetworkParts() []NetworkPart {
 // prefixOf returns the network to which an address is assumed to belong.
 func prefixOf(at netip.Addr) netip.Prefix {
 	bits := prefixLen6
-	if at = at.Unmap().WithZone(""); at.Is4() {
+	at = at.Unmap().WithZone("")
+	if at.Is4() {
 		bits = prefixLen4
 	}
 	prefix, _ := at.Prefix(bits) // such a prefix always exists

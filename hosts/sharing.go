@@ -96,7 +96,8 @@ func maxMin(total float64, demand, weight []float64) []float64 {
 			met += demand[i]
 			return true
 		})
-		if total -= met; len(open) == left {
+		total -= met
+		if len(open) == left {
 			for _, i := range open {
 				parts[i] = unit * weight[i]
 			}

@@ -211,7 +211,8 @@ func nodeNames(list string) (names []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if names = append(names, some...); len(names) > MaxHosts {
+		names = append(names, some...)
+		if len(names) > MaxHosts {
 			return nil, fmt.Errorf("%q are more than %d nodes", list, MaxHosts)
 		}
 	}

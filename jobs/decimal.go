@@ -63,7 +63,8 @@ func ParseDecimal(s string) (d Decimal, ok bool) {
 	}
 	significant := strings.TrimLeft(digits, "0")
 	d.point -= len(digits) - len(significant)
-	if d.digits = strings.TrimRight(significant, "0"); d.digits == "" {
+	d.digits = strings.TrimRight(significant, "0")
+	if d.digits == "" {
 		return Decimal{}, true
 	}
 	d.approx, _ = strconv.ParseFloat(text, 64) // infinite beyond the range

@@ -78,7 +78,8 @@ func (a *ParallelDecoder[T]) Decode(block []byte, decode func(core int, line []b
 func (a *ParallelDecoder[T]) Take() *T {
 	for ; a.next < len(a.parts); a.next++ {
 		p := &a.parts[a.next]
-		if <-p.decoded; a.line < len(p.values) {
+		<-p.decoded
+		if a.line < len(p.values) {
 			a.line++
 			return &p.values[a.line-1]
 		}

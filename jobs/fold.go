@@ -62,7 +62,8 @@ func Fold(t *Table, r *Record) error {
 		return t.accept(r)
 	case KindRequest:
 		insert(&t.Requests, r.Request, true)
-		if delete(t.Adjusted, r.Request); len(t.Adjusted) == 0 {
+		delete(t.Adjusted, r.Request)
+		if len(t.Adjusted) == 0 {
 			t.Adjusted = nil
 		}
 		t.CanceledAll = t.CanceledAll || r.How == CanceledAll
@@ -174,7 +175,8 @@ func (t *Table) keepUndelivered(j *Job) {
 
 // dropRequeue cancels the requeue of a job that was to follow its cancel.
 func (t *Table) dropRequeue(id ID) {
-	if delete(t.Requeues, id); len(t.Requeues) == 0 {
+	delete(t.Requeues, id)
+	if len(t.Requeues) == 0 {
 		t.Requeues = nil
 	}
 }

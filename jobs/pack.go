@@ -225,7 +225,8 @@ func (r *RowReader) load(p *packed, id ID) *Job {
 	c := p.unpacking(at)
 	codeRow(c, j)
 	var n int
-	if codeNumber(c, &n); n == 0 {
+	codeNumber(c, &n)
+	if n == 0 {
 		return j
 	}
 	if n > len(r.attempts) {
@@ -264,7 +265,8 @@ func (p *packed) codeSpec(c *codec, s *Spec, l *Labels) {
 	codeNumber(c, &s.Line)
 	c.codeTexts(&s.Command, &s.Name, &l.key)
 	params := len(l.params)
-	if codeNumber(c, &params); !c.packing {
+	codeNumber(c, &params)
+	if !c.packing {
 		l.params = slices.Grow(l.params[:0], params)[:params]
 	}
 	for i := range l.params {
@@ -369,7 +371,8 @@ func (c *codec) codeFlags(flags ...*bool) {
 func (c *codec) codeTexts(texts ...*string) {
 	for _, s := range texts {
 		n := len(*s)
-		if codeNumber(c, &n); c.packing {
+		codeNumber(c, &n)
+		if c.packing {
 			c.packed = append(c.packed, *s...)
 		} else {
 			*s, c.rest = c.rest[:n], c.rest[n:]
@@ -396,7 +399,8 @@ func (b *blocks) add(text []byte) address {
 		// It gets a block of its own, because it would waste the rest of a block.
 		long := len(text) >= blockSize/4
 		x, size := new(strings.Builder), len(text)
-		if b.all, n = append(b.all, x), len(b.all)+1; !long {
+		b.all, n = append(b.all, x), len(b.all)+1
+		if !long {
 			b.last, size = n, blockSize
 		}
 		x.Grow(size)

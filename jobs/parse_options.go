@@ -116,7 +116,8 @@ func splitList(v string) (items []string) {
 			items, item = append(items, strings.TrimSpace(string(item))), item[:0]
 			continue
 		case v[i] == '\\' && i+1 < len(v):
-			if i++; v[i] != ',' {
+			i++
+			if v[i] != ',' {
 				item = append(item, '\\') // a backslash of a pattern
 			}
 		}

@@ -46,7 +46,8 @@ const maxKey = 256
 func (s *Scanner) Stream(earlier []*Spec) *Scanner {
 	s.stream, s.lines.skip = true, true
 	for i, spec := range earlier {
-		if s.id = ID(i + 2); spec != nil {
+		s.id = ID(i + 2)
+		if spec != nil {
 			s.remember(spec, ID(i+1))
 		}
 	}

@@ -32,7 +32,8 @@ const maxTexts = 4096
 
 // Read reads the JSON of one record into r.
 func (reader *RecordReader) Read(b []byte, r *Record) error {
-	if *r = (Record{}); reader.readUsual(b, r) {
+	*r = (Record{})
+	if reader.readUsual(b, r) {
 		return nil
 	}
 	*r = Record{}
@@ -136,7 +137,8 @@ func (reader *RecordReader) readOutcome(m *objectReader, name []byte, o *Outcome
 func (reader *RecordReader) intern(text []byte) string {
 	s, known := reader.texts[string(text)]
 	if !known {
-		if s = string(text); s != "" && len(reader.texts) < maxTexts {
+		s = string(text)
+		if s != "" && len(reader.texts) < maxTexts {
 			insert(&reader.texts, s, s)
 		}
 	}

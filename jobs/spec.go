@@ -88,7 +88,8 @@ func (o OnLost) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // UnmarshalText reads the word.
 func (o *OnLost) UnmarshalText(b []byte) error {
-	if *o = OnLost(slices.Index(onLostNames[:], string(b))); len(b) == 0 || int(*o) >= len(onLostNames) {
+	*o = OnLost(slices.Index(onLostNames[:], string(b)))
+	if len(b) == 0 || int(*o) >= len(onLostNames) {
 		return fmt.Errorf("%q is neither requeue nor wait", b)
 	}
 	return nil

@@ -90,7 +90,8 @@ func (d *SpecDecoder) parts(text []byte) (add []*Spec, err error) {
 	for err == nil {
 		head := text
 		if _, ok := lineText(text); !ok {
-			if head = wholePrefix(text); head == nil {
+			head = wholePrefix(text)
+			if head == nil {
 				head = text
 			}
 		}

@@ -190,7 +190,8 @@ func (t *Table) Unfinished() int { return t.Counts[Queued] + t.Counts[Running] }
 // Judged returns Counts, except that jobs that a search ended count as succeeded. A search that
 // ends some of its trials succeeds.
 func (t *Table) Judged() (counts [Skipped + 1]int) {
-	if counts = t.Counts; counts[Canceled] == 0 {
+	counts = t.Counts
+	if counts[Canceled] == 0 {
 		return counts
 	}
 	for j := range t.Rows() {

@@ -218,7 +218,8 @@ func (m *model) attemptTimes(a *runview.Attempt) string {
 // formatTime formats a time in this machine's time zone, with its day if that is not today.
 func (m *model) formatTime(t time.Time) string {
 	now := m.dispatcherNow().Local()
-	if t = t.Local(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+	t = t.Local()
+	if t.YearDay() == now.YearDay() && t.Year() == now.Year() {
 		return t.Format("15:04:05")
 	}
 	return t.Format("2006-01-02 15:04:05")

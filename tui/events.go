@@ -127,7 +127,8 @@ func (p *eventsPane) cursorPosition(events *runview.Events) int {
 // moveTo moves the cursor to a loaded event.
 func (p *eventsPane) moveTo(events *runview.Events, at int) {
 	p.cursorRow = at
-	if p.cursor = events.Lines[at].Seq; events.Back == 0 && at == len(events.Lines)-1 {
+	p.cursor = events.Lines[at].Seq
+	if events.Back == 0 && at == len(events.Lines)-1 {
 		p.cursor = 0
 	}
 	p.numNewer = events.Back + len(events.Lines) - 1 - at

@@ -94,7 +94,8 @@ func (p *failedPane) moveToKey(keys []failedKey) {
 	for last >= 0 && last+1 < len(keys) && keys[last+1].cause == p.key.cause {
 		last++
 	}
-	if p.cursorRow = max(0, group); p.key.job != 0 && last > group {
+	p.cursorRow = max(0, group)
+	if p.key.job != 0 && last > group {
 		p.cursorRow = min(last, group+max(1, p.rowsBelowGroup))
 	}
 }
@@ -150,7 +151,8 @@ func (p *failedPane) onSnapshot(m *model) {
 		return
 	}
 	p.moveToKey(keys)
-	if p.moveTo(keys, p.cursorRow); p.key != before {
+	p.moveTo(keys, p.cursorRow)
+	if p.key != before {
 		p.slip = slip{from: before.describe(m), gone: true, at: m.now()}
 	}
 }

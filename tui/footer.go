@@ -90,7 +90,8 @@ func (m *model) hintsRow() string {
 			continue
 		}
 		// These hints come first if they get the run going again.
-		if hints = append(hints, hint); b.firstKey() == resumeKey || b.firstKey() == pauseKey && m.isPausedOrDraining() {
+		hints = append(hints, hint)
+		if b.firstKey() == resumeKey || b.firstKey() == pauseKey && m.isPausedOrDraining() {
 			hints = append([]string{hint}, hints[:len(hints)-1]...)
 		}
 	}

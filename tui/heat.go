@@ -99,7 +99,8 @@ func (p *resultsPane) drawHeat(m *model, w, h int, focused bool) []string {
 			}
 			// Not reversed: a full shade would look like an empty one.
 			b.WriteString(style.Render(shade))
-			if edge = " "; here {
+			edge = " "
+			if here {
 				edge = styleCursor.Render("]")
 			}
 		}

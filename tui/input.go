@@ -202,7 +202,8 @@ func (p *inputLine) hintLine(m *model, w int) string {
 	var b strings.Builder
 	first, used := 0, 0 // range of the words that fit together with the chosen one
 	for i, word := range words[:min(len(words), max(0, chosen+1))] {
-		if used += width(m.clean(word)) + 2; used > w-6 {
+		used += width(m.clean(word)) + 2
+		if used > w-6 {
 			first, used = i, width(m.clean(word))+2
 		}
 	}
@@ -328,7 +329,8 @@ func (e *editableText) draw(m *model, w int) string {
 	before := e.text[max(0, e.pos-2*w):e.pos]
 	under, after := " ", []rune(nil)
 	if e.pos < len(e.text) {
-		if under = m.clean(string(e.text[e.pos])); width(under) == 0 {
+		under = m.clean(string(e.text[e.pos]))
+		if width(under) == 0 {
 			under = "?" // a cursor on this character would be invisible
 		}
 		after = e.text[e.pos+1 : min(len(e.text), e.pos+1+2*w)]
@@ -365,7 +367,8 @@ func (m *model) openFilter(l *jobList) tea.Cmd {
 		return tea.Tick(filterDelay, func(time.Time) tea.Msg { return filterDue{l, text, line} })
 	}
 	line.onConfirm = func(m *model, text string) (tea.Cmd, error) {
-		if l.setFilter(text); l.currentFilterError() != "" {
+		l.setFilter(text)
+		if l.currentFilterError() != "" {
 			return nil, errors.New(l.filterError)
 		}
 		return nil, nil
@@ -384,7 +387,8 @@ func (d filterDue) apply(m *model) tea.Cmd {
 }
 
 func (l *jobList) setFilter(text string) {
-	if text = strings.TrimSpace(text); text != l.filter {
+	text = strings.TrimSpace(text)
+	if text != l.filter {
 		l.filter = text
 	}
 }

@@ -101,7 +101,8 @@ func (l *jobList) setPage(p *runview.Page) bool {
 		l.cursorRow, l.top = 0, 0
 	case l.cursor == 0: // a position, whatever job is there
 	case pos >= 0:
-		if l.top += pos - l.cursorRow; anew {
+		l.top += pos - l.cursorRow
+		if anew {
 			l.top = pos - l.h/2
 		}
 		l.cursorRow = pos
@@ -192,7 +193,8 @@ func (l *jobList) requestWindow() *runview.JobsWindow {
 		return new(l.window)
 	}
 	*w = runview.JobsWindow{Filter: l.fullFilter(), Sort: l.sort, Reverse: l.reverse, At: l.cursorRow, Rows: min(runview.MaxRows, max(40, 4*l.h))}
-	if w.Above = l.cursorRow - l.top + l.h*3/2; !l.pinned {
+	w.Above = l.cursorRow - l.top + l.h*3/2
+	if !l.pinned {
 		w.Above = 0
 	}
 	if l.pinned {
@@ -404,7 +406,8 @@ func (m *model) warnIfSlipped() bool {
 	if from == "" || m.now().Sub(s.at) >= slipTime {
 		return false
 	}
-	if s.from = ""; on == "" || on == from {
+	s.from = ""
+	if on == "" || on == from {
 		return false
 	}
 	why := "has moved in the list"

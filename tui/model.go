@@ -354,7 +354,11 @@ func (m *model) handleSnapshot(msg snapshotMsg) {
 		m.snapshotErr = msg.err
 		return
 	}
-	if was := m.snap; was != nil && was.Paused != msg.snap.Paused && m.message.verb == map[bool]runview.Verb{true: runview.Continue, false: runview.Pause}[msg.snap.Paused] {
+	undone := runview.Pause
+	if msg.snap.Paused {
+		undone = runview.Continue
+	}
+	if m.snap != nil && m.snap.Paused != msg.snap.Paused && m.message.verb == undone {
 		m.message = message{} // another screen has changed it again
 	}
 	m.snap, m.receivedAt, m.snapshotErr = msg.snap, msg.at, nil

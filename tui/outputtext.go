@@ -189,7 +189,8 @@ func dropCells(s string, n int) string {
 			out.WriteString(s[i:])
 			break
 		}
-		if n -= w; n < 0 {
+		n -= w
+		if n < 0 {
 			out.WriteByte(' ')
 			n = 0
 		}

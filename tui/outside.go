@@ -209,7 +209,8 @@ func downloadOutput(ctx context.Context, src runview.Source, s outputFile) (path
 		if err != nil {
 			return "", err
 		}
-		if at = piece.Offset + int64(len(piece.Data)); len(piece.Data) == 0 || at >= piece.Size {
+		at = piece.Offset + int64(len(piece.Data))
+		if len(piece.Data) == 0 || at >= piece.Size {
 			return f.Name(), nil
 		}
 	}
@@ -224,7 +225,8 @@ func (m *model) openPager(path, temp string) tea.Cmd {
 	// The path is an argument, so it needs no quoting. ctrl+c ends only the pager: the trap keeps
 	// the shell waiting.
 	c := exec.Command("/bin/sh", "-c", "trap : INT QUIT; "+pager+` "$1"`, "sh", path)
-	if c.Env = os.Environ(); os.Getenv("LESS") == "" {
+	c.Env = os.Environ()
+	if os.Getenv("LESS") == "" {
 		c.Env = append(c.Env, "LESS=-R")
 	}
 	return m.runOutside(c, "the pager", "", temp)

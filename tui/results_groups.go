@@ -88,7 +88,8 @@ var statRanks = []struct {
 
 func (p *resultsPane) drawGroups(m *model, w, h int, focused bool) []string {
 	g, t := &p.groups, p.table
-	if g.h = max(0, h-1); t == nil || t.Groups == nil {
+	g.h = max(0, h-1)
+	if t == nil || t.Groups == nil {
 		if t != nil && t.Wrong+t.Page.Wrong != "" {
 			return []string{styleFaint.Render("  no groups")}
 		}
@@ -147,7 +148,8 @@ func (p *resultsPane) groupColumns(m *model, w int) []column[int] {
 				}
 			}
 			if c.Name == "jobs" {
-				if col.rank = 4; t.Partial {
+				col.rank = 4
+				if t.Partial {
 					col.rank = 2
 				}
 			}
@@ -336,7 +338,8 @@ func (p *resultsPane) commandGroup(_ *model, arg string) error {
 	if err := p.checkColumns(words...); err != nil {
 		return err
 	}
-	if g.isShown, p.heat.isShown = len(words) > 0, false; g.isShown {
+	g.isShown, p.heat.isShown = len(words) > 0, false
+	if g.isShown {
 		g.by, g.minSize, g.sort, g.pinned, g.cursorRow = words, least, "", false, 0
 	}
 	return nil

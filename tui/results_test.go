@@ -282,8 +282,8 @@ func BenchmarkResults(b *testing.B) {
 	p.groups.by = []string{"f0_mean"}
 	m.snap = sampleSnapshot(runview.Query{})
 	m.snap.Table = t
-	for _, heat := range []bool{false, true} {
-		b.Run(map[bool]string{false: "groups", true: "heat"}[heat], func(b *testing.B) {
+	for name, heat := range map[string]bool{"groups": false, "heat": true} {
+		b.Run(name, func(b *testing.B) {
 			p.groups.isShown, p.heat.isShown = true, heat
 			p.onSnapshot(m)
 			for b.Loop() {

@@ -81,7 +81,8 @@ func (s *snapshotter) next() tea.Msg {
 			s.cancelRequest = drop
 		}
 		s.mu.Unlock()
-		if ask.After = s.version; asked {
+		ask.After = s.version
+		if asked {
 			ask.After = 0
 		}
 		ask.Wait = maxWait

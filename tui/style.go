@@ -226,7 +226,8 @@ func downsample(values []float64, n int) []float64 {
 				sum, count = sum+v, count+1
 			}
 		}
-		if out[i] = math.NaN(); count > 0 {
+		out[i] = math.NaN()
+		if count > 0 {
 			out[i] = sum / float64(count)
 		}
 	}

@@ -181,7 +181,8 @@ func pageColumns[R any](s *columnPages, all []column[R], stay, w int) []column[R
 				after = append(after, c)
 			}
 		}
-		if s.numMore = len(after); page == s.page || s.numMore == 0 {
+		s.numMore = len(after)
+		if page == s.page || s.numMore == 0 {
 			s.page = page
 			return fitColumns(slices.Concat(first, here), w, false)
 		}
@@ -224,7 +225,8 @@ func rowLine[R any](m *model, cols []column[R], r R, cursor, picked, focused boo
 			used++
 		}
 		text, style := c.cell(m, r, c.w)
-		if text = c.align(m, text); c.hasBar && m.beginsWithBar(text) {
+		text = c.align(m, text)
+		if c.hasBar && m.beginsWithBar(text) {
 			bar, _, _ := strings.Cut(text, " ")
 			l.addBar(bar, style, text[len(bar):])
 		} else {

@@ -318,7 +318,8 @@ func (c *Client) serve() {
 			c.err = &StoppedError{code, c.said.last(), c.opts.Dir}
 			return
 		}
-		if deaths++; deaths > 1 {
+		deaths++
+		if deaths > 1 {
 			time.Sleep(time.Second)
 		}
 		if err := c.start(); err != nil {

@@ -28,7 +28,8 @@ func FindStored(t *jobs.Table, waiting []*jobs.Spec) map[string]Stored {
 				continue
 			}
 			of := found[s.Request]
-			if of.n++; of.first == 0 {
+			of.n++
+			if of.first == 0 {
 				of.first = s.ID
 			}
 			found[s.Request] = of
@@ -57,7 +58,8 @@ func (b *Inbox) submit(name string, q *rundir.Request) bool {
 	r := sched.Request{Name: name, Text: q.Text()}
 	if had := b.Stored[name]; had.n > 0 {
 		r.First, r.Count = had.first, min(had.n, len(specs))
-		if specs = specs[r.Count:]; len(specs) == 0 {
+		specs = specs[r.Count:]
+		if len(specs) == 0 {
 			b.Dispatcher.Do(r)
 			return true
 		}
@@ -101,7 +103,8 @@ type stopFiles struct {
 func (s *stopFiles) removeAndEnd(remove func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if remove(); s.strongest == rundir.StopFile {
+	remove()
+	if s.strongest == rundir.StopFile {
 		s.strongest = ""
 	}
 }
@@ -131,7 +134,8 @@ func (b *Inbox) pollStopFiles() {
 			asks = name
 		}
 	}
-	if b.stop.strongest = asks; asks == was {
+	b.stop.strongest = asks
+	if asks == was {
 		return
 	}
 	switch {

@@ -208,7 +208,8 @@ func (p *Publisher) write() {
 		if err != nil && !warned && s.Problem == "" && p.opts.Warn != nil {
 			p.opts.Warn(err)
 		}
-		if warned = err != nil; !warned {
+		warned = err != nil
+		if !warned {
 			loads.Record(s)
 		}
 	}

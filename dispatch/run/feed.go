@@ -27,7 +27,8 @@ func (r *Run) feed(ctx context.Context) {
 	case r.opts.Search != nil && r.opts.Search.Proposer != nil:
 		r.searcher.feed(ctx)
 	case r.opts.Lines != nil:
-		if r.inputErr = r.readInput(ctx, r.opts.Lines); r.opts.AcceptJobs && r.inputErr == nil {
+		r.inputErr = r.readInput(ctx, r.opts.Lines)
+		if r.opts.AcceptJobs && r.inputErr == nil {
 			r.awaitCloseInput(ctx)
 		}
 	case r.opts.AcceptJobs:
@@ -115,7 +116,8 @@ func (r *Run) awaitCloseInput(ctx context.Context) {
 	case <-ctx.Done():
 		return
 	}
-	if r.submitLast(ctx); !r.inputUnread {
+	r.submitLast(ctx)
+	if !r.inputUnread {
 		r.storeInputMark(ctx, rundir.Input{State: rundir.InputDone})
 	}
 }
@@ -132,7 +134,8 @@ func (r *Run) submit(ctx context.Context, specs []*jobs.Spec, last bool, number 
 				r.printText("jobs are stored again; the run continues")
 				said = false
 			}
-			if specs = specs[n:]; len(specs) == 0 {
+			specs = specs[n:]
+			if len(specs) == 0 {
 				return true
 			}
 			continue
@@ -244,7 +247,8 @@ func (r *Run) readInput(ctx context.Context, next func() (jobs.Line, error)) err
 		var ask *jobs.StreamAsk
 		var end error
 		add := func(l inputLine) {
-			if end, ask = l.err, l.line.Ask; end == nil && ask == nil {
+			end, ask = l.err, l.line.Ask
+			if end == nil && ask == nil {
 				paths.Resolve(l.line.Spec)
 				batch = append(batch, l.line.Spec)
 			}
@@ -362,7 +366,8 @@ func (s *inputNumbers) number(batch []*jobs.Spec) func(first jobs.ID) {
 			for k, n := range own.After {
 				own.After[k] = s.of(n)
 			}
-			if batch[i].Options = o; !slices.Equal(own.After, o.After) {
+			batch[i].Options = o
+			if !slices.Equal(own.After, o.After) {
 				batch[i].Options = &own
 			}
 		}

@@ -225,7 +225,8 @@ func openJobLog(path string, run *rundir.Run, t *jobs.Table, report func(error))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.flush(); l.failure != nil && !l.isTruncated && !dispatch.IsDiskFault(l.failure) {
+	l.flush()
+	if l.failure != nil && !l.isTruncated && !dispatch.IsDiskFault(l.failure) {
 		return l, fmt.Errorf("the job log: %w", l.failure)
 	}
 	return l, nil
@@ -275,17 +276,20 @@ func (l *jobLog) write() {
 		if !l.isTruncated {
 			flags = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
 		}
-		if l.f, l.failure = os.OpenFile(l.path, flags, 0o600); l.failure != nil {
+		l.f, l.failure = os.OpenFile(l.path, flags, 0o600)
+		if l.failure != nil {
 			l.f = nil
 			return
 		}
 		l.isTruncated = true
 	}
 	n, err := l.f.Write(l.buf)
-	if l.buf = l.buf[:copy(l.buf, l.buf[n:])]; cap(l.buf) > 1<<20 && len(l.buf) == 0 {
+	l.buf = l.buf[:copy(l.buf, l.buf[n:])]
+	if cap(l.buf) > 1<<20 && len(l.buf) == 0 {
 		l.buf = nil
 	}
-	if l.failure = err; err != nil {
+	l.failure = err
+	if err != nil {
 		l.f.Close() // its error adds nothing to err
 		l.f = nil
 	}

@@ -168,7 +168,8 @@ func Start(ctx context.Context, o *Owned, opts Options) (*Run, error) {
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.inputCtx, r.endInput = context.WithCancel(context.Background())
 	if opts.Lines != nil || opts.AcceptJobs || opts.Search != nil && opts.Search.Proposer != nil {
-		if r.input.State = rundir.InputOpen; opts.Input.State != rundir.InputOpen {
+		r.input.State = rundir.InputOpen
+		if opts.Input.State != rundir.InputOpen {
 			if err := r.dir.WriteInput(r.input); err != nil {
 				return nil, err
 			}
@@ -288,7 +289,8 @@ func (r *Run) newInbox(stored map[string]inbox.Stored, found rundir.Target) *inb
 		},
 		LeavesSubmits: func() bool { return r.opts.EndOnly && r.opts.StopWhen != nil },
 		EndInput: func() {
-			if r.CloseInput(); r.opts.Lines == nil { // otherwise there may be more to read
+			r.CloseInput()
+			if r.opts.Lines == nil { // otherwise there may be more to read
 				_ = r.dir.WriteInput(rundir.Input{State: rundir.InputDone}) // the feeder retries
 			}
 		},
@@ -399,7 +401,8 @@ func (r *Run) drainText() string {
 	for _, h := range snap.Hosts {
 		running += h.Running
 	}
-	if running = min(running, snap.Counts[jobs.Running]); running == 0 {
+	running = min(running, snap.Counts[jobs.Running])
+	if running == 0 {
 		running = snap.Counts[jobs.Running] // jobs sent to a host may have started by now
 	}
 	switch {

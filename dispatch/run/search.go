@@ -82,7 +82,8 @@ func (s *searcher) add(spec *jobs.Spec) {
 		return
 	}
 	if spec.Options != nil {
-		if s.cwd = spec.Cwd; spec.Request != "" {
+		s.cwd = spec.Cwd
+		if spec.Request != "" {
 			return
 		}
 	}
@@ -193,7 +194,8 @@ func (s *searcher) handleResults(ctx context.Context) {
 			s.unit = &unit
 		}
 		if finite && *s.unit == unit {
-			if t.State, t.Value = search.Done, v.Number; s.Best.Desc {
+			t.State, t.Value = search.Done, v.Number
+			if s.Best.Desc {
 				t.Value = -v.Number
 			}
 			continue
@@ -224,7 +226,8 @@ func (s *searcher) feed(ctx context.Context) {
 	for end == nil {
 		s.handleResults(ctx)
 		var specs []*jobs.Spec
-		if specs, end = s.propose(asking); r.inputCtx.Err() != nil {
+		specs, end = s.propose(asking)
+		if r.inputCtx.Err() != nil {
 			end = io.EOF // a canceled run misses no jobs
 		}
 		if ctx.Err() != nil || len(specs) > 0 && !r.submit(ctx, specs, false, nil) {
@@ -241,7 +244,8 @@ func (s *searcher) feed(ctx context.Context) {
 			}
 		}
 	}
-	if r.submitLast(ctx); end == io.EOF && !r.inputUnread {
+	r.submitLast(ctx)
+	if end == io.EOF && !r.inputUnread {
 		r.storeInputMark(ctx, rundir.Input{State: rundir.InputDone, Again: r.input.Again})
 	} else if end != io.EOF {
 		r.inputUnread = true

@@ -33,7 +33,8 @@ func (i *interrupts) action(s os.Signal) action {
 	case syscall.SIGHUP:
 		return actDetach
 	case syscall.SIGTERM, syscall.SIGQUIT: // by default Go answers SIGQUIT with a stack dump
-		if i.numAsked = max(i.numAsked+1, 2); i.numAsked > 2 {
+		i.numAsked = max(i.numAsked+1, 2)
+		if i.numAsked > 2 {
 			return actExit
 		}
 		return actStop

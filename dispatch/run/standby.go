@@ -112,7 +112,8 @@ func (s *standby) watch(ctx context.Context) (*Owned, error) {
 		// Only a successful check may lead to a takeover.
 		if err == nil && time.Now().After(retryAt) && (s.reader.Liveness == journal.Dead || s.reader.IsHung()) {
 			var o *Owned
-			if o, err = s.takeOver(ctx); o != nil || errors.Is(err, ErrOver) {
+			o, err = s.takeOver(ctx)
+			if o != nil || errors.Is(err, ErrOver) {
 				return o, err
 			}
 			var taken *journal.OwnedError
@@ -267,7 +268,8 @@ func (s *standbys) check(now time.Time) {
 	if joined == s.machines {
 		return
 	}
-	if s.machines = joined; joined == "" {
+	s.machines = joined
+	if joined == "" {
 		s.run.printWarning("no standby dispatcher watches any more")
 	} else {
 		s.run.printText("a standby dispatcher watches on " + joined)

@@ -62,7 +62,8 @@ func (r *Run) protected(o *Owned) []string {
 		case filepath.IsAbs(name):
 			paths = append(paths, name)
 		default: // the run may have been started in its cwd or here
-			if paths = append(paths, filepath.Join(settings.Cwd, name)); err == nil {
+			paths = append(paths, filepath.Join(settings.Cwd, name))
+			if err == nil {
 				paths = append(paths, filepath.Join(here, name))
 			}
 		}

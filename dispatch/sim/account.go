@@ -251,7 +251,8 @@ func (w *World) applyEnd(a *account, r *jobs.Record) {
 	}
 	switch r.Kind {
 	case jobs.KindLost:
-		if e.lost = true; e.lostAt == 0 { // it may have come back and been lost again
+		e.lost = true
+		if e.lostAt == 0 { // it may have come back and been lost again
 			e.lostAt = w.truth.records
 		}
 	case jobs.KindSuperseded, jobs.KindCanceled:

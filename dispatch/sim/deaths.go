@@ -59,7 +59,8 @@ func (l *dispatcher) stop(d time.Duration, woken func()) {
 		if l.dead {
 			return
 		}
-		if l.numPauses--; l.numPauses == 0 {
+		l.numPauses--
+		if l.numPauses == 0 {
 			l.w.logf("%s is woken", l.mount.Name)
 			woken()
 			l.wake()

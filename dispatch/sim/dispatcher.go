@@ -372,7 +372,8 @@ func (l *dispatcher) housekeep() {
 		var by int
 		var err error
 		if l.survives(func() {
-			if by, err = l.journal.Fenced(); heartbeat && err == nil && by == 0 {
+			by, err = l.journal.Fenced()
+			if heartbeat && err == nil && by == 0 {
 				_ = l.journal.Heartbeat() // a late heartbeat is allowed
 			}
 		}) {

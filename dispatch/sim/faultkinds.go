@@ -117,7 +117,8 @@ func (w *World) injectFaults() {
 		}
 		n := w.choices.Draw(sum)
 		for i := range faultKinds {
-			if n -= w.weight(&faultKinds[i]); n < 0 {
+			n -= w.weight(&faultKinds[i])
+			if n < 0 {
 				at := len(w.log)
 				if faultKinds[i].inject(w) {
 					w.countFault(i)

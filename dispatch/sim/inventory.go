@@ -260,7 +260,8 @@ func changeSpec(w *World) bool {
 	w.editHost(w.choices.Draw(len(w.inventoryFile)), func(s *hosts.Host) {
 		switch w.choices.Draw(5) {
 		case 4:
-			if s.Queues = nil; s.Name != "melon1" && w.choices.Draw(2) == 0 {
+			s.Queues = nil
+			if s.Name != "melon1" && w.choices.Draw(2) == 0 {
 				s.Queues = w.drawKeptPart(s.Slots.Fixed)
 			}
 		case 0:

@@ -71,7 +71,8 @@ func (a *agent) recordLeft() {
 		return
 	}
 	a.hasEnded = true
-	if a.l.numAgentsEnded++; a.l.numAgentsEnded == len(a.l.agents) {
+	a.l.numAgentsEnded++
+	if a.l.numAgentsEnded == len(a.l.agents) {
 		a.l.close()
 	}
 }

@@ -289,7 +289,8 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 	}
 	// If the record of the attempt was damaged and its host lost the claim in a power loss, nobody
 	// can know that it has started.
-	if f.numStarts++; f.numStarts > 1 && !(w.damaged && f.forgotten) {
+	f.numStarts++
+	if f.numStarts > 1 && !(w.damaged && f.forgotten) {
 		w.fail(StartsOnce, "%s starts again, on %s", id, h.name)
 	}
 	if w.onlyCuts && t.finished[id.Job] {
@@ -325,7 +326,8 @@ func (t *truth) recordStart(w *World, r *heldAttempt) {
 			if o.lost {
 				continue
 			}
-			if copies++; copies > w.cfg.Copies {
+			copies++
+			if copies > w.cfg.Copies {
 				w.fail(CopiesHold, "%s starts on %s, and %d others run", id, h.name, copies-1)
 			}
 			continue

@@ -244,7 +244,8 @@ func askControlByFile(w *World) bool {
 // request for another dispatcher is refused.
 func (w *World) applyAnswer(r *jobs.Record) {
 	g := &w.ledger
-	if g.requests[r.Request]++; g.requests[r.Request] > 1 {
+	g.requests[r.Request]++
+	if g.requests[r.Request] > 1 {
 		w.fail(RequestsOnce, "%s is taken in again", r.Request)
 	}
 	for _, q := range w.people.requests {
@@ -263,7 +264,8 @@ func (w *World) countCaused(r *jobs.Record) {
 		return
 	}
 	g := &w.ledger
-	if g.caused[r.Request]++; g.caused[r.Request] > 1 && !w.damaged {
+	g.caused[r.Request]++
+	if g.caused[r.Request] > 1 && !w.damaged {
 		w.fail(RequestsOnce, "%s changes twice what it asks for: %s", r.Request, r.Kind)
 	}
 }

@@ -329,7 +329,8 @@ func (d *trigger) passPoint(at turnPoint) {
 	if d.at != at {
 		return
 	}
-	if d.numLeft--; d.numLeft > 0 {
+	d.numLeft--
+	if d.numLeft > 0 {
 		return
 	}
 	d.at = noPoint
@@ -340,7 +341,8 @@ func (d *trigger) passPoint(at turnPoint) {
 func (l *dispatcher) fault(op, path string) error {
 	l.trigger.passPoint(atDisk)
 	if op == "write" && l.trigger.at == atWrite {
-		if l.trigger.numLeft--; l.trigger.numLeft <= 0 {
+		l.trigger.numLeft--
+		if l.trigger.numLeft <= 0 {
 			l.trigger.at, l.trigger.numLeft = atDisk, 1 // the process dies before its next operation
 			return memdisk.ShortWrite{N: l.w.choices.Draw(400), Err: syscall.EINTR}
 		}

@@ -34,7 +34,8 @@ func (p *helper) setShare(m hosts.Share) {
 	if p.isSuperseded() {
 		return
 	}
-	if h.wantedShare = m; h.neighbor == nil {
+	h.wantedShare = m
+	if h.neighbor == nil {
 		h.neighbor = &neighbor{h: h, boot: h.boot, rng: rand.New(rand.NewPCG(uint64(len(h.w.specs)), uint64(h.idx)))}
 		h.neighbor.useHost()
 	}

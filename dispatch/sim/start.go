@@ -265,7 +265,8 @@ func (h *host) placeKeptFiles() {
 // or in the spool.
 func (h *host) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 	b, err := rundir.ReadFile(h.disk, jobs.AttemptFile(h.dir, id, jobs.FileStatus))
-	if f.Attempt = id; err == nil {
+	f.Attempt = id
+	if err == nil {
 		f = attempts.Decode(b, runUID, id)
 	}
 	for _, d := range h.keptFiles {

@@ -280,7 +280,8 @@ func newWorld(t *Choices, verbose bool) *World {
 	w.truth.init()
 	w.ledger.init()
 	w.consumer.init()
-	if w.onlyCuts = cutAllJournals; blameAll {
+	w.onlyCuts = cutAllJournals
+	if blameAll {
 		w.machines = newMachines()
 		w.drawBlame()
 		w.makeRun()

@@ -204,7 +204,8 @@ func (p *parzen) choice(i, d int, r *rand.Rand) float64 {
 	values, u := len(p.params[d].Values), r.Float64()
 	for k := range values {
 		x := (float64(k) + 0.5) / float64(values)
-		if u -= p.share(i, d, x); u < 0 || k == values-1 {
+		u -= p.share(i, d, x)
+		if u < 0 || k == values-1 {
 			return x
 		}
 	}

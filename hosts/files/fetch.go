@@ -320,7 +320,8 @@ func (f *Fetcher) copyOutput(ctx context.Context, large chan struct{}, p Piece) 
 				return err
 			}
 			f.space.Release(int64(len(data)))
-			if p.Offset += int64(len(data)); p.Offset >= size {
+			p.Offset += int64(len(data))
+			if p.Offset >= size {
 				return nil
 			}
 			if data, _, err = f.Read(ctx, p); err == nil && len(data) == 0 {

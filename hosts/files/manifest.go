@@ -48,7 +48,8 @@ type Manifest []Entry
 // Bytes returns the total size of the files, at most math.MaxInt64.
 func (m Manifest) Bytes() (n int64) {
 	for i := range m {
-		if n += m[i].Size; n < 0 {
+		n += m[i].Size
+		if n < 0 {
 			return math.MaxInt64
 		}
 	}

@@ -70,13 +70,15 @@ func (s *Source) splitItem(item string) (path, dest string, err error) {
 		return "", "", fmt.Errorf("%q is not a path", item)
 	}
 	if dest == "" {
-		if dest = filepath.Clean(path); filepath.IsAbs(dest) {
+		dest = filepath.Clean(path)
+		if filepath.IsAbs(dest) {
 			if dest, err = filepath.Rel(s.base, dest); err != nil {
 				return "", "", err
 			}
 		}
 	}
-	if dest = filepath.Clean(dest); !filepath.IsLocal(dest) {
+	dest = filepath.Clean(dest)
+	if !filepath.IsLocal(dest) {
 		return "", "", fmt.Errorf("%s leads out of %s: give its place in the directory of the job, as in %s:%s", item, s.base, path, filepath.Base(path))
 	}
 	if _, err := os.Stat(s.absolute(path)); err != nil {
@@ -146,7 +148,8 @@ func (w *walk) add(path string) error {
 		if rel != "." { // rules of the directories above it apply, too
 			dir := "."
 			for _, name := range append([]string{"."}, strings.Split(filepath.Dir(rel), "/")...) {
-				if dir = filepath.Join(dir, name); name == "." && len(rules) > 0 {
+				dir = filepath.Join(dir, name)
+				if name == "." && len(rules) > 0 {
 					continue
 				}
 				up, err := readIgnore(filepath.Join(w.source.base, dir), dir)

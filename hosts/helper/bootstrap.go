@@ -139,7 +139,8 @@ func newAnswers(r io.Reader, nonce string) *answers {
 func (a *answers) next() (word, rest string, err error) {
 	for {
 		line, err := a.r.ReadSlice('\n')
-		if a.bytesRead += len(line); a.bytesRead > maxNoise || errors.Is(err, bufio.ErrBufferFull) {
+		a.bytesRead += len(line)
+		if a.bytesRead > maxNoise || errors.Is(err, bufio.ErrBufferFull) {
 			a.addNoise(line)
 			return "", "", errNoise
 		}
@@ -258,7 +259,8 @@ type progressWriter struct {
 }
 
 func (w *progressWriter) Write(p []byte) (n int, err error) {
-	if n, w.err = w.w.Write(p); w.err == nil {
+	n, w.err = w.w.Write(p)
+	if w.err == nil {
 		w.progress()
 	}
 	return n, w.err

@@ -182,7 +182,8 @@ func (r *Reader) header(line []byte) (k *kind, n int, sum uint32, err error) {
 	if seq != r.seq+1 {
 		return nil, 0, 0, fmt.Errorf("%w: number %d came after number %d", ErrGap, seq, r.seq)
 	}
-	if k = kinds().byKind[word]; k == nil {
+	k = kinds().byKind[word]
+	if k == nil {
 		return nil, 0, 0, fmt.Errorf("%w: %q (frame %d)", ErrKind, word, seq)
 	}
 	if size > int64(k.maxPayload) {

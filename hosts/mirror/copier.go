@@ -130,7 +130,8 @@ func (c *copier) copyAppended(name string, length int64, store func([]hosts.Stor
 			return err
 		}
 		from += int64(len(p.Bulk))
-		if c.sent[name] = from; from >= length {
+		c.sent[name] = from
+		if from >= length {
 			return nil
 		}
 	}

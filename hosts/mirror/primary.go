@@ -237,7 +237,8 @@ func (p *Primary) Protect(h *hosts.Host, w hosts.Worker, generationID string) er
 	if err != nil {
 		return err
 	}
-	if err = g.recordState(On); errors.Is(err, journal.ErrFenced) {
+	err = g.recordState(On)
+	if errors.Is(err, journal.ErrFenced) {
 		return err
 	} else if err != nil {
 		return errors.Join(err, g.recordState(Alone)) // it may be there nevertheless
@@ -311,14 +312,16 @@ func (g *generation) serve() error {
 			if err != nil {
 				return err
 			}
-			if g.recordWatched(a.Watched); !a.Watched && time.Since(g.standbyStartedAt) >= restartInterval {
+			g.recordWatched(a.Watched)
+			if !a.Watched && time.Since(g.standbyStartedAt) >= restartInterval {
 				if err := g.startStandby(); err != nil {
 					return err
 				}
 			}
 		}
 		g.lossReported = false
-		if g.update(func() { g.confirmed, g.silentErr = max(g.confirmed, n), nil }); leaves || g.asking {
+		g.update(func() { g.confirmed, g.silentErr = max(g.confirmed, n), nil })
+		if leaves || g.asking {
 			return nil
 		}
 		select {
@@ -406,7 +409,8 @@ func (g *generation) reconnectOrGoAlone(err error) (over bool, _ error) {
 			ctx, cancel := context.WithTimeout(g.ctx, reachTimeout)
 			var s *session
 			s, err = g.options.Polls.reach(ctx, g.host, &g.description, g.options.Journal.Epoch(), g.options.Env)
-			if cancel(); err == nil {
+			cancel()
+			if err == nil {
 				g.session = s
 				return false, nil
 			}

@@ -125,7 +125,8 @@ func (r *Receiver) store(m *hosts.Store, s *hosts.Stored) error {
 // writePiece writes one piece durably.
 func (r *Receiver) writePiece(p *hosts.StorePiece, made map[string]bool) (err error) {
 	dir, base := filepath.Split(p.Name)
-	if dir = filepath.Clean(dir); !filepath.IsLocal(p.Name) || base == File || base == lockFile ||
+	dir = filepath.Clean(dir)
+	if !filepath.IsLocal(p.Name) || base == File || base == lockFile ||
 		dir != "." && dir != rundir.JournalDir && dir != rundir.HostsDir {
 		return fmt.Errorf("a mirror has no file %.100q", p.Name)
 	}

@@ -56,7 +56,8 @@ func Answer(disk rundir.Disk, dir string, b hosts.Ballot) (_ *hosts.Ballot, err 
 			return nil, err
 		}
 		text, err := createOrRead(disk, voter, fmt.Sprintf("%s %d", rand.Text(), b.Epoch))
-		if b.Voter, _ = parseVoter(text); err == nil && b.Voter == "" {
+		b.Voter, _ = parseVoter(text)
+		if err == nil && b.Voter == "" {
 			err = errors.New("the file of the voter is damaged")
 		}
 		return &b, err

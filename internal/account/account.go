@@ -63,7 +63,8 @@ func Lookup(database, key string) (fields []string, found bool) {
 		return nil, false
 	}
 	text, _ := os.ReadFile("/etc/" + database)
-	if fields = findLine(string(text), database, key); fields != nil {
+	fields = findLine(string(text), database, key)
+	if fields != nil {
 		return fields, true
 	}
 	out, _ := output(context.Background(), "getent", database, key)

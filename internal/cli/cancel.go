@@ -106,7 +106,8 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 			return err
 		}
 	case request.All:
-		if asked, err = a.askOwnerToCancel(cmd.Context(), run, request, owner); asked == nil {
+		asked, err = a.askOwnerToCancel(cmd.Context(), run, request, owner)
+		if asked == nil {
 			return err
 		}
 		flags.force = true // its heartbeats have stopped
@@ -115,7 +116,8 @@ func (a *app) runCancel(cmd *cobra.Command, flags *runFlags, args []string, sel 
 		if err != nil {
 			return err
 		}
-		if asked = sent.requests[0]; sent.hasDispatcher {
+		asked = sent.requests[0]
+		if sent.hasDispatcher {
 			if !asked.Answered {
 				a.con.Line("  " + forceText(run))
 			}
@@ -267,7 +269,8 @@ func (a *app) cancelWithoutDispatcher(cmd *cobra.Command, flags *runFlags, dir *
 	if a.exitCode, err = session.runToEnd(owned); err != nil {
 		return err
 	}
-	if asked.Poll(); asked.Answered && (session.noSummary && a.exitCode != exitNoHosts || a.exitCode == exitCanceled || a.exitCode == exitFailed) {
+	asked.Poll()
+	if asked.Answered && (session.noSummary && a.exitCode != exitNoHosts || a.exitCode == exitCanceled || a.exitCode == exitFailed) {
 		a.exitCode = exitOK // the jobs have ended, as requested
 	}
 	return nil

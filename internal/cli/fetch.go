@@ -202,7 +202,8 @@ func (f *fetchJSON) add(list []files.HostResult, err error) {
 		f.Here += h.NumUnchanged
 		f.Left += h.NumIncomplete
 	}
-	if f.Interrupted = errors.Is(err, context.Canceled); err != nil && !f.Interrupted {
+	f.Interrupted = errors.Is(err, context.Canceled)
+	if err != nil && !f.Interrupted {
 		f.Error = err.Error()
 	}
 }

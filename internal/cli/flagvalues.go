@@ -403,7 +403,8 @@ func parseWarning(s string) (w warning, err error) {
 		return w, text.Errorf("%q is not SIGNAL@TIME, such as USR1@60s", s)
 	}
 	name = jobs.FullSignalName(name)
-	if w.signal = jobs.SignalNumber(name); w.signal == 0 || name == "SIGKILL" || name == "SIGSTOP" {
+	w.signal = jobs.SignalNumber(name)
+	if w.signal == 0 || name == "SIGKILL" || name == "SIGSTOP" {
 		return w, text.Errorf("%s is not a signal that a program can handle; USR1 and USR2 are usual", text.Shorten(name))
 	}
 	w.before, err = jobs.ParseDuration(before)

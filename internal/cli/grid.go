@@ -260,7 +260,8 @@ func (a *app) gridSource(template *grid.Template, file string, flags *gridFlags)
 		if err != nil {
 			return src, err
 		}
-		if src.search = searchOf(template, cwd); src.isLazy() {
+		src.search = searchOf(template, cwd)
+		if src.isLazy() {
 			src.description = text.Plural(template.Search.Trials, "trial") + " of " + text.Line(file)
 			return src, nil
 		}

@@ -66,7 +66,8 @@ func setUpHelpCommands(root *cobra.Command) {
 func wrapParagraphs(long string, width int) string {
 	paragraphs := strings.Split(strings.TrimSpace(long), "\n\n")
 	for i, p := range paragraphs {
-		if p = strings.ReplaceAll(p, "\n", " "); width > 0 {
+		p = strings.ReplaceAll(p, "\n", " ")
+		if width > 0 {
 			p = wrapIndented(p, width, 0)
 		}
 		paragraphs[i] = p

@@ -225,7 +225,11 @@ func usableLines(out *console, result *hosts.CheckResult, width int) []string {
 	if b.DiskFree >= 0 {
 		msg += ", disk " + text.Size(b.DiskFree) + " free"
 	}
-	msg += map[bool]string{true: ", shared directory", false: ", own directory"}[h.Shared]
+	if h.Shared {
+		msg += ", shared directory"
+	} else {
+		msg += ", own directory"
+	}
 	msg += ", answered in " + text.Duration(result.Connect)
 	if h.GPUs > 0 {
 		msg += ", " + text.Plural(h.GPUs, "GPU")

@@ -126,7 +126,8 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		cancel()
 		switch { // an error from the socket has only its text
 		case errors.Is(err, os.ErrNotExist) || err != nil && strings.Contains(err.Error(), "no such file"):
-			if piece = (&runview.Piece{Over: !at.Ended.IsZero()}); !piece.Over && !follow {
+			piece = (&runview.Piece{Over: !at.Ended.IsZero()})
+			if !piece.Over && !follow {
 				return nil // sent to the host, and not started
 			}
 		case err != nil:

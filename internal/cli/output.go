@@ -118,7 +118,8 @@ func (p *resultPrinter) wholeOutput(r *results.Result) ([]byte, error) {
 		case size > maxOutput:
 			return nil, fmt.Errorf("the output has %d bytes, more than %d MiB: read it from the file in stdout", size, maxOutput>>20)
 		}
-		if out = append(out, piece...); len(piece) == 0 || int64(len(out)) >= size {
+		out = append(out, piece...)
+		if len(piece) == 0 || int64(len(out)) >= size {
 			return out, nil
 		}
 	}

@@ -89,8 +89,8 @@ func BenchmarkResults(b *testing.B) {
 		must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 	}
-	for _, forget := range []bool{true, false} {
-		b.Run(map[bool]string{true: "anew", false: "again"}[forget], func(b *testing.B) {
+	for name, forget := range map[string]bool{"anew": true, "again": false} {
+		b.Run(name, func(b *testing.B) {
 			before := cpu()
 			for b.Loop() {
 				if forget {

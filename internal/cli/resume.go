@@ -151,7 +151,8 @@ func (a *app) setRemainingJobs(o *run.Options, runDir *rundir.Run, have int) {
 	source, _ := runDir.Settings.Options[rundir.OptionSource].(string)
 	open := o.Input.State == rundir.InputOpen
 	if template, err := grid.ReadSource(source); err == nil && template.Search != nil { // Rest returns the error, too
-		if o.Search = searchOf(template, runDir.Settings.Cwd); o.Search != nil && o.Search.Proposer != nil {
+		o.Search = searchOf(template, runDir.Settings.Cwd)
+		if o.Search != nil && o.Search.Proposer != nil {
 			if !open {
 				o.Search.Proposer = nil
 			}

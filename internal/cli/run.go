@@ -297,7 +297,8 @@ func (a *app) runJobs(cmd *cobra.Command, flags *runFlags, src jobSource) error 
 	session.startLine = describeStart(runDir, &src, inv)
 	session.jobsAreTyped = src.isStdin() && isTerminal(os.Stdin)
 	session.opts.Search = src.search
-	if session.opts.Lines = src.next; src.isLazy() {
+	session.opts.Lines = src.next
+	if src.isLazy() {
 		session.opts.Input = rundir.Input{State: rundir.InputOpen, Again: src.source != ""}
 	}
 	a.exitCode, err = session.runToEnd(owned)

@@ -29,7 +29,8 @@ const runHelp = "RUN is a name in ./dcs-runs, a directory, or HOST:RUN on anothe
 func (a *app) openRun(args []string) (*rundir.Run, error) {
 	name := ""
 	if len(args) > 0 {
-		if name = args[0]; name == "" { // probably an unset variable of a shell, so the newest run is not meant
+		name = args[0]
+		if name == "" { // probably an unset variable of a shell, so the newest run is not meant
 			return nil, text.Errorf("the name of the run is empty").WithAdvice("dcs-tui runs list shows them")
 		}
 	}

@@ -105,7 +105,8 @@ func (a *app) runOnScreen(flags *runFlags, typed bool) (done bool, err error) {
 	}
 	if dir == "" { // the process has reported why, if it could
 		signal := ""
-		if a.exitCode, signal = backgroundExitCode(process); signal != "" {
+		a.exitCode, signal = backgroundExitCode(process)
+		if signal != "" {
 			a.warn("the background dispatcher was killed (%s) before the run had begun; if dcs-tui runs list shows the run, dcs-tui resume continues it", signal)
 		}
 		return true, nil

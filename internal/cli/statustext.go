@@ -177,7 +177,8 @@ func hostLines(list []hostStatus) []string {
 		sum := *by[g.Hosts[0]]
 		for _, other := range g.Hosts[1:] {
 			h := by[other]
-			if sum.Ended, sum.Failed = sum.Ended+h.Ended, sum.Failed+h.Failed; h.LastAt.After(*sum.LastAt) {
+			sum.Ended, sum.Failed = sum.Ended+h.Ended, sum.Failed+h.Failed
+			if h.LastAt.After(*sum.LastAt) {
 				sum.LastAt = h.LastAt
 			}
 		}

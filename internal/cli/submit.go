@@ -122,7 +122,8 @@ func (a *app) runSubmit(flags *submitFlags, args []string) error {
 	if flags.json {
 		return a.printJSON(sent.json(batch))
 	}
-	if a.reportSubmitted(sent, batch); flags.end && !sent.isWaiting {
+	a.reportSubmitted(sent, batch)
+	if flags.end && !sent.isWaiting {
 		a.con.Line("no more jobs come to " + text.Line(sent.run.Name()) + ": it ends with its last job")
 	}
 	return nil
@@ -260,7 +261,8 @@ func (a *app) runCommand(flags *submitFlags, run *rundir.Run, words []string) er
 	} else if err := a.printJob(run, end.Job); err != nil {
 		return err
 	}
-	if a.exitCode = jobExitCode(end); a.exitCode != exitOK && !flags.json {
+	a.exitCode = jobExitCode(end)
+	if a.exitCode != exitOK && !flags.json {
 		a.con.Line(fmt.Sprintf("job %d: %s", end.Job, text.Line(results.Cause(end.Next, end.Reason, end.Outcome))))
 	}
 	return nil

@@ -203,7 +203,8 @@ func (s *summary) deletedAdvice() []string {
 	var hosts []string
 	n := 0
 	for host, c := range runview.CountHosts(s.Table) {
-		if n += c.Running; c.Running > 0 {
+		n += c.Running
+		if c.Running > 0 {
 			hosts = append(hosts, fmt.Sprintf("%s (%d)", text.Line(host), c.Running))
 		}
 	}

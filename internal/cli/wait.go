@@ -64,7 +64,8 @@ func (a *app) reportUndispatched(dir *rundir.Run, table *jobs.Table) error {
 	if n := len(waiting); n > 0 && state != run.Stopped {
 		state, left = run.Stopped, text.Plural(n, "request")+" "+text.Verb(n, "waits", "wait")
 	}
-	if a.exitCode = exitCode(state); state == run.Stopped || state == run.NoHosts {
+	a.exitCode = exitCode(state)
+	if state == run.Stopped || state == run.NoHosts {
 		a.con.Line("nobody dispatches the run, and " + left)
 		a.con.Line("  dcs-tui resume " + refTo(dir) + "  continues it")
 	}

@@ -117,7 +117,11 @@ func (d *director) checkJob(r jobResult, uid string, ran []jobs.AttemptID) {
 		d.t.Errorf("job %d is %s with exit null, not what its command does (%d)", r.Job, r.State, want.code)
 		return
 	}
-	if state := map[bool]string{true: "succeeded", false: "failed"}[want.code == 0]; r.State != state || *r.Exit != want.code {
+	state := "failed"
+	if want.code == 0 {
+		state = "succeeded"
+	}
+	if r.State != state || *r.Exit != want.code {
 		d.t.Errorf("job %d is %s with exit %d; its command exits with %d", r.Job, r.State, *r.Exit, want.code)
 	}
 	for _, id := range ran {

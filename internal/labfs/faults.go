@@ -158,7 +158,8 @@ func (f *faults) faultFor(op Op, name string) *Fault {
 	f.numCalls[kind]++
 	for _, i := range f.list {
 		if !i.isStopped && i.f.Ops&op != 0 && matches(i.f.Name, name) {
-			if i.numMatching++; i.numMatching%max(1, i.f.Every) != 0 {
+			i.numMatching++
+			if i.numMatching%max(1, i.f.Every) != 0 {
 				continue
 			}
 			i.numFailed++

@@ -35,7 +35,8 @@ func Clean(s string, limit int) string {
 			r = visible(r)
 		}
 		if unicode.IsMark(r) {
-			if marks++; marks > maxMarks || n == 0 {
+			marks++
+			if marks > maxMarks || n == 0 {
 				r = utf8.RuneError
 			}
 		} else {

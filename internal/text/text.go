@@ -94,7 +94,8 @@ var reservedWord = sync.OnceValue(func() *regexp.Regexp {
 func ShellCommand(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		if quoted[i] = ShellWord(w); quoted[i] == w && (i == 0 && reservedWord().MatchString(w) || strings.HasPrefix(w, "=")) {
+		quoted[i] = ShellWord(w)
+		if quoted[i] == w && (i == 0 && reservedWord().MatchString(w) || strings.HasPrefix(w, "=")) {
 			quoted[i] = "'" + w + "'"
 		}
 	}

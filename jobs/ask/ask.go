@@ -186,11 +186,13 @@ func (r *TrackedRequest) Wait(ctx context.Context, owner *journal.Owner, dial Di
 		select {
 		case err := <-sent:
 			sent = nil // yields one value
-			if r.recorded = err == nil; !r.recorded && !r.refusedBy(err) {
+			r.recorded = err == nil
+			if !r.recorded && !r.refusedBy(err) {
 				r.Problem = r.writeFile()
 			}
 		case <-fileAt:
-			if r.Problem = r.writeFile(); r.Problem != nil {
+			r.Problem = r.writeFile()
+			if r.Problem != nil {
 				fileAt = time.After(socketTimeout)
 			}
 		case <-time.After(pollInterval):
@@ -284,7 +286,8 @@ func (t *Trace) OnRecord(r *jobs.Record) {
 	switch {
 	case r.Kind == jobs.KindRequest:
 		t.Answered, t.Done, t.Left, t.First = true, r.Count, r.N, r.Job
-		if t.Why = r.Reason; t.Why != "" {
+		t.Why = r.Reason
+		if t.Why != "" {
 			t.Refused = "the request is refused: " + r.Reason
 		}
 	case r.Kind == jobs.KindCanceling && r.How != jobs.ThenRequeue:
@@ -354,7 +357,8 @@ func submitBlocks(specs []*jobs.Spec) (blocks [][]*jobs.Spec) {
 	var text []byte
 	for i, s := range specs {
 		text = jobs.AppendSpecJSON(text[:0], s)
-		if size += len(text) + 1; size > rundir.MaxSubmit && i > from {
+		size += len(text) + 1
+		if size > rundir.MaxSubmit && i > from {
 			blocks = append(blocks, specs[from:i])
 			from, size = i, len(text)+1
 		}

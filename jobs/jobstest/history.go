@@ -192,7 +192,8 @@ func (h *history) next(r jobs.Record, to jobs.JobState) jobs.Record {
 		r.Next, r.Charged, r.Retry = j.State, false, 0
 		return r
 	}
-	if r.Next = to; to.Terminal() {
+	r.Next = to
+	if to.Terminal() {
 		r.Seq = h.table.Seq + 1
 	}
 	return r

@@ -203,7 +203,8 @@ func (f *Follower) poll(files []epochFile, limit Limit) (restarted bool, err err
 		return fail(err)
 	}
 	missing := missingFiles(files, f.marks)
-	if restarted = !f.onlyAdds(files, targets) || !slices.Equal(missing, f.missing); restarted {
+	restarted = !f.onlyAdds(files, targets) || !slices.Equal(missing, f.missing)
+	if restarted {
 		f.restart(missing)
 	}
 	f.building = restarted
@@ -269,7 +270,8 @@ func (f *Follower) plan(files []epochFile, limit Limit) ([]target, error) {
 		}
 		begun = begun || size > 0
 	}
-	if f.base = base; base == 0 {
+	f.base = base
+	if base == 0 {
 		f.marks = nil
 	}
 	return targets, nil
@@ -398,7 +400,8 @@ func (f *Follower) foldFixedFile(st *followedFile, t target) error {
 		return err
 	}
 	m := *t.mark
-	if f.report.Ignored += max(0, size-m.Length); size < m.Length {
+	f.report.Ignored += max(0, size-m.Length)
+	if size < m.Length {
 		f.damage("%s has lost its end: %d bytes of %d are there", st.label(), size, m.Length)
 	} else if rest > 0 || st.length != m.Length || st.sum != m.CRC {
 		f.damage("%s is not what it was when epoch %d ended: its checksum differs", st.label(), st.epoch)

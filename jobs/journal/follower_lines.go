@@ -59,7 +59,8 @@ func (f *Follower) foldText(e epochFile, no int, text []byte, final bool) error 
 			f.waits++
 			return errWait
 		}
-		if f.waits = 0; !ok {
+		f.waits = 0
+		if !ok {
 			f.damage("%s:%d: the line is damaged (its checksum does not fit)", e.label(), no)
 		} else if err := f.foldLine(e, no, body); err != nil {
 			return err

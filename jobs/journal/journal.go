@@ -141,7 +141,8 @@ func (j *Journal) sync() error {
 	j.sum = crc32Update(j.sum, j.pending)
 	j.reached.Store(j.durable)
 	j.written = 0
-	if j.pending = j.pending[:0]; cap(j.pending) > 4*flushThreshold {
+	j.pending = j.pending[:0]
+	if cap(j.pending) > 4*flushThreshold {
 		j.pending = nil
 	}
 	return nil

@@ -209,7 +209,8 @@ func impliedRecords(t *jobs.Table, r *jobs.Record) []jobs.Record {
 		if j := t.Job(r.Job); j != nil && !(state.Terminal() && r.Kind == jobs.KindRound) {
 			for _, a := range j.Open() {
 				next := jobs.Running
-				if open--; open == 0 {
+				open--
+				if open == 0 {
 					next = jobs.Queued
 				}
 				if state.Terminal() {

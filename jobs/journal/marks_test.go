@@ -43,7 +43,10 @@ func newOvertaken(t *testing.T) *overtaken {
 // false, the result of job 2 is gone with its line.
 func (o *overtaken) check(t *testing.T, what string, kept bool) {
 	t.Helper()
-	want := map[bool]jobs.JobState{false: jobs.Queued, true: jobs.Skipped}[kept]
+	want := jobs.Queued
+	if kept {
+		want = jobs.Skipped
+	}
 	right := func(by string, table *jobs.Table, report *Report) {
 		t.Helper()
 		if a, b := table.Job(1), table.Job(2); a.State != jobs.Queued || b.State != want || report.Ignored == 0 {

@@ -92,7 +92,8 @@ func (o *Owner) encode() ([]byte, error) {
 	room := ownerBytes - len(b) - 10
 	if room < 0 && (o.Problem != "" || o.Program != "") {
 		short := *o
-		if short.Problem = ""; o.Problem == "" {
+		short.Problem = ""
+		if o.Problem == "" {
 			short.Program = ""
 		}
 		return short.encode()

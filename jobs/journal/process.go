@@ -114,7 +114,8 @@ func (p proc) nameLiveness(name string) Liveness {
 	if n, _ := fmt.Sscanf(strings.ReplaceAll(name, ".", " "), "%d %d %s %s", &q.PID, &q.Start, &q.PIDNS, &q.Boot); n < 4 {
 		return Unsure
 	}
-	if q.PIDNS = "pid:[" + q.PIDNS + "]"; q.name() != name {
+	q.PIDNS = "pid:[" + q.PIDNS + "]"
+	if q.name() != name {
 		return Unsure
 	}
 	return p.liveness(q)

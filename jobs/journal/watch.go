@@ -158,7 +158,8 @@ func awaitStale(ctx context.Context, r *rundir.Run, first ownerFile, known int) 
 		case o == nil:
 			// The file is torn and has changed, so somebody writes it. Watch for another
 			// StaleAfter.
-			if torn++; torn > 2 {
+			torn++
+			if torn > 2 {
 				return &OwnedError{r.Name(), r.Ref(), first.owner}
 			}
 			first.content, began = now.content, time.Now()

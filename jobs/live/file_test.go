@@ -219,7 +219,11 @@ func TestFailedWriteLeavesTheOldState(t *testing.T) {
 		}
 		r.Disk = rundir.OS
 		got, rerr := Read(r)
-		if want := map[bool]int{true: 4, false: 3}[err == nil]; rerr != nil || got.Epoch != want {
+		want := 3
+		if err == nil {
+			want = 4
+		}
+		if rerr != nil || got.Epoch != want {
 			t.Errorf("operation %d (%s): Write = %v; then Read = %+v, %v, want epoch %d", n, d.Failed, err, got, rerr, want)
 		}
 		if err := Write(r, &State{V: Version, Epoch: 4}); err != nil {

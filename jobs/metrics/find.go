@@ -212,7 +212,8 @@ func valueEnd(b []byte) int {
 		case b[i] == '(' || b[i] == '[' || b[i] == '{':
 			opened++
 		case (b[i] == ')' || b[i] == ']' || b[i] == '}') && opened > 0:
-			if opened--; opened == 0 {
+			opened--
+			if opened == 0 {
 				plain = -1
 			}
 		}

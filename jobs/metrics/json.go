@@ -37,7 +37,8 @@ func (c *Metric) findJSON(t *Text) (value string) {
 	number, seen := 0, 0
 	linesBackward(t.lines, func(line []byte) bool {
 		number++
-		if line = bytes.TrimSpace(line); len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
+		line = bytes.TrimSpace(line)
+		if len(line) < 2 || line[0] != '{' || line[len(line)-1] != '}' {
 			return false
 		}
 		if t.decoded == nil || t.decoded.line != number {

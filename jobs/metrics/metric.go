@@ -147,7 +147,8 @@ func (c *Metric) parseFile(rest string) error {
 }
 
 func (c *Metric) parseKey(rest string) error {
-	if c.key = strings.TrimSpace(rest); c.key == "" {
+	c.key = strings.TrimSpace(rest)
+	if c.key == "" {
 		return fmt.Errorf("key: names nothing; key:test accuracy does")
 	}
 	if strings.ContainsAny(c.key, "=:\n\r\x00") {

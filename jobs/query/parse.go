@@ -93,7 +93,8 @@ func parse(text string, search bool) (*Query, error) {
 	}
 	p := &parser{text: text, search: search}
 	root := p.parseOr()
-	if p.space(); p.err == nil && p.rest() != "" {
+	p.space()
+	if p.err == nil && p.rest() != "" {
 		p.fail(p.at, "`and` or `or` is expected, not %s", p.describeNext())
 	}
 	if p.err != nil {
@@ -214,7 +215,8 @@ func list(k kind, parts []*node) *node {
 
 // parseNested bounds the nesting depth of a query.
 func (p *parser) parseNested(read func() *node) *node {
-	if p.depth++; p.depth > maxDepth {
+	p.depth++
+	if p.depth > maxDepth {
 		p.fail(p.at, "the query is nested more than %d deep", maxDepth)
 		return nil
 	}
@@ -240,7 +242,8 @@ func (p *parser) parseNot() *node {
 }
 
 func (p *parser) close() {
-	if p.space(); strings.HasPrefix(p.rest(), ")") {
+	p.space()
+	if strings.HasPrefix(p.rest(), ")") {
 		p.at++
 	} else {
 		p.fail(p.at, "a ) is expected, not %s", p.describeNext())
@@ -262,7 +265,8 @@ func (p *parser) isCalculation() bool {
 		case '(':
 			deep++
 		case ')':
-			if deep--; deep == 0 {
+			deep--
+			if deep == 0 {
 				after := *p
 				after.at += i + 1
 				return after.operator("+-*/%") != "" || after.comparator() != ""

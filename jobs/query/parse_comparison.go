@@ -77,7 +77,8 @@ func (p *parser) pattern() *regexp.Regexp {
 		if n := strings.IndexFunc(msg, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("(),&|", r) }); n >= 0 {
 			msg = msg[:n]
 		}
-		if p.at += len(msg); msg == "" {
+		p.at += len(msg)
+		if msg == "" {
 			p.fail(at, "a regular expression is expected, not %s; quotes allow every character in it", p.describeNext())
 		}
 	}

@@ -113,7 +113,8 @@ func newColumn(t *results.Table, i int, shown bool) column {
 	for row := range t.Len() {
 		v := t.At(row, i)
 		at := d.index(v.Text)
-		if c.Index = append(c.Index, at); int(at) == len(c.Numbers) {
+		c.Index = append(c.Index, at)
+		if int(at) == len(c.Numbers) {
 			c.Numbers = append(c.Numbers, v)
 		}
 	}

@@ -105,11 +105,13 @@ func (s *Table) count(b *Basis, row, column int, bad *unusableCells) (v query.Va
 	case !s.Solved(row):
 		why = NotSolved
 	default:
-		if v = s.At(row, column); v.Kind == query.Number {
+		v = s.At(row, column)
+		if v.Kind == query.Number {
 			b.Used++
 			return v, true
 		}
-		if why = NotNumber; v.Kind == query.Absent {
+		why = NotNumber
+		if v.Kind == query.Absent {
 			why = NoValue
 		}
 		bad.add(&s.Columns[column], v, s.Job(row))

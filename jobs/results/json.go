@@ -74,7 +74,8 @@ func (w *jsonLine) value(name, v string, known bool) {
 
 // text writes a text. An empty one is null unless always is set.
 func (w *jsonLine) text(name, v string, always bool) {
-	if w.value(name, "", always || v != ""); always || v != "" {
+	w.value(name, "", always || v != "")
+	if always || v != "" {
 		w.b = AppendText(w.b, v)
 	}
 }

@@ -259,7 +259,8 @@ func (p *RunInfo) Result(j *jobs.Job) Result {
 	r.Attempt, r.Host, r.Slot, r.Outcome = a.ID, a.Host, int(a.Slot), a.Outcome
 	dir := p.Dir
 	if there := p.HostDirs[a.Host]; there != "" {
-		if r.Apart = true; p.Here == nil || !p.Here(a.ID) {
+		r.Apart = true
+		if p.Here == nil || !p.Here(a.ID) {
 			dir = there
 		}
 	}

@@ -163,7 +163,11 @@ func TestAnyHistoryHasItsResults(t *testing.T) {
 				if !r.State.Terminal() || r.Created != 7 || r.State == jobs.Succeeded && (!wasOK || r.Stdout == "") || hasFailed && wasOK {
 					t.Fatalf("seed %d: job %d is %s with %+v", seed, r.Job, r.State, r.Outcome)
 				}
-				if want := map[bool]string{true: "melon1:/kept/", false: "/d/"}[r.Host == "melon1"]; r.Stdout != "" && !strings.HasPrefix(r.Stdout, want) {
+				want := "/d/"
+				if r.Host == "melon1" {
+					want = "melon1:/kept/"
+				}
+				if r.Stdout != "" && !strings.HasPrefix(r.Stdout, want) {
 					t.Fatalf("seed %d: %s is at %s", seed, r.Host, r.Stdout)
 				}
 				if hasFailed {

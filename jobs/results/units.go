@@ -35,7 +35,8 @@ var wrapped = sync.OnceValue(func() *regexp.Regexp {
 // print it, and a unit may follow it, with or without a blank. The text of such a number is the
 // number alone, except that a % stays. unit is "" if v has none. Other texts are not numbers.
 func ParseMetric(text string) (v query.Value, unit string) {
-	if v = query.ValueOf(text); v.Kind != query.Text {
+	v = query.ValueOf(text)
+	if v.Kind != query.Text {
 		if strings.HasSuffix(text, "%") {
 			unit = "%"
 		}
@@ -84,7 +85,8 @@ func metric(metrics [][]string, k int) (value func(i int) query.Value, unit func
 		var order []string
 		for i := range metrics {
 			if v, u := ParseMetric(text(i)); v.Kind == query.Number && !isUnitless(v) {
-				if count[u]++; count[u] == 1 {
+				count[u]++
+				if count[u] == 1 {
 					order = append(order, u)
 				}
 			}

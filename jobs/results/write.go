@@ -184,7 +184,8 @@ func (t *writer) raw(escapes *strings.Replacer, write func(cells []string)) {
 			if row >= 0 {
 				cells[i] = t.s.At(row, c).Text
 			}
-			if cells[i] = escapes.Replace(cells[i]); t.o.Terminal {
+			cells[i] = escapes.Replace(cells[i])
+			if t.o.Terminal {
 				cells[i] = text.Clean(cells[i], 0)
 			}
 		}
@@ -290,7 +291,8 @@ func (s *Table) FormulaWarning() []string {
 		for _, c := range s.shown {
 			v := s.At(row, c)
 			if n, _ := ParseMetric(v.Text); v.Kind == query.Text && n.Kind != query.Number && strings.IndexByte("=+-@\t\r", v.Text[0]) >= 0 {
-				if cells++; cells == 1 {
+				cells++
+				if cells == 1 {
 					first.Add(s.Job(row), v.Text)
 				}
 			}

@@ -115,7 +115,8 @@ func (t *SpecTail) ReadMore(have int, set func(n int, specs []*jobs.Spec)) (dama
 			}
 			t.file, t.size, t.end, t.decoder = files[i], 0, 0, jobs.NewSpecDecoder(files[i], have)
 		}
-		if have, err = t.readFile(have, set); errors.Is(err, errChanged) {
+		have, err = t.readFile(have, set)
+		if errors.Is(err, errChanged) {
 			t.file, i, err = "", -1, nil
 			continue
 		}

@@ -85,7 +85,8 @@ func (r *Run) AppendSpecs(specs []*jobs.Spec) error {
 func (r *Run) StoredEnd() (name string, end int64) {
 	r.specs.mu.Lock()
 	defer r.specs.mu.Unlock()
-	if name = specsFile(r.specs.epoch); r.specs.known || name == SpecsFile {
+	name = specsFile(r.specs.epoch)
+	if r.specs.known || name == SpecsFile {
 		end = r.specs.end
 	}
 	return name, end

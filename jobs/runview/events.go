@@ -84,7 +84,8 @@ func (e *eventLog) window(w *EventsWindow) *Events {
 		if !fits(l) || l.sentence() == "" {
 			continue
 		}
-		if v.Total++; v.Total > back && len(lines) < rows {
+		v.Total++
+		if v.Total > back && len(lines) < rows {
 			lines = append(lines, Event{Seq: l.seq, At: l.rec.At.Time(), Host: l.rec.Host, Job: jobOf(&l.rec), Text: l.text, Bad: IsFailure(&l.rec)})
 		}
 	}
@@ -317,7 +318,7 @@ func endText(r *jobs.Record, verb string) string {
 		msg += ", “" + o.LastLine + "”"
 	}
 	if o.LeftChildren > 0 {
-		msg += fmt.Sprintf(", %s left behind", text.Plural(int(o.LeftChildren), "process"+map[bool]string{true: "e"}[o.LeftChildren > 1]))
+		msg += ", " + text.Plural(int(o.LeftChildren), "process") + " left behind"
 	}
 	return msg
 }

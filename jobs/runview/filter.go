@@ -123,7 +123,8 @@ func phasesMeant(word string) (func(candidate) bool, error) {
 	var set [Phases]bool
 	var known []string
 	for p := range Phases {
-		if set[p] = strings.EqualFold(word, p.String()); set[p] {
+		set[p] = strings.EqualFold(word, p.String())
+		if set[p] {
 			return func(c candidate) bool { return set[c.r.phase] }, nil
 		}
 		known = append(known, p.String())

@@ -160,7 +160,8 @@ func GroupHosts(texts []HostText) []HostGroup {
 		}
 		last[t.Host], members[member{t.Host, i}] = i, true
 		g := &list[i]
-		if g.Hosts = append(g.Hosts, t.Host); g.Text != own {
+		g.Hosts = append(g.Hosts, t.Host)
+		if g.Text != own {
 			g.Text = cause
 		}
 	}

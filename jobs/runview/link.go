@@ -170,7 +170,8 @@ func (v *View) output(ctx context.Context, r Read, a *jobs.Attempt, there string
 		if err == nil {
 			return piece.Data, piece.Size, nil
 		}
-		if far = err; ctx.Err() != nil {
+		far = err
+		if ctx.Err() != nil {
 			return nil, 0, ctx.Err()
 		}
 	}

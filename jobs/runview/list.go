@@ -99,7 +99,8 @@ func (l *list) setRow(c *rowUpdate) {
 		c.row.progress = old.progress
 	}
 	edited := l.edited[c.id]
-	if delete(l.edited, c.id); c.row == old && !edited {
+	delete(l.edited, c.id)
+	if c.row == old && !edited {
 		if old.phase == Retry && old.when <= l.retriedAt { // the clock was set back
 			heap.Push(&l.retries, retry{old.when, uint32(c.id)})
 		}

@@ -162,7 +162,8 @@ func AnswerTo(a Action, trace *ask.Trace, t *jobs.Table, s *live.State) (*Answer
 		if h := hostIn(s, a.Host); h != nil {
 			words.done = cmp.Or(answerAbout(a.Do, h), words.done)
 		}
-		if ans.Text = words.done; a.Do.isOnHost() {
+		ans.Text = words.done
+		if a.Do.isOnHost() {
 			ans.Done, ans.Left, ans.Text = 1, 0, fmt.Sprintf(words.done, a.Host)
 		}
 		return ans, nil

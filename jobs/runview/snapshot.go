@@ -106,7 +106,8 @@ func (v *View) update(now time.Time) {
 		for len(v.rows) < v.total() {
 			v.remakeRow(jobs.ID(len(v.rows) + 1))
 		}
-		if ids = ids[:0]; len(v.stale) == 0 {
+		ids = ids[:0]
+		if len(v.stale) == 0 {
 			break
 		}
 		for id := range v.stale {
@@ -169,7 +170,8 @@ func (v *View) snapshot(ask *Query) *Snapshot {
 			p.Jobs.Settled = time.Since(x.madeAt)
 		}
 	}
-	if v.focus = ask.Focus; v.focus != 0 {
+	v.focus = ask.Focus
+	if v.focus != 0 {
 		p.Detail = v.detail(v.focus)
 	}
 	if ask.Groups {
@@ -302,7 +304,8 @@ func failureOf(p Phase, j *jobs.Job, a *jobs.Attempt) (f results.Failure, counte
 	case p == Succeeded, !p.Terminal() && p != Retry && j.Failures == 0:
 		return f, false
 	case !p.Terminal():
-		if a = lastTry(j); a == nil {
+		a = lastTry(j)
+		if a == nil {
 			return results.Failure{Cause: reason}, false
 		}
 		state, reason = jobs.Failed, cmp.Or(a.Reason, reason)

@@ -38,7 +38,8 @@ func CountQueues(t *jobs.Table) []*QueueCount {
 	for j := range t.Rows() {
 		o := cmp.Or(j.Spec.Options, jobs.NoOptions)
 		if o != last {
-			if last, q = o, byName[o.Queue]; q == nil {
+			last, q = o, byName[o.Queue]
+			if q == nil {
 				q = &QueueCount{Name: o.Queue, Share: 1, Jobs: map[string]int{}}
 				byName[o.Queue], list = q, append(list, q)
 			}

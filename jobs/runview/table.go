@@ -203,7 +203,8 @@ func (t *tables) computeTables() {
 		if !working {
 			return
 		}
-		if next = t.step(w); next <= 0 {
+		next = t.step(w)
+		if next <= 0 {
 			continue
 		}
 		timer := time.NewTimer(min(next, requestTTL))

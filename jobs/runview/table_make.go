@@ -39,7 +39,8 @@ func (t *tables) make(ask *TableQuery, unread int) *madeTable {
 	if len(ask.Group) > 0 || ask.Heat { // jobs that are not over are missing in each group
 		open, elsewhere = t.openJobs()
 	}
-	if in.Elsewhere = elsewhere; len(open) > 0 {
+	in.Elsewhere = elsewhere
+	if len(open) > 0 {
 		in.Jobs = slices.Concat(d.list, open)
 	}
 	s := results.NewTable(in)
@@ -150,7 +151,8 @@ func columnsOf(s *results.Table) (list []TableColumn, cut []string) {
 	for _, i := range shown {
 		c := TableColumn{Name: s.Heading(i), Role: s.Columns[i].Role}
 		if c.Role == results.Param {
-			if params++; params > MaxTableNames {
+			params++
+			if params > MaxTableNames {
 				cut = append(cut, c.Name)
 				continue
 			}

@@ -279,7 +279,8 @@ func (f *tableMetrics) readSome(t *tables, places []int) ([]string, error) {
 		return nil, err
 	}
 	for i, at := range places {
-		if d.values[at] = got.Values[i]; d.values[at] == nil {
+		d.values[at] = got.Values[i]
+		if d.values[at] == nil {
 			d.values[at] = noMetrics
 		}
 	}

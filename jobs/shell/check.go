@@ -91,7 +91,8 @@ func (c *checker) check(command string) error {
 	}
 	missing := ""
 	for _, p := range c.parsers {
-		if missing = findMissing(command, p); missing == "" {
+		missing = findMissing(command, p)
+		if missing == "" {
 			break
 		}
 	}
@@ -170,7 +171,8 @@ func isSuspicious(command string) bool {
 		case c == ' ' || c == '\t':
 			continue
 		case c == '\\':
-			if i++; rest == "" || rest[0] == '\n' {
+			i++
+			if rest == "" || rest[0] == '\n' {
 				return true
 			}
 		case c == '\'':
@@ -206,7 +208,8 @@ func isSuspicious(command string) bool {
 			continue
 		case c == '<' || c == '>':
 			// A command may follow a redirection that precedes it.
-			if needsWord = true; strings.HasPrefix(rest, "<") || strings.Trim(command[first:i], " \t!0123456789") == "" {
+			needsWord = true
+			if strings.HasPrefix(rest, "<") || strings.Trim(command[first:i], " \t!0123456789") == "" {
 				return true
 			}
 			continue

@@ -38,7 +38,8 @@ func readFile(path string) ([]byte, error) {
 		if err != nil || n == 0 {
 			return b, err
 		}
-		if b = slices.Grow(b[:len(b)+n], 512); len(b) > maxFile {
+		b = slices.Grow(b[:len(b)+n], 512)
+		if len(b) > maxFile {
 			return nil, &fs.PathError{Op: "read", Path: path, Err: unix.EFBIG}
 		}
 	}

@@ -253,7 +253,8 @@ func (h *helper) receiveMessages(in *wire.Reader, orders chan<- hosts.Message, s
 			h.files.answer(m)
 			continue
 		case *hosts.Bye:
-			if bye = true; m.End {
+			bye = true
+			if m.End {
 				silence.Stop()
 				h.ending.Store(true)
 				time.AfterFunc(h.endLimit(), func() { ended <- errEndLate })

@@ -206,7 +206,8 @@ func (m *meter) trees(roots map[int]bool) map[int]uint64 {
 	if len(roots) == 0 {
 		return sums
 	}
-	if m.scans++; m.scans%kernelRescan == 1 {
+	m.scans++
+	if m.scans%kernelRescan == 1 {
 		m.kernel = nil
 	}
 	t := scan(m.kernel)

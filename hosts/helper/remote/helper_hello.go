@@ -254,7 +254,8 @@ func (h *helper) machineID() (string, error) {
 	note, copied := filepath.Join(h.workDir, fileMachine+h.open.Host), h.spool.path(fileMachine+h.open.Host)
 	b, err := readFile(note)
 	if errors.Is(err, fs.ErrNotExist) {
-		if b, err = readFile(copied); errors.Is(err, fs.ErrNotExist) {
+		b, err = readFile(copied)
+		if errors.Is(err, fs.ErrNotExist) {
 			random := make([]byte, 8)
 			rand.Read(random)
 			b, err = []byte(hex.EncodeToString(random)), nil

@@ -204,7 +204,8 @@ func (h *helper) readFate(id jobs.AttemptID) (f attempts.Fate, err error) {
 			f = attempts.Fate{Attempt: id}
 			continue
 		}
-		if f = attempts.Decode(b, h.config.Run, id); f.State == attempts.Finished {
+		f = attempts.Decode(b, h.config.Run, id)
+		if f.State == attempts.Finished {
 			if !f.Outcome.OK() {
 				f.Outcome.LastLine = lastLineOf(jobs.AttemptFile(h.dir, id, jobs.FileErr))
 			}
@@ -271,7 +272,8 @@ var errListFenced = errors.New("a newer dispatcher owns this run")
 func (h *helper) listAll(m *hosts.List) {
 	piece := &hosts.Listed{}
 	add := func(p hosts.ProbedJob) {
-		if piece.Jobs = append(piece.Jobs, p); len(piece.Jobs) == listPiece {
+		piece.Jobs = append(piece.Jobs, p)
+		if len(piece.Jobs) == listPiece {
 			h.outbox.send(piece)
 			piece = &hosts.Listed{}
 		}

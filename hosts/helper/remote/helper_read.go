@@ -135,7 +135,8 @@ func readPiece(m *hosts.Read, f io.ReaderAt, size int64, err error, none bool) *
 	}
 	c.Bulk = make([]byte, min(int64(max(0, m.Limit)), hosts.MaxChunk, max(0, size-c.Offset)))
 	n, err := f.ReadAt(c.Bulk, c.Offset)
-	if c.Bulk = c.Bulk[:n]; err != nil && err != io.EOF {
+	c.Bulk = c.Bulk[:n]
+	if err != nil && err != io.EOF {
 		c.Size, c.Why = -1, err.Error()
 	}
 	return c

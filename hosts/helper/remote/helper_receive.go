@@ -269,7 +269,8 @@ func (h *helper) receiveManifest(id jobs.AttemptID) (files.Manifest, error) {
 		if p.Why != "" {
 			return nil, &files.SendError{Text: p.Why}
 		}
-		if text = append(text, p.Bulk...); int64(len(text)) >= p.Size || len(p.Bulk) == 0 {
+		text = append(text, p.Bulk...)
+		if int64(len(text)) >= p.Size || len(p.Bulk) == 0 {
 			break
 		}
 	}
@@ -396,7 +397,8 @@ func (w *window) leave(took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.inFlight--
-	if w.fastest += w.fastest / 1024; w.fastest == 0 || took < w.fastest {
+	w.fastest += w.fastest / 1024
+	if w.fastest == 0 || took < w.fastest {
 		w.fastest = took
 	}
 	if took > w.fastest+max(w.fastest/2, maxQueued) {

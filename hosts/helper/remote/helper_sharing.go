@@ -132,10 +132,12 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 	list := plainClaims(claims)
 	list[me].Want = max(list[me].Want, 1) // the part that it would get if it wanted something
 	bound := hosts.SlotBound(slots, userWeights(dir, list), list, me, offset(dirfd, dir))
-	if s.markStarving(list, me, bound, patience); s.mayUseLastSlot {
-		bound = max(bound, 1)
+	s.markStarving(list, me, bound, patience)
+	var last int64
+	if s.mayUseLastSlot {
+		bound, last = max(bound, 1), 1
 	}
-	h.control.word(ctlLast).Store(map[bool]int64{true: 1}[s.mayUseLastSlot])
+	h.control.word(ctlLast).Store(last)
 	s.current.Store(&hosts.Sharing{Slots: bound, Held: hosts.HeldSlots(slots, list, me),
 		Memory: hosts.HeldMemory(readMemory().total, list, me), Users: usersOf(claims, gpus)})
 }
@@ -168,7 +170,8 @@ func (h *helper) reportOnce(name, text string) {
 	if h.outbox == nil || s.reported[name] || len(s.reported) >= maxReportedClaims {
 		return
 	}
-	if s.reported[name] = true; len(s.reported) == maxReportedClaims {
+	s.reported[name] = true
+	if len(s.reported) == maxReportedClaims {
 		text += "; further such files are not reported"
 	}
 	h.reportTrouble("%s", text)

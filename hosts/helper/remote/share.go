@@ -162,7 +162,8 @@ func eachShared(dirfd int, dir, prefix string, look func(*sharedFile), ignored f
 				continue
 			}
 			if f.owner() != os.Getuid() {
-				if users[f.st.Uid]++; users[f.st.Uid] > filesOfUser {
+				users[f.st.Uid]++
+				if users[f.st.Uid] > filesOfUser {
 					ignored(name, tooManyError{f.owner()})
 					continue
 				}
@@ -176,7 +177,8 @@ func eachShared(dirfd int, dir, prefix string, look func(*sharedFile), ignored f
 				continue
 			}
 			if err := fstat(f.fd, name, &f.st); err == nil && !seen[f.inode()] {
-				if seen[f.inode()] = true; f.st.Mode&0o022 != 0 {
+				seen[f.inode()] = true
+				if f.st.Mode&0o022 != 0 {
 					ignored(name, fmt.Errorf("others can write it (of %s)", userName(f.owner())))
 				} else {
 					look(&f)

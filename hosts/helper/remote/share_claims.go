@@ -145,7 +145,8 @@ func readClaims(dirfd int, dir, own, run string, slots int) (claims []seenClaim,
 		if lerr != nil {
 			return
 		}
-		if f.tend(dirfd, held); !held {
+		f.tend(dirfd, held)
+		if !held {
 			return
 		}
 		text, perr := f.readClaim()

@@ -312,7 +312,8 @@ func (d *pending) sendOverdue(s *slot, last *pendingReport) {
 	if o == nil {
 		// From here on the next await arms the timer.
 		d.armed.Store(false)
-		if o = d.report.Load(); o == nil || !d.armed.CompareAndSwap(false, true) {
+		o = d.report.Load()
+		if o == nil || !d.armed.CompareAndSwap(false, true) {
 			return
 		}
 	}

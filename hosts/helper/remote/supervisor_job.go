@@ -140,7 +140,8 @@ func (s *slot) prepare(a *attempt) (dir int, err error) {
 		if dir, err = s.shard(a.id.Job); err != nil {
 			return dir, err
 		}
-		if a.statusFD, err = makeClaim(dir, s.config.claimTemp(s.holder), &a.claim); errors.Is(err, errClaimed) {
+		a.statusFD, err = makeClaim(dir, s.config.claimTemp(s.holder), &a.claim)
+		if errors.Is(err, errClaimed) {
 			err = first // the claim may be from our first try
 		}
 	}
@@ -410,7 +411,8 @@ func (s *slot) collect(job *hosts.LaunchJob, id string, o *jobs.Outcome) {
 		case missing != "":
 			o.Unreturned, o.Error = true, fmt.Sprintf("it made no file %.150q, which it returns", missing)
 		}
-		if o.Files = int32(n); o.Unreturned {
+		o.Files = int32(n)
+		if o.Unreturned {
 			o.Error += s.keep(job.Attempt)
 		}
 	}

@@ -153,7 +153,8 @@ func suspendMain(args []string) error {
 			clear(st.stopped) // this is the first round, or somebody has continued everything
 		}
 		wait := suspendInterval
-		if hurry++; !st.stopNew() {
+		hurry++
+		if !st.stopNew() {
 			hurry = 0
 		} else if hurry < maxShortIntervals {
 			wait = suspendShortInterval

@@ -98,7 +98,8 @@ func (s *Server) find(path string) (*node, error) {
 		if !n.dir {
 			return nil, syscall.ENOTDIR
 		}
-		if n = n.names[name]; n == nil {
+		n = n.names[name]
+		if n == nil {
 			return nil, syscall.ENOENT
 		}
 	}
