@@ -28,7 +28,8 @@ type outputPane struct {
 
 	source    outputFile // file of the excerpt
 	excerpt   excerpt
-	isRead    bool // the excerpt has been read
+	shrunk    int64 // size before the job truncated the file; 0: it did not
+	isRead    bool  // the excerpt has been read
 	err       error
 	numFails  int // number of consecutive failed reads
 	numSilent int // number of consecutive reads without new output
@@ -98,7 +99,11 @@ func (p *outputPane) title(m *model) string {
 	if p.leftCells > 0 && !p.wrap {
 		s += " " + m.glyphs.dot + " from column " + text.Thousands(p.leftCells+1)
 	}
-	if s += " " + m.glyphs.dot + " " + p.positionText(); p.stays {
+	s += " " + m.glyphs.dot + " " + p.positionText()
+	if p.shrunk > 0 {
+		s += " " + m.glyphs.dot + " shrunk from " + text.Size(p.shrunk) + ": the job truncated it"
+	}
+	if p.stays {
 		s += m.otherJobSuffix(p.job)
 	}
 	return s

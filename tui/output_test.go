@@ -324,7 +324,8 @@ func TestOutputThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestPaneFollowsATruncatedOutput checks that the pane follows a job that truncates its own output.
+// TestPaneFollowsATruncatedOutput checks that the pane follows a job that truncates its own output,
+// and says so, also if what is shown still exists.
 func TestPaneFollowsATruncatedOutput(t *testing.T) {
 	f := &fakeFile{data: numberedLines(1000)}
 	s := showOutput(t, f, 80, 24)
@@ -332,6 +333,26 @@ func TestPaneFollowsATruncatedOutput(t *testing.T) {
 	s.advance(pollInterval)
 	s.advance(pollInterval)
 	equal(t, s.lastLine(), "anew", "the last line")
+	if title := s.p.title(s.model); !strings.Contains(title, "shrunk from 8.68 KiB: the job truncated it") {
+		t.Errorf("title %q", title)
+	}
+
+	f.data = numberedLines(100_000) // it grows, and is truncated below the excerpt
+	s = showOutput(t, f, 80, 24)
+	s.p.jumpTo(0)
+	s.advance(pollInterval)
+	f.data = f.data[:len(f.data)/2]
+	s.press("end")
+	s.advance(pollInterval)
+	s.advance(pollInterval)
+	if title := s.p.title(s.model); !strings.Contains(title, "shrunk from ") {
+		t.Errorf("title %q", title)
+	}
+	s.p.file = jobs.FileErr
+	s.advance(pollInterval)
+	if title := s.p.title(s.model); strings.Contains(title, "shrunk") {
+		t.Errorf("title of the other stream: %q", title)
+	}
 }
 
 // TestEachStreamAndAttemptCanBeShown checks that both streams, and each attempt of a retried job,

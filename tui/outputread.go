@@ -104,7 +104,7 @@ func (p *outputPane) chooseFile(m *model) {
 		p.nextReadAt = time.Time{}
 	}
 	p.source = want
-	p.excerpt, p.isRead, p.err, p.numFails = excerpt{}, false, nil, 0
+	p.excerpt, p.shrunk, p.isRead, p.err, p.numFails = excerpt{}, 0, false, nil, 0
 	p.readSerial++ // a read in progress belongs to another file
 	if p.cancelRead != nil {
 		p.cancelRead()
@@ -183,8 +183,12 @@ func (r pieceRead) apply(m *model) tea.Cmd {
 // addPiece adds a piece to the excerpt, and completes the moves that waited for it.
 func (p *outputPane) addPiece(m *model, ask runview.Read, piece *runview.Piece) {
 	e := &p.excerpt
+	before := max(e.size, e.endOffset())
+	if piece.Size < before {
+		p.shrunk = before
+	}
 	// The job has truncated its output, so the excerpt is out of date.
-	if p.isRead && piece.Size < e.endOffset() {
+	if p.isRead && piece.Size < before {
 		p.excerpt, p.isRead = excerpt{size: piece.Size}, false
 		p.follow, p.targetOffset, p.pendingRows = true, -1, 0
 		p.nextReadAt = m.now().Add(pollInterval)
