@@ -100,10 +100,11 @@ func TestNextTableOpensNoOutput(t *testing.T) {
 	}
 }
 
-// TestCacheIsDamaged checks that a changed or torn line of the cache is ignored, and that its
-// content is written again. A cache that has become too large is started afresh.
+// TestCacheIsDamaged checks that a changed or torn line of the cache, and one in a form of another
+// program, is ignored, and that its content is written again. A cache that has become too large is started afresh.
 func TestCacheIsDamaged(t *testing.T) {
 	l := longAgo(t, 2*worthCache)
+	l.write(l.run.Path("metrics.cache"), "of an older program")
 	want, _ := l.cached("acc")
 	path := l.run.Path(CacheFile)
 	whole, err := os.ReadFile(path)
@@ -119,6 +120,7 @@ func TestCacheIsDamaged(t *testing.T) {
 		{"too large", "x", 2 * worthCache},
 		{"changed", strings.Replace(string(whole), `{"acc":"17"}`, `{"acc":"18"}`, 1), 1},
 		{"torn", string(whole[:len(whole)-1]) + "x", 1},
+		{"of another program", string(jobs.AppendLineSum([]byte(`{"attempt":17,"metrics":["acc"]`), 0)) + "\n" + string(jobs.AppendLineSum([]byte(`[1`), 0)) + "\n", 2 * worthCache},
 	} {
 		l.write(path, c.text)
 		if c.name == "too large" {

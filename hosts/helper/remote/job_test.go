@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +50,34 @@ func TestEnvironmentOfAJob(t *testing.T) {
 		f.succeeds(id)
 		if got := w.content(id, jobs.FileOut); got != want {
 			t.Errorf("%s: got  %q\nwant %q", id, got, want)
+		}
+	}
+}
+
+// stepEnv makes the wall clock of supervisors and helpers step at each look at it.
+const stepEnv = "DCS_TEST_CLOCK_STEP"
+
+func setClockAtEachLook(step time.Duration) {
+	var looks atomic.Int64
+	clock := wallClock
+	wallClock = func() jobs.Stamp { return clock() + jobs.Stamp(step*time.Duration(looks.Add(1))) }
+}
+
+// TestRunTimeIsThatOfTheBootClock checks that steps of the wall clock, forward and back, do not
+// change the run time of a job.
+func TestRunTimeIsThatOfTheBootClock(t *testing.T) {
+	for _, step := range []string{"5h", "-5h"} {
+		w := newWorld(t, stepEnv+"="+step)
+		f := w.start(w.open())
+		began := uptime()
+		f.launch(job("1.1", "read x </proc/uptime"))
+		f.succeeds("1.1")
+		o := w.status("1.1").Outcome
+		if took, limit := o.Elapsed(), uptime()-began; took <= 0 || took > limit {
+			t.Errorf("the clock steps by %s: the job ran for %s, want at most %s", step, took, limit)
+		}
+		if away := o.Started.Sub(wallClock()).Abs(); away < time.Hour {
+			t.Errorf("the clock steps by %s: the start is only %s away", step, away)
 		}
 	}
 }

@@ -102,7 +102,8 @@ func readClock(id int32) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-func wallClock() jobs.Stamp { return jobs.StampOf(time.Now()) }
+// wallClock returns the time of day, which somebody may set while a job runs. Tests replace it.
+var wallClock = func() jobs.Stamp { return jobs.StampOf(time.Now()) }
 
 // bootID identifies this boot of the machine; "" if it is unknown.
 func bootID() string {

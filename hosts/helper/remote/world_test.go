@@ -580,6 +580,9 @@ func TestMain(m *testing.M) {
 			gpuFresh = d
 		}
 		vmstatFile = cmp.Or(os.Getenv(vmstatEnv), vmstatFile)
+		if step, err := time.ParseDuration(os.Getenv(stepEnv)); err == nil {
+			setClockAtEachLook(step)
+		}
 		os.Exit(runWord(os.Args[1:], testLimits()))
 	}
 	// With -race, each of our processes would otherwise sleep for a second when it exits.
