@@ -63,7 +63,7 @@ type agent struct {
 	filesVersion    int // version of the files that every job gets, as last sent to the helper
 	fetches         map[jobs.AttemptID]*fetch
 	goodbye         *goodbye // nil until it is time to leave
-	isSecondGoodbye bool     // the helper died during the first goodbye, and this is the second
+	isSecondGoodbye bool     // the helper died during the first goodbye, and goodbye is the second one
 	clean           bool     // the host has no data of the run any more, or never had
 }
 

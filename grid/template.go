@@ -56,7 +56,7 @@ type Hardness struct {
 }
 
 // Text returns the text of the template, with the values of files and commands in place of
-// their sources. Parsed again, it gives the same jobs on any machine, unless it is Compared.
+// their sources. Parsed again, it gives the same jobs on any machine, unless HasComparison.
 func (t *Template) Text() string { return t.text() }
 
 // HasComparison reports whether a command compares the jobs (@hardness). Only the jobs hold its

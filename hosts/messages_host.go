@@ -38,14 +38,16 @@ type Hello struct {
 	// ZoneSeconds is the offset of the host's local time from UTC (east is positive) at the
 	// time of the hello. Quiet hours are in local time.
 	ZoneSeconds int
-	// Why this host cannot run jobs (work_dir missing, not writable, full …); the helper then ends.
+	// Error is the reason why this host cannot run jobs: for example, work_dir is missing, not
+	// writable, or full. The helper ends after such a Hello. "": the host can run jobs.
 	Error string
-	// No job may be launched before a Heartbeat without Receives, because files that every job gets
-	// are missing.
+	// Receives reports that files that every job gets are still missing. No job may be launched
+	// before a Heartbeat without Receives.
 	Receives bool
 	Mirrors  bool    // the helper receives a mirror of the run directory in Dir
 	Ballot   *Ballot // answers Open.Ballot
-	// Error may pass (full, quota, read-only, stale handle, I/O error), so a retry makes sense.
+	// Passing reports that the cause of Error may pass (full, quota, read-only, stale handle, I/O
+	// error), so a retry makes sense.
 	Passing bool
 }
 

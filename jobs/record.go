@@ -33,11 +33,11 @@ const (
 	KindJob Kind = "job"
 	// The attempt is not charged as a try after all, because its host was at fault: Reason.
 	KindForgiven Kind = "forgiven"
-	// The user canceled the job and its open attempts are being ended: Reason. How ThenRequeue: it
-	// is requeued when they have ended.
+	// The user canceled the job, and its open attempts are being ended. If How is ThenRequeue, the
+	// job is requeued when they have ended. Reason says why.
 	KindCanceling Kind = "canceling"
-	// The response to Request, which is never carried out again: Count jobs changed, N left alone,
-	// Job is the first submitted one. Reason: why it was refused.
+	// The answer to Request, which is never carried out again. Count jobs were changed, and N were
+	// left alone. Job is the first submitted job. Reason is set if the request was refused.
 	KindRequest Kind = "request"
 	// The user requeued the job: it is queued in a new round, and its tries are counted afresh.
 	KindRound Kind = "round"

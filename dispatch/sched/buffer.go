@@ -15,12 +15,12 @@ const (
 	// maxBufferedRunTime limits the jobs that are buffered: other hosts could run longer ones.
 	maxBufferedRunTime = 30 * time.Second
 	maxBuffered        = 256 // per host
-	// 1/bufferDivisor of the remaining queue is sent ahead of need.
+	// bufferDivisor bounds the buffers: 1/bufferDivisor of the remaining queue is sent ahead of need.
 	bufferDivisor = 2
 )
 
 // highWater returns how many jobs a host should hold beyond its slots. mean is the expected run
-// time in seconds, and buffer is Config.Buffer.
+// time in seconds. span is the time that the jobs should last, or 0 for the usual one.
 func highWater(slots int, mean float64, known bool, span time.Duration) int {
 	switch {
 	case !known || slots <= 0:

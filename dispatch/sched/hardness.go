@@ -23,8 +23,8 @@ type tuple struct {
 	limit         time.Duration // of its jobs; 0: none
 	jobs          []uint32      // jobs that have this tuple, or had it before an edit
 	timedOutJob   jobs.ID       // a job that is no harder and has timed out; 0: none
-	timedOutLimit time.Duration // time limit of by
-	why           string        // text of the reason, once it was requested
+	timedOutLimit time.Duration // time limit of timedOutJob
+	why           string        // reason of the jobs that are skipped; "": not needed yet
 }
 
 // family is the set of tuples that are compared with each other: those of one batch.
@@ -33,7 +33,7 @@ type family struct {
 	tuples   map[string]*tuple
 	list     []*tuple
 	timeouts []knownTimeout // minimal known timeouts
-	stale    bool           // a job that had timed out begins again, so bars and marks must be recomputed
+	stale    bool           // a job that had timed out begins again, so timeouts and the marks of tuples must be recomputed
 }
 
 type familyKey struct {
@@ -99,7 +99,7 @@ type hardnessIndex struct {
 	stale     bool // a family must be rebuilt
 	// Jobs to check: their tuple was marked, or they were queued again with a marked tuple.
 	toCheck    []uint32
-	numChecked int // number of jobs in todo that were checked
+	numChecked int // number of jobs in toCheck that were checked
 }
 
 func newHardnessIndex() hardnessIndex {

@@ -8,8 +8,8 @@ import (
 )
 
 // Rungs decides which trials to end because of poor values: asynchronous successive halving, in the
-// variant that stops trials instead of promoting them. L. Li et al., A System for Massively
-// Parallel Hyperparameter Tuning, MLSys 2020.
+// variant that stops trials instead of promoting them. L. Li et al., "A System for Massively
+// Parallel Hyperparameter Tuning", MLSys 2020.
 //
 // A trial that reaches a rung continues if its value is among the best 1/Factor of the values that
 // have been reported there so far.

@@ -12,7 +12,7 @@ import (
 const TPE = "tpe"
 
 // tpe proposes trials by the tree-structured Parzen estimator: J. Bergstra, R. Bardenet, Y. Bengio,
-// B. Kégl, Algorithms for Hyper-Parameter Optimization, NIPS 2011. It models the good trials and
+// B. Kégl, "Algorithms for Hyper-Parameter Optimization", NIPS 2011. It models the good trials and
 // the other trials by one density each, and proposes the candidate from the good density with the
 // largest ratio of the two. Open trials belong to the others ("constant liar"), so that the next
 // proposal is not close to them.

@@ -38,13 +38,12 @@ func (c *codec) decodeAll(b []byte, v reflect.Value) error {
 	return d.err
 }
 
-// codec encodes and decodes values of one type. shape describes the type for the first line of a
-// stream. least is the minimum number of bytes of a value.
+// codec encodes and decodes values of one type.
 type codec struct {
 	encode   func(b []byte, v reflect.Value) []byte
 	decode   func(d *decoder, v reflect.Value)
-	shape    string
-	minBytes int
+	shape    string // describes the type in the first line of a stream
+	minBytes int    // minimum number of bytes of an encoded value
 }
 
 // decoder reads a payload. After the first error it returns zeros.

@@ -52,9 +52,9 @@ func packages(t *testing.T) map[string]pkg {
 	return all
 }
 
-// sourceFiles parses the Go files of the repository without tests, except those below the
-// directories for which skip returns true. It returns them by their paths in the repository.
-func sourceFiles(t *testing.T, fset *token.FileSet, mode parser.Mode, skip func(dir string) bool) map[string]*ast.File {
+// sourceFiles parses the Go files of the repository, except the files and directories for which skip
+// returns true. It returns them by their paths in the repository.
+func sourceFiles(t *testing.T, fset *token.FileSet, mode parser.Mode, skip func(path string) bool) map[string]*ast.File {
 	t.Helper()
 	files := map[string]*ast.File{}
 	err := filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
@@ -64,7 +64,7 @@ func sourceFiles(t *testing.T, fset *token.FileSet, mode parser.Mode, skip func(
 			return err
 		case d.IsDir() && (name == "testdata" || strings.HasPrefix(name, ".") && name != ".." || skip(rel)):
 			return filepath.SkipDir
-		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+		case !strings.HasSuffix(name, ".go") || skip(rel):
 			return nil
 		}
 		files[rel], err = parser.ParseFile(fset, path, nil, mode|parser.SkipObjectResolution)
@@ -75,6 +75,8 @@ func sourceFiles(t *testing.T, fset *token.FileSet, mode parser.Mode, skip func(
 	}
 	return files
 }
+
+func isTest(path string) bool { return strings.HasSuffix(path, "_test.go") }
 
 // allowedImports lists which of our packages each package may import, as in the table of
 // ARCHITECTURE.md. A package that is not listed may import every package.

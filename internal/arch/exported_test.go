@@ -17,7 +17,7 @@ import (
 // same method of another type in its package has one.
 func TestExportedNamesAreDocumented(t *testing.T) {
 	fset := token.NewFileSet()
-	files := sourceFiles(t, fset, parser.ParseComments, func(string) bool { return false })
+	files := sourceFiles(t, fset, parser.ParseComments, isTest)
 	inherited := map[string]bool{"Error": true, "Unwrap": true, "String": true, "Len": true, "Less": true, "Swap": true}
 	for _, file := range files {
 		ast.Inspect(file, func(n ast.Node) bool {

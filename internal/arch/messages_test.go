@@ -77,7 +77,7 @@ func collectMessages(t *testing.T) []message {
 	t.Helper()
 	var all []message
 	fset := token.NewFileSet()
-	isOutside := func(dir string) bool { return slices.Contains(outsideProgram, dir) }
+	isOutside := func(path string) bool { return isTest(path) || slices.Contains(outsideProgram, path) }
 	for rel, file := range sourceFiles(t, fset, 0, isOutside) {
 		pkg := filepath.Dir(rel)
 		if pkg == "." {

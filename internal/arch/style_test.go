@@ -10,7 +10,7 @@ import (
 // bool keys.
 func TestConditionalsAreNoMaps(t *testing.T) {
 	fset := token.NewFileSet()
-	for _, file := range sourceFiles(t, fset, 0, func(string) bool { return false }) {
+	for _, file := range sourceFiles(t, fset, 0, isTest) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			if index, ok := n.(*ast.IndexExpr); ok && isBoolMap(index.X) {
 				t.Errorf("%s: write an if instead of map[bool]", fset.Position(index.Pos()))

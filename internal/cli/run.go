@@ -206,7 +206,7 @@ type jobSource struct {
 	next func() (jobs.Line, error)
 	// description describes the jobs of next in the first line: "jobs from standard input".
 	description string
-	// source is kept in run.toml (rundir.OptionSource), so that grid.Rest can yield the jobs that
+	// source is kept in run.toml (rundir.OptionSource), so that grid.RemainingJobs can yield the jobs that
 	// were not stored when the dispatcher ended. "": they cannot be created again.
 	source  string
 	search  *run.Search    // nil: no job depends on the results of others

@@ -38,7 +38,7 @@ const (
 // exitTimeout bounds the wait for the end of a guard, and the restoring by a guard.
 const exitTimeout = time.Second
 
-// guard is the guard of this process, for Asleep.
+// guard is the guard of this process, for SetSuspended.
 var guard struct {
 	sync.Mutex
 	pipe *os.File

@@ -132,7 +132,7 @@ func (r *TrackedRequest) Jobs() jobs.Ranges {
 	return r.body.Jobs
 }
 
-// Await adds an unfinished job to those of Awaits.
+// Await makes Wait and IsAwaiting wait for the end of an unfinished job.
 func (r *TrackedRequest) Await(id jobs.ID) {
 	if r.awaited == nil {
 		r.awaited = map[jobs.ID]bool{}
@@ -140,7 +140,7 @@ func (r *TrackedRequest) Await(id jobs.ID) {
 	r.awaited[id] = true
 }
 
-// IsAwaiting reports whether a job of Await has not ended.
+// IsAwaiting reports whether a job that was passed to Await has not ended.
 func (r *TrackedRequest) IsAwaiting() bool { return len(r.awaited) > 0 }
 
 // Wait sends the request to owner, the dispatcher of the run. It waits for the answer and for the

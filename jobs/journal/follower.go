@@ -63,7 +63,7 @@ type Follower struct {
 	marks   map[string]jobs.FileMark // marks in that record, by file name
 	missing []jobs.FileMark          // marks of files that are gone
 
-	guard    sync.Locker // see Guard; may be nil
+	guard    sync.Locker // see SetGuard; may be nil
 	lean     bool        // keep the table packed
 	tail     bool        // do not fold records
 	skipping bool        // do not decode records either

@@ -91,7 +91,7 @@ func (s Sort) String() string {
 // line that matches.
 type EventsWindow struct {
 	Filter string // text, host:ws01, job:17
-	All    bool   // all records, not only those that are Notable
+	All    bool   // all records, not only those for which IsNotable holds
 	Back   int
 	Rows   int // at most MaxRows
 }

@@ -142,7 +142,7 @@ func (h *helper) updateShare(request *hosts.Share, patience time.Duration) {
 		Memory: hosts.HeldMemory(readMemory().total, list, me), Users: usersOf(claims, gpus)})
 }
 
-// markStarving sets last if the user has wanted a slot for longer than patience and had none. The
+// markStarving sets mayUseLastSlot if the user has wanted a slot for longer than patience and had none. The
 // run may then use one slot although others hold all of them.
 func (s *sharing) markStarving(claims []hosts.SlotClaim, me, bound int, patience time.Duration) {
 	others := 0 // slots of the user's other runs
