@@ -136,7 +136,8 @@ func liveHost(h *Host, now time.Duration) live.Host {
 	b := &h.Heartbeat
 	short := func(s string) string { return text.ShortenBytes(s, maxLiveText) }
 	v := live.Host{
-		Name: h.Name, State: h.State.String(), Reason: short(h.Reason), Linked: h.Linked, Stopped: h.Asked.Use == jobs.HostStopped, Note: short(h.Note),
+		Name: h.Name, HostStatus: jobs.HostStatus{State: h.State, Hold: h.Hold, Reason: short(h.Reason)},
+		Linked: h.Linked, Stopped: h.Asked.Use == jobs.HostStopped, Note: short(h.Note),
 		Slots: h.Slots, Given: int(h.Asked.Slots), Usable: round(h.Usable), Running: h.Running, Buffered: h.Buffered, Done: h.Done, Failed: h.Failed,
 		Load: [3]float64{round(b.Load[0]), round(b.Load[1]), round(b.Load[2])}, Busy: round(b.Busy), Ours: round(b.Ours),
 		MemFree: b.MemFree, DiskFree: b.DiskFree, FSDelay: b.FSDelay.Round(time.Microsecond), Delay: h.Delay.Round(time.Microsecond),

@@ -380,7 +380,7 @@ func (m *model) showWhy(id jobs.ID) tea.Cmd {
 		if text == "" {
 			text = fmt.Sprintf("%s %s.", jobName(id), phaseInfoOf(detail.Row.Phase).verbPhrase)
 		}
-		if last := lastStderr(detail); last != "" && !strings.Contains(text, last) {
+		if last := lastStderr(detail); last != "" {
 			text += " The last line of its stderr: " + last
 		}
 		m.openNote(fmt.Sprintf("Why %d?", id), text)

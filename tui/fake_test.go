@@ -308,7 +308,7 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 	}
 	snap.Phases[runview.Running], snap.Phases[runview.Queued], snap.Phases[runview.Succeeded], snap.Phases[runview.Failed], snap.Phases[runview.Retry] = 126, 84_512, 12_204, 17, 1
 	for i := range 12 {
-		h := live.Host{Name: fmt.Sprintf("ws%02d", i+1), State: "up", Slots: 12, Usable: 11.5, Running: 11, Done: 1000 + i, Cores: 12,
+		h := live.Host{Name: fmt.Sprintf("ws%02d", i+1), HostStatus: jobs.HostStatus{State: "up"}, Slots: 12, Usable: 11.5, Running: 11, Done: 1000 + i, Cores: 12,
 			Load: [3]float64{11.2, 10.8, 9.9}, Busy: 11.4, Ours: 10.9, MemBytes: 64 << 30, MemFree: 40 << 30, DiskFree: 800 << 30,
 			Delay: 700 * time.Microsecond, Heartbeat: time.Second}
 		for k := range 60 {
@@ -318,7 +318,7 @@ func sampleSnapshot(ask runview.Query) *runview.Snapshot {
 		case 4:
 			h.State, h.Reason, h.Down, h.RetryIn, h.Running, h.Heartbeat = "lost", "no answer for 60 s", 92*time.Second, 17*time.Second, 0, 92*time.Second
 		case 11:
-			h.State, h.Reason = "draining", "draining"
+			h.State = jobs.HostDraining
 		}
 		snap.Hosts = append(snap.Hosts, h)
 	}

@@ -292,8 +292,8 @@ func TestKeysActOnWhatWasSeen(t *testing.T) {
 		if turned && len(snap.Groups) > 0 {
 			snap.Groups[0].Jobs = []runview.Row{sampleRow(50121), sampleRow(50122)}
 			slices.Reverse(snap.Groups)
-			snap.Hosts[0].State = hostUp
-			snap.Hosts[3].State = hostLost
+			snap.Hosts[0].State = jobs.HostUp
+			snap.Hosts[3].State = jobs.HostLost
 		}
 	})
 	m := newScreen(t, src, 80, 24)

@@ -70,7 +70,7 @@ var states = map[string]func(*runview.Snapshot){
 	"connecting": func(snap *runview.Snapshot) {
 		for i := range snap.Hosts {
 			if snap.Hosts[i].State = "up"; i > 2 {
-				snap.Hosts[i] = live.Host{Name: snap.Hosts[i].Name, State: "connecting", Slots: 12, DiskFree: -1}
+				snap.Hosts[i] = live.Host{Name: snap.Hosts[i].Name, HostStatus: jobs.HostStatus{State: "connecting"}, Slots: 12, DiskFree: -1}
 			}
 		}
 	},
@@ -97,7 +97,7 @@ var states = map[string]func(*runview.Snapshot){
 		snap.Run.Name, snap.Run.Lab, snap.Problem = evil, evil, evil
 		for i := range snap.Hosts {
 			h := &snap.Hosts[i]
-			h.Name, h.Reason, h.Note = evil+h.Name, evil+evil+evil, evil
+			h.Name, h.Hold, h.Reason, h.Note = evil+h.Name, jobs.HeldByLoad, evil+evil+evil, evil
 		}
 		for i := range snap.Groups {
 			snap.Groups[i].Cause, snap.Groups[i].Last, snap.Groups[i].Hosts = evil, evil, []string{evil, evil}
@@ -159,15 +159,15 @@ func TestStatesOfHostsDifferWithoutColor(t *testing.T) {
 	for _, g := range []*glyphs{&utf8Glyphs, &asciiGlyphs} {
 		m := newScreen(t, sample(), 80, 24)
 		m.glyphs = g
-		seen := map[string]string{}
-		for _, s := range []string{hostUp, hostSuspect, hostLost, hostConnecting, hostBackingOff, hostDraining, hostDisabled} {
-			h := &live.Host{State: s}
+		seen := map[string]jobs.HostState{}
+		for _, s := range []jobs.HostState{jobs.HostUp, jobs.HostSuspect, jobs.HostLost, jobs.HostConnecting, jobs.HostBackingOff, jobs.HostDraining, jobs.HostDisabled} {
+			h := &live.Host{HostStatus: jobs.HostStatus{State: s}}
 			if other, ok := seen[m.hostGlyph(h)]; ok {
 				t.Errorf("%s and %s have the same glyph", s, other)
 			}
 			seen[m.hostGlyph(h)] = s
-			if hostWord(h) == "" || len(hostWord(h)) > 10 {
-				t.Errorf("%s has the word %q", s, hostWord(h))
+			if h.Word() == "" || len(h.Word()) > 10 {
+				t.Errorf("%s has the word %q", s, h.Word())
 			}
 		}
 	}

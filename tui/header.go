@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -379,12 +380,12 @@ func (m *model) allHosts() iter.Seq2[int, *live.Host] {
 func (m *model) countUsable() (up, connecting, taking int) {
 	for _, h := range m.allHosts() {
 		switch h.State {
-		case hostUp:
+		case jobs.HostUp:
 			up++
-		case hostConnecting:
+		case jobs.HostConnecting:
 			connecting++
 		}
-		if startsJobs(h) {
+		if h.StartsJobs() {
 			taking++
 		}
 	}
@@ -399,7 +400,7 @@ const othersTime = 15 * time.Second
 // their cores. Cores that other runs of the same user occupy do not count.
 func (m *model) noteOthersLoad() {
 	for _, h := range m.allHosts() {
-		if h.State == hostUp && h.Cores > 0 && strings.HasPrefix(h.Reason, "reduces its slots") {
+		if h.IsHeld() && h.Cores > 0 && h.Hold == jobs.HeldByOthersLoad {
 			m.othersBusyAt[h.Name] = m.now()
 		}
 	}
@@ -409,7 +410,7 @@ func (m *model) noteOthersLoad() {
 func (m *model) othersLoadText() string {
 	var names []string
 	for _, h := range m.allHosts() {
-		if m.now().Sub(m.othersBusyAt[h.Name]) < othersTime && h.State == hostUp {
+		if m.now().Sub(m.othersBusyAt[h.Name]) < othersTime && h.State == jobs.HostUp {
 			names = append(names, fmt.Sprintf("%s (%s of %d cores)", m.clean(h.Name), oneDigit(min(h.Busy-h.Ours, float64(h.Cores))), h.Cores))
 		}
 	}

@@ -48,7 +48,7 @@ func (m *model) slotsText() (slots, where string) {
 	snap := m.snap
 	all, n := snap.Slots, len(snap.Hosts)
 	for _, h := range m.allHosts() {
-		if !startsJobs(h) {
+		if !h.StartsJobs() {
 			all, n = all-max(0, h.Slots-h.Running), n-1
 		}
 	}
@@ -105,7 +105,7 @@ func (m *model) describeWorstHost() (long, short string) {
 	long, short = m.describeTrouble(worst)
 	for i := range m.troubleGroups { // hosts with the same cause are named together
 		if g := &m.troubleGroups[i]; len(g.Hosts) > 1 && slices.Contains(g.Hosts, prefix(worst.Name, 200)) {
-			long, short = m.clean(g.Title()+": "+g.Text), text.Thousands(len(g.Hosts))+" "+m.clean(hostWord(worst))
+			long, short = m.clean(g.Title()+": "+g.Text), text.Thousands(len(g.Hosts))+" "+m.clean(worst.Word())
 			bad -= len(g.Hosts) - 1
 		}
 	}
@@ -134,7 +134,7 @@ func (m *model) hostsByState() string {
 	var words, odd []string
 	names := m.shortNames()
 	for i, h := range m.allHosts() {
-		word := hostWord(h)
+		word := h.Word()
 		if count[word]++; count[word] == 1 {
 			words = append(words, word)
 		}

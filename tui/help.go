@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
@@ -113,8 +114,8 @@ func (m *model) helpSigns() []helpRow {
 	}
 	out = append(out, helpRow{name: "Signs of hosts"})
 	for _, s := range hostStates {
-		h := live.Host{State: s.state}
-		out = append(out, helpRow{m.hostGlyph(&h) + " " + hostWord(&h), s.help})
+		h := live.Host{HostStatus: jobs.HostStatus{State: s.state}}
+		out = append(out, helpRow{m.hostGlyph(&h) + " " + h.Word(), s.help})
 	}
 	full := m.glyphs.bar[len(m.glyphs.bar)-1]
 	return append(out,

@@ -97,9 +97,9 @@ func putText(snap *runview.Snapshot, evil, wrong string) {
 	}
 	for i := range snap.Hosts {
 		h := &snap.Hosts[i]
-		h.Name, h.Reason, h.Note = evil, evil, evil
+		h.Name, h.Hold, h.Reason, h.Note = evil, jobs.HostHold(evil), evil, evil
 		if i == 0 {
-			h.State = evil
+			h.State = jobs.HostState(evil)
 		}
 	}
 	row := func(r *runview.Row) {

@@ -8,51 +8,34 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/runview"
 )
 
-// The states of a host in live.Host.
-const (
-	hostUp         = "up"
-	hostSuspect    = "suspect"
-	hostLost       = "lost"
-	hostConnecting = "connecting"
-	hostBackingOff = "backing_off"
-	hostDraining   = "draining"
-	hostDisabled   = "disabled"
-
-	// States of a provider's instances.
-	hostCreating    = "creating"
-	hostStarting    = "starting"
-	hostTerminating = "terminating"
-)
-
 // canRunJobs reports whether jobs can run on a host.
-func canRunJobs(h *live.Host) bool { return h.State == hostUp || h.State == hostDraining }
-
-// startsJobs reports whether a host starts jobs.
-func startsJobs(h *live.Host) bool { return h.State == hostUp && h.Reason == "" }
+func canRunJobs(h *live.Host) bool { return h.State == jobs.HostUp || h.State == jobs.HostDraining }
 
 // hostStateInfo is what the screen shows of a state of a host.
 type hostStateInfo struct {
-	state, utf8, ascii string
-	style              textStyle
-	urgency            int // how urgently a host in this state needs attention
-	help               string
+	state       jobs.HostState
+	utf8, ascii string
+	style       textStyle
+	urgency     int // how urgently a host in this state needs attention
+	help        string
 }
 
 var hostStates = []hostStateInfo{
-	{hostUp, "●", "@", styleGood, 3, "jobs run there; held: it is up and starts nothing, the row says why"},
-	{hostSuspect, "?", "?", styleWarn, 4, "no heartbeat for 15 s: nothing more is started there"},
-	{hostLost, "✗", "x", styleBad, 6, "given up: its jobs are queued again"},
-	{hostConnecting, "◌", "c", styleWarn, 2, "being connected to"},
-	{hostBackingOff, "↻", "r", styleWarn, 5, "could not be reached, or fails everything: tried again later"},
-	{hostDraining, "↓", "d", styleWarn, 1, "what runs there finishes, nothing more starts"},
-	{hostDisabled, "–", "-", styleFaint, 1, "stopped by a person, or of no use: the row says why"},
-	{hostCreating, "◌", "c", styleWarn, 2, "an instance of a provider whose create command runs"},
-	{hostStarting, "◌", "c", styleWarn, 2, "an instance that has not answered yet"},
-	{hostTerminating, "↓", "d", styleWarn, 1, "an instance that gets no more jobs; its outputs are fetched first"},
+	{jobs.HostUp, "●", "@", styleGood, 3, "jobs run there; held: it is up and starts nothing, the row says why"},
+	{jobs.HostSuspect, "?", "?", styleWarn, 4, "no heartbeat for 15 s: nothing more is started there"},
+	{jobs.HostLost, "✗", "x", styleBad, 6, "given up: its jobs are queued again"},
+	{jobs.HostConnecting, "◌", "c", styleWarn, 2, "being connected to"},
+	{jobs.HostBackingOff, "↻", "r", styleWarn, 5, "could not be reached, or fails everything: tried again later"},
+	{jobs.HostDraining, "↓", "d", styleWarn, 1, "what runs there finishes, nothing more starts"},
+	{jobs.HostDisabled, "–", "-", styleFaint, 1, "stopped by a person, or of no use: the row says why"},
+	{jobs.HostCreating, "◌", "c", styleWarn, 2, "an instance of a provider whose create command runs"},
+	{jobs.HostStarting, "◌", "c", styleWarn, 2, "an instance that has not answered yet"},
+	{jobs.HostTerminating, "↓", "d", styleWarn, 1, "an instance that gets no more jobs; its outputs are fetched first"},
 }
 
 // hostStateInfoOf returns the description of the state of a host, which a later version may have
@@ -69,32 +52,21 @@ func hostStateInfoOf(h *live.Host) *hostStateInfo {
 // urgency returns how urgently a host needs attention; 0: not at all.
 func urgency(h *live.Host) int {
 	switch {
-	case startsJobs(h):
+	case h.StartsJobs():
 		return 0
-	case h.State == hostDisabled && !h.Stopped && h.Reason != "": // not requested by a user
+	case h.State == jobs.HostDisabled && !h.Stopped: // not requested by a user
 		return 5
 	}
 	return hostStateInfoOf(h).urgency
 }
 
-// hostWord describes the state in a word of at most eleven letters.
-func hostWord(h *live.Host) string {
-	switch {
-	case h.State == hostBackingOff:
-		return "waits"
-	case h.State == hostUp && h.Reason != "":
-		return "held"
-	}
-	return h.State
-}
-
 // hostStateText describes the state of a host in its row. For an idle instance, it includes how
 // long it has been idle.
 func (m *model) hostStateText(h *live.Host) string {
-	if h.State == hostUp && h.Idle > 0 {
+	if h.State == jobs.HostUp && h.Idle > 0 {
 		return "idle " + text.Clock(h.Idle+m.snapshotAge())
 	}
-	return m.clean(hostWord(h))
+	return m.clean(h.Word())
 }
 
 // hostGlyph returns the glyph of a host's state.
@@ -103,7 +75,7 @@ func (m *model) hostGlyph(h *live.Host) string {
 }
 
 func hostStyle(h *live.Host) *textStyle {
-	if h.State == hostUp && h.Reason != "" {
+	if h.IsHeld() {
 		return &styleWarn
 	}
 	return &hostStateInfoOf(h).style
@@ -111,7 +83,7 @@ func hostStyle(h *live.Host) *textStyle {
 
 // loadGlyph shows how busy a host is, or its state if it is not up, in one cell.
 func (m *model) loadGlyph(h *live.Host) string {
-	if h.State != hostUp {
+	if h.State != jobs.HostUp {
 		return hostStyle(h).with(styleBold).Render(m.hostGlyph(h))
 	}
 	return styleBusy.Render(m.sparkGlyph(busyShare(h), 1))
@@ -136,11 +108,10 @@ func (m *model) describeTrouble(h *live.Host) (long, short string) {
 		return "", ""
 	}
 	name := m.clean(h.Name)
-	reason, word := m.clean(h.Reason), m.clean(hostWord(h))
+	reason, word := m.clean(h.Reason), m.clean(h.Word())
 	if reason == "" {
 		reason = word
 	}
-	reason = strings.TrimPrefix(strings.TrimPrefix(reason, name+": "), name+" ")
 	long, short = name+" "+reason, name+" "+word
 	if wait := m.describeRetry(h); wait != "" {
 		long, short = long+", "+wait, short+" "+strings.TrimPrefix(wait, "again in ")
@@ -185,13 +156,13 @@ func (m *model) hostLines(name string, w int) []string {
 	state := hostStyle(h).Render(m.hostGlyph(h) + " " + m.hostStateText(h))
 	if !canRunJobs(h) {
 		state += "  " + m.downText(h, w)
-	} else if h.Reason != "" && h.Reason != h.State {
-		state += "  starts nothing: " + strings.TrimPrefix(m.clean(h.Reason), "starts nothing: ")
+	} else if h.Reason != "" {
+		state += "  " + m.clean(h.Reason)
 	}
 	add("state", state)
 	add("last note", m.clean(h.Note))
 	usable := h.Usable
-	if !startsJobs(h) {
+	if !h.StartsJobs() {
 		usable = 0
 	}
 	add("slots", fmt.Sprintf("%d in use of %d; %s usable now, %s", h.Running, h.Slots, oneDigit(usable), text.Plural(h.Buffered, "job")+" sent in advance"))

@@ -11,6 +11,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/live"
 	"dcs-tui/jobs/query"
 	"dcs-tui/jobs/runview"
@@ -104,7 +105,7 @@ func (p *hostsPane) click(m *model, row int) {
 
 func (p *hostsPane) textToCopy(m *model) (what, text string) {
 	if h := p.currentHost(m); h != nil {
-		return "the host", strings.TrimSpace(h.Name + "  " + hostWord(h) + "  " + h.Reason)
+		return "the host", strings.TrimSpace(h.Name + "  " + h.Word() + "  " + h.Reason)
 	}
 	return "", ""
 }
@@ -141,7 +142,7 @@ func (p *hostsPane) drawHost(m *model, l *rowBuilder, h *live.Host, cols []hostC
 		case i == 2 && !canRunJobs(h):
 			rest(m.downText(h, w-2))
 			return
-		case i >= 4 && h.Reason != "" && h.Reason != h.State: // why it starts nothing matters more than the rest
+		case i >= 4 && h.Reason != "": // why it starts nothing matters more than the rest
 			rest(m.clean(h.Reason))
 			return
 		case i > 0:
@@ -180,7 +181,7 @@ func (p *hostsPane) keys() []binding {
 		key("enter", "details", "all that is known of the host, and what happened there", func(m *model) tea.Cmd { return m.openHost(p.currentHost(m).Name) }).onlyIf(some),
 		key("d", "drain", "drain: what runs there finishes, nothing more starts", p.hostAction(runview.DrainHost)).onlyIf(p.whenHost(awake)),
 		key("d", "use again", "use a drained or stopped host again", p.hostAction(runview.UseHost)).onlyIf(p.whenHost(isResting)),
-		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)", p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != hostDisabled })),
+		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)", p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != jobs.HostDisabled })),
 		key("+ =", "slots", "one slot more: one more job may run there at once", p.slotsAction(1)).onlyIf(p.whenHost(nil)),
 		key("-", "", "one slot less: what runs there goes on, one fewer starts", p.slotsAction(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })),
 		key("a", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu", func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool { return !m.isUndispatched() }),
@@ -192,7 +193,9 @@ func (p *hostsPane) keys() []binding {
 }
 
 // isResting reports whether a host starts nothing because a user requested that.
-func isResting(h *live.Host) bool { return h.State == hostDraining || h.State == hostDisabled }
+func isResting(h *live.Host) bool {
+	return h.State == jobs.HostDraining || h.State == jobs.HostDisabled
+}
 
 // isSilent reports whether a host that had answered cannot be reached.
 func isSilent(h *live.Host) bool { return !h.Linked && h.Down > 0 }
@@ -253,7 +256,7 @@ func (m *model) hostFilter(text string) (func(*live.Host) bool, error) {
 	return query.Compile(q, query.Fields[*live.Host](hostField), func(word string) func(*live.Host) bool {
 		has := query.Contains(word)
 		return func(h *live.Host) bool {
-			return has(h.Name) || has(hostWord(h)) || has(m.clean(h.Reason))
+			return has(h.Name) || has(h.Word()) || has(m.clean(h.Reason))
 		}
 	})
 }
@@ -262,7 +265,7 @@ func (m *model) hostFilter(text string) (func(*live.Host) bool, error) {
 // number is unknown.
 var (
 	hostTexts = map[string]func(h *live.Host) string{
-		"host": func(h *live.Host) string { return h.Name }, "state": hostWord, "note": func(h *live.Host) string { return h.Note },
+		"host": func(h *live.Host) string { return h.Name }, "state": func(h *live.Host) string { return h.Word() }, "note": func(h *live.Host) string { return h.Note },
 	}
 	hostNumbers = map[string]func(h *live.Host) float64{
 		"used":  func(h *live.Host) float64 { return float64(h.Running) },

@@ -14,10 +14,10 @@ func troubledHosts(snap *runview.Snapshot) {
 	snap.Hosts = snap.Hosts[:3]
 	for i := range snap.Hosts {
 		h := &snap.Hosts[i]
-		h.Name, h.Slots, h.Running, h.State, h.Reason = fmt.Sprintf("box%d", i+1), 2, 0, hostDisabled, "its key is not known"
+		h.Name, h.Slots, h.Running, h.State, h.Reason = fmt.Sprintf("box%d", i+1), 2, 0, jobs.HostDisabled, "its key is not known"
 	}
-	snap.Hosts[0].State, snap.Hosts[0].Reason = hostDraining, "draining"
-	snap.Hosts[1].Reason = "box2: its host key has changed"
+	snap.Hosts[0].State, snap.Hosts[0].Reason = jobs.HostDraining, ""
+	snap.Hosts[1].Reason = "its host key has changed"
 	snap.SlotsBusy, snap.Slots = 0, 6
 	snap.Phases[runview.Running] = 0
 }
@@ -45,6 +45,7 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 	others := func(snap *runview.Snapshot) {
 		for _, i := range []int{1, 3} {
 			h := &snap.Hosts[i]
+			h.Hold = jobs.HeldByOthersLoad
 			h.Busy, h.Ours, h.Usable, h.Running, h.Reason = 11.8, 0, 0.2, 0, "reduces its slots: others use 11.8 of its 12 cores"
 		}
 	}
@@ -73,12 +74,12 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 			shows:  []string{"NOTHING CAN START  box2 is disabled"}},
 		{promise: "one host is enough to start jobs", w: 160, h: 24,
 			change: combine(troubledHosts, func(snap *runview.Snapshot) {
-				snap.Hosts[2].State, snap.Hosts[2].Reason, snap.Hosts[2].Running, snap.SlotsBusy = hostUp, "", 2, 2
+				snap.Hosts[2].State, snap.Hosts[2].Reason, snap.Hosts[2].Running, snap.SlotsBusy = jobs.HostUp, "", 2, 2
 			}), shows: []string{"slots 2/2 on 1 of 3 hosts", "2 Hosts 1/3"}, hides: []string{"NOTHING CAN START"}},
 		{promise: "a long wait for the first host is explained, even without space for the list of hosts",
 			change: func(snap *runview.Snapshot) {
 				for i := range snap.Hosts {
-					snap.Hosts[i].State = hostConnecting
+					snap.Hosts[i].State = jobs.HostConnecting
 				}
 			}, shows: []string{"CONNECTING  to 12 hosts"}},
 		{promise: "jobs sent to a host do not count as running", change: sent, w: 120, h: 24,
@@ -411,7 +412,7 @@ func TestHostsAreGroupedByCause(t *testing.T) {
 	src := sampleWith(func(snap *runview.Snapshot) {
 		for i := range 9 {
 			h := &snap.Hosts[i]
-			h.State, h.Reason, h.Running = "backing_off", h.Name+": 10.0.0."+itoa(i+1)+":22 refuses connections", 0
+			h.State, h.Reason, h.Running = "backing_off", "10.0.0."+itoa(i+1)+":22 refuses connections", 0
 		}
 		snap.Hosts[4].State, snap.Hosts[4].Reason = "lost", "no answer for 60 s"
 	})

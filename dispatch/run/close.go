@@ -220,7 +220,7 @@ func (u *slotTime) add(at time.Time, s *dispatch.Snapshot, limit int) {
 	slots := 0
 	for _, h := range s.Hosts {
 		switch h.State {
-		case sched.Up, sched.Suspect, sched.Draining:
+		case jobs.HostUp, jobs.HostSuspect, jobs.HostDraining:
 			slots += h.Slots
 		}
 	}

@@ -43,9 +43,9 @@ func TestSlotTimeCountsHostsThatAreUp(t *testing.T) {
 	view := func(slots ...int) *dispatch.Snapshot {
 		s := &dispatch.Snapshot{}
 		for _, n := range slots {
-			s.Hosts = append(s.Hosts, sched.HostView{State: sched.Up, Slots: n})
+			s.Hosts = append(s.Hosts, sched.HostView{HostStatus: jobs.HostStatus{State: jobs.HostUp}, Slots: n})
 		}
-		s.Hosts = append(s.Hosts, sched.HostView{State: sched.BackingOff, Slots: 99})
+		s.Hosts = append(s.Hosts, sched.HostView{HostStatus: jobs.HostStatus{State: jobs.HostBackingOff}, Slots: 99})
 		return s
 	}
 	u.add(at.Add(2*time.Second), view(4), 0)

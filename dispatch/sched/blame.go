@@ -204,11 +204,11 @@ func (c *Core) canTry(h *host, cl *class) bool {
 		return true
 	case !h.linked:
 		return c.isExpected(h)
-	case !h.isAnswering() || h.state != Up || h.isOnProbation() && h.probation.paused:
+	case !h.isAnswering() || h.state != jobs.HostUp || h.isOnProbation() && h.probation.paused:
 		return false
-	case h.hold == heldUnmeasured || h.hold == heldReceivingFiles:
+	case h.hold == jobs.HeldUnmeasured || h.hold == jobs.HeldReceivingFiles:
 		return true
-	case h.hold != notHeld || h.slots() == 0:
+	case h.hold != jobs.NotHeld || h.slots() == 0:
 		return false
 	case h.numOpen > 0 || h.probation.paused || c.Paused() || c.drainReason != "" || h.limit == 0:
 		return true
@@ -219,7 +219,7 @@ func (c *Core) canTry(h *host, cl *class) bool {
 
 // isExpected reports whether a host that is not linked may be back soon.
 func (c *Core) isExpected(h *host) bool {
-	return h.state != Lost && h.state != Disabled && h.ineligible == "" && c.now.Mono < h.lostAt()
+	return h.state != jobs.HostLost && h.state != jobs.HostDisabled && h.ineligible == "" && c.now.Mono < h.lostAt()
 }
 
 // hasUntriedHost reports whether jobs of the class can be tried on a host that they do not avoid.

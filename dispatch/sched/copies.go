@@ -94,7 +94,7 @@ func (c *Core) launchCopies() {
 // hasBacklog reports whether a job waits on a host that has no slot for it. Moving it to another
 // host is better than a copy.
 func (c *Core) hasBacklog() bool {
-	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h.state == Up && h.occupiedSlots > h.limit && h.surplus() > 0 })
+	return slices.ContainsFunc(c.hosts, func(h *host) bool { return h.state == jobs.HostUp && h.occupiedSlots > h.limit && h.surplus() > 0 })
 }
 
 // asCopyCandidate reports whether the job of an attempt may be copied, with its priority.
@@ -103,7 +103,7 @@ func (c *Core) asCopyCandidate(f *inFlight) (copyCandidate, bool) {
 	if f.killed || f.hasOutcome || j.State != jobs.Running || !c.mayCopy(j) {
 		return copyCandidate{}, false
 	}
-	if h.state == Suspect || !h.linked && c.now.Mono-h.lastReceivedAt >= HeartbeatInterval {
+	if h.state == jobs.HostSuspect || !h.linked && c.now.Mono-h.lastReceivedAt >= HeartbeatInterval {
 		return copyCandidate{attempt: f, why: h.spec.Name + " does not answer"}, true
 	}
 	age := f.age(c.now.Mono)

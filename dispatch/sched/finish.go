@@ -110,7 +110,7 @@ func (c *Core) isHopeless() bool {
 	// The set of hosts cannot change.
 	hopeless := len(c.hosts) > 0 && len(c.inFlight) == 0 && c.failUnsatisfiableAt == 0 && len(c.provisions.providers) == 0
 	for _, h := range c.hosts {
-		hopeless = hopeless && (h.state == Disabled && !h.wasUsed || h.ineligible != "")
+		hopeless = hopeless && (h.state == jobs.HostDisabled && !h.wasUsed || h.ineligible != "")
 	}
 	return hopeless || c.now.Mono-c.lastPossibleAt >= c.cfg.GiveUpAfter
 }
@@ -157,7 +157,7 @@ func (c *Core) isAnythingPossible() bool {
 // requests of people are not faults.
 func (h *host) whyUnfit() string {
 	switch h.hold {
-	case heldByHungDisk, heldByDisk, heldByUnknownDisk:
+	case jobs.HeldByHungDisk, jobs.HeldByDisk, jobs.HeldByUnknownDisk:
 		return h.whyHeld()
 	}
 	if h.probation.refusals > 0 {
@@ -185,7 +185,7 @@ func (c *Core) whyNoHosts() string {
 		case !h.linked && h.reason != "":
 			why = append(why, h.reason)
 		case !h.isAnswering() || h.removed:
-			why = append(why, h.spec.Name+" "+h.stateText())
+			why = append(why, h.spec.Name+" "+h.status().Clause())
 		case unfit != "":
 			why = append(why, h.spec.Name+" "+unfit)
 		default:

@@ -9,27 +9,10 @@ import (
 	"dcs-tui/jobs"
 )
 
-// hold is the reason why a host that is up may not use any slot.
-type hold uint8
-
-const (
-	notHeld            hold = iota
-	heldByHungDisk          // its file system does not respond
-	heldByOwner             // a person uses it, or wants it to be left alone
-	heldUnmeasured          // it has a limit, and has not sent a measurement yet
-	heldReceivingFiles      // the files that every job gets are still being sent
-	heldByLoad
-	heldByMemory
-	heldByDisk
-	heldByUnknownDisk // min_disk_free is set, and its file system has not responded yet
-	heldByOtherRuns   // other runs and users have all slots
-	heldByOthersLoad  // others use it, or our own jobs use more than a core each
-)
-
 // holdState holds the reasons why a host that is up starts nothing.
 type holdState struct {
-	hold           hold
-	reportedHold   hold          // last reported hold
+	hold           jobs.HostHold // why a host that is up may not use any slot
+	reportedHold   jobs.HostHold // last reported hold
 	holdReportedAt time.Duration // 0: never
 
 	isMeasured         bool  // a heartbeat came over the current link, possibly the early one
@@ -48,29 +31,29 @@ const hungDiskAfter = 10 * time.Second
 // limitingHold returns which of the host's limits prevents it from starting jobs. A host with
 // limits is held until its first measurement. Otherwise all its slots would be filled before. If
 // its free disk space is not reported in time, it is assumed to be unchanged.
-func (h *host) limitingHold() hold {
+func (h *host) limitingHold() jobs.HostHold {
 	s, b := h.spec, &h.heartbeat
 	switch {
 	case b.FSDelay >= hungDiskAfter:
-		return heldByHungDisk
+		return jobs.HeldByHungDisk
 	case b.Owner.Who != "":
-		return heldByOwner
+		return jobs.HeldByOwner
 	case b.Receives || !h.isMeasured && h.hello != nil && h.hello.Receives:
-		return heldReceivingFiles
+		return jobs.HeldReceivingFiles
 	case s.MaxLoad <= 0 && s.MinMemFree <= 0 && s.MinDiskFree <= 0:
-		return notHeld
+		return jobs.NotHeld
 	case !h.isMeasured:
-		return heldUnmeasured
+		return jobs.HeldUnmeasured
 	case s.MaxLoad > 0 && b.Load[0] >= s.MaxLoad:
-		return heldByLoad
+		return jobs.HeldByLoad
 	case s.MinMemFree > 0 && b.MemFree >= 0 && b.MemFree < s.MinMemFree:
-		return heldByMemory
+		return jobs.HeldByMemory
 	case s.MinDiskFree > 0 && h.diskFree < 0:
-		return heldByUnknownDisk
+		return jobs.HeldByUnknownDisk
 	case s.MinDiskFree > 0 && h.diskFree < s.MinDiskFree:
-		return heldByDisk
+		return jobs.HeldByDisk
 	}
-	return notHeld
+	return jobs.NotHeld
 }
 
 // storeMeasurement stores a heartbeat.
@@ -81,16 +64,24 @@ func (h *host) storeMeasurement(b *hosts.Heartbeat) {
 	}
 }
 
+// publicHold returns the hold that is shown to people. It tells the load of others from our own.
+func (h *host) publicHold() jobs.HostHold {
+	if h.hold == jobs.HeldByOthersLoad && h.othersLoad < 0.5 {
+		return jobs.HeldByOwnLoad
+	}
+	return h.hold
+}
+
 // whyHeld describes why the host is held, as a continuation of its name. It returns "" if it is not
 // held.
 func (h *host) whyHeld() string {
 	s, b := h.spec, &h.heartbeat
 	why := ""
 	switch h.hold {
-	case notHeld:
+	case jobs.NotHeld:
 		return ""
-	case heldByOthersLoad:
-		if h.othersLoad < 0.5 {
+	case jobs.HeldByOthersLoad:
+		if h.publicHold() == jobs.HeldByOwnLoad {
 			why = fmt.Sprintf("our jobs there use %.1f cores more than one per slot", h.excessCores)
 			break
 		}
@@ -98,27 +89,27 @@ func (h *host) whyHeld() string {
 			return fmt.Sprintf("reduces its slots: others use %.1f of its %s", h.othersLoad, jobs.Plural(h.hello.Cores, "core"))
 		}
 		return fmt.Sprintf("reduces its slots: others use %.1f cores", h.othersLoad)
-	case heldByOtherRuns:
+	case jobs.HeldByOtherRuns:
 		return h.whyShared()
-	case heldByHungDisk:
+	case jobs.HeldByHungDisk:
 		why = "the file system of its attempts has not answered for " + formatDuration(b.FSDelay)
-	case heldUnmeasured:
+	case jobs.HeldUnmeasured:
 		why = "its first measurement has not arrived yet"
-	case heldByOwner:
+	case jobs.HeldByOwner:
 		if why = b.Owner.Who; b.Owner.Suspend {
 			why += "; jobs there are suspended"
 		}
-	case heldReceivingFiles:
+	case jobs.HeldReceivingFiles:
 		if why = "it " + b.Files; b.Files == "" {
 			why = "the files that its jobs get are not there yet"
 		}
-	case heldByLoad:
+	case jobs.HeldByLoad:
 		why = fmt.Sprintf("its load of %.1f is %s max_load %g", b.Load[0], compareWord(b.Load[0], s.MaxLoad), s.MaxLoad)
-	case heldByMemory:
+	case jobs.HeldByMemory:
 		why = fmt.Sprintf("its free memory of %s is below min_mem_free %s", formatBytes(b.MemFree), formatBytes(s.MinMemFree))
-	case heldByDisk:
+	case jobs.HeldByDisk:
 		why = fmt.Sprintf("its free disk space of %s is below min_disk_free %s", formatBytes(h.diskFree), formatBytes(s.MinDiskFree))
-	case heldByUnknownDisk:
+	case jobs.HeldByUnknownDisk:
 		why = "its free disk space is not known yet (min_disk_free)"
 	}
 	return "starts nothing: " + why
@@ -140,9 +131,9 @@ func (c *Core) reportHolds() {
 	for _, h := range c.hosts {
 		// These holds also affect running jobs, so they are reported even if nothing more is
 		// launched.
-		affectsRunning := (h.hold == heldByHungDisk || h.reportedHold == heldByHungDisk || h.hold == heldByOwner || h.reportedHold == heldByOwner) && h.linked && h.numOpen > 0
-		if h.hold == h.reportedHold || h.hold == heldUnmeasured || h.hold == heldReceivingFiles || !affectsRunning && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
-			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != notHeld && !affectsRunning && !c.hasReadyJobFor(h) {
+		affectsRunning := (h.hold == jobs.HeldByHungDisk || h.reportedHold == jobs.HeldByHungDisk || h.hold == jobs.HeldByOwner || h.reportedHold == jobs.HeldByOwner) && h.linked && h.numOpen > 0
+		if h.hold == h.reportedHold || h.hold == jobs.HeldUnmeasured || h.hold == jobs.HeldReceivingFiles || !affectsRunning && (c.isLaunchingClosed() || !h.acceptsJobs()) ||
+			h.holdReportedAt > 0 && c.now.Mono-h.holdReportedAt < reportInterval || h.hold != jobs.NotHeld && !affectsRunning && !c.hasReadyJobFor(h) {
 			continue
 		}
 		h.reportedHold, h.holdReportedAt = h.hold, max(c.now.Mono, 1)

@@ -106,14 +106,27 @@ func TestHoldsAreReported(t *testing.T) {
 		}
 		return events(s.journal[before:])
 	}
+	hold := func(step string, kind jobs.HostHold) {
+		t.Helper()
+		v := s.c.Hosts()[0]
+		want(t, "state "+step, v.State, jobs.HostUp)
+		want(t, "hold "+step, v.Hold, kind)
+		want(t, "there is a reason "+step, v.Reason != "", kind != jobs.NotHeld)
+	}
+	hold("before a measurement", jobs.HeldUnmeasured)
 	want(t, "no job waits", told(1, 3.2, 0), "")
+	hold("under load", jobs.HeldByLoad)
 	s.submit(true, &jobs.Options{Slots: 3})
 	want(t, "a job waits", events(s.records), "melon4 starts nothing: its load of 3.2 is over max_load 2")
 	want(t, "the same again", told(10, 3.4, 0), "")
 	want(t, "another reason within the minute", told(9, 1, 4), "")
 	want(t, "after the minute", told(10, 1, 4), "melon4 reduces its slots: others use 3.8 of its 4 cores")
+	hold("while others use it", jobs.HeldByOthersLoad)
 	wantContains(t, "why", s.c.Why(s.now(), 1), "melon4 reduces its slots: others use 4.0 of its 4 cores")
 	want(t, "in the end", told(40, 0, 0), "melon4 starts jobs again")
+	hold("in the end", jobs.NotHeld)
+	s.step(DrainHost{Host: "melon4", On: true})
+	want(t, "a drained host", s.c.Hosts()[0].HostStatus, jobs.HostStatus{State: jobs.HostDraining, Reason: whyDraining})
 	s.wantState(1, jobs.Running)
 }
 

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -43,7 +42,7 @@ type host struct {
 }
 
 func newHost(s *hosts.Host, index int) *host {
-	h := &host{spec: s, index: index, parts: s.NetworkParts()}
+	h := &host{spec: s, index: index, parts: s.NetworkParts(), linkState: linkState{state: jobs.HostConnecting}}
 	h.sentLimit, h.maxLostAfter = -1, s.LostAfterOrDefault()
 	h.setGPUs(s.GPUNumbers(nil))
 	return h
@@ -68,7 +67,7 @@ func (h *host) ruleSlots() int {
 
 // acceptsJobs reports whether new jobs may go to the host.
 func (h *host) acceptsJobs() bool {
-	return !h.retiring && h.isAnswering() && h.state == Up && !h.isDrained() && !h.probation.paused && !h.isQuiet && !h.removed && h.nextSpec == nil
+	return !h.retiring && h.isAnswering() && h.state == jobs.HostUp && !h.isDrained() && !h.probation.paused && !h.isQuiet && !h.removed && h.nextSpec == nil
 }
 
 // isFirstDial reports whether the first connection attempt to the host is still in progress, so
@@ -85,32 +84,10 @@ func (h *host) storeHello(m *hosts.Hello) {
 	h.setGPUs(h.spec.GPUNumbers(m))
 }
 
-// HostState is the state of a host.
-type HostState uint8
-
-// The host states.
-const (
-	Connecting HostState = iota
-	Up
-	Suspect
-	Lost
-	BackingOff
-	Draining
-	Disabled
-	Creating    // an instance of a provider whose create command runs
-	Starting    // an instance that has not answered yet
-	Terminating // an instance that gets no more jobs
-)
-
-var hostStateNames = [...]string{"connecting", "up", "suspect", "lost", "backing_off", "draining", "disabled", "creating", "starting", "terminating"}
-
-// String returns the word used in JSON and on the screen.
-func (s HostState) String() string { return hostStateNames[s] }
-
 // HostView is a copy of the state of a host for display.
 type HostView struct {
-	Name          string
-	State         HostState
+	Name string
+	jobs.HostStatus
 	Slots         int              // by its rule, or by a person's request
 	Asked         jobs.HostSetting // what people asked of it, whatever State is
 	Usable        float64          // slots less what others use (see usableSlots); 0: it accepts no jobs
@@ -121,12 +98,10 @@ type HostView struct {
 	LastHeartbeat time.Duration    // Time.Mono; 0: never
 	Heartbeat     hosts.Heartbeat
 	Hello         *hosts.Hello // nil before the first connection
-	Reason        string       // without the name: why it is not up, or starts no jobs although it is up
 	Done          int          // attempts that succeeded there
 	Failed        int          // attempts that failed there, without those that were ended on request
 
-	Paused bool          // it is up and starts no jobs, for Reason
-	Down   time.Duration // Time.Mono since when it has not been usable; 0: it is
+	Down time.Duration // Time.Mono since when it has not been usable; 0: it is
 	// Jobs failed there that succeeded on other hosts; it gets one job at a time, or none.
 	OnProbation bool
 	// How long an instance that is up has had no work; 0: it is busy, or is no instance.
@@ -138,16 +113,21 @@ type HostView struct {
 func (c *Core) Hosts() []HostView {
 	views := make([]HostView, 0, len(c.hosts))
 	for _, h := range c.hosts {
-		state, reason := h.publicState()
-		if state == Up || state == BackingOff && h.probation.paused {
-			reason = cmp.Or(c.whyOnTrial(h), reason)
+		status := h.status()
+		if status.State == jobs.HostUp || status.State == jobs.HostBackingOff && h.probation.paused {
+			if why := c.whyOnTrial(h); why != "" {
+				status.Reason = why
+				if status.State == jobs.HostUp {
+					status.Hold = jobs.HeldOnTrial
+				}
+			}
 		}
 		views = append(views, HostView{
-			Name: h.spec.Name, State: state, Reason: withoutName(reason, h.spec.Name),
+			Name: h.spec.Name, HostStatus: status,
 			Slots: h.slots(), Usable: h.usableNow(), Running: h.runningSlots, Buffered: h.numBuffered(),
 			Failures: h.failures, RetryAt: h.retryAt, LastHeartbeat: h.heartbeatAt, Heartbeat: h.heartbeat, Hello: h.hello,
 			Done: h.succeeded, Failed: h.failed, Asked: h.asked,
-			Paused: h.linked && (h.hold != notHeld || !h.acceptsJobs()), Down: h.downSince, OnProbation: h.isOnProbation(), Idle: c.idleTime(h),
+			Down: h.downSince, OnProbation: h.isOnProbation(), Idle: c.idleTime(h),
 		})
 	}
 	return c.addInstanceViews(views)
@@ -168,33 +148,39 @@ func (h *host) usableNow() float64 {
 }
 
 // setState sets the state of the host and the reason why it is not up.
-func (h *host) setState(state HostState, reason string) {
+func (h *host) setState(state jobs.HostState, reason string) {
 	h.state, h.reason, h.silent = state, reason, false
 }
 
-// publicState returns the state that is shown to people, and its reason.
-func (h *host) publicState() (HostState, string) {
+// status returns the state that is shown to people.
+func (h *host) status() jobs.HostStatus {
+	s := jobs.HostStatus{State: h.state, Reason: withoutName(h.reason, h.spec.Name)}
 	switch {
 	case !h.linked:
-		return h.state, h.reason
+		return s
 	case h.isSilent():
-		return h.state, "its helper connects, but never sends heartbeats"
+		s.Hold, s.Reason = jobs.HeldMute, "its helper connects, but never sends heartbeats"
 	case h.isStopped():
-		return Disabled, whyStopped
+		s.State, s.Reason = jobs.HostDisabled, whyStopped
 	case h.removed:
-		return Draining, h.whyLeaving()
+		s.State, s.Reason = jobs.HostDraining, h.whyLeaving()
 	case h.nextSpec != nil:
-		return Draining, whyMoving
+		s.State, s.Reason = jobs.HostDraining, whyMoving
 	case h.isDrained():
-		return Draining, whyDraining
+		s.State, s.Reason = jobs.HostDraining, whyDraining
 	case h.ineligible != "":
-		return Disabled, h.ineligible
+		s.State, s.Reason = jobs.HostDisabled, h.ineligible
 	case h.isQuiet:
-		return h.state, h.quietText()
+		s.Hold, s.Reason = jobs.HeldQuiet, h.quietText()
 	case h.probation.paused:
-		return BackingOff, h.probation.why
+		s.State, s.Reason = jobs.HostBackingOff, h.probation.why
+	default:
+		s.Hold, s.Reason = h.publicHold(), h.whyHeld()
 	}
-	return h.state, h.whyHeld()
+	if s.State != jobs.HostUp {
+		s.Hold = jobs.NotHeld
+	}
+	return s
 }
 
 // maxNamed is the number of hosts that Stuck names.
@@ -211,12 +197,12 @@ func (c *Core) WhyStuck() string {
 	for _, h := range c.hosts {
 		switch {
 		// It may accept jobs soon.
-		case h.acceptsJobs() && h.hold == notHeld, h.state == Connecting && !h.wasUsed:
+		case h.acceptsJobs() && h.hold == jobs.NotHeld, h.state == jobs.HostConnecting && !h.wasUsed:
 			return ""
 		case h.linked && (h.isDrained() || h.removed || h.nextSpec != nil):
-			asked = append(asked, h.spec.Name+" "+h.stateText())
+			asked = append(asked, h.spec.Name+" "+h.status().Clause())
 		default:
-			wrong = append(wrong, h.spec.Name+" "+h.stateText())
+			wrong = append(wrong, h.spec.Name+" "+h.status().Clause())
 		}
 	}
 	why := append(wrong, asked...)
@@ -224,19 +210,6 @@ func (c *Core) WhyStuck() string {
 		why = append(why[:maxNamed], fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(why, "; ")
-}
-
-// stateText describes why a host does not accept jobs, as a continuation of its name.
-func (h *host) stateText() string {
-	state, reason := h.publicState()
-	if state == Up {
-		return reason
-	}
-	text := "is " + strings.ReplaceAll(state.String(), "_", " ")
-	if reason = withoutName(reason, h.spec.Name); reason != "" {
-		text += " (" + reason + ")"
-	}
-	return text
 }
 
 // numBuffered returns how many attempts were sent to the host and are not known to have started.

@@ -188,7 +188,7 @@ func (c *Core) addHost(s *hosts.Host) {
 		h.isQuiet, h.quietChangeAt = false, 0
 	}
 	h.machine, h.awaySince = machine, c.now.Mono
-	h.setState(Connecting, "")
+	h.setState(jobs.HostConnecting, "")
 	c.hosts = append(c.hosts, h)
 	c.byName[s.Name] = h
 	h.index = len(c.hosts) - 1
@@ -303,7 +303,7 @@ func (c *Core) moveHost(h *host) {
 	h.outbox.disconnect = true
 	s := h.nextSpec
 	h.nextSpec, h.dialing, h.failures = nil, false, 0
-	h.setState(Connecting, "")
+	h.setState(jobs.HostConnecting, "")
 	c.setHostSpec(h, s)
 	c.connect(h)
 }
@@ -321,7 +321,7 @@ func (c *Core) endHostUse(h *host) {
 		c.markLinkDown(h)
 	}
 	h.index, h.removed, h.dialing, h.retryAt = -1, false, false, 0
-	h.setState(Suspect, notInInventory)
+	h.setState(jobs.HostSuspect, notInInventory)
 	h.outbox = outbox{}
 	c.absent = append(c.absent, h)
 }
@@ -361,9 +361,9 @@ func (c *Core) hostOf(name string, machine int32) *host {
 	}
 	h := newHost(&hosts.Host{Name: name}, -1)
 	h.machine, h.lastReceivedAt, h.cutAt, h.inherited = machine, c.now.Mono, c.now.Mono, true
-	h.setState(Suspect, notInInventory)
+	h.setState(jobs.HostSuspect, notInInventory)
 	if c.byName[name] != nil {
-		h.setState(Suspect, anotherMachine)
+		h.setState(jobs.HostSuspect, anotherMachine)
 	}
 	c.absent = append(c.absent, h)
 	return h
@@ -399,7 +399,7 @@ func (c *Core) changeMachine(h *host, machine int32) {
 		o := newHost(h.spec, -1)
 		o.machine, o.maxLostAfter, o.hello = was, h.maxLostAfter, h.hello
 		o.lastSeenAt, o.lastReceivedAt, o.cutAt, o.awaySince, o.inherited = h.lastSeenAt, h.lastReceivedAt, h.cutAt, h.awaySince, h.inherited
-		o.setState(Suspect, anotherMachine)
+		o.setState(jobs.HostSuspect, anotherMachine)
 		c.absent = append(c.absent, o)
 		c.logf(name, 0, "another machine answers as %s: it does not know the attempts that were launched on the previous one (%s), "+
 			"which waits until that one has been silent for %s", name, jobs.Plural(h.numOpen, "attempt"), formatDuration(h.spec.LostAfterOrDefault()))

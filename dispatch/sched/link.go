@@ -18,12 +18,12 @@ const noSign = "no heartbeat for "
 
 // linkState is the state of the link to a host.
 type linkState struct {
-	state        HostState // Connecting, Up, Suspect, Lost, BackingOff, or Disabled
-	linked       bool      // a helper responds
-	dialing      bool      // a Connect has not been answered
-	wasUsed      bool      // it was up, or may have attempts of ours
-	hasHeartbeat bool      // a heartbeat came over the current link
-	failures     int       // consecutive connection failures
+	state        jobs.HostState // none of the states of an instance, nor draining
+	linked       bool           // a helper responds
+	dialing      bool           // a Connect has not been answered
+	wasUsed      bool           // it was up, or may have attempts of ours
+	hasHeartbeat bool           // a heartbeat came over the current link
+	failures     int            // consecutive connection failures
 	retryAt      time.Duration
 	silentLinks  int           // consecutive links that ended without a heartbeat (lost.go)
 	lastSeenAt   time.Duration // last heartbeat, or hello
@@ -94,12 +94,12 @@ func (e HostUp) apply(c *Core) {
 	h.lastSeenAt = c.now.Mono
 	if !h.isSilent() {
 		h.lastReceivedAt = c.now.Mono
-		h.setState(Up, "")
+		h.setState(jobs.HostUp, "")
 		h.sharedDir = sharedDirView{}
 	}
 	h.othersLoad, h.excessCores, h.peakBusy = 0, 0, 0
 	h.heartbeat = hosts.Heartbeat{MemFree: -1, DiskFree: -1, Owner: e.Hello.Owner, Sharing: e.Hello.Sharing, Suspended: h.heartbeat.Suspended}
-	h.isMeasured, h.diskFree, h.reportedHold = false, -1, notHeld
+	h.isMeasured, h.diskFree, h.reportedHold = false, -1, jobs.NotHeld
 	if learn := func() { h.storeHello(e.Hello) }; c.cfg.MemGrowth > 1 {
 		c.reclassify(hasAttempts, learn) // memory that grows is bounded by the largest host
 	} else {
@@ -143,7 +143,7 @@ func (e HostHeartbeat) apply(c *Core) {
 	c.chargeExcess(h, &b)
 	if h.isSilent() {
 		c.endOutage(h)
-		h.setState(Up, "")
+		h.setState(jobs.HostUp, "")
 		c.reportUp(h)
 	}
 	h.lastSeenAt, h.lastReceivedAt, h.heartbeatAt = c.now.Mono, c.now.Mono, c.now.Mono
@@ -161,8 +161,8 @@ func (e HostDown) apply(c *Core) {
 	worked := h.linked && h.hasHeartbeat
 	if h.linked {
 		c.markLinkDown(h)
-		if h.state != Lost { // a host that never sends heartbeats may be lost
-			h.state = Suspect
+		if h.state != jobs.HostLost { // a host that never sends heartbeats may be lost
+			h.state = jobs.HostSuspect
 		}
 	}
 	h.dialing = false
@@ -179,7 +179,7 @@ func (e HostDown) apply(c *Core) {
 	h.setState(h.state, what)
 	if class := hosts.ClassOf(e.Err); class.Permanent() {
 		// A person must act, so there is no hurry. A wrong host key is never retried automatically.
-		h.state, h.failures, h.retryAt = Disabled, h.failures+1, 0
+		h.state, h.failures, h.retryAt = jobs.HostDisabled, h.failures+1, 0
 		if class != hosts.HostKey {
 			h.retryAt = c.now.Mono + permanentPause
 		}
@@ -191,8 +191,8 @@ func (e HostDown) apply(c *Core) {
 	}
 	h.failures++
 	h.retryAt = c.now.Mono + c.backoff(h.failures, c.now.Mono-h.awaySince)
-	if h.state != Suspect && h.state != Lost {
-		h.state = BackingOff
+	if h.state != jobs.HostSuspect && h.state != jobs.HostLost {
+		h.state = jobs.HostBackingOff
 	}
 }
 
@@ -201,8 +201,8 @@ func (c *Core) checkLinks() {
 	for _, h := range c.hosts {
 		if h.linked && c.now.Mono-h.lastSeenAt >= SuspectAfter {
 			c.markLinkDown(h)
-			if h.state != Lost {
-				h.state = Suspect
+			if h.state != jobs.HostLost {
+				h.state = jobs.HostSuspect
 			}
 			if !h.silent {
 				h.setState(h.state, noSign+formatDuration(SuspectAfter))
@@ -214,8 +214,8 @@ func (c *Core) checkLinks() {
 			c.connect(h)
 		}
 		if h.retryAt > 0 && c.now.Mono >= h.retryAt {
-			if h.state == BackingOff || h.state == Disabled {
-				h.state = Connecting
+			if h.state == jobs.HostBackingOff || h.state == jobs.HostDisabled {
+				h.state = jobs.HostConnecting
 			}
 			c.connect(h)
 		}

@@ -76,7 +76,7 @@ func TestHostThatNeedsAUserIsTriedRarely(t *testing.T) {
 		s := newStage(t, Config{}, testHost("a", 1), testHost("b", 1))
 		s.up("b")
 		s.step(hostDown("a", class, "will not do"))
-		want(t, class.String(), s.c.Hosts()[0].State, Disabled)
+		want(t, class.String(), s.c.Hosts()[0].State, jobs.HostDisabled)
 		wantContains(t, "reason", s.c.Hosts()[0].Reason, "will not do")
 		n := 0
 		for range 330 {
@@ -263,7 +263,7 @@ func TestReportsAboutOthersAttemptsAreIgnored(t *testing.T) {
 		s.step(ev)
 		s.step(ev)
 		want(t, name, s.history(2), "running: b launching")
-		want(t, name, s.c.Hosts()[0].State, Up)
+		want(t, name, s.c.Hosts()[0].State, jobs.HostUp)
 		if n := s.numEvents("ignored"); name != "probed" && n != 1 {
 			t.Errorf("%s: said %d times", name, n)
 		}

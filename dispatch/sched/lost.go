@@ -35,7 +35,7 @@ func (c *Core) giveUpLost() {
 		if !h.linked && h.numOpen > 0 {
 			c.giveUpAbandoned(h.abandonedAttempts())
 		}
-		if h.linked || (!h.wasUsed || h.state == Lost) && h.numOpen == 0 || c.now.Mono < h.lostAt() {
+		if h.linked || (!h.wasUsed || h.state == jobs.HostLost) && h.numOpen == 0 || c.now.Mono < h.lostAt() {
 			continue
 		}
 		isAlive := c.isHeartbeatFileChanging(h)
@@ -49,8 +49,8 @@ func (c *Core) giveUpLost() {
 		switch {
 		case wait:
 			c.reportOutage(h, newest)
-		case h.state == Suspect || h.state == Connecting || h.state == BackingOff:
-			if h.state = Lost; h.index >= 0 {
+		case h.state == jobs.HostSuspect || h.state == jobs.HostConnecting || h.state == jobs.HostBackingOff:
+			if h.state = jobs.HostLost; h.index >= 0 {
 				c.logf(h.spec.Name, 0, "%s is lost: %s%s", h.spec.Name, c.silenceText(h), c.leaseText(h))
 			}
 		}

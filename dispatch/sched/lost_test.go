@@ -26,7 +26,7 @@ func TestSilentHostGetsNoJobs(t *testing.T) {
 	o = s.wait(2*time.Second, "b")
 	want(t, "cut", formatCommands[Disconnect](o), "{a}")
 	want(t, "again", formatCommands[Connect](o), "{a}")
-	want(t, "host", s.c.Hosts()[0].State, Suspect)
+	want(t, "host", s.c.Hosts()[0].State, jobs.HostSuspect)
 	s.submitPlain(2)
 	want(t, "nothing for a", launchedOn(s.commands, "a"), "")
 	want(t, "one for b", launchedOn(s.commands, "b"), "1.1")
@@ -48,7 +48,7 @@ func TestSilentHostIsGivenUp(t *testing.T) {
 	s.wait(2*time.Second, "b", "c")
 	want(t, "job 1", s.history(1), "queued: a lost")
 	wantContains(t, "reason", s.job(1).Reason, "connection reset")
-	want(t, "host", s.c.Hosts()[0].State, Lost)
+	want(t, "host", s.c.Hosts()[0].State, jobs.HostLost)
 	want(t, "before all others", launchedOn(s.ended("b", "2.1", succeeded), "b"), "1.2")
 }
 

@@ -222,7 +222,7 @@ func TestHelperWithoutHeartbeatIsRestarted(t *testing.T) {
 	want(t, "attempts", len(s.job(1).Attempts), before)
 	o := s.step(HostHeartbeat{"a", &hosts.Heartbeat{MemFree: -1, DiskFree: -1}})
 	want(t, "leave to start", formatCommands[SetLimit](o), "{a 2}")
-	want(t, "state after a heartbeat", s.c.Hosts()[0].State, Up)
+	want(t, "state after a heartbeat", s.c.Hosts()[0].State, jobs.HostUp)
 	want(t, "linked", s.c.Linked("a"), true)
 }
 

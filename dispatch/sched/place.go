@@ -239,7 +239,7 @@ func (c *Core) spaceOn(h *host, cl *class) (slots int, why passReason) {
 	k := &cl.key
 	slots, gpus := h.freeFor(k.queue, k.gpus)
 	switch {
-	case h.hold != notHeld:
+	case h.hold != jobs.NotHeld:
 		return 0, passedClosed
 	case k.gpus.Devices() > gpus && h.hasForeignGPUs():
 		return 0, passedForeign

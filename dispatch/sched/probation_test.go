@@ -19,7 +19,7 @@ func (s *stage) failFast() (n int, last []Command) {
 	for range 15 {                // the jobs on b succeed in the meantime
 		s.endFirst("b", succeeded)
 	}
-	for n = 1; s.c.Hosts()[0].State != BackingOff && n < 8; n++ {
+	for n = 1; s.c.Hosts()[0].State != jobs.HostBackingOff && n < 8; n++ {
 		last = s.endFirst("a", fastFail)
 	}
 	return n, last

@@ -396,7 +396,7 @@ func (c *Core) addInstanceViews(views []HostView) []HostView {
 			}
 		}
 		if none {
-			views = append(views, HostView{Name: in.name, State: Starting, Slots: in.provider.slots, Down: max(1, in.since)})
+			views = append(views, HostView{Name: in.name, HostStatus: jobs.HostStatus{State: jobs.HostStarting}, Slots: in.provider.slots, Down: max(1, in.since)})
 			c.fillInstanceView(in, &views[len(views)-1])
 		}
 	}
@@ -406,16 +406,19 @@ func (c *Core) addInstanceViews(views []HostView) []HostView {
 func (c *Core) fillInstanceView(in *instance, v *HostView) {
 	switch {
 	case in.retiring || in.terminating || in.failed:
-		v.State, v.Reason = Terminating, in.why
+		v.State, v.Reason = jobs.HostTerminating, in.why
 	case in.busy:
-		v.State = Creating
-	case !in.answered && v.State == Connecting || v.State == BackingOff && !in.up:
-		v.State = Starting
-	case v.State == Up && v.Reason == "" && in.endsAt > 0:
+		v.State = jobs.HostCreating
+	case !in.answered && v.State == jobs.HostConnecting || v.State == jobs.HostBackingOff && !in.up:
+		v.State = jobs.HostStarting
+	case v.State == jobs.HostUp && v.Reason == "" && in.endsAt > 0:
 		v.Reason = c.allocationEndText(in)
 	}
+	if v.State != jobs.HostUp {
+		v.Hold = jobs.NotHeld
+	}
 	switch {
-	case in.answered || v.State == Terminating:
+	case in.answered || v.State == jobs.HostTerminating:
 	case in.pending != "":
 		v.Reason = fmt.Sprintf("pending: %s, for %s", in.pending, formatDuration(c.now.Mono-in.since))
 	default:

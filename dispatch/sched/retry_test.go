@@ -186,7 +186,7 @@ func TestRefusedAttemptGoesElsewhere(t *testing.T) {
 	want(t, "limit", formatCommands[SetLimit](o), "{a 0}")
 	want(t, "failures charged", s.job(1).Failures, 0)
 	v := s.c.Hosts()[0]
-	want(t, "host", v.State, BackingOff)
+	want(t, "host", v.State, jobs.HostBackingOff)
 	wantContains(t, "reason", v.Reason, "spool full")
 	// A repeated report.
 	s.step(HostRefused{"a", &hosts.Refused{Attempts: attemptIDs("1.1"), Why: "spool full"}})

@@ -70,7 +70,7 @@ func (h *host) busySlots() int { return max(h.runningSlots, min(h.occupiedSlots,
 // updateLimits computes how many slots each host may have busy, and sends changes to the helpers.
 func (c *Core) updateLimits() {
 	for _, h := range c.hosts {
-		h.hold = notHeld
+		h.hold = jobs.NotHeld
 		if !h.linked {
 			h.limit, h.usable = 0, 0
 			continue
@@ -87,20 +87,20 @@ func (c *Core) updateLimits() {
 		}
 		n := wholeSlots(h.usable, last)
 		if n == 0 {
-			h.hold = heldByOthersLoad
+			h.hold = jobs.HeldByOthersLoad
 		}
 		c.sendShare(h, n)
 		if bound := c.limitByOthers(h, n); bound < n {
 			if n, h.usable = bound, min(h.usable, float64(bound)); n == 0 {
-				h.hold = heldByOtherRuns
+				h.hold = jobs.HeldByOtherRuns
 			}
 		}
 		if bound := c.withinProcesses(h, n); bound < n {
 			n, h.usable = bound, min(h.usable, float64(bound))
 		}
-		if floor := h.limitingHold(); floor != notHeld {
+		if floor := h.limitingHold(); floor != jobs.NotHeld {
 			h.hold, h.usable, n = floor, 0, 0
-			if floor == heldByOwner {
+			if floor == jobs.HeldByOwner {
 				h.withdrawAll()
 			}
 		}

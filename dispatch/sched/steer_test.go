@@ -184,7 +184,7 @@ func TestDrainedHostGetsNoJobs(t *testing.T) {
 	s.ended("a", "1.1", jobs.Outcome{Stopped: true, Signal: "SIGTERM"})
 	s.wantState(1, jobs.Queued)
 	want(t, "failures charged", s.job(1).Failures, 0)
-	want(t, "host", s.c.Hosts()[0].State, Disabled)
+	want(t, "host", s.c.Hosts()[0].State, jobs.HostDisabled)
 	want(t, "elsewhere", launchedOn(s.ended("b", "2.1", succeeded), "b"), "1.2")
 	want(t, "used again", launchedOn(s.step(DrainHost{Host: "a"}), "a"), "3.1")
 }

@@ -82,11 +82,11 @@ func (c *Core) whyOpen(now Time, id jobs.ID, j *jobs.Job) string {
 			id, name, withoutName(f.host.reason, name), formatDuration(c.leaseEnd(f.host)-now.Mono))
 	case !f.host.linked:
 		return fmt.Sprintf("Job %d was sent to %s, which cannot be reached (%s)%s.", id, name, withoutName(f.host.reason, name), c.awaitText(now, f))
-	case f.started && f.host.hold == heldByOwner && f.host.heartbeat.Owner.Suspend:
+	case f.started && f.host.hold == jobs.HeldByOwner && f.host.heartbeat.Owner.Suspend:
 		return fmt.Sprintf("Job %d is suspended on %s: %s.", id, name, f.host.heartbeat.Owner.Who)
 	case f.started:
 		return fmt.Sprintf("Job %d runs on %s.", id, name)
-	case f.host.hold != notHeld:
+	case f.host.hold != jobs.NotHeld:
 		return fmt.Sprintf("Job %d was sent to %s, which %s.", id, name, f.host.whyHeld())
 	case c.Paused():
 		return fmt.Sprintf("Job %d was sent to %s and does not start there: launching is paused.", id, name)
@@ -144,7 +144,7 @@ func (c *Core) whyReady(j *jobs.Job) string {
 	case fit == 0:
 		return "no host of the inventory can run it"
 	case up == 0:
-		away := closed.first.spec.Name + " " + closed.first.stateText() + also
+		away := closed.first.spec.Name + " " + closed.first.status().Clause() + also
 		if fit == 1 {
 			return "the only host that can run it cannot take it: " + away
 		}

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dcs-tui/dispatch"
-	"dcs-tui/dispatch/sched"
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 	"dcs-tui/jobs/results"
@@ -237,7 +236,7 @@ func progressLine(s *dispatch.Snapshot) string {
 	}
 	up := 0
 	for _, h := range s.Hosts {
-		if h.State == sched.Up {
+		if h.State == jobs.HostUp {
 			up++
 		}
 	}
@@ -253,8 +252,9 @@ func progressLine(s *dispatch.Snapshot) string {
 	}
 	if running == 0 && !s.Paused {
 		for _, h := range s.Hosts {
-			if h.Paused { // the reason of one host is enough
-				b.WriteString("  " + text.Line(h.Name+": "+h.Reason))
+			// The reason of one host is enough.
+			if h.IsHeld() || h.State == jobs.HostDraining || h.State == jobs.HostDisabled {
+				b.WriteString("  " + text.Line(h.Name+": "+h.Line()))
 				break
 			}
 		}

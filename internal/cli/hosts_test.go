@@ -56,7 +56,7 @@ func TestHostLinesAreGrouped(t *testing.T) {
 	at := time.Date(2026, 3, 14, 15, 4, 0, 0, time.UTC)
 	host := func(name, last string, running, ended int) hostStatus {
 		return hostStatus{Name: name, HostCount: runview.HostCount{Running: running, Ended: ended}, Last: last, LastAt: &at,
-			lastUp: last == name+" is up", State: "up"}
+			lastUp: last == name+" is up", HostStatus: jobs.HostStatus{State: "up"}}
 	}
 	drained, held := host("c1", "c1 is up", 0, 2), host("c2", "c2 is up", 1, 0)
 	drained.State, drained.Reason, held.Reason = "draining", "a person asked for it", "starts nothing: its disk hangs"

@@ -74,7 +74,7 @@ func TestCancelOnSignal(t *testing.T) {
 // nothing runs.
 func TestProgressLineShowsTheRun(t *testing.T) {
 	s := &dispatch.Snapshot{Total: 100, Retries: 5, Rate: 8.4, ETA: 4400 * time.Millisecond,
-		Hosts: []sched.HostView{{State: sched.Up, Running: 12}, {State: sched.Lost}}}
+		Hosts: []sched.HostView{{HostStatus: jobs.HostStatus{State: jobs.HostUp}, Running: 12}, {HostStatus: jobs.HostStatus{State: jobs.HostLost}}}}
 	s.Counts[jobs.Succeeded], s.Counts[jobs.Failed], s.Counts[jobs.Running], s.Counts[jobs.Queued] = 50, 2, 16, 32
 	want := "[##########..........] 52/100  12 running  2 failed  5 tried again  8.4/s  ETA 4 s  1 of 2 hosts up"
 	same(t, "progressLine", progressLine(s), want)
@@ -84,7 +84,7 @@ func TestProgressLineShowsTheRun(t *testing.T) {
 	}
 	same(t, "progressLine", progressLine(&dispatch.Snapshot{Hosts: make([]sched.HostView, 1)}), "0/0  0 running  connecting")
 	// While nothing runs, the line gives the reason why a host starts nothing, and no ETA.
-	s = &dispatch.Snapshot{Total: 9, ETA: time.Minute, Hosts: []sched.HostView{{Name: "a", State: sched.Up, Paused: true, Reason: "reduces its slots: others use 2.1 cores"}}}
+	s = &dispatch.Snapshot{Total: 9, ETA: time.Minute, Hosts: []sched.HostView{{Name: "a", HostStatus: jobs.HostStatus{State: jobs.HostUp, Hold: jobs.HeldByOthersLoad, Reason: "reduces its slots: others use 2.1 cores"}}}}
 	same(t, "progressLine", progressLine(s), "[....................] 0/9  0 running  a: reduces its slots: others use 2.1 cores")
 	s.Counts[jobs.Running], s.Hosts[0].Running = 1, 1
 	same(t, "progressLine", progressLine(s), "[....................] 0/9  1 running  ETA 60 s")

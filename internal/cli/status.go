@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -192,35 +191,44 @@ type hostStatus struct {
 	Last   string     `json:"last_event,omitempty"`
 	LastAt *time.Time `json:"last_event_at,omitempty"`
 	lastUp bool       // the last event is that the host came up
-	// As in live.json; "" if the dispatcher has published nothing.
-	State  string `json:"state,omitempty"`
-	Reason string `json:"reason,omitempty"`
-	Files  string `json:"files,omitempty"`
+	// As in live.json; nothing if the dispatcher has published nothing.
+	jobs.HostStatus
+	*hostCapacity
+	Files string `json:"files,omitempty"`
+}
+
+// hostCapacity has the slots and the load of a host, as in live.json.
+type hostCapacity struct {
+	Slots  int        `json:"slots"`
+	Usable float64    `json:"usable"`
+	Cores  int        `json:"cores,omitempty"`
+	Load   [3]float64 `json:"load"`
+	Busy   float64    `json:"busy"`
+	Ours   float64    `json:"ours"`
 }
 
 // now describes the state of a host that is not up or starts nothing, or else its last event.
 func (h *hostStatus) now() (text string, isEvent bool) {
-	switch {
-	case h.State == "" || h.State == "up" && h.Reason == "":
+	if text = h.Line(); text == "" {
 		return h.Last, true
-	case h.State == "up":
-		return h.Reason, false
 	}
-	return strings.TrimSuffix(strings.ReplaceAll(h.State, "_", " ")+": "+h.Reason, ": "), false
+	return text, false
 }
 
 func (r *runState) hosts() []hostStatus {
 	counts := runview.CountHosts(r.Table)
 	now := map[string]*live.Host{}
 	if r.IsDispatched() {
-		for name := range r.HostEvents {
-			if counts[name] == nil {
-				counts[name] = new(runview.HostCount)
-			}
-		}
+		names := slices.Collect(maps.Keys(r.HostEvents))
 		if state := r.State(); state != nil {
 			for i := range state.Hosts {
+				names = append(names, state.Hosts[i].Name)
 				now[state.Hosts[i].Name] = &state.Hosts[i]
+			}
+		}
+		for _, name := range names {
+			if counts[name] == nil {
+				counts[name] = new(runview.HostCount)
 			}
 		}
 	}
@@ -228,7 +236,8 @@ func (r *runState) hosts() []hostStatus {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		h := hostStatus{Name: name, HostCount: *counts[name]}
 		if l := now[name]; l != nil {
-			h.State, h.Reason, h.Files = l.State, l.Reason, l.Files
+			h.HostStatus, h.Files = l.HostStatus, l.Files
+			h.hostCapacity = &hostCapacity{l.Slots, l.Usable, l.Cores, l.Load, l.Busy, l.Ours}
 		}
 		if w, ok := r.HostEvents[name]; ok && r.IsDispatched() {
 			at := w.At.Time().UTC()

@@ -30,7 +30,7 @@ func state(t testing.TB) *State {
 		Durable: Durable{Epoch: 2, Bytes: 4711}, More: true, Held: true, Draining: "a <person> asked", Stuck: "a is lost", Awaited: &Await{Hosts: []string{"a"}, Text: "1 attempt waits", HasLimit: true}, Problem: "disk full",
 		Deleted: true, Finish: &Finish{How: "drained", Why: "a"}, Tries: 3, Hybrid: true, Rate: 1.5, Rates: []float64{0, 2}, ETA: time.Hour,
 		Spread: time.Minute, Question: &Question{ID: 7, Text: "Passphrase", Secret: true}, Standby: "b",
-		Hosts: []Host{{Name: "a", State: "up", Reason: "r", Linked: true, Stopped: true, Note: "ü\x1b\n", Slots: 4, Given: 2, Usable: 3.5, Running: 2,
+		Hosts: []Host{{Name: "a", HostStatus: jobs.HostStatus{State: "up", Hold: "load", Reason: "r"}, Linked: true, Stopped: true, Note: "ü\x1b\n", Slots: 4, Given: 2, Usable: 3.5, Running: 2,
 			Buffered: 1, Done: 9, Failed: 1, Cores: 8, GPUs: 2, Load: [3]float64{1, 2, 3}, Busy: 2, Ours: 1, MemBytes: 1 << 40, MemFree: 1 << 39,
 			DiskFree: -1, FSDelay: 1, Delay: 2, Files: "receives", Users: "alice 1 slot", Heartbeat: 3, Down: 4, Idle: 6, RetryIn: 5, History: []uint8{0, 100, 255}}},
 		Queues: []Queue{{Name: "q", Mean: time.Second, Deviation: time.Minute}}, Stragglers: jobs.RangesOf([]jobs.ID{1, 2, 9}),
@@ -127,7 +127,10 @@ func TestFieldsAreDocumented(t *testing.T) {
 func addFields(names map[string]bool, prefix string, typ reflect.Type) {
 	for field := range typ.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		name = prefix + name
+		if name = prefix + name; field.Anonymous {
+			addFields(names, prefix, field.Type)
+			continue
+		}
 		inner := field.Type
 		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
 			inner = inner.Elem()

@@ -115,11 +115,7 @@ type Queue struct {
 // Host is the dispatcher's view of a host. Ages and waits are relative to State.At.
 type Host struct {
 	Name string `json:"name"`
-	// Connecting, up, suspect, lost, backing_off, draining, disabled, creating, starting,
-	// terminating.
-	State string `json:"state"`
-	// Follows the name: why it is not up or starts no jobs.
-	Reason  string `json:"reason,omitempty"`
+	jobs.HostStatus
 	Linked  bool   `json:"linked,omitempty"` // its helper responds
 	Stopped bool   `json:"stopped,omitempty"`
 	Note    string `json:"note,omitempty"` // the last message about it

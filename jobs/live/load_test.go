@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"dcs-tui/jobs"
 	"dcs-tui/jobs/rundir"
 )
 
@@ -17,7 +18,7 @@ func TestLoadsCoverTheWholeRun(t *testing.T) {
 	log, begin := NewLoadLog(r), time.Unix(1_800_000_000, 0)
 	at := begin
 	for range 12_000 { // every 10 s, for 33 hours
-		log.Record(&State{At: at, Hosts: []Host{{Name: "ws01", State: "up", Load: [3]float64{1.234, 9, 9}}, {Name: "ws02", State: "lost"}}})
+		log.Record(&State{At: at, Hosts: []Host{{Name: "ws01", HostStatus: jobs.HostStatus{State: "up"}, Load: [3]float64{1.234, 9, 9}}, {Name: "ws02", HostStatus: jobs.HostStatus{State: "lost"}}}})
 		at = at.Add(10 * time.Second)
 	}
 	info, err := os.Stat(r.Path(rundir.HostsDir, "ws01.load"))
@@ -35,7 +36,7 @@ func TestLoadsCoverTheWholeRun(t *testing.T) {
 		}
 	}
 	// The next dispatcher continues the file.
-	NewLoadLog(r).Record(&State{At: at, Hosts: []Host{{Name: "ws01", State: "draining", Load: [3]float64{7}}}})
+	NewLoadLog(r).Record(&State{At: at, Hosts: []Host{{Name: "ws01", HostStatus: jobs.HostStatus{State: "draining"}, Load: [3]float64{7}}}})
 	if more := ReadLoads(r)["ws01"]; len(more) != len(list)+1 || more[len(list)].Load != 7 {
 		t.Errorf("%d samples after %d", len(more), len(list))
 	}
@@ -50,7 +51,7 @@ func TestForeignLoadsFileIsNotWritten(t *testing.T) {
 		must(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	must(t, os.Symlink(other, r.Path(rundir.HostsDir, "ws01.load")))
-	NewLoadLog(r).Record(&State{At: time.Now(), Hosts: []Host{{Name: "ws01", State: "up"}}})
+	NewLoadLog(r).Record(&State{At: time.Now(), Hosts: []Host{{Name: "ws01", HostStatus: jobs.HostStatus{State: "up"}}}})
 	if b, err := os.ReadFile(other); string(b) != "x" {
 		t.Errorf("the other file holds %q, %v; want it unchanged", b, err)
 	}

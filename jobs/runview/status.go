@@ -284,7 +284,7 @@ func (v *View) hosts() []live.Host {
 func (v *View) inventory(reason string) []live.Host {
 	list := make([]live.Host, len(v.opt.Hosts))
 	for i, h := range v.opt.Hosts {
-		list[i] = live.Host{Name: h.Name, State: "unknown", Reason: reason, Slots: max(0, h.Slots.Fixed), GPUs: max(0, h.GPUs), DiskFree: -1}
+		list[i] = live.Host{Name: h.Name, HostStatus: jobs.HostStatus{State: jobs.HostUnknown, Reason: reason}, Slots: max(0, h.Slots.Fixed), GPUs: max(0, h.GPUs), DiskFree: -1}
 	}
 	return list
 }
@@ -306,7 +306,7 @@ func (v *View) pastHosts() []live.Host {
 			if !ok && a.Host != "" {
 				k = len(list)
 				at[a.Host] = k
-				list = append(list, live.Host{Name: a.Host, State: "unknown", Reason: reason, DiskFree: -1})
+				list = append(list, live.Host{Name: a.Host, HostStatus: jobs.HostStatus{State: jobs.HostUnknown, Reason: reason}, DiskFree: -1})
 			}
 			switch {
 			case a.Host == "":
