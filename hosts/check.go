@@ -13,8 +13,14 @@ import (
 	"dcs-tui/jobs/rundir"
 )
 
-// CheckTimeout bounds the check of all hosts.
-const CheckTimeout = 90 * time.Second
+const (
+	// CheckTimeout bounds the check of all hosts, to which the program may be copied over a slow
+	// link. Each other step has a bound of its own.
+	CheckTimeout = 15 * time.Minute
+
+	heartbeatTimeout = 10 * time.Second // from the hello to the first heartbeat
+	cleanUpTimeout   = 10 * time.Second // for a host to remove what the check has made
+)
 
 // CheckResult is the result of the check of one host.
 type CheckResult struct {
@@ -84,6 +90,8 @@ func checkHost(ctx context.Context, connector Connector, h *Host, open Open, fou
 	if !usable || w.Send(&Bye{End: true}) != nil {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
+	defer cancel()
 	for { // until the host has cleaned up
 		select {
 		case _, ok := <-w.Reports():
@@ -97,6 +105,8 @@ func checkHost(ctx context.Context, connector Connector, h *Host, open Open, fou
 }
 
 func (c *CheckResult) firstHeartbeat(ctx context.Context, w Worker) error {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
+	defer cancel()
 	for {
 		select {
 		case m, ok := <-w.Reports():
@@ -114,7 +124,7 @@ func (c *CheckResult) firstHeartbeat(ctx context.Context, w Worker) error {
 				c.Hello.Warnings = append(c.Hello.Warnings, m.Text)
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("%s: connected, but no heartbeat within %.0f s", c.Host.Name, CheckTimeout.Seconds())
+			return fmt.Errorf("%s: connected, but no heartbeat within %.0f s", c.Host.Name, heartbeatTimeout.Seconds())
 		}
 	}
 }

@@ -29,7 +29,7 @@ func (c Class) Permanent() bool { return c == Denied || c == HostKey || c == Mis
 // ErrUnanswered is the cause of an error of class Unreachable: a person has not answered
 // within the time of one connection attempt. The question stays open, and the next attempt
 // may find the answer.
-var ErrUnanswered = errors.New("nobody has entered it yet")
+var ErrUnanswered = errors.New("nobody has done it yet")
 
 // Error is an error of one host. Its text names the host and contains advice.
 type Error struct {
@@ -37,6 +37,8 @@ type Error struct {
 	Class  Class
 	Err    error
 	Advice string // what a person can do; "": nothing
+	// Fingerprint is the kind and the hash of the key that the host shows, if its class is HostKey.
+	Fingerprint string
 }
 
 // Error returns one line.

@@ -20,6 +20,7 @@ type Host struct {
 	Port      int      // 0: from ssh_config, else 22
 	User      string   // "": from ssh_config, else the local user
 	Identity  string   // key file; "": from ssh_config, else the usual ones
+	SSHConfig string   // file instead of ~/.ssh/config; "": --ssh-config, or the usual ones
 	Jump      []string // gateways in order; nil: from ssh_config
 
 	Slots       SlotRule

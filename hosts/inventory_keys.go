@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"dcs-tui/internal/account"
 	"dcs-tui/jobs"
 )
 
@@ -59,6 +61,7 @@ var inventoryKeys = []inventoryKey{
 	{"port", anywhere, numberType(func(d *draft) *int { return &d.host.Port }, 1, 65535)},
 	{"user", anywhere, lineType(func(d *draft) *string { return &d.host.User }, parseUser)},
 	{"identity", anywhere, lineType(func(d *draft) *string { return &d.host.Identity }, parseIdentity)},
+	{"ssh_config", anywhere, lineType(func(d *draft) *string { return &d.host.SSHConfig }, parseSSHConfig)},
 	{"jump", anywhere, listType(func(d *draft) *[]string { return &d.host.Jump }, parseJump)},
 	{"slots", anywhere, keyType{set: setSlots}},
 	{"reserve", anywhere, keyType{set: setReserve}},
@@ -140,6 +143,17 @@ func parseUser(s string) (string, error) {
 
 // isAbsolute reports whether a path begins at the root or in a home directory.
 func isAbsolute(s string) bool { return path.IsAbs(s) || s == "~" || strings.HasPrefix(s, "~/") }
+
+// parseSSHConfig expands ~, because the path is passed to ssh.
+func parseSSHConfig(s string) (string, error) {
+	if !isAbsolute(s) {
+		return "", fmt.Errorf("%q must be an absolute path (/… or ~/…)", s)
+	}
+	if rest, inHome := strings.CutPrefix(s, "~/"); inHome {
+		s = filepath.Join(account.Current().Home, rest)
+	}
+	return s, nil
+}
 
 func parseIdentity(s string) (string, error) {
 	if !isAbsolute(s) && !strings.HasPrefix(s, "%d/") {

@@ -25,6 +25,13 @@ type Link interface {
 	Close() error
 }
 
+// Explainer is a Link that may know why the far end does not answer.
+type Explainer interface {
+	// ExplainSilence returns the probable cause and advice, or "" and "". It takes some seconds at
+	// most.
+	ExplainSilence() (cause, advice string)
+}
+
 // Stream is a command running at the far end of a Link.
 type Stream interface {
 	io.Reader              // its standard output

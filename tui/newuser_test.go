@@ -419,7 +419,7 @@ func TestHostsAreGroupedByCause(t *testing.T) {
 	m := newScreen(t, src, 160, 30)
 	press(t, m, "2")
 	checkGolden(t, m, "hosts-by-cause-160x30")
-	shows(t, m, "⚠ ws[01-04,06-09] (8 hosts): HOST:22 refuses connections")
+	shows(t, m, "⚠ ws[01-04,06-09] (8 hosts): <host>:22 refuses connections")
 }
 
 // TestNoBarWithoutProgress checks that a job that reports no progress has no bar.

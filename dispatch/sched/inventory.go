@@ -234,7 +234,8 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 		if h.numOpen > 0 {
 			c.logf(s.Name, 0, "the new address of %s is used when its attempts at the old one have ended", s.Name)
 		}
-		now.Addresses, now.Port, now.User, now.Identity, now.Jump = h.spec.Addresses, h.spec.Port, h.spec.User, h.spec.Identity, h.spec.Jump
+		now.Addresses, now.Port, now.User, now.Identity = h.spec.Addresses, h.spec.Port, h.spec.User, h.spec.Identity
+		now.SSHConfig, now.Jump = h.spec.SSHConfig, h.spec.Jump
 		now.Link, now.Command, now.Shells, now.WorkDir = h.spec.Link, h.spec.Command, h.spec.Shells, h.spec.WorkDir
 	}
 	c.setHostSpec(h, &now)
@@ -244,7 +245,7 @@ func (c *Core) changeHost(h *host, s *hosts.Host) bool {
 // addressDiffers reports whether b leads to another machine than a, or in another way.
 func addressDiffers(a, b *hosts.Host) bool {
 	return !slices.Equal(a.Addresses, b.Addresses) || a.Port != b.Port || a.User != b.User || a.Identity != b.Identity ||
-		!slices.Equal(a.Jump, b.Jump) || a.Link != b.Link || !slices.Equal(a.Command, b.Command) || a.Shells != b.Shells || a.WorkDir != b.WorkDir
+		a.SSHConfig != b.SSHConfig || !slices.Equal(a.Jump, b.Jump) || a.Link != b.Link || !slices.Equal(a.Command, b.Command) || a.Shells != b.Shells || a.WorkDir != b.WorkDir
 }
 
 // setHostSpec replaces the specification of a host.

@@ -349,6 +349,25 @@ func TestStartupFileThatWaitsForInput(t *testing.T) {
 	}
 }
 
+// silentLink is a link whose far end says nothing, and that knows why.
+type silentLink struct{ *memLink }
+
+func (l silentLink) Open(context.Context, *hosts.Host) (hosts.Link, error) { return l, nil }
+func (silentLink) ExplainSilence() (cause, advice string) {
+	return "it goes through a hanging tunnel", "end the tunnel"
+}
+
+// TestSilentLinkExplainsItself checks that the error for a host that does not answer contains what
+// the link knows about the cause.
+func TestSilentLinkExplainsItself(t *testing.T) {
+	c := New(Options{Opener: silentLink{newMemLink()}})
+	c.timeout = 100 * time.Millisecond
+	_, err := c.Connect(t.Context(), &hosts.Host{Name: "ws01", Link: "command"}, &hosts.Open{})
+	if err == nil || !strings.Contains(err.Error(), "waiting for the login shell; it goes through a hanging tunnel (end the tunnel)") {
+		t.Errorf("got %v, want the explanation of the link", err)
+	}
+}
+
 // handshake returns everything that a working host sends. deploy reports whether the host needs the
 // binary.
 func handshake(nonce string, deploy bool, more ...hosts.Message) []byte {

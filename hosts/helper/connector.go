@@ -217,6 +217,11 @@ func (s *session) finish(err error) error {
 			if s.host.Link == "command" { // it may not have reached the host
 				advice = "the host may be out of reach, or " + advice
 			}
+			if link, ok := s.link.(hosts.Explainer); ok {
+				if why, how := link.ExplainSilence(); why != "" {
+					cause, advice = fmt.Errorf("%w; %s", cause, why), how
+				}
+			}
 		}
 		err = &hosts.Error{Host: s.host.Name, Class: hosts.Unreachable,
 			Err: fmt.Errorf("gave up connecting: %w%s", cause, s.output()), Advice: advice}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,6 +66,31 @@ func (l *commandLink) Start(ctx context.Context, command string) (hosts.Stream, 
 		return nil, err
 	}
 	return &commandStream{Stream: s, host: l.host, stderr: newStderrTail(s.Stderr())}, nil
+}
+
+// controlTimeout bounds the question for the ControlPath.
+const controlTimeout = 2 * time.Second
+
+// ExplainSilence names the shared connection (ControlMaster) that ssh uses, which may hang.
+func (l *commandLink) ExplainSilence() (cause, advice string) {
+	argv := l.host.Command
+	if filepath.Base(argv[0]) != "ssh" {
+		return "", ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), controlTimeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, argv[0], append([]string{"-G"}, argv[1:]...)...).Output()
+	if err != nil {
+		return "", ""
+	}
+	path := parseSettings(string(out)).first("controlpath")
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Type() != os.ModeSocket {
+		return "", ""
+	}
+	exit := append([]string{argv[0], "-O", "exit"}, argv[1:]...)
+	return "ssh uses the shared connection " + path + " (ControlMaster), which may hang",
+		"`" + commandLine(exit) + "` ends that connection"
 }
 
 // sshFailed is the exit status of ssh when it could not run the command, or when the
@@ -199,10 +226,13 @@ func explainSSH(h *hosts.Host, lines []string, loggedIn bool) error {
 }
 
 // manualCommand returns the command that a person types to see whether ssh works.
-func manualCommand(argv []string) string {
+func manualCommand(argv []string) string { return commandLine(argv) + " true" }
+
+// commandLine returns argv as a person types it.
+func commandLine(argv []string) string {
 	var words []string
 	for _, word := range argv {
 		words = append(words, text.ShellWord(word))
 	}
-	return strings.Join(append(words, "true"), " ")
+	return strings.Join(words, " ")
 }

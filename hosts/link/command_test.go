@@ -3,6 +3,7 @@ package link
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -264,5 +265,30 @@ func TestSSHAsksNobody(t *testing.T) {
 	}
 	if out, err := runOnNewLink(t, commandTo("sh", "-c", `(: < /dev/tty) 2>/dev/null && echo "there is a terminal"; true`), ""); out != "" || err != nil {
 		t.Errorf("got %s%v, want no terminal", out, err)
+	}
+}
+
+// TestSharedConnectionThatMayHangIsNamed checks that the explanation of a silent ssh names the shared
+// connection that it uses, with the command that ends it, and nothing if there is none.
+func TestSharedConnectionThatMayHangIsNamed(t *testing.T) {
+	needSSH(t)
+	socket := filepath.Join(t.TempDir(), "cm")
+	listener, err := net.Listen("unix", socket)
+	must(t, err)
+	defer listener.Close()
+	for path, want := range map[string][2]string{
+		socket: {"ssh uses the shared connection " + socket + " (ControlMaster), which may hang",
+			"`ssh -O exit -o ControlPath=" + socket + " ws01` ends that connection"},
+		socket + "-missing": {"", ""},
+		"none":              {"", ""},
+	} {
+		argv := []string{"ssh", "-o", "ControlPath=" + path, "ws01"}
+		h := &hosts.Host{Name: "ws01", Link: "command", Shells: 1, Command: argv}
+		l, err := CommandOpener{}.Open(t.Context(), h)
+		must(t, err)
+		cause, advice := l.(hosts.Explainer).ExplainSilence()
+		if got := [2]string{cause, advice}; got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
 	}
 }

@@ -41,7 +41,7 @@ const unknownHost = "dcs-tui.invalid"
 type SSHConfig struct {
 	env          *environment
 	program      string // path of ssh; "": it is not installed
-	path         string // absolute, for -F; "": the usual files
+	path         string // absolute, for all hosts; "": that of the host, or the usual files
 	timeout      time.Duration
 	run          func(args []string) (settings, error) // runs `ssh -G`; tests replace it
 	processSlots chan struct{}                         // holds one element for each process
@@ -58,8 +58,8 @@ type answer struct {
 	at       time.Time
 }
 
-// LoadSSHConfig returns the configuration in the file at path; "" means ~/.ssh/config and
-// /etc/ssh/ssh_config, each if it exists. With a path the system's file is ignored,
+// LoadSSHConfig returns the configuration in the file at path; "" means that of a host (SSHConfig),
+// or ~/.ssh/config and /etc/ssh/ssh_config, each if it exists. With a path the system's file is ignored,
 // as with `ssh -F`. The path must be a readable file. Its content is read by ssh when a
 // host is resolved.
 func LoadSSHConfig(path string) (*SSHConfig, error) {
@@ -140,8 +140,8 @@ func (c *SSHConfig) settingsOf(ctx context.Context, q request) (settings, error)
 		return nil, err
 	}
 	var args []string
-	if c.path != "" {
-		args = append(args, "-F", c.path)
+	if q.config != "" {
+		args = append(args, "-F", q.config)
 	}
 	if q.user != "" {
 		args = append(args, "-l", q.user)

@@ -206,8 +206,9 @@ func isOff(value string) bool {
 	return false
 }
 
-// warnings returns a line for each directive in s that has an effect with ssh and none here.
-func warnings(s settings) (lines []string) {
+// warnings returns a line for each directive in s that has an effect with ssh and none here. config is
+// the configuration file.
+func warnings(s settings, config string) (lines []string) {
 	for _, keyword := range slices.Sorted(maps.Keys(s)) {
 		values := s[keyword]
 		d, known := directivesByKeyword()[keyword]
@@ -219,7 +220,7 @@ func warnings(s settings) (lines []string) {
 			if isOff(value) { // ssh prints "false" for some
 				value = "no"
 			}
-			lines = append(lines, fmt.Sprintf("%s %s in the ssh configuration is not supported: %s, or %s", d.name, value, d.note, useSSH))
+			lines = append(lines, fmt.Sprintf("%s %s in the ssh configuration is not supported: %s, or %s", d.name, value, d.note, useSSH(config)))
 		}
 	}
 	return lines

@@ -144,7 +144,7 @@ func (f *fileSettings) identities(t *Target, s settings, ofInventory string) {
 		}
 	}
 	if !t.Explicit {
-		for _, name := range []string{"id_rsa", "id_ecdsa", "id_ed25519"} {
+		for _, name := range []string{"id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk"} {
 			t.IdentityFiles = append(t.IdentityFiles, filepath.Join(f.env.home, ".ssh", name))
 		}
 	}

@@ -55,7 +55,7 @@ func (t *Target) proxyTokens() tokens {
 // version 9.6.
 func setProxyCommand(t *Target, s settings, command string) error {
 	if !isOff(s.first("proxyusefdpass")) {
-		return errors.New("ProxyUseFdpass yes in the ssh configuration is not supported: without it the ProxyCommand must pass the bytes on itself; or " + useSSH)
+		return errors.New("ProxyUseFdpass yes in the ssh configuration is not supported: without it the ProxyCommand must pass the bytes on itself; or " + useSSH(t.Config))
 	}
 	values := t.proxyTokens()
 	for _, token := range []string{"%h", "%n", "%r"} {

@@ -22,6 +22,7 @@ const maxJumps = 16
 // pattern, token and default resolved. It is not changed once it is made.
 type Target struct {
 	Alias    string // name for which the configuration was queried, for messages
+	Config   string // absolute path of the configuration, if it is not the usual one; for advice
 	HostName string // name or address to dial; never empty
 	Port     int    // never 0
 	User     string // never empty
@@ -71,7 +72,15 @@ func (t *Target) Address() string { return net.JoinHostPort(t.HostName, strconv.
 // h.Addresses. Each warning is a line. Neither the warnings nor the error name the host. The error
 // concerns the configuration and not the network; IsPassing tells whether a repetition may help.
 func (c *SSHConfig) Resolve(ctx context.Context, h *hosts.Host, address string) (*Target, []string, error) {
-	return c.resolve(ctx, request{alias: address, user: h.User, port: h.Port, identity: h.Identity, jump: h.Jump})
+	q := request{alias: address, user: h.User, port: h.Port, identity: h.Identity, jump: h.Jump}
+	if c.path == "" && h.SSHConfig != "" {
+		path, err := checkReadable(h.SSHConfig)
+		if err != nil {
+			return nil, nil, fmt.Errorf("ssh configuration: %w", err)
+		}
+		q.config = path
+	}
+	return c.resolve(ctx, q)
 }
 
 // IsPassing reports whether the error of Resolve says only that ssh did not answer.
@@ -81,6 +90,7 @@ func IsPassing(err error) bool {
 }
 
 func (c *SSHConfig) resolve(ctx context.Context, q request) (*Target, []string, error) {
+	q.config = cmp.Or(c.path, q.config)
 	r := &resolution{ctx: ctx, config: c}
 	t, err := r.target(q, "")
 	return t, r.warnings, err
@@ -94,6 +104,7 @@ type request struct {
 	identity string   // key file of the inventory; "": none
 	jump     []string // gateways; nil: from the configuration
 	resolved bool     // the caller has already resolved the gateways in jump
+	config   string   // absolute path of the configuration file; "": the usual files
 }
 
 // resolution is one call of Resolve, gateways included.
@@ -118,10 +129,10 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
-	for _, line := range warnings(s) {
+	for _, line := range warnings(s, q.config) {
 		r.warnings = appendNew(r.warnings, about+line)
 	}
-	t := &Target{Alias: q.alias, User: q.user, Port: q.port}
+	t := &Target{Alias: q.alias, User: q.user, Port: q.port, Config: q.config}
 	if err := r.config.fillTarget(t, s, q); err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
@@ -129,19 +140,21 @@ func (r *resolution) target(q request, about string) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s%w", about, err)
 	}
-	t.Jumps, err = r.jumps(specs)
+	t.Jumps, err = r.jumps(specs, q.config)
 	return t, err
 }
 
 // jumps resolves the gateways: the first by its own configuration, each other one through
-// those before it, as ssh -J does. It returns them in the order to dial.
-func (r *resolution) jumps(specs []string) ([]*Target, error) {
+// those before it, as ssh -J does. It returns them in the order to dial. config is the configuration
+// file.
+func (r *resolution) jumps(specs []string, config string) ([]*Target, error) {
 	var chain []*Target
 	for i, spec := range specs {
 		q, err := parseJump(spec)
 		if err != nil {
 			return nil, err
 		}
+		q.config = config
 		if r.numJumps++; r.numJumps > maxJumps {
 			return nil, errJumpLoop(q.alias)
 		}

@@ -71,8 +71,8 @@ func TestHostWithoutConfiguration(t *testing.T) {
 	}
 	dir := filepath.Join(c.env.home, ".ssh")
 	want := fmt.Sprintf("%+v", Target{
-		Alias: "melon4", HostName: "melon4", Port: 22, User: c.env.user, IdentityAgent: "/run/agent", Network: "tcp",
-		IdentityFiles: []string{dir + "/id_rsa", dir + "/id_ecdsa", dir + "/id_ed25519"},
+		Alias: "melon4", Config: c.path, HostName: "melon4", Port: 22, User: c.env.user, IdentityAgent: "/run/agent", Network: "tcp",
+		IdentityFiles: []string{dir + "/id_rsa", dir + "/id_ecdsa", dir + "/id_ecdsa_sk", dir + "/id_ed25519", dir + "/id_ed25519_sk"},
 		KnownHosts:    []string{dir + "/known_hosts", dir + "/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"},
 	})
 	if fmt.Sprintf("%+v", *got) != want {
@@ -138,7 +138,7 @@ Host b
 	wd, _ := os.Getwd()
 	home := c.env.home
 	want := fmt.Sprintf("%+v", Target{
-		Alias: "a", HostName: "a.lab", Port: 22, User: "bob", Explicit: true, IdentitiesOnly: true, IdentityAgent: "/run/other",
+		Alias: "a", Config: c.path, HostName: "a.lab", Port: 22, User: "bob", Explicit: true, IdentitiesOnly: true, IdentityAgent: "/run/other",
 		IdentityFiles:    []string{home + "/.ssh/my key", home + "/k_a.lab_bob_" + c.env.user + "_a_22", wd + "/melon/k%"},
 		CertificateFiles: []string{home + "/cert_desk_" + c.env.uid},
 		KnownHosts:       []string{home + "/kh1", "/kh2_alias"}, HostKeyAlias: "alias", AcceptNew: true,
@@ -218,7 +218,7 @@ func TestDirectivesWithoutSupportAreReportedOnce(t *testing.T) {
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 		}
-		if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) || !strings.Contains(warnings[0], useSSH)) {
+		if want == "" && len(warnings) > 0 || want != "" && (len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) || !strings.Contains(warnings[0], "ssh -F "+c.path)) {
 			t.Errorf("%q: warnings %q, want %q", text, warnings, want)
 		}
 		if _, warnings, err = c.Resolve(t.Context(), &hosts.Host{Name: "o"}, "other"); err != nil || len(warnings) > 0 {
@@ -235,6 +235,28 @@ func TestProxyCommandOfTheInventory(t *testing.T) {
 		if err != nil || got.ProxyCommand != strings.TrimSpace(want) {
 			t.Errorf("jump %q: got %+v, %v; want ProxyCommand %q", jump, got, err, want)
 		}
+	}
+}
+
+// TestConfigurationOfAHost checks that a host is resolved with the ssh_config of the inventory unless
+// the command line names another one, that its gateways are resolved with the same file, and that a
+// warning advises to name the file to ssh.
+func TestConfigurationOfAHost(t *testing.T) {
+	file := write(t, filepath.Join(t.TempDir(), "lab config"), "Host ws01\nHostName ws01.lab\nProxyJump gate\nBindAddress 1.2.3.4\nHost gate\nHostName gate.lab\n")
+	h := &hosts.Host{Name: "ws01", SSHConfig: file}
+	c := config(t, "")
+	c.path = ""
+	got, warnings, err := c.Resolve(t.Context(), h, "ws01")
+	if err != nil || got.HostName != "ws01.lab" || len(got.Jumps) != 1 || got.Jumps[0].HostName != "gate.lab" {
+		t.Errorf("got %+v, %v; want ws01.lab through gate.lab", got, err)
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], `link = "ssh -F '`+file+`' {name}"`) {
+		t.Errorf("got warnings %q", warnings)
+	}
+	h.SSHConfig = "/nonexistent/config"
+	refuses(t, c, h, "ws01", "/nonexistent/config")
+	if got, _, err := config(t, "HostName other\n").Resolve(t.Context(), h, "ws01"); err != nil || got.HostName != "other" {
+		t.Errorf("got %+v, %v; want the configuration of the command line", got, err)
 	}
 }
 

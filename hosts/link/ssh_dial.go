@@ -9,6 +9,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -112,7 +113,7 @@ func (a *attempt) prepareRetry(ctx context.Context, err error) (bool, error) {
 // first: then the key is not refused, and the question stays open.
 func (a *attempt) unlock(ctx context.Context, k *keyFile) (why, late error) {
 	if why = a.opener.keyring.open(ctx, k); ctx.Err() != nil {
-		late = a.unreachable(fmt.Errorf("the passphrase for %s is needed: %w", k.path, hosts.ErrUnanswered))
+		late = a.unreachable(fmt.Errorf("enter the passphrase for %s: %w", k.path, hosts.ErrUnanswered))
 	}
 	return why, late
 }
@@ -131,7 +132,8 @@ type attempt struct {
 	lockedKey *keyFile // the server would accept this key, but it is locked
 	signErr   error
 	login     loginState
-	proxy     *proxyConn // the ProxyCommand of the last dial; nil: it has none
+	touching  atomic.Pointer[string] // name of a security key that is signing
+	proxy     *proxyConn             // the ProxyCommand of the last dial; nil: it has none
 }
 
 // run dials and logs in.

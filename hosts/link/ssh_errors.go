@@ -6,20 +6,31 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/crypto/ssh"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 )
 
-// useSSH is the advice for anything that only the user's own ssh supports.
-const useSSH = `let your own ssh reach it: link = "ssh {name}" in the inventory`
+// useSSH returns the advice for anything that only the user's own ssh supports. config is the
+// configuration file; "": the usual ones.
+func useSSH(config string) string {
+	command := "ssh {name}"
+	if config != "" {
+		command = "ssh -F " + text.ShellWord(config) + " {name}"
+	}
+	return "let your own ssh reach it: link = " + strconv.Quote(command) + " in the inventory"
+}
 
-// useSharedSSH is the advice if a password or a second factor must be typed. The
+// useSharedSSH returns the advice if a password or a second factor must be typed. The
 // dispatcher has no terminal, so a person opens the connection, and ssh shares it.
-const useSharedSSH = useSSH + `, over a shared connection (ControlMaster) that you open beforehand, because the dispatcher has no terminal`
+func useSharedSSH(config string) string {
+	return useSSH(config) + ", over a shared connection (ControlMaster) that you open beforehand, because the dispatcher has no terminal"
+}
 
 func (a *attempt) unreachable(err error) error {
 	return &hosts.Error{Host: a.host, Class: hosts.Unreachable, Err: err}
@@ -84,6 +95,10 @@ func (a *attempt) explain(ctx context.Context, err error) error {
 		return err
 	}
 	where := a.target.Address() + describeJumps(a.jumps)
+	if key := a.touching.Load(); key != nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)) {
+		return a.fail(hosts.Unreachable, "or use a key that needs no touch", "touch the security key %s to log in at %s: %w",
+			*key, where, hosts.ErrUnanswered)
+	}
 	var algorithms *ssh.AlgorithmNegotiationError
 	switch {
 	case ctx.Err() != nil:
@@ -119,9 +134,9 @@ func (a *attempt) explainGreeting(ctx context.Context, greeting *greetingConn) e
 			return err
 		}
 	}
-	if text := greeting.reason(); text != "" && !greeting.isBusy() {
+	if said := greeting.reason(); said != "" && !greeting.isBusy() {
 		return a.fail(hosts.Unreachable, "its sshd or a firewall there refuses this machine, perhaps only for some minutes",
-			"%s closed the connection and said %q", a.target.Address()+describeJumps(a.jumps), text)
+			"%s closed the connection and said %q", a.target.Address()+describeJumps(a.jumps), said)
 	}
 	return nil
 }
@@ -135,55 +150,59 @@ func isCut(err error) bool {
 // isLoginRefused reports whether the server refused the login. The library has no types for these
 // errors.
 func (a *attempt) isLoginRefused(err error) bool {
-	text := err.Error()
-	return a.lockedKey != nil || a.signErr != nil || strings.Contains(text, "unable to authenticate") ||
+	message := err.Error()
+	return a.lockedKey != nil || a.signErr != nil || strings.Contains(message, "unable to authenticate") ||
 		// RFC 4253, 11.1.
-		strings.Contains(text, "disconnect, reason 2:") || strings.Contains(text, "disconnect, reason 14:")
+		strings.Contains(message, "disconnect, reason 2:") || strings.Contains(message, "disconnect, reason 14:")
 }
 
 // loginRefusedError returns the error for a refused login, with the keys that were tried.
 func (a *attempt) loginRefusedError() error {
 	account := fmt.Sprintf("%s at %s%s", a.target.User, a.target.Address(), describeJumps(a.jumps))
 	if len(a.login.partial) > 0 {
-		return a.fail(hosts.Denied, "use a key that is enough by itself, or "+useSharedSSH,
+		return a.fail(hosts.Denied, "use a key that is enough by itself, or "+useSharedSSH(a.target.Config),
 			"%s: the server accepts %s and then wants %s, which needs a person", account,
 			strings.Join(a.login.partial, ", "), strings.Join(a.login.allowed, " or "))
 	}
 	if !a.login.acceptsKeys {
-		return a.fail(hosts.Denied, a.login.otherWays("ask for PubkeyAuthentication to be switched on there"),
+		return a.fail(hosts.Denied, a.login.otherWays("ask for PubkeyAuthentication to be switched on there", a.target.Config),
 			"the server takes no keys for %s, only %s", account, strings.Join(a.login.allowed, ", "))
 	}
+	problem, advice := "the server refuses every key for "+account, "ssh-copy-id puts a key there"
 	var tried []string
 	for _, c := range a.offer.keys {
+		if c.problem != "" {
+			c.name += ", " + c.problem
+			advice = "get a new certificate"
+		}
 		tried = append(tried, c.name)
 	}
-	text, advice := "the server refuses every key for "+account, "ssh-copy-id puts a key there"
 	if len(tried) > 0 {
-		text += "; offered: " + strings.Join(tried, ", ")
+		problem += "; offered: " + strings.Join(tried, "; ")
 	} else {
-		text = "there is no key to offer for " + account
+		problem = "there is no key to offer for " + account
 		advice = "name one (identity), or start ssh-agent; ssh-keygen makes one"
 	}
 	if len(a.offer.leftOut) > 0 {
-		text += "; left out: " + strings.Join(a.offer.leftOut, ", ")
+		problem += "; left out: " + strings.Join(a.offer.leftOut, "; ")
 	}
 	if len(tried) >= 6 {
 		advice = "that is more keys than most servers try: name the right one (identity, IdentitiesOnly)"
 	}
-	return &hosts.Error{Host: a.host, Class: hosts.Denied, Err: errors.New(text), Advice: a.login.otherWays(advice)}
+	return &hosts.Error{Host: a.host, Class: hosts.Denied, Err: errors.New(problem), Advice: a.login.otherWays(advice, a.target.Config)}
 }
 
 // otherWays appends to advice the login methods that the server offers and that only
 // the user's own ssh supports.
-func (l *loginState) otherWays(advice string) string {
+func (l *loginState) otherWays(advice, config string) string {
 	for _, method := range l.allowed {
 		switch method {
 		case "password", "keyboard-interactive":
-			return advice + "; or, to log in by " + method + ", " + useSharedSSH
+			return advice + "; or, to log in by " + method + ", " + useSharedSSH(config)
 		case "gssapi-with-mic", "gssapi-keyex":
-			return advice + "; or, to log in by Kerberos, " + useSSH
+			return advice + "; or, to log in by Kerberos, " + useSSH(config)
 		case "hostbased":
-			return advice + "; or, to log in by hostbased, " + useSSH
+			return advice + "; or, to log in by hostbased, " + useSSH(config)
 		}
 	}
 	return advice

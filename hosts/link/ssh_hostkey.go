@@ -46,8 +46,9 @@ type hostKeyCheck struct {
 	target    *Target
 	files     *knownHosts
 	acceptNew bool
-	passed    bool  // a key was accepted
-	err       error // why the key was refused
+	passed    bool   // a key was accepted
+	err       error  // why the key was refused
+	shown     string // fingerprint of the key that the host has shown; "": none yet
 }
 
 func (o *SSHOpener) newHostKeyCheck(host string, t *Target) (*hostKeyCheck, error) {
@@ -125,6 +126,7 @@ func (c *hostKeyCheck) knownAlgorithms(name string) (list []string, own bool) {
 
 // check is the library's callback.
 func (c *hostKeyCheck) check(_ string, _ net.Addr, key ssh.PublicKey) error {
+	c.shown = fingerprint(key)
 	c.err = c.compare(key)
 	if bits := rsaBits(key); bits > 0 && bits < c.target.RequiredRSASize {
 		c.err = c.fail(fmt.Errorf("its host key is an RSA key of %d bits, and RequiredRSASize is %d", bits, c.target.RequiredRSASize),
@@ -220,12 +222,15 @@ func (c *hostKeyCheck) noComparableKeyError(offered []string) error {
 }
 
 func (c *hostKeyCheck) fail(err error, advice string) error {
-	return &hosts.Error{Host: c.host, Class: hosts.HostKey, Err: err, Advice: advice}
+	return &hosts.Error{Host: c.host, Class: hosts.HostKey, Err: err, Advice: advice, Fingerprint: c.shown}
 }
 
 // sshCommand returns the command with which OpenSSH's client checks the same host key.
 func (c *hostKeyCheck) sshCommand() string {
 	words := []string{"ssh"}
+	if c.target.Config != "" {
+		words = append(words, "-F", text.ShellWord(c.target.Config))
+	}
 	if c.target.Port != 22 {
 		words = append(words, "-p", strconv.Itoa(c.target.Port))
 	}

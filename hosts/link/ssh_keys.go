@@ -75,6 +75,8 @@ func readKeyFile(path string) *keyFile {
 		if missing.PublicKey != nil {
 			k.pub = missing.PublicKey
 		}
+	case k.pub != nil && isSecurityKey(k.pub):
+		k.err = errors.New("it is a security key, which is used only through an ssh-agent: ssh-add " + path)
 	default:
 		k.err = fmt.Errorf("not a private key that can be used here: %w", err)
 	}

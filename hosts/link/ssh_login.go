@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -73,7 +74,8 @@ func (a *attempt) signers(ctx context.Context) []ssh.Signer {
 	var list []ssh.Signer
 	a.offer.keys = slices.DeleteFunc(a.offer.keys, func(c candidate) bool {
 		if bits := rsaBits(c.signer.PublicKey()); bits > 0 && bits < a.target.RequiredRSASize {
-			a.offer.leftOut = append(a.offer.leftOut, fmt.Sprintf("%s: it has %d bits, and RequiredRSASize is %d", c.name, bits, a.target.RequiredRSASize))
+			a.offer.leftOut = append(a.offer.leftOut,
+				fmt.Sprintf("%s: it has %d bits, and RequiredRSASize is %d", c.name, bits, a.target.RequiredRSASize))
 			return true
 		}
 		why, bad := a.unusableKeys[c.blob()]
@@ -84,7 +86,7 @@ func (a *attempt) signers(ctx context.Context) []ssh.Signer {
 			a.offer.leftOut = append(a.offer.leftOut, c.name+": "+why)
 			return true
 		}
-		list = append(list, watchedSigner{c, a})
+		list = append(list, watchedSigner{c, a, ctx})
 		return false
 	})
 	return list
@@ -93,7 +95,8 @@ func (a *attempt) signers(ctx context.Context) []ssh.Signer {
 // watchedSigner records why signing with a key that the server accepts has failed.
 type watchedSigner struct {
 	candidate
-	a *attempt
+	a   *attempt
+	ctx context.Context // of the login
 }
 
 func (w watchedSigner) PublicKey() ssh.PublicKey { return w.signer.PublicKey() }
@@ -106,6 +109,15 @@ func (w watchedSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm 
 	if w.locked != nil {
 		w.a.lockedKey = w.locked
 		return nil, errLocked
+	}
+	if isSecurityKey(w.PublicKey()) {
+		w.a.touching.Store(&w.name)
+		defer func() {
+			if w.ctx.Err() == nil {
+				w.a.touching.Store(nil)
+			}
+		}()
+		w.a.opener.warn(w.a.host, "touch the security key "+w.name+" if it blinks")
 	}
 	var sig *ssh.Signature
 	var err error
@@ -121,11 +133,15 @@ func (w watchedSigner) SignWithAlgorithm(rand io.Reader, data []byte, algorithm 
 	return sig, err
 }
 
+// isSecurityKey reports whether a key is in hardware, which may wait for a touch.
+func isSecurityKey(key ssh.PublicKey) bool { return strings.HasPrefix(plainKey(key).Type(), "sk-") }
+
 // candidate is a key, or a certificate, that will be offered.
 type candidate struct {
-	signer ssh.Signer
-	name   string   // for messages
-	locked *keyFile // set if its passphrase was not asked for yet
+	signer  ssh.Signer
+	name    string   // for messages
+	problem string   // why the server may refuse this certificate; "": nothing is known
+	locked  *keyFile // set if its passphrase was not asked for yet
 }
 
 // blob identifies the key for the server.
@@ -160,7 +176,7 @@ func makeOffer(t *Target, ring *keyring, inAgent []ssh.Signer) *offer {
 		if k.cert != nil {
 			own = append([]*ssh.Certificate{k.cert}, certs...)
 		}
-		for _, c := range append(base.certified(own), base) {
+		for _, c := range append(base.certified(own, t.User), base) {
 			if c.locked != nil {
 				locked = append(locked, c)
 			} else {
@@ -170,7 +186,7 @@ func makeOffer(t *Target, ring *keyring, inAgent []ssh.Signer) *offer {
 	}
 	for _, s := range inAgent {
 		c := candidate{signer: s, name: describe(s.PublicKey(), "in the agent")}
-		o.keys = append(o.keys, c.certified(certs)...)
+		o.keys = append(o.keys, c.certified(certs, t.User)...)
 		isNamed := slices.ContainsFunc(named, func(pub ssh.PublicKey) bool { return sameKey(pub, plainKey(s.PublicKey())) }) ||
 			slices.ContainsFunc(certs, func(cert *ssh.Certificate) bool { return sameKey(cert, s.PublicKey()) })
 		if isNamed || !t.IdentitiesOnly {
@@ -182,17 +198,35 @@ func makeOffer(t *Target, ring *keyring, inAgent []ssh.Signer) *offer {
 	return o
 }
 
-// certified returns the key with each of the certificates that is for it.
-func (c candidate) certified(certs []*ssh.Certificate) (list []candidate) {
+// certified returns the key with each of the certificates that is for it. user is who logs in.
+func (c candidate) certified(certs []*ssh.Certificate, user string) (list []candidate) {
 	for _, cert := range certs {
 		if !sameKey(cert.Key, c.signer.PublicKey()) {
 			continue
 		}
 		if s, err := ssh.NewCertSigner(cert, c.signer); err == nil {
-			list = append(list, candidate{s, "the certificate of " + c.name, c.locked})
+			list = append(list, candidate{signer: s, name: "the certificate of " + c.name,
+				problem: certificateProblem(cert, user, time.Now()), locked: c.locked})
 		}
 	}
 	return list
+}
+
+// certificateProblem returns why a server may refuse a certificate, or "". The clock of the server
+// may differ, and it may have rules of its own about principals, so the certificate is offered
+// nevertheless, as ssh does it.
+func certificateProblem(cert *ssh.Certificate, user string, now time.Time) string {
+	const layout = "2006-01-02 15:04"
+	at := uint64(now.Unix())
+	switch {
+	case at >= cert.ValidBefore && cert.ValidBefore != ssh.CertTimeInfinity:
+		return "which expired on " + time.Unix(int64(cert.ValidBefore), 0).Format(layout)
+	case at < cert.ValidAfter:
+		return "which is valid from " + time.Unix(int64(cert.ValidAfter), 0).Format(layout)
+	case len(cert.ValidPrincipals) > 0 && !slices.Contains(cert.ValidPrincipals, user):
+		return fmt.Sprintf("which is for %s, not for %s", strings.Join(cert.ValidPrincipals, " and "), user)
+	}
+	return ""
 }
 
 // signerFor returns a signer of the identity: the agent's if it has the key, else the

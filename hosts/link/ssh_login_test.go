@@ -2,13 +2,20 @@ package link
 
 import (
 	"context"
+	"crypto/ed25519"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
 
 	"dcs-tui/hosts"
 	"dcs-tui/hosts/hosttest"
@@ -52,13 +59,13 @@ func TestLoginsThatNeedMoreThanAKey(t *testing.T) {
 		want   []string
 	}{
 		"password": {[]string{"PubkeyAuthentication no", "PasswordAuthentication yes"},
-			[]string{"takes no keys", "only password", "to log in by password", useSSH, first}},
+			[]string{"takes no keys", "only password", "to log in by password", useSSH(""), first}},
 		"keyboard-interactive": {[]string{"PubkeyAuthentication no", "KbdInteractiveAuthentication yes", "UsePAM yes"},
-			[]string{"takes no keys", "only keyboard-interactive", "to log in by keyboard-interactive", useSSH, first}},
+			[]string{"takes no keys", "only keyboard-interactive", "to log in by keyboard-interactive", useSSH(""), first}},
 		"Kerberos": {[]string{"PubkeyAuthentication no", "GSSAPIAuthentication yes"},
-			[]string{"takes no keys", "gssapi-with-mic", "to log in by Kerberos", useSSH}},
+			[]string{"takes no keys", "gssapi-with-mic", "to log in by Kerberos", useSSH("")}},
 		"second factor": {[]string{"PasswordAuthentication yes", "AuthenticationMethods publickey,password"},
-			[]string{"accepts publickey", "wants password", "needs a person", useSSH, first}},
+			[]string{"accepts publickey", "wants password", "needs a person", useSSH(""), first}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := hosttest.StartSSHD(t, hosttest.Options{Config: c.config})
@@ -200,8 +207,88 @@ func TestCertificateOfAKeyIsUsed(t *testing.T) {
 		must(t, hosttest.Sign(s.UserCA(), other, false, "nobody-of-that-name"))
 		tg := target(s)
 		tg.IdentityFiles = []string{other}
-		mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "the certificate of "+other)
+		mustFail(t, NewSSH(SSHOptions{}), tg, hosts.Denied, "the certificate of "+other,
+			"which is for nobody-of-that-name, not for "+s.User, "get a new certificate")
 	})
+}
+
+// TestCertificateProblem checks the reasons for which a server may refuse a certificate.
+func TestCertificateProblem(t *testing.T) {
+	now := time.Date(2026, 3, 14, 12, 0, 0, 0, time.Local)
+	at := func(d time.Duration) uint64 { return uint64(now.Add(d).Unix()) }
+	for want, cert := range map[string]ssh.Certificate{
+		"":                                      {ValidAfter: at(-time.Hour), ValidBefore: at(time.Hour), ValidPrincipals: []string{"ada", "bob"}},
+		"which expired on 2026-03-14 11:00":     {ValidBefore: at(-time.Hour)},
+		"which is valid from 2026-03-14 13:00":  {ValidAfter: at(time.Hour), ValidBefore: ssh.CertTimeInfinity},
+		"which is for bob and eve, not for ada": {ValidBefore: ssh.CertTimeInfinity, ValidPrincipals: []string{"bob", "eve"}},
+	} {
+		if got := certificateProblem(&cert, "ada", now); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	forAll := ssh.Certificate{ValidBefore: ssh.CertTimeInfinity}
+	if got := certificateProblem(&forAll, "ada", now); got != "" {
+		t.Errorf("a certificate for all at all times: got %q", got)
+	}
+}
+
+// untouchedKey is an agent with one security key that nobody touches.
+type untouchedKey struct {
+	agent.Agent
+	key    ssh.PublicKey
+	signed chan struct{} // closed when a signature is requested
+	stop   chan struct{}
+}
+
+func (k *untouchedKey) List() ([]*agent.Key, error) {
+	return []*agent.Key{{Format: k.key.Type(), Blob: k.key.Marshal(), Comment: "yubikey"}}, nil
+}
+
+func (k *untouchedKey) Sign(ssh.PublicKey, []byte) (*ssh.Signature, error) {
+	close(k.signed)
+	<-k.stop
+	return nil, errors.New("not touched")
+}
+
+// TestSecurityKeyThatWaitsForATouch checks that a person is told to touch a security key, and that the
+// error names the key if the time is over, whoever ends the attempt.
+func TestSecurityKeyThatWaitsForATouch(t *testing.T) {
+	s := hosttest.StartSSHD(t, hosttest.Options{})
+	public, _, err := ed25519.GenerateKey(nil)
+	must(t, err)
+	// PROTOCOL.u2f of OpenSSH.
+	key, err := ssh.ParsePublicKey(ssh.Marshal(struct {
+		Kind        string
+		Key         []byte
+		Application string
+	}{ssh.KeyAlgoSKED25519, public, "ssh:"}))
+	must(t, err)
+	write(t, s.AuthorizedKeys(), keyText(key))
+	k := &untouchedKey{key: key, signed: make(chan struct{}), stop: make(chan struct{})}
+	socket := filepath.Join(t.TempDir(), "agent")
+	listener, err := net.Listen("unix", socket)
+	must(t, err)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if c, err := listener.Accept(); err == nil {
+			agent.ServeAgent(k, c)
+			c.Close()
+		}
+	})
+	defer func() { close(k.stop); listener.Close(); wg.Wait() }()
+	tg := target(s)
+	tg.IdentityAgent, tg.IdentityFiles, tg.Explicit = socket, nil, false
+	said := make(chan string, 10)
+	ctx, cancel := context.WithCancel(contextUnlessStuck(t))
+	go func() { <-k.signed; cancel() }()
+	_, err = NewSSH(SSHOptions{Warn: func(_, text string) { said <- text }}).dialTarget(ctx, "melon4", tg)
+	checkError(t, err, hosts.Unreachable, "touch the security key", ssh.FingerprintSHA256(key))
+	if !errors.Is(err, hosts.ErrUnanswered) {
+		t.Errorf("got %v, want ErrUnanswered", err)
+	}
+	if text := <-said; !strings.Contains(text, "touch the security key") {
+		t.Errorf("said %q", text)
+	}
 }
 
 // TestKeysOfTheAgentAreUsed checks that the agent's keys are used, with IdentitiesOnly only those

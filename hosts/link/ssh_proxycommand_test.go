@@ -109,7 +109,7 @@ func TestGatewayWithProxyCommand(t *testing.T) {
 func TestProxyCommandThatCannotBeRun(t *testing.T) {
 	c := config(t, "Host a\nProxyUseFdpass yes\nProxyCommand x\nHost b\nHostName $(reboot)\nProxyCommand x %h\n"+
 		"Host c\nProxyCommand x %z\nHost d\nProxyUseFdpass yes\n")
-	refuses(t, c, hostNamed("m"), "a", "ProxyUseFdpass", useSSH)
+	refuses(t, c, hostNamed("m"), "a", "ProxyUseFdpass", "ssh -F "+c.path+" {name}")
 	refuses(t, c, hostNamed("m"), "b", `"$(reboot)" cannot stand for %h in the ProxyCommand`)
 	refuses(t, c, hostNamed("m"), "c", "ProxyCommand: the token %z")
 	if _, _, err := c.Resolve(t.Context(), hostNamed("m"), "d"); err != nil {

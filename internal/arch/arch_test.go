@@ -92,7 +92,7 @@ var allowedImports = map[string][]string{
 	"jobs/report":         {"internal/text", "jobs", "jobs/live", "jobs/query", "jobs/results"},
 	"jobs/metrics":        {"internal/text", "jobs", "jobs/attempts", "jobs/results", "jobs/rundir"},
 	"jobs/attempts":       {"jobs", "jobs/rundir"},
-	"hosts":               {"internal/text", "internal/trust", "jobs", "jobs/attempts", "jobs/rundir"},
+	"hosts":               {"internal/account", "internal/text", "internal/trust", "jobs", "jobs/attempts", "jobs/rundir"},
 	"hosts/link":          {"hosts", "internal/account", "internal/text", "internal/trust", "jobs"},
 	"hosts/helper":        {"hosts", "internal/text", "jobs"},
 	"hosts/files":         {"hosts", "hosts/helper", "internal/text", "jobs", "jobs/attempts", "jobs/journal", "jobs/results", "jobs/rundir"},

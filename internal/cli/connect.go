@@ -153,14 +153,16 @@ func needsLibraries(program io.ReaderAt) bool {
 // hostCommandLine returns the command line that runs a command on a host of the run. It reaches the
 // host in the same way as the run does.
 func hostCommandLine(run *rundir.Run, host string, words ...string) string {
+	h := &hosts.Host{}
+	if inv, err := new(app).storedInventory(run); err == nil {
+		h = cmp.Or(inv.Find(host), h)
+	}
 	reach, shells := []string{"ssh", host}, 1 // ssh joins its arguments for a shell on the host
-	if config := sshConfigOf(run); config != "" {
+	if config := cmp.Or(sshConfigOf(run), h.SSHConfig); config != "" {
 		reach = []string{"ssh", "-F", config, host}
 	}
-	if inv, err := new(app).storedInventory(run); err == nil {
-		if h := inv.Find(host); h != nil && h.Link == "command" {
-			reach, shells = h.Command, h.Shells
-		}
+	if h.Link == "command" {
+		reach, shells = h.Command, h.Shells
 	}
 	for i, w := range words {
 		words[i] = text.Line(w)
@@ -194,7 +196,7 @@ func shellCommand(run *rundir.Run, host string) (*exec.Cmd, error) {
 		words = slices.Concat(h.Command, []string{"/bin/sh", "-i"})
 	case h.Link == "ssh":
 		words = []string{"ssh", "-t"}
-		for _, o := range [][2]string{{"-F", sshConfigOf(run)}, {"-l", h.User}, {"-i", h.Identity}, {"-J", strings.Join(h.Jump, ",")}} {
+		for _, o := range [][2]string{{"-F", cmp.Or(sshConfigOf(run), h.SSHConfig)}, {"-l", h.User}, {"-i", h.Identity}, {"-J", strings.Join(h.Jump, ",")}} {
 			if o[1] != "" {
 				words = append(words, o[0], o[1])
 			}

@@ -46,7 +46,11 @@ load, and which runs and users have slots there.`,
 dcs-tui hosts list --now ws01 ws02`,
 		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			inv, list, err := a.namedHosts(file, args)
+			inv, err := a.loadInventory(file)
+			if err != nil {
+				return err
+			}
+			list, err := namedHosts(inv, args)
 			if err != nil {
 				return err
 			}
@@ -104,27 +108,23 @@ func (a *app) listLoad(o *options, list []*hosts.Host) error {
 	return errors.Join(w.Flush(), err)
 }
 
-// namedHosts returns the inventory of a file, and its named hosts or, without names, all of them.
-func (a *app) namedHosts(file string, names []string) (inv *hosts.Inventory, list []*hosts.Host, err error) {
-	inv, err = a.loadInventory(file)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case len(names) == 0:
-		return inv, inv.Hosts, nil
+// namedHosts returns the named hosts of an inventory or, without names, all of them.
+func namedHosts(inv *hosts.Inventory, names []string) (list []*hosts.Host, err error) {
+	if len(names) == 0 {
+		return inv.Hosts, nil
 	}
 	for _, name := range names {
 		h := inv.Find(name)
 		if h == nil {
 			err := text.Errorf("there is no host %q in the inventory %s", text.Shorten(name), inv.File)
 			if _, isRun := rundir.Find(rundir.Base, name); isRun == nil {
-				return nil, nil, err.WithAdvice("it is a run: dcs-tui status %s shows its hosts", text.ShellWord(name))
+				return nil, err.WithAdvice("it is a run: dcs-tui status %s shows its hosts", text.ShellWord(name))
 			}
-			return nil, nil, err.WithAdvice("dcs-tui hosts list shows them")
+			return nil, err.WithAdvice("dcs-tui hosts list shows them")
 		}
 		list = append(list, h)
 	}
-	return inv, list, nil
+	return list, nil
 }
 
 // hostNames returns the names of some of the hosts.

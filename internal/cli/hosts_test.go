@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,7 +65,7 @@ func TestHostLinesAreGrouped(t *testing.T) {
 		host("a1", "a1: 10.0.0.1:22 refuses connections", 0, 2), host("a2", "a2: 10.0.0.2:22 refuses connections", 0, 3),
 		host("a3", "a3: 10.0.0.3:22 refuses connections", 1, 0), host("b1", "b1 is up", 0, 0), host("b2", "b2 is up", 0, 0), drained, held,
 	})
-	want := [][]string{{"hosts"}, {"a[1-2] (2 hosts)", "5 ended", "HOST:22 refuses connections"}, {"a3 ", "10.0.0.3:22"}, {"b1 ", " is up"}, {"b2 "},
+	want := [][]string{{"hosts"}, {"a[1-2] (2 hosts)", "5 ended", "<host>:22 refuses connections"}, {"a3 ", "10.0.0.3:22"}, {"b1 ", " is up"}, {"b2 "},
 		{"c1 ", "2 ended; draining: a person asked for it"}, {"c2 ", "0 ended; starts nothing: its disk hangs"}}
 	if len(got) != len(want) {
 		t.Fatalf("the table: got %q, want 5 lines", got)
@@ -214,4 +215,25 @@ func TestPassphraseThroughTheScreen(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestHostKeysOfAGroupAreShown checks that hosts with the same problem are described together, with the
+// host key of each, because a person must compare them.
+func TestHostKeysOfAGroupAreShown(t *testing.T) {
+	var bad []runview.HostText
+	keys := map[string]string{}
+	for _, name := range []string{"ws01", "ws02"} {
+		keys[name] = "ed25519 SHA256:of-" + name
+		bad = append(bad, runview.HostText{Host: name, Text: "its host key ed25519 SHA256:of" + name + " is not known\nadvice"})
+	}
+	groups := runview.GroupHosts(bad)
+	if len(groups) != 1 {
+		t.Fatalf("got %d groups, want 1", len(groups))
+	}
+	got := strings.Join(badLines(consoleTo(io.Discard), &groups[0], 4, keys), "\n")
+	for _, want := range []string{"ws[01-02] (2 hosts)", "ws01: ed25519 SHA256:of-ws01", "ws02: ed25519 SHA256:of-ws02"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant %q in it", got, want)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,8 +16,7 @@ import (
 )
 
 func (a *app) hostsCheckCmd() *cobra.Command {
-	var o options
-	var file string
+	var flags runFlags
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check [flags] [HOST...]",
@@ -25,18 +25,25 @@ func (a *app) hostsCheckCmd() *cobra.Command {
 host, print what is wrong and how to correct it. Only a copy of this program stays there, for the next run. The
 exit code is 0 if all hosts are usable, else 1.`,
 		Example: `dcs-tui hosts check
-dcs-tui hosts check --hosts lab.toml ws01 ws02`,
+dcs-tui hosts check --hosts lab.toml ws01 ws02
+dcs-tui hosts check --host ada@ws01,ws02:2222`,
 		ValidArgsFunction: completeMany(completeHosts),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, list, err := a.namedHosts(file, args)
+			inv, err := a.selectInventory(&flags)
 			if err != nil {
 				return err
 			}
-			return a.runHostsCheck(&o, list, asJSON)
+			list, err := namedHosts(inv, args)
+			if err != nil {
+				return err
+			}
+			return a.runHostsCheck(&flags.options, list, asJSON)
 		},
 	}
-	addHostsFlag(cmd.Flags(), &file)
-	addSSHFlags(cmd.Flags(), &o.SSHConfig, &o.AcceptNew)
+	addHostsFlag(cmd.Flags(), &flags.hosts)
+	cmd.Flags().StringVar(&flags.HostList, "host", "", "check `HOST,...` instead of an inventory; each is [SLOTS/][USER@]HOST[:PORT], or : for this machine")
+	addSSHFlags(cmd.Flags(), &flags.SSHConfig, &flags.AcceptNew)
+	cmd.MarkFlagsMutuallyExclusive("hosts", "host")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per host")
 	return cmd
 }
@@ -61,9 +68,10 @@ func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckR
 	})
 	defer stop()
 	found := hosts.Check(ctx, connector, list, cwd, dir, nonce)
+	waiting := slices.Clone(list)
 	for n := 0; ; n++ {
-		if len(list)-n > 1 {
-			a.con.Status(fmt.Sprintf("%d of %d hosts have answered", n, len(list)))
+		if len(waiting) > 1 || n > 0 && len(waiting) > 0 {
+			a.con.Status(fmt.Sprintf("%d of %d hosts have answered, waiting for %s", n, len(list), hostNames(waiting)))
 		}
 		select {
 		case result, ok := <-found:
@@ -71,6 +79,7 @@ func (a *app) checkHosts(o *options, list []*hosts.Host, each func(*hosts.CheckR
 			if !ok {
 				return nil
 			}
+			waiting = slices.DeleteFunc(waiting, func(h *hosts.Host) bool { return h == result.Host })
 			if err := each(result); err != nil {
 				return err
 			}
@@ -89,10 +98,11 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 	out := newConsole(a.stdout)
 	var bad []runview.HostText
 	n, shared, own := 0, false, false
+	fingerprints := map[string]string{}
 	printBad := func() {
 		for _, g := range runview.GroupHosts(bad) {
 			if !asJSON {
-				out.Line(badLines(out, &g, width)...)
+				out.Line(badLines(out, &g, width, fingerprints)...)
 			}
 		}
 	}
@@ -102,6 +112,7 @@ func (a *app) runHostsCheck(o *options, list []*hosts.Host, asJSON bool) error {
 		case !result.Usable():
 			problem, advice := problemOf(result)
 			bad = append(bad, runview.HostText{Host: result.Host.Name, Text: problem + "\n" + advice})
+			fingerprints[result.Host.Name] = fingerprintOf(result)
 		case result.Hello.Shared:
 			shared = true
 		default:
@@ -202,14 +213,31 @@ func problemOf(result *hosts.CheckResult) (problem, advice string) {
 	return withoutName(result.Err, result.Host.Name), advice
 }
 
+// fingerprintOf returns the kind and the hash of the host key that the host has shown, if that is its
+// problem, or "".
+func fingerprintOf(result *hosts.CheckResult) string {
+	if e, ok := errors.AsType[*hosts.Error](result.Err); ok {
+		return e.Fingerprint
+	}
+	return ""
+}
+
 // badLines describes hosts with the same problem. The text of g is the problem and a line of
-// advice.
-func badLines(out *console, g *runview.HostGroup, width int) []string {
+// advice. The text lacks what differs between several hosts, so their host keys, by name in
+// fingerprints, follow, because a person must compare them.
+func badLines(out *console, g *runview.HostGroup, width int, fingerprints map[string]string) []string {
 	problem, advice, _ := strings.Cut(g.Text, "\n")
 	name := fmt.Sprintf("%-*s", width, text.Line(g.Title()))
 	lines := []string{out.Paint(red, out.Glyph("✗", "x")+" "+name+"  BAD") + "  " + text.Line(problem)}
 	if advice != "" {
 		lines = append(lines, strings.Repeat(" ", width+9)+text.Line(advice))
+	}
+	if len(g.Hosts) > 1 {
+		for _, host := range g.Hosts {
+			if key := fingerprints[host]; key != "" {
+				lines = append(lines, strings.Repeat(" ", width+9)+text.Line(host+": "+key))
+			}
+		}
 	}
 	return lines
 }

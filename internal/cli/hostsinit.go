@@ -81,10 +81,13 @@ func (a *app) runHostsInit(o *initFlags, args []string) error {
 			return err
 		}
 	}
-	usable, bad := 0, []runview.HostText(nil)
+	usable, bad, fingerprints := 0, []runview.HostText(nil), map[string]string{}
 	for _, f := range list {
 		if f.problem == "" {
 			f.setResult(answers[f.Name])
+			if answer := answers[f.Name]; answer != nil {
+				fingerprints[f.Name] = fingerprintOf(answer)
+			}
 		}
 		if f.problem == "" {
 			usable++
@@ -93,13 +96,13 @@ func (a *app) runHostsInit(o *initFlags, args []string) error {
 		bad = append(bad, runview.HostText{Host: f.Name, Text: f.problem})
 	}
 	if usable > 0 { // otherwise the user corrects the cause and repeats the command
-		if err := writeNew(o.output, inventoryOf(list)); err != nil {
+		if err := writeNew(o.output, inventoryOf(list, o.SSHConfig)); err != nil {
 			return text.Errorf("the inventory: %w", err)
 		}
 	}
 	out := newConsole(a.stdout)
 	for _, g := range runview.GroupHosts(bad) {
-		out.Line(badLines(out, &g, 0)...)
+		out.Line(badLines(out, &g, 0, fingerprints)...)
 	}
 	if usable == 0 {
 		out.Line(fmt.Sprintf("%s is not written: no usable host", text.Line(o.output)))
@@ -112,9 +115,6 @@ func (a *app) runHostsInit(o *initFlags, args []string) error {
 	}
 	out.Line(fmt.Sprintf("%s: %d of %s %s", text.Line(o.output), usable, text.Plural(len(list), "host"), what))
 	next := "run --hosts " + text.ShellWord(text.Line(o.output))
-	if o.SSHConfig != "" {
-		next += " --ssh-config " + text.ShellWord(text.Line(text.Path(o.SSHConfig)))
-	}
 	a.con.Line(a.nextLine(next+" jobs.txt", "runs a file of jobs on them"))
 	return nil
 }
@@ -228,10 +228,14 @@ func (f *initHost) setResult(result *hosts.CheckResult) {
 	}
 }
 
-// inventoryOf returns the inventory of the hosts. Hosts with the same lines share an entry.
-func inventoryOf(list []*initHost) string {
+// inventoryOf returns the inventory of the hosts, which the ssh configuration in the file sshConfig
+// concerns ("": the usual files). Hosts with the same lines share an entry.
+func inventoryOf(list []*initHost, sshConfig string) string {
 	var b strings.Builder
 	b.WriteString("# Written by dcs-tui hosts init. hosts.toml.example has all keys and what they mean.\n")
+	if sshConfig != "" {
+		b.WriteString("\n[defaults]\nssh_config = " + strconv.Quote(sshConfig) + "\n")
+	}
 	entry := func(names []string, body, prefix string) {
 		for _, pattern := range hosts.Fold(names) {
 			for line := range strings.Lines("[[host]]\nname = " + strconv.Quote(pattern) + "\n" + body) {

@@ -130,7 +130,7 @@ type HostText struct {
 type HostGroup struct {
 	Hosts []string // in the order given
 	// Text does not begin with the name of the host. Where the texts differ only in names,
-	// addresses, and fingerprints, HOST and … stand for these.
+	// addresses, and fingerprints, <host> and … stand for these.
 	Text string
 	At   time.Time // of the first message
 
@@ -207,8 +207,8 @@ type rewrite struct {
 var generalizations = sync.OnceValue(func() []rewrite {
 	return []rewrite{
 		{regexp.MustCompile(`\b(SHA256|MD5):[A-Za-z0-9+/=:]+`), "$1:…"},
-		{regexp.MustCompile(`(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):(\d+\b)`), "HOST:$2"},
-		{regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`), "HOST"},
+		{regexp.MustCompile(`(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9][A-Za-z0-9._-]*):(\d+\b)`), "<host>:$2"},
+		{regexp.MustCompile(`\b\d{1,3}(\.\d{1,3}){3}\b`), "<host>"},
 	}
 })
 
@@ -223,5 +223,5 @@ func causeOf(name, text string) string {
 	if err != nil { // never: the name is quoted
 		return text
 	}
-	return named.ReplaceAllString(text, "${1}HOST${3}")
+	return named.ReplaceAllString(text, "${1}<host>${3}")
 }

@@ -27,11 +27,11 @@ func TestHostsWithOneProblemAreOneGroup(t *testing.T) {
 	}
 	texts = append(texts, HostText{Host: "here", Text: "here: the disk is full"}, HostText{Host: "port", Text: "port: 10.0.0.1:23 refuses connections (does sshd run there, on port 23?)"})
 	want := []string{
-		"ws[001-300] (300 hosts): HOST:22 refuses connections (does sshd run there, on port 22?)",
-		"nws[001-300] (300 hosts): no machine is called HOST (check its address for a typing error)",
+		"ws[001-300] (300 hosts): <host>:22 refuses connections (does sshd run there, on port 22?)",
+		"nws[001-300] (300 hosts): no machine is called <host> (check its address for a typing error)",
 		"kws[001-300] (300 hosts): its host key SHA256:… is not known",
 		"each of uws[001-300] (300 hosts) is up",
-		"a[1-2] (2 hosts): HOST:22 does not answer",
+		"a[1-2] (2 hosts): <host>:22 does not answer",
 		"here: the disk is full",
 		"port: 10.0.0.1:23 refuses connections (does sshd run there, on port 23?)",
 	}
@@ -82,7 +82,7 @@ func TestUselessHostsAreGrouped(t *testing.T) {
 		hostEvents[name] = HostEvent{Text: name + ": 10.0.0." + fmt.Sprint(i) + ":22 refuses connections"}
 	}
 	got := UselessHosts(new(jobs.Table), hostEvents)
-	if len(got) != 1 || got[0] != "ws[01-30] (30 hosts) ran nothing: HOST:22 refuses connections" {
+	if len(got) != 1 || got[0] != "ws[01-30] (30 hosts) ran nothing: <host>:22 refuses connections" {
 		t.Errorf("UselessHosts: got %q, want 30 hosts in one line", got)
 	}
 }
