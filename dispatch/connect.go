@@ -55,7 +55,7 @@ func (a *agent) handleConnected(r dialed) {
 	}
 	a.worker, a.reports = r.worker, r.worker.Reports()
 	hello := r.worker.Hello()
-	limitHello(hello)
+	hosts.Bound(hello)
 	a.hello.Store(hello)
 	for _, w := range hello.Warnings {
 		a.sendNotice(w)

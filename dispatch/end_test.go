@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,34 +89,6 @@ func TestLongCommandsAreSplitOverMessages(t *testing.T) {
 	}
 	if n != 10 {
 		t.Errorf("%d jobs of 10", n)
-	}
-}
-
-// TestHostReportsAreBounded checks that the values of a host report are limited before the core
-// sees them (promise 5).
-func TestHostReportsAreBounded(t *testing.T) {
-	b := &hosts.Heartbeat{Load: [3]float64{math.NaN(), math.Inf(1), -1}, Busy: math.NaN(), Ours: -3, MemFree: -5, DiskFree: -7, Running: -2}
-	limitHeartbeat(b)
-	for _, f := range []float64{b.Load[0], b.Load[1], b.Load[2], b.Busy, b.Ours} {
-		if f != 0 {
-			t.Errorf("%v got through", f)
-		}
-	}
-	if b.MemFree != -1 || b.DiskFree != -1 || b.Running != 0 {
-		t.Errorf("got heartbeat %+v, want unknown memory and disk space, and nothing running", b)
-	}
-	h := &hosts.Hello{Cores: -1, Slots: 1 << 40, GPUs: 1 << 40, Warnings: []string{strings.Repeat("w", 1<<20)}}
-	limitHello(h)
-	if h.Cores != 1 || h.Slots > jobs.MaxSlots || h.GPUs > jobs.MaxGPUs || len(h.Warnings[0]) > maxText {
-		t.Errorf("%d cores, %d slots, %d GPUs", h.Cores, h.Slots, h.GPUs)
-	}
-	o := jobs.Outcome{Exit: 1 << 40, Started: 5, Ended: 1, CPU: -1, MaxRSSBytes: -1, Error: strings.Repeat("e", 1<<20)}
-	limitOutcome(&o)
-	if o.Exit > 255 || o.Ended < o.Started || o.CPU < 0 || o.MaxRSSBytes < 0 || len(o.Error) > maxText {
-		t.Errorf("got outcome %+v, want every number and text within its limits", o)
-	}
-	if boundedSlot(1<<40) != 0 || boundedSlot(-1) != 0 || boundedSlot(3) != 3 {
-		t.Error("slots")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/internal/text"
 )
 
 const (
@@ -62,10 +63,13 @@ func (p *history) sample(e *engine, now sched.Time) {
 	}
 }
 
+// maxNote is the maximum number of bytes of hostHistory.note.
+const maxNote = 1000
+
 // setNote stores the last message about a host.
-func (p *history) setNote(host, text string) {
-	if h := p.hosts[host]; h != nil && text != "" {
-		h.note = truncate(text)
+func (p *history) setNote(host, note string) {
+	if h := p.hosts[host]; h != nil && note != "" {
+		h.note = text.ShortenBytes(note, maxNote)
 	}
 }
 

@@ -140,7 +140,7 @@ func FuzzHostFrames(f *testing.F) {
 				t.Fatal(err)
 			}
 			given := r.startVictims(time.Second)
-			r.drainAll(8, 5*time.Minute)
+			r.drainAll(8, 2*time.Minute)
 			for _, id := range given {
 				a, err := r.d.Attempt(t.Context(), jobs.AttemptID{Job: id, N: 1})
 				if err != nil || a.State != jobs.AttemptExited || a.Host != "good" || a.Outcome.Elapsed() != x.Run || a.Outcome.Error != "" {

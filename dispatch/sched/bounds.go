@@ -2,66 +2,68 @@ package sched
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"dcs-tui/hosts"
 	"dcs-tui/jobs"
 )
 
-// Numbers from hosts are bounded before they are used, so that a broken or hostile host harms only
-// itself.
-const (
-	maxMem   = 1 << 50 // bytes
-	maxCount = 1 << 30
+// maxClockError is how far the clock of a host may be wrong. Times beyond that are replaced.
+const maxClockError = oneDay
 
-	maxSuspended = 10 * 365 * oneDay
-)
+func (c *Core) boundExitTimes(list []hosts.ExitedJob) {
+	for i := range list {
+		c.boundTimes(list[i].Attempt, &list[i].Outcome)
+	}
+}
 
-// boundedHello returns a bounded copy of a hello.
+func (c *Core) boundProbedTimes(list []hosts.ProbedJob) {
+	for i := range list {
+		p := &list[i]
+		if a := c.table.Attempt(p.Attempt); a != nil {
+			p.Started = c.boundedTime(a, p.Started)
+		}
+		if p.Outcome != nil {
+			c.boundTimes(p.Attempt, p.Outcome)
+		}
+	}
+}
+
+// boundTimes bounds the times of the outcome of an attempt that was launched: it cannot have run for
+// longer than since then, or used more CPU time than the largest host has. If the clock of its host
+// is wrong by more than maxClockError, the attempt counts as started at its launch.
+func (c *Core) boundTimes(id jobs.AttemptID, o *jobs.Outcome) {
+	a := c.table.Attempt(id)
+	if a == nil {
+		return
+	}
+	took := min(max(0, o.Ended.Sub(o.Started)), max(0, c.now.Wall.Sub(a.Launched))+maxClockError)
+	o.Started = c.boundedTime(a, o.Started)
+	o.Ended = o.Started + jobs.Stamp(took)
+	o.CPU, o.Suspended = boundedCPU(o.CPU, jobs.MaxSlots, took+time.Second), min(o.Suspended, took)
+}
+
+// boundedTime returns a time of an attempt by the clock of its host, or that of its launch if that
+// clock is wrong by more than maxClockError. A time that is 0 is unknown.
+func (c *Core) boundedTime(a *jobs.Attempt, at jobs.Stamp) jobs.Stamp {
+	if at != 0 && (at < a.Launched-jobs.Stamp(maxClockError) || at > c.now.Wall+jobs.Stamp(maxClockError)) {
+		return a.Launched
+	}
+	return at
+}
+
+// boundedHello returns a bounded copy of a hello, with at most the slots of the inventory. Numbers of
+// slots and cores that are 0 are unknown.
 func boundedHello(spec *hosts.Host, m *hosts.Hello) *hosts.Hello {
 	b := *m
+	hosts.Bound(&b)
 	most := jobs.MaxSlots
 	if spec.Slots.Fixed > 0 {
 		most = spec.Slots.Fixed
 	}
-	b.Slots = min(max(b.Slots, 0), most)
-	b.Cores = min(max(b.Cores, 0), jobs.MaxSlots)
-	b.GPUIDs = boundedGPUs(b.GPUIDs)
-	b.GPUs = min(max(b.GPUs, 0), jobs.MaxGPUs)
-	b.ZoneSeconds = min(max(b.ZoneSeconds, -maxZone), maxZone)
-	b.MemBytes = min(max(b.MemBytes, 0), maxMem)
+	b.Slots = min(max(m.Slots, 0), most)
+	b.Cores = min(max(m.Cores, 0), jobs.MaxSlots)
 	return &b
-}
-
-// boundedGPUs returns the valid device numbers, sorted and without repeats.
-func boundedGPUs(numbers []int) []int {
-	numbers = slices.DeleteFunc(slices.Clone(numbers), func(n int) bool { return n < 0 || n >= jobs.MaxGPUs })
-	slices.Sort(numbers)
-	return slices.Compact(numbers)
-}
-
-// boundedHeartbeat returns a bounded copy of a heartbeat.
-func boundedHeartbeat(m *hosts.Heartbeat) hosts.Heartbeat {
-	b := *m
-	b.Busy, b.Ours = boundedCores(b.Busy), boundedCores(b.Ours)
-	for i := range b.Load {
-		if b.Load[i] = max(b.Load[i], 0); math.IsNaN(b.Load[i]) || math.IsInf(b.Load[i], 0) {
-			b.Load[i] = 0
-		}
-	}
-	b.Suspended = min(max(b.Suspended, 0), maxSuspended)
-	b.Running = min(max(b.Running, 0), maxCount)
-	b.Buffered = min(max(b.Buffered, 0), maxCount)
-	return b
-}
-
-// boundedCores returns 0 if f is not a number of cores.
-func boundedCores(f float64) float64 {
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return 0
-	}
-	return min(max(f, 0), jobs.MaxSlots)
 }
 
 // boundedCPU returns the CPU time of an attempt, limited to what is possible.

@@ -13,21 +13,28 @@ import (
 // question of this core: a host that lists its attempts may have some that no record assigns to
 // anybody, and a host may read the files of another one from a directory that both share.
 
-// admit removes from a report what its host may not report on, and reports whether anything of the
-// rest counts. Events that are no reports of hosts pass.
+// admit removes from a report what its host may not report on, bounds the times of the rest, and
+// reports whether anything of it counts. Events that are no reports of hosts pass.
 func (c *Core) admit(ev Event) bool {
 	switch ev := ev.(type) {
 	case AttemptsStarted:
 		ev.Msg.Jobs = without(ev.Msg.Jobs, func(s hosts.StartedJob) bool { return !c.isAuthoritative(ev.Host, s.Attempt) })
+		for i := range ev.Msg.Jobs {
+			s := &ev.Msg.Jobs[i]
+			s.At = c.boundedTime(c.table.Attempt(s.Attempt), s.At)
+		}
 	case AttemptsEnded:
 		ev.Msg.Jobs = without(ev.Msg.Jobs, func(x hosts.ExitedJob) bool { return !c.isAuthoritative(ev.Host, x.Attempt) })
+		c.boundExitTimes(ev.Msg.Jobs)
 	case AttemptsProbed:
 		ev.Msg.Jobs = without(ev.Msg.Jobs, func(p hosts.ProbedJob) bool { return !c.IsAssigned(ev.Host, p.Attempt) })
+		c.boundProbedTimes(ev.Msg.Jobs)
 	case AttemptsWithdrawn:
 		ev.Msg.Attempts = c.ownOnly(ev.Host, ev.Msg.Attempts)
 	case HostRefused:
 		ev.Msg.Attempts = c.ownOnly(ev.Host, ev.Msg.Attempts)
 	case HostListed:
+		c.boundProbedTimes(ev.Msg.Jobs)
 		h := c.byName[ev.Host]
 		return h != nil && h.linked && h.listsAwaited > 0
 	case HostInspected:
@@ -99,6 +106,7 @@ func (c *Core) admitInspection(ev HostInspected) bool {
 	ev.Msg.Jobs = without(ev.Msg.Jobs, func(x hosts.ExitedJob) bool { return others(x.Attempt) })
 	ev.Msg.Never = without(ev.Msg.Never, others)
 	ev.Msg.Runs = without(ev.Msg.Runs, others)
+	c.boundExitTimes(ev.Msg.Jobs)
 	return true
 }
 

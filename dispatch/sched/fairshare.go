@@ -122,7 +122,7 @@ func (c *Core) chargeSoFar(f *inFlight) float64 {
 // heartbeat.
 func (c *Core) chargeExcess(h *host, b *hosts.Heartbeat) {
 	for f := h.oldest; f != nil && len(b.Cores) > 0; f = f.nextOnHost {
-		beyond := min(boundedCores(b.Cores[f.id.String()]), float64(h.cores())) - float64(f.slots)
+		beyond := min(hosts.BoundedCores(b.Cores[f.id.String()]), float64(h.cores())) - float64(f.slots)
 		if since := c.now.Mono - max(h.heartbeatAt, f.startedAt); f.started && beyond > 0 && since > 0 {
 			f.stats.share.decay(c.now.Mono, c.cfg.HalfLife)
 			f.excessCharge += beyond * since.Seconds()

@@ -125,7 +125,8 @@ func (e HostHeartbeat) apply(c *Core) {
 	if h == nil || !h.linked {
 		return
 	}
-	b := boundedHeartbeat(e.Heartbeat)
+	b := *e.Heartbeat
+	hosts.Bound(&b)
 	h.storeMeasurement(&b)
 	if b.MemFree < 0 && h.spec.MinMemFree > 0 && !h.memUnknownReported {
 		h.memUnknownReported = true

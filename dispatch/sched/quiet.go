@@ -14,7 +14,6 @@ import (
 
 const (
 	oneDay       = 24 * time.Hour
-	maxZone      = 14 * 60 * 60 // seconds
 	noQuietAhead = time.Duration(-1)
 )
 

@@ -1,0 +1,153 @@
+package hosts
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"dcs-tui/internal/text"
+	"dcs-tui/jobs"
+)
+
+// Bounds of numbers and texts of
+const (
+	maxMem   = 1 << 50 // bytes
+	maxDisk  = 1 << 60 // bytes
+	maxCount = 1 << 30
+	maxText  = 1000 // bytes
+
+	maxWait     = 10 * 365 * 24 * time.Hour
+	maxWarnings = 20           // of a hello
+	maxZone     = 14 * 60 * 60 // seconds
+)
+
+// Bound limits the numbers and texts of a message of a host to possible values, so that a broken or
+// hostile host harms only itself. What is not possible becomes unknown. The times of attempts are
+// bounded where their launches are known, in package dispatch/sched.
+func Bound(m Message) {
+	switch m := m.(type) {
+	case *Hello:
+		boundHello(m)
+	case *Heartbeat:
+		boundHeartbeat(m)
+	case *Started:
+		for i := range m.Jobs {
+			m.Jobs[i].Slot = boundedSlot(m.Jobs[i].Slot)
+		}
+	case *Exits:
+		boundExited(m.Jobs)
+	case *Withdrawn:
+		m.Why = boundedText(m.Why)
+	case *Refused:
+		m.Why, m.GPUs, m.Slots = boundedText(m.Why), boundedGPUs(m.GPUs), min(max(m.Slots, 0), jobs.MaxSlots)
+		m.Limit.Max, m.Limit.Path = max(m.Limit.Max, 0), boundedText(m.Limit.Path)
+	case *Probed:
+		boundProbed(m.Jobs)
+	case *Listed:
+		m.Why = boundedText(m.Why)
+		boundProbed(m.Jobs)
+	case *Inspected:
+		m.Why, m.Heartbeat, m.Machine = boundedText(m.Why), boundedText(m.Heartbeat), boundedText(m.Machine)
+		boundExited(m.Jobs)
+	case *Trouble:
+		m.Text = boundedText(m.Text)
+	}
+}
+
+func boundHello(m *Hello) {
+	m.Machine, m.Owner.Who = boundedText(m.Machine), boundedText(m.Owner.Who)
+	m.Cores, m.Slots = min(max(m.Cores, 1), jobs.MaxSlots), min(max(m.Slots, 1), jobs.MaxSlots)
+	m.GPUs, m.GPUIDs = min(max(m.GPUs, 0), jobs.MaxGPUs), boundedGPUs(m.GPUIDs)
+	m.LockedGPUs, m.HalfGPUs = boundedGPUs(m.LockedGPUs), boundedGPUs(m.HalfGPUs)
+	m.MemBytes, m.Uptime = min(max(m.MemBytes, 0), maxMem), max(m.Uptime, 0)
+	m.ZoneSeconds = min(max(m.ZoneSeconds, -maxZone), maxZone)
+	boundSharing(m.Sharing)
+	m.Warnings = m.Warnings[:min(len(m.Warnings), maxWarnings)]
+	for i := range m.Warnings {
+		m.Warnings[i] = boundedText(m.Warnings[i])
+	}
+}
+
+func boundHeartbeat(m *Heartbeat) {
+	for _, f := range []*float64{&m.Load[0], &m.Load[1], &m.Load[2], &m.Busy, &m.Ours} {
+		*f = BoundedCores(*f)
+	}
+	m.LockedGPUs, m.HalfGPUs = boundedGPUs(m.LockedGPUs), boundedGPUs(m.HalfGPUs)
+	m.Files, m.Owner.Who = boundedText(m.Files), boundedText(m.Owner.Who)
+	boundSharing(m.Sharing)
+	m.Uptime, m.FSDelay, m.Suspended = max(m.Uptime, 0), min(max(m.FSDelay, 0), maxWait), min(max(m.Suspended, 0), maxWait)
+	m.MemFree, m.DiskFree = min(max(m.MemFree, -1), maxMem), min(max(m.DiskFree, -1), maxDisk)
+	m.Running, m.Buffered = min(max(m.Running, 0), maxCount), min(max(m.Buffered, 0), maxCount)
+}
+
+// boundSharing bounds a host's report of other users.
+func boundSharing(s *Sharing) {
+	if s == nil {
+		return
+	}
+	s.Slots, s.Held = boundedSlot(s.Slots), boundedSlot(s.Held)
+	s.Memory = min(max(s.Memory, 0), maxMem)
+	s.Users = s.Users[:min(len(s.Users), MaxSharedUsers)]
+	for i := range s.Users {
+		u := &s.Users[i]
+		u.Name, u.Slots, u.Want, u.GPUs = boundedText(u.Name), boundedSlot(u.Slots), boundedSlot(u.Want), boundedGPUs(u.GPUs)
+		u.Memory = min(max(u.Memory, 0), maxMem)
+		u.Runs = u.Runs[:min(len(u.Runs), MaxSharedUsers)]
+		for k := range u.Runs {
+			u.Runs[k] = boundedText(u.Runs[k])
+		}
+	}
+}
+
+func boundExited(list []ExitedJob) {
+	for i := range list {
+		list[i].Slot = boundedSlot(list[i].Slot)
+		boundOutcome(&list[i].Outcome)
+	}
+}
+
+func boundProbed(list []ProbedJob) {
+	for i := range list {
+		p := &list[i]
+		p.Slot, p.Why = boundedSlot(p.Slot), boundedText(p.Why)
+		if p.Outcome != nil {
+			boundOutcome(p.Outcome)
+		} else if p.Answer == HasExited || p.Answer > Dead {
+			p.Answer = Unknown
+		}
+	}
+}
+
+func boundOutcome(o *jobs.Outcome) {
+	o.Exit = min(max(o.Exit, 0), 255)
+	o.CPU, o.MaxRSSBytes, o.Suspended = max(o.CPU, 0), min(max(o.MaxRSSBytes, 0), maxMem), max(o.Suspended, 0)
+	o.LeftChildren, o.Files = min(max(o.LeftChildren, 0), 1<<20), min(max(o.Files, 0), maxCount)
+	if o.Started < 0 || o.Ended < o.Started {
+		o.Ended = o.Started
+	}
+	o.Signal, o.Error, o.LastLine = boundedText(o.Signal), boundedText(o.Error), boundedText(o.LastLine)
+}
+
+func boundedText(s string) string { return text.ShortenBytes(s, maxText) }
+
+func boundedSlot(n int) int {
+	if n < 0 || n > jobs.MaxSlots {
+		return 0
+	}
+	return n
+}
+
+// boundedGPUs returns the valid device numbers, sorted and without repeats.
+func boundedGPUs(numbers []int) []int {
+	numbers = slices.DeleteFunc(slices.Clone(numbers), func(n int) bool { return n < 0 || n >= jobs.MaxGPUs })
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
+// BoundedCores returns 0 if f is not a number of cores.
+func BoundedCores(f float64) float64 {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0
+	}
+	return min(max(f, 0), jobs.MaxSlots)
+}
