@@ -1,9 +1,7 @@
 package run
 
 import (
-	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs/journal"
@@ -27,10 +25,6 @@ func Create(dir, name string, settings rundir.Settings) (r *rundir.Run, err erro
 			return nil, text.Errorf("the run %s in %s is in use by %s; choose another --name or --run-dir, or look at it with dcs-tui status %s",
 				old.Name(), dir, owner, text.ShellWord(old.Ref()))
 		}
-	}
-	// The message contains that already.
-	if message, ok := strings.CutSuffix(err.Error(), ": "+fs.ErrExist.Error()); ok {
-		return nil, text.Errorf("%s", message)
 	}
 	return nil, text.Errorf("%w", err)
 }

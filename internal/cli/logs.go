@@ -124,8 +124,8 @@ func (a *app) copyLog(src runview.Source, run *rundir.Run, at *runview.Attempt, 
 		ctx, cancel := context.WithTimeout(context.Background(), outputTimeout)
 		piece, err := src.Read(ctx, runview.Read{Attempt: at.ID, File: file, Offset: offset, Limit: hosts.MaxChunk})
 		cancel()
-		switch { // an error from the socket has only its text
-		case errors.Is(err, os.ErrNotExist) || err != nil && strings.Contains(err.Error(), "no such file"):
+		switch {
+		case errors.Is(err, os.ErrNotExist):
 			piece = (&runview.Piece{Over: !at.Ended.IsZero()})
 			if !piece.Over && !follow {
 				return nil // sent to the host, and not started

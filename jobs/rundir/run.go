@@ -169,7 +169,7 @@ func createIn(d Disk, dir string, a *Settings, random io.Reader) (*Run, error) {
 		return nil, fmt.Errorf("cannot list the run directory: %w", err)
 	}
 	if err := lostErrorAmong(d, dir, names); err != nil {
-		return nil, fmt.Errorf("%w: %w", err, fs.ErrExist)
+		return nil, inUseError{err}
 	}
 	if len(names) > 0 {
 		return nil, takenError(dir, names)
@@ -215,17 +215,24 @@ func syncParent(d Disk, dir string) error {
 	return nil
 }
 
-// takenError returns the error for a directory that is in use. It wraps fs.ErrExist.
+// inUseError is the error for a directory that is in use. It is fs.ErrExist, whose text would add
+// nothing to its own.
+type inUseError struct{ error }
+
+func (e inUseError) Is(target error) bool { return target == fs.ErrExist }
+func (e inUseError) Unwrap() error        { return e.error }
+
+// takenError returns the error for a directory that is in use.
 func takenError(dir string, names []string) error {
 	switch {
 	case slices.Contains(names, SettingsFile):
 		name := filepath.Base(dir)
 		ref := (&Run{Dir: dir, Settings: &Settings{Name: name}}).Ref()
-		return fmt.Errorf("the run %s exists (%s): choose another --name, or continue it with `dcs-tui resume %s`: %w", name, dir, ref, fs.ErrExist)
+		return inUseError{fmt.Errorf("the run %s exists (%s): choose another --name, or continue it with `dcs-tui resume %s`", name, dir, ref)}
 	case slices.Contains(names, NonceFile):
-		return fmt.Errorf("%w: %w", halfMadeError(dir), fs.ErrExist)
+		return inUseError{halfMadeError(dir)}
 	}
-	return fmt.Errorf("%s exists, is not empty and is not a run directory: choose another: %w", dir, fs.ErrExist)
+	return inUseError{fmt.Errorf("%s exists, is not empty and is not a run directory: choose another", dir)}
 }
 
 // halfMadeError returns the error for a directory in which the creation of a run has begun.
