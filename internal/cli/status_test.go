@@ -204,15 +204,9 @@ func TestMessageOfAHostLastsUntilATakeover(t *testing.T) {
 // complete messages are above it.
 func TestLastLineNamesHostsAndReasons(t *testing.T) {
 	long := "ws01: the host key of ws01 is not known: ssh-ed25519 SHA256:abc (connect once by hand; or use --accept-new)"
-<<<<<<< HEAD
 	hs := []sched.HostView{{Name: "ws01", HostStatus: jobs.HostStatus{Reason: long}}, {Name: "ws02", HostStatus: jobs.HostStatus{Reason: "ws02: 10.0.0.2:22 refuses connections: connection refused"}},
 		{Name: "ws03", HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws03")}}, {Name: "ws04", HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws04")}}, {Name: "ws05", HostStatus: jobs.HostStatus{Reason: strings.ReplaceAll(long, "ws01", "ws05")}}}
-	want := "no host could be used: ws[01,03-05] (the host key of HOST is not known), ws02 (10.0.0.2:22 refuses connections); see above"
-=======
-	hs := []sched.HostView{{Name: "ws01", Reason: long}, {Name: "ws02", Reason: "ws02: 10.0.0.2:22 refuses connections: connection refused"},
-		{Name: "ws03", Reason: strings.ReplaceAll(long, "ws01", "ws03")}, {Name: "ws04", Reason: strings.ReplaceAll(long, "ws01", "ws04")}, {Name: "ws05", Reason: strings.ReplaceAll(long, "ws01", "ws05")}}
 	want := "no host could be used: ws[01,03-05] (the host key of <host> is not known), ws02 (10.0.0.2:22 refuses connections); see above"
->>>>>>> 808298ec (hosts check: take --host and ssh_config; name keys, certificates, and more)
 	same(t, "noHostsText", noHostsText(hs), want)
 	same(t, "noHostsText", noHostsText(nil), "there is no host")
 }
