@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -68,7 +69,7 @@ func (r *inventoryReader) readLogin(text string, line int) {
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 { // a user of a directory service has an @, too
 		user, err := parseUser(rest[:at])
 		if err != nil {
-			r.addProblem(line, "%q has no user before the @", text)
+			r.addProblem(line, "%q has no user before the @: %v", text, err)
 			return
 		}
 		h.User, rest = user, rest[at+1:]
@@ -89,8 +90,8 @@ func (r *inventoryReader) readLogin(text string, line int) {
 		addresses, _ = r.addresses(h, &draft{}, names, 0)
 	}
 	for i, name := range names {
-		if slices.ContainsFunc(r.hosts, func(h *Host) bool { return h.Name == name && h.Port != port }) && port > 0 {
-			names[i] = fmt.Sprintf("%s-%d", name, port) // another server behind the same address
+		if slices.ContainsFunc(r.hosts, func(h *Host) bool { return h.Name == name && h.Port != port }) {
+			names[i] = fmt.Sprintf("%s-%d", name, cmp.Or(port, 22)) // another server behind the same address
 		}
 	}
 	r.addHosts(line, names, addresses, h)
