@@ -24,16 +24,19 @@ func (a *app) newCommandCheck(shellPath string) *commandCheck {
 
 // check checks a command of a jobs file. isLine reports whether the command ends with its line.
 func (c *commandCheck) check(command string, isLine bool) error {
-	if _, why := jobs.Ambiguous(command); why != "" && !c.warned[why] {
-		c.warned[why] = true
-		c.warn("in the command %s, %s", text.Shorten(command), why)
-	}
 	err := c.checkEnd(command)
 	if incomplete := (*shell.Incomplete)(nil); isLine && errors.As(err, &incomplete) {
 		return fmt.Errorf("the command is not complete in its line (%s): each line runs by itself; put a command of several lines "+
 			"into a script and call that, or into a .jsonl file", incomplete.Missing)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if _, why := jobs.Ambiguous(command); why != "" && !c.warned[why] {
+		c.warned[why] = true
+		c.warn("in the command %s, %s", text.Shorten(command), why)
+	}
+	return nil
 }
 
 // checkEnd refuses a command that is not complete. It does not warn.
