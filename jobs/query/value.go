@@ -144,8 +144,11 @@ func ParseNumber(text string) (v float64, ok bool) {
 	default:
 		return 0, false
 	}
-	if strings.ContainsAny(text, "xX_pP") { // only Go reads these as numbers
-		return 0, false
+	for i := range len(text) {
+		switch text[i] {
+		case 'x', 'X', '_', 'p', 'P': // only Go reads these as numbers
+			return 0, false
+		}
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	return v, err == nil

@@ -283,14 +283,16 @@ func (t *writer) writeMarkdown() {
 }
 
 // FormulaWarning returns a sentence if a spreadsheet would treat some of the shown texts as
-// formulas. Numbers such as -0.5 and
-// -3 ms are not formulas.
+// formulas. Numbers such as -0.5 and -3 ms are not formulas.
 func (s *Table) FormulaWarning() []string {
 	cells, first := 0, Tally{}
 	for row := range s.rows {
 		for _, c := range s.shown {
 			v := s.At(row, c)
-			if n, _ := ParseMetric(v.Text); v.Kind == query.Text && n.Kind != query.Number && strings.IndexByte("=+-@\t\r", v.Text[0]) >= 0 {
+			if v.Kind != query.Text || strings.IndexByte("=+-@\t\r", v.Text[0]) < 0 {
+				continue // the usual case
+			}
+			if n, _ := ParseMetric(v.Text); n.Kind != query.Number {
 				cells++
 				if cells == 1 {
 					first.Add(s.Job(row), v.Text)
