@@ -153,7 +153,7 @@ func TestFloodsAreRefused(t *testing.T) {
 		hosttest.FloodsStderr:     "evil: it sent more than 16 MiB of messages for people",
 		hosttest.FloodsTrouble:    "evil: it sent more than 16 MiB of messages for people",
 		hosttest.FloodsHeartbeats: "evil: it sent more than 100000 messages without being asked",
-		hosttest.FloodsBytes:      `evil: it answers what nobody has asked: "chunk"`,
+		hosttest.FloodsBytes:      `evil: it sent an answer that belongs to no question: "chunk"`,
 		hosttest.FloodsWants:      "evil: it asks for more than 64 pieces of files at once",
 	} {
 		t.Run(attack.String(), func(t *testing.T) {

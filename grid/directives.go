@@ -38,7 +38,7 @@ func (p *parser) parseDirectives() {
 		if near := text.Nearest(name, names); near != "" {
 			hint = "did you mean @" + near + "?"
 		}
-		p.wrong.at(l, 0, "there is no @%s: %s (a command that begins with @ is put in quotes)", name, hint)
+		p.wrong.at(l, 0, "there is no @%s: %s (put a command that begins with @ in quotes)", name, hint)
 	}
 }
 

@@ -94,7 +94,7 @@ func TestErrorsHavePositions(t *testing.T) {
 		{"a [C]\n[C] 1..x", "t.txt:2:5", "x is not a number"},
 		{"a [C]\n[C] 1...9", "t.txt:2:5", "two dots stand between its ends, 1..9"},
 		{"a [C]\n[C] 1..9 by 2", "t.txt:2:10", "write 1..9 step 2"},
-		{"a [C]\n[C] 1..9..2", "t.txt:2:5", "1..9, and step 2 behind it"},
+		{"a [C]\n[C] 1..9..2", "t.txt:2:5", "1..9, and step 2 after it"},
 		{"a [C]\n[C] 1..9 x5", "t.txt:2:10", "lin 1..9 x5"},
 		{"a [C]\n[C] log 1..9", "t.txt:2:5", "needs a number of values"},
 		{"a [C]\n[C] log 1..9, x3", "t.txt:2:5", "needs a number of values"},
@@ -205,7 +205,7 @@ func TestErrorsHavePositions(t *testing.T) {
 		{"a\n@search random trials 9", "t.txt:2:1", "no parameter"},
 		{"a [x]\n[x] 0..1 7\n@search random trials 9", "t.txt:2:1", "stands alone"},
 		{"a [x]\n[x] 1..1\n@search random trials 9", "t.txt:2:5", "both ends are the same"},
-		{"a [x]\n[x] log 0..1\n@search random trials 9", "t.txt:2:5", "begins above 0"},
+		{"a [x]\n[x] log 0..1\n@search random trials 9", "t.txt:2:5", "must begin above 0"},
 		{"a [x]\n[x] 1..9999999 step 1\n@search random trials 9", "t.txt:2:1", "leave out the step"},
 		// Sources.
 		{ok + "[f] file:", "t.txt:3:10", "file: PATH"},

@@ -39,8 +39,8 @@ var pathParts = map[string]func(string) string{
 var otherPlaceholders = map[string]string{
 	"%":        "$DCS_SLOT is the number of the slot when the job runs; a job with gpus=1 in a jobs file gets a GPU of its own",
 	"#":        "{#} is the number of the job",
-	"##":       "no job knows the number of jobs: write it into the command",
-	"=":        "no Perl is run: compute the value in the command, or write a program that prints a .jsonl jobs file",
+	"##":       "the number of jobs has no placeholder: write it into the command",
+	"=":        "Perl is not supported: compute the value in the command, or write a program that prints a .jsonl jobs file",
 	"slot":     "$DCS_SLOT is the number of the slot when the job runs",
 	"host":     "$DCS_HOST is the name of the host when the job runs",
 	"sshlogin": "$DCS_HOST is the name of the host when the job runs",

@@ -119,7 +119,7 @@ func newInterval(kind, word string) (part, error) {
 	case v.low == v.high:
 		return nil, fmt.Errorf("%s: both ends are the same", word)
 	case v.log && v.low <= 0:
-		return nil, fmt.Errorf("log %s: a logarithmic range that is searched begins above 0", word)
+		return nil, fmt.Errorf("log %s: a logarithmic range that is searched must begin above 0", word)
 	}
 	return v, nil
 }
@@ -142,9 +142,9 @@ func parseEnds(s string) (a, b jobs.Decimal, err error) {
 		return a, b, fmt.Errorf("%s is not a range: two dots stand between its ends, %s..%s", s, from, strings.TrimLeft(to, "."))
 	case strings.Contains(to, ".."):
 		step, _, _ := strings.Cut(to, "..")
-		return a, b, fmt.Errorf("%s is not a range: write %s..%s, and step %s behind it for a step", s, from, step, to[len(step)+2:])
+		return a, b, fmt.Errorf("%s is not a range: write %s..%s, and step %s after it for a step", s, from, step, to[len(step)+2:])
 	case !isNumber(to):
-		return a, b, fmt.Errorf("%s is not a range: %s is not a number; a text that looks like a range is put in quotes", s, to)
+		return a, b, fmt.Errorf("%s is not a range: %s is not a number; put a text that looks like a range in quotes", s, to)
 	}
 	var ok1, ok2 bool
 	a, ok1 = jobs.ParseDecimal(from)

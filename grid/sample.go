@@ -120,7 +120,7 @@ func (s *shuffle) at(k int) int {
 }
 
 // sampleForm describes how an @sample line is written.
-const sampleForm = "write @sample 50, and behind it latin or random, seed 7, and of C, gamma, as you like"
+const sampleForm = "write @sample 50, optionally followed by latin or random, seed 7, and of C, gamma"
 
 // parseSample parses `@sample 50 [random|latin] [seed 7] [of C, gamma]`.
 func (p *parser) parseSample(l *line, from int) {
@@ -155,7 +155,7 @@ func (p *parser) parseSample(l *line, from int) {
 				return
 			}
 			if s.seed, err = strconv.ParseUint(words[i].text, 10, 64); err != nil {
-				p.wrong.at(l, words[i].offset, "%q is not a seed: it is a whole number from 0", words[i].text)
+				p.wrong.at(l, words[i].offset, "%q is not a seed: write a whole number of at least 0", words[i].text)
 				return
 			}
 		case "of":

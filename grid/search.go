@@ -143,7 +143,7 @@ func (s *Search) set(word, value string) (err error) {
 		s.Metric, s.Maximize = value, word == "maximize"
 	case "seed":
 		if s.Seed, err = strconv.ParseUint(value, 10, 63); err != nil {
-			err = fmt.Errorf("%s is not a seed: it is a whole number from 0", quoteText(value))
+			err = fmt.Errorf("%s is not a seed: write a whole number of at least 0", quoteText(value))
 		}
 	default:
 		err = fmt.Errorf("%s is not expected here: %s", quoteText(word), searchForm)

@@ -82,7 +82,7 @@ func readFile(dir, path string) ([]byte, error) {
 	if path[0] == '"' || path[0] == '\'' {
 		text, rest, ok := jobs.CutQuoted(path)
 		if !ok || rest != "" {
-			return nil, fmt.Errorf("%s is not one path: put the whole of it in quotes, or none", path)
+			return nil, fmt.Errorf("%s is not one path: put the whole path in quotes, or no part of it", path)
 		}
 		path = text
 	}

@@ -84,13 +84,13 @@ func splitWords(text string, from int) (words []word, at int, err error) {
 		}
 		if i == len(text) {
 			if n := len(words); n > 0 && words[n-1].comma {
-				return nil, i - 1, fmt.Errorf("the list ends in a comma: take it away, or write '' for an empty value")
+				return nil, i - 1, fmt.Errorf("the list ends in a comma: remove it, or write '' for an empty value")
 			}
 			return words, 0, nil
 		}
 		if text[i] == ',' {
 			if len(words) == 0 || words[len(words)-1].comma {
-				return nil, i, fmt.Errorf("there is no value before this comma: take it away, or write '' for an empty value")
+				return nil, i, fmt.Errorf("there is no value before this comma: remove it, or write '' for an empty value")
 			}
 			words[len(words)-1].comma = true
 			i++
@@ -134,13 +134,13 @@ func checkSyntax(words []word) (at int, err error) {
 		case w.text == ".." && i > 0 && i+1 < len(words) && isNumber(words[i-1].text) && isNumber(words[i+1].text):
 			return words[i-1].offset, fmt.Errorf("a range has no spaces in it: %s..%s", words[i-1].text, words[i+1].text)
 		case strings.HasPrefix(w.text, "$(") || strings.Count(w.text, "`")%2 == 1:
-			return w.offset, fmt.Errorf("values of a command are written [name] command: seq 3, in a line of their own; a value with spaces is put in quotes")
+			return w.offset, fmt.Errorf("values of a command are written [name] command: seq 3, in a line of their own; put a value with spaces in quotes")
 		case i > 0 && w.text == "by" && looksLikeRange(words[i-1].text) && i+1 < len(words) && isNumber(words[i+1].text):
 			return w.offset, fmt.Errorf("write %s step %s", words[i-1].text, words[i+1].text)
 		case i == 0 && strings.ContainsAny(w.text[:1], "[({") && strings.HasSuffix(words[len(words)-1].text, closing[w.text[:1]]):
 			return w.offset, fmt.Errorf("write the values without %s %s around them; put a value with brackets in quotes", w.text[:1], closing[w.text[:1]])
 		case strings.Count(w.text, "(") != strings.Count(w.text, ")"):
-			return w.offset, fmt.Errorf("a parenthesis is missing in %s: a value with commas or spaces is put in quotes; ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6", w.text)
+			return w.offset, fmt.Errorf("a parenthesis is missing in %s: put a value with commas or spaces in quotes; ranges are written 1..10, 0..1 step 0.1, log 1e-3..1e2 x6", w.text)
 		}
 	}
 	return 0, nil
@@ -212,7 +212,7 @@ func readValues(words []word, continuous bool, doubt, refuse func(w word, format
 				}
 				i += 2
 			} else if next := bare(i + 1); len(next) > 1 && next[0] == 'x' && isNumber(next[1:]) {
-				return v, words[i+1].offset, fmt.Errorf("write lin %s %s or log %s %s for so many values; a value %s is put in quotes", w.text, next, w.text, next, next)
+				return v, words[i+1].offset, fmt.Errorf("write lin %s %s or log %s %s for so many values; put a value %s in quotes", w.text, next, w.text, next, next)
 			}
 			p, err = newSteps(w.text, step)
 		default:
@@ -221,7 +221,7 @@ func readValues(words []word, continuous bool, doubt, refuse func(w word, format
 				before = words[i-1].text
 			}
 			if why := guessRange(before, w.text, bare(i+1)); why != "" {
-				refuse(w, "%s may be a range or a text: %s; a text is put in quotes", w.text, why)
+				refuse(w, "%s may be a range or a text: %s; put a text in quotes", w.text, why)
 			} else if why := guessMeaning(w.text); why != "" {
 				doubt(w, "%s is taken as a text: %s", w.text, why)
 			}

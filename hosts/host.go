@@ -205,7 +205,7 @@ func (h *Host) Limits() string {
 	add(len(h.Tags) > 0, "tags %s", strings.Join(h.Tags, ","))
 	add(len(h.Queues) > 0, "kept for queue %s", h.KeptText())
 	add(len(h.GPUNumbers(nil)) > 0, "%s", text.Plural(len(h.GPUNumbers(nil)), "GPU"))
-	add(h.NoMemLimit, "mem= is no limit")
+	add(h.NoMemLimit, "mem= is not a limit")
 	add(h.Weight != 1, "weight %g", h.Weight)
 	add(!h.Yield, "does not yield")
 	add(h.MaxLoad > 0, "load below %g", h.MaxLoad)

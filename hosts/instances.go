@@ -135,7 +135,7 @@ func (p *Provider) run(ctx context.Context, what, command, prefix, name string, 
 		}
 		return nil, fmt.Errorf("%s failed (%w)%s", subject, err, output)
 	case what == "list" && out.truncated:
-		return nil, fmt.Errorf("%s printed more than %d MiB; that is no list of instances", subject, maxOutput>>20)
+		return nil, fmt.Errorf("%s printed more than %d MiB, which is not a list of instances", subject, maxOutput>>20)
 	}
 	return out.head, nil
 }

@@ -60,8 +60,8 @@ func TestErrorsNameFileAndLine(t *testing.T) {
 		{"[[host]]\nname='a'\nport=0\n", "f:3: port: must be from 1 to 65535, not 0"},
 		{"[[host]]\nname='a'\nport=9223372036854775807\n", "f:3: port: must be from 1 to 65535"},
 		{"[[host]]\nname='a'\nport=2.5\n", "f:3: port: must be a whole number without quotes, not a decimal number"},
-		{"[[host]]\nname='a'\ngpu_ids=[0, -1]\n", "f:3: gpu_ids: must be numbers of devices, such as [0, 2]; -1 is none"},
-		{"[[host]]\nname='a'\ngpu_ids='all'\n", "f:3: gpu_ids: must be numbers of devices, such as [0, 2]; all is none"},
+		{"[[host]]\nname='a'\ngpu_ids=[0, -1]\n", "f:3: gpu_ids: must be numbers of devices, such as [0, 2], not -1"},
+		{"[[host]]\nname='a'\ngpu_ids='all'\n", "f:3: gpu_ids: must be numbers of devices, such as [0, 2], not all"},
 		{"[[host]]\nname=1\n", "f:2: name: must be a text in quotes, not a whole number"},
 		{"[[host]]\nname=''\n", "f:2: name: must not be empty"},
 		{"[[host]]\nname='a b'\n", `f:2: the host name "a b" contains ' '`},
@@ -197,7 +197,7 @@ func TestUnintendedSettingsAreWarnings(t *testing.T) {
 		"[[host]]\nname='a'\nlink='local'\naddress='b'\n":    "f:4: address does nothing here: link is local",
 		"[[host]]\nname='a'\nlink=['x']\n\nuser='b'\n":       "f:5: user does nothing here: link is a command, whose words must say how",
 		"[[host]]\nname='a'\nsetup='b\u00a0c'\n":             "f:3: setup: in a command, the character U+00A0",
-		"[[host]]\nname='a'\nlost_after='5s'\n":              "f:3: lost_after below 15s",
+		"[[host]]\nname='a'\nlost_after='5s'\n":              "f:3: lost_after is below 15s",
 	} {
 		_, warnings, err := Parse([]byte(text), "f")
 		if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) {

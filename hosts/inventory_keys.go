@@ -245,7 +245,7 @@ func parseKeptParts(items []string) (list []KeptPart, err error) {
 	for _, item := range items {
 		m := keptPattern().FindStringSubmatch(item)
 		if m == nil || strings.Contains(m[1], "slots=") || strings.Contains(m[1], "gpus=") {
-			return nil, fmt.Errorf(`%q is none of "QUEUE", "QUEUE slots=N", "QUEUE gpus=N", and "QUEUE slots=N gpus=N"`, item)
+			return nil, fmt.Errorf(`%q is not one of "QUEUE", "QUEUE slots=N", "QUEUE gpus=N", and "QUEUE slots=N gpus=N"`, item)
 		}
 		if slices.ContainsFunc(list, func(k KeptPart) bool { return k.Queue == m[1] }) {
 			return nil, fmt.Errorf("the queue %s is given twice", m[1])
@@ -267,7 +267,7 @@ func setGPUIDs(d *draft, v any) error {
 	for _, one := range list {
 		n, err := strconv.Atoi(fmt.Sprint(one))
 		if err != nil || n < 0 || n >= jobs.MaxGPUs {
-			return fmt.Errorf("must be numbers of devices, such as [0, 2]; %v is none", one)
+			return fmt.Errorf("must be numbers of devices, such as [0, 2], not %v", one)
 		}
 		d.host.GPUIDs = append(d.host.GPUIDs, n)
 	}

@@ -214,7 +214,7 @@ func (r *inventoryReader) apply(d *draft, table string, n int, values map[string
 			if err := k.set(d, values[key]); err != nil {
 				r.addProblem(line, "%s: %v", key, err)
 			} else if key == "lost_after" && d.host.LostAfter < 15*time.Second {
-				r.addWarning(line, "lost_after below 15s: a short failure of the network gives a host up")
+				r.addWarning(line, "lost_after is below 15s: a short failure of the network makes a host lost")
 			}
 		}
 	}

@@ -248,7 +248,7 @@ func TestOnlyInventoryFilesAreLoaded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, endless := range []string{file, "/dev/zero"} {
-		if _, _, err := Load(endless); err == nil || !strings.Contains(err.Error(), endless+" is longer than 8 MiB; that is no inventory") {
+		if _, _, err := Load(endless); err == nil || !strings.Contains(err.Error(), endless+" is longer than 8 MiB, so it is not an inventory") {
 			t.Errorf("%s: %v", endless, err)
 		}
 	}
@@ -426,10 +426,10 @@ func TestKeptPartsAreParsed(t *testing.T) {
 	for queues, want := range map[string]string{
 		`["a slots=3", "b slots=2"]`: "5 slots are kept, and the host has 4",
 		`"a gpus=3"`:                 "3 GPUs are kept, and the host has 2",
-		`"a slots=0"`:                `"a slots=0" is none of "QUEUE"`,
-		`"a slots=1 slots=2"`:        `"a slots=1 slots=2" is none of`,
+		`"a slots=0"`:                `"a slots=0" is not one of "QUEUE"`,
+		`"a slots=1 slots=2"`:        `"a slots=1 slots=2" is not one of`,
 		`["a", "a slots=1"]`:         "the queue a is given twice",
-		`"slots=2"`:                  `"slots=2" is none of`,
+		`"slots=2"`:                  `"slots=2" is not one of`,
 		`2`:                          "must be a text or a list of texts",
 	} {
 		refuse(t, fmt.Sprintf(text, queues), "hosts.toml:4: queues: "+want)

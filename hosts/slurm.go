@@ -78,7 +78,7 @@ func (r *inventoryReader) completeSlurm(p *Provider, n int, values map[string]an
 	if slices.Equal(p.Host.Command, []string{"srun"}) {
 		p.Host.Command = strings.Fields("srun --jobid={job} --overlap --nodes=1 --ntasks=1 --mem=0 --cpu-bind=none --nodelist={address}")
 		r.addWarning(r.positions.line("provider", n, "link"), "link = srun: when a link ends, or this dispatcher dies, Slurm may end the jobs of its node, "+
-			"which then run again elsewhere; over ssh they go on (docs/slurm.md)")
+			"which then run again elsewhere; over ssh they continue (docs/slurm.md)")
 	}
 	p.Slurm = &s
 	p.Create, p.Terminate = s.sbatch(p.Host.Slots.Fixed), "scancel --user=\"$(id -un)\" --jobname={name}"
@@ -213,7 +213,7 @@ func nodeNames(list string) (names []string, err error) {
 		}
 		names = append(names, some...)
 		if len(names) > MaxHosts {
-			return nil, fmt.Errorf("%q are more than %d nodes", list, MaxHosts)
+			return nil, fmt.Errorf("%q stands for more than %d nodes", list, MaxHosts)
 		}
 	}
 	return names, nil

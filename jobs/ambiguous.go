@@ -31,7 +31,7 @@ func Ambiguous(s string) (offset int, why string) {
 			switch {
 			case quote != 0 && seen:
 			case seen:
-				return i, why + "; if it is meant, put the text in ' or \""
+				return i, why + "; if that is intended, put the text in ' or \""
 			case why != "" && (quote == 0 || !isInEmoji(r)):
 				return i, why
 			}

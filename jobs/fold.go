@@ -35,7 +35,7 @@ func Fold(t *Table, r *Record) error {
 		return t.askHost(r)
 	case KindPause:
 		if r.Count != 0 && r.Count != 1 {
-			return fmt.Errorf("nobody can ask for pause %d", r.Count)
+			return fmt.Errorf("unknown pause %d", r.Count)
 		}
 		t.Paused = r.Count == 1
 		return nil
@@ -154,7 +154,7 @@ func checkRecord(r *Record) error {
 	case r.Kind == KindRequest && r.Request == "":
 		return errors.New("the answer to a request does not name it")
 	case r.Kind == KindClosed && !slices.Contains([]string{ClosedDone, ClosedDrained, ClosedStopped, ClosedNoHosts}, r.How):
-		return fmt.Errorf("no dispatcher ends as %q", r.How)
+		return fmt.Errorf("unknown end of a dispatcher %q", r.How)
 	case r.Seq != 0 && r.Next == Succeeded && (r.Kind != KindExited || !r.Outcome.OK()):
 		return fmt.Errorf("%s: job %d cannot succeed without a successful outcome", r.Kind, r.Job)
 	}

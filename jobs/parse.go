@@ -239,7 +239,7 @@ func IsContinued(line []byte) bool {
 }
 
 // errStrayBlank is the error for a line that only seems to continue in the next.
-var errStrayBlank = errors.New(`a space follows the \ at the end of this line, so the line does not continue: remove the space, or put it in quotes if it is meant`)
+var errStrayBlank = errors.New(`a space follows the \ at the end of this line, so the line does not continue: remove the space, or put it in quotes if it is intended`)
 
 // StrayBlankColumn returns the column of a blank after the \ at the end of a line, which editors do
 // not show, or 0.

@@ -146,7 +146,7 @@ func scalar(key string, v jsontext.Value) (string, error) {
 	case '"':
 		text, err := jsontext.AppendUnquote(nil, v)
 		if bytes.IndexByte(text, 0) >= 0 {
-			return "", fmt.Errorf("%s holds a NUL byte, which no program can be given", key)
+			return "", fmt.Errorf("%s holds a NUL byte, which no argument of a program can hold", key)
 		}
 		return string(text), err
 	}

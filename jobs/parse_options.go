@@ -30,7 +30,7 @@ type settings struct {
 // environment variable empty. Slices may be shared, so they are replaced and never changed.
 func (s *settings) set(key, v string) error {
 	if strings.IndexByte(v, 0) >= 0 {
-		return fmt.Errorf("%s holds a NUL byte, which no program can be given", key)
+		return fmt.Errorf("%s holds a NUL byte, which no argument of a program can hold", key)
 	}
 	if name, ok := strings.CutPrefix(key, "env."); ok {
 		return s.setEnv(name, v)
@@ -198,7 +198,7 @@ func (s *settings) setEnv(name, v string) error {
 		return fmt.Errorf("env.%s: the variables DCS_… are set by dcs-tui itself", name)
 	}
 	if strings.IndexByte(v, 0) >= 0 {
-		return fmt.Errorf("env.%s holds a NUL byte, which no program can be given", name)
+		return fmt.Errorf("env.%s holds a NUL byte, which no argument of a program can hold", name)
 	}
 	if len(v) > maxEnvValue {
 		return fmt.Errorf("env.%s is longer than %d KiB, more than Linux hands to a program", name, maxEnvValue>>10)

@@ -296,7 +296,7 @@ func (t *Table) foldInstance(r *Record) error {
 	case InstanceGone:
 		i.Gone = r.At
 	default:
-		return fmt.Errorf("no instance is %q", r.How)
+		return fmt.Errorf("unknown state of an instance %q", r.How)
 	}
 	insert(&t.Instances, r.Host, i)
 	return nil

@@ -101,7 +101,7 @@ func (d *SpecDecoder) parts(text []byte) (add []*Spec, err error) {
 		if len(head) == len(text) {
 			break
 		}
-		d.damage("the end of a line is damaged, which costs nothing")
+		d.damage("the end of a line is damaged, but no information is lost")
 		text = text[len(head)+1:]
 	}
 	return add, err
@@ -156,7 +156,7 @@ func (d *SpecDecoder) first(object []byte, ok bool) ([]*Spec, error) {
 	switch err := json.Unmarshal(object, &h); {
 	case !ok || err != nil || h.Holds != "jobs":
 		d.header = errors.New("it does not start as a jobs.jsonl of a run directory")
-		d.damage("the first line is damaged, which costs nothing")
+		d.damage("the first line is damaged, but no information is lost")
 		return nil, nil
 	case h.V != specsVersion:
 		return nil, fmt.Errorf("the file has version %d, this program reads version %d: use the dcs-tui that wrote it", h.V, specsVersion)
@@ -206,7 +206,7 @@ func (d *SpecDecoder) End(rest []byte) (after int, add []*Spec, used int, err er
 	if n := len(rest) - 1; n > 0 && d.line > 0 {
 		if _, ok := lineText(rest[:n]); ok {
 			_, add, err = d.Line(rest[:n])
-			d.damage("the end of a line is damaged, which costs nothing")
+			d.damage("the end of a line is damaged, but no information is lost")
 			used = len(rest)
 		}
 	}

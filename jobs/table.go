@@ -243,7 +243,7 @@ const (
 func (t *Table) machine(r *Record) error {
 	m := Machine{r.Host, r.Reason}
 	if m.Host == "" || m.ID == "" {
-		return fmt.Errorf("no machine %q can be behind host %q", r.Reason, r.Host)
+		return fmt.Errorf("invalid machine %q of host %q", r.Reason, r.Host)
 	}
 	if t.Machines[m] == 0 {
 		insert(&t.Machines, m, int32(len(t.Machines)+1))
@@ -255,7 +255,7 @@ func (t *Table) machine(r *Record) error {
 // askHost records a user's change of the set of hosts.
 func (t *Table) askHost(r *Record) error {
 	if r.Host == "" || r.Count < HostAsInFile || r.Count > HostRemoved {
-		return fmt.Errorf("nobody can ask for change %d of the set of hosts by %q", r.Count, r.Host)
+		return fmt.Errorf("unknown change %d of the set of hosts by %q", r.Count, r.Host)
 	}
 	if r.Count == HostAsInFile {
 		delete(t.Inventory, r.Host)
@@ -284,7 +284,7 @@ const (
 // setHost records a user's setting for a host.
 func (t *Table) setHost(r *Record) error {
 	if r.Host == "" || r.Count < 0 || r.Count > int(HostStopped) || r.Slot < 0 {
-		return fmt.Errorf("nobody can ask for use %d and %d slots of host %q", r.Count, r.Slot, r.Host)
+		return fmt.Errorf("unknown use %d, or too many slots (%d), of host %q", r.Count, r.Slot, r.Host)
 	}
 	if r.Request != "" && !t.Requests[r.Request] {
 		insert(&t.Adjusted, r.Request, Ranges{})

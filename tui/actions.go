@@ -21,7 +21,7 @@ func (m *model) jobKeys() []binding {
 	return withGroup("Jobs",
 		key("u", "undo", "undo the cancel, for ten seconds", (*model).undoCancel).onlyIf((*model).canUndo),
 		key("c", textIf(!m.isUndispatched(), "cancel"), "cancel: a queued job at once, else it asks first", (*model).cancelSelected).onlyIf(onJobs),
-		key("r", "requeue", "run again what is over", (*model).requeueSelected).onlyIf(onJobs),
+		key("r", "requeue", "run finished jobs again", (*model).requeueSelected).onlyIf(onJobs),
 		key("e", "edit", "change the command of a job that is queued or over", (*model).editCurrent).onlyIf(onJobs),
 		key("w", "why", "why is it not running, or what is it doing", onCurrent((*model).showWhy)).onlyIf(onJobs),
 		key("+ =", "", "more urgent: its priority number gets smaller", func(m *model) tea.Cmd { return m.prioritize(-1, true) }).onlyIf(onJobs),
@@ -32,7 +32,7 @@ func (m *model) jobKeys() []binding {
 // runKeys returns the keys for the run, which work everywhere. Without a dispatcher, those that
 // need one are not in the footer.
 func (m *model) runKeys() []binding {
-	pause, help := "pause", "launch nothing more; what runs goes on"
+	pause, help := "pause", "launch nothing more; running jobs continue"
 	if m.isPausedOrDraining() {
 		pause, help = "continue", "launch again: ends a pause and a drain"
 	}
@@ -155,7 +155,7 @@ func (m *model) requeueJobs(which jobs.Ranges) tea.Cmd {
 			m.showError("nothing to requeue: none of these jobs is over")
 			return nil
 		}
-		msg := "each gets a new round, whatever came of it before"
+		msg := "each begins a new round, whatever its result was"
 		if n := cost.Queued + cost.Sent + cost.Running; n > 0 {
 			msg += "; " + text.Thousands(n) + " that are queued or run stay as they are"
 		}

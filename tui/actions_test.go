@@ -134,8 +134,8 @@ func TestSelectionIsChangedAfterAQuestion(t *testing.T) {
 		shows []string
 	}{
 		{"loss", which, runview.Cost{Running: 3, Queued: 2, Over: 1, Lost: 14*time.Hour + 32*time.Minute}, "c", false, []string{"Cancel 5 jobs?", "3 running, 14h 32m of run time lost", "2 queued", "1 over already"}},
-		{"sent", which, runview.Cost{Sent: 2}, "c", false, []string{"Cancel 2 jobs?", "nothing running is touched; 2 sent, not known to have started"}},
-		{"nothing running", which, runview.Cost{Queued: 2}, "c", false, []string{"nothing running is touched"}},
+		{"sent", which, runview.Cost{Sent: 2}, "c", false, []string{"Cancel 2 jobs?", "running jobs are not affected; 2 sent, not known to have started"}},
+		{"nothing running", which, runview.Cost{Queued: 2}, "c", false, []string{"running jobs are not affected"}},
 		{"y", which, runview.Cost{Queued: 2}, "c y", true, nil},
 		{"n", which, runview.Cost{Queued: 2}, "c n", false, nil},
 		{"enter", which, runview.Cost{Queued: 2}, "c enter", false, nil},

@@ -48,7 +48,7 @@ func (m *model) runCommand(line string) (tea.Cmd, error) {
 	}
 	arg = strings.TrimSpace(arg)
 	if c.args == "" && arg != "" {
-		return nil, fmt.Errorf("%s takes nothing after it", c.name)
+		return nil, fmt.Errorf("%s takes no arguments", c.name)
 	}
 	return c.do(m, arg)
 }
@@ -151,14 +151,14 @@ func commandTable() []command {
 		{name: "edit", args: "[COMMAND]", help: "change the command of the job under the cursor", do: (*model).commandEdit},
 		{name: "undo", help: "undo the last cancel, for ten seconds", do: (*model).commandUndo},
 		{name: "job", args: "ID", help: "go to a job", do: jobCommand((*model).showJob)},
-		{name: "detail", alias: []string{"details"}, args: "[ID]", help: "all that is known of a job", do: jobCommand((*model).openDetail)},
+		{name: "detail", alias: []string{"details"}, args: "[ID]", help: "everything that is known of a job", do: jobCommand((*model).openDetail)},
 		{name: "logs", alias: []string{"log"}, args: "[ID]", help: "its output", do: jobCommand((*model).openOutput)},
 		{name: "why", args: "[ID]", help: "why is it not running, or what is it doing", do: jobCommand((*model).showWhy)},
 		{name: "filter", args: "[TEXT]", help: "show only jobs that match; without text: all", do: (*model).commandFilter},
 		{name: "select", args: "[FILTER]", help: "select all jobs that match", do: (*model).commandSelect},
 		{name: "sort", args: "COLUMN [asc|desc]", help: "sort by " + strings.Join(sortNames, ", "), words: (*model).sortWords, do: (*model).commandSort},
 		{name: "view", args: "NAME", help: "show jobs, hosts, failed, results or events", words: func(*model) []string { return viewNames() }, do: (*model).commandView},
-		{name: "pause", help: "launch nothing more; what runs goes on", do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(runview.Pause) })},
+		{name: "pause", help: "launch nothing more; running jobs continue", do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(runview.Pause) })},
 		{name: "continue", help: "launch again: ends a pause and a drain", do: simple(func(m *model) tea.Cmd { return m.pauseOrContinue(runview.Continue) })},
 		{name: "drain", args: "HOST", help: "what runs on the host finishes, nothing more starts there", words: (*model).hostNames, do: hostVerbCommand(runview.DrainHost)},
 		{name: "use", args: "HOST", help: "use a host again", words: (*model).hostNames, do: hostVerbCommand(runview.UseHost)},
@@ -168,7 +168,7 @@ func commandTable() []command {
 		{name: "remove", args: "HOST", help: "what runs on the host finishes, then it leaves the run", words: (*model).hostNames, do: hostVerbCommand(runview.RemoveHost)},
 		{name: "shell", args: "[HOST]", help: "a shell on the host, or on that of the job under the cursor", words: (*model).hostNames, do: (*model).commandShell},
 		{name: "drain-run", help: "what runs finishes, nothing more starts, then the dispatcher ends (asks); continue takes it back", do: endRunCommand(runview.DrainRun, "drain the run", "finish, nothing more starts, then the dispatcher ends", "wait for resume")},
-		{name: "stop-run", help: "the dispatcher ends, what runs goes on; resume adopts it (asks)", do: endRunCommand(runview.StopRun, "stop the run", "go on without us and are adopted by resume", "wait for it")},
+		{name: "stop-run", help: "the dispatcher ends, running jobs continue; resume adopts them (asks)", do: endRunCommand(runview.StopRun, "stop the run", "continue without a dispatcher and are adopted by resume", "wait for it")},
 		{name: "cancel-run", help: "end everything (asks)", do: simple((*model).cancelRun)},
 		{name: "resume", help: "start a dispatcher for a run that has none", do: (*model).commandResume},
 		{name: "help", help: "the keys and commands", do: simple((*model).openHelp)},
@@ -271,7 +271,7 @@ func (m *model) commandAdd(arg string) (tea.Cmd, error) {
 func (m *model) setHostSlots(host, arg string) (tea.Cmd, error) {
 	n, relative, err := parseNumber(arg)
 	if err != nil || !relative && n < 0 {
-		return nil, fmt.Errorf("%s is no number of slots: 8, +2 and -2 are", quoted(arg))
+		return nil, fmt.Errorf("%s is not a number of slots, such as 8, +2, or -2", quoted(arg))
 	}
 	return m.startAction(runview.Action{Do: runview.Slots, Host: host, Number: n, Relative: relative}), nil
 }
@@ -287,7 +287,7 @@ func (m *model) commandPriority(arg string) (tea.Cmd, error) {
 	absolute, is := strings.CutPrefix(arg, "=")
 	n, relative, err := parseNumber(absolute)
 	if err != nil {
-		return nil, fmt.Errorf("%s is no priority: 5, +1, -1 and =-5 are; smaller goes first", quoted(arg))
+		return nil, fmt.Errorf("%s is not a priority, such as 5, +1, -1, or =-5; jobs with smaller numbers start first", quoted(arg))
 	}
 	return m.prioritize(n, relative && !is), nil
 }
@@ -332,7 +332,7 @@ func (m *model) commandSort(arg string) (tea.Cmd, error) {
 		return nil, errors.New("sort by one of " + strings.Join(sortNames, ", "))
 	}
 	if way := f[len(f)-1]; len(f) == 2 && way != "asc" && way != "desc" {
-		return nil, fmt.Errorf("%s is no direction: asc and desc are", quoted(way))
+		return nil, fmt.Errorf("unknown direction %s: use asc or desc", quoted(way))
 	}
 	if p := m.results; m.focus() == pane(p) && p.hasTable {
 		return nil, p.commandSort(f[0], len(f) == 2 && f[1] == "desc")
@@ -374,7 +374,7 @@ func (m *model) commandView(arg string) (tea.Cmd, error) {
 
 func (m *model) commandResume(string) (tea.Cmd, error) {
 	if !m.isUndispatched() {
-		return nil, errors.New("the run has a dispatcher already")
+		return nil, errors.New("the run already has a dispatcher")
 	}
 	return m.startAction(runview.Action{Do: runview.Resume}), nil
 }

@@ -148,7 +148,7 @@ func (l *leaveModal) draw(m *model, w, h int) []string {
 
 // shortLeaveHelp contains the help of the keys in at most 26 letters.
 var shortLeaveHelp = map[string]string{
-	"detach": "the run continues", "drain": "runs finish, then it ends", "continue": "launch again", "cancel": "all is ended (asks again)", "stay": "back to the screen",
+	"detach": "the run continues", "drain": "runs finish, then it ends", "continue": "launch again", "cancel": "end all jobs (asks again)", "stay": "back to the screen",
 }
 
 // describeRunning describes how many jobs run, for a sentence.
@@ -339,7 +339,7 @@ func (m *model) withCost(which jobs.Ranges, then func(*model, runview.Cost) tea.
 
 // describeCost describes the cost of ending jobs: "3 running, 14h32 of run time lost; 5 queued".
 func describeCost(cost runview.Cost) string {
-	s := "nothing running is touched"
+	s := "running jobs are not affected"
 	if cost.Running > 0 {
 		s = fmt.Sprintf("%s running, %s of run time lost", text.Thousands(cost.Running), text.Span(cost.Lost))
 	}

@@ -138,9 +138,9 @@ func (m *model) stateLine(r *runview.Row) string {
 	if r.Copies == 1 {
 		copies = "1 copy"
 	}
-	progress := textIf(r.Said != "", "it says: "+m.clean(r.Said))
+	progress := textIf(r.Said != "", "it reports: "+m.clean(r.Said))
 	if r.Progress >= 0 {
-		progress = fmt.Sprintf("%d%% done by its own account", int(r.Progress*100))
+		progress = fmt.Sprintf("%d%% done, as it reports", int(r.Progress*100))
 	}
 	return strings.Join(nonEmpty(
 		s+textIf(r.Host != "", " on "+m.clean(r.Host)),

@@ -33,7 +33,7 @@ type eventsPane struct {
 func (p *eventsPane) title(m *model) string { return "Events  " + p.filterAndOrder(m) }
 
 func (p *eventsPane) filterAndOrder(m *model) string {
-	s := "what matters"
+	s := "important"
 	if p.showsAll {
 		s = "all records"
 	}
@@ -191,7 +191,7 @@ func (p *eventsPane) draw(m *model, w, h int, focused bool) []string {
 	case events == nil && p.filter != "":
 		return []string{" no event matches " + m.clean(p.filter) + ": esc shows all", p.olderHint(m)}
 	case events == nil:
-		return []string{m.waitingText("nothing has happened yet that matters: a shows all records")}
+		return []string{m.waitingText("no important events yet: a shows all records")}
 	}
 	at := p.cursorPosition(events)
 	if at < 0 {
@@ -245,7 +245,7 @@ func (p *eventsPane) keys() []binding {
 		key("enter", "details", "details of the job of the event, or of its host", p.openCurrent).onlyIf(something),
 		key("l", "log", "output of the job of the event", func(m *model) tea.Cmd { return m.openOutput(p.currentEvent(m).Job) }).onlyIf(job),
 		key("f", "in list", "the job of the event in the list of jobs", func(m *model) tea.Cmd { return m.showJob(p.currentEvent(m).Job) }).onlyIf(job),
-		key("a", "all records", "every record of the journal, or only what matters", screenAction(func() { p.showsAll = !p.showsAll })),
+		key("a", "all records", "all records of the journal, or only important events", screenAction(func() { p.showsAll = !p.showsAll })),
 		key("/", "filter", "only events with a text, host=ws01, job=17", p.openFilter),
 	), moveKeys(func() int { return p.h }, p.move)...)
 }

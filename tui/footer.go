@@ -140,7 +140,7 @@ func (m *model) summaryRows() []string {
 		}
 	}
 	next = nonEmpty(append(next, textIf(t.failed > 0, styleBold.Render("3")+" failures"), textIf(m.tab != tabJobs, styleBold.Render("1")+" the jobs"),
-		styleBold.Render("esc")+" folds this away", styleBold.Render("q")+" leave")...)
+		styleBold.Render("esc")+" hides this", styleBold.Render("q")+" leave")...)
 	return append(out, " "+m.joinFitting(next, "   ", m.w-1), m.rule("", m.w, false))
 }
 
@@ -151,7 +151,7 @@ func (m *model) hostTroubleLines(n int) []string {
 		out = append(out, hangingIndent(" "+styleWarn.Render(m.glyphs.warn)+" ", m.wrap(m.clean(text), m.w-3-width(m.glyphs.warn)))...)
 	}
 	if len(out) > n {
-		const more = "  2 has more"
+		const more = "  view 2 has more"
 		out = out[:n]
 		out[n-1] = m.cut(out[n-1], m.w-width(more)) + styleFaint.Render(more)
 	}

@@ -294,7 +294,7 @@ func (m *model) banner() []string {
 		case snap.Status == runview.StatusSilent:
 			add(styleBad, "NO HEARTBEAT", "of the dispatcher; "+text.Thousands(max(0, snap.Total-t.over))+" jobs are left: "+resumeKey+" resumes")
 		case m.isCrashed():
-			add(styleBad, "DISPATCHER DIED", text.Thousands(max(0, snap.Total-t.over))+" jobs are left, what ran may still run: "+resumeKey+" resumes")
+			add(styleBad, "DISPATCHER DIED", text.Thousands(max(0, snap.Total-t.over))+" jobs are left, and jobs that ran may still run: "+resumeKey+" resumes")
 		case m.isUndispatched() && snap.Total > t.over:
 			add(styleWarn, "STOPPED", text.Thousands(snap.Total-t.over)+" jobs are left: "+resumeKey+" resumes")
 		case m.isUndispatched() && t.done < snap.Total:
@@ -337,7 +337,7 @@ func (m *model) banner() []string {
 			why, _ := m.describeWorstHost()
 			add(styleBad, "NOTHING CAN START", "none of "+text.Plural(len(snap.Hosts), "host")+" takes jobs: "+why)
 		case up == 0 && connecting == 0:
-			add(styleBad, "NO HOST", "none of "+text.Plural(len(snap.Hosts), "host")+" can be used now: 2 says why")
+			add(styleBad, "NO HOST", "none of "+text.Plural(len(snap.Hosts), "host")+" can be used now: view 2 shows why")
 		}
 	}
 	if len(said) == 0 {

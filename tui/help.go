@@ -121,7 +121,7 @@ func (m *model) helpSigns() []helpRow {
 	return append(out,
 		helpRow{m.sparkline([]float64{1, 3, 6, 8}, 8, 4), "before ETA: how many jobs ended, in each of the last minutes"},
 		helpRow{"2/4+1", "of a host: 2 of its 4 slots in use, 1 job sent to it in advance"},
-		helpRow{"0:42?", "so long, if it still runs: nobody hears of it now"},
+		helpRow{"0:42?", "run time, if the job still runs: its host cannot be reached"},
 		helpRow{"TRY 2/3", "at the second of three tries; an attempt that a host gave back, or that was lost with it, uses up none"},
 		helpRow{m.glyphs.spark[0] + " " + m.glyphs.spark[len(m.glyphs.spark)-1], "up, in the header: how busy its cores are, by everybody"},
 		helpRow{full + m.glyphs.bar[0] + m.glyphs.othersBar, "slots: in use, free, and not usable because others use the cores"},

@@ -26,13 +26,13 @@ type hostStateInfo struct {
 }
 
 var hostStates = []hostStateInfo{
-	{jobs.HostUp, "●", "@", styleGood, 3, "jobs run there; held: it is up and starts nothing, the row says why"},
+	{jobs.HostUp, "●", "@", styleGood, 3, "jobs run there; held: it is up and starts nothing, the row shows the reason"},
 	{jobs.HostSuspect, "?", "?", styleWarn, 4, "no heartbeat for 15 s: nothing more is started there"},
 	{jobs.HostLost, "✗", "x", styleBad, 6, "given up: its jobs are queued again"},
 	{jobs.HostConnecting, "◌", "c", styleWarn, 2, "being connected to"},
 	{jobs.HostBackingOff, "↻", "r", styleWarn, 5, "could not be reached, or fails everything: tried again later"},
 	{jobs.HostDraining, "↓", "d", styleWarn, 1, "what runs there finishes, nothing more starts"},
-	{jobs.HostDisabled, "–", "-", styleFaint, 1, "stopped by a person, or of no use: the row says why"},
+	{jobs.HostDisabled, "–", "-", styleFaint, 1, "stopped by a person, or not usable: the row shows the reason"},
 	{jobs.HostCreating, "◌", "c", styleWarn, 2, "an instance of a provider whose create command runs"},
 	{jobs.HostStarting, "◌", "c", styleWarn, 2, "an instance that has not answered yet"},
 	{jobs.HostTerminating, "↓", "d", styleWarn, 1, "an instance that gets no more jobs; its outputs are fetched first"},

@@ -178,12 +178,12 @@ func (p *hostsPane) keys() []binding {
 	awake := func(h *live.Host) bool { return !isResting(h) }
 	shell := func(m *model, h *live.Host) tea.Cmd { return m.openShell(h.Name) }
 	return append(withGroup("Hosts",
-		key("enter", "details", "all that is known of the host, and what happened there", func(m *model) tea.Cmd { return m.openHost(p.currentHost(m).Name) }).onlyIf(some),
+		key("enter", "details", "everything that is known of the host, and its events", func(m *model) tea.Cmd { return m.openHost(p.currentHost(m).Name) }).onlyIf(some),
 		key("d", "drain", "drain: what runs there finishes, nothing more starts", p.hostAction(runview.DrainHost)).onlyIf(p.whenHost(awake)),
 		key("d", "use again", "use a drained or stopped host again", p.hostAction(runview.UseHost)).onlyIf(p.whenHost(isResting)),
 		key("x", "stop now", "stop now: its jobs are ended and queued again (asks first)", p.unlessSlipped(stopHost)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.State != jobs.HostDisabled })),
 		key("+ =", "slots", "one slot more: one more job may run there at once", p.slotsAction(1)).onlyIf(p.whenHost(nil)),
-		key("-", "", "one slot less: what runs there goes on, one fewer starts", p.slotsAction(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })),
+		key("-", "", "one slot fewer: running jobs continue, and one fewer starts", p.slotsAction(-1)).onlyIf(p.whenHost(func(h *live.Host) bool { return h.Slots > 0 })),
 		key("a", "add", "add a host to the run: its name, and options such as slots=4 tags=gpu", func(m *model) tea.Cmd { return m.openCommand("add ") }).onlyIf(func(m *model) bool { return !m.isUndispatched() }),
 		key("f", "its jobs", "the jobs of the host: the list of jobs, filtered", func(m *model) tea.Cmd { return m.showMatchingJobs("host=" + p.currentHost(m).Name) }).onlyIf(some),
 		key("/", "", "only hosts with a text in name, state or reason, or by columns: load>4", p.openFilter),

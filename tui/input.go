@@ -225,7 +225,7 @@ func (p *inputLine) hintLine(m *model, w int) string {
 		b.WriteString(word + "  ")
 	}
 	if b.Len() == 0 {
-		return styleFaint.Render(" " + m.keyName("enter") + " takes it, esc leaves")
+		return styleFaint.Render(" " + m.keyName("enter") + " confirms, esc cancels")
 	}
 	return " " + b.String()
 }

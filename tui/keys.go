@@ -85,7 +85,7 @@ func (m *model) generalKeys() []binding {
 	zoomed := m.viewZoomed || m.extraZoomed || len(m.placed) > 1
 	views := []binding{
 		key("tab", "", "next view, or next pane where several are on the screen", func(m *model) tea.Cmd { return m.focusNext(1) }),
-		key("shift+tab", "", "the one before", func(m *model) tea.Cmd { return m.focusNext(-1) }),
+		key("shift+tab", "", "the previous one", func(m *model) tea.Cmd { return m.focusNext(-1) }),
 	}
 	for i := range numTabs {
 		help := tabNames[i]
@@ -104,7 +104,7 @@ func (m *model) generalKeys() []binding {
 			key("esc", "", "back: close, clear the filter, the selection, fold the summary away", (*model).closeInnermost),
 			key("q ctrl+c", "leave", "leave: detach, drain or cancel", (*model).leave),
 			key("ctrl+z", "", "suspend the screen; the run continues", (*model).suspend),
-			key("ctrl+l", "", "draw anew", func(*model) tea.Cmd { return tea.ClearScreen }),
+			key("ctrl+l", "", "redraw", func(*model) tea.Cmd { return tea.ClearScreen }),
 		),
 	)
 }

@@ -261,7 +261,7 @@ func (l *jobList) listKeys(selectAll, nextSort func(*model) tea.Cmd) []binding {
 		key("space", "select", "select a job, or not", l.selectCurrent),
 		key("a", "", "select all jobs that match the filter", selectAll),
 		key("s", "", "sort by the next column", nextSort),
-		key("S", "", "the other way round", screenAction(func() { l.reverse = !l.reverse })),
+		key("S", "", "in reverse order", screenAction(func() { l.reverse = !l.reverse })),
 	), moveKeys(func() int { return l.h }, func(_ *model, by int) {
 		if by <= -maxMove {
 			l.moveToTop()

@@ -130,7 +130,7 @@ func TestScreenAfterSomeKeys(t *testing.T) {
 		{promise: "the question how to leave is understandable on the smallest screen", w: 40, h: 10, keys: "q",
 			shows: []string{
 				"detach", "drain", "cancel", "stay", "the run continues", "126 running, 84,513 queued.",
-				"runs finish, then it ends", "all is ended (asks again)"}},
+				"runs finish, then it ends", "end all jobs (asks again)"}},
 		{promise: "a new view replaces details that fill the body", w: 80, h: 15, keys: "enter 2",
 			shows: []string{"ws03", "x stop now"}},
 		{promise: "the help offers no whole width where every view has it", w: 80, h: 24, keys: "?",
@@ -175,7 +175,7 @@ func TestSummaryTakesAtMostAThird(t *testing.T) {
 	}
 	press(t, m, "enter z")
 	hides(t, m, "Summary")
-	press(t, m, "esc", "Summary", "esc folds this away")
+	press(t, m, "esc", "Summary", "esc hides this")
 	press(t, m, "esc")
 	hides(t, m, "Summary")
 }

@@ -153,10 +153,10 @@ func (p *outputPane) keys() []binding {
 		}
 	}
 	return append(withGroup("Output",
-		key("f", "follow", "follow the end, or stand still", func(m *model) tea.Cmd { p.toggleFollow(m); return nil }),
+		key("f", "follow", "follow the end, or stop following", func(m *model) tea.Cmd { p.toggleFollow(m); return nil }),
 		key("/", "search", "search", p.askSearch),
-		key("n", "", "the next place that was searched for", screenAction(func() { p.searchAgain(false) })).onlyIf(found),
-		key("N", "", "the place before", screenAction(func() { p.searchAgain(true) })).onlyIf(found),
+		key("n", "", "the next match of the search", screenAction(func() { p.searchAgain(false) })).onlyIf(found),
+		key("N", "", "the previous match", screenAction(func() { p.searchAgain(true) })).onlyIf(found),
 		key("w", "wrap", "wrap long lines, or cut them", screenAction(func() { p.wrap, p.top.part = !p.wrap, 0 })),
 		key("right", "", "to the right, where lines are longer than the screen", p.scrollSideways(1)).onlyIf(cuts),
 		key("left", "", "back to the left", p.scrollSideways(-1)).onlyIf(cuts),

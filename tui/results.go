@@ -152,8 +152,8 @@ func (p *resultsPane) rowKeys() []binding {
 	}
 	tabular := func(*model) bool { return p.hasTable }
 	table := append([]binding{
-		key("m", "groups", "groups with their mean and spread; :group says by what", p.showGroups).onlyIf(tabular),
-		key("h", "heat map", "a heat map of a metric over two parameters; :pivot says which", p.toggleHeat).onlyIf(tabular),
+		key("m", "groups", "groups with their mean and spread; :group chooses by what", p.showGroups).onlyIf(tabular),
+		key("h", "heat map", "a heat map of a metric over two parameters; :pivot chooses which", p.toggleHeat).onlyIf(tabular),
 	}, p.columnPages.keys(tabular)...)
 	return slices.Concat(jobListKeys(), withGroup("Results", table...), p.listKeys(selectAll, screenAction(nextSort)))
 }

@@ -180,7 +180,7 @@ func (p *resultsPane) groupKeys() []binding {
 		key("h", "heat map", "a heat map: colors and shades for the metric over two parameters", p.toggleHeat),
 	}, g.columnPages.keys(func(*model) bool { return true }), []binding{
 		key("s", "", "sort by the next column", screenAction(func() { g.sort, g.reverse = nextWord(p.groupSortColumns(), g.sort), false })),
-		key("S", "", "the other way round", screenAction(func() { g.reverse = !g.reverse })),
+		key("S", "", "in reverse order", screenAction(func() { g.reverse = !g.reverse })),
 		key("/", "filter", "filter the jobs while you type", func(m *model) tea.Cmd { return m.openFilter(&p.jobList) }),
 	})...), moveKeys(func() int { return g.h }, func(_ *model, by int) { g.move(p.table, by) })...)
 }
@@ -199,7 +199,7 @@ func (p *resultsPane) showGroups(m *model) tea.Cmd {
 		p.groups.by = p.defaultGroup()
 	}
 	if len(p.groups.by) == 0 {
-		m.showError("no parameter has several values: :group COLUMN says what to group by")
+		m.showError("no parameter has several values: :group COLUMN chooses what to group by")
 		return nil
 	}
 	p.groups.isShown, p.heat.isShown = true, false
@@ -278,7 +278,7 @@ func resultCommands() []command {
 		}
 	}
 	return []command{
-		{name: "result", args: "NAME[=HOW]", help: "a column of what jobs printed: acc, acc=json:test.accuracy, acc=re:(..), acc=file:PATH; -acc takes it away", do: shown((*resultsPane).commandResult)},
+		{name: "result", args: "NAME[=HOW]", help: "a column of what jobs printed: acc, acc=json:test.accuracy, acc=re:(..), acc=file:PATH; -acc removes it", do: shown((*resultsPane).commandResult)},
 		{name: "group", args: "[COLUMNS [min N]]", help: "results by group: C,gamma min 3 leaves out groups with fewer than 3 jobs that succeeded; alone: jobs again", words: names, do: shown((*resultsPane).commandGroup)},
 		{name: "best", args: "[COLUMN:max]", help: "mark the best result: acc:max, loss:min; alone: none", words: (*model).bestWords, do: shown((*resultsPane).commandBest)},
 		{name: "pivot", args: "[ROWS COLUMNS [METRIC]]", help: "a heat map: C gamma acc, or acc:max, sd, min, median, count; alone: what the run has", words: names, do: shown((*resultsPane).commandPivot)},
@@ -315,7 +315,7 @@ func (p *resultsPane) commandResult(_ *model, arg string) error {
 		return nil
 	}
 	if len(p.metrics) == runview.MaxTableNames {
-		return fmt.Errorf("%d columns are enough for anybody", runview.MaxTableNames)
+		return fmt.Errorf("a table has at most %d columns", runview.MaxTableNames)
 	}
 	p.metrics = append(p.metrics, arg)
 	return nil
@@ -328,7 +328,7 @@ func (p *resultsPane) commandGroup(_ *model, arg string) error {
 	if n := len(words); n >= 2 && words[n-2] == "min" {
 		var err error
 		if least, err = strconv.Atoi(words[n-1]); err != nil || least < 0 {
-			return fmt.Errorf("%s is no number of jobs: min 3", quoted(words[n-1]))
+			return fmt.Errorf("%s is not a number of jobs; write for example min 3", quoted(words[n-1]))
 		}
 		words = words[:n-2]
 	}
@@ -348,7 +348,7 @@ func (p *resultsPane) commandGroup(_ *model, arg string) error {
 func (p *resultsPane) commandBest(_ *model, arg string) error {
 	if way := arg[strings.LastIndexByte(arg, ':')+1:]; arg != "" && (way == arg || way != "max" && way != "min") {
 		name := strings.TrimSuffix(arg, ":"+way)
-		return fmt.Errorf("%s does not say what is best: %s:max or %s:min", quoted(arg), name, name)
+		return fmt.Errorf("%s needs a direction: %s:max or %s:min", quoted(arg), name, name)
 	}
 	p.best, p.heat.isShown = arg, false // jobs and groups are marked
 	return nil

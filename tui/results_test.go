@@ -99,7 +99,7 @@ func TestEachKeySendsItsQuery(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"group D": "there is no column", "best acc": "acc:max or acc:min", "sort nonsense": "there is no column", "pivot C": "rows, columns, and a metric",
-		"result": "which metric?", "result -x": "was not added", "group C min x": "no number of jobs", "pivot C D acc": "there is no column",
+		"result": "which metric?", "result -x": "was not added", "group C min x": "not a number of jobs", "pivot C D acc": "there is no column",
 	} {
 		if err := runLine(t, m, line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", line, err)
@@ -116,7 +116,7 @@ func TestHelpListsTheTable(t *testing.T) {
 	for _, r := range m.helpRows() {
 		help.WriteString(r.name + "  " + r.text + "\n")
 	}
-	for _, want := range []string{"m  groups", "h  a heat map", "→  4 more columns", "s  sort", "S  the other", "/  filter", "↵  details", "space  select", "a  select all",
+	for _, want := range []string{"m  groups", "h  a heat map", "→  4 more columns", "s  sort", "S  in reverse", "/  filter", "↵  details", "space  select", "a  select all",
 		"result NAME", "group [COLUMNS", "best [COLUMN:max]", "pivot [ROWS", "sort ", "acc>0.9"} {
 		checkContains(t, help.String(), want, "the help")
 	}

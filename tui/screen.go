@@ -61,7 +61,7 @@ func Run(ctx context.Context, o Options) (Exit, error) {
 	}
 	for _, f := range []*os.File{o.In, o.Out} {
 		if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
-			return Exit{}, fmt.Errorf("%w: %s is none", ErrTerminal, f.Name())
+			return Exit{}, fmt.Errorf("%w: %s is not one", ErrTerminal, f.Name())
 		}
 	}
 	if t := os.Getenv("TERM"); t == "" || t == "dumb" {
@@ -180,7 +180,7 @@ func (o *Options) programOptions(ctx context.Context) []tea.ProgramOption {
 // suspend stops the program until its shell continues it.
 func (m *model) suspend() tea.Cmd {
 	if !m.opt.hasShell() {
-		m.showError("nothing could continue it: no shell with job control has started this screen (q leaves it, the run continues)")
+		m.showError("the screen cannot be suspended: no shell with job control has started it (q leaves it, the run continues)")
 		return nil
 	}
 	m.opt.Suspended(true)

@@ -94,7 +94,7 @@ func (s *snapshotter) next() tea.Msg {
 		drop()
 		s.lastAt = time.Now()
 		if err == nil && snap == nil {
-			err = errors.New("the dispatcher has answered with nothing")
+			err = errors.New("the answer of the dispatcher is empty")
 		}
 		switch {
 		case s.ctx.Err() != nil:

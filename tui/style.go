@@ -92,7 +92,7 @@ type phaseInfo struct {
 }
 
 var phases = [runview.Phases]phaseInfo{
-	runview.Ending:    {"◍", "!", styleWarn, "is being canceled already", "runs, and is being canceled"},
+	runview.Ending:    {"◍", "!", styleWarn, "is already being canceled", "runs, and is being canceled"},
 	runview.Running:   {"●", "@", styleBusy, "runs", "runs"},
 	runview.Away:      {"◌", "?", styleWarn, "runs on a host that cannot be reached now", "runs on a host that cannot be reached now"},
 	runview.Sent:      {"◐", ">", styleBusy, "has been sent to a host", "sent to its host, which starts it when a slot is free there"},

@@ -388,5 +388,5 @@ func (p *columnsModal) draw(m *model, w, h int) []string {
 		l.addText(" "+glyphIf(i == p.cursorRow, m.glyphs.cursor)+" ["+glyphIf(c.isShown(c.headings[i]), "x")+"] "+c.headings[i], nil)
 		return l.String()
 	})...)
-	return append(out, styleFaint.Render(m.cut(" space shows or hides, backspace: all as before, esc closes", w)))
+	return append(out, styleFaint.Render(m.cut(" space shows or hides a column, backspace resets all, esc closes", w)))
 }

@@ -50,7 +50,7 @@ func (p *textModal) key(m *model, msg tea.KeyPressMsg) tea.Cmd {
 }
 
 func (p *textModal) draw(m *model, w, h int) []string {
-	indent, hint, scrolls := "  ", "  any key closes this", "  j k: more of it, any other key closes this"
+	indent, hint, scrolls := "  ", "  any key closes this", "  j k scroll, any other key closes this"
 	if p.fullScreen {
 		indent, hint = " ", " esc closes"
 	}

@@ -155,7 +155,7 @@ func (c *Core) failImpossibleDependencies() {
 		if _, ok := c.dependencies.waits[id]; !ok {
 			continue // skipped in the meantime, because it depends on one of those
 		}
-		why := "it waits in a circle for jobs that come after each other"
+		why := "its dependencies form a cycle"
 		for _, dep := range c.table.Jobs[i].Spec.After {
 			if c.table.Job(dep) == nil {
 				why = fmt.Sprintf("it comes after job %d, and there is no such job", dep)

@@ -269,7 +269,7 @@ func (c *Core) whyUnsatisfiable(cl *class, first string) string {
 		return !slices.ContainsFunc(c.hosts, func(h *host) bool { return h.whyCannotRun(k) == "" })
 	}
 	if !slices.ContainsFunc(c.hosts, func(h *host) bool { return h.spec.IsOpenTo(cl.key.queue) }) {
-		return "every host is kept for other queues; for one, " + first
+		return "every host is kept for other queues; for example, " + first
 	}
 	for _, t := range cl.tags {
 		if all(&class{tags: []string{t}}) {
@@ -287,7 +287,7 @@ func (c *Core) whyUnsatisfiable(cl *class, first string) string {
 	case all(&class{key: classKey{mem: k.mem}}):
 		return "no host has " + formatBytes(k.mem) + " of memory"
 	}
-	return "no host has all that it asks for; for one, " + first
+	return "no host has all that it asks for; for example, " + first
 }
 
 // refuseUnsatisfiable fails the ready jobs of classes that no host can run, at most maxPerStep in

@@ -161,10 +161,10 @@ func (e SetSlots) carryOut(c *Core) (refused string) {
 			return "" // by an earlier dispatcher, which has not answered
 		}
 		if h.slots() == 0 {
-			return e.Host + " has not said yet how many slots it has"
+			return e.Host + " has not reported yet how many slots it has"
 		}
 		if n = min(h.slots()+e.Slots, jobs.MaxSlots); n < 1 {
-			return e.Host + " has at least 1 slot; drain it to have nothing started there"
+			return e.Host + " needs at least 1 slot; drain it to start nothing there"
 		}
 	}
 	switch {

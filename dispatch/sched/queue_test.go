@@ -115,7 +115,7 @@ func TestUnsatisfiableJobFails(t *testing.T) {
 		{"one GPU, one host", &jobs.Options{GPUs: 1}, []*hosts.Host{noGPUs("a")}, nil, "it needs 1 GPU and host a has 0"},
 		{"GPUs there", &jobs.Options{GPUs: 2}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, ""},
 		{"together", &jobs.Options{Tags: []string{"big"}, Slots: 5}, []*hosts.Host{testHost("a", 8), tagged}, nil,
-			"no host has all that it asks for; for one, host a has no tag big"},
+			"no host has all that it asks for; for example, host a has no tag big"},
 		{"max slots", &jobs.Options{Slots: 7}, []*hosts.Host{testHost("a", 8)}, nil, "it needs 7 slots and --max-slots allows 6"},
 	} {
 		s := newStage(t, Config{MaxSlots: 6}, tt.hosts...)

@@ -110,5 +110,5 @@ func (h *host) quietText() string {
 	if h.quietEnd == "" {
 		return "starts nothing all day (quiet hours)"
 	}
-	return "rests until " + h.quietEnd + " (quiet hours)"
+	return "starts nothing until " + h.quietEnd + " (quiet hours)"
 }

@@ -114,7 +114,7 @@ func TestControlRequestNeedsOneStep(t *testing.T) {
 		{"slots", 0, SetSlots{Host: "beta", Slots: 5}, "", jobs.KindHost},
 		{"slots again", 0, SetSlots{Host: "beta", Slots: 5}, "beta has 5 slots already", ""},
 		{"more slots", 0, SetSlots{Host: "beta", Slots: 2, Relative: true}, "", jobs.KindHost},
-		{"no slots", 0, SetSlots{Host: "beta", Slots: -7, Relative: true}, "beta has at least 1 slot; drain it to have nothing started there", ""},
+		{"no slots", 0, SetSlots{Host: "beta", Slots: -7, Relative: true}, "beta needs at least 1 slot; drain it to start nothing there", ""},
 		{"late drain", 2, Drain{Why: "x"}, "it is for the dispatcher of epoch 2, and this is epoch 3", ""},
 		{"drain", 3, Drain{Why: "x"}, "", jobs.KindEvent},
 		{"drain again", 3, Drain{Why: "y"}, "the run drains already: x", ""},

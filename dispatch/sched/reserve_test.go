@@ -58,7 +58,7 @@ func TestJobFailsIfEveryHostIsKept(t *testing.T) {
 	}{
 		{[]*hosts.Host{keeping(testHost("a", 1), hosts.KeptPart{Queue: "urgent"})}, jobs.NoOptions, "host a is kept for queue urgent"},
 		{[]*hosts.Host{keeping(testHost("a", 1), hosts.KeptPart{Queue: "x"}), keeping(testHost("b", 1), hosts.KeptPart{Queue: "y"})}, jobs.NoOptions,
-			"every host is kept for other queues; for one, host a is kept for queue x"},
+			"every host is kept for other queues; for example, host a is kept for queue x"},
 		{[]*hosts.Host{keeping(testHost("a", 4), hosts.KeptPart{Queue: "x", Slots: 2})}, &jobs.Options{Slots: 3},
 			"it needs 3 slots and host a has 4, of which 2 are kept for queue x slots=2"},
 	} {

@@ -151,7 +151,7 @@ var (
 	ErrGone = errors.New("the connection to the dispatcher has ended")
 	// ErrNotTaken marks an error of a call that had no effect and never will: it was not sent, or
 	// the dispatcher ended before accepting it.
-	ErrNotTaken = errors.New("the dispatcher did not take the request")
+	ErrNotTaken = errors.New("the dispatcher did not accept the request")
 	// ErrUnresponsive is the error if a dispatcher does not answer in time. It may hang or be
 	// stopped.
 	ErrUnresponsive = errors.New("the dispatcher does not respond")

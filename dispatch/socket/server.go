@@ -137,7 +137,7 @@ func (s *Server) accept() {
 // serve serves a connection in goroutines of its own, or refuses it.
 func (s *Server) serve(nc net.Conn, refused error) {
 	if refused == nil && s.numConnected.Load() >= maxConns {
-		refused = fmt.Errorf("%d screens and commands are connected to the dispatcher already; close one", maxConns)
+		refused = fmt.Errorf("%d screens and commands are already connected to the dispatcher; close one", maxConns)
 	}
 	c := &conn{lines: newLines(nc), s: s, hello: s.hello}
 	if refused != nil {

@@ -188,7 +188,7 @@ func TestCallsAndAnswersArriveUnchanged(t *testing.T) {
 	if err := c.Wake(ctx, "a"); err != nil {
 		t.Error(err)
 	}
-	if err := c.Wake(ctx, "late"); !errors.Is(err, ErrNotTaken) || err.Error() != "too late: the dispatcher did not take the request" {
+	if err := c.Wake(ctx, "late"); !errors.Is(err, ErrNotTaken) || err.Error() != "too late: the dispatcher did not accept the request" {
 		t.Errorf("wake: got %v", err)
 	}
 	if err := c.Request(ctx, "r1", json.RawMessage(`{"do":"<cancel>"}`)); err != nil {

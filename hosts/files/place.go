@@ -63,7 +63,7 @@ func (p *Placement) check(m Manifest) error {
 		}
 		for at := filepath.Join(real, filepath.Base(e.Path)); ; at = filepath.Dir(at) {
 			if protected[at] {
-				return &PlaceError{e.Path, fmt.Errorf("dcs-tui itself uses %s", at)}
+				return &PlaceError{e.Path, fmt.Errorf("%s is used by dcs-tui itself", at)}
 			}
 			if at == filepath.Dir(at) {
 				break

@@ -116,8 +116,8 @@ func bootstrap(nonce string) string {
 // stream of the helper.
 const maxNoise = 64 << 10
 
-// errNoise is returned when the far end prints without end.
-var errNoise = errors.New("prints without end")
+// errNoise is returned when the far end never stops printing.
+var errNoise = errors.New("never stops printing")
 
 // errTerminal is returned when a terminal on the way would change our bytes.
 var errTerminal = errors.New("the command allocates a terminal on the host")
@@ -178,7 +178,7 @@ func (a *answers) output() string {
 func (s *session) followBootstrap() error {
 	var why []string
 	damaged := false
-	s.setStep("looking for a place for the helper")
+	s.setStep("looking for a directory for the helper")
 	for {
 		word, rest, err := s.answers.next()
 		if err != nil {
@@ -212,7 +212,7 @@ func (s *session) explainNoPlace(why []string, damaged bool) error {
 	if slices.ContainsFunc(why, IsProcessLimit) {
 		return s.hostError(hosts.Broken, limitAdvice, ErrProcessLimit)
 	}
-	err := fmt.Errorf("there is no place for the helper: %s", strings.Join(why, "; "))
+	err := fmt.Errorf("there is no usable directory for the helper: %s", strings.Join(why, "; "))
 	if damaged {
 		return s.hostError(hosts.Broken, "", err)
 	}
@@ -393,7 +393,7 @@ func (b *binaries) forSystem(kernel, machine string) (_ *program, advice string,
 		return nil, "only Linux hosts can be used", none
 	}
 	if goarch == "" {
-		return nil, "Go names no such architecture that we know", none
+		return nil, "dcs-tui does not know this architecture", none
 	}
 	dir, err := b.dir()
 	if err != nil {

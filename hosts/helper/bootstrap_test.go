@@ -181,7 +181,7 @@ func TestBootstrapTextIsPlain(t *testing.T) {
 	}
 }
 
-// TestUselessLoginShellIsBroken checks that a login shell that refuses, or that prints without end,
+// TestUselessLoginShellIsBroken checks that a login shell that refuses, or that never stops printing,
 // is Broken, and that the error quotes it without its control characters. A terminal between client
 // and host, which would change our bytes, and a PATH without uname are Misconfigured, with advice.
 func TestUselessLoginShellIsBroken(t *testing.T) {
@@ -197,8 +197,8 @@ func TestUselessLoginShellIsBroken(t *testing.T) {
 			"melon4: no more processes or threads can be started on this host (raise its limits (ulimit -u of"},
 		{"no process in a place", `n=${3##* }; echo "$n sys $(uname -sm)"; read -r a; echo "$n skip /tmp: sh: 1: Cannot fork"; echo "$n none"; exit 8`, broken,
 			"melon4: no more processes or threads can be started on this host (raise its limits (ulimit -u of"},
-		{"noise", `yes "hello	there"`, broken, `prints without end, more than 64 KiB; it printed "hello there"`},
-		{"one long line", `yes | tr -d "\n"`, broken, `prints without end`},
+		{"noise", `yes "hello	there"`, broken, `never stops printing, more than 64 KiB; it printed "hello there"`},
+		{"one long line", `yes | tr -d "\n"`, broken, `never stops printing`},
 		{"exits 0", `exit 0`, broken, `ended: exit code 0`},
 		{"answers nonsense", `echo "${3##* } what is this"; exec cat`, broken, `answered "what is this"`},
 		{"later nonsense", `n=${3##* }; echo "$n sys $(uname -sm)"; echo "$n fish"; exec cat`, broken, `answered "fish"`},

@@ -189,7 +189,7 @@ func (s *session) system() (kernel, machine string, err error) {
 	}
 	kernel, machine, ok := strings.Cut(rest, " ")
 	if word != "sys" || !ok {
-		return "", "", s.hostError(hosts.Broken, "", fmt.Errorf("the shell answered %q where it should say its system", clean(word+" "+rest)))
+		return "", "", s.hostError(hosts.Broken, "", fmt.Errorf("the shell answered %q where it should name its system", clean(word+" "+rest)))
 	}
 	return clean(kernel), clean(machine), nil
 }

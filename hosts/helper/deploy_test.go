@@ -292,7 +292,7 @@ func TestOtherMachineIsRefusedWithABuildCommand(t *testing.T) {
 	for _, c := range []struct{ uname, want string }{
 		{"Linux aarch64", "GOOS=linux GOARCH=arm64 go build -o "},
 		{"Linux armv7l", "GOARCH=arm go build"},
-		{"Linux vax", "Go names no such architecture"},
+		{"Linux vax", "dcs-tui does not know this architecture"},
 		{"Darwin arm64", "only Linux hosts can be used"},
 	} {
 		t.Run(c.uname, func(t *testing.T) {

@@ -172,7 +172,7 @@ func refusal(host string, err error) error {
 }
 
 var (
-	errUnasked     = errors.New("it answers what nobody has asked")
+	errUnasked     = errors.New("it sent an answer that belongs to no question")
 	errTooMany     = fmt.Errorf("it sent more than %d messages without being asked", maxUnasked)
 	errTooMuchText = fmt.Errorf("it sent more than %d MiB of messages for people", maxKept>>20)
 )

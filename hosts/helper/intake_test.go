@@ -79,7 +79,7 @@ func TestWhatAHostMaySend(t *testing.T) {
 	}
 }
 
-// TestEndlessStderrCutsTheLink checks that a host that prints without end to standard error is
+// TestEndlessStderrCutsTheLink checks that a host that never stops printing to standard error is
 // refused, before and after its hello, and that little of it is logged.
 func TestEndlessStderrCutsTheLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -98,7 +98,7 @@ func collectMessages(t *testing.T) []message {
 // fileMessages returns the messages of a file; at.Offset is their position in the file set.
 func fileMessages(file *ast.File) []message {
 	var found []message
-	errorTexts := map[*ast.BasicLit]bool{}
+	errorTexts, patterns := map[*ast.BasicLit]bool{}, map[*ast.BasicLit]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.ImportSpec, *ast.Field: // struct tags
@@ -113,12 +113,19 @@ func fileMessages(file *ast.File) []message {
 					errorTexts[lit] = true
 				}
 			}
+			if isMatchingCall(n) {
+				for _, arg := range n.Args {
+					for _, lit := range literals(arg) {
+						patterns[lit] = true
+					}
+				}
+			}
 		case *ast.BasicLit:
 			if n.Kind != token.STRING {
 				return true
 			}
 			text, err := strconv.Unquote(n.Value)
-			if err != nil || !isMessage(text) && !(errorTexts[n] && hasLetter(text)) {
+			if err != nil || patterns[n] || !isMessage(text) && !(errorTexts[n] && hasLetter(formatVerb.ReplaceAllString(text, ""))) {
 				return true
 			}
 			kind := "text"
@@ -134,16 +141,24 @@ func fileMessages(file *ast.File) []message {
 
 // isErrorCall reports whether a call makes an error from the text of its first argument.
 func isErrorCall(call *ast.CallExpr) bool {
-	sel, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || len(call.Args) == 0 {
-		return false
+	return len(call.Args) > 0 && slices.Contains([]string{"errors.New", "fmt.Errorf", "text.Errorf"}, calledFunc(call))
+}
+
+// isMatchingCall reports whether a call only compares its texts with others. Patterns and words to be
+// found are not for people.
+func isMatchingCall(call *ast.CallExpr) bool {
+	return slices.Contains([]string{"regexp.MustCompile", "strings.Contains", "strings.HasPrefix", "strings.HasSuffix", "strings.TrimPrefix",
+		"strings.TrimSuffix", "strings.CutPrefix", "strings.CutSuffix", "strings.Fields"}, calledFunc(call))
+}
+
+// calledFunc returns the function of a package that a call calls, such as fmt.Errorf, or "".
+func calledFunc(call *ast.CallExpr) string {
+	if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
+		if x, ok := sel.X.(*ast.Ident); ok {
+			return x.Name + "." + sel.Sel.Name
+		}
 	}
-	x, ok := sel.X.(*ast.Ident)
-	if !ok {
-		return false
-	}
-	return slices.Contains([]string{"errors.New", "fmt.Errorf", "text.Errorf"},
-		x.Name+"."+sel.Sel.Name)
+	return ""
 }
 
 // literals returns the string literals that an expression concatenates.
@@ -158,13 +173,19 @@ func literals(e ast.Expr) []*ast.BasicLit {
 }
 
 var (
+	formatVerb      = regexp.MustCompile(`%[-+#.0-9\[\]]*[a-zA-Z]`)
 	twoWordsPattern = regexp.MustCompile(`[a-z]{2,}[,;:]? [a-z%]+`)
-	nonTextPattern  = regexp.MustCompile(`^[{\[<#!]|\$\{|=\\"|</|[{};]\n`) // JSON, HTML, scripts
+	// nonTextPattern matches JSON, HTML, and scripts.
+	nonTextPattern = regexp.MustCompile(`^[{\[<#!]|\$\{|=\\"|</|[{};]\n|\$\(|\bd_[a-z]\b|^say |\bexec |-src 'none'|-exec rm `)
+	// wordList matches names of keys, names of fields of a request, and spellings of a unit.
+	wordList = regexp.MustCompile(`^((pgup|pgdown|ctrl\+\w|enter|space|esc|\w)\b ?)+$|` +
+		`^(jobs|host)( (all|spare|edit|priority|relative|number|options))+$|` +
+		`^(B byte|d day|h hr|min mins|ms msec|ns nsec|s sec|µs)\b`)
 )
 
 // isMessage reports whether a literal looks like a text for people.
 func isMessage(text string) bool {
-	return twoWordsPattern.MatchString(text) && !nonTextPattern.MatchString(text)
+	return twoWordsPattern.MatchString(formatVerb.ReplaceAllString(text, "%")) && !nonTextPattern.MatchString(text) && !wordList.MatchString(text)
 }
 
 func hasLetter(text string) bool { return strings.ContainsFunc(text, unicode.IsLetter) }

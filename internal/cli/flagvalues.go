@@ -116,7 +116,7 @@ func (p *plainFlag) Set(s string) error {
 	}
 	refused := text.Errorf("%s", why)
 	if p.name == "env" {
-		return refused.WithAdvice("if it is meant, export the variable, and give --env NAME")
+		return refused.WithAdvice("if that is intended, export the variable, and give --env NAME")
 	}
 	return refused
 }

@@ -116,7 +116,7 @@ func (f *gridFlags) checkGrid(args []string) error {
 	case f.search == "" && f.ask == "" && (f.trials != 0 || f.minimize != "" || f.maximize != ""):
 		return text.Errorf("--trials, --minimize, and --maximize need a search: --search METHOD or --ask COMMAND")
 	case strings.ContainsAny(f.ask+f.minimize+f.maximize, "\r\n"):
-		return text.Errorf("--ask, --minimize and --maximize are one line each")
+		return text.Errorf("the values of --ask, --minimize, and --maximize cannot have several lines")
 	case f.dryRun && f.count:
 		return text.Errorf("--dry-run prints the commands and --count their number: choose one")
 	case len(args) == 0:

@@ -183,7 +183,7 @@ func (a *app) runOnOtherMachine(cmd *cobra.Command, args []string) error {
 	}
 	if local != "" {
 		return text.Errorf("the command runs on %s, where --%s would name another file", text.Line(host), local).
-			WithAdvice("type it there: ssh -t %s", text.ShellWord(text.Line(host)))
+			WithAdvice("run it there: ssh -t %s", text.ShellWord(text.Line(host)))
 	}
 	ssh, err := exec.LookPath("ssh")
 	if err != nil {

@@ -46,7 +46,7 @@ func (s *summary) exitCode() int {
 // print prints the summary.
 func (s *summary) print(code int) {
 	if s.InputErr != nil {
-		s.app.printError(text.Errorf("%w", s.InputErr).WithAdvice("the input was read no further: %s; feed the rest to a new run", runview.DescribeInput(s.Table)))
+		s.app.printError(text.Errorf("%w", s.InputErr).WithAdvice("the input was read no further: %s; send the rest to a new run", runview.DescribeInput(s.Table)))
 	}
 	s.app.con.Line(s.lines(code)...)
 }

@@ -66,7 +66,7 @@ func (f *Follower) foldText(e epochFile, no int, text []byte, final bool) error 
 			return err
 		}
 		if len(first) < len(text) {
-			f.report.warn("%s:%d: the end of a line is damaged, which costs nothing", e.label(), no)
+			f.report.warn("%s:%d: the end of a line is damaged, but no information is lost", e.label(), no)
 		}
 		text = rest
 	}

@@ -190,7 +190,7 @@ func Declared(settings *rundir.Settings) ([]*Metric, error) {
 	for _, v := range list {
 		text, ok := v.(string)
 		if !ok {
-			return columns, fmt.Errorf("%s: options.%s holds %v, which is no text", rundir.SettingsFile, Option, v)
+			return columns, fmt.Errorf("%s: options.%s holds %v, which is not a text", rundir.SettingsFile, Option, v)
 		}
 		c, err := Parse(text)
 		if err != nil {

@@ -217,7 +217,7 @@ func list(k kind, parts []*node) *node {
 func (p *parser) parseNested(read func() *node) *node {
 	p.depth++
 	if p.depth > maxDepth {
-		p.fail(p.at, "the query is nested more than %d deep", maxDepth)
+		p.fail(p.at, "the query is nested more than %d levels deep", maxDepth)
 		return nil
 	}
 	defer func() { p.depth-- }()

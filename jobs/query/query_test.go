@@ -165,7 +165,7 @@ func TestErrorsHavePositionsAndAdvice(t *testing.T) {
 		{"", 0, "a comparison is expected"}, {"C", 1, `after "C", not the end`}, {"C is 3", 2, `after "C", not "is"`}, {"C=", 2, "a name, a number, or a text is expected, not the end"},
 		{"C=)", 2, `is expected, not ")"`}, {"=3", 0, `expected, not "="`}, {"(C=1", 4, "a ) is expected, not the end"}, {"C=1)", 3, "`and` or `or` is expected"},
 		{"C=1 and", 7, "is expected, not the end"}, {"not", 3, "is expected, not the end"}, {"C='1", 2, "the quote is not closed"}, {"[C=1", 0, "the [ is not closed"}, {"C~'('", 2, "missing closing )"},
-		{"C=1 & gamma=2", 4, `expected, not "&"`}, {"é=1 und gamma=2", 9, `after "und"`}, {strings.Repeat("(", 200) + "C=1", 101, "more than 100 deep"}, {strings.Repeat("not ", 200), 403, "more than 100 deep"},
+		{"C=1 & gamma=2", 4, `expected, not "&"`}, {"é=1 und gamma=2", 9, `after "und"`}, {strings.Repeat("(", 200) + "C=1", 101, "more than 100 levels deep"}, {strings.Repeat("not ", 200), 403, "more than 100 levels deep"},
 		{strings.Repeat("x", 200_000), 0, "at most 100000"}, {"C=1 gama=2", 4, `there is no column "gama" (did you mean "gamma"?)`}, {"state=fail", 6, "state is never"},
 		{"exit=x", 5, `exit is a number, and "x" is not`}, {"exit>256", 5, "at most 255"}, {"time>1x", 5, "time is a duration such as"}, {"mem>1x", 4, "mem is a size such as"}, {"ended>1x", 6, "ended is a time such as"},
 		{"C=[12", 2, "the [ is not closed"}, {"note=a[1", 5, "a ] is missing"}, {"C*gamma<1", 0, "write spaces around + - * / % to calculate"}, {"C +1 > 2", 2, "write spaces around"},

@@ -85,10 +85,10 @@ func (s *Table) Pivot(of PivotInput) (p *Pivot, notes Notes, err error) {
 	across.fill(kept, groups)
 	const advice = "choose other columns, or filter the jobs"
 	if n := len(across.values); n > maxAcross {
-		return nil, notes, fmt.Errorf("%s has %d values, which is too much across (at most %d): %s", text.Clean(of.Across, 40), n, maxAcross, advice)
+		return nil, notes, fmt.Errorf("%s has %d values, more than the %d columns of a pivot: %s", text.Clean(of.Across, 40), n, maxAcross, advice)
 	}
 	if n := len(down.values) * len(across.values); n > maxCells {
-		return nil, notes, fmt.Errorf("the pivot has %d cells, which is too much (at most %d): %s", n, maxCells, advice)
+		return nil, notes, fmt.Errorf("the pivot has %d cells, more than %d: %s", n, maxCells, advice)
 	}
 	p = &Pivot{PivotInput: of, Type: of.Measure.typeOf(&s.Columns[metric]), Rows: down.values, Columns: across.values, Cells: make([][]query.Value, len(down.values)),
 		Basis: make([][]Basis, len(down.values))}

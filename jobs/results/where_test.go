@@ -99,8 +99,8 @@ func TestImpossibleConditionIsAnError(t *testing.T) {
 		"exit=x":                           `exit is a number, and "x" is not`,
 		"cause=memry":                      `there is no cause "memry" (did you mean "memory"?)`,
 		"signal=KILLED":                    `there is no signal "KILLED"`,
-		"exit>=256":                        "no exit code is 256",
-		"exit!=-1":                         "no exit code is -1",
+		"exit>=256":                        "256 is not an exit code",
+		"exit!=-1":                         "-1 is not an exit code",
 		"C=1 and attempts=many":            `character 18: attempts is a number, and "many" is not`,
 		"time>1x":                          "elapsed_seconds is a duration such as",
 	} {

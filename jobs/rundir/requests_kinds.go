@@ -119,7 +119,7 @@ func (q *Request) problem() string {
 	}
 	switch {
 	case len(extra) > 0:
-		return fmt.Sprintf("%q does not take %s", q.Do, strings.Join(extra, ", "))
+		return fmt.Sprintf("%q does not accept %s", q.Do, strings.Join(extra, ", "))
 	case !has:
 		return fmt.Sprintf("%q needs %s", q.Do, strings.Join(needs, " or "))
 	case len(q.Why) > maxText || len(q.By) > maxText:
@@ -135,14 +135,14 @@ func checkCancel(q *Request) string {
 	case q.All && len(q.Jobs) > 0:
 		return "a cancel of all jobs names none"
 	case q.Spare != "" && (q.Spare != SpareStarted || q.All):
-		return fmt.Sprintf("a cancel cannot spare %q", text.Shorten(q.Spare))
+		return fmt.Sprintf("unknown jobs %q to spare from a cancel", text.Shorten(q.Spare))
 	}
 	return ""
 }
 
 func checkSpareSucceeded(q *Request) string {
 	if q.Spare != "" && q.Spare != SpareSucceeded {
-		return fmt.Sprintf("%q cannot spare %q", q.Do, text.Shorten(q.Spare))
+		return fmt.Sprintf("%q spares no jobs, but names %q", q.Do, text.Shorten(q.Spare))
 	}
 	return ""
 }

@@ -119,11 +119,11 @@ func TestEachKindOfRequestHasItsFields(t *testing.T) {
 		wrong string // must be in the error; "": the request is accepted
 	}{
 		{rundir.Request{Do: rundir.DoPause}, "pause launching", ""},
-		{rundir.Request{Do: rundir.DoPause, Host: "a"}, "pause launching", `"pause" does not take host`},
-		{rundir.Request{Do: rundir.DoContinue, Epoch: 2}, "continue launching", "does not take epoch"},
+		{rundir.Request{Do: rundir.DoPause, Host: "a"}, "pause launching", `"pause" does not accept host`},
+		{rundir.Request{Do: rundir.DoContinue, Epoch: 2}, "continue launching", "does not accept epoch"},
 		{rundir.Request{Do: rundir.DoDrainHost, Host: "a"}, "drain host a", ""},
 		{rundir.Request{Do: rundir.DoDrainHost}, "drain host ", "needs host"},
-		{rundir.Request{Do: rundir.DoStopHost, Host: "a", Jobs: ranges(t, "1")}, "stop host a", "does not take jobs"},
+		{rundir.Request{Do: rundir.DoStopHost, Host: "a", Jobs: ranges(t, "1")}, "stop host a", "does not accept jobs"},
 		{rundir.Request{Do: rundir.DoUseHost, Host: "a"}, "use host a again", ""},
 		{rundir.Request{Do: rundir.DoSlots, Host: "a", Number: 3}, "give host a 3 slots", ""},
 		{rundir.Request{Do: rundir.DoSlots, Host: "a"}, "give host a the slots of the inventory again", ""},

@@ -91,7 +91,7 @@ func verifyChecksum(b []byte) error {
 	if !ok || len(sum) < 8 || jobs.Checksum(rest) == string(sum[:8]) {
 		return nil
 	}
-	return errors.New("line 1: its checksum does not fit: the file is damaged, or was changed by hand (if you did that, and all in it is right, take out its first line)")
+	return errors.New("line 1: its checksum does not fit: the file is damaged, or was changed by hand (if you did that and its content is right, remove its first line)")
 }
 
 func decodeSettings(b []byte) (*Settings, error) {

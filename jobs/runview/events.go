@@ -222,7 +222,7 @@ func Text(r *jobs.Record) string {
 	case jobs.KindPriority:
 		return fmt.Sprintf("job %d has priority %d", r.Job, r.Priority)
 	case jobs.KindForgiven:
-		return fmt.Sprintf("%s uses up no try after all%s", r.Attempt(), because(r.Reason))
+		return fmt.Sprintf("%s does not count as a try after all%s", r.Attempt(), because(r.Reason))
 	case jobs.KindEvent:
 		return r.Reason
 	case jobs.KindHost:

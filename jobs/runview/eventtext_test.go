@@ -48,7 +48,7 @@ func TestEveryRecordHasASentence(t *testing.T) {
 		{jobs.Record{Kind: jobs.KindJob, Job: 17, Next: jobs.Skipped, Seq: 3, Reason: "job 3 failed"}, "job 17 is skipped: job 3 failed", ""},
 		{jobs.Record{Kind: jobs.KindCanceling, Job: 17, Reason: "by a person"}, "job 17 is being ended: by a person", ""},
 		{jobs.Record{Kind: jobs.KindForgiven, Job: 17, N: 2, Host: "melon4", Reason: "jobs fail at once on melon4"},
-			"17.2 uses up no try after all: jobs fail at once on melon4", "notable"},
+			"17.2 does not count as a try after all: jobs fail at once on melon4", "notable"},
 		{jobs.Record{Kind: "later", Reason: "of a newer version"}, "later: of a newer version", ""},
 		{jobs.Record{Kind: jobs.KindRequest, Request: "x", Count: 3, N: 1}, "the request is carried out, except for 1 job that it did not apply to", ""},
 		{jobs.Record{Kind: jobs.KindRound, Job: 17, Reason: "requeued"}, "job 17 begins a new round: requeued", ""},

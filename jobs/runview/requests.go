@@ -22,10 +22,10 @@ import (
 // has a placeholder for the number of jobs or the host. none is the answer to an action on jobs
 // that had nothing to do.
 var answers = map[Verb]struct{ done, none string }{
-	Cancel:      {"%s canceled", "nothing to cancel: it is over already"},
-	Requeue:     {"%s queued again", "nothing to run again: it is not over yet"},
+	Cancel:      {"%s canceled", "nothing to cancel: it has already finished"},
+	Requeue:     {"%s queued again", "nothing to requeue: it has not finished yet"},
 	Edit:        {"%s changed", "not changed: a running job cannot be edited"},
-	Priority:    {"priority of %s changed", "the priority of what is over does not matter any more"},
+	Priority:    {"priority of %s changed", "the priority of finished jobs has no effect any more"},
 	Pause:       {"launching is paused", ""},
 	Continue:    {"launching continues", ""},
 	DrainHost:   {"%s finishes what runs there and starts nothing more", ""},
@@ -103,7 +103,7 @@ func RequestOf(a Action, t *jobs.Table, s *live.State) (*rundir.Request, error) 
 		q.Host, q.Relative = a.Host, a.Relative
 		q.Number = min(max(a.Number, -jobs.MaxSlots), jobs.MaxSlots)
 		if !a.Relative && a.Number < 0 {
-			err = refuse("%s has at least 1 slot; drain it to have nothing started there", a.Host)
+			err = refuse("%s needs at least 1 slot; drain it to start nothing there", a.Host)
 		}
 	}
 	if err != nil {
@@ -280,7 +280,7 @@ func (v *View) request(ctx context.Context, a Action) (*Answer, error) {
 		case trace.Answered:
 			ans, err = AnswerTo(a, trace, v.table, state)
 		case !v.facts.dispatched || v.facts.owner.Token != token:
-			err = errors.New("the dispatcher has ended; it may have done it before. What it has not done waits for the next one")
+			err = errors.New("the dispatcher has ended. What it had not carried out before waits for the next one")
 		default:
 			return false
 		}

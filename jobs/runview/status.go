@@ -98,7 +98,7 @@ func (v *View) orRemoved(err error) error {
 		return err
 	}
 	if _, statErr := v.run.Disk.Lstat(v.run.Dir); errors.Is(statErr, fs.ErrNotExist) {
-		return fmt.Errorf("the run directory %s was removed or moved; this is how it was", v.run.Dir)
+		return fmt.Errorf("the run directory %s was removed or moved; the screen shows its last state", v.run.Dir)
 	}
 	return err
 }
@@ -129,7 +129,7 @@ func (v *View) status() (RunStatus, string) {
 	status, over := StatusFinished, ""
 	switch {
 	case left == 0 && v.total() == 0:
-		over = "no job came"
+		over = "no job was read"
 	case left == 0 && t.Counts[jobs.Succeeded] == v.total():
 		over = "all jobs succeeded"
 	case left == 0 && t.Counts[jobs.Canceled] > 0:
@@ -352,7 +352,7 @@ func (v *View) fill(p *Snapshot) {
 		case q != nil && v.link.conn != nil:
 			p.Question = q
 		case q != nil && p.Problem == "": // only a person on that machine can answer
-			p.Problem = fmt.Sprintf("the dispatcher asks on %s: %s (dcs-tui attach, typed there, shows the question)", p.Run.Machine, q.Text)
+			p.Problem = fmt.Sprintf("the dispatcher asks on %s: %s (run dcs-tui attach there to answer)", p.Run.Machine, q.Text)
 		}
 	} else {
 		p.More = !f.dispatched && f.missing != ""

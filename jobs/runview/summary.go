@@ -208,7 +208,7 @@ func UselessHosts(t *jobs.Table, events map[string]HostEvent) []string {
 	}
 	for name, c := range had {
 		if c.isMostlyFailing() && 4*good.Failed < good.Ended {
-			lines = append(lines, fmt.Sprintf("%s failed %d of %s, the others %d of %d: is what the jobs need there?%s",
+			lines = append(lines, fmt.Sprintf("%s failed %d of %s, the others %d of %d: check that it has what the jobs need%s",
 				name, c.Failed, text.Plural(c.Ended, "attempt"), good.Failed, good.Ended, forgiveHint(t, name)))
 		}
 	}
@@ -244,16 +244,16 @@ func InputText(i rundir.Input, t *jobs.Table) string {
 	if i.Again && i.State == rundir.InputOpen {
 		return "not all of its jobs were made yet: " + DescribeInput(t) + "; resume makes the rest"
 	}
-	return why + ": " + DescribeInput(t) + "; feed the rest to a new run"
+	return why + ": " + DescribeInput(t) + "; send the rest to a new run"
 }
 
 // DescribeInput describes how many jobs of an input are part of the run.
 func DescribeInput(t *jobs.Table) string {
 	n := t.NumSpecs()
 	if n == 0 {
-		return "no job had come"
+		return "no job had been read"
 	}
-	text := text.Plural(n, "job") + " had come"
+	text := text.Plural(n, "job") + " had been read"
 	if last := t.Spec(jobs.ID(n)); n > 1 && last.Line > 0 {
 		text += fmt.Sprintf(", the last in line %d", last.Line)
 	}

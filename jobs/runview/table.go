@@ -189,7 +189,7 @@ func (t *tables) computeTables() {
 	defer func() {
 		if p := recover(); p != nil { // a bug here must not end the program
 			t.mu.Lock()
-			t.working, t.broken = false, fmt.Sprintf("the table cannot be made, a defect of ours: %v", p)
+			t.working, t.broken = false, fmt.Sprintf("internal error: the table cannot be made: %v", p)
 			t.mu.Unlock()
 			t.notify()
 		}

@@ -48,7 +48,7 @@ func (t *tables) make(ask *TableQuery, unread int) *madeTable {
 		m.table.Wrong = err.Error()
 	}
 	if d.left > 0 {
-		m.note(fmt.Sprintf("there is room for %d jobs: %d more that are over are not in the table; `dcs-tui results` has all", len(d.list), d.left))
+		m.note(fmt.Sprintf("there is room for %d jobs: %d more finished jobs are not in the table; `dcs-tui results` prints all", len(d.list), d.left))
 	}
 	m.table.Notes = m.table.Notes[:min(len(m.table.Notes), MaxTableNotes)]
 	m.at = time.Now()
@@ -80,7 +80,7 @@ func (t *tables) fill(m *madeTable, s *results.Table, ask *TableQuery) error {
 	if err != nil {
 		m.table.Page.Wrong = err.Error()
 		if name := groupOnlyColumn(filter, s); name != "" && len(having) == 0 {
-			m.table.Page.Wrong = fmt.Sprintf("%s is of groups alone: m shows them", text.Clean(name, 40))
+			m.table.Page.Wrong = fmt.Sprintf("%s exists only for groups: m shows them", text.Clean(name, 40))
 		}
 		m.rows = s.Keep(func(int) bool { return false })
 		return nil
@@ -353,5 +353,5 @@ func varyingParams(columns []TableColumn) ([]string, error) {
 	default:
 		names = fmt.Sprintf("%d parameters have several values (%s)", n, names)
 	}
-	return nil, fmt.Errorf("%s: :pivot C gamma acc says what goes down, what across and what is shown; over the rest is averaged", names)
+	return nil, fmt.Errorf("%s: :pivot C gamma acc chooses the rows, the columns, and the metric, which is averaged over everything else", names)
 }

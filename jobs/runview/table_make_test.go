@@ -204,7 +204,7 @@ func TestGroupsAgreeWithAComputation(t *testing.T) {
 	if len(tb.Groups.Rows) != 0 || !strings.Contains(tb.Page.Wrong, `did you mean "acc_mean"?`) {
 		t.Errorf("wrong %q, groups %+v; want a suggestion and no groups", tb.Page.Wrong, tb.Groups)
 	}
-	for filter, want := range map[string]string{"acc_mean>1": "acc_mean is of groups alone: m shows them", "solved>1 C=1": "solved is of groups alone", "C_maen>1": "there is no column"} {
+	for filter, want := range map[string]string{"acc_mean>1": "acc_mean exists only for groups: m shows them", "solved>1 C=1": "solved exists only for groups", "C_maen>1": "there is no column"} {
 		if tb = tableOf(t, b, TableQuery{JobsWindow: JobsWindow{Filter: filter, Rows: 9}}); !strings.Contains(tb.Page.Wrong, want) || len(tb.Page.Rows) > 0 {
 			t.Errorf("%s: %q", filter, tb.Page.Wrong)
 		}

@@ -49,7 +49,7 @@ func runWord(args []string, limits limits) int {
 	case wordSum:
 		err = printSum(os.Stdout)
 	default:
-		fmt.Fprintf(os.Stderr, "dcs-tui: %q is not a command for people or hosts; see dcs-tui --help\n", word)
+		fmt.Fprintf(os.Stderr, "dcs-tui: %q is not a command; see dcs-tui --help\n", word)
 		return 2
 	}
 	if err != nil {

@@ -171,7 +171,7 @@ func eachShared(dirfd int, dir, prefix string, look func(*sharedFile), ignored f
 			f.fd, err = openPlainAt(dirfd, name)
 			switch {
 			case isAny(err, errNotPlain, unix.ELOOP, unix.ENXIO):
-				ignored(name, fmt.Errorf("it is no regular file (of %s)", userName(f.owner())))
+				ignored(name, fmt.Errorf("it is not a regular file (of %s)", userName(f.owner())))
 				continue
 			case err != nil:
 				continue

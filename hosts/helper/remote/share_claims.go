@@ -154,7 +154,7 @@ func readClaims(dirfd int, dir, own, run string, slots int) (claims []seenClaim,
 		case perr != nil && f.st.Mode&0o044 == 0:
 			return // of ours, or seen by root: being created
 		case perr != nil:
-			ignored(f.name, fmt.Errorf("its text is no claim (of %s): %w", userName(f.owner()), perr))
+			ignored(f.name, fmt.Errorf("its text is not a claim (of %s): %w", userName(f.owner()), perr))
 			return
 		case f.owner() == os.Getuid() && text.run == run && text.group != own:
 			return
