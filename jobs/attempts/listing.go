@@ -103,7 +103,7 @@ func (l *listing) read(path string, offset, n int64) []byte {
 	case err == nil:
 		return b
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENXIO),
-		errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ESPIPE):
+		errors.Is(err, rundir.ErrNotRegular), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.ESPIPE):
 	default:
 		l.errs.add(err)
 	}

@@ -74,10 +74,9 @@ type openedFile struct {
 	written time.Time // zero: not known
 }
 
-// openFile opens a regular file. It does not block if a job has put a pipe there, and does not
-// make a terminal the controlling one.
+// openFile opens a regular file.
 func openFile(d rundir.Disk, path string, flag int) (openedFile, error) {
-	f, err := d.OpenFile(path, flag|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0o600)
+	f, err := d.OpenFile(path, flag, 0o600)
 	if errors.Is(err, syscall.ELOOP) {
 		return openedFile{}, fmt.Errorf("%s is a symbolic link that dcs-tui did not create: not read", path)
 	}
@@ -89,9 +88,6 @@ func openFile(d rundir.Disk, path string, flag int) (openedFile, error) {
 		var info fs.FileInfo
 		if info, err = real.Stat(); err == nil {
 			o.size, o.written = info.Size(), info.ModTime()
-			if !info.Mode().IsRegular() {
-				err = fmt.Errorf("%s is not a regular file", path)
-			}
 		}
 	} else { // a disk in memory, which holds only regular files
 		o.size, err = f.Size()

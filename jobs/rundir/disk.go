@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 
@@ -39,8 +38,12 @@ type File interface {
 	Close() error
 }
 
-// OS is the real Disk.
+// OS is the real Disk. It opens only regular files, and does not wait for a pipe: a job, or root on a
+// host that shares the directory, may have put one there.
 var OS Disk = osDisk{}
+
+// ErrNotRegular is the error of OS for a pipe, a directory, or a device. It follows the path.
+var ErrNotRegular = errors.New("is not a regular file")
 
 type osDisk struct{}
 
@@ -51,9 +54,16 @@ func (osDisk) Rename(from, to string) error              { return os.Rename(from
 func (osDisk) Remove(path string) error                  { return os.Remove(path) }
 
 func (osDisk) OpenFile(path string, flag int, perm fs.FileMode) (File, error) {
-	f, err := os.OpenFile(path, flag, perm)
+	f, err := os.OpenFile(path, flag|unix.O_NONBLOCK|unix.O_NOCTTY, perm)
 	if err != nil {
 		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s %w", path, ErrNotRegular)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return osFile{f}, nil
 }
@@ -115,9 +125,16 @@ func retryInterrupted(call func() error) error {
 	}
 }
 
-// ReadFile reads a whole file.
+// maxWhole bounds the files that are read as a whole, in bytes. A job may have replaced one by a sparse
+// file of any size.
+const maxWhole = 256 << 20
+
+// ReadFile reads a whole file, of at most maxWhole bytes. It follows no symbolic link.
 func ReadFile(d Disk, path string) ([]byte, error) {
-	b, _, err := readPart(d, path, os.O_RDONLY, 0, math.MaxInt64)
+	b, size, err := ReadPart(d, path, 0, maxWhole)
+	if err == nil && size > maxWhole {
+		err = fmt.Errorf("%s has %d bytes, more than %d", path, size, maxWhole)
+	}
 	return b, err
 }
 
@@ -125,11 +142,7 @@ func ReadFile(d Disk, path string) ([]byte, error) {
 // negative offset counts from the end. ReadPart follows no symbolic link and does not wait for
 // a pipe: a job may have put one there.
 func ReadPart(d Disk, path string, offset, limit int64) (b []byte, size int64, err error) {
-	return readPart(d, path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_NOFOLLOW, offset, limit)
-}
-
-func readPart(d Disk, path string, flag int, offset, limit int64) (b []byte, size int64, err error) {
-	f, err := d.OpenFile(path, flag, 0)
+	f, err := d.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return nil, 0, err
 	}

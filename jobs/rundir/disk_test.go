@@ -2,6 +2,8 @@ package rundir
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -27,5 +29,38 @@ func TestInterruptedCallIsRepeated(t *testing.T) {
 		if !errors.Is(err, c.want) || err == nil && calls != len(c.answers) {
 			t.Errorf("%v: %v after %d calls", c.answers, err, calls)
 		}
+	}
+}
+
+// TestOnlyRegularFilesAreOpened checks that what a job may have put in place of a file of the run is
+// refused without waiting: a pipe, a directory, a device, a link, and a sparse file of 1 TiB.
+func TestOnlyRegularFilesAreOpened(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	huge, err := os.Create(path("huge"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, err := range []error{unix.Mkfifo(path("pipe"), 0o600), os.Mkdir(path("dir"), 0o700), os.Symlink("/dev/zero", path("device")),
+		os.Symlink("/etc/passwd", path("link")), huge.Truncate(1 << 40), huge.Close(), os.WriteFile(path("file"), []byte("text"), 0o600)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"pipe", "dir", "device"} {
+		for _, flag := range []int{os.O_RDONLY, os.O_RDWR, os.O_WRONLY} {
+			if f, err := OS.OpenFile(path(name), flag, 0); err == nil {
+				t.Errorf("%s was opened with %#x", name, flag)
+				f.Close()
+			}
+		}
+	}
+	for _, name := range []string{"pipe", "dir", "device", "link", "huge"} {
+		if b, err := ReadFile(OS, path(name)); err == nil {
+			t.Errorf("%s was read: %d bytes", name, len(b))
+		}
+	}
+	if b, err := ReadFile(OS, path("file")); err != nil || string(b) != "text" {
+		t.Errorf("a regular file: %q, %v", b, err)
 	}
 }

@@ -159,7 +159,7 @@ func readPiece(path string, offset int64, limit int) ([]byte, int64, error) {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return nil, 0, fmt.Errorf("%s is a symbolic link that dcs-tui did not create: not read", path)
 	case !info.Mode().IsRegular():
-		return nil, 0, fmt.Errorf("%s is not a regular file", path)
+		return nil, 0, fmt.Errorf("%s %w", path, ErrNotRegular)
 	}
 	return ReadPart(OS, path, offset, int64(limit))
 }
