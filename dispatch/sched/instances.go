@@ -85,20 +85,13 @@ type provider struct {
 type instance struct {
 	name            string
 	provider        *provider
+	state           instanceState
+	why             string        // why it is in the state, from instanceFailed on
 	busy            bool          // a command about it is running
 	since           time.Duration // its creation, or the start of this dispatcher
-	inherited       bool
-	up              bool // it has responded, possibly to an earlier dispatcher
-	answered        bool // it has responded to this dispatcher
-	listed          bool // it is in the newest list
-	wasListed       bool // it was in some list
-	numListsWithout int  // consecutive lists without it
-	failed          bool // its creation failed
-	// It gets no more jobs: its outputs are fetched, it leaves the run, and it is terminated.
-	retiring    bool
-	leavingRun  bool // it leaves the run; its outputs were fetched
-	terminating bool // its termination is recorded
-	why         string
+	inherited       bool          // an earlier dispatcher created it
+	wasListed       bool          // it was in some list
+	numListsWithout int           // consecutive lists without it
 	// When its last command ended: only later lists count.
 	commandEndedAt time.Duration
 	// Since when it has been idle; 0: it is busy, or not up.
@@ -113,6 +106,42 @@ type instance struct {
 	failures          int                         // consecutive failed commands about it
 	retryAt           time.Duration
 }
+
+// instanceState is the state of an instance for this dispatcher. An instance goes through the states
+// in their order and may skip some. Only a failed fetch leads back, from instanceRetiring.
+type instanceState uint8
+
+const (
+	instanceStarting    instanceState = iota // it has not responded to this dispatcher
+	instanceUp                               // it has responded to this dispatcher
+	instanceFailed                           // its creation failed
+	instanceRetiring                         // it gets no more jobs, and its outputs are fetched
+	instanceLeaving                          // its outputs were fetched, and it leaves the run
+	instanceTerminating                      // its termination is recorded
+)
+
+// moveTo changes the state for a reason, unless the instance is further already.
+func (in *instance) moveTo(s instanceState, why string) { in.state, in.why = max(in.state, s), why }
+
+// isRetiring reports whether the instance gets no more jobs.
+func (in *instance) isRetiring() bool { return in.state >= instanceRetiring }
+
+// stay ends a retirement: the instance may get jobs again.
+func (in *instance) stay() {
+	if in.state != instanceRetiring {
+		return
+	}
+	in.state, in.why = instanceStarting, ""
+	if slices.ContainsFunc(in.hosts, func(h *host) bool { return h.linked }) {
+		in.state = instanceUp
+	}
+}
+
+// isListed reports whether the newest list that counts for the instance has it.
+func (in *instance) isListed() bool { return in.wasListed && in.numListsWithout == 0 }
+
+// wasUp reports whether the instance has responded, possibly to an earlier dispatcher.
+func (c *Core) wasUp(in *instance) bool { return c.table.Instances[in.name].Up != 0 }
 
 // beginProviding takes over the instances in the table.
 func (c *Core) beginProviding() {
@@ -170,8 +199,9 @@ func (c *Core) adoptInstances(p *provider) {
 			continue
 		}
 		in := c.addInstance(p, name, number(name))
-		in.inherited, in.up, in.terminating = true, is.Up != 0, is.State == jobs.InstanceTerminating
-		in.retiring, in.why = in.terminating, "an earlier dispatcher had begun to"
+		if in.inherited = true; is.State == jobs.InstanceTerminating {
+			in.moveTo(instanceTerminating, "an earlier dispatcher had begun to")
+		}
 		adopted[name] = true
 	}
 	if len(adopted) > 0 {
@@ -271,7 +301,7 @@ func (e InstanceCreated) apply(c *Core) {
 		p.failures, p.createAt, p.problem = 0, 0, ""
 		return
 	}
-	in.failed, in.why = true, "its creation failed"
+	in.moveTo(instanceFailed, "its creation failed")
 	p.failures++
 	p.createAt = c.now.Mono + c.commandDelay(p.failures)
 	c.reportProblem(p, in.name, e.Err+"; another instance is tried after a delay that grows")
@@ -294,8 +324,7 @@ func (e InstanceFetched) apply(c *Core) {
 	case e.Err == "":
 		delete(in.outputs, e.Name)
 	default:
-		in.retiring = false // it may get jobs in the meantime
-		in.why = ""
+		in.stay() // it may get jobs in the meantime
 		c.reportProblem(in.provider, in.name, fmt.Sprintf("%s is not terminated, because outputs that only it has could not be fetched: %s", e.Name, e.Err))
 	}
 }
@@ -327,7 +356,7 @@ func (e InstancesListed) apply(c *Core) {
 		if in.provider != p || in.busy || in.commandEndedAt > p.listFrom {
 			continue
 		}
-		if in.listed = listed[in.name]; in.listed {
+		if listed[in.name] {
 			in.wasListed, in.numListsWithout = true, 0
 			c.updateAllocation(in, e.Pending[in.name], e.Left[in.name])
 			continue
@@ -340,9 +369,9 @@ func (e InstancesListed) apply(c *Core) {
 			in.endsAt = max(1, c.now.Mono) // the node is not ours any more, even if ssh still works
 		}
 		switch {
-		case in.terminating || in.failed:
+		case in.state == instanceTerminating || in.state == instanceFailed:
 			c.recordInstanceGone(in, in.why)
-		case (in.wasListed || in.up) && c.isUnreachable(in):
+		case (in.wasListed || c.wasUp(in)) && c.isUnreachable(in):
 			c.recordInstanceGone(in, fmt.Sprintf("provider %s does not list it any more", p.spec.Name))
 		}
 	}
@@ -367,13 +396,13 @@ func (c *Core) handleFoundInstance(p *provider, name string, n int) {
 		c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceCreating), Reason: p.spec.Name})
 	}
 	in := c.addInstance(p, name, n)
-	in.inherited, in.listed, in.wasListed = true, true, true
+	in.inherited, in.wasListed = true, true
 	if !known {
 		c.logf(name, 0, "found the instance %s, of which there was no record", name)
 		return
 	}
 	// It may have attempts and outputs, so it gets no more jobs and is terminated when it is idle.
-	in.retiring, in.up, in.why = true, true, "it was assumed to be gone"
+	in.moveTo(instanceRetiring, "it was assumed to be gone")
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: name, How: string(jobs.InstanceUp), Reason: in.why})
 	c.findOutputs(map[string]bool{name: true})
 }
@@ -409,7 +438,8 @@ func (c *Core) recordInstanceGone(in *instance, why string) {
 
 // terminate records the termination and runs the terminate command.
 func (c *Core) terminate(in *instance, why string) {
-	in.why, in.terminating, in.busy = why, true, true
+	in.moveTo(instanceTerminating, why)
+	in.busy = true
 	c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceTerminating), Reason: why})
 	c.provisions.commands = append(c.provisions.commands, TerminateInstance{in.provider.spec.Name, in.name})
 }

@@ -63,7 +63,7 @@ func (c *Core) provide() {
 	}
 	var used []string
 	for _, in := range v.instances {
-		if in.wasListed && in.pending == "" && !in.leavingRun && !in.terminating && !in.failed {
+		if in.wasListed && in.pending == "" && in.state < instanceLeaving && in.state != instanceFailed {
 			used = append(used, in.name)
 		}
 	}
@@ -86,18 +86,18 @@ func (c *Core) manageInstance(in *instance) {
 	}
 	slots := 0
 	for _, h := range in.hosts {
-		h.retiring = in.retiring
+		h.retiring = in.isRetiring()
 		open += h.numOpen
 		if !h.linked {
 			continue
 		}
-		if !in.up {
+		if !c.wasUp(in) && in.state != instanceTerminating {
 			c.emit(jobs.Record{Kind: jobs.KindInstance, Host: in.name, How: string(jobs.InstanceUp)})
 			if !in.inherited {
 				in.provider.learnStartup(c.now.Mono - in.since)
 			}
 		}
-		in.up, in.answered = true, true
+		in.moveTo(instanceUp, in.why)
 		slots += max(1, h.slots())
 	}
 	if slots > 0 {
@@ -111,27 +111,27 @@ func (c *Core) manageInstance(in *instance) {
 	if in.busy || c.now.Mono < in.retryAt {
 		return
 	}
-	if in.up && in.idleAt == 0 {
+	if c.wasUp(in) && in.idleAt == 0 {
 		in.idleAt = max(1, c.now.Mono)
 	}
 	switch why, kept := c.whyTerminate(in), in.hostWithOutputs(); {
 	case why == "":
-	case kept != "" && !in.terminating:
-		in.retiring, in.busy, in.why = true, true, why
+	case kept != "" && in.state != instanceTerminating:
+		in.moveTo(instanceRetiring, why)
+		in.busy = true
 		c.provisions.commands = append(c.provisions.commands, FetchInstance{kept, slices.Clone(in.outputs[kept])})
 	case len(in.hosts) > 0:
-		in.retiring, in.leavingRun, in.why, in.outputs = true, true, why, nil
-		in.retryAt = c.now.Mono + leaveTime
+		in.moveTo(instanceLeaving, why)
+		in.outputs, in.retryAt = nil, c.now.Mono+leaveTime
 	default:
-		if !in.up && !in.terminating && !c.hasNoWaitingJob() {
+		if !c.wasUp(in) && in.state != instanceTerminating && !c.hasNoWaitingJob() {
 			in.provider.failures++
 			in.provider.createAt = c.now.Mono + c.commandDelay(in.provider.failures)
 		}
-		in.retiring = true
 		c.terminate(in, why)
 	}
 	for _, h := range in.hosts {
-		h.retiring = in.retiring
+		h.retiring = in.isRetiring()
 	}
 }
 
@@ -161,23 +161,19 @@ func (in *instance) hostWithOutputs() string {
 func (c *Core) whyTerminate(in *instance) string {
 	age := c.now.Mono - max(in.since, in.lastPending)
 	switch {
-	case in.terminating:
-		return in.why // the command failed, or has had no effect yet
-	case in.failed && !in.listed:
+	case in.state == instanceFailed && !in.isListed():
 		return "" // the next list shows whether there is anything to terminate
-	case in.failed:
-		return in.why
-	case in.retiring:
-		return in.why
+	case in.state >= instanceFailed:
+		return in.why // a command failed, or has had no effect yet
 	case !in.provider.listed:
 		return ""
 	case c.hasNoWaitingJob():
 		return "the run has no more work for it"
 	case c.isAllocationOver(in):
 		return allocationEnds
-	case !in.up && in.pending == "" && age >= in.provider.answerLimit():
+	case !c.wasUp(in) && in.pending == "" && age >= in.provider.answerLimit():
 		return "it has not answered within " + formatDuration(in.provider.answerLimit())
-	case in.up && c.now.Mono-in.idleAt >= in.provider.spec.Idle:
+	case c.wasUp(in) && c.now.Mono-in.idleAt >= in.provider.spec.Idle:
 		return "it has been idle for " + formatDuration(in.provider.spec.Idle)
 	}
 	return ""
@@ -198,9 +194,9 @@ func (c *Core) requestInstanceList(p *provider) {
 		if in.provider == p && !in.busy {
 			needed = true
 			switch {
-			case in.pending != "" && in.listed && !in.terminating && c.now.Mono-in.since > longListInterval:
+			case in.pending != "" && in.isListed() && in.state != instanceTerminating && c.now.Mono-in.since > longListInterval:
 				later = min(later, pendingListInterval)
-			case !in.up || in.terminating || !in.listed || c.awaitsHostOf(in):
+			case !c.wasUp(in) || in.state == instanceTerminating || !in.isListed() || c.awaitsHostOf(in):
 				later = 0 // a host with open attempts that is silent may be gone
 			}
 		}
@@ -247,7 +243,7 @@ func (c *Core) createInstances(p *provider) {
 
 // isStarting reports whether an instance is being started and will accept jobs.
 func (c *Core) isStarting(in *instance) bool {
-	return !in.answered && !in.failed && !in.terminating && (!in.up || c.now.Mono-max(in.since, in.lastPending) < in.provider.answerLimit())
+	return in.state == instanceStarting && (!c.wasUp(in) || c.now.Mono-max(in.since, in.lastPending) < in.provider.answerLimit())
 }
 
 // slotsNeeded returns how many slots the waiting jobs that an instance could run would still need
@@ -405,11 +401,11 @@ func (c *Core) addInstanceViews(views []HostView) []HostView {
 
 func (c *Core) fillInstanceView(in *instance, v *HostView) {
 	switch {
-	case in.retiring || in.terminating || in.failed:
+	case in.state >= instanceFailed:
 		v.State, v.Reason = jobs.HostTerminating, in.why
 	case in.busy:
 		v.State = jobs.HostCreating
-	case !in.answered && v.State == jobs.HostConnecting || v.State == jobs.HostBackingOff && !in.up:
+	case in.state == instanceStarting && v.State == jobs.HostConnecting || v.State == jobs.HostBackingOff && !c.wasUp(in):
 		v.State = jobs.HostStarting
 	case v.State == jobs.HostUp && v.Reason == "" && in.endsAt > 0:
 		v.Reason = c.allocationEndText(in)
@@ -418,7 +414,7 @@ func (c *Core) fillInstanceView(in *instance, v *HostView) {
 		v.Hold = jobs.NotHeld
 	}
 	switch {
-	case in.answered || v.State == jobs.HostTerminating:
+	case in.state == instanceUp || v.State == jobs.HostTerminating:
 	case in.pending != "":
 		v.Reason = fmt.Sprintf("pending: %s, for %s", in.pending, formatDuration(c.now.Mono-in.since))
 	default:

@@ -398,3 +398,29 @@ func TestChangedProviderTakesEffectAtOnce(t *testing.T) {
 	commands := append(s.step(Cancel{All: true}), s.wait(10*time.Second, "a")...)
 	wantContains(t, "terminated", formatCommands[TerminateInstance](commands), "{cloud dcs-r-1}")
 }
+
+// TestInstanceStatesFollowEachOther checks that an instance never goes back in its states, except
+// that a failed fetch ends a retirement, and only that.
+func TestInstanceStatesFollowEachOther(t *testing.T) {
+	const last = instanceTerminating
+	for from := range last + 1 {
+		for to := range last + 1 {
+			in := &instance{state: from}
+			in.moveTo(to, "asked")
+			want(t, fmt.Sprintf("from %d to %d", from, to), in.state, max(from, to))
+		}
+		for _, linked := range []bool{false, true} {
+			in := &instance{state: from, why: "idle", hosts: []*host{{linkState: linkState{linked: linked}}}}
+			in.stay()
+			stays := from
+			if from == instanceRetiring {
+				stays = instanceStarting
+				if linked {
+					stays = instanceUp
+				}
+			}
+			want(t, fmt.Sprintf("state %d after stay, linked %v", from, linked), in.state, stays)
+			want(t, "the retirement has a reason", in.why != "", stays == from)
+		}
+	}
+}

@@ -38,7 +38,7 @@ var mutations = []mutation{
 	{name: "a sentinel is believed whatever its checksum", file: "jobs/attempts/status.go", edits: []edit{
 		{"	if !ok || json.Unmarshal(text, &s) != nil || s.V != 1 || s.Run != run || s.Attempt != id {", "	if _ = ok; json.Unmarshal(text, &s) != nil && len(text) == 0 {"}}, seeds: 3000},
 	{name: "the request to end a job is forgotten", file: "jobs/fold.go", edits: []edit{
-		{"		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request})\n", ""}}},
+		{"		insert(&t.Cancels, r.Job, Cancel{r.Reason, r.Request, ReasonKind(r.How)})\n", ""}}},
 
 	// dispatch/sched: the decisions.
 	{name: "a suspect host is forgotten at once", file: "dispatch/sched/lost.go", edits: []edit{
@@ -73,7 +73,7 @@ var mutations = []mutation{
 	{name: "an instance is terminated with open attempts", file: "dispatch/sched/provide.go", edits: []edit{
 		{"	if open > 0 {\n		in.idleAt = 0\n		return\n	}\n", ""}}},
 	{name: "an instance is terminated before its outputs were fetched", file: "dispatch/sched/provide.go", edits: []edit{
-		{"\tcase kept != \"\" && !in.terminating:", "\tcase kept != \"\" && in.terminating:"}}},
+		{"\tcase kept != \"\" && in.state != instanceTerminating:", "\tcase kept != \"\" && in.state == instanceTerminating:"}}},
 	{name: "a dispatcher forgets the instances of the one before", file: "dispatch/sched/instances.go", edits: []edit{
 		{"		if is.State == jobs.InstanceGone {\n			continue", "		if is.State != jobs.InstanceUp {\n			continue"}}},
 	{name: "a drained host gets jobs", file: "dispatch/sched/host.go", edits: []edit{
@@ -97,7 +97,7 @@ var mutations = []mutation{
 	{name: "a request for an earlier dispatcher is carried out", file: "dispatch/sched/request.go", edits: []edit{
 		{"	if r.Epoch != 0 && r.Epoch != c.table.Epoch {", "	if r.Epoch < 0 {"}}},
 	{name: "a pause is recorded without the request that asked for it", file: "dispatch/sched/core.go", edits: []edit{
-		{"	return cmp.Or(r.Request, c.cause)", "	if r.Kind == jobs.KindPause {\n		return r.Request\n	}\n	return cmp.Or(r.Request, c.cause)"}}},
+		{"	r.At, r.Request = c.now.Wall, cmp.Or(r.Request, c.cause)\n", "	r.At = c.now.Wall\n	if r.Kind != jobs.KindPause {\n		r.Request = cmp.Or(r.Request, c.cause)\n	}\n"}}},
 	{name: "an edit leaves what ran by the old command in its round", file: "jobs/fold.go", edits: []edit{
 		{"				a.Round = 0\n", "				_ = a\n"}}, seeds: 3000},
 	{name: "an edited job is launched as one of its old class", file: "dispatch/sched/class.go", edits: []edit{
@@ -121,7 +121,7 @@ var mutations = []mutation{
 	{name: "kept slots are given to other queues", file: "dispatch/sched/reserve.go", edits: []edit{
 		{"	return h.freeSlots() - others.Slots,", "	return h.freeSlots(),"}}},
 	{name: "jobs are started on a host whose owner is there", file: "dispatch/sched/hold.go", edits: []edit{
-		{"\tcase b.Owner.Who != \"\":\n\t\treturn heldByOwner\n", ""}}},
+		{"\tcase b.Owner.Who != \"\":\n\t\treturn jobs.HeldByOwner\n", ""}}},
 	{name: "two users get the last slot of a host", file: "hosts/sharing.go", edits: []edit{
 		{"	if HeldSlots(slots, claims, -1) <= slots {", "	if HeldSlots(slots, claims, -1) <= slots+1 {"}}},
 	{name: "the slots of a user who has gone stay his", file: "dispatch/sched/hold.go", edits: []edit{
