@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -57,7 +58,7 @@ const allocationEnds = "its allocation ends"
 
 // allocationEndText describes when an allocation ends.
 func (c *Core) allocationEndText(in *instance) string {
-	return allocationEnds + " in " + formatDuration(max(0, in.endsAt-c.now.Mono))
+	return allocationEnds + " in " + text.Span(max(0, in.endsAt-c.now.Mono))
 }
 
 // vacateAllocation withdraws the jobs that wait on an allocation and would not end before it does.
@@ -99,7 +100,7 @@ func (c *Core) hasTimeFor(h *host, lasts time.Duration) bool {
 // returns "".
 func (cl *class) whyTooLongFor(p *hosts.Provider) string {
 	if most := p.MaxTime(); most > 0 && cl.key.maxRunTime+stopBeforeEnd > most {
-		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations of provider %s (time = %s)", formatDuration(cl.key.maxRunTime), p.Name, formatDuration(most))
+		return fmt.Sprintf("its timeout or estimate of about %s does not fit into the allocations of provider %s (time = %s)", text.Span(cl.key.maxRunTime), p.Name, text.Span(most))
 	}
 	return ""
 }

@@ -181,7 +181,7 @@ func TestAllocationMayBePendingForLong(t *testing.T) {
 	}
 	want(t, "records", s.instanceRecords("dcs-r-1"), "creating")
 	want(t, "another", s.instanceRecords("dcs-r-2"), "")
-	if v := s.c.Hosts()[0]; v.State != jobs.HostStarting || !strings.HasPrefix(v.Reason, "pending: Resources, for 3 h") {
+	if v := s.c.Hosts()[0]; v.State != jobs.HostStarting || !strings.HasPrefix(v.Reason, "pending: Resources, for 2h 47m") {
 		t.Errorf("shown as %s: %s", v.State, v.Reason)
 	}
 	want(t, "times that it is told to be pending", s.numEvents("pending: Resources"), 1)

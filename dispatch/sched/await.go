@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -60,7 +61,7 @@ func (a await) text(now time.Duration, they string) string {
 	if they == "it" {
 		verb = "is queued"
 	}
-	again := fmt.Sprintf("%s %s again in %s", they, verb, formatDuration(max(0, a.until-now)))
+	again := fmt.Sprintf("%s %s again in %s", they, verb, text.Span(max(0, a.until-now)))
 	switch a.kind {
 	case awaitForever:
 		return "without a limit (on_lost=wait)"
@@ -135,8 +136,8 @@ func (c *Core) Awaited(now Time) (v AwaitView) {
 	if v.Attempts == 1 {
 		they = "it"
 	}
-	v.Text = fmt.Sprintf("%s %s for %s, which cannot be reached: %s", jobs.Plural(v.Attempts, "attempt"),
-		jobs.Verb(v.Attempts, "waits", "wait"), listNames(v.Hosts), longest.text(now.Mono, they))
+	v.Text = fmt.Sprintf("%s %s for %s, which cannot be reached: %s", text.Plural(v.Attempts, "attempt"),
+		text.Verb(v.Attempts, "waits", "wait"), listNames(v.Hosts), longest.text(now.Mono, they))
 	return v
 }
 
@@ -159,9 +160,9 @@ func (c *Core) silentText(h *host) string {
 	if h.numOpen == 1 {
 		they = "it"
 	}
-	text := a.text(c.now.Mono, they)
+	msg := a.text(c.now.Mono, they)
 	if a.kind == awaitAlive || a.kind == awaitForever {
-		text = fmt.Sprintf("%s %s %s; dcs-tui requeue ends the wait", they, jobs.Verb(h.numOpen, "waits", "wait"), text)
+		msg = fmt.Sprintf("%s %s %s; dcs-tui requeue ends the wait", they, text.Verb(h.numOpen, "waits", "wait"), msg)
 	}
-	return fmt.Sprintf("it cannot be reached, so its %s may still run there: %s", jobs.Plural(h.numOpen, "attempt"), text)
+	return fmt.Sprintf("it cannot be reached, so its %s may still run there: %s", text.Plural(h.numOpen, "attempt"), msg)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -251,13 +252,13 @@ func (h *host) whyCannotRun(cl *class) string {
 		return text
 	}
 	if n := h.maxSlots(); n > 0 && k.slots > n-keptSlots {
-		return has(jobs.Plural(k.slots, "slot"), n, keptSlots)
+		return has(text.Plural(k.slots, "slot"), n, keptSlots)
 	}
 	if known := h.spec.GPUNumbers(nil) != nil || h.hello != nil; known && k.gpus > 0 && k.gpus.Devices() > h.numGPUs()-keptGPUs {
 		return has(k.gpus.Text(), h.numGPUs(), keptGPUs)
 	}
 	if k.mem > 0 && h.hello != nil && h.hello.MemBytes > 0 && k.mem > h.hello.MemBytes {
-		return fmt.Sprintf("it needs %s of memory and host %s has %s", formatBytes(k.mem), h.spec.Name, formatBytes(h.hello.MemBytes))
+		return fmt.Sprintf("it needs %s of memory and host %s has %s", text.Size(k.mem), h.spec.Name, text.Size(h.hello.MemBytes))
 	}
 	return ""
 }
@@ -281,11 +282,11 @@ func (c *Core) whyUnsatisfiable(cl *class, first string) string {
 	case len(cl.tags) > 1 && all(&class{tags: cl.tags}):
 		return "no host has all of the tags " + strings.Join(cl.tags, ", ")
 	case all(&class{key: classKey{slots: k.slots}}):
-		return "no host has " + jobs.Plural(k.slots, "slot")
+		return "no host has " + text.Plural(k.slots, "slot")
 	case all(&class{key: classKey{gpus: k.gpus}}):
 		return "no host has " + k.gpus.Text()
 	case all(&class{key: classKey{mem: k.mem}}):
-		return "no host has " + formatBytes(k.mem) + " of memory"
+		return "no host has " + text.Size(k.mem) + " of memory"
 	}
 	return "no host has all that it asks for; for example, " + first
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -77,7 +78,7 @@ func (c *Core) whyLate(now Time, j *jobs.Job) string {
 	}
 	left := j.Spec.Deadline.Sub(now.Wall.Time())
 	if left <= 0 {
-		return "that was " + formatDuration(-left) + " ago"
+		return "that was " + text.Span(-left) + " ago"
 	}
 	takes := j.Spec.Estimate
 	if takes == 0 {
@@ -92,5 +93,5 @@ func (c *Core) whyLate(now Time, j *jobs.Job) string {
 	if takes <= left {
 		return ""
 	}
-	return fmt.Sprintf("it needs %s, as far as is known, and %s are left", formatDuration(takes), formatDuration(left))
+	return fmt.Sprintf("it needs %s, as far as is known, and %s are left", text.Span(takes), text.Span(left))
 }

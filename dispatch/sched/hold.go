@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -86,13 +87,13 @@ func (h *host) whyHeld() string {
 			break
 		}
 		if h.hello != nil && h.hello.Cores > 0 {
-			return fmt.Sprintf("reduces its slots: others use %.1f of its %s", h.othersLoad, jobs.Plural(h.hello.Cores, "core"))
+			return fmt.Sprintf("reduces its slots: others use %.1f of its %s", h.othersLoad, text.Plural(h.hello.Cores, "core"))
 		}
 		return fmt.Sprintf("reduces its slots: others use %.1f cores", h.othersLoad)
 	case jobs.HeldByOtherRuns:
 		return h.whyShared()
 	case jobs.HeldByHungDisk:
-		why = "the file system of its attempts has not answered for " + formatDuration(b.FSDelay)
+		why = "the file system of its attempts has not answered for " + text.Span(b.FSDelay)
 	case jobs.HeldUnmeasured:
 		why = "its first measurement has not arrived yet"
 	case jobs.HeldByOwner:
@@ -106,9 +107,9 @@ func (h *host) whyHeld() string {
 	case jobs.HeldByLoad:
 		why = fmt.Sprintf("its load of %.1f is %s max_load %g", b.Load[0], compareWord(b.Load[0], s.MaxLoad), s.MaxLoad)
 	case jobs.HeldByMemory:
-		why = fmt.Sprintf("its free memory of %s is below min_mem_free %s", formatBytes(b.MemFree), formatBytes(s.MinMemFree))
+		why = fmt.Sprintf("its free memory of %s is below min_mem_free %s", text.Size(b.MemFree), text.Size(s.MinMemFree))
 	case jobs.HeldByDisk:
-		why = fmt.Sprintf("its free disk space of %s is below min_disk_free %s", formatBytes(h.diskFree), formatBytes(s.MinDiskFree))
+		why = fmt.Sprintf("its free disk space of %s is below min_disk_free %s", text.Size(h.diskFree), text.Size(s.MinDiskFree))
 	case jobs.HeldByUnknownDisk:
 		why = "its free disk space is not known yet (min_disk_free)"
 	}

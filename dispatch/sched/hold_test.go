@@ -301,11 +301,11 @@ func TestNothingStartsDuringQuietHours(t *testing.T) {
 	o = append(o, s.ended("a", "1.1", succeeded)...)
 	o = append(o, s.wait(5*time.Hour+45*time.Minute+59*time.Second, "a")...)
 	want(t, "launched meanwhile", launchedOn(o, "a"), "")
-	want(t, "events", events(s.journal[before:]), "a rests until 06:00 (quiet hours); its running jobs continue\n"+
+	want(t, "events", events(s.journal[before:]), "a starts nothing until 06:00 (quiet hours); its running jobs continue\n"+
 		"job 2 is a straggler: it has run for 42 s on a, and it was estimated at 20 s")
 	v := s.c.Hosts()[0]
-	want(t, "reason", v.Reason, "rests until 06:00 (quiet hours)")
-	want(t, "why", s.c.Why(s.now(), 3), "Job 3 waits: the only host that can run it cannot take it: a rests until 06:00 (quiet hours).")
+	want(t, "reason", v.Reason, "starts nothing until 06:00 (quiet hours)")
+	want(t, "why", s.c.Why(s.now(), 3), "Job 3 waits: the only host that can run it cannot take it: a starts nothing until 06:00 (quiet hours).")
 	before = len(s.journal)
 	s.wantState(2, jobs.Running)
 	at, _ := s.c.Next()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -154,7 +155,7 @@ func (h *host) setState(state jobs.HostState, reason string) {
 
 // status returns the state that is shown to people.
 func (h *host) status() jobs.HostStatus {
-	s := jobs.HostStatus{State: h.state, Reason: withoutName(h.reason, h.spec.Name)}
+	s := jobs.HostStatus{State: h.state, Reason: text.WithoutSubject(h.reason, h.spec.Name)}
 	switch {
 	case !h.linked:
 		return s

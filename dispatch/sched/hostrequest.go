@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -68,7 +69,7 @@ func (c *Core) applyHostRequest(h *host) {
 		still = append(still, "is still stopped")
 	}
 	if n := int(h.asked.Slots); n > 0 {
-		still = append(still, "still has "+jobs.Plural(n, "slot"))
+		still = append(still, "still has "+text.Plural(n, "slot"))
 	}
 	if still != nil {
 		c.logf(h.spec.Name, 0, "%s %s, as a person asked", h.spec.Name, strings.Join(still, " and "))
@@ -171,7 +172,7 @@ func (e SetSlots) carryOut(c *Core) (refused string) {
 	case n == int(h.asked.Slots) && n == 0:
 		return e.Host + " has the slots of the inventory already"
 	case n == int(h.asked.Slots):
-		return e.Host + " has " + jobs.Plural(n, "slot") + " already"
+		return e.Host + " has " + text.Plural(n, "slot") + " already"
 	}
 	was := h.slots()
 	h.asked.Slots = int32(n)
@@ -185,9 +186,9 @@ func (e SetSlots) carryOut(c *Core) (refused string) {
 	case n == 0:
 		c.logf(h.spec.Name, 0, "%s gets the slots of the inventory again, %d%s", h.spec.Name, h.slots(), by)
 	case was == 0:
-		c.logf(h.spec.Name, 0, "%s gets %s%s", h.spec.Name, jobs.Plural(n, "slot"), by)
+		c.logf(h.spec.Name, 0, "%s gets %s%s", h.spec.Name, text.Plural(n, "slot"), by)
 	default:
-		c.logf(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, jobs.Plural(n, "slot"), was, by)
+		c.logf(h.spec.Name, 0, "%s gets %s instead of %d%s", h.spec.Name, text.Plural(n, "slot"), was, by)
 	}
 	c.recordHostRequest(h)
 	c.queue.capacityChanged()

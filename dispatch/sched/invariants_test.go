@@ -165,7 +165,7 @@ func exportData(t *testing.T) types.Importer {
 
 var pureImports = map[string]bool{
 	"cmp": true, "container/heap": true, "fmt": true, "iter": true, "math": true, "math/rand/v2": true, "slices": true, "strings": true,
-	"time": true, "maps": true, "strconv": true, "errors": true, "dcs-tui/jobs": true, "dcs-tui/hosts": true,
+	"time": true, "maps": true, "strconv": true, "errors": true, "dcs-tui/hosts": true, "dcs-tui/internal/text": true, "dcs-tui/jobs": true,
 }
 
 // pureTime lists the allowed identifiers of package time: types, constants, and functions that

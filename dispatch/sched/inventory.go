@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -403,7 +404,7 @@ func (c *Core) changeMachine(h *host, machine int32) {
 		o.setState(jobs.HostSuspect, anotherMachine)
 		c.absent = append(c.absent, o)
 		c.logf(name, 0, "another machine answers as %s: it does not know the attempts that were launched on the previous one (%s), "+
-			"which waits until that one has been silent for %s", name, jobs.Plural(h.numOpen, "attempt"), formatDuration(h.spec.LostAfterOrDefault()))
+			"which waits until that one has been silent for %s", name, text.Plural(h.numOpen, "attempt"), text.Span(h.spec.LostAfterOrDefault()))
 		o.takeAttemptsOf(h)
 	}
 	h.machine, h.probation = machine, probation{}
@@ -428,7 +429,7 @@ func (h *host) takeAttemptsOf(o *host) {
 
 // whyLeaving returns why a removed host accepts no jobs.
 func (h *host) whyLeaving() string {
-	return fmt.Sprintf("removed from the run: %s open there, then it leaves", jobs.Plural(h.numOpen, "attempt"))
+	return fmt.Sprintf("removed from the run: %s open there, then it leaves", text.Plural(h.numOpen, "attempt"))
 }
 
 // whyMoving is why a host with a new address accepts no jobs.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -206,7 +207,7 @@ func (c *Core) checkLinks() {
 				h.state = jobs.HostSuspect
 			}
 			if !h.silent {
-				h.setState(h.state, noSign+formatDuration(SuspectAfter))
+				h.setState(h.state, noSign+text.Span(SuspectAfter))
 				h.silent = true
 				c.logf(h.spec.Name, 0, "%s: %s; connecting again", h.spec.Name, h.reason)
 			}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -73,7 +74,7 @@ func (c *Core) reportOutage(h *host, newest answers) {
 	h.outageReported = true
 	left := h.lastReceivedAt + c.outageAfter(h) - c.now.Mono
 	c.logf(h.spec.Name, 0, "%s: %s; %s is silent, so the network may be the cause: its %s %s for it, for at most another %s (outage_after)",
-		h.spec.Name, c.silenceText(h), part, jobs.Plural(h.numOpen, "attempt"), jobs.Verb(h.numOpen, "waits", "wait"), formatDuration(left))
+		h.spec.Name, c.silenceText(h), part, text.Plural(h.numOpen, "attempt"), text.Verb(h.numOpen, "waits", "wait"), text.Span(left))
 }
 
 // abandonJob gives up the attempts of a job at a person's request, if they are all on hosts that
@@ -123,7 +124,7 @@ const abandonedReason = "a person asked to queue its job again, and "
 
 // silenceText describes how long a host has sent no heartbeat, and why.
 func (c *Core) silenceText(h *host) string {
-	s := noSign + formatDuration(c.now.Mono-h.lastReceivedAt)
+	s := noSign + text.Span(c.now.Mono-h.lastReceivedAt)
 	if h.reason != "" && !h.silent {
 		s += " (" + h.reason + ")"
 	}
@@ -173,7 +174,7 @@ func (c *Core) leaseText(h *host) string {
 	if n == 1 {
 		verb = "waits until its"
 	}
-	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s", jobs.Plural(n, "job"), verb, formatDuration(left))
+	return fmt.Sprintf("; %s sent to it that may still start there %s lease has run out, in %s", text.Plural(n, "job"), verb, text.Span(left))
 }
 
 // canGiveUp reports whether an attempt of a host that has been silent for lost_after may be given

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 )
 
 // A silent host is given up after lost_after if hosts that the same failure of the network would
@@ -124,6 +125,6 @@ func (c *Core) handleStall(gap time.Duration) {
 	}
 	if c.stallReportedAt == 0 || c.now.Mono-c.stallReportedAt >= stallReportInterval {
 		c.stallReportedAt = c.now.Mono
-		c.logf("", 0, "this dispatcher was suspended for %s (stopped, or its disk did not answer); the hosts' silence in that time does not count", formatDuration(gap))
+		c.logf("", 0, "this dispatcher was suspended for %s (stopped, or its disk did not answer); the hosts' silence in that time does not count", text.Span(gap))
 	}
 }

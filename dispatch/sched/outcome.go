@@ -2,8 +2,8 @@ package sched
 
 import (
 	"cmp"
-	"strings"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -183,8 +183,5 @@ func describeState(s jobs.JobState) string {
 	return "is " + s.String()
 }
 
-// withoutName removes a host's name from the front of a reason, because errors of links begin with
-// it.
-func withoutName(reason, name string) string {
-	return strings.TrimPrefix(reason, name+": ")
-}
+// withoutName is text.WithoutSubject.
+func withoutName(reason, name string) string { return text.WithoutSubject(reason, name) }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -75,7 +76,7 @@ func (c *Core) pauseHost(h *host, n int, why string) {
 func (c *Core) pauseRefusing(h *host, why string) {
 	h.probation.refusals++
 	c.pauseHost(h, h.probation.refusals, why)
-	c.logf(h.spec.Name, 0, "%s pauses for %s: %s", h.spec.Name, formatDuration(h.probation.until-c.now.Mono), why)
+	c.logf(h.spec.Name, 0, "%s pauses for %s: %s", h.spec.Name, text.Span(h.probation.until-c.now.Mono), why)
 }
 
 // endPauses ends the pauses and probations that are over.
@@ -242,7 +243,7 @@ func (c *Core) considerProbation(h *host, failed bool) {
 	if r.numProbations++; r.numProbations == 1 {
 		r.since, r.reportedAt, r.isReported = c.now.Mono, max(1, c.now.Mono), true
 		c.logf(h.spec.Name, 0, "%s is on probation: %s in a row failed there, %d of which succeeded on other hosts since",
-			h.spec.Name, jobs.Plural(r.all.numStreak, "job"), contradicted)
+			h.spec.Name, text.Plural(r.all.numStreak, "job"), contradicted)
 	}
 	r.startsSlowly = false
 	c.pauseHost(h, r.numProbations, "jobs fail there that succeed on other hosts")

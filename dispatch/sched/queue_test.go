@@ -108,7 +108,7 @@ func TestUnsatisfiableJobFails(t *testing.T) {
 		{"slots", &jobs.Options{Slots: 5}, []*hosts.Host{testHost("a", 1), tagged}, nil, "no host has 5 slots"},
 		{"slots not known yet", &jobs.Options{Slots: 5}, []*hosts.Host{testHost("a", 1), unknown}, []string{"a"}, ""},
 		{"memory", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, "no host has 17 GiB of memory"},
-		{"very much memory", &jobs.Options{MemBytes: 10000 << 30}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, "no host has 10000 GiB of memory"},
+		{"very much memory", &jobs.Options{MemBytes: 10000 << 30}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, "no host has 9.77 TiB of memory"},
 		{"memory not known yet", &jobs.Options{MemBytes: 17 << 30}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a"}, ""},
 		{"GPUs", &jobs.Options{GPUs: 3}, []*hosts.Host{testHost("a", 1), tagged}, []string{"a", "b"}, "no host has 3 GPUs"},
 		{"one GPU", &jobs.Options{GPUs: 1}, []*hosts.Host{noGPUs("a"), noGPUs("b")}, nil, "no host has 1 GPU"},
@@ -158,7 +158,7 @@ func TestJobWaitsForItsDependencies(t *testing.T) {
 
 	s = newStage(t, Config{}, testHost("a", 8))
 	s.submit(true, after(2), after(3), after(1), after(4), after(77), after(1), jobs.NoOptions)
-	for id, why := range map[jobs.ID]string{1: "circle", 2: "circle", 3: "circle", 4: "comes after itself", 5: "no such job"} {
+	for id, why := range map[jobs.ID]string{1: "cycle", 2: "cycle", 3: "cycle", 4: "comes after itself", 5: "no such job"} {
 		s.wantState(id, jobs.Failed)
 		wantContains(t, "reason", s.job(id).Reason, why)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -125,7 +126,7 @@ func (c *Core) awaitEveryHost() {
 		missing = "; " + missing + " is not in the inventory and cannot be asked"
 	}
 	c.reconcileUntil = max(c.reconcileUntil, c.missingHostsUntil, c.now.Mono+1)
-	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", formatDuration(c.reconcileUntil-c.now.Mono), missing)
+	c.logf("", 0, "the journal is damaged: nothing is launched until the hosts have listed their attempts of this run, for at most %s%s", text.Span(c.reconcileUntil-c.now.Mono), missing)
 }
 
 // rangesToList returns the jobs whose attempts hosts must list. It includes those that have

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -234,7 +235,7 @@ func TestExitCode75PostponesAJob(t *testing.T) {
 		if most := time.Second << (n - 1); wait < most/2 || wait > most || s.job(1).Failures != 0 {
 			t.Errorf("after %d times: waits %s and %d tries are used up, want up to %s and 0", n, wait, s.job(1).Failures, most)
 		}
-		wantContains(t, "why", s.c.Why(s.now(), 1), "asked "+jobs.Plural(n, "time")+" to be run again later")
+		wantContains(t, "why", s.c.Why(s.now(), 1), "asked "+text.Plural(n, "time")+" to be run again later")
 		s.wait(time.Minute, "a")
 		s.wantState(1, jobs.Running)
 	}
@@ -277,7 +278,7 @@ func TestTimeoutAndMemoryGrow(t *testing.T) {
 	o := s.commands
 	for _, launch := range []string{"1.1: 1m0s, 8 GiB", "1.2: 2m0s, 12 GiB", "1.3: 4m0s, 16 GiB"} {
 		p := launchItems(o, "a")[0]
-		want(t, "launched", fmt.Sprintf("%s: %s, %s", p.Attempt, p.Timeout, formatBytes(p.Mem)), launch)
+		want(t, "launched", fmt.Sprintf("%s: %s, %s", p.Attempt, p.Timeout, text.Size(p.Mem)), launch)
 		o = append(s.ended("a", p.Attempt.String(), timedOut), s.wait(time.Second, "a")...)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -63,11 +64,11 @@ func (c *Core) checkStraggler(f *inFlight, age time.Duration) {
 	}
 	f.isStraggler = true
 	c.numStragglers++
-	than := "jobs of its queue take " + formatDuration(expected) + " at most, as a rule"
+	than := "jobs of its queue take " + text.Span(expected) + " at most, as a rule"
 	if f.spec.Estimate > 0 {
-		than = "it was estimated at " + formatDuration(expected)
+		than = "it was estimated at " + text.Span(expected)
 	}
-	c.logf(f.host.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job, formatDuration(age), f.host.spec.Name, than)
+	c.logf(f.host.spec.Name, f.id.Job, "job %d is a straggler: it has run for %s on %s, and %s", f.id.Job, text.Span(age), f.host.spec.Name, than)
 }
 
 // expectedRunTime returns how long the attempt should take: by its user's estimate, or by the run

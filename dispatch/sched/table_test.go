@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dcs-tui/hosts"
+	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
 )
 
@@ -277,18 +278,18 @@ func (s *stage) wantState(id jobs.ID, want jobs.JobState) {
 // attempts, such as "queued in round 2, 1 failure: a lost, b exited".
 func (s *stage) history(id jobs.ID) string {
 	j := s.job(id)
-	text := j.State.String()
+	msg := j.State.String()
 	if j.Round != 1 {
-		text += fmt.Sprintf(" in round %d", j.Round)
+		msg += fmt.Sprintf(" in round %d", j.Round)
 	}
 	if j.Failures > 0 {
-		text += ", " + jobs.Plural(int(j.Failures), "failure")
+		msg += ", " + text.Plural(int(j.Failures), "failure")
 	}
 	var attempts []string
 	for _, a := range j.Attempts {
 		attempts = append(attempts, fmt.Sprintf("%s %s", a.Host, a.State))
 	}
-	return strings.TrimSuffix(text+": "+strings.Join(attempts, ", "), ": ")
+	return strings.TrimSuffix(msg+": "+strings.Join(attempts, ", "), ": ")
 }
 
 // finishText returns how the run has finished, such as "done"; "" if it goes on.

@@ -1,8 +1,9 @@
 package sched
 
 import (
-	"fmt"
 	"time"
+
+	"dcs-tui/internal/text"
 )
 
 // handleTimers handles everything that is due.
@@ -113,25 +114,5 @@ func (c *Core) Next() (time.Duration, bool) {
 	return at, at != timeNever
 }
 
-// formatDuration formats a duration for people: "15 s", "2 min", "3 h".
-func formatDuration(d time.Duration) string {
-	switch {
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", int(d.Round(time.Second)/time.Second))
-	case d < 2*time.Hour:
-		return fmt.Sprintf("%d min", int(d.Round(time.Minute)/time.Minute))
-	}
-	return fmt.Sprintf("%d h", int(d.Round(time.Hour)/time.Hour))
-}
-
-// formatBytes formats a number of bytes for people: "512 MiB", "1.5 GiB".
-func formatBytes(b int64) string {
-	const mib, gib = 1 << 20, 1 << 30
-	switch {
-	case b < gib:
-		return fmt.Sprintf("%d MiB", (b+mib-1)/mib)
-	case b >= 100*gib:
-		return fmt.Sprintf("%.0f GiB", float64(b)/gib)
-	}
-	return fmt.Sprintf("%.3g GiB", float64(b)/gib)
-}
+// formatDuration is text.Span.
+func formatDuration(d time.Duration) string { return text.Span(d) }

@@ -39,7 +39,6 @@ var textFields = []string{
 // textReaders are functions that may read a text for people, and why.
 var textReaders = map[string]string{
 	"jobs.setOldReasonKind": "reads journals of versions that recorded only the texts",
-	"sched.withoutName":     "drops the name with which errors of links begin",
 	"text.WithoutSubject":   "drops the name of the host, which is shown before the text",
 	"grid.addJobFaults":     "drops the name of the file, which is shown before the error",
 	"helper.clean":          "removes control sequences",

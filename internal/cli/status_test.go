@@ -148,7 +148,7 @@ func TestUselessHostsAreListed(t *testing.T) {
 		"ws07": runview.HostEvent{}.After(1, "", ""),
 	}
 	want := []string{
-		"hosts: ws02 failed 22 of 22 attempts, the others 6 of 75: is what the jobs need there?",
+		"hosts: ws02 failed 22 of 22 attempts, the others 6 of 75: check that it has what the jobs need",
 		"       ws03 ran nothing: cannot be reached: connection refused␛[2J",
 	}
 	if got := uselessHostLines(table, words); !slices.Equal(got, want) {

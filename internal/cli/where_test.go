@@ -53,7 +53,7 @@ func TestWhereMeansTheSameInEveryCommand(t *testing.T) {
 		{[]string{"[acc]>=0.001 and [loss]<2"}, "2"},
 		{[]string{"state=failed", "gamma=0"}, ""},
 		{[]string{"colour=red"}, `--where: character 1: there is no column "colour"; there are `},
-		{[]string{"exit=300"}, `--where: character 6: no exit code is 300`},
+		{[]string{"exit=300"}, `--where: character 6: 300 is not an exit code`},
 	} {
 		if got := which(c.where); got != c.want && !(strings.HasPrefix(c.want, "--where") && strings.HasPrefix(got, c.want)) {
 			t.Errorf("%q: %s, want %s", c.where, got, c.want)
