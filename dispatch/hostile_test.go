@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dcs-tui/dispatch/sched"
+	"dcs-tui/hosts"
 	"dcs-tui/hosts/files"
 	"dcs-tui/hosts/helper"
 	"dcs-tui/hosts/hosttest"
@@ -174,6 +175,31 @@ func TestFloodsAreRefused(t *testing.T) {
 					t.Errorf("%d bytes were logged, want at most %d", logged, kept)
 				}
 			})
+		})
+	}
+}
+
+// TestHostThatStartsNothingIsPaused checks that jobs are not sent again and again to a host that gives
+// them back without being asked.
+func TestHostThatStartsNothingIsPaused(t *testing.T) {
+	for _, attack := range []hosttest.Attack{hosttest.WithdrawsAll, hosttest.NeverStarts} {
+		synctest.Test(t, func(t *testing.T) {
+			x := &hosttest.Hostiles{Attacks: map[string]hosttest.Attack{"evil": attack}, Run: time.Second}
+			r, _ := hostileRig(t, x)
+			r.start(&jobs.Table{}, "evil").submit(20)
+			time.Sleep(10 * time.Minute)
+			launches := 0
+			for _, m := range x.Received("evil") {
+				if _, ok := m.(*hosts.Launch); ok {
+					launches++
+				}
+			}
+			if launches == 0 || launches > 30 {
+				t.Errorf("%v: jobs were sent %d times in ten minutes, want a pause that grows", attack, launches)
+			}
+			r.d.Do(sched.Cancel{All: true, Why: "test"})
+			r.drain()
+			r.d.Close()
 		})
 	}
 }

@@ -239,7 +239,7 @@ func (c *Core) stopFenced(h *host, epoch int) {
 // has an attempt proves less, because the supervisor may fail to write its claim.
 func (c *Core) resetRefusals(id jobs.AttemptID) {
 	if f := c.inFlight[id]; f != nil {
-		f.host.probation.refusals = 0
+		f.host.probation.refusals, f.host.probation.returned = 0, 0
 		if f.wantGPUs > 0 {
 			f.host.foreign.refusals = 0
 		}

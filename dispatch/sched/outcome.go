@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"slices"
 
 	"dcs-tui/internal/text"
 	"dcs-tui/jobs"
@@ -22,8 +23,12 @@ func (e AttemptsEnded) apply(c *Core) {
 }
 
 func (e AttemptsWithdrawn) apply(c *Core) {
+	isReturned := slices.ContainsFunc(e.Msg.Attempts, c.isReturned)
 	for _, id := range e.Msg.Attempts {
 		c.handleNeverStarted(id, e.Msg.Why)
+	}
+	if h := c.byName[e.Host]; h != nil && isReturned {
+		c.countReturned(h, e.Msg.Why)
 	}
 }
 

@@ -19,6 +19,7 @@ type probation struct {
 	until    time.Duration
 	why      string
 	refusals int // consecutive refusals
+	returned int // consecutive reports that jobs, which were not withdrawn, will not start
 
 	all           queueRecord   // how jobs of all queues fare there
 	startsSlowly  bool          // its slow start has not ended
@@ -77,6 +78,26 @@ func (c *Core) pauseRefusing(h *host, why string) {
 	h.probation.refusals++
 	c.pauseHost(h, h.probation.refusals, why)
 	c.logf(h.spec.Name, 0, "%s pauses for %s: %s", h.spec.Name, text.Span(h.probation.until-c.now.Mono), why)
+}
+
+// maxReturned is how often in a row a host may give jobs back without starting one. A host whose leases
+// have run out, or whose launches were lost with its link, does so once.
+const maxReturned = 8
+
+// isReturned reports whether a report that an attempt will not start comes without having been asked
+// for by a withdrawal or a kill.
+func (c *Core) isReturned(id jobs.AttemptID) bool {
+	f := c.inFlight[id]
+	return f != nil && f.isWaiting()
+}
+
+// countReturned counts a report of a host that jobs will not start. A host that keeps giving jobs back
+// without being asked is paused like one that refuses them. Otherwise launches and reports would
+// alternate forever.
+func (c *Core) countReturned(h *host, why string) {
+	if h.probation.returned++; h.probation.returned >= maxReturned && !h.probation.paused {
+		c.pauseRefusing(h, "it keeps giving jobs back without starting one: "+why)
+	}
 }
 
 // endPauses ends the pauses and probations that are over.

@@ -2,6 +2,7 @@ package sched
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"dcs-tui/hosts"
@@ -65,8 +66,14 @@ func (e AttemptsProbed) apply(c *Core) {
 	if h == nil {
 		return
 	}
+	isReturned := slices.ContainsFunc(e.Msg.Jobs, func(p hosts.ProbedJob) bool {
+		return p.Answer == hosts.NeverStarted && c.isReturned(p.Attempt)
+	})
 	for i := range e.Msg.Jobs {
 		c.handleProbed(h, &e.Msg.Jobs[i])
+	}
+	if isReturned {
+		c.countReturned(h, "they never started there")
 	}
 }
 

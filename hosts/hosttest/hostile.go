@@ -44,12 +44,15 @@ const (
 	FloodsWants                    // asks for pieces of files without end
 	Bursts                         // sends at once what an honest host may have to send after a night
 	Scripted                       // sends Hostiles.Script, and returns Hostiles.Path
+	WithdrawsAll                   // reports that no launched job will start
+	NeverStarts                    // answers without being asked that no launched job has started
 	NumAttacks                     // number of attacks
 )
 
 var attackNames = [...]string{"honest", "returns others", "endless list", "huge file", "many files", "forges ends", "forges returns",
 	"forges list", "answers list", "forges probe", "forges inspection", "fences in hello", "fences in refusal",
-	"reads others' files", "ignores bye", "floods stderr", "floods trouble", "floods heartbeats", "floods bytes", "floods wants", "bursts", "scripted"}
+	"reads others' files", "ignores bye", "floods stderr", "floods trouble", "floods heartbeats", "floods bytes", "floods wants", "bursts", "scripted", "withdraws all",
+	"never starts"}
 
 // String returns the name of the attack.
 func (a Attack) String() string { return attackNames[a] }
@@ -323,6 +326,17 @@ func (c *conversation) numRunning() (n int) {
 func (c *conversation) launch(m *hosts.Launch) error {
 	if c.attack == FencesRefusal {
 		return c.w.Write(&hosts.Refused{FencedBy: c.Epoch, Why: "a newer dispatcher owns this run"})
+	}
+	if c.attack == WithdrawsAll || c.attack == NeverStarts {
+		withdrawn, probed := &hosts.Withdrawn{Why: "no"}, &hosts.Probed{}
+		for i := range m.Jobs {
+			withdrawn.Attempts = append(withdrawn.Attempts, m.Jobs[i].Attempt)
+			probed.Jobs = append(probed.Jobs, hosts.ProbedJob{Attempt: m.Jobs[i].Attempt, Answer: hosts.NeverStarted})
+		}
+		if c.attack == NeverStarts {
+			return c.w.Write(probed)
+		}
+		return c.w.Write(withdrawn)
 	}
 	for i := range m.Jobs {
 		j := &m.Jobs[i]
